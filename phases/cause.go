@@ -1,0 +1,142 @@
+package phases
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// Cause is the stable word for why something did not come about: on the wire,
+// in the ledger and in metrics.
+type Cause string
+
+// The causes. CauseDenied is a decision and CauseCancelled is the caller's
+// wish; neither is a failure.
+const (
+	CauseDenied             Cause = "denied"
+	CauseCancelled          Cause = "cancelled"
+	CauseTimeout            Cause = "timeout"
+	CauseCrash              Cause = "crash"
+	CauseOOM                Cause = "oom"
+	CauseUnavailable        Cause = "unavailable"
+	CauseQuarantined        Cause = "quarantined"
+	CauseBreakerOpen        Cause = "breaker_open"
+	CauseBudgetExhausted    Cause = "budget_exhausted"
+	CauseOverloaded         Cause = "overloaded"
+	CauseOversizeRequest    Cause = "oversize_request"
+	CauseOversizeReply      Cause = "oversize_reply"
+	CauseSessionReset       Cause = "session_reset"
+	CauseInvalidReply       Cause = "invalid_reply"
+	CauseForbidden          Cause = "forbidden"
+	CauseConflict           Cause = "conflict"
+	CauseCondition          Cause = "condition"
+	CausePluginError        Cause = "plugin_error"
+	CauseVersionMismatch    Cause = "version_mismatch"
+	CauseChecksumMismatch   Cause = "checksum_mismatch"
+	CauseUnsafePath         Cause = "unsafe_path"
+	CauseDescriptionChanged Cause = "description_changed"
+	CauseStartTimeout       Cause = "start_timeout"
+	CauseStartNoise         Cause = "start_noise"
+	CauseExecFailed         Cause = "exec_failed"
+	CauseRequiredMissing    Cause = "required_missing"
+	CauseInternal           Cause = "internal"
+)
+
+// FailureCauses returns the causes that are failures: those that a failure
+// policy may name.
+func FailureCauses() []Cause {
+	return []Cause{
+		CauseTimeout, CauseCrash, CauseOOM, CauseUnavailable, CauseQuarantined, CauseBreakerOpen, CauseBudgetExhausted, CauseOverloaded,
+		CauseOversizeRequest, CauseOversizeReply, CauseSessionReset, CauseInvalidReply, CauseForbidden, CauseConflict, CauseCondition,
+		CausePluginError, CauseVersionMismatch, CauseChecksumMismatch, CauseUnsafePath, CauseDescriptionChanged, CauseStartTimeout,
+		CauseStartNoise, CauseExecFailed, CauseRequiredMissing, CauseInternal,
+	}
+}
+
+// Failure reports whether c is a failure.
+func (c Cause) Failure() bool { return slices.Contains(FailureCauses(), c) }
+
+// Codes of diagnostics that are not causes.
+const (
+	CodeNotAllowed     = "contribution_not_allowed"
+	CodeFailOpen       = "fail_open"
+	CodeNotGranted     = "not_granted"
+	CodeInvalid        = "contribution_invalid"
+	CodeTimeoutLowered = "timeout_lowered"
+	CodeLeftOut        = "left_out"
+	CodeLateResult     = "late_result"
+	CodeUnpinned       = "unpinned"
+	CodeSoftMissing    = "dependency_absent"
+)
+
+// Error is the one error type of Grapnel's boundaries. Compare codes with
+// [CodeOf], causes with errors.Is.
+type Error struct {
+	// Code is a Cause, or the plugin's own word in an answer of a plugin.
+	Code Cause `json:"code"`
+	// Phase and Subscription say where, if known.
+	Phase        Phase  `json:"phase"`
+	Subscription string `json:"subscription"`
+	// Message is one sentence for people.
+	Message string `json:"message"`
+	// Retryable says that the same call may succeed later.
+	Retryable bool `json:"-"`
+	// SafeForUser says that Message may be shown outside the operator's log.
+	SafeForUser bool `json:"-"`
+	// Err is the wrapped cause; it never crosses the wire.
+	Err error `json:"-"`
+}
+
+// Errorf returns an Error with a formatted message; %w wraps a cause.
+func Errorf(code Cause, format string, args ...any) *Error {
+	err := fmt.Errorf(format, args...)
+	return &Error{Code: code, Message: err.Error(), Err: errors.Unwrap(err)}
+}
+
+// Error implements error: where, what and the code.
+func (e *Error) Error() string {
+	where := ""
+	if e.Phase != "" {
+		where = string(e.Phase) + ": "
+	}
+	if e.Subscription != "" {
+		where += e.Subscription + ": "
+	}
+	if e.Message == "" {
+		return where + string(e.Code)
+	}
+	return where + e.Message + " (" + string(e.Code) + ")"
+}
+
+// Unwrap returns the wrapped cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// CodeOf returns the code of the first [Error] in err's chain: "" for nil,
+// CauseInternal for an error that carries none.
+func CodeOf(err error) Cause {
+	if err == nil {
+		return ""
+	}
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e.Code
+	}
+	return CauseInternal
+}
+
+// Diagnostic is one remark about a dispatch, for people and programs.
+type Diagnostic struct {
+	// Code is a Cause, one of the Code constants, or a plugin's own word.
+	Code     string   `json:"code"`
+	Severity Severity `json:"severity"`
+	Message  string   `json:"message"`
+	// Plugin and Subscription say whose it is; OtherSubscription and Slot are
+	// the other party and the place of a conflict.
+	Plugin            string `json:"plugin"`
+	Subscription      string `json:"subscription"`
+	OtherSubscription string `json:"other_subscription"`
+	Slot              string `json:"slot"`
+	// SafeForUser says that Message may be shown outside the operator's log.
+	SafeForUser bool `json:"-"`
+	// Visibility says who may see it; empty counts as VisibilityInternal.
+	Visibility Visibility `json:"-"`
+}

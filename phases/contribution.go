@@ -1,0 +1,477 @@
+package phases
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Kind names a kind of contribution.
+type Kind string
+
+// The kinds.
+const (
+	KindPolicy             Kind = "policy"
+	KindPromptContext      Kind = "prompt_context"
+	KindPromptSection      Kind = "prompt_section"
+	KindToolBundle         Kind = "tool_bundle"
+	KindDecision           Kind = "decision"
+	KindRewrite            Kind = "rewrite"
+	KindReminder           Kind = "reminder"
+	KindManifestDiagnostic Kind = "manifest_diagnostic"
+	KindAudit              Kind = "audit"
+	KindBackgroundJob      Kind = "background_job"
+	KindNoop               Kind = "noop"
+)
+
+// Kinds returns all kinds, in the order of the specification.
+func Kinds() []Kind {
+	return []Kind{
+		KindPolicy, KindPromptContext, KindPromptSection, KindToolBundle, KindDecision, KindRewrite,
+		KindReminder, KindManifestDiagnostic, KindAudit, KindBackgroundJob, KindNoop,
+	}
+}
+
+// AlwaysAccepted returns the kinds that every phase takes.
+func AlwaysAccepted() []Kind {
+	return []Kind{KindAudit, KindBackgroundJob, KindManifestDiagnostic, KindNoop}
+}
+
+// NeedsGrant reports whether the operator must grant the kind by name.
+func (k Kind) NeedsGrant() bool { return k != KindManifestDiagnostic && k != KindNoop }
+
+// Known reports whether k is one of Kinds.
+func (k Kind) Known() bool { return newContribution(k) != nil }
+
+// Contribution is one typed output of a hook: a pointer to one of the structs
+// below. The interface is sealed.
+type Contribution interface {
+	// Kind returns the kind.
+	Kind() Kind
+	// Head returns the fields that all kinds share, to read or to set.
+	Head() *Common
+	clone() Contribution
+}
+
+// Common is what contributions of all kinds carry.
+type Common struct {
+	// ContributionID is the plugin's own id; the runtime fills an empty one as
+	// SUBSCRIPTION#INDEX, so that runs repeat byte for byte.
+	ContributionID string `json:"contribution_id,omitempty"`
+	// Domain is the area that the contribution speaks for ("memory", …).
+	Domain string `json:"domain,omitempty"`
+	// Priority ranks contributions behind their subscription's priority;
+	// higher is more important.
+	Priority int `json:"priority,omitempty"`
+	// Diagnostics is what the plugin has to say about this contribution.
+	Diagnostics []Diagnostic `json:"diagnostics,omitempty"`
+}
+
+// Head returns c itself.
+func (c *Common) Head() *Common { return c }
+
+func (c Common) copied() Common {
+	c.Diagnostics = slices.Clone(c.Diagnostics)
+	return c
+}
+
+// Stability says how often a section's text changes.
+type Stability string
+
+// The stabilities. An empty one counts as dynamic.
+const (
+	StabilityStable  Stability = "stable"
+	StabilityDynamic Stability = "dynamic"
+)
+
+// Placement says where a section goes. An empty one counts as system.
+type Placement string
+
+// The placements.
+const (
+	PlacementSystem        Placement = "system"
+	PlacementSystemMessage Placement = "system_message"
+	PlacementUserMessage   Placement = "user_message"
+)
+
+// Verdict is a decision's answer.
+type Verdict string
+
+// The verdicts, weakest first.
+const (
+	VerdictAllow Verdict = "allow"
+	VerdictAsk   Verdict = "ask"
+	VerdictDeny  Verdict = "deny"
+)
+
+// Strength orders verdicts: deny > ask > allow > anything else.
+func (v Verdict) Strength() int {
+	return slices.Index([]Verdict{VerdictAllow, VerdictAsk, VerdictDeny}, v) + 1
+}
+
+// SourceRef names where a text came from, for the manifest.
+type SourceRef struct {
+	// Kind is one of SourceKinds.
+	Kind string `json:"kind"`
+	ID   string `json:"id,omitempty"`
+	// Label is for people.
+	Label string `json:"label,omitempty"`
+}
+
+// SourceKinds returns the words that a SourceRef's kind may be.
+func SourceKinds() []string {
+	return []string{"workspace", "thread", "turn", "task", "agent", "tool", "document", "file", "url", "memory", "hook_run", "other"}
+}
+
+// Frame is text around a section's body that survives every cut.
+type Frame struct {
+	Open  string `json:"open,omitempty"`
+	Close string `json:"close,omitempty"`
+}
+
+// SelfCut is a plugin's own report of what it left away, in Unicode scalar
+// values.
+type SelfCut struct {
+	Original int `json:"original"`
+	Kept     int `json:"kept"`
+}
+
+// Policy sets one value under (domain, key) for the rest of the turn.
+type Policy struct {
+	Common
+	Key string `json:"key"`
+	// Value is any JSON.
+	Value json.RawMessage `json:"value"`
+}
+
+// PromptContext is text for the dynamic context or for later hooks.
+type PromptContext struct {
+	Common
+	Content string `json:"content"`
+	// MaxChars bounds the text; 0 leaves it to the phase's limits.
+	MaxChars   int         `json:"max_chars,omitempty"`
+	SourceRefs []SourceRef `json:"source_refs,omitempty"`
+	// Render false hands the text to later hooks only. Nil means true.
+	Render *bool `json:"render,omitempty"`
+}
+
+// Rendered reports whether the text goes into the prompt.
+func (c *PromptContext) Rendered() bool { return c.Render == nil || *c.Render }
+
+// PromptSection is one section of the prompt.
+type PromptSection struct {
+	Common
+	SectionID string    `json:"section_id"`
+	Title     string    `json:"title,omitempty"`
+	Stability Stability `json:"stability,omitempty"`
+	Placement Placement `json:"placement,omitempty"`
+	Content   string    `json:"content"`
+	Frame     *Frame    `json:"frame,omitempty"`
+	// MaxChars bounds frame, body and marker; 0 leaves it to other limits.
+	MaxChars   int         `json:"max_chars,omitempty"`
+	SourceRefs []SourceRef `json:"source_refs,omitempty"`
+	// Cut is what the plugin itself left away, if it did.
+	Cut *SelfCut `json:"cut,omitempty"`
+}
+
+// Tool is one tool as a model sees it.
+type Tool struct {
+	Name        string `json:"name"`
+	Description string `json:"description,omitempty"`
+	// InputSchema is a JSON Schema object; nil means no arguments.
+	InputSchema json.RawMessage `json:"input_schema,omitempty"`
+	// HiddenDomain hides the tool behind a domain until it is asked for.
+	HiddenDomain string `json:"hidden_domain,omitempty"`
+}
+
+// ToolBundle offers tools that this plugin answers.
+type ToolBundle struct {
+	Common
+	BundleID string `json:"bundle_id"`
+	Tools    []Tool `json:"tools"`
+}
+
+// Decision allows, asks or denies.
+type Decision struct {
+	Common
+	Verdict    Verdict `json:"verdict"`
+	Reason     string  `json:"reason,omitempty"`
+	ReasonCode string  `json:"reason_code,omitempty"`
+}
+
+// Rewrite replaces one value in a tool's arguments or result.
+type Rewrite struct {
+	Common
+	// Path is a JSON pointer (RFC 6901) into the arguments or the result.
+	Path  string          `json:"path"`
+	Value json.RawMessage `json:"value"`
+}
+
+// Reminder is a message that the host puts beside the conversation.
+type Reminder struct {
+	Common
+	Type       string            `json:"type"`
+	Attributes map[string]string `json:"attributes,omitempty"`
+	Text       string            `json:"text"`
+	// DedupeKey makes the engine deliver the reminder once per epoch; empty
+	// means always.
+	DedupeKey string `json:"dedupe_key,omitempty"`
+}
+
+// Severity is how bad a diagnostic is.
+type Severity string
+
+// The severities.
+const (
+	SeverityInfo    Severity = "info"
+	SeverityWarning Severity = "warning"
+	SeverityError   Severity = "error"
+)
+
+// ManifestDiagnostic puts a diagnostic of the plugin's into the manifest.
+type ManifestDiagnostic struct {
+	Common
+	Code        string   `json:"code"`
+	Message     string   `json:"message,omitempty"`
+	Severity    Severity `json:"severity,omitempty"`
+	SafeForUser bool     `json:"safe_for_user,omitempty"`
+}
+
+// Audit is an event for the audit trail.
+type Audit struct {
+	Common
+	EventKind string `json:"event_kind"`
+	// Details is any JSON.
+	Details     json.RawMessage `json:"details,omitempty"`
+	SafeForUser bool            `json:"safe_for_user,omitempty"`
+}
+
+// BackgroundJob asks for work to be done later by the contributing plugin.
+type BackgroundJob struct {
+	Common
+	JobKind string `json:"job_kind"`
+	// Payload is any JSON.
+	Payload json.RawMessage `json:"payload,omitempty"`
+	// IdempotencyKey makes a second job of the same key a no-op.
+	IdempotencyKey string    `json:"idempotency_key,omitempty"`
+	NotBefore      time.Time `json:"not_before,omitzero"`
+}
+
+// Noop says "I ran and have nothing to add".
+type Noop struct{ Common }
+
+// Kind implements Contribution.
+func (*Policy) Kind() Kind { return KindPolicy }
+
+// Kind implements Contribution.
+func (*PromptContext) Kind() Kind { return KindPromptContext }
+
+// Kind implements Contribution.
+func (*PromptSection) Kind() Kind { return KindPromptSection }
+
+// Kind implements Contribution.
+func (*ToolBundle) Kind() Kind { return KindToolBundle }
+
+// Kind implements Contribution.
+func (*Decision) Kind() Kind { return KindDecision }
+
+// Kind implements Contribution.
+func (*Rewrite) Kind() Kind { return KindRewrite }
+
+// Kind implements Contribution.
+func (*Reminder) Kind() Kind { return KindReminder }
+
+// Kind implements Contribution.
+func (*ManifestDiagnostic) Kind() Kind { return KindManifestDiagnostic }
+
+// Kind implements Contribution.
+func (*Audit) Kind() Kind { return KindAudit }
+
+// Kind implements Contribution.
+func (*BackgroundJob) Kind() Kind { return KindBackgroundJob }
+
+// Kind implements Contribution.
+func (*Noop) Kind() Kind { return KindNoop }
+
+func (c *Policy) clone() Contribution {
+	d := *c
+	d.Common, d.Value = c.copied(), cloneRaw(c.Value)
+	return &d
+}
+
+func (c *PromptContext) clone() Contribution {
+	d := *c
+	d.Common, d.SourceRefs, d.Render = c.copied(), slices.Clone(c.SourceRefs), clonePtr(c.Render)
+	return &d
+}
+
+func (c *PromptSection) clone() Contribution {
+	d := *c
+	d.Common, d.SourceRefs = c.copied(), slices.Clone(c.SourceRefs)
+	d.Frame, d.Cut = clonePtr(c.Frame), clonePtr(c.Cut)
+	return &d
+}
+
+func (c *ToolBundle) clone() Contribution {
+	d := *c
+	d.Common, d.Tools = c.copied(), slices.Clone(c.Tools)
+	for i := range d.Tools {
+		d.Tools[i].InputSchema = cloneRaw(d.Tools[i].InputSchema)
+	}
+	return &d
+}
+
+func (c *Decision) clone() Contribution {
+	d := *c
+	d.Common = c.copied()
+	return &d
+}
+
+func (c *Rewrite) clone() Contribution {
+	d := *c
+	d.Common, d.Value = c.copied(), cloneRaw(c.Value)
+	return &d
+}
+
+func (c *Reminder) clone() Contribution {
+	d := *c
+	d.Common, d.Attributes = c.copied(), maps.Clone(c.Attributes)
+	return &d
+}
+
+func (c *ManifestDiagnostic) clone() Contribution {
+	d := *c
+	d.Common = c.copied()
+	return &d
+}
+
+func (c *Audit) clone() Contribution {
+	d := *c
+	d.Common, d.Details = c.copied(), cloneRaw(c.Details)
+	return &d
+}
+
+func (c *BackgroundJob) clone() Contribution {
+	d := *c
+	d.Common, d.Payload = c.copied(), cloneRaw(c.Payload)
+	return &d
+}
+
+func (c *Noop) clone() Contribution { return &Noop{c.copied()} }
+
+// CloneContribution returns a copy that shares no mutable memory with c.
+func CloneContribution(c Contribution) Contribution { return c.clone() }
+
+func clonePtr[T any](p *T) *T {
+	if p == nil {
+		return nil
+	}
+	v := *p
+	return &v
+}
+
+// newContribution returns a zero value of the kind, or nil for no kind.
+func newContribution(k Kind) Contribution {
+	switch k {
+	case KindPolicy:
+		return &Policy{}
+	case KindPromptContext:
+		return &PromptContext{}
+	case KindPromptSection:
+		return &PromptSection{}
+	case KindToolBundle:
+		return &ToolBundle{}
+	case KindDecision:
+		return &Decision{}
+	case KindRewrite:
+		return &Rewrite{}
+	case KindReminder:
+		return &Reminder{}
+	case KindManifestDiagnostic:
+		return &ManifestDiagnostic{}
+	case KindAudit:
+		return &Audit{}
+	case KindBackgroundJob:
+		return &BackgroundJob{}
+	case KindNoop:
+		return &Noop{}
+	}
+	return nil
+}
+
+// Contributions is a list that encodes to and from JSON with a "kind" member
+// in each entry.
+type Contributions []Contribution
+
+// MarshalJSON implements json.Marshaler: the kind first, then the fields.
+func (cs Contributions) MarshalJSON() ([]byte, error) {
+	out := []byte{'['}
+	for i, c := range cs {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		body, err := json.Marshal(c)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, fmt.Sprintf(`{"kind":%q`, c.Kind())...)
+		if len(body) > len("{}") {
+			out = append(out, ',')
+		}
+		out = append(out, body[1:]...)
+	}
+	return append(out, ']'), nil
+}
+
+// UnmarshalJSON implements json.Unmarshaler. Unknown kinds and fields are
+// errors that name the entry.
+func (cs *Contributions) UnmarshalJSON(data []byte) error {
+	var entries []map[string]json.RawMessage
+	if err := json.Unmarshal(data, &entries); err != nil {
+		return fmt.Errorf("contributions: want a list of objects: %w", err)
+	}
+	out := make(Contributions, len(entries))
+	for i, fields := range entries {
+		c, err := decodeContribution(fields)
+		if err != nil {
+			return fmt.Errorf("contribution %d: %w", i, err)
+		}
+		out[i] = c
+	}
+	*cs = out
+	return nil
+}
+
+func decodeContribution(fields map[string]json.RawMessage) (Contribution, error) {
+	var kind Kind
+	if raw, ok := fields["kind"]; !ok {
+		return nil, fmt.Errorf("no kind; it is one of %s", strings.Join(words(Kinds()), ", "))
+	} else if err := json.Unmarshal(raw, &kind); err != nil {
+		return nil, fmt.Errorf("kind: %w", err)
+	}
+	c := newContribution(kind)
+	if c == nil {
+		return nil, fmt.Errorf("unknown kind %q%s", kind, DidYouMean(string(kind), words(Kinds())))
+	}
+	delete(fields, "kind")
+	body, err := json.Marshal(fields)
+	if err != nil {
+		return nil, err
+	}
+	if err := strict(body, c); err != nil {
+		return nil, fmt.Errorf("%s: %w", kind, err)
+	}
+	return c, nil
+}
+
+// words turns typed words into strings.
+func words[T ~string](list []T) []string {
+	out := make([]string, len(list))
+	for i, w := range list {
+		out[i] = string(w)
+	}
+	return out
+}

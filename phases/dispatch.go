@@ -1,0 +1,131 @@
+package phases
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+)
+
+// Dispatch is one call of one hook.
+type Dispatch struct {
+	// Subscription is the full id; Hook is the plugin's own name for it.
+	Subscription string
+	Hook         string
+	Phase        Phase
+	Context      Context
+	Input        Input
+	// Withheld names the input fields that were there and are not granted.
+	Withheld []string
+	// Policies and Contexts are the turn's sets so far, by grant.
+	Policies []PolicyEntry
+	Contexts []ContextEntry
+	// Attempt counts from 1.
+	Attempt        int
+	IdempotencyKey string
+	Trace          Trace
+	Room           Room
+	// Remaining is the time left when the call was sent; a duration, because
+	// clocks differ and jump. In process the context's deadline says the same.
+	Remaining   time.Duration
+	Generation  uint64
+	Incarnation uint64
+}
+
+// Room is the text budget that a plugin is told. Zero fields are unbounded.
+type Room struct {
+	// MaxChars is in Unicode scalar values, the frame included.
+	MaxChars int
+	// MaxBytes is the largest answer that the wire takes.
+	MaxBytes int
+}
+
+// Trace is a W3C trace context (traceparent, tracestate).
+type Trace struct {
+	Parent string
+	State  string
+}
+
+// Result is a plugin's answer to a Dispatch.
+type Result struct {
+	Contributions []Contribution
+	Diagnostics   []Diagnostic
+}
+
+// ToolCall is one call of a plugin's tool.
+type ToolCall struct {
+	Tool           string
+	Arguments      json.RawMessage
+	Context        Context
+	IdempotencyKey string
+	Trace          Trace
+	Room           Room
+	Remaining      time.Duration
+	Generation     uint64
+	Incarnation    uint64
+}
+
+// ToolResult is a tool's answer.
+type ToolResult struct {
+	// Content is any JSON; a plain text is a JSON string.
+	Content json.RawMessage
+	// IsError says that the tool itself reports a failure to the model.
+	IsError     bool
+	Diagnostics []Diagnostic
+}
+
+// Configuration is what a plugin is told before its first call, and again when
+// the operator changes it.
+type Configuration struct {
+	// Instance is the operator's name for this plugin: the first part of its
+	// subscription ids.
+	Instance string
+	// Config is the operator's configuration as a JSON object, already checked
+	// against the plugin's schema. Nil when there is none.
+	Config json.RawMessage
+	// Services are the host services granted to it.
+	Services []string
+	// Host is how the plugin calls back. It stays valid until the plugin is
+	// configured again or ends.
+	Host Host
+}
+
+// Host is what a plugin may ask of its host. Both methods are safe for
+// concurrent use. Inside a handler pass on the handler's context: it carries
+// the call chain and the remaining time.
+type Host interface {
+	// Call asks a host service. An error is an *Error with the service's code;
+	// CauseForbidden without the grant.
+	Call(ctx context.Context, service, method string, params json.RawMessage) (json.RawMessage, error)
+	// Invalidate drops cached contributions of this plugin.
+	Invalidate(ctx context.Context, what Invalidation) error
+}
+
+// Invalidation says which cached contributions are not true any more: those of
+// the named subscriptions and those under the named tags. Empty means all of
+// the plugin's.
+type Invalidation struct {
+	Subscriptions []string
+	Tags          []string
+}
+
+// PolicyEntry is one value of the turn's policy set.
+type PolicyEntry struct {
+	Domain   string          `json:"domain"`
+	Key      string          `json:"key"`
+	Value    json.RawMessage `json:"value"`
+	Priority int             `json:"priority"`
+	// Owner is the subscription that set it.
+	Owner string `json:"owner"`
+}
+
+// ContextEntry is one text of the turn's context set.
+type ContextEntry struct {
+	ContributionID string      `json:"contribution_id"`
+	Domain         string      `json:"domain"`
+	Content        string      `json:"content"`
+	Priority       int         `json:"priority"`
+	Owner          string      `json:"owner"`
+	Render         bool        `json:"render"`
+	SourceRefs     []SourceRef `json:"source_refs"`
+	Truncation     *Truncation `json:"truncation"`
+}

@@ -1,0 +1,230 @@
+package phases
+
+import (
+	"encoding/json"
+	"slices"
+)
+
+// Input is the typed input of one phase: a pointer to one of the *Input
+// structs of this package. The interface is sealed; a host's own phases use
+// [CustomInput].
+type Input interface {
+	// Phase returns the phase that the input belongs to.
+	Phase() Phase
+	// visit shows each field to v, by JSON name.
+	visit(v visitor)
+	// shallow returns a copy of the struct alone.
+	shallow() Input
+}
+
+// SessionStartInput is the input of [SessionStart].
+type SessionStartInput struct {
+	// Source says what began the session: "startup" or "clear".
+	Source string `json:"source,omitempty"`
+}
+
+// SessionResumeInput is the input of [SessionResume].
+type SessionResumeInput struct {
+	// State is what the host recorded of the session, JSON.
+	State json.RawMessage `json:"state,omitempty"`
+}
+
+// PrePolicyInput is the input of [PrePolicy].
+type PrePolicyInput struct {
+	UserText Text   `json:"user_text,omitzero"`
+	Model    string `json:"model,omitempty"`
+	Provider string `json:"provider,omitempty"`
+}
+
+// PrePromptContextInput is the input of [PrePromptContext].
+type PrePromptContextInput struct {
+	UserText Text   `json:"user_text,omitzero"`
+	Model    string `json:"model,omitempty"`
+	Provider string `json:"provider,omitempty"`
+}
+
+// PostPreflightInput is the input of [PostPreflight].
+type PostPreflightInput struct {
+	UserText Text   `json:"user_text,omitzero"`
+	Model    string `json:"model,omitempty"`
+	Provider string `json:"provider,omitempty"`
+	// RecallPlan is what the host's planner wants recalled, JSON.
+	RecallPlan json.RawMessage `json:"recall_plan,omitempty"`
+}
+
+// PreToolsInput is the input of [PreTools].
+type PreToolsInput struct {
+	// ToolCalling says whether the provider can call tools at all.
+	ToolCalling bool `json:"tool_calling,omitempty"`
+	// ExistingTools are the names of the host's own tools; they belong to it.
+	ExistingTools []string `json:"existing_tools,omitempty"`
+}
+
+// PrePromptCompileInput is the input of [PrePromptCompile].
+type PrePromptCompileInput struct {
+	ToolCalling bool `json:"tool_calling,omitempty"`
+	// AvailableTools are the names of all tools that the model will be offered.
+	AvailableTools []string `json:"available_tools,omitempty"`
+	// Sections are the ids of the sections known so far.
+	Sections []string `json:"sections,omitempty"`
+}
+
+// PostPromptCompileInput is the input of [PostPromptCompile].
+type PostPromptCompileInput struct {
+	// Manifest is the canonical JSON of the PromptManifest so far.
+	Manifest json.RawMessage `json:"manifest,omitempty"`
+	// PromptText is the compiled prompt.
+	PromptText Text `json:"prompt_text,omitzero"`
+}
+
+// RuntimePreContextInput is the input of [RuntimePreContext].
+type RuntimePreContextInput struct {
+	UserText Text `json:"user_text,omitzero"`
+}
+
+// ToolPreCallInput is the input of [ToolPreCall].
+type ToolPreCallInput struct {
+	// Tool is the tool's name; it is always sent.
+	Tool string `json:"tool,omitempty"`
+	// Arguments are the call's arguments, JSON.
+	Arguments json.RawMessage `json:"arguments,omitempty"`
+	// TouchedPaths are the files and folders that the call is about.
+	TouchedPaths []string `json:"touched_paths,omitempty"`
+}
+
+// ToolPostCallInput is the input of [ToolPostCall].
+type ToolPostCallInput struct {
+	// Tool is the tool's name; it is always sent.
+	Tool         string          `json:"tool,omitempty"`
+	Arguments    json.RawMessage `json:"arguments,omitempty"`
+	Result       Preview         `json:"result,omitzero"`
+	TouchedPaths []string        `json:"touched_paths,omitempty"`
+	// Outcome is the host's word for how the call ended ("ok", "error", …).
+	Outcome string `json:"outcome,omitempty"`
+}
+
+// TurnStatus is how a turn ended.
+type TurnStatus string
+
+// The statuses of a turn.
+const (
+	TurnSucceeded       TurnStatus = "succeeded"
+	TurnFailed          TurnStatus = "failed"
+	TurnProviderFailure TurnStatus = "provider_failure"
+	TurnInterrupted     TurnStatus = "interrupted"
+	TurnBlocked         TurnStatus = "blocked"
+)
+
+// Bounds of a [PostTurnInput], in Unicode scalar values and entries.
+const (
+	MaxTurnText   = 4000
+	MaxTurnError  = 1000
+	MaxTurnEvents = 40
+)
+
+// ToolEvent is one tool call of a finished turn.
+type ToolEvent struct {
+	Tool       string  `json:"tool"`
+	CallID     string  `json:"call_id,omitempty"`
+	Outcome    string  `json:"outcome,omitempty"`
+	DurationMS float64 `json:"duration_ms,omitempty"`
+}
+
+// DomainEvent is something that the host wants to be known of a finished turn.
+type DomainEvent struct {
+	Kind    string          `json:"kind"`
+	Details json.RawMessage `json:"details,omitempty"`
+}
+
+// Usage is what the provider reported, in tokens.
+type Usage struct {
+	InputTokens      int `json:"input_tokens,omitempty"`
+	OutputTokens     int `json:"output_tokens,omitempty"`
+	CacheReadTokens  int `json:"cache_read_tokens,omitempty"`
+	CacheWriteTokens int `json:"cache_write_tokens,omitempty"`
+}
+
+// PostTurnInput is the input of [PostTurn]. Bounded cuts it to its bounds.
+type PostTurnInput struct {
+	Status        TurnStatus    `json:"status,omitempty"`
+	UserText      Preview       `json:"user_text,omitzero"`
+	AssistantText Preview       `json:"assistant_text,omitzero"`
+	Error         Preview       `json:"error,omitzero"`
+	ToolEvents    []ToolEvent   `json:"tool_events,omitempty"`
+	DomainEvents  []DomainEvent `json:"domain_events,omitempty"`
+	Usage         Usage         `json:"usage,omitzero"`
+}
+
+// Bounded returns a copy within the bounds of the phase: previews shortened
+// (keeping their original length), the first events kept.
+func (in *PostTurnInput) Bounded() *PostTurnInput {
+	out := *in
+	out.UserText = out.UserText.bounded(MaxTurnText)
+	out.AssistantText = out.AssistantText.bounded(MaxTurnText)
+	out.Error = out.Error.bounded(MaxTurnError)
+	out.ToolEvents = slices.Clone(out.ToolEvents[:min(len(out.ToolEvents), MaxTurnEvents)])
+	out.DomainEvents = slices.Clone(out.DomainEvents[:min(len(out.DomainEvents), MaxTurnEvents)])
+	return &out
+}
+
+func (p Preview) bounded(limit int) Preview {
+	q := NewPreview(p.Text, limit)
+	q.OriginalLength = max(q.OriginalLength, p.OriginalLength)
+	q.Truncated = q.Truncated || p.Truncated
+	q.Withheld = p.Withheld
+	return q
+}
+
+// SourceRange is the part of the history that a compaction replaces.
+type SourceRange struct {
+	From string `json:"from,omitempty"`
+	To   string `json:"to,omitempty"`
+}
+
+// PreCompactionInput is the input of [PreCompaction].
+type PreCompactionInput struct {
+	// Trigger is the host's word for why ("threshold", "user", …).
+	Trigger     string      `json:"trigger,omitempty"`
+	SourceRange SourceRange `json:"source_range,omitzero"`
+	// TokenBudget is the room for the summary, in tokens.
+	TokenBudget int      `json:"token_budget,omitempty"`
+	Policies    []string `json:"policies,omitempty"`
+}
+
+// PostCompactionInput is the input of [PostCompaction].
+type PostCompactionInput struct {
+	Summary Preview `json:"summary,omitzero"`
+	// Lost names what the summary does not hold any more.
+	Lost []string `json:"lost,omitempty"`
+}
+
+// SessionEndInput is the input of [SessionEnd].
+type SessionEndInput struct {
+	Reason string `json:"reason,omitempty"`
+}
+
+// CustomInput is the input of a phase that a host registered ([Custom]).
+type CustomInput struct {
+	// Name is the phase.
+	Name Phase
+	// Fields is the input as one JSON object.
+	Fields json.RawMessage
+}
+
+// MarshalJSON gives the object itself.
+func (in *CustomInput) MarshalJSON() ([]byte, error) {
+	if len(in.Fields) == 0 {
+		return []byte("{}"), nil
+	}
+	return in.Fields, nil
+}
+
+// UnmarshalJSON takes any JSON object and keeps the phase's name.
+func (in *CustomInput) UnmarshalJSON(data []byte) error {
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(data, &fields); err != nil {
+		return err
+	}
+	in.Fields = cloneRaw(data)
+	return nil
+}

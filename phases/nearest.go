@@ -1,0 +1,47 @@
+package phases
+
+import (
+	"fmt"
+	"unicode/utf8"
+)
+
+// DidYouMean returns ` (did you mean "x"?)` for the known name nearest to a
+// mistyped one, or "" when none is near. Every message about an unknown name
+// ends with it.
+func DidYouMean(name string, known []string) string {
+	if near := Nearest(name, known); near != "" {
+		return fmt.Sprintf(" (did you mean %q?)", near)
+	}
+	return ""
+}
+
+// Nearest returns the known name with the least edit distance (Levenshtein) to
+// name, if that is at most a third of its length plus one; the first of equals.
+func Nearest(name string, known []string) string {
+	best, bestDistance := "", utf8.RuneCountInString(name)/3+2
+	for _, k := range known {
+		if d := distance([]rune(name), []rune(k)); d < bestDistance {
+			best, bestDistance = k, d
+		}
+	}
+	return best
+}
+
+func distance(a, b []rune) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range a {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range b {
+			cost := 1
+			if a[i] == b[j] {
+				cost = 0
+			}
+			diagonal, row[j+1] = row[j+1], min(row[j+1]+1, row[j]+1, diagonal+cost)
+		}
+	}
+	return row[len(b)]
+}

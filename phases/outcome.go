@@ -1,0 +1,269 @@
+package phases
+
+import "encoding/json"
+
+// RunState is what became of one expected hook.
+type RunState string
+
+// The states of the ledger.
+const (
+	StateSucceeded       RunState = "succeeded"
+	StateDenied          RunState = "denied"
+	StateFailed          RunState = "failed"
+	StateTimedOut        RunState = "timed_out"
+	StateCancelled       RunState = "cancelled"
+	StateFiltered        RunState = "filtered"
+	StateDisabled        RunState = "disabled"
+	StateUnavailable     RunState = "unavailable"
+	StateBudgetExhausted RunState = "budget_exhausted"
+	StateCached          RunState = "cached"
+	StateShadowed        RunState = "shadowed"
+	StateQueued          RunState = "queued"
+)
+
+// Completed reports whether the state satisfies a phase's "require".
+func (s RunState) Completed() bool {
+	return s == StateSucceeded || s == StateDenied || s == StateCached
+}
+
+// Run is the record of one expected hook in one phase. Times stand apart from
+// hashed content, so that equal work gives equal fingerprints.
+type Run struct {
+	Subscription  string `json:"subscription"`
+	Hook          string `json:"hook"`
+	Plugin        string `json:"plugin"`
+	PluginVersion string `json:"plugin_version"`
+	Generation    uint64 `json:"generation"`
+	Incarnation   uint64 `json:"incarnation"`
+	Phase         Phase  `json:"phase"`
+	Stage         Role   `json:"stage"`
+	// Layer is the dependency layer inside the stage, from 0.
+	Layer int      `json:"layer"`
+	State RunState `json:"state"`
+	// Code is the cause; for a disabled run the reason. Empty when all is well.
+	Code string `json:"code"`
+	// PluginCode is the plugin's own word in a plugin_error.
+	PluginCode string `json:"plugin_code"`
+	Attempts   int    `json:"attempts"`
+	// QueueMS and DurationMS are wall milliseconds waiting for a slot and in
+	// the call.
+	QueueMS    float64 `json:"queue_ms"`
+	DurationMS float64 `json:"duration_ms"`
+	// BytesIn went to the plugin and BytesOut came back; 0 in process.
+	BytesIn  int `json:"bytes_in"`
+	BytesOut int `json:"bytes_out"`
+	// Contributions are the hashes of what was kept.
+	Contributions []string `json:"contributions"`
+	Cut           []Cut    `json:"cut"`
+	// CachedFrom names the run that a cached answer came from.
+	CachedFrom string `json:"cached_from"`
+}
+
+// Limit names the one limit that cut a text.
+type Limit string
+
+// The limits, in the order in which ties are settled.
+const (
+	LimitPlugin       Limit = "plugin"
+	LimitContribution Limit = "contribution"
+	LimitSubscription Limit = "subscription"
+	LimitSection      Limit = "section"
+	LimitTotal        Limit = "total"
+)
+
+// Truncation says which limit cut a text, and from how many Unicode scalar
+// values to how many.
+type Truncation struct {
+	Limit    Limit `json:"limit"`
+	Original int   `json:"original"`
+	Kept     int   `json:"kept"`
+}
+
+// Cut is a truncation of one contribution.
+type Cut struct {
+	ContributionID string `json:"contribution_id"`
+	SectionID      string `json:"section_id,omitempty"`
+	Truncation
+}
+
+// LeftOut is something that did not reach the prompt at all.
+type LeftOut struct {
+	// ID is a section or contribution id.
+	ID    string `json:"id"`
+	Owner string `json:"owner"`
+	// Reason is a word: budget, profile, conflict, forbidden, blank, late,
+	// filtered, or a Cause.
+	Reason string `json:"reason"`
+	Chars  int    `json:"chars"`
+}
+
+// PluginState is the state of a plugin as the ledger shows it.
+type PluginState string
+
+// The states of a plugin.
+const (
+	PluginDeclared    PluginState = "declared"
+	PluginStarting    PluginState = "starting"
+	PluginReady       PluginState = "ready"
+	PluginDegraded    PluginState = "degraded"
+	PluginBackoff     PluginState = "backoff"
+	PluginQuarantined PluginState = "quarantined"
+	PluginDraining    PluginState = "draining"
+	PluginStopped     PluginState = "stopped"
+)
+
+// PluginRow is one declared plugin beside the runs.
+type PluginRow struct {
+	Plugin  string `json:"plugin"`
+	Version string `json:"version"`
+	// SHA256 is the checksum of the program in hex, or "unpinned" where the
+	// operator pinned none; "builtin" and "in_process" where there is no file.
+	SHA256 string      `json:"sha256"`
+	State  PluginState `json:"state"`
+	// Code and Detail say why it is not ready.
+	Code       string `json:"code"`
+	Detail     string `json:"detail"`
+	Generation uint64 `json:"generation"`
+	// Tier is the sandbox tier reached: "T0", "T1", "T2", or "" in process.
+	Tier     string `json:"tier"`
+	Restarts int    `json:"restarts"`
+}
+
+// Applied is one contribution that was kept.
+type Applied struct {
+	Kind         Kind         `json:"kind"`
+	Hook         string       `json:"hook"`
+	Subscription string       `json:"subscription"`
+	Plugin       string       `json:"plugin"`
+	Hash         string       `json:"hash"`
+	Value        Contribution `json:"value"`
+}
+
+// Reason is one hook's part in a decision.
+type Reason struct {
+	Subscription string  `json:"subscription"`
+	Verdict      Verdict `json:"verdict"`
+	Reason       string  `json:"reason"`
+	ReasonCode   string  `json:"reason_code"`
+}
+
+// Decided is a merged decision: the strongest verdict, and all reasons in plan
+// order.
+type Decided struct {
+	Verdict Verdict  `json:"verdict"`
+	Reasons []Reason `json:"reasons"`
+}
+
+// MergedSection is one section after merging: fragments joined, text cut.
+type MergedSection struct {
+	SectionID string    `json:"section_id"`
+	Stability Stability `json:"stability"`
+	Priority  int       `json:"priority"`
+	// Owner is the plugin that the section belongs to.
+	Owner string `json:"owner"`
+	// Content is the text with frames and markers, ready to be placed.
+	Content    string      `json:"content"`
+	Truncation *Truncation `json:"truncation"`
+
+	Title     string    `json:"-"`
+	Placement Placement `json:"-"`
+	// OriginalChars is the length before any cut.
+	OriginalChars int         `json:"-"`
+	SourceRefs    []SourceRef `json:"-"`
+	// Sources are the contributions whose text is in it, in order.
+	Sources []HookSource `json:"-"`
+}
+
+// HookSource says which contribution of which hook went where.
+type HookSource struct {
+	HookID           string `json:"hook_id"`
+	SubscriptionID   string `json:"subscription_id"`
+	ContributionID   string `json:"contribution_id"`
+	ContributionHash string `json:"contribution_hash"`
+	ContributionKind Kind   `json:"contribution_kind"`
+	SectionID        string `json:"section_id"`
+	Phase            Phase  `json:"phase"`
+	// Priority is the subscription's.
+	Priority    int `json:"priority"`
+	SourceCount int `json:"source_count"`
+	// Truncation is hook, prompt, hook_and_prompt or none.
+	Truncation    string `json:"truncation"`
+	Plugin        string `json:"plugin"`
+	PluginVersion string `json:"plugin_version"`
+	CachedFrom    string `json:"cached_from"`
+}
+
+// MergedTool is one tool after merging.
+type MergedTool struct {
+	Name     string `json:"name"`
+	BundleID string `json:"bundle_id"`
+	// Owner is the plugin that answers it, or "host".
+	Owner string `json:"owner"`
+
+	Definition Tool   `json:"-"`
+	Hash       string `json:"-"`
+}
+
+// MergedRewrite is one rewrite, in the order of application.
+type MergedRewrite struct {
+	Path  string          `json:"path"`
+	Value json.RawMessage `json:"value"`
+	Owner string          `json:"owner"`
+}
+
+// MergedReminder is one reminder to be delivered.
+type MergedReminder struct {
+	Type       string            `json:"type"`
+	Attributes map[string]string `json:"attributes,omitempty"`
+	Text       string            `json:"text"`
+	DedupeKey  string            `json:"dedupe_key,omitempty"`
+	Owner      string            `json:"owner"`
+}
+
+// Merged is what the contributions of one dispatch come to, with an owner for
+// each slot. Lists are empty, not nil, so that JSON shows [].
+type Merged struct {
+	Policies  []PolicyEntry    `json:"policies"`
+	Contexts  []ContextEntry   `json:"contexts"`
+	Sections  []MergedSection  `json:"sections"`
+	Tools     []MergedTool     `json:"tools"`
+	Rewrites  []MergedRewrite  `json:"rewrites"`
+	Reminders []MergedReminder `json:"reminders"`
+}
+
+// Spent is the time of one subscription.
+type Spent struct {
+	Subscription string  `json:"subscription"`
+	MS           float64 `json:"ms"`
+}
+
+// BudgetUse is the time of a dispatch, in milliseconds.
+type BudgetUse struct {
+	GrantedMS float64 `json:"granted_ms"`
+	UsedMS    float64 `json:"used_ms"`
+	SpentBy   []Spent `json:"spent_by"`
+}
+
+// Outcome is everything that one dispatch of a phase gave. Its JSON is the
+// output of "grapnel dispatch".
+type Outcome struct {
+	Phase Phase `json:"phase"`
+	// Contributions is what was kept, in plan order.
+	Contributions []Applied `json:"contributions"`
+	// Decision is nil when nobody decided.
+	Decision *Decided `json:"decision"`
+	Merged   Merged   `json:"merged"`
+	// Runs has one entry per expected subscription, in plan order.
+	Runs    []Run       `json:"runs"`
+	Plugins []PluginRow `json:"plugins"`
+	Budget  BudgetUse   `json:"budget"`
+	// Diagnostics are in plan order, then by kind.
+	Diagnostics []Diagnostic `json:"diagnostics"`
+	// Error is set when the phase failed closed.
+	Error *Error `json:"error"`
+
+	// LeftOut is what did not reach the merged result, and why.
+	LeftOut []LeftOut `json:"-"`
+	// Sources lists every kept contribution for the manifest.
+	Sources []HookSource `json:"-"`
+}
