@@ -72,13 +72,14 @@ const (
 // Error is the one error type of Grapnel's boundaries. Compare codes with
 // [CodeOf], causes with errors.Is.
 type Error struct {
-	// Code is a Cause, or the plugin's own word in an answer of a plugin.
 	Code Cause `json:"code"`
 	// Phase and Subscription say where, if known.
 	Phase        Phase  `json:"phase"`
 	Subscription string `json:"subscription"`
 	// Message is one sentence for people.
 	Message string `json:"message"`
+	// PluginCode is the plugin's own word where Code is CausePluginError.
+	PluginCode string `json:"-"`
 	// Retryable says that the same call may succeed later.
 	Retryable bool `json:"-"`
 	// SafeForUser says that Message may be shown outside the operator's log.
@@ -121,6 +122,23 @@ func CodeOf(err error) Cause {
 		return e.Code
 	}
 	return CauseInternal
+}
+
+// ConfigError refuses a plugin's configuration and says where the mistake is.
+type ConfigError struct {
+	// Pointer is a JSON pointer (RFC 6901) into the configuration; "" is the
+	// whole. The host turns it into a file and a line.
+	Pointer string
+	// Message is one sentence for the operator.
+	Message string
+}
+
+// Error implements error.
+func (e *ConfigError) Error() string {
+	if e.Pointer == "" {
+		return e.Message
+	}
+	return e.Pointer + ": " + e.Message
 }
 
 // Diagnostic is one remark about a dispatch, for people and programs.
