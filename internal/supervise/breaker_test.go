@@ -1,0 +1,291 @@
+package supervise
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// pass asks for a call that must be allowed.
+func pass(t *testing.T, b *Breaker) func(Outcome) {
+	t.Helper()
+	done, err := b.Allow()
+	if err != nil {
+		t.Fatalf("Allow = %v, want a call", err)
+	}
+	return done
+}
+
+// refused asks for a call that must not be allowed.
+func refused(t *testing.T, b *Breaker) {
+	t.Helper()
+	done, err := b.Allow()
+	if !errors.Is(err, ErrBreakerOpen) || done != nil {
+		t.Fatalf("Allow = done %v, error %v, want ErrBreakerOpen alone", done != nil, err)
+	}
+}
+
+// outcomes makes one call for each letter: s, f, n.
+func outcomes(t *testing.T, b *Breaker, letters string) {
+	t.Helper()
+	for _, l := range letters {
+		pass(t, b)(map[rune]Outcome{'s': OutcomeSuccess, 'f': OutcomeFailure, 'n': OutcomeNeutral}[l])
+	}
+}
+
+func TestBreakerCounting(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name    string
+		options BreakerOptions
+		calls   string
+		want    BreakerState
+	}{
+		{"new", BreakerOptions{}, "", BreakerClosed},
+		{"four failures", BreakerOptions{}, "ffff", BreakerClosed},
+		{"five failures", BreakerOptions{}, "fffff", BreakerOpen},
+		{"a success between", BreakerOptions{}, "ffffsffff", BreakerClosed},
+		{"neutral does not end a row", BreakerOptions{}, "ffnffnf", BreakerOpen},
+		{"neutral does not count", BreakerOptions{}, "nnnnnnnnnnnn", BreakerClosed},
+		{"limit of one", BreakerOptions{Failures: 1}, "f", BreakerOpen},
+		{"negative limit is the default", BreakerOptions{Failures: -1}, "ffff", BreakerClosed},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			b := NewBreaker(tt.options)
+			outcomes(t, b, tt.calls)
+			if got := b.State(); got != tt.want {
+				t.Errorf("state = %v, want %v", got, tt.want)
+			}
+		})
+	}
+}
+
+// openBreaker returns a breaker that has just opened.
+func openBreaker(t *testing.T, o BreakerOptions) *Breaker {
+	t.Helper()
+	b := NewBreaker(o)
+	outcomes(t, b, "fffff")
+	refused(t, b)
+	return b
+}
+
+func TestBreakerProbe(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name    string
+		outcome Outcome
+		want    BreakerState
+	}{
+		{"success closes", OutcomeSuccess, BreakerClosed},
+		{"failure opens", OutcomeFailure, BreakerOpen},
+		{"neutral leaves it half open", OutcomeNeutral, BreakerHalfOpen},
+		{"an outcome that does not exist is neutral", Outcome(99), BreakerHalfOpen},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				b := openBreaker(t, BreakerOptions{})
+				time.Sleep(DefaultBreakerOpenFor)
+				refused(t, b) // at the very end it is still open
+				time.Sleep(1)
+				probe := pass(t, b)
+				refused(t, b) // one probe, not two
+				probe(tt.outcome)
+				if got := b.State(); got != tt.want {
+					t.Errorf("state = %v, want %v", got, tt.want)
+				}
+			})
+		})
+	}
+}
+
+// TestBreakerNeutralProbe checks that a neutral probe gives its place to exactly
+// one other, however often it happens and is reported.
+func TestBreakerNeutralProbe(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := openBreaker(t, BreakerOptions{OpenFor: time.Second})
+		time.Sleep(time.Second + 1)
+		for range 100 {
+			probe := pass(t, b)
+			refused(t, b)
+			probe(OutcomeNeutral)
+			probe(OutcomeNeutral) // must not make room for a second one
+			probe(OutcomeSuccess) // must not close it
+		}
+		last := pass(t, b)
+		refused(t, b)
+		last(OutcomeSuccess)
+		outcomes(t, b, "ffff")
+		if got := b.State(); got != BreakerClosed {
+			t.Errorf("state = %v, want closed: old failures must not count on", got)
+		}
+	})
+}
+
+// TestBreakerLateReport ends a call that began before the breaker opened while
+// it is half open: it is no probe and decides nothing.
+func TestBreakerLateReport(t *testing.T) {
+	t.Parallel()
+	for _, o := range []Outcome{OutcomeSuccess, OutcomeFailure, OutcomeNeutral} {
+		t.Run(o.String(), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				b := NewBreaker(BreakerOptions{})
+				old := pass(t, b)
+				outcomes(t, b, "fffff")
+				time.Sleep(DefaultBreakerOpenFor + 1)
+				probe := pass(t, b)
+				old(o)
+				if got := b.State(); got != BreakerHalfOpen {
+					t.Errorf("state = %v, want half_open", got)
+				}
+				refused(t, b)
+				probe(OutcomeSuccess)
+			})
+		})
+	}
+}
+
+func TestBreakerOnChange(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var got []string
+		var b *Breaker
+		b = NewBreaker(BreakerOptions{Failures: 1, OpenFor: time.Second, OnChange: func(from, to BreakerState) {
+			// Using the breaker from inside must neither block nor reorder.
+			got = append(got, fmt.Sprintf("%v>%v now %v", from, to, b.State()))
+		}})
+		outcomes(t, b, "f")
+		time.Sleep(2 * time.Second)
+		outcomes(t, b, "f")
+		time.Sleep(2 * time.Second)
+		outcomes(t, b, "ss")
+		want := []string{
+			"closed>open now open",
+			"open>half_open now half_open", "half_open>open now open",
+			"open>half_open now half_open", "half_open>closed now closed",
+		}
+		if diff := cmp.Diff(got, want); diff != "" {
+			t.Errorf("changes: got -, want +\n%s", diff)
+		}
+	})
+}
+
+// TestBreakerOnChangeIsNotNested causes a change from inside OnChange: it must be
+// told after the first one is through, not in the middle of it.
+func TestBreakerOnChangeIsNotNested(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var got []string
+		var b *Breaker
+		b = NewBreaker(BreakerOptions{Failures: 1, OpenFor: time.Second, OnChange: func(from, to BreakerState) {
+			got = append(got, fmt.Sprintf("%v>%v begins", from, to))
+			time.Sleep(2 * time.Second)
+			b.State()
+			got = append(got, fmt.Sprintf("%v>%v ends", from, to))
+		}})
+		outcomes(t, b, "f")
+		want := []string{
+			"closed>open begins", "closed>open ends", "open>half_open begins", "open>half_open ends",
+		}
+		if diff := cmp.Diff(got, want); diff != "" {
+			t.Errorf("changes: got -, want +\n%s", diff)
+		}
+	})
+}
+
+// TestBreakerHammer uses one breaker from many goroutines. Each change must
+// begin where the one before ended, and at most one probe may be on the way.
+func TestBreakerHammer(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	last, broken := BreakerClosed, 0
+	b := NewBreaker(BreakerOptions{Failures: 2, OpenFor: time.Microsecond, OnChange: func(from, to BreakerState) {
+		mu.Lock()
+		defer mu.Unlock()
+		if from != last {
+			broken++
+		}
+		last = to
+	}})
+	var calls atomic.Int64
+	var wg sync.WaitGroup
+	for w := range 8 {
+		wg.Go(func() {
+			rng := rand.New(rand.NewPCG(uint64(w), 5))
+			for range 2000 {
+				if done, err := b.Allow(); err == nil {
+					calls.Add(1)
+					done(Outcome(rng.IntN(3)))
+				}
+			}
+		})
+	}
+	wg.Wait()
+	final := b.State()
+	mu.Lock()
+	defer mu.Unlock()
+	if broken > 0 || last != final {
+		t.Errorf("%d changes out of order; last told %v, state %v", broken, last, final)
+	}
+	if calls.Load() == 0 {
+		t.Error("no call passed")
+	}
+}
+
+// TestBreakerAllocations keeps the refusal free of garbage: it is what happens
+// most while something is broken.
+func TestBreakerAllocations(t *testing.T) {
+	b := openBreaker(t, BreakerOptions{OpenFor: time.Hour})
+	if n := testing.AllocsPerRun(100, func() { _, _ = b.Allow() }); n != 0 {
+		t.Errorf("a refusal allocates %v times, want 0", n)
+	}
+}
+
+func BenchmarkBreaker(b *testing.B) {
+	b.Run("closed", func(b *testing.B) {
+		br := NewBreaker(BreakerOptions{})
+		b.ReportAllocs()
+		for b.Loop() {
+			done, err := br.Allow()
+			if err != nil {
+				b.Fatal(err)
+			}
+			done(OutcomeSuccess)
+		}
+	})
+	b.Run("open", func(b *testing.B) {
+		br := NewBreaker(BreakerOptions{Failures: 1, OpenFor: time.Hour})
+		done, err := br.Allow()
+		if err != nil {
+			b.Fatal(err)
+		}
+		done(OutcomeFailure)
+		b.ReportAllocs()
+		for b.Loop() {
+			if _, err := br.Allow(); err == nil {
+				b.Fatal("an open breaker let a call pass")
+			}
+		}
+	})
+	b.Run("closed, parallel", func(b *testing.B) {
+		br := NewBreaker(BreakerOptions{})
+		b.ReportAllocs()
+		b.RunParallel(func(pb *testing.PB) {
+			for pb.Next() {
+				if done, err := br.Allow(); err == nil {
+					done(OutcomeNeutral)
+				}
+			}
+		})
+	})
+}

@@ -1,0 +1,145 @@
+package supervise
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// acquire takes a slot or fails the test.
+func acquire(t *testing.T, l Limiter) func() {
+	t.Helper()
+	release, err := l.Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return release
+}
+
+func TestGateOrder(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g := NewGate(1)
+		release := acquire(t, g.Optional())
+		var mu sync.Mutex
+		var order []string
+		var wg sync.WaitGroup
+		for _, who := range []string{"optional 1", "optional 2", "required 1", "optional 3", "required 2"} {
+			l := g.Optional()
+			if who[0] == 'r' {
+				l = g.Required()
+			}
+			wg.Go(func() {
+				done := acquire(t, l)
+				mu.Lock()
+				order = append(order, who)
+				mu.Unlock()
+				done()
+			})
+			synctest.Wait() // queued, before the next one comes
+		}
+		if len(order) > 0 {
+			t.Fatalf("%v went through a full gate", order)
+		}
+		release()
+		wg.Wait()
+		want := []string{"required 1", "required 2", "optional 1", "optional 2", "optional 3"}
+		if diff := cmp.Diff(order, want); diff != "" {
+			t.Errorf("order: got -, want +\n%s", diff)
+		}
+	})
+}
+
+func TestGateGivesUp(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g := NewGate(0) // as 1
+		release := acquire(t, g.Required())
+		ctx, cancel := context.WithCancelCause(t.Context())
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			if _, err := g.Optional().Acquire(ctx); !errors.Is(err, errCause) {
+				t.Errorf("error = %v, want the cause", err)
+			}
+		})
+		synctest.Wait()
+		cancel(errCause)
+		wg.Wait()
+		release()
+		release() // a second release gives nothing
+		acquire(t, g.Optional())
+		if g.free != 0 || slices.ContainsFunc(g.lanes[:], func(q []chan struct{}) bool { return len(q) > 0 }) {
+			t.Errorf("free = %d, lanes = %v, want an empty full gate", g.free, g.lanes)
+		}
+	})
+}
+
+func TestGateEndedContextGetsNoSlot(t *testing.T) {
+	t.Parallel()
+	g := NewGate(1)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for range 50 { // a select between the two would be a matter of luck
+		if _, err := g.Required().Acquire(ctx); !errors.Is(err, context.Canceled) {
+			t.Fatalf("error = %v, want canceled", err)
+		}
+	}
+	if g.free != 1 {
+		t.Errorf("free = %d, want 1", g.free)
+	}
+}
+
+// TestGateGivesUpAGrantedSlot is the race that cannot be provoked from outside:
+// the slot comes in the moment in which the wait is given up.
+func TestGateGivesUpAGrantedSlot(t *testing.T) {
+	t.Parallel()
+	g := NewGate(1)
+	release := acquire(t, g.Optional())
+	first, second := g.enter(1), g.enter(1)
+	release() // first has the slot now
+	g.giveUp(1, first)
+	select {
+	case <-second:
+	default:
+		t.Error("the slot was lost, want it handed to the next")
+	}
+}
+
+// TestGateHammer has many goroutines come, wait, give up and leave, and checks
+// that there are never more inside than slots and that none is lost.
+func TestGateHammer(t *testing.T) {
+	t.Parallel()
+	const slots, visitors, rounds = 3, 16, 200
+	g := NewGate(slots)
+	var inside atomic.Int32
+	var wg sync.WaitGroup
+	for v := range visitors {
+		wg.Go(func() {
+			rng := rand.New(rand.NewPCG(uint64(v), 3))
+			for range rounds {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(rng.IntN(50))*time.Microsecond)
+				release, err := lane{g, rng.IntN(2)}.Acquire(ctx)
+				if err == nil {
+					if n := inside.Add(1); n > slots {
+						t.Errorf("%d inside, want at most %d", n, slots)
+					}
+					inside.Add(-1)
+					release()
+				}
+				cancel()
+			}
+		})
+	}
+	wg.Wait()
+	if g.free != slots {
+		t.Errorf("free = %d after all have left, want %d", g.free, slots)
+	}
+}

@@ -1,0 +1,199 @@
+package supervise
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// mute is a check of a service that does not answer.
+func mute(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
+
+// sequence is a check that answers by the list, then well.
+func sequence(checks ...func(context.Context) error) func(context.Context) error {
+	return func(ctx context.Context) error {
+		if len(checks) == 0 {
+			return nil
+		}
+		check := checks[0]
+		checks = checks[1:]
+		return check(ctx)
+	}
+}
+
+func TestHealthThreeMisses(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, Options{Health: Health{Check: sequence(mute, mute, mute)}})
+		r.serve()
+		pause(30 * time.Second)
+		r.mustHalt()
+		checkLog(t, r, "0s starting", "0s ready",
+			"7s degraded timeout: 1 health check missed: no answer within the deadline: context deadline exceeded",
+			"14s degraded timeout: 2 health checks missed in a row: no answer within the deadline: context deadline exceeded",
+			"21s backoff timeout: 3 health checks missed in a row (in 100ms)",
+			"21.1s starting", "21.1s ready", "30s draining: host stops", "30s stopped")
+		if f := r.Status().Last; !errors.Is(f, errMissed) || f.Class != ClassOrdinary {
+			t.Errorf("failure = %+v, want the missed check as cause", f)
+		}
+	})
+}
+
+func TestHealthRecovers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		well := func(context.Context) error { return nil }
+		bad := func(context.Context) error { return errCause }
+		r := newRig(t, Options{Health: Health{
+			Check: sequence(bad, bad, well, bad, well), Interval: time.Second, Misses: 3,
+		}})
+		r.serve()
+		pause(10 * time.Second)
+		r.mustHalt()
+		checkLog(t, r, "0s starting", "0s ready",
+			"1s degraded timeout: 1 health check missed: the cause",
+			"2s degraded timeout: 2 health checks missed in a row: the cause",
+			"3s ready", "4s degraded timeout: 1 health check missed: the cause", "5s ready",
+			"10s draining: host stops", "10s stopped")
+	})
+}
+
+// TestHealthDoesNotLiftTheOwnersMark keeps a service degraded that its owner has
+// marked, though its checks pass.
+func TestHealthDoesNotLiftTheOwnersMark(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, Options{Health: Health{Check: sequence(mute)}})
+		r.serve()
+		r.Degrade(Any, "session_reset", "")
+		pause(time.Minute)
+		if st := r.Status(); st.State != StateDegraded || st.Code != "session_reset" {
+			t.Errorf("status = %+v, want degraded by the owner", st)
+		}
+		r.mustHalt()
+	})
+}
+
+// TestHealthAfterSleep has one check return long after its deadline, as happens
+// when the machine has slept while it was on its way. That is a single miss, and
+// the next check comes a whole interval later.
+func TestHealthAfterSleep(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name   string
+		answer error
+		want   State
+	}{
+		{"no answer", errCause, StateDegraded},
+		{"a late answer is an answer", nil, StateReady},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				var begun []time.Duration
+				start := time.Now()
+				asleep := func(context.Context) error { time.Sleep(8 * time.Hour); return tt.answer }
+				checks := sequence(asleep)
+				r := newRig(t, Options{Health: Health{
+					Interval: 5 * time.Second,
+					Check: func(ctx context.Context) error {
+						begun = append(begun, time.Since(start))
+						return checks(ctx)
+					},
+				}})
+				r.serve()
+				pause(8*time.Hour + 9*time.Second)
+				if st := r.Status(); st.State != tt.want || st.Restarts != 0 {
+					t.Errorf("status after waking = %+v, want %v", st, tt.want)
+				}
+				pause(time.Second)
+				if st := r.Status(); st.State != StateReady || st.Restarts != 0 {
+					t.Errorf("status after the next check = %+v, want ready", st)
+				}
+				r.mustHalt()
+				want := []time.Duration{5 * time.Second, 8*time.Hour + 10*time.Second}
+				if diff := cmp.Diff(begun, want); diff != "" {
+					t.Errorf("checks began: got -, want +\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+// TestHealthDeafCheck has a check that ends only when the service is gone, as a
+// call does that waits for a stopped process. It must not keep the service from
+// being stopped.
+func TestHealthDeafCheck(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		gone := make(chan struct{})
+		r := newRig(t, Options{Health: Health{Check: func(context.Context) error { <-gone; return errCause }}})
+		r.service.onStop = func(context.Context) error { close(gone); return nil }
+		r.serve()
+		pause(time.Minute)
+		r.mustHalt()
+	})
+}
+
+// TestHealthStaysWithItsIncarnation checks that no check is on its way while a
+// service is started, and that misses of one incarnation do not count for the
+// next.
+func TestHealthStaysWithItsIncarnation(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		busy := 0
+		check := sequence(mute, mute, mute, mute)
+		r := newRig(t, Options{Health: Health{Check: func(ctx context.Context) error {
+			busy++
+			defer func() { busy-- }()
+			err := check(ctx)
+			if err != nil {
+				time.Sleep(time.Second) // slow to leave: longer than the backoff
+			}
+			return err
+		}}})
+		r.service.onStart = func(context.Context, uint64) error {
+			if busy != 0 {
+				t.Error("a check of the incarnation before is on its way")
+			}
+			return nil
+		}
+		r.serve()
+		pause(14 * time.Second) // one miss, the second check on its way
+		r.service.crash(nil)
+		pause(time.Second)
+		pause(16 * time.Second)
+		if st := r.Status(); st.State != StateDegraded || st.Incarnation != 2 {
+			t.Errorf("status = %+v, want the second incarnation, degraded", st)
+		}
+		r.mustHalt()
+	})
+}
+
+// TestMissedTimeIsNotHealthy crashes a service that was up for long and missed
+// two of three checks all the time.
+func TestMissedTimeIsNotHealthy(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := 0
+		r := newRig(t, Options{Health: Health{Check: func(context.Context) error {
+			if n++; n%3 == 0 {
+				return nil
+			}
+			return errCause
+		}}})
+		r.serve()
+		r.service.crash(nil)
+		pause(10 * time.Minute)
+		r.service.crash(nil)
+		synctest.Wait()
+		if got, want := time.Until(r.Status().NextAttempt), 200*time.Millisecond; got != want {
+			t.Errorf("delay = %v, want %v", got, want)
+		}
+		r.mustHalt()
+	})
+}

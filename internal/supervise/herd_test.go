@@ -1,0 +1,251 @@
+package supervise
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// brokenLimiter has no slot and says so.
+type brokenLimiter struct{}
+
+func (brokenLimiter) Acquire(context.Context) (func(), error) { return nil, errCause }
+
+func TestLimiterErrorIsTheHostsFault(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, Options{Limiter: brokenLimiter{}})
+		r.serve()
+		st := r.Status()
+		if st.State != StateBackoff || st.Code != CodeUnavailable || st.Failures != 0 || !errors.Is(st.Last, errCause) {
+			t.Errorf("status = %+v, want backoff, not counted", st)
+		}
+		r.mustHalt()
+	})
+}
+
+// TestOrdersReachTheQueue gives orders to a service that waits for its slot.
+func TestOrdersReachTheQueue(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g := NewGate(1)
+		release := acquire(t, g.Required())
+		r := newRig(t, Options{Limiter: g.Optional()})
+		r.serve()
+		r.Recycle(1, "new configuration")
+		synctest.Wait()
+		r.Report(2, Failure{Class: ClassPermanent, Code: "checksum_mismatch"})
+		synctest.Wait()
+		r.Release()
+		synctest.Wait()
+		r.mustHalt()
+		if n := r.service.starts.Load(); n != 0 {
+			t.Errorf("%d starts without a slot", n)
+		}
+		checkLog(t, r, "0s starting", "0s starting", "0s quarantined checksum_mismatch", "0s starting", "0s stopped")
+		release()
+		acquire(t, g.Optional())()
+	})
+}
+
+// TestHerd starts twenty services through four slots. Two of them hang: they
+// hold back the others for no longer than SlotHold, and their own deadline runs
+// from their slot.
+func TestHerd(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const services, slots = 20, 4
+		g := NewGate(slots)
+		begun := time.Now()
+		var mu sync.Mutex
+		starts := map[time.Duration]int{}
+		rigs := make([]*rig, services)
+		for i := range rigs {
+			l := g.Optional()
+			if i >= services-2 {
+				l = g.Required()
+			}
+			rigs[i] = newRig(t, Options{Limiter: l})
+			rigs[i].service.onStart = func(ctx context.Context, incarnation uint64) error {
+				if incarnation > 1 {
+					return nil
+				}
+				mu.Lock()
+				starts[time.Since(begun)]++
+				mu.Unlock()
+				if i < 2 {
+					return mute(ctx)
+				}
+				time.Sleep(500 * time.Millisecond)
+				return nil
+			}
+			rigs[i].serve()
+		}
+		for i, r := range rigs {
+			if err := r.Wait(t.Context()); (err != nil) != (i < 2) {
+				t.Errorf("service %d: %v", i, err)
+			}
+		}
+		mu.Lock()
+		const ms = time.Millisecond
+		want := map[time.Duration]int{0: 4, 500 * ms: 2, 1000 * ms: 4, 1500 * ms: 4, 2000 * ms: 4, 2500 * ms: 2}
+		if diff := cmp.Diff(starts, want); diff != "" {
+			t.Errorf("starts by time: got -, want +\n%s", diff)
+		}
+		mu.Unlock()
+		// The required ones came last and went first: with the second lot.
+		for _, r := range rigs[services-2:] {
+			if got := r.Status().Since.Sub(begun); got != time.Second {
+				t.Errorf("required service ready after %v, want 1s", got)
+			}
+		}
+		for _, r := range rigs {
+			r.mustHalt()
+		}
+	})
+}
+
+// TestJitterSpreadsTheHerd crashes many services at once: with jitter they do
+// not come back at once.
+func TestJitterSpreadsTheHerd(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		rng := rand.New(rand.NewPCG(1, 2))
+		random := func() float64 {
+			mu.Lock()
+			defer mu.Unlock()
+			return rng.Float64()
+		}
+		rigs := make([]*rig, 20)
+		for i := range rigs {
+			rigs[i] = newRig(t, Options{Policy: Policy{Jitter: 0.5, Random: random}})
+			rigs[i].serve()
+		}
+		times := map[time.Time]bool{}
+		for _, r := range rigs {
+			r.service.crash(nil)
+			synctest.Wait()
+			times[r.Status().NextAttempt] = true
+		}
+		if len(times) != len(rigs) {
+			t.Errorf("%d different times for %d services", len(times), len(rigs))
+		}
+		for _, r := range rigs {
+			r.mustHalt()
+		}
+	})
+}
+
+// TestHammer gives a supervisor every order at once from many goroutines, while
+// its service crashes and its health changes, and checks what must hold
+// throughout; the fake service checks the contract of Start and Stop.
+func TestHammer(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(4) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, hammerOptions())
+			ctx, stop := context.WithCancelCause(context.Background())
+			r.stop = stop
+			go func() { r.ended <- r.Serve(ctx) }()
+
+			var wg sync.WaitGroup
+			for w := range uint64(8) {
+				wg.Go(func() { hammer(t, r, rand.New(rand.NewPCG(seed, w))) })
+			}
+			// Half of the runs are stopped in the middle of it.
+			if seed%2 == 0 {
+				wg.Wait()
+			}
+			r.mustHalt()
+			wg.Wait()
+			if r.service.starts.Load() == 0 && seed%2 == 0 {
+				t.Error("nothing was started")
+			}
+		})
+	}
+}
+
+// hammerOptions makes everything happen within microseconds.
+func hammerOptions() Options {
+	return Options{
+		Policy: Policy{
+			MinBackoff: time.Microsecond, MaxBackoff: 10 * time.Microsecond,
+			MinMemory: time.Microsecond, MaxMemory: 10 * time.Microsecond,
+			ResetAfter: time.Microsecond, Window: time.Millisecond,
+		},
+		Limiter: NewGate(1).Required(),
+		Health: Health{
+			Check:    func(context.Context) error { return errCause },
+			Interval: 50 * time.Microsecond,
+		},
+	}
+}
+
+// hammer gives 500 random orders.
+func hammer(t *testing.T, r *rig, rng *rand.Rand) {
+	t.Helper()
+	var last Status
+	for range 500 {
+		st := r.Status()
+		if st.Incarnation < last.Incarnation || st.Since.Before(last.Since) {
+			t.Errorf("status went back from %+v to %+v", last, st)
+		}
+		if (st.State == StateBackoff) != !st.NextAttempt.IsZero() {
+			t.Errorf("status %+v: next attempt without backoff, or the other way round", st)
+		}
+		last = st
+		inc := [2]uint64{Any, st.Incarnation}[rng.IntN(2)]
+		switch rng.IntN(8) {
+		case 0:
+			r.Report(inc, Failure{Class: Class(rng.IntN(5)), Code: "x"})
+		case 1:
+			r.Recycle(inc, "y")
+		case 2:
+			r.Degrade(inc, "z", "")
+		case 3:
+			r.Restore(inc)
+		case 4:
+			r.Release()
+		case 5:
+			ctx, cancel := context.WithTimeout(t.Context(), time.Microsecond)
+			_ = r.Wait(ctx) // any outcome is right; that it returns is the point
+			cancel()
+		case 6:
+			if st.State.Up() {
+				r.service.crash(&Failure{Code: "crash"})
+			}
+		default:
+		}
+	}
+}
+
+func BenchmarkStatus(b *testing.B) {
+	s, err := New(emptyService{}, Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if s.Status().State != StateDeclared {
+			b.Fatal("not declared")
+		}
+	}
+}
+
+func BenchmarkPolicyNext(b *testing.B) {
+	p := Policy{}.withDefaults()
+	h := p.Next(History{}, ClassOrdinary, epoch).History
+	b.ReportAllocs()
+	for b.Loop() {
+		p.Next(h, ClassOrdinary, epoch)
+	}
+}

@@ -1,0 +1,257 @@
+package supervise
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// epoch is where the clocks of the policy tests begin.
+var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// exact is the default policy without jitter.
+func exact() Policy { return Policy{Jitter: -1} }
+
+// step is one thing that happens to a service: a wait, then a failure or a
+// change of health.
+type step struct {
+	after   time.Duration
+	class   Class // zero: healthy (or not, if ends is set)
+	ends    bool
+	action  Action
+	delay   time.Duration
+	counted int
+}
+
+// fail is a step with a failure that is answered by a retry.
+func fail(after time.Duration, class Class, delay time.Duration, counted int) step {
+	return step{after: after, class: class, action: ActionRetry, delay: delay, counted: counted}
+}
+
+// healthy is a step that begins a healthy period, unhealthy one that ends it.
+func healthy(after time.Duration) step   { return step{after: after} }
+func unhealthy(after time.Duration) step { return step{after: after, ends: true} }
+
+func TestPolicyNext(t *testing.T) {
+	t.Parallel()
+	const s, ms = time.Second, time.Millisecond
+	quarantine := func(after time.Duration, class Class, counted int) step {
+		return step{after: after, class: class, action: ActionQuarantine, counted: counted}
+	}
+	for _, tt := range []struct {
+		name  string
+		steps []step
+	}{
+		{"doubles, then quarantine at the fifth", []step{
+			fail(0, ClassOrdinary, 100*ms, 1), fail(s, ClassOrdinary, 200*ms, 2), fail(s, ClassOrdinary, 400*ms, 3),
+			fail(s, ClassOrdinary, 800*ms, 4), quarantine(s, ClassOrdinary, 5),
+		}},
+		{"permanent at once", []step{quarantine(0, ClassPermanent, 1)}},
+		{"old failures fall out of the window", []step{
+			fail(0, ClassOrdinary, 100*ms, 1), fail(100*s, ClassOrdinary, 200*ms, 2), fail(100*s, ClassOrdinary, 400*ms, 3),
+			fail(99*s, ClassOrdinary, 800*ms, 4), fail(s, ClassOrdinary, 1600*ms, 4), quarantine(s, ClassOrdinary, 5),
+		}},
+		{"health resets the wait and not the count", []step{
+			fail(0, ClassOrdinary, 100*ms, 1), fail(s, ClassOrdinary, 200*ms, 2),
+			healthy(s), fail(60*s, ClassOrdinary, 100*ms, 3),
+			healthy(s), fail(60*s, ClassOrdinary, 100*ms, 4),
+			healthy(s), quarantine(60*s, ClassOrdinary, 5),
+		}},
+		{"health too short to reset", []step{
+			fail(0, ClassOrdinary, 100*ms, 1), healthy(s), fail(60*s-1, ClassOrdinary, 200*ms, 2),
+		}},
+		{"two short periods are no long one", []step{
+			fail(0, ClassOrdinary, 100*ms, 1),
+			healthy(s), unhealthy(40 * s), healthy(s), fail(40*s, ClassOrdinary, 200*ms, 2),
+		}},
+		{"a long period counts though it ended before the failure", []step{
+			fail(0, ClassOrdinary, 100*ms, 1), healthy(s), unhealthy(60 * s), fail(s, ClassOrdinary, 100*ms, 2),
+		}},
+		{"healthy twice is one period", []step{
+			fail(0, ClassOrdinary, 100*ms, 1), healthy(s), healthy(59 * s), fail(s, ClassOrdinary, 100*ms, 2),
+		}},
+		{"resource is waited out and never counted", []step{
+			fail(0, ClassResource, 100*ms, 0), fail(s, ClassResource, 200*ms, 0), fail(s, ClassResource, 400*ms, 0),
+			fail(s, ClassResource, 800*ms, 0), fail(s, ClassResource, 1600*ms, 0), fail(s, ClassResource, 3200*ms, 0),
+			fail(s, ClassResource, 6400*ms, 0), fail(s, ClassResource, 12800*ms, 0), fail(s, ClassResource, 25600*ms, 0),
+			fail(s, ClassResource, 30*s, 0), fail(s, ClassResource, 30*s, 0),
+		}},
+		{"resource and ordinary have waits of their own", []step{
+			fail(0, ClassResource, 100*ms, 0), fail(s, ClassResource, 200*ms, 0), fail(s, ClassOrdinary, 100*ms, 1),
+			fail(s, ClassResource, 100*ms, 1), fail(s, ClassOrdinary, 200*ms, 2),
+		}},
+		{"memory waits longer and counts", []step{
+			fail(0, ClassMemory, 5*s, 1), fail(10*s, ClassMemory, 10*s, 2), fail(20*s, ClassMemory, 20*s, 3),
+			fail(40*s, ClassMemory, 40*s, 4), quarantine(40*s, ClassMemory, 5),
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			var h History
+			p, now := exact(), epoch
+			for i, st := range tt.steps {
+				now = now.Add(st.after)
+				switch {
+				case st.class != ClassUndefined:
+					got := p.Next(h, st.class, now)
+					h = got.History
+					got.History = History{}
+					want := Decision{Action: st.action, Delay: st.delay, Failures: st.counted}
+					if diff := cmp.Diff(got, want, cmp.AllowUnexported(History{})); diff != "" {
+						t.Fatalf("step %d: got -, want +\n%s", i+1, diff)
+					}
+				case st.ends:
+					h = p.Unhealthy(h, now)
+				default:
+					h = h.Healthy(now)
+				}
+			}
+		})
+	}
+}
+
+func TestPolicyUndefinedClassIsOrdinary(t *testing.T) {
+	t.Parallel()
+	got, want := exact().Next(History{}, ClassUndefined, epoch), exact().Next(History{}, ClassOrdinary, epoch)
+	if diff := cmp.Diff(got, want, cmp.AllowUnexported(History{})); diff != "" {
+		t.Errorf("got -, want +\n%s", diff)
+	}
+}
+
+func TestPolicyJitter(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		jitter, draw float64
+		want         time.Duration
+	}{
+		{0, 0, 100 * time.Millisecond}, // zero is the default, one half
+		{0, 0.5, 75 * time.Millisecond},
+		{0, 1, 50 * time.Millisecond},
+		{1, 0.25, 75 * time.Millisecond},
+		{1, 1, 0},
+		{-1, 0.9, 100 * time.Millisecond},
+		{3, 0.5, 50 * time.Millisecond}, // capped at 1
+		{0.5, -7, 100 * time.Millisecond},
+		{0.5, 7, 50 * time.Millisecond},
+	} {
+		t.Run(fmt.Sprintf("jitter %v draw %v", tt.jitter, tt.draw), func(t *testing.T) {
+			t.Parallel()
+			p := Policy{Jitter: tt.jitter, Random: func() float64 { return tt.draw }}
+			if got := p.Next(History{}, ClassOrdinary, epoch).Delay; got != tt.want {
+				t.Errorf("delay = %v, want %v", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestDoubledNeverOverflows(t *testing.T) {
+	t.Parallel()
+	const most = 1<<63 - 1
+	for _, n := range []int{0, 1, 2, 62, 63, 64, 65, 1 << 40} {
+		got := doubled(time.Nanosecond, most, n)
+		if want := time.Duration(1) << min(max(n-1, 0), 62); n <= 62 && got != want {
+			t.Errorf("n = %d: %v, want %v", n, got, want)
+		} else if n >= 65 && got != most {
+			t.Errorf("n = %d: %v, want the limit", n, got)
+		}
+	}
+	if got := doubled(time.Minute, time.Second, 1); got != time.Second {
+		t.Errorf("least above most: %v, want most", got)
+	}
+}
+
+// TestPolicyProperties drives policies with random failures and compares them
+// with what must hold of each decision, and with a plain count of the window.
+func TestPolicyProperties(t *testing.T) {
+	t.Parallel()
+	classes := []Class{ClassUndefined, ClassOrdinary, ClassOrdinary, ClassPermanent, ClassResource, ClassMemory}
+	for seed := range uint64(200) {
+		rng := rand.New(rand.NewPCG(seed, 7))
+		p := Policy{Limit: 1 + rng.IntN(8), Window: time.Duration(1+rng.IntN(600)) * time.Second, Random: rng.Float64}
+		full := p.withDefaults()
+		var h History
+		var all []time.Time // every counted failure there ever was
+		now := epoch
+		for range 60 {
+			now = now.Add(time.Duration(rng.Int64N(int64(2 * time.Minute))))
+			if rng.IntN(3) == 0 {
+				h = h.Healthy(now)
+				continue
+			}
+			class := classes[rng.IntN(len(classes))]
+			before, kept := fmt.Sprint(h), slices.Clone(h.counted)
+			d := p.Next(h, class, now)
+			if fmt.Sprint(h) != before || !slices.Equal(h.counted, kept) {
+				t.Fatalf("seed %d: Next changed the history it was given", seed)
+			}
+			if class != ClassResource {
+				all = append(all, now)
+			}
+			inWindow := 0
+			for _, at := range all {
+				if now.Sub(at) < p.Window {
+					inWindow++
+				}
+			}
+			checkDecision(t, full, class, d, inWindow)
+			h = d.History
+		}
+	}
+}
+
+// checkDecision holds one decision against the rules; counted is the number of
+// failures within the window.
+func checkDecision(t *testing.T, p Policy, class Class, d Decision, counted int) {
+	t.Helper()
+	if d.Failures != counted {
+		t.Fatalf("%v: %d failures counted, want %d", class, d.Failures, counted)
+	}
+	want := ActionRetry
+	if class == ClassPermanent || class != ClassResource && counted >= p.Limit {
+		want = ActionQuarantine
+	}
+	if d.Action != want {
+		t.Fatalf("%v with %d of %d failures: %v, want %v", class, counted, p.Limit, d.Action, want)
+	}
+	least, most := p.MinBackoff, p.MaxBackoff
+	if class == ClassMemory {
+		least, most = p.MinMemory, p.MaxMemory
+	}
+	least = time.Duration(float64(least) * (1 - p.Jitter))
+	switch {
+	case want == ActionQuarantine && d.Delay != 0:
+		t.Fatalf("quarantine with a delay of %v", d.Delay)
+	case want == ActionRetry && (d.Delay < least || d.Delay > most):
+		t.Fatalf("%v: delay %v, want between %v and %v", class, d.Delay, least, most)
+	}
+}
+
+// TestPolicyForksAreIndependent makes two decisions out of one history: neither
+// may show in the other.
+func TestPolicyForksAreIndependent(t *testing.T) {
+	t.Parallel()
+	p := Policy{Limit: 100}
+	h := History{}
+	for i := range 5 { // leaves room behind the slice for an append in place
+		h = p.Next(h, ClassOrdinary, epoch.Add(time.Duration(i)*time.Second)).History
+	}
+	a := p.Next(h, ClassOrdinary, epoch.Add(10*time.Second)).History
+	b := p.Next(h, ClassOrdinary, epoch.Add(20*time.Second)).History
+	if !a.counted[5].Equal(epoch.Add(10*time.Second)) || !b.counted[5].Equal(epoch.Add(20*time.Second)) {
+		t.Errorf("histories share an array: %v and %v", a.counted, b.counted)
+	}
+}
+
+func TestPolicyMinAboveDefaultMax(t *testing.T) {
+	t.Parallel()
+	p := Policy{MinBackoff: time.Hour, Jitter: -1}
+	for class, want := range map[Class]time.Duration{ClassOrdinary: time.Hour, ClassMemory: time.Hour} {
+		if got := p.Next(History{}, class, epoch).Delay; got != want {
+			t.Errorf("%v: delay = %v, want %v", class, got, want)
+		}
+	}
+}

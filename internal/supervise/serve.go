@@ -1,0 +1,306 @@
+package supervise
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// Serve runs the service until ctx ends: it starts it at once, starts it again
+// as the policy says, and stops it in the end. It blocks; the owner gives it a
+// goroutine and waits for it. All changes of state happen in this goroutine.
+//
+// It returns nil when nothing is left of the service, the error of the last
+// stop otherwise, and [ErrServed] when it was called before.
+func (s *Supervisor) Serve(ctx context.Context) error {
+	if s.served.Swap(true) {
+		return ErrServed
+	}
+	var err error
+	for ctx.Err() == nil {
+		err = s.serveOnce(ctx)
+	}
+	code := ""
+	if err != nil {
+		code = CodeInternal
+	}
+	s.enter(StateStopped, code, errorText(err))
+	s.settle(ErrStopped)
+	return err
+}
+
+// serveOnce takes one incarnation from its start to what follows its end. It
+// returns the error of its stop.
+func (s *Supervisor) serveOnce(ctx context.Context) error {
+	runCtx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	r := s.begin(end)
+	e := s.live(runCtx, r)
+	s.detach()
+	end(nil) // ends the health checks, which stop waits for
+
+	switch {
+	case ctx.Err() != nil:
+		return s.drain(ctx, r, context.Cause(ctx).Error())
+	case e.failure != nil:
+		return s.fail(ctx, r, e.failure)
+	}
+	if err := s.drain(ctx, r, e.recycle); err != nil {
+		// What did not end may still hold what the next start needs.
+		return s.fail(ctx, r, failureOf(err, CodeInternal, "stopping it to recycle it failed"))
+	}
+	return nil
+}
+
+// begin makes a new run the current one.
+func (s *Supervisor) begin(end context.CancelCauseFunc) *run {
+	last := s.Status()
+	r := &run{
+		incarnation: last.Incarnation + 1,
+		end:         end,
+		marked:      make(chan struct{}, 1),
+	}
+	s.mu.Lock()
+	s.current = r
+	s.mu.Unlock()
+	s.enter(StateStarting, "", "", func(st *Status) {
+		st.Incarnation = r.incarnation
+		st.Restarts = int(r.incarnation) - 1
+		st.Failures = len(s.history.counted)
+	})
+	return r
+}
+
+// detach takes the run out of reach of further orders.
+func (s *Supervisor) detach() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.current = nil
+}
+
+// live starts the run and watches it. ctx is the run's own.
+func (s *Supervisor) live(ctx context.Context, r *run) ending {
+	release, err := s.opts.Limiter.Acquire(ctx)
+	if err != nil {
+		if ctx.Err() != nil {
+			return orderedEnding(ctx)
+		}
+		return failed(&Failure{Class: ClassResource, Code: CodeUnavailable, Detail: "no start slot", Err: err})
+	}
+	f := s.start(ctx, r, sync.OnceFunc(release))
+	switch {
+	case ctx.Err() != nil:
+		// Whatever became of the start, it was called off; if it succeeded all
+		// the same, the run's stop takes care of it.
+		return orderedEnding(ctx)
+	case f != nil:
+		return failed(f)
+	}
+	return s.watch(ctx, r)
+}
+
+// start calls the service's Start within its deadline and gives the slot back,
+// at the latest after SlotHold.
+func (s *Supervisor) start(ctx context.Context, r *run, release func()) *Failure {
+	defer release()
+	slot := time.AfterFunc(s.opts.SlotHold, release)
+	defer slot.Stop()
+	ctx, cancel := context.WithTimeoutCause(ctx, s.opts.StartTimeout, errStartTimeout)
+	defer cancel()
+
+	running, err := s.service.Start(ctx, r.incarnation)
+	switch {
+	case err != nil:
+		return startFailure(ctx, err)
+	case running == nil:
+		return &Failure{Class: ClassPermanent, Code: CodeInternal, Detail: "the start returned nothing"}
+	}
+	r.running = running
+	return nil
+}
+
+// watch follows a running service until it ends or has to. It leaves stopping
+// it to others.
+func (s *Supervisor) watch(ctx context.Context, r *run) ending {
+	results := make(chan error)
+	if s.opts.Health.Check != nil {
+		r.checks.Go(func() { s.opts.Health.loop(ctx, results) })
+	}
+	var m misses
+	for {
+		// An end that is already known goes before a state that would be out of
+		// date as soon as it is told.
+		if e, over := ended(ctx, r.running); over {
+			return e
+		}
+		if m.count >= s.opts.Health.Misses {
+			return failed(m.failure())
+		}
+		s.showUp(r, &m)
+		select {
+		case <-ctx.Done():
+		case <-r.running.Done():
+		case err := <-results:
+			m.add(err)
+		case <-r.marked:
+		}
+	}
+}
+
+// ended reports whether the run is over. An order goes before the end of the
+// service: a service that was asked to leave may be gone before it is stopped,
+// and that is no crash.
+func ended(ctx context.Context, running Running) (ending, bool) {
+	if ctx.Err() != nil {
+		return orderedEnding(ctx), true
+	}
+	select {
+	case <-running.Done():
+		return failed(failureOf(running.Err(), CodeCrash, "ended without being asked to")), true
+	default:
+		return ending{}, false
+	}
+}
+
+// showUp makes the state ready or degraded, whichever is true.
+func (s *Supervisor) showUp(r *run, m *misses) {
+	now := time.Now()
+	why := r.mark.Load()
+	switch {
+	case m.count > 0:
+		s.history = s.opts.Policy.Unhealthy(s.history, now)
+		s.enter(StateDegraded, CodeTimeout, m.text()+": "+errorText(m.last))
+	case why != nil:
+		s.history = s.opts.Policy.Unhealthy(s.history, now)
+		s.enter(StateDegraded, why.code, why.detail)
+	default:
+		s.history = s.history.Healthy(now)
+		s.enter(StateReady, "", "")
+	}
+	s.settle(nil)
+}
+
+// drain stops a run on purpose.
+func (s *Supervisor) drain(ctx context.Context, r *run, why string) error {
+	s.history = s.opts.Policy.Unhealthy(s.history, time.Now())
+	if r.running == nil {
+		return nil
+	}
+	s.enter(StateDraining, "", why)
+	return r.stop(ctx, s.opts)
+}
+
+// fail enters backoff or quarantine, stops what is left of the run, and waits
+// until the service may be started again or ctx ends.
+func (s *Supervisor) fail(ctx context.Context, r *run, f *Failure) error {
+	now := time.Now()
+	d := s.opts.Policy.Next(s.history, f.Class, now)
+	s.history = d.History
+	hold := s.openHold()
+	defer s.closeHold()
+
+	state, detail := StateBackoff, f.summary()
+	if d.Action == ActionQuarantine {
+		state, detail = StateQuarantined, s.quarantineDetail(f, d)
+	}
+	note := func(st *Status) {
+		st.Last, st.Failures = f, d.Failures
+		if d.Action == ActionRetry {
+			st.NextAttempt = now.Add(d.Delay)
+		}
+	}
+	s.enter(state, f.Code, detail, note)
+	s.settle(f)
+
+	// The state tells everybody at once that the service is gone; the wait runs
+	// while its remains are cleared away.
+	err := r.stop(ctx, s.opts)
+	if err != nil {
+		s.enter(state, f.Code, detail+"; "+err.Error(), note)
+	}
+	s.pause(ctx, hold, d, now)
+	return err
+}
+
+// quarantineDetail says what led to quarantine.
+func (s *Supervisor) quarantineDetail(f *Failure, d Decision) string {
+	if f.Class == ClassPermanent {
+		return f.summary()
+	}
+	return fmt.Sprintf("%d failures within %s, the last: %s", d.Failures, s.opts.Policy.Window, f.summary())
+}
+
+// pause waits for the end of the delay, which began at since, for Release, or
+// for the end of ctx.
+func (s *Supervisor) pause(ctx context.Context, hold <-chan struct{}, d Decision, since time.Time) {
+	// A nil channel never fires: quarantine has no end of its own.
+	var delay <-chan time.Time
+	if d.Action == ActionRetry {
+		timer := time.NewTimer(d.Delay - time.Since(since))
+		defer timer.Stop()
+		delay = timer.C
+	}
+	select {
+	case <-ctx.Done():
+	case <-delay:
+	case <-hold:
+	}
+}
+
+// openHold lets Release end the coming wait.
+func (s *Supervisor) openHold() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.hold = make(chan struct{})
+	return s.hold
+}
+
+// closeHold ends that. If Release was called, also in the moment in which the
+// wait ended by itself, the past is forgotten as it was promised.
+func (s *Supervisor) closeHold() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.hold == nil {
+		s.history = History{}
+	}
+	s.hold = nil
+}
+
+// enter puts the service into a state, with the reason for it. Further changes
+// belong to the same event.
+func (s *Supervisor) enter(state State, code, detail string, also ...func(*Status)) {
+	s.change(func(st *Status) {
+		st.State, st.Code, st.Detail = state, code, detail
+		st.NextAttempt = time.Time{}
+		for _, f := range also {
+			f(st)
+		}
+	})
+}
+
+// change publishes a new status and tells OnEvent, unless nothing has changed.
+func (s *Supervisor) change(edit func(*Status)) {
+	old := s.Status()
+	next := old
+	edit(&next)
+	next.Since = old.Since
+	if next.same(old) {
+		return
+	}
+	if next.State != old.State {
+		next.Since = time.Now()
+	}
+	s.status.Store(&next)
+	s.opts.OnEvent(Event{Name: s.opts.Name, From: old.State, Status: next})
+}
+
+// settle fixes what Wait returns, the first time that it is called.
+func (s *Supervisor) settle(outcome error) {
+	select {
+	case <-s.settled:
+	default:
+		s.outcome = outcome
+		close(s.settled)
+	}
+}
