@@ -1,0 +1,97 @@
+# Everyday commands of this repository. `make` alone lists them.
+#
+# Tools are pinned in tools/go.mod, a module of its own so that the product's
+# go.mod does not carry them. They are built into .cache/bin on first use, and
+# again when tools/go.mod changes.
+
+SHELL  := bash
+.SHELLFLAGS := -euo pipefail -c
+MODULE := github.com/grapnelhq/grapnel
+BIN    := $(CURDIR)/.cache/bin
+
+# Where generated code goes: the work tree, or a folder to compare with.
+OUT      ?= $(CURDIR)
+# The packages that `race`, `bench` and `fuzz` look at.
+PKGS     ?= ./...
+BENCH    ?= .
+COUNT    ?= 1
+FUZZTIME ?= 10s
+
+# Systems that Grapnel is built for besides the one at hand.
+CROSS := darwin/arm64 darwin/amd64 windows/amd64
+PROTOS := $(wildcard proto/grapnel/plugin/v1/*.proto)
+
+.DEFAULT_GOAL := help
+.PHONY: help build test race lint fmt fmt-check generate bench fuzz verify cross tools
+
+help: ## list these targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-10s %s\n", $$1, $$2}'
+
+build: ## compile all packages
+	go build ./...
+
+test: ## run all tests of the main module
+	go test ./...
+
+race: ## run tests under the race detector (PKGS=./runtime/...)
+	go test -race $(PKGS)
+
+lint: $(BIN)/golangci-lint ## check formatting, vet and all linters of .golangci.yaml
+	$(BIN)/golangci-lint fmt --diff
+	go vet ./...
+	$(BIN)/golangci-lint run
+
+fmt: $(BIN)/golangci-lint ## format all Go files in place
+	$(BIN)/golangci-lint fmt
+
+fmt-check: $(BIN)/golangci-lint ## fail with a diff when a file is not formatted
+	$(BIN)/golangci-lint fmt --diff
+
+generate: $(BIN)/protoc-gen-go $(BIN)/protoc-gen-go-grpc ## generate Go code from the wire contract (needs protoc)
+ifneq ($(PROTOS),)
+	@command -v protoc >/dev/null || { echo 'protoc is missing: install the package protobuf-compiler' >&2; exit 1; }
+	@mkdir -p '$(OUT)'
+	PATH="$(BIN):$$PATH" protoc --proto_path=proto \
+		--go_out='$(OUT)' --go_opt=module=$(MODULE) \
+		--go-grpc_out='$(OUT)' --go-grpc_opt=module=$(MODULE) $(PROTOS)
+endif
+
+# The header of a generated file names the protoc that made it. Another protoc
+# is no difference as long as the code is the same.
+verify: ## check that generated code is fresh and go.mod tidy
+	@tmp=$$(mktemp -d); trap 'rm -rf "$$tmp"' EXIT; \
+	$(MAKE) --no-print-directory generate OUT="$$tmp/new"; \
+	flat() { mkdir -p "$$2"; find "$$1/internal/wire" -name '*.pb.go' 2>/dev/null | while read -r file; do \
+		grep -vE '^// (	|- )protoc +v' "$$file" >"$$2/$$(basename "$$file")"; done; }; \
+	flat . "$$tmp/have"; flat "$$tmp/new" "$$tmp/want"; \
+	diff -ru "$$tmp/have" "$$tmp/want" || { echo 'generated code is stale: run make generate' >&2; exit 1; }
+	go mod tidy -diff
+
+bench: ## run benchmarks (BENCH=Dispatch COUNT=10 PKGS=./runtime)
+	go test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) $(PKGS)
+
+fuzz: ## run each fuzz test for FUZZTIME (10s)
+	@go list $(PKGS) | while read -r pkg; do \
+		go test -list '^Fuzz' "$$pkg" | { grep '^Fuzz' || true; } | while read -r name; do \
+			echo "== $$pkg $$name"; go test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) "$$pkg"; \
+		done; \
+	done
+
+cross: ## compile for the other supported systems
+	@for target in $(CROSS); do \
+		echo "== $$target"; \
+		CGO_ENABLED=0 GOOS="$${target%/*}" GOARCH="$${target#*/}" go build ./...; \
+	done
+
+tools: $(addprefix $(BIN)/,golangci-lint gofumpt protoc-gen-go protoc-gen-go-grpc benchstat) ## build all pinned tools into .cache/bin
+
+# One rule builds any tool: go names a binary after the last element of its path.
+$(BIN)/golangci-lint: TOOL = github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+$(BIN)/gofumpt: TOOL = mvdan.cc/gofumpt
+$(BIN)/protoc-gen-go: TOOL = google.golang.org/protobuf/cmd/protoc-gen-go
+$(BIN)/protoc-gen-go-grpc: TOOL = google.golang.org/grpc/cmd/protoc-gen-go-grpc
+$(BIN)/benchstat: TOOL = golang.org/x/perf/cmd/benchstat
+$(BIN)/%: tools/go.mod tools/go.sum
+	@mkdir -p $(BIN)
+	go -C tools build -o $@ $(TOOL)
+	@touch $@

@@ -1,0 +1,277 @@
+package archtest
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// modulePath is the path of the repository's main module. Packages of nested
+// modules are named by their folder below the same root.
+const modulePath = "github.com/grapnelhq/grapnel"
+
+// layers is the allowed import graph of non-test files, bottom first.
+//
+// "A, B < C, D;" says that C and D may import A and B. Nothing follows from
+// that: an edge that is not written is not allowed, so a package that passes
+// on what it got from below names what it uses itself. The standard library is
+// always allowed (the word std stands where there is nothing else to say).
+//
+// Names without a dot in their first element are packages of this repository;
+// "x/..." is x and all below it. Others are third parties, subpackages
+// included. Three words stand for sets: public (all packages of ours outside
+// internal and cmd), third-party, and any.
+const layers = `
+	# Vocabulary and leaves.
+	std < phases;
+	std < internal/archtest;
+	github.com/cespare/xxhash/v2, github.com/gowebpki/jcs < internal/digest;
+	github.com/rivo/uniseg < internal/text;
+	github.com/sony/gobreaker/v2 < internal/supervise;
+
+	# Documents and pure cores.
+	phases, internal/digest, github.com/google/jsonschema-go < manifest;
+	phases, github.com/goccy/go-yaml, github.com/google/jsonschema-go < config;
+	phases, manifest, internal/digest, internal/text < compiler;
+	phases, github.com/expr-lang/expr < internal/cond;
+	phases, internal/cond < internal/plan;
+	phases, internal/digest, internal/text < internal/merge;
+
+	# The author's side.
+	phases < sdk;
+	phases, sdk, internal/wire, github.com/hashicorp/go-plugin,
+	github.com/hashicorp/go-hclog < sdk/serve;
+	phases, sdk, sdk/serve, runtime, internal/wire < sdk/plugintest;
+
+	# The wire and the processes.
+	phases, internal/wire/..., google.golang.org/grpc,
+	google.golang.org/protobuf < internal/wire/...;
+	phases, internal/wire, github.com/hashicorp/go-plugin,
+	github.com/hashicorp/go-hclog, golang.org/x/sys < internal/proc;
+
+	# The engine.
+	phases, config, manifest, compiler, internal/digest, internal/text,
+	internal/cond, internal/plan, internal/merge, internal/wire, internal/proc,
+	internal/supervise, github.com/google/jsonschema-go,
+	github.com/oklog/ulid/v2 < runtime;
+
+	# What stands on the engine. Drivers of databases and providers are added
+	# beside the package that needs them.
+	phases, manifest < store;
+	phases, manifest, runtime, store < gateway;
+	phases < history;
+	phases, compiler, history, third-party < providers/...;
+
+	# Plugins, written as a stranger would write them: each knows the sdk and
+	# itself. Only their mains serve a process.
+	phases, sdk, plugins/agentsdoc/..., github.com/google/jsonschema-go,
+	golang.org/x/sys < plugins/agentsdoc/...;
+	phases, sdk, plugins/memory/..., github.com/google/jsonschema-go < plugins/memory/...;
+	sdk/serve < plugins/agentsdoc/cmd/..., plugins/memory/cmd/...;
+
+	# Measuring, wiring, showing.
+	phases, sdk, config, runtime, internal/wire, github.com/hashicorp/go-plugin,
+	github.com/hashicorp/go-hclog, google.golang.org/grpc,
+	google.golang.org/protobuf < internal/bench/...;
+	any < cmd/...;
+	public, third-party < examples/...;
+`
+
+// edgeRule is one line of the text: packages that match pkg may import what
+// one of the imports matches.
+type edgeRule struct {
+	pkg     string
+	imports []string
+}
+
+// ruleSet is the parsed text. A package has the rights of all rules that match
+// it together.
+type ruleSet []edgeRule
+
+// parseRules reads text of the form of layers.
+func parseRules(text string) (ruleSet, error) {
+	var lines []string
+	for line := range strings.Lines(text) {
+		line, _, _ = strings.Cut(line, "#")
+		lines = append(lines, line)
+	}
+	var rules ruleSet
+	for stmt := range strings.SplitSeq(strings.Join(lines, " "), ";") {
+		if strings.TrimSpace(stmt) == "" {
+			continue
+		}
+		left, right, ok := strings.Cut(stmt, "<")
+		imports, pkgs := nameList(left), nameList(right)
+		if !ok || imports == nil || pkgs == nil {
+			return nil, fmt.Errorf("want \"A, B < C, D\", got %q", strings.Join(strings.Fields(stmt), " "))
+		}
+		for _, pkg := range pkgs {
+			rules = append(rules, edgeRule{pkg: pkg, imports: imports})
+		}
+	}
+	return rules, nil
+}
+
+// nameList splits a comma list of names. It returns nil when there is none, or
+// when one of them is no name.
+func nameList(text string) []string {
+	var names []string
+	for name := range strings.SplitSeq(text, ",") {
+		name = strings.TrimSpace(name)
+		if name == "" || strings.ContainsAny(name, " \t\n<") {
+			return nil
+		}
+		names = append(names, name)
+	}
+	return names
+}
+
+// covers reports whether any rule speaks of the package, a path below the
+// repository's root.
+func (r ruleSet) covers(pkg string) bool {
+	return slices.ContainsFunc(r, func(e edgeRule) bool { return matchPath(e.pkg, pkg) })
+}
+
+// allows reports whether pkg may import the import path imp.
+func (r ruleSet) allows(pkg, imp string) bool {
+	if isStd(imp) {
+		return true
+	}
+	for _, e := range r {
+		if matchPath(e.pkg, pkg) && slices.ContainsFunc(e.imports, func(p string) bool { return matchImport(p, imp) }) {
+			return true
+		}
+	}
+	return false
+}
+
+// matchImport reports whether a name from the left side of a rule stands for
+// the import path imp, which is not of the standard library.
+func matchImport(name, imp string) bool {
+	own, isOwn := ownPath(imp)
+	switch {
+	case name == "any":
+		return true
+	case name == "third-party":
+		return !isOwn
+	case name == "public":
+		return isOwn && isPublic(own)
+	case isOwn:
+		return matchPath(name, own)
+	default:
+		return imp == name || strings.HasPrefix(imp, name+"/")
+	}
+}
+
+// matchPath reports whether pattern, a path or "path/...", stands for path.
+func matchPath(pattern, path string) bool {
+	if prefix, ok := strings.CutSuffix(pattern, "/..."); ok {
+		return path == prefix || strings.HasPrefix(path, prefix+"/")
+	}
+	return pattern == path
+}
+
+// ownPath cuts the module path off an import path of this repository. The
+// root package is ".".
+func ownPath(imp string) (string, bool) {
+	if imp == modulePath {
+		return ".", true
+	}
+	return strings.CutPrefix(imp, modulePath+"/")
+}
+
+// isStd reports whether an import path is the standard library's. Import "C"
+// is not: no package of ours uses cgo.
+func isStd(imp string) bool {
+	first, _, _ := strings.Cut(imp, "/")
+	return imp != "C" && !strings.Contains(first, ".")
+}
+
+// isPublic reports whether strangers can and should import a package.
+func isPublic(pkg string) bool {
+	elems := strings.Split(pkg, "/")
+	return !slices.Contains(elems, "internal") && !slices.Contains(elems, "cmd")
+}
+
+func TestParseRules(t *testing.T) {
+	t.Parallel()
+
+	tests := []struct {
+		name, text string
+		want       ruleSet
+		wantErr    bool
+	}{
+		{name: "empty", text: "\n # nothing\n"},
+		{
+			name: "lists on both sides",
+			text: "a, b.org/c < d, e/...;",
+			want: ruleSet{{"d", []string{"a", "b.org/c"}}, {"e/...", []string{"a", "b.org/c"}}},
+		},
+		{
+			name: "comment and line break inside",
+			text: "a, # why\n b\n < c;",
+			want: ruleSet{{"c", []string{"a", "b"}}},
+		},
+		{name: "no arrow", text: "a, b;", wantErr: true},
+		{name: "two arrows", text: "a < b < c;", wantErr: true},
+		{name: "missing semicolon", text: "a < b\nc < d;", wantErr: true},
+		{name: "empty side", text: "a < ;", wantErr: true},
+		{name: "empty name", text: "a,,b < c;", wantErr: true},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+
+			got, err := parseRules(tt.text)
+			if (err != nil) != tt.wantErr {
+				t.Fatalf("parseRules error = %v, want error: %v", err, tt.wantErr)
+			}
+			if diff := cmp.Diff(got, tt.want, cmp.AllowUnexported(edgeRule{})); diff != "" {
+				t.Errorf("rules (-got +want):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestRuleSetAllows(t *testing.T) {
+	t.Parallel()
+
+	rules, err := parseRules(`
+		base, x.org/lib < mid;  mid < top;  std < leaf;
+		tree/... < tree/...;    public, third-party < ex/...;   any < cmd/...;`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests := []struct {
+		name, pkg, imp string
+		want           bool
+	}{
+		{"named edge", "mid", modulePath + "/base", true},
+		{"nothing follows from two edges", "top", modulePath + "/base", false},
+		{"reverse edge", "base", modulePath + "/mid", false},
+		{"third party", "mid", "x.org/lib", true},
+		{"third party, subpackage", "mid", "x.org/lib/sub", true},
+		{"third party, same prefix", "mid", "x.org/library", false},
+		{"third party elsewhere", "top", "x.org/lib", false},
+		{"std needs no rule", "leaf", "net/http", true},
+		{"cgo is not std", "leaf", "C", false},
+		{"own subpackage is another package", "top", modulePath + "/mid/sub", false},
+		{"tree imports itself", "tree/a/b", modulePath + "/tree/c", true},
+		{"tree is not its neighbour", "tree/a", modulePath + "/treehouse", false},
+		{"public", "ex/one", modulePath + "/base", true},
+		{"internal is not public", "ex/one", modulePath + "/internal/base", false},
+		{"any", "cmd/x", modulePath + "/internal/base", true},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+
+			if got := rules.allows(tt.pkg, tt.imp); got != tt.want {
+				t.Errorf("allows(%q, %q) = %v, want %v", tt.pkg, tt.imp, got, tt.want)
+			}
+		})
+	}
+}

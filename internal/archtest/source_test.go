@@ -1,0 +1,280 @@
+package archtest
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// sourcePkg is the syntax of one folder, test files and files for all systems
+// included. It need not compile.
+type sourcePkg struct {
+	dir   string // slash-separated, below the root
+	fset  *token.FileSet
+	files []sourceFile
+}
+
+// sourceFile is one parsed file.
+type sourceFile struct {
+	name string // base name
+	ast  *ast.File
+}
+
+// isTest reports whether the file is only part of tests.
+func (f sourceFile) isTest() bool { return strings.HasSuffix(f.name, "_test.go") }
+
+// loadSources parses all Go files below root.
+func loadSources(root string) ([]sourcePkg, error) {
+	dirs, err := goDirs(root)
+	if err != nil {
+		return nil, err
+	}
+	var pkgs []sourcePkg
+	for _, dir := range dirs {
+		names, err := filepath.Glob(filepath.Join(root, filepath.FromSlash(dir), "*.go"))
+		if err != nil {
+			return nil, err
+		}
+		pkg := sourcePkg{dir: dir, fset: token.NewFileSet()}
+		for _, name := range names {
+			file, err := parser.ParseFile(pkg.fset, name, nil, parser.ParseComments|parser.SkipObjectResolution)
+			if err != nil {
+				return nil, fmt.Errorf("package %s: %w", dir, err)
+			}
+			pkg.files = append(pkg.files, sourceFile{filepath.Base(name), file})
+		}
+		pkgs = append(pkgs, pkg)
+	}
+	return pkgs, nil
+}
+
+// problem formats a finding with its place.
+func (p sourcePkg) problem(pos token.Pos, format string, args ...any) string {
+	at := p.fset.Position(pos)
+	return fmt.Sprintf("%s:%d: %s", path.Join(p.dir, filepath.Base(at.Filename)), at.Line, fmt.Sprintf(format, args...))
+}
+
+// checkInit lists init functions: registration is an explicit list, and
+// importing a package has no effect. Generated protobuf code cannot do without.
+func checkInit(p sourcePkg) []string {
+	var problems []string
+	for _, f := range p.files {
+		for _, decl := range f.ast.Decls {
+			fn, ok := decl.(*ast.FuncDecl)
+			if ok && fn.Recv == nil && fn.Name.Name == "init" && !ast.IsGenerated(f.ast) {
+				problems = append(problems, p.problem(fn.Pos(), "init function"))
+			}
+		}
+	}
+	return problems
+}
+
+// checkTestSleep lists sleeps in tests and test kits that take real time: they
+// wait for a signal instead. In a synctest bubble a sleep only moves the fake
+// clock, so a function that itself uses package synctest may sleep.
+func checkTestSleep(p sourcePkg) []string {
+	var problems []string
+	for _, f := range p.files {
+		if !f.isTest() && !isTestKit(p.dir) {
+			continue
+		}
+		for _, decl := range f.ast.Decls {
+			if len(usesOf(f.ast, decl, "testing/synctest", "Test", "Wait")) > 0 {
+				continue
+			}
+			for _, use := range usesOf(f.ast, decl, "time", "Sleep") {
+				problems = append(problems, p.problem(use.Pos(), "time.Sleep in a test: wait for a signal, or use a synctest bubble"))
+			}
+		}
+	}
+	return problems
+}
+
+// clockNames are the functions of package time that read or wait for a clock.
+var clockNames = []string{
+	"After", "AfterFunc", "NewTicker", "NewTimer", "Now", "Since", "Sleep", "Tick", "Until",
+}
+
+// checkClock lists uses of the clock in packages that promise to be pure: the
+// caller passes the time as a value.
+func checkClock(p sourcePkg) []string {
+	var problems []string
+	if !slices.Contains(purePackages, p.dir) {
+		return nil
+	}
+	for _, f := range p.files {
+		if f.isTest() {
+			continue
+		}
+		for _, use := range usesOf(f.ast, f.ast, "time", clockNames...) {
+			problems = append(problems, p.problem(use.Pos(), "%s is pure and must not use time.%s", p.dir, use.Sel.Name))
+		}
+	}
+	return problems
+}
+
+// goroutineOwners are the packages that may start goroutines; they also wait
+// for them.
+var goroutineOwners = []string{
+	"runtime", "internal/proc", "internal/supervise", "internal/wire", "sdk/serve",
+}
+
+// checkGoroutines lists starts of goroutines outside goroutineOwners, tests and
+// test kits. A method named Go that is given one function counts as one:
+// sync.WaitGroup and errgroup.Group start goroutines by it.
+func checkGoroutines(p sourcePkg) []string {
+	var problems []string
+	if slices.Contains(goroutineOwners, p.dir) || isTestKit(p.dir) {
+		return nil
+	}
+	for _, f := range p.files {
+		if f.isTest() {
+			continue
+		}
+		for n := range ast.Preorder(f.ast) {
+			if startsGoroutine(n) {
+				problems = append(problems, p.problem(n.Pos(), "goroutine started in %s", p.dir))
+			}
+		}
+	}
+	return problems
+}
+
+// startsGoroutine reports whether a node is a go statement or a call of the
+// shape group.Go(func).
+func startsGoroutine(n ast.Node) bool {
+	switch n := n.(type) {
+	case *ast.GoStmt:
+		return true
+	case *ast.CallExpr:
+		sel, ok := n.Fun.(*ast.SelectorExpr)
+		return ok && sel.Sel.Name == "Go" && len(n.Args) == 1
+	default:
+		return false
+	}
+}
+
+// isTestKit reports whether a package exists for tests, by its name: sdk/plugintest.
+func isTestKit(dir string) bool { return strings.HasSuffix(dir, "test") }
+
+// usesOf returns the places below node that name one of the given members of
+// a package of the standard library, also under a name chosen by the import.
+func usesOf(file *ast.File, node ast.Node, pkgPath string, names ...string) []*ast.SelectorExpr {
+	local := ""
+	for _, imp := range file.Imports {
+		if imp.Path.Value != `"`+pkgPath+`"` {
+			continue
+		}
+		local = path.Base(pkgPath)
+		if imp.Name != nil {
+			local = imp.Name.Name
+		}
+	}
+	var uses []*ast.SelectorExpr
+	if local == "" {
+		return nil
+	}
+	for n := range ast.Preorder(node) {
+		sel, ok := n.(*ast.SelectorExpr)
+		if !ok || !slices.Contains(names, sel.Sel.Name) {
+			continue
+		}
+		if id, ok := sel.X.(*ast.Ident); ok && id.Name == local {
+			uses = append(uses, sel)
+		}
+	}
+	return uses
+}
+
+func TestSources(t *testing.T) {
+	t.Parallel()
+
+	pkgs, err := loadSources(repoRoot(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(pkgs) == 0 {
+		t.Fatal("no packages found: the walk does not work")
+	}
+	for _, pkg := range pkgs {
+		report(t, checkInit(pkg))
+		report(t, checkTestSleep(pkg))
+		report(t, checkClock(pkg))
+		report(t, checkGoroutines(pkg))
+		report(t, checkPackageDoc(pkg))
+		report(t, checkExportedDoc(pkg))
+	}
+}
+
+// sourceCheck is one synthetic package and what a check must say about it.
+type sourceCheck struct {
+	name  string
+	check func(sourcePkg) []string
+	dir   string
+	files map[string]string // base name to content after the package clause
+	want  []string
+}
+
+// run parses the made-up package and compares the check's findings.
+func (c sourceCheck) run(t *testing.T) {
+	t.Helper()
+
+	files := map[string]string{}
+	for name, content := range c.files {
+		files[c.dir+"/"+name] = content
+	}
+	pkgs, err := loadSources(writeTree(t, files))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(pkgs) != 1 {
+		t.Fatalf("got %d packages, want 1", len(pkgs))
+	}
+	if diff := cmp.Diff(c.check(pkgs[0]), c.want); diff != "" {
+		t.Errorf("problems (-got +want):\n%s", diff)
+	}
+}
+
+func TestSourceChecksFindProblems(t *testing.T) {
+	t.Parallel()
+
+	const generated = "// Code generated by x. DO NOT EDIT.\n\n"
+	sleep := "package a\nimport \"time\"\nfunc f() { time.Sleep(1) }"
+	bubble := "package a\nimport (\"testing/synctest\"; \"time\")\nfunc f() { synctest.Test(t, func() { time.Sleep(1) }) }\nfunc g() { time.Sleep(1) }"
+	clock := "package a\nimport \"time\"\nvar _ = time.Now\nvar _ time.Duration"
+	spawn := "package a\nfunc f() {\n\tgo f()\n\twg.Go(f)\n\twg.Go(1, 2)\n\tGo(f)\n}"
+	tests := []sourceCheck{
+		{"init", checkInit, "a", map[string]string{"a.go": "package a\nfunc init() {}"}, []string{"a/a.go:2: init function"}},
+		{"init method", checkInit, "a", map[string]string{"a.go": "package a\nfunc (T) init() {}"}, nil},
+		{"init generated", checkInit, "a", map[string]string{"a.go": generated + "package a\nfunc init() {}"}, nil},
+		{"sleep in test", checkTestSleep, "a", map[string]string{"a_test.go": sleep}, []string{"a/a_test.go:3: time.Sleep in a test: wait for a signal, or use a synctest bubble"}},
+		{"sleep in test kit", checkTestSleep, "atest", map[string]string{"a.go": sleep}, []string{"atest/a.go:3: time.Sleep in a test: wait for a signal, or use a synctest bubble"}},
+		{"sleep renamed", checkTestSleep, "a", map[string]string{"a_test.go": "package a\nimport tm \"time\"\nvar _ = tm.Sleep"}, []string{"a/a_test.go:3: time.Sleep in a test: wait for a signal, or use a synctest bubble"}},
+		{"sleep in code", checkTestSleep, "a", map[string]string{"a.go": sleep}, nil},
+		{"sleep in a bubble", checkTestSleep, "a", map[string]string{"a_test.go": bubble}, []string{"a/a_test.go:4: time.Sleep in a test: wait for a signal, or use a synctest bubble"}},
+		{"another Sleep", checkTestSleep, "a", map[string]string{"a_test.go": "package a\nfunc f() { time.Sleep(1) }"}, nil},
+		{"clock in pure package", checkClock, "compiler", map[string]string{"a.go": clock}, []string{"compiler/a.go:3: compiler is pure and must not use time.Now"}},
+		{"clock elsewhere", checkClock, "runtime", map[string]string{"a.go": clock}, nil},
+		{"goroutines", checkGoroutines, "compiler", map[string]string{"a.go": spawn}, []string{
+			"compiler/a.go:3: goroutine started in compiler", "compiler/a.go:4: goroutine started in compiler",
+		}},
+		{"goroutines in a test", checkGoroutines, "compiler", map[string]string{"a_test.go": spawn}, nil},
+		{"goroutines in an owner", checkGoroutines, "internal/proc", map[string]string{"a.go": spawn}, nil},
+		{"goroutines below an owner", checkGoroutines, "runtime/x", map[string]string{"a.go": "package x\nfunc f() { go f() }"}, []string{"runtime/x/a.go:2: goroutine started in runtime/x"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+
+			tt.run(t)
+		})
+	}
+}
