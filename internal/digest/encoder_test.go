@@ -1,0 +1,313 @@
+package digest_test
+
+import (
+	"encoding"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/gowebpki/jcs"
+
+	"github.com/grapnelhq/grapnel/internal/digest"
+)
+
+// reference is the definition that the encoder must meet byte for byte.
+func reference(v any) (string, error) {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		return "", err
+	}
+	out, err := jcs.Transform(raw)
+	return string(out), err
+}
+
+// check encodes v and compares with the reference and, if given, with want.
+func check[T any](t *testing.T, v T, want string) {
+	t.Helper()
+	got, err := digest.EncoderOf[T]().Append(nil, &v)
+	if err != nil {
+		t.Errorf("%T: %v", v, err)
+		return
+	}
+	ref, err := reference(&v)
+	if err != nil {
+		t.Errorf("%T: reference: %v", v, err)
+		return
+	}
+	if diff := cmp.Diff(string(got), ref); diff != "" {
+		t.Errorf("%T got/jcs:\n%s", v, diff)
+	}
+	if diff := cmp.Diff(string(got), want); want != "" && diff != "" {
+		t.Errorf("%T got/want:\n%s", v, diff)
+	}
+}
+
+// Numbers from RFC 8785 appendix B, and the edges of Go's own formats.
+func TestAppendNumbers(t *testing.T) {
+	t.Parallel()
+	for bits, want := range map[uint64]string{
+		0x0000000000000000: "0", 0x8000000000000000: "0",
+		0x0000000000000001: "5e-324", 0x8000000000000001: "-5e-324",
+		0x7fefffffffffffff: "1.7976931348623157e+308", 0xffefffffffffffff: "-1.7976931348623157e+308",
+		0x4340000000000000: "9007199254740992", 0xc340000000000000: "-9007199254740992",
+		0x4430000000000000: "295147905179352830000", 0x44b52d02c7e14af5: "9.999999999999997e+22",
+		0x44b52d02c7e14af6: "1e+23", 0x444b1ae4d6e2ef4e: "999999999999999700000",
+		0x444b1ae4d6e2ef50: "1e+21", 0x3eb0c6f7a0b5ed8c: "9.999999999999997e-7",
+		0x3eb0c6f7a0b5ed8d: "0.000001", 0x41b3de4355555553: "333333333.3333332",
+		0xbecbf647612f3696: "-0.0000033333333333333333", 0x43143ff3c1cb0959: "1424953923781206.2",
+	} {
+		check(t, math.Float64frombits(bits), want)
+	}
+	check(t, float32(0.1), "0.1")
+	check(t, float32(-1e-7), "-1e-7")
+	check(t, float32(3.4e38), "3.4e+38")
+	check(t, int64(math.MaxInt64), "9223372036854776000")
+	check(t, int64(math.MinInt64), "-9223372036854776000")
+	check(t, int64(1<<53), "9007199254740992")
+	check(t, int64(1<<53+1), "9007199254740992")
+	check(t, int64(-1<<53-1), "-9007199254740992")
+	check(t, uint64(math.MaxUint64), "18446744073709552000")
+	check(t, uint64(1<<53), "9007199254740992")
+	check(t, int8(-128), "-128")
+	check(t, uintptr(7), "7")
+	check(t, json.Number("1.50e1"), "15")
+	check(t, json.Number(""), "0")
+	check(t, map[string]float32{"f": 1e21}, `{"f":1e+21}`)
+}
+
+func TestAppendStrings(t *testing.T) {
+	t.Parallel()
+	check(t, "", `""`)
+	check(t, "<a & b>", `"<a & b>"`)
+	check(t, "\u2028\u2029\u007f", "\"\u2028\u2029\u007f\"")
+	check(t, "\x00\x08\x0b\x1f", `"\u0000\b\u000b\u001f"`)
+	for c := range rune(0x100) { // each byte at each place of a word
+		for n := range 9 {
+			check(t, strings.Repeat("x", n)+string(c)+strings.Repeat("y", 8), "")
+		}
+	}
+}
+
+type level string
+
+func (l level) MarshalText() ([]byte, error) {
+	if l == "bad" {
+		return nil, errors.New("bad level")
+	}
+	return []byte("level " + string(l)), nil
+}
+
+// grade appends, and has a pointer receiver.
+type grade int
+
+func (g *grade) AppendText(b []byte) ([]byte, error) {
+	if *g < 0 {
+		return b, errors.New("bad grade")
+	}
+	if *g == 7 {
+		return append(b, "se\"ven"...), nil
+	}
+	return fmt.Appendf(b, "grade %d", int(*g)), nil
+}
+func (g *grade) MarshalText() ([]byte, error) { return g.AppendText(nil) }
+
+var (
+	_ encoding.TextAppender  = (*grade)(nil)
+	_ encoding.TextMarshaler = level("")
+)
+
+// pair says itself as JSON, by value; ratio by pointer only, and it could not
+// be encoded by its kind.
+type (
+	pair  struct{ A, B int }
+	ratio struct{ Parts map[int]int }
+)
+
+func (p pair) MarshalJSON() ([]byte, error) {
+	return fmt.Appendf(nil, ` { "b":%d , "a":%d } `, p.B, p.A), nil
+}
+func (r *ratio) MarshalJSON() ([]byte, error) { return json.Marshal(len(r.Parts)) }
+
+type badJSON struct{}
+
+func (badJSON) MarshalJSON() ([]byte, error) { return nil, errors.New("bad JSON") }
+
+// span is zero when it is short.
+type span struct{ N int }
+
+func (s *span) IsZero() bool { return s.N < 10 }
+
+func TestAppendTypes(t *testing.T) {
+	t.Parallel()
+	three := 3
+	now := time.Date(2026, 3, 4, 5, 6, 7, 890, time.FixedZone("", -3600))
+	check[*int](t, nil, "null")
+	check(t, &three, "3")
+	check(t, []int(nil), "null")
+	check(t, []int{}, "[]")
+	check(t, [2]bool{true}, "[true,false]")
+	check(t, []byte("hi?>"), `"aGk/Pg=="`)
+	check(t, []byte(nil), "null")
+	check(t, [2]byte{1, 2}, "[1,2]")
+	check(t, now, `"2026-03-04T05:06:07.00000089-01:00"`)
+	check(t, map[string]time.Time{"t": now}, "")
+	check(t, &now, "")
+	check(t, json.RawMessage(`{"b":1 ,"a":2}`), `{"a":2,"b":1}`)
+	check(t, json.RawMessage(nil), "null")
+	check(t, level("x"), `"level x"`)
+	check(t, grade(3), `"grade 3"`)
+	check(t, grade(7), `"se\"ven"`)
+	check(t, map[string]grade{"g": 3}, `{"g":3}`) // not addressable: its kind
+	check(t, map[string]*grade{"g": new(grade), "n": nil}, `{"g":"grade 0","n":null}`)
+	check(t, []pair{{1, 2}}, `[{"a":1,"b":2}]`)
+	check(t, map[string]pair{"p": {1, 2}}, "")
+	check(t, []ratio{{map[int]int{1: 1}}}, "[1]")
+	check(t, struct{}{}, "{}")
+	check(t, map[string]string{"b": "1", "a": "2"}, `{"a":"2","b":"1"}`)
+	check(t, map[string]bool{"b": true, "a": false}, `{"a":false,"b":true}`)
+	check(t, map[string]json.RawMessage{"r": nil, "q": []byte("[1, 2]")}, `{"q":[1,2],"r":null}`)
+	check(t, map[level]int{"b": 1, "a": 2}, `{"a":2,"b":1}`)
+	check(t, map[level]any{"b": 1, "a": nil}, `{"a":null,"b":1}`)
+	check(t, map[string]any(nil), "null")
+	check(t, map[string][]int(nil), "null")
+	check(t, map[string]int{"\uffff": 1, "😀": 2, "\ue000": 3, "é": 4, "": 5}, "")
+}
+
+func TestAppendInterfaces(t *testing.T) {
+	t.Parallel()
+	three := 3
+	check[any](t, nil, "null")
+	check[any](t, []any{
+		nil, "s", true, 1.5, 7, int64(8), int32(9), json.Number("1e1"), json.RawMessage("[ ]"),
+		map[string]any{"z": []any(nil), "a": map[string]any(nil)}, &three, level("x"), pair{1, 2}, []string{"p"},
+	}, "")
+	check[error](t, nil, "null")
+	check[fmt.Stringer](t, time.Duration(5), "5")
+	check[json.Marshaler](t, pair{1, 2}, "")
+	check[json.Marshaler](t, nil, "null")
+	check[encoding.TextMarshaler](t, level("x"), "")
+	check(t, map[string]any{"b": map[string]string{"x": "y"}, "a": [1]any{2}}, `{"a":[2],"b":{"x":"y"}}`)
+}
+
+// Embedding as encoding/json resolves it: the shallower hides the deeper, a tag
+// wins among equals, equals without one hide each other.
+type (
+	Base struct {
+		Name   string
+		Shared int `json:"shared"`
+		Deep   int
+	}
+	Other  struct{ Shared, Deep, Only int }
+	hidden struct{ Promoted int }
+	Loop   struct {
+		*Loop
+		Mine int
+	}
+	Named  int
+	Plain  struct{ Twice, Won int }
+	Equal  struct{ Twice, Won int }
+	Winner struct {
+		Won int `json:"Won"`
+	}
+)
+
+type embedding struct {
+	Base
+	*Other
+	hidden
+	Named
+	Tagged Base `json:"base"`
+	Loop   `json:"loop"`
+	Deep   string `json:"Deep,omitempty"`
+}
+
+func TestAppendEmbedded(t *testing.T) {
+	t.Parallel()
+	check(t, embedding{}, "")
+	check(t, embedding{Other: &Other{Shared: 1, Only: 2}, Deep: "x", hidden: hidden{3}}, "")
+	check(t, Loop{Loop: &Loop{Mine: 2}, Mine: 1}, "")
+	check(t, struct {
+		*Other
+		Only int `json:",omitempty"`
+	}{}, "{}")
+	check(t, struct {
+		Plain
+		Equal
+	}{}, "{}")
+	check(t, struct {
+		Plain
+		Equal
+		Winner
+	}{Winner: Winner{7}}, `{"Won":7}`)
+}
+
+type tags struct {
+	Dash     int             `json:"-"`
+	RealDash int             `json:"-,"`
+	Odd      int             `json:"a\\b"`
+	Accent   int             `json:"é"`
+	private  int             //nolint:unused // it must not appear
+	E1       string          `json:"e1,omitempty"`
+	E2       []int           `json:"e2,omitempty"`
+	E3       map[string]int  `json:"e3,omitempty"`
+	E4       *int            `json:"e4,omitempty"`
+	E5       any             `json:"e5,omitempty"`
+	E6       struct{}        `json:"e6,omitempty"`
+	E7       [0]int          `json:"e7,omitempty"`
+	E8       float64         `json:"e8,omitempty"`
+	E9       json.RawMessage `json:"e9,omitempty"`
+	Z1       time.Time       `json:"z1,omitzero"`
+	Z2       struct{ N int } `json:"z2,omitzero"`
+	Z3       span            `json:"z3,omitzero"`
+	Z4       *span           `json:"z4,omitzero"`
+	Z5       []int           `json:"z5,omitzero"`
+	Z6       zeroer          `json:"z6,omitzero"`
+	Z7       []int           `json:"z7,omitzero,omitempty"`
+	S1       int64           `json:"s1,string"`
+	S2       string          `json:"s2,string"`
+	S3       *bool           `json:"s3,string"`
+	S4       float64         `json:"s4,string"`
+	S5       level           `json:"s5,string"`
+	S6       []int           `json:"s6,string"`
+	S7       uint64          `json:"s7,string"`
+}
+
+type zeroer interface{ IsZero() bool }
+
+func TestAppendTags(t *testing.T) {
+	t.Parallel()
+	check(t, tags{}, "")
+	yes := true
+	check(t, tags{
+		Dash: 1, RealDash: 2, Odd: 3, Accent: 4, private: 5, E1: "x", E2: []int{}, E3: map[string]int{"": 1}, E4: new(int),
+		E5: 0, E8: 1, E9: json.RawMessage("{ }"), Z1: time.Unix(0, 0).UTC(), Z3: span{9}, Z4: &span{9}, Z5: []int{}, Z6: &span{},
+		Z7: []int{}, S1: math.MaxInt64, S2: "a\"<\n", S3: &yes, S4: 1e-7, S5: "x", S6: []int{1}, S7: math.MaxUint64,
+	}, "")
+	check(t, tags{Z6: (*span)(nil)}, "")
+	check(t, tags{Z3: span{10}, Z4: &span{10}, Z6: &span{10}, Z7: []int{1}}, "")
+	check(t, map[string]struct {
+		Z span `json:"z,omitzero"`
+	}{"short": {span{9}}, "long": {span{10}}}, `{"long":{"z":{"N":10}},"short":{}}`)
+}
+
+type tree struct {
+	Name     string           `json:"name"`
+	Left     *tree            `json:"left,omitempty"`
+	Children []tree           `json:"children,omitempty"`
+	ByName   map[string]*tree `json:"by_name,omitempty"`
+	Any      any              `json:"any,omitempty"`
+}
+
+func TestAppendRecursiveTypes(t *testing.T) {
+	t.Parallel()
+	leaf := tree{Name: "leaf"}
+	check(t, tree{
+		Name: "root", Left: &leaf, Children: []tree{leaf, {Name: "x", Left: &leaf}},
+		ByName: map[string]*tree{"b": &leaf, "a": nil}, Any: []any{leaf},
+	}, "")
+}

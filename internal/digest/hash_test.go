@@ -1,0 +1,151 @@
+package digest_test
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/grapnelhq/grapnel/internal/digest"
+)
+
+// The vectors are those of the reference implementations: XXH64 with seed 0,
+// FIPS 180-4 and RFC 4231.
+func TestXXH64Vectors(t *testing.T) {
+	t.Parallel()
+	for input, want := range map[string]string{
+		"":     "xxh64:ef46db3751d8e999",
+		"a":    "xxh64:d24ec4f1a98c6e5b",
+		"as":   "xxh64:1c330fb2d66be179",
+		"asd":  "xxh64:631c37ce72a97393",
+		"asdf": "xxh64:415872f599cea71e",
+		"abc":  "xxh64:44bc2cf5ad770999",
+		"Nobody inspects the spammish repetition":                         "xxh64:fbcea83c8a378bf1",
+		"Call me Ishmael. Some years ago--never mind how long precisely-": "xxh64:02a2e85470d6fd96",
+	} {
+		if diff := cmp.Diff(digest.XXH64([]byte(input)), want); diff != "" {
+			t.Errorf("XXH64(%q) got/want:\n%s", input, diff)
+		}
+		if diff := cmp.Diff(digest.XXH64String(input), want); diff != "" {
+			t.Errorf("XXH64String(%q) got/want:\n%s", input, diff)
+		}
+	}
+}
+
+func TestSHA256Vectors(t *testing.T) {
+	t.Parallel()
+	for input, want := range map[string]string{
+		"":    "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
+		"abc": "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad",
+	} {
+		if diff := cmp.Diff(digest.SHA256([]byte(input)), want); diff != "" {
+			t.Errorf("SHA256(%q) got/want:\n%s", input, diff)
+		}
+	}
+}
+
+func TestHMACSHA256Vectors(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name, key, data, want string
+	}{
+		{
+			"RFC 4231 case 1", strings.Repeat("\x0b", 20), "Hi There",
+			"hmac-sha256:b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7",
+		},
+		{
+			"RFC 4231 case 2", "Jefe", "what do ya want for nothing?",
+			"hmac-sha256:5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843",
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			got := digest.HMACSHA256([]byte(tt.key), []byte(tt.data))
+			if diff := cmp.Diff(got, tt.want); diff != "" {
+				t.Errorf("got/want:\n%s", diff)
+			}
+			if got := digest.Fingerprint([]byte(tt.key), []byte(tt.data)); got != tt.want {
+				t.Errorf("Fingerprint with a key = %s, want %s", got, tt.want)
+			}
+		})
+	}
+}
+
+// Parts must not matter: a Hasher says what Fingerprint says of the whole.
+func TestHasherEqualsFingerprint(t *testing.T) {
+	t.Parallel()
+	rng := rand.New(rand.NewPCG(1, 2))
+	for _, key := range [][]byte{nil, {}, []byte("operator's key")} {
+		h := digest.NewHasher(key)
+		for range 200 {
+			h.Reset()
+			var whole bytes.Buffer
+			for range rng.IntN(6) {
+				part := strings.Repeat("añ😀", rng.IntN(40)) + strings.Repeat("x", rng.IntN(90))
+				whole.WriteString(part)
+				write(t, h, part, rng.IntN(2) == 0)
+				h.Sum() // asking in between changes nothing
+			}
+			if diff := cmp.Diff(h.Sum(), digest.Fingerprint(key, whole.Bytes())); diff != "" {
+				t.Fatalf("key %q, text %q got/want:\n%s", key, whole.String(), diff)
+			}
+		}
+	}
+}
+
+func write(t *testing.T, h *digest.Hasher, part string, asBytes bool) {
+	t.Helper()
+	var n int
+	var err error
+	if asBytes {
+		n, err = h.Write([]byte(part))
+	} else {
+		n, err = io.WriteString(h, part)
+	}
+	if n != len(part) || err != nil {
+		t.Fatalf("wrote %d of %d bytes: %v", n, len(part), err)
+	}
+}
+
+func TestHasherZeroValue(t *testing.T) {
+	t.Parallel()
+	var h digest.Hasher
+	if diff := cmp.Diff(h.Sum(), digest.XXH64(nil)); diff != "" {
+		t.Errorf("empty got/want:\n%s", diff)
+	}
+	write(t, &h, "abc", false)
+	if diff := cmp.Diff(h.Sum(), digest.XXH64String("abc")); diff != "" {
+		t.Errorf("got/want:\n%s", diff)
+	}
+}
+
+func ExampleHasher() {
+	var h digest.Hasher
+	for _, part := range []string{"## Identity", "\n\n", "You are Grapnel."} {
+		_, _ = h.WriteString(part) // never fails
+	}
+	fmt.Println(h.Sum())
+	fmt.Println(digest.XXH64String("## Identity\n\nYou are Grapnel."))
+	// Output:
+	// xxh64:eb76e2437ab1b463
+	// xxh64:eb76e2437ab1b463
+}
+
+func BenchmarkHasher(b *testing.B) {
+	text := strings.Repeat("stable section text ", 50)
+	b.SetBytes(int64(4 * len(text)))
+	b.ReportAllocs()
+	var h digest.Hasher
+	for b.Loop() {
+		h.Reset()
+		for range 4 {
+			_, _ = h.WriteString(text)
+		}
+		_ = h.Sum()
+	}
+}

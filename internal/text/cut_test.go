@@ -1,0 +1,316 @@
+package text_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/rivo/uniseg"
+
+	"github.com/grapnelhq/grapnel/internal/text"
+)
+
+func TestHead(t *testing.T) {
+	t.Parallel()
+	const family = "👩‍👩‍👧‍👦" // seven characters
+	tests := []struct {
+		name, in string
+		room     int
+		want     string
+	}{
+		{"fits", "abc", 3, "abc"},
+		{"no room", "abc", 0, ""},
+		{"negative room", "abc", -5, ""},
+		{"empty", "", 0, ""},
+		{"character", "abcdef", 3, "abc"},
+		{"newline at half", "abc\ndefgh", 6, "abc"},
+		{"newline before half", "abc\ndefgh", 7, "abc\ndef"},
+		{"last of several newlines", "a\nb\nc\ndefg", 6, "a\nb\nc"},
+		{"newline right behind the room", "abcdef\nghi", 6, "abcdef"},
+		{"newlines in a row", "abcd\n\n\nx", 6, "abcd\n\n"},
+		{"accent stays with its letter", "abe\u0301x", 3, "ab"},
+		{"accent fits", "abe\u0301x", 4, "abe\u0301"},
+		{"family stays together", "ab" + family + "c", 8, "ab"},
+		{"family fits", "ab" + family + "c", 9, "ab" + family},
+		{"family does not even begin", family, 6, ""},
+		{"flags go in pairs", "🇩🇪🇫🇷🇯🇵", 3, "🇩🇪"},
+		{"flags after a letter", "x🇩🇪🇫🇷", 4, "x🇩🇪"},
+		{"syllable of parts", "\u1112\u1161\u11ab\u1112", 2, ""},
+		{"CJK", "漢字漢字", 3, "漢字漢"},
+		{"endless cluster is divided", "a" + strings.Repeat("\u0301", 3000), 2000, "a" + strings.Repeat("\u0301", 1999)},
+		{"long cluster is not", "ab" + strings.Repeat("\u0301", 1000), 900, "a"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			if diff := cmp.Diff(text.Head(tt.in, tt.room), tt.want); diff != "" {
+				t.Errorf("got/want:\n%s", diff)
+			}
+		})
+	}
+}
+
+// boundaries are those that uniseg finds when it divides all of s.
+func boundaries(s string) map[int]bool {
+	at := map[int]bool{0: true}
+	for n, g := 0, uniseg.NewGraphemes(s); g.Next(); {
+		n += len(g.Str())
+		at[n] = true
+	}
+	return at
+}
+
+// Dividing only near the cut gives what dividing the whole text gives: the last
+// boundary that fits. Newlines are left out, so that no other rule applies.
+func TestHeadEndsAtTheLastBoundary(t *testing.T) {
+	t.Parallel()
+	rng := rand.New(rand.NewPCG(4, 4))
+	for range 3000 {
+		s := strings.ReplaceAll(randomText(rng, 12), "\n", "")
+		all := boundaries(s)
+		want := 0
+		for room, i := 0, 0; i <= len(s); room++ {
+			if all[i] {
+				want = i
+			}
+			if got := len(text.Head(s, room)); got != want {
+				t.Fatalf("Head(%q, %d) ends at byte %d, want %d", s, room, got, want)
+			}
+			_, size := utf8.DecodeRuneInString(s[i:])
+			i += max(size, 1)
+		}
+	}
+}
+
+// Each pair of characters that are special to segmentation, in every context of
+// three: the places called certain must be so.
+func TestHeadInEveryContext(t *testing.T) {
+	t.Parallel()
+	runes := []string{
+		"a", "é", "\u0301", "\u200d", "\ufe0f", "😀", "👍", "🏽", "©", "🇩", "\u0600", "\u0903", "क", "\u094d", "\u1112", "\u1161", "\u11ab", "각", "가", "\t", "\u200b", "漢",
+	}
+	for _, a := range runes {
+		for _, b := range runes {
+			for _, c := range runes {
+				for _, d := range runes {
+					s := a + b + c + d
+					want := 0
+					for i, all := len(a+b+c), boundaries(s); !all[want] || want == 0; i-- {
+						want = i
+						if i == 0 {
+							break
+						}
+					}
+					if got := len(text.Head(s, 3)); got != want {
+						t.Fatalf("Head(%+q, 3) ends at byte %d, want %d", s, got, want)
+					}
+				}
+			}
+		}
+	}
+}
+
+func TestCut(t *testing.T) {
+	t.Parallel()
+	frame := text.Frame{Open: "Preamble.\n\n<X>", Close: "</X>"} // 14 + 1 + 1 + 4 = 20 characters beside the body
+	body := strings.Repeat("0123456789", 10)
+	marker := len("\n[truncated: kept 100 of 100 characters]") // 40
+	tests := []struct {
+		name  string
+		in    string
+		limit int
+		frame text.Frame
+		want  text.Fitted
+	}{
+		{"fits exactly", body, 120, frame, text.Fitted{Text: "Preamble.\n\n<X>\n" + body + "\n</X>", Body: body, Original: 100, Kept: 100}},
+		{"one too many", body, 119, frame, text.Fitted{
+			Text: "Preamble.\n\n<X>\n" + body[:59] + "\n[truncated: kept 59 of 100 characters]\n</X>", Body: body[:59],
+			Original: 100, Kept: 59, Cut: true,
+		}},
+		{"one character", body, 20 + marker + 1, frame, text.Fitted{
+			Text: "Preamble.\n\n<X>\n0\n[truncated: kept 1 of 100 characters]\n</X>", Body: "0", Original: 100, Kept: 1, Cut: true,
+		}},
+		{"not even one", body, 20 + marker, frame, text.Fitted{Original: 100, Omitted: true}},
+		{"no limit left", body, 0, frame, text.Fitted{Original: 100, Omitted: true}},
+		{"negative limit", "", -1, text.Frame{}, text.Fitted{Omitted: true}},
+		{"nothing fits into nothing", "", 0, text.Frame{}, text.Fitted{}},
+		{"only a frame", "", 19, frame, text.Fitted{Text: "Preamble.\n\n<X>\n</X>"}},
+		{"frame too large", "", 18, frame, text.Fitted{Omitted: true}},
+		{"no frame", body, 99, text.Frame{}, text.Fitted{
+			Text: body[:59] + "\n[truncated: kept 59 of 100 characters]", Body: body[:59], Original: 100, Kept: 59, Cut: true,
+		}},
+		{"half a frame", body, 99, text.Frame{Close: "--"}, text.Fitted{
+			Text: body[:56] + "\n[truncated: kept 56 of 100 characters]\n--", Body: body[:56], Original: 100, Kept: 56, Cut: true,
+		}},
+		{"short text that does not fit", "0123456789", 9, text.Frame{}, text.Fitted{Original: 10, Omitted: true}},
+		{"at a newline", strings.Repeat("line of 16 chars\n", 10), 120, text.Frame{}, text.Fitted{
+			Text: "line of 16 chars\nline of 16 chars\nline of 16 chars\nline of 16 chars\n[truncated: kept 67 of 170 characters]",
+			Body: "line of 16 chars\nline of 16 chars\nline of 16 chars\nline of 16 chars", Original: 170, Kept: 67, Cut: true,
+		}},
+		{"first cluster too long", "a" + strings.Repeat("\u0301", 99), 60, text.Frame{}, text.Fitted{Original: 100, Omitted: true}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			if diff := cmp.Diff(text.Cut(tt.in, tt.limit, tt.frame), tt.want); diff != "" {
+				t.Errorf("got/want:\n%s", diff)
+			}
+		})
+	}
+}
+
+// The rest of a line protects it from being a marker. The cut must not take
+// that away.
+func TestCutForgesNothing(t *testing.T) {
+	t.Parallel()
+	const forged = "[truncated: kept 1 of 2 characters]"
+	pad := strings.Repeat("x", 100)
+	tests := []struct {
+		name, line string
+		frame      text.Frame
+	}{
+		{"marker", forged, text.Frame{}},
+		{"marker and blanks", forged + "   \t", text.Frame{}},
+		{"line of the frame", "---end---", text.Frame{Open: "---begin---", Close: "---END---"}},
+		{"two lines of the frame", "--", text.Frame{Open: "-", Close: "--"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			body := pad + "\n" + tt.line + pad + pad
+			for limit := range text.Size(tt.frame, len(body)) {
+				got := text.Cut(body, limit, tt.frame)
+				if _, n := text.Escape(got.Body, tt.frame); n != 0 {
+					t.Errorf("limit %d: body ends in %q", limit, got.Body[len(got.Body)-20:])
+				}
+			}
+		})
+	}
+}
+
+// checkCuts asserts the invariants of one text over many limits.
+func checkCuts(t *testing.T, in string, frame text.Frame, limits int) {
+	t.Helper()
+	body, _ := text.Escape(text.Normalize(in), frame)
+	original := text.Chars(body)
+	previous := text.Fitted{}
+	for limit := range limits {
+		got := text.Cut(body, limit, frame)
+		if n := text.Chars(got.Text); n > limit {
+			t.Fatalf("limit %d: %d characters: %q", limit, n, got.Text)
+		}
+		if !utf8.ValidString(got.Text) {
+			t.Fatalf("limit %d: not UTF-8: %q", limit, got.Text)
+		}
+		if got.Kept < previous.Kept || limit > 0 && got.Omitted && !previous.Omitted {
+			t.Fatalf("limit %d keeps %d of %q, a smaller one %d", limit, got.Kept, body, previous.Kept)
+		}
+		if got != text.Cut(body, limit, frame) {
+			t.Fatalf("limit %d: twice is not the same", limit)
+		}
+		if !strings.HasPrefix(body, got.Body) || got.Kept != text.Chars(got.Body) || got.Original != original {
+			t.Fatalf("limit %d: counts of %+v are wrong for %q", limit, got, body)
+		}
+		checkForm(t, got, frame, limit)
+		previous = got
+	}
+}
+
+// checkForm asserts that the parts of one result agree with each other.
+func checkForm(t *testing.T, got text.Fitted, frame text.Frame, limit int) {
+	t.Helper()
+	want := text.Render(frame, got.Body, "")
+	switch least := text.Least(frame, got.Original); {
+	case got.Omitted:
+		want = ""
+		if got.Kept != 0 || got.Cut {
+			t.Fatalf("limit %d: left out, yet %+v", limit, got)
+		}
+	case limit < least:
+		t.Fatalf("limit %d: something was kept below Least, %d: %+v", limit, least, got)
+	case got.Cut:
+		want = text.Render(frame, got.Body, text.Marker(got.Kept, got.Original))
+	case got.Kept != got.Original || text.Chars(want) != text.Size(frame, got.Kept):
+		t.Fatalf("limit %d: whole, yet %+v, Size %d", limit, got, text.Size(frame, got.Kept))
+	}
+	if diff := cmp.Diff(got.Text, want); diff != "" {
+		t.Fatalf("limit %d got/want:\n%s", limit, diff)
+	}
+	if found, n := text.Escape(got.Body, frame); n != 0 {
+		t.Fatalf("limit %d: the cut body holds what is protected: %q", limit, found)
+	}
+}
+
+func TestCutRandom(t *testing.T) {
+	t.Parallel()
+	rng := rand.New(rand.NewPCG(5, 5))
+	for i := range 600 {
+		s := randomText(rng, 60)
+		checkCuts(t, s, frames[i%len(frames)].frame, text.Chars(s)+150)
+	}
+}
+
+func FuzzCut(f *testing.F) {
+	for _, p := range pieces {
+		f.Add(strings.Repeat(p, 9)+p+"\n", "<AGENTS_MD>", "</AGENTS_MD>")
+	}
+	f.Fuzz(func(t *testing.T, s, open, closing string) {
+		// As many limits are tried as there are characters, so there are few.
+		if !utf8.ValidString(s+"|"+open+"|"+closing) || len(s)+len(open)+len(closing) > 600 {
+			t.Skip()
+		}
+		checkCuts(t, s, text.Frame{Open: open, Close: closing}, len(s)+len(open)+len(closing)+60)
+	})
+}
+
+// Texts made to be slow: clusters of a MiB, emoji that never end, nothing but
+// newlines. The steps are bounded, so this is quick or times out.
+func TestCutIsBounded(t *testing.T) {
+	t.Parallel()
+	for name, unit := range map[string]string{
+		"marks": "\u0301", "joiners": "\u200d", "emoji": "😀\u200d", "flags": "🇩", "prepend": "\u0600", "newlines": "\n", "syllables": "\u1112",
+	} {
+		s := strings.Repeat(unit, 1<<20/len(unit))
+		for limit := 100_000; limit < 100_050; limit++ {
+			if got := text.Cut(s, limit, text.Frame{}); !got.Cut || text.Chars(got.Text) > limit {
+				t.Errorf("%s: limit %d gives %d characters", name, limit, text.Chars(got.Text))
+			}
+		}
+	}
+}
+
+func ExampleCut() {
+	frame := text.Frame{Open: "<NOTES>", Close: "</NOTES>"}
+	body := strings.Repeat("One line of notes.\n", 50)
+	got := text.Cut(body, 100, frame)
+	fmt.Println(got.Text)
+	fmt.Println(text.Chars(got.Text), got.Kept, got.Original)
+	// Output:
+	// <NOTES>
+	// One line of notes.
+	// One line of notes.
+	// [truncated: kept 37 of 950 characters]
+	// </NOTES>
+	// 93 37 950
+}
+
+func BenchmarkCut(b *testing.B) {
+	for name, s := range map[string]string{
+		"lines": strings.Repeat("Sixty-four KiB of plain text, line by line.\n", 1490),
+		"ascii": strings.Repeat("Sixty-four KiB of plain text in one line.. ", 1524),
+		"cjk":   strings.Repeat("漢字かな", 5461),
+		"emoji": strings.Repeat("👩‍👩‍👧‍👦", 2621),
+		"marks": strings.Repeat("\u0301", 32768),
+	} {
+		b.Run(name, func(b *testing.B) {
+			b.SetBytes(int64(len(s)))
+			b.ReportAllocs()
+			for b.Loop() {
+				_ = text.Cut(s, 16000, frames[1].frame)
+			}
+		})
+	}
+}

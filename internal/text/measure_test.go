@@ -1,0 +1,89 @@
+package text_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/grapnelhq/grapnel/internal/text"
+)
+
+// pieces are what random texts are made of: everything that a rule here is
+// about, and things that only look like it.
+var pieces = []string{
+	"a", "word ", "Some words, then more. ", "\n", "\n\n", "\n", " ", "\t", "é", "e\u0301", "\u0301", "漢字", "한", "\u1112\u1161\u11ab",
+	"😀", "👩‍👩‍👧‍👦", "🏳️‍🌈", "👍🏽", "🇩🇪", "🇫🇷🇯🇵", "\U0001f1e9", "\u200d", "\ufe0f", "\u0600", "क्षि", "\u200b", "\ufeff", "\r", "\r\n",
+	"<", ">", "</", "<AGENTS_MD>", "</agents_md \t>", "<Agents_Md\n>", "<AGENTS_MDX>", "<\\AGENTS_MD>", "< AGENTS_MD>", "AGENTS_MD", `<ctx a="b">`,
+	"</ctx>", "<ctx>", text.Boundary, "<!-- grapnel:", "dynamic -->", "<!-- GRAPNEL:DYNAMIC -->", "---BEGIN---", "---begin---", "---END---", "---",
+	"[truncated: kept 1 of 2 characters]", "[truncated: kept 15,950 of 40,212 characters]", "[truncated: a.md, kept 1 of 2 bytes]",
+	"\n[truncated: kept 1 of 22 characters]\n", "[truncated: kept ", "characters]", "\\", "[",
+}
+
+func randomText(rng *rand.Rand, most int) string {
+	var b strings.Builder
+	for range rng.IntN(most + 1) {
+		b.WriteString(pieces[rng.IntN(len(pieces))])
+	}
+	return b.String()
+}
+
+func TestChars(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]int{
+		"": 0, "abc": 3, "12345678": 8, "123456789é": 10, "é23456789": 9, "😀": 1, "e\u0301": 2, "12345678\xff\xfe": 10, "\x00": 1,
+	} {
+		if got := text.Chars(in); got != want {
+			t.Errorf("Chars(%q) = %d, want %d", in, got, want)
+		}
+	}
+	rng := rand.New(rand.NewPCG(1, 1))
+	for range 5000 {
+		s := randomText(rng, 12)
+		s = s[:rng.IntN(len(s)+1)] // perhaps within a character
+		if got, want := text.Chars(s), utf8.RuneCountInString(s); got != want {
+			t.Fatalf("Chars(%q) = %d, want %d", s, got, want)
+		}
+	}
+}
+
+func TestThousands(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[int]string{
+		0: "0", 7: "7", 999: "999", 1000: "1,000", 40212: "40,212", 123456: "123,456", 1234567: "1,234,567",
+		-1: "-1", -999: "-999", -1000: "-1,000", -123456: "-123,456",
+	} {
+		if diff := cmp.Diff(text.Thousands(in), want); diff != "" {
+			t.Errorf("Thousands(%d) got/want:\n%s", in, diff)
+		}
+	}
+}
+
+func ExampleThousands() {
+	fmt.Println(text.Thousands(40212))
+	// Output: 40,212
+}
+
+func BenchmarkChars(b *testing.B) {
+	for name, s := range map[string]string{
+		"ascii": strings.Repeat("plain ascii text. ", 3641),
+		"mixed": strings.Repeat("mostly ascii text — with some dashes in it. ", 1425),
+		"cjk":   strings.Repeat("漢字かな", 5461),
+	} {
+		b.Run(name, func(b *testing.B) {
+			b.SetBytes(int64(len(s)))
+			for b.Loop() {
+				_ = text.Chars(s)
+			}
+		})
+		b.Run(name+"/std", func(b *testing.B) {
+			b.SetBytes(int64(len(s)))
+			for b.Loop() {
+				_ = utf8.RuneCountInString(s)
+			}
+		})
+	}
+}

@@ -1,0 +1,131 @@
+package text_test
+
+import (
+	"errors"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/grapnelhq/grapnel/internal/text"
+)
+
+func TestNormalize(t *testing.T) {
+	t.Parallel()
+	tests := []struct{ name, in, want string }{
+		{"empty", "", ""},
+		{"nothing to do", "a\nb\n", "a\nb\n"},
+		{"CRLF", "a\r\nb\r\n", "a\nb\n"},
+		{"lone CR", "a\rb\r", "a\nb\n"},
+		{"CR CR LF", "a\r\r\nb", "a\n\nb"},
+		{"LF CR", "a\n\rb", "a\n\nb"},
+		{"one mark", "\ufeffa", "a"},
+		{"only the first mark", "\ufeff\ufeffa\ufeff", "\ufeffa\ufeff"},
+		{"mark and newlines", "\ufeff\r\n", "\n"},
+		{"other separators stay", "a\u2028b\u0085c\vd", "a\u2028b\u0085c\vd"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			if diff := cmp.Diff(text.Normalize(tt.in), tt.want); diff != "" {
+				t.Errorf("got/want:\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestNormalizeAllocatesNothing(t *testing.T) {
+	s := "\ufeff" + strings.Repeat("clean text\n", 100)
+	if got := testing.AllocsPerRun(100, func() { _ = text.Normalize(s) }); got != 0 {
+		t.Errorf("%v allocations, want 0", got)
+	}
+}
+
+func FuzzNormalize(f *testing.F) {
+	for _, p := range pieces {
+		f.Add(p)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		got := text.Normalize(s)
+		slow := strings.TrimPrefix(s, "\ufeff")
+		slow = strings.ReplaceAll(strings.ReplaceAll(slow, "\r\n", "\n"), "\r", "\n")
+		if diff := cmp.Diff(got, slow); diff != "" {
+			t.Fatalf("Normalize(%q) got/want:\n%s", s, diff)
+		}
+	})
+}
+
+func TestValid(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name, in string
+		want     *text.InvalidError
+		message  string
+	}{
+		{"empty", "", nil, ""},
+		{"fine", "añ😀\ufffd", nil, ""},
+		{"NUL", "ab\x00c", &text.InvalidError{Offset: 2, NUL: true}, "text has a NUL character at byte 2"},
+		{"not UTF-8", "12345678é\xff", &text.InvalidError{Offset: 10}, "text is not valid UTF-8 at byte 10"},
+		{"cut character", "é\xe2\x82", &text.InvalidError{Offset: 2}, "text is not valid UTF-8 at byte 2"},
+		{"surrogate", "\xed\xa0\x80", &text.InvalidError{Offset: 0}, "text is not valid UTF-8 at byte 0"},
+		{"NUL first", "a\x00\xff", &text.InvalidError{Offset: 1, NUL: true}, "text has a NUL character at byte 1"},
+		{"NUL second", "a\xff\x00", &text.InvalidError{Offset: 1}, "text is not valid UTF-8 at byte 1"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			err := text.Valid(tt.in)
+			if tt.want == nil {
+				if err != nil {
+					t.Errorf("refused: %v", err)
+				}
+				return
+			}
+			var got *text.InvalidError
+			if !errors.As(err, &got) {
+				t.Fatalf("error %v is no InvalidError", err)
+			}
+			if diff := cmp.Diff(got, tt.want); diff != "" {
+				t.Errorf("got/want:\n%s", diff)
+			}
+			if diff := cmp.Diff(err.Error(), tt.message); diff != "" {
+				t.Errorf("got/want:\n%s", diff)
+			}
+		})
+	}
+}
+
+// Everything before the reported byte is valid, and nothing longer is.
+func TestValidNamesTheFirstByte(t *testing.T) {
+	t.Parallel()
+	rng := rand.New(rand.NewPCG(2, 2))
+	for range 5000 {
+		s := randomText(rng, 6) + []string{"\x00", "\xff", "\xc3", ""}[rng.IntN(4)] + randomText(rng, 3)
+		var bad *text.InvalidError
+		if !errors.As(text.Valid(s), &bad) {
+			if !utf8.ValidString(s) || strings.Contains(s, "\x00") {
+				t.Fatalf("%q accepted", s)
+			}
+			continue
+		}
+		if head := s[:bad.Offset]; text.Valid(head) != nil || bad.NUL != (s[bad.Offset] == 0) {
+			t.Fatalf("Valid(%q) = %+v", s, bad)
+		}
+	}
+}
+
+func BenchmarkNormalize(b *testing.B) {
+	for name, s := range map[string]string{
+		"clean": strings.Repeat("sixty-four KiB of text\n", 2850), "crlf": strings.Repeat("sixty-four KiB of text\r\n", 2731),
+	} {
+		b.Run(name, func(b *testing.B) {
+			b.SetBytes(int64(len(s)))
+			b.ReportAllocs()
+			for b.Loop() {
+				_ = text.Normalize(s)
+			}
+		})
+	}
+}

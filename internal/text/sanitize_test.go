@@ -1,0 +1,88 @@
+package text_test
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/grapnelhq/grapnel/internal/text"
+)
+
+func TestSanitize(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name, in string
+		limit    int
+		want     string
+	}{
+		{"clean", "plain text, añ😀", 100, "plain text, añ😀"},
+		{"empty", "", 5, ""},
+		{"no room", "abc", 0, ""},
+		{"negative room", "abc", -1, ""},
+		{"exact", "abc", 3, "abc"},
+		{"cut", "abcd", 3, "ab…"},
+		{"cut to nothing", "abcd", 1, "…"},
+		{"newlines and tabs", "a\nb\tc\r\n", 100, `a\u{a}b\u{9}c\u{d}\u{a}`},
+		{"replacement is not cut", "ab\ncd", 7, `ab\u{a}…`[:2] + "…"},
+		{"replacement fits with the ellipsis", "ab\ncd", 8, `ab\u{a}…`},
+		{"colour", "\x1b[1;31mred\x1b[0m", 100, "red"},
+		{"title by BEL", "\x1b]0;owned\x07text", 100, "text"},
+		{"title by ST", "\x1b]0;owned\x1b\\text", 100, "text"},
+		{"charset", "\x1b(Btext\x1bc", 100, "text"},
+		{"unfinished sequence", "\x1b[1;", 100, `\u{1b}[1;`},
+		{"unfinished title", "\x1b]0;title", 100, `\u{1b}]0;title`},
+		{"title over a newline", "\x1b]0;a\nb\x07", 100, `\u{1b}]0;a\u{a}b\u{7}`},
+		{"title too long", "\x1b]" + strings.Repeat("x", 300) + "\x07", 10, `\u{1b}]xx…`},
+		{"lone escape", "a\x1b", 100, `a\u{1b}`},
+		{"two escapes", "\x1b\x1b[0m", 100, `\u{1b}`},
+		{"C1", "\u009b31m", 100, `\u{9b}31m`},
+		{"bidi, zero-width, separators, no-break", "a\u202eb\u200bc\u2028d\u00a0e", 100, `a\u{202e}b\u{200b}c\u{2028}d\u{a0}e`},
+		{"tag characters", "a\U000e0041", 100, `a\u{e0041}`},
+		{"not UTF-8", "a\xffb", 100, "a\ufffdb"},
+		{"NUL and DEL", "\x00\x7f", 100, `\u{0}\u{7f}`},
+		{"only sequences behind the limit", "abc\x1b[0m", 3, "abc"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			if diff := cmp.Diff(text.Sanitize(tt.in, tt.limit), tt.want); diff != "" {
+				t.Errorf("got/want:\n%s", diff)
+			}
+		})
+	}
+}
+
+func FuzzSanitize(f *testing.F) {
+	for _, p := range append(pieces, "\x1b[0m", "\x1b]0;x\x07", "\x1b", "\xff") {
+		f.Add(p+"x"+p, 7)
+	}
+	f.Fuzz(func(t *testing.T, s string, limit int) {
+		got := text.Sanitize(s, limit)
+		if n := text.Chars(got); n > max(limit, 0) || !utf8.ValidString(got) {
+			t.Fatalf("Sanitize(%q, %d) = %q", s, limit, got)
+		}
+		for _, r := range got {
+			if !strconv.IsPrint(r) {
+				t.Fatalf("Sanitize(%q, %d) = %q shows %U", s, limit, got, r)
+			}
+		}
+		if again := text.Sanitize(got, limit); again != got {
+			t.Fatalf("sanitizing %q again gives %q", got, again)
+		}
+	})
+}
+
+func TestSanitizeAllocatesNothing(t *testing.T) {
+	if got := testing.AllocsPerRun(100, func() { _ = text.Sanitize("plugin said añ", 80) }); got != 0 {
+		t.Errorf("%v allocations, want 0", got)
+	}
+}
+
+func ExampleSanitize() {
+	fmt.Println(text.Sanitize("\x1b[31mpanic:\x1b[0m no such file\nexit 1", 40))
+	// Output: panic: no such file\u{a}exit 1
+}
