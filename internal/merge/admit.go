@@ -1,0 +1,218 @@
+package merge
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+
+	"github.com/grapnelhq/grapnel/internal/text"
+	"github.com/grapnelhq/grapnel/phases"
+)
+
+// Hook is what merging must know of a subscription. It is read only.
+type Hook struct {
+	// Subscription is the full id; Hook is the plugin's own name for it.
+	Subscription, Hook, Plugin, PluginVersion string
+	// Priority is the subscription's.
+	Priority int
+	// Kinds are the declared kinds.
+	Kinds []phases.Kind
+	// Budget bounds the text that is kept of one dispatch.
+	Budget phases.TextBudget
+	// Grants are the plugin's. Nil grants nothing.
+	Grants *phases.Grants
+	// Shadow marks a hook whose contributions are recorded and never applied.
+	Shadow     bool
+	Visibility phases.Visibility
+}
+
+// Entry is one admitted contribution. Its id is filled in.
+type Entry struct {
+	Value phases.Contribution
+	// Hash is XXH64 over the canonical JSON of the value with its kind.
+	Hash string
+}
+
+// Drop is one contribution that was refused while its siblings stay.
+type Drop struct {
+	ContributionID string
+	// Slot is the section id, policy or tool that was not granted, if there
+	// is one.
+	Slot string
+	Kind phases.Kind
+	// Cause is CauseForbidden, or CodeNotAllowed for a kind that the phase does
+	// not take or the hook did not declare.
+	Cause   phases.Cause
+	Message string
+	// Chars is the length of its text.
+	Chars int
+}
+
+// Admitted is one hook's reply after the boundary.
+type Admitted struct {
+	Entries []Entry
+	Dropped []Drop
+	// Diagnostics has one entry for each dropped contribution, and what the
+	// plugin attached to the others, under the plugin's name.
+	Diagnostics []phases.Diagnostic
+}
+
+// Hashes returns the hashes of the entries, in order; never nil.
+func (a Admitted) Hashes() []string {
+	out := make([]string, len(a.Entries))
+	for i := range a.Entries {
+		out[i] = a.Entries[i].Hash
+	}
+	return out
+}
+
+// Admit checks one hook's contributions at the boundary, real, cached and
+// fallback ones alike.
+//
+// One that is not well formed ([phases.ValidateContribution], the pointer of a
+// rewrite, JSON without a canonical form), or more than
+// [phases.MaxContributions], makes the whole reply invalid: the error is a
+// *phases.Error with CauseInvalidReply. A kind that the phase does not take or
+// the hook did not declare is dropped with CodeNotAllowed; what the operator did
+// not grant is dropped with CauseForbidden; siblings stay.
+//
+// Admit changes nothing in cs: a contribution without an id is copied before it
+// gets SUBSCRIPTION#INDEX. The entries share memory with cs otherwise.
+func Admit(row phases.Row, h *Hook, cs []phases.Contribution) (Admitted, error) {
+	var out Admitted
+	if len(cs) > phases.MaxContributions {
+		return out, invalid(row, h, fmt.Errorf("%d contributions; at most %d", len(cs), phases.MaxContributions))
+	}
+	if len(cs) == 0 {
+		return out, nil
+	}
+	out.Entries = make([]Entry, 0, len(cs))
+	var buf []byte
+	for i, c := range cs {
+		if c == nil || reflect.ValueOf(c).IsNil() {
+			return Admitted{}, invalid(row, h, fmt.Errorf("contribution %d is empty", i))
+		}
+		if d, refused := checkKind(row, h, c); refused {
+			out.drop(h, named(h, i, c), d)
+			continue
+		}
+		if err := wellFormed(row, c); err != nil {
+			return Admitted{}, invalid(row, h, fmt.Errorf("contribution %d: %w", i, err))
+		}
+		c = named(h, i, c)
+		if d, refused := checkGrants(h, c); refused {
+			out.drop(h, c, d)
+			continue
+		}
+		hash, grown, err := hashOf(buf, c)
+		if err != nil {
+			return Admitted{}, invalid(row, h, fmt.Errorf("contribution %d: %s: %w", i, c.Kind(), err))
+		}
+		buf = grown
+		out.Entries = append(out.Entries, Entry{c, hash})
+		out.pass(h, c)
+	}
+	return out, nil
+}
+
+// wellFormed is the structural check of one contribution whose kind is taken.
+func wellFormed(row phases.Row, c phases.Contribution) error {
+	if err := phases.ValidateContribution(c, row); err != nil {
+		if e, ok := errors.AsType[*phases.Error](err); ok {
+			return errors.New(e.Message) // without the code: the caller adds it
+		}
+		return err
+	}
+	if r, ok := c.(*phases.Rewrite); ok {
+		if _, err := parsePointer(r.Path); err != nil {
+			return fmt.Errorf("%s: path: %w", c.Kind(), err)
+		}
+	}
+	return nil
+}
+
+// invalid is the error for a reply of which nothing is taken.
+func invalid(row phases.Row, h *Hook, err error) error {
+	return &phases.Error{
+		Code: phases.CauseInvalidReply, Phase: row.Phase, Subscription: h.Subscription,
+		Message: fmt.Sprintf("hook %s: %v", h.Hook, err), Err: err,
+	}
+}
+
+// checkKind refuses kinds that the phase does not take or the hook did not
+// declare. Kinds that need no grant need no declaration either.
+func checkKind(row phases.Row, h *Hook, c phases.Contribution) (Drop, bool) {
+	k := c.Kind()
+	switch {
+	case !row.Accepts(k):
+		return Drop{Cause: phases.CodeNotAllowed, Message: fmt.Sprintf("hook %s: phase %s does not take %s", h.Hook, row.Phase, k)}, true
+	case k.NeedsGrant() && !slices.Contains(h.Kinds, k):
+		return Drop{Cause: phases.CodeNotAllowed, Message: fmt.Sprintf("hook %s: does not declare %s, which it sent in phase %s", h.Hook, k, row.Phase)}, true
+	}
+	return Drop{}, false
+}
+
+// named returns c with an id: c itself, or a copy with the id that its place in
+// the reply gives it.
+func named(h *Hook, index int, c phases.Contribution) phases.Contribution {
+	if c.Head().ContributionID != "" {
+		return c
+	}
+	c = phases.CloneContribution(c)
+	c.Head().ContributionID = h.Subscription + "#" + strconv.Itoa(index)
+	return c
+}
+
+// drop records a refused contribution.
+func (a *Admitted) drop(h *Hook, c phases.Contribution, d Drop) {
+	d.ContributionID, d.Kind, d.Chars = c.Head().ContributionID, c.Kind(), charsOf(c)
+	a.Dropped = append(a.Dropped, d)
+	a.Diagnostics = append(a.Diagnostics, phases.Diagnostic{
+		Code: string(d.Cause), Severity: phases.SeverityWarning, Message: d.Message,
+		Plugin: h.Plugin, Subscription: h.Subscription, Slot: d.Slot, Visibility: h.Visibility,
+	})
+}
+
+// pass takes over what the plugin has to say about its contribution. Whose it
+// is cannot be forged.
+func (a *Admitted) pass(h *Hook, c phases.Contribution) {
+	for _, d := range c.Head().Diagnostics {
+		d.Plugin, d.Subscription, d.OtherSubscription = h.Plugin, h.Subscription, ""
+		d.Severity, d.Visibility = knownSeverity(d.Severity), h.Visibility
+		a.Diagnostics = append(a.Diagnostics, d)
+	}
+}
+
+// knownSeverity replaces what is no severity by the mildest one.
+func knownSeverity(s phases.Severity) phases.Severity {
+	switch s {
+	case phases.SeverityWarning, phases.SeverityError:
+		return s
+	}
+	return phases.SeverityInfo
+}
+
+// LeftOut returns the manifest's row for a refused contribution of h.
+func (d Drop) LeftOut(h *Hook) phases.LeftOut {
+	id := d.ContributionID
+	if d.Kind == phases.KindPromptSection && d.Slot != "" {
+		id = d.Slot
+	}
+	return phases.LeftOut{ID: id, Owner: h.Plugin, Reason: string(d.Cause), Chars: d.Chars}
+}
+
+// charsOf is the length of the text that a contribution would have put before
+// the model, as it was sent.
+func charsOf(c phases.Contribution) int {
+	switch c := c.(type) {
+	case *phases.PromptSection:
+		return text.Chars(c.Content)
+	case *phases.PromptContext:
+		return text.Chars(c.Content)
+	case *phases.Reminder:
+		return text.Chars(c.Text)
+	}
+	return 0
+}

@@ -1,0 +1,155 @@
+package merge_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/grapnelhq/grapnel/internal/merge"
+	"github.com/grapnelhq/grapnel/phases"
+)
+
+func TestSectionLimits(t *testing.T) {
+	t.Parallel()
+
+	budget := func(n int) *merge.Hook {
+		return with(hook("a.h"), func(h *merge.Hook) { h.Budget.Chars = n })
+	}
+	// A marker for 1,000 characters takes 44 at its widest, newline included.
+	const marker = 44
+	tests := []struct {
+		name   string
+		hook   *merge.Hook
+		limits merge.Limits
+		give   []phases.Contribution
+		want   []string
+	}{
+		{"whole", hook("a.h"), merge.Limits{}, []phases.Contribution{section("s", chars(1000))}, []string{"s whole"}},
+		{"exactly", budget(1000), merge.Limits{SectionChars: 1000, TotalChars: 1000}, []phases.Contribution{capped("s", chars(1000), 1000)}, []string{"s whole"}},
+		{"contribution", hook("a.h"), merge.Limits{}, []phases.Contribution{capped("s", chars(1000), 500)}, []string{"s contribution 456/1000"}},
+		{"subscription", budget(500), merge.Limits{}, []phases.Contribution{section("s", chars(1000))}, []string{"s subscription 456/1000"}},
+		{"section", hook("a.h"), merge.Limits{SectionChars: 500}, []phases.Contribution{section("s", chars(1000))}, []string{"s section 456/1000"}},
+		{"total", hook("a.h"), merge.Limits{TotalChars: 500}, []phases.Contribution{section("s", chars(1000))}, []string{"s total 456/1000"}},
+		{"tie of all", budget(500), merge.Limits{SectionChars: 500, TotalChars: 500}, []phases.Contribution{capped("s", chars(1000), 500)}, []string{"s contribution 456/1000"}},
+		{"tie of two", hook("a.h"), merge.Limits{SectionChars: 500, TotalChars: 500}, []phases.Contribution{section("s", chars(1000))}, []string{"s section 456/1000"}},
+		{"budget over two sections", budget(1500), merge.Limits{}, []phases.Contribution{section("s", chars(1000)), section("t", chars(1000))}, []string{"s whole", "t subscription 456/1000"}},
+		{
+			"last fragment first", hook("a.h"), merge.Limits{SectionChars: 1500},
+			[]phases.Contribution{section("s", chars(1000)), section("s", chars(1000))},
+			[]string{"s section 1456/2000"},
+		},
+		{
+			"floors before fullness", hook("a.h"), merge.Limits{TotalChars: 1600},
+			[]phases.Contribution{section("s", chars(1000)), section("t", chars(1000))},
+			[]string{"s whole", fmt.Sprintf("t total %d/1000", 600-marker)},
+		},
+		{
+			"floors when all is short", hook("a.h"), merge.Limits{TotalChars: 1024},
+			[]phases.Contribution{section("s", chars(1000)), section("t", chars(1000))},
+			[]string{"s total 468/1000", "t total 468/1000"},
+		},
+		{"no section", hook("a.h"), merge.Limits{Sections: -1}, []phases.Contribution{section("s", "x")}, nil},
+		{"no room", hook("a.h"), merge.Limits{TotalChars: -1}, []phases.Contribution{section("s", "x")}, nil},
+		{"newline", hook("a.h"), merge.Limits{}, []phases.Contribution{capped("s", chars(300)+"\n"+chars(699), 500)}, []string{"s contribution 300/1000"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+
+			got := merge.Merge(anyRow(), []merge.Reply{from(t, tt.hook, tt.give...)}, merge.State{}, tt.limits)
+			if diff := cmp.Diff(truncations(got), tt.want); diff != "" {
+				t.Errorf("sections (-got +want):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestTruncationWords(t *testing.T) {
+	t.Parallel()
+
+	self := func(c *phases.PromptSection, original, kept int) *phases.PromptSection {
+		c.Cut = &phases.SelfCut{Original: original, Kept: kept}
+		return c
+	}
+	tests := []struct {
+		name   string
+		give   *phases.PromptSection
+		limits merge.Limits
+		word   string
+		want   string
+	}{
+		{"none", section("s", chars(1000)), merge.Limits{}, "none", "s whole"},
+		{"plugin alone", self(section("s", chars(1000)), 5000, 1000), merge.Limits{}, "hook", "s plugin 1000/5000"},
+		{"plugin left nothing away", self(section("s", chars(1000)), 1000, 1000), merge.Limits{}, "none", "s whole"},
+		{"plugin and contribution", self(capped("s", chars(1000), 500), 5000, 1000), merge.Limits{}, "hook", "s contribution 456/1000"},
+		{"plugin and section", self(section("s", chars(1000)), 5000, 1000), merge.Limits{SectionChars: 500}, "hook_and_prompt", "s section 456/1000"},
+		{"section alone", section("s", chars(1000)), merge.Limits{SectionChars: 500}, "prompt", "s section 456/1000"},
+		{"total alone", section("s", chars(1000)), merge.Limits{TotalChars: 500}, "prompt", "s total 456/1000"},
+		{"absurd claim", self(section("s", "x"), 1<<62, 1<<61), merge.Limits{}, "hook", "s plugin 1099511627776/1099511627776"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+
+			got := merge.Merge(anyRow(), []merge.Reply{from(t, hook("a.h"), tt.give)}, merge.State{}, tt.limits)
+			if diff := cmp.Diff(truncations(got), []string{tt.want}); diff != "" {
+				t.Errorf("truncation (-got +want):\n%s", diff)
+			}
+			if got.Sources[0].Truncation != tt.word {
+				t.Errorf("hook source says %s, want %s", got.Sources[0].Truncation, tt.word)
+			}
+		})
+	}
+}
+
+// TestLimitOfSeveralFragments: the limit that took the most stands for the
+// section; of equal ones the first in the order that limits have.
+func TestLimitOfSeveralFragments(t *testing.T) {
+	t.Parallel()
+
+	tests := []struct {
+		name     string
+		maxChars int
+		want     string
+	}{
+		{"the second lost more", 499, "s contribution 911/2000"},
+		{"tie", 500, "s contribution 912/2000"},
+		{"the first lost more", 501, "s subscription 913/2000"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+
+			first := with(ranked("a.one", 1), func(h *merge.Hook) { h.Budget.Chars = 500 })
+			got := merged(from(t, first, section("s", chars(1000))), from(t, hook("a.two"), capped("s", chars(1000), tt.maxChars)))
+			if diff := cmp.Diff(truncations(got), []string{tt.want}); diff != "" {
+				t.Errorf("section (-got +want):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestSectionTokens(t *testing.T) {
+	t.Parallel()
+
+	words := func(s string) int { return len(strings.Fields(s)) }
+	h := with(hook("a.h"), func(h *merge.Hook) { h.Budget = phases.TextBudget{Chars: 5000, Tokens: 30} })
+	reply := from(t, h, section("s", strings.Repeat("word ", 20)), section("t", strings.Repeat("word ", 200)), section("u", "word"))
+
+	got := merge.Merge(anyRow(), []merge.Reply{reply}, merge.State{}, merge.Limits{CountTokens: words})
+	if len(got.Merged.Sections) != 2 {
+		t.Fatalf("sections = %v, left out %v; want s and a part of t", truncations(got), leftOut(got))
+	}
+	first, second := got.Merged.Sections[0], got.Merged.Sections[1]
+	if first.Truncation != nil || second.Truncation == nil || second.Truncation.Limit != phases.LimitSubscription {
+		t.Errorf("truncations = %v, want the second cut by the subscription", truncations(got))
+	}
+	if n := words(first.Content) + words(second.Content); n > 30 || n < 29 {
+		t.Errorf("%d tokens kept of a budget of 30", n)
+	}
+	if got = merged(reply); len(got.Merged.Sections) != 3 {
+		t.Errorf("without a counter: %v, want all", truncations(got))
+	}
+}

@@ -1,0 +1,332 @@
+package merge_test
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/grapnelhq/grapnel/internal/merge"
+	"github.com/grapnelhq/grapnel/phases"
+)
+
+// prio sets a contribution's own priority.
+func prio[T phases.Contribution](c T, priority int) T {
+	c.Head().Priority = priority
+	return c
+}
+
+// lost lists conflicts as "loser -> other: slot".
+func lost(r merge.Result) []string {
+	var out []string
+	for _, d := range r.Diagnostics {
+		if d.Code == "conflict" {
+			out = append(out, d.Subscription+" -> "+d.OtherSubscription+": "+d.Slot)
+		}
+	}
+	return out
+}
+
+// leftOut lists what was left out as "id of owner: reason".
+func leftOut(r merge.Result) []string {
+	var out []string
+	for _, l := range r.LeftOut {
+		out = append(out, l.ID+" of "+l.Owner+": "+l.Reason)
+	}
+	return out
+}
+
+func TestPolicies(t *testing.T) {
+	t.Parallel()
+
+	tests := []struct {
+		name      string
+		turn      []phases.PolicyEntry
+		replies   func(t *testing.T) []merge.Reply
+		want      []phases.PolicyEntry // of the dispatch
+		conflicts []string
+		leftOut   []string
+	}{
+		{
+			name: "stronger subscription", replies: func(t *testing.T) []merge.Reply {
+				return []merge.Reply{from(t, ranked("a.h", 1), policy("d", "k", "1")), from(t, ranked("b.h", 2), policy("d", "k", "2"))}
+			},
+			want:    []phases.PolicyEntry{{Domain: "d", Key: "k", Value: json.RawMessage("2"), Priority: 2, Owner: "b.h"}},
+			leftOut: []string{"a.h#0 of a: outranked"},
+		},
+		{
+			name: "stronger contribution", replies: func(t *testing.T) []merge.Reply {
+				return []merge.Reply{from(t, ranked("a.h", 1), policy("d", "k", "1")), from(t, ranked("b.h", 1), prio(policy("d", "k", "2"), 5))}
+			},
+			want:    []phases.PolicyEntry{{Domain: "d", Key: "k", Value: json.RawMessage("2"), Priority: 1, Owner: "b.h"}},
+			leftOut: []string{"a.h#0 of a: outranked"},
+		},
+		{
+			name: "equal priorities, other value", replies: func(t *testing.T) []merge.Reply {
+				return []merge.Reply{from(t, ranked("a.h", 1), policy("d", "k", `"secret1"`)), from(t, ranked("b.h", 1), policy("d", "k", `"secret2"`))}
+			},
+			want:      []phases.PolicyEntry{{Domain: "d", Key: "k", Value: json.RawMessage(`"secret1"`), Priority: 1, Owner: "a.h"}},
+			conflicts: []string{"b.h -> a.h: d/k"},
+			leftOut:   []string{"b.h#0 of b: conflict"},
+		},
+		{
+			name: "two conflicts of one reply", replies: func(t *testing.T) []merge.Reply {
+				return []merge.Reply{
+					from(t, hook("a.h"), policy("d", "k", "1"), policy("d", "l", "1")),
+					from(t, hook("b.h"), policy("d", "k", "2"), policy("d", "l", "2"), policy("d", "l", "3")),
+				}
+			},
+			want: []phases.PolicyEntry{
+				{Domain: "d", Key: "k", Value: json.RawMessage("1"), Owner: "a.h"}, {Domain: "d", Key: "l", Value: json.RawMessage("1"), Owner: "a.h"},
+			},
+			conflicts: []string{"b.h -> a.h: d/k", "b.h -> a.h: d/l"},
+			leftOut:   []string{"b.h#0 of b: conflict", "b.h#1 of b: conflict", "b.h#2 of b: conflict"},
+		},
+		{
+			name: "equal priorities, equal value", replies: func(t *testing.T) []merge.Reply {
+				return []merge.Reply{from(t, ranked("a.h", 1), policy("d", "k", `{"a":1,"b":2}`)), from(t, ranked("b.h", 1), policy("d", "k", ` {"b": 2.0, "a": 1}`))}
+			},
+			want: []phases.PolicyEntry{{Domain: "d", Key: "k", Value: json.RawMessage(`{"a":1,"b":2}`), Priority: 1, Owner: "a.h"}},
+		},
+		{
+			name: "keys are apart and sorted", replies: func(t *testing.T) []merge.Reply {
+				return []merge.Reply{from(t, hook("a.h"), policy("d", "z", "1"), policy("d", "k", "1"), policy("c", "k", "2"))}
+			},
+			want: []phases.PolicyEntry{
+				{Domain: "c", Key: "k", Value: json.RawMessage("2"), Owner: "a.h"},
+				{Domain: "d", Key: "k", Value: json.RawMessage("1"), Owner: "a.h"},
+				{Domain: "d", Key: "z", Value: json.RawMessage("1"), Owner: "a.h"},
+			},
+		},
+		{
+			name: "the turn's is stronger", turn: []phases.PolicyEntry{{Domain: "d", Key: "k", Value: json.RawMessage("1"), Priority: 5, Owner: "z.h"}},
+			replies: func(t *testing.T) []merge.Reply {
+				return []merge.Reply{from(t, ranked("a.h", 1), policy("d", "k", "2"))}
+			},
+			want: []phases.PolicyEntry{}, leftOut: []string{"a.h#0 of a: outranked"},
+		},
+		{
+			name: "the turn's is equal", turn: []phases.PolicyEntry{{Domain: "d", Key: "k", Value: json.RawMessage("1"), Priority: 1, Owner: "z.h"}},
+			replies: func(t *testing.T) []merge.Reply {
+				return []merge.Reply{from(t, ranked("a.h", 1), policy("d", "k", "2"))}
+			},
+			want: []phases.PolicyEntry{}, conflicts: []string{"a.h -> z.h: d/k"}, leftOut: []string{"a.h#0 of a: conflict"},
+		},
+		{
+			name: "the turn's is of the same subscription", turn: []phases.PolicyEntry{{Domain: "d", Key: "k", Value: json.RawMessage("1"), Priority: 1, Owner: "a.h"}},
+			replies: func(t *testing.T) []merge.Reply {
+				return []merge.Reply{from(t, ranked("a.h", 1), policy("d", "k", "2"))}
+			},
+			want: []phases.PolicyEntry{{Domain: "d", Key: "k", Value: json.RawMessage("2"), Priority: 1, Owner: "a.h"}},
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+
+			got := merge.Merge(anyRow(), tt.replies(t), merge.State{Policies: tt.turn}, merge.Limits{})
+			if diff := cmp.Diff(got.Merged.Policies, tt.want); diff != "" {
+				t.Errorf("policies (-got +want):\n%s", diff)
+			}
+			if diff := cmp.Diff(lost(got), tt.conflicts); diff != "" {
+				t.Errorf("conflicts (-got +want):\n%s", diff)
+			}
+			if diff := cmp.Diff(leftOut(got), tt.leftOut); diff != "" {
+				t.Errorf("left out (-got +want):\n%s", diff)
+			}
+			for _, d := range got.Diagnostics {
+				if strings.Contains(d.Message, "secret") {
+					t.Errorf("diagnostic shows a value: %s", d.Message)
+				}
+			}
+			if len(got.Losses) != len(tt.conflicts) {
+				t.Errorf("losses = %+v, want one per conflict", got.Losses)
+			}
+		})
+	}
+}
+
+func TestPoliciesOfTheTurn(t *testing.T) {
+	t.Parallel()
+
+	turn := []phases.PolicyEntry{{Domain: "z", Key: "k", Owner: "old.h"}, {Domain: "d", Key: "k", Value: json.RawMessage("1"), Owner: "old.h"}}
+	given := slices.Clone(turn)
+	got := merge.Merge(anyRow(), []merge.Reply{from(t, ranked("a.h", 1), policy("d", "k", "2"), policy("m", "k", "3"))}, merge.State{Policies: turn}, merge.Limits{})
+	want := []phases.PolicyEntry{
+		{Domain: "d", Key: "k", Value: json.RawMessage("2"), Priority: 1, Owner: "a.h"},
+		{Domain: "m", Key: "k", Value: json.RawMessage("3"), Priority: 1, Owner: "a.h"},
+		{Domain: "z", Key: "k", Owner: "old.h"},
+	}
+	if diff := cmp.Diff(got.Policies, want); diff != "" {
+		t.Errorf("the turn's set (-got +want):\n%s", diff)
+	}
+	if diff := cmp.Diff(turn, given); diff != "" {
+		t.Errorf("Merge changed the state (-now +before):\n%s", diff)
+	}
+}
+
+func TestTools(t *testing.T) {
+	t.Parallel()
+
+	schema := bundle("one", "zeta")
+	schema.Tools[0].InputSchema = json.RawMessage(`{"type": "object", "properties": {"b": {}, "a": {}}}`)
+	got := merge.Merge(anyRow(), []merge.Reply{
+		from(t, ranked("a.h", 1), schema, bundle("two", "shell", "read")),
+		from(t, ranked("b.h", 9), bundle("three", "read"), bundle("four", "read", "write"), bundle("five")),
+	}, merge.State{HostTools: []string{"view", "shell"}}, merge.Limits{})
+
+	want := []phases.MergedTool{
+		{Name: "read", BundleID: "two", Owner: "a"}, {Name: "write", BundleID: "four", Owner: "b"}, {Name: "zeta", BundleID: "one", Owner: "a"},
+	}
+	if diff := cmp.Diff(got.Merged.Tools, want, cmpopts.IgnoreFields(phases.MergedTool{}, "Definition", "Hash")); diff != "" {
+		t.Errorf("tools (-got +want):\n%s", diff)
+	}
+	zeta := got.Merged.Tools[2]
+	if string(zeta.Definition.InputSchema) != `{"properties":{"a":{},"b":{}},"type":"object"}` || !strings.HasPrefix(zeta.Hash, "xxh64:") {
+		t.Errorf("zeta = %s, hash %s: want a canonical schema and a hash", zeta.Definition.InputSchema, zeta.Hash)
+	}
+	// b.h loses "read" twice, which is one conflict.
+	if diff := cmp.Diff(lost(got), []string{"a.h -> host: shell", "b.h -> a.h: read"}); diff != "" {
+		t.Errorf("conflicts (-got +want):\n%s", diff)
+	}
+	var kept []string
+	for _, c := range got.Contributions {
+		kept = append(kept, c.Value.(*phases.ToolBundle).BundleID)
+	}
+	if diff := cmp.Diff(kept, []string{"one", "two", "four", "five"}); diff != "" {
+		t.Errorf("kept bundles (-got +want):\n%s", diff)
+	}
+}
+
+func decision(v phases.Verdict, reason string) *phases.Decision {
+	return &phases.Decision{Verdict: v, Reason: reason}
+}
+
+func TestDecisions(t *testing.T) {
+	t.Parallel()
+
+	tests := []struct {
+		name     string
+		verdicts []phases.Verdict
+		want     phases.Verdict
+	}{
+		{"nobody", nil, ""},
+		{"allow", []phases.Verdict{"allow"}, "allow"},
+		{"ask beats allow", []phases.Verdict{"allow", "ask", "allow"}, "ask"},
+		{"deny beats all", []phases.Verdict{"deny", "ask", "allow"}, "deny"},
+		{"deny comes last", []phases.Verdict{"allow", "ask", "deny"}, "deny"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+
+			var replies []merge.Reply
+			var want []phases.Reason
+			for i, v := range tt.verdicts {
+				h := ranked("p."+string(rune('a'+i)), -i)
+				replies = append(replies, from(t, h, decision(v, "because")))
+				want = append(want, phases.Reason{Subscription: h.Subscription, Verdict: v, Reason: "because"})
+			}
+			got := merged(replies...).Decision
+			if tt.want == "" {
+				if got != nil {
+					t.Errorf("decision = %+v, want none", got)
+				}
+				return
+			}
+			if got.Verdict != tt.want {
+				t.Errorf("verdict = %s, want %s", got.Verdict, tt.want)
+			}
+			if diff := cmp.Diff(got.Reasons, want); diff != "" {
+				t.Errorf("reasons (-got +want):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestReminders(t *testing.T) {
+	t.Parallel()
+
+	reminder := func(text, key string) *phases.Reminder {
+		return &phases.Reminder{Type: "t", Text: text, DedupeKey: key}
+	}
+	got := merged(
+		from(t, ranked("a.one", 1), reminder("1", "k"), reminder("2", ""), reminder("3", "k")),
+		from(t, ranked("a.two", 5), reminder("4", "k"), reminder("5", "")),
+		from(t, ranked("b.one", 9), reminder("6", "k")),
+	)
+	var texts []string
+	for _, r := range got.Merged.Reminders {
+		texts = append(texts, r.Text+" of "+r.Owner)
+	}
+	if diff := cmp.Diff(texts, []string{"1 of a.one", "2 of a.one", "5 of a.two", "6 of b.one"}); diff != "" {
+		t.Errorf("reminders (-got +want):\n%s", diff)
+	}
+	if diff := cmp.Diff(leftOut(got), []string{"a.one#2 of a: duplicate", "a.two#0 of a: duplicate"}); diff != "" {
+		t.Errorf("left out (-got +want):\n%s", diff)
+	}
+}
+
+func TestHandedOn(t *testing.T) {
+	t.Parallel()
+
+	a, b := hook("a.h"), with(hook("b.h"), func(h *merge.Hook) { h.Visibility = phases.VisibilityUserAudit })
+	got := merged(
+		from(t, a, &phases.Audit{EventKind: "e"}, &phases.Noop{}, policy("d", "k", "1"), &phases.ManifestDiagnostic{Code: "own", Severity: phases.SeverityError, Message: "m"}),
+		from(t, b, &phases.ManifestDiagnostic{Code: "other", SafeForUser: true}, &phases.BackgroundJob{JobKind: "j"}, policy("d", "k", "2")),
+	)
+	if len(got.Audits) != 1 || got.Audits[0].Hook != a || got.Audits[0].Value.EventKind != "e" || got.Audits[0].Hash == "" {
+		t.Errorf("audits = %+v", got.Audits)
+	}
+	if len(got.Jobs) != 1 || got.Jobs[0].Hook != b || got.Jobs[0].Value.JobKind != "j" || got.Jobs[0].Hash == "" {
+		t.Errorf("jobs = %+v", got.Jobs)
+	}
+	// In plan order, although conflicts are found before diagnostics are copied.
+	want := []phases.Diagnostic{
+		{Code: "own", Severity: phases.SeverityError, Message: "m", Plugin: "a", Subscription: "a.h"},
+		{Code: "conflict", Severity: phases.SeverityWarning, Plugin: "b", Subscription: "b.h", OtherSubscription: "a.h", Slot: "d/k", Visibility: phases.VisibilityUserAudit},
+		{Code: "other", Severity: phases.SeverityInfo, Plugin: "b", Subscription: "b.h", SafeForUser: true, Visibility: phases.VisibilityUserAudit},
+	}
+	want[1].Message = `policy "d/k" belongs to a.h: what b.h contributed was dropped`
+	if diff := cmp.Diff(got.Diagnostics, want); diff != "" {
+		t.Errorf("diagnostics (-got +want):\n%s", diff)
+	}
+	if diff := cmp.Diff(got.Losses, []merge.Loss{{Reply: 1, Subscription: "b.h", Cause: phases.CauseConflict, Slot: "d/k"}}); diff != "" {
+		t.Errorf("losses (-got +want):\n%s", diff)
+	}
+	if n := len(got.Parts[0].Kept); n != 4 {
+		t.Errorf("a.h kept %d hashes, want 4 (noop included)", n)
+	}
+	if n := len(got.Parts[1].Kept); n != 2 {
+		t.Errorf("b.h kept %d hashes, want 2 (without the lost policy)", n)
+	}
+}
+
+func TestShadowIsRecordedOnly(t *testing.T) {
+	t.Parallel()
+
+	shadow := with(hook("a.h"), func(h *merge.Hook) { h.Shadow = true })
+	reply := from(t, shadow, policy("d", "k", "1"), decision(phases.VerdictDeny, ""))
+	got := merged(reply, from(t, hook("b.h"), policy("d", "k", "2")))
+	if got.Decision != nil || len(got.Contributions) != 1 || len(got.LeftOut)+len(got.Diagnostics)+len(got.Losses) != 0 {
+		t.Errorf("a shadow hook had an effect: %+v", got)
+	}
+	if diff := cmp.Diff(got.Parts[0].Kept, merge.Admitted{Entries: reply.Entries}.Hashes()); diff != "" {
+		t.Errorf("recorded hashes (-got +want):\n%s", diff)
+	}
+}
+
+func TestDroppedBecomesLeftOut(t *testing.T) {
+	t.Parallel()
+
+	h := hook("a.h")
+	h.Grants.Sections = []string{"mine"}
+	got := merged(from(t, h, section("yours", "abc"), section("mine", "x")))
+	want := []phases.LeftOut{{ID: "yours", Owner: "a", Reason: "forbidden", Chars: 3}}
+	if diff := cmp.Diff(got.LeftOut, want); diff != "" {
+		t.Errorf("left out (-got +want):\n%s", diff)
+	}
+}
