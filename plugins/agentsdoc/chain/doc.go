@@ -1,0 +1,66 @@
+// Package chain finds the AGENTS.md files that apply to a working folder and
+// makes one bounded text of them.
+//
+// It is the pure core of the AGENTS.md plugin. [Resolve] is a function of a
+// view of a file system, a working folder and [Options], and gives a [Chain]:
+// an ordered list of sources, farthest first. [Render] is a function of a chain
+// and a [Budget], and gives a [Rendering]: the text, what became of each
+// source, and why. Both leave a [Diagnostic] for each decision against a file,
+// neither ever fails, and neither uses a clock, a goroutine or a logger.
+//
+// It is not a hook: it knows nothing of phases, sessions or section frames, and
+// it keeps no state between calls.
+//
+// Where to start: [Resolve] in resolve.go reads top-down; [FS] in view.go is
+// what it may do to a file system; [OS] is the real one; [Render] in render.go
+// follows the numbered steps of the allocation.
+//
+// # The text
+//
+// The text is a header, then the sources in chain order. A source is one
+// delimiter line, its body, and, where the body was cut, one marker line:
+//
+//	[source: "PATH", scope SCOPE, kept K of N bytes]
+//	BODY
+//	[truncated: PATH, kept K of N bytes]
+//
+// A source that got no room may be one omission line at its place in the chain,
+// or all of them together one line before the first source:
+//
+//	[omitted: PATH, N bytes, budget exhausted]
+//	[omitted: N files, budget exhausted]
+//
+// PATH is relative to the root, with slashes; the global file is ~. It is
+// printed by rules that leave no character in it which could end a line, a
+// quotation or a bracket, or hide: see [PrintPath]. SCOPE is one of the [Scope]
+// values. N is the size of the file on disk and K counts how many of those
+// bytes the body stands for; a body that is whole has K = N. Each line, the
+// last of a body too, ends in LF.
+//
+// # Escaping
+//
+// A body cannot forge any of these lines, the tags of the section's frame, or
+// the boundary of the compiled prompt:
+//
+//   - A line that, after zero or more backslashes, begins with "[source:",
+//     "[truncated:" or "[omitted:" gets one more leading backslash.
+//   - In "<", zero or more backslashes, and then AGENTS_MD or /AGENTS_MD in any
+//     case, or !-- grapnel:dynamic, one more backslash follows the "<".
+//
+// Characters that do not show (format characters, variation selectors, fillers) are skipped when a sequence is
+// compared, wherever they stand. What may follow the sequence is not looked at,
+// so blanks behind it change nothing.
+//
+// To read the text back: split it at its lines; a line that begins with one of
+// the three words is ours; in all others remove one backslash where the rules
+// above find a sequence with at least one. A cut never falls inside such a
+// sequence, so this gives exactly what was kept of the source's text.
+//
+// # Text of a source
+//
+// One byte order mark is dropped, CRLF and a lone CR become LF, and each
+// maximal piece of invalid UTF-8 becomes U+FFFD, as does a NUL, which no prompt
+// can carry. Newlines at the end of the text are not part of the body.
+//
+// Stability: experimental.
+package chain

@@ -1,0 +1,98 @@
+package chain
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// Unescape undoes escape. It is written from the package documentation, apart
+// from the code that it checks: by regular expressions over the text without
+// the characters that do not show, whose places are kept.
+func Unescape(body string) string {
+	list := strings.Split(body, "\n")
+	for i, line := range list {
+		if strings.HasPrefix(line, `\`) && lineRule.MatchString(withoutInvisible(line)) {
+			line = line[1:]
+		}
+		var out strings.Builder
+		for line != "" {
+			out.WriteByte(line[0])
+			isTag := strings.HasPrefix(line, `<\`) && tagRule.MatchString(withoutInvisible(line))
+			line = line[1:]
+			if isTag {
+				line = line[1:]
+			}
+		}
+		list[i] = out.String()
+	}
+	return strings.Join(list, "\n")
+}
+
+// The rules and the forms of the lines, as documented.
+var (
+	lineRule  = regexp.MustCompile(`^\\*\[(source|truncated|omitted):`)
+	tagRule   = regexp.MustCompile(`^<\\*(/?(?i:AGENTS_MD)|!-- grapnel:dynamic)`)
+	delimiter = regexp.MustCompile(`^\[source: "([^"]*)", scope (managed|global|project|local|nested), kept (\d+) of (\d+) bytes\]$`)
+	marker    = regexp.MustCompile(`^\[truncated: (.*), kept (\d+) of (\d+) bytes\]$`)
+	omission  = regexp.MustCompile(`^\[omitted: (?:.*, \d+ bytes|\d+ files), budget exhausted\]$`)
+)
+
+// parsed is one source as a reader of the text sees it.
+type parsed struct {
+	path        string
+	scope       Scope
+	kept, total int64
+	body        string
+	truncated   bool
+}
+
+// parse reads a text back.
+func parse(t testing.TB, text string, lazy bool) (list []parsed, omitted []string) {
+	t.Helper()
+	rest, ok := strings.CutPrefix(text, header(lazy))
+	if !ok || !strings.HasSuffix(rest, "\n") {
+		t.Fatalf("no header, or no end:\n%s", text)
+	}
+	var body []string
+	finish := func() {
+		if len(list) > 0 && body != nil {
+			list[len(list)-1].body = Unescape(strings.Join(body, "\n"))
+		}
+		body = nil
+	}
+	for _, line := range strings.Split(strings.TrimSuffix(rest, "\n"), "\n") {
+		switch {
+		case strings.HasPrefix(line, "[source:"):
+			finish()
+			m := delimiter.FindStringSubmatch(line)
+			if m == nil {
+				t.Fatalf("bad line %q", line)
+			}
+			p := parsed{path: m[1], scope: Scope(m[2])}
+			p.kept, _ = strconv.ParseInt(m[3], 10, 64)
+			p.total, _ = strconv.ParseInt(m[4], 10, 64)
+			list = append(list, p)
+		case strings.HasPrefix(line, "[truncated:"):
+			finish()
+			last := &list[len(list)-1]
+			m := marker.FindStringSubmatch(line)
+			if m == nil || m[1] != last.path || m[2] != fmt.Sprint(last.kept) || m[3] != fmt.Sprint(last.total) {
+				t.Fatalf("line %q after %+v", line, last)
+			}
+			last.truncated = true
+		case strings.HasPrefix(line, "[omitted:"):
+			finish()
+			if !omission.MatchString(line) {
+				t.Fatalf("bad line %q", line)
+			}
+			omitted = append(omitted, line)
+		default:
+			body = append(body, line)
+		}
+	}
+	finish()
+	return list, omitted
+}

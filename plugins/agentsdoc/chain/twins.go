@@ -1,0 +1,54 @@
+package chain
+
+// markTwins leaves of sources that are one file, or have one text, only the
+// nearest.
+func (r *resolver) markTwins() {
+	n := len(r.chain.Sources)
+	seen := twins{
+		paths: make(map[string]int, n), ids: make(map[FileID]int, n), sums: make(map[textSum]int, n),
+	}
+	sources := r.chain.Sources
+	for i := len(sources) - 1; i >= 0; i-- {
+		if s := &sources[i]; s.usable() {
+			if twin, ok := seen.find(s); ok {
+				s.State, s.Reason, s.DuplicateOf = StateDuplicate, string(CodeDuplicate), sources[twin].Path
+				s.Text, s.origin = "", origin{}
+			} else {
+				seen.add(s, i)
+			}
+		}
+	}
+	for _, s := range sources {
+		if s.State == StateDuplicate {
+			r.report(diagnostic(CodeDuplicate, s.Path, "stands nearer in the chain as well, as %s", s.DuplicateOf))
+		}
+	}
+}
+
+// twins finds sources again by what makes two of them one.
+type twins struct {
+	paths map[string]int
+	ids   map[FileID]int
+	sums  map[textSum]int
+}
+
+// add remembers a source by its index.
+func (t twins) add(s *Source, at int) {
+	t.paths[s.RealPath] = at
+	t.sums[s.origin.sum] = at
+	if s.origin.id != (FileID{}) {
+		t.ids[s.origin.id] = at
+	}
+}
+
+// find returns the index of a nearer twin.
+func (t twins) find(s *Source) (int, bool) {
+	if at, ok := t.paths[s.RealPath]; ok {
+		return at, true
+	}
+	if at, ok := t.ids[s.origin.id]; ok {
+		return at, true
+	}
+	at, ok := t.sums[s.origin.sum]
+	return at, ok
+}
