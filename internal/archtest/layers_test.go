@@ -68,9 +68,13 @@ const layers = `
 	# Plugins, written as a stranger would write them: each knows the sdk and
 	# itself. Only their mains serve a process.
 	phases, sdk, plugins/agentsdoc/..., github.com/google/jsonschema-go,
-	golang.org/x/sys < plugins/agentsdoc/...;
+	github.com/rivo/uniseg, golang.org/x/sys < plugins/agentsdoc/...;
+	phases, sdk, plugins/scripted/... < plugins/scripted/...;
 	phases, sdk, plugins/memory/..., github.com/google/jsonschema-go < plugins/memory/...;
-	sdk/serve < plugins/agentsdoc/cmd/..., plugins/memory/cmd/...;
+	sdk/serve < plugins/agentsdoc/cmd/..., plugins/memory/cmd/..., plugins/scripted/cmd/...;
+
+	# The first-party plugins as processes of the host's own binary.
+	phases, sdk, sdk/serve, runtime, plugins/... < builtin;
 
 	# Measuring, wiring, showing.
 	phases, sdk, config, runtime, internal/wire, github.com/hashicorp/go-plugin,

@@ -1,0 +1,10 @@
+// Command scripted is the scripted plugin as a program of its own. A Grapnel
+// host starts it; started by hand it says so and ends.
+package main
+
+import (
+	"github.com/grapnelhq/grapnel/plugins/scripted"
+	"github.com/grapnelhq/grapnel/sdk/serve"
+)
+
+func main() { serve.Main(scripted.New()) }

@@ -1,0 +1,179 @@
+// Package scripted is a plugin that answers from its own configuration: to try a
+// configuration out, to add fixed text or a fixed decision without writing a
+// plugin, and for tests. Any number of instances may run, each under a name of
+// its own.
+//
+// It is not a template language: an answer is fixed text. Start reading at
+// [New]; the configuration is a list of [Hook].
+package scripted
+
+import (
+	"bytes"
+	"context"
+	_ "embed" // for the schema
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/sdk"
+)
+
+// configSchema is the schema of the configuration: {"hooks": [Hook, …]}.
+//
+//go:embed schema.json
+var configSchema []byte
+
+// Hook is one scripted hook: every field of a subscription under the same name,
+// and what it does when it is called. With none of Respond, Delay and Error it
+// gives an empty answer.
+type Hook struct {
+	// ID is the hook's name; the subscription is INSTANCE.ID.
+	ID         string               `json:"id"`
+	Phase      phases.Phase         `json:"phase"`
+	Role       phases.Role          `json:"role,omitempty"`
+	Priority   int                  `json:"priority,omitempty"`
+	After      []string             `json:"after,omitempty"`
+	Before     []string             `json:"before,omitempty"`
+	When       string               `json:"when,omitempty"`
+	Timeout    phases.Duration      `json:"timeout,omitempty"`
+	OnFailure  phases.OnFailure     `json:"on_failure,omitzero"`
+	Fallback   phases.Contributions `json:"fallback,omitempty"`
+	Retry      *phases.Retry        `json:"retry,omitempty"`
+	Budget     phases.TextBudget    `json:"budget,omitzero"`
+	Cache      *phases.Cache        `json:"cache,omitempty"`
+	Shadow     bool                 `json:"shadow,omitempty"`
+	Visibility phases.Visibility    `json:"visibility,omitempty"`
+
+	// Respond is the answer.
+	Respond phases.Contributions `json:"respond,omitempty"`
+	// Delay is waited for before anything else; it ends early when the call is
+	// cancelled.
+	Delay phases.Duration `json:"delay,omitempty"`
+	// Error is returned instead of an answer.
+	Error *Failure `json:"error,omitempty"`
+}
+
+// Failure is a scripted error.
+type Failure struct {
+	Code      string `json:"code"`
+	Message   string `json:"message,omitempty"`
+	Retryable bool   `json:"retryable,omitempty"`
+}
+
+// New returns the plugin.
+func New() *sdk.Plugin {
+	return &sdk.Plugin{
+		Name:         "scripted",
+		Version:      "0.1.0",
+		Doc:          "Answers from its own configuration.",
+		ConfigSchema: configSchema,
+		OnConfigure:  configure,
+	}
+}
+
+// configure turns the configuration into hooks.
+func configure(_ context.Context, c *phases.Configuration) (sdk.Setup, error) {
+	var cfg struct {
+		Hooks []json.RawMessage `json:"hooks"`
+	}
+	if len(c.Config) > 0 {
+		if err := json.Unmarshal(c.Config, &cfg); err != nil {
+			return sdk.Setup{}, &phases.ConfigError{Message: err.Error()}
+		}
+	}
+	var setup sdk.Setup
+	seen := map[string]int{}
+	for i, raw := range cfg.Hooks {
+		pointer := "/hooks/" + strconv.Itoa(i)
+		h, err := decodeHook(raw)
+		if err != nil {
+			return sdk.Setup{}, &phases.ConfigError{Pointer: pointer, Message: err.Error()}
+		}
+		if first, dup := seen[h.ID]; dup {
+			return sdk.Setup{}, &phases.ConfigError{Pointer: pointer + "/id", Message: fmt.Sprintf("the hook %q is there twice, first as hooks[%d]", h.ID, first)}
+		}
+		seen[h.ID] = i
+		if err := check(h); err != nil {
+			return sdk.Setup{}, &phases.ConfigError{Pointer: pointer, Message: err.Error()}
+		}
+		setup.Hooks = append(setup.Hooks, h.hook())
+	}
+	return setup, nil
+}
+
+func decodeHook(raw json.RawMessage) (*Hook, error) {
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.DisallowUnknownFields()
+	var h Hook
+	if err := dec.Decode(&h); err != nil {
+		return nil, errors.New(strings.TrimPrefix(err.Error(), "json: "))
+	}
+	return &h, nil
+}
+
+// check finds the mistakes of one hook while its place in the file is known. A
+// host's own phase cannot be checked here.
+func check(h *Hook) error {
+	if strings.HasPrefix(string(h.Phase), "x.") {
+		return nil
+	}
+	hook := h.proposal()
+	return errors.Join(phases.ValidateHook(&hook, phases.Standard())...)
+}
+
+// proposal is the hook as the validator sees it.
+func (h *Hook) proposal() phases.Hook {
+	return phases.Hook{
+		Name: h.ID, Phase: h.Phase, Kinds: h.kinds(), Role: h.Role, Priority: h.Priority, After: h.After, Before: h.Before, When: h.When,
+		Timeout: h.Timeout, OnFailure: h.OnFailure, Fallback: h.Fallback, Retry: h.Retry, Idempotent: true, Budget: h.Budget,
+		Cache: h.Cache, Shadow: h.Shadow, Visibility: h.Visibility,
+	}
+}
+
+// kinds are those of the answer and the fallback.
+func (h *Hook) kinds() []phases.Kind {
+	var kinds []phases.Kind
+	seen := map[phases.Kind]bool{}
+	for _, list := range []phases.Contributions{h.Respond, h.Fallback} {
+		for _, c := range list {
+			if k := c.Kind(); !seen[k] {
+				seen[k] = true
+				kinds = append(kinds, k)
+			}
+		}
+	}
+	return kinds
+}
+
+// hook is the subscription with its handler.
+func (h *Hook) hook() sdk.Hook {
+	return sdk.Hook{
+		Name: h.ID, Doc: "scripted", Phase: h.Phase, Kinds: h.kinds(), Role: h.Role, Priority: h.Priority, After: h.After, Before: h.Before,
+		When: h.When, Timeout: h.Timeout.D(), OnFailure: h.OnFailure, Fallback: h.Fallback, Retry: h.Retry, Idempotent: true,
+		Budget: h.Budget, Cache: h.Cache, Shadow: h.Shadow, Visibility: h.Visibility,
+		Any: h.answer,
+	}
+}
+
+// answer waits, fails or responds.
+func (h *Hook) answer(ctx context.Context, _ *sdk.Call, _ phases.Input) ([]phases.Contribution, error) {
+	if h.Delay > 0 {
+		timer := time.NewTimer(h.Delay.D())
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+	if h.Error != nil {
+		failure := sdk.Fail(h.Error.Code, h.Error.Message)
+		failure.Retryable = h.Error.Retryable
+		return nil, failure
+	}
+	return h.Respond, nil
+}

@@ -1,0 +1,186 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/grapnelhq/grapnel/config"
+	"github.com/grapnelhq/grapnel/internal/plan"
+	"github.com/grapnelhq/grapnel/internal/supervise"
+	"github.com/grapnelhq/grapnel/phases"
+)
+
+// startsAtOnce is how many plugin processes begin to start at the same time.
+const startsAtOnce = 8
+
+// errClosed is the cause with which everything ends when the engine is closed.
+var errClosed = errors.New("the engine is closed")
+
+// Engine runs plugins and dispatches phases to them.
+//
+//  1. New (or Load) starts the plugins of a configuration and waits for them as
+//     Options.WaitFor says. If it fails, nothing is left running.
+//  2. BeginTurn, StartSession, CompileTurn, Dispatch and CallTool may be called
+//     from any goroutine. A turn keeps the configuration that it began with.
+//  3. Reload puts another configuration in force; on error the old one stays.
+//  4. Close ends everything: background work is drained, plugins are told to
+//     end and then killed, all within a bounded time. It is safe to call twice.
+//     Calls on a closed engine fail.
+type Engine struct {
+	opts  Options
+	table *phases.Table
+	gate  *supervise.Gate
+	queue Queue
+
+	current atomic.Pointer[generation]
+
+	// mu guards generations: those in force and those being drained.
+	mu          sync.Mutex
+	generations []*generation
+	numbers     uint64
+	closed      bool
+
+	// life is the lifetime of what the engine itself starts; Close ends it.
+	life      context.Context //nolint:containedctx // an owner of goroutines
+	endLife   context.CancelCauseFunc
+	wait      sync.WaitGroup
+	delivered delivered
+}
+
+// Load reads a configuration file and calls New.
+func Load(ctx context.Context, path string, o Options) (*Engine, error) {
+	cfg, err := config.Load(path)
+	if err != nil {
+		return nil, err
+	}
+	return New(ctx, cfg, o)
+}
+
+// New starts an engine. An error in the configuration, or one that only the
+// plugins' descriptions show, names file and line. A plugin that does not start
+// is no error: it is a row in every ledger, and the failure policies of its
+// subscriptions apply.
+func New(ctx context.Context, cfg *config.Config, o Options) (*Engine, error) {
+	table, err := phases.NewTable(o.Phases...)
+	if err != nil {
+		return nil, err
+	}
+	e := &Engine{opts: o.withDefaults(), table: table, gate: supervise.NewGate(startsAtOnce)}
+	e.life, e.endLife = context.WithCancelCause(context.WithoutCancel(ctx))
+	if e.queue = o.Queue; e.queue == nil {
+		e.queue = newMemoryQueue(e.opts.Random, e.jobEvent)
+	}
+	e.wait.Go(e.sweep)
+	g, err := e.load(ctx, cfg, nil)
+	if err != nil {
+		e.endLife(errClosed)
+		e.wait.Wait()
+		return nil, err
+	}
+	e.install(g)
+	e.wait.Go(func() {
+		if err := e.queue.Serve(e.life, e.work); err != nil && !errors.Is(err, errClosed) {
+			e.opts.Logger.Error("background work has stopped", "error", err)
+		}
+	})
+	return e, nil
+}
+
+// install puts a generation in force and retires the one before.
+func (e *Engine) install(g *generation) {
+	e.mu.Lock()
+	e.generations = append(e.generations, g)
+	e.mu.Unlock()
+	old := e.current.Swap(g)
+	e.emit(Event{Kind: EventReload, State: "in_force", Detail: fmt.Sprintf("generation %d", g.number)})
+	if old != nil {
+		e.wait.Go(func() { e.retire(old) })
+	}
+}
+
+// Reload puts another configuration in force. Plugins whose declaration did not
+// change keep their process; turns that run end on the configuration that they
+// began with.
+func (e *Engine) Reload(ctx context.Context, cfg *config.Config) error {
+	e.mu.Lock()
+	closed := e.closed
+	e.mu.Unlock()
+	if closed {
+		return errClosed
+	}
+	g, err := e.load(ctx, cfg, e.current.Load())
+	if err != nil {
+		e.emit(Event{Kind: EventReload, State: "refused", Detail: err.Error()})
+		return err
+	}
+	e.install(g)
+	return nil
+}
+
+// Close ends the engine. Background work that has begun may finish while ctx
+// lasts; plugins then have their grace to end. After it no process, socket,
+// folder or goroutine of the engine is left.
+func (e *Engine) Close(ctx context.Context) error {
+	e.mu.Lock()
+	again := e.closed
+	e.closed = true
+	generations := e.generations
+	e.mu.Unlock()
+	if again {
+		e.wait.Wait()
+		return nil
+	}
+	err := e.drainQueue(ctx)
+	e.endLife(errClosed)
+	var plugins sync.WaitGroup
+	for _, in := range instancesOf(generations) {
+		plugins.Go(in.shutdown)
+	}
+	plugins.Wait()
+	e.wait.Wait()
+	return err
+}
+
+// Plan returns the plan in force.
+func (e *Engine) Plan() *plan.Plan { return e.current.Load().planned.Load().plan }
+
+// Config returns the configuration in force.
+func (e *Engine) Config() *config.Config { return e.current.Load().cfg }
+
+// Plugins returns a row for each declared plugin.
+func (e *Engine) Plugins() []phases.PluginRow { return e.current.Load().rows() }
+
+// Descriptions returns what each declared plugin says of itself, by name;
+// plugins that never described themselves are absent.
+func (e *Engine) Descriptions() map[string]*phases.Description {
+	out := map[string]*phases.Description{}
+	for _, in := range e.current.Load().instances {
+		if d := in.description(); d != nil {
+			out[in.declared.Name] = d
+		}
+	}
+	return out
+}
+
+// Diagnostics returns what the planner had to say about the configuration in
+// force: subscriptions that are off, timeouts that were lowered.
+func (e *Engine) Diagnostics() []phases.Diagnostic {
+	return e.current.Load().planned.Load().diagnostics
+}
+
+// Dispatch runs one phase outside any turn, under its own time budget. See
+// Turn for phases that belong to one. The error is that of [Turn.Dispatch].
+func (e *Engine) Dispatch(ctx context.Context, c phases.Context, in phases.Input) (*phases.Outcome, error) {
+	g, release, err := e.acquire()
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	return e.dispatch(ctx, g, request{context: c, input: in, scope: &scope{}})
+}
+
+// WaitBackground waits until no background work is due, or ctx ends.
+func (e *Engine) WaitBackground(ctx context.Context) error { return e.queue.Idle(ctx) }

@@ -1,0 +1,55 @@
+package runtime
+
+import (
+	"time"
+
+	"github.com/grapnelhq/grapnel/phases"
+)
+
+// EventKind says what an Event is about.
+type EventKind string
+
+// The kinds of events.
+const (
+	// EventPlugin is a change of a plugin's state.
+	EventPlugin EventKind = "plugin"
+	// EventRun is a finished run of a hook; it carries the run.
+	EventRun EventKind = "run"
+	// EventFailOpen is a failure that did not stop its phase.
+	EventFailOpen EventKind = "fail_open"
+	// EventDropped is an answer that was late, double, stale or unknown.
+	EventDropped EventKind = "dropped"
+	// EventLog is a line that a plugin wrote to its standard error.
+	EventLog EventKind = "log"
+	// EventJob is a change of a background job.
+	EventJob EventKind = "job"
+	// EventReload is a new generation in force, or one that was refused.
+	EventReload EventKind = "reload"
+	// EventManifest is a manifest that could not be kept.
+	EventManifest EventKind = "manifest"
+)
+
+// Event is one thing that happened in the engine. Logging, metrics and tracing
+// are consumers of events; nothing else in the engine knows them.
+type Event struct {
+	Kind         EventKind
+	Time         time.Time
+	Plugin       string
+	Subscription string
+	Phase        phases.Phase
+	// State is a plugin's or a job's state, or the level of a log line.
+	State string
+	// Code is the cause.
+	Code string
+	// Detail is for people; it may hold text of plugins and is never shown to
+	// users.
+	Detail string
+	// Run is set for EventRun.
+	Run *phases.Run
+}
+
+// emit stamps an event and tells it.
+func (e *Engine) emit(ev Event) {
+	ev.Time = e.opts.Now()
+	e.opts.OnEvent(ev)
+}

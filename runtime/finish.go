@@ -1,0 +1,168 @@
+package runtime
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/grapnelhq/grapnel/internal/plan"
+	"github.com/grapnelhq/grapnel/phases"
+)
+
+// codePhaseFailed is the code of hooks that were not run because their phase had
+// failed closed before their stage.
+const codePhaseFailed = "phase_failed"
+
+// newRun is the ledger's entry of a hook before anything happened.
+func (d *dispatch) newRun(sub *plan.Subscription) phases.Run {
+	return phases.Run{
+		Subscription: sub.ID, Hook: sub.Name, Plugin: sub.Plugin, PluginVersion: sub.PluginVersion, Generation: d.gen.number,
+		Phase: d.phase.Row.Phase, Stage: sub.Stage, Layer: sub.Layer, Contributions: []string{}, Cut: []phases.Cut{},
+	}
+}
+
+// finish merges, checks what was required, settles what did not run, queues the
+// observers and writes the outcome.
+func (d *dispatch) finish(ctx context.Context) (*phases.Outcome, error) {
+	if ctx.Err() != nil && d.failed == nil {
+		d.failed = callFailure(ctx, ctx.Err())
+		d.failed.Phase = d.phase.Row.Phase
+	}
+	d.merge()
+	d.requireCompleted()
+	d.settleRest(ctx)
+	if d.failed == nil {
+		d.observe(ctx)
+	}
+	d.denyOnFailure()
+	used := time.Since(d.start)
+	out := d.outcome(used)
+	if d.phase.Row.TurnTime {
+		d.rq.scope.debit(used)
+	}
+	d.rq.scope.add(out, &d.merged)
+	d.engine.addJobs(ctx, d.rq.context, &d.merged)
+	d.tellRuns(out)
+	if out.Error != nil {
+		return out, &PhaseError{Coded: out.Error, Outcome: out}
+	}
+	return out, nil
+}
+
+// settleRest gives a state to every hook that has none because its phase was
+// cancelled or failed before its stage.
+func (d *dispatch) settleRest(ctx context.Context) {
+	if d.failed == nil {
+		return
+	}
+	code := codePhaseFailed
+	if ctx.Err() != nil {
+		code = string(phases.CauseCancelled)
+	}
+	for i := range d.calls {
+		if c := &d.calls[i]; !c.settled {
+			c.settled, c.run.State, c.run.Code = true, phases.StateCancelled, code
+		}
+	}
+}
+
+// requireCompleted fails the phase when a required subscription did not
+// complete, whatever the reason.
+func (d *dispatch) requireCompleted() {
+	if d.failed != nil {
+		return
+	}
+	for _, id := range d.phase.Require {
+		i := slices.IndexFunc(d.calls, func(c call) bool { return c.sub.ID == id })
+		if i < 0 {
+			d.failed = &phases.Error{Code: phases.CauseRequiredMissing, Phase: d.phase.Row.Phase, Subscription: id, Message: "it is required and no plugin offers it"}
+			return
+		}
+		if run := &d.calls[i].run; !run.State.Completed() {
+			d.failed = phases.Errorf(phases.CauseRequiredMissing, "it is required and did not complete: %s %s", run.State, run.Code)
+			d.failed.Phase, d.failed.Subscription = d.phase.Row.Phase, id
+			return
+		}
+	}
+}
+
+// observe hands the observers to the background.
+func (d *dispatch) observe(ctx context.Context) {
+	for i := range d.calls {
+		c := &d.calls[i]
+		if c.settled {
+			continue
+		}
+		c.settled, c.run.State = true, phases.StateQueued
+		if err := d.engine.enqueueHook(ctx, c.sub, d.rq, d.input); err != nil {
+			c.fail(codedError(err))
+			d.applyPolicy(c)
+		}
+	}
+}
+
+// denyOnFailure makes a phase that takes decisions deny when it failed closed.
+func (d *dispatch) denyOnFailure() {
+	if d.failed == nil || !d.phase.Row.Decides() || d.failed.Code == phases.CauseCancelled {
+		return
+	}
+	if d.merged.Decision == nil {
+		d.merged.Decision = &phases.Decided{}
+	}
+	d.merged.Decision.Verdict = phases.VerdictDeny
+	d.merged.Decision.Reasons = append(d.merged.Decision.Reasons, phases.Reason{
+		Subscription: d.failed.Subscription, Verdict: phases.VerdictDeny, Reason: "the phase failed closed", ReasonCode: string(d.failed.Code),
+	})
+}
+
+func (d *dispatch) outcome(used time.Duration) *phases.Outcome {
+	out := &phases.Outcome{
+		Phase: d.phase.Row.Phase, Contributions: d.merged.Contributions, Decision: d.merged.Decision, Merged: d.merged.Merged,
+		Runs: make([]phases.Run, len(d.calls)), Plugins: d.gen.rows(), Error: d.failed, LeftOut: d.merged.LeftOut, Sources: d.merged.Sources,
+		Budget:    phases.BudgetUse{GrantedMS: millis(d.granted), UsedMS: millis(used), SpentBy: []phases.Spent{}},
+		Rewritten: d.input,
+	}
+	out.Merged.Reminders = d.engine.delivered.keep(d.rq.context, out.Merged.Reminders)
+	for i := range d.calls {
+		c := &d.calls[i]
+		c.run.Contributions = d.merged.Parts[i].Kept
+		c.run.Cut = append(c.run.Cut, d.merged.Parts[i].Cuts...)
+		out.Runs[i] = c.run
+		if c.run.DurationMS > 0 {
+			out.Budget.SpentBy = append(out.Budget.SpentBy, phases.Spent{Subscription: c.sub.ID, MS: c.run.DurationMS})
+		}
+	}
+	out.Diagnostics = d.allDiagnostics(out.Plugins)
+	return out
+}
+
+// allDiagnostics lists what is to be said: about plugins that are not ready,
+// about the plan, hook by hook in plan order, about the merge.
+func (d *dispatch) allDiagnostics(rows []phases.PluginRow) []phases.Diagnostic {
+	all := append([]phases.Diagnostic{}, d.diagnostics...)
+	for _, row := range rows {
+		if row.State != phases.PluginReady {
+			all = append(all, phases.Diagnostic{
+				Code: row.Code, Severity: phases.SeverityWarning, Plugin: row.Plugin,
+				Message: "the plugin " + row.Plugin + " is " + string(row.State) + ": " + row.Detail,
+			})
+		}
+	}
+	for _, note := range d.plan.diagnostics {
+		if slices.ContainsFunc(d.calls, func(c call) bool { return c.sub.ID == note.Subscription }) {
+			all = append(all, note)
+		}
+	}
+	for i := range d.calls {
+		all = append(all, d.calls[i].notes...)
+	}
+	return append(all, d.merged.Diagnostics...)
+}
+
+// tellRuns emits an event per run.
+func (d *dispatch) tellRuns(out *phases.Outcome) {
+	for i := range out.Runs {
+		run := &out.Runs[i]
+		d.engine.emit(Event{Kind: EventRun, Plugin: run.Plugin, Subscription: run.Subscription, Phase: run.Phase, State: string(run.State), Code: run.Code, Run: run})
+	}
+}

@@ -1,0 +1,77 @@
+package runtime
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/grapnelhq/grapnel/phases"
+)
+
+// maxChain is how deep host calls and dispatches may nest.
+const maxChain = 4
+
+// chain is the way from the host to a plugin's handler: a handler's context
+// carries it, and what the handler asks of the host inherits it.
+type chain struct {
+	plugin  string
+	context phases.Context
+	parent  *chain
+	depth   int
+}
+
+type chainKey struct{}
+
+func chainOf(ctx context.Context) *chain {
+	c, _ := ctx.Value(chainKey{}).(*chain)
+	return c
+}
+
+// withChain returns a context for a call of the named plugin.
+func withChain(ctx context.Context, plugin string, c phases.Context) context.Context {
+	parent := chainOf(ctx)
+	link := &chain{plugin: plugin, context: c, parent: parent}
+	if parent != nil {
+		link.depth = parent.depth + 1
+	}
+	return context.WithValue(ctx, chainKey{}, link)
+}
+
+// holds reports whether the plugin is on the chain: it then has a slot already,
+// and waiting for a second one could wait for ever.
+func (c *chain) holds(plugin string) bool {
+	for ; c != nil; c = c.parent {
+		if c.plugin == plugin {
+			return true
+		}
+	}
+	return false
+}
+
+// hostFor answers one plugin's calls to its host.
+type hostFor struct{ in *instance }
+
+var _ phases.Host = (*hostFor)(nil)
+
+// Call implements phases.Host.
+func (h *hostFor) Call(ctx context.Context, service, method string, params json.RawMessage) (json.RawMessage, error) {
+	name := h.in.declared.Name
+	if !phases.Allows(h.in.declared.Grants.Host, service) {
+		return nil, phases.Errorf(phases.CauseForbidden, "the plugin %s has no grant for the host service %q", name, service)
+	}
+	s, ok := h.in.engine.opts.Services[service]
+	if !ok {
+		return nil, phases.Errorf(phases.CauseUnavailable, "this host has no service %q", service)
+	}
+	caller := Caller{Plugin: name}
+	if c := chainOf(ctx); c != nil {
+		if c.depth >= maxChain {
+			return nil, phases.Errorf(phases.CauseOverloaded, "host calls are nested deeper than %d", maxChain)
+		}
+		caller.Context = c.context
+	}
+	return s.Call(ctx, caller, method, params)
+}
+
+// Invalidate implements phases.Host. Nothing is cached yet, so that there is
+// nothing to forget.
+func (h *hostFor) Invalidate(context.Context, phases.Invalidation) error { return nil }

@@ -1,0 +1,288 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/grapnelhq/grapnel/config"
+	"github.com/grapnelhq/grapnel/internal/proc"
+	"github.com/grapnelhq/grapnel/internal/supervise"
+	"github.com/grapnelhq/grapnel/internal/wire"
+	"github.com/grapnelhq/grapnel/phases"
+)
+
+// drainGrace is how long a plugin may finish what it works on before it is told
+// to end.
+const drainGrace = 500 * time.Millisecond
+
+// incarnation is one start of one plugin: a process with its session, or a
+// plugin inside the host.
+type incarnation struct {
+	in          *instance
+	number      uint64
+	description *phases.Description
+
+	local   *local
+	process *proc.Process
+	session atomic.Pointer[wire.Session]
+
+	done    chan struct{}
+	endOnce sync.Once
+	err     error
+	watcher sync.WaitGroup
+	quit    chan struct{}
+}
+
+var _ supervise.Running = (*incarnation)(nil)
+
+// launch starts the plugin up to the accepted configuration. On error nothing
+// is left.
+func (in *instance) launch(ctx context.Context, number uint64) (*incarnation, error) {
+	inc := &incarnation{in: in, number: number, done: make(chan struct{}), quit: make(chan struct{})}
+	if p, ok := in.engine.opts.InProcess[in.declared.Name]; ok {
+		return inc, inc.configureLocal(ctx, p)
+	}
+	spec, err := in.engine.spec(in.declared)
+	if err != nil {
+		return nil, err
+	}
+	if inc.process, err = proc.Start(ctx, spec); err != nil {
+		return nil, err
+	}
+	in.started(inc.process)
+	if err := inc.open(ctx); err != nil {
+		inc.discard()
+		return nil, inc.blame(err)
+	}
+	inc.watcher.Go(inc.watch)
+	return inc, nil
+}
+
+// started notes what the ledger shows of the process.
+func (in *instance) started(p *proc.Process) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.tier = p.Tier()
+	switch {
+	case in.declared.SHA256 != "":
+		in.sha256 = p.SHA256()
+	case in.declared.Builtin != "":
+		in.sha256 = "builtin"
+	default:
+		in.sha256 = phases.CodeUnpinned
+	}
+}
+
+// configureLocal describes and configures a plugin inside the host.
+func (inc *incarnation) configureLocal(ctx context.Context, p Plugin) error {
+	inc.local = &local{p}
+	d, err := guarded(func() (*phases.Description, error) { return p.Describe(ctx) })
+	if err != nil {
+		return invalidDescription(err)
+	}
+	c, err := inc.in.configuration(d)
+	if err != nil {
+		return err
+	}
+	if d, err = guarded(func() (*phases.Description, error) { return p.Configure(ctx, c) }); err != nil {
+		return err
+	}
+	inc.in.mu.Lock()
+	inc.in.sha256 = "in_process"
+	inc.in.mu.Unlock()
+	return inc.accept(d)
+}
+
+// open makes a session on the running process and configures the plugin.
+func (inc *incarnation) open(ctx context.Context) error {
+	s, err := wire.Open(ctx, inc.process.Conn(), wire.HostOptions{
+		Incarnation: inc.number,
+		Instance:    inc.in.declared.Name,
+		Frame:       frameOf(inc.in.declared),
+		Host:        &hostFor{inc.in},
+		OnDropped:   inc.dropped,
+	})
+	if err != nil {
+		return err
+	}
+	c, err := inc.in.configuration(s.Description())
+	if err == nil {
+		var d *phases.Description
+		if d, err = s.Configure(ctx, c); err == nil {
+			err = inc.accept(d)
+		}
+	}
+	if err != nil {
+		return errors.Join(err, s.Close())
+	}
+	inc.session.Store(s)
+	return nil
+}
+
+// accept checks the description that counts.
+func (inc *incarnation) accept(d *phases.Description) error {
+	if err := phases.ValidateDescription(d, inc.in.engine.table); err != nil {
+		return invalidDescription(err)
+	}
+	inc.description = d
+	return nil
+}
+
+func invalidDescription(err error) error {
+	return phases.Errorf(phases.CauseInvalidReply, "invalid description: %w", err)
+}
+
+// blame prefers what is known of the process's end over a broken session.
+func (inc *incarnation) blame(err error) error {
+	select {
+	case <-inc.process.Done():
+		return inc.exitError()
+	default:
+		return err
+	}
+}
+
+// exitError says how the process ended.
+func (inc *incarnation) exitError() *phases.Error {
+	return inc.process.Exit().Err(inc.in.declared.Name)
+}
+
+// peer returns what takes calls now.
+func (inc *incarnation) peer() peer {
+	if inc.local != nil {
+		return inc.local
+	}
+	return inc.session.Load()
+}
+
+func (inc *incarnation) ping(ctx context.Context) error {
+	if s := inc.session.Load(); s != nil {
+		return s.Ping(ctx)
+	}
+	return nil
+}
+
+// dropped tells of an answer that was not applied.
+func (inc *incarnation) dropped(d wire.Dropped) {
+	inc.in.engine.emit(Event{Kind: EventDropped, Plugin: inc.in.declared.Name, Code: d.String()})
+}
+
+// watch ends the incarnation when its process has ended. A session that breaks
+// while the process lives is opened anew, once.
+func (inc *incarnation) watch() {
+	for reopened := false; ; reopened = true {
+		select {
+		case <-inc.quit:
+			return
+		case <-inc.process.Done():
+			inc.end(inc.exitError())
+			return
+		case <-inc.session.Load().Done():
+		}
+		if inc.exited() {
+			continue
+		}
+		if reopened || inc.reopen() != nil {
+			inc.end(phases.Errorf(phases.CauseSessionReset, "the session broke: %w", inc.session.Load().Err()))
+			return
+		}
+	}
+}
+
+// exited gives a dying process a moment to be reaped: its session breaks a
+// little earlier, and the exit status says more.
+func (inc *incarnation) exited() bool {
+	select {
+	case <-inc.process.Done():
+		return true
+	case <-inc.quit:
+		return true
+	case <-time.After(reapGrace):
+		return false
+	}
+}
+
+// reapGrace is how long the end of a session waits for the end of its process.
+const reapGrace = 20 * time.Millisecond
+
+func (inc *incarnation) reopen() error {
+	ctx, cancel := context.WithTimeout(context.Background(), startTimeout(inc.in.declared))
+	defer cancel()
+	inc.in.sup.Degrade(inc.number, string(phases.CauseSessionReset), "the session broke and is opened anew")
+	if err := inc.open(ctx); err != nil {
+		return err
+	}
+	inc.in.sup.Restore(inc.number)
+	return nil
+}
+
+func (inc *incarnation) end(err error) {
+	inc.endOnce.Do(func() {
+		inc.err = failureOf(err)
+		inc.in.live.CompareAndSwap(inc, nil)
+		close(inc.done)
+	})
+}
+
+// Done implements supervise.Running.
+func (inc *incarnation) Done() <-chan struct{} { return inc.done }
+
+// Err implements supervise.Running.
+func (inc *incarnation) Err() error { return inc.err }
+
+// Stop implements supervise.Running: no new calls, drain, end, sweep.
+func (inc *incarnation) Stop(ctx context.Context) error {
+	inc.in.live.CompareAndSwap(inc, nil)
+	close(inc.quit)
+	inc.watcher.Wait()
+	inc.end(errClosed)
+	if s := inc.session.Load(); s != nil {
+		drain, cancel := context.WithTimeout(ctx, drainGrace)
+		drained := s.Drain(drain)
+		cancel()
+		if drained != nil {
+			inc.in.engine.opts.Logger.Debug("drain", "plugin", inc.in.declared.Name, "error", drained)
+		}
+		if err := s.Close(); err != nil {
+			inc.in.engine.opts.Logger.Debug("close session", "plugin", inc.in.declared.Name, "error", err)
+		}
+	}
+	if inc.process == nil {
+		return nil
+	}
+	return inc.process.Stop(ctx)
+}
+
+// discard ends what a failed start has begun.
+func (inc *incarnation) discard() {
+	if s := inc.session.Load(); s != nil {
+		if err := s.Close(); err != nil {
+			inc.in.engine.opts.Logger.Debug("close session", "plugin", inc.in.declared.Name, "error", err)
+		}
+	}
+	if inc.process != nil {
+		inc.process.Kill()
+		ctx, cancel := context.WithTimeout(context.Background(), drainGrace)
+		defer cancel()
+		if err := inc.process.Stop(ctx); err != nil {
+			inc.in.engine.opts.Logger.Warn("stop after a failed start", "plugin", inc.in.declared.Name, "error", err)
+		}
+	}
+}
+
+func frameOf(p config.Plugin) int {
+	if p.Limits.Frame == 0 {
+		return config.DefaultFrame
+	}
+	return int(p.Limits.Frame)
+}
+
+func startTimeout(p config.Plugin) time.Duration {
+	if p.Limits.Start == 0 {
+		return config.DefaultStart
+	}
+	return p.Limits.Start.D()
+}

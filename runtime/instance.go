@@ -1,0 +1,218 @@
+package runtime
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/grapnelhq/grapnel/config"
+	"github.com/grapnelhq/grapnel/internal/proc"
+	"github.com/grapnelhq/grapnel/internal/supervise"
+	"github.com/grapnelhq/grapnel/phases"
+)
+
+// instance is one declared plugin under supervision. It outlives the
+// incarnations of its process, and generations in which its declaration did not
+// change.
+type instance struct {
+	engine   *Engine
+	declared config.Plugin
+	sup      *supervise.Supervisor
+	slots    *slots
+	// live is the incarnation that takes calls; nil while there is none.
+	live atomic.Pointer[incarnation]
+	// abandoned counts calls whose caller has gone and whose plugin has not
+	// answered.
+	abandoned atomic.Int32
+
+	mu sync.Mutex
+	// described is the first description, which counts for the plan.
+	described *phases.Description
+	// sha256 is the checksum of the program last started.
+	sha256 string
+	tier   string
+
+	stop context.CancelCauseFunc
+	done chan struct{}
+}
+
+var _ supervise.Service = (*instance)(nil)
+
+// newInstance prepares the supervision of one plugin; run starts it.
+func (e *Engine) newInstance(p config.Plugin, required bool) (*instance, error) {
+	limit := p.Limits.Concurrency
+	if limit == 0 {
+		limit = config.DefaultConcurrency
+	}
+	in := &instance{engine: e, declared: p, slots: newSlots(limit), done: make(chan struct{})}
+	gate := e.gate.Optional()
+	if required {
+		gate = e.gate.Required()
+	}
+	sup, err := supervise.New(in, supervise.Options{
+		Name:         p.Name,
+		Policy:       supervise.Policy{Random: e.opts.Random},
+		StartTimeout: startTimeout(p),
+		Limiter:      gate,
+		Health:       supervise.Health{Check: in.health},
+		OnEvent:      in.changed,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("plugin %s: %w", p.Name, err)
+	}
+	in.sup = sup
+	return in, nil
+}
+
+// run supervises the plugin until shutdown is called.
+func (in *instance) run(ctx context.Context) {
+	ctx, in.stop = context.WithCancelCause(ctx)
+	go func() {
+		defer close(in.done)
+		if err := in.sup.Serve(ctx); err != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, errClosed) {
+			in.engine.opts.Logger.Warn("supervision ended", "plugin", in.declared.Name, "error", err)
+		}
+	}()
+}
+
+// shutdown stops the plugin and waits until nothing of it is left.
+func (in *instance) shutdown() {
+	in.stop(errClosed)
+	<-in.done
+}
+
+// changed turns the supervisor's events into the engine's.
+func (in *instance) changed(ev supervise.Event) {
+	st := ev.Status
+	if !st.State.Up() {
+		in.live.Store(nil)
+	}
+	in.engine.emit(Event{Kind: EventPlugin, Plugin: in.declared.Name, State: st.State.String(), Code: st.Code, Detail: st.Detail})
+	in.engine.opts.Logger.Info("plugin", "plugin", in.declared.Name, "state", st.State.String(), "code", st.Code, "detail", st.Detail)
+}
+
+// Start implements supervise.Service: launch, describe, configure, and the
+// check that the description is still the one that the plan was made of.
+func (in *instance) Start(ctx context.Context, number uint64) (supervise.Running, error) {
+	inc, err := in.launch(ctx, number)
+	if err != nil {
+		return nil, failureOf(err)
+	}
+	if err := in.adopt(inc.description); err != nil {
+		inc.discard()
+		return nil, failureOf(err)
+	}
+	in.live.Store(inc)
+	return inc, nil
+}
+
+// adopt keeps the first description; a later one must be the same.
+func (in *instance) adopt(d *phases.Description) error {
+	in.mu.Lock()
+	first := in.described == nil
+	if first {
+		in.described = d
+	}
+	known := in.described
+	in.mu.Unlock()
+	if !first {
+		if !sameDescription(known, d) {
+			return phases.Errorf(phases.CauseDescriptionChanged,
+				"the plugin describes itself differently than at its first start (version %s, now %s); reload the configuration to accept it", known.Version, d.Version)
+		}
+		return nil
+	}
+	return in.engine.described(in)
+}
+
+func sameDescription(a, b *phases.Description) bool {
+	x, errX := json.Marshal(a)
+	y, errY := json.Marshal(b)
+	return errX == nil && errY == nil && string(x) == string(y)
+}
+
+// description returns what counts for the plan; nil if it never described
+// itself.
+func (in *instance) description() *phases.Description {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return in.described
+}
+
+// health asks the running incarnation for a sign of life.
+func (in *instance) health(ctx context.Context) error {
+	inc := in.live.Load()
+	if inc == nil {
+		return nil
+	}
+	return inc.ping(ctx)
+}
+
+// abandon counts a call that its caller has left, and has the process replaced
+// when there are too many.
+func (in *instance) abandon(inc *incarnation) {
+	n := int(in.abandoned.Add(1))
+	limit := min(in.slots.size(), max(4, in.slots.size()/2))
+	if n >= limit {
+		in.sup.Recycle(inc.number, fmt.Sprintf("%d calls were not answered in time", n))
+	}
+}
+
+// row is the instance in the ledger.
+func (in *instance) row(generation uint64) phases.PluginRow {
+	st := in.sup.Status()
+	row := phases.PluginRow{
+		Plugin: in.declared.Name, State: phases.PluginState(st.State.String()), Code: st.Code, Detail: st.Detail,
+		Generation: generation, Restarts: int(st.Restarts),
+	}
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if in.described != nil {
+		row.Version = in.described.Version
+	}
+	row.SHA256, row.Tier = in.sha256, in.tier
+	return row
+}
+
+// unavailable says why the plugin takes no calls right now.
+func (in *instance) unavailable() *phases.Error {
+	st := in.sup.Status()
+	cause := phases.CauseUnavailable
+	if st.State == supervise.StateQuarantined {
+		cause = phases.CauseQuarantined
+	}
+	message := fmt.Sprintf("the plugin %s is %s", in.declared.Name, st.State)
+	if st.Code != "" {
+		message += fmt.Sprintf(": %s (%s)", st.Detail, st.Code)
+	}
+	return &phases.Error{Code: cause, Message: message, Retryable: true}
+}
+
+// failureOf classifies an error for the supervisor.
+func failureOf(err error) *supervise.Failure {
+	return &supervise.Failure{Class: classOf(err), Code: string(phases.CodeOf(err)), Detail: err.Error(), Err: err}
+}
+
+// classOf says whether another start may help.
+func classOf(err error) supervise.Class {
+	switch phases.CodeOf(err) {
+	case phases.CauseVersionMismatch, phases.CauseChecksumMismatch, phases.CauseUnsafePath, phases.CauseDescriptionChanged,
+		phases.CauseInvalidReply, phases.CauseForbidden:
+		return supervise.ClassPermanent
+	case phases.CauseOOM:
+		return supervise.ClassMemory
+	}
+	if _, rejected := errors.AsType[*phases.ConfigError](err); rejected {
+		return supervise.ClassPermanent
+	}
+	switch proc.ClassOf(err) {
+	case proc.ClassPermanent:
+		return supervise.ClassPermanent
+	case proc.ClassResource:
+		return supervise.ClassResource
+	}
+	return supervise.ClassOrdinary
+}

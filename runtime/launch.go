@@ -1,0 +1,98 @@
+package runtime
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/grapnelhq/grapnel/config"
+	"github.com/grapnelhq/grapnel/internal/proc"
+	"github.com/grapnelhq/grapnel/phases"
+)
+
+// spec says how to start a declared plugin's process.
+func (e *Engine) spec(p config.Plugin) (proc.Spec, error) {
+	s := proc.Spec{
+		Name: p.Name, Path: p.Path, Args: p.Args, SHA256: p.SHA256, Pins: p.Pins, AllowUnsafePath: p.UnsafePath,
+		Frame: frameOf(p), Env: proc.Environment{Pass: p.Env.Pass, Set: map[string]string{}}, Log: e.pluginLog(p.Name),
+	}
+	for name, value := range p.Env.Set {
+		s.Env.Set[name] = value.Value
+	}
+	if p.Builtin == "" {
+		return s, nil
+	}
+	l, ok := e.opts.Builtins[p.Builtin]
+	if !ok {
+		return s, phases.Errorf(phases.CauseExecFailed, "this host has no built-in plugin %q", p.Builtin)
+	}
+	s.Path, s.File, s.Args = l.Path, l.File, append(slices.Clone(l.Args), p.Args...)
+	s.AllowUnsafePath = true // the host itself lies there
+	return s, nil
+}
+
+// pluginLog hands on what a plugin writes to its standard error.
+func (e *Engine) pluginLog(plugin string) func(proc.LogLine) {
+	return func(l proc.LogLine) {
+		e.opts.Logger.LogAttrs(context.Background(), l.Level, l.Message, l.Attr())
+		e.emit(Event{Kind: EventLog, Plugin: plugin, State: l.Level.String(), Detail: l.Message})
+	}
+}
+
+// configuration is what a plugin is told, checked against its schema.
+func (in *instance) configuration(d *phases.Description) (*phases.Configuration, error) {
+	if err := checkConfig(d.ConfigSchema, in.declared.Config); err != nil {
+		return nil, err
+	}
+	var services []string
+	for name := range in.engine.opts.Services {
+		if phases.Allows(in.declared.Grants.Host, name) {
+			services = append(services, name)
+		}
+	}
+	slices.Sort(services)
+	return &phases.Configuration{
+		Instance: in.declared.Name, Config: slices.Clone(in.declared.Config), Services: services, Host: &hostFor{in},
+	}, nil
+}
+
+// checkConfig checks a configuration against the plugin's own schema. Without a
+// schema only an absent or empty one is accepted.
+func checkConfig(schema, cfg json.RawMessage) error {
+	var value any = map[string]any{}
+	if len(cfg) > 0 {
+		if err := json.Unmarshal(cfg, &value); err != nil {
+			return &phases.ConfigError{Message: err.Error()}
+		}
+	}
+	if len(schema) == 0 {
+		if fields, ok := value.(map[string]any); !ok || len(fields) > 0 {
+			return &phases.ConfigError{Message: "the plugin takes no configuration"}
+		}
+		return nil
+	}
+	var s jsonschema.Schema
+	if err := json.Unmarshal(schema, &s); err != nil {
+		return invalidDescription(fmt.Errorf("config_schema: %w", err))
+	}
+	resolved, err := s.Resolve(nil)
+	if err != nil {
+		return invalidDescription(fmt.Errorf("config_schema: %w", err))
+	}
+	if err := resolved.Validate(value); err != nil {
+		return &phases.ConfigError{Pointer: "", Message: "config does not fit the plugin's schema: " + err.Error()}
+	}
+	return nil
+}
+
+// sweep removes what hosts that were killed have left behind. It runs beside
+// the start of the plugins.
+func (e *Engine) sweep() {
+	if s := proc.SweepLeftovers(e.life, "", time.Now()); s.Processes+s.Folders > 0 {
+		e.opts.Logger.Info("removed what an earlier host left behind", "processes", s.Processes, "folders", s.Folders)
+	}
+}

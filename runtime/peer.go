@@ -1,0 +1,113 @@
+package runtime
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"slices"
+
+	"github.com/grapnelhq/grapnel/internal/wire"
+	"github.com/grapnelhq/grapnel/phases"
+)
+
+// peer is one incarnation of a plugin as dispatch sees it: a session to a
+// process, or a plugin inside the host. Both calls return when ctx ends,
+// whatever the plugin does; freed is called exactly once, when the plugin has
+// let go of the call.
+type peer interface {
+	Dispatch(ctx context.Context, d *phases.Dispatch, freed func()) (*phases.Result, wire.Stats, error)
+	CallTool(ctx context.Context, c *phases.ToolCall, freed func()) (*phases.ToolResult, wire.Stats, error)
+}
+
+var (
+	_ peer = (*wire.Session)(nil)
+	_ peer = (*local)(nil)
+)
+
+// local is a plugin inside the host. It gets copies, its panics are recovered,
+// and its answers are copied before anybody looks at them.
+type local struct{ plugin Plugin }
+
+// Dispatch implements peer.
+func (l *local) Dispatch(ctx context.Context, d *phases.Dispatch, freed func()) (*phases.Result, wire.Stats, error) {
+	given := cloneDispatch(d)
+	res, err := abandonable(ctx, freed, func() (*phases.Result, error) { return l.plugin.Dispatch(ctx, given) })
+	if err != nil || res == nil {
+		return &phases.Result{}, wire.Stats{}, err
+	}
+	return cloneResult(res), wire.Stats{}, nil
+}
+
+// CallTool implements peer.
+func (l *local) CallTool(ctx context.Context, c *phases.ToolCall, freed func()) (*phases.ToolResult, wire.Stats, error) {
+	given := *c
+	given.Context, given.Arguments = c.Context.Clone(), slices.Clone(c.Arguments)
+	res, err := abandonable(ctx, freed, func() (*phases.ToolResult, error) { return l.plugin.CallTool(ctx, &given) })
+	if err != nil || res == nil {
+		return &phases.ToolResult{}, wire.Stats{}, err
+	}
+	out := *res
+	out.Content, out.Diagnostics = slices.Clone(res.Content), slices.Clone(res.Diagnostics)
+	return &out, wire.Stats{}, nil
+}
+
+// abandonable runs call in a goroutine of its own and waits for it or for ctx.
+// A call that ignores ctx goes on by itself; freed tells when it ended.
+func abandonable[T any](ctx context.Context, freed func(), call func() (*T, error)) (*T, error) {
+	type answer struct {
+		value *T
+		err   error
+	}
+	done := make(chan answer, 1)
+	go func() {
+		defer freed()
+		value, err := guarded(call)
+		done <- answer{value, err}
+	}()
+	select {
+	case a := <-done:
+		return a.value, a.err
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// guarded makes a panic an error of the plugin's.
+func guarded[T any](call func() (*T, error)) (value *T, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = &phases.Error{Code: phases.CausePluginError, PluginCode: "panic", Message: fmt.Sprintf("panic: %v\n%s", r, debug.Stack())}
+		}
+	}()
+	return call()
+}
+
+func cloneDispatch(d *phases.Dispatch) *phases.Dispatch {
+	given := *d
+	given.Context = d.Context.Clone()
+	given.Input = phases.CloneInput(d.Input)
+	given.Withheld = slices.Clone(d.Withheld)
+	given.Policies = slices.Clone(d.Policies)
+	for i := range given.Policies {
+		given.Policies[i].Value = slices.Clone(given.Policies[i].Value)
+	}
+	given.Contexts = slices.Clone(d.Contexts)
+	for i := range given.Contexts {
+		given.Contexts[i].SourceRefs = slices.Clone(given.Contexts[i].SourceRefs)
+	}
+	return &given
+}
+
+func cloneResult(r *phases.Result) *phases.Result {
+	out := &phases.Result{Diagnostics: slices.Clone(r.Diagnostics)}
+	if len(r.Contributions) == 0 {
+		return out
+	}
+	out.Contributions = make([]phases.Contribution, len(r.Contributions))
+	for i, c := range r.Contributions {
+		if c != nil {
+			out.Contributions[i] = phases.CloneContribution(c)
+		}
+	}
+	return out
+}

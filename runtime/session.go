@@ -1,0 +1,45 @@
+package runtime
+
+import (
+	"context"
+
+	"github.com/grapnelhq/grapnel/phases"
+)
+
+// Session is one session of a host, for hosts that have such a thing. It holds
+// nothing but its context: turns of the session carry its id.
+type Session struct {
+	engine  *Engine
+	context phases.Context
+	// Outcome is what session.start or session.resume brought.
+	Outcome *phases.Outcome
+}
+
+// StartSession begins a session and dispatches session.start. The source is
+// "startup" or "clear". The session is there even when the error is a
+// *PhaseError.
+func (e *Engine) StartSession(ctx context.Context, s phases.Session, source string) (*Session, error) {
+	return e.session(ctx, s, &phases.SessionStartInput{Source: source})
+}
+
+// ResumeSession takes a stored session up again and dispatches session.resume
+// with what the host recorded of it.
+func (e *Engine) ResumeSession(ctx context.Context, s phases.Session, in *phases.SessionResumeInput) (*Session, error) {
+	return e.session(ctx, s, in)
+}
+
+func (e *Engine) session(ctx context.Context, s phases.Session, in phases.Input) (*Session, error) {
+	if s.Now.IsZero() {
+		s.Now = e.opts.Now()
+	}
+	out, err := e.Dispatch(ctx, s, in)
+	return &Session{engine: e, context: s.Clone(), Outcome: out}, err
+}
+
+// Context returns the session's context, to begin turns with.
+func (s *Session) Context() phases.Context { return s.context.Clone() }
+
+// End dispatches session.end, whose hooks run in the background.
+func (s *Session) End(ctx context.Context, reason string) (*phases.Outcome, error) {
+	return s.engine.Dispatch(ctx, s.context, &phases.SessionEndInput{Reason: reason})
+}

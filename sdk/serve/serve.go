@@ -1,0 +1,96 @@
+// Package serve runs an [sdk.Plugin] as a process: one call for an author's
+// main.
+//
+//	func main() { serve.Main(plugin) }
+//
+// It speaks hashicorp/go-plugin's handshake and Grapnel's session protocol, and
+// is the only package that links them for plugin authors. A program that only
+// tests its plugin, or that runs it inside a host, does not need it.
+//
+// # Logs
+//
+// What the plugin writes to standard error is a log line of the host's, under
+// the plugin's name; lines of JSON in the form of hclog keep their level and
+// fields. Standard output belongs to the handshake: do not print to it before
+// Main has begun. Both are always read by the host, so that writing never blocks
+// for long, and both are limited there.
+//
+// Stability: experimental until 1.0.
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/go-plugin"
+
+	"github.com/grapnelhq/grapnel/internal/wire"
+	"github.com/grapnelhq/grapnel/sdk"
+)
+
+// ErrNotStartedByHost is returned when the program was started by hand: a host
+// sets an environment variable that tells plugins apart from programs.
+var ErrNotStartedByHost = errors.New("this program is a Grapnel plugin: a host starts it; declare it under plugins in grapnel.yaml, or try it with: grapnel plugin run")
+
+// Main serves the plugin until the host ends it, and exits: 0 at a regular end,
+// 2 when the program was started by hand or the plugin's literal has a mistake,
+// which is printed to standard error. It does not return.
+func Main(p *sdk.Plugin) {
+	if err := Serve(p); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(2)
+	}
+	os.Exit(0)
+}
+
+// Serve is Main for programs that are more than a plugin: it returns instead of
+// exiting. Call it at most once a process; it replaces os.Stdout and os.Stderr
+// by streams to the host.
+func Serve(p *sdk.Plugin) error {
+	if !StartedByHost() {
+		return ErrNotStartedByHost
+	}
+	if err := p.Validate(); err != nil {
+		return err
+	}
+	plugin.Serve(&plugin.ServeConfig{
+		HandshakeConfig: plugin.HandshakeConfig{
+			ProtocolVersion:  wire.ProtocolVersion,
+			MagicCookieKey:   wire.HandshakeCookieKey,
+			MagicCookieValue: wire.HandshakeCookieValue,
+		},
+		Plugins: plugin.PluginSet{wire.PluginName: &served{handler: p}},
+		GRPCServer: func(opts []wire.ServerOption) *wire.Server {
+			return wire.NewServer(append(opts, wire.ServerOptions(wire.MaxFrame)...)...)
+		},
+		Logger: hclog.New(&hclog.LoggerOptions{Name: p.Name, Level: hclog.Warn, Output: os.Stderr, JSONFormat: true}),
+	})
+	return nil
+}
+
+// StartedByHost reports whether a host started this program as a plugin.
+func StartedByHost() bool {
+	return os.Getenv(wire.HandshakeCookieKey) == wire.HandshakeCookieValue
+}
+
+// served is the plugin as go-plugin sees it.
+type served struct {
+	plugin.NetRPCUnsupportedPlugin
+	handler wire.Handler
+}
+
+var _ plugin.GRPCPlugin = (*served)(nil)
+
+// GRPCServer implements plugin.GRPCPlugin.
+func (s *served) GRPCServer(_ *plugin.GRPCBroker, server *wire.Server) error {
+	wire.Register(server, s.handler, wire.ServeOptions{})
+	return nil
+}
+
+// GRPCClient implements plugin.GRPCPlugin. A plugin has no client side.
+func (s *served) GRPCClient(context.Context, *plugin.GRPCBroker, *wire.ClientConn) (any, error) {
+	return nil, errors.New("serve: not a client")
+}
