@@ -71,7 +71,7 @@ func (e *Engine) CompileTurn(ctx context.Context, turn phases.Turn, in CompileIn
 // abandon lets go of a turn whose end the host does not tell.
 func (t *Turn) abandon() {
 	if !t.ended.Swap(true) {
-		t.release()
+		t.gen.leave()
 	}
 }
 
@@ -124,8 +124,12 @@ func blockedBy(out *phases.Outcome) error {
 // a deny, because the prompt must not be sent yet. The result is never nil.
 func (t *Turn) Compile(ctx context.Context, in CompileInput) (*Compiled, error) {
 	input := t.compilerInput(in)
-	_, err := t.Dispatch(ctx, &phases.PrePromptCompileInput{
-		ToolCalling: in.ToolCalling, AvailableTools: t.toolNames(in.ExistingTools), Sections: compiler.SectionIDs(input),
+	known, err := compiler.Compile(input) // the host's own sections, so far
+	if err != nil {
+		return t.blocked(in, err)
+	}
+	_, err = t.Dispatch(ctx, &phases.PrePromptCompileInput{
+		ToolCalling: in.ToolCalling, AvailableTools: t.toolNames(in.ExistingTools), Sections: sectionIDs(known.Sections),
 	})
 	if err != nil {
 		return t.blocked(in, err)
@@ -142,6 +146,14 @@ func (t *Turn) Compile(ctx context.Context, in CompileInput) (*Compiled, error) 
 	m = t.manifest(&output) // with the ledger of the last phase
 	done := t.compiled(&output.Prompt, m, output.Diagnostics)
 	return done, t.record(ctx, m)
+}
+
+func sectionIDs(sections []manifest.Section) []string {
+	ids := make([]string, len(sections))
+	for i := range sections {
+		ids[i] = sections[i].SectionID
+	}
+	return ids
 }
 
 // after lets hooks judge the compiled prompt.

@@ -174,11 +174,11 @@ func (e *Engine) Diagnostics() []phases.Diagnostic {
 // Dispatch runs one phase outside any turn, under its own time budget. See
 // Turn for phases that belong to one. The error is that of [Turn.Dispatch].
 func (e *Engine) Dispatch(ctx context.Context, c phases.Context, in phases.Input) (*phases.Outcome, error) {
-	g, release, err := e.acquire()
+	g, err := e.acquire()
 	if err != nil {
 		return nil, err
 	}
-	defer release()
+	defer g.leave()
 	return e.dispatch(ctx, g, request{context: c, input: in, scope: &scope{}})
 }
 

@@ -237,18 +237,19 @@ func (g *generation) rows() []phases.PluginRow {
 	return rows
 }
 
-// acquire returns the generation in force and keeps it until release.
-func (e *Engine) acquire() (g *generation, release func(), err error) {
+// acquire returns the generation in force and keeps it until its leave is
+// called, which the caller does exactly once.
+func (e *Engine) acquire() (*generation, error) {
 	for {
-		g = e.current.Load()
+		g := e.current.Load()
 		e.mu.Lock()
 		closed := e.closed
 		e.mu.Unlock()
 		if closed {
-			return nil, nil, errClosed
+			return nil, errClosed
 		}
 		if g.enter() {
-			return g, sync.OnceFunc(g.leave), nil
+			return g, nil
 		}
 	}
 }

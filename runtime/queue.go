@@ -113,11 +113,11 @@ func (e *Engine) jobEvent(j Job, state string, err error) {
 
 // work does one job.
 func (e *Engine) work(ctx context.Context, j Job) error {
-	g, release, err := e.acquire()
+	g, err := e.acquire()
 	if err != nil {
 		return err
 	}
-	defer release()
+	defer g.leave()
 	if j.Kind == jobHook {
 		return e.workHook(ctx, g, j)
 	}

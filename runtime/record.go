@@ -6,7 +6,6 @@ import (
 	"github.com/grapnelhq/grapnel/compiler"
 	"github.com/grapnelhq/grapnel/config"
 	"github.com/grapnelhq/grapnel/manifest"
-	"github.com/grapnelhq/grapnel/phases"
 )
 
 // manifest writes the record of the turn so far. It is sealed when it is kept.

@@ -85,8 +85,12 @@ func (s *scope) sets(in phases.Input) merge.State {
 	return st
 }
 
-// add gathers the outcome of a phase.
+// add gathers the outcome of a phase; outside a turn there is nobody to gather
+// for.
 func (s *scope) add(out *phases.Outcome, merged *merge.Result) {
+	if !s.started {
+		return
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.policies, s.contexts = merged.Policies, merged.Contexts

@@ -12,11 +12,11 @@ const toolTimeout = 60 * time.Second
 
 // CallTool calls a tool of the named plugin, outside any turn.
 func (e *Engine) CallTool(ctx context.Context, plugin string, call phases.ToolCall) (*phases.ToolResult, error) {
-	g, release, err := e.acquire()
+	g, err := e.acquire()
 	if err != nil {
 		return nil, err
 	}
-	defer release()
+	defer g.leave()
 	return e.callTool(ctx, g, plugin, call)
 }
 

@@ -29,7 +29,6 @@ var errTurnEnded = errors.New("the turn has ended")
 type Turn struct {
 	engine  *Engine
 	gen     *generation
-	release func()
 	context phases.Context
 	scope   *scope
 
@@ -41,14 +40,14 @@ type Turn struct {
 // BeginTurn begins a turn. Fields of t that are empty are unknown; Now is the
 // engine's clock if zero.
 func (e *Engine) BeginTurn(_ context.Context, t phases.Turn) (*Turn, error) {
-	g, release, err := e.acquire()
+	g, err := e.acquire()
 	if err != nil {
 		return nil, err
 	}
 	if t.Now.IsZero() {
 		t.Now = e.opts.Now()
 	}
-	return &Turn{engine: e, gen: g, release: release, context: t.Clone(), scope: newScope(g.cfg.Budgets.Turn)}, nil
+	return &Turn{engine: e, gen: g, context: t.Clone(), scope: newScope(g.cfg.Budgets.Turn)}, nil
 }
 
 // Context returns the turn's context.
@@ -137,7 +136,7 @@ func (t *Turn) End(ctx context.Context, in *phases.PostTurnInput) (*phases.Outco
 	if t.ended.Swap(true) {
 		return nil, nil
 	}
-	defer t.release()
+	defer t.gen.leave()
 	return t.dispatch(ctx, in.Bounded())
 }
 
