@@ -1,0 +1,129 @@
+package bench
+
+import (
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// batch is how many calls of one kind stand together in BenchmarkPaired.
+const batch = 200
+
+// scenario is one payload from so many callers.
+type scenario struct {
+	name    string
+	bytes   int
+	callers int
+}
+
+func scenarios() []scenario {
+	return []scenario{{"1KiB/callers=1", 1 << 10, 1}, {"1KiB/callers=64", 1 << 10, 64}, {"16KiB/callers=1", 11_000, 1}}
+}
+
+// payload is a text of so many bytes. The engine keeps at most 12,000
+// characters of context a turn, so that the larger payload is sent to the plugin
+// as such and echoed below that.
+func payload(n int) string { return strings.Repeat("0123456789abcdef", n/16+1)[:n] }
+
+// BenchmarkBareUnary is a bare go-plugin unary call.
+func BenchmarkBareUnary(b *testing.B) {
+	conn := startBare(b, 1)[0]
+	for _, s := range scenarios() {
+		b.Run(s.name, func(b *testing.B) { measure(b, s.callers, unary(conn, payload(s.bytes))) })
+	}
+}
+
+// BenchmarkDispatch is a full dispatch of one blocking hook: plan, condition,
+// budget, wire, validation, merge, ledger.
+func BenchmarkDispatch(b *testing.B) {
+	eng := startEngine(b, 1)
+	for _, s := range scenarios() {
+		b.Run(s.name, func(b *testing.B) { measure(b, s.callers, dispatch(eng, payload(s.bytes), 1)) })
+	}
+}
+
+// BenchmarkEight calls eight plugins at once.
+func BenchmarkEight(b *testing.B) {
+	text := payload(1 << 10)
+	b.Run("BareUnary", func(b *testing.B) { measure(b, 1, unaryAll(startBare(b, 8), text)) })
+	b.Run("Dispatch", func(b *testing.B) { measure(b, 1, dispatch(startEngine(b, 8), text, 8)) })
+}
+
+// BenchmarkPaired alternates batches of both and reports the median ratio of
+// their times as x-unary: 0.7 means that a dispatch takes 0.7 of the time of a
+// bare unary call.
+func BenchmarkPaired(b *testing.B) {
+	text := payload(1 << 10)
+	b.Run("1KiB/callers=1", func(b *testing.B) {
+		paired(b, 1, dispatch(startEngine(b, 1), text, 1), unary(startBare(b, 1)[0], text))
+	})
+	b.Run("1KiB/callers=64", func(b *testing.B) {
+		paired(b, 64, dispatch(startEngine(b, 1), text, 1), unary(startBare(b, 1)[0], text))
+	})
+	b.Run("eight", func(b *testing.B) {
+		paired(b, 1, dispatch(startEngine(b, 8), text, 8), unaryAll(startBare(b, 8), text))
+	})
+}
+
+// measure runs b.N calls from so many callers.
+func measure(b *testing.B, callers int, c call) {
+	b.Helper()
+	b.ReportAllocs()
+	if err := c(); err != nil { // connections are up before the clock runs
+		b.Fatal(err)
+	}
+	b.ResetTimer()
+	spread(b, callers, b.N, c)
+}
+
+// spread makes n calls from so many goroutines and waits for them.
+func spread(b *testing.B, callers, n int, c call) {
+	b.Helper()
+	if callers == 1 {
+		for range n {
+			if err := c(); err != nil {
+				b.Fatal(err)
+			}
+		}
+		return
+	}
+	var left atomic.Int64
+	left.Store(int64(n))
+	var wg sync.WaitGroup
+	for range callers {
+		wg.Go(func() {
+			for left.Add(-1) >= 0 {
+				if err := c(); err != nil {
+					b.Error(err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// paired alternates batches of ours and theirs.
+func paired(b *testing.B, callers int, ours, theirs call) {
+	b.Helper()
+	spread(b, callers, batch, ours)
+	spread(b, callers, batch, theirs)
+	var ratios []float64
+	b.ResetTimer()
+	for range max(b.N, 5) {
+		ratios = append(ratios, float64(timed(b, callers, ours))/float64(timed(b, callers, theirs)))
+	}
+	slices.Sort(ratios)
+	b.ReportMetric(ratios[len(ratios)/2], "x-unary")
+	b.ReportMetric(0, "ns/op") // a batch of both: not a time of anything
+}
+
+func timed(b *testing.B, callers int, c call) time.Duration {
+	b.Helper()
+	begin := time.Now()
+	spread(b, callers, batch, c)
+	return time.Since(begin)
+}

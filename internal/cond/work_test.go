@@ -1,0 +1,251 @@
+package cond
+
+import (
+	"encoding/json"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/grapnelhq/grapnel/phases"
+)
+
+// patience is what the worst accepted condition may take here. The reckoning
+// allows a tenth of a second; the race detector, which makes regular expressions
+// ten times slower, and busy neighbours need the rest. What the bounds prevent
+// takes minutes and more.
+const patience = 15 * time.Second
+
+// worstEnv fills everything that tool phases can read to its cap.
+func worstEnv() Env {
+	paths := make([]string, MaxItems)
+	for i := range paths {
+		paths[i] = strings.Repeat("a", MaxBytes/MaxItems-entryBytes-8) + strconv.Itoa(i)
+	}
+	list, err := json.Marshal(paths)
+	if err != nil {
+		panic(err) // a list of texts always encodes
+	}
+	text := strings.Repeat("a", MaxBytes)
+	return Env{
+		Context:  phases.Context{Dir: text, TurnID: text, WorkspaceID: text[:MaxBytes-1] + "b"},
+		Input:    &phases.ToolPostCallInput{Tool: text, TouchedPaths: paths, Result: phases.NewPreview(text, MaxBytes), Outcome: text, Arguments: list},
+		Policies: []phases.PolicyEntry{{Domain: "a", Key: "b", Value: list}, {Domain: "a", Key: "text", Value: json.RawMessage(`"` + text + `"`)}},
+	}
+}
+
+// Everything here is accepted and close to what is; it must end soon.
+func TestWorkIsBounded(t *testing.T) {
+	t.Parallel()
+
+	repeated := func(part, glue string) string {
+		n := (MaxNodes - 6) / 12
+		return strings.Repeat(part+glue, n) + part
+	}
+	tests := []struct{ name, source string }{
+		{"membership of a list in a list", `all(input.touched_paths, # + "x" not in policy["a/b"])`},
+		{"search in a text per entry", `none(input.touched_paths, input.result contains # + "x")`},
+		{"joining per entry", `none(input.touched_paths, # startsWith dir + "/")`},
+		{"regular expression per entry", `none(input.touched_paths, # matches "(x+x+)+y")`},
+		{"wide regular expression", `input.result matches "(a|aa)+[a-z]{100}b$"`},
+		{"case mapping", `upper(lower(upper(input.result))) == ""`},
+		{"pieces", `none(split(input.result, ""), # == "b")`},
+		{"deep comparison", `all(1..400, [policy["a/b"]] == [input.arguments])`},
+		{"many predicates", repeated(`count(1..1000, # > 0) == 1000`, ` && `)},
+		{"many steps in a predicate", `any(1..1000, ` + repeated(`# > 1001 `, ` || `) + `)`},
+		{"lists of lists", `any(map(1..1000, [#, #, #, #]), 1001 in #)`},
+		{"joined in a chain", strings.Repeat("input.result + ", 20) + `"x" == dir`},
+		{"nested functions", strings.Repeat("trim(", 100) + "dir" + strings.Repeat(")", 100) + ` == ""`},
+		{"nested brackets", strings.Repeat("(", 1500) + "true" + strings.Repeat(")", 1500)},
+		{"nested negations", strings.Repeat("!", 250) + "true"},
+		{"nested lists", strings.Repeat("[", 120) + "dir" + strings.Repeat("]", 120) + " == []"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+
+			start := time.Now()
+			c, err := Compile(tt.source, rowOf(t, phases.ToolPostCall))
+			if err != nil {
+				t.Fatalf("refused: %v", err)
+			}
+			if _, err := c.Eval(worstEnv()); err != nil {
+				t.Errorf("Eval: %v", err)
+			}
+			if took := time.Since(start); took > patience {
+				t.Errorf("took %v, at most %v", took, patience)
+			}
+		})
+	}
+}
+
+// What would take too long is refused, and refusing takes no time either.
+func TestTooMuchWorkIsRefused(t *testing.T) {
+	t.Parallel()
+
+	nest := func(open, inside, closing string, n int) string {
+		return strings.Repeat(open, n) + inside + strings.Repeat(closing, n)
+	}
+	tests := []struct{ name, source string }{
+		{"regular expression over a long text per entry", `any(1..1000, input.result matches "(x+x+)+y")`},
+		{"huge regular expression", `input.result matches "[a-z]{900}"`},
+		{"case mapping per entry", `any(1..1000, upper(input.result) == "")`},
+		{"joining much per entry", `any(1..1000, dir + dir + dir + dir == "")`},
+		{"long comparison of json per entry", `any(1..1000, [policy["a/b"]] == [input.arguments])`},
+		{"lists of lists of lists", `any(map(1..1000, policy["a/b"]), # == policy["a/b"])`},
+		{"pieces searched per entry", `any(1..1000, "b" in split(input.result, ""))`},
+		{"nested predicates", `any(1..1000, all(1..1000, # == 0))`},
+		{"chained comparisons", nest("1 < (", "1", ") < 1", 60)},
+		{"short conditionals", nest("(", "flags.a", " ?: flags.b)", 60)},
+		{"forms of a function", nest("trim(", `"a"`, `, "a")`, 60) + ` == ""`},
+		{"forms of another function", nest("trimPrefix(", `"a"`, `)`, 60) + ` == ""`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+
+			start := time.Now()
+			if _, err := Compile(tt.source, rowOf(t, phases.ToolPostCall)); err == nil {
+				t.Error("accepted")
+			}
+			if took := time.Since(start); took > patience {
+				t.Errorf("took %v, at most %v", took, patience)
+			}
+		})
+	}
+}
+
+// grammar makes random conditions, most of them well typed, so that the bounds
+// are tried with what nobody thought of.
+type grammar struct{ *rand.Rand }
+
+func (g grammar) pick(options ...string) string { return options[g.IntN(len(options))] }
+
+func (g grammar) list(depth int) string {
+	if depth <= 0 {
+		return g.pick(`input.touched_paths`, `policy["a/b"]`, `["a", dir]`, `input.arguments`)
+	}
+	return g.pick(
+		g.list(0), `filter(`+g.list(depth-1)+`, `+g.truth(depth-1, true)+`)`, `split(`+g.text(depth-1, false)+`, "/")`,
+		`map(`+g.list(depth-1)+`, `+g.text(depth-1, true)+`)`, g.list(depth-1)+`[1:]`,
+	)
+}
+
+func (g grammar) text(depth int, inside bool) string {
+	if depth <= 0 {
+		if inside && g.IntN(2) == 0 {
+			return `#`
+		}
+		return g.pick(`dir`, `input.result`, `input.tool`, `policy["a/text"]`, `"a"`, `turn.id`)
+	}
+	return g.pick(
+		g.text(0, inside), `lower(`+g.text(depth-1, inside)+`)`, `upper(`+g.text(depth-1, inside)+`)`,
+		`(`+g.text(depth-1, inside)+` + `+g.text(depth-1, inside)+`)`, g.list(0)+`[0]`, `string(`+g.list(0)+`)`,
+		`(`+g.truth(depth-1, inside)+` ? `+g.text(depth-1, inside)+` : "")`,
+	)
+}
+
+func (g grammar) truth(depth int, inside bool) string {
+	a, b := g.text(depth-1, inside), g.text(depth-1, inside)
+	options := []string{
+		a + ` == ` + b, a + ` contains ` + b, a + ` in ` + g.list(depth-2), a + ` matches "` + g.pick(`a+b`, `(a|b)*c`, `[a-z]{50}x`) + `"`,
+		a + ` < ` + b, `len(` + a + `) > 3`, g.list(0) + ` == ` + g.list(0),
+	}
+	if depth > 0 {
+		options = append(options, `(`+g.truth(depth-1, inside)+g.pick(` && `, ` || `)+g.truth(depth-1, inside)+`)`, `!(`+g.truth(depth-1, inside)+`)`)
+		if !inside {
+			options = append(options, g.pick("any", "all", "none", "one")+`(`+g.list(depth-1)+`, `+g.truth(depth-1, true)+`)`)
+		}
+	}
+	return g.pick(options...)
+}
+
+// The reckoning is right where it matters: what it accepts ends in time.
+func TestAcceptedConditionsEndInTime(t *testing.T) {
+	t.Parallel()
+
+	g := grammar{rand.New(rand.NewPCG(7, 7))}
+	row, env := rowOf(t, phases.ToolPostCall), worstEnv()
+	accepted, refused, deadline := 0, 0, time.Now().Add(3*time.Second)
+	for accepted < 200 && time.Now().Before(deadline) {
+		source := g.truth(3, false)
+		c, err := Compile(source, row)
+		if err != nil {
+			refused++
+			continue
+		}
+		accepted++
+		start := time.Now()
+		_, _ = c.Eval(env) // may fail; only the time counts here
+		if took := time.Since(start); took > patience {
+			t.Errorf("took %v: %s", took, source)
+		}
+	}
+	if accepted < 20 || refused == 0 {
+		t.Errorf("%d accepted and %d refused conditions prove little", accepted, refused)
+	}
+}
+
+func FuzzCompileEval(f *testing.F) {
+	for _, source := range []string{
+		`turn.mode != "system"`, `any(input.touched_paths, # matches "\\.go$")`, `policy["a/b"]?.c ?? flags.x`, `1 < (2 < 3) < 4`, `input.arguments.a[0].b[1:2]`,
+		`trim(trim("a", "b"), "c")`, `{"a": [1, dir]}.a[0] in 1..len(dir)`, `any(1..9, all(1..9, #))`, "·load($env, 1)", `$env`, `-1 ** 9 % 0`, `#`, "\x00", `"\xff"`,
+	} {
+		f.Add(source)
+	}
+	rows := []phases.Row{rowOf(f, phases.ToolPostCall), rowOf(f, "x.host.custom")}
+	envs := []Env{worstEnv(), {}}
+	f.Fuzz(func(t *testing.T, source string) {
+		start := time.Now()
+		for i, row := range rows {
+			c, err := Compile(source, row)
+			if err != nil {
+				if mistake, ok := err.(*Error); !ok || mistake.Line < 1 || mistake.Column < 1 || mistake.Message == "" { //nolint:errorlint // Compile promises the type itself
+					t.Errorf("Compile(%q): %#v is no placed mistake", source, err)
+				}
+				continue
+			}
+			for _, env := range []Env{envs[i], {}} {
+				if holds, err := c.Eval(env); err != nil && (holds || phases.CodeOf(err) != phases.CauseCondition) {
+					t.Errorf("Eval(%q) = %v, %v", source, holds, err)
+				}
+			}
+		}
+		if took := time.Since(start); took > patience {
+			t.Errorf("%q took %v", source, took)
+		}
+	})
+}
+
+func BenchmarkEval(b *testing.B) {
+	env := fullEnv()
+	for _, source := range []string{
+		`turn.mode != "system"`,
+		`tool.name in ["shell", "exec"]`,
+		`flags.beta && input.tool == "shell"`,
+		`any(input.touched_paths, # startsWith "/etc")`,
+		`input.arguments.command contains "rm -rf"`,
+		`policy["memory/enabled"]`,
+	} {
+		c := compile(b, phases.ToolPreCall, source)
+		b.Run(source, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if holds, err := c.Eval(env); err != nil || !holds {
+					b.Fatal(holds, err)
+				}
+			}
+		})
+	}
+}
+
+func BenchmarkCompile(b *testing.B) {
+	row := rowOf(b, phases.ToolPreCall)
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := Compile(`turn.mode != "system" && any(input.touched_paths, # startsWith "/etc")`, row); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

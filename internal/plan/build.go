@@ -1,0 +1,262 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/grapnelhq/grapnel/phases"
+)
+
+// Build makes the plan of the given plugins. It checks
+//
+//   - plugins: names are well formed and not used twice;
+//   - budgets: the phase exists, the time is not negative and not of a queue
+//     phase, required subscriptions exist and belong to the phase;
+//   - overrides: the subscription exists; of a plugin that never described
+//     itself a fail-closed one states the phase;
+//   - subscriptions, as they stand after the overrides: ids are unique, and
+//     everything that [phases.ValidateHook] checks; the operator's timeout is
+//     within the phase's budget; the condition compiles;
+//   - dependencies: hard ones exist, all are of the same phase and stage, and
+//     they do not go in a circle.
+//
+// The diagnostics are remarks on a plan that holds, sorted. An error is a
+// [*Problems] with all mistakes; then there is no plan.
+func Build(plugins []Plugin, o Options) (*Plan, []phases.Diagnostic, error) {
+	b := newBuilder(o)
+	b.declare(plugins)
+	b.checkBudgets()
+	for _, p := range b.plugins {
+		if p.Description != nil {
+			b.described(p)
+		} else {
+			b.undescribed(p)
+		}
+	}
+	b.require()
+	b.order()
+	if problems := sorted(b.problems); problems != nil {
+		return nil, nil, problems
+	}
+	return b.plan(), b.notes(), nil
+}
+
+// builder collects what one Build makes.
+type builder struct {
+	table   *phases.Table
+	budgets map[phases.Phase]Budget
+	// plugins are sorted by name, without those whose name is a mistake.
+	plugins []*Plugin
+	byName  map[string]*Plugin
+	// nodes are the subscriptions by id. An id of broken is one that would be
+	// there without its mistake, so that nobody else is blamed for naming it.
+	nodes  map[string]*node
+	broken map[string]bool
+	// required are the checked Require lists.
+	required map[phases.Phase][]string
+
+	problems    []Problem
+	diagnostics []phases.Diagnostic
+}
+
+// node is a subscription while the plan is being made.
+type node struct {
+	*Subscription
+
+	row phases.Row
+	// off is why it is off; "" when it is on.
+	off string
+	// operatorAfter and operatorBefore say whose the dependencies are.
+	operatorAfter, operatorBefore bool
+	// next and previous are the dependencies that could be resolved.
+	next, previous []edge
+}
+
+func newBuilder(o Options) *builder {
+	b := &builder{
+		table: o.Table, budgets: o.Budgets, byName: map[string]*Plugin{}, nodes: map[string]*node{},
+		broken: map[string]bool{}, required: map[phases.Phase][]string{},
+	}
+	if b.table == nil {
+		b.table = phases.Standard()
+	}
+	return b
+}
+
+// declare sorts the plugins by name and refuses bad and double names.
+func (b *builder) declare(plugins []Plugin) {
+	first := map[string]int{}
+	for i := range plugins {
+		p := plugins[i]
+		if !phases.ValidPluginName(p.Name) {
+			b.operatorf(&p, "", "name", "plugin name %q: use letters, digits, _ and -, beginning with a letter or digit", p.Name)
+			continue
+		}
+		if j, dup := first[p.Name]; dup {
+			b.operatorf(&p, "", "name", "plugin %q is configured twice, as plugins[%d] and plugins[%d]", p.Name, j, i)
+			continue
+		}
+		first[p.Name] = i
+		b.byName[p.Name] = &p
+		b.plugins = append(b.plugins, &p)
+	}
+	slices.SortFunc(b.plugins, func(x, y *Plugin) int { return cmp.Compare(x.Name, y.Name) })
+}
+
+func (b *builder) checkBudgets() {
+	for phase, budget := range b.budgets {
+		field := "budgets.phases." + string(phase)
+		row, ok := b.table.Lookup(phase)
+		switch {
+		case !ok:
+			b.operatorf(nil, "", field, "unknown phase %q%s", phase, phases.DidYouMean(string(phase), b.table.Names()))
+		case row.Queue && budget.Time != 0:
+			b.operatorf(nil, "", field+".time", "%s runs in the background and has no time budget", phase)
+		case budget.Time < 0:
+			b.operatorf(nil, "", field+".time", "%s: time %v must not be negative", phase, budget.Time)
+		}
+	}
+}
+
+// limit is the time of a phase; 0 is none, as in queue phases.
+func (b *builder) limit(row phases.Row) time.Duration {
+	if t := b.budgets[row.Phase].Time; t > 0 && !row.Queue {
+		return t
+	}
+	return row.Budget
+}
+
+// described adds the subscriptions of a plugin that described itself.
+func (b *builder) described(p *Plugin) {
+	first := map[string]int{}
+	for i, hook := range p.Description.Hooks {
+		id := p.Name + "." + hook.Name
+		if j, dup := first[id]; dup {
+			b.pluginf(p, id, "", "%s: the plugin registers this hook twice, as hooks[%d] and hooks[%d]", id, j, i)
+			continue
+		}
+		first[id] = i
+		b.add(p, id, hook, p.Overrides[id], false)
+	}
+	for id, o := range p.Overrides {
+		if _, ok := first[id]; ok {
+			if p.Command {
+				b.needPhase(p, id, o, "its plugin is a program of its own, which may be down")
+			}
+			continue
+		}
+		b.operatorf(p, id, "", "plugin %q has no hook for the subscription %q%s", p.Name, id, phases.DidYouMean(id, slices.Sorted(maps.Keys(first))))
+	}
+}
+
+// undescribed adds what the operator alone expects of a plugin.
+func (b *builder) undescribed(p *Plugin) {
+	for id, o := range p.Overrides {
+		name, ok := strings.CutPrefix(id, p.Name+".")
+		switch {
+		case !ok:
+			b.operatorf(p, id, "", "the subscription %q is not of plugin %q; write %s.HOOK", id, p.Name, p.Name)
+		case o.Phase != nil:
+			b.add(p, id, phases.Hook{Name: name}, o, true)
+		default:
+			b.needPhase(p, id, o, "its plugin has never described itself")
+		}
+	}
+}
+
+// needPhase refuses a guard that would silently be absent while its plugin is
+// down, because nobody could say which phase it guards.
+func (b *builder) needPhase(p *Plugin, id string, o phases.Override, because string) {
+	off := o.Enabled != nil && !*o.Enabled
+	if o.Phase == nil && o.OnFailure != nil && o.OnFailure.Uses(phases.FailClosed) && !off {
+		b.operatorf(p, id, "on_failure", "%s: fail_closed needs a phase beside it, because %s", id, because)
+	}
+}
+
+// require checks what phases require, and expects it also of plugins that never
+// described themselves.
+func (b *builder) require() {
+	for _, row := range b.table.Rows() {
+		for _, id := range b.budgets[row.Phase].Require {
+			if b.requireOne(row, id) && !slices.Contains(b.required[row.Phase], id) {
+				b.required[row.Phase] = append(b.required[row.Phase], id)
+			}
+		}
+		slices.Sort(b.required[row.Phase])
+	}
+}
+
+func (b *builder) requireOne(row phases.Row, id string) bool {
+	field := "budgets.phases." + string(row.Phase) + ".require"
+	name, hook, _ := strings.Cut(id, ".")
+	if p := b.byName[name]; p != nil && p.Description == nil && b.nodes[id] == nil && !b.broken[id] && phases.ValidName(hook) {
+		b.add(p, id, phases.Hook{Name: hook, Phase: row.Phase}, p.Overrides[id], true)
+	}
+	n := b.nodes[id]
+	switch {
+	case b.broken[id]:
+		return false
+	case n == nil:
+		b.operatorf(nil, id, field, "%s requires %q, which does not exist%s", row.Phase, id, b.nearest(id, row.Phase))
+		return false
+	case n.Phase != row.Phase:
+		b.operatorf(nil, id, field, "%s requires %q, which belongs to the phase %s", row.Phase, id, n.Phase)
+		return false
+	}
+	return true
+}
+
+// nearest suggests an id: one of the phase before any other.
+func (b *builder) nearest(id string, phase phases.Phase) string {
+	var here, all []string
+	for known, n := range b.nodes {
+		all = append(all, known)
+		if n.Phase == phase {
+			here = append(here, known)
+		}
+	}
+	slices.Sort(here)
+	slices.Sort(all)
+	return cmp.Or(phases.DidYouMean(id, here), phases.DidYouMean(id, all))
+}
+
+// operatorf records a mistake of the operator's. The field is below the
+// subscription if there is one.
+func (b *builder) operatorf(p *Plugin, id, field, format string, args ...any) {
+	b.problem(p, id, field, true, fmt.Sprintf(format, args...))
+}
+
+// pluginf records a mistake in what a plugin proposed.
+func (b *builder) pluginf(p *Plugin, id, field, format string, args ...any) {
+	b.problem(p, id, field, false, fmt.Sprintf(format, args...))
+}
+
+func (b *builder) problem(p *Plugin, id, field string, operator bool, message string) {
+	one := Problem{Subscription: id, Field: field, Operator: operator, Message: message}
+	if p != nil {
+		one.Plugin = p.Name
+		if id != "" {
+			one.Field = strings.TrimSuffix("subscriptions."+id+"."+field, ".")
+		}
+	}
+	b.problems = append(b.problems, one)
+}
+
+func (b *builder) notef(code string, severity phases.Severity, n *node, format string, args ...any) {
+	b.diagnostics = append(b.diagnostics, phases.Diagnostic{
+		Code: code, Severity: severity, Message: fmt.Sprintf(format, args...), Plugin: n.Plugin, Subscription: n.ID, Visibility: n.Visibility,
+	})
+}
+
+// notes returns the diagnostics in an order that does not depend on that of
+// the plugins.
+func (b *builder) notes() []phases.Diagnostic {
+	slices.SortStableFunc(b.diagnostics, func(x, y phases.Diagnostic) int {
+		return cmp.Or(cmp.Compare(x.Plugin, y.Plugin), cmp.Compare(x.Subscription, y.Subscription), cmp.Compare(x.Code, y.Code), cmp.Compare(x.Message, y.Message))
+	})
+	return b.diagnostics
+}

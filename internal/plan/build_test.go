@@ -1,0 +1,543 @@
+package plan
+
+import (
+	"errors"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/grapnelhq/grapnel/phases"
+)
+
+// allKinds grants every kind.
+func allKinds() phases.Grants { return phases.Grants{Contribute: []string{"*"}} }
+
+// plugin describes a plugin of the given hooks, everything granted.
+func plugin(name string, hooks ...phases.Hook) Plugin {
+	return Plugin{Name: name, Description: &phases.Description{Name: name, Version: "1.2.3", Hooks: hooks}, Grants: allKinds()}
+}
+
+// overriding returns p with one override.
+func (p Plugin) overriding(id string, o phases.Override) Plugin {
+	p.Overrides = map[string]phases.Override{id: o}
+	return p
+}
+
+// down returns p as if it had never described itself.
+func (p Plugin) down() Plugin {
+	p.Description = nil
+	return p
+}
+
+func mustBuild(tb testing.TB, o Options, plugins ...Plugin) (*Plan, []phases.Diagnostic) {
+	tb.Helper()
+	p, notes, err := Build(plugins, o)
+	if err != nil {
+		tb.Fatalf("Build: %v", err)
+	}
+	return p, notes
+}
+
+// only is the subscription with an id; it must be there.
+func only(t *testing.T, p *Plan, id string) *Subscription {
+	t.Helper()
+	s := p.Subscription(id)
+	if s == nil {
+		t.Fatalf("no subscription %s", id)
+	}
+	return s
+}
+
+func budget(phase phases.Phase, t time.Duration, require ...string) Options {
+	return Options{Budgets: map[phases.Phase]Budget{phase: {Time: t, Require: require}}}
+}
+
+func TestDefaults(t *testing.T) {
+	t.Parallel()
+
+	tests := []struct {
+		name    string
+		hook    phases.Hook
+		options Options
+		role    phases.Role
+		timeout time.Duration
+		word    phases.FailureWord
+	}{
+		{"plain", phases.Hook{Phase: phases.PrePromptContext}, Options{}, phases.RoleContribute, time.Second, phases.BestEffort},
+		{"short phase", phases.Hook{Phase: phases.PreTools}, Options{}, phases.RoleContribute, 500 * time.Millisecond, phases.BestEffort},
+		{"long budget", phases.Hook{Phase: phases.PreTools}, budget(phases.PreTools, time.Minute), phases.RoleContribute, time.Second, phases.BestEffort},
+		{"tiny budget", phases.Hook{Phase: phases.PreTools}, budget(phases.PreTools, time.Millisecond), phases.RoleContribute, time.Millisecond, phases.BestEffort},
+		{"queue", phases.Hook{Phase: phases.PostTurn}, Options{}, phases.RoleObserve, 30 * time.Second, phases.BestEffort},
+		{"validate", phases.Hook{Phase: phases.ToolPreCall, Role: phases.RoleValidate}, Options{}, phases.RoleValidate, time.Second, phases.FailClosed},
+		{"decides", phases.Hook{Phase: phases.PrePolicy, Kinds: []phases.Kind{phases.KindDecision}}, Options{}, phases.RoleContribute, 500 * time.Millisecond, phases.FailClosed},
+		{
+			"decides, by its own word",
+			phases.Hook{Phase: phases.PrePolicy, Kinds: []phases.Kind{phases.KindDecision}, OnFailure: phases.OnFailure{Default: phases.BestEffort}},
+			Options{},
+			phases.RoleContribute, 500 * time.Millisecond, phases.BestEffort,
+		},
+		{
+			"words by cause get the default",
+			phases.Hook{
+				Phase: phases.ToolPreCall, Role: phases.RoleValidate,
+				OnFailure: phases.OnFailure{ByCause: map[phases.Cause]phases.FailureWord{phases.CauseTimeout: phases.BestEffort}},
+			},
+			Options{},
+			phases.RoleValidate, time.Second, phases.FailClosed,
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+
+			tt.hook.Name = "h"
+			p, notes := mustBuild(t, tt.options, plugin("a", tt.hook))
+			s := only(t, p, "a.h")
+			got := []any{s.Role, s.Stage, s.Timeout.D(), s.ProposedTimeout, s.OnFailure.Default, s.Visibility, s.Plugin, s.PluginVersion}
+			want := []any{tt.role, tt.role, tt.timeout, tt.timeout, tt.word, phases.VisibilityInternal, "a", "1.2.3"}
+			if diff := cmp.Diff(got, want); diff != "" {
+				t.Errorf("subscription (-got +want):\n%s", diff)
+			}
+			if s.FailClosed != (tt.word == phases.FailClosed) || len(notes) > 0 {
+				t.Errorf("FailClosed = %v, notes %v", s.FailClosed, notes)
+			}
+		})
+	}
+}
+
+func TestOverridesHaveTheLastWord(t *testing.T) {
+	t.Parallel()
+
+	proposed := phases.Hook{
+		Name: "h", Doc: "d", Phase: phases.PrePolicy, Kinds: []phases.Kind{phases.KindDecision}, Role: phases.RoleValidate, Priority: 1, After: []string{"x.y"},
+		Before: []string{"x.z"}, When: "true", Timeout: phases.Duration(100 * time.Millisecond), OnFailure: phases.OnFailure{Default: phases.FailClosed},
+		Retry: &phases.Retry{Attempts: 2}, Idempotent: true, Budget: phases.TextBudget{Chars: 1}, Visibility: phases.VisibilityDebug,
+	}
+	fallback := phases.Contributions{&phases.PromptSection{SectionID: "s", Content: "c"}}
+	o := phases.Override{
+		Phase: new(phases.PrePromptCompile), Kinds: []phases.Kind{phases.KindPromptSection}, Role: new(phases.RoleContribute), Priority: new(-5),
+		After: &[]string{}, Before: &[]string{"q.r?"}, When: new("flags.on"), Timeout: new(phases.Duration(300 * time.Millisecond)),
+		OnFailure: &phases.OnFailure{Default: phases.UseInstead}, Fallback: fallback, Retry: &phases.Retry{Attempts: 3},
+		Budget: &phases.TextBudget{Chars: 2}, Cache: &phases.Cache{TTL: 5, Vary: []string{"dir"}}, Shadow: new(true), Visibility: new(phases.VisibilityUserVisible),
+	}
+	p, _ := mustBuild(t, Options{}, plugin("a", proposed).overriding("a.h", o))
+	s := only(t, p, "a.h")
+	want := phases.Hook{
+		Name: "h", Doc: "d", Phase: phases.PrePromptCompile, Kinds: o.Kinds, Role: phases.RoleContribute, Priority: -5, After: []string{}, Before: []string{"q.r?"},
+		When: "flags.on", Timeout: phases.Duration(300 * time.Millisecond), OnFailure: phases.OnFailure{Default: phases.UseInstead}, Fallback: fallback,
+		Retry: o.Retry, Idempotent: true, Budget: phases.TextBudget{Chars: 2}, Cache: o.Cache, Shadow: true, Visibility: phases.VisibilityUserVisible,
+	}
+	if diff := cmp.Diff(s.Hook, want); diff != "" {
+		t.Errorf("hook (-got +want):\n%s", diff)
+	}
+	if s.ProposedTimeout != 100*time.Millisecond || s.Condition.Source() != "flags.on" {
+		t.Errorf("proposed timeout %v, condition %q", s.ProposedTimeout, s.Condition.Source())
+	}
+	if p.Phase(phases.PrePolicy).Expected != nil || len(p.Phase(phases.PrePromptCompile).Expected) != 1 {
+		t.Error("it is not in the phase that the operator gave it")
+	}
+}
+
+func TestTimeoutOfPluginIsLowered(t *testing.T) {
+	t.Parallel()
+
+	p, notes := mustBuild(t, budget(phases.PreTools, 200*time.Millisecond), plugin("a", phases.Hook{Name: "h", Phase: phases.PreTools, Timeout: phases.Duration(time.Minute)}))
+	if s := only(t, p, "a.h"); s.Timeout.D() != 200*time.Millisecond || s.ProposedTimeout != time.Minute {
+		t.Errorf("timeout %v, proposed %v", s.Timeout, s.ProposedTimeout)
+	}
+	want := []phases.Diagnostic{{
+		Code: phases.CodeTimeoutLowered, Severity: phases.SeverityInfo, Plugin: "a", Subscription: "a.h", Visibility: phases.VisibilityInternal,
+		Message: "a.h wants 1m0s and gets 200ms, the budget of turn.pre_tool_materialization",
+	}}
+	if diff := cmp.Diff(notes, want); diff != "" {
+		t.Errorf("diagnostics (-got +want):\n%s", diff)
+	}
+
+	p, notes = mustBuild(t, Options{}, plugin("a", phases.Hook{Name: "h", Phase: phases.PostTurn, Timeout: phases.Duration(time.Hour)}))
+	if s := only(t, p, "a.h"); s.Timeout.D() != time.Hour || notes != nil {
+		t.Errorf("a queue phase has no budget, and the timeout became %v (%v)", s.Timeout, notes)
+	}
+}
+
+func TestOff(t *testing.T) {
+	t.Parallel()
+
+	section := phases.Hook{Name: "h", Phase: phases.PrePromptCompile, Kinds: []phases.Kind{phases.KindPromptSection, phases.KindReminder, phases.KindNoop}}
+	tests := []struct {
+		name   string
+		grants phases.Grants
+		hook   phases.Hook
+		o      phases.Override
+		reason string
+		notes  int
+	}{
+		{"granted", allKinds(), section, phases.Override{}, "", 0},
+		{"granted by name", phases.Grants{Contribute: []string{"reminder", "prompt_section"}}, section, phases.Override{}, "", 0},
+		{"one kind not granted", phases.Grants{Contribute: []string{"prompt_section"}}, section, phases.Override{}, ReasonNotGranted, 1},
+		{"no grants", phases.Grants{}, section, phases.Override{}, ReasonNotGranted, 1},
+		{"kinds taken away", phases.Grants{Contribute: []string{"prompt_section"}}, section, phases.Override{Kinds: []phases.Kind{phases.KindPromptSection}}, "", 0},
+		{"no kinds need no grants", phases.Grants{}, phases.Hook{Name: "h", Phase: phases.PrePolicy}, phases.Override{}, "", 0},
+		{"manifest diagnostics need no grant", phases.Grants{}, phases.Hook{Name: "h", Phase: phases.PrePolicy, Kinds: []phases.Kind{phases.KindManifestDiagnostic, phases.KindNoop}}, phases.Override{}, "", 0},
+		{"audit needs a grant", phases.Grants{}, phases.Hook{Name: "h", Phase: phases.PrePolicy, Kinds: []phases.Kind{phases.KindAudit}}, phases.Override{}, ReasonNotGranted, 1},
+		{"disabled", allKinds(), section, phases.Override{Enabled: new(false)}, ReasonOperator, 0},
+		{"enabled", allKinds(), section, phases.Override{Enabled: new(true)}, "", 0},
+		{"disabled and wrong", phases.Grants{}, phases.Hook{Name: "h", Phase: phases.PrePolicy, Role: phases.RoleTransform, When: "((", After: []string{"no.thing"}}, phases.Override{Enabled: new(false)}, ReasonOperator, 0},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+
+			a := plugin("a", tt.hook).overriding("a.h", tt.o)
+			a.Grants = tt.grants
+			p, notes := mustBuild(t, Options{}, a)
+			ph := p.Phase(tt.hook.Phase)
+			var off []Off
+			if tt.reason != "" {
+				off = []Off{{only(t, p, "a.h"), tt.reason}}
+			}
+			if diff := cmp.Diff(ids(ph.Off), ids(off)); diff != "" {
+				t.Errorf("off (-got +want):\n%s", diff)
+			}
+			if len(notes) != tt.notes || tt.notes > 0 && (notes[0].Code != phases.CodeNotGranted || notes[0].Severity != phases.SeverityWarning || notes[0].Subscription != "a.h") {
+				t.Errorf("diagnostics: %v", notes)
+			}
+			if len(ph.Expected) != 1 || (len(ph.Stages) == 0) != (tt.reason != "") {
+				t.Errorf("expected %d, stages %d", len(ph.Expected), len(ph.Stages))
+			}
+		})
+	}
+}
+
+// ids is Off without pointers.
+func ids(off []Off) [][2]string {
+	list := make([][2]string, len(off))
+	for i, o := range off {
+		list[i] = [2]string{o.Subscription.ID, o.Reason}
+	}
+	return list
+}
+
+func TestUndescribed(t *testing.T) {
+	t.Parallel()
+
+	o := budget(phases.PrePolicy, 0, "guard.check", "guard.check")
+	guard := plugin("guard").down()
+	guard.Overrides = map[string]phases.Override{
+		"guard.check": {Timeout: new(phases.Duration(50 * time.Millisecond)), When: new("turn.mode != 'system'")},
+		"guard.tool": {
+			Phase: new(phases.ToolPreCall), Role: new(phases.RoleValidate), OnFailure: &phases.OnFailure{Default: phases.FailClosed}, Retry: &phases.Retry{Attempts: 2},
+		},
+		"guard.text":  {Phase: new(phases.PrePromptCompile), OnFailure: &phases.OnFailure{Default: phases.UseInstead}, Fallback: phases.Contributions{&phases.Reminder{Type: "t"}}},
+		"guard.other": {Priority: new(7)},
+		"guard.late":  {OnFailure: &phases.OnFailure{Default: phases.FailClosed}, Enabled: new(false)},
+	}
+	p, notes := mustBuild(t, o, guard, plugin("a", phases.Hook{Name: "h", Phase: phases.PrePolicy, After: []string{"guard.check", "guard.soft?"}}))
+	if diff := cmp.Diff(p.Phase(phases.PrePolicy).Require, []string{"guard.check"}); diff != "" {
+		t.Errorf("require (-got +want):\n%s", diff)
+	}
+	check := only(t, p, "guard.check")
+	if !check.Undescribed || check.Phase != phases.PrePolicy || check.Timeout.D() != 50*time.Millisecond || check.Condition == nil || check.PluginVersion != "" || check.Name != "check" {
+		t.Errorf("guard.check is %+v", check)
+	}
+	if tool := only(t, p, "guard.tool"); !tool.Undescribed || !tool.FailClosed || tool.Stage != phases.RoleValidate {
+		t.Errorf("guard.tool is %+v", tool)
+	}
+	only(t, p, "guard.text")
+	for _, id := range []string{"guard.other", "guard.late"} {
+		if p.Subscription(id) != nil {
+			t.Errorf("%s is expected, and nobody knows of it", id)
+		}
+	}
+	want := []phases.Diagnostic{{
+		Code: phases.CodeSoftMissing, Severity: phases.SeverityWarning, Plugin: "a", Subscription: "a.h", Visibility: phases.VisibilityInternal,
+		Message: "a.h stands after guard.check, whose plugin has not described itself; it counts as absent",
+	}}
+	if diff := cmp.Diff(notes, want); diff != "" {
+		t.Errorf("diagnostics (-got +want):\n%s", diff)
+	}
+}
+
+func TestProblems(t *testing.T) {
+	t.Parallel()
+
+	h := func(name string, phase phases.Phase) phases.Hook { return phases.Hook{Name: name, Phase: phase} }
+	after := func(hook phases.Hook, ids ...string) phases.Hook { hook.After = ids; return hook }
+	role := func(hook phases.Hook, r phases.Role) phases.Hook { hook.Role = r; return hook }
+	closed := &phases.OnFailure{Default: phases.FailClosed}
+	const section = "subscriptions.a.h"
+	tests := []struct {
+		name    string
+		options Options
+		plugins []Plugin
+		want    Problem // its Message is a part
+	}{
+		{"bad plugin name", Options{}, []Plugin{plugin("a.b")}, Problem{"a.b", "", "name", true, "begin"}},
+		{"plugin twice", Options{}, []Plugin{plugin("b"), plugin("a"), plugin("b")}, Problem{"b", "", "name", true, `"b" is configured twice, as plugins[0] and plugins[2]`}},
+		{"hook twice", Options{}, []Plugin{plugin("a", h("h", phases.PrePolicy), h("g", phases.PrePolicy), h("h", phases.PreTools))}, Problem{"a", "a.h", section, false, "twice, as hooks[0] and hooks[2]"}},
+		{"unknown phase in budgets", budget("turn.pre_polcy", 1), nil, Problem{"", "", "budgets.phases.turn.pre_polcy", true, `(did you mean "turn.pre_policy"?)`}},
+		{"negative budget", budget(phases.PrePolicy, -1), nil, Problem{"", "", "budgets.phases.turn.pre_policy.time", true, "must not be negative"}},
+		{"budget of a queue phase", budget(phases.PostTurn, time.Second), nil, Problem{"", "", "budgets.phases.turn.post_turn.time", true, "has no time budget"}},
+		{"unknown phase of a hook", Options{}, []Plugin{plugin("a", h("h", "turn.pre_polcy"))}, Problem{"a", "a.h", section + ".phase", false, `(did you mean "turn.pre_policy"?)`}},
+		{
+			"unknown phase of an override",
+			Options{},
+			[]Plugin{plugin("a", h("h", phases.PrePolicy)).overriding("a.h", phases.Override{Phase: new(phases.Phase("turn.pre_polcy"))})},
+			Problem{"a", "a.h", section + ".phase", true, `unknown phase "turn.pre_polcy" (did you mean`},
+		},
+		{
+			"override of no hook",
+			Options{},
+			[]Plugin{plugin("a", h("check", phases.PrePolicy)).overriding("a.chekc", phases.Override{})},
+			Problem{"a", "a.chekc", "subscriptions.a.chekc", true, `no hook for the subscription "a.chekc" (did you mean "a.check"?)`},
+		},
+		{
+			"override of another plugin",
+			Options{},
+			[]Plugin{plugin("a").overriding("b.check", phases.Override{}).down()},
+			Problem{"a", "b.check", "subscriptions.b.check", true, "write a.HOOK"},
+		},
+		{
+			"fail closed without phase, never described",
+			Options{},
+			[]Plugin{plugin("a").overriding("a.h", phases.Override{OnFailure: closed}).down()},
+			Problem{"a", "a.h", section + ".on_failure", true, "fail_closed needs a phase beside it"},
+		},
+		{
+			"fail closed for a cause without phase, never described",
+			Options{},
+			[]Plugin{plugin("a").overriding("a.h", phases.Override{OnFailure: &phases.OnFailure{ByCause: map[phases.Cause]phases.FailureWord{phases.CauseTimeout: phases.FailClosed}}}).down()},
+			Problem{"a", "a.h", section + ".on_failure", true, "fail_closed needs a phase beside it"},
+		},
+		{
+			"fail closed without phase, a command that is up",
+			Options{},
+			[]Plugin{{Name: "a", Command: true, Description: plugin("a", h("h", phases.PrePolicy)).Description, Overrides: map[string]phases.Override{"a.h": {OnFailure: closed}}}},
+			Problem{"a", "a.h", section + ".on_failure", true, "which may be down"},
+		},
+		{
+			"operator's timeout",
+			Options{},
+			[]Plugin{plugin("a", h("h", phases.PrePolicy)).overriding("a.h", phases.Override{Timeout: new(phases.Duration(time.Second))})},
+			Problem{"a", "a.h", section + ".timeout", true, "timeout 1s is more than the budget of turn.pre_policy, 500ms"},
+		},
+		{
+			"operator's negative timeout",
+			Options{},
+			[]Plugin{plugin("a", h("h", phases.PrePolicy)).overriding("a.h", phases.Override{Timeout: new(phases.Duration(-1))})},
+			Problem{"a", "a.h", section + ".timeout", true, "must not be negative"},
+		},
+		{
+			"plugin's negative timeout",
+			Options{},
+			[]Plugin{plugin("a", phases.Hook{Name: "h", Phase: phases.PrePolicy, Timeout: -1})},
+			Problem{"a", "a.h", section, false, "must not be negative"},
+		},
+		{
+			"operator's role",
+			Options{},
+			[]Plugin{plugin("a", h("h", phases.PrePromptCompile)).overriding("a.h", phases.Override{Role: new(phases.RoleValidate)})},
+			Problem{"a", "a.h", section + ".role", true, "does not take the role validate"},
+		},
+		{"plugin's role", Options{}, []Plugin{plugin("a", role(h("h", phases.PostTurn), phases.RoleContribute))}, Problem{"a", "a.h", section, false, "does not take the role contribute"}},
+		{
+			"operator's phase makes the role wrong",
+			Options{},
+			[]Plugin{plugin("a", role(h("h", phases.PrePolicy), phases.RoleValidate)).overriding("a.h", phases.Override{Phase: new(phases.PreTools)})},
+			Problem{"a", "a.h", section + ".phase", true, "does not take the role validate"},
+		},
+		{
+			"operator's kind",
+			Options{},
+			[]Plugin{plugin("a", h("h", phases.PrePolicy)).overriding("a.h", phases.Override{Kinds: []phases.Kind{phases.KindReminder}})},
+			Problem{"a", "a.h", section + ".kinds", true, "does not take reminder"},
+		},
+		{
+			"operator's fallback policy",
+			Options{},
+			[]Plugin{plugin("a", h("h", phases.PrePolicy)).overriding("a.h", phases.Override{OnFailure: &phases.OnFailure{Default: phases.UseInstead}})},
+			Problem{"a", "a.h", section + ".on_failure", true, "there are no fallback contributions"},
+		},
+		{
+			"operator's retry",
+			Options{},
+			[]Plugin{plugin("a", h("h", phases.PrePolicy)).overriding("a.h", phases.Override{Retry: &phases.Retry{Attempts: 3}})},
+			Problem{"a", "a.h", section + ".retry", true, "only hooks that declare themselves idempotent"},
+		},
+		{
+			"operator's condition",
+			Options{},
+			[]Plugin{plugin("a", h("h", phases.PrePolicy)).overriding("a.h", phases.Override{When: new("turn.mod == ''")})},
+			Problem{"a", "a.h", section + ".when", true, "when: 1:6: \"turn\" has no field \"mod\" (did you mean \"mode\"?)\n | turn.mod == ''\n | .....^"},
+		},
+		{
+			"plugin's condition",
+			Options{},
+			[]Plugin{plugin("a", phases.Hook{Name: "h", Phase: phases.PrePolicy, When: "input.tool == ''"})},
+			Problem{"a", "a.h", section + ".when", false, `"input" has no field "tool"`},
+		},
+		{"missing dependency", Options{}, []Plugin{plugin("a", after(h("h", phases.PrePolicy), "b.chekc")), plugin("b", h("check", phases.PrePolicy))}, Problem{"a", "a.h", section + ".after", false, `"b.chekc", which does not exist (did you mean "b.check"?)`}},
+		{
+			"operator's missing dependency",
+			Options{},
+			[]Plugin{plugin("a", h("h", phases.PrePolicy)).overriding("a.h", phases.Override{Before: &[]string{"z.z"}})},
+			Problem{"a", "a.h", section + ".before", true, `stands before "z.z", which does not exist`},
+		},
+		{
+			"dependency across stages",
+			Options{},
+			[]Plugin{plugin("a", after(h("h", phases.ToolPreCall), "a.v"), role(h("v", phases.ToolPreCall), phases.RoleValidate))},
+			Problem{"a", "a.h", section + ".after", false, "which runs in the stage validate, not in contribute"},
+		},
+		{
+			"soft dependency across stages",
+			Options{},
+			[]Plugin{plugin("a", after(h("h", phases.ToolPreCall), "a.v?"), role(h("v", phases.ToolPreCall), phases.RoleValidate))},
+			Problem{"a", "a.h", section + ".after", false, "which runs in the stage validate"},
+		},
+		{
+			"dependency across phases",
+			Options{},
+			[]Plugin{plugin("a", after(h("h", phases.PrePolicy), "a.g"), h("g", phases.PreTools))},
+			Problem{"a", "a.h", section + ".after", false, "belongs to the phase turn.pre_tool_materialization, not to turn.pre_policy"},
+		},
+		{"self", Options{}, []Plugin{plugin("a", after(h("h", phases.PrePolicy), "a.h"))}, Problem{"a", "a.h", section + ".after", false, "in a circle: a.h -> a.h"}},
+		{
+			"circle",
+			Options{},
+			[]Plugin{plugin("b", after(h("h", phases.PrePolicy), "a.h?")), plugin("a", after(h("h", phases.PrePolicy), "b.h")), plugin("c", after(h("tail", phases.PrePolicy), "b.h"))},
+			Problem{"b", "b.h", "subscriptions.b.h.after", false, "dependencies go in a circle: a.h -> b.h -> a.h"},
+		},
+		{
+			"circle closed by the operator",
+			Options{},
+			[]Plugin{
+				plugin("a", h("h", phases.PrePolicy)).overriding("a.h", phases.Override{After: &[]string{"c.h"}}),
+				plugin("b", after(h("h", phases.PrePolicy), "a.h")), plugin("c", after(h("h", phases.PrePolicy), "b.h"), after(h("tail", phases.PrePolicy), "a.h")),
+			},
+			Problem{"a", "a.h", section + ".after", true, "dependencies go in a circle: a.h -> b.h -> c.h -> a.h"},
+		},
+		{"required, no such plugin", budget(phases.PrePolicy, 0, "b.check"), []Plugin{plugin("a", h("check", phases.PrePolicy))}, Problem{"", "b.check", "budgets.phases.turn.pre_policy.require", true, `requires "b.check", which does not exist (did you mean "a.check"?)`}},
+		{"required, no such hook", budget(phases.PrePolicy, 0, "a.chekc"), []Plugin{plugin("a", h("check", phases.PrePolicy))}, Problem{"", "a.chekc", "budgets.phases.turn.pre_policy.require", true, `(did you mean "a.check"?)`}},
+		{"required of another phase", budget(phases.PrePolicy, 0, "a.h"), []Plugin{plugin("a", h("h", phases.PreTools))}, Problem{"", "a.h", "budgets.phases.turn.pre_policy.require", true, "belongs to the phase turn.pre_tool_materialization"}},
+		{
+			"required of another phase, never described", budget(phases.PrePolicy, 0, "a.h"),
+			[]Plugin{plugin("a").overriding("a.h", phases.Override{Phase: new(phases.PreTools)}).down()},
+			Problem{"", "a.h", "budgets.phases.turn.pre_policy.require", true, "belongs to the phase turn.pre_tool_materialization"},
+		},
+		{"required without a hook's name", budget(phases.PrePolicy, 0, "a"), []Plugin{plugin("a").down()}, Problem{"", "a", "budgets.phases.turn.pre_policy.require", true, `requires "a", which does not exist`}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+
+			p, notes, err := Build(tt.plugins, tt.options)
+			problems, ok := errors.AsType[*Problems](err)
+			if !ok || p != nil || notes != nil {
+				t.Fatalf("Build = %v, %v, %v; want only *Problems", p, notes, err)
+			}
+			if len(problems.List) != 1 {
+				t.Errorf("%d problems, want one:\n%v", len(problems.List), err)
+			}
+			got := problems.List[0]
+			if !strings.Contains(got.Message, tt.want.Message) {
+				t.Errorf("message %q, want a part %q", got.Message, tt.want.Message)
+			}
+			got.Message, tt.want.Message = "", ""
+			if diff := cmp.Diff(got, tt.want); diff != "" {
+				t.Errorf("problem (-got +want):\n%s", diff)
+			}
+		})
+	}
+}
+
+// What depends on something broken is not blamed too, and all mistakes come at
+// once, in an order of their own.
+func TestAllProblemsAtOnce(t *testing.T) {
+	t.Parallel()
+
+	_, _, err := Build([]Plugin{
+		plugin("b", phases.Hook{Name: "h", Phase: phases.PrePolicy, After: []string{"a.h"}}, phases.Hook{Name: "i", Phase: phases.PrePolicy, When: "x"}),
+		plugin("a", phases.Hook{Name: "h", Phase: "nowhere"}),
+	}, budget(phases.PrePolicy, -1, "a.h"))
+	want := strings.Join([]string{
+		`budgets.phases.turn.pre_policy.time: turn.pre_policy: time -1ns must not be negative`,
+		`plugins.a.subscriptions.a.h.phase: a.h: unknown phase "nowhere"`,
+		`plugins.b.subscriptions.b.i.when: b.i: when: 1:1: unknown name "x"`,
+		" | x\n | ^",
+	}, "\n")
+	if diff := cmp.Diff(err.Error(), want); diff != "" {
+		t.Errorf("problems (-got +want):\n%s", diff)
+	}
+	if one, ok := errors.AsType[Problem](err); !ok || one.Field != "budgets.phases.turn.pre_policy.time" {
+		t.Errorf("the first problem in the chain is %+v", one)
+	}
+}
+
+func TestPlanOfNothing(t *testing.T) {
+	t.Parallel()
+
+	table, err := phases.NewTable(phases.Custom("x.host.review", "a test", 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, notes := mustBuild(t, Options{Table: table})
+	if len(p.Phases()) != len(table.Rows()) || notes != nil {
+		t.Errorf("%d phases, notes %v", len(p.Phases()), notes)
+	}
+	for i, row := range table.Rows() {
+		if ph := p.Phase(row.Phase); ph == nil || ph != p.Phases()[i] || ph.Budget != row.Budget || ph.Row.Phase != row.Phase {
+			t.Errorf("phase %s is %+v", row.Phase, ph)
+		}
+	}
+	if p.Phase("turn.nothing") != nil || p.Subscription("a.b") != nil {
+		t.Error("something that is not there was found")
+	}
+}
+
+// Whatever a description holds, Build ends with a plan or with problems.
+func TestBuildOfNonsense(t *testing.T) {
+	t.Parallel()
+
+	r := rand.New(rand.NewPCG(5, 6))
+	// The first word is the sound one, and comes more often than all others.
+	pick := func(words ...string) string { return words[max(0, r.IntN(12)-12+len(words))] }
+	plans, refusals := 0, 0
+	for range 2000 {
+		var plugins []Plugin
+		for range r.IntN(3) {
+			p := plugin(pick([]string{"a", "b"}[r.IntN(2)], "", "c.d"))
+			for range r.IntN(3) {
+				p.Description.Hooks = append(p.Description.Hooks, phases.Hook{
+					Name: pick([]string{"h", "i"}[r.IntN(2)], "", "x.y", "?"), Phase: phases.Phase(pick("turn.pre_policy", "tool.pre_call", "", "x")),
+					Role: phases.Role(pick("", "validate", "transform", "nothing")), Kinds: []phases.Kind{phases.Kind(pick("audit", "decision", "", "x"))},
+					After: []string{pick("b.i?", "a.h", "?", "", ".", "a.")}, When: pick("", "true", "((", "\x00"), Timeout: phases.Duration(r.IntN(9) - 1),
+					OnFailure: phases.OnFailure{Default: phases.FailureWord(pick("", "fallback", "x"))}, Fallback: phases.Contributions{nil}[:r.IntN(9)/8],
+				})
+			}
+			if r.IntN(3) == 0 {
+				p = p.down()
+			}
+			if r.IntN(3) == 0 {
+				p.Overrides = map[string]phases.Override{pick("a.h", "b.h", "a.", ""): {Phase: new(phases.Phase(pick("turn.pre_policy", "x")))}}
+			}
+			plugins = append(plugins, p)
+		}
+		p, _, err := Build(plugins, budget(phases.PrePolicy, time.Duration(r.IntN(9)-1), []string{pick("a.h", "b.", "", "a.h?")}[:r.IntN(2)]...))
+		if (p == nil) == (err == nil) {
+			t.Fatalf("Build = %v, %v", p, err)
+		}
+		if err == nil {
+			plans++
+		} else if problems, ok := errors.AsType[*Problems](err); !ok || len(problems.List) == 0 {
+			t.Fatalf("Build: %v", err)
+		} else {
+			refusals++
+		}
+	}
+	if plans == 0 || refusals == 0 {
+		t.Errorf("%d plans and %d refusals prove little", plans, refusals)
+	}
+}

@@ -1,0 +1,327 @@
+package plan
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"github.com/grapnelhq/grapnel/phases"
+)
+
+// drawing shows a phase as text: stages on lines, layers between bars.
+func drawing(ph *Phase) string {
+	var lines []string
+	for _, s := range ph.Stages {
+		var layers []string
+		for _, layer := range s.Layers {
+			var names []string
+			for _, sub := range layer {
+				names = append(names, sub.ID)
+			}
+			layers = append(layers, strings.Join(names, " "))
+		}
+		lines = append(lines, string(s.Role)+": "+strings.Join(layers, " | "))
+	}
+	return strings.Join(lines, "\n")
+}
+
+func TestOrder(t *testing.T) {
+	t.Parallel()
+
+	h := func(name string, priority int, after ...string) phases.Hook {
+		return phases.Hook{Name: name, Phase: phases.ToolPreCall, Priority: priority, After: after}
+	}
+	before := func(hook phases.Hook, ids ...string) phases.Hook { hook.Before = ids; return hook }
+	role := func(hook phases.Hook, r phases.Role) phases.Hook { hook.Role = r; return hook }
+	off := func(p Plugin, ids ...string) Plugin {
+		p.Overrides = map[string]phases.Override{}
+		for _, id := range ids {
+			p.Overrides[id] = phases.Override{Enabled: new(false)}
+		}
+		return p
+	}
+	tests := []struct {
+		name    string
+		plugins []Plugin
+		want    string
+	}{
+		{"priority, plugin, id", []Plugin{plugin("b", h("a", 1), h("z", 5), h("b", 1)), plugin("a", h("z", 1), h("y", 1))}, "contribute: b.z a.y a.z b.a b.b"},
+		{"dependencies before priority", []Plugin{plugin("a", h("x", 9, "a.y"), h("y", 0), h("z", 5))}, "contribute: a.z a.y | a.x"},
+		{"before", []Plugin{plugin("a", h("x", 0), before(h("y", 0), "a.x"))}, "contribute: a.y | a.x"},
+		{"both ends say the same", []Plugin{plugin("a", h("x", 0, "a.y"), before(h("y", 0), "a.x"))}, "contribute: a.y | a.x"},
+		{"across plugins", []Plugin{plugin("a", h("x", 0, "b.x")), plugin("b", h("x", 0, "c.x")), plugin("c", h("x", 0))}, "contribute: c.x | b.x | a.x"},
+		{"as early as possible", []Plugin{plugin("a", h("1", 0), h("2", 0, "a.1"), h("3", 0, "a.2"), h("4", 0, "a.1"))}, "contribute: a.1 | a.2 a.4 | a.3"},
+		{"stages", []Plugin{plugin("a", role(h("v", 0), phases.RoleValidate), role(h("o", 9), phases.RoleObserve), h("c", 0), role(h("t", 0), phases.RoleTransform))}, "transform: a.t\ncontribute: a.c\nvalidate: a.v\nobserve: a.o"},
+		{"layers in a later stage", []Plugin{plugin("a", role(h("v", 0, "a.w"), phases.RoleValidate), role(h("w", 0), phases.RoleValidate), h("c", 0))}, "contribute: a.c\nvalidate: a.w | a.v"},
+		{"soft and absent", []Plugin{plugin("a", h("x", 0, "b.x?", "z.z?"))}, "contribute: a.x"},
+		{"soft and there", []Plugin{plugin("a", h("x", 0, "b.x?")), plugin("b", h("x", 0))}, "contribute: b.x | a.x"},
+		{"soft in another phase", []Plugin{plugin("a", h("x", 0, "b.x?")), plugin("b", phases.Hook{Name: "x", Phase: phases.PrePolicy})}, "contribute: a.x"},
+		{"through one that is off", []Plugin{off(plugin("a", h("1", 0), h("2", 0, "a.1"), h("3", 9, "a.2")), "a.2")}, "contribute: a.1 | a.3"},
+		{"one that is off takes no layer", []Plugin{off(plugin("a", h("1", 0), h("2", 0, "a.1")), "a.1")}, "contribute: a.2"},
+		{"off is a way out of a circle", []Plugin{off(plugin("a", h("1", 0, "a.3"), h("2", 0, "a.1"), h("3", 0, "a.2")), "a.1")}, "contribute: a.2 | a.3"},
+		{"hook names with dots", []Plugin{plugin("a", h("x.y", 0, "a.x"), h("x", 0))}, "contribute: a.x | a.x.y"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+
+			p, notes := mustBuild(t, Options{}, tt.plugins...)
+			if diff := gocmp.Diff(drawing(p.Phase(phases.ToolPreCall)), tt.want); diff != "" {
+				t.Errorf("order (-got +want):\n%s", diff)
+			}
+			if notes != nil {
+				t.Errorf("diagnostics: %v", notes)
+			}
+		})
+	}
+}
+
+func TestStageFailClosed(t *testing.T) {
+	t.Parallel()
+
+	p, _ := mustBuild(t, Options{}, plugin("a",
+		phases.Hook{Name: "c", Phase: phases.ToolPreCall}, phases.Hook{Name: "v", Phase: phases.ToolPreCall, Role: phases.RoleValidate},
+		phases.Hook{Name: "t", Phase: phases.ToolPreCall, Role: phases.RoleTransform, OnFailure: phases.OnFailure{ByCause: map[phases.Cause]phases.FailureWord{phases.CauseTimeout: phases.FailClosed}}}))
+	got := map[phases.Role]bool{}
+	for _, s := range p.Phase(phases.ToolPreCall).Stages {
+		got[s.Role] = s.FailClosed
+	}
+	want := map[phases.Role]bool{phases.RoleTransform: true, phases.RoleContribute: false, phases.RoleValidate: true}
+	if diff := gocmp.Diff(got, want); diff != "" {
+		t.Errorf("fail closed (-got +want):\n%s", diff)
+	}
+}
+
+// world is a random set of plugins whose dependencies go from later to earlier
+// hooks of a hidden order, so that there is no circle.
+type world struct {
+	plugins []Plugin
+	// edges are pairs of ids, the first before the second.
+	edges [][2]string
+	off   map[string]bool
+}
+
+func randomWorld(r *rand.Rand) *world {
+	w := &world{off: map[string]bool{}}
+	ids := map[phases.Role][]string{}
+	roles := phases.Roles()
+	for i := range 1 + r.IntN(6) {
+		p := plugin(fmt.Sprint("p", i))
+		p.Overrides = map[string]phases.Override{}
+		for j := range r.IntN(8) {
+			hook := phases.Hook{Name: fmt.Sprint("h", j), Phase: phases.ToolPreCall, Role: roles[r.IntN(len(roles))], Priority: r.IntN(3)}
+			id := p.Name + "." + hook.Name
+			for _, other := range ids[hook.Role] {
+				switch r.IntN(8) {
+				case 0:
+					hook.After = append(hook.After, other)
+					w.edges = append(w.edges, [2]string{other, id})
+				case 1:
+					hook.After = append(hook.After, other+"?")
+					w.edges = append(w.edges, [2]string{other, id})
+				}
+			}
+			if r.IntN(6) == 0 {
+				p.Overrides[id] = phases.Override{Enabled: new(false)}
+				w.off[id] = true
+			}
+			ids[hook.Role] = append(ids[hook.Role], id)
+			p.Description.Hooks = append(p.Description.Hooks, hook)
+		}
+		w.plugins = append(w.plugins, p)
+	}
+	return w
+}
+
+// shuffled is the same world in another order.
+func (w *world) shuffled(r *rand.Rand) []Plugin {
+	plugins := slices.Clone(w.plugins)
+	r.Shuffle(len(plugins), func(i, j int) { plugins[i], plugins[j] = plugins[j], plugins[i] })
+	for i := range plugins {
+		d := *plugins[i].Description
+		d.Hooks = slices.Clone(d.Hooks)
+		r.Shuffle(len(d.Hooks), func(i, j int) { d.Hooks[i], d.Hooks[j] = d.Hooks[j], d.Hooks[i] })
+		plugins[i].Description = &d
+	}
+	return plugins
+}
+
+// The order is total, whatever the order of the input; every dependency holds,
+// also through what is off; and no layer could be left out.
+func TestOrderProperties(t *testing.T) {
+	t.Parallel()
+
+	r := rand.New(rand.NewPCG(1, 2))
+	for round := range 300 {
+		w := randomWorld(r)
+		p, _ := mustBuild(t, Options{}, w.plugins...)
+		again, _ := mustBuild(t, Options{}, w.shuffled(r)...)
+		if diff := gocmp.Diff(p.Phase(phases.ToolPreCall), again.Phase(phases.ToolPreCall), gocmp.Comparer(sameRow)); diff != "" {
+			t.Fatalf("round %d: shuffled input gives another plan:\n%s", round, diff)
+		}
+		checkDependencies(t, p, w)
+		checkPlaces(t, p.Phase(phases.ToolPreCall))
+	}
+}
+
+// sameRow compares rows, which hold a function.
+func sameRow(a, b phases.Row) bool { return a.Phase == b.Phase && a.Budget == b.Budget }
+
+func checkDependencies(t *testing.T, p *Plan, w *world) {
+	t.Helper()
+	followed := map[string]int{} // the layer that an id must have: the longest way to it
+	for range w.edges {
+		for _, e := range w.edges {
+			step := followed[e[0]]
+			if !w.off[e[0]] {
+				step++
+			}
+			followed[e[1]] = max(followed[e[1]], step)
+		}
+	}
+	for _, sub := range p.Phase(phases.ToolPreCall).Expected {
+		if sub.Layer != followed[sub.ID] {
+			t.Errorf("%s is in layer %d; the first that holds its dependencies is %d", sub.ID, sub.Layer, followed[sub.ID])
+		}
+	}
+}
+
+// checkPlaces checks Index, Expected, Stages and Off against each other.
+func checkPlaces(t *testing.T, ph *Phase) {
+	t.Helper()
+	var running []*Subscription
+	for _, s := range ph.Stages {
+		for l, layer := range s.Layers {
+			if len(layer) == 0 {
+				t.Errorf("layer %d of %s is empty", l, s.Role)
+			}
+			for _, sub := range layer {
+				if sub.Layer != l || sub.Stage != s.Role {
+					t.Errorf("%s stands in layer %d of %s and says %d of %s", sub.ID, l, s.Role, sub.Layer, sub.Stage)
+				}
+			}
+			running = append(running, layer...)
+		}
+	}
+	places := len(running) + len(ph.Off)
+	for _, off := range ph.Off {
+		running = append(running, off.Subscription)
+	}
+	slices.SortFunc(running, func(a, b *Subscription) int { return cmp.Compare(a.Index, b.Index) })
+	if !slices.Equal(running, ph.Expected) || places != len(ph.Expected) {
+		t.Errorf("stages and off hold %d of %d expected subscriptions, or in another order", places, len(ph.Expected))
+	}
+	for i, sub := range ph.Expected {
+		if sub.Index != i {
+			t.Errorf("%s has index %d at %d", sub.ID, sub.Index, i)
+		}
+	}
+}
+
+// A circle anywhere is found, and the path that is printed is one.
+func TestCirclesAreFound(t *testing.T) {
+	t.Parallel()
+
+	r := rand.New(rand.NewPCG(3, 4))
+	found := 0
+	for round := range 300 {
+		w := randomWorld(r)
+		clear(w.off)
+		edges := map[[2]string]bool{}
+		for i := range w.plugins {
+			w.plugins[i].Overrides = nil
+		}
+		for _, e := range w.edges {
+			edges[e] = true
+		}
+		closing := closeCircle(r, w)
+		if closing == nil {
+			continue
+		}
+		found++
+		edges[*closing] = true
+		_, _, err := Build(w.shuffled(r), Options{})
+		problems, ok := errors.AsType[*Problems](err)
+		if !ok {
+			t.Fatalf("round %d: Build = %v with the circle %v", round, err, *closing)
+		}
+		for _, one := range problems.List {
+			_, path, isCircle := strings.Cut(one.Message, "in a circle: ")
+			steps := strings.Split(path, " -> ")
+			if !isCircle || len(steps) < 2 || steps[0] != steps[len(steps)-1] {
+				t.Fatalf("round %d: no circle: %v", round, one)
+			}
+			for i := range len(steps) - 1 {
+				if !edges[[2]string{steps[i], steps[i+1]}] {
+					t.Errorf("round %d: %s -> %s is no dependency", round, steps[i], steps[i+1])
+				}
+			}
+		}
+	}
+	if found < 100 {
+		t.Errorf("only %d of 300 worlds had a circle", found)
+	}
+}
+
+// closeCircle adds the reverse of one dependency, declared by the hook that
+// now comes too early; nil if there is none.
+func closeCircle(r *rand.Rand, w *world) *[2]string {
+	if len(w.edges) == 0 {
+		return nil
+	}
+	e := w.edges[r.IntN(len(w.edges))]
+	for i := range w.plugins {
+		hooks := w.plugins[i].Description.Hooks
+		for j := range hooks {
+			if w.plugins[i].Name+"."+hooks[j].Name == e[1] {
+				hooks[j].Before = append(hooks[j].Before, e[0])
+				return &[2]string{e[1], e[0]}
+			}
+		}
+	}
+	return nil
+}
+
+// Two knots give two problems, each with its shortest circle.
+func TestEveryKnotIsTold(t *testing.T) {
+	t.Parallel()
+
+	h := func(name string, after ...string) phases.Hook {
+		return phases.Hook{Name: name, Phase: phases.PrePolicy, After: after}
+	}
+	_, _, err := Build([]Plugin{plugin("a", h("1", "a.3"), h("2", "a.1"), h("3", "a.2", "a.1"), h("7", "a.8"), h("8", "a.7"), h("9", "a.8", "a.3"))}, Options{})
+	want := "plugins.a.subscriptions.a.3.after: dependencies go in a circle: a.1 -> a.3 -> a.1\n" +
+		"plugins.a.subscriptions.a.8.after: dependencies go in a circle: a.7 -> a.8 -> a.7"
+	if diff := gocmp.Diff(fmt.Sprint(err), want); diff != "" {
+		t.Errorf("problems (-got +want):\n%s", diff)
+	}
+}
+
+func BenchmarkBuild(b *testing.B) {
+	var plugins []Plugin
+	rows := phases.Standard().Rows()
+	for i := range 20 {
+		p := plugin(fmt.Sprintf("p%02d", i))
+		for j := range 10 {
+			row := rows[(i+j)%len(rows)]
+			hook := phases.Hook{Name: fmt.Sprint("h", j), Phase: row.Phase, Priority: j, Kinds: row.Kinds, When: `turn.mode != "system"`}
+			if i > 0 {
+				hook.After = []string{fmt.Sprintf("p%02d.h%d?", i-1, (j+1)%10)}
+			}
+			p.Description.Hooks = append(p.Description.Hooks, hook)
+		}
+		plugins = append(plugins, p)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, _, err := Build(plugins, Options{}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
