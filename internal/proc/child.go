@@ -1,0 +1,240 @@
+package proc
+
+import (
+	"context"
+	"io"
+	"os"
+	"runtime"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// drainTime is how long the pipes of a dead child are still read. It matters
+// only where somebody who inherited them keeps them open.
+const drainTime = 50 * time.Millisecond
+
+// launch is what the system needs to start a program.
+type launch struct {
+	path    string
+	argv    []string
+	env     []string
+	dir     string
+	inherit []*os.File
+}
+
+// child is one started program. Exactly one of start and abandon is called.
+type child struct {
+	sink   *sink
+	stdout *stdout
+	mark   string
+	now    func() time.Time
+	// atExit is called once, after exited is closed.
+	atExit func()
+
+	// exited is closed when the child has been reaped, or will never start;
+	// drained when its output has been read to the end.
+	exited, drained chan struct{}
+
+	pid    int
+	family *family
+	pipes  [2]*os.File // our ends: stdout, stderr
+	pumps  sync.WaitGroup
+
+	mu     sync.Mutex
+	asked  bool // the end is our doing
+	doomed bool // killed, perhaps before it began
+	closed bool // there is no group any more
+	exit   Exit
+}
+
+// abandon ends the life of a child that was never started.
+func (c *child) abandon() {
+	c.exit = Exit{Code: -1, At: c.now()}
+	close(c.exited)
+	close(c.drained)
+	c.atExit()
+}
+
+// start starts the program and returns when it is being executed. Its first
+// line of output goes to handshake. On an error nothing was started; the
+// caller abandons the child.
+func (c *child) start(l launch, handshake io.Writer) error {
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		return err
+	}
+	files := []*os.File{null}
+	defer func() { closeAll(files) }()
+	for i := range c.pipes {
+		r, w, err := os.Pipe()
+		if err != nil {
+			closeAll(c.pipes[:i])
+			return err
+		}
+		c.pipes[i], files = r, append(files, w)
+	}
+	// They read before there is anything to read: the child may be dead by the
+	// time that its start is known.
+	logs := &lineWriter{sink: c.sink}
+	c.pumps.Go(func() { c.stdout.pump(c.pipes[0], handshake) })
+	c.pumps.Go(func() {
+		_, _ = io.Copy(logs, onlyReader{c.pipes[1]})
+		closeQuietly(logs)
+	})
+	oomBefore := oomKills()
+	started := make(chan error)
+	onOwnThread(onMainThread, func() { c.run(l, files, oomBefore, started) })
+	if err := <-started; err != nil {
+		closeAll(c.pipes[:])
+		c.pumps.Wait()
+		return err
+	}
+	return nil
+}
+
+// onlyReader hides what else a file can do, so that io.Copy reads it in
+// pieces of a known size.
+type onlyReader struct{ io.Reader }
+
+// run starts the program and waits for its end. It runs on a thread of its
+// own, because the death signal follows the thread.
+func (c *child) run(l launch, stdio []*os.File, oomBefore int, started chan<- error) {
+	files := slices.Concat(stdio, l.inherit)
+	p, err := os.StartProcess(l.path, l.argv, &os.ProcAttr{Dir: l.dir, Env: l.env, Files: files, Sys: sysProcAttr()})
+	if err != nil {
+		started <- err
+		return
+	}
+	limitCore(p.Pid)
+	c.begin(p.Pid)
+	started <- nil
+
+	state := awaitEnd(p, c.closeGroup)
+	c.exit = exitOf(state, c.now())
+	c.exit.Asked = c.wasAsked()
+	c.exit.OOM = c.exit.Signal == syscall.SIGKILL && !c.exit.Asked && oomKills() > oomBefore
+	close(c.exited)
+	c.atExit()
+}
+
+// begin records a child just started, and kills it if it was given up meanwhile.
+func (c *child) begin(pid int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.pid, c.family = pid, newFamily(pid, c.mark)
+	if c.doomed {
+		signalGroup(pid, syscall.SIGKILL)
+	}
+}
+
+// onOwnThread runs f in a goroutine with a thread of its own, which ends with
+// it. A thread that is unfit, such as the process's first, is held until
+// another one has been found, so that it cannot be found again.
+func onOwnThread(unfit func() bool, f func()) {
+	var run func(found func())
+	run = func(found func()) {
+		runtime.LockOSThread()
+		if unfit() {
+			other := make(chan struct{})
+			go run(func() { close(other) })
+			<-other
+			runtime.UnlockOSThread()
+			found()
+			return
+		}
+		// Never unlocked: the runtime then ends the thread with the goroutine.
+		found()
+		f()
+	}
+	go run(func() {})
+}
+
+// closeGroup kills what is left of the group of a child that has ended. After
+// it nothing is sent to the group any more: its number may come to mean
+// another.
+func (c *child) closeGroup() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	signalGroup(c.pid, syscall.SIGKILL)
+	c.closed = true
+}
+
+// signal sends a signal to the child's group, if there is one. The end of the
+// child counts as asked for from then on.
+func (c *child) signal(sig syscall.Signal) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.asked = true
+	c.doomed = c.doomed || sig == syscall.SIGKILL
+	if c.pid != 0 && !c.closed {
+		signalGroup(c.pid, sig)
+	}
+}
+
+// expectEnd makes the end of the child, if it still lives, count as asked for.
+func (c *child) expectEnd() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.asked = true
+}
+
+// wasAsked reports whether the end was our doing.
+func (c *child) wasAsked() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.asked
+}
+
+// drain reads what the dead child has left in its pipes and closes them. A
+// descendant that holds them open does not delay it for long.
+func (c *child) drain() {
+	if c.pid == 0 {
+		return
+	}
+	closePipes := func() { closeAll(c.pipes[:]) }
+	t := time.AfterFunc(drainTime, closePipes)
+	c.pumps.Wait()
+	t.Stop()
+	closePipes()
+	c.exit.Stderr = c.sink.tail()
+	close(c.drained)
+}
+
+// closeAll closes files; closing one twice does no harm.
+func closeAll(files []*os.File) {
+	for _, f := range files {
+		closeQuietly(f)
+	}
+}
+
+// processID returns the child's number, 0 before its start.
+func (c *child) processID() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.pid
+}
+
+// noteFamily remembers the descendants that the living child has.
+func (c *child) noteFamily() {
+	if f := c.descendants(); f != nil {
+		f.note()
+	}
+}
+
+// killFamily kills the descendants of a child that has ended, and returns how
+// many are left when ctx ends.
+func (c *child) killFamily(ctx context.Context) int {
+	if f := c.descendants(); f != nil {
+		return f.kill(ctx)
+	}
+	return 0
+}
+
+// descendants returns the child's family, nil before its start.
+func (c *child) descendants() *family {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.family
+}

@@ -1,0 +1,294 @@
+package proc
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// process is a row of the system's process table. A number alone does not
+// name a process for long; number and start time together do.
+type process struct {
+	id     procID
+	parent int
+	zombie bool
+}
+
+// procID names one process for as long as the system runs.
+type procID struct {
+	pid   int
+	start uint64 // in clock ticks since the system began
+}
+
+// family is what is known of one plugin's processes.
+type family struct {
+	root procID
+	mark string
+
+	mu    sync.Mutex
+	known map[procID]bool // seen as descendants while the root lived, or killed
+}
+
+// newFamily begins the family of a process just started.
+func newFamily(pid int, mark string) *family {
+	f := &family{root: procID{pid: pid}, mark: mark, known: map[procID]bool{}}
+	if p, ok := readProcess(pid); ok {
+		f.root = p.id
+	}
+	return f
+}
+
+// note remembers the living descendants of the root, which must not have been
+// reaped: once it is gone, nothing leads from it to them.
+func (f *family) note() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for id := range f.closure(readProcesses(f.root.start), map[procID]bool{f.root: true}) {
+		f.known[id] = true
+	}
+}
+
+// kill kills what is left of the family after the root's end: what bears the
+// mark, what was noted, and the descendants of both, until a pass finds none.
+// It returns how many are left when ctx ends.
+func (f *family) kill(ctx context.Context) (left int) {
+	pause := time.Millisecond
+	for {
+		left = f.pass()
+		if left == 0 {
+			return 0
+		}
+		select {
+		case <-ctx.Done():
+			return left
+		case <-time.After(pause):
+			pause = min(2*pause, 20*time.Millisecond)
+		}
+	}
+}
+
+// pass sends one signal to each member of the family and returns how many
+// there were.
+func (f *family) pass() (found int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	table := readProcesses(f.root.start)
+	roots := map[procID]bool{}
+	for _, p := range table {
+		if f.known[p.id] || readMark(p.id.pid) == f.mark {
+			roots[p.id] = true
+		}
+	}
+	for id, p := range f.closure(table, roots) {
+		switch {
+		case !p.zombie:
+			killProcess(id)
+			f.known[id] = true
+			found++
+		case p.parent == os.Getpid() && id != f.root:
+			// The host is the one to which orphans are given (process 1 of a
+			// container, say): nobody else will reap this one.
+			reap(id.pid)
+		}
+	}
+	return found
+}
+
+// closure returns roots and all their descendants in the table, without this
+// process itself.
+func (f *family) closure(table []process, roots map[procID]bool) map[procID]process {
+	children := map[int][]process{}
+	members := map[procID]process{}
+	var queue []process
+	for _, p := range table {
+		children[p.parent] = append(children[p.parent], p)
+		if roots[p.id] {
+			queue = append(queue, p)
+		}
+	}
+	for len(queue) > 0 {
+		p := queue[0]
+		queue = queue[1:]
+		if _, seen := members[p.id]; seen || p.id.pid == os.Getpid() {
+			continue
+		}
+		members[p.id] = p
+		queue = append(queue, children[p.id.pid]...)
+	}
+	return members
+}
+
+// readProcesses returns the processes that began at or after a time. None of a
+// plugin's descendants is older than it.
+func readProcesses(since uint64) []process {
+	dir, err := os.Open("/proc")
+	if err != nil {
+		return nil
+	}
+	defer closeQuietly(dir)
+	names, err := dir.Readdirnames(-1)
+	if err != nil {
+		return nil
+	}
+	var list []process
+	for _, name := range names {
+		pid, err := strconv.Atoi(name)
+		if err != nil {
+			continue
+		}
+		if p, ok := readProcess(pid); ok && p.id.start >= since {
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
+// readProcess reads one row of the process table.
+func readProcess(pid int) (process, bool) {
+	data, err := readProc(pid, "stat")
+	if err != nil {
+		return process{}, false
+	}
+	return parseStat(pid, data)
+}
+
+// readProc reads one small file about a process, without the cost of an
+// os.File: a pass over the table reads hundreds.
+func readProc(pid int, name string) ([]byte, error) {
+	fd, err := unix.Open("/proc/"+strconv.Itoa(pid)+"/"+name, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = unix.Close(fd) }()
+	data := make([]byte, 0, 512)
+	for {
+		n, err := unix.Read(fd, data[len(data):cap(data)])
+		switch {
+		case errors.Is(err, unix.EINTR):
+			continue
+		case err != nil:
+			return nil, err
+		case n == 0:
+			return data, nil
+		}
+		data = data[:len(data)+n]
+		if len(data) == cap(data) {
+			data = append(data, make([]byte, len(data))...)[:len(data)]
+		}
+	}
+}
+
+// parseStat reads a line of /proc/PID/stat. The name in it may hold anything,
+// parentheses too: it ends at the last one.
+func parseStat(pid int, data []byte) (process, bool) {
+	_, rest, ok := cutLast(data, ')')
+	fields := bytes.Fields(rest)
+	// Counted from the state, which is field 3: parent is 4, start time is 22.
+	if !ok || len(fields) < 20 {
+		return process{}, false
+	}
+	parent, err := strconv.Atoi(string(fields[1]))
+	if err != nil {
+		return process{}, false
+	}
+	start, err := strconv.ParseUint(string(fields[19]), 10, 64)
+	if err != nil {
+		return process{}, false
+	}
+	state := fields[0][0]
+	return process{id: procID{pid: pid, start: start}, parent: parent, zombie: state == 'Z' || state == 'X'}, true
+}
+
+// cutLast cuts around the last appearance of sep.
+func cutLast(data []byte, sep byte) (before, after []byte, found bool) {
+	i := bytes.LastIndexByte(data, sep)
+	if i < 0 {
+		return data, nil, false
+	}
+	return data[:i], data[i+1:], true
+}
+
+// readMark returns the mark in a process's environment, or "". That of another
+// user's process cannot be read.
+func readMark(pid int) string {
+	data, err := readProc(pid, "environ")
+	if err != nil {
+		return ""
+	}
+	for entry := range bytes.SplitSeq(data, []byte{0}) {
+		if v, ok := strings.CutPrefix(string(entry), markKey+"="); ok {
+			return v
+		}
+	}
+	return ""
+}
+
+// killProcess kills one process. The handle is opened before the start time
+// is compared, so that the number cannot come to mean another in between.
+func killProcess(id procID) {
+	fd, err := unix.PidfdOpen(id.pid, 0)
+	if p, ok := readProcess(id.pid); !ok || p.id != id {
+		if err == nil {
+			_ = unix.Close(fd)
+		}
+		return
+	}
+	if err != nil {
+		_ = unix.Kill(id.pid, unix.SIGKILL) // a kernel before 5.3
+		return
+	}
+	_ = unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0)
+	_ = unix.Close(fd)
+}
+
+// reap takes the exit status of an orphan that was given to this process.
+func reap(pid int) { _, _ = unix.Wait4(pid, nil, unix.WNOHANG, nil) }
+
+// hostIdentity names this process in marks.
+func hostIdentity() string {
+	p, _ := readProcess(os.Getpid())
+	return identity(os.Getpid(), p.id.start, pidNamespace("self"))
+}
+
+// pidNamespace names the space in which a process's number counts, or "?".
+func pidNamespace(pid string) string {
+	name, err := os.Readlink(filepath.Join("/proc", pid, "ns/pid"))
+	if err != nil {
+		return "?"
+	}
+	return strings.Trim(strings.TrimPrefix(name, "pid:"), "[]")
+}
+
+// sweepProcesses kills the processes whose mark names a host that is dead, and
+// returns how many. Hosts of another namespace cannot be judged from here.
+func sweepProcesses(ctx context.Context) (killed int) {
+	marks := map[string]bool{}
+	own := pidNamespace("self")
+	for _, p := range readProcesses(0) {
+		mark := readMark(p.id.pid)
+		host, ok := hostOf(mark)
+		if !ok || marks[mark] {
+			continue
+		}
+		pid, start, namespace, ok := parseIdentity(host)
+		if !ok || namespace != own || own == "?" || pidNamespace(strconv.Itoa(p.id.pid)) != own {
+			continue
+		}
+		if h, alive := readProcess(pid); alive && !h.zombie && h.id.start == start {
+			continue
+		}
+		marks[mark] = true
+		f := &family{mark: mark, known: map[procID]bool{}}
+		f.kill(ctx)
+		killed += len(f.known)
+	}
+	return killed
+}

@@ -1,0 +1,118 @@
+package proc
+
+import (
+	"maps"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestParseStat(t *testing.T) {
+	t.Parallel()
+
+	rest := " 7 " + strings.Repeat("0 ", 17) + "4242 0 0"
+	tests := []struct {
+		name, line string
+		want       process
+		ok         bool
+	}{
+		{"plain", "5 (sh) S" + rest, process{procID{5, 4242}, 7, false}, true},
+		{"name with parentheses", "5 (a) Z 1 (b)) R" + rest, process{procID{5, 4242}, 7, false}, true},
+		{"zombie", "5 (sh) Z" + rest, process{procID{5, 4242}, 7, true}, true},
+		{"short", "5 (sh) S 7 0", process{}, false},
+		{"no name", "5 S 7", process{}, false},
+		{"parent is no number", "5 (sh) S x" + strings.Repeat(" 0", 30), process{}, false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+
+			got, ok := parseStat(5, []byte(tt.line))
+			if ok != tt.ok || got != tt.want {
+				t.Errorf("parseStat = %+v, %v, want %+v, %v", got, ok, tt.want, tt.ok)
+			}
+		})
+	}
+}
+
+func FuzzParseStat(f *testing.F) {
+	f.Add([]byte("5 (sh) S 7 " + strings.Repeat("0 ", 17) + "4242 0 0"))
+	f.Add([]byte(") "))
+	f.Fuzz(func(t *testing.T, line []byte) {
+		if p, ok := parseStat(9, line); ok && p.id.pid != 9 {
+			t.Fatalf("parseStat(9, %q) = %+v", line, p)
+		}
+	})
+}
+
+func TestReadProcessKnowsThisOne(t *testing.T) {
+	t.Parallel()
+
+	p, ok := readProcess(os.Getpid())
+	if !ok || p.parent != os.Getppid() || p.id.start == 0 || p.zombie {
+		t.Errorf("readProcess = %+v, %v", p, ok)
+	}
+	if !slices.Contains(readProcesses(p.id.start), p) {
+		t.Error("this process is not among those since its start")
+	}
+	if slices.Contains(readProcesses(p.id.start+1), p) {
+		t.Error("this process is among those after its start")
+	}
+	env, err := readProc(os.Getpid(), "environ")
+	if err != nil || len(env) < 100 {
+		t.Errorf("environ has %d bytes, %v", len(env), err)
+	}
+}
+
+func TestClosureProperties(t *testing.T) {
+	t.Parallel()
+
+	rng := rand.New(rand.NewPCG(9, 10))
+	f := &family{}
+	base := 1 << 23 // above all real numbers
+	for range 200 {
+		var table []process
+		for i := range rng.IntN(40) {
+			table = append(table, process{id: procID{base + i, uint64(i)}, parent: base + rng.IntN(40)})
+		}
+		roots := map[procID]bool{}
+		for _, p := range table {
+			if rng.IntN(8) == 0 {
+				roots[p.id] = true
+			}
+		}
+		members := f.closure(table, roots)
+		pids := map[int]bool{}
+		for id := range members {
+			pids[id.pid] = true
+		}
+		for _, p := range table {
+			_, member := members[p.id]
+			if want := roots[p.id] || pids[p.parent]; member != want {
+				t.Fatalf("%+v is a member: %v, want %v; members %v", p, member, want, slices.Collect(maps.Keys(pids)))
+			}
+		}
+	}
+}
+
+func TestClosureSparesThisProcess(t *testing.T) {
+	t.Parallel()
+
+	self := procID{os.Getpid(), 1}
+	table := []process{{id: procID{1 << 23, 1}}, {id: self, parent: 1 << 23}, {id: procID{1<<23 + 1, 1}, parent: os.Getpid()}}
+	got := slices.Collect(maps.Keys((&family{}).closure(table, map[procID]bool{{1 << 23, 1}: true})))
+	if diff := cmp.Diff(got, []procID{{1 << 23, 1}}, cmp.AllowUnexported(procID{})); diff != "" {
+		t.Errorf("members (-got +want):\n%s", diff)
+	}
+}
+
+func TestKillProcessComparesTheStart(t *testing.T) {
+	t.Parallel()
+
+	// Were only the number looked at, this test would not survive.
+	killProcess(procID{os.Getpid(), 1})
+}

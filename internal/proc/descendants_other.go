@@ -1,0 +1,23 @@
+//go:build !linux
+
+package proc
+
+import (
+	"context"
+	"os"
+)
+
+// family knows nothing on this system, which has no table of processes and
+// their environments to look through; only the process group is killed.
+// [Missing] says so.
+type family struct{}
+
+func newFamily(int, string) *family { return &family{} }
+
+func (*family) note() {}
+
+func (*family) kill(context.Context) int { return 0 }
+
+func hostIdentity() string { return identity(os.Getpid(), 0, "?") }
+
+func sweepProcesses(context.Context) int { return 0 }

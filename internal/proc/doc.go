@@ -1,0 +1,46 @@
+// Package proc starts, watches and stops one plugin process.
+//
+// It is what stands between Grapnel and programs that hang, flood, crash, fork
+// or lie: whatever a plugin does, its start ends within a deadline, its death
+// is known within about a millisecond, and after its stop nothing of it is
+// left: no process, zombie, socket, folder, goroutine or descriptor.
+//
+// It is not a supervisor: it starts a process once and never again (package
+// supervise decides about that), and it knows nothing of phases or hooks: it
+// hands out the connection on which package wire speaks with the plugin.
+//
+// # Where to start
+//
+// [Start] takes a [Spec] and gives a [Process]. Its life:
+//
+//  1. The program is opened, its path and checksum are checked, and what was
+//     opened is what is executed (on Linux; see [Missing]).
+//  2. A private folder is made: socket folder, TMPDIR and working folder.
+//  3. The program is started from an operating system thread that stays locked
+//     until the program ends, because the death signal follows that thread.
+//  4. go-plugin reads the handshake and dials; [Process.Conn] is the result.
+//  5. [Process.Stop] asks, then terminates, then kills; [Process.Kill] only
+//     kills. The end of the process, whoever brought it about, closes
+//     [Process.Done] and sets off the cleaning up, which Stop waits for.
+//
+// # Why the runner is our own
+//
+// hashicorp/go-plugin does the handshake and the gRPC connection. Its way of
+// running commands is not used: it has no death signal, inherits the host's
+// input and environment, stops reading a standard output without newlines,
+// knows of an exit only when every holder of the pipes has gone, and its Kill
+// has no bound. Its Kill is called here only after the whole process group is
+// dead, when all it does is close the connection and wait for its goroutines.
+//
+// # Scripts
+//
+// A binary is executed by the handle that was hashed. A script without a
+// checksum is executed by its path, so that $0 is what its author expects; a
+// pinned script is passed to the interpreter as an inherited descriptor, and
+// its $0 is a link to that. An interpreter (or any other file) in Spec.Pins is
+// checked at each start; an interpreter that the script's first line names is
+// then executed by the handle that was checked. What "/usr/bin/env NAME" finds
+// is looked up by env itself, by path.
+//
+// Stability: internal.
+package proc

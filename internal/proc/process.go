@@ -1,0 +1,366 @@
+package proc
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/hashicorp/go-plugin"
+
+	"github.com/grapnelhq/grapnel/internal/wire"
+	"github.com/grapnelhq/grapnel/phases"
+)
+
+// Process is one running plugin process. Its methods may be called at any
+// time from any goroutine, also after its end. See the package comment for its
+// life. A Process that Start returned must be stopped or killed, unless it has
+// ended by itself.
+type Process struct {
+	spec    Spec
+	program *program
+	folder  *folder
+	child   *child
+
+	// What go-plugin needs: its client, the pipe with the handshake, and the
+	// stream of what the plugin's library writes to stderr by itself.
+	client    *plugin.Client
+	output    *io.PipeReader
+	handshake *io.PipeWriter
+	stdio     *lineWriter
+
+	waitingFor atomic.Pointer[string]
+	refused    atomic.Pointer[phases.Error]
+
+	// Set by connect, valid when connected is closed.
+	conn          *wire.ClientConn
+	closeProtocol func()
+	connectErr    error
+	connected     chan struct{}
+
+	stopping atomic.Bool
+	leftover error         // valid when gone is closed
+	gone     chan struct{} // closed when nothing of the process is left
+}
+
+// Start starts a plugin process and connects to it. ctx bounds that alone; its
+// deadline, or else DefaultStart, covers the spawn, the handshake and the
+// dialling. On an error nothing is left behind. Errors are [*phases.Error];
+// [ClassOf] tells what they mean for the next start:
+//
+//   - exec_failed, unsafe_path, checksum_mismatch: the program cannot be run
+//   - start_noise, version_mismatch: it is no plugin, or not one for this host
+//   - crash, oom: it ended before the connection was up
+//   - start_timeout: it did nothing in time
+//   - unavailable: the host is out of processes, descriptors or memory
+//   - cancelled: the caller's doing
+func Start(ctx context.Context, s Spec) (*Process, error) {
+	ctx, cancel := withDeadline(ctx)
+	defer cancel()
+	p, err := prepare(ctx, s)
+	if ctx.Err() != nil {
+		if err == nil {
+			p.program.close()
+			err = p.folder.remove()
+		}
+		return nil, ended(ctx, s.Name, "its program was still being checked", err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	// alive also ends with the process.
+	alive, exit := context.WithCancel(ctx)
+	p.child.atExit = exit
+	p.client = plugin.NewClient(p.clientConfig(alive))
+	go p.connect(alive)
+	go p.finish(context.WithoutCancel(ctx)) // ctx bounds the start only
+
+	select {
+	case <-p.connected:
+	case <-ctx.Done():
+		p.Kill()
+		p.await(p.connected, KillTime)
+	}
+	if err := p.startError(ctx); err != nil {
+		p.Kill()
+		p.await(p.gone, 2*KillTime)
+		return nil, err
+	}
+	return p, nil
+}
+
+// withDeadline makes sure that a start has a deadline.
+func withDeadline(ctx context.Context) (context.Context, context.CancelFunc) {
+	if _, ok := ctx.Deadline(); ok {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, DefaultStart)
+}
+
+// prepare does what needs no process: checks, hashes, folder and mark.
+func prepare(ctx context.Context, s Spec) (*Process, error) {
+	s, err := s.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	mark, err := newMark(s.Random)
+	if err != nil {
+		return nil, err
+	}
+	prog, err := openProgram(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := newFolder(s.RuntimeDir)
+	if err != nil {
+		prog.close()
+		return nil, err
+	}
+	p := &Process{
+		spec: s, program: prog, folder: dir,
+		closeProtocol: func() {},
+		connected:     make(chan struct{}), gone: make(chan struct{}),
+	}
+	p.output, p.handshake = io.Pipe()
+	p.child = &child{
+		sink: newSink(s), mark: mark, now: s.Now, stdout: &stdout{onError: p.refuse},
+		exited: make(chan struct{}), drained: make(chan struct{}),
+	}
+	p.stdio = &lineWriter{sink: p.child.sink}
+	p.setWaiting("it wrote no handshake")
+	return p, nil
+}
+
+// spawn starts the program. handshake is the environment that go-plugin wants.
+func (p *Process) spawn(ctx context.Context, handshake []string) error {
+	if ctx.Err() != nil {
+		return errGaveUp
+	}
+	dir := p.folder.path
+	err := p.child.start(launch{
+		path:    p.program.target(dir, p.spec.Name),
+		argv:    p.program.argv,
+		env:     p.spec.Env.environ(os.LookupEnv, dir, p.child.mark, handshake),
+		dir:     dir,
+		inherit: p.program.inherit,
+	}, p.handshake)
+	return p.program.startError(err)
+}
+
+// connect runs go-plugin's part of the start. An unpinned program is hashed
+// beside it: nothing waits for that checksum, and it takes as long as the rest.
+func (p *Process) connect(ctx context.Context) {
+	defer close(p.connected)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var hashing sync.WaitGroup
+	var hashErr error
+	hashing.Go(func() { hashErr = p.program.hashUnpinned(ctx) })
+	if p.connectErr = p.dial(ctx); p.connectErr != nil {
+		cancel()
+	}
+	hashing.Wait()
+	if p.connectErr == nil {
+		p.connectErr = hashErr
+	}
+	p.program.close()
+	if p.child.processID() == 0 {
+		p.child.abandon()
+	}
+}
+
+// finish waits for the end of the process and then removes all that is left
+// of it, in the one order that blocks nowhere: first the processes, then the
+// pipes, then go-plugin, which waits for both, then the folder.
+func (p *Process) finish(ctx context.Context) {
+	defer close(p.gone)
+	<-p.child.exited
+	p.child.drain()
+	ctx, cancel := context.WithTimeout(ctx, KillTime)
+	defer cancel()
+	left := p.child.killFamily(ctx)
+	closeQuietly(p.handshake)
+	<-p.connected
+	p.closeProtocol()
+	if p.client != nil {
+		p.client.Kill()
+	}
+	closeQuietly(p.stdio)
+	p.child.sink.close()
+	err := p.folder.remove()
+	if left > 0 {
+		err = phases.Errorf(phases.CauseInternal, "plugin %s: %d of its processes could not be killed", p.spec.Name, left)
+	}
+	p.leftover = err
+}
+
+// refuse records that the plugin's first line is no handshake, and ends it.
+func (p *Process) refuse(err *phases.Error) {
+	p.refused.CompareAndSwap(nil, err)
+	p.child.signal(syscall.SIGKILL)
+}
+
+// setWaiting records what the start is waiting for, for its error.
+func (p *Process) setWaiting(what string) { p.waitingFor.Store(&what) }
+
+// startError says why the start failed, or nil. The first reason that is a
+// reason counts: what the plugin said, what the system said, how the process
+// ended, and only then that time was up.
+func (p *Process) startError(ctx context.Context) error {
+	select {
+	case <-p.connected:
+	default:
+		return p.tooLate(ctx)
+	}
+	if refused := p.refused.Load(); refused != nil {
+		return refused
+	}
+	if p.connectErr == nil {
+		return nil
+	}
+	if e, ok := errors.AsType[*phases.Error](p.connectErr); ok {
+		return e
+	}
+	if ctx.Err() != nil {
+		return p.tooLate(ctx)
+	}
+	select {
+	case <-p.child.exited:
+		return p.Exit().Err(p.spec.Name)
+	default:
+		return phases.Errorf(phases.CauseInternal, "plugin %s could not be started: %w", p.spec.Name, p.connectErr)
+	}
+}
+
+// tooLate is the error of a start whose context has ended.
+func (p *Process) tooLate(ctx context.Context) error {
+	words := *p.waitingFor.Load() + lastWords(p.child.sink.tail())
+	return ended(ctx, p.spec.Name, words, nil)
+}
+
+// ended is the error of a start whose context has ended: what it was waiting
+// for, and what else went wrong.
+func ended(ctx context.Context, plugin, waiting string, other error) error {
+	cause := errors.Join(ctx.Err(), other)
+	if errors.Is(ctx.Err(), context.Canceled) {
+		return phases.Errorf(phases.CauseCancelled, "start of plugin %s was cancelled: %w", plugin, cause)
+	}
+	err := phases.Errorf(phases.CauseStartTimeout, "plugin %s did not start in time: %s: %w", plugin, waiting, cause)
+	err.Retryable = true
+	return err
+}
+
+// Conn returns the connection to the plugin. It is closed by the end of the
+// process.
+func (p *Process) Conn() *wire.ClientConn { return p.conn }
+
+// Done is closed when the process has ended and its exit status is known. Its
+// descendants may live a moment longer; Stop waits for them.
+func (p *Process) Done() <-chan struct{} { return p.child.exited }
+
+// Exit waits for the end of the process and says how it ended. The wait for
+// its last output is short, whoever holds its pipes.
+func (p *Process) Exit() Exit {
+	<-p.child.drained
+	return p.child.exit
+}
+
+// PID returns the process number.
+func (p *Process) PID() int { return p.child.processID() }
+
+// Mark returns the text that all descendants of the process bear in their
+// environment, under the name GRAPNEL_MARK.
+func (p *Process) Mark() string { return p.child.mark }
+
+// SHA256 returns the checksum of the running program in hex; "" for an
+// unpinned Spec.File, which is the host itself.
+func (p *Process) SHA256() string { return p.program.sum }
+
+// Tier returns the sandbox tier that was reached.
+func (p *Process) Tier() string { return "T0" }
+
+// DroppedLines returns how many log lines were dropped because of the rate.
+func (p *Process) DroppedLines() int { return p.child.sink.droppedLines() }
+
+// StrayOutput returns how many bytes the plugin wrote to its standard output
+// after the handshake; they were thrown away.
+func (p *Process) StrayOutput() int64 { return p.child.stdout.extra.Load() }
+
+// Stop ends the process: it asks over the connection, sends SIGTERM to the
+// group after a quarter of the grace and SIGKILL at its end, and waits until
+// nothing is left. It takes at most the grace and KillTime. When ctx ends, it
+// kills at once. Any number of callers may call it at any time; all of them
+// wait for the same end. The error says what could not be removed.
+func (p *Process) Stop(ctx context.Context) error {
+	limit := time.NewTimer(p.spec.Grace + KillTime)
+	defer limit.Stop()
+	p.child.expectEnd()
+	if p.stopping.CompareAndSwap(false, true) {
+		p.escalate(ctx)
+	}
+	select {
+	case <-p.gone:
+		return p.leftover
+	case <-ctx.Done():
+		p.Kill()
+		p.await(p.gone, KillTime)
+	case <-limit.C:
+		p.Kill()
+	}
+	select {
+	case <-p.gone:
+		return p.leftover
+	default:
+		return phases.Errorf(phases.CauseInternal, "plugin %s (process %d) could not be killed in time", p.spec.Name, p.PID())
+	}
+}
+
+// escalate brings about the end of the process, by ever stronger means.
+func (p *Process) escalate(ctx context.Context) {
+	p.child.noteFamily()
+	// This call may hang as long as the plugin does; finish waits for it.
+	go p.closeProtocol()
+	if p.awaitExit(ctx, p.spec.Grace/4) {
+		return
+	}
+	p.child.signal(syscall.SIGTERM)
+	if p.awaitExit(ctx, p.spec.Grace-p.spec.Grace/4) {
+		return
+	}
+	p.Kill()
+}
+
+// Kill kills the process and its group at once and does not wait. What is left
+// is removed in the background; Stop waits for that.
+func (p *Process) Kill() {
+	p.child.noteFamily()
+	p.child.signal(syscall.SIGKILL)
+}
+
+// awaitExit waits for the end of the process, for at most d, and reports
+// whether it came.
+func (p *Process) awaitExit(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-p.child.exited:
+		return true
+	case <-ctx.Done():
+	case <-t.C:
+	}
+	return false
+}
+
+// await waits until c is closed, for at most d.
+func (p *Process) await(c <-chan struct{}, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-c:
+	case <-t.C:
+	}
+}

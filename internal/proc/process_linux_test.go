@@ -1,0 +1,401 @@
+//nolint:paralleltest // they count what the whole process has open
+package proc_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
+
+	"github.com/grapnelhq/grapnel/internal/proc"
+	"github.com/grapnelhq/grapnel/phases"
+)
+
+// The tests of this file do not run in parallel: they count the descriptors
+// and goroutines of the whole test process.
+
+func TestStartFailures(t *testing.T) {
+	tests := []struct {
+		name, mode string
+		timeout    time.Duration
+		code       phases.Cause
+		class      proc.Class
+		message    string
+	}{
+		{"hangs before the handshake", "hang", 300 * time.Millisecond, phases.CauseStartTimeout, proc.ClassOrdinary, "wrote no handshake"},
+		{"mute after the handshake", "mute", 500 * time.Millisecond, phases.CauseStartTimeout, proc.ClassOrdinary, "nothing answers on unix"},
+		{"names a missing socket", "no-socket", 500 * time.Millisecond, phases.CauseStartTimeout, proc.ClassOrdinary, "of the handshake is not there"},
+		{"noise", "noise", 0, phases.CauseStartNoise, proc.ClassOrdinary, `"loading model…"; logs belong on standard error`},
+		{"noise without newline", "no-newline", 0, phases.CauseStartNoise, proc.ClassOrdinary, strings.Repeat("x", 200) + `"`},
+		{"another protocol", "version", 0, phases.CauseVersionMismatch, proc.ClassPermanent, `["1" "99" "grpc"]; this host speaks ["1" "1" "grpc"]`},
+		{"another transport", "netrpc", 0, phases.CauseVersionMismatch, proc.ClassPermanent, `["1" "1" "netrpc"]`},
+		{"another machine", "far-away", 0, phases.CauseVersionMismatch, proc.ClassPermanent, `"192.0.2.1:80"`},
+		{"crash", "crash", 0, phases.CauseCrash, proc.ClassOrdinary, `tester exited with status 3; stderr: "out of cheese"`},
+		{"panic", "panic", 0, phases.CauseCrash, proc.ClassOrdinary, `stderr: "panic: `},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			b := setup(t)
+			ctx := t.Context()
+			if tt.timeout > 0 {
+				c, cancel := context.WithTimeout(ctx, tt.timeout)
+				defer cancel()
+				ctx = c
+			}
+			began := time.Now()
+			_, err := proc.Start(ctx, b.spec(tt.mode))
+			if limit := tt.timeout + 4*time.Second; time.Since(began) > limit {
+				t.Errorf("start took %v, more than %v", time.Since(began), limit)
+			}
+			if got := phases.CodeOf(err); got != tt.code || err == nil {
+				t.Fatalf("code = %q, want %q: %v", got, tt.code, err)
+			}
+			if got := proc.ClassOf(err); got != tt.class {
+				t.Errorf("class = %v, want %v", got, tt.class)
+			}
+			if !strings.Contains(err.Error(), tt.message) {
+				t.Errorf("error %q does not contain %q", err, tt.message)
+			}
+		})
+	}
+}
+
+func TestStartStop(t *testing.T) {
+	tests := []struct {
+		name, mode string
+		signal     syscall.Signal // sent to the plugin before Stop
+		min, max   time.Duration
+	}{
+		{"well behaved", "serve", 0, 0, 390 * time.Millisecond},
+		{"stopped", "serve", syscall.SIGSTOP, 300 * time.Millisecond, 700 * time.Millisecond},
+		{"ignores SIGTERM and the request", "stubborn", 0, 300 * time.Millisecond, 700 * time.Millisecond},
+		{"leaves a closed folder", "litter", 0, 0, 390 * time.Millisecond},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			b := setup(t)
+			p := b.start(t, b.spec(tt.mode))
+			if tt.signal != 0 {
+				if err := syscall.Kill(p.PID(), tt.signal); err != nil {
+					t.Fatal(err)
+				}
+				eventually(t, "not stopped", func() string {
+					stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.PID()))
+					return strings.TrimPrefix(string(stat[bytes.LastIndexByte(stat, ')')+2:][:1]), "T")
+				})
+			}
+			began := time.Now()
+			if err := p.Stop(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			took := time.Since(began)
+			if took < tt.min || took > tt.max+raceSlack {
+				t.Errorf("stop took %v, want between %v and %v", took, tt.min, tt.max)
+			}
+			if !p.Exit().Asked {
+				t.Errorf("exit %+v does not count as asked for", p.Exit())
+			}
+			if err := p.Stop(t.Context()); err != nil {
+				t.Errorf("second stop: %v", err)
+			}
+		})
+	}
+}
+
+func TestStopAtOnceWhenContextEnds(t *testing.T) {
+	b := setup(t)
+	s := b.spec("stubborn")
+	s.Grace = time.Minute
+	p := b.start(t, s)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	began := time.Now()
+	if err := p.Stop(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if took := time.Since(began); took > time.Second+raceSlack {
+		t.Errorf("stop took %v after its context had ended", took)
+	}
+}
+
+func TestStopByMany(t *testing.T) {
+	b := setup(t)
+	p := b.start(t, b.spec("serve"))
+	var wg sync.WaitGroup
+	for i := range 16 {
+		wg.Go(func() {
+			if i%4 == 0 {
+				p.Kill()
+			}
+			if err := p.Stop(t.Context()); err != nil {
+				t.Error(err)
+			}
+			<-p.Done()
+			p.Exit()
+		})
+	}
+	wg.Wait()
+}
+
+func TestStartCancelled(t *testing.T) {
+	b := setup(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	s := b.spec("hang")
+	// The clock is first asked when the plugin's output or end comes, so the
+	// mark is the one place at which a start can be stopped half-way.
+	s.Random = readerFunc(func(p []byte) (int, error) {
+		cancel()
+		return len(p), nil
+	})
+	_, err := proc.Start(ctx, s)
+	if got := phases.CodeOf(err); got != phases.CauseCancelled || proc.ClassOf(err) != proc.ClassNone {
+		t.Errorf("code = %q, class = %v: %v", got, proc.ClassOf(err), err)
+	}
+}
+
+func TestStartAfterItsDeadline(t *testing.T) {
+	b := setup(t)
+	ctx, cancel := context.WithDeadline(t.Context(), time.Now())
+	defer cancel()
+	s := b.spec("serve")
+	s.SHA256 = strings.Repeat("0", 64)
+	_, err := proc.Start(ctx, s)
+	if got := phases.CodeOf(err); got != phases.CauseStartTimeout || proc.ClassOf(err) != proc.ClassOrdinary {
+		t.Errorf("code = %q, class = %v: %v", got, proc.ClassOf(err), err)
+	}
+}
+
+// readerFunc is a reader that is a function.
+type readerFunc func([]byte) (int, error)
+
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
+
+func TestCrashIsNoticed(t *testing.T) {
+	b := setup(t)
+	p := b.start(t, b.spec("children"))
+	pids := b.children(t)
+	began := time.Now()
+	if err := syscall.Kill(p.PID(), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	<-p.Done()
+	if took := time.Since(began); took > 100*time.Millisecond+raceSlack {
+		t.Errorf("death noticed after %v although children hold the pipes", took)
+	}
+	exit := p.Exit()
+	if exit.Signal != syscall.SIGKILL || exit.Asked || exit.Code != -1 {
+		t.Errorf("exit = %+v, want SIGKILL, not asked", exit)
+	}
+	if code := phases.CodeOf(exit.Err("tester")); code != phases.CauseCrash {
+		t.Errorf("code = %q, want crash", code)
+	}
+	if err := p.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	b.checkDead(t, pids)
+}
+
+func TestDescendantsAreKilled(t *testing.T) {
+	// The third child has neither group nor mark: only its parent leads to it.
+	b := setup(t)
+	p := b.start(t, b.spec("children", "no-mark"))
+	pids := b.children(t)
+	if err := p.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	b.checkDead(t, pids)
+}
+
+func TestOrphansOfFailedStart(t *testing.T) {
+	b := setup(t)
+	_, err := proc.Start(t.Context(), b.spec("orphans"))
+	if got := phases.CodeOf(err); got != phases.CauseCrash {
+		t.Fatalf("code = %q: %v", got, err)
+	}
+	b.checkDead(t, b.children(t))
+}
+
+func TestFloods(t *testing.T) {
+	tests := []struct {
+		name, mode  string
+		minStray    int64
+		wantDropped bool
+		wantLine    string
+	}{
+		{"standard output without newline", "flood-out", 1 << 20, false, ""},
+		{"standard error", "flood-err", 0, true, "dropped "},
+		{"standard output over the connection", "print", 128 << 10, false, "late words"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			b := setup(t)
+			p := b.start(t, b.spec(tt.mode))
+			if err := syscall.Kill(p.PID(), syscall.SIGUSR1); err != nil {
+				t.Fatal(err)
+			}
+			if tt.mode != "flood-err" { // its last line may be dropped
+				b.waitLine(t, "done")
+			} else {
+				eventually(t, "the last line is not in the ring", func() string {
+					if p.DroppedLines() > 150_000 {
+						return ""
+					}
+					return strconv.Itoa(p.DroppedLines())
+				})
+			}
+			if tt.mode == "print" {
+				eventually(t, "stray output", func() string {
+					if p.StrayOutput() >= tt.minStray {
+						return ""
+					}
+					return strconv.FormatInt(p.StrayOutput(), 10)
+				})
+			}
+			if err := p.Stop(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if got := p.StrayOutput(); got < tt.minStray {
+				t.Errorf("stray output = %d, want %d at least", got, tt.minStray)
+			}
+			if got := p.DroppedLines() > 0; got != tt.wantDropped {
+				t.Errorf("dropped %d lines, want some: %v", p.DroppedLines(), tt.wantDropped)
+			}
+			if tt.wantLine != "" && !slices.ContainsFunc(b.drainLines(), func(l proc.LogLine) bool { return strings.HasPrefix(l.Message, tt.wantLine) }) && tt.mode != "print" {
+				t.Errorf("no line begins with %q", tt.wantLine)
+			}
+			if n := len(strings.Join(p.Exit().Stderr, "\n")); n > 64<<10 {
+				t.Errorf("%d bytes of stderr kept", n)
+			}
+		})
+	}
+}
+
+func TestLogLinesAreTheHosts(t *testing.T) {
+	b := setup(t)
+	s := b.spec("logs")
+	now := time.Date(2031, 2, 3, 4, 5, 6, 0, time.UTC)
+	s.Now = func() time.Time { return now }
+	p := b.start(t, s)
+	if err := syscall.Kill(p.PID(), syscall.SIGUSR1); err != nil {
+		t.Fatal(err)
+	}
+	got := b.waitLine(t, "ab")
+	want := proc.LogLine{
+		Plugin: "tester", Time: now, Level: 4, Message: "ab c",
+		Fields: []proc.Field{{Key: "module", Value: "m"}, {Key: "n", Value: "3"}, {Key: "plugin", Value: "other"}},
+	}
+	if diff := cmp.Diff(got, want); diff != "" {
+		t.Errorf("line (-got +want):\n%s", diff)
+	}
+	if got := got.Attr().String(); got != "tester=[module=m n=3 plugin=other]" {
+		t.Errorf("Attr = %q", got)
+	}
+}
+
+func TestPluginSeesOnlyItsEnvironment(t *testing.T) {
+	t.Setenv("GRAPNEL_TEST_SECRET", "hush")
+	t.Setenv("GRAPNEL_TEST_PASSED", "yes")
+	b := setup(t)
+	s := b.spec("environ")
+	s.Env = proc.Environment{Pass: []string{"GRAPNEL_TEST_PASSED", "GRAPNEL_TEST_ABSENT"}, Set: map[string]string{"LANG": "C"}}
+	p := b.start(t, s)
+	if err := syscall.Kill(p.PID(), syscall.SIGUSR1); err != nil {
+		t.Fatal(err)
+	}
+	b.waitLine(t, "env ") // the first is GRAPNEL_MARK
+	var names []string
+	facts := map[string]string{}
+	for l := b.waitLine(t, ""); l.Message != "done"; l = b.waitLine(t, "") {
+		if entry, ok := strings.CutPrefix(l.Message, "env "); ok {
+			name, _, _ := strings.Cut(entry, "=")
+			names = append(names, name)
+			continue
+		}
+		key, value, _ := strings.Cut(l.Message, " ")
+		facts[key] = value
+	}
+	want := []string{
+		"GRAPNEL_PLUGIN", "GRAPNEL_TEST_PASSED", "LANG", "PLUGIN_MAX_PORT", "PLUGIN_MIN_PORT",
+		"PLUGIN_PROTOCOL_VERSIONS", "PLUGIN_UNIX_SOCKET_DIR", "TMPDIR",
+	}
+	if diff := cmp.Diff(names, want); diff != "" {
+		t.Errorf("environment (-got +want):\n%s", diff)
+	}
+	if !strings.HasPrefix(facts["dir"], b.dir+"/grapnel-") {
+		t.Errorf("working folder %q is not private", facts["dir"])
+	}
+	delete(facts, "dir")
+	if diff := cmp.Diff(facts, map[string]string{"stdin": "/dev/null", "Max": "core file size 1 1 bytes", "comm": "tester"}); diff != "" {
+		t.Errorf("process (-got +want):\n%s", diff)
+	}
+}
+
+func TestHostKilled(t *testing.T) {
+	b := setup(t)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), self, modeArg, "host", b.dir)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var pid int
+	var mark string
+	scanner := bufio.NewScanner(out)
+	for scanner.Scan() && mark == "" {
+		if n, _ := fmt.Sscanf(scanner.Text(), "plugin %d %s", &pid, &mark); n == 2 {
+			break
+		}
+	}
+	handle, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		t.Fatalf("plugin %d: %v", pid, err)
+	}
+	defer func() { _ = unix.Close(handle) }()
+	if n := len(processesWith(t, mark)); n != 4 {
+		t.Errorf("%d processes bear the mark, want 4", n)
+	}
+	// Other test binaries may have left processes of theirs behind meanwhile, so
+	// only the least number that is swept is known.
+	if got := proc.SweepLeftovers(t.Context(), b.dir, time.Now().Add(time.Hour)); got.Folders != 0 || len(processesWith(t, mark)) != 4 {
+		t.Errorf("swept %+v of a living host", got)
+	}
+	began := time.Now()
+	_ = cmd.Process.Kill()
+	for {
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(handle), Events: unix.POLLIN}}, 5000)
+		if n > 0 || err != unix.EINTR {
+			break
+		}
+	}
+	if took := time.Since(began); took > 500*time.Millisecond+raceSlack {
+		t.Errorf("plugin lived for %v after its host", took)
+	}
+	_ = cmd.Wait()
+
+	got := proc.SweepLeftovers(t.Context(), b.dir, time.Now().Add(time.Hour))
+	// The child of the plugin's own group lives on too: nobody killed the group.
+	if got.Processes < 3 || got.Folders != 1 {
+		t.Errorf("swept %+v, want 3 processes at least and 1 folder", got)
+	}
+	if left := processesWith(t, mark); len(left) > 0 {
+		t.Errorf("left after the sweep: %v", left)
+	}
+}

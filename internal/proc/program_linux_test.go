@@ -1,0 +1,327 @@
+//nolint:paralleltest,thelper // they count what the whole process has open; rows of a table are no helpers
+package proc_test
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/grapnelhq/grapnel/internal/proc"
+	"github.com/grapnelhq/grapnel/internal/wire"
+	"github.com/grapnelhq/grapnel/phases"
+)
+
+// write makes an executable file in a safe folder and returns its path.
+func write(t *testing.T, content []byte, mode os.FileMode) string {
+	t.Helper()
+
+	path := filepath.Join(t.TempDir(), "program")
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(path, mode); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// script is a plugin in the form of a shell script.
+func script(t *testing.T) []byte {
+	t.Helper()
+
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Appendf(nil, "#!/bin/sh\necho \"zero $0\" >&2\nexec %s %s serve\n", self, modeArg)
+}
+
+// checksum returns the SHA-256 of a file in hex.
+func checksum(t *testing.T, path string) string {
+	t.Helper()
+
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
+}
+
+func TestProgramsThatCannotRun(t *testing.T) {
+	self, err := os.ReadFile("/proc/self/exe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	foreign := append([]byte(nil), self...)
+	foreign[18], foreign[19] = 0xf3, 0 // RISC-V
+	if os.Getenv("GOARCH") == "riscv64" {
+		foreign[18] = 0x3e
+	}
+	wrong := strings.Repeat("0", 64)
+	tests := []struct {
+		name    string
+		spec    func(t *testing.T, s *proc.Spec)
+		code    phases.Cause
+		message string
+	}{
+		{"absent", func(t *testing.T, s *proc.Spec) { s.Path = filepath.Join(t.TempDir(), "no") }, phases.CauseExecFailed, "no such file"},
+		{"folder", func(t *testing.T, s *proc.Spec) { s.Path = t.TempDir() }, phases.CauseExecFailed, "no regular file"},
+		{"not executable", func(t *testing.T, s *proc.Spec) { s.Path = write(t, self, 0o600) }, phases.CauseExecFailed, "not executable"},
+		{"another machine", func(t *testing.T, s *proc.Spec) { s.Path = write(t, foreign, 0o700) }, phases.CauseExecFailed, "it is built for EM_RISCV"},
+		{"no program", func(t *testing.T, s *proc.Spec) { s.Path = write(t, []byte("hello\n"), 0o700) }, phases.CauseExecFailed, "without a #! line"},
+		{"no interpreter", func(t *testing.T, s *proc.Spec) { s.Path = write(t, []byte("#!/no/such -x\n"), 0o700) }, phases.CauseExecFailed, `interpreter "/no/such" is absent`},
+		{"another checksum", func(_ *testing.T, s *proc.Spec) { s.SHA256 = wrong }, phases.CauseChecksumMismatch, "not " + wrong + " as pinned"},
+		{"another interpreter", func(t *testing.T, s *proc.Spec) {
+			s.Path, s.Pins = write(t, script(t), 0o700), map[string]string{"/bin/sh": wrong}
+		}, phases.CauseChecksumMismatch, "/bin/sh has the checksum"},
+		{"pinned file absent", func(_ *testing.T, s *proc.Spec) { s.Pins = map[string]string{"/no/such": wrong} }, phases.CauseChecksumMismatch, "no such file"},
+		{"writable by all", func(t *testing.T, s *proc.Spec) { s.Path = write(t, self, 0o777) }, phases.CauseUnsafePath, "may be written by everybody"},
+		{"in a folder writable by all", func(t *testing.T, s *proc.Spec) {
+			s.Path = write(t, self, 0o700)
+			chmod(t, filepath.Dir(s.Path), 0o777)
+		}, phases.CauseUnsafePath, "may be written by everybody (mode 0777)"},
+		{"link in a folder writable by all", func(t *testing.T, s *proc.Spec) {
+			target := write(t, self, 0o700)
+			s.Path = filepath.Join(t.TempDir(), "link")
+			if err := os.Symlink(target, s.Path); err != nil {
+				t.Fatal(err)
+			}
+			chmod(t, filepath.Dir(s.Path), 0o777)
+		}, phases.CauseUnsafePath, "may be written by everybody"},
+		{"runtime folder too long", func(t *testing.T, s *proc.Spec) {
+			s.RuntimeDir = filepath.Join(t.TempDir(), strings.Repeat("long", 20))
+			if err := os.Mkdir(s.RuntimeDir, 0o700); err != nil {
+				t.Fatal(err)
+			}
+		}, phases.CauseExecFailed, "is too long: a socket in it"},
+		{"runtime folder absent", func(_ *testing.T, s *proc.Spec) { s.RuntimeDir = "/no/such" }, phases.CauseExecFailed, "no such file"},
+		{"argument with NUL", func(_ *testing.T, s *proc.Spec) { s.Args = []string{"a\x00b"} }, phases.CauseExecFailed, "invalid argument"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			b := setup(t)
+			s := b.spec("serve")
+			tt.spec(t, &s)
+			_, err := proc.Start(t.Context(), s)
+			if err == nil {
+				t.Fatal("the program was started")
+			}
+			if got := phases.CodeOf(err); got != tt.code || proc.ClassOf(err) != proc.ClassPermanent {
+				t.Errorf("code = %q, class = %v, want %q, permanent: %v", got, proc.ClassOf(err), tt.code, err)
+			}
+			if !strings.Contains(err.Error(), tt.message) {
+				t.Errorf("error %q does not contain %q", err, tt.message)
+			}
+		})
+	}
+}
+
+// chmod sets a mode that the umask would not let through.
+func chmod(t *testing.T, path string, mode os.FileMode) {
+	t.Helper()
+
+	if err := os.Chmod(path, mode); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestProgramsThatRun(t *testing.T) {
+	self, err := os.ReadFile("/proc/self/exe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests := []struct {
+		name string
+		spec func(t *testing.T, s *proc.Spec)
+		zero string // what $0 of a script begins with
+	}{
+		{"pinned binary", func(t *testing.T, s *proc.Spec) { s.SHA256 = strings.ToUpper(checksum(t, s.Path)) }, ""},
+		{"in a sticky folder", func(t *testing.T, s *proc.Spec) {
+			s.Path = write(t, self, 0o700)
+			chmod(t, filepath.Dir(s.Path), 0o777|os.ModeSticky)
+		}, ""},
+		{"unsafe by the operator's will", func(t *testing.T, s *proc.Spec) {
+			s.Path, s.AllowUnsafePath = write(t, self, 0o777), true
+		}, ""},
+		{"script", func(t *testing.T, s *proc.Spec) { s.Path = write(t, script(t), 0o700) }, os.TempDir()},
+		{"pinned script", func(t *testing.T, s *proc.Spec) {
+			s.Path = write(t, script(t), 0o700)
+			s.SHA256 = checksum(t, s.Path)
+		}, ""},
+		{"pinned interpreter", func(t *testing.T, s *proc.Spec) {
+			s.Path = write(t, script(t), 0o700)
+			s.Pins = map[string]string{"/bin/sh": checksum(t, "/bin/sh")}
+		}, os.TempDir()},
+		{"both pinned", func(t *testing.T, s *proc.Spec) {
+			s.Path = write(t, script(t), 0o700)
+			s.SHA256, s.Pins = checksum(t, s.Path), map[string]string{"/bin/sh": checksum(t, "/bin/sh")}
+		}, "/proc/self/fd/3"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			b := setup(t)
+			s := b.spec("serve")
+			tt.spec(t, &s)
+			p := b.start(t, s)
+			if got, want := p.SHA256(), checksum(t, s.Path); got != want {
+				t.Errorf("SHA256 = %q, want %q", got, want)
+			}
+			if tt.zero != "" {
+				if got := b.waitLine(t, "zero ").Message; !strings.HasPrefix(got, "zero "+tt.zero) {
+					t.Errorf("script says %q, want %q", got, tt.zero)
+				}
+			}
+			if p.Tier() != "T0" {
+				t.Errorf("tier = %q", p.Tier())
+			}
+		})
+	}
+}
+
+func TestReplacedOnDisk(t *testing.T) {
+	b := setup(t)
+	s := b.spec("serve")
+	self, err := os.ReadFile("/proc/self/exe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Path = write(t, self, 0o700)
+	p := b.start(t, s)
+	s.SHA256 = p.SHA256()
+	if err := os.Remove(s.Path); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(s.Path, script(t), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := proc.Start(t.Context(), s); phases.CodeOf(err) != phases.CauseChecksumMismatch {
+		t.Errorf("start of the replaced program: %v", err)
+	}
+	select {
+	case <-p.Done():
+		t.Error("the running process has ended")
+	default:
+	}
+}
+
+// openSelf opens a copy of the test binary and deletes it.
+func openSelf(t *testing.T) *os.File {
+	t.Helper()
+
+	self, err := os.ReadFile("/proc/self/exe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Open(write(t, self, 0o700))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = f.Close() })
+	return f
+}
+
+func TestOwnBinaryIsExecutedByHandle(t *testing.T) {
+	f := openSelf(t)
+	if err := os.Remove(f.Name()); err != nil {
+		t.Fatal(err)
+	}
+	b := setup(t)
+	s := b.spec("serve")
+	s.Path, s.File = f.Name(), f
+	first, second := b.start(t, s), b.start(t, s)
+	if first.PID() == second.PID() || first.SHA256() != "" {
+		t.Errorf("processes %d and %d, checksum %q", first.PID(), second.PID(), first.SHA256())
+	}
+	s.SHA256 = strings.Repeat("0", 64)
+	if _, err := proc.Start(t.Context(), s); phases.CodeOf(err) != phases.CauseChecksumMismatch {
+		t.Errorf("start with another checksum: %v", err)
+	}
+}
+
+func TestPluginNeverStartsItself(t *testing.T) {
+	if proc.InsidePlugin() {
+		t.Fatal("the test takes itself for a plugin")
+	}
+	t.Setenv(wire.HandshakeCookieKey, wire.HandshakeCookieValue)
+	if !proc.InsidePlugin() {
+		t.Fatal("the cookie is not noticed")
+	}
+	b := setup(t)
+	byPath, byFile := b.spec("serve"), b.spec("serve")
+	byFile.File = openSelf(t)
+	for _, s := range []proc.Spec{byPath, byFile} {
+		_, err := proc.Start(t.Context(), s)
+		if proc.ClassOf(err) != proc.ClassPermanent || !strings.Contains(err.Error(), "does not start itself") {
+			t.Errorf("start inside a plugin: %v", err)
+		}
+	}
+	other := b.spec("serve")
+	other.Path = write(t, script(t), 0o700)
+	b.start(t, other)
+}
+
+func TestOutOfDescriptors(t *testing.T) {
+	b := setup(t)
+	s := b.spec("serve")
+	b.start(t, s) // what is opened once and stays, is open now
+	var old unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &old); err != nil {
+		t.Fatal(err)
+	}
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		t.Fatal(err)
+	}
+	next := uint64(null.Fd())
+	_ = null.Close()
+	for room := uint64(0); ; room++ {
+		limit := old
+		limit.Cur = next + room
+		if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+			t.Fatal(err)
+		}
+		p, err := proc.Start(t.Context(), s)
+		if e := unix.Setrlimit(unix.RLIMIT_NOFILE, &old); e != nil {
+			t.Fatal(e)
+		}
+		if err == nil {
+			if err := p.Stop(t.Context()); err != nil {
+				t.Error(err)
+			}
+			if room == 0 {
+				t.Error("a process was started without a descriptor")
+			}
+			return
+		}
+		if room < 8 && proc.ClassOf(err) != proc.ClassResource {
+			t.Errorf("with %d descriptors: class %v: %v", room, proc.ClassOf(err), err)
+		}
+		if room > 40 {
+			t.Fatalf("with %d descriptors: %v", room, err)
+		}
+	}
+}
+
+func TestMissingIsEmptyHere(t *testing.T) {
+	if got := proc.Missing(); len(got) > 0 {
+		t.Errorf("missing on Linux: %q", got)
+	}
+}
+
+func TestPluginHasItsOwnGroup(t *testing.T) {
+	// A terminal's Ctrl-C goes to the host's group; the plugin is not in it.
+	b := setup(t)
+	p := b.start(t, b.spec("serve"))
+	group, err := syscall.Getpgid(p.PID())
+	if err != nil || group != p.PID() {
+		t.Errorf("group = %d, %v, want the plugin's own %d", group, err, p.PID())
+	}
+}

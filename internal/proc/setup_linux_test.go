@@ -1,0 +1,213 @@
+package proc_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/grapnelhq/grapnel/internal/proc"
+)
+
+// testBench is what one test of a real process needs: a folder for it, its log,
+// and what was there before it began.
+type testBench struct {
+	dir   string
+	lines chan proc.LogLine
+	files map[string]bool
+}
+
+// setup makes a bench and checks at the end of the test that nothing is left
+// of the processes that it started.
+func setup(t *testing.T) *testBench {
+	t.Helper()
+
+	dir, err := os.MkdirTemp("", "gt") //nolint:usetesting // a socket needs a short path
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &testBench{dir: dir, lines: make(chan proc.LogLine, 10_000), files: openFiles(t)}
+	ignore := goleak.IgnoreCurrent()
+	t.Cleanup(func() {
+		goleak.VerifyNone(t, ignore)
+		b.checkNothingLeft(t)
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	return b
+}
+
+// spec is the spec of a mode of the test binary, wired to the bench.
+func (b *testBench) spec(mode string, args ...string) proc.Spec {
+	s := specFor(mode, args...)
+	s.RuntimeDir = b.dir
+	s.Grace = 400 * time.Millisecond
+	s.LogRate = 1000
+	s.Log = func(l proc.LogLine) { b.lines <- l }
+	return s
+}
+
+// waitLine returns the next line whose message has the prefix.
+func (b *testBench) waitLine(t *testing.T, prefix string) proc.LogLine {
+	t.Helper()
+
+	for {
+		select {
+		case l := <-b.lines:
+			if strings.HasPrefix(l.Message, prefix) {
+				return l
+			}
+		case <-time.After(20 * time.Second):
+			t.Fatalf("no log line begins with %q", prefix)
+		}
+	}
+}
+
+// checkNothingLeft looks for folders, descriptors, children and processes with
+// a mark of ours.
+func (b *testBench) checkNothingLeft(t *testing.T) {
+	t.Helper()
+
+	entries, err := os.ReadDir(b.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(entries) > 0 {
+		t.Errorf("left in the runtime folder: %v", entries)
+	}
+	eventually(t, "descriptors left", func() string {
+		var left []string
+		for name := range openFiles(t) {
+			if !b.files[name] && !strings.HasPrefix(name, "anon_inode:") {
+				left = append(left, name)
+			}
+		}
+		return strings.Join(left, " ")
+	})
+	eventually(t, "processes left", func() string {
+		return strings.Join(processesWith(t, fmt.Sprintf("GRAPNEL_MARK=%d.", os.Getpid())), " ")
+	})
+}
+
+// eventually waits until problem returns "".
+func eventually(t *testing.T, what string, problem func() string) {
+	t.Helper()
+
+	deadline := time.After(3 * time.Second)
+	for {
+		text := problem()
+		if text == "" {
+			return
+		}
+		select {
+		case <-deadline:
+			t.Errorf("%s: %s", what, text)
+			return
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
+// openFiles lists what this process has open.
+func openFiles(t *testing.T) map[string]bool {
+	t.Helper()
+
+	entries, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := map[string]bool{}
+	for _, e := range entries {
+		if name, err := os.Readlink("/proc/self/fd/" + e.Name()); err == nil && !strings.HasPrefix(name, "/proc/") {
+			files[name] = true
+		}
+	}
+	return files
+}
+
+// processesWith lists living processes with a text in their environment, and
+// children of this process that nobody has reaped.
+func processesWith(t *testing.T, text string) []string {
+	t.Helper()
+
+	stats, err := filepath.Glob("/proc/[0-9]*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []string
+	for _, dir := range stats {
+		env, _ := os.ReadFile(filepath.Join(dir, "environ"))
+		stat, _ := os.ReadFile(filepath.Join(dir, "stat"))
+		zombie := bytes.Contains(stat, fmt.Appendf(nil, ") Z %d ", os.Getpid()))
+		if zombie || bytes.Contains(env, []byte(text)) {
+			found = append(found, fmt.Sprintf("%s (zombie %v)", dir, zombie))
+		}
+	}
+	return found
+}
+
+// alive reports whether a process lives.
+func alive(pid int) bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	return err == nil && !bytes.Contains(stat, []byte(") Z "))
+}
+
+// start starts a process and stops it at the end of the test.
+func (b *testBench) start(t *testing.T, s proc.Spec) *proc.Process {
+	t.Helper()
+
+	p, err := proc.Start(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := p.Stop(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return p
+}
+
+// children reads the numbers that startChildren prints.
+func (b *testBench) children(t *testing.T) []int {
+	t.Helper()
+
+	var pids []int
+	for range 3 {
+		var pid int
+		if _, err := fmt.Sscanf(b.waitLine(t, "child ").Message, "child %d", &pid); err != nil {
+			t.Fatal(err)
+		}
+		pids = append(pids, pid)
+	}
+	return pids
+}
+
+// checkDead fails if one of the processes lives.
+func (b *testBench) checkDead(t *testing.T, pids []int) {
+	t.Helper()
+
+	for i, pid := range pids {
+		if alive(pid) {
+			t.Errorf("child %d (process %d) lives", i, pid)
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+	}
+}
+
+// drainLines returns the log lines that are there.
+func (b *testBench) drainLines() []proc.LogLine {
+	var lines []proc.LogLine
+	for len(b.lines) > 0 {
+		lines = append(lines, <-b.lines)
+	}
+	return lines
+}

@@ -1,0 +1,235 @@
+package proc
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// logged runs writes through a sink whose clock advances by step each, and
+// returns the messages.
+func logged(rate int, step time.Duration, writes ...string) (messages []string, s *sink) {
+	now := time.Unix(1000, 0)
+	s = newSink(Spec{
+		Name: "p", LogRate: rate,
+		Now: func() time.Time { now = now.Add(step); return now },
+		Log: func(l LogLine) { messages = append(messages, l.Message) },
+	})
+	w := &lineWriter{sink: s}
+	for _, text := range writes {
+		if n, err := w.Write([]byte(text)); n != len(text) || err != nil {
+			panic("a line writer never fails")
+		}
+	}
+	_ = w.Close()
+	return messages, s
+}
+
+func TestSinkLines(t *testing.T) {
+	t.Parallel()
+
+	long := strings.Repeat("x", maxLine)
+	tests := []struct {
+		name   string
+		rate   int
+		step   time.Duration
+		writes []string
+		want   []string
+	}{
+		{"whole lines", 100, 0, []string{"a\nb\n"}, []string{"a", "b"}},
+		{"in pieces", 100, 0, []string{"a", "b\nc", "\n"}, []string{"ab", "c"}},
+		{"unfinished", 100, 0, []string{"a\nb"}, []string{"a", "b"}},
+		{"empty lines", 100, 0, []string{"\n\na\n\n"}, []string{"a"}},
+		{"long line", 100, 0, []string{long, "yy", "y\nz\n"}, []string{long + " (3 more bytes)", "z"}},
+		{"over the rate", 1, 0, []string{"a\nb\nc\nd\n"}, []string{"a", "b", "dropped 2 lines: the plugin logs more than its rate"}},
+		{
+			"over the rate for a while", 1, time.Second,
+			[]string{"a\nb\nc\nd\n", "e\n"},
+			[]string{"a", "b", "dropped 2 lines: the plugin logs more than its rate", "e"},
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+
+			got, _ := logged(tt.rate, tt.step, tt.writes...)
+			if diff := cmp.Diff(got, tt.want); diff != "" {
+				t.Errorf("messages (-got +want):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestSinkCountsEveryLine(t *testing.T) {
+	t.Parallel()
+
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range 200 {
+		var all strings.Builder
+		var writes []string
+		lines := 0
+		for range rng.IntN(50) {
+			n := rng.IntN(3)
+			text := strings.Repeat("line\n", n) + "x"
+			lines += n
+			writes = append(writes, text)
+			all.WriteString(text)
+		}
+		messages, s := logged(1+rng.IntN(20), time.Duration(rng.IntN(100))*time.Millisecond, writes...)
+		kept := slices.DeleteFunc(messages, func(m string) bool { return strings.HasPrefix(m, "dropped ") })
+		if strings.HasSuffix(all.String(), "x") {
+			lines++
+		}
+		if got := len(kept) + s.droppedLines(); got != lines {
+			t.Fatalf("%d lines logged and %d dropped, want %d together", len(kept), s.droppedLines(), lines)
+		}
+		if s.pending != 0 {
+			t.Fatalf("%d dropped lines were never reported", s.pending)
+		}
+	}
+}
+
+func TestSinkClosed(t *testing.T) {
+	t.Parallel()
+
+	count := 0
+	s := newSink(Spec{LogRate: 10, Now: time.Now, Log: func(LogLine) { count++ }})
+	s.close()
+	w := &lineWriter{sink: s}
+	_, _ = w.Write([]byte("late\n"))
+	if count != 0 {
+		t.Error("a closed sink logged")
+	}
+	if diff := cmp.Diff(s.tail(), []string{"late"}); diff != "" {
+		t.Errorf("tail (-got +want):\n%s", diff)
+	}
+}
+
+func TestRingKeepsTheEnd(t *testing.T) {
+	t.Parallel()
+
+	rng := rand.New(rand.NewPCG(3, 4))
+	for range 30 {
+		var r ring
+		var all []byte
+		for range rng.IntN(20) {
+			piece := make([]byte, rng.IntN(ringSize/2))
+			if rng.IntN(8) == 0 {
+				piece = make([]byte, ringSize+rng.IntN(100))
+			}
+			for i := range piece {
+				piece[i] = byte(rng.Uint32())
+			}
+			r.write(piece)
+			all = append(all, piece...)
+		}
+		if want := all[max(0, len(all)-ringSize):]; !bytes.Equal(r.bytes(), want) {
+			t.Fatalf("ring holds %d bytes that are not the last of %d", len(r.bytes()), len(all))
+		}
+	}
+}
+
+func TestBucketNeverExceedsItsRate(t *testing.T) {
+	t.Parallel()
+
+	rng := rand.New(rand.NewPCG(5, 6))
+	for range 100 {
+		b := bucket{rate: 1 + rng.Float64()*50, burst: 10}
+		begin := time.Unix(0, 0).Add(time.Hour)
+		now, taken := begin, 0.0
+		for range 1000 {
+			// Clocks may also stand or jump back.
+			now = now.Add(time.Duration(rng.Int64N(int64(100*time.Millisecond))) - time.Millisecond)
+			if b.take(now) {
+				taken++
+			}
+		}
+		if limit := b.burst + b.rate*b.last.Sub(begin).Seconds() + 0.01; taken > limit {
+			t.Fatalf("took %v tokens, limit %v", taken, limit)
+		}
+	}
+}
+
+func TestParseLine(t *testing.T) {
+	t.Parallel()
+
+	tests := []struct {
+		name, in string
+		want     LogLine
+	}{
+		{"text", "hello", LogLine{Message: "hello"}},
+		{"text with level", "[WARN] careful", LogLine{Level: slog.LevelWarn, Message: "[WARN] careful"}},
+		{"brackets that are no level", "[x] y", LogLine{Message: "[x] y"}},
+		{"panic", "panic: no", LogLine{Level: slog.LevelError, Message: "panic: no"}},
+		{"hclog", `{"@level":"trace","@message":"m","@module":"a","@timestamp":"t"}`, LogLine{Level: LevelTrace, Message: "m", Fields: []Field{{"module", "a"}}}},
+		{"slog", `{"time":"t","level":"ERROR","msg":"m","n":1,"o":{"p":[]}}`, LogLine{Level: slog.LevelError, Message: "m", Fields: []Field{{"n", "1"}, {"o", `{"p":[]}`}}}},
+		{"unknown level", `{"level":"loud","msg":"m"}`, LogLine{Message: "m"}},
+		{"level of another type", `{"level":4,"msg":"m"}`, LogLine{Message: "m"}},
+		{"JSON without message", `{"a":1}`, LogLine{Message: `{"a":1}`}},
+		{"message of another type", `{"msg":1}`, LogLine{Message: `{"msg":1}`}},
+		{"broken JSON", `{"msg":"m"`, LogLine{Message: `{"msg":"m"`}},
+		{"escapes in keys and values", `{"msg":"a\u001b[0mb\n","k\n\u0007":"\u202ev"}`, LogLine{Message: "ab", Fields: []Field{{"k", "v"}}}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+
+			if diff := cmp.Diff(parseLine([]byte(tt.in)), tt.want); diff != "" {
+				t.Errorf("line (-got +want):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestParseLineBoundsFields(t *testing.T) {
+	t.Parallel()
+
+	var b strings.Builder
+	b.WriteString(`{"msg":"m"`)
+	for i := range 100 {
+		fmt.Fprintf(&b, `,"k%02d":%q`, i, strings.Repeat("v", 5000))
+	}
+	line := parseLine([]byte(b.String() + "}"))
+	if len(line.Fields) != maxFields || line.Fields[maxFields-1].Key != "k31" || len(line.Fields[0].Value) > maxFieldLen {
+		t.Errorf("%d fields, last %q", len(line.Fields), line.Fields[len(line.Fields)-1].Key)
+	}
+}
+
+func FuzzParseLine(f *testing.F) {
+	for _, s := range []string{"", "x", `{"@message":"\u001b","a":{"b":null}}`, `{"msg":"\ud800"}`, "{"} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		line := parseLine(raw)
+		texts := []string{line.Message}
+		for _, field := range line.Fields {
+			texts = append(texts, field.Key, field.Value)
+		}
+		for _, text := range texts {
+			if !utf8.ValidString(text) || len(text) > maxLine || strings.ContainsFunc(text, unwanted) {
+				t.Fatalf("%q gives %q", raw, text)
+			}
+		}
+		if len(line.Fields) > maxFields {
+			t.Fatalf("%d fields", len(line.Fields))
+		}
+	})
+}
+
+func BenchmarkSinkFlood(b *testing.B) {
+	s := newSink(Spec{LogRate: 100, Now: time.Now, Log: func(LogLine) {}})
+	w := &lineWriter{sink: s}
+	chunk := bytes.Repeat([]byte(strings.Repeat("y", 99)+"\n"), 320)
+	b.SetBytes(int64(len(chunk)))
+	for b.Loop() {
+		_, _ = w.Write(chunk)
+	}
+}

@@ -1,0 +1,219 @@
+package proc
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/grapnelhq/grapnel/phases"
+)
+
+// absolute makes a path absolute on every system.
+func absolute(path string) string {
+	if runtime.GOOS == "windows" {
+		return `C:` + path
+	}
+	return path
+}
+
+func TestSpecValidate(t *testing.T) {
+	t.Parallel()
+
+	good := strings.Repeat("0a", 32)
+	tests := []struct {
+		name    string
+		edit    func(*Spec)
+		message string
+	}{
+		{"good", func(*Spec) {}, ""},
+		{"no name", func(s *Spec) { s.Name = "" }, "name"},
+		{"name with slash", func(s *Spec) { s.Name = "../x" }, "name"},
+		{"relative path", func(s *Spec) { s.Path = "x" }, "not absolute"},
+		{"checksum", func(s *Spec) { s.SHA256 = "abc" }, "64 hex digits"},
+		{"pin without checksum", func(s *Spec) { s.Pins = map[string]string{absolute("/x"): ""} }, "pin"},
+		{"relative pin", func(s *Spec) { s.Pins = map[string]string{"x": good} }, "pin"},
+		{"good pins", func(s *Spec) { s.SHA256, s.Pins = good, map[string]string{absolute("/x"): good} }, ""},
+		{"variable name", func(s *Spec) { s.Env.Set = map[string]string{"A=B": ""} }, "no valid name"},
+		{"reserved variable", func(s *Spec) { s.Env.Pass = []string{"GRAPNEL_MARK"} }, "set by Grapnel"},
+		{"reserved by go-plugin", func(s *Spec) { s.Env.Set = map[string]string{"PLUGIN_CLIENT_CERT": ""} }, "set by Grapnel"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+
+			s := Spec{Name: "p", Path: absolute("/bin/p")}
+			tt.edit(&s)
+			got, err := s.withDefaults()
+			if tt.message == "" {
+				if err != nil || got.Grace != DefaultGrace || got.LogRate != DefaultLogRate || got.Now == nil || got.Random == nil || got.Log == nil {
+					t.Errorf("withDefaults = %+v, %v", got, err)
+				}
+				return
+			}
+			if ClassOf(err) != ClassPermanent || !strings.Contains(err.Error(), tt.message) {
+				t.Errorf("error %v does not contain %q", err, tt.message)
+			}
+		})
+	}
+}
+
+func TestEnviron(t *testing.T) {
+	t.Parallel()
+
+	host := map[string]string{"HOME": "/home/u", "SECRET": "s", "LANG": "de", "TMPDIR": "/host"}
+	e := Environment{Pass: []string{"HOME", "LANG", "ABSENT"}, Set: map[string]string{"LANG": "C", "X": "a=b"}}
+	lookup := func(name string) (string, bool) { v, ok := host[name]; return v, ok }
+	got := e.environ(lookup, "/d", "mark", []string{"COOKIE=c", "PLUGIN_UNIX_SOCKET_DIR=/other", "malformed"})
+	want := []string{
+		"COOKIE=c", "GRAPNEL_MARK=mark", "HOME=/home/u", "LANG=C", "PLUGIN_UNIX_SOCKET_DIR=/d", "TMPDIR=/d", "X=a=b",
+	}
+	if diff := cmp.Diff(got, want); diff != "" {
+		t.Errorf("environ (-got +want):\n%s", diff)
+	}
+}
+
+func TestClassOf(t *testing.T) {
+	t.Parallel()
+
+	tests := []struct {
+		name string
+		err  error
+		want Class
+	}{
+		{"nil", nil, ClassNone},
+		{"cancelled", phases.Errorf(phases.CauseCancelled, "x"), ClassNone},
+		{"timeout", phases.Errorf(phases.CauseStartTimeout, "x"), ClassOrdinary},
+		{"noise", phases.Errorf(phases.CauseStartNoise, "x"), ClassOrdinary},
+		{"unknown", errors.New("x"), ClassOrdinary},
+		{"unsafe path", phases.Errorf(phases.CauseUnsafePath, "x"), ClassPermanent},
+		{"checksum", phases.Errorf(phases.CauseChecksumMismatch, "x"), ClassPermanent},
+		{"version", fmt.Errorf("y: %w", phases.Errorf(phases.CauseVersionMismatch, "x")), ClassPermanent},
+		{"format", execError("p", "", syscall.ENOEXEC), ClassPermanent},
+		{"permission", execError("p", "", syscall.EACCES), ClassPermanent},
+		{"loader", execError("p", "", syscall.ENOENT), ClassPermanent},
+		{"no descriptors", execError("p", "", syscall.EMFILE), ClassResource},
+		{"no processes", resourceOr(phases.CauseInternal, syscall.EAGAIN, "x: %w"), ClassResource},
+		{"no memory", fmt.Errorf("y: %w", syscall.ENOMEM), ClassResource},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+
+			if got := ClassOf(tt.err); got != tt.want {
+				t.Errorf("ClassOf(%v) = %v, want %v", tt.err, got, tt.want)
+			}
+		})
+	}
+	if got := resourceOr(phases.CauseInternal, syscall.EMFILE, "x: %w"); got.Code != phases.CauseUnavailable || !got.Retryable {
+		t.Errorf("resourceOr = %+v", got)
+	}
+	if got := resourceOr(phases.CauseInternal, fs.ErrExist, "x: %w"); got.Code != phases.CauseInternal || !errors.Is(got, fs.ErrExist) {
+		t.Errorf("resourceOr = %+v", got)
+	}
+	words := []string{ClassNone.String(), ClassOrdinary.String(), ClassPermanent.String(), ClassResource.String(), Class(9).String()}
+	if diff := cmp.Diff(words, []string{"none", "ordinary", "permanent", "resource", "undefined"}); diff != "" {
+		t.Errorf("words (-got +want):\n%s", diff)
+	}
+}
+
+func TestMark(t *testing.T) {
+	t.Parallel()
+
+	mark, err := newMark(strings.NewReader(strings.Repeat("r", 16)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	host, ok := hostOf(mark)
+	if !ok || host != hostIdentity() {
+		t.Errorf("hostOf(%q) = %q, %v", mark, host, ok)
+	}
+	if _, err := newMark(strings.NewReader("short")); err == nil {
+		t.Error("a mark was made of too few random bytes")
+	}
+	for _, bad := range []string{"", "1.2.3", "1.2.3/short"} {
+		if _, ok := hostOf(bad); ok {
+			t.Errorf("hostOf(%q) is ok", bad)
+		}
+	}
+}
+
+func TestIdentityRoundTrip(t *testing.T) {
+	t.Parallel()
+
+	rng := rand.New(rand.NewPCG(7, 8))
+	for range 100 {
+		pid, start, namespace := rng.IntN(1<<22), rng.Uint64(), strconv.FormatUint(rng.Uint64(), 10)
+		gotPID, gotStart, gotNS, ok := parseIdentity(identity(pid, start, namespace))
+		if !ok || gotPID != pid || gotStart != start || gotNS != namespace {
+			t.Fatalf("got %d %d %q %v, want %d %d %q", gotPID, gotStart, gotNS, ok, pid, start, namespace)
+		}
+	}
+	for _, bad := range []string{"", "a", "1.2", "1.2.", "01.2.3", "1.2.3 4"} {
+		if _, _, _, ok := parseIdentity(bad); ok {
+			t.Errorf("parseIdentity(%q) is ok", bad)
+		}
+	}
+}
+
+func TestExit(t *testing.T) {
+	t.Parallel()
+
+	tests := []struct {
+		name string
+		exit Exit
+		code phases.Cause
+		want string
+	}{
+		{"status", Exit{Code: 3}, phases.CauseCrash, "plugin p exited with status 3"},
+		{"signal", Exit{Code: -1, Signal: syscall.SIGKILL}, phases.CauseCrash, "plugin p killed by signal 9 (killed)"},
+		{"memory", Exit{Code: -1, Signal: syscall.SIGKILL, OOM: true}, phases.CauseOOM, "plugin p killed, probably for memory"},
+		{"last lines", Exit{Stderr: []string{"a", "b", "c", "d"}}, phases.CauseCrash, `plugin p exited with status 0; stderr: "b | c | d"`},
+		{
+			"panic",
+			Exit{Code: 2, Stderr: []string{"a", "panic: x", "goroutine 1", "main.go:1", "exit"}},
+			phases.CauseCrash, `plugin p exited with status 2; stderr: "panic: x | goroutine 1 | main.go:1"`,
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+
+			err := tt.exit.Err("p")
+			if err.Code != tt.code || err.Message != tt.want || !err.Retryable {
+				t.Errorf("Err = %+v, want %q: %s", err, tt.code, tt.want)
+			}
+		})
+	}
+	if got := exitOf(nil, time.Time{}); got.Code != -1 {
+		t.Errorf("exitOf(nil) = %+v", got)
+	}
+}
+
+func TestLastWordsAreShort(t *testing.T) {
+	t.Parallel()
+
+	if got := lastWords([]string{strings.Repeat("é", maxLine)}); len(got) > 600 || !strings.HasSuffix(got, `…"`) {
+		t.Errorf("%d bytes: %s", len(got), got)
+	}
+}
+
+func TestOnOwnThread(t *testing.T) {
+	t.Parallel()
+
+	// The first thread that is offered is refused; f must run on another one.
+	calls := 0
+	done := make(chan int)
+	onOwnThread(func() bool { calls++; return calls == 1 }, func() { done <- calls })
+	if got := <-done; got != 2 {
+		t.Errorf("%d threads were looked at, want 2", got)
+	}
+}

@@ -1,0 +1,89 @@
+package proc
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"strconv"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// maxSocketPath is the size of sun_path less its final zero.
+const maxSocketPath = 107
+
+// shortTemp is where sockets go when the temporary folder has too long a path.
+const shortTemp = "/tmp"
+
+// Missing lists the protections that this system does not give, in words for
+// people. It is empty on Linux with /proc.
+func Missing() []string {
+	if canExecHandle() {
+		return nil
+	}
+	return []string{
+		"programs are executed by path, not by the handle that was checked (no /proc)",
+		"descendants outside the process group are not found (no /proc)",
+	}
+}
+
+// canExecHandle reports whether a file can be executed by its descriptor.
+func canExecHandle() bool {
+	_, err := os.Stat("/proc/self/fd")
+	return err == nil
+}
+
+// requiredEnv lists variables without which no program works here: none.
+func requiredEnv() []string { return nil }
+
+// sysProcAttr makes the child the leader of its own process group, so that the
+// keys of a terminal do not reach it, and has it killed when the thread that
+// started it ends. The system forgets the latter for a set-user-ID program.
+func sysProcAttr() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+}
+
+// signalGroup signals the process group that pid leads.
+func signalGroup(pid int, sig syscall.Signal) { _ = unix.Kill(-pid, sig) }
+
+// awaitEnd waits for the end of a child and returns its state. It calls last
+// between the end and the reaping, while the child's number still means its
+// group.
+func awaitEnd(p *os.Process, last func()) *os.ProcessState {
+	for errors.Is(unix.Waitid(unix.P_PID, p.Pid, nil, unix.WEXITED|unix.WNOWAIT, nil), unix.EINTR) {
+	}
+	last()
+	state, err := p.Wait()
+	if err != nil {
+		return nil
+	}
+	return state
+}
+
+// onMainThread reports whether the calling thread is the process's first. The
+// death signal and restrictions stick to a thread, and the first is special.
+func onMainThread() bool { return unix.Gettid() == unix.Getpid() }
+
+// limitCore forbids core dumps to a process that has just begun. The limit is
+// 1, not 0: it stops files as 0 does, and it is the only value that also stops
+// a program to which the system pipes dumps.
+func limitCore(pid int) {
+	_ = unix.Prlimit(pid, unix.RLIMIT_CORE, &unix.Rlimit{Cur: 1, Max: 1}, nil)
+}
+
+// oomKills counts the processes that the system has killed for memory since
+// it began; 0 if it does not say.
+func oomKills() int {
+	data, err := os.ReadFile("/proc/vmstat")
+	if err != nil {
+		return 0
+	}
+	_, rest, _ := bytes.Cut(data, []byte("\noom_kill "))
+	line, _, _ := bytes.Cut(rest, []byte{'\n'})
+	n, err := strconv.Atoi(string(line))
+	if err != nil {
+		return 0
+	}
+	return n
+}

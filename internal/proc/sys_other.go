@@ -1,0 +1,52 @@
+//go:build !unix
+
+package proc
+
+import (
+	"os"
+	"syscall"
+)
+
+// maxSocketPath is 0: plugins listen on loopback addresses here.
+const maxSocketPath = 0
+
+// shortTemp is no folder: the length of a path does not matter.
+const shortTemp = ""
+
+// Missing lists the protections that this system does not give, in words for
+// people.
+func Missing() []string {
+	return []string{
+		"a plugin outlives a host that is killed (no death signal)",
+		"a plugin is killed alone, not with its descendants",
+		"a plugin is not asked to end before it is killed, except over its connection",
+		"programs are executed by path, not by the handle that was checked",
+		"nobody checks who may write a plugin's program",
+		"core dumps of plugins are not turned off",
+		"a plugin killed for memory counts as a crash",
+		"folders of killed hosts are not removed",
+	}
+}
+
+func canExecHandle() bool { return false }
+
+// requiredEnv lists variables without which no program can open a socket.
+func requiredEnv() []string { return []string{"SYSTEMROOT"} }
+
+func sysProcAttr() *syscall.SysProcAttr { return nil }
+
+// signalGroup kills the process itself; there is nothing gentler.
+func signalGroup(pid int, sig syscall.Signal) {
+	if sig != syscall.SIGKILL {
+		return
+	}
+	if p, err := os.FindProcess(pid); err == nil {
+		_ = p.Kill()
+	}
+}
+
+func onMainThread() bool { return false }
+
+func limitCore(int) {}
+
+func oomKills() int { return 0 }
