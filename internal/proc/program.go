@@ -137,16 +137,6 @@ func (p *program) hash(ctx context.Context) error {
 	return nil
 }
 
-// hashUnpinned hashes a program whose checksum nobody waits for. One of the
-// host's own (Spec.File) is left out: it was opened once and cannot change
-// between starts.
-func (p *program) hashUnpinned(ctx context.Context) error {
-	if !p.own {
-		return nil
-	}
-	return p.hash(ctx)
-}
-
 // checkPin verifies one pinned file.
 func checkPin(ctx context.Context, path, want string) error {
 	f, err := os.Open(path)
