@@ -88,10 +88,15 @@ type Error struct {
 	Err error `json:"-"`
 }
 
-// Errorf returns an Error with a formatted message; %w wraps a cause.
+// Errorf returns an Error with a formatted message; %w wraps a cause, or more
+// than one.
 func Errorf(code Cause, format string, args ...any) *Error {
 	err := fmt.Errorf(format, args...)
-	return &Error{Code: code, Message: err.Error(), Err: errors.Unwrap(err)}
+	wrapped := errors.Unwrap(err)
+	if _, several := err.(interface{ Unwrap() []error }); several {
+		wrapped = err
+	}
+	return &Error{Code: code, Message: err.Error(), Err: wrapped}
 }
 
 // Error implements error: where, what and the code.

@@ -84,3 +84,11 @@ func (c Context) Clone() Context {
 	}
 	return c
 }
+
+// Turn is the context with which a turn begins. Fields that stay empty are
+// unknown to its hooks; Now is filled in by the engine's clock.
+type Turn = Context
+
+// Session is the context with which a session begins: SessionID and what else
+// is known of it.
+type Session = Context

@@ -406,7 +406,8 @@ func newContribution(k Kind) Contribution {
 // in each entry.
 type Contributions []Contribution
 
-// MarshalJSON implements json.Marshaler: the kind first, then the fields.
+// MarshalJSON implements json.Marshaler: the kind first, then the fields. An
+// entry that is nil is an error.
 func (cs Contributions) MarshalJSON() ([]byte, error) {
 	out := []byte{'['}
 	for i, c := range cs {
@@ -415,7 +416,10 @@ func (cs Contributions) MarshalJSON() ([]byte, error) {
 		}
 		body, err := json.Marshal(c)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("contribution %d: %w", i, err)
+		}
+		if body[0] != '{' {
+			return nil, fmt.Errorf("contribution %d is empty", i)
 		}
 		out = append(out, fmt.Sprintf(`{"kind":%q`, c.Kind())...)
 		if len(body) > len("{}") {

@@ -219,11 +219,15 @@ func (in *CustomInput) MarshalJSON() ([]byte, error) {
 	return in.Fields, nil
 }
 
-// UnmarshalJSON takes any JSON object and keeps the phase's name.
+// UnmarshalJSON takes any JSON object and keeps the phase's name; null, as
+// usual, changes nothing.
 func (in *CustomInput) UnmarshalJSON(data []byte) error {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(data, &fields); err != nil {
 		return err
+	}
+	if fields == nil {
+		return nil
 	}
 	in.Fields = cloneRaw(data)
 	return nil

@@ -264,6 +264,8 @@ type Outcome struct {
 
 	// LeftOut is what did not reach the merged result, and why.
 	LeftOut []LeftOut `json:"-"`
+	// Rewritten is the input with all rewrites applied: what the host goes on with.
+	Rewritten Input `json:"-"`
 	// Sources lists every kept contribution for the manifest.
 	Sources []HookSource `json:"-"`
 }

@@ -3,6 +3,8 @@ package phases
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 )
 
@@ -107,27 +109,19 @@ func failureWords() []FailureWord { return []FailureWord{FailClosed, BestEffort,
 
 func (f OnFailure) check() error {
 	known := words(failureWords())
-	if f.Default != "" && !contains(known, string(f.Default)) {
+	if f.Default != "" && !slices.Contains(known, string(f.Default)) {
 		return fmt.Errorf("unknown failure policy %q%s", f.Default, DidYouMean(string(f.Default), known))
 	}
-	for c, w := range f.ByCause {
+	for _, c := range slices.Sorted(maps.Keys(f.ByCause)) {
+		w := f.ByCause[c]
 		if !c.Failure() {
 			return fmt.Errorf("%q is not a cause of failure%s", c, DidYouMean(string(c), words(FailureCauses())))
 		}
-		if !contains(known, string(w)) {
+		if !slices.Contains(known, string(w)) {
 			return fmt.Errorf("unknown failure policy %q for %s%s", w, c, DidYouMean(string(w), known))
 		}
 	}
 	return nil
-}
-
-func contains(list []string, s string) bool {
-	for _, l := range list {
-		if l == s {
-			return true
-		}
-	}
-	return false
 }
 
 // Retry repeats a failed call within the remaining budget. Only hooks that

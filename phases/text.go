@@ -3,7 +3,9 @@ package phases
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"time"
 	"unicode/utf8"
 )
@@ -144,7 +146,7 @@ func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil
 // UnmarshalText implements encoding.TextUnmarshaler.
 func (d *Duration) UnmarshalText(text []byte) error {
 	v, err := time.ParseDuration(string(text))
-	if err != nil || v != 0 && text[len(text)-1] >= '0' && text[len(text)-1] <= '9' {
+	if err != nil {
 		return fmt.Errorf("%q is not a duration; write a number with a unit, such as 250ms or 2s", text)
 	}
 	*d = Duration(v)
@@ -167,8 +169,8 @@ func strict(data []byte, v any) error {
 	if err := dec.Decode(v); err != nil {
 		return err
 	}
-	if dec.More() {
-		return fmt.Errorf("more than one JSON value")
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return errors.New("more than one JSON value")
 	}
 	return nil
 }

@@ -66,7 +66,7 @@ func ValidateDescription(d *Description, t *Table) error {
 	for _, err := range validateTools(d.Tools) {
 		v.addf("%v", err)
 	}
-	if err := checkSchema(d.ConfigSchema); err != nil {
+	if err := checkObject(d.ConfigSchema); err != nil {
 		v.addf("config_schema: %v", err)
 	}
 	return errors.Join(v.errs...)
@@ -383,15 +383,15 @@ func validateTools(tools []Tool) []error {
 		if !utf8.ValidString(t.Description) || strings.IndexByte(t.Description, 0) >= 0 {
 			v.addf("tools[%d] (%s): description is not UTF-8 without NUL", i, t.Name)
 		}
-		if err := checkSchema(t.InputSchema); err != nil {
+		if err := checkObject(t.InputSchema); err != nil {
 			v.addf("tools[%d] (%s): input_schema: %v", i, t.Name, err)
 		}
 	}
 	return v.errs
 }
 
-// checkSchema accepts nothing, or a JSON object.
-func checkSchema(raw json.RawMessage) error {
+// checkObject accepts nothing, or a JSON object.
+func checkObject(raw json.RawMessage) error {
 	if len(raw) == 0 {
 		return nil
 	}
@@ -496,6 +496,12 @@ func DecodeContext(data []byte) (Context, error) {
 // anything is sent.
 func ValidateInput(in Input) error {
 	v := &inputCheck{}
+	if custom, ok := in.(*CustomInput); ok {
+		// Without this an object that is none would show no fields at all.
+		if err := checkObject(custom.Fields); err != nil {
+			return fmt.Errorf("input %w", err)
+		}
+	}
 	in.shallow().visit(v)
 	return v.err
 }
@@ -516,4 +522,8 @@ func (v *inputCheck) list(name string, p *[]string) {
 func (v *inputCheck) word(name string, p *string) { v.contributionCheck.text(name, *p, 0) }
 func (v *inputCheck) flag(string, *bool)          {}
 func (v *inputCheck) number(string, *int)         {}
-func (v *inputCheck) other(string, otherField)    {}
+func (v *inputCheck) other(_ string, o otherField) {
+	if o.check != nil {
+		o.check(&v.contributionCheck)
+	}
+}

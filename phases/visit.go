@@ -17,14 +17,18 @@ type visitor interface {
 	word(name string, p *string)
 	flag(name string, p *bool)
 	number(name string, p *int)
-	// other shows a field of a type of its own by three closures.
+	// other shows a field of a type of its own by closures.
 	other(name string, o otherField)
 }
 
 type otherField struct {
 	clear func()
+	// copy unshares what the field points to; nil where there is nothing.
 	copy  func()
+	empty bool
 	value func() any
+	// check looks at the texts and the embedded JSON; nil where there are none.
+	check func(v *contributionCheck)
 }
 
 // Phase implements Input.
@@ -134,18 +138,37 @@ func (in *PostTurnInput) visit(v visitor) {
 	v.other("tool_events", otherField{
 		clear: func() { in.ToolEvents = nil },
 		copy:  func() { in.ToolEvents = slices.Clone(in.ToolEvents) },
+		empty: len(in.ToolEvents) == 0,
 		value: func() any { return in.ToolEvents },
+		check: in.checkToolEvents,
 	})
 	v.other("domain_events", otherField{
 		clear: func() { in.DomainEvents = nil },
 		copy:  in.copyDomainEvents,
+		empty: len(in.DomainEvents) == 0,
 		value: func() any { return in.DomainEvents },
+		check: in.checkDomainEvents,
 	})
 	v.other("usage", otherField{
 		clear: func() { in.Usage = Usage{} },
-		copy:  func() {},
+		empty: in.Usage == Usage{},
 		value: func() any { return in.Usage },
 	})
+}
+
+func (in *PostTurnInput) checkToolEvents(v *contributionCheck) {
+	for _, e := range in.ToolEvents {
+		for _, s := range []string{e.Tool, e.CallID, e.Outcome} {
+			v.text("tool_events", s, 0)
+		}
+	}
+}
+
+func (in *PostTurnInput) checkDomainEvents(v *contributionCheck) {
+	for _, e := range in.DomainEvents {
+		v.text("domain_events", e.Kind, 0)
+		v.json("domain_events", e.Details, false)
+	}
 }
 
 func (in *PostTurnInput) copyDomainEvents() {
@@ -159,8 +182,12 @@ func (in *PreCompactionInput) visit(v visitor) {
 	v.word("trigger", &in.Trigger)
 	v.other("source_range", otherField{
 		clear: func() { in.SourceRange = SourceRange{} },
-		copy:  func() {},
+		empty: in.SourceRange == SourceRange{},
 		value: func() any { return in.SourceRange },
+		check: func(v *contributionCheck) {
+			v.text("source_range", in.SourceRange.From, 0)
+			v.text("source_range", in.SourceRange.To, 0)
+		},
 	})
 	v.number("token_budget", &in.TokenBudget)
 	v.list("policies", &in.Policies)
@@ -232,7 +259,11 @@ func (cloner) list(_ string, p *[]string)       { *p = slices.Clone(*p) }
 func (cloner) word(string, *string)             {}
 func (cloner) flag(string, *bool)               {}
 func (cloner) number(string, *int)              {}
-func (cloner) other(_ string, o otherField)     { o.copy() }
+func (cloner) other(_ string, o otherField) {
+	if o.copy != nil {
+		o.copy()
+	}
+}
 
 // Withhold returns a copy of in without the fields for which see is false, and
 // their names in order. Texts become {withheld, chars}, embedded JSON likewise;
@@ -311,11 +342,11 @@ func (w *withholder) number(name string, p *int) {
 }
 
 func (w *withholder) other(name string, o otherField) {
-	if w.hides(name, false) {
+	if w.hides(name, o.empty) {
 		o.clear()
 		return
 	}
-	o.copy()
+	cloner{}.other(name, o)
 }
 
 // InputFields returns the fields of in by JSON name as plain values: texts as

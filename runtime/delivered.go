@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"strings"
 	"sync"
 
 	"github.com/grapnelhq/grapnel/phases"
@@ -35,10 +36,13 @@ func (d *delivered) keep(c phases.Context, reminders []phases.MergedReminder) []
 	kept := make([]phases.MergedReminder, 0, len(reminders))
 	for _, r := range reminders {
 		if r.DedupeKey != "" {
-			if seen.keys[r.DedupeKey] {
+			// A key says nothing about other plugins' reminders.
+			plugin, _, _ := strings.Cut(r.Owner, ".")
+			key := plugin + "\x00" + r.DedupeKey
+			if seen.keys[key] {
 				continue
 			}
-			seen.keys[r.DedupeKey] = true
+			seen.keys[key] = true
 		}
 		kept = append(kept, r)
 	}

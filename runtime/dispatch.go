@@ -249,10 +249,33 @@ func (d *dispatch) merge() {
 	if again {
 		d.mergeOnce()
 	}
-	if err := d.rewrite(); err != nil && d.failed == nil {
-		d.failed = phases.Errorf(phases.CauseInvalidReply, "the rewrites do not fit: %w", err)
-		d.failed.Phase = d.phase.Row.Phase
+	for err := d.rewrite(); err != nil; err = d.rewrite() {
+		if !d.unfit(err) {
+			d.failed = phases.Errorf(phases.CauseInvalidReply, "the rewrites do not fit: %w", err)
+			d.failed.Phase = d.phase.Row.Phase
+			return
+		}
 	}
+}
+
+// unfit takes the answer back whose rewrite does not apply, by the policy of its
+// hook. It reports false if that is nobody's.
+func (d *dispatch) unfit(err error) bool {
+	owner := codedError(err).Subscription
+	for i := range d.calls {
+		c := &d.calls[i]
+		if c.sub.ID != owner || len(c.entries) == 0 {
+			continue
+		}
+		c.entries = nil
+		if c.failure == nil { // a fallback that does not fit either is dropped
+			c.fail(phases.Errorf(phases.CauseInvalidReply, "%w", err))
+			d.applyPolicy(c)
+		}
+		d.mergeOnce()
+		return true
+	}
+	return false
 }
 
 func (d *dispatch) mergeOnce() {

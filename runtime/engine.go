@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -43,6 +44,12 @@ type Engine struct {
 	numbers     uint64
 	closed      bool
 
+	// reloading is held while a configuration is loaded: the next one is built
+	// on what is in force then, and Close must not miss plugins that are just
+	// being started.
+	reloading sync.Mutex
+	closing   sync.Once
+
 	// life is the lifetime of what the engine itself starts; Close ends it.
 	life      context.Context //nolint:containedctx // an owner of goroutines
 	endLife   context.CancelCauseFunc
@@ -81,6 +88,7 @@ func New(ctx context.Context, cfg *config.Config, o Options) (*Engine, error) {
 		return nil, err
 	}
 	e.install(g)
+	e.refresh(g)
 	e.wait.Go(func() {
 		if err := e.queue.Serve(e.life, e.work); err != nil && !errors.Is(err, errClosed) {
 			e.opts.Logger.Error("background work has stopped", "error", err)
@@ -89,9 +97,14 @@ func New(ctx context.Context, cfg *config.Config, o Options) (*Engine, error) {
 	return e, nil
 }
 
-// install puts a generation in force and retires the one before.
-func (e *Engine) install(g *generation) {
+// install puts a generation in force and retires the one before. It refuses
+// when the engine has been closed meanwhile.
+func (e *Engine) install(g *generation) bool {
 	e.mu.Lock()
+	if e.closed {
+		e.mu.Unlock()
+		return false
+	}
 	e.generations = append(e.generations, g)
 	e.mu.Unlock()
 	old := e.current.Swap(g)
@@ -99,47 +112,73 @@ func (e *Engine) install(g *generation) {
 	if old != nil {
 		e.wait.Go(func() { e.retire(old) })
 	}
+	return true
+}
+
+// refresh plans a new generation anew if one of its plugins has described
+// itself between the plan and the moment that the generation was in force.
+func (e *Engine) refresh(g *generation) {
+	for _, in := range g.instances {
+		if d := in.description(); d == nil || slices.Contains(g.planned.Load().descriptions, d) {
+			continue
+		}
+		if err := e.replan(g); err != nil {
+			e.opts.Logger.Error("the plan could not be renewed", "plugin", in.declared.Name, "error", err)
+		}
+		return
+	}
 }
 
 // Reload puts another configuration in force. Plugins whose declaration did not
 // change keep their process; turns that run end on the configuration that they
 // began with.
 func (e *Engine) Reload(ctx context.Context, cfg *config.Config) error {
-	e.mu.Lock()
-	closed := e.closed
-	e.mu.Unlock()
-	if closed {
+	e.reloading.Lock()
+	defer e.reloading.Unlock()
+	if e.isClosed() {
 		return errClosed
 	}
-	g, err := e.load(ctx, cfg, e.current.Load())
+	old := e.current.Load()
+	g, err := e.load(ctx, cfg, old)
 	if err != nil {
 		e.emit(Event{Kind: EventReload, State: "refused", Detail: err.Error()})
 		return err
 	}
-	e.install(g)
+	if !e.install(g) {
+		stopAll(slices.DeleteFunc(slices.Clone(g.instances), func(in *instance) bool { return slices.Contains(old.instances, in) }))
+		return errClosed
+	}
+	e.refresh(g)
 	return nil
+}
+
+func (e *Engine) isClosed() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.closed
 }
 
 // Close ends the engine. Background work that has begun may finish while ctx
 // lasts; plugins then have their grace to end. After it no process, socket,
-// folder or goroutine of the engine is left.
-func (e *Engine) Close(ctx context.Context) error {
+// folder or goroutine of the engine is left. A second call waits for the first
+// and returns nil.
+func (e *Engine) Close(ctx context.Context) (err error) {
+	e.closing.Do(func() { err = e.close(ctx) })
+	return err
+}
+
+func (e *Engine) close(ctx context.Context) error {
 	e.mu.Lock()
-	again := e.closed
 	e.closed = true
-	generations := e.generations
 	e.mu.Unlock()
-	if again {
-		e.wait.Wait()
-		return nil
-	}
 	err := e.drainQueue(ctx)
 	e.endLife(errClosed)
-	var plugins sync.WaitGroup
-	for _, in := range instancesOf(generations) {
-		plugins.Go(in.shutdown)
-	}
-	plugins.Wait()
+	e.reloading.Lock() // a reload on its way ends soon: its plugins have ended
+	defer e.reloading.Unlock()
+	e.mu.Lock()
+	all := instancesOf(e.generations)
+	e.mu.Unlock()
+	stopAll(all)
 	e.wait.Wait()
 	return err
 }

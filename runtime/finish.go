@@ -90,14 +90,16 @@ func (d *dispatch) requireCompleted() {
 func (d *dispatch) observe(ctx context.Context) {
 	for i := range d.calls {
 		c := &d.calls[i]
-		if c.settled {
+		if c.sub.Stage != phases.RoleObserve {
 			continue
 		}
-		c.settled, c.run.State = true, phases.StateQueued
-		if err := d.engine.enqueueHook(ctx, c.sub, d.rq, d.input); err != nil {
-			c.fail(codedError(err))
-			d.applyPolicy(c)
+		if !c.settled {
+			c.settled, c.run.State = true, phases.StateQueued
+			if err := d.engine.enqueueHook(ctx, c.sub, d.rq, d.input); err != nil {
+				c.fail(codedError(err))
+			}
 		}
+		d.applyPolicy(c)
 	}
 }
 
@@ -122,7 +124,9 @@ func (d *dispatch) outcome(used time.Duration) *phases.Outcome {
 		Budget:    phases.BudgetUse{GrantedMS: millis(d.granted), UsedMS: millis(used), SpentBy: []phases.Spent{}},
 		Rewritten: d.input,
 	}
-	out.Merged.Reminders = d.engine.delivered.keep(d.rq.context, out.Merged.Reminders)
+	if d.failed == nil { // what a failed phase gives is not delivered
+		out.Merged.Reminders = d.engine.delivered.keep(d.rq.context, out.Merged.Reminders)
+	}
 	for i := range d.calls {
 		c := &d.calls[i]
 		c.run.Contributions = d.merged.Parts[i].Kept

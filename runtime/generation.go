@@ -31,6 +31,8 @@ type generation struct {
 	// planned is replaced when a plugin describes itself for the first time after
 	// the load.
 	planned atomic.Pointer[planned]
+	// planning makes plans one after the other: the last one knows most.
+	planning sync.Mutex
 
 	mu    sync.Mutex
 	users int
@@ -45,6 +47,8 @@ type planned struct {
 	plan        *plan.Plan
 	diagnostics []phases.Diagnostic
 	hooks       map[string]*hook
+	// descriptions are those that the plan was made of.
+	descriptions []*phases.Description
 }
 
 // hook is the runtime's side of one subscription.
@@ -73,7 +77,7 @@ func (e *Engine) load(ctx context.Context, cfg *config.Config, prev *generation)
 		if in == nil {
 			var err error
 			if in, err = e.newInstance(p, g.requires(p.Name)); err != nil {
-				return nil, errors.Join(err, stopAll(fresh))
+				return nil, err // nothing has been started yet
 			}
 			fresh = append(fresh, in)
 		}
@@ -84,7 +88,8 @@ func (e *Engine) load(ctx context.Context, cfg *config.Config, prev *generation)
 		in.run(e.life)
 	}
 	if err := e.settle(ctx, g, fresh); err != nil {
-		return nil, errors.Join(err, stopAll(fresh))
+		stopAll(fresh)
+		return nil, err
 	}
 	return g, nil
 }
@@ -169,9 +174,14 @@ func (e *Engine) described(in *instance) error {
 
 // replan builds the plan of what is described now. Breakers are kept.
 func (e *Engine) replan(g *generation) error {
+	g.planning.Lock()
+	defer g.planning.Unlock()
+	next := &planned{hooks: map[string]*hook{}}
 	plugins := make([]plan.Plugin, len(g.cfg.Plugins))
 	for i, p := range g.cfg.Plugins {
-		plugins[i] = plan.Plugin{Name: p.Name, Description: g.instances[i].description(), Grants: p.Grants, Overrides: p.Subscriptions, Command: p.Command != ""}
+		d := g.instances[i].description()
+		next.descriptions = append(next.descriptions, d)
+		plugins[i] = plan.Plugin{Name: p.Name, Description: d, Grants: p.Grants, Overrides: p.Subscriptions, Command: p.Command != ""}
 	}
 	budgets := map[phases.Phase]plan.Budget{}
 	for phase, b := range g.cfg.Budgets.Phases {
@@ -181,7 +191,7 @@ func (e *Engine) replan(g *generation) error {
 	if err != nil {
 		return locate(g.cfg, err)
 	}
-	next := &planned{plan: p, diagnostics: diagnostics, hooks: map[string]*hook{}}
+	next.plan, next.diagnostics = p, diagnostics
 	old := g.planned.Load()
 	for _, phase := range p.Phases() {
 		for _, sub := range phase.Expected {
@@ -238,18 +248,19 @@ func (g *generation) rows() []phases.PluginRow {
 }
 
 // acquire returns the generation in force and keeps it until its leave is
-// called, which the caller does exactly once.
+// called, which the caller does exactly once. It fails on a closed engine.
 func (e *Engine) acquire() (*generation, error) {
+	if e.isClosed() {
+		return nil, errClosed
+	}
+	return e.inForce(), nil
+}
+
+// inForce is acquire for work that goes on while the engine is being closed.
+func (e *Engine) inForce() *generation {
 	for {
-		g := e.current.Load()
-		e.mu.Lock()
-		closed := e.closed
-		e.mu.Unlock()
-		if closed {
-			return nil, errClosed
-		}
-		if g.enter() {
-			return g, nil
+		if g := e.current.Load(); g.enter() {
+			return g
 		}
 	}
 }
@@ -314,16 +325,13 @@ func instancesOf(generations []*generation) []*instance {
 	return all
 }
 
-// stopAll stops instances of a load that failed.
-func stopAll(ins []*instance) error {
+// stopAll stops instances that run, all at the same time.
+func stopAll(ins []*instance) {
 	var wait sync.WaitGroup
 	for _, in := range ins {
-		if in.stop != nil {
-			wait.Go(in.shutdown)
-		}
+		wait.Go(in.shutdown)
 	}
 	wait.Wait()
-	return nil
 }
 
 func keys[V any](m map[string]V) []string {

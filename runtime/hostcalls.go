@@ -10,30 +10,42 @@ import (
 // maxChain is how deep host calls and dispatches may nest.
 const maxChain = 4
 
-// chain is the way from the host to a plugin's handler: a handler's context
-// carries it, and what the handler asks of the host inherits it.
+// chain is the way from the host to a plugin's handler. It is the context of
+// the call: what the handler asks of the host inherits it.
 type chain struct {
-	plugin  string
-	context phases.Context
-	parent  *chain
-	depth   int
+	context.Context //nolint:containedctx // it is one
+	plugin          string
+	turn            phases.Context
+	parent          *chain
+	depth           int
 }
 
 type chainKey struct{}
 
+// Value implements context.Context.
+func (c *chain) Value(key any) any {
+	if key == (chainKey{}) {
+		return c
+	}
+	return c.Context.Value(key)
+}
+
+// chainOf returns the innermost link that ctx carries; nil outside any call.
 func chainOf(ctx context.Context) *chain {
-	c, _ := ctx.Value(chainKey{}).(*chain)
+	c, ok := ctx.Value(chainKey{}).(*chain)
+	if !ok {
+		return nil
+	}
 	return c
 }
 
 // withChain returns a context for a call of the named plugin.
-func withChain(ctx context.Context, plugin string, c phases.Context) context.Context {
-	parent := chainOf(ctx)
-	link := &chain{plugin: plugin, context: c, parent: parent}
-	if parent != nil {
-		link.depth = parent.depth + 1
+func withChain(ctx context.Context, plugin string, turn phases.Context) context.Context {
+	link := &chain{Context: ctx, plugin: plugin, turn: turn, parent: chainOf(ctx)}
+	if link.parent != nil {
+		link.depth = link.parent.depth + 1
 	}
-	return context.WithValue(ctx, chainKey{}, link)
+	return link
 }
 
 // holds reports whether the plugin is on the chain: it then has a slot already,
@@ -67,7 +79,7 @@ func (h *hostFor) Call(ctx context.Context, service, method string, params json.
 		if c.depth >= maxChain {
 			return nil, phases.Errorf(phases.CauseOverloaded, "host calls are nested deeper than %d", maxChain)
 		}
-		caller.Context = c.context
+		caller.Context = c.turn
 	}
 	return s.Call(ctx, caller, method, params)
 }

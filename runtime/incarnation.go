@@ -33,7 +33,9 @@ type incarnation struct {
 	endOnce sync.Once
 	err     error
 	watcher sync.WaitGroup
-	quit    chan struct{}
+	// quit is done when the owner has begun to end it.
+	quit    context.Context //nolint:containedctx // an owner of goroutines
+	endQuit context.CancelFunc
 }
 
 var _ supervise.Running = (*incarnation)(nil)
@@ -41,7 +43,8 @@ var _ supervise.Running = (*incarnation)(nil)
 // launch starts the plugin up to the accepted configuration. On error nothing
 // is left.
 func (in *instance) launch(ctx context.Context, number uint64) (*incarnation, error) {
-	inc := &incarnation{in: in, number: number, done: make(chan struct{}), quit: make(chan struct{})}
+	inc := &incarnation{in: in, number: number, done: make(chan struct{})}
+	inc.quit, inc.endQuit = context.WithCancel(context.WithoutCancel(ctx))
 	if p, ok := in.engine.opts.InProcess[in.declared.Name]; ok {
 		return inc, inc.configureLocal(ctx, p)
 	}
@@ -53,7 +56,7 @@ func (in *instance) launch(ctx context.Context, number uint64) (*incarnation, er
 		return nil, err
 	}
 	in.started(inc.process)
-	if err := inc.open(ctx); err != nil {
+	if inc.description, err = inc.open(ctx); err != nil {
 		inc.discard()
 		return nil, inc.blame(err)
 	}
@@ -93,11 +96,13 @@ func (inc *incarnation) configureLocal(ctx context.Context, p Plugin) error {
 	inc.in.mu.Lock()
 	inc.in.sha256 = "in_process"
 	inc.in.mu.Unlock()
+	inc.description = d
 	return inc.accept(d)
 }
 
-// open makes a session on the running process and configures the plugin.
-func (inc *incarnation) open(ctx context.Context) error {
+// open makes a session on the running process, configures the plugin, and
+// returns the description that counts.
+func (inc *incarnation) open(ctx context.Context) (*phases.Description, error) {
 	s, err := wire.Open(ctx, inc.process.Conn(), wire.HostOptions{
 		Incarnation: inc.number,
 		Instance:    inc.in.declared.Name,
@@ -106,20 +111,20 @@ func (inc *incarnation) open(ctx context.Context) error {
 		OnDropped:   inc.dropped,
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
+	var d *phases.Description
 	c, err := inc.in.configuration(s.Description())
 	if err == nil {
-		var d *phases.Description
 		if d, err = s.Configure(ctx, c); err == nil {
 			err = inc.accept(d)
 		}
 	}
 	if err != nil {
-		return errors.Join(err, s.Close())
+		return nil, errors.Join(err, s.Close())
 	}
 	inc.session.Store(s)
-	return nil
+	return d, nil
 }
 
 // accept checks the description that counts.
@@ -127,7 +132,6 @@ func (inc *incarnation) accept(d *phases.Description) error {
 	if err := phases.ValidateDescription(d, inc.in.engine.table); err != nil {
 		return invalidDescription(err)
 	}
-	inc.description = d
 	return nil
 }
 
@@ -175,7 +179,7 @@ func (inc *incarnation) dropped(d wire.Dropped) {
 func (inc *incarnation) watch() {
 	for reopened := false; ; reopened = true {
 		select {
-		case <-inc.quit:
+		case <-inc.quit.Done():
 			return
 		case <-inc.process.Done():
 			inc.end(inc.exitError())
@@ -198,7 +202,7 @@ func (inc *incarnation) exited() bool {
 	select {
 	case <-inc.process.Done():
 		return true
-	case <-inc.quit:
+	case <-inc.quit.Done():
 		return true
 	case <-time.After(reapGrace):
 		return false
@@ -209,10 +213,14 @@ func (inc *incarnation) exited() bool {
 const reapGrace = 20 * time.Millisecond
 
 func (inc *incarnation) reopen() error {
-	ctx, cancel := context.WithTimeout(context.Background(), startTimeout(inc.in.declared))
+	ctx, cancel := context.WithTimeout(inc.quit, startTimeout(inc.in.declared))
 	defer cancel()
 	inc.in.sup.Degrade(inc.number, string(phases.CauseSessionReset), "the session broke and is opened anew")
-	if err := inc.open(ctx); err != nil {
+	d, err := inc.open(ctx)
+	if err != nil {
+		return err
+	}
+	if err := inc.in.adopt(d); err != nil {
 		return err
 	}
 	inc.in.sup.Restore(inc.number)
@@ -236,7 +244,7 @@ func (inc *incarnation) Err() error { return inc.err }
 // Stop implements supervise.Running: no new calls, drain, end, sweep.
 func (inc *incarnation) Stop(ctx context.Context) error {
 	inc.in.live.CompareAndSwap(inc, nil)
-	close(inc.quit)
+	inc.endQuit()
 	inc.watcher.Wait()
 	inc.end(errClosed)
 	if s := inc.session.Load(); s != nil {
@@ -258,6 +266,8 @@ func (inc *incarnation) Stop(ctx context.Context) error {
 
 // discard ends what a failed start has begun.
 func (inc *incarnation) discard() {
+	inc.endQuit()
+	inc.watcher.Wait()
 	if s := inc.session.Load(); s != nil {
 		if err := s.Close(); err != nil {
 			inc.in.engine.opts.Logger.Debug("close session", "plugin", inc.in.declared.Name, "error", err)

@@ -125,7 +125,18 @@ func (in *instance) adopt(d *phases.Description) error {
 		}
 		return nil
 	}
-	return in.engine.described(in)
+	if err := in.engine.described(in); err != nil {
+		in.forget() // or no plan with it in it could be made any more
+		return err
+	}
+	return nil
+}
+
+// forget takes the description back that did not fit the plan.
+func (in *instance) forget() {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.described = nil
 }
 
 func sameDescription(a, b *phases.Description) bool {

@@ -27,6 +27,8 @@ type memoryQueue struct {
 	mu      sync.Mutex
 	pending jobHeap
 	running int
+	// ended is why Serve has returned: nothing is taken any more.
+	ended error
 	// changed is closed and replaced whenever the fields above change.
 	changed chan struct{}
 	// keys are the idempotency keys seen lately, oldest first in keyOrder.
@@ -76,6 +78,9 @@ func (h *jobHeap) Pop() any {
 func (q *memoryQueue) Add(_ context.Context, j Job) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	if q.ended != nil {
+		return phases.Errorf(phases.CauseUnavailable, "background work has ended: %w", q.ended)
+	}
 	if len(q.pending) >= memoryQueueSize {
 		return phases.Errorf(phases.CauseOverloaded, "%d background jobs wait already", memoryQueueSize)
 	}
@@ -130,11 +135,13 @@ func (q *memoryQueue) Serve(ctx context.Context, work func(context.Context, Job)
 	}
 	workers.Wait()
 	q.mu.Lock()
-	defer q.mu.Unlock()
-	for _, j := range q.pending {
+	lost := q.pending
+	q.pending, q.ended = nil, context.Cause(ctx)
+	q.signal()
+	q.mu.Unlock()
+	for _, j := range lost {
 		q.tell(j.Job, "lost", context.Cause(ctx))
 	}
-	q.pending = nil
 	return context.Cause(ctx)
 }
 

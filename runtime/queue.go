@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/grapnelhq/grapnel/internal/merge"
@@ -113,10 +114,7 @@ func (e *Engine) jobEvent(j Job, state string, err error) {
 
 // work does one job.
 func (e *Engine) work(ctx context.Context, j Job) error {
-	g, err := e.acquire()
-	if err != nil {
-		return err
-	}
+	g := e.inForce() // also while the engine is being closed: that waits for it
 	defer g.leave()
 	if j.Kind == jobHook {
 		return e.workHook(ctx, g, j)
@@ -124,7 +122,7 @@ func (e *Engine) work(ctx context.Context, j Job) error {
 	if handler, ok := e.opts.Jobs[j.Kind]; ok {
 		return handler(ctx, j)
 	}
-	_, err = e.callTool(ctx, g, j.Plugin, phases.ToolCall{Tool: j.Kind, Arguments: j.Payload, Context: j.Context, IdempotencyKey: j.IdempotencyKey})
+	_, err := e.callTool(ctx, g, j.Plugin, phases.ToolCall{Tool: j.Kind, Arguments: j.Payload, Context: j.Context, IdempotencyKey: j.IdempotencyKey})
 	return err
 }
 
@@ -134,7 +132,7 @@ func (e *Engine) workHook(ctx context.Context, g *generation, j Job) error {
 	if err != nil {
 		return err
 	}
-	rq := request{context: j.Context, input: in, scope: &scope{}, key: j.IdempotencyKey}
+	rq := request{context: j.Context, input: in, scope: &scope{}, key: strings.TrimSuffix(j.IdempotencyKey, "/"+j.Subscription)}
 	d := e.prepare(ctx, g, rq)
 	d.deadline = d.start.Add(queuedTime)
 	for i := range d.calls {
@@ -142,7 +140,12 @@ func (e *Engine) workHook(ctx context.Context, g *generation, j Job) error {
 		if c.sub.ID != j.Subscription {
 			continue
 		}
-		d.call(ctx, c, d.deadline)
+		// One attempt: the queue makes the others.
+		if res, failure := d.attempt(ctx, c, 1, d.deadline); failure == nil {
+			d.admit(c, res)
+		} else {
+			c.fail(failure)
+		}
 		merged := merge.Merge(d.phase.Row, []merge.Reply{{Hook: &c.hook.merge, Entries: c.entries, Dropped: c.dropped}}, d.sets, merge.Limits{})
 		e.addJobs(ctx, j.Context, &merged)
 		e.emit(Event{Kind: EventRun, Plugin: c.sub.Plugin, Subscription: c.sub.ID, Phase: j.Phase, State: string(c.run.State), Code: c.run.Code, Run: &c.run})

@@ -93,7 +93,13 @@ func (s *scope) add(out *phases.Outcome, merged *merge.Result) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.policies, s.contexts = merged.Policies, merged.Contexts
+	// Only what this phase has changed: tool phases run beside others.
+	if len(out.Merged.Policies) > 0 {
+		s.policies = merged.Policies
+	}
+	if len(out.Merged.Contexts) > 0 {
+		s.contexts = merged.Contexts
+	}
 	s.sections = append(s.sections, out.Merged.Sections...)
 	s.tools = append(s.tools, out.Merged.Tools...)
 	s.reminder = append(s.reminder, out.Merged.Reminders...)

@@ -34,11 +34,13 @@ func (e *Engine) callTool(ctx context.Context, g *generation, plugin string, cal
 	if inc == nil {
 		return nil, in.unavailable()
 	}
+	l := &lease{in: in, slot: !chainOf(ctx).holds(plugin)}
 	ctx, cancel := context.WithTimeoutCause(withChain(ctx, plugin, call.Context), toolTimeout, errHookTime)
 	defer cancel()
-	l := &lease{in: in, slot: true}
-	if err := in.slots.acquire(ctx); err != nil {
-		return nil, callFailure(ctx, err)
+	if l.slot {
+		if err := in.slots.acquire(ctx); err != nil {
+			return nil, callFailure(ctx, err)
+		}
 	}
 	deadline, _ := ctx.Deadline()
 	call.Remaining, call.Generation, call.Incarnation = time.Until(deadline), g.number, inc.number

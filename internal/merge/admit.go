@@ -6,12 +6,14 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
+	"sync"
 
 	"github.com/grapnelhq/grapnel/internal/text"
 	"github.com/grapnelhq/grapnel/phases"
 )
 
-// Hook is what merging must know of a subscription. It is read only.
+// Hook is what merging must know of a subscription. It is read only, made once
+// for a subscription, used by any number of goroutines, and never copied.
 type Hook struct {
 	// Subscription is the full id; Hook is the plugin's own name for it.
 	Subscription, Hook, Plugin, PluginVersion string
@@ -26,6 +28,9 @@ type Hook struct {
 	// Shadow marks a hook whose contributions are recorded and never applied.
 	Shadow     bool
 	Visibility phases.Visibility
+
+	// scratch holds *[]byte that Admit hashes in.
+	scratch sync.Pool
 }
 
 // Entry is one admitted contribution. Its id is filled in.
@@ -89,7 +94,8 @@ func Admit(row phases.Row, h *Hook, cs []phases.Contribution) (Admitted, error) 
 		return out, nil
 	}
 	out.Entries = make([]Entry, 0, len(cs))
-	var buf []byte
+	buf, done := h.buffer()
+	defer done()
 	for i, c := range cs {
 		if c == nil || reflect.ValueOf(c).IsNil() {
 			return Admitted{}, invalid(row, h, fmt.Errorf("contribution %d is empty", i))
@@ -106,15 +112,31 @@ func Admit(row phases.Row, h *Hook, cs []phases.Contribution) (Admitted, error) 
 			out.drop(h, c, d)
 			continue
 		}
-		hash, grown, err := hashOf(buf, c)
+		hash, grown, err := hashOf(*buf, c)
 		if err != nil {
 			return Admitted{}, invalid(row, h, fmt.Errorf("contribution %d: %s: %w", i, c.Kind(), err))
 		}
-		buf = grown
+		*buf = grown
 		out.Entries = append(out.Entries, Entry{c, hash})
 		out.pass(h, c)
 	}
 	return out, nil
+}
+
+// maxScratch is the largest buffer that is kept for the next reply.
+const maxScratch = 64 << 10
+
+// buffer lends the hook's scratch space until done is called.
+func (h *Hook) buffer() (buf *[]byte, done func()) {
+	buf, ok := h.scratch.Get().(*[]byte)
+	if !ok {
+		buf = new([]byte)
+	}
+	return buf, func() {
+		if cap(*buf) <= maxScratch {
+			h.scratch.Put(buf)
+		}
+	}
 }
 
 // wellFormed is the structural check of one contribution whose kind is taken.
