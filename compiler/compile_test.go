@@ -1,0 +1,362 @@
+package compiler
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/grapnelhq/grapnel/manifest"
+	"github.com/grapnelhq/grapnel/phases"
+)
+
+func TestTable(t *testing.T) {
+	t.Parallel()
+
+	var ids []string
+	for i := range table {
+		ids = append(ids, table[i].id)
+		if i > 0 && table[i-1].stability == dynamic && table[i].stability == stable {
+			t.Errorf("%s is stable behind a dynamic row", table[i].id)
+		}
+		if table[i].isGroup() == phases.ValidName(table[i].id) {
+			t.Errorf("%s: a section could be taken for a group", table[i].id)
+		}
+	}
+	want := []string{
+		"identity", "safety", "soul_core", "identity_core", "user_persona", "tool_recovery_policy", groupStable,
+		"task_orchestration", "memory_recall", "hidden_tool_domains", "agents_md", groupDynamic, "recovery_continuation",
+		"skills_runtime", "retry_instruction", "dynamic_context", "extra_system",
+	}
+	if diff := cmp.Diff(ids, want); diff != "" {
+		t.Errorf("rows (-got +want):\n%s", diff)
+	}
+}
+
+func TestCompileRefuses(t *testing.T) {
+	t.Parallel()
+
+	hook := func(ids ...string) (out []phases.MergedSection) {
+		for _, id := range ids {
+			out = append(out, phases.MergedSection{SectionID: id, Owner: "p", Content: "x"})
+		}
+		return out
+	}
+	tests := []struct {
+		name string
+		in   Input
+		want string // empty: accepted
+	}{
+		{"rows for hooks", Input{Sections: hook("agents_md", "memory_recall", "skills_runtime")}, ""},
+		{"profile", Input{Profile: "huge"}, "profile"},
+		{"order", Input{Order: "random"}, "order"},
+		{"two hooks", Input{Sections: hook("x", "x")}, `taken by plugin p`},
+		{"hook and host", Input{Sections: hook("x"), Custom: []CustomSection{{SectionID: "x"}}}, "taken"},
+		{"two of the host", Input{Custom: []CustomSection{{SectionID: "x"}, {SectionID: "x"}}}, "taken"},
+		{"hook in our row", Input{Sections: hook("safety")}, "compiler's own"},
+		{"host in a row for hooks", Input{Custom: []CustomSection{{SectionID: "agents_md"}}}, "compiler's own"},
+		{"no id", Input{Custom: []CustomSection{{Text: "x"}}}, "not a name"},
+		{"id of a group", Input{Sections: hook(groupDynamic)}, "not a name"},
+		{"between two", Input{Custom: []CustomSection{{SectionID: "x", Before: "a", After: "b"}}}, "both before"},
+		{"stability", Input{Custom: []CustomSection{{SectionID: "x", Stability: "solid"}}}, "stability"},
+		{"placement", Input{Custom: []CustomSection{{SectionID: "x", Placement: "wall"}}}, "placement"},
+		{"pace", Input{Custom: []CustomSection{{SectionID: "x", Pace: "slow"}}}, "pace"},
+		{"two mistakes", Input{Profile: "huge", Sections: hook("x", "x")}, "taken"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+
+			_, err := Compile(tt.in)
+			if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("Compile = %v, want %q in it", err, tt.want)
+			}
+		})
+	}
+}
+
+func TestUnstable(t *testing.T) {
+	t.Parallel()
+
+	rules := func(text string, key []byte, move bool, previous []manifest.Section) Input {
+		return Input{
+			Sections:       []phases.MergedSection{{SectionID: "rules", Owner: "p", Stability: stable, Content: text}},
+			FingerprintKey: key, MoveUnstable: move, Previous: previous,
+		}
+	}
+	first := mustCompile(t, rules("one", nil, false, nil)).Sections
+	moved := mustCompile(t, rules("two", nil, true, first)).Sections
+	tests := []struct {
+		name          string
+		in            Input
+		wantStability phases.Stability
+		wantReported  bool
+	}{
+		{"first prompt", rules("one", nil, true, nil), stable, false},
+		{"unchanged", rules("one", nil, true, first), stable, false},
+		{"changed", rules("two", nil, false, first), stable, true},
+		{"changed and moved", rules("two", nil, true, first), dynamic, true},
+		{"stays moved", rules("two", nil, true, moved), dynamic, false},
+		{"stays moved when it changes back", rules("one", nil, true, moved), dynamic, false},
+		{"setting turned off", rules("two", nil, false, moved), stable, false},
+		{"new key", rules("one", []byte("k"), true, first), stable, false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+
+			out := mustCompile(t, tt.in)
+			checkOutput(t, &out)
+			i := slices.IndexFunc(out.Sections, func(s manifest.Section) bool { return s.SectionID == "rules" })
+			if got := out.Sections[i].Stability; got != tt.wantStability {
+				t.Errorf("stability %s, want %s", got, tt.wantStability)
+			}
+			if inStable := strings.Contains(out.Prompt.StableText, "## rules"); inStable != (tt.wantStability == stable) {
+				t.Errorf("in the stable text: %v", inStable)
+			}
+			reported := slices.ContainsFunc(out.Diagnostics, func(d phases.Diagnostic) bool {
+				return d.Code == CodeUnstable && d.Slot == "rules" && d.Plugin == "p"
+			})
+			if reported != tt.wantReported {
+				t.Errorf("reported: %v, want %v (%v)", reported, tt.wantReported, out.Diagnostics)
+			}
+		})
+	}
+}
+
+// TestBuiltinTextsAreUnstableToo: a host that changes its identity text in the
+// middle of a session is told.
+func TestBuiltinTextsAreUnstableToo(t *testing.T) {
+	t.Parallel()
+
+	previous := mustCompile(t, Input{}).Sections
+	out := mustCompile(t, Input{Host: HostTexts{Identity: "New."}, Previous: previous})
+	want := []phases.Diagnostic{{
+		Code: CodeUnstable, Severity: phases.SeverityWarning, Slot: "identity", SafeForUser: true,
+		Message: "section identity is declared stable but changed within the session; it was left in the stable part",
+	}}
+	if diff := cmp.Diff(out.Diagnostics, want); diff != "" {
+		t.Errorf("diagnostics (-got +want):\n%s", diff)
+	}
+}
+
+func TestHiddenDomainsNeedToolCalling(t *testing.T) {
+	t.Parallel()
+
+	in := Input{Tools: []phases.MergedTool{{Name: "t", Owner: "p", Definition: phases.Tool{HiddenDomain: "d"}}}}
+	out := mustCompile(t, in)
+	if strings.Contains(out.Prompt.FullText, "Hidden") {
+		t.Error("hidden domains are listed without tool calling")
+	}
+	if len(out.LeftOut) != 1 || out.LeftOut[0].ID != idHiddenDomains || out.LeftOut[0].Reason != ReasonFiltered {
+		t.Errorf("left out: %+v", out.LeftOut)
+	}
+	in.ToolCalling = true
+	if out = mustCompile(t, in); !strings.Contains(out.Prompt.DynamicText, "- d: t") {
+		t.Errorf("hidden domains are missing:\n%s", out.Prompt.DynamicText)
+	}
+}
+
+func TestToolRows(t *testing.T) {
+	t.Parallel()
+
+	tools := []phases.MergedTool{
+		{Name: "b", BundleID: "x", Owner: "p", Hash: "h2", Definition: phases.Tool{Description: "not in the record"}},
+		{Name: "a", Owner: "host", Hash: "h1"},
+	}
+	out := mustCompile(t, Input{Tools: tools})
+	want := []manifest.Tool{{Name: "a", Owner: "host", Hash: "h1"}, {Name: "b", BundleID: "x", Owner: "p", Hash: "h2"}}
+	if diff := cmp.Diff(out.Tools, want); diff != "" {
+		t.Errorf("tools (-got +want):\n%s", diff)
+	}
+	tools[0].Hash = "h3"
+	if again := mustCompile(t, Input{Tools: tools}); again.Fingerprints.FingerprintTools == out.Fingerprints.FingerprintTools {
+		t.Error("another definition has the same fingerprint")
+	}
+}
+
+// TestOutputSharesNoMemory changes what went in and wants the output unmoved.
+func TestOutputSharesNoMemory(t *testing.T) {
+	t.Parallel()
+
+	refs := []phases.SourceRef{{Kind: "file", ID: "a"}}
+	cut := &phases.Truncation{Limit: phases.LimitSection, Original: 9, Kept: 1}
+	in := Input{
+		Sections: []phases.MergedSection{{SectionID: "x", Owner: "p", Content: "x", SourceRefs: refs, Truncation: cut, OriginalChars: 9}},
+		Contexts: []phases.ContextEntry{{Content: "c", Render: true, SourceRefs: refs}},
+		Custom:   []CustomSection{{SectionID: "y", Text: "y", SourceRefs: refs}},
+	}
+	out := mustCompile(t, in)
+	before := asJSON(t, out)
+	refs[0].ID, cut.Kept = "changed", 5
+	if diff := cmp.Diff(asJSON(t, out), before); diff != "" {
+		t.Errorf("the output changed with the input:\n%s", diff)
+	}
+}
+
+func TestPromptJSON(t *testing.T) {
+	t.Parallel()
+
+	for name, in := range map[string]Input{"zero": {}, "full": seventeen(100)} {
+		b, err := json.Marshal(mustCompile(t, in).Prompt)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var keys map[string]json.RawMessage
+		if err := json.Unmarshal(b, &keys); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for k, v := range keys {
+			got = append(got, k)
+			if string(v) == "null" {
+				t.Errorf("%s: %s is null", name, k)
+			}
+		}
+		slices.Sort(got)
+		want := []string{"boundary", "cache_plan", "dynamic_text", "full_text", "stable_text", "system_messages", "user_messages"}
+		if diff := cmp.Diff(got, want); diff != "" {
+			t.Errorf("%s: keys (-got +want):\n%s", name, diff)
+		}
+	}
+}
+
+func TestManifestOfOutput(t *testing.T) {
+	t.Parallel()
+
+	in := seventeen(100)
+	in.CountTokens = func(s string) int { return len(s) }
+	in.Tokenizer = "bytes"
+	in.Profile = phases.ProfileMinimal
+	out := mustCompile(t, in)
+	m := out.Manifest()
+	if m.CompilerVersion != Version || m.Profile != phases.ProfileMinimal || m.FingerprintFull != out.Fingerprints.FingerprintFull {
+		t.Errorf("head: %+v", m.Head)
+	}
+	if len(m.SectionIDs) != len(out.Sections) || len(m.LeftOut) != len(out.LeftOut) || len(m.LeftOut) == 0 {
+		t.Errorf("%d ids of %d sections, %d left out", len(m.SectionIDs), len(out.Sections), len(m.LeftOut))
+	}
+	if s := m.Sections[0]; s.Tokens == nil || *s.Tokens != len("## Identity\n\n"+in.Host.Identity) || s.Tokenizer != "bytes" {
+		t.Errorf("tokens of %+v", s)
+	}
+}
+
+// TestOriginalChars: trimming is no cut, and a cut keeps the length before it.
+func TestOriginalChars(t *testing.T) {
+	t.Parallel()
+
+	cut := &phases.Truncation{Limit: phases.LimitTotal, Original: 40, Kept: 2}
+	tests := []struct {
+		name            string
+		section         phases.MergedSection
+		chars, original int
+	}{
+		{"as it is", phases.MergedSection{Content: "text", OriginalChars: 4}, 4, 4},
+		{"blanks behind", phases.MergedSection{Content: "text\n\n", OriginalChars: 6}, 4, 4},
+		{"cut", phases.MergedSection{Content: "te\n", OriginalChars: 40, Truncation: cut}, 2, 40},
+		{"not told", phases.MergedSection{Content: "text"}, 4, 4},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+
+			tt.section.SectionID, tt.section.Owner = "x", "p"
+			out := mustCompile(t, Input{Profile: phases.ProfileMinimal, Sections: []phases.MergedSection{tt.section}})
+			s := out.Sections[len(out.Sections)-1]
+			if s.Chars != tt.chars || s.OriginalChars != tt.original {
+				t.Errorf("%d of %d chars, want %d of %d", s.Chars, s.OriginalChars, tt.chars, tt.original)
+			}
+			if diff := cmp.Diff(s.Truncation, tt.section.Truncation); diff != "" {
+				t.Errorf("truncation (-got +want):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestCombine(t *testing.T) {
+	t.Parallel()
+
+	whole := phases.Truncation{Original: 100, Kept: 100}
+	section := phases.Truncation{Limit: phases.LimitSection, Original: 50, Kept: 30}
+	total := phases.Truncation{Limit: phases.LimitTotal, Original: 60, Kept: 40}
+	plugin := phases.Truncation{Limit: phases.LimitPlugin, Original: 10, Kept: 5}
+	tests := []struct {
+		name  string
+		parts []phases.Truncation
+		want  phases.Truncation
+	}{
+		{"nothing cut", []phases.Truncation{whole, whole}, phases.Truncation{Original: 200, Kept: 200}},
+		{"one cut", []phases.Truncation{whole, section}, phases.Truncation{Limit: phases.LimitSection, Original: 150, Kept: 130}},
+		{"the larger loss", []phases.Truncation{plugin, total}, phases.Truncation{Limit: phases.LimitTotal, Original: 70, Kept: 45}},
+		{"a tie", []phases.Truncation{total, section}, phases.Truncation{Limit: phases.LimitSection, Original: 110, Kept: 70}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+
+			if diff := cmp.Diff(combine(tt.parts), tt.want); diff != "" {
+				t.Errorf("combine (-got +want):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestPoolNamesOneLimit: of two limits that are equally narrow, the section's
+// is named.
+func TestPoolNamesOneLimit(t *testing.T) {
+	t.Parallel()
+
+	for left, want := range map[int]phases.Limit{59: phases.LimitTotal, 60: phases.LimitSection, 61: phases.LimitSection} {
+		p := pool{each: 60, left: left}
+		if f, limit := p.fit(strings.Repeat("word ", 20)); !f.Cut || limit != want {
+			t.Errorf("with %d left: cut %v by %s, want %s", left, f.Cut, limit, want)
+		}
+	}
+}
+
+func TestOneLine(t *testing.T) {
+	t.Parallel()
+
+	long := strings.Repeat("é", 300)
+	tests := []struct{ name, in, want string }{
+		{"plain", "AGENTS.md", "AGENTS.md"},
+		{"family", "👩‍💻 Dev", "👩‍💻 Dev"},
+		{"lines", " a\nb\r\tc\u2028d ", "a b  c d"},
+		{"boundary", Boundary, `<\!-- grapnel:dynamic -->`},
+		{"not UTF-8", "a\xffb\x00c", "a\ufffdb\ufffdc"},
+		{"long", long, long[:2*199] + "…"},
+		{"blank", " \n ", ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+
+			got := oneLine(tt.in)
+			if got != tt.want {
+				t.Errorf("oneLine = %q, want %q", got, tt.want)
+			}
+			if again := oneLine(got); again != got {
+				t.Errorf("not stable: %q becomes %q", got, again)
+			}
+		})
+	}
+}
+
+func TestTrim(t *testing.T) {
+	t.Parallel()
+
+	tests := []struct{ in, want string }{
+		{"", ""},
+		{" \n\t\n", ""},
+		{"a", "a"},
+		{"\n \n  a\n\nb \n\n", "  a\n\nb"},
+		{"  a", "  a"},
+	}
+	for _, tt := range tests {
+		if got := trim(tt.in); got != tt.want {
+			t.Errorf("trim(%q) = %q, want %q", tt.in, got, tt.want)
+		}
+	}
+}

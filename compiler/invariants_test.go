@@ -1,0 +1,326 @@
+package compiler
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/grapnelhq/grapnel/internal/text"
+	"github.com/grapnelhq/grapnel/manifest"
+	"github.com/grapnelhq/grapnel/phases"
+)
+
+// checkOutput checks what is true of every output.
+func checkOutput(t *testing.T, out *Output) {
+	t.Helper()
+	p := &out.Prompt
+	stableText, dynamicText, split := strings.Cut(p.FullText, between)
+	switch {
+	case p.StableText != "" && p.DynamicText != "":
+		if !split || stableText != p.StableText || dynamicText != p.DynamicText || p.Boundary != Boundary {
+			t.Error("the full text cannot be split into its parts")
+		}
+		if n := strings.Count(p.FullText, Boundary); n != 1 {
+			t.Errorf("the boundary is there %d times", n)
+		}
+	case p.FullText != p.StableText+p.DynamicText || p.Boundary != "":
+		t.Error("with one part, the full text is not that part")
+	case strings.Contains(p.FullText, Boundary):
+		t.Error("a boundary without two parts")
+	}
+	for _, s := range []string{p.StableText, p.DynamicText} {
+		if strings.TrimSpace(s) != s {
+			t.Errorf("a part is not trimmed: %.40q", s)
+		}
+	}
+	if !utf8.ValidString(p.FullText) || strings.Contains(p.FullText, "\x00") {
+		t.Error("the prompt is not UTF-8 without NUL")
+	}
+	checkRecord(t, out)
+}
+
+// checkRecord validates the output's record and accounts for each section once.
+func checkRecord(t *testing.T, out *Output) {
+	t.Helper()
+	m := sealed(t, out)
+	if err := manifest.Validate(&m); err != nil {
+		t.Error(err)
+	}
+	sections, left := map[string]bool{}, map[string]bool{}
+	for _, s := range out.Sections {
+		sections[s.SectionID] = true
+		if s.OriginalChars < s.Chars && s.Truncation == nil {
+			t.Errorf("%s: %d of %d chars, with no cut", s.SectionID, s.Chars, s.OriginalChars)
+		}
+	}
+	for _, l := range out.LeftOut {
+		if left[l.ID] || sections[l.ID] && l.ID != "dynamic_context" {
+			t.Errorf("%s is accounted for twice", l.ID)
+		}
+		left[l.ID] = true
+	}
+}
+
+// sealed makes a record of an output.
+func sealed(t *testing.T, out *Output) manifest.Manifest {
+	t.Helper()
+	m := out.Manifest()
+	m.ManifestID, m.CreatedAt = "01JZ0000000000000000000000", time.Unix(0, 0)
+	if err := manifest.Seal(&m, nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// randomInput makes a busy input out of nasty pieces of text.
+func randomInput(r *rand.Rand) Input {
+	in := Input{
+		Profile: pick(r, phases.ProfileFull, phases.ProfileFull, phases.ProfileMinimal, phases.ProfileNone, ""),
+		Order:   pick(r, OrderReference, OrderCache, ""),
+		Host: HostTexts{
+			Identity: nasty(r), Safety: nasty(r), SoulCore: nasty(r), IdentityCore: nasty(r), UserPersona: nasty(r),
+			ToolRecovery: r.IntN(2) == 0, TaskOrchestration: nasty(r), RecoveryContinuation: nasty(r), RetryInstruction: nasty(r),
+			DynamicContext: nasty(r),
+		},
+		ToolCalling: r.IntN(3) > 0,
+		Facts:       Facts{Date: "2026-02-03", TimeZone: nasty(r), OS: "linux"},
+		Limits: Limits{
+			SectionChars: r.IntN(200), TotalChars: r.IntN(400), FileChars: r.IntN(200), FilesChars: r.IntN(300),
+		},
+	}
+	ids := []string{"agents_md", "memory_recall", "skills_runtime", "a", "b", "c", "d", "e"}
+	for _, id := range ids {
+		in.Sections = append(in.Sections, phases.MergedSection{
+			SectionID: id, Title: nasty(r), Stability: pick(r, stable, dynamic, ""), Priority: r.IntN(3), Owner: pick(r, "p", "q"),
+			Placement: pick(r, "", phases.PlacementSystem, phases.PlacementSystemMessage, phases.PlacementUserMessage), Content: nasty(r),
+		})
+	}
+	for i := range 5 {
+		in.Contexts = append(in.Contexts, phases.ContextEntry{ContributionID: strconv.Itoa(i), Content: nasty(r), Render: r.IntN(3) > 0})
+		in.Custom = append(in.Custom, CustomSection{
+			SectionID: fmt.Sprintf("h%d", i), Title: nasty(r), Text: nasty(r), Stability: pick(r, stable, dynamic, ""),
+			Pace: pick(r, "", PaceSession, PaceCall), After: pick(r, "", "identity", "agents_md", "h0", "h1", "h2", "nowhere"),
+			Placement: pick(r, "", "", phases.PlacementUserMessage),
+		})
+		in.Tools = append(in.Tools, phases.MergedTool{Name: fmt.Sprintf("t%d", r.IntN(9)), Owner: "p", Definition: phases.Tool{HiddenDomain: nasty(r)}})
+	}
+	return in
+}
+
+func pick[T any](r *rand.Rand, list ...T) T { return list[r.IntN(len(list))] }
+
+// nasty makes a text of pieces that users might write, or no text.
+func nasty(r *rand.Rand) string {
+	pieces := []string{
+		"", " ", "\n", "\n\n", "word", "## Heading", Boundary, Boundary[:10], Boundary[10:], "é", "\r\n", "\x00", "\xff",
+		"[truncated: kept 1 of 2 characters]", "  indented", strings.Repeat("long ", 30), "\u2028", `<\!--`,
+	}
+	var b strings.Builder
+	for range r.IntN(6) {
+		b.WriteString(pick(r, pieces...))
+	}
+	return b.String()
+}
+
+func mustCompile(tb testing.TB, in Input) Output {
+	tb.Helper()
+	out, err := Compile(in)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return out
+}
+
+func TestRandomInputs(t *testing.T) {
+	t.Parallel()
+
+	for seed := range uint64(2000) {
+		in := randomInput(rand.New(rand.NewPCG(seed, 1)))
+		before := fmt.Sprintf("%+v", in)
+		out := mustCompile(t, in)
+		checkOutput(t, &out)
+		checkLimits(t, in.Limits.withDefaults(), &out)
+		if after := fmt.Sprintf("%+v", in); after != before {
+			t.Errorf("the input was changed:\n%s", cmp.Diff(before, after))
+		}
+		shuffled := shuffle(rand.New(rand.NewPCG(seed, 2)), in)
+		if diff := cmp.Diff(asJSON(t, mustCompile(t, shuffled)), asJSON(t, out)); diff != "" {
+			t.Errorf("another order of the input changes the output:\n%s", diff)
+		}
+		if t.Failed() {
+			t.Fatalf("seed %d", seed)
+		}
+	}
+}
+
+// checkLimits adds up what was cut here.
+func checkLimits(t *testing.T, l Limits, out *Output) {
+	t.Helper()
+	host, files := 0, 0
+	for _, s := range out.Sections {
+		switch s.SectionID {
+		case "soul_core", "identity_core", "user_persona":
+			chars := s.Chars
+			if s.SectionID != "user_persona" {
+				chars -= text.Chars(join+soulNote) + map[string]int{"identity_core": len("IDENTITY") - len("SOUL")}[s.SectionID]
+			}
+			files += chars
+			if chars > l.FileChars {
+				t.Errorf("%s: %d chars of a file, limit %d", s.SectionID, chars, l.FileChars)
+			}
+		default:
+			if s.Owner != manifest.OwnerHost {
+				continue
+			}
+			host += s.Chars
+			if s.Chars > l.SectionChars {
+				t.Errorf("%s: %d chars, limit %d", s.SectionID, s.Chars, l.SectionChars)
+			}
+		}
+	}
+	if host > l.TotalChars || files > l.FilesChars {
+		t.Errorf("%d chars of the host, limit %d; %d of files, limit %d", host, l.TotalChars, files, l.FilesChars)
+	}
+}
+
+// shuffle reorders what has no order of its own.
+func shuffle(r *rand.Rand, in Input) Input {
+	in.Sections = append([]phases.MergedSection(nil), in.Sections...)
+	in.Tools = append([]phases.MergedTool(nil), in.Tools...)
+	in.Custom = append([]CustomSection(nil), in.Custom...)
+	r.Shuffle(len(in.Sections), reflect.Swapper(in.Sections))
+	r.Shuffle(len(in.Tools), reflect.Swapper(in.Tools))
+	r.Shuffle(len(in.Custom), reflect.Swapper(in.Custom))
+	return in
+}
+
+func asJSON(t *testing.T, out Output) string {
+	t.Helper()
+	b, err := json.MarshalIndent(out, "", " ") //nolint:musttag // only compared with itself
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// TestOneByte changes one byte of one section and wants exactly that section's
+// fingerprint, its part's and the full one to change.
+func TestOneByte(t *testing.T) {
+	t.Parallel()
+
+	for _, key := range [][]byte{nil, []byte("k")} {
+		in := seventeen(200)
+		in.FingerprintKey = key
+		in.Host.DynamicContext = "Host context."
+		before := mustCompile(t, in)
+		changes := map[string]func(in *Input){
+			"identity":              func(in *Input) { flip(&in.Host.Identity) },
+			"user_persona":          func(in *Input) { flip(&in.Host.UserPersona) },
+			"tool_recovery_policy":  func(in *Input) { flip(&in.Host.ToolRecoveryPolicy) },
+			"retry_instruction":     func(in *Input) { flip(&in.Host.RetryInstruction) },
+			"dynamic_context":       func(in *Input) { flip(&in.Host.DynamicContext) },
+			"extra_system":          func(in *Input) { flip(&in.Facts.Date) },
+			"recovery_continuation": func(in *Input) { flip(&in.Host.RecoveryContinuation) },
+		}
+		for i := range in.Sections {
+			changes[in.Sections[i].SectionID] = func(in *Input) { flip(&in.Sections[i].Content) }
+		}
+		for id, change := range changes {
+			changed := in
+			changed.Sections = append([]phases.MergedSection(nil), in.Sections...)
+			change(&changed)
+			after := mustCompile(t, changed)
+			checkChange(t, id, &before, &after)
+		}
+	}
+}
+
+// flip changes one byte in the middle of a text.
+func flip(s *string) {
+	b := []byte(*s)
+	b[len(b)/2] ^= 1
+	*s = string(b)
+}
+
+func checkChange(t *testing.T, id string, before, after *Output) {
+	t.Helper()
+	var where *manifest.Section
+	for i := range before.Sections {
+		a, b := &before.Sections[i], &after.Sections[i]
+		if (a.Fingerprint != b.Fingerprint) != (a.SectionID == id) {
+			t.Errorf("%s changed, and the fingerprint of %s says %v", id, a.SectionID, a.Fingerprint != b.Fingerprint)
+		}
+		if a.SectionID == id {
+			where = a
+		}
+	}
+	if where == nil {
+		t.Fatalf("no section %s", id)
+	}
+	a, b := before.Fingerprints, after.Fingerprints
+	system := where.Placement == phases.PlacementSystem
+	inStable, inDynamic := system && where.Stability == stable, system && where.Stability == dynamic
+	got := []bool{
+		a.FingerprintStable != b.FingerprintStable, a.FingerprintDynamic != b.FingerprintDynamic, a.FingerprintFull != b.FingerprintFull,
+		a.FingerprintDynamicWithoutExtraSystem != b.FingerprintDynamicWithoutExtraSystem, a.FingerprintTools != b.FingerprintTools,
+	}
+	if diff := cmp.Diff(got, []bool{inStable, inDynamic, system, inDynamic && id != idExtraSystem, false}); diff != "" {
+		t.Errorf("%s: changed stable, dynamic, full, dynamic without facts, tools (-got +want):\n%s", id, diff)
+	}
+}
+
+// TestFingerprintsAreOfTheText pins what fingerprints cover.
+func TestFingerprintsAreOfTheText(t *testing.T) {
+	t.Parallel()
+
+	for _, key := range [][]byte{nil, []byte("k")} {
+		in := seventeen(300)
+		in.FingerprintKey = key
+		out := mustCompile(t, in)
+		f := func(s string) string { return manifest.Fingerprint(s, key) }
+		p := out.Prompt
+		last := strings.LastIndex(p.DynamicText, join+"## Extra System")
+		want := manifest.Fingerprints{
+			FingerprintStable: f(p.StableText), FingerprintDynamic: f(p.DynamicText), FingerprintFull: f(p.FullText),
+			FingerprintDynamicWithoutExtraSystem: f(p.DynamicText[:last]), FingerprintTools: f("[]"),
+		}
+		if diff := cmp.Diff(out.Fingerprints, want); diff != "" {
+			t.Errorf("key %q (-got +want):\n%s", key, diff)
+		}
+		if got, want := out.Sections[0].Fingerprint, f("## Identity\n\n"+in.Host.Identity); got != want {
+			t.Errorf("key %q: section fingerprint %s, want %s", key, got, want)
+		}
+	}
+}
+
+// FuzzSplit: whatever users write, the text can be split at the boundary again.
+func FuzzSplit(f *testing.F) {
+	f.Add("You are.", "Title", "body", "context", "fact")
+	f.Add(Boundary, Boundary, Boundary, Boundary, Boundary)
+	f.Add("a\n\n"+Boundary, "##", "\n\n"+Boundary+"\n\n", Boundary[:5], Boundary[5:])
+	f.Fuzz(func(t *testing.T, host, title, body, context, fact string) {
+		out, err := Compile(Input{
+			Host: HostTexts{Identity: host, SoulCore: host, DynamicContext: body},
+			Sections: []phases.MergedSection{
+				{SectionID: "x", Title: title, Content: body, Owner: title, Stability: stable},
+				{SectionID: "y", Title: body, Content: title, Owner: "q"},
+			},
+			Contexts: []phases.ContextEntry{{Content: context, Render: true}},
+			Custom:   []CustomSection{{SectionID: "z", Title: context, Text: host, After: "identity"}},
+			Facts:    Facts{Date: fact},
+			Limits:   Limits{SectionChars: 60},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkOutput(t, &out)
+	})
+}

@@ -1,0 +1,99 @@
+package manifest
+
+import "slices"
+
+// Cache is what is known about the provider's prompt cache for this prompt.
+type Cache struct {
+	// Plan is what the adapters are told.
+	Plan CachePlan `json:"plan"`
+	// Predicted is how many input tokens should come from the cache; null while
+	// nothing predicts it.
+	Predicted *int `json:"predicted"`
+	// Actual is how many did, as the provider reported; null until it has.
+	Actual *int `json:"actual"`
+	// BrokeAt is the first section that differs from the previous manifest's
+	// order; empty where nothing broke or nothing is known.
+	BrokeAt string `json:"broke_at"`
+	// Owner is the owner of the section BrokeAt.
+	Owner string `json:"owner"`
+	// TokensBehind is what stands from BrokeAt on and has to be read anew; 0
+	// without a tokenizer.
+	TokensBehind int `json:"tokens_behind"`
+}
+
+// CachePlan is where a provider should be asked to cache. It names places of
+// the prompt; adapters translate it to what their provider takes.
+type CachePlan struct {
+	// Key groups requests that share the stable part.
+	Key string `json:"key,omitempty"`
+	// Breakpoints are the ends of prefixes worth keeping, first to last.
+	Breakpoints []Breakpoint `json:"breakpoints,omitempty"`
+}
+
+// Breakpoint is the end of a prefix.
+type Breakpoint struct {
+	// After says what the prefix ends with.
+	After BreakAfter `json:"after"`
+	// SectionID is the last section in the prefix; empty after tools.
+	SectionID string `json:"section_id,omitempty"`
+}
+
+// BreakAfter is a place where a prefix can end.
+type BreakAfter string
+
+// The places.
+const (
+	// AfterTools is behind the tool definitions, which come first.
+	AfterTools BreakAfter = "tools"
+	// AfterStable is behind the stable part.
+	AfterStable BreakAfter = "stable"
+	// AfterDynamic is behind the dynamic sections that did not change since the
+	// previous manifest.
+	AfterDynamic BreakAfter = "dynamic"
+)
+
+// Break is the place where a prompt stops being the previous one.
+type Break struct {
+	// Index is the place in the later list from which on everything has to be
+	// read anew. It is the length of that list where only its end was removed.
+	Index int
+	// SectionID and Owner are those of the section that was changed, added,
+	// moved or removed there.
+	SectionID, Owner string
+}
+
+// FirstBreak compares the sections of two prompts in order and returns where
+// they part. It is false when they do not, and when there is no earlier prompt.
+//
+// A section that was added behind all others counts too: the conversation that
+// follows the sections has to be read anew.
+func FirstBreak(earlier, later []Section) (Break, bool) {
+	if len(earlier) == 0 {
+		return Break{}, false
+	}
+	i := 0
+	for i < len(earlier) && i < len(later) && sameInPlace(&earlier[i], &later[i]) {
+		i++
+	}
+	if i == len(earlier) && i == len(later) {
+		return Break{}, false
+	}
+	var culprit *Section
+	switch {
+	case i == len(later):
+		culprit = &earlier[i]
+	case i == len(earlier) || holds(later[i:], earlier[i].SectionID):
+		culprit = &later[i] // changed, or put before what stood here
+	default:
+		culprit = &earlier[i] // removed
+	}
+	return Break{Index: i, SectionID: culprit.SectionID, Owner: culprit.Owner}, true
+}
+
+func sameInPlace(a, b *Section) bool {
+	return a.SectionID == b.SectionID && a.Fingerprint == b.Fingerprint && a.Placement == b.Placement
+}
+
+func holds(list []Section, id string) bool {
+	return slices.ContainsFunc(list, func(s Section) bool { return s.SectionID == id })
+}

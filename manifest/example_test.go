@@ -1,0 +1,82 @@
+package manifest_test
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/grapnelhq/grapnel/manifest"
+)
+
+// record is what compiler and runtime hand over, much shortened.
+func record(id string) manifest.Manifest {
+	const text = "You are helpful."
+	m := manifest.New()
+	m.ManifestID = id
+	m.CompilerVersion = "1"
+	m.CreatedAt = time.Date(2026, 2, 3, 4, 5, 6, 0, time.UTC)
+	m.Sections = []manifest.Section{{
+		SectionID: "identity", Title: "Identity", Stability: "stable", Placement: "system", Owner: manifest.OwnerBuiltin,
+		Chars: len(text), OriginalChars: len(text), Fingerprint: manifest.Fingerprint(text, nil),
+	}}
+	m.FingerprintStable = manifest.Fingerprint(text, nil)
+	m.FingerprintFull = m.FingerprintStable
+	m.FingerprintDynamic = manifest.Fingerprint("", nil)
+	m.FingerprintDynamicWithoutExtraSystem = m.FingerprintDynamic
+	m.FingerprintTools = m.FingerprintDynamic
+	return m
+}
+
+func ExampleSeal() {
+	first := record("01JZ0000000000000000000000")
+	second := record("01JZ0000000000000000000001")
+	if err := manifest.Seal(&first, nil, nil); err != nil {
+		fmt.Println(err)
+	}
+	last := first.Link()
+	if err := manifest.Seal(&second, &last, nil); err != nil {
+		fmt.Println(err)
+	}
+	fmt.Println("seq", second.Seq, "chained:", second.Prev == first.Hash)
+	fmt.Println("same content:", second.ContentHash == first.ContentHash, "same record:", second.Hash == first.Hash)
+	fmt.Println("valid:", manifest.Validate(&second) == nil)
+	// Output:
+	// seq 1 chained: true
+	// same content: true same record: false
+	// valid: true
+}
+
+func ExampleHashLabels() {
+	m := record("01JZ0000000000000000000000")
+	m.Files = []manifest.File{{Path: "SOUL.md", Status: "loaded", Chars: 10}}
+	hashed := manifest.HashLabels(m, nil)
+	fmt.Println(m.Files[0].Path, "becomes", hashed.Files[0].Path)
+	fmt.Println(hashed.Sections[0].SectionID, "has the title", hashed.Sections[0].Title)
+	// Output:
+	// SOUL.md becomes xxh64:2d30f20474c3ae0a
+	// identity has the title xxh64:8dc958fe77dced2a
+}
+
+func ExampleParse() {
+	m := record("01JZ0000000000000000000000")
+	m.Complete()
+	b, err := manifest.Canonical(&m)
+	if err != nil {
+		fmt.Println(err)
+	}
+	again, err := manifest.Parse(b)
+	fmt.Println(again.SectionIDs, err)
+	// Output: [identity] <nil>
+}
+
+func ExampleFirstBreak() {
+	list := func(texts ...string) (out []manifest.Section) {
+		for i, text := range texts {
+			id := []string{"identity", "agents_md", "memory_recall"}[i]
+			out = append(out, manifest.Section{SectionID: id, Owner: "owner of " + id, Fingerprint: manifest.Fingerprint(text, nil)})
+		}
+		return out
+	}
+	at, broke := manifest.FirstBreak(list("I", "rules", "then"), list("I", "new rules", "now"))
+	fmt.Println(broke, at.Index, at.SectionID, at.Owner)
+	// Output: true 1 agents_md owner of agents_md
+}

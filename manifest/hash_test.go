@@ -1,0 +1,285 @@
+package manifest
+
+import (
+	"bytes"
+	"encoding/json"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/grapnelhq/grapnel/internal/digest"
+	"github.com/grapnelhq/grapnel/phases"
+)
+
+func TestFingerprint(t *testing.T) {
+	t.Parallel()
+
+	tests := []struct {
+		name, text, key, want string
+	}{
+		{"empty", "", "", "xxh64:ef46db3751d8e999"},
+		{"text", "a", "", "xxh64:d24ec4f1a98c6e5b"},
+		{"with a key", "a", "k", digest.HMACSHA256([]byte("k"), []byte("a"))},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+
+			got := Fingerprint(tt.text, []byte(tt.key))
+			if got != tt.want || !isFingerprint(got) {
+				t.Errorf("Fingerprint = %s, want %s", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestSealChains(t *testing.T) {
+	t.Parallel()
+
+	for _, key := range []string{"", "operator"} {
+		t.Run("key="+key, func(t *testing.T) {
+			t.Parallel()
+
+			var last *Link
+			for i := range 3 {
+				m := sampleManifest(2, 1, 1)
+				if err := Seal(&m, last, []byte(key)); err != nil {
+					t.Fatal(err)
+				}
+				if m.Seq != uint64(i) || (i > 0 && m.Prev != last.Hash) || (i == 0 && m.Prev != "") {
+					t.Fatalf("record %d has seq %d and prev %q", i, m.Seq, m.Prev)
+				}
+				if strings.HasPrefix(m.Hash, digest.PrefixHMACSHA256) != (key != "") {
+					t.Errorf("hash %s with key %q", m.Hash, key)
+				}
+				if err := Validate(&m); err != nil {
+					t.Error(err)
+				}
+				if got, err := RecordHash(&m, []byte(key)); err != nil || got != m.Hash {
+					t.Errorf("RecordHash = %s, %v, want %s", got, err, m.Hash)
+				}
+				link := m.Link()
+				last = &link
+			}
+		})
+	}
+}
+
+// TestEveryFieldIsSealed changes each field of the record, one at a time, and
+// wants another hash. It finds the fields by itself, so that a new one cannot
+// be forgotten.
+func TestEveryFieldIsSealed(t *testing.T) {
+	t.Parallel()
+
+	m := sampleManifest(2, 2, 2)
+	m.Cache.Plan = CachePlan{Key: "k", Breakpoints: []Breakpoint{{After: AfterStable, SectionID: "section_0"}}}
+	m.Runs[0].Cut = []phases.Cut{{ContributionID: "c", SectionID: "s"}}
+	if err := Seal(&m, nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	sealed := m.Hash
+	eachLeaf("manifest", reflect.ValueOf(&m).Elem(), func(path string) {
+		if got, err := RecordHash(&m, nil); err != nil || (got == sealed) != (path == "manifest.Integrity.Hash") {
+			t.Errorf("%s: hash is %s, %v after a change, sealed as %s", path, got, err, sealed)
+		}
+	})
+	if got, err := RecordHash(&m, nil); err != nil || got != sealed {
+		t.Errorf("the record was not restored: %s, %v", got, err)
+	}
+}
+
+// TestContentHashCountsEachField has the list of what does not count. Whatever
+// is not on it must change the content hash.
+func TestContentHashCountsEachField(t *testing.T) {
+	t.Parallel()
+
+	free := []string{
+		"Head.ManifestID", "Head.Seq", "Head.Round", "Head.Generation", "Head.WorkspaceID", "Head.ThreadID", "Head.TurnID",
+		"Head.SessionID", "Head.CreatedAt", "Integrity.ContentHash", "Integrity.Prev", "Integrity.Hash",
+		"Cache.Plan.Key", "Cache.Predicted", "Cache.Actual", "Cache.BrokeAt", "Cache.Owner", "Cache.TokensBehind",
+		"Runs[0].Generation", "Runs[0].Incarnation", "Runs[0].Attempts", "Runs[0].QueueMS", "Runs[0].DurationMS",
+		"Runs[0].BytesIn", "Runs[0].BytesOut", "Runs[0].CachedFrom", "HookSources[0].CachedFrom",
+		"Plugins[0].Generation", "Plugins[0].Restarts", "Plugins[0].Detail",
+		"Budgets.Turn.UsedMS", "Budgets.Turn.UsedChars", "Budgets.Phases[0].Budget.UsedMS", "Budgets.Phases[0].Budget.UsedChars",
+		"Diagnostics[0].Message",
+	}
+	want := map[string]bool{}
+	for _, f := range free {
+		want["manifest."+f] = true
+	}
+	m := sampleManifest(1, 1, 1)
+	before := contentHash(t, &m)
+	eachLeaf("manifest", reflect.ValueOf(&m).Elem(), func(path string) {
+		if got := contentHash(t, &m) == before; got != want[path] {
+			t.Errorf("%s: free = %v, want %v", path, got, want[path])
+		}
+		delete(want, path)
+	})
+	delete(want, "manifest.Cache.Predicted") // nil in the sample
+	delete(want, "manifest.Cache.Actual")
+	if len(want) > 0 {
+		t.Errorf("no such fields: %v", want)
+	}
+}
+
+func TestContentHash(t *testing.T) {
+	t.Parallel()
+
+	tests := []struct {
+		name   string
+		change func(m *Manifest)
+		same   bool
+	}{
+		{"nothing", func(*Manifest) {}, true},
+		{"out of the cache", func(m *Manifest) {
+			r := &m.Runs[0]
+			r.State, r.CachedFrom, r.Attempts, r.DurationMS, r.BytesIn, r.BytesOut = phases.StateCached, "turn-0", 0, 0, 0, 0
+			m.HookSources[0].CachedFrom = "turn-0"
+		}, true},
+		{"another turn", func(m *Manifest) { m.TurnID, m.ManifestID, m.CreatedAt = "turn-2", "x", time.Time{} }, true},
+		{"reported usage", func(m *Manifest) { n := 5; m.Cache.Actual = &n }, true},
+		{"sealed", func(m *Manifest) { m.Prev, m.Hash = "p", "h" }, true},
+		{"failed instead", func(m *Manifest) { m.Runs[0].State = phases.StateFailed }, false},
+		{"another granted budget", func(m *Manifest) { m.Budgets.Turn.GrantedMS++ }, false},
+		{"another fingerprint", func(m *Manifest) { m.Sections[0].Fingerprint = Fingerprint("other", nil) }, false},
+		{"a row more", func(m *Manifest) { m.LeftOut = append(m.LeftOut, phases.LeftOut{ID: "x"}) }, false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+
+			a, b := sampleManifest(3, 3, 3), sampleManifest(3, 3, 3)
+			tt.change(&b)
+			untouched := mustCanonical(t, &b)
+			if got := contentHash(t, &a) == contentHash(t, &b); got != tt.same {
+				t.Errorf("same content: %v, want %v", got, tt.same)
+			}
+			if diff := cmp.Diff(untouched, mustCanonical(t, &b)); diff != "" {
+				t.Errorf("ContentHash changed its argument:\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestCanonicalRefusesWhatJSONCannotSay(t *testing.T) {
+	t.Parallel()
+
+	m := sampleManifest(1, 0, 0)
+	m.Sections[0].Title = "\xff"
+	if _, err := Canonical(&m); err == nil || !strings.Contains(err.Error(), "title") {
+		t.Errorf("Canonical = %v, want an error that names the title", err)
+	}
+	if err := Seal(&m, nil, nil); err == nil {
+		t.Error("Seal took a title that is not UTF-8")
+	}
+}
+
+// eachLeaf changes each scalar below v in turn, calls check, and restores it.
+func eachLeaf(path string, v reflect.Value, check func(path string)) {
+	switch v.Kind() {
+	case reflect.Struct:
+		if v.Type() == reflect.TypeFor[time.Time]() {
+			change(v, reflect.ValueOf(time.Unix(1, 0).UTC()), path, check)
+			return
+		}
+		for i := range v.NumField() {
+			eachLeaf(path+"."+v.Type().Field(i).Name, v.Field(i), check)
+		}
+	case reflect.Slice:
+		if v.Type() == reflect.TypeFor[json.RawMessage]() {
+			change(v, reflect.ValueOf(json.RawMessage(`{"changed":true}`)), path, check)
+			return
+		}
+		if v.Len() > 0 {
+			eachLeaf(path+"[0]", v.Index(0), check)
+		}
+	case reflect.Pointer:
+		if !v.IsNil() {
+			eachLeaf(path, v.Elem(), check)
+		}
+	case reflect.String:
+		change(v, reflect.ValueOf("changed").Convert(v.Type()), path, check)
+	default:
+		change(v, reflect.ValueOf(77).Convert(v.Type()), path, check)
+	}
+}
+
+func change(v, to reflect.Value, path string, check func(string)) {
+	before := reflect.New(v.Type()).Elem()
+	before.Set(v)
+	v.Set(to)
+	check(path)
+	v.Set(before)
+}
+
+func contentHash(t *testing.T, m *Manifest) string {
+	t.Helper()
+	h, err := ContentHash(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+func mustCanonical(tb testing.TB, m *Manifest) string {
+	tb.Helper()
+	b, err := Canonical(m)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return string(b)
+}
+
+// BenchmarkCanonicalHash seals nothing; it is the price of one pass over a busy
+// turn's record, beside copying and XXH64-hashing the same bytes once.
+func BenchmarkCanonicalHash(b *testing.B) {
+	m := sampleManifest(17, 20, 10)
+	record := []byte(mustCanonical(b, &m))
+	b.Run("record", func(b *testing.B) {
+		b.ReportAllocs()
+		b.SetBytes(int64(len(record)))
+		for b.Loop() {
+			if _, err := RecordHash(&m, nil); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("canonical", func(b *testing.B) {
+		b.SetBytes(int64(len(record)))
+		for b.Loop() {
+			if _, err := Canonical(&m); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("content", func(b *testing.B) {
+		b.SetBytes(int64(len(record)))
+		for b.Loop() {
+			if _, err := ContentHash(&m); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("seal", func(b *testing.B) {
+		for b.Loop() {
+			if err := Seal(&m, nil, nil); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("copy+xxh64", func(b *testing.B) {
+		b.SetBytes(int64(len(record)))
+		for b.Loop() {
+			_ = digest.XXH64(bytes.Clone(record))
+		}
+	})
+	b.Run("sha256 only", func(b *testing.B) {
+		b.SetBytes(int64(len(record)))
+		for b.Loop() {
+			_ = digest.SHA256(record)
+		}
+	})
+}

@@ -1,0 +1,210 @@
+package manifest
+
+import (
+	"time"
+
+	"github.com/grapnelhq/grapnel/phases"
+)
+
+// SchemaVersion is the version of the record's JSON. It rises when a field
+// changes its meaning or goes away, not when one is added.
+const SchemaVersion = 1
+
+// Owners of sections that belong to no plugin.
+const (
+	// OwnerBuiltin owns the compiler's own texts.
+	OwnerBuiltin = "builtin"
+	// OwnerHost owns texts that the embedding program brought.
+	OwnerHost = "host"
+)
+
+// Manifest is one record. The fields of the embedded structs are top-level keys
+// of its JSON; every other field is one group under its own name. Lists are
+// never null in JSON: see [Manifest.Complete].
+//
+// A Manifest is plain data. It is not safe for concurrent modification, and a
+// copy shares its lists with the original.
+type Manifest struct {
+	Head
+	Fingerprints
+	// Sections are the sections of the prompt, in the order in which they reach
+	// the model: stable, dynamic, then system and user messages.
+	Sections []Section `json:"sections"`
+	// SectionIDs are the ids of Sections, in order, for quick reading.
+	SectionIDs []string `json:"section_ids"`
+	// LeftOut is what did not reach the prompt, and why.
+	LeftOut []phases.LeftOut `json:"left_out"`
+	// HookSources has one entry per kept contribution of each hook that ran.
+	HookSources []phases.HookSource `json:"hook_sources"`
+	// Runs is the ledger of every phase of the turn so far: one row per
+	// subscription expected.
+	Runs []phases.Run `json:"runs"`
+	// Plugins has one row per declared plugin.
+	Plugins []phases.PluginRow `json:"plugins"`
+	// Policies are the policy entries in force, with their owners.
+	Policies []phases.PolicyEntry `json:"policies"`
+	// Tools are the tools offered to the model, by name, with their owners.
+	Tools []Tool `json:"tools"`
+	// Budgets are time and text, granted and used.
+	Budgets Budgets `json:"budgets"`
+	// Files are the runtime-home files that were read, or looked for.
+	Files []File `json:"files"`
+	// Diagnostics are the remarks of compiler, runtime and plugins.
+	Diagnostics []Diagnostic `json:"diagnostics"`
+	// Cache is what is known about the provider's prompt cache.
+	Cache Cache `json:"cache"`
+	Integrity
+}
+
+// Head says what the record is about.
+type Head struct {
+	// SchemaVersion is the version of this record's JSON.
+	SchemaVersion int `json:"schema_version"`
+	// ManifestID is a ULID.
+	ManifestID string `json:"manifest_id"`
+	// Seq counts the records of one workspace and thread, from 0.
+	Seq uint64 `json:"seq"`
+	// Round is the provider round within the turn, from 0.
+	Round int `json:"round"`
+	// CompilerVersion changes when the same input would give another prompt.
+	CompilerVersion string `json:"compiler_version"`
+	// Profile is how much of the prompt was compiled.
+	Profile phases.Profile `json:"profile"`
+	// Generation is the loaded configuration that the turn ran under.
+	Generation uint64 `json:"generation"`
+	// WorkspaceID is the host's id of the workspace.
+	WorkspaceID string `json:"workspace_id"`
+	// ThreadID is the host's id of the thread.
+	ThreadID string `json:"thread_id"`
+	// TurnID is the host's id of the turn.
+	TurnID string `json:"turn_id"`
+	// SessionID is the host's id of the session; empty without one.
+	SessionID string `json:"session_id"`
+	// CreatedAt is when the record was made, in UTC.
+	CreatedAt time.Time `json:"created_at"`
+}
+
+// Fingerprints are the fingerprints of the prompt as a whole. Parts that are
+// empty have the fingerprint of the empty text.
+type Fingerprints struct {
+	// FingerprintStable is the fingerprint of the stable part.
+	FingerprintStable string `json:"fingerprint_stable"`
+	// FingerprintDynamic is the fingerprint of the dynamic part.
+	FingerprintDynamic string `json:"fingerprint_dynamic"`
+	// FingerprintDynamicWithoutExtraSystem is the fingerprint of the dynamic part without
+	// the section extra_system, which changes with the date.
+	FingerprintDynamicWithoutExtraSystem string `json:"fingerprint_dynamic_without_extra_system"`
+	// FingerprintFull is the fingerprint of both parts with the boundary between them.
+	FingerprintFull string `json:"fingerprint_full"`
+	// FingerprintTools is the fingerprint of the tool list.
+	FingerprintTools string `json:"fingerprint_tools"`
+}
+
+// Section is one section of the prompt.
+type Section struct {
+	// SectionID is the section's id, unique in the record.
+	SectionID string `json:"section_id"`
+	// Title is the heading.
+	Title string `json:"title"`
+	// Stability says in which part of the prompt it stands.
+	Stability phases.Stability `json:"stability"`
+	// Placement says whether it is part of the system prompt or a message.
+	Placement phases.Placement `json:"placement"`
+	// Owner is a plugin's name, "builtin" or "host".
+	Owner string `json:"owner"`
+	// Position is the place in the list, from 0.
+	Position int `json:"position"`
+	// Chars is the length of the text in Unicode scalar values, without its
+	// heading.
+	Chars int `json:"chars"`
+	// Tokens is the length of the rendered section; absent without a tokenizer.
+	Tokens *int `json:"tokens,omitempty"`
+	// Tokenizer names what counted Tokens.
+	Tokenizer string `json:"tokenizer,omitempty"`
+	// OriginalChars is the length before any cut.
+	OriginalChars int `json:"original_chars"`
+	// Truncation says which limit cut the text; null if none did.
+	Truncation *phases.Truncation `json:"truncation"`
+	// Fingerprint is that of the rendered section, heading included.
+	Fingerprint string `json:"fingerprint"`
+	// SourceRefs say where the text came from.
+	SourceRefs []phases.SourceRef `json:"source_refs"`
+}
+
+// Tool is one tool that was offered to the model.
+type Tool struct {
+	// Name is the name that the model calls.
+	Name string `json:"name"`
+	// BundleID is the bundle that brought it; empty for the host's own.
+	BundleID string `json:"bundle_id"`
+	// Owner is the plugin that answers it, or "host".
+	Owner string `json:"owner"`
+	// Hash is the hash of its definition; empty where that is not known.
+	Hash string `json:"hash"`
+}
+
+// Budgets are the budgets of the turn and of each phase that ran.
+type Budgets struct {
+	// Turn is the turn's own budget.
+	Turn Budget `json:"turn"`
+	// Phases has one entry per dispatch, in order.
+	Phases []PhaseBudget `json:"phases"`
+}
+
+// Budget is time and text, granted and used. Zero grants are unbounded or do
+// not apply.
+type Budget struct {
+	// GrantedMS is the time that the configuration allows, in milliseconds:
+	// what was left of the turn does not make it smaller.
+	GrantedMS float64 `json:"granted_ms"`
+	// UsedMS is the wall time used, in milliseconds.
+	UsedMS float64 `json:"used_ms"`
+	// GrantedChars is the text allowed, in Unicode scalar values.
+	GrantedChars int `json:"granted_chars"`
+	// UsedChars is the text that was kept, in Unicode scalar values.
+	UsedChars int `json:"used_chars"`
+}
+
+// PhaseBudget is the budget of one dispatch.
+type PhaseBudget struct {
+	// Phase is the phase that was dispatched.
+	Phase phases.Phase `json:"phase"`
+	Budget
+}
+
+// File is one file of the runtime home.
+type File struct {
+	// Path is relative to the runtime home.
+	Path string `json:"path"`
+	// Status is loaded, missing, or the diagnostic code that says why it was
+	// not read.
+	Status string `json:"status"`
+	// Chars is the length of what went into the prompt, in Unicode scalar
+	// values.
+	Chars int `json:"chars"`
+}
+
+// Diagnostic is one remark.
+type Diagnostic struct {
+	// Code is a stable word.
+	Code string `json:"code"`
+	// Severity is how bad it is.
+	Severity phases.Severity `json:"severity"`
+	// Message is for people; empty where it is not safe to show.
+	Message string `json:"message"`
+	// SectionID is the section concerned, if any.
+	SectionID string `json:"section_id"`
+	// HookSource is the subscription concerned, if any.
+	HookSource string `json:"hook_source"`
+}
+
+// Integrity ties the record to its content and to the record before it.
+type Integrity struct {
+	// ContentHash is the hash of the content without times, ids and durations:
+	// equal for equal work.
+	ContentHash string `json:"content_hash"`
+	// Prev is the hash of the thread's previous record; empty for the first.
+	Prev string `json:"prev"`
+	// Hash is the hash of this record with this field empty.
+	Hash string `json:"hash"`
+}

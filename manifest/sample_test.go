@@ -1,0 +1,86 @@
+package manifest
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/grapnelhq/grapnel/phases"
+)
+
+const sampleID = "01JZ0000000000000000000000"
+
+// sampleManifest is a complete record of a busy turn, not sealed.
+func sampleManifest(sections, runs, plugins int) Manifest {
+	m := New()
+	m.ManifestID = sampleID
+	m.CompilerVersion = "1"
+	m.Generation = 3
+	m.WorkspaceID, m.ThreadID, m.TurnID, m.SessionID = "w", "t", "turn-1", "s"
+	m.CreatedAt = time.Date(2026, 2, 3, 4, 5, 6, 0, time.UTC)
+	m.FingerprintStable = Fingerprint("stable", nil)
+	m.FingerprintDynamic = Fingerprint("dynamic", nil)
+	m.FingerprintDynamicWithoutExtraSystem = Fingerprint("less", nil)
+	m.FingerprintFull = Fingerprint("full", nil)
+	m.FingerprintTools = Fingerprint("tools", nil)
+	for i := range sections {
+		m.Sections = append(m.Sections, sampleSection(i))
+	}
+	for i := range runs {
+		m.Runs = append(m.Runs, sampleRun(i))
+		m.HookSources = append(m.HookSources, sampleSource(i))
+	}
+	for i := range plugins {
+		m.Plugins = append(m.Plugins, phases.PluginRow{
+			Plugin: fmt.Sprintf("plugin-%d", i), Version: "1.2.3", SHA256: "unpinned", State: phases.PluginReady, Generation: 3,
+			Tier: "T0", Restarts: i, Detail: "back since 4:05",
+		})
+	}
+	m.LeftOut = []phases.LeftOut{{ID: "memory_recall", Owner: "memory", Reason: "profile", Chars: 12}}
+	m.Policies = []phases.PolicyEntry{{Domain: "memory", Key: "mode", Value: json.RawMessage(`"off"`), Priority: 5, Owner: "memory.policy"}}
+	m.Tools = []Tool{{Name: "read_file", BundleID: "files", Owner: "files", Hash: Fingerprint("tool", nil)}}
+	m.Budgets = Budgets{
+		Turn:   Budget{GrantedMS: 10_000, UsedMS: 12.5, GrantedChars: 64_000, UsedChars: 900},
+		Phases: []PhaseBudget{{Phase: phases.PrePromptCompile, Budget: Budget{GrantedMS: 1000, UsedMS: 1.2}}},
+	}
+	m.Files = []File{{Path: "SOUL.md", Status: "loaded", Chars: 4}}
+	m.Diagnostics = []Diagnostic{{
+		Code: "file_truncated", Severity: phases.SeverityWarning, Message: "SOUL.md is too long", SectionID: "section_0", HookSource: "",
+	}}
+	m.Complete()
+	return m
+}
+
+func sampleSection(i int) Section {
+	tokens := 10 * i
+	s := Section{
+		SectionID: fmt.Sprintf("section_%d", i), Title: fmt.Sprintf("Section %d", i), Stability: phases.StabilityDynamic,
+		Placement: phases.PlacementSystem, Owner: OwnerBuiltin, Position: i, Chars: 100 + i, OriginalChars: 100 + i,
+		Tokens: &tokens, Tokenizer: "cl100k_base", Fingerprint: Fingerprint(strconv.Itoa(i), nil),
+		SourceRefs: []phases.SourceRef{{Kind: "file", ID: "/repo/AGENTS.md", Label: "AGENTS.md"}},
+	}
+	if i%4 == 0 {
+		s.OriginalChars = 200 + i
+		s.Truncation = &phases.Truncation{Limit: phases.LimitSection, Original: 200 + i, Kept: 100 + i}
+	}
+	return s
+}
+
+func sampleRun(i int) phases.Run {
+	return phases.Run{
+		Subscription: fmt.Sprintf("plugin-%d.hook", i), Hook: "hook", Plugin: fmt.Sprintf("plugin-%d", i), PluginVersion: "1.2.3",
+		Generation: 3, Incarnation: 2, Phase: phases.PrePromptCompile, Stage: phases.RoleContribute, State: phases.StateSucceeded,
+		Attempts: 1, QueueMS: 0.25, DurationMS: 1.5, BytesIn: 1000, BytesOut: 2000, Contributions: []string{Fingerprint(fmt.Sprint("c", i), nil)},
+		Cut: []phases.Cut{},
+	}
+}
+
+func sampleSource(i int) phases.HookSource {
+	return phases.HookSource{
+		HookID: "hook", SubscriptionID: fmt.Sprintf("plugin-%d.hook", i), ContributionID: fmt.Sprintf("plugin-%d.hook#0", i),
+		ContributionHash: Fingerprint(fmt.Sprint("c", i), nil), ContributionKind: phases.KindPromptSection,
+		SectionID: fmt.Sprintf("section_%d", i), Phase: phases.PrePromptCompile, Priority: 100 - i, SourceCount: 1, Truncation: "none",
+		Plugin: fmt.Sprintf("plugin-%d", i), PluginVersion: "1.2.3",
+	}
+}

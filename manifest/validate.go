@@ -1,0 +1,144 @@
+package manifest
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/grapnelhq/grapnel/internal/digest"
+	"github.com/grapnelhq/grapnel/phases"
+)
+
+// Validate says whether the record makes sense by itself. It checks that
+//
+//   - the schema version is the current one, the id is a ULID, the profile is
+//     known, the time is set, and only the first record has no prev;
+//   - fingerprints have the form of one, and so do content hash, prev and hash
+//     where they are set (a record that is not sealed yet is fine);
+//   - sections have valid ids without repetition, positions that count from 0,
+//     known stability and placement, lengths that fit together, and are the
+//     ones that section_ids names;
+//   - no list is nil.
+//
+// It does not compute hashes: whether the record is the one that was sealed
+// is another question. The error joins all mistakes, each naming its field.
+func Validate(m *Manifest) error {
+	v := &validator{}
+	v.head(m)
+	v.hashes(m)
+	for i := range m.Sections {
+		v.section(&m.Sections[i], i)
+	}
+	v.sectionIDs(m)
+	v.lists(m)
+	return errors.Join(v.errs...)
+}
+
+type validator struct{ errs []error }
+
+func (v *validator) needf(ok bool, format string, args ...any) {
+	if !ok {
+		v.errs = append(v.errs, fmt.Errorf(format, args...))
+	}
+}
+
+func (v *validator) head(m *Manifest) {
+	v.needf(m.SchemaVersion == SchemaVersion, "schema_version: %d is not %d", m.SchemaVersion, SchemaVersion)
+	v.needf(isULID(m.ManifestID), "manifest_id: %q is not a ULID", m.ManifestID)
+	v.needf(m.Round >= 0, "round: %d is below 0", m.Round)
+	v.needf(m.CompilerVersion != "", "compiler_version: is empty")
+	v.needf(slices.Contains([]phases.Profile{phases.ProfileFull, phases.ProfileMinimal, phases.ProfileNone}, m.Profile),
+		"profile: %q is not full, minimal or none", m.Profile)
+	v.needf(!m.CreatedAt.IsZero(), "created_at: is not set")
+	v.needf((m.Seq == 0) == (m.Prev == "") || m.Hash == "", "prev: %q does not go with seq %d", m.Prev, m.Seq)
+}
+
+func (v *validator) hashes(m *Manifest) {
+	for _, f := range []struct{ name, value string }{
+		{"fingerprint_stable", m.FingerprintStable},
+		{"fingerprint_dynamic", m.FingerprintDynamic},
+		{"fingerprint_dynamic_without_extra_system", m.FingerprintDynamicWithoutExtraSystem},
+		{"fingerprint_full", m.FingerprintFull},
+		{"fingerprint_tools", m.FingerprintTools},
+	} {
+		v.needf(isFingerprint(f.value), "%s: %q is not a fingerprint", f.name, f.value)
+	}
+	for _, f := range []struct{ name, value string }{{"content_hash", m.ContentHash}, {"prev", m.Prev}, {"hash", m.Hash}} {
+		v.needf(f.value == "" || isRecordHash(f.value), "%s: %q is not a hash", f.name, f.value)
+	}
+}
+
+func (v *validator) section(s *Section, i int) {
+	where := fmt.Sprintf("sections[%d] (%.80s)", i, s.SectionID)
+	v.needf(phases.ValidName(s.SectionID), "%s: section_id is not a name", where)
+	v.needf(s.Owner != "", "%s: owner is empty", where)
+	v.needf(s.Position == i, "%s: position is %d", where, s.Position)
+	v.needf(s.Stability == phases.StabilityStable || s.Stability == phases.StabilityDynamic, "%s: stability %q is unknown", where, s.Stability)
+	v.needf(slices.Contains([]phases.Placement{phases.PlacementSystem, phases.PlacementSystemMessage, phases.PlacementUserMessage}, s.Placement),
+		"%s: placement %q is unknown", where, s.Placement)
+	v.needf(isFingerprint(s.Fingerprint), "%s: fingerprint %q is not one", where, s.Fingerprint)
+	v.needf(s.Chars > 0 && s.OriginalChars > 0, "%s: has no text", where)
+	v.needf((s.Tokens == nil) == (s.Tokenizer == ""), "%s: tokens and tokenizer go together", where)
+	v.needf(s.Tokens == nil || *s.Tokens >= 0, "%s: tokens are below 0", where)
+	if t := s.Truncation; t != nil {
+		v.needf(t.Limit != "" && 0 <= t.Kept && t.Kept <= t.Original, "%s: truncation from %d to %d by %q", where, t.Original, t.Kept, t.Limit)
+	}
+	v.needf(s.SourceRefs != nil, "%s: source_refs is null", where)
+}
+
+func (v *validator) sectionIDs(m *Manifest) {
+	ids := make([]string, len(m.Sections))
+	seen := make(map[string]int, len(m.Sections))
+	for i := range m.Sections {
+		ids[i] = m.Sections[i].SectionID
+		first, dup := seen[ids[i]]
+		v.needf(!dup, "sections[%d]: %.80q is there twice, first as sections[%d]", i, ids[i], first)
+		seen[ids[i]] = i
+	}
+	v.needf(slices.Equal(ids, m.SectionIDs), "section_ids: are not those of the sections, in order")
+}
+
+func (v *validator) lists(m *Manifest) {
+	for _, l := range []struct {
+		name  string
+		isNil bool
+	}{
+		{"sections", m.Sections == nil},
+		{"section_ids", m.SectionIDs == nil},
+		{"left_out", m.LeftOut == nil},
+		{"hook_sources", m.HookSources == nil},
+		{"runs", m.Runs == nil},
+		{"plugins", m.Plugins == nil},
+		{"policies", m.Policies == nil},
+		{"tools", m.Tools == nil},
+		{"budgets.phases", m.Budgets.Phases == nil},
+		{"files", m.Files == nil},
+		{"diagnostics", m.Diagnostics == nil},
+	} {
+		v.needf(!l.isNil, "%s: is null", l.name)
+	}
+	for i := range m.Runs {
+		v.needf(m.Runs[i].Contributions != nil && m.Runs[i].Cut != nil, "runs[%d] (%.80s): has a list that is null", i, m.Runs[i].Subscription)
+	}
+}
+
+// isULID reports whether s is 26 digits of Crockford's base 32 for 128 bits.
+func isULID(s string) bool {
+	return len(s) == 26 && s[0] <= '7' && strings.Trim(s, "0123456789ABCDEFGHJKMNPQRSTVWXYZ") == ""
+}
+
+// isFingerprint reports whether s has the form of a [Fingerprint].
+func isFingerprint(s string) bool {
+	return isHex(s, digest.PrefixXXH64, 16) || isHex(s, digest.PrefixHMACSHA256, 64)
+}
+
+// isRecordHash reports whether s has the form of a record's hash.
+func isRecordHash(s string) bool {
+	return isHex(s, digest.PrefixSHA256, 64) || isHex(s, digest.PrefixHMACSHA256, 64)
+}
+
+func isHex(s, prefix string, digits int) bool {
+	rest, ok := strings.CutPrefix(s, prefix)
+	return ok && len(rest) == digits && strings.Trim(rest, "0123456789abcdef") == ""
+}
