@@ -198,10 +198,7 @@ func callFailure(caller context.Context, err error) *phases.Error {
 
 // explain replaces a broken session by the end of the process, if that is why.
 func (inc *incarnation) explain(err *phases.Error) *phases.Error {
-	if inc.process == nil || err.Code != phases.CauseSessionReset && err.Code != phases.CauseCrash {
-		return err
-	}
-	if !inc.exited() {
+	if !inc.broken(err) || !inc.exited() {
 		return err
 	}
 	return inc.exitError()

@@ -124,6 +124,7 @@ func blockedBy(out *phases.Outcome) error {
 // a deny, because the prompt must not be sent yet. The result is never nil.
 func (t *Turn) Compile(ctx context.Context, in CompileInput) (*Compiled, error) {
 	input := t.compilerInput(in)
+	t.scope.claim(input.Custom)
 	known, err := compiler.Compile(input) // the host's own sections, so far
 	if err != nil {
 		return t.blocked(in, err)
@@ -144,6 +145,7 @@ func (t *Turn) Compile(ctx context.Context, in CompileInput) (*Compiled, error) 
 		return t.blocked(in, err)
 	}
 	m = t.manifest(&output) // with the ledger of the last phase
+	t.engine.memory.keepSections(t.context, output.Sections)
 	done := t.compiled(&output.Prompt, m, output.Diagnostics)
 	return done, t.record(ctx, m)
 }
@@ -176,6 +178,9 @@ func (t *Turn) compilerInput(in CompileInput) compiler.Input {
 		input.Profile = t.context.Profile
 	}
 	input.ToolCalling = in.ToolCalling
+	if input.Previous == nil {
+		input.Previous = t.engine.memory.previousSections(t.context)
+	}
 	input.CountTokens, input.Tokenizer = t.engine.opts.CountTokens, t.engine.opts.TokenizerName
 	input.FingerprintKey = []byte(t.gen.cfg.Manifest.FingerprintKey.Value)
 	if input.Facts.Date == "" {

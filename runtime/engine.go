@@ -51,10 +51,10 @@ type Engine struct {
 	closing   sync.Once
 
 	// life is the lifetime of what the engine itself starts; Close ends it.
-	life      context.Context //nolint:containedctx // an owner of goroutines
-	endLife   context.CancelCauseFunc
-	wait      sync.WaitGroup
-	delivered delivered
+	life    context.Context //nolint:containedctx // an owner of goroutines
+	endLife context.CancelCauseFunc
+	wait    sync.WaitGroup
+	memory  *memory
 }
 
 // Load reads a configuration file and calls New.
@@ -75,7 +75,7 @@ func New(ctx context.Context, cfg *config.Config, o Options) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{opts: o.withDefaults(), table: table, gate: supervise.NewGate(startsAtOnce)}
+	e := &Engine{opts: o.withDefaults(), table: table, gate: supervise.NewGate(startsAtOnce), memory: newMemory()}
 	e.life, e.endLife = context.WithCancelCause(context.WithoutCancel(ctx))
 	if e.queue = o.Queue; e.queue == nil {
 		e.queue = newMemoryQueue(e.opts.Random, e.jobEvent)

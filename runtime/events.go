@@ -3,6 +3,7 @@ package runtime
 import (
 	"time"
 
+	"github.com/grapnelhq/grapnel/internal/merge"
 	"github.com/grapnelhq/grapnel/phases"
 )
 
@@ -21,6 +22,8 @@ const (
 	EventDropped EventKind = "dropped"
 	// EventLog is a line that a plugin wrote to its standard error.
 	EventLog EventKind = "log"
+	// EventAudit is an audit contribution: Code is its kind, Detail its JSON.
+	EventAudit EventKind = "audit"
 	// EventJob is a change of a background job.
 	EventJob EventKind = "job"
 	// EventReload is a new generation in force, or one that was refused.
@@ -46,6 +49,16 @@ type Event struct {
 	Detail string
 	// Run is set for EventRun.
 	Run *phases.Run
+}
+
+// tellAudits emits the audit contributions of a phase.
+func (e *Engine) tellAudits(phase phases.Phase, merged *merge.Result) {
+	for _, a := range merged.Audits {
+		e.emit(Event{
+			Kind: EventAudit, Plugin: a.Hook.Plugin, Subscription: a.Hook.Subscription, Phase: phase,
+			Code: a.Value.EventKind, Detail: string(a.Value.Details),
+		})
+	}
 }
 
 // emit stamps an event and tells it.

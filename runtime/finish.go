@@ -40,8 +40,9 @@ func (d *dispatch) finish(ctx context.Context) (*phases.Outcome, error) {
 	if d.phase.Row.TurnTime {
 		d.rq.scope.debit(used)
 	}
-	d.rq.scope.add(out, &d.merged)
+	d.rq.scope.add(out, &d.merged, d.phase.Budget)
 	d.engine.addJobs(ctx, d.rq.context, &d.merged)
+	d.engine.tellAudits(d.phase.Row.Phase, &d.merged)
 	d.tellRuns(out)
 	if out.Error != nil {
 		return out, &PhaseError{Coded: out.Error, Outcome: out}
@@ -125,7 +126,7 @@ func (d *dispatch) outcome(used time.Duration) *phases.Outcome {
 		Rewritten: d.input,
 	}
 	if d.failed == nil { // what a failed phase gives is not delivered
-		out.Merged.Reminders = d.engine.delivered.keep(d.rq.context, out.Merged.Reminders)
+		out.Merged.Reminders = d.engine.memory.undelivered(d.rq.context, out.Merged.Reminders)
 	}
 	for i := range d.calls {
 		c := &d.calls[i]

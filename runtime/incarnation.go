@@ -3,6 +3,7 @@ package runtime
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -46,7 +47,7 @@ func (in *instance) launch(ctx context.Context, number uint64) (*incarnation, er
 	inc := &incarnation{in: in, number: number, done: make(chan struct{})}
 	inc.quit, inc.endQuit = context.WithCancel(context.WithoutCancel(ctx))
 	if p, ok := in.engine.opts.InProcess[in.declared.Name]; ok {
-		return inc, inc.configureLocal(ctx, p)
+		return inc, inc.blame(ctx, inc.configureLocal(ctx, p))
 	}
 	spec, err := in.engine.spec(in.declared)
 	if err != nil {
@@ -57,8 +58,9 @@ func (in *instance) launch(ctx context.Context, number uint64) (*incarnation, er
 	}
 	in.started(inc.process)
 	if inc.description, err = inc.open(ctx); err != nil {
+		err = inc.blame(ctx, err)
 		inc.discard()
-		return nil, inc.blame(err)
+		return nil, err
 	}
 	inc.watcher.Go(inc.watch)
 	return inc, nil
@@ -82,7 +84,7 @@ func (in *instance) started(p *proc.Process) {
 // configureLocal describes and configures a plugin inside the host.
 func (inc *incarnation) configureLocal(ctx context.Context, p Plugin) error {
 	inc.local = &local{p}
-	d, err := guarded(func() (*phases.Description, error) { return p.Describe(ctx) })
+	d, err := abandonable(ctx, func() {}, func() (*phases.Description, error) { return p.Describe(ctx) })
 	if err != nil {
 		return invalidDescription(err)
 	}
@@ -90,7 +92,7 @@ func (inc *incarnation) configureLocal(ctx context.Context, p Plugin) error {
 	if err != nil {
 		return err
 	}
-	if d, err = guarded(func() (*phases.Description, error) { return p.Configure(ctx, c) }); err != nil {
+	if d, err = abandonable(ctx, func() {}, func() (*phases.Description, error) { return p.Configure(ctx, c) }); err != nil {
 		return err
 	}
 	inc.in.mu.Lock()
@@ -139,14 +141,24 @@ func invalidDescription(err error) error {
 	return phases.Errorf(phases.CauseInvalidReply, "invalid description: %w", err)
 }
 
-// blame prefers what is known of the process's end over a broken session.
-func (inc *incarnation) blame(err error) error {
-	select {
-	case <-inc.process.Done():
+// blame says why a start failed: that the process has ended, or that time was
+// up, rather than what followed from it.
+func (inc *incarnation) blame(ctx context.Context, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return phases.Errorf(phases.CauseStartTimeout, "the plugin %s did not describe and configure itself in time: %w", inc.in.declared.Name, err)
+	case inc.broken(err) && inc.exited():
 		return inc.exitError()
-	default:
-		return err
 	}
+	return err
+}
+
+// broken reports whether an error may follow from the end of the process.
+func (inc *incarnation) broken(err error) bool {
+	code := phases.CodeOf(err)
+	return inc.process != nil && (code == phases.CauseSessionReset || code == phases.CauseCrash)
 }
 
 // exitError says how the process ended.
@@ -186,11 +198,15 @@ func (inc *incarnation) watch() {
 			return
 		case <-inc.session.Load().Done():
 		}
-		if inc.exited() {
+		if inc.exited() || inc.quit.Err() != nil {
 			continue
 		}
-		if reopened || inc.reopen() != nil {
-			inc.end(phases.Errorf(phases.CauseSessionReset, "the session broke: %w", inc.session.Load().Err()))
+		err := fmt.Errorf("the session broke again: %w", inc.session.Load().Err())
+		if !reopened {
+			err = inc.reopen()
+		}
+		if err != nil {
+			inc.end(err)
 			return
 		}
 	}
@@ -203,10 +219,9 @@ func (inc *incarnation) exited() bool {
 	case <-inc.process.Done():
 		return true
 	case <-inc.quit.Done():
-		return true
 	case <-time.After(reapGrace):
-		return false
 	}
+	return false
 }
 
 // reapGrace is how long the end of a session waits for the end of its process.

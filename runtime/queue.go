@@ -148,6 +148,7 @@ func (e *Engine) workHook(ctx context.Context, g *generation, j Job) error {
 		}
 		merged := merge.Merge(d.phase.Row, []merge.Reply{{Hook: &c.hook.merge, Entries: c.entries, Dropped: c.dropped}}, d.sets, merge.Limits{})
 		e.addJobs(ctx, j.Context, &merged)
+		e.tellAudits(j.Phase, &merged)
 		e.emit(Event{Kind: EventRun, Plugin: c.sub.Plugin, Subscription: c.sub.ID, Phase: j.Phase, State: string(c.run.State), Code: c.run.Code, Run: &c.run})
 		if c.failure != nil {
 			return c.failure

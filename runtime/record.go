@@ -37,12 +37,12 @@ func (s *scope) budgetRows(b config.TurnBudget) manifest.Budgets {
 	if granted == 0 {
 		granted = config.DefaultTurnTime
 	}
-	rows := manifest.Budgets{Turn: manifest.Budget{GrantedMS: millis(granted), UsedMS: millis(granted - s.left), GrantedChars: s.chars}}
-	for _, section := range s.sections {
-		rows.Turn.UsedChars += len([]rune(section.Content))
+	rows := manifest.Budgets{
+		Turn:   manifest.Budget{GrantedMS: millis(granted), UsedMS: millis(granted - s.left), GrantedChars: s.chars},
+		Phases: slices.Clone(s.budgets),
 	}
-	for _, p := range s.budgets {
-		rows.Phases = append(rows.Phases, manifest.PhaseBudget{Phase: p.Phase, Budget: manifest.Budget{GrantedMS: p.GrantedMS, UsedMS: p.UsedMS}})
+	for _, p := range rows.Phases {
+		rows.Turn.UsedChars += p.UsedChars
 	}
 	return rows
 }

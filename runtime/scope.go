@@ -4,9 +4,12 @@ import (
 	"slices"
 	"sync"
 	"time"
+	"unicode/utf8"
 
+	"github.com/grapnelhq/grapnel/compiler"
 	"github.com/grapnelhq/grapnel/config"
 	"github.com/grapnelhq/grapnel/internal/merge"
+	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
 )
 
@@ -24,17 +27,12 @@ type scope struct {
 	sources  []phases.HookSource
 	leftOut  []phases.LeftOut
 	notes    []phases.Diagnostic
-	budgets  []PhaseBudget
+	budgets  []manifest.PhaseBudget
 	sections []phases.MergedSection
 	tools    []phases.MergedTool
 	reminder []phases.MergedReminder
-	audits   []merge.Owned[*phases.Audit]
-}
-
-// PhaseBudget is the time of one dispatched phase.
-type PhaseBudget struct {
-	Phase phases.Phase `json:"phase"`
-	phases.BudgetUse
+	// own are the ids of the host's own sections.
+	own []string
 }
 
 // newScope begins the scope of a turn with the operator's budgets.
@@ -78,7 +76,7 @@ func (s *scope) charsLeft() int {
 func (s *scope) sets(in phases.Input) merge.State {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	st := merge.State{Policies: slices.Clip(s.policies), Contexts: slices.Clip(s.contexts)}
+	st := merge.State{Policies: slices.Clip(s.policies), Contexts: slices.Clip(s.contexts), HostSections: s.own}
 	if tools, ok := in.(*phases.PreToolsInput); ok {
 		st.HostTools = tools.ExistingTools
 	}
@@ -86,8 +84,9 @@ func (s *scope) sets(in phases.Input) merge.State {
 }
 
 // add gathers the outcome of a phase; outside a turn there is nobody to gather
-// for.
-func (s *scope) add(out *phases.Outcome, merged *merge.Result) {
+// for. The budget is the configured one: what was left of the turn differs from
+// run to run.
+func (s *scope) add(out *phases.Outcome, merged *merge.Result, budget time.Duration) {
 	if !s.started {
 		return
 	}
@@ -107,8 +106,26 @@ func (s *scope) add(out *phases.Outcome, merged *merge.Result) {
 	s.sources = append(s.sources, out.Sources...)
 	s.leftOut = append(s.leftOut, out.LeftOut...)
 	s.notes = append(s.notes, out.Diagnostics...)
-	s.audits = append(s.audits, merged.Audits...)
-	s.budgets = append(s.budgets, PhaseBudget{Phase: out.Phase, BudgetUse: out.Budget})
+	used := 0
+	for i := range out.Merged.Sections {
+		used += utf8.RuneCountInString(out.Merged.Sections[i].Content)
+	}
+	for i := range out.Merged.Contexts {
+		used += utf8.RuneCountInString(out.Merged.Contexts[i].Content)
+	}
+	s.budgets = append(s.budgets, manifest.PhaseBudget{
+		Phase: out.Phase, Budget: manifest.Budget{GrantedMS: millis(budget), UsedMS: out.Budget.UsedMS, UsedChars: used},
+	})
+}
+
+// claim notes the ids of the host's own sections, which no hook may contribute.
+func (s *scope) claim(custom []compiler.CustomSection) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.own = s.own[:0:0]
+	for i := range custom {
+		s.own = append(s.own, custom[i].SectionID)
+	}
 }
 
 // toolOwner returns the plugin that brought a tool in.

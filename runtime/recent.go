@@ -1,0 +1,30 @@
+package runtime
+
+// recent is a bounded map that forgets the keys that came first. It is not safe
+// for concurrent use.
+type recent[V any] struct {
+	limit  int
+	values map[string]V
+	order  []string
+}
+
+// get returns the value of a key.
+func (r *recent[V]) get(key string) (V, bool) {
+	v, ok := r.values[key]
+	return v, ok
+}
+
+// put sets the value of a key.
+func (r *recent[V]) put(key string, v V) {
+	if r.values == nil {
+		r.values = map[string]V{}
+	}
+	if _, known := r.values[key]; !known {
+		if len(r.order) >= r.limit {
+			delete(r.values, r.order[0])
+			r.order = r.order[1:]
+		}
+		r.order = append(r.order, key)
+	}
+	r.values[key] = v
+}
