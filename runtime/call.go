@@ -17,6 +17,10 @@ var errHookTime = errors.New("the hook's time is over")
 // call runs one hook: attempts within its budgets, then the check of its
 // answer. It returns at until at the latest.
 func (d *dispatch) call(ctx context.Context, c *call, until time.Time) {
+	hit, keep := d.cached(c)
+	if hit {
+		return
+	}
 	attempts := 1
 	var backoff time.Duration
 	if r := c.sub.Retry; r != nil {
@@ -26,6 +30,9 @@ func (d *dispatch) call(ctx context.Context, c *call, until time.Time) {
 		res, failure := d.attempt(ctx, c, attempt, until)
 		if failure == nil {
 			d.admit(c, res)
+			if keep != nil {
+				keep()
+			}
 			return
 		}
 		if attempt == attempts || !retryable(failure) || !pause(ctx, backoff, until) {
@@ -135,7 +142,7 @@ func (d *dispatch) lease(ctx context.Context, c *call, inc *incarnation, until t
 	switch {
 	case err == nil:
 		return l, nil
-	case errors.Is(err, errHookTime):
+	case errors.Is(err, errHookTime), errors.Is(err, context.DeadlineExceeded):
 		return nil, exhausted("the plugin was busy until the time was over")
 	}
 	return nil, callFailure(ctx, err)

@@ -90,13 +90,17 @@ func (e *Engine) dispatch(ctx context.Context, g *generation, rq request) (*phas
 	d := e.prepare(ctx, g, rq)
 	d.conditions()
 	for i := range d.phase.Stages {
-		if d.failed != nil || ctx.Err() != nil {
+		if d.failed != nil || cancelled(ctx) {
 			break
 		}
 		d.stage(ctx, &d.phase.Stages[i])
 	}
 	return d.finish(ctx)
 }
+
+// cancelled reports whether the caller has gone. A caller's deadline is a budget
+// like any other: who had no time left says so in the ledger.
+func cancelled(ctx context.Context) bool { return errors.Is(ctx.Err(), context.Canceled) }
 
 func (e *Engine) prepare(ctx context.Context, g *generation, rq request) *dispatch {
 	planned := g.planned.Load()

@@ -55,6 +55,8 @@ type Engine struct {
 	endLife context.CancelCauseFunc
 	wait    sync.WaitGroup
 	memory  *memory
+	// runs numbers the runs whose answers are kept.
+	runs atomic.Uint64
 }
 
 // Load reads a configuration file and calls New.

@@ -24,7 +24,7 @@ func (d *dispatch) newRun(sub *plan.Subscription) phases.Run {
 // finish merges, checks what was required, settles what did not run, queues the
 // observers and writes the outcome.
 func (d *dispatch) finish(ctx context.Context) (*phases.Outcome, error) {
-	if ctx.Err() != nil && d.failed == nil {
+	if cancelled(ctx) && d.failed == nil {
 		d.failed = callFailure(ctx, ctx.Err())
 		d.failed.Phase = d.phase.Row.Phase
 	}
@@ -57,7 +57,7 @@ func (d *dispatch) settleRest(ctx context.Context) {
 		return
 	}
 	code := codePhaseFailed
-	if ctx.Err() != nil {
+	if cancelled(ctx) {
 		code = string(phases.CauseCancelled)
 	}
 	for i := range d.calls {

@@ -55,6 +55,8 @@ type planned struct {
 type hook struct {
 	in      *instance
 	breaker *supervise.Breaker
+	answers *answers
+	tags    []string
 	merge   merge.Hook
 	see     []string
 	// seesAll, seesPolicy and seesContext are grants looked up in advance.
@@ -217,10 +219,13 @@ func (e *Engine) newHook(g *generation, sub *plan.Subscription, old *planned) *h
 		seesContext:  phases.Allows(grants.See, "context"),
 		seesMetadata: phases.Allows(grants.See, "metadata"),
 	}
+	if sub.Cache != nil {
+		h.tags = sub.Cache.Tags
+	}
 	if old != nil && old.hooks[sub.ID] != nil {
-		h.breaker = old.hooks[sub.ID].breaker
+		h.breaker, h.answers = old.hooks[sub.ID].breaker, old.hooks[sub.ID].answers
 	} else {
-		h.breaker = supervise.NewBreaker(supervise.BreakerOptions{})
+		h.breaker, h.answers = supervise.NewBreaker(supervise.BreakerOptions{}), &answers{kept: recent[answer]{limit: maxAnswers}}
 	}
 	return h
 }

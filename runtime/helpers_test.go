@@ -2,7 +2,13 @@ package runtime_test
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/grapnelhq/grapnel/config"
@@ -35,6 +41,36 @@ func newHosted(plugins ...*sdk.Plugin) *hosted {
 	return h
 }
 
+// plugin returns the declaration of a plugin, to be changed before start.
+func (h *hosted) plugin(name string) *config.Plugin {
+	for i := range h.cfg.Plugins {
+		if h.cfg.Plugins[i].Name == name {
+			return &h.cfg.Plugins[i]
+		}
+	}
+	panic("no plugin " + name)
+}
+
+// override changes a subscription as an operator does.
+func (h *hosted) override(id string, o phases.Override) *hosted {
+	name, _, _ := strings.Cut(id, ".")
+	p := h.plugin(name)
+	if p.Subscriptions == nil {
+		p.Subscriptions = map[string]phases.Override{}
+	}
+	p.Subscriptions[id] = o
+	return h
+}
+
+// phase sets the budget of a phase.
+func (h *hosted) phase(p phases.Phase, b config.PhaseBudget) *hosted {
+	if h.cfg.Budgets.Phases == nil {
+		h.cfg.Budgets.Phases = map[phases.Phase]config.PhaseBudget{}
+	}
+	h.cfg.Budgets.Phases[p] = b
+	return h
+}
+
 // start makes the engine and closes it at the end of the test.
 func (h *hosted) start(t testing.TB) *runtime.Engine {
 	t.Helper()
@@ -52,6 +88,52 @@ func (h *hosted) start(t testing.TB) *runtime.Engine {
 	return eng
 }
 
+// inBubble runs a test with a clock of its own, on which waiting costs nothing
+// and takes exactly as long as it says.
+func inBubble(t *testing.T, test func(t *testing.T)) {
+	t.Helper()
+	t.Parallel()
+	synctest.Test(t, test)
+}
+
+// handler is a hook's handler, whatever its phase.
+type handler = sdk.Handler[phases.Input]
+
+// on is a hook of any phase that declares the given kinds.
+func on(name string, phase phases.Phase, h handler, kinds ...phases.Kind) sdk.Hook {
+	return sdk.Hook{Name: name, Phase: phase, Any: h, Kinds: kinds}
+}
+
+// reply answers with contributions.
+func reply(cs ...phases.Contribution) handler {
+	return func(context.Context, *sdk.Call, phases.Input) ([]phases.Contribution, error) { return cs, nil }
+}
+
+// failing answers with an error.
+func failing(err error) handler {
+	return func(context.Context, *sdk.Call, phases.Input) ([]phases.Contribution, error) { return nil, err }
+}
+
+// taking answers after d, or when it is cancelled.
+func taking(d time.Duration, cs ...phases.Contribution) handler {
+	return func(ctx context.Context, _ *sdk.Call, _ phases.Input) ([]phases.Contribution, error) {
+		select {
+		case <-time.After(d):
+			return cs, nil
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// deaf answers when it is released, whatever its context says.
+func deaf(release <-chan struct{}) handler {
+	return func(context.Context, *sdk.Call, phases.Input) ([]phases.Contribution, error) {
+		<-release
+		return nil, nil
+	}
+}
+
 // section is a hook that contributes one section.
 func section(name, id, content string) sdk.Hook {
 	return sdk.Hook{
@@ -62,13 +144,65 @@ func section(name, id, content string) sdk.Hook {
 	}
 }
 
+// deny, ask and allow are decisions.
+func deny(reason string) phases.Contribution {
+	return &phases.Decision{Verdict: phases.VerdictDeny, Reason: reason, ReasonCode: "house"}
+}
+
+func ask(reason string) phases.Contribution {
+	return &phases.Decision{Verdict: phases.VerdictAsk, Reason: reason}
+}
+
+func allow() phases.Contribution { return &phases.Decision{Verdict: phases.VerdictAllow} }
+
 // plugin is a plugin of some hooks.
 func plugin(name string, hooks ...sdk.Hook) *sdk.Plugin {
 	return &sdk.Plugin{Name: name, Version: "1.0.0", Hooks: hooks}
 }
 
+// host is the context of the tests' dispatches.
+func host() phases.Context {
+	return phases.Context{WorkspaceID: "w", ThreadID: "t", TurnID: "1", Mode: phases.ModeAgent}
+}
+
+// inputOf is an empty input of a phase.
+func inputOf(t testing.TB, p phases.Phase) phases.Input {
+	t.Helper()
+	row, ok := phases.Standard().Lookup(p)
+	if !ok {
+		t.Fatalf("no phase %s", p)
+	}
+	return row.NewInput()
+}
+
+// dispatch runs a phase outside any turn. A phase that failed gives its outcome
+// too; another error ends the test.
+func dispatch(t testing.TB, eng *runtime.Engine, in phases.Input) *phases.Outcome {
+	t.Helper()
+	return outcome(t)(eng.Dispatch(t.Context(), host(), in))
+}
+
+// outcome checks that a failed phase hands out its outcome both ways.
+func outcome(t testing.TB) func(*phases.Outcome, error) *phases.Outcome {
+	t.Helper()
+	return func(out *phases.Outcome, err error) *phases.Outcome {
+		t.Helper()
+		if err == nil {
+			return out
+		}
+		failed, ok := errors.AsType[*runtime.PhaseError](err)
+		if !ok {
+			t.Fatalf("dispatch: %v", err)
+		}
+		if failed.Outcome != out || out.Error == nil || phases.CodeOf(err) != out.Error.Code {
+			t.Fatalf("the error %v does not hold the outcome %+v", err, out)
+		}
+		return out
+	}
+}
+
 // runOf returns the ledger's row of a subscription.
-func runOf(t *testing.T, out *phases.Outcome, id string) phases.Run {
+func runOf(t testing.TB, out *phases.Outcome, id string) phases.Run {
 	t.Helper()
 	for _, r := range out.Runs {
 		if r.Subscription == id {
@@ -78,3 +212,82 @@ func runOf(t *testing.T, out *phases.Outcome, id string) phases.Run {
 	t.Fatalf("no run of %s in %v", id, out.Runs)
 	return phases.Run{}
 }
+
+// states writes the ledger down: "plugin.hook state code" a run.
+func states(out *phases.Outcome) []string {
+	lines := []string{}
+	for _, r := range out.Runs {
+		lines = append(lines, strings.TrimSpace(r.Subscription+" "+string(r.State)+" "+r.Code))
+	}
+	return lines
+}
+
+// codes lists the diagnostics of an outcome: "code subscription" each.
+func codes(out *phases.Outcome) []string {
+	lines := []string{}
+	for _, d := range out.Diagnostics {
+		lines = append(lines, strings.TrimSpace(d.Code+" "+d.Subscription))
+	}
+	return lines
+}
+
+// errorCode is why a phase failed; "" if it did not.
+func errorCode(out *phases.Outcome) string {
+	if out.Error == nil {
+		return ""
+	}
+	return strings.TrimSpace(string(out.Error.Code) + " " + out.Error.Subscription)
+}
+
+// sectionIDs lists the merged sections.
+func sectionIDs(out *phases.Outcome) []string {
+	ids := []string{}
+	for _, s := range out.Merged.Sections {
+		ids = append(ids, s.SectionID)
+	}
+	return ids
+}
+
+// journal notes what happened, in order, from any goroutine.
+type journal struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (j *journal) add(line string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.lines = append(j.lines, line)
+}
+
+func (j *journal) all() []string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return slices.Clone(j.lines)
+}
+
+// noting writes a line down and then does what h does.
+func (j *journal) noting(line string, h handler) handler {
+	return func(ctx context.Context, c *sdk.Call, in phases.Input) ([]phases.Contribution, error) {
+		j.add(line)
+		return h(ctx, c, in)
+	}
+}
+
+// events collects the engine's events of one kind as "plugin state code".
+func (j *journal) events(kind runtime.EventKind) func(runtime.Event) {
+	return func(e runtime.Event) {
+		if e.Kind == kind {
+			j.add(strings.Join(strings.Fields(e.Plugin+" "+e.State+" "+e.Code), " "))
+		}
+	}
+}
+
+// raw is embedded JSON.
+func raw(s string) json.RawMessage { return json.RawMessage(s) }
+
+// ptr points to a value, for overrides.
+func ptr[T any](v T) *T { return &v }
+
+// word is a failure policy of one word.
+func word(w phases.FailureWord) phases.OnFailure { return phases.OnFailure{Default: w} }

@@ -84,6 +84,8 @@ func (h *hostFor) Call(ctx context.Context, service, method string, params json.
 	return s.Call(ctx, caller, method, params)
 }
 
-// Invalidate implements phases.Host. Nothing is cached yet, so that there is
-// nothing to forget.
-func (h *hostFor) Invalidate(context.Context, phases.Invalidation) error { return nil }
+// Invalidate implements phases.Host.
+func (h *hostFor) Invalidate(_ context.Context, what phases.Invalidation) error {
+	h.in.engine.invalidate(h.in, what)
+	return nil
+}

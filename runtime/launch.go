@@ -2,12 +2,8 @@ package runtime
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"slices"
 	"time"
-
-	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/grapnelhq/grapnel/config"
 	"github.com/grapnelhq/grapnel/internal/proc"
@@ -58,35 +54,6 @@ func (in *instance) configuration(d *phases.Description) (*phases.Configuration,
 	return &phases.Configuration{
 		Instance: in.declared.Name, Config: slices.Clone(in.declared.Config), Services: services, Host: &hostFor{in},
 	}, nil
-}
-
-// checkConfig checks a configuration against the plugin's own schema. Without a
-// schema only an absent or empty one is accepted.
-func checkConfig(schema, cfg json.RawMessage) error {
-	var value any = map[string]any{}
-	if len(cfg) > 0 {
-		if err := json.Unmarshal(cfg, &value); err != nil {
-			return &phases.ConfigError{Message: err.Error()}
-		}
-	}
-	if len(schema) == 0 {
-		if fields, ok := value.(map[string]any); !ok || len(fields) > 0 {
-			return &phases.ConfigError{Message: "the plugin takes no configuration"}
-		}
-		return nil
-	}
-	var s jsonschema.Schema
-	if err := json.Unmarshal(schema, &s); err != nil {
-		return invalidDescription(fmt.Errorf("config_schema: %w", err))
-	}
-	resolved, err := s.Resolve(nil)
-	if err != nil {
-		return invalidDescription(fmt.Errorf("config_schema: %w", err))
-	}
-	if err := resolved.Validate(value); err != nil {
-		return &phases.ConfigError{Pointer: "", Message: "config does not fit the plugin's schema: " + err.Error()}
-	}
-	return nil
 }
 
 // sweep removes what hosts that were killed have left behind. It runs beside

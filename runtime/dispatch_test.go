@@ -1,0 +1,305 @@
+package runtime_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/grapnelhq/grapnel/config"
+	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/sdk"
+)
+
+// TestStages pins the order of the stages and of the layers inside them: what
+// each hook sees of those before it, and that observers come last and later.
+func TestStages(t *testing.T) {
+	t.Parallel()
+
+	var j journal
+	rewrite := on("rewrite", phases.ToolPreCall, j.noting("transform", reply(&phases.Rewrite{Path: "/a", Value: raw("2")})), phases.KindRewrite)
+	rewrite.Role = phases.RoleTransform
+	first := on("first", phases.ToolPreCall, j.noting("contribute 1", reply()))
+	second := on("second", phases.ToolPreCall, j.noting("contribute 2", reply()))
+	second.After = []string{"p.first"}
+	check := on("check", phases.ToolPreCall, func(_ context.Context, _ *sdk.Call, in phases.Input) ([]phases.Contribution, error) {
+		call, ok := in.(*phases.ToolPreCallInput)
+		j.add(fmt.Sprintf("validate %s %v", call.Arguments, ok))
+		return sdk.Reply(allow())
+	}, phases.KindDecision)
+	check.Role = phases.RoleValidate
+	watch := on("watch", phases.ToolPreCall, j.noting("observe", reply()))
+	watch.Role = phases.RoleObserve
+
+	eng := newHosted(plugin("p", watch, check, second, first, rewrite)).start(t)
+	out := dispatch(t, eng, &phases.ToolPreCallInput{Tool: "x", Arguments: raw(`{"a": 1}`)})
+	if err := eng.WaitBackground(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+
+	want := []string{"transform", "contribute 1", "contribute 2", `validate {"a":2} true`, "observe"}
+	if diff := cmp.Diff(j.all(), want); diff != "" {
+		t.Errorf("order (-got +want):\n%s", diff)
+	}
+	ledger := []string{"p.rewrite succeeded", "p.first succeeded", "p.second succeeded", "p.check succeeded", "p.watch queued"}
+	if diff := cmp.Diff(states(out), ledger); diff != "" {
+		t.Errorf("ledger (-got +want):\n%s", diff)
+	}
+	if second := runOf(t, out, "p.second"); second.Layer != 1 || second.Stage != phases.RoleContribute {
+		t.Errorf("p.second is in %s, layer %d", second.Stage, second.Layer)
+	}
+	if got := out.Decision; got == nil || got.Verdict != phases.VerdictAllow {
+		t.Errorf("decision = %+v", got)
+	}
+}
+
+// TestDependenciesOnlyOrder: what a hook waits for may fail, be filtered or be
+// off; the hook runs all the same, and after it.
+func TestDependenciesOnlyOrder(t *testing.T) {
+	t.Parallel()
+
+	var j journal
+	failed := on("failed", phases.PrePromptCompile, j.noting("failed", failing(sdk.Fail("nope", "no"))))
+	filtered := on("filtered", phases.PrePromptCompile, j.noting("filtered", reply()))
+	filtered.When = "false"
+	off := on("off", phases.PrePromptCompile, j.noting("off", reply()))
+	last := on("last", phases.PrePromptCompile, j.noting("last", reply()))
+	last.After = []string{"p.failed", "p.filtered", "p.off", "gone.hook?"}
+	last.Priority = 100
+
+	h := newHosted(plugin("p", last, failed, filtered, off)).override("p.off", phases.Override{Enabled: ptr(false)})
+	out := dispatch(t, h.start(t), &phases.PrePromptCompileInput{})
+	if diff := cmp.Diff(j.all(), []string{"failed", "last"}); diff != "" {
+		t.Errorf("order (-got +want):\n%s", diff)
+	}
+	want := []string{"p.failed failed plugin_error", "p.filtered filtered", "p.off disabled operator", "p.last succeeded"}
+	if diff := cmp.Diff(states(out), want); diff != "" {
+		t.Errorf("ledger (-got +want):\n%s", diff)
+	}
+	if run := runOf(t, out, "p.failed"); run.PluginCode != "nope" {
+		t.Errorf("plugin code = %q", run.PluginCode)
+	}
+}
+
+// TestSiblingsRunTogether: a layer takes as long as its slowest hook, none is
+// cancelled because another failed, and the order of completion shows nowhere.
+func TestSiblingsRunTogether(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		var hooks []sdk.Hook
+		var want []string
+		for i := range 6 {
+			h := section(fmt.Sprintf("h%d", i), fmt.Sprintf("s%d", i), "text")
+			slow := time.Duration(600-100*i) * time.Millisecond
+			answer := h.PrePromptCompile
+			h.PrePromptCompile = func(ctx context.Context, c *sdk.Call, in *phases.PrePromptCompileInput) ([]phases.Contribution, error) {
+				time.Sleep(slow)
+				return answer(ctx, c, in)
+			}
+			hooks = append(hooks, h)
+			want = append(want, fmt.Sprintf("p.h%d succeeded", i))
+		}
+		hooks[5].PrePromptCompile, hooks[5].Phase, hooks[5].Any = nil, phases.PrePromptCompile, failing(sdk.Fail("early", "no"))
+		want[5] = "p.h5 failed plugin_error"
+		eng := newHosted(plugin("p", hooks...)).start(t)
+
+		begin := time.Now()
+		out := dispatch(t, eng, &phases.PrePromptCompileInput{})
+		if took := time.Since(begin); took != 600*time.Millisecond {
+			t.Errorf("the layer took %v", took)
+		}
+		if diff := cmp.Diff(states(out), want); diff != "" {
+			t.Errorf("ledger (-got +want):\n%s", diff)
+		}
+		if diff := cmp.Diff(sectionIDs(out), []string{"s0", "s1", "s2", "s3", "s4"}); diff != "" {
+			t.Errorf("sections (-got +want):\n%s", diff)
+		}
+	})
+}
+
+// TestOrderIsTotal: plugins and hooks in any order give the same ledger and the
+// same merged result (row 26 of the failure modes: ties on priority).
+func TestOrderIsTotal(t *testing.T) {
+	t.Parallel()
+
+	random := rand.New(rand.NewPCG(26, 26))
+	var first *phases.Outcome
+	for round := range 8 {
+		plugins := make([]*sdk.Plugin, 4)
+		for i := range plugins {
+			hooks := make([]sdk.Hook, 3)
+			for k := range hooks {
+				hooks[k] = section(fmt.Sprintf("h%d", k), fmt.Sprintf("s%d%d", i, k), "text")
+			}
+			random.Shuffle(len(hooks), func(a, b int) { hooks[a], hooks[b] = hooks[b], hooks[a] })
+			plugins[i] = plugin(fmt.Sprintf("p%d", i), hooks...)
+		}
+		random.Shuffle(len(plugins), func(a, b int) { plugins[a], plugins[b] = plugins[b], plugins[a] })
+		out := dispatch(t, newHosted(plugins...).start(t), &phases.PrePromptCompileInput{})
+		if first == nil {
+			first = out
+		}
+		if diff := cmp.Diff(states(out), states(first)); diff != "" {
+			t.Fatalf("round %d: ledger (-got +first):\n%s", round, diff)
+		}
+		if diff := cmp.Diff(out.Merged, first.Merged); diff != "" {
+			t.Fatalf("round %d: merged (-got +first):\n%s", round, diff)
+		}
+	}
+}
+
+func TestConditions(t *testing.T) {
+	t.Parallel()
+
+	// An error at run time: the input is JSON that is not there.
+	const broken = `input.recall_plan.deep.value > 1`
+	tests := []struct {
+		name, when string
+		policy     phases.OnFailure
+		want       []string
+		err        string
+	}{
+		{name: "true", when: `turn.mode == "agent"`, want: []string{"p.h succeeded"}},
+		{name: "false", when: `turn.mode == "chat"`, want: []string{"p.h filtered"}},
+		{name: "flag that is not there", when: `flags.x`, want: []string{"p.h filtered"}},
+		{name: "false of a fail-closed hook is no failure", when: "false", policy: word(phases.FailClosed), want: []string{"p.h filtered"}},
+		{name: "error, best effort", when: broken, want: []string{"p.h failed condition"}},
+		{name: "error, fail closed", when: broken, policy: word(phases.FailClosed), want: []string{"p.h failed condition"}, err: "condition p.h"},
+		{
+			name: "error, by cause", when: broken, want: []string{"p.h failed condition"}, err: "condition p.h",
+			policy: phases.OnFailure{Default: phases.BestEffort, ByCause: map[phases.Cause]phases.FailureWord{phases.CauseCondition: phases.FailClosed}},
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+
+			h := on("h", phases.PostPreflight, reply())
+			h.When, h.OnFailure = tt.when, tt.policy
+			out := dispatch(t, newHosted(plugin("p", h)).start(t), &phases.PostPreflightInput{RecallPlan: raw(`{"deep": 1}`)})
+			if diff := cmp.Diff(states(out), tt.want); diff != "" {
+				t.Errorf("ledger (-got +want):\n%s", diff)
+			}
+			if got := errorCode(out); got != tt.err {
+				t.Errorf("error = %q, want %q", got, tt.err)
+			}
+			if open := strings.Contains(strings.Join(codes(out), "\n"), phases.CodeFailOpen+" p.h"); open != (strings.Contains(tt.want[0], "failed") && tt.err == "") {
+				t.Errorf("fail-open mark: %v in %v", open, codes(out))
+			}
+		})
+	}
+}
+
+// TestConditionOfObserver: an observer whose condition errors follows its policy
+// like any other hook.
+func TestConditionOfObserver(t *testing.T) {
+	t.Parallel()
+
+	watch := on("watch", phases.PostPreflight, reply())
+	watch.Role, watch.When = phases.RoleObserve, `input.recall_plan.deep.value > 1`
+	in := &phases.PostPreflightInput{RecallPlan: raw(`{"deep": 1}`)}
+
+	out := dispatch(t, newHosted(plugin("p", watch)).start(t), in)
+	if diff := cmp.Diff(codes(out), []string{"fail_open p.watch"}); diff != "" {
+		t.Errorf("diagnostics (-got +want):\n%s", diff)
+	}
+	watch.OnFailure = word(phases.FailClosed)
+	out = dispatch(t, newHosted(plugin("p", watch)).start(t), in)
+	if got := errorCode(out); got != "condition p.watch" {
+		t.Errorf("error = %q", got)
+	}
+}
+
+// TestPolicyInCondition: a policy of an earlier phase may switch a hook.
+func TestPolicyInCondition(t *testing.T) {
+	t.Parallel()
+
+	set := on("set", phases.PrePolicy, reply(&phases.Policy{Common: phases.Common{Domain: "d"}, Key: "k", Value: raw(`"on"`)}), phases.KindPolicy)
+	use := section("use", "s", "text")
+	use.When = `policy["d/k"] == "on"`
+	turn, err := newHosted(plugin("p", set, use)).start(t).BeginTurn(t.Context(), host())
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := outcome(t)(turn.Dispatch(t.Context(), &phases.PrePromptCompileInput{}))
+	if got := runOf(t, out, "p.use").State; got != phases.StateFiltered {
+		t.Errorf("without the policy: %s", got)
+	}
+	outcome(t)(turn.PrePolicy(t.Context(), &phases.PrePolicyInput{}))
+	out = outcome(t)(turn.Dispatch(t.Context(), &phases.PrePromptCompileInput{}))
+	if got := runOf(t, out, "p.use").State; got != phases.StateSucceeded {
+		t.Errorf("with the policy: %s", got)
+	}
+}
+
+// TestShadow: a shadow hook runs, is recorded with what it would have given, and
+// changes nothing.
+func TestShadow(t *testing.T) {
+	t.Parallel()
+
+	h := on("h", phases.PrePolicy, reply(deny("no")), phases.KindDecision)
+	h.Shadow = true
+	out := dispatch(t, newHosted(plugin("p", h)).start(t), &phases.PrePolicyInput{})
+	run := runOf(t, out, "p.h")
+	if run.State != phases.StateShadowed || len(run.Contributions) != 1 {
+		t.Errorf("run = %+v", run)
+	}
+	if out.Decision != nil || len(out.Contributions) != 0 {
+		t.Errorf("a shadow hook decided: %+v", out.Decision)
+	}
+}
+
+func TestInvalidInput(t *testing.T) {
+	t.Parallel()
+
+	eng := newHosted().start(t)
+	tests := []struct {
+		name string
+		in   phases.Input
+		want string
+	}{
+		{"unknown phase", &phases.CustomInput{Name: "x.host.other"}, "unknown phase"},
+		{"text that is no UTF-8", &phases.PrePolicyInput{UserText: phases.T("\xff")}, "input of turn.pre_policy"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+
+			out, err := eng.Dispatch(t.Context(), host(), tt.in)
+			if out != nil || err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("Dispatch = %v, %v", out, err)
+			}
+		})
+	}
+}
+
+// TestEmptyPhase: a phase without hooks gives a whole outcome without any.
+func TestEmptyPhase(t *testing.T) {
+	t.Parallel()
+
+	h := &hosted{cfg: config.Config{Version: 1}}
+	out := dispatch(t, h.start(t), &phases.PrePolicyInput{})
+	if out.Runs == nil || out.Contributions == nil || out.Merged.Policies == nil || out.Budget.SpentBy == nil || out.Decision != nil || out.Error != nil {
+		t.Errorf("outcome = %+v", out)
+	}
+}
+
+// TestCustomPhase: a host's own phase takes the same path.
+func TestCustomPhase(t *testing.T) {
+	t.Parallel()
+
+	seen := make(chan string, 1)
+	h := newHosted(plugin("p", on("h", "x.host.event", func(_ context.Context, _ *sdk.Call, in phases.Input) ([]phases.Contribution, error) {
+		custom, _ := in.(*phases.CustomInput)
+		seen <- string(custom.Fields)
+		return sdk.Reply(&phases.Reminder{Type: "t", Text: "x"})
+	}, phases.KindReminder)))
+	h.opts.Phases = []phases.Row{phases.Custom("x.host.event", "", 0, phases.KindReminder)}
+	out := dispatch(t, h.start(t), &phases.CustomInput{Name: "x.host.event", Fields: raw(`{"a":1}`)})
+	if len(out.Merged.Reminders) != 1 || <-seen != `{"a":1}` {
+		t.Errorf("outcome = %+v", out)
+	}
+}

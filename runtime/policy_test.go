@@ -1,0 +1,359 @@
+package runtime_test
+
+import (
+	"context"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/grapnelhq/grapnel/config"
+	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/runtime"
+	"github.com/grapnelhq/grapnel/sdk"
+)
+
+// TestFailurePolicies: what a failed hook does to its phase, by word and cause.
+func TestFailurePolicies(t *testing.T) {
+	t.Parallel()
+
+	spare := []phases.Contribution{&phases.PromptSection{SectionID: "spare", Title: "Spare", Content: "spare"}}
+	byCause := func(c phases.Cause, w phases.FailureWord) phases.OnFailure {
+		return phases.OnFailure{Default: phases.BestEffort, ByCause: map[phases.Cause]phases.FailureWord{c: w}}
+	}
+	tests := []struct {
+		name     string
+		policy   phases.OnFailure
+		err      string
+		sections []string
+		open     bool
+	}{
+		{name: "default is best effort", sections: []string{"other"}, open: true},
+		{name: "best effort", policy: word(phases.BestEffort), sections: []string{"other"}, open: true},
+		{name: "fail closed", policy: word(phases.FailClosed), err: "plugin_error p.h", sections: []string{"other"}},
+		{name: "fallback", policy: word(phases.UseInstead), sections: []string{"spare", "other"}, open: true},
+		{name: "this cause", policy: byCause(phases.CausePluginError, phases.FailClosed), err: "plugin_error p.h", sections: []string{"other"}},
+		{name: "another cause", policy: byCause(phases.CauseCrash, phases.FailClosed), sections: []string{"other"}, open: true},
+		{name: "fallback by cause", policy: byCause(phases.CausePluginError, phases.UseInstead), sections: []string{"spare", "other"}, open: true},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+
+			h := on("h", phases.PrePromptCompile, failing(sdk.Fail("down", "it is down")), phases.KindPromptSection)
+			h.OnFailure, h.Priority = tt.policy, 1
+			if tt.policy.Uses(phases.UseInstead) {
+				h.Fallback = spare
+			}
+			out := dispatch(t, newHosted(plugin("p", h, section("other", "other", "text"))).start(t), &phases.PrePromptCompileInput{})
+			if got := errorCode(out); got != tt.err {
+				t.Errorf("error = %q, want %q", got, tt.err)
+			}
+			if diff := cmp.Diff(sectionIDs(out), tt.sections); diff != "" {
+				t.Errorf("sections (-got +want):\n%s", diff)
+			}
+			want := []string{}
+			if tt.open {
+				want = append(want, "fail_open p.h")
+			}
+			if diff := cmp.Diff(codes(out), want); diff != "" {
+				t.Errorf("diagnostics (-got +want):\n%s", diff)
+			}
+			if run := runOf(t, out, "p.h"); run.State != phases.StateFailed || run.Code != "plugin_error" {
+				t.Errorf("run = %+v", run)
+			}
+		})
+	}
+}
+
+// TestFailClosedStopsLaterStages: they do not run, and say why.
+func TestFailClosedStopsLaterStages(t *testing.T) {
+	t.Parallel()
+
+	var j journal
+	guard := on("guard", phases.ToolPreCall, failing(sdk.Fail("x", "x")), phases.KindDecision)
+	check := on("check", phases.ToolPreCall, j.noting("validate", reply()), phases.KindDecision)
+	check.Role = phases.RoleValidate
+	watch := on("watch", phases.ToolPreCall, j.noting("observe", reply()))
+	watch.Role = phases.RoleObserve
+	eng := newHosted(plugin("p", guard, check, watch)).start(t)
+	out := dispatch(t, eng, &phases.ToolPreCallInput{Tool: "x"})
+	if err := eng.WaitBackground(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"p.guard failed plugin_error", "p.check cancelled phase_failed", "p.watch cancelled phase_failed"}
+	if diff := cmp.Diff(states(out), want); diff != "" {
+		t.Errorf("ledger (-got +want):\n%s", diff)
+	}
+	if ran := j.all(); len(ran) > 0 {
+		t.Errorf("ran all the same: %v", ran)
+	}
+}
+
+// TestFailedClosedDecides: a phase that takes decisions denies when it fails
+// closed, with the cause as the code, beside what others had decided.
+func TestFailedClosedDecides(t *testing.T) {
+	t.Parallel()
+
+	guard := on("guard", phases.PrePolicy, failing(sdk.Fail("x", "x")), phases.KindDecision)
+	other := on("other", phases.PrePolicy, reply(allow()), phases.KindDecision)
+	out := dispatch(t, newHosted(plugin("p", guard, other)).start(t), &phases.PrePolicyInput{})
+	want := &phases.Decided{Verdict: phases.VerdictDeny, Reasons: []phases.Reason{
+		{Subscription: "p.other", Verdict: phases.VerdictAllow},
+		{Subscription: "p.guard", Verdict: phases.VerdictDeny, Reason: "the phase failed closed", ReasonCode: "plugin_error"},
+	}}
+	if diff := cmp.Diff(out.Decision, want); diff != "" {
+		t.Errorf("decision (-got +want):\n%s", diff)
+	}
+	if out.Error.Phase != phases.PrePolicy {
+		t.Errorf("error = %+v", out.Error)
+	}
+}
+
+// TestDenyIsNoFailure: it is a decision, with a state of its own, and all
+// reasons are kept.
+func TestDenyIsNoFailure(t *testing.T) {
+	t.Parallel()
+
+	a := on("a", phases.PrePolicy, reply(ask("sure?")), phases.KindDecision)
+	b := on("b", phases.PrePolicy, reply(deny("no")), phases.KindDecision)
+	out := dispatch(t, newHosted(plugin("p", a, b)).start(t), &phases.PrePolicyInput{})
+	if diff := cmp.Diff(states(out), []string{"p.a succeeded", "p.b denied denied"}); diff != "" {
+		t.Errorf("ledger (-got +want):\n%s", diff)
+	}
+	if out.Error != nil || out.Decision.Verdict != phases.VerdictDeny || len(out.Decision.Reasons) != 2 {
+		t.Errorf("outcome = %+v", out.Decision)
+	}
+}
+
+// TestRetry: only as often as allowed, with the wait between, only for failures
+// that may pass, and within the phase's time.
+func TestRetry(t *testing.T) {
+	tests := []struct {
+		name     string
+		err      error
+		attempts int
+		backoff  time.Duration
+		want     string
+		calls    int32
+		took     time.Duration
+	}{
+		{name: "passes at the third", err: &phases.Error{Code: phases.CauseOverloaded}, attempts: 3, backoff: 50 * ms, want: "p.h succeeded", calls: 3, took: 100 * ms},
+		{name: "too few attempts", err: &phases.Error{Code: phases.CauseOverloaded}, attempts: 2, backoff: 50 * ms, want: "p.h failed overloaded", calls: 2, took: 50 * ms},
+		{name: "not retryable", err: sdk.Fail("x", "x"), attempts: 3, want: "p.h failed plugin_error", calls: 1},
+		{name: "says that it is retryable", err: &phases.Error{Code: phases.CausePluginError, Retryable: true}, attempts: 3, want: "p.h succeeded", calls: 3},
+		{name: "no time left", err: &phases.Error{Code: phases.CauseOverloaded}, attempts: 3, backoff: 2 * time.Second, want: "p.h failed overloaded", calls: 1},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				var calls atomic.Int32
+				h := on("h", phases.PrePromptCompile, func(_ context.Context, c *sdk.Call, _ phases.Input) ([]phases.Contribution, error) {
+					if n := calls.Add(1); int(n) != c.Attempt {
+						t.Errorf("attempt %d is call %d", c.Attempt, n)
+					} else if n < 3 {
+						return nil, tt.err
+					}
+					return nil, nil
+				})
+				h.Idempotent, h.Retry = true, &phases.Retry{Attempts: tt.attempts, Backoff: phases.Duration(tt.backoff)}
+				eng := newHosted(plugin("p", h)).start(t)
+				begin := time.Now()
+				out := dispatch(t, eng, &phases.PrePromptCompileInput{})
+				if took := time.Since(begin); took != tt.took {
+					t.Errorf("took %v, want %v", took, tt.took)
+				}
+				if got := states(out)[0]; got != tt.want || calls.Load() != tt.calls || runOf(t, out, "p.h").Attempts != int(tt.calls) {
+					t.Errorf("%q after %d calls, want %q after %d", got, calls.Load(), tt.want, tt.calls)
+				}
+			})
+		})
+	}
+}
+
+// TestRetryNeedsIdempotence: the operator cannot have a hook repeated that does
+// not bear it.
+func TestRetryNeedsIdempotence(t *testing.T) {
+	t.Parallel()
+
+	h := newHosted(plugin("p", on("h", phases.PrePromptCompile, reply()))).
+		override("p.h", phases.Override{Retry: &phases.Retry{Attempts: 2}})
+	_, err := runtime.New(t.Context(), &h.cfg, h.opts)
+	if err == nil || !strings.Contains(err.Error(), "idempotent") {
+		t.Errorf("New: %v", err)
+	}
+}
+
+// TestRequired: a phase fails closed when what it requires did not complete,
+// whatever the reason (row 34: also when the plugin was never up).
+func TestRequired(t *testing.T) {
+	t.Parallel()
+
+	tests := []struct {
+		name string
+		hook sdk.Hook
+		want string
+	}{
+		{"succeeded", on("h", phases.PrePolicy, reply()), ""},
+		{"denied", on("h", phases.PrePolicy, reply(deny("no")), phases.KindDecision), ""},
+		{"failed, though best effort", on("h", phases.PrePolicy, failing(sdk.Fail("x", "x"))), "required_missing p.h"},
+		{"filtered", func() sdk.Hook {
+			h := on("h", phases.PrePolicy, reply())
+			h.When = "false"
+			return h
+		}(), "required_missing p.h"},
+		{"shadow", func() sdk.Hook {
+			h := on("h", phases.PrePolicy, reply())
+			h.Shadow = true
+			return h
+		}(), "required_missing p.h"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+
+			h := newHosted(plugin("p", tt.hook)).phase(phases.PrePolicy, config.PhaseBudget{Require: []string{"p.h"}})
+			out := dispatch(t, h.start(t), &phases.PrePolicyInput{})
+			if got := errorCode(out); got != tt.want {
+				t.Errorf("error = %q, want %q", got, tt.want)
+			}
+			denied := out.Decision != nil && out.Decision.Verdict == phases.VerdictDeny
+			if denied != (tt.want != "" || tt.name == "denied") {
+				t.Errorf("decision = %+v", out.Decision)
+			}
+		})
+	}
+}
+
+// TestRequiredNeverUp is row 34.
+func TestRequiredNeverUp(t *testing.T) {
+	t.Parallel()
+
+	broken := plugin("p", on("h", phases.PrePolicy, reply()))
+	broken.OnConfigure = func(context.Context, *phases.Configuration) (sdk.Setup, error) {
+		return sdk.Setup{}, sdk.Fail("down", "it cannot start")
+	}
+	h := newHosted(broken).phase(phases.PrePolicy, config.PhaseBudget{Require: []string{"p.h"}})
+	out := dispatch(t, h.start(t), &phases.PrePolicyInput{})
+	if got := errorCode(out); got != "required_missing p.h" {
+		t.Errorf("error = %q", got)
+	}
+	if run := runOf(t, out, "p.h"); run.State != phases.StateUnavailable || run.Code != string(phases.CauseUnavailable) {
+		t.Errorf("run = %+v", run)
+	}
+	if out.Decision == nil || out.Decision.Reasons[0].ReasonCode != "required_missing" {
+		t.Errorf("decision = %+v", out.Decision)
+	}
+	row := out.Plugins[0]
+	if row.State != phases.PluginBackoff || row.Code != "plugin_error" || !strings.Contains(strings.Join(codes(out), " "), "plugin_error") {
+		t.Errorf("plugin = %+v, diagnostics %v", row, codes(out))
+	}
+}
+
+// TestGuardThatIsDown: a fail-closed override with its phase is expected of a
+// plugin that never described itself.
+func TestGuardThatIsDown(t *testing.T) {
+	t.Parallel()
+
+	broken := plugin("p", on("h", phases.ToolPreCall, reply(), phases.KindDecision))
+	broken.OnConfigure = func(context.Context, *phases.Configuration) (sdk.Setup, error) {
+		return sdk.Setup{}, sdk.Fail("down", "it cannot start")
+	}
+	h := newHosted(broken).override("p.h", phases.Override{Phase: ptr(phases.ToolPreCall), OnFailure: ptr(word(phases.FailClosed))})
+	out := dispatch(t, h.start(t), &phases.ToolPreCallInput{Tool: "x"})
+	if got := errorCode(out); got != "unavailable p.h" || out.Decision.Verdict != phases.VerdictDeny {
+		t.Errorf("error = %q, decision %+v", got, out.Decision)
+	}
+}
+
+// TestPanics: a plugin's panic is its own failure and harms nobody else.
+func TestPanics(t *testing.T) {
+	t.Parallel()
+
+	h := on("h", phases.PrePromptCompile, func(context.Context, *sdk.Call, phases.Input) ([]phases.Contribution, error) { panic("oh no") })
+	eng := newHosted(plugin("p", h), plugin("q", section("ok", "s", "text"))).start(t)
+	out := dispatch(t, eng, &phases.PrePromptCompileInput{})
+	run := runOf(t, out, "p.h")
+	if run.State != phases.StateFailed || run.Code != "plugin_error" || run.PluginCode != "panic" {
+		t.Errorf("run = %+v", run)
+	}
+	if diff := cmp.Diff(sectionIDs(out), []string{"s"}); diff != "" {
+		t.Errorf("sections (-got +want):\n%s", diff)
+	}
+}
+
+// rude is a plugin written against the engine's own interface, without the sdk's
+// manners.
+type rude struct {
+	*sdk.Plugin
+	dispatch func() (*phases.Result, error)
+}
+
+func (r rude) Dispatch(context.Context, *phases.Dispatch) (*phases.Result, error) { return r.dispatch() }
+
+// TestRudePlugin: what an answer may be that no kit has looked at.
+func TestRudePlugin(t *testing.T) {
+	t.Parallel()
+
+	many := make([]phases.Contribution, phases.MaxContributions+1)
+	for i := range many {
+		many[i] = &phases.Noop{}
+	}
+	tests := []struct {
+		name   string
+		answer func() (*phases.Result, error)
+		want   string
+	}{
+		{"nothing at all", func() (*phases.Result, error) { return nil, nil }, "p.h succeeded"},
+		{"panic", func() (*phases.Result, error) { panic("x") }, "p.h failed plugin_error"},
+		{"plain error", func() (*phases.Result, error) { return nil, context.Canceled }, "p.h failed internal"},
+		{"nil contribution", func() (*phases.Result, error) {
+			return &phases.Result{Contributions: []phases.Contribution{nil}}, nil
+		}, "p.h failed invalid_reply"},
+		{"too many", func() (*phases.Result, error) { return &phases.Result{Contributions: many}, nil }, "p.h failed invalid_reply"},
+		{"no UTF-8", func() (*phases.Result, error) {
+			return &phases.Result{Contributions: []phases.Contribution{&phases.PromptSection{SectionID: "s", Title: "s", Content: "\xff"}}}, nil
+		}, "p.h failed invalid_reply"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+
+			p := plugin("p", on("h", phases.PrePromptCompile, reply(), phases.KindPromptSection))
+			h := newHosted(p)
+			h.opts.InProcess["p"] = rude{p, tt.answer}
+			out := dispatch(t, h.start(t), &phases.PrePromptCompileInput{})
+			if got := states(out)[0]; got != tt.want {
+				t.Errorf("ledger: %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+// TestCopies: a plugin may change what it was given and what it gave without
+// anybody else seeing it.
+func TestCopies(t *testing.T) {
+	t.Parallel()
+
+	given := &phases.Rewrite{Path: "/a", Value: raw("2")}
+	h := on("h", phases.ToolPreCall, func(_ context.Context, c *sdk.Call, in phases.Input) ([]phases.Contribution, error) {
+		call, _ := in.(*phases.ToolPreCallInput)
+		copy(call.Arguments, "XXXXXXXX")
+		call.TouchedPaths[0] = "spoilt"
+		c.Context.Flags["f"] = false
+		return []phases.Contribution{given}, nil
+	}, phases.KindRewrite)
+	in := &phases.ToolPreCallInput{Tool: "x", Arguments: raw(`{"a": 1}`), TouchedPaths: []string{"p"}}
+	where := host()
+	where.Flags = map[string]bool{"f": true}
+	out := outcome(t)(newHosted(plugin("p", h)).start(t).Dispatch(t.Context(), where, in))
+	given.Value = raw("3")
+	if string(in.Arguments) != `{"a": 1}` || in.TouchedPaths[0] != "p" || !where.Flags["f"] {
+		t.Errorf("the plugin changed the host's input: %+v", in)
+	}
+	if got, _ := out.Rewritten.(*phases.ToolPreCallInput); string(got.Arguments) != `{"a":2}` {
+		t.Errorf("arguments = %s", got.Arguments)
+	}
+}
