@@ -1,0 +1,164 @@
+package config
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/grapnelhq/grapnel/phases"
+)
+
+// Config is one loaded grapnel.yaml, checked as far as the file alone allows.
+// The zero value, with Version 1, is a configuration without plugins. It is not
+// changed after loading and safe for concurrent reading.
+type Config struct {
+	// Version is the schema of the file; 1.
+	Version int     `json:"version"`
+	Budgets Budgets `json:"budgets,omitzero"`
+	// Plugins in the order of the file. Names are unique.
+	Plugins []Plugin `json:"plugins,omitempty"`
+	// Pin is "" or "required": then a command without checksum is an error.
+	Pin string `json:"pin,omitempty"`
+	// Store is a DSN, "sqlite:PATH" or "postgres://…"; empty keeps nothing.
+	Store    Secret   `json:"store,omitzero"`
+	Manifest Manifest `json:"manifest,omitzero"`
+
+	source *source
+}
+
+// source is the file that a Config was read from.
+type source struct {
+	*report
+
+	root *node
+}
+
+// Budgets bound turns and phases.
+type Budgets struct {
+	Turn   TurnBudget                   `json:"turn,omitzero"`
+	Phases map[phases.Phase]PhaseBudget `json:"phases,omitempty"`
+}
+
+// TurnBudget bounds a turn. Zero fields mean the defaults, 10 s and 64,000.
+type TurnBudget struct {
+	// Time bounds the wall time of all blocking phases of a turn together.
+	Time phases.Duration `json:"time,omitempty"`
+	// Chars bounds the text of all hook sections together, in Unicode scalar
+	// values.
+	Chars int `json:"chars,omitempty"`
+}
+
+// PhaseBudget bounds one phase.
+type PhaseBudget struct {
+	// Time of 0 means the phase's default.
+	Time phases.Duration `json:"time,omitempty"`
+	// Require names subscriptions that must have completed.
+	Require []string `json:"require,omitempty"`
+}
+
+// Plugin declares one plugin: a name, and exactly one of Builtin and Command,
+// or neither for one that the host runs in process under that name.
+type Plugin struct {
+	Name string `json:"name"`
+	// Builtin names a plugin that the host knows how to start.
+	Builtin string `json:"builtin,omitempty"`
+	// Command is a program: an absolute path, a path relative to the file's
+	// folder, or a bare name that is looked up in PATH.
+	Command string `json:"command,omitempty"`
+	// Path is Command resolved to an absolute path when the file was loaded; see
+	// [ResolveCommand]. The program need not exist.
+	Path string   `json:"-"`
+	Args []string `json:"args,omitempty"`
+	// SHA256 pins the program, Pins its interpreters by path; lower-case hex.
+	SHA256 string            `json:"sha256,omitempty"`
+	Pins   map[string]string `json:"pins,omitempty"`
+	// UnsafePath accepts a program that others may replace.
+	UnsafePath bool          `json:"unsafe_path,omitempty"`
+	Grants     phases.Grants `json:"grants,omitzero"`
+	Env        Env           `json:"env,omitzero"`
+	Limits     Limits        `json:"limits,omitzero"`
+	// Sandbox is "", "T0" or "T1".
+	Sandbox string `json:"sandbox,omitempty"`
+	// Reload is "" or "exclusive": stop the old process before the new one
+	// starts.
+	Reload string `json:"reload,omitempty"`
+	// Subscriptions are the operator's changes, by full subscription id.
+	Subscriptions map[string]phases.Override `json:"subscriptions,omitempty"`
+	// Config is the plugin's own configuration as a JSON object, with values
+	// from the environment filled in. Nil when there is none.
+	Config json.RawMessage `json:"config,omitempty"`
+
+	// redacted is Config with "***" for values from the environment; nil when
+	// there are none.
+	redacted json.RawMessage
+}
+
+// MarshalJSON implements json.Marshaler. Values from the environment print as
+// "***".
+func (p Plugin) MarshalJSON() ([]byte, error) {
+	type plain Plugin // without this method
+	if p.redacted != nil {
+		p.Config = p.redacted
+	}
+	return json.Marshal(plain(p))
+}
+
+// String implements fmt.Stringer with the JSON form, so that a Plugin that ends
+// up in a log shows no secret.
+func (p Plugin) String() string {
+	text, err := json.Marshal(p)
+	if err != nil {
+		return fmt.Sprintf("plugin %q", p.Name)
+	}
+	return string(text)
+}
+
+// GoString implements fmt.GoStringer; see String.
+func (p Plugin) GoString() string { return p.String() }
+
+// Env is a plugin's environment. Nothing else of the host's reaches it.
+type Env struct {
+	// Pass names variables that are handed on if they are set.
+	Pass []string          `json:"pass,omitempty"`
+	Set  map[string]Secret `json:"set,omitempty"`
+}
+
+// Limits bound one plugin. Zero fields mean the defaults.
+type Limits struct {
+	// Memory bounds the resident memory; 0 does not.
+	Memory Size `json:"memory,omitempty"`
+	// Concurrency is the most calls at once; default 32.
+	Concurrency int `json:"concurrency,omitempty"`
+	// Frame is the largest message either way; default 4 MiB, at most 16 MiB.
+	Frame Size `json:"frame,omitempty"`
+	// Start bounds a start up to the accepted configuration; default 10 s.
+	Start phases.Duration `json:"start,omitempty"`
+}
+
+// Manifest is how manifests are made and kept.
+type Manifest struct {
+	// KeepText keeps the prompt's text in the store.
+	KeepText bool `json:"keep_text,omitempty"`
+	// FingerprintKey keys fingerprints, so that short texts cannot be guessed.
+	FingerprintKey Secret `json:"fingerprint_key,omitzero"`
+	// Labels is "full" (default) or "hash": whether titles, reasons, labels and
+	// paths stand in the manifest as text.
+	Labels string `json:"labels,omitempty"`
+	// OnFailure is "warn" (default) or "refuse": what a turn does when its
+	// manifest cannot be written.
+	OnFailure string `json:"on_failure,omitempty"`
+}
+
+// The defaults and bounds of budgets and limits.
+const (
+	DefaultTurnTime    = 10 * time.Second
+	DefaultTurnChars   = 64000
+	DefaultConcurrency = 32
+	DefaultFrame       = 4 << 20
+	MaxFrame           = 16 << 20
+	DefaultStart       = 10 * time.Second
+
+	minFrame       = 1 << 10
+	maxConcurrency = 1024
+	maxAttempts    = 10
+)

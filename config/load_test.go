@@ -1,0 +1,216 @@
+package config
+
+import (
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"reflect"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func write(t *testing.T, path, text string, mode fs.FileMode) string {
+	t.Helper()
+
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), mode); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestLoad(t *testing.T) {
+	t.Parallel()
+
+	dir := t.TempDir()
+	path := write(t, filepath.Join(dir, "grapnel.yaml"), "version: 1\nplugins: [{name: p, command: bin/p}]\n", 0o600)
+	c, err := Load(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := c.Plugins[0].Path, filepath.Join(dir, "bin", "p"); got != want {
+		t.Errorf("path: got %s, want %s", got, want)
+	}
+	bad := write(t, filepath.Join(dir, "bad.yaml"), "version: 3\n", 0o600)
+	if _, err := Load(bad); err == nil || !strings.HasPrefix(err.Error(), bad+":1:10: ") {
+		t.Errorf("got %v, want the path in front", err)
+	}
+}
+
+func TestLoadRefuses(t *testing.T) {
+	t.Parallel()
+
+	dir := t.TempDir()
+	if _, err := Load(filepath.Join(dir, "absent.yaml")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("absent: got %v", err)
+	}
+	if _, err := Load(dir); err == nil || !strings.Contains(err.Error(), "no regular file") {
+		t.Errorf("folder: got %v", err)
+	}
+	large := write(t, filepath.Join(dir, "large.yaml"), "version: 1\n"+strings.Repeat("# x\n", maxFile/4), 0o600)
+	if _, err := Load(large); err == nil || !strings.Contains(err.Error(), "larger than 1 MiB") {
+		t.Errorf("large: got %v", err)
+	}
+	full := write(t, filepath.Join(dir, "full.yaml"), "version: 1\n#"+strings.Repeat("x", maxFile-len("version: 1\n#")), 0o600)
+	if _, err := Load(full); err != nil {
+		t.Errorf("exactly 1 MiB: got %v", err)
+	}
+}
+
+func TestResolveCommand(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS == "windows" {
+		t.Skip("programs are found by their extension")
+	}
+
+	dir := t.TempDir()
+	at := func(parts ...string) string { return filepath.Join(append([]string{dir}, parts...)...) }
+	write(t, at("bin", "tool"), "", 0o700)
+	write(t, at("bin", "data"), "", 0o600)
+	write(t, at("later", "tool"), "", 0o700)
+	write(t, at("later", "data"), "", 0o700)
+	write(t, at("conf", "own"), "", 0o700)
+	path := strings.Join([]string{".", "", "conf", at("bin"), at("later")}, string(filepath.ListSeparator))
+	tests := []struct {
+		name, command, path, want string
+		err                       error
+	}{
+		{"absolute", at("bin", "tool"), "", at("bin", "tool"), nil},
+		{"absolute is cleaned", at("bin") + "/../bin//tool", "", at("bin", "tool"), nil},
+		{"relative to the file", "./own", path, at("conf", "own"), nil},
+		{"above the file", "../bin/tool", path, at("bin", "tool"), nil},
+		{"bare name, first in PATH", "tool", path, at("bin", "tool"), nil},
+		{"bare name, not executable comes later", "data", path, at("later", "data"), nil},
+		{"bare name beside the file is not found", "own", path, at("bin", "own"), fs.ErrNotExist},
+		{"no PATH", "tool", "", "", fs.ErrNotExist},
+		{"only relative folders in PATH", "tool", ".:bin", "", fs.ErrNotExist},
+		{"absent", "./absent", path, at("conf", "absent"), fs.ErrNotExist},
+		{"not executable", at("bin", "data"), path, at("bin", "data"), fs.ErrPermission},
+		{"dots are no names", "..", path, dir, syscall.EISDIR},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+
+			got, err := ResolveCommand(at("conf"), tt.command, loader(map[string]string{"PATH": tt.path}).LookupEnv)
+			if got != tt.want || (err == nil) != (tt.err == nil) {
+				t.Errorf("got %q (%v), want %q (%v)", got, err, tt.want, tt.err)
+			}
+			if err != nil && !errors.Is(err, tt.err) {
+				t.Errorf("got error %v, want %v", err, tt.err)
+			}
+		})
+	}
+	if _, err := ResolveCommand(dir, "", os.LookupEnv); err == nil {
+		t.Error("no error for no command")
+	}
+}
+
+// TestAbsentCommandLoads pins that a missing program is the plugin's failure.
+func TestAbsentCommandLoads(t *testing.T) {
+	t.Parallel()
+
+	dir := t.TempDir()
+	text := "version: 1\nplugins: [{name: a, command: ./absent}, {name: b, command: absent}, {name: c, builtin: x}]\n"
+	c, err := loader(map[string]string{"PATH": filepath.Join(dir, "bin")}).Parse([]byte(text), filepath.Join(dir, "grapnel.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := []string{c.Plugins[0].Path, c.Plugins[1].Path, c.Plugins[2].Path}
+	if diff := cmp.Diff(got, []string{filepath.Join(dir, "absent"), filepath.Join(dir, "bin", "absent"), ""}); diff != "" {
+		t.Errorf("paths (-got +want):\n%s", diff)
+	}
+}
+
+func TestTemplate(t *testing.T) {
+	t.Parallel()
+
+	c := parse(t, string(Template()))
+	if len(c.Plugins) != 0 || c.Store != (Secret{}) {
+		t.Errorf("the template configures something: %+v", c)
+	}
+	if c.Budgets.Turn.Time.D() != DefaultTurnTime || c.Budgets.Turn.Chars != DefaultTurnChars {
+		t.Errorf("the template's budgets are not the defaults: %+v", c.Budgets.Turn)
+	}
+	Template()[0] = 'x'
+	if Template()[0] == 'x' {
+		t.Error("the template can be changed")
+	}
+	for _, key := range allKeys() {
+		owner, key, _ := strings.Cut(key, ".")
+		switch owner {
+		case "Config", "Budgets", "TurnBudget", "PhaseBudget", "Plugin", "Grants", "Env", "Limits", "Manifest", "Override", "Retry", "TextBudget", "Cache":
+			if !strings.Contains(string(Template()), key+": ") && !strings.Contains(string(Template()), key+":\n") {
+				t.Errorf("the template does not name %s.%s", owner, key)
+			}
+		}
+	}
+}
+
+// TestTemplateExplainsEachLine: every line with a key has a remark, or belongs
+// to a value whose parts have.
+func TestTemplateExplainsEachLine(t *testing.T) {
+	t.Parallel()
+
+	plain := []string{"turn:", "turn.pre_prompt_compile:", "limits:", "agentsdoc.prompt:", "- name: linter", "budgets:", "plugins:", "manifest:", "- {kind: prompt_section"}
+	for line := range strings.Lines(string(Template())) {
+		text := strings.TrimSpace(strings.TrimPrefix(line, "#:"))
+		known := text == "" || strings.HasPrefix(text, "#") || strings.Contains(text, " # ")
+		for _, p := range plain {
+			known = known || strings.HasPrefix(text, p)
+		}
+		if !known {
+			t.Errorf("no remark: %s", text)
+		}
+	}
+}
+
+// TestJSONRoundTrip: a configuration without secrets, printed and read again, is
+// the same.
+func TestJSONRoundTrip(t *testing.T) {
+	t.Parallel()
+
+	random := rand.New(rand.NewPCG(5, 6))
+	for _, text := range []string{section11, templateInUse(), located} {
+		first := parse(t, text)
+		out, err := json.Marshal(first)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// JSON in other shapes is the same file.
+		for range 20 {
+			shaped := reshape(random, string(out))
+			second := parse(t, shaped)
+			first.source, second.source = nil, nil
+			if !reflect.DeepEqual(first, second) {
+				t.Fatalf("read again from\n%s\n(-first +second):\n%s", shaped, cmp.Diff(first, second, ignoring(), cmp.AllowUnexported(Config{}, Plugin{})))
+			}
+		}
+	}
+}
+
+// reshape puts blanks and line breaks between the tokens of JSON.
+func reshape(random *rand.Rand, text string) string {
+	var b strings.Builder
+	quoted := false
+	for i := range len(text) {
+		c := text[i]
+		if c == '"' && (i == 0 || text[i-1] != '\\') {
+			quoted = !quoted
+		}
+		b.WriteByte(c)
+		if !quoted && (c == ',' || c == ':' || c == '{' || c == '[') {
+			b.WriteString([]string{"", " ", "  ", "\n    "}[random.IntN(4)])
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,218 @@
+package config
+
+import (
+	"errors"
+	"io/fs"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/grapnelhq/grapnel/phases"
+)
+
+const located = `version: 1
+budgets:
+  phases:
+    turn.pre_prompt_compile: {require: [a.prompt]}
+plugins:
+  - name: a
+    builtin: agentsdok
+    subscriptions:
+      a.prompt:
+        when: 'turn.mod == "x"'
+        after: [b.x]
+      a.prompt.more: {timeout: 9s}
+    config:
+      preset: unknown
+      list:
+        - {a/b: 1, c~d: 2}
+        - deep: [x, y]
+      hooks:
+        - id: h
+  - {name: b}
+`
+
+func TestErrorf(t *testing.T) {
+	t.Parallel()
+
+	c := parse(t, located)
+	tests := []struct{ name, path, want string }{
+		{"value", "plugins.0.builtin", "grapnel.yaml:7:14: no such plugin\n |     builtin: agentsdok\n |              ^"},
+		{"item of a list", "plugins.1", "grapnel.yaml:20:5: no such plugin\n |   - {name: b}\n |     ^"},
+		{"block", "plugins.0.config", "grapnel.yaml:13:5: no such plugin\n |     config:\n |     ^"},
+		{"key with a dot", "budgets.phases.turn.pre_prompt_compile.require.0", "grapnel.yaml:4:41: no such plugin\n |     turn.pre_prompt_compile: {require: [a.prompt]}\n |                                         ^"},
+		{"nearest value above", "plugins.1.limits.frame", "grapnel.yaml:20:5: limits.frame: no such plugin\n |   - {name: b}\n |     ^"},
+		{"index that is not there", "plugins.7.name", "grapnel.yaml:5:1: 7.name: no such plugin\n | plugins:\n | ^"},
+		{"nothing of it", "store", "grapnel.yaml: store: no such plugin"},
+		{"the file", "", "grapnel.yaml: no such plugin"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+
+			if diff := cmp.Diff(c.Errorf(tt.path, "no such %s", "plugin").Error(), tt.want); diff != "" {
+				t.Errorf("error (-got +want):\n%s", diff)
+			}
+		})
+	}
+	if err := c.Errorf("store", "reading: %w", fs.ErrNotExist); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("%v wraps no cause", err)
+	}
+}
+
+func TestErrorAt(t *testing.T) {
+	t.Parallel()
+
+	c := parse(t, located)
+	const refuses = `plugin "a" refuses its configuration: `
+	tests := []struct{ name, plugin, pointer, want string }{
+		{"member", "a", "/preset", "grapnel.yaml:14:15: " + refuses + "bad\n |       preset: unknown\n |               ^"},
+		{"whole", "a", "", "grapnel.yaml:13:5: " + refuses + "bad\n |     config:\n |     ^"},
+		{"escaped slash", "a", "/list/0/a~1b", "grapnel.yaml:16:17: " + refuses + "bad\n |         - {a/b: 1, c~d: 2}\n |                 ^"},
+		{"escaped tilde", "a", "/list/0/c~0d", "grapnel.yaml:16:25: " + refuses + "bad\n |         - {a/b: 1, c~d: 2}\n |                         ^"},
+		{"deep item", "a", "/list/1/deep/1", "grapnel.yaml:17:21: " + refuses + "bad\n |         - deep: [x, y]\n |                     ^"},
+		{"block in a list", "a", "/hooks/0", "grapnel.yaml:19:11: " + refuses + "bad\n |         - id: h\n |           ^"},
+		{"missing member", "a", "/hooks/0/ph~1ase", "grapnel.yaml:19:11: " + refuses + "ph~1ase: bad\n |         - id: h\n |           ^"},
+		{"no configuration", "b", "/x", "grapnel.yaml:20:12: plugin \"b\" refuses its configuration: /x: bad\n |   - {name: b}\n |            ^"},
+		{"no such plugin", "z", "/x", "grapnel.yaml: plugin \"z\" refuses its configuration: /x: bad"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+
+			cause := &phases.ConfigError{Pointer: tt.pointer, Message: "bad"}
+			err := c.ErrorAt(tt.plugin, cause)
+			if diff := cmp.Diff(err.Error(), tt.want); diff != "" {
+				t.Errorf("error (-got +want):\n%s", diff)
+			}
+			if got, ok := errors.AsType[*phases.ConfigError](err); !ok || got != cause {
+				t.Error("the plugin's own error is not wrapped")
+			}
+		})
+	}
+}
+
+func TestPlanError(t *testing.T) {
+	t.Parallel()
+
+	c := parse(t, located)
+	tests := []struct{ name, plugin, field, want string }{
+		{"field", "a", "subscriptions.a.prompt.when", "grapnel.yaml:10:15: bad\n |         when: 'turn.mod == \"x\"'\n |               ^"},
+		{"longest id", "a", "subscriptions.a.prompt.more.timeout", "grapnel.yaml:12:32: bad\n |       a.prompt.more: {timeout: 9s}\n |                                ^"},
+		{"field that a plugin proposed", "a", "subscriptions.a.prompt.phase", "grapnel.yaml:9:7: phase: bad\n |       a.prompt:\n |       ^"},
+		{"list", "a", "subscriptions.a.prompt.after", "grapnel.yaml:11:16: bad\n |         after: [b.x]\n |                ^"},
+		{"subscription without override", "a", "subscriptions.a.other.when", "grapnel.yaml:8:5: a.other.when: bad\n |     subscriptions:\n |     ^"},
+		{"plugin without overrides", "b", "subscriptions.b.x.when", "grapnel.yaml:20:12: plugin \"b\": subscriptions.b.x.when: bad\n |   - {name: b}\n |            ^"},
+		{"plugin that is not in the file", "z", "subscriptions.z.x.when", "grapnel.yaml: plugin \"z\": subscriptions.z.x.when: bad"},
+		{"the file", "", "budgets.phases.turn.pre_prompt_compile.require", "grapnel.yaml:4:40: bad\n |     turn.pre_prompt_compile: {require: [a.prompt]}\n |                                        ^"},
+		{"nothing of it", "", "budgets.phases.tool.pre_call.require", "grapnel.yaml:3:3: tool.pre_call.require: bad\n |   phases:\n |   ^"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+
+			if diff := cmp.Diff(c.PlanError(tt.plugin, tt.field, "bad").Error(), tt.want); diff != "" {
+				t.Errorf("error (-got +want):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestErrorsWithoutFile makes errors for a Config that code built.
+func TestErrorsWithoutFile(t *testing.T) {
+	t.Parallel()
+
+	c := &Config{Version: 1, Plugins: []Plugin{{Name: "a"}}}
+	tests := []struct {
+		name string
+		err  error
+		want string
+	}{
+		{"Errorf", c.Errorf("plugins.0", "bad"), "plugins.0: bad"},
+		{"ErrorAt", c.ErrorAt("a", &phases.ConfigError{Pointer: "/x", Message: "bad"}), `plugin "a" refuses its configuration: /x: bad`},
+		{"PlanError", c.PlanError("a", "subscriptions.a.x", "bad"), `plugin "a": subscriptions.a.x: bad`},
+		{"PlanError of the file", c.PlanError("", "budgets", "bad"), "budgets: bad"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+
+			if tt.err.Error() != tt.want {
+				t.Errorf("got %q, want %q", tt.err, tt.want)
+			}
+		})
+	}
+	if _, _, ok := c.Position("plugins"); ok {
+		t.Error("a position without a file")
+	}
+}
+
+func TestPosition(t *testing.T) {
+	t.Parallel()
+
+	c := parse(t, located)
+	line, column, ok := c.Position("plugins", "0", "subscriptions", "a.prompt", "when")
+	if line != 10 || column != 15 || !ok {
+		t.Errorf("got %d:%d, %v, want 10:15", line, column, ok)
+	}
+	for _, path := range [][]string{{"plugins", "2"}, {"plugins", "x"}, {"plugins", "0", "name", "x"}, {"store"}} {
+		if line, column, ok := c.Position(path...); ok {
+			t.Errorf("%v is at %d:%d, want nowhere", path, line, column)
+		}
+	}
+}
+
+func TestErrorsUnwrap(t *testing.T) {
+	t.Parallel()
+
+	_, err := Parse([]byte("version: 2\npin: x\n"), "f")
+	if got, ok := errors.AsType[Errors](err); !ok || len(got) != 2 {
+		t.Fatalf("got %v, want 2 mistakes", err)
+	}
+	if first, ok := errors.AsType[*Error](err); !ok || first.Line != 1 || first.Column != 10 || first.File != "f" {
+		t.Errorf("got %+v", first)
+	}
+}
+
+func TestManyMistakes(t *testing.T) {
+	t.Parallel()
+
+	_, err := Parse([]byte("version: 1\nplugins: ["+strings.Repeat("1,", 501)+"]"), "f")
+	all, ok := errors.AsType[Errors](err)
+	if !ok || len(all) != maxMistakes+1 {
+		t.Fatalf("got %d mistakes, want %d", len(all), maxMistakes+1)
+	}
+	if got, want := all[maxMistakes].Error(), "f: and 401 more mistakes"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// TestSnippetCaret checks that the caret is below the right character, however
+// long the line is.
+func TestSnippetCaret(t *testing.T) {
+	t.Parallel()
+
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 2000 {
+		line := []rune(strings.Repeat("é\tx語 ", random.IntN(100)))
+		column := 1 + random.IntN(len(line)+1)
+		for i := range line {
+			if line[i] != '\t' && line[i] != ' ' {
+				line[i] = 'a' + rune(random.IntN(26))
+			}
+		}
+		if column <= len(line) {
+			line[column-1] = '!'
+		}
+		shown, caret, _ := strings.Cut(snippet(string(line), column), "\n")
+		at := strings.IndexRune(caret, '^')
+		if column <= len(line) && []rune(shown)[at] != '!' {
+			t.Fatalf("column %d of %q:\n%s\n%s", column, string(line), shown, caret)
+		}
+		if n := len([]rune(shown)); n > maxShown+len(" | ") {
+			t.Fatalf("%d characters shown", n)
+		}
+	}
+}

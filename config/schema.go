@@ -1,0 +1,225 @@
+package config
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/grapnelhq/grapnel/phases"
+)
+
+// Patterns of texts that the decoder reads with code. Go's syntax for durations
+// has no regular expression that is exact about overflow; this is near enough
+// for an editor.
+const (
+	durationPattern = `^([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))*$`
+	sizePattern     = `^[0-9]+(B|KB|MB|GB|KiB|MiB|GiB)$`
+	customPhase     = `^x\.[^.]+\.[^.]+`
+)
+
+// Schema returns the JSON Schema of grapnel.yaml (draft 2020-12), for editors. It
+// is made from the same types and rules that [Parse] uses. What concerns several
+// plugins, and what only the running engine knows, is not in it.
+func Schema() json.RawMessage {
+	g := &generator{rules: rules(), defs: map[string]*jsonschema.Schema{}}
+	root := g.structure(reflect.TypeFor[Config]())
+	root.Schema = "https://json-schema.org/draft/2020-12/schema"
+	root.Title = "grapnel.yaml"
+	root.Description = "The configuration of Grapnel."
+	root.Defs = g.defs
+	out, err := json.MarshalIndent(root, "", "  ")
+	if err != nil {
+		panic(err) // the schema is fixed; a test covers it
+	}
+	return out
+}
+
+// generator makes schemas of Go types. Those that occur often, or are long, are
+// definitions.
+type generator struct {
+	rules map[string]rule
+	defs  map[string]*jsonschema.Schema
+}
+
+// define returns a reference to a definition, which is made when it is first
+// asked for.
+func (g *generator) define(name string, build func() *jsonschema.Schema) *jsonschema.Schema {
+	if g.defs[name] == nil {
+		g.defs[name] = build()
+	}
+	return &jsonschema.Schema{Ref: "#/$defs/" + name}
+}
+
+// schema returns the schema of a type under the rule of its key.
+func (g *generator) schema(t reflect.Type, r rule) *jsonschema.Schema {
+	s := g.special(t, r)
+	if s == nil {
+		s = g.byKind(t, r)
+	}
+	s.Description = r.doc
+	return s
+}
+
+// special returns the schema of a type with an encoding of its own.
+func (g *generator) special(t reflect.Type, r rule) *jsonschema.Schema {
+	switch t {
+	case reflect.TypeFor[phases.Duration]():
+		return &jsonschema.Schema{Type: "string", Pattern: durationPattern, Examples: []any{"250ms", "2s"}}
+	case reflect.TypeFor[Size]():
+		return &jsonschema.Schema{Type: "string", Pattern: sizePattern, Examples: []any{"64KiB", "256MiB"}}
+	case reflect.TypeFor[Secret]():
+		return &jsonschema.Schema{Type: "string", Pattern: r.pattern}
+	case reflect.TypeFor[phases.OnFailure]():
+		return g.define("on_failure", g.onFailure)
+	case reflect.TypeFor[phases.Contributions]():
+		return optional(&jsonschema.Schema{Type: "array", Items: g.define("contribution", g.contribution)})
+	case reflect.TypeFor[phases.Phase]():
+		return g.define("phase", phaseSchema)
+	case reflect.TypeFor[time.Time]():
+		return &jsonschema.Schema{Type: "string", Format: "date-time"}
+	case reflect.TypeFor[json.RawMessage]():
+		if r.object {
+			return optional(&jsonschema.Schema{Type: "object"})
+		}
+		return &jsonschema.Schema{}
+	}
+	return nil
+}
+
+// byKind returns the schema of a plain Go type. Pointers are only how the Go side
+// tells absent from zero, and leave no trace.
+func (g *generator) byKind(t reflect.Type, r rule) *jsonschema.Schema {
+	switch t.Kind() {
+	case reflect.Pointer:
+		return g.schema(t.Elem(), r)
+	case reflect.Struct:
+		return optional(g.element(t))
+	case reflect.Map:
+		s := &jsonschema.Schema{Type: "object", AdditionalProperties: g.schema(t.Elem(), rule{})}
+		if t.Key() == reflect.TypeFor[phases.Phase]() {
+			s.PropertyNames = g.define("phase", phaseSchema)
+		}
+		return optional(s)
+	case reflect.Slice:
+		return optional(&jsonschema.Schema{Type: "array", Items: g.element(t.Elem())})
+	case reflect.Bool:
+		return &jsonschema.Schema{Type: "boolean"}
+	case reflect.Int:
+		s := &jsonschema.Schema{Type: "integer"}
+		if r.bounded {
+			s.Minimum = new(float64(r.low))
+		}
+		if r.bounded && r.high < 1<<53 {
+			s.Maximum = new(float64(r.high))
+		}
+		return s
+	case reflect.String:
+		words := r.words
+		if words == nil {
+			words = wordsOf(t)
+		}
+		return &jsonschema.Schema{Type: "string", Pattern: r.pattern, Enum: values(words)}
+	default:
+		panic(fmt.Sprintf("config: no schema for %v", t)) // a field of a new kind; a test makes the schema
+	}
+}
+
+// element returns the schema of a list's element, which cannot be without a
+// value.
+func (g *generator) element(t reflect.Type) *jsonschema.Schema {
+	if t.Kind() == reflect.Struct {
+		return g.define(defName(t), func() *jsonschema.Schema { return g.structure(t) })
+	}
+	return g.schema(t, rule{})
+}
+
+// optional lets a list or mapping be there without a value, as it is when all of
+// its entries are commented out.
+func optional(s *jsonschema.Schema) *jsonschema.Schema {
+	if s.Type != "" {
+		s.Types, s.Type = []string{s.Type, "null"}, ""
+		return s
+	}
+	return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{s, {Type: "null"}}}
+}
+
+// structure lists the keys of a struct and refuses others.
+func (g *generator) structure(t reflect.Type) *jsonschema.Schema {
+	s := &jsonschema.Schema{Type: "object", Properties: map[string]*jsonschema.Schema{}, AdditionalProperties: nothing()}
+	for _, f := range fieldsOf(t) {
+		r := g.rules[f.owner+"."+f.key]
+		s.Properties[f.key] = g.schema(f.typ, r)
+		s.PropertyOrder = append(s.PropertyOrder, f.key)
+		if r.required {
+			s.Required = append(s.Required, f.key)
+		}
+	}
+	// The rules of several keys that a schema can say.
+	if t == reflect.TypeFor[Plugin]() {
+		s.Not = &jsonschema.Schema{Required: []string{"builtin", "command"}}
+		s.DependentRequired = map[string][]string{}
+		for _, key := range commandKeys() {
+			s.DependentRequired[key] = []string{"command"}
+		}
+	}
+	return s
+}
+
+// nothing is the schema that no value has.
+func nothing() *jsonschema.Schema { return &jsonschema.Schema{Not: &jsonschema.Schema{}} }
+
+// onFailure is a word, or words by cause.
+func (g *generator) onFailure() *jsonschema.Schema {
+	word := func() *jsonschema.Schema { return g.schema(reflect.TypeFor[phases.FailureWord](), rule{}) }
+	byCause := &jsonschema.Schema{Type: "object", Properties: map[string]*jsonschema.Schema{}, AdditionalProperties: nothing()}
+	for _, cause := range append([]string{"default"}, texts(phases.FailureCauses()...)...) {
+		byCause.Properties[cause] = word()
+		byCause.PropertyOrder = append(byCause.PropertyOrder, cause)
+	}
+	return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{word(), byCause}}
+}
+
+// contribution is one of the kinds; each is an object with its kind as a fixed
+// word.
+func (g *generator) contribution() *jsonschema.Schema {
+	s := &jsonschema.Schema{}
+	for _, kind := range phases.Kinds() {
+		of := g.structure(reflect.TypeOf(newContribution(kind)).Elem())
+		of.Properties["kind"] = &jsonschema.Schema{Const: new(any(string(kind))), Description: "The kind of contribution."}
+		of.PropertyOrder = slices.Insert(of.PropertyOrder, 0, "kind")
+		of.Required = slices.Insert(of.Required, 0, "kind")
+		s.AnyOf = append(s.AnyOf, of)
+	}
+	return s
+}
+
+// phaseSchema is a standard phase, or one of a host's own.
+func phaseSchema() *jsonschema.Schema {
+	return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{
+		{Enum: values(phases.Standard().Names())},
+		{Type: "string", Pattern: customPhase},
+	}}
+}
+
+// defName is the name of a type's definition: subscription for Override, which
+// is how the file calls it.
+func defName(t reflect.Type) string {
+	if t == reflect.TypeFor[phases.Override]() {
+		return "subscription"
+	}
+	return strings.ToLower(t.Name())
+}
+
+// values makes an enumeration of words, nil of none.
+func values(words []string) []any {
+	var out []any
+	for _, w := range words {
+		out = append(out, w)
+	}
+	return out
+}

@@ -1,0 +1,339 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/lexer"
+	"github.com/goccy/go-yaml/parser"
+	"github.com/goccy/go-yaml/token"
+)
+
+// Bounds of a file. The library needs quadratic time for keys of one mapping and
+// for blank lines in block texts, and recursion for nesting; these keep the
+// worst file under about half a second.
+const (
+	maxFile    = 1 << 20
+	maxTokens  = 200_000
+	maxEntries = 10_000
+	maxDepth   = 64
+	// maxBlank bounds the sum of squares of the lengths of runs of blank lines.
+	maxBlank = 4_000_000
+)
+
+// parseYAML reads one document into a tree. It reports mistakes to r and returns
+// nil if there is no tree at all.
+func parseYAML(text string, r *report) *node {
+	if !checkBlankLines(text, r) {
+		return nil
+	}
+	tokens, err := tokenize(text)
+	if err != nil || !vetTokens(tokens, r) {
+		r.syntax(err)
+		return nil
+	}
+	file, err := parseTokens(tokens)
+	if err != nil {
+		r.syntax(err)
+		return nil
+	}
+	if len(file.Docs) == 0 {
+		return nil
+	}
+	c := &converter{report: r}
+	return c.node(file.Docs[0].Body, 0)
+}
+
+// tokenize and parseTokens turn a panic of the library into an error: the text
+// is the operator's, and no text may end the process.
+func tokenize(text string) (tokens token.Tokens, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("this is not YAML that can be read (%v)", p)
+		}
+	}()
+	return lexer.Tokenize(text), nil
+}
+
+func parseTokens(tokens token.Tokens) (file *ast.File, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("this is not YAML that can be read (%v)", p)
+		}
+	}()
+	return parser.Parse(tokens, 0, parser.AllowDuplicateMapKey())
+}
+
+// syntax reports an error of the library at its token.
+func (r *report) syntax(err error) {
+	if err == nil {
+		return
+	}
+	var located interface {
+		GetToken() *token.Token
+		GetMessage() string
+	}
+	if errors.As(err, &located) && located.GetToken() != nil {
+		at := located.GetToken().Position
+		r.addf(at.Line, at.Column, "%s", strings.ReplaceAll(located.GetMessage(), "\t", `\t`))
+		return
+	}
+	r.addf(1, 1, "%s", strings.TrimSpace(err.Error()))
+}
+
+// checkBlankLines refuses files that are mostly blank lines.
+func checkBlankLines(text string, r *report) bool {
+	run, sum, number := 0, 0, 0
+	for line := range strings.Lines(text) {
+		number++
+		if strings.TrimSpace(line) != "" {
+			run = 0
+			continue
+		}
+		run++
+		if sum += 2*run - 1; sum > maxBlank {
+			r.addf(number, 1, "too many blank lines")
+			return false
+		}
+	}
+	return true
+}
+
+// vetter looks at tokens before they are parsed: it refuses what this package
+// does not accept and what would make the parser work without bound.
+type vetter struct {
+	*report
+
+	entries int
+	// columns are those of the open block collections, flow the open brackets,
+	// chain the keys since the last bracket or comma within brackets (the parser
+	// recurses for each of "{a: b: c: …", although that is no YAML).
+	columns []int
+	flow    int
+	chain   int
+	ended   bool
+	stopped bool
+}
+
+// vetTokens reports whether the tokens may be parsed.
+func vetTokens(tokens token.Tokens, r *report) bool {
+	v := &vetter{report: r}
+	if len(tokens) > maxTokens {
+		v.stopf(tokens[maxTokens], "the file is too large: more than %d words and signs", maxTokens)
+	}
+	for i := 0; i < len(tokens) && !v.stopped; i++ {
+		v.form(tokens[i], i == 0)
+		v.nesting(tokens, i)
+	}
+	return !v.stopped
+}
+
+// stopf reports a mistake after which the rest of the tokens says nothing.
+func (v *vetter) stopf(t *token.Token, format string, args ...any) {
+	v.addf(t.Position.Line, t.Position.Column, format, args...)
+	v.stopped = true
+}
+
+// form refuses kinds of tokens.
+func (v *vetter) form(t *token.Token, first bool) {
+	if v.ended && t.Type != token.CommentType && t.Type != token.DocumentEndType {
+		v.stopf(t, "a second document: a file holds one")
+		return
+	}
+	const quote = "; put a text that begins with it in quotes"
+	switch t.Type {
+	case token.AnchorType:
+		v.stopf(t, "anchors (&) are not accepted%s", quote)
+	case token.AliasType:
+		v.stopf(t, "aliases (*) are not accepted%s: '*'", quote)
+	case token.TagType:
+		v.stopf(t, "tags (!) are not accepted%s", quote)
+	case token.DirectiveType:
+		v.stopf(t, "directives (%%) are not accepted%s", quote)
+	case token.MappingKeyType:
+		v.stopf(t, "complex keys (?) are not accepted%s", quote)
+	case token.MergeKeyType:
+		v.stopf(t, "merge keys (<<) are not accepted")
+	case token.DocumentEndType:
+		v.ended = true
+	case token.DocumentHeaderType:
+		// Before anything else it only begins the document.
+		if !first && len(v.columns) > 0 {
+			v.stopf(t, "a second document: a file holds one")
+		}
+	default:
+	}
+}
+
+// nesting counts entries and depth. A block collection lies deeper than another
+// only in a later column, or in the same one (a list below its key).
+func (v *vetter) nesting(tokens token.Tokens, i int) {
+	t := tokens[i]
+	switch t.Type {
+	case token.MappingStartType, token.SequenceStartType:
+		v.flow++
+		v.chain = 0
+	case token.MappingEndType, token.SequenceEndType:
+		v.flow = max(0, v.flow-1)
+		v.chain = 0
+	case token.CollectEntryType:
+		v.chain = 0
+	case token.SequenceEntryType:
+		v.open(t.Position.Column)
+	case token.MappingValueType:
+		v.entries++
+		if v.flow > 0 {
+			v.chain++
+		} else if i > 0 {
+			v.open(tokens[i-1].Position.Column)
+		}
+	default:
+	}
+	if v.entries > maxEntries {
+		v.stopf(t, "the file is too large: more than %d keys", maxEntries)
+	} else if len(v.columns)+v.flow+v.chain > maxDepth {
+		v.stopf(t, "nested deeper than %d", maxDepth)
+	}
+}
+
+// open begins a block collection in a column, which ends those in later columns
+// and in the same one.
+func (v *vetter) open(column int) {
+	for len(v.columns) > 0 && v.columns[len(v.columns)-1] >= column {
+		v.columns = v.columns[:len(v.columns)-1]
+	}
+	v.columns = append(v.columns, column)
+}
+
+// converter builds the tree of this package from the library's.
+type converter struct {
+	*report
+
+	// number and line are the line that was looked at last.
+	number int
+	line   []rune
+}
+
+// place corrects where the library says that a token begins: a tab before it
+// counts as its part there.
+func (c *converter) place(at *token.Position) (line, column int) {
+	if at.Line < 1 || at.Line > len(c.lines) {
+		return at.Line, at.Column
+	}
+	if c.number != at.Line {
+		c.number, c.line = at.Line, []rune(c.lines[at.Line-1])
+	}
+	column = max(at.Column, 1)
+	for column < len(c.line) && (c.line[column-1] == ' ' || c.line[column-1] == '\t') {
+		column++
+	}
+	return at.Line, column
+}
+
+// node converts one value; nil stands for no value.
+func (c *converter) node(n ast.Node, depth int) *node {
+	if n == nil {
+		return nil
+	}
+	out := &node{}
+	out.line, out.column = c.place(n.GetToken().Position)
+	if depth > maxDepth {
+		c.addf(out.line, out.column, "nested deeper than %d", maxDepth)
+		return out
+	}
+	switch n := n.(type) {
+	case *ast.MappingNode:
+		out.kind, out.flow = mappingNode, n.IsFlowStyle
+		c.entries(out, n.Values, depth)
+	case *ast.MappingValueNode:
+		out.kind = mappingNode
+		c.entries(out, []*ast.MappingValueNode{n}, depth)
+	case *ast.SequenceNode:
+		out.kind, out.flow = listNode, n.IsFlowStyle
+		for _, value := range n.Values {
+			out.items = append(out.items, c.item(value, out, depth))
+		}
+	case *ast.CommentGroupNode:
+		return nil
+	case *ast.LiteralNode:
+		c.text(out, n.Value.Value)
+	case *ast.StringNode:
+		if n.Token.Type == token.StringType {
+			c.plain(out, n.Value)
+		} else {
+			c.text(out, n.Value)
+		}
+	default:
+		c.plain(out, n.GetToken().Value)
+	}
+	return out
+}
+
+// item converts an element of a list; one without value lies at the list.
+func (c *converter) item(value ast.Node, list *node, depth int) *node {
+	if n := c.node(value, depth+1); n != nil {
+		return n
+	}
+	return &node{line: list.line, column: list.column}
+}
+
+// entries converts the pairs of a mapping. Of a key that is there twice the first
+// counts, so that later checks see one.
+func (c *converter) entries(out *node, values []*ast.MappingValueNode, depth int) {
+	index := make(map[string]int, len(values))
+	for i, pair := range values {
+		key := pair.Key.GetToken()
+		e := entry{key: key.Value}
+		e.line, e.column = c.place(key.Position)
+		if i == 0 && !out.flow {
+			out.line, out.column = e.line, e.column
+		}
+		if first, dup := index[e.key]; dup {
+			c.addf(e.line, e.column, "%.80q is there twice, first in line %d", e.key, out.entries[first].line)
+			continue
+		}
+		if problem := badText(e.key); problem != "" {
+			c.addf(e.line, e.column, "the key %s", problem)
+		}
+		e.value = c.node(pair.Value, depth+1)
+		if e.value == nil || e.value.kind == nullNode {
+			// The library puts an absent value behind the colon, where there is
+			// nothing to point at.
+			e.value = &node{line: e.line, column: e.column}
+		}
+		e.value.keyLine, e.value.keyColumn = e.line, e.column
+		index[e.key] = len(out.entries)
+		out.entries = append(out.entries, e)
+	}
+}
+
+// text makes a text of a scalar that was quoted or a block.
+func (c *converter) text(out *node, text string) {
+	out.kind, out.text = textNode, text
+	if problem := badText(text); problem != "" {
+		c.addf(out.line, out.column, "the text %s", problem)
+	}
+}
+
+// plain resolves a scalar without quotes.
+func (c *converter) plain(out *node, text string) {
+	kind, value, problem := resolve(text)
+	if problem != "" {
+		c.addf(out.line, out.column, "%s", problem)
+	}
+	out.kind, out.text = kind, value
+	if kind == textNode {
+		c.text(out, value)
+	}
+}
+
+// badText says why a decoded text is refused; "" if it is not.
+func badText(text string) string {
+	if utf8.ValidString(text) && !strings.Contains(text, "\x00") {
+		return ""
+	}
+	return "is not UTF-8 without NUL"
+}
