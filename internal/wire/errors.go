@@ -1,0 +1,128 @@
+package wire
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"strings"
+
+	"github.com/grapnelhq/grapnel/phases"
+)
+
+// Dropped says why something that a plugin sent was not applied.
+type Dropped int
+
+// The reasons.
+const (
+	// DroppedLate is the answer to a call whose caller has left. It frees the
+	// call's slot.
+	DroppedLate Dropped = iota + 1
+	// DroppedDouble is a further answer to a call.
+	DroppedDouble
+	// DroppedStale is a frame of another incarnation.
+	DroppedStale
+	// DroppedUnknown is an answer to nothing that was asked.
+	DroppedUnknown
+	// DroppedUnsupported is a frame without a body that this host knows.
+	DroppedUnsupported
+	// DroppedUnreadable is a frame that is no protobuf message.
+	DroppedUnreadable
+	// DroppedInvalidation is an invalidation without an id that came while too
+	// many host calls were in flight.
+	DroppedInvalidation
+)
+
+// String returns the reason as a stable word.
+func (d Dropped) String() string {
+	switch d {
+	case DroppedLate:
+		return "late"
+	case DroppedDouble:
+		return "double"
+	case DroppedStale:
+		return "stale"
+	case DroppedUnknown:
+		return "unknown_id"
+	case DroppedUnsupported:
+		return "unsupported"
+	case DroppedUnreadable:
+		return "unreadable"
+	case DroppedInvalidation:
+		return "invalidation"
+	default:
+		return fmt.Sprintf("Dropped(%d)", int(d))
+	}
+}
+
+// left is the error of a caller whose context ended before who answered.
+func left(ctx context.Context, who string) *phases.Error {
+	cause := context.Cause(ctx)
+	err := ctx.Err()
+	code := phases.CauseCancelled
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(cause, context.DeadlineExceeded) {
+		code = phases.CauseTimeout
+	}
+	// The caller may have said more exactly why.
+	if coded, ok := errors.AsType[*phases.Error](cause); ok {
+		code = coded.Code
+	}
+	if cause != nil && !errors.Is(cause, err) {
+		err = fmt.Errorf("%w: %w", err, cause)
+	}
+	message := who + " did not answer in time"
+	if code != phases.CauseTimeout {
+		message = "the call was given up: " + err.Error()
+	}
+	return &phases.Error{Code: code, Message: message, Err: err}
+}
+
+// fromPlugin makes the error that a plugin sent one of the host's. A plugin may
+// say only of itself what is wrong: it cannot claim a cancellation or a denial,
+// which no failure policy would apply to.
+func fromPlugin(e *phases.Error) *phases.Error {
+	own := []phases.Cause{phases.CausePluginError, phases.CauseOversizeReply, phases.CauseOverloaded, phases.CauseTimeout}
+	out := *e
+	if !slices.Contains(own, e.Code) {
+		out.Code = phases.CausePluginError
+		if out.PluginCode == "" {
+			out.PluginCode = string(e.Code)
+		}
+	}
+	return &out
+}
+
+// asError makes any error one that can cross the wire.
+func asError(err error) *phases.Error {
+	if coded, ok := errors.AsType[*phases.Error](err); ok {
+		return coded
+	}
+	return &phases.Error{Code: phases.CausePluginError, PluginCode: "error", Message: err.Error(), Err: err}
+}
+
+// panicked makes a recovered panic an error with the stack.
+func panicked(r any) *phases.Error {
+	return &phases.Error{Code: phases.CausePluginError, PluginCode: "panic", Message: fmt.Sprintf("panic: %v\n%s", r, debug.Stack())}
+}
+
+// missing returns the features that are required and not there.
+func missing(required, have []string) []string {
+	var out []string
+	for _, r := range required {
+		if !slices.Contains(have, r) {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// checkFeatures compares what a plugin requires with what the host has.
+func checkFeatures(instance string, d *phases.Description, features []string) error {
+	lack := missing(d.Requires, features)
+	if len(lack) == 0 {
+		return nil
+	}
+	return phases.Errorf(phases.CauseVersionMismatch, "plugin %q (%s %s) requires features that this host lacks (%s): it requires %s; this host has %s",
+		instance, d.Name, d.Version, strings.Join(lack, ", "), strings.Join(d.Requires, ", "), strings.Join(features, ", "))
+}

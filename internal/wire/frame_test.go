@@ -1,0 +1,263 @@
+package wire
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/grapnelhq/grapnel/internal/wire/pluginpb"
+	"github.com/grapnelhq/grapnel/phases"
+)
+
+func TestEnvelope(t *testing.T) {
+	t.Parallel()
+	id := []byte{8, 5}
+	incarnation := []byte{16, 7}
+	pong := []byte{9<<3 | 2, 2, 'h', 'i'}
+	strange := []byte{15<<3 | 2, 1, 'x'}
+	cases := []struct {
+		name string
+		data []byte
+		want envelope
+		bad  bool
+	}{
+		{name: "empty"},
+		{name: "usual", data: bytes.Join([][]byte{id, incarnation, pong}, nil), want: envelope{id: 5, incarnation: 7, body: 9, payload: []byte("hi")}},
+		{name: "body first", data: bytes.Join([][]byte{pong, incarnation, id}, nil), want: envelope{id: 5, incarnation: 7, body: 9, payload: []byte("hi")}},
+		{name: "no body", data: id, want: envelope{id: 5}},
+		{name: "unknown body", data: bytes.Join([][]byte{id, strange}, nil), want: envelope{id: 5, stranger: 15}},
+		{name: "unknown field", data: bytes.Join([][]byte{id, pong, strange}, nil), want: envelope{id: 5, body: 9, payload: []byte("hi"), stranger: 15}},
+		{name: "id of another wire type", data: []byte{8 | 2, 1, 'x'}, want: envelope{stranger: 1}},
+		{name: "cut tag", data: append(bytes.Clone(id), 0x80), want: envelope{id: 5}, bad: true},
+		{name: "cut body", data: append(bytes.Clone(id), 9<<3|2, 9, 'x'), want: envelope{id: 5, body: 9}, bad: true},
+		{name: "garbage", data: []byte("\xff\xff\xff"), bad: true},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			got, err := parseEnvelope(c.data, pluginUnsupported)
+			if (err != nil) != c.bad {
+				t.Errorf("error %v", err)
+			}
+			if diff := cmp.Diff(c.want, got, cmp.AllowUnexported(envelope{})); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestFrames writes frames of our own and reads them by generated code.
+func TestFrames(t *testing.T) {
+	t.Parallel()
+	f := form{writing: true}
+	putFrame(&f, 300, 1<<63, hostDispatch, &phases.Dispatch{Hook: strings.Repeat("h", 300)}, dispatchFields)
+	var got pluginpb.HostFrame
+	if err := proto.Unmarshal(f.out, &got); err != nil {
+		t.Fatal(err)
+	}
+	want := &pluginpb.HostFrame{Id: 300, Incarnation: 1 << 63, Body: &pluginpb.HostFrame_Dispatch{Dispatch: &pluginpb.Dispatch{Hook: strings.Repeat("h", 300)}}}
+	if !proto.Equal(want, &got) {
+		t.Errorf("got %v, want %v", &got, want)
+	}
+}
+
+// TestBodyNumbers compares the numbers of bodies with the contract.
+func TestBodyNumbers(t *testing.T) {
+	t.Parallel()
+	want := map[string]body{
+		"HostFrame.hello": hostHello, "HostFrame.configure": hostConfigure, "HostFrame.dispatch": hostDispatch,
+		"HostFrame.cancel": hostCancel, "HostFrame.call_tool": hostCallTool, "HostFrame.host_reply": hostReplied,
+		"HostFrame.ping": hostPing, "HostFrame.drain": hostDrain, "HostFrame.unsupported": hostUnsupported,
+		"PluginFrame.describe": pluginDescribe, "PluginFrame.configured": pluginConfigured, "PluginFrame.result": pluginResult,
+		"PluginFrame.tool_result": pluginToolResult, "PluginFrame.host_call": pluginHostCall, "PluginFrame.invalidate": pluginInvalidate,
+		"PluginFrame.pong": pluginPong, "PluginFrame.unsupported": pluginUnsupported,
+	}
+	got := map[string]body{}
+	for _, m := range []proto.Message{&pluginpb.HostFrame{}, &pluginpb.PluginFrame{}} {
+		d := m.ProtoReflect().Descriptor()
+		for i := range d.Oneofs().Get(0).Fields().Len() {
+			fd := d.Oneofs().Get(0).Fields().Get(i)
+			got[string(d.Name())+"."+string(fd.Name())] = fd.Number()
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-code +contract):\n%s", diff)
+	}
+}
+
+func FuzzEnvelope(f *testing.F) {
+	f.Add([]byte{8, 5, 16, 7, 42, 2, 10, 0})
+	f.Add([]byte{8, 5, 0x7a, 1, 'x'})
+	f.Fuzz(func(t *testing.T, data []byte) {
+		got, err := parseEnvelope(data, pluginUnsupported)
+		var pb pluginpb.PluginFrame
+		if proto.Unmarshal(data, &pb) != nil {
+			return // our reader looks less deep
+		}
+		if err != nil {
+			t.Fatalf("generated code reads it, we say %v", err)
+		}
+		if got.id != pb.GetId() || got.incarnation != pb.GetIncarnation() {
+			t.Errorf("got %d/%d, want %d/%d", got.id, got.incarnation, pb.GetId(), pb.GetIncarnation())
+		}
+		if (got.body != 0) != (pb.GetBody() != nil) {
+			t.Errorf("got body %d, want %v", got.body, pb.GetBody())
+		}
+	})
+}
+
+// FuzzResult reads arbitrary bytes as a plugin's answer. What is accepted is
+// protobuf, clean text, bounded, and reads the same once written again.
+func FuzzResult(f *testing.F) {
+	fill := newFiller(f, 9, false)
+	for _, kind := range phases.Kinds() {
+		m := &result{Result: phases.Result{Contributions: []phases.Contribution{fill.contribution(kind)}}}
+		f.Add(encode(f, m, resultFields))
+	}
+	f.Add(protowire.AppendString([]byte{26}, "\x0a\x07timeout"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		m := new(result)
+		if read(&form{rule: ruleClean}, data, m, resultFields) != nil {
+			return
+		}
+		if err := proto.Unmarshal(data, &pluginpb.Result{}); err != nil {
+			t.Errorf("accepted what generated code refuses: %v", err)
+		}
+		checkRewritten(t, m, resultFields)
+	})
+}
+
+// FuzzDispatch reads arbitrary bytes as a host's call.
+func FuzzDispatch(f *testing.F) {
+	fill := newFiller(f, 10, false)
+	for _, row := range phases.Standard().Rows() {
+		f.Add(encode(f, &phases.Dispatch{Phase: row.Phase, Input: fill.input(row)}, dispatchFields))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		m := new(phases.Dispatch)
+		if read(&form{}, data, m, dispatchFields) == nil {
+			checkRewritten(t, m, dispatchFields)
+		}
+	})
+}
+
+// FuzzDescription reads arbitrary bytes as a plugin's description.
+func FuzzDescription(f *testing.F) {
+	var d phases.Description
+	newFiller(f, 11, false).fill(&d)
+	f.Add(encode(f, &d, descriptionFields))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		m := new(phases.Description)
+		if read(&form{rule: ruleClean}, data, m, descriptionFields) == nil {
+			checkRewritten(t, m, descriptionFields)
+		}
+	})
+}
+
+// checkRewritten writes what was read, and reads it again. Maps have no order,
+// so that values are compared, not bytes.
+func checkRewritten[T any](t *testing.T, m *T, fields func(*form, *T)) {
+	t.Helper()
+	first := form{writing: true, rule: ruleClean}
+	if fields(&first, m); first.problem() != nil {
+		first = form{writing: true}
+		if fields(&first, m); first.problem() != nil {
+			return // a time that has no form on the wire
+		}
+	}
+	again := new(T)
+	if err := read(&form{}, first.out, again, fields); err != nil {
+		t.Fatalf("cannot read what was written: %v", err)
+	}
+	second := form{writing: true}
+	fields(&second, again)
+	if len(first.out) != len(second.out) {
+		t.Errorf("written anew it has %d bytes, not %d", len(second.out), len(first.out))
+	}
+}
+
+func TestRefusedMessages(t *testing.T) {
+	t.Parallel()
+	text := func(s string) []byte {
+		return encode(t, &phases.Room{}, func(f *form, _ *phases.Room) { f.out = protowire.AppendString([]byte{26}, s) })
+	}
+	bomb := bytes.Repeat([]byte{18, 0}, maxMessages+1)
+	cases := []struct {
+		name, want string
+		data       []byte
+	}{
+		{"invalid UTF-8 deep inside", "field 2.3: text is not valid UTF-8", protowire.AppendBytes([]byte{18}, text("\xff"))},
+		{"NUL", "with a NUL", protowire.AppendBytes([]byte{18}, text("a\x00"))},
+		{"override", "reorders text", protowire.AppendBytes([]byte{18}, text("\u202e"))},
+		{"cut short", "field 2.3: field is cut short", protowire.AppendBytes([]byte{18}, []byte{26, 9, 'x'})},
+		{"group", "unknown wire type", []byte{11, 12}},
+		{"field number 0", "no field tag", []byte{0, 0}},
+		{"too many messages", "more than 65536 messages", bomb},
+		{"overlong number", "cut short", append([]byte{8}, bytes.Repeat([]byte{0xff}, 11)...)},
+		{"bad time", "is no time", protowire.AppendBytes([]byte{10}, protowire.AppendBytes([]byte{0x9a, 1}, protowire.AppendBytes([]byte{34}, []byte("today"))))},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			err := read(&form{rule: ruleClean}, c.data, new(result), resultFields)
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v, want %q", err, c.want)
+			}
+		})
+	}
+}
+
+// TestUnknownFields reads a message from a later version: fields of unknown
+// numbers and of other wire types are skipped.
+func TestUnknownFields(t *testing.T) {
+	t.Parallel()
+	var data []byte
+	data = protowire.AppendFixed64(protowire.AppendTag(data, 77, protowire.Fixed64Type), 5)
+	data = protowire.AppendVarint(protowire.AppendTag(data, 1, protowire.VarintType), 5) // code is a string
+	data = protowire.AppendString(protowire.AppendTag(data, 3, protowire.BytesType), "message")
+	data = protowire.AppendFixed32(protowire.AppendTag(data, 78, protowire.Fixed32Type), 5)
+	data = protowire.AppendString(protowire.AppendTag(data, 1, protowire.BytesType), "code")
+	got := decodeAs(t, data, diagnosticFields)
+	if diff := cmp.Diff(&phases.Diagnostic{Code: "code", Message: "message"}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestLargeFramesDoNotPinStrings: a short string of a large frame is a copy.
+func TestLargeFramesDoNotPinStrings(t *testing.T) {
+	t.Parallel()
+	sent := &result{Result: phases.Result{Contributions: []phases.Contribution{&phases.PromptSection{SectionID: "id", Content: strings.Repeat("x", largeFrame)}}}}
+	if got := decodeAs(t, encode(t, sent, resultFields), resultFields); !cmp.Equal(sent.Contributions, got.Contributions) {
+		t.Error("a large frame does not come back")
+	}
+}
+
+func BenchmarkEncodeDispatch(b *testing.B) {
+	d := textDispatch(strings.Repeat("0123456789abcdef", 64))
+	p := frames{flushed: func(int) {}}
+	b.ReportAllocs()
+	for b.Loop() {
+		f := p.begin(ruleValid)
+		putFrame(f, 1, 1, hostDispatch, d, dispatchFields)
+		data, err := p.seal(f)
+		if err != nil {
+			b.Fatal(err)
+		}
+		p.recycle(data)
+	}
+}
+
+func BenchmarkDecodeResult(b *testing.B) {
+	m := result{Result: *echo(textDispatch(strings.Repeat("0123456789abcdef", 64)))}
+	data := encode(b, &m, resultFields)
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := read(&form{rule: ruleClean}, data, new(result), resultFields); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

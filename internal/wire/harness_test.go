@@ -1,0 +1,244 @@
+package wire
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/grapnelhq/grapnel/phases"
+	"google.golang.org/grpc"
+)
+
+// testPlugin is a Handler made of functions; a nil one gives a plain answer.
+type testPlugin struct {
+	describe  func(context.Context) (*phases.Description, error)
+	configure func(context.Context, *phases.Configuration) (*phases.Description, error)
+	dispatch  func(context.Context, *phases.Dispatch) (*phases.Result, error)
+	callTool  func(context.Context, *phases.ToolCall) (*phases.ToolResult, error)
+}
+
+var _ Handler = (*testPlugin)(nil)
+
+func (p *testPlugin) Describe(ctx context.Context) (*phases.Description, error) {
+	if p.describe != nil {
+		return p.describe(ctx)
+	}
+	return &phases.Description{Name: "test", Version: "1"}, nil
+}
+
+func (p *testPlugin) Configure(ctx context.Context, c *phases.Configuration) (*phases.Description, error) {
+	if p.configure != nil {
+		return p.configure(ctx, c)
+	}
+	return &phases.Description{Name: "test", Version: "1", Doc: c.Instance}, nil
+}
+
+func (p *testPlugin) Dispatch(ctx context.Context, d *phases.Dispatch) (*phases.Result, error) {
+	if p.dispatch != nil {
+		return p.dispatch(ctx, d)
+	}
+	return echo(d), nil
+}
+
+func (p *testPlugin) CallTool(ctx context.Context, c *phases.ToolCall) (*phases.ToolResult, error) {
+	if p.callTool != nil {
+		return p.callTool(ctx, c)
+	}
+	return &phases.ToolResult{Content: c.Arguments}, nil
+}
+
+// echo answers with the text that the dispatch holds.
+func echo(d *phases.Dispatch) *phases.Result {
+	content := d.Hook
+	if in, ok := d.Input.(*phases.RuntimePreContextInput); ok {
+		content = in.UserText.Value
+	}
+	section := &phases.PromptSection{SectionID: "echo", Title: "Echo", Stability: phases.StabilityDynamic, Content: content}
+	return &phases.Result{Contributions: []phases.Contribution{section}}
+}
+
+// echoed returns the text of an answer of echo.
+func echoed(tb testing.TB, r *phases.Result) string {
+	tb.Helper()
+	if len(r.Contributions) != 1 {
+		tb.Fatalf("got %d contributions, want 1", len(r.Contributions))
+	}
+	section, ok := r.Contributions[0].(*phases.PromptSection)
+	if !ok {
+		tb.Fatalf("got a %s", r.Contributions[0].Kind())
+	}
+	return section.Content
+}
+
+// textDispatch is a dispatch that carries a text.
+func textDispatch(text string) *phases.Dispatch {
+	return &phases.Dispatch{
+		Subscription: "test.echo", Hook: "echo", Phase: phases.RuntimePreContext, Attempt: 1,
+		Context: phases.Context{
+			WorkspaceID: "w1", ThreadID: "t1", TurnID: "u1", Mode: phases.ModeAgent, Dir: "/home/someone/project",
+			Actor: phases.Actor{Kind: "user", ID: "someone"}, Now: time.Date(2026, 3, 1, 9, 30, 0, 0, time.UTC),
+		},
+		Input: &phases.RuntimePreContextInput{UserText: phases.T(text)},
+		Room:  phases.Room{MaxChars: 20000, MaxBytes: DefaultFrame},
+	}
+}
+
+// listen serves srv on a socket of its own and returns a connection to it.
+func listen(tb testing.TB, srv *grpc.Server, frame int) *grpc.ClientConn {
+	tb.Helper()
+	path := filepath.Join(shortTempDir(tb), "s")
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	served := make(chan error, 1)
+	go func() { served <- srv.Serve(l) }()
+	tb.Cleanup(func() {
+		srv.Stop()
+		if err := <-served; err != nil {
+			tb.Errorf("serve: %v", err)
+		}
+	})
+	return dial(tb, path, frame)
+}
+
+// shortTempDir is a temporary folder whose path leaves room for a socket's name.
+func shortTempDir(tb testing.TB) string {
+	tb.Helper()
+	dir, err := os.MkdirTemp("", "w")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			tb.Error(err)
+		}
+	})
+	return dir
+}
+
+func dial(tb testing.TB, path string, frame int, more ...grpc.DialOption) *grpc.ClientConn {
+	tb.Helper()
+	opts := append([]grpc.DialOption{grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
+		var d net.Dialer
+		return d.DialContext(ctx, "unix", path)
+	})}, DialOptions(frame)...)
+	conn, err := grpc.NewClient("passthrough:///plugin", append(opts, more...)...)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		if err := conn.Close(); err != nil {
+			tb.Error(err)
+		}
+	})
+	return conn
+}
+
+// serve serves a plugin in this process and returns a connection to it.
+func serve(tb testing.TB, h Handler, o ServeOptions, frame int) *grpc.ClientConn {
+	tb.Helper()
+	srv := grpc.NewServer(ServerOptions(0)...)
+	Register(srv, h, o)
+	return listen(tb, srv, frame)
+}
+
+// open opens a session that ends with the test.
+func open(tb testing.TB, conn *grpc.ClientConn, o HostOptions) *Session {
+	tb.Helper()
+	if o.Incarnation == 0 {
+		o.Incarnation = 7
+	}
+	if o.Instance == "" {
+		o.Instance = "tested"
+	}
+	s, err := Open(deadline(tb), conn, o)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			tb.Error(err)
+		}
+	})
+	return s
+}
+
+// deadline is a context that makes a hanging test fail in time.
+func deadline(tb testing.TB) context.Context {
+	tb.Helper()
+	ctx, cancel := context.WithTimeout(tb.Context(), 20*time.Second)
+	tb.Cleanup(cancel)
+	return ctx
+}
+
+// plainUnary is the service that benchmarks compare with: one unary call.
+func plainUnary() grpc.ServiceDesc {
+	return grpc.ServiceDesc{
+		ServiceName: "plain.Unary", HandlerType: (*any)(nil),
+		Methods: []grpc.MethodDesc{{MethodName: "Call", Handler: plainCall}},
+	}
+}
+
+// servePluginProcess is the life of a plugin process: it serves until its stdin
+// ends.
+func servePluginProcess(path string) error {
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		return err
+	}
+	srv := grpc.NewServer(ServerOptions(0)...)
+	Register(srv, &testPlugin{}, ServeOptions{})
+	desc := plainUnary()
+	srv.RegisterService(&desc, nil)
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin) // until the parent is gone
+		srv.Stop()
+	}()
+	if _, err := os.Stdout.WriteString("ready\n"); err != nil {
+		return err
+	}
+	return srv.Serve(l)
+}
+
+// spawn starts the test binary as a plugin and returns the path of its socket.
+func spawn(tb testing.TB) (path string, cmd *exec.Cmd) {
+	tb.Helper()
+	path = filepath.Join(shortTempDir(tb), "s")
+	exe, err := os.Executable()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	cmd = exec.Command(exe)
+	cmd.Env = append(os.Environ(), pluginSocket+"="+path)
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		_ = in.Close() // may be gone already
+		_ = cmd.Wait() // killed by some tests
+	})
+	ready := make([]byte, len("ready\n"))
+	if _, err := io.ReadFull(out, ready); err != nil {
+		tb.Fatal(err)
+	}
+	return path, cmd
+}
+
+// raw is embedded JSON.
+func raw(s string) json.RawMessage { return json.RawMessage(s) }

@@ -1,0 +1,293 @@
+package wire
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/grapnelhq/grapnel/internal/wire/pluginpb"
+	"github.com/grapnelhq/grapnel/phases"
+)
+
+// encode writes one message without a frame.
+func encode[T any](tb testing.TB, m *T, fields func(*form, *T)) []byte {
+	tb.Helper()
+	f := form{writing: true}
+	fields(&f, m)
+	if err := f.problem(); err != nil {
+		tb.Fatalf("write: %v", err)
+	}
+	return f.out
+}
+
+// decodeAs reads one message.
+func decodeAs[T any](tb testing.TB, data []byte, fields func(*form, *T)) *T {
+	tb.Helper()
+	m := new(T)
+	if err := read(&form{rule: ruleClean}, data, m, fields); err != nil {
+		tb.Fatalf("read: %v", err)
+	}
+	return m
+}
+
+// instants compares times by moment and offset, which is what is sent.
+func instants() cmp.Option {
+	return cmp.Comparer(func(a, b time.Time) bool {
+		_, x := a.Zone()
+		_, y := b.Zone()
+		return a.Equal(b) && x == y
+	})
+}
+
+// checkMessage sends m there and back, with our code and through the generated
+// code in both directions.
+func checkMessage[T any](t *testing.T, m *T, fields func(*form, *T), pb proto.Message, full bool) {
+	t.Helper()
+	data := encode(t, m, fields)
+	opts := cmp.Options{instants(), cmp.AllowUnexported(result{}, toolResult{}, described{}, configured{}, hello{}, hostCall{}, hostReply{}, invalidate{}, unsupported{}), cmpopts.EquateEmpty()}
+	if diff := cmp.Diff(m, decodeAs(t, data, fields), opts); diff != "" {
+		t.Errorf("there and back (-sent +got):\n%s", diff)
+	}
+	if err := proto.Unmarshal(data, pb); err != nil {
+		t.Fatalf("generated code cannot read it: %v", err)
+	}
+	if full {
+		checkFull(t, pb.ProtoReflect(), string(pb.ProtoReflect().Descriptor().Name()))
+	}
+	again, err := proto.Marshal(pb)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(m, decodeAs(t, again, fields), opts); diff != "" {
+		t.Errorf("through generated code (-sent +got):\n%s", diff)
+	}
+}
+
+// checkFull fails for fields of the contract that were not written, and for
+// bytes that the contract does not know.
+func checkFull(t *testing.T, m protoreflect.Message, path string) {
+	t.Helper()
+	if len(m.GetUnknown()) > 0 {
+		t.Errorf("%s: wrote fields that the contract does not have", path)
+	}
+	fields := m.Descriptor().Fields()
+	for i := range fields.Len() {
+		fd := fields.Get(i)
+		at := path + "." + string(fd.Name())
+		if !m.Has(fd) {
+			if fd.ContainingOneof() == nil && fd.Name() != "error" && fd.Name() != "rejected" {
+				t.Errorf("%s was not written", at)
+			}
+			continue
+		}
+		switch {
+		case fd.IsList() && fd.Message() != nil:
+			for j := range m.Get(fd).List().Len() {
+				checkFull(t, m.Get(fd).List().Get(j).Message(), at)
+			}
+		case !fd.IsList() && !fd.IsMap() && fd.Message() != nil:
+			checkFull(t, m.Get(fd).Message(), at)
+		}
+	}
+}
+
+func TestDispatchMessage(t *testing.T) {
+	t.Parallel()
+	table, err := phases.NewTable(phases.Custom("x.host.phase", "", 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range table.Rows() {
+		t.Run(string(row.Phase), func(t *testing.T) {
+			t.Parallel()
+			f := newFiller(t, 3, false)
+			var d phases.Dispatch
+			f.fill(&d)
+			d.Phase, d.Input, d.Incarnation = row.Phase, f.input(row), 0
+			fields := func(f *form, m *phases.Dispatch) {
+				dispatchFields(f, m)
+				if !f.writing {
+					completeInput(m, table)
+				}
+			}
+			checkMessage(t, &d, fields, &pluginpb.Dispatch{}, true)
+		})
+	}
+}
+
+func TestResultMessage(t *testing.T) {
+	t.Parallel()
+	for _, kind := range phases.Kinds() {
+		t.Run(string(kind), func(t *testing.T) {
+			t.Parallel()
+			f := newFiller(t, 4, false)
+			m := &result{}
+			f.fill(&m.Result.Diagnostics)
+			m.Contributions = []phases.Contribution{f.contribution(kind), f.contribution(kind)}
+			checkMessage(t, m, resultFields, &pluginpb.Result{}, true)
+		})
+	}
+}
+
+func TestOtherMessages(t *testing.T) {
+	t.Parallel()
+	f := newFiller(t, 5, false)
+	var d phases.Description
+	f.fill(&d)
+	var c phases.Configuration
+	f.fill(&c)
+	var call phases.ToolCall
+	f.fill(&call)
+	call.Incarnation = 0
+	tool := toolResult{}
+	f.fill(&tool.ToolResult)
+	failure := &phases.Error{Code: phases.CausePluginError, Message: "m", PluginCode: "p", Retryable: true, SafeForUser: true}
+	cases := []struct {
+		name string
+		run  func(t *testing.T)
+	}{
+		{"Describe", func(t *testing.T) {
+			checkMessage(t, &described{description: &d, err: failure}, describeFields, &pluginpb.Describe{}, true)
+		}},
+		{"Configure", func(t *testing.T) { checkMessage(t, &c, configureFields, &pluginpb.Configure{}, true) }},
+		{"Configured", func(t *testing.T) {
+			m := &configured{description: &d, rejected: &phases.ConfigError{Pointer: "/a", Message: "m"}, err: failure}
+			checkMessage(t, m, configuredFields, &pluginpb.Configured{}, true)
+		}},
+		{"CallTool", func(t *testing.T) { checkMessage(t, &call, toolCallFields, &pluginpb.CallTool{}, true) }},
+		{"ToolResult", func(t *testing.T) { checkMessage(t, &tool, toolResultFields, &pluginpb.ToolResult{}, true) }},
+		{"ToolResult with an error", func(t *testing.T) {
+			checkMessage(t, &toolResult{err: failure}, toolResultFields, &pluginpb.ToolResult{}, false)
+		}},
+		{"Result with an error", func(t *testing.T) {
+			checkMessage(t, &result{err: failure}, resultFields, &pluginpb.Result{}, false)
+		}},
+		{"Hello", func(t *testing.T) {
+			checkMessage(t, &hello{1, []string{"a", "b"}, 3, 4}, helloFields, &pluginpb.Hello{}, true)
+		}},
+		{"HostCall", func(t *testing.T) {
+			checkMessage(t, &hostCall{7, "s", "m", raw(`{}`)}, hostCallFields, &pluginpb.HostCall{}, true)
+		}},
+		{"HostReply", func(t *testing.T) {
+			checkMessage(t, &hostReply{raw(`{}`), failure}, hostReplyFields, &pluginpb.HostReply{}, true)
+		}},
+		{"Invalidate", func(t *testing.T) {
+			m := &invalidate{phases.Invalidation{Subscriptions: []string{"a"}, Tags: []string{"b"}}, 7}
+			checkMessage(t, m, invalidateFields, &pluginpb.Invalidate{}, true)
+		}},
+		{"Unsupported", func(t *testing.T) {
+			checkMessage(t, &unsupported{12}, unsupportedFields, &pluginpb.Unsupported{}, true)
+		}},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			c.run(t)
+		})
+	}
+}
+
+// TestRandomMessages sends messages with fields missing and lists of all
+// lengths: an empty field must stay empty.
+func TestRandomMessages(t *testing.T) {
+	t.Parallel()
+	table := phases.Standard()
+	for seed := range uint64(300) {
+		f := newFiller(t, seed, true)
+		var d phases.Dispatch
+		f.fill(&d)
+		d.Incarnation = 0
+		if d.Input == nil {
+			d.Input = &phases.SessionEndInput{}
+		}
+		d.Phase = d.Input.Phase()
+		fields := func(f *form, m *phases.Dispatch) {
+			dispatchFields(f, m)
+			if !f.writing {
+				completeInput(m, table)
+			}
+		}
+		checkMessage(t, &d, fields, &pluginpb.Dispatch{}, false)
+		m := &result{}
+		f.fill(&m.Result)
+		checkMessage(t, m, resultFields, &pluginpb.Result{}, false)
+		var desc phases.Description
+		f.fill(&desc)
+		checkMessage(t, &desc, descriptionFields, &pluginpb.Description{}, false)
+		if t.Failed() {
+			t.Fatalf("seed %d", seed)
+		}
+	}
+}
+
+// TestPointersKeepAbsence tells "not said" from "said to be empty".
+func TestPointersKeepAbsence(t *testing.T) {
+	t.Parallel()
+	no := false
+	cases := map[string]phases.Contribution{
+		"render not said":     &phases.PromptContext{},
+		"render false":        &phases.PromptContext{Render: &no},
+		"no frame, no cut":    &phases.PromptSection{},
+		"empty frame and cut": &phases.PromptSection{Frame: &phases.Frame{}, Cut: &phases.SelfCut{}},
+		"noop":                &phases.Noop{},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := &result{Result: phases.Result{Contributions: []phases.Contribution{c}}}
+			checkMessage(t, m, resultFields, &pluginpb.Result{}, false)
+		})
+	}
+}
+
+func TestTimesKeepTheirMoment(t *testing.T) {
+	t.Parallel()
+	odd := time.FixedZone("LMT", 19*60+32)
+	moment := time.Date(1930, 5, 1, 12, 0, 0, 123456789, odd)
+	m := decodeAs(t, encode(t, &phases.Context{Now: moment}, contextFields), contextFields)
+	if !m.Now.Equal(moment) {
+		t.Errorf("got %v, want %v", m.Now, moment)
+	}
+	f := form{writing: true}
+	contextFields(&f, &phases.Context{Now: time.Date(12000, 1, 1, 0, 0, 0, 0, time.UTC)})
+	if f.problem() == nil {
+		t.Error("the year 12000 was written")
+	}
+}
+
+func TestUnknownKindsAreLeftOut(t *testing.T) {
+	t.Parallel()
+	strange := []byte{10, 5, 0xfa, 0x06, 2, 'h', 'i'} // contributions[0] with a field 111
+	known := encode(t, &result{Result: phases.Result{Contributions: []phases.Contribution{&phases.Noop{}}}}, resultFields)
+	m := decodeAs(t, append(strange, known...), resultFields)
+	m.leftOut()
+	if len(m.Contributions) != 1 || m.Contributions[0].Kind() != phases.KindNoop {
+		t.Errorf("got %v, want the noop alone", m.Contributions)
+	}
+	if len(m.Diagnostics) != 1 || m.Diagnostics[0].Code != phases.CodeInvalid {
+		t.Errorf("got diagnostics %v, want one %s", m.Diagnostics, phases.CodeInvalid)
+	}
+}
+
+func TestAbsentInputIsEmpty(t *testing.T) {
+	t.Parallel()
+	cases := map[phases.Phase]phases.Input{
+		phases.ToolPreCall: &phases.ToolPreCallInput{},
+		"x.host.phase":     &phases.CustomInput{Name: "x.host.phase"},
+		"of.the.future":    nil,
+	}
+	for phase, want := range cases {
+		t.Run(string(phase), func(t *testing.T) {
+			t.Parallel()
+			d := &phases.Dispatch{Phase: phase}
+			completeInput(d, phases.Standard())
+			if diff := cmp.Diff(want, d.Input); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,223 @@
+package wire
+
+import (
+	"context"
+	"encoding/binary"
+	"net"
+	"time"
+
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+// A message that is longer than the limit ends its stream: gRPC reads five
+// bytes of it and says so, but not whose answer it was. The tap knows. It looks
+// at what comes from the connection, follows the HTTP/2 frames, and when a gRPC
+// message is announced that is too long, notes the id that its first bytes
+// hold. It changes and delays nothing, and costs a few instructions a frame.
+//
+// The id is found if it is the first field of the frame, as the contract asks.
+
+// tapCredentials put a tap into each connection. They are the place where gRPC
+// lets one wrap a connection after all handshakes.
+type tapCredentials struct {
+	credentials.TransportCredentials
+	frame int
+}
+
+func newTapCredentials(frame int) credentials.TransportCredentials {
+	return &tapCredentials{insecure.NewCredentials(), frame}
+}
+
+// ClientHandshake implements credentials.TransportCredentials.
+func (c *tapCredentials) ClientHandshake(ctx context.Context, authority string, raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	conn, info, err := c.TransportCredentials.ClientHandshake(ctx, authority, raw)
+	if err != nil {
+		return nil, nil, err
+	}
+	t := &tap{Conn: conn, limit: c.frame, found: make(chan uint64, 1)}
+	return t, tapInfo{info, t}, nil
+}
+
+// Clone implements credentials.TransportCredentials.
+func (c *tapCredentials) Clone() credentials.TransportCredentials {
+	return &tapCredentials{c.TransportCredentials.Clone(), c.frame}
+}
+
+// tapInfo carries the tap to the streams of its connection.
+type tapInfo struct {
+	credentials.AuthInfo
+	tap *tap
+}
+
+func tapOf(info credentials.AuthInfo) *tap {
+	if i, ok := info.(tapInfo); ok {
+		return i.tap
+	}
+	return nil
+}
+
+// HTTP/2 frames and gRPC messages, as far as the tap looks.
+const (
+	http2Header   = 9
+	http2Data     = 0
+	http2Headers  = 1
+	http2Reset    = 3
+	flagEndStream = 1
+	flagPadded    = 8
+	grpcHeader    = 5
+	// idBytes is how much of a message is looked at: a tag and a varint.
+	idBytes = 11
+	// maxFlows bounds the streams that are followed; a plugin has about three.
+	maxFlows = 64
+	// culpritWait is how long the first bytes of a message may take to follow
+	// its length.
+	culpritWait = 100 * time.Millisecond
+)
+
+// tap is a connection that is listened to. Only the goroutine that reads it
+// touches its state.
+type tap struct {
+	net.Conn
+	limit int
+	found chan uint64
+
+	header  [http2Header]byte
+	have    int // bytes of header that are there
+	left    int // bytes of the frame's payload still to come
+	padding int // of them, padding at the end; -1 while its length is to come
+	flow    *flow
+	flows   map[uint32]*flow
+}
+
+// flow is one stream's sequence of gRPC messages.
+type flow struct {
+	header [grpcHeader]byte
+	have   int
+	left   int // bytes of the message still to come
+	// watched holds the first bytes of a message that is too long.
+	watched []byte
+	long    bool
+}
+
+// culprit returns the id in the last message that was too long.
+func (t *tap) culprit() (uint64, bool) {
+	timer := time.NewTimer(culpritWait)
+	defer timer.Stop()
+	select {
+	case id := <-t.found:
+		return id, true
+	case <-timer.C:
+		return 0, false
+	}
+}
+
+// Read implements net.Conn.
+func (t *tap) Read(p []byte) (int, error) {
+	n, err := t.Conn.Read(p)
+	t.scan(p[:n])
+	return n, err
+}
+
+// scan follows HTTP/2 frames.
+func (t *tap) scan(p []byte) {
+	for len(p) > 0 {
+		if t.left == 0 {
+			n := copy(t.header[t.have:], p)
+			t.have, p = t.have+n, p[n:]
+			if t.have == http2Header {
+				t.begin()
+			}
+			continue
+		}
+		n := min(t.left, len(p))
+		if t.flow != nil {
+			t.data(p[:n])
+		}
+		t.left, p = t.left-n, p[n:]
+	}
+}
+
+// begin reads the header of a frame.
+func (t *tap) begin() {
+	t.have = 0
+	t.left = int(t.header[0])<<16 | int(t.header[1])<<8 | int(t.header[2])
+	kind, flags := t.header[3], t.header[4]
+	id := binary.BigEndian.Uint32(t.header[5:]) & (1<<31 - 1)
+	t.flow, t.padding = nil, 0
+	if kind == http2Reset || (kind == http2Data || kind == http2Headers) && flags&flagEndStream != 0 {
+		defer delete(t.flows, id)
+	}
+	if kind != http2Data || t.left == 0 {
+		return
+	}
+	if t.flow = t.flows[id]; t.flow == nil {
+		if t.flows == nil || len(t.flows) >= maxFlows {
+			t.flows = map[uint32]*flow{}
+		}
+		t.flow = &flow{}
+		t.flows[id] = t.flow
+	}
+	if flags&flagPadded != 0 {
+		t.padding = -1
+	}
+}
+
+// data follows the gRPC messages in a piece of a DATA frame.
+func (t *tap) data(p []byte) {
+	rest := t.left - len(p) // of the frame, behind p
+	if t.padding < 0 {
+		t.padding = int(p[0])
+		p = p[1:]
+	}
+	if over := t.padding - rest; over > 0 {
+		p = p[:max(len(p)-over, 0)]
+	}
+	for len(p) > 0 {
+		p = t.flow.message(p, t.limit, t.found)
+	}
+}
+
+// message takes a piece of a gRPC message off p.
+func (m *flow) message(p []byte, limit int, found chan<- uint64) []byte {
+	if m.left == 0 {
+		n := copy(m.header[m.have:], p)
+		if m.have += n; m.have == grpcHeader {
+			m.have = 0
+			m.left = int(binary.BigEndian.Uint32(m.header[1:]))
+			m.long = m.left > limit
+			m.watched = m.watched[:0]
+		}
+		return p[n:]
+	}
+	n := min(m.left, len(p))
+	if m.long {
+		m.watch(p[:n], found)
+	}
+	m.left -= n
+	return p[n:]
+}
+
+// watch reads the id of a message that is too long.
+func (m *flow) watch(p []byte, found chan<- uint64) {
+	m.watched = append(m.watched, p[:min(len(p), idBytes-len(m.watched))]...)
+	num, typ, n := protowire.ConsumeTag(m.watched)
+	if n < 0 && len(m.watched) < idBytes {
+		return
+	}
+	id, size := uint64(0), -1
+	if n > 0 && num == 1 && typ == protowire.VarintType {
+		id, size = protowire.ConsumeVarint(m.watched[n:])
+	}
+	if size < 0 && len(m.watched) < idBytes {
+		return
+	}
+	m.long = false
+	if size > 0 {
+		select {
+		case found <- id:
+		default: // one is enough: the session ends
+		}
+	}
+}

@@ -1,0 +1,142 @@
+package wire
+
+import (
+	"bytes"
+	"strings"
+	"unicode/utf8"
+)
+
+// textRule is what text on the wire must be. Both rules ask for UTF-8 without
+// NUL.
+type textRule uint8
+
+const (
+	// ruleValid asks for nothing more: a host passes on what people wrote.
+	ruleValid textRule = iota
+	// ruleClean is for plugins: their text also holds no character that
+	// reorders what a reader sees (embeddings, overrides and isolates; not the
+	// marks U+200E and U+200F, which ordinary text needs).
+	ruleClean
+)
+
+const replacement = "\uFFFD"
+
+// holds reports whether s keeps the rule.
+func (r textRule) holds(s string) bool {
+	return strings.IndexByte(s, 0) < 0 && utf8.ValidString(s) && (r != ruleClean || !reorders(s))
+}
+
+// broken says in what way s breaks the rule.
+func (r textRule) broken(s string) string {
+	switch {
+	case !utf8.ValidString(s):
+		return "not valid UTF-8"
+	case strings.IndexByte(s, 0) >= 0:
+		return "with a NUL"
+	default:
+		return "with a character that reorders text"
+	}
+}
+
+// repaired returns s with U+FFFD in place of what breaks the rule.
+func (r textRule) repaired(s string) string {
+	return strings.Map(func(c rune) rune {
+		if c == 0 || r == ruleClean && reordering(c) {
+			return utf8.RuneError
+		}
+		return c
+	}, strings.ToValidUTF8(s, replacement))
+}
+
+// reorders reports whether s holds a reordering character. All of them begin
+// with the byte 0xE2, which makes looking for it a fast first check.
+func reorders(s string) bool {
+	for {
+		i := strings.IndexByte(s, 0xE2)
+		if i < 0 {
+			return false
+		}
+		s = s[i:]
+		if c, _ := utf8.DecodeRuneInString(s); reordering(c) {
+			return true
+		}
+		s = s[1:]
+	}
+}
+
+func reordering(c rune) bool { return c >= 0x202A && c <= 0x202E || c >= 0x2066 && c <= 0x2069 }
+
+// holdsJSON reports whether embedded JSON keeps the rule, in its bytes and in
+// the characters that it spells as \uXXXX. Lone surrogates break both rules.
+func (r textRule) holdsJSON(raw []byte) bool {
+	if bytes.IndexByte(raw, 0) >= 0 || !utf8.Valid(raw) {
+		return false
+	}
+	if r == ruleClean && bytes.IndexByte(raw, 0xE2) >= 0 && reorders(string(raw)) {
+		return false
+	}
+	return r.badEscape(raw, 0) < 0
+}
+
+// repairedJSON returns raw with U+FFFD in place of what breaks the rule.
+func (r textRule) repairedJSON(raw []byte) []byte {
+	out := []byte(r.repaired(string(raw)))
+	for i := r.badEscape(out, 0); i >= 0; i = r.badEscape(out, i+escapeLen) {
+		copy(out[i:], `\ufffd`)
+	}
+	return out
+}
+
+// escapeLen is the length of \uXXXX.
+const escapeLen = 6
+
+// badEscape returns the place of the first escape at or behind from that spells
+// a character which the rule does not allow, or -1.
+func (r textRule) badEscape(raw []byte, from int) int {
+	if !bytes.Contains(raw[from:], []byte(`\u`)) {
+		return -1
+	}
+	for i := from; i < len(raw)-1; i++ {
+		if raw[i] != '\\' {
+			continue
+		}
+		c, ok := escape(raw[i:])
+		if !ok {
+			i++ // another escape; its second byte is no beginning
+			continue
+		}
+		if c >= 0xD800 && c < 0xDC00 {
+			if low, ok := escape(raw[i+escapeLen:]); ok && low >= 0xDC00 && low < 0xE000 {
+				i += 2*escapeLen - 1
+				continue
+			}
+		}
+		if c == 0 || c >= 0xD800 && c < 0xE000 || r == ruleClean && reordering(c) {
+			return i
+		}
+		i += escapeLen - 1
+	}
+	return -1
+}
+
+// escape decodes \uXXXX at the beginning of raw.
+func escape(raw []byte) (rune, bool) {
+	if len(raw) < escapeLen || raw[0] != '\\' || raw[1] != 'u' {
+		return 0, false
+	}
+	var c rune
+	for _, b := range raw[2:escapeLen] {
+		switch {
+		case b >= '0' && b <= '9':
+			b -= '0'
+		case b >= 'a' && b <= 'f':
+			b -= 'a' - 10
+		case b >= 'A' && b <= 'F':
+			b -= 'A' - 10
+		default:
+			return 0, false
+		}
+		c = c<<4 | rune(b)
+	}
+	return c, true
+}
