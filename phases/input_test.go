@@ -99,7 +99,7 @@ func TestCloneOfNothingStaysNothing(t *testing.T) {
 		}
 	}
 	for _, c := range contributions() {
-		zero, ok := reflect.New(reflect.TypeOf(c).Elem()).Interface().(phases.Contribution)
+		zero, ok := reflect.TypeAssert[phases.Contribution](reflect.New(reflect.TypeOf(c).Elem()))
 		if !ok {
 			t.Fatalf("%T is no contribution", c)
 		}
@@ -177,7 +177,8 @@ func TestWithhold(t *testing.T) {
 	}{
 		{
 			"texts keep their length", &phases.PrePolicyInput{UserText: phases.T("añb"), Model: "m"},
-			`{"user_text":{"withheld":true,"chars":3}}`, []string{"model", "user_text"},
+			`{"user_text":{"withheld":true,"chars":3}}`,
+			[]string{"model", "user_text"},
 		},
 		{"previews keep the original length", &phases.PostCompactionInput{Summary: phases.NewPreview("12345", 2)}, `{"summary":{"withheld":true,"chars":5}}`, []string{"summary"}},
 		{"embedded JSON keeps its length", &phases.SessionResumeInput{State: json.RawMessage(`{"é":1}`)}, `{"state":{"withheld":true,"chars":7}}`, []string{"state"}},
@@ -342,7 +343,7 @@ func TestValidateInput(t *testing.T) {
 		{"domain event", &phases.PostTurnInput{DomainEvents: []phases.DomainEvent{{Kind: "\xff"}}}, "domain_events is not valid UTF-8"},
 		{"details of a domain event", &phases.PostTurnInput{DomainEvents: []phases.DomainEvent{{Kind: "k", Details: raw(`nonsense`)}}}, "domain_events is not valid JSON"},
 		{"range", &phases.PreCompactionInput{SourceRange: phases.SourceRange{To: "\x00"}}, "source_range holds a NUL"},
-		{"member of a host's own", &phases.CustomInput{Fields: raw(`{"a":"\u0000"}`)}, "holds a NUL"},
+		{"member of a host's own", &phases.CustomInput{Fields: raw(`{"a":"\u0000"}`)}, "input holds a NUL"},
 		{"a host's own that is no object", &phases.CustomInput{Fields: raw(`[1]`)}, "input is not a JSON object"},
 		{"a host's own that is no JSON", &phases.CustomInput{Fields: raw(`{"secret`)}, "input is not valid JSON"},
 		{"empty", &phases.CustomInput{}, ""},

@@ -52,8 +52,8 @@ func fill(v reflect.Value, n *int) {
 	case reflect.Bool:
 		v.SetBool(true)
 	case reflect.Struct:
-		for i := range v.NumField() {
-			fill(v.Field(i), n)
+		for _, f := range v.Fields() {
+			fill(f, n)
 		}
 	case reflect.Pointer:
 		v.Set(reflect.New(v.Type().Elem()))
@@ -106,7 +106,7 @@ func shared(path string, a, b reflect.Value) []string {
 		return nil
 	}
 	var out []string
-	switch a.Kind() {
+	switch a.Kind() { //nolint:exhaustive // the other kinds hold no memory
 	case reflect.Interface, reflect.Pointer:
 		if a.IsNil() || b.IsNil() {
 			return nil

@@ -1,11 +1,8 @@
 package phases
 
 import (
-	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"time"
 	"unicode/utf8"
 )
@@ -161,19 +158,3 @@ func (d *Duration) UnmarshalJSON(data []byte) error {
 	}
 	return d.UnmarshalText([]byte(s))
 }
-
-// strict decodes one JSON value and refuses unknown fields and trailing data.
-func strict(data []byte, v any) error {
-	dec := json.NewDecoder(bytes.NewReader(data))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(v); err != nil {
-		return err
-	}
-	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("more than one JSON value")
-	}
-	return nil
-}
-
-// cloneRaw copies embedded JSON; nil stays nil.
-func cloneRaw(r json.RawMessage) json.RawMessage { return bytes.Clone(r) }

@@ -117,9 +117,9 @@ func (h *Hook) bind() (binding, error) {
 	case len(found) != 1:
 		return binding{}, fmt.Errorf("has %d handlers; set exactly one of the handler fields", len(found))
 	case h.Any != nil && h.Phase == "":
-		return binding{}, errors.New("the handler Any needs Phase")
+		return binding{}, errors.New("sets the handler Any, which needs Phase")
 	case h.Any == nil && h.Phase != "":
-		return binding{}, errors.New("Phase goes with the handler Any; the other handlers say their phase")
+		return binding{}, errors.New("sets Phase, which goes with the handler Any; the other handlers say their phase")
 	}
 	return found[0], nil
 }

@@ -1,0 +1,143 @@
+package phases_test
+
+import (
+	"encoding/json"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/grapnelhq/grapnel/phases"
+)
+
+func TestOnFailure(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name, in string
+		want     phases.OnFailure
+		out, err string
+	}{
+		{"word", `"fail_closed"`, phases.OnFailure{Default: phases.FailClosed}, `"fail_closed"`, ""},
+		{"nothing", `""`, phases.OnFailure{}, `""`, ""},
+		{"null", `null`, phases.OnFailure{}, `""`, ""},
+		{"empty", `{}`, phases.OnFailure{}, `""`, ""},
+		{"default only", `{"default":"fallback"}`, phases.OnFailure{Default: phases.UseInstead}, `"fallback"`, ""},
+		{
+			"by cause", `{"timeout":"best_effort","default":"fail_closed"}`,
+			phases.OnFailure{phases.FailClosed, map[phases.Cause]phases.FailureWord{phases.CauseTimeout: phases.BestEffort}},
+			`{"default":"fail_closed","timeout":"best_effort"}`, "",
+		},
+		{
+			"cause without default", `{"crash":"fallback"}`,
+			phases.OnFailure{ByCause: map[phases.Cause]phases.FailureWord{phases.CauseCrash: phases.UseInstead}},
+			`{"crash":"fallback"}`, "",
+		},
+		{"unknown word", `"fail_close"`, phases.OnFailure{}, "", `unknown failure policy "fail_close" (did you mean "fail_closed"?)`},
+		{"unknown default", `{"default":"besteffort"}`, phases.OnFailure{}, "", `did you mean "best_effort"?`},
+		{"unknown cause", `{"timeuot":"fallback"}`, phases.OnFailure{}, "", `"timeuot" is not a cause of failure (did you mean "timeout"?)`},
+		{"denial is no failure", `{"denied":"fallback"}`, phases.OnFailure{}, "", `"denied" is not a cause of failure`},
+		{"unknown word for a cause", `{"crash":"falback"}`, phases.OnFailure{}, "", `unknown failure policy "falback" for crash (did you mean "fallback"?)`},
+		{"the first of several mistakes", `{"b":"x","a":"x"}`, phases.OnFailure{}, "", `"a" is not a cause`},
+		{"number", `3`, phases.OnFailure{}, "", "want a word (fail_closed, best_effort, fallback) or {default: word, CAUSE: word}"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			var got phases.OnFailure
+			err := json.Unmarshal([]byte(tt.in), &got)
+			if tt.err != "" {
+				if err == nil || !strings.Contains(err.Error(), tt.err) {
+					t.Errorf("error is %v, want %s", err, tt.err)
+				}
+				return
+			}
+			if diff := cmp.Diff(got, tt.want); diff != "" || err != nil {
+				t.Errorf("error %v (-got +want)\n%s", err, diff)
+			}
+			if out := encode(t, got); out != tt.out {
+				t.Errorf("written as %s, want %s", out, tt.out)
+			}
+		})
+	}
+}
+
+func TestOnFailureFor(t *testing.T) {
+	t.Parallel()
+	f := phases.OnFailure{phases.BestEffort, map[phases.Cause]phases.FailureWord{phases.CauseCrash: phases.UseInstead}}
+	if f.For(phases.CauseCrash) != phases.UseInstead || f.For(phases.CauseTimeout) != phases.BestEffort {
+		t.Errorf("crash: %s, timeout: %s", f.For(phases.CauseCrash), f.For(phases.CauseTimeout))
+	}
+	if !f.Uses(phases.UseInstead) || !f.Uses(phases.BestEffort) || f.Uses(phases.FailClosed) {
+		t.Error("the wrong words are in use")
+	}
+	if f.IsZero() || !(phases.OnFailure{}).IsZero() || (phases.OnFailure{ByCause: f.ByCause}).IsZero() {
+		t.Error("the wrong policy counts as none")
+	}
+}
+
+func TestAllows(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		granted, name string
+		want          bool
+	}{
+		{"", "a", false},
+		{"a", "a", true},
+		{"a", "ab", false},
+		{"b, a", "a", true},
+		{"memory/*", "memory/recall", true},
+		{"memory/*", "memory/", true},
+		{"memory/*", "memory", false},
+		{"memory/*", "memories/x", false},
+		{"*", "anything", true},
+		{"*", "", true},
+		{"a*c", "abc", false},
+		{"a*c", "a*c", true},
+	}
+	for _, tt := range tests {
+		if got := phases.Allows(list[string](tt.granted), tt.name); got != tt.want {
+			t.Errorf("[%s] allows %q: %t", tt.granted, tt.name, got)
+		}
+	}
+}
+
+// TestSettingsSurviveJSON writes and reads what plugins propose and operators
+// change, with every field set.
+func TestSettingsSurviveJSON(t *testing.T) {
+	t.Parallel()
+	policy := phases.OnFailure{phases.FailClosed, map[phases.Cause]phases.FailureWord{phases.CauseOOM: phases.BestEffort}}
+	hook := phases.Hook{
+		Name: "h", Doc: "d", Phase: phases.PrePolicy, Kinds: []phases.Kind{phases.KindPolicy}, Role: phases.RoleContribute, Priority: 1,
+		After: []string{"a"}, Before: []string{"b"}, When: "true", Timeout: 1, OnFailure: policy, Fallback: phases.Contributions{&phases.Noop{}},
+		Retry: &phases.Retry{Attempts: 2, Backoff: 3}, Idempotent: true, Budget: phases.TextBudget{Chars: 1, Tokens: 2},
+		Cache: &phases.Cache{TTL: 1, Vary: []string{"dir"}, Tags: []string{"t"}}, Shadow: true, Visibility: phases.VisibilityDebug,
+	}
+	override := phases.Override{
+		Enabled: new(false), Phase: new(phases.PrePolicy), Kinds: hook.Kinds, Role: new(phases.RoleObserve), Priority: new(0), After: &[]string{},
+		Before: &[]string{"x"}, When: new(""), Timeout: new(phases.Duration(5)), OnFailure: &policy, Fallback: hook.Fallback, Retry: hook.Retry,
+		Budget: &hook.Budget, Cache: hook.Cache, Shadow: new(false), Visibility: new(phases.VisibilityInternal),
+	}
+	description := phases.Description{
+		Name: "p", Version: "1", Doc: "d", Hooks: []phases.Hook{hook}, Requires: []string{"tools"},
+		Tools: []phases.Tool{*filled(&phases.Tool{})}, ConfigSchema: json.RawMessage(`{}`), Limits: phases.PluginLimits{Concurrency: 3},
+	}
+	for _, want := range []any{&hook, &override, &description, filled(&phases.Grants{})} {
+		v := reflect.ValueOf(want).Elem()
+		for i := range v.NumField() {
+			if v.Field(i).IsZero() {
+				t.Errorf("%T: the test does not set %s", want, v.Type().Field(i).Name)
+			}
+		}
+		got := reflect.New(v.Type()).Interface()
+		if err := json.Unmarshal([]byte(encode(t, want)), got); err != nil {
+			t.Errorf("%T: %v", want, err)
+		}
+		if diff := cmp.Diff(got, want); diff != "" {
+			t.Errorf("%T (-got +want)\n%s", want, diff)
+		}
+	}
+	if got := encode(t, phases.Override{}); got != "{}" {
+		t.Errorf("an override of nothing is %s", got)
+	}
+}

@@ -1,0 +1,167 @@
+package phases
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// ValidateContribution checks one contribution against its phase: the kind is
+// taken, required fields are there, words are known, ids are well formed, text
+// is UTF-8 without NUL, embedded JSON is valid and at most [MaxJSONDepth] deep.
+// A kind that the phase does not take is a [CodeNotAllowed] error; anything
+// else is [CauseInvalidReply].
+func ValidateContribution(c Contribution, row Row) error {
+	if !row.Accepts(c.Kind()) {
+		return Errorf(CodeNotAllowed, "phase %s does not take %s", row.Phase, c.Kind())
+	}
+	v := &contributionCheck{}
+	head := c.Head()
+	v.text("contribution_id", head.ContributionID, MaxIDBytes)
+	v.text("domain", head.Domain, MaxIDBytes)
+	for i := range head.Diagnostics {
+		v.text("diagnostics", head.Diagnostics[i].Code, MaxIDBytes)
+		v.text("diagnostics", head.Diagnostics[i].Message, 0)
+	}
+	v.body(c)
+	if v.err != nil {
+		return &Error{Code: CauseInvalidReply, Message: fmt.Sprintf("%s: %v", c.Kind(), v.err)}
+	}
+	return nil
+}
+
+// contributionCheck keeps the first mistake.
+type contributionCheck struct{ err error }
+
+func (v *contributionCheck) body(c Contribution) {
+	switch c := c.(type) {
+	case *Policy:
+		v.need("domain", c.Domain)
+		v.need("key", c.Key)
+		v.json("value", c.Value, true)
+	case *PromptContext:
+		v.text("content", c.Content, 0)
+		v.limit("max_chars", c.MaxChars)
+		v.refs(c.SourceRefs)
+	case *PromptSection:
+		v.section(c)
+	case *ToolBundle:
+		v.name("bundle_id", c.BundleID)
+		if errs := validateTools(c.Tools); v.err == nil && len(errs) > 0 {
+			v.err = errs[0]
+		}
+	case *Decision:
+		v.word("verdict", string(c.Verdict), "allow", "ask", "deny")
+		v.text("reason", c.Reason, 0)
+		v.text("reason_code", c.ReasonCode, MaxIDBytes)
+	case *Rewrite:
+		if c.Path != "" && c.Path[0] != '/' {
+			v.fail("path", "is not a JSON pointer")
+		}
+		v.text("path", c.Path, 0)
+		v.json("value", c.Value, true)
+	case *Reminder:
+		v.name("type", c.Type)
+		v.text("text", c.Text, 0)
+		v.text("dedupe_key", c.DedupeKey, 0)
+		for name, value := range c.Attributes {
+			v.name("attributes", name)
+			v.text("attributes", value, 0)
+		}
+	case *ManifestDiagnostic:
+		v.need("code", c.Code)
+		v.text("message", c.Message, 0)
+		v.word("severity", string(c.Severity), "", "info", "warning", "error")
+	case *Audit:
+		v.need("event_kind", c.EventKind)
+		v.json("details", c.Details, false)
+	case *BackgroundJob:
+		v.need("job_kind", c.JobKind)
+		v.text("idempotency_key", c.IdempotencyKey, MaxIDBytes)
+		v.json("payload", c.Payload, false)
+	}
+}
+
+func (v *contributionCheck) section(c *PromptSection) {
+	v.name("section_id", c.SectionID)
+	v.text("title", c.Title, 0)
+	if strings.ContainsAny(c.Title, "\r\n") {
+		v.fail("title", "is more than one line")
+	}
+	v.word("stability", string(c.Stability), "", "stable", "dynamic")
+	v.word("placement", string(c.Placement), "", "system", "system_message", "user_message")
+	v.text("content", c.Content, 0)
+	if c.Frame != nil {
+		v.text("frame", c.Frame.Open, 0)
+		v.text("frame", c.Frame.Close, 0)
+	}
+	v.limit("max_chars", c.MaxChars)
+	v.refs(c.SourceRefs)
+	if c.Cut != nil && (c.Cut.Kept < 0 || c.Cut.Original < c.Cut.Kept) {
+		v.fail("cut", "kept must be between 0 and original")
+	}
+}
+
+func (v *contributionCheck) fail(field, what string) {
+	if v.err == nil {
+		v.err = fmt.Errorf("%s %s", field, what)
+	}
+}
+
+func (v *contributionCheck) text(field, s string, maxBytes int) {
+	switch {
+	case !utf8.ValidString(s):
+		v.fail(field, "is not valid UTF-8")
+	case strings.IndexByte(s, 0) >= 0:
+		v.fail(field, "holds a NUL")
+	case maxBytes > 0 && len(s) > maxBytes:
+		v.fail(field, fmt.Sprintf("is longer than %d bytes", maxBytes))
+	}
+}
+
+func (v *contributionCheck) need(field, s string) {
+	if s == "" {
+		v.fail(field, "is empty")
+	}
+	v.text(field, s, MaxIDBytes)
+}
+
+func (v *contributionCheck) name(field, s string) {
+	if !ValidName(s) {
+		v.fail(field, fmt.Sprintf("%.80q is not a name (letters, digits and _ . : / -, at most 128)", s))
+	}
+}
+
+func (v *contributionCheck) word(field, s string, known ...string) {
+	if !slices.Contains(known, s) {
+		v.fail(field, fmt.Sprintf("%.80q is none of %s", s, strings.Trim(strings.Join(known, ", "), ", ")))
+	}
+}
+
+func (v *contributionCheck) limit(field string, n int) {
+	if n < 0 {
+		v.fail(field, "is negative")
+	}
+}
+
+func (v *contributionCheck) refs(refs []SourceRef) {
+	for _, r := range refs {
+		v.word("source_refs", r.Kind, SourceKinds()...)
+		v.text("source_refs", r.ID, 0)
+		v.text("source_refs", r.Label, 0)
+	}
+}
+
+func (v *contributionCheck) json(field string, raw json.RawMessage, required bool) {
+	if len(raw) == 0 {
+		if required {
+			v.fail(field, "is empty")
+		}
+		return
+	}
+	if err := CheckJSON(raw, MaxJSONDepth); err != nil {
+		v.fail(field, err.Error())
+	}
+}

@@ -1,0 +1,293 @@
+package phases_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/grapnelhq/grapnel/phases"
+)
+
+// mentions asserts that a message has all parts; without parts, that there is
+// no error.
+func mentions(t *testing.T, err error, parts ...string) {
+	t.Helper()
+	if len(parts) == 0 {
+		if err != nil {
+			t.Errorf("unexpected: %v", err)
+		}
+		return
+	}
+	if err == nil {
+		t.Errorf("no error; want %q", parts)
+		return
+	}
+	for _, part := range parts {
+		if !strings.Contains(err.Error(), part) {
+			t.Errorf("%q does not say %q", err, part)
+		}
+	}
+}
+
+func TestValidNames(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("a", 128)
+	for _, name := range []string{"a", "9", "A_b.c:d/e-f", long} {
+		if !phases.ValidName(name) {
+			t.Errorf("%q is refused", name)
+		}
+	}
+	for _, name := range []string{"", "_a", ".a", "a b", "a\n", "é", long + "a", "a*"} {
+		if phases.ValidName(name) || phases.ValidPluginName(name) {
+			t.Errorf("%q is a name", name)
+		}
+	}
+	for name, want := range map[string]bool{"agentsdoc": true, "a-b_c": true, "a.b": false, "a/b": false, "a:b": false} {
+		if phases.ValidPluginName(name) != want {
+			t.Errorf("%q may name a plugin: %t", name, !want)
+		}
+	}
+}
+
+func TestValidateDescription(t *testing.T) {
+	t.Parallel()
+	valid := func() *phases.Description {
+		return &phases.Description{
+			Name: "p", Version: "1", Hooks: []phases.Hook{{Name: "h", Phase: phases.PrePromptCompile}, {Name: "i", Phase: phases.PostTurn}},
+			Tools: []phases.Tool{{Name: "t", InputSchema: json.RawMessage(`{"type":"object"}`)}}, ConfigSchema: json.RawMessage(" {}"),
+		}
+	}
+	deep := json.RawMessage(strings.Repeat(`{"a":`, 33) + "1" + strings.Repeat("}", 33))
+	tests := []struct {
+		name   string
+		change func(*phases.Description)
+		want   []string
+	}{
+		{"valid", func(*phases.Description) {}, nil},
+		{"name", func(d *phases.Description) { d.Name = "a.b" }, []string{`plugin "a.b": name "a.b"`}},
+		{"version", func(d *phases.Description) { d.Version = "" }, []string{`plugin "p": no version`}},
+		{"hook name", func(d *phases.Description) { d.Hooks[1].Name = "a b" }, []string{`hooks[1] (a b): name "a b"`}},
+		{"hook twice", func(d *phases.Description) { d.Hooks[1].Name = "h" }, []string{`hooks[1] (h): hook "h" is registered twice, first as hooks[0]`}},
+		{"too many hooks", func(d *phases.Description) { d.Hooks = make([]phases.Hook, 257) }, []string{"257 hooks and 1 tools; at most 256 and 256"}},
+		{"too many tools", func(d *phases.Description) { d.Tools = make([]phases.Tool, 257) }, []string{"2 hooks and 257 tools"}},
+		{"tool name", func(d *phases.Description) { d.Tools[0].Name = "" }, []string{`tools[0]: name ""`}},
+		{"tool twice", func(d *phases.Description) { d.Tools = append(d.Tools, d.Tools[0]) }, []string{`tools[1]: "t" is there twice, first as tools[0]`}},
+		{"tool description", func(d *phases.Description) { d.Tools[0].Description = "\xff" }, []string{"tools[0] (t): description is not UTF-8"}},
+		{"tool schema", func(d *phases.Description) { d.Tools[0].InputSchema = json.RawMessage(`true`) }, []string{"tools[0] (t): input_schema: is not a JSON object"}},
+		{"schema", func(d *phases.Description) { d.ConfigSchema = json.RawMessage(`{`) }, []string{"config_schema: is not valid JSON"}},
+		{"deep schema", func(d *phases.Description) { d.ConfigSchema = deep }, []string{"config_schema: is JSON nested deeper than 32"}},
+		{"all at once", func(d *phases.Description) {
+			d.Version, d.Hooks[0].Timeout, d.ConfigSchema = "", -1, json.RawMessage(`1`)
+		}, []string{"no version", "hooks[0] (h): timeout", "config_schema"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			d := valid()
+			tt.change(d)
+			mentions(t, phases.ValidateDescription(d, phases.Standard()), tt.want...)
+		})
+	}
+}
+
+func TestValidateHook(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name string
+		hook phases.Hook
+		want []string
+	}{
+		{"valid", phases.Hook{Name: "h", Phase: phases.ToolPreCall, Role: phases.RoleValidate, Kinds: []phases.Kind{phases.KindDecision, phases.KindAudit}}, nil},
+		{"no phase", phases.Hook{Name: "h"}, []string{`unknown phase ""`}},
+		{"unknown phase", phases.Hook{Name: "h", Phase: "tool.precall"}, []string{`did you mean "tool.pre_call"?`}},
+		{"unknown role", phases.Hook{Name: "h", Phase: phases.ToolPreCall, Role: "validator"}, []string{`unknown role "validator" (did you mean "validate"?)`}},
+		{"role of another phase", phases.Hook{Name: "h", Phase: phases.PostTurn, Role: phases.RoleContribute}, []string{"phase turn.post_turn does not take the role contribute"}},
+		{"unknown kind", phases.Hook{Name: "h", Phase: phases.ToolPreCall, Kinds: []phases.Kind{"decisions"}}, []string{`unknown kind "decisions" (did you mean "decision"?)`}},
+		{"kind of another phase", phases.Hook{Name: "h", Phase: phases.ToolPreCall, Kinds: []phases.Kind{phases.KindPolicy}}, []string{"phase tool.pre_call does not take policy"}},
+		{"timeout", phases.Hook{Name: "h", Phase: phases.ToolPreCall, Timeout: -1}, []string{"timeout -1ns"}},
+		{"characters", phases.Hook{Name: "h", Phase: phases.ToolPreCall, Budget: phases.TextBudget{Chars: -1}}, []string{"budget: must not be negative"}},
+		{"tokens", phases.Hook{Name: "h", Phase: phases.ToolPreCall, Budget: phases.TextBudget{Tokens: -1}}, []string{"budget: must not be negative"}},
+		{"failure policy", phases.Hook{Name: "h", Phase: phases.ToolPreCall, OnFailure: phases.OnFailure{Default: "closed"}}, []string{`on_failure: unknown failure policy "closed"`}},
+		{"fallback without contributions", phases.Hook{Name: "h", Phase: phases.ToolPreCall, OnFailure: phases.OnFailure{Default: phases.UseInstead}}, []string{"there are no fallback contributions"}},
+		{
+			"fallback for one cause",
+			phases.Hook{Name: "h", Phase: phases.ToolPreCall, OnFailure: phases.OnFailure{ByCause: map[phases.Cause]phases.FailureWord{phases.CauseCrash: phases.UseInstead}}},
+			[]string{"there are no fallback contributions"},
+		},
+		{
+			"fallbacks",
+			phases.Hook{Name: "h", Phase: phases.ToolPreCall, Kinds: []phases.Kind{phases.KindDecision}, Fallback: phases.Contributions{
+				&phases.Decision{Verdict: "allow"}, nil, &phases.Reminder{Type: "t"}, &phases.Decision{Verdict: "perhaps"}, &phases.Noop{},
+			}},
+			[]string{"fallback[1]: empty", "fallback[2]: kind reminder is not among the hook's kinds", "fallback[3]: decision: verdict"},
+		},
+		{"retry", phases.Hook{Name: "h", Phase: phases.ToolPreCall, Retry: &phases.Retry{Attempts: 2}}, []string{"only hooks that declare themselves idempotent"}},
+		{"no retry", phases.Hook{Name: "h", Phase: phases.ToolPreCall, Retry: &phases.Retry{Attempts: 1, Backoff: -1}}, nil},
+		{"many retries", phases.Hook{Name: "h", Phase: phases.ToolPreCall, Idempotent: true, Retry: &phases.Retry{Attempts: 11}}, []string{"at most 10 attempts"}},
+		{"negative backoff", phases.Hook{Name: "h", Phase: phases.ToolPreCall, Idempotent: true, Retry: &phases.Retry{Attempts: 2, Backoff: -1}}, []string{"no negative backoff"}},
+		{"good retry", phases.Hook{Name: "h", Phase: phases.ToolPreCall, Idempotent: true, Retry: &phases.Retry{Attempts: 10, Backoff: 1}}, nil},
+		{"cache", phases.Hook{Name: "h", Phase: phases.PrePromptCompile, Cache: &phases.Cache{TTL: 1, Vary: []string{"dir", "input.tool_calling"}}}, nil},
+		{"cache of a decision", phases.Hook{Name: "h", Phase: phases.ToolPreCall, Cache: &phases.Cache{}}, []string{"phases that take decisions are never cached"}},
+		{"cache in the background", phases.Hook{Name: "h", Phase: phases.PostTurn, Cache: &phases.Cache{}}, []string{"never cached"}},
+		{"cache of an observer", phases.Hook{Name: "h", Phase: phases.PrePromptCompile, Role: phases.RoleObserve, Cache: &phases.Cache{}}, []string{"never cached"}},
+		{"life of a cache", phases.Hook{Name: "h", Phase: phases.PrePromptCompile, Cache: &phases.Cache{TTL: -1}}, []string{"ttl must not be negative"}},
+		{"vary by nothing known", phases.Hook{Name: "h", Phase: phases.PrePromptCompile, Cache: &phases.Cache{Vary: []string{"dirs"}}}, []string{`vary "dirs"`, `did you mean "dir"?`}},
+		{"vary by another phase's input", phases.Hook{Name: "h", Phase: phases.PrePromptCompile, Cache: &phases.Cache{Vary: []string{"input.tool"}}}, []string{`vary "input.tool"`}},
+		{"vary by a host's own input", phases.Hook{Name: "h", Phase: "x.acme.idle", Cache: &phases.Cache{Vary: []string{"input.whatever"}}}, nil},
+		{"visibility", phases.Hook{Name: "h", Phase: phases.ToolPreCall, Visibility: "user"}, []string{`unknown visibility "user"`}},
+	}
+	table, err := phases.NewTable(phases.Custom("x.acme.idle", "", 0, phases.KindReminder))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			mentions(t, errors.Join(phases.ValidateHook(&tt.hook, table)...), tt.want...)
+		})
+	}
+}
+
+// TestVaryKnowsTheContext holds the names that a cache may vary by against the
+// context: all of it but the clock.
+func TestVaryKnowsTheContext(t *testing.T) {
+	t.Parallel()
+	for name := range members(t, filled(&phases.Context{})) {
+		h := phases.Hook{Name: "h", Phase: phases.PrePromptCompile, Cache: &phases.Cache{Vary: []string{name}}}
+		if errs := phases.ValidateHook(&h, phases.Standard()); (len(errs) > 0) != (name == "now") {
+			t.Errorf("vary by %s: %v", name, errs)
+		}
+	}
+}
+
+func TestValidateContribution(t *testing.T) {
+	t.Parallel()
+	raw := func(s string) json.RawMessage { return json.RawMessage(s) }
+	long := strings.Repeat("x", 257)
+	own := func(c phases.Common) *phases.Noop { return &phases.Noop{Common: c} }
+	section := func(change func(*phases.PromptSection)) *phases.PromptSection {
+		s := &phases.PromptSection{SectionID: "s"}
+		change(s)
+		return s
+	}
+	tests := []struct {
+		name string
+		c    phases.Contribution
+		want string
+	}{
+		{"noop", own(phases.Common{}), ""},
+		{"id", own(phases.Common{ContributionID: long}), "noop: contribution_id is longer than 256 bytes"},
+		{"domain", own(phases.Common{Domain: "\xff"}), "noop: domain is not valid UTF-8"},
+		{"code of a diagnostic", own(phases.Common{Diagnostics: []phases.Diagnostic{{Code: long}}}), "diagnostics is longer"},
+		{"message of a diagnostic", own(phases.Common{Diagnostics: []phases.Diagnostic{{Message: "\x00"}}}), "diagnostics holds a NUL"},
+		{"policy", &phases.Policy{Common: phases.Common{Domain: "d"}, Key: "k", Value: raw(`null`)}, ""},
+		{"policy without domain", &phases.Policy{Key: "k", Value: raw(`1`)}, "policy: domain is empty"},
+		{"policy without key", &phases.Policy{Common: phases.Common{Domain: "d"}, Value: raw(`1`)}, "policy: key is empty"},
+		{"policy without value", &phases.Policy{Common: phases.Common{Domain: "d"}, Key: "k"}, "policy: value is empty"},
+		{"policy of bad JSON", &phases.Policy{Common: phases.Common{Domain: "d"}, Key: "k", Value: raw(`{`)}, "policy: value is not valid JSON"},
+		{"context", &phases.PromptContext{Content: "x", SourceRefs: []phases.SourceRef{{Kind: "file"}}}, ""},
+		{"context text", &phases.PromptContext{Content: "\xff"}, "prompt_context: content is not valid UTF-8"},
+		{"context limit", &phases.PromptContext{MaxChars: -1}, "max_chars is negative"},
+		{"context source", &phases.PromptContext{SourceRefs: []phases.SourceRef{{Kind: "folder"}}}, `source_refs "folder" is none of workspace, thread`},
+		{"context source id", &phases.PromptContext{SourceRefs: []phases.SourceRef{{Kind: "file", ID: "\x00"}}}, "source_refs holds a NUL"},
+		{"context source label", &phases.PromptContext{SourceRefs: []phases.SourceRef{{Kind: "file", Label: "\xff"}}}, "source_refs is not valid UTF-8"},
+		{"section", section(func(s *phases.PromptSection) { s.Cut, s.Frame = &phases.SelfCut{}, &phases.Frame{} }), ""},
+		{"section without id", &phases.PromptSection{}, "section_id \"\" is not a name"},
+		{"section title", section(func(s *phases.PromptSection) { s.Title = "a\nb" }), "title is more than one line"},
+		{"section title text", section(func(s *phases.PromptSection) { s.Title = "\xff" }), "title is not valid UTF-8"},
+		{"section stability", section(func(s *phases.PromptSection) { s.Stability = "solid" }), `stability "solid" is none of stable, dynamic`},
+		{"section placement", section(func(s *phases.PromptSection) { s.Placement = "top" }), `placement "top" is none of system, system_message, user_message`},
+		{"section content", section(func(s *phases.PromptSection) { s.Content = "\x00" }), "content holds a NUL"},
+		{"section frame", section(func(s *phases.PromptSection) { s.Frame = &phases.Frame{Open: "\xff"} }), "frame is not valid UTF-8"},
+		{"section frame's end", section(func(s *phases.PromptSection) { s.Frame = &phases.Frame{Close: "\x00"} }), "frame holds a NUL"},
+		{"section limit", section(func(s *phases.PromptSection) { s.MaxChars = -1 }), "max_chars is negative"},
+		{"section source", section(func(s *phases.PromptSection) { s.SourceRefs = []phases.SourceRef{{}} }), "source_refs"},
+		{"section cut grows", section(func(s *phases.PromptSection) { s.Cut = &phases.SelfCut{Original: 1, Kept: 2} }), "cut kept must be between 0 and original"},
+		{"section cut negative", section(func(s *phases.PromptSection) { s.Cut = &phases.SelfCut{Original: 1, Kept: -1} }), "cut kept must be"},
+		{"bundle", &phases.ToolBundle{BundleID: "b", Tools: []phases.Tool{{Name: "t"}}}, ""},
+		{"bundle without id", &phases.ToolBundle{}, "bundle_id"},
+		{"bundle with a bad tool", &phases.ToolBundle{BundleID: "b", Tools: []phases.Tool{{Name: "t"}, {Name: "t"}}}, `tool_bundle: tools[1]: "t" is there twice`},
+		{"decision", &phases.Decision{Verdict: phases.VerdictAsk}, ""},
+		{"decision without verdict", &phases.Decision{}, `verdict "" is none of allow, ask, deny`},
+		{"decision's reason", &phases.Decision{Verdict: "deny", Reason: "\xff"}, "reason is not valid UTF-8"},
+		{"decision's code", &phases.Decision{Verdict: "deny", ReasonCode: long}, "reason_code is longer"},
+		{"rewrite of everything", &phases.Rewrite{Value: raw(`1`)}, ""},
+		{"rewrite", &phases.Rewrite{Path: "/a/0", Value: raw(`1`)}, ""},
+		{"rewrite path", &phases.Rewrite{Path: "a", Value: raw(`1`)}, "path is not a JSON pointer"},
+		{"rewrite path text", &phases.Rewrite{Path: "/\xff", Value: raw(`1`)}, "path is not valid UTF-8"},
+		{"rewrite value", &phases.Rewrite{Path: "/a"}, "value is empty"},
+		{"reminder", &phases.Reminder{Type: "a.b", Attributes: map[string]string{"n": "v"}}, ""},
+		{"reminder without type", &phases.Reminder{Text: "x"}, "type \"\" is not a name"},
+		{"reminder text", &phases.Reminder{Type: "t", Text: "\x00"}, "text holds a NUL"},
+		{"reminder key", &phases.Reminder{Type: "t", DedupeKey: "\xff"}, "dedupe_key is not valid UTF-8"},
+		{"reminder attribute", &phases.Reminder{Type: "t", Attributes: map[string]string{"a b": ""}}, `attributes "a b" is not a name`},
+		{"reminder attribute's value", &phases.Reminder{Type: "t", Attributes: map[string]string{"a": "\x00"}}, "attributes holds a NUL"},
+		{"diagnostic", &phases.ManifestDiagnostic{Code: "c", Severity: phases.SeverityError}, ""},
+		{"diagnostic without code", &phases.ManifestDiagnostic{}, "code is empty"},
+		{"diagnostic text", &phases.ManifestDiagnostic{Code: "c", Message: "\xff"}, "message is not valid UTF-8"},
+		{"diagnostic severity", &phases.ManifestDiagnostic{Code: "c", Severity: "bad"}, `severity "bad" is none of info, warning, error`},
+		{"audit", &phases.Audit{EventKind: "e"}, ""},
+		{"audit without kind", &phases.Audit{}, "event_kind is empty"},
+		{"audit details", &phases.Audit{EventKind: "e", Details: raw(`"\u0000"`)}, "details holds a NUL"},
+		{"job", &phases.BackgroundJob{JobKind: "j", Payload: raw(`[]`)}, ""},
+		{"job without kind", &phases.BackgroundJob{}, "job_kind is empty"},
+		{"job key", &phases.BackgroundJob{JobKind: "j", IdempotencyKey: long}, "idempotency_key is longer"},
+		{"job payload", &phases.BackgroundJob{JobKind: "j", Payload: raw(strings.Repeat("[", 33) + strings.Repeat("]", 33))}, "payload is JSON nested deeper than 32"},
+	}
+	everything := phases.Custom("x.test.any", "", 0, phases.Kinds()...)
+	seen := map[phases.Kind]bool{}
+	for _, tt := range tests {
+		seen[tt.c.Kind()] = true
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			err := phases.ValidateContribution(tt.c, everything)
+			if tt.want == "" {
+				mentions(t, err)
+				return
+			}
+			mentions(t, err, tt.want)
+			if phases.CodeOf(err) != phases.CauseInvalidReply {
+				t.Errorf("the code is %s", phases.CodeOf(err))
+			}
+		})
+	}
+	for _, k := range phases.Kinds() {
+		if !seen[k] {
+			t.Errorf("%s is not tested", k)
+		}
+	}
+}
+
+// TestValidateContributionByPhase asks every phase of every kind.
+func TestValidateContributionByPhase(t *testing.T) {
+	t.Parallel()
+	valid := phases.Contributions{
+		&phases.Policy{Common: phases.Common{Domain: "d"}, Key: "k", Value: json.RawMessage(`1`)}, &phases.PromptContext{},
+		&phases.PromptSection{SectionID: "s"}, &phases.ToolBundle{BundleID: "b"}, &phases.Decision{Verdict: "allow"},
+		&phases.Rewrite{Value: json.RawMessage(`1`)}, &phases.Reminder{Type: "t"}, &phases.ManifestDiagnostic{Code: "c"},
+		&phases.Audit{EventKind: "e"}, &phases.BackgroundJob{JobKind: "j"}, &phases.Noop{},
+	}
+	for _, r := range phases.Standard().Rows() {
+		for _, c := range valid {
+			err := phases.ValidateContribution(c, r)
+			if r.Accepts(c.Kind()) {
+				mentions(t, err)
+				continue
+			}
+			mentions(t, err, fmt.Sprintf("phase %s does not take %s", r.Phase, c.Kind()))
+			if phases.CodeOf(err) != phases.CodeNotAllowed {
+				t.Errorf("the code is %s", phases.CodeOf(err))
+			}
+		}
+	}
+}
+
+func TestFeaturesAreSorted(t *testing.T) {
+	t.Parallel()
+	if !slices.IsSorted(phases.Features()) || len(phases.Features()) != 5 {
+		t.Errorf("features are %v", phases.Features())
+	}
+}

@@ -1,0 +1,139 @@
+package agentsdoc
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/grapnelhq/grapnel/internal/merge"
+	"github.com/grapnelhq/grapnel/phases"
+)
+
+// hostCut merges a section as the host does and returns what came of it.
+func hostCut(tb testing.TB, s *phases.PromptSection, chars int) phases.MergedSection {
+	tb.Helper()
+	row, ok := phases.Standard().Lookup(phases.PrePromptCompile)
+	if !ok {
+		tb.Fatal("no such phase")
+	}
+	h := &merge.Hook{
+		Subscription: "agentsdoc.prompt", Hook: "prompt", Plugin: "agentsdoc", Priority: priority,
+		Kinds: []phases.Kind{phases.KindPromptSection}, Budget: phases.TextBudget{Chars: chars},
+		Grants: &phases.Grants{Contribute: []string{"prompt_section"}, Sections: []string{sectionID}},
+	}
+	admitted, err := merge.Admit(row, h, []phases.Contribution{s})
+	if err != nil || len(admitted.Entries) != 1 {
+		tb.Fatalf("the host refuses the section: %v, %v", err, admitted.Diagnostics)
+	}
+	out := merge.Merge(row, []merge.Reply{{Hook: h, Entries: admitted.Entries}}, merge.State{}, merge.Limits{})
+	if len(out.Merged.Sections) != 1 {
+		tb.Fatalf("%d sections; left out: %+v", len(out.Merged.Sections), out.LeftOut)
+	}
+	return out.Merged.Sections[0]
+}
+
+// checkHost asserts that the host neither cut nor changed a section.
+func checkHost(tb testing.TB, s *phases.PromptSection, chars int) {
+	tb.Helper()
+	got := hostCut(tb, s, chars)
+	if n := utf8.RuneCountInString(got.Content); chars > 0 && n > chars {
+		tb.Errorf("%d characters, %d are allowed", n, chars)
+	}
+	if got.Truncation != nil && got.Truncation.Limit != phases.LimitPlugin {
+		tb.Errorf("the host cut: %+v", got.Truncation)
+	}
+	if (got.Truncation != nil) != (s.Cut != nil) {
+		tb.Errorf("the plugin's cut is %+v, the host's record %+v", s.Cut, got.Truncation)
+	}
+	if !strings.HasPrefix(got.Content, frameOpen+"\n") || !strings.HasSuffix(got.Content, "\n"+frameClose) {
+		tb.Errorf("the frame is damaged:\n%.100q … %q", got.Content, got.Content[len(got.Content)-40:])
+	}
+}
+
+// deepTree makes a repository with a file in each of n nested folders, and
+// returns the innermost.
+func deepTree(tb testing.TB, n int, text func(i int) string) string {
+	tb.Helper()
+	dir := build(tb, map[string]string{".git/HEAD": ""})
+	for i := range n {
+		if i > 0 {
+			dir = filepath.Join(dir, fmt.Sprintf("d%d", i))
+		}
+		write(tb, filepath.Join(dir, "AGENTS.md"), text(i))
+	}
+	return dir
+}
+
+func TestHostNeverCuts(t *testing.T) {
+	t.Parallel()
+	for _, n := range []int{1, 2, 3, 5, 8, 13, 21, 31, 32, 33, 48, 64} {
+		t.Run(fmt.Sprintf("%d files", n), func(t *testing.T) {
+			t.Parallel()
+			// Together far more than either limit, each with a word of its own.
+			dir := deepTree(t, n, func(i int) string { return fmt.Sprintf("file %d\n%s", i, lines(10+40_000/(10*n))) })
+			p := configured(t, "", nil)
+			for _, room := range []int{16_000, 20_000, 3000} {
+				s := askSection(t, p, inDir(dir), phases.Room{MaxChars: room})
+				checkHost(t, s, room)
+				if !strings.Contains(s.Content, fmt.Sprintf("\nfile %d\n", n-1)) {
+					t.Errorf("room %d: the nearest file is lost", room)
+				}
+				if s.Cut == nil {
+					t.Errorf("room %d: nothing was cut, so that the test sees nothing", room)
+				}
+			}
+		})
+	}
+}
+
+func TestHostNeverCutsHostileText(t *testing.T) {
+	t.Parallel()
+	pieces := []string{
+		"\n", "\n", "word ", " [truncated: kept 5 of 10 characters]\n", "\t[truncated: kept 5,123 of 10,456 characters] \n",
+		"[truncated: kept 5 of 10 characters]\n", "<AGENTS_MD>", "</agents_md >", "<!-- grapnel:dynamic -->", `<\AGENTS_MD>`, "[source:", "\u200b",
+		"日本語", "é", "e\u0301", "\r\n", "\r", "\ufeff", "\x00", "\xff", "\u202e", strings.Repeat("x", 300), `[omitted: 3 files, budget exhausted]`,
+	}
+	rng := rand.New(rand.NewPCG(21, 22))
+	for range 40 {
+		dir := deepTree(t, 1+rng.IntN(6), func(int) string {
+			var out strings.Builder
+			for range 1 + rng.IntN(200) {
+				out.WriteString(pieces[rng.IntN(len(pieces))])
+			}
+			return out.String() + "end"
+		})
+		p := configured(t, "", nil)
+		for _, room := range []int{1500, 2000, 4000, 1500 + rng.IntN(15_000)} {
+			if s, ok := ask(t, p, inDir(dir), phases.Room{MaxChars: room}).(*phases.PromptSection); ok {
+				checkHost(t, s, room)
+			}
+		}
+	}
+}
+
+func TestEveryRoomIsKept(t *testing.T) {
+	t.Parallel()
+	dir := deepTree(t, 4, func(int) string { return " [truncated: kept 1 of 2 characters]\n" + lines(30) })
+	p := configured(t, "", nil)
+	sections := 0
+	for room := 1; room < 2600; room += 7 {
+		if s, ok := ask(t, p, inDir(dir), phases.Room{MaxChars: room}).(*phases.PromptSection); ok {
+			sections++
+			checkHost(t, s, room)
+		}
+	}
+	if sections < 200 {
+		t.Errorf("only %d sections", sections)
+	}
+}
+
+func BenchmarkPrompt(b *testing.B) {
+	dir := deepTree(b, 6, func(int) string { return lines(100) })
+	p := configured(b, "", nil)
+	for b.Loop() {
+		askSection(b, p, inDir(dir), phases.Room{MaxChars: 16_000})
+	}
+}

@@ -1,0 +1,101 @@
+package agentsdoc
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/plugins/agentsdoc/chain"
+	"github.com/grapnelhq/grapnel/sdk"
+)
+
+// build makes a tree of files in a new folder and returns its real path.
+func build(tb testing.TB, tree map[string]string) string {
+	tb.Helper()
+	base, err := filepath.EvalSymlinks(tb.TempDir())
+	if err != nil {
+		tb.Fatal(err)
+	}
+	for name, text := range tree {
+		write(tb, filepath.Join(base, filepath.FromSlash(name)), text)
+	}
+	return base
+}
+
+// write makes a file and its folders.
+func write(tb testing.TB, path, text string) {
+	tb.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		tb.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// environment is a getenv of a map.
+func environment(vars map[string]string) func(string) string {
+	return func(name string) string { return vars[name] }
+}
+
+// configured returns a plugin with a configuration in force. A test's
+// environment has no home unless it says so.
+func configured(tb testing.TB, config string, vars map[string]string) *sdk.Plugin {
+	tb.Helper()
+	p := newPlugin(chain.OS{}, environment(vars))
+	if _, err := p.Configure(tb.Context(), &phases.Configuration{Instance: "agentsdoc", Config: json.RawMessage(config)}); err != nil {
+		tb.Fatal(err)
+	}
+	return p
+}
+
+// ask dispatches the hook and returns its one contribution, or nil.
+func ask(tb testing.TB, p *sdk.Plugin, where phases.Context, room phases.Room) phases.Contribution {
+	tb.Helper()
+	res, err := p.Dispatch(tb.Context(), &phases.Dispatch{
+		Subscription: "agentsdoc.prompt", Hook: "prompt", Phase: phases.PrePromptCompile, Context: where,
+		Input: &phases.PrePromptCompileInput{}, Room: room,
+	})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	switch len(res.Contributions) {
+	case 0:
+		return nil
+	case 1:
+		return res.Contributions[0]
+	}
+	tb.Fatalf("%d contributions", len(res.Contributions))
+	return nil
+}
+
+// askSection is ask where there must be a section.
+func askSection(tb testing.TB, p *sdk.Plugin, where phases.Context, room phases.Room) *phases.PromptSection {
+	tb.Helper()
+	c := ask(tb, p, where, room)
+	s, ok := c.(*phases.PromptSection)
+	if !ok {
+		tb.Fatalf("got %T, want a section", c)
+	}
+	return s
+}
+
+// codes are the codes of a contribution's diagnostics.
+func codes(c phases.Contribution) []string {
+	var out []string
+	for _, d := range c.Head().Diagnostics {
+		out = append(out, d.Code)
+	}
+	return out
+}
+
+// inDir is a context that only knows its folder.
+func inDir(elems ...string) phases.Context {
+	return phases.Context{Dir: filepath.Join(elems...)}
+}
+
+// lines is a text of n lines of ten bytes.
+func lines(n int) string { return strings.Repeat("a line...\n", n) }

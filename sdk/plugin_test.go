@@ -1,0 +1,301 @@
+package sdk_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/sdk"
+)
+
+// configurable returns a plugin whose configuration is a JSON string: the word
+// of its hook "word" and of its tool.
+func configurable() *sdk.Plugin {
+	p := plugin(compileHook("fixed", section("fixed")))
+	p.OnConfigure = func(_ context.Context, c *phases.Configuration) (sdk.Setup, error) {
+		var word string
+		if err := json.Unmarshal(c.Config, &word); err != nil {
+			return sdk.Setup{}, &phases.ConfigError{Pointer: "/word", Message: "not a word"}
+		}
+		hook := compileHook("word", section(word))
+		if word == "invalid" {
+			hook.Timeout = -1
+		}
+		return sdk.Setup{
+			Hooks: []sdk.Hook{hook},
+			Tools: []sdk.Tool{{Tool: phases.Tool{Name: "say"}, Call: func(context.Context, *sdk.ToolCall) (*phases.ToolResult, error) {
+				return sdk.Text(word), nil
+			}}},
+		}, nil
+	}
+	return p
+}
+
+func configure(p *sdk.Plugin, config string) (*phases.Description, error) {
+	return p.Configure(context.Background(), &phases.Configuration{Config: json.RawMessage(config)})
+}
+
+// state is what a plugin answers now: its hooks and its words.
+func state(t *testing.T, p *sdk.Plugin) string {
+	t.Helper()
+	d, err := p.Describe(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for _, name := range hookNames(d) {
+		s, _ := ask(t, p, name)[0].(*phases.PromptSection)
+		out = append(out, name+"="+s.Content)
+	}
+	for _, tool := range d.Tools {
+		res, err := p.CallTool(t.Context(), &phases.ToolCall{Tool: tool.Name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, tool.Name+"="+string(res.Content))
+	}
+	return strings.Join(out, " ")
+}
+
+func TestConfigureReplacesOrKeeps(t *testing.T) {
+	t.Parallel()
+	p := configurable()
+	if got, want := state(t, p), "fixed=fixed"; got != want {
+		t.Errorf("before: %s, want %s", got, want)
+	}
+	for _, step := range []struct {
+		config, want string
+		fails        bool
+	}{
+		{`"one"`, `fixed=fixed word=one say="one"`, false},
+		{`"two"`, `fixed=fixed word=two say="two"`, false},
+		{`3`, `fixed=fixed word=two say="two"`, true},
+		{`"invalid"`, `fixed=fixed word=two say="two"`, true},
+		{`"three"`, `fixed=fixed word=three say="three"`, false},
+	} {
+		d, err := configure(p, step.config)
+		if (err != nil) != step.fails {
+			t.Fatalf("%s: error %v", step.config, err)
+		}
+		if err == nil && !cmp.Equal(hookNames(d), []string{"fixed", "word"}) {
+			t.Errorf("%s: described %v", step.config, hookNames(d))
+		}
+		if got := state(t, p); got != step.want {
+			t.Errorf("after %s: %s, want %s", step.config, got, step.want)
+		}
+	}
+	_, err := configure(p, "3")
+	if got, ok := errors.AsType[*phases.ConfigError](err); !ok || got.Pointer != "/word" {
+		t.Errorf("the plugin's own error does not come through: %v", err)
+	}
+}
+
+func TestConfigureWithoutOnConfigure(t *testing.T) {
+	t.Parallel()
+	p := plugin(compileHook("h"))
+	d, err := configure(p, `{}`)
+	if err != nil || !cmp.Equal(hookNames(d), []string{"h"}) {
+		t.Errorf("described %+v, error %v", d, err)
+	}
+}
+
+func TestConfigureHandsOverTheHost(t *testing.T) {
+	t.Parallel()
+	p := plugin(sdk.Hook{Name: "h", SessionEnd: func(ctx context.Context, call *sdk.Call, _ *phases.SessionEndInput) ([]phases.Contribution, error) {
+		if call.Host == nil {
+			return nil, errors.New("no host yet")
+		}
+		word, err := call.Host.Call(ctx, call.Subscription, "m", nil)
+		return []phases.Contribution{&phases.Audit{EventKind: string(word)}}, err
+	}})
+	p.Tools = []sdk.Tool{{Tool: phases.Tool{Name: "t"}, Call: func(ctx context.Context, call *sdk.ToolCall) (*phases.ToolResult, error) {
+		word, err := call.Host.Call(ctx, call.Context.TurnID, "m", nil)
+		return &phases.ToolResult{Content: word}, err
+	}}}
+	dispatch := func() (*phases.Result, error) {
+		return p.Dispatch(t.Context(), &phases.Dispatch{Hook: "h", Subscription: "p.h", Input: &phases.SessionEndInput{}})
+	}
+	if _, err := dispatch(); err == nil || !strings.Contains(err.Error(), "no host yet") {
+		t.Errorf("before Configure: %v", err)
+	}
+	if _, err := p.Configure(t.Context(), &phases.Configuration{Host: host{}}); err != nil {
+		t.Fatal(err)
+	}
+	res, err := dispatch()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(res.Contributions, []phases.Contribution{&phases.Audit{EventKind: `"p.h"`}}); diff != "" {
+		t.Errorf("(-got +want)\n%s", diff)
+	}
+	tool, err := p.CallTool(t.Context(), &phases.ToolCall{Tool: "t", Context: phases.Context{TurnID: "7"}})
+	if err != nil || string(tool.Content) != `"7"` {
+		t.Errorf("tool gives %v, %v", tool, err)
+	}
+}
+
+func TestErrors(t *testing.T) {
+	t.Parallel()
+	cause := errors.New("cause")
+	hook := func(name string, fail func() error) sdk.Hook {
+		return sdk.Hook{Name: name, SessionEnd: func(context.Context, *sdk.Call, *phases.SessionEndInput) ([]phases.Contribution, error) {
+			return []phases.Contribution{&phases.Noop{}}, fail()
+		}}
+	}
+	p := plugin(
+		hook("plain", func() error { return fmt.Errorf("plain: %w", cause) }),
+		hook("coded", func() error { return fmt.Errorf("wrapped: %w", sdk.Fail("upstream_down", "try later")) }),
+		hook("cancelled", func() error { return context.Canceled }),
+		hook("panics", func() error { panic("on the " + "street") }),
+		hook("panics_with_error", func() error { panic(cause) }),
+	)
+	p.Tools = []sdk.Tool{
+		{Tool: phases.Tool{Name: "plain"}, Call: func(context.Context, *sdk.ToolCall) (*phases.ToolResult, error) { return sdk.Text("x"), cause }},
+		{Tool: phases.Tool{Name: "panics"}, Call: func(context.Context, *sdk.ToolCall) (*phases.ToolResult, error) { panic("tool") }},
+	}
+	tests := []struct {
+		name             string
+		tool             bool
+		code, part       string
+		is               error
+		stack, wrongCall bool
+	}{
+		{name: "plain", code: "error", part: "plain: cause", is: cause},
+		{name: "coded", code: "upstream_down", part: "try later"},
+		{name: "cancelled", code: "error", is: context.Canceled},
+		{name: "panics", code: "panic", part: "panic: on the street", stack: true},
+		{name: "panics_with_error", code: "panic", part: "panic: cause", stack: true},
+		{name: "absent", code: "unknown_hook", part: `the plugin p has no hook "absent"`},
+		{name: "plain", tool: true, code: "error", part: "cause", is: cause},
+		{name: "panics", tool: true, code: "panic", part: "panic: tool", stack: true},
+		{name: "absent", tool: true, code: "unknown_tool", part: `the plugin p has no tool "absent"`},
+		{name: "plain", wrongCall: true, code: "wrong_input", part: "want the input of session.end, got *phases.PrePolicyInput"},
+	}
+	for _, tt := range tests {
+		t.Run(fmt.Sprintf("%s tool=%t wrong=%t", tt.name, tt.tool, tt.wrongCall), func(t *testing.T) {
+			t.Parallel()
+			var got any
+			var err error
+			input := phases.Input(&phases.SessionEndInput{})
+			if tt.wrongCall {
+				input = &phases.PrePolicyInput{}
+			}
+			if tt.tool {
+				var res *phases.ToolResult
+				res, err = p.CallTool(t.Context(), &phases.ToolCall{Tool: tt.name})
+				got = res
+			} else {
+				var res *phases.Result
+				res, err = p.Dispatch(t.Context(), &phases.Dispatch{Hook: tt.name, Input: input})
+				got = res
+			}
+			coded, ok := errors.AsType[*phases.Error](err)
+			if !ok || coded.Code != phases.CausePluginError || coded.PluginCode != tt.code || !strings.Contains(coded.Message, tt.part) {
+				t.Fatalf("error is %#v", err)
+			}
+			if tt.is != nil && !errors.Is(err, tt.is) {
+				t.Errorf("%v does not wrap %v", err, tt.is)
+			}
+			if tt.stack != strings.Contains(coded.Message, "plugin_test.go") {
+				t.Errorf("stack wanted: %t; the message is %s", tt.stack, coded.Message)
+			}
+			if fmt.Sprint(got) != "<nil>" {
+				t.Errorf("an error comes with the answer %v", got)
+			}
+		})
+	}
+}
+
+func TestInvalidPluginAnswersNothing(t *testing.T) {
+	t.Parallel()
+	p := plugin(sdk.Hook{Name: "h"})
+	if _, err := p.Dispatch(t.Context(), &phases.Dispatch{Hook: "h"}); err == nil {
+		t.Error("Dispatch of an invalid plugin works")
+	}
+	if _, err := p.CallTool(t.Context(), &phases.ToolCall{}); err == nil {
+		t.Error("CallTool of an invalid plugin works")
+	}
+	if _, err := configure(p, ""); err == nil {
+		t.Error("Configure of an invalid plugin works")
+	}
+}
+
+func TestCallPolicy(t *testing.T) {
+	t.Parallel()
+	call := &sdk.Call{Dispatch: &phases.Dispatch{Policies: []phases.PolicyEntry{
+		{Domain: "d", Key: "a", Value: json.RawMessage(`1`)}, {Domain: "d", Key: "k", Value: json.RawMessage(`2`)},
+	}}}
+	if v, ok := call.Policy("d", "k"); !ok || string(v) != "2" {
+		t.Errorf("got %s, %t", v, ok)
+	}
+	if v, ok := call.Policy("k", "d"); ok || v != nil {
+		t.Errorf("got %s, %t of what is not set", v, ok)
+	}
+}
+
+func TestText(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{"": `""`, "a\n\"b\"": `"a\n\"b\""`, "\xff": `"\ufffd"`} {
+		if got := sdk.Text(in); string(got.Content) != want || got.IsError {
+			t.Errorf("%q gives %s, want %s", in, got.Content, want)
+		}
+	}
+}
+
+// TestConcurrentUse lets many callers ask while the configuration changes: each
+// sees one configuration or the other, whole.
+func TestConcurrentUse(t *testing.T) {
+	t.Parallel()
+	p := configurable()
+	if _, err := configure(p, `"0"`); err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	for i := range 4 {
+		wg.Go(func() {
+			for range 50 {
+				if _, err := configure(p, strconv.Quote(strconv.Itoa(i))); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+		wg.Go(func() {
+			for range 200 {
+				d, err := p.Describe(context.Background())
+				if err != nil || len(d.Hooks) != 2 || len(d.Tools) != 1 {
+					t.Errorf("described %+v, error %v", d, err)
+				}
+				res, err := p.Dispatch(context.Background(), &phases.Dispatch{Hook: "word", Input: &phases.PrePromptCompileInput{}})
+				if err != nil || len(res.Contributions) != 1 {
+					t.Errorf("result %+v, error %v", res, err)
+				}
+				if _, err := p.CallTool(context.Background(), &phases.ToolCall{Tool: "say"}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func BenchmarkDispatch(b *testing.B) {
+	p := plugin(compileHook("h", section("x")))
+	if _, err := configure(p, ""); err != nil {
+		b.Fatal(err)
+	}
+	d := &phases.Dispatch{Hook: "h", Input: &phases.PrePromptCompileInput{}}
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := p.Dispatch(b.Context(), d); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,179 @@
+package plugintest
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/sdk"
+)
+
+// workVar stands in a fixture for the folder of its files.
+const workVar = "$WORK"
+
+// Fixtures runs each file "*.txtar" of a folder as a subtest by [Run] and
+// compares the answer. A file begins with a comment, which should say what it
+// pins; then come, each optional but the last,
+//
+//	-- hook --          the hook's name; not needed if the plugin has one hook
+//	-- tool --          or the tool's name
+//	-- config.json --   the operator's configuration
+//	-- context.json --  the context
+//	-- input.json --    the hook's input, or the tool's arguments
+//	-- max_chars --     the text budget that the plugin is told
+//	-- want.json --     the answer, as JSON of [Answer]
+//
+// All other files of the archive are written into a new folder, for plugins that
+// read files. The text $WORK stands for the folder's path everywhere.
+//
+// When the test binary has a flag "update" that is true, want.json is rewritten
+// instead of compared. Define it in your test:
+//
+//	var _ = flag.Bool("update", false, "rewrite the fixtures")
+func Fixtures(t *testing.T, p *sdk.Plugin, dir string) {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(dir, "*.txtar"))
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("no fixtures *.txtar in %s (%v)", dir, err)
+	}
+	for _, path := range paths {
+		t.Run(strings.TrimSuffix(filepath.Base(path), ".txtar"), func(t *testing.T) { //nolint:paralleltest // one plugin is configured by one case at a time
+			fixture(t, p, path, t.TempDir(), updating())
+		})
+	}
+}
+
+// updating reports whether the author's flag asks for new fixtures.
+func updating() bool {
+	f := flag.Lookup("update")
+	return f != nil && f.Value.String() == "true"
+}
+
+// fixture runs one file, with its files in the folder work.
+func fixture(t TB, p *sdk.Plugin, path, work string, update bool) {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Errorf("%v", err)
+		return
+	}
+	a := parseArchive(string(data))
+	c, want, err := readFixture(t, p, a, work)
+	if err != nil {
+		t.Errorf("%s: %v", path, err)
+		return
+	}
+	out, err := encode(Run(t, p, c))
+	if err != nil {
+		t.Errorf("%s: %v", path, err)
+		return
+	}
+	got := strings.ReplaceAll(string(out), work, workVar)
+	switch {
+	case update:
+		a.set("want.json", got)
+		if err := os.WriteFile(path, []byte(a.String()), 0o600); err != nil {
+			t.Errorf("%v", err)
+		}
+	case !sameJSON(got, want):
+		t.Errorf("%s: the answer is not the one wanted (run the test with -update to take it)\ngot:\n%s\nwant:\n%s", path, got, want)
+	}
+}
+
+// readFixture makes a case of an archive and writes its files.
+func readFixture(t TB, p *sdk.Plugin, a archive, work string) (c Case, want string, err error) {
+	rest := archive{files: append([]archived{}, a.files...)}
+	take := func(name string) string { return strings.ReplaceAll(rest.take(name), workVar, work) }
+	c = Case{Hook: take("hook"), Tool: take("tool"), Config: take("config.json")}
+	input, maxChars := take("input.json"), take("max_chars")
+	if c.Context, err = phases.DecodeContext([]byte(take("context.json"))); err != nil {
+		return c, "", fmt.Errorf("context.json: %w", err)
+	}
+	if maxChars != "" {
+		if c.MaxChars, err = strconv.Atoi(maxChars); err != nil {
+			return c, "", fmt.Errorf("max_chars: %w", err)
+		}
+	}
+	want = rest.take("want.json") // its $WORK stays, as in what it is compared with
+	c.WantCode = wantedCode(want)
+	if err := writeFiles(rest, work); err != nil {
+		return c, "", err
+	}
+	if c.Tool != "" {
+		c.Arguments = input
+		return c, want, nil
+	}
+	return c, want, c.fillHook(t, p, input)
+}
+
+// fillHook finds the hook and decodes its input.
+func (c *Case) fillHook(t TB, p *sdk.Plugin, input string) error {
+	d, err := p.Configure(t.Context(), &phases.Configuration{Instance: p.Name, Config: json.RawMessage(c.Config), Host: &Host{}})
+	if err != nil {
+		return err
+	}
+	if c.Hook == "" && len(d.Hooks) == 1 {
+		c.Hook = d.Hooks[0].Name
+	}
+	for i := range d.Hooks {
+		if d.Hooks[i].Name != c.Hook {
+			continue
+		}
+		table := phases.Standard()
+		if _, ok := table.Lookup(d.Hooks[i].Phase); !ok {
+			if table, err = phases.NewTable(phases.Custom(d.Hooks[i].Phase, "", 0)); err != nil {
+				return err
+			}
+		}
+		c.Input, err = phases.DecodeInput(table, d.Hooks[i].Phase, []byte(input))
+		return err
+	}
+	return fmt.Errorf("the file names no hook of the plugin: %q", c.Hook)
+}
+
+// wantedCode is the code of the error in a wanted answer.
+func wantedCode(want string) string {
+	var a struct {
+		Error struct {
+			Code string `json:"code"`
+		} `json:"error"`
+	}
+	if json.Unmarshal([]byte(want), &a) != nil {
+		return "" // then the comparison fails
+	}
+	return a.Error.Code
+}
+
+// writeFiles writes the files of an archive below a folder.
+func writeFiles(a archive, work string) error {
+	for _, f := range a.files {
+		if !filepath.IsLocal(f.name) {
+			return fmt.Errorf("the file %q lies outside", f.name)
+		}
+		path := filepath.Join(work, filepath.FromSlash(f.name))
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			return err
+		}
+		if err := os.WriteFile(path, []byte(f.text), 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sameJSON compares two JSON texts, not minding blanks and the order of members.
+func sameJSON(a, b string) bool {
+	var x, y any
+	if json.Unmarshal([]byte(a), &x) != nil || json.Unmarshal([]byte(b), &y) != nil {
+		return false
+	}
+	first, err1 := encode(x)
+	second, err2 := encode(y)
+	return err1 == nil && err2 == nil && string(first) == string(second)
+}
