@@ -1,0 +1,155 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/grapnelhq/grapnel/config"
+	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/runtime"
+)
+
+// compileFlags are the flags of compile that explain shares.
+type compileFlags struct {
+	contextFlags
+	message, input string
+}
+
+func (f *compileFlags) register(c *cobra.Command) {
+	f.contextFlags.register(c)
+	flags := c.Flags()
+	flags.StringVar(&f.message, "message", "", "the user's `TEXT`, or - for standard input")
+	flags.StringVar(&f.input, "input", "", "JSON `FILE`, or -, with model, provider, tools, recall plan and host texts")
+}
+
+func (a *app) compileCommand() *cobra.Command {
+	var f compileFlags
+	var out string
+	c := &cobra.Command{
+		Use:   "compile",
+		Short: "Run a turn through the plugins, compile its prompt, and show what went in",
+		Long: "Compile begins a turn, runs its phases through the plugins, compiles the prompt, and\n" +
+			"prints it with a summary of its manifest: sections with owner, size and cuts, hook\n" +
+			"runs with state and time, fingerprints. Without a configuration it uses the AGENTS.md\n" +
+			"files from the project's root down to the working folder.\n\n" +
+			"Exit code 1 says that a phase failed closed, or that a hook denied the turn.",
+		Example: "  grapnel compile\n" +
+			"  grapnel compile --dir ./service --message 'fix the build' --json\n" +
+			"  grapnel compile --out prompt.txt",
+		Args: noArgs(),
+		RunE: func(c *cobra.Command, _ []string) error { return a.compile(c.Context(), &f, out) },
+	}
+	f.register(c)
+	c.Flags().StringVar(&out, "out", "", "write the prompt (with --json the whole JSON) to `FILE`; the summary stays on standard output")
+	return c
+}
+
+func (a *app) compile(ctx context.Context, f *compileFlags, out string) error {
+	cfg, _, err := a.loadConfig()
+	if err != nil {
+		return err
+	}
+	done, err := a.compileTurn(ctx, cfg, f)
+	if done == nil {
+		return err
+	}
+	if printed := a.printCompiled(done, out); printed != nil {
+		return printed
+	}
+	switch {
+	case done.Error != nil:
+		return refused(remedied(done.Error))
+	case err != nil:
+		return unable(err) // compiled, but the manifest could not be kept
+	}
+	return nil
+}
+
+// compileTurn runs the turn. The result is nil when there was no turn at all.
+func (a *app) compileTurn(ctx context.Context, cfg *config.Config, f *compileFlags) (*runtime.Compiled, error) {
+	turn, err := f.fill(phases.Context{})
+	if err != nil {
+		return nil, err
+	}
+	in, err := a.compileInput(f)
+	if err != nil {
+		return nil, err
+	}
+	var opts runtime.Options
+	at := time.Now()
+	if !turn.Now.IsZero() {
+		at = turn.Now
+		opts.Now = func() time.Time { return at }
+	}
+	in.Prompt.Facts = hostFacts(at)
+	var done *runtime.Compiled
+	err = a.withEngine(ctx, cfg, opts, func(ctx context.Context, eng *runtime.Engine) error {
+		var err error
+		done, err = eng.CompileTurn(ctx, turn, in)
+		return err
+	})
+	if codeOf(err) == exitInterrupted {
+		return nil, err
+	}
+	return done, err
+}
+
+// printCompiled prints a compiled turn, or writes its prompt to a file.
+func (a *app) printCompiled(done *runtime.Compiled, out string) error {
+	switch {
+	case out == "" && a.json:
+		return a.printJSON(done)
+	case out == "":
+		a.printPrompt(done.Prompt)
+		a.printManifest(done)
+		return nil
+	}
+	var data []byte
+	if a.json {
+		var err error
+		if data, err = encodeJSON(done); err != nil {
+			return unable(err)
+		}
+	} else if done.Prompt != nil {
+		data = []byte(promptText(done.Prompt))
+	}
+	if data != nil {
+		if err := os.WriteFile(out, data, 0o600); err != nil {
+			return usagef("--out %s: %w", out, unwrapPath(err))
+		}
+	}
+	a.printManifest(done)
+	return nil
+}
+
+// remedied adds to an error that ended a phase what to do about it.
+func remedied(err *phases.Error) error {
+	return errors.New(err.Error() + "; " + remedy(err))
+}
+
+// remedy is what to do about an error, by its code.
+func remedy(err *phases.Error) string {
+	switch err.Code {
+	case phases.CauseDenied, codeAsk:
+		return "that is the hook's decision; see: grapnel plan " + string(err.Phase)
+	case phases.CauseTimeout, phases.CauseBudgetExhausted:
+		return "give it more time (timeout, budgets.phases), or another on_failure; see: grapnel plan " + string(err.Phase)
+	case phases.CauseForbidden:
+		return "grant it in the configuration, or take the hook out"
+	case phases.CauseConflict:
+		return "let only one of them have the slot (grants, enabled: false), or grant join"
+	case phases.CauseCondition:
+		return "correct the subscription's condition (when)"
+	case phases.CausePluginError, phases.CauseInvalidReply:
+		return "try it alone with: grapnel plugin run " + pluginOf(err.Subscription)
+	default:
+		return "look at the plugin with: grapnel plugin list"
+	}
+}
+
+// codeAsk is the code of a turn that a hook wants somebody to be asked about.
+const codeAsk phases.Cause = "ask"

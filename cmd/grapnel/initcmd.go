@@ -1,0 +1,93 @@
+package main
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/grapnelhq/grapnel/config"
+)
+
+func (a *app) initCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "init",
+		Short: "Write a commented grapnel.yaml to the configuration's place",
+		Long:  "Init writes a commented grapnel.yaml to --config, or to the user's configuration folder.\nIt never overwrites: what is there is kept.",
+		Args:  noArgs(),
+		RunE:  func(*cobra.Command, []string) error { return a.initialise() },
+	}
+}
+
+// initialised is the JSON of init.
+type initialised struct {
+	Created []string `json:"created"`
+	Kept    []string `json:"kept"`
+}
+
+func (a *app) initialise() error {
+	path, err := a.initPath()
+	if err != nil {
+		return err
+	}
+	result := initialised{Created: []string{}, Kept: []string{}}
+	created, err := createFile(path, config.Template())
+	if err != nil {
+		return unable(err)
+	}
+	if created {
+		result.Created = append(result.Created, path)
+	} else {
+		result.Kept = append(result.Kept, path)
+	}
+	if a.json {
+		return a.printJSON(result)
+	}
+	for _, p := range result.Created {
+		a.println("created", p)
+	}
+	for _, p := range result.Kept {
+		a.println("kept   ", p)
+	}
+	return nil
+}
+
+func (a *app) initPath() (string, error) {
+	path := a.config
+	if path == "" {
+		path = os.Getenv("GRAPNEL_CONFIG")
+	}
+	if path != "" {
+		return filepath.Abs(path)
+	}
+	path, err := userConfigPath()
+	if err != nil {
+		return "", usagef("there is no home folder to put the configuration in; name a place with --config: %w", err)
+	}
+	return path, nil
+}
+
+// createFile writes a file that is not there yet. One that cannot be written
+// whole is removed again.
+func createFile(path string, content []byte) (created bool, err error) {
+	if _, err := os.Lstat(path); err == nil {
+		return false, nil
+	}
+	dir := filepath.Dir(path)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return false, err
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	if _, err := f.Write(content); err != nil {
+		return false, errors.Join(err, f.Close(), os.Remove(path))
+	}
+	return true, f.Close()
+}

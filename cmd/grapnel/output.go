@@ -1,0 +1,159 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"unicode"
+
+	"github.com/grapnelhq/grapnel/internal/text"
+)
+
+// maxCell bounds what a table shows of one text.
+const maxCell = 160
+
+// ruleWidth is how wide a labelled rule is.
+const ruleWidth = 78
+
+// printJSON prints a result for programs.
+func (a *app) printJSON(v any) error {
+	data, err := encodeJSON(v)
+	if err != nil {
+		return unable(fmt.Errorf("the result cannot be written as JSON: %w", err))
+	}
+	a.out.Write(data)
+	return nil
+}
+
+// encodeJSON is JSON that can be read by people too.
+func encodeJSON(v any) ([]byte, error) {
+	var b strings.Builder
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	err := enc.Encode(v)
+	return []byte(b.String()), err
+}
+
+// printf and println print lines for people.
+func (a *app) printf(format string, args ...any) { fmt.Fprintf(&a.out, format, args...) }
+
+func (a *app) println(words ...any) { fmt.Fprintln(&a.out, words...) }
+
+// rule is a line with a label.
+func rule(label string) string {
+	line := "── " + label + " "
+	return line + strings.Repeat("─", max(2, ruleWidth-text.Chars(line))) + "\n"
+}
+
+// clean makes a text of somebody else's fit for one line.
+func clean(s string) string { return text.Sanitize(s, maxCell) }
+
+// shown is a longer text as it may be sent to where results go: to a file or a
+// pipe as it is, to a terminal without control characters.
+func (a *app) shown(s string) string {
+	if !a.terminal {
+		return s
+	}
+	return strings.Map(func(r rune) rune {
+		if r != '\n' && r != '\t' && unicode.IsControl(r) {
+			return unicode.ReplacementChar
+		}
+		return r
+	}, s)
+}
+
+// table is rows in aligned columns.
+type table struct {
+	// title stands above; the number of rows is added to it.
+	title  string
+	header []string
+	rows   [][]string
+}
+
+// newTable begins a table. A column whose header begins with ">" is aligned to
+// the right.
+func newTable(title string, header ...string) *table {
+	return &table{title: title, header: header}
+}
+
+// add appends a row of one cell for each column.
+func (t *table) add(cells ...any) {
+	row := make([]string, len(cells))
+	for i, c := range cells {
+		row[i] = cell(c)
+	}
+	t.rows = append(t.rows, row)
+}
+
+// cell is one value in a table: what is empty shows as a dash.
+func cell(v any) string {
+	var s string
+	switch v := v.(type) {
+	case float64:
+		s = millis(v)
+	default:
+		s = clean(fmt.Sprint(v))
+	}
+	if s == "" {
+		return "-"
+	}
+	return s
+}
+
+// millis is a number of milliseconds, as exact as is of use.
+func millis(ms float64) string {
+	switch {
+	case ms == 0:
+		return "0"
+	case ms < 10:
+		return fmt.Sprintf("%.2f", ms)
+	case ms < 100:
+		return fmt.Sprintf("%.1f", ms)
+	default:
+		return fmt.Sprintf("%.0f", ms)
+	}
+}
+
+// printTable prints a table, and nothing if it has no rows. Without a header it
+// is rows alone.
+func (a *app) printTable(t *table) {
+	if len(t.rows) == 0 {
+		return
+	}
+	if t.title != "" {
+		a.printf("\n%s (%d)\n", t.title, len(t.rows))
+	}
+	columns := len(t.rows[0])
+	widths, right := make([]int, columns), make([]bool, columns)
+	lines := t.rows
+	if len(t.header) > 0 {
+		header := make([]string, columns)
+		for i, h := range t.header {
+			header[i], right[i] = strings.CutPrefix(h, ">")
+		}
+		lines = append([][]string{header}, t.rows...)
+	}
+	for _, row := range lines {
+		for i, c := range row {
+			widths[i] = max(widths[i], text.Chars(c))
+		}
+	}
+	for _, row := range lines {
+		a.println(aligned(row, widths, right))
+	}
+}
+
+// aligned is one row of a table.
+func aligned(row []string, widths []int, right []bool) string {
+	var line strings.Builder
+	for i, c := range row {
+		pad := strings.Repeat(" ", widths[i]-text.Chars(c))
+		if right[i] {
+			line.WriteString("  " + pad + c)
+		} else {
+			line.WriteString("  " + c + pad)
+		}
+	}
+	return strings.TrimRight(line.String(), " ")
+}

@@ -1,0 +1,136 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/grapnelhq/grapnel/config"
+	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/runtime"
+)
+
+// runFlags are the flags of plugin run.
+type runFlags struct {
+	dispatchFlags
+	phase    string
+	grantAll bool
+}
+
+func (a *app) pluginRunCommand() *cobra.Command {
+	var f runFlags
+	c := &cobra.Command{
+		Use:   "run NAME | run -- COMMAND [ARG]...",
+		Short: "Run one phase through one plugin alone",
+		Long: "Run starts one plugin of the configuration, or a program that is in no configuration,\n" +
+			"dispatches one phase to it alone, and prints the outcome like dispatch. A program is\n" +
+			"granted nothing unless --grant-all is there. Exit code 3 says that it did not start.",
+		Example: "  grapnel plugin run agentsdoc --dir ./service\n" +
+			"  grapnel plugin run --grant-all --phase tool.pre_call --input call.json -- ./bin/guard --strict",
+		RunE: func(c *cobra.Command, args []string) error {
+			cfg, name, err := a.runTarget(args, c.ArgsLenAtDash() == 0)
+			if err != nil {
+				return err
+			}
+			if f.grantAll {
+				cfg.Plugins[0].Grants = allGrants()
+			}
+			return a.pluginRun(c.Context(), cfg, name, &f)
+		},
+	}
+	flags := c.Flags()
+	f.register(c)
+	flags.StringVar(&f.phase, "phase", "", "the `PHASE` to dispatch (default: the one that the plugin has hooks in)")
+	flags.BoolVar(&f.grantAll, "grant-all", false, "grant the plugin everything, for this run")
+	return c
+}
+
+// runTarget is the configuration with the one plugin that the arguments name.
+func (a *app) runTarget(args []string, program bool) (*config.Config, string, error) {
+	switch {
+	case len(args) == 0:
+		return nil, "", usagef("plugin run needs the NAME of a plugin, or -- and a COMMAND; see: grapnel plugin run --help")
+	case program:
+		return programConfig(args)
+	case len(args) > 1:
+		return nil, "", usagef("plugin run takes one NAME, not %q; put -- before a COMMAND with arguments", args[1])
+	}
+	cfg, _, err := a.loadConfig()
+	if err != nil {
+		return nil, "", err
+	}
+	cfg, err = alone(cfg, args[0])
+	return cfg, args[0], err
+}
+
+// programConfig declares a program. A bare name is looked up in PATH; any other
+// path is relative to the working folder.
+func programConfig(args []string) (*config.Config, string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return nil, "", usagef("the working folder: %w", err)
+	}
+	path, err := config.ResolveCommand(dir, args[0], os.LookupEnv)
+	if err != nil {
+		return nil, "", unable(fmt.Errorf("the plugin did not start: %w", err))
+	}
+	base := filepath.Base(path)
+	name := strings.TrimSuffix(base, filepath.Ext(base))
+	if !phases.ValidPluginName(name) {
+		name = "program"
+	}
+	p := config.Plugin{Name: name, Command: args[0], Path: path, Args: args[1:]}
+	return &config.Config{Version: 1, Plugins: []config.Plugin{p}}, name, nil
+}
+
+// allGrants allows everything, those sections included that no wildcard covers.
+func allGrants() phases.Grants {
+	all := []string{"*"}
+	return phases.Grants{
+		Contribute: all, Sections: []string{"*", "agents_md", "memory_recall", "skills_runtime"}, StableSections: all, Join: all,
+		Policies: all, Domains: all, Tools: all, Host: all, Read: all, Write: all, Net: all, See: all,
+	}
+}
+
+// pluginRun finds the phase and dispatches it. Without --phase the plugin is
+// started twice: the phase, and thereby the type of the input, is its to say.
+func (a *app) pluginRun(ctx context.Context, cfg *config.Config, name string, f *runFlags) error {
+	phase := phases.Phase(f.phase)
+	if phase == "" {
+		d, err := a.describe(ctx, cfg, name)
+		if err != nil {
+			return err
+		}
+		if phase, err = onlyPhase(name, d); err != nil {
+			return err
+		}
+	}
+	in, turn, err := a.dispatchInput(phase, &f.dispatchFlags)
+	if err != nil {
+		return err
+	}
+	return a.dispatch(ctx, cfg, turn, in, f.wait, func(eng *runtime.Engine) error { return started(eng, name) })
+}
+
+// onlyPhase is the phase of a plugin that has hooks in one phase.
+func onlyPhase(name string, d *phases.Description) (phases.Phase, error) {
+	var names []string
+	for i := range d.Hooks {
+		names = append(names, string(d.Hooks[i].Phase))
+	}
+	slices.Sort(names)
+	names = slices.Compact(names)
+	switch len(names) {
+	case 0:
+		return "", refused(errors.New("the plugin " + name + " has no hooks: there is nothing to run"))
+	case 1:
+		return phases.Phase(names[0]), nil
+	}
+	return "", usagef("the plugin %s has hooks in several phases; choose one with --phase: %s", name, strings.Join(names, ", "))
+}

@@ -1,0 +1,214 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/grapnelhq/grapnel/compiler"
+	"github.com/grapnelhq/grapnel/internal/text"
+	"github.com/grapnelhq/grapnel/manifest"
+	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/runtime"
+)
+
+// promptText is the prompt as text: the system prompt, then each message under a
+// labelled rule.
+func promptText(p *compiler.Prompt) string {
+	var b strings.Builder
+	b.WriteString(endLine(p.FullText))
+	for _, list := range [][]compiler.Message{p.SystemMessages, p.UserMessages} {
+		for _, m := range list {
+			b.WriteString("\n" + rule(m.Role+" message: "+m.SectionID) + endLine(m.Text))
+		}
+	}
+	return b.String()
+}
+
+// endLine ends a text with a newline if it has none.
+func endLine(s string) string {
+	if s == "" || strings.HasSuffix(s, "\n") {
+		return s
+	}
+	return s + "\n"
+}
+
+// printPrompt prints the prompt, if there is one.
+func (a *app) printPrompt(p *compiler.Prompt) {
+	if p != nil {
+		a.printf("%s\n", a.shown(promptText(p)))
+	}
+}
+
+// printManifest prints what is worth looking at in a turn's manifest.
+func (a *app) printManifest(done *runtime.Compiled) {
+	m := done.Manifest
+	a.printf("%s", rule("manifest "+m.ManifestID))
+	a.printf("profile %s · generation %d · workspace %s · thread %s · turn %s\n",
+		m.Profile, m.Generation, clean(m.WorkspaceID), clean(m.ThreadID), clean(m.TurnID))
+	if done.Prompt == nil {
+		a.println("there is no prompt: the turn was blocked")
+	}
+	a.printSections(m.Sections)
+	a.printLeftOut(m.LeftOut)
+	a.printRuns(m.Runs, true)
+	a.printPlugins("plugins not ready", notReady(m.Plugins))
+	a.printTools(done)
+	a.printPolicies(m.Policies)
+	a.printReminders(done.Reminders)
+	a.printDiagnostics(done.Diagnostics)
+	a.printFingerprints(&m.Fingerprints)
+	a.printBudgets(&m.Budgets)
+}
+
+func (a *app) printSections(sections []manifest.Section) {
+	t := newTable("sections", "section", "owner", "stability", "placement", ">chars", "cut", "fingerprint")
+	for i := range sections {
+		s := &sections[i]
+		t.add(s.SectionID, s.Owner, s.Stability, s.Placement, text.Thousands(s.Chars), cutText(s.Truncation), s.Fingerprint)
+	}
+	a.printTable(t)
+}
+
+// cutText says which limit cut a text, and what it kept.
+func cutText(t *phases.Truncation) string {
+	if t == nil {
+		return ""
+	}
+	return fmt.Sprintf("%s %s/%s", t.Limit, text.Thousands(t.Kept), text.Thousands(t.Original))
+}
+
+func (a *app) printLeftOut(list []phases.LeftOut) {
+	t := newTable("left out", "id", "owner", "reason", ">chars")
+	for _, l := range list {
+		t.add(l.ID, l.Owner, l.Reason, text.Thousands(l.Chars))
+	}
+	a.printTable(t)
+}
+
+// printRuns prints a ledger; of several phases with a column that names them.
+func (a *app) printRuns(runs []phases.Run, several bool) {
+	header := []string{"subscription", "stage", "state", "code", ">ms", ">contributions"}
+	if several {
+		header = slices.Insert(header, 0, "phase")
+	}
+	t := newTable("hook runs", header...)
+	for i := range runs {
+		r := &runs[i]
+		cells := []any{r.Subscription, r.Stage, r.State, codeText(r), r.DurationMS, len(r.Contributions)}
+		if several {
+			cells = slices.Insert(cells, 0, any(r.Phase))
+		}
+		t.add(cells...)
+	}
+	a.printTable(t)
+}
+
+// codeText is a run's cause with the plugin's own word.
+func codeText(r *phases.Run) string {
+	if r.PluginCode == "" {
+		return r.Code
+	}
+	return r.Code + ": " + r.PluginCode
+}
+
+func notReady(rows []phases.PluginRow) []phases.PluginRow {
+	return slices.DeleteFunc(slices.Clone(rows), func(r phases.PluginRow) bool { return r.State == phases.PluginReady })
+}
+
+// printPlugins prints rows of plugins.
+func (a *app) printPlugins(title string, rows []phases.PluginRow) {
+	t := newTable(title, "plugin", "state", "version", "sha256", "tier", ">restarts", "code", "detail")
+	for i := range rows {
+		r := &rows[i]
+		t.add(r.Plugin, r.State, r.Version, shortSum(r.SHA256), r.Tier, r.Restarts, r.Code, r.Detail)
+	}
+	a.printTable(t)
+}
+
+// shortSum is enough of a checksum to tell it from others.
+func shortSum(sum string) string {
+	const digits = 12
+	if len(sum) == 64 {
+		return sum[:digits] + "…"
+	}
+	return sum
+}
+
+func (a *app) printTools(done *runtime.Compiled) {
+	t := newTable("tools", "tool", "owner", "bundle", "hash")
+	for _, tool := range done.Manifest.Tools {
+		t.add(tool.Name, tool.Owner, tool.BundleID, tool.Hash)
+	}
+	a.printTable(t)
+}
+
+func (a *app) printPolicies(list []phases.PolicyEntry) {
+	t := newTable("policies", "policy", "value", ">priority", "owner")
+	for _, p := range list {
+		t.add(p.Domain+"/"+p.Key, string(p.Value), p.Priority, p.Owner)
+	}
+	a.printTable(t)
+}
+
+func (a *app) printReminders(list []phases.MergedReminder) {
+	t := newTable("reminders", "type", "owner", "text")
+	for _, r := range list {
+		t.add(r.Type, r.Owner, r.Text)
+	}
+	a.printTable(t)
+}
+
+// printDiagnostics prints warnings and errors, each once, and counts the rest.
+func (a *app) printDiagnostics(list []phases.Diagnostic) {
+	t := newTable("diagnostics", "severity", "code", "about", "message")
+	seen := map[string]bool{}
+	remarks := 0
+	for i := range list {
+		d := &list[i]
+		about := d.Subscription
+		if about == "" {
+			about = d.Plugin
+		}
+		key := strings.Join([]string{string(d.Severity), d.Code, about, d.Slot, d.Message}, "\x00")
+		switch {
+		case seen[key]:
+		case d.Severity == phases.SeverityWarning || d.Severity == phases.SeverityError:
+			t.add(d.Severity, d.Code, about, d.Message)
+		default:
+			remarks++
+		}
+		seen[key] = true
+	}
+	a.printTable(t)
+	if remarks > 0 {
+		a.printf("\n%d further remarks without a warning; --json shows them\n", remarks)
+	}
+}
+
+func (a *app) printFingerprints(f *manifest.Fingerprints) {
+	t := newTable("")
+	t.add("full", f.FingerprintFull)
+	t.add("stable", f.FingerprintStable)
+	t.add("dynamic", f.FingerprintDynamic)
+	t.add("tools", f.FingerprintTools)
+	a.println("\nfingerprints")
+	a.printTable(t)
+}
+
+func (a *app) printBudgets(b *manifest.Budgets) {
+	t := newTable("", "", ">used ms", ">granted ms", ">used chars", ">granted chars")
+	add := func(name string, b manifest.Budget) {
+		chars := [2]string{}
+		if b.GrantedChars > 0 {
+			chars = [2]string{text.Thousands(b.UsedChars), text.Thousands(b.GrantedChars)}
+		}
+		t.add(name, b.UsedMS, b.GrantedMS, chars[0], chars[1])
+	}
+	add("turn", b.Turn)
+	for _, p := range b.Phases {
+		add(string(p.Phase), p.Budget)
+	}
+	a.println("\nbudgets")
+	a.printTable(t)
+}
