@@ -14,6 +14,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
 
 	"github.com/grapnelhq/grapnel/builtin"
 	"github.com/grapnelhq/grapnel/config"
@@ -49,8 +50,13 @@ func main() {
 	builtin.Main() // does not return in a plugin's process
 	dir := flag.String("dir", ".", "working folder of the turns")
 	flag.Parse()
+	folder, err := filepath.Abs(*dir) // plugins have working folders of their own
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "host:", err)
+		os.Exit(2)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	err := host(ctx, os.Stdout, *dir)
+	err = host(ctx, os.Stdout, folder)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "host:", err)

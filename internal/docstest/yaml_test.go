@@ -1,0 +1,131 @@
+package docstest
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/grapnelhq/grapnel/builtin"
+	"github.com/grapnelhq/grapnel/config"
+	"github.com/grapnelhq/grapnel/runtime"
+)
+
+// environment answers for every variable that a document's configuration names.
+func environment(name string) (string, bool) {
+	if name == "PATH" {
+		return "", false
+	}
+	return "sqlite:value-of-" + name, true
+}
+
+// newEngine starts an engine and ends it with the test.
+func newEngine(t *testing.T, cfg *config.Config, o runtime.Options) *runtime.Engine {
+	t.Helper()
+	eng, err := runtime.New(t.Context(), cfg, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := eng.Close(context.WithoutCancel(t.Context())); err != nil {
+			t.Error(err)
+		}
+	})
+	return eng
+}
+
+// TestConfigurations reads every configuration in the documents, and lets an
+// engine plan those that need no program.
+func TestConfigurations(t *testing.T) {
+	t.Parallel()
+
+	for _, b := range blocksOf(t, "yaml") {
+		t.Run(fmt.Sprintf("%s:%d", b.doc, b.line), func(t *testing.T) {
+			t.Parallel()
+
+			cfg, err := config.Loader{LookupEnv: environment}.Parse([]byte(b.text), "grapnel.yaml")
+			if err != nil {
+				t.Fatal(err)
+			}
+			opts := runtime.Options{InProcess: map[string]runtime.Plugin{}}
+			for _, p := range cfg.Plugins {
+				if p.Command != "" {
+					return // there is no such program here
+				}
+				if opts.InProcess[p.Name], err = builtin.Plugin(p.Builtin); err != nil {
+					t.Fatal(err)
+				}
+			}
+			eng := newEngine(t, cfg, opts)
+			for _, d := range eng.Diagnostics() {
+				t.Errorf("the plan says: %s: %s", d.Code, d.Message)
+			}
+		})
+	}
+}
+
+// TestEveryKey wants each key of grapnel.yaml in the operator's guide.
+func TestEveryKey(t *testing.T) {
+	t.Parallel()
+
+	guide := text(t, "docs/CONFIGURATION.md")
+	keys := map[string]bool{}
+	var schema map[string]any
+	if err := json.Unmarshal(config.Schema(), &schema); err != nil {
+		t.Fatal(err)
+	}
+	defs, ok := schema["$defs"].(map[string]any)
+	if !ok {
+		t.Fatal("the schema has no definitions")
+	}
+	// The kinds of contributions are the subject of PLUGINS.md.
+	delete(defs, "contribution")
+	collectKeys(schema, keys)
+	if len(keys) < 50 {
+		t.Fatalf("found %d keys: the search does not work", len(keys))
+	}
+	for _, key := range slices.Sorted(maps.Keys(keys)) {
+		if !regexp.MustCompile("[`{ .]" + regexp.QuoteMeta(key) + "[`:.]").MatchString(guide) {
+			t.Errorf("docs/CONFIGURATION.md does not mention %s", key)
+		}
+	}
+}
+
+// collectKeys notes the names of all properties in a schema.
+func collectKeys(schema any, keys map[string]bool) {
+	switch s := schema.(type) {
+	case map[string]any:
+		if properties, ok := s["properties"].(map[string]any); ok {
+			for name := range properties {
+				keys[name] = true
+			}
+		}
+		for _, part := range s {
+			collectKeys(part, keys)
+		}
+	case []any:
+		for _, part := range s {
+			collectKeys(part, keys)
+		}
+	}
+}
+
+// TestJSON wants every block of JSON to be JSON.
+func TestJSON(t *testing.T) {
+	t.Parallel()
+
+	for _, b := range blocksOf(t, "json") {
+		dec := json.NewDecoder(strings.NewReader(b.text))
+		for dec.More() {
+			var v any
+			if err := dec.Decode(&v); err != nil {
+				t.Errorf("%s:%d: %v", b.doc, b.line, err)
+				break
+			}
+		}
+	}
+}
