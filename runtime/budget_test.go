@@ -9,7 +9,6 @@ import (
 
 	"github.com/grapnelhq/grapnel/config"
 	"github.com/grapnelhq/grapnel/phases"
-	"github.com/grapnelhq/grapnel/runtime"
 	"github.com/grapnelhq/grapnel/sdk"
 )
 
@@ -247,7 +246,7 @@ func TestCharsOfTurn(t *testing.T) {
 	t.Parallel()
 
 	room := make(chan int, 1)
-	text := section("text", "s", string(make([]byte, 0))+longText(900))
+	text := section("text", "s", longText(900))
 	answer := text.PrePromptCompile
 	text.PrePromptCompile = func(ctx context.Context, c *sdk.Call, in *phases.PrePromptCompileInput) ([]phases.Contribution, error) {
 		room <- c.Room.MaxChars
@@ -345,5 +344,3 @@ func TestOverloaded(t *testing.T) {
 		}
 	})
 }
-
-var _ runtime.Plugin = (*sdk.Plugin)(nil)

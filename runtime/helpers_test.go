@@ -291,3 +291,10 @@ func ptr[T any](v T) *T { return &v }
 
 // word is a failure policy of one word.
 func word(w phases.FailureWord) phases.OnFailure { return phases.OnFailure{Default: w} }
+
+// sorted returns a sorted copy.
+func sorted(list []string) []string {
+	list = slices.Clone(list)
+	slices.Sort(list)
+	return list
+}

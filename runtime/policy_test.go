@@ -291,6 +291,8 @@ type rude struct {
 	dispatch func() (*phases.Result, error)
 }
 
+var _ runtime.Plugin = rude{}
+
 func (r rude) Dispatch(context.Context, *phases.Dispatch) (*phases.Result, error) { return r.dispatch() }
 
 // TestRudePlugin: what an answer may be that no kit has looked at.

@@ -1,0 +1,358 @@
+package runtime_test
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/sdk"
+)
+
+// TestConflicts: two plugins that write one slot get a diagnostic that names
+// both; the first in plan order keeps it, and the loser's policy applies (row
+// 23).
+func TestConflicts(t *testing.T) {
+	t.Parallel()
+
+	spare := []phases.Contribution{&phases.PromptSection{SectionID: "spare", Title: "Spare", Content: "spare"}}
+	taken := []phases.Contribution{&phases.PromptSection{SectionID: "slot", Title: "Slot", Content: "again"}}
+	tests := []struct {
+		name     string
+		policy   phases.FailureWord
+		fallback []phases.Contribution
+		want     []string
+		err      string
+		codes    []string
+	}{
+		{name: "best effort", policy: phases.BestEffort, want: []string{"slot"}, codes: []string{"fail_open b.h", "conflict b.h"}},
+		{name: "fail closed", policy: phases.FailClosed, want: []string{"slot"}, err: "conflict b.h", codes: []string{"conflict b.h"}},
+		{name: "fallback", policy: phases.UseInstead, fallback: spare, want: []string{"slot", "spare"}, codes: []string{"fail_open b.h", "conflict b.h"}},
+		{name: "fallback that loses too", policy: phases.UseInstead, fallback: taken, want: []string{"slot"}, codes: []string{"fail_open b.h", "conflict b.h"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+
+			loser := section("h", "slot", "mine")
+			loser.OnFailure, loser.Fallback = word(tt.policy), tt.fallback
+			out := dispatch(t, newHosted(plugin("a", section("h", "slot", "first")), plugin("b", loser)).start(t), &phases.PrePromptCompileInput{})
+			if diff := cmp.Diff(sectionIDs(out), tt.want); diff != "" {
+				t.Errorf("sections (-got +want):\n%s", diff)
+			}
+			if got := out.Merged.Sections[0]; got.Content != "first" || got.Owner != "a" {
+				t.Errorf("the slot holds %q of %s", got.Content, got.Owner)
+			}
+			if diff := cmp.Diff(states(out), []string{"a.h succeeded", "b.h failed conflict"}); diff != "" {
+				t.Errorf("ledger (-got +want):\n%s", diff)
+			}
+			if got := errorCode(out); got != tt.err {
+				t.Errorf("error = %q, want %q", got, tt.err)
+			}
+			if diff := cmp.Diff(codes(out), tt.codes); diff != "" {
+				t.Errorf("diagnostics (-got +want):\n%s", diff)
+			}
+			last := out.Diagnostics[len(out.Diagnostics)-1]
+			if last.OtherSubscription != "a.h" || last.Slot != "slot" {
+				t.Errorf("the conflict names %q and %q", last.OtherSubscription, last.Slot)
+			}
+			if len(out.LeftOut) == 0 || out.LeftOut[0].Reason != "conflict" {
+				t.Errorf("left out: %+v", out.LeftOut)
+			}
+		})
+	}
+}
+
+// TestGrants: what was not granted is dropped by name, and its siblings stay.
+func TestGrants(t *testing.T) {
+	t.Parallel()
+
+	h := on("h", phases.PrePromptCompile, reply(
+		&phases.PromptSection{SectionID: "mine", Title: "Mine", Content: "text"},
+		&phases.PromptSection{SectionID: "other", Title: "Other", Content: "text"},
+		&phases.Policy{Common: phases.Common{Domain: "d"}, Key: "k", Value: raw("1")},
+	), phases.KindPromptSection)
+	off := on("off", phases.PrePromptCompile, reply(), phases.KindReminder)
+	eng := newHosted(plugin("p", h, off))
+	eng.plugin("p").Grants = phases.Grants{Contribute: []string{"prompt_section"}, Sections: []string{"mine"}}
+	out := dispatch(t, eng.start(t), &phases.PrePromptCompileInput{})
+	if diff := cmp.Diff(states(out), []string{"p.h failed forbidden", "p.off disabled not_granted"}); diff != "" {
+		t.Errorf("ledger (-got +want):\n%s", diff)
+	}
+	if diff := cmp.Diff(sectionIDs(out), []string{"mine"}); diff != "" {
+		t.Errorf("sections (-got +want):\n%s", diff)
+	}
+	want := []string{"not_granted p.off", "forbidden p.h", "contribution_not_allowed p.h", "fail_open p.h"}
+	if diff := cmp.Diff(codes(out), want); diff != "" {
+		t.Errorf("diagnostics (-got +want):\n%s", diff)
+	}
+}
+
+// TestFallbackIsAdmitted: what stands in for an answer passes the same checks.
+func TestFallbackIsAdmitted(t *testing.T) {
+	t.Parallel()
+
+	h := on("h", phases.PrePromptCompile, failing(sdk.Fail("x", "x")), phases.KindPromptSection)
+	h.OnFailure = word(phases.UseInstead)
+	h.Fallback = []phases.Contribution{
+		&phases.PromptSection{SectionID: "mine", Title: "Mine", Content: "text"},
+		&phases.PromptSection{SectionID: "other", Title: "Other", Content: "text"},
+	}
+	eng := newHosted(plugin("p", h))
+	eng.plugin("p").Grants = phases.Grants{Contribute: []string{"prompt_section"}, Sections: []string{"mine"}}
+	out := dispatch(t, eng.start(t), &phases.PrePromptCompileInput{})
+	if diff := cmp.Diff(sectionIDs(out), []string{"mine"}); diff != "" {
+		t.Errorf("sections (-got +want):\n%s", diff)
+	}
+	if got := strings.Join(codes(out), ", "); got != "forbidden p.h, fail_open p.h" {
+		t.Errorf("diagnostics: %s", got)
+	}
+}
+
+// TestSee: a plugin sees what it was granted, and the lengths of the rest.
+func TestSee(t *testing.T) {
+	t.Parallel()
+
+	tests := []struct {
+		name     string
+		see      []string
+		text     phases.Text
+		metadata bool
+		withheld []string
+		sets     int
+	}{
+		{name: "nothing", text: phases.Text{Withheld: true, Chars: 5}, withheld: []string{"metadata", "model", "user_text"}},
+		{name: "one field", see: []string{"user_text"}, text: phases.T("hello"), withheld: []string{"metadata", "model"}},
+		{name: "metadata", see: []string{"metadata", "model"}, text: phases.Text{Withheld: true, Chars: 5}, metadata: true, withheld: []string{"user_text"}},
+		{name: "sets", see: []string{"policy", "context", "metadata", "model"}, text: phases.Text{Withheld: true, Chars: 5}, metadata: true, withheld: []string{"user_text"}, sets: 2},
+		{name: "all", see: []string{"*"}, text: phases.T("hello"), metadata: true, sets: 2},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+
+			seen := make(chan *phases.Dispatch, 1)
+			look := on("look", phases.PrePromptContext, func(_ context.Context, c *sdk.Call, _ phases.Input) ([]phases.Contribution, error) {
+				seen <- c.Dispatch
+				return nil, nil
+			})
+			set := on("set", phases.PrePolicy, reply(&phases.Policy{Common: phases.Common{Domain: "d"}, Key: "k", Value: raw("1")}), phases.KindPolicy)
+			recall := on("recall", phases.PrePromptContext, reply(&phases.PromptContext{Content: "remember"}), phases.KindPromptContext)
+			recall.When = `turn.mode == "agent"`
+			h := newHosted(plugin("p", look), plugin("q", set, recall))
+			h.plugin("p").Grants.See = tt.see
+			where := host()
+			where.Metadata = map[string]json.RawMessage{"m": raw("1")}
+			turn, err := h.start(t).BeginTurn(t.Context(), where)
+			if err != nil {
+				t.Fatal(err)
+			}
+			outcome(t)(turn.PrePolicy(t.Context(), &phases.PrePolicyInput{}))
+			for range 2 { // the second one has the contexts of the first
+				outcome(t)(turn.PrePromptContext(t.Context(), &phases.PrePromptContextInput{UserText: phases.T("hello"), Model: "m"}))
+			}
+			<-seen
+			d := <-seen
+			in, _ := d.Input.(*phases.PrePromptContextInput)
+			if in.UserText != tt.text || (len(d.Context.Metadata) > 0) != tt.metadata || len(d.Policies)+len(d.Contexts) != tt.sets {
+				t.Errorf("saw %+v, metadata %v, %d policies and %d contexts", in.UserText, d.Context.Metadata, len(d.Policies), len(d.Contexts))
+			}
+			if diff := cmp.Diff(sorted(d.Withheld), tt.withheld); diff != "" {
+				t.Errorf("withheld (-got +want):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestTransformChain: each transform hook sees what those before it rewrote, and
+// the host goes on with the sum.
+func TestTransformChain(t *testing.T) {
+	t.Parallel()
+
+	var j journal
+	step := func(name string, priority int, rewrite *phases.Rewrite) sdk.Hook {
+		h := on(name, phases.ToolPreCall, func(_ context.Context, _ *sdk.Call, in phases.Input) ([]phases.Contribution, error) {
+			call, _ := in.(*phases.ToolPreCallInput)
+			j.add(string(call.Arguments))
+			return sdk.Reply(rewrite)
+		}, phases.KindRewrite)
+		h.Role, h.Priority = phases.RoleTransform, priority
+		return h
+	}
+	eng := newHosted(plugin("p",
+		step("one", 30, &phases.Rewrite{Path: "/path", Value: raw(`"/safe"`)}),
+		step("two", 20, &phases.Rewrite{Path: "/nothing/here", Value: raw("1")}),
+		step("three", 10, &phases.Rewrite{Path: "/n", Value: raw("2")}),
+	)).start(t)
+	out := dispatch(t, eng, &phases.ToolPreCallInput{Tool: "x", Arguments: raw(`{"path":"/etc"}`)})
+
+	if diff := cmp.Diff(j.all(), []string{`{"path":"/etc"}`, `{"path":"/safe"}`, `{"path":"/safe"}`}); diff != "" {
+		t.Errorf("seen (-got +want):\n%s", diff)
+	}
+	want := []string{"p.one succeeded", "p.two failed invalid_reply", "p.three succeeded"}
+	if diff := cmp.Diff(states(out), want); diff != "" {
+		t.Errorf("ledger (-got +want):\n%s", diff)
+	}
+	got, _ := out.Rewritten.(*phases.ToolPreCallInput)
+	if string(got.Arguments) != `{"n":2,"path":"/safe"}` {
+		t.Errorf("arguments = %s", got.Arguments)
+	}
+}
+
+// TestRewriteThatDoesNotFit: it is its hook's failure, under its hook's policy.
+func TestRewriteThatDoesNotFit(t *testing.T) {
+	t.Parallel()
+
+	bad := &phases.Rewrite{Path: "/nothing/here", Value: raw("1")}
+	tests := []struct {
+		name     string
+		policy   phases.FailureWord
+		fallback []phases.Contribution
+		want     string
+		err      string
+	}{
+		{name: "best effort", policy: phases.BestEffort, want: `{"a":1,"ok":true}`},
+		{name: "fail closed", policy: phases.FailClosed, want: `{"a":1,"ok":true}`, err: "invalid_reply p.bad"},
+		{name: "fallback", policy: phases.UseInstead, fallback: []phases.Contribution{&phases.Rewrite{Path: "/b", Value: raw("2")}}, want: `{"a":1,"b":2,"ok":true}`},
+		{name: "fallback that does not fit", policy: phases.UseInstead, fallback: []phases.Contribution{bad}, want: `{"a":1,"ok":true}`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+
+			hook := on("bad", phases.ToolPreCall, reply(bad), phases.KindRewrite)
+			hook.OnFailure, hook.Fallback = word(tt.policy), tt.fallback
+			good := on("good", phases.ToolPreCall, reply(&phases.Rewrite{Path: "/ok", Value: raw("true")}), phases.KindRewrite)
+			out := dispatch(t, newHosted(plugin("p", hook, good)).start(t), &phases.ToolPreCallInput{Tool: "x", Arguments: raw(`{"a":1}`)})
+			got, _ := out.Rewritten.(*phases.ToolPreCallInput)
+			if string(got.Arguments) != tt.want {
+				t.Errorf("arguments = %s, want %s", got.Arguments, tt.want)
+			}
+			if got := errorCode(out); got != tt.err {
+				t.Errorf("error = %q, want %q", got, tt.err)
+			}
+			if got := states(out)[0]; got != "p.bad failed invalid_reply" {
+				t.Errorf("ledger: %s", got)
+			}
+		})
+	}
+}
+
+// TestRewriteOfResult: a result that is JSON is rewritten inside, any other text
+// as a whole.
+func TestRewriteOfResult(t *testing.T) {
+	t.Parallel()
+
+	tests := []struct {
+		name, text, path, value, want string
+		truncated                     bool
+		length                        int
+	}{
+		{"inside JSON", `{"a":1}`, "/a", `2`, `{"a":2}`, false, 7},
+		{"whole text", "plain words", "", `"other"`, "other", false, 5},
+		{"preview keeps the length of the whole", "plain words", "", `"cut"`, "cut", true, 900},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+
+			h := on("h", phases.ToolPostCall, reply(&phases.Rewrite{Path: tt.path, Value: raw(tt.value)}), phases.KindRewrite)
+			h.Role = phases.RoleTransform
+			in := &phases.ToolPostCallInput{Tool: "x", Result: phases.NewPreview(tt.text, 100)}
+			if tt.truncated {
+				in.Result.Truncated, in.Result.OriginalLength = true, tt.length
+			}
+			out := dispatch(t, newHosted(plugin("p", h)).start(t), in)
+			got, _ := out.Rewritten.(*phases.ToolPostCallInput)
+			if diff := cmp.Diff(got.Result, phases.Preview{Text: tt.want, OriginalLength: tt.length, Truncated: tt.truncated}); diff != "" {
+				t.Errorf("result (-got +want):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestValidatorsSeeTheResult: they judge with the merged policies and the
+// rewritten input in hand.
+func TestValidatorsSeeTheResult(t *testing.T) {
+	t.Parallel()
+
+	set := on("set", phases.PrePolicy, reply(&phases.Policy{Common: phases.Common{Domain: "d"}, Key: "k", Value: raw(`"v"`)}), phases.KindPolicy)
+	check := on("check", phases.PrePolicy, func(_ context.Context, c *sdk.Call, _ phases.Input) ([]phases.Contribution, error) {
+		if v, ok := c.Policy("d", "k"); ok && string(v) == `"v"` {
+			return sdk.Reply(deny("that policy is not allowed"))
+		}
+		return sdk.Reply(allow())
+	}, phases.KindDecision)
+	check.Role = phases.RoleValidate
+	out := dispatch(t, newHosted(plugin("p", set, check)).start(t), &phases.PrePolicyInput{})
+	if out.Decision == nil || out.Decision.Verdict != phases.VerdictDeny {
+		t.Errorf("decision = %+v", out.Decision)
+	}
+}
+
+// TestReminders: one dedupe key is delivered once per session and epoch, by
+// plugin; a failed phase delivers nothing.
+func TestReminders(t *testing.T) {
+	t.Parallel()
+
+	remind := func(name string) sdk.Hook {
+		return on(name, phases.ToolPostCall, reply(
+			&phases.Reminder{Type: "t", Text: name, DedupeKey: "once"}, &phases.Reminder{Type: "t", Text: "always"},
+		), phases.KindReminder)
+	}
+	guard := on("guard", phases.ToolPostCall, failing(sdk.Fail("x", "x")))
+	guard.OnFailure, guard.When = word(phases.FailClosed), "flags.fail"
+	eng := newHosted(plugin("p", remind("a"), guard), plugin("q", remind("b"))).start(t)
+
+	session := func(id string, epoch int, fail bool) phases.Context {
+		c := host()
+		c.SessionID, c.Epoch, c.Flags = id, epoch, map[string]bool{"fail": fail}
+		return c
+	}
+	steps := []struct {
+		name string
+		at   phases.Context
+		want string
+	}{
+		{"a failed phase does not count", session("s", 0, true), "a always b always"},
+		{"first", session("s", 0, false), "a always b always"},
+		{"again", session("s", 0, false), "always always"},
+		{"another session", session("s2", 0, false), "a always b always"},
+		{"a new epoch", session("s", 1, false), "a always b always"},
+		{"the same epoch", session("s", 1, false), "always always"},
+		{"no session", session("", 0, false), "a always b always"},
+		{"still no session", session("", 0, false), "a always b always"},
+	}
+	for _, step := range steps {
+		out := outcome(t)(eng.Dispatch(t.Context(), step.at, &phases.ToolPostCallInput{Tool: "x"}))
+		var got []string
+		for _, r := range out.Merged.Reminders {
+			got = append(got, r.Text)
+		}
+		if text := strings.Join(got, " "); text != step.want {
+			t.Errorf("%s: %q, want %q", step.name, text, step.want)
+		}
+	}
+}
+
+// TestDiagnosticsOfPlugins: they are passed on under the plugin's name, whatever
+// name they bear.
+func TestDiagnosticsOfPlugins(t *testing.T) {
+	t.Parallel()
+
+	p := plugin("p", on("h", phases.PrePromptCompile, reply()))
+	h := newHosted(p)
+	h.opts.InProcess["p"] = rude{p, func() (*phases.Result, error) {
+		return &phases.Result{
+			Contributions: []phases.Contribution{&phases.ManifestDiagnostic{Code: "stale", Message: "old data"}},
+			Diagnostics:   []phases.Diagnostic{{Code: "slow", Plugin: "somebody", Subscription: "else.where"}},
+		}, nil
+	}}
+	out := dispatch(t, h.start(t), &phases.PrePromptCompileInput{})
+	if diff := cmp.Diff(codes(out), []string{"slow p.h", "stale p.h"}); diff != "" {
+		t.Errorf("diagnostics (-got +want):\n%s", diff)
+	}
+}

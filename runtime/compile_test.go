@@ -1,0 +1,304 @@
+package runtime_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/grapnelhq/grapnel/compiler"
+	"github.com/grapnelhq/grapnel/manifest"
+	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/runtime"
+	"github.com/grapnelhq/grapnel/sdk"
+)
+
+// whole is a plugin that takes part in every phase of a compiled turn.
+func whole() *sdk.Plugin {
+	return plugin("p",
+		on("policy", phases.PrePolicy, reply(policyOf("a", "1")), phases.KindPolicy),
+		on("recall", phases.PrePromptContext, reply(contextOf("c", "a remembered fact")), phases.KindPromptContext),
+		on("planned", phases.PostPreflight, reply(contextOf("d", "a planned fact")), phases.KindPromptContext),
+		on("tools", phases.PreTools, reply(bundle("weather")), phases.KindToolBundle),
+		section("rules", "house_rules", "Be brief."),
+		on("check", phases.PostPromptCompile, reply(allow()), phases.KindDecision),
+	)
+}
+
+// compile runs a whole turn.
+func compile(t testing.TB, eng *runtime.Engine, in runtime.CompileInput) (*runtime.Compiled, error) {
+	t.Helper()
+	done, err := eng.CompileTurn(t.Context(), host(), in)
+	if done == nil || done.Manifest == nil {
+		t.Fatalf("CompileTurn = %v, %v", done, err)
+	}
+	return done, err
+}
+
+// ledger lists the runs of a manifest.
+func ledger(m *manifest.Manifest) []string {
+	return states(&phases.Outcome{Runs: m.Runs})
+}
+
+func TestCompileTurn(t *testing.T) {
+	t.Parallel()
+
+	eng := newHosted(whole()).start(t)
+	done, err := compile(t, eng, runtime.CompileInput{UserText: "hello", ToolCalling: true, RecallPlan: raw("{}")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"a remembered fact", "a planned fact", "Be brief."} {
+		if !strings.Contains(done.Prompt.FullText, want) {
+			t.Errorf("%q is not in the prompt:\n%s", want, done.Prompt.FullText)
+		}
+	}
+	if len(done.Tools) != 1 || done.Tools[0].Name != "weather" {
+		t.Errorf("tools = %+v", done.Tools)
+	}
+	want := []string{
+		"p.policy succeeded", "p.recall succeeded", "p.planned succeeded", "p.tools succeeded", "p.rules succeeded", "p.check succeeded",
+	}
+	if diff := cmp.Diff(ledger(done.Manifest), want); diff != "" {
+		t.Errorf("ledger (-got +want):\n%s", diff)
+	}
+	m := done.Manifest
+	if m.ManifestID == "" || m.TurnID != "1" || len(m.Plugins) != 1 || len(m.Policies) != 1 || len(m.HookSources) != 6 {
+		t.Errorf("manifest = %+v", m)
+	}
+}
+
+// TestCompileWithoutPlan: without a recall plan that phase is left away.
+func TestCompileWithoutPlan(t *testing.T) {
+	t.Parallel()
+
+	done, err := compile(t, newHosted(whole()).start(t), runtime.CompileInput{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(strings.Join(ledger(done.Manifest), " "), "p.planned") {
+		t.Errorf("ledger: %v", ledger(done.Manifest))
+	}
+}
+
+// TestEqualTurns: equal turns give equal content, and only that: each has an id
+// of its own.
+func TestEqualTurns(t *testing.T) {
+	t.Parallel()
+
+	eng := newHosted(whole()).start(t)
+	where := host()
+	where.Now = time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC)
+	var hashes, ids []string
+	for i := range 3 {
+		in := runtime.CompileInput{UserText: "hello"}
+		if i == 2 {
+			in.ToolCalling, in.Prompt.Facts = true, compiler.Facts{Date: "2026-05-05"}
+		}
+		done, err := eng.CompileTurn(t.Context(), where, in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		hashes, ids = append(hashes, done.Manifest.ContentHash), append(ids, done.Manifest.ManifestID)
+	}
+	if hashes[0] == "" || hashes[0] != hashes[1] || hashes[0] == hashes[2] {
+		t.Errorf("content hashes %q", hashes)
+	}
+	if ids[0] == ids[1] {
+		t.Errorf("two turns have the id %s", ids[0])
+	}
+}
+
+// TestBlocked: a deny or an ask ends the turn without a prompt and with the
+// ledger; a failed phase likewise.
+func TestBlocked(t *testing.T) {
+	t.Parallel()
+
+	guard := func(phase phases.Phase, h handler) *sdk.Plugin {
+		p := whole()
+		p.Hooks = append(p.Hooks, on("guard", phase, h, phases.KindDecision))
+		return p
+	}
+	tests := []struct {
+		name   string
+		plugin *sdk.Plugin
+		code   string
+		last   string
+	}{
+		{"deny before", guard(phases.PrePolicy, reply(deny("not today"))), "denied", "p.policy succeeded"},
+		{"ask before", guard(phases.PrePolicy, reply(ask("sure?"))), "ask", "p.policy succeeded"},
+		{"failed closed before", guard(phases.PrePolicy, failing(sdk.Fail("x", "x"))), "plugin_error", "p.policy succeeded"},
+		{"deny after", guard(phases.PostPromptCompile, reply(deny("not that"))), "denied", "p.guard denied denied"},
+		{"ask after", guard(phases.PostPromptCompile, reply(ask("sure?"))), "ask", "p.guard succeeded"},
+		{"failed closed after", guard(phases.PostPromptCompile, failing(sdk.Fail("x", "x"))), "plugin_error", "p.guard failed plugin_error"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+
+			done, err := compile(t, newHosted(tt.plugin).start(t), runtime.CompileInput{})
+			if string(phases.CodeOf(err)) != tt.code || done.Error == nil || string(done.Error.Code) != tt.code {
+				t.Errorf("error = %v, %+v", err, done.Error)
+			}
+			if done.Prompt != nil {
+				t.Error("a blocked turn has a prompt")
+			}
+			if done.Error.Subscription != "p.guard" {
+				t.Errorf("blocked by %q", done.Error.Subscription)
+			}
+			if runs := ledger(done.Manifest); len(runs) == 0 || runs[len(runs)-1] != tt.last {
+				t.Errorf("ledger = %v, the last is not %q", runs, tt.last)
+			}
+			if done.Manifest.ContentHash == "" {
+				t.Error("the manifest of a blocked turn is not sealed")
+			}
+		})
+	}
+}
+
+// TestLeftOut: what did not reach the prompt stands in the manifest, with its
+// owner and the reason.
+func TestLeftOut(t *testing.T) {
+	t.Parallel()
+
+	h := newHosted(plugin("a", section("h", "slot", "first")), plugin("b", section("h", "slot", "second"), section("x", "denied", "text")))
+	h.plugin("b").Grants.Sections = []string{"slot"}
+	done, err := compile(t, h.start(t), runtime.CompileInput{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []phases.LeftOut{{ID: "slot", Owner: "b", Reason: "conflict", Chars: 6}, {ID: "denied", Owner: "b", Reason: "forbidden", Chars: 4}}
+	var got []phases.LeftOut
+	for _, row := range done.Manifest.LeftOut {
+		if row.Owner == "b" {
+			got = append(got, row)
+		}
+	}
+	if diff := cmp.Diff(got, want); diff != "" {
+		t.Errorf("left out (-got +want):\n%s", diff)
+	}
+}
+
+// TestPostPromptCompile: the judge of the prompt has the manifest, and its text
+// only by grant.
+func TestPostPromptCompile(t *testing.T) {
+	t.Parallel()
+
+	for _, tt := range []struct {
+		name string
+		see  []string
+		text bool
+	}{
+		{"with the text", []string{"manifest", "prompt_text"}, true},
+		{"without", []string{"manifest"}, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+
+			seen := make(chan *phases.PostPromptCompileInput, 1)
+			judge := plugin("judge", sdk.Hook{
+				Name: "h", Kinds: []phases.Kind{phases.KindDecision},
+				PostPromptCompile: func(_ context.Context, _ *sdk.Call, in *phases.PostPromptCompileInput) ([]phases.Contribution, error) {
+					seen <- in
+					return sdk.Reply(allow())
+				},
+			})
+			h := newHosted(whole(), judge)
+			h.plugin("judge").Grants.See = tt.see
+			done, err := compile(t, h.start(t), runtime.CompileInput{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			in := <-seen
+			if got := in.PromptText; got.Withheld == tt.text || tt.text && got.Value != done.Prompt.FullText || !tt.text && got.Chars == 0 {
+				t.Errorf("prompt text = %+v", got)
+			}
+			var m struct {
+				Sections []manifest.Section `json:"sections"`
+			}
+			if err := json.Unmarshal(in.Manifest, &m); err != nil {
+				t.Fatal(err)
+			}
+			ids := []string{}
+			for _, s := range m.Sections {
+				ids = append(ids, s.SectionID)
+			}
+			if !strings.Contains(strings.Join(ids, " "), "house_rules") {
+				t.Errorf("sections in the manifest: %v", ids)
+			}
+		})
+	}
+}
+
+// TestCompileTwice: a turn that compiles for each call of its model has the
+// sections of the latest round, once.
+func TestCompileTwice(t *testing.T) {
+	t.Parallel()
+
+	turn := begin(t, newHosted(whole()).start(t))
+	var prompts []string
+	for range 2 {
+		done, err := turn.Compile(t.Context(), runtime.CompileInput{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		prompts = append(prompts, done.Prompt.FullText)
+	}
+	if prompts[0] != prompts[1] || strings.Count(prompts[1], "Be brief.") != 1 {
+		t.Errorf("the second prompt differs:\n%s", cmp.Diff(prompts[0], prompts[1]))
+	}
+}
+
+// sink keeps manifests, or fails.
+type sink struct {
+	kept []*manifest.Manifest
+	err  error
+}
+
+// Append implements runtime.Sink.
+func (s *sink) Append(_ context.Context, m *manifest.Manifest) error {
+	if s.err != nil {
+		return s.err
+	}
+	s.kept = append(s.kept, m)
+	return manifest.Seal(m, nil, nil)
+}
+
+// TestSink: each compiled turn is kept; when that fails the operator says what
+// becomes of the turn.
+func TestSink(t *testing.T) {
+	t.Parallel()
+
+	for _, tt := range []struct {
+		name, onFailure string
+		err             error
+		kept            int
+		fails           bool
+		events          []string
+	}{
+		{name: "kept", kept: 1},
+		{name: "warn", err: errors.New("disk full"), events: []string{"not_kept"}},
+		{name: "refuse", onFailure: "refuse", err: errors.New("disk full"), fails: true, events: []string{"not_kept"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+
+			var j journal
+			s := &sink{err: tt.err}
+			h := newHosted(whole())
+			h.cfg.Manifest.OnFailure = tt.onFailure
+			h.opts.Sink, h.opts.OnEvent = s, j.events(runtime.EventManifest)
+			done, err := compile(t, h.start(t), runtime.CompileInput{})
+			if (err != nil) != tt.fails || len(s.kept) != tt.kept || done.Manifest.ManifestID == "" {
+				t.Errorf("error %v, kept %d", err, len(s.kept))
+			}
+			if diff := cmp.Diff(j.all(), tt.events); diff != "" {
+				t.Errorf("events (-got +want):\n%s", diff)
+			}
+		})
+	}
+}

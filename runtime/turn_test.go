@@ -1,0 +1,296 @@
+package runtime_test
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/runtime"
+	"github.com/grapnelhq/grapnel/sdk"
+)
+
+// begin begins a turn.
+func begin(t testing.TB, eng *runtime.Engine) *runtime.Turn {
+	t.Helper()
+	turn, err := eng.BeginTurn(t.Context(), host())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return turn
+}
+
+// policyOf and contextOf are contributions.
+func policyOf(key, value string) phases.Contribution {
+	return &phases.Policy{Common: phases.Common{Domain: "d"}, Key: key, Value: raw(value)}
+}
+
+func contextOf(id, content string) phases.Contribution {
+	return &phases.PromptContext{Common: phases.Common{ContributionID: id}, Content: content}
+}
+
+// bundle brings in one tool.
+func bundle(tool string) phases.Contribution {
+	return &phases.ToolBundle{BundleID: "b", Tools: []phases.Tool{{Name: tool, Description: "a tool"}}}
+}
+
+// TestTurnAccumulates: later phases of a turn see what earlier ones brought, and
+// a dispatch outside a turn leaves nothing behind.
+func TestTurnAccumulates(t *testing.T) {
+	t.Parallel()
+
+	seen := make(chan *phases.Dispatch, 8)
+	look := on("look", phases.PreCompaction, func(_ context.Context, c *sdk.Call, _ phases.Input) ([]phases.Contribution, error) {
+		seen <- c.Dispatch
+		return nil, nil
+	})
+	eng := newHosted(plugin("p",
+		on("one", phases.PrePolicy, reply(policyOf("a", "1")), phases.KindPolicy),
+		on("two", phases.PrePromptContext, reply(contextOf("c1", "first")), phases.KindPromptContext),
+		on("three", phases.PostPreflight, reply(contextOf("c2", "second")), phases.KindPromptContext),
+		on("four", phases.RuntimePreContext, reply(contextOf("c3", "third")), phases.KindPromptContext),
+		look,
+	)).start(t)
+	turn := begin(t, eng)
+	outcome(t)(turn.PrePolicy(t.Context(), &phases.PrePolicyInput{}))
+	outcome(t)(turn.PrePromptContext(t.Context(), &phases.PrePromptContextInput{}))
+	outcome(t)(turn.PostPreflight(t.Context(), &phases.PostPreflightInput{}))
+	outcome(t)(turn.RuntimePreContext(t.Context(), &phases.RuntimePreContextInput{}))
+	outcome(t)(turn.PostCompaction(t.Context(), &phases.PostCompactionInput{}))
+	outcome(t)(turn.PreCompaction(t.Context(), &phases.PreCompactionInput{}))
+	d := <-seen
+	var got []string
+	for _, p := range d.Policies {
+		got = append(got, p.Domain+"/"+p.Key+"="+string(p.Value)+" by "+p.Owner)
+	}
+	for _, c := range d.Contexts {
+		got = append(got, c.ContributionID+"="+c.Content+" by "+c.Owner)
+	}
+	want := []string{"d/a=1 by p.one", "c1=first by p.two", "c2=second by p.three", "c3=third by p.four"}
+	if diff := cmp.Diff(got, want); diff != "" {
+		t.Errorf("sets (-got +want):\n%s", diff)
+	}
+	if want := "w/t/1/turn.pre_compaction/6/p.look"; d.IdempotencyKey != want {
+		t.Errorf("idempotency key %q, want %q", d.IdempotencyKey, want)
+	}
+
+	dispatch(t, eng, &phases.PreCompactionInput{})
+	if d := <-seen; len(d.Policies)+len(d.Contexts) > 0 || d.IdempotencyKey != "" {
+		t.Errorf("outside the turn: %+v", d)
+	}
+}
+
+// TestToolPhasesRunTogether: two tool phases of a turn meet; other phases wait
+// for each other.
+func TestToolPhasesRunTogether(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		eng := newHosted(plugin("p",
+			on("tool", phases.ToolPreCall, taking(500*ms)),
+			on("policy", phases.PrePolicy, taking(300*ms)),
+		)).start(t)
+		turn := begin(t, eng)
+		together := func(in ...phases.Input) time.Duration {
+			start := time.Now()
+			var all sync.WaitGroup
+			for _, in := range in {
+				all.Go(func() { outcome(t)(turn.Dispatch(t.Context(), in)) })
+			}
+			all.Wait()
+			return time.Since(start)
+		}
+		if took := together(&phases.ToolPreCallInput{Tool: "a"}, &phases.ToolPreCallInput{Tool: "b"}); took != 500*ms {
+			t.Errorf("two tool phases took %v", took)
+		}
+		if took := together(&phases.PrePolicyInput{}, &phases.PrePolicyInput{}); took != 600*ms {
+			t.Errorf("two other phases took %v", took)
+		}
+	})
+}
+
+// TestToolPhaseKeepsOthersWork: a tool phase that ends after another phase does
+// not undo what that one brought.
+func TestToolPhaseKeepsOthersWork(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		eng := newHosted(plugin("p",
+			on("tool", phases.ToolPreCall, taking(500*ms)),
+			on("facts", phases.PreCompaction, reply(contextOf("c", "a fact")), phases.KindPromptContext),
+		)).start(t)
+		turn := begin(t, eng)
+		var tool sync.WaitGroup
+		tool.Go(func() { outcome(t)(turn.ToolPreCall(t.Context(), &phases.ToolPreCallInput{Tool: "a"})) })
+		time.Sleep(100 * ms)
+		outcome(t)(turn.PreCompaction(t.Context(), &phases.PreCompactionInput{}))
+		tool.Wait()
+		done, err := turn.Compile(t.Context(), runtime.CompileInput{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(done.Prompt.FullText, "a fact") {
+			t.Errorf("the context is gone: %q", done.Prompt.FullText)
+		}
+	})
+}
+
+// TestEnd: it runs once, queues the observers with a bounded input, and the turn
+// takes nothing more.
+func TestEnd(t *testing.T) {
+	t.Parallel()
+
+	seen := make(chan *phases.PostTurnInput, 4)
+	eng := newHosted(plugin("p", sdk.Hook{Name: "end", PostTurn: func(_ context.Context, _ *sdk.Call, in *phases.PostTurnInput) ([]phases.Contribution, error) {
+		seen <- in
+		return nil, nil
+	}})).start(t)
+	turn := begin(t, eng)
+	in := &phases.PostTurnInput{Status: phases.TurnSucceeded, UserText: phases.Preview{Text: strings.Repeat("x", 5000)}}
+	out := outcome(t)(turn.End(t.Context(), in))
+	if diff := cmp.Diff(states(out), []string{"p.end queued"}); diff != "" {
+		t.Errorf("ledger (-got +want):\n%s", diff)
+	}
+	if out, err := turn.End(t.Context(), in); out != nil || err != nil {
+		t.Errorf("second End = %v, %v", out, err)
+	}
+	if err := eng.WaitBackground(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := <-seen; len(got.UserText.Text) != phases.MaxTurnText || got.Status != phases.TurnSucceeded || len(seen) > 0 {
+		t.Errorf("observed %d characters, %d more calls", len(got.UserText.Text), len(seen))
+	}
+	if _, err := turn.Dispatch(t.Context(), &phases.PrePolicyInput{}); err == nil {
+		t.Error("a phase of an ended turn ran")
+	}
+	if _, err := turn.CallTool(t.Context(), phases.ToolCall{Tool: "x"}); err == nil {
+		t.Error("a tool of an ended turn ran")
+	}
+}
+
+// TestCallTool: the tools of a turn are those that its bundles brought in, and
+// their owner answers.
+func TestCallTool(t *testing.T) {
+	t.Parallel()
+
+	answer := func(name string) sdk.Tool {
+		return sdk.Tool{Tool: phases.Tool{Name: name}, Call: func(ctx context.Context, c *sdk.ToolCall) (*phases.ToolResult, error) {
+			if string(c.Arguments) == `"fail"` {
+				return nil, sdk.Fail("broken", "it broke")
+			}
+			if deadline, ok := ctx.Deadline(); !ok || time.Until(deadline) > time.Minute {
+				t.Errorf("a tool call without a bound")
+			}
+			return sdk.Text(name + " in " + c.Context.TurnID), nil
+		}}
+	}
+	p := plugin("p", on("tools", phases.PreTools, reply(bundle("weather")), phases.KindToolBundle))
+	p.Tools = []sdk.Tool{answer("weather"), answer("secret")}
+	q := plugin("q")
+	q.Tools = []sdk.Tool{answer("weather")}
+	h := newHosted(p, q)
+	h.plugin("p").Grants.Tools = []string{"weather"}
+	eng := h.start(t)
+	turn := begin(t, eng)
+
+	call := func(tool, arguments string) (string, phases.Cause) {
+		res, err := turn.CallTool(t.Context(), phases.ToolCall{Tool: tool, Arguments: raw(arguments)})
+		if err != nil {
+			return "", phases.CodeOf(err)
+		}
+		return string(res.Content), ""
+	}
+	if _, code := call("weather", "{}"); code != phases.CauseForbidden {
+		t.Errorf("before its bundle: %q", code)
+	}
+	outcome(t)(turn.PreTools(t.Context(), &phases.PreToolsInput{}))
+	if got, code := call("weather", "{}"); got != `"weather in 1"` || code != "" {
+		t.Errorf("weather = %s, %q", got, code)
+	}
+	if _, code := call("weather", `"fail"`); code != phases.CausePluginError {
+		t.Errorf("a failing tool: %q", code)
+	}
+	if _, code := call("secret", "{}"); code != phases.CauseForbidden {
+		t.Errorf("a tool that nobody offered: %q", code)
+	}
+	for plugin, want := range map[string]phases.Cause{"p": phases.CauseForbidden, "none": phases.CauseUnavailable} {
+		if _, err := eng.CallTool(t.Context(), plugin, phases.ToolCall{Tool: "secret"}); phases.CodeOf(err) != want {
+			t.Errorf("CallTool of %s: %v", plugin, err)
+		}
+	}
+	if res, err := eng.CallTool(t.Context(), "q", phases.ToolCall{Tool: "weather"}); err != nil || string(res.Content) != `"weather in "` {
+		t.Errorf("outside a turn: %v, %v", res, err)
+	}
+}
+
+// TestCallToolTime: a tool call ends with its caller's deadline, and a busy
+// plugin keeps it waiting no longer.
+func TestCallToolTime(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		p := plugin("p")
+		p.Tools = []sdk.Tool{{Tool: phases.Tool{Name: "slow"}, Call: func(ctx context.Context, _ *sdk.ToolCall) (*phases.ToolResult, error) {
+			<-ctx.Done()
+			time.Sleep(time.Second) // and then some
+			return nil, ctx.Err()
+		}}}
+		h := newHosted(p)
+		h.plugin("p").Limits.Concurrency = 1
+		eng := h.start(t)
+		for range 2 {
+			start := time.Now()
+			ctx, cancel := context.WithTimeout(t.Context(), 300*ms)
+			_, err := eng.CallTool(ctx, "p", phases.ToolCall{Tool: "slow"})
+			cancel()
+			if took := time.Since(start); took != 300*ms || phases.CodeOf(err) != phases.CauseTimeout {
+				t.Errorf("after %v: %v", took, err)
+			}
+		}
+		time.Sleep(2 * time.Second)
+	})
+}
+
+// TestSessions: start, resume and end carry the session's context.
+func TestSessions(t *testing.T) {
+	t.Parallel()
+
+	var j journal
+	note := func(name string) handler {
+		return func(_ context.Context, c *sdk.Call, in phases.Input) ([]phases.Contribution, error) {
+			j.add(name + " " + c.Context.SessionID + " " + string(in.Phase()))
+			return nil, nil
+		}
+	}
+	eng := newHosted(plugin("p",
+		on("start", phases.SessionStart, note("start")), on("resume", phases.SessionResume, note("resume")),
+		on("end", phases.SessionEnd, note("end")),
+	)).start(t)
+	session, err := eng.StartSession(t.Context(), phases.Session{SessionID: "s"}, "startup")
+	if err != nil || session.Context().Now.IsZero() || session.Outcome == nil {
+		t.Fatalf("session = %+v, %v", session, err)
+	}
+	if _, err := eng.ResumeSession(t.Context(), session.Context(), &phases.SessionResumeInput{State: raw("{}")}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := session.End(t.Context(), "exit"); err != nil {
+		t.Fatal(err)
+	}
+	if err := eng.WaitBackground(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"start s session.start", "resume s session.resume", "end s session.end"}
+	if diff := cmp.Diff(j.all(), want); diff != "" {
+		t.Errorf("phases (-got +want):\n%s", diff)
+	}
+}
+
+// TestSessionThatFailsClosed: the session is there all the same.
+func TestSessionThatFailsClosed(t *testing.T) {
+	t.Parallel()
+
+	h := on("h", phases.SessionStart, failing(sdk.Fail("x", "x")))
+	h.OnFailure = word(phases.FailClosed)
+	session, err := newHosted(plugin("p", h)).start(t).StartSession(t.Context(), phases.Session{SessionID: "s"}, "startup")
+	if session == nil || session.Outcome == nil || phases.CodeOf(err) != phases.CausePluginError {
+		t.Errorf("session = %+v, %v", session, err)
+	}
+}
