@@ -2,6 +2,7 @@ package config
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -70,7 +71,7 @@ func readTree(text string) (*node, error) {
 		return nil, err
 	}
 	if root == nil {
-		return nil, fmt.Errorf("the file is empty")
+		return nil, errors.New("the file is empty")
 	}
 	return root, nil
 }

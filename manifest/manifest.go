@@ -7,7 +7,9 @@ import (
 )
 
 // SchemaVersion is the version of the record's JSON. It rises when a field
-// changes its meaning or goes away, not when one is added.
+// changes its meaning or goes away, not when one is added. A field that is added
+// is left out of JSON while it has its zero value, so that the canonical form of
+// older records stays what it was.
 const SchemaVersion = 1
 
 // Owners of sections that belong to no plugin.
@@ -80,6 +82,9 @@ type Head struct {
 	TurnID string `json:"turn_id"`
 	// SessionID is the host's id of the session; empty without one.
 	SessionID string `json:"session_id"`
+	// Epoch counts the compactions, clears and reloads of the session, from 0: a
+	// prompt of another epoch than the one before it follows other history.
+	Epoch int `json:"epoch,omitempty"`
 	// CreatedAt is when the record was made, in UTC.
 	CreatedAt time.Time `json:"created_at"`
 }

@@ -1,6 +1,7 @@
 package phases
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -43,14 +44,18 @@ type Contributions []Contribution
 // entry that is nil is an error.
 func (cs Contributions) MarshalJSON() ([]byte, error) {
 	out := []byte{'['}
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false) // whoever wants that does it to the whole
 	for i, c := range cs {
 		if i > 0 {
 			out = append(out, ',')
 		}
-		body, err := json.Marshal(c)
-		if err != nil {
+		buf.Reset()
+		if err := enc.Encode(c); err != nil {
 			return nil, fmt.Errorf("contribution %d: %w", i, err)
 		}
+		body := bytes.TrimSuffix(buf.Bytes(), []byte{'\n'})
 		if body[0] != '{' {
 			return nil, fmt.Errorf("contribution %d is empty", i)
 		}

@@ -27,9 +27,8 @@ func (d *dispatch) call(ctx context.Context, c *call, until time.Time) {
 		attempts, backoff = max(1, r.Attempts), r.Backoff.D()
 	}
 	for attempt := 1; ; attempt++ {
-		res, failure := d.attempt(ctx, c, attempt, until)
+		failure := d.try(ctx, c, attempt, until)
 		if failure == nil {
-			d.admit(c, res)
 			if keep != nil {
 				keep()
 			}
@@ -69,29 +68,37 @@ func pause(ctx context.Context, d time.Duration, until time.Time) bool {
 	}
 }
 
-// attempt makes one call: is the plugin there, does its breaker allow it, is
-// there a slot, and what is the answer.
-func (d *dispatch) attempt(ctx context.Context, c *call, attempt int, until time.Time) (*phases.Result, *phases.Error) {
+// try makes one attempt: is there a slot, is the plugin there, does its breaker
+// allow it, what is the answer, and is it a valid one. It settles the call when
+// all is well; otherwise it only says why not.
+func (d *dispatch) try(ctx context.Context, c *call, attempt int, until time.Time) *phases.Error {
 	c.run.Attempts = attempt
 	if time.Until(until) <= 0 {
-		return nil, exhausted("there was no time left when its turn came")
+		return exhausted("there was no time left when its turn came")
 	}
-	inc := c.hook.in.live.Load()
-	if inc == nil {
-		return nil, c.hook.in.unavailable()
+	if c.hook.in.live.Load() == nil {
+		return c.hook.in.unavailable()
+	}
+	lease, failure := d.lease(ctx, c, until)
+	if failure != nil {
+		return failure
+	}
+	inc, failure := c.hook.in.await(ctx, until)
+	if failure != nil {
+		lease.freed()
+		return failure
 	}
 	report, err := c.hook.breaker.Allow()
 	if err != nil {
-		return nil, phases.Errorf(phases.CauseBreakerOpen, "the breaker of %s is open after repeated failures", c.sub.ID)
-	}
-	lease, failure := d.lease(ctx, c, inc, until)
-	if failure != nil {
-		report(supervise.OutcomeNeutral)
-		return nil, failure
+		lease.freed()
+		return phases.Errorf(phases.CauseBreakerOpen, "the breaker of %s is open after repeated failures", c.sub.ID)
 	}
 	res, failure := d.ask(ctx, c, inc, lease, attempt, until)
+	if failure == nil {
+		failure = d.admit(c, res)
+	}
 	report(breakerOutcome(failure))
-	return res, failure
+	return failure
 }
 
 // breakerOutcome says what an attempt means for the breaker: only time-outs,
@@ -113,8 +120,10 @@ func exhausted(why string) *phases.Error {
 
 // lease is one taken slot. The plugin's answer, or its end, gives it back.
 type lease struct {
-	in    *instance
-	slot  bool
+	in   *instance
+	slot bool
+	// inc is whose call was left; set before the state says so.
+	inc   *incarnation
 	state atomic.Int32
 }
 
@@ -126,8 +135,8 @@ const (
 
 // lease waits for a slot. The wait counts against the phase, not the hook. A
 // plugin that is on the call chain already has one.
-func (d *dispatch) lease(ctx context.Context, c *call, inc *incarnation, until time.Time) (*lease, *phases.Error) {
-	l := &lease{in: inc.in, slot: !chainOf(ctx).holds(c.sub.Plugin)}
+func (d *dispatch) lease(ctx context.Context, c *call, until time.Time) (*lease, *phases.Error) {
+	l := &lease{in: c.hook.in, slot: !chainOf(ctx).holds(c.sub.Plugin)}
 	if !l.slot {
 		return l, nil
 	}
@@ -142,16 +151,18 @@ func (d *dispatch) lease(ctx context.Context, c *call, inc *incarnation, until t
 	switch {
 	case err == nil:
 		return l, nil
-	case errors.Is(err, errHookTime), errors.Is(err, context.DeadlineExceeded):
-		return nil, exhausted("the plugin was busy until the time was over")
+	case bounded.Err() == nil:
+		return nil, codedError(err) // too many wait already
+	case cancelled(ctx):
+		return nil, timeUp(ctx)
 	}
-	return nil, callFailure(ctx, err)
+	return nil, exhausted("the plugin was busy until the time was over")
 }
 
 // freed is told when the plugin lets go of the call.
 func (l *lease) freed() {
 	if l.state.Swap(leaseFreed) == leaseAbandoned {
-		l.in.abandoned.Add(-1)
+		l.in.returned(l.inc)
 	}
 	if l.slot {
 		l.in.slots.release()
@@ -160,6 +171,7 @@ func (l *lease) freed() {
 
 // leave is told when the caller does not wait any longer.
 func (l *lease) leave(inc *incarnation) {
+	l.inc = inc
 	if l.state.CompareAndSwap(leaseHeld, leaseAbandoned) {
 		l.in.abandon(inc)
 	}
@@ -184,28 +196,22 @@ func (d *dispatch) ask(ctx context.Context, c *call, inc *incarnation, l *lease,
 	}
 	if hookCtx.Err() != nil {
 		l.leave(inc)
+		return nil, timeUp(ctx)
 	}
-	return nil, inc.explain(callFailure(ctx, err))
+	return nil, inc.explain(hookCtx, codedError(err))
 }
 
-// callFailure tells the caller's cancellation from the hook's deadline, and
-// both from failures.
-func callFailure(caller context.Context, err error) *phases.Error {
-	if coded, ok := errors.AsType[*phases.Error](err); ok && coded.Code != phases.CauseTimeout && coded.Code != phases.CauseCancelled {
-		return coded
-	}
-	if errors.Is(caller.Err(), context.Canceled) {
+// timeUp says why a call was left: the caller has gone, or its time was over.
+func timeUp(caller context.Context) *phases.Error {
+	if cancelled(caller) {
 		return phases.Errorf(phases.CauseCancelled, "the caller does not wait any longer")
 	}
-	if errors.Is(err, errHookTime) || errors.Is(err, context.DeadlineExceeded) || phases.CodeOf(err) == phases.CauseTimeout {
-		return phases.Errorf(phases.CauseTimeout, "no answer in time")
-	}
-	return codedError(err)
+	return phases.Errorf(phases.CauseTimeout, "no answer in time")
 }
 
 // explain replaces a broken session by the end of the process, if that is why.
-func (inc *incarnation) explain(err *phases.Error) *phases.Error {
-	if !inc.broken(err) || !inc.exited() {
+func (inc *incarnation) explain(ctx context.Context, err *phases.Error) *phases.Error {
+	if !inc.broken(err) || !inc.exited(ctx) {
 		return err
 	}
 	return inc.exitError()
@@ -216,7 +222,7 @@ func (d *dispatch) message(c *call, inc *incarnation, attempt int, remaining tim
 	h := c.hook
 	m := &phases.Dispatch{
 		Subscription: c.sub.ID, Hook: c.sub.Name, Phase: d.phase.Row.Phase, Context: d.rq.context, Input: d.input,
-		Attempt: attempt, Trace: d.rq.trace, Remaining: remaining, Generation: d.gen.number, Incarnation: inc.number,
+		Attempt: attempt, Remaining: remaining, Generation: d.gen.number, Incarnation: inc.number,
 		Room: phases.Room{MaxChars: d.room(c), MaxBytes: frameOf(h.in.declared)},
 	}
 	if d.rq.key != "" {
@@ -241,25 +247,19 @@ func (d *dispatch) message(c *call, inc *incarnation, attempt int, remaining tim
 // room is the text budget that a plugin is told: the least that will be applied
 // to its text.
 func (d *dispatch) room(c *call) int {
-	room := sectionChars
+	room := merge.DefaultSectionChars
 	if c.sub.Budget.Chars > 0 {
 		room = min(room, c.sub.Budget.Chars)
 	}
-	if left := d.rq.scope.charsLeft(); left > 0 {
-		room = min(room, left)
-	}
-	return room
+	return min(room, max(0, d.rq.scope.charsLeft(d.phase.Row.Phase)))
 }
 
-// sectionChars is the most that one section may hold, whatever else allows.
-const sectionChars = 20_000
-
-// admit checks an answer at the boundary and settles the call.
-func (d *dispatch) admit(c *call, res *phases.Result) {
+// admit checks an answer at the boundary and settles the call with it; an answer
+// that is not valid is a failure.
+func (d *dispatch) admit(c *call, res *phases.Result) *phases.Error {
 	admitted, err := merge.Admit(d.phase.Row, &c.hook.merge, res.Contributions)
 	if err != nil {
-		c.fail(codedError(err))
-		return
+		return codedError(err)
 	}
 	c.entries, c.dropped, c.settled = admitted.Entries, admitted.Dropped, true
 	c.notes = append(c.notes, admitted.Diagnostics...)
@@ -277,6 +277,7 @@ func (d *dispatch) admit(c *call, res *phases.Result) {
 	case denies(c.entries):
 		c.run.State, c.run.Code = phases.StateDenied, string(phases.CauseDenied)
 	}
+	return nil
 }
 
 // denies reports whether one of the contributions is a deny.

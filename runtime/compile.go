@@ -3,11 +3,9 @@ package runtime
 import (
 	"context"
 	"encoding/json"
-	"fmt"
+	"errors"
 	"slices"
 	"time"
-
-	"github.com/oklog/ulid/v2"
 
 	"github.com/grapnelhq/grapnel/compiler"
 	"github.com/grapnelhq/grapnel/manifest"
@@ -55,24 +53,22 @@ const codeAsk phases.Cause = "ask"
 // turn.pre_tool_materialization, turn.pre_prompt_compile, the compiler, and
 // turn.post_prompt_compile. A deny, or an ask (there is nobody to ask), ends it
 // as blocked: the error is a *phases.Error with the code "denied" or "ask". The
-// result is never nil and holds what is known, the ledger included.
+// result holds what is known all the same, the ledger included; it is nil only
+// when no turn could begin.
 func (e *Engine) CompileTurn(ctx context.Context, turn phases.Turn, in CompileInput) (*Compiled, error) {
 	t, err := e.BeginTurn(ctx, turn)
 	if err != nil {
 		return nil, err
 	}
-	defer t.abandon()
+	defer t.close()
 	if err := t.before(ctx, in); err != nil {
-		return t.blocked(in, err)
+		r, failed := t.newRecording()
+		if failed != nil {
+			return nil, failed
+		}
+		return r.blocked(ctx, in, err)
 	}
 	return t.Compile(ctx, in)
-}
-
-// abandon lets go of a turn whose end the host does not tell.
-func (t *Turn) abandon() {
-	if !t.ended.Swap(true) {
-		t.gen.leave()
-	}
 }
 
 // before runs the phases ahead of the compiler.
@@ -119,35 +115,93 @@ func blockedBy(out *phases.Outcome) error {
 
 // Compile dispatches turn.pre_prompt_compile, compiles the prompt of what the
 // turn has gathered, dispatches turn.post_prompt_compile with the manifest, and
-// records it. A deny of the last phase gives no prompt and an error with the
-// code "denied"; an ask is returned in the outcome of the phase and treated like
-// a deny, because the prompt must not be sent yet. The result is never nil.
+// records it. It may be called again in the same turn, for the next round with
+// the provider. A deny of the last phase gives no prompt and an error with the
+// code "denied"; an ask is treated like a deny (code "ask"), because the prompt
+// must not be sent yet. A blocked turn is recorded too. The result is nil only
+// when the turn has ended.
 func (t *Turn) Compile(ctx context.Context, in CompileInput) (*Compiled, error) {
-	input := t.compilerInput(in)
+	if err := t.enter(); err != nil {
+		return nil, err
+	}
+	defer t.leave()
+	r, err := t.newRecording()
+	if err != nil {
+		return nil, err
+	}
+	m, err := r.compile(ctx, in)
+	if err != nil {
+		return r.blocked(ctx, in, err)
+	}
+	if err := r.keep(ctx, m); err != nil {
+		done := r.compiled(nil, m)
+		done.Error = codedError(err)
+		return done, err
+	}
+	t.engine.memory.keepSections(t.context, r.output.Sections)
+	return r.compiled(&r.output.Prompt, m), nil
+}
+
+// compile runs both phases and the compiler between them.
+func (r *recording) compile(ctx context.Context, in CompileInput) (*manifest.Manifest, error) {
+	t, input := r.turn, r.turn.compilerInput(in)
 	t.scope.claim(input.Custom)
 	known, err := compiler.Compile(input) // the host's own sections, so far
 	if err != nil {
-		return t.blocked(in, err)
+		return nil, err
 	}
-	_, err = t.Dispatch(ctx, &phases.PrePromptCompileInput{
+	_, err = t.dispatch(ctx, &phases.PrePromptCompileInput{
 		ToolCalling: in.ToolCalling, AvailableTools: t.toolNames(in.ExistingTools), Sections: sectionIDs(known.Sections),
 	})
 	if err != nil {
-		return t.blocked(in, err)
+		return nil, err
 	}
 	t.fill(&input)
-	output, err := compiler.Compile(input)
+	if r.output, err = compiler.Compile(input); err != nil {
+		return nil, err
+	}
+	encoded, err := manifest.Canonical(r.manifest())
 	if err != nil {
-		return t.blocked(in, err)
+		return nil, err
 	}
-	m := t.manifest(&output)
-	if err := t.after(ctx, m, &output); err != nil {
-		return t.blocked(in, err)
+	out, err := t.dispatch(ctx, &phases.PostPromptCompileInput{Manifest: encoded, PromptText: phases.T(r.output.Prompt.FullText)})
+	if err == nil {
+		err = blockedBy(out)
 	}
-	m = t.manifest(&output) // with the ledger of the last phase
-	t.engine.memory.keepSections(t.context, output.Sections)
-	done := t.compiled(&output.Prompt, m, output.Diagnostics)
-	return done, t.record(ctx, m)
+	return r.manifest(), err // with the ledger of the last phase
+}
+
+// blocked is the result of a turn whose prompt must not be sent. Its manifest is
+// kept: it is the one that an auditor looks for.
+func (r *recording) blocked(ctx context.Context, in CompileInput, err error) (*Compiled, error) {
+	if r.output.Profile == "" { // blocked before there was a prompt: its fingerprints are those of an empty one
+		input := r.turn.compilerInput(in)
+		none := manifest.Fingerprint("", input.FingerprintKey)
+		r.output.Profile = input.Profile
+		r.output.Fingerprints = manifest.Fingerprints{
+			FingerprintStable: none, FingerprintDynamic: none, FingerprintDynamicWithoutExtraSystem: none, FingerprintFull: none, FingerprintTools: none,
+		}
+	}
+	m := r.manifest()
+	if kept := r.keep(ctx, m); kept != nil {
+		err = errors.Join(err, kept)
+	}
+	done := r.compiled(nil, m)
+	r.turn.engine.memory.takeBack(r.turn.context, done.Reminders)
+	done.Error = codedError(err)
+	return done, err
+}
+
+func (r *recording) compiled(prompt *compiler.Prompt, m *manifest.Manifest) *Compiled {
+	s := r.turn.scope
+	done := &Compiled{Prompt: prompt, Manifest: m, Tools: []phases.Tool{}, Reminders: s.takeReminders()}
+	for _, tool := range s.tools() {
+		done.Tools = append(done.Tools, tool.Definition)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	done.Diagnostics = append(append([]phases.Diagnostic{}, s.notes...), r.output.Diagnostics...)
+	return done
 }
 
 func sectionIDs(sections []manifest.Section) []string {
@@ -156,19 +210,6 @@ func sectionIDs(sections []manifest.Section) []string {
 		ids[i] = sections[i].SectionID
 	}
 	return ids
-}
-
-// after lets hooks judge the compiled prompt.
-func (t *Turn) after(ctx context.Context, m *manifest.Manifest, output *compiler.Output) error {
-	encoded, err := manifest.Canonical(m)
-	if err != nil {
-		return err
-	}
-	out, err := t.Dispatch(ctx, &phases.PostPromptCompileInput{Manifest: encoded, PromptText: phases.T(output.Prompt.FullText)})
-	if err != nil {
-		return err
-	}
-	return blockedBy(out)
 }
 
 // compilerInput is the host's input with what the engine knows.
@@ -193,69 +234,20 @@ func (t *Turn) compilerInput(in CompileInput) compiler.Input {
 func (t *Turn) fill(input *compiler.Input) {
 	t.scope.mu.Lock()
 	defer t.scope.mu.Unlock()
-	input.Sections = append(slices.Clip(input.Sections), t.scope.sections...)
+	input.Sections = slices.Clip(input.Sections)
+	for i := range t.scope.brought {
+		input.Sections = append(input.Sections, t.scope.brought[i].sections...)
+	}
 	input.Contexts = append(slices.Clip(input.Contexts), t.scope.contexts...)
-	input.Tools = append(slices.Clip(input.Tools), t.scope.tools...)
+	input.Tools = append(slices.Clip(input.Tools), t.scope.allTools()...)
 }
 
 // toolNames are all tools that the model will be offered.
 func (t *Turn) toolNames(existing []string) []string {
-	t.scope.mu.Lock()
-	defer t.scope.mu.Unlock()
 	names := slices.Clone(existing)
-	for _, tool := range t.scope.tools {
+	for _, tool := range t.scope.tools() {
 		names = append(names, tool.Name)
 	}
 	slices.Sort(names)
 	return slices.Compact(names)
 }
-
-// blocked is the result of a turn that has no prompt.
-func (t *Turn) blocked(in CompileInput, err error) (*Compiled, error) {
-	output := &compiler.Output{}
-	output.Profile = t.compilerInput(in).Profile
-	done := t.compiled(nil, t.manifest(output), nil)
-	done.Error = codedError(err)
-	return done, err
-}
-
-func (t *Turn) compiled(prompt *compiler.Prompt, m *manifest.Manifest, notes []phases.Diagnostic) *Compiled {
-	t.scope.mu.Lock()
-	defer t.scope.mu.Unlock()
-	done := &Compiled{
-		Prompt: prompt, Manifest: m, Tools: []phases.Tool{}, Reminders: append([]phases.MergedReminder{}, t.scope.reminder...),
-		Diagnostics: append(append([]phases.Diagnostic{}, t.scope.notes...), notes...),
-	}
-	for _, tool := range t.scope.tools {
-		done.Tools = append(done.Tools, tool.Definition)
-	}
-	return done
-}
-
-// newID makes a ULID of the turn's time.
-func (t *Turn) newID() string {
-	return ulid.MustNew(ulid.Timestamp(t.engine.opts.Now()), ulid.DefaultEntropy()).String()
-}
-
-// record hands the manifest to the sink.
-func (t *Turn) record(ctx context.Context, m *manifest.Manifest) error {
-	sink := t.engine.opts.Sink
-	if sink == nil {
-		return manifest.Seal(m, nil, nil)
-	}
-	ctx, cancel := context.WithTimeout(ctx, sinkTime)
-	defer cancel()
-	err := sink.Append(ctx, m)
-	if err == nil {
-		return nil
-	}
-	t.engine.emit(Event{Kind: EventManifest, State: "not_kept", Detail: err.Error()})
-	t.engine.opts.Logger.Error("the manifest was not kept", "manifest", m.ManifestID, "error", err)
-	if t.gen.cfg.Manifest.OnFailure == "refuse" {
-		return fmt.Errorf("the manifest could not be kept: %w", err)
-	}
-	return manifest.Seal(m, nil, nil)
-}
-
-// sinkTime is the longest that keeping a manifest may hold a turn up.
-const sinkTime = 500 * time.Millisecond

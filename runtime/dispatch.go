@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -20,8 +21,7 @@ type request struct {
 	// scope is what the turn has gathered so far; never nil.
 	scope *scope
 	// key makes the idempotency keys of its calls; empty for none.
-	key   string
-	trace phases.Trace
+	key string
 }
 
 // PhaseError says that a phase failed closed, was denied its budget or was
@@ -60,9 +60,8 @@ type dispatch struct {
 	input phases.Input
 	calls []call
 	// failed is why the phase failed closed.
-	failed      *phases.Error
-	merged      merge.Result
-	diagnostics []phases.Diagnostic
+	failed *phases.Error
+	merged merge.Result
 }
 
 // call is the part of one expected hook.
@@ -288,37 +287,56 @@ func (d *dispatch) mergeOnce() {
 		c := &d.calls[i]
 		replies[i] = merge.Reply{Hook: &c.hook.merge, Entries: c.entries, Dropped: c.dropped, CachedFrom: c.run.CachedFrom}
 	}
-	limits := merge.Limits{TotalChars: d.rq.scope.charsLeft(), CountTokens: d.engine.opts.CountTokens}
+	limits := merge.Limits{TotalChars: d.rq.scope.charsLeft(d.phase.Row.Phase), CountTokens: d.engine.opts.CountTokens}
 	d.merged = merge.Merge(d.phase.Row, replies, d.sets, limits)
 }
 
-// applyPolicy does what the operator wants of a failed hook.
+// applyPolicy does what the operator wants of a failed hook. Of a shadow hook
+// nothing is applied, its failure neither.
 func (d *dispatch) applyPolicy(c *call) {
 	if c.failure == nil {
 		return
 	}
-	switch c.sub.OnFailure.For(c.failure.Code) {
-	case phases.FailClosed:
-		if d.failed == nil {
-			d.failed = d.located(c, c.failure)
-		}
-	case phases.UseInstead:
+	word := c.sub.OnFailure.For(c.failure.Code)
+	switch {
+	case c.sub.Shadow:
+		c.notes = append(c.notes, phases.Diagnostic{
+			Code: string(c.failure.Code), Severity: phases.SeverityInfo, Plugin: c.sub.Plugin, Subscription: c.sub.ID,
+			Message: fmt.Sprintf("the shadow hook %s failed and would have been treated as %s: %s", c.sub.ID, word, c.failure.Message),
+		})
+	case word == phases.FailClosed:
+		d.failClosed(c)
+	case word == phases.UseInstead:
 		d.useFallback(c)
 	default:
 		d.failOpen(c, "nothing of it was used")
 	}
 }
 
-// useFallback puts the fallback contributions in the place of the answer.
+// failClosed fails the phase; the first reason stays.
+func (d *dispatch) failClosed(c *call) {
+	if d.failed == nil {
+		d.failed = d.located(c, c.failure)
+	}
+}
+
+// useFallback puts the fallback contributions in the place of the answer. They
+// pass the same checks as real ones. Where nothing of them is left, a hook that
+// may decide fails closed: a guard must not open because of a missing grant.
 func (d *dispatch) useFallback(c *call) {
 	admitted, err := merge.Admit(d.phase.Row, &c.hook.merge, c.sub.Fallback)
-	if err != nil {
-		d.failOpen(c, "its fallback is not valid either: "+err.Error())
+	c.dropped = append(c.dropped, admitted.Dropped...)
+	c.notes = append(c.notes, admitted.Diagnostics...)
+	if err == nil && len(admitted.Entries) > 0 {
+		c.entries = append(c.entries, admitted.Entries...)
+		d.failOpen(c, "its fallback was used")
 		return
 	}
-	c.entries = append(c.entries, admitted.Entries...)
-	c.notes = append(c.notes, admitted.Diagnostics...)
-	d.failOpen(c, "its fallback was used")
+	if slices.Contains(c.sub.Kinds, phases.KindDecision) {
+		d.failClosed(c)
+		return
+	}
+	d.failOpen(c, "its fallback was refused")
 }
 
 // failOpen leaves the mark that every failure leaves which did not stop its

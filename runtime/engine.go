@@ -17,8 +17,11 @@ import (
 // startsAtOnce is how many plugin processes begin to start at the same time.
 const startsAtOnce = 8
 
-// errClosed is the cause with which everything ends when the engine is closed.
-var errClosed = errors.New("the engine is closed")
+// ErrClosed is returned by calls on a closed engine.
+var ErrClosed = errors.New("the engine is closed")
+
+// errNoInput is returned for a dispatch of nothing.
+var errNoInput = errors.New("a dispatch needs an input")
 
 // Engine runs plugins and dispatches phases to them.
 //
@@ -80,19 +83,19 @@ func New(ctx context.Context, cfg *config.Config, o Options) (*Engine, error) {
 	e := &Engine{opts: o.withDefaults(), table: table, gate: supervise.NewGate(startsAtOnce), memory: newMemory()}
 	e.life, e.endLife = context.WithCancelCause(context.WithoutCancel(ctx))
 	if e.queue = o.Queue; e.queue == nil {
-		e.queue = newMemoryQueue(e.opts.Random, e.jobEvent)
+		e.queue = newMemoryQueue(e.opts.Random, func(j Job, why error) { e.jobEvent(j, jobLost, why) })
 	}
 	e.wait.Go(e.sweep)
 	g, err := e.load(ctx, cfg, nil)
 	if err != nil {
-		e.endLife(errClosed)
+		e.endLife(ErrClosed)
 		e.wait.Wait()
 		return nil, err
 	}
 	e.install(g)
 	e.refresh(g)
 	e.wait.Go(func() {
-		if err := e.queue.Serve(e.life, e.work); err != nil && !errors.Is(err, errClosed) {
+		if err := e.queue.Serve(e.life, e.work); err != nil && !errors.Is(err, ErrClosed) {
 			e.opts.Logger.Error("background work has stopped", "error", err)
 		}
 	})
@@ -108,27 +111,13 @@ func (e *Engine) install(g *generation) bool {
 		return false
 	}
 	e.generations = append(e.generations, g)
-	e.mu.Unlock()
 	old := e.current.Swap(g)
+	e.mu.Unlock()
 	e.emit(Event{Kind: EventReload, State: "in_force", Detail: fmt.Sprintf("generation %d", g.number)})
 	if old != nil {
 		e.wait.Go(func() { e.retire(old) })
 	}
 	return true
-}
-
-// refresh plans a new generation anew if one of its plugins has described
-// itself between the plan and the moment that the generation was in force.
-func (e *Engine) refresh(g *generation) {
-	for _, in := range g.instances {
-		if d := in.description(); d == nil || slices.Contains(g.planned.Load().descriptions, d) {
-			continue
-		}
-		if err := e.replan(g); err != nil {
-			e.opts.Logger.Error("the plan could not be renewed", "plugin", in.declared.Name, "error", err)
-		}
-		return
-	}
 }
 
 // Reload puts another configuration in force. Plugins whose declaration did not
@@ -138,7 +127,7 @@ func (e *Engine) Reload(ctx context.Context, cfg *config.Config) error {
 	e.reloading.Lock()
 	defer e.reloading.Unlock()
 	if e.isClosed() {
-		return errClosed
+		return ErrClosed
 	}
 	old := e.current.Load()
 	g, err := e.load(ctx, cfg, old)
@@ -148,7 +137,7 @@ func (e *Engine) Reload(ctx context.Context, cfg *config.Config) error {
 	}
 	if !e.install(g) {
 		stopAll(slices.DeleteFunc(slices.Clone(g.instances), func(in *instance) bool { return slices.Contains(old.instances, in) }))
-		return errClosed
+		return ErrClosed
 	}
 	e.refresh(g)
 	return nil
@@ -174,7 +163,7 @@ func (e *Engine) close(ctx context.Context) error {
 	e.closed = true
 	e.mu.Unlock()
 	err := e.drainQueue(ctx)
-	e.endLife(errClosed)
+	e.endLife(ErrClosed)
 	e.reloading.Lock() // a reload on its way ends soon: its plugins have ended
 	defer e.reloading.Unlock()
 	e.mu.Lock()
@@ -185,8 +174,34 @@ func (e *Engine) close(ctx context.Context) error {
 	return err
 }
 
-// Plan returns the plan in force.
-func (e *Engine) Plan() *plan.Plan { return e.current.Load().planned.Load().plan }
+// Release gives a plugin that is in quarantine, or waits for its next start,
+// another chance at once, with its failures forgotten. It fails if there is no
+// such plugin, or nothing to release it from.
+func (e *Engine) Release(plugin string) error {
+	g, err := e.acquire()
+	if err != nil {
+		return err
+	}
+	defer g.leave()
+	in, ok := g.byName[plugin]
+	if !ok {
+		return fmt.Errorf("no plugin %q is declared%s", plugin, phases.DidYouMean(plugin, keys(g.byName)))
+	}
+	if !in.sup.Release() {
+		return fmt.Errorf("the plugin %s is %s: there is nothing to release it from", plugin, in.sup.Status().State)
+	}
+	return nil
+}
+
+// PlanView is a plan in the JSON shape of "grapnel plan --json": phase by phase
+// the stages, their layers, and each subscription as it is in force.
+type PlanView = plan.Document
+
+// Plan shows the plan in force: one phase, or all of them for "". A phase that
+// there is not gives an empty list.
+func (e *Engine) Plan(phase phases.Phase) PlanView {
+	return plan.View(e.current.Load().planned.Load().plan, phase)
+}
 
 // Config returns the configuration in force.
 func (e *Engine) Config() *config.Config { return e.current.Load().cfg }
@@ -220,7 +235,13 @@ func (e *Engine) Dispatch(ctx context.Context, c phases.Context, in phases.Input
 		return nil, err
 	}
 	defer g.leave()
-	return e.dispatch(ctx, g, request{context: c, input: in, scope: &scope{}})
+	if in == nil {
+		return nil, errNoInput
+	}
+	if c.Now.IsZero() {
+		c.Now = e.opts.Now()
+	}
+	return e.dispatch(ctx, g, request{context: c, input: in, scope: newScope(g.cfg.Budgets.Turn, false)})
 }
 
 // WaitBackground waits until no background work is due, or ctx ends.

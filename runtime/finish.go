@@ -25,7 +25,7 @@ func (d *dispatch) newRun(sub *plan.Subscription) phases.Run {
 // observers and writes the outcome.
 func (d *dispatch) finish(ctx context.Context) (*phases.Outcome, error) {
 	if cancelled(ctx) && d.failed == nil {
-		d.failed = callFailure(ctx, ctx.Err())
+		d.failed = timeUp(ctx)
 		d.failed.Phase = d.phase.Row.Phase
 	}
 	d.merge()
@@ -40,8 +40,10 @@ func (d *dispatch) finish(ctx context.Context) (*phases.Outcome, error) {
 	if d.phase.Row.TurnTime {
 		d.rq.scope.debit(used)
 	}
-	d.rq.scope.add(out, &d.merged, d.phase.Budget)
-	d.engine.addJobs(ctx, d.rq.context, &d.merged)
+	d.rq.scope.add(out, &d.merged, d.phase)
+	if d.failed == nil {
+		d.engine.addJobs(ctx, d.rq.context, &d.merged)
+	}
 	d.engine.tellAudits(d.phase.Row.Phase, &d.merged)
 	d.tellRuns(out)
 	if out.Error != nil {
@@ -126,7 +128,9 @@ func (d *dispatch) outcome(used time.Duration) *phases.Outcome {
 		Rewritten: d.input,
 	}
 	if d.failed == nil { // what a failed phase gives is not delivered
-		out.Merged.Reminders = d.engine.memory.undelivered(d.rq.context, out.Merged.Reminders)
+		var before []phases.LeftOut
+		out.Merged.Reminders, before = d.engine.memory.undelivered(d.rq.context, out.Merged.Reminders)
+		out.LeftOut = append(out.LeftOut, before...)
 	}
 	for i := range d.calls {
 		c := &d.calls[i]
@@ -144,7 +148,7 @@ func (d *dispatch) outcome(used time.Duration) *phases.Outcome {
 // allDiagnostics lists what is to be said: about plugins that are not ready,
 // about the plan, hook by hook in plan order, about the merge.
 func (d *dispatch) allDiagnostics(rows []phases.PluginRow) []phases.Diagnostic {
-	all := append([]phases.Diagnostic{}, d.diagnostics...)
+	all := []phases.Diagnostic{}
 	for _, row := range rows {
 		if row.State != phases.PluginReady {
 			all = append(all, phases.Diagnostic{
@@ -154,7 +158,7 @@ func (d *dispatch) allDiagnostics(rows []phases.PluginRow) []phases.Diagnostic {
 		}
 	}
 	for _, note := range d.plan.diagnostics {
-		if slices.ContainsFunc(d.calls, func(c call) bool { return c.sub.ID == note.Subscription }) {
+		if sub := d.plan.plan.Subscription(note.Subscription); sub != nil && sub.Phase == d.phase.Row.Phase {
 			all = append(all, note)
 		}
 	}

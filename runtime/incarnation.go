@@ -149,7 +149,7 @@ func (inc *incarnation) blame(ctx context.Context, err error) error {
 		return nil
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return phases.Errorf(phases.CauseStartTimeout, "the plugin %s did not describe and configure itself in time: %w", inc.in.declared.Name, err)
-	case inc.broken(err) && inc.exited():
+	case inc.broken(err) && inc.exited(ctx):
 		return inc.exitError()
 	}
 	return err
@@ -198,7 +198,7 @@ func (inc *incarnation) watch() {
 			return
 		case <-inc.session.Load().Done():
 		}
-		if inc.exited() || inc.quit.Err() != nil {
+		if inc.exited(inc.quit) || inc.quit.Err() != nil {
 			continue
 		}
 		err := fmt.Errorf("the session broke again: %w", inc.session.Load().Err())
@@ -214,11 +214,11 @@ func (inc *incarnation) watch() {
 
 // exited gives a dying process a moment to be reaped: its session breaks a
 // little earlier, and the exit status says more.
-func (inc *incarnation) exited() bool {
+func (inc *incarnation) exited(ctx context.Context) bool {
 	select {
 	case <-inc.process.Done():
 		return true
-	case <-inc.quit.Done():
+	case <-ctx.Done():
 	case <-time.After(reapGrace):
 	}
 	return false
@@ -261,7 +261,7 @@ func (inc *incarnation) Stop(ctx context.Context) error {
 	inc.in.live.CompareAndSwap(inc, nil)
 	inc.endQuit()
 	inc.watcher.Wait()
-	inc.end(errClosed)
+	inc.end(ErrClosed)
 	if s := inc.session.Load(); s != nil {
 		drain, cancel := context.WithTimeout(ctx, drainGrace)
 		drained := s.Drain(drain)

@@ -21,14 +21,17 @@ type instance struct {
 	engine   *Engine
 	declared config.Plugin
 	sup      *supervise.Supervisor
+	entrance *entrance
 	slots    *slots
 	// live is the incarnation that takes calls; nil while there is none.
 	live atomic.Pointer[incarnation]
-	// abandoned counts calls whose caller has gone and whose plugin has not
-	// answered.
-	abandoned atomic.Int32
 
 	mu sync.Mutex
+	// abandoned counts calls whose caller has gone and whose plugin has not
+	// answered.
+	abandoned int
+	// news is closed and replaced whenever the state has changed.
+	news chan struct{}
 	// described is the first description, which counts for the plan.
 	described *phases.Description
 	// sha256 is the checksum of the program last started.
@@ -47,16 +50,17 @@ func (e *Engine) newInstance(p config.Plugin, required bool) (*instance, error) 
 	if limit == 0 {
 		limit = config.DefaultConcurrency
 	}
-	in := &instance{engine: e, declared: p, slots: newSlots(limit), done: make(chan struct{})}
+	in := &instance{engine: e, declared: p, slots: newSlots(limit), done: make(chan struct{}), news: make(chan struct{})}
 	gate := e.gate.Optional()
 	if required {
 		gate = e.gate.Required()
 	}
+	in.entrance = newEntrance(gate)
 	sup, err := supervise.New(in, supervise.Options{
 		Name:         p.Name,
 		Policy:       supervise.Policy{Random: e.opts.Random},
 		StartTimeout: startTimeout(p),
-		Limiter:      gate,
+		Limiter:      in.entrance,
 		Health:       supervise.Health{Check: in.health},
 		OnEvent:      in.changed,
 	})
@@ -72,7 +76,7 @@ func (in *instance) run(ctx context.Context) {
 	ctx, in.stop = context.WithCancelCause(ctx)
 	go func() {
 		defer close(in.done)
-		if err := in.sup.Serve(ctx); err != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, errClosed) {
+		if err := in.sup.Serve(ctx); err != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, ErrClosed) {
 			in.engine.opts.Logger.Warn("supervision ended", "plugin", in.declared.Name, "error", err)
 		}
 	}()
@@ -80,7 +84,7 @@ func (in *instance) run(ctx context.Context) {
 
 // shutdown stops the plugin and waits until nothing of it is left.
 func (in *instance) shutdown() {
-	in.stop(errClosed)
+	in.stop(ErrClosed)
 	<-in.done
 }
 
@@ -90,6 +94,8 @@ func (in *instance) changed(ev supervise.Event) {
 	if !st.State.Up() {
 		in.live.Store(nil)
 	}
+	in.signal()
+	in.hasten()
 	in.engine.emit(Event{Kind: EventPlugin, Plugin: in.declared.Name, State: st.State.String(), Code: st.Code, Detail: st.Detail})
 	in.engine.opts.Logger.Info("plugin", "plugin", in.declared.Name, "state", st.State.String(), "code", st.Code, "detail", st.Detail)
 }
@@ -125,18 +131,30 @@ func (in *instance) adopt(d *phases.Description) error {
 		}
 		return nil
 	}
-	if err := in.engine.described(in); err != nil {
-		in.forget() // or no plan with it in it could be made any more
+	if err := in.engine.described(in, d); err != nil {
+		in.forget(d)
 		return err
 	}
 	return nil
 }
 
-// forget takes the description back that did not fit the plan.
-func (in *instance) forget() {
+// forget takes a description back that did not fit the plan: no later plan could
+// be made with it.
+func (in *instance) forget(d *phases.Description) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	in.described = nil
+	if in.described == d {
+		in.described = nil
+	}
+}
+
+// reject puts a plugin into quarantine that is up, or just coming up, with a
+// description that does not fit the plan.
+func (in *instance) reject(d *phases.Description, err error) {
+	in.forget(d)
+	f := failureOf(err)
+	f.Class = supervise.ClassPermanent
+	in.sup.Report(supervise.Any, *f)
 }
 
 func sameDescription(a, b *phases.Description) bool {
@@ -162,15 +180,40 @@ func (in *instance) health(ctx context.Context) error {
 	return inc.ping(ctx)
 }
 
-// abandon counts a call that its caller has left, and has the process replaced
-// when there are too many.
+// abandon counts a call that its caller has left. When there are too many, the
+// process is replaced. A plugin inside the host cannot be: it is called degraded
+// until enough of them have come back.
 func (in *instance) abandon(inc *incarnation) {
-	n := int(in.abandoned.Add(1))
-	limit := min(in.slots.size(), max(4, in.slots.size()/2))
-	if n >= limit {
-		in.sup.Recycle(inc.number, fmt.Sprintf("%d calls were not answered in time", n))
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.abandoned++
+	detail := fmt.Sprintf("%d calls were not answered in time", in.abandoned)
+	switch {
+	case in.abandoned < in.mostAbandoned():
+	case inc.local == nil:
+		in.sup.Recycle(inc.number, detail)
+	default:
+		in.sup.Degrade(inc.number, codeAbandoned, detail)
 	}
 }
+
+// returned counts an abandoned call that the plugin has let go of after all.
+func (in *instance) returned(inc *incarnation) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.abandoned--
+	if inc.local != nil && in.abandoned == in.mostAbandoned()-1 {
+		in.sup.Restore(inc.number)
+	}
+}
+
+// mostAbandoned is how many abandoned calls are too many.
+func (in *instance) mostAbandoned() int {
+	return min(in.slots.size(), max(4, in.slots.size()/2))
+}
+
+// codeAbandoned is the code of a plugin inside the host that does not answer.
+const codeAbandoned = "abandoned"
 
 // row is the instance in the ledger.
 func (in *instance) row(generation uint64) phases.PluginRow {

@@ -28,6 +28,9 @@ func (e *Engine) spec(p config.Plugin) (proc.Spec, error) {
 	}
 	s.Path, s.File, s.Args = l.Path, l.File, append(slices.Clone(l.Args), p.Args...)
 	s.AllowUnsafePath = true // the host itself lies there
+	for name, value := range l.Env {
+		s.Env.Set[name] = value
+	}
 	return s, nil
 }
 

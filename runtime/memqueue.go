@@ -15,17 +15,28 @@ const (
 	memoryQueueSize    = 1024
 	memoryQueueWorkers = 4
 	memoryQueueKeys    = 4096
-	maxJobBackoff      = time.Minute
+	// memoryQueueShare is how many jobs of one plugin may wait.
+	memoryQueueShare = memoryQueueSize / 4
+	minJobBackoff    = 10 * time.Millisecond
+	maxJobBackoff    = time.Minute
+	// requeueBackoff is the first wait of a job that was not tried, and
+	// maxRequeueBackoff the longest: what it waits for is usually a plugin that is
+	// being started.
+	requeueBackoff    = 100 * time.Millisecond
+	maxRequeueBackoff = 10 * time.Second
 )
 
 // memoryQueue is the queue of an engine without a store. What it holds is gone
-// when the process ends; Serve tells each job that it gives up.
+// when Serve ends; it tells each job that it gives up.
 type memoryQueue struct {
 	random func() float64
-	tell   func(j Job, state string, err error)
+	// lost is told each job that Serve gives up at its end.
+	lost func(j Job, why error)
 
 	mu      sync.Mutex
 	pending jobHeap
+	// waiting counts the pending jobs of each plugin.
+	waiting map[string]int
 	running int
 	// ended is why Serve has returned: nothing is taken any more.
 	ended error
@@ -38,18 +49,19 @@ type memoryQueue struct {
 
 var _ Queue = (*memoryQueue)(nil)
 
-func newMemoryQueue(random func() float64, tell func(j Job, state string, err error)) *memoryQueue {
+func newMemoryQueue(random func() float64, lost func(j Job, why error)) *memoryQueue {
 	if random == nil {
 		random = rand.Float64
 	}
-	return &memoryQueue{random: random, tell: tell, changed: make(chan struct{}), keys: map[string]bool{}}
+	return &memoryQueue{random: random, lost: lost, changed: make(chan struct{}), waiting: map[string]int{}, keys: map[string]bool{}}
 }
 
 // queuedJob is a job with the time of its next attempt.
 type queuedJob struct {
 	Job
-	due     time.Time
-	attempt int
+	due time.Time
+	// failed counts attempts, requeued what was not one.
+	failed, requeued int
 }
 
 // jobHeap orders jobs by when they are due.
@@ -84,16 +96,33 @@ func (q *memoryQueue) Add(_ context.Context, j Job) error {
 	if len(q.pending) >= memoryQueueSize {
 		return phases.Errorf(phases.CauseOverloaded, "%d background jobs wait already", memoryQueueSize)
 	}
-	if !q.firstOf(j.IdempotencyKey) {
-		return nil
+	if q.waiting[j.Plugin] >= memoryQueueShare {
+		return phases.Errorf(phases.CauseOverloaded, "%d background jobs of %s wait already", memoryQueueShare, j.Plugin)
+	}
+	if !q.firstOf(j.Key()) {
+		return ErrDuplicateJob
 	}
 	due := time.Now()
 	if j.NotBefore.After(due) {
 		due = j.NotBefore
 	}
-	heap.Push(&q.pending, queuedJob{Job: j, due: due})
+	q.push(queuedJob{Job: j, due: due})
 	q.signal()
 	return nil
+}
+
+// push and pop keep the counts; the caller holds the lock.
+func (q *memoryQueue) push(j queuedJob) {
+	heap.Push(&q.pending, j)
+	q.waiting[j.Plugin]++
+}
+
+func (q *memoryQueue) pop() (queuedJob, bool) {
+	j, ok := heap.Pop(&q.pending).(queuedJob)
+	if q.waiting[j.Plugin]--; q.waiting[j.Plugin] == 0 {
+		delete(q.waiting, j.Plugin)
+	}
+	return j, ok
 }
 
 // firstOf notes a key and reports whether it was not there yet.
@@ -120,7 +149,7 @@ func (q *memoryQueue) signal() {
 }
 
 // Serve implements Queue.
-func (q *memoryQueue) Serve(ctx context.Context, work func(context.Context, Job) error) error {
+func (q *memoryQueue) Serve(ctx context.Context, work func(context.Context, Job, int) Verdict) error {
 	var workers sync.WaitGroup
 	for range memoryQueueWorkers {
 		workers.Go(func() {
@@ -129,18 +158,18 @@ func (q *memoryQueue) Serve(ctx context.Context, work func(context.Context, Job)
 				if !ok {
 					return
 				}
-				q.done(j, work(ctx, j.Job))
+				q.done(j, work(ctx, j.Job, j.failed+1))
 			}
 		})
 	}
 	workers.Wait()
 	q.mu.Lock()
-	lost := q.pending
+	left := q.pending
 	q.pending, q.ended = nil, context.Cause(ctx)
 	q.signal()
 	q.mu.Unlock()
-	for _, j := range lost {
-		q.tell(j.Job, "lost", context.Cause(ctx))
+	for _, j := range left {
+		q.lost(j.Job, context.Cause(ctx))
 	}
 	return context.Cause(ctx)
 }
@@ -154,7 +183,7 @@ func (q *memoryQueue) next(ctx context.Context) (queuedJob, bool) {
 			wait = time.Until(q.pending[0].due)
 		}
 		if wait <= 0 && ctx.Err() == nil {
-			j, ok := heap.Pop(&q.pending).(queuedJob)
+			j, ok := q.pop()
 			q.running++
 			q.mu.Unlock()
 			return j, ok
@@ -173,28 +202,35 @@ func (q *memoryQueue) next(ctx context.Context) (queuedJob, bool) {
 	}
 }
 
-// done ends an attempt; a failed one is repeated later, or given up.
-func (q *memoryQueue) done(j queuedJob, err error) {
-	state := "done"
+// done ends an attempt. What is to be tried again goes back, also when Serve is
+// about to end: then it is among what is lost.
+func (q *memoryQueue) done(j queuedJob, v Verdict) {
 	q.mu.Lock()
+	defer q.mu.Unlock()
 	q.running--
-	if err != nil {
-		state = "dead"
-		if j.attempt++; j.attempt < j.Attempts {
-			state = "retry"
-			j.due = time.Now().Add(q.backoff(j))
-			heap.Push(&q.pending, j)
-		}
+	switch v.Action {
+	case JobDone, JobDead:
+	case JobRequeue:
+		j.requeued++
+		j.due = time.Now().Add(q.backoff(requeueBackoff, j.requeued, maxRequeueBackoff))
+		q.push(j)
+	default:
+		j.failed++
+		j.due = time.Now().Add(q.backoff(max(j.Backoff, minJobBackoff), j.failed, maxJobBackoff))
+		q.push(j)
 	}
 	q.signal()
-	q.mu.Unlock()
-	q.tell(j.Job, state, err)
 }
 
-// backoff doubles with each attempt, up to a bound, with full jitter on its
-// upper half.
-func (q *memoryQueue) backoff(j queuedJob) time.Duration {
-	d := min(max(j.Backoff, 10*time.Millisecond)<<min(j.attempt-1, 16), maxJobBackoff)
+// backoff doubles from first with each time, up to a bound, with full jitter on
+// its upper half.
+func (q *memoryQueue) backoff(first time.Duration, times int, most time.Duration) time.Duration {
+	d := min(first, most)
+	for range times - 1 {
+		if d = min(2*d, most); d == most {
+			break
+		}
+	}
 	return d/2 + time.Duration(q.random()*float64(d/2))
 }
 

@@ -2,7 +2,9 @@ package runtime
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
+	"io"
 	"log/slog"
 	"os"
 	"time"
@@ -33,6 +35,8 @@ type Launch struct {
 	Path string
 	File *os.File
 	Args []string
+	// Env is added to the environment that the operator's file sets up.
+	Env map[string]string
 }
 
 // Service is one host service that plugins may call by the grant "host".
@@ -108,6 +112,9 @@ type Options struct {
 	// Now is the clock of contexts and manifests; nil is time.Now. Deadlines are
 	// always measured on the monotonic clock.
 	Now func() time.Time
+	// Entropy is the source of the random part of manifest ids; nil is
+	// crypto/rand. It must be safe for concurrent use.
+	Entropy io.Reader
 	// Random gives numbers in [0, 1) for jitter; nil uses math/rand/v2.
 	Random func() float64
 
@@ -121,6 +128,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.OnEvent == nil {
 		o.OnEvent = func(Event) {}
+	}
+	if o.Entropy == nil {
+		o.Entropy = rand.Reader
 	}
 	if o.Now == nil {
 		o.Now = time.Now

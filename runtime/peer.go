@@ -31,7 +31,10 @@ type local struct{ plugin Plugin }
 // Dispatch implements peer.
 func (l *local) Dispatch(ctx context.Context, d *phases.Dispatch, freed func()) (*phases.Result, wire.Stats, error) {
 	given := cloneDispatch(d)
-	res, err := abandonable(ctx, freed, func() (*phases.Result, error) { return l.plugin.Dispatch(ctx, given) })
+	res, err := abandonable(ctx, freed, func() (*phases.Result, error) {
+		res, err := l.plugin.Dispatch(ctx, given)
+		return res, owned(err)
+	})
 	if err != nil || res == nil {
 		return &phases.Result{}, wire.Stats{}, err
 	}
@@ -42,13 +45,25 @@ func (l *local) Dispatch(ctx context.Context, d *phases.Dispatch, freed func()) 
 func (l *local) CallTool(ctx context.Context, c *phases.ToolCall, freed func()) (*phases.ToolResult, wire.Stats, error) {
 	given := *c
 	given.Context, given.Arguments = c.Context.Clone(), slices.Clone(c.Arguments)
-	res, err := abandonable(ctx, freed, func() (*phases.ToolResult, error) { return l.plugin.CallTool(ctx, &given) })
+	res, err := abandonable(ctx, freed, func() (*phases.ToolResult, error) {
+		res, err := l.plugin.CallTool(ctx, &given)
+		return res, owned(err)
+	})
 	if err != nil || res == nil {
 		return &phases.ToolResult{}, wire.Stats{}, err
 	}
 	out := *res
 	out.Content, out.Diagnostics = slices.Clone(res.Content), slices.Clone(res.Diagnostics)
 	return &out, wire.Stats{}, nil
+}
+
+// owned makes a handler's error the plugin's own: what it calls cancelled or
+// denied is still a failure.
+func owned(err error) error {
+	if err == nil {
+		return nil
+	}
+	return wire.FromPlugin(err)
 }
 
 // abandonable runs call in a goroutine of its own and waits for it or for ctx.

@@ -1,5 +1,7 @@
 package runtime
 
+import "slices"
+
 // recent is a bounded map that forgets the keys that came first. It is not safe
 // for concurrent use.
 type recent[V any] struct {
@@ -27,4 +29,12 @@ func (r *recent[V]) put(key string, v V) {
 		r.order = append(r.order, key)
 	}
 	r.values[key] = v
+}
+
+// drop forgets a key.
+func (r *recent[V]) drop(key string) {
+	if _, known := r.values[key]; known {
+		delete(r.values, key)
+		r.order = slices.DeleteFunc(r.order, func(k string) bool { return k == key })
+	}
 }

@@ -9,35 +9,49 @@ import (
 	"github.com/grapnelhq/grapnel/compiler"
 	"github.com/grapnelhq/grapnel/config"
 	"github.com/grapnelhq/grapnel/internal/merge"
+	"github.com/grapnelhq/grapnel/internal/plan"
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
 )
 
-// scope is what a turn gathers over its phases. Tool phases of one turn run at
-// the same time, so it has a lock. The zero value is the scope of a dispatch
-// outside any turn: the default budgets and nothing gathered.
+// scope is what a turn gathers over its phases, and what is left of its budgets.
+// Tool phases of one turn run at the same time, so it has a lock.
 type scope struct {
+	// gathers is false for a dispatch outside any turn: there is nobody to gather
+	// for.
+	gathers bool
+
 	mu       sync.Mutex
-	started  bool
 	left     time.Duration
 	chars    int
 	policies []phases.PolicyEntry
 	contexts []phases.ContextEntry
-	runs     []phases.Run
-	sources  []phases.HookSource
-	leftOut  []phases.LeftOut
-	notes    []phases.Diagnostic
-	budgets  []manifest.PhaseBudget
-	sections []phases.MergedSection
-	tools    []phases.MergedTool
-	reminder []phases.MergedReminder
+	// brought is what each phase brought; a phase that is dispatched again brings
+	// it anew.
+	brought []brought
+	// runs, notes and budgets are the ledger: they only grow.
+	runs      []phases.Run
+	notes     []phases.Diagnostic
+	budgets   []manifest.PhaseBudget
+	reminders []phases.MergedReminder
 	// own are the ids of the host's own sections.
 	own []string
+	// round counts the compilations of the turn.
+	round int
 }
 
-// newScope begins the scope of a turn with the operator's budgets.
-func newScope(b config.TurnBudget) *scope {
-	s := &scope{started: true, left: b.Time.D(), chars: b.Chars}
+// brought is what one phase put into the prompt.
+type brought struct {
+	phase    phases.Phase
+	sections []phases.MergedSection
+	tools    []phases.MergedTool
+	sources  []phases.HookSource
+	leftOut  []phases.LeftOut
+}
+
+// newScope has the operator's budgets of a turn, or the defaults.
+func newScope(b config.TurnBudget, gathers bool) *scope {
+	s := &scope{gathers: gathers, left: b.Time.D(), chars: b.Chars}
 	if s.left == 0 {
 		s.left = config.DefaultTurnTime
 	}
@@ -51,9 +65,6 @@ func newScope(b config.TurnBudget) *scope {
 func (s *scope) timeLeft() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.started {
-		return config.DefaultTurnTime
-	}
 	return max(0, s.left)
 }
 
@@ -64,11 +75,30 @@ func (s *scope) debit(used time.Duration) {
 	s.left -= used
 }
 
-// charsLeft is the room for all sections together; 0 is the default.
-func (s *scope) charsLeft() int {
+// charsLeft is the room for the sections of the given phase: what the turn has,
+// less what other phases have brought. Negative when there is none.
+func (s *scope) charsLeft(phase phases.Phase) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.chars
+	left := s.chars
+	for i := range s.brought {
+		if s.brought[i].phase != phase {
+			left -= charsOf(s.brought[i].sections)
+		}
+	}
+	if left <= 0 {
+		return -1
+	}
+	return left
+}
+
+// charsOf is the length of sections in Unicode scalar values.
+func charsOf(sections []phases.MergedSection) int {
+	n := 0
+	for i := range sections {
+		n += utf8.RuneCountInString(sections[i].Content)
+	}
+	return n
 }
 
 // sets returns what hooks of the next phase may see and what their
@@ -83,59 +113,87 @@ func (s *scope) sets(in phases.Input) merge.State {
 	return st
 }
 
-// add gathers the outcome of a phase; outside a turn there is nobody to gather
-// for. The budget is the configured one: what was left of the turn differs from
-// run to run.
-func (s *scope) add(out *phases.Outcome, merged *merge.Result, budget time.Duration) {
-	if !s.started {
+// add gathers the outcome of a phase. The budget is the configured one: what was
+// left of the turn differs from run to run.
+func (s *scope) add(out *phases.Outcome, merged *merge.Result, phase *plan.Phase) {
+	if !s.gathers {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	// Only what this phase has changed: tool phases run beside others.
-	if len(out.Merged.Policies) > 0 {
-		s.policies = merged.Policies
-	}
-	if len(out.Merged.Contexts) > 0 {
-		s.contexts = merged.Contexts
-	}
-	s.sections = append(s.sections, out.Merged.Sections...)
-	s.tools = append(s.tools, out.Merged.Tools...)
-	s.reminder = append(s.reminder, out.Merged.Reminders...)
+	s.policies, s.contexts = merged.Policies, merged.Contexts
+	s.bring(brought{out.Phase, out.Merged.Sections, out.Merged.Tools, out.Sources, out.LeftOut})
+	s.reminders = append(s.reminders, out.Merged.Reminders...)
 	s.runs = append(s.runs, out.Runs...)
-	s.sources = append(s.sources, out.Sources...)
-	s.leftOut = append(s.leftOut, out.LeftOut...)
 	s.notes = append(s.notes, out.Diagnostics...)
-	used := 0
-	for i := range out.Merged.Sections {
-		used += utf8.RuneCountInString(out.Merged.Sections[i].Content)
-	}
+	used := charsOf(out.Merged.Sections)
 	for i := range out.Merged.Contexts {
 		used += utf8.RuneCountInString(out.Merged.Contexts[i].Content)
 	}
 	s.budgets = append(s.budgets, manifest.PhaseBudget{
-		Phase: out.Phase, Budget: manifest.Budget{GrantedMS: millis(budget), UsedMS: out.Budget.UsedMS, UsedChars: used},
+		Phase: out.Phase, Budget: manifest.Budget{GrantedMS: millis(phase.Budget), UsedMS: out.Budget.UsedMS, UsedChars: used},
 	})
+}
+
+// bring puts what a phase brought in the place of what it brought before. Calls
+// of tools each bring their own.
+func (s *scope) bring(b brought) {
+	if b.phase != phases.ToolPreCall && b.phase != phases.ToolPostCall {
+		s.brought = slices.DeleteFunc(s.brought, func(o brought) bool { return o.phase == b.phase })
+	}
+	s.brought = append(s.brought, b)
 }
 
 // claim notes the ids of the host's own sections, which no hook may contribute.
 func (s *scope) claim(custom []compiler.CustomSection) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.own = s.own[:0:0]
+	s.own = make([]string, len(custom))
 	for i := range custom {
-		s.own = append(s.own, custom[i].SectionID)
+		s.own[i] = custom[i].SectionID
 	}
+}
+
+// tools are the tools that plugins have brought into the turn.
+func (s *scope) tools() []phases.MergedTool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.allTools()
+}
+
+// allTools is tools for those who hold the lock.
+func (s *scope) allTools() []phases.MergedTool {
+	var all []phases.MergedTool
+	for i := range s.brought {
+		all = append(all, s.brought[i].tools...)
+	}
+	return all
 }
 
 // toolOwner returns the plugin that brought a tool in.
 func (s *scope) toolOwner(name string) (string, bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, t := range s.tools {
+	for _, t := range s.tools() {
 		if t.Name == name {
 			return t.Owner, true
 		}
 	}
 	return "", false
+}
+
+// takeReminders returns the reminders that wait for the next prompt. Each is
+// given out once.
+func (s *scope) takeReminders() []phases.MergedReminder {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	taken := append([]phases.MergedReminder{}, s.reminders...)
+	s.reminders = nil
+	return taken
+}
+
+// nextRound counts a compilation and returns its number, from 0.
+func (s *scope) nextRound() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.round++
+	return s.round - 1
 }

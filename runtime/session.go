@@ -17,7 +17,8 @@ type Session struct {
 
 // StartSession begins a session and dispatches session.start. The source is
 // "startup" or "clear". The session is there even when the error is a
-// *PhaseError.
+// *PhaseError, and nil for any other. What the phase brings as prompt_context is
+// kept for the turns of the session; its reminders are the host's to deliver.
 func (e *Engine) StartSession(ctx context.Context, s phases.Session, source string) (*Session, error) {
 	return e.session(ctx, s, &phases.SessionStartInput{Source: source})
 }
@@ -33,13 +34,22 @@ func (e *Engine) session(ctx context.Context, s phases.Session, in phases.Input)
 		s.Now = e.opts.Now()
 	}
 	out, err := e.Dispatch(ctx, s, in)
+	if out == nil {
+		return nil, err
+	}
+	e.memory.beginSession(s, out.Merged.Contexts)
 	return &Session{engine: e, context: s.Clone(), Outcome: out}, err
 }
 
 // Context returns the session's context, to begin turns with.
 func (s *Session) Context() phases.Context { return s.context.Clone() }
 
-// End dispatches session.end, whose hooks run in the background.
+// End dispatches session.end, whose hooks run in the background, and forgets
+// what was kept for the session's turns. Like the end of a turn it takes place
+// even when ctx is done.
 func (s *Session) End(ctx context.Context, reason string) (*phases.Outcome, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTime)
+	defer cancel()
+	defer s.engine.memory.endSession(s.context)
 	return s.engine.Dispatch(ctx, s.context, &phases.SessionEndInput{Reason: reason})
 }

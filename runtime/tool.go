@@ -30,19 +30,27 @@ func (e *Engine) callTool(ctx context.Context, g *generation, plugin string, cal
 	if !phases.Allows(in.declared.Grants.Tools, call.Tool) {
 		return nil, phases.Errorf(phases.CauseForbidden, "the plugin %s has no grant for the tool %q", plugin, call.Tool)
 	}
-	inc := in.live.Load()
-	if inc == nil {
+	if in.live.Load() == nil {
 		return nil, in.unavailable()
 	}
+	caller := ctx
 	l := &lease{in: in, slot: !chainOf(ctx).holds(plugin)}
 	ctx, cancel := context.WithTimeoutCause(withChain(ctx, plugin, call.Context), toolTimeout, errHookTime)
 	defer cancel()
 	if l.slot {
 		if err := in.slots.acquire(ctx); err != nil {
-			return nil, callFailure(ctx, err)
+			if ctx.Err() != nil {
+				return nil, timeUp(caller)
+			}
+			return nil, codedError(err) // too many wait already
 		}
 	}
 	deadline, _ := ctx.Deadline()
+	inc, failure := in.await(ctx, deadline)
+	if failure != nil {
+		l.freed()
+		return nil, failure
+	}
 	call.Remaining, call.Generation, call.Incarnation = time.Until(deadline), g.number, inc.number
 	call.Room.MaxBytes = frameOf(in.declared)
 	res, _, err := inc.peer().CallTool(ctx, &call, l.freed)
@@ -51,6 +59,7 @@ func (e *Engine) callTool(ctx context.Context, g *generation, plugin string, cal
 	}
 	if ctx.Err() != nil {
 		l.leave(inc)
+		return nil, timeUp(caller)
 	}
-	return nil, inc.explain(callFailure(ctx, err))
+	return nil, inc.explain(ctx, codedError(err))
 }

@@ -5,13 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"sync/atomic"
+	"time"
 
 	"github.com/grapnelhq/grapnel/phases"
 )
 
-// errTurnEnded is returned by calls on a turn that has ended.
-var errTurnEnded = errors.New("the turn has ended")
+// ErrTurnEnded is returned by calls on a turn that has ended.
+var ErrTurnEnded = errors.New("the turn has ended")
+
+// endTime bounds the end of a turn or session, whose caller may be gone.
+const endTime = 2 * time.Second
 
 // Turn is one turn of a host.
 //
@@ -20,25 +23,35 @@ var errTurnEnded = errors.New("the turn has ended")
 //     PrePromptContext, PostPreflight, PreTools, Compile, ToolPreCall,
 //     ToolPostCall, PreCompaction, PostCompaction. Each may be left out. What they
 //     bring (policies, contexts, tools, time used) is carried on by the turn.
-//  3. End it. End may be called twice; a turn that is never ended keeps its
-//     configuration from being dropped.
+//  3. End it, once all its calls have returned. End may be called twice. A turn
+//     that is not ended keeps its configuration and plugins for a minute after a
+//     reload, and no longer.
 //
 // Tool phases may run concurrently; other phases wait for each other. The
 // error of a phase is a *PhaseError when the phase failed closed; the outcome is
-// there all the same.
+// there all the same. After the engine was closed all calls fail with ErrClosed.
 type Turn struct {
 	engine  *Engine
 	gen     *generation
 	context phases.Context
 	scope   *scope
 
+	// serial is held by phases other than those of tools.
 	serial sync.Mutex
-	calls  atomic.Uint64
-	ended  atomic.Bool
+
+	mu sync.Mutex
+	// users are the calls on their way, and the turn itself until it is ended.
+	users int
+	ended bool
+	// calls counts the dispatches of each phase, for idempotency keys.
+	calls map[phases.Phase]int
+	// last is what End gave.
+	last *phases.Outcome
 }
 
 // BeginTurn begins a turn. Fields of t that are empty are unknown; Now is the
-// engine's clock if zero.
+// engine's clock if zero. A turn of a session begins with the contexts that the
+// session's start or resume brought.
 func (e *Engine) BeginTurn(_ context.Context, t phases.Turn) (*Turn, error) {
 	g, err := e.acquire()
 	if err != nil {
@@ -47,22 +60,65 @@ func (e *Engine) BeginTurn(_ context.Context, t phases.Turn) (*Turn, error) {
 	if t.Now.IsZero() {
 		t.Now = e.opts.Now()
 	}
-	return &Turn{engine: e, gen: g, context: t.Clone(), scope: newScope(g.cfg.Budgets.Turn)}, nil
+	turn := &Turn{engine: e, gen: g, context: t.Clone(), scope: newScope(g.cfg.Budgets.Turn, true), users: 1, calls: map[phases.Phase]int{}}
+	if t.SessionID != "" {
+		turn.scope.contexts = e.memory.sessionContexts(t)
+	}
+	return turn, nil
 }
 
 // Context returns the turn's context.
 func (t *Turn) Context() phases.Context { return t.context.Clone() }
 
+// enter keeps the turn's configuration for one call; leave ends that.
+func (t *Turn) enter() error {
+	if t.engine.isClosed() {
+		return ErrClosed
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.ended {
+		return ErrTurnEnded
+	}
+	t.users++
+	return nil
+}
+
+func (t *Turn) leave() {
+	t.mu.Lock()
+	t.users--
+	last := t.users == 0
+	t.mu.Unlock()
+	if last {
+		t.gen.leave()
+	}
+}
+
+// close ends the turn without a word to the plugins.
+func (t *Turn) close() {
+	t.mu.Lock()
+	again := t.ended
+	t.ended = true
+	t.mu.Unlock()
+	if !again {
+		t.leave()
+	}
+}
+
 // Dispatch runs any phase in this turn: a host's own, or one whose input is only
 // known at run time. The typed methods do the same.
 func (t *Turn) Dispatch(ctx context.Context, in phases.Input) (*phases.Outcome, error) {
-	if t.ended.Load() {
-		return nil, errTurnEnded
+	if err := t.enter(); err != nil {
+		return nil, err
 	}
+	defer t.leave()
 	return t.dispatch(ctx, in)
 }
 
 func (t *Turn) dispatch(ctx context.Context, in phases.Input) (*phases.Outcome, error) {
+	if in == nil {
+		return nil, errNoInput
+	}
 	switch in.Phase() {
 	case phases.ToolPreCall, phases.ToolPostCall:
 	default:
@@ -72,14 +128,17 @@ func (t *Turn) dispatch(ctx context.Context, in phases.Input) (*phases.Outcome, 
 	return t.engine.dispatch(ctx, t.gen, request{context: t.context, input: in, scope: t.scope, key: t.key(in.Phase())})
 }
 
-// key makes calls of one phase of one turn repeatable: the same turn id gives
-// the same keys in the same order of calls.
+// key makes the calls of a turn repeatable: the same turn id gives the same keys
+// to the same dispatches of a phase. Tool phases that run at the same time are
+// numbered as they come.
 func (t *Turn) key(p phases.Phase) string {
 	if t.context.TurnID == "" {
 		return ""
 	}
-	n := t.calls.Add(1)
-	return fmt.Sprintf("%s/%s/%s/%s/%d", t.context.WorkspaceID, t.context.ThreadID, t.context.TurnID, p, n)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.calls[p]++
+	return fmt.Sprintf("%s/%s/%s/%s/%d", t.context.WorkspaceID, t.context.ThreadID, t.context.TurnID, p, t.calls[p])
 }
 
 // PrePolicy dispatches turn.pre_policy.
@@ -131,20 +190,39 @@ func (t *Turn) PostCompaction(ctx context.Context, in *phases.PostCompactionInpu
 
 // End ends the turn: it dispatches turn.post_turn, whose hooks run in the
 // background, and lets go of the configuration. The input is cut to the phase's
-// bounds. A second call does nothing and returns nil.
+// bounds; nil is an empty one. A context that is done already does not keep the
+// turn from ending: that is how an interrupted turn ends. A second call returns
+// what the first one did.
 func (t *Turn) End(ctx context.Context, in *phases.PostTurnInput) (*phases.Outcome, error) {
-	if t.ended.Swap(true) {
-		return nil, nil
+	t.mu.Lock()
+	if t.ended {
+		defer t.mu.Unlock()
+		return t.last, nil
 	}
-	defer t.gen.leave()
-	return t.dispatch(ctx, in.Bounded())
+	t.ended = true
+	t.mu.Unlock()
+	defer t.leave()
+	if t.engine.isClosed() {
+		return nil, ErrClosed
+	}
+	if in == nil {
+		in = &phases.PostTurnInput{}
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTime)
+	defer cancel()
+	out, err := t.dispatch(ctx, in.Bounded())
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.last = out
+	return out, err
 }
 
 // CallTool calls a tool of a plugin that this turn's tool bundles brought in.
 func (t *Turn) CallTool(ctx context.Context, call phases.ToolCall) (*phases.ToolResult, error) {
-	if t.ended.Load() {
-		return nil, errTurnEnded
+	if err := t.enter(); err != nil {
+		return nil, err
 	}
+	defer t.leave()
 	owner, ok := t.scope.toolOwner(call.Tool)
 	if !ok {
 		return nil, phases.Errorf(phases.CauseForbidden, "no plugin has brought a tool %q into this turn", call.Tool)

@@ -2,8 +2,10 @@ package runtime_test
 
 import (
 	"context"
+	goruntime "runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -87,28 +89,43 @@ func TestTurnAccumulates(t *testing.T) {
 // TestToolPhasesRunTogether: two tool phases of a turn meet; other phases wait
 // for each other.
 func TestToolPhasesRunTogether(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		eng := newHosted(plugin("p",
-			on("tool", phases.ToolPreCall, taking(500*ms)),
-			on("policy", phases.PrePolicy, taking(300*ms)),
-		)).start(t)
-		turn := begin(t, eng)
-		together := func(in ...phases.Input) time.Duration {
-			start := time.Now()
-			var all sync.WaitGroup
-			for _, in := range in {
-				all.Go(func() { outcome(t)(turn.Dispatch(t.Context(), in)) })
+	t.Parallel()
+
+	var both sync.WaitGroup
+	both.Add(2)
+	meet := func(context.Context, *sdk.Call, phases.Input) ([]phases.Contribution, error) {
+		both.Done()
+		both.Wait()
+		return nil, nil
+	}
+	var inside, most atomic.Int32
+	alone := func(context.Context, *sdk.Call, phases.Input) ([]phases.Contribution, error) {
+		most.Store(max(most.Load(), inside.Add(1)))
+		goruntime.Gosched()
+		inside.Add(-1)
+		return nil, nil
+	}
+	turn := begin(t, newHosted(plugin("p", on("tool", phases.ToolPreCall, meet), on("policy", phases.PrePolicy, alone))).start(t))
+	var all sync.WaitGroup
+	for range 2 {
+		all.Go(func() {
+			out, err := turn.ToolPreCall(t.Context(), &phases.ToolPreCallInput{Tool: "a"})
+			if err != nil || out.Runs[0].State != phases.StateSucceeded {
+				t.Errorf("the tool phases did not meet: %v, %v", states(out), err)
 			}
-			all.Wait()
-			return time.Since(start)
-		}
-		if took := together(&phases.ToolPreCallInput{Tool: "a"}, &phases.ToolPreCallInput{Tool: "b"}); took != 500*ms {
-			t.Errorf("two tool phases took %v", took)
-		}
-		if took := together(&phases.PrePolicyInput{}, &phases.PrePolicyInput{}); took != 600*ms {
-			t.Errorf("two other phases took %v", took)
-		}
-	})
+		})
+	}
+	for range 16 {
+		all.Go(func() {
+			if _, err := turn.PrePolicy(t.Context(), &phases.PrePolicyInput{}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if n := most.Load(); n != 1 {
+		t.Errorf("%d other phases at once", n)
+	}
 }
 
 // TestToolPhaseKeepsOthersWork: a tool phase that ends after another phase does

@@ -55,7 +55,8 @@ type Setup struct {
 }
 
 // Describe returns the plugin's description under the configuration in force,
-// or an error that lists all mistakes of the literal (see Validate).
+// or an error that lists all mistakes of the literal (see Validate). The
+// description must not be modified.
 func (p *Plugin) Describe(context.Context) (*phases.Description, error) {
 	s, err := p.inForce()
 	if err != nil {
@@ -65,11 +66,12 @@ func (p *Plugin) Describe(context.Context) (*phases.Description, error) {
 }
 
 // Configure puts a configuration in force and returns the description again. On
-// error the one before stays.
-func (p *Plugin) Configure(ctx context.Context, c *phases.Configuration) (*phases.Description, error) {
+// error the one before stays; a panic of OnConfigure is an error with the code
+// "panic".
+func (p *Plugin) Configure(ctx context.Context, c *phases.Configuration) (d *phases.Description, err error) {
+	defer recovered(&err)
 	var add Setup
 	if p.OnConfigure != nil {
-		var err error
 		if add, err = p.OnConfigure(ctx, c); err != nil {
 			return nil, err
 		}

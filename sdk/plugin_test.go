@@ -22,6 +22,9 @@ func configurable() *sdk.Plugin {
 	p := plugin(compileHook("fixed", section("fixed")))
 	p.OnConfigure = func(_ context.Context, c *phases.Configuration) (sdk.Setup, error) {
 		var word string
+		if string(c.Config) == "panic" {
+			panic("no configuration")
+		}
 		if err := json.Unmarshal(c.Config, &word); err != nil {
 			return sdk.Setup{}, &phases.ConfigError{Pointer: "/word", Message: "not a word"}
 		}
@@ -79,6 +82,7 @@ func TestConfigureReplacesOrKeeps(t *testing.T) {
 		{`"two"`, `fixed=fixed word=two say="two"`, false},
 		{`3`, `fixed=fixed word=two say="two"`, true},
 		{`"invalid"`, `fixed=fixed word=two say="two"`, true},
+		{`panic`, `fixed=fixed word=two say="two"`, true},
 		{`"three"`, `fixed=fixed word=three say="three"`, false},
 	} {
 		d, err := configure(p, step.config)
@@ -92,7 +96,11 @@ func TestConfigureReplacesOrKeeps(t *testing.T) {
 			t.Errorf("after %s: %s, want %s", step.config, got, step.want)
 		}
 	}
-	_, err := configure(p, "3")
+	_, err := configure(p, "panic")
+	if got, ok := errors.AsType[*phases.Error](err); !ok || got.PluginCode != "panic" {
+		t.Errorf("a panic comes through as %v", err)
+	}
+	_, err = configure(p, "3")
 	if got, ok := errors.AsType[*phases.ConfigError](err); !ok || got.Pointer != "/word" {
 		t.Errorf("the plugin's own error does not come through: %v", err)
 	}

@@ -2,7 +2,7 @@ package main
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"os"
 	"time"
 
@@ -89,7 +89,9 @@ func (a *app) compileTurn(ctx context.Context, cfg *config.Config, f *compileFla
 	var done *runtime.Compiled
 	err = a.withEngine(ctx, cfg, opts, func(ctx context.Context, eng *runtime.Engine) error {
 		var err error
-		done, err = eng.CompileTurn(ctx, turn, in)
+		if done, err = eng.CompileTurn(ctx, turn, in); done == nil && err != nil {
+			return unable(err) // there was no turn at all
+		}
 		return err
 	})
 	if codeOf(err) == exitInterrupted {
@@ -128,7 +130,10 @@ func (a *app) printCompiled(done *runtime.Compiled, out string) error {
 
 // remedied adds to an error that ended a phase what to do about it.
 func remedied(err *phases.Error) error {
-	return errors.New(err.Error() + "; " + remedy(err))
+	if err.Subscription == "" {
+		return err
+	}
+	return fmt.Errorf("%w; %s", err, remedy(err))
 }
 
 // remedy is what to do about an error, by its code.
@@ -144,6 +149,8 @@ func remedy(err *phases.Error) string {
 		return "let only one of them have the slot (grants, enabled: false), or grant join"
 	case phases.CauseCondition:
 		return "correct the subscription's condition (when)"
+	case phases.CauseRequiredMissing:
+		return "see why with: grapnel explain " + err.Subscription
 	case phases.CausePluginError, phases.CauseInvalidReply:
 		return "try it alone with: grapnel plugin run " + pluginOf(err.Subscription)
 	default:

@@ -11,13 +11,13 @@ import (
 
 // turnInput is the JSON of compile's --input. All fields may be absent.
 type turnInput struct {
-	UserText      string          `json:"user_text,omitempty"`
+	UserText      string          `json:"user_text,omitempty"      jsonschema:"the user's message; --message goes before it"`
 	Model         string          `json:"model,omitempty"`
 	Provider      string          `json:"provider,omitempty"`
-	ToolCalling   bool            `json:"tool_calling,omitempty"`
-	ExistingTools []string        `json:"existing_tools,omitempty"`
-	RecallPlan    json.RawMessage `json:"recall_plan,omitempty"`
-	Texts         hostTexts       `json:"texts,omitzero"`
+	ToolCalling   bool            `json:"tool_calling,omitempty"   jsonschema:"whether the provider can call tools"`
+	ExistingTools []string        `json:"existing_tools,omitempty" jsonschema:"names of the host's own tools"`
+	RecallPlan    json.RawMessage `json:"recall_plan,omitempty"    jsonschema:"what the host's planner wants recalled; without it that phase is not run"`
+	Texts         hostTexts       `json:"texts,omitzero"           jsonschema:"texts for the compiler's own sections"`
 }
 
 // hostTexts is compiler.HostTexts with JSON names.

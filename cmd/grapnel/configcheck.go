@@ -19,67 +19,61 @@ func (a *app) configCommand() *cobra.Command {
 
 // checked is the JSON of config check.
 type checked struct {
-	// Source is the file, or "built-in defaults"; Why says who named it.
-	Source string `json:"source"`
-	Why    string `json:"why"`
-	// Offline says that no plugin was started: what only they know is absent.
-	Offline bool             `json:"offline"`
-	Pin     string           `json:"pin"`
-	Store   string           `json:"store"`
-	Plugins []checkedPlugin  `json:"plugins"`
-	Budgets checkedBudgets   `json:"budgets"`
-	Lowered []loweredTimeout `json:"lowered"`
-	Off     []offHook        `json:"off"`
-	// Diagnostics are the planner's.
-	Diagnostics []phases.Diagnostic `json:"diagnostics"`
+	Source  string `json:"source"  jsonschema:"the file, or built-in defaults"`
+	Why     string `json:"why"     jsonschema:"who named the file, or why there is none"`
+	Offline bool   `json:"offline" jsonschema:"no plugin was started: what only they know is absent"`
+	Pin     string `json:"pin"     jsonschema:"required where commands need a checksum"`
+	Store   string `json:"store"   jsonschema:"the store; *** where it comes from the environment"`
+
+	Plugins     []checkedPlugin     `json:"plugins"     jsonschema:"the declared plugins, in the order of the file"`
+	Budgets     checkedBudgets      `json:"budgets"     jsonschema:"the bounds in force"`
+	Lowered     []loweredTimeout    `json:"lowered"     jsonschema:"timeouts that were lowered to the budget of their phase"`
+	Off         []offHook           `json:"off"         jsonschema:"subscriptions that do not run"`
+	Diagnostics []phases.Diagnostic `json:"diagnostics" jsonschema:"what the planner has to say"`
 }
 
 // checkedPlugin is one declared plugin.
 type checkedPlugin struct {
-	Plugin string `json:"plugin"`
-	// Builtin or Program says what is started; Program is absolute.
-	Builtin string `json:"builtin"`
-	Program string `json:"program"`
-	// SHA256 is the checksum in the configuration; empty means unpinned.
-	SHA256  string        `json:"sha256"`
-	Grants  phases.Grants `json:"grants"`
-	PassEnv []string      `json:"pass_env"`
-	SetEnv  []string      `json:"set_env"`
-	// Overrides are the operator's words, by subscription.
-	Overrides map[string]phases.Override `json:"overrides"`
-	// Status is how it started; null offline.
-	Status *phases.PluginRow `json:"status"`
+	Plugin  string        `json:"plugin"   jsonschema:"the operator's name for it"`
+	Builtin string        `json:"builtin"  jsonschema:"the built-in plugin that is started"`
+	Program string        `json:"program"  jsonschema:"the absolute path of the program that is started"`
+	SHA256  string        `json:"sha256"   jsonschema:"the checksum in the configuration; empty means unpinned"`
+	Grants  phases.Grants `json:"grants"   jsonschema:"what it may do"`
+	PassEnv []string      `json:"pass_env" jsonschema:"variables that are handed on"`
+	SetEnv  []string      `json:"set_env"  jsonschema:"names of variables that are set"`
+
+	Overrides map[string]phases.Override `json:"overrides" jsonschema:"the operator's changes, by subscription"`
+	Status    *phases.PluginRow          `json:"status"    jsonschema:"how it started; null offline"`
 }
 
 // checkedBudgets are the bounds of turns and of every phase.
 type checkedBudgets struct {
-	TurnMS    float64         `json:"turn_ms"`
-	TurnChars int             `json:"turn_chars"`
-	Phases    []checkedBudget `json:"phases"`
+	TurnMS    float64         `json:"turn_ms"    jsonschema:"wall time of all blocking phases of a turn together"`
+	TurnChars int             `json:"turn_chars" jsonschema:"text of all hook sections together"`
+	Phases    []checkedBudget `json:"phases"     jsonschema:"one entry per phase"`
 }
 
 // checkedBudget is one phase's.
 type checkedBudget struct {
-	Phase phases.Phase `json:"phase"`
-	// BudgetMS is in force; DefaultMS is without the configuration.
-	BudgetMS  float64  `json:"budget_ms"`
-	DefaultMS float64  `json:"default_ms"`
-	Require   []string `json:"require"`
+	Phase     phases.Phase `json:"phase"`
+	BudgetMS  float64      `json:"budget_ms"  jsonschema:"the time in force; 0 in the background"`
+	DefaultMS float64      `json:"default_ms" jsonschema:"the time without the configuration"`
+	Require   []string     `json:"require"    jsonschema:"subscriptions that must have completed"`
 }
 
 // loweredTimeout is a plugin's proposal above its phase's budget.
 type loweredTimeout struct {
 	Phase             phases.Phase `json:"phase"`
 	Subscription      string       `json:"subscription"`
-	ProposedTimeoutMS float64      `json:"proposed_timeout_ms"`
-	TimeoutMS         float64      `json:"timeout_ms"`
+	ProposedTimeoutMS float64      `json:"proposed_timeout_ms" jsonschema:"what the plugin proposes"`
+	TimeoutMS         float64      `json:"timeout_ms"          jsonschema:"what is in force"`
 }
 
 // offHook is a subscription that does not run.
 type offHook struct {
 	Phase        phases.Phase `json:"phase"`
 	Subscription string       `json:"subscription"`
-	Reason       string       `json:"reason"`
+	Reason       string       `json:"reason"       jsonschema:"operator or not_granted"`
 }
 
 func (a *app) configCheckCommand() *cobra.Command {
@@ -175,7 +169,7 @@ func (r *checked) addRunning(eng *runtime.Engine) {
 		}
 	}
 	r.Diagnostics = append(r.Diagnostics, eng.Diagnostics()...)
-	for _, ph := range plan.View(eng.Plan(), "").Phases {
+	for _, ph := range eng.Plan("").Phases {
 		for _, off := range ph.Off {
 			r.Off = append(r.Off, offHook{ph.Phase, off.Subscription, off.Reason})
 		}

@@ -35,7 +35,7 @@ func (a *app) dispatchCommand() *cobra.Command {
 			"types; see: grapnel schema phase:PHASE. What the context leaves open is filled in as by\n" +
 			"compile. Exit code 1 says that the phase failed closed or was denied.",
 		Example:           "  echo '{\"tool\": \"shell\"}' | grapnel dispatch tool.pre_call --input -",
-		Args:              exactly(1, "dispatch needs one PHASE, such as turn.pre_prompt_compile"),
+		Args:              exactlyOne("dispatch needs one PHASE, such as turn.pre_prompt_compile"),
 		ValidArgsFunction: completePhases,
 		RunE: func(c *cobra.Command, args []string) error {
 			in, turn, err := a.dispatchInput(phases.Phase(args[0]), &f)

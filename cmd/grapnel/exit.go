@@ -15,9 +15,10 @@ const (
 	// exitUnable: it could not be done: a store out of reach, a plugin that does
 	// not start.
 	exitUnable
-	// exitInterrupted is what shells show for a program that SIGINT has ended.
-	exitInterrupted = 130
 )
+
+// exitInterrupted is what shells show for a program that SIGINT has ended.
+const exitInterrupted = 130
 
 // exitError carries an exit code. A nil err has been told already.
 type exitError struct {

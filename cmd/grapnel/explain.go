@@ -16,26 +16,18 @@ import (
 
 // explanation is the JSON of explain.
 type explanation struct {
-	// ID is what was asked about; Kind says what it is.
-	ID   string      `json:"id"`
-	Kind explainKind `json:"kind"`
-	// ManifestID is the manifest that this is about.
-	ManifestID string `json:"manifest_id"`
-	// In says whether it is in the prompt, or for a subscription whether anything
-	// of it was kept. Why says it in a sentence.
-	In  bool   `json:"in"`
-	Why string `json:"why"`
-	// Sections are the section itself, or those with text of the subscription.
-	Sections []manifest.Section `json:"sections"`
-	// HookSources are the contributions concerned, LeftOut what was dropped.
-	HookSources []phases.HookSource `json:"hook_sources"`
-	LeftOut     []phases.LeftOut    `json:"left_out"`
-	// Runs are the hook runs concerned. Of a section that nobody contributed they
-	// are those that could have, and gave nothing.
-	Runs []phases.Run `json:"runs"`
-	// Plugins are the plugins concerned.
-	Plugins     []phases.PluginRow    `json:"plugins"`
-	Diagnostics []manifest.Diagnostic `json:"diagnostics"`
+	ID         string      `json:"id"          jsonschema:"what was asked about"`
+	Kind       explainKind `json:"kind"`
+	ManifestID string      `json:"manifest_id" jsonschema:"the manifest that this is about"`
+	In         bool        `json:"in"          jsonschema:"whether the section is in the prompt, or anything of the subscription was kept"`
+	Why        string      `json:"why"         jsonschema:"the reason in a sentence, for people"`
+
+	Sections    []manifest.Section    `json:"sections"     jsonschema:"the section itself, or those with text of the subscription"`
+	HookSources []phases.HookSource   `json:"hook_sources" jsonschema:"the contributions that were kept"`
+	LeftOut     []phases.LeftOut      `json:"left_out"     jsonschema:"what was dropped, and why"`
+	Runs        []phases.Run          `json:"runs"         jsonschema:"the hook runs concerned; of a section that nobody contributed those that could have"`
+	Plugins     []phases.PluginRow    `json:"plugins"      jsonschema:"the plugins concerned"`
+	Diagnostics []manifest.Diagnostic `json:"diagnostics"  jsonschema:"remarks about the section or its hooks"`
 }
 
 // explainKind is what an explained id names.
@@ -58,7 +50,7 @@ func (a *app) explainCommand() *cobra.Command {
 			"--manifest it compiles now, with the flags of compile. An unknown id is exit code 1.",
 		Example: "  grapnel explain agents_md\n" +
 			"  grapnel compile --json >turn.json; grapnel explain rules.text --manifest turn.json",
-		Args: exactly(1, "explain needs one SECTION or SUBSCRIPTION, such as agents_md or agentsdoc.prompt"),
+		Args: exactlyOne("explain needs one SECTION or SUBSCRIPTION, such as agents_md or agentsdoc.prompt"),
 		RunE: func(c *cobra.Command, args []string) error { return a.explain(c, args[0], file, &f) },
 	}
 	f.register(c)

@@ -176,7 +176,7 @@ func whySubscription(e *explanation) string {
 	run := &e.Runs[len(e.Runs)-1]
 	if n := len(e.HookSources); n > 0 {
 		why := fmt.Sprintf("%s, and %d of its contributions %s kept", stateText(run), n, plural(n, "was", "were"))
-		if run.State == phases.StateSucceeded || run.State == phases.StateCached {
+		if run.State.Completed() {
 			return why
 		}
 		return why + " as its fallback"

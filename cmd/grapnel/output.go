@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"strings"
 	"unicode"
 
@@ -40,6 +41,9 @@ func (a *app) printf(format string, args ...any) { fmt.Fprintf(&a.out, format, a
 
 func (a *app) println(words ...any) { fmt.Fprintln(&a.out, words...) }
 
+// tellf writes to standard error. When that fails there is nobody left to tell.
+func tellf(w io.Writer, format string, args ...any) { _, _ = fmt.Fprintf(w, format, args...) }
+
 // rule is a line with a label.
 func rule(label string) string {
 	line := "── " + label + " "
@@ -55,6 +59,11 @@ func (a *app) shown(s string) string {
 	if !a.terminal {
 		return s
 	}
+	return printable(s)
+}
+
+// printable replaces control characters other than those of plain text.
+func printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r != '\n' && r != '\t' && unicode.IsControl(r) {
 			return unicode.ReplacementChar

@@ -41,7 +41,7 @@ func (a *app) plan(ctx context.Context, phase phases.Phase) error {
 	var doc plan.Document
 	var rows []phases.PluginRow
 	err = a.withEngine(ctx, cfg, runtime.Options{}, func(_ context.Context, eng *runtime.Engine) error {
-		doc, rows = plan.View(eng.Plan(), phase), eng.Plugins()
+		doc, rows = eng.Plan(phase), eng.Plugins()
 		return nil
 	})
 	if err != nil {

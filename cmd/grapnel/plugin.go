@@ -58,7 +58,7 @@ func (a *app) pluginServeCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "serve NAME",
 		Short: "Serve a built-in plugin; only a host starts this",
-		Args:  exactly(1, "plugin serve needs the NAME of a built-in plugin"),
+		Args:  exactlyOne("plugin serve needs the NAME of a built-in plugin"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			// builtin.Main has taken this process over if a host started it.
 			if _, err := builtin.Plugin(args[0]); err != nil {
@@ -124,7 +124,7 @@ func softened(ids *[]string, own func(string) bool) *[]string {
 // started returns an error with exit code 3 if a plugin is not ready.
 func started(eng *runtime.Engine, name string) error {
 	for _, row := range eng.Plugins() {
-		if row.Plugin == name && row.State != phases.PluginReady {
+		if row.Plugin == name && row.State != phases.PluginReady && row.State != phases.PluginDegraded {
 			return unable(fmt.Errorf("the plugin %s did not start: %s: %s (%s)", name, row.State, clean(row.Detail), row.Code))
 		}
 	}
@@ -137,7 +137,8 @@ func (a *app) pluginDescribeCommand() *cobra.Command {
 		Short: "Start one plugin and show what it says of itself: hooks, tools, configuration",
 		Long: "Describe starts one declared plugin, or a built-in one, with its configuration and\n" +
 			"prints what it says of itself. Exit code 3 says that it did not start.",
-		Args: exactly(1, "plugin describe needs the NAME of a plugin"),
+		Args:              exactlyOne("plugin describe needs the NAME of a plugin"),
+		ValidArgsFunction: a.completePlugins,
 		RunE: func(c *cobra.Command, args []string) error {
 			cfg, _, err := a.loadConfig()
 			if err != nil {
@@ -218,8 +219,20 @@ func (a *app) printDescription(name string, d *phases.Description) {
 	}
 	a.println("\nJSON Schema of its configuration:")
 	if schema, err := encodeJSON(d.ConfigSchema); err == nil {
-		a.printf("%s", schema)
+		a.printf("%s", a.shown(string(schema)))
 	}
+}
+
+// completePlugins completes the names of plugins.
+func (a *app) completePlugins(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	names := builtin.Names()
+	if cfg, _, err := a.loadConfig(); err == nil {
+		for i := range cfg.Plugins {
+			names = append(names, cfg.Plugins[i].Name)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names), cobra.ShellCompDirectiveNoFileComp
 }
 
 // pluginOf is the plugin's part of a subscription id.

@@ -18,19 +18,16 @@ import (
 
 // pinResult is the JSON of plugin pin.
 type pinResult struct {
-	Plugins []pinned `json:"plugins"`
-	// Written is the file that was changed; empty if none was.
-	Written string `json:"written"`
+	Plugins []pinned `json:"plugins" jsonschema:"the plugins with a command"`
+	Written string   `json:"written" jsonschema:"the file that was changed; empty if none was"`
 }
 
 // pinned is one plugin with a command.
 type pinned struct {
-	Plugin string `json:"plugin"`
-	// Path is the program that was found.
-	Path   string `json:"path"`
-	SHA256 string `json:"sha256"`
-	// State says how that compares with the configuration.
-	State pinState `json:"state"`
+	Plugin string   `json:"plugin"`
+	Path   string   `json:"path"   jsonschema:"the program that was found"`
+	SHA256 string   `json:"sha256" jsonschema:"its checksum"`
+	State  pinState `json:"state"  jsonschema:"how that compares with the configuration"`
 }
 
 // pinState compares a program with its checksum in the configuration.
@@ -50,7 +47,8 @@ func (a *app) pluginPinCommand() *cobra.Command {
 		Long: "Pin hashes the programs of the plugins that have a command, or of those named, and\n" +
 			"prints what to add to the configuration. With --write it edits the file: comments and\n" +
 			"layout stay. Exit code 3 says that a program could not be read.",
-		RunE: func(_ *cobra.Command, args []string) error { return a.pluginPin(args, write) },
+		ValidArgsFunction: a.completePlugins,
+		RunE:              func(_ *cobra.Command, args []string) error { return a.pluginPin(args, write) },
 	}
 	c.Flags().BoolVar(&write, "write", false, "write the checksums into the configuration file")
 	return c

@@ -33,6 +33,7 @@ func (a *app) pluginRunCommand() *cobra.Command {
 			"granted nothing unless --grant-all is there. Exit code 3 says that it did not start.",
 		Example: "  grapnel plugin run agentsdoc --dir ./service\n" +
 			"  grapnel plugin run --grant-all --phase tool.pre_call --input call.json -- ./bin/guard --strict",
+		ValidArgsFunction: a.completePlugins,
 		RunE: func(c *cobra.Command, args []string) error {
 			cfg, name, err := a.runTarget(args, c.ArgsLenAtDash() == 0)
 			if err != nil {

@@ -71,9 +71,9 @@ func timeoutText(s *plan.SubscriptionView) string {
 
 // failureText is a failure policy on one line.
 func failureText(f phases.OnFailure) string {
-	line := string(f.Default)
+	words := []string{string(f.Default)}
 	for _, cause := range slices.Sorted(maps.Keys(f.ByCause)) {
-		line += ", " + string(cause) + ": " + string(f.ByCause[cause])
+		words = append(words, string(cause)+": "+string(f.ByCause[cause]))
 	}
-	return line
+	return strings.Join(words, ", ")
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"io"
 	"maps"
 	"os"
@@ -69,9 +68,9 @@ func (p *progress) show() {
 	}
 	p.shown = true
 	names := slices.Sorted(maps.Keys(p.waiting))
-	fmt.Fprintf(p.out, "\r\x1b[Kstarting plugins: %s", names[0])
+	tellf(p.out, "\r\x1b[Kstarting plugins: %s", names[0])
 	if more := len(names) - 1; more > 0 {
-		fmt.Fprintf(p.out, " and %d more", more)
+		tellf(p.out, " and %d more", more)
 	}
 }
 
@@ -83,7 +82,7 @@ func (p *progress) stop() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.shown {
-		fmt.Fprint(p.out, "\r\x1b[K")
+		tellf(p.out, "\r\x1b[K")
 	}
 	p.over = true
 }

@@ -38,7 +38,7 @@ type app struct {
 // standard output, errors to standard error as one message.
 func run(ctx context.Context, args []string, s streams) int {
 	a := &app{in: s.in, err: s.err, terminal: isTerminal(s.out)}
-	root := a.root()
+	root := a.root() //nolint:contextcheck // commands have the context of the execution
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	code := codeOf(err)
@@ -48,7 +48,7 @@ func run(ctx context.Context, args []string, s streams) int {
 		}
 	}
 	if err != nil && err.Error() != "" {
-		fmt.Fprintln(s.err, "grapnel: "+strings.TrimRight(err.Error(), "\n"))
+		tellf(s.err, "grapnel: %s\n", printable(strings.TrimRight(err.Error(), "\n")))
 	}
 	return code
 }
@@ -147,7 +147,7 @@ func (a *app) settleFormat() error {
 	return nil
 }
 
-// atMost refuses more than n arguments; exactly refuses any other number. Both
+// atMost refuses more than n arguments; exactlyOne refuses any other number. Both
 // answer with a sentence that says what is wanted.
 func atMost(n int, message string) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
@@ -158,9 +158,9 @@ func atMost(n int, message string) cobra.PositionalArgs {
 	}
 }
 
-func exactly(n int, message string) cobra.PositionalArgs {
+func exactlyOne(message string) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
-		if len(args) != n {
+		if len(args) != 1 {
 			return usagef("%s; see: %s --help", message, c.CommandPath())
 		}
 		return nil

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -68,7 +69,7 @@ func cmdExits(ts *testscript.TestScript, neg bool, args []string) {
 	if cmd.ProcessState == nil {
 		ts.Fatalf("%v", err)
 	}
-	if code := fmt.Sprint(cmd.ProcessState.ExitCode()); code != args[0] {
+	if code := strconv.Itoa(cmd.ProcessState.ExitCode()); code != args[0] {
 		ts.Fatalf("exit code %s, want %s", code, args[0])
 	}
 }
@@ -139,7 +140,7 @@ func lookUp(value any, path string) string {
 			value = next
 		case []any:
 			if word == "#" {
-				return fmt.Sprint(len(v))
+				return strconv.Itoa(len(v))
 			}
 			i := 0
 			if _, err := fmt.Sscan(word, &i); err != nil || i >= len(v) {
@@ -198,6 +199,6 @@ func cmdNothing(ts *testscript.TestScript, neg bool, args []string) {
 // executable.
 func cmdProgram(ts *testscript.TestScript, _ bool, args []string) {
 	for _, name := range args {
-		ts.Check(os.Chmod(ts.MkAbs(name), 0o700)) //nolint:gosec // programs are executable
+		ts.Check(os.Chmod(ts.MkAbs(name), 0o700))
 	}
 }

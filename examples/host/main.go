@@ -11,10 +11,10 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strconv"
 
 	"github.com/grapnelhq/grapnel/builtin"
 	"github.com/grapnelhq/grapnel/config"
@@ -56,7 +56,7 @@ func main() {
 		os.Exit(2)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	err = host(ctx, os.Stdout, folder)
+	err = host(ctx, folder)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "host:", err)
@@ -64,8 +64,9 @@ func main() {
 	}
 }
 
-// host runs three turns of one thread.
-func host(ctx context.Context, out io.Writer, dir string) error {
+// host starts the engine, runs the turns, and ends the engine: after that no
+// plugin process is left.
+func host(ctx context.Context, dir string) error {
 	cfg, err := config.Parse([]byte(configuration), "host")
 	if err != nil {
 		return err
@@ -78,58 +79,91 @@ func host(ctx context.Context, out io.Writer, dir string) error {
 	if err != nil {
 		return err
 	}
-	defer eng.Close(context.WithoutCancel(ctx))
+	return errors.Join(turns(ctx, eng, dir), eng.Close(context.WithoutCancel(ctx)))
+}
+
+// turns runs three turns of one thread.
+func turns(ctx context.Context, eng *runtime.Engine, dir string) error {
 	for i, message := range []string{"What are the rules here?", "List the files.", "Thank you."} {
-		t := phases.Turn{WorkspaceID: "demo", ThreadID: "demo", TurnID: fmt.Sprint(i + 1), Mode: phases.ModeAgent, Dir: dir}
-		if err := turn(ctx, eng, out, t, message); err != nil {
+		t := phases.Turn{WorkspaceID: "demo", ThreadID: "demo", TurnID: strconv.Itoa(i + 1), Mode: phases.ModeAgent, Dir: dir}
+		if err := turn(ctx, eng, t, message); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// turn is the host's loop: prompt, model, tool, end.
-func turn(ctx context.Context, eng *runtime.Engine, out io.Writer, with phases.Turn, message string) error {
+// turn is the host's loop: policy, prompt, model, tool, end.
+func turn(ctx context.Context, eng *runtime.Engine, with phases.Turn, message string) error {
 	t, err := eng.BeginTurn(ctx, with)
 	if err != nil {
 		return err
 	}
-	if _, err := t.PrePolicy(ctx, &phases.PrePolicyInput{UserText: phases.T(message)}); err != nil {
-		return err
+	text, err := answerTo(ctx, t, message)
+	end := &phases.PostTurnInput{Status: phases.TurnSucceeded, UserText: phases.NewPreview(message, phases.MaxTurnText), AssistantText: phases.NewPreview(text, phases.MaxTurnText)}
+	if err != nil {
+		end.Status, end.Error = phases.TurnFailed, phases.NewPreview(err.Error(), phases.MaxTurnError)
+	}
+	_, ended := t.End(ctx, end) // always, or its configuration is never dropped
+	return errors.Join(err, ended)
+}
+
+// answerTo brings about one answer.
+func answerTo(ctx context.Context, t *runtime.Turn, message string) (string, error) {
+	policy, err := t.PrePolicy(ctx, &phases.PrePolicyInput{UserText: phases.T(message)})
+	if err != nil {
+		return "", err
+	}
+	if by, no := refused(policy); no {
+		return "I may not answer that: " + by.Reason + ".", nil
 	}
 	done, err := t.Compile(ctx, runtime.CompileInput{UserText: message, ToolCalling: true, ExistingTools: []string{"shell"}})
 	if err != nil {
-		return err
+		return "", err
 	}
-	fmt.Fprintf(out, "turn %s: %d sections, %d characters, %s\n", with.TurnID, len(done.Manifest.Sections), len([]rune(done.Prompt.FullText)), done.Manifest.FingerprintFull)
-	for _, s := range done.Manifest.Sections {
-		fmt.Fprintf(out, "  %-16s %-9s from %s\n", s.SectionID, s.Stability, s.Owner)
+	m := done.Manifest
+	fmt.Printf("turn %s: %d sections, %d characters, %s\n", m.TurnID, len(m.Sections), len([]rune(done.Prompt.FullText)), m.FingerprintFull)
+	for _, s := range m.Sections {
+		fmt.Printf("  %-16s %-9s from %s\n", s.SectionID, s.Stability, s.Owner)
 	}
 	answer := model(done.Prompt.FullText, message)
 	if answer.tool != "" {
-		answer.text = callTool(ctx, out, t, answer)
+		answer.text = callTool(ctx, t, answer)
 	}
-	fmt.Fprintln(out, "  model:", answer.text)
-	_, err = t.End(ctx, &phases.PostTurnInput{
-		Status: phases.TurnSucceeded, UserText: phases.NewPreview(message, phases.MaxTurnText), AssistantText: phases.NewPreview(answer.text, phases.MaxTurnText),
-	})
-	return err
+	fmt.Println("  model:", answer.text)
+	return answer.text, nil
 }
 
 // callTool asks the plugins before it runs anything.
-func callTool(ctx context.Context, out io.Writer, t *runtime.Turn, a answer) string {
-	res, err := t.ToolPreCall(ctx, &phases.ToolPreCallInput{Tool: a.tool, Arguments: a.arguments})
-	var closed *runtime.PhaseError
-	switch {
-	case errors.As(err, &closed):
-		return "The tool could not be checked: " + closed.Error()
-	case err != nil:
+func callTool(ctx context.Context, t *runtime.Turn, a answer) string {
+	checked, err := t.ToolPreCall(ctx, &phases.ToolPreCallInput{Tool: a.tool, Arguments: a.arguments})
+	if err != nil { // a guard that did not answer: the phase failed closed
 		return "The tool could not be checked: " + err.Error()
-	case res.Decision != nil && res.Decision.Verdict == phases.VerdictDeny:
-		fmt.Fprintf(out, "  tool %s: %s by %s\n", a.tool, res.Decision.Verdict, res.Decision.Reasons[0].Subscription)
-		return "I may not do that: " + res.Decision.Reasons[0].Reason + "."
 	}
-	return "done"
+	if by, no := refused(checked); no {
+		fmt.Printf("  tool %s: %s by %s\n", a.tool, by.Verdict, by.Subscription)
+		return "I may not do that: " + by.Reason + "."
+	}
+	// Go on with what the plugins made of the arguments.
+	call, ok := checked.Rewritten.(*phases.ToolPreCallInput)
+	if !ok {
+		return "The tool could not be checked."
+	}
+	return fmt.Sprintf("I would run %s %s now.", call.Tool, call.Arguments)
+}
+
+// refused says whose decision stands in the way, and why. Nobody can be asked
+// here, so that an ask is a no.
+func refused(out *phases.Outcome) (by phases.Reason, no bool) {
+	if out.Decision == nil || out.Decision.Verdict == phases.VerdictAllow {
+		return by, false
+	}
+	for _, r := range out.Decision.Reasons { // those of other verdicts are kept too
+		if r.Verdict == out.Decision.Verdict {
+			return r, true
+		}
+	}
+	return by, true
 }
 
 // answer is what a model says: text, or a wish to call a tool.

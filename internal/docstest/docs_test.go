@@ -7,6 +7,7 @@
 package docstest
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"slices"
@@ -161,7 +162,7 @@ func writeFile(t *testing.T, path, text string) {
 // grapnel builds the command, once for all tests.
 var grapnel = sync.OnceValues(func() (string, error) {
 	path := filepath.Join(workDir, "grapnel")
-	return path, goCommand(filepath.Join("..", ".."), "build", "-o", path, "./cmd/grapnel")
+	return path, goCommand(context.Background(), filepath.Join("..", ".."), "build", "-o", path, "./cmd/grapnel")
 })
 
 func TestBlocks(t *testing.T) {

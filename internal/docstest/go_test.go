@@ -1,15 +1,11 @@
 package docstest
 
 import (
+	"context"
 	"fmt"
-	"go/ast"
-	"go/parser"
-	"go/token"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"reflect"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -18,12 +14,13 @@ import (
 	"github.com/grapnelhq/grapnel/runtime"
 )
 
-// goCommand runs the go command in a folder. Modules come from where the
-// developer's settings say; what the main module needs is in the cache already.
-func goCommand(dir string, args ...string) error {
-	cmd := exec.Command("go", args...)
+// goCommand runs the go command in a folder of a module, whose go.mod must be
+// up to date. Modules come from where the developer's settings say; what the
+// main module needs is in the cache already.
+func goCommand(ctx context.Context, dir string, args ...string) error {
+	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "GOFLAGS=-mod=mod -buildvcs=false", "GOWORK=off")
+	cmd.Env = append(os.Environ(), "GOFLAGS=-buildvcs=false", "GOWORK=off")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("go %s: %w\n%s", strings.Join(args, " "), err, out)
 	}
@@ -78,7 +75,7 @@ func TestProgramsCompile(t *testing.T) {
 
 	list, dir := programs(t), t.TempDir()
 	userModule(t, dir, list)
-	if err := goCommand(dir, "vet", "./..."); err != nil {
+	if err := goCommand(t.Context(), dir, "vet", "./..."); err != nil {
 		for i, b := range list {
 			t.Logf("p%d is %s:%d", i, b.doc, b.line)
 		}
@@ -86,7 +83,7 @@ func TestProgramsCompile(t *testing.T) {
 	}
 	for i, b := range list {
 		if fileName(b) == "main_test.go" {
-			if err := goCommand(dir, "test", fmt.Sprintf("./p%d", i)); err != nil {
+			if err := goCommand(t.Context(), dir, "test", fmt.Sprintf("./p%d", i)); err != nil {
 				t.Errorf("%s:%d: %v", b.doc, b.line, err)
 			}
 		}
@@ -116,7 +113,7 @@ func TestReadmePrograms(t *testing.T) {
 	declaration := readme(t, "yaml", "command: ./greeter")
 	userModule(t, dir, []block{host, plugin})
 	for i, name := range []string{"host", "greeter"} {
-		if err := goCommand(dir, "build", "-o", filepath.Join(dir, name), fmt.Sprintf("./p%d", i)); err != nil {
+		if err := goCommand(t.Context(), dir, "build", "-o", filepath.Join(dir, name), fmt.Sprintf("./p%d", i)); err != nil {
 			t.Fatal(err)
 		}
 		if n := strings.Count([]block{host, plugin}[i].text, "\n"); n > 40 {
@@ -146,7 +143,7 @@ func TestExamplePlugin(t *testing.T) {
 	t.Parallel()
 
 	dir, source := t.TempDir(), filepath.Join(root(t), "examples", "plugin-go")
-	if err := goCommand(source, "build", "-o", filepath.Join(dir, "freeze"), "."); err != nil {
+	if err := goCommand(t.Context(), source, "build", "-o", filepath.Join(dir, "freeze"), "."); err != nil {
 		t.Fatal(err)
 	}
 	declaration, err := os.ReadFile(filepath.Join(source, "grapnel.yaml"))
@@ -165,111 +162,5 @@ func TestExamplePlugin(t *testing.T) {
 	}
 	if !strings.Contains(done.Prompt.FullText, "No changes until 24 December 2099") || len(done.Tools) != 1 {
 		t.Errorf("%d tools, prompt:\n%s", len(done.Tools), done.Prompt.FullText)
-	}
-}
-
-// TestPhaseTable compares the author's table of phases with the engine's.
-func TestPhaseTable(t *testing.T) {
-	t.Parallel()
-
-	guide := text(t, "docs/PLUGINS.md")
-	for _, row := range phases.Standard().Rows() {
-		kinds, budget := "–", "background"
-		if len(row.Kinds) > 0 {
-			words := make([]string, len(row.Kinds))
-			for i, k := range row.Kinds {
-				words[i] = "`" + string(k) + "`"
-			}
-			kinds = strings.Join(words, ", ")
-		}
-		if !row.Queue {
-			budget = row.Budget.String()
-		}
-		field := strings.TrimSuffix(reflect.TypeOf(row.NewInput()).Elem().Name(), "Input")
-		if line := fmt.Sprintf("| `%s` | `%s` | %s | %s | %s |\n", row.Phase, field, row.When, kinds, budget); !strings.Contains(guide, line) {
-			t.Errorf("docs/PLUGINS.md lacks the line\n%s", line)
-		}
-	}
-	for _, kind := range phases.Kinds() {
-		if !strings.Contains(guide, fmt.Sprintf("\n| `%s` | ", kind)) {
-			t.Errorf("docs/PLUGINS.md lacks the kind %s", kind)
-		}
-	}
-}
-
-// qualified is a name of one of our public packages in code.
-var qualified = regexp.MustCompile(`\b(phases|sdk|serve|plugintest|runtime|builtin|config|compiler|manifest)\.([A-Z]\w*)`)
-
-// TestNames looks up every qualified name of ours that a document mentions, in
-// running text and in fragments of code.
-func TestNames(t *testing.T) {
-	t.Parallel()
-
-	known := map[string]map[string]bool{}
-	for pkg, dir := range map[string]string{"serve": "sdk/serve", "plugintest": "sdk/plugintest"} {
-		known[pkg] = exported(t, dir)
-	}
-	for _, pkg := range []string{"phases", "sdk", "runtime", "builtin", "config", "compiler", "manifest"} {
-		known[pkg] = exported(t, pkg)
-	}
-	found := 0
-	for _, d := range documents(t) {
-		number := 0
-		for line := range strings.Lines(d.text) {
-			number++
-			for _, m := range qualified.FindAllStringSubmatch(line, -1) {
-				found++
-				if !known[m[1]][m[2]] {
-					t.Errorf("%s:%d: package %s has no %s", d.name, number, m[1], m[2])
-				}
-			}
-		}
-	}
-	if found < 20 {
-		t.Errorf("found %d names: the search does not work", found)
-	}
-}
-
-// exported returns the exported top-level names of a package.
-func exported(t *testing.T, dir string) map[string]bool {
-	t.Helper()
-	files, err := filepath.Glob(filepath.Join(root(t), filepath.FromSlash(dir), "*.go"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	names := map[string]bool{}
-	for _, file := range files {
-		if strings.HasSuffix(file, "_test.go") {
-			continue
-		}
-		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, decl := range parsed.Decls {
-			addNames(names, decl)
-		}
-	}
-	return names
-}
-
-// addNames notes what one declaration declares.
-func addNames(names map[string]bool, decl ast.Decl) {
-	switch d := decl.(type) {
-	case *ast.FuncDecl:
-		if d.Recv == nil {
-			names[d.Name.Name] = true
-		}
-	case *ast.GenDecl:
-		for _, spec := range d.Specs {
-			switch s := spec.(type) {
-			case *ast.TypeSpec:
-				names[s.Name.Name] = true
-			case *ast.ValueSpec:
-				for _, id := range s.Names {
-					names[id.Name] = true
-				}
-			}
-		}
 	}
 }

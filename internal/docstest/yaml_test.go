@@ -82,9 +82,8 @@ func TestEveryKey(t *testing.T) {
 	if !ok {
 		t.Fatal("the schema has no definitions")
 	}
-	// The kinds of contributions are the subject of PLUGINS.md.
-	delete(defs, "contribution")
-	collectKeys(schema, keys)
+	delete(schema, "$defs")
+	collectKeys(schema, defs, keys)
 	if len(keys) < 50 {
 		t.Fatalf("found %d keys: the search does not work", len(keys))
 	}
@@ -95,8 +94,9 @@ func TestEveryKey(t *testing.T) {
 	}
 }
 
-// collectKeys notes the names of all properties in a schema.
-func collectKeys(schema any, keys map[string]bool) {
+// collectKeys notes the names of all properties of a schema, definitions that it
+// refers to included. Contributions are the subject of PLUGINS.md.
+func collectKeys(schema any, defs map[string]any, keys map[string]bool) {
 	switch s := schema.(type) {
 	case map[string]any:
 		if properties, ok := s["properties"].(map[string]any); ok {
@@ -104,12 +104,15 @@ func collectKeys(schema any, keys map[string]bool) {
 				keys[name] = true
 			}
 		}
+		if ref, ok := s["$ref"].(string); ok && ref != "#/$defs/contribution" {
+			collectKeys(defs[strings.TrimPrefix(ref, "#/$defs/")], defs, keys)
+		}
 		for _, part := range s {
-			collectKeys(part, keys)
+			collectKeys(part, defs, keys)
 		}
 	case []any:
 		for _, part := range s {
-			collectKeys(part, keys)
+			collectKeys(part, defs, keys)
 		}
 	}
 }

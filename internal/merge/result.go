@@ -16,6 +16,10 @@ type Reply struct {
 	CachedFrom string
 }
 
+// DefaultSectionChars is how long one section may be, in Unicode scalar values,
+// whatever else allows more.
+const DefaultSectionChars = 20_000
+
 // Limits bound what is kept of a dispatch. Zero fields are the defaults; a
 // negative field leaves room for nothing.
 type Limits struct {
@@ -32,7 +36,7 @@ type Limits struct {
 
 func (l Limits) withDefaults() Limits {
 	l.Sections = max(0, cmp.Or(l.Sections, 16))
-	l.SectionChars = max(0, cmp.Or(l.SectionChars, 20_000))
+	l.SectionChars = max(0, cmp.Or(l.SectionChars, DefaultSectionChars))
 	l.TotalChars = max(0, cmp.Or(l.TotalChars, 64_000))
 	l.Contexts = max(0, cmp.Or(l.Contexts, 16))
 	l.ContextChars = max(0, cmp.Or(l.ContextChars, 12_000))

@@ -276,5 +276,5 @@ func (s *Stage) add(sub *Subscription) {
 	}
 	last := len(s.Layers) - 1
 	s.Layers[last] = append(s.Layers[last], sub)
-	s.FailClosed = s.FailClosed || sub.FailClosed
+	s.FailClosed = s.FailClosed || sub.FailClosed && !sub.Shadow // a shadow hook fails nothing
 }

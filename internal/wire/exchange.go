@@ -114,7 +114,7 @@ func (s *Session) await(ctx context.Context, c *call) (*answer, error) {
 		return a, a.err
 	}
 	if c.ask == hostDispatch || c.ask == hostCallTool {
-		s.sendCancel(c.id)
+		s.sendCancel(c.id) //nolint:contextcheck // the caller's has just ended
 	}
 	return nil, left(ctx, s.who())
 }

@@ -63,8 +63,8 @@ type form struct {
 	path []protowire.Number // where err is, innermost first
 }
 
-// fail notes the first error and stops.
-func (f *form) fail(format string, args ...any) {
+// failf notes the first error and stops.
+func (f *form) failf(format string, args ...any) {
 	if f.err == nil {
 		f.err = fmt.Errorf(format, args...)
 		f.path = append(f.path, f.num)
@@ -100,7 +100,7 @@ func read[T any](f *form, data []byte, m *T, fields func(*form, *T)) error {
 // within reads a message that is s, then stands again where it was.
 func within[T any](f *form, s string, m *T, fields func(*form, *T)) {
 	if f.messages++; f.messages > maxMessages {
-		f.fail("more than %d messages in one frame", maxMessages)
+		f.failf("more than %d messages in one frame", maxMessages)
 		return
 	}
 	num, rest := f.num, f.in
@@ -127,11 +127,11 @@ func (f *form) next() {
 	tag, n := uvarint(f.in)
 	num := tag >> 3
 	if n == 0 || num == 0 || num > uint64(protowire.MaxValidNumber) {
-		f.fail("no field tag where one must be")
+		f.failf("no field tag where one must be")
 		return
 	}
 	f.in = f.in[n:]
-	f.num, f.typ = protowire.Number(num), protowire.Type(tag&7) //nolint:gosec // bounded above
+	f.num, f.typ = protowire.Number(num), protowire.Type(tag&7)
 	switch f.typ {
 	case protowire.VarintType:
 		f.u, n = uvarint(f.in)
@@ -145,7 +145,7 @@ func (f *form) next() {
 		n = 0 // groups are no part of this version of protobuf
 	}
 	if n == 0 {
-		f.fail("field is cut short or of an unknown wire type")
+		f.failf("field is cut short or of an unknown wire type")
 		return
 	}
 	f.in = f.in[n:]
@@ -180,7 +180,7 @@ func fixed(s string, size int) (uint64, int) {
 
 func lengthDelimited(s string) (string, int) {
 	size, n := uvarint(s)
-	if n == 0 || size > uint64(len(s)-n) {
+	if n == 0 || size > uint64(len(s)-n) { //nolint:gosec // n is at most len(s)
 		return "", 0
 	}
 	end := n + int(size) //nolint:gosec // bounded by len(s)
@@ -210,7 +210,7 @@ func (f *form) putText(n protowire.Number, s string) {
 	if !f.rule.holds(s) {
 		if !f.repair {
 			f.num = n
-			f.fail("text is %s", f.rule.broken(s))
+			f.failf("text is %s", f.rule.broken(s))
 			return
 		}
 		s = f.rule.repaired(s)
@@ -223,7 +223,7 @@ func (f *form) putText(n protowire.Number, s string) {
 func (f *form) takeText() string {
 	s := f.s
 	if !f.rule.holds(s) {
-		f.fail("text is %s", f.rule.broken(s))
+		f.failf("text is %s", f.rule.broken(s))
 		return ""
 	}
 	if f.large && len(s) < shortString {
@@ -248,7 +248,7 @@ func (f *form) putRaw(n protowire.Number, raw []byte) {
 	if !f.rule.holdsJSON(raw) {
 		if !f.repair {
 			f.num = n
-			f.fail("embedded JSON holds text that is not UTF-8 without NUL")
+			f.failf("embedded JSON holds text that is not UTF-8 without NUL")
 			return
 		}
 		raw = f.rule.repairedJSON(raw)
@@ -264,7 +264,7 @@ func (f *form) takeRaw() json.RawMessage {
 		raw = json.RawMessage(f.s)
 	}
 	if !f.rule.holdsJSON(raw) {
-		f.fail("embedded JSON holds text that is not allowed")
+		f.failf("embedded JSON holds text that is not allowed")
 		return nil
 	}
 	f.next()
@@ -287,10 +287,10 @@ func (f *form) flag(n protowire.Number, p *bool) {
 func number[T ~int | ~int64 | ~uint64](f *form, n protowire.Number, p *T) {
 	if f.writing {
 		if *p != 0 {
-			f.putNumber(n, uint64(*p)) //nolint:gosec // two's complement is the encoding
+			f.putNumber(n, uint64(*p))
 		}
 	} else if f.hasNumber(n) {
-		*p = T(f.u) //nolint:gosec // likewise
+		*p = T(f.u)
 		f.next()
 	}
 }
@@ -322,7 +322,7 @@ func (f *form) instant(n protowire.Number, p *time.Time) {
 	} else if f.has(n) {
 		t, err := time.Parse(time.RFC3339Nano, f.s)
 		if err != nil && f.s != "" {
-			f.fail("%.40q is no time (RFC 3339)", f.s)
+			f.failf("%.40q is no time (RFC 3339)", f.s)
 			return
 		}
 		*p = t
@@ -337,7 +337,7 @@ func (f *form) putInstant(n protowire.Number, t time.Time) {
 	}
 	if y := t.Year(); y < 0 || y > 9999 {
 		f.num = n
-		f.fail("the year %d cannot be sent", y)
+		f.failf("the year %d cannot be sent", y)
 		return
 	}
 	f.out = protowire.AppendTag(f.out, n, protowire.BytesType)

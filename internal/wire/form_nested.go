@@ -17,7 +17,7 @@ func (f *form) open() int {
 func (f *form) close(mark int) {
 	size := len(f.out) - mark
 	if size < 0x80 {
-		f.out[mark-1] = byte(size)
+		f.out[mark-1] = byte(size) //nolint:gosec // below 0x80
 		return
 	}
 	extra := protowire.SizeVarint(uint64(size)) - 1

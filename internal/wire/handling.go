@@ -10,7 +10,7 @@ import (
 // It is a context of its own because a call needs little of one: most handlers
 // never ask for Done, and then neither a timer nor a channel is made.
 type handling struct {
-	context.Context // the session's, for values
+	context.Context //nolint:containedctx // the session's, for values: this is a context itself
 
 	session *served
 	in      incoming

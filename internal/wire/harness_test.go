@@ -11,8 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/grapnelhq/grapnel/phases"
 	"google.golang.org/grpc"
+
+	"github.com/grapnelhq/grapnel/phases"
 )
 
 // testPlugin is a Handler made of functions; a nil one gives a plain answer.
@@ -81,7 +82,7 @@ func textDispatch(text string) *phases.Dispatch {
 	return &phases.Dispatch{
 		Subscription: "test.echo", Hook: "echo", Phase: phases.RuntimePreContext, Attempt: 1,
 		Context: phases.Context{
-			WorkspaceID: "w1", ThreadID: "t1", TurnID: "u1", Mode: phases.ModeAgent, Dir: "/home/someone/project",
+			WorkspaceID: "w1", ThreadID: "t1", TurnID: "u1", Mode: phases.ModeAgent, Dir: "/repo",
 			Actor: phases.Actor{Kind: "user", ID: "someone"}, Now: time.Date(2026, 3, 1, 9, 30, 0, 0, time.UTC),
 		},
 		Input: &phases.RuntimePreContextInput{UserText: phases.T(text)},
@@ -93,7 +94,7 @@ func textDispatch(text string) *phases.Dispatch {
 func listen(tb testing.TB, srv *grpc.Server, frame int) *grpc.ClientConn {
 	tb.Helper()
 	path := filepath.Join(shortTempDir(tb), "s")
-	l, err := net.Listen("unix", path)
+	l, err := new(net.ListenConfig).Listen(tb.Context(), "unix", path)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -111,7 +112,7 @@ func listen(tb testing.TB, srv *grpc.Server, frame int) *grpc.ClientConn {
 // shortTempDir is a temporary folder whose path leaves room for a socket's name.
 func shortTempDir(tb testing.TB) string {
 	tb.Helper()
-	dir, err := os.MkdirTemp("", "w")
+	dir, err := os.MkdirTemp("", "w") //nolint:usetesting // names of tests make paths too long for a socket
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -189,7 +190,7 @@ func plainUnary() grpc.ServiceDesc {
 // servePluginProcess is the life of a plugin process: it serves until its stdin
 // ends.
 func servePluginProcess(path string) error {
-	l, err := net.Listen("unix", path)
+	l, err := new(net.ListenConfig).Listen(context.Background(), "unix", path)
 	if err != nil {
 		return err
 	}
@@ -215,7 +216,7 @@ func spawn(tb testing.TB) (path string, cmd *exec.Cmd) {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	cmd = exec.Command(exe)
+	cmd = exec.CommandContext(context.WithoutCancel(tb.Context()), exe)
 	cmd.Env = append(os.Environ(), pluginSocket+"="+path)
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()

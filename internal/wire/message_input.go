@@ -3,8 +3,9 @@ package wire
 import (
 	"strings"
 
-	"github.com/grapnelhq/grapnel/phases"
 	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/grapnelhq/grapnel/phases"
 )
 
 type fieldNumber = protowire.Number

@@ -126,7 +126,7 @@ func TestResultMessage(t *testing.T) {
 			t.Parallel()
 			f := newFiller(t, 4, false)
 			m := &result{}
-			f.fill(&m.Result.Diagnostics)
+			f.fill(&m.Diagnostics)
 			m.Contributions = []phases.Contribution{f.contribution(kind), f.contribution(kind)}
 			checkMessage(t, m, resultFields, &pluginpb.Result{}, true)
 		})
@@ -151,35 +151,53 @@ func TestOtherMessages(t *testing.T) {
 		run  func(t *testing.T)
 	}{
 		{"Describe", func(t *testing.T) {
+			t.Helper()
 			checkMessage(t, &described{description: &d, err: failure}, describeFields, &pluginpb.Describe{}, true)
 		}},
-		{"Configure", func(t *testing.T) { checkMessage(t, &c, configureFields, &pluginpb.Configure{}, true) }},
+		{"Configure", func(t *testing.T) {
+			t.Helper()
+			checkMessage(t, &c, configureFields, &pluginpb.Configure{}, true)
+		}},
 		{"Configured", func(t *testing.T) {
+			t.Helper()
 			m := &configured{description: &d, rejected: &phases.ConfigError{Pointer: "/a", Message: "m"}, err: failure}
 			checkMessage(t, m, configuredFields, &pluginpb.Configured{}, true)
 		}},
-		{"CallTool", func(t *testing.T) { checkMessage(t, &call, toolCallFields, &pluginpb.CallTool{}, true) }},
-		{"ToolResult", func(t *testing.T) { checkMessage(t, &tool, toolResultFields, &pluginpb.ToolResult{}, true) }},
+		{"CallTool", func(t *testing.T) {
+			t.Helper()
+			checkMessage(t, &call, toolCallFields, &pluginpb.CallTool{}, true)
+		}},
+		{"ToolResult", func(t *testing.T) {
+			t.Helper()
+			checkMessage(t, &tool, toolResultFields, &pluginpb.ToolResult{}, true)
+		}},
 		{"ToolResult with an error", func(t *testing.T) {
+			t.Helper()
 			checkMessage(t, &toolResult{err: failure}, toolResultFields, &pluginpb.ToolResult{}, false)
 		}},
 		{"Result with an error", func(t *testing.T) {
+			t.Helper()
 			checkMessage(t, &result{err: failure}, resultFields, &pluginpb.Result{}, false)
 		}},
 		{"Hello", func(t *testing.T) {
+			t.Helper()
 			checkMessage(t, &hello{1, []string{"a", "b"}, 3, 4}, helloFields, &pluginpb.Hello{}, true)
 		}},
 		{"HostCall", func(t *testing.T) {
+			t.Helper()
 			checkMessage(t, &hostCall{7, "s", "m", raw(`{}`)}, hostCallFields, &pluginpb.HostCall{}, true)
 		}},
 		{"HostReply", func(t *testing.T) {
+			t.Helper()
 			checkMessage(t, &hostReply{raw(`{}`), failure}, hostReplyFields, &pluginpb.HostReply{}, true)
 		}},
 		{"Invalidate", func(t *testing.T) {
+			t.Helper()
 			m := &invalidate{phases.Invalidation{Subscriptions: []string{"a"}, Tags: []string{"b"}}, 7}
 			checkMessage(t, m, invalidateFields, &pluginpb.Invalidate{}, true)
 		}},
 		{"Unsupported", func(t *testing.T) {
+			t.Helper()
 			checkMessage(t, &unsupported{12}, unsupportedFields, &pluginpb.Unsupported{}, true)
 		}},
 	}

@@ -2,19 +2,14 @@ package wire
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"io"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/encoding"
 	"google.golang.org/grpc/mem"
-	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/grapnelhq/grapnel/internal/wire/pluginpb"
@@ -42,13 +37,13 @@ func (p *stranger) Session(stream grpc.BidiStreamingServer[pluginpb.HostFrame, p
 	for {
 		in, err := stream.Recv()
 		if err != nil {
-			return nil // the host has closed
+			return nil //nolint:nilerr // the host has closed
 		}
 		switch {
 		case in.GetHello() != nil && p.before != nil:
 			err = p.before(s, in)
 		case in.GetHello() != nil:
-			err = s.Send(&pluginpb.PluginFrame{Id: in.Id, Incarnation: in.Incarnation, Body: &pluginpb.PluginFrame_Describe{
+			err = s.Send(&pluginpb.PluginFrame{Id: in.GetId(), Incarnation: in.GetIncarnation(), Body: &pluginpb.PluginFrame_Describe{
 				Describe: &pluginpb.Describe{Description: &pluginpb.Description{Name: "stranger", Version: "1"}},
 			}})
 		default:
@@ -62,7 +57,7 @@ func (p *stranger) Session(stream grpc.BidiStreamingServer[pluginpb.HostFrame, p
 
 // answer sends a noop as the result of a frame.
 func (s *strangerSession) answer(in *pluginpb.HostFrame) error {
-	return s.Send(resultFrame(in.Id, in.Incarnation, &pluginpb.Result{Contributions: []*pluginpb.Contribution{{Kind: &pluginpb.Contribution_Noop{}}}}))
+	return s.Send(resultFrame(in.GetId(), in.GetIncarnation(), &pluginpb.Result{Contributions: []*pluginpb.Contribution{{Kind: &pluginpb.Contribution_Noop{}}}}))
 }
 
 func resultFrame(id, incarnation uint64, r *pluginpb.Result) *pluginpb.PluginFrame {
@@ -121,22 +116,22 @@ func TestWrongAnswers(t *testing.T) {
 		want []Dropped
 	}{
 		{"twice", func(s *strangerSession, in *pluginpb.HostFrame) error {
-			return errors.Join(s.answer(in), s.Send(resultFrame(in.Id, in.Incarnation, bad)))
+			return errors.Join(s.answer(in), s.Send(resultFrame(in.GetId(), in.GetIncarnation(), bad)))
 		}, []Dropped{DroppedDouble}},
 		{"of another incarnation", func(s *strangerSession, in *pluginpb.HostFrame) error {
-			return errors.Join(s.Send(resultFrame(in.Id, in.Incarnation-1, bad)), s.Send(resultFrame(in.Id, 0, bad)), s.answer(in))
+			return errors.Join(s.Send(resultFrame(in.GetId(), in.GetIncarnation()-1, bad)), s.Send(resultFrame(in.GetId(), 0, bad)), s.answer(in))
 		}, []Dropped{DroppedStale, DroppedStale}},
 		{"of an unknown id", func(s *strangerSession, in *pluginpb.HostFrame) error {
-			return errors.Join(s.Send(resultFrame(in.Id+1000, in.Incarnation, bad)), s.Send(resultFrame(0, in.Incarnation, bad)), s.answer(in))
+			return errors.Join(s.Send(resultFrame(in.GetId()+1000, in.GetIncarnation(), bad)), s.Send(resultFrame(0, in.GetIncarnation(), bad)), s.answer(in))
 		}, []Dropped{DroppedUnknown, DroppedUnknown}},
 		{"to an earlier frame", func(s *strangerSession, in *pluginpb.HostFrame) error {
-			return errors.Join(s.Send(resultFrame(1, in.Incarnation, bad)), s.answer(in))
+			return errors.Join(s.Send(resultFrame(1, in.GetIncarnation(), bad)), s.answer(in))
 		}, []Dropped{DroppedDouble}},
 		{"no body", func(s *strangerSession, in *pluginpb.HostFrame) error {
-			return errors.Join(s.Send(&pluginpb.PluginFrame{Id: in.Id, Incarnation: in.Incarnation}), s.answer(in))
+			return errors.Join(s.Send(&pluginpb.PluginFrame{Id: in.GetId(), Incarnation: in.GetIncarnation()}), s.answer(in))
 		}, []Dropped{DroppedUnsupported}},
 		{"an unsupported that fits nothing", func(s *strangerSession, in *pluginpb.HostFrame) error {
-			frame := &pluginpb.PluginFrame{Id: in.Id + 9, Incarnation: in.Incarnation, Body: &pluginpb.PluginFrame_Unsupported{Unsupported: &pluginpb.Unsupported{}}}
+			frame := &pluginpb.PluginFrame{Id: in.GetId() + 9, Incarnation: in.GetIncarnation(), Body: &pluginpb.PluginFrame_Unsupported{Unsupported: &pluginpb.Unsupported{}}}
 			return errors.Join(s.Send(frame), s.answer(in))
 		}, []Dropped{DroppedUnsupported}},
 	}
@@ -175,7 +170,7 @@ func TestInvalidAnswers(t *testing.T) {
 	t.Parallel()
 	body := func(s string) func(*strangerSession, *pluginpb.HostFrame) error {
 		return func(st *strangerSession, in *pluginpb.HostFrame) error {
-			frame := []byte{8, byte(in.Id), 16, byte(in.Incarnation), 42, byte(len(s))}
+			frame := []byte{8, byte(in.GetId()), 16, byte(in.GetIncarnation()), 42, byte(len(s))}
 			return st.sendBytes(append(frame, s...))
 		}
 	}
@@ -191,13 +186,13 @@ func TestInvalidAnswers(t *testing.T) {
 		{"body that is cut", body("\x0a\x7fabc"), "cut short"},
 		{"garbage as body", body("\xff\xff\xff\xff"), "no field tag"},
 		{"garbage behind the id", func(s *strangerSession, in *pluginpb.HostFrame) error {
-			return s.sendBytes([]byte{8, byte(in.Id), 0xff, 0xff})
+			return s.sendBytes([]byte{8, byte(in.GetId()), 0xff, 0xff})
 		}, "not a protobuf message"},
 		{"only garbage", func(s *strangerSession, _ *pluginpb.HostFrame) error {
 			return s.sendBytes([]byte("HTTP/1.1 200 OK\r\n"))
 		}, "not a protobuf message"},
 		{"another body", func(s *strangerSession, in *pluginpb.HostFrame) error {
-			return s.Send(&pluginpb.PluginFrame{Id: in.Id, Incarnation: in.Incarnation, Body: &pluginpb.PluginFrame_Pong{}})
+			return s.Send(&pluginpb.PluginFrame{Id: in.GetId(), Incarnation: in.GetIncarnation(), Body: &pluginpb.PluginFrame_Pong{}})
 		}, "has the body 9 where 5 belongs"},
 	}
 	for _, c := range cases {
@@ -229,7 +224,7 @@ func TestInvalidAnswers(t *testing.T) {
 func TestUnsupportedCall(t *testing.T) {
 	t.Parallel()
 	refuse := func(s *strangerSession, in *pluginpb.HostFrame, body uint64) error {
-		return s.Send(&pluginpb.PluginFrame{Id: in.Id, Incarnation: in.Incarnation, Body: &pluginpb.PluginFrame_Unsupported{Unsupported: &pluginpb.Unsupported{Body: body}}})
+		return s.Send(&pluginpb.PluginFrame{Id: in.GetId(), Incarnation: in.GetIncarnation(), Body: &pluginpb.PluginFrame_Unsupported{Unsupported: &pluginpb.Unsupported{Body: body}}})
 	}
 	p := &stranger{act: func(s *strangerSession, in *pluginpb.HostFrame) error {
 		if in.GetCallTool() != nil {
@@ -255,7 +250,7 @@ func TestUnsupportedCancel(t *testing.T) {
 			close(started)
 			return nil
 		}
-		frame := &pluginpb.PluginFrame{Id: in.Id, Incarnation: in.Incarnation, Body: &pluginpb.PluginFrame_Unsupported{Unsupported: &pluginpb.Unsupported{}}}
+		frame := &pluginpb.PluginFrame{Id: in.GetId(), Incarnation: in.GetIncarnation(), Body: &pluginpb.PluginFrame_Unsupported{Unsupported: &pluginpb.Unsupported{}}}
 		if err := s.Send(frame); err != nil {
 			return err
 		}
@@ -287,7 +282,7 @@ func TestUnknownBodies(t *testing.T) {
 			answered <- in
 			return nil
 		}
-		return errors.Join(s.sendBytes([]byte{8, 77, 16, byte(in.Incarnation), 0xf2, 0x01, 1, 'x'}), s.answer(in))
+		return errors.Join(s.sendBytes([]byte{8, 77, 16, byte(in.GetIncarnation()), 0xf2, 0x01, 1, 'x'}), s.answer(in))
 	}}
 	s, _ := openStranger(t, p, HostOptions{})
 	if _, _, err := s.Dispatch(deadline(t), textDispatch("x"), nil); err != nil {
@@ -348,171 +343,5 @@ func TestStrangeHost(t *testing.T) {
 	}
 	if got := ask(&pluginpb.HostFrame{Id: 12, Incarnation: 5, Body: &pluginpb.HostFrame_Drain{}}); got.GetPong() == nil || got.GetId() != 12 {
 		t.Errorf("drain was answered by %v", got)
-	}
-}
-
-// TestOversizeFrames: a plugin that ignores the limit loses its session. The
-// call that the frame belonged to is known, whatever its size.
-func TestOversizeFrames(t *testing.T) {
-	t.Parallel()
-	for name, size := range map[string]int{"a little": DefaultFrame + 1, "a lot": 100 << 20} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			const calls = 5
-			p := &stranger{act: func(s *strangerSession, in *pluginpb.HostFrame) error {
-				if s.frames = append(s.frames, in); len(s.frames) < calls {
-					return nil
-				}
-				big := &pluginpb.Contribution{Kind: &pluginpb.Contribution_PromptSection{PromptSection: &pluginpb.PromptSection{Content: strings.Repeat("x", size)}}}
-				culprit := s.frames[2]
-				return s.Send(resultFrame(culprit.Id, culprit.Incarnation, &pluginpb.Result{Contributions: []*pluginpb.Contribution{big}}))
-			}}
-			s, _ := openStranger(t, p, HostOptions{})
-			var mu sync.Mutex
-			got := map[phases.Cause]int{}
-			var wg sync.WaitGroup
-			for range calls {
-				wg.Go(func() {
-					_, _, err := s.Dispatch(deadline(t), textDispatch("x"), nil)
-					mu.Lock()
-					defer mu.Unlock()
-					got[phases.CodeOf(err)]++
-				})
-			}
-			wg.Wait()
-			want := map[phases.Cause]int{phases.CauseOversizeReply: 1, phases.CauseSessionReset: calls - 1}
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
-			<-s.Done()
-			checkCode(t, s.Err(), phases.CauseOversizeReply)
-		})
-	}
-}
-
-func TestOversizeFrameOfTheOnlyCall(t *testing.T) {
-	t.Parallel()
-	p := &stranger{act: func(s *strangerSession, in *pluginpb.HostFrame) error {
-		return s.Send(&pluginpb.PluginFrame{Id: in.Id, Incarnation: in.Incarnation, Body: &pluginpb.PluginFrame_ToolResult{ToolResult: &pluginpb.ToolResult{ContentJson: make([]byte, 8<<20)}}})
-	}}
-	s, _ := openStranger(t, p, HostOptions{})
-	_, _, err := s.CallTool(deadline(t), &phases.ToolCall{Tool: "t"}, nil)
-	checkCode(t, err, phases.CauseOversizeReply)
-}
-
-func TestSessionsThatBreak(t *testing.T) {
-	t.Parallel()
-	cases := map[string]error{"ended": io.EOF, "with a status": status.Error(codes.Internal, "oh"), "panics": nil}
-	for name, end := range cases {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			p := &stranger{act: func(*strangerSession, *pluginpb.HostFrame) error {
-				if errors.Is(end, io.EOF) {
-					return status.Error(codes.OK, "")
-				}
-				return end
-			}}
-			if end == nil {
-				p.act = func(s *strangerSession, _ *pluginpb.HostFrame) error { return status.Error(codes.Unknown, "panic") }
-			}
-			if errors.Is(end, io.EOF) {
-				p.act = func(*strangerSession, *pluginpb.HostFrame) error { return io.EOF }
-			}
-			s, _ := openStranger(t, p, HostOptions{})
-			f := newFreed()
-			_, _, err := s.Dispatch(deadline(t), textDispatch("x"), f.call)
-			checkCode(t, err, phases.CauseSessionReset)
-			f.wait(t)
-			checkCode(t, s.Err(), phases.CauseSessionReset)
-		})
-	}
-}
-
-// TestBadBeginnings: Open fails in time and leaves nothing behind.
-func TestBadBeginnings(t *testing.T) {
-	t.Parallel()
-	short, cancel := context.WithCancel(deadline(t))
-	cases := []struct {
-		name   string
-		ctx    context.Context
-		before func(*strangerSession, *pluginpb.HostFrame) error
-		want   phases.Cause
-	}{
-		{"mute", short, func(*strangerSession, *pluginpb.HostFrame) error { cancel(); return nil }, phases.CauseCancelled},
-		{"ends", deadline(t), func(*strangerSession, *pluginpb.HostFrame) error { return status.Error(codes.Unavailable, "no") }, phases.CauseSessionReset},
-		{"empty description", deadline(t), func(s *strangerSession, in *pluginpb.HostFrame) error {
-			return s.Send(&pluginpb.PluginFrame{Id: in.Id, Incarnation: in.Incarnation, Body: &pluginpb.PluginFrame_Describe{}})
-		}, phases.CauseInvalidReply},
-		{"error", deadline(t), func(s *strangerSession, in *pluginpb.HostFrame) error {
-			return s.Send(&pluginpb.PluginFrame{Id: in.Id, Incarnation: in.Incarnation, Body: &pluginpb.PluginFrame_Describe{
-				Describe: &pluginpb.Describe{Error: &pluginpb.Error{Code: "version_mismatch", Message: "too old"}},
-			}})
-		}, phases.CauseVersionMismatch},
-	}
-	for _, c := range cases {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			_, err := Open(c.ctx, strangerConn(t, &stranger{before: c.before}), HostOptions{Incarnation: 1})
-			checkCode(t, err, c.want)
-		})
-	}
-}
-
-func TestNoSuchService(t *testing.T) {
-	t.Parallel()
-	_, err := Open(deadline(t), listen(t, grpc.NewServer(), 0), HostOptions{})
-	checkCode(t, err, phases.CauseSessionReset)
-}
-
-// TestFloodOfHostCalls: a plugin that asks without end and reads nothing loses
-// its session; the reader never blocks.
-func TestFloodOfHostCalls(t *testing.T) {
-	t.Parallel()
-	p := &stranger{act: func(s *strangerSession, in *pluginpb.HostFrame) error {
-		for id := uint64(1); ; id++ {
-			frame := &pluginpb.PluginFrame{Id: id, Incarnation: in.Incarnation, Body: &pluginpb.PluginFrame_HostCall{HostCall: &pluginpb.HostCall{Service: "s"}}}
-			if err := s.Send(frame); err != nil {
-				return err
-			}
-		}
-	}}
-	release := make(chan struct{})
-	defer close(release)
-	host := &services{call: func(ctx context.Context, _, _ string, _ json.RawMessage) (json.RawMessage, error) {
-		select {
-		case <-release:
-		case <-ctx.Done():
-		}
-		return nil, ctx.Err()
-	}}
-	s, _ := openStranger(t, p, HostOptions{Host: host})
-	_, _, err := s.Dispatch(deadline(t), textDispatch("x"), nil)
-	checkCode(t, err, phases.CauseSessionReset)
-	if err == nil || !errors.Is(err, errFlooded) {
-		t.Errorf("ended by %v, want %v", err, errFlooded)
-	}
-}
-
-// TestInvalidationsWithoutID are not answered; those beyond the limit are
-// counted.
-func TestInvalidationsWithoutID(t *testing.T) {
-	t.Parallel()
-	p := &stranger{act: func(s *strangerSession, in *pluginpb.HostFrame) error {
-		frame := &pluginpb.PluginFrame{Incarnation: in.Incarnation, Body: &pluginpb.PluginFrame_Invalidate{Invalidate: &pluginpb.Invalidate{Parent: 12345}}}
-		return errors.Join(s.Send(frame), s.Send(frame), s.answer(in))
-	}}
-	entered := make(chan struct{}, 2)
-	host := &services{invalidate: func(ctx context.Context, _ phases.Invalidation) error {
-		entered <- struct{}{}
-		<-ctx.Done()
-		return nil
-	}}
-	s, dropped := openStranger(t, p, HostOptions{Host: host, HostCalls: 1})
-	if _, _, err := s.Dispatch(deadline(t), textDispatch("x"), nil); err != nil {
-		t.Fatal(err)
-	}
-	<-entered
-	if got := next(t, dropped); got != DroppedInvalidation {
-		t.Errorf("dropped as %v", got)
 	}
 }

@@ -6,9 +6,10 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/grapnelhq/grapnel/phases"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/grapnelhq/grapnel/phases"
 )
 
 // readAll is the reader: it takes frames off the stream until that ends. It
@@ -117,6 +118,7 @@ func (s *Session) finish(err error) {
 	if reset.Code == phases.CauseOversizeReply {
 		others = phases.Errorf(phases.CauseSessionReset, "plugin %q sent a frame that was too large, in answer to another call: %w", s.o.Instance, err)
 	}
+	close(s.done) // before the calls end: their callers may ask Err
 	s.writer.close(others)
 	for id, c := range s.calls.end(others) {
 		if id == culprit {
@@ -126,7 +128,6 @@ func (s *Session) finish(err error) {
 		}
 	}
 	s.cancel(reset)
-	close(s.done)
 }
 
 // reason says why the stream has ended, and whose frame was too large if that

@@ -8,9 +8,10 @@ import (
 	"sync/atomic"
 	"time"
 
+	"google.golang.org/grpc"
+
 	"github.com/grapnelhq/grapnel/internal/wire/pluginpb"
 	"github.com/grapnelhq/grapnel/phases"
-	"google.golang.org/grpc"
 )
 
 // Handler is what a plugin does; *sdk.Plugin is one. Its methods are called
@@ -184,7 +185,7 @@ func (s *served) hello(in incoming) error {
 	}
 	s.mu.Lock()
 	s.incarnation = in.incarnation
-	s.frame = frameLimit(int(min(m.frame, MaxFrame))) //nolint:gosec // bounded
+	s.frame = frameLimit(int(min(m.frame, MaxFrame)))
 	if s.o.Frame > 0 {
 		s.frame = min(s.frame, s.o.Frame)
 	}

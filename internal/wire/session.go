@@ -6,10 +6,11 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/grapnelhq/grapnel/internal/wire/pluginpb"
-	"github.com/grapnelhq/grapnel/phases"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/peer"
+
+	"github.com/grapnelhq/grapnel/internal/wire/pluginpb"
+	"github.com/grapnelhq/grapnel/phases"
 )
 
 // defaultHostCalls is the limit of host calls in flight.
@@ -99,9 +100,9 @@ func Open(ctx context.Context, conn *ClientConn, o HostOptions) (*Session, error
 	var lasting context.Context
 	lasting, s.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() { s.cancel(context.Cause(ctx)) })
-	defer stop()
 	var err error
 	s.stream, err = conn.NewStream(lasting, &pluginpb.Plugin_ServiceDesc.Streams[0], pluginpb.Plugin_Session_FullMethodName, callOptions(s.o.Frame)...)
+	stop() // from here on each wait has the context itself
 	if err != nil {
 		s.cancel(err)
 		if ctx.Err() != nil {
@@ -109,7 +110,7 @@ func Open(ctx context.Context, conn *ClientConn, o HostOptions) (*Session, error
 		}
 		return nil, phases.Errorf(phases.CauseSessionReset, "plugin %q: no session could be opened: %w", s.o.Instance, err)
 	}
-	if p, ok := peer.FromContext(s.stream.Context()); ok {
+	if p, ok := peer.FromContext(s.stream.Context()); ok { //nolint:contextcheck // the stream's, which descends from ctx
 		s.tap = tapOf(p.AuthInfo)
 	}
 	s.writer = newWriter(s.stream, s.o.Frame)

@@ -277,5 +277,5 @@ func (w *writer) release() {
 func (w *writer) transmit(o *outgoing) {
 	w.unflushed.Add(int64(o.size()))
 	o.buffer = mem.NewBuffer(o.data, &w.frames)
-	_ = w.stream.SendMsg(o) //nolint:errcheck // see above
+	_ = w.stream.SendMsg(o)
 }

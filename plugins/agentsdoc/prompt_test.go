@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -203,6 +204,41 @@ func TestSessionKeepsItsBytes(t *testing.T) {
 	reloaded := configured(t, "", nil)
 	if got := askSection(t, reloaded, session, phases.Room{MaxChars: 5000}); got.Content == want {
 		t.Error("a new configuration still gives the old text")
+	}
+}
+
+// countingFS counts the folders that are opened by path.
+type countingFS struct {
+	chain.FS
+	opened atomic.Int64
+}
+
+func (f *countingFS) OpenDir(path string) (chain.Dir, error) {
+	f.opened.Add(1)
+	return f.FS.OpenDir(path)
+}
+
+func TestNoReadingInSteadyTurns(t *testing.T) {
+	t.Parallel()
+	base := build(t, map[string]string{"AGENTS.md": "x", "empty/.git/HEAD": ""})
+	view := &countingFS{FS: chain.OS{}}
+	p := newPlugin(view, environment(nil))
+	if _, err := p.Configure(t.Context(), &phases.Configuration{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{"", "empty"} {
+		where := inDir(base, dir)
+		where.SessionID = "s"
+		ask(t, p, where, phases.Room{})
+		first := view.opened.Load()
+		ask(t, p, where, phases.Room{})
+		if again := view.opened.Load(); first == 0 || again != first {
+			t.Errorf("folder %q: %d folders opened at first, %d after the next turn", dir, first, again)
+		}
+		where.SessionID = ""
+		if ask(t, p, where, phases.Room{}); view.opened.Load() == first {
+			t.Errorf("folder %q: a turn without a session does not look afresh", dir)
+		}
 	}
 }
 

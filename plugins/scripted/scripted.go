@@ -14,6 +14,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -81,38 +83,67 @@ func configure(_ context.Context, c *phases.Configuration) (sdk.Setup, error) {
 		Hooks []json.RawMessage `json:"hooks"`
 	}
 	if len(c.Config) > 0 {
-		if err := json.Unmarshal(c.Config, &cfg); err != nil {
+		if err := strict(c.Config, &cfg); err != nil {
 			return sdk.Setup{}, &phases.ConfigError{Message: err.Error()}
 		}
 	}
 	var setup sdk.Setup
 	seen := map[string]int{}
 	for i, raw := range cfg.Hooks {
-		pointer := "/hooks/" + strconv.Itoa(i)
-		h, err := decodeHook(raw)
+		h, err := decodeHook("/hooks/"+strconv.Itoa(i), raw, seen)
 		if err != nil {
-			return sdk.Setup{}, &phases.ConfigError{Pointer: pointer, Message: err.Error()}
-		}
-		if first, dup := seen[h.ID]; dup {
-			return sdk.Setup{}, &phases.ConfigError{Pointer: pointer + "/id", Message: fmt.Sprintf("the hook %q is there twice, first as hooks[%d]", h.ID, first)}
+			return sdk.Setup{}, err
 		}
 		seen[h.ID] = i
-		if err := check(h); err != nil {
-			return sdk.Setup{}, &phases.ConfigError{Pointer: pointer, Message: err.Error()}
-		}
 		setup.Hooks = append(setup.Hooks, h.hook())
 	}
 	return setup, nil
 }
 
-func decodeHook(raw json.RawMessage) (*Hook, error) {
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.DisallowUnknownFields()
+// decodeHook decodes and checks the hook at a place of the configuration. seen
+// are the indices of those before it, by id.
+func decodeHook(pointer string, raw json.RawMessage, seen map[string]int) (*Hook, error) {
 	var h Hook
-	if err := dec.Decode(&h); err != nil {
-		return nil, errors.New(strings.TrimPrefix(err.Error(), "json: "))
+	if err := strict(raw, &h); err != nil {
+		member, err := blame(raw, err)
+		return nil, &phases.ConfigError{Pointer: pointer + member, Message: err.Error()}
+	}
+	if first, dup := seen[h.ID]; dup {
+		return nil, &phases.ConfigError{Pointer: pointer + "/id", Message: fmt.Sprintf("the hook %q is there twice, first as hooks[%d]", h.ID, first)}
+	}
+	if err := check(&h); err != nil {
+		return nil, &phases.ConfigError{Pointer: pointer, Message: err.Error()}
 	}
 	return &h, nil
+}
+
+// strict decodes JSON and refuses unknown fields.
+func strict(raw json.RawMessage, v any) error {
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(v); err != nil {
+		return errors.New(strings.TrimPrefix(err.Error(), "json: "))
+	}
+	return nil
+}
+
+// blame finds the member of a hook that cannot be decoded: the first that cannot
+// when it is alone. Decoders of single values do not know where they stand.
+func blame(raw json.RawMessage, whole error) (pointer string, err error) {
+	var members map[string]json.RawMessage
+	if json.Unmarshal(raw, &members) != nil {
+		return "", whole
+	}
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		alone, err := json.Marshal(map[string]json.RawMessage{name: members[name]})
+		if err == nil {
+			err = strict(alone, new(Hook))
+		}
+		if err != nil {
+			return "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(name), err // RFC 6901
+		}
+	}
+	return "", whole
 }
 
 // check finds the mistakes of one hook while its place in the file is known. A
@@ -175,5 +206,9 @@ func (h *Hook) answer(ctx context.Context, _ *sdk.Call, _ phases.Input) ([]phase
 		failure.Retryable = h.Error.Retryable
 		return nil, failure
 	}
-	return h.Respond, nil
+	out := make([]phases.Contribution, len(h.Respond))
+	for i, c := range h.Respond {
+		out[i] = phases.CloneContribution(c) // the answer belongs to the host
+	}
+	return out, nil
 }

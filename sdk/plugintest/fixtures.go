@@ -43,7 +43,8 @@ func Fixtures(t *testing.T, p *sdk.Plugin, dir string) {
 		t.Fatalf("no fixtures *.txtar in %s (%v)", dir, err)
 	}
 	for _, path := range paths {
-		t.Run(strings.TrimSuffix(filepath.Base(path), ".txtar"), func(t *testing.T) { //nolint:paralleltest // one plugin is configured by one case at a time
+		// Not in parallel: one plugin is configured by one case at a time.
+		t.Run(strings.TrimSuffix(filepath.Base(path), ".txtar"), func(t *testing.T) {
 			fixture(t, p, path, t.TempDir(), updating())
 		})
 	}
@@ -69,6 +70,7 @@ func fixture(t TB, p *sdk.Plugin, path, work string, update bool) {
 		t.Errorf("%s: %v", path, err)
 		return
 	}
+	c.anyCode = update
 	out, err := encode(Run(t, p, c))
 	if err != nil {
 		t.Errorf("%s: %v", path, err)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"runtime"
 	"runtime/pprof"
 	"strconv"
 	"strings"
@@ -22,6 +23,7 @@ func watch(t TB, patience time.Duration, f func()) {
 	// The address of a local value is this run's own.
 	var mark byte
 	id := fmt.Sprintf("%p", &mark)
+	defer runtime.KeepAlive(&mark)
 	pprof.Do(t.Context(), pprof.Labels(label, id), func(context.Context) { f() })
 
 	deadline := time.NewTimer(patience)

@@ -51,7 +51,9 @@ type Case struct {
 	// last goroutine. 0 is two seconds.
 	Patience time.Duration
 
-	_ struct{}
+	// anyCode takes success and every error.
+	anyCode bool
+	_       struct{}
 }
 
 // Answer is what a plugin answered. Its JSON is the "want.json" of a fixture.

@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/grapnelhq/grapnel/internal/wire"
 	"github.com/grapnelhq/grapnel/phases"
@@ -66,8 +67,8 @@ func serve(ctx context.Context, p *sdk.Plugin, host phases.Host) (s *wire.Sessio
 	}
 	ends := []func(){func() { _ = os.RemoveAll(dir) }} // only litter in a temporary folder
 	stop = func() {
-		for i := len(ends) - 1; i >= 0; i-- {
-			ends[i]()
+		for _, end := range slices.Backward(ends) {
+			end()
 		}
 	}
 	defer func() {

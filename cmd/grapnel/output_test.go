@@ -1,0 +1,105 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestPrintTable(t *testing.T) {
+	t.Parallel()
+
+	tests := []struct {
+		name  string
+		table func() *table
+		want  string
+	}{
+		{"no rows, nothing", func() *table { return newTable("title", "a") }, ""},
+		{
+			"aligned by characters, numbers to the right, empty as a dash",
+			func() *table {
+				tb := newTable("things", "name", ">ms", "note")
+				tb.add("ä", 1.5, "")
+				tb.add("longer", 1234.0, "x")
+				return tb
+			},
+			"\nthings (2)\n  name      ms  note\n  ä       1.50  -\n  longer  1234  x\n",
+		},
+		{
+			"without a header",
+			func() *table { tb := newTable(""); tb.add("full", "a"); tb.add("x", 7); return tb },
+			"  full  a\n  x     7\n",
+		},
+		{
+			"foreign text is one clean line",
+			func() *table { tb := newTable(""); tb.add("a\x1b[31mred\nline"); return tb },
+			"  ared\\u{a}line\n",
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+
+			var a app
+			a.printTable(tt.table())
+			if diff := cmp.Diff(a.out.String(), tt.want); diff != "" {
+				t.Errorf("table (-got +want):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestCellsAreBounded(t *testing.T) {
+	t.Parallel()
+
+	if got := len([]rune(cell(strings.Repeat("x", 10*maxCell)))); got != maxCell {
+		t.Errorf("got %d characters, want %d", got, maxCell)
+	}
+}
+
+func TestMillis(t *testing.T) {
+	t.Parallel()
+
+	for ms, want := range map[float64]string{0: "0", 0.004: "0.00", 0.126: "0.13", 9.5: "9.50", 42.25: "42.2", 1000: "1000"} {
+		if got := millis(ms); got != want {
+			t.Errorf("millis(%v) = %q, want %q", ms, got, want)
+		}
+	}
+}
+
+func TestRule(t *testing.T) {
+	t.Parallel()
+
+	for _, label := range []string{"", "manifest", strings.Repeat("long ", 40)} {
+		got := rule(label)
+		if !strings.HasPrefix(got, "── "+label+" ──") || !strings.HasSuffix(got, "──\n") {
+			t.Errorf("rule(%q) = %q", label, got)
+		}
+	}
+}
+
+func TestShown(t *testing.T) {
+	t.Parallel()
+
+	const text = "a\tb\n\x1b[2Jc\u009bd\x07"
+	piped, terminal := &app{}, &app{terminal: true}
+	if got := piped.shown(text); got != text {
+		t.Errorf("to a pipe: got %q, want it unchanged", got)
+	}
+	if got, want := terminal.shown(text), "a\tb\n\uFFFD[2Jc\uFFFDd\uFFFD"; got != want {
+		t.Errorf("to a terminal: got %q, want %q", got, want)
+	}
+}
+
+func TestEncodeJSON(t *testing.T) {
+	t.Parallel()
+
+	got, err := encodeJSON(map[string]string{"a": "<b> & c"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(got), "{\n  \"a\": \"<b> & c\"\n}\n"); diff != "" {
+		t.Errorf("JSON (-got +want):\n%s", diff)
+	}
+}

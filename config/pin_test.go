@@ -1,0 +1,174 @@
+package config
+
+import (
+	"errors"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestPin(t *testing.T) {
+	t.Parallel()
+
+	sum := strings.Repeat("0123456789abcdef", 4)
+	pin := `sha256: "` + sum + `"`
+	const head = "version: 1 # the schema\nplugins:\n"
+	tests := []struct {
+		name       string
+		file, want string
+	}{
+		{"below the command", "  - name: a # why\n    command: ./a # where\n    args: [x]\n", "  - name: a # why\n    command: ./a # where\n    " + pin + "\n    args: [x]\n"},
+		{"at the end of a file without a newline", "  - name: a\n    command: ./a", "  - name: a\n    command: ./a\n    " + pin},
+		{"command first", "  - command: ./a\n    name: a\n", "  - command: ./a\n    " + pin + "\n    name: a\n"},
+		{"list without indentation", "- name: a\n  command: ./a\n", "- name: a\n  command: ./a\n  " + pin + "\n"},
+		{"in braces", "  - {name: a, command: ./a} # x\n", "  - {name: a, " + pin + ", command: ./a} # x\n"},
+		{"in braces, command first", "  - {command: ./a, name: a}\n", "  - {" + pin + ", command: ./a, name: a}\n"},
+		{"in braces over lines", "  - {\n      name: a,\n      command: ./a\n    }\n", "  - {\n      name: a,\n      " + pin + ", command: ./a\n    }\n"},
+		{"replaced", "  - name: a\n    sha256: 'ABC' # old\n    command: ./a\n", "  - name: a\n    " + pin + " # old\n    command: ./a\n"},
+		{"replaced without quotes", "  - {name: a, sha256: ABC, command: ./a}\n", "  - {name: a, " + pin + ", command: ./a}\n"},
+		{"quoted command", "  - name: a\n    command: \"./a #1\"\n", "  - name: a\n    command: \"./a #1\"\n    " + pin + "\n"},
+		{"the other plugins stay", "  - {name: b, command: ./a}\n  - name: a\n    command: ./a\n", "  - {name: b, command: ./a}\n  - name: a\n    command: ./a\n    " + pin + "\n"},
+		{"Windows lines", "  - name: a\r\n    command: ./a\r\n", "  - name: a\r\n    command: ./a\r\n    " + pin + "\r\n"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+
+			top := head
+			if strings.Contains(tt.file, "\r\n") {
+				top = strings.ReplaceAll(head, "\n", "\r\n")
+			}
+			got, err := Pin([]byte(top+tt.file), map[string]string{"a": strings.ToUpper(sum)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(string(got), top+tt.want); diff != "" {
+				t.Errorf("file (-got +want):\n%s", diff)
+			}
+			c, err := Parse(got, "grapnel.yaml")
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range c.Plugins {
+				if want := map[bool]string{true: sum}[c.Plugins[i].Name == "a"]; c.Plugins[i].SHA256 != want {
+					t.Errorf("plugin %s has the checksum %q, want %q", c.Plugins[i].Name, c.Plugins[i].SHA256, want)
+				}
+			}
+		})
+	}
+}
+
+func TestPinKeepsTheMark(t *testing.T) {
+	t.Parallel()
+
+	got, err := Pin([]byte("\uFEFFversion: 1\nplugins: [{name: a, command: ./a}]\n"), map[string]string{"a": "ab"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "\uFEFFversion: 1\nplugins: [{name: a, sha256: \"ab\", command: ./a}]\n"; string(got) != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestPinRefuses(t *testing.T) {
+	t.Parallel()
+
+	tests := []struct {
+		name, file, want string
+		located          bool
+	}{
+		{"no such plugin", "version: 1\n", `there is no plugin "a"`, false},
+		{"nothing to pin", "version: 1\nplugins: [{name: a, builtin: b}]\n", "has no command", false},
+		{"no YAML", "version: [\n", "not found", true},
+		{"empty", "", "empty", false},
+		{"complex key", "version: 1\nplugins:\n  - name: a\n    ? command\n    : ./a\n", "complex keys", true},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+
+			got, err := Pin([]byte(tt.file), map[string]string{"a": "ab"})
+			if err == nil {
+				t.Fatalf("no error, but the file\n%s", got)
+			}
+			if _, located := errors.AsType[Errors](err); located != tt.located || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("got error %v, want it to say %q, with a place: %v", err, tt.want, tt.located)
+			}
+		})
+	}
+}
+
+// TestLoaderAllowUnpinned lets the command that writes checksums read a file
+// that lacks them.
+func TestLoaderAllowUnpinned(t *testing.T) {
+	t.Parallel()
+
+	file := []byte("version: 1\npin: required\nplugins: [{name: a, command: ./a}]\n")
+	if _, err := Parse(file, "x.yaml"); err == nil {
+		t.Error("a command without the checksum that the file requires was taken")
+	}
+	if _, err := (Loader{AllowUnpinned: true}).Parse(file, "x.yaml"); err != nil {
+		t.Errorf("AllowUnpinned: %v", err)
+	}
+}
+
+// FuzzPin asserts that writing a checksum changes nothing else, and that writing
+// it again changes nothing.
+func FuzzPin(f *testing.F) {
+	f.Add("version: 1\nplugins:\n  - name: a\n    command: ./a\n")
+	f.Add("plugins: [{name: a, command: x, sha256: }]")
+	f.Add("plugins:\n- command: |\n    x\n  name: a\n  # end\n")
+	f.Fuzz(func(t *testing.T, file string) {
+		sums := map[string]string{"a": strings.Repeat("0f", 32)}
+		once, err := Pin([]byte(file), sums)
+		if err != nil {
+			return
+		}
+		before, errBefore := readTree(strings.TrimPrefix(normalLines(file), "\uFEFF"))
+		after, errAfter := readTree(strings.TrimPrefix(normalLines(string(once)), "\uFEFF"))
+		if errBefore != nil || errAfter != nil {
+			t.Fatalf("before: %v, after: %v", errBefore, errAfter)
+		}
+		if diff := cmp.Diff(string(bareTree(after, "a")), string(bareTree(before, "a"))); diff != "" {
+			t.Errorf("something else changed (-got +want):\n%s", diff)
+		}
+		twice, err := Pin(once, sums)
+		if err != nil || string(twice) != string(once) {
+			t.Errorf("a second time: %v\n%q\n%q", err, once, twice)
+		}
+	})
+}
+
+func normalLines(s string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(s, "\r\n", "\n"), "\r", "\n")
+}
+
+// TestPinRandomLayouts writes checksums into files of random layout.
+func TestPinRandomLayouts(t *testing.T) {
+	t.Parallel()
+
+	random := rand.New(rand.NewPCG(1, 2))
+	pick := func(list ...string) string { return list[random.IntN(len(list))] }
+	for range 300 {
+		keys := []string{"name: a", pick("command: ./a", "command: './a'", `command: "./a"`), pick("args: [x, 'y']", "sandbox: T1", "sha256: ab", `sha256: "cd"`)}
+		random.Shuffle(len(keys), func(i, j int) { keys[i], keys[j] = keys[j], keys[i] })
+		file := "version: 1\nplugins:\n"
+		if random.IntN(2) == 0 {
+			file += pick("- ", "  - ", "      - ") + "{" + strings.Join(keys, pick(", ", ",  ")) + "}" + pick("\n", "", " # end\n")
+		} else {
+			indent := pick("", "  ", "      ")
+			file += indent + "- " + strings.Join(keys, pick("\n", " # why\n")+indent+"  ") + pick("\n", "", "\n# end\n")
+		}
+		sum := strings.Repeat("0f", 32)
+		got, err := Pin([]byte(file), map[string]string{"a": sum})
+		if err != nil {
+			t.Fatalf("%v in\n%s", err, file)
+		}
+		c, err := Parse(got, "x.yaml")
+		if err != nil || c.Plugins[0].SHA256 != sum {
+			t.Fatalf("%v: got\n%s\nof\n%s", err, got, file)
+		}
+	}
+}

@@ -1,0 +1,346 @@
+package docstest
+
+import (
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write the real output into the console blocks of docs/CLI.md")
+
+// commandTree is the command line as its own help shows it: the flags of each
+// command by its words, "" being the root.
+type commandTree map[string]string
+
+// readTree asks the command for its help, and each command below it.
+func readTree(t *testing.T) commandTree {
+	t.Helper()
+	program, err := grapnel()
+	if err != nil {
+		t.Fatal(err)
+	}
+	tree := commandTree{}
+	var visit func(words []string)
+	visit = func(words []string) {
+		out, err := exec.CommandContext(t.Context(), program, append(words, "--help")...).Output()
+		if err != nil {
+			t.Fatalf("grapnel %s --help: %v", strings.Join(words, " "), err)
+		}
+		tree[strings.Join(words, " ")] = string(out)
+		_, list, _ := strings.Cut(string(out), "Available Commands:\n")
+		for line := range strings.Lines(list) {
+			if !strings.HasPrefix(line, "  ") {
+				break
+			}
+			visit(append(append([]string{}, words...), strings.Fields(line)[0]))
+		}
+	}
+	visit(nil)
+	return tree
+}
+
+// mention is "grapnel" with the words behind it, in code.
+var mention = regexp.MustCompile("(?:^|[`$|;(]|cmd/)\\s*grapnel ([a-z][^`|;)\n]*)")
+
+// check says what is wrong with the words behind "grapnel".
+func (tree commandTree) check(line string) string {
+	path, help := "", tree[""]
+	for word := range strings.FieldsSeq(line) {
+		next := strings.TrimSpace(path + " " + word)
+		switch {
+		case tree[next] != "":
+			path, help = next, tree[next]
+		case regexp.MustCompile("^--[a-z-]+$").MatchString(word):
+			if !strings.Contains(help, " "+word+" ") && !strings.Contains(help, " "+word+"\n") {
+				return fmt.Sprintf("%q has no flag %s", path, word)
+			}
+		case word == "--" || strings.HasPrefix(word, "#"):
+			return ""
+		case strings.Contains(help, "Available Commands:") && path == "" && regexp.MustCompile("^[a-z]+,?$").MatchString(word):
+			return fmt.Sprintf("there is no command %q", next)
+		}
+	}
+	return ""
+}
+
+// TestCommandLines tries every command line that a document mentions: its words
+// and its flags.
+func TestCommandLines(t *testing.T) {
+	t.Parallel()
+
+	tree := readTree(t)
+	found := 0
+	for _, d := range documents(t) {
+		number := 0
+		for line := range strings.Lines(d.text) {
+			number++
+			for _, m := range mention.FindAllStringSubmatch(line, -1) {
+				found++
+				if problem := tree.check(m[1]); problem != "" {
+					t.Errorf("%s:%d: grapnel %s: %s", d.name, number, m[1], problem)
+				}
+			}
+		}
+	}
+	if found < 20 {
+		t.Errorf("found %d command lines: the search does not work", found)
+	}
+	for words := range tree {
+		group := strings.Contains(tree[words], "Available Commands:")
+		if !group && !strings.HasPrefix(words, "completion") && words != "help" && !strings.Contains(text(t, "docs/CLI.md"), "grapnel "+words) {
+			t.Errorf("docs/CLI.md does not mention grapnel %s", words)
+		}
+	}
+}
+
+func TestCommandTreeCheck(t *testing.T) {
+	t.Parallel()
+
+	tree := commandTree{"": "Available Commands:\n", "plugin": "Available Commands:\n", "plugin pin": "  --write  x\n", "version": "--json\n"}
+	for line, want := range map[string]string{
+		"plugin pin --write": "",
+		"plugin pin --wite":  `"plugin pin" has no flag --wite`,
+		"conpile --dir .":    `there is no command "conpile"`,
+		"version":            "",
+	} {
+		if got := tree.check(line); got != want {
+			t.Errorf("check(%q) = %q, want %q", line, got, want)
+		}
+	}
+}
+
+// TestShapes compares the JSON that docs/CLI.md shows below a command's heading
+// with the command's own schema: every key is there, and no top-level one is
+// left away.
+func TestShapes(t *testing.T) {
+	t.Parallel()
+
+	program, err := grapnel()
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := map[string]bool{}
+	for _, b := range blocks(document{"docs/CLI.md", text(t, "docs/CLI.md")}) {
+		if b.lang != "json" {
+			continue
+		}
+		var doc map[string]any
+		if err := json.Unmarshal([]byte(b.text), &doc); err != nil {
+			t.Fatal(err)
+		}
+		name := schemaOf(doc)
+		out, err := exec.CommandContext(t.Context(), program, "schema", name).Output()
+		if err != nil {
+			t.Fatalf("grapnel schema %s: %v", name, err)
+		}
+		var schema map[string]any
+		if err := json.Unmarshal(out, &schema); err != nil {
+			t.Fatal(err)
+		}
+		shown[name] = true
+		at := fmt.Sprintf("docs/CLI.md:%d: %s", b.line, name)
+		compareShape(t, at, doc, schema)
+		for _, key := range anyList(schema["required"]) {
+			if _, ok := doc[fmt.Sprint(key)]; !ok {
+				t.Errorf("%s: the document lacks %v", at, key)
+			}
+		}
+	}
+	if len(shown) < 7 {
+		t.Errorf("docs/CLI.md shows the shapes of %v only", shown)
+	}
+}
+
+// schemaOf names the schema of a result by a key that only it has.
+func schemaOf(doc map[string]any) string {
+	for _, known := range [][2]string{
+		{"prompt", "compile"},
+		{"merged", "dispatch"},
+		{"phases", "plan"},
+		{"hook_sources", "explain"},
+		{"lowered", "config-check"},
+		{"hooks", "plugin-describe"},
+	} {
+		if _, ok := doc[known[0]]; ok {
+			return known[1]
+		}
+	}
+	return "plugin-list"
+}
+
+// compareShape wants every key of a value in its schema.
+func compareShape(t *testing.T, at string, v any, schema map[string]any) {
+	t.Helper()
+	switch v := v.(type) {
+	case map[string]any:
+		properties, closed := schema["properties"].(map[string]any)
+		if !closed {
+			return // any object
+		}
+		for key, member := range v {
+			property, known := properties[key]
+			if !known {
+				t.Errorf("%s: the schema has no %s", at, key)
+			}
+			if schema, ok := property.(map[string]any); ok { // else true: anything
+				compareShape(t, at+"."+key, member, schema)
+			}
+		}
+	case []any:
+		items, ok := schema["items"].(map[string]any)
+		for _, member := range v {
+			if ok {
+				compareShape(t, at, member, items)
+			}
+		}
+	}
+}
+
+func anyList(v any) []any {
+	list, _ := v.([]any)
+	return list
+}
+
+// console is one command of a console block with the output below it.
+type console struct {
+	command, output string
+}
+
+// consoles splits a console block into its commands.
+func consoles(b block) []console {
+	var out []console
+	for line := range strings.Lines(b.text) {
+		if command, ok := strings.CutPrefix(line, "$ "); ok {
+			out = append(out, console{command: strings.TrimSpace(command)})
+		} else if len(out) > 0 {
+			out[len(out)-1].output += line
+		}
+	}
+	return out
+}
+
+// TestConsole runs the commands in docs/CLI.md, in order, in the folder that the
+// document describes, and compares what they print. Numbers and hashes may
+// differ; a line "…" stands for any lines.
+func TestConsole(t *testing.T) {
+	t.Parallel()
+
+	if runtime.GOOS != "linux" {
+		t.Skip("the document shows Linux")
+	}
+	doc := document{"docs/CLI.md", text(t, "docs/CLI.md")}
+	dir := consoleFolder(t, doc)
+	for _, b := range blocks(doc) {
+		if b.lang != "console" {
+			continue
+		}
+		rewritten := b.text
+		for _, c := range consoles(b) {
+			got := runConsole(t, dir, c.command)
+			if !matches(c.output, got) {
+				t.Errorf("docs/CLI.md:%d: $ %s\nprints\n%s\nand the document says\n%s", b.line, c.command, got, c.output)
+				rewritten = strings.Replace(rewritten, "$ "+c.command+"\n"+c.output, "$ "+c.command+"\n"+got, 1)
+			}
+		}
+		doc.text = strings.Replace(doc.text, b.text, rewritten, 1)
+	}
+	if *update {
+		if err := os.WriteFile(filepath.Join(root(t), "docs", "CLI.md"), []byte(doc.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// consoleFolder makes the folder that docs/CLI.md works in: its configuration,
+// and the files of its tree.
+func consoleFolder(t *testing.T, doc document) string {
+	t.Helper()
+	dir := t.TempDir()
+	for _, b := range blocks(doc) {
+		if b.lang == "yaml" {
+			writeFile(t, filepath.Join(dir, "grapnel.yaml"), b.text)
+			break
+		}
+	}
+	writeFile(t, filepath.Join(dir, ".git", "HEAD"), "")
+	writeFile(t, filepath.Join(dir, "AGENTS.md"), "Answer in whole sentences.\n")
+	writeFile(t, filepath.Join(dir, "service", "AGENTS.md"), "Name the service.\n")
+	return dir
+}
+
+// runConsole runs one command as a person would, and returns both its outputs.
+func runConsole(t *testing.T, dir, command string) string {
+	t.Helper()
+	program, err := grapnel()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), "sh", "-c", command)
+	cmd.Dir = dir
+	cmd.Env = []string{"PATH=" + filepath.Dir(program) + ":" + os.Getenv("PATH"), "HOME=" + filepath.Join(dir, "home"), "TZ=UTC"}
+	out, err := cmd.CombinedOutput()
+	if _, ended := errors.AsType[*exec.ExitError](err); err != nil && !ended {
+		t.Fatal(err)
+	}
+	return strings.ReplaceAll(string(out), dir, "/repo")
+}
+
+// matches compares output with the document's.
+func matches(want, got string) bool {
+	parts := strings.Split(normal(want), "\n…\n")
+	got = normal(got)
+	first, last := parts[0], parts[len(parts)-1]
+	if len(parts) == 1 {
+		return first == got
+	}
+	if !strings.HasPrefix(got, first) || !strings.HasSuffix(got, last) {
+		return false
+	}
+	for _, part := range parts {
+		_, rest, found := strings.Cut(got, part)
+		if !found {
+			return false
+		}
+		got = rest
+	}
+	return true
+}
+
+// normal takes out what differs between two runs: numbers, hashes, ids and the
+// widths of columns.
+func normal(s string) string {
+	s = regexp.MustCompile(`\b[0-9A-HJKMNP-TV-Z]{26}\b|\b[0-9a-f]{64}\b|\b[0-9a-f]{16}\b`).ReplaceAllString(s, "#")
+	s = regexp.MustCompile(`[0-9][0-9.,]*`).ReplaceAllString(s, "#")
+	s = regexp.MustCompile(`[ ─]+`).ReplaceAllString(s, " ")
+	return "\n" + strings.TrimRight(s, "\n") + "\n"
+}
+
+func TestMatches(t *testing.T) {
+	t.Parallel()
+
+	tests := []struct {
+		name, want, got string
+		match           bool
+	}{
+		{"same", "a\nb\n", "a\nb\n", true},
+		{"numbers", "a 1.5 x\n", "a   12 x\n", true},
+		{"a line more", "a\n", "a\nb\n", false},
+		{"left away", "a\n…\nc\n", "a\nb\nx\nc\n", true},
+		{"left away, another end", "a\n…\nc\n", "a\nb\nd\n", false},
+		{"left away twice", "a\n…\nc\n…\ne\n", "a\nb\nc\nd\ne\n", true},
+		{"another word", "a\n", "b\n", false},
+	}
+	for _, tt := range tests {
+		if got := matches(tt.want, tt.got); got != tt.match {
+			t.Errorf("%s: matches = %v, want %v", tt.name, got, tt.match)
+		}
+	}
+}

@@ -1,0 +1,169 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/binary"
+	"io"
+	"math/rand/v2"
+	"net"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+// recorded is a connection that gives prepared bytes in pieces.
+type recorded struct {
+	net.Conn
+	rest  []byte
+	piece func() int
+}
+
+func (r *recorded) Read(p []byte) (int, error) {
+	if len(r.rest) == 0 {
+		return 0, io.EOF
+	}
+	n := min(r.piece(), len(p), len(r.rest))
+	copy(p, r.rest[:n])
+	r.rest = r.rest[n:]
+	return n, nil
+}
+
+func http2Frame(kind, flags byte, stream uint32, payload []byte) []byte {
+	n := len(payload)
+	out := []byte{byte(n >> 16), byte(n >> 8), byte(n), kind, flags}
+	out = binary.BigEndian.AppendUint32(out, stream)
+	return append(out, payload...)
+}
+
+// message is a gRPC message that says it has size bytes, with the id first.
+func grpcMessage(size int, id uint64, body []byte) []byte {
+	out := binary.BigEndian.AppendUint32([]byte{0}, uint32(size))
+	return append(protowire.AppendVarint(append(out, 8), id), body...)
+}
+
+// dataFrames cuts a stream's bytes into DATA frames, some of them padded.
+func dataFrames(rnd *rand.Rand, stream uint32, data []byte) []byte {
+	var out []byte
+	for len(data) > 0 {
+		n := 1 + rnd.IntN(min(len(data), 40))
+		switch rnd.IntN(3) {
+		case 0:
+			pad := rnd.IntN(5)
+			payload := append([]byte{byte(pad)}, data[:n]...)
+			out = append(out, http2Frame(http2Data, flagPadded, stream, append(payload, make([]byte, pad)...))...)
+		case 1:
+			out = append(out, http2Frame(6, 0, 0, make([]byte, 8))...) // PING
+			fallthrough
+		default:
+			out = append(out, http2Frame(http2Data, 0, stream, data[:n])...)
+		}
+		data = data[n:]
+	}
+	return out
+}
+
+// TestTap cuts the same traffic in many ways: the id of the long message is
+// found in all of them, and the bytes pass unchanged.
+func TestTap(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(200) {
+		rnd := rand.New(rand.NewPCG(seed, 2))
+		id := rnd.Uint64() >> rnd.IntN(64)
+		short := grpcMessage(1+protowire.SizeVarint(9)+20, 9, make([]byte, 20))
+		var stream []byte
+		for range rnd.IntN(5) {
+			stream = append(stream, short...)
+		}
+		stream = append(stream, grpcMessage(1<<20, id, make([]byte, 100))...)
+		traffic := bytes.Join([][]byte{
+			http2Frame(4, 0, 0, make([]byte, 12)), // SETTINGS
+			http2Frame(http2Headers, 4, 5, []byte("headers")),
+			dataFrames(rnd, 3, short),
+			http2Frame(http2Data, flagEndStream, 3, nil),
+			dataFrames(rnd, 5, stream),
+		}, nil)
+		conn := &tap{Conn: &recorded{rest: traffic, piece: func() int { return 1 + rnd.IntN(50) }}, limit: 1000, found: make(chan uint64, 1)}
+		passed, err := io.ReadAll(conn)
+		if err != nil || !bytes.Equal(traffic, passed) {
+			t.Fatalf("seed %d: the traffic was changed (%v)", seed, err)
+		}
+		select {
+		case got := <-conn.found:
+			if got != id {
+				t.Fatalf("seed %d: got id %d, want %d", seed, got, id)
+			}
+		default:
+			t.Fatalf("seed %d: the message was not noticed", seed)
+		}
+	}
+}
+
+func TestTapIDs(t *testing.T) {
+	t.Parallel()
+	long := func(head []byte) []byte {
+		return append(binary.BigEndian.AppendUint32([]byte{0}, 1<<20), head...)
+	}
+	cases := []struct {
+		name  string
+		data  []byte
+		found []uint64
+	}{
+		{"id first", long([]byte{8, 5, 16, 7, 42, 0, 0, 0, 0, 0, 0, 0}), []uint64{5}},
+		{"another field first", long([]byte{16, 7, 8, 5, 42, 0, 0, 0, 0, 0, 0, 0}), nil},
+		{"no field", long(bytes.Repeat([]byte{0xff}, 20)), nil},
+		{"id still to come", long([]byte{8}), nil},
+		{"within the limit", append(binary.BigEndian.AppendUint32([]byte{0}, 1000), 8, 5), nil},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			conn := &tap{limit: 1000, found: make(chan uint64, 1)}
+			conn.scan(http2Frame(http2Data, 0, 1, c.data))
+			close(conn.found)
+			var got []uint64
+			for id := range conn.found {
+				got = append(got, id)
+			}
+			if diff := cmp.Diff(c.found, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestTapForgetsStreams: what it keeps is bounded.
+func TestTapForgetsStreams(t *testing.T) {
+	t.Parallel()
+	conn := &tap{limit: 1000, found: make(chan uint64, 1)}
+	for id := range uint32(1000) {
+		conn.scan(http2Frame(http2Data, 0, 2*id+1, []byte{0, 0, 0, 0, 1, 'x'}))
+		if id%2 == 0 {
+			conn.scan(http2Frame(http2Headers, flagEndStream, 2*id+1, []byte("trailers")))
+		}
+		if len(conn.flows) > maxFlows {
+			t.Fatalf("%d streams are kept", len(conn.flows))
+		}
+	}
+}
+
+func FuzzTap(f *testing.F) {
+	f.Add(http2Frame(http2Data, flagPadded, 1, append([]byte{3}, grpcMessage(1<<20, 5, nil)...)), uint8(3))
+	f.Fuzz(func(t *testing.T, traffic []byte, cut uint8) {
+		run := func(piece int) []uint64 {
+			conn := &tap{Conn: &recorded{rest: traffic, piece: func() int { return piece }}, limit: 1000, found: make(chan uint64, 1000)}
+			if passed, err := io.ReadAll(conn); err != nil || !bytes.Equal(traffic, passed) {
+				t.Fatalf("the traffic was changed (%v)", err)
+			}
+			close(conn.found)
+			var ids []uint64
+			for id := range conn.found {
+				ids = append(ids, id)
+			}
+			return ids
+		}
+		if diff := cmp.Diff(run(len(traffic)+1), run(1+int(cut))); diff != "" {
+			t.Errorf("found (-at once +in pieces):\n%s", diff)
+		}
+	})
+}

@@ -1,0 +1,331 @@
+package wire
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"strconv"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/grapnelhq/grapnel/internal/wire/pluginpb"
+	"github.com/grapnelhq/grapnel/phases"
+)
+
+// gate is a stream that blocks in SendMsg until it is opened, and notes what
+// passes. Frames are not given back before that, as with gRPC.
+type gate struct {
+	entered chan struct{}
+	open    chan struct{}
+	mu      sync.Mutex
+	passed  []string
+	inside  int
+}
+
+func (g *gate) SendMsg(m any) error {
+	g.mu.Lock()
+	if g.inside++; g.inside > 1 {
+		panic("two senders at once")
+	}
+	g.mu.Unlock()
+	g.entered <- struct{}{}
+	<-g.open
+	o, _ := m.(*outgoing)
+	g.mu.Lock()
+	g.inside--
+	g.passed = append(g.passed, string(bytes.TrimRight(o.buffer.ReadOnlyData(), "-")))
+	g.mu.Unlock()
+	o.buffer.Free()
+	return nil
+}
+
+func (g *gate) all() []string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return append([]string(nil), g.passed...)
+}
+
+// parcel is a frame of so many bytes.
+func (w *writer) parcel(name string, size int) *outgoing {
+	b := w.frames.Get(size)
+	*b = append(*b, name...)
+	for len(*b) < size {
+		*b = append(*b, '-')
+	}
+	return &outgoing{data: b}
+}
+
+// blockedWriter returns a writer whose goroutine is inside SendMsg with the
+// frame "first", because more waits in gRPC than a caller may add to.
+func blockedWriter(t *testing.T, frame int) (*writer, *gate, func()) {
+	t.Helper()
+	g := &gate{entered: make(chan struct{}, 2*maxQueue), open: make(chan struct{})}
+	w := newWriter(g, frame)
+	w.unflushed.Store(directBytes)
+	var run sync.WaitGroup
+	run.Go(w.run)
+	if err := w.send(deadline(t), w.parcel("first", 10)); err != nil {
+		t.Fatal(err)
+	}
+	<-g.entered
+	var once sync.Once
+	opened := func() { once.Do(func() { close(g.open) }) }
+	t.Cleanup(func() {
+		opened()
+		w.close(errWriterClosed)
+		run.Wait()
+	})
+	return w, g, opened
+}
+
+// waitFor reads entries until so many frames were begun.
+func (g *gate) waitFor(n int) {
+	for range n {
+		<-g.entered
+	}
+}
+
+func TestWriterSendsDirectly(t *testing.T) {
+	t.Parallel()
+	g := &gate{entered: make(chan struct{}, 10), open: make(chan struct{})}
+	close(g.open)
+	w := newWriter(g, DefaultFrame)
+	for i := range 3 { // no goroutine runs: only the caller can have sent
+		if err := w.send(deadline(t), w.parcel(strconv.Itoa(i), 1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if diff := cmp.Diff([]string{"0", "1", "2"}, g.all()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if got := w.unflushed.Load(); got != 0 {
+		t.Errorf("%d bytes are said to wait", got)
+	}
+}
+
+// TestWriterCombines: who is sending sends what others have queued meanwhile.
+func TestWriterCombines(t *testing.T) {
+	t.Parallel()
+	g := &gate{entered: make(chan struct{}, 10), open: make(chan struct{})}
+	w := newWriter(g, DefaultFrame)
+	sent := make(chan error)
+	go func() { sent <- w.send(context.Background(), w.parcel("mine", 1)) }()
+	<-g.entered
+	if err := errors.Join(w.send(deadline(t), w.parcel("other", 1)), w.hurry(w.parcel("urgent", 1), true)); err != nil {
+		t.Fatal(err)
+	}
+	close(g.open)
+	if err := <-sent; err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"mine", "urgent", "other"}, g.all()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestWriterOrder(t *testing.T) {
+	t.Parallel()
+	w, g, open := blockedWriter(t, DefaultFrame)
+	for _, name := range []string{"a", "b", "c"} {
+		if err := w.send(deadline(t), w.parcel(name, 1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"cancel", "ping"} {
+		if err := w.hurry(w.parcel(name, 1), false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	open()
+	g.waitFor(5)
+	w.close(errWriterClosed)
+	want := []string{"first", "cancel", "ping", "a", "b", "c"}
+	if diff := cmp.Diff(want[:5], g.all()[:5]); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestWriterWithdraws(t *testing.T) {
+	t.Parallel()
+	w, g, open := blockedWriter(t, DefaultFrame)
+	a, b := w.parcel("a", 1), w.parcel("b", 1)
+	if err := errors.Join(w.send(deadline(t), a), w.send(deadline(t), b)); err != nil {
+		t.Fatal(err)
+	}
+	if !w.withdraw(a) || w.withdraw(a) {
+		t.Error("a frame is withdrawn once")
+	}
+	open()
+	g.waitFor(1)
+	if w.withdraw(b) {
+		t.Error("a frame was withdrawn while it was sent")
+	}
+}
+
+// TestWriterBounds fills the queue by count and by bytes: the next waits, until
+// there is room, its context ends, or the writer is closed.
+func TestWriterBounds(t *testing.T) {
+	t.Parallel()
+	fills := map[string]func(t *testing.T, w *writer) (queued int){
+		"frames": func(t *testing.T, w *writer) int {
+			t.Helper()
+			for range maxQueue {
+				if err := w.send(deadline(t), w.parcel("x", 1)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			return maxQueue
+		},
+		"bytes": func(t *testing.T, w *writer) int {
+			t.Helper()
+			for range 2 {
+				if err := w.send(deadline(t), w.parcel("x", 4096)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			return 2
+		},
+	}
+	why := errors.New("enough")
+	for name, fill := range fills {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, g, open := blockedWriter(t, 4096)
+			queued := fill(t, w)
+			ctx, cancel := context.WithCancelCause(deadline(t))
+			given := make(chan error)
+			go func() { given <- w.send(ctx, w.parcel("given up", 1)) }()
+			w.waitingFor(t, 1)
+			cancel(why)
+			if err := <-given; !errors.Is(err, why) {
+				t.Errorf("got %v, want %v", err, why)
+			}
+			admitted := make(chan error)
+			go func() { admitted <- w.send(deadline(t), w.parcel("last", 1)) }()
+			w.waitingFor(t, 1)
+			if err := w.hurry(w.parcel("urgent", 1), true); err != nil {
+				t.Errorf("urgent frames do not pass a full queue: %v", err)
+			}
+			open()
+			if err := <-admitted; err != nil {
+				t.Error(err)
+			}
+			g.waitFor(queued + 2)
+		})
+	}
+}
+
+// waitingFor returns when so many callers wait for room.
+func (w *writer) waitingFor(t *testing.T, n int) {
+	t.Helper()
+	for deadline(t).Err() == nil {
+		w.mu.Lock()
+		have := len(w.waiting)
+		w.mu.Unlock()
+		if have == n {
+			return
+		}
+	}
+	t.Fatalf("nobody waits")
+}
+
+func TestWriterClose(t *testing.T) {
+	t.Parallel()
+	w, _, open := blockedWriter(t, 10)
+	if err := w.send(deadline(t), w.parcel("x", 20)); err != nil {
+		t.Fatal(err)
+	}
+	waiting := make(chan error)
+	go func() { waiting <- w.send(context.Background(), w.parcel("y", 10)) }()
+	w.waitingFor(t, 1)
+	w.close(errClosed)
+	w.close(errWriterClosed)
+	if err := <-waiting; !errors.Is(err, errClosed) {
+		t.Errorf("got %v, want %v", err, errClosed)
+	}
+	if err := w.send(deadline(t), w.parcel("z", 1)); !errors.Is(err, errClosed) {
+		t.Errorf("got %v, want %v", err, errClosed)
+	}
+	if err := w.hurry(w.parcel("z", 1), false); !errors.Is(err, errClosed) {
+		t.Errorf("got %v, want %v", err, errClosed)
+	}
+	open()
+}
+
+func TestWriterRefusesFlood(t *testing.T) {
+	t.Parallel()
+	w, _, _ := blockedWriter(t, DefaultFrame)
+	for range maxQueue {
+		if err := w.hurry(w.parcel("x", 1), true); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.hurry(w.parcel("x", 1), true); !errors.Is(err, errFlooded) {
+		t.Errorf("got %v, want %v", err, errFlooded)
+	}
+	if err := w.hurry(w.parcel("cancel", 1), false); err != nil {
+		t.Errorf("cancel was refused: %v", err)
+	}
+}
+
+// TestFlowControl: a plugin stops reading. Callers return when their context
+// ends, and Close frees the writer that is blocked inside gRPC.
+func TestFlowControl(t *testing.T) {
+	t.Parallel()
+	release := make(chan struct{})
+	p := &stranger{act: func(s *strangerSession, _ *pluginpb.HostFrame) error {
+		select {
+		case <-release:
+		case <-s.Context().Done():
+		}
+		return nil
+	}}
+	defer close(release)
+	s, _ := openStranger(t, p, HostOptions{})
+	text := string(bytes.Repeat([]byte("x"), 1<<20))
+	ctx, cancel := context.WithCancel(deadline(t))
+	var wg sync.WaitGroup
+	freed := make([]*freedOnce, 32)
+	for i := range freed {
+		freed[i] = newFreed()
+		wg.Go(func() {
+			_, _, err := s.Dispatch(ctx, textDispatch(text), freed[i].call)
+			checkCode(t, err, phases.CauseCancelled)
+		})
+	}
+	s.writer.someWait(t)
+	cancel()
+	wg.Wait()
+	unsent := 0
+	for _, f := range freed {
+		unsent += int(f.count.Load())
+	}
+	if unsent == 0 {
+		t.Error("no frame was withdrawn from the queue")
+	}
+	blocked := make(chan error, 1)
+	go func() { blocked <- s.Ping(deadline(t)) }()
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	checkCode(t, <-blocked, phases.CauseSessionReset)
+	for _, f := range freed {
+		f.wait(t)
+	}
+}
+
+// someWait returns when a caller waits for room in the queue.
+func (w *writer) someWait(t *testing.T) {
+	t.Helper()
+	for deadline(t).Err() == nil {
+		w.mu.Lock()
+		have := len(w.waiting)
+		w.mu.Unlock()
+		if have > 0 {
+			return
+		}
+	}
+	t.Fatal("nobody waits")
+}

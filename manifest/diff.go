@@ -1,0 +1,245 @@
+package manifest
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/grapnelhq/grapnel/internal/digest"
+)
+
+// Difference is what two prompts do not have in common. Its JSON is the output
+// of "grapnel manifest diff". Lists are empty, not nil.
+type Difference struct {
+	// Same is true when all lists are empty.
+	Same bool `json:"same"`
+	// Sections are the ids of sections, by what became of them.
+	Sections SectionChanges `json:"sections"`
+	// Budgets are the granted budgets that differ: "turn" and one for each phase.
+	Budgets []Change[Grant] `json:"budgets"`
+	// Policies are the policy entries that differ, named domain/key.
+	Policies []Change[PolicySlot] `json:"policies"`
+	// Tools are the tools that differ, by name.
+	Tools []Change[ToolSlot] `json:"tools"`
+}
+
+// SectionChanges are ids of sections. One id can be in several of Moved,
+// Changed and Reowned. Removed is in the earlier prompt's order, all others in
+// the later one's.
+type SectionChanges struct {
+	// Added are only in the later prompt, Removed only in the earlier one.
+	Added   []string `json:"added"`
+	Removed []string `json:"removed"`
+	// Moved are the fewest sections that have to be moved to get from the one
+	// order to the other: what stands elsewhere only because something was added
+	// or removed in front of it has not moved.
+	Moved []string `json:"moved"`
+	// Changed have another fingerprint, stability, placement or truncation.
+	Changed []string `json:"changed"`
+	// Reowned belong to somebody else.
+	Reowned []string `json:"reowned"`
+}
+
+// ChangeKind says what became of a named thing.
+type ChangeKind string
+
+// The kinds of changes. Reowned means that nothing but the owner differs.
+const (
+	ChangeAdded   ChangeKind = "added"
+	ChangeRemoved ChangeKind = "removed"
+	ChangeChanged ChangeKind = "changed"
+	ChangeReowned ChangeKind = "reowned"
+)
+
+// Change is one named thing that differs. From is nil for what was added, To
+// for what was removed.
+type Change[T any] struct {
+	What ChangeKind `json:"what"`
+	Name string     `json:"name"`
+	From *T         `json:"from"`
+	To   *T         `json:"to"`
+}
+
+// Grant is a granted budget; what was used of it does not count.
+type Grant struct {
+	GrantedMS    float64 `json:"granted_ms"`
+	GrantedChars int     `json:"granted_chars"`
+}
+
+// PolicySlot is what stands under one domain and key.
+type PolicySlot struct {
+	Value    json.RawMessage `json:"value"`
+	Priority int             `json:"priority"`
+	Owner    string          `json:"owner"`
+}
+
+// ToolSlot is what stands under the name of a tool.
+type ToolSlot struct {
+	BundleID string `json:"bundle_id"`
+	Owner    string `json:"owner"`
+	Hash     string `json:"hash"`
+}
+
+// Diff compares two records: their sections, granted budgets, policies and
+// tools. Times, ids, used budgets, the ledger and everything else does not
+// count: whether an answer came out of the cache, for one. a is the earlier
+// record, b the later. Neither is changed.
+func Diff(a, b *Manifest) Difference {
+	d := Difference{
+		Sections: diffSections(a.Sections, b.Sections),
+		Budgets:  diffNamed(grants(a), grants(b), sameGrant, nil),
+		Policies: diffNamed(policySlots(a), policySlots(b), samePolicy, func(x, y *PolicySlot) bool {
+			return x.Priority == y.Priority && sameJSON(x.Value, y.Value)
+		}),
+		Tools: diffNamed(toolSlots(a), toolSlots(b), func(x, y *ToolSlot) bool { return *x == *y }, func(x, y *ToolSlot) bool {
+			return x.BundleID == y.BundleID && x.Hash == y.Hash
+		}),
+	}
+	s := &d.Sections
+	d.Same = len(s.Added)+len(s.Removed)+len(s.Moved)+len(s.Changed)+len(s.Reowned)+len(d.Budgets)+len(d.Policies)+len(d.Tools) == 0
+	return d
+}
+
+func diffSections(a, b []Section) SectionChanges {
+	out := SectionChanges{Added: []string{}, Removed: []string{}, Moved: []string{}, Changed: []string{}, Reowned: []string{}}
+	places := make(map[string]int, len(a))
+	for i := range a {
+		places[a[i].SectionID] = i
+	}
+	var common []string // in the order of b
+	var from []int      // their places in a
+	for i := range b {
+		id := b[i].SectionID
+		at, ok := places[id]
+		if !ok {
+			out.Added = append(out.Added, id)
+			continue
+		}
+		common, from = append(common, id), append(from, at)
+		delete(places, id)
+		if !sameText(&a[at], &b[i]) {
+			out.Changed = append(out.Changed, id)
+		}
+		if a[at].Owner != b[i].Owner {
+			out.Reowned = append(out.Reowned, id)
+		}
+	}
+	for _, at := range slices.Sorted(maps.Values(places)) {
+		out.Removed = append(out.Removed, a[at].SectionID)
+	}
+	for i, stays := range longestAscending(from) {
+		if !stays {
+			out.Moved = append(out.Moved, common[i])
+		}
+	}
+	return out
+}
+
+func sameText(a, b *Section) bool {
+	return a.Fingerprint == b.Fingerprint && a.Stability == b.Stability && a.Placement == b.Placement &&
+		(a.Truncation == nil) == (b.Truncation == nil) && (a.Truncation == nil || *a.Truncation == *b.Truncation)
+}
+
+// longestAscending marks the members of a longest ascending subsequence of
+// different numbers: patience sorting with links back.
+func longestAscending(list []int) []bool {
+	var ends []int // ends[k] is the index of the least end of a run of k+1
+	before := make([]int, len(list))
+	for i, n := range list {
+		k, _ := slices.BinarySearchFunc(ends, n, func(at, n int) int { return cmp.Compare(list[at], n) })
+		before[i] = -1
+		if k > 0 {
+			before[i] = ends[k-1]
+		}
+		if k == len(ends) {
+			ends = append(ends, i)
+		} else {
+			ends[k] = i
+		}
+	}
+	stays := make([]bool, len(list))
+	if len(ends) > 0 {
+		for i := ends[len(ends)-1]; i >= 0; i = before[i] {
+			stays[i] = true
+		}
+	}
+	return stays
+}
+
+// diffNamed compares two sets by name. sameButOwner may be nil, for things
+// without owners.
+func diffNamed[T any](a, b map[string]T, same, sameButOwner func(x, y *T) bool) []Change[T] {
+	out := []Change[T]{}
+	names := slices.AppendSeq(slices.Collect(maps.Keys(a)), maps.Keys(b))
+	slices.Sort(names)
+	for _, name := range slices.Compact(names) {
+		x, inA := a[name]
+		y, inB := b[name]
+		switch {
+		case !inA:
+			out = append(out, Change[T]{What: ChangeAdded, Name: name, To: &y})
+		case !inB:
+			out = append(out, Change[T]{What: ChangeRemoved, Name: name, From: &x})
+		case same(&x, &y):
+		case sameButOwner != nil && sameButOwner(&x, &y):
+			out = append(out, Change[T]{What: ChangeReowned, Name: name, From: &x, To: &y})
+		default:
+			out = append(out, Change[T]{What: ChangeChanged, Name: name, From: &x, To: &y})
+		}
+	}
+	return out
+}
+
+// grants are the granted budgets by name. A phase that ran several times has
+// one entry for each different grant.
+func grants(m *Manifest) map[string]Grant {
+	out := map[string]Grant{"turn": {m.Budgets.Turn.GrantedMS, m.Budgets.Turn.GrantedChars}}
+	for _, p := range m.Budgets.Phases {
+		g := Grant{p.GrantedMS, p.GrantedChars}
+		name := string(p.Phase)
+		for n := 2; ; n++ {
+			if have, taken := out[name]; !taken || have == g {
+				break
+			}
+			name = fmt.Sprintf("%s#%d", p.Phase, n)
+		}
+		out[name] = g
+	}
+	return out
+}
+
+func sameGrant(x, y *Grant) bool { return *x == *y }
+
+func policySlots(m *Manifest) map[string]PolicySlot {
+	out := make(map[string]PolicySlot, len(m.Policies))
+	for _, p := range m.Policies {
+		out[p.Domain+"/"+p.Key] = PolicySlot{Value: p.Value, Priority: p.Priority, Owner: p.Owner}
+	}
+	return out
+}
+
+func samePolicy(x, y *PolicySlot) bool {
+	return x.Priority == y.Priority && x.Owner == y.Owner && sameJSON(x.Value, y.Value)
+}
+
+// sameJSON compares values, not how they are written. What is no JSON is
+// compared as it is.
+func sameJSON(a, b json.RawMessage) bool {
+	if bytes.Equal(a, b) {
+		return true
+	}
+	x, errX := digest.JSON(nil, a)
+	y, errY := digest.JSON(nil, b)
+	return errX == nil && errY == nil && bytes.Equal(x, y)
+}
+
+func toolSlots(m *Manifest) map[string]ToolSlot {
+	out := make(map[string]ToolSlot, len(m.Tools))
+	for _, t := range m.Tools {
+		out[t.Name] = ToolSlot{BundleID: t.BundleID, Owner: t.Owner, Hash: t.Hash}
+	}
+	return out
+}

@@ -1,0 +1,343 @@
+package runtime_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/grapnelhq/grapnel/config"
+	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/runtime"
+	"github.com/grapnelhq/grapnel/sdk"
+)
+
+// reloaded is a copy of the configuration with a change.
+func (h *hosted) reloaded(change func(next *hosted)) *config.Config {
+	next := &hosted{cfg: h.cfg}
+	next.cfg.Plugins = slices.Clone(h.cfg.Plugins)
+	change(next)
+	return &next.cfg
+}
+
+// hopeless refuses its first n starts for a reason that no restart cures.
+func hopeless(n int32) *sdk.Plugin {
+	p := plugin("p", section("h", "s", "text"))
+	var starts atomic.Int32
+	p.OnConfigure = func(context.Context, *phases.Configuration) (sdk.Setup, error) {
+		if starts.Add(1) <= n {
+			return sdk.Setup{}, phases.Errorf(phases.CauseVersionMismatch, "it is too old")
+		}
+		return sdk.Setup{}, nil
+	}
+	return p
+}
+
+// stateOf is a plugin's state and code.
+func stateOf(eng *runtime.Engine, name string) string {
+	for _, row := range eng.Plugins() {
+		if row.Plugin == name {
+			return strings.TrimSpace(string(row.State) + " " + row.Code)
+		}
+	}
+	return "not declared"
+}
+
+// TestWaysOutOfQuarantine: a reload with the same words, and the operator's.
+func TestWaysOutOfQuarantine(t *testing.T) {
+	tests := []struct {
+		name string
+		out  func(h *hosted, eng *runtime.Engine) error
+	}{
+		{"reload", func(h *hosted, eng *runtime.Engine) error { return eng.Reload(context.Background(), &h.cfg) }},
+		{"release", func(_ *hosted, eng *runtime.Engine) error { return eng.Release("p") }},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				h := newHosted(hopeless(1))
+				eng := h.start(t)
+				time.Sleep(time.Hour)
+				if got := stateOf(eng, "p"); got != "quarantined version_mismatch" {
+					t.Fatalf("state = %q", got)
+				}
+				if err := tt.out(h, eng); err != nil {
+					t.Fatal(err)
+				}
+				synctest.Wait()
+				if got := stateOf(eng, "p"); got != "ready" {
+					t.Errorf("state = %q", got)
+				}
+				out := dispatch(t, eng, &phases.PrePromptCompileInput{})
+				if diff := cmp.Diff(sectionIDs(out), []string{"s"}); diff != "" {
+					t.Errorf("sections (-got +want):\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+// TestReleaseOfNothing: the operator is told why nothing happened.
+func TestReleaseOfNothing(t *testing.T) {
+	t.Parallel()
+
+	eng := newHosted(hopeless(0)).start(t)
+	for name, want := range map[string]string{"p": "is ready", "q": `no plugin "q"`} {
+		if err := eng.Release(name); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("Release(%s) = %v, want %q", name, err, want)
+		}
+	}
+	if err := eng.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := eng.Release("p"); err == nil {
+		t.Error("a closed engine released a plugin")
+	}
+}
+
+// late is a plugin that describes itself only when it is released. Its hook
+// wants to run before q's, which an override can make impossible.
+func late(release <-chan struct{}) *sdk.Plugin {
+	p := plugin("late", sdk.Hook{Name: "h", Phase: phases.PrePromptCompile, Any: reply(), Before: []string{"q.h?"}})
+	p.OnConfigure = func(ctx context.Context, _ *phases.Configuration) (sdk.Setup, error) {
+		select {
+		case <-release:
+			return sdk.Setup{}, nil
+		case <-ctx.Done():
+			return sdk.Setup{}, ctx.Err()
+		}
+	}
+	return p
+}
+
+// impossible puts q's hook before late's, which wants the opposite.
+func impossible(h *hosted) {
+	h.plugin("q").Subscriptions = map[string]phases.Override{"q.h": {Before: &[]string{"late.h?"}}}
+}
+
+// TestLateDescription: whether the hooks of a plugin fit that describes itself
+// long after the load is up to the generation in force.
+func TestLateDescription(t *testing.T) {
+	tests := []struct {
+		name         string
+		first, again func(h *hosted)
+		want         string
+		hooks        int
+	}{
+		{"fits both", func(*hosted) {}, func(*hosted) {}, "ready", 2},
+		{"does not fit the one being retired", impossible, func(*hosted) {}, "ready", 2},
+		{"does not fit the one in force", func(*hosted) {}, impossible, "quarantined invalid_reply", 1},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				release := make(chan struct{})
+				h := newHosted(late(release), plugin("q", section("h", "s", "text")))
+				h.opts.WaitFor = runtime.WaitRequired
+				cfg := h.reloaded(tt.again)
+				tt.first(h)
+				eng := h.start(t)
+				begin(t, eng) // keeps the first generation from being dropped
+				if err := eng.Reload(t.Context(), cfg); err != nil {
+					t.Fatal(err)
+				}
+				close(release)
+				synctest.Wait()
+				if got := stateOf(eng, "late"); got != tt.want {
+					t.Errorf("state = %q, want %q", got, tt.want)
+				}
+				out := dispatch(t, eng, &phases.PrePromptCompileInput{})
+				if got := len(out.Runs); got != tt.hooks {
+					t.Errorf("%d runs, want %d: %q", got, tt.hooks, states(out))
+				}
+				if err := eng.Reload(t.Context(), cfg); err != nil && tt.hooks == 2 {
+					t.Errorf("a later reload: %v", err)
+				}
+			})
+		})
+	}
+}
+
+// exclusive is an engine with one plugin that must not run twice at once, and
+// what happened to it.
+func exclusive(t *testing.T, log *journal) (*hosted, *runtime.Engine) {
+	t.Helper()
+	p := plugin("p", section("h", "s", "text"))
+	p.ConfigSchema = raw(`{"type":"object"}`)
+	p.OnConfigure = func(_ context.Context, c *phases.Configuration) (sdk.Setup, error) {
+		log.add("start " + string(c.Config))
+		if strings.Contains(string(c.Config), "bad") {
+			return sdk.Setup{}, &phases.ConfigError{Pointer: "/x", Message: "no"}
+		}
+		return sdk.Setup{}, nil
+	}
+	h := newHosted(p)
+	h.plugin("p").Reload = "exclusive"
+	h.plugin("p").Config = raw(`{"x":"one"}`)
+	h.opts.OnEvent = log.events(runtime.EventPlugin)
+	return h, h.start(t)
+}
+
+// TestExclusiveReload: the predecessor has ended before the new one starts.
+func TestExclusiveReload(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		var log journal
+		h, eng := exclusive(t, &log)
+		begin(t, eng) // keeps the first generation from being dropped
+		cfg := h.reloaded(func(next *hosted) { next.plugin("p").Config = raw(`{"x":"two"}`) })
+		if err := eng.Reload(t.Context(), cfg); err != nil {
+			t.Fatal(err)
+		}
+		want := []string{"p starting", `start {"x":"one"}`, "p ready", "p draining", "p starting", "p starting", `start {"x":"two"}`, "p ready"}
+		if diff := cmp.Diff(log.all(), want); diff != "" {
+			t.Errorf("events (-got +want):\n%s", diff)
+		}
+		out := dispatch(t, eng, &phases.PrePromptCompileInput{})
+		if diff := cmp.Diff(sectionIDs(out), []string{"s"}); diff != "" {
+			t.Errorf("sections (-got +want):\n%s", diff)
+		}
+		time.Sleep(time.Hour) // the old generation is dropped
+		if got := log.all(); got[len(got)-1] != "p stopped" || slices.Contains(got[len(want):], `start {"x":"one"}`) {
+			t.Errorf("afterwards: %q", got[len(want):])
+		}
+	})
+}
+
+// TestExclusiveReloadThatFails: the predecessor comes back.
+func TestExclusiveReloadThatFails(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		var log journal
+		h, eng := exclusive(t, &log)
+		cfg := h.reloaded(func(next *hosted) { next.plugin("p").Config = raw(`{"x":"bad"}`) })
+		if err := eng.Reload(t.Context(), cfg); err == nil {
+			t.Fatal("the bad configuration was taken")
+		}
+		synctest.Wait()
+		if got := stateOf(eng, "p"); got != "ready" {
+			t.Errorf("state = %q", got)
+		}
+		var starts []string
+		for _, line := range log.all() {
+			if strings.HasPrefix(line, "start ") {
+				starts = append(starts, line)
+			}
+		}
+		if diff := cmp.Diff(starts, []string{`start {"x":"one"}`, `start {"x":"bad"}`, `start {"x":"one"}`}); diff != "" {
+			t.Errorf("starts (-got +want):\n%s", diff)
+		}
+		out := dispatch(t, eng, &phases.PrePromptCompileInput{})
+		if diff := cmp.Diff(sectionIDs(out), []string{"s"}); diff != "" {
+			t.Errorf("sections (-got +want):\n%s", diff)
+		}
+	})
+}
+
+// TestExclusiveReloadOfWaiting: one that is between two starts is not waited for
+// until its next one.
+func TestExclusiveReloadOfWaiting(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		p := plugin("p", section("h", "s", "text"))
+		p.ConfigSchema = raw(`{"type":"object"}`)
+		p.OnConfigure = func(_ context.Context, c *phases.Configuration) (sdk.Setup, error) {
+			if c.Config != nil {
+				return sdk.Setup{}, nil
+			}
+			return sdk.Setup{}, sdk.Fail("down", "it cannot start without")
+		}
+		h := newHosted(p)
+		h.plugin("p").Reload = "exclusive"
+		eng := h.start(t)
+		time.Sleep(time.Second) // some starts later
+		begun := time.Now()
+		cfg := h.reloaded(func(next *hosted) { next.plugin("p").Config = raw(`{}`) })
+		if err := eng.Reload(t.Context(), cfg); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(begun); took > 0 {
+			t.Errorf("it took %v", took)
+		}
+		if got := stateOf(eng, "p"); got != "ready" {
+			t.Errorf("state = %q", got)
+		}
+	})
+}
+
+// TestRequiredFirst: of more plugins than may start at once, the required ones
+// are among the first, wherever they stand in the file.
+func TestRequiredFirst(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		var log journal
+		release := make(chan struct{})
+		var plugins []*sdk.Plugin
+		for i := range 20 {
+			name := fmt.Sprintf("p%d", i)
+			p := plugin(name, section("h", name, "text"))
+			p.OnConfigure = func(context.Context, *phases.Configuration) (sdk.Setup, error) {
+				log.add(name)
+				<-release
+				return sdk.Setup{}, nil
+			}
+			plugins = append(plugins, p)
+		}
+		h := newHosted(plugins...).phase(phases.PrePromptCompile, config.PhaseBudget{Require: []string{"p19.h"}})
+		var first []string
+		go func() {
+			synctest.Wait()
+			first = log.all()
+			close(release)
+		}()
+		h.start(t)
+		if len(first) == 0 || len(first) == len(plugins) || !slices.Contains(first, "p19") {
+			t.Errorf("started first: %q", first)
+		}
+	})
+}
+
+// TestAbandonedInProcess: a plugin inside the host that does not answer cannot be
+// replaced; it says so, until it has come back.
+func TestAbandonedInProcess(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		release := make(chan struct{})
+		h := newHosted(plugin("p", on("h", phases.PrePromptCompile, deaf(release))))
+		h.plugin("p").Limits.Concurrency = 8
+		eng := h.start(t)
+		for i := range 4 {
+			if got := stateOf(eng, "p"); got != "ready" {
+				t.Fatalf("after %d calls: %s", i, got)
+			}
+			dispatch(t, eng, &phases.PrePromptCompileInput{})
+			synctest.Wait()
+		}
+		if got := stateOf(eng, "p"); got != "degraded abandoned" {
+			t.Errorf("after 4 calls: %s", got)
+		}
+		close(release)
+		synctest.Wait()
+		if got := stateOf(eng, "p"); got != "ready" {
+			t.Errorf("afterwards: %s", got)
+		}
+		if n := eng.Plugins()[0].Restarts; n != 0 {
+			t.Errorf("%d restarts", n)
+		}
+	})
+}
+
+// TestPlanView: the plan in force as hosts see it.
+func TestPlanView(t *testing.T) {
+	t.Parallel()
+
+	eng := newHosted(plugin("p", section("h", "s", "text"))).start(t)
+	view := eng.Plan(phases.PrePromptCompile)
+	if len(view.Phases) != 1 || view.Phases[0].Stages[0].Layers[0][0].Subscription != "p.h" {
+		t.Errorf("plan = %+v", view)
+	}
+	if all := eng.Plan(""); len(all.Phases) != len(phases.Standard().Names()) {
+		t.Errorf("%d phases", len(all.Phases))
+	}
+}

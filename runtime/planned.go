@@ -1,0 +1,156 @@
+package runtime
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/grapnelhq/grapnel/config"
+	"github.com/grapnelhq/grapnel/internal/merge"
+	"github.com/grapnelhq/grapnel/internal/plan"
+	"github.com/grapnelhq/grapnel/internal/supervise"
+	"github.com/grapnelhq/grapnel/phases"
+)
+
+// planned is a plan with what dispatch needs beside it.
+type planned struct {
+	plan        *plan.Plan
+	diagnostics []phases.Diagnostic
+	hooks       map[string]*hook
+	// descriptions are those that the plan was made of, one an instance; nil where
+	// there was none.
+	descriptions []*phases.Description
+}
+
+// hook is the runtime's side of one subscription.
+type hook struct {
+	in      *instance
+	breaker *supervise.Breaker
+	answers *answers
+	tags    []string
+	merge   merge.Hook
+	see     []string
+	// seesAll, seesPolicy and seesContext are grants looked up in advance.
+	seesAll, seesPolicy, seesContext, seesMetadata bool
+}
+
+// described is called when an instance has its first description: generations
+// that are there already are planned anew. Whether its hooks fit is up to the
+// one in force; turns that still end on an older one go on without them.
+func (e *Engine) described(in *instance, d *phases.Description) error {
+	e.mu.Lock()
+	inForce, generations := e.current.Load(), slices.Clone(e.generations)
+	e.mu.Unlock()
+	var refused error
+	for _, g := range generations {
+		err := e.include(g, in, d)
+		switch {
+		case err == nil:
+		case g == inForce:
+			refused = unfit(err)
+		default:
+			e.opts.Logger.Warn("the hooks do not fit a plan that is being retired", "plugin", in.declared.Name, "generation", g.number, "error", err)
+		}
+	}
+	return refused
+}
+
+// refresh includes the plugins that have described themselves between the plan
+// of a new generation and the moment that it was in force. One that does not fit
+// goes into quarantine; the others are not held up by it.
+func (e *Engine) refresh(g *generation) {
+	for i, in := range g.instances {
+		d := in.description()
+		if d == nil || d == g.planned.Load().descriptions[i] {
+			continue
+		}
+		if err := e.include(g, in, d); err != nil {
+			in.reject(d, unfit(err))
+		}
+	}
+}
+
+// unfit is the failure of a plugin whose description is valid in itself.
+func unfit(err error) *phases.Error {
+	return phases.Errorf(phases.CauseInvalidReply, "its hooks do not fit the running plan: %w", err)
+}
+
+// include plans a generation anew with the description of one more plugin, if
+// it has the plugin. On error the plan stays as it was.
+func (e *Engine) include(g *generation, in *instance, d *phases.Description) error {
+	i := slices.Index(g.instances, in)
+	if i < 0 {
+		return nil
+	}
+	g.planning.Lock()
+	defer g.planning.Unlock()
+	descriptions := slices.Clone(g.planned.Load().descriptions)
+	descriptions[i] = d
+	return e.replan(g, descriptions)
+}
+
+// replan builds the plan of the given descriptions, one an instance. Breakers
+// and cached answers are kept. The caller holds g.planning, or nobody else knows
+// g yet.
+func (e *Engine) replan(g *generation, descriptions []*phases.Description) error {
+	next := &planned{hooks: map[string]*hook{}, descriptions: descriptions}
+	plugins := make([]plan.Plugin, len(g.cfg.Plugins))
+	for i, p := range g.cfg.Plugins {
+		plugins[i] = plan.Plugin{Name: p.Name, Description: descriptions[i], Grants: p.Grants, Overrides: p.Subscriptions, Command: p.Command != ""}
+	}
+	budgets := map[phases.Phase]plan.Budget{}
+	for phase, b := range g.cfg.Budgets.Phases {
+		budgets[phase] = plan.Budget{Time: b.Time.D(), Require: b.Require}
+	}
+	p, diagnostics, err := plan.Build(plugins, plan.Options{Table: e.table, Budgets: budgets})
+	if err != nil {
+		return locate(g.cfg, err)
+	}
+	next.plan, next.diagnostics = p, diagnostics
+	old := g.planned.Load()
+	for _, phase := range p.Phases() {
+		for _, sub := range phase.Expected {
+			next.hooks[sub.ID] = e.newHook(g, sub, old)
+		}
+	}
+	g.planned.Store(next)
+	return nil
+}
+
+// newHook prepares the runtime's side of a subscription.
+func (e *Engine) newHook(g *generation, sub *plan.Subscription, old *planned) *hook {
+	grants := sub.Grants
+	h := &hook{
+		in: g.byName[sub.Plugin],
+		merge: merge.Hook{
+			Subscription: sub.ID, Hook: sub.Name, Plugin: sub.Plugin, PluginVersion: sub.PluginVersion, Priority: sub.Priority,
+			Kinds: sub.Kinds, Budget: sub.Budget, Grants: grants, Shadow: sub.Shadow, Visibility: sub.Visibility,
+		},
+		see:          grants.See,
+		seesAll:      phases.Allows(grants.See, "*"),
+		seesPolicy:   phases.Allows(grants.See, "policy"),
+		seesContext:  phases.Allows(grants.See, "context"),
+		seesMetadata: phases.Allows(grants.See, "metadata"),
+	}
+	if sub.Cache != nil {
+		h.tags = sub.Cache.Tags
+	}
+	if old != nil && old.hooks[sub.ID] != nil {
+		h.breaker, h.answers = old.hooks[sub.ID].breaker, old.hooks[sub.ID].answers
+	} else {
+		h.breaker, h.answers = supervise.NewBreaker(supervise.BreakerOptions{}), &answers{kept: recent[answer]{limit: maxAnswers}}
+	}
+	return h
+}
+
+// locate gives planner problems the places of the operator's file.
+func locate(cfg *config.Config, err error) error {
+	problems, ok := errors.AsType[*plan.Problems](err)
+	if !ok {
+		return err
+	}
+	var all []error
+	for _, p := range problems.List {
+		all = append(all, cfg.PlanError(p.Plugin, p.Field, p.Message))
+	}
+	return errors.Join(all...)
+}

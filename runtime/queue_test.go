@@ -1,0 +1,441 @@
+package runtime_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/grapnelhq/grapnel/config"
+	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/runtime"
+	"github.com/grapnelhq/grapnel/sdk"
+)
+
+// byHand is a queue whose jobs the test works off itself.
+type byHand struct {
+	jobs chan runtime.Job
+	work chan func(context.Context, runtime.Job, int) runtime.Verdict
+}
+
+var _ runtime.Queue = (*byHand)(nil)
+
+func newByHand() *byHand {
+	return &byHand{
+		jobs: make(chan runtime.Job, 16),
+		work: make(chan func(context.Context, runtime.Job, int) runtime.Verdict, 1),
+	}
+}
+
+func (q *byHand) Add(_ context.Context, j runtime.Job) error {
+	q.jobs <- j
+	return nil
+}
+
+func (q *byHand) Serve(ctx context.Context, work func(context.Context, runtime.Job, int) runtime.Verdict) error {
+	q.work <- work
+	<-ctx.Done()
+	return context.Cause(ctx)
+}
+
+func (q *byHand) Idle(context.Context) error { return nil }
+
+// job is a background_job of the host's kind "k".
+func job(key string) *phases.BackgroundJob {
+	return &phases.BackgroundJob{JobKind: "k", IdempotencyKey: key, Payload: raw(`{}`)}
+}
+
+// asking is a hook that asks for jobs.
+func asking(jobs ...phases.Contribution) sdk.Hook {
+	return on("ask", phases.PrePolicy, reply(jobs...), phases.KindBackgroundJob)
+}
+
+// TestInterruptedJob: what the end of the engine has interrupted is not done.
+func TestInterruptedJob(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		var log journal
+		h := newHosted(plugin("p", on("end", phases.PostTurn, taking(10*time.Second))))
+		h.opts.OnEvent = log.events(runtime.EventJob)
+		eng := h.start(t)
+		dispatch(t, eng, &phases.PostTurnInput{Status: phases.TurnSucceeded})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := eng.Close(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Close = %v", err)
+		}
+		if diff := cmp.Diff(log.all(), []string{"p requeued internal", "p lost internal"}); diff != "" {
+			t.Errorf("events (-got +want):\n%s", diff)
+		}
+	})
+}
+
+// TestVerdicts: what each end of an attempt means for the queue.
+func TestVerdicts(t *testing.T) {
+	t.Parallel()
+
+	coded := func(c phases.Cause) error { return phases.Errorf(c, "because") }
+	tests := []struct {
+		name    string
+		err     error
+		attempt int
+		want    runtime.JobAction
+	}{
+		{"success", nil, 1, runtime.JobDone},
+		{"failure", errors.New("down"), 1, runtime.JobRetry},
+		{"last failure", errors.New("down"), 5, runtime.JobDead},
+		{"timeout", coded(phases.CauseTimeout), 1, runtime.JobRetry},
+		{"no plugin", coded(phases.CauseUnavailable), 5, runtime.JobRequeue},
+		{"breaker", coded(phases.CauseBreakerOpen), 5, runtime.JobRequeue},
+		{"too much to do", coded(phases.CauseOverloaded), 5, runtime.JobRequeue},
+		{"no time", coded(phases.CauseBudgetExhausted), 5, runtime.JobRequeue},
+		{"quarantine", coded(phases.CauseQuarantined), 5, runtime.JobRequeue},
+		{"no grant", coded(phases.CauseForbidden), 1, runtime.JobDead},
+		{"its own cancellation", coded(phases.CauseCancelled), 1, runtime.JobRetry},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+
+			q, h := newByHand(), newHosted(plugin("p", asking(job(""))))
+			h.opts.Queue = q
+			h.opts.Jobs = map[string]func(context.Context, runtime.Job) error{
+				"k": func(context.Context, runtime.Job) error { return tt.err },
+			}
+			dispatch(t, h.start(t), &phases.PrePolicyInput{})
+			work := <-q.work
+			v := work(t.Context(), <-q.jobs, tt.attempt)
+			if v.Action != tt.want || !errors.Is(v.Err, tt.err) {
+				t.Errorf("verdict = %+v, want %s", v, tt.want)
+			}
+		})
+	}
+}
+
+// TestInterruptedVerdict: a context that has ended says nothing about the job,
+// unless the work is done all the same.
+func TestInterruptedVerdict(t *testing.T) {
+	t.Parallel()
+
+	q, h := newByHand(), newHosted(plugin("p", asking(job(""))))
+	h.opts.Queue = q
+	var answer error
+	h.opts.Jobs = map[string]func(context.Context, runtime.Job) error{"k": func(context.Context, runtime.Job) error { return answer }}
+	dispatch(t, h.start(t), &phases.PrePolicyInput{})
+	work, j := <-q.work, <-q.jobs
+	why := errors.New("the lease was lost")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(why)
+	if v := work(ctx, j, 5); v.Action != runtime.JobDone {
+		t.Errorf("finished work: %+v", v)
+	}
+	answer = errors.New("broken off")
+	if v := work(ctx, j, 5); v.Action != runtime.JobRequeue || !errors.Is(v.Err, why) {
+		t.Errorf("interrupted work: %+v", v)
+	}
+}
+
+// TestQueuedHookAfterReload: what the operator has changed since a hook was
+// queued counts when it is its turn.
+func TestQueuedHookAfterReload(t *testing.T) {
+	t.Parallel()
+
+	tests := []struct {
+		name   string
+		change func(h *hosted)
+		want   runtime.JobAction
+		calls  int
+	}{
+		{"nothing", func(*hosted) {}, runtime.JobDone, 1},
+		{"disabled", func(h *hosted) { h.override("p.end", phases.Override{Enabled: ptr(false)}) }, runtime.JobDead, 0},
+		{"filtered", func(h *hosted) { h.override("p.end", phases.Override{When: ptr("flags.go")}) }, runtime.JobDone, 0},
+		{"bad condition", func(h *hosted) { h.override("p.end", phases.Override{When: ptr(`input.tool_events[3].tool == "x"`)}) }, runtime.JobDead, 0},
+		{"gone", func(h *hosted) { h.cfg.Plugins = nil }, runtime.JobDead, 0},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+
+			var log journal
+			q, h := newByHand(), newHosted(plugin("p", on("end", phases.PostTurn, log.noting("called", reply()))))
+			h.opts.Queue = q
+			eng := h.start(t)
+			dispatch(t, eng, &phases.PostTurnInput{Status: phases.TurnSucceeded})
+			next := *h
+			next.cfg.Plugins = slices.Clone(h.cfg.Plugins)
+			tt.change(&next)
+			if err := eng.Reload(t.Context(), &next.cfg); err != nil {
+				t.Fatal(err)
+			}
+			work := <-q.work
+			if v := work(t.Context(), <-q.jobs, 1); v.Action != tt.want {
+				t.Errorf("verdict = %+v, want %s", v, tt.want)
+			}
+			if got := len(log.all()); got != tt.calls {
+				t.Errorf("%d calls, want %d", got, tt.calls)
+			}
+		})
+	}
+}
+
+// TestQueuedHookWaitsForItsPlugin: a plugin that is not up costs no attempt.
+func TestQueuedHookWaitsForItsPlugin(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		var log journal
+		starts := 0
+		p := plugin("p", on("end", phases.PostTurn, log.noting("called", reply())))
+		p.OnConfigure = func(context.Context, *phases.Configuration) (sdk.Setup, error) {
+			if starts++; starts < 4 {
+				return sdk.Setup{}, sdk.Fail("down", "it cannot start yet")
+			}
+			return sdk.Setup{}, nil
+		}
+		h := newHosted(p).override("p.end", phases.Override{Phase: ptr(phases.PostTurn)})
+		h.opts.OnEvent = log.events(runtime.EventJob)
+		dispatch(t, h.start(t), &phases.PostTurnInput{Status: phases.TurnSucceeded})
+		time.Sleep(time.Minute)
+		lines := log.all()
+		if len(lines) < 3 || lines[0] != "p requeued unavailable" {
+			t.Fatalf("events = %q", lines)
+		}
+		if diff := cmp.Diff(lines[len(lines)-2:], []string{"called", "p done"}); diff != "" {
+			t.Errorf("the end (-got +want):\n%s", diff)
+		}
+	})
+}
+
+// TestQueuedHookOfQuarantine: nobody waits for ever for a plugin that only an
+// operator can bring back, and its loss is told.
+func TestQueuedHookOfQuarantine(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		var jobs, open journal
+		p := plugin("p", on("end", phases.PostTurn, reply()))
+		p.OnConfigure = func(context.Context, *phases.Configuration) (sdk.Setup, error) {
+			return sdk.Setup{}, phases.Errorf(phases.CauseVersionMismatch, "it is too old")
+		}
+		h := newHosted(p).override("p.end", phases.Override{Phase: ptr(phases.PostTurn)})
+		h.opts.OnEvent = func(e runtime.Event) {
+			jobs.events(runtime.EventJob)(e)
+			open.events(runtime.EventFailOpen)(e)
+		}
+		dispatch(t, h.start(t), &phases.PostTurnInput{Status: phases.TurnSucceeded})
+		time.Sleep(9 * time.Minute)
+		if got := open.all(); len(got) > 0 || slices.Contains(jobs.all(), "p dead quarantined") {
+			t.Fatalf("given up early: %q", got)
+		}
+		time.Sleep(2 * time.Minute)
+		lines := jobs.all()
+		if last := lines[len(lines)-1]; last != "p dead quarantined" {
+			t.Errorf("the last event is %q", last)
+		}
+		if diff := cmp.Diff(open.all(), []string{"p quarantined"}); diff != "" {
+			t.Errorf("fail_open (-got +want):\n%s", diff)
+		}
+	})
+}
+
+// TestQueuedAttempts: the plugin is told which attempt it is, and one that fails
+// each of them fails open once.
+func TestQueuedAttempts(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		var calls, jobs, open journal
+		hook := on("end", phases.PostTurn, func(_ context.Context, c *sdk.Call, _ phases.Input) ([]phases.Contribution, error) {
+			calls.add(fmt.Sprintf("attempt %d", c.Attempt))
+			return nil, sdk.Fail("down", "not now")
+		})
+		hook.Idempotent = true
+		hook.Retry = &phases.Retry{Attempts: 3, Backoff: phases.Duration(time.Second)}
+		h := newHosted(plugin("p", hook))
+		h.opts.OnEvent = func(e runtime.Event) {
+			jobs.events(runtime.EventJob)(e)
+			open.events(runtime.EventFailOpen)(e)
+		}
+		dispatch(t, h.start(t), &phases.PostTurnInput{Status: phases.TurnSucceeded})
+		time.Sleep(time.Minute)
+		if diff := cmp.Diff(calls.all(), []string{"attempt 1", "attempt 2", "attempt 3"}); diff != "" {
+			t.Errorf("calls (-got +want):\n%s", diff)
+		}
+		if diff := cmp.Diff(jobs.all(), []string{"p retry plugin_error", "p retry plugin_error", "p dead plugin_error"}); diff != "" {
+			t.Errorf("events (-got +want):\n%s", diff)
+		}
+		if diff := cmp.Diff(open.all(), []string{"p plugin_error"}); diff != "" {
+			t.Errorf("fail_open (-got +want):\n%s", diff)
+		}
+	})
+}
+
+// TestObserversSee: an observer sees the turn's sets as far as it may, and its
+// condition is asked about the policies of its turn.
+func TestObserversSee(t *testing.T) {
+	t.Parallel()
+
+	var log journal
+	look := func(_ context.Context, c *sdk.Call, _ phases.Input) ([]phases.Contribution, error) {
+		log.add(fmt.Sprintf("%s: %d policies, %d contexts", c.Subscription, len(c.Policies), len(c.Contexts)))
+		return nil, nil
+	}
+	h := newHosted(
+		plugin("a",
+			on("policy", phases.PrePolicy, reply(policyOf("k", `"on"`)), phases.KindPolicy),
+			on("context", phases.PrePromptContext, reply(contextOf("c", "text")), phases.KindPromptContext),
+		),
+		plugin("free", on("end", phases.PostTurn, look)),
+		plugin("bound", on("end", phases.PostTurn, look)),
+	)
+	h.plugin("bound").Grants.See = nil
+	h.override("bound.end", phases.Override{When: ptr(`policy["d/k"] == "on"`)})
+	eng := h.start(t)
+	turn := begin(t, eng)
+	outcome(t)(turn.PrePolicy(t.Context(), &phases.PrePolicyInput{}))
+	outcome(t)(turn.PrePromptContext(t.Context(), &phases.PrePromptContextInput{}))
+	outcome(t)(turn.End(t.Context(), &phases.PostTurnInput{Status: phases.TurnSucceeded}))
+	if err := eng.WaitBackground(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"bound.end: 0 policies, 0 contexts", "free.end: 1 policies, 1 contexts"}
+	if diff := cmp.Diff(sorted(log.all()), want); diff != "" {
+		t.Errorf("seen (-got +want):\n%s", diff)
+	}
+}
+
+// TestJobKeys: a key is a plugin's own, in one workspace; what it holds up is
+// told.
+func TestJobKeys(t *testing.T) {
+	t.Parallel()
+
+	var log, ran journal
+	h := newHosted(plugin("a", asking(job("same"))), plugin("b", asking(job("same"))))
+	h.opts.OnEvent = func(e runtime.Event) {
+		if e.Kind == runtime.EventJob && e.State == "duplicate" {
+			log.events(runtime.EventJob)(e)
+		}
+	}
+	h.opts.Jobs = map[string]func(context.Context, runtime.Job) error{
+		"k": func(_ context.Context, j runtime.Job) error {
+			ran.add(j.Context.WorkspaceID + " " + j.Plugin)
+			return nil
+		},
+	}
+	eng := h.start(t)
+	for _, workspace := range []string{"v", "w", "w"} {
+		c := host()
+		c.WorkspaceID = workspace
+		outcome(t)(eng.Dispatch(t.Context(), c, &phases.PrePolicyInput{}))
+	}
+	if err := eng.WaitBackground(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(sorted(ran.all()), []string{"v a", "v b", "w a", "w b"}); diff != "" {
+		t.Errorf("jobs (-got +want):\n%s", diff)
+	}
+	if diff := cmp.Diff(log.all(), []string{"a duplicate", "b duplicate"}); diff != "" {
+		t.Errorf("duplicates (-got +want):\n%s", diff)
+	}
+}
+
+// TestKeyIsUnambiguous: no two jobs have one key because of how their parts are
+// put together.
+func TestKeyIsUnambiguous(t *testing.T) {
+	t.Parallel()
+
+	parts := []string{"a", "b", `a","b`, "a/b", ""}
+	seen := map[string]runtime.Job{}
+	for _, workspace := range parts {
+		for _, plugin := range parts {
+			for _, kind := range parts {
+				for _, key := range parts[:4] {
+					j := runtime.Job{Context: phases.Context{WorkspaceID: workspace}, Plugin: plugin, Kind: kind, IdempotencyKey: key}
+					if other, taken := seen[j.Key()]; taken {
+						t.Errorf("one key for %+v and %+v", j, other)
+					}
+					seen[j.Key()] = j
+				}
+			}
+		}
+	}
+	if j := (runtime.Job{Plugin: "p"}); j.Key() != "" {
+		t.Errorf("a job without a key has %q", j.Key())
+	}
+}
+
+// TestQueueShare: one plugin cannot fill the queue.
+func TestQueueShare(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		later := make([]phases.Contribution, phases.MaxContributions)
+		for i := range later {
+			j := job("")
+			j.NotBefore = time.Now().Add(time.Hour)
+			later[i] = j
+		}
+		var log journal
+		var mu sync.Mutex
+		ran := map[string]int{}
+		h := newHosted(plugin("greedy", asking(later...)), plugin("modest", asking(job(""))))
+		h.opts.OnEvent = log.events(runtime.EventJob)
+		h.opts.Jobs = map[string]func(context.Context, runtime.Job) error{
+			"k": func(_ context.Context, j runtime.Job) error {
+				mu.Lock()
+				defer mu.Unlock()
+				ran[j.Plugin]++
+				return nil
+			},
+		}
+		eng := h.start(t)
+		dispatch(t, eng, &phases.PrePolicyInput{})
+		dispatch(t, eng, &phases.PrePolicyInput{})
+		refused := slices.DeleteFunc(log.all(), func(line string) bool { return !strings.Contains(line, "refused") })
+		if len(refused) != len(later) || refused[0] != "greedy refused overloaded" {
+			t.Errorf("%d refused: %q", len(refused), refused[:min(1, len(refused))])
+		}
+		time.Sleep(2 * time.Hour)
+		mu.Lock()
+		defer mu.Unlock()
+		if diff := cmp.Diff(ran, map[string]int{"greedy": len(later), "modest": 2}); diff != "" {
+			t.Errorf("jobs (-got +want):\n%s", diff)
+		}
+	})
+}
+
+// TestJobOfOwnName: a plugin cannot pass its job off as an observing hook.
+func TestJobOfOwnName(t *testing.T) {
+	t.Parallel()
+
+	var log journal
+	p := plugin("p", asking(&phases.BackgroundJob{JobKind: "hook", Payload: raw(`{"n":1}`)}))
+	p.Tools = []sdk.Tool{{Tool: phases.Tool{Name: "hook", InputSchema: raw(`{"type":"object"}`)}, Call: func(_ context.Context, c *sdk.ToolCall) (*phases.ToolResult, error) {
+		log.add(string(c.Arguments))
+		return sdk.Text("ok"), nil
+	}}}
+	h := newHosted(p)
+	eng := h.start(t)
+	dispatch(t, eng, &phases.PrePolicyInput{})
+	if err := eng.WaitBackground(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(log.all(), []string{`{"n":1}`}); diff != "" {
+		t.Errorf("calls (-got +want):\n%s", diff)
+	}
+}
+
+// TestJobOfPluginThatIsGone: the tool of a plugin that is not declared any more
+// is given up.
+func TestJobOfPluginThatIsGone(t *testing.T) {
+	t.Parallel()
+
+	q, h := newByHand(), newHosted(plugin("p", asking(job(""))))
+	h.opts.Queue = q
+	eng := h.start(t)
+	dispatch(t, eng, &phases.PrePolicyInput{})
+	if err := eng.Reload(t.Context(), &config.Config{Version: 1}); err != nil {
+		t.Fatal(err)
+	}
+	work := <-q.work
+	if v := work(t.Context(), <-q.jobs, 1); v.Action != runtime.JobDead {
+		t.Errorf("verdict = %+v", v)
+	}
+}

@@ -1,0 +1,250 @@
+package runtime
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/grapnelhq/grapnel/internal/merge"
+	"github.com/grapnelhq/grapnel/internal/plan"
+	"github.com/grapnelhq/grapnel/internal/supervise"
+	"github.com/grapnelhq/grapnel/phases"
+)
+
+const (
+	// drainTime bounds the drain of background work where the caller of Close sets
+	// no deadline.
+	drainTime = 2 * time.Second
+	// jobAttempts is how often a background_job is tried.
+	jobAttempts = 5
+	// slotTime is how long a queued hook waits for a slot of its plugin before the
+	// worker turns to other jobs.
+	slotTime = 10 * time.Second
+	// quarantineTime is how long jobs wait for a plugin in quarantine, which only
+	// an operator ends.
+	quarantineTime = 10 * time.Minute
+)
+
+// The states of jobs in events, beside the words of [JobAction].
+const (
+	jobRefused   = "refused"
+	jobDuplicate = "duplicate"
+	jobLost      = "lost"
+)
+
+// permanent is an error that no other attempt cures and that is nobody's
+// failure: the work is not wanted any more.
+type permanent struct{ error }
+
+// Unwrap returns the cause.
+func (p permanent) Unwrap() error { return p.error }
+
+// drainQueue lets begun and due work finish before the plugins are stopped.
+func (e *Engine) drainQueue(ctx context.Context) error {
+	if _, bounded := ctx.Deadline(); !bounded {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, drainTime)
+		defer cancel()
+	}
+	if err := e.queue.Idle(ctx); err != nil {
+		return fmt.Errorf("background work was not finished in time: %w", err)
+	}
+	return nil
+}
+
+// enqueueHook queues the run of one observing hook.
+func (e *Engine) enqueueHook(ctx context.Context, sub *plan.Subscription, rq request, in phases.Input) error {
+	payload, err := json.Marshal(in)
+	if err != nil {
+		return fmt.Errorf("input of %s: %w", in.Phase(), err)
+	}
+	j := Job{Plugin: sub.Plugin, Subscription: sub.ID, Phase: in.Phase(), Context: rq.context, Payload: payload}
+	sets := rq.scope.sets(in)
+	if sub.Condition != nil || phases.Allows(sub.Grants.See, "policy") {
+		j.Policies = sets.Policies
+	}
+	if phases.Allows(sub.Grants.See, "context") {
+		j.Contexts = sets.Contexts
+	}
+	if rq.key != "" {
+		j.IdempotencyKey = rq.key + "/" + sub.ID
+	}
+	if r := sub.Retry; r != nil {
+		j.Attempts, j.Backoff = r.Attempts, r.Backoff.D()
+	}
+	return e.add(ctx, j)
+}
+
+// addJobs queues the background_job contributions of a phase.
+func (e *Engine) addJobs(ctx context.Context, c phases.Context, merged *merge.Result) {
+	for _, owned := range merged.Jobs {
+		job := owned.Value
+		j := Job{
+			Kind: job.JobKind, Plugin: owned.Hook.Plugin, Subscription: owned.Hook.Subscription, Context: c, Payload: job.Payload,
+			IdempotencyKey: job.IdempotencyKey, NotBefore: job.NotBefore, Attempts: jobAttempts, Backoff: time.Second,
+		}
+		if err := e.add(ctx, j); err != nil {
+			e.jobEvent(j, jobRefused, err)
+		}
+	}
+}
+
+// add queues a job. A duplicate is told and is no error.
+func (e *Engine) add(ctx context.Context, j Job) error {
+	err := e.queue.Add(ctx, j)
+	if errors.Is(err, ErrDuplicateJob) {
+		e.jobEvent(j, jobDuplicate, nil)
+		return nil
+	}
+	return err
+}
+
+// jobEvent tells what became of a job.
+func (e *Engine) jobEvent(j Job, state string, err error) {
+	ev := Event{Kind: EventJob, Plugin: j.Plugin, Subscription: j.Subscription, Phase: j.Phase, State: state}
+	if err != nil {
+		level := slog.LevelWarn
+		if state == string(JobRequeue) {
+			level = slog.LevelDebug // it says so again every few seconds
+		}
+		ev.Code, ev.Detail = string(phases.CodeOf(err)), err.Error()
+		e.opts.Logger.Log(context.Background(), level, "background job", "kind", j.Kind, "subscription", j.Subscription, "state", state, "error", err)
+	}
+	e.emit(ev)
+}
+
+// work makes one attempt at a job and says what follows from it.
+func (e *Engine) work(ctx context.Context, j Job, attempt int) Verdict {
+	g := e.inForce() // also while the engine is being closed: that waits for it
+	defer g.leave()
+	err := e.perform(ctx, g, j, attempt)
+	v := verdict(ctx, g, j, attempt, err)
+	if _, unwanted := errors.AsType[permanent](err); v.Action == JobDead && j.Kind == "" && !unwanted {
+		e.emit(Event{
+			Kind: EventFailOpen, Plugin: j.Plugin, Subscription: j.Subscription, Phase: j.Phase, Code: string(phases.CodeOf(err)), Detail: err.Error(),
+		})
+	}
+	e.jobEvent(j, string(v.Action), v.Err)
+	return v
+}
+
+// perform runs the hook, the host's handler, or the plugin's tool.
+func (e *Engine) perform(ctx context.Context, g *generation, j Job, attempt int) error {
+	if j.Kind == "" {
+		return e.workHook(ctx, g, j, attempt)
+	}
+	if handler, ok := e.opts.Jobs[j.Kind]; ok {
+		return handler(ctx, j)
+	}
+	if g.byName[j.Plugin] == nil {
+		return permanent{fmt.Errorf("the plugin %s is not declared any more", j.Plugin)}
+	}
+	_, err := e.callTool(ctx, g, j.Plugin, phases.ToolCall{Tool: j.Kind, Arguments: j.Payload, Context: j.Context, IdempotencyKey: j.IdempotencyKey})
+	return err
+}
+
+// verdict says what follows from the end of an attempt.
+func verdict(ctx context.Context, g *generation, j Job, attempt int, err error) Verdict {
+	_, unwanted := errors.AsType[permanent](err)
+	code := phases.CodeOf(err)
+	switch {
+	case err == nil:
+		return Verdict{Action: JobDone}
+	case ctx.Err() != nil:
+		return Verdict{JobRequeue, context.Cause(ctx)}
+	case unwanted, hopeless(code):
+		return Verdict{JobDead, err}
+	case code == phases.CauseQuarantined && g.quarantinedFor(j.Plugin) > quarantineTime:
+		return Verdict{JobDead, err}
+	case untried(code):
+		return Verdict{JobRequeue, err}
+	case attempt < j.Attempts:
+		return Verdict{JobRetry, err}
+	}
+	return Verdict{JobDead, err}
+}
+
+// hopeless are the causes that the next attempt meets as well.
+func hopeless(code phases.Cause) bool {
+	switch code {
+	case phases.CauseForbidden, phases.CauseCondition, phases.CauseOversizeRequest:
+		return true
+	}
+	return false
+}
+
+// untried are the causes for which a plugin was not called, or said itself that
+// it has too much to do: they are waited out, and no attempt is lost.
+func untried(code phases.Cause) bool {
+	switch code {
+	case phases.CauseUnavailable, phases.CauseQuarantined, phases.CauseBreakerOpen, phases.CauseOverloaded, phases.CauseBudgetExhausted:
+		return true
+	}
+	return false
+}
+
+// quarantinedFor is how long a plugin has been in quarantine; 0 if it is not.
+func (g *generation) quarantinedFor(plugin string) time.Duration {
+	in, ok := g.byName[plugin]
+	if !ok {
+		return 0
+	}
+	if st := in.sup.Status(); st.State == supervise.StateQuarantined {
+		return time.Since(st.Since)
+	}
+	return 0
+}
+
+// workHook runs an observing hook by the same steps as any other hook. What the
+// operator has changed since it was queued counts.
+func (e *Engine) workHook(ctx context.Context, g *generation, j Job, attempt int) error {
+	in, err := phases.DecodeInput(e.table, j.Phase, j.Payload)
+	if err != nil {
+		return permanent{err}
+	}
+	rq := request{
+		context: j.Context, input: in, scope: newScope(g.cfg.Budgets.Turn, false),
+		key: strings.TrimSuffix(j.IdempotencyKey, "/"+j.Subscription),
+	}
+	rq.scope.policies, rq.scope.contexts = j.Policies, j.Contexts
+	d := e.prepare(ctx, g, rq)
+	d.conditions()
+	i := slices.IndexFunc(d.calls, func(c call) bool { return c.sub.ID == j.Subscription })
+	if i < 0 {
+		return permanent{fmt.Errorf("%s is not in force any more", j.Subscription)}
+	}
+	c := &d.calls[i]
+	var failure *phases.Error
+	if !c.settled {
+		failure = d.queued(ctx, c, attempt)
+	}
+	e.emit(Event{Kind: EventRun, Plugin: c.sub.Plugin, Subscription: c.sub.ID, Phase: j.Phase, State: string(c.run.State), Code: c.run.Code, Run: &c.run})
+	switch {
+	case failure != nil: // also a cancellation, which is no failure of the hook's
+		return failure
+	case c.failure != nil:
+		return c.failure
+	case c.run.State == phases.StateDisabled:
+		return permanent{fmt.Errorf("%s is disabled: %s", c.sub.ID, c.run.Code)}
+	}
+	return nil
+}
+
+// queued makes one attempt, the queue makes the others, and hands on what the
+// hook contributes to the background.
+func (d *dispatch) queued(ctx context.Context, c *call, attempt int) *phases.Error {
+	if failure := d.try(ctx, c, attempt, d.start.Add(slotTime+c.sub.Timeout.D())); failure != nil {
+		c.fail(failure)
+		return failure
+	}
+	merged := merge.Merge(d.phase.Row, []merge.Reply{{Hook: &c.hook.merge, Entries: c.entries, Dropped: c.dropped}}, d.sets, merge.Limits{})
+	c.run.Contributions = merged.Parts[0].Kept
+	d.engine.addJobs(ctx, d.rq.context, &merged)
+	d.engine.tellAudits(d.phase.Row.Phase, &merged)
+	return nil
+}

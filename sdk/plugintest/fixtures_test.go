@@ -1,0 +1,143 @@
+package plugintest
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/sdk"
+)
+
+// reader answers with the text of the file "name" below the context's folder,
+// and fails with the code "absent" without it.
+func reader() *sdk.Plugin {
+	return plugin(func(_ context.Context, call *sdk.Call, _ *phases.PrePromptCompileInput) ([]phases.Contribution, error) {
+		text, err := os.ReadFile(filepath.Join(call.Context.Dir, "name"))
+		if err != nil {
+			return nil, sdk.Fail("absent", "no name in "+call.Context.Dir)
+		}
+		s := &phases.PromptSection{SectionID: "s", Content: strings.TrimSpace(string(text)) + " in " + call.Context.Dir}
+		return sdk.Reply(s)
+	})
+}
+
+func TestArchive(t *testing.T) {
+	t.Parallel()
+	text := "why\n\n-- a --\none\n--  b/c --\n-- no end\n-- --\n-- last --\nno newline"
+	a := parseArchive(text)
+	want := archive{"why\n\n", []archived{{"a", "one\n"}, {"b/c", "-- no end\n-- --\n"}, {"last", "no newline"}}}
+	if diff := cmp.Diff(a, want, cmp.AllowUnexported(archive{}, archived{})); diff != "" {
+		t.Errorf("(-got +want)\n%s", diff)
+	}
+	if got := a.take("a"); got != "one" || len(a.files) != 2 || a.take("a") != "" {
+		t.Errorf("took %q, left %v", got, a.files)
+	}
+	a.set("last", "new\n")
+	a.set("added", "x\n")
+	if got := a.String(); got != "why\n\n-- b/c --\n-- no end\n-- --\n-- last --\nnew\n-- added --\nx\n" {
+		t.Errorf("written as %q", got)
+	}
+}
+
+func FuzzArchive(f *testing.F) {
+	f.Add("c\n-- a --\nx\n-- b --\n")
+	f.Add("-- a --\r\nx")
+	f.Fuzz(func(t *testing.T, text string) {
+		a := parseArchive(text)
+		if len(a.files) > 0 && !strings.HasSuffix(a.files[len(a.files)-1].text, "\n") {
+			a.files[len(a.files)-1].text += "\n"
+		}
+		again := parseArchive(a.String())
+		if diff := cmp.Diff(again, a, cmp.AllowUnexported(archive{}, archived{})); diff != "" {
+			t.Fatalf("%q (-again +first)\n%s", text, diff)
+		}
+	})
+}
+
+func TestFixtures(t *testing.T) { //nolint:paralleltest // Fixtures runs its subtests one after the other
+	Fixtures(t, reader(), "testdata")
+}
+
+func TestFixture(t *testing.T) {
+	t.Parallel()
+	const good = "-- context.json --\n{\"dir\":\"$WORK/d\"}\n-- d/name --\nada\n"
+	const answer = `{"contributions":[{"kind":"prompt_section","section_id":"s","content":"ada in $WORK/d"}]}`
+	tests := []struct {
+		name, text string
+		want       []string
+	}{
+		{"right", good + "-- want.json --\n" + answer, nil},
+		{"hook and input", good + "-- hook --\nh\n-- input.json --\n{\"tool_calling\":true}\n-- max_chars --\n5\n-- want.json --\n" + answer, nil},
+		{"error that is wanted", "-- want.json --\n" + `{"error":{"code":"absent","message":"no name in "}}`, nil},
+		{"wrong", good + "-- want.json --\n{}", []string{"the answer is not the one wanted (run the test with -update to take it)"}},
+		{"no want", good, []string{"is not the one wanted"}},
+		{"unknown hook", "-- hook --\ng\n", []string{`names no hook of the plugin: "g"`}},
+		{"bad context", "-- context.json --\n{\"folder\":1}", []string{`context.json: context: json: unknown field "folder"`}},
+		{"bad input", "-- input.json --\n{\"x\":1}", []string{`unknown field "x"`}},
+		{"bad number", "-- max_chars --\nmany", []string{"max_chars: "}},
+		{"file outside", "-- ../x --\n", []string{`"../x" lies outside`}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			path := filepath.Join(t.TempDir(), "f.txtar")
+			if err := os.WriteFile(path, []byte(tt.text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			rec := newRecorder(t)
+			fixture(rec, reader(), path, t.TempDir(), false)
+			rec.expect(t, tt.want...)
+		})
+	}
+	rec := newRecorder(t)
+	fixture(rec, reader(), "absent.txtar", t.TempDir(), false)
+	rec.expect(t, "absent.txtar")
+}
+
+func TestFixtureOfATool(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "f.txtar")
+	text := "-- tool --\nt\n-- input.json --\n{\"a\":1}\n-- context.json --\n{\"dir\":\"/\"}\n-- want.json --\n{\"content\":{\"a\":1}}\n"
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	rec := newRecorder(t)
+	fixture(rec, echo(), path, t.TempDir(), false)
+	rec.expect(t)
+}
+
+func TestUpdate(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "f.txtar")
+	before := "why\n-- context.json --\n{\"dir\":\"$WORK\"}\n-- want.json --\n{\"error\":{\"code\":\"old\"}}\n-- name --\nada <3\n"
+	if err := os.WriteFile(path, []byte(before), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	rec := newRecorder(t)
+	fixture(rec, reader(), path, t.TempDir(), true)
+	rec.expect(t)
+	after, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "why\n-- context.json --\n{\"dir\":\"$WORK\"}\n-- want.json --\n" + `{
+  "contributions": [
+    {
+      "kind": "prompt_section",
+      "section_id": "s",
+      "content": "ada <3 in $WORK"
+    }
+  ]
+}
+` + "-- name --\nada <3\n"
+	if diff := cmp.Diff(string(after), want); diff != "" {
+		t.Errorf("(-got +want)\n%s", diff)
+	}
+	fixture(rec, reader(), path, t.TempDir(), false)
+	rec.expect(t)
+}

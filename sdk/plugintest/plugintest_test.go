@@ -1,0 +1,254 @@
+package plugintest
+
+import (
+	"context"
+	"encoding/json"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+
+	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/sdk"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestGoodPlugin(t *testing.T) {
+	t.Parallel()
+	rec := newRecorder(t)
+	host := &Host{Services: map[string]Service{"clock/now": Reply(`"noon"`), "clock/zone": Reply(`1`), "state/get": Reply(`1`)}}
+	c := Case{
+		Hook: "h", Config: `{"a":1}`, Context: phases.Context{Dir: "/x"}, MaxChars: 77, Host: host,
+		Input:    &phases.PrePromptCompileInput{AvailableTools: []string{"b"}},
+		Policies: []phases.PolicyEntry{{Domain: "d", Key: "k", Value: json.RawMessage(`2`)}},
+	}
+	got := Run(rec, echo(), c)
+	rec.expect(t)
+	want := Answer{Contributions: section(`{"a":1}clock,state echo.h /x "noon" [b] 2 77`)}
+	if diff := cmp.Diff(got, want); diff != "" {
+		t.Errorf("(-got +want)\n%s", diff)
+	}
+	// One call that was cancelled, two in process and two over the wire.
+	if calls := host.Calls(); len(calls) != 5 || !cmp.Equal(calls[4], HostCall{"clock/now", json.RawMessage(`{}`)}) {
+		t.Errorf("host calls are %v", calls)
+	}
+}
+
+func TestGoodTool(t *testing.T) {
+	t.Parallel()
+	rec := newRecorder(t)
+	got := Run(rec, echo(), Case{Tool: "t", Arguments: `{"n":[1]}`})
+	rec.expect(t)
+	if diff := cmp.Diff(got, Answer{Content: json.RawMessage(`{"n":[1]}`), IsError: true}); diff != "" {
+		t.Errorf("(-got +want)\n%s", diff)
+	}
+}
+
+func TestWantedError(t *testing.T) {
+	t.Parallel()
+	failing := plugin(answering(func() ([]phases.Contribution, error) {
+		err := sdk.Fail("upstream_down", "try later")
+		err.Retryable = true
+		return nil, err
+	}))
+	rec := newRecorder(t)
+	got := Run(rec, failing, Case{Hook: "h", WantCode: "upstream_down"})
+	rec.expect(t)
+	if diff := cmp.Diff(got, Answer{Error: &Failure{"upstream_down", "try later", true}}); diff != "" {
+		t.Errorf("(-got +want)\n%s", diff)
+	}
+}
+
+func TestHostThatRefuses(t *testing.T) {
+	t.Parallel()
+	rec := newRecorder(t)
+	Run(rec, echo(), Case{Hook: "h", WantCode: string(phases.CauseForbidden)})
+	rec.expect(t)
+}
+
+// TestBadPlugins holds the kit against plugins that each do one thing wrong.
+func TestBadPlugins(t *testing.T) {
+	t.Parallel()
+	good := answering(func() ([]phases.Contribution, error) { return section("x"), nil })
+	counting := func(use func(n int64) ([]phases.Contribution, error)) *sdk.Plugin {
+		var n atomic.Int64
+		return plugin(answering(func() ([]phases.Contribution, error) { return use(n.Add(1)) }))
+	}
+	shared := section("x")
+	forever := make(chan struct{})
+	t.Cleanup(func() { close(forever) })
+	hook := Case{Hook: "h", Patience: 20 * time.Millisecond}
+	change := func(set func(*Case)) Case {
+		c := hook
+		set(&c)
+		return c
+	}
+	twoHooks := func(set func(*sdk.Hook)) *sdk.Plugin {
+		p := plugin(good)
+		set(&p.Hooks[0])
+		return p
+	}
+	tests := []struct {
+		name string
+		p    *sdk.Plugin
+		c    Case
+		want []string
+	}{
+		{"invalid literal", &sdk.Plugin{Name: "p"}, hook, []string{"does not take its configuration: plugin \"p\": no version"}},
+		{"no call", plugin(good), Case{}, []string{"names both a hook and a tool, or none"}},
+		{"two calls", plugin(good), Case{Hook: "h", Tool: "t"}, []string{"names both a hook and a tool, or none"}},
+		{"unknown hook", plugin(good), Case{Hook: "g"}, []string{`no hook "g", but ["h"]`}},
+		{"unknown tool", plugin(good), Case{Tool: "g"}, []string{`no tool "g", but []`}},
+		{"panic", plugin(answering(func() ([]phases.Contribution, error) { panic("oh no") })), hook, []string{"the handler panics: panic: oh no"}},
+		{"error", plugin(answering(func() ([]phases.Contribution, error) { return nil, sdk.Fail("bad", "luck") })), hook, []string{`fails with the code "bad" (luck), want ""`}},
+		{"another error", plugin(answering(func() ([]phases.Contribution, error) { return nil, sdk.Fail("bad", "luck") })), change(func(c *Case) { c.WantCode = "worse" }), []string{`want "worse"`}},
+		{"no error", plugin(good), change(func(c *Case) { c.WantCode = "bad" }), []string{`succeeds, want the error "bad"`}},
+		{
+			"another answer each time", counting(func(n int64) ([]phases.Contribution, error) { return section(strconv.FormatInt(n, 10)), nil }), hook,
+			[]string{"in process: the same call gives two answers", "over the wire: the same call gives two answers", "the answer is another over the wire"},
+		},
+		{
+			"volatile", counting(func(n int64) ([]phases.Contribution, error) { return section(strconv.FormatInt(n, 10)), nil }),
+			change(func(c *Case) { c.Volatile = "counts" }), nil,
+		},
+		{"memory that is shared", plugin(answering(func() ([]phases.Contribution, error) { return shared, nil })), hook, []string{"in process: contribution 0 of two answers is one value"}},
+		{
+			"kind that is not declared", twoHooks(func(h *sdk.Hook) { h.Kinds = nil }), hook,
+			[]string{"contribution 0 is of the kind prompt_section, which the hook h does not declare"},
+		},
+		{
+			"not well formed", plugin(answering(func() ([]phases.Contribution, error) { return []phases.Contribution{&phases.PromptSection{}}, nil })), hook,
+			[]string{"contribution 0 is not well formed: prompt_section: section_id"},
+		},
+		{
+			"kind of another phase", twoHooks(func(h *sdk.Hook) {
+				h.PrePromptCompile = answering(func() ([]phases.Contribution, error) {
+					return []phases.Contribution{&phases.Decision{Verdict: "deny"}}, nil
+				})
+			}), hook, []string{"does not declare in Kinds", "does not take decision"},
+		},
+		{
+			"too many", plugin(answering(func() ([]phases.Contribution, error) {
+				var many []phases.Contribution
+				for range 257 {
+					many = append(many, &phases.Noop{})
+				}
+				return many, nil
+			})), hook, []string{"257 contributions; a host takes 256"},
+		},
+		{
+			"text that the wire repairs", plugin(answering(func() ([]phases.Contribution, error) { return section("a\u202eb"), nil })), hook,
+			[]string{"the answer is another over the wire"},
+		},
+		{
+			"deaf to cancellation", plugin(answering(func() ([]phases.Contribution, error) { <-forever; return nil, nil })), hook,
+			[]string{"does not return when its context ends", "goroutines of the plugin are left"},
+		},
+		{
+			"leaves a goroutine", plugin(answering(func() ([]phases.Contribution, error) {
+				go func() { <-forever }()
+				return section("x"), nil
+			})), hook, []string{"goroutines of the plugin are left"},
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			rec := newRecorder(t)
+			Run(rec, tt.p, tt.c)
+			rec.expect(t, tt.want...)
+		})
+	}
+}
+
+func TestBadTool(t *testing.T) {
+	t.Parallel()
+	p := &sdk.Plugin{Name: "p", Version: "1", Tools: []sdk.Tool{{
+		Tool: phases.Tool{Name: "t"},
+		Call: func(context.Context, *sdk.ToolCall) (*phases.ToolResult, error) {
+			return &phases.ToolResult{Content: json.RawMessage(strings.Repeat("[", 40) + strings.Repeat("]", 40))}, nil
+		},
+	}}}
+	rec := newRecorder(t)
+	Run(rec, p, Case{Tool: "t"})
+	if len(rec.reports) == 0 || !strings.Contains(rec.reports[0], "the tool's content is JSON nested deeper than 32") {
+		t.Errorf("reports are %q", rec.reports)
+	}
+}
+
+// TestDescriptionThatChanges is of a plugin whose description depends on how
+// often it was asked.
+func TestDescriptionThatChanges(t *testing.T) {
+	t.Parallel()
+	var n atomic.Int64
+	p := plugin(answering(func() ([]phases.Contribution, error) { return section("x"), nil }))
+	p.OnConfigure = func(context.Context, *phases.Configuration) (sdk.Setup, error) {
+		h := sdk.Hook{Name: "extra" + strconv.FormatInt(n.Add(1), 10)}
+		h.PrePromptCompile = p.Hooks[0].PrePromptCompile
+		return sdk.Setup{Hooks: []sdk.Hook{h}}, nil
+	}
+	rec := newRecorder(t)
+	Run(rec, p, Case{Hook: "h"})
+	rec.expect(t, "the description is another over the wire")
+}
+
+// TestCustomPhase is of a hook in a host's own phase.
+func TestCustomPhase(t *testing.T) {
+	t.Parallel()
+	p := &sdk.Plugin{Name: "p", Version: "1", Hooks: []sdk.Hook{{
+		Name: "h", Phase: "x.acme.idle", Kinds: []phases.Kind{phases.KindReminder},
+		Any: func(_ context.Context, _ *sdk.Call, in phases.Input) ([]phases.Contribution, error) {
+			return sdk.Reply(&phases.Reminder{Type: "idle", Text: string(in.Phase())})
+		},
+	}}}
+	rec := newRecorder(t)
+	got := Run(rec, p, Case{Hook: "h"})
+	rec.expect(t)
+	if diff := cmp.Diff(got.Contributions, phases.Contributions{&phases.Reminder{Type: "idle", Text: "x.acme.idle"}}); diff != "" {
+		t.Errorf("(-got +want)\n%s", diff)
+	}
+}
+
+func TestHostRecords(t *testing.T) {
+	t.Parallel()
+	h := &Host{Services: map[string]Service{"b/m": Reply(`1`)}}
+	params := json.RawMessage(`{"a":1}`)
+	if got, err := h.Call(t.Context(), "b", "m", params); err != nil || string(got) != "1" {
+		t.Errorf("got %s, %v", got, err)
+	}
+	params[1] = 'x' // the record is a copy
+	if _, err := h.Call(t.Context(), "a", "m", nil); phases.CodeOf(err) != phases.CauseForbidden {
+		t.Errorf("error is %v", err)
+	}
+	want := []HostCall{{"a/m", nil}, {"b/m", json.RawMessage(`{"a":1}`)}}
+	if diff := cmp.Diff(h.Calls(), want); diff != "" {
+		t.Errorf("calls (-got +want)\n%s", diff)
+	}
+	what := phases.Invalidation{Tags: []string{"t"}}
+	if err := h.Invalidate(t.Context(), what); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(h.Invalidations(), []phases.Invalidation{what}); diff != "" {
+		t.Errorf("invalidations (-got +want)\n%s", diff)
+	}
+}
+
+// TestInvalidationCrossesTheWire is of a plugin that invalidates.
+func TestInvalidationCrossesTheWire(t *testing.T) {
+	t.Parallel()
+	host := &Host{}
+	p := plugin(func(ctx context.Context, call *sdk.Call, _ *phases.PrePromptCompileInput) ([]phases.Contribution, error) {
+		return nil, call.Host.Invalidate(context.WithoutCancel(ctx), phases.Invalidation{Subscriptions: []string{"p.h"}})
+	})
+	rec := newRecorder(t)
+	Run(rec, p, Case{Hook: "h", Host: host})
+	rec.expect(t)
+	if n := len(host.Invalidations()); n < 3 {
+		t.Errorf("%d invalidations", n)
+	}
+}
