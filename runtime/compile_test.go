@@ -171,7 +171,7 @@ func TestLeftOut(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []phases.LeftOut{{ID: "slot", Owner: "b", Reason: "conflict", Chars: 6}, {ID: "denied", Owner: "b", Reason: "forbidden", Chars: 4}}
+	want := []phases.LeftOut{{ID: "denied", Owner: "b", Reason: "forbidden", Chars: 4}, {ID: "slot", Owner: "b", Reason: "conflict", Chars: 6}}
 	var got []phases.LeftOut
 	for _, row := range done.Manifest.LeftOut {
 		if row.Owner == "b" {

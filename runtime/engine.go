@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -238,10 +239,21 @@ func (e *Engine) Dispatch(ctx context.Context, c phases.Context, in phases.Input
 	if in == nil {
 		return nil, errNoInput
 	}
+	if err := checkDir(c); err != nil {
+		return nil, err
+	}
 	if c.Now.IsZero() {
 		c.Now = e.opts.Now()
 	}
 	return e.dispatch(ctx, g, request{context: c, input: in, scope: newScope(g.cfg.Budgets.Turn, false)})
+}
+
+// checkDir refuses a relative folder: a plugin's working folder is another one.
+func checkDir(c phases.Context) error {
+	if c.Dir != "" && !filepath.IsAbs(c.Dir) {
+		return fmt.Errorf("the context's dir %q is not an absolute path", c.Dir)
+	}
+	return nil
 }
 
 // WaitBackground waits until no background work is due, or ctx ends.

@@ -92,8 +92,9 @@ func (in *instance) park(ctx context.Context) error {
 	return nil
 }
 
-// hasten ends a wait between two starts if the plugin is being parked: the next
-// start does not get past the entrance.
+// hasten ends backoff or quarantine if the plugin is being parked: only the next
+// start shows that the last one has left nothing behind, and it does not get past
+// the entrance.
 func (in *instance) hasten() {
 	if in.entrance.shut() != nil {
 		in.sup.Release()

@@ -124,6 +124,9 @@ func (in *instance) adopt(d *phases.Description) error {
 	}
 	known := in.described
 	in.mu.Unlock()
+	if first {
+		in.slots.lower(d.Limits.Concurrency)
+	}
 	if !first {
 		if !sameDescription(known, d) {
 			return phases.Errorf(phases.CauseDescriptionChanged,

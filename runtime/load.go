@@ -20,6 +20,9 @@ func (e *Engine) load(ctx context.Context, cfg *config.Config, prev *generation)
 	if err := e.checkDeclared(cfg); err != nil {
 		return nil, err
 	}
+	if err := unsupported(cfg); err != nil {
+		return nil, err
+	}
 	e.mu.Lock()
 	e.numbers++
 	g := &generation{number: e.numbers, cfg: cfg, byName: map[string]*instance{}, idle: make(chan struct{})}

@@ -143,7 +143,8 @@ func TestLateDescription(t *testing.T) {
 				cfg := h.reloaded(tt.again)
 				tt.first(h)
 				eng := h.start(t)
-				begin(t, eng) // keeps the first generation from being dropped
+				synctest.Wait() // q is up
+				begin(t, eng)   // keeps the first generation from being dropped
 				if err := eng.Reload(t.Context(), cfg); err != nil {
 					t.Fatal(err)
 				}

@@ -93,10 +93,13 @@ type Options struct {
 	Services map[string]Service
 	// Jobs runs background_job contributions of the host's own kinds, by
 	// job_kind. A kind that is not here is a call of the contributing plugin's
-	// tool of that name.
+	// tool of that name. A job may run more than once. An error is followed by
+	// another attempt, up to five; one with CauseOverloaded or CauseUnavailable
+	// puts the job off and is not counted.
 	Jobs map[string]func(ctx context.Context, j Job) error
-	// Queue keeps background work; nil is a bounded queue in memory, which a
-	// restart empties.
+	// Queue keeps background work; nil is a queue in memory, which a restart
+	// empties. It holds 1,024 jobs, a quarter of them of one plugin at most, and
+	// tells each job that it gives up at the end by an event with the state "lost".
 	Queue Queue
 	// Sink keeps manifests; nil keeps none.
 	Sink Sink

@@ -105,7 +105,7 @@ func (e *Engine) replan(g *generation, descriptions []*phases.Description) error
 	if err != nil {
 		return locate(g.cfg, err)
 	}
-	next.plan, next.diagnostics = p, diagnostics
+	next.plan, next.diagnostics = p, append(e.notEnforced(g.cfg), diagnostics...)
 	old := g.planned.Load()
 	for _, phase := range p.Phases() {
 		for _, sub := range phase.Expected {

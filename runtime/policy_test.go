@@ -310,7 +310,7 @@ func TestRudePlugin(t *testing.T) {
 	}{
 		{"nothing at all", func() (*phases.Result, error) { return nil, nil }, "p.h succeeded"},
 		{"panic", func() (*phases.Result, error) { panic("x") }, "p.h failed plugin_error"},
-		{"plain error", func() (*phases.Result, error) { return nil, context.Canceled }, "p.h failed internal"},
+		{"plain error", func() (*phases.Result, error) { return nil, context.Canceled }, "p.h failed plugin_error"},
 		{"nil contribution", func() (*phases.Result, error) {
 			return &phases.Result{Contributions: []phases.Contribution{nil}}, nil
 		}, "p.h failed invalid_reply"},

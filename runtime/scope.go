@@ -121,7 +121,13 @@ func (s *scope) add(out *phases.Outcome, merged *merge.Result, phase *plan.Phase
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.policies, s.contexts = merged.Policies, merged.Contexts
+	// A phase that takes neither may have begun before the last one that does.
+	if phase.Row.Accepts(phases.KindPolicy) {
+		s.policies = merged.Policies
+	}
+	if phase.Row.Accepts(phases.KindPromptContext) {
+		s.contexts = merged.Contexts
+	}
 	s.bring(brought{out.Phase, out.Merged.Sections, out.Merged.Tools, out.Sources, out.LeftOut})
 	s.reminders = append(s.reminders, out.Merged.Reminders...)
 	s.runs = append(s.runs, out.Runs...)

@@ -16,6 +16,9 @@ const maxWaiting = 1024
 type slots struct {
 	free    chan struct{}
 	waiting atomic.Int32
+	// kept is how many slots are never given out, because the plugin wants fewer
+	// than the operator allows.
+	kept atomic.Int32
 }
 
 func newSlots(n int) *slots {
@@ -53,4 +56,14 @@ func (s *slots) tryAcquire() bool {
 
 func (s *slots) release() { <-s.free }
 
-func (s *slots) size() int { return cap(s.free) }
+// size is how many calls there may be at once.
+func (s *slots) size() int { return cap(s.free) - int(s.kept.Load()) }
+
+// lower keeps slots back until at most n are left. It is called before any slot
+// has been given out; 0 and more than there are change nothing.
+func (s *slots) lower(n int) {
+	for n > 0 && s.size() > n {
+		s.free <- struct{}{}
+		s.kept.Add(1)
+	}
+}

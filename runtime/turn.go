@@ -53,6 +53,9 @@ type Turn struct {
 // engine's clock if zero. A turn of a session begins with the contexts that the
 // session's start or resume brought.
 func (e *Engine) BeginTurn(_ context.Context, t phases.Turn) (*Turn, error) {
+	if err := checkDir(t); err != nil {
+		return nil, err
+	}
 	g, err := e.acquire()
 	if err != nil {
 		return nil, err

@@ -76,7 +76,7 @@ func TestTurnAccumulates(t *testing.T) {
 	if diff := cmp.Diff(got, want); diff != "" {
 		t.Errorf("sets (-got +want):\n%s", diff)
 	}
-	if want := "w/t/1/turn.pre_compaction/6/p.look"; d.IdempotencyKey != want {
+	if want := "w/t/1/turn.pre_compaction/1/p.look"; d.IdempotencyKey != want {
 		t.Errorf("idempotency key %q, want %q", d.IdempotencyKey, want)
 	}
 
@@ -168,8 +168,8 @@ func TestEnd(t *testing.T) {
 	if diff := cmp.Diff(states(out), []string{"p.end queued"}); diff != "" {
 		t.Errorf("ledger (-got +want):\n%s", diff)
 	}
-	if out, err := turn.End(t.Context(), in); out != nil || err != nil {
-		t.Errorf("second End = %v, %v", out, err)
+	if again, err := turn.End(t.Context(), in); again != out || err != nil {
+		t.Errorf("second End = %v, %v, want what the first one gave", again, err)
 	}
 	if err := eng.WaitBackground(t.Context()); err != nil {
 		t.Fatal(err)
