@@ -16,9 +16,12 @@ import (
 // compileFlags are the flags of compile that explain shares.
 type compileFlags struct {
 	contextFlags
+	// message is a text, or "-"; input is a file, or "-".
 	message, input string
 }
 
+// register adds the flags to a command. Explain compiles too, so that both
+// always speak of the same turn.
 func (f *compileFlags) register(c *cobra.Command) {
 	f.contextFlags.register(c)
 	flags := c.Flags()
@@ -26,6 +29,7 @@ func (f *compileFlags) register(c *cobra.Command) {
 	flags.StringVar(&f.input, "input", "", "JSON `FILE`, or -, with model, provider, tools, recall plan and host texts")
 }
 
+// compileCommand is the main job: one turn from its beginning to its prompt.
 func (a *app) compileCommand() *cobra.Command {
 	var f compileFlags
 	var out string
@@ -48,6 +52,9 @@ func (a *app) compileCommand() *cobra.Command {
 	return c
 }
 
+// compile prints whatever is known of the turn, also when it was blocked: the
+// ledger is what people look for then. The error comes after the output, so that
+// it is the last thing on a terminal.
 func (a *app) compile(ctx context.Context, f *compileFlags, out string) error {
 	cfg, _, err := a.loadConfig()
 	if err != nil {
@@ -79,6 +86,7 @@ func (a *app) compileTurn(ctx context.Context, cfg *config.Config, f *compileFla
 	if err != nil {
 		return nil, err
 	}
+	// One clock for all that the prompt and the manifest say about time.
 	var opts runtime.Options
 	at := time.Now()
 	if !turn.Now.IsZero() {
@@ -119,6 +127,8 @@ func (a *app) printCompiled(done *runtime.Compiled, out string) error {
 	} else if done.Prompt != nil {
 		data = []byte(promptText(done.Prompt))
 	}
+	// A turn without a prompt leaves the file of an earlier one alone. Prompts are
+	// for their owner: they hold what the user wrote.
 	if data != nil {
 		if err := os.WriteFile(out, data, 0o600); err != nil {
 			return usagef("--out %s: %w", out, unwrapPath(err))
@@ -128,7 +138,8 @@ func (a *app) printCompiled(done *runtime.Compiled, out string) error {
 	return nil
 }
 
-// remedied adds to an error that ended a phase what to do about it.
+// remedied adds to an error that ended a phase what to do about it. Without a
+// subscription there is nobody to do it about.
 func remedied(err *phases.Error) error {
 	if err.Subscription == "" {
 		return err
@@ -136,7 +147,8 @@ func remedied(err *phases.Error) error {
 	return fmt.Errorf("%w; %s", err, remedy(err))
 }
 
-// remedy is what to do about an error, by its code.
+// remedy is what to do about an error, by its code. Codes that speak of a plugin
+// as a whole share the last answer.
 func remedy(err *phases.Error) string {
 	switch err.Code {
 	case phases.CauseDenied, codeAsk:

@@ -13,6 +13,7 @@ import (
 	"github.com/grapnelhq/grapnel/runtime"
 )
 
+// configCommand holds what is about the operator's file as a whole.
 func (a *app) configCommand() *cobra.Command {
 	return group("config", "The configuration: what is in force and why", a.configCheckCommand())
 }
@@ -76,6 +77,8 @@ type offHook struct {
 	Reason       string       `json:"reason"       jsonschema:"operator or not_granted"`
 }
 
+// configCheckCommand starts the plugins unless it is told not to: conditions,
+// dependencies and a plugin's own configuration can only be checked with them.
 func (a *app) configCheckCommand() *cobra.Command {
 	var offline bool
 	c := &cobra.Command{
@@ -92,6 +95,8 @@ func (a *app) configCheckCommand() *cobra.Command {
 	return c
 }
 
+// configCheck succeeds when nobody made a mistake. A plugin that is down is no
+// mistake of the file, so it is shown and changes nothing about the exit code.
 func (a *app) configCheck(ctx context.Context, offline bool) error {
 	cfg, from, err := a.loadConfig()
 	if err != nil {
@@ -115,7 +120,7 @@ func (a *app) configCheck(ctx context.Context, offline bool) error {
 	return nil
 }
 
-// declared is what the file alone says.
+// declared is what the file alone says. Values from the environment stay hidden.
 func declared(cfg *config.Config, from origin) *checked {
 	r := &checked{
 		Source: from.name(), Why: from.Why, Pin: cfg.Pin, Store: cfg.Store.String(),
@@ -136,7 +141,8 @@ func declared(cfg *config.Config, from origin) *checked {
 	return r
 }
 
-// budgetsOf are the bounds in force, with the defaults filled in.
+// budgetsOf are the bounds in force, with the defaults filled in: nobody should
+// have to know them to read the result. Phases in the background have none.
 func budgetsOf(cfg *config.Config) checkedBudgets {
 	turn := cfg.Budgets.Turn
 	b := checkedBudgets{TurnMS: milliseconds(turn.Time.D()), TurnChars: turn.Chars, Phases: []checkedBudget{}}
@@ -159,7 +165,8 @@ func budgetsOf(cfg *config.Config) checkedBudgets {
 	return b
 }
 
-// addRunning adds what only the started plugins know.
+// addRunning adds what only the started plugins know: states, and the plan that
+// their descriptions and the operator's words come to.
 func (r *checked) addRunning(eng *runtime.Engine) {
 	for _, row := range eng.Plugins() {
 		for i := range r.Plugins {
@@ -181,6 +188,8 @@ func (r *checked) addRunning(eng *runtime.Engine) {
 	}
 }
 
+// addLowered notes the timeouts of one layer that are not as proposed. They are
+// no mistake, but somebody who wonders about a timeout should find them.
 func (r *checked) addLowered(phase phases.Phase, layer []plan.SubscriptionView) {
 	for i := range layer {
 		if s := &layer[i]; s.TimeoutMS < s.ProposedTimeoutMS {

@@ -14,10 +14,16 @@ import (
 
 // dispatchFlags are the flags of dispatch, which plugin run shares.
 type dispatchFlags struct {
-	dir, input, context string
-	wait                bool
+	// dir goes before the context's own.
+	dir string
+	// input and context are files, or "-".
+	input, context string
+	// wait keeps the plugins running until background work is done; without it
+	// the end of the command ends that too.
+	wait bool
 }
 
+// register adds the flags to a command that dispatches a single phase.
 func (f *dispatchFlags) register(c *cobra.Command) {
 	flags := c.Flags()
 	flags.StringVar(&f.dir, "dir", "", "working `DIR` (default the current folder)")
@@ -26,6 +32,8 @@ func (f *dispatchFlags) register(c *cobra.Command) {
 	flags.BoolVar(&f.wait, "wait", false, "wait for background work")
 }
 
+// dispatchCommand reads the input before the configuration: a mistyped field is
+// told without starting a plugin.
 func (a *app) dispatchCommand() *cobra.Command {
 	var f dispatchFlags
 	c := &cobra.Command{
@@ -82,7 +90,7 @@ func (a *app) dispatch(ctx context.Context, cfg *config.Config, turn phases.Cont
 	case err != nil:
 		return unable(err)
 	case out.Decision != nil && out.Decision.Verdict == phases.VerdictDeny:
-		return answerNo()
+		return answerNo() // the output has said who, and why
 	}
 	return nil
 }
@@ -114,6 +122,7 @@ func (a *app) dispatchInput(phase phases.Phase, f *dispatchFlags) (phases.Input,
 	if turn, err = flags.fill(turn); err != nil {
 		return nil, phases.Context{}, err
 	}
+	// Outside a turn the engine leaves the clock to its caller.
 	if turn.Now.IsZero() {
 		turn.Now = time.Now()
 	}

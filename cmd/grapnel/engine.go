@@ -104,6 +104,8 @@ func (a *app) withEngine(ctx context.Context, cfg *config.Config, o runtime.Opti
 		return err
 	}
 	o.Logger = logger
+	// Only from here on is there something to clean up. Before, while input is read
+	// for instance, a signal ends the process as it ends any other.
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop)
@@ -113,12 +115,14 @@ func (a *app) withEngine(ctx context.Context, cfg *config.Config, o runtime.Opti
 	progress.stop()
 	if err == nil {
 		err = work(ctx, eng)
+		// An interrupted command still stops its plugins in an orderly way.
 		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTime)
 		defer cancel()
 		if closed := eng.Close(closing); closed != nil {
 			logger.Warn("close", "error", closed)
 		}
 	}
+	// Whatever failed, it failed because the user wanted it to.
 	if err != nil && ctx.Err() != nil {
 		return &exitError{code: exitInterrupted, err: errors.New("interrupted")}
 	}

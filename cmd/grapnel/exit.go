@@ -26,6 +26,7 @@ type exitError struct {
 	err  error
 }
 
+// Error is empty for what has been told already; run then prints nothing.
 func (e *exitError) Error() string {
 	if e.err == nil {
 		return ""
@@ -33,6 +34,7 @@ func (e *exitError) Error() string {
 	return e.err.Error()
 }
 
+// Unwrap returns the error that the code stands for.
 func (e *exitError) Unwrap() error { return e.err }
 
 // answerNo ends a command whose output says it all.

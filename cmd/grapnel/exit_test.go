@@ -8,6 +8,8 @@ import (
 	"github.com/grapnelhq/grapnel/phases"
 )
 
+// TestCodeOf fixes the exit codes; errors of the configuration have none of their
+// own and are mistakes of the user.
 func TestCodeOf(t *testing.T) {
 	t.Parallel()
 

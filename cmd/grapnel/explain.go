@@ -38,6 +38,8 @@ const (
 	explainsSubscription explainKind = "subscription"
 )
 
+// explainCommand works on a file so that a turn of yesterday, or of another
+// machine, can be explained; a program that went wrong is rarely run again.
 func (a *app) explainCommand() *cobra.Command {
 	var f compileFlags
 	var file string
@@ -58,6 +60,8 @@ func (a *app) explainCommand() *cobra.Command {
 	return c
 }
 
+// explain answers "no" with the ids that there are: who asks about a wrong one
+// most likely mistyped it.
 func (a *app) explain(c *cobra.Command, id, file string, f *compileFlags) error {
 	var known *record
 	var err error
@@ -81,7 +85,9 @@ func (a *app) explain(c *cobra.Command, id, file string, f *compileFlags) error 
 	return nil
 }
 
-// record is a manifest with what else is known about its turn.
+// record is a manifest with what else is known about its turn. A manifest alone
+// does not say who could have written a section that nobody wrote; the
+// configuration of a turn that was compiled just now does.
 type record struct {
 	manifest.Manifest
 	// claims are plugins by the section that their grants name; nil when only the
@@ -103,7 +109,7 @@ func (a *app) recordNow(ctx context.Context, f *compileFlags) (*record, error) {
 	r.Diagnostics = toldDiagnostics(done)
 	for i := range cfg.Plugins {
 		for _, id := range cfg.Plugins[i].Grants.Sections {
-			if id[len(id)-1] != '*' {
+			if id[len(id)-1] != '*' { // a wildcard claims no section in particular
 				r.claims[id] = append(r.claims[id], cfg.Plugins[i].Name)
 			}
 		}
@@ -147,6 +153,8 @@ func (a *app) recordFromFile(path string) (*record, error) {
 	return &record{Manifest: m}, nil
 }
 
+// notManifest says what is wanted in place of encoding/json's words for a list
+// or a number.
 func notManifest(err error) error {
 	if _, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		return errors.New("want a JSON object: a manifest, or what compile --json prints")

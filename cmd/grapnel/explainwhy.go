@@ -10,6 +10,9 @@ import (
 	"github.com/grapnelhq/grapnel/phases"
 )
 
+// idContexts is the section that contexts of all hooks are rendered into.
+const idContexts = "dynamic_context"
+
 // explain gathers all that the record says about an id; nil if that is nothing.
 func (r *record) explain(id string) *explanation {
 	e := &explanation{ID: id, ManifestID: r.ManifestID, Plugins: []phases.PluginRow{}}
@@ -24,6 +27,9 @@ func (r *record) explain(id string) *explanation {
 	return e
 }
 
+// isSection reports whether an id is that of a section: in the prompt, left out,
+// or one that some plugin may write. Ids of contributions, which are left out
+// too, have a "#" in them.
 func (r *record) isSection(id string) bool {
 	_, claimed := r.claims[id]
 	return claimed || slices.Contains(r.SectionIDs, id) ||
@@ -38,10 +44,14 @@ func (r *record) isSubscription(id string) bool {
 		slices.ContainsFunc(r.Plugins, func(p phases.PluginRow) bool { return p.Plugin == plugin && p.State != phases.PluginReady })
 }
 
+// explainSection gathers what concerns a section. Where it is missing, the runs
+// of all hooks that could have brought it are evidence too.
 func (r *record) explainSection(e *explanation) {
 	e.Kind = explainsSection
 	e.Sections = filtered(r.Sections, func(s *manifest.Section) bool { return s.SectionID == e.ID })
-	e.HookSources = filtered(r.HookSources, func(h *phases.HookSource) bool { return h.SectionID == e.ID })
+	e.HookSources = filtered(r.HookSources, func(h *phases.HookSource) bool {
+		return h.SectionID == e.ID || e.ID == idContexts && h.ContributionKind == phases.KindPromptContext
+	})
 	e.LeftOut = filtered(r.LeftOut, func(l *phases.LeftOut) bool { return l.ID == e.ID })
 	e.In = len(e.Sections) > 0
 	owners := slices.Clone(r.claims[e.ID])
@@ -64,6 +74,9 @@ func (r *record) explainSection(e *explanation) {
 	e.Why = r.whySection(e)
 }
 
+// explainSubscription gathers what concerns a subscription. What was left out is
+// recorded by owner, not by subscription; so when nothing of it was kept, all
+// that its plugin lost is shown.
 func (r *record) explainSubscription(e *explanation) {
 	e.Kind = explainsSubscription
 	e.HookSources = filtered(r.HookSources, func(h *phases.HookSource) bool { return h.SubscriptionID == e.ID })
@@ -86,6 +99,7 @@ func (e *explanation) ran(id string) bool {
 	return slices.ContainsFunc(e.Runs, func(run phases.Run) bool { return run.Subscription == id })
 }
 
+// addPlugins adds the rows of the named plugins and of those that ran.
 func (r *record) addPlugins(e *explanation, names []string) {
 	for i := range e.Runs {
 		names = append(names, e.Runs[i].Plugin)
@@ -93,7 +107,7 @@ func (r *record) addPlugins(e *explanation, names []string) {
 	e.Plugins = filtered(r.Plugins, func(p *phases.PluginRow) bool { return slices.Contains(names, p.Plugin) })
 }
 
-// filtered are the rows that are wanted; never nil.
+// filtered are the rows that are wanted; never nil, so that JSON has a list.
 func filtered[T any](list []T, want func(*T) bool) []T {
 	out := []T{}
 	for i := range list {
@@ -104,7 +118,8 @@ func filtered[T any](list []T, want func(*T) bool) []T {
 	return out
 }
 
-// whySection is the answer in a sentence.
+// whySection is the answer in a sentence: where the section is, or the first
+// reason found for its absence.
 func (r *record) whySection(e *explanation) string {
 	if len(e.Sections) > 0 {
 		s := &e.Sections[0]
@@ -114,12 +129,13 @@ func (r *record) whySection(e *explanation) string {
 		}
 		return why
 	}
+	// From here on it is missing; the most certain reason goes first.
 	if len(e.LeftOut) > 0 {
 		return fmt.Sprintf("it was left out: %s (%s)", leftOutText(e.LeftOut[0].Reason, r.Profile), ownerText(e.LeftOut[0].Owner))
 	}
 	for i := range e.Plugins {
 		if p := &e.Plugins[i]; p.State != phases.PluginReady {
-			return fmt.Sprintf("the plugin %s, which may write it, is %s: %s (%s)", p.Plugin, p.State, p.Detail, p.Code)
+			return fmt.Sprintf("the plugin %s, which may write it, is %s: %s", p.Plugin, p.State, detailText(p))
 		}
 	}
 	for i := range e.Runs {
@@ -170,7 +186,7 @@ func whySubscription(e *explanation) string {
 	if len(e.Runs) == 0 {
 		for i := range e.Plugins {
 			p := &e.Plugins[i]
-			return fmt.Sprintf("the plugin %s is %s and has not described its hooks: %s (%s)", p.Plugin, p.State, p.Detail, p.Code)
+			return fmt.Sprintf("the plugin %s is %s and has not described its hooks: %s", p.Plugin, p.State, detailText(p))
 		}
 	}
 	run := &e.Runs[len(e.Runs)-1]
@@ -190,6 +206,7 @@ func whySubscription(e *explanation) string {
 	return stateText(run)
 }
 
+// plural chooses a verb by a count.
 func plural(n int, one, many string) string {
 	if n == 1 {
 		return one
@@ -197,7 +214,7 @@ func plural(n int, one, many string) string {
 	return many
 }
 
-// stateText says what became of a run.
+// stateText says what became of a run, as the rest of a sentence about it.
 func stateText(run *phases.Run) string {
 	switch run.State {
 	case phases.StateSucceeded:
@@ -227,7 +244,8 @@ func stateText(run *phases.Run) string {
 	}
 }
 
-// quotedList is a list for an error message, bounded.
+// quotedList is a list for an error message, bounded: a turn may have hundreds of
+// subscriptions.
 func quotedList(ids []string) string {
 	const most = 20
 	if len(ids) > most {

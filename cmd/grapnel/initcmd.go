@@ -11,6 +11,8 @@ import (
 	"github.com/grapnelhq/grapnel/config"
 )
 
+// initCommand writes the template. Having run it twice is no mistake: the second
+// time says what was kept.
 func (a *app) initCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "init",
@@ -27,6 +29,7 @@ type initialised struct {
 	Kept    []string `json:"kept"`
 }
 
+// initialise writes what is missing and lists both.
 func (a *app) initialise() error {
 	path, err := a.initPath()
 	if err != nil {
@@ -54,6 +57,8 @@ func (a *app) initialise() error {
 	return nil
 }
 
+// initPath is where the configuration would be looked for: what init creates is
+// in force afterwards, without another flag.
 func (a *app) initPath() (string, error) {
 	path := a.config
 	if path == "" {

@@ -35,6 +35,7 @@ func (a *app) readInput(flag, path string) ([]byte, error) {
 		defer f.Close() //nolint:errcheck // only read
 		in = f
 	}
+	// One byte more than allowed tells too large from just large enough.
 	data, err := io.ReadAll(io.LimitReader(in, maxInput+1))
 	if err != nil {
 		return nil, usagef("--%s %s: %w", flag, path, unwrapPath(err))
@@ -83,9 +84,17 @@ func strictJSON(data []byte, v any) error {
 	return nil
 }
 
-// contextFlags are the flags that say where a turn happens.
+// contextFlags are the flags that say where a turn happens. Empty ones leave the
+// choice to fill.
 type contextFlags struct {
-	dir, mode, workspace, thread, turn, session, now, profile string
+	// dir is as it was typed; fill makes it absolute.
+	dir string
+	// mode and profile are words of phases.Mode and phases.Profile.
+	mode, profile string
+	// workspace, thread, turn and session are the host's ids.
+	workspace, thread, turn, session string
+	// now is a time in RFC 3339.
+	now string
 }
 
 // register adds the flags to a command that runs whole turns.

@@ -13,6 +13,8 @@ import (
 	"github.com/grapnelhq/grapnel/phases"
 )
 
+// TestPosition fixes where a mistake in JSON is shown: at the byte that the
+// decoder stopped at, counted from 1 and in characters.
 func TestPosition(t *testing.T) {
 	t.Parallel()
 
@@ -53,6 +55,7 @@ func FuzzPosition(f *testing.F) {
 	})
 }
 
+// TestReadInputIsBounded reads one byte too many, and exactly enough.
 func TestReadInputIsBounded(t *testing.T) {
 	t.Parallel()
 
@@ -66,6 +69,7 @@ func TestReadInputIsBounded(t *testing.T) {
 	}
 }
 
+// TestFill fixes what goes before what: flags, files, defaults.
 func TestFill(t *testing.T) {
 	t.Parallel()
 
@@ -111,6 +115,7 @@ func TestFill(t *testing.T) {
 	}
 }
 
+// TestHostFacts checks that the zone is the clock's and not this machine's.
 func TestHostFacts(t *testing.T) {
 	t.Parallel()
 

@@ -20,6 +20,8 @@ import (
 	"github.com/grapnelhq/grapnel/builtin"
 )
 
+// main is three programs in one: a plugin's process, which never comes back from
+// builtin.Main, or the command line.
 func main() {
 	builtin.Main() // does not return in a plugin's process
 	os.Exit(mainCode())

@@ -31,6 +31,10 @@ func TestScripts(t *testing.T) {
 	})
 }
 
+// raceOptions keep the race detector, if it is there, from waiting for a second
+// at the end of each process.
+const raceOptions = "atexit_sleep_ms=0"
+
 // isolated gives a script an environment of its own: no configuration of the
 // user's, and folders that end with the script.
 func isolated(env *testscript.Env) error {
@@ -45,5 +49,6 @@ func isolated(env *testscript.Env) error {
 	env.Setenv("XDG_CONFIG_HOME", "")
 	env.Setenv("XDG_RUNTIME_DIR", runtimeDir)
 	env.Setenv("TZ", "UTC")
+	env.Setenv("GORACE", raceOptions)
 	return nil
 }

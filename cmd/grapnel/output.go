@@ -26,7 +26,8 @@ func (a *app) printJSON(v any) error {
 	return nil
 }
 
-// encodeJSON is JSON that can be read by people too.
+// encodeJSON is JSON that can be read by people too: indented, and without HTML's
+// escapes, which turn every tag in a prompt into six characters.
 func encodeJSON(v any) ([]byte, error) {
 	var b strings.Builder
 	enc := json.NewEncoder(&b)
@@ -39,6 +40,7 @@ func encodeJSON(v any) ([]byte, error) {
 // printf and println print lines for people.
 func (a *app) printf(format string, args ...any) { fmt.Fprintf(&a.out, format, args...) }
 
+// println is fmt.Println to the result.
 func (a *app) println(words ...any) { fmt.Fprintln(&a.out, words...) }
 
 // tellf writes to standard error. When that fails there is nobody left to tell.
@@ -72,7 +74,8 @@ func printable(s string) string {
 	}, s)
 }
 
-// table is rows in aligned columns.
+// table is rows in aligned columns. text/tabwriter cannot align some columns to
+// the right and some to the left.
 type table struct {
 	// title stands above; the number of rows is added to it.
 	title  string
@@ -95,7 +98,8 @@ func (t *table) add(cells ...any) {
 	t.rows = append(t.rows, row)
 }
 
-// cell is one value in a table: what is empty shows as a dash.
+// cell is one value in a table: what is empty shows as a dash, so that columns
+// can be counted. Texts of plugins are cleaned here, once for all tables.
 func cell(v any) string {
 	var s string
 	switch v := v.(type) {

@@ -7,6 +7,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
+// TestPrintTable fixes what every table looks like: columns by characters, not
+// bytes, and nothing that could move a cursor.
 func TestPrintTable(t *testing.T) {
 	t.Parallel()
 
@@ -50,6 +52,7 @@ func TestPrintTable(t *testing.T) {
 	}
 }
 
+// TestCellsAreBounded keeps one long text from breaking every line of a table.
 func TestCellsAreBounded(t *testing.T) {
 	t.Parallel()
 
@@ -58,6 +61,7 @@ func TestCellsAreBounded(t *testing.T) {
 	}
 }
 
+// TestMillis fixes how exact times are shown.
 func TestMillis(t *testing.T) {
 	t.Parallel()
 
@@ -68,6 +72,7 @@ func TestMillis(t *testing.T) {
 	}
 }
 
+// TestRule checks that a rule is one whole line, whatever its label.
 func TestRule(t *testing.T) {
 	t.Parallel()
 
@@ -79,6 +84,8 @@ func TestRule(t *testing.T) {
 	}
 }
 
+// TestShown checks that a prompt reaches a pipe byte for byte, and a terminal
+// without orders to it.
 func TestShown(t *testing.T) {
 	t.Parallel()
 
@@ -92,6 +99,7 @@ func TestShown(t *testing.T) {
 	}
 }
 
+// TestEncodeJSON checks that tags in a prompt stay readable.
 func TestEncodeJSON(t *testing.T) {
 	t.Parallel()
 

@@ -10,6 +10,8 @@ import (
 	"github.com/grapnelhq/grapnel/runtime"
 )
 
+// planCommand shows what would run, without running anything but the plugins'
+// starts.
 func (a *app) planCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "plan [PHASE]",
@@ -33,6 +35,7 @@ func (a *app) planCommand() *cobra.Command {
 	}
 }
 
+// plan takes a copy of the plan out of the engine and prints when that is closed.
 func (a *app) plan(ctx context.Context, phase phases.Phase) error {
 	cfg, from, err := a.loadConfig()
 	if err != nil {

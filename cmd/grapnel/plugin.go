@@ -15,6 +15,7 @@ import (
 	"github.com/grapnelhq/grapnel/runtime"
 )
 
+// pluginCommand holds what is about plugins one by one.
 func (a *app) pluginCommand() *cobra.Command {
 	return group("plugin", "Plugins: what they are, one-shot runs, checksums",
 		a.pluginListCommand(), a.pluginDescribeCommand(), a.pluginServeCommand(), a.pluginPinCommand(), a.pluginRunCommand())
@@ -25,6 +26,8 @@ type pluginList struct {
 	Plugins []phases.PluginRow `json:"plugins"`
 }
 
+// pluginListCommand shows states, and a state is never an error: whatever is
+// down, the list is the answer.
 func (a *app) pluginListCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "list",
@@ -54,6 +57,8 @@ func (a *app) pluginListCommand() *cobra.Command {
 	}
 }
 
+// pluginServeCommand is for people who try by hand what they saw in a process
+// list. The real thing happens in builtin.Main, before any flag is read.
 func (a *app) pluginServeCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "serve NAME",
@@ -88,7 +93,8 @@ func alone(cfg *config.Config, name string) (*config.Config, error) {
 	return nil, usagef("no plugin %q is declared%s; see: grapnel plugin list", name, phases.DidYouMean(name, known))
 }
 
-// onlyPlugin returns a copy of cfg that declares p and nothing else.
+// onlyPlugin returns a copy of cfg that declares p and nothing else. The copy
+// still knows the file's lines, so that mistakes are shown where they are.
 func onlyPlugin(cfg *config.Config, p config.Plugin) *config.Config {
 	own := func(id string) bool { return strings.HasPrefix(id, p.Name+".") }
 	only := *cfg
@@ -107,7 +113,8 @@ func onlyPlugin(cfg *config.Config, p config.Plugin) *config.Config {
 	return &only
 }
 
-// softened lets dependencies on others be absent.
+// softened lets dependencies on others be absent: alone, a plugin waits for
+// nobody.
 func softened(ids *[]string, own func(string) bool) *[]string {
 	if ids == nil {
 		return nil
@@ -125,12 +132,13 @@ func softened(ids *[]string, own func(string) bool) *[]string {
 func started(eng *runtime.Engine, name string) error {
 	for _, row := range eng.Plugins() {
 		if row.Plugin == name && row.State != phases.PluginReady && row.State != phases.PluginDegraded {
-			return unable(fmt.Errorf("the plugin %s did not start: %s: %s (%s)", name, row.State, clean(row.Detail), row.Code))
+			return unable(fmt.Errorf("the plugin %s did not start: %s: %s", name, row.State, detailText(&row)))
 		}
 	}
 	return nil
 }
 
+// pluginDescribeCommand is about one plugin, so one that is down is exit code 3.
 func (a *app) pluginDescribeCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "describe NAME",
@@ -175,6 +183,7 @@ func (a *app) describe(ctx context.Context, cfg *config.Config, name string) (*p
 		return nil
 	}
 	err = a.withEngine(ctx, only, runtime.Options{}, ask)
+	// A mistake in the plan of one plugin is most likely none in the plan of all.
 	if codeOf(err) == exitUsage && len(cfg.Plugins) > 1 {
 		err = a.withEngine(ctx, cfg, runtime.Options{}, ask)
 	}
@@ -221,6 +230,15 @@ func (a *app) printDescription(name string, d *phases.Description) {
 	if schema, err := encodeJSON(d.ConfigSchema); err == nil {
 		a.printf("%s", a.shown(string(schema)))
 	}
+}
+
+// detailText is why a plugin is not ready, with its code once.
+func detailText(row *phases.PluginRow) string {
+	code := "(" + row.Code + ")"
+	if row.Code == "" || strings.HasSuffix(row.Detail, code) {
+		return clean(row.Detail)
+	}
+	return strings.TrimSpace(clean(row.Detail) + " " + code)
 }
 
 // completePlugins completes the names of plugins.

@@ -39,6 +39,8 @@ const (
 	pinChanged  pinState = "changed"
 )
 
+// pluginPinCommand prints by default and writes when it is told to: a command
+// that changes the operator's file does not do it by surprise.
 func (a *app) pluginPinCommand() *cobra.Command {
 	var write bool
 	c := &cobra.Command{
@@ -54,6 +56,8 @@ func (a *app) pluginPinCommand() *cobra.Command {
 	return c
 }
 
+// pluginPin hashes all programs before it writes anything: a file is never left
+// with half of the checksums.
 func (a *app) pluginPin(names []string, write bool) error {
 	from, err := a.configOrigin()
 	if err != nil {
@@ -114,6 +118,7 @@ func programs(path string, names []string) ([]pinned, error) {
 	return list, nil
 }
 
+// comparePin compares the checksum in the configuration with the program's.
 func comparePin(have, sum string) pinState {
 	switch have {
 	case "":
@@ -124,7 +129,8 @@ func comparePin(have, sum string) pinState {
 	return pinChanged
 }
 
-// hashProgram hashes a regular file.
+// hashProgram hashes a regular file. The type is looked at first: opening a pipe
+// would wait for somebody to write to it.
 func hashProgram(path string) (string, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -157,6 +163,7 @@ func writePins(path string, programs []pinned) (changed bool, err error) {
 	if len(sums) == 0 {
 		return false, nil
 	}
+	// Renaming onto a link would replace the link and leave the file as it is.
 	if path, err = filepath.EvalSymlinks(path); err != nil {
 		return false, unable(err)
 	}

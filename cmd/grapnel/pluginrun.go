@@ -19,10 +19,14 @@ import (
 // runFlags are the flags of plugin run.
 type runFlags struct {
 	dispatchFlags
-	phase    string
+	// phase is empty where the plugin is to say it.
+	phase string
+	// grantAll replaces the grants of the configuration for this run.
 	grantAll bool
 }
 
+// pluginRunCommand is for authors: the plugin alone, with all that is around it in
+// a real dispatch (grants, deadlines, merging, ledger).
 func (a *app) pluginRunCommand() *cobra.Command {
 	var f runFlags
 	c := &cobra.Command{
@@ -81,6 +85,8 @@ func programConfig(args []string) (*config.Config, string, error) {
 	if err != nil {
 		return nil, "", unable(fmt.Errorf("the plugin did not start: %w", err))
 	}
+	// The name is the first part of subscription ids, so a readable one is worth
+	// some trouble.
 	base := filepath.Base(path)
 	name := strings.TrimSuffix(base, filepath.Ext(base))
 	if !phases.ValidPluginName(name) {

@@ -40,7 +40,9 @@ func (a *app) printPrompt(p *compiler.Prompt) {
 	}
 }
 
-// printManifest prints what is worth looking at in a turn's manifest.
+// printManifest prints what is worth looking at in a turn's manifest: first what
+// is in the prompt, then what is not, then why. Groups that are empty are left
+// away, so that an ordinary turn fits a screen.
 func (a *app) printManifest(done *runtime.Compiled) {
 	m := done.Manifest
 	a.printf("%s", rule("manifest "+m.ManifestID))
@@ -61,6 +63,8 @@ func (a *app) printManifest(done *runtime.Compiled) {
 	a.printBudgets(&m.Budgets)
 }
 
+// printSections prints one row per section, in the order in which they reach the
+// model.
 func (a *app) printSections(sections []manifest.Section) {
 	t := newTable("sections", "section", "owner", "stability", "placement", ">chars", "cut", "fingerprint")
 	for i := range sections {
@@ -78,6 +82,8 @@ func cutText(t *phases.Truncation) string {
 	return fmt.Sprintf("%s %s/%s", t.Limit, text.Thousands(t.Kept), text.Thousands(t.Original))
 }
 
+// printLeftOut prints what did not reach the prompt. The reasons are the
+// manifest's words, so that they can be looked up.
 func (a *app) printLeftOut(list []phases.LeftOut) {
 	t := newTable("left out", "id", "owner", "reason", ">chars")
 	for _, l := range list {
@@ -112,6 +118,7 @@ func codeText(r *phases.Run) string {
 	return r.Code + ": " + r.PluginCode
 }
 
+// notReady are the rows that somebody should look at, degraded plugins included.
 func notReady(rows []phases.PluginRow) []phases.PluginRow {
 	return slices.DeleteFunc(slices.Clone(rows), func(r phases.PluginRow) bool { return r.State == phases.PluginReady })
 }
@@ -121,7 +128,8 @@ func (a *app) printPlugins(title string, rows []phases.PluginRow) {
 	t := newTable(title, "plugin", "state", "version", "sha256", "tier", ">restarts", "code", "detail")
 	for i := range rows {
 		r := &rows[i]
-		t.add(r.Plugin, r.State, r.Version, shortSum(r.SHA256), r.Tier, r.Restarts, r.Code, r.Detail)
+		detail := strings.TrimSuffix(r.Detail, " ("+r.Code+")")
+		t.add(r.Plugin, r.State, r.Version, shortSum(r.SHA256), r.Tier, r.Restarts, r.Code, detail)
 	}
 	a.printTable(t)
 }
@@ -135,6 +143,7 @@ func shortSum(sum string) string {
 	return sum
 }
 
+// printTools prints the tools that the model is offered, by owner.
 func (a *app) printTools(done *runtime.Compiled) {
 	t := newTable("tools", "tool", "owner", "bundle", "hash")
 	for _, tool := range done.Manifest.Tools {
@@ -143,6 +152,7 @@ func (a *app) printTools(done *runtime.Compiled) {
 	a.printTable(t)
 }
 
+// printPolicies prints the policies in force and who set them.
 func (a *app) printPolicies(list []phases.PolicyEntry) {
 	t := newTable("policies", "policy", "value", ">priority", "owner")
 	for _, p := range list {
@@ -151,6 +161,7 @@ func (a *app) printPolicies(list []phases.PolicyEntry) {
 	a.printTable(t)
 }
 
+// printReminders prints the beginnings of reminders; JSON has them whole.
 func (a *app) printReminders(list []phases.MergedReminder) {
 	t := newTable("reminders", "type", "owner", "text")
 	for _, r := range list {
@@ -159,7 +170,8 @@ func (a *app) printReminders(list []phases.MergedReminder) {
 	a.printTable(t)
 }
 
-// printDiagnostics prints warnings and errors, each once, and counts the rest.
+// printDiagnostics prints warnings and errors, each once, and counts the rest. A
+// plugin that is down is remarked upon by every phase of a turn.
 func (a *app) printDiagnostics(list []phases.Diagnostic) {
 	t := newTable("diagnostics", "severity", "code", "about", "message")
 	seen := map[string]bool{}
@@ -186,6 +198,7 @@ func (a *app) printDiagnostics(list []phases.Diagnostic) {
 	}
 }
 
+// printFingerprints prints what to compare when a prompt should not have changed.
 func (a *app) printFingerprints(f *manifest.Fingerprints) {
 	t := newTable("")
 	t.add("full", f.FingerprintFull)
@@ -196,6 +209,8 @@ func (a *app) printFingerprints(f *manifest.Fingerprints) {
 	a.printTable(t)
 }
 
+// printBudgets prints time and text of the turn and of each phase. A phase has no
+// budget of text of its own.
 func (a *app) printBudgets(b *manifest.Budgets) {
 	t := newTable("", "", ">used ms", ">granted ms", ">used chars", ">granted chars")
 	add := func(name string, b manifest.Budget) {

@@ -70,7 +70,7 @@ func (a *app) printCheckedPlugin(p *checkedPlugin) {
 			state += ", version " + s.Version
 		}
 		if s.Code != "" {
-			state += ": " + s.Detail + " (" + s.Code + ")"
+			state += ": " + detailText(s)
 		}
 		t.add("state", state)
 	}

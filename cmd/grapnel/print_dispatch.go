@@ -23,6 +23,8 @@ func (a *app) printOutcome(out *phases.Outcome) error {
 	return nil
 }
 
+// printDecision prints the verdict and everybody's reasons, the weaker ones too:
+// the strongest is not always the one that surprises.
 func (a *app) printDecision(d *phases.Decided) {
 	if d == nil {
 		return
@@ -65,6 +67,7 @@ func (a *app) printMerged(m *phases.Merged) {
 	}
 }
 
+// printRewrites prints rewrites in the order of their application.
 func (a *app) printRewrites(list []phases.MergedRewrite) {
 	t := newTable("rewrites", "path", "value", "owner")
 	for _, r := range list {

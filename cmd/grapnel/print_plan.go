@@ -30,6 +30,8 @@ func (a *app) printPlan(doc plan.Document, rows []phases.PluginRow, asked bool, 
 	a.printPlugins("plugins not ready: hooks that they never described are not in the plan", notReady(rows))
 }
 
+// printPhase prints one phase. Rows stand in the order of the plan, which is the
+// order of results whatever the order of completion.
 func (a *app) printPhase(ph *plan.PhaseView) {
 	a.printf("%s", rule(string(ph.Phase)))
 	if ph.BudgetMS > 0 {

@@ -9,6 +9,7 @@ import (
 	"github.com/grapnelhq/grapnel/runtime"
 )
 
+// TestProgress plays the events of a slow start and reads the terminal.
 func TestProgress(t *testing.T) {
 	t.Parallel()
 

@@ -28,10 +28,14 @@ type app struct {
 	// not sent.
 	terminal bool
 
-	config   string
+	// config is --config; see configOrigin for what goes when it is empty.
+	config string
+	// logLevel is checked when a logger is needed: commands that log nothing
+	// accept any.
 	logLevel string
-	format   string
-	json     bool
+	// format and json are two ways to say the same; settleFormat makes them one.
+	format string
+	json   bool
 }
 
 // run executes one command line and returns its exit code. Results go to
@@ -42,6 +46,8 @@ func run(ctx context.Context, args []string, s streams) int {
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	code := codeOf(err)
+	// What a command printed before it found out that it was called wrongly is no
+	// result. What is known when something failed is one.
 	if code != exitUsage && code != exitInterrupted {
 		if _, failed := s.out.Write(a.out.Bytes()); failed != nil && !errors.Is(failed, syscall.EPIPE) {
 			code, err = exitUnable, errors.Join(err, fmt.Errorf("writing the result: %w", failed))
@@ -56,6 +62,8 @@ func run(ctx context.Context, args []string, s streams) int {
 // root is the command tree.
 func (a *app) root() *cobra.Command {
 	c := group("grapnel", "A plugin-based hook runtime for AI-agent hosts")
+	// Cobra would print usage behind every error. One sentence and "see --help" is
+	// enough, and run prints it.
 	c.SilenceUsage, c.SilenceErrors = true, true
 	c.SetOut(&a.out)
 	c.SetErr(a.err)
@@ -75,7 +83,8 @@ func (a *app) root() *cobra.Command {
 	return c
 }
 
-// group is a command that only holds others.
+// group is a command that only holds others. Alone it shows its help. Cobra would
+// do that for an unknown command too, with exit code 0; here it is an error.
 func group(use, short string, commands ...*cobra.Command) *cobra.Command {
 	c := &cobra.Command{
 		Use: use, Short: short,
@@ -91,7 +100,8 @@ func group(use, short string, commands ...*cobra.Command) *cobra.Command {
 	return c
 }
 
-// helpCommand is cobra's, except that an unknown command is an error.
+// helpCommand is cobra's, except that an unknown command is an error and that
+// nothing is printed then.
 func helpCommand(root *cobra.Command) *cobra.Command {
 	return &cobra.Command{
 		Use: "help [COMMAND]", Short: "Help about any command",
@@ -106,6 +116,7 @@ func helpCommand(root *cobra.Command) *cobra.Command {
 	}
 }
 
+// commandNames are the names that a mistyped command is compared with.
 func commandNames(c *cobra.Command) []string {
 	var names []string
 	for _, sub := range c.Commands() {
@@ -147,8 +158,8 @@ func (a *app) settleFormat() error {
 	return nil
 }
 
-// atMost refuses more than n arguments; exactlyOne refuses any other number. Both
-// answer with a sentence that says what is wanted.
+// atMost refuses more than n arguments with a sentence that says what is wanted.
+// Cobra's own checks count arguments and name none.
 func atMost(n int, message string) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		if len(args) > n {
@@ -158,6 +169,7 @@ func atMost(n int, message string) cobra.PositionalArgs {
 	}
 }
 
+// exactlyOne refuses any other number of arguments than one.
 func exactlyOne(message string) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		if len(args) != 1 {
@@ -172,6 +184,7 @@ func noArgs() cobra.PositionalArgs { return atMost(0, "this command takes no arg
 
 // logger writes the engine's log to standard error at the wanted level.
 func (a *app) logger() (*slog.Logger, error) {
+	// slog has no level above error, and people do not look for numbers.
 	if a.logLevel == "off" {
 		return slog.New(slog.DiscardHandler), nil
 	}

@@ -17,6 +17,7 @@ type schemaName struct {
 	Doc  string `json:"doc"`
 }
 
+// schemaCommand prints schemas as they are, with or without --json.
 func (a *app) schemaCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "schema [NAME]",
@@ -44,6 +45,7 @@ func (a *app) schemaCommand() *cobra.Command {
 	}
 }
 
+// listSchemas lists the names, each with what it describes.
 func (a *app) listSchemas() error {
 	list := schemaList{Schemas: []schemaName{}}
 	t := newTable("")
@@ -58,6 +60,7 @@ func (a *app) listSchemas() error {
 	return nil
 }
 
+// schemaNames are the names for completion and suggestions.
 func schemaNames() []string {
 	var names []string
 	for _, entry := range schemas() {

@@ -24,7 +24,9 @@ type namedSchema struct {
 	schema    func() (any, error)
 }
 
-// schemas lists all schemas in the order in which they are shown.
+// schemas lists all schemas in the order in which they are shown: files first,
+// then results by command, then phases. Names of results are those of the
+// commands, with a dash between the words.
 func schemas() []namedSchema {
 	list := []namedSchema{
 		{"config", "grapnel.yaml", func() (any, error) { return config.Schema(), nil }},
@@ -77,6 +79,7 @@ func schemaOf(t reflect.Type, special map[reflect.Type]*jsonschema.Schema) (*jso
 	return s, nil
 }
 
+// denull makes lists lists: reflection allows null for every slice.
 func denull(s *jsonschema.Schema) {
 	if s == nil {
 		return
@@ -92,7 +95,9 @@ func denull(s *jsonschema.Schema) {
 }
 
 // specialSchemas are the types whose JSON reflection does not see: those with an
-// encoding of their own, closed vocabularies, and unions.
+// encoding of their own, closed vocabularies, and unions. They are made anew for
+// each schema that is asked for, so that they cost nothing to a command that
+// prints none.
 func specialSchemas() (map[reflect.Type]*jsonschema.Schema, error) {
 	m := plainSchemas()
 	value, err := contributionSchema(false)
@@ -109,12 +114,14 @@ func specialSchemas() (map[reflect.Type]*jsonschema.Schema, error) {
 	if err := json.Unmarshal(manifest.Schema(), record); err != nil {
 		return nil, err
 	}
-	record.Schema = ""
+	record.Schema = "" // only the outermost schema names its draft
 	m[reflect.TypeFor[manifest.Manifest]()] = record
 	return m, nil
 }
 
-// plainSchemas are special types that hold no other special type.
+// plainSchemas are special types that hold no other special type. The words are
+// listed here once more because Go has no way to ask a type for its constants; a
+// word that is missing is found by the scripts, which check real results.
 func plainSchemas() map[reflect.Type]*jsonschema.Schema {
 	m := map[reflect.Type]*jsonschema.Schema{
 		reflect.TypeFor[json.RawMessage]():  {},
@@ -164,6 +171,7 @@ func orWithheld(forms ...*jsonschema.Schema) *jsonschema.Schema {
 	return &jsonschema.Schema{AnyOf: append(forms, withheld)}
 }
 
+// previewSchema are the forms of a preview; a bare text is a whole one.
 func previewSchema() []*jsonschema.Schema {
 	return []*jsonschema.Schema{
 		{Type: "string"},
@@ -184,7 +192,8 @@ func onFailureSchema() *jsonschema.Schema {
 }
 
 // contributionSchema is the union of all kinds, with or without the member
-// "kind" that tells them apart.
+// "kind" that tells them apart: in lists it stands inside each contribution, in
+// the results of a dispatch beside it.
 func contributionSchema(kinded bool) (*jsonschema.Schema, error) {
 	special := plainSchemas()
 	union := &jsonschema.Schema{}

@@ -39,7 +39,7 @@ func command(t *testing.T, args ...string) (cmd *exec.Cmd, run string) {
 	t.Cleanup(cancel)
 	cmd = exec.CommandContext(ctx, self)
 	cmd.Args = append([]string{"grapnel"}, args...)
-	cmd.Env = []string{"XDG_RUNTIME_DIR=" + run, "XDG_CONFIG_HOME=" + run, "HOME=" + run, "PATH=" + os.Getenv("PATH")}
+	cmd.Env = []string{"XDG_RUNTIME_DIR=" + run, "XDG_CONFIG_HOME=" + run, "HOME=" + run, "PATH=" + os.Getenv("PATH"), "GORACE=" + raceOptions, "GOCOVERDIR=" + t.TempDir()}
 	return cmd, run
 }
 

@@ -17,6 +17,8 @@ type versionResult struct {
 	Arch    string `json:"arch"`
 }
 
+// versionCommand reads no file and starts nothing: scripts call it to see whether
+// the program is there at all.
 func (a *app) versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
