@@ -211,8 +211,8 @@ func timeUp(caller context.Context) *phases.Error {
 
 // explain replaces a broken session by the end of the process, if that is why.
 func (inc *incarnation) explain(ctx context.Context, err *phases.Error) *phases.Error {
-	if !inc.broken(err) || !inc.exited(ctx) {
-		return err
+	if !inc.broken(err) || !inc.exited(ctx) || inc.process.Exit().Asked {
+		return err // a process that the host has ended did not crash
 	}
 	return inc.exitError()
 }

@@ -3,6 +3,7 @@ package runtime
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"regexp"
 	"strconv"
 	"strings"
@@ -45,10 +46,10 @@ func checkConfig(schema, cfg json.RawMessage) error {
 // schemaStep is one step of the path that the validator's errors are made of:
 // "validating /properties/hooks: validating /properties/hooks/items: …". The
 // path is the schema's, not the value's.
-var schemaStep = regexp.MustCompile(`^validating (\S+): `) //nolint:gochecknoglobals // an immutable table
+var schemaStep = regexp.MustCompile(`^validating (\S+): `)
 
 // misnamed is the end of an error about members that the schema does not have.
-var misnamed = regexp.MustCompile(`^unexpected additional properties \["([^"]+)"`) //nolint:gochecknoglobals // an immutable table
+var misnamed = regexp.MustCompile(`^unexpected additional properties \["([^"]+)"`)
 
 // placed finds the value that a validation error is about: names of members
 // stand in the schema's path; which item of a list it was is found by
@@ -113,9 +114,7 @@ func replaced(value any, path []string, other any) any {
 	switch v := value.(type) {
 	case map[string]any:
 		out := map[string]any{}
-		for k, field := range v {
-			out[k] = field
-		}
+		maps.Copy(out, v)
 		out[name] = replaced(v[name], path[1:], other)
 		return out
 	case []any:

@@ -71,7 +71,7 @@ func TestDependenciesOnlyOrder(t *testing.T) {
 	last.After = []string{"p.failed", "p.filtered", "p.off", "gone.hook?"}
 	last.Priority = 100
 
-	h := newHosted(plugin("p", last, failed, filtered, off)).override("p.off", phases.Override{Enabled: ptr(false)})
+	h := newHosted(plugin("p", last, failed, filtered, off)).override("p.off", phases.Override{Enabled: new(false)})
 	out := dispatch(t, h.start(t), &phases.PrePromptCompileInput{})
 	if diff := cmp.Diff(j.all(), []string{"failed", "last"}); diff != "" {
 		t.Errorf("order (-got +want):\n%s", diff)

@@ -287,7 +287,9 @@ func (j *journal) events(kind runtime.EventKind) func(runtime.Event) {
 func raw(s string) json.RawMessage { return json.RawMessage(s) }
 
 // ptr points to a value, for overrides.
-func ptr[T any](v T) *T { return &v }
+//
+//go:fix inline
+func ptr[T any](v T) *T { return new(v) }
 
 // word is a failure policy of one word.
 func word(w phases.FailureWord) phases.OnFailure { return phases.OnFailure{Default: w} }
@@ -298,3 +300,6 @@ func sorted(list []string) []string {
 	slices.Sort(list)
 	return list
 }
+
+// requiring is a phase that requires subscriptions.
+func requiring(ids ...string) config.PhaseBudget { return config.PhaseBudget{Require: ids} }

@@ -198,15 +198,16 @@ func (inc *incarnation) watch() {
 			return
 		case <-inc.session.Load().Done():
 		}
-		if inc.exited(inc.quit) || inc.quit.Err() != nil {
+		broke := inc.session.Load().Err()
+		if inc.broken(broke) && inc.exited(inc.quit) || inc.quit.Err() != nil {
 			continue
 		}
-		err := fmt.Errorf("the session broke again: %w", inc.session.Load().Err())
+		err := fmt.Errorf("the session broke again: %w", broke)
 		if !reopened {
 			err = inc.reopen()
 		}
 		if err != nil {
-			inc.end(err)
+			inc.end(inc.blame(inc.quit, err))
 			return
 		}
 	}
@@ -224,8 +225,10 @@ func (inc *incarnation) exited(ctx context.Context) bool {
 	return false
 }
 
-// reapGrace is how long the end of a session waits for the end of its process.
-const reapGrace = 20 * time.Millisecond
+// reapGrace is how long the end of a session waits for the end of its process. On
+// a busy machine a process that dies takes its time; a session that ends while
+// its process lives is rare.
+const reapGrace = 250 * time.Millisecond
 
 func (inc *incarnation) reopen() error {
 	ctx, cancel := context.WithTimeout(inc.quit, startTimeout(inc.in.declared))

@@ -223,7 +223,7 @@ func (in *instance) row(generation uint64) phases.PluginRow {
 	st := in.sup.Status()
 	row := phases.PluginRow{
 		Plugin: in.declared.Name, State: phases.PluginState(st.State.String()), Code: st.Code, Detail: st.Detail,
-		Generation: generation, Restarts: int(st.Restarts),
+		Generation: generation, Restarts: st.Restarts,
 	}
 	in.mu.Lock()
 	defer in.mu.Unlock()

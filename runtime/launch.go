@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -28,16 +29,14 @@ func (e *Engine) spec(p config.Plugin) (proc.Spec, error) {
 	}
 	s.Path, s.File, s.Args = l.Path, l.File, append(slices.Clone(l.Args), p.Args...)
 	s.AllowUnsafePath = true // the host itself lies there
-	for name, value := range l.Env {
-		s.Env.Set[name] = value
-	}
+	maps.Copy(s.Env.Set, l.Env)
 	return s, nil
 }
 
 // pluginLog hands on what a plugin writes to its standard error.
 func (e *Engine) pluginLog(plugin string) func(proc.LogLine) {
 	return func(l proc.LogLine) {
-		e.opts.Logger.LogAttrs(context.Background(), l.Level, l.Message, l.Attr())
+		e.opts.Logger.LogAttrs(context.Background(), l.Level, l.Message, l.Attr()) //nolint:sloglint // the plugin's own words
 		e.emit(Event{Kind: EventLog, Plugin: plugin, State: l.Level.String(), Detail: l.Message})
 	}
 }

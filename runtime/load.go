@@ -101,14 +101,14 @@ func (e *Engine) startAll(g *generation, fresh []*instance) {
 
 // checkDeclared refuses plugins that nobody knows how to start.
 func (e *Engine) checkDeclared(cfg *config.Config) error {
-	for i, p := range cfg.Plugins {
+	for _, p := range cfg.Plugins {
 		_, inProcess := e.opts.InProcess[p.Name]
 		_, builtin := e.opts.Builtins[p.Builtin]
 		switch {
 		case p.Builtin != "" && !builtin && !inProcess:
-			return cfg.Errorf(fmt.Sprintf("plugins.%d.builtin", i), "unknown built-in plugin %q%s", p.Builtin, phases.DidYouMean(p.Builtin, keys(e.opts.Builtins)))
+			return cfg.PlanError(p.Name, "builtin", fmt.Sprintf("unknown built-in plugin %q%s", p.Builtin, phases.DidYouMean(p.Builtin, keys(e.opts.Builtins))))
 		case p.Builtin == "" && p.Command == "" && !inProcess:
-			return cfg.Errorf(fmt.Sprintf("plugins.%d", i), "plugin %q has neither builtin nor command", p.Name)
+			return cfg.PlanError(p.Name, "", "it has neither builtin nor command")
 		}
 	}
 	return nil

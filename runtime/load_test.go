@@ -286,7 +286,7 @@ func TestRequiredFirst(t *testing.T) {
 			}
 			plugins = append(plugins, p)
 		}
-		h := newHosted(plugins...).phase(phases.PrePromptCompile, config.PhaseBudget{Require: []string{"p19.h"}})
+		h := newHosted(plugins...).phase(phases.PrePromptCompile, config.PhaseBudget{Require: []string{"p10.h", "p14.h"}})
 		var first []string
 		go func() {
 			synctest.Wait()
@@ -294,7 +294,7 @@ func TestRequiredFirst(t *testing.T) {
 			close(release)
 		}()
 		h.start(t)
-		if len(first) == 0 || len(first) == len(plugins) || !slices.Contains(first, "p19") {
+		if len(first) == 0 || len(first) == len(plugins) || !slices.Contains(first, "p10") || !slices.Contains(first, "p14") {
 			t.Errorf("started first: %q", first)
 		}
 	})

@@ -261,7 +261,7 @@ func TestGuardThatIsDown(t *testing.T) {
 	broken.OnConfigure = func(context.Context, *phases.Configuration) (sdk.Setup, error) {
 		return sdk.Setup{}, sdk.Fail("down", "it cannot start")
 	}
-	h := newHosted(broken).override("p.h", phases.Override{Phase: ptr(phases.ToolPreCall), OnFailure: ptr(word(phases.FailClosed))})
+	h := newHosted(broken).override("p.h", phases.Override{Phase: ptr(phases.ToolPreCall), OnFailure: new(word(phases.FailClosed))})
 	out := dispatch(t, h.start(t), &phases.ToolPreCallInput{Tool: "x"})
 	if got := errorCode(out); got != "unavailable p.h" || out.Decision.Verdict != phases.VerdictDeny {
 		t.Errorf("error = %q, decision %+v", got, out.Decision)
@@ -293,7 +293,9 @@ type rude struct {
 
 var _ runtime.Plugin = rude{}
 
-func (r rude) Dispatch(context.Context, *phases.Dispatch) (*phases.Result, error) { return r.dispatch() }
+func (r rude) Dispatch(context.Context, *phases.Dispatch) (*phases.Result, error) {
+	return r.dispatch()
+}
 
 // TestRudePlugin: what an answer may be that no kit has looked at.
 func TestRudePlugin(t *testing.T) {

@@ -152,9 +152,9 @@ func TestQueuedHookAfterReload(t *testing.T) {
 		calls  int
 	}{
 		{"nothing", func(*hosted) {}, runtime.JobDone, 1},
-		{"disabled", func(h *hosted) { h.override("p.end", phases.Override{Enabled: ptr(false)}) }, runtime.JobDead, 0},
-		{"filtered", func(h *hosted) { h.override("p.end", phases.Override{When: ptr("flags.go")}) }, runtime.JobDone, 0},
-		{"bad condition", func(h *hosted) { h.override("p.end", phases.Override{When: ptr(`input.tool_events[3].tool == "x"`)}) }, runtime.JobDead, 0},
+		{"disabled", func(h *hosted) { h.override("p.end", phases.Override{Enabled: new(false)}) }, runtime.JobDead, 0},
+		{"filtered", func(h *hosted) { h.override("p.end", phases.Override{When: new("flags.go")}) }, runtime.JobDone, 0},
+		{"bad condition", func(h *hosted) { h.override("p.end", phases.Override{When: new(`input.tool_events[3].tool == "x"`)}) }, runtime.JobDead, 0},
 		{"gone", func(h *hosted) { h.cfg.Plugins = nil }, runtime.JobDead, 0},
 	}
 	for _, tt := range tests {
@@ -288,7 +288,7 @@ func TestObserversSee(t *testing.T) {
 		plugin("bound", on("end", phases.PostTurn, look)),
 	)
 	h.plugin("bound").Grants.See = nil
-	h.override("bound.end", phases.Override{When: ptr(`policy["d/k"] == "on"`)})
+	h.override("bound.end", phases.Override{When: new(`policy["d/k"] == "on"`)})
 	eng := h.start(t)
 	turn := begin(t, eng)
 	outcome(t)(turn.PrePolicy(t.Context(), &phases.PrePolicyInput{}))

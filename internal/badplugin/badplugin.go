@@ -79,6 +79,7 @@ func modes() map[string]func(*Program) error {
 	for name, answer := range rawAnswers() {
 		all[name] = func(p *Program) error { return p.serveRaw(answer) }
 	}
+	all["stubborn"] = func(p *Program) error { return errors.Join(p.serve(stubborn), block(p)) }
 	all["silent"] = (*Program).silent
 	all["feature"] = (*Program).feature
 	all["two-hooks"] = (*Program).twoHooks

@@ -65,10 +65,13 @@ func deaf(context.Context, *Program, *sdk.Call) ([]phases.Contribution, error) {
 
 // stop stops the whole process, as a debugger or a terminal would.
 func stop(context.Context, *Program, *sdk.Call) ([]phases.Contribution, error) {
-	return nil, syscall.Kill(os.Getpid(), syscall.SIGSTOP)
+	if err := syscall.Kill(os.Getpid(), syscall.SIGSTOP); err != nil {
+		return nil, err
+	}
+	select {} // it takes a moment, and somebody may continue the process
 }
 
-// stubborn never answers and does not end when it is asked to.
+// stubborn never answers. Its process does not end when it is asked to.
 func stubborn(_ context.Context, p *Program, _ *sdk.Call) ([]phases.Contribution, error) {
 	signal.Ignore(syscall.SIGTERM)
 	if _, err := fmt.Fprintln(p.stderr, "ready"); err != nil {

@@ -65,6 +65,7 @@ func (*bare) GRPCClient(_ context.Context, _ *plugin.GRPCBroker, conn *grpc.Clie
 	return conn, nil
 }
 
+//revive:disable-next-line:context-as-argument // the shape is gRPC's
 func echoCall(_ any, _ context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
 	in := new(wrapperspb.StringValue)
 	if err := decode(in); err != nil {

@@ -36,7 +36,8 @@ func startBare(b *testing.B, n int) []*grpc.ClientConn {
 func bareClient(b *testing.B) *plugin.Client {
 	b.Helper()
 	client := plugin.NewClient(&plugin.ClientConfig{
-		HandshakeConfig: handshake(), Plugins: plugin.PluginSet{"echo": &bare{}}, Cmd: exec.Command(os.Args[0], bareArg),
+		HandshakeConfig: handshake(), Plugins: plugin.PluginSet{"echo": &bare{}},
+		Cmd:              exec.Command(os.Args[0], bareArg), //nolint:noctx // go-plugin ends it
 		AllowedProtocols: []plugin.Protocol{plugin.ProtocolGRPC},
 		Logger:           hclog.New(&hclog.LoggerOptions{Output: io.Discard, Level: hclog.Off}),
 	})

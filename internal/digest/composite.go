@@ -115,7 +115,7 @@ func (p *planner) stringMap(t reflect.Type) (encodeFunc, error) {
 // planMap serves the unnamed type map[string]V.
 func planMap[V any](elem func(dst []byte, v V, depth int) ([]byte, error)) encodeFunc {
 	return func(dst []byte, v reflect.Value, depth int) ([]byte, error) {
-		m, ok := v.Interface().(map[string]V)
+		m, ok := reflect.TypeAssert[map[string]V](v)
 		if !ok {
 			return dst, fmt.Errorf("%s is not the planned map type", v.Type())
 		}

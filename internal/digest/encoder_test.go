@@ -184,7 +184,10 @@ func TestAppendInterfaces(t *testing.T) {
 	check[any](t, nil, "null")
 	check[any](t, []any{
 		nil, "s", true, 1.5, 7, int64(8), int32(9), json.Number("1e1"), json.RawMessage("[ ]"),
-		map[string]any{"z": []any(nil), "a": map[string]any(nil)}, &three, level("x"), pair{1, 2}, []string{"p"},
+		map[string]any{"z": []any(nil), "a": map[string]any(nil)},
+		&three, level("x"),
+		pair{1, 2},
+		[]string{"p"},
 	}, "")
 	check[error](t, nil, "null")
 	check[fmt.Stringer](t, time.Duration(5), "5")
@@ -247,11 +250,11 @@ func TestAppendEmbedded(t *testing.T) {
 }
 
 type tags struct {
-	Dash     int             `json:"-"`
-	RealDash int             `json:"-,"`
-	Odd      int             `json:"a\\b"`
-	Accent   int             `json:"é"`
-	private  int             //nolint:unused // it must not appear
+	Dash     int `json:"-"`
+	RealDash int `json:"-,"`
+	Odd      int `json:"a\\b"`
+	Accent   int `json:"é"`
+	private  int
 	E1       string          `json:"e1,omitempty"`
 	E2       []int           `json:"e2,omitempty"`
 	E3       map[string]int  `json:"e3,omitempty"`

@@ -122,7 +122,7 @@ func encodeMarshaler(dst []byte, v reflect.Value, _ int) ([]byte, error) {
 	if isNil(v) {
 		return append(dst, "null"...), nil
 	}
-	m, ok := v.Interface().(json.Marshaler)
+	m, ok := reflect.TypeAssert[json.Marshaler](v)
 	if !ok {
 		return dst, fmt.Errorf("%s is not a json.Marshaler", v.Type())
 	}

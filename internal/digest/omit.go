@@ -58,7 +58,7 @@ func zeroTest(t reflect.Type) func(reflect.Value) bool {
 			box.Elem().Set(v)
 			v = box
 		}
-		z, ok := v.Interface().(interface{ IsZero() bool })
+		z, ok := reflect.TypeAssert[interface{ IsZero() bool }](v)
 		return ok && z.IsZero()
 	}
 }

@@ -14,6 +14,8 @@ import (
 type encodeFunc func(dst []byte, v reflect.Value, depth int) ([]byte, error)
 
 // Types and interfaces that a plan asks about; never changed.
+//
+//nolint:gochecknoglobals // immutable tables
 var (
 	timeType       = reflect.TypeFor[time.Time]()
 	rawType        = reflect.TypeFor[json.RawMessage]()

@@ -120,7 +120,7 @@ func (s source) entry() entry {
 	if s.IntN(2) == 0 {
 		e.MaxChars, e.Frame = new(s.IntN(100)), &[2]string{s.text(), s.text()}
 		e.At = time.Unix(int64(s.Uint32()), int64(s.IntN(1e9))).UTC()
-		e.Input, _ = json.MarshalIndent(s.free(3), "", " ")
+		e.Input, _ = json.MarshalIndent(s.free(3), "", " ") //nolint:errchkjson // values that JSON has
 		e.Attributes = map[string]string{s.text(): s.text(), s.text(): s.text()}
 		e.Hash = []byte(s.text())
 		e.Extra, _ = s.free(3).(map[string]any)

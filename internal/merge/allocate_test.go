@@ -36,17 +36,20 @@ func TestSectionLimits(t *testing.T) {
 		{"tie of two", hook("a.h"), merge.Limits{SectionChars: 500, TotalChars: 500}, []phases.Contribution{section("s", chars(1000))}, []string{"s section 456/1000"}},
 		{"budget over two sections", budget(1500), merge.Limits{}, []phases.Contribution{section("s", chars(1000)), section("t", chars(1000))}, []string{"s whole", "t subscription 456/1000"}},
 		{
-			"last fragment first", hook("a.h"), merge.Limits{SectionChars: 1500},
+			"last fragment first", hook("a.h"),
+			merge.Limits{SectionChars: 1500},
 			[]phases.Contribution{section("s", chars(1000)), section("s", chars(1000))},
 			[]string{"s section 1456/2000"},
 		},
 		{
-			"floors before fullness", hook("a.h"), merge.Limits{TotalChars: 1600},
+			"floors before fullness", hook("a.h"),
+			merge.Limits{TotalChars: 1600},
 			[]phases.Contribution{section("s", chars(1000)), section("t", chars(1000))},
 			[]string{"s whole", fmt.Sprintf("t total %d/1000", 600-marker)},
 		},
 		{
-			"floors when all is short", hook("a.h"), merge.Limits{TotalChars: 1024},
+			"floors when all is short", hook("a.h"),
+			merge.Limits{TotalChars: 1024},
 			[]phases.Contribution{section("s", chars(1000)), section("t", chars(1000))},
 			[]string{"s total 468/1000", "t total 468/1000"},
 		},

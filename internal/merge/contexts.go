@@ -50,7 +50,7 @@ func (m *merger) contexts() {
 		left -= text.Chars(f.fitted.Text)
 		m.out.Merged.Contexts = append(m.out.Merged.Contexts, contextEntry(c, &f))
 	}
-	m.out.Contexts = append(turn, m.out.Merged.Contexts...)
+	m.out.Contexts = slices.Concat(turn, m.out.Merged.Contexts)
 	slices.SortStableFunc(m.out.Contexts, func(a, b phases.ContextEntry) int { return cmp.Compare(b.Priority, a.Priority) })
 }
 

@@ -104,7 +104,7 @@ func entryOf(c policyClaim) phases.PolicyEntry {
 
 // mergeSorted puts the new entries, which are sorted, among the old ones.
 func mergeSorted(old, added []phases.PolicyEntry) []phases.PolicyEntry {
-	out := append(old, added...)
+	out := slices.Concat(old, added)
 	slices.SortStableFunc(out, func(a, b phases.PolicyEntry) int {
 		return cmp.Or(cmp.Compare(a.Domain, b.Domain), cmp.Compare(a.Key, b.Key))
 	})

@@ -194,7 +194,11 @@ func TestTools(t *testing.T) {
 	}
 	var kept []string
 	for _, c := range got.Contributions {
-		kept = append(kept, c.Value.(*phases.ToolBundle).BundleID)
+		bundle, ok := c.Value.(*phases.ToolBundle)
+		if !ok {
+			t.Fatalf("kept %T", c.Value)
+		}
+		kept = append(kept, bundle.BundleID)
 	}
 	if diff := cmp.Diff(kept, []string{"one", "two", "four", "five"}); diff != "" {
 		t.Errorf("kept bundles (-got +want):\n%s", diff)

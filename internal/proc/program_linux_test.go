@@ -1,4 +1,3 @@
-//nolint:paralleltest,thelper // they count what the whole process has open; rows of a table are no helpers
 package proc_test
 
 import (

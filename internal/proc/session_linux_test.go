@@ -1,4 +1,3 @@
-//nolint:paralleltest // they count what the whole process has open
 package proc_test
 
 import (

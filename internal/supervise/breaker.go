@@ -35,6 +35,8 @@ const (
 )
 
 // breakerNames holds the words of the breaker's states, by their number.
+//
+//nolint:gochecknoglobals // an immutable table
 var breakerNames = [...]string{"undefined", "closed", "open", "half_open"}
 
 // String returns the word of the state: closed, open or half_open.
@@ -65,6 +67,8 @@ const (
 )
 
 // outcomeNames holds the words of the outcomes, by their number.
+//
+//nolint:gochecknoglobals // an immutable table
 var outcomeNames = [...]string{"neutral", "success", "failure"}
 
 // String returns the word of the outcome.
@@ -142,7 +146,7 @@ func NewBreaker(o BreakerOptions) *Breaker {
 		MaxRequests: 1, // one probe
 		Timeout:     o.OpenFor,
 		ReadyToTrip: func(c gobreaker.Counts) bool {
-			return uint64(c.ConsecutiveFailures) >= uint64(o.Failures)
+			return int64(c.ConsecutiveFailures) >= int64(o.Failures)
 		},
 		IsExcluded: func(err error) bool { return errors.Is(err, errNeutral) },
 	}
@@ -204,7 +208,7 @@ func (b *Breaker) note(_ string, from, to gobreaker.State) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.changes = append(b.changes, breakerChange{breakerState(from), breakerState(to)})
-	b.waiting.Store(int32(len(b.changes)))
+	b.waiting.Store(int32(len(b.changes))) //nolint:gosec // a queue of changes that are being told
 }
 
 // deliver tells OnChange what is queued. One goroutine delivers at a time, so
@@ -242,6 +246,6 @@ func (b *Breaker) pop() (breakerChange, bool) {
 	}
 	c := b.changes[0]
 	b.changes = b.changes[1:]
-	b.waiting.Store(int32(len(b.changes)))
+	b.waiting.Store(int32(len(b.changes))) //nolint:gosec // a queue of changes that are being told
 	return c, true
 }

@@ -29,6 +29,8 @@ const (
 )
 
 // classNames holds the words of the classes, by their number.
+//
+//nolint:gochecknoglobals // an immutable table
 var classNames = [...]string{"undefined", "ordinary", "permanent", "resource", "memory"}
 
 // String returns the word of the class, for example "permanent".
@@ -59,7 +61,7 @@ const (
 // Failure is the one error by which a service tells the supervisor why it did
 // not start or why it ended. It may be wrapped: it is found with errors.AsType.
 //
-// A Failure is read by several goroutines at once once it was handed over, and
+// A Failure is read by several goroutines at once it was handed over, and
 // must not be changed from then on.
 type Failure struct {
 	// Class decides what happens next. Zero means ClassOrdinary.

@@ -3,8 +3,8 @@ package supervise
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
+	"strconv"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -150,7 +150,7 @@ func TestJitterSpreadsTheHerd(t *testing.T) {
 func TestHammer(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(4) {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, hammerOptions())
 			ctx, stop := context.WithCancelCause(context.Background())

@@ -124,6 +124,8 @@ const (
 )
 
 // actionNames holds the words of the actions, by their number.
+//
+//nolint:gochecknoglobals // an immutable table
 var actionNames = [...]string{"undefined", "retry", "quarantine"}
 
 // String returns the word of the action.

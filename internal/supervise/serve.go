@@ -66,7 +66,7 @@ func (s *Supervisor) begin(end context.CancelCauseFunc) *run {
 	s.mu.Unlock()
 	s.enter(StateStarting, "", "", func(st *Status) {
 		st.Incarnation = r.incarnation
-		st.Restarts = int(r.incarnation) - 1
+		st.Restarts = int(r.incarnation) - 1 //nolint:gosec // starts are counted one by one
 		st.Failures = len(s.history.counted)
 	})
 	return r

@@ -35,6 +35,8 @@ const (
 )
 
 // stateNames holds the words of the states, by their number.
+//
+//nolint:gochecknoglobals // an immutable table
 var stateNames = [...]string{
 	"undefined", "declared", "starting", "ready", "degraded",
 	"backoff", "quarantined", "draining", "stopped",

@@ -68,6 +68,7 @@ func divides(s string, at int) bool {
 		return false
 	}
 	_, rightSize := utf8.DecodeRuneInString(s[at:])
-	cluster, _, _, _ := uniseg.FirstGraphemeClusterInString(s[at-leftSize:at+rightSize], -1)
+	cluster, _, _, _ := uniseg.FirstGraphemeClusterInString( //nolint:dogsled // its signature
+		s[at-leftSize:at+rightSize], -1)
 	return len(cluster) == leftSize
 }

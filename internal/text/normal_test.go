@@ -19,7 +19,7 @@ func TestNormalize(t *testing.T) {
 		{"nothing to do", "a\nb\n", "a\nb\n"},
 		{"CRLF", "a\r\nb\r\n", "a\nb\n"},
 		{"lone CR", "a\rb\r", "a\nb\n"},
-		{"CR CR LF", "a\r\r\nb", "a\n\nb"},
+		{"CR LF", "a\r\r\nb", "a\n\nb"},
 		{"LF CR", "a\n\rb", "a\n\nb"},
 		{"one mark", "\ufeffa", "a"},
 		{"only the first mark", "\ufeff\ufeffa\ufeff", "\ufeffa\ufeff"},

@@ -72,7 +72,6 @@ func TestPluginErrors(t *testing.T) {
 		},
 	}
 	s := open(t, serve(t, p, ServeOptions{}, 0), HostOptions{})
-	//nolint:paralleltest // the cases share a session
 	for name, want := range answers {
 		t.Run(name, func(t *testing.T) {
 			_, _, err := s.Dispatch(deadline(t), &phases.Dispatch{Hook: name, Phase: phases.SessionEnd}, nil)
@@ -175,7 +174,6 @@ func TestRequestsThatCannotBeSent(t *testing.T) {
 		{"not UTF-8", deadline(t), textDispatch("\xff"), phases.CauseInternal},
 		{"given up before", cancelled, textDispatch("x"), phases.CauseCancelled},
 	}
-	//nolint:paralleltest // the cases share a session
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			f := newFreed()

@@ -113,7 +113,6 @@ func TestHostCalls(t *testing.T) {
 		{"panic", "internal: the host service failed (internal)", true},
 		{"huge", "oversize_reply: the host's answer cannot be sent (oversize_reply)", true},
 	}
-	//nolint:paralleltest // the cases share a session and what its host saw
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			ctx := context.WithValue(deadline(t), turnKey{}, c.name)

@@ -146,7 +146,6 @@ func TestRemainingTime(t *testing.T) {
 		{"said less", time.Minute, time.Hour, time.Minute, time.Minute},
 		{"context has less", 2 * time.Hour, time.Hour, time.Minute, time.Hour},
 	}
-	//nolint:paralleltest // the cases share a session and what it was told
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			ctx := context.Background()

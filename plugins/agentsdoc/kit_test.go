@@ -22,7 +22,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // withoutHome is the plugin in an environment that says nothing.
 func withoutHome() *sdk.Plugin { return newPlugin(chain.OS{}, environment(nil)) }
 
-func TestFixtures(t *testing.T) { //nolint:paralleltest // Fixtures runs its subtests one after the other
+func TestFixtures(t *testing.T) {
 	plugintest.Fixtures(t, withoutHome(), "testdata")
 }
 

@@ -59,7 +59,7 @@ func FuzzArchive(f *testing.F) {
 	})
 }
 
-func TestFixtures(t *testing.T) { //nolint:paralleltest // Fixtures runs its subtests one after the other
+func TestFixtures(t *testing.T) {
 	Fixtures(t, reader(), "testdata")
 }
 

@@ -109,7 +109,7 @@ func skipBackslashes(s string, i int) int {
 func matchWord(s string, i int, word string, fold bool) int {
 	for w := range len(word) {
 		i = skipInvisible(s, i)
-		if i == len(s) || s[i] != word[w] && !(fold && lower(s[i]) == lower(word[w])) {
+		if i == len(s) || s[i] != word[w] && (!fold || lower(s[i]) != lower(word[w])) {
 			return 0
 		}
 		i++

@@ -139,43 +139,53 @@ func TestResolveFaults(t *testing.T) {
 	}{
 		{"nothing", nil, lines(root, one, "kept project a/AGENTS.md: two")},
 		{
-			"file may not be read", map[string]error{"open r/AGENTS.md": denied},
+			"file may not be read",
+			map[string]error{"open r/AGENTS.md": denied},
 			lines(root, "skipped project AGENTS.md (permission)", "kept project a/AGENTS.md: two", "! error permission r/AGENTS.md"),
 		},
 		{
-			"file vanishes before it is opened", map[string]error{"open r/AGENTS.md": syscall.ENOENT},
+			"file vanishes before it is opened",
+			map[string]error{"open r/AGENTS.md": syscall.ENOENT},
 			lines(root, "kept project a/AGENTS.md: two"),
 		},
 		{
-			"file fails to be read", map[string]error{"read r/AGENTS.md": syscall.EIO},
+			"file fails to be read",
+			map[string]error{"read r/AGENTS.md": syscall.EIO},
 			lines(root, "skipped project AGENTS.md (read_error)", "kept project a/AGENTS.md: two", "! warning read_error r/AGENTS.md"),
 		},
 		{
-			"file fails to be described", map[string]error{"fstat r/a/AGENTS.md": syscall.EIO},
+			"file fails to be described",
+			map[string]error{"fstat r/a/AGENTS.md": syscall.EIO},
 			lines(root, one, "skipped project a/AGENTS.md (read_error)", "! warning read_error r/a/AGENTS.md"),
 		},
 		{
-			"folder may not be searched", map[string]error{"lstat r/a/AGENTS.override.md": denied},
+			"folder may not be searched",
+			map[string]error{"lstat r/a/AGENTS.override.md": denied},
 			lines(root, one, "! error permission r/a"),
 		},
 		{
-			"name cannot be looked up", map[string]error{"lstat r/a/AGENTS.override.md": syscall.EIO},
+			"name cannot be looked up",
+			map[string]error{"lstat r/a/AGENTS.override.md": syscall.EIO},
 			lines(root, one, "kept project a/AGENTS.md: two", "! warning read_error r/a/AGENTS.override.md"),
 		},
 		{
-			"folder may not be entered", map[string]error{"opendir r/a": denied},
+			"folder may not be entered",
+			map[string]error{"opendir r/a": denied},
 			lines("! error permission r/a"),
 		},
 		{
-			"the top cannot be opened", map[string]error{"opendir /": syscall.EMFILE},
+			"the top cannot be opened",
+			map[string]error{"opendir /": syscall.EMFILE},
 			lines("! warning read_error r/a"),
 		},
 		{
-			"marker may not be looked at", map[string]error{"lstat r/.git": denied},
+			"marker may not be looked at",
+			map[string]error{"lstat r/.git": denied},
 			lines(`root "r/a" found=false`, "kept project AGENTS.md: two", "! warning permission r/.git"),
 		},
 		{
-			"an error of a kind of its own", map[string]error{"open r/AGENTS.md": errors.New("odd")},
+			"an error of a kind of its own",
+			map[string]error{"open r/AGENTS.md": errors.New("odd")},
 			lines(root, "skipped project AGENTS.md (read_error)", "kept project a/AGENTS.md: two", "! warning read_error r/AGENTS.md"),
 		},
 	}

@@ -1,7 +1,6 @@
 package chain
 
 import (
-	"fmt"
 	"regexp"
 	"strconv"
 	"strings"
@@ -63,7 +62,7 @@ func parse(t testing.TB, text string, lazy bool) (list []parsed, omitted []strin
 		}
 		body = nil
 	}
-	for _, line := range strings.Split(strings.TrimSuffix(rest, "\n"), "\n") {
+	for line := range strings.SplitSeq(strings.TrimSuffix(rest, "\n"), "\n") {
 		switch {
 		case strings.HasPrefix(line, "[source:"):
 			finish()
@@ -79,7 +78,7 @@ func parse(t testing.TB, text string, lazy bool) (list []parsed, omitted []strin
 			finish()
 			last := &list[len(list)-1]
 			m := marker.FindStringSubmatch(line)
-			if m == nil || m[1] != last.path || m[2] != fmt.Sprint(last.kept) || m[3] != fmt.Sprint(last.total) {
+			if m == nil || m[1] != last.path || m[2] != strconv.FormatInt(last.kept, 10) || m[3] != strconv.FormatInt(last.total, 10) {
 				t.Fatalf("line %q after %+v", line, last)
 			}
 			last.truncated = true

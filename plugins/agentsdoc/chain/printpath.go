@@ -2,6 +2,7 @@ package chain
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -59,8 +60,8 @@ func leading(units []string, room int) []string {
 
 // trailing is leading from the end.
 func trailing(units []string, room int) []string {
-	for i := len(units) - 1; i >= 0; i-- {
-		if room -= unitWidth(units[i]); room < 0 {
+	for i, unit := range slices.Backward(units) {
+		if room -= unitWidth(unit); room < 0 {
 			return units[i+1:]
 		}
 	}

@@ -1,0 +1,356 @@
+package runtime_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/runtime"
+	"github.com/grapnelhq/grapnel/sdk"
+)
+
+// counted is a plugin that counts how often it was configured, and contributes
+// what its configuration says.
+func counted(name string, starts *atomic.Int32) *sdk.Plugin {
+	p := plugin(name)
+	p.ConfigSchema = raw(`{"type":"object"}`)
+	p.OnConfigure = func(_ context.Context, c *phases.Configuration) (sdk.Setup, error) {
+		starts.Add(1)
+		if strings.Contains(string(c.Config), "refuse") {
+			return sdk.Setup{}, &phases.ConfigError{Pointer: "/x", Message: "not that"}
+		}
+		return sdk.Setup{Hooks: []sdk.Hook{section("h", name, "config "+string(c.Config))}}, nil
+	}
+	return p
+}
+
+// TestReload: what did not change keeps running, what changed is started anew,
+// and a turn ends on what it began with.
+func TestReload(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		var kept, changed atomic.Int32
+		h := newHosted(counted("kept", &kept), counted("changed", &changed))
+		eng := h.start(t)
+		turn := begin(t, eng)
+		cfg := h.reloaded(func(next *hosted) {
+			next.plugin("changed").Config = raw(`{"new":true}`)
+			next.plugin("kept").Subscriptions = map[string]phases.Override{"kept.h": {Priority: new(7)}}
+		})
+		if err := eng.Reload(t.Context(), cfg); err != nil {
+			t.Fatal(err)
+		}
+		if kept.Load() != 1 || changed.Load() != 2 {
+			t.Errorf("kept was started %d times, changed %d times", kept.Load(), changed.Load())
+		}
+
+		before := outcome(t)(turn.Dispatch(t.Context(), &phases.PrePromptCompileInput{}))
+		after := dispatch(t, eng, &phases.PrePromptCompileInput{})
+		// A plugin inside the host is one value: its configuration is the newest.
+		if got := contents(before); got != `changed: config {"new":true}; kept: config ` {
+			t.Errorf("the turn sees %q", got)
+		}
+		if got := contents(after); got != `kept: config ; changed: config {"new":true}` {
+			t.Errorf("the next one sees %q", got)
+		}
+		if a, b := runOf(t, before, "kept.h").Generation, runOf(t, after, "kept.h").Generation; a != 1 || b != 2 {
+			t.Errorf("generations %d and %d", a, b)
+		}
+		if _, err := turn.End(t.Context(), &phases.PostTurnInput{}); err != nil {
+			t.Error(err)
+		}
+		synctest.Wait() // the old generation is dropped without a minute's wait
+	})
+}
+
+// contents lists the merged sections.
+func contents(out *phases.Outcome) string {
+	var lines []string
+	for _, s := range out.Merged.Sections {
+		lines = append(lines, s.SectionID+": "+s.Content)
+	}
+	return strings.Join(lines, "; ")
+}
+
+// TestReloadThatFails: the running configuration stays, and nothing of the other
+// one.
+func TestReloadThatFails(t *testing.T) {
+	t.Parallel()
+
+	tests := []struct {
+		name   string
+		change func(next *hosted)
+		want   string
+	}{
+		{"refused configuration", func(next *hosted) { next.plugin("p").Config = raw(`{"refuse":1}`) }, "not that"},
+		{"mistake in the plan", func(next *hosted) { next.override("p.h", phases.Override{After: &[]string{"no.such"}}) }, "no.such"},
+		{"unknown plugin", func(next *hosted) { next.plugin("p").Builtin, next.plugin("p").Name = "other", "q" }, "other"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+
+			var starts atomic.Int32
+			var j journal
+			h := newHosted(counted("p", &starts))
+			h.opts.OnEvent = j.events(runtime.EventReload)
+			eng := h.start(t)
+			err := eng.Reload(t.Context(), h.reloaded(tt.change))
+			if err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("Reload: %v", err)
+			}
+			out := dispatch(t, eng, &phases.PrePromptCompileInput{})
+			if got := contents(out); got != "p: config " || out.Runs[0].Generation != 1 {
+				t.Errorf("in force: %q", got)
+			}
+			if diff := cmp.Diff(j.all(), []string{"in_force", "refused"}); diff != "" {
+				t.Errorf("events (-got +want):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestRejectedConfiguration: what a plugin refuses at the first load is the
+// operator's error.
+func TestRejectedConfiguration(t *testing.T) {
+	t.Parallel()
+
+	for _, tt := range []struct {
+		name, config, schema, want string
+	}{
+		{"by the plugin", `{"refuse":1}`, `{"type":"object"}`, "not that"},
+		{"by its schema", `{"a":1}`, `{"type":"object","properties":{"a":{"type":"string"}}}`, `want "string"`},
+		{"by having none", `{"a":1}`, ``, "takes no configuration"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+
+			var starts atomic.Int32
+			p := counted("p", &starts)
+			p.ConfigSchema = raw(tt.schema)
+			h := newHosted(p)
+			h.plugin("p").Config = raw(tt.config)
+			_, err := runtime.New(t.Context(), &h.cfg, h.opts)
+			if err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("New: %v", err)
+			}
+		})
+	}
+}
+
+// TestWaitFor: with all, New waits for the slowest; with required, only for who
+// is required, and the others take part once they are there.
+func TestWaitFor(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		wait runtime.WaitFor
+		took time.Duration
+		want []string
+	}{
+		{"all", runtime.WaitAll, 3 * time.Second, []string{"slow.h succeeded", "fast.h succeeded"}},
+		{"required", runtime.WaitRequired, time.Second, []string{"fast.h succeeded"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				slowly := func(name string, d time.Duration) *sdk.Plugin {
+					p := plugin(name, on("h", phases.PrePolicy, reply()))
+					p.OnConfigure = func(context.Context, *phases.Configuration) (sdk.Setup, error) {
+						time.Sleep(d)
+						return sdk.Setup{}, nil
+					}
+					return p
+				}
+				h := newHosted(slowly("slow", 3*time.Second), slowly("fast", time.Second)).
+					override("slow.h", phases.Override{Priority: new(1)}).
+					phase(phases.PrePolicy, requiring("fast.h"))
+				h.opts.WaitFor = tt.wait
+				begin := time.Now()
+				eng := h.start(t)
+				if took := time.Since(begin); took != tt.took {
+					t.Errorf("New took %v", took)
+				}
+				if diff := cmp.Diff(states(dispatch(t, eng, &phases.PrePolicyInput{})), tt.want); diff != "" {
+					t.Errorf("ledger (-got +want):\n%s", diff)
+				}
+				time.Sleep(5 * time.Second)
+				want := []string{"slow.h succeeded", "fast.h succeeded"}
+				if diff := cmp.Diff(states(dispatch(t, eng, &phases.PrePolicyInput{})), want); diff != "" {
+					t.Errorf("later (-got +want):\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+// TestStartTimeout: a plugin inside the host that does not come up is given up at
+// its start deadline, and does not hold New or Close.
+func TestStartTimeout(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		release := make(chan struct{})
+		defer close(release)
+		p := plugin("p", on("h", phases.PrePolicy, reply()))
+		p.OnConfigure = func(context.Context, *phases.Configuration) (sdk.Setup, error) {
+			<-release
+			return sdk.Setup{}, nil
+		}
+		h := newHosted(p)
+		h.plugin("p").Limits.Start = phases.Duration(2 * time.Second)
+		begin := time.Now()
+		eng := h.start(t)
+		if took := time.Since(begin); took != 2*time.Second {
+			t.Errorf("New took %v", took)
+		}
+		if got := stateOf(eng, "p"); got != "backoff start_timeout" {
+			t.Errorf("state = %q", got)
+		}
+		if err := eng.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestNewIsCancelled: New gives up with its context and leaves nothing running.
+func TestNewIsCancelled(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		p := plugin("p", on("h", phases.PrePolicy, reply()))
+		p.OnConfigure = func(ctx context.Context, _ *phases.Configuration) (sdk.Setup, error) {
+			<-ctx.Done()
+			return sdk.Setup{}, ctx.Err()
+		}
+		h := newHosted(p)
+		ctx, cancel := context.WithTimeout(t.Context(), 100*ms)
+		defer cancel()
+		if _, err := runtime.New(ctx, &h.cfg, h.opts); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("New: %v", err)
+		}
+	})
+}
+
+// TestClose: it may be called again and at the same time; calls fail afterwards.
+func TestClose(t *testing.T) {
+	t.Parallel()
+
+	h := newHosted(plugin("p", on("h", phases.PrePolicy, reply())))
+	eng, err := runtime.New(t.Context(), &h.cfg, h.opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	turn := begin(t, eng)
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			if err := eng.Close(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	calls := map[string]error{}
+	_, calls["Dispatch"] = eng.Dispatch(t.Context(), host(), &phases.PrePolicyInput{})
+	_, calls["BeginTurn"] = eng.BeginTurn(t.Context(), host())
+	_, calls["CompileTurn"] = eng.CompileTurn(t.Context(), host(), runtime.CompileInput{})
+	_, calls["CallTool"] = eng.CallTool(t.Context(), "p", phases.ToolCall{Tool: "x"})
+	_, calls["StartSession"] = eng.StartSession(t.Context(), phases.Session{}, "startup")
+	_, calls["a turn's phase"] = turn.PrePolicy(t.Context(), &phases.PrePolicyInput{})
+	calls["Reload"] = eng.Reload(t.Context(), &h.cfg)
+	for name, err := range calls {
+		if !errors.Is(err, runtime.ErrClosed) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if err := eng.WaitBackground(t.Context()); err != nil {
+		t.Errorf("WaitBackground: %v", err)
+	}
+}
+
+// TestCloseDuringDispatch: a dispatch that runs while the engine is closed comes
+// to an end by itself.
+func TestCloseDuringDispatch(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		eng := newHosted(plugin("p", on("h", phases.PrePolicy, taking(300*ms)))).start(t)
+		var running sync.WaitGroup
+		running.Go(func() { outcome(t)(eng.Dispatch(t.Context(), host(), &phases.PrePolicyInput{})) })
+		time.Sleep(100 * ms)
+		if err := eng.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		running.Wait()
+	})
+}
+
+// TestCloseDuringReload: nothing of a configuration that is just being loaded
+// survives.
+func TestCloseDuringReload(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		var j journal
+		p := plugin("p", on("h", phases.PrePolicy, reply()))
+		p.ConfigSchema = raw(`{"type":"object"}`)
+		p.OnConfigure = func(ctx context.Context, c *phases.Configuration) (sdk.Setup, error) {
+			if c.Config != nil {
+				<-ctx.Done()
+				return sdk.Setup{}, ctx.Err()
+			}
+			return sdk.Setup{}, nil
+		}
+		h := newHosted(p)
+		h.opts.OnEvent = j.events(runtime.EventPlugin)
+		eng := h.start(t)
+		var reload sync.WaitGroup
+		reload.Go(func() {
+			cfg := h.reloaded(func(next *hosted) { next.plugin("p").Config = raw(`{"a":1}`) })
+			if err := eng.Reload(context.WithoutCancel(t.Context()), cfg); err == nil {
+				t.Error("the reload went through")
+			}
+		})
+		synctest.Wait()
+		if err := eng.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		reload.Wait()
+		if n := len(slices.DeleteFunc(j.all(), func(line string) bool { return line != "p stopped" })); n != 2 {
+			t.Errorf("%d of 2 instances stopped: %v", n, j.all())
+		}
+	})
+}
+
+// TestEvents: a plugin's life and each run are told.
+func TestEvents(t *testing.T) {
+	t.Parallel()
+
+	var plugins, runs, open journal
+	h := newHosted(plugin("p", on("good", phases.PrePromptCompile, reply()), on("bad", phases.PrePromptCompile, failing(sdk.Fail("x", "x")))))
+	h.opts.OnEvent = func(e runtime.Event) {
+		plugins.events(runtime.EventPlugin)(e)
+		runs.events(runtime.EventRun)(e)
+		open.events(runtime.EventFailOpen)(e)
+		if e.Time.IsZero() || e.Kind == runtime.EventRun && e.Run == nil {
+			t.Errorf("event = %+v", e)
+		}
+	}
+	eng := h.start(t)
+	dispatch(t, eng, &phases.PrePromptCompileInput{})
+	if err := eng.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		name string
+		got  []string
+		want []string
+	}{
+		{"plugins", plugins.all(), []string{"p starting", "p ready", "p draining", "p stopped"}},
+		{"runs", runs.all(), []string{"p failed plugin_error", "p succeeded"}},
+		{"fail open", open.all(), []string{"p plugin_error"}},
+	} {
+		if diff := cmp.Diff(tt.got, tt.want); diff != "" {
+			t.Errorf("%s (-got +want):\n%s", tt.name, diff)
+		}
+	}
+}

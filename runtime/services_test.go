@@ -1,0 +1,206 @@
+package runtime_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/runtime"
+	"github.com/grapnelhq/grapnel/sdk"
+)
+
+// service is a host service made of a function.
+type service func(ctx context.Context, caller runtime.Caller, method string, params json.RawMessage) (json.RawMessage, error)
+
+var _ runtime.Service = service(nil)
+
+// Call implements runtime.Service.
+func (s service) Call(ctx context.Context, caller runtime.Caller, method string, params json.RawMessage) (json.RawMessage, error) {
+	return s(ctx, caller, method, params)
+}
+
+// calling is a hook that calls a host service and answers with what it got.
+func calling(name string) handler {
+	return func(ctx context.Context, c *sdk.Call, _ phases.Input) ([]phases.Contribution, error) {
+		got, err := c.Host.Call(ctx, name, "get", raw(`{"k":1}`))
+		if err != nil {
+			return nil, err
+		}
+		return sdk.Reply(&phases.Reminder{Type: "got", Text: string(got)})
+	}
+}
+
+// TestServices: a service is called by grant, with the context of the call that
+// asks, and within its time.
+func TestServices(t *testing.T) {
+	t.Parallel()
+
+	echo := service(func(ctx context.Context, caller runtime.Caller, method string, params json.RawMessage) (json.RawMessage, error) {
+		_, bounded := ctx.Deadline()
+		return json.Marshal(fmt.Sprintf("%s %s %s %s %v", caller.Plugin, caller.Context.TurnID, method, params, bounded))
+	})
+	tests := []struct {
+		name, service string
+		grant         []string
+		want          string
+		code          string
+	}{
+		{name: "granted", service: "state", grant: []string{"state"}, want: `"p 1 get {\"k\":1} true"`},
+		{name: "no grant", service: "state", grant: []string{"documents"}, code: "plugin_error forbidden"},
+		{name: "unknown service", service: "state2", grant: []string{"*"}, code: "plugin_error unavailable"},
+		{name: "coded error", service: "coded", grant: []string{"*"}, code: "plugin_error overloaded"},
+		{name: "panic", service: "panics", grant: []string{"*"}, code: "plugin_error panic"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+
+			h := newHosted(plugin("p", on("h", phases.PrePromptCompile, calling(tt.service), phases.KindReminder)))
+			h.plugin("p").Grants.Host = tt.grant
+			h.opts.Services = map[string]runtime.Service{
+				"state": echo,
+				"coded": service(func(context.Context, runtime.Caller, string, json.RawMessage) (json.RawMessage, error) {
+					return nil, phases.Errorf(phases.CauseOverloaded, "too much")
+				}),
+				"panics": service(func(context.Context, runtime.Caller, string, json.RawMessage) (json.RawMessage, error) { panic("x") }),
+			}
+			out := dispatch(t, h.start(t), &phases.PrePromptCompileInput{})
+			run := runOf(t, out, "p.h")
+			if tt.code != "" {
+				got := run.Code
+				if got == "plugin_error" {
+					got += " " + run.PluginCode
+				} else {
+					got = "plugin_error " + got
+				}
+				if got != tt.code {
+					t.Errorf("run = %+v", run)
+				}
+				return
+			}
+			if len(out.Merged.Reminders) != 1 || out.Merged.Reminders[0].Text != tt.want {
+				t.Errorf("got %+v; %+v", out.Merged.Reminders, run)
+			}
+		})
+	}
+}
+
+// TestServicesAreTold: a plugin learns at its configuration which services it may
+// call.
+func TestServicesAreTold(t *testing.T) {
+	t.Parallel()
+
+	var told []string
+	p := plugin("p", on("h", phases.PrePolicy, reply()))
+	p.OnConfigure = func(_ context.Context, c *phases.Configuration) (sdk.Setup, error) {
+		told = c.Services
+		return sdk.Setup{}, nil
+	}
+	h := newHosted(p)
+	h.plugin("p").Grants.Host = []string{"s*", "gone"}
+	nothing := service(func(context.Context, runtime.Caller, string, json.RawMessage) (json.RawMessage, error) {
+		return nil, nil
+	})
+	h.opts.Services = map[string]runtime.Service{"state": nothing, "search": nothing, "documents": nothing}
+	h.start(t)
+	if diff := cmp.Diff(told, []string{"search", "state"}); diff != "" {
+		t.Errorf("services (-got +want):\n%s", diff)
+	}
+}
+
+// TestNestedDispatch: what a host service dispatches for a plugin takes no second
+// slot of it, inherits the time that is left, and is bounded in depth.
+func TestNestedDispatch(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		var depth atomic.Int32
+		var left []time.Duration
+		h := newHosted(plugin("p", on("h", phases.PrePromptCompile, func(ctx context.Context, c *sdk.Call, _ phases.Input) ([]phases.Contribution, error) {
+			time.Sleep(100 * ms)
+			deadline, _ := ctx.Deadline()
+			left = append(left, time.Until(deadline))
+			depth.Add(1)
+			if _, err := c.Host.Call(ctx, "again", "now", nil); err != nil {
+				return nil, err
+			}
+			return nil, nil
+		})))
+		h.plugin("p").Limits.Concurrency = 1
+		var eng *runtime.Engine
+		h.opts.Services = map[string]runtime.Service{"again": service(
+			func(ctx context.Context, _ runtime.Caller, _ string, _ json.RawMessage) (json.RawMessage, error) {
+				out, err := eng.Dispatch(ctx, host(), &phases.PrePromptCompileInput{})
+				if err != nil {
+					return nil, err
+				}
+				return raw(`"` + string(out.Runs[0].State) + `"`), nil
+			},
+		)}
+		eng = h.start(t)
+		out := dispatch(t, eng, &phases.PrePromptCompileInput{})
+		if got := runOf(t, out, "p.h").State; got != phases.StateSucceeded {
+			t.Errorf("the outermost run: %s", got)
+		}
+		if diff := cmp.Diff(left, []time.Duration{900 * ms, 800 * ms, 700 * ms, 600 * ms, 500 * ms}); diff != "" {
+			t.Errorf("time left (-got +want):\n%s", diff)
+		}
+		if n := depth.Load(); n != 5 {
+			t.Errorf("%d calls", n)
+		}
+	})
+}
+
+// TestNestedTool: a tool that is called in the course of a call of the same
+// plugin takes no second slot either.
+func TestNestedTool(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		p := plugin("p", on("h", phases.PrePromptCompile, calling("tool"), phases.KindReminder))
+		p.Tools = []sdk.Tool{{Tool: phases.Tool{Name: "weather"}, Call: func(context.Context, *sdk.ToolCall) (*phases.ToolResult, error) {
+			return sdk.Text("sunny"), nil
+		}}}
+		h := newHosted(p)
+		h.plugin("p").Limits.Concurrency = 1
+		var eng *runtime.Engine
+		h.opts.Services = map[string]runtime.Service{"tool": service(
+			func(ctx context.Context, _ runtime.Caller, _ string, _ json.RawMessage) (json.RawMessage, error) {
+				res, err := eng.CallTool(ctx, "p", phases.ToolCall{Tool: "weather"})
+				if err != nil {
+					return nil, err
+				}
+				return res.Content, nil
+			},
+		)}
+		eng = h.start(t)
+		out := dispatch(t, eng, &phases.PrePromptCompileInput{})
+		if len(out.Merged.Reminders) != 1 || out.Merged.Reminders[0].Text != `"sunny"` {
+			t.Errorf("outcome: %v", states(out))
+		}
+	})
+}
+
+// TestCancelledService: a service that is on its way when the caller goes is told.
+func TestCancelledService(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		ended := make(chan error, 1)
+		h := newHosted(plugin("p", on("h", phases.PrePromptCompile, calling("slow"), phases.KindReminder)))
+		h.opts.Services = map[string]runtime.Service{"slow": service(
+			func(ctx context.Context, _ runtime.Caller, _ string, _ json.RawMessage) (json.RawMessage, error) {
+				<-ctx.Done()
+				ended <- ctx.Err()
+				return nil, ctx.Err()
+			},
+		)}
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(100*ms, cancel)
+		out := outcome(t)(h.start(t).Dispatch(ctx, host(), &phases.PrePromptCompileInput{}))
+		if err := <-ended; !errors.Is(err, context.Canceled) || runOf(t, out, "p.h").State != phases.StateCancelled {
+			t.Errorf("service: %v; %v", err, states(out))
+		}
+	})
+}
