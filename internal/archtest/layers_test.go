@@ -60,10 +60,12 @@ const layers = `
 
 	# What stands on the engine. Drivers of databases and providers are added
 	# beside the package that needs them.
-	phases, manifest < store;
+	phases, manifest, store, github.com/jackc/pgx/v5, github.com/pressly/goose/v3,
+	modernc.org/sqlite < store/...;
 	phases, manifest, runtime, store < gateway;
-	phases < history;
-	phases, compiler, history, third-party < providers/...;
+	phases, github.com/tiktoken-go/tokenizer < history;
+	phases, manifest, compiler, internal/digest, history, providers/...,
+	third-party < providers/...;
 
 	# Plugins, written as a stranger would write them: each knows the sdk and
 	# itself. Only their mains serve a process.
@@ -76,10 +78,16 @@ const layers = `
 	# The first-party plugins as processes of the host's own binary.
 	phases, sdk, sdk/serve, runtime, plugins/... < builtin;
 
+	# Plugins that misbehave, for tests.
+	phases, sdk, sdk/serve, internal/wire/..., github.com/hashicorp/go-plugin,
+	github.com/hashicorp/go-hclog < internal/badplugin;
+
 	# Measuring, wiring, showing.
 	phases, sdk, config, runtime, internal/wire, github.com/hashicorp/go-plugin,
 	github.com/hashicorp/go-hclog, google.golang.org/grpc,
 	google.golang.org/protobuf < internal/bench/...;
+	phases, sdk, sdk/serve, internal/wire, internal/wire/wiretest,
+	github.com/hashicorp/go-plugin, github.com/hashicorp/go-hclog < internal/badplugin;
 	any < cmd/...;
 	public, third-party < examples/...;
 `

@@ -81,13 +81,14 @@ func checkInit(p sourcePkg) []string {
 // wait for a signal instead. In a synctest bubble a sleep only moves the fake
 // clock, so a function that itself uses package synctest may sleep.
 func checkTestSleep(p sourcePkg) []string {
+	bubbles := bubbleHelpers(p)
 	var problems []string
 	for _, f := range p.files {
 		if !f.isTest() && !isTestKit(p.dir) {
 			continue
 		}
 		for _, decl := range f.ast.Decls {
-			if len(usesOf(f.ast, decl, "testing/synctest", "Test", "Wait")) > 0 {
+			if len(usesOf(f.ast, decl, "testing/synctest", "Test", "Wait")) > 0 || callsAny(decl, bubbles) {
 				continue
 			}
 			for _, use := range usesOf(f.ast, decl, "time", "Sleep") {
@@ -96,6 +97,34 @@ func checkTestSleep(p sourcePkg) []string {
 		}
 	}
 	return problems
+}
+
+// bubbleHelpers are the package's own functions that run a test in a bubble.
+func bubbleHelpers(p sourcePkg) map[string]bool {
+	names := map[string]bool{}
+	for _, f := range p.files {
+		for _, decl := range f.ast.Decls {
+			if fn, ok := decl.(*ast.FuncDecl); ok && len(usesOf(f.ast, decl, "testing/synctest", "Test")) > 0 {
+				names[fn.Name.Name] = true
+			}
+		}
+	}
+	return names
+}
+
+// callsAny reports whether a declaration calls one of the named functions of its
+// own package.
+func callsAny(decl ast.Decl, names map[string]bool) bool {
+	found := false
+	ast.Inspect(decl, func(n ast.Node) bool {
+		if call, ok := n.(*ast.CallExpr); ok {
+			if id, ok := call.Fun.(*ast.Ident); ok && names[id.Name] {
+				found = true
+			}
+		}
+		return !found
+	})
+	return found
 }
 
 // clockNames are the functions of package time that read or wait for a clock.

@@ -1,7 +1,9 @@
 package wiretest
 
 import (
+	"errors"
 	"net"
+	"sync"
 	"sync/atomic"
 
 	"google.golang.org/grpc/credentials"
@@ -47,6 +49,7 @@ type cutConn struct {
 type cut struct {
 	left int
 	then func()
+	once sync.Once
 }
 
 // Write implements net.Conn. gRPC calls it from one goroutine.
@@ -59,16 +62,17 @@ func (c *cutConn) Write(p []byte) (int, error) {
 		return c.Conn.Write(p)
 	}
 	n, err := c.Conn.Write(p[:a.left])
-	a.then()
-	return n, err
+	a.left = 0
+	a.once.Do(a.then)
+	return n, errors.Join(err, c.Close())
 }
 
-// CutAfter lets n more bytes out to the host and then calls then, which ends the
-// process.
+// CutAfter lets n more bytes out to the host, then calls then, which usually ends
+// the process, and closes the connection.
 func (s *Session) CutAfter(n int, then func()) {
 	if p, ok := peer.FromContext(s.stream.Context()); ok {
 		if info, ok := p.AuthInfo.(cutInfo); ok {
-			info.conn.armed.Store(&cut{n, then})
+			info.conn.armed.Store(&cut{left: n, then: then})
 		}
 	}
 }
