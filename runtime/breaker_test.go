@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -15,6 +16,8 @@ import (
 // TestBreaker: only time-outs, crashes and invalid answers in a row open it, and
 // of one subscription only.
 func TestBreaker(t *testing.T) {
+	t.Parallel()
+
 	bad := &phases.PromptSection{SectionID: "s", Title: "s", Content: "x", Stability: "shaky"}
 	tests := []struct {
 		name string
@@ -29,7 +32,9 @@ func TestBreaker(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T) {
+			t.Parallel()
+
+			synctest.Test(t, func(t *testing.T) {
 				phase, kinds := phases.PrePromptCompile, []phases.Kind{phases.KindPromptSection}
 				if tt.name == "denials" {
 					phase, kinds = phases.PrePolicy, []phases.Kind{phases.KindDecision}
@@ -55,7 +60,9 @@ func TestBreaker(t *testing.T) {
 // TestBreakerOfGuard: a guard whose breaker is open denies; after a while one
 // probe decides whether it is asked again.
 func TestBreakerOfGuard(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
+	t.Parallel()
+
+	synctest.Test(t, func(t *testing.T) {
 		var healthy atomic.Bool
 		var calls atomic.Int32
 		guard := on("guard", phases.ToolPreCall, func(ctx context.Context, c *sdk.Call, in phases.Input) ([]phases.Contribution, error) {
@@ -101,7 +108,9 @@ func TestBreakerOfGuard(t *testing.T) {
 
 // TestBreakerSparesCancelled: callers that leave never open it.
 func TestBreakerSparesCancelled(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
+	t.Parallel()
+
+	synctest.Test(t, func(t *testing.T) {
 		eng := newHosted(plugin("p", on("h", phases.PrePromptCompile, taking(500*ms)))).start(t)
 		for range 10 {
 			ctx, cancel := context.WithCancel(t.Context())

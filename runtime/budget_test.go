@@ -3,6 +3,7 @@ package runtime_test
 import (
 	"context"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -20,7 +21,9 @@ func budget(d time.Duration) config.PhaseBudget { return config.PhaseBudget{Time
 // TestHookTimeout: a hook gets its own time and not a moment more, also when it
 // does not listen; the phase goes on without it.
 func TestHookTimeout(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
+	t.Parallel()
+
+	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
 		defer close(release)
 		slow := on("slow", phases.PrePromptCompile, taking(time.Hour))
@@ -58,7 +61,9 @@ func TestHookTimeout(t *testing.T) {
 // TestPhaseEnd: who was started when the phase's time ended has timed out, who
 // never started had no budget; the ledger says who spent it (row 31).
 func TestPhaseEnd(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
+	t.Parallel()
+
+	synctest.Test(t, func(t *testing.T) {
 		greedy := on("greedy", phases.PrePromptCompile, taking(time.Hour))
 		late := on("late", phases.PrePromptCompile, reply())
 		late.After = []string{"p.greedy"}
@@ -81,7 +86,9 @@ func TestPhaseEnd(t *testing.T) {
 
 // TestFailClosedWithoutTime: a fail-closed hook that got no time fails the phase.
 func TestFailClosedWithoutTime(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
+	t.Parallel()
+
+	synctest.Test(t, func(t *testing.T) {
 		greedy := on("greedy", phases.PrePromptCompile, taking(time.Hour))
 		guard := on("guard", phases.PrePromptCompile, reply())
 		guard.After, guard.OnFailure = []string{"p.greedy"}, word(phases.FailClosed)
@@ -97,6 +104,8 @@ func TestFailClosedWithoutTime(t *testing.T) {
 // TestLastQuarter: earlier stages leave the last quarter of the phase to a later
 // stage that may fail it, and only to such a one.
 func TestLastQuarter(t *testing.T) {
+	t.Parallel()
+
 	for _, tt := range []struct {
 		name   string
 		policy phases.FailureWord
@@ -107,7 +116,9 @@ func TestLastQuarter(t *testing.T) {
 		{"best effort", phases.BestEffort, 400, []string{"p.greedy timed_out timeout", "p.check budget_exhausted budget_exhausted"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T) {
+			t.Parallel()
+
+			synctest.Test(t, func(t *testing.T) {
 				greedy := on("greedy", phases.PrePolicy, taking(time.Hour))
 				check := on("check", phases.PrePolicy, taking(50*ms, allow()), phases.KindDecision)
 				check.Role, check.OnFailure = phases.RoleValidate, word(tt.policy)
@@ -128,7 +139,9 @@ func TestLastQuarter(t *testing.T) {
 // TestTurnTime: blocking phases use the turn's time up, the host's own work and
 // tool phases do not.
 func TestTurnTime(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
+	t.Parallel()
+
+	synctest.Test(t, func(t *testing.T) {
 		h := newHosted(plugin("p",
 			on("recall", phases.PrePromptContext, taking(600*ms)),
 			on("tool", phases.ToolPreCall, taking(900*ms)),
@@ -158,7 +171,9 @@ func TestTurnTime(t *testing.T) {
 // TestCallersDeadline: the caller's deadline is one more budget: the phase is
 // over then, and failure policies apply.
 func TestCallersDeadline(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
+	t.Parallel()
+
+	synctest.Test(t, func(t *testing.T) {
 		slow := on("slow", phases.PrePolicy, taking(time.Hour))
 		check := on("check", phases.PrePolicy, reply(allow()), phases.KindDecision)
 		check.Role = phases.RoleValidate
@@ -197,7 +212,9 @@ func expired(t *testing.T) context.Context {
 // TestCancellation: the caller's cancellation is nobody's failure. It is not
 // counted, leaves no mark, and returns what is known.
 func TestCancellation(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
+	t.Parallel()
+
+	synctest.Test(t, func(t *testing.T) {
 		first := section("first", "s", "text")
 		slow := on("slow", phases.PrePromptCompile, taking(time.Hour))
 		slow.OnFailure, slow.After = word(phases.FailClosed), []string{"p.first"}
@@ -228,7 +245,9 @@ func TestCancellation(t *testing.T) {
 
 // TestCancelledDecision: a phase that was cancelled has not decided.
 func TestCancelledDecision(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
+	t.Parallel()
+
+	synctest.Test(t, func(t *testing.T) {
 		guard := on("guard", phases.PrePolicy, taking(time.Hour), phases.KindDecision)
 		eng := newHosted(plugin("p", guard)).start(t)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -284,7 +303,9 @@ func longText(n int) string {
 // TestQueueTimeCountsAgainstThePhase: waiting for a slot is no part of the hook's
 // own time, but of the phase's.
 func TestQueueTimeCountsAgainstThePhase(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
+	t.Parallel()
+
+	synctest.Test(t, func(t *testing.T) {
 		a := on("a", phases.PrePromptCompile, taking(300*ms))
 		b := on("b", phases.PrePromptCompile, taking(300*ms))
 		c := on("c", phases.PrePromptCompile, taking(300*ms))
@@ -311,7 +332,9 @@ func TestQueueTimeCountsAgainstThePhase(t *testing.T) {
 
 // TestOverloaded: beyond the bound of waiting calls the answer is immediate.
 func TestOverloaded(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
+	t.Parallel()
+
+	synctest.Test(t, func(t *testing.T) {
 		hook := on("h", phases.ToolPreCall, taking(500*ms))
 		h := newHosted(plugin("p", hook))
 		h.plugin("p").Limits.Concurrency = 2

@@ -97,19 +97,24 @@ func (d *dispatch) try(ctx context.Context, c *call, attempt int, until time.Tim
 	if failure == nil {
 		failure = d.admit(c, res)
 	}
-	report(breakerOutcome(failure))
+	report(breakerOutcome(failure, c.ownTime))
 	return failure
 }
 
 // breakerOutcome says what an attempt means for the breaker: only time-outs,
-// crashes and invalid answers count.
-func breakerOutcome(err *phases.Error) supervise.Outcome {
+// crashes and invalid answers count, and a time-out only if the hook had the
+// whole of its own time.
+func breakerOutcome(err *phases.Error, ownTime bool) supervise.Outcome {
 	if err == nil {
 		return supervise.OutcomeSuccess
 	}
 	switch err.Code {
-	case phases.CauseTimeout, phases.CauseCrash, phases.CauseInvalidReply:
+	case phases.CauseCrash, phases.CauseInvalidReply:
 		return supervise.OutcomeFailure
+	case phases.CauseTimeout:
+		if ownTime {
+			return supervise.OutcomeFailure
+		}
 	}
 	return supervise.OutcomeNeutral
 }
@@ -181,7 +186,7 @@ func (l *lease) leave(inc *incarnation) {
 func (d *dispatch) ask(ctx context.Context, c *call, inc *incarnation, l *lease, attempt int, until time.Time) (*phases.Result, *phases.Error) {
 	begin := time.Now()
 	deadline := begin.Add(c.sub.Timeout.D())
-	if until.Before(deadline) {
+	if c.ownTime = !until.Before(deadline); !c.ownTime {
 		deadline = until
 	}
 	hookCtx, cancel := context.WithDeadlineCause(withChain(ctx, c.sub.Plugin, d.rq.context), deadline, errHookTime)

@@ -236,6 +236,9 @@ func (t *Turn) fill(input *compiler.Input) {
 	defer t.scope.mu.Unlock()
 	input.Sections = slices.Clip(input.Sections)
 	for i := range t.scope.brought {
+		if t.scope.brought[i].phase == phases.RuntimePreContext {
+			continue // another program's prompt
+		}
 		input.Sections = append(input.Sections, t.scope.brought[i].sections...)
 	}
 	input.Contexts = append(slices.Clip(input.Contexts), t.scope.contexts...)

@@ -71,6 +71,9 @@ type call struct {
 	run  phases.Run
 	// settled says that the state is final: the hook ran, or will not.
 	settled bool
+	// ownTime says that the last attempt had the hook's whole timeout, and was not
+	// cut short by the phase, the turn or the caller.
+	ownTime bool
 	entries []merge.Entry
 	dropped []merge.Drop
 	notes   []phases.Diagnostic

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -88,7 +89,9 @@ func TestDependenciesOnlyOrder(t *testing.T) {
 // TestSiblingsRunTogether: a layer takes as long as its slowest hook, none is
 // cancelled because another failed, and the order of completion shows nowhere.
 func TestSiblingsRunTogether(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
+	t.Parallel()
+
+	synctest.Test(t, func(t *testing.T) {
 		var hooks []sdk.Hook
 		var want []string
 		for i := range 6 {

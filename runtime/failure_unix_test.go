@@ -232,7 +232,7 @@ func TestCrashAndRetry(t *testing.T) {
 	counter := filepath.Join(t.TempDir(), "calls")
 	p := bad(t, "bad", "crash", "idempotent", "count="+counter)
 	p.Subscriptions = map[string]phases.Override{"bad.h": {
-		Retry: &phases.Retry{Attempts: 10, Backoff: phases.Duration(20 * time.Millisecond)}, Timeout: ptr(phases.Duration(generous / 2)),
+		Retry: &phases.Retry{Attempts: 4, Backoff: phases.Duration(500 * time.Millisecond)}, Timeout: ptr(phases.Duration(generous / 2)),
 	}}
 	cfg := &config.Config{Version: 1, Plugins: []config.Plugin{p}}
 	cfg.Budgets.Phases = map[phases.Phase]config.PhaseBudget{phases.PrePromptCompile: budget(generous)}

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/grapnelhq/grapnel/config"
@@ -86,14 +85,6 @@ func (h *hosted) start(t testing.TB) *runtime.Engine {
 		}
 	})
 	return eng
-}
-
-// inBubble runs a test with a clock of its own, on which waiting costs nothing
-// and takes exactly as long as it says.
-func inBubble(t *testing.T, test func(t *testing.T)) {
-	t.Helper()
-	t.Parallel()
-	synctest.Test(t, test)
 }
 
 // handler is a hook's handler, whatever its phase.

@@ -36,7 +36,9 @@ func counted(name string, starts *atomic.Int32) *sdk.Plugin {
 // TestReload: what did not change keeps running, what changed is started anew,
 // and a turn ends on what it began with.
 func TestReload(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
+	t.Parallel()
+
+	synctest.Test(t, func(t *testing.T) {
 		var kept, changed atomic.Int32
 		h := newHosted(counted("kept", &kept), counted("changed", &changed))
 		eng := h.start(t)
@@ -149,6 +151,8 @@ func TestRejectedConfiguration(t *testing.T) {
 // TestWaitFor: with all, New waits for the slowest; with required, only for who
 // is required, and the others take part once they are there.
 func TestWaitFor(t *testing.T) {
+	t.Parallel()
+
 	for _, tt := range []struct {
 		name string
 		wait runtime.WaitFor
@@ -159,7 +163,9 @@ func TestWaitFor(t *testing.T) {
 		{"required", runtime.WaitRequired, time.Second, []string{"fast.h succeeded"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T) {
+			t.Parallel()
+
+			synctest.Test(t, func(t *testing.T) {
 				slowly := func(name string, d time.Duration) *sdk.Plugin {
 					p := plugin(name, on("h", phases.PrePolicy, reply()))
 					p.OnConfigure = func(context.Context, *phases.Configuration) (sdk.Setup, error) {
@@ -193,7 +199,9 @@ func TestWaitFor(t *testing.T) {
 // TestStartTimeout: a plugin inside the host that does not come up is given up at
 // its start deadline, and does not hold New or Close.
 func TestStartTimeout(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
+	t.Parallel()
+
+	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
 		defer close(release)
 		p := plugin("p", on("h", phases.PrePolicy, reply()))
@@ -219,7 +227,9 @@ func TestStartTimeout(t *testing.T) {
 
 // TestNewIsCancelled: New gives up with its context and leaves nothing running.
 func TestNewIsCancelled(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
+	t.Parallel()
+
+	synctest.Test(t, func(t *testing.T) {
 		p := plugin("p", on("h", phases.PrePolicy, reply()))
 		p.OnConfigure = func(ctx context.Context, _ *phases.Configuration) (sdk.Setup, error) {
 			<-ctx.Done()
@@ -274,7 +284,9 @@ func TestClose(t *testing.T) {
 // TestCloseDuringDispatch: a dispatch that runs while the engine is closed comes
 // to an end by itself.
 func TestCloseDuringDispatch(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
+	t.Parallel()
+
+	synctest.Test(t, func(t *testing.T) {
 		eng := newHosted(plugin("p", on("h", phases.PrePolicy, taking(300*ms)))).start(t)
 		var running sync.WaitGroup
 		running.Go(func() { outcome(t)(eng.Dispatch(t.Context(), host(), &phases.PrePolicyInput{})) })
@@ -289,7 +301,9 @@ func TestCloseDuringDispatch(t *testing.T) {
 // TestCloseDuringReload: nothing of a configuration that is just being loaded
 // survives.
 func TestCloseDuringReload(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
+	t.Parallel()
+
+	synctest.Test(t, func(t *testing.T) {
 		var j journal
 		p := plugin("p", on("h", phases.PrePolicy, reply()))
 		p.ConfigSchema = raw(`{"type":"object"}`)

@@ -51,6 +51,8 @@ func stateOf(eng *runtime.Engine, name string) string {
 
 // TestWaysOutOfQuarantine: a reload with the same words, and the operator's.
 func TestWaysOutOfQuarantine(t *testing.T) {
+	t.Parallel()
+
 	tests := []struct {
 		name string
 		out  func(h *hosted, eng *runtime.Engine) error
@@ -60,7 +62,9 @@ func TestWaysOutOfQuarantine(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T) {
+			t.Parallel()
+
+			synctest.Test(t, func(t *testing.T) {
 				h := newHosted(hopeless(1))
 				eng := h.start(t)
 				time.Sleep(time.Hour)
@@ -124,6 +128,8 @@ func impossible(h *hosted) {
 // TestLateDescription: whether the hooks of a plugin fit that describes itself
 // long after the load is up to the generation in force.
 func TestLateDescription(t *testing.T) {
+	t.Parallel()
+
 	tests := []struct {
 		name         string
 		first, again func(h *hosted)
@@ -136,7 +142,9 @@ func TestLateDescription(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T) {
+			t.Parallel()
+
+			synctest.Test(t, func(t *testing.T) {
 				release := make(chan struct{})
 				h := newHosted(late(release), plugin("q", section("h", "s", "text")))
 				h.opts.WaitFor = runtime.WaitRequired
@@ -187,7 +195,9 @@ func exclusive(t *testing.T, log *journal) (*hosted, *runtime.Engine) {
 
 // TestExclusiveReload: the predecessor has ended before the new one starts.
 func TestExclusiveReload(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
+	t.Parallel()
+
+	synctest.Test(t, func(t *testing.T) {
 		var log journal
 		h, eng := exclusive(t, &log)
 		begin(t, eng) // keeps the first generation from being dropped
@@ -212,7 +222,9 @@ func TestExclusiveReload(t *testing.T) {
 
 // TestExclusiveReloadThatFails: the predecessor comes back.
 func TestExclusiveReloadThatFails(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
+	t.Parallel()
+
+	synctest.Test(t, func(t *testing.T) {
 		var log journal
 		h, eng := exclusive(t, &log)
 		cfg := h.reloaded(func(next *hosted) { next.plugin("p").Config = raw(`{"x":"bad"}`) })
@@ -242,7 +254,9 @@ func TestExclusiveReloadThatFails(t *testing.T) {
 // TestExclusiveReloadOfWaiting: one that is between two starts is not waited for
 // until its next one.
 func TestExclusiveReloadOfWaiting(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
+	t.Parallel()
+
+	synctest.Test(t, func(t *testing.T) {
 		p := plugin("p", section("h", "s", "text"))
 		p.ConfigSchema = raw(`{"type":"object"}`)
 		p.OnConfigure = func(_ context.Context, c *phases.Configuration) (sdk.Setup, error) {
@@ -272,7 +286,9 @@ func TestExclusiveReloadOfWaiting(t *testing.T) {
 // TestRequiredFirst: of more plugins than may start at once, the required ones
 // are among the first, wherever they stand in the file.
 func TestRequiredFirst(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
+	t.Parallel()
+
+	synctest.Test(t, func(t *testing.T) {
 		var log journal
 		release := make(chan struct{})
 		var plugins []*sdk.Plugin
@@ -303,7 +319,9 @@ func TestRequiredFirst(t *testing.T) {
 // TestAbandonedInProcess: a plugin inside the host that does not answer cannot be
 // replaced; it says so, until it has come back.
 func TestAbandonedInProcess(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
+	t.Parallel()
+
+	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
 		h := newHosted(plugin("p", on("h", phases.PrePromptCompile, deaf(release))))
 		h.plugin("p").Limits.Concurrency = 8

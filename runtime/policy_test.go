@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -131,6 +132,8 @@ func TestDenyIsNoFailure(t *testing.T) {
 // TestRetry: only as often as allowed, with the wait between, only for failures
 // that may pass, and within the phase's time.
 func TestRetry(t *testing.T) {
+	t.Parallel()
+
 	tests := []struct {
 		name     string
 		err      error
@@ -148,7 +151,9 @@ func TestRetry(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T) {
+			t.Parallel()
+
+			synctest.Test(t, func(t *testing.T) {
 				var calls atomic.Int32
 				h := on("h", phases.PrePromptCompile, func(_ context.Context, c *sdk.Call, _ phases.Input) ([]phases.Contribution, error) {
 					if n := calls.Add(1); int(n) != c.Attempt {
@@ -231,25 +236,27 @@ func TestRequired(t *testing.T) {
 func TestRequiredNeverUp(t *testing.T) {
 	t.Parallel()
 
-	broken := plugin("p", on("h", phases.PrePolicy, reply()))
-	broken.OnConfigure = func(context.Context, *phases.Configuration) (sdk.Setup, error) {
-		return sdk.Setup{}, sdk.Fail("down", "it cannot start")
-	}
-	h := newHosted(broken).phase(phases.PrePolicy, config.PhaseBudget{Require: []string{"p.h"}})
-	out := dispatch(t, h.start(t), &phases.PrePolicyInput{})
-	if got := errorCode(out); got != "required_missing p.h" {
-		t.Errorf("error = %q", got)
-	}
-	if run := runOf(t, out, "p.h"); run.State != phases.StateUnavailable || run.Code != string(phases.CauseUnavailable) {
-		t.Errorf("run = %+v", run)
-	}
-	if out.Decision == nil || out.Decision.Reasons[0].ReasonCode != "required_missing" {
-		t.Errorf("decision = %+v", out.Decision)
-	}
-	row := out.Plugins[0]
-	if row.State != phases.PluginBackoff || row.Code != "plugin_error" || !strings.Contains(strings.Join(codes(out), " "), "plugin_error") {
-		t.Errorf("plugin = %+v, diagnostics %v", row, codes(out))
-	}
+	synctest.Test(t, func(t *testing.T) {
+		broken := plugin("p", on("h", phases.PrePolicy, reply()))
+		broken.OnConfigure = func(context.Context, *phases.Configuration) (sdk.Setup, error) {
+			return sdk.Setup{}, sdk.Fail("down", "it cannot start")
+		}
+		h := newHosted(broken).phase(phases.PrePolicy, config.PhaseBudget{Require: []string{"p.h"}})
+		out := dispatch(t, h.start(t), &phases.PrePolicyInput{})
+		if got := errorCode(out); got != "required_missing p.h" {
+			t.Errorf("error = %q", got)
+		}
+		if run := runOf(t, out, "p.h"); run.State != phases.StateUnavailable || run.Code != string(phases.CauseUnavailable) {
+			t.Errorf("run = %+v", run)
+		}
+		if out.Decision == nil || out.Decision.Reasons[0].ReasonCode != "required_missing" {
+			t.Errorf("decision = %+v", out.Decision)
+		}
+		row := out.Plugins[0]
+		if row.State != phases.PluginBackoff || row.Code != "plugin_error" || !strings.Contains(strings.Join(codes(out), " "), "plugin_error") {
+			t.Errorf("plugin = %+v, diagnostics %v", row, codes(out))
+		}
+	})
 }
 
 // TestGuardThatIsDown: a fail-closed override with its phase is expected of a
@@ -257,15 +264,17 @@ func TestRequiredNeverUp(t *testing.T) {
 func TestGuardThatIsDown(t *testing.T) {
 	t.Parallel()
 
-	broken := plugin("p", on("h", phases.ToolPreCall, reply(), phases.KindDecision))
-	broken.OnConfigure = func(context.Context, *phases.Configuration) (sdk.Setup, error) {
-		return sdk.Setup{}, sdk.Fail("down", "it cannot start")
-	}
-	h := newHosted(broken).override("p.h", phases.Override{Phase: ptr(phases.ToolPreCall), OnFailure: new(word(phases.FailClosed))})
-	out := dispatch(t, h.start(t), &phases.ToolPreCallInput{Tool: "x"})
-	if got := errorCode(out); got != "unavailable p.h" || out.Decision.Verdict != phases.VerdictDeny {
-		t.Errorf("error = %q, decision %+v", got, out.Decision)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		broken := plugin("p", on("h", phases.ToolPreCall, reply(), phases.KindDecision))
+		broken.OnConfigure = func(context.Context, *phases.Configuration) (sdk.Setup, error) {
+			return sdk.Setup{}, sdk.Fail("down", "it cannot start")
+		}
+		h := newHosted(broken).override("p.h", phases.Override{Phase: ptr(phases.ToolPreCall), OnFailure: new(word(phases.FailClosed))})
+		out := dispatch(t, h.start(t), &phases.ToolPreCallInput{Tool: "x"})
+		if got := errorCode(out); got != "unavailable p.h" || out.Decision.Verdict != phases.VerdictDeny {
+			t.Errorf("error = %q, decision %+v", got, out.Decision)
+		}
+	})
 }
 
 // TestPanics: a plugin's panic is its own failure and harms nobody else.

@@ -59,18 +59,20 @@ func dropped(code string) func(*testing.T, *processBench, *runtime.Engine, *phas
 	}
 }
 
-// detail checks what an operator reads about the plugin.
+// detail checks what an operator reads about the plugin's first failure.
 func detail(words ...string) func(*testing.T, *processBench, *runtime.Engine, *phases.Outcome) {
-	return func(t *testing.T, _ *processBench, eng *runtime.Engine, _ *phases.Outcome) {
+	return func(t *testing.T, b *processBench, _ *runtime.Engine, _ *phases.Outcome) {
 		t.Helper()
-		row := rowOf(t, eng, "bad")
+		failed := b.await(t, "failure", func(e runtime.Event) bool {
+			return e.Kind == runtime.EventPlugin && e.Plugin == "bad" && e.Code != ""
+		})
 		for _, word := range words {
-			if !strings.Contains(row.Detail, word) {
-				t.Errorf("%q is not in %q", word, row.Detail)
+			if !strings.Contains(failed.Detail, word) {
+				t.Errorf("%q is not in %q", word, failed.Detail)
 			}
 		}
-		if strings.Contains(row.Detail, "\x1b") {
-			t.Errorf("an escape sequence in %q", row.Detail)
+		if strings.Contains(failed.Detail, "\x1b") {
+			t.Errorf("an escape sequence in %q", failed.Detail)
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -58,7 +59,9 @@ func asking(jobs ...phases.Contribution) sdk.Hook {
 
 // TestInterruptedJob: what the end of the engine has interrupted is not done.
 func TestInterruptedJob(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
+	t.Parallel()
+
+	synctest.Test(t, func(t *testing.T) {
 		var log journal
 		h := newHosted(plugin("p", on("end", phases.PostTurn, taking(10*time.Second))))
 		h.opts.OnEvent = log.events(runtime.EventJob)
@@ -185,7 +188,9 @@ func TestQueuedHookAfterReload(t *testing.T) {
 
 // TestQueuedHookWaitsForItsPlugin: a plugin that is not up costs no attempt.
 func TestQueuedHookWaitsForItsPlugin(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
+	t.Parallel()
+
+	synctest.Test(t, func(t *testing.T) {
 		var log journal
 		starts := 0
 		p := plugin("p", on("end", phases.PostTurn, log.noting("called", reply())))
@@ -212,7 +217,9 @@ func TestQueuedHookWaitsForItsPlugin(t *testing.T) {
 // TestQueuedHookOfQuarantine: nobody waits for ever for a plugin that only an
 // operator can bring back, and its loss is told.
 func TestQueuedHookOfQuarantine(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
+	t.Parallel()
+
+	synctest.Test(t, func(t *testing.T) {
 		var jobs, open journal
 		p := plugin("p", on("end", phases.PostTurn, reply()))
 		p.OnConfigure = func(context.Context, *phases.Configuration) (sdk.Setup, error) {
@@ -242,7 +249,9 @@ func TestQueuedHookOfQuarantine(t *testing.T) {
 // TestQueuedAttempts: the plugin is told which attempt it is, and one that fails
 // each of them fails open once.
 func TestQueuedAttempts(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
+	t.Parallel()
+
+	synctest.Test(t, func(t *testing.T) {
 		var calls, jobs, open journal
 		hook := on("end", phases.PostTurn, func(_ context.Context, c *sdk.Call, _ phases.Input) ([]phases.Contribution, error) {
 			calls.add(fmt.Sprintf("attempt %d", c.Attempt))
@@ -365,7 +374,9 @@ func TestKeyIsUnambiguous(t *testing.T) {
 
 // TestQueueShare: one plugin cannot fill the queue.
 func TestQueueShare(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
+	t.Parallel()
+
+	synctest.Test(t, func(t *testing.T) {
 		later := make([]phases.Contribution, phases.MaxContributions)
 		for i := range later {
 			j := job("")

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -118,7 +119,9 @@ func TestServicesAreTold(t *testing.T) {
 // TestNestedDispatch: what a host service dispatches for a plugin takes no second
 // slot of it, inherits the time that is left, and is bounded in depth.
 func TestNestedDispatch(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
+	t.Parallel()
+
+	synctest.Test(t, func(t *testing.T) {
 		var depth atomic.Int32
 		var left []time.Duration
 		h := newHosted(plugin("p", on("h", phases.PrePromptCompile, func(ctx context.Context, c *sdk.Call, _ phases.Input) ([]phases.Contribution, error) {
@@ -159,7 +162,9 @@ func TestNestedDispatch(t *testing.T) {
 // TestNestedTool: a tool that is called in the course of a call of the same
 // plugin takes no second slot either.
 func TestNestedTool(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
+	t.Parallel()
+
+	synctest.Test(t, func(t *testing.T) {
 		p := plugin("p", on("h", phases.PrePromptCompile, calling("tool"), phases.KindReminder))
 		p.Tools = []sdk.Tool{{Tool: phases.Tool{Name: "weather"}, Call: func(context.Context, *sdk.ToolCall) (*phases.ToolResult, error) {
 			return sdk.Text("sunny"), nil
@@ -186,7 +191,9 @@ func TestNestedTool(t *testing.T) {
 
 // TestCancelledService: a service that is on its way when the caller goes is told.
 func TestCancelledService(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
+	t.Parallel()
+
+	synctest.Test(t, func(t *testing.T) {
 		ended := make(chan error, 1)
 		h := newHosted(plugin("p", on("h", phases.PrePromptCompile, calling("slow"), phases.KindReminder)))
 		h.opts.Services = map[string]runtime.Service{"slow": service(

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -131,7 +132,9 @@ func TestToolPhasesRunTogether(t *testing.T) {
 // TestToolPhaseKeepsOthersWork: a tool phase that ends after another phase does
 // not undo what that one brought.
 func TestToolPhaseKeepsOthersWork(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
+	t.Parallel()
+
+	synctest.Test(t, func(t *testing.T) {
 		eng := newHosted(plugin("p",
 			on("tool", phases.ToolPreCall, taking(500*ms)),
 			on("facts", phases.PreCompaction, reply(contextOf("c", "a fact")), phases.KindPromptContext),
@@ -243,7 +246,9 @@ func TestCallTool(t *testing.T) {
 // TestCallToolTime: a tool call ends with its caller's deadline, and a busy
 // plugin keeps it waiting no longer.
 func TestCallToolTime(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
+	t.Parallel()
+
+	synctest.Test(t, func(t *testing.T) {
 		p := plugin("p")
 		p.Tools = []sdk.Tool{{Tool: phases.Tool{Name: "slow"}, Call: func(ctx context.Context, _ *sdk.ToolCall) (*phases.ToolResult, error) {
 			<-ctx.Done()
