@@ -11,8 +11,8 @@ import (
 	"github.com/grapnelhq/grapnel/phases"
 )
 
-// errHookTime ends a hook's context at its deadline.
-var errHookTime = errors.New("the hook's time is over")
+// errNoSlot ends the wait for a slot.
+var errNoSlot = errors.New("no slot came free in time")
 
 // call runs one hook: attempts within its budgets, then the check of its
 // answer. It returns at until at the latest.
@@ -149,7 +149,7 @@ func (d *dispatch) lease(ctx context.Context, c *call, until time.Time) (*lease,
 		return l, nil
 	}
 	waiting := time.Now()
-	bounded, cancel := context.WithDeadlineCause(ctx, until, errHookTime)
+	bounded, cancel := context.WithDeadlineCause(ctx, until, errNoSlot)
 	defer cancel()
 	err := l.in.slots.acquire(bounded)
 	c.run.QueueMS += millis(time.Since(waiting))
@@ -189,8 +189,8 @@ func (d *dispatch) ask(ctx context.Context, c *call, inc *incarnation, l *lease,
 	if c.ownTime = !until.Before(deadline); !c.ownTime {
 		deadline = until
 	}
-	hookCtx, cancel := context.WithDeadlineCause(withChain(ctx, c.sub.Plugin, d.rq.context), deadline, errHookTime)
-	defer cancel()
+	hookCtx := d.engine.callContext(ctx, c.sub.Plugin, d.rq.context, deadline)
+	defer hookCtx.cancel()
 	res, stats, err := inc.peer().Dispatch(hookCtx, d.message(c, inc, attempt, deadline.Sub(begin)), l.freed)
 	c.run.DurationMS += millis(time.Since(begin))
 	c.run.BytesIn += stats.BytesIn

@@ -61,6 +61,8 @@ type Engine struct {
 	memory  *memory
 	// runs numbers the runs whose answers are kept.
 	runs atomic.Uint64
+	// deadlines ends the calls whose time is over.
+	deadlines deadlines
 }
 
 // Load reads a configuration file and calls New.
@@ -172,6 +174,7 @@ func (e *Engine) close(ctx context.Context) error {
 	e.mu.Unlock()
 	stopAll(all)
 	e.wait.Wait()
+	e.deadlines.stop()
 	return err
 }
 

@@ -10,10 +10,10 @@ import (
 // maxChain is how deep host calls and dispatches may nest.
 const maxChain = 4
 
-// chain is the way from the host to a plugin's handler. It is the context of
-// the call: what the handler asks of the host inherits it.
+// chain is the way from the host to a plugin's handler. The context of the call
+// carries it: what the handler asks of the host inherits it.
 type chain struct {
-	context.Context //nolint:containedctx // it is one
+	context.Context //nolint:containedctx // the caller's, of which a callContext is made
 	plugin          string
 	turn            phases.Context
 	parent          *chain
@@ -21,14 +21,6 @@ type chain struct {
 }
 
 type chainKey struct{}
-
-// Value implements context.Context.
-func (c *chain) Value(key any) any {
-	if key == (chainKey{}) {
-		return c
-	}
-	return c.Context.Value(key)
-}
 
 // chainOf returns the innermost link that ctx carries; nil outside any call.
 func chainOf(ctx context.Context) *chain {
@@ -39,9 +31,9 @@ func chainOf(ctx context.Context) *chain {
 	return c
 }
 
-// withChain returns a context for a call of the named plugin.
-func withChain(ctx context.Context, plugin string, turn phases.Context) context.Context {
-	link := &chain{Context: ctx, plugin: plugin, turn: turn, parent: chainOf(ctx)}
+// newChain is the link for a call of the named plugin.
+func newChain(ctx context.Context, plugin string, turn phases.Context) chain {
+	link := chain{Context: ctx, plugin: plugin, turn: turn, parent: chainOf(ctx)}
 	if link.parent != nil {
 		link.depth = link.parent.depth + 1
 	}

@@ -35,8 +35,14 @@ func (e *Engine) callTool(ctx context.Context, g *generation, plugin string, cal
 	}
 	caller := ctx
 	l := &lease{in: in, slot: !chainOf(ctx).holds(plugin)}
-	ctx, cancel := context.WithTimeoutCause(withChain(ctx, plugin, call.Context), toolTimeout, errHookTime)
-	defer cancel()
+	deadline := time.Now().Add(toolTimeout)
+	if callers, ok := caller.Deadline(); ok && callers.Before(deadline) {
+		deadline = callers
+	}
+	call.Remaining = time.Until(deadline)
+	toolCtx := e.callContext(caller, plugin, call.Context, deadline)
+	defer toolCtx.cancel()
+	ctx = toolCtx
 	if l.slot {
 		if err := in.slots.acquire(ctx); err != nil {
 			if ctx.Err() != nil {
@@ -45,7 +51,6 @@ func (e *Engine) callTool(ctx context.Context, g *generation, plugin string, cal
 			return nil, codedError(err) // too many wait already
 		}
 	}
-	deadline, _ := ctx.Deadline()
 	inc, failure := in.await(ctx, deadline)
 	if failure != nil {
 		l.freed()
