@@ -70,10 +70,10 @@ func TestAbandonedCallsRecycle(t *testing.T) {
 		}
 	}
 	b.awaitState(t, "bad", phases.PluginReady, 2)
-	if n := b.count(runtime.EventPlugin, "bad", "draining", ""); n != 1 {
+	if n := b.count("bad", "draining", ""); n != 1 {
 		t.Errorf("recycled %d times: %v", n, b.summary())
 	}
-	if n := b.count(runtime.EventPlugin, "bad", "backoff", "timeout"); n != 0 {
+	if n := b.count("bad", "backoff", "timeout"); n != 0 {
 		t.Errorf("recycling counts as a failure: %v", b.summary())
 	}
 	checkGood(t, eng, dispatch(t, eng, &phases.PrePromptCompileInput{}))
@@ -139,7 +139,7 @@ func TestHangUp(t *testing.T) {
 	dispatch(t, eng, &phases.PrePromptCompileInput{})
 	b.awaitState(t, "bad", phases.PluginBackoff, 1)
 	b.awaitState(t, "bad", phases.PluginReady, 3)
-	if n := b.count(runtime.EventPlugin, "bad", "backoff", "session_reset"); n != 1 {
+	if n := b.count("bad", "backoff", "session_reset"); n != 1 {
 		t.Errorf("events: %v", b.summary())
 	}
 }
@@ -232,7 +232,7 @@ func TestCrashAndRetry(t *testing.T) {
 	counter := filepath.Join(t.TempDir(), "calls")
 	p := bad(t, "bad", "crash", "idempotent", "count="+counter)
 	p.Subscriptions = map[string]phases.Override{"bad.h": {
-		Retry: &phases.Retry{Attempts: 4, Backoff: phases.Duration(500 * time.Millisecond)}, Timeout: ptr(phases.Duration(generous / 2)),
+		Retry: &phases.Retry{Attempts: 4, Backoff: phases.Duration(500 * time.Millisecond)}, Timeout: new(phases.Duration(generous / 2)),
 	}}
 	cfg := &config.Config{Version: 1, Plugins: []config.Plugin{p}}
 	cfg.Budgets.Phases = map[phases.Phase]config.PhaseBudget{phases.PrePromptCompile: budget(generous)}
@@ -256,7 +256,7 @@ func TestQuarantine(t *testing.T) {
 	if row.Restarts != 4 || row.Code != "crash" || !strings.Contains(row.Detail, "5 failures") || !strings.Contains(row.Detail, "out of cheese") {
 		t.Errorf("plugin = %+v", row)
 	}
-	if n := b.count(runtime.EventPlugin, "bad", "backoff", "crash"); n != 4 {
+	if n := b.count("bad", "backoff", "crash"); n != 4 {
 		t.Errorf("%d waits: %v", n, b.summary())
 	}
 	out := dispatch(t, eng, &phases.PrePromptCompileInput{})
@@ -380,7 +380,7 @@ func TestRequiredProcess(t *testing.T) {
 func TestStubborn(t *testing.T) {
 	b := newBench(t)
 	p := bad(t, "bad", "stubborn")
-	p.Subscriptions = map[string]phases.Override{"bad.h": {Timeout: ptr(phases.Duration(generous))}}
+	p.Subscriptions = map[string]phases.Override{"bad.h": {Timeout: new(phases.Duration(generous))}}
 	cfg := &config.Config{Version: 1, Plugins: []config.Plugin{p, bad(t, "good", "good")}}
 	cfg.Budgets.Phases = map[phases.Phase]config.PhaseBudget{phases.PrePromptCompile: budget(generous)}
 	cfg.Budgets.Turn.Time = phases.Duration(2 * generous)

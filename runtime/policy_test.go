@@ -269,7 +269,7 @@ func TestGuardThatIsDown(t *testing.T) {
 		broken.OnConfigure = func(context.Context, *phases.Configuration) (sdk.Setup, error) {
 			return sdk.Setup{}, sdk.Fail("down", "it cannot start")
 		}
-		h := newHosted(broken).override("p.h", phases.Override{Phase: ptr(phases.ToolPreCall), OnFailure: new(word(phases.FailClosed))})
+		h := newHosted(broken).override("p.h", phases.Override{Phase: new(phases.ToolPreCall), OnFailure: new(word(phases.FailClosed))})
 		out := dispatch(t, h.start(t), &phases.ToolPreCallInput{Tool: "x"})
 		if got := errorCode(out); got != "unavailable p.h" || out.Decision.Verdict != phases.VerdictDeny {
 			t.Errorf("error = %q, decision %+v", got, out.Decision)

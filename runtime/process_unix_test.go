@@ -39,7 +39,7 @@ type badCase struct {
 
 // quick gives a hook little time.
 func quick(p *config.Plugin) {
-	p.Subscriptions = map[string]phases.Override{"bad.h": {Timeout: ptr(phases.Duration(200 * time.Millisecond))}}
+	p.Subscriptions = map[string]phases.Override{"bad.h": {Timeout: new(phases.Duration(200 * time.Millisecond))}}
 }
 
 // hasty gives a start little time.
@@ -202,7 +202,7 @@ func crashIsTold(t *testing.T, b *processBench, eng *runtime.Engine, out *phases
 	if row := rowOf(t, eng, "bad"); row.Restarts != 1 {
 		t.Errorf("plugin = %+v", row)
 	}
-	if n := b.count(runtime.EventPlugin, "bad", "backoff", "crash"); n != 1 {
+	if n := b.count("bad", "backoff", "crash"); n != 1 {
 		t.Errorf("%d crashes: %v", n, b.summary())
 	}
 	var told string

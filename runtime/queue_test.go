@@ -200,7 +200,7 @@ func TestQueuedHookWaitsForItsPlugin(t *testing.T) {
 			}
 			return sdk.Setup{}, nil
 		}
-		h := newHosted(p).override("p.end", phases.Override{Phase: ptr(phases.PostTurn)})
+		h := newHosted(p).override("p.end", phases.Override{Phase: new(phases.PostTurn)})
 		h.opts.OnEvent = log.events(runtime.EventJob)
 		dispatch(t, h.start(t), &phases.PostTurnInput{Status: phases.TurnSucceeded})
 		time.Sleep(time.Minute)
@@ -225,7 +225,7 @@ func TestQueuedHookOfQuarantine(t *testing.T) {
 		p.OnConfigure = func(context.Context, *phases.Configuration) (sdk.Setup, error) {
 			return sdk.Setup{}, phases.Errorf(phases.CauseVersionMismatch, "it is too old")
 		}
-		h := newHosted(p).override("p.end", phases.Override{Phase: ptr(phases.PostTurn)})
+		h := newHosted(p).override("p.end", phases.Override{Phase: new(phases.PostTurn)})
 		h.opts.OnEvent = func(e runtime.Event) {
 			jobs.events(runtime.EventJob)(e)
 			open.events(runtime.EventFailOpen)(e)

@@ -100,7 +100,7 @@ func patient(plugins ...config.Plugin) *config.Config {
 		id := p.Name + ".h"
 		o := p.Subscriptions[id]
 		if o.Timeout == nil {
-			o.Timeout = ptr(phases.Duration(generous))
+			o.Timeout = new(phases.Duration(generous))
 		}
 		own := map[string]phases.Override{id: o}
 		if p.Name == "bad" && slices.Contains(p.Args, "other") {
@@ -156,8 +156,9 @@ func (b *processBench) await(t testing.TB, what string, is func(runtime.Event) b
 		b.mu.Lock()
 		for ; seen < len(b.events); seen++ {
 			if is(b.events[seen]) {
-				defer b.mu.Unlock()
-				return b.events[seen]
+				found := b.events[seen]
+				b.mu.Unlock()
+				return found
 			}
 		}
 		news := b.news
@@ -202,13 +203,13 @@ func (b *processBench) summary() []string {
 	return lines
 }
 
-// count is how many events there were of one kind and code.
-func (b *processBench) count(kind runtime.EventKind, plugin, state, code string) int {
+// count is how many changes of a plugin to a state there were for one code.
+func (b *processBench) count(plugin, state, code string) int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	n := 0
 	for _, e := range b.events {
-		if e.Kind == kind && e.Plugin == plugin && e.State == state && e.Code == code {
+		if e.Kind == runtime.EventPlugin && e.Plugin == plugin && e.State == state && e.Code == code {
 			n++
 		}
 	}
