@@ -154,7 +154,7 @@ func decodeMarshalled(d *decoder, v reflect.Value) bool {
 	if !ok || v.Addr().Interface().(encoding.TextUnmarshaler).UnmarshalText([]byte(s)) != nil { //nolint:forcetypeassert // planned by this very interface
 		return false
 	}
-	m, ok := v.Interface().(encoding.TextMarshaler)
+	m, ok := reflect.TypeAssert[encoding.TextMarshaler](v)
 	if !ok {
 		return false
 	}

@@ -75,17 +75,22 @@ func (m *Manifest) Link() Link { return Link{Seq: m.Seq, Hash: m.Hash} }
 // Everything else must be set before; a record that was changed afterwards can
 // be sealed again.
 func Seal(m *Manifest, last *Link, key []byte) error {
-	m.Complete()
-	m.Seq, m.Prev = 0, ""
-	if last != nil {
-		m.Seq, m.Prev = last.Seq+1, last.Hash
-	}
+	m.place(last)
 	var err error
 	if m.ContentHash, err = ContentHash(m); err != nil {
 		return err
 	}
 	m.Hash, err = RecordHash(m, key)
 	return err
+}
+
+// place completes the record and sets what follows from the thread's last one.
+func (m *Manifest) place(last *Link) {
+	m.Complete()
+	m.Seq, m.Prev = 0, ""
+	if last != nil {
+		m.Seq, m.Prev = last.Seq+1, last.Hash
+	}
 }
 
 // RecordHash returns what the record's hash should be: that of its canonical
@@ -97,8 +102,5 @@ func RecordHash(m *Manifest, key []byte) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if len(key) == 0 {
-		return digest.SHA256(b), nil
-	}
-	return digest.HMACSHA256(key, b), nil
+	return sumOf(b, key), nil
 }

@@ -31,7 +31,7 @@ type node struct {
 	keyed, stranger, noPrev, base, moved, bad bool
 }
 
-func (n *node) find(reason BadReason, format string, args ...any) {
+func (n *node) findf(reason BadReason, format string, args ...any) {
 	if n.finding == nil {
 		n.finding = &finding{reason, fmt.Sprintf(format, args...)}
 	}
@@ -49,14 +49,14 @@ func (n *node) compareIndex(record, stored *Index) {
 		{"hash", record.Hash, stored.Hash},
 	} {
 		if f.record != f.stored {
-			n.find(BadAltered, "the index has %s %.80q, the record %.80q", f.name, f.stored, f.record)
+			n.findf(BadAltered, "the index has %s %.80q, the record %.80q", f.name, f.stored, f.record)
 		}
 	}
 	if !record.CreatedAt.Equal(stored.CreatedAt) {
-		n.find(BadAltered, "the index has created_at %s, the record %s", stored.CreatedAt, record.CreatedAt)
+		n.findf(BadAltered, "the index has created_at %s, the record %s", stored.CreatedAt, record.CreatedAt)
 	}
 	if record.Seq != stored.Seq {
-		n.find(BadReordered, "it is stored under seq %d", stored.Seq)
+		n.findf(BadReordered, "it is stored under seq %d", stored.Seq)
 	}
 }
 
@@ -100,12 +100,12 @@ func (v *Verifier) accept() {
 	t := &v.thread
 	n := t.window[0]
 	t.window = slices.Delete(t.window, 0, 1)
-	if n.finding != nil && !(n.moved && n.finding.reason == BadReordered) {
-		v.problem(&n, n.finding.reason, "%s", n.finding.detail)
+	if n.finding != nil && (!n.moved || n.finding.reason != BadReordered) {
+		v.problemf(&n, n.finding.reason, "%s", n.finding.detail)
 	}
 	if t.signed && n.seq >= t.chain.Next && !t.beyond {
 		t.beyond = true
-		v.problem(&n, BadInserted, "the sign-off ends in front of it")
+		v.problemf(&n, BadInserted, "the sign-off ends in front of it")
 	}
 	if n.hash == v.opts.Head && !n.bad {
 		v.headSeen = true
@@ -137,7 +137,7 @@ func (v *Verifier) misplaced(later int) {
 	t := &v.thread
 	w := &t.window[0]
 	if !slices.ContainsFunc(t.window, func(n node) bool { return w.seq > 0 && !w.noPrev && w.follows(&n) }) {
-		v.problem(w, BadInserted, "the record in front of it is followed by another one")
+		v.problemf(w, BadInserted, "the record in front of it is followed by another one")
 		t.window = slices.Delete(t.window, 0, 1)
 		return
 	}
@@ -150,7 +150,7 @@ func (v *Verifier) advance(later int) {
 	t := &v.thread
 	if w := &t.window[0]; !w.moved {
 		w.moved = true
-		v.problem(w, BadReordered, "it stands where seq %d should be", t.tip.next)
+		v.problemf(w, BadReordered, "it stands where seq %d should be", t.tip.next)
 	}
 	n := t.window[later]
 	t.window = slices.Insert(slices.Delete(t.window, later, later+1), 0, n)
@@ -162,12 +162,12 @@ func (v *Verifier) repeated(end bool) {
 	t := &v.thread
 	w := &t.window[0]
 	if !t.tip.base && w.follows(&t.before) && v.attested(end) {
-		v.problem(&t.tip, BadInserted, "the records behind it continue another one")
+		v.problemf(&t.tip, BadInserted, "the records behind it continue another one")
 		t.tip = t.before
 		v.accept()
 		return
 	}
-	v.problem(w, BadInserted, "there is another record with seq %d", w.seq)
+	v.problemf(w, BadInserted, "there is another record with seq %d", w.seq)
 	t.window = slices.Delete(t.window, 0, 1)
 }
 
@@ -179,14 +179,14 @@ func (v *Verifier) contradicted(end bool) {
 	w := &t.window[0]
 	switch {
 	case t.tip.base && t.tip.next == 0:
-		v.problem(w, BadAltered, "it is the first record and names one before it")
+		v.problemf(w, BadAltered, "it is the first record and names one before it")
 	case t.tip.base:
-		v.problem(w, BadAltered, "it does not continue the last record that retention took away")
+		v.problemf(w, BadAltered, "it does not continue the last record that retention took away")
 	case t.tip.bad: // was reported
 	case v.attested(end):
-		v.problem(&t.tip, BadAltered, "the record behind it continues another one")
+		v.problemf(&t.tip, BadAltered, "the record behind it continues another one")
 	default:
-		v.problem(w, BadAltered, "its prev is not the hash of the record before it")
+		v.problemf(w, BadAltered, "its prev is not the hash of the record before it")
 	}
 	w.prev = t.tip.hash
 	w.noPrev = true
@@ -213,7 +213,7 @@ func (v *Verifier) gap() {
 	}
 	w := &t.window[0]
 	n := node{seq: t.tip.next, order: w.order}
-	v.problem(&n, BadMissing, "the next record there is has seq %d", w.seq)
+	v.problemf(&n, BadMissing, "the next record there is has seq %d", w.seq)
 	t.tip = node{next: w.seq, hash: w.prev, bad: true}
 }
 
@@ -229,13 +229,13 @@ func (v *Verifier) endThread() {
 	n := node{id: t.tip.id, seq: t.tip.seq, order: v.order}
 	switch {
 	case !t.signed:
-		v.problem(&n, BadMissing, "the thread's sign-off is gone")
+		v.problemf(&n, BadMissing, "the thread's sign-off is gone")
 	case v.checkSignature(&n):
 	case t.tip.next < t.chain.Next:
 		gone := node{seq: t.tip.next, order: v.order}
-		v.problem(&gone, BadMissing, "the sign-off says that the last record has seq %d", t.chain.Next-1)
+		v.problemf(&gone, BadMissing, "the sign-off says that the last record has seq %d", t.chain.Next-1)
 	case t.tip.next == t.chain.Next && t.tip.hash != t.chain.Last && !t.tip.base && !t.tip.bad:
-		v.problem(&t.tip, BadAltered, "the sign-off ends with the hash %s", t.chain.Last)
+		v.problemf(&t.tip, BadAltered, "the sign-off ends with the hash %s", t.chain.Last)
 	}
 	if !v.proven() {
 		v.unproven = true
@@ -257,9 +257,9 @@ func (v *Verifier) checkSignature(n *node) bool {
 	want, err := t.chain.signature(key)
 	switch {
 	case err != nil || want != t.chain.Signature:
-		v.problem(n, BadAltered, "the thread's sign-off was changed")
+		v.problemf(n, BadAltered, "the thread's sign-off was changed")
 	case t.keyed && !l.keyed():
-		v.problem(n, BadAltered, "the thread's sign-off has no key, though records have one")
+		v.problemf(n, BadAltered, "the thread's sign-off has no key, though records have one")
 	default:
 		return false
 	}

@@ -1,6 +1,8 @@
 package manifest
 
 import (
+	"errors"
+	"slices"
 	"time"
 
 	"github.com/grapnelhq/grapnel/internal/digest"
@@ -34,6 +36,33 @@ func (m *Manifest) Index() Index {
 type Record struct {
 	Index Index
 	Data  []byte
+}
+
+// SealRecord is [Seal], and returns the record as it is stored. It encodes the
+// record once less than Seal and [Canonical] together.
+func SealRecord(m *Manifest, last *Link, key []byte) (Record, error) {
+	m.place(last)
+	var err error
+	if m.ContentHash, err = ContentHash(m); err != nil {
+		return Record{}, err
+	}
+	m.Hash = ""
+	data, err := Canonical(m)
+	if err != nil {
+		return Record{}, err
+	}
+	m.Hash = sumOf(data, key)
+	at := -1
+	scanObject(data, func(name, _ []byte, start int) bool {
+		if string(name) == "hash" {
+			at = start + 1 // behind the quote
+		}
+		return at < 0
+	})
+	if at < 0 {
+		return Record{}, errors.New("manifest: the canonical form has no hash")
+	}
+	return Record{Index: m.Index(), Data: slices.Insert(data, at, []byte(m.Hash)...)}, nil
 }
 
 // Chain is the sign-off of one thread's records: which of them should be there.
@@ -89,8 +118,13 @@ func (c *Chain) signature(key []byte) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	return sumOf(b, key), nil
+}
+
+// sumOf is HMAC-SHA-256 with a key, else SHA-256.
+func sumOf(b, key []byte) string {
 	if len(key) == 0 {
-		return digest.SHA256(b), nil
+		return digest.SHA256(b)
 	}
-	return digest.HMACSHA256(key, b), nil
+	return digest.HMACSHA256(key, b)
 }

@@ -151,7 +151,7 @@ func (v *Verifier) Add(r Record) {
 	n := v.inspect(r)
 	// A stranger is no part of the chain that it stands in.
 	if n.stranger {
-		v.problem(&n, BadInserted, "it says that it belongs to workspace %q, thread %q", n.workspace, n.thread)
+		v.problemf(&n, BadInserted, "it says that it belongs to workspace %q, thread %q", n.workspace, n.thread)
 		return
 	}
 	t.window = append(t.window, n)
@@ -166,14 +166,14 @@ func (v *Verifier) Verdict() (Verdict, error) {
 	if v.opts.Head != "" && !v.headSeen {
 		v.unproven = true
 		n := node{seq: v.thread.tip.next, order: v.order}
-		v.problem(&n, BadMissing, "no record has the hash %s", v.opts.Head)
+		v.problemf(&n, BadMissing, "no record has the hash %s", v.opts.Head)
 	}
 	for i := range v.opts.Texts {
 		if v.named(i) {
 			continue
 		}
 		n := node{id: v.last.ManifestID, seq: v.last.Seq, order: v.order}
-		v.problem(&n, BadFingerprint, "no record names the fingerprint %s of text %d", Fingerprint(v.opts.Texts[i], v.opts.FingerprintKey), i+1)
+		v.problemf(&n, BadFingerprint, "no record names the fingerprint %s of text %d", Fingerprint(v.opts.Texts[i], v.opts.FingerprintKey), i+1)
 	}
 	v.verdict.OK = len(v.verdict.Problems) == 0
 	v.verdict.Anchored = v.threads > 0 && !v.unproven
@@ -194,8 +194,8 @@ func (v *Verifier) named(i int) bool {
 	return v.opts.ChainOnly || !plain || !keyed
 }
 
-// problem notes a finding at a record's place, once a place and reason.
-func (v *Verifier) problem(n *node, reason BadReason, format string, args ...any) {
+// problemf notes a finding at a record's place, once a place and reason.
+func (v *Verifier) problemf(n *node, reason BadReason, format string, args ...any) {
 	n.bad = true
 	p := Problem{
 		Bad:         Bad{ManifestID: n.id, Seq: n.seq, Reason: reason},
@@ -222,7 +222,7 @@ func (v *Verifier) inspect(r Record) node {
 	if !ok {
 		// The index is all that is known of it.
 		n := node{id: r.Index.ManifestID, seq: r.Index.Seq, next: r.Index.Seq + 1, hash: r.Index.Hash, order: v.order, noPrev: true}
-		n.find(BadSchema, "it is not a record in canonical form")
+		n.findf(BadSchema, "it is not a record in canonical form")
 		return n
 	}
 	n := node{
@@ -234,11 +234,11 @@ func (v *Verifier) inspect(r Record) node {
 	case n.keyed && len(v.opts.Key) == 0:
 		v.needKey = true
 	case !n.keyed && len(v.opts.Key) > 0 && v.thread.keyed:
-		n.find(BadAltered, "its hash has no key, though records before it have one")
+		n.findf(BadAltered, "its hash has no key, though records before it have one")
 	case l.sum != l.Hash && n.keyed:
-		n.find(BadAltered, "its hash is not that of its content, or the key is another one")
+		n.findf(BadAltered, "its hash is not that of its content, or the key is another one")
 	case l.sum != l.Hash:
-		n.find(BadAltered, "its hash is not that of its content")
+		n.findf(BadAltered, "its hash is not that of its content")
 	}
 	v.thread.keyed = v.thread.keyed || n.keyed
 	n.compareIndex(&l.Index, &r.Index)
@@ -258,11 +258,11 @@ func (v *Verifier) inspectContent(n *node, data []byte) {
 		err = parseErr
 	}
 	if err != nil {
-		n.find(BadSchema, "%s", strings.ReplaceAll(err.Error(), "\n", "; "))
+		n.findf(BadSchema, "%s", strings.ReplaceAll(err.Error(), "\n", "; "))
 		return
 	}
 	if sum, err := ContentHash(m); err != nil || sum != m.ContentHash {
-		n.find(BadFingerprint, "its content_hash is not that of its content")
+		n.findf(BadFingerprint, "its content_hash is not that of its content")
 		return
 	}
 	v.inspectTexts(n, m)
@@ -279,7 +279,7 @@ func (v *Verifier) inspectTexts(n *node, m *Manifest) {
 	check := func(what, fingerprint string) {
 		delete(v.texts, fingerprint)
 		if v.opts.Differs != nil && v.opts.Differs(fingerprint) {
-			n.find(BadFingerprint, "the text kept for %s does not have the fingerprint %s", what, fingerprint)
+			n.findf(BadFingerprint, "the text kept for %s does not have the fingerprint %s", what, fingerprint)
 		}
 	}
 	check("fingerprint_full", m.FingerprintFull)

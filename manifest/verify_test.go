@@ -199,7 +199,7 @@ func (s *stored) insert(tb testing.TB, at int, seq uint64) {
 	tb.Helper()
 	m := sampleManifest(1, 0, 0)
 	m.ManifestID = "01JZ00000000000000000000ZZ"
-	link := Link{Seq: seq - 1, Hash: s.records[min(int(seq)-1, len(s.records)-1)].Index.Hash} //nolint:gosec // small
+	link := Link{Seq: seq - 1, Hash: s.records[min(int(seq)-1, len(s.records)-1)].Index.Hash}
 	if err := Seal(&m, &link, nil); err != nil {
 		tb.Fatal(err)
 	}

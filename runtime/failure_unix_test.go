@@ -70,10 +70,10 @@ func TestAbandonedCallsRecycle(t *testing.T) {
 		}
 	}
 	b.awaitState(t, "bad", phases.PluginReady, 2)
-	if n := b.count("bad", "draining", ""); n != 1 {
+	if n := b.count("draining", ""); n != 1 {
 		t.Errorf("recycled %d times: %v", n, b.summary())
 	}
-	if n := b.count("bad", "backoff", "timeout"); n != 0 {
+	if n := b.count("backoff", "timeout"); n != 0 {
 		t.Errorf("recycling counts as a failure: %v", b.summary())
 	}
 	checkGood(t, eng, dispatch(t, eng, &phases.PrePromptCompileInput{}))
@@ -139,7 +139,7 @@ func TestHangUp(t *testing.T) {
 	dispatch(t, eng, &phases.PrePromptCompileInput{})
 	b.awaitState(t, "bad", phases.PluginBackoff, 1)
 	b.awaitState(t, "bad", phases.PluginReady, 3)
-	if n := b.count("bad", "backoff", "session_reset"); n != 1 {
+	if n := b.count("backoff", "session_reset"); n != 1 {
 		t.Errorf("events: %v", b.summary())
 	}
 }
@@ -256,7 +256,7 @@ func TestQuarantine(t *testing.T) {
 	if row.Restarts != 4 || row.Code != "crash" || !strings.Contains(row.Detail, "5 failures") || !strings.Contains(row.Detail, "out of cheese") {
 		t.Errorf("plugin = %+v", row)
 	}
-	if n := b.count("bad", "backoff", "crash"); n != 4 {
+	if n := b.count("backoff", "crash"); n != 4 {
 		t.Errorf("%d waits: %v", n, b.summary())
 	}
 	out := dispatch(t, eng, &phases.PrePromptCompileInput{})

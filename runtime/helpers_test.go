@@ -277,11 +277,6 @@ func (j *journal) events(kind runtime.EventKind) func(runtime.Event) {
 // raw is embedded JSON.
 func raw(s string) json.RawMessage { return json.RawMessage(s) }
 
-// ptr points to a value, for overrides.
-//
-//go:fix inline
-func ptr[T any](v T) *T { return new(v) }
-
 // word is a failure policy of one word.
 func word(w phases.FailureWord) phases.OnFailure { return phases.OnFailure{Default: w} }
 

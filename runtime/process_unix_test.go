@@ -202,7 +202,7 @@ func crashIsTold(t *testing.T, b *processBench, eng *runtime.Engine, out *phases
 	if row := rowOf(t, eng, "bad"); row.Restarts != 1 {
 		t.Errorf("plugin = %+v", row)
 	}
-	if n := b.count("bad", "backoff", "crash"); n != 1 {
+	if n := b.count("backoff", "crash"); n != 1 {
 		t.Errorf("%d crashes: %v", n, b.summary())
 	}
 	var told string

@@ -1,0 +1,225 @@
+package manifest
+
+import (
+	"encoding/json"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/grapnelhq/grapnel/phases"
+)
+
+// sectionsOf makes sections of words: "a1" is section a with content 1, "a1x"
+// belongs to x.
+func sectionsOf(s string) []Section {
+	var out []Section
+	for f := range strings.FieldsSeq(s) {
+		out = append(out, Section{SectionID: f[:1], Fingerprint: f[1:2], Owner: f[2:]})
+	}
+	return out
+}
+
+func TestDiffSections(t *testing.T) {
+	t.Parallel()
+
+	tests := []struct{ name, a, b, added, removed, moved, changed, reowned string }{
+		{name: "same", a: "a1 b1 c1", b: "a1 b1 c1"},
+		{name: "added in front", a: "a1 b1", b: "c1 a1 b1", added: "c"},
+		{name: "removed in front", a: "a1 b1 c1", b: "b1 c1", removed: "a"},
+		{name: "several removed", a: "a1 b1 c1 d1", b: "c1", removed: "a b d"},
+		{name: "changed", a: "a1 b1", b: "a1 b2", changed: "b"},
+		{name: "reowned", a: "a1x b1", b: "a1y b1", reowned: "a"},
+		{name: "changed and reowned", a: "a1x", b: "a2y", changed: "a", reowned: "a"},
+		{name: "last to the front", a: "a1 b1 c1 d1", b: "d1 a1 b1 c1", moved: "d"},
+		{name: "first to the end", a: "a1 b1 c1 d1", b: "b1 c1 d1 a1", moved: "a"},
+		{name: "moved and changed, one added", a: "a1 b1 c1", b: "c2 e1 a1 b1", added: "e", moved: "c", changed: "c"},
+		{name: "from nothing", b: "a1 b1", added: "a b"},
+		{name: "to nothing", a: "a1 b1", removed: "a b"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+
+			d := Diff(&Manifest{Sections: sectionsOf(tt.a)}, &Manifest{Sections: sectionsOf(tt.b)})
+			want := SectionChanges{
+				Added: words(tt.added), Removed: words(tt.removed), Moved: words(tt.moved), Changed: words(tt.changed), Reowned: words(tt.reowned),
+			}
+			if diff := cmp.Diff(d.Sections, want); diff != "" || d.Same != (tt.name == "same") {
+				t.Errorf("same: %v (-got +want):\n%s", d.Same, diff)
+			}
+		})
+	}
+}
+
+// words is strings.Fields that is never nil.
+func words(s string) []string { return append([]string{}, strings.Fields(s)...) }
+
+func TestDiffCounts(t *testing.T) {
+	t.Parallel()
+
+	tests := []struct {
+		name   string
+		change func(m *Manifest)
+		want   string // JSON of what differs
+	}{
+		{"nothing", func(*Manifest) {}, `{}`},
+		{"times, ids, used budgets", func(m *Manifest) {
+			m.ManifestID, m.TurnID, m.Seq, m.Epoch = "x", "y", 7, 3
+			m.CreatedAt = m.CreatedAt.Add(1)
+			m.Budgets.Turn.UsedMS, m.Budgets.Phases[0].UsedMS, m.Budgets.Phases[0].UsedChars = 99, 99, 99
+			m.Sections[0].SourceRefs[0].ID = "elsewhere"
+		}, `{}`},
+		{"cached, and the ledger", func(m *Manifest) {
+			m.Runs[0].State = phases.StateCached
+			m.HookSources[0].CachedFrom = "turn-0"
+			m.Plugins[0].Restarts = 4
+			m.Diagnostics = nil
+		}, `{}`},
+		{"a phase once more with the same grant", func(m *Manifest) {
+			m.Budgets.Phases = append(m.Budgets.Phases, m.Budgets.Phases[0])
+		}, `{}`},
+		{"policy written otherwise", func(m *Manifest) { m.Policies[0].Value = json.RawMessage(` "off"`) }, `{}`},
+		{
+			"turn's budget", func(m *Manifest) { m.Budgets.Turn.GrantedMS = 5000 },
+			`{"budgets":[{"what":"changed","name":"turn","from":{"granted_ms":10000,"granted_chars":64000},"to":{"granted_ms":5000,"granted_chars":64000}}]}`,
+		},
+		{"a phase with another grant", func(m *Manifest) {
+			m.Budgets.Phases = append(m.Budgets.Phases, PhaseBudget{phases.PrePromptCompile, Budget{GrantedMS: 7}})
+		}, `{"budgets":[{"what":"added","name":"turn.pre_prompt_compile#2","from":null,"to":{"granted_ms":7,"granted_chars":0}}]}`},
+		{
+			"policy's value", func(m *Manifest) { m.Policies[0].Value = json.RawMessage(`"on"`) },
+			`{"policies":[{"what":"changed","name":"memory/mode","from":{"value":"off","priority":5,"owner":"memory.policy"},"to":{"value":"on","priority":5,"owner":"memory.policy"}}]}`,
+		},
+		{
+			"policy's owner", func(m *Manifest) { m.Policies[0].Owner = "x" },
+			`{"policies":[{"what":"reowned","name":"memory/mode","from":{"value":"off","priority":5,"owner":"memory.policy"},"to":{"value":"off","priority":5,"owner":"x"}}]}`,
+		},
+		{
+			"tool replaced", func(m *Manifest) { m.Tools[0].Name = "write_file" },
+			`{"tools":[{"what":"removed","name":"read_file","from":{"bundle_id":"files","owner":"files","hash":"HASH"},"to":null},` +
+				`{"what":"added","name":"write_file","from":null,"to":{"bundle_id":"files","owner":"files","hash":"HASH"}}]}`,
+		},
+		{
+			"tool's owner", func(m *Manifest) { m.Tools[0].Owner = OwnerHost },
+			`{"tools":[{"what":"reowned","name":"read_file","from":{"bundle_id":"files","owner":"files","hash":"HASH"},` +
+				`"to":{"bundle_id":"files","owner":"host","hash":"HASH"}}]}`,
+		},
+		{"truncation", func(m *Manifest) { m.Sections[0].Truncation = nil }, `{"sections":{"changed":["section_0"]}}`},
+		{"placement", func(m *Manifest) { m.Sections[1].Placement = phases.PlacementUserMessage }, `{"sections":{"changed":["section_1"]}}`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+
+			a, b := sampleManifest(2, 2, 2), sampleManifest(2, 2, 2)
+			tt.change(&b)
+			d := Diff(&a, &b)
+			if diff := cmp.Diff(compact(t, d), strings.ReplaceAll(tt.want, "HASH", Fingerprint("tool", nil))); diff != "" || d.Same != (tt.want == "{}") {
+				t.Errorf("same: %v (-got +want):\n%s", d.Same, diff)
+			}
+		})
+	}
+}
+
+// compact is the JSON of a difference without what is empty.
+func compact(t *testing.T, d Difference) string {
+	t.Helper()
+	out, err := json.Marshal(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, list := range []string{"added", "removed", "moved", "changed", "reowned", "budgets", "policies", "tools"} {
+		if strings.Contains(string(out), `"`+list+`":null`) {
+			t.Errorf("%s is null: %s", list, out)
+		}
+	}
+	s := string(out)
+	for _, empty := range []string{`"same":false`, `"same":true`, `"added":[]`, `"removed":[]`, `"moved":[]`, `"changed":[]`, `"reowned":[]`, `"budgets":[]`, `"policies":[]`, `"tools":[]`} {
+		s = strings.ReplaceAll(s, empty+",", "")
+		s = strings.ReplaceAll(s, ","+empty, "")
+		s = strings.ReplaceAll(s, empty, "")
+	}
+	return strings.ReplaceAll(strings.ReplaceAll(s, `"sections":{},`, ""), `"sections":{}`, "")
+}
+
+// TestDiffMovesAreFewest: the sections that stay are in order, and putting back
+// any that moved would break it.
+func TestDiffMovesAreFewest(t *testing.T) {
+	t.Parallel()
+
+	random := rand.New(rand.NewPCG(1, 9))
+	for range 500 {
+		list := random.Perm(1 + random.IntN(9))
+		stays := longestAscending(list)
+		var kept []int
+		for i, n := range list {
+			if stays[i] {
+				kept = append(kept, n)
+			}
+		}
+		if !slices.IsSorted(kept) || len(kept) != longestBruteForce(list) {
+			t.Fatalf("of %v stay %v", list, kept)
+		}
+	}
+}
+
+// longestBruteForce tries all subsequences.
+func longestBruteForce(list []int) int {
+	best := 0
+	for mask := range 1 << len(list) {
+		var kept []int
+		for i, n := range list {
+			if mask>>i&1 == 1 {
+				kept = append(kept, n)
+			}
+		}
+		if slices.IsSorted(kept) {
+			best = max(best, len(kept))
+		}
+	}
+	return best
+}
+
+func TestBlame(t *testing.T) {
+	t.Parallel()
+
+	turn := func(id, thread, session string, epoch int, sections string) *Manifest {
+		m := &Manifest{Head: Head{ManifestID: "m" + id, TurnID: id, ThreadID: thread, SessionID: session, Epoch: epoch}, Sections: sectionsOf(sections)}
+		for i := range m.Sections {
+			n := 10 * (i + 1)
+			m.Sections[i].Tokens = &n
+		}
+		return m
+	}
+	last := turn("8", "t", "s2", 0, "a1x b2y c2z")
+	last.Sections[2].Tokens = nil // no tokenizer
+	got := Blame([]*Manifest{
+		turn("1", "t", "s", 0, "a1x b1y c1z"),
+		turn("2", "t", "s", 0, "a1x b1y c1z"),
+		turn("3", "other", "s", 5, "q1"), // does not come in between
+		turn("4", "t", "s", 0, "a1x b2y c1z"),
+		turn("5", "t", "s", 1, "a1x b2y c1z"),
+		turn("6", "t", "s", 2, "a1x c1z"),
+		turn("7", "t", "s2", 3, "a1x b2y c1z"), // another session counts anew
+		last,
+	})
+	want := []BlamedTurn{
+		{TurnID: "1", ManifestID: "m1"},
+		{TurnID: "2", ManifestID: "m2"},
+		{TurnID: "3", ManifestID: "m3"},
+		{TurnID: "4", ManifestID: "m4", BrokeAt: "b", Owner: "y", TokensBehind: 50},
+		{TurnID: "5", ManifestID: "m5", Expected: true},
+		{TurnID: "6", ManifestID: "m6", BrokeAt: "b", Owner: "y", TokensBehind: 20, Expected: true},
+		{TurnID: "7", ManifestID: "m7", BrokeAt: "b", Owner: "y", TokensBehind: 50},
+		{TurnID: "8", ManifestID: "m8", BrokeAt: "c", Owner: "z"},
+	}
+	if diff := cmp.Diff(got, want); diff != "" {
+		t.Errorf("blame (-got +want):\n%s", diff)
+	}
+	if got := Blame(nil); got == nil || len(got) != 0 {
+		t.Errorf("of nothing: %v", got)
+	}
+}

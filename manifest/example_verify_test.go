@@ -1,0 +1,70 @@
+package manifest_test
+
+import (
+	"fmt"
+
+	"github.com/grapnelhq/grapnel/manifest"
+)
+
+func ExampleVerifier() {
+	// What a store does: it seals each record behind the last one, keeps it with
+	// its index, and signs the chain off.
+	chain := manifest.Chain{WorkspaceID: "w", ThreadID: "t"}
+	var log []manifest.Record
+	for _, id := range []string{"01JZ0000000000000000000000", "01JZ0000000000000000000001", "01JZ0000000000000000000002"} {
+		m := record(id)
+		m.WorkspaceID, m.ThreadID = "w", "t"
+		r, err := manifest.SealRecord(&m, chain.Link(), nil)
+		if err != nil {
+			fmt.Println(err)
+		}
+		log = append(log, r)
+		chain.Next, chain.Last = m.Seq+1, m.Hash
+		if err := chain.Sign(nil); err != nil {
+			fmt.Println(err)
+		}
+	}
+	verify := func(records []manifest.Record, head string) {
+		v := manifest.NewVerifier(manifest.VerifyOptions{Head: head})
+		v.Begin("w", "t", &chain)
+		for _, r := range records {
+			v.Add(r)
+		}
+		got, err := v.Verdict()
+		fmt.Println("ok:", got.OK, "anchored:", got.Anchored, err)
+		if got.FirstBad != nil {
+			fmt.Println(got.FirstBad.Reason, got.FirstBad.Seq)
+		}
+	}
+	verify(log, "")
+	verify(log, chain.Last)
+	verify([]manifest.Record{log[0], log[2]}, "")
+	// Output:
+	// ok: true anchored: false <nil>
+	// ok: true anchored: true <nil>
+	// ok: false anchored: false <nil>
+	// missing 1
+}
+
+func ExampleDiff() {
+	a, b := record("01JZ0000000000000000000000"), record("01JZ0000000000000000000001")
+	fmt.Println(manifest.Diff(&a, &b).Same)
+	b.Sections[0].Owner = manifest.OwnerHost
+	b.Budgets.Turn.GrantedMS = 500
+	d := manifest.Diff(&a, &b)
+	fmt.Println(d.Same, d.Sections.Reowned, d.Budgets[0].Name, d.Budgets[0].What, d.Budgets[0].To.GrantedMS)
+	// Output:
+	// true
+	// false [identity] turn changed 500
+}
+
+func ExampleBlame() {
+	a, b := record("01JZ0000000000000000000000"), record("01JZ0000000000000000000001")
+	b.Sections[0].Fingerprint = manifest.Fingerprint("You are brief.", nil)
+	for _, turn := range manifest.Blame([]*manifest.Manifest{&a, &b}) {
+		fmt.Printf("%s broke at %q of %q\n", turn.ManifestID[24:], turn.BrokeAt, turn.Owner)
+	}
+	// Output:
+	// 00 broke at "" of ""
+	// 01 broke at "identity" of "builtin"
+}
