@@ -62,10 +62,18 @@ const layers = `
 	# beside the package that needs them.
 	phases, manifest, store, github.com/jackc/pgx/v5, github.com/pressly/goose/v3,
 	modernc.org/sqlite < store/...;
+	github.com/google/go-cmp < store/storetest;
 	phases, manifest, runtime, store < gateway;
 	phases, github.com/tiktoken-go/tokenizer < history;
-	phases, manifest, compiler, internal/digest, history, providers/...,
-	third-party < providers/...;
+	std < providers/facts;
+	phases, manifest, compiler, history, internal/digest, providers/facts < providers;
+	phases, manifest, history, providers, providers/facts,
+	github.com/anthropics/anthropic-sdk-go < providers/anthropic;
+	phases, history, providers, providers/facts,
+	github.com/openai/openai-go/v3 < providers/openai;
+	phases, history, internal/digest, providers, providers/facts,
+	google.golang.org/genai < providers/gemini;
+	phases, compiler, history, providers, github.com/google/go-cmp < providers/providerstest;
 
 	# Plugins, written as a stranger would write them: each knows the sdk and
 	# itself. Only their mains serve a process.

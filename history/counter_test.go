@@ -1,0 +1,217 @@
+package history
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/tiktoken-go/tokenizer/codec"
+)
+
+func newCounter(t testing.TB, o CounterOptions) *Counter {
+	t.Helper()
+	c, err := NewCounter(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func TestCounterCount(t *testing.T) {
+	t.Parallel()
+
+	// The numbers are those of the reference implementation.
+	tests := []struct {
+		name, text   string
+		cl100k, o200 int
+	}{
+		{"nothing", "", 0, 0},
+		{"words", "hello world", 2, 2},
+		{"sentence", "tiktoken is great!", 6, 6},
+		{"special token as text", "<|endoftext|>", 7, 7},
+		{"newlines", "a\n\n\nb", 3, 3},
+		{"a byte that is not UTF-8", "\xff", 1, 1},
+		{"a character that the codec passes over", "a\x7fb", 3, 3},
+		{"the replacement character", "\ufffd", 1, 1},
+	}
+	cl, o2 := newCounter(t, CounterOptions{}), newCounter(t, CounterOptions{Encoding: O200kBase})
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+
+			for range 2 { // counted, then remembered
+				if got := cl.Count(tt.text); got != tt.cl100k {
+					t.Errorf("%s: Count(%q) = %d, want %d", cl.Encoding(), tt.text, got, tt.cl100k)
+				}
+				if got := o2.Count(tt.text); got != tt.o200 {
+					t.Errorf("%s: Count(%q) = %d, want %d", o2.Encoding(), tt.text, got, tt.o200)
+				}
+			}
+		})
+	}
+}
+
+func TestNewCounterErrors(t *testing.T) {
+	t.Parallel()
+
+	for _, o := range []CounterOptions{{Encoding: "p50k_base"}, {Remember: -1}} {
+		if _, err := NewCounter(o); err == nil {
+			t.Errorf("NewCounter(%+v) gave no error", o)
+		}
+	}
+}
+
+// TestCounterLoadsOnce: the vocabulary is not touched before the first count.
+func TestCounterLoadsOnce(t *testing.T) {
+	t.Parallel()
+
+	c := newCounter(t, CounterOptions{})
+	loads, load := 0, c.load
+	c.load = sync.OnceValue(func() *codec.Codec { loads++; return load() })
+	c.Count("")
+	if loads != 0 {
+		t.Errorf("%d loads before the first text, want 0", loads)
+	}
+	c.Count("a")
+	c.Count("b")
+	if loads != 1 {
+		t.Errorf("%d loads, want 1", loads)
+	}
+}
+
+func TestCounterIsBounded(t *testing.T) {
+	t.Parallel()
+
+	c := newCounter(t, CounterOptions{Remember: 10})
+	for i := range 100 {
+		c.Count("always")
+		c.Count(fmt.Sprint("text ", i))
+		if n := len(c.recent) + len(c.older); n > 20 {
+			t.Fatalf("%d counts are kept, want at most 20", n)
+		}
+		if _, ok := c.recall(c.hash("always")); !ok {
+			t.Fatalf("what is asked for all the time was forgotten at text %d", i)
+		}
+	}
+	if _, ok := c.recall(c.hash("text 0")); ok {
+		t.Error("the oldest count is still there")
+	}
+}
+
+// TestCounterHammer is for the race detector.
+func TestCounterHammer(t *testing.T) {
+	t.Parallel()
+
+	c := newCounter(t, CounterOptions{Remember: 4})
+	var wg sync.WaitGroup
+	for g := range 8 {
+		wg.Go(func() {
+			for i := range 200 {
+				words := (g+i)%20 + 1
+				if got := c.Count(strings.Repeat(" word", words)); got != words {
+					t.Errorf("Count of %d words = %d", words, got)
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func TestEncodingFor(t *testing.T) {
+	t.Parallel()
+
+	tests := map[string]Encoding{
+		"":                  Cl100kBase,
+		"claude-opus-5":     Cl100kBase,
+		"gemini-3.5-flash":  Cl100kBase,
+		"gpt-4":             Cl100kBase,
+		"gpt-4-turbo":       Cl100kBase,
+		"gpt-3.5-turbo":     Cl100kBase,
+		"gpt-4o-mini":       O200kBase,
+		"gpt-4.1":           O200kBase,
+		"gpt-5.6-sol":       O200kBase,
+		"openai/gpt-6-sol":  O200kBase,
+		"ft:gpt-4o:org::id": O200kBase,
+		"o3-mini":           O200kBase,
+		"not-gpt-5":         Cl100kBase,
+	}
+	for model, want := range tests {
+		if got := EncodingFor(model); got != want {
+			t.Errorf("EncodingFor(%q) = %s, want %s", model, got, want)
+		}
+	}
+}
+
+func TestPieceEnd(t *testing.T) {
+	t.Parallel()
+
+	blanks := func(n int) string { return strings.Repeat("\n ", n)[:n] }
+	tests := []struct {
+		name, text string
+		want       int
+	}{
+		{"short", "a b", 3},
+		{"a run that is just allowed", "a" + blanks(256) + "b", 258},
+		{"one more", "a" + blanks(257) + "b", 257},
+		{"a second run", blanks(256) + "a" + blanks(300), 513},
+		{"wide blanks", strings.Repeat("\u2003", 100), 255},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+
+			if got := pieceEnd(tt.text); got != tt.want {
+				t.Errorf("pieceEnd = %d, want %d", got, tt.want)
+			}
+		})
+	}
+}
+
+// TestCounterPieces compares counting in pieces with counting at once.
+func TestCounterPieces(t *testing.T) {
+	t.Parallel()
+
+	c := newCounter(t, CounterOptions{})
+	words := []string{"a", "Word", " the", "\n", " ", "  ", "\t", "12", "!", "é", "\u2003", "\r\n", "'s", "世界", strings.Repeat(" \n", 200)}
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range 200 {
+		var b strings.Builder
+		for range 1 + rng.IntN(60) {
+			b.WriteString(words[rng.IntN(len(words))])
+		}
+		text := b.String()
+		pieces := 0
+		for rest := text; rest != ""; pieces++ {
+			rest = rest[pieceEnd(rest):]
+		}
+		want, err := c.load().Count(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := c.Count(text)
+		if got < want-pieces+1 || got > want+pieces-1 {
+			t.Errorf("Count = %d in %d pieces, at once %d, for %q", got, pieces, want, text)
+		}
+	}
+}
+
+// FuzzCounter: a count is bounded by the bytes, is the same each time, and does
+// not take forever.
+func FuzzCounter(f *testing.F) {
+	f.Add("hello", 3)
+	f.Add("\n ", 4000)
+	f.Add("\xff\x00<|endoftext|>", 1)
+	c := newCounter(f, CounterOptions{})
+	f.Fuzz(func(t *testing.T, unit string, times int) {
+		text := strings.Repeat(unit, min(max(times, 0), 1+32<<10/(len(unit)+1)))
+		n := c.Count(text)
+		if (n == 0) != (text == "") || n > 3*len(text) { // a bad byte becomes three
+			t.Errorf("%d tokens in %d bytes", n, len(text))
+		}
+		if again := c.tokenize(text); again != n {
+			t.Errorf("counted %d, then %d", n, again)
+		}
+	})
+}

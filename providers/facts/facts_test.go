@@ -1,0 +1,122 @@
+package facts
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func load(t testing.TB) *Table {
+	t.Helper()
+	table, err := Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return table
+}
+
+func TestLoad(t *testing.T) {
+	t.Parallel()
+
+	table := load(t)
+	var names []string
+	for i := range table.Providers {
+		p := &table.Providers[i]
+		names = append(names, p.Name)
+		if !strings.HasPrefix(p.Source, "https://") {
+			t.Errorf("%s: source %q is no address", p.Name, p.Source)
+		}
+		for _, life := range slices.Concat(p.Lifetimes, p.lifetimesOfModels()) {
+			if _, err := time.ParseDuration(life); err != nil {
+				t.Errorf("%s: %v", p.Name, err)
+			}
+		}
+	}
+	if diff := cmp.Diff(names, []string{Anthropic, OpenAI, Gemini}); diff != "" {
+		t.Errorf("providers (-got +want):\n%s", diff)
+	}
+}
+
+func (p *Provider) lifetimesOfModels() (out []string) {
+	for i := range p.Models {
+		out = append(out, p.Models[i].Lifetimes...)
+	}
+	return out
+}
+
+func TestLookup(t *testing.T) {
+	t.Parallel()
+
+	tests := []struct {
+		provider, model string
+		minimum         int
+		listed          bool
+		breakpoints     int
+	}{
+		{Anthropic, "claude-opus-5", 512, true, 4},
+		{Anthropic, "claude-opus-4-8", 1024, true, 4},
+		{Anthropic, "claude-opus-4-7", 2048, true, 4},
+		{Anthropic, "claude-opus-4-5-20251101", 4096, true, 4},
+		{Anthropic, "claude-opus-4-1-20250805", 1024, true, 4},
+		{Anthropic, "anthropic/Claude-Haiku-4-5", 4096, true, 4},
+		{Anthropic, "claude-opus-5-5", 1024, false, 4},
+		{Anthropic, "", 1024, false, 4},
+		{OpenAI, "gpt-5", 1024, true, 0},
+		{OpenAI, "gpt-5.6-sol", 1024, true, 4},
+		{OpenAI, "o3-mini", 1024, true, 0},
+		{OpenAI, "davinci", 1024, false, 0},
+		{Gemini, "models/gemini-2.5-flash", 2048, true, 0},
+		{Gemini, "gemini-9", 4096, false, 0},
+	}
+	table := load(t)
+	for _, tt := range tests {
+		t.Run(tt.provider+" "+tt.model, func(t *testing.T) {
+			t.Parallel()
+
+			got, ok := table.Lookup(tt.provider, tt.model)
+			if !ok || got.MinimumTokens != tt.minimum || got.Listed != tt.listed || got.Breakpoints != tt.breakpoints || got.Date != table.Date {
+				t.Errorf("got %+v (%v), want a minimum of %d, listed %v, %d breakpoints", got, ok, tt.minimum, tt.listed, tt.breakpoints)
+			}
+		})
+	}
+	if _, ok := table.Lookup("nobody", "x"); ok {
+		t.Error("found a provider that is not there")
+	}
+}
+
+// TestModelLifetimes: a model's own numbers go before the provider's.
+func TestModelLifetimes(t *testing.T) {
+	t.Parallel()
+
+	table, err := parse([]byte(`{"date":"2026-01-01","providers":[{"name":"p","source":"s","minimum_tokens":9,"lookback_blocks":1,"lifetimes":["1h"],
+		"models":[{"match":"a*","minimum_tokens":1,"lookback_blocks":7,"lifetimes":["2h"]}]}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, _ := table.Lookup("p", "ab")
+	b, _ := table.Lookup("p", "b")
+	want := []Cache{{MinimumTokens: 1, LookbackBlocks: 7, Lifetimes: []string{"2h"}}, {MinimumTokens: 9, LookbackBlocks: 1, Lifetimes: []string{"1h"}}}
+	if diff := cmp.Diff([]Cache{a.Cache, b.Cache}, want); diff != "" {
+		t.Errorf("(-got +want):\n%s", diff)
+	}
+}
+
+func TestParseErrors(t *testing.T) {
+	t.Parallel()
+
+	for name, text := range map[string]string{
+		"no JSON":       `{`,
+		"unknown field": `{"date":"2026-01-01","price":1}`,
+		"date":          `{"date":"yesterday"}`,
+		"source":        `{"date":"2026-01-01","providers":[{"name":"p","minimum_tokens":1}]}`,
+		"minimum":       `{"date":"2026-01-01","providers":[{"name":"p","source":"s","minimum_tokens":1,"models":[{"match":"a"}]}]}`,
+		"pattern":       `{"date":"2026-01-01","providers":[{"name":"p","source":"s","minimum_tokens":1,"models":[{"match":"[","minimum_tokens":1}]}]}`,
+	} {
+		if _, err := parse([]byte(text)); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+}

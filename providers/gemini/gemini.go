@@ -1,0 +1,217 @@
+// Package gemini translates a request to the generateContent API of Google's
+// Gemini models, in the types of google.golang.org/genai.
+//
+// Start at [Build]: its contents and config go to the SDK's
+// Models.GenerateContent, and [Usage] and [Reply] take what comes back.
+//
+// Gemini caches prefixes by itself. It also has caches that a host makes
+// beforehand: [NewCache] says what goes into one, namely the tools and the
+// stable part, and [Options] name one in a request. A request with such a cache
+// may not have a system instruction of its own, so the dynamic part then begins
+// the user's first message: weaker words for the model, which the host weighs
+// against the price.
+//
+// It sends nothing. Options that the plan does not speak of are the host's, who
+// may change the config before sending it.
+//
+// Stability: experimental until 1.0.
+package gemini
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"google.golang.org/genai"
+
+	"github.com/grapnelhq/grapnel/history"
+	"github.com/grapnelhq/grapnel/internal/digest"
+	"github.com/grapnelhq/grapnel/providers"
+	"github.com/grapnelhq/grapnel/providers/facts"
+)
+
+// Options are what the plan leaves to the host.
+type Options struct {
+	// Cache is an explicit cache to use; the zero value is none.
+	Cache Handle
+}
+
+// Handle names an explicit cache.
+type Handle struct {
+	// Name is the provider's, such as "cachedContents/…".
+	Name string
+	// Key is what [NewCache] returned when the cache was made. A cache with
+	// another key than the request's is not used.
+	Key string
+}
+
+// Built is a request that can be sent.
+type Built struct {
+	Model    string
+	Contents []*genai.Content
+	Config   *genai.GenerateContentConfig
+	// Names translates the tools that the model calls.
+	Names    providers.Names
+	Warnings []providers.Warning
+}
+
+// rules are those of function declarations.
+func rules() providers.Rules { return providers.Rules{NameChars: ".:", NameMax: 64} }
+
+// Build translates a request. Errors are those of [providers.Lay].
+func Build(r providers.Request, o Options) (Built, error) {
+	known, err := r.Known(facts.Gemini)
+	if err != nil {
+		return Built{}, err
+	}
+	l, err := providers.Lay(r, rules())
+	if err != nil {
+		return Built{}, fmt.Errorf("gemini: %w", err)
+	}
+	b := builder{Layout: l}
+	config := &genai.GenerateContentConfig{MaxOutputTokens: int32(min(max(r.MaxTokens, 0), 1<<31-1))}
+	cached := o.Cache.Name != "" && o.Cache.Key == b.cacheKey(r)
+	var lead []*genai.Part
+	switch {
+	case cached:
+		config.CachedContent = o.Cache.Name
+		lead = parts(append([]string{r.Prompt.DynamicText}, l.SystemMessages...))
+	default:
+		config.SystemInstruction = content("", parts(append([]string{l.SystemText()}, l.SystemMessages...)))
+		config.Tools = b.tools()
+	}
+	if o.Cache.Name != "" && !cached {
+		l.Warnf(providers.CodeCacheStale, "the cache %s is not of this model, stable part and tools", o.Cache.Name)
+	}
+	contents := b.contents(lead)
+	l.CheckMinimum(r.Model, known, l.Whole(r.CountTokens))
+	return Built{Model: r.Model, Contents: contents, Config: config, Names: l.Names, Warnings: l.Warnings}, nil
+}
+
+// NewCache returns what goes into an explicit cache for requests like this one,
+// for the SDK's Caches.Create, and the key that tells whether the cache is that
+// of a later request. ttl is its life; 0 is the provider's default.
+func NewCache(r providers.Request, ttl time.Duration) (key string, config *genai.CreateCachedContentConfig, err error) {
+	l, err := providers.Lay(r, rules())
+	if err != nil {
+		return "", nil, fmt.Errorf("gemini: %w", err)
+	}
+	b := builder{Layout: l}
+	key = b.cacheKey(r)
+	return key, &genai.CreateCachedContentConfig{
+		TTL: ttl, DisplayName: key,
+		SystemInstruction: content("", parts([]string{r.Prompt.StableText})),
+		Tools:             b.tools(),
+	}, nil
+}
+
+type builder struct{ *providers.Layout }
+
+// cacheKey is a hash of what a cache holds. It does not go by the plan's key
+// alone, which knows nothing of tools and may be keyed by a secret.
+func (b builder) cacheKey(r providers.Request) string {
+	var h digest.Hasher
+	write := func(s string) { _, _ = fmt.Fprintf(&h, "%d:%s", len(s), s) } // a hash never fails
+	write(r.Model)
+	write(r.Prompt.StableText)
+	for i := range b.Tools {
+		write(b.Tools[i].Text)
+	}
+	return h.Sum()
+}
+
+func (b builder) tools() []*genai.Tool {
+	if len(b.Tools) == 0 {
+		return nil
+	}
+	out := &genai.Tool{}
+	for i := range b.Tools {
+		t := &b.Tools[i]
+		out.FunctionDeclarations = append(out.FunctionDeclarations, &genai.FunctionDeclaration{
+			Name: t.Name, Description: t.Description, ParametersJsonSchema: t.Schema,
+		})
+	}
+	return []*genai.Tool{out}
+}
+
+// contents are the conversation; lead begins the user's first message.
+func (b builder) contents(lead []*genai.Part) []*genai.Content {
+	var out []*genai.Content
+	if len(lead) > 0 && (len(b.Messages) == 0 || b.Messages[0].Assistant) {
+		out = append(out, content(genai.RoleUser, lead))
+		lead = nil
+	}
+	for _, m := range b.Messages {
+		c := &genai.Content{Role: genai.RoleUser, Parts: lead}
+		lead = nil
+		if m.Assistant {
+			c.Role = genai.RoleModel
+		}
+		for _, p := range m.Parts {
+			c.Parts = append(c.Parts, b.parts(p)...)
+		}
+		if len(c.Parts) > 0 {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+func (b builder) parts(p providers.Part) []*genai.Part {
+	var native genai.Content
+	plain := b.For(facts.Gemini, p, func(data json.RawMessage) error { return json.Unmarshal(data, &native) })
+	out := native.Parts
+	for _, p := range plain {
+		switch {
+		case p.Call != nil:
+			out = append(out, &genai.Part{FunctionCall: &genai.FunctionCall{
+				ID: p.Call.ID, Name: b.Names.Wire(p.Call.Tool), Args: object(b.Arguments(p.Call)),
+			}})
+		case p.Result != nil:
+			out = append(out, &genai.Part{FunctionResponse: b.response(p.Result)})
+		default:
+			out = append(out, &genai.Part{Text: p.Text})
+		}
+	}
+	return out
+}
+
+// object decodes an object and keeps numbers as they are written.
+func object(raw json.RawMessage) map[string]any {
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber()
+	out := map[string]any{}
+	if err := dec.Decode(&out); err != nil {
+		return map[string]any{} // layouts hold objects only
+	}
+	return out
+}
+
+// response is a tool's answer, under the names that the API gives to good and
+// bad ones.
+func (b builder) response(r *history.Result) *genai.FunctionResponse {
+	member := "output"
+	if r.IsError {
+		member = "error"
+	}
+	return &genai.FunctionResponse{ID: r.CallID, Name: b.Names.Wire(r.Tool), Response: map[string]any{member: r.Text}}
+}
+
+func parts(texts []string) []*genai.Part {
+	var out []*genai.Part
+	for _, text := range texts {
+		if text != "" {
+			out = append(out, &genai.Part{Text: text})
+		}
+	}
+	return out
+}
+
+// content is nil where there is nothing in it.
+func content(role string, parts []*genai.Part) *genai.Content {
+	if len(parts) == 0 {
+		return nil
+	}
+	return &genai.Content{Role: role, Parts: parts}
+}
