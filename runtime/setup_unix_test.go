@@ -175,7 +175,7 @@ func (b *processBench) await(t testing.TB, what string, is func(runtime.Event) b
 func (b *processBench) awaitState(t testing.TB, plugin string, state phases.PluginState, n int) runtime.Event {
 	t.Helper()
 	return b.await(t, fmt.Sprintf("%s %s, %d times", plugin, state, n), func(e runtime.Event) bool {
-		if e.Kind == runtime.EventPlugin && e.Plugin == "bad" && e.State == string(state) {
+		if e.Kind == runtime.EventPlugin && e.Plugin == plugin && e.State == string(state) {
 			n--
 		}
 		return n == 0
@@ -186,7 +186,7 @@ func (b *processBench) awaitState(t testing.TB, plugin string, state phases.Plug
 func (b *processBench) awaitLine(t testing.TB, plugin, prefix string) string {
 	t.Helper()
 	return b.await(t, plugin+" logs "+prefix, func(e runtime.Event) bool {
-		return e.Kind == runtime.EventLog && e.Plugin == "bad" && strings.HasPrefix(e.Detail, prefix)
+		return e.Kind == runtime.EventLog && e.Plugin == plugin && strings.HasPrefix(e.Detail, prefix)
 	}).Detail
 }
 
