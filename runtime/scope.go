@@ -131,7 +131,11 @@ func (s *scope) add(out *phases.Outcome, merged *merge.Result, phase *plan.Phase
 	s.bring(brought{out.Phase, out.Merged.Sections, out.Merged.Tools, out.Sources, out.LeftOut})
 	s.reminders = append(s.reminders, out.Merged.Reminders...)
 	s.runs = append(s.runs, out.Runs...)
-	s.notes = append(s.notes, out.Diagnostics...)
+	for _, note := range out.Diagnostics { // a plugin that is down says so in each phase
+		if !slices.Contains(s.notes, note) {
+			s.notes = append(s.notes, note)
+		}
+	}
 	used := charsOf(out.Merged.Sections)
 	for i := range out.Merged.Contexts {
 		used += utf8.RuneCountInString(out.Merged.Contexts[i].Content)
