@@ -42,6 +42,7 @@ func (r *recording) manifest() *manifest.Manifest {
 	t, c := r.turn, &r.turn.context
 	m := r.output.Manifest()
 	m.ManifestID, m.Round, m.CreatedAt, m.Generation = r.id, r.round, r.now, t.gen.number
+	m.Epoch = c.Epoch
 	m.WorkspaceID, m.ThreadID, m.TurnID, m.SessionID = c.WorkspaceID, c.ThreadID, c.TurnID, c.SessionID
 
 	t.scope.mu.Lock()

@@ -1,0 +1,174 @@
+package store_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	"github.com/grapnelhq/grapnel/manifest"
+	"github.com/grapnelhq/grapnel/store"
+	"github.com/grapnelhq/grapnel/store/storetest"
+)
+
+func openBench(b *testing.B, dsn string, o store.Options) *store.Store {
+	b.Helper()
+	s, err := store.Open(b.Context(), dsn, o)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+// BenchmarkAppend is the price of keeping one ordinary manifest, beside writing
+// the same bytes to a file and waiting for the disk.
+func BenchmarkAppend(b *testing.B) {
+	data, err := manifest.Canonical(storetest.Sample("w", "t", 0))
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Run("bare write and sync", func(b *testing.B) {
+		file, err := os.Create(filepath.Join(b.TempDir(), "bare"))
+		if err != nil {
+			b.Fatal(err)
+		}
+		defer func() { _ = file.Close() }()
+		b.SetBytes(int64(len(data)))
+		for b.Loop() {
+			if _, err := file.Write(data); err != nil {
+				b.Fatal(err)
+			}
+			if err := dataSync(file); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	for _, tt := range []struct {
+		name string
+		dsn  func(b *testing.B) string
+		opts store.Options
+	}{
+		{"sqlite full", newBenchFile, store.Options{}},
+		{"sqlite normal", newBenchFile, store.Options{Synchronous: store.SynchronousNormal}},
+		{"sqlite normal, keyed", newBenchFile, store.Options{Synchronous: store.SynchronousNormal, Key: []byte("k")}},
+		{"postgres", func(b *testing.B) string { return newPostgres(b) }, store.Options{}},
+	} {
+		b.Run(tt.name, func(b *testing.B) {
+			s := openBench(b, tt.dsn(b), tt.opts)
+			b.SetBytes(int64(len(data)))
+			b.ReportAllocs()
+			sample := storetest.Sample("w", "t", 0)
+			n := 0
+			for b.Loop() {
+				m := *sample
+				m.ManifestID = storetest.ID(n)
+				if err := s.Append(b.Context(), &m); err != nil {
+					b.Fatal(err)
+				}
+				n++
+			}
+		})
+	}
+}
+
+func newBenchFile(b *testing.B) string {
+	b.Helper()
+	return "sqlite:" + filepath.Join(b.TempDir(), "grapnel.db")
+}
+
+// BenchmarkLog shows how reading grows with the log. Half of it is one thread.
+// The larger log takes a minute to make.
+func BenchmarkLog(b *testing.B) {
+	for _, size := range []int{1000, 100_000} {
+		b.Run(strconv.Itoa(size), func(b *testing.B) {
+			if testing.Short() && size > 1000 {
+				b.Skip("takes a minute to make")
+			}
+			dsn := newBenchFile(b)
+			s := openBench(b, dsn, store.Options{Synchronous: store.SynchronousNormal})
+			for n := range size {
+				thread := "long"
+				if n%2 == 1 {
+					thread = fmt.Sprintf("short-%d", n/20)
+				}
+				if err := s.Append(b.Context(), storetest.Sample("w", thread, n)); err != nil {
+					b.Fatal(err)
+				}
+			}
+			benchReads(b, s, dsn, size)
+		})
+	}
+}
+
+func benchReads(b *testing.B, s *store.Store, dsn string, size int) {
+	b.Helper()
+	ctx := b.Context()
+	list := func(f store.Filter) func() error {
+		return func() error {
+			_, err := s.List(ctx, f)
+			return err
+		}
+	}
+	for _, tt := range []struct {
+		name string
+		do   func() error
+	}{
+		{"open", func() error {
+			again, err := store.Open(ctx, dsn, store.Options{})
+			if err != nil {
+				return err
+			}
+			return again.Close()
+		}},
+		{"list", list(store.Filter{Limit: 50})},
+		{"list thread", list(store.Filter{Thread: "long", Limit: 50})},
+		{"list short thread", list(store.Filter{Thread: "short-3", Limit: 50})},
+		{"list workspace and thread", list(store.Filter{Workspace: "w", Thread: "long", Limit: 50})},
+		{"list all", list(store.Filter{})},
+		{"latest", func() error {
+			_, err := s.Latest(ctx, store.Filter{})
+			return err
+		}},
+		{"show", func() error {
+			_, err := s.Get(ctx, storetest.ID(size/2))
+			return err
+		}},
+		{"diff", func() error {
+			x, errX := s.Get(ctx, storetest.ID(1))
+			y, errY := s.Get(ctx, storetest.ID(size-1))
+			if errX != nil || errY != nil || !manifest.Diff(x, y).Same {
+				return fmt.Errorf("diff: %w, %w", errX, errY)
+			}
+			return nil
+		}},
+		{"append", func() error {
+			m := storetest.Sample("w", "long", 0)
+			size++
+			m.ManifestID = storetest.ID(1<<30 + size)
+			return s.Append(ctx, m)
+		}},
+	} {
+		b.Run(tt.name, func(b *testing.B) {
+			for b.Loop() {
+				if err := tt.do(); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+	for name, opts := range map[string]manifest.VerifyOptions{"verify": {}, "verify chain": {ChainOnly: true}} {
+		b.Run(name, func(b *testing.B) {
+			records := 0
+			for b.Loop() {
+				got, err := s.Verify(ctx, store.Filter{}, opts)
+				if err != nil || !got.OK {
+					b.Fatalf("%+v, %v", got, err)
+				}
+				records += got.Checked
+			}
+			b.ReportMetric(float64(records)/b.Elapsed().Seconds(), "records/s")
+		})
+	}
+}

@@ -1,0 +1,104 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// Code says what kind of failure an [Error] is.
+type Code string
+
+// The codes.
+const (
+	// CodeInternal is everything that has no code of its own.
+	CodeInternal Code = "internal"
+	// CodeDSN is a data source name that says nothing usable.
+	CodeDSN Code = "dsn"
+	// CodeNotFound is a manifest, text or database that is not there.
+	CodeNotFound Code = "not_found"
+	// CodeAmbiguous is a short id that several manifests begin with.
+	CodeAmbiguous Code = "ambiguous"
+	// CodeInvalid is a manifest or text that cannot be kept, or was kept and is
+	// none.
+	CodeInvalid Code = "invalid"
+	// CodeKey is a thread whose manifests are keyed, for a store without the key.
+	CodeKey Code = "key_needed"
+	// CodeSchema is a database that a newer Grapnel wrote, or another program.
+	CodeSchema Code = "schema"
+	// CodeDamaged is a file that is no database, or not any more.
+	CodeDamaged Code = "damaged"
+	// CodeLocked is a database that others kept locked for too long.
+	CodeLocked Code = "locked"
+	// CodeFull is a disk, or quota, without room.
+	CodeFull Code = "full"
+	// CodePermission is a database that this user may not read or write.
+	CodePermission Code = "permission"
+	// CodeUnreachable is a server that does not answer.
+	CodeUnreachable Code = "unreachable"
+)
+
+// Error is a failure of the store. Its text says what to do next.
+type Error struct {
+	// Code is what callers branch on.
+	Code Code
+	// Message says what happened, without passwords.
+	Message string
+	// Remedy says what can be done about it; may be empty.
+	Remedy string
+	// Err is the cause; may be nil.
+	Err error
+}
+
+// Error implements error.
+func (e *Error) Error() string {
+	s := "store: " + e.Message
+	if e.Err != nil {
+		s += ": " + e.Err.Error()
+	}
+	if e.Remedy != "" {
+		s += " (" + e.Remedy + ")"
+	}
+	return s
+}
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// HasCode reports whether err is, or wraps, an [*Error] with that code.
+func HasCode(err error, code Code) bool {
+	e, ok := errors.AsType[*Error](err)
+	return ok && e.Code == code
+}
+
+func failf(code Code, remedy, format string, args ...any) error {
+	return &Error{Code: code, Remedy: remedy, Message: fmt.Sprintf(format, args...)}
+}
+
+// fail gives a failure of the database a code. What has one already, or is the
+// caller's context, is returned with what was being done in front.
+func (s *Store) fail(ctx context.Context, doing string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if _, ok := errors.AsType[*Error](err); ok {
+		return err
+	}
+	if ctx.Err() != nil {
+		return fmt.Errorf("store: %s: %w", doing, context.Cause(ctx))
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		return &Error{
+			Code: CodeLocked, Message: fmt.Sprintf("%s: %s did not finish within %s", doing, s.name, s.opts.LockTimeout), Err: err,
+			Remedy: "another program holds it, or it is overloaded: look who uses it, and try again",
+		}
+	}
+	e := s.dialect.classify(err)
+	if e.Message == "" {
+		e.Message = doing
+	} else {
+		e.Message = doing + ": " + s.name + " " + e.Message
+	}
+	e.Err = err
+	return e
+}

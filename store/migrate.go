@@ -1,0 +1,158 @@
+package store
+
+import (
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"time"
+
+	"github.com/pressly/goose/v3"
+)
+
+// gooseDialect is the migrator's name of a database.
+type gooseDialect = goose.Dialect
+
+// versionTable says which migrations a database has had.
+const versionTable = "grapnel_migrations"
+
+// Migrations are numbered through: those in common run on every database, those
+// in a folder of its name on that one only.
+//
+//go:embed migrations
+var migrations embed.FS
+
+// layered is a file system that shows the files of several, which have no name
+// in common.
+type layered []fs.FS
+
+// Open implements fs.FS.
+func (l layered) Open(name string) (fs.File, error) {
+	for _, f := range l {
+		file, err := f.Open(name)
+		if !errors.Is(err, fs.ErrNotExist) {
+			return file, err
+		}
+	}
+	return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
+}
+
+// ReadDir implements fs.ReadDirFS.
+func (l layered) ReadDir(name string) ([]fs.DirEntry, error) {
+	var all []fs.DirEntry
+	for _, f := range l {
+		entries, err := fs.ReadDir(f, name)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, entries...)
+	}
+	return all, nil
+}
+
+// migrationsOf returns a database's migrations, and the number of the last.
+func migrationsOf(folder string) (fs.FS, int64, error) {
+	var all layered
+	for _, name := range []string{"common", folder} {
+		sub, err := fs.Sub(migrations, "migrations/"+name)
+		if err != nil {
+			return nil, 0, err
+		}
+		all = append(all, sub)
+	}
+	entries, err := all.ReadDir(".")
+	if err != nil {
+		return nil, 0, err
+	}
+	var last int64
+	for _, e := range entries {
+		n, err := goose.NumericComponent(e.Name())
+		if err != nil {
+			return nil, 0, err
+		}
+		last = max(last, n)
+	}
+	return all, last, nil
+}
+
+// migrate brings the schema up to date, and refuses one that is newer than this
+// program. Several programs may do so at the same time.
+func (s *Store) migrate(ctx context.Context) error {
+	files, last, err := migrationsOf(s.dialect.folder)
+	if err != nil {
+		return err
+	}
+	if !s.opts.ReadOnly {
+		// The first statement of all: what cannot be opened, or is not ours, is
+		// refused before anything is written.
+		if err := s.dialect.foreign(ctx, s.write); err != nil {
+			return err
+		}
+		if err := s.write.PingContext(ctx); err != nil {
+			return err
+		}
+	}
+	version, err := s.version(ctx)
+	switch {
+	case err != nil && s.opts.ReadOnly:
+		return s.notOurs(ctx, err)
+	case version > last:
+		return failf(CodeSchema, "use the Grapnel that wrote it, or a newer one",
+			"%s has the schema %d, this program knows %d", s.name, version, last)
+	case version == last:
+		return nil
+	case s.opts.ReadOnly:
+		return failf(CodeSchema, "open it for writing once", "%s has the schema %d, this program needs %d", s.name, version, last)
+	}
+	return s.upgrade(ctx, files)
+}
+
+// notOurs tells a database without our tables from one that fails.
+func (s *Store) notOurs(ctx context.Context, err error) error {
+	if s.dialect.classify(err).Code != CodeInternal || ctx.Err() != nil {
+		return err
+	}
+	return &Error{Code: CodeSchema, Message: s.name + " holds no manifests", Err: err, Remedy: "check the path or the name of the database"}
+}
+
+// version returns the number of the last migration; an error where there was
+// none yet.
+func (s *Store) version(ctx context.Context) (int64, error) {
+	var version int64
+	err := s.read.QueryRowContext(ctx, "SELECT coalesce(max(version_id), 0) FROM "+versionTable+" WHERE is_applied").Scan(&version)
+	return version, err
+}
+
+// upgrade runs the migrations that are missing. Each is one transaction, so two
+// programs that do this together get into each other's way at most: the second
+// one fails, and finds the work done.
+func (s *Store) upgrade(ctx context.Context, files fs.FS) error {
+	const attempts = 8
+	for n := 1; ; n++ {
+		err := s.tryUpgrade(ctx, files)
+		if err == nil || n == attempts {
+			return err
+		}
+		if code := s.dialect.classify(err).Code; code != CodeInternal && code != CodeLocked {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(time.Duration(n) * 20 * time.Millisecond):
+		}
+	}
+}
+
+func (s *Store) tryUpgrade(ctx context.Context, files fs.FS) error {
+	p, err := goose.NewProvider(s.dialect.goose, s.write, files, goose.WithTableName(versionTable),
+		goose.WithDisableGlobalRegistry(true), goose.WithLogger(goose.NopLogger()))
+	if err != nil {
+		return err
+	}
+	if _, err := p.Up(ctx); err != nil {
+		return fmt.Errorf("upgrading the schema: %w", err)
+	}
+	return nil
+}

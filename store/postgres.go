@@ -1,0 +1,69 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/pressly/goose/v3"
+)
+
+// openPostgres makes a pool; nothing is connected yet. The driver's own form of
+// the URL is taken, sslmode and all.
+func openPostgres(dsn string, o Options) (*Store, error) {
+	cfg, err := pgx.ParseConfig(dsn)
+	if err != nil {
+		// The driver's error quotes the URL, without the password.
+		return nil, &Error{Code: CodeDSN, Message: "the data source name is no PostgreSQL URL", Err: err, Remedy: "use postgres://USER@HOST/DATABASE"}
+	}
+	if cfg.RuntimeParams["application_name"] == "" {
+		cfg.RuntimeParams["application_name"] = "grapnel"
+	}
+	db := stdlib.OpenDB(*cfg)
+	db.SetMaxOpenConns(o.MaxConns)
+	db.SetMaxIdleConns(o.MaxConns)
+	name := fmt.Sprintf("the database %s on %s", cfg.Database, net.JoinHostPort(cfg.Host, strconv.Itoa(int(cfg.Port))))
+	return &Store{opts: o, name: name, write: db, read: db, dialect: dialect{
+		folder: "postgres", goose: goose.DialectPostgres, classify: classifyPostgres,
+		foreign:  func(context.Context, *sql.DB) error { return nil }, // a shared database is nothing unusual
+		snapshot: &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true}, lockChain: lockChainPostgres, blocks: true,
+	}}, nil
+}
+
+// classifyPostgres gives SQLSTATEs a meaning.
+func classifyPostgres(err error) *Error {
+	e := &Error{Code: CodeInternal}
+	if _, ok := errors.AsType[*pgconn.ConnectError](err); ok {
+		e.Code, e.Message = CodeUnreachable, "cannot be reached"
+		e.Remedy = "check that the server runs, the address, and the user's right to connect"
+	}
+	cause, ok := errors.AsType[*pgconn.PgError](err)
+	if !ok {
+		if _, network := errors.AsType[net.Error](err); network || pgconn.SafeToRetry(err) {
+			e.Code, e.Message, e.Remedy = CodeUnreachable, "went away", "check that the server runs, and try again"
+		}
+		return e
+	}
+	switch state := cause.Code; {
+	case state == "53100": // disk_full
+		e.Code, e.Message, e.Remedy = CodeFull, "has no room left", "free space on the server's disk; what was kept is safe"
+	case state == "55P03" || state == "57014" || state == "40P01": // lock_not_available, query_canceled, deadlock_detected
+		e.Code, e.Message, e.Remedy = CodeLocked, "is locked by another session", "look for long transactions in pg_stat_activity, and try again"
+	case state == "42501" || state == "25006": // insufficient_privilege, read_only_sql_transaction
+		e.Code, e.Message, e.Remedy = CodePermission, "may not be changed by this user", "grant it the rights, or connect as another user"
+	case strings.HasPrefix(state, "28"), state == "3D000": // invalid authorization, no such database
+		e.Code, e.Message, e.Remedy = CodeUnreachable, "refuses this user", "check user, password and the name of the database"
+	case state == "XX001" || state == "XX002": // data_corrupted, index_corrupted
+		e.Code, e.Message, e.Remedy = CodeDamaged, "is damaged", "put a backup in its place"
+	case strings.HasPrefix(state, "08"), strings.HasPrefix(state, "57P"), strings.HasPrefix(state, "53"):
+		e.Code, e.Message, e.Remedy = CodeUnreachable, "does not take work now", "wait until the server is up, or has connections free, and try again"
+	}
+	return e
+}

@@ -1,0 +1,79 @@
+package store_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/grapnelhq/grapnel/store"
+	"github.com/grapnelhq/grapnel/store/storetest"
+)
+
+// contextWithCause ends after a while, with a cause of its own.
+func contextWithCause(t *testing.T, after time.Duration, cause error) (context.Context, context.CancelFunc) {
+	t.Helper()
+	return context.WithTimeoutCause(t.Context(), after, cause)
+}
+
+func TestPostgresLocked(t *testing.T) {
+	t.Parallel()
+
+	dsn := newPostgres(t)
+	fill(t, open(t, dsn, store.Options{}), 0, 1)
+	db, err := sql.Open("pgx", dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = db.Close() }()
+	tx, err := db.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.ExecContext(t.Context(), "SELECT next_seq FROM chains FOR UPDATE"); err != nil {
+		t.Fatal(err)
+	}
+	s := open(t, dsn, store.Options{LockTimeout: 100 * time.Millisecond})
+	wantError(t, s.Append(t.Context(), storetest.Sample("w", "t", 1)), store.CodeLocked, "again")
+	if err := s.Append(t.Context(), storetest.Sample("w", "other", 2)); err != nil {
+		t.Errorf("another thread waits too: %v", err)
+	}
+	cause := errors.New("no more time")
+	ctx, cancel := contextWithCause(t, 100*time.Millisecond, cause)
+	defer cancel()
+	if err := open(t, dsn, store.Options{}).Append(ctx, storetest.Sample("w", "t", 1)); !errors.Is(err, cause) {
+		t.Errorf("Append behind a lock: %v", err)
+	}
+	if err := tx.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	fill(t, s, 1, 2)
+	wantGood(t, s, 3)
+}
+
+func TestPostgresRefuses(t *testing.T) {
+	t.Parallel()
+
+	pg := postgres(t)
+	_, err := store.Open(t.Context(), pg.DSN("none"), store.Options{})
+	wantError(t, err, store.CodeUnreachable, "name of the database")
+
+	dsn := newPostgres(t)
+	s := open(t, dsn, store.Options{})
+	fill(t, s, 0, 1)
+	// Roles belong to the server, which several runs of this test may share.
+	execute(t, dsn, "DO $$ BEGIN CREATE ROLE auditor"+t.Name()+" LOGIN; EXCEPTION WHEN duplicate_object THEN NULL; END $$")
+	other := strings.Replace(dsn, "user=grapnel", "user=auditor"+strings.ToLower(t.Name()), 1)
+	_, err = store.Open(t.Context(), other, store.Options{})
+	wantError(t, err, store.CodePermission, "rights")
+	execute(t, dsn, "GRANT SELECT ON ALL TABLES IN SCHEMA public TO PUBLIC")
+	reader := open(t, other, store.Options{ReadOnly: true})
+	wantGood(t, reader, 1)
+	writer := open(t, other, store.Options{})
+	wantError(t, writer.Append(t.Context(), storetest.Sample("w", "t", 1)), store.CodePermission, "rights")
+	execute(t, dsn, "ALTER DATABASE "+dsn[len("postgres:///"):strings.Index(dsn, "?")]+" SET default_transaction_read_only = on")
+	standby := open(t, dsn, store.Options{})
+	wantError(t, standby.Append(t.Context(), storetest.Sample("w", "t", 1)), store.CodePermission, "rights")
+}

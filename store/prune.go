@@ -1,0 +1,123 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"time"
+
+	"github.com/grapnelhq/grapnel/manifest"
+)
+
+// Retention says what may go. A manifest goes when one of the rules says so. The
+// zero value keeps everything.
+type Retention struct {
+	// Age takes manifests away that are older; 0 is no limit. Within a thread
+	// nothing goes before what was appended earlier, whatever the clocks said.
+	Age time.Duration
+	// Count keeps the newest so many of each thread; 0 is no limit.
+	Count int
+}
+
+// Pruned says what retention took away.
+type Pruned struct {
+	Manifests int `json:"manifests"`
+	Texts     int `json:"texts"`
+}
+
+// pruneBatch is how many manifests go in one transaction, so that appending
+// never waits long.
+const pruneBatch = 256
+
+// Prune takes old manifests away, and kept texts that none of the others can
+// name. The sign-off of each thread then begins with the first manifest that
+// stays, so that the log can be verified as before. Each batch is a transaction:
+// when an error stops the work, what was done is done, and whole.
+func (s *Store) Prune(ctx context.Context, r Retention, now time.Time) (Pruned, error) {
+	var done Pruned
+	if r.Age < 0 || r.Count < 0 {
+		return done, failf(CodeInvalid, "", "retention with a negative limit")
+	}
+	var threads []thread
+	err := s.snapshot(ctx, "retention", func(tx *sql.Tx) (err error) {
+		threads, err = threadsOf(ctx, tx, Filter{})
+		return err
+	})
+	if err != nil {
+		return done, err
+	}
+	for _, t := range threads {
+		if t.chain == nil {
+			continue // not ours to touch: verify names it
+		}
+		for n := pruneBatch; n == pruneBatch; {
+			if n, err = s.pruneThread(ctx, r, now, t); err != nil {
+				return done, err
+			}
+			done.Manifests += n
+		}
+	}
+	done.Texts, err = s.pruneTexts(ctx)
+	return done, err
+}
+
+// pruneThread takes one batch away at the front of a thread and returns how many
+// manifests that were.
+func (s *Store) pruneThread(ctx context.Context, r Retention, now time.Time, t thread) (int, error) {
+	taken := 0
+	err := s.change(ctx, "retention", func(ctx context.Context, tx *sql.Tx) error {
+		chain, err := s.lockChain(ctx, tx, t.workspace, t.id)
+		if err != nil {
+			return err
+		}
+		was := chain.First
+		if err := r.advance(ctx, tx, &chain, now); err != nil || chain.First == was {
+			return err
+		}
+		const remove = "DELETE FROM manifests WHERE workspace_id = $1 AND thread_id = $2 AND seq >= $3 AND seq < $4"
+		if _, err := tx.ExecContext(ctx, remove, t.workspace, t.id, signed(was), signed(chain.First)); err != nil {
+			return err
+		}
+		taken = int(chain.First - was) //nolint:gosec // at most a batch
+		return s.signOff(ctx, tx.StmtContext(ctx, s.append.chain), &chain)
+	})
+	return taken, err
+}
+
+// advance moves the front of a chain over the manifests that may go, as far as
+// they follow one another without a gap: what is bad stays for the verifier.
+func (r Retention) advance(ctx context.Context, tx *sql.Tx, c *manifest.Chain, now time.Time) error {
+	const query = "SELECT seq, created_at, hash FROM manifests WHERE workspace_id = $1 AND thread_id = $2 AND seq >= $3 ORDER BY seq LIMIT $4"
+	open := true
+	return each(ctx, tx, query, []any{c.WorkspaceID, c.ThreadID, signed(c.First), pruneBatch}, func(rows *sql.Rows) error {
+		var seq, created int64
+		var hash string
+		if err := rows.Scan(&seq, &created, &hash); err != nil {
+			return err
+		}
+		old := r.Age > 0 && now.Sub(time.Unix(0, created)) > r.Age
+		many := r.Count > 0 && c.Next-c.First > uint64(r.Count)
+		if open = open && unsigned(seq) == c.First && (old || many); open {
+			c.First, c.Before = c.First+1, hash
+		}
+		return nil
+	})
+}
+
+// pruneTexts takes texts away that were last used before the oldest manifest
+// that stays was made. Of each thread that is the first one, so that no more than
+// one row a thread is looked at.
+func (s *Store) pruneTexts(ctx context.Context) (int, error) {
+	const query = `DELETE FROM texts WHERE kept_at < (SELECT min(m.created_at) FROM chains c JOIN manifests m
+		ON m.thread_id = c.thread_id AND m.workspace_id = c.workspace_id AND m.seq = c.first_seq)
+		OR NOT EXISTS (SELECT 1 FROM manifests)`
+	var n int64
+	err := s.change(ctx, "retention of texts", func(ctx context.Context, tx *sql.Tx) error {
+		result, err := tx.ExecContext(ctx, query)
+		if err != nil {
+			return err
+		}
+		n, err = result.RowsAffected()
+		return err
+	})
+	return int(n), err
+}

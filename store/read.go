@@ -1,0 +1,207 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/grapnelhq/grapnel/manifest"
+	"github.com/grapnelhq/grapnel/phases"
+)
+
+// Filter says which manifests are meant. The zero value is all of them.
+type Filter struct {
+	// Workspace and Thread are ids; empty is any.
+	Workspace, Thread string
+	// Limit takes the newest so many; 0 is all.
+	Limit int
+}
+
+// where returns the filter as SQL behind a FROM, with its arguments.
+func (f Filter) where() (string, []any) {
+	var terms []string
+	var args []any
+	for _, t := range []struct{ column, value string }{{"workspace_id", f.Workspace}, {"thread_id", f.Thread}} {
+		if t.value != "" {
+			args = append(args, t.value)
+			terms = append(terms, fmt.Sprintf("%s = $%d", t.column, len(args)))
+		}
+	}
+	if len(terms) == 0 {
+		return "", nil
+	}
+	return " WHERE " + strings.Join(terms, " AND "), args
+}
+
+// newest returns the filter as SQL that gives the newest first. Within a thread
+// that is the order of seq, for which there is an index with both ids.
+func (f Filter) newest() (string, []any) {
+	where, args := f.where()
+	order := " ORDER BY id DESC"
+	if f.Workspace != "" && f.Thread != "" {
+		order = " ORDER BY seq DESC"
+	}
+	if f.Limit > 0 {
+		args = append(args, f.Limit)
+		order += fmt.Sprintf(" LIMIT $%d", len(args))
+	}
+	return where + order, args
+}
+
+// indexColumns are what scanIndex reads.
+const indexColumns = "manifest_id, seq, workspace_id, thread_id, turn_id, created_at, profile, fingerprint_full, hash"
+
+// scanIndex reads a row with indexColumns, and further ones into more.
+func scanIndex(rows *sql.Rows, more ...any) (manifest.Index, error) {
+	var x manifest.Index
+	var seq, created int64
+	var profile string
+	to := []any{&x.ManifestID, &seq, &x.WorkspaceID, &x.ThreadID, &x.TurnID, &created, &profile, &x.FingerprintFull, &x.Hash}
+	err := rows.Scan(append(to, more...)...)
+	x.Seq, x.CreatedAt, x.Profile = unsigned(seq), time.Unix(0, created).UTC(), phases.Profile(profile)
+	return x, err
+}
+
+// each calls do for each row of a query.
+func each(ctx context.Context, tx *sql.Tx, query string, args []any, do func(rows *sql.Rows) error) error {
+	rows, err := tx.QueryContext(ctx, query, args...)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = rows.Close() }() // Err tells what matters
+	for rows.Next() {
+		if err := do(rows); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+// List returns the index of the newest manifests, newest last; never nil.
+func (s *Store) List(ctx context.Context, f Filter) ([]manifest.Index, error) {
+	list := []manifest.Index{}
+	tail, args := f.newest()
+	err := s.snapshot(ctx, "listing manifests", func(tx *sql.Tx) error {
+		return each(ctx, tx, "SELECT "+indexColumns+" FROM manifests"+tail, args, func(rows *sql.Rows) error {
+			x, err := scanIndex(rows)
+			list = append(list, x)
+			return err
+		})
+	})
+	slices.Reverse(list)
+	return list, err
+}
+
+// Manifests returns the newest manifests, newest last, as blame wants them.
+func (s *Store) Manifests(ctx context.Context, f Filter) ([]*manifest.Manifest, error) {
+	list := []*manifest.Manifest{}
+	tail, args := f.newest()
+	err := s.snapshot(ctx, "reading manifests", func(tx *sql.Tx) error {
+		return each(ctx, tx, "SELECT manifest_id, record FROM manifests"+tail, args, func(rows *sql.Rows) error {
+			m, err := scanManifest(rows)
+			list = append(list, m)
+			return err
+		})
+	})
+	slices.Reverse(list)
+	return list, err
+}
+
+// scanManifest decodes a row of manifest_id and record.
+func scanManifest(rows *sql.Rows) (*manifest.Manifest, error) {
+	var id string
+	var data sql.RawBytes
+	if err := rows.Scan(&id, &data); err != nil {
+		return nil, err
+	}
+	m, err := manifest.Parse(data)
+	if err != nil {
+		return nil, &Error{Code: CodeInvalid, Message: "manifest " + id + " is not readable", Err: err, Remedy: "verify the log: it names what was altered"}
+	}
+	return &m, nil
+}
+
+// idLength is the length of a ULID.
+const idLength = 26
+
+// Get returns the manifest with an id, or with the only id that begins so, in
+// upper or lower case. The codes of its errors are CodeNotFound and
+// CodeAmbiguous, which lists some of the ids.
+func (s *Store) Get(ctx context.Context, id string) (*manifest.Manifest, error) {
+	prefix := strings.ToUpper(id)
+	if prefix == "" || len(prefix) > idLength || strings.Trim(prefix, "0123456789ABCDEFGHJKMNPQRSTVWXYZ") != "" {
+		return nil, failf(CodeNotFound, "ids are up to 26 digits and letters", "%.80q is no manifest's id, nor the beginning of one", id)
+	}
+	rest := idLength - len(prefix)
+	var found []*manifest.Manifest
+	var ids []string
+	err := s.snapshot(ctx, "reading a manifest", func(tx *sql.Tx) error {
+		const query = "SELECT manifest_id, record FROM manifests WHERE manifest_id BETWEEN $1 AND $2 ORDER BY manifest_id LIMIT 4"
+		args := []any{prefix + strings.Repeat("0", rest), prefix + strings.Repeat("Z", rest)}
+		return each(ctx, tx, query, args, func(rows *sql.Rows) error {
+			m, err := scanManifest(rows)
+			if err == nil {
+				found, ids = append(found, m), append(ids, m.ManifestID)
+			}
+			return err
+		})
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case len(found) == 0:
+		return nil, failf(CodeNotFound, "list shows the ids there are", "there is no manifest %s", id)
+	case len(found) > 1:
+		return nil, failf(CodeAmbiguous, "give more of it", "several manifests begin with %s: %s", id, strings.Join(ids, ", "))
+	}
+	return found[0], nil
+}
+
+// Latest returns the newest manifest that the filter takes. The code of the
+// error is CodeNotFound where there is none.
+func (s *Store) Latest(ctx context.Context, f Filter) (*manifest.Manifest, error) {
+	f.Limit = 1
+	list, err := s.Manifests(ctx, f)
+	if err != nil {
+		return nil, err
+	}
+	if len(list) == 0 {
+		return nil, failf(CodeNotFound, "", "there are no manifests yet")
+	}
+	return list[0], nil
+}
+
+// Records streams stored manifests as they are, oldest first, out of one state
+// of the database. The limit does not count here. A record's data is valid until
+// the next one. After an error there is nothing more.
+func (s *Store) Records(ctx context.Context, f Filter) iter.Seq2[manifest.Record, error] {
+	where, args := f.where()
+	return func(yield func(manifest.Record, error) bool) {
+		err := s.snapshot(ctx, "reading manifests", func(tx *sql.Tx) error {
+			return eachRecord(ctx, tx, where+" ORDER BY id", args, func(r manifest.Record) error {
+				if !yield(r, nil) {
+					return errStopped
+				}
+				return nil
+			})
+		})
+		if err != nil && !isStopped(err) {
+			yield(manifest.Record{}, err)
+		}
+	}
+}
+
+func eachRecord(ctx context.Context, tx *sql.Tx, tail string, args []any, do func(r manifest.Record) error) error {
+	return each(ctx, tx, "SELECT "+indexColumns+", record FROM manifests"+tail, args, func(rows *sql.Rows) error {
+		var data sql.RawBytes
+		x, err := scanIndex(rows, &data)
+		if err != nil {
+			return err
+		}
+		return do(manifest.Record{Index: x, Data: data})
+	})
+}

@@ -1,0 +1,58 @@
+package store_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/grapnelhq/grapnel/manifest"
+	"github.com/grapnelhq/grapnel/store"
+	"github.com/grapnelhq/grapnel/store/storetest"
+)
+
+// The store does not know the runtime. This is the runtime's Sink.
+var _ interface {
+	Append(ctx context.Context, m *manifest.Manifest) error
+} = (*store.Store)(nil)
+
+func Example() {
+	ctx := context.Background()
+	dir, err := os.MkdirTemp("", "grapnel-")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+
+	s, err := store.Open(ctx, "sqlite:"+filepath.Join(dir, "grapnel.db"), store.Options{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer func() { _ = s.Close() }()
+	for n := range 3 {
+		if err := s.Append(ctx, storetest.Sample("workspace", "thread", n)); err != nil {
+			fmt.Println(err)
+		}
+	}
+	list, err := s.List(ctx, store.Filter{Thread: "thread", Limit: 2})
+	if err != nil {
+		fmt.Println(err)
+	}
+	for _, x := range list {
+		fmt.Println(x.Seq, x.TurnID)
+	}
+	verdict, err := s.Verify(ctx, store.Filter{}, manifest.VerifyOptions{Head: list[1].Hash})
+	fmt.Println(verdict.OK, verdict.Anchored, verdict.Checked, err)
+	pruned, err := s.Prune(ctx, store.Retention{Count: 1}, storetest.Epoch())
+	fmt.Println(pruned.Manifests, err)
+	_, err = s.Get(ctx, storetest.ID(0))
+	fmt.Println(store.HasCode(err, store.CodeNotFound))
+	// Output:
+	// 1 turn-1
+	// 2 turn-2
+	// true true 3 <nil>
+	// 2 <nil>
+	// true
+}

@@ -1,0 +1,151 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/pressly/goose/v3"
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+)
+
+// openSQLite opens the embedded store. SQLite takes one writer at a time, so
+// there is one connection for writing; readers go beside it (WAL).
+func openSQLite(path string, o Options) (*Store, error) {
+	if path == "" || path == ":memory:" || strings.ContainsRune(path, 0) {
+		return nil, failf(CodeDSN, "use sqlite:PATH", "sqlite: needs the path of a file")
+	}
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return nil, fmt.Errorf("store: %w", err)
+	}
+	if err := prepareFile(path, o.ReadOnly); err != nil {
+		return nil, err
+	}
+	s := &Store{opts: o, name: path, dialect: dialect{
+		folder: "sqlite", goose: goose.DialectSQLite3, classify: classifySQLite, foreign: foreignSQLite,
+		snapshot: &sql.TxOptions{ReadOnly: true}, lockChain: lockChainSQLite,
+	}}
+	if s.read, err = sql.Open("sqlite", sqliteDSN(path, o, true)); err != nil {
+		return nil, fmt.Errorf("store: %w", err)
+	}
+	s.read.SetMaxOpenConns(o.MaxConns)
+	s.write = s.read
+	if o.ReadOnly {
+		return s, nil
+	}
+	if s.write, err = sql.Open("sqlite", sqliteDSN(path, o, false)); err != nil {
+		return nil, errors.Join(fmt.Errorf("store: %w", err), s.read.Close())
+	}
+	s.write.SetMaxOpenConns(1)
+	return s, nil
+}
+
+// prepareFile creates folder and file for this user alone. SQLite gives the
+// files that it puts beside it the same mode.
+func prepareFile(path string, readOnly bool) error {
+	if readOnly {
+		if _, err := os.Stat(path); err != nil {
+			return fileError(path, err)
+		}
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return fileError(path, err)
+	}
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return fileError(path, err)
+	}
+	return file.Close()
+}
+
+func fileError(path string, err error) error {
+	e := &Error{Code: CodeInternal, Message: "cannot open " + path, Err: err}
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		e.Code, e.Remedy = CodeNotFound, "it is made when the first manifest is kept; check the path"
+	case errors.Is(err, fs.ErrPermission):
+		e.Code, e.Remedy = CodePermission, "run as the user that the store belongs to, or choose another path"
+	}
+	return e
+}
+
+// sqliteDSN is a connection's name for the driver.
+func sqliteDSN(path string, o Options, reader bool) string {
+	// Readers hardly ever wait; writers do so in Store.unlocked.
+	wait := min(o.LockTimeout, 5*time.Second)
+	if !reader {
+		wait = 0
+	}
+	q := url.Values{"_error_rc": {"1"}, "_pragma": {fmt.Sprintf("busy_timeout(%d)", wait.Milliseconds())}}
+	if reader {
+		q.Set("mode", "ro")
+	} else {
+		level := "FULL"
+		if o.Synchronous == SynchronousNormal {
+			level = "NORMAL"
+		}
+		q.Set("_txlock", "immediate")
+		q.Set("_journal_mode", "WAL")
+		q.Set("_synchronous", level)
+	}
+	name := filepath.ToSlash(path)
+	if !strings.HasPrefix(name, "/") {
+		name = "/" + name // a drive
+	}
+	return "file://" + (&url.URL{Path: name}).EscapedPath() + "?" + q.Encode()
+}
+
+// foreignSQLite refuses a database of another program: the tables of the log
+// would be in its way.
+func foreignSQLite(ctx context.Context, db *sql.DB) error {
+	var tables, ours int
+	err := db.QueryRowContext(ctx, "SELECT count(*), count(*) FILTER (WHERE name = $1) FROM sqlite_master WHERE type = 'table'", versionTable).
+		Scan(&tables, &ours)
+	if err != nil || tables == 0 || ours > 0 {
+		return err
+	}
+	return failf(CodeSchema, "choose another path", "the database holds %d tables of another program", tables)
+}
+
+// classifySQLite gives SQLite's result codes a meaning.
+func classifySQLite(err error) *Error {
+	e := &Error{Code: CodeInternal}
+	cause, ok := errors.AsType[*sqlite.Error](err)
+	if !ok {
+		return e
+	}
+	switch cause.Code() & 0xff { // the primary code
+	case sqlite3.SQLITE_NOTADB:
+		e.Code, e.Message = CodeDamaged, "is not a SQLite database, or its beginning is damaged"
+		e.Remedy = "put a backup in its place, or move the file away and a new one is made"
+	case sqlite3.SQLITE_CORRUPT:
+		e.Code, e.Message = CodeDamaged, "is damaged"
+		e.Remedy = "put a backup in its place, or save what can be read: sqlite3 FILE .recover | sqlite3 NEWFILE"
+	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED:
+		e.Code, e.Message = CodeLocked, "is locked by another program"
+		e.Remedy = "end the program that holds it (fuser FILE), and try again"
+	case sqlite3.SQLITE_FULL:
+		e.Code, e.Message = CodeFull, "has no room left"
+		e.Remedy = "free space on the disk, or take old manifests away; what was kept is safe"
+	case sqlite3.SQLITE_IOERR:
+		e.Message = "cannot be read or written"
+		e.Remedy = "check the disk: whether it is full, within the quota, and sound"
+		if cause.Code() == sqlite3.SQLITE_IOERR_WRITE || cause.Code() == sqlite3.SQLITE_IOERR_TRUNCATE {
+			e.Code = CodeFull
+		}
+	case sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM:
+		e.Code, e.Message = CodePermission, "cannot be opened or written"
+		e.Remedy = "its folder must be writable too, also for reading; a copy elsewhere can be read"
+	}
+	return e
+}

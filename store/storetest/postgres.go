@@ -1,0 +1,134 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+)
+
+// ErrNoPostgres says that the server's programs are not on this machine.
+var ErrNoPostgres = errors.New("no PostgreSQL server is installed: initdb and pg_ctl were found neither by pg_config nor in the usual folders")
+
+// Postgres is a server of its own, in a temporary folder, reached by a socket in
+// it; it listens on no port. It does not run as root: then it is the user
+// postgres, or nobody.
+type Postgres struct {
+	bin, dir string
+	user     string
+	count    atomic.Int64
+}
+
+// StartPostgres starts a server. It has to be stopped.
+func StartPostgres(ctx context.Context) (*Postgres, error) {
+	bin, err := postgresPrograms(ctx)
+	if err != nil {
+		return nil, err
+	}
+	// A socket's path has to be short, so this is not a test's own folder.
+	dir, err := os.MkdirTemp("", "grapnel-pg-")
+	if err != nil {
+		return nil, err
+	}
+	p := &Postgres{bin: bin, dir: dir, user: "grapnel"}
+	if err := p.start(ctx); err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	return p, nil
+}
+
+// postgresPrograms finds the folder of the server's programs.
+func postgresPrograms(ctx context.Context) (string, error) {
+	var dirs []string
+	if out, err := exec.CommandContext(ctx, "pg_config", "--bindir").Output(); err == nil {
+		dirs = append(dirs, strings.TrimSpace(string(out)))
+	}
+	for _, pattern := range []string{"/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/opt/homebrew/opt/postgresql*/bin", "/usr/local/pgsql/bin"} {
+		found, err := filepath.Glob(pattern)
+		if err != nil {
+			return "", err
+		}
+		slices.Reverse(found) // the newest first
+		dirs = append(dirs, found...)
+	}
+	for _, dir := range dirs {
+		if isFile(filepath.Join(dir, "initdb")) && isFile(filepath.Join(dir, "pg_ctl")) {
+			return dir, nil
+		}
+	}
+	return "", ErrNoPostgres
+}
+
+func isFile(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular()
+}
+
+func (p *Postgres) data() string { return filepath.Join(p.dir, "data") }
+
+// start makes a cluster and starts the server. Safety against power cuts is of
+// no use here, and slow.
+func (p *Postgres) start(ctx context.Context) error {
+	if err := giveAway(p.dir); err != nil {
+		return err
+	}
+	if err := p.run(ctx, "initdb", "-D", p.data(), "-U", p.user, "-A", "trust", "-E", "UTF8", "--no-sync", "--locale=C.UTF-8"); err != nil {
+		return err
+	}
+	return p.Restart(ctx)
+}
+
+// Restart starts a server that was stopped or crashed.
+func (p *Postgres) Restart(ctx context.Context) error {
+	options := fmt.Sprintf("-c listen_addresses= -c unix_socket_directories=%s -c max_connections=200 -c fsync=off", p.dir)
+	return p.run(ctx, "pg_ctl", "-D", p.data(), "-l", filepath.Join(p.dir, "log"), "-w", "-t", "60", "-o", options, "start")
+}
+
+// Crash ends the server as a crash would: at once, without tidying up.
+func (p *Postgres) Crash(ctx context.Context) error {
+	return p.run(ctx, "pg_ctl", "-D", p.data(), "-m", "immediate", "-w", "stop")
+}
+
+// Stop ends the server and removes its files.
+func (p *Postgres) Stop(ctx context.Context) error {
+	return errors.Join(p.run(ctx, "pg_ctl", "-D", p.data(), "-m", "fast", "-w", "stop"), os.RemoveAll(p.dir))
+}
+
+// NewDSN makes an empty database and returns its DSN.
+func (p *Postgres) NewDSN(ctx context.Context) (string, error) {
+	name := fmt.Sprintf("test%d", p.count.Add(1))
+	return p.DSN(name), p.run(ctx, "createdb", "-h", p.dir, "-U", p.user, name)
+}
+
+// DSN returns the DSN of a database.
+func (p *Postgres) DSN(name string) string {
+	return "postgres:///" + name + "?" + url.Values{"host": {p.dir}, "user": {p.user}, "sslmode": {"disable"}}.Encode()
+}
+
+// run runs one of the server's programs as an ordinary user.
+func (p *Postgres) run(ctx context.Context, program string, args ...string) error {
+	cmd := exec.CommandContext(ctx, filepath.Join(p.bin, program), args...) //nolint:gosec // the server's own programs
+	cmd.Dir = p.dir
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "LC_ALL=C.UTF-8", "HOME=" + p.dir, "TZ=UTC"}
+	if err := asOrdinaryUser(cmd); err != nil {
+		return err
+	}
+	// To a file: the server inherits it and would keep a pipe open.
+	out, err := os.CreateTemp(p.dir, program+"-")
+	if err != nil {
+		return err
+	}
+	cmd.Stdout, cmd.Stderr = out, out
+	err = cmd.Run()
+	text, readErr := os.ReadFile(out.Name())
+	if err = errors.Join(err, readErr, out.Close()); err != nil {
+		return fmt.Errorf("%s: %w: %s", program, err, text)
+	}
+	return nil
+}
