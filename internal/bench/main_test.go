@@ -43,6 +43,11 @@ func echo() *sdk.Plugin {
 			PrePromptContext: func(_ context.Context, _ *sdk.Call, in *phases.PrePromptContextInput) ([]phases.Contribution, error) {
 				return sdk.Reply(&phases.PromptContext{Content: in.UserText.Value})
 			},
+		}, {
+			Name: "section", Kinds: []phases.Kind{phases.KindPromptSection}, When: `turn.mode == "agent"`,
+			RuntimePreContext: func(_ context.Context, _ *sdk.Call, in *phases.RuntimePreContextInput) ([]phases.Contribution, error) {
+				return sdk.Reply(&phases.PromptSection{SectionID: "echo", Content: in.UserText.Value})
+			},
 		}},
 	}
 }

@@ -135,7 +135,7 @@ func engineConfig(b *testing.B, n int) *config.Config {
 	for i := range n {
 		cfg.Plugins = append(cfg.Plugins, config.Plugin{
 			Name: fmt.Sprintf("echo%d", i), Command: self, Path: self, UnsafePath: true,
-			Grants: phases.Grants{Contribute: []string{"prompt_context"}, See: []string{"user_text"}},
+			Grants: phases.Grants{Contribute: []string{"prompt_context", "prompt_section"}, Sections: []string{"echo"}, See: []string{"user_text"}},
 			Limits: config.Limits{Concurrency: 128},
 		})
 	}
@@ -152,6 +152,21 @@ func dispatch(eng *runtime.Engine, text string, hooks int) call {
 		}
 		if len(out.Merged.Contexts) != hooks {
 			return fmt.Errorf("%d contexts, want %d: %+v", len(out.Merged.Contexts), hooks, out.Runs)
+		}
+		return nil
+	}
+}
+
+// dispatchSection is one whole dispatch whose answer is a section.
+func dispatchSection(eng *runtime.Engine, text string) call {
+	turn := phases.Context{WorkspaceID: "w", ThreadID: "t", TurnID: "1", Mode: phases.ModeAgent}
+	return func() error {
+		out, err := eng.Dispatch(context.Background(), turn, &phases.RuntimePreContextInput{UserText: phases.T(text)})
+		if err != nil {
+			return err
+		}
+		if len(out.Merged.Sections) != 1 || len(out.Merged.Sections[0].Content) != len(text) {
+			return fmt.Errorf("the section did not come back whole: %+v", out.Runs)
 		}
 		return nil
 	}
