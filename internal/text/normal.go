@@ -62,6 +62,15 @@ func Valid(s string) error {
 	return &InvalidError{Offset: bad}
 }
 
+// Repair returns s as UTF-8 without NUL: U+FFFD stands for each NUL and for
+// each run of bytes that is not UTF-8. Valid text comes back as it is.
+func Repair(s string) string {
+	if Valid(s) == nil {
+		return s
+	}
+	return strings.ReplaceAll(strings.ToValidUTF8(s, "\ufffd"), "\x00", "\ufffd")
+}
+
 // firstInvalid returns the offset of the first byte that is not UTF-8; s is
 // known to have one.
 func firstInvalid(s string) int {

@@ -97,6 +97,23 @@ func TestValid(t *testing.T) {
 	}
 }
 
+func TestRepair(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ name, in, want string }{
+		{"valid", "añ😀\ufffd", "añ😀\ufffd"},
+		{"each NUL", "a\x00\x00b", "a\ufffd\ufffdb"},
+		{"a run of bytes", "a\xff\xfe\x80b\xe2\x82", "a\ufffdb\ufffd"},
+		{"both", "\xff\x00", "\ufffd\ufffd"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			if got := text.Repair(tt.in); got != tt.want || text.Valid(got) != nil {
+				t.Errorf("Repair(%q) = %q, want %q", tt.in, got, tt.want)
+			}
+		})
+	}
+}
+
 // Everything before the reported byte is valid, and nothing longer is.
 func TestValidNamesTheFirstByte(t *testing.T) {
 	t.Parallel()
