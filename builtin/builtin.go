@@ -25,6 +25,7 @@ import (
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/plugins/agentsdoc"
 	"github.com/grapnelhq/grapnel/plugins/scripted"
+	"github.com/grapnelhq/grapnel/plugins/skills"
 	"github.com/grapnelhq/grapnel/runtime"
 	"github.com/grapnelhq/grapnel/sdk"
 	"github.com/grapnelhq/grapnel/sdk/serve"
@@ -46,6 +47,7 @@ func plugins() map[string]func() *sdk.Plugin {
 	return map[string]func() *sdk.Plugin{
 		"agentsdoc": agentsdoc.New,
 		"scripted":  scripted.New,
+		"skills":    skills.New,
 	}
 }
 

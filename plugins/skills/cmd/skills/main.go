@@ -1,0 +1,10 @@
+// Command skills is the skills plugin as a program of its own. A Grapnel host
+// starts it; started by hand it says so and ends.
+package main
+
+import (
+	"github.com/grapnelhq/grapnel/plugins/skills"
+	"github.com/grapnelhq/grapnel/sdk/serve"
+)
+
+func main() { serve.Main(skills.New()) }

@@ -1,0 +1,94 @@
+package skills
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/grapnelhq/grapnel/plugins/skills/skillset"
+)
+
+// counting counts how often sets are made anew.
+type counting struct {
+	skillset.FS
+
+	roots int
+}
+
+func (c *counting) OpenRoot(path string) (skillset.Root, error) {
+	c.roots++
+	return c.FS.OpenRoot(path)
+}
+
+func newTestLibrary(now func() time.Time) (*library, *counting) {
+	view := &counting{FS: skillset.OS{}}
+	return newLibrary(view, skillset.Options{Folders: []string{".agents/skills"}, Markers: []string{".git"}}, now), view
+}
+
+// TestLibraryKeeps: an unchanged tree is read once, and an edit is seen at the
+// next question.
+func TestLibraryKeeps(t *testing.T) {
+	t.Parallel()
+	dir := three(t)
+	lib, view := newTestLibrary(later)
+	first := lib.set(dir)
+	for range 5 {
+		if lib.set(dir) != first {
+			t.Fatal("a new set of an unchanged tree")
+		}
+	}
+	if view.roots != 1 {
+		t.Errorf("the tree was opened %d times", view.roots)
+	}
+	write(t, filepath.Join(dir, ".agents/skills/any/SKILL.md"), skill("any", "", "Edited, and longer."))
+	if got := lib.set(dir); got == first || got.Find("any").Body != "Edited, and longer." {
+		t.Errorf("the edit is not seen: %+v", got.Find("any"))
+	}
+}
+
+// TestYoungFiles: right after a change a second one may not show, so nothing is
+// kept until the files have settled.
+func TestYoungFiles(t *testing.T) {
+	t.Parallel()
+	dir := three(t)
+	path := filepath.Join(dir, ".agents/skills/any/SKILL.md")
+	lib, _ := newTestLibrary(time.Now)
+	first := lib.set(dir)
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The same size, the same time, the same file: only reading tells.
+	write(t, path, skill("any", "", "DO THINGS."))
+	if err := os.Chtimes(path, info.ModTime(), info.ModTime()); err != nil {
+		t.Fatal(err)
+	}
+	if !first.Fresh(skillset.OS{}) {
+		t.Skip("this file system shows the change")
+	}
+	if got := lib.set(dir).Find("any").Body; got != "DO THINGS." {
+		t.Errorf("got the text of before: %q", got)
+	}
+}
+
+func TestLibraryForgets(t *testing.T) {
+	t.Parallel()
+	dir := three(t)
+	lib, view := newTestLibrary(later)
+	for i := range maxSets + 1 {
+		sub := filepath.Join(dir, strconv.Itoa(i))
+		write(t, filepath.Join(sub, "keep"), "")
+		lib.set(sub)
+	}
+	if len(lib.recent) != maxSets {
+		t.Errorf("%d sets are kept, want %d", len(lib.recent), maxSets)
+	}
+	before := view.roots
+	lib.set(filepath.Join(dir, strconv.Itoa(maxSets)))
+	lib.set(filepath.Join(dir, "0"))
+	if view.roots != before+1 {
+		t.Errorf("%d sets were made anew, want the oldest only", view.roots-before)
+	}
+}

@@ -1,0 +1,336 @@
+package skills
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/grapnelhq/grapnel/phases"
+)
+
+// three is a project with skills for Go, for documents, and for anything.
+func three(tb testing.TB) string {
+	tb.Helper()
+	return project(tb, map[string]string{"go-style": "**/*.go|Write Go.", "docs": "docs/**|Write documents.", "any": "|Do things."})
+}
+
+func TestList(t *testing.T) {
+	t.Parallel()
+	got := sections(t, configured(t, ""), inDir(three(t)), 0)
+	if len(got) != 1 {
+		t.Fatalf("fragments %q", ids(got))
+	}
+	if want := introRead + "\n\n- any: About any.\n- docs: About docs.\n- go-style: About go-style."; got[0].Content != want {
+		t.Errorf("(-got +want)\n%s", cmp.Diff(got[0].Content, want))
+	}
+	if s := got[0]; s.SectionID != "skills_runtime" || s.Stability != phases.StabilityDynamic || s.Cut != nil || len(s.SourceRefs) != 3 {
+		t.Errorf("%+v", s)
+	}
+	if got, want := got[0].SourceRefs[2].Label, ".agents/skills/go-style/SKILL.md"; got != want {
+		t.Errorf("source %q, want %q", got, want)
+	}
+}
+
+// TestCallable: the model is told to call read_skill only where it can.
+func TestCallable(t *testing.T) {
+	t.Parallel()
+	dir := three(t)
+	tests := []struct {
+		name     string
+		in       phases.PrePromptCompileInput
+		withheld []string
+		want     bool
+	}{
+		{"offered", *calling(), nil, true},
+		{"no tool calling", phases.PrePromptCompileInput{AvailableTools: []string{toolName}}, nil, false},
+		{"not among the tools", phases.PrePromptCompileInput{ToolCalling: true, AvailableTools: []string{"shell"}}, nil, false},
+		{"no tools", phases.PrePromptCompileInput{ToolCalling: true}, nil, false},
+		{"names withheld", phases.PrePromptCompileInput{ToolCalling: true}, []string{"available_tools"}, true},
+		{"everything withheld", phases.PrePromptCompileInput{}, []string{"available_tools", "tool_calling"}, false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			out := ask(t, configured(t, ""), phases.Dispatch{Hook: "section", Context: inDir(dir), Input: &tt.in, Withheld: tt.withheld})
+			s, ok := out[0].(*phases.PromptSection)
+			if !ok || strings.HasPrefix(s.Content, introRead) != tt.want || strings.HasPrefix(s.Content, introNoTool) == tt.want {
+				t.Errorf("got %+v", out[0])
+			}
+		})
+	}
+}
+
+func TestOffer(t *testing.T) {
+	t.Parallel()
+	dir, empty := three(t), project(t, nil)
+	tests := []struct {
+		name    string
+		dir     string
+		calls   bool
+		profile phases.Profile
+		want    int
+	}{
+		{"skills and calls", dir, true, "", 1},
+		{"full profile", dir, true, phases.ProfileFull, 1},
+		{"no calls", dir, false, "", 0},
+		{"no skills", empty, true, "", 0},
+		{"minimal profile", dir, true, phases.ProfileMinimal, 0},
+		{"no profile", dir, true, phases.ProfileNone, 0},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			where := inDir(tt.dir)
+			where.Profile = tt.profile
+			out := ask(t, configured(t, ""), phases.Dispatch{Hook: "tool", Context: where, Input: &phases.PreToolsInput{ToolCalling: tt.calls}})
+			if len(out) != tt.want {
+				t.Fatalf("%d contributions, want %d", len(out), tt.want)
+			}
+			if tt.want == 0 {
+				return
+			}
+			want := &phases.ToolBundle{BundleID: "skills", Tools: []phases.Tool{toolDefinition()}}
+			if diff := cmp.Diff(out[0], phases.Contribution(want)); diff != "" {
+				t.Errorf("(-got +want)\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestNothingToSay(t *testing.T) {
+	t.Parallel()
+	p := configured(t, "")
+	for _, where := range []phases.Context{{}, inDir(project(t, nil)), inDir("/nowhere/at/all")} {
+		if out := ask(t, p, phases.Dispatch{Hook: "section", Context: where, Input: calling()}); len(out) != 0 {
+			t.Errorf("in %q: %v", where.Dir, out)
+		}
+	}
+}
+
+func TestDamagedOnly(t *testing.T) {
+	t.Parallel()
+	dir := build(t, map[string]string{".agents/skills/a/SKILL.md": "damaged"})
+	out := ask(t, configured(t, ""), phases.Dispatch{Hook: "section", Context: inDir(dir), Input: calling()})
+	if len(out) != 1 || out[0].Kind() != phases.KindNoop {
+		t.Fatalf("got %v", out)
+	}
+	want := []phases.Diagnostic{{
+		Code: "invalid_front_matter", Severity: phases.SeverityWarning, SafeForUser: true,
+		Message: dir + "/.agents/skills/a/SKILL.md: it does not begin with a line ---",
+	}}
+	if diff := cmp.Diff(out[0].Head().Diagnostics, want); diff != "" {
+		t.Errorf("(-got +want)\n%s", diff)
+	}
+}
+
+func TestBodies(t *testing.T) {
+	t.Parallel()
+	dir := three(t)
+	p := configured(t, "")
+	touch(t, p, inDir(dir), "cmd/main.go")
+	got := sections(t, p, inDir(dir), 0)
+	if diff := cmp.Diff(ids(got), []string{"list", "body/go-style"}); diff != "" {
+		t.Fatalf("(-got +want)\n%s", diff)
+	}
+	want := &phases.PromptSection{
+		Common: phases.Common{ContributionID: "body/go-style"}, SectionID: sectionID, Title: sectionTitle, Stability: phases.StabilityDynamic,
+		Content: "Write Go.",
+		Frame: &phases.Frame{
+			Open:  "The full text of the skill go-style, because its paths match what you work on. Paths in it are relative to .agents/skills/go-style.\n\n<SKILL>",
+			Close: "</SKILL>",
+		},
+		SourceRefs: []phases.SourceRef{{Kind: "file", ID: dir + "/.agents/skills/go-style/SKILL.md", Label: ".agents/skills/go-style/SKILL.md"}},
+	}
+	if diff := cmp.Diff(got[1], want); diff != "" {
+		t.Errorf("(-got +want)\n%s", diff)
+	}
+}
+
+// TestBodyLimits: a few full texts, whole or not at all; the others are named.
+func TestBodyLimits(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("A long line of a skill.\n", 100)
+	dir := project(t, map[string]string{"a": "**|A.", "b": "**|" + long, "c": "**|C.", "d": "**|D.", "e": "**|", "f": "|F."})
+	const rest = "These skills are about what you work on, too; read them with read_skill before you go on: "
+	tests := []struct {
+		name, config string
+		room         int
+		want         []string
+		hint         string
+	}{
+		{"default", "", 0, []string{"list", "body/a", "body/b", "body/c", "hint"}, rest + "d"},
+		{"all", `{"max_active_bodies":9}`, 0, []string{"list", "body/a", "body/b", "body/c", "body/d"}, ""},
+		{"one", `{"max_active_bodies":1}`, 0, []string{"list", "body/a", "hint"}, rest + "b, c, d"},
+		{"none", `{"max_active_bodies":0}`, 0, []string{"list", "hint"}, rest + "a, b, c, d"},
+		{"no room for the long one", "", 1600, []string{"list", "body/a", "body/c", "body/d", "hint"}, rest + "b"},
+		{"by configuration", `{"max_chars":1600}`, 0, []string{"list", "body/a", "body/c", "body/d", "hint"}, rest + "b"},
+		{"room for the list", "", 400, []string{"list"}, ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			got := sections(t, configured(t, tt.config), inDir(dir), tt.room)
+			if diff := cmp.Diff(ids(got), tt.want); diff != "" {
+				t.Errorf("(-got +want)\n%s", diff)
+			}
+			if last := got[len(got)-1]; tt.hint != "" && last.Content != tt.hint {
+				t.Errorf("hint %q, want %q", last.Content, tt.hint)
+			}
+		})
+	}
+}
+
+// TestShortened: where the list does not fit, all descriptions are shortened
+// alike before any skill is left out, and the cut is reported.
+func TestShortened(t *testing.T) {
+	t.Parallel()
+	tree := map[string]string{".git/HEAD": ""}
+	for i := range 30 {
+		name := fmt.Sprintf("skill-%02d", i)
+		tree[".agents/skills/"+name+"/SKILL.md"] = "---\nname: " + name + "\ndescription: " + strings.Repeat("word ", 40*(i%5+1)) + "\n---\n"
+	}
+	dir := build(t, tree)
+	p := configured(t, `{"max_chars":50000}`)
+	full := sections(t, p, inDir(dir), 0)[0]
+	if full.Cut != nil || strings.Contains(full.Content, "…") {
+		t.Fatalf("shortened with enough room: %+v", full.Cut)
+	}
+	size, rooms := utf8.RuneCountInString(full.Content), []int{17_000, 8000, 5000, 3000, 1500, 800, 500}
+	for _, room := range rooms {
+		got := sections(t, p, inDir(dir), room)[0]
+		n := utf8.RuneCountInString(got.Content)
+		if n > room || got.Cut == nil || got.Cut.Kept != n || got.Cut.Original != size {
+			t.Errorf("room %d: %d characters, cut %+v, want of %d", room, n, got.Cut, size)
+		}
+		listed := strings.Count(got.Content, "\n- skill-")
+		if more := strings.Contains(got.Content, fmt.Sprintf("\n\n%d more skills are not listed", 30-listed)); more != (listed < 30) {
+			t.Errorf("room %d: %d skills listed, others told: %v", room, listed, more)
+		}
+		if room >= 1500 && listed != 30 {
+			t.Errorf("room %d: %d skills listed", room, listed)
+		}
+	}
+}
+
+func TestNoRoom(t *testing.T) {
+	t.Parallel()
+	out := ask(t, configured(t, ""), phases.Dispatch{Hook: "section", Context: inDir(three(t)), Input: calling(), Room: phases.Room{MaxChars: 50}})
+	if len(out) != 1 || out[0].Kind() != phases.KindNoop || out[0].Head().Diagnostics[0].Code != "no_room" {
+		t.Errorf("got %+v", out)
+	}
+}
+
+func TestShorten(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		in    string
+		limit int
+		want  string
+	}{
+		{"short", 10, "short"},
+		{"exactly ten", 11, "exactly ten"},
+		{"one two three four", 12, "one two…"},
+		{"longwordwithoutblanks", 8, "longwor…"},
+		{"a longwordwithoutblanks", 12, "a longwordw…"},
+		{"éééééé", 4, "ééé…"},
+		{"one  two", 5, "one…"},
+	} {
+		if got := shorten(tt.in, tt.limit); got != tt.want || utf8.RuneCountInString(got) > tt.limit {
+			t.Errorf("shorten(%q, %d) = %q, want %q", tt.in, tt.limit, got, tt.want)
+		}
+	}
+}
+
+// hostSize is what the host makes of the fragments, joins aside, by the rules of
+// its documentation: its own marks and the frame's tags get a backslash.
+func hostSize(list []*phases.PromptSection) int {
+	n := 0
+	for _, s := range list {
+		n += utf8.RuneCountInString(s.Content) + strings.Count(s.Content, hostBoundary)
+		for line := range strings.Lines(s.Content) {
+			if strings.HasPrefix(strings.TrimSpace(line), hostMarker) {
+				n++
+			}
+		}
+		if s.Frame != nil {
+			n += utf8.RuneCountInString(s.Frame.Open+s.Frame.Close) + 2
+			lower := strings.ToLower(s.Content)
+			n += strings.Count(lower, "<skill") + strings.Count(lower, "</skill")
+		}
+	}
+	return n
+}
+
+// TestNeverOverTheRoom tries random skills and rooms: the host never has to cut.
+func TestNeverOverTheRoom(t *testing.T) {
+	t.Parallel()
+	rng := rand.New(rand.NewPCG(7, 7))
+	pieces := []string{"word ", "é", "\n", "</SKILL>", "<skill>", hostBoundary, hostMarker + "1 of 2 characters]\n", "<\u200dSKILL>", "\U0001f469\u200d\U0001f469"}
+	text := func(n int) string {
+		var b strings.Builder
+		for range rng.IntN(n) + 1 {
+			b.WriteString(pieces[rng.IntN(len(pieces))])
+		}
+		return b.String()
+	}
+	for range 60 {
+		list := map[string]string{}
+		for i := range rng.IntN(12) + 1 {
+			list[fmt.Sprintf("s%d", i)] = "**|" + text(120)
+		}
+		p, dir := configured(t, `{"max_active_bodies":5}`), project(t, list)
+		for range 20 {
+			room := rng.IntN(4000) + 1
+			if got := sections(t, p, inDir(dir), room); hostSize(got) > room {
+				t.Fatalf("room %d, used %d: %q", room, hostSize(got), ids(got))
+			}
+		}
+	}
+}
+
+func TestEscape(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{
+		"plain < text <b>":             "plain < text <b>",
+		"<SKILL>":                      `<\SKILL>`,
+		"a</skill >b":                  `a<\/skill >b`,
+		"<SKILLS><Skill x='y'>":        `<\SKILLS><\Skill x='y'>`,
+		"<S\u200dKI\ufe0fLL>":          "<\\S\u200dKI\ufe0fLL>",
+		"<\u200c/\u200dSKILL":          "<\\\u200c/\u200dSKILL",
+		"<<SKILL":                      `<<\SKILL`,
+		`<\SKILL>`:                     `<\SKILL>`,
+		"<SKIL":                        "<SKIL",
+		"<":                            "<",
+		"\u017fKILL <\u017fKILL <SKI1": "\u017fKILL <\u017fKILL <SKI1",
+	} {
+		if got := escape(in); got != want || escape(got) != got {
+			t.Errorf("escape(%q) = %q, want %q", in, got, want)
+		}
+	}
+}
+
+// FuzzEscape asserts: nothing is left that begins the frame's tag, nothing but
+// backslashes is added, and a second time changes nothing.
+func FuzzEscape(f *testing.F) {
+	f.Add("<SKILL></skill><s\u200dkill")
+	f.Fuzz(func(t *testing.T, text string) {
+		got := escape(text)
+		// In small letters of ASCII: the Kelvin sign is no K in a tag.
+		lower := strings.Map(func(c rune) rune {
+			if 'A' <= c && c <= 'Z' {
+				c += 'a' - 'A'
+			}
+			return c
+		}, got)
+		if strings.Contains(lower, "<skill") || strings.Contains(lower, "</skill") || escape(got) != got {
+			t.Fatalf("%q", got)
+		}
+		if strings.ReplaceAll(got, `\`, "") != strings.ReplaceAll(text, `\`, "") {
+			t.Fatalf("%q became %q", text, got)
+		}
+	})
+}
