@@ -57,6 +57,33 @@ func BenchmarkCompile17x64KiB(b *testing.B) {
 			}
 		}
 	})
+	b.Run("compile+manifest", func(b *testing.B) {
+		b.ReportAllocs()
+		b.SetBytes(int64(total))
+		for b.Loop() {
+			again, err := Compile(in)
+			if err != nil {
+				b.Fatal(err)
+			}
+			if m := again.Manifest(); len(m.Sections) != 17 {
+				b.Fatal("sections are missing")
+			}
+		}
+	})
+	// The second prompt of a thread, compared and kept, with a tokenizer that costs
+	// nothing.
+	kept := in
+	kept.Previous, kept.CacheRules, kept.KeepTexts = inSession(out), &CacheRules{MinimumTokens: 1024, Explicit: true}, true
+	kept.CountTokens = func(s string) int { return len(s) / 4 }
+	b.Run("predicted+kept", func(b *testing.B) {
+		b.ReportAllocs()
+		b.SetBytes(int64(total))
+		for b.Loop() {
+			if again, err := Compile(kept); err != nil || again.Cache.Predicted == nil {
+				b.Fatal(err)
+			}
+		}
+	})
 	text := bytes.Repeat([]byte("x"), total)
 	b.Run("copy+xxh64", func(b *testing.B) {
 		b.SetBytes(int64(total))

@@ -3,7 +3,6 @@ package compiler
 import (
 	"cmp"
 	"slices"
-	"strings"
 
 	"github.com/grapnelhq/grapnel/internal/digest"
 	"github.com/grapnelhq/grapnel/manifest"
@@ -61,6 +60,8 @@ type section struct {
 	final, raw string
 	// note is our own sentence behind raw.
 	note string
+	// file is the file of the runtime home that raw is the text of, if any.
+	file string
 	// pool is the budget that raw is cut by; nil means that of host texts.
 	pool *pool
 	// cuts describe the parts that final was made of, where there are several.
@@ -77,6 +78,7 @@ type section struct {
 // run is the order of work.
 func (c *compilation) run() {
 	c.gather()
+	c.listFiles()
 	c.choose()
 	c.out.Profile = c.in.Profile
 	for _, s := range c.sections {
@@ -89,6 +91,10 @@ func (c *compilation) run() {
 	c.rows()
 	c.tools()
 	c.planCache()
+	if c.in.KeepTexts {
+		c.keepTexts()
+	}
+	c.finish()
 }
 
 // gather lists the sections that are there, in the table's order.
@@ -136,7 +142,10 @@ const (
 	partUserMessages
 )
 
-func part(s *section) int {
+func part(s *section) int { return partOf(&s.Section) }
+
+// partOf returns the part that a section stands in.
+func partOf(s *manifest.Section) int {
 	switch {
 	case s.Placement == phases.PlacementSystemMessage:
 		return partSystemMessages
@@ -169,6 +178,21 @@ func (c *compilation) rows() {
 		s.SourceRefs = cleanRefs(s.SourceRefs)
 		c.out.Sections[i] = s.Section
 	}
+}
+
+// keepTexts hands out what was rendered.
+func (c *compilation) keepTexts() {
+	seen := make(map[string]bool, len(c.sections))
+	for i, s := range c.sections {
+		if !seen[s.Fingerprint] {
+			seen[s.Fingerprint] = true
+			c.out.Texts = append(c.out.Texts, manifest.Text{Fingerprint: s.Fingerprint, Text: c.rendered[i]})
+		}
+	}
+}
+
+// finish makes lists of what nothing was put in.
+func (c *compilation) finish() {
 	if c.out.LeftOut == nil {
 		c.out.LeftOut = []phases.LeftOut{}
 	}
@@ -184,28 +208,4 @@ func cleanRefs(refs []phases.SourceRef) []phases.SourceRef {
 		out[i] = phases.SourceRef{Kind: valid(r.Kind), ID: valid(r.ID), Label: valid(r.Label)}
 	}
 	return out
-}
-
-// toolsEncoder is the plan of a type: immutable and safe for concurrent use.
-//
-//nolint:gochecknoglobals // an immutable table
-var toolsEncoder = digest.EncoderOf[[]manifest.Tool]()
-
-// tools lists the tools and fingerprints the list.
-func (c *compilation) tools() {
-	list := make([]manifest.Tool, len(c.in.Tools))
-	for i := range c.in.Tools {
-		t := &c.in.Tools[i]
-		list[i] = manifest.Tool{Name: valid(t.Name), BundleID: valid(t.BundleID), Owner: valid(t.Owner), Hash: valid(t.Hash)}
-	}
-	slices.SortFunc(list, func(a, b manifest.Tool) int {
-		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.Owner, b.Owner), strings.Compare(a.BundleID, b.BundleID),
-			strings.Compare(a.Hash, b.Hash))
-	})
-	c.out.Tools = list
-	b, err := toolsEncoder.Append(nil, &list)
-	if err != nil {
-		b = nil // strings that are valid UTF-8 always encode
-	}
-	c.out.Fingerprints.FingerprintTools = digest.Fingerprint(c.in.FingerprintKey, b)
 }

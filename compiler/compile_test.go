@@ -77,17 +77,24 @@ func TestCompileRefuses(t *testing.T) {
 	}
 }
 
+// inSession makes an output the previous prompt of the same session.
+func inSession(out Output) *Previous {
+	return &Previous{Sections: out.Sections, Tools: out.Fingerprints.FingerprintTools, Plan: out.Cache.Plan, SameSession: true}
+}
+
 func TestUnstable(t *testing.T) {
 	t.Parallel()
 
-	rules := func(text string, key []byte, move bool, previous []manifest.Section) Input {
+	rules := func(text string, key []byte, move bool, previous *Previous) Input {
 		return Input{
 			Sections:       []phases.MergedSection{{SectionID: "rules", Owner: "p", Stability: stable, Content: text}},
 			FingerprintKey: key, MoveUnstable: move, Previous: previous,
 		}
 	}
-	first := mustCompile(t, rules("one", nil, false, nil)).Sections
-	moved := mustCompile(t, rules("two", nil, true, first)).Sections
+	first := inSession(mustCompile(t, rules("one", nil, false, nil)))
+	moved := inSession(mustCompile(t, rules("two", nil, true, first)))
+	other := *first
+	other.SameSession = false
 	tests := []struct {
 		name          string
 		in            Input
@@ -97,6 +104,7 @@ func TestUnstable(t *testing.T) {
 		{"first prompt", rules("one", nil, true, nil), stable, false},
 		{"unchanged", rules("one", nil, true, first), stable, false},
 		{"changed", rules("two", nil, false, first), stable, true},
+		{"changed since another session", rules("two", nil, true, &other), stable, false},
 		{"changed and moved", rules("two", nil, true, first), dynamic, true},
 		{"stays moved", rules("two", nil, true, moved), dynamic, false},
 		{"stays moved when it changes back", rules("one", nil, true, moved), dynamic, false},
@@ -131,7 +139,7 @@ func TestUnstable(t *testing.T) {
 func TestBuiltinTextsAreUnstableToo(t *testing.T) {
 	t.Parallel()
 
-	previous := mustCompile(t, Input{}).Sections
+	previous := inSession(mustCompile(t, Input{}))
 	out := mustCompile(t, Input{Host: HostTexts{Identity: "New."}, Previous: previous})
 	want := []phases.Diagnostic{{
 		Code: CodeUnstable, Severity: phases.SeverityWarning, Slot: "identity", SafeForUser: true,
@@ -142,56 +150,23 @@ func TestBuiltinTextsAreUnstableToo(t *testing.T) {
 	}
 }
 
-func TestHiddenDomainsNeedToolCalling(t *testing.T) {
-	t.Parallel()
-
-	in := Input{Tools: []phases.MergedTool{{Name: "t", Owner: "p", Definition: phases.Tool{HiddenDomain: "d"}}}}
-	out := mustCompile(t, in)
-	if strings.Contains(out.Prompt.FullText, "Hidden") {
-		t.Error("hidden domains are listed without tool calling")
-	}
-	if len(out.LeftOut) != 1 || out.LeftOut[0].ID != idHiddenDomains || out.LeftOut[0].Reason != ReasonFiltered {
-		t.Errorf("left out: %+v", out.LeftOut)
-	}
-	in.ToolCalling = true
-	if out = mustCompile(t, in); !strings.Contains(out.Prompt.DynamicText, "- d: t") {
-		t.Errorf("hidden domains are missing:\n%s", out.Prompt.DynamicText)
-	}
-}
-
-func TestToolRows(t *testing.T) {
-	t.Parallel()
-
-	tools := []phases.MergedTool{
-		{Name: "b", BundleID: "x", Owner: "p", Hash: "h2", Definition: phases.Tool{Description: "not in the record"}},
-		{Name: "a", Owner: "host", Hash: "h1"},
-	}
-	out := mustCompile(t, Input{Tools: tools})
-	want := []manifest.Tool{{Name: "a", Owner: "host", Hash: "h1"}, {Name: "b", BundleID: "x", Owner: "p", Hash: "h2"}}
-	if diff := cmp.Diff(out.Tools, want); diff != "" {
-		t.Errorf("tools (-got +want):\n%s", diff)
-	}
-	tools[0].Hash = "h3"
-	if again := mustCompile(t, Input{Tools: tools}); again.Fingerprints.FingerprintTools == out.Fingerprints.FingerprintTools {
-		t.Error("another definition has the same fingerprint")
-	}
-}
-
 // TestOutputSharesNoMemory changes what went in and wants the output unmoved.
 func TestOutputSharesNoMemory(t *testing.T) {
 	t.Parallel()
 
 	refs := []phases.SourceRef{{Kind: "file", ID: "a"}}
 	cut := &phases.Truncation{Limit: phases.LimitSection, Original: 9, Kept: 1}
+	schema := json.RawMessage(`{}`)
 	in := Input{
 		Sections: []phases.MergedSection{{SectionID: "x", Owner: "p", Content: "x", SourceRefs: refs, Truncation: cut, OriginalChars: 9}},
 		Contexts: []phases.ContextEntry{{Content: "c", Render: true, SourceRefs: refs}},
 		Custom:   []CustomSection{{SectionID: "y", Text: "y", SourceRefs: refs}},
+		Tools:    []phases.MergedTool{{Name: "t", Definition: phases.Tool{InputSchema: schema}}},
 	}
 	out := mustCompile(t, in)
-	before := asJSON(t, out)
-	refs[0].ID, cut.Kept = "changed", 5
-	if diff := cmp.Diff(asJSON(t, out), before); diff != "" {
+	before := asJSON(t, out) + string(out.Offered[0].Definition.InputSchema)
+	refs[0].ID, cut.Kept, schema[0] = "changed", 5, ' '
+	if diff := cmp.Diff(asJSON(t, out)+string(out.Offered[0].Definition.InputSchema), before); diff != "" {
 		t.Errorf("the output changed with the input:\n%s", diff)
 	}
 }

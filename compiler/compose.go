@@ -78,6 +78,9 @@ func (c *compilation) fitRaw(s *section) (string, phases.Truncation, bool) {
 		p = &c.texts
 	}
 	f, limit := p.fit(body)
+	if s.file != "" {
+		c.fileKept(s, f.Kept)
+	}
 	t := phases.Truncation{Original: f.Original, Kept: f.Kept}
 	switch {
 	case f.Omitted:
@@ -171,12 +174,7 @@ func guard(s string) string {
 }
 
 // valid repairs what is not UTF-8 without NUL.
-func valid(s string) string {
-	if text.Valid(s) == nil {
-		return s
-	}
-	return strings.ReplaceAll(strings.ToValidUTF8(s, "\ufffd"), "\x00", "\ufffd")
-}
+func valid(s string) string { return text.Repair(s) }
 
 // oneLine makes a line of bounded length that can stand in a heading or a list.
 func oneLine(s string) string {

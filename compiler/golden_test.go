@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/jsonschema-go/jsonschema"
@@ -27,8 +28,11 @@ type scenario struct {
 	Tools    []phases.Tool
 	// CountTokens is a word here: "words" counts words.
 	CountTokens string
-	// Before is compiled first, and its manifest is the previous one.
-	Before *scenario
+	// Before is compiled first, and its manifest is the previous one: so many
+	// seconds old, and of the same session unless NewSession says otherwise.
+	Before     *scenario
+	Age        int
+	NewSession bool
 }
 
 // hookSection spells out what a merged section does not show in JSON.
@@ -62,7 +66,13 @@ func (s *scenario) input(t *testing.T) Input {
 		if err != nil {
 			t.Fatal(err)
 		}
-		in.Previous = out.Sections
+		m := sealed(t, &out)
+		m.SessionID = "before"
+		session := m.SessionID
+		if s.NewSession {
+			session = "now"
+		}
+		in.Previous = PreviousOf(&m, m.CreatedAt.Add(time.Duration(s.Age)*time.Second), session)
 	}
 	return in
 }
@@ -133,6 +143,7 @@ func goldenFiles(t *testing.T, ar *txtar.Archive) []txtar.File {
 	add("diagnostics", lines(out.Diagnostics, func(d phases.Diagnostic) string {
 		return fmt.Sprintf("%s %s %s: %s", d.Severity, d.Code, d.Slot, d.Message)
 	}))
+	add("texts", lines(out.Texts, func(x manifest.Text) string { return fmt.Sprintf("[%s]\n%s", x.Fingerprint, x.Text) }))
 	cache, err := json.MarshalIndent(out.Cache, "", "  ")
 	if err != nil {
 		t.Fatal(err)

@@ -9,15 +9,18 @@ import (
 )
 
 // findUnstable compares the sections that were declared stable with those of
-// the session's previous manifest. One that changed is reported and, if that is
+// the session's previous prompt. One that changed is reported and, if that is
 // wanted, moved to the dynamic part. It stays there because the previous
-// manifest then has it as dynamic.
+// prompt then has it as dynamic.
 func (c *compilation) findUnstable() {
+	if c.in.Previous == nil || !c.in.Previous.SameSession {
+		return
+	}
 	for _, s := range c.sections {
 		if s.Stability != stable {
 			continue
 		}
-		before := find(c.in.Previous, s.SectionID)
+		before := find(c.in.Previous.Sections, s.SectionID)
 		if before == nil {
 			continue
 		}
@@ -39,7 +42,7 @@ func (c *compilation) reportUnstable(s *section) {
 	}
 	c.diagnose(s.SectionID, phases.SeverityWarning, CodeUnstable,
 		fmt.Sprintf("section %s is declared stable but changed within the session; %s", s.SectionID, what))
-	if s.Owner != manifest.OwnerBuiltin && s.Owner != manifest.OwnerHost {
+	if s.Owner != phases.OwnerBuiltin && s.Owner != phases.OwnerHost {
 		c.out.Diagnostics[len(c.out.Diagnostics)-1].Plugin = s.Owner
 	}
 }
@@ -59,50 +62,4 @@ func find(list []manifest.Section, id string) *manifest.Section {
 		}
 	}
 	return nil
-}
-
-// planCache says where the prompt departs from the previous one and which
-// prefixes are worth keeping.
-func (c *compilation) planCache() {
-	same := 0 // sections that the previous prompt began with, too
-	if len(c.in.Previous) > 0 {
-		same = len(c.out.Sections)
-	}
-	if at, broke := manifest.FirstBreak(c.in.Previous, c.out.Sections); broke {
-		same = at.Index
-		c.out.Cache.BrokeAt, c.out.Cache.Owner = at.SectionID, at.Owner
-		for _, s := range c.out.Sections[at.Index:] {
-			if s.Tokens != nil {
-				c.out.Cache.TokensBehind += *s.Tokens
-			}
-		}
-	}
-	c.out.Prompt.CachePlan = c.breakpoints(same)
-	c.out.Cache.Plan = c.out.Prompt.CachePlan
-}
-
-// breakpoints places at most three: behind the tools, the stable part, and the
-// dynamic sections among the first so many, which did not change.
-func (c *compilation) breakpoints(same int) manifest.CachePlan {
-	var plan manifest.CachePlan
-	if len(c.out.Tools) > 0 {
-		plan.Breakpoints = append(plan.Breakpoints, manifest.Breakpoint{After: manifest.AfterTools})
-	}
-	lastStable, lastSame := "", ""
-	for i, s := range c.sections {
-		switch {
-		case part(s) == partStable:
-			lastStable = s.SectionID
-		case part(s) == partDynamic && i < same:
-			lastSame = s.SectionID
-		}
-	}
-	if lastStable != "" {
-		plan.Key = c.out.Fingerprints.FingerprintStable
-		plan.Breakpoints = append(plan.Breakpoints, manifest.Breakpoint{After: manifest.AfterStable, SectionID: lastStable})
-	}
-	if lastSame != "" {
-		plan.Breakpoints = append(plan.Breakpoints, manifest.Breakpoint{After: manifest.AfterDynamic, SectionID: lastSame})
-	}
-	return plan
 }

@@ -2,6 +2,7 @@ package compiler
 
 import (
 	"cmp"
+	"time"
 
 	"github.com/grapnelhq/grapnel/internal/text"
 	"github.com/grapnelhq/grapnel/manifest"
@@ -46,6 +47,9 @@ type Input struct {
 	Order Order
 	// Host is what the embedding program and the files in front of it bring.
 	Host HostTexts
+	// Files are the files of the runtime home that were read or looked for, as
+	// rows of the manifest. Their Chars are not read.
+	Files []manifest.File
 	// Sections are the sections of hooks: merged, cut, in any order.
 	Sections []phases.MergedSection
 	// Contexts is the turn's context set, in rank order. Those that are not to
@@ -53,6 +57,12 @@ type Input struct {
 	Contexts []phases.ContextEntry
 	// Tools are the tools of plugins, in any order.
 	Tools []phases.MergedTool
+	// RequestedDomains are the hidden domains that were asked for: their tools are
+	// offered like any other.
+	RequestedDomains []string
+	// HostTools are the names of the host's own tools, which the model is offered
+	// beside those that are here.
+	HostTools []string
 	// ToolCalling says that the model can call tools in this turn.
 	ToolCalling bool
 	// Facts are the runtime facts at the end of the prompt.
@@ -61,9 +71,16 @@ type Input struct {
 	Custom []CustomSection
 	// Limits bound the texts that are cut here.
 	Limits Limits
-	// Previous are the sections of the session's previous manifest; nil if there
-	// is none.
-	Previous []manifest.Section
+	// Previous is the thread's previous prompt; nil if none is known.
+	Previous *Previous
+	// CacheRules are those of the model that the prompt is for; nil where they are
+	// not known, and then nothing is predicted.
+	CacheRules *CacheRules
+	// Provider and Model say for whom the prompt is. They are only recorded, and
+	// compared with those of the previous prompt: models share no cache.
+	Provider, Model string
+	// KeepTexts asks for [Output.Texts].
+	KeepTexts bool
 	// MoveUnstable moves a section that was declared stable and changed within
 	// the session to the dynamic part, from then on.
 	MoveUnstable bool
@@ -73,6 +90,51 @@ type Input struct {
 	Tokenizer   string
 	// FingerprintKey keys all fingerprints; nil leaves them plain.
 	FingerprintKey []byte
+}
+
+// Previous is what is known of the thread's previous prompt. [PreviousOf] takes
+// it from a manifest.
+type Previous struct {
+	// Sections are its sections, in order.
+	Sections []manifest.Section
+	// Tools is its fingerprint_tools.
+	Tools string
+	// Plan is where it asked the provider to cache.
+	Plan manifest.CachePlan
+	// Provider and Model say for whom it was; where they are empty, that is not
+	// known, and they count as the same.
+	Provider, Model string
+	// Age is how long ago it was compiled; below 0 counts as 0.
+	Age time.Duration
+	// SameSession says that it belongs to the same session, in which what is
+	// declared stable should not change.
+	SameSession bool
+}
+
+// PreviousOf returns what a manifest says of its prompt, as seen at a later time
+// from a session; nil for one that was never sent. It shares lists with the manifest.
+func PreviousOf(m *manifest.Manifest, now time.Time, session string) *Previous {
+	if m == nil || !m.Sent() {
+		return nil
+	}
+	return &Previous{
+		Sections: m.Sections, Tools: m.FingerprintTools, Plan: m.Cache.Plan, Provider: m.Cache.Provider, Model: m.Cache.Model,
+		Age: max(0, now.Sub(m.CreatedAt)), SameSession: session != "" && m.SessionID == session,
+	}
+}
+
+// CacheRules are facts about a model's prompt cache, as plain numbers.
+type CacheRules struct {
+	// MinimumTokens is the shortest prefix that is cached; 0 is any.
+	MinimumTokens int
+	// Explicit says that prefixes are cached where the plan asks for it, and
+	// nowhere else. Otherwise the provider looks for the longest one by itself.
+	Explicit bool
+	// Lifetime is how long a prefix is kept that nobody asks for again; 0 where
+	// that is not known, and then age does not count.
+	Lifetime time.Duration
+	// Step is by how many tokens an implicit prefix grows; 0 counts as 1.
+	Step int
 }
 
 // HostTexts are texts for rows of the table. An empty one is not there; one of

@@ -177,7 +177,7 @@ func checkLimits(t *testing.T, l Limits, out *Output) {
 				t.Errorf("%s: %d chars of a file, limit %d", s.SectionID, chars, l.FileChars)
 			}
 		default:
-			if s.Owner != manifest.OwnerHost {
+			if s.Owner != phases.OwnerHost {
 				continue
 			}
 			host += s.Chars

@@ -17,6 +17,8 @@ const (
 	CodeFilesCut = "total_budget_truncated"
 	// CodeInvalidUTF8 is a text that had to be repaired.
 	CodeInvalidUTF8 = "invalid_utf8"
+	// CodeBelowMinimum is a prompt that is shorter than what the model caches.
+	CodeBelowMinimum = "below_cache_minimum"
 	// CodeAnchor is a custom section whose anchor is not there.
 	CodeAnchor = "anchor_missing"
 )
@@ -43,9 +45,19 @@ type Output struct {
 	// the order of the table. The host's text for dynamic_context can be left out
 	// while the contexts of hooks are in.
 	LeftOut []phases.LeftOut
-	// Tools are the rows of the tools, sorted by name.
+	// Tools are the rows of the tools, hidden ones included, sorted by name.
 	Tools []manifest.Tool
+	// Offered are the tools of the request, sorted by name: those of the input
+	// that are not hidden, and [RequestTools] where there are hidden ones, tool
+	// calling is on and the section hidden_tool_domains is in the prompt.
+	Offered []phases.MergedTool
+	// Files are the rows of the input; their Chars say how much of each text is in
+	// the prompt, without what stands around it.
+	Files []manifest.File
 	Cache manifest.Cache
+	// Texts are the rendered sections, each fingerprint once, where
+	// [Input.KeepTexts] asks for them. They are substrings of the prompt.
+	Texts []manifest.Text
 	// Diagnostics name their section as Slot. Their messages are safe for users.
 	Diagnostics []phases.Diagnostic
 }
@@ -84,6 +96,7 @@ func (o Output) Manifest() manifest.Manifest {
 	m.Sections = o.Sections
 	m.LeftOut = o.LeftOut
 	m.Tools = o.Tools
+	m.Files = o.Files
 	m.Cache = o.Cache
 	m.Diagnose(o.Diagnostics)
 	m.Complete()

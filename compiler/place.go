@@ -77,7 +77,7 @@ func (c *compilation) fromRow(r *row, hooks []*phases.MergedSection) *section {
 func newSection(r *row) *section {
 	return &section{
 		Section: manifest.Section{
-			SectionID: r.id, Title: r.title, Stability: r.stability, Placement: phases.PlacementSystem, Owner: manifest.OwnerBuiltin,
+			SectionID: r.id, Title: r.title, Stability: r.stability, Placement: phases.PlacementSystem, Owner: phases.OwnerBuiltin,
 		},
 		least: r.least, pace: r.pace,
 	}
@@ -172,7 +172,7 @@ func insertAt(list []place, s *CustomSection, at int) []place {
 func fromCustom(s *CustomSection, pace Pace) *section {
 	r := row{id: s.SectionID, title: heading(s.Title, s.SectionID), stability: cmp.Or(s.Stability, dynamic), least: phases.ProfileMinimal, pace: pace}
 	out := newSection(&r)
-	out.Owner, out.Placement = manifest.OwnerHost, placement(s.Placement)
+	out.Owner, out.Placement = phases.OwnerHost, placement(s.Placement)
 	out.raw, out.given = s.Text, true
 	out.SourceRefs = s.SourceRefs
 	return out

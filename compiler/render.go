@@ -12,43 +12,61 @@ const (
 	between = join + Boundary + join
 )
 
+// The roles of messages.
+const (
+	roleSystem = "system"
+	roleUser   = "user"
+)
+
 // render writes the prompt: the sections are in order already. The full text
 // is written once; parts and sections are substrings of it.
 func (c *compilation) render() {
 	p := &c.out.Prompt
 	p.SystemMessages, p.UserMessages = []Message{}, []Message{}
 	c.rendered = make([]string, len(c.sections))
-	full, parted := c.write()
-	pos := 0
+	full := c.write()
+	pos, dynamicFrom := 0, -1
 	for i, s := range c.sections {
-		switch part(s) {
-		case partSystemMessages:
-			p.SystemMessages = append(p.SystemMessages, Message{SectionID: s.SectionID, Role: "system", Text: s.text})
-			c.rendered[i] = s.text
-			continue
-		case partUserMessages:
-			p.UserMessages = append(p.UserMessages, Message{SectionID: s.SectionID, Role: "user", Text: s.text})
+		if part(s) > partDynamic {
+			p.addMessage(s.SectionID, part(s), s.text)
 			c.rendered[i] = s.text
 			continue
 		}
 		pos += len(c.separator(i))
+		if part(s) == partDynamic && dynamicFrom < 0 {
+			dynamicFrom = pos
+		}
 		c.rendered[i] = full[pos : pos+s.size()]
 		pos += s.size()
-		if part(s) == partStable {
-			p.StableText = full[:pos]
-		}
 	}
+	p.split(full, dynamicFrom)
+}
+
+// addMessage adds a section that is a message.
+func (p *Prompt) addMessage(id string, part int, text string) {
+	if part == partSystemMessages {
+		p.SystemMessages = append(p.SystemMessages, Message{SectionID: id, Role: roleSystem, Text: text})
+		return
+	}
+	p.UserMessages = append(p.UserMessages, Message{SectionID: id, Role: roleUser, Text: text})
+}
+
+// split sets the parts of the full text, whose dynamic part begins at the given
+// place; below 0 there is none.
+func (p *Prompt) split(full string, dynamicFrom int) {
 	p.FullText = full
-	p.DynamicText = full[len(p.StableText):]
-	if parted {
-		p.DynamicText = p.DynamicText[len(between):]
-		p.Boundary = Boundary
+	switch {
+	case dynamicFrom < 0:
+		p.StableText = full
+	case dynamicFrom == 0:
+		p.DynamicText = full
+	default:
+		p.StableText, p.DynamicText, p.Boundary = full[:dynamicFrom-len(between)], full[dynamicFrom:], Boundary
 	}
 }
 
-// write joins the sections of the system prompt, and says whether the boundary
-// is among them.
-func (c *compilation) write() (full string, parted bool) {
+// write joins the sections of the system prompt.
+func (c *compilation) write() string {
 	size := 0
 	for i, s := range c.sections {
 		if part(s) <= partDynamic {
@@ -62,20 +80,28 @@ func (c *compilation) write() (full string, parted bool) {
 			break // messages stand last
 		}
 		b.WriteString(c.separator(i))
-		parted = parted || c.separator(i) == between
 		for _, piece := range s.pieces() {
 			b.WriteString(piece)
 		}
 	}
-	return b.String(), parted
+	return b.String()
 }
 
 // separator is what stands before section i.
 func (c *compilation) separator(i int) string {
-	switch {
-	case i == 0:
+	if i == 0 {
 		return ""
-	case part(c.sections[i]) == partDynamic && part(c.sections[i-1]) == partStable:
+	}
+	return separator(false, part(c.sections[i-1]), part(c.sections[i]))
+}
+
+// separator is what stands between two sections of the system prompt, or before
+// the first one.
+func separator(first bool, before, now int) string {
+	switch {
+	case first:
+		return ""
+	case before == partStable && now == partDynamic:
 		return between
 	default:
 		return join

@@ -1,11 +1,9 @@
 package compiler
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/grapnelhq/grapnel/internal/text"
-	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
 )
 
@@ -20,7 +18,7 @@ func (s *section) hostOr(host, builtin string) {
 		s.final = builtin
 		return
 	}
-	s.Owner, s.raw = manifest.OwnerHost, host
+	s.Owner, s.raw = phases.OwnerHost, host
 }
 
 // fromFile is a text of the runtime home, which the loader has read.
@@ -29,6 +27,7 @@ func fromFile(name, note string, pick func(*HostTexts) string) func(*compilation
 		s.raw = pick(&c.in.Host)
 		s.note = note
 		s.pool = &c.files
+		s.file = name
 		s.SourceRefs = []phases.SourceRef{{Kind: "file", ID: name, Label: name}}
 	}
 }
@@ -45,33 +44,6 @@ func taskOrchestration(c *compilation, s *section) {
 	if h.TaskTools || h.TaskOrchestration != "" {
 		s.hostOr(h.TaskOrchestration, builtinTaskOrchestration)
 	}
-}
-
-// hiddenDomains lists what request_tools can load: names only. Without tool
-// calling there is nothing to request.
-func hiddenDomains(c *compilation, s *section) {
-	domains := map[string][]string{}
-	for i := range c.in.Tools {
-		if d := oneLine(c.in.Tools[i].Definition.HiddenDomain); d != "" {
-			domains[d] = append(domains[d], oneLine(c.in.Tools[i].Name))
-		}
-	}
-	if len(domains) == 0 {
-		return
-	}
-	names := make([]string, 0, len(domains))
-	for d := range domains {
-		names = append(names, d)
-	}
-	slices.Sort(names)
-	var b strings.Builder
-	b.WriteString(hiddenIntro + "\n")
-	for _, d := range names {
-		slices.Sort(domains[d])
-		b.WriteString("\n- " + d + ": " + strings.Join(slices.Compact(domains[d]), ", "))
-	}
-	s.raw = b.String()
-	s.filtered = !c.in.ToolCalling
 }
 
 // dynamicContext joins the contexts of hooks, which merge has cut, and the

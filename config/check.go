@@ -39,6 +39,20 @@ func (c *checker) check(root *node) {
 	if store := root.child("store"); store != nil && !validStore(c.config.Store.Value) {
 		c.badf(store, "a store is sqlite:PATH or postgres://…")
 	}
+	c.keys(root.child("manifest"))
+}
+
+// keys refuses empty keys: who names a key, and whose environment has an empty
+// variable, would have no key and think that there is one.
+func (c *checker) keys(n *node) {
+	for _, key := range []struct {
+		name  string
+		value Secret
+	}{{"fingerprint_key", c.config.Manifest.FingerprintKey}, {"chain_key", c.config.Manifest.ChainKey}} {
+		if at := n.child(key.name); at != nil && key.value.Value == "" {
+			c.badf(at, "the key is empty; leave %s away to have none", key.name)
+		}
+	}
 }
 
 // validStore reports whether a DSN has a form that package store knows. The DSN
@@ -92,6 +106,10 @@ func (c *checker) name(p *Plugin, n *node) {
 	}
 	if !phases.ValidPluginName(p.Name) {
 		c.badf(at, "%.80q cannot name a plugin: use letters, digits, _ and -, beginning with a letter or digit", p.Name)
+		return
+	}
+	if phases.ReservedOwner(p.Name) {
+		c.badf(at, "no plugin can be called %q: manifests mean the owner of that name by it", p.Name)
 		return
 	}
 	if first := c.places[p.Name]; first != nil {

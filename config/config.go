@@ -133,6 +133,9 @@ type Limits struct {
 	Frame Size `json:"frame,omitempty"`
 	// Start bounds a start up to the accepted configuration; default 10 s.
 	Start phases.Duration `json:"start,omitempty"`
+	// Tool bounds one call of a tool, waiting for the plugin included; default
+	// 60 s.
+	Tool phases.Duration `json:"tool,omitempty"`
 }
 
 // Manifest is how manifests are made and kept.
@@ -141,6 +144,9 @@ type Manifest struct {
 	KeepText bool `json:"keep_text,omitempty"`
 	// FingerprintKey keys fingerprints, so that short texts cannot be guessed.
 	FingerprintKey Secret `json:"fingerprint_key,omitzero"`
+	// ChainKey keys the hashes of kept manifests, so that nobody without it can
+	// make the log anew; empty leaves them plain.
+	ChainKey Secret `json:"chain_key,omitzero"`
 	// Labels is "full" (default) or "hash": whether titles, reasons, labels and
 	// paths stand in the manifest as text.
 	Labels string `json:"labels,omitempty"`
@@ -157,6 +163,7 @@ const (
 	DefaultFrame       = 4 << 20
 	MaxFrame           = 16 << 20
 	DefaultStart       = 10 * time.Second
+	DefaultTool        = 60 * time.Second
 
 	minFrame       = 1 << 10
 	maxConcurrency = 1024

@@ -33,7 +33,7 @@ plugins:
       host: [documents, state]
       read: ['*']
     env: {pass: [HOME], set: {LANG: C.UTF-8}}
-    limits: {memory: 256MiB, concurrency: 32, frame: 4MiB, start: 10s}
+    limits: {memory: 256MiB, concurrency: 32, frame: 4MiB, start: 10s, tool: 90s}
     subscriptions:
       agentsdoc.prompt: {priority: 600, timeout: 500ms, on_failure: fail_closed, budget: {chars: 16000}, when: 'turn.mode != "system"'}
     config: {preset: default}
@@ -64,7 +64,7 @@ func parse(t *testing.T, text string) *Config {
 func parseError(t *testing.T, text string) string {
 	t.Helper()
 
-	c, err := loader(map[string]string{"TOKEN": "s3cret", "BAD": "\xff", "DSN": "mysql:s3cret"}).Parse([]byte(text), "grapnel.yaml")
+	c, err := loader(map[string]string{"TOKEN": "s3cret", "BAD": "\xff", "EMPTY": "", "DSN": "mysql:s3cret"}).Parse([]byte(text), "grapnel.yaml")
 	if err == nil {
 		t.Fatalf("no error for:\n%s", text)
 	}
@@ -98,7 +98,7 @@ func TestParseExample(t *testing.T) {
 				Domains: []string{"thread_agents_doc"}, Host: []string{"documents", "state"}, Read: []string{"*"},
 			},
 			Env:    Env{Pass: []string{"HOME"}, Set: map[string]Secret{"LANG": {Value: "C.UTF-8"}}},
-			Limits: Limits{Memory: 256 << 20, Concurrency: 32, Frame: 4 << 20, Start: phases.Duration(10 * time.Second)},
+			Limits: Limits{Memory: 256 << 20, Concurrency: 32, Frame: 4 << 20, Start: phases.Duration(10 * time.Second), Tool: phases.Duration(90 * time.Second)},
 			Subscriptions: map[string]phases.Override{"agentsdoc.prompt": {
 				Priority: new(600), Timeout: new(phases.Duration(500 * time.Millisecond)),
 				OnFailure: &phases.OnFailure{Default: phases.FailClosed}, Budget: &phases.TextBudget{Chars: 16000}, When: new(`turn.mode != "system"`),
@@ -133,7 +133,7 @@ func TestParseEveryKey(t *testing.T) {
 	if diff := cmp.Diff(sub, want); diff != "" {
 		t.Errorf("subscription (-got +want):\n%s", diff)
 	}
-	if c.Pin != "required" || c.Manifest.FingerprintKey.Value != "key" || c.Plugins[1].UnsafePath || len(c.Plugins[1].Pins) != 1 {
+	if c.Pin != "required" || c.Manifest.FingerprintKey.Value != "key" || c.Manifest.ChainKey.Value != "chain" || c.Plugins[1].UnsafePath || len(c.Plugins[1].Pins) != 1 {
 		t.Errorf("got %+v", c)
 	}
 }
@@ -141,7 +141,7 @@ func TestParseEveryKey(t *testing.T) {
 // templateInUse is the template without the signs that keep its suggestions out.
 func templateInUse() string {
 	text := strings.ReplaceAll(string(Template()), "#:", "")
-	return strings.ReplaceAll(text, "${GRAPNEL_FINGERPRINT_KEY}", "key")
+	return strings.NewReplacer("${GRAPNEL_FINGERPRINT_KEY}", "key", "${GRAPNEL_CHAIN_KEY}", "chain").Replace(text)
 }
 
 func TestParseContributions(t *testing.T) {
@@ -245,7 +245,7 @@ func TestMistakesInBytes(t *testing.T) {
 		{"too large", "version: 1\n#" + strings.Repeat("x", maxFile), "grapnel.yaml: the file is larger than 1 MiB"},
 		{"tab in the line", "version: 1\nstore:\tftp:x\n", "grapnel.yaml:2:8: a store is sqlite:PATH or postgres://…\n | store: ftp:x\n |        ^"},
 		{"wide text before", "version: 1\nmanifest: {labels: 'ü語', pin: x}\n", "grapnel.yaml:2:20: unknown word \"ü語\"; known are full, hash\n | manifest: {labels: 'ü語', pin: x}\n |                    ^\n" +
-			"grapnel.yaml:2:26: unknown key \"pin\"; known are keep_text, fingerprint_key, labels, on_failure\n | manifest: {labels: 'ü語', pin: x}\n |                          ^"},
+			"grapnel.yaml:2:26: unknown key \"pin\"; known are keep_text, fingerprint_key, chain_key, labels, on_failure\n | manifest: {labels: 'ü語', pin: x}\n |                          ^"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -72,6 +72,7 @@ func fileRules() map[string]rule {
 
 		"Manifest.keep_text":       about("Keeps the prompt's text in the store, beside the manifest."),
 		"Manifest.fingerprint_key": about("Keys fingerprints, so that short texts cannot be guessed. ${NAME} is taken from the environment."),
+		"Manifest.chain_key":       about("Keys the hashes of kept manifests, so that nobody without it can make the log anew. ${NAME} is taken from the environment."),
 		"Manifest.labels":          oneOf("Whether titles, reasons, labels and paths stand in the manifest as text (full, the default) or as hashes (hash).", "full", "hash"),
 		"Manifest.on_failure":      oneOf("What a turn does when its manifest cannot be written: warn (default) or refuse.", "warn", "refuse"),
 	}
@@ -102,6 +103,7 @@ func pluginRules() map[string]rule {
 		"Limits.concurrency": between(1, maxConcurrency, "Calls at once; 32 by default."),
 		"Limits.frame":       between(minFrame, MaxFrame, "The largest message either way; 4MiB by default, at most 16MiB."),
 		"Limits.start":       atLeast(1, "Time for a start up to the accepted configuration; 10s by default."),
+		"Limits.tool":        atLeast(1, "Time for one call of a tool, waiting for the plugin included; 60s by default."),
 
 		"Grants.contribute":      about("Kinds of contributions."),
 		"Grants.sections":        about("Section ids that it may write."),

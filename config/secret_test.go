@@ -14,7 +14,7 @@ import (
 
 const withSecrets = `version: 1
 store: ${TOKEN_DSN}
-manifest: {fingerprint_key: "${TOKEN}"}
+manifest: {fingerprint_key: "${TOKEN}", chain_key: "${TOKEN}"}
 plugins:
   - name: p
     command: x
@@ -64,7 +64,7 @@ func TestSecretsDoNotPrint(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := `{"version":1,"plugins":[{"name":"p","command":"x","args":["${TOKEN}","a${TOKEN}"],"env":{"set":{"A":"***","B":"x${TOKEN}","C":"plain"}},` +
-		`"config":{"${TOKEN}":{"n":1.10},"z":["***"," ${TOKEN}","${TOKEN-x}","${}","$TOKEN"]}}],"store":"***","manifest":{"fingerprint_key":"***"}}`
+		`"config":{"${TOKEN}":{"n":1.10},"z":["***"," ${TOKEN}","${TOKEN-x}","${}","$TOKEN"]}}],"store":"***","manifest":{"fingerprint_key":"***","chain_key":"***"}}`
 	if diff := cmp.Diff(string(out), want); diff != "" {
 		t.Errorf("JSON (-got +want):\n%s", diff)
 	}

@@ -24,7 +24,8 @@ type BlamedTurn struct {
 // The list is in the order in which records were appended and may hold several
 // threads. The result has one entry per record, in that order, and is never nil.
 //
-// A prompt stands behind a compaction when its session is the previous prompt's
+// A record whose prompt was never sent (see [Manifest.Sent]) broke nothing, and the
+// next prompt is compared with the one before it. A prompt stands behind a compaction when its session is the previous prompt's
 // and its epoch a later one.
 func Blame(list []*Manifest) []BlamedTurn {
 	out := make([]BlamedTurn, 0, len(list))
@@ -32,10 +33,12 @@ func Blame(list []*Manifest) []BlamedTurn {
 	for _, m := range list {
 		row := BlamedTurn{TurnID: m.TurnID, ManifestID: m.ManifestID}
 		thread := [2]string{m.WorkspaceID, m.ThreadID}
-		if before := last[thread]; before != nil {
+		if before := last[thread]; before != nil && m.Sent() {
 			row.blame(before, m)
 		}
-		last[thread] = m
+		if m.Sent() {
+			last[thread] = m
+		}
 		out = append(out, row)
 	}
 	return out
@@ -53,4 +56,10 @@ func (t *BlamedTurn) blame(before, m *Manifest) {
 			t.TokensBehind += *s.Tokens
 		}
 	}
+}
+
+// Sent reports whether the record is of a prompt that was given to the host to
+// be sent. That of a turn that was blocked has no sections, or no cache plan.
+func (m *Manifest) Sent() bool {
+	return len(m.Sections) > 0 && (m.Cache.Plan.Key != "" || len(m.Cache.Plan.Breakpoints) > 0)
 }

@@ -6,10 +6,23 @@ import "slices"
 type Cache struct {
 	// Plan is what the adapters are told.
 	Plan CachePlan `json:"plan"`
-	// Predicted is how many input tokens should come from the cache; null while
-	// nothing predicts it.
+	// Provider is the provider that the prompt was compiled for; empty where that
+	// is not known.
+	Provider string `json:"provider,omitempty"`
+	// Model is the model that the prompt was compiled for; empty where that is not
+	// known.
+	Model string `json:"model,omitempty"`
+	// Predicted is how many tokens of tools and sections the provider should serve
+	// from its cache: an estimate that takes no account of the conversation behind
+	// them. Null without a previous manifest, a tokenizer, or known rules of the
+	// model.
 	Predicted *int `json:"predicted"`
-	// Actual is how many did, as the provider reported; null until it has.
+	// Miss says why nothing is predicted to come from the cache; empty where
+	// something is, or nothing is predicted.
+	Miss Miss `json:"miss,omitempty"`
+	// Actual is how many input tokens did come from the cache, as the provider
+	// reported; null until it has. It is filled in where a record is shown and is
+	// null in what is stored and hashed.
 	Actual *int `json:"actual"`
 	// BrokeAt is the first section that differs from the previous manifest's
 	// order; empty where nothing broke or nothing is known.
@@ -19,6 +32,30 @@ type Cache struct {
 	// TokensBehind is what stands from BrokeAt on and has to be read anew; 0
 	// without a tokenizer.
 	TokensBehind int `json:"tokens_behind"`
+}
+
+// Miss says why a prompt should find nothing in the provider's cache.
+type Miss string
+
+// The reasons.
+const (
+	// MissModel is a prompt for another model than the previous one.
+	MissModel Miss = "model_changed"
+	// MissTools is another list of tools, which stands in front of everything.
+	MissTools Miss = "tools_changed"
+	// MissExpired is a previous prompt that is older than what the provider keeps.
+	MissExpired Miss = "expired"
+	// MissSection is a change in front of the first place that the provider keeps:
+	// broke_at names it.
+	MissSection Miss = "section_changed"
+	// MissMinimum is a prefix that is the same and shorter than what the model
+	// caches.
+	MissMinimum Miss = "below_minimum"
+)
+
+// misses returns all of them.
+func misses() []Miss {
+	return []Miss{MissModel, MissTools, MissExpired, MissSection, MissMinimum}
 }
 
 // CachePlan is where a provider should be asked to cache. It names places of
@@ -90,8 +127,10 @@ func FirstBreak(earlier, later []Section) (Break, bool) {
 	return Break{Index: i, SectionID: culprit.SectionID, Owner: culprit.Owner}, true
 }
 
+// sameInPlace looks at the stability too: a section that goes over to the other
+// part has the boundary on its other side.
 func sameInPlace(a, b *Section) bool {
-	return a.SectionID == b.SectionID && a.Fingerprint == b.Fingerprint && a.Placement == b.Placement
+	return a.SectionID == b.SectionID && a.Fingerprint == b.Fingerprint && a.Placement == b.Placement && a.Stability == b.Stability
 }
 
 func holds(list []Section, id string) bool {

@@ -32,7 +32,7 @@ var decodeRecord = decoderOf(reflect.TypeFor[Manifest]())
 // [Canonical] gives for the result. It does not validate.
 func decodeCanonical(data []byte) (*Manifest, bool) {
 	m := &Manifest{}
-	d := &decoder{data: data}
+	d := &decoder{data: data, source: string(data)}
 	if !decodeRecord(d, reflect.ValueOf(m).Elem()) || d.at != len(data) {
 		return nil, false
 	}
@@ -43,6 +43,9 @@ func decodeCanonical(data []byte) (*Manifest, bool) {
 type decoder struct {
 	data []byte
 	at   int
+	// source is the data once more: the texts of the result are parts of it, and
+	// are not allocated one by one.
+	source string
 }
 
 func (d *decoder) take(c byte) bool {
@@ -67,7 +70,7 @@ func (d *decoder) number() string {
 	for d.at < len(d.data) && strings.IndexByte("+-.0123456789e", d.data[d.at]) >= 0 {
 		d.at++
 	}
-	return string(d.data[start:d.at])
+	return d.source[start:d.at]
 }
 
 // raw returns the value that begins here as it stands.
@@ -85,9 +88,9 @@ func (d *decoder) text() (string, bool) {
 	rest := d.data[d.at:]
 	end := bytes.IndexByte(rest, '"')
 	if end >= 0 && bytes.IndexByte(rest[:end], '\\') < 0 {
-		s := string(rest[:end])
+		s := d.source[d.at : d.at+end]
 		d.at += end + 1
-		return s, isPlain(s) && utf8.ValidString(s)
+		return s, isPlain(s)
 	}
 	d.at--
 	raw := d.raw()
@@ -99,13 +102,17 @@ func (d *decoder) text() (string, bool) {
 	return s, err == nil && bytes.Equal(canonical, raw) && utf8.Valid(raw)
 }
 
+// isPlain reports whether a text without quotes and backslashes stands in
+// canonical JSON as it is: UTF-8 without control characters.
 func isPlain(s string) bool {
+	ascii := true
 	for i := range len(s) {
 		if s[i] < ' ' {
 			return false
 		}
+		ascii = ascii && s[i] < utf8.RuneSelf
 	}
-	return true
+	return ascii || utf8.ValidString(s)
 }
 
 // decoderOf plans a type. What it does not know is never canonical, so that a

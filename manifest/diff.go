@@ -81,6 +81,8 @@ type ToolSlot struct {
 	BundleID string `json:"bundle_id"`
 	Owner    string `json:"owner"`
 	Hash     string `json:"hash"`
+	// HiddenDomain is set while the tool has to be asked for.
+	HiddenDomain string `json:"hidden_domain,omitempty"`
 }
 
 // Diff compares two records: their sections, granted budgets, policies and
@@ -95,7 +97,7 @@ func Diff(a, b *Manifest) Difference {
 			return x.Priority == y.Priority && sameJSON(x.Value, y.Value)
 		}),
 		Tools: diffNamed(toolSlots(a), toolSlots(b), func(x, y *ToolSlot) bool { return *x == *y }, func(x, y *ToolSlot) bool {
-			return x.BundleID == y.BundleID && x.Hash == y.Hash
+			return x.BundleID == y.BundleID && x.Hash == y.Hash && x.HiddenDomain == y.HiddenDomain
 		}),
 	}
 	s := &d.Sections
@@ -239,7 +241,7 @@ func sameJSON(a, b json.RawMessage) bool {
 func toolSlots(m *Manifest) map[string]ToolSlot {
 	out := make(map[string]ToolSlot, len(m.Tools))
 	for _, t := range m.Tools {
-		out[t.Name] = ToolSlot{BundleID: t.BundleID, Owner: t.Owner, Hash: t.Hash}
+		out[t.Name] = ToolSlot{BundleID: t.BundleID, Owner: t.Owner, Hash: t.Hash, HiddenDomain: t.HiddenDomain}
 	}
 	return out
 }

@@ -103,7 +103,7 @@ func TestDiffCounts(t *testing.T) {
 				`{"what":"added","name":"write_file","from":null,"to":{"bundle_id":"files","owner":"files","hash":"HASH"}}]}`,
 		},
 		{
-			"tool's owner", func(m *Manifest) { m.Tools[0].Owner = OwnerHost },
+			"tool's owner", func(m *Manifest) { m.Tools[0].Owner = phases.OwnerHost },
 			`{"tools":[{"what":"reowned","name":"read_file","from":{"bundle_id":"files","owner":"files","hash":"HASH"},` +
 				`"to":{"bundle_id":"files","owner":"host","hash":"HASH"}}]}`,
 		},
@@ -192,8 +192,11 @@ func TestBlame(t *testing.T) {
 			n := 10 * (i + 1)
 			m.Sections[i].Tokens = &n
 		}
+		m.Cache.Plan.Key = "xxh64:0000000000000000"
 		return m
 	}
+	denied := turn("5b", "t", "s", 1, "a9x") // a prompt that was never sent
+	denied.Cache.Plan = CachePlan{}
 	last := turn("8", "t", "s2", 0, "a1x b2y c2z")
 	last.Sections[2].Tokens = nil // no tokenizer
 	got := Blame([]*Manifest{
@@ -202,6 +205,8 @@ func TestBlame(t *testing.T) {
 		turn("3", "other", "s", 5, "q1"), // does not come in between
 		turn("4", "t", "s", 0, "a1x b2y c1z"),
 		turn("5", "t", "s", 1, "a1x b2y c1z"),
+		turn("5a", "t", "s", 1, ""), // blocked before there was a prompt
+		denied,
 		turn("6", "t", "s", 2, "a1x c1z"),
 		turn("7", "t", "s2", 3, "a1x b2y c1z"), // another session counts anew
 		last,
@@ -212,6 +217,8 @@ func TestBlame(t *testing.T) {
 		{TurnID: "3", ManifestID: "m3"},
 		{TurnID: "4", ManifestID: "m4", BrokeAt: "b", Owner: "y", TokensBehind: 50},
 		{TurnID: "5", ManifestID: "m5", Expected: true},
+		{TurnID: "5a", ManifestID: "m5a"},
+		{TurnID: "5b", ManifestID: "m5b"},
 		{TurnID: "6", ManifestID: "m6", BrokeAt: "b", Owner: "y", TokensBehind: 20, Expected: true},
 		{TurnID: "7", ManifestID: "m7", BrokeAt: "b", Owner: "y", TokensBehind: 50},
 		{TurnID: "8", ManifestID: "m8", BrokeAt: "c", Owner: "z"},
@@ -221,5 +228,19 @@ func TestBlame(t *testing.T) {
 	}
 	if got := Blame(nil); got == nil || len(got) != 0 {
 		t.Errorf("of nothing: %v", got)
+	}
+}
+
+// TestDiffOfHiddenTool: a tool that is offered now and had to be asked for before
+// has changed, though its definition is the same.
+func TestDiffOfHiddenTool(t *testing.T) {
+	t.Parallel()
+
+	hidden, open := sampleManifest(1, 0, 0), sampleManifest(1, 0, 0)
+	hidden.Tools = []Tool{{Name: "t", Owner: "p", Hash: "h", HiddenDomain: "mail"}}
+	open.Tools = []Tool{{Name: "t", Owner: "p", Hash: "h"}}
+	d := Diff(&hidden, &open)
+	if len(d.Tools) != 1 || d.Tools[0].What != ChangeChanged || d.Same {
+		t.Errorf("difference of tools: %+v", d.Tools)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/grapnelhq/grapnel/manifest"
+	"github.com/grapnelhq/grapnel/phases"
 )
 
 // record is what compiler and runtime hand over, much shortened.
@@ -12,10 +13,11 @@ func record(id string) manifest.Manifest {
 	const text = "You are helpful."
 	m := manifest.New()
 	m.ManifestID = id
+	m.Cache.Plan.Key = manifest.Fingerprint(text, nil)
 	m.CompilerVersion = "1"
 	m.CreatedAt = time.Date(2026, 2, 3, 4, 5, 6, 0, time.UTC)
 	m.Sections = []manifest.Section{{
-		SectionID: "identity", Title: "Identity", Stability: "stable", Placement: "system", Owner: manifest.OwnerBuiltin,
+		SectionID: "identity", Title: "Identity", Stability: "stable", Placement: "system", Owner: phases.OwnerBuiltin,
 		Chars: len(text), OriginalChars: len(text), Fingerprint: manifest.Fingerprint(text, nil),
 	}}
 	m.FingerprintStable = manifest.Fingerprint(text, nil)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/grapnelhq/grapnel/manifest"
+	"github.com/grapnelhq/grapnel/phases"
 )
 
 func ExampleVerifier() {
@@ -49,7 +50,7 @@ func ExampleVerifier() {
 func ExampleDiff() {
 	a, b := record("01JZ0000000000000000000000"), record("01JZ0000000000000000000001")
 	fmt.Println(manifest.Diff(&a, &b).Same)
-	b.Sections[0].Owner = manifest.OwnerHost
+	b.Sections[0].Owner = phases.OwnerHost
 	b.Budgets.Turn.GrantedMS = 500
 	d := manifest.Diff(&a, &b)
 	fmt.Println(d.Same, d.Sections.Reowned, d.Budgets[0].Name, d.Budgets[0].What, d.Budgets[0].To.GrantedMS)

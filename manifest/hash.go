@@ -27,7 +27,12 @@ func Fingerprint(text string, key []byte) string {
 // stored and hashed. The error names the field that JSON cannot express, such
 // as a text that is not UTF-8.
 func Canonical(m *Manifest) ([]byte, error) {
-	b, err := encoder.Append(make([]byte, 0, sizeHint), m)
+	return appendCanonical(make([]byte, 0, sizeHint), m)
+}
+
+// appendCanonical is Canonical with room of the caller's.
+func appendCanonical(room []byte, m *Manifest) ([]byte, error) {
+	b, err := encoder.Append(room, m)
 	if err != nil {
 		return nil, fmt.Errorf("manifest %s: %w", m.ManifestID, err)
 	}
@@ -50,12 +55,19 @@ func Canonical(m *Manifest) ([]byte, error) {
 // differently keyed logs can be compared; with keyed fingerprints it does, for
 // it covers them.
 func ContentHash(m *Manifest) (string, error) {
+	sum, _, err := hashContent(make([]byte, 0, sizeHint), m)
+	return sum, err
+}
+
+// hashContent is ContentHash with room of the caller's, which it returns, grown
+// if need be, to be used again.
+func hashContent(room []byte, m *Manifest) (string, []byte, error) {
 	c := content(m)
-	b, err := Canonical(&c)
+	b, err := appendCanonical(room, &c)
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
-	return digest.SHA256(b), nil
+	return digest.SHA256(b), b[:0], nil
 }
 
 // Link is the end of a thread's chain of records.
@@ -94,13 +106,20 @@ func (m *Manifest) place(last *Link) {
 }
 
 // RecordHash returns what the record's hash should be: that of its canonical
-// bytes with an empty hash. m is not changed.
+// bytes with an empty hash, and with cache.actual null, which is filled in where
+// a record is shown. m is not changed.
 func RecordHash(m *Manifest, key []byte) (string, error) {
-	unsigned := *m
-	unsigned.Hash = ""
+	unsigned := m.unsigned()
 	b, err := Canonical(&unsigned)
 	if err != nil {
 		return "", err
 	}
 	return sumOf(b, key), nil
+}
+
+// unsigned is what the hash covers.
+func (m *Manifest) unsigned() Manifest {
+	u := *m
+	u.Hash, u.Cache.Actual = "", nil
+	return u
 }

@@ -12,14 +12,6 @@ import (
 // older records stays what it was.
 const SchemaVersion = 1
 
-// Owners of sections that belong to no plugin.
-const (
-	// OwnerBuiltin owns the compiler's own texts.
-	OwnerBuiltin = "builtin"
-	// OwnerHost owns texts that the embedding program brought.
-	OwnerHost = "host"
-)
-
 // Manifest is one record. The fields of the embedded structs are top-level keys
 // of its JSON; every other field is one group under its own name. Lists are
 // never null in JSON: see [Manifest.Complete].
@@ -39,13 +31,14 @@ type Manifest struct {
 	// HookSources has one entry per kept contribution of each hook that ran.
 	HookSources []phases.HookSource `json:"hook_sources"`
 	// Runs is the ledger of every phase of the turn so far: one row per
-	// subscription expected.
+	// subscription expected, and one per call of a tool.
 	Runs []phases.Run `json:"runs"`
 	// Plugins has one row per declared plugin.
 	Plugins []phases.PluginRow `json:"plugins"`
 	// Policies are the policy entries in force, with their owners.
 	Policies []phases.PolicyEntry `json:"policies"`
-	// Tools are the tools offered to the model, by name, with their owners.
+	// Tools are the tools offered to the model, and those that it may request, by
+	// name, with their owners.
 	Tools []Tool `json:"tools"`
 	// Budgets are time and text, granted and used.
 	Budgets Budgets `json:"budgets"`
@@ -136,16 +129,19 @@ type Section struct {
 	SourceRefs []phases.SourceRef `json:"source_refs"`
 }
 
-// Tool is one tool that was offered to the model.
+// Tool is one tool that was offered to the model, or that it could request.
 type Tool struct {
 	// Name is the name that the model calls.
 	Name string `json:"name"`
 	// BundleID is the bundle that brought it; empty for the host's own.
 	BundleID string `json:"bundle_id"`
-	// Owner is the plugin that answers it, or "host".
+	// Owner is the plugin that answers it, "host" or "builtin".
 	Owner string `json:"owner"`
 	// Hash is the hash of its definition; empty where that is not known.
 	Hash string `json:"hash"`
+	// HiddenDomain is the domain that has to be requested before the tool is
+	// offered; empty for a tool that is.
+	HiddenDomain string `json:"hidden_domain,omitempty"`
 }
 
 // Budgets are the budgets of the turn and of each phase that ran.

@@ -47,6 +47,14 @@ func TestValidate(t *testing.T) {
 		{"grown by a cut", func(m *Manifest) { m.Sections[0].Truncation.Kept = 1000 }, "truncation"},
 		{"no source_refs", func(m *Manifest) { m.Sections[1].SourceRefs = nil }, "source_refs"},
 		{"section_ids", func(m *Manifest) { m.SectionIDs = m.SectionIDs[:1] }, "section_ids"},
+		{"a prediction", func(m *Manifest) { m.Cache.Predicted, m.Cache.Actual = new(10), new(12) }, ""},
+		{"a prediction below 0", func(m *Manifest) { m.Cache.Predicted = new(-1) }, "cache.predicted"},
+		{"a report below 0", func(m *Manifest) { m.Cache.Actual = new(-1) }, "cache.actual"},
+		{"a miss", func(m *Manifest) { m.Cache.Predicted, m.Cache.Miss = new(0), MissTools }, ""},
+		{"a miss without a prediction", func(m *Manifest) { m.Cache.Miss = MissTools }, "cache.miss"},
+		{"a miss and a hit", func(m *Manifest) { m.Cache.Predicted, m.Cache.Miss = new(5), MissTools }, "cache.miss"},
+		{"an unknown miss", func(m *Manifest) { m.Cache.Predicted, m.Cache.Miss = new(0), "moon" }, "cache.miss"},
+		{"an unknown breakpoint", func(m *Manifest) { m.Cache.Plan.Breakpoints = []Breakpoint{{After: "lunch"}} }, "breakpoints[0]"},
 		{"nil list", func(m *Manifest) { m.Files = nil }, "files: is null"},
 		{"nil list in a run", func(m *Manifest) { m.Runs[0].Cut = nil }, "runs[0]"},
 	}
@@ -149,6 +157,18 @@ func TestFirstBreak(t *testing.T) {
 				t.Errorf("broke = %v (-got +want):\n%s", broke, diff)
 			}
 		})
+	}
+}
+
+// TestFirstBreakAtTheBoundary: a text that goes over to the other part is another
+// prefix, though it has the same fingerprint.
+func TestFirstBreakAtTheBoundary(t *testing.T) {
+	t.Parallel()
+
+	earlier := []Section{{SectionID: "a", Owner: "x", Fingerprint: "1", Stability: phases.StabilityStable}}
+	later := []Section{{SectionID: "a", Owner: "x", Fingerprint: "1", Stability: phases.StabilityDynamic}}
+	if got, broke := FirstBreak(earlier, later); !broke || got != (Break{SectionID: "a", Owner: "x"}) {
+		t.Errorf("FirstBreak = %+v, %v", got, broke)
 	}
 }
 

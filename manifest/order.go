@@ -260,6 +260,8 @@ func (v *Verifier) checkSignature(n *node) bool {
 		v.problemf(n, BadAltered, "the thread's sign-off was changed")
 	case t.keyed && !l.keyed():
 		v.problemf(n, BadAltered, "the thread's sign-off has no key, though records have one")
+	case !l.keyed() && len(v.opts.Key) > 0 && !v.opts.AllowUnkeyed:
+		v.problemf(n, BadAltered, "the thread's sign-off has no key: it is from before there was one, or of somebody who does not have it")
 	default:
 		return false
 	}

@@ -38,16 +38,18 @@ type Record struct {
 	Data  []byte
 }
 
-// SealRecord is [Seal], and returns the record as it is stored. It encodes the
-// record once less than Seal and [Canonical] together.
+// SealRecord is [Seal], and returns the record as it is stored: with cache.actual
+// null, whatever m has there. It encodes the record once less than Seal and
+// [Canonical] together.
 func SealRecord(m *Manifest, last *Link, key []byte) (Record, error) {
 	m.place(last)
+	room := make([]byte, 0, sizeHint)
 	var err error
-	if m.ContentHash, err = ContentHash(m); err != nil {
+	if m.ContentHash, room, err = hashContent(room, m); err != nil {
 		return Record{}, err
 	}
-	m.Hash = ""
-	data, err := Canonical(m)
+	stored := m.unsigned()
+	data, err := appendCanonical(room, &stored)
 	if err != nil {
 		return Record{}, err
 	}

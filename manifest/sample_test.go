@@ -56,7 +56,7 @@ func sampleSection(i int) Section {
 	tokens := 10 * i
 	s := Section{
 		SectionID: fmt.Sprintf("section_%d", i), Title: fmt.Sprintf("Section %d", i), Stability: phases.StabilityDynamic,
-		Placement: phases.PlacementSystem, Owner: OwnerBuiltin, Position: i, Chars: 100 + i, OriginalChars: 100 + i,
+		Placement: phases.PlacementSystem, Owner: phases.OwnerBuiltin, Position: i, Chars: 100 + i, OriginalChars: 100 + i,
 		Tokens: &tokens, Tokenizer: "cl100k_base", Fingerprint: Fingerprint(strconv.Itoa(i), nil),
 		SourceRefs: []phases.SourceRef{{Kind: "file", ID: "/repo/AGENTS.md", Label: "AGENTS.md"}},
 	}

@@ -28,21 +28,24 @@ type link struct {
 // if the record says that it was made with one. It is false
 // for bytes that are not an object with ascending keys and those fields.
 //
-// The hash covers the bytes with the value of "hash" emptied, so nothing has to
-// be encoded anew: a record stays verifiable when a later version knows more
-// fields.
+// The hash covers the bytes with the value of "hash" emptied and that of
+// "actual" in "cache" null, so nothing has to be encoded anew: a record stays
+// verifiable when a later version knows more fields.
 func scanLink(data, key []byte) (link, bool) {
 	var l link
-	hashFrom, hashTo, found := 0, 0, 0
+	var apart [2]unhashed // in the order of the keys
+	found := 0
 	ok := scanObject(data, func(name, value []byte, at int) bool {
 		to := l.place(name)
 		switch {
 		case to != nil:
 			found++
 			return readText(value, to)
+		case string(name) == "cache":
+			apart[0] = findActual(value, at)
 		case string(name) == "hash":
 			found++
-			hashFrom, hashTo = at, at+len(value)
+			apart[1] = unhashed{at, at + len(value), `""`}
 			return readText(value, &l.Hash)
 		case string(name) == "seq":
 			found++
@@ -69,11 +72,11 @@ func scanLink(data, key []byte) (link, bool) {
 	}
 	if l.keyed() {
 		if len(key) > 0 {
-			l.sum = sumParts(hmac.New(sha256.New, key), digest.PrefixHMACSHA256, data[:hashFrom], data[hashTo:])
+			l.sum = sumParts(hmac.New(sha256.New, key), digest.PrefixHMACSHA256, data, apart[:])
 		}
 		return l, true
 	}
-	l.sum = sumParts(sha256.New(), digest.PrefixSHA256, data[:hashFrom], data[hashTo:])
+	l.sum = sumParts(sha256.New(), digest.PrefixSHA256, data, apart[:])
 	return l, true
 }
 
@@ -113,12 +116,38 @@ func readText(value []byte, to *string) bool {
 // keyed reports whether the record says that its hash was made with a key.
 func (l *link) keyed() bool { return strings.HasPrefix(l.Hash, digest.PrefixHMACSHA256) }
 
-// sumParts is the hash of a record whose own hash, between the two parts, is
-// empty.
-func sumParts(h hash.Hash, prefix string, front, back []byte) string {
-	h.Write(front) // a hash never returns an error
-	h.Write([]byte(`""`))
-	h.Write(back)
+// unhashed is a value that the hash does not cover, and what counts in its place.
+type unhashed struct {
+	from, to int
+	as       string
+}
+
+// findActual finds the value of "actual" in the group cache, which begins at the
+// given place.
+func findActual(cache []byte, at int) unhashed {
+	var u unhashed
+	scanObject(cache, func(name, value []byte, start int) bool {
+		if string(name) == "actual" {
+			u = unhashed{at + start, at + start + len(value), "null"}
+		}
+		return string(name) < "actual"
+	})
+	return u
+}
+
+// sumParts is the hash of a record without some of its values, which stand in
+// ascending order; the zero one is none.
+func sumParts(h hash.Hash, prefix string, data []byte, apart []unhashed) string {
+	done := 0
+	for _, u := range apart {
+		if u.to == 0 {
+			continue
+		}
+		h.Write(data[done:u.from]) // a hash never returns an error
+		h.Write([]byte(u.as))
+		done = u.to
+	}
+	h.Write(data[done:])
 	return prefix + hex.EncodeToString(h.Sum(nil))
 }
 

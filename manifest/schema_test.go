@@ -26,14 +26,14 @@ var update = flag.Bool("update", false, "write schema.json anew")
 // plainFields describes fields of package phases whose names were enough for Go
 // readers, or that share a doc comment. It goes before doc comments.
 var plainFields = map[string]string{
-	"Run.Subscription":            "The full id of the subscription.",
-	"Run.Hook":                    "The plugin's own name of the hook.",
+	"Run.Subscription":            "The full id of the subscription; of a tool call PLUGIN.TOOL.",
+	"Run.Hook":                    "The plugin's own name of the hook; of a tool call the tool.",
 	"Run.Plugin":                  "The plugin.",
 	"Run.PluginVersion":           "The plugin's version.",
 	"Run.Generation":              "The loaded configuration.",
 	"Run.Incarnation":             "The start of the plugin's process, counted.",
-	"Run.Phase":                   "The phase.",
-	"Run.Stage":                   "The stage: the role of the subscription.",
+	"Run.Phase":                   "The phase; tool.call for a call of a tool, which belongs to none.",
+	"Run.Stage":                   "The stage: the role of the subscription; tool for a call of a tool.",
 	"Run.State":                   "What became of the hook.",
 	"Run.Attempts":                "How often it was tried.",
 	"Run.QueueMS":                 "Wall milliseconds of waiting for a slot.",
@@ -205,7 +205,7 @@ func generateSchema(t *testing.T) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := describer{t: t, docs: fieldDocs(t, ".", filepath.Join("..", "phases"))}
+	d := describer{t: t, docs: fieldDocs(t, filepath.Join("..", "phases"), ".")}
 	d.describe(reflect.TypeFor[Manifest](), s)
 	addPatterns(s)
 	s.Schema = "https://json-schema.org/draft/2020-12/schema"
@@ -231,9 +231,10 @@ func wordSchemas() map[reflect.Type]*jsonschema.Schema {
 	add(reflect.TypeFor[phases.Stability](), "stable", "dynamic")
 	add(reflect.TypeFor[phases.Placement](), "system", "system_message", "user_message")
 	add(reflect.TypeFor[phases.Limit](), "plugin", "contribution", "subscription", "section", "total")
-	add(reflect.TypeFor[phases.Role](), "transform", "contribute", "validate", "observe")
+	add(reflect.TypeFor[phases.Role](), "transform", "contribute", "validate", "observe", "tool")
 	add(reflect.TypeFor[phases.Severity](), "info", "warning", "error")
 	add(reflect.TypeFor[BreakAfter](), "tools", "stable", "dynamic")
+	add(reflect.TypeFor[Miss](), "", "model_changed", "tools_changed", "expired", "section_changed", "below_minimum")
 	add(reflect.TypeFor[phases.RunState](), "succeeded", "denied", "failed", "timed_out", "cancelled", "filtered", "disabled",
 		"unavailable", "budget_exhausted", "cached", "shadowed", "queued")
 	add(reflect.TypeFor[phases.PluginState](), "declared", "starting", "ready", "degraded", "backoff", "quarantined", "draining", "stopped")

@@ -19,6 +19,8 @@ import (
 //   - sections have valid ids without repetition, positions that count from 0,
 //     known stability and placement, lengths that fit together, and are the
 //     ones that section_ids names;
+//   - numbers of the cache are not below 0, its words are known, and a miss goes
+//     with a prediction of 0;
 //   - no list is nil.
 //
 // It does not compute hashes: whether the record is the one that was sealed
@@ -31,6 +33,7 @@ func Validate(m *Manifest) error {
 		v.section(&m.Sections[i], i)
 	}
 	v.sectionIDs(m)
+	v.cache(&m.Cache)
 	v.lists(m)
 	return errors.Join(v.errs...)
 }
@@ -97,6 +100,22 @@ func (v *validator) sectionIDs(m *Manifest) {
 		seen[ids[i]] = i
 	}
 	v.needf(slices.Equal(ids, m.SectionIDs), "section_ids: are not those of the sections, in order")
+}
+
+func (v *validator) cache(c *Cache) {
+	for _, n := range []struct {
+		name  string
+		value *int
+	}{{"predicted", c.Predicted}, {"actual", c.Actual}, {"tokens_behind", &c.TokensBehind}} {
+		v.needf(n.value == nil || *n.value >= 0, "cache.%s: is below 0", n.name)
+	}
+	if c.Miss != "" {
+		v.needf(slices.Contains(misses(), c.Miss), "cache.miss: %.80q is unknown", c.Miss)
+		v.needf(c.Predicted != nil && *c.Predicted == 0, "cache.miss: goes with nothing but a prediction of 0")
+	}
+	for i, b := range c.Plan.Breakpoints {
+		v.needf(slices.Contains([]BreakAfter{AfterTools, AfterStable, AfterDynamic}, b.After), "cache.plan.breakpoints[%d]: after %.80q is unknown", i, b.After)
+	}
 }
 
 func (v *validator) lists(m *Manifest) {

@@ -77,6 +77,9 @@ type VerifyOptions struct {
 	// Key is the key of the records' hashes, if they have one. Records that were
 	// made before there was a key are taken in front of those that have it.
 	Key []byte
+	// AllowUnkeyed takes whole threads without a key beside a Key: those that
+	// ended before there was one. Anybody can make such a thread anew.
+	AllowUnkeyed bool
 	// FingerprintKey is the key of the fingerprints, if they have one. It is
 	// needed only for Texts.
 	FingerprintKey []byte
@@ -89,6 +92,9 @@ type VerifyOptions struct {
 	// Differs, if set, reports that the text kept under a fingerprint has another
 	// one. It is asked for each fingerprint of each record.
 	Differs func(fingerprint string) bool
+	// Seen, if set, is told of each record that is looked at, as its index has it:
+	// to show progress, or to collect the heads of threads.
+	Seen func(Index)
 	// ChainOnly checks hashes, order, index and sign-off without decoding
 	// records: several times faster.
 	ChainOnly bool
@@ -114,10 +120,14 @@ type Verifier struct {
 	places []int // of verdict.Problems
 	// unproven is set when the end of a thread was not proven.
 	unproven, headSeen, needKey bool
-	threads                     int
+	// keyedTexts is set when texts could not be compared for want of a key.
+	keyedTexts bool
+	threads    int
 	// texts are those that no record has named yet, by fingerprint.
 	texts map[string]int
 	last  Index
+	// room is where contents are encoded, used again and again.
+	room []byte
 }
 
 // NewVerifier returns a verifier that has seen nothing.
@@ -147,6 +157,9 @@ func (v *Verifier) Add(r Record) {
 	v.order++
 	v.verdict.Checked++
 	v.last = r.Index
+	if v.opts.Seen != nil {
+		v.opts.Seen(r.Index)
+	}
 	t := &v.thread
 	n := v.inspect(r)
 	// A stranger is no part of the chain that it stands in.
@@ -169,7 +182,7 @@ func (v *Verifier) Verdict() (Verdict, error) {
 		v.problemf(&n, BadMissing, "no record has the hash %s", v.opts.Head)
 	}
 	for i := range v.opts.Texts {
-		if v.named(i) {
+		if v.keyedTexts || v.named(i) {
 			continue
 		}
 		n := node{id: v.last.ManifestID, seq: v.last.Seq, order: v.order}
@@ -261,7 +274,8 @@ func (v *Verifier) inspectContent(n *node, data []byte) {
 		n.findf(BadSchema, "%s", strings.ReplaceAll(err.Error(), "\n", "; "))
 		return
 	}
-	if sum, err := ContentHash(m); err != nil || sum != m.ContentHash {
+	sum, room, err := hashContent(v.room, m)
+	if v.room = room; err != nil || sum != m.ContentHash {
 		n.findf(BadFingerprint, "its content_hash is not that of its content")
 		return
 	}
@@ -274,7 +288,7 @@ func (v *Verifier) inspectTexts(n *node, m *Manifest) {
 		return
 	}
 	if len(v.opts.Texts) > 0 && len(v.opts.FingerprintKey) == 0 && strings.HasPrefix(m.FingerprintFull, digest.PrefixHMACSHA256) {
-		v.needKey = true
+		v.needKey, v.keyedTexts = true, true
 	}
 	check := func(what, fingerprint string) {
 		delete(v.texts, fingerprint)

@@ -278,7 +278,8 @@ func TestVerifierAnchor(t *testing.T) {
 		{name: "key", key: key, opts: func(*stored) VerifyOptions { return VerifyOptions{Key: key} }, anchored: true},
 		{name: "no key at hand", key: key, opts: func(*stored) VerifyOptions { return VerifyOptions{} }, err: ErrKeyNeeded},
 		{name: "wrong key", key: key, opts: func(*stored) VerifyOptions { return VerifyOptions{Key: []byte("x")} }, want: &Bad{badID(0), 0, BadAltered}},
-		{name: "key for a plain log", opts: func(*stored) VerifyOptions { return VerifyOptions{Key: key} }},
+		{name: "key for a plain log", opts: func(*stored) VerifyOptions { return VerifyOptions{Key: key} }, want: &Bad{badID(4), 4, BadAltered}},
+		{name: "key for a plain log that may be", opts: func(*stored) VerifyOptions { return VerifyOptions{Key: key, AllowUnkeyed: true} }},
 		{
 			name: "key since a while", harm: func(tb testing.TB, s *stored) {
 				m := sampleManifest(1, 1, 1)
@@ -387,7 +388,7 @@ func TestVerifierTexts(t *testing.T) {
 		{"another text", nil, VerifyOptions{Texts: []string{"full", "other"}}, BadFingerprint, nil},
 		{"keyed", key, VerifyOptions{Texts: []string{"full"}, FingerprintKey: key}, "", nil},
 		{"keyed, another text", key, VerifyOptions{Texts: []string{"other"}, FingerprintKey: key}, BadFingerprint, nil},
-		{"keyed without the key", key, VerifyOptions{Texts: []string{"full"}}, BadFingerprint, ErrKeyNeeded},
+		{"keyed without the key: no finding", key, VerifyOptions{Texts: []string{"other"}}, "", ErrKeyNeeded},
 		{"kept text differs", nil, VerifyOptions{Differs: func(f string) bool { return f == Fingerprint("1", nil) }}, BadFingerprint, nil},
 		{"kept texts agree", nil, VerifyOptions{Differs: func(string) bool { return false }}, "", nil},
 	}

@@ -64,9 +64,9 @@ const (
 	CodeInvalid        = "contribution_invalid"
 	CodeTimeoutLowered = "timeout_lowered"
 	CodeLeftOut        = "left_out"
-	CodeLateResult     = "late_result"
 	CodeUnpinned       = "unpinned"
 	CodeSoftMissing    = "dependency_absent"
+	CodeToolError      = "tool_error"
 )
 
 // Error is the one error type of Grapnel's boundaries. Compare codes with

@@ -174,13 +174,19 @@ type PromptSection struct {
 	Cut *SelfCut `json:"cut,omitempty"`
 }
 
+// RequestTools is the name of the engine's own tool, by which a model asks for
+// the tools of hidden domains. The name belongs to "builtin": no plugin may offer
+// a tool under it.
+const RequestTools = "request_tools"
+
 // Tool is one tool as a model sees it.
 type Tool struct {
 	Name        string `json:"name"`
 	Description string `json:"description,omitempty"`
 	// InputSchema is a JSON Schema object; nil means no arguments.
 	InputSchema json.RawMessage `json:"input_schema,omitempty"`
-	// HiddenDomain hides the tool behind a domain until it is asked for.
+	// HiddenDomain hides the tool behind a domain, a name, until that is asked
+	// for by [RequestTools].
 	HiddenDomain string `json:"hidden_domain,omitempty"`
 }
 

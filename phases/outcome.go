@@ -26,10 +26,22 @@ func (s RunState) Completed() bool {
 	return s == StateSucceeded || s == StateDenied || s == StateCached
 }
 
-// Run is the record of one expected hook in one phase. Times stand apart from
-// hashed content, so that equal work gives equal fingerprints.
+// The words in the ledger's rows of tool calls, which belong to no phase.
+const (
+	// PhaseToolCall stands between tool.pre_call and tool.post_call. It is in no
+	// table and nothing can subscribe to it.
+	PhaseToolCall Phase = "tool.call"
+	// StageTool is the stage of such a row, and no role of a hook.
+	StageTool Role = "tool"
+)
+
+// Run is the record of one expected hook in one phase, or of one call of a tool
+// ([PhaseToolCall]). Times stand apart from hashed content, so that equal work
+// gives equal fingerprints.
 type Run struct {
-	Subscription  string `json:"subscription"`
+	// Subscription is the full id; of a tool call PLUGIN.TOOL.
+	Subscription string `json:"subscription"`
+	// Hook is the plugin's own name for it; of a tool call the tool's name.
 	Hook          string `json:"hook"`
 	Plugin        string `json:"plugin"`
 	PluginVersion string `json:"plugin_version"`
@@ -40,7 +52,8 @@ type Run struct {
 	// Layer is the dependency layer inside the stage, from 0.
 	Layer int      `json:"layer"`
 	State RunState `json:"state"`
-	// Code is the cause; for a disabled run the reason. Empty when all is well.
+	// Code is the cause; for a disabled run the reason, and "tool_error" for a tool
+	// that told the model of a failure. Empty when all is well.
 	Code string `json:"code"`
 	// PluginCode is the plugin's own word in a plugin_error.
 	PluginCode string `json:"plugin_code"`
@@ -91,8 +104,8 @@ type LeftOut struct {
 	// ID is a section or contribution id.
 	ID    string `json:"id"`
 	Owner string `json:"owner"`
-	// Reason is a word: budget, profile, conflict, forbidden, blank, late,
-	// filtered, or a Cause.
+	// Reason is a word: budget, profile, conflict, forbidden, blank, filtered,
+	// duplicate, or a Cause.
 	Reason string `json:"reason"`
 	Chars  int    `json:"chars"`
 }
@@ -197,7 +210,7 @@ type HookSource struct {
 type MergedTool struct {
 	Name     string `json:"name"`
 	BundleID string `json:"bundle_id"`
-	// Owner is the plugin that answers it, or "host".
+	// Owner is the plugin that answers it, "host" or "builtin".
 	Owner string `json:"owner"`
 
 	Definition Tool   `json:"-"`
@@ -218,6 +231,8 @@ type MergedReminder struct {
 	Text       string            `json:"text"`
 	DedupeKey  string            `json:"dedupe_key,omitempty"`
 	Owner      string            `json:"owner"`
+	// ContributionID is that of the contribution.
+	ContributionID string `json:"contribution_id,omitempty"`
 }
 
 // Merged is what the contributions of one dispatch come to, with an owner for

@@ -31,6 +31,18 @@ func ValidPluginName(s string) bool {
 	return ValidName(s) && !strings.ContainsAny(s, "./:")
 }
 
+// Owners that are no plugins, in manifests and in merging.
+const (
+	// OwnerBuiltin owns the compiler's and the engine's own texts and tools.
+	OwnerBuiltin = "builtin"
+	// OwnerHost owns what the embedding program brought.
+	OwnerHost = "host"
+)
+
+// ReservedOwner reports whether a name is that of an owner that is no plugin. No
+// plugin can be declared under it.
+func ReservedOwner(name string) bool { return name == OwnerBuiltin || name == OwnerHost }
+
 // ValidateDescription checks a plugin's description by itself: the name and
 // version, each hook's name (unique), phase, kinds, role, failure policy,
 // fallback, retry and cache, each tool's name (unique) and schema, and the
@@ -207,7 +219,7 @@ func contextFields() []string {
 	}
 }
 
-// validateTools checks names (unique) and schemas.
+// validateTools checks names (unique), hidden domains and schemas.
 func validateTools(tools []Tool) []error {
 	v := &checker{}
 	seen := map[string]int{}
@@ -222,6 +234,9 @@ func validateTools(tools []Tool) []error {
 		seen[t.Name] = i
 		if !utf8.ValidString(t.Description) || strings.IndexByte(t.Description, 0) >= 0 {
 			v.addf("tools[%d] (%s): description is not UTF-8 without NUL", i, t.Name)
+		}
+		if t.HiddenDomain != "" && !ValidName(t.HiddenDomain) {
+			v.addf("tools[%d] (%s): hidden_domain %.80q: use letters, digits and _ . : / -", i, t.Name, t.HiddenDomain)
 		}
 		if err := checkObject(t.InputSchema); err != nil {
 			v.addf("tools[%d] (%s): input_schema: %v", i, t.Name, err)

@@ -76,6 +76,7 @@ func TestValidateDescription(t *testing.T) {
 		{"tool name", func(d *phases.Description) { d.Tools[0].Name = "" }, []string{`tools[0]: name ""`}},
 		{"tool twice", func(d *phases.Description) { d.Tools = append(d.Tools, d.Tools[0]) }, []string{`tools[1]: "t" is there twice, first as tools[0]`}},
 		{"tool description", func(d *phases.Description) { d.Tools[0].Description = "\xff" }, []string{"tools[0] (t): description is not UTF-8"}},
+		{"hidden domain", func(d *phases.Description) { d.Tools[0].HiddenDomain = "mail\n- files" }, []string{`tools[0] (t): hidden_domain "mail\n- files": use letters`}},
 		{"tool schema", func(d *phases.Description) { d.Tools[0].InputSchema = json.RawMessage(`true`) }, []string{"tools[0] (t): input_schema: is not a JSON object"}},
 		{"schema", func(d *phases.Description) { d.ConfigSchema = json.RawMessage(`{`) }, []string{"config_schema: is not valid JSON"}},
 		{"deep schema", func(d *phases.Description) { d.ConfigSchema = deep }, []string{"config_schema: is JSON nested deeper than 32"}},

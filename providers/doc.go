@@ -15,7 +15,9 @@
 // with a code, never a silent change:
 //
 //   - The texts of [Layout.System] joined are the prompt's full text, byte for
-//     byte. They are cut only where the plan has a breakpoint.
+//     byte, but for sections that the host wants behind the conversation
+//     ([Request.AfterConversation]). Where the plan has breakpoints, they are cut there and behind each
+//     dynamic section.
 //   - Tools are sorted by name and their schemas are canonical JSON (RFC 8785),
 //     so that equal tools are equal bytes, in whatever order they came.
 //   - Messages alternate between user and assistant, and results stand directly

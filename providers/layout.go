@@ -28,10 +28,15 @@ type Layout struct {
 	BreakAfterTools bool
 	// System is the system prompt in pieces. None is empty.
 	System []Segment
+	// DynamicText is its dynamic part, for a place of its own.
+	DynamicText string
 	// SystemMessages follow the system prompt.
 	SystemMessages []string
 	// Messages alternate between user and assistant.
 	Messages []Message
+	// Tail stands behind all messages; see [Request.AfterConversation]. Where it
+	// is not empty, the last message is the user's, or there is none.
+	Tail     string
 	Names    Names
 	Warnings []Warning
 }
@@ -53,14 +58,15 @@ func Lay(r Request, rules Rules) (*Layout, error) {
 	if err := l.layTools(r.Tools, rules); err != nil {
 		return nil, err
 	}
-	plan := l.affordable(r.Prompt.CachePlan.Breakpoints, rules.Breakpoints)
-	l.laySystem(r, plan)
+	l.layMessages(r)
+	r = l.behind(r)
+	l.DynamicText = r.Prompt.DynamicText
+	l.laySystem(r, l.affordable(r.Prompt.CachePlan.Breakpoints, rules.Breakpoints))
 	for _, m := range r.Prompt.SystemMessages {
 		if m.Text != "" {
 			l.SystemMessages = append(l.SystemMessages, m.Text)
 		}
 	}
-	l.layMessages(r)
 	return l, nil
 }
 

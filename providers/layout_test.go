@@ -55,7 +55,7 @@ func compiled(t testing.TB, rng *rand.Rand, order compiler.Order) Request {
 	if err != nil {
 		t.Fatal(err)
 	}
-	in.Previous = first.Sections
+	in.Previous = &compiler.Previous{Sections: first.Sections}
 	if n := len(in.Sections); n > 0 {
 		in.Sections[rng.IntN(n)].Content = "changed"
 	}
@@ -66,8 +66,8 @@ func compiled(t testing.TB, rng *rand.Rand, order compiler.Order) Request {
 	return Request{Prompt: out.Prompt, Sections: out.Sections}
 }
 
-// TestSystemProperties: joined, the pieces are the full text, and each
-// breakpoint of the plan ends a piece where its section ends.
+// TestSystemProperties: joined, the pieces are the full text, each breakpoint of
+// the plan ends a piece where its section ends, and so does each dynamic section.
 func TestSystemProperties(t *testing.T) {
 	t.Parallel()
 
@@ -83,6 +83,9 @@ func TestSystemProperties(t *testing.T) {
 			t.Fatalf("%v\nplan %v of %q", l.Warnings, r.Prompt.CachePlan, r.Prompt.FullText)
 		}
 		var got []manifest.Breakpoint
+		if n := len(l.System); n > 1 && n < dynamicSections(r.Sections) {
+			t.Fatalf("%d pieces for %d dynamic sections", n, dynamicSections(r.Sections))
+		}
 		for _, s := range l.System {
 			if s.Text == "" {
 				t.Fatal("an empty piece")
@@ -101,6 +104,17 @@ func TestSystemProperties(t *testing.T) {
 	if inside < 300 {
 		t.Errorf("only %d breakpoints inside the dynamic part, which proves little", inside)
 	}
+}
+
+// dynamicSections counts what the dynamic part is made of.
+func dynamicSections(sections []manifest.Section) int {
+	n := 0
+	for _, s := range sections {
+		if s.Stability == phases.StabilityDynamic && s.Placement == phases.PlacementSystem {
+			n++
+		}
+	}
+	return n
 }
 
 func TestSystemBreakpoints(t *testing.T) {
@@ -128,15 +142,15 @@ func TestSystemBreakpoints(t *testing.T) {
 	}{
 		{"none", rows, nil, 4, []string{""}, ""},
 		{"both", rows, []manifest.Breakpoint{stable, afterB}, 4, []string{"a", "b", ""}, ""},
-		{"at the very end", rows, []manifest.Breakpoint{{After: manifest.AfterDynamic, SectionID: "c"}}, 4, []string{"c"}, ""},
+		{"at the very end", rows, []manifest.Breakpoint{{After: manifest.AfterDynamic, SectionID: "c"}}, 4, []string{"", "c"}, ""},
 		{"no rows", nil, []manifest.Breakpoint{stable, afterB}, 4, []string{"a", ""}, "breakpoint_left_out"},
 		{"rows of another prompt", []manifest.Section{{SectionID: "b", Chars: 4}}, []manifest.Breakpoint{afterB}, 4, []string{""}, "breakpoint_left_out"},
 		{"a row that is too long", []manifest.Section{{SectionID: "b", Chars: 4000}}, []manifest.Breakpoint{afterB}, 4, []string{""}, "breakpoint_left_out"},
 		{"not in order", rows, []manifest.Breakpoint{afterB, stable}, 4, []string{"b", ""}, "breakpoint_left_out"},
-		{"twice", rows, []manifest.Breakpoint{stable, stable}, 4, []string{"a", ""}, ""},
+		{"twice", rows, []manifest.Breakpoint{stable, stable}, 4, []string{"a", "", ""}, ""},
 		{"no tools", rows, []manifest.Breakpoint{{After: manifest.AfterTools}}, 4, []string{""}, "breakpoint_left_out"},
 		{"unknown place", rows, []manifest.Breakpoint{{After: "moon"}}, 4, []string{""}, "breakpoint_left_out"},
-		{"too many", rows, []manifest.Breakpoint{stable, afterB}, 1, []string{"a", ""}, "breakpoint_left_out"},
+		{"too many", rows, []manifest.Breakpoint{stable, afterB}, 1, []string{"a", "", ""}, "breakpoint_left_out"},
 		{"not wanted", rows, []manifest.Breakpoint{stable, afterB}, 0, []string{""}, ""},
 	}
 	for _, tt := range tests {

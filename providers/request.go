@@ -30,6 +30,16 @@ type Request struct {
 	// Turn is the current turn so far, the user's message first. All its calls
 	// must have been answered.
 	Turn []history.Entry
+	// AfterConversation are ids of dynamic sections that are sent behind the
+	// conversation instead of in the system prompt, in the prompt's order. What
+	// changes with each turn, such as memory_recall, costs the provider's cache of
+	// all that stands behind it: in the system prompt that is the whole history,
+	// here it is nothing. The price is that the model reads it beside the user's
+	// words (OpenAI: as a system message), which has less weight.
+	//
+	// It takes rows of Sections. Ids that are not in the prompt mean nothing. The
+	// manifest knows nothing of it: it predicts as if all was in the system prompt.
+	AfterConversation []string
 	// CountTokens estimates tokens for warnings about cache minimums; nil leaves
 	// these out. [history.Counter] has one.
 	CountTokens func(string) int
@@ -64,6 +74,8 @@ const (
 	// CodeBreakpoint: a breakpoint of the plan has no place in the request, or
 	// the provider takes no more.
 	CodeBreakpoint Code = "breakpoint_left_out"
+	// CodeNotBehind: a section could not be put behind the conversation.
+	CodeNotBehind Code = "section_not_behind"
 	// CodeToolRenamed: the provider does not take the tool's name.
 	CodeToolRenamed Code = "tool_renamed"
 	// CodeArguments: the arguments of a past call are no JSON object and were put

@@ -154,8 +154,10 @@ func (d *dispatch) lease(ctx context.Context, c *call, until time.Time) (*lease,
 	err := l.in.slots.acquire(bounded)
 	c.run.QueueMS += millis(time.Since(waiting))
 	switch {
-	case err == nil:
+	case err == nil && time.Now().Before(until):
 		return l, nil
+	case err == nil: // in the very moment in which the time was over
+		l.freed()
 	case bounded.Err() == nil:
 		return nil, codedError(err) // too many wait already
 	case cancelled(ctx):

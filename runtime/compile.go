@@ -20,7 +20,8 @@ type CompileInput struct {
 	Provider string
 	// ToolCalling says whether the provider can call tools.
 	ToolCalling bool
-	// ExistingTools are the names of the host's own tools.
+	// ExistingTools are the names of the host's own tools. None should be called
+	// request_tools: while one is, nothing that is hidden can be asked for.
 	ExistingTools []string
 	// RecallPlan is what the host's planner wants recalled, JSON; without it
 	// turn.post_preflight_prompt_context is not dispatched by CompileTurn.
@@ -35,7 +36,9 @@ type Compiled struct {
 	// Prompt is nil when the turn was blocked before or after compiling.
 	Prompt   *compiler.Prompt   `json:"prompt"`
 	Manifest *manifest.Manifest `json:"manifest"`
-	// Tools are the definitions that plugins brought, by name.
+	// Tools are the definitions to offer the model beside the host's own, by name:
+	// what plugins brought, but for what is hidden, and request_tools where that is
+	// so and ToolCalling is set. Turn.CallTool answers them.
 	Tools       []phases.Tool           `json:"tools"`
 	Reminders   []phases.MergedReminder `json:"reminders"`
 	Diagnostics []phases.Diagnostic     `json:"diagnostics"`
@@ -51,7 +54,9 @@ const codeAsk phases.Cause = "ask"
 // else: turn.pre_policy, turn.pre_prompt_context,
 // turn.post_preflight_prompt_context (only with a recall plan),
 // turn.pre_tool_materialization, turn.pre_prompt_compile, the compiler, and
-// turn.post_prompt_compile. A deny, or an ask (there is nobody to ask), ends it
+// turn.post_prompt_compile. There is no turn afterwards whose CallTool could answer
+// request_tools: a host that has hidden tools puts the domains that a model asks for
+// into Prompt.RequestedDomains of its next call. A deny, or an ask (there is nobody to ask), ends it
 // as blocked: the error is a *phases.Error with the code "denied" or "ask". The
 // result holds what is known all the same, the ledger included; it is nil only
 // when no turn could begin.
@@ -134,32 +139,34 @@ func (t *Turn) Compile(ctx context.Context, in CompileInput) (*Compiled, error) 
 		return r.blocked(ctx, in, err)
 	}
 	if err := r.keep(ctx, m); err != nil {
-		done := r.compiled(nil, m)
-		done.Error = codedError(err)
-		return done, err
+		return r.refused(m, err)
 	}
-	t.engine.memory.keepSections(t.context, r.output.Sections)
+	r.remember(m)
+	t.scope.offer(r.output.Offered)
+	t.usage.compiled(r.id)
 	return r.compiled(&r.output.Prompt, m), nil
 }
 
 // compile runs both phases and the compiler between them.
 func (r *recording) compile(ctx context.Context, in CompileInput) (*manifest.Manifest, error) {
-	t, input := r.turn, r.turn.compilerInput(in)
+	t, input := r.turn, r.input(in)
 	t.scope.claim(input.Custom)
 	known, err := compiler.Compile(input) // the host's own sections, so far
 	if err != nil {
 		return nil, err
 	}
 	_, err = t.dispatch(ctx, &phases.PrePromptCompileInput{
-		ToolCalling: in.ToolCalling, AvailableTools: t.toolNames(in.ExistingTools), Sections: sectionIDs(known.Sections),
+		ToolCalling: in.ToolCalling, AvailableTools: toolNames(known.Offered, in.ExistingTools), Sections: sectionIDs(known.Sections),
 	})
 	if err != nil {
 		return nil, err
 	}
 	t.fill(&input)
+	r.complete(ctx, &input, in)
 	if r.output, err = compiler.Compile(input); err != nil {
 		return nil, err
 	}
+	r.output.Diagnostics = append(r.output.Diagnostics, r.notes...)
 	encoded, err := manifest.Canonical(r.manifest())
 	if err != nil {
 		return nil, err
@@ -175,17 +182,26 @@ func (r *recording) compile(ctx context.Context, in CompileInput) (*manifest.Man
 // kept: it is the one that an auditor looks for.
 func (r *recording) blocked(ctx context.Context, in CompileInput, err error) (*Compiled, error) {
 	if r.output.Profile == "" { // blocked before there was a prompt: its fingerprints are those of an empty one
-		input := r.turn.compilerInput(in)
+		input := r.input(in)
 		none := manifest.Fingerprint("", input.FingerprintKey)
 		r.output.Profile = input.Profile
+		r.output.Files, r.output.Diagnostics = input.Files, r.notes
 		r.output.Fingerprints = manifest.Fingerprints{
 			FingerprintStable: none, FingerprintDynamic: none, FingerprintDynamicWithoutExtraSystem: none, FingerprintFull: none, FingerprintTools: none,
 		}
 	}
 	m := r.manifest()
+	// No provider has seen the prompt, so there is nothing that it could have kept.
+	m.Cache = manifest.Cache{Provider: m.Cache.Provider, Model: m.Cache.Model}
 	if kept := r.keep(ctx, m); kept != nil {
 		err = errors.Join(err, kept)
 	}
+	return r.refused(m, err)
+}
+
+// refused is the result of a turn whose prompt is not handed out. Its reminders
+// are not delivered then.
+func (r *recording) refused(m *manifest.Manifest, err error) (*Compiled, error) {
 	done := r.compiled(nil, m)
 	r.turn.engine.memory.takeBack(r.turn.context, done.Reminders)
 	done.Error = codedError(err)
@@ -194,13 +210,10 @@ func (r *recording) blocked(ctx context.Context, in CompileInput, err error) (*C
 
 func (r *recording) compiled(prompt *compiler.Prompt, m *manifest.Manifest) *Compiled {
 	s := r.turn.scope
-	done := &Compiled{Prompt: prompt, Manifest: m, Tools: []phases.Tool{}, Reminders: s.takeReminders()}
-	for _, tool := range s.tools() {
-		done.Tools = append(done.Tools, tool.Definition)
-	}
+	done := &Compiled{Prompt: prompt, Manifest: m, Tools: definitions(r.output.Offered), Reminders: s.takeReminders()}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	done.Diagnostics = append(append([]phases.Diagnostic{}, s.notes...), r.output.Diagnostics...)
+	done.Diagnostics = append(s.notes.rows(), r.output.Diagnostics...)
 	return done
 }
 
@@ -212,22 +225,39 @@ func sectionIDs(sections []manifest.Section) []string {
 	return ids
 }
 
-// compilerInput is the host's input with what the engine knows.
-func (t *Turn) compilerInput(in CompileInput) compiler.Input {
-	input := in.Prompt
+// input is the host's input with what the engine knows before any hook ran.
+// Nothing is counted in it: what the hooks bring comes on top.
+func (r *recording) input(in CompileInput) compiler.Input {
+	t, input := r.turn, in.Prompt
 	if input.Profile == "" {
 		input.Profile = t.context.Profile
 	}
-	input.ToolCalling = in.ToolCalling
-	if input.Previous == nil {
-		input.Previous = t.engine.memory.previousSections(t.context)
-	}
-	input.CountTokens, input.Tokenizer = t.engine.opts.CountTokens, t.engine.opts.TokenizerName
+	input.ToolCalling, input.HostTools = in.ToolCalling, in.ExistingTools
+	t.scope.ask(input.RequestedDomains)
+	input.Tools, input.RequestedDomains = append(slices.Clip(input.Tools), t.scope.tools()...), t.scope.requested()
+	input.CountTokens, input.Tokenizer = nil, ""
 	input.FingerprintKey = []byte(t.gen.cfg.Manifest.FingerprintKey.Value)
 	if input.Facts.Date == "" {
 		input.Facts.Date = t.context.Now.Format(time.DateOnly)
 	}
+	r.readHome(&input)
 	return input
+}
+
+// complete adds what the whole prompt is compared, counted and kept with.
+func (r *recording) complete(ctx context.Context, input *compiler.Input, in CompileInput) {
+	o := &r.turn.engine.opts
+	input.CountTokens, input.Tokenizer = o.CountTokens, o.TokenizerName
+	input.Provider, input.Model = in.Provider, in.Model
+	if input.Previous == nil {
+		input.Previous = r.previous(ctx)
+	}
+	if input.CacheRules == nil && o.CacheRules != nil {
+		if rules, ok := o.CacheRules(in.Provider, in.Model); ok {
+			input.CacheRules = &rules
+		}
+	}
+	input.KeepTexts = input.KeepTexts || o.Sink != nil && r.turn.gen.cfg.Manifest.KeepText
 }
 
 // fill adds what hooks have contributed.
@@ -242,15 +272,4 @@ func (t *Turn) fill(input *compiler.Input) {
 		input.Sections = append(input.Sections, t.scope.brought[i].sections...)
 	}
 	input.Contexts = append(slices.Clip(input.Contexts), t.scope.contexts...)
-	input.Tools = append(slices.Clip(input.Tools), t.scope.allTools()...)
-}
-
-// toolNames are all tools that the model will be offered.
-func (t *Turn) toolNames(existing []string) []string {
-	names := slices.Clone(existing)
-	for _, tool := range t.scope.tools() {
-		names = append(names, tool.Name)
-	}
-	slices.Sort(names)
-	return slices.Compact(names)
 }

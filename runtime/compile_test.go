@@ -3,7 +3,6 @@ package runtime_test
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -250,55 +249,5 @@ func TestCompileTwice(t *testing.T) {
 	}
 	if prompts[0] != prompts[1] || strings.Count(prompts[1], "Be brief.") != 1 {
 		t.Errorf("the second prompt differs:\n%s", cmp.Diff(prompts[0], prompts[1]))
-	}
-}
-
-// sink keeps manifests, or fails.
-type sink struct {
-	kept []*manifest.Manifest
-	err  error
-}
-
-// Append implements runtime.Sink.
-func (s *sink) Append(_ context.Context, m *manifest.Manifest) error {
-	if s.err != nil {
-		return s.err
-	}
-	s.kept = append(s.kept, m)
-	return manifest.Seal(m, nil, nil)
-}
-
-// TestSink: each compiled turn is kept; when that fails the operator says what
-// becomes of the turn.
-func TestSink(t *testing.T) {
-	t.Parallel()
-
-	for _, tt := range []struct {
-		name, onFailure string
-		err             error
-		kept            int
-		fails           bool
-		events          []string
-	}{
-		{name: "kept", kept: 1},
-		{name: "warn", err: errors.New("disk full"), events: []string{"not_kept"}},
-		{name: "refuse", onFailure: "refuse", err: errors.New("disk full"), fails: true, events: []string{"not_kept"}},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-
-			var j journal
-			s := &sink{err: tt.err}
-			h := newHosted(whole())
-			h.cfg.Manifest.OnFailure = tt.onFailure
-			h.opts.Sink, h.opts.OnEvent = s, j.events(runtime.EventManifest)
-			done, err := compile(t, h.start(t), runtime.CompileInput{})
-			if (err != nil) != tt.fails || len(s.kept) != tt.kept || done.Manifest.ManifestID == "" {
-				t.Errorf("error %v, kept %d", err, len(s.kept))
-			}
-			if diff := cmp.Diff(j.all(), tt.events); diff != "" {
-				t.Errorf("events (-got +want):\n%s", diff)
-			}
-		})
 	}
 }

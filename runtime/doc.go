@@ -12,6 +12,7 @@
 //	out, err := turn.PrePolicy(ctx, &phases.PrePolicyInput{UserText: phases.T(text)})
 //	…
 //	done, err := turn.Compile(ctx, runtime.CompileInput{…})
+//	res, err := turn.CallTool(ctx, phases.ToolCall{Tool: name, Arguments: args})
 //	…
 //	_, err = turn.End(ctx, &phases.PostTurnInput{Status: phases.TurnSucceeded})
 //
@@ -38,6 +39,16 @@
 // cures. A start of it is an incarnation; answers are fenced by its number. A
 // loaded configuration is a generation; a turn ends on the one that it began
 // with, and Reload keeps the processes whose declaration did not change.
+//
+// # What is recorded
+//
+// Each compiled turn gives a manifest, also one that is blocked. Options.Sink
+// keeps it, with the texts of the prompt where the operator wants that, and what
+// the provider reports afterwards ([Turn.ReportUsage]). The sink is called on
+// goroutines of the engine's own, because a disk may hang: no call holds a turn up
+// for longer than half a second, and what was not kept is an event, a diagnostic
+// or an error, and counted ([Engine.Stats]). The thread's previous manifest, out
+// of memory or from the sink, tells what the provider's prompt cache should have.
 //
 // Stability: experimental until 1.0.
 package runtime

@@ -59,6 +59,10 @@ type Engine struct {
 	endLife context.CancelCauseFunc
 	wait    sync.WaitGroup
 	memory  *memory
+	// services are what plugins may ask the host for.
+	services services
+	// keeper calls the sink; nil without one.
+	keeper *keeper
 	// runs numbers the runs whose answers are kept.
 	runs atomic.Uint64
 	// deadlines ends the calls whose time is over.
@@ -83,7 +87,13 @@ func New(ctx context.Context, cfg *config.Config, o Options) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{opts: o.withDefaults(), table: table, gate: supervise.NewGate(startsAtOnce), memory: newMemory()}
+	e := &Engine{opts: o.withDefaults(), table: table, gate: supervise.NewGate(startsAtOnce), memory: newMemory(), keeper: newKeeper(o.Sink)}
+	if e.services, err = newServices(e.opts.allServices()); err != nil {
+		return nil, err
+	}
+	if err := e.opts.prepareHome(); err != nil {
+		return nil, err
+	}
 	e.life, e.endLife = context.WithCancelCause(context.WithoutCancel(ctx))
 	if e.queue = o.Queue; e.queue == nil {
 		e.queue = newMemoryQueue(e.opts.Random, func(j Job, why error) { e.jobEvent(j, jobLost, why) })
@@ -154,8 +164,9 @@ func (e *Engine) isClosed() bool {
 
 // Close ends the engine. Background work that has begun may finish while ctx
 // lasts; plugins then have their grace to end. After it no process, socket,
-// folder or goroutine of the engine is left. A second call waits for the first
-// and returns nil.
+// folder or goroutine of the engine is left, unless a sink hangs: that is an
+// error, and the goroutine ends when the sink returns. A second call waits for
+// the first and returns nil.
 func (e *Engine) Close(ctx context.Context) (err error) {
 	e.closing.Do(func() { err = e.close(ctx) })
 	return err
@@ -175,7 +186,7 @@ func (e *Engine) close(ctx context.Context) error {
 	stopAll(all)
 	e.wait.Wait()
 	e.deadlines.stop()
-	return err
+	return errors.Join(err, e.keeper.close(ctx))
 }
 
 // Release gives a plugin that is in quarantine, or waits for its next start,

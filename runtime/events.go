@@ -14,7 +14,8 @@ type EventKind string
 const (
 	// EventPlugin is a change of a plugin's state.
 	EventPlugin EventKind = "plugin"
-	// EventRun is a finished run of a hook; it carries the run.
+	// EventRun is a finished run of a hook, or a finished call of a tool; it
+	// carries the run.
 	EventRun EventKind = "run"
 	// EventFailOpen is a failure that did not stop its phase.
 	EventFailOpen EventKind = "fail_open"
@@ -28,7 +29,10 @@ const (
 	EventJob EventKind = "job"
 	// EventReload is a new generation in force, or one that was refused.
 	EventReload EventKind = "reload"
-	// EventManifest is a manifest that could not be kept.
+	// EventManifest is trouble with the sink; Detail begins with the manifest's id.
+	// State is "not_kept" for a manifest that was not taken, "kept_late" for one
+	// that was taken after all, "usage_not_kept" for a provider's report, and
+	// "previous_unavailable" for a thread whose last manifest could not be read.
 	EventManifest EventKind = "manifest"
 )
 

@@ -2,7 +2,6 @@ package runtime
 
 import (
 	"context"
-	"encoding/json"
 
 	"github.com/grapnelhq/grapnel/phases"
 )
@@ -49,35 +48,4 @@ func (c *chain) holds(plugin string) bool {
 		}
 	}
 	return false
-}
-
-// hostFor answers one plugin's calls to its host.
-type hostFor struct{ in *instance }
-
-var _ phases.Host = (*hostFor)(nil)
-
-// Call implements phases.Host.
-func (h *hostFor) Call(ctx context.Context, service, method string, params json.RawMessage) (json.RawMessage, error) {
-	name := h.in.declared.Name
-	if !phases.Allows(h.in.declared.Grants.Host, service) {
-		return nil, phases.Errorf(phases.CauseForbidden, "the plugin %s has no grant for the host service %q", name, service)
-	}
-	s, ok := h.in.engine.opts.Services[service]
-	if !ok {
-		return nil, phases.Errorf(phases.CauseUnavailable, "this host has no service %q", service)
-	}
-	caller := Caller{Plugin: name}
-	if c := chainOf(ctx); c != nil {
-		if c.depth >= maxChain {
-			return nil, phases.Errorf(phases.CauseOverloaded, "host calls are nested deeper than %d", maxChain)
-		}
-		caller.Context = c.turn
-	}
-	return s.Call(ctx, caller, method, params)
-}
-
-// Invalidate implements phases.Host.
-func (h *hostFor) Invalidate(_ context.Context, what phases.Invalidation) error {
-	h.in.engine.invalidate(h.in, what)
-	return nil
 }

@@ -23,6 +23,8 @@ type instance struct {
 	sup      *supervise.Supervisor
 	entrance *entrance
 	slots    *slots
+	// hostCalls bounds what the plugin asks of the host.
+	hostCalls hostCalls
 	// live is the incarnation that takes calls; nil while there is none.
 	live atomic.Pointer[incarnation]
 

@@ -46,15 +46,8 @@ func (in *instance) configuration(d *phases.Description) (*phases.Configuration,
 	if err := checkConfig(d.ConfigSchema, in.declared.Config); err != nil {
 		return nil, err
 	}
-	var services []string
-	for name := range in.engine.opts.Services {
-		if phases.Allows(in.declared.Grants.Host, name) {
-			services = append(services, name)
-		}
-	}
-	slices.Sort(services)
 	return &phases.Configuration{
-		Instance: in.declared.Name, Config: slices.Clone(in.declared.Config), Services: services, Host: &hostFor{in},
+		Instance: in.declared.Name, Config: slices.Clone(in.declared.Config), Services: in.engine.services.granted(in.declared.Grants.Host), Host: &hostFor{in},
 	}, nil
 }
 

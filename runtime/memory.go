@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"strings"
 	"sync"
 	"unicode/utf8"
 
@@ -17,17 +18,20 @@ type memory struct {
 	mu sync.Mutex
 	// delivered holds the dedupe keys of reminders, by session.
 	delivered recent[*deliveredKeys]
-	// sections are those of the last manifest, by session and thread.
-	sections recent[[]manifest.Section]
-	// contexts are what session.start and session.resume brought, by session.
-	contexts recent[[]phases.ContextEntry]
+	// prompts are what is asked of the last ones, by thread.
+	prompts recent[*manifest.Manifest]
+	// begun is what session.start and session.resume brought, by session.
+	begun recent[sessionBegin]
+	// asked are the hidden domains that were asked for, by session.
+	asked recent[*askedDomains]
 }
 
 func newMemory() *memory {
 	return &memory{
 		delivered: recent[*deliveredKeys]{limit: maxSessions},
-		sections:  recent[[]manifest.Section]{limit: maxSessions},
-		contexts:  recent[[]phases.ContextEntry]{limit: maxSessions},
+		prompts:   recent[*manifest.Manifest]{limit: maxSessions},
+		begun:     recent[sessionBegin]{limit: maxSessions},
+		asked:     recent[*askedDomains]{limit: maxSessions},
 	}
 }
 
@@ -54,7 +58,7 @@ func (m *memory) undelivered(c phases.Context, reminders []phases.MergedReminder
 	var before []phases.LeftOut
 	for _, r := range reminders {
 		if _, again := seen.keys.get(reminderKey(r)); again && r.DedupeKey != "" {
-			before = append(before, phases.LeftOut{ID: r.Type, Owner: r.Owner, Reason: "duplicate", Chars: utf8.RuneCountInString(r.Text)})
+			before = append(before, phases.LeftOut{ID: r.ContributionID, Owner: pluginOf(r), Reason: "duplicate", Chars: utf8.RuneCountInString(r.Text)})
 			continue
 		}
 		if r.DedupeKey != "" {
@@ -78,6 +82,12 @@ func (m *memory) takeBack(c phases.Context, reminders []phases.MergedReminder) {
 	}
 }
 
+// pluginOf is the plugin whose subscription owns a reminder.
+func pluginOf(r phases.MergedReminder) string {
+	plugin, _, _ := strings.Cut(r.Owner, ".")
+	return plugin
+}
+
 // reminderKey is the dedupe key under its owner: one plugin cannot silence
 // another.
 func reminderKey(r phases.MergedReminder) string { return r.Owner + "\x00" + r.DedupeKey }
@@ -93,53 +103,74 @@ func (m *memory) deliveredIn(c phases.Context) *deliveredKeys {
 	return s
 }
 
-// previousSections returns the sections of the last manifest of the context's
-// session and thread; nil without a session.
-func (m *memory) previousSections(c phases.Context) []manifest.Section {
+// previous returns what is asked of the last prompt of the context's thread; nil
+// if this engine has compiled none.
+func (m *memory) previous(c phases.Context) *manifest.Manifest {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	sections, _ := m.sections.get(threadOf(c))
-	return sections
+	p, _ := m.prompts.get(threadOf(c))
+	return p
 }
 
-// keepSections notes the sections of the latest manifest.
-func (m *memory) keepSections(c phases.Context, sections []manifest.Section) {
-	if c.SessionID == "" {
+// keepPrompt notes the latest prompt of a thread. Without a thread and a session
+// there is nothing that it could be the previous one of.
+func (m *memory) keepPrompt(c phases.Context, p *manifest.Manifest) {
+	if c.ThreadID == "" && c.SessionID == "" {
 		return
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.sections.put(threadOf(c), sections)
+	m.prompts.put(threadOf(c), p)
 }
 
-// beginSession keeps the contexts that the begin of a session brought for its
-// turns; endSession forgets them.
-func (m *memory) beginSession(c phases.Context, contexts []phases.ContextEntry) {
+// sessionBegin is what the begin of a session brought for its turns: contexts,
+// and the contributions that they are.
+type sessionBegin struct {
+	phase    phases.Phase
+	contexts []phases.ContextEntry
+	sources  []phases.HookSource
+}
+
+// beginSession keeps what the begin of a session brought for its turns;
+// endSession forgets it.
+func (m *memory) beginSession(c phases.Context, out *phases.Outcome) {
 	if c.SessionID == "" {
 		return
 	}
+	begun := sessionBegin{phase: out.Phase, contexts: out.Merged.Contexts}
+	for _, source := range out.Sources {
+		if source.ContributionKind == phases.KindPromptContext {
+			begun.sources = append(begun.sources, source)
+		}
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.contexts.put(sessionOf(c), contexts)
+	m.begun.put(sessionOf(c), begun)
 }
 
 func (m *memory) endSession(c phases.Context) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.contexts.drop(sessionOf(c))
+	m.begun.drop(sessionOf(c))
 	m.delivered.drop(sessionOf(c))
+	m.asked.drop(sessionOf(c))
 }
 
-// sessionContexts are the contexts with which a turn of the session begins.
-func (m *memory) sessionContexts(c phases.Context) []phases.ContextEntry {
+// begunWith is what a turn of the session begins with.
+func (m *memory) begunWith(c phases.Context) sessionBegin {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	contexts, _ := m.contexts.get(sessionOf(c))
-	return contexts
+	begun, _ := m.begun.get(sessionOf(c))
+	return begun
 }
 
 func sessionOf(c phases.Context) string { return c.WorkspaceID + "\x00" + c.SessionID }
 
+// threadOf is the thread within its workspace; for a host without threads, the
+// session.
 func threadOf(c phases.Context) string {
-	return sessionOf(c) + "\x00" + c.ThreadID
+	if c.ThreadID == "" {
+		return c.WorkspaceID + "\x00\x00" + c.SessionID
+	}
+	return c.WorkspaceID + "\x00" + c.ThreadID
 }

@@ -3,12 +3,12 @@ package runtime
 import (
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"io"
 	"log/slog"
 	"os"
 	"time"
 
+	"github.com/grapnelhq/grapnel/compiler"
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
 )
@@ -39,28 +39,23 @@ type Launch struct {
 	Env map[string]string
 }
 
-// Service is one host service that plugins may call by the grant "host".
-// Methods and parameters are the service's own. It is called concurrently, with
-// a context that carries the calling hook's deadline. An error that is an
-// *phases.Error reaches the plugin with its code; others as "internal".
-type Service interface {
-	Call(ctx context.Context, caller Caller, method string, params json.RawMessage) (json.RawMessage, error)
-}
-
-// Caller says for whom a host service is called.
-type Caller struct {
-	// Plugin is the operator's name of the calling plugin.
-	Plugin string
-	// Context is that of the dispatch or tool call which the plugin is working
-	// on; zero when it calls on its own account.
-	Context phases.Context
-}
-
-// Sink keeps manifests. Append is called once a compiled turn, in the order of
-// the turns of a thread, with a manifest that it may change: it fills the
-// sequence number and the chain. It must return soon after ctx ends.
+// Sink keeps manifests, what they cost, and on demand the texts of prompts. Its
+// methods are called concurrently, on goroutines of the engine, with a context
+// that ends soon. One that does not return then is given up: the turn goes on
+// without it. A panic is an error.
 type Sink interface {
-	Append(ctx context.Context, m *manifest.Manifest) error
+	// Append keeps m, for which it fills seq, prev and the hashes, and, when texts
+	// is not empty, the rendered sections of its prompt, in one transaction. It is
+	// called once a compiled turn, in the order of the turns of a thread. The
+	// manifest is the sink's to keep; the texts are shared and must not be
+	// changed.
+	Append(ctx context.Context, m *manifest.Manifest, texts []manifest.Text) error
+	// Last returns the newest manifest of a thread, nil (and no error) if there is
+	// none. The engine does not change it.
+	Last(ctx context.Context, workspace, thread string) (*manifest.Manifest, error)
+	// Report keeps what the provider reported, beside the manifest. A manifest
+	// that is not there is an error.
+	Report(ctx context.Context, u manifest.Usage) error
 }
 
 // WaitFor says what New waits for.
@@ -89,8 +84,12 @@ type Options struct {
 	Phases []phases.Row
 	// WaitFor says what New waits for.
 	WaitFor WaitFor
-	// Services are host services by name.
+	// Services are host services by name. The service "state" is always there: the
+	// engine's own, unless one of that name is here.
 	Services map[string]Service
+	// State keeps what plugins put into the service "state"; nil is memory, which a
+	// restart empties.
+	State State
 	// Jobs runs background_job contributions of the host's own kinds, by
 	// job_kind. A kind that is not here is a call of the contributing plugin's
 	// tool of that name. A job may run more than once. An error is followed by
@@ -103,6 +102,14 @@ type Options struct {
 	Queue Queue
 	// Sink keeps manifests; nil keeps none.
 	Sink Sink
+	// Home is the folder of the runtime home, whose SOUL.md, IDENTITY.md and USER.md
+	// are read for each prompt, unless the host brings those texts itself; empty is
+	// no home. It need not be there: what is missing or cannot be read is a
+	// diagnostic of the turn and never ends one.
+	Home string
+	// SeedHome makes New create the home with a SOUL.md and an IDENTITY.md where
+	// they are absent. What is there is never touched. New fails if it cannot.
+	SeedHome bool
 	// Logger takes what operators should read; nil discards.
 	Logger *slog.Logger
 	// OnEvent is told everything that happens, synchronously and from many
@@ -112,6 +119,10 @@ type Options struct {
 	// Nil leaves tokens out.
 	CountTokens   func(string) int
 	TokenizerName string
+	// CacheRules tells how a model's prompt cache works, for predictions; nil
+	// makes none, and false is a model that is not known. It is called once a
+	// compilation, with the provider and model of the CompileInput.
+	CacheRules func(provider, model string) (compiler.CacheRules, bool)
 	// Now is the clock of contexts and manifests; nil is time.Now. Deadlines are
 	// always measured on the monotonic clock.
 	Now func() time.Time
@@ -131,6 +142,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.OnEvent == nil {
 		o.OnEvent = func(Event) {}
+	}
+	if o.State == nil {
+		o.State = newMemoryState()
 	}
 	if o.Entropy == nil {
 		o.Entropy = rand.Reader

@@ -124,6 +124,7 @@ func (e *Engine) newHook(g *generation, sub *plan.Subscription, old *planned) *h
 		merge: merge.Hook{
 			Subscription: sub.ID, Hook: sub.Name, Plugin: sub.Plugin, PluginVersion: sub.PluginVersion, Priority: sub.Priority,
 			Kinds: sub.Kinds, Budget: sub.Budget, Grants: grants, Shadow: sub.Shadow, Visibility: sub.Visibility,
+			Key: []byte(g.cfg.Manifest.FingerprintKey.Value),
 		},
 		see:          grants.See,
 		seesAll:      phases.Allows(grants.See, "*"),

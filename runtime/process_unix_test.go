@@ -224,7 +224,7 @@ func TestBadModesAreUsed(t *testing.T) {
 	for _, c := range badCases() {
 		used[c.mode] = true
 	}
-	for _, mode := range []string{"stop", "stubborn", "children", "huge", "hang-up"} {
+	for _, mode := range []string{"stop", "stubborn", "children", "huge", "hang-up", "tools"} {
 		used[mode] = true // tests of their own
 	}
 	for _, mode := range badplugin.Modes() {

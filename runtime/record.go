@@ -1,7 +1,6 @@
 package runtime
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"time"
@@ -10,12 +9,14 @@ import (
 
 	"github.com/grapnelhq/grapnel/compiler"
 	"github.com/grapnelhq/grapnel/config"
+	"github.com/grapnelhq/grapnel/home"
+	"github.com/grapnelhq/grapnel/internal/text"
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
 )
 
-// sinkTime is the longest that keeping a manifest may hold a turn up.
-const sinkTime = 500 * time.Millisecond
+// maxWordChars bounds a word of a plugin's own in a record.
+const maxWordChars = 128
 
 // recording is one manifest on its way: the same id and round, whatever is
 // learned until it is kept.
@@ -25,6 +26,10 @@ type recording struct {
 	round  int
 	now    time.Time
 	output compiler.Output
+	// notes are remarks on the way to the output.
+	notes []phases.Diagnostic
+	// home is the runtime home, once it has been read.
+	home *home.Files
 }
 
 // newRecording begins the record of one compilation.
@@ -54,16 +59,43 @@ func (r *recording) manifest() *manifest.Manifest {
 		before = append(before, t.scope.brought[i].leftOut...)
 	}
 	m.LeftOut = append(before, m.LeftOut...)
+	t.scope.placeContexts(&m)
 	m.Runs = slices.Clone(t.scope.runs)
+	for i := range m.Runs {
+		m.Runs[i].PluginCode = text.Sanitize(m.Runs[i].PluginCode, maxWordChars)
+	}
 	m.Plugins = t.gen.rows()
+	for i := range m.Plugins {
+		m.Plugins[i].Detail = text.Sanitize(m.Plugins[i].Detail, maxNoteChars)
+	}
 	m.Policies = t.scope.policies
 	m.Budgets = t.scope.budgetRows(t.gen.cfg.Budgets.Turn)
-	m.Diagnose(t.scope.notes)
+	m.Diagnose(t.scope.notes.rows())
 	m.Complete()
 	if t.gen.cfg.Manifest.Labels == "hash" {
 		m = manifest.HashLabels(m, []byte(t.gen.cfg.Manifest.FingerprintKey.Value))
 	}
 	return &m
+}
+
+// contextSection is the section in which the prompt contexts of hooks are
+// rendered.
+const contextSection = "dynamic_context"
+
+// placeContexts names the section in the sources of contexts whose text stands in
+// it: merging does not know what is rendered. The caller holds the lock.
+func (s *scope) placeContexts(m *manifest.Manifest) {
+	if !slices.ContainsFunc(m.Sections, func(row manifest.Section) bool { return row.SectionID == contextSection }) {
+		return
+	}
+	for i := range m.HookSources {
+		h := &m.HookSources[i]
+		if h.ContributionKind == phases.KindPromptContext && slices.ContainsFunc(s.contexts, func(c phases.ContextEntry) bool {
+			return c.Render && c.Owner == h.SubscriptionID && c.ContributionID == h.ContributionID
+		}) {
+			h.SectionID = contextSection
+		}
+	}
 }
 
 // budgetRows are the turn's and each phase's budgets; the caller holds the lock.
@@ -80,26 +112,4 @@ func (s *scope) budgetRows(b config.TurnBudget) manifest.Budgets {
 		rows.Turn.UsedChars += charsOf(s.brought[i].sections)
 	}
 	return rows
-}
-
-// keep seals the manifest and hands it to the sink. A manifest that cannot be
-// kept is an error only where the operator wants the turn refused then; it is
-// always told.
-func (r *recording) keep(ctx context.Context, m *manifest.Manifest) error {
-	e := r.turn.engine
-	if e.opts.Sink == nil {
-		return manifest.Seal(m, nil, nil)
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sinkTime)
-	defer cancel()
-	err := e.opts.Sink.Append(ctx, m)
-	if err == nil {
-		return nil
-	}
-	e.emit(Event{Kind: EventManifest, State: "not_kept", Detail: err.Error()})
-	e.opts.Logger.Error("the manifest was not kept", "manifest", m.ManifestID, "error", err)
-	if r.turn.gen.cfg.Manifest.OnFailure == "refuse" {
-		return phases.Errorf(phases.CauseUnavailable, "the manifest could not be kept: %w", err)
-	}
-	return manifest.Seal(m, nil, nil)
 }

@@ -31,13 +31,17 @@ type scope struct {
 	brought []brought
 	// runs, notes and budgets are the ledger: they only grow.
 	runs      []phases.Run
-	notes     []phases.Diagnostic
+	notes     notes
 	budgets   []manifest.PhaseBudget
 	reminders []phases.MergedReminder
 	// own are the ids of the host's own sections.
 	own []string
 	// round counts the compilations of the turn.
 	round int
+	// asked are the hidden domains that were asked for. requestable says that the
+	// model was offered request_tools.
+	asked       map[string]bool
+	requestable bool
 }
 
 // brought is what one phase put into the prompt.
@@ -131,18 +135,28 @@ func (s *scope) add(out *phases.Outcome, merged *merge.Result, phase *plan.Phase
 	s.bring(brought{out.Phase, out.Merged.Sections, out.Merged.Tools, out.Sources, out.LeftOut})
 	s.reminders = append(s.reminders, out.Merged.Reminders...)
 	s.runs = append(s.runs, out.Runs...)
-	for _, note := range out.Diagnostics { // a plugin that is down says so in each phase
-		if !slices.Contains(s.notes, note) {
-			s.notes = append(s.notes, note)
-		}
-	}
+	s.notes.add(out.Diagnostics)
 	used := charsOf(out.Merged.Sections)
 	for i := range out.Merged.Contexts {
 		used += utf8.RuneCountInString(out.Merged.Contexts[i].Content)
 	}
 	s.budgets = append(s.budgets, manifest.PhaseBudget{
-		Phase: out.Phase, Budget: manifest.Budget{GrantedMS: millis(phase.Budget), UsedMS: out.Budget.UsedMS, UsedChars: used},
+		Phase: out.Phase, Budget: manifest.Budget{
+			GrantedMS: millis(phase.Budget), UsedMS: out.Budget.UsedMS, GrantedChars: s.charsFor(phase.Row), UsedChars: used,
+		},
 	})
+}
+
+// charsFor is the text that a phase may bring into a turn that has brought none.
+func (s *scope) charsFor(row phases.Row) int {
+	n := 0
+	if row.Accepts(phases.KindPromptSection) {
+		n += s.chars
+	}
+	if row.Accepts(phases.KindPromptContext) {
+		n += merge.DefaultContextChars
+	}
+	return n
 }
 
 // bring puts what a phase brought in the place of what it brought before. Calls
@@ -164,7 +178,8 @@ func (s *scope) claim(custom []compiler.CustomSection) {
 	}
 }
 
-// tools are the tools that plugins have brought into the turn.
+// tools are the tools that plugins have brought into the turn, hidden ones
+// included.
 func (s *scope) tools() []phases.MergedTool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -178,16 +193,6 @@ func (s *scope) allTools() []phases.MergedTool {
 		all = append(all, s.brought[i].tools...)
 	}
 	return all
-}
-
-// toolOwner returns the plugin that brought a tool in.
-func (s *scope) toolOwner(name string) (string, bool) {
-	for _, t := range s.tools() {
-		if t.Name == name {
-			return t.Owner, true
-		}
-	}
-	return "", false
 }
 
 // takeReminders returns the reminders that wait for the next prompt. Each is

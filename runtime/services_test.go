@@ -17,14 +17,9 @@ import (
 	"github.com/grapnelhq/grapnel/sdk"
 )
 
-// service is a host service made of a function.
-type service func(ctx context.Context, caller runtime.Caller, method string, params json.RawMessage) (json.RawMessage, error)
-
-var _ runtime.Service = service(nil)
-
-// Call implements runtime.Service.
-func (s service) Call(ctx context.Context, caller runtime.Caller, method string, params json.RawMessage) (json.RawMessage, error) {
-	return s(ctx, caller, method, params)
+// serve is a host service with one method, "get" or "now".
+func serve(call func(ctx context.Context, caller runtime.Caller, params json.RawMessage) (json.RawMessage, error)) runtime.Service {
+	return runtime.Service{"get": {Call: call}, "now": {Call: call}}
 }
 
 // calling is a hook that calls a host service and answers with what it got.
@@ -43,9 +38,9 @@ func calling(name string) handler {
 func TestServices(t *testing.T) {
 	t.Parallel()
 
-	echo := service(func(ctx context.Context, caller runtime.Caller, method string, params json.RawMessage) (json.RawMessage, error) {
+	echo := serve(func(ctx context.Context, caller runtime.Caller, params json.RawMessage) (json.RawMessage, error) {
 		_, bounded := ctx.Deadline()
-		return json.Marshal(fmt.Sprintf("%s %s %s %s %v", caller.Plugin, caller.Context.TurnID, method, params, bounded))
+		return json.Marshal(fmt.Sprintf("%s %s %s %v", caller.Plugin, caller.Context.TurnID, params, bounded))
 	})
 	tests := []struct {
 		name, service string
@@ -53,11 +48,11 @@ func TestServices(t *testing.T) {
 		want          string
 		code          string
 	}{
-		{name: "granted", service: "state", grant: []string{"state"}, want: `"p 1 get {\"k\":1} true"`},
+		{name: "granted", service: "state", grant: []string{"state"}, want: `"p 1 {\"k\":1} true"`},
 		{name: "no grant", service: "state", grant: []string{"documents"}, code: "plugin_error forbidden"},
 		{name: "unknown service", service: "state2", grant: []string{"*"}, code: "plugin_error unavailable"},
 		{name: "coded error", service: "coded", grant: []string{"*"}, code: "plugin_error overloaded"},
-		{name: "panic", service: "panics", grant: []string{"*"}, code: "plugin_error panic"},
+		{name: "panic", service: "panics", grant: []string{"*"}, code: "plugin_error internal"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -67,10 +62,10 @@ func TestServices(t *testing.T) {
 			h.plugin("p").Grants.Host = tt.grant
 			h.opts.Services = map[string]runtime.Service{
 				"state": echo,
-				"coded": service(func(context.Context, runtime.Caller, string, json.RawMessage) (json.RawMessage, error) {
+				"coded": serve(func(context.Context, runtime.Caller, json.RawMessage) (json.RawMessage, error) {
 					return nil, phases.Errorf(phases.CauseOverloaded, "too much")
 				}),
-				"panics": service(func(context.Context, runtime.Caller, string, json.RawMessage) (json.RawMessage, error) { panic("x") }),
+				"panics": serve(func(context.Context, runtime.Caller, json.RawMessage) (json.RawMessage, error) { panic("x") }),
 			}
 			out := dispatch(t, h.start(t), &phases.PrePromptCompileInput{})
 			run := runOf(t, out, "p.h")
@@ -106,7 +101,7 @@ func TestServicesAreTold(t *testing.T) {
 	}
 	h := newHosted(p)
 	h.plugin("p").Grants.Host = []string{"s*", "gone"}
-	nothing := service(func(context.Context, runtime.Caller, string, json.RawMessage) (json.RawMessage, error) {
+	nothing := serve(func(context.Context, runtime.Caller, json.RawMessage) (json.RawMessage, error) {
 		return nil, nil
 	})
 	h.opts.Services = map[string]runtime.Service{"state": nothing, "search": nothing, "documents": nothing}
@@ -136,8 +131,8 @@ func TestNestedDispatch(t *testing.T) {
 		})))
 		h.plugin("p").Limits.Concurrency = 1
 		var eng *runtime.Engine
-		h.opts.Services = map[string]runtime.Service{"again": service(
-			func(ctx context.Context, _ runtime.Caller, _ string, _ json.RawMessage) (json.RawMessage, error) {
+		h.opts.Services = map[string]runtime.Service{"again": serve(
+			func(ctx context.Context, _ runtime.Caller, _ json.RawMessage) (json.RawMessage, error) {
 				out, err := eng.Dispatch(ctx, host(), &phases.PrePromptCompileInput{})
 				if err != nil {
 					return nil, err
@@ -172,8 +167,8 @@ func TestNestedTool(t *testing.T) {
 		h := newHosted(p)
 		h.plugin("p").Limits.Concurrency = 1
 		var eng *runtime.Engine
-		h.opts.Services = map[string]runtime.Service{"tool": service(
-			func(ctx context.Context, _ runtime.Caller, _ string, _ json.RawMessage) (json.RawMessage, error) {
+		h.opts.Services = map[string]runtime.Service{"tool": serve(
+			func(ctx context.Context, _ runtime.Caller, _ json.RawMessage) (json.RawMessage, error) {
 				res, err := eng.CallTool(ctx, "p", phases.ToolCall{Tool: "weather"})
 				if err != nil {
 					return nil, err
@@ -196,8 +191,8 @@ func TestCancelledService(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ended := make(chan error, 1)
 		h := newHosted(plugin("p", on("h", phases.PrePromptCompile, calling("slow"), phases.KindReminder)))
-		h.opts.Services = map[string]runtime.Service{"slow": service(
-			func(ctx context.Context, _ runtime.Caller, _ string, _ json.RawMessage) (json.RawMessage, error) {
+		h.opts.Services = map[string]runtime.Service{"slow": serve(
+			func(ctx context.Context, _ runtime.Caller, _ json.RawMessage) (json.RawMessage, error) {
 				<-ctx.Done()
 				ended <- ctx.Err()
 				return nil, ctx.Err()

@@ -37,7 +37,7 @@ func (e *Engine) session(ctx context.Context, s phases.Session, in phases.Input)
 	if out == nil {
 		return nil, err
 	}
-	e.memory.beginSession(s, out.Merged.Contexts)
+	e.memory.beginSession(s, out)
 	return &Session{engine: e, context: s.Clone(), Outcome: out}, err
 }
 

@@ -23,6 +23,8 @@ const endTime = 2 * time.Second
 //     PrePromptContext, PostPreflight, PreTools, Compile, ToolPreCall,
 //     ToolPostCall, PreCompaction, PostCompaction. Each may be left out. What they
 //     bring (policies, contexts, tools, time used) is carried on by the turn.
+//     CallTool makes the calls that the model asks for, between ToolPreCall and
+//     ToolPostCall where the host has those.
 //  3. End it, once all its calls have returned. End may be called twice. A turn
 //     that is not ended keeps its configuration and plugins for a minute after a
 //     reload, and no longer.
@@ -35,6 +37,7 @@ type Turn struct {
 	gen     *generation
 	context phases.Context
 	scope   *scope
+	usage   turnUsage
 
 	// serial is held by phases other than those of tools.
 	serial sync.Mutex
@@ -51,7 +54,8 @@ type Turn struct {
 
 // BeginTurn begins a turn. Fields of t that are empty are unknown; Now is the
 // engine's clock if zero. A turn of a session begins with the contexts that the
-// session's start or resume brought.
+// session's start or resume brought, and with the hidden tools that were asked for
+// in the session's epoch.
 func (e *Engine) BeginTurn(_ context.Context, t phases.Turn) (*Turn, error) {
 	if err := checkDir(t); err != nil {
 		return nil, err
@@ -65,7 +69,10 @@ func (e *Engine) BeginTurn(_ context.Context, t phases.Turn) (*Turn, error) {
 	}
 	turn := &Turn{engine: e, gen: g, context: t.Clone(), scope: newScope(g.cfg.Budgets.Turn, true), users: 1, calls: map[phases.Phase]int{}}
 	if t.SessionID != "" {
-		turn.scope.contexts = e.memory.sessionContexts(t)
+		begun := e.memory.begunWith(t)
+		turn.scope.contexts = begun.contexts
+		turn.scope.brought = []brought{{phase: begun.phase, sources: begun.sources}}
+		turn.scope.ask(e.memory.askedIn(t))
 	}
 	return turn, nil
 }
@@ -193,9 +200,10 @@ func (t *Turn) PostCompaction(ctx context.Context, in *phases.PostCompactionInpu
 
 // End ends the turn: it dispatches turn.post_turn, whose hooks run in the
 // background, and lets go of the configuration. The input is cut to the phase's
-// bounds; nil is an empty one. A context that is done already does not keep the
-// turn from ending: that is how an interrupted turn ends. A second call returns
-// what the first one did.
+// bounds; nil is an empty one. Its usage is kept for the turn's last manifest, as
+// the sum of all rounds, unless rounds were reported by ReportUsage. A context
+// that is done already does not keep the turn from ending: that is how an
+// interrupted turn ends. A second call returns what the first one did.
 func (t *Turn) End(ctx context.Context, in *phases.PostTurnInput) (*phases.Outcome, error) {
 	t.mu.Lock()
 	if t.ended {
@@ -214,22 +222,9 @@ func (t *Turn) End(ctx context.Context, in *phases.PostTurnInput) (*phases.Outco
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTime)
 	defer cancel()
 	out, err := t.dispatch(ctx, in.Bounded())
+	t.reportWhole(ctx, in.Usage, out)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.last = out
 	return out, err
-}
-
-// CallTool calls a tool of a plugin that this turn's tool bundles brought in.
-func (t *Turn) CallTool(ctx context.Context, call phases.ToolCall) (*phases.ToolResult, error) {
-	if err := t.enter(); err != nil {
-		return nil, err
-	}
-	defer t.leave()
-	owner, ok := t.scope.toolOwner(call.Tool)
-	if !ok {
-		return nil, phases.Errorf(phases.CauseForbidden, "no plugin has brought a tool %q into this turn", call.Tool)
-	}
-	call.Context = t.context
-	return t.engine.callTool(ctx, t.gen, owner, call)
 }

@@ -44,10 +44,31 @@ func (e *Engine) notEnforced(cfg *config.Config) []phases.Diagnostic {
 			})
 		}
 	}
+	if _, inMemory := e.opts.State.(*memoryState); inMemory {
+		notes = append(notes, stateInMemory(cfg)...)
+	}
 	if cfg.Store.Value != "" && e.opts.Sink == nil {
 		notes = append(notes, phases.Diagnostic{
 			Code: codeNotEnforced, Severity: phases.SeverityWarning, Slot: "store", Message: "manifests are not kept: this host has no store",
 		})
+	}
+	return notes
+}
+
+// codeStateInMemory marks a plugin that may keep state where a restart loses it.
+const codeStateInMemory = "state_in_memory"
+
+// stateInMemory warns of plugins that may use the service "state" of an engine
+// without a store.
+func stateInMemory(cfg *config.Config) []phases.Diagnostic {
+	var notes []phases.Diagnostic
+	for i := range cfg.Plugins {
+		if p := &cfg.Plugins[i]; phases.Allows(p.Grants.Host, serviceState) {
+			notes = append(notes, phases.Diagnostic{
+				Code: codeStateInMemory, Severity: phases.SeverityWarning, Plugin: p.Name, Slot: "grants.host",
+				Message: "what the plugin " + p.Name + " keeps by the service \"state\" is gone when this process ends: this host has no store for it",
+			})
+		}
 	}
 	return notes
 }

@@ -144,7 +144,7 @@ func (e *Engine) perform(ctx context.Context, g *generation, j Job, attempt int)
 	if g.byName[j.Plugin] == nil {
 		return permanent{fmt.Errorf("the plugin %s is not declared any more", j.Plugin)}
 	}
-	_, err := e.callTool(ctx, g, j.Plugin, phases.ToolCall{Tool: j.Kind, Arguments: j.Payload, Context: j.Context, IdempotencyKey: j.IdempotencyKey})
+	_, _, err := e.callTool(ctx, g, j.Plugin, phases.ToolCall{Tool: j.Kind, Arguments: j.Payload, Context: j.Context, IdempotencyKey: j.IdempotencyKey})
 	return err
 }
 

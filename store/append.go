@@ -4,10 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"math"
 	"strings"
-	"time"
-	"unicode/utf8"
 
 	"github.com/grapnelhq/grapnel/manifest"
 )
@@ -31,20 +28,21 @@ const (
 
 // appendStatements are prepared once: appending is on the way of every turn.
 type appendStatements struct {
-	lock, manifest, chain *sql.Stmt
+	lock, manifest, chain, text *sql.Stmt
 }
 
-func (a *appendStatements) prepare(ctx context.Context, db *sql.DB, lockChain string) error {
-	var errs [3]error
-	a.lock, errs[0] = db.PrepareContext(ctx, lockChain)
+func (a *appendStatements) prepare(ctx context.Context, db *sql.DB, d *dialect) error {
+	var errs [4]error
+	a.lock, errs[0] = db.PrepareContext(ctx, d.lockChain)
 	a.manifest, errs[1] = db.PrepareContext(ctx, putManifest)
 	a.chain, errs[2] = db.PrepareContext(ctx, putChain)
+	a.text, errs[3] = db.PrepareContext(ctx, d.putTexts)
 	return errors.Join(errs[:]...)
 }
 
 func (a *appendStatements) close() error {
 	var errs []error
-	for _, stmt := range []*sql.Stmt{a.lock, a.manifest, a.chain} {
+	for _, stmt := range []*sql.Stmt{a.lock, a.manifest, a.chain, a.text} {
 		if stmt != nil {
 			errs = append(errs, stmt.Close())
 		}
@@ -58,14 +56,26 @@ func (a *appendStatements) close() error {
 // [Options.Synchronous] says. After an error m's seq, prev and hashes mean
 // nothing, and it may be appended again.
 //
+// Texts are the rendered sections of its prompt, where the operator wants them
+// kept; the same transaction keeps them. A text that is there already is only
+// noted as used. One with a NUL, or that is not UTF-8, is refused, and the
+// manifest with it.
+//
 // It waits for others until ctx ends, and no longer than LockTimeout. It is the
 // runtime's sink.
-func (s *Store) Append(ctx context.Context, m *manifest.Manifest) error {
+func (s *Store) Append(ctx context.Context, m *manifest.Manifest, texts []manifest.Text) error {
 	if err := checkKeepable(m); err != nil {
 		return err
 	}
+	rows, err := textRows(texts)
+	if err != nil {
+		return err
+	}
 	return s.change(ctx, "keeping a manifest", func(ctx context.Context, tx *sql.Tx) error {
-		return s.appendIn(ctx, tx, m)
+		if err := s.appendIn(ctx, tx, m); err != nil {
+			return err
+		}
+		return s.putTexts(ctx, tx, rows, m.CreatedAt.UnixNano())
 	})
 }
 
@@ -74,9 +84,6 @@ func (s *Store) appendIn(ctx context.Context, tx *sql.Tx, m *manifest.Manifest) 
 	chain, err := s.lockChain(ctx, tx, m.WorkspaceID, m.ThreadID)
 	if err != nil {
 		return err
-	}
-	if len(s.opts.Key) == 0 && strings.HasPrefix(chain.Signature, keyedPrefix) {
-		return failf(CodeKey, "open the store with the key", "the manifests of thread %q are keyed", m.ThreadID)
 	}
 	record, err := manifest.SealRecord(m, chain.Link(), s.opts.Key)
 	if err != nil {
@@ -104,8 +111,12 @@ func (s *Store) lockChain(ctx context.Context, tx *sql.Tx, workspace, thread str
 	return c, err
 }
 
-// signOff signs a chain and writes it.
+// signOff signs a chain and writes it. One that was signed with a key is never
+// signed without: neither appending nor retention may take its proof away.
 func (s *Store) signOff(ctx context.Context, stmt *sql.Stmt, c *manifest.Chain) error {
+	if len(s.opts.Key) == 0 && strings.HasPrefix(c.Signature, keyedPrefix) {
+		return failf(CodeKey, "open the store with the key", "the manifests of thread %q are keyed", c.ThreadID)
+	}
 	if err := c.Sign(s.opts.Key); err != nil {
 		return err
 	}
@@ -130,14 +141,14 @@ func checkKeepable(m *manifest.Manifest) error {
 		{"profile", string(m.Profile)},
 		{"fingerprint_full", m.FingerprintFull},
 	} {
-		if strings.ContainsRune(f.value, 0) || !utf8.ValidString(f.value) {
+		if !isText(f.value) {
 			return failf(CodeInvalid, "", "the manifest's %s is not text: %.80q", f.name, f.value)
 		}
 	}
 	if m.ManifestID == "" {
 		return failf(CodeInvalid, "", "the manifest has no id")
 	}
-	if m.CreatedAt.Before(time.Unix(0, math.MinInt64)) || m.CreatedAt.After(time.Unix(0, math.MaxInt64)) {
+	if !inRange(m.CreatedAt) {
 		return failf(CodeInvalid, "", "the manifest's created_at %s is out of range", m.CreatedAt)
 	}
 	return nil

@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/store"
@@ -64,7 +66,7 @@ func BenchmarkAppend(b *testing.B) {
 			for b.Loop() {
 				m := *sample
 				m.ManifestID = storetest.ID(n)
-				if err := s.Append(b.Context(), &m); err != nil {
+				if err := s.Append(b.Context(), &m, nil); err != nil {
 					b.Fatal(err)
 				}
 				n++
@@ -73,13 +75,67 @@ func BenchmarkAppend(b *testing.B) {
 	}
 }
 
+// BenchmarkAppendPaired alternates batches of appending to the embedded store,
+// which waits for the disk, with batches of bare writes of the same bytes that
+// wait for it too, and reports the median ratio of their times. A batch is long
+// enough to bear its share of what happens now and then, such as checkpoints.
+func BenchmarkAppendPaired(b *testing.B) {
+	const batch = 250
+	sample := storetest.Sample("w", "t", 0)
+	data, err := manifest.Canonical(sample)
+	if err != nil {
+		b.Fatal(err)
+	}
+	s := openBench(b, newBenchFile(b), store.Options{})
+	file, err := os.Create(filepath.Join(b.TempDir(), "bare"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer func() { _ = file.Close() }()
+	var ratios, bares, kepts []float64
+	n := 0
+	for b.Loop() {
+		start := time.Now()
+		for range batch {
+			if _, err := file.Write(data); err != nil {
+				b.Fatal(err)
+			}
+			if err := dataSync(file); err != nil {
+				b.Fatal(err)
+			}
+		}
+		bare := time.Since(start)
+		start = time.Now()
+		for range batch {
+			m := *sample
+			m.ManifestID = storetest.ID(n)
+			if err := s.Append(b.Context(), &m, nil); err != nil {
+				b.Fatal(err)
+			}
+			n++
+		}
+		kept := time.Since(start)
+		ratios = append(ratios, float64(kept)/float64(bare))
+		bares, kepts = append(bares, float64(bare.Microseconds())/batch), append(kepts, float64(kept.Microseconds())/batch)
+	}
+	b.ReportMetric(median(ratios), "ratio")
+	b.ReportMetric(median(bares), "bare-µs")
+	b.ReportMetric(median(kepts), "append-µs")
+}
+
+func median(list []float64) float64 {
+	slices.Sort(list)
+	return list[len(list)/2]
+}
+
 func newBenchFile(b *testing.B) string {
 	b.Helper()
 	return "sqlite:" + filepath.Join(b.TempDir(), "grapnel.db")
 }
 
 // BenchmarkLog shows how reading grows with the log. Half of it is one thread.
-// The larger log takes a minute to make.
+// What is called cold is a whole process of its own that opens the store and
+// reads, while another one has it open. The larger log takes a minute to make.
 func BenchmarkLog(b *testing.B) {
 	for _, size := range []int{1000, 100_000} {
 		b.Run(strconv.Itoa(size), func(b *testing.B) {
@@ -93,7 +149,7 @@ func BenchmarkLog(b *testing.B) {
 				if n%2 == 1 {
 					thread = fmt.Sprintf("short-%d", n/20)
 				}
-				if err := s.Append(b.Context(), storetest.Sample("w", thread, n)); err != nil {
+				if err := s.Append(b.Context(), storetest.Sample("w", thread, n), nil); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -105,6 +161,7 @@ func BenchmarkLog(b *testing.B) {
 func benchReads(b *testing.B, s *store.Store, dsn string, size int) {
 	b.Helper()
 	ctx := b.Context()
+	appended := 0
 	list := func(f store.Filter) func() error {
 		return func() error {
 			_, err := s.List(ctx, f)
@@ -145,14 +202,23 @@ func benchReads(b *testing.B, s *store.Store, dsn string, size int) {
 		}},
 		{"append", func() error {
 			m := storetest.Sample("w", "long", 0)
-			size++
-			m.ManifestID = storetest.ID(1<<30 + size)
-			return s.Append(ctx, m)
+			appended++
+			m.ManifestID = storetest.ID(1<<30 + appended)
+			return s.Append(ctx, m, nil)
 		}},
 	} {
 		b.Run(tt.name, func(b *testing.B) {
 			for b.Loop() {
 				if err := tt.do(); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+	for _, name := range []string{"open", "list", "show", "diff"} {
+		b.Run("cold "+name, func(b *testing.B) {
+			for b.Loop() {
+				if err := program(b, name, dsn, storetest.ID(size/2)).Run(); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -5,14 +5,15 @@
 //
 //   - [Open] takes a DSN, "sqlite:PATH" or "postgres://…", brings the schema up to
 //     date, and gives a [Store].
-//   - [Store.Append] is the runtime's sink: it gives a manifest its place in the
-//     chain of its thread and keeps it, in one transaction.
+//   - [Store.Append], [Store.Last] and [Store.Report] are the runtime's sink. Append
+//     gives a manifest its place in the chain of its thread and keeps it, with the
+//     texts of its prompt where the operator wants that, in one transaction.
 //   - [Store.List], [Store.Get] and [Store.Latest] read; [Store.Records] and
 //     [Store.Export] stream.
 //   - [Store.Verify] checks the whole log, [Store.Prune] takes old manifests away
 //     so that what stays can still be checked.
-//   - [Store.KeepTexts] keeps texts of prompts beside the manifests, for operators
-//     who want that.
+//   - [Store.Usage] and [Store.Text] read what stands beside the manifests: what
+//     providers reported, and texts of prompts.
 //
 // # What is kept, and how
 //
@@ -21,6 +22,9 @@
 // log of the embedded store with the sqlite3 shell:
 //
 //	sqlite3 grapnel.db "SELECT record FROM manifests WHERE thread_id = 't' ORDER BY seq"
+//
+// What a provider reported comes later than the record that it is about, so it
+// stands in a table of its own and no hash covers it.
 //
 // Beside the manifests of a thread stands the thread's sign-off
 // ([manifest.Chain]), renewed in the same transaction. With a key, the hashes of

@@ -24,7 +24,8 @@ const (
 	CodeInvalid Code = "invalid"
 	// CodeKey is a thread whose manifests are keyed, for a store without the key.
 	CodeKey Code = "key_needed"
-	// CodeSchema is a database that a newer Grapnel wrote, or another program.
+	// CodeSchema is a database or a manifest that a newer Grapnel wrote, or a
+	// database of another program.
 	CodeSchema Code = "schema"
 	// CodeDamaged is a file that is no database, or not any more.
 	CodeDamaged Code = "damaged"
@@ -87,13 +88,11 @@ func (s *Store) fail(ctx context.Context, doing string, err error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("store: %s: %w", doing, context.Cause(ctx))
 	}
-	if errors.Is(err, context.DeadlineExceeded) {
-		return &Error{
-			Code: CodeLocked, Message: fmt.Sprintf("%s: %s did not finish within %s", doing, s.name, s.opts.LockTimeout), Err: err,
-			Remedy: "another program holds it, or it is overloaded: look who uses it, and try again",
-		}
-	}
 	e := s.dialect.classify(err)
+	if e.Code == CodeInternal && errors.Is(err, context.DeadlineExceeded) {
+		e.Code, e.Message = CodeLocked, fmt.Sprintf("did not finish within %s", s.opts.LockTimeout)
+		e.Remedy = "another program holds it, or it is overloaded: look who uses it, and try again"
+	}
 	if e.Message == "" {
 		e.Message = doing
 	} else {

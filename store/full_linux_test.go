@@ -12,15 +12,7 @@ import (
 func TestSQLiteFullDisk(t *testing.T) {
 	t.Parallel()
 
-	dir := t.TempDir()
-	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=1m"); err != nil {
-		t.Skipf("a file system cannot be mounted here: %v", err)
-	}
-	t.Cleanup(func() {
-		if err := syscall.Unmount(dir, syscall.MNT_DETACH); err != nil {
-			t.Error(err)
-		}
-	})
+	dir := mountTemp(t, "size=1m")
 	s := open(t, "sqlite:"+filepath.Join(dir, "grapnel.db"), store.Options{})
 	n := appendUntilFull(t, s, 0)
 	if n < 10 {

@@ -5,15 +5,19 @@ package store_test
 import (
 	"bufio"
 	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
 	"math/rand/v2"
+	"net"
 	"os"
-	"os/exec"
-	"strconv"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
-	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/store"
 	"github.com/grapnelhq/grapnel/store/storetest"
 )
@@ -22,16 +26,18 @@ import (
 const killRuns = 12
 
 // TestKilledWriterLosesNothing kills a writer with no warning, again and again.
-// What it was told is kept, is kept, and the log is whole.
+// What it was told is kept, is kept, and the log is whole. That holds without
+// waiting for the disk too: what a program wrote outlives it.
 func TestKilledWriterLosesNothing(t *testing.T) {
 	t.Parallel()
 
 	tests := []struct {
-		name   string
-		newDSN func(t *testing.T) string
+		name, program string
+		newDSN        func(t *testing.T) string
 	}{
-		{"sqlite", storetest.SQLite},
-		{"postgres", func(t *testing.T) string { return newPostgres(t) }},
+		{"sqlite full", "write full", storetest.SQLite},
+		{"sqlite normal", "write normal", storetest.SQLite},
+		{"postgres", "write full", func(t *testing.T) string { return newPostgres(t) }},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -41,7 +47,7 @@ func TestKilledWriterLosesNothing(t *testing.T) {
 			random := rand.New(rand.NewPCG(3, 5))
 			acknowledged := map[string]string{}
 			for run := range killRuns {
-				killWriter(t, dsn, run, 1+random.IntN(40), acknowledged)
+				killWriter(t, tt.program, dsn, run, 1+random.IntN(40), acknowledged)
 				s, err := store.Open(t.Context(), dsn, store.Options{})
 				if err != nil {
 					t.Fatalf("run %d: %v", run, err)
@@ -57,11 +63,9 @@ func TestKilledWriterLosesNothing(t *testing.T) {
 
 // killWriter runs a writer until it has acknowledged so many manifests, kills it,
 // and notes all that it acknowledged until it was dead.
-func killWriter(t *testing.T, dsn string, run, after int, acknowledged map[string]string) {
+func killWriter(t *testing.T, name, dsn string, run, after int, acknowledged map[string]string) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), os.Args[0])
-	cmd.Env = append(os.Environ(), writerDSN+"="+dsn, writerRun+"="+strconv.Itoa(run))
-	cmd.Stderr = os.Stderr
+	cmd := program(t, name, dsn, fmt.Sprintf("%d:%d", run, 1_000_000))
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -69,40 +73,59 @@ func killWriter(t *testing.T, dsn string, run, after int, acknowledged map[strin
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	lines := bufio.NewScanner(out)
-	for n := 1; lines.Scan(); n++ {
-		if id, hash, ok := strings.Cut(lines.Text(), " "); ok {
-			acknowledged[id] = hash
-		}
-		if n == after {
+	n := 0
+	noteAcknowledged(out, acknowledged, func() {
+		if n++; n == after {
 			if err := cmd.Process.Signal(syscall.SIGKILL); err != nil {
-				t.Fatal(err)
+				t.Error(err)
 			}
 		}
-	}
-	if err := cmd.Wait(); err == nil {
-		t.Fatal("the writer ended by itself")
+	})
+	if err := cmd.Wait(); err == nil || n < after {
+		t.Fatalf("the writer ended by itself after %d manifests: %v", n, err)
 	}
 }
 
-func checkAcknowledged(t *testing.T, s *store.Store, acknowledged map[string]string) {
-	t.Helper()
-	list, err := s.List(t.Context(), store.Filter{})
+// TestPostgresEndsWithItsProcess kills a program that has started a server: the
+// server ends too, and leaves nothing behind.
+func TestPostgresEndsWithItsProcess(t *testing.T) {
+	t.Parallel()
+
+	postgres(t) // skips where there is none
+	cmd := program(t, "postgres", "none", "")
+	_, errIn := cmd.StdinPipe()
+	out, errOut := cmd.StdoutPipe()
+	cmd.Stderr = nil
+	ended, errEnded := cmd.StderrPipe() // the guard has it too, and nobody else
+	if err := errors.Join(errIn, errOut, errEnded, cmd.Start()); err != nil {
+		t.Fatal(err)
+	}
+	dir, err := bufio.NewReader(out).ReadString('\n')
 	if err != nil {
 		t.Fatal(err)
 	}
-	kept := map[string]string{}
-	for _, x := range list {
-		kept[x.ManifestID] = x.Hash
+	dir = strings.TrimSpace(dir)
+	var dialer net.Dialer
+	conn, err := dialer.DialContext(t.Context(), "unix", filepath.Join(dir, ".s.PGSQL.5432"))
+	if err != nil {
+		t.Fatal(err)
 	}
-	for id, hash := range acknowledged {
-		if kept[id] != hash {
-			t.Errorf("manifest %s was acknowledged with %s and is kept as %q", id, hash, kept[id])
-		}
+	defer func() { _ = conn.Close() }()
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
 	}
-	got, err := s.Verify(t.Context(), store.Filter{}, manifest.VerifyOptions{})
-	if err != nil || !got.OK || got.Checked < len(acknowledged) {
-		t.Errorf("verdict %+v, %v", got, err)
+	if _, err := io.Copy(os.Stderr, ended); err != nil {
+		t.Error(err)
+	}
+	_ = cmd.Wait() // it was killed
+	if err := conn.SetReadDeadline(time.Now().Add(30 * time.Second)); err != nil {
+		t.Error(err)
+	}
+	if _, err := conn.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("the server is there still: %v", err)
+	}
+	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("its files are there still: %v", err)
 	}
 }
 
@@ -136,7 +159,7 @@ func TestPostgresCrash(t *testing.T) {
 	for range 3 {
 		for range 5 {
 			m := storetest.Sample("w", "t", n)
-			if err := s.Append(t.Context(), m); err != nil {
+			if err := s.Append(t.Context(), m, nil); err != nil {
 				t.Fatal(err)
 			}
 			acknowledged[m.ManifestID] = m.Hash
@@ -145,7 +168,7 @@ func TestPostgresCrash(t *testing.T) {
 		if err := pg.Crash(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if err := s.Append(t.Context(), storetest.Sample("w", "t", n)); !store.HasCode(err, store.CodeUnreachable) {
+		if err := s.Append(t.Context(), storetest.Sample("w", "t", n), nil); !store.HasCode(err, store.CodeUnreachable) {
 			t.Errorf("without a server: %v", err)
 		}
 		if err := pg.Restart(t.Context()); err != nil {

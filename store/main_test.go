@@ -25,10 +25,10 @@ type server struct {
 
 var shared server
 
-// TestMain also is the program that kill tests kill.
+// TestMain also is the programs that other tests start.
 func TestMain(m *testing.M) {
-	if dsn := os.Getenv(writerDSN); dsn != "" {
-		os.Exit(writeForever(dsn, os.Getenv(writerRun)))
+	if name := os.Getenv(programName); name != "" {
+		os.Exit(runProgram(context.Background(), name, os.Getenv(programDSN), os.Getenv(programArg)))
 	}
 	code := m.Run()
 	if shared.pg != nil {

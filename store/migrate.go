@@ -76,36 +76,36 @@ func migrationsOf(folder string) (fs.FS, int64, error) {
 	return all, last, nil
 }
 
-// migrate brings the schema up to date, and refuses one that is newer than this
-// program. Several programs may do so at the same time.
-func (s *Store) migrate(ctx context.Context) error {
+// checkSchema refuses a schema that is newer than this program, and what is not
+// ours. It returns the migrations where some are missing, else nil.
+func (s *Store) checkSchema(ctx context.Context) (fs.FS, error) {
 	files, last, err := migrationsOf(s.dialect.folder)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if !s.opts.ReadOnly {
 		// The first statement of all: what cannot be opened, or is not ours, is
 		// refused before anything is written.
 		if err := s.dialect.foreign(ctx, s.write); err != nil {
-			return err
+			return nil, err
 		}
 		if err := s.write.PingContext(ctx); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	version, err := s.version(ctx)
 	switch {
-	case err != nil && s.opts.ReadOnly:
-		return s.notOurs(ctx, err)
+	case err != nil && (s.opts.ReadOnly || s.dialect.classify(err).Code != CodeInternal):
+		return nil, s.notOurs(ctx, err)
 	case version > last:
-		return failf(CodeSchema, "use the Grapnel that wrote it, or a newer one",
+		return nil, failf(CodeSchema, "use the Grapnel that wrote it, or a newer one",
 			"%s has the schema %d, this program knows %d", s.name, version, last)
 	case version == last:
-		return nil
+		return nil, nil
 	case s.opts.ReadOnly:
-		return failf(CodeSchema, "open it for writing once", "%s has the schema %d, this program needs %d", s.name, version, last)
+		return nil, failf(CodeSchema, "open it for writing once", "%s has the schema %d, this program needs %d", s.name, version, last)
 	}
-	return s.upgrade(ctx, files)
+	return files, nil
 }
 
 // notOurs tells a database without our tables from one that fails.

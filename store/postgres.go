@@ -34,6 +34,7 @@ func openPostgres(dsn string, o Options) (*Store, error) {
 		folder: "postgres", goose: goose.DialectPostgres, classify: classifyPostgres,
 		foreign:  func(context.Context, *sql.DB) error { return nil }, // a shared database is nothing unusual
 		snapshot: &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true}, lockChain: lockChainPostgres, blocks: true,
+		putTexts: putTextsPostgres, textsAtOnce: true, sharing: " FOR KEY SHARE",
 	}}, nil
 }
 
@@ -46,7 +47,9 @@ func classifyPostgres(err error) *Error {
 	}
 	cause, ok := errors.AsType[*pgconn.PgError](err)
 	if !ok {
-		if _, network := errors.AsType[net.Error](err); network || pgconn.SafeToRetry(err) {
+		_, network := errors.AsType[net.Error](err)
+		lost := (network || pgconn.SafeToRetry(err)) && !errors.Is(err, context.DeadlineExceeded) // which says to be of a network
+		if e.Code == CodeInternal && lost {
 			e.Code, e.Message, e.Remedy = CodeUnreachable, "went away", "check that the server runs, and try again"
 		}
 		return e

@@ -3,6 +3,8 @@ package store
 import (
 	"context"
 	"database/sql"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/grapnelhq/grapnel/manifest"
@@ -28,8 +30,8 @@ type Pruned struct {
 // never waits long.
 const pruneBatch = 256
 
-// Prune takes old manifests away, and kept texts that none of the others can
-// name. The sign-off of each thread then begins with the first manifest that
+// Prune takes old manifests away with the reports about them, and kept texts that
+// none of the others can name. The sign-off of each thread then begins with the first manifest that
 // stays, so that the log can be verified as before. Each batch is a transaction:
 // when an error stops the work, what was done is done, and whole.
 func (s *Store) Prune(ctx context.Context, r Retention, now time.Time) (Pruned, error) {
@@ -70,37 +72,57 @@ func (s *Store) pruneThread(ctx context.Context, r Retention, now time.Time, t t
 			return err
 		}
 		was := chain.First
-		if err := r.advance(ctx, tx, &chain, now); err != nil || chain.First == was {
+		ids, err := r.advance(ctx, tx, &chain, now)
+		if err != nil || len(ids) == 0 {
 			return err
 		}
 		const remove = "DELETE FROM manifests WHERE workspace_id = $1 AND thread_id = $2 AND seq >= $3 AND seq < $4"
 		if _, err := tx.ExecContext(ctx, remove, t.workspace, t.id, signed(was), signed(chain.First)); err != nil {
 			return err
 		}
-		taken = int(chain.First - was) //nolint:gosec // at most a batch
+		// After the manifests: what is reported meanwhile waits for them, or is seen.
+		if err := pruneUsages(ctx, tx, ids); err != nil {
+			return err
+		}
+		taken = len(ids)
 		return s.signOff(ctx, tx.StmtContext(ctx, s.append.chain), &chain)
 	})
 	return taken, err
 }
 
 // advance moves the front of a chain over the manifests that may go, as far as
-// they follow one another without a gap: what is bad stays for the verifier.
-func (r Retention) advance(ctx context.Context, tx *sql.Tx, c *manifest.Chain, now time.Time) error {
-	const query = "SELECT seq, created_at, hash FROM manifests WHERE workspace_id = $1 AND thread_id = $2 AND seq >= $3 ORDER BY seq LIMIT $4"
+// they follow one another without a gap: what is bad stays for the verifier. It
+// returns the ids of those that go.
+func (r Retention) advance(ctx context.Context, tx *sql.Tx, c *manifest.Chain, now time.Time) ([]any, error) {
+	const query = `SELECT manifest_id, seq, created_at, hash FROM manifests
+		WHERE workspace_id = $1 AND thread_id = $2 AND seq >= $3 ORDER BY seq LIMIT $4`
 	open := true
-	return each(ctx, tx, query, []any{c.WorkspaceID, c.ThreadID, signed(c.First), pruneBatch}, func(rows *sql.Rows) error {
+	var ids []any
+	err := each(ctx, tx, query, []any{c.WorkspaceID, c.ThreadID, signed(c.First), pruneBatch}, func(rows *sql.Rows) error {
 		var seq, created int64
-		var hash string
-		if err := rows.Scan(&seq, &created, &hash); err != nil {
+		var id, hash string
+		if err := rows.Scan(&id, &seq, &created, &hash); err != nil {
 			return err
 		}
 		old := r.Age > 0 && now.Sub(time.Unix(0, created)) > r.Age
 		many := r.Count > 0 && c.Next-c.First > uint64(r.Count)
 		if open = open && unsigned(seq) == c.First && (old || many); open {
+			ids = append(ids, id)
 			c.First, c.Before = c.First+1, hash
 		}
 		return nil
 	})
+	return ids, err
+}
+
+// pruneUsages takes away what was reported for manifests.
+func pruneUsages(ctx context.Context, tx *sql.Tx, ids []any) error {
+	places := make([]string, len(ids))
+	for i := range places {
+		places[i] = "$" + strconv.Itoa(i+1)
+	}
+	_, err := tx.ExecContext(ctx, "DELETE FROM usages WHERE manifest_id IN ("+strings.Join(places, ", ")+")", ids...) //nolint:gosec // placeholders only //nolint:gosec // placeholders only
+	return err
 }
 
 // pruneTexts takes texts away that were last used before the oldest manifest

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"fmt"
 	"iter"
 	"slices"
@@ -37,19 +38,52 @@ func (f Filter) where() (string, []any) {
 	return " WHERE " + strings.Join(terms, " AND "), args
 }
 
-// newest returns the filter as SQL that gives the newest first. Within a thread
-// that is the order of seq, for which there is an index with both ids.
-func (f Filter) newest() (string, []any) {
+// newest returns a query for columns of the manifests that the filter takes, the
+// newest first, with its arguments. Each kind of filter has an index that gives
+// its rows in that order, so that a limit bounds the work.
+func (f Filter) newest(columns string) (string, []any) {
+	if f.Thread != "" && f.Workspace == "" {
+		return f.newestOfThread(columns)
+	}
 	where, args := f.where()
 	order := " ORDER BY id DESC"
-	if f.Workspace != "" && f.Thread != "" {
-		order = " ORDER BY seq DESC"
+	if f.Thread != "" {
+		order = " ORDER BY seq DESC" // within a thread that is the same
 	}
 	if f.Limit > 0 {
 		args = append(args, f.Limit)
 		order += fmt.Sprintf(" LIMIT $%d", len(args))
 	}
-	return where + order, args
+	return "SELECT " + columns + " FROM manifests" + where + order, args
+}
+
+// newestOfThread is newest for a thread of any workspace. The index of threads
+// has the workspace before seq, so the thread's workspaces are looked up one after
+// the other, and of each no more than the limit is read.
+func (f Filter) newestOfThread(columns string) (string, []any) {
+	const workspaces = `WITH RECURSIVE w(id) AS (
+		SELECT min(workspace_id) FROM manifests WHERE thread_id = $1
+		UNION ALL
+		SELECT (SELECT min(m.workspace_id) FROM manifests m WHERE m.thread_id = $1 AND m.workspace_id > w.id) FROM w WHERE w.id IS NOT NULL)
+		SELECT `
+	const from = " FROM w CROSS JOIN manifests WHERE thread_id = $1 AND workspace_id = w.id"
+	if f.Limit == 0 {
+		return workspaces + columns + from + " ORDER BY manifests.id DESC", []any{f.Thread}
+	}
+	const limit = ` AND seq > (SELECT max(m.seq) FROM manifests m WHERE m.thread_id = $1 AND m.workspace_id = w.id) - $2
+		ORDER BY manifests.id DESC LIMIT $2`
+	return workspaces + columns + from + limit, []any{f.Thread, f.Limit}
+}
+
+// oldest returns the end of a query that gives the manifests oldest first. Threads
+// come one after the other where the filter names one: then no index has the order
+// in which manifests of several workspaces were appended.
+func (f Filter) oldest() (string, []any) {
+	where, args := f.where()
+	if f.Thread != "" {
+		return where + " ORDER BY workspace_id, seq", args
+	}
+	return where + " ORDER BY id", args
 }
 
 // indexColumns are what scanIndex reads.
@@ -84,9 +118,9 @@ func each(ctx context.Context, tx *sql.Tx, query string, args []any, do func(row
 // List returns the index of the newest manifests, newest last; never nil.
 func (s *Store) List(ctx context.Context, f Filter) ([]manifest.Index, error) {
 	list := []manifest.Index{}
-	tail, args := f.newest()
+	query, args := f.newest(indexColumns)
 	err := s.snapshot(ctx, "listing manifests", func(tx *sql.Tx) error {
-		return each(ctx, tx, "SELECT "+indexColumns+" FROM manifests"+tail, args, func(rows *sql.Rows) error {
+		return each(ctx, tx, query, args, func(rows *sql.Rows) error {
 			x, err := scanIndex(rows)
 			list = append(list, x)
 			return err
@@ -99,9 +133,9 @@ func (s *Store) List(ctx context.Context, f Filter) ([]manifest.Index, error) {
 // Manifests returns the newest manifests, newest last, as blame wants them.
 func (s *Store) Manifests(ctx context.Context, f Filter) ([]*manifest.Manifest, error) {
 	list := []*manifest.Manifest{}
-	tail, args := f.newest()
+	query, args := f.newest("manifest_id, record")
 	err := s.snapshot(ctx, "reading manifests", func(tx *sql.Tx) error {
-		return each(ctx, tx, "SELECT manifest_id, record FROM manifests"+tail, args, func(rows *sql.Rows) error {
+		return each(ctx, tx, query, args, func(rows *sql.Rows) error {
 			m, err := scanManifest(rows)
 			list = append(list, m)
 			return err
@@ -119,10 +153,26 @@ func scanManifest(rows *sql.Rows) (*manifest.Manifest, error) {
 		return nil, err
 	}
 	m, err := manifest.Parse(data)
+	if err != nil && schemaOf(data) > manifest.SchemaVersion {
+		return nil, failf(CodeSchema, "use the Grapnel that wrote it, or a newer one",
+			"manifest %s has the schema %d, this program knows %d", id, schemaOf(data), manifest.SchemaVersion)
+	}
 	if err != nil {
 		return nil, &Error{Code: CodeInvalid, Message: "manifest " + id + " is not readable", Err: err, Remedy: "verify the log: it names what was altered"}
 	}
 	return &m, nil
+}
+
+// schemaOf returns the schema version that a record says it has; 0 if it says
+// none.
+func schemaOf(data []byte) int {
+	var head struct {
+		SchemaVersion int `json:"schema_version"`
+	}
+	if json.Unmarshal(data, &head) != nil {
+		return 0
+	}
+	return head.SchemaVersion
 }
 
 // idLength is the length of a ULID.
@@ -176,13 +226,14 @@ func (s *Store) Latest(ctx context.Context, f Filter) (*manifest.Manifest, error
 }
 
 // Records streams stored manifests as they are, oldest first, out of one state
-// of the database. The limit does not count here. A record's data is valid until
+// of the database; those of a thread that several workspaces have, workspace by
+// workspace. The limit does not count here. A record's data is valid until
 // the next one. After an error there is nothing more.
 func (s *Store) Records(ctx context.Context, f Filter) iter.Seq2[manifest.Record, error] {
-	where, args := f.where()
+	tail, args := f.oldest()
 	return func(yield func(manifest.Record, error) bool) {
 		err := s.snapshot(ctx, "reading manifests", func(tx *sql.Tx) error {
-			return eachRecord(ctx, tx, where+" ORDER BY id", args, func(r manifest.Record) error {
+			return eachRecord(ctx, tx, tail, args, func(r manifest.Record) error {
 				if !yield(r, nil) {
 					return errStopped
 				}

@@ -13,7 +13,9 @@ import (
 
 // The store does not know the runtime. This is the runtime's Sink.
 var _ interface {
-	Append(ctx context.Context, m *manifest.Manifest) error
+	Append(ctx context.Context, m *manifest.Manifest, texts []manifest.Text) error
+	Last(ctx context.Context, workspace, thread string) (*manifest.Manifest, error)
+	Report(ctx context.Context, u manifest.Usage) error
 } = (*store.Store)(nil)
 
 func Example() {
@@ -32,7 +34,7 @@ func Example() {
 	}
 	defer func() { _ = s.Close() }()
 	for n := range 3 {
-		if err := s.Append(ctx, storetest.Sample("workspace", "thread", n)); err != nil {
+		if err := s.Append(ctx, storetest.Sample("workspace", "thread", n), nil); err != nil {
 			fmt.Println(err)
 		}
 	}

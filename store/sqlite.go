@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/pressly/goose/v3"
@@ -32,7 +33,7 @@ func openSQLite(path string, o Options) (*Store, error) {
 	}
 	s := &Store{opts: o, name: path, dialect: dialect{
 		folder: "sqlite", goose: goose.DialectSQLite3, classify: classifySQLite, foreign: foreignSQLite,
-		snapshot: &sql.TxOptions{ReadOnly: true}, lockChain: lockChainSQLite,
+		snapshot: &sql.TxOptions{ReadOnly: true}, lockChain: lockChainSQLite, putTexts: putTextSQLite,
 	}}
 	if s.read, err = sql.Open("sqlite", sqliteDSN(path, o, true)); err != nil {
 		return nil, fmt.Errorf("store: %w", err)
@@ -52,32 +53,65 @@ func openSQLite(path string, o Options) (*Store, error) {
 // prepareFile creates folder and file for this user alone. SQLite gives the
 // files that it puts beside it the same mode.
 func prepareFile(path string, readOnly bool) error {
-	if readOnly {
-		if _, err := os.Stat(path); err != nil {
-			return fileError(path, err)
-		}
-		return nil
+	info, err := os.Stat(path)
+	if err == nil && !info.Mode().IsRegular() {
+		return failf(CodeDSN, "give the path of a file", "%s is a folder, or no file at all", path)
+	}
+	if err == nil || readOnly || !errors.Is(err, fs.ErrNotExist) {
+		return fileError(path, err)
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return fileError(path, err)
 	}
-	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	return fileError(path, createFile(path))
+}
+
+// createFile creates an empty file, or leaves one that is there by now alone. It
+// is closed before it has its name: closing a file that another store of this
+// process has open would take away the locks that SQLite holds on it.
+func createFile(path string) error {
+	file, err := os.CreateTemp(filepath.Dir(path), ".grapnel-*") // mode 0600
 	if err != nil {
-		return fileError(path, err)
+		return err
+	}
+	defer func() { _ = os.Remove(file.Name()) }() // the other name stays
+	if err := file.Close(); err != nil {
+		return err
+	}
+	err = os.Link(file.Name(), path)
+	if err == nil || errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	// Some file systems have no links. Then two stores that create the same file
+	// at the same moment have to be those of two processes.
+	file, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	if err != nil {
+		return err
 	}
 	return file.Close()
 }
 
 func fileError(path string, err error) error {
-	e := &Error{Code: CodeInternal, Message: "cannot open " + path, Err: err}
+	if err == nil {
+		return nil
+	}
+	e := &Error{Code: CodeInternal, Message: "cannot open " + path, Err: err, Remedy: "check the path"}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		e.Code, e.Remedy = CodeNotFound, "it is made when the first manifest is kept; check the path"
-	case errors.Is(err, fs.ErrPermission):
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
 		e.Code, e.Remedy = CodePermission, "run as the user that the store belongs to, or choose another path"
 	}
 	return e
 }
+
+// checkpointPages is how long the write-ahead log grows before it is copied into
+// the database, which one append in so many then waits for: 8 MiB. It is then
+// written from its beginning again, which waits less for the disk than growing.
+const checkpointPages = 2000
 
 // sqliteDSN is a connection's name for the driver.
 func sqliteDSN(path string, o Options, reader bool) string {
@@ -89,6 +123,9 @@ func sqliteDSN(path string, o Options, reader bool) string {
 	q := url.Values{"_error_rc": {"1"}, "_pragma": {fmt.Sprintf("busy_timeout(%d)", wait.Milliseconds())}}
 	if reader {
 		q.Set("mode", "ro")
+		if o.atRest {
+			q.Set("immutable", "1")
+		}
 	} else {
 		level := "FULL"
 		if o.Synchronous == SynchronousNormal {
@@ -97,12 +134,24 @@ func sqliteDSN(path string, o Options, reader bool) string {
 		q.Set("_txlock", "immediate")
 		q.Set("_journal_mode", "WAL")
 		q.Set("_synchronous", level)
+		q.Add("_pragma", fmt.Sprintf("wal_autocheckpoint(%d)", checkpointPages))
 	}
 	name := filepath.ToSlash(path)
 	if !strings.HasPrefix(name, "/") {
 		name = "/" + name // a drive
 	}
 	return "file://" + (&url.URL{Path: name}).EscapedPath() + "?" + q.Encode()
+}
+
+// isAtRest reports whether a SQLite file has nothing beside it that belongs to it:
+// then the file alone is the whole database.
+func isAtRest(dsn string) bool {
+	path, ok := strings.CutPrefix(dsn, "sqlite:")
+	if !ok {
+		return false
+	}
+	info, err := os.Stat(path + "-wal")
+	return errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() == 0
 }
 
 // foreignSQLite refuses a database of another program: the tables of the log

@@ -30,7 +30,7 @@ func open(t *testing.T, dsn string, o store.Options) *store.Store {
 func fill(t *testing.T, s *store.Store, from, to int) {
 	t.Helper()
 	for n := from; n < to; n++ {
-		if err := s.Append(t.Context(), storetest.Sample("w", "t", n)); err != nil {
+		if err := s.Append(t.Context(), storetest.Sample("w", "t", n), nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -105,58 +105,6 @@ func TestSQLiteIsReadableWithoutGrapnel(t *testing.T) {
 	}
 }
 
-func TestSQLiteDamaged(t *testing.T) {
-	t.Parallel()
-
-	const fill8 = 8
-	tests := []struct {
-		name   string
-		damage func(data []byte) []byte
-		open   bool // whether it can be opened; then reading fails
-	}{
-		{"no database", func([]byte) []byte { return []byte(strings.Repeat("these are notes\n", 400)) }, false},
-		{"header overwritten", func(data []byte) []byte { copy(data, "this is no database now"); return data }, false},
-		{"pages overwritten", func(data []byte) []byte {
-			for i := 3 * 4096; i < len(data); i++ {
-				data[i] = 0xa5
-			}
-			return data
-		}, true},
-		{"cut off", func(data []byte) []byte { return data[:4*4096] }, true},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-
-			dsn := storetest.SQLite(t)
-			s := open(t, dsn, store.Options{})
-			fill(t, s, 0, fill8)
-			if err := s.Close(); err != nil {
-				t.Fatal(err)
-			}
-			data, err := os.ReadFile(pathOf(dsn))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(pathOf(dsn), tt.damage(data), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			s, err = store.Open(t.Context(), dsn, store.Options{})
-			if err == nil {
-				_, err = s.Verify(t.Context(), store.Filter{}, manifest.VerifyOptions{})
-				_ = s.Close()
-			} else if tt.open {
-				t.Logf("not even opened: %v", err)
-			}
-			wantError(t, err, store.CodeDamaged, "backup")
-			after, readErr := os.ReadFile(pathOf(dsn))
-			if readErr != nil || !tt.open && string(after) != string(tt.damage(data)) {
-				t.Errorf("the file was changed: %v", readErr)
-			}
-		})
-	}
-}
-
 func TestSQLiteForeign(t *testing.T) {
 	t.Parallel()
 
@@ -181,14 +129,14 @@ func TestSQLiteLocked(t *testing.T) {
 	wantGood(t, reader, 0) // reading goes on
 
 	s := open(t, dsn, store.Options{LockTimeout: 60 * time.Millisecond})
-	wantError(t, s.Append(t.Context(), storetest.Sample("w", "t", 0)), store.CodeLocked, "again")
+	wantError(t, s.Append(t.Context(), storetest.Sample("w", "t", 0), nil), store.CodeLocked, "again")
 
 	// A context ends the wait, long before the lock's own time.
 	patient := open(t, dsn, store.Options{LockTimeout: time.Hour})
 	cause := errors.New("no more time")
 	for _, from := range []*store.Store{patient, holder} { // in SQLite, and for the one connection
 		ctx, cancel := contextWithCause(t, 60*time.Millisecond, cause)
-		if err := from.Append(ctx, storetest.Sample("w", "t", 0)); !errors.Is(err, cause) {
+		if err := from.Append(ctx, storetest.Sample("w", "t", 0), nil); !errors.Is(err, cause) {
 			t.Errorf("Append behind a lock: %v", err)
 		}
 		cancel()
@@ -197,7 +145,7 @@ func TestSQLiteLocked(t *testing.T) {
 		t.Fatal(err)
 	}
 	for n, from := range []*store.Store{s, patient, holder} {
-		if err := from.Append(t.Context(), storetest.Sample("w", "t", n)); err != nil {
+		if err := from.Append(t.Context(), storetest.Sample("w", "t", n), nil); err != nil {
 			t.Errorf("after the lock: %v", err)
 		}
 	}
@@ -226,7 +174,7 @@ func TestSQLiteFull(t *testing.T) {
 func appendUntilFull(t *testing.T, s *store.Store, n int) int {
 	t.Helper()
 	for ; n < 10_000; n++ {
-		err := s.Append(t.Context(), storetest.Sample("w", "t", n))
+		err := s.Append(t.Context(), storetest.Sample("w", "t", n), nil)
 		if err != nil {
 			wantError(t, err, store.CodeFull, "free space")
 			return n
@@ -257,7 +205,8 @@ func TestOpenRefuses(t *testing.T) {
 		{"NUL", "sqlite:a\x00b", store.Options{}, store.CodeDSN},
 		{"no URL", "postgres://host:port/x", store.Options{}, store.CodeDSN},
 		{"not there", "sqlite:" + filepath.Join(dir, "none"), store.Options{ReadOnly: true}, store.CodeNotFound},
-		{"a folder", "sqlite:" + dir, store.Options{}, store.CodeInternal},
+		{"a folder", "sqlite:" + dir, store.Options{}, store.CodeDSN},
+		{"a folder, to read", "sqlite:" + dir, store.Options{ReadOnly: true}, store.CodeDSN},
 		{"below a file", "sqlite:" + filepath.Join(file, "x"), store.Options{}, store.CodeInternal},
 		{"nobody there", "postgres://u:geheim@127.0.0.1:1/db?sslmode=disable", store.Options{}, store.CodeUnreachable},
 		{"negative timeout", "sqlite:" + file, store.Options{LockTimeout: -1}, store.CodeInternal},

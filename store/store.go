@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"io/fs"
 	"strings"
 	"time"
 
@@ -33,13 +34,18 @@ type Options struct {
 	FingerprintKey []byte
 	// Synchronous is for SQLite only.
 	Synchronous Synchronous
-	// ReadOnly opens a database that must be there, and changes nothing.
+	// ReadOnly opens a database that must be there, and changes nothing. A SQLite
+	// file whose folder cannot be written, such as a copy on a medium that takes no
+	// changes, is read as it is: nobody may change it meanwhile.
 	ReadOnly bool
 	// LockTimeout is how long appending waits for others; zero is 5 s.
 	LockTimeout time.Duration
 	// MaxConns bounds the connections: to a server, or for reading the embedded
 	// store; zero is 8.
 	MaxConns int
+
+	// atRest reads a SQLite file that nobody changes, without its neighbours.
+	atRest bool
 
 	_ struct{}
 }
@@ -88,6 +94,12 @@ type dialect struct {
 	snapshot *sql.TxOptions
 	// lockChain is the statement that locks a thread and returns its sign-off.
 	lockChain string
+	// putTexts is the statement that keeps a text, or all of them.
+	putTexts    string
+	textsAtOnce bool
+	// sharing ends a statement that goes by a manifest which nobody may take away
+	// before the transaction ends.
+	sharing string
 	// blocks says that any statement can wait for others. Of SQLite only the first
 	// one does; watching the context with each of the rest would cost more than
 	// they do.
@@ -110,6 +122,15 @@ func Open(ctx context.Context, dsn string, o Options) (*Store, error) {
 		return nil, err
 	}
 	o.Key, o.FingerprintKey = append([]byte(nil), o.Key...), append([]byte(nil), o.FingerprintKey...)
+	s, err := open(ctx, dsn, o)
+	if o.ReadOnly && HasCode(err, CodePermission) && isAtRest(dsn) {
+		o.atRest = true
+		return open(ctx, dsn, o)
+	}
+	return s, err
+}
+
+func open(ctx context.Context, dsn string, o Options) (*Store, error) {
 	var s *Store
 	var err error
 	scheme, rest, _ := strings.Cut(dsn, ":")
@@ -130,15 +151,25 @@ func Open(ctx context.Context, dsn string, o Options) (*Store, error) {
 	return s, nil
 }
 
-// start makes the database ready.
+// start makes the database ready. An upgrade may take longer than others may hold
+// it up.
 func (s *Store) start(ctx context.Context) error {
 	bounded, cancel := context.WithTimeout(ctx, s.opts.LockTimeout)
 	defer cancel()
-	err := s.unlocked(bounded, func() error { return s.migrate(ctx) })
+	var missing fs.FS
+	err := s.unlocked(bounded, func() (err error) {
+		missing, err = s.checkSchema(bounded)
+		return err
+	})
+	if err == nil && missing != nil {
+		err = s.upgrade(ctx, missing)
+	}
 	if err != nil || s.opts.ReadOnly {
 		return err
 	}
-	return s.append.prepare(ctx, s.write, s.dialect.lockChain)
+	preparing, cancel := context.WithTimeout(ctx, s.opts.LockTimeout)
+	defer cancel()
+	return s.append.prepare(preparing, s.write, &s.dialect)
 }
 
 // Close closes the store. Calls that run end first; later ones fail. It is safe

@@ -2,40 +2,76 @@ package store
 
 import (
 	"context"
+	"crypto/sha256"
 	"database/sql"
+	"encoding/hex"
+	"slices"
 	"strings"
-	"time"
 	"unicode/utf8"
+
+	"github.com/grapnelhq/grapnel/manifest"
 )
 
-// Text is a text of a prompt, and what manifests name it by.
-type Text struct {
-	Fingerprint string
-	Text        string
+// The statements that keep a text once, however often it is used: one text for
+// SQLite, and any number for PostgreSQL, where each statement is a journey.
+const (
+	putTextSQLite    = "INSERT INTO texts (fingerprint, hash, kept_at, text) VALUES ($1, $2, $3, $4)" + textIsThere
+	putTextsPostgres = `INSERT INTO texts (fingerprint, hash, kept_at, text)
+		SELECT t.fingerprint, t.hash, $3, t.text FROM unnest($1::text[], $2::text[], $4::text[]) AS t(fingerprint, hash, text)` + textIsThere
+	textIsThere = ` ON CONFLICT (fingerprint, hash) DO UPDATE SET kept_at = excluded.kept_at WHERE texts.kept_at < excluded.kept_at`
+)
+
+// textRow is a text with its address.
+type textRow struct{ fingerprint, hash, text string }
+
+// textRows gives texts their addresses. Each is there once, and they are in
+// order: transactions that use the same texts lock them in the same order.
+func textRows(texts []manifest.Text) ([]textRow, error) {
+	rows := make([]textRow, 0, len(texts))
+	for _, t := range texts {
+		if t.Fingerprint == "" || !isText(t.Fingerprint) || !isText(t.Text) {
+			return nil, failf(CodeInvalid, "", "the text with the fingerprint %.80q cannot be kept", t.Fingerprint)
+		}
+		rows = append(rows, textRow{t.Fingerprint, textHash(t.Text), t.Text})
+	}
+	slices.SortFunc(rows, func(a, b textRow) int {
+		if c := strings.Compare(a.fingerprint, b.fingerprint); c != 0 {
+			return c
+		}
+		return strings.Compare(a.hash, b.hash)
+	})
+	return slices.CompactFunc(rows, func(a, b textRow) bool { return a.fingerprint == b.fingerprint && a.hash == b.hash }), nil
 }
 
-// putText keeps a text once, however often it is used.
-const putText = `INSERT INTO texts (fingerprint, hash, kept_at, text) VALUES ($1, $2, $3, $4)
-	ON CONFLICT (fingerprint, hash) DO UPDATE SET kept_at = excluded.kept_at WHERE texts.kept_at < excluded.kept_at`
+// isText reports whether both databases take a text.
+func isText(s string) bool { return strings.IndexByte(s, 0) < 0 && utf8.ValidString(s) }
 
-// KeepTexts keeps texts beside the manifest that names their fingerprints, which
-// was made at that time. A text that is there already is only noted as used.
-// Call it where the operator wants texts kept, and only there: manifests do not
-// need it. A text with a NUL, or that is not UTF-8, is refused.
-func (s *Store) KeepTexts(ctx context.Context, at time.Time, texts []Text) error {
-	for _, t := range texts {
-		if strings.ContainsRune(t.Text, 0) || !utf8.ValidString(t.Text) || t.Fingerprint == "" {
-			return failf(CodeInvalid, "", "the text with the fingerprint %q cannot be kept", t.Fingerprint)
+// textHash is the address of a text.
+func textHash(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return "sha256:" + hex.EncodeToString(sum[:])
+}
+
+// putTexts keeps texts, or notes that they were used at that time.
+func (s *Store) putTexts(ctx context.Context, tx *sql.Tx, rows []textRow, at int64) error {
+	if len(rows) == 0 {
+		return nil
+	}
+	put := tx.StmtContext(ctx, s.append.text) //nolint:sqlclosecheck // closed with the transaction
+	if s.dialect.textsAtOnce {
+		fingerprints, hashes, texts := make([]string, len(rows)), make([]string, len(rows)), make([]string, len(rows))
+		for i, r := range rows {
+			fingerprints[i], hashes[i], texts[i] = r.fingerprint, r.hash, r.text
+		}
+		_, err := put.ExecContext(ctx, fingerprints, hashes, at, texts)
+		return err
+	}
+	for _, r := range rows {
+		if _, err := put.ExecContext(ctx, r.fingerprint, r.hash, at, r.text); err != nil {
+			return err
 		}
 	}
-	return s.change(ctx, "keeping texts", func(ctx context.Context, tx *sql.Tx) error {
-		for _, t := range texts {
-			if _, err := tx.ExecContext(ctx, putText, t.Fingerprint, textHash(t.Text), at.UnixNano(), t.Text); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	return nil
 }
 
 // Text returns the text with a fingerprint. The code of the error is CodeNotFound

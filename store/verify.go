@@ -3,9 +3,7 @@ package store
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
 	"database/sql"
-	"encoding/hex"
 	"slices"
 	"strings"
 
@@ -128,10 +126,4 @@ func fits(fingerprint, text string, key []byte) bool {
 		return manifest.Fingerprint(text, nil) == fingerprint
 	}
 	return len(key) == 0 || manifest.Fingerprint(text, key) == fingerprint
-}
-
-// textHash is the address of a text.
-func textHash(text string) string {
-	sum := sha256.Sum256([]byte(text))
-	return "sha256:" + hex.EncodeToString(sum[:])
 }

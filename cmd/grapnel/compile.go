@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/grapnelhq/grapnel/config"
 	"github.com/grapnelhq/grapnel/phases"
@@ -18,15 +19,20 @@ type compileFlags struct {
 	contextFlags
 	// message is a text, or "-"; input is a file, or "-".
 	message, input string
+	// home is the folder of the runtime home; empty is none.
+	home string
 }
 
 // register adds the flags to a command. Explain compiles too, so that both
 // always speak of the same turn.
-func (f *compileFlags) register(c *cobra.Command) {
-	f.contextFlags.register(c)
-	flags := c.Flags()
+func (f *compileFlags) register(c *cobra.Command) { f.registerOn(c.Flags()) }
+
+// registerOn is register for a set of flags.
+func (f *compileFlags) registerOn(flags *pflag.FlagSet) {
+	f.contextFlags.register(flags)
 	flags.StringVar(&f.message, "message", "", "the user's `TEXT`, or - for standard input")
 	flags.StringVar(&f.input, "input", "", "JSON `FILE`, or -, with model, provider, tools, recall plan and host texts")
+	flags.StringVar(&f.home, "home", "", "runtime home `DIR`, with SOUL.md, IDENTITY.md and USER.md (default none)")
 }
 
 // compileCommand is the main job: one turn from its beginning to its prompt.
@@ -40,10 +46,14 @@ func (a *app) compileCommand() *cobra.Command {
 			"prints it with a summary of its manifest: sections with owner, size and cuts, hook\n" +
 			"runs with state and time, fingerprints. Without a configuration it uses the AGENTS.md\n" +
 			"files from the project's root down to the working folder.\n\n" +
-			"Exit code 1 says that a phase failed closed, or that a hook denied the turn.",
+			"With a store (--store, or store: in the configuration) the manifest is kept there, and\n" +
+			"the thread's last one is what the prompt cache is predicted from.\n\n" +
+			"Exit code 1 says that a phase failed closed, or that a hook denied the turn; 3 that the\n" +
+			"manifest could not be kept and the configuration has on_failure: refuse.",
 		Example: "  grapnel compile\n" +
 			"  grapnel compile --dir ./service --message 'fix the build' --json\n" +
-			"  grapnel compile --out prompt.txt",
+			"  grapnel compile --out prompt.txt\n" +
+			"  grapnel compile --store sqlite:./log.db --thread t1",
 		Args: noArgs(),
 		RunE: func(c *cobra.Command, _ []string) error { return a.compile(c.Context(), &f, out) },
 	}
@@ -56,28 +66,49 @@ func (a *app) compileCommand() *cobra.Command {
 // ledger is what people look for then. The error comes after the output, so that
 // it is the last thing on a terminal.
 func (a *app) compile(ctx context.Context, f *compileFlags, out string) error {
-	cfg, _, err := a.loadConfig()
+	cfg, from, err := a.loadConfig()
 	if err != nil {
 		return err
 	}
-	done, err := a.compileTurn(ctx, cfg, f)
+	job, err := a.compileJob(f)
+	if err != nil {
+		return err
+	}
+	rec, err := a.openRecorder(ctx, cfg, from)
+	if err != nil {
+		return err
+	}
+	done, err := a.compileTurn(ctx, cfg, job, rec)
+	if closed := rec.close(); closed != nil && err == nil {
+		err = closed
+	}
 	if done == nil {
 		return err
 	}
-	if printed := a.printCompiled(done, out); printed != nil {
+	if printed := a.printCompiled(done, rec, out); printed != nil {
 		return printed
 	}
 	switch {
+	case rec.refused():
+		return unable(done.Error)
 	case done.Error != nil:
 		return refused(remedied(done.Error))
 	case err != nil:
-		return unable(err) // compiled, but the manifest could not be kept
+		return unable(err)
 	}
 	return nil
 }
 
-// compileTurn runs the turn. The result is nil when there was no turn at all.
-func (a *app) compileTurn(ctx context.Context, cfg *config.Config, f *compileFlags) (*runtime.Compiled, error) {
+// compileJob is a turn to compile, read from flags and files and not begun.
+type compileJob struct {
+	turn phases.Turn
+	in   runtime.CompileInput
+	opts runtime.Options
+}
+
+// compileJob reads what a turn is made of. Nothing is opened or started for
+// wrong usage.
+func (a *app) compileJob(f *compileFlags) (*compileJob, error) {
 	turn, err := f.fill(phases.Context{})
 	if err != nil {
 		return nil, err
@@ -86,18 +117,32 @@ func (a *app) compileTurn(ctx context.Context, cfg *config.Config, f *compileFla
 	if err != nil {
 		return nil, err
 	}
+	if err := checkHome(f.home); err != nil {
+		return nil, err
+	}
 	// One clock for all that the prompt and the manifest say about time.
-	var opts runtime.Options
+	opts := runtime.Options{Home: f.home}
 	at := time.Now()
 	if !turn.Now.IsZero() {
 		at = turn.Now
 		opts.Now = func() time.Time { return at }
 	}
 	in.Prompt.Facts = hostFacts(at)
+	if err := countTokens(&opts, in.Model); err != nil {
+		return nil, err
+	}
+	return &compileJob{turn, in, opts}, nil
+}
+
+// compileTurn runs the turn, and has its manifest kept if there is a recorder.
+// The result is nil when there was no turn at all.
+func (a *app) compileTurn(ctx context.Context, cfg *config.Config, job *compileJob, rec *recorder) (*runtime.Compiled, error) {
+	opts := job.opts
+	rec.wire(&opts)
 	var done *runtime.Compiled
-	err = a.withEngine(ctx, cfg, opts, func(ctx context.Context, eng *runtime.Engine) error {
+	err := a.withEngine(ctx, cfg, opts, func(ctx context.Context, eng *runtime.Engine) error {
 		var err error
-		if done, err = eng.CompileTurn(ctx, turn, in); done == nil && err != nil {
+		if done, err = eng.CompileTurn(ctx, job.turn, job.in); done == nil && err != nil {
 			return unable(err) // there was no turn at all
 		}
 		return err
@@ -109,13 +154,13 @@ func (a *app) compileTurn(ctx context.Context, cfg *config.Config, f *compileFla
 }
 
 // printCompiled prints a compiled turn, or writes its prompt to a file.
-func (a *app) printCompiled(done *runtime.Compiled, out string) error {
+func (a *app) printCompiled(done *runtime.Compiled, rec *recorder, out string) error {
 	switch {
 	case out == "" && a.json:
 		return a.printJSON(done)
 	case out == "":
 		a.printPrompt(done.Prompt)
-		a.printManifest(done)
+		a.printTurn(done, rec)
 		return nil
 	}
 	var data []byte
@@ -134,7 +179,7 @@ func (a *app) printCompiled(done *runtime.Compiled, out string) error {
 			return usagef("--out %s: %w", out, unwrapPath(err))
 		}
 	}
-	a.printManifest(done)
+	a.printTurn(done, rec)
 	return nil
 }
 

@@ -104,6 +104,12 @@ func (a *app) withEngine(ctx context.Context, cfg *config.Config, o runtime.Opti
 		return err
 	}
 	o.Logger = logger
+	if o.Sink == nil {
+		// What a command does not keep is nothing to warn of.
+		without := *cfg
+		without.Store = config.Secret{}
+		cfg = &without
+	}
 	// Only from here on is there something to clean up. Before, while input is read
 	// for instance, a signal ends the process as it ends any other.
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)

@@ -28,11 +28,11 @@ func (r *record) explain(id string) *explanation {
 }
 
 // isSection reports whether an id is that of a section: in the prompt, left out,
-// or one that some plugin may write. Ids of contributions, which are left out
-// too, have a "#" in them.
+// or one that some plugin or a file of the runtime home may write. Ids of
+// contributions, which are left out too, have a "#" in them.
 func (r *record) isSection(id string) bool {
 	_, claimed := r.claims[id]
-	return claimed || slices.Contains(r.SectionIDs, id) ||
+	return claimed || r.fileOf(id) != nil || slices.Contains(r.SectionIDs, id) ||
 		slices.ContainsFunc(r.LeftOut, func(l phases.LeftOut) bool { return l.ID == id && !strings.Contains(id, "#") })
 }
 
@@ -133,6 +133,9 @@ func (r *record) whySection(e *explanation) string {
 	if len(e.LeftOut) > 0 {
 		return fmt.Sprintf("it was left out: %s (%s)", leftOutText(e.LeftOut[0].Reason, r.Profile), ownerText(e.LeftOut[0].Owner))
 	}
+	if f := r.fileOf(e.ID); f != nil {
+		return whyFile(f)
+	}
 	for i := range e.Plugins {
 		if p := &e.Plugins[i]; p.State != phases.PluginReady {
 			return fmt.Sprintf("the plugin %s, which may write it, is %s: %s", p.Plugin, p.State, detailText(p))
@@ -152,9 +155,9 @@ func (r *record) whySection(e *explanation) string {
 // ownerText names an owner in a sentence.
 func ownerText(owner string) string {
 	switch owner {
-	case manifest.OwnerBuiltin:
+	case phases.OwnerBuiltin:
 		return "the compiler"
-	case manifest.OwnerHost:
+	case phases.OwnerHost:
 		return "the host"
 	}
 	return "the plugin " + owner
@@ -171,8 +174,8 @@ func leftOutText(reason string, profile phases.Profile) string {
 		return "it has no text (blank)"
 	case "filtered":
 		return "its condition is not met (filtered)"
-	case "late":
-		return "it came too late (late)"
+	case "duplicate":
+		return "the same was delivered before (duplicate)"
 	case string(phases.CauseConflict):
 		return "another subscription holds the slot (conflict)"
 	case string(phases.CauseForbidden):
@@ -198,6 +201,10 @@ func whySubscription(e *explanation) string {
 		return why + " as its fallback"
 	}
 	switch {
+	case run.Stage == phases.StageTool && run.Code == phases.CodeToolError:
+		return "the tool was called, and told the model of a failure (" + run.Code + ")"
+	case run.Stage == phases.StageTool:
+		return "the tool was called: " + stateText(run)
 	case run.State.Completed() && len(e.LeftOut) > 0:
 		return stateText(run) + ", and what it contributed was left out: " + leftOutText(e.LeftOut[0].Reason, "")
 	case run.State.Completed():

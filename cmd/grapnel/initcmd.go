@@ -9,18 +9,31 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/grapnelhq/grapnel/config"
+	"github.com/grapnelhq/grapnel/home"
 )
 
 // initCommand writes the template. Having run it twice is no mistake: the second
 // time says what was kept.
 func (a *app) initCommand() *cobra.Command {
-	return &cobra.Command{
+	var dir string
+	c := &cobra.Command{
 		Use:   "init",
 		Short: "Write a commented grapnel.yaml to the configuration's place",
-		Long:  "Init writes a commented grapnel.yaml to --config, or to the user's configuration folder.\nIt never overwrites: what is there is kept.",
-		Args:  noArgs(),
-		RunE:  func(*cobra.Command, []string) error { return a.initialise() },
+		Long: "Init writes a commented grapnel.yaml to --config, or to the user's configuration folder.\n" +
+			"With --home it also prepares a runtime home: the folder, SOUL.md and IDENTITY.md.\n" +
+			"It never overwrites: what is there is kept.",
+		Example: "  grapnel init\n" +
+			"  grapnel init --home ~/.local/share/grapnel/home",
+		Args: noArgs(),
+		RunE: func(c *cobra.Command, _ []string) error {
+			if c.Flags().Changed("home") && dir == "" {
+				return usagef("--home needs a folder")
+			}
+			return a.initialise(dir)
+		},
 	}
+	c.Flags().StringVar(&dir, "home", "", "also prepare the runtime home `DIR`")
+	return c
 }
 
 // initialised is the JSON of init.
@@ -30,7 +43,7 @@ type initialised struct {
 }
 
 // initialise writes what is missing and lists both.
-func (a *app) initialise() error {
+func (a *app) initialise(dir string) error {
 	path, err := a.initPath()
 	if err != nil {
 		return err
@@ -45,6 +58,11 @@ func (a *app) initialise() error {
 	} else {
 		result.Kept = append(result.Kept, path)
 	}
+	if dir != "" {
+		if err := result.seed(dir); err != nil {
+			return unable(err)
+		}
+	}
 	if a.json {
 		return a.printJSON(result)
 	}
@@ -55,6 +73,17 @@ func (a *app) initialise() error {
 		a.println("kept   ", p)
 	}
 	return nil
+}
+
+// seed prepares the runtime home.
+func (r *initialised) seed(dir string) error {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return err
+	}
+	created, kept, err := home.Seed(dir)
+	r.Created, r.Kept = append(r.Created, created...), append(r.Kept, kept...)
+	return err
 }
 
 // initPath is where the configuration would be looked for: what init creates is

@@ -11,13 +11,22 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/grapnelhq/grapnel/phases"
 )
 
 // maxInput bounds what is read from a file or standard input.
 const maxInput = 16 << 20
+
+// inputName is how messages call an input: by its flag, unless it was an
+// argument.
+func inputName(flag, path string) string {
+	if flag == "" {
+		return path
+	}
+	return "--" + flag + " " + path
+}
 
 // readInput reads the file that a flag names, or standard input for "-". Nothing
 // is read for "". Pipes are fine: shells hand over the output of other programs
@@ -30,7 +39,7 @@ func (a *app) readInput(flag, path string) ([]byte, error) {
 	if path != "-" {
 		f, err := os.Open(path)
 		if err != nil {
-			return nil, usagef("--%s %s: %w", flag, path, unwrapPath(err))
+			return nil, usagef("%s: %w", inputName(flag, path), unwrapPath(err))
 		}
 		defer f.Close() //nolint:errcheck // only read
 		in = f
@@ -38,10 +47,10 @@ func (a *app) readInput(flag, path string) ([]byte, error) {
 	// One byte more than allowed tells too large from just large enough.
 	data, err := io.ReadAll(io.LimitReader(in, maxInput+1))
 	if err != nil {
-		return nil, usagef("--%s %s: %w", flag, path, unwrapPath(err))
+		return nil, usagef("%s: %w", inputName(flag, path), unwrapPath(err))
 	}
 	if len(data) > maxInput {
-		return nil, usagef("--%s %s: is larger than %d MiB", flag, path, maxInput>>20)
+		return nil, usagef("%s: is larger than %d MiB", inputName(flag, path), maxInput>>20)
 	}
 	return data, nil
 }
@@ -57,10 +66,10 @@ func (a *app) readJSON(flag, path string) ([]byte, error) {
 	if err := json.Unmarshal(data, &value); err != nil {
 		syntax, ok := errors.AsType[*json.SyntaxError](err)
 		if !ok {
-			return nil, usagef("--%s %s: %w", flag, path, err)
+			return nil, usagef("%s: %w", inputName(flag, path), err)
 		}
 		line, column := position(data, int(syntax.Offset))
-		return nil, usagef("--%s %s:%d:%d: %w", flag, path, line, column, err)
+		return nil, usagef("%s:%d:%d: %w", inputName(flag, path), line, column, err)
 	}
 	return data, nil
 }
@@ -97,9 +106,8 @@ type contextFlags struct {
 	now string
 }
 
-// register adds the flags to a command that runs whole turns.
-func (f *contextFlags) register(c *cobra.Command) {
-	flags := c.Flags()
+// register adds the flags of commands that run whole turns.
+func (f *contextFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.dir, "dir", "", "working `DIR` of the turn (default the current folder)")
 	flags.StringVar(&f.profile, "profile", "", "how much is compiled: full, minimal or none (default full)")
 	flags.StringVar(&f.mode, "mode", "", "mode of the turn: chat, agent, task, system or a word of the host's (default agent)")

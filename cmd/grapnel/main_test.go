@@ -1,6 +1,7 @@
 package main
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"testing"
@@ -22,12 +23,14 @@ func TestMain(m *testing.M) {
 func TestScripts(t *testing.T) {
 	t.Parallel()
 
+	commands := scriptCommands()
+	maps.Copy(commands, storeCommands())
 	testscript.Run(t, testscript.Params{
 		Dir:                 filepath.Join("testdata", "script"),
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Setup:               isolated,
-		Cmds:                scriptCommands(),
+		Cmds:                commands,
 	})
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 	"unicode"
 
 	"github.com/grapnelhq/grapnel/internal/text"
@@ -127,6 +128,9 @@ func millis(ms float64) string {
 		return fmt.Sprintf("%.0f", ms)
 	}
 }
+
+// clock is a time as tables show it, in UTC.
+func clock(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05Z") }
 
 // printTable prints a table, and nothing if it has no rows. Without a header it
 // is rows alone.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -40,38 +41,101 @@ func (a *app) printPrompt(p *compiler.Prompt) {
 	}
 }
 
-// printManifest prints what is worth looking at in a turn's manifest: first what
-// is in the prompt, then what is not, then why. Groups that are empty are left
-// away, so that an ordinary turn fits a screen.
-func (a *app) printManifest(done *runtime.Compiled) {
+// printTurn prints what is worth looking at in a turn's manifest: first what is
+// in the prompt, then what is not, then why. Groups that are empty are left away,
+// so that an ordinary turn fits a screen.
+func (a *app) printTurn(done *runtime.Compiled, rec *recorder) {
 	m := done.Manifest
-	a.printf("%s", rule("manifest "+m.ManifestID))
-	a.printf("profile %s · generation %d · workspace %s · thread %s · turn %s\n",
-		m.Profile, m.Generation, clean(m.WorkspaceID), clean(m.ThreadID), clean(m.TurnID))
+	a.printHead(m)
+	a.printRecorded(m, rec)
 	if done.Prompt == nil {
 		a.println("there is no prompt: the turn was blocked")
 	}
-	a.printSections(m.Sections)
-	a.printLeftOut(m.LeftOut)
-	a.printRuns(m.Runs, true)
-	a.printPlugins("plugins not ready", notReady(m.Plugins))
-	a.printTools(done)
-	a.printPolicies(m.Policies)
+	a.printContent(m)
 	a.printReminders(done.Reminders)
 	a.printDiagnostics(done.Diagnostics)
+	a.printCache(m, nil)
 	a.printFingerprints(&m.Fingerprints)
 	a.printBudgets(&m.Budgets)
 }
 
+// printHead says which manifest this is. What most turns do not have is left
+// away.
+func (a *app) printHead(m *manifest.Manifest) {
+	a.printf("%s", rule("manifest "+m.ManifestID))
+	a.printf("profile %s · generation %d · workspace %s · thread %s · turn %s",
+		m.Profile, m.Generation, clean(m.WorkspaceID), clean(m.ThreadID), clean(m.TurnID))
+	if m.SessionID != "" {
+		a.printf(" · session %s", clean(m.SessionID))
+	}
+	if m.Epoch > 0 {
+		a.printf(" · epoch %d", m.Epoch)
+	}
+	if m.Round > 0 {
+		a.printf(" · round %d", m.Round)
+	}
+	a.println()
+}
+
+// printRecorded says where the manifest was kept, or that it was not.
+func (a *app) printRecorded(m *manifest.Manifest, rec *recorder) {
+	switch why := rec.whyLost(); {
+	case rec == nil:
+	case why != "":
+		a.printf("NOT kept in %s: %s\n", clean(rec.ref.name), a.shown(oneLine{errors.New(strings.TrimPrefix(why, m.ManifestID+": "))}.Error()))
+	default:
+		a.printf("kept in %s · seq %d · hash %s\n", clean(rec.ref.name), m.Seq, m.Hash)
+	}
+}
+
+// printContent prints the groups of a manifest that say what went into the
+// prompt, and what did not.
+func (a *app) printContent(m *manifest.Manifest) {
+	a.printSections(m.Sections)
+	a.printLeftOut(m.LeftOut)
+	a.printFiles(m.Files)
+	a.printRuns(m.Runs, true)
+	a.printPlugins("plugins not ready", notReady(m.Plugins))
+	a.printTools(m.Tools)
+	a.printPolicies(m.Policies)
+}
+
 // printSections prints one row per section, in the order in which they reach the
-// model.
+// model. Tokens have a column where they were counted, and below it the name of
+// what counted them: numbers of two tokenizers cannot be compared.
 func (a *app) printSections(sections []manifest.Section) {
-	t := newTable("sections", "section", "owner", "stability", "placement", ">chars", "cut", "fingerprint")
+	header := []string{"section", "owner", "stability", "placement", ">chars", "cut", "fingerprint"}
+	counted := slices.ContainsFunc(sections, func(s manifest.Section) bool { return s.Tokens != nil })
+	if counted {
+		header = slices.Insert(header, tokenColumn, ">tokens")
+	}
+	t, sum, tokenizer := newTable("sections", header...), 0, ""
 	for i := range sections {
 		s := &sections[i]
-		t.add(s.SectionID, s.Owner, s.Stability, s.Placement, text.Thousands(s.Chars), cutText(s.Truncation), s.Fingerprint)
+		cells := []any{s.SectionID, s.Owner, s.Stability, s.Placement, text.Thousands(s.Chars), cutText(s.Truncation), s.Fingerprint}
+		if counted {
+			cells = slices.Insert(cells, tokenColumn, any(tokensText(s.Tokens)))
+		}
+		if s.Tokens != nil {
+			sum, tokenizer = sum+*s.Tokens, s.Tokenizer
+		}
+		t.add(cells...)
 	}
 	a.printTable(t)
+	if counted {
+		a.printf("  %s tokens together, counted as %s\n", text.Thousands(sum), clean(tokenizer))
+	}
+}
+
+// tokenColumn is where the tokens of a section stand: behind its characters.
+const tokenColumn = 5
+
+// tokensText is a number of tokens; empty where none was counted.
+func tokensText(n *int) string {
+	if n == nil {
+		return ""
+	}
+	return text.Thousands(*n)
 }
 
 // cutText says which limit cut a text, and what it kept.
@@ -143,11 +207,21 @@ func shortSum(sum string) string {
 	return sum
 }
 
-// printTools prints the tools that the model is offered, by owner.
-func (a *app) printTools(done *runtime.Compiled) {
-	t := newTable("tools", "tool", "owner", "bundle", "hash")
-	for _, tool := range done.Manifest.Tools {
-		t.add(tool.Name, tool.Owner, tool.BundleID, tool.Hash)
+// printTools prints the tools that the model is offered, and those that it may
+// ask for, by owner.
+func (a *app) printTools(tools []manifest.Tool) {
+	header := []string{"tool", "owner", "bundle", "hash"}
+	hidden := slices.ContainsFunc(tools, func(t manifest.Tool) bool { return t.HiddenDomain != "" })
+	if hidden {
+		header = append(header, "hidden in")
+	}
+	t := newTable("tools", header...)
+	for _, tool := range tools {
+		cells := []any{tool.Name, tool.Owner, tool.BundleID, tool.Hash}
+		if hidden {
+			cells = append(cells, tool.HiddenDomain)
+		}
+		t.add(cells...)
 	}
 	a.printTable(t)
 }
@@ -181,6 +255,9 @@ func (a *app) printDiagnostics(list []phases.Diagnostic) {
 		about := d.Subscription
 		if about == "" {
 			about = d.Plugin
+		}
+		if about == "" {
+			about = d.Slot
 		}
 		key := strings.Join([]string{string(d.Severity), d.Code, about, d.Slot, d.Message}, "\x00")
 		switch {

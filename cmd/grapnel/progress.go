@@ -36,7 +36,13 @@ func (a *app) startProgress(o *runtime.Options) *progress {
 		return p
 	}
 	p.timer = time.AfterFunc(progressAfter, p.show)
-	o.OnEvent = p.event
+	others := o.OnEvent
+	o.OnEvent = func(ev runtime.Event) {
+		p.event(ev)
+		if others != nil {
+			others(ev)
+		}
+	}
 	return p
 }
 

@@ -28,8 +28,13 @@ type app struct {
 	// not sent.
 	terminal bool
 
+	// stdout is where results go that are too large to be held: those of export.
+	stdout io.Writer
+
 	// config is --config; see configOrigin for what goes when it is empty.
 	config string
+	// store is --store; see storeNamed for what goes when it is empty.
+	store string
 	// logLevel is checked when a logger is needed: commands that log nothing
 	// accept any.
 	logLevel string
@@ -41,7 +46,7 @@ type app struct {
 // run executes one command line and returns its exit code. Results go to
 // standard output, errors to standard error as one message.
 func run(ctx context.Context, args []string, s streams) int {
-	a := &app{in: s.in, err: s.err, terminal: isTerminal(s.out)}
+	a := &app{in: s.in, err: s.err, stdout: s.out, terminal: isTerminal(s.out)}
 	root := a.root() //nolint:contextcheck // commands have the context of the execution
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
@@ -72,12 +77,13 @@ func (a *app) root() *cobra.Command {
 	c.PersistentPreRunE = func(*cobra.Command, []string) error { return a.settleFormat() }
 	flags := c.PersistentFlags()
 	flags.StringVar(&a.config, "config", "", "configuration `FILE` (default $GRAPNEL_CONFIG, then grapnel/grapnel.yaml in the user's configuration folder)")
+	flags.StringVar(&a.store, "store", "", "where manifests are kept: sqlite:PATH or postgres://… (`DSN`; default the configuration's)")
 	flags.StringVar(&a.logLevel, "log-level", "error", "what to log to standard error: debug, info, warn, error, off")
 	flags.BoolVar(&a.json, "json", false, "print JSON (the same as --format json)")
 	flags.StringVar(&a.format, "format", "", "what to print: text or json (default text)")
 	c.SetHelpCommand(helpCommand(c))
 	c.AddCommand(
-		a.compileCommand(), a.dispatchCommand(), a.planCommand(), a.explainCommand(), a.pluginCommand(),
+		a.compileCommand(), a.dispatchCommand(), a.planCommand(), a.explainCommand(), a.manifestCommand(), a.pluginCommand(),
 		a.configCommand(), a.schemaCommand(), a.initCommand(), a.versionCommand(),
 	)
 	return c

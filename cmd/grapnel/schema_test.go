@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"testing"
 
+	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
 )
 
@@ -33,7 +34,10 @@ func TestSchemasResolve(t *testing.T) {
 func TestSchemasAreClosed(t *testing.T) {
 	t.Parallel()
 
-	for _, name := range []string{"compile", "dispatch", "plan", "explain", "plugin-list", "plugin-pin", "config-check", "init", "version", "phase:tool.pre_call"} {
+	for _, name := range []string{
+		"compile", "dispatch", "plan", "explain", "plugin-list", "plugin-pin", "config-check", "init", "version", "phase:tool.pre_call",
+		"manifest-list", "manifest-text", "manifest-diff", "manifest-blame", "manifest-verify", "manifest-prune",
+	} {
 		schema, err := resolvedSchema(name)
 		if err != nil {
 			t.Fatal(err)
@@ -88,7 +92,7 @@ func TestKindsSchema(t *testing.T) {
 func TestOwnSchemasDescribe(t *testing.T) {
 	t.Parallel()
 
-	for _, name := range []string{"explain", "config-check", "plugin-pin"} {
+	for _, name := range []string{"explain", "config-check", "plugin-pin", "manifest-list", "manifest-text", "manifest-blame"} {
 		schema, err := resolvedSchema(name)
 		if err != nil {
 			t.Fatal(err)
@@ -98,5 +102,30 @@ func TestOwnSchemasDescribe(t *testing.T) {
 				t.Errorf("%s.%s: no description", name, field)
 			}
 		}
+	}
+}
+
+// TestToolCallsFit: manifests of hosts have rows of tool calls, which are no hooks
+// of any role.
+func TestToolCallsFit(t *testing.T) {
+	t.Parallel()
+
+	m := manifest.Manifest{Runs: []phases.Run{{Subscription: "p.look", Plugin: "p", Phase: phases.PhaseToolCall, Stage: phases.StageTool, State: phases.StateSucceeded}}}
+	m.Complete()
+	r := &record{Manifest: m}
+	data, err := json.Marshal(r.explain("p.look"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var value any
+	if err := json.Unmarshal(data, &value); err != nil {
+		t.Fatal(err)
+	}
+	schema, err := resolvedSchema("explain")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := schema.Validate(value); err != nil {
+		t.Errorf("%v: %s", err, data)
 	}
 }

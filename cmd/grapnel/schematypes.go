@@ -14,6 +14,7 @@ import (
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/runtime"
+	"github.com/grapnelhq/grapnel/store"
 )
 
 const draft = "https://json-schema.org/draft/2020-12/schema"
@@ -30,12 +31,18 @@ type namedSchema struct {
 func schemas() []namedSchema {
 	list := []namedSchema{
 		{"config", "grapnel.yaml", func() (any, error) { return config.Schema(), nil }},
-		{"manifest", "a PromptManifest", func() (any, error) { return manifest.Schema(), nil }},
+		{"manifest", "a PromptManifest: the result of manifest show --json, and each line of manifest export", func() (any, error) { return manifest.Schema(), nil }},
 		{"compile", "the result of compile --json", generated[runtime.Compiled]},
 		{"compile-input", "the file of compile --input", generated[turnInput]},
 		{"dispatch", "the result of dispatch --json and plugin run --json", generated[phases.Outcome]},
 		{"plan", "the result of plan --json", generated[plan.Document]},
 		{"explain", "the result of explain --json", generated[explanation]},
+		{"manifest-list", "the result of manifest list --json", generated[manifestList]},
+		{"manifest-text", "the result of manifest show --text --json", generated[manifestText]},
+		{"manifest-diff", "the result of manifest diff --json", generated[manifest.Difference]},
+		{"manifest-blame", "the result of manifest blame --json", generated[manifestBlame]},
+		{"manifest-verify", "the result of manifest verify --json", generated[manifest.Verdict]},
+		{"manifest-prune", "the result of manifest prune --json", generated[store.Pruned]},
 		{"plugin-list", "the result of plugin list --json", generated[pluginList]},
 		{"plugin-describe", "the result of plugin describe --json", generated[phases.Description]},
 		{"plugin-pin", "the result of plugin pin --json", generated[pinResult]},
@@ -138,7 +145,7 @@ func plainSchemas() map[reflect.Type]*jsonschema.Schema {
 	words(m, phases.SeverityInfo, phases.SeverityWarning, phases.SeverityError)
 	words(m, phases.LimitPlugin, phases.LimitContribution, phases.LimitSubscription, phases.LimitSection, phases.LimitTotal)
 	words(m, phases.Kinds()...)
-	words(m, phases.Roles()...)
+	words(m, append(phases.Roles(), phases.StageTool)...)
 	words(m, phases.VisibilityInternal, phases.VisibilityDebug, phases.VisibilityUserAudit, phases.VisibilityUserVisible)
 	words(m, phases.TurnSucceeded, phases.TurnFailed, phases.TurnProviderFailure, phases.TurnInterrupted, phases.TurnBlocked)
 	words(m, phases.StateSucceeded, phases.StateDenied, phases.StateFailed, phases.StateTimedOut, phases.StateCancelled, phases.StateFiltered,
@@ -146,6 +153,8 @@ func plainSchemas() map[reflect.Type]*jsonschema.Schema {
 	words(m, phases.PluginDeclared, phases.PluginStarting, phases.PluginReady, phases.PluginDegraded, phases.PluginBackoff,
 		phases.PluginQuarantined, phases.PluginDraining, phases.PluginStopped)
 	words(m, manifest.AfterTools, manifest.AfterStable, manifest.AfterDynamic)
+	words(m, manifest.ChangeAdded, manifest.ChangeRemoved, manifest.ChangeChanged, manifest.ChangeReowned)
+	words(m, manifest.BadAltered, manifest.BadMissing, manifest.BadReordered, manifest.BadInserted, manifest.BadFingerprint, manifest.BadSchema)
 	words(m, pinUnpinned, pinSame, pinChanged)
 	words(m, explainsSection, explainsSubscription)
 	return m

@@ -41,6 +41,7 @@ func closureRules() []closureRule {
 		light("sdk", "./runtime", "./plugins"),
 		light("plugins/agentsdoc", "./runtime"),
 		light("plugins/memory", "./runtime"),
+		light("plugins/skills", "./runtime", "./config"),
 		{"sdk/serve", []string{"./runtime"}, "a plugin needs no engine"},
 		{"runtime", []string{"./plugins", "./sdk"}, "the engine knows no plugin by name"},
 		{

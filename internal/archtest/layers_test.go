@@ -36,6 +36,7 @@ const layers = `
 	phases, internal/digest, github.com/google/jsonschema-go < manifest;
 	phases, github.com/goccy/go-yaml, github.com/google/jsonschema-go < config;
 	phases, manifest, internal/digest, internal/text < compiler;
+	phases, manifest, internal/text < home;
 	phases, github.com/expr-lang/expr < internal/cond;
 	phases, internal/cond < internal/plan;
 	phases, internal/digest, internal/text < internal/merge;
@@ -53,7 +54,7 @@ const layers = `
 	github.com/hashicorp/go-hclog, golang.org/x/sys < internal/proc;
 
 	# The engine.
-	phases, config, manifest, compiler, internal/digest, internal/text,
+	phases, config, manifest, compiler, home, internal/digest, internal/text,
 	internal/cond, internal/plan, internal/merge, internal/wire, internal/proc,
 	internal/supervise, github.com/google/jsonschema-go,
 	github.com/oklog/ulid/v2 < runtime;
@@ -80,8 +81,10 @@ const layers = `
 	phases, sdk, plugins/agentsdoc/..., github.com/google/jsonschema-go,
 	github.com/rivo/uniseg, golang.org/x/sys < plugins/agentsdoc/...;
 	phases, sdk, plugins/scripted/... < plugins/scripted/...;
+	phases, sdk, plugins/skills/... < plugins/skills/...;
+	github.com/goccy/go-yaml < plugins/skills/skillset;
 	phases, sdk, plugins/memory/..., github.com/google/jsonschema-go < plugins/memory/...;
-	sdk/serve < plugins/agentsdoc/cmd/..., plugins/memory/cmd/..., plugins/scripted/cmd/...;
+	sdk/serve < plugins/agentsdoc/cmd/..., plugins/memory/cmd/..., plugins/scripted/cmd/..., plugins/skills/cmd/...;
 
 	# The first-party plugins as processes of the host's own binary.
 	phases, sdk, sdk/serve, runtime, plugins/... < builtin;

@@ -83,6 +83,7 @@ func modes() map[string]func(*Program) error {
 	all["silent"] = (*Program).silent
 	all["feature"] = (*Program).feature
 	all["two-hooks"] = (*Program).twoHooks
+	all["tools"] = (*Program).tools
 	return all
 }
 

@@ -10,11 +10,12 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 )
 
-var update = flag.Bool("update", false, "write the real output into the console blocks of docs/CLI.md")
+var update = flag.Bool("update", false, "write the real output into the documents")
 
 // commandTree is the command line as its own help shows it: the flags of each
 // command by its words, "" being the root.
@@ -162,7 +163,13 @@ func TestShapes(t *testing.T) {
 // schemaOf names the schema of a result by a key that only it has.
 func schemaOf(doc map[string]any) string {
 	for _, known := range [][2]string{
+		{"first_bad", "manifest-verify"},
+		{"checked", "manifest-text"},
 		{"prompt", "compile"},
+		{"texts", "manifest-prune"},
+		{"manifests", "manifest-list"},
+		{"same", "manifest-diff"},
+		{"turns", "manifest-blame"},
 		{"merged", "dispatch"},
 		{"phases", "plan"},
 		{"hook_sources", "explain"},
@@ -227,40 +234,71 @@ func consoles(b block) []console {
 	return out
 }
 
-// TestConsole runs the commands in docs/CLI.md, in order, in the folder that the
-// document describes, and compares what they print. Numbers and hashes may
-// differ; a line "…" stands for any lines.
+// TestConsole runs the commands in the documents that are a walk through the
+// command line, in order, in the folder that the document describes, and compares
+// what they print. Numbers and hashes may differ; a line "…" stands for any lines.
 func TestConsole(t *testing.T) {
 	t.Parallel()
 
 	if runtime.GOOS != "linux" {
-		t.Skip("the document shows Linux")
+		t.Skip("the documents show Linux")
 	}
-	doc := document{"docs/CLI.md", text(t, "docs/CLI.md")}
-	dir := consoleFolder(t, doc)
+	for _, name := range []string{"docs/CLI.md", "docs/AUDIT.md"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			doc := document{name, text(t, name)}
+			rewritten := tryConsoles(t, doc)
+			if *update {
+				if err := os.WriteFile(filepath.Join(root(t), filepath.FromSlash(name)), []byte(rewritten), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// tryConsoles runs a document's commands and returns it with what they print.
+func tryConsoles(t *testing.T, doc document) string {
+	t.Helper()
+	dir, out := consoleFolder(t, doc), doc.text
 	for _, b := range blocks(doc) {
 		if b.lang != "console" {
 			continue
 		}
 		rewritten := b.text
 		for _, c := range consoles(b) {
+			if tool := missingTool(c.command); tool != "" {
+				t.Logf("%s:%d: not tried, for there is no %s here: %s", doc.name, b.line, tool, c.command)
+				continue
+			}
 			got := runConsole(t, dir, c.command)
 			if !matches(c.output, got) {
-				t.Errorf("docs/CLI.md:%d: $ %s\nprints\n%s\nand the document says\n%s", b.line, c.command, got, c.output)
+				t.Errorf("%s:%d: $ %s\nprints\n%s\nand the document says\n%s", doc.name, b.line, c.command, got, c.output)
 				rewritten = strings.Replace(rewritten, "$ "+c.command+"\n"+c.output, "$ "+c.command+"\n"+got, 1)
 			}
 		}
-		doc.text = strings.Replace(doc.text, b.text, rewritten, 1)
+		out = strings.Replace(out, b.text, rewritten, 1)
 	}
-	if *update {
-		if err := os.WriteFile(filepath.Join(root(t), "docs", "CLI.md"), []byte(doc.text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	return out
 }
 
-// consoleFolder makes the folder that docs/CLI.md works in: its configuration,
-// and the files of its tree.
+// missingTool names the program that a command needs and this machine lacks, of
+// those that not every machine has; empty if there is none.
+func missingTool(command string) string {
+	for word := range strings.FieldsSeq(command) {
+		if !slices.Contains([]string{"sqlite3", "python3", "openssl"}, word) {
+			continue
+		}
+		if _, err := exec.LookPath(word); err != nil {
+			return word
+		}
+	}
+	return ""
+}
+
+// consoleFolder makes the folder that a document works in: its configuration, the
+// files of its tree, and its Python programs, which begin with their name.
 func consoleFolder(t *testing.T, doc document) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -268,6 +306,11 @@ func consoleFolder(t *testing.T, doc document) string {
 		if b.lang == "yaml" {
 			writeFile(t, filepath.Join(dir, "grapnel.yaml"), b.text)
 			break
+		}
+	}
+	for _, b := range blocks(doc) {
+		if name, ok := strings.CutPrefix(b.text, "# "); ok && b.lang == "python" {
+			writeFile(t, filepath.Join(dir, strings.Fields(name)[0]), b.text)
 		}
 	}
 	writeFile(t, filepath.Join(dir, ".git", "HEAD"), "")

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"github.com/grapnelhq/grapnel/builtin"
 	"github.com/grapnelhq/grapnel/config"
 	"github.com/grapnelhq/grapnel/runtime"
+	"github.com/grapnelhq/grapnel/store"
 )
 
 // environment answers for every variable that a document's configuration names.
@@ -60,12 +62,30 @@ func TestConfigurations(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
+			if cfg.Store.Value != "" {
+				opts.Sink = tempStore(t)
+			}
 			eng := newEngine(t, cfg, opts)
 			for _, d := range eng.Diagnostics() {
 				t.Errorf("the plan says: %s: %s", d.Code, d.Message)
 			}
 		})
 	}
+}
+
+// tempStore opens a store that goes away with the test.
+func tempStore(t *testing.T) *store.Store {
+	t.Helper()
+	s, err := store.Open(t.Context(), "sqlite:"+filepath.Join(t.TempDir(), "log.db"), store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
 }
 
 // TestEveryKey wants each key of grapnel.yaml in the operator's guide.

@@ -28,6 +28,8 @@ type Hook struct {
 	// Shadow marks a hook whose contributions are recorded and never applied.
 	Shadow     bool
 	Visibility phases.Visibility
+	// Key is the key of fingerprints; nil leaves hashes plain.
+	Key []byte
 
 	// scratch holds *[]byte that Admit hashes in.
 	scratch sync.Pool
@@ -36,7 +38,8 @@ type Hook struct {
 // Entry is one admitted contribution. Its id is filled in.
 type Entry struct {
 	Value phases.Contribution
-	// Hash is XXH64 over the canonical JSON of the value with its kind.
+	// Hash is the fingerprint of the canonical JSON of the value with its kind,
+	// under the hook's key.
 	Hash string
 }
 
@@ -112,7 +115,7 @@ func Admit(row phases.Row, h *Hook, cs []phases.Contribution) (Admitted, error) 
 			out.drop(h, c, d)
 			continue
 		}
-		hash, grown, err := hashOf(*buf, c)
+		hash, grown, err := hashOf(*buf, c, h.Key)
 		if err != nil {
 			return Admitted{}, invalid(row, h, fmt.Errorf("contribution %d: %s: %w", i, c.Kind(), err))
 		}

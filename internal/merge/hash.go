@@ -74,14 +74,14 @@ var (
 	toolEncoder       = digest.EncoderOf[phases.Tool]()
 )
 
-// hashOf returns the hash of a contribution. buf is scratch space that is
+// hashOf returns the fingerprint of a contribution. buf is scratch space that is
 // returned, perhaps grown, for the next one.
-func hashOf(buf []byte, c phases.Contribution) (string, []byte, error) {
+func hashOf(buf []byte, c phases.Contribution, key []byte) (string, []byte, error) {
 	out, err := appendCanonical(room(buf, c), c)
 	if err != nil {
 		return "", buf, err
 	}
-	return digest.XXH64(out), out, nil
+	return digest.Fingerprint(key, out), out, nil
 }
 
 // room empties buf, or makes one that most contributions fit in at once.

@@ -7,9 +7,6 @@ import (
 	"github.com/grapnelhq/grapnel/phases"
 )
 
-// ownerHost is the owner of what the host brought.
-const ownerHost = "host"
-
 // Merge applies the rules of each kind to the replies of one dispatch, given in
 // plan order. Replies of shadow hooks are recorded in Parts and not applied.
 // Merge is a pure function: it may run again with more replies of the same

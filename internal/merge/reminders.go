@@ -22,6 +22,7 @@ func (m *merger) reminders() {
 		}
 		m.out.Merged.Reminders = append(m.out.Merged.Reminders, phases.MergedReminder{
 			Type: c.value.Type, Attributes: c.value.Attributes, Text: c.value.Text, DedupeKey: c.value.DedupeKey, Owner: c.hook.Subscription,
+			ContributionID: c.id(),
 		})
 	}
 }

@@ -20,6 +20,9 @@ type Reply struct {
 // whatever else allows more.
 const DefaultSectionChars = 20_000
 
+// DefaultContextChars is how long all prompt contexts of a turn may be together.
+const DefaultContextChars = 12_000
+
 // Limits bound what is kept of a dispatch. Zero fields are the defaults; a
 // negative field leaves room for nothing.
 type Limits struct {
@@ -39,7 +42,7 @@ func (l Limits) withDefaults() Limits {
 	l.SectionChars = max(0, cmp.Or(l.SectionChars, DefaultSectionChars))
 	l.TotalChars = max(0, cmp.Or(l.TotalChars, 64_000))
 	l.Contexts = max(0, cmp.Or(l.Contexts, 16))
-	l.ContextChars = max(0, cmp.Or(l.ContextChars, 12_000))
+	l.ContextChars = max(0, cmp.Or(l.ContextChars, DefaultContextChars))
 	return l
 }
 

@@ -58,7 +58,7 @@ func (m *merger) owned(list []sectionClaim) []section {
 	runs(list, func(a, b sectionClaim) bool { return a.value.SectionID == b.value.SectionID }, func(run []sectionClaim) {
 		id := run[0].value.SectionID
 		if slices.Contains(m.state.HostSections, id) {
-			m.loseSection(run, ownerHost)
+			m.loseSection(run, phases.OwnerHost)
 			return
 		}
 		owner := run[ownerOf(run)].item

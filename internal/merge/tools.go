@@ -3,6 +3,7 @@ package merge
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"slices"
 
 	"github.com/grapnelhq/grapnel/internal/digest"
@@ -18,9 +19,11 @@ type offer struct {
 	kept *int
 }
 
-// tools gives each name one owner: the host, or the first in plan order. A tool
-// that loses its name is dropped alone; a bundle is lost with its last tool.
+// tools gives each name one owner: the engine, the host, or the first in plan
+// order. A tool that loses its name is dropped alone; a bundle is lost with its
+// last tool.
 func (m *merger) tools() {
+	m.checkHostTools()
 	bundles := claims[*phases.ToolBundle](m)
 	if len(bundles) == 0 {
 		return
@@ -38,12 +41,28 @@ func (m *merger) tools() {
 	})
 	host := slices.Sorted(slices.Values(m.state.HostTools))
 	runs(offers, func(a, b offer) bool { return a.tool.Name == b.tool.Name }, func(run []offer) {
+		if run[0].tool.Name == phases.RequestTools {
+			m.loseTools(run, phases.OwnerBuiltin)
+			return
+		}
 		if _, ok := slices.BinarySearch(host, run[0].tool.Name); ok {
-			m.loseTools(run, ownerHost)
+			m.loseTools(run, phases.OwnerHost)
 			return
 		}
 		m.out.Merged.Tools = append(m.out.Merged.Tools, mergedTool(run[0]))
 		m.loseTools(run[1:], run[0].hook.Subscription)
+	})
+}
+
+// checkHostTools tells a host that it has a tool under the engine's name. Nothing
+// can be dropped of it: the engine keeps its own tool back as long as it is there.
+func (m *merger) checkHostTools() {
+	if !slices.Contains(m.state.HostTools, phases.RequestTools) {
+		return
+	}
+	m.diagnose(len(m.replies), phases.Diagnostic{
+		Code: string(phases.CauseConflict), Severity: phases.SeverityWarning, Slot: phases.RequestTools, SafeForUser: true,
+		Message: fmt.Sprintf("tool %q belongs to %s: the %s has one of that name; until it is renamed, no model can ask for hidden tools", phases.RequestTools, phases.OwnerBuiltin, phases.OwnerHost),
 	})
 }
 
@@ -65,7 +84,7 @@ func mergedTool(o offer) phases.MergedTool {
 	def.InputSchema = canonicalSchema(def.InputSchema)
 	out := phases.MergedTool{Name: def.Name, BundleID: o.bundle, Owner: o.hook.Plugin, Definition: def}
 	if b, err := toolEncoder.Append(nil, &def); err == nil { // Admit encoded the same parts
-		out.Hash = digest.XXH64(b)
+		out.Hash = digest.Fingerprint(o.hook.Key, b)
 	}
 	return out
 }

@@ -15,7 +15,8 @@ import (
 //
 //   - plugins: names are well formed and not used twice;
 //   - budgets: the phase exists, the time is not negative and not of a queue
-//     phase, required subscriptions exist and belong to the phase;
+//     phase, required subscriptions exist, belong to the phase and can complete
+//     in it: none of a queue phase, none that observes;
 //   - overrides: the subscription exists; of a plugin that never described
 //     itself a fail-closed one states the phase;
 //   - subscriptions, as they stand after the overrides: ids are unique, and
@@ -207,7 +208,24 @@ func (b *builder) requireOne(row phases.Row, id string) bool {
 		b.operatorf(nil, id, field, "%s requires %q, which belongs to the phase %s", row.Phase, id, n.Phase)
 		return false
 	}
+	if why := neverCompletes(n, row); why != "" {
+		b.operatorf(nil, id, field, "%s requires %q, which can never be met: %s", row.Phase, id, why)
+		return false
+	}
 	return true
+}
+
+// neverCompletes says why a hook cannot complete in its phase, whatever it
+// answers, and what to do about it; "" if it can. A phase that waited for it
+// would fail closed every time.
+func neverCompletes(n *node, row phases.Row) string {
+	switch {
+	case row.Queue:
+		return "hooks of this phase run in the background, when the phase is over; remove it from require"
+	case n.Role == phases.RoleObserve:
+		return "it observes, in the background, when the phase is over; remove it from require, or give it another role"
+	}
+	return ""
 }
 
 // nearest suggests an id: one of the phase before any other.

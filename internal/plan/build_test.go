@@ -427,6 +427,26 @@ func TestProblems(t *testing.T) {
 			[]Plugin{plugin("a").overriding("a.h", phases.Override{Phase: new(phases.PreTools)}).down()},
 			Problem{"", "a.h", "budgets.phases.turn.pre_policy.require", true, "belongs to the phase turn.pre_tool_materialization"},
 		},
+		{
+			"required of a queue phase", budget(phases.PostTurn, 0, "a.h"),
+			[]Plugin{plugin("a", h("h", phases.PostTurn))},
+			Problem{"", "a.h", "budgets.phases.turn.post_turn.require", true, "can never be met: hooks of this phase run in the background, when the phase is over; remove it"},
+		},
+		{
+			"required of a queue phase, never described", budget(phases.SessionEnd, 0, "a.h"),
+			[]Plugin{plugin("a").down()},
+			Problem{"", "a.h", "budgets.phases.session.end.require", true, "can never be met"},
+		},
+		{
+			"required and observing", budget(phases.PrePolicy, 0, "a.h"),
+			[]Plugin{plugin("a", phases.Hook{Name: "h", Phase: phases.PrePolicy, Role: phases.RoleObserve})},
+			Problem{"", "a.h", "budgets.phases.turn.pre_policy.require", true, "it observes, in the background, when the phase is over; remove it from require, or give it another role"},
+		},
+		{
+			"required and observing by the operator's word", budget(phases.PrePolicy, 0, "a.h"),
+			[]Plugin{plugin("a", h("h", phases.PrePolicy)).overriding("a.h", phases.Override{Role: new(phases.RoleObserve)})},
+			Problem{"", "a.h", "budgets.phases.turn.pre_policy.require", true, "it observes"},
+		},
 		{"required without a hook's name", budget(phases.PrePolicy, 0, "a"), []Plugin{plugin("a").down()}, Problem{"", "a", "budgets.phases.turn.pre_policy.require", true, `requires "a", which does not exist`}},
 	}
 	for _, tt := range tests {

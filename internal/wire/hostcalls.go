@@ -66,7 +66,7 @@ func (s *Session) hostReply(in *incoming) (m hostReply) {
 		m.result, err = s.callHost(in)
 	}
 	if err != nil {
-		return hostReply{err: toPlugin(err)}
+		return hostReply{err: ToPlugin(err)}
 	}
 	return m
 }
@@ -126,9 +126,9 @@ func (s *Session) within(parent uint64) (context.Context, context.CancelFunc, er
 	return ctx, func() { stop(); cancel(nil) }, nil
 }
 
-// toPlugin makes a host's error fit for a plugin. Text that the host did not
-// word for others stays at home.
-func toPlugin(err error) *phases.Error {
+// ToPlugin makes a host's error fit for a plugin. Text that the host did not
+// word for others stays at home. Doing it twice changes nothing.
+func ToPlugin(err error) *phases.Error {
 	if coded, ok := errors.AsType[*phases.Error](err); ok {
 		return coded
 	}

@@ -39,7 +39,10 @@ type Options struct {
 	// thus always come first, as the API demands.
 	LongThrough manifest.BreakAfter
 	// CacheConversation puts one more breakpoint, of five minutes, behind the
-	// last message, so that the next round of the turn finds this one.
+	// last message, so that the next round of the turn finds this one. The next
+	// turn does too, if nothing before it changes: that is what
+	// [providers.Request.AfterConversation] is for, which stands behind the
+	// breakpoint.
 	CacheConversation bool
 }
 
@@ -79,6 +82,7 @@ func Build(r providers.Request, o Options) (Built, error) {
 	if o.CacheConversation {
 		b.markLast(params.Messages)
 	}
+	params.Messages = b.withTail(params.Messages)
 	l.CheckMinimum(r.Model, known, l.Prefixes(r.CountTokens))
 	return Built{Params: params, Names: l.Names, Warnings: l.Warnings}, nil
 }
@@ -195,4 +199,18 @@ func (b builder) markLast(messages []sdk.MessageParam) {
 		}
 	}
 	b.Warnf(providers.CodeBreakpoint, "the breakpoint behind the conversation has no place in the last message")
+}
+
+// withTail puts what stands behind the conversation into the user's last message,
+// where texts come after results.
+func (b builder) withTail(messages []sdk.MessageParam) []sdk.MessageParam {
+	if b.Tail == "" {
+		return messages
+	}
+	tail := sdk.NewTextBlock(b.Tail)
+	if n := len(messages); n > 0 {
+		messages[n-1].Content = append(messages[n-1].Content, tail)
+		return messages
+	}
+	return append(messages, sdk.NewUserMessage(tail))
 }

@@ -62,11 +62,15 @@ func TestRequestAndResponse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := providerstest.Sample(t, "claude-opus-5")
 	for name, o := range map[string]Options{
-		"request.json":      {},
-		"request_long.json": {LongThrough: manifest.AfterStable, CacheConversation: true},
+		"request.json":        {},
+		"request_long.json":   {LongThrough: manifest.AfterStable, CacheConversation: true},
+		"request_behind.json": {CacheConversation: true},
 	} {
+		r := providerstest.Sample(t, "claude-opus-5")
+		if name == "request_behind.json" {
+			r.AfterConversation = []string{"skills_runtime"}
+		}
 		server := providerstest.Serve(t, answer)
 		built := mustBuild(t, r, o)
 		if got := codes(built.Warnings); got != "tool_renamed" {

@@ -16,11 +16,13 @@ package facts
 
 import (
 	"bytes"
+	"cmp"
 	_ "embed"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 	"time"
 )
@@ -53,8 +55,7 @@ type Provider struct {
 }
 
 // Model is what holds for the models that Match matches, a pattern of
-// [path.Match]. It replaces the provider's numbers whole, but for the
-// breakpoints and lifetimes that it leaves out.
+// [path.Match]. It replaces those of the provider's numbers that it has.
 type Model struct {
 	Match string `json:"match"`
 	Cache
@@ -73,6 +74,14 @@ type Cache struct {
 	// Lifetimes are those that can be asked for, the longest first; none if
 	// there is no choice.
 	Lifetimes []string `json:"lifetimes,omitempty"`
+	// KeptFor is how long a prefix lives that nobody asks for again, if the
+	// request does not say; empty if that is not known.
+	KeptFor string `json:"kept_for,omitempty"`
+	// Explicit says that nothing is cached unless a request has breakpoints.
+	Explicit bool `json:"explicit,omitempty"`
+	// StepTokens is by how many tokens a prefix grows that was found without
+	// breakpoints; 0 if that is not known.
+	StepTokens int `json:"step_tokens,omitempty"`
 }
 
 // Found is the answer about one model.
@@ -114,14 +123,26 @@ func (t *Table) check() error {
 		if p.Name == "" || p.Source == "" || p.MinimumTokens <= 0 {
 			errs = append(errs, fmt.Errorf("provider %d (%s): name, source or minimum is missing", i, p.Name))
 		}
+		errs = append(errs, p.checkLifetimes(p.Name))
 		for j := range p.Models {
 			m := &p.Models[j]
+			errs = append(errs, m.checkLifetimes(p.Name+", "+m.Match))
 			if _, err := path.Match(m.Match, ""); err != nil || m.Match == "" || m.MinimumTokens <= 0 {
 				errs = append(errs, fmt.Errorf("provider %s, model %d (%s): pattern or minimum is wrong", p.Name, j, m.Match))
 			}
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// checkLifetimes wants durations.
+func (c *Cache) checkLifetimes(of string) error {
+	for _, text := range append(slices.Clone(c.Lifetimes), cmp.Or(c.KeptFor, "0s")) {
+		if d, err := time.ParseDuration(text); err != nil || d < 0 {
+			return fmt.Errorf("%s: lifetime %q is no duration", of, text)
+		}
+	}
+	return nil
 }
 
 // Lookup returns what is known of a model. A path before its name ("models/",
@@ -158,5 +179,12 @@ func over(base, model Cache) Cache {
 	if model.Lifetimes != nil {
 		base.Lifetimes = model.Lifetimes
 	}
+	if model.KeptFor != "" {
+		base.KeptFor = model.KeptFor
+	}
+	if model.StepTokens != 0 {
+		base.StepTokens = model.StepTokens
+	}
+	base.Explicit = base.Explicit || model.Explicit
 	return base
 }

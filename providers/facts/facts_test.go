@@ -91,14 +91,17 @@ func TestLookup(t *testing.T) {
 func TestModelLifetimes(t *testing.T) {
 	t.Parallel()
 
-	table, err := parse([]byte(`{"date":"2026-01-01","providers":[{"name":"p","source":"s","minimum_tokens":9,"lookback_blocks":1,"lifetimes":["1h"],
-		"models":[{"match":"a*","minimum_tokens":1,"lookback_blocks":7,"lifetimes":["2h"]}]}]}`))
+	table, err := parse([]byte(`{"date":"2026-01-01","providers":[{"name":"p","source":"s","minimum_tokens":9,"lookback_blocks":1,"lifetimes":["1h"],"step_tokens":8,
+		"models":[{"match":"a*","minimum_tokens":1,"lookback_blocks":7,"lifetimes":["2h"],"kept_for":"1m","explicit":true,"step_tokens":16}]}]}`))
 	if err != nil {
 		t.Fatal(err)
 	}
 	a, _ := table.Lookup("p", "ab")
 	b, _ := table.Lookup("p", "b")
-	want := []Cache{{MinimumTokens: 1, LookbackBlocks: 7, Lifetimes: []string{"2h"}}, {MinimumTokens: 9, LookbackBlocks: 1, Lifetimes: []string{"1h"}}}
+	want := []Cache{
+		{MinimumTokens: 1, LookbackBlocks: 7, Lifetimes: []string{"2h"}, KeptFor: "1m", Explicit: true, StepTokens: 16},
+		{MinimumTokens: 9, LookbackBlocks: 1, Lifetimes: []string{"1h"}, StepTokens: 8},
+	}
 	if diff := cmp.Diff([]Cache{a.Cache, b.Cache}, want); diff != "" {
 		t.Errorf("(-got +want):\n%s", diff)
 	}
@@ -113,6 +116,9 @@ func TestParseErrors(t *testing.T) {
 		"date":          `{"date":"yesterday"}`,
 		"source":        `{"date":"2026-01-01","providers":[{"name":"p","minimum_tokens":1}]}`,
 		"minimum":       `{"date":"2026-01-01","providers":[{"name":"p","source":"s","minimum_tokens":1,"models":[{"match":"a"}]}]}`,
+		"lifetime":      `{"date":"2026-01-01","providers":[{"name":"p","source":"s","minimum_tokens":1,"lifetimes":["1d"]}]}`,
+		"kept for":      `{"date":"2026-01-01","providers":[{"name":"p","source":"s","minimum_tokens":1,"kept_for":"-1s"}]}`,
+		"model's":       `{"date":"2026-01-01","providers":[{"name":"p","source":"s","minimum_tokens":1,"models":[{"match":"a","minimum_tokens":1,"kept_for":"x"}]}]}`,
 		"pattern":       `{"date":"2026-01-01","providers":[{"name":"p","source":"s","minimum_tokens":1,"models":[{"match":"[","minimum_tokens":1}]}]}`,
 	} {
 		if _, err := parse([]byte(text)); err == nil {

@@ -76,7 +76,7 @@ func Build(r providers.Request, o Options) (Built, error) {
 	switch {
 	case cached:
 		config.CachedContent = o.Cache.Name
-		lead = parts(append([]string{r.Prompt.DynamicText}, l.SystemMessages...))
+		lead = parts(append([]string{l.DynamicText}, l.SystemMessages...))
 	default:
 		config.SystemInstruction = content("", parts(append([]string{l.SystemText()}, l.SystemMessages...)))
 		config.Tools = b.tools()
@@ -155,7 +155,20 @@ func (b builder) contents(lead []*genai.Part) []*genai.Content {
 			out = append(out, c)
 		}
 	}
-	return out
+	return b.withTail(out)
+}
+
+// withTail puts what stands behind the conversation into the user's last content.
+func (b builder) withTail(contents []*genai.Content) []*genai.Content {
+	tail := parts([]string{b.Tail})
+	if n := len(contents); n > 0 && len(tail) > 0 && contents[n-1].Role == genai.RoleUser {
+		contents[n-1].Parts = append(contents[n-1].Parts, tail...)
+		return contents
+	}
+	if last := content(genai.RoleUser, tail); last != nil {
+		contents = append(contents, last)
+	}
+	return contents
 }
 
 func (b builder) parts(p providers.Part) []*genai.Part {

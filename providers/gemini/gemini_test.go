@@ -78,15 +78,20 @@ func TestRequestAndResponse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := providerstest.Sample(t, model)
-	key, _, err := NewCache(r, 0)
+	key, _, err := NewCache(providerstest.Sample(t, model), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
+	cached := Options{Cache: Handle{Name: "cachedContents/one", Key: key}}
 	for name, o := range map[string]Options{
 		"request.json":        {},
-		"request_cached.json": {Cache: Handle{Name: "cachedContents/one", Key: key}},
+		"request_cached.json": cached,
+		"request_behind.json": cached,
 	} {
+		r := providerstest.Sample(t, model)
+		if name == "request_behind.json" {
+			r.AfterConversation = []string{"skills_runtime"}
+		}
 		server := providerstest.Serve(t, answer)
 		built := mustBuild(t, r, o)
 		if len(built.Warnings) != 0 {

@@ -129,6 +129,9 @@ func (b builder) items() responses.ResponseInputParam {
 			out = append(out, b.part(m, p)...)
 		}
 	}
+	if b.Tail != "" {
+		out = append(out, message(b.Tail, responses.EasyInputMessageRoleSystem))
+	}
 	return out
 }
 

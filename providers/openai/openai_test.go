@@ -67,11 +67,15 @@ func TestRequestAndResponse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := providerstest.Sample(t, "gpt-5.6-sol")
 	for name, o := range map[string]Options{
 		"request.json":             {},
 		"request_breakpoints.json": {Breakpoints: true, Lifetime: "12h"},
+		"request_behind.json":      {},
 	} {
+		r := providerstest.Sample(t, "gpt-5.6-sol")
+		if name == "request_behind.json" {
+			r.AfterConversation = []string{"skills_runtime"}
+		}
 		server := providerstest.Serve(t, answer)
 		built := mustBuild(t, r, o)
 		if got := codes(built.Warnings); got != "tool_renamed" {
@@ -123,8 +127,8 @@ func TestParams(t *testing.T) {
 
 	params := mustBuild(t, providerstest.Sample(t, "gpt-5.6-sol"), Options{Breakpoints: true}).Params
 	system := params.Input.OfInputItemList[0].OfMessage
-	if system == nil || system.Role != "system" || len(system.Content.OfInputItemContentList) != 3 {
-		t.Errorf("first item = %+v, want the system prompt in 3 pieces", system)
+	if system == nil || system.Role != "system" || len(system.Content.OfInputItemContentList) != 4 {
+		t.Errorf("first item = %+v, want the system prompt in 4 pieces", system)
 	}
 	if !strings.HasPrefix(params.PromptCacheKey.Value, "xxh64:") {
 		t.Errorf("prompt_cache_key = %q", params.PromptCacheKey.Value)

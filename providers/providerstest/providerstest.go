@@ -56,7 +56,7 @@ func Sample(t testing.TB, model string) providers.Request {
 	if err != nil {
 		t.Fatal(err)
 	}
-	in.Previous, in.Sections[1].Content = first.Sections, "turn 2"
+	in.Previous, in.Sections[1].Content = &compiler.Previous{Sections: first.Sections}, "turn 2"
 	out, err := compiler.Compile(in)
 	if err != nil {
 		t.Fatal(err)
@@ -117,16 +117,23 @@ func Run(t *testing.T, build func(providers.Request) ([]byte, error)) {
 	})
 	t.Run("every text is there once", func(t *testing.T) {
 		t.Parallel()
-		body := mustBuild(t, Sample(t, "m"))
-		for _, text := range []string{
-			"You are Grapnel's sample.", "Do no harm.", "Ä text with a heading.", "turn 2", "2026-02-03", "Answer briefly.", "The workspace is empty.",
-			"Earlier, the user said hello.", "Find the plan.", "I look.", "plan.go\"", "no clock", "Hurry.", "It is in plan.go.", "Good.", "And what is in it?",
-			"Reads a file.", "Tells the time.",
-		} {
-			if n := strings.Count(body, text); n != 1 {
-				t.Errorf("%q is there %d times, want once", text, n)
-			}
+		wantOnce(t, mustBuild(t, Sample(t, "m")))
+	})
+	t.Run("sections behind the conversation", func(t *testing.T) {
+		t.Parallel()
+		r := Sample(t, "m")
+		r.AfterConversation = []string{"skills_runtime", "not there"}
+		body := mustBuild(t, r)
+		wantOnce(t, body)
+		if strings.Index(body, "turn 2") < strings.Index(body, "And what is in it?") {
+			t.Errorf("the section is not behind the user's words: %s", body)
 		}
+	})
+	t.Run("request_tools and what it loads are tools like any other", func(t *testing.T) {
+		t.Parallel()
+		r := Sample(t, "m")
+		r.Tools = []phases.Tool{compiler.RequestTools(), {Name: "send_mail", HiddenDomain: "domain of post"}}
+		wantTools(t, mustBuild(t, r))
 	})
 	t.Run("an empty request", func(t *testing.T) {
 		t.Parallel()
@@ -134,16 +141,49 @@ func Run(t *testing.T, build func(providers.Request) ([]byte, error)) {
 	})
 	t.Run("impossible tools are errors", func(t *testing.T) {
 		t.Parallel()
-		for name, tools := range map[string][]phases.Tool{
-			"a schema that is no object": {{Name: "a", InputSchema: json.RawMessage(`{"type":"string"}`)}},
-			"a schema that is no JSON":   {{Name: "a", InputSchema: json.RawMessage(`{`)}},
-			"two tools of one name":      {{Name: "a"}, {Name: "a"}},
-		} {
+		for name, tools := range impossible() {
 			if _, err := build(providers.Request{Model: "m", Tools: tools}); err == nil {
 				t.Errorf("%s: no error", name)
 			}
 		}
 	})
+}
+
+// impossible are lists of tools that no provider takes.
+func impossible() map[string][]phases.Tool {
+	return map[string][]phases.Tool{
+		"a schema that is no object": {{Name: "a", InputSchema: json.RawMessage(`{"type":"string"}`)}},
+		"a schema that is no JSON":   {{Name: "a", InputSchema: json.RawMessage(`{`)}},
+		"two tools of one name":      {{Name: "a"}, {Name: "a"}},
+	}
+}
+
+// wantOnce wants every text of the sample in a request, and none twice.
+func wantOnce(t *testing.T, body string) {
+	t.Helper()
+	for _, text := range []string{
+		"You are Grapnel's sample.", "Do no harm.", "Ä text with a heading.", "turn 2", "2026-02-03", "Answer briefly.", "The workspace is empty.",
+		"Earlier, the user said hello.", "Find the plan.", "I look.", "plan.go\"", "no clock", "Hurry.", "It is in plan.go.", "Good.", "And what is in it?",
+		"Reads a file.", "Tells the time.",
+	} {
+		if n := strings.Count(body, text); n != 1 {
+			t.Errorf("%q is there %d times, want once", text, n)
+		}
+	}
+}
+
+// wantTools wants request_tools and a tool that it has loaded, and no word of where
+// that was hidden.
+func wantTools(t *testing.T, body string) {
+	t.Helper()
+	for _, text := range []string{"request_tools", "domains", "send_mail"} {
+		if !strings.Contains(body, text) {
+			t.Errorf("%s is not there: %s", text, body)
+		}
+	}
+	if strings.Contains(body, "domain of post") {
+		t.Errorf("the domain of a tool was sent: %s", body)
+	}
 }
 
 // Sent is one request that a server got.

@@ -41,7 +41,7 @@ func TestRun(t *testing.T) {
 		for _, tool := range l.Tools {
 			tools = append(tools, tool.Text)
 		}
-		return json.Marshal(map[string]any{"tools": tools, "system": l.SystemText(), "more": l.SystemMessages, "messages": l.Messages})
+		return json.Marshal(map[string]any{"tools": tools, "system": l.SystemText(), "more": l.SystemMessages, "messages": l.Messages, "tail": l.Tail})
 	})
 }
 

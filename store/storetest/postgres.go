@@ -18,11 +18,15 @@ var ErrNoPostgres = errors.New("no PostgreSQL server is installed: initdb and pg
 
 // Postgres is a server of its own, in a temporary folder, reached by a socket in
 // it; it listens on no port. It does not run as root: then it is the user
-// postgres, or nobody.
+// postgres, or nobody. It ends with the process that started it, however that
+// ends.
 type Postgres struct {
 	bin, dir string
 	user     string
 	count    atomic.Int64
+	guard    *exec.Cmd
+	// alive is closed when this process ends: the guard waits for that.
+	alive *os.File
 }
 
 // StartPostgres starts a server. It has to be stopped.
@@ -38,9 +42,43 @@ func StartPostgres(ctx context.Context) (*Postgres, error) {
 	}
 	p := &Postgres{bin: bin, dir: dir, user: "grapnel"}
 	if err := p.start(ctx); err != nil {
-		return nil, errors.Join(err, os.RemoveAll(dir))
+		return nil, errors.Join(err, p.dismiss(), os.RemoveAll(dir))
 	}
 	return p, nil
+}
+
+// watch starts the guard: a shell that ends the server, and removes its files,
+// when its input ends. The system sees to that when this process is killed.
+func (p *Postgres) watch() error {
+	const script = `trap '' HUP INT TERM; cd /; read -r _; "$1" -D "$2/data" -m immediate -w stop >/dev/null 2>&1; rm -rf "$2"`
+	input, alive, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = input.Close() }() // the guard has its own
+	p.alive = alive
+	cmd := exec.Command("sh", "-c", script, "sh", filepath.Join(p.bin, "pg_ctl"), p.dir) //nolint:gosec,noctx // it outlives every context
+	cmd.Stdin, cmd.Stderr = input, os.Stderr
+	if err := asOrdinaryUser(cmd); err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	p.guard = cmd
+	return nil
+}
+
+// dismiss lets the guard do its work, and waits for its end.
+func (p *Postgres) dismiss() error {
+	var errs []error
+	if p.alive != nil {
+		errs = append(errs, p.alive.Close())
+	}
+	if p.guard != nil {
+		errs = append(errs, p.guard.Wait())
+	}
+	return errors.Join(errs...)
 }
 
 // postgresPrograms finds the folder of the server's programs.
@@ -78,6 +116,9 @@ func (p *Postgres) start(ctx context.Context) error {
 	if err := giveAway(p.dir); err != nil {
 		return err
 	}
+	if err := p.watch(); err != nil {
+		return err
+	}
 	if err := p.run(ctx, "initdb", "-D", p.data(), "-U", p.user, "-A", "trust", "-E", "UTF8", "--no-sync", "--locale=C.UTF-8"); err != nil {
 		return err
 	}
@@ -97,7 +138,7 @@ func (p *Postgres) Crash(ctx context.Context) error {
 
 // Stop ends the server and removes its files.
 func (p *Postgres) Stop(ctx context.Context) error {
-	return errors.Join(p.run(ctx, "pg_ctl", "-D", p.data(), "-m", "fast", "-w", "stop"), os.RemoveAll(p.dir))
+	return errors.Join(p.run(ctx, "pg_ctl", "-D", p.data(), "-m", "fast", "-w", "stop"), p.dismiss(), os.RemoveAll(p.dir))
 }
 
 // NewDSN makes an empty database and returns its DSN.
@@ -110,6 +151,13 @@ func (p *Postgres) NewDSN(ctx context.Context) (string, error) {
 func (p *Postgres) DSN(name string) string {
 	return "postgres:///" + name + "?" + url.Values{"host": {p.dir}, "user": {p.user}, "sslmode": {"disable"}}.Encode()
 }
+
+// Dir returns the folder of the server's files.
+func (p *Postgres) Dir() string { return p.dir }
+
+// Socket returns the path of the server's socket, for tests that stand between a
+// store and its server.
+func (p *Postgres) Socket() string { return filepath.Join(p.dir, ".s.PGSQL.5432") }
 
 // run runs one of the server's programs as an ordinary user.
 func (p *Postgres) run(ctx context.Context, program string, args ...string) error {

@@ -55,7 +55,7 @@ func section(i int) manifest.Section {
 	tokens := 100 + i
 	return manifest.Section{
 		SectionID: fmt.Sprintf("section_%d", i), Title: fmt.Sprintf("Section %d — Überblick", i), Stability: phases.StabilityDynamic,
-		Placement: phases.PlacementSystem, Owner: manifest.OwnerBuiltin, Position: i, Chars: 400, OriginalChars: 400,
+		Placement: phases.PlacementSystem, Owner: phases.OwnerBuiltin, Position: i, Chars: 400, OriginalChars: 400,
 		Tokens: &tokens, Tokenizer: "cl100k_base", Fingerprint: manifest.Fingerprint(SectionText(i), nil),
 		SourceRefs: []phases.SourceRef{{Kind: "file", ID: "AGENTS.md", Label: "AGENTS.md"}},
 	}

@@ -42,10 +42,18 @@ func Run(t *testing.T, newDSN func(t *testing.T) string, exec func(t *testing.T,
 		{"key", s.testKey},
 		{"prune by count", s.testPruneCount},
 		{"prune by age", s.testPruneAge},
+		{"clock going backwards", s.testClock},
+		{"last", s.testLast},
+		{"usage", s.testUsage},
+		{"usage refused", s.testUsageRefused},
+		{"prune usage", s.testPruneUsage},
 		{"texts", s.testTexts},
+		{"texts or nothing", s.testTextsOrNothing},
+		{"no text without its manifest", s.testNoTextWithoutManifest},
 		{"altered text", s.testAlteredText},
 		{"opened at once", s.testOpenedAtOnce},
 		{"newer schema", s.testNewerSchema},
+		{"newer manifest", s.testNewerManifest},
 		{"read only", s.testReadOnly},
 		{"closed", s.testClosed},
 	} {
@@ -81,7 +89,7 @@ func open(t *testing.T, dsn string, o store.Options) *store.Store {
 func fill(t *testing.T, s *store.Store, workspace, thread string, from, to int) {
 	t.Helper()
 	for n := from; n < to; n++ {
-		if err := s.Append(t.Context(), Sample(workspace, thread, n)); err != nil {
+		if err := s.Append(t.Context(), Sample(workspace, thread, n), nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -118,7 +126,7 @@ func (x suite) testAppend(t *testing.T) {
 	for n := range 5 {
 		m := Sample("w", "t", n)
 		m.Seq, m.Prev, m.Hash = 77, "nonsense", "nonsense" // the store's business
-		if err := s.Append(t.Context(), m); err != nil {
+		if err := s.Append(t.Context(), m, nil); err != nil {
 			t.Fatal(err)
 		}
 		if m.Seq != uint64(n) || m.Prev != last {
@@ -145,7 +153,7 @@ func (x suite) testThreads(t *testing.T) {
 	threads := [][2]string{{"w", "t"}, {"a", "bc"}, {"ab", "c"}, {"", ""}, {"w", "Ünïcode '; --"}}
 	for n := range 15 {
 		m := Sample(threads[n%5][0], threads[n%5][1], n)
-		if err := s.Append(t.Context(), m); err != nil {
+		if err := s.Append(t.Context(), m, nil); err != nil {
 			t.Fatal(err)
 		}
 		if m.Seq != uint64(n/5) {
@@ -189,7 +197,7 @@ func (x suite) testRefused(t *testing.T) {
 	for _, tt := range tests {
 		m := Sample("w", "t", 0)
 		tt.change(m)
-		if err := s.Append(t.Context(), m); !store.HasCode(err, store.CodeInvalid) {
+		if err := s.Append(t.Context(), m, nil); !store.HasCode(err, store.CodeInvalid) {
 			t.Errorf("%s: %v, want the code %s", tt.name, err, store.CodeInvalid)
 		}
 	}
@@ -200,7 +208,7 @@ func (x suite) testRefused(t *testing.T) {
 func (x suite) testSameID(t *testing.T) {
 	s := open(t, x.newDSN(t), store.Options{})
 	fill(t, s, "w", "t", 0, 1)
-	if err := s.Append(t.Context(), Sample("w", "other", 0)); err == nil {
+	if err := s.Append(t.Context(), Sample("w", "other", 0), nil); err == nil {
 		t.Error("one id was kept twice")
 	}
 	wantGood(t, s, 1)
@@ -220,7 +228,7 @@ func (x suite) testConcurrent(t *testing.T) {
 				if n%2 == 0 {
 					thread = "shared"
 				}
-				if err := mine.Append(t.Context(), Sample("w", thread, w*each+n)); err != nil {
+				if err := mine.Append(t.Context(), Sample("w", thread, w*each+n), nil); err != nil {
 					t.Errorf("writer %d: %v", w, err)
 				}
 			}
@@ -240,13 +248,13 @@ func (x suite) testContext(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(cause)
 	m := Sample("w", "t", 0)
-	if err := s.Append(ctx, m); !errors.Is(err, cause) {
+	if err := s.Append(ctx, m, nil); !errors.Is(err, cause) {
 		t.Errorf("Append after the end: %v", err)
 	}
 	if _, err := s.List(ctx, store.Filter{}); !errors.Is(err, cause) {
 		t.Errorf("List after the end: %v", err)
 	}
-	if err := s.Append(t.Context(), m); err != nil {
+	if err := s.Append(t.Context(), m, nil); err != nil {
 		t.Errorf("appending again: %v", err)
 	}
 	wantGood(t, s, 1)
@@ -270,6 +278,8 @@ func (x suite) testList(t *testing.T) {
 		{"limit beyond", store.Filter{Limit: 30, Workspace: "v"}, []int{1, 3, 5, 7, 9, 11}},
 		{"workspace", store.Filter{Workspace: "w", Limit: 2}, []int{8, 10}},
 		{"thread", store.Filter{Thread: "t"}, []int{0, 3, 6, 9}},
+		{"limit of a thread", store.Filter{Thread: "u", Limit: 3}, []int{8, 10, 11}},
+		{"limit beyond a thread", store.Filter{Thread: "t", Limit: 9}, []int{0, 3, 6, 9}},
 		{"thread of a workspace", store.Filter{Workspace: "w", Thread: "u", Limit: 2}, []int{8, 10}},
 		{"none", store.Filter{Thread: "x"}, nil},
 	}
@@ -314,7 +324,7 @@ func (x suite) testGet(t *testing.T) {
 	}
 	m := Sample("w", "t", 50)
 	m.ManifestID = "7ZZZZZZZZZZZZZZZZZZZZZZZZZ"
-	if err := s.Append(t.Context(), m); err != nil {
+	if err := s.Append(t.Context(), m, nil); err != nil {
 		t.Fatal(err)
 	}
 	if got, err := s.Get(t.Context(), "7z"); err != nil || got.ManifestID != m.ManifestID {

@@ -96,7 +96,9 @@ func (x suite) testKey(t *testing.T) {
 	if got := verify(t, keyed, manifest.VerifyOptions{}); !got.OK || !got.Anchored || got.Checked != 4 {
 		t.Errorf("with the key: %+v", got)
 	}
-	wantCode(t, plain.Append(t.Context(), Sample("w", "t", 4)), store.CodeKey)
+	wantCode(t, plain.Append(t.Context(), Sample("w", "t", 4), nil), store.CodeKey)
+	_, err := plain.Prune(t.Context(), store.Retention{Count: 1}, Epoch())
+	wantCode(t, err, store.CodeKey)
 	if _, err := plain.Verify(t.Context(), store.Filter{}, manifest.VerifyOptions{}); !errors.Is(err, manifest.ErrKeyNeeded) {
 		t.Errorf("without the key: %v", err)
 	}
@@ -139,17 +141,13 @@ func (x suite) testPruneCount(t *testing.T) {
 
 func (x suite) testPruneAge(t *testing.T) {
 	s := open(t, x.newDSN(t), store.Options{})
-	fill(t, s, "w", "t", 0, 5)
-	fill(t, s, "w", "t", 100, 102)
+	texts := []manifest.Text{{Fingerprint: manifest.Fingerprint("old", nil), Text: "old"}, {Fingerprint: manifest.Fingerprint("used", nil), Text: "used"}}
+	keep(t, s, Sample("w", "t", 0), texts...)
+	fill(t, s, "w", "t", 1, 5)
+	keep(t, s, Sample("w", "t", 100), texts[1])
+	fill(t, s, "w", "t", 101, 102)
 	fill(t, s, "w", "t", 6, 7) // an old clock: it stays as long as what is before it
 	fill(t, s, "w", "u", 7, 10)
-	texts := []store.Text{{Fingerprint: manifest.Fingerprint("old", nil), Text: "old"}, {Fingerprint: manifest.Fingerprint("used", nil), Text: "used"}}
-	if err := s.KeepTexts(t.Context(), Epoch(), texts); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.KeepTexts(t.Context(), Epoch().Add(100*time.Second), texts[1:]); err != nil {
-		t.Fatal(err)
-	}
 	got, err := s.Prune(t.Context(), store.Retention{Age: time.Minute}, Epoch().Add(110*time.Second))
 	if diff := cmp.Diff(got, store.Pruned{Manifests: 8, Texts: 1}); diff != "" || err != nil {
 		t.Errorf("%v (-got +want):\n%s", err, diff)
@@ -168,52 +166,6 @@ func (x suite) testPruneAge(t *testing.T) {
 	wantGood(t, s, 4)
 }
 
-func (x suite) testTexts(t *testing.T) {
-	s := open(t, x.newDSN(t), store.Options{FingerprintKey: []byte("k")})
-	texts := []store.Text{
-		{Fingerprint: manifest.Fingerprint("one ✓\r\n", nil), Text: "one ✓\r\n"},
-		{Fingerprint: manifest.Fingerprint("two", []byte("k")), Text: "two"},
-		{Fingerprint: manifest.Fingerprint("", nil), Text: ""},
-	}
-	for range 2 { // twice is once
-		if err := s.KeepTexts(t.Context(), Epoch(), texts); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for _, want := range texts {
-		if got, err := s.Text(t.Context(), want.Fingerprint); err != nil || got != want.Text {
-			t.Errorf("text %q, %v; want %q", got, err, want.Text)
-		}
-	}
-	_, err := s.Text(t.Context(), "xxh64:none")
-	wantCode(t, err, store.CodeNotFound)
-	wantCode(t, s.KeepTexts(t.Context(), Epoch(), []store.Text{{Fingerprint: "f", Text: "a\x00"}}), store.CodeInvalid)
-	if err := s.KeepTexts(t.Context(), Epoch(), []store.Text{{Fingerprint: texts[0].Fingerprint, Text: "a collision"}}); err != nil {
-		t.Fatal(err)
-	}
-	_, err = s.Text(t.Context(), texts[0].Fingerprint)
-	wantCode(t, err, store.CodeAmbiguous)
-}
-
-func (x suite) testAlteredText(t *testing.T) {
-	dsn := x.newDSN(t)
-	s := open(t, dsn, store.Options{})
-	fill(t, s, "w", "t", 0, 3)
-	var texts []store.Text
-	for i := range 10 {
-		texts = append(texts, store.Text{Fingerprint: manifest.Fingerprint(SectionText(i), nil), Text: SectionText(i)})
-	}
-	if err := s.KeepTexts(t.Context(), Epoch(), texts); err != nil {
-		t.Fatal(err)
-	}
-	wantGood(t, s, 3)
-	x.exec(t, dsn, "UPDATE texts SET text = 'something else' WHERE text = '"+SectionText(4)+"'")
-	got := verify(t, s, manifest.VerifyOptions{})
-	if want := (manifest.Bad{ManifestID: ID(0), Seq: 0, Reason: manifest.BadFingerprint}); got.FirstBad == nil || *got.FirstBad != want {
-		t.Errorf("verdict %+v, want %+v", got, want)
-	}
-}
-
 // testOpenedAtOnce lets several programs make the schema.
 func (x suite) testOpenedAtOnce(t *testing.T) {
 	dsn := x.newDSN(t)
@@ -225,7 +177,7 @@ func (x suite) testOpenedAtOnce(t *testing.T) {
 				t.Errorf("Open: %v", err)
 				return
 			}
-			if err := s.Append(t.Context(), Sample("w", "t", n)); err != nil {
+			if err := s.Append(t.Context(), Sample("w", "t", n), nil); err != nil {
 				t.Error(err)
 			}
 			if err := s.Close(); err != nil {
@@ -240,7 +192,7 @@ func (x suite) testOpenedAtOnce(t *testing.T) {
 func (x suite) testNewerSchema(t *testing.T) {
 	dsn := x.newDSN(t)
 	fill(t, open(t, dsn, store.Options{}), "w", "t", 0, 1)
-	x.exec(t, dsn, "UPDATE grapnel_migrations SET version_id = 9999 WHERE version_id = 4")
+	x.exec(t, dsn, "UPDATE grapnel_migrations SET version_id = 9999 WHERE version_id = (SELECT max(version_id) FROM grapnel_migrations)")
 	for _, o := range []store.Options{{}, {ReadOnly: true}} {
 		_, err := store.Open(t.Context(), dsn, o)
 		wantCode(t, err, store.CodeSchema)
@@ -248,6 +200,30 @@ func (x suite) testNewerSchema(t *testing.T) {
 			t.Errorf("%v does not say what to do", err)
 		}
 	}
+}
+
+// testNewerManifest has a manifest that a newer Grapnel appended, for which the
+// database did not have to change.
+func (x suite) testNewerManifest(t *testing.T) {
+	dsn := x.newDSN(t)
+	s := open(t, dsn, store.Options{})
+	fill(t, s, "w", "t", 0, 2)
+	x.exec(t, dsn, `UPDATE manifests SET record = replace(record, '"schema_version":1', '"new":{},"schema_version":2') WHERE seq = 1`)
+	_, errGet := s.Get(t.Context(), ID(1))
+	_, errLatest := s.Latest(t.Context(), store.Filter{})
+	_, errLast := s.Last(t.Context(), "w", "t")
+	for _, err := range []error{errGet, errLatest, errLast} {
+		wantCode(t, err, store.CodeSchema)
+		if err != nil && (!strings.Contains(err.Error(), ID(1)) || !strings.Contains(err.Error(), "newer")) {
+			t.Errorf("%v does not say what to do, and with which", err)
+		}
+	}
+	if _, err := s.Get(t.Context(), ID(0)); err != nil {
+		t.Errorf("the others can be read: %v", err)
+	}
+	x.exec(t, dsn, "UPDATE manifests SET record = 'nothing' WHERE seq = 1")
+	_, err := s.Get(t.Context(), ID(1))
+	wantCode(t, err, store.CodeInvalid)
 }
 
 func (x suite) testReadOnly(t *testing.T) {
@@ -262,7 +238,7 @@ func (x suite) testReadOnly(t *testing.T) {
 	if m, err := s.Latest(t.Context(), store.Filter{}); err != nil || m.Seq != 1 {
 		t.Errorf("reading: %v", err)
 	}
-	wantCode(t, s.Append(t.Context(), Sample("w", "t", 2)), store.CodePermission)
+	wantCode(t, s.Append(t.Context(), Sample("w", "t", 2), nil), store.CodePermission)
 	_, err = s.Prune(t.Context(), store.Retention{Count: 1}, Epoch())
 	wantCode(t, err, store.CodePermission)
 	wantGood(t, s, 2)
@@ -278,7 +254,7 @@ func (x suite) testClosed(t *testing.T) {
 			t.Errorf("Close: %v", err)
 		}
 	}
-	if err := s.Append(t.Context(), Sample("w", "t", 0)); err == nil {
+	if err := s.Append(t.Context(), Sample("w", "t", 0), nil); err == nil {
 		t.Error("appended to a closed store")
 	}
 	if _, err := s.List(t.Context(), store.Filter{}); err == nil {

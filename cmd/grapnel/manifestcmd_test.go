@@ -1,0 +1,228 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/oklog/ulid/v2"
+
+	"github.com/grapnelhq/grapnel/compiler"
+	"github.com/grapnelhq/grapnel/manifest"
+	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/store"
+)
+
+func TestIsStored(t *testing.T) {
+	t.Parallel()
+
+	for arg, want := range map[string]bool{
+		latest: true, "01JD": true, "01jd": true, "7": true, "01ARZ3NDEKTSV4RRFFQ69G5FAV": true,
+		"": false, "-": false, "two.json": false, "./01JD": false, "manifest": false, "01ARZ3NDEKTSV4RRFFQ69G5FAVX": false, "01U": false,
+	} {
+		if got := isStored(arg); got != want {
+			t.Errorf("isStored(%q) = %v, want %v", arg, got, want)
+		}
+	}
+}
+
+func TestParseAge(t *testing.T) {
+	t.Parallel()
+
+	const day = 24 * time.Hour
+	for text, want := range map[string]time.Duration{
+		"90d": 90 * day, "1d12h": 36 * time.Hour, "36h": 36 * time.Hour, "90s": 90 * time.Second, "0d": 0, "65535d": 65535 * day,
+	} {
+		if got, err := parseAge(text); err != nil || got != want {
+			t.Errorf("parseAge(%q) = %v, %v; want %v", text, got, err, want)
+		}
+	}
+	for _, text := range []string{"", "d", "90", "-3d", "1.5d", "1d2d", "1d-5h", "99999d", "fortnight", "12h1d", "65535d2562047h"} {
+		if got, err := parseAge(text); err == nil {
+			t.Errorf("parseAge(%q) = %v, want an error", text, got)
+		}
+	}
+}
+
+// FuzzParseAge: what is taken is what Go takes once the days are hours.
+func FuzzParseAge(f *testing.F) {
+	for _, text := range []string{"90d", "1d12h", "36h", "d", "-1d", "1d-1h", "1h1d", "0d0", "65535d2562047h"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		got, err := parseAge(text)
+		if err != nil {
+			return
+		}
+		number, rest, days := strings.Cut(text, "d")
+		if !days {
+			number, rest = "0", text
+		}
+		if rest == "" {
+			rest = "0"
+		}
+		n, notNumber := strconv.Atoi(number)
+		plain, notTime := time.ParseDuration(rest)
+		if err := errors.Join(notNumber, notTime); err != nil {
+			t.Fatalf("parseAge(%q) = %v, and its parts are none: %v", text, got, err)
+		}
+		if want := plain + time.Duration(n)*24*time.Hour; got != want || days && got < plain {
+			t.Errorf("parseAge(%q) = %v, want %v", text, got, want)
+		}
+	})
+}
+
+func TestTally(t *testing.T) {
+	t.Parallel()
+
+	var out bytes.Buffer
+	shown := &tally{out: &out, format: "%s done", next: time.Unix(0, 0)}
+	for range 64 {
+		shown.add()
+	}
+	if got := out.String(); got != "\r\x1b[K64 done" {
+		t.Errorf("on a terminal: %q", got)
+	}
+	shown.stop()
+	if !strings.HasSuffix(out.String(), "\r\x1b[K") {
+		t.Error("the line stays")
+	}
+	out.Reset()
+	silent := (&app{err: &out}).newTally("%s done")
+	for range 1000 {
+		silent.add()
+	}
+	silent.stop()
+	if out.Len() > 0 {
+		t.Errorf("to a pipe: %q", out.String())
+	}
+}
+
+// keptLog opens a log with so many manifests of one thread.
+func keptLog(t *testing.T, n int) *openedStore {
+	t.Helper()
+
+	s, err := store.Open(t.Context(), "sqlite:"+filepath.Join(t.TempDir(), "log.db"), store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	out, err := compiler.Compile(compiler.Input{Profile: phases.ProfileFull})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range n {
+		m := out.Manifest()
+		m.CreatedAt = recordedAt.Add(time.Duration(i) * time.Second)
+		m.ManifestID = ulid.MustNew(ulid.Timestamp(m.CreatedAt), bytes.NewReader(make([]byte, 16))).String()
+		m.WorkspaceID, m.ThreadID, m.TurnID = "w", "t", strconv.Itoa(i)
+		m.Complete()
+		if err := s.Append(t.Context(), &m, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return &openedStore{Store: s}
+}
+
+// chunks counts writes and the largest of them, and fails where it is told to.
+type chunks struct {
+	writes, largest, lines int
+	err                    error
+}
+
+// Write implements io.Writer.
+func (c *chunks) Write(p []byte) (int, error) {
+	c.writes++
+	c.largest = max(c.largest, len(p))
+	c.lines += bytes.Count(p, []byte{'\n'})
+	return len(p), c.err
+}
+
+// TestExportStreams: a large export is written as it is read, and not held.
+func TestExportStreams(t *testing.T) {
+	t.Parallel()
+
+	const manifests = 300
+	s := keptLog(t, manifests)
+	out := &chunks{}
+	a := &app{err: io.Discard, stdout: out}
+	if err := a.manifestExport(t.Context(), s, store.Filter{}); err != nil {
+		t.Fatal(err)
+	}
+	if out.lines != manifests || out.writes < 5 || out.largest > 1<<16 || a.out.Len() > 0 {
+		t.Errorf("got %+v and %d bytes in the buffer: the export was held", *out, a.out.Len())
+	}
+	for name, tt := range map[string]struct {
+		err  error
+		want int
+	}{
+		"the reader went away": {&os.PathError{Op: "write", Path: "|1", Err: syscall.EPIPE}, exitOK},
+		"a full disk":          {syscall.ENOSPC, exitUnable},
+	} {
+		a := &app{err: io.Discard, stdout: &chunks{err: tt.err}}
+		if err := a.manifestExport(t.Context(), s, store.Filter{}); codeOf(err) != tt.want {
+			t.Errorf("%s: %v, want exit code %d", name, err, tt.want)
+		}
+	}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(errors.New("enough"))
+	if err := a.manifestExport(ctx, s, store.Filter{}); codeOf(err) != exitUnable {
+		t.Errorf("interrupted: %v", err)
+	}
+}
+
+// TestBlameIsManifestBlame: going through the log two by two says what package
+// manifest says of the whole list.
+func TestBlameIsManifestBlame(t *testing.T) {
+	t.Parallel()
+
+	s := keptLog(t, 6)
+	all, err := s.Manifests(t.Context(), store.Filter{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, err := s.blame(t.Context(), store.Filter{Thread: "t"}, func() {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []manifest.BlamedTurn
+	for i := range rows {
+		got = append(got, rows[i].BlamedTurn)
+	}
+	if diff := cmp.Diff(got, manifest.Blame(all)); diff != "" {
+		t.Errorf("turns (-got +want):\n%s", diff)
+	}
+}
+
+// TestHeadsAreBounded: a log of many threads still fits a screen, and says what
+// is not shown.
+func TestHeadsAreBounded(t *testing.T) {
+	t.Parallel()
+
+	h := newHeads()
+	for i := range 3 * mostHeads {
+		for seq := range uint64(2) {
+			h.see(&manifest.Index{WorkspaceID: "w", ThreadID: strconv.Itoa(i), Seq: seq, Hash: fmt.Sprintf("sha256:%d-%d", i, seq)})
+		}
+	}
+	a := &app{}
+	a.printVerdict(&manifest.Verdict{OK: true, Checked: 6 * mostHeads}, h, "")
+	got := a.out.String()
+	if n := strings.Count(got, "\n  w "); n != mostHeads || !strings.Contains(got, "and 40 more") || strings.Contains(got, "sha256:3-0") {
+		t.Errorf("%d heads are shown:\n%s", n, got)
+	}
+}

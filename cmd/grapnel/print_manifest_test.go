@@ -1,0 +1,115 @@
+package main
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/grapnelhq/grapnel/manifest"
+	"github.com/grapnelhq/grapnel/phases"
+)
+
+// TestPrintCache: what was predicted stands beside what came of it, and a prompt
+// without a past says nothing.
+func TestPrintCache(t *testing.T) {
+	t.Parallel()
+
+	reported := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	plan := manifest.CachePlan{Breakpoints: []manifest.Breakpoint{{After: manifest.AfterTools}, {After: manifest.AfterStable, SectionID: "safety"}}}
+	tests := []struct {
+		name  string
+		cache manifest.Cache
+		usage *manifest.Usage
+		want  string
+	}{
+		{"the first of a thread", manifest.Cache{Plan: plan}, nil, ""},
+		{
+			"served",
+			manifest.Cache{Plan: plan, Predicted: new(1024)},
+			&manifest.Usage{Rounds: 1, ReportedAt: reported, Usage: phases.Usage{InputTokens: 2000, OutputTokens: 1, CacheReadTokens: 1, CacheWriteTokens: 300}},
+			"\nprompt cache\n" +
+				"  predicted    1,024 tokens\n" +
+				"  actual       1 token of 2,000 in, 300 written to the cache, 1 out\n" +
+				"  reported     2026-01-02 03:04:05Z, for this prompt alone\n" +
+				"  breakpoints  after tools, after stable (safety)\n",
+		},
+		{
+			"broken",
+			manifest.Cache{Predicted: new(0), Miss: manifest.MissSection, BrokeAt: "agents_md", Owner: "agentsdoc", TokensBehind: 1500},
+			nil,
+			"\nprompt cache\n" +
+				"  predicted  0 tokens (section_changed: a section changed in front of what the provider keeps)\n" +
+				"  broke at   agents_md (agentsdoc), 1,500 tokens from there on\n",
+		},
+		{
+			"a reason of a later version",
+			manifest.Cache{Predicted: new(0), Miss: "moon"},
+			nil,
+			"\nprompt cache\n  predicted  0 tokens (moon)\n",
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+
+			a := &app{}
+			a.printCache(&manifest.Manifest{Cache: tt.cache}, tt.usage)
+			if diff := cmp.Diff(a.out.String(), tt.want); diff != "" {
+				t.Errorf("cache (-got +want):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestMissesHaveWords: a reason that is only a word tells nobody anything.
+func TestMissesHaveWords(t *testing.T) {
+	t.Parallel()
+
+	for _, miss := range []manifest.Miss{manifest.MissModel, manifest.MissTools, manifest.MissExpired, manifest.MissSection, manifest.MissMinimum} {
+		if text := missText(miss); text == string(miss) {
+			t.Errorf("%s has no words", miss)
+		}
+	}
+}
+
+// TestPrintSections: tokens have a column where they were counted, and only
+// there.
+func TestPrintSections(t *testing.T) {
+	t.Parallel()
+
+	plain := manifest.Section{SectionID: "a", Owner: "host", Stability: phases.StabilityStable, Placement: phases.PlacementSystem, Chars: 1200, Fingerprint: "xxh64:0"}
+	counted := plain
+	counted.SectionID, counted.Tokens, counted.Tokenizer = "b", new(1300), "cl100k_base"
+	tests := []struct {
+		name     string
+		sections []manifest.Section
+		want     string
+	}{
+		{
+			"not counted",
+			[]manifest.Section{plain},
+			"\nsections (1)\n  section  owner  stability  placement  chars  cut  fingerprint\n  a        host   stable     system     1,200  -    xxh64:0\n",
+		},
+		{
+			"counted in part",
+			[]manifest.Section{plain, counted},
+			"\nsections (2)\n  section  owner  stability  placement  chars  tokens  cut  fingerprint\n" +
+				"  a        host   stable     system     1,200       -  -    xxh64:0\n" +
+				"  b        host   stable     system     1,200   1,300  -    xxh64:0\n" +
+				"  1,300 tokens together, counted as cl100k_base\n",
+		},
+		{"none", nil, ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+
+			a := &app{}
+			a.printSections(tt.sections)
+			if diff := cmp.Diff(a.out.String(), tt.want); diff != "" {
+				t.Errorf("sections (-got +want):\n%s", diff)
+			}
+		})
+	}
+}

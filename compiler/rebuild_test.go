@@ -1,0 +1,156 @@
+package compiler
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/grapnelhq/grapnel/manifest"
+	"github.com/grapnelhq/grapnel/phases"
+)
+
+var errGone = errors.New("no such text")
+
+// lookup finds texts as a store does.
+func lookup(texts []manifest.Text) func(string) (string, error) {
+	byFingerprint := map[string]string{}
+	for _, x := range texts {
+		byFingerprint[x.Fingerprint] = x.Text
+	}
+	return func(fingerprint string) (string, error) {
+		text, ok := byFingerprint[fingerprint]
+		if !ok {
+			return "", errGone
+		}
+		return text, nil
+	}
+}
+
+// checkRebuilt puts the prompt together again and wants the same bytes, and the
+// fingerprints that the manifest has.
+func checkRebuilt(t *testing.T, out *Output, key []byte) {
+	t.Helper()
+	for _, x := range out.Texts {
+		if got := manifest.Fingerprint(x.Text, key); got != x.Fingerprint {
+			t.Errorf("a text with the fingerprint %s is kept under %s", got, x.Fingerprint)
+		}
+	}
+	p, err := Rebuild(out.Sections, lookup(out.Texts))
+	if err != nil {
+		t.Error(err)
+	}
+	want := out.Prompt
+	want.CachePlan = manifest.CachePlan{}
+	if diff := cmp.Diff(p, want); diff != "" {
+		t.Errorf("rebuilt (-got +want):\n%s", diff)
+	}
+	f := func(s string) string { return manifest.Fingerprint(s, key) }
+	if f(p.StableText) != out.Fingerprints.FingerprintStable || f(p.DynamicText) != out.Fingerprints.FingerprintDynamic ||
+		f(p.FullText) != out.Fingerprints.FingerprintFull {
+		t.Error("the fingerprints of the rebuilt prompt are others")
+	}
+}
+
+func TestRebuildRandomInputs(t *testing.T) {
+	t.Parallel()
+
+	for seed := range uint64(1000) {
+		r := rand.New(rand.NewPCG(seed, 3))
+		in := randomInput(r)
+		in.KeepTexts = true
+		if seed%3 == 0 {
+			in.FingerprintKey = []byte("key")
+		}
+		out := mustCompile(t, in)
+		checkRebuilt(t, &out, in.FingerprintKey)
+		if t.Failed() {
+			t.Fatalf("seed %d", seed)
+		}
+	}
+}
+
+func FuzzRebuild(f *testing.F) {
+	f.Add("You are.", "Title", "body")
+	f.Add("", "", "\n\n"+Boundary+"\n\n")
+	f.Add("\xff", "##", "")
+	f.Fuzz(func(t *testing.T, host, title, body string) {
+		out, err := Compile(Input{
+			KeepTexts: true,
+			Host:      HostTexts{Identity: host, Safety: body, DynamicContext: title},
+			Sections: []phases.MergedSection{
+				{SectionID: "x", Title: title, Content: body, Owner: "p", Stability: stable},
+				{SectionID: "y", Content: body, Owner: "p", Placement: phases.PlacementUserMessage},
+			},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkRebuilt(t, &out, nil)
+	})
+}
+
+func TestRebuildMistakes(t *testing.T) {
+	t.Parallel()
+
+	out := mustCompile(t, Input{KeepTexts: true, Facts: Facts{Date: "2026-02-03"}})
+	n := len(out.Sections)
+	turned := append(append([]manifest.Section{}, out.Sections[n-1]), out.Sections[:n-1]...)
+	tests := []struct {
+		name     string
+		sections []manifest.Section
+		texts    []manifest.Text
+		want     error
+	}{
+		{"a text is gone", out.Sections, out.Texts[1:], errGone},
+		{"another order", turned, out.Texts, errOrder},
+		{"nothing", nil, nil, nil},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+
+			p, err := Rebuild(tt.sections, lookup(tt.texts))
+			if !errors.Is(err, tt.want) || p.FullText != "" {
+				t.Errorf("Rebuild = %q, %v, want %v", p.FullText, err, tt.want)
+			}
+		})
+	}
+}
+
+// TestTextsOnlyOnDemand: whoever does not ask pays nothing.
+func TestTextsOnlyOnDemand(t *testing.T) {
+	t.Parallel()
+
+	if out := mustCompile(t, Input{}); out.Texts != nil {
+		t.Errorf("texts nobody asked for: %d", len(out.Texts))
+	}
+}
+
+func ExampleRebuild() {
+	out, err := Compile(Input{KeepTexts: true, Host: HostTexts{Identity: "You are a gardener.", Safety: "Water before noon."}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	kept := map[string]string{}
+	for _, text := range out.Texts {
+		kept[text.Fingerprint] = text.Text
+	}
+
+	m := out.Manifest()
+	prompt, err := Rebuild(m.Sections, func(fingerprint string) (string, error) { return kept[fingerprint], nil })
+	fmt.Println(prompt.FullText, err)
+	fmt.Println(manifest.Fingerprint(prompt.FullText, nil) == m.FingerprintFull)
+	// Output:
+	// ## Identity
+	//
+	// You are a gardener.
+	//
+	// ## Safety
+	//
+	// Water before noon. <nil>
+	// true
+}

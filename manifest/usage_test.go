@@ -1,0 +1,184 @@
+package manifest
+
+import (
+	"encoding/json"
+	"math/rand/v2"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/grapnelhq/grapnel/phases"
+)
+
+func TestUsageCheck(t *testing.T) {
+	t.Parallel()
+
+	tests := []struct {
+		name   string
+		change func(u *Usage)
+		want   string // part of the error; empty: none
+	}{
+		{"one round", func(*Usage) {}, ""},
+		{"nothing was used", func(u *Usage) { u.Usage = phases.Usage{} }, ""},
+		{"no manifest", func(u *Usage) { u.ManifestID = "" }, "manifest_id"},
+		{"no round", func(u *Usage) { u.Rounds = 0 }, "rounds"},
+		{"no time", func(u *Usage) { u.ReportedAt = time.Time{} }, "reported_at"},
+		{"input", func(u *Usage) { u.InputTokens = -1 }, "below 0"},
+		{"output", func(u *Usage) { u.OutputTokens = -1 }, "below 0"},
+		{"read", func(u *Usage) { u.CacheReadTokens = -1 }, "below 0"},
+		{"written", func(u *Usage) { u.CacheWriteTokens = -1 }, "below 0"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+
+			u := Usage{ManifestID: sampleID, Rounds: 1, ReportedAt: time.Unix(1, 0), Usage: phases.Usage{InputTokens: 5}}
+			tt.change(&u)
+			if err := u.Check(); (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("Check = %v, want %q in it", err, tt.want)
+			}
+		})
+	}
+}
+
+// TestUsageJSON: the counts are members of the row itself.
+func TestUsageJSON(t *testing.T) {
+	t.Parallel()
+
+	b, err := json.Marshal(Usage{ManifestID: "M", Rounds: 2, ReportedAt: time.Unix(0, 0).UTC(), Usage: phases.Usage{InputTokens: 7, CacheReadTokens: 5}})
+	want := `{"manifest_id":"M","rounds":2,"reported_at":"1970-01-01T00:00:00Z","input_tokens":7,"cache_read_tokens":5}`
+	if err != nil || string(b) != want {
+		t.Errorf("%s, %v, want %s", b, err, want)
+	}
+}
+
+// TestActualIsNotSealed: a record that is shown with what the provider reported
+// still verifies, and what is stored has null there.
+func TestActualIsNotSealed(t *testing.T) {
+	t.Parallel()
+
+	for _, key := range []string{"", "key"} {
+		t.Run("key "+key, func(t *testing.T) {
+			t.Parallel()
+
+			log := sampleLog(t, 3, []byte(key))
+			for i := range log.records {
+				m, err := Parse(log.records[i].Data)
+				if err != nil {
+					t.Fatal(err)
+				}
+				m.Cache.Actual = new(1000 * i)
+				if sum, err := RecordHash(&m, []byte(key)); err != nil || sum != m.Hash {
+					t.Errorf("RecordHash = %s, %v, want %s", sum, err, m.Hash)
+				}
+				log.records[i] = recordOf(t, &m)
+			}
+			verdict, err := log.verify(VerifyOptions{Key: []byte(key)})
+			if err != nil || !verdict.OK || verdict.Checked != 3 {
+				t.Errorf("shown records: %+v, %v", verdict, err)
+			}
+			for i := range log.records { // the member beside it is sealed
+				log.records[i].Data = []byte(strings.Replace(string(log.records[i].Data), `"predicted":null`, `"predicted":1`, 1))
+			}
+			if verdict, _ = log.verify(VerifyOptions{Key: []byte(key)}); verdict.OK || len(verdict.Problems) != 3 {
+				t.Errorf("another prediction: %+v", verdict)
+			}
+		})
+	}
+}
+
+func TestSealRecordStoresNoActual(t *testing.T) {
+	t.Parallel()
+
+	m := sampleManifest(2, 1, 1)
+	m.Cache.Actual = new(7)
+	r, err := SealRecord(&m, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if *m.Cache.Actual != 7 || !strings.Contains(string(r.Data), `"actual":null`) {
+		t.Errorf("actual is %d, and the record:\n%s", *m.Cache.Actual, r.Data)
+	}
+	m.Cache.Actual = nil
+	if diff := cmp.Diff(string(r.Data), mustCanonical(t, &m)); diff != "" {
+		t.Errorf("the record is not the manifest (-got +want):\n%s", diff)
+	}
+}
+
+// TestScanWithoutCache: the hash of bytes that are hardly a record is that of
+// all their bytes but the hash.
+func TestScanWithoutCache(t *testing.T) {
+	t.Parallel()
+
+	m := sampleManifest(1, 1, 1)
+	whole := mustCanonical(t, &m)
+	before, _, _ := strings.Cut(whole, `"cache":`)
+	to := strings.Index(whole, `"compiler_version"`)
+	seen := map[string]bool{}
+	for _, group := range []string{`"cache":{},`, `"cache":null,`, `"cache":{"actual":`, `"cache":{"zzz":1},`, ``, `"cache":{"actual":[1,{"actual":2}]},`} {
+		l, ok := scanLink([]byte(before+group+whole[to:]), nil)
+		if ok == (group == `"cache":{"actual":`) {
+			t.Errorf("%s: scanned: %v", group, ok)
+		}
+		if ok && seen[l.sum] {
+			t.Errorf("%s: has the hash of another one", group)
+		}
+		seen[l.sum] = true
+	}
+}
+
+// TestClone changes every leaf of a clone and wants the original unmoved, and
+// the other way round.
+func TestClone(t *testing.T) {
+	t.Parallel()
+
+	m := sampleManifest(5, 3, 2)
+	m.Cache.Plan.Breakpoints = []Breakpoint{{After: AfterStable, SectionID: "section_0"}}
+	m.Cache.Predicted, m.Cache.Actual = new(1), new(2)
+	m.Runs[0].Cut = []phases.Cut{{ContributionID: "c"}}
+	want := mustCanonical(t, &m)
+	c := m.Clone()
+	if got := mustCanonical(t, &c); got != want {
+		t.Fatalf("the clone differs:\n%s", cmp.Diff(got, want))
+	}
+	eachLeaf("manifest", reflect.ValueOf(&c).Elem(), func(path string) {
+		if got := mustCanonical(t, &m); got != want {
+			t.Errorf("%s is shared", path)
+		}
+	})
+	empty := Manifest{}
+	if diff := cmp.Diff(empty.Clone(), empty); diff != "" {
+		t.Errorf("clone of nothing (-got +want):\n%s", diff)
+	}
+}
+
+// TestTimesMayGoBack: a clock that jumps gives odd times and no broken chain.
+func TestTimesMayGoBack(t *testing.T) {
+	t.Parallel()
+
+	r := rand.New(rand.NewPCG(7, 7))
+	log := stored{chain: &Chain{WorkspaceID: "w", ThreadID: "t"}}
+	for i := range 20 {
+		m := sampleManifest(1, 1, 1)
+		m.ManifestID = badID(i)
+		m.CreatedAt = time.Unix(r.Int64N(4e9)-1e9, r.Int64N(1e9))
+		log.add(t, &m, nil)
+	}
+	verdict, err := log.verify(VerifyOptions{})
+	if err != nil || !verdict.OK || verdict.Checked != 20 {
+		t.Errorf("verdict %+v, %v", verdict, err)
+	}
+}
+
+func BenchmarkClone(b *testing.B) {
+	m := sampleManifest(17, 20, 10)
+	b.ReportAllocs()
+	for b.Loop() {
+		if c := m.Clone(); len(c.Sections) != 17 {
+			b.Fatal("sections are missing")
+		}
+	}
+}

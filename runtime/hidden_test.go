@@ -1,0 +1,396 @@
+package runtime_test
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/runtime"
+	"github.com/grapnelhq/grapnel/sdk"
+)
+
+// TestHiddenTools follows a turn in which a model asks for hidden tools.
+func TestHiddenTools(t *testing.T) {
+	t.Parallel()
+
+	var seen []string // what hooks are told of the tools
+	p := office()
+	p.Hooks = append(p.Hooks, sdk.Hook{
+		Name: "look", PrePromptCompile: func(_ context.Context, _ *sdk.Call, in *phases.PrePromptCompileInput) ([]phases.Contribution, error) {
+			seen = append(seen, strings.Join(in.AvailableTools, " "))
+			return nil, nil
+		},
+	})
+	turn := opened(t, newHosted(p).start(t))
+
+	_, err := turn.CallTool(t.Context(), phases.ToolCall{Tool: phases.RequestTools, Arguments: raw(`{"domains": ["mail"]}`)})
+	if phases.CodeOf(err) != phases.CauseForbidden || !strings.Contains(err.Error(), "was not offered in this turn") {
+		t.Errorf("before it was offered: %v", err)
+	}
+	first := compiled(t, turn)
+	if diff := cmp.Diff(offered(t, first), []string{"read", "request_tools", "(add_event)", "(list_mail)", "(send_mail)"}); diff != "" {
+		t.Errorf("at first (-got +want):\n%s", diff)
+	}
+	if got := hiddenList(first); got != "- calendar: add_event\n- mail: list_mail, send_mail" {
+		t.Errorf("the section lists %q", got)
+	}
+	_, err = turn.CallTool(t.Context(), phases.ToolCall{Tool: "send_mail"})
+	if phases.CodeOf(err) != phases.CauseForbidden || !strings.Contains(err.Error(), `the tool "send_mail" is hidden: call request_tools with its domain "mail" first`) {
+		t.Errorf("a hidden tool: %v", err)
+	}
+
+	res := request(t, turn, `{"domains": ["mail"]}`)
+	want := `{"loaded":[{"domain":"mail","tools":[{"description":"does list_mail","name":"list_mail"},{"description":"does send_mail","name":"send_mail"}]}],"still_hidden":["calendar"]}`
+	if res.IsError || string(res.Content) != want {
+		t.Errorf("request_tools = %v %s", res.IsError, res.Content)
+	}
+	if res, err := turn.CallTool(t.Context(), phases.ToolCall{Tool: "send_mail"}); err != nil || string(res.Content) != `"sent"` {
+		t.Errorf("at once: %v, %v", res, err)
+	}
+	if _, err := turn.CallTool(t.Context(), phases.ToolCall{Tool: "add_event"}); phases.CodeOf(err) != phases.CauseForbidden {
+		t.Errorf("a tool of another domain: %v", err)
+	}
+	second := compiled(t, turn)
+	if diff := cmp.Diff(offered(t, second), []string{"list_mail", "read", "request_tools", "send_mail", "(add_event)"}); diff != "" {
+		t.Errorf("then (-got +want):\n%s", diff)
+	}
+	if got := hiddenList(second); got != "- calendar: add_event" {
+		t.Errorf("the section lists %q", got)
+	}
+	if second.Manifest.FingerprintTools == first.Manifest.FingerprintTools {
+		t.Error("other tools have the same fingerprint")
+	}
+
+	// The second call of the same answer comes when nothing is hidden any more.
+	request(t, turn, `{"domains": ["calendar"]}`)
+	third := compiled(t, turn)
+	if diff := cmp.Diff(offered(t, third), []string{"add_event", "list_mail", "read", "send_mail"}); diff != "" || hiddenList(third) != "" {
+		t.Errorf("at last %q (-got +want):\n%s", hiddenList(third), diff)
+	}
+	if res := request(t, turn, `{"domains": ["calendar"]}`); res.IsError || !strings.Contains(string(res.Content), `"add_event"`) || !strings.Contains(string(res.Content), `"still_hidden":[]`) {
+		t.Errorf("again: %v %s", res.IsError, res.Content)
+	}
+	if diff := cmp.Diff(rowsOf(toolRuns(third.Manifest)), []string{
+		"builtin.request_tools failed forbidden", "office.send_mail failed forbidden", "builtin.request_tools succeeded", "office.send_mail succeeded",
+		"office.add_event failed forbidden", "builtin.request_tools succeeded",
+	}); diff != "" {
+		t.Errorf("ledger (-got +want):\n%s", diff)
+	}
+	if diff := cmp.Diff(seen, []string{"read request_tools", "list_mail read request_tools send_mail", "add_event list_mail read send_mail"}); diff != "" {
+		t.Errorf("hooks see (-got +want):\n%s", diff)
+	}
+}
+
+// TestHiddenAgain: what a tool is now counts, not what it was when it was brought
+// before.
+func TestHiddenAgain(t *testing.T) {
+	t.Parallel()
+
+	domains := make(chan string, 3)
+	p := offering("p", says("x", "done"))
+	p.Hooks = []sdk.Hook{on("tools", phases.PreTools, func(context.Context, *sdk.Call, phases.Input) ([]phases.Contribution, error) {
+		return sdk.Reply(&phases.ToolBundle{BundleID: "b", Tools: []phases.Tool{{Name: "x", HiddenDomain: <-domains}}})
+	}, phases.KindToolBundle)}
+	turn := begin(t, newHosted(p).start(t))
+	for _, tt := range []struct {
+		domain string
+		there  bool
+	}{{"", true}, {"deep", false}, {"", true}} {
+		domains <- tt.domain
+		outcome(t)(turn.PreTools(t.Context(), &phases.PreToolsInput{}))
+		_, err := turn.CallTool(t.Context(), phases.ToolCall{Tool: "x"})
+		if (err == nil) != tt.there || slices.Contains(offered(t, compiled(t, turn)), "x") != tt.there {
+			t.Errorf("in the domain %q: %v", tt.domain, err)
+		}
+	}
+}
+
+// TestRequestArguments: what a model gets wrong, it is told, with what it may have
+// meant; what is right beside it is done.
+func TestRequestArguments(t *testing.T) {
+	t.Parallel()
+
+	tests := []struct {
+		name, arguments string
+		errors          []string
+		loaded          []string
+	}{
+		{"nothing", ``, []string{"the argument is not valid JSON"}, nil},
+		{"no JSON", `{"domains": [`, []string{"the argument is not valid JSON"}, nil},
+		{"another form", `{"domains": "mail"}`, []string{`the argument is not of the form {"domains": ["NAME"]}`}, nil},
+		{"another key", `{"domain": ["mail"]}`, []string{`"domains" names no domain`}, nil},
+		{"none", `{"domains": []}`, []string{`"domains" names no domain`}, nil},
+		{"too many", `{"domains": [` + strings.Repeat(`"mail",`, 64) + `"mail"]}`, []string{`"domains" names 65 domains; at most 64 at a time`}, nil},
+		{"a near one", `{"domains": ["mial"]}`, []string{`there is no hidden domain "mial" (did you mean "mail"?)`}, nil},
+		{"a far one", `{"domains": ["weather"]}`, []string{`there is no hidden domain "weather"; there are calendar, mail`}, nil},
+		{"a tool", `{"domains": ["add_event"]}`, []string{`"add_event" is a tool of the domain "calendar": name the domain`}, nil},
+		{"an open tool", `{"domains": ["read"]}`, []string{`there is no hidden domain "read"; there are calendar, mail`}, nil},
+		{"one of two", `{"domains": ["calender", "mail", "mail"]}`, []string{`there is no hidden domain "calender" (did you mean "calendar"?)`}, []string{"mail"}},
+		{"more than asked for", `{"domains": ["mail"], "why": "to write"}`, nil, []string{"mail"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+
+			turn := opened(t, newHosted(office()).start(t))
+			compiled(t, turn)
+			res := request(t, turn, tt.arguments)
+			var got struct {
+				Loaded []domainRow `json:"loaded"`
+				Errors []string    `json:"errors"`
+			}
+			if err := json.Unmarshal(res.Content, &got); err != nil {
+				t.Fatal(err)
+			}
+			var loaded []string
+			for _, l := range got.Loaded {
+				loaded = append(loaded, l.Domain)
+			}
+			if diff := cmp.Diff(got.Errors, tt.errors); diff != "" || res.IsError != (len(tt.errors) > 0) {
+				t.Errorf("is an error: %v (-got +want):\n%s", res.IsError, diff)
+			}
+			if diff := cmp.Diff(loaded, tt.loaded); diff != "" {
+				t.Errorf("loaded (-got +want):\n%s", diff)
+			}
+			state := "builtin.request_tools succeeded"
+			if res.IsError {
+				state += " tool_error"
+			}
+			if diff := cmp.Diff(rowsOf(toolRuns(compiled(t, turn).Manifest)), []string{state}); diff != "" {
+				t.Errorf("ledger (-got +want):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestAskedForHowLong: the turn, and the following turns of the same session and
+// epoch; a new epoch hides again.
+func TestAskedForHowLong(t *testing.T) {
+	t.Parallel()
+
+	in := func(session string, epoch int) phases.Turn {
+		turn := host()
+		turn.SessionID, turn.Epoch = session, epoch
+		return turn
+	}
+	eng := newHosted(office()).start(t)
+	open := func(at phases.Turn) *runtime.Turn {
+		turn, err := eng.BeginTurn(t.Context(), at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		outcome(t)(turn.PreTools(t.Context(), &phases.PreToolsInput{ToolCalling: true}))
+		return turn
+	}
+	old := open(in("s", 0))
+	compiled(t, old)
+	first := open(in("s", 1))
+	compiled(t, first)
+	request(t, first, `{"domains": ["mail"]}`)
+	request(t, old, `{"domains": ["calendar"]}`) // for itself only
+	for _, tt := range []struct {
+		name string
+		at   phases.Turn
+		want bool
+	}{
+		{"the next turn", in("s", 1), true},
+		{"the next epoch", in("s", 2), false},
+		{"the epoch before", in("s", 0), false},
+		{"another session", in("other", 1), false},
+		{"no session", in("", 1), false},
+	} {
+		turn := open(tt.at)
+		_, err := turn.CallTool(t.Context(), phases.ToolCall{Tool: "send_mail"})
+		if (err == nil) != tt.want || slices.Contains(offered(t, compiled(t, turn)), "send_mail") != tt.want {
+			t.Errorf("%s: %v", tt.name, err)
+		}
+		if _, err := turn.CallTool(t.Context(), phases.ToolCall{Tool: "add_event"}); phases.CodeOf(err) != phases.CauseForbidden {
+			t.Errorf("%s: a domain that an older turn asked for: %v", tt.name, err)
+		}
+	}
+
+	// A compaction in the middle of a turn leaves it what it has.
+	outcome(t)(first.PostCompaction(t.Context(), &phases.PostCompactionInput{}))
+	if _, err := first.CallTool(t.Context(), phases.ToolCall{Tool: "send_mail"}); err != nil {
+		t.Errorf("after a compaction: %v", err)
+	}
+	session, err := eng.StartSession(t.Context(), in("s", 1), "startup")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := session.End(t.Context(), "exit"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := open(in("s", 1)).CallTool(t.Context(), phases.ToolCall{Tool: "send_mail"}); phases.CodeOf(err) != phases.CauseForbidden {
+		t.Errorf("after the end of the session: %v", err)
+	}
+}
+
+// TestRequestToolsIsNotOffered: where a model is not told what to ask for, where it
+// cannot call tools, and where the host has a tool of that name. The host may ask.
+func TestRequestToolsIsNotOffered(t *testing.T) {
+	t.Parallel()
+
+	tests := []struct {
+		name   string
+		in     runtime.CompileInput
+		reason string
+	}{
+		{"no tool calling", runtime.CompileInput{}, "filtered"},
+		{"a small profile", small(phases.ProfileMinimal), "profile"},
+		{"no profile", small(phases.ProfileNone), "profile"},
+		{"the host's", runtime.CompileInput{ToolCalling: true, ExistingTools: []string{phases.RequestTools}}, "conflict"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+
+			eng := newHosted(office()).start(t)
+			done, err := eng.CompileTurn(t.Context(), host(), tt.in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(offered(t, done), []string{"read", "(add_event)", "(list_mail)", "(send_mail)"}); diff != "" {
+				t.Errorf("tools (-got +want):\n%s", diff)
+			}
+			if want := (phases.LeftOut{ID: phases.RequestTools, Owner: phases.OwnerBuiltin, Reason: tt.reason}); !slices.Contains(done.Manifest.LeftOut, want) {
+				t.Errorf("left out: %+v", done.Manifest.LeftOut)
+			}
+			told := slices.ContainsFunc(done.Diagnostics, func(d phases.Diagnostic) bool { return d.Code == "conflict" && d.Slot == phases.RequestTools })
+			if told != (tt.reason == "conflict") {
+				t.Errorf("diagnostics: %+v", done.Diagnostics)
+			}
+
+			turn := opened(t, eng)
+			if _, err := turn.Compile(t.Context(), tt.in); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := turn.CallTool(t.Context(), phases.ToolCall{Tool: phases.RequestTools}); phases.CodeOf(err) != phases.CauseForbidden {
+				t.Errorf("called all the same: %v", err)
+			}
+			tt.in.Prompt.RequestedDomains = []string{"mail", "none"}
+			asked, err := turn.Compile(t.Context(), tt.in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(offered(t, asked), []string{"list_mail", "read", "send_mail", "(add_event)"}); diff != "" {
+				t.Errorf("asked for by the host (-got +want):\n%s", diff)
+			}
+			if _, err := turn.CallTool(t.Context(), phases.ToolCall{Tool: "list_mail"}); err != nil {
+				t.Errorf("asked for by the host: %v", err)
+			}
+		})
+	}
+}
+
+// small compiles a profile with tool calling.
+func small(p phases.Profile) runtime.CompileInput {
+	in := runtime.CompileInput{ToolCalling: true}
+	in.Prompt.Profile = p
+	return in
+}
+
+// TestRequestToolsIsNobodyElses: a plugin's tool of the name is dropped with a
+// conflict, and outside a turn nobody answers.
+func TestRequestToolsIsNobodyElses(t *testing.T) {
+	t.Parallel()
+
+	eng := newHosted(offering("p", says(phases.RequestTools, "mine"), hiding("x", says("deep", "")))).start(t)
+	turn := begin(t, eng)
+	out := outcome(t)(turn.PreTools(t.Context(), &phases.PreToolsInput{ToolCalling: true}))
+	if !slices.Contains(codes(out), "conflict p.tools") {
+		t.Errorf("diagnostics: %v", codes(out))
+	}
+	done := compiled(t, turn)
+	for _, row := range done.Manifest.Tools {
+		if row.Name == phases.RequestTools && row.Owner != phases.OwnerBuiltin {
+			t.Errorf("%+v", row)
+		}
+	}
+	if res := request(t, turn, `{"domains": ["x"]}`); !strings.Contains(string(res.Content), `"deep"`) {
+		t.Errorf("answered by another: %s", res.Content)
+	}
+	_, err := eng.CallTool(t.Context(), phases.OwnerBuiltin, phases.ToolCall{Tool: phases.RequestTools})
+	if phases.CodeOf(err) != phases.CauseForbidden || !strings.Contains(err.Error(), "Turn.CallTool") {
+		t.Errorf("outside a turn: %v", err)
+	}
+}
+
+// TestHiddenHammer: calls, requests and compilations of one turn at the same time.
+func TestHiddenHammer(t *testing.T) {
+	t.Parallel()
+
+	turn := opened(t, newHosted(office()).start(t))
+	compiled(t, turn)
+	var work sync.WaitGroup
+	for i := range 8 {
+		work.Go(func() {
+			for range 20 {
+				switch i % 4 {
+				case 0:
+					compiled(t, turn)
+				case 1:
+					if _, err := turn.CallTool(t.Context(), phases.ToolCall{Tool: "read"}); err != nil {
+						t.Error(err)
+					}
+				case 2:
+					request(t, turn, `{"domains": ["mail"]}`)
+				default:
+					if _, err := turn.CallTool(t.Context(), phases.ToolCall{Tool: "send_mail"}); err != nil && phases.CodeOf(err) != phases.CauseForbidden {
+						t.Error(err)
+					}
+				}
+			}
+		})
+	}
+	work.Wait()
+	if n := len(toolRuns(compiled(t, turn).Manifest)); n != 6*20 {
+		t.Errorf("%d rows of %d calls", n, 6*20)
+	}
+}
+
+// FuzzRequestTools: whatever a model makes up, it gets an answer that says what is
+// there, and nothing is loaded that was not named.
+func FuzzRequestTools(f *testing.F) {
+	for _, seed := range []string{`{"domains":["mail"]}`, `{"domains":["m\u0000"]}`, `[]`, `{"domains":[["mail"]]}`, `{"domains":["\ud800"]}`, "{\"domains\":[\"\xff\"]}"} {
+		f.Add([]byte(seed))
+	}
+	eng := newHosted(office()).start(f)
+	f.Fuzz(func(t *testing.T, arguments []byte) {
+		turn := opened(t, eng)
+		if _, err := turn.Compile(t.Context(), runtime.CompileInput{ToolCalling: true}); err != nil {
+			t.Fatal(err)
+		}
+		res := request(t, turn, string(arguments))
+		var got struct {
+			Loaded      []domainRow `json:"loaded"`
+			Errors      []string    `json:"errors"`
+			StillHidden []string    `json:"still_hidden"`
+		}
+		if err := json.Unmarshal(res.Content, &got); err != nil {
+			t.Fatalf("%s: %v", res.Content, err)
+		}
+		if res.IsError != (len(got.Errors) > 0) || !res.IsError && len(got.Loaded) == 0 || len(got.Loaded)+len(got.StillHidden) != 2 {
+			t.Errorf("is an error: %v, %s", res.IsError, res.Content)
+		}
+		for _, l := range got.Loaded {
+			if !strings.Contains(string(arguments), l.Domain) && !strings.Contains(string(arguments), `\u`) {
+				t.Errorf("%s was loaded and not named", l.Domain)
+			}
+		}
+		if _, err := turn.Compile(t.Context(), runtime.CompileInput{ToolCalling: true}); err != nil {
+			t.Errorf("the ledger cannot be recorded: %v", err)
+		}
+	})
+}
+
+// domainRow is what the tests read of one loaded domain.
+type domainRow struct {
+	Domain string `json:"domain"`
+}

@@ -1,0 +1,266 @@
+package runtime_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/grapnelhq/grapnel/compiler"
+	"github.com/grapnelhq/grapnel/manifest"
+	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/runtime"
+)
+
+// TestSink: each compiled turn is kept. Whatever the sink does, the turn goes on
+// within a bounded time; when its manifest is not kept, that is told, and the
+// operator's word says whether the turn goes on without.
+func TestSink(t *testing.T) {
+	t.Parallel()
+
+	tests := []struct {
+		name   string
+		before func(release <-chan struct{}) func(context.Context, string) error
+		took   time.Duration
+		code   phases.Cause // empty: it is kept
+		events []string
+	}{
+		{name: "kept"},
+		{
+			name: "error",
+			before: func(<-chan struct{}) func(context.Context, string) error {
+				return failingAt("Append", errors.New("disk full"))
+			},
+			code: phases.CauseUnavailable, events: []string{"not_kept unavailable"},
+		},
+		{
+			name: "coded error",
+			before: func(<-chan struct{}) func(context.Context, string) error {
+				return failingAt("Append", phases.Errorf(phases.CauseOverloaded, "busy"))
+			},
+			code: phases.CauseOverloaded, events: []string{"not_kept overloaded"},
+		},
+		{
+			name: "panic",
+			before: func(<-chan struct{}) func(context.Context, string) error {
+				return func(_ context.Context, method string) error {
+					if method == "Append" {
+						panic("a bug")
+					}
+					return nil
+				}
+			},
+			code: phases.CauseInternal, events: []string{"not_kept internal"},
+		},
+		{
+			name: "slow, and honest about it",
+			before: func(<-chan struct{}) func(context.Context, string) error {
+				return func(ctx context.Context, method string) error {
+					if method == "Append" {
+						<-ctx.Done()
+					}
+					return ctx.Err()
+				}
+			},
+			took: 450 * time.Millisecond, code: phases.CauseUnavailable, events: []string{"not_kept unavailable"},
+		},
+		{
+			name:   "blocks for ever",
+			before: func(release <-chan struct{}) func(context.Context, string) error { return hangingAt("Append", release) },
+			took:   500 * time.Millisecond, code: phases.CauseTimeout, events: []string{"not_kept timeout"},
+		},
+	}
+	for _, tt := range tests {
+		for _, policy := range []string{"", "warn", "refuse"} {
+			t.Run(strings.TrimSpace(tt.name+" "+policy), func(t *testing.T) {
+				t.Parallel()
+
+				synctest.Test(t, func(t *testing.T) {
+					var j journal
+					release := make(chan struct{})
+					s := &memorySink{}
+					if tt.before != nil {
+						s.before = tt.before(release)
+					}
+					h := newHosted(whole())
+					h.cfg.Manifest.OnFailure = policy
+					h.opts.Sink, h.opts.OnEvent = s, j.events(runtime.EventManifest)
+					eng := h.start(t)
+					t.Cleanup(func() { close(release) })
+					begun := time.Now()
+					done, err := compile(t, eng, runtime.CompileInput{})
+					if took := time.Since(begun); took != tt.took {
+						t.Errorf("it took %s, want %s", took, tt.took)
+					}
+					if diff := cmp.Diff(j.all(), tt.events); diff != "" {
+						t.Errorf("events (-got +want):\n%s", diff)
+					}
+					checkKept(t, done, err, tt.code, policy)
+					want := runtime.Stats{ManifestsKept: 1}
+					if tt.code != "" {
+						want = runtime.Stats{ManifestsNotKept: 1}
+					}
+					if tt.code == phases.CauseTimeout {
+						want.SinkHanging = 1
+					}
+					if diff := cmp.Diff(eng.Stats(), want); diff != "" {
+						t.Errorf("stats (-got +want):\n%s", diff)
+					}
+				})
+			})
+		}
+	}
+}
+
+// checkKept looks at a turn whose manifest failed with a code; "" is none.
+func checkKept(t *testing.T, done *runtime.Compiled, err error, code phases.Cause, policy string) {
+	t.Helper()
+	fails := code != "" && policy == "refuse"
+	if (err != nil) != fails || fails && phases.CodeOf(err) != code || (done.Prompt == nil) != fails || (done.Error == nil) == fails {
+		t.Errorf("error %v, %+v, prompt %v; it should fail: %v", err, done.Error, done.Prompt != nil, fails)
+	}
+	i := slices.IndexFunc(done.Diagnostics, func(d phases.Diagnostic) bool { return d.Code == "manifest_not_kept" })
+	if (i >= 0) != (code != "") {
+		t.Errorf("diagnostics %v", noted(done.Diagnostics))
+	}
+	if i >= 0 && (!done.Diagnostics[i].SafeForUser || strings.Contains(done.Diagnostics[i].Message, "disk")) {
+		t.Errorf("diagnostic %+v", done.Diagnostics[i])
+	}
+	m := done.Manifest
+	if fails {
+		return
+	}
+	if sum, err := manifest.RecordHash(m, nil); err != nil || sum != m.Hash {
+		t.Errorf("the manifest that the host has does not verify: %s, %v", sum, err)
+	}
+}
+
+// TestRefusedReminders: a reminder of a turn that was refused comes again.
+func TestRefusedReminders(t *testing.T) {
+	t.Parallel()
+
+	fail := true
+	s := &memorySink{before: func(_ context.Context, method string) error {
+		if fail && method == "Append" {
+			return errors.New("disk full")
+		}
+		return nil
+	}}
+	h := newHosted(plugin("p", on("h", phases.PrePromptCompile, reply(&phases.Reminder{Type: "note", Text: "once", DedupeKey: "k"}), phases.KindReminder)))
+	h.cfg.Manifest.OnFailure = "refuse"
+	h.opts.Sink = s
+	eng := h.start(t)
+	where := host()
+	where.SessionID = "s"
+	for _, want := range []int{1, 1, 0} {
+		done, err := eng.CompileTurn(t.Context(), where, runtime.CompileInput{})
+		if (err != nil) != fail || len(done.Reminders) != want {
+			t.Errorf("error %v, reminders %v, want %d", err, done.Reminders, want)
+		}
+		fail = false
+	}
+}
+
+// TestKeepText: the texts of a prompt are handed to the sink where the operator
+// says so, and put the prompt together again.
+func TestKeepText(t *testing.T) {
+	t.Parallel()
+
+	for _, keep := range []bool{false, true} {
+		t.Run(strconv.FormatBool(keep), func(t *testing.T) {
+			t.Parallel()
+
+			s := &memorySink{}
+			h := newHosted(whole())
+			h.cfg.Manifest.KeepText = keep
+			h.opts.Sink = s
+			done, err := compile(t, h.start(t), runtime.CompileInput{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !keep {
+				if len(s.texts) > 0 {
+					t.Errorf("texts nobody wants kept: %v", s.texts)
+				}
+				return
+			}
+			prompt, err := compiler.Rebuild(done.Manifest.Sections, func(f string) (string, error) { return s.texts[f], nil })
+			if err != nil || prompt.FullText != done.Prompt.FullText {
+				t.Errorf("rebuilt %v:\n%s", err, cmp.Diff(prompt.FullText, done.Prompt.FullText))
+			}
+		})
+	}
+}
+
+// TestSinkKeepsItsOwn: what a host does to its manifest does not reach the one
+// that was kept, and the other way round.
+func TestSinkKeepsItsOwn(t *testing.T) {
+	t.Parallel()
+
+	s := &memorySink{}
+	h := newHosted(whole())
+	h.opts.Sink = s
+	done, err := compile(t, h.start(t), runtime.CompileInput{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	done.Manifest.Sections[0].Title = "mine"
+	done.Manifest.Runs[0].Contributions[0] = "mine"
+	kept := s.records[0]
+	if sum, err := manifest.RecordHash(kept, nil); err != nil || sum != kept.Hash {
+		t.Errorf("the kept manifest was changed: %s, %v", sum, err)
+	}
+}
+
+// TestClockGoesBack: times may go back; seq and chain hold, and so does what is
+// said of the cache.
+func TestClockGoesBack(t *testing.T) {
+	t.Parallel()
+
+	now := time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC)
+	s := &memorySink{}
+	h := newHosted(whole())
+	h.opts.Sink, h.opts.Now = s, func() time.Time { return now }
+	h.opts.CountTokens = func(s string) int { return len(s) }
+	h.opts.CacheRules = func(string, string) (compiler.CacheRules, bool) {
+		return compiler.CacheRules{Lifetime: time.Minute}, true
+	}
+	eng := h.start(t)
+	chain := manifest.Chain{WorkspaceID: "w", ThreadID: "t"}
+	for i, jump := range []time.Duration{0, -time.Hour, 30 * time.Second, -24 * time.Hour, 0} {
+		now = now.Add(jump)
+		done, err := compile(t, eng, runtime.CompileInput{Prompt: compiler.Input{Facts: compiler.Facts{Date: "2026-05-04"}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := done.Manifest
+		if m.Seq != chain.Next || m.Prev != chain.Last || !m.CreatedAt.Equal(now) {
+			t.Errorf("turn %d: seq %d behind %q at %s", i, m.Seq, m.Prev, m.CreatedAt)
+		}
+		if i > 0 && (m.Cache.Predicted == nil || *m.Cache.Predicted == 0) {
+			t.Errorf("turn %d: predicted %v, %q", i, m.Cache.Predicted, m.Cache.Miss)
+		}
+		chain.Next, chain.Last = m.Seq+1, m.Hash
+	}
+	v := manifest.NewVerifier(manifest.VerifyOptions{Head: chain.Last})
+	if err := chain.Sign(nil); err != nil {
+		t.Fatal(err)
+	}
+	v.Begin("w", "t", &chain)
+	for _, m := range s.records {
+		b, err := manifest.Canonical(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		v.Add(manifest.Record{Index: m.Index(), Data: b})
+	}
+	if verdict, err := v.Verdict(); err != nil || !verdict.OK || !verdict.Anchored || verdict.Checked != 5 {
+		t.Errorf("verdict %+v, %v", verdict, err)
+	}
+}

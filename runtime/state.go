@@ -1,0 +1,154 @@
+package runtime
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+
+	"github.com/grapnelhq/grapnel/phases"
+)
+
+// serviceState is the name of the host service that keeps what a plugin wants
+// to know again in a later turn of a session, in another process.
+const serviceState = "state"
+
+// MaxState is the longest state that the service "state" keeps, in bytes.
+const MaxState = 64 << 10
+
+// State keeps the values of the host service "state": one for each workspace,
+// session and plugin. It is called concurrently.
+type State interface {
+	// GetState returns what was put last, nil if nothing is there.
+	GetState(ctx context.Context, k StateKey) (json.RawMessage, error)
+	// PutState replaces the value; nil removes it.
+	PutState(ctx context.Context, k StateKey, value json.RawMessage) error
+}
+
+// StateKey names one value.
+type StateKey struct {
+	WorkspaceID, SessionID, Plugin string
+}
+
+// stateParams are the parameters of both methods. A plugin that calls on its own
+// account names the session; in a hook it is that of the turn.
+type stateParams struct {
+	WorkspaceID string          `json:"workspace_id"`
+	SessionID   string          `json:"session_id"`
+	Value       json.RawMessage `json:"value"`
+}
+
+const (
+	stateGetSchema = `{"type":"object","additionalProperties":false,"properties":{"workspace_id":{"type":"string"},"session_id":{"type":"string","minLength":1}}}`
+	statePutSchema = `{"type":"object","additionalProperties":false,"required":["value"],"properties":{"workspace_id":{"type":"string"},"session_id":{"type":"string","minLength":1},"value":{}}}`
+	stateGetResult = `{"type":"object","required":["value"],"properties":{"value":{}}}`
+	statePutResult = `{"type":"object"}`
+)
+
+// stateService is the service "state" over s.
+func stateService(s State) Service {
+	return Service{
+		"get": {
+			Doc:    "Returns {value}: what this plugin put last for the session, or null.",
+			Params: json.RawMessage(stateGetSchema), Result: json.RawMessage(stateGetResult),
+			Call: func(ctx context.Context, caller Caller, params json.RawMessage) (json.RawMessage, error) {
+				key, _, err := stateKey(caller, params)
+				if err != nil {
+					return nil, err
+				}
+				value, err := s.GetState(ctx, key)
+				if err != nil {
+					return nil, err
+				}
+				return json.Marshal(map[string]json.RawMessage{"value": value})
+			},
+		},
+		"put": {
+			Doc:    fmt.Sprintf("Keeps {value}, any JSON of at most %d bytes, for the session; null removes it.", MaxState),
+			Params: json.RawMessage(statePutSchema), Result: json.RawMessage(statePutResult),
+			Call: func(ctx context.Context, caller Caller, params json.RawMessage) (json.RawMessage, error) {
+				key, value, err := stateKey(caller, params)
+				if err != nil {
+					return nil, err
+				}
+				return json.RawMessage(`{}`), s.PutState(ctx, key, value)
+			},
+		},
+	}
+}
+
+// stateKey reads the parameters and says whose value is meant.
+func stateKey(caller Caller, params json.RawMessage) (StateKey, json.RawMessage, error) {
+	var p stateParams
+	if len(params) > 0 {
+		if err := json.Unmarshal(params, &p); err != nil {
+			return StateKey{}, nil, phases.Errorf(phases.CauseInvalidReply, "params: %w", err)
+		}
+	}
+	key := StateKey{WorkspaceID: caller.Context.WorkspaceID, SessionID: caller.Context.SessionID, Plugin: caller.Plugin}
+	if p.SessionID != "" {
+		key.SessionID = p.SessionID
+	}
+	if p.WorkspaceID != "" {
+		key.WorkspaceID = p.WorkspaceID
+	}
+	switch {
+	case key.SessionID == "":
+		return key, nil, phases.Errorf(phases.CauseInvalidReply, "there is no session: state is kept by session; name one as session_id")
+	case len(p.Value) > MaxState:
+		return key, nil, phases.Errorf(phases.CauseOversizeRequest, "the value has %d bytes; at most %d are kept", len(p.Value), MaxState)
+	case string(p.Value) == "null":
+		p.Value = nil
+	}
+	return key, p.Value, nil
+}
+
+// maxMemoryState bounds the values in memory, in bytes.
+const maxMemoryState = 16 << 20
+
+// memoryState is the State of an engine without a store: bounded, and gone when
+// the process ends.
+type memoryState struct {
+	mu     sync.Mutex
+	values recent[json.RawMessage]
+	bytes  int
+}
+
+var _ State = (*memoryState)(nil)
+
+func newMemoryState() *memoryState {
+	return &memoryState{values: recent[json.RawMessage]{limit: maxSessions}}
+}
+
+// GetState implements State.
+func (m *memoryState) GetState(_ context.Context, k StateKey) (json.RawMessage, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	v, _ := m.values.get(k.text())
+	return v, nil
+}
+
+// PutState implements State. The values that were put first go first.
+func (m *memoryState) PutState(_ context.Context, k StateKey, value json.RawMessage) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.forget(k.text())
+	if value == nil {
+		return nil
+	}
+	for len(m.values.order) > 0 && (m.bytes+len(value) > maxMemoryState || len(m.values.order) >= maxSessions) {
+		m.forget(m.values.order[0])
+	}
+	m.values.put(k.text(), value)
+	m.bytes += len(value)
+	return nil
+}
+
+// forget drops a value; the caller holds the lock.
+func (m *memoryState) forget(key string) {
+	v, _ := m.values.get(key)
+	m.bytes -= len(v)
+	m.values.drop(key)
+}
+
+func (k StateKey) text() string { return k.WorkspaceID + "\x00" + k.SessionID + "\x00" + k.Plugin }

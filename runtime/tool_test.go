@@ -1,0 +1,356 @@
+package runtime_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/grapnelhq/grapnel/manifest"
+	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/runtime"
+	"github.com/grapnelhq/grapnel/sdk"
+)
+
+// TestToolLedger: each call of a turn leaves a row, whatever became of it, and
+// an event; a call outside a turn leaves the event.
+func TestToolLedger(t *testing.T) {
+	t.Parallel()
+
+	var j journal
+	p := offering("p", says("good", "fine"),
+		tool("tells", func(context.Context, *sdk.ToolCall) (*phases.ToolResult, error) {
+			return &phases.ToolResult{Content: raw(`"no such file"`), IsError: true}, nil
+		}),
+		tool("fails", func(context.Context, *sdk.ToolCall) (*phases.ToolResult, error) {
+			return nil, sdk.Fail("upstream_down", "no answer")
+		}),
+		tool("panics", func(context.Context, *sdk.ToolCall) (*phases.ToolResult, error) { panic("oh") }),
+		tool("nothing", func(context.Context, *sdk.ToolCall) (*phases.ToolResult, error) { return nil, nil }),
+		tool("deep", func(context.Context, *sdk.ToolCall) (*phases.ToolResult, error) {
+			return &phases.ToolResult{Content: raw(strings.Repeat("[", 40) + strings.Repeat("]", 40))}, nil
+		}),
+		tool("remarks", func(context.Context, *sdk.ToolCall) (*phases.ToolResult, error) {
+			return &phases.ToolResult{Content: raw("1"), Diagnostics: []phases.Diagnostic{
+				{Code: "slow_disk", Message: "took a while", Plugin: "another", Subscription: "an.other", Severity: "bad", SafeForUser: true},
+			}}, nil
+		}))
+	h := newHosted(p)
+	h.opts.OnEvent = j.events(runtime.EventRun)
+	eng := h.start(t)
+	turn := opened(t, eng)
+	for _, name := range []string{"good", "tells", "fails", "panics", "nothing", "deep", "remarks", "made\x00up"} {
+		res, err := turn.CallTool(t.Context(), phases.ToolCall{Tool: name, Arguments: raw(`{}`)})
+		if (res == nil) == (err == nil) {
+			t.Errorf("%q = %v, %v", name, res, err)
+		}
+	}
+	done := compiled(t, turn)
+	runs := toolRuns(done.Manifest)
+	want := []string{
+		"p.good succeeded", "p.tells succeeded tool_error", "p.fails failed plugin_error", "p.panics failed plugin_error", "p.nothing succeeded",
+		"p.deep failed invalid_reply", "p.remarks succeeded", "made\ufffdup failed forbidden",
+	}
+	if diff := cmp.Diff(rowsOf(runs), want); diff != "" {
+		t.Errorf("ledger (-got +want):\n%s", diff)
+	}
+	row := phases.Run{
+		Subscription: "p.fails", Hook: "fails", Plugin: "p", PluginVersion: "1.0.0", Generation: 1, Incarnation: 1, Phase: phases.PhaseToolCall,
+		Stage: phases.StageTool, State: phases.StateFailed, Code: "plugin_error", PluginCode: "upstream_down", Attempts: 1,
+		Contributions: []string{}, Cut: []phases.Cut{},
+	}
+	if diff := cmp.Diff(runs[2], row, cmpopts.IgnoreFields(phases.Run{}, "DurationMS", "QueueMS")); diff != "" {
+		t.Errorf("a row (-got +want):\n%s", diff)
+	}
+	if diff := cmp.Diff(j.all()[1:], []string{
+		"p succeeded", "p succeeded tool_error", "p failed plugin_error", "p failed plugin_error", "p succeeded", "p failed invalid_reply", "p succeeded", "failed forbidden",
+	}); diff != "" {
+		t.Errorf("events (-got +want):\n%s", diff)
+	}
+	if !slices.Contains(done.Manifest.Diagnostics, manifest.Diagnostic{Code: "slow_disk", Severity: "info", Message: "took a while", HookSource: "p.remarks"}) {
+		t.Errorf("the tool's remark is not there: %+v", done.Manifest.Diagnostics)
+	}
+
+	if _, err := eng.CallTool(t.Context(), "p", phases.ToolCall{Tool: "good"}); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(toolRuns(compiled(t, turn).Manifest)); n != len(want) {
+		t.Errorf("%d rows after a call outside the turn, want %d", n, len(want))
+	}
+	if events := j.all(); events[len(events)-1] != "p succeeded" || len(events) != len(want)+2 {
+		t.Errorf("events = %v", events)
+	}
+}
+
+// TestToolTime: a call takes no longer than the plugin's limit and its caller allow,
+// and the ledger tells a call that was given up from one that took too long.
+func TestToolTime(t *testing.T) {
+	t.Parallel()
+
+	tests := []struct {
+		name    string
+		limit   time.Duration
+		context func(context.Context) (context.Context, context.CancelFunc)
+		took    time.Duration
+		// told is the time that the tool is told.
+		told    time.Duration
+		row     string
+		message string
+	}{
+		{"the default", 0, context.WithCancel, time.Minute, time.Minute, "p.slow timed_out timeout", "has not answered within 1m0s (limits.tool)"},
+		{"the operator's", 2 * time.Second, context.WithCancel, 2 * time.Second, 2 * time.Second, "p.slow timed_out timeout", "within 2s (limits.tool)"},
+		{"longer than the default", 90 * time.Second, context.WithCancel, 90 * time.Second, 90 * time.Second, "p.slow timed_out timeout", "within 1m30s (limits.tool)"},
+		{"the caller's deadline", 2 * time.Second, func(ctx context.Context) (context.Context, context.CancelFunc) {
+			return context.WithTimeout(ctx, 300*ms)
+		}, 300 * ms, 300 * ms, "p.slow timed_out timeout", "before its caller's deadline"},
+		{"a caller with more time", 2 * time.Second, func(ctx context.Context) (context.Context, context.CancelFunc) {
+			return context.WithTimeout(ctx, time.Hour)
+		}, 2 * time.Second, 2 * time.Second, "p.slow timed_out timeout", "within 2s (limits.tool)"},
+		{"the caller gives up", 0, func(ctx context.Context) (context.Context, context.CancelFunc) {
+			ctx, cancel := context.WithCancel(ctx)
+			time.AfterFunc(100*ms, cancel)
+			return ctx, cancel
+		}, 100 * ms, time.Minute, "p.slow cancelled cancelled", "does not wait any longer"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+
+			synctest.Test(t, func(t *testing.T) {
+				var told time.Duration
+				h := newHosted(offering("p", tool("slow", func(ctx context.Context, c *sdk.ToolCall) (*phases.ToolResult, error) {
+					told = c.Remaining
+					<-ctx.Done()
+					return nil, ctx.Err()
+				})))
+				h.plugin("p").Limits.Tool = phases.Duration(tt.limit)
+				turn := opened(t, h.start(t))
+				ctx, cancel := tt.context(t.Context())
+				defer cancel()
+				start := time.Now()
+				_, err := turn.CallTool(ctx, phases.ToolCall{Tool: "slow"})
+				if took := time.Since(start); took != tt.took || err == nil || !strings.Contains(err.Error(), tt.message) {
+					t.Errorf("after %v: %v", took, err)
+				}
+				synctest.Wait()
+				if told != tt.told {
+					t.Errorf("it was told %v", told)
+				}
+				runs := toolRuns(compiled(t, turn).Manifest)
+				if diff := cmp.Diff(rowsOf(runs), []string{tt.row}); diff != "" || runs[0].DurationMS != float64(tt.took.Milliseconds()) {
+					t.Errorf("after %v ms, ledger (-got +want):\n%s", runs[0].DurationMS, diff)
+				}
+			})
+		})
+	}
+}
+
+// TestToolSlots: a call waits for a slot on its own time, and says so.
+func TestToolSlots(t *testing.T) {
+	t.Parallel()
+
+	synctest.Test(t, func(t *testing.T) {
+		h := newHosted(offering("p", tool("slow", func(context.Context, *sdk.ToolCall) (*phases.ToolResult, error) {
+			time.Sleep(time.Second)
+			return sdk.Text("done"), nil
+		})))
+		h.plugin("p").Limits.Concurrency = 1
+		h.plugin("p").Limits.Tool = phases.Duration(1500 * ms)
+		turn := opened(t, h.start(t))
+		var calls sync.WaitGroup
+		for range 2 {
+			calls.Go(func() {
+				if _, err := turn.CallTool(t.Context(), phases.ToolCall{Tool: "slow"}); err != nil && phases.CodeOf(err) != phases.CauseTimeout {
+					t.Errorf("a call: %v", err)
+				}
+			})
+		}
+		calls.Wait()
+		time.Sleep(time.Second) // the one that was left ends
+		runs := toolRuns(compiled(t, turn).Manifest)
+		if diff := cmp.Diff(rowsOf(runs), []string{"p.slow succeeded", "p.slow timed_out timeout"}); diff != "" {
+			t.Errorf("ledger (-got +want):\n%s", diff)
+		}
+		if runs[1].QueueMS != 1000 || runs[1].DurationMS != 500 {
+			t.Errorf("waited %v ms, then ran %v ms", runs[1].QueueMS, runs[1].DurationMS)
+		}
+	})
+}
+
+// TestToolSizes: what is larger than a frame is refused, in process as over the
+// wire, and nothing is cut.
+func TestToolSizes(t *testing.T) {
+	t.Parallel()
+
+	h := newHosted(offering("p", tool("echo", func(_ context.Context, c *sdk.ToolCall) (*phases.ToolResult, error) {
+		return &phases.ToolResult{Content: raw(`"` + strings.Repeat("x", 2*len(c.Arguments)) + `"`)}, nil
+	})))
+	h.plugin("p").Limits.Frame = 1 << 10
+	turn := opened(t, h.start(t))
+	for n, want := range map[int]phases.Cause{100: "", 600: phases.CauseOversizeReply, 1100: phases.CauseOversizeRequest} {
+		res, err := turn.CallTool(t.Context(), phases.ToolCall{Tool: "echo", Arguments: raw(`"` + strings.Repeat("a", n-2) + `"`)})
+		if phases.CodeOf(err) != want {
+			t.Errorf("%d bytes: %v", n, err)
+		}
+		if err == nil && len(res.Content) != 2*n+2 {
+			t.Errorf("%d bytes: the answer has %d", n, len(res.Content))
+		}
+	}
+}
+
+// TestToolIsToldWhatIsGranted: the turn's context, its metadata by grant only, and
+// a key that a repeated turn gives again.
+func TestToolIsToldWhatIsGranted(t *testing.T) {
+	t.Parallel()
+
+	for _, see := range []string{"metadata", "input"} {
+		t.Run(see, func(t *testing.T) {
+			t.Parallel()
+
+			var seen []*phases.ToolCall
+			h := newHosted(offering("p", tool("look", func(_ context.Context, c *sdk.ToolCall) (*phases.ToolResult, error) {
+				seen = append(seen, c.ToolCall)
+				return nil, nil
+			})))
+			h.plugin("p").Grants.See = []string{see}
+			at := host()
+			at.Metadata = map[string]json.RawMessage{"branch": raw(`"main"`)}
+			turn, err := h.start(t).BeginTurn(t.Context(), at)
+			if err != nil {
+				t.Fatal(err)
+			}
+			outcome(t)(turn.PreTools(t.Context(), &phases.PreToolsInput{}))
+			for _, key := range []string{"", "", "own"} {
+				if _, err := turn.CallTool(t.Context(), phases.ToolCall{Tool: "look", IdempotencyKey: key}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			var keys []string
+			for _, c := range seen {
+				keys = append(keys, c.IdempotencyKey)
+				if c.Context.TurnID != "1" || c.Room.MaxBytes == 0 || (c.Context.Metadata != nil) != (see == "metadata") {
+					t.Errorf("told %+v", c)
+				}
+			}
+			if diff := cmp.Diff(keys, []string{"w/t/1/tool.call/1/p.look", "w/t/1/tool.call/2/p.look", "own"}); diff != "" {
+				t.Errorf("keys (-got +want):\n%s", diff)
+			}
+			if len(turn.Context().Metadata) != 1 {
+				t.Error("the turn has lost its metadata")
+			}
+		})
+	}
+}
+
+// TestToolsGone: what the plugin does not bring any more cannot be called any more.
+func TestToolsGone(t *testing.T) {
+	t.Parallel()
+
+	names := make(chan string, 2)
+	p := offering("p", says("one", "1"), says("two", "2"))
+	p.Hooks = []sdk.Hook{on("tools", phases.PreTools, func(context.Context, *sdk.Call, phases.Input) ([]phases.Contribution, error) {
+		return sdk.Reply(bundle(<-names))
+	}, phases.KindToolBundle)}
+	turn := begin(t, newHosted(p).start(t))
+	for _, name := range []string{"one", "two"} {
+		names <- name
+		outcome(t)(turn.PreTools(t.Context(), &phases.PreToolsInput{}))
+		if _, err := turn.CallTool(t.Context(), phases.ToolCall{Tool: name}); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	_, err := turn.CallTool(t.Context(), phases.ToolCall{Tool: "one"})
+	if phases.CodeOf(err) != phases.CauseForbidden || !strings.Contains(err.Error(), `no plugin has brought a tool "one" into this turn`) {
+		t.Errorf("a tool that is gone: %v", err)
+	}
+}
+
+// TestToolBytes: the same tools are offered as the same bytes, in whatever order and
+// spelling plugins bring them.
+func TestToolBytes(t *testing.T) {
+	t.Parallel()
+
+	var first string
+	for seed := range uint64(20) {
+		rng := rand.New(rand.NewPCG(seed, 5))
+		plugins := make([]*sdk.Plugin, 3)
+		for i := range plugins {
+			var tools []sdk.Tool
+			for n := range 3 {
+				members := []string{`"type":"object"`, `"properties":{ "a":{}}`, `"required":["a"]`}
+				rng.Shuffle(len(members), reflect.Swapper(members))
+				tools = append(tools, sdk.Tool{Tool: phases.Tool{
+					Name: fmt.Sprintf("t%d", 3*n+i), InputSchema: raw("{" + strings.Join(members, ", ") + "}"), HiddenDomain: []string{"", "", "x"}[n],
+				}, Call: says("", "").Call})
+			}
+			rng.Shuffle(len(tools), reflect.Swapper(tools))
+			plugins[i] = offering(fmt.Sprintf("p%d", i), tools...)
+		}
+		rng.Shuffle(len(plugins), reflect.Swapper(plugins))
+		done := compiled(t, opened(t, newHosted(plugins...).start(t)))
+		b, err := json.Marshal([]any{done.Tools, done.Manifest.Tools, done.Manifest.FingerprintTools})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if first == "" {
+			first = string(b)
+		}
+		if diff := cmp.Diff(string(b), first); diff != "" || !strings.Contains(first, `{"properties":{"a":{}},"required":["a"],"type":"object"}`) {
+			t.Fatalf("seed %d (-got +first):\n%s\n%s", seed, diff, first)
+		}
+	}
+}
+
+// counting is a plugin that notes each call of a tool before the sdk sees it.
+type counting struct {
+	*sdk.Plugin
+	calls *journal
+}
+
+func (c counting) CallTool(ctx context.Context, call *phases.ToolCall) (*phases.ToolResult, error) {
+	c.calls.add(call.Tool)
+	return c.Plugin.CallTool(ctx, call)
+}
+
+// TestToolOfNobody: a call whose caller has gone already is not made.
+func TestToolOfNobody(t *testing.T) {
+	t.Parallel()
+
+	synctest.Test(t, func(t *testing.T) {
+		var j journal
+		h := newHosted(offering("p", says("x", "")))
+		h.opts.InProcess["p"] = counting{offering("p", says("x", "")), &j}
+		turn := opened(t, h.start(t))
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err := turn.CallTool(ctx, phases.ToolCall{Tool: "x"}); phases.CodeOf(err) != phases.CauseCancelled {
+			t.Errorf("a call of nobody: %v", err)
+		}
+		synctest.Wait()
+		if called := j.all(); len(called) > 0 {
+			t.Error("it was called")
+		}
+	})
+}
+
+// BenchmarkCallTool is a call of a turn, the ledger included.
+func BenchmarkCallTool(b *testing.B) {
+	turn := opened(b, newHosted(offering("p", says("x", "done"))).start(b))
+	call := phases.ToolCall{Tool: "x", Arguments: raw(`{}`)}
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := turn.CallTool(b.Context(), call); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,151 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/url"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/grapnelhq/grapnel/store"
+	"github.com/grapnelhq/grapnel/store/storetest"
+)
+
+// proxy stands between a store and its server, and can stop forwarding without
+// closing anything, as a network does that loses its packets.
+type proxy struct {
+	listener net.Listener
+	target   string
+	group    sync.WaitGroup
+	mu       sync.Mutex
+	conns    []net.Conn
+	// gate is read-locked for each piece that is forwarded.
+	gate sync.RWMutex
+}
+
+// newProxy starts a proxy to a Unix socket. It ends with the test.
+func newProxy(t *testing.T, target string) *proxy {
+	t.Helper()
+	var config net.ListenConfig
+	l, err := config.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &proxy{listener: l, target: target}
+	p.group.Go(p.serve)
+	t.Cleanup(p.close)
+	return p
+}
+
+func (p *proxy) serve() {
+	for {
+		client, err := p.listener.Accept()
+		if err != nil {
+			return
+		}
+		server, err := (&net.Dialer{}).DialContext(context.Background(), "unix", p.target)
+		if err != nil {
+			_ = client.Close()
+			continue
+		}
+		p.mu.Lock()
+		p.conns = append(p.conns, client, server)
+		p.mu.Unlock()
+		p.group.Go(func() { p.forward(client, server) })
+		p.group.Go(func() { p.forward(server, client) })
+	}
+}
+
+func (p *proxy) forward(from, to net.Conn) {
+	buffer := make([]byte, 64<<10)
+	for {
+		n, err := from.Read(buffer)
+		p.gate.RLock()
+		if n > 0 {
+			_, err = to.Write(buffer[:n])
+		}
+		p.gate.RUnlock()
+		if err != nil {
+			_, _ = from.Close(), to.Close()
+			return
+		}
+	}
+}
+
+// close ends all connections. The gate must be open.
+func (p *proxy) close() {
+	_ = p.listener.Close()
+	p.mu.Lock()
+	for _, c := range p.conns {
+		_ = c.Close()
+	}
+	p.mu.Unlock()
+	p.group.Wait()
+}
+
+// TestPostgresHangs has a connection over which nothing comes any more. What
+// waits for it ends soon after its context, also where the connection was idle
+// and where none was open, and it works again when packets do.
+func TestPostgresHangs(t *testing.T) {
+	t.Parallel()
+
+	p := newProxy(t, postgres(t).Socket())
+	dsn := throughProxy(t, newPostgres(t), p)
+	s := open(t, dsn, store.Options{MaxConns: 2})
+	fill(t, s, 0, 2)
+
+	p.gate.Lock()
+	cause := errors.New("the turn is over")
+	for range 3 { // with the open connections, and then with new ones
+		ctx, cancel := contextWithCause(t, 150*time.Millisecond, cause)
+		start := time.Now()
+		if err := s.Append(ctx, storetest.Sample("w", "t", 2), nil); !errors.Is(err, cause) {
+			t.Errorf("Append over a dead connection: %v", err)
+		}
+		if _, err := s.Last(ctx, "w", "t"); !errors.Is(err, cause) {
+			t.Errorf("Last over a dead connection: %v", err)
+		}
+		if took := time.Since(start); took > 5*time.Second {
+			t.Errorf("it took %s to notice the end of the context", took)
+		}
+		cancel()
+	}
+	wantError(t, openQuickly(t, dsn), store.CodeUnreachable, "cannot be reached")
+	p.gate.Unlock()
+
+	// What was given up was not kept, or kept whole; the id says which.
+	err := s.Append(t.Context(), storetest.Sample("w", "t", 3), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := s.Count(t.Context(), store.Filter{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantGood(t, s, n)
+}
+
+// openQuickly opens a store that waits for nobody, and returns the error.
+func openQuickly(t *testing.T, dsn string) error {
+	t.Helper()
+	s, err := store.Open(t.Context(), dsn, store.Options{LockTimeout: 100 * time.Millisecond})
+	if err == nil {
+		_ = s.Close()
+	}
+	return err
+}
+
+// throughProxy is a DSN of the same database through the proxy.
+func throughProxy(t *testing.T, dsn string, p *proxy) string {
+	t.Helper()
+	u, err := url.Parse(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := u.Query()
+	q.Del("host")
+	u.Host, u.RawQuery = p.listener.Addr().String(), q.Encode()
+	return u.String()
+}

@@ -1,0 +1,145 @@
+package store_test
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os/exec"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/grapnelhq/grapnel/store"
+	"github.com/grapnelhq/grapnel/store/storetest"
+)
+
+// TestLockedByAnotherProcess has a program that holds the database's lock.
+// Reading goes on, writing is refused with a code once it has waited, and goes on
+// when the program lets go.
+func TestLockedByAnotherProcess(t *testing.T) {
+	t.Parallel()
+
+	dsn := storetest.SQLite(t)
+	s := open(t, dsn, store.Options{LockTimeout: 60 * time.Millisecond})
+	fill(t, s, 0, 1)
+	release := holdByProgram(t, dsn)
+	wantGood(t, open(t, dsn, store.Options{ReadOnly: true}), 1)
+	wantError(t, s.Append(t.Context(), storetest.Sample("w", "t", 1), nil), store.CodeLocked, "another program")
+	cause := errors.New("no more time")
+	ctx, cancel := contextWithCause(t, 60*time.Millisecond, cause)
+	defer cancel()
+	patient := open(t, dsn, store.Options{LockTimeout: time.Hour})
+	if err := patient.Append(ctx, storetest.Sample("w", "t", 1), nil); !errors.Is(err, cause) {
+		t.Errorf("Append behind a lock: %v", err)
+	}
+	var group sync.WaitGroup
+	group.Go(func() {
+		if err := patient.Append(t.Context(), storetest.Sample("w", "t", 1), nil); err != nil {
+			t.Errorf("when the lock was let go: %v", err)
+		}
+	})
+	release()
+	group.Wait()
+	fill(t, s, 2, 3)
+	wantGood(t, s, 3)
+}
+
+// holdByProgram starts a program that holds the lock until release is called.
+func holdByProgram(t *testing.T, dsn string) (release func()) {
+	t.Helper()
+	cmd := program(t, "hold", dsn, "")
+	in, errIn := cmd.StdinPipe()
+	out, errOut := cmd.StdoutPipe()
+	if err := errors.Join(errIn, errOut, cmd.Start()); err != nil {
+		t.Fatal(err)
+	}
+	if line, err := bufio.NewReader(out).ReadString('\n'); line != "held\n" {
+		t.Fatalf("the holder says %q, %v", line, err)
+	}
+	return func() {
+		if err := errors.Join(in.Close(), cmd.Wait()); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestProcessesAppendAtOnce has several programs append to the same threads of
+// one database. Everything acknowledged is kept, and the chains have no gap.
+func TestProcessesAppendAtOnce(t *testing.T) {
+	t.Parallel()
+
+	const programs, each = 3, 60
+	tests := []struct {
+		name   string
+		newDSN func(t *testing.T) string
+	}{
+		{"sqlite", storetest.SQLite},
+		{"postgres", func(t *testing.T) string { return newPostgres(t) }},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+
+			dsn := tt.newDSN(t)
+			acknowledged := map[string]string{}
+			for _, list := range writeAtOnce(t, dsn, programs, each) {
+				maps.Copy(acknowledged, list)
+			}
+			if len(acknowledged) != programs*each {
+				t.Errorf("%d manifests were acknowledged, want %d", len(acknowledged), programs*each)
+			}
+			s := open(t, dsn, store.Options{})
+			checkAcknowledged(t, s, acknowledged)
+			for _, thread := range []string{"t0", "t1"} {
+				list, err := s.List(t.Context(), store.Filter{Workspace: "w", Thread: thread})
+				if err != nil {
+					t.Fatal(err)
+				}
+				for n, x := range list {
+					if x.Seq != uint64(n) {
+						t.Errorf("thread %s: number %d has seq %d", thread, n, x.Seq)
+					}
+				}
+				if len(list) != programs*each/2 {
+					t.Errorf("thread %s has %d manifests", thread, len(list))
+				}
+			}
+		})
+	}
+}
+
+// writeAtOnce runs programs that append until they are done, and returns what
+// each of them was told is kept. One starts when the one before it has begun, so
+// that they do work at the same time.
+func writeAtOnce(t *testing.T, dsn string, programs, each int) []map[string]string {
+	t.Helper()
+	lists := make([]map[string]string, programs)
+	var group sync.WaitGroup
+	for n := range programs {
+		lists[n] = map[string]string{}
+		cmd := program(t, "write full", dsn, fmt.Sprintf("%d:%d", n, each))
+		out, err := cmd.StdoutPipe()
+		if err = errors.Join(err, cmd.Start()); err != nil {
+			t.Fatal(err)
+		}
+		begun := make(chan struct{})
+		group.Go(func() { follow(t, cmd, out, lists[n], begun) })
+		<-begun
+	}
+	group.Wait()
+	return lists
+}
+
+// follow notes what a writer prints, closes begun with the first of it or its
+// end, and waits for the end.
+func follow(t *testing.T, cmd *exec.Cmd, out io.Reader, list map[string]string, begun chan struct{}) {
+	t.Helper()
+	once := sync.OnceFunc(func() { close(begun) })
+	noteAcknowledged(out, list, once)
+	once()
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("a writer: %v", err)
+	}
+}

@@ -1,0 +1,190 @@
+package store_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/grapnelhq/grapnel/manifest"
+	"github.com/grapnelhq/grapnel/store"
+	"github.com/grapnelhq/grapnel/store/storetest"
+)
+
+// The environment of a re-executed test binary that is another program.
+const (
+	programName = "GRAPNEL_TEST_PROGRAM"
+	programDSN  = "GRAPNEL_TEST_DSN"
+	programArg  = "GRAPNEL_TEST_ARG"
+)
+
+// program returns the command that runs one of the programs below.
+func program(tb testing.TB, name, dsn, arg string) *exec.Cmd {
+	tb.Helper()
+	cmd := exec.CommandContext(tb.Context(), os.Args[0])
+	cmd.Env = append(os.Environ(), programName+"="+name, programDSN+"="+dsn, programArg+"="+arg)
+	cmd.Stderr = os.Stderr
+	return cmd
+}
+
+// runProgram is the other program. It returns its exit code.
+func runProgram(ctx context.Context, name, dsn, arg string) int {
+	programs := map[string]func(ctx context.Context, dsn, arg string) error{
+		"write full":   func(ctx context.Context, dsn, arg string) error { return write(ctx, dsn, arg, store.Options{}) },
+		"write normal": func(ctx context.Context, dsn, arg string) error { return write(ctx, dsn, arg, normal()) },
+		"hold":         holdLock,
+		"postgres":     startPostgres,
+		"open":         read(func(context.Context, *store.Store, string) error { return nil }),
+		"list":         read(readList),
+		"show":         read(readShow),
+		"diff":         read(readDiff),
+	}
+	run, ok := programs[name]
+	if !ok {
+		fmt.Fprintf(os.Stderr, "there is no program %q\n", name)
+		return 4
+	}
+	if err := run(ctx, dsn, arg); err != nil {
+		fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
+		return 3
+	}
+	return 0
+}
+
+// programPatience is how long a writer waits for others, on a machine that does
+// much else.
+const programPatience = time.Minute
+
+func normal() store.Options { return store.Options{Synchronous: store.SynchronousNormal} }
+
+// write appends manifests until it is killed, or so many as the argument says
+// behind a colon, and prints each that is kept. The argument begins with the
+// number of the run: runs have ids of their own.
+func write(ctx context.Context, dsn, arg string, o store.Options) error {
+	var run, count int
+	if _, err := fmt.Sscanf(arg, "%d:%d", &run, &count); err != nil {
+		return err
+	}
+	o.LockTimeout = programPatience
+	s, err := store.Open(ctx, dsn, o)
+	if err != nil {
+		return err
+	}
+	for n := range count {
+		m := storetest.Sample("w", "t"+strconv.Itoa(n%2), run*1_000_000+n)
+		if err := s.Append(ctx, m, storetest.SampleTexts()); err != nil {
+			return errors.Join(err, s.Close())
+		}
+		fmt.Println(m.ManifestID, m.Hash)
+	}
+	return s.Close()
+}
+
+// holdLock begins a transaction that changes something, says so, and holds it
+// until its input ends.
+func holdLock(ctx context.Context, dsn, _ string) error {
+	s, err := store.Open(ctx, dsn, store.Options{})
+	if err != nil {
+		return err
+	}
+	tx, err := s.Writer().BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	fmt.Println("held")
+	_, _ = os.Stdin.Read(make([]byte, 1)) // its end is what is waited for
+	return errors.Join(tx.Rollback(), s.Close())
+}
+
+// startPostgres starts a server, tells where, and waits to be killed.
+func startPostgres(ctx context.Context, _, _ string) error {
+	pg, err := storetest.StartPostgres(ctx)
+	if err != nil {
+		return err
+	}
+	fmt.Println(pg.Dir())
+	_, _ = os.Stdin.Read(make([]byte, 1))
+	return errors.Join(errors.New("it was not killed"), pg.Stop(ctx))
+}
+
+// read makes a program of something that reads, as the commands do.
+func read(do func(ctx context.Context, s *store.Store, arg string) error) func(context.Context, string, string) error {
+	return func(ctx context.Context, dsn, arg string) error {
+		s, err := store.Open(ctx, dsn, store.Options{ReadOnly: true})
+		if err != nil {
+			return err
+		}
+		return errors.Join(do(ctx, s, arg), s.Close())
+	}
+}
+
+func readList(ctx context.Context, s *store.Store, _ string) error {
+	list, err := s.List(ctx, store.Filter{Limit: 50})
+	if err == nil && len(list) != 50 {
+		return fmt.Errorf("%d manifests", len(list))
+	}
+	return err
+}
+
+func readShow(ctx context.Context, s *store.Store, id string) error {
+	m, err := s.Get(ctx, id)
+	if err != nil {
+		return err
+	}
+	_, err = s.Usage(ctx, m.ManifestID)
+	return err
+}
+
+func readDiff(ctx context.Context, s *store.Store, id string) error {
+	x, err := s.Get(ctx, id)
+	if err != nil {
+		return err
+	}
+	y, err := s.Latest(ctx, store.Filter{})
+	if err == nil && !manifest.Diff(x, y).Same {
+		return errors.New("samples differ")
+	}
+	return err
+}
+
+// noteAcknowledged notes what a writer prints until its output ends, and calls
+// each after every manifest.
+func noteAcknowledged(out io.Reader, acknowledged map[string]string, each func()) {
+	lines := bufio.NewScanner(out)
+	for lines.Scan() {
+		if id, hash, ok := strings.Cut(lines.Text(), " "); ok {
+			acknowledged[id] = hash
+			each()
+		}
+	}
+}
+
+// checkAcknowledged wants everything that writers acknowledged to be kept, and
+// the log to be whole.
+func checkAcknowledged(t *testing.T, s *store.Store, acknowledged map[string]string) {
+	t.Helper()
+	list, err := s.List(t.Context(), store.Filter{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept := map[string]string{}
+	for _, x := range list {
+		kept[x.ManifestID] = x.Hash
+	}
+	for id, hash := range acknowledged {
+		if kept[id] != hash {
+			t.Errorf("manifest %s was acknowledged with %s and is kept as %q", id, hash, kept[id])
+		}
+	}
+	got, err := s.Verify(t.Context(), store.Filter{}, manifest.VerifyOptions{})
+	if err != nil || !got.OK || got.Checked < len(acknowledged) {
+		t.Errorf("verdict %+v, %v", got, err)
+	}
+}

@@ -1,0 +1,230 @@
+package storetest
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/grapnelhq/grapnel/manifest"
+	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/store"
+)
+
+// What stands beside the manifests: texts of prompts, and what providers
+// reported.
+
+// keep appends a manifest with texts.
+func keep(t *testing.T, s *store.Store, m *manifest.Manifest, texts ...manifest.Text) {
+	t.Helper()
+	if err := s.Append(t.Context(), m, texts); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// SampleTexts are the texts of a sample's sections.
+func SampleTexts() []manifest.Text {
+	texts := make([]manifest.Text, 10)
+	for i := range texts {
+		texts[i] = manifest.Text{Fingerprint: manifest.Fingerprint(SectionText(i), nil), Text: SectionText(i)}
+	}
+	return texts
+}
+
+func (x suite) testTexts(t *testing.T) {
+	s := open(t, x.newDSN(t), store.Options{FingerprintKey: []byte("k")})
+	texts := []manifest.Text{
+		{Fingerprint: manifest.Fingerprint("one ✓\r\n", nil), Text: "one ✓\r\n"},
+		{Fingerprint: manifest.Fingerprint("two", []byte("k")), Text: "two"},
+		{Fingerprint: manifest.Fingerprint("", nil), Text: ""},
+		{Fingerprint: manifest.Fingerprint("one ✓\r\n", nil), Text: "one ✓\r\n"}, // again in one prompt
+	}
+	keep(t, s, Sample("w", "t", 0), texts...)
+	keep(t, s, Sample("w", "t", 1), texts...) // and in the next one
+	for _, want := range texts {
+		if got, err := s.Text(t.Context(), want.Fingerprint); err != nil || got != want.Text {
+			t.Errorf("text %q, %v; want %q", got, err, want.Text)
+		}
+	}
+	_, err := s.Text(t.Context(), "xxh64:none")
+	wantCode(t, err, store.CodeNotFound)
+	keep(t, s, Sample("w", "t", 2), manifest.Text{Fingerprint: texts[0].Fingerprint, Text: "a collision"})
+	_, err = s.Text(t.Context(), texts[0].Fingerprint)
+	wantCode(t, err, store.CodeAmbiguous)
+}
+
+// testTextsOrNothing: manifest and texts are one transaction.
+func (x suite) testTextsOrNothing(t *testing.T) {
+	dsn := x.newDSN(t)
+	s := open(t, dsn, store.Options{})
+	good := manifest.Text{Fingerprint: manifest.Fingerprint("good", nil), Text: "good"}
+	for _, bad := range []manifest.Text{{Fingerprint: "f", Text: "a\x00"}, {Fingerprint: "f", Text: "\xff"}, {Text: "no address"}, {Fingerprint: "\x00", Text: "a"}} {
+		wantCode(t, s.Append(t.Context(), Sample("w", "t", 0), []manifest.Text{good, bad}), store.CodeInvalid)
+	}
+	keep(t, s, Sample("w", "t", 0))
+	if err := s.Append(t.Context(), Sample("w", "t", 0), []manifest.Text{good}); err == nil {
+		t.Error("one id was kept twice")
+	}
+	x.exec(t, dsn, "DROP TABLE texts")
+	if err := s.Append(t.Context(), Sample("w", "t", 1), []manifest.Text{good}); err == nil {
+		t.Error("a text was kept nowhere")
+	}
+	list, err := s.List(t.Context(), store.Filter{})
+	if err != nil || len(list) != 1 {
+		t.Errorf("%d manifests are kept, %v; want the one", len(list), err)
+	}
+}
+
+func (x suite) testNoTextWithoutManifest(t *testing.T) {
+	s := open(t, x.newDSN(t), store.Options{})
+	good := manifest.Text{Fingerprint: manifest.Fingerprint("good", nil), Text: "good"}
+	keep(t, s, Sample("w", "t", 0))
+	if err := s.Append(t.Context(), Sample("w", "t", 0), []manifest.Text{good}); err == nil {
+		t.Error("one id was kept twice")
+	}
+	_, err := s.Text(t.Context(), good.Fingerprint)
+	wantCode(t, err, store.CodeNotFound)
+}
+
+func (x suite) testAlteredText(t *testing.T) {
+	dsn := x.newDSN(t)
+	s := open(t, dsn, store.Options{})
+	keep(t, s, Sample("w", "t", 0), SampleTexts()...)
+	fill(t, s, "w", "t", 1, 3)
+	wantGood(t, s, 3)
+	x.exec(t, dsn, "UPDATE texts SET text = 'something else' WHERE text = '"+SectionText(4)+"'")
+	got := verify(t, s, manifest.VerifyOptions{})
+	if want := (manifest.Bad{ManifestID: ID(0), Seq: 0, Reason: manifest.BadFingerprint}); got.FirstBad == nil || *got.FirstBad != want {
+		t.Errorf("verdict %+v, want %+v", got, want)
+	}
+}
+
+func (x suite) testLast(t *testing.T) {
+	s := open(t, x.newDSN(t), store.Options{})
+	last := func(workspace, thread string) *manifest.Manifest {
+		m, err := s.Last(t.Context(), workspace, thread)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	fill(t, s, "w", "t", 5, 7)
+	fill(t, s, "v", "t", 7, 8)
+	if m := last("", ""); m != nil {
+		t.Errorf("a thread without ids has the manifest %s of another one", m.ManifestID)
+	}
+	fill(t, s, "w", "t", 2, 3) // by an old clock
+	fill(t, s, "", "", 9, 10)
+	for _, tt := range []struct {
+		workspace, thread string
+		want              int
+	}{{"w", "t", 2}, {"v", "t", 7}, {"", "", 9}} {
+		if m := last(tt.workspace, tt.thread); m == nil || m.ManifestID != ID(tt.want) {
+			t.Errorf("the last manifest of %q, %q is %+v, want %s", tt.workspace, tt.thread, m, ID(tt.want))
+		}
+	}
+}
+
+// usage is a report with numbers that tell the columns apart.
+func usage(n, rounds int, at time.Time) manifest.Usage {
+	return manifest.Usage{
+		ManifestID: ID(n), Rounds: rounds, ReportedAt: at,
+		Usage: phases.Usage{InputTokens: 10 + rounds, OutputTokens: 20 + rounds, CacheReadTokens: 30 + rounds, CacheWriteTokens: 40 + rounds},
+	}
+}
+
+func report(t *testing.T, s *store.Store, u manifest.Usage) {
+	t.Helper()
+	if err := s.Report(t.Context(), u); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func wantUsage(t *testing.T, s *store.Store, n int, want ...manifest.Usage) {
+	t.Helper()
+	got, err := s.Usage(t.Context(), ID(n))
+	if err != nil || got == nil {
+		t.Fatalf("Usage: %v, %v", got, err)
+	}
+	if diff := cmp.Diff(got, append([]manifest.Usage{}, want...)); diff != "" {
+		t.Errorf("reports of manifest %d (-got +want):\n%s", n, diff)
+	}
+}
+
+func (x suite) testUsage(t *testing.T) {
+	s := open(t, x.newDSN(t), store.Options{})
+	fill(t, s, "w", "t", 0, 2)
+	wantUsage(t, s, 0)
+	early, late := usage(0, 1, Epoch().Add(time.Second)), usage(0, 3, Epoch().Add(time.Minute+1))
+	report(t, s, late)
+	report(t, s, early) // it comes later
+	report(t, s, late)  // it comes again, as after an answer that was lost
+	wantUsage(t, s, 0, early, late)
+	wantUsage(t, s, 1)
+	wantGood(t, s, 2) // the record and its hash know nothing of it
+	if m, err := s.Get(t.Context(), ID(0)); err != nil || m.Cache.Actual != nil {
+		t.Errorf("the record was changed: %v", err)
+	}
+}
+
+func (x suite) testUsageRefused(t *testing.T) {
+	s := open(t, x.newDSN(t), store.Options{})
+	fill(t, s, "w", "t", 0, 1)
+	wantCode(t, s.Report(t.Context(), usage(1, 1, Epoch())), store.CodeNotFound)
+	wantCode(t, s.Report(t.Context(), usage(0, 0, Epoch())), store.CodeInvalid)
+	wantCode(t, s.Report(t.Context(), usage(0, 1, time.Time{})), store.CodeInvalid)
+	wantCode(t, s.Report(t.Context(), usage(0, 1, time.Date(2600, 1, 1, 0, 0, 0, 0, time.UTC))), store.CodeInvalid)
+	u := usage(0, 1, Epoch())
+	u.ManifestID = strings.ToLower(ID(0))
+	wantCode(t, s.Report(t.Context(), u), store.CodeInvalid)
+	wantUsage(t, s, 0)
+}
+
+func (x suite) testPruneUsage(t *testing.T) {
+	s := open(t, x.newDSN(t), store.Options{})
+	fill(t, s, "w", "t", 0, 4)
+	for n := range 4 {
+		report(t, s, usage(n, 1, Epoch()))
+		report(t, s, usage(n, 2, Epoch().Add(time.Second)))
+	}
+	if _, err := s.Prune(t.Context(), store.Retention{Count: 1}, Epoch()); err != nil {
+		t.Fatal(err)
+	}
+	for n := range 3 {
+		wantUsage(t, s, n)
+		wantCode(t, s.Report(t.Context(), usage(n, 1, Epoch())), store.CodeNotFound)
+	}
+	wantUsage(t, s, 3, usage(3, 1, Epoch()), usage(3, 2, Epoch().Add(time.Second)))
+}
+
+// testClock appends by a clock that goes backwards: the chain is in the order of
+// appending, whatever the times say.
+func (x suite) testClock(t *testing.T) {
+	s := open(t, x.newDSN(t), store.Options{})
+	for n := range 6 {
+		m := Sample("w", "t", n)
+		m.CreatedAt = Epoch().Add(-time.Duration(n) * time.Hour)
+		keep(t, s, m, manifest.Text{Fingerprint: manifest.Fingerprint("text", nil), Text: "text"})
+	}
+	wantGood(t, s, 6)
+	list, err := s.List(t.Context(), store.Filter{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, x := range list {
+		got = append(got, fmt.Sprint(x.Seq, x.ManifestID))
+	}
+	want := []string{"0" + ID(0), "1" + ID(1), "2" + ID(2), "3" + ID(3), "4" + ID(4), "5" + ID(5)}
+	if diff := cmp.Diff(got, want); diff != "" {
+		t.Errorf("order (-got +want):\n%s", diff)
+	}
+	// By age nothing goes before what was appended earlier, and is newer.
+	pruned, err := s.Prune(t.Context(), store.Retention{Age: time.Hour}, Epoch())
+	if err != nil || pruned.Manifests != 0 {
+		t.Errorf("pruned %+v, %v", pruned, err)
+	}
+	wantGood(t, s, 6)
+}
