@@ -25,8 +25,8 @@ type BlamedTurn struct {
 // threads. The result has one entry per record, in that order, and is never nil.
 //
 // A record whose prompt was never sent (see [Manifest.Sent]) broke nothing, and the
-// next prompt is compared with the one before it. A prompt stands behind a compaction when its session is the previous prompt's
-// and its epoch a later one.
+// next prompt is compared with the one before it. A prompt stands behind a
+// compaction when its session is the previous prompt's and its epoch a later one.
 func Blame(list []*Manifest) []BlamedTurn {
 	out := make([]BlamedTurn, 0, len(list))
 	last := map[[2]string]*Manifest{}
@@ -59,7 +59,10 @@ func (t *BlamedTurn) blame(before, m *Manifest) {
 }
 
 // Sent reports whether the record is of a prompt that was given to the host to
-// be sent. That of a turn that was blocked has no sections, or no cache plan.
+// be sent. That of a turn that was blocked has no sections, or says nothing of the
+// cache. A prompt without tools and a stable part may have nothing to plan for; it
+// then departs from the one before it, or it would have a dynamic part to keep.
 func (m *Manifest) Sent() bool {
-	return len(m.Sections) > 0 && (m.Cache.Plan.Key != "" || len(m.Cache.Plan.Breakpoints) > 0)
+	c := &m.Cache
+	return len(m.Sections) > 0 && (c.Plan.Key != "" || len(c.Plan.Breakpoints) > 0 || c.BrokeAt != "")
 }

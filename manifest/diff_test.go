@@ -183,6 +183,31 @@ func longestBruteForce(list []int) int {
 	return best
 }
 
+// TestSent: a prompt that was handed out is known by what the compiler planned or
+// found out about the cache.
+func TestSent(t *testing.T) {
+	t.Parallel()
+
+	tests := []struct {
+		name     string
+		sections string
+		cache    Cache
+		want     bool
+	}{
+		{"a key", "a1x", Cache{Plan: CachePlan{Key: "xxh64:0000000000000000"}}, true},
+		{"breakpoints", "a1x", Cache{Plan: CachePlan{Breakpoints: []Breakpoint{{After: AfterTools}}}}, true},
+		{"nothing stable, and another text than before", "a1x", Cache{BrokeAt: "a"}, true},
+		{"blocked with a prompt", "a1x", Cache{Provider: "p", Model: "m"}, false},
+		{"blocked before there was one", "", Cache{BrokeAt: "a"}, false},
+	}
+	for _, tt := range tests {
+		m := &Manifest{Sections: sectionsOf(tt.sections), Cache: tt.cache}
+		if got := m.Sent(); got != tt.want {
+			t.Errorf("%s: %t", tt.name, got)
+		}
+	}
+}
+
 func TestBlame(t *testing.T) {
 	t.Parallel()
 

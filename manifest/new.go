@@ -51,16 +51,17 @@ func notNil[T any](list []T) []T {
 
 // completeRows fills the rows that lack something, in a copy if there are any.
 func completeRows[T any](list []T, lacks func(*T) bool, fill func(*T)) []T {
-	if !slices.ContainsFunc(list, func(row T) bool { return lacks(&row) }) {
-		return notNil(list)
-	}
-	list = slices.Clone(list)
+	copied := false
 	for i := range list {
-		if lacks(&list[i]) {
-			fill(&list[i])
+		if !lacks(&list[i]) {
+			continue
 		}
+		if !copied {
+			list, copied = slices.Clone(list), true
+		}
+		fill(&list[i])
 	}
-	return list
+	return notNil(list)
 }
 
 // Diagnose adds rows for diagnostics of the compiler or of a dispatch. A message

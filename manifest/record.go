@@ -42,10 +42,16 @@ type Record struct {
 // null, whatever m has there. It encodes the record once less than Seal and
 // [Canonical] together.
 func SealRecord(m *Manifest, last *Link, key []byte) (Record, error) {
+	return SealRecordIn(make([]byte, 0, sizeHint), m, last, key)
+}
+
+// SealRecordIn is [SealRecord] with room of the caller's: the record's data stand
+// there if there is enough of it, until the caller uses the room again. A store
+// that keeps one record after the other allocates nothing for their data.
+func SealRecordIn(room []byte, m *Manifest, last *Link, key []byte) (Record, error) {
 	m.place(last)
-	room := make([]byte, 0, sizeHint)
 	var err error
-	if m.ContentHash, room, err = hashContent(room, m); err != nil {
+	if m.ContentHash, room, err = hashContent(room[:0], m); err != nil {
 		return Record{}, err
 	}
 	stored := m.unsigned()

@@ -89,6 +89,11 @@ type Configuration struct {
 	Host Host
 }
 
+// StateKey names one value of the host service "state".
+type StateKey struct {
+	WorkspaceID, SessionID, Plugin string
+}
+
 // Host is what a plugin may ask of its host. Both methods are safe for
 // concurrent use. Inside a handler pass on the handler's context: it carries
 // the call chain and the remaining time.

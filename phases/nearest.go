@@ -18,8 +18,14 @@ func DidYouMean(name string, known []string) string {
 // Nearest returns the known name with the least edit distance (Levenshtein) to
 // name, if that is at most a third of its length plus one; the first of equals.
 func Nearest(name string, known []string) string {
-	best, bestDistance := "", utf8.RuneCountInString(name)/3+2
+	length := utf8.RuneCountInString(name)
+	best, bestDistance := "", length/3+2
 	for _, k := range known {
+		// The difference in length is part of the distance. Names come from models
+		// and may be of any length: without this one would cost minutes.
+		if n := utf8.RuneCountInString(k); max(length-n, n-length) >= bestDistance {
+			continue
+		}
 		if d := distance([]rune(name), []rune(k)); d < bestDistance {
 			best, bestDistance = k, d
 		}

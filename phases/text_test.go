@@ -129,6 +129,23 @@ func TestNearest(t *testing.T) {
 	}
 }
 
+// TestNearestToALongName: a name that a model has made up costs little, however
+// long it is. Comparing each letter of it took over ten minutes.
+func TestNearestToALongName(t *testing.T) {
+	t.Parallel()
+	known := make([]string, 200)
+	for i := range known {
+		known[i] = strings.Repeat("a", 128)
+	}
+	begun := time.Now()
+	if got := phases.Nearest(strings.Repeat("a", 16<<20), known); got != "" {
+		t.Errorf("got %q", got)
+	}
+	if took := time.Since(begun); took > 30*time.Second {
+		t.Errorf("it took %s", took)
+	}
+}
+
 func TestCheckJSON(t *testing.T) {
 	t.Parallel()
 	nested := func(n int) string { return strings.Repeat(`{"a":[`, n/2) + strings.Repeat("]}", n/2) }

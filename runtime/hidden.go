@@ -18,8 +18,8 @@ import (
 // request_tools, which the engine answers; the host may ask for it, in
 // CompileInput.Prompt.RequestedDomains.
 //
-// What was asked for holds for the turn, and for the following turns of the same
-// session and epoch. With a new epoch the conversation in which it was asked for
+// What was asked for holds for the turn. What a model asked for holds for the
+// following turns of the same session and epoch, too. With a new epoch the conversation in which it was asked for
 // has been summarised away, and with it what the model knew of these tools: they
 // are hidden again, and the prompt is as small as at the beginning. A turn keeps
 // what it has, also over a compaction in the middle of it: the model is about to

@@ -129,12 +129,13 @@ func unpanicked(ctx context.Context, do func(context.Context) error) (err error)
 }
 
 // close lets the calls that are on their way end, for a bounded time, and takes
-// no more. It fails when some of them hang.
+// no more. It fails when some of them hang. They get that time whatever is left
+// of ctx, which plugins may have used up.
 func (k *keeper) close(ctx context.Context) error {
 	if k == nil || k.closed.Swap(true) {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, sinkTime)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sinkTime)
 	defer cancel()
 	for n := range sinkCalls {
 		select {

@@ -164,7 +164,9 @@ func (m *memory) begunWith(c phases.Context) sessionBegin {
 	return begun
 }
 
-func sessionOf(c phases.Context) string { return c.WorkspaceID + "\x00" + c.SessionID }
+func sessionOf(c phases.Context) string { return sessionKey(c.WorkspaceID, c.SessionID) }
+
+func sessionKey(workspace, session string) string { return workspace + "\x00" + session }
 
 // threadOf is the thread within its workspace; for a host without threads, the
 // session.

@@ -42,7 +42,8 @@ type Launch struct {
 // Sink keeps manifests, what they cost, and on demand the texts of prompts. Its
 // methods are called concurrently, on goroutines of the engine, with a context
 // that ends soon. One that does not return then is given up: the turn goes on
-// without it. A panic is an error.
+// without it. A panic is an error. Each call has half a second, beside the turn's
+// own time.
 type Sink interface {
 	// Append keeps m, for which it fills seq, prev and the hashes, and, when texts
 	// is not empty, the rendered sections of its prompt, in one transaction. It is

@@ -194,3 +194,25 @@ func TestBlockedIsNotPrevious(t *testing.T) {
 		t.Errorf("predicted %d from a prompt that nobody was sent", *done.Manifest.Cache.Predicted)
 	}
 }
+
+// TestUnstableStaysMoved: what was moved to the dynamic part because it changes
+// stays there, also where it was all of the stable part.
+func TestUnstableStaysMoved(t *testing.T) {
+	t.Parallel()
+
+	h := newHosted() // no tools, no sections of plugins
+	h.opts.Sink = &memorySink{}
+	eng := h.start(t)
+	var got []phases.Stability
+	for i, identity := range []string{"a", "b", "c", "c", "d", "e"} {
+		if i == 5 {
+			eng = h.start(t) // which has only the sink to remember
+		}
+		in := runtime.CompileInput{Prompt: compiler.Input{Profile: phases.ProfileNone, MoveUnstable: true, Host: compiler.HostTexts{Identity: identity}}}
+		got = append(got, compiledAt(t, eng, "s", "t", in).Manifest.Sections[0].Stability)
+	}
+	want := append([]phases.Stability{phases.StabilityStable}, slices.Repeat([]phases.Stability{phases.StabilityDynamic}, 5)...)
+	if diff := cmp.Diff(got, want); diff != "" {
+		t.Errorf("the identity is (-got +want):\n%s", diff)
+	}
+}

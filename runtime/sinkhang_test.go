@@ -140,3 +140,48 @@ func TestCloseWithAHangingSink(t *testing.T) {
 		}
 	})
 }
+
+// TestCloseWithoutTimeLeft: a caller with no time left learns of no calls that
+// there are not, and those on their way end all the same.
+func TestCloseWithoutTimeLeft(t *testing.T) {
+	t.Parallel()
+
+	for name, slow := range map[string]bool{"nothing on its way": false, "one call on its way": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			synctest.Test(t, func(t *testing.T) {
+				h := newHosted()
+				h.opts.Sink = &memorySink{before: func(_ context.Context, called string) error {
+					if called == "Append" {
+						time.Sleep(300 * time.Millisecond)
+					}
+					return nil
+				}}
+				eng, err := runtime.New(t.Context(), &h.cfg, h.opts)
+				if err != nil {
+					t.Fatal(err)
+				}
+				var wait sync.WaitGroup
+				if slow {
+					turn := begin(t, eng)
+					wait.Go(func() {
+						if done, err := turn.Compile(t.Context(), runtime.CompileInput{}); err != nil || done.Manifest.Seq != 0 {
+							t.Errorf("the turn: %v", err)
+						}
+					})
+				}
+				synctest.Wait()
+				ctx, cancel := context.WithCancel(t.Context())
+				cancel()
+				if err := eng.Close(ctx); err != nil {
+					t.Errorf("Close = %v", err)
+				}
+				wait.Wait()
+				if got := eng.Stats(); slow != (got.ManifestsKept == 1) {
+					t.Errorf("stats %+v", got)
+				}
+			})
+		})
+	}
+}

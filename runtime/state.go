@@ -16,22 +16,21 @@ const serviceState = "state"
 // MaxState is the longest state that the service "state" keeps, in bytes.
 const MaxState = 64 << 10
 
+// maxStateID is the longest workspace or session that a plugin may name itself,
+// in bytes: what it names is remembered with the value.
+const maxStateID = 1 << 10
+
 // State keeps the values of the host service "state": one for each workspace,
 // session and plugin. It is called concurrently.
 type State interface {
 	// GetState returns what was put last, nil if nothing is there.
-	GetState(ctx context.Context, k StateKey) (json.RawMessage, error)
+	GetState(ctx context.Context, k phases.StateKey) (json.RawMessage, error)
 	// PutState replaces the value; nil removes it.
-	PutState(ctx context.Context, k StateKey, value json.RawMessage) error
-}
-
-// StateKey names one value.
-type StateKey struct {
-	WorkspaceID, SessionID, Plugin string
+	PutState(ctx context.Context, k phases.StateKey, value json.RawMessage) error
 }
 
 // stateParams are the parameters of both methods. A plugin that calls on its own
-// account names the session; in a hook it is that of the turn.
+// account names the session; in a hook it is that of the turn unless it is named.
 type stateParams struct {
 	WorkspaceID string          `json:"workspace_id"`
 	SessionID   string          `json:"session_id"`
@@ -78,14 +77,14 @@ func stateService(s State) Service {
 }
 
 // stateKey reads the parameters and says whose value is meant.
-func stateKey(caller Caller, params json.RawMessage) (StateKey, json.RawMessage, error) {
+func stateKey(caller Caller, params json.RawMessage) (phases.StateKey, json.RawMessage, error) {
 	var p stateParams
 	if len(params) > 0 {
 		if err := json.Unmarshal(params, &p); err != nil {
-			return StateKey{}, nil, phases.Errorf(phases.CauseInvalidReply, "params: %w", err)
+			return phases.StateKey{}, nil, phases.Errorf(phases.CauseInvalidReply, "params: %w", err)
 		}
 	}
-	key := StateKey{WorkspaceID: caller.Context.WorkspaceID, SessionID: caller.Context.SessionID, Plugin: caller.Plugin}
+	key := phases.StateKey{WorkspaceID: caller.Context.WorkspaceID, SessionID: caller.Context.SessionID, Plugin: caller.Plugin}
 	if p.SessionID != "" {
 		key.SessionID = p.SessionID
 	}
@@ -93,6 +92,8 @@ func stateKey(caller Caller, params json.RawMessage) (StateKey, json.RawMessage,
 		key.WorkspaceID = p.WorkspaceID
 	}
 	switch {
+	case max(len(p.WorkspaceID), len(p.SessionID)) > maxStateID:
+		return key, nil, phases.Errorf(phases.CauseOversizeRequest, "workspace_id and session_id have at most %d bytes each", maxStateID)
 	case key.SessionID == "":
 		return key, nil, phases.Errorf(phases.CauseInvalidReply, "there is no session: state is kept by session; name one as session_id")
 	case len(p.Value) > MaxState:
@@ -103,52 +104,67 @@ func stateKey(caller Caller, params json.RawMessage) (StateKey, json.RawMessage,
 	return key, p.Value, nil
 }
 
-// maxMemoryState bounds the values in memory, in bytes.
+// maxMemoryState bounds the values of one plugin in memory, in bytes.
 const maxMemoryState = 16 << 20
 
 // memoryState is the State of an engine without a store: bounded, and gone when
-// the process ends.
+// the process ends. Each plugin has room of its own: one that keeps too much
+// loses nothing but its own.
 type memoryState struct {
-	mu     sync.Mutex
-	values recent[json.RawMessage]
-	bytes  int
+	mu      sync.Mutex
+	plugins map[string]*pluginState
 }
 
 var _ State = (*memoryState)(nil)
 
-func newMemoryState() *memoryState {
-	return &memoryState{values: recent[json.RawMessage]{limit: maxSessions}}
-}
+func newMemoryState() *memoryState { return &memoryState{plugins: map[string]*pluginState{}} }
 
 // GetState implements State.
-func (m *memoryState) GetState(_ context.Context, k StateKey) (json.RawMessage, error) {
+func (m *memoryState) GetState(_ context.Context, k phases.StateKey) (json.RawMessage, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	v, _ := m.values.get(k.text())
+	v, _ := m.of(k.Plugin).values.get(sessionKey(k.WorkspaceID, k.SessionID))
 	return v, nil
 }
 
 // PutState implements State. The values that were put first go first.
-func (m *memoryState) PutState(_ context.Context, k StateKey, value json.RawMessage) error {
+func (m *memoryState) PutState(_ context.Context, k phases.StateKey, value json.RawMessage) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.forget(k.text())
-	if value == nil {
-		return nil
-	}
-	for len(m.values.order) > 0 && (m.bytes+len(value) > maxMemoryState || len(m.values.order) >= maxSessions) {
-		m.forget(m.values.order[0])
-	}
-	m.values.put(k.text(), value)
-	m.bytes += len(value)
+	m.of(k.Plugin).put(sessionKey(k.WorkspaceID, k.SessionID), value)
 	return nil
 }
 
-// forget drops a value; the caller holds the lock.
-func (m *memoryState) forget(key string) {
-	v, _ := m.values.get(key)
-	m.bytes -= len(v)
-	m.values.drop(key)
+// of returns the values of a plugin; the caller holds the lock.
+func (m *memoryState) of(plugin string) *pluginState {
+	p, ok := m.plugins[plugin]
+	if !ok {
+		p = &pluginState{values: recent[json.RawMessage]{limit: maxSessions}}
+		m.plugins[plugin] = p
+	}
+	return p
 }
 
-func (k StateKey) text() string { return k.WorkspaceID + "\x00" + k.SessionID + "\x00" + k.Plugin }
+// pluginState are the values of one plugin, by workspace and session.
+type pluginState struct {
+	values recent[json.RawMessage]
+	bytes  int
+}
+
+func (p *pluginState) put(key string, value json.RawMessage) {
+	p.forget(key)
+	if value == nil {
+		return
+	}
+	for len(p.values.order) > 0 && (p.bytes+len(value) > maxMemoryState || len(p.values.order) >= maxSessions) {
+		p.forget(p.values.order[0])
+	}
+	p.values.put(key, value)
+	p.bytes += len(value)
+}
+
+func (p *pluginState) forget(key string) {
+	v, _ := p.values.get(key)
+	p.bytes -= len(v)
+	p.values.drop(key)
+}

@@ -96,6 +96,9 @@ func TestState(t *testing.T) {
 		{"s", "p", "put", `{"value":null}`, `{}`},
 		{"s", "p", "get", "", `{"value":null}`},
 		{"", "p", "get", "", "no session"},
+		{"s", "p", "get", `{"session_id":"` + strings.Repeat("x", 1025) + `"}`, "oversize_request"},
+		{"s", "p", "put", `{"value":1,"workspace_id":"` + strings.Repeat("x", 1025) + `"}`, "oversize_request"},
+		{"s", "p", "get", `{"session_id":"` + strings.Repeat("x", 1024) + `"}`, `{"value":null}`},
 		{"s", "p", "put", "", "value"},
 		{"s", "p", "put", `{"value":1,"vlaue":2}`, `unknown key "vlaue"`},
 		{"s", "p", "put", `{"value":"` + strings.Repeat("x", runtime.MaxState) + `"}`, "oversize_request"},
@@ -142,14 +145,36 @@ func TestStateIsBounded(t *testing.T) {
 	}
 }
 
+// TestStateOfOthers: a plugin that keeps more than there is room for loses its
+// own values and nobody else's.
+func TestStateOfOthers(t *testing.T) {
+	t.Parallel()
+
+	a := startAsker(t, nil, "p", "q")
+	for _, plugin := range []string{"p", "q"} {
+		a.in(t, "s", plugin, "put", `{"value":1}`)
+	}
+	for i := range 4096 {
+		if _, err := a.hosts["p"].Call(t.Context(), "state", "put", fmt.Appendf(nil, `{"session_id":"%d","value":2}`, i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := a.in(t, "s", "p", "get", ""); got != `{"value":null}` {
+		t.Errorf("the first of so many: %s", got)
+	}
+	if got := a.in(t, "s", "q", "get", ""); got != `{"value":1}` {
+		t.Errorf("the other plugin's: %s", got)
+	}
+}
+
 // brokenState cannot keep anything.
 type brokenState struct{ err error }
 
-func (b brokenState) GetState(context.Context, runtime.StateKey) (json.RawMessage, error) {
+func (b brokenState) GetState(context.Context, phases.StateKey) (json.RawMessage, error) {
 	return nil, b.err
 }
 
-func (b brokenState) PutState(context.Context, runtime.StateKey, json.RawMessage) error { return b.err }
+func (b brokenState) PutState(context.Context, phases.StateKey, json.RawMessage) error { return b.err }
 
 // TestStateFails: what is wrong with the host's store stays with the host, unless
 // it was worded for plugins.

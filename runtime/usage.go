@@ -58,8 +58,9 @@ func (u *turnUsage) whole() (string, int) {
 // the input of End instead, and not here.
 //
 // The numbers stand beside the manifest. An error says that they were not kept;
-// it is ErrNothingCompiled, ErrTurnEnded or the sink's, and no reason to fail the
-// turn. Without a sink nothing is kept, which is no error.
+// it is ErrNothingCompiled, ErrTurnEnded, ErrClosed, that of [manifest.Usage.Check]
+// or the sink's, and no reason to fail the turn. Without a sink nothing is kept,
+// which is no error.
 func (t *Turn) ReportUsage(ctx context.Context, u phases.Usage) error {
 	if err := t.enter(); err != nil {
 		return err

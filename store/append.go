@@ -19,7 +19,7 @@ const (
 	lockChainSQLite = "SELECT " + chainColumns + " FROM chains WHERE workspace_id = $1 AND thread_id = $2"
 	putManifest     = `INSERT INTO manifests
 		(manifest_id, workspace_id, thread_id, seq, turn_id, created_at, profile, fingerprint_full, hash, record)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, CAST($10 AS TEXT))` // the record comes as bytes, which need no copy
 	putChain = `INSERT INTO chains (workspace_id, thread_id, first_seq, first_prev, next_seq, last_hash, signature)
 		VALUES ($1, $2, $3, $4, $5, $6, $7)
 		ON CONFLICT (thread_id, workspace_id) DO UPDATE SET first_seq = excluded.first_seq, first_prev = excluded.first_prev,
@@ -75,7 +75,7 @@ func (s *Store) Append(ctx context.Context, m *manifest.Manifest, texts []manife
 		if err := s.appendIn(ctx, tx, m); err != nil {
 			return err
 		}
-		return s.putTexts(ctx, tx, rows, m.CreatedAt.UnixNano())
+		return s.putTexts(ctx, tx, rows, m.ManifestID)
 	})
 }
 
@@ -85,14 +85,20 @@ func (s *Store) appendIn(ctx context.Context, tx *sql.Tx, m *manifest.Manifest) 
 	if err != nil {
 		return err
 	}
-	record, err := manifest.SealRecord(m, chain.Link(), s.opts.Key)
+	room, _ := s.rooms.Get().(*[]byte)
+	if room == nil {
+		room = new([]byte)
+	}
+	defer s.rooms.Put(room) // the driver has copied the record by then
+	record, err := manifest.SealRecordIn(*room, m, chain.Link(), s.opts.Key)
 	if err != nil {
 		return &Error{Code: CodeInvalid, Message: "the manifest cannot be kept", Err: err}
 	}
 	x := &record.Index
+	*room = record.Data
 	_, err = tx.StmtContext(ctx, s.append.manifest).ExecContext( //nolint:sqlclosecheck // closed with the transaction
 		ctx, x.ManifestID, x.WorkspaceID, x.ThreadID, signed(x.Seq), x.TurnID,
-		x.CreatedAt.UnixNano(), string(x.Profile), x.FingerprintFull, x.Hash, string(record.Data),
+		x.CreatedAt.UnixNano(), string(x.Profile), x.FingerprintFull, x.Hash, record.Data,
 	)
 	if err != nil {
 		return err

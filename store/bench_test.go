@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -133,9 +134,88 @@ func newBenchFile(b *testing.B) string {
 	return "sqlite:" + filepath.Join(b.TempDir(), "grapnel.db")
 }
 
+// BenchmarkAppendTexts is appending with the texts of the prompt, of which all but
+// one are those of the turn before.
+func BenchmarkAppendTexts(b *testing.B) {
+	for _, tt := range []struct {
+		name string
+		dsn  func(b *testing.B) string
+	}{{"sqlite normal", newBenchFile}, {"postgres", func(b *testing.B) string { return newPostgres(b) }}} {
+		b.Run(tt.name, func(b *testing.B) {
+			s := openBench(b, tt.dsn(b), normal())
+			texts := storetest.SampleTexts()
+			for i := range texts {
+				texts[i].Text += strings.Repeat(" and more of it", 250)
+			}
+			n := 0
+			for b.Loop() {
+				texts[0].Text = "turn " + strconv.Itoa(n)
+				texts[0].Fingerprint = manifest.Fingerprint(texts[0].Text, nil)
+				if err := s.Append(b.Context(), storetest.Sample("w", "t", n), texts); err != nil {
+					b.Fatal(err)
+				}
+				n++
+			}
+		})
+	}
+}
+
+// BenchmarkCreate is opening a database that is not there yet.
+func BenchmarkCreate(b *testing.B) {
+	for b.Loop() {
+		s, err := store.Open(b.Context(), newBenchFile(b), store.Options{})
+		if err != nil {
+			b.Fatal(err)
+		}
+		if err := s.Close(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkVerifyBusy is verifying records of turns with many hooks, of some 24
+// KiB.
+func BenchmarkVerifyBusy(b *testing.B) {
+	s := openBench(b, newBenchFile(b), normal())
+	const records = 500
+	size := 0
+	for n := range records {
+		m := storetest.Sample("w", "t", n)
+		m.Runs = slices.Repeat(m.Runs, 3)
+		m.HookSources = slices.Repeat(m.HookSources, 3)
+		if err := s.Append(b.Context(), m, nil); err != nil {
+			b.Fatal(err)
+		}
+		data, err := manifest.Canonical(m)
+		if err != nil {
+			b.Fatal(err)
+		}
+		size += len(data)
+	}
+	for name, opts := range map[string]manifest.VerifyOptions{"full": {}, "chain": {ChainOnly: true}} {
+		b.Run(name, func(b *testing.B) { benchVerify(b, s, opts, size/records) })
+	}
+}
+
+// benchVerify reports records and bytes a second.
+func benchVerify(b *testing.B, s *store.Store, o manifest.VerifyOptions, size int) {
+	b.Helper()
+	records := 0
+	for b.Loop() {
+		got, err := s.Verify(b.Context(), store.Filter{}, o)
+		if err != nil || !got.OK {
+			b.Fatalf("%+v, %v", got, err)
+		}
+		records += got.Checked
+	}
+	rate := float64(records) / b.Elapsed().Seconds()
+	b.ReportMetric(rate, "records/s")
+	b.ReportMetric(rate*float64(size)/1e6, "MB/s-of-records")
+}
+
 // BenchmarkLog shows how reading grows with the log. Half of it is one thread.
 // What is called cold is a whole process of its own that opens the store and
-// reads, while another one has it open. The larger log takes a minute to make.
+// reads. The larger log takes a minute to make.
 func BenchmarkLog(b *testing.B) {
 	for _, size := range []int{1000, 100_000} {
 		b.Run(strconv.Itoa(size), func(b *testing.B) {
@@ -180,6 +260,7 @@ func benchReads(b *testing.B, s *store.Store, dsn string, size int) {
 			return again.Close()
 		}},
 		{"list", list(store.Filter{Limit: 50})},
+		{"list workspace", list(store.Filter{Workspace: "w", Limit: 50})},
 		{"list thread", list(store.Filter{Thread: "long", Limit: 50})},
 		{"list short thread", list(store.Filter{Thread: "short-3", Limit: 50})},
 		{"list workspace and thread", list(store.Filter{Workspace: "w", Thread: "long", Limit: 50})},
@@ -215,6 +296,20 @@ func benchReads(b *testing.B, s *store.Store, dsn string, size int) {
 			}
 		})
 	}
+	m, err := s.Latest(ctx, store.Filter{Thread: "short-3"})
+	if err != nil {
+		b.Fatal(err)
+	}
+	record, err := manifest.Canonical(m)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for name, opts := range map[string]manifest.VerifyOptions{"verify": {}, "verify chain": {ChainOnly: true}} {
+		b.Run(name, func(b *testing.B) { benchVerify(b, s, opts, len(record)) })
+	}
+	if err := s.Close(); err != nil {
+		b.Fatal(err)
+	}
 	for _, name := range []string{"open", "list", "show", "diff"} {
 		b.Run("cold "+name, func(b *testing.B) {
 			for b.Loop() {
@@ -222,19 +317,6 @@ func benchReads(b *testing.B, s *store.Store, dsn string, size int) {
 					b.Fatal(err)
 				}
 			}
-		})
-	}
-	for name, opts := range map[string]manifest.VerifyOptions{"verify": {}, "verify chain": {ChainOnly: true}} {
-		b.Run(name, func(b *testing.B) {
-			records := 0
-			for b.Loop() {
-				got, err := s.Verify(ctx, store.Filter{}, opts)
-				if err != nil || !got.OK {
-					b.Fatalf("%+v, %v", got, err)
-				}
-				records += got.Checked
-			}
-			b.ReportMetric(float64(records)/b.Elapsed().Seconds(), "records/s")
 		})
 	}
 }

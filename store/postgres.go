@@ -34,7 +34,7 @@ func openPostgres(dsn string, o Options) (*Store, error) {
 		folder: "postgres", goose: goose.DialectPostgres, classify: classifyPostgres,
 		foreign:  func(context.Context, *sql.DB) error { return nil }, // a shared database is nothing unusual
 		snapshot: &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true}, lockChain: lockChainPostgres, blocks: true,
-		putTexts: putTextsPostgres, textsAtOnce: true, sharing: " FOR KEY SHARE",
+		putTexts: putTextsPostgres, textsAtOnce: true, sharing: " FOR KEY SHARE", unlockedOnly: " FOR UPDATE SKIP LOCKED",
 	}}, nil
 }
 

@@ -24,6 +24,7 @@ type Retention struct {
 type Pruned struct {
 	Manifests int `json:"manifests"`
 	Texts     int `json:"texts"`
+	States    int `json:"states"`
 }
 
 // pruneBatch is how many manifests go in one transaction, so that appending
@@ -58,7 +59,10 @@ func (s *Store) Prune(ctx context.Context, r Retention, now time.Time) (Pruned, 
 			done.Manifests += n
 		}
 	}
-	done.Texts, err = s.pruneTexts(ctx)
+	if done.Texts, err = s.pruneTexts(ctx); err != nil {
+		return done, err
+	}
+	done.States, err = s.pruneStates(ctx, r.Age, now)
 	return done, err
 }
 
@@ -125,13 +129,13 @@ func pruneUsages(ctx context.Context, tx *sql.Tx, ids []any) error {
 	return err
 }
 
-// pruneTexts takes texts away that were last used before the oldest manifest
-// that stays was made. Of each thread that is the first one, so that no more than
-// one row a thread is looked at.
+// pruneTexts takes texts away that no manifest has used since the oldest one that
+// stays was appended. Without any manifest all texts go that are there now. It
+// waits for no append that uses a text at this moment.
 func (s *Store) pruneTexts(ctx context.Context) (int, error) {
-	const query = `DELETE FROM texts WHERE kept_at < (SELECT min(m.created_at) FROM chains c JOIN manifests m
-		ON m.thread_id = c.thread_id AND m.workspace_id = c.workspace_id AND m.seq = c.first_seq)
-		OR NOT EXISTS (SELECT 1 FROM manifests)`
+	//nolint:gosec // constants of the dialect
+	query := `DELETE FROM texts WHERE (fingerprint, hash) IN (SELECT fingerprint, hash FROM texts
+		WHERE last_used < coalesce((SELECT min(id) FROM manifests), (SELECT max(last_used) + 1 FROM texts))` + s.dialect.unlockedOnly + ")"
 	var n int64
 	err := s.change(ctx, "retention of texts", func(ctx context.Context, tx *sql.Tx) error {
 		result, err := tx.ExecContext(ctx, query)

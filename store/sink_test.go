@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 
 	"github.com/grapnelhq/grapnel/manifest"
+	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/store"
 	"github.com/grapnelhq/grapnel/store/storetest"
 )
@@ -57,4 +58,40 @@ func Example() {
 	// true true 3 <nil>
 	// 2 <nil>
 	// true
+}
+
+// What a provider reports stands beside the manifest that it is about.
+func ExampleStore_Report() {
+	ctx := context.Background()
+	dir, err := os.MkdirTemp("", "grapnel-")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+
+	s, err := store.Open(ctx, "sqlite:"+filepath.Join(dir, "grapnel.db"), store.Options{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer func() { _ = s.Close() }()
+	if err := s.Append(ctx, storetest.Sample("workspace", "thread", 0), storetest.SampleTexts()); err != nil {
+		fmt.Println(err)
+	}
+	last, err := s.Last(ctx, "workspace", "thread")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	report := manifest.Usage{ManifestID: last.ManifestID, Rounds: 1, ReportedAt: storetest.Epoch(), Usage: phases.Usage{CacheReadTokens: 900}}
+	fmt.Println(s.Report(ctx, report))
+	reports, err := s.Usage(ctx, last.ManifestID)
+	fmt.Println(reports[0].CacheReadTokens, err)
+	text, err := s.Text(ctx, last.Sections[3].Fingerprint)
+	fmt.Println(text, err)
+	// Output:
+	// <nil>
+	// 900 <nil>
+	// text of section 3 <nil>
 }

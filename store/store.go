@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io/fs"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/grapnelhq/grapnel/manifest"
@@ -43,6 +44,8 @@ type Options struct {
 	// MaxConns bounds the connections: to a server, or for reading the embedded
 	// store; zero is 8.
 	MaxConns int
+	// Now is the clock of states; nil is time.Now. Manifests bring their own times.
+	Now func() time.Time
 
 	// atRest reads a SQLite file that nobody changes, without its neighbours.
 	atRest bool
@@ -56,6 +59,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.MaxConns == 0 {
 		o.MaxConns = 8
+	}
+	if o.Now == nil {
+		o.Now = time.Now
 	}
 	return o
 }
@@ -82,6 +88,8 @@ type Store struct {
 	// connection, which takes the write lock as it begins. read is for the rest.
 	write, read *sql.DB
 	append      appendStatements
+	// rooms are *[]byte where records are encoded, used again and again.
+	rooms sync.Pool
 }
 
 // dialect is what differs between the databases.
@@ -100,6 +108,8 @@ type dialect struct {
 	// sharing ends a statement that goes by a manifest which nobody may take away
 	// before the transaction ends.
 	sharing string
+	// unlockedOnly ends a statement that takes rows which nobody else has locked.
+	unlockedOnly string
 	// blocks says that any statement can wait for others. Of SQLite only the first
 	// one does; watching the context with each of the rest would cost more than
 	// they do.

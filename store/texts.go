@@ -15,10 +15,11 @@ import (
 // The statements that keep a text once, however often it is used: one text for
 // SQLite, and any number for PostgreSQL, where each statement is a journey.
 const (
-	putTextSQLite    = "INSERT INTO texts (fingerprint, hash, kept_at, text) VALUES ($1, $2, $3, $4)" + textIsThere
-	putTextsPostgres = `INSERT INTO texts (fingerprint, hash, kept_at, text)
-		SELECT t.fingerprint, t.hash, $3, t.text FROM unnest($1::text[], $2::text[], $4::text[]) AS t(fingerprint, hash, text)` + textIsThere
-	textIsThere = ` ON CONFLICT (fingerprint, hash) DO UPDATE SET kept_at = excluded.kept_at WHERE texts.kept_at < excluded.kept_at`
+	putTextSQLite    = "INSERT INTO texts (fingerprint, hash, last_used, text) SELECT $1, $2, id, $4 FROM manifests WHERE manifest_id = $3" + textIsThere
+	putTextsPostgres = `INSERT INTO texts (fingerprint, hash, last_used, text)
+		SELECT t.fingerprint, t.hash, (SELECT id FROM manifests WHERE manifest_id = $3), t.text
+		FROM unnest($1::text[], $2::text[], $4::text[]) AS t(fingerprint, hash, text)` + textIsThere
+	textIsThere = ` ON CONFLICT (fingerprint, hash) DO UPDATE SET last_used = excluded.last_used WHERE texts.last_used < excluded.last_used`
 )
 
 // textRow is a text with its address.
@@ -52,8 +53,8 @@ func textHash(text string) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// putTexts keeps texts, or notes that they were used at that time.
-func (s *Store) putTexts(ctx context.Context, tx *sql.Tx, rows []textRow, at int64) error {
+// putTexts keeps texts, or notes that a manifest, which is kept by now, uses them.
+func (s *Store) putTexts(ctx context.Context, tx *sql.Tx, rows []textRow, manifestID string) error {
 	if len(rows) == 0 {
 		return nil
 	}
@@ -63,11 +64,11 @@ func (s *Store) putTexts(ctx context.Context, tx *sql.Tx, rows []textRow, at int
 		for i, r := range rows {
 			fingerprints[i], hashes[i], texts[i] = r.fingerprint, r.hash, r.text
 		}
-		_, err := put.ExecContext(ctx, fingerprints, hashes, at, texts)
+		_, err := put.ExecContext(ctx, fingerprints, hashes, manifestID, texts)
 		return err
 	}
 	for _, r := range rows {
-		if _, err := put.ExecContext(ctx, r.fingerprint, r.hash, at, r.text); err != nil {
+		if _, err := put.ExecContext(ctx, r.fingerprint, r.hash, manifestID, r.text); err != nil {
 			return err
 		}
 	}

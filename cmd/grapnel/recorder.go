@@ -15,6 +15,8 @@ import (
 type recorder struct {
 	ref  storeRef
 	sink runtime.Sink
+	// state is the store too; nil where it could not be opened.
+	state runtime.State
 	// close ends the store; nil where it was never opened.
 	closeStore func() error
 	// must is on_failure: refuse.
@@ -38,7 +40,7 @@ func (a *app) openRecorder(ctx context.Context, cfg *config.Config, from origin)
 	s, err := openStore(ctx, ref, cfg, store.Options{})
 	switch {
 	case err == nil:
-		r.sink, r.closeStore = s, s.Close
+		r.sink, r.state, r.closeStore = s, s, s.Close
 	case r.must || codeOf(storeError(err)) == exitUsage:
 		return nil, storeError(err)
 	default:
@@ -52,6 +54,7 @@ func (r *recorder) wire(o *runtime.Options) {
 	if r == nil {
 		return
 	}
+	o.State = r.state
 	o.Sink, o.OnEvent = r.sink, func(ev runtime.Event) {
 		if ev.Kind == runtime.EventManifest && ev.State == "not_kept" {
 			r.mu.Lock()

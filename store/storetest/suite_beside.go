@@ -2,7 +2,9 @@ package storetest
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -199,6 +201,52 @@ func (x suite) testPruneUsage(t *testing.T) {
 	wantUsage(t, s, 3, usage(3, 1, Epoch()), usage(3, 2, Epoch().Add(time.Second)))
 }
 
+// testPruneAllTexts takes the last manifests away: no text stays either.
+func (x suite) testPruneAllTexts(t *testing.T) {
+	s := open(t, x.newDSN(t), store.Options{})
+	keep(t, s, Sample("w", "t", 0), SampleTexts()...)
+	got, err := s.Prune(t.Context(), store.Retention{Age: time.Second}, Epoch().Add(time.Hour))
+	if diff := cmp.Diff(got, store.Pruned{Manifests: 1, Texts: 10}); diff != "" || err != nil {
+		t.Errorf("%v (-got +want):\n%s", err, diff)
+	}
+	if got, err := s.Prune(t.Context(), store.Retention{Age: time.Second}, Epoch().Add(time.Hour)); err != nil || got != (store.Pruned{}) {
+		t.Errorf("nothing is left, and pruned was %+v, %v", got, err)
+	}
+}
+
+// testPruneWhileAppending takes manifests and texts away while others append with
+// the same texts: nobody fails, and no text is missing that a manifest names.
+func (x suite) testPruneWhileAppending(t *testing.T) {
+	const writers, each = 3, 20
+	dsn := x.newDSN(t)
+	var group sync.WaitGroup
+	for w := range writers {
+		s := open(t, dsn, store.Options{LockTimeout: time.Minute})
+		group.Go(func() {
+			for n := range each {
+				if err := s.Append(t.Context(), Sample("w", strconv.Itoa(w), n*writers+w), SampleTexts()); err != nil {
+					t.Errorf("writer %d: %v", w, err)
+				}
+			}
+		})
+	}
+	s := open(t, dsn, store.Options{LockTimeout: time.Minute})
+	for range each {
+		if _, err := s.Prune(t.Context(), store.Retention{Count: 2}, Epoch()); err != nil {
+			t.Errorf("pruning: %v", err)
+		}
+	}
+	group.Wait()
+	for _, text := range SampleTexts() {
+		if got, err := s.Text(t.Context(), text.Fingerprint); err != nil || got != text.Text {
+			t.Errorf("text %q, %v", got, err)
+		}
+	}
+	if got := verify(t, s, manifest.VerifyOptions{}); !got.OK {
+		t.Errorf("verdict %+v", got)
+	}
+}
+
 // testClock appends by a clock that goes backwards: the chain is in the order of
 // appending, whatever the times say.
 func (x suite) testClock(t *testing.T) {
@@ -226,5 +274,10 @@ func (x suite) testClock(t *testing.T) {
 	if err != nil || pruned.Manifests != 0 {
 		t.Errorf("pruned %+v, %v", pruned, err)
 	}
-	wantGood(t, s, 6)
+	// A text stays as long as a manifest that names it, though others are newer.
+	keep(t, s, Sample("w", "u", 9))
+	if pruned, err := s.Prune(t.Context(), store.Retention{Count: 1}, Epoch()); err != nil || pruned != (store.Pruned{Manifests: 5}) {
+		t.Errorf("pruned %+v, %v", pruned, err)
+	}
+	wantGood(t, s, 2)
 }

@@ -1,16 +1,16 @@
 -- Texts of prompts, kept only where the operator says so. hash is the SHA-256 of
--- the text, fingerprint what manifests name it by, kept_at when it was last part
--- of a prompt, in nanoseconds since 1970, UTC.
+-- the text, fingerprint what manifests name it by, last_used the id of the newest
+-- row of manifests that does. Without an index over last_used the databases change
+-- it in place, which every append does.
 
 -- +goose Up
 CREATE TABLE texts (
     fingerprint TEXT   NOT NULL,
     hash        TEXT   NOT NULL,
-    kept_at     BIGINT NOT NULL,
+    last_used   BIGINT NOT NULL,
     text        TEXT   NOT NULL,
     PRIMARY KEY (fingerprint, hash)
 );
-CREATE INDEX texts_kept_at ON texts (kept_at);
 
 -- +goose Down
 DROP TABLE texts;
