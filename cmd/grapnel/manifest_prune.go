@@ -56,7 +56,8 @@ func (a *app) manifestPrune(ctx context.Context, s *openedStore, r store.Retenti
 			return err
 		}
 	default:
-		a.printf("took away %s and %s%s\n", manifests(done.Manifests), text.Thousands(done.Texts), plural(done.Texts, " kept text", " kept texts"))
+		a.printf("took away %s, %s%s and %s%s\n", manifests(done.Manifests), text.Thousands(done.Texts), plural(done.Texts, " kept text", " kept texts"),
+			text.Thousands(done.States), plural(done.States, " state of a plugin", " states of plugins"))
 	}
 	return storeError(err)
 }

@@ -35,7 +35,7 @@ func (a *app) pluginRunCommand() *cobra.Command {
 		Long: "Run starts one plugin of the configuration, or a program that is in no configuration,\n" +
 			"dispatches one phase to it alone, and prints the outcome like dispatch. A program is\n" +
 			"granted nothing unless --grant-all is there. Exit code 3 says that it did not start.",
-		Example: "  grapnel plugin run agentsdoc --dir ./service\n" +
+		Example: "  grapnel plugin run agentsdoc --phase turn.pre_prompt_compile --dir ./service\n" +
 			"  grapnel plugin run --grant-all --phase tool.pre_call --input call.json -- ./bin/guard --strict",
 		ValidArgsFunction: a.completePlugins,
 		RunE: func(c *cobra.Command, args []string) error {

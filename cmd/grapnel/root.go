@@ -83,8 +83,8 @@ func (a *app) root() *cobra.Command {
 	flags.StringVar(&a.format, "format", "", "what to print: text or json (default text)")
 	c.SetHelpCommand(helpCommand(c))
 	c.AddCommand(
-		a.compileCommand(), a.dispatchCommand(), a.planCommand(), a.explainCommand(), a.manifestCommand(), a.pluginCommand(),
-		a.configCommand(), a.schemaCommand(), a.initCommand(), a.versionCommand(),
+		a.compileCommand(), a.dispatchCommand(), a.planCommand(), a.explainCommand(), a.manifestCommand(), a.agentsCommand(),
+		a.pluginCommand(), a.configCommand(), a.schemaCommand(), a.initCommand(), a.versionCommand(),
 	)
 	return c
 }

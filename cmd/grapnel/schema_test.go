@@ -37,6 +37,7 @@ func TestSchemasAreClosed(t *testing.T) {
 	for _, name := range []string{
 		"compile", "dispatch", "plan", "explain", "plugin-list", "plugin-pin", "config-check", "init", "version", "phase:tool.pre_call",
 		"manifest-list", "manifest-text", "manifest-diff", "manifest-blame", "manifest-verify", "manifest-prune",
+		"agents-chain", "agents-explain", "agents-lint", "agents-touch", "agents-resume", "agents-state",
 	} {
 		schema, err := resolvedSchema(name)
 		if err != nil {
@@ -92,7 +93,7 @@ func TestKindsSchema(t *testing.T) {
 func TestOwnSchemasDescribe(t *testing.T) {
 	t.Parallel()
 
-	for _, name := range []string{"explain", "config-check", "plugin-pin", "manifest-list", "manifest-text", "manifest-blame"} {
+	for _, name := range []string{"explain", "config-check", "plugin-pin", "manifest-list", "manifest-text", "manifest-blame", "agents-explain", "agents-lint"} {
 		schema, err := resolvedSchema(name)
 		if err != nil {
 			t.Fatal(err)

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"time"
@@ -13,6 +14,9 @@ import (
 	"github.com/grapnelhq/grapnel/internal/plan"
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/plugins/agentsdoc/chain"
+	"github.com/grapnelhq/grapnel/plugins/agentsdoc/lazy"
+	"github.com/grapnelhq/grapnel/plugins/agentsdoc/lint"
 	"github.com/grapnelhq/grapnel/runtime"
 	"github.com/grapnelhq/grapnel/store"
 )
@@ -43,6 +47,12 @@ func schemas() []namedSchema {
 		{"manifest-blame", "the result of manifest blame --json", generated[manifestBlame]},
 		{"manifest-verify", "the result of manifest verify --json", generated[manifest.Verdict]},
 		{"manifest-prune", "the result of manifest prune --json", generated[store.Pruned]},
+		{"agents-chain", "the result of agents chain --json", pluginSchema(chain.ReportSchema)},
+		{"agents-touch", "the result of agents touch --json", pluginSchema(lazy.TouchedSchema)},
+		{"agents-resume", "the result of agents resume --json", pluginSchema(lazy.ResumedSchema)},
+		{"agents-lint", "the result of agents lint --json", generated[lint.Report]},
+		{"agents-explain", "the result of agents explain --json", generated[fileExplanation]},
+		{"agents-state", "the file of agents chain --state, which touch and resume read", pluginSchema(lazy.StateSchema)},
 		{"plugin-list", "the result of plugin list --json", generated[pluginList]},
 		{"plugin-describe", "the result of plugin describe --json", generated[phases.Description]},
 		{"plugin-pin", "the result of plugin pin --json", generated[pinResult]},
@@ -155,6 +165,7 @@ func plainSchemas() map[reflect.Type]*jsonschema.Schema {
 	words(m, manifest.AfterTools, manifest.AfterStable, manifest.AfterDynamic)
 	words(m, manifest.ChangeAdded, manifest.ChangeRemoved, manifest.ChangeChanged, manifest.ChangeReowned)
 	words(m, manifest.BadAltered, manifest.BadMissing, manifest.BadReordered, manifest.BadInserted, manifest.BadFingerprint, manifest.BadSchema)
+	maps.Copy(m, agentsWords())
 	words(m, pinUnpinned, pinSame, pinChanged)
 	words(m, explainsSection, explainsSubscription)
 	return m

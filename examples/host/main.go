@@ -29,7 +29,7 @@ version: 1
 plugins:
   - name: agentsdoc
     builtin: agentsdoc
-    grants: {contribute: [prompt_section], sections: [agents_md], read: ['*']}
+    grants: {contribute: [prompt_section, reminder], sections: [agents_md], read: ['*']}
     env: {pass: [HOME, XDG_CONFIG_HOME]}
   - name: house
     builtin: scripted

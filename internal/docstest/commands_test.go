@@ -163,6 +163,11 @@ func TestShapes(t *testing.T) {
 // schemaOf names the schema of a result by a key that only it has.
 func schemaOf(doc map[string]any) string {
 	for _, known := range [][2]string{
+		{"root_found", "agents-chain"},
+		{"scope", "agents-explain"},
+		{"chains_over_budget", "agents-lint"},
+		{"pending", "agents-touch"},
+		{"changes", "agents-resume"},
 		{"first_bad", "manifest-verify"},
 		{"checked", "manifest-text"},
 		{"prompt", "compile"},

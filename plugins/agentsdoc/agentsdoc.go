@@ -2,62 +2,170 @@ package agentsdoc
 
 import (
 	"context"
-	_ "embed" // for the schema
+	"encoding/json"
 	"os"
+	"sync"
 
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/plugins/agentsdoc/chain"
+	"github.com/grapnelhq/grapnel/plugins/agentsdoc/chain/option"
+	"github.com/grapnelhq/grapnel/plugins/agentsdoc/chain/settings"
 	"github.com/grapnelhq/grapnel/sdk"
 )
 
-// Fixed numbers of the subscription: what the plugin proposes to the operator.
-const (
-	priority = 600
-	maxChars = 16_000
-)
+// MaxChars is the length of the section, frame included, that the plugin
+// proposes to the operator, in Unicode scalar values.
+const MaxChars = 16_000
 
-// configSchema is the JSON Schema of [Config].
-//
-//go:embed schema.json
-var configSchema []byte
+// priority is that of all hooks.
+const priority = 600
 
 // New returns the plugin. It reads the machine's files and, when it is
 // configured, the process's environment.
-func New() *sdk.Plugin { return newPlugin(chain.OS{}, os.Getenv) }
+func New() *sdk.Plugin { return newPlugin(powers{view: chain.OS{}, getenv: os.Getenv}) }
+
+// powers are what the plugin is given instead of taking it.
+type powers struct {
+	view   chain.FS
+	getenv func(string) string
+	// remote tells folders that cannot be watched; nil asks the system.
+	remote func(folder string) bool
+}
 
 // newPlugin is New with its powers given as values.
-func newPlugin(view chain.FS, getenv func(string) string) *sdk.Plugin {
+func newPlugin(with powers) *sdk.Plugin {
+	var current inForce
 	return &sdk.Plugin{
 		Name:         "agentsdoc",
-		Version:      "0.1.0",
-		Doc:          "Puts the AGENTS.md files of the working folder's source tree into the prompt.",
-		ConfigSchema: configSchema,
+		Version:      "0.2.0",
+		Doc:          "Puts the AGENTS.md files of the working folder's source tree into the prompt, and tells of others when they come to matter.",
+		ConfigSchema: configSchema(),
 		OnConfigure: func(_ context.Context, c *phases.Configuration) (sdk.Setup, error) {
-			cfg, err := ParseConfig(c.Config)
+			s, err := settingsOf(c.Config, with.getenv)
 			if err != nil {
 				return sdk.Setup{}, err
 			}
-			settings, err := cfg.Settings(getenv)
-			if err != nil || !cfg.enabled() {
-				return sdk.Setup{}, err
+			if !s.Enabled {
+				current.replace(nil)
+				return sdk.Setup{}, nil
 			}
-			return sdk.Setup{Hooks: []sdk.Hook{promptHook(newPrompter(view, settings))}}, nil
+			return sdk.Setup{Hooks: current.replace(newDocs(with, s, c)).hooks()}, nil
 		},
 	}
 }
 
+// configSchema is the schema of the configuration. It is made of a type, and
+// cannot fail but by a mistake in that, which any test would meet.
+func configSchema() json.RawMessage {
+	schema, err := settings.Schema()
+	if err != nil {
+		panic(err)
+	}
+	data, err := json.Marshal(schema)
+	if err != nil {
+		panic(err)
+	}
+	return data
+}
+
+// settingsOf makes settings of a configuration. The error is a
+// [*phases.ConfigError].
+func settingsOf(data json.RawMessage, getenv func(string) string) (settings.Settings, error) {
+	c, err := settings.Parse(data)
+	if err != nil {
+		return settings.Settings{}, err
+	}
+	s, err := settings.New(c, getenv, settings.Config{})
+	if err != nil {
+		return settings.Settings{}, err
+	}
+	if s.Source != settings.SourceFiles {
+		return settings.Settings{}, &phases.ConfigError{
+			Pointer: "/source", Message: `"` + string(s.Source) + `" is not available in this version of the plugin, only "files" is`,
+		}
+	}
+	s.Options.Lazy = s.Options.Resolver.Delivery != option.DeliverOff
+	return s, nil
+}
+
+// inForce is the plugin under its latest configuration; nil while it is off.
+type inForce struct {
+	mu   sync.Mutex
+	docs *docs
+	// before says that there was a configuration: the next one is a reload.
+	before bool
+}
+
+// replace puts a configuration in force, and ends the one before.
+func (f *inForce) replace(next *docs) *docs {
+	f.mu.Lock()
+	old := f.docs
+	f.docs = next
+	if next != nil {
+		next.reloaded = f.before
+	}
+	f.before = true
+	f.mu.Unlock()
+	if old != nil {
+		old.close()
+	}
+	return next
+}
+
+// hooks are the subscriptions under a configuration.
+func (d *docs) hooks() []sdk.Hook {
+	reminds := []phases.Kind{phases.KindReminder}
+	list := []sdk.Hook{
+		d.promptHook(),
+		{
+			Name: "changed", Doc: "what changed of the files since they were put into the session's prompt", Kinds: reminds, When: `session.id != ""`,
+			After: []string{d.instance + ".prompt?"}, Cache: &phases.Cache{Vary: d.vary(), Tags: []string{tagChanged}}, PrePromptCompile: d.changed,
+		},
+		{Name: "start", Doc: "a session begins: nothing was said in it yet", SessionStart: d.start},
+		{Name: "resume", Doc: "what changed since the session was left", Kinds: reminds, SessionResume: d.resume},
+		{Name: "compacted", Doc: "a new epoch: everything may be said again", PostCompaction: d.compacted},
+		{Name: "end", Doc: "the session's folders need not be watched any more", Role: phases.RoleObserve, SessionEnd: d.end},
+	}
+	if d.options.Lazy {
+		list = append(list,
+			sdk.Hook{Name: "touching", Doc: "instruction files of folders that a tool is about to touch", Kinds: reminds, ToolPreCall: d.touching},
+			sdk.Hook{Name: "touched", Doc: "instruction files of folders that a tool has touched", Kinds: reminds, ToolPostCall: d.touched},
+		)
+	}
+	for i := range list {
+		list[i].Priority, list[i].Visibility = priority, phases.VisibilityInternal
+	}
+	return list
+}
+
 // promptHook is the subscription agentsdoc.prompt. Failing closed is right: an
 // agent that misses its instructions in silence does what they forbid.
-func promptHook(p *prompter) sdk.Hook {
+func (d *docs) promptHook() sdk.Hook {
 	return sdk.Hook{
 		Name:             "prompt",
 		Doc:              "the AGENTS.md files from the root of the source tree to the working folder",
 		Kinds:            []phases.Kind{phases.KindPromptSection},
-		Priority:         priority,
 		OnFailure:        phases.OnFailure{Default: phases.FailClosed},
 		Idempotent:       true,
-		Budget:           phases.TextBudget{Chars: maxChars},
-		Visibility:       phases.VisibilityInternal,
-		PrePromptCompile: p.answer,
+		Budget:           phases.TextBudget{Chars: MaxChars},
+		Cache:            &phases.Cache{Vary: d.vary(), Tags: []string{tagPrompt}},
+		PrePromptCompile: d.prompt,
 	}
+}
+
+// Tags under which the host's memory of answers is dropped.
+const (
+	tagPrompt  = "agentsdoc.prompt"
+	tagChanged = "agentsdoc.changed"
+)
+
+// vary names what the answers within a session depend on. A session has one
+// parent, and of a sub-task that has none of its own the session is the parent's;
+// so whose turn it is matters only where a sub-task gets less.
+func (d *docs) vary() []string {
+	fields := []string{"session_id", "epoch", "dir"}
+	if d.settings.Subtasks != settings.SubtasksInherit {
+		fields = append(fields, "mode", "thread_id", "conversation_thread_id")
+	}
+	return fields
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/grapnelhq/grapnel/internal/merge"
 	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/plugins/agentsdoc/chain"
 )
 
 // hostCut merges a section as the host does and returns what came of it.
@@ -48,7 +49,16 @@ func checkHost(tb testing.TB, s *phases.PromptSection, chars int) {
 	if (got.Truncation != nil) != (s.Cut != nil) {
 		tb.Errorf("the plugin's cut is %+v, the host's record %+v", s.Cut, got.Truncation)
 	}
-	if !strings.HasPrefix(got.Content, frameOpen+"\n") || !strings.HasSuffix(got.Content, "\n"+frameClose) {
+	if s.Placement != "" {
+		// All that the host does to a message: newlines, and a backslash into what
+		// looks like its own lines.
+		plain := strings.NewReplacer("\r\n", "\n", "\r", "\n", `\`, "")
+		if plain.Replace(got.Content) != plain.Replace(s.Content) {
+			tb.Errorf("the host changed the message of %d bytes to %d bytes", len(s.Content), len(got.Content))
+		}
+		return
+	}
+	if !strings.HasPrefix(got.Content, chain.FrameOpen+"\n") || !strings.HasSuffix(got.Content, "\n"+chain.FrameClose) {
 		tb.Errorf("the frame is damaged:\n%.100q … %q", got.Content, got.Content[len(got.Content)-40:])
 	}
 }
@@ -67,25 +77,38 @@ func deepTree(tb testing.TB, n int, text func(i int) string) string {
 	return dir
 }
 
+// presets are configurations of all presets, without the user's own files.
+var presets = map[string]string{
+	"default": `{"global":false}`, "codex": `{"preset":"codex","global":false}`, "codelia": `{"preset":"codelia"}`,
+}
+
 func TestHostNeverCuts(t *testing.T) {
 	t.Parallel()
-	for _, n := range []int{1, 2, 3, 5, 8, 13, 21, 31, 32, 33, 48, 64} {
-		t.Run(fmt.Sprintf("%d files", n), func(t *testing.T) {
-			t.Parallel()
-			// Together far more than either limit, each with a word of its own.
-			dir := deepTree(t, n, func(i int) string { return fmt.Sprintf("file %d\n%s", i, lines(10+40_000/(10*n))) })
-			p := configured(t, "", nil)
-			for _, room := range []int{16_000, 20_000, 3000} {
-				s := askSection(t, p, inDir(dir), phases.Room{MaxChars: room})
-				checkHost(t, s, room)
-				if !strings.Contains(s.Content, fmt.Sprintf("\nfile %d\n", n-1)) {
-					t.Errorf("room %d: the nearest file is lost", room)
+	for name, config := range presets {
+		for n := 1; n <= 64; n++ {
+			t.Run(fmt.Sprintf("%s, %d files", name, n), func(t *testing.T) {
+				t.Parallel()
+				// Together far more than either limit, each with a word of its own.
+				dir := deepTree(t, n, func(i int) string { return fmt.Sprintf("file %d\n%s", i, lines(10+40_000/(10*n))) })
+				p := configured(t, config)
+				for _, room := range []int{16_000, 20_000, 3000} {
+					s, ok := ask(t, p, inDir(dir), phases.Room{MaxChars: room}).(*phases.PromptSection)
+					if !ok { // codelia takes whole files or none
+						if name != "codelia" {
+							t.Errorf("room %d: no section", room)
+						}
+						continue
+					}
+					checkHost(t, s, room)
+					if name == "default" && !strings.Contains(s.Content, fmt.Sprintf("\nfile %d\n", n-1)) {
+						t.Errorf("room %d: the nearest file is lost", room)
+					}
+					if s.Cut == nil {
+						t.Errorf("room %d: nothing was cut, so that the test sees nothing", room)
+					}
 				}
-				if s.Cut == nil {
-					t.Errorf("room %d: nothing was cut, so that the test sees nothing", room)
-				}
-			}
-		})
+			})
+		}
 	}
 }
 
@@ -105,10 +128,12 @@ func TestHostNeverCutsHostileText(t *testing.T) {
 			}
 			return out.String() + "end"
 		})
-		p := configured(t, "", nil)
-		for _, room := range []int{1500, 2000, 4000, 1500 + rng.IntN(15_000)} {
-			if s, ok := ask(t, p, inDir(dir), phases.Room{MaxChars: room}).(*phases.PromptSection); ok {
-				checkHost(t, s, room)
+		for _, config := range presets {
+			p := configured(t, config)
+			for _, room := range []int{1500, 2000, 4000, 1500 + rng.IntN(15_000)} {
+				if s, ok := ask(t, p, inDir(dir), phases.Room{MaxChars: room}).(*phases.PromptSection); ok {
+					checkHost(t, s, room)
+				}
 			}
 		}
 	}
@@ -117,9 +142,9 @@ func TestHostNeverCutsHostileText(t *testing.T) {
 func TestEveryRoomIsKept(t *testing.T) {
 	t.Parallel()
 	dir := deepTree(t, 4, func(int) string { return " [truncated: kept 1 of 2 characters]\n" + lines(30) })
-	p := configured(t, "", nil)
+	p := configured(t, presets["default"])
 	sections := 0
-	for room := 1; room < 2600; room += 7 {
+	for room := 1; room < 3600; room += 7 {
 		if s, ok := ask(t, p, inDir(dir), phases.Room{MaxChars: room}).(*phases.PromptSection); ok {
 			sections++
 			checkHost(t, s, room)
@@ -132,7 +157,7 @@ func TestEveryRoomIsKept(t *testing.T) {
 
 func BenchmarkPrompt(b *testing.B) {
 	dir := deepTree(b, 6, func(int) string { return lines(100) })
-	p := configured(b, "", nil)
+	p := configured(b, "")
 	for b.Loop() {
 		askSection(b, p, inDir(dir), phases.Room{MaxChars: 16_000})
 	}

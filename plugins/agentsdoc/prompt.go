@@ -2,166 +2,176 @@ package agentsdoc
 
 import (
 	"context"
-	"math"
-	"strings"
-	"unicode/utf8"
 
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/plugins/agentsdoc/chain"
+	"github.com/grapnelhq/grapnel/plugins/agentsdoc/chain/settings"
+	"github.com/grapnelhq/grapnel/plugins/agentsdoc/lazy"
+	"github.com/grapnelhq/grapnel/plugins/agentsdoc/watch"
 	"github.com/grapnelhq/grapnel/sdk"
 )
 
-// The section and its frame.
-const (
-	sectionID    = "agents_md"
-	sectionTitle = "AGENTS.md"
-
-	preamble = "Below are the AGENTS.md files of the source tree that you work in, which apply to the working folder. " +
-		"System, developer and explicit user messages take precedence over them."
-	frameOpen  = preamble + "\n\n<AGENTS_MD>"
-	frameClose = "</AGENTS_MD>"
-
-	// hostMarker begins the line with which the host ends a text that it cut.
-	hostMarker = "[truncated: kept "
-)
-
-// Message returns the whole as it is put before the model: the instruction
-// text, which ends in a newline, in its frame. Without text there is none.
-func Message(text string) string {
-	if text == "" {
-		return ""
-	}
-	return frameOpen + "\n" + text + frameClose
-}
-
-// TextRoom returns how many characters the instruction text may have where the
-// whole may have limit. A limit of 0 does not bound, as in [phases.Room]; one
-// that the frame does not fit into leaves no room.
-func TextRoom(limit int) int {
-	if limit == 0 {
-		return math.MaxInt
-	}
-	return max(0, limit-utf8.RuneCountInString(frameOpen+"\n"+frameClose))
-}
-
-// prompter answers the hook under one configuration. It is safe for concurrent
-// use.
-type prompter struct {
-	view     chain.FS
-	settings Settings
-	memory   memory
-}
-
-func newPrompter(view chain.FS, s Settings) *prompter {
-	return &prompter{view: view, settings: s}
-}
-
-// answer is the handler of the hook.
-func (p *prompter) answer(ctx context.Context, call *sdk.Call, _ *phases.PrePromptCompileInput) ([]phases.Contribution, error) {
-	where := call.Context
+// prompt is the handler of the hook "prompt". Within a session it says the same
+// in every turn of an epoch; without one it looks afresh, and the host is asked
+// not to answer from memory.
+func (d *docs) prompt(ctx context.Context, call *sdk.Call, _ *phases.PrePromptCompileInput) ([]phases.Contribution, error) {
+	where := &call.Context
 	if where.Dir == "" {
 		return nil, nil
 	}
-	budget := chain.Budget{Bytes: p.settings.MaxBytes, Chars: TextRoom(call.Room.MaxChars)}
-	key := memoryKey{where.WorkspaceID, where.SessionID, where.Epoch, where.Dir, budget.Chars}
-	if where.SessionID != "" {
-		if c, ok := p.memory.get(key); ok {
-			return reply(c), nil
+	if where.SessionID == "" {
+		passing(ctx, call)
+		return d.afresh(ctx, call)
+	}
+	s, err := d.open(ctx, call)
+	if err != nil {
+		return nil, err
+	}
+	defer s.leave()
+	s.room = call.Room
+	b, err := d.begin(ctx, call, s, s.room)
+	return b.reply(), err
+}
+
+// afresh is the answer for a turn without a session. For the turn itself it is
+// remembered what was said, so that tools do not bring it again.
+func (d *docs) afresh(ctx context.Context, call *sdk.Call) ([]phases.Contribution, error) {
+	b, err := d.first(ctx, call, call.Room)
+	if err != nil {
+		return nil, err
+	}
+	if key, ok := keyOf(&call.Context); ok {
+		s := d.sessions.of(key)
+		if err := s.enter(ctx); err != nil {
+			return nil, err
+		}
+		defer s.leave()
+		d.say(s, call.Context.Dir, b)
+	}
+	return b.reply(), nil
+}
+
+// open waits for the session of a call and brings it to the call's epoch. The
+// caller leaves it. Of a call that belongs to nothing it is a session that
+// nobody else will find.
+func (d *docs) open(ctx context.Context, call *sdk.Call) (*session, error) {
+	where := &call.Context
+	s := newSession(sessionKey{})
+	if key, ok := keyOf(where); ok {
+		s = d.sessions.of(key)
+	}
+	if err := s.enter(ctx); err != nil {
+		return nil, err
+	}
+	s.thread.Store(&where.ThreadID)
+	d.recall(ctx, call, s)
+	if where.Epoch > s.epoch {
+		s.renew(where.Epoch)
+	}
+	return s, nil
+}
+
+// begin returns what is said of the call's working folder in the session. The
+// first time in an epoch it finds that out.
+func (d *docs) begin(ctx context.Context, call *sdk.Call, s *session, room phases.Room) (*block, error) {
+	dir := call.Context.Dir
+	b, ok := s.begun(dir, room)
+	if ok && dir == s.dir() && b.seen != nil {
+		return b, nil
+	}
+	if !ok { // else back in a folder where the session was before
+		var err error
+		if b, err = d.first(ctx, call, room); err != nil {
+			return nil, err
 		}
 	}
-	c := contribution(p.settings.Options, p.view, where.Dir, budget)
-	if ctx.Err() != nil {
-		return nil, context.Cause(ctx) // nobody waits for it any more
-	}
-	if where.SessionID != "" {
-		c = p.memory.keep(key, c)
-	}
-	return reply(c), nil
+	d.say(s, dir, b)
+	d.persist(ctx, call, s)
+	return b, nil
 }
 
-// reply hands out a copy: what a handler returns belongs to the host.
-func reply(c phases.Contribution) []phases.Contribution {
-	if c == nil {
-		return nil
+// say puts a block in force in a session.
+func (d *docs) say(s *session, dir string, b *block) {
+	if b.seen == nil { // another process's
+		again := newBlock(d.view, d.options, dir, phases.Room{})
+		b.found, b.rendering, b.seen = again.found, again.rendering, again.seen
 	}
-	return []phases.Contribution{phases.CloneContribution(c)}
-}
-
-// contribution finds and renders the files for a folder. It is nil if there is
-// nothing to say, and a noop with diagnostics where only those are left.
-func contribution(o chain.Options, view chain.FS, dir string, b chain.Budget) phases.Contribution {
-	found := chain.Resolve(view, dir, o)
-	r := render(found, b)
-	common := phases.Common{Diagnostics: diagnostics(found.Diagnostics, r.Diagnostics)}
+	s.keep(dir, b)
 	switch {
-	case r.Text != "":
-		return section(r, common)
-	case len(common.Diagnostics) > 0:
-		return &phases.Noop{Common: common}
+	case s.nested == nil:
+		n := lazy.Begin(s.epoch, b.found, b.rendering)
+		s.nested = &n
+	case s.nested.Dir != b.found.Dir:
+		s.move(b)
+	}
+	d.observe(s, b.seen)
+}
+
+// first finds out what is said of the call's working folder. An answer that
+// nobody waits for any more is not kept.
+func (d *docs) first(ctx context.Context, call *sdk.Call, room phases.Room) (*block, error) {
+	b, err := d.resolved(ctx, call, room)
+	if err != nil {
+		return nil, err
+	}
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	return b, nil
+}
+
+// resolved is first for who need not be waiting.
+func (d *docs) resolved(ctx context.Context, call *sdk.Call, room phases.Room) (*block, error) {
+	where := &call.Context
+	if !isSubtask(where) {
+		return newBlock(d.view, d.options, where.Dir, room), nil
+	}
+	switch d.settings.Subtasks {
+	case settings.SubtasksNone:
+		return &block{found: chain.Chain{Dir: where.Dir, Options: d.options}, seen: watch.Seen{}}, nil
+	case settings.SubtasksManagedOnly:
+		return newBlock(d.view, managedOnly(d.options), where.Dir, room), nil
 	default:
-		return nil
-	}
-}
-
-// render is chain.Render with room for what the host adds: it puts a backslash
-// into each line that looks like its own marker, and chain knows that form only
-// at the very beginning of a line.
-func render(c chain.Chain, b chain.Budget) chain.Rendering {
-	for room := b.Chars; ; {
-		r := chain.Render(c, b)
-		over := r.Chars + markerLookalikes(r.Text) - room
-		if over <= 0 || r.Text == "" {
-			return r
+		b, err := d.inherited(ctx, call)
+		if err != nil || b != nil && b.fits(room) {
+			return b, err
 		}
-		b.Chars -= over
+		return newBlock(d.view, d.options, where.Dir, room), nil
 	}
 }
 
-// markerLookalikes counts the lines that the host might take for forged markers.
-// Counting too many costs a character each, and no more.
-func markerLookalikes(text string) int { return strings.Count(text, hostMarker) }
-
-// section is the contribution for a text.
-func section(r chain.Rendering, common phases.Common) *phases.PromptSection {
-	// The newline that ends the text is the one that the host puts before the
-	// closing tag.
-	s := &phases.PromptSection{
-		Common: common, SectionID: sectionID, Title: sectionTitle, Stability: phases.StabilityDynamic,
-		Content: strings.TrimSuffix(r.Text, "\n"), Frame: &phases.Frame{Open: frameOpen, Close: frameClose},
-		SourceRefs: sourceRefs(r.Sources),
-	}
-	if r.Cut() {
-		kept := r.Chars - 1
-		// A marker line may be longer than what it stands for, and still
-		// something was cut.
-		s.Cut = &phases.SelfCut{Kept: kept, Original: max(r.FullChars-1, kept+1)}
-	}
-	return s
+// isSubtask reports whether a turn works for another one's.
+func isSubtask(c *phases.Context) bool {
+	return c.Mode == phases.ModeTask || c.ParentSessionID != "" && c.ParentSessionID != c.SessionID || c.Conversation() != c.ThreadID
 }
 
-// sourceRefs names the files whose text is in the section, in its order. Paths
-// are printed as in the prompt: the wire takes no text that reorders itself.
-func sourceRefs(sources []chain.Source) []phases.SourceRef {
-	var refs []phases.SourceRef
-	for i := range sources {
-		if s := &sources[i]; s.DeliveredBytes > 0 {
-			refs = append(refs, phases.SourceRef{Kind: "file", ID: chain.PrintPath(s.Path), Label: chain.PrintPath(s.Display)})
-		}
-	}
-	return refs
+// managedOnly are options by which the operator's file alone is found.
+func managedOnly(o chain.Options) chain.Options {
+	o.Names, o.FallbackNames, o.LocalNames, o.GlobalDir = []string{}, []string{}, []string{}, ""
+	o.ChildHint, o.Lazy = false, false
+	return o
 }
 
-// diagnostics are the chain's, as remarks on the contribution: they never hold
-// text of a file, so anyone may see them.
-func diagnostics(lists ...[]chain.Diagnostic) []phases.Diagnostic {
-	var out []phases.Diagnostic
-	for _, list := range lists {
-		for _, d := range list {
-			out = append(out, phases.Diagnostic{
-				Code: string(d.Code), Severity: phases.Severity(d.Severity),
-				Message: chain.PrintPath(d.Path) + ": " + d.Detail, SafeForUser: true,
-			})
-		}
+// inherited is the block in force of the session that a sub-task belongs to; nil
+// where there is none.
+func (d *docs) inherited(ctx context.Context, call *sdk.Call) (*block, error) {
+	where := &call.Context
+	parent := d.sessions.ofThread(where.WorkspaceID, where.Conversation())
+	if where.ParentSessionID != "" {
+		parent = d.sessions.of(sessionKey{workspace: where.WorkspaceID, session: where.ParentSessionID})
 	}
-	return out
+	if own, ok := keyOf(where); parent == nil || ok && parent.key == own {
+		return nil, nil
+	}
+	if err := parent.enter(ctx); err != nil {
+		return nil, err
+	}
+	defer parent.leave()
+	d.recall(ctx, call, parent)
+	b := parent.latest()
+	if b == nil {
+		return nil, nil
+	}
+	copied := *b
+	return &copied, nil
 }

@@ -1,6 +1,7 @@
 package agentsdoc
 
 import (
+	"context"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -41,35 +42,57 @@ func environment(vars map[string]string) func(string) string {
 	return func(name string) string { return vars[name] }
 }
 
-// configured returns a plugin with a configuration in force. A test's
-// environment has no home unless it says so.
-func configured(tb testing.TB, config string, vars map[string]string) *sdk.Plugin {
+// configured returns a plugin with a configuration in force, and no
+// environment.
+func configured(tb testing.TB, config string) *sdk.Plugin {
 	tb.Helper()
-	p := newPlugin(chain.OS{}, environment(vars))
-	if _, err := p.Configure(tb.Context(), &phases.Configuration{Instance: "agentsdoc", Config: json.RawMessage(config)}); err != nil {
+	p := newPlugin(powers{view: chain.OS{}, getenv: environment(nil)})
+	configure(tb, p, config, nil)
+	return p
+}
+
+// configure puts a configuration in force, with a host that grants its services.
+// The watch of the plugin ends with the test.
+func configure(tb testing.TB, p *sdk.Plugin, config string, host *fakeHost) {
+	tb.Helper()
+	c := &phases.Configuration{Instance: "agentsdoc", Config: json.RawMessage(config)}
+	if host != nil {
+		c.Host, c.Services = host, []string{stateService}
+	}
+	if _, err := p.Configure(tb.Context(), c); err != nil {
 		tb.Fatal(err)
 	}
-	return p
+	tb.Cleanup(func() {
+		if _, err := p.Configure(context.WithoutCancel(tb.Context()), &phases.Configuration{Config: []byte(`{"enabled":false}`)}); err != nil {
+			tb.Error(err)
+		}
+	})
 }
 
 // ask dispatches the hook and returns its one contribution, or nil.
 func ask(tb testing.TB, p *sdk.Plugin, where phases.Context, room phases.Room) phases.Contribution {
 	tb.Helper()
+	switch cs := dispatch(tb, p, "prompt", where, &phases.PrePromptCompileInput{}, room); len(cs) {
+	case 0:
+		return nil
+	case 1:
+		return cs[0]
+	default:
+		tb.Fatalf("%d contributions", len(cs))
+		return nil
+	}
+}
+
+// dispatch calls a hook.
+func dispatch(tb testing.TB, p *sdk.Plugin, hook string, where phases.Context, in phases.Input, room phases.Room) []phases.Contribution {
+	tb.Helper()
 	res, err := p.Dispatch(tb.Context(), &phases.Dispatch{
-		Subscription: "agentsdoc.prompt", Hook: "prompt", Phase: phases.PrePromptCompile, Context: where,
-		Input: &phases.PrePromptCompileInput{}, Room: room,
+		Subscription: "agentsdoc." + hook, Hook: hook, Phase: in.Phase(), Context: where, Input: in, Room: room,
 	})
 	if err != nil {
 		tb.Fatal(err)
 	}
-	switch len(res.Contributions) {
-	case 0:
-		return nil
-	case 1:
-		return res.Contributions[0]
-	}
-	tb.Fatalf("%d contributions", len(res.Contributions))
-	return nil
+	return res.Contributions
 }
 
 // askSection is ask where there must be a section.

@@ -5,6 +5,7 @@ import (
 	"math"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -17,7 +18,7 @@ func source(scope Scope, display, text string) Source {
 	body := strings.TrimRight(text, "\n")
 	s := Source{
 		Path: "/repo/" + display, Display: display, Scope: scope, Bytes: int64(len(text)),
-		State: StateKept, Text: body, origin: origin{chars: extentOf(body).chars},
+		State: StateKept, Text: body, origin: origin{chars: utf8.RuneCountInString(body)},
 	}
 	s.bound(defaultFileBytes)
 	return s
@@ -47,12 +48,12 @@ func got(r Rendering) []string {
 // widest is the room of a source's lines.
 func widest(s Source) (delimiter, marker int) {
 	it := newItem(&s, Default().Budget)
-	return it.delimiter.bytes, it.marker.bytes
+	return it.delimiter.Bytes, it.marker.Bytes
 }
 
 func TestAllocation(t *testing.T) {
 	t.Parallel()
-	head := len(header(false))
+	head := len(header(&Options{}))
 	global := source(ScopeGlobal, "~", numbered(6000))
 	far := source(ScopeProject, "AGENTS.md", numbered(3000))
 	near := source(ScopeProject, "a/AGENTS.md", numbered(2000))

@@ -47,11 +47,19 @@ const (
 	CodeShadowedByOverride Code = "shadowed_by_override"
 	// CodeEmptyOverride is an override without text, which replaces nothing.
 	CodeEmptyOverride Code = "empty_override"
+	// CodeUntrustedRoot is a file that is not read for instructions, because its
+	// root is not trusted.
+	CodeUntrustedRoot Code = "untrusted_root"
+	// CodeHiddenUnicode is a text with characters that do not show.
+	CodeHiddenUnicode Code = "hidden_unicode"
+	// CodeImportRefused is a line that names a file which may not be imported.
+	CodeImportRefused Code = "import_refused"
 	// CodeEscaped is a source whose text had to be escaped.
 	CodeEscaped Code = "escaped"
 	// CodeRootRefused is a root given by options that cannot be one.
 	CodeRootRefused Code = "root_refused"
-	// CodeMarkerInvalid is a marker or candidate that is not a plain file name.
+	// CodeMarkerInvalid is a marker or candidate that is not a plain file name,
+	// or a pattern that is none.
 	CodeMarkerInvalid Code = "marker_invalid"
 	// CodePathTooLong is a path beyond the limits of the system, or ours.
 	CodePathTooLong Code = "path_too_long"

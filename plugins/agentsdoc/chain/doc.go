@@ -8,12 +8,27 @@
 // source, and why. Both leave a [Diagnostic] for each decision against a file,
 // neither ever fails, and neither uses a clock, a goroutine or a logger.
 //
-// It is not a hook: it knows nothing of phases, sessions or section frames, and
-// it keeps no state between calls.
+// It is not a hook: it knows nothing of phases or sessions, and it keeps no state
+// between calls.
 //
-// Where to start: [Resolve] in resolve.go reads top-down; [FS] in view.go is
-// what it may do to a file system; [OS] is the real one; [Render] in render.go
-// follows the numbered steps of the allocation.
+// Where to start: [Resolve] in resolve.go reads top-down (survey.go finds the
+// root, visit.go takes a folder's file, load.go decides what a link may lead to,
+// fill.go makes text of it); [Render] in render.go follows the numbered steps of
+// the allocation in allocate.go. Beside it: package fsview is what it may do to
+// a file system, option what may be chosen, textrule the rules for text, and
+// settings makes options of a configuration.
+//
+// # Presets
+//
+// A preset is a set of options. "default" is Grapnel's own way; "codex" and
+// "codelia" give byte for byte what the users of those tools are used to: which
+// names and markers count, what an empty override does, how the text is joined,
+// framed and cut. No code asks for a preset's name. In all of them only regular
+// files inside of the tree are read, nothing blocks, and a file that cannot be
+// read is left out with a diagnostic.
+//
+// What follows is LayoutDelimited, which is default's; the layouts of the other
+// two are in list.go.
 //
 // # The text
 //
@@ -29,6 +44,10 @@
 //
 //	[omitted: PATH, N bytes, budget exhausted]
 //	[omitted: N files, budget exhausted]
+//
+// A source of a root that is not trusted is a line that names it, too:
+//
+//	[omitted: PATH, N bytes, untrusted root]
 //
 // PATH is relative to the root, with slashes; the global file is ~. It is
 // printed by rules that leave no character in it which could end a line, a

@@ -10,122 +10,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/grapnelhq/grapnel/plugins/agentsdoc/chain/fsview"
 )
-
-// faultFS is a view of the machine's files that answers with errors where it is
-// told to, remembers what was opened, and counts what was closed. Keys are an
-// operation and a path: "lstat /x/y".
-type faultFS struct {
-	FS
-	fail map[string]error
-	// swap runs before the operation, once.
-	swap map[string]func()
-
-	opened []string
-	open   int // handles
-}
-
-// before is called by each operation.
-func (f *faultFS) before(op, path string) error {
-	key := op + " " + path
-	if swap := f.swap[key]; swap != nil {
-		delete(f.swap, key)
-		swap()
-	}
-	return f.fail[key]
-}
-
-func (f *faultFS) OpenDir(path string) (Dir, error) {
-	if err := f.before("opendir", path); err != nil {
-		return nil, err
-	}
-	return f.wrap(path)(f.FS.OpenDir(path))
-}
-
-func (f *faultFS) RealPath(path string) (string, error) {
-	if err := f.before("realpath", path); err != nil {
-		return "", err
-	}
-	return f.FS.RealPath(path)
-}
-
-// wrap makes a folder's handle one that answers as told.
-func (f *faultFS) wrap(path string) func(Dir, error) (Dir, error) {
-	return func(d Dir, err error) (Dir, error) {
-		if err != nil {
-			return nil, err
-		}
-		f.open++
-		return &faultDir{Dir: d, view: f, path: path}, nil
-	}
-}
-
-// faultDir is a folder of a faultFS.
-type faultDir struct {
-	Dir
-	view *faultFS
-	path string
-}
-
-func (d *faultDir) OpenDir(name string) (Dir, error) {
-	path := filepath.Join(d.path, name)
-	if err := d.view.before("opendir", path); err != nil {
-		return nil, err
-	}
-	return d.view.wrap(path)(d.Dir.OpenDir(name))
-}
-
-func (d *faultDir) Lstat(name string) (Info, error) {
-	if err := d.view.before("lstat", filepath.Join(d.path, name)); err != nil {
-		return Info{}, err
-	}
-	return d.Dir.Lstat(name)
-}
-
-func (d *faultDir) Open(name string) (File, error) {
-	path := filepath.Join(d.path, name)
-	if err := d.view.before("open", path); err != nil {
-		return nil, err
-	}
-	file, err := d.Dir.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	d.view.open++
-	d.view.opened = append(d.view.opened, path)
-	return &faultFile{File: file, view: d.view, path: path}, nil
-}
-
-func (d *faultDir) Close() error {
-	d.view.open--
-	return d.Dir.Close()
-}
-
-// faultFile is a file of a faultFS.
-type faultFile struct {
-	File
-	view *faultFS
-	path string
-}
-
-func (f *faultFile) Info() (Info, error) {
-	if err := f.view.before("fstat", f.path); err != nil {
-		return Info{}, err
-	}
-	return f.File.Info()
-}
-
-func (f *faultFile) Read(p []byte) (int, error) {
-	if err := f.view.before("read", f.path); err != nil {
-		return 0, err
-	}
-	return f.File.Read(p)
-}
-
-func (f *faultFile) Close() error {
-	f.view.open--
-	return f.File.Close()
-}
 
 func TestResolveFaults(t *testing.T) {
 	t.Parallel()
@@ -249,7 +136,12 @@ func TestResolveRaces(t *testing.T) {
 		{
 			"folder vanishes after the survey", "lstat r/AGENTS.override.md",
 			func(base string) error { return os.RemoveAll(base + "/r/a") },
-			lines(root, "kept project AGENTS.md: one", "! warning read_error r/a"),
+			lines(root, "kept project AGENTS.md: one"),
+		},
+		{
+			"folder becomes a link after the survey", "lstat r/AGENTS.override.md",
+			func(base string) error { return replaceByLink(base+"/r/a", "../out") },
+			lines(root, "kept project AGENTS.md: one"),
 		},
 	}
 	for _, tt := range tests {
@@ -283,28 +175,6 @@ func replaceByLink(path, target string) error {
 	return os.Symlink(target, path)
 }
 
-func TestNothingOutsideIsOpened(t *testing.T) {
-	t.Parallel()
-	base := build(t, files{
-		"AGENTS.md": "above", "secret": "key", "g/AGENTS.md": "all", "r/.git": "gitdir: ../store/worktrees/r",
-		"store/worktrees/r/commondir": "../..", "r/AGENTS.md": "-> ../secret", "r/a/AGENTS.md": "../../secret/AGENTS.md",
-		"r/a/b/AGENTS.md": "-> ../../../store/worktrees/r/commondir", "r/a/b/c/AGENTS.md": "-> ../../../x.md", "r/x.md": "fine",
-	})
-	view := &faultFS{FS: OS{}}
-	c := Resolve(view, filepath.Join(base, "r/a/b/c"), Options{GlobalDir: filepath.Join(base, "g")})
-	for _, path := range view.opened {
-		if !within(filepath.Join(base, "r"), path) && !within(filepath.Join(base, "g"), path) {
-			t.Errorf("opened %s", path)
-		}
-	}
-	if len(view.opened) < 4 {
-		t.Errorf("only %v were opened: the test sees nothing", view.opened)
-	}
-	if text := Render(c, Budget{1 << 20, 1 << 20}).Text; strings.Contains(text, "key") || !strings.Contains(text, "fine") {
-		t.Errorf("text is\n%s", text)
-	}
-}
-
 func TestSameFileUnderAnotherCase(t *testing.T) {
 	t.Parallel()
 	base := build(t, files{".git/": "", "AGENTS.md": "one", "AGENTS.override.md": "mine"})
@@ -318,19 +188,19 @@ func TestSameFileUnderAnotherCase(t *testing.T) {
 // caselessFS finds AGENTS.md whatever the case.
 type caselessFS struct{ FS }
 
-func (f *caselessFS) OpenDir(path string) (Dir, error) {
+func (f *caselessFS) OpenDir(path string) (fsview.Dir, error) {
 	d, err := f.FS.OpenDir(path)
 	return &caselessDir{d}, err
 }
 
-type caselessDir struct{ Dir }
+type caselessDir struct{ fsview.Dir }
 
-func (d *caselessDir) OpenDir(name string) (Dir, error) {
+func (d *caselessDir) OpenDir(name string) (fsview.Dir, error) {
 	child, err := d.Dir.OpenDir(name)
 	return &caselessDir{child}, err
 }
 
-func (d *caselessDir) Lstat(name string) (Info, error) {
+func (d *caselessDir) Lstat(name string) (fsview.Info, error) {
 	if strings.EqualFold(name, "AGENTS.md") {
 		name = "AGENTS.md"
 	}
@@ -349,6 +219,111 @@ func TestPermissionOfTheSystem(t *testing.T) {
 	got := outline(Resolve(OS{}, filepath.Join(base, "a"), Options{}), base)
 	want := lines(`root "" found=true`, "skipped project AGENTS.md (permission)", "kept project a/AGENTS.md: two", "! error permission AGENTS.md")
 	if diff := cmp.Diff(got, want); diff != "" {
+		t.Errorf("(-got +want)\n%s", diff)
+	}
+}
+
+// veryDeep makes a chain of more folders than the survey keeps open, and returns
+// the folder of the tree and the deepest.
+func veryDeep(t *testing.T) (base, dir string) {
+	t.Helper()
+	base = build(t, files{"r/.git/": "", "r/AGENTS.md": "top", "secret/d/AGENTS.md": "key"})
+	dir = filepath.Join(base, "r", strings.Repeat("d/", 3*maxHeld))
+	addFile(t, filepath.Join(dir, "AGENTS.md"), "end")
+	addFile(t, filepath.Join(base, "r", strings.Repeat("d/", 2*maxHeld), "AGENTS.md"), "middle")
+	return base, dir
+}
+
+func TestVeryDeep(t *testing.T) {
+	t.Parallel()
+	base, dir := veryDeep(t)
+	tests := []struct {
+		name string
+		once map[string]error
+		most int
+	}{
+		{"some folders are opened again", nil, maxHeld + 3},
+		{"no handles to spare", map[string]error{"opendir " + filepath.Join(base, "r/d/d/d"): syscall.EMFILE}, 6},
+		{"nor in the system", map[string]error{"opendir " + filepath.Join(base, "r/d/d/d"): syscall.ENFILE}, 6},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			view := &faultFS{FS: OS{}, once: tt.once}
+			c := Resolve(view, dir, Options{})
+			if len(c.Sources) != 3 || c.Sources[1].Text != "middle" || c.Sources[2].Text != "end" || len(c.Diagnostics) > 0 {
+				t.Errorf("got %s", outline(c, base))
+			}
+			if view.open != 0 || view.most > tt.most {
+				t.Errorf("%d handles at once, %d left open", view.most, view.open)
+			}
+		})
+	}
+}
+
+func TestVeryDeepRaces(t *testing.T) {
+	t.Parallel()
+	for name, swap := range map[string]func(base, late string) error{
+		"becomes a link": func(base, late string) error { return replaceByLink(late, base+"/secret") },
+		"vanishes":       func(_, late string) error { return os.RemoveAll(late) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			base, dir := veryDeep(t)
+			late := filepath.Join(base, "r", strings.Repeat("d/", 2*maxHeld))
+			view := &faultFS{FS: OS{}, swap: map[string]func(){"lstat " + filepath.Join(base, "r/AGENTS.override.md"): func() {
+				if err := swap(base, late); err != nil {
+					t.Error(err)
+				}
+			}}}
+			want := lines(`root "r" found=true`, "kept project AGENTS.md: top", "! warning read_error "+strings.TrimPrefix(late, base+"/"))
+			if diff := cmp.Diff(outline(Resolve(view, dir, Options{}), base), want); diff != "" || view.open != 0 {
+				t.Errorf("%d left open (-got +want)\n%s", view.open, diff)
+			}
+		})
+	}
+}
+
+// noIDFS is a view that does not number files.
+type noIDFS struct{ FS }
+
+func (f noIDFS) OpenDir(path string) (fsview.Dir, error) {
+	d, err := f.FS.OpenDir(path)
+	return noIDDir{d}, err
+}
+
+type noIDDir struct{ fsview.Dir }
+
+func (d noIDDir) OpenDir(name string) (fsview.Dir, error) {
+	child, err := d.Dir.OpenDir(name)
+	return noIDDir{child}, err
+}
+
+func (d noIDDir) Lstat(name string) (fsview.Info, error) {
+	info, err := d.Dir.Lstat(name)
+	info.ID = fsview.FileID{}
+	return info, err
+}
+
+func (d noIDDir) Open(name string) (fsview.File, error) {
+	file, err := d.Dir.Open(name)
+	return noIDFile{file}, err
+}
+
+type noIDFile struct{ fsview.File }
+
+func (f noIDFile) Info() (fsview.Info, error) {
+	info, err := f.File.Info()
+	info.ID = fsview.FileID{}
+	return info, err
+}
+
+func TestTwinsWithoutNumbers(t *testing.T) {
+	t.Parallel()
+	base := build(t, files{".git/": "", "AGENTS.md": "one", "a/AGENTS.md": "-> ../AGENTS.md", "a/b/AGENTS.md": "two", "a/b/c/AGENTS.md": "two"})
+	got := outline(Resolve(noIDFS{OS{}}, filepath.Join(base, "a/b/c"), Options{}), base)
+	want := outline(Resolve(OS{}, filepath.Join(base, "a/b/c"), Options{}), base)
+	if diff := cmp.Diff(got, want); diff != "" || !strings.Contains(want, "duplicate project AGENTS.md") {
 		t.Errorf("(-got +want)\n%s", diff)
 	}
 }

@@ -4,6 +4,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/grapnelhq/grapnel/plugins/agentsdoc/chain/fsview"
+	"github.com/grapnelhq/grapnel/plugins/agentsdoc/chain/textrule"
 )
 
 // gitProblem is the problem of a link into git's own files. They hold texts
@@ -26,7 +29,7 @@ func (r *resolver) inGitFolder(base, real string) bool {
 
 // isGitName reports whether some system takes the name for .git.
 func isGitName(name string) bool {
-	name = strings.TrimRight(withoutInvisible(name), " .")
+	name = strings.TrimRight(textrule.WithoutInvisible(name), " .")
 	return strings.EqualFold(name, ".git") || strings.EqualFold(name, "git~1")
 }
 
@@ -51,14 +54,14 @@ func (r *resolver) gitFolders() []string {
 
 // gitFoldersOf returns the git folder of one folder of the tree, and the one
 // that it shares with other worktrees.
-func (r *resolver) gitFoldersOf(f folder, dir Dir) []string {
+func (r *resolver) gitFoldersOf(f folder, dir fsview.Dir) []string {
 	info, err := dir.Lstat(".git")
 	if err != nil || info.Mode.IsDir() {
 		return nil
 	}
 	path := filepath.Join(f.real, ".git")
-	if !info.isLink() {
-		if path = gitFileTarget(f, dir, info); path == "" {
+	if !info.IsLink() {
+		if path = r.gitFileTarget(f, dir, info); path == "" {
 			return nil
 		}
 	}
@@ -75,11 +78,11 @@ func (r *resolver) gitFoldersOf(f folder, dir Dir) []string {
 }
 
 // gitFileTarget returns the path in a .git file, or nothing.
-func gitFileTarget(f folder, dir Dir, info Info) string {
+func (r *reader) gitFileTarget(f folder, dir fsview.Dir, info fsview.Info) string {
 	if !info.Mode.IsRegular() || info.Size > maxPath+int64(len("gitdir: \n")) {
 		return ""
 	}
-	file, p := read(dir, ".git")
+	file, p := r.read(dir, ".git")
 	if p != nil {
 		return ""
 	}
@@ -96,7 +99,7 @@ func gitFileTarget(f folder, dir Dir, info Info) string {
 
 // hasGitStructure reports whether a folder looks like a git folder from inside,
 // whatever its name: a bare repository, or the folder of a worktree.
-func hasGitStructure(dir Dir) bool {
+func hasGitStructure(dir fsview.Dir) bool {
 	if !exists(dir, "HEAD") {
 		return false
 	}
@@ -104,7 +107,7 @@ func hasGitStructure(dir Dir) bool {
 }
 
 // exists reports whether a folder has the name.
-func exists(dir Dir, name string) bool {
+func exists(dir fsview.Dir, name string) bool {
 	_, err := dir.Lstat(name)
 	return err == nil
 }

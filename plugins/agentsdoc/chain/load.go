@@ -6,6 +6,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/grapnelhq/grapnel/plugins/agentsdoc/chain/fsview"
+	"github.com/grapnelhq/grapnel/plugins/agentsdoc/chain/textrule"
 )
 
 // maxStubHops bounds how many stubs may lead to each other.
@@ -24,15 +27,15 @@ type place struct {
 
 // load reads a candidate of the folder, which is at real, behind links and stubs
 // if that is where it is. With a problem, the place tells how far it got.
-func (r *resolver) load(f folder, name, real string, info Info) (place, *problem) {
-	at := place{path: real, linked: info.isLink()}
+func (r *resolver) load(f folder, name, real string, info fsview.Info) (place, *problem) {
+	at := place{path: real, linked: info.IsLink()}
 	var p *problem
 	if at.linked {
 		at.path, at.content, p = r.follow(f, at.path)
 	} else {
-		at.content, p = read(f.dir, name)
+		at.content, p = r.read(f.dir, name)
 	}
-	for hops := 0; p == nil; hops++ {
+	for hops := 0; p == nil && r.chain.Options.Checks.Stubs; hops++ {
 		target, ok := r.stubTarget(f, at)
 		if !ok {
 			return at, nil
@@ -55,7 +58,7 @@ func (r *resolver) stubTarget(f folder, at place) (string, bool) {
 	if len(raw) == 0 || len(raw) > maxStub {
 		return "", false
 	}
-	text := strings.TrimSpace(strings.TrimPrefix(raw, byteOrderMark))
+	text := strings.TrimSpace(strings.TrimPrefix(raw, textrule.ByteOrderMark))
 	path := filepath.FromSlash(text)
 	if strings.ContainsFunc(text, isControl) || filepath.IsAbs(path) || !r.isCandidate(filepath.Base(path)) {
 		return "", false
@@ -72,8 +75,9 @@ func (r *resolver) stubTarget(f folder, at place) (string, bool) {
 
 // isCandidate reports whether a name is one that is looked for.
 func (r *resolver) isCandidate(name string) bool {
-	o := r.chain.Options
-	return slices.Contains(o.Names, name) || slices.Contains(o.FallbackNames, name) || slices.Contains(o.GlobalNames, name)
+	o := &r.chain.Options
+	return slices.Contains(o.Names, name) || slices.Contains(o.FallbackNames, name) ||
+		slices.Contains(o.LocalNames, name) || slices.Contains(o.GlobalNames, name)
 }
 
 // isControl reports whether a character cannot be part of a stub's line.
@@ -82,7 +86,7 @@ func isControl(c rune) bool { return c < ' ' || c == 0x7f }
 // base is a folder that links may lead into.
 type base struct {
 	real string
-	dir  Dir // nil where it has to be opened first
+	dir  fsview.Dir // nil where it has to be opened first
 }
 
 // bases returns the folders that files may be read from when the chain folder
@@ -90,16 +94,11 @@ type base struct {
 func (r *resolver) bases(f folder) []base {
 	var list []base
 	if len(r.tree) > 0 {
-		list = append(list, base{r.tree[0].real, r.root})
+		list = append(list, base{r.tree[0].real, r.tree[0].dir})
 	}
 	list = append(list, base{f.real, f.dir})
-	for _, path := range r.chain.Options.Allow {
-		if !filepath.IsAbs(path) {
-			continue
-		}
-		if real, err := r.view.RealPath(filepath.Clean(path)); err == nil {
-			list = append(list, base{real: real})
-		}
+	for _, real := range r.allowedFolders() {
+		list = append(list, base{real: real})
 	}
 	return list
 }
@@ -119,16 +118,24 @@ func (r *resolver) follow(f folder, path string) (string, content, *problem) {
 		}
 		return "", content{}, p
 	}
-	bases := r.bases(f)
+	from, p := r.containing(r.bases(f), real)
+	if p != nil {
+		return real, content{}, p
+	}
+	found, p := r.walkTo(from, real)
+	return real, found, p
+}
+
+// containing returns the base that a real path lies in, if it may be read.
+func (r *resolver) containing(bases []base, real string) (base, *problem) {
 	i := slices.IndexFunc(bases, func(b base) bool { return within(b.real, real) && b.real != real })
 	if i < 0 {
-		return real, content{}, &problem{code: CodeSymlinkEscape, detail: "the link leads out of the tree"}
+		return base{}, &problem{code: CodeSymlinkEscape, detail: "the link leads out of the tree"}
 	}
 	if r.inGitFolder(bases[i].real, real) {
-		return real, content{}, gitProblem()
+		return base{}, gitProblem()
 	}
-	found, p := r.walkTo(bases[i], real)
-	return real, found, p
+	return bases[i], nil
 }
 
 // walkTo reads a file below a base, folder by folder.
@@ -142,12 +149,12 @@ func (r *resolver) walkTo(from base, real string) (found content, p *problem) {
 		defer func() { _ = dir.Close() }()
 	}
 	rest := strings.Trim(real[len(from.real):], string(filepath.Separator))
-	return descend(dir, strings.Split(rest, string(filepath.Separator)))
+	return r.descend(dir, strings.Split(rest, string(filepath.Separator)))
 }
 
 // descend reads the file at the end of the names, of which all others are
 // folders. A folder with the structure of a git repository ends it.
-func descend(from Dir, names []string) (content, *problem) {
+func (r *reader) descend(from fsview.Dir, names []string) (content, *problem) {
 	dir, release := from, func() {}
 	defer func() { release() }()
 	for len(names) > 1 {
@@ -165,28 +172,28 @@ func descend(from Dir, names []string) (content, *problem) {
 	if hasGitStructure(dir) {
 		return content{}, gitProblem()
 	}
-	return readChecked(dir, names[0])
+	return r.readChecked(dir, names[0])
 }
 
 // readChecked reads what a link leads to, if it is a regular file.
-func readChecked(dir Dir, name string) (content, *problem) {
+func (r *reader) readChecked(dir fsview.Dir, name string) (content, *problem) {
 	info, err := dir.Lstat(name)
 	switch {
 	case err != nil:
 		return content{}, linkProblem(err)
-	case info.isLink():
-		return content{}, linkProblem(ErrLink)
+	case info.IsLink():
+		return content{}, linkProblem(fsview.ErrLink)
 	case !info.Mode.IsRegular():
 		return content{}, &problem{code: CodeNotRegular, detail: "the link leads to " + describe(info)}
 	}
-	return read(dir, name)
+	return r.read(dir, name)
 }
 
 // linkProblem classifies an error on the way that a link led. A link there
 // means that the tree changed after the real path was found out; whatever it
 // leads to now was not checked.
 func linkProblem(err error) *problem {
-	if errors.Is(err, ErrLink) {
+	if errors.Is(err, fsview.ErrLink) {
 		return &problem{code: CodeReadError, detail: "the link's target changed while it was read"}
 	}
 	return problemOf(err)

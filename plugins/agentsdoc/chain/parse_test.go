@@ -5,38 +5,15 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/grapnelhq/grapnel/plugins/agentsdoc/chain/textrule/textruletest"
 )
 
-// Unescape undoes escape. It is written from the package documentation, apart
-// from the code that it checks: by regular expressions over the text without
-// the characters that do not show, whose places are kept.
-func Unescape(body string) string {
-	list := strings.Split(body, "\n")
-	for i, line := range list {
-		if strings.HasPrefix(line, `\`) && lineRule.MatchString(withoutInvisible(line)) {
-			line = line[1:]
-		}
-		var out strings.Builder
-		for line != "" {
-			out.WriteByte(line[0])
-			isTag := strings.HasPrefix(line, `<\`) && tagRule.MatchString(withoutInvisible(line))
-			line = line[1:]
-			if isTag {
-				line = line[1:]
-			}
-		}
-		list[i] = out.String()
-	}
-	return strings.Join(list, "\n")
-}
-
-// The rules and the forms of the lines, as documented.
+// The forms of the lines, as documented.
 var (
-	lineRule  = regexp.MustCompile(`^\\*\[(source|truncated|omitted):`)
-	tagRule   = regexp.MustCompile(`^<\\*(/?(?i:AGENTS_MD)|!-- grapnel:dynamic)`)
 	delimiter = regexp.MustCompile(`^\[source: "([^"]*)", scope (managed|global|project|local|nested), kept (\d+) of (\d+) bytes\]$`)
 	marker    = regexp.MustCompile(`^\[truncated: (.*), kept (\d+) of (\d+) bytes\]$`)
-	omission  = regexp.MustCompile(`^\[omitted: (?:.*, \d+ bytes|\d+ files), budget exhausted\]$`)
+	omission  = regexp.MustCompile(`^\[omitted: (?:.*, \d+ bytes, (?:budget exhausted|untrusted root)|\d+ files, budget exhausted)\]$`)
 )
 
 // parsed is one source as a reader of the text sees it.
@@ -51,14 +28,14 @@ type parsed struct {
 // parse reads a text back.
 func parse(t testing.TB, text string, lazy bool) (list []parsed, omitted []string) {
 	t.Helper()
-	rest, ok := strings.CutPrefix(text, header(lazy))
+	rest, ok := strings.CutPrefix(text, header(&Options{Lazy: lazy}))
 	if !ok || !strings.HasSuffix(rest, "\n") {
 		t.Fatalf("no header, or no end:\n%s", text)
 	}
 	var body []string
 	finish := func() {
 		if len(list) > 0 && body != nil {
-			list[len(list)-1].body = Unescape(strings.Join(body, "\n"))
+			list[len(list)-1].body = textruletest.Unescape(strings.Join(body, "\n"))
 		}
 		body = nil
 	}

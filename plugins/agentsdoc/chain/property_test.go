@@ -10,6 +10,10 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/grapnelhq/grapnel/plugins/agentsdoc/chain/fsview"
+	"github.com/grapnelhq/grapnel/plugins/agentsdoc/chain/textrule"
+	"github.com/grapnelhq/grapnel/plugins/agentsdoc/chain/textrule/textruletest"
 )
 
 // randomChain is a chain of hostile texts under hostile names.
@@ -26,13 +30,16 @@ func randomChain(rng *rand.Rand) Chain {
 		if i == 0 && rng.IntN(2) == 0 {
 			scope = ScopeGlobal
 		}
-		display := hostileText(rng, rng.IntN(4)) + "/AGENTS.md"
-		raw := normalise(hostileText(rng, rng.IntN(1<<rng.IntN(9)))).text
+		display := textruletest.Hostile(rng, rng.IntN(4)) + "/AGENTS.md"
+		raw := normalText(textruletest.Hostile(rng, rng.IntN(1<<rng.IntN(9))))
 		s := source(scope, display, raw)
 		if s.Text == "" {
 			s.State = StateSkipped
 		}
 		s.bound(c.Options.Budget.File)
+		if rng.IntN(8) == 0 {
+			s.State, s.Reason, s.Text = StateSkipped, string(CodeUntrustedRoot), ""
+		}
 		c.Sources = append(c.Sources, s)
 	}
 	return c
@@ -127,7 +134,7 @@ func checkSource(t *testing.T, before, after Source, found parsed) {
 	default:
 		kept := len(found.body)
 		if raw := before.origin.raw; raw != "" {
-			kept = sourceBytes(raw, kept)
+			kept = textrule.Form{Normal: true}.SourceBytes(raw, kept)
 		}
 		if !found.truncated || !strings.HasPrefix(before.Text, found.body) || int64(kept) != after.Kept {
 			t.Fatalf("%q is read as %+v", before.Text, found)
@@ -158,7 +165,7 @@ func checkFloors(t *testing.T, c Chain, r Rendering) {
 			t.Fatalf("%s is omitted, and one that comes after is not", s.Display)
 		case s.State == StateTruncated && !last:
 			floor, _ := it.floorRoom()
-			if least := cut(it.body, floor); s.DeliveredBytes < len(least) {
+			if least := textrule.Cut(it.body, floor); s.DeliveredBytes < len(least) {
 				t.Fatalf("%s has %d bytes, its floor gives %d", s.Display, s.DeliveredBytes, len(least))
 			}
 		}
@@ -196,7 +203,7 @@ func TestResolveAndRenderRandomTrees(t *testing.T) {
 		b := Budget{rng.IntN(20000), rng.IntN(20000)}
 		r := Render(first, b)
 		checkRendering(t, first, b, r)
-		second := Resolve(portable{}, dir, Options{})
+		second := Resolve(fsview.Portable{}, dir, Options{})
 		if diff := cmp.Diff(outline(second, base), outline(first, base)); diff != "" {
 			t.Fatalf("the views differ (-portable +os)\n%s", diff)
 		}
@@ -217,7 +224,7 @@ func randomTree(t *testing.T, rng *rand.Rand) (base, dir string) {
 				t.Fatal(err)
 			}
 		}
-		name := strings.NewReplacer("/", "|").Replace(hostileText(rng, 1+rng.IntN(3)))
+		name := strings.NewReplacer("/", "|").Replace(textruletest.Hostile(rng, 1+rng.IntN(3)))
 		if name == "" || len(name) > 200 {
 			name = "d"
 		}
@@ -239,7 +246,7 @@ func randomEntry(path string, rng *rand.Rand) error {
 	case 2:
 		return os.Mkdir(path, 0o755)
 	case 3, 4:
-		raw := []byte(hostileText(rng, rng.IntN(200)))
+		raw := []byte(textruletest.Hostile(rng, rng.IntN(200)))
 		for i := 0; i < len(raw); i += 50 {
 			raw[i] = byte(rng.Uint32())
 		}

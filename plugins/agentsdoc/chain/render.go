@@ -1,25 +1,33 @@
 package chain
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/grapnelhq/grapnel/plugins/agentsdoc/chain/option"
+	"github.com/grapnelhq/grapnel/plugins/agentsdoc/chain/textrule"
 )
 
-// Budget bounds a text in both units at once. Nothing, not even the header, is
-// free.
+// Budget bounds a text in both units at once.
 type Budget struct {
-	// Bytes bounds the length in bytes.
+	// Bytes bounds the length in bytes; in LayoutJoined and LayoutTitled that of
+	// the project's files in it. Nothing of LayoutDelimited, not even the header,
+	// is free.
 	Bytes int
-	// Chars bounds the length in Unicode scalar values.
+	// Chars bounds the length of the whole text in Unicode scalar values.
 	Chars int
 }
 
 // Rendering is the answer of [Render].
 type Rendering struct {
-	// Text is the instruction text; empty, or ended by LF.
+	// Text is the instruction text. In LayoutDelimited it is empty or ended by
+	// LF.
 	Text string
+	// Frame is what stands around it before the model.
+	Frame Frame
+	// Placement is where that belongs.
+	Placement option.Placement
 	// Chars is the length of Text in Unicode scalar values, and FullChars what
 	// it would be if nothing had been cut or omitted.
 	Chars, FullChars int
@@ -27,78 +35,62 @@ type Rendering struct {
 	Sources []Source
 	// Diagnostics are those of the rendering alone.
 	Diagnostics []Diagnostic
+
+	content string
 }
 
 // Cut reports whether any source is not whole for want of room.
-func (r Rendering) Cut() bool {
+func (r *Rendering) Cut() bool {
 	return slices.ContainsFunc(r.Sources, func(s Source) bool {
 		return s.State == StateTruncated || s.State == StateOmitted
 	})
 }
 
-// ruleText heads each text.
-const ruleText = `These are the instruction files that apply here, from the most general to the most specific.
-Where two disagree, the later one is more specific and wins. System, developer and explicit user messages win over all of them.
-`
+// Content is the text as it stands between two lines of a frame: without the LF
+// that ends the last line of ours.
+func (r *Rendering) Content() string { return r.content }
 
-// lazyText follows it while files of other folders are delivered on touch.
-const lazyText = `- The files below are loaded already: do not search for instruction files again on each turn.
-- Look for more only when you are about to read or edit in a folder that is new to you.
-- When a reminder lists files, read them and apply them before you change anything in their folders.
-- Do not read the same path twice.
-- After a session.resume.diff reminder, take in what it says has changed before you go on.
-`
+// Message is the whole as it is put before the model. Without text there is
+// none.
+func (r *Rendering) Message() string {
+	if r.Text == "" {
+		return ""
+	}
+	return r.Frame.Open + "\n" + r.content + "\n" + r.Frame.Close
+}
 
-// Render makes the text of a chain. It is never longer than the budget in
-// either unit, always valid UTF-8, and the same for the same arguments.
+// Render makes the text of a chain. It is never longer than the budget, always
+// valid UTF-8, and the same for the same arguments.
 //
-// Sources share what there is so that the nearest is the last one to lose: each
-// first gets a floor, nearest first, behind those of the managed and global
-// ones; then the rest goes to the nearest. The limits of one source and of
-// their number are those in the chain's options.
+// In LayoutDelimited sources share what there is so that the nearest is the last
+// one to lose: each first gets a floor, nearest first, behind those of the
+// managed and global ones; then the rest goes to the nearest. The other layouts
+// do as the tools do that they come from. The limits of one source and of their
+// number are those in the chain's options.
 func Render(c Chain, b Budget) Rendering {
-	limits := c.Options.Budget.filled()
-	a := &allocation{header: header(c.Options.Lazy), sources: slices.Clone(c.Sources)}
+	if c.Options.Layout == option.LayoutJoined || c.Options.Layout == option.LayoutTitled {
+		return renderList(&c, b)
+	}
+	return renderDelimited(&c, b)
+}
+
+// renderDelimited is Render for LayoutDelimited.
+func renderDelimited(c *Chain, b Budget) Rendering {
+	limits := c.Options.Budget.Filled()
+	a := &allocation{header: header(&c.Options), sources: slices.Clone(c.Sources)}
 	for i := range a.sources {
-		if a.sources[i].usable() {
-			a.items = append(a.items, newItem(&a.sources[i], limits))
+		if s := &a.sources[i]; s.usable() || s.named() {
+			a.items = append(a.items, newItem(s, limits))
 		}
 	}
 	a.limitCount(limits.Files)
-	a.share(extent{b.Bytes, b.Chars})
+	a.share(textrule.Extent(b))
 	text := a.print()
 	return Rendering{
-		Text: text, Chars: utf8.RuneCountInString(text), FullChars: a.fullChars(),
+		Text: text, content: strings.TrimSuffix(text, "\n"), Frame: c.frame(true), Placement: c.Options.Placement,
+		Chars: utf8.RuneCountInString(text), FullChars: a.fullChars(),
 		Sources: a.sources, Diagnostics: a.judge(),
 	}
-}
-
-// header is the text before the first source.
-func header(lazy bool) string {
-	if lazy {
-		return ruleText + lazyText + "\n"
-	}
-	return ruleText + "\n"
-}
-
-// delimiterLine begins a source.
-func delimiterLine(path string, scope Scope, kept, total int64) string {
-	return fmt.Sprintf("%s \"%s\", scope %s, kept %d of %d bytes]\n", sourceWord, path, scope, kept, total)
-}
-
-// truncatedLine ends a source that was cut.
-func truncatedLine(path string, kept, total int64) string {
-	return fmt.Sprintf("%s %s, kept %d of %d bytes]\n", truncatedWord, path, kept, total)
-}
-
-// omittedLine stands for a source without room.
-func omittedLine(path string, total int64) string {
-	return fmt.Sprintf("%s %s, %d bytes, budget exhausted]\n", omittedWord, path, total)
-}
-
-// omittedFilesLine stands for all sources without room.
-func omittedFilesLine(n int) string {
-	return fmt.Sprintf("%s %d files, budget exhausted]\n", omittedWord, n)
 }
 
 // print writes the text, in chain order, and fills in what each source got.
@@ -116,7 +108,7 @@ func (a *allocation) print() string {
 		case it.admitted:
 			it.print(&out)
 		case it.line:
-			out.WriteString(omittedLine(it.path, it.src.Bytes))
+			out.WriteString(it.omission())
 		}
 	}
 	return out.String()
@@ -143,12 +135,8 @@ func (it *item) kept() int64 {
 	if it.whole {
 		return it.src.Bytes
 	}
-	_, inserted := escape(it.piece)
-	n := len(it.piece) - inserted
-	if raw := it.src.origin.raw; raw != "" {
-		n = sourceBytes(raw, n)
-	}
-	return int64(n)
+	_, inserted := textrule.Escape(it.piece)
+	return int64(it.src.sourceBytes(len(it.piece) - inserted))
 }
 
 // judge fills in the state of each source and reports it.
@@ -157,22 +145,42 @@ func (a *allocation) judge() []Diagnostic {
 	for _, it := range a.items {
 		s := it.src
 		if it.admitted && it.escaped > 0 {
-			rows = append(rows, diagnostic(CodeEscaped, s.Path, "a backslash was put into %d places that look like lines or tags of the prompt", it.escaped))
+			rows = append(rows, s.escaped(it.escaped))
 		}
 		switch {
-		case it.admitted && it.whole:
+		case it.named || it.admitted && it.whole:
 		case it.admitted:
-			s.State, s.Reason = StateTruncated, string(CodeTruncated)
-			rows = append(rows, diagnostic(CodeTruncated, s.Path, "kept %d of %d bytes", s.Kept, s.Bytes))
+			rows = append(rows, s.truncated())
 		case it.surplus:
-			s.State, s.Reason = StateOmitted, string(CodeOmittedCount)
-			rows = append(rows, diagnostic(CodeOmittedCount, s.Path, "%d bytes; nearer files fill the allowed number", s.Bytes))
+			rows = append(rows, s.omitted(CodeOmittedCount))
 		default:
-			s.State, s.Reason = StateOmitted, string(CodeOmittedBudget)
-			rows = append(rows, diagnostic(CodeOmittedBudget, s.Path, "%d bytes; the budget is exhausted", s.Bytes))
+			rows = append(rows, s.omitted(CodeOmittedBudget))
 		}
 	}
 	return rows
+}
+
+// escaped reports a source whose text had to be changed.
+func (s *Source) escaped(places int) Diagnostic {
+	if places == 1 {
+		return diagnostic(CodeEscaped, s.Path, "a backslash was put into 1 place that looks like a line or a tag of the prompt")
+	}
+	return diagnostic(CodeEscaped, s.Path, "a backslash was put into %d places that look like lines or tags of the prompt", places)
+}
+
+// truncated marks a source of which not all is in the text.
+func (s *Source) truncated() Diagnostic {
+	s.State, s.Reason = StateTruncated, string(CodeTruncated)
+	return diagnostic(CodeTruncated, s.Path, "kept %d of %d bytes", s.Kept, s.Bytes)
+}
+
+// omitted marks a source of which nothing is in the text.
+func (s *Source) omitted(code Code) Diagnostic {
+	s.State, s.Reason = StateOmitted, string(code)
+	if code == CodeOmittedCount {
+		return diagnostic(code, s.Path, "%d bytes; other files fill the allowed number", s.Bytes)
+	}
+	return diagnostic(code, s.Path, "%d bytes; the budget is exhausted", s.Bytes)
 }
 
 // fullChars measures the text without any limit.
@@ -182,7 +190,11 @@ func (a *allocation) fullChars() int {
 	}
 	n := utf8.RuneCountInString(a.header)
 	for _, it := range a.items {
-		n += it.delimiter.chars + max(utf8.RuneCountInString(it.body), it.src.origin.chars) + 1
+		if it.named {
+			n += utf8.RuneCountInString(it.omission())
+			continue
+		}
+		n += it.delimiter.Chars + max(utf8.RuneCountInString(it.body), it.src.origin.chars) + 1
 	}
 	return n
 }

@@ -2,7 +2,10 @@ package chain
 
 import (
 	"path/filepath"
+	"slices"
 	"syscall"
+
+	"github.com/grapnelhq/grapnel/plugins/agentsdoc/chain/fsview"
 )
 
 // errTooLong is what the system would say of a path that it cannot take.
@@ -12,7 +15,7 @@ const errTooLong = syscall.ENAMETOOLONG
 type givenRoot struct {
 	path string
 	real string
-	info Info
+	info fsview.Info
 	// byName says that the working folder lies below it as it is written.
 	byName bool
 }
@@ -49,15 +52,15 @@ func (r *resolver) refuse(condition bool, detail string) bool {
 }
 
 // is reports whether a folder on the way is the root, be it under another name.
-func (g givenRoot) is(f folder, dir Dir) bool {
+func (g givenRoot) is(f folder) bool {
 	if g.byName || f.path == g.path {
 		return f.path == g.path
 	}
 	if f.real == g.real {
 		return true
 	}
-	info, err := dir.Info()
-	return err == nil && info.same(g.info)
+	info, err := f.dir.Info()
+	return err == nil && info.Same(g.info)
 }
 
 // elsewhere reports whether the working folder's name gives no sign that it
@@ -65,14 +68,59 @@ func (g givenRoot) is(f folder, dir Dir) bool {
 func (g givenRoot) elsewhere() bool { return g.path != "" && !g.byName }
 
 // statFolder describes the folder at an absolute path.
-func statFolder(view FS, path string) (Info, error) {
+func statFolder(view fsview.FS, path string) (fsview.Info, error) {
 	dir, err := view.OpenDir(path)
 	if err != nil {
-		return Info{}, err
+		return fsview.Info{}, err
 	}
 	info, err := dir.Info()
 	if closeErr := dir.Close(); err == nil {
 		err = closeErr
 	}
 	return info, err
+}
+
+// ownPlaces are the user's own folders, as written and behind links.
+type ownPlaces struct {
+	homes, configs []string
+	wide           bool // the home folder and the top are no roots
+}
+
+// ownPlaces reads them from the options.
+func (r *resolver) ownPlaces() ownPlaces {
+	o := &r.chain.Options
+	own := ownPlaces{wide: o.Checks.WideRoots}
+	if len(r.markers) == 0 {
+		return own
+	}
+	if o.Home != "" && own.wide {
+		own.homes = r.bothPaths(o.Home)
+	}
+	for _, path := range o.ConfigDirs {
+		if path != "" {
+			own.configs = append(own.configs, r.bothPaths(path)...)
+		}
+	}
+	return own
+}
+
+// bothPaths returns a path as written and, where it exists, behind links.
+func (r *resolver) bothPaths(path string) []string {
+	paths := []string{filepath.Clean(path)}
+	if real, err := r.view.RealPath(paths[0]); err == nil && real != paths[0] {
+		paths = append(paths, real)
+	}
+	return paths
+}
+
+// config reports whether a folder is one of the user's configuration, or below.
+func (o ownPlaces) config(f folder) bool {
+	return slices.ContainsFunc(o.configs, func(p string) bool { return within(p, f.path) || within(p, f.real) })
+}
+
+// noRoot reports whether a folder is the home folder or the top of the file
+// system, which hold too much to be meant as a source tree.
+func (o ownPlaces) noRoot(f folder) bool {
+	return o.wide && (filepath.Dir(f.path) == f.path || filepath.Dir(f.real) == f.real ||
+		slices.Contains(o.homes, f.path) || slices.Contains(o.homes, f.real))
 }

@@ -6,6 +6,18 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/grapnelhq/grapnel/plugins/agentsdoc/chain/fsview"
+	"github.com/grapnelhq/grapnel/plugins/agentsdoc/chain/textrule"
+)
+
+// The numbers of the presets, as the specification has them.
+const (
+	defaultFileBytes  = 32_768
+	defaultTotalBytes = 32_768
+	defaultFiles      = 32
+	codexBytes        = 32_768
+	codeliaBytes      = 262_144
 )
 
 // files describes a tree: the text of each file by its slash-separated path. A
@@ -44,7 +56,7 @@ func build(t testing.TB, tree files) string {
 }
 
 // views are the implementations that keep the same promises.
-func views() map[string]FS { return map[string]FS{"os": OS{}, "portable": portable{}} }
+func views() map[string]FS { return map[string]FS{"os": OS{}, "portable": fsview.Portable{}} }
 
 // outline prints what a chain says, one line a row, with paths below base.
 func outline(c Chain, base string) string {
@@ -80,4 +92,21 @@ func lines(list ...string) string {
 		return ""
 	}
 	return strings.Join(list, "\n") + "\n"
+}
+
+// normalText is the normal form of bytes.
+func normalText(raw string) string {
+	text, _ := textrule.Form{Normal: true}.Text(raw)
+	return text
+}
+
+// addFile makes a file and its folders.
+func addFile(t testing.TB, path, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
 }

@@ -1,10 +1,16 @@
 package chain
 
+import (
+	"github.com/grapnelhq/grapnel/plugins/agentsdoc/chain/fsview"
+	"github.com/grapnelhq/grapnel/plugins/agentsdoc/chain/option"
+	"github.com/grapnelhq/grapnel/plugins/agentsdoc/chain/textrule"
+)
+
 // Scope says where in the order of precedence a source comes from.
 type Scope string
 
-// The scopes, farthest first. A chain of files holds global and project ones;
-// the others belong to parts of the plugin that add to a chain.
+// The scopes, farthest first. Nested ones are no part of a chain: they belong to
+// the part of the plugin that delivers files of folders that are touched.
 const (
 	ScopeManaged Scope = "managed"
 	ScopeGlobal  Scope = "global"
@@ -30,9 +36,14 @@ const (
 	StateDuplicate State = "duplicate"
 )
 
-// ReasonBlank is the reason of a skipped source without any text. All other
-// reasons are codes of diagnostics.
-const ReasonBlank = "blank"
+// Reasons of skipped sources that are no problem. All other reasons are codes of
+// diagnostics.
+const (
+	// ReasonBlank is a source without any text.
+	ReasonBlank = "blank"
+	// ReasonExcluded is a file that the options exclude.
+	ReasonExcluded = "excluded"
+)
 
 // Source is one file of a chain: one that is used, or one that would be but for
 // its reason.
@@ -42,8 +53,9 @@ type Source struct {
 	// RealPath is where the file really is, behind links and stubs; empty where
 	// that could not be found out.
 	RealPath string `json:"real_path"`
-	// Display is Path relative to the root, with slashes, or ~ for the global
-	// file. It is exact: [PrintPath] makes it fit for a prompt.
+	// Display is Path relative to the root, with slashes; ~ for the global file,
+	// and Path itself for the managed one. It is exact: [PrintPath] makes it fit
+	// for a prompt.
 	Display string `json:"display"`
 	Scope   Scope  `json:"scope"`
 	// Bytes is the size on disk.
@@ -59,15 +71,15 @@ type Source struct {
 	// MTimeMs is the time of the last change in milliseconds since 1970.
 	MTimeMs int64 `json:"mtimeMs"`
 	State   State `json:"state"`
-	// Reason is empty for a source that is whole, and a [Code] or [ReasonBlank]
-	// otherwise.
+	// Reason is empty for a source that is whole, and a [Code], [ReasonBlank] or
+	// [ReasonExcluded] otherwise.
 	Reason string `json:"reason"`
 	// DuplicateOf is the Path of the nearer source with the same file or text.
 	DuplicateOf string `json:"duplicate_of"`
 
-	// Text is the normalised text without newlines at its end; set only while
-	// the source is of use. Of a text beyond the limit of one file only the
-	// beginning is here.
+	// Text is the file's text; set only while the source is of use. In
+	// LayoutDelimited it is without newlines at its end. Of a text beyond what
+	// the budget can hold of one file only the beginning is here.
 	Text string `json:"-"`
 
 	origin origin
@@ -75,15 +87,33 @@ type Source struct {
 
 // origin is what a source's text came from, as far as it matters later.
 type origin struct {
-	raw   string // the bytes that became Text, where these differ
-	chars int    // length of the whole text
-	long  bool   // the file goes on behind Text
-	sum   textSum
-	id    FileID
+	raw       string // the bytes that became Text, where these differ
+	form      textrule.Form
+	inserts   []insert // imported texts, in the order of Text
+	chars     int      // length of the whole text, where Text is not all
+	long      bool     // the file goes on behind Text
+	untrusted bool
+	sum       textSum
+	id        fsview.FileID
 }
 
 // usable reports whether a source has text that may be rendered.
 func (s *Source) usable() bool { return s.State == StateKept && s.Text != "" }
+
+// named reports whether only the name of a source may be rendered.
+func (s *Source) named() bool {
+	return s.State == StateSkipped && s.Reason == string(CodeUntrustedRoot)
+}
+
+// sourceBytes counts the bytes of the file that the first n bytes of Text stand
+// for. Imported text stands for the line that named it.
+func (s *Source) sourceBytes(n int) int {
+	n = ownBytes(s.origin.inserts, n)
+	if s.origin.raw == "" {
+		return n
+	}
+	return s.origin.form.SourceBytes(s.origin.raw, n)
+}
 
 // Chain is the answer of [Resolve].
 type Chain struct {
@@ -100,34 +130,15 @@ type Chain struct {
 	Diagnostics []Diagnostic `json:"diagnostics"`
 }
 
-// Report is a chain and its rendering as the command line prints them.
-type Report struct {
-	Root      string   `json:"root"`
-	RootFound bool     `json:"root_found"`
-	Dir       string   `json:"dir"`
-	Preset    string   `json:"preset"`
-	Options   Options  `json:"options"`
-	Sources   []Source `json:"sources"`
-	Text      string   `json:"text"`
-	// Message is the whole as it is put before the model, frame included; empty
-	// when Text is.
-	Message     string       `json:"message"`
-	Diagnostics []Diagnostic `json:"diagnostics"`
-}
-
-// NewReport joins a chain with its rendering. The message comes from whoever
-// owns the frame, and is dropped when there is no text. The lists are shared
-// with neither argument.
-func NewReport(c Chain, r Rendering, message string) Report {
-	if r.Text == "" {
-		message = ""
-	}
-	rows := make([]Diagnostic, 0, len(c.Diagnostics)+len(r.Diagnostics))
-	rows = append(append(rows, c.Diagnostics...), r.Diagnostics...)
-	return Report{
-		Root: c.Root, RootFound: c.RootFound, Dir: c.Dir,
-		Preset: c.Options.Preset, Options: c.Options,
-		Sources: append([]Source{}, r.Sources...), Text: r.Text, Message: message,
-		Diagnostics: rows,
+// Changed reports whether a file, seen twice under one path, counts as another
+// the second time. Without a rule it is judged by its hash.
+func Changed(rule option.ChangedWhen, before, after *Source) bool {
+	switch rule {
+	case option.ChangedNeverResolved:
+		return false
+	case option.ChangedByTimeOrHash:
+		return before.MTimeMs != after.MTimeMs || before.SHA256 != after.SHA256
+	default:
+		return before.SHA256 != after.SHA256
 	}
 }

@@ -4,57 +4,29 @@ import (
 	"errors"
 	"io/fs"
 	"path/filepath"
-	"slices"
 	"strings"
+	"syscall"
+
+	"github.com/grapnelhq/grapnel/plugins/agentsdoc/chain/fsview"
 )
 
 // maxPath bounds the working folder's path, in bytes. It is what systems take
 // as one path; there can be no folders beyond it that a tool could name.
 const maxPath = 4096
 
-// folder is one element of the working folder's path.
-type folder struct {
-	path string // as the working folder's path was written
-	real string // behind links
-	link bool   // the last element is a link
-	dir  Dir    // its handle, while it is visited
-}
-
-// file returns the paths of a name in the folder. A name is one plain element,
-// and the folder's paths are clean, so there is nothing to clean again: with
-// long paths that would cost more than to look the file up.
-func (f folder) file(name string) (path, real string) {
-	path = below(f.path, name)
-	if f.real == f.path {
-		return path, path
-	}
-	return path, below(f.real, name)
-}
-
-// below joins a clean path and a name.
-func below(path, name string) string {
-	if path[len(path)-1] == filepath.Separator {
-		return path + name
-	}
-	return path + string(filepath.Separator) + name
-}
-
-// open opens the folder, given its parent's handle.
-func (f folder) open(view FS, parent Dir) (Dir, error) {
-	if f.link {
-		return view.OpenDir(f.real)
-	}
-	return parent.OpenDir(filepath.Base(f.path))
-}
+// maxHeld bounds the handles that the survey keeps. A folder without one is
+// opened again when it is visited.
+const maxHeld = 128
 
 // survey is the first walk, from the top of the file system to the working
-// folder. It finds the root, and the real paths; no file is opened on it.
+// folder. It finds the root, and the real paths; no file is opened on it. The
+// handles of the folders below the root stay open for the second walk.
 type survey struct {
 	r       *resolver
 	folders []folder
+	held    int // open handles
+	most    int // how many may be
 	rootAt  int // index of the root, or -1
-	root    Dir // handle of the root
-	last    Dir // handle of the last folder
 	own     ownPlaces
 	given   givenRoot
 }
@@ -66,7 +38,7 @@ func (r *resolver) survey() (*survey, bool) {
 	if !ok {
 		return nil, false
 	}
-	s := &survey{r: r, rootAt: -1, given: given, own: r.ownPlaces()}
+	s := &survey{r: r, rootAt: -1, most: maxHeld, given: given, own: r.ownPlaces()}
 	if err := s.walk(); err != nil {
 		s.close()
 		r.reportFolder(r.chain.Dir, err)
@@ -84,7 +56,8 @@ func (r *resolver) survey() (*survey, bool) {
 	return s, true
 }
 
-// tree returns the folders from the root down.
+// tree returns the folders from the root down. They are the survey's, which
+// closes those that are open.
 func (s *survey) tree() []folder {
 	if s.rootAt < 0 {
 		return nil
@@ -92,26 +65,47 @@ func (s *survey) tree() []folder {
 	return s.folders[s.rootAt:]
 }
 
-// close closes the handles that the walk kept.
-func (s *survey) close() {
-	s.dropRoot()
-	if s.last != nil {
-		_ = s.last.Close()
+// close closes the handles that are still there.
+func (s *survey) close() { s.release(len(s.folders)) }
+
+// release closes the handles of the first n folders.
+func (s *survey) release(n int) {
+	for i := range s.folders[:n] {
+		s.held -= s.folders[i].close()
 	}
 }
 
-// keepRoot makes the last folder the root, whose handle then stays open.
+// releaseSpare closes all handles but the root's and the last folder's.
+func (s *survey) releaseSpare() {
+	for i := range s.folders[:len(s.folders)-1] {
+		if i != s.rootAt {
+			s.held -= s.folders[i].close()
+		}
+	}
+}
+
+// close closes the folder's handle and counts it.
+func (f *folder) close() int {
+	if f.dir == nil {
+		return 0
+	}
+	_ = f.dir.Close()
+	f.dir = nil
+	return 1
+}
+
+// keepRoot makes the last folder the root.
 func (s *survey) keepRoot() {
 	s.dropRoot()
-	s.rootAt, s.root = len(s.folders)-1, s.last
+	s.rootAt = len(s.folders) - 1
 }
 
-// dropRoot forgets the root. Its handle stays open while it is the last one's.
+// dropRoot forgets the root, and keeps no handle but the last folder's.
 func (s *survey) dropRoot() {
-	if s.rootAt >= 0 && s.rootAt < len(s.folders)-1 {
-		_ = s.root.Close()
+	if s.rootAt >= 0 {
+		s.release(len(s.folders) - 1)
 	}
-	s.rootAt, s.root = -1, nil
+	s.rootAt = -1
 }
 
 // walk opens one folder after the other and judges each.
@@ -138,11 +132,18 @@ func (s *survey) walk() error {
 			end = len(path)
 		}
 		if err := s.step(path[:end], path[start:end]); err != nil {
+			if s.r.touched && errors.Is(err, errLeaves) {
+				s.r.report(diagnostic(CodeSymlinkEscape, path[:end], "the folder leads out of the tree; nothing below it is looked at"))
+				return nil
+			}
 			return err
 		}
 	}
 	return nil
 }
+
+// errLeaves ends the walk of a touched path at a link out of the root.
+var errLeaves = errors.New("the link leads out of the root")
 
 // step goes one folder down, to the one at path, whose last element is name.
 func (s *survey) step(path, name string) error {
@@ -151,12 +152,14 @@ func (s *survey) step(path, name string) error {
 	if parent.real != parent.path {
 		f.real = below(parent.real, name)
 	}
-	dir, err := s.last.OpenDir(name)
-	if errors.Is(err, ErrLink) {
-		f.link = true
-		if f.real, err = s.r.view.RealPath(f.real); err == nil {
-			dir, err = s.r.view.OpenDir(f.real)
-		}
+	dir, err := parent.dir.OpenDir(name)
+	if errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) {
+		s.most = 0 // the process has better uses for them
+		s.releaseSpare()
+		dir, err = parent.dir.OpenDir(name)
+	}
+	if errors.Is(err, fsview.ErrLink) {
+		dir, err = s.openLink(&f)
 	}
 	if err != nil {
 		return err
@@ -165,19 +168,35 @@ func (s *survey) step(path, name string) error {
 	return nil
 }
 
-// enter makes a folder the last one and looks whether it is the root.
-func (s *survey) enter(f folder, dir Dir) {
-	if s.last != nil && s.rootAt != len(s.folders)-1 {
-		_ = s.last.Close()
+// openLink opens a folder that is a link, where that may be followed: the
+// folders of the working folder's path are those that the person named, and
+// paths that tools touch have no such right.
+func (s *survey) openLink(f *folder) (fsview.Dir, error) {
+	real, err := s.r.view.RealPath(f.real)
+	if err != nil {
+		return nil, err
 	}
-	s.last = dir
+	if s.r.touched && s.rootAt >= 0 && !within(s.folders[s.rootAt].real, real) {
+		return nil, errLeaves
+	}
+	f.link, f.real = true, real
+	return s.r.view.OpenDir(real)
+}
+
+// enter makes a folder the last one and looks whether it is the root.
+func (s *survey) enter(f folder, dir fsview.Dir) {
+	if last := len(s.folders) - 1; last >= 0 && last != s.rootAt && (s.rootAt < 0 || s.held >= s.most) {
+		s.held -= s.folders[last].close()
+	}
+	f.dir = dir
 	s.folders = append(s.folders, f)
+	s.held++
 	switch {
 	case s.given.path != "":
-		if s.rootAt < 0 && s.given.is(f, dir) {
+		if s.rootAt < 0 && s.given.is(f) {
 			s.keepRoot()
 		}
-	case s.own.config(f) || !s.marked(f, dir):
+	case s.own.config(f) || !s.marked(f):
 	case s.own.noRoot(f):
 		// The nearest marker decides, and here it makes nothing a root.
 		s.dropRoot()
@@ -188,9 +207,9 @@ func (s *survey) enter(f folder, dir Dir) {
 
 // marked reports whether a folder holds a marker. A marker that may not be
 // looked at counts as absent.
-func (s *survey) marked(f folder, dir Dir) bool {
+func (s *survey) marked(f folder) bool {
 	for _, name := range s.r.markers {
-		info, err := dir.Lstat(name)
+		info, err := f.dir.Lstat(name)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
@@ -204,61 +223,12 @@ func (s *survey) marked(f folder, dir Dir) bool {
 			}
 			continue
 		}
-		if info.isLink() {
+		if info.IsLink() {
 			_, err = s.r.view.RealPath(real)
 		}
-		if err == nil && (info.Mode.IsRegular() || info.Mode.IsDir() || info.isLink()) {
+		if err == nil && (info.Mode.IsRegular() || info.Mode.IsDir() || info.IsLink()) {
 			return true
 		}
 	}
 	return false
-}
-
-// ownPlaces are the user's own folders, as written and behind links.
-type ownPlaces struct {
-	homes, configs []string
-}
-
-// ownPlaces reads them from the options.
-func (r *resolver) ownPlaces() ownPlaces {
-	var own ownPlaces
-	if len(r.markers) == 0 {
-		return own
-	}
-	if home := r.chain.Options.Home; home != "" {
-		own.homes = r.bothPaths(home)
-	}
-	for _, path := range r.chain.Options.ConfigDirs {
-		if path != "" {
-			own.configs = append(own.configs, r.bothPaths(path)...)
-		}
-	}
-	return own
-}
-
-// bothPaths returns a path as written and, where it exists, behind links.
-func (r *resolver) bothPaths(path string) []string {
-	paths := []string{filepath.Clean(path)}
-	if real, err := r.view.RealPath(paths[0]); err == nil && real != paths[0] {
-		paths = append(paths, real)
-	}
-	return paths
-}
-
-// config reports whether a folder is one of the user's configuration, or below.
-func (o ownPlaces) config(f folder) bool {
-	return slices.ContainsFunc(o.configs, func(p string) bool { return within(p, f.path) || within(p, f.real) })
-}
-
-// noRoot reports whether a folder is the home folder or the top of the file
-// system, which hold too much to be meant as a source tree.
-func (o ownPlaces) noRoot(f folder) bool {
-	return filepath.Dir(f.path) == f.path || filepath.Dir(f.real) == f.real ||
-		slices.Contains(o.homes, f.path) || slices.Contains(o.homes, f.real)
-}
-
-// within reports whether path is base or below it. Both are clean.
-func within(base, path string) bool {
-	rest, ok := strings.CutPrefix(path, base)
-	return ok && (rest == "" || rest[0] == filepath.Separator || strings.HasSuffix(base, string(filepath.Separator)))
 }

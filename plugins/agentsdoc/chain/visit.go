@@ -5,30 +5,28 @@ import (
 	"io/fs"
 	"slices"
 	"strings"
+
+	"github.com/grapnelhq/grapnel/plugins/agentsdoc/chain/fsview"
+	"github.com/grapnelhq/grapnel/plugins/agentsdoc/chain/option"
 )
 
 // visit looks for the source of one folder: the first candidate that is a
-// regular file, or a link to one.
+// regular file, or a link to one. It reports false for a folder that may not be
+// searched.
 //
 // Candidates that cannot be used are of two kinds. One that is known to be a
 // regular file takes its folder, also when nothing can be made of it: to read
 // the next name instead would hide the failure. One that is not, or may not be
 // looked at, such as a link that leads out, is no match, and the next is tried.
-func (r *resolver) visit(f folder, scope Scope, names []string) {
+func (r *resolver) visit(f folder, scope Scope, names []string) bool {
 	v := visitor{resolver: r, folder: f, scope: scope}
+	r.known = r.known[:0]
 	for i, name := range names {
-		info, err := f.dir.Lstat(name)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
+		info, found, ok := v.look(name)
+		if !ok {
+			return false
 		}
-		if err != nil {
-			p := problemOf(err)
-			if p.code == CodePermission {
-				// It is the folder that refuses; one row for all names.
-				r.report(diagnostic(p.code, f.path, "the folder cannot be searched: %s", p.detail))
-				return
-			}
-			r.report(diagnostic(p.code, below(f.path, name), "%s", p.detail))
+		if !found {
 			continue
 		}
 		v.known = append(v.known, info)
@@ -37,68 +35,137 @@ func (r *resolver) visit(f folder, scope Scope, names []string) {
 			break
 		}
 	}
-	v.reportNearMisses(names)
+	if r.chain.Options.Checks.NearMisses && scope != ScopeManaged {
+		v.reportNearMisses(names)
+	}
+	return true
 }
 
-// visitor is one visit.
+// visitLocal takes the person's own files of a folder, all that are there.
+func (r *resolver) visitLocal(f folder, names []string) {
+	v := visitor{resolver: r, folder: f, scope: ScopeLocal}
+	r.known = r.known[:0]
+	for _, name := range names {
+		info, found, ok := v.look(name)
+		if !ok {
+			return
+		}
+		if found {
+			v.try(name, info)
+		}
+	}
+}
+
+// visitor is one visit. The resolver's known are the candidates that exist.
 type visitor struct {
 	*resolver
 	folder folder
 	scope  Scope
 
-	known []Info // the candidates that exist
-	real  string // real path of the one that was taken
+	real string // real path of the one that was taken
+}
+
+// look describes what has the name. Not ok means that the folder may not be
+// searched, which is one row for all names.
+func (v *visitor) look(name string) (info fsview.Info, found, ok bool) {
+	info, err := v.folder.dir.Lstat(name)
+	switch {
+	case err == nil:
+		return info, true, true
+	case errors.Is(err, fs.ErrNotExist):
+		return info, false, true
+	}
+	p := problemOf(err)
+	if p.code == CodePermission {
+		v.report(diagnostic(p.code, v.folder.path, "the folder cannot be searched: %s", p.detail))
+		return info, false, false
+	}
+	v.report(diagnostic(p.code, below(v.folder.path, name), "%s", p.detail))
+	return info, false, true
 }
 
 // try makes a source of a candidate that exists. It reports whether the
 // candidate takes the folder.
-func (v *visitor) try(name string, info Info) bool {
+func (v *visitor) try(name string, info fsview.Info) bool {
 	path, real := v.folder.file(name)
-	src := Source{Path: path, Scope: v.scope}
-	src.Display = v.display(src.Path, v.scope)
-	if !info.isLink() && !info.Mode.IsRegular() {
-		v.report(diagnostic(CodeNotRegular, src.Path, "%s is not a regular file", describe(info)))
+	if !info.IsLink() && !info.Mode.IsRegular() {
+		v.report(diagnostic(CodeNotRegular, path, "%s is not a regular file", describe(info)))
 		return false
 	}
-	if !info.isLink() {
+	src := v.add(path)
+	if !info.IsLink() {
 		src.Bytes, src.MTimeMs = info.Size, info.MTimeMs
 	}
+	if v.refuse(src) {
+		return false
+	}
 	at, p := v.load(v.folder, name, real, info)
+	if p != nil && p.gone {
+		v.drop()
+		return false
+	}
 	if p != nil {
-		if p.gone {
-			return false
-		}
-		v.report(diagnostic(p.code, src.Path, "%s", p.detail))
+		v.report(diagnostic(p.code, path, "%s", p.detail))
 		src.State, src.Reason, src.RealPath = StateSkipped, string(p.code), at.path
-		v.chain.Sources = append(v.chain.Sources, src)
 		return !at.linked
 	}
 	if at.stub {
-		v.report(diagnostic(CodeSymlinkStub, src.Path, "holds nothing but a path, and is taken for a link to it"))
+		v.report(diagnostic(CodeSymlinkStub, path, "holds nothing but a path, and is taken for a link to it"))
 	}
 	v.known = append(v.known, at.content.info)
-	v.fill(&src, at)
-	taken := true
-	if src.Reason == ReasonBlank && isOverride(name) {
-		src.Reason = string(CodeEmptyOverride)
-		v.report(diagnostic(CodeEmptyOverride, src.Path, "the override is empty and replaces nothing"))
-		taken = false
+	v.fill(src, v.folder, at)
+	if src.Reason == ReasonBlank && option.IsOverride(name) && v.emptyOverride(src) {
+		return false
 	}
-	v.chain.Sources = append(v.chain.Sources, src)
-	if taken {
-		v.real = at.path
+	v.real = at.path
+	return true
+}
+
+// add adds a source to the chain. It is good until the next is added.
+func (v *visitor) add(path string) *Source {
+	v.chain.Sources = append(v.chain.Sources, Source{Path: path, Display: v.display(path, v.scope), Scope: v.scope})
+	return &v.chain.Sources[len(v.chain.Sources)-1]
+}
+
+// drop takes back the source that was added last.
+func (v *visitor) drop() { v.chain.Sources = v.chain.Sources[:len(v.chain.Sources)-1] }
+
+// refuse skips a source that is not even opened.
+func (v *visitor) refuse(src *Source) bool {
+	if v.scope.userWide() {
+		return false
 	}
-	return taken
+	switch {
+	case v.excluded(src.Display):
+		src.State, src.Reason = StateSkipped, ReasonExcluded
+	case v.scope == ScopeLocal && !v.trusted:
+		v.withhold(src)
+	default:
+		return false
+	}
+	return true
+}
+
+// emptyOverride deals with an override without text. It reports whether the
+// names after it are tried.
+func (v *visitor) emptyOverride(src *Source) bool {
+	src.Reason = string(CodeEmptyOverride)
+	if v.chain.Options.EmptyOverride.For(v.scope.userWide()) == option.OverrideShadows {
+		v.report(diagnostic(CodeEmptyOverride, src.Path, "the override is empty and leaves its folder without a file"))
+		return false
+	}
+	v.report(diagnostic(CodeEmptyOverride, src.Path, "the override is empty and replaces nothing"))
+	return true
 }
 
 // reportShadowed reports the candidates that an override replaces.
 func (v *visitor) reportShadowed(winner string, rest []string) {
-	if !isOverride(winner) {
+	if !option.IsOverride(winner) {
 		return
 	}
 	for _, name := range rest {
 		info, err := v.folder.dir.Lstat(name)
-		if err != nil || !info.isLink() && !info.Mode.IsRegular() {
+		if err != nil || !info.IsLink() && !info.Mode.IsRegular() {
 			continue
 		}
 		if !v.isKnown(name, info) {
@@ -116,7 +183,7 @@ func (v *visitor) reportNearMisses(names []string) {
 			continue
 		}
 		info, err := v.folder.dir.Lstat(name)
-		if err != nil || !info.isLink() && !info.Mode.IsRegular() || v.isKnown(name, info) {
+		if err != nil || !info.IsLink() && !info.Mode.IsRegular() || v.isKnown(name, info) {
 			continue
 		}
 		v.known = append(v.known, info)
@@ -127,19 +194,25 @@ func (v *visitor) reportNearMisses(names []string) {
 
 // isKnown reports whether a name is one more of a file that was seen already:
 // by a file system that ignores case, by a hard link, or by a symbolic one.
-func (v *visitor) isKnown(name string, info Info) bool {
-	if slices.ContainsFunc(v.known, info.same) {
+func (v *visitor) isKnown(name string, info fsview.Info) bool {
+	if slices.ContainsFunc(v.known, info.Same) {
 		return true
 	}
-	if !info.isLink() || v.real == "" {
+	if !info.IsLink() || v.real == "" {
 		return false
 	}
 	real, err := v.view.RealPath(below(v.folder.real, name))
 	return err == nil && real == v.real
 }
 
+// nearMisses are names that people write, or systems without case make, for
+// AGENTS.md. They are looked for by name: a folder is never listed.
+func nearMisses() [6]string {
+	return [...]string{"agents.md", "Agents.md", "AGENTS.MD", "AGENT.md", "Agent.md", "agent.md"}
+}
+
 // describe names the type of a file that is not regular.
-func describe(info Info) string {
+func describe(info fsview.Info) string {
 	if info.Mode.IsDir() {
 		return "a folder"
 	}

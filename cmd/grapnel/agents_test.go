@@ -1,0 +1,258 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"unicode"
+
+	"github.com/grapnelhq/grapnel/config"
+	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/plugins/agentsdoc"
+	"github.com/grapnelhq/grapnel/plugins/agentsdoc/chain"
+	"github.com/grapnelhq/grapnel/plugins/agentsdoc/chain/option"
+	"github.com/grapnelhq/grapnel/plugins/agentsdoc/lazy"
+)
+
+// writeTree writes files below a new folder.
+func writeTree(t *testing.T, files map[string]string) string {
+	t.Helper()
+	base := t.TempDir()
+	for name, text := range files {
+		path := filepath.Join(base, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return base
+}
+
+// onTerminal runs a command as if its results went to a terminal.
+func onTerminal(t *testing.T, args ...string) (string, error) {
+	t.Helper()
+	a := &app{in: strings.NewReader(""), err: io.Discard, terminal: true}
+	root := a.root()
+	root.SetArgs(args)
+	err := root.ExecuteContext(t.Context())
+	return a.out.String(), err
+}
+
+// TestAgentsOnTerminal: neither names nor texts of files move a cursor, colour a
+// line, or turn one around.
+func TestAgentsOnTerminal(t *testing.T) {
+	t.Parallel()
+
+	const evil = "a\x1b[31m\u202eb\nc\u0085"
+	base := writeTree(t, map[string]string{
+		".git/HEAD": "", "AGENTS.md": "Red \x1b[31m bell \a\u0085\n", evil + "/AGENTS.md": "\x9b31m\x00\n", evil + "/agents.md": "x\n",
+		"no.yaml": "version: 1\nplugins:\n  - {name: agentsdoc, builtin: agentsdoc, config: {global: false}}\n",
+	})
+	dir, state := filepath.Join(base, evil), filepath.Join(base, "state.json")
+	for _, args := range [][]string{
+		{"chain", "--dir", dir, "--state", state},
+		{"chain", "--dir", dir, "--text"},
+		{"chain", "--dir", dir, "--text", "--preset", "codelia"},
+		{"chain", "--dir", base, "--marker", evil},
+		{"lint", "--dir", base},
+		{"explain", filepath.Join(dir, "AGENTS.md")},
+		{"explain", filepath.Join(dir, evil)},
+		{"touch", "--state", state, dir, "--epoch", "new"},
+		{"touch", "--state", state, "/" + evil},
+		{"resume", "--state", state, "--dir", base},
+	} {
+		out, err := onTerminal(t, append([]string{"agents", "--config", filepath.Join(base, "no.yaml")}, args...)...)
+		if codeOf(err) > exitNo || out == "" {
+			t.Errorf("%q: %v, %d bytes of output", args, err, len(out))
+		}
+		for i, r := range out {
+			if r != '\n' && unicode.IsControl(r) || r == '\u202e' && !strings.Contains(strings.Join(args, " "), "--text") {
+				t.Errorf("%q: %U at %d of %q", args, r, i, out)
+				break
+			}
+		}
+	}
+}
+
+func TestPromptRoom(t *testing.T) {
+	t.Parallel()
+
+	budget := func(chars int) map[string]phases.Override {
+		return map[string]phases.Override{"mine.prompt": {Budget: &phases.TextBudget{Chars: chars}}}
+	}
+	tests := []struct {
+		name   string
+		cfg    config.Config
+		plugin config.Plugin
+		layout option.Layout
+		want   int // with the frame
+	}{
+		{"the plugin's own", config.Config{}, config.Plugin{Name: "mine"}, option.LayoutDelimited, agentsdoc.MaxChars},
+		{"the operator's", config.Config{}, config.Plugin{Name: "mine", Subscriptions: budget(900)}, option.LayoutDelimited, 900},
+		{"no more than a section", config.Config{}, config.Plugin{Name: "mine", Subscriptions: budget(90_000)}, option.LayoutDelimited, 20_000},
+		{"another subscription's", config.Config{}, config.Plugin{Name: "other", Subscriptions: budget(900)}, option.LayoutDelimited, agentsdoc.MaxChars},
+		{
+			"no more than a turn",
+			config.Config{Budgets: config.Budgets{Turn: config.TurnBudget{Chars: 700}}},
+			config.Plugin{Name: "mine"},
+			option.LayoutDelimited, 700,
+		},
+		{"bytes alone", config.Config{}, config.Plugin{Name: "mine", Subscriptions: budget(900)}, option.LayoutJoined, 0},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+
+			o := chain.Default()
+			o.Layout = tt.layout
+			want := math.MaxInt
+			if tt.want > 0 {
+				want = agentsdoc.TextRoom(tt.want, (&chain.Chain{Options: o}).Frame())
+			}
+			if got := promptRoom(&tt.cfg, &tt.plugin, &o); got != want {
+				t.Errorf("got %d characters, want %d", got, want)
+			}
+		})
+	}
+}
+
+// TestBar: what is not whole does not look it, and what is there is seen.
+func TestBar(t *testing.T) {
+	t.Parallel()
+
+	tests := []struct {
+		kept, bytes int64
+		state       chain.State
+		want        string
+	}{
+		{10, 10, chain.StateKept, "██████████"},
+		{99, 100, chain.StateTruncated, "█████████░"},
+		{1, 1000, chain.StateTruncated, "█░░░░░░░░░"},
+		{0, 1000, chain.StateOmitted, "░░░░░░░░░░"},
+		{0, 10, chain.StateDuplicate, ""},
+		{0, 0, chain.StateSkipped, ""},
+		{0, 0, chain.StateKept, ""},
+	}
+	for _, tt := range tests {
+		if got := bar(&chain.Source{Kept: tt.kept, Bytes: tt.bytes, State: tt.state}); got != tt.want {
+			t.Errorf("%d of %d, %s: %q, want %q", tt.kept, tt.bytes, tt.state, got, tt.want)
+		}
+	}
+}
+
+func TestInTree(t *testing.T) {
+	t.Parallel()
+
+	for _, tt := range []struct{ root, path, want string }{
+		{"/repo", "/repo/a/AGENTS.md", "a/AGENTS.md"},
+		{"/repo", "/repo", "."},
+		{"/repo", "/repository/x", "/repository/x"},
+		{"/repo", "/etc/x", "/etc/x"},
+		{"/repo", "/repo/..x/y", "..x/y"},
+		{"", "/etc/x", "/etc/x"},
+		{"/repo", "a/b", "a/b"},
+	} {
+		if got := inTree(tt.root, tt.path); got != tt.want {
+			t.Errorf("inTree(%q, %q) = %q, want %q", tt.root, tt.path, got, tt.want)
+		}
+	}
+}
+
+// newState writes a state file.
+func newState(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "state.json")
+	c := chain.Resolve(chain.OS{}, t.TempDir(), chain.Default())
+	if err := beginState(t.Context(), path, lazy.Begin(0, c, chain.Rendering{})); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// TestStateHammer: no change is lost, however many want to make one.
+func TestStateHammer(t *testing.T) {
+	t.Parallel()
+
+	if runtime.GOOS == "windows" {
+		t.Skip("there are no such locks here")
+	}
+	path := newState(t)
+	const workers, changes = 8, 10
+	var all sync.WaitGroup
+	for range workers {
+		all.Go(func() {
+			for range changes {
+				if err := changeState(t.Context(), path, func(s *lazy.State) { s.NewEpoch(s.Epoch + 1) }); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	err := changeState(t.Context(), path, func(s *lazy.State) {
+		if s.Epoch != workers*changes {
+			t.Errorf("%d of %d changes are there", s.Epoch, workers*changes)
+		}
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	if left, err := filepath.Glob(filepath.Join(filepath.Dir(path), ".grapnel-*")); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, error %v", left, err)
+	}
+}
+
+// TestStateLocked: who cannot have the lock says so, and changes nothing.
+func TestStateLocked(t *testing.T) {
+	t.Parallel()
+
+	if runtime.GOOS == "windows" {
+		t.Skip("there are no such locks here")
+	}
+	path := newState(t)
+	held, err := lockState(t.Context(), path, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer held.close()
+	ctx, cancel := context.WithCancelCause(t.Context())
+	over := errors.New("nobody waits")
+	cancel(over)
+	err = changeState(ctx, path, func(*lazy.State) { t.Error("changed without the lock") })
+	if !errors.Is(err, over) || codeOf(err) != exitUnable {
+		t.Errorf("error %v with exit code %d, want the cause and %d", err, codeOf(err), exitUnable)
+	}
+}
+
+// TestStateUnchanged: a change that changes nothing writes nothing.
+func TestStateUnchanged(t *testing.T) {
+	t.Parallel()
+
+	path := newState(t)
+	before, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, change := range []bool{false, true} {
+		if err := changeState(t.Context(), path, func(s *lazy.State) {
+			if change {
+				s.NewEpoch(7)
+			}
+		}); err != nil {
+			t.Fatal(err)
+		}
+		after, err := os.Stat(path)
+		if err != nil || os.SameFile(before, after) == change {
+			t.Errorf("written: %v, want %v, error %v", !os.SameFile(before, after), change, err)
+		}
+	}
+}

@@ -1,0 +1,65 @@
+package agentsdoc
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"sync"
+
+	"github.com/grapnelhq/grapnel/phases"
+)
+
+// fakeHost keeps state as a host does, and records what was invalidated.
+type fakeHost struct {
+	// fail makes every call of the service fail.
+	fail bool
+	// heard gets each invalidation, if it is set.
+	heard chan phases.Invalidation
+
+	mu          sync.Mutex
+	values      map[string]json.RawMessage // by workspace and session
+	gets, puts  int
+	invalidated []phases.Invalidation
+}
+
+var _ phases.Host = (*fakeHost)(nil)
+
+// Call implements phases.Host.
+func (h *fakeHost) Call(_ context.Context, service, method string, params json.RawMessage) (json.RawMessage, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var p struct {
+		Workspace string          `json:"workspace_id"`
+		Session   string          `json:"session_id"`
+		Value     json.RawMessage `json:"value"`
+	}
+	if err := json.Unmarshal(params, &p); err != nil {
+		return nil, err
+	}
+	switch {
+	case h.fail:
+		return nil, phases.Errorf(phases.CauseUnavailable, "the store is away")
+	case service != stateService || p.Session == "":
+		return nil, errors.New("no such call")
+	case method == "get":
+		h.gets++
+		return json.Marshal(map[string]json.RawMessage{"value": h.values[p.Workspace+"/"+p.Session]})
+	}
+	h.puts++
+	if h.values == nil {
+		h.values = map[string]json.RawMessage{}
+	}
+	h.values[p.Workspace+"/"+p.Session] = p.Value
+	return json.RawMessage(`{}`), nil
+}
+
+// Invalidate implements phases.Host.
+func (h *fakeHost) Invalidate(_ context.Context, what phases.Invalidation) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.invalidated = append(h.invalidated, what)
+	if h.heard != nil {
+		h.heard <- what
+	}
+	return nil
+}

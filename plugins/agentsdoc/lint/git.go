@@ -1,0 +1,232 @@
+package lint
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/go-git/go-git/v5/plumbing/format/index"
+
+	"github.com/grapnelhq/grapnel/plugins/agentsdoc/chain"
+)
+
+// gitName is what a repository has in its top folder: git's own folder, or a file
+// that says where that is.
+const gitName = ".git"
+
+// Bounds of git's own files.
+const (
+	maxGitText  = 1 << 20
+	maxGitIndex = 512 << 20
+)
+
+// ownPatterns are those of ignored names that a repository keeps for itself, if the
+// root is one.
+func ownPatterns(view chain.FS, root string) string {
+	folder := gitFolder(view, root)
+	if folder == "" {
+		return ""
+	}
+	if text, err := readText(view, folder, "commondir"); err == nil {
+		folder = resolvePath(folder, text) // of a worktree, which shares the list
+	}
+	text, err := readText(view, filepath.Join(folder, "info"), "exclude")
+	if err != nil {
+		return ""
+	}
+	return text
+}
+
+// gitFolder is where git keeps what it knows of the repository at a folder; empty
+// where there is none. A worktree's lies outside of its tree.
+func gitFolder(view chain.FS, top string) string {
+	dir, err := view.OpenDir(top)
+	if err != nil {
+		return ""
+	}
+	defer func() { _ = dir.Close() }()
+	info, err := dir.Lstat(gitName)
+	switch {
+	case err != nil:
+		return ""
+	case info.Mode.IsRegular():
+		text, err := readText(view, top, gitName)
+		target, ok := strings.CutPrefix(strings.TrimSpace(text), "gitdir:")
+		if err != nil || !ok {
+			return ""
+		}
+		return resolvePath(top, target)
+	default:
+		return filepath.Join(top, gitName)
+	}
+}
+
+// resolvePath is a path in a file of git's.
+func resolvePath(from, text string) string {
+	path := filepath.FromSlash(strings.TrimSpace(text))
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(from, path)
+	}
+	return filepath.Clean(path)
+}
+
+// errNotRegular is the error for something else than a file.
+var errNotRegular = errors.New("is not a regular file")
+
+// openRegular opens a file without ever blocking on what has its name.
+func openRegular(view chain.FS, folder, name string) (io.ReadCloser, error) {
+	dir, err := view.OpenDir(folder)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = dir.Close() }()
+	f, err := dir.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Info()
+	if err == nil && !info.Mode.IsRegular() {
+		err = errNotRegular
+	}
+	if err != nil {
+		_ = f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// readText reads a small file.
+func readText(view chain.FS, folder, name string) (string, error) {
+	f, err := openRegular(view, folder, name)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = f.Close() }()
+	data, err := io.ReadAll(io.LimitReader(f, maxGitText))
+	return string(data), err
+}
+
+// reportTracked reports personal files that git tracks: they are the person's own,
+// and everyone gets them. The index is read when there is such a file, and git is
+// never run.
+func (w *walker) reportTracked() {
+	if len(w.locals) == 0 {
+		return
+	}
+	top := w.repository()
+	if top == "" {
+		return
+	}
+	folder := gitFolder(w.memory.view, top)
+	wanted := map[string]string{} // paths by the name in the index
+	for _, path := range w.locals {
+		wanted[display(top, path)] = path
+	}
+	found, err := tracked(w.memory.view, folder, wanted)
+	if err != nil {
+		w.findings.add(chain.CodeReadError, filepath.Join(folder, indexName), "git's index cannot be read, so personal files that are tracked may be missed: "+cause(err))
+	}
+	for _, path := range w.locals {
+		if found[path] {
+			w.findings.add(codeTrackedLocal, path, "a personal file that git tracks, so that everyone gets it; git rm --cached takes it out")
+		}
+	}
+}
+
+// codeTrackedLocal is lint's own code.
+const codeTrackedLocal chain.Code = "tracked_local"
+
+// repository is the top of the repository that the root lies in, or empty.
+func (w *walker) repository() string {
+	for path := w.root; ; path = filepath.Dir(path) {
+		if gitFolder(w.memory.view, path) != "" {
+			return path
+		}
+		if filepath.Dir(path) == path {
+			return ""
+		}
+	}
+}
+
+// tracked returns the paths of those wanted that are in the index. With an error,
+// others may be, too. A repository without an index tracks nothing.
+func tracked(view chain.FS, folder string, wanted map[string]string) (map[string]bool, error) {
+	found := map[string]bool{}
+	possible, err := mayName(view, folder, wanted)
+	if !possible || err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			err = nil
+		}
+		return found, err
+	}
+	f, err := openRegular(view, folder, indexName)
+	if err != nil {
+		return found, err
+	}
+	defer func() { _ = f.Close() }()
+	var idx index.Index
+	err = index.NewDecoder(io.LimitReader(f, maxGitIndex)).Decode(&idx)
+	for _, e := range idx.Entries {
+		if path, ok := wanted[e.Name]; ok {
+			found[path] = true
+		}
+	}
+	if len(found) == len(wanted) {
+		err = nil // whatever is wrong with the rest
+	}
+	return found, err
+}
+
+// indexName is the file with all that git tracks.
+const indexName = "index"
+
+// mayName reports whether an index can hold any of the names. Decoding it takes
+// time and memory by the number of files in the repository, and personal files are
+// tracked rarely. Up to version 3 a path stands in it as it is; from version 4 on
+// it may be in parts.
+func mayName(view chain.FS, folder string, wanted map[string]string) (bool, error) {
+	f, err := openRegular(view, folder, indexName)
+	if err != nil {
+		return false, err
+	}
+	defer func() { _ = f.Close() }()
+	in := bufio.NewReaderSize(io.LimitReader(f, maxGitIndex), 64<<10)
+	head, err := in.Peek(len("DIRC") + 4)
+	if err != nil || head[len(head)-1] > 3 {
+		return true, nil // the decoder says what is wrong
+	}
+	names := map[string]bool{}
+	for name := range wanted {
+		names[path.Base(name)] = true
+	}
+	return holds(in, names)
+}
+
+// holds reports whether a stream has any of the names in it.
+func holds(in io.Reader, names map[string]bool) (bool, error) {
+	longest := 0
+	for name := range names {
+		longest = max(longest, len(name))
+	}
+	buf, kept := make([]byte, 64<<10+longest), 0
+	for {
+		n, err := io.ReadFull(in, buf[kept:])
+		for name := range names {
+			if bytes.Contains(buf[:kept+n], []byte(name)) {
+				return true, nil
+			}
+		}
+		switch {
+		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+			return false, nil
+		case err != nil:
+			return false, err
+		}
+		kept = copy(buf, buf[len(buf)-longest:]) // a name may go on in what follows
+	}
+}

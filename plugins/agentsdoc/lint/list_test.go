@@ -1,0 +1,118 @@
+package lint
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/grapnelhq/grapnel/plugins/agentsdoc/chain"
+)
+
+// TestList compares a listing with the standard library's, for folders of one
+// entry and of more than fit into one answer of the system.
+func TestList(t *testing.T) {
+	t.Parallel()
+
+	for _, n := range []int{0, 1, 3000} {
+		base := build(t, files{"AGENTS.md": "x", "file": "x", "link": "-> folder", "folder/": "", "AGENTS.override.md/": ""})
+		want := []string{"AGENTS.override.md", "folder"}
+		for i := range n {
+			name := fmt.Sprintf("folder-%05d-%s", i, "with a long name, so that many do not fit")
+			if err := os.Mkdir(filepath.Join(base, name), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			want = append(want, name)
+		}
+		slices.Sort(want)
+		f, err := openTop(base)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var l lister
+		notable := newNotable(chain.Default())
+		got, err := l.list(f, &notable)
+		f.close()
+		slices.Sort(got.notable)
+		if diff := cmp.Diff(got, listing{want, []string{"AGENTS.md", "AGENTS.override.md"}}, cmp.AllowUnexported(listing{})); diff != "" || err != nil {
+			t.Errorf("%d folders: %v (-got +want):\n%s", n, err, diff)
+		}
+	}
+}
+
+// TestChild: only a folder is entered, whatever it was when it was listed.
+func TestChild(t *testing.T) {
+	t.Parallel()
+
+	base := build(t, files{"file": "x", "link": "-> folder", "folder/": ""})
+	f, err := openTop(base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.close()
+	for name, want := range map[string]error{"file": errReplaced, "link": errReplaced, "nowhere": fs.ErrNotExist, "folder": nil} {
+		child, err := f.child(name)
+		if !errors.Is(err, want) {
+			t.Errorf("%s: error %v, want %v", name, err, want)
+		}
+		if err == nil {
+			child.close()
+		}
+	}
+	for name, want := range map[string]entryKind{"file": otherEntry, "link": otherEntry, "folder": folderEntry, "nowhere": otherEntry} {
+		if got := f.kind(name); got != want {
+			t.Errorf("%s is of the kind %d, want %d", name, got, want)
+		}
+	}
+}
+
+// TestReportFolder: a folder that cannot be listed is a row, by its cause.
+func TestReportFolder(t *testing.T) {
+	t.Parallel()
+
+	for _, tt := range []struct {
+		err  error
+		code chain.Code
+	}{
+		{syscall.EACCES, chain.CodePermission},
+		{&fs.PathError{Op: "open", Path: "/x", Err: fs.ErrPermission}, chain.CodePermission},
+		{syscall.EMFILE, chain.CodeReadError},
+		{syscall.ENAMETOOLONG, chain.CodePathTooLong},
+	} {
+		w := newWalker(t.Context(), chain.OS{}, t.TempDir(), &Options{})
+		w.reportFolder("/x", tt.err)
+		r := w.findings.report(Report{})
+		w.memory.close()
+		if len(r.Problems) != 1 || r.Problems[0].Code != tt.code || r.Problems[0].Path != "/x" {
+			t.Errorf("%v: %v, want %s", tt.err, r.Problems, tt.code)
+		}
+	}
+}
+
+// TestUnreadable: folders and files that may not be read are errors, and the rest
+// is looked at.
+func TestUnreadable(t *testing.T) {
+	t.Parallel()
+
+	if runtime.GOOS == "windows" || os.Geteuid() == 0 {
+		t.Skip("permissions do not bind this user")
+	}
+	base := build(t, files{".git/": "", "AGENTS.md": "R\n", "a/AGENTS.md": "A\n", "b/AGENTS.md": "B\n"})
+	for _, path := range []string{filepath.Join(base, "a"), filepath.Join(base, "b", "AGENTS.md")} {
+		if err := os.Chmod(path, 0); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = os.Chmod(path, 0o700) }) // so that it can be removed
+	}
+	r := mustRun(t, base, noGlobals(nil))
+	if diff := cmp.Diff(outline(&r, base), []string{"2 files, 2 folders, 0 over", "error permission a", "error permission b/AGENTS.md"}); diff != "" {
+		t.Errorf("report (-got +want):\n%s", diff)
+	}
+}

@@ -1,0 +1,86 @@
+package agentsdoc
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"strconv"
+
+	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/plugins/agentsdoc/chain"
+	"github.com/grapnelhq/grapnel/plugins/agentsdoc/chain/settings"
+	"github.com/grapnelhq/grapnel/plugins/agentsdoc/lazy"
+	"github.com/grapnelhq/grapnel/plugins/agentsdoc/reminder"
+	"github.com/grapnelhq/grapnel/sdk"
+)
+
+// touching is the handler of the hook "touching".
+func (d *docs) touching(ctx context.Context, call *sdk.Call, in *phases.ToolPreCallInput) ([]phases.Contribution, error) {
+	return d.touch(ctx, call, in.TouchedPaths)
+}
+
+// touched is the handler of the hook "touched". A file that its other half told
+// of is not told again.
+func (d *docs) touched(ctx context.Context, call *sdk.Call, in *phases.ToolPostCallInput) ([]phases.Contribution, error) {
+	return d.touch(ctx, call, in.TouchedPaths)
+}
+
+// touch tells of the files that apply to paths and were not told of.
+func (d *docs) touch(ctx context.Context, call *sdk.Call, paths []string) ([]phases.Contribution, error) {
+	where := &call.Context
+	if len(paths) == 0 || where.Dir == "" || isSubtask(where) && d.settings.Subtasks != settings.SubtasksInherit {
+		return nil, nil
+	}
+	s, err := d.open(ctx, call)
+	if err != nil {
+		return nil, err
+	}
+	defer s.leave()
+	if s.nested == nil { // no prompt was made: nothing of the chain was told
+		n := lazy.Begin(s.epoch, chain.Resolve(d.view, where.Dir, d.options), chain.Rendering{})
+		s.nested = &n
+	}
+	before := s.nested.Clone()
+	t := s.nested.Touch(d.view, d.options, paths)
+	if ctx.Err() != nil { // nobody hears it
+		s.nested = &before
+		return nil, context.Cause(ctx)
+	}
+	if len(t.Files) > 0 || t.Pending != len(before.Queue) {
+		d.persist(ctx, call, s)
+	}
+	return append(answer(s, t.Message, diagnostics(t.Diagnostics)), s.takeWaiting()...), nil
+}
+
+// answer is a message of a session as a contribution, with what is to be said
+// beside it.
+func answer(s *session, m reminder.Message, beside []phases.Diagnostic) []phases.Contribution {
+	common := phases.Common{Diagnostics: beside}
+	switch {
+	case !m.Empty():
+		return []phases.Contribution{&phases.Reminder{
+			Common: common, Type: string(m.Type), Text: printable(m.Text), DedupeKey: s.dedupeKey(m),
+		}}
+	case len(beside) > 0:
+		return []phases.Contribution{&phases.Noop{Common: common}}
+	default:
+		return nil
+	}
+}
+
+// dedupeKey tells a message of a session from all others: a text that is said
+// again is said on purpose, because its files were other ones in between.
+func (s *session) dedupeKey(m reminder.Message) string {
+	s.said++
+	sum := sha256.Sum256([]byte(m.Text))
+	return string(m.Type) + "/" + strconv.Itoa(s.said) + "/" + hex.EncodeToString(sum[:8])
+}
+
+// takeNested goes on with what the command line writes, if it is that.
+func (d *docs) takeNested(s *session, given json.RawMessage) {
+	if nested, err := lazy.Decode(given); err == nil && nested.Dir != "" {
+		s.renew(max(s.epoch, nested.Epoch))
+		s.nested = &nested
+	}
+}

@@ -1,0 +1,255 @@
+package agentsdoc_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/grapnelhq/grapnel/builtin"
+	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/runtime"
+)
+
+// mark is the variable by which a test finds its own plugin's process.
+const mark = "AGENTSDOC_TEST"
+
+// patience is how long a test waits for what must come.
+const patience = 20 * time.Second
+
+// process is an engine with the plugin as a process of its own.
+type process struct {
+	*runtime.Engine
+	events chan runtime.Event
+	mark   string
+}
+
+func startProcess(tb testing.TB, settings string) *process {
+	tb.Helper()
+	// A socket needs a short path.
+	dir, err := os.MkdirTemp("", "ad") //nolint:usetesting // the test's own folder has a long name
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { _ = os.RemoveAll(dir) }) // only litter in a temporary folder
+	launches, err := builtin.Launches()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		for _, launch := range launches {
+			_ = launch.File.Close() // one file, open for all of them
+		}
+	})
+	p := &process{events: make(chan runtime.Event, 10_000), mark: filepath.Base(dir)}
+	text := "version: 1\nplugins:\n  - name: agentsdoc\n    builtin: agentsdoc" + grants +
+		"    env: {set: {" + mark + ": " + p.mark + "}}\n    config: " + settings + "\n"
+	p.Engine = started(tb, text, runtime.Options{Builtins: launches, OnEvent: func(e runtime.Event) {
+		if e.Kind == runtime.EventPlugin {
+			p.events <- e
+		}
+	}})
+	return p
+}
+
+// pids are the processes of the plugin.
+func (p *process) pids(tb testing.TB) []int {
+	tb.Helper()
+	all, err := filepath.Glob("/proc/[0-9]*/environ")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	var pids []int
+	for _, path := range all {
+		data, err := os.ReadFile(path)
+		if err != nil || !slices.Contains(strings.Split(string(data), "\x00"), mark+"="+p.mark) {
+			continue
+		}
+		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
+		if err != nil {
+			tb.Fatal(err)
+		}
+		pids = append(pids, pid)
+	}
+	return pids
+}
+
+// kill ends the plugin's process and waits until another one is ready.
+func (p *process) kill(tb testing.TB) {
+	tb.Helper()
+	for len(p.events) > 0 {
+		<-p.events
+	}
+	pids := p.pids(tb)
+	if len(pids) == 0 {
+		tb.Fatal("there is no process of the plugin")
+	}
+	for _, pid := range pids {
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	end := time.After(patience)
+	for down := false; ; {
+		select {
+		case e := <-p.events:
+			down = down || e.State != string(phases.PluginReady)
+			if down && e.State == string(phases.PluginReady) {
+				return
+			}
+		case <-end:
+			tb.Fatal("no other process was started")
+		}
+	}
+}
+
+// TestKilled: a plugin whose process is killed goes on where it was.
+func TestKilled(t *testing.T) {
+	t.Parallel()
+	base := build(t, map[string]string{"r/.git/HEAD": "", "r/AGENTS.md": "one", "r/a/AGENTS.md": "deep one", "r/b/AGENTS.md": "deep two"})
+	eng := startProcess(t, "{global: false}")
+	h := session(t, eng.Engine, "s", base+"/r")
+	want := section(h.compile())
+	if got := reminders(h.touch(base + "/r/a/x.go")); len(got) != 1 {
+		t.Fatalf("reminders are %v", got)
+	}
+	before := eng.pids(t)
+	eng.kill(t)
+	if pids := eng.pids(t); slices.Equal(pids, before) {
+		t.Fatalf("the process is still %v", pids)
+	}
+	if got := reminders(h.touch(base + "/r/a/x.go")); len(got) != 0 {
+		t.Errorf("what was delivered is delivered again: %v", got)
+	}
+	if got := reminders(h.touch(base + "/r/b/x.go")); len(got) != 1 || !strings.Contains(got[0].Text, "deep two") {
+		t.Errorf("what was not delivered is not: %v", got)
+	}
+	write(t, base+"/r/AGENTS.md", "two")
+	eng.kill(t) // so that nobody has watched
+	done := h.compile()
+	if got := section(done); got != want {
+		t.Errorf("the text is another one:\n%s\nwas:\n%s", got, want)
+	}
+	if len(done.Reminders) != 1 || done.Reminders[0].Type != "agents.changed" {
+		t.Errorf("reminders of the turn are %+v", done.Reminders)
+	}
+	if again := h.compile(); section(again) != want || len(again.Reminders) != 0 {
+		t.Errorf("then the reminders are %+v", again.Reminders)
+	}
+}
+
+// fileCalls are lines of strace about files that belong to the tree.
+func fileCalls(log []byte, tree string) []string {
+	var found []string
+	lines := bufio.NewScanner(bytes.NewReader(log))
+	for lines.Scan() {
+		if opened := regexp.MustCompile(`\b(open|openat|openat2|read|stat|lstat|newfstatat|statx|readlink|readlinkat)\(`); opened.MatchString(lines.Text()) &&
+			(strings.Contains(lines.Text(), tree) || strings.Contains(lines.Text(), "AGENTS")) {
+			found = append(found, lines.Text())
+		}
+	}
+	return found
+}
+
+// TestStrace: in a steady turn the real process opens nothing.
+func TestStrace(t *testing.T) {
+	t.Parallel()
+	strace, err := exec.LookPath("strace")
+	if err != nil {
+		t.Skip("strace is not installed: ", err)
+	}
+	base := build(t, map[string]string{"r/.git/HEAD": "", "r/AGENTS.md": "one", "r/a/x": ""})
+	eng := startProcess(t, "{global: false}")
+	h := session(t, eng.Engine, "s", base+"/r/a")
+	h.compile()
+	h.compile()
+	log := filepath.Join(t.TempDir(), "log")
+	stop := attach(t, strace, log, eng.pids(t))
+	for range 5 {
+		if done := h.compile(); state(done, "agentsdoc.prompt") != phases.StateCached || state(done, "agentsdoc.changed") != phases.StateCached {
+			t.Errorf("states are %s and %s", state(done, "agentsdoc.prompt"), state(done, "agentsdoc.changed"))
+		}
+	}
+	steady := fileCalls(read(t, log), base)
+	// A turn that is not steady shows that the trace works.
+	write(t, base+"/r/b/AGENTS.md", "deep")
+	h.touch(base + "/r/b/AGENTS.md")
+	stop()
+	if len(steady) != 0 {
+		t.Errorf("steady turns made %d calls:\n%s", len(steady), strings.Join(steady, "\n"))
+	}
+	if len(fileCalls(read(t, log), base)) == 0 {
+		t.Errorf("the trace shows nothing at all:\n%s", read(t, log))
+	}
+}
+
+// attach traces processes until the returned function is called. It skips the
+// test where that is not allowed.
+func attach(t *testing.T, strace, log string, pids []int) (stop func()) {
+	t.Helper()
+	args := []string{"-f", "-qq", "-y", "-e", "trace=file,desc", "-o", log}
+	for _, pid := range pids {
+		args = append(args, "-p", strconv.Itoa(pid))
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cmd := exec.CommandContext(ctx, strace, args...)
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	if err := cmd.Start(); err != nil {
+		cancel()
+		t.Skip("strace does not start: ", err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	if !traced(t, pids, ended) {
+		cancel()
+		t.Skip("strace may not attach: ", said.String())
+	}
+	return func() {
+		cancel()
+		<-ended //nolint:errcheck // only its end matters
+	}
+}
+
+// traced waits until the processes are traced; false if the tracer ended.
+func traced(t *testing.T, pids []int, ended <-chan error) bool {
+	t.Helper()
+	again := time.NewTicker(time.Millisecond)
+	defer again.Stop()
+	end := time.After(patience)
+	for {
+		select {
+		case <-ended: //nolint:errcheck // only its end matters
+			return false
+		case <-end:
+			t.Fatal("strace neither attaches nor ends")
+		case <-again.C:
+		}
+		if !slices.ContainsFunc(pids, func(pid int) bool {
+			return strings.Contains(string(read(t, fmt.Sprintf("/proc/%d/status", pid))), "TracerPid:\t0\n")
+		}) {
+			return true
+		}
+	}
+}
+
+// read is a file's content.
+func read(tb testing.TB, path string) []byte {
+	tb.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return data
+}

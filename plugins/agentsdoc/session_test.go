@@ -1,0 +1,307 @@
+package agentsdoc
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/plugins/agentsdoc/chain"
+	"github.com/grapnelhq/grapnel/sdk"
+)
+
+// inSession is a context of a session.
+func inSession(id, dir string) phases.Context {
+	return phases.Context{WorkspaceID: "w", SessionID: id, ThreadID: id, Dir: dir}
+}
+
+func TestSessionKeepsItsBytes(t *testing.T) {
+	t.Parallel()
+	base := build(t, map[string]string{"r/.git/HEAD": "", "r/AGENTS.md": strings.Repeat("one\n", 100), "r/a/x": "", "s/.git/HEAD": ""})
+	file := filepath.Join(base, "r/AGENTS.md")
+	p := configured(t, "")
+	here := inSession("s", filepath.Join(base, "r"))
+	first := askSection(t, p, here, phases.Room{MaxChars: 5000})
+	empty := inSession("empty", filepath.Join(base, "s"))
+	if c := ask(t, p, empty, phases.Room{}); c != nil {
+		t.Fatalf("got %T of a tree without files", c)
+	}
+	want := first.Content
+	first.Content, first.SourceRefs[0].ID = "spoiled", "spoiled" // by a host that owns the answer
+	write(t, file, "two, longer")
+	write(t, filepath.Join(base, "s/AGENTS.md"), "new")
+
+	tests := []struct {
+		name   string
+		change func(*phases.Context)
+		room   int
+		same   bool
+	}{
+		{"next turn", func(c *phases.Context) { c.TurnID = "2" }, 5000, true},
+		{"more room", func(*phases.Context) {}, 9000, true},
+		{"another session", func(c *phases.Context) { c.SessionID = "t" }, 5000, false},
+		{"another workspace", func(c *phases.Context) { c.WorkspaceID = "v" }, 5000, false},
+		{"another folder", func(c *phases.Context) { c.Dir += "/a" }, 5000, false},
+		{"back in the first", func(*phases.Context) {}, 5000, true},
+		{"no session", func(c *phases.Context) { c.SessionID = "" }, 5000, false},
+		{"less room", func(*phases.Context) {}, utf8.RuneCountInString(chain.FrameOpen) + len(want), false},
+		{"next epoch", func(c *phases.Context) { c.Epoch++ }, 5000, false},
+	}
+	for _, tt := range tests {
+		where := here
+		tt.change(&where)
+		got := askSection(t, p, where, phases.Room{MaxChars: tt.room})
+		if same := got.Content == want; same != tt.same {
+			t.Errorf("%s: same text: %t, want %t", tt.name, same, tt.same)
+		}
+		if strings.Contains(got.Content, "spoiled") || got.SourceRefs[0].ID != file {
+			t.Errorf("%s: the answer is shared with the host", tt.name)
+		}
+	}
+	if c := ask(t, p, empty, phases.Room{}); c != nil {
+		t.Errorf("a session that began without files got %T", c)
+	}
+}
+
+// TestNewEpochs: what makes a session look afresh.
+func TestNewEpochs(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name string
+		do   func(t *testing.T, p *sdk.Plugin, host *fakeHost, where *phases.Context)
+		same bool
+	}{
+		{name: "nothing", do: func(*testing.T, *sdk.Plugin, *fakeHost, *phases.Context) {}, same: true},
+		{name: "compaction", do: func(t *testing.T, p *sdk.Plugin, _ *fakeHost, where *phases.Context) {
+			dispatch(t, p, "compacted", *where, &phases.PostCompactionInput{}, phases.Room{})
+		}},
+		{name: "begun anew", do: func(t *testing.T, p *sdk.Plugin, _ *fakeHost, where *phases.Context) {
+			dispatch(t, p, "start", *where, &phases.SessionStartInput{Source: "clear"}, phases.Room{})
+		}},
+		{name: "the host counts on", do: func(_ *testing.T, _ *sdk.Plugin, _ *fakeHost, where *phases.Context) { where.Epoch++ }},
+		{name: "a late turn of an epoch before", do: func(_ *testing.T, _ *sdk.Plugin, _ *fakeHost, where *phases.Context) { where.Epoch-- }, same: true},
+		{name: "reload", do: func(t *testing.T, p *sdk.Plugin, host *fakeHost, _ *phases.Context) {
+			configure(t, p, `{"global":false}`, host)
+		}},
+		{name: "forgotten and recalled", do: func(t *testing.T, p *sdk.Plugin, _ *fakeHost, where *phases.Context) {
+			dispatch(t, p, "end", *where, &phases.SessionEndInput{}, phases.Room{})
+		}, same: true},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			base := build(t, map[string]string{".git/HEAD": "", "AGENTS.md": "one"})
+			host := &fakeHost{}
+			p := newPlugin(powers{view: chain.OS{}, getenv: environment(nil)})
+			configure(t, p, `{"global":false}`, host)
+			where := inSession("s", base)
+			where.Epoch = 3
+			want := askSection(t, p, where, phases.Room{}).Content
+			write(t, base+"/AGENTS.md", "two")
+			tt.do(t, p, host, &where)
+			if same := askSection(t, p, where, phases.Room{}).Content == want; same != tt.same {
+				t.Errorf("same text: %t, want %t", same, tt.same)
+			}
+		})
+	}
+}
+
+// TestAnotherProcess: a plugin that is started anew goes on with what the host
+// has kept.
+func TestAnotherProcess(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name, config string
+		spoil        func(h *fakeHost)
+		same         bool
+		code         string // of a remark
+	}{
+		{name: "kept", same: true},
+		{name: "other settings", config: `{"global":false,"names":["AGENTS.md"]}`},
+		{name: "nothing there", spoil: func(h *fakeHost) { h.values = nil }},
+		{name: "damaged", spoil: func(h *fakeHost) { h.values["w/s"] = json.RawMessage(`{"schema":1,"nested":7}`) }, code: codeStateDamaged},
+		{name: "of another version", spoil: func(h *fakeHost) { h.values["w/s"] = json.RawMessage(`{"schema":99}`) }, code: codeStateDamaged},
+		{name: "host fails", spoil: func(h *fakeHost) { h.fail = true }, code: codeStateNotKept},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			base := build(t, map[string]string{".git/HEAD": "", "AGENTS.md": "one"})
+			where := inSession("s", base)
+			host := &fakeHost{}
+			first := newPlugin(powers{view: chain.OS{}, getenv: environment(nil)})
+			configure(t, first, `{"global":false}`, host)
+			want := askSection(t, first, where, phases.Room{}).Content
+			write(t, base+"/AGENTS.md", "two")
+			if tt.spoil != nil {
+				tt.spoil(host)
+			}
+			second := newPlugin(powers{view: chain.OS{}, getenv: environment(nil)})
+			if tt.config == "" {
+				tt.config = `{"global":false}`
+			}
+			configure(t, second, tt.config, host)
+			if same := askSection(t, second, where, phases.Room{}).Content == want; same != tt.same {
+				t.Errorf("same text: %t, want %t", same, tt.same)
+			}
+			var got []string
+			for _, c := range dispatch(t, second, "changed", where, &phases.PrePromptCompileInput{}, phases.Room{}) {
+				got = append(got, codes(c)...)
+			}
+			if tt.code != "" && strings.Join(got, " ") != tt.code {
+				t.Errorf("remarks are %q, want %s", got, tt.code)
+			}
+			if again := dispatch(t, second, "changed", where, &phases.PrePromptCompileInput{}, phases.Room{}); len(again) != 0 {
+				t.Errorf("it is said again: %v", codes(again[0]))
+			}
+		})
+	}
+}
+
+// countingFS counts what is opened and looked up.
+type countingFS struct {
+	chain.FS
+	opened atomic.Int64
+}
+
+func (f *countingFS) OpenDir(path string) (chain.Dir, error) {
+	f.opened.Add(1)
+	return f.FS.OpenDir(path)
+}
+
+func TestNoReadingInSteadyTurns(t *testing.T) {
+	t.Parallel()
+	base := build(t, map[string]string{"AGENTS.md": "x", "empty/.git/HEAD": ""})
+	view := &countingFS{FS: chain.OS{}}
+	p := newPlugin(powers{view: view, getenv: environment(nil)})
+	configure(t, p, "", nil)
+	for _, dir := range []string{"", "empty"} {
+		where := inSession("s"+dir, filepath.Join(base, dir))
+		turn := func() {
+			ask(t, p, where, phases.Room{})
+			dispatch(t, p, "changed", where, &phases.PrePromptCompileInput{}, phases.Room{})
+		}
+		turn()
+		first := view.opened.Load()
+		turn()
+		if again := view.opened.Load(); first == 0 || again != first {
+			t.Errorf("folder %q: %d folders opened at first, %d after the next turn", dir, first, again)
+		}
+		where.SessionID = ""
+		if ask(t, p, where, phases.Room{}); view.opened.Load() == first {
+			t.Errorf("folder %q: a turn without a session does not look afresh", dir)
+		}
+	}
+}
+
+func TestSessionsAreForgotten(t *testing.T) {
+	t.Parallel()
+	var dropped []string
+	m := sessions{dropped: func(s *session) { dropped = append(dropped, s.key.session) }}
+	key := func(id string) sessionKey { return sessionKey{session: id} }
+	first := m.of(key("0"))
+	for i := range maxSessions {
+		m.of(key(strconv.Itoa(i)))
+	}
+	if m.of(key("0")) != first {
+		t.Fatal("the first session is forgotten too early")
+	}
+	m.of(key("one more"))
+	m.forget(key("2"))
+	m.forget(key("2"))
+	if m.known(key("1").text()) != nil || m.known(key("0").text()) != first || len(m.index) != maxSessions-1 || m.recent.Len() != maxSessions-1 {
+		t.Errorf("%d sessions, %d in order; session 1 is there: %t", len(m.index), m.recent.Len(), m.known(key("1").text()) != nil)
+	}
+	if strings.Join(dropped, " ") != "1 2" {
+		t.Errorf("dropped are %q", dropped)
+	}
+}
+
+func TestFoldersOfASessionAreBounded(t *testing.T) {
+	t.Parallel()
+	var s session
+	for i := range maxBlocks + 3 {
+		s.keep(strconv.Itoa(i), &block{chars: i})
+	}
+	s.keep("5", s.blocks["5"])
+	if len(s.blocks) != maxBlocks || len(s.order) != maxBlocks || s.dir() != "5" || s.latest().chars != 5 {
+		t.Errorf("%d blocks, order %q", len(s.blocks), s.order)
+	}
+}
+
+func TestAbandonedCall(t *testing.T) {
+	t.Parallel()
+	base := build(t, map[string]string{"AGENTS.md": "x"})
+	s, err := settingsOf(nil, environment(nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := newDocs(powers{view: chain.OS{}}, s, &phases.Configuration{})
+	t.Cleanup(d.close)
+	gone := errors.New("gone")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	where := inSession("s", base)
+	call := &sdk.Call{Dispatch: &phases.Dispatch{Context: where}}
+	cancel(gone)
+	if _, err := d.prompt(ctx, call, nil); !errors.Is(err, gone) {
+		t.Errorf("error is %v", err)
+	}
+	key, _ := keyOf(&where)
+	if known := d.sessions.known(key.text()); known != nil && known.latest() != nil {
+		t.Error("an answer that nobody got is remembered")
+	}
+	if cs, err := d.prompt(t.Context(), call, nil); err != nil || len(cs) != 1 {
+		t.Errorf("the next turn gets %d contributions, error %v", len(cs), err)
+	}
+}
+
+func TestSubtasks(t *testing.T) {
+	t.Parallel()
+	child := phases.Context{WorkspaceID: "w", SessionID: "c", ParentSessionID: "s", ThreadID: "sub", ConversationThreadID: "s"}
+	byThread := child
+	byThread.SessionID, byThread.ParentSessionID = "", ""
+	orphan := child
+	orphan.ParentSessionID = "unknown"
+	orphan.ConversationThreadID = ""
+	tests := []struct {
+		name, subtasks string
+		where          phases.Context
+		has, lacks     string
+	}{
+		{"inherit", "inherit", child, "one", "fresh"},
+		{"inherit by the thread", "inherit", byThread, "one", "deep"},
+		{"nothing to inherit", "inherit", orphan, "deep", "one\n"},
+		{"operator's file", "managed_only", child, "house rules", "fresh"},
+		{"nothing", "none", child, "", ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			base := build(t, map[string]string{".git/HEAD": "", "AGENTS.md": "one", "managed.md": "house rules", "a/AGENTS.md": "deep"})
+			where := tt.where
+			where.Dir = base + "/a"
+			p := configured(t, `{"global":false,"subtasks":"`+tt.subtasks+`","managed":"`+base+`/managed.md"}`)
+			parent := askSection(t, p, inSession("s", base), phases.Room{MaxChars: 16_000})
+			write(t, base+"/AGENTS.md", "fresh")
+			got, _ := ask(t, p, where, phases.Room{MaxChars: 16_000}).(*phases.PromptSection)
+			if tt.has == "" {
+				if got != nil {
+					t.Errorf("got %q", got.Content)
+				}
+				return
+			}
+			if got == nil || !strings.Contains(got.Content, tt.has) || strings.Contains(got.Content, tt.lacks) {
+				t.Fatalf("got %+v", got)
+			}
+			if inherits := got.Content == parent.Content; inherits != (tt.has == "one") {
+				t.Errorf("the parent's bytes: %t", inherits)
+			}
+		})
+	}
+}

@@ -1,0 +1,111 @@
+package agentsdoc
+
+import (
+	"encoding/json"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/plugins/agentsdoc/chain"
+)
+
+// keeper is the plugin under a configuration, with a host that keeps state.
+func keeper(tb testing.TB, config string) *docs {
+	tb.Helper()
+	s, err := settingsOf(json.RawMessage(config), environment(nil))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	host := &fakeHost{}
+	d := newDocs(powers{view: chain.OS{}}, s, &phases.Configuration{Host: host, Services: []string{stateService}})
+	tb.Cleanup(d.close)
+	return d
+}
+
+// TestStored: what is kept gives the same block back, in all presets.
+func TestStored(t *testing.T) {
+	t.Parallel()
+	base := build(t, map[string]string{".git/HEAD": "", "AGENTS.md": "one\x00\xff\n", "Agents.md": "near"})
+	for name, config := range presets {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := keeper(t, config)
+			s := newSession(sessionKey{session: "s"})
+			d.say(s, base, newBlock(d.view, d.options, base, phases.Room{MaxChars: MaxChars}))
+			s.epoch = 7
+			value := d.encode(s)
+			again := newSession(s.key)
+			d.take(again, value)
+			if again.dir() != base || again.epoch != 7 || !again.dirty.Load() {
+				t.Fatalf("folder %q, epoch %d", again.dir(), again.epoch)
+			}
+			if diff := cmp.Diff(again.latest().reply(), s.latest().reply()); diff != "" {
+				t.Errorf("block (-got +want)\n%s", diff)
+			}
+			if diff := cmp.Diff(again.nested, s.nested); diff != "" {
+				t.Errorf("what was delivered (-got +want)\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestStoredIsBounded: a text that cannot be made short enough is left away.
+func TestStoredIsBounded(t *testing.T) {
+	t.Parallel()
+	rng := rand.New(rand.NewPCG(1, 2))
+	var noise strings.Builder
+	for range 200_000 {
+		noise.WriteByte(byte(' ' + rng.IntN(95)))
+	}
+	base := build(t, map[string]string{".git/HEAD": "", "AGENTS.md": noise.String()})
+	d := keeper(t, `{"global":false,"budget":{"file":200000,"total":200000}}`)
+	s := newSession(sessionKey{session: "s"})
+	d.say(s, base, newBlock(d.view, d.options, base, phases.Room{}))
+	value := d.encode(s)
+	kept, nested, err := decodeStored(value)
+	if err != nil || len(value) > maxStored || kept.Block != nil || nested == nil {
+		t.Errorf("%d bytes are kept, %d of the text, error %v", len(value), len(kept.Block), err)
+	}
+	if diff := cmp.Diff(codes(s.takeWaiting()[0]), []string{codeStateTooLong}); diff != "" {
+		t.Errorf("remarks (-got +want)\n%s", diff)
+	}
+}
+
+func TestPersistCallsTheHostOnce(t *testing.T) {
+	t.Parallel()
+	base := build(t, map[string]string{".git/HEAD": "", "AGENTS.md": "one", "a/AGENTS.md": "deep"})
+	host := &fakeHost{}
+	p := newPlugin(powers{view: chain.OS{}, getenv: environment(nil)})
+	configure(t, p, `{"global":false}`, host)
+	where := inSession("s", base)
+	for range 3 {
+		ask(t, p, where, phases.Room{})
+		dispatch(t, p, "touched", where, &phases.ToolPostCallInput{Tool: "x", TouchedPaths: []string{"a/x"}}, phases.Room{})
+	}
+	if host.gets != 1 || host.puts != 2 {
+		t.Errorf("%d gets and %d puts, want 1 and 2: the block, and what was delivered", host.gets, host.puts)
+	}
+}
+
+func FuzzTake(f *testing.F) {
+	base := build(f, map[string]string{".git/HEAD": "", "AGENTS.md": "one"})
+	d := keeper(f, `{"global":false}`)
+	s := newSession(sessionKey{session: "s"})
+	d.say(s, base, newBlock(d.view, d.options, base, phases.Room{}))
+	f.Add([]byte(d.encode(s)))
+	f.Add([]byte(`{"schema":1,"nested":{"schema":1}}`))
+	f.Add([]byte(`null`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		s := newSession(sessionKey{session: "s"})
+		d.takeGiven(s, data)
+		if s.nested == nil && s.latest() != nil {
+			t.Error("there is a block, and nobody knows what was delivered")
+		}
+		if b := s.latest(); b != nil {
+			_ = b.reply()
+		}
+	})
+}
