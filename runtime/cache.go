@@ -117,19 +117,21 @@ func (d *dispatch) keepAnswer(c *call, key string, epoch uint64) {
 }
 
 // cacheKey names everything that the answer may depend on: always the workspace,
-// the actor and the sets that the plugin may see, and what the subscription
-// says it varies with. Parts are quoted, so that no two lists of parts give one
-// key.
+// the actor, the room for text and the sets that the plugin may see, and what the
+// subscription says it varies with. Parts have their lengths before them, so that
+// no two lists of parts give one key.
 func (d *dispatch) cacheKey(c *call) string {
 	ctx := &d.rq.context
 	var b strings.Builder
 	part := func(s string) {
-		b.WriteString(strconv.Quote(s))
-		b.WriteByte(',')
+		b.WriteString(strconv.Itoa(len(s)))
+		b.WriteByte(':')
+		b.WriteString(s)
 	}
 	part(ctx.WorkspaceID)
 	part(ctx.Actor.Kind)
 	part(ctx.Actor.ID)
+	part(strconv.Itoa(d.room(c)))
 	if c.hook.seesPolicy {
 		part(asJSON(d.policies))
 	}

@@ -2,8 +2,11 @@ package runtime_test
 
 import (
 	"context"
+	"strings"
 	"sync/atomic"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/sdk"
@@ -64,5 +67,42 @@ func TestCachedAnswers(t *testing.T) {
 		if len(out.Merged.Sections) != 1 || (run.State == phases.StateCached) != (run.CachedFrom != "") {
 			t.Errorf("%s: sections %v, cached from %q", s.name, out.Merged.Sections, run.CachedFrom)
 		}
+	}
+}
+
+// TestCachedByRoom: a plugin that fits its text into the room that it is told is
+// asked again when there is less of it.
+func TestCachedByRoom(t *testing.T) {
+	t.Parallel()
+	var rooms []int
+	hook := on("text", phases.PrePromptCompile, func(_ context.Context, c *sdk.Call, _ phases.Input) ([]phases.Contribution, error) {
+		rooms = append(rooms, c.Room.MaxChars)
+		return sdk.Reply(&phases.PromptSection{SectionID: "rules", Content: "Be brief."})
+	}, phases.KindPromptSection)
+	hook.Cache = &phases.Cache{}
+	h := newHosted(plugin("house", hook), plugin("other", on("long", phases.RuntimePreContext, reply(
+		&phases.PromptSection{SectionID: "long", Content: strings.Repeat("x", 600)},
+	), phases.KindPromptSection)))
+	h.cfg.Budgets.Turn.Chars = 1000
+	eng := h.start(t)
+	for _, long := range []bool{false, true, true, false} {
+		turn, err := eng.BeginTurn(t.Context(), host())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if long {
+			if _, err := turn.RuntimePreContext(t.Context(), &phases.RuntimePreContextInput{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := turn.Dispatch(t.Context(), &phases.PrePromptCompileInput{}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := turn.End(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if diff := cmp.Diff(rooms, []int{1000, 400}); diff != "" {
+		t.Errorf("rooms that the plugin was asked with (-got +want):\n%s", diff)
 	}
 }
