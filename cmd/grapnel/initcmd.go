@@ -1,10 +1,12 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -49,7 +51,7 @@ func (a *app) initialise(dir string) error {
 		return err
 	}
 	result := initialised{Created: []string{}, Kept: []string{}}
-	created, err := createFile(path, config.Template())
+	created, err := createFile(path, firstConfig())
 	if err != nil {
 		return unable(err)
 	}
@@ -101,6 +103,15 @@ func (a *app) initPath() (string, error) {
 		return "", usagef("there is no home folder to put the configuration in; name a place with --config: %w", err)
 	}
 	return path, nil
+}
+
+// firstConfig is the template with the plugins of the built-in defaults declared
+// in it: who writes a configuration to look at it must not lose by it what was in
+// force without one.
+func firstConfig() []byte {
+	const list = "\nplugins:\n"
+	_, declared, _ := bytes.Cut(defaults, []byte(list))
+	return bytes.Replace(config.Template(), []byte(list), slices.Concat([]byte(list), declared), 1)
 }
 
 // createFile writes a file that is not there yet. One that cannot be written
