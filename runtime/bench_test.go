@@ -22,3 +22,19 @@ func BenchmarkPolicyLayer(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkFromMemory is the same with the answer from memory, of a text that is
+// long enough to show whether it is worked on again.
+func BenchmarkFromMemory(b *testing.B) {
+	hook := section("text", "house_rules", strings.Repeat("0123456789abcdef", 1000))
+	hook.Cache = &phases.Cache{Vary: []string{"session_id", "epoch", "dir"}}
+	eng := newHosted(plugin("house", hook)).start(b)
+	turn := phases.Context{WorkspaceID: "w", ThreadID: "t", TurnID: "1", SessionID: "s", Dir: "/w", Mode: phases.ModeAgent}
+	b.ReportAllocs()
+	for b.Loop() {
+		out, err := eng.Dispatch(b.Context(), turn, &phases.PrePromptCompileInput{})
+		if err != nil || len(out.Merged.Sections) != 1 {
+			b.Fatalf("%v %+v", err, out)
+		}
+	}
+}

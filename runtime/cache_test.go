@@ -2,9 +2,12 @@ package runtime_test
 
 import (
 	"context"
+	"encoding/json"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -104,5 +107,223 @@ func TestCachedByRoom(t *testing.T) {
 	}
 	if diff := cmp.Diff(rooms, []int{1000, 400}); diff != "" {
 		t.Errorf("rooms that the plugin was asked with (-got +want):\n%s", diff)
+	}
+}
+
+// TestCachedIsOwn: what a host or a plugin does to what it holds of an answer
+// changes no later one.
+func TestCachedIsOwn(t *testing.T) {
+	t.Parallel()
+	given := &phases.Reminder{Type: "t", Text: "text", Attributes: map[string]string{"a": "b"}}
+	given.Diagnostics = []phases.Diagnostic{{Code: "note", Message: "said"}}
+	recalled := &phases.PromptContext{Content: "text", SourceRefs: []phases.SourceRef{{Kind: "file", ID: "a"}}}
+	for _, test := range []struct {
+		name  string
+		phase phases.Phase
+		reply phases.Contribution
+		spoil func(*phases.Outcome)
+	}{
+		{"value", phases.PrePromptCompile, given, func(out *phases.Outcome) {
+			r, _ := out.Contributions[0].Value.(*phases.Reminder)
+			r.Text, r.Diagnostics[0].Message = "spoiled", "spoiled"
+		}},
+		{"map", phases.PrePromptCompile, given, func(out *phases.Outcome) { out.Merged.Reminders[0].Attributes["a"] = "spoiled" }},
+		{"diagnostics", phases.PrePromptCompile, given, func(out *phases.Outcome) { out.Diagnostics[0].Message = "spoiled" }},
+		{"list", phases.PrePromptContext, recalled, func(out *phases.Outcome) { out.Merged.Contexts[0].SourceRefs[0].ID = "spoiled" }},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			hook := on("h", test.phase, reply(phases.CloneContribution(test.reply)), test.reply.Kind())
+			hook.Cache = &phases.Cache{}
+			eng := newHosted(plugin("p", hook)).start(t)
+			want := dispatch(t, newHosted(plugin("p", hook)).start(t), inputOf(t, test.phase))
+			for range 3 {
+				out := dispatch(t, eng, inputOf(t, test.phase))
+				if diff := cmp.Diff(out.Contributions, want.Contributions); diff != "" {
+					t.Errorf("contributions (-got +want):\n%s", diff)
+				}
+				if diff := cmp.Diff(out.Merged, want.Merged); diff != "" {
+					t.Errorf("merged (-got +want):\n%s", diff)
+				}
+				if diff := cmp.Diff(out.Diagnostics, want.Diagnostics); diff != "" {
+					t.Errorf("diagnostics (-got +want):\n%s", diff)
+				}
+				test.spoil(out)
+			}
+		})
+	}
+}
+
+// TestFallbackIsOwn: nor a later fallback.
+func TestFallbackIsOwn(t *testing.T) {
+	t.Parallel()
+	hook := on("h", phases.PrePromptCompile, failing(sdk.Fail("x", "x")), phases.KindReminder)
+	hook.OnFailure = word(phases.UseInstead)
+	hook.Fallback = []phases.Contribution{&phases.Reminder{Common: phases.Common{ContributionID: "own"}, Type: "t", Text: "text"}}
+	eng := newHosted(plugin("p", hook)).start(t)
+	for range 2 {
+		out := dispatch(t, eng, &phases.PrePromptCompileInput{})
+		if got := out.Merged.Reminders[0].Text; got != "text" {
+			t.Errorf("the text is %q", got)
+		}
+		r, _ := out.Contributions[0].Value.(*phases.Reminder)
+		r.Text = "spoiled"
+	}
+}
+
+// TestCachedForALifetime: an answer ends with its lifetime.
+func TestCachedForALifetime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		hook := on("h", phases.PrePromptCompile, reply())
+		hook.Cache = &phases.Cache{TTL: phases.Duration(time.Minute)}
+		eng := newHosted(plugin("p", hook)).start(t)
+		for _, step := range []struct {
+			after time.Duration
+			want  phases.RunState
+		}{{0, phases.StateSucceeded}, {time.Minute, phases.StateCached}, {1, phases.StateSucceeded}, {time.Second, phases.StateCached}} {
+			time.Sleep(step.after)
+			if got := runOf(t, dispatch(t, eng, &phases.PrePromptCompileInput{}), "p.h").State; got != step.want {
+				t.Errorf("after %v: %s, want %s", step.after, got, step.want)
+			}
+		}
+	})
+}
+
+// TestInvalidatedWhileAsked: an answer that was asked for before something
+// changed is not kept.
+func TestInvalidatedWhileAsked(t *testing.T) {
+	t.Parallel()
+	var host atomic.Pointer[phases.Host]
+	change := true
+	hook := on("h", phases.PrePromptCompile, func(ctx context.Context, _ *sdk.Call, _ phases.Input) ([]phases.Contribution, error) {
+		if change {
+			return nil, (*host.Load()).Invalidate(ctx, phases.Invalidation{})
+		}
+		return nil, nil
+	})
+	hook.Cache = &phases.Cache{}
+	p := plugin("p", hook)
+	p.OnConfigure = func(_ context.Context, c *phases.Configuration) (sdk.Setup, error) {
+		host.Store(&c.Host)
+		return sdk.Setup{}, nil
+	}
+	eng := newHosted(p).start(t)
+	for i, want := range []phases.RunState{phases.StateSucceeded, phases.StateSucceeded, phases.StateSucceeded, phases.StateCached} {
+		change = i < 2
+		if got := runOf(t, dispatch(t, eng, &phases.PrePromptCompileInput{}), "p.h").State; got != want {
+			t.Errorf("dispatch %d: %s, want %s", i, got, want)
+		}
+	}
+}
+
+// TestCachedAfterAReload: a turn that goes on with a configuration that was
+// dropped is not told of invalidations, and so has nothing from memory.
+func TestCachedAfterAReload(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		hook := on("h", phases.PrePromptCompile, reply())
+		hook.Cache = &phases.Cache{}
+		h := newHosted(plugin("p", hook))
+		eng := h.start(t)
+		turn, err := eng.BeginTurn(t.Context(), host())
+		if err != nil {
+			t.Fatal(err)
+		}
+		state := func() phases.RunState {
+			return runOf(t, outcome(t)(turn.Dispatch(t.Context(), &phases.PrePromptCompileInput{})), "p.h").State
+		}
+		state()
+		if err := eng.Reload(t.Context(), h.reloaded(func(*hosted) {})); err != nil {
+			t.Fatal(err)
+		}
+		if got := state(); got != phases.StateCached {
+			t.Errorf("after the reload: %s", got)
+		}
+		time.Sleep(2 * time.Minute)
+		if got := state(); got != phases.StateSucceeded {
+			t.Errorf("when it was dropped: %s", got)
+		}
+		if _, err := turn.End(t.Context(), nil); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestCachedAmongOthers: what is answered from memory takes its place in plan
+// order among those that are asked.
+func TestCachedAmongOthers(t *testing.T) {
+	t.Parallel()
+	var hooks []sdk.Hook
+	for _, name := range []string{"a", "b", "c", "d"} {
+		hook := section(name, name, "text of "+name)
+		if name == "b" || name == "d" {
+			hook.Cache = &phases.Cache{}
+		}
+		hooks = append(hooks, hook)
+	}
+	eng := newHosted(plugin("p", hooks...)).start(t)
+	first := dispatch(t, eng, &phases.PrePromptCompileInput{})
+	again := dispatch(t, eng, &phases.PrePromptCompileInput{})
+	if diff := cmp.Diff(states(again), []string{"p.a succeeded", "p.b cached", "p.c succeeded", "p.d cached"}); diff != "" {
+		t.Errorf("ledger (-got +want):\n%s", diff)
+	}
+	if diff := cmp.Diff(again.Contributions, first.Contributions); diff != "" {
+		t.Errorf("contributions (-got +want):\n%s", diff)
+	}
+}
+
+// TestCachedTransform: a rewrite from memory is applied, and a later hook's answer
+// is looked up by what it sees, which is the rewritten result.
+func TestCachedTransform(t *testing.T) {
+	t.Parallel()
+	var seen atomic.Int32
+	first := on("first", phases.ToolPostCall, func(_ context.Context, c *sdk.Call, _ phases.Input) ([]phases.Contribution, error) {
+		return sdk.Reply(&phases.Rewrite{Path: "", Value: raw(`"` + c.Context.Dir[1:] + `"`)})
+	}, phases.KindRewrite)
+	second := on("second", phases.ToolPostCall, func(_ context.Context, _ *sdk.Call, in phases.Input) ([]phases.Contribution, error) {
+		seen.Add(1)
+		result, _ := in.(*phases.ToolPostCallInput)
+		return sdk.Reply(&phases.Rewrite{Common: phases.Common{Priority: -1}, Path: "", Value: raw(`"` + result.Result.Text + result.Result.Text + `"`)})
+	}, phases.KindRewrite)
+	first.Role, second.Role = phases.RoleTransform, phases.RoleTransform
+	first.Priority = 10
+	second.Cache = &phases.Cache{Vary: []string{"input.result"}}
+	eng := newHosted(plugin("p", first, second)).start(t)
+	for _, step := range []struct {
+		dir, want string
+		calls     int32
+	}{{"/a", "aa", 1}, {"/b", "bb", 2}, {"/a", "aa", 2}} {
+		out := outcome(t)(eng.Dispatch(t.Context(), phases.Context{Dir: step.dir}, &phases.ToolPostCallInput{Tool: "x", Result: phases.NewPreview("plain", 100)}))
+		got, _ := out.Rewritten.(*phases.ToolPostCallInput)
+		if got.Result.Text != step.want || seen.Load() != step.calls {
+			t.Errorf("%s: %q after %d calls, want %q after %d", step.dir, got.Result.Text, seen.Load(), step.want, step.calls)
+		}
+	}
+}
+
+// TestOutcomeIsOwn: no later dispatch changes what an earlier one gave.
+func TestOutcomeIsOwn(t *testing.T) {
+	t.Parallel()
+	hook := section("text", "rules", "Be brief.")
+	hook.Cache = &phases.Cache{}
+	eng := newHosted(plugin("p", hook, section("more", "more", "And clear."), on("off", phases.PrePolicy, failing(sdk.Fail("x", "x"))))).start(t)
+	text := func(out *phases.Outcome) string {
+		b, err := json.Marshal(out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b)
+	}
+	for range 3 {
+		out := dispatch(t, eng, &phases.PrePromptCompileInput{})
+		before := text(out)
+		for range 10 {
+			dispatch(t, eng, &phases.PrePromptCompileInput{ToolCalling: true})
+			dispatch(t, eng, &phases.PrePolicyInput{})
+		}
+		if diff := cmp.Diff(text(out), before); diff != "" {
+			t.Fatalf("the outcome has changed (-got +want):\n%s", diff)
+		}
 	}
 }

@@ -17,10 +17,6 @@ var errNoSlot = errors.New("no slot came free in time")
 // call runs one hook: attempts within its budgets, then the check of its
 // answer. It returns at until at the latest.
 func (d *dispatch) call(ctx context.Context, c *call, until time.Time) {
-	hit, keep := d.cached(c)
-	if hit {
-		return
-	}
 	attempts := 1
 	var backoff time.Duration
 	if r := c.sub.Retry; r != nil {
@@ -29,9 +25,7 @@ func (d *dispatch) call(ctx context.Context, c *call, until time.Time) {
 	for attempt := 1; ; attempt++ {
 		failure := d.try(ctx, c, attempt, until)
 		if failure == nil {
-			if keep != nil {
-				keep()
-			}
+			d.keepAnswer(c)
 			return
 		}
 		if attempt == attempts || !retryable(failure) || !pause(ctx, backoff, until) {
@@ -258,7 +252,7 @@ func (d *dispatch) room(c *call) int {
 	if c.sub.Budget.Chars > 0 {
 		room = min(room, c.sub.Budget.Chars)
 	}
-	return min(room, max(0, d.rq.scope.charsLeft(d.phase.Row.Phase)))
+	return min(room, max(0, d.chars))
 }
 
 // admit checks an answer at the boundary and settles the call with it; an answer
@@ -289,8 +283,8 @@ func (d *dispatch) admit(c *call, res *phases.Result) *phases.Error {
 
 // denies reports whether one of the contributions is a deny.
 func denies(entries []merge.Entry) bool {
-	for _, e := range entries {
-		if decision, ok := e.Value.(*phases.Decision); ok && decision.Verdict == phases.VerdictDeny {
+	for i := range entries {
+		if decision, ok := entries[i].Value.(*phases.Decision); ok && decision.Verdict == phases.VerdictDeny {
 			return true
 		}
 	}

@@ -40,17 +40,19 @@ func (e *PhaseError) Error() string { return e.Coded.Error() }
 func (e *PhaseError) Unwrap() error { return e.Coded }
 
 // dispatch is the one path that every phase takes. It belongs to one call of
-// Engine.dispatch; hooks of one layer write to their own call only.
+// Engine.dispatch, which lends it to the next one: nothing that outlives the call
+// may point into it. Hooks of one layer write to their own call only.
 type dispatch struct {
 	engine *Engine
 	gen    *generation
-	plan   *planned
-	phase  *plan.Phase
+	phase  *plannedPhase
 	rq     request
 
 	start    time.Time
 	deadline time.Time
 	granted  time.Duration
+	// chars is the room for text that the turn has left; negative for none.
+	chars int
 	// sets is what the turn has; policies and contexts are what hooks may see of
 	// it, for validators with what this phase has brought.
 	sets     merge.State
@@ -58,7 +60,14 @@ type dispatch struct {
 	contexts []phases.ContextEntry
 	// input is the request's, with what transform hooks have rewritten.
 	input phases.Input
+	// keys are shared by the calls that look for answers in memory.
+	keys  sharedKeys
 	calls []call
+	// replies are the calls as merging sees them.
+	replies []merge.Reply
+	// runs are the rows of the ledger, which the outcome takes over; each call
+	// writes its own.
+	runs []phases.Run
 	// failed is why the phase failed closed.
 	failed *phases.Error
 	merged merge.Result
@@ -68,7 +77,7 @@ type dispatch struct {
 type call struct {
 	sub  *plan.Subscription
 	hook *hook
-	run  phases.Run
+	run  *phases.Run
 	// settled says that the state is final: the hook ran, or will not.
 	settled bool
 	// ownTime says that the last attempt had the hook's whole timeout, and was not
@@ -78,6 +87,9 @@ type call struct {
 	dropped []merge.Drop
 	notes   []phases.Diagnostic
 	failure *phases.Error
+	// key and epoch say where the answer is kept; no key for one that is not.
+	key   string
+	epoch uint64
 }
 
 // dispatch runs a phase: conditions, then stage by stage and layer by layer,
@@ -97,7 +109,9 @@ func (e *Engine) dispatch(ctx context.Context, g *generation, rq request) (*phas
 		}
 		d.stage(ctx, &d.phase.Stages[i])
 	}
-	return d.finish(ctx)
+	out, err := d.finish(ctx)
+	d.release() // not after a panic, when hooks may still be on their way
+	return out, err
 }
 
 // cancelled reports whether the caller has gone. A caller's deadline is a budget
@@ -105,8 +119,15 @@ func (e *Engine) dispatch(ctx context.Context, g *generation, rq request) (*phas
 func cancelled(ctx context.Context) bool { return errors.Is(ctx.Err(), context.Canceled) }
 
 func (e *Engine) prepare(ctx context.Context, g *generation, rq request) *dispatch {
-	planned := g.planned.Load()
-	d := &dispatch{engine: e, gen: g, plan: planned, phase: planned.plan.Phase(rq.input.Phase()), rq: rq, input: rq.input, start: time.Now()}
+	d, ok := e.spare.Get().(*dispatch)
+	if !ok {
+		d = &dispatch{}
+	}
+	phase := g.planned.Load().phases[rq.input.Phase()]
+	*d = dispatch{
+		engine: e, gen: g, phase: phase, rq: rq, input: rq.input, start: time.Now(),
+		calls: d.calls, replies: d.replies, runs: slices.Clone(phase.runs),
+	}
 	d.granted = d.phase.Budget
 	if d.phase.Row.TurnTime {
 		d.granted = min(d.granted, rq.scope.timeLeft())
@@ -118,20 +139,28 @@ func (e *Engine) prepare(ctx context.Context, g *generation, rq request) *dispat
 	}
 	d.sets = rq.scope.sets(rq.input)
 	d.policies, d.contexts = d.sets.Policies, d.sets.Contexts
-	d.calls = make([]call, len(d.phase.Expected))
-	for i, sub := range d.phase.Expected {
-		d.calls[i] = call{sub: sub, hook: planned.hooks[sub.ID], run: d.newRun(sub)}
-	}
-	for _, off := range d.phase.Off {
-		c := &d.calls[off.Subscription.Index]
-		c.run.State, c.run.Code, c.settled = phases.StateDisabled, off.Reason, true
+	d.chars = rq.scope.charsLeft(phase.Row.Phase)
+	for i, sub := range phase.Expected {
+		run := &d.runs[i]
+		d.calls = append(d.calls, call{sub: sub, hook: phase.hooks[i], run: run, settled: run.State == phases.StateDisabled})
 	}
 	return d
 }
 
+// release gives the dispatch back to the engine, for its next one. All hooks have
+// been waited for or left; what was left knows the message that it was sent, and
+// nothing of the dispatch.
+func (d *dispatch) release() {
+	e := d.engine
+	clear(d.calls)
+	clear(d.replies)
+	*d = dispatch{calls: d.calls[:0], replies: d.replies[:0]}
+	e.spare.Put(d)
+}
+
 // conditions settles every hook whose condition is false or fails.
 func (d *dispatch) conditions() {
-	env := cond.Env{Context: d.rq.context, Input: d.rq.input, Policies: d.sets.Policies}
+	env := cond.Env{Context: &d.rq.context, Input: d.rq.input, Policies: d.sets.Policies}
 	for i := range d.calls {
 		c := &d.calls[i]
 		if c.settled || c.sub.Condition == nil {
@@ -187,24 +216,37 @@ func (d *dispatch) until(role phases.Role) time.Time {
 	return d.deadline
 }
 
-// parallel runs the hooks of a layer at the same time. One hook needs no
-// goroutine: a call always returns at its deadline.
+// parallel runs the hooks of a layer at the same time. What is answered from
+// memory needs no goroutine, and neither does a single hook: a call always
+// returns at its deadline.
 func (d *dispatch) parallel(ctx context.Context, layer []*plan.Subscription, until time.Time) {
-	var first *call
-	var others sync.WaitGroup
+	var one *call
+	open := 0
 	for _, sub := range layer {
 		c := &d.calls[sub.Index]
-		switch {
-		case c.settled:
-		case first == nil:
-			first = c
-		default:
+		if d.recall(c); !c.settled {
+			one = c
+			open++
+		}
+	}
+	switch open {
+	case 0:
+	case 1:
+		d.call(ctx, one, until)
+	default:
+		d.together(ctx, layer, one, until)
+	}
+}
+
+// together runs the open calls of a layer at the same time, the given one here.
+func (d *dispatch) together(ctx context.Context, layer []*plan.Subscription, here *call, until time.Time) {
+	var others sync.WaitGroup
+	for _, sub := range layer {
+		if c := &d.calls[sub.Index]; !c.settled && c != here {
 			others.Go(func() { d.call(ctx, c, until) })
 		}
 	}
-	if first != nil {
-		d.call(ctx, first, until)
-	}
+	d.call(ctx, here, until)
 	others.Wait()
 }
 
@@ -216,7 +258,9 @@ func (d *dispatch) serial(ctx context.Context, layer []*plan.Subscription, until
 		if c.settled {
 			continue
 		}
-		d.call(ctx, c, until)
+		if d.recall(c); !c.settled {
+			d.call(ctx, c, until)
+		}
 		if len(c.entries) == 0 {
 			continue
 		}
@@ -285,97 +329,13 @@ func (d *dispatch) unfit(err error) bool {
 }
 
 func (d *dispatch) mergeOnce() {
-	replies := make([]merge.Reply, len(d.calls))
+	d.replies = d.replies[:0]
 	for i := range d.calls {
 		c := &d.calls[i]
-		replies[i] = merge.Reply{Hook: &c.hook.merge, Entries: c.entries, Dropped: c.dropped, CachedFrom: c.run.CachedFrom}
+		d.replies = append(d.replies, merge.Reply{Hook: &c.hook.merge, Entries: c.entries, Dropped: c.dropped, CachedFrom: c.run.CachedFrom})
 	}
-	limits := merge.Limits{TotalChars: d.rq.scope.charsLeft(d.phase.Row.Phase), CountTokens: d.engine.opts.CountTokens}
-	d.merged = merge.Merge(d.phase.Row, replies, d.sets, limits)
-}
-
-// applyPolicy does what the operator wants of a failed hook. Of a shadow hook
-// nothing is applied, its failure neither.
-func (d *dispatch) applyPolicy(c *call) {
-	if c.failure == nil {
-		return
-	}
-	word := c.sub.OnFailure.For(c.failure.Code)
-	switch {
-	case c.sub.Shadow:
-		c.notes = append(c.notes, phases.Diagnostic{
-			Code: string(c.failure.Code), Severity: phases.SeverityInfo, Plugin: c.sub.Plugin, Subscription: c.sub.ID,
-			Message: fmt.Sprintf("the shadow hook %s failed and would have been treated as %s: %s", c.sub.ID, word, c.failure.Message),
-		})
-	case word == phases.FailClosed:
-		d.failClosed(c)
-	case word == phases.UseInstead:
-		d.useFallback(c)
-	default:
-		d.failOpen(c, "nothing of it was used")
-	}
-}
-
-// failClosed fails the phase; the first reason stays.
-func (d *dispatch) failClosed(c *call) {
-	if d.failed == nil {
-		d.failed = d.located(c, c.failure)
-	}
-}
-
-// useFallback puts the fallback contributions in the place of the answer. They
-// pass the same checks as real ones. Where nothing of them is left, a hook that
-// may decide fails closed: a guard must not open because of a missing grant.
-func (d *dispatch) useFallback(c *call) {
-	admitted, err := merge.Admit(d.phase.Row, &c.hook.merge, c.sub.Fallback)
-	c.dropped = append(c.dropped, admitted.Dropped...)
-	c.notes = append(c.notes, admitted.Diagnostics...)
-	if err == nil && len(admitted.Entries) > 0 {
-		c.entries = append(c.entries, admitted.Entries...)
-		d.failOpen(c, "its fallback was used")
-		return
-	}
-	if slices.Contains(c.sub.Kinds, phases.KindDecision) {
-		d.failClosed(c)
-		return
-	}
-	d.failOpen(c, "its fallback was refused")
-}
-
-// failOpen leaves the mark that every failure leaves which did not stop its
-// phase.
-func (d *dispatch) failOpen(c *call, what string) {
-	c.notes = append(c.notes, phases.Diagnostic{
-		Code: phases.CodeFailOpen, Severity: phases.SeverityWarning, Plugin: c.sub.Plugin, Subscription: c.sub.ID, Slot: string(c.failure.Code),
-		Message: fmt.Sprintf("%s failed (%s: %s); %s", c.sub.ID, c.failure.Code, c.failure.Message, what), Visibility: c.sub.Visibility,
-	})
-	d.engine.emit(Event{Kind: EventFailOpen, Plugin: c.sub.Plugin, Subscription: c.sub.ID, Phase: d.phase.Row.Phase, Code: string(c.failure.Code), Detail: c.failure.Message})
-}
-
-// located says where an error happened.
-func (d *dispatch) located(c *call, err *phases.Error) *phases.Error {
-	at := *err
-	at.Phase, at.Subscription = d.phase.Row.Phase, c.sub.ID
-	return &at
-}
-
-// fail settles a call with a failure; the policy is applied later, in plan
-// order.
-func (c *call) fail(err *phases.Error) {
-	c.failure, c.settled = err, true
-	c.run.Code, c.run.PluginCode = string(err.Code), err.PluginCode
-	switch err.Code {
-	case phases.CauseTimeout:
-		c.run.State = phases.StateTimedOut
-	case phases.CauseBudgetExhausted:
-		c.run.State = phases.StateBudgetExhausted
-	case phases.CauseUnavailable, phases.CauseQuarantined, phases.CauseBreakerOpen:
-		c.run.State = phases.StateUnavailable
-	case phases.CauseCancelled:
-		c.run.State, c.failure = phases.StateCancelled, nil
-	default:
-		c.run.State = phases.StateFailed
-	}
+	limits := merge.Limits{TotalChars: d.chars, CountTokens: d.engine.opts.CountTokens}
+	d.merged = merge.Merge(d.phase.Row, d.replies, d.sets, limits)
 }
 
 // codedError makes any error a coded one.

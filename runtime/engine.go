@@ -32,8 +32,8 @@ var errNoInput = errors.New("a dispatch needs an input")
 //     from any goroutine. A turn keeps the configuration that it began with.
 //  3. Reload puts another configuration in force; on error the old one stays.
 //  4. Close ends everything: background work is drained, plugins are told to
-//     end and then killed, all within a bounded time. It is safe to call twice.
-//     Calls on a closed engine fail.
+//     end and then killed (those inside the host: see [Closer]), all within a
+//     bounded time. It is safe to call twice. Calls on a closed engine fail.
 type Engine struct {
 	opts  Options
 	table *phases.Table
@@ -67,6 +67,8 @@ type Engine struct {
 	runs atomic.Uint64
 	// deadlines ends the calls whose time is over.
 	deadlines deadlines
+	// spare holds dispatches that have ended, for the next ones.
+	spare sync.Pool
 }
 
 // Load reads a configuration file and calls New.
@@ -103,6 +105,9 @@ func New(ctx context.Context, cfg *config.Config, o Options) (*Engine, error) {
 	if err != nil {
 		e.endLife(ErrClosed)
 		e.wait.Wait()
+		if unclosed := e.closePlugins(ctx); unclosed != nil {
+			e.opts.Logger.Warn("after a failed start", "error", unclosed)
+		}
 		return nil, err
 	}
 	e.install(g)
@@ -186,7 +191,7 @@ func (e *Engine) close(ctx context.Context) error {
 	stopAll(all)
 	e.wait.Wait()
 	e.deadlines.stop()
-	return errors.Join(err, e.keeper.close(ctx))
+	return errors.Join(err, e.closePlugins(ctx), e.keeper.close(ctx))
 }
 
 // Release gives a plugin that is in quarantine, or waits for its next start,

@@ -65,8 +65,11 @@ func (e *Engine) tellAudits(phase phases.Phase, merged *merge.Result) {
 	}
 }
 
-// emit stamps an event and tells it.
+// emit stamps an event and tells it, if there is somebody to tell.
 func (e *Engine) emit(ev Event) {
+	if e.opts.OnEvent == nil {
+		return
+	}
 	ev.Time = e.opts.Now()
 	e.opts.OnEvent(ev)
 }

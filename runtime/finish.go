@@ -5,21 +5,12 @@ import (
 	"slices"
 	"time"
 
-	"github.com/grapnelhq/grapnel/internal/plan"
 	"github.com/grapnelhq/grapnel/phases"
 )
 
 // codePhaseFailed is the code of hooks that were not run because their phase had
 // failed closed before their stage.
 const codePhaseFailed = "phase_failed"
-
-// newRun is the ledger's entry of a hook before anything happened.
-func (d *dispatch) newRun(sub *plan.Subscription) phases.Run {
-	return phases.Run{
-		Subscription: sub.ID, Hook: sub.Name, Plugin: sub.Plugin, PluginVersion: sub.PluginVersion, Generation: d.gen.number,
-		Phase: d.phase.Row.Phase, Stage: sub.Stage, Layer: sub.Layer, Contributions: []string{}, Cut: []phases.Cut{},
-	}
-}
 
 // finish merges, checks what was required, settles what did not run, queues the
 // observers and writes the outcome.
@@ -40,7 +31,7 @@ func (d *dispatch) finish(ctx context.Context) (*phases.Outcome, error) {
 	if d.phase.Row.TurnTime {
 		d.rq.scope.debit(used)
 	}
-	d.rq.scope.add(out, &d.merged, d.phase)
+	d.rq.scope.add(out, &d.merged, d.phase.Phase)
 	if d.failed == nil {
 		d.engine.addJobs(ctx, d.rq.context, &d.merged)
 	}
@@ -81,7 +72,7 @@ func (d *dispatch) requireCompleted() {
 			d.failed = &phases.Error{Code: phases.CauseRequiredMissing, Phase: d.phase.Row.Phase, Subscription: id, Message: "it is required and no plugin offers it"}
 			return
 		}
-		if run := &d.calls[i].run; !run.State.Completed() {
+		if run := d.calls[i].run; !run.State.Completed() {
 			d.failed = phases.Errorf(phases.CauseRequiredMissing, "it is required and did not complete: %s %s", run.State, run.Code)
 			d.failed.Phase, d.failed.Subscription = d.phase.Row.Phase, id
 			return
@@ -123,7 +114,7 @@ func (d *dispatch) denyOnFailure() {
 func (d *dispatch) outcome(used time.Duration) *phases.Outcome {
 	out := &phases.Outcome{
 		Phase: d.phase.Row.Phase, Contributions: d.merged.Contributions, Decision: d.merged.Decision, Merged: d.merged.Merged,
-		Runs: make([]phases.Run, len(d.calls)), Plugins: d.gen.rows(), Error: d.failed, LeftOut: d.merged.LeftOut, Sources: d.merged.Sources,
+		Runs: d.runs, Plugins: d.gen.rows(), Error: d.failed, LeftOut: d.merged.LeftOut, Sources: d.merged.Sources,
 		Budget:    phases.BudgetUse{GrantedMS: millis(d.granted), UsedMS: millis(used), SpentBy: []phases.Spent{}},
 		Rewritten: d.input,
 	}
@@ -136,7 +127,6 @@ func (d *dispatch) outcome(used time.Duration) *phases.Outcome {
 		c := &d.calls[i]
 		c.run.Contributions = d.merged.Parts[i].Kept
 		c.run.Cut = append(c.run.Cut, d.merged.Parts[i].Cuts...)
-		out.Runs[i] = c.run
 		if c.run.DurationMS > 0 {
 			out.Budget.SpentBy = append(out.Budget.SpentBy, phases.Spent{Subscription: c.sub.ID, MS: c.run.DurationMS})
 		}
@@ -148,7 +138,11 @@ func (d *dispatch) outcome(used time.Duration) *phases.Outcome {
 // allDiagnostics lists what is to be said: about plugins that are not ready,
 // about the plan, hook by hook in plan order, about the merge.
 func (d *dispatch) allDiagnostics(rows []phases.PluginRow) []phases.Diagnostic {
-	all := []phases.Diagnostic{}
+	n := len(d.phase.notes) + len(d.merged.Diagnostics)
+	for i := range d.calls {
+		n += len(d.calls[i].notes)
+	}
+	all := make([]phases.Diagnostic, 0, n)
 	for _, row := range rows {
 		if row.State != phases.PluginReady {
 			all = append(all, phases.Diagnostic{
@@ -157,11 +151,7 @@ func (d *dispatch) allDiagnostics(rows []phases.PluginRow) []phases.Diagnostic {
 			})
 		}
 	}
-	for _, note := range d.plan.diagnostics {
-		if sub := d.plan.plan.Subscription(note.Subscription); sub != nil && sub.Phase == d.phase.Row.Phase {
-			all = append(all, note)
-		}
-	}
+	all = append(all, d.phase.notes...)
 	for i := range d.calls {
 		all = append(all, d.calls[i].notes...)
 	}

@@ -23,6 +23,9 @@ type generation struct {
 	// planned is replaced when a plugin describes itself for the first time after
 	// the load.
 	planned atomic.Pointer[planned]
+	// dropped says that the generation is not told any more what its plugins
+	// invalidate: turns that still use it have no answers from memory.
+	dropped atomic.Bool
 	// planning makes plans one after the other: the last one knows most.
 	planning sync.Mutex
 
@@ -97,6 +100,7 @@ func (e *Engine) retire(g *generation) {
 	case <-e.life.Done():
 		return // Close stops all plugins
 	}
+	g.dropped.Store(true)
 	e.mu.Lock()
 	e.generations = slices.DeleteFunc(e.generations, func(o *generation) bool { return o == g })
 	kept := instancesOf(e.generations)

@@ -114,7 +114,7 @@ type Options struct {
 	// Logger takes what operators should read; nil discards.
 	Logger *slog.Logger
 	// OnEvent is told everything that happens, synchronously and from many
-	// goroutines: it must return at once and not call the engine.
+	// goroutines: it must return at once and not call the engine. Nil is nobody.
 	OnEvent func(Event)
 	// CountTokens counts tokens for budgets and manifests; TokenizerName names it.
 	// Nil leaves tokens out.
@@ -140,9 +140,6 @@ type Options struct {
 func (o Options) withDefaults() Options {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
-	}
-	if o.OnEvent == nil {
-		o.OnEvent = func(Event) {}
 	}
 	if o.State == nil {
 		o.State = newMemoryState()

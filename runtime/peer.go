@@ -114,14 +114,18 @@ func cloneDispatch(d *phases.Dispatch) *phases.Dispatch {
 }
 
 func cloneResult(r *phases.Result) *phases.Result {
-	out := &phases.Result{Diagnostics: slices.Clone(r.Diagnostics)}
-	if len(r.Contributions) == 0 {
-		return out
+	return &phases.Result{Diagnostics: slices.Clone(r.Diagnostics), Contributions: cloneContributions(r.Contributions)}
+}
+
+// cloneContributions copies contributions, of which some may be nil.
+func cloneContributions(cs []phases.Contribution) []phases.Contribution {
+	if len(cs) == 0 {
+		return nil
 	}
-	out.Contributions = make([]phases.Contribution, len(r.Contributions))
-	for i, c := range r.Contributions {
+	out := make([]phases.Contribution, len(cs))
+	for i, c := range cs {
 		if c != nil {
-			out.Contributions[i] = phases.CloneContribution(c)
+			out[i] = phases.CloneContribution(c)
 		}
 	}
 	return out

@@ -11,14 +11,27 @@ import (
 	"github.com/grapnelhq/grapnel/phases"
 )
 
-// planned is a plan with what dispatch needs beside it.
+// planned is a plan with what dispatch needs beside it. It does not change.
 type planned struct {
 	plan        *plan.Plan
 	diagnostics []phases.Diagnostic
-	hooks       map[string]*hook
+	phases      map[phases.Phase]*plannedPhase
+	// hooks are those of all phases, by subscription.
+	hooks map[string]*hook
 	// descriptions are those that the plan was made of, one an instance; nil where
 	// there was none.
 	descriptions []*phases.Description
+}
+
+// plannedPhase is the plan of one phase, with what each dispatch of it begins
+// with. Its lists are in the order of Expected.
+type plannedPhase struct {
+	*plan.Phase
+	hooks []*hook
+	// runs are the rows of the ledger before anything has happened.
+	runs []phases.Run
+	// notes is what the planner has to say about the phase's subscriptions.
+	notes []phases.Diagnostic
 }
 
 // hook is the runtime's side of one subscription.
@@ -31,6 +44,8 @@ type hook struct {
 	see     []string
 	// seesAll, seesPolicy and seesContext are grants looked up in advance.
 	seesAll, seesPolicy, seesContext, seesMetadata bool
+	// varying is what its answers depend on; nil if none is kept.
+	varying *varying
 }
 
 // described is called when an instance has its first description: generations
@@ -92,7 +107,7 @@ func (e *Engine) include(g *generation, in *instance, d *phases.Description) err
 // and cached answers are kept. The caller holds g.planning, or nobody else knows
 // g yet.
 func (e *Engine) replan(g *generation, descriptions []*phases.Description) error {
-	next := &planned{hooks: map[string]*hook{}, descriptions: descriptions}
+	next := &planned{phases: map[phases.Phase]*plannedPhase{}, hooks: map[string]*hook{}, descriptions: descriptions}
 	plugins := make([]plan.Plugin, len(g.cfg.Plugins))
 	for i, p := range g.cfg.Plugins {
 		plugins[i] = plan.Plugin{Name: p.Name, Description: descriptions[i], Grants: p.Grants, Overrides: p.Subscriptions, Command: p.Command != ""}
@@ -108,16 +123,38 @@ func (e *Engine) replan(g *generation, descriptions []*phases.Description) error
 	next.plan, next.diagnostics = p, append(e.notEnforced(g.cfg), diagnostics...)
 	old := g.planned.Load()
 	for _, phase := range p.Phases() {
-		for _, sub := range phase.Expected {
-			next.hooks[sub.ID] = e.newHook(g, sub, old)
-		}
+		next.phases[phase.Row.Phase] = g.newPhase(next, phase, old)
 	}
 	g.planned.Store(next)
 	return nil
 }
 
+// newPhase prepares what the dispatches of a phase begin with.
+func (g *generation) newPhase(next *planned, phase *plan.Phase, old *planned) *plannedPhase {
+	out := &plannedPhase{Phase: phase, runs: make([]phases.Run, 0, len(phase.Expected))}
+	for _, sub := range phase.Expected {
+		h := g.newHook(phase.Row, sub, old)
+		next.hooks[sub.ID] = h
+		out.hooks = append(out.hooks, h)
+		out.runs = append(out.runs, phases.Run{
+			Subscription: sub.ID, Hook: sub.Name, Plugin: sub.Plugin, PluginVersion: sub.PluginVersion, Generation: g.number,
+			Phase: phase.Row.Phase, Stage: sub.Stage, Layer: sub.Layer, Contributions: []string{}, Cut: []phases.Cut{},
+		})
+	}
+	for _, off := range phase.Off {
+		run := &out.runs[off.Subscription.Index]
+		run.State, run.Code = phases.StateDisabled, off.Reason
+	}
+	for _, note := range next.diagnostics {
+		if sub := next.plan.Subscription(note.Subscription); sub != nil && sub.Phase == phase.Row.Phase {
+			out.notes = append(out.notes, note)
+		}
+	}
+	return out
+}
+
 // newHook prepares the runtime's side of a subscription.
-func (e *Engine) newHook(g *generation, sub *plan.Subscription, old *planned) *hook {
+func (g *generation) newHook(row phases.Row, sub *plan.Subscription, old *planned) *hook {
 	grants := sub.Grants
 	h := &hook{
 		in: g.byName[sub.Plugin],
@@ -131,6 +168,7 @@ func (e *Engine) newHook(g *generation, sub *plan.Subscription, old *planned) *h
 		seesPolicy:   phases.Allows(grants.See, "policy"),
 		seesContext:  phases.Allows(grants.See, "context"),
 		seesMetadata: phases.Allows(grants.See, "metadata"),
+		varying:      newVarying(row, sub),
 	}
 	if sub.Cache != nil {
 		h.tags = sub.Cache.Tags
@@ -138,7 +176,7 @@ func (e *Engine) newHook(g *generation, sub *plan.Subscription, old *planned) *h
 	if old != nil && old.hooks[sub.ID] != nil {
 		h.breaker, h.answers = old.hooks[sub.ID].breaker, old.hooks[sub.ID].answers
 	} else {
-		h.breaker, h.answers = supervise.NewBreaker(supervise.BreakerOptions{}), &answers{kept: recent[answer]{limit: maxAnswers}}
+		h.breaker, h.answers = supervise.NewBreaker(supervise.BreakerOptions{}), newAnswers()
 	}
 	return h
 }

@@ -16,6 +16,12 @@ func (r *recent[V]) get(key string) (V, bool) {
 	return v, ok
 }
 
+// lookup is get for a key that is not a string yet, and need not become one.
+func (r *recent[V]) lookup(key []byte) (V, bool) {
+	v, ok := r.values[string(key)]
+	return v, ok
+}
+
 // put sets the value of a key.
 func (r *recent[V]) put(key string, v V) {
 	if r.values == nil {
@@ -23,12 +29,25 @@ func (r *recent[V]) put(key string, v V) {
 	}
 	if _, known := r.values[key]; !known {
 		if len(r.order) >= r.limit {
-			delete(r.values, r.order[0])
-			r.order = r.order[1:]
+			r.shift()
 		}
 		r.order = append(r.order, key)
 	}
 	r.values[key] = v
+}
+
+// shift forgets the key that came first and returns its value; false if there is
+// none.
+func (r *recent[V]) shift() (V, bool) {
+	if len(r.order) == 0 {
+		var none V
+		return none, false
+	}
+	first := r.order[0]
+	v := r.values[first]
+	delete(r.values, first)
+	r.order = r.order[1:]
+	return v, true
 }
 
 // drop forgets a key.

@@ -109,7 +109,7 @@ func (s *scope) budgetRows(b config.TurnBudget) manifest.Budgets {
 		Phases: slices.Clone(s.budgets),
 	}
 	for i := range s.brought {
-		rows.Turn.UsedChars += charsOf(s.brought[i].sections)
+		rows.Turn.UsedChars += s.brought[i].chars
 	}
 	return rows
 }

@@ -48,9 +48,11 @@ type scope struct {
 type brought struct {
 	phase    phases.Phase
 	sections []phases.MergedSection
-	tools    []phases.MergedTool
-	sources  []phases.HookSource
-	leftOut  []phases.LeftOut
+	// chars is the length of the sections.
+	chars   int
+	tools   []phases.MergedTool
+	sources []phases.HookSource
+	leftOut []phases.LeftOut
 }
 
 // newScope has the operator's budgets of a turn, or the defaults.
@@ -87,7 +89,7 @@ func (s *scope) charsLeft(phase phases.Phase) int {
 	left := s.chars
 	for i := range s.brought {
 		if s.brought[i].phase != phase {
-			left -= charsOf(s.brought[i].sections)
+			left -= s.brought[i].chars
 		}
 	}
 	if left <= 0 {
@@ -132,11 +134,11 @@ func (s *scope) add(out *phases.Outcome, merged *merge.Result, phase *plan.Phase
 	if phase.Row.Accepts(phases.KindPromptContext) {
 		s.contexts = merged.Contexts
 	}
-	s.bring(brought{out.Phase, out.Merged.Sections, out.Merged.Tools, out.Sources, out.LeftOut})
+	used := charsOf(out.Merged.Sections)
+	s.bring(brought{out.Phase, out.Merged.Sections, used, out.Merged.Tools, out.Sources, out.LeftOut})
 	s.reminders = append(s.reminders, out.Merged.Reminders...)
 	s.runs = append(s.runs, out.Runs...)
 	s.notes.add(out.Diagnostics)
-	used := charsOf(out.Merged.Sections)
 	for i := range out.Merged.Contexts {
 		used += utf8.RuneCountInString(out.Merged.Contexts[i].Content)
 	}

@@ -69,9 +69,8 @@ func newToolRun(g *generation, plugin, tool string) phases.Run {
 func (e *Engine) settleTool(run *phases.Run, res *phases.ToolResult, failure *phases.Error) {
 	switch {
 	case failure != nil:
-		c := call{run: *run}
+		c := call{run: run}
 		c.fail(failure)
-		*run = c.run
 	case res.IsError:
 		run.State, run.Code = phases.StateSucceeded, phases.CodeToolError
 	default:

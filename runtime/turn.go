@@ -3,7 +3,7 @@ package runtime
 import (
 	"context"
 	"errors"
-	"fmt"
+	"strconv"
 	"sync"
 	"time"
 
@@ -148,7 +148,8 @@ func (t *Turn) key(p phases.Phase) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.calls[p]++
-	return fmt.Sprintf("%s/%s/%s/%s/%d", t.context.WorkspaceID, t.context.ThreadID, t.context.TurnID, p, t.calls[p])
+	c := &t.context
+	return c.WorkspaceID + "/" + c.ThreadID + "/" + c.TurnID + "/" + string(p) + "/" + strconv.Itoa(t.calls[p])
 }
 
 // PrePolicy dispatches turn.pre_policy.

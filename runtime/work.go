@@ -223,7 +223,7 @@ func (e *Engine) workHook(ctx context.Context, g *generation, j Job, attempt int
 	if !c.settled {
 		failure = d.queued(ctx, c, attempt)
 	}
-	e.emit(Event{Kind: EventRun, Plugin: c.sub.Plugin, Subscription: c.sub.ID, Phase: j.Phase, State: string(c.run.State), Code: c.run.Code, Run: &c.run})
+	e.emit(Event{Kind: EventRun, Plugin: c.sub.Plugin, Subscription: c.sub.ID, Phase: j.Phase, State: string(c.run.State), Code: c.run.Code, Run: c.run})
 	switch {
 	case failure != nil: // also a cancellation, which is no failure of the hook's
 		return failure

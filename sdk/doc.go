@@ -26,6 +26,8 @@
 //  3. It calls hooks and tools, several at once, each with a deadline in its
 //     context. A handler that ignores cancellation holds nobody but itself; after
 //     a few of those the host starts the process anew.
+//  4. At its end it says so ([Plugin.Close]), for plugins that have started
+//     something of their own.
 //
 // Handlers get their powers as values: [Call] carries context, budgets, sets and
 // the host. They return contributions, or an error: an [*phases.Error] brings a

@@ -15,7 +15,7 @@ import (
 //
 // The methods are what a host calls, in this order: Describe, Configure (again
 // whenever the operator changes the configuration), then Dispatch and CallTool,
-// many at once. Authors need none of them.
+// many at once, and Close at the end. Authors need none of them.
 type Plugin struct {
 	// Name is the plugin's own name: letters, digits, _ and -. An operator may
 	// run it under another.
@@ -42,6 +42,10 @@ type Plugin struct {
 	// refuses it; a *phases.ConfigError says where. It may be called again, and
 	// what it returns then replaces the Setup before; on error that stays.
 	OnConfigure func(ctx context.Context, c *phases.Configuration) (Setup, error)
+	// OnClose ends what the plugin has started for itself beside its calls, such
+	// as a watch or a connection; nil if there is nothing. It must return when
+	// ctx ends. A process that is killed never gets there.
+	OnClose func(ctx context.Context) error
 
 	current atomic.Pointer[setup]
 	_       struct{}
@@ -118,6 +122,17 @@ func (p *Plugin) CallTool(ctx context.Context, c *phases.ToolCall) (res *phases.
 		return nil, asFailure(err)
 	}
 	return res, nil
+}
+
+// Close calls OnClose. A host calls it at its own end, when no other call runs any
+// more; one that goes on with the plugin after all configures it again. A panic
+// of OnClose is an error with the code "panic".
+func (p *Plugin) Close(ctx context.Context) (err error) {
+	if p.OnClose == nil {
+		return nil
+	}
+	defer recovered(&err)
+	return p.OnClose(ctx)
 }
 
 // Validate checks the literal: name, version, exactly one handler a hook, and

@@ -294,6 +294,44 @@ func TestConcurrentUse(t *testing.T) {
 	wg.Wait()
 }
 
+// TestClose: the end is optional, may be said twice, and is no end for ever.
+func TestClose(t *testing.T) {
+	t.Parallel()
+	p := plugin(compileHook("h", section("x")))
+	if err := p.Close(t.Context()); err != nil {
+		t.Errorf("without OnClose: %v", err)
+	}
+	unclosed := errors.New("still open")
+	tests := []struct {
+		name  string
+		close func(context.Context) error
+		cause error
+		code  string
+	}{
+		{name: "well", close: func(context.Context) error { return nil }},
+		{name: "not", close: func(context.Context) error { return unclosed }, cause: unclosed},
+		{name: "panic", close: func(context.Context) error { panic("oh") }, code: "panic"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			p := plugin(compileHook("h", section("x")))
+			p.OnClose = tt.close
+			for range 2 {
+				err := p.Close(t.Context())
+				var coded *phases.Error
+				if errors.As(err, &coded) != (tt.code != "") || coded != nil && coded.PluginCode != tt.code || !errors.Is(err, tt.cause) && tt.cause != nil ||
+					tt.cause == nil && tt.code == "" && err != nil {
+					t.Errorf("error %v", err)
+				}
+			}
+			if got := ask(t, p, "h"); len(got) != 1 {
+				t.Errorf("afterwards it answers %v", got)
+			}
+		})
+	}
+}
+
 func BenchmarkDispatch(b *testing.B) {
 	p := plugin(compileHook("h", section("x")))
 	if _, err := configure(p, ""); err != nil {

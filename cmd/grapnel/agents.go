@@ -143,6 +143,9 @@ type agentsInForce struct {
 	dir string
 	// chars is how long the text may be, beside its bytes; MaxInt is no limit.
 	chars int
+	// taken is how many characters a prompt by the configuration takes, with all
+	// that is around the text.
+	taken int
 	// off says why no prompt of the configuration has these files; empty if they
 	// have.
 	off string
@@ -179,7 +182,8 @@ func (a *app) agentsInForce(f *agentsFlags) (*agentsInForce, error) {
 		off = "the plugin " + plugin.Name + " takes its texts from the thread tree"
 	}
 	s.Options.Lazy = s.Options.Resolver.Delivery != option.DeliverOff // as the plugin has it
-	return &agentsInForce{Settings: s, dir: where.Dir, chars: promptRoom(cfg, plugin, &s.Options), off: off}, nil
+	taken := promptChars(cfg, plugin)
+	return &agentsInForce{Settings: s, dir: where.Dir, chars: promptRoom(taken, &s.Options), taken: taken, off: off}, nil
 }
 
 // agentsName is the name of the plugin, both the built-in one and the usual one in
@@ -203,24 +207,27 @@ func environmentOf(p *config.Plugin) func(string) string {
 	return func(name string) string { return cmp.Or(os.Getenv(name), p.Env.Set[name].Value) }
 }
 
-// promptRoom is how many characters the text may have. The presets of other tools
-// count bytes alone, as those tools do.
-func promptRoom(cfg *config.Config, p *config.Plugin, o *option.Set) int {
-	if o.Layout != option.LayoutDelimited {
-		return math.MaxInt
-	}
+// promptChars is how many characters of the plugin's text a prompt takes.
+func promptChars(cfg *config.Config, p *config.Plugin) int {
 	limit := agentsdoc.MaxChars
 	if b := p.Subscriptions[p.Name+".prompt"].Budget; b != nil && b.Chars > 0 {
 		limit = b.Chars
 	}
-	turn := cmp.Or(cfg.Budgets.Turn.Chars, config.DefaultTurnChars)
-	frame := (&chain.Chain{Options: *o}).Frame()
-	return agentsdoc.TextRoom(min(limit, turn, merge.DefaultSectionChars), frame)
+	return min(limit, cmp.Or(cfg.Budgets.Turn.Chars, config.DefaultTurnChars), merge.DefaultSectionChars)
 }
 
-// render makes the text of a chain by the limits in force.
+// promptRoom is how many of them the text may have. The presets of other tools
+// count bytes alone, as those tools do.
+func promptRoom(taken int, o *option.Set) int {
+	if o.Layout != option.LayoutDelimited {
+		return math.MaxInt
+	}
+	return agentsdoc.TextRoom(taken, (&chain.Chain{Options: *o}).Frame())
+}
+
+// render makes the text of a chain by the limits in force, as the plugin does.
 func (f *agentsInForce) render(c chain.Chain) chain.Rendering {
-	return chain.Render(c, chain.Budget{Bytes: c.Options.Budget.Total, Chars: f.chars})
+	return chain.RenderForHost(c, chain.Budget{Bytes: c.Options.Budget.Total, Chars: f.chars})
 }
 
 // inTree is a path as people call it who are in the tree: relative to the root

@@ -103,7 +103,7 @@ func explainFile(rep *chain.Report, path string) *fileExplanation {
 	}
 	if s := sourceAt(rep.Sources, path); s != nil {
 		e.In, e.Scope, e.State, e.Reason = s.DeliveredBytes > 0, string(s.Scope), string(s.State), s.Reason
-		e.Why = whyInChain(rep.Root, s)
+		e.Why = whyInChain(rep.Root, s, firstAbout(e.Diagnostics, path))
 		return e
 	}
 	e.Reason, e.Why = whyNoSource(rep, e, path)
@@ -122,10 +122,10 @@ func sourceAt(sources []chain.Source, path string) *chain.Source {
 	return found
 }
 
-// whyInChain is a sentence on a source.
-func whyInChain(root string, s *chain.Source) string {
+// whyInChain is a sentence on a source, of which d is what the chain has to say.
+func whyInChain(root string, s *chain.Source, d *chain.Diagnostic) string {
 	of := fmt.Sprintf("%s of %s bytes", text.Thousands(int(s.Kept)), text.Thousands(int(s.Bytes)))
-	switch s.State {
+	switch s.State { //nolint:exhaustive // of a file that is not used more can be said
 	case chain.StateKept:
 		return "it is in the text, whole: " + of
 	case chain.StateTruncated:
@@ -134,9 +134,11 @@ func whyInChain(root string, s *chain.Source) string {
 		return "it is a source, and left out: " + whySource(root, s)
 	case chain.StateDuplicate:
 		return "it is left out: the same file or text stands nearer, as " + inTree(root, s.DuplicateOf)
-	default:
-		return "it is not used: " + whySource(root, s)
 	}
+	if d != nil && d.Path == s.Path && string(d.Code) == s.Reason {
+		return "it is not used: " + d.Detail
+	}
+	return "it is not used: " + whySource(root, s)
 }
 
 // whyNoSource finds the reason why a file is no source.

@@ -19,6 +19,13 @@ func (a *app) printChain(rep *chain.Report, r *chain.Rendering, in *agentsInForc
 	a.printChainHead(rep, in)
 	a.printSources(rep)
 	a.printChainBudget(rep, r, in.chars)
+	for _, l := range in.cutBy(r) {
+		a.printf("cut by  %s: %s\n", l.name, l.remedy)
+	}
+	if n := text.Chars(rep.Message); n > in.taken && in.chars == math.MaxInt {
+		a.printf("note    a prompt takes %s characters of these %s, as budget.chars of the subscription agentsdoc.prompt says\n",
+			text.Thousands(in.taken), text.Thousands(n))
+	}
 	a.printAgentsProblems("diagnostics", rep.Root, rep.Diagnostics)
 	if rep.Text == "" {
 		a.println("\nthere is no text: the prompt has nothing from instruction files")
@@ -105,7 +112,11 @@ func (t *sourceTable) table() *table {
 // folders adds the folders from the root to the working folder, those without a
 // file joined with the next.
 func (t *sourceTable) folders(dir string, sources []chain.Source) {
-	t.folder(".", "")
+	note := ""
+	if len(sources) == 0 && inTree(t.root, dir) == "." {
+		note = nothingHere
+	}
+	t.folder(".", note)
 	depth, path, skipped := 0, t.root, ""
 	elems := strings.Split(inTree(t.root, dir), "/")
 	if inTree(t.root, dir) == "." {
@@ -120,7 +131,7 @@ func (t *sourceTable) folders(dir string, sources []chain.Source) {
 		if i > 0 && (len(here) > 0 || last) {
 			note := ""
 			if last && len(here) == 0 {
-				note = "has no file of its own"
+				note = nothingHere
 			}
 			t.folder(indent(depth)+branchLast+skipped, note)
 			depth, skipped = depth+1, ""
@@ -139,6 +150,9 @@ func (t *sourceTable) folders(dir string, sources []chain.Source) {
 		skipped += clean(elems[i]) + "/"
 	}
 }
+
+// nothingHere is said of the working folder where it has no file.
+const nothingHere = "has no file of its own"
 
 // indent is the blank before a stroke.
 func indent(depth int) string { return strings.Repeat(branchStep, min(depth, maxIndent)) }
@@ -203,6 +217,12 @@ func whySource(root string, s *chain.Source) string {
 		return "it is not text"
 	case string(chain.CodeSymlinkEscape):
 		return "its link leads out of the tree"
+	case string(chain.CodeGitMetadata):
+		return "it leads into git's own files"
+	case string(chain.CodePermission):
+		return "it may not be read"
+	case string(chain.CodeReadError):
+		return "it cannot be read"
 	}
 	return strings.ReplaceAll(s.Reason, "_", " ")
 }

@@ -118,7 +118,7 @@ func TestPromptRoom(t *testing.T) {
 			if tt.want > 0 {
 				want = agentsdoc.TextRoom(tt.want, (&chain.Chain{Options: o}).Frame())
 			}
-			if got := promptRoom(&tt.cfg, &tt.plugin, &o); got != want {
+			if got := promptRoom(promptChars(&tt.cfg, &tt.plugin), &o); got != want {
 				t.Errorf("got %d characters, want %d", got, want)
 			}
 		})

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/grapnelhq/grapnel/internal/text"
 	"github.com/grapnelhq/grapnel/plugins/agentsdoc/chain"
 	"github.com/grapnelhq/grapnel/plugins/agentsdoc/chain/option"
 	"github.com/grapnelhq/grapnel/plugins/agentsdoc/lazy"
@@ -94,7 +95,7 @@ func (a *app) printTouched(t *lazy.Touched, root string) {
 	}
 	table := newTable("files", "file", "reason", ">bytes", "delivery")
 	for _, f := range t.Files {
-		table.add(f.Display, f.Reason, f.SizeBytes, f.Delivery)
+		table.add(f.Display, f.Reason, text.Thousands(int(f.SizeBytes)), f.Delivery)
 	}
 	a.printTable(table)
 	if t.Pending > 0 {

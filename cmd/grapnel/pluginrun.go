@@ -34,8 +34,10 @@ func (a *app) pluginRunCommand() *cobra.Command {
 		Short: "Run one phase through one plugin alone",
 		Long: "Run starts one plugin of the configuration, or a program that is in no configuration,\n" +
 			"dispatches one phase to it alone, and prints the outcome like dispatch. A program is\n" +
-			"granted nothing unless --grant-all is there. Exit code 3 says that it did not start.",
-		Example: "  grapnel plugin run agentsdoc --phase turn.pre_prompt_compile --dir ./service\n" +
+			"granted nothing unless --grant-all is there. Exit code 3 says that it did not start.\n\n" +
+			"Without --phase it is the only phase that the plugin has hooks in, or of several\n" +
+			"turn.pre_prompt_compile, which needs no --input.",
+		Example: "  grapnel plugin run agentsdoc --dir ./service\n" +
 			"  grapnel plugin run --grant-all --phase tool.pre_call --input call.json -- ./bin/guard --strict",
 		ValidArgsFunction: a.completePlugins,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -114,7 +116,7 @@ func (a *app) pluginRun(ctx context.Context, cfg *config.Config, name string, f 
 		if err != nil {
 			return err
 		}
-		if phase, err = onlyPhase(name, d); err != nil {
+		if phase, err = defaultPhase(name, d, f.input != ""); err != nil {
 			return err
 		}
 	}
@@ -122,22 +124,52 @@ func (a *app) pluginRun(ctx context.Context, cfg *config.Config, name string, f 
 	if err != nil {
 		return err
 	}
-	return a.dispatch(ctx, cfg, turn, in, f.wait, func(eng *runtime.Engine) error { return started(eng, name) })
+	return a.dispatch(ctx, cfg, turn, in, f.wait, func(eng *runtime.Engine) error {
+		if err := started(eng, name); err != nil {
+			return err
+		}
+		return takesPart(name, eng.Descriptions()[name], phase)
+	})
 }
 
-// onlyPhase is the phase of a plugin that has hooks in one phase.
-func onlyPhase(name string, d *phases.Description) (phases.Phase, error) {
+// phasesOf are the phases that a plugin has hooks in.
+func phasesOf(d *phases.Description) []string {
 	var names []string
 	for i := range d.Hooks {
 		names = append(names, string(d.Hooks[i].Phase))
 	}
 	slices.Sort(names)
-	names = slices.Compact(names)
-	switch len(names) {
-	case 0:
+	return slices.Compact(names)
+}
+
+// defaultPhase is the phase to run where none is named: the plugin's only one, or
+// else the one in which it adds to the prompt, which needs no input. Who brings an
+// input means a phase, and has to say which.
+func defaultPhase(name string, d *phases.Description, hasInput bool) (phases.Phase, error) {
+	switch names := phasesOf(d); {
+	case len(names) == 0:
 		return "", refused(errors.New("the plugin " + name + " has no hooks: there is nothing to run"))
-	case 1:
+	case len(names) == 1:
 		return phases.Phase(names[0]), nil
+	case !hasInput && slices.Contains(names, string(phases.PrePromptCompile)):
+		return phases.PrePromptCompile, nil
+	default:
+		return "", usagef("the plugin %s has hooks in several phases; choose one with --phase: %s", name, strings.Join(names, ", "))
 	}
-	return "", usagef("the plugin %s has hooks in several phases; choose one with --phase: %s", name, strings.Join(names, ", "))
+}
+
+// takesPart refuses a phase in which the plugin would not be asked.
+func takesPart(name string, d *phases.Description, phase phases.Phase) error {
+	if d == nil {
+		return nil // the outcome says why
+	}
+	names := phasesOf(d)
+	switch {
+	case slices.Contains(names, string(phase)):
+		return nil
+	case len(names) == 0:
+		return refused(errors.New("the plugin " + name + " has no hooks: there is nothing to run"))
+	default:
+		return usagef("the plugin %s has no hook in the phase %s; those that it has hooks in are: %s", name, phase, strings.Join(names, ", "))
+	}
 }

@@ -81,7 +81,6 @@ const layers = `
 	phases, sdk, plugins/agentsdoc/..., github.com/google/jsonschema-go,
 	github.com/rivo/uniseg, golang.org/x/sys < plugins/agentsdoc/...;
 	github.com/fsnotify/fsnotify < plugins/agentsdoc/watch;
-	github.com/go-git/go-git/v5 < plugins/agentsdoc/ignore, plugins/agentsdoc/lint;
 	phases, sdk, plugins/scripted/... < plugins/scripted/...;
 	phases, sdk, plugins/skills/... < plugins/skills/...;
 	github.com/goccy/go-yaml < plugins/skills/skillset;

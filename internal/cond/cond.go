@@ -33,8 +33,8 @@ type Condition struct {
 // Env is what a condition may look at. It is read and never changed; making
 // one costs nothing, because values are taken from it when they are needed.
 type Env struct {
-	// Context is the dispatch's context.
-	Context phases.Context
+	// Context is the dispatch's context. Nil is a zero one.
+	Context *phases.Context
 	// Input is the phase's input, whole. Nil is a zero one.
 	Input phases.Input
 	// Policies is the turn's policy set so far.
@@ -132,6 +132,9 @@ func (c *Condition) Eval(env Env) (holds bool, err error) {
 			holds, err = false, failure(fmt.Errorf("%v", r))
 		}
 	}()
+	if env.Context == nil {
+		env.Context = &phases.Context{}
+	}
 	out, err := vm.Run(c.program, &frame{cond: c, env: env})
 	if err != nil {
 		return false, failure(err)

@@ -39,7 +39,7 @@ func compile(tb testing.TB, phase phases.Phase, source string) *Condition {
 // fullEnv is an environment in which every name has a value.
 func fullEnv() Env {
 	return Env{
-		Context: phases.Context{
+		Context: &phases.Context{
 			WorkspaceID: "w", ThreadID: "th", ConversationThreadID: "conv", TurnID: "tu", TaskID: "ta", AgentID: "ag", SessionID: "se",
 			Mode: phases.ModeAgent, Profile: phases.ProfileFull, Actor: phases.Actor{Kind: "user", ID: "u1"},
 			Dir: "/src/app", Flags: map[string]bool{"beta": true, "x.y": true},
@@ -454,7 +454,7 @@ func TestEvalConcurrently(t *testing.T) {
 			want := fmt.Sprint("p", i)
 			in := &phases.ToolPreCallInput{Tool: want, Arguments: json.RawMessage(`{"want": "` + want + `"}`), TouchedPaths: []string{"/" + want}}
 			env := Env{
-				Context: phases.Context{Flags: map[string]bool{"on": i%2 == 0}}, Input: in,
+				Context: &phases.Context{Flags: map[string]bool{"on": i%2 == 0}}, Input: in,
 				Policies: []phases.PolicyEntry{{Domain: "a", Key: "b", Value: json.RawMessage(`"` + want + `"`)}},
 			}
 			for range 200 {

@@ -15,7 +15,7 @@ func Example() {
 		return
 	}
 	holds, err := c.Eval(cond.Env{
-		Context: phases.Context{Mode: phases.ModeAgent},
+		Context: &phases.Context{Mode: phases.ModeAgent},
 		Input:   &phases.ToolPreCallInput{Tool: "edit", TouchedPaths: []string{"/etc/hosts"}},
 	})
 	fmt.Println(holds, err)

@@ -29,7 +29,7 @@ func worstEnv() Env {
 	}
 	text := strings.Repeat("a", MaxBytes)
 	return Env{
-		Context:  phases.Context{Dir: text, TurnID: text, WorkspaceID: text[:MaxBytes-1] + "b"},
+		Context:  &phases.Context{Dir: text, TurnID: text, WorkspaceID: text[:MaxBytes-1] + "b"},
 		Input:    &phases.ToolPostCallInput{Tool: text, TouchedPaths: paths, Result: phases.NewPreview(text, MaxBytes), Outcome: text, Arguments: list},
 		Policies: []phases.PolicyEntry{{Domain: "a", Key: "b", Value: list}, {Domain: "a", Key: "text", Value: json.RawMessage(`"` + text + `"`)}},
 	}

@@ -35,12 +35,41 @@ type Hook struct {
 	scratch sync.Pool
 }
 
-// Entry is one admitted contribution. Its id is filled in.
+// Entry is one admitted contribution. Its id is filled in. Only Admit makes
+// entries, and Clone copies them.
 type Entry struct {
 	Value phases.Contribution
 	// Hash is the fingerprint of the canonical JSON of the value with its kind,
 	// under the hook's key.
 	Hash string
+
+	// text is what merging needs of its long text; nil if it has none.
+	text *prepared
+	// bytes is the length of the canonical JSON.
+	bytes int
+}
+
+// Size is about how many bytes of memory the entry holds.
+func (e *Entry) Size() int {
+	const around = 512 // what is of one size, and names
+	n := around + e.bytes
+	if e.text != nil {
+		n += len(e.text.whole)
+	}
+	return n
+}
+
+// Clone returns copies of entries whose values share no memory with the given
+// ones that anybody could change.
+func Clone(entries []Entry) []Entry {
+	if len(entries) == 0 {
+		return nil
+	}
+	out := slices.Clone(entries)
+	for i := range out {
+		out[i].Value = phases.CloneContribution(out[i].Value)
+	}
+	return out
 }
 
 // Drop is one contribution that was refused while its siblings stay.
@@ -97,8 +126,8 @@ func Admit(row phases.Row, h *Hook, cs []phases.Contribution) (Admitted, error) 
 		return out, nil
 	}
 	out.Entries = make([]Entry, 0, len(cs))
-	buf, done := h.buffer()
-	defer done()
+	buf := h.buffer()
+	defer h.giveBack(buf)
 	for i, c := range cs {
 		if c == nil || reflect.ValueOf(c).IsNil() {
 			return Admitted{}, invalid(row, h, fmt.Errorf("contribution %d is empty", i))
@@ -120,7 +149,7 @@ func Admit(row phases.Row, h *Hook, cs []phases.Contribution) (Admitted, error) 
 			return Admitted{}, invalid(row, h, fmt.Errorf("contribution %d: %s: %w", i, c.Kind(), err))
 		}
 		*buf = grown
-		out.Entries = append(out.Entries, Entry{c, hash})
+		out.Entries = append(out.Entries, Entry{Value: c, Hash: hash, text: prepare(c), bytes: len(grown)})
 		out.pass(h, c)
 	}
 	return out, nil
@@ -129,16 +158,17 @@ func Admit(row phases.Row, h *Hook, cs []phases.Contribution) (Admitted, error) 
 // maxScratch is the largest buffer that is kept for the next reply.
 const maxScratch = 64 << 10
 
-// buffer lends the hook's scratch space until done is called.
-func (h *Hook) buffer() (buf *[]byte, done func()) {
-	buf, ok := h.scratch.Get().(*[]byte)
-	if !ok {
-		buf = new([]byte)
+// buffer lends scratch space, for giveBack.
+func (h *Hook) buffer() *[]byte {
+	if buf, ok := h.scratch.Get().(*[]byte); ok {
+		return buf
 	}
-	return buf, func() {
-		if cap(*buf) <= maxScratch {
-			h.scratch.Put(buf)
-		}
+	return new([]byte)
+}
+
+func (h *Hook) giveBack(buf *[]byte) {
+	if cap(*buf) <= maxScratch {
+		h.scratch.Put(buf)
 	}
 }
 

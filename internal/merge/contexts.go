@@ -28,9 +28,9 @@ func (m *merger) contexts() {
 	}
 	slices.SortFunc(list, func(a, b contextClaim) int { return compareRank(a.item, b.item) })
 	for _, c := range list {
-		f := newFragment(c.item, c.value.Content, nil, c.value.MaxChars)
+		f := newFragment(c.item, c.value.MaxChars)
 		switch {
-		case f.blank():
+		case f.blank:
 			m.lose(c.item, c.id(), ReasonBlank, f.size)
 			continue
 		case slots <= 0:

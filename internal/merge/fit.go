@@ -2,7 +2,6 @@ package merge
 
 import (
 	"math"
-	"strings"
 
 	"github.com/grapnelhq/grapnel/internal/text"
 	"github.com/grapnelhq/grapnel/phases"
@@ -38,13 +37,10 @@ func orUnbounded(limit int) int {
 	return limit
 }
 
-// fragment is one contribution's text, normalised, escaped and measured.
+// fragment is one contribution's text on its way to the room that it gets.
 type fragment struct {
 	*item
-	frame text.Frame
-	body  string
-	// bodyChars is the length of the body, size of everything.
-	bodyChars, size int
+	*prepared
 	// bounds are the limits, and tokens the token budget when its turn came.
 	bounds bounds
 	tokens int
@@ -55,28 +51,12 @@ type fragment struct {
 	cut    phases.Truncation
 }
 
-// newFragment prepares a text: normalise, escape, measure.
-func newFragment(it *item, content string, frame *phases.Frame, maxChars int) fragment {
-	f := fragment{item: it, tokens: unbounded}
-	if frame != nil {
-		f.frame = text.Frame{Open: clean(frame.Open), Close: clean(frame.Close)}
+// newFragment begins to fit the text of an item that has one.
+func newFragment(it *item, maxChars int) fragment {
+	return fragment{
+		item: it, prepared: it.entry.text, tokens: unbounded,
+		bounds: bounds{orUnbounded(maxChars), unbounded, unbounded, unbounded},
 	}
-	f.body, _ = text.Escape(text.Normalize(content), f.frame)
-	f.bodyChars = text.Chars(f.body)
-	f.size = text.Size(f.frame, f.bodyChars)
-	f.bounds = bounds{orUnbounded(maxChars), unbounded, unbounded, unbounded}
-	return f
-}
-
-// clean normalises and escapes a text that has no frame of its own.
-func clean(s string) string {
-	s, _ = text.Escape(text.Normalize(s), text.Frame{})
-	return s
-}
-
-// blank reports whether there is nothing to see of the fragment.
-func (f *fragment) blank() bool {
-	return strings.TrimSpace(f.body) == "" && strings.TrimSpace(f.frame.Open) == "" && strings.TrimSpace(f.frame.Close) == ""
 }
 
 // bounds are the limits of one text.
@@ -123,7 +103,7 @@ func (m *merger) claimRoom(f *fragment, section int) {
 // at returns the fragment as it is with so much room.
 func (f *fragment) at(room int) text.Fitted {
 	if f.size <= room {
-		return text.Fitted{Text: text.Render(f.frame, f.body, ""), Body: f.body, Original: f.bodyChars, Kept: f.bodyChars}
+		return text.Fitted{Text: f.whole, Body: f.body, Original: f.bodyChars, Kept: f.bodyChars}
 	}
 	return text.Cut(f.body, room, f.frame)
 }

@@ -68,7 +68,7 @@ func (m *merger) owned(list []sectionClaim) []section {
 				m.loseSection([]sectionClaim{c}, owner.hook.Subscription)
 				continue
 			}
-			fragments = append(fragments, newFragment(c.item, c.value.Content, c.value.Frame, c.value.MaxChars))
+			fragments = append(fragments, newFragment(c.item, c.value.MaxChars))
 		}
 		s := section{id: id, owner: owner.hook.Plugin, fragments: fragments[from:]}
 		if m.dropBlank(&s); len(s.fragments) > 0 {
@@ -97,12 +97,12 @@ func (m *merger) loseSection(losers []sectionClaim, owner string) {
 // dropBlank removes fragments with nothing to see in them. They take no place
 // among the sections.
 func (m *merger) dropBlank(s *section) {
-	if !slices.ContainsFunc(s.fragments, func(f fragment) bool { return f.blank() }) {
+	if !slices.ContainsFunc(s.fragments, func(f fragment) bool { return f.blank }) {
 		return
 	}
-	all := !slices.ContainsFunc(s.fragments, func(f fragment) bool { return !f.blank() })
+	all := !slices.ContainsFunc(s.fragments, func(f fragment) bool { return !f.blank })
 	s.fragments = slices.DeleteFunc(s.fragments, func(f fragment) bool {
-		if !f.blank() {
+		if !f.blank {
 			return false
 		}
 		f.lost = true

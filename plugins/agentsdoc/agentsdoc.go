@@ -51,6 +51,10 @@ func newPlugin(with powers) *sdk.Plugin {
 			}
 			return sdk.Setup{Hooks: current.replace(newDocs(with, s, c)).hooks()}, nil
 		},
+		OnClose: func(context.Context) error {
+			current.end()
+			return nil
+		},
 	}
 }
 
@@ -112,6 +116,14 @@ func (f *inForce) replace(next *docs) *docs {
 	return next
 }
 
+// end takes the configuration out of force. The next one is a first one.
+func (f *inForce) end() {
+	f.replace(nil)
+	f.mu.Lock()
+	f.before = false
+	f.mu.Unlock()
+}
+
 // hooks are the subscriptions under a configuration.
 func (d *docs) hooks() []sdk.Hook {
 	reminds := []phases.Kind{phases.KindReminder}
@@ -119,7 +131,7 @@ func (d *docs) hooks() []sdk.Hook {
 		d.promptHook(),
 		{
 			Name: "changed", Doc: "what changed of the files since they were put into the session's prompt", Kinds: reminds, When: `session.id != ""`,
-			After: []string{d.instance + ".prompt?"}, Cache: &phases.Cache{Vary: d.vary(), Tags: []string{tagChanged}}, PrePromptCompile: d.changed,
+			After: []string{d.instance + ".prompt?"}, Cache: &phases.Cache{Vary: vary(), Tags: []string{tagChanged}}, PrePromptCompile: d.changed,
 		},
 		{Name: "start", Doc: "a session begins: nothing was said in it yet", SessionStart: d.start},
 		{Name: "resume", Doc: "what changed since the session was left", Kinds: reminds, SessionResume: d.resume},
@@ -148,7 +160,7 @@ func (d *docs) promptHook() sdk.Hook {
 		OnFailure:        phases.OnFailure{Default: phases.FailClosed},
 		Idempotent:       true,
 		Budget:           phases.TextBudget{Chars: MaxChars},
-		Cache:            &phases.Cache{Vary: d.vary(), Tags: []string{tagPrompt}},
+		Cache:            &phases.Cache{Vary: vary(), Tags: []string{tagPrompt}},
 		PrePromptCompile: d.prompt,
 	}
 }
@@ -160,12 +172,7 @@ const (
 )
 
 // vary names what the answers within a session depend on. A session has one
-// parent, and of a sub-task that has none of its own the session is the parent's;
-// so whose turn it is matters only where a sub-task gets less.
-func (d *docs) vary() []string {
-	fields := []string{"session_id", "epoch", "dir"}
-	if d.settings.Subtasks != settings.SubtasksInherit {
-		fields = append(fields, "mode", "thread_id", "conversation_thread_id")
-	}
-	return fields
+// parent; a sub-task that has no session of its own is told apart by the rest.
+func vary() []string {
+	return []string{"session_id", "epoch", "dir", "mode", "thread_id", "conversation_thread_id", "task_id"}
 }

@@ -18,13 +18,6 @@ const (
 	sectionTitle = "AGENTS.md"
 )
 
-// What the host puts a backslash into, wherever it stands in a text: the
-// beginning of the line with which it ends what it cut, and its boundary.
-const (
-	hostMarker   = "[truncated: kept "
-	hostBoundary = "<!-- grapnel:dynamic -->"
-)
-
 // block is what is said of a working folder at the beginning: what the hook
 // "prompt" contributes, and what that came from.
 type block struct {
@@ -55,7 +48,7 @@ func newBlock(view chain.FS, o chain.Options, dir string, room phases.Room) *blo
 	trace := watch.NewTrace(view)
 	b := &block{found: chain.Resolve(trace, dir, o)}
 	b.seen = relevant(&b.found, trace.Seen())
-	b.rendering = render(b.found, chain.Budget{Bytes: o.Budget.Total, Chars: TextRoom(room.MaxChars, b.found.Frame())})
+	b.rendering = chain.RenderForHost(b.found, chain.Budget{Bytes: o.Budget.Total, Chars: TextRoom(room.MaxChars, b.found.Frame())})
 	b.chars = utf8.RuneCountInString(b.rendering.Message())
 	b.contribution = contribution(&b.found, &b.rendering)
 	return b
@@ -84,26 +77,6 @@ func contribution(found *chain.Chain, r *chain.Rendering) phases.Contribution {
 	default:
 		return nil
 	}
-}
-
-// render is chain.Render with room for what the host adds: it puts a backslash
-// into each line that looks like its own marker, and chain knows that form only
-// at the very beginning of a line, and in one layout.
-func render(c chain.Chain, b chain.Budget) chain.Rendering {
-	for room := b.Chars; ; {
-		r := chain.Render(c, b)
-		over := r.Chars + hostAdditions(r.Text) - room
-		if over <= 0 || r.Text == "" {
-			return r
-		}
-		b.Chars -= over
-	}
-}
-
-// hostAdditions counts what the host might take for its own. Counting too many
-// costs a character each, and no more.
-func hostAdditions(text string) int {
-	return strings.Count(text, hostMarker) + strings.Count(text, hostBoundary)
 }
 
 // section is the contribution for a text. In the system prompt it has a frame,

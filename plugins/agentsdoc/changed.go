@@ -1,6 +1,7 @@
 package agentsdoc
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strconv"
@@ -18,7 +19,7 @@ import (
 // is another than the block says. As long as nothing is, the host may go on
 // without asking.
 func (d *docs) changed(ctx context.Context, call *sdk.Call, _ *phases.PrePromptCompileInput) ([]phases.Contribution, error) {
-	if call.Context.Dir == "" || call.Context.SessionID == "" {
+	if call.Context.Dir == "" || call.Context.SessionID == "" || d.withheld(&call.Context) {
 		return nil, nil
 	}
 	s, err := d.open(ctx, call)
@@ -53,16 +54,17 @@ func (d *docs) news(ctx context.Context, call *sdk.Call, s *session) ([]phases.C
 	b.seen = seen
 	d.observe(s, seen)
 	if now.Root != s.nested.Root {
-		return d.resumed(ctx, call, s, now), nil
+		return d.resumed(ctx, call, s, s.nested.Move(now)), nil
 	}
 	c := s.nested.Changed(now)
 	if c.Pending > 0 {
 		s.dirty.Store(true)
 	}
+	out := answer(s, c.Message, diagnostics(c.Diagnostics))
 	if len(c.Files) > 0 {
 		d.persist(ctx, call, s)
 	}
-	return answer(s, c.Message, diagnostics(c.Diagnostics)), nil
+	return out, nil
 }
 
 // look resolves a chain, and says what was looked at for it.
@@ -74,14 +76,14 @@ func (d *docs) look(dir string, o chain.Options) (chain.Chain, watch.Seen) {
 
 // differences is what is to be told of a session that is taken up again.
 func (d *docs) differences(ctx context.Context, call *sdk.Call, s *session) []phases.Contribution {
-	now, _ := d.look(call.Context.Dir, d.options)
-	return d.resumed(ctx, call, s, now)
+	where := &call.Context
+	now, _ := d.look(s.folder(where.Dir), d.rules(where))
+	return d.resumed(ctx, call, s, s.nested.Resume(now))
 }
 
-// resumed tells what differs from what the session was left with, and goes on
-// from there.
-func (d *docs) resumed(ctx context.Context, call *sdk.Call, s *session, now chain.Chain) []phases.Contribution {
-	diff := s.nested.Resume(now)
+// resumed tells what differs from what the session was left with, from where it
+// goes on.
+func (d *docs) resumed(ctx context.Context, call *sdk.Call, s *session, diff lazy.Resumed) []phases.Contribution {
 	d.persist(ctx, call, s)
 	return answer(s, diff.Message, differenceRows(diff.Changes))
 }
@@ -96,12 +98,15 @@ func differenceRows(changes []lazy.Difference) []phases.Diagnostic {
 		case c.What == lazy.WhatMarkers:
 			message = textrule.PrintPlainPath(c.From) + " -> " + textrule.PrintPlainPath(c.To) + told
 		case c.Path == "":
-			message = chain.PrintPath(c.From) + " -> " + chain.PrintPath(c.To) + told
+			message = orNone(c.From) + " -> " + orNone(c.To) + told
 		}
 		rows = append(rows, phases.Diagnostic{Code: string(c.What), Severity: phases.SeverityInfo, Message: message, SafeForUser: true})
 	}
 	return rows
 }
+
+// orNone is a folder as it is printed.
+func orNone(folder string) string { return cmp.Or(chain.PrintPath(folder), "none") }
 
 // move goes on in another working folder, with a block of its own: what was
 // delivered stays so, and what the session was told of before does not apply any
@@ -115,6 +120,7 @@ func (s *session) move(b *block) {
 	}
 	r := reminder.Resumed{
 		DirFrom: old.Dir, DirTo: next.Dir, RootFrom: old.Root, RootTo: next.Root, MarkersFrom: old.Markers, MarkersTo: next.Markers,
+		Moved: true,
 	}
 	for _, v := range old.Initial {
 		if !slices.ContainsFunc(next.Initial, func(w lazy.Version) bool { return w.Path == v.Path }) {

@@ -36,7 +36,7 @@
 //
 // None is started here. A [watch.Watcher] owns two as long as a session is
 // watched; they end with the last session, with the next configuration, and with
-// the process.
+// the plugin.
 //
 // Where to start: [New], then docs.prompt in prompt.go, docs.changed in
 // changed.go and docs.touch in nested.go. What must be known of a session is in

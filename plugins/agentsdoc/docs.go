@@ -97,10 +97,13 @@ func (d *docs) observe(s *session, seen watch.Seen) {
 		return // a turn is over before anything changes
 	}
 	s.polled = true
-	if d.settings.Watch && d.sessions.known(s.key.text()) == s { // else nobody would end it
-		err := d.watcher.Watch(s.key.text(), seen)
+	if id := s.key.text(); d.settings.Watch && d.sessions.known(id) == s {
+		err := d.watcher.Watch(id, seen)
 		if s.polled = err != nil; s.polled {
 			s.remark(codeWatchDegraded, phases.SeverityInfo, "files are looked at again in each turn: "+err.Error())
+		}
+		if d.sessions.known(id) == nil { // forgotten meanwhile: nobody else would end it
+			d.watcher.Forget(id)
 		}
 	}
 	if seen.Changed(d.view) {

@@ -11,6 +11,7 @@ import (
 // start is the handler of the hook "start": whatever is known of a session of
 // that name was another one.
 func (d *docs) start(ctx context.Context, call *sdk.Call, _ *phases.SessionStartInput) ([]phases.Contribution, error) {
+	d.sessions.forgetTasks(&call.Context)
 	return d.again(ctx, call)
 }
 
@@ -43,6 +44,7 @@ func (d *docs) again(ctx context.Context, call *sdk.Call) ([]phases.Contribution
 // end is the handler of the hook "end". What the host keeps stays: a session may
 // be resumed.
 func (d *docs) end(_ context.Context, call *sdk.Call, _ *phases.SessionEndInput) ([]phases.Contribution, error) {
+	d.sessions.forgetTasks(&call.Context)
 	if key, ok := keyOf(&call.Context); ok {
 		d.sessions.forget(key)
 	}
@@ -54,10 +56,11 @@ func (d *docs) end(_ context.Context, call *sdk.Call, _ *phases.SessionEndInput)
 // gives in the input second.
 func (d *docs) resume(ctx context.Context, call *sdk.Call, in *phases.SessionResumeInput) ([]phases.Contribution, error) {
 	where := &call.Context
-	if where.SessionID == "" || where.Dir == "" {
+	key, ok := keyOf(where)
+	if !ok || where.SessionID == "" || where.Dir == "" || d.withheld(where) {
 		return nil, nil
 	}
-	s := d.sessions.of(sessionKey{workspace: where.WorkspaceID, session: where.SessionID})
+	s := d.sessions.of(key)
 	if err := s.enter(ctx); err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"path/filepath"
 	"strconv"
 
 	"github.com/grapnelhq/grapnel/phases"
@@ -17,17 +18,23 @@ import (
 
 // touching is the handler of the hook "touching".
 func (d *docs) touching(ctx context.Context, call *sdk.Call, in *phases.ToolPreCallInput) ([]phases.Contribution, error) {
-	return d.touch(ctx, call, in.TouchedPaths)
+	_, rest := readBy(&d.options, in.Tool, in.TouchedPaths)
+	return d.touch(ctx, call, nil, rest)
 }
 
 // touched is the handler of the hook "touched". A file that its other half told
 // of is not told again.
 func (d *docs) touched(ctx context.Context, call *sdk.Call, in *phases.ToolPostCallInput) ([]phases.Contribution, error) {
-	return d.touch(ctx, call, in.TouchedPaths)
+	var read []string
+	if wentWell(in.Outcome) {
+		read, _ = readBy(&d.options, in.Tool, in.TouchedPaths)
+	}
+	return d.touch(ctx, call, read, in.TouchedPaths)
 }
 
-// touch tells of the files that apply to paths and were not told of.
-func (d *docs) touch(ctx context.Context, call *sdk.Call, paths []string) ([]phases.Contribution, error) {
+// touch tells of the files that apply to paths and were not told of. The model
+// has those that were read.
+func (d *docs) touch(ctx context.Context, call *sdk.Call, read, paths []string) ([]phases.Contribution, error) {
 	where := &call.Context
 	if len(paths) == 0 || where.Dir == "" || isSubtask(where) && d.settings.Subtasks != settings.SubtasksInherit {
 		return nil, nil
@@ -37,20 +44,34 @@ func (d *docs) touch(ctx context.Context, call *sdk.Call, paths []string) ([]pha
 		return nil, err
 	}
 	defer s.leave()
-	if s.nested == nil { // no prompt was made: nothing of the chain was told
-		n := lazy.Begin(s.epoch, chain.Resolve(d.view, where.Dir, d.options), chain.Rendering{})
-		s.nested = &n
-	}
+	d.beginUntold(s, where)
 	before := s.nested.Clone()
-	t := s.nested.Touch(d.view, d.options, paths)
+	changed := false
+	for _, path := range absolute(where, read) {
+		changed = s.nested.Read(d.view, d.options, path) || changed
+	}
+	t := s.nested.Touch(d.view, d.options, absolute(where, paths))
 	if ctx.Err() != nil { // nobody hears it
 		s.nested = &before
 		return nil, context.Cause(ctx)
 	}
-	if len(t.Files) > 0 || t.Pending != len(before.Queue) {
+	out := answer(s, t.Message, diagnostics(t.Diagnostics))
+	if changed || len(t.Files) > 0 || t.Pending != len(before.Queue) {
 		d.persist(ctx, call, s)
 	}
-	return append(answer(s, t.Message, diagnostics(t.Diagnostics)), s.takeWaiting()...), nil
+	return append(out, s.takeWaiting()...), nil
+}
+
+// beginUntold begins a session in which tools come before any prompt, or go on in
+// another folder without one: nothing of the chain was told.
+func (d *docs) beginUntold(s *session, where *phases.Context) {
+	switch {
+	case s.nested == nil:
+		n := lazy.Begin(s.epoch, chain.Resolve(d.view, where.Dir, d.options), chain.Rendering{})
+		s.nested = &n
+	case s.latest() == nil && s.nested.Dir != filepath.Clean(where.Dir):
+		s.move(&block{found: chain.Resolve(d.view, where.Dir, d.options)})
+	}
 }
 
 // answer is a message of a session as a contribution, with what is to be said
@@ -70,10 +91,11 @@ func answer(s *session, m reminder.Message, beside []phases.Diagnostic) []phases
 }
 
 // dedupeKey tells a message of a session from all others: a text that is said
-// again is said on purpose, because its files were other ones in between.
+// again is said on purpose, because its files were other ones in between, or to a
+// sub-task that has not heard it.
 func (s *session) dedupeKey(m reminder.Message) string {
 	s.said++
-	sum := sha256.Sum256([]byte(m.Text))
+	sum := sha256.Sum256([]byte(s.key.task + "\x00" + m.Text))
 	return string(m.Type) + "/" + strconv.Itoa(s.said) + "/" + hex.EncodeToString(sum[:8])
 }
 

@@ -4,10 +4,8 @@ import (
 	"context"
 
 	"github.com/grapnelhq/grapnel/phases"
-	"github.com/grapnelhq/grapnel/plugins/agentsdoc/chain"
 	"github.com/grapnelhq/grapnel/plugins/agentsdoc/chain/settings"
 	"github.com/grapnelhq/grapnel/plugins/agentsdoc/lazy"
-	"github.com/grapnelhq/grapnel/plugins/agentsdoc/watch"
 	"github.com/grapnelhq/grapnel/sdk"
 )
 
@@ -16,7 +14,7 @@ import (
 // not to answer from memory.
 func (d *docs) prompt(ctx context.Context, call *sdk.Call, _ *phases.PrePromptCompileInput) ([]phases.Contribution, error) {
 	where := &call.Context
-	if where.Dir == "" {
+	if where.Dir == "" || d.withheld(where) {
 		return nil, nil
 	}
 	if where.SessionID == "" {
@@ -46,7 +44,7 @@ func (d *docs) afresh(ctx context.Context, call *sdk.Call) ([]phases.Contributio
 			return nil, err
 		}
 		defer s.leave()
-		d.say(s, call.Context.Dir, b)
+		d.say(s, &call.Context, b)
 	}
 	return b.reply(), nil
 }
@@ -85,18 +83,18 @@ func (d *docs) begin(ctx context.Context, call *sdk.Call, s *session, room phase
 			return nil, err
 		}
 	}
-	d.say(s, dir, b)
+	d.say(s, &call.Context, b)
 	d.persist(ctx, call, s)
 	return b, nil
 }
 
 // say puts a block in force in a session.
-func (d *docs) say(s *session, dir string, b *block) {
+func (d *docs) say(s *session, where *phases.Context, b *block) {
 	if b.seen == nil { // another process's
-		again := newBlock(d.view, d.options, dir, phases.Room{})
+		again := newBlock(d.view, d.rules(where), b.found.Dir, phases.Room{})
 		b.found, b.rendering, b.seen = again.found, again.rendering, again.seen
 	}
-	s.keep(dir, b)
+	s.keep(where.Dir, b)
 	switch {
 	case s.nested == nil:
 		n := lazy.Begin(s.epoch, b.found, b.rendering)
@@ -123,55 +121,10 @@ func (d *docs) first(ctx context.Context, call *sdk.Call, room phases.Room) (*bl
 // resolved is first for who need not be waiting.
 func (d *docs) resolved(ctx context.Context, call *sdk.Call, room phases.Room) (*block, error) {
 	where := &call.Context
-	if !isSubtask(where) {
-		return newBlock(d.view, d.options, where.Dir, room), nil
-	}
-	switch d.settings.Subtasks {
-	case settings.SubtasksNone:
-		return &block{found: chain.Chain{Dir: where.Dir, Options: d.options}, seen: watch.Seen{}}, nil
-	case settings.SubtasksManagedOnly:
-		return newBlock(d.view, managedOnly(d.options), where.Dir, room), nil
-	default:
-		b, err := d.inherited(ctx, call)
-		if err != nil || b != nil && b.fits(room) {
+	if isSubtask(where) && d.settings.Subtasks == settings.SubtasksInherit {
+		if b, err := d.inherited(ctx, call); err != nil || b != nil && b.fits(room) {
 			return b, err
 		}
-		return newBlock(d.view, d.options, where.Dir, room), nil
 	}
-}
-
-// isSubtask reports whether a turn works for another one's.
-func isSubtask(c *phases.Context) bool {
-	return c.Mode == phases.ModeTask || c.ParentSessionID != "" && c.ParentSessionID != c.SessionID || c.Conversation() != c.ThreadID
-}
-
-// managedOnly are options by which the operator's file alone is found.
-func managedOnly(o chain.Options) chain.Options {
-	o.Names, o.FallbackNames, o.LocalNames, o.GlobalDir = []string{}, []string{}, []string{}, ""
-	o.ChildHint, o.Lazy = false, false
-	return o
-}
-
-// inherited is the block in force of the session that a sub-task belongs to; nil
-// where there is none.
-func (d *docs) inherited(ctx context.Context, call *sdk.Call) (*block, error) {
-	where := &call.Context
-	parent := d.sessions.ofThread(where.WorkspaceID, where.Conversation())
-	if where.ParentSessionID != "" {
-		parent = d.sessions.of(sessionKey{workspace: where.WorkspaceID, session: where.ParentSessionID})
-	}
-	if own, ok := keyOf(where); parent == nil || ok && parent.key == own {
-		return nil, nil
-	}
-	if err := parent.enter(ctx); err != nil {
-		return nil, err
-	}
-	defer parent.leave()
-	d.recall(ctx, call, parent)
-	b := parent.latest()
-	if b == nil {
-		return nil, nil
-	}
-	copied := *b
-	return &copied, nil
+	return newBlock(d.view, d.rules(where), where.Dir, room), nil
 }

@@ -18,9 +18,10 @@ const maxSessions = 256
 // maxBlocks bounds the working folders of which a session keeps the block.
 const maxBlocks = 8
 
-// sessionKey names a session, or, of a host that has none, a turn.
+// sessionKey names a session, a sub-task within one, or, of a host that has no
+// sessions, a turn.
 type sessionKey struct {
-	workspace, session, turn string
+	workspace, session, task, turn string
 }
 
 // keyOf names what the context belongs to. Not ok means that it names nothing:
@@ -28,7 +29,7 @@ type sessionKey struct {
 func keyOf(c *phases.Context) (key sessionKey, ok bool) {
 	switch {
 	case c.SessionID != "":
-		return sessionKey{workspace: c.WorkspaceID, session: c.SessionID}, true
+		return sessionKey{workspace: c.WorkspaceID, session: c.SessionID, task: taskOf(c)}, true
 	case c.TurnID != "":
 		return sessionKey{workspace: c.WorkspaceID, turn: c.ThreadID + "\x00" + c.TurnID}, true
 	default:
@@ -37,7 +38,13 @@ func keyOf(c *phases.Context) (key sessionKey, ok bool) {
 }
 
 // text is the key as the id of a watch.
-func (k sessionKey) text() string { return k.workspace + "\x00" + k.session + "\x00" + k.turn }
+func (k sessionKey) text() string {
+	return k.workspace + "\x00" + k.session + "\x00" + k.task + "\x00" + k.turn
+}
+
+// kept reports whether the host keeps the state: what it keeps of a session is
+// the session's own, and not that of a sub-task in it.
+func (k sessionKey) kept() bool { return k.session != "" && k.task == "" }
 
 // session is what the plugin knows of one session. Its fields belong to who
 // holds the turn, but for those that say otherwise.
@@ -109,6 +116,15 @@ func (s *session) dir() string {
 // last; nil before the first.
 func (s *session) latest() *block {
 	return s.blocks[s.dir()]
+}
+
+// folder is the one whose files apply in a working folder: in a sub-task, that
+// of the session which its text is from.
+func (s *session) folder(dir string) string {
+	if b, ok := s.blocks[dir]; ok {
+		return b.found.Dir
+	}
+	return dir
 }
 
 // keep puts the block of a working folder in force.
@@ -193,7 +209,7 @@ func (m *sessions) ofThread(workspace, thread string) *session {
 	defer m.mu.Unlock()
 	for e := m.recent.Front(); e != nil; e = e.Next() {
 		s, _ := e.Value.(*session)
-		if of := s.thread.Load(); s.key.workspace == workspace && s.key.session != "" && of != nil && *of == thread {
+		if of := s.thread.Load(); s.key.workspace == workspace && s.key.kept() && of != nil && *of == thread {
 			return s
 		}
 	}
@@ -209,6 +225,24 @@ func (m *sessions) forget(key sessionKey) {
 	}
 	m.mu.Unlock()
 	m.tell(old)
+}
+
+// forgetTasks drops the sub-tasks that have no session but that of a turn.
+func (m *sessions) forgetTasks(c *phases.Context) {
+	var old []*session
+	m.mu.Lock()
+	for e := m.recent.Front(); e != nil; {
+		s, _ := e.Value.(*session)
+		next := e.Next()
+		if k := s.key; k.task != "" && k.workspace == c.WorkspaceID && k.session == c.SessionID {
+			old = append(old, m.remove(e))
+		}
+		e = next
+	}
+	m.mu.Unlock()
+	for _, s := range old {
+		m.tell(s)
+	}
 }
 
 // remove drops an element and returns its session; the caller holds the lock.

@@ -2,6 +2,7 @@ package agentsdoc
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -57,6 +58,15 @@ func (p overheard) Configure(ctx context.Context, c *phases.Configuration) (*pha
 	given := *c
 	given.Host = overheardHost{c.Host, p.told}
 	return p.Plugin.Configure(ctx, &given)
+}
+
+// Close implements runtime.Closer.
+func (p overheard) Close(ctx context.Context) error {
+	closer, ok := p.Plugin.(runtime.Closer)
+	if !ok {
+		return errors.New("the plugin cannot be closed")
+	}
+	return closer.Close(ctx)
 }
 
 type overheardHost struct {

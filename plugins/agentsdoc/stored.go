@@ -2,13 +2,16 @@ package agentsdoc
 
 import (
 	"bytes"
+	"cmp"
 	"compress/flate"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
+	"path/filepath"
 
 	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/plugins/agentsdoc/chain"
 	"github.com/grapnelhq/grapnel/plugins/agentsdoc/lazy"
 	"github.com/grapnelhq/grapnel/sdk"
 )
@@ -32,19 +35,24 @@ type stored struct {
 	// Options is the hash of the settings that it was made under.
 	Options string `json:"options"`
 	Epoch   int    `json:"epoch"`
-	// Dir is the working folder of the block in force.
-	Dir string `json:"dir"`
+	// Dir is the working folder of the block in force, and From the one whose
+	// files are in it, if that is another: a sub-task has its parent's.
+	Dir  string `json:"dir"`
+	From string `json:"from,omitempty"`
 	// Block is its contribution, JSON, compressed; nothing where it is too long
 	// to be kept.
 	Block []byte `json:"block,omitempty"`
 	Chars int    `json:"chars,omitempty"`
+	// Said counts the messages, so that one which is said again is known to be
+	// another.
+	Said int `json:"said,omitempty"`
 	// Nested is a [lazy.State].
 	Nested json.RawMessage `json:"nested"`
 }
 
 // recall asks the host once for what it has of a session.
 func (d *docs) recall(ctx context.Context, call *sdk.Call, s *session) {
-	if s.read || s.key.session == "" {
+	if s.read || !s.key.kept() {
 		return
 	}
 	s.read = true
@@ -86,6 +94,7 @@ func (d *docs) take(s *session, value json.RawMessage) {
 		s.remark(codeStateDamaged, phases.SeverityWarning, "what was kept of the session is not used: "+err.Error())
 		return
 	}
+	s.said = max(s.said, kept.Said)
 	if kept.Options != d.sum || d.reloaded {
 		return
 	}
@@ -115,7 +124,7 @@ func decodeStored(value json.RawMessage) (stored, *lazy.State, error) {
 
 // persist gives the host what is to be known of a session.
 func (d *docs) persist(ctx context.Context, call *sdk.Call, s *session) {
-	if s.key.session == "" {
+	if !s.key.kept() {
 		return
 	}
 	if !d.keeps {
@@ -138,9 +147,12 @@ func (d *docs) encode(s *session) json.RawMessage {
 	if err != nil {
 		return json.RawMessage("null") // of plain data
 	}
-	kept := stored{Schema: storedSchema, Options: d.sum, Epoch: s.epoch, Nested: nested}
+	kept := stored{Schema: storedSchema, Options: d.sum, Epoch: s.epoch, Said: s.said, Nested: nested}
 	if b := s.latest(); b != nil {
-		kept.Dir, kept.Chars, kept.Block = s.order[len(s.order)-1], b.chars, deflate(b)
+		kept.Dir, kept.Chars, kept.Block = s.dir(), b.chars, deflate(b)
+		if b.found.Dir != filepath.Clean(kept.Dir) {
+			kept.From = b.found.Dir
+		}
 	}
 	data, err := json.Marshal(kept)
 	if len(data) > maxStored {
@@ -188,7 +200,7 @@ func inflate(kept stored) (*block, error) {
 	if err := json.Unmarshal(data, &list); err != nil {
 		return nil, err
 	}
-	b := &block{chars: kept.Chars}
+	b := &block{chars: kept.Chars, found: chain.Chain{Dir: cmp.Or(kept.From, kept.Dir)}}
 	if len(list) > 0 {
 		b.contribution = list[0]
 		rows := b.contribution.Head().Diagnostics

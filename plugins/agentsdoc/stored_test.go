@@ -34,7 +34,7 @@ func TestStored(t *testing.T) {
 			t.Parallel()
 			d := keeper(t, config)
 			s := newSession(sessionKey{session: "s"})
-			d.say(s, base, newBlock(d.view, d.options, base, phases.Room{MaxChars: MaxChars}))
+			d.say(s, &phases.Context{Dir: base}, newBlock(d.view, d.options, base, phases.Room{MaxChars: MaxChars}))
 			s.epoch = 7
 			value := d.encode(s)
 			again := newSession(s.key)
@@ -63,7 +63,7 @@ func TestStoredIsBounded(t *testing.T) {
 	base := build(t, map[string]string{".git/HEAD": "", "AGENTS.md": noise.String()})
 	d := keeper(t, `{"global":false,"budget":{"file":200000,"total":200000}}`)
 	s := newSession(sessionKey{session: "s"})
-	d.say(s, base, newBlock(d.view, d.options, base, phases.Room{}))
+	d.say(s, &phases.Context{Dir: base}, newBlock(d.view, d.options, base, phases.Room{}))
 	value := d.encode(s)
 	kept, nested, err := decodeStored(value)
 	if err != nil || len(value) > maxStored || kept.Block != nil || nested == nil {
@@ -94,7 +94,7 @@ func FuzzTake(f *testing.F) {
 	base := build(f, map[string]string{".git/HEAD": "", "AGENTS.md": "one"})
 	d := keeper(f, `{"global":false}`)
 	s := newSession(sessionKey{session: "s"})
-	d.say(s, base, newBlock(d.view, d.options, base, phases.Room{}))
+	d.say(s, &phases.Context{Dir: base}, newBlock(d.view, d.options, base, phases.Room{}))
 	f.Add([]byte(d.encode(s)))
 	f.Add([]byte(`{"schema":1,"nested":{"schema":1}}`))
 	f.Add([]byte(`null`))

@@ -24,6 +24,7 @@ import (
 	"fmt"
 	"os"
 	"runtime/debug"
+	"time"
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/go-plugin"
@@ -43,8 +44,8 @@ var ErrNotStartedByHost = errors.New("this program is a Grapnel plugin: a host s
 const gcPercent = 200
 
 // Main serves the plugin until the host ends it, and exits: 0 at a regular end,
-// 2 when the program was started by hand or the plugin's literal has a mistake,
-// which is printed to standard error. It does not return.
+// 2 when the program was started by hand, or the plugin's literal has a mistake or
+// cannot be closed, which is printed to standard error. It does not return.
 func Main(p *sdk.Plugin) {
 	if err := Serve(p); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -52,6 +53,10 @@ func Main(p *sdk.Plugin) {
 	}
 	os.Exit(0)
 }
+
+// closeTime bounds how long a plugin may take to end what it has started. It is
+// less than what a host waits for the process.
+const closeTime = time.Second
 
 // Serve is Main for programs that are more than a plugin: it returns instead of
 // exiting. Call it at most once a process; it replaces os.Stdout and os.Stderr
@@ -78,7 +83,9 @@ func Serve(p *sdk.Plugin) error {
 		},
 		Logger: hclog.New(&hclog.LoggerOptions{Name: p.Name, Level: hclog.Warn, Output: os.Stderr, JSONFormat: true}),
 	})
-	return nil
+	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
+	defer cancel()
+	return p.Close(ctx)
 }
 
 // StartedByHost reports whether a host started this program as a plugin.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -22,6 +23,9 @@ import (
 
 // modeVar makes the test binary a plugin's program instead of running tests.
 const modeVar = "SERVE_TEST_MODE"
+
+// closedVar names the file that a plugin writes when it is closed.
+const closedVar = "SERVE_TEST_CLOSED"
 
 func TestMain(m *testing.M) {
 	switch os.Getenv(modeVar) {
@@ -43,6 +47,12 @@ func TestMain(m *testing.M) {
 func greeter() *sdk.Plugin {
 	return &sdk.Plugin{
 		Name: "greeter", Version: "1.0.0",
+		OnClose: func(context.Context) error {
+			if path := os.Getenv(closedVar); path != "" {
+				return os.WriteFile(path, []byte("bye"), 0o600)
+			}
+			return nil
+		},
 		OnConfigure: func(_ context.Context, c *phases.Configuration) (sdk.Setup, error) {
 			word := string(c.Config)
 			return sdk.Setup{Hooks: []sdk.Hook{{
@@ -118,12 +128,13 @@ func (client) GRPCClient(_ context.Context, _ *plugin.GRPCBroker, conn *wire.Cli
 // TestProcess starts a real process and calls it as a host does.
 func TestProcess(t *testing.T) {
 	t.Parallel()
+	closed := filepath.Join(t.TempDir(), "closed")
 	c := plugin.NewClient(&plugin.ClientConfig{
 		HandshakeConfig: plugin.HandshakeConfig{
 			ProtocolVersion: wire.ProtocolVersion, MagicCookieKey: wire.HandshakeCookieKey, MagicCookieValue: wire.HandshakeCookieValue,
 		},
 		Plugins: plugin.PluginSet{wire.PluginName: client{}}, AllowedProtocols: []plugin.Protocol{plugin.ProtocolGRPC},
-		Cmd: program(t, "plugin"), GRPCDialOptions: wire.DialOptions(0), Logger: hclog.NewNullLogger(),
+		Cmd: program(t, "plugin", closedVar+"="+closed), GRPCDialOptions: wire.DialOptions(0), Logger: hclog.NewNullLogger(),
 	})
 	t.Cleanup(c.Kill)
 	protocol, err := c.Client()
@@ -160,5 +171,12 @@ func TestProcess(t *testing.T) {
 	}
 	if diff := cmp.Diff(res.Contributions, []phases.Contribution{&phases.PromptSection{SectionID: "greeting", Content: `"hello"`}}); diff != "" {
 		t.Errorf("(-got +want)\n%s", diff)
+	}
+	if _, err := os.Stat(closed); err == nil {
+		t.Error("it was closed while it served")
+	}
+	c.Kill() // a regular end, with a grace
+	if text, err := os.ReadFile(closed); err != nil || string(text) != "bye" {
+		t.Errorf("it was not closed at its end: %q, %v", text, err)
 	}
 }

@@ -14,9 +14,10 @@
 // Where to start: [Resolve] in resolve.go reads top-down (survey.go finds the
 // root, visit.go takes a folder's file, load.go decides what a link may lead to,
 // fill.go makes text of it); [Render] in render.go follows the numbered steps of
-// the allocation in allocate.go. Beside it: package fsview is what it may do to
-// a file system, option what may be chosen, textrule the rules for text, and
-// settings makes options of a configuration.
+// the allocation in allocate.go, and [RenderForHost] beside it gives what a
+// prompt will have. Around it: package fsview is what it may do to a file system,
+// option what may be chosen, textrule the rules for text, and settings makes
+// options of a configuration.
 //
 // # Presets
 //
@@ -66,9 +67,9 @@
 //   - In "<", zero or more backslashes, and then AGENTS_MD or /AGENTS_MD in any
 //     case, or !-- grapnel:dynamic, one more backslash follows the "<".
 //
-// Characters that do not show (format characters, variation selectors, fillers) are skipped when a sequence is
-// compared, wherever they stand. What may follow the sequence is not looked at,
-// so blanks behind it change nothing.
+// Characters that do not show (format characters, variation selectors, fillers)
+// are skipped when a sequence is compared, wherever they stand. What may follow
+// the sequence is not looked at, so blanks behind it change nothing.
 //
 // To read the text back: split it at its lines; a line that begins with one of
 // the three words is ours; in all others remove one backslash where the rules

@@ -11,7 +11,13 @@ import (
 // excluded reports whether the options exclude a file of the tree, or a folder
 // that it is in.
 func (r *resolver) excluded(display string) bool {
-	patterns := r.chain.Options.Exclude
+	return Excluded(r.chain.Options.Exclude, display)
+}
+
+// Excluded reports whether patterns, as the options have them, exclude a file, or
+// a folder that it is in. The file is given by its path below the root, with
+// slashes. A pattern that is none excludes nothing.
+func Excluded(patterns []string, display string) bool {
 	if len(patterns) == 0 {
 		return false
 	}

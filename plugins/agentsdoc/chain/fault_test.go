@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/grapnelhq/grapnel/plugins/agentsdoc/chain/chaintest"
 	"github.com/grapnelhq/grapnel/plugins/agentsdoc/chain/fsview"
 )
 
@@ -209,17 +210,43 @@ func (d *caselessDir) Lstat(name string) (fsview.Info, error) {
 
 func TestPermissionOfTheSystem(t *testing.T) {
 	t.Parallel()
-	if os.Geteuid() <= 0 {
-		t.Skip("the superuser may read everything, and some systems have no such rights")
+	root, one, two, three := `root "" found=true`, "kept project AGENTS.md: one", "kept project a/AGENTS.md: two", "kept project a/b/AGENTS.md: three"
+	behind := lines(root, one, two, "skipped project a/b/AGENTS.md (permission)", "! error permission a/b/AGENTS.md")
+	closed := lines("! error permission a/b")
+	tests := []struct {
+		name, path string
+		mode       os.FileMode
+		want       string
+		portable   string // where it differs
+	}{
+		{"file", "AGENTS.md", 0, lines(root, "skipped project AGENTS.md (permission)", two, three, "! error permission AGENTS.md"), ""},
+		{"target of a link", "x.md", 0, behind, ""},
+		{"folder on a link's way", "d", 0, behind, ""},
+		{"folder of the tree", "a", 0, lines("! warning permission a/.git", "! error permission a/b"), closed},
+		{"root", "", 0, lines("! warning permission .git", "! error permission a/b"), closed},
+		{"folder that may be passed through", "a", 0o111, lines(root, one, two, three), closed},
 	}
-	base := build(t, files{".git/": "", "AGENTS.md": "one", "a/AGENTS.md": "two"})
-	if err := os.Chmod(filepath.Join(base, "AGENTS.md"), 0); err != nil {
-		t.Fatal(err)
-	}
-	got := outline(Resolve(OS{}, filepath.Join(base, "a"), Options{}), base)
-	want := lines(`root "" found=true`, "skipped project AGENTS.md (permission)", "kept project a/AGENTS.md: two", "! error permission AGENTS.md")
-	if diff := cmp.Diff(got, want); diff != "" {
-		t.Errorf("(-got +want)\n%s", diff)
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			base := build(t, files{".git/": "", "AGENTS.md": "one", "a/AGENTS.md": "two", "a/b/AGENTS.md": "-> ../../d/AGENTS.md", "d/AGENTS.md": "-> ../x.md", "x.md": "three"})
+			path := filepath.Join(base, tt.path)
+			if err := os.Chmod(path, tt.mode); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = os.Chmod(path, 0o755) })
+			for name, view := range views() {
+				var got string
+				chaintest.AsOrdinary(t, base, func() { got = outline(Resolve(view, filepath.Join(base, "a/b"), Options{}), base) })
+				want := tt.want
+				if name == "portable" && tt.portable != "" {
+					want = tt.portable
+				}
+				if diff := cmp.Diff(got, want); diff != "" {
+					t.Errorf("%s: (-got +want)\n%s", name, diff)
+				}
+			}
+		})
 	}
 }
 

@@ -18,13 +18,17 @@ type faultFS struct {
 	// once are errors of the first time.
 	once map[string]error
 
-	opened     []string
+	ops        []string // all that was done
+	opened     []string // files
+	ids        []fsview.FileID
+	read       int // bytes
 	open, most int // handles
 }
 
 // before is called by each operation.
 func (f *faultFS) before(op, path string) error {
 	key := op + " " + path
+	f.ops = append(f.ops, key)
 	if swap := f.swap[key]; swap != nil {
 		delete(f.swap, key)
 		swap()
@@ -93,8 +97,12 @@ func (d *faultDir) Open(name string) (fsview.File, error) {
 	if err != nil {
 		return nil, err
 	}
+	info, err := file.Info()
+	if err != nil {
+		return nil, err
+	}
 	d.view.open++
-	d.view.opened = append(d.view.opened, path)
+	d.view.opened, d.view.ids = append(d.view.opened, path), append(d.view.ids, info.ID)
 	return &faultFile{File: file, view: d.view, path: path}, nil
 }
 
@@ -121,7 +129,9 @@ func (f *faultFile) Read(p []byte) (int, error) {
 	if err := f.view.before("read", f.path); err != nil {
 		return 0, err
 	}
-	return f.File.Read(p)
+	n, err := f.File.Read(p)
+	f.view.read += n
+	return n, err
 }
 
 func (f *faultFile) Close() error {

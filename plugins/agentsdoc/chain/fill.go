@@ -39,7 +39,7 @@ func (r *resolver) fill(src *Source, f folder, at place) {
 	case untrusted:
 		r.report(diagnostic(CodeUntrustedRoot, src.Path, "its root is not trusted; its text is used without characters that reorder or hide it"))
 	}
-	r.inspect(src.Path, c.raw, replaced, form)
+	r.inspect(src.Path, c.raw, text, replaced, form)
 	src.State = StateKept
 	src.origin = origin{form: form, long: c.capped, untrusted: untrusted, sum: c.sum, id: c.info.ID}
 	if o.Layout == option.LayoutDelimited {
@@ -53,28 +53,30 @@ func (r *resolver) fill(src *Source, f folder, at place) {
 	}
 }
 
-// inspect reports what a text holds that a reader would not expect.
-func (r *resolver) inspect(path, raw string, replaced int, form textrule.Form) {
+// inspect reports what a text holds that a reader would not expect, and how much
+// of it had to be replaced.
+func (r *resolver) inspect(path, raw, text string, replaced int, form textrule.Form) {
 	if replaced > 0 {
 		r.report(diagnostic(CodeInvalidUTF8, path, "%d pieces are not valid UTF-8 text and were replaced", replaced))
 	}
 	if !r.chain.Options.Checks.Hidden {
 		return
 	}
-	// What is stripped is reported too, so the text is looked at as it was.
-	form.Strip = false
-	text, _ := form.Text(raw)
+	if form.Strip { // what is stripped is reported too, so the text is looked at as it was
+		form.Strip = false
+		text, _ = form.Text(raw)
+	}
 	if h := textrule.FindHidden(text); h.Count > 0 {
-		r.report(diagnostic(CodeHiddenUnicode, path, "%s that do not show, in %s", counted(h.Count, "character"), lineList(h.Lines)))
+		r.report(diagnostic(CodeHiddenUnicode, path, "%s, in %s", unseen(h.Count), lineList(h.Lines)))
 	}
 }
 
-// counted is a number with its noun.
-func counted(n int, noun string) string {
+// unseen counts hidden characters in words.
+func unseen(n int) string {
 	if n == 1 {
-		return "1 " + noun
+		return "1 character that does not show"
 	}
-	return fmt.Sprintf("%d %ss", n, noun)
+	return fmt.Sprintf("%d characters that do not show", n)
 }
 
 // lineList names lines, the first few of many.
@@ -111,6 +113,9 @@ func (r *resolver) fillBody(src *Source, f folder, at place, text string) {
 	src.Text = strings.TrimRight(text, "\n")
 	if text != at.content.raw {
 		src.origin.sum = sha256.Sum256([]byte(text))
+	}
+	if len(src.origin.inserts) > 0 {
+		src.imports = src.origin.sum.String()
 	}
 	if own != at.content.raw {
 		src.origin.raw = at.content.raw

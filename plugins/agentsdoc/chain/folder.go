@@ -29,9 +29,36 @@ func (f folder) file(name string) (path, real string) {
 // open opens the folder, given its parent's handle.
 func (f folder) open(view fsview.FS, parent fsview.Dir) (fsview.Dir, error) {
 	if f.link {
-		return view.OpenDir(f.real)
+		return openReal(view, f.real, nil)
 	}
 	return parent.OpenDir(filepath.Base(f.path))
+}
+
+// openReal opens the folder at a real path, from the top down. An element that
+// has become a link since the path was found out leads to a place that nobody
+// judged, and is an error. So is a folder on the way that judge has one for.
+func openReal(view fsview.FS, real string, judge func(path string, dir fsview.Dir) error) (fsview.Dir, error) {
+	const separator = string(filepath.Separator)
+	path := filepath.VolumeName(real) + separator
+	dir, err := view.OpenDir(path)
+	for name := range strings.SplitSeq(strings.Trim(real[len(path)-1:], separator), separator) {
+		if err != nil || name == "" {
+			break
+		}
+		parent := dir
+		dir, err = parent.OpenDir(name)
+		_ = parent.Close()
+		path = below(path, name)
+		if err == nil && judge != nil {
+			if err = judge(path, dir); err != nil {
+				_ = dir.Close()
+			}
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return dir, nil
 }
 
 // below joins a clean path and a name.

@@ -20,11 +20,15 @@ func gitProblem() *problem {
 // in the git folder or common folder of a repository of the tree, wherever that
 // is.
 func (r *resolver) inGitFolder(base, real string) bool {
-	rest := real[len(base):]
-	if slices.ContainsFunc(strings.Split(rest, string(filepath.Separator)), isGitName) {
+	if hasGitName(real[len(base):]) {
 		return true
 	}
 	return slices.ContainsFunc(r.gitFolders(), func(dir string) bool { return within(dir, real) })
+}
+
+// hasGitName reports whether a path has an element of git's name.
+func hasGitName(path string) bool {
+	return slices.ContainsFunc(strings.Split(path, string(filepath.Separator)), isGitName)
 }
 
 // isGitName reports whether some system takes the name for .git.
@@ -41,14 +45,22 @@ func (r *resolver) gitFolders() []string {
 		return *r.gitDirs
 	}
 	r.gitDirs = new([]string)
-	for _, f := range r.tree {
-		dir, err := r.view.OpenDir(f.real)
-		if err != nil {
-			continue
+	if len(r.tree) == 0 {
+		return nil
+	}
+	dir, release := r.tree[0].dir, func() {} // which stays open
+	for i, f := range r.tree {
+		if i > 0 {
+			next, err := f.open(r.view, dir)
+			release()
+			if err != nil {
+				return *r.gitDirs
+			}
+			dir, release = next, func() { _ = next.Close() }
 		}
 		*r.gitDirs = append(*r.gitDirs, r.gitFoldersOf(f, dir)...)
-		_ = dir.Close()
 	}
+	release()
 	return *r.gitDirs
 }
 

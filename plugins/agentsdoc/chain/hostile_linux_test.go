@@ -14,15 +14,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// within2s fails the test if a call takes longer than anything here may.
-func within2s(t *testing.T, call func() Chain) Chain {
+// returns fails the test if a call blocks. The time is what a machine that is busy
+// with other things may need.
+func returns(t *testing.T, call func() Chain) Chain {
 	t.Helper()
 	done := make(chan Chain, 1)
 	go func() { done <- call() }()
 	select {
 	case c := <-done:
 		return c
-	case <-time.After(2 * time.Second):
+	case <-time.After(30 * time.Second):
 		t.Fatal("it blocks")
 		return Chain{}
 	}
@@ -58,7 +59,7 @@ func TestNothingBlocks(t *testing.T) {
 				t.Skipf("cannot make one here: %v", err)
 			}
 			for name, view := range views() {
-				c := within2s(t, func() Chain { return Resolve(view, filepath.Join(base, "a"), Options{}) })
+				c := returns(t, func() Chain { return Resolve(view, filepath.Join(base, "a"), Options{}) })
 				if got := c.Sources[len(c.Sources)-1]; got.Text != "one" {
 					t.Errorf("%s: the other file has %q", name, got.Text)
 				}
@@ -92,7 +93,7 @@ func TestFileBecomesFifo(t *testing.T) {
 				t.Error(err)
 			}
 		}}}
-		c := within2s(t, func() Chain { return Resolve(view, base, Options{}) })
+		c := returns(t, func() Chain { return Resolve(view, base, Options{}) })
 		if s := c.Sources[0]; s.State != StateSkipped || s.Text != "" {
 			t.Errorf("%s: %+v", name, s)
 		}
@@ -114,11 +115,11 @@ func TestHugeFile(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	start := time.Now()
-	c := Resolve(OS{}, filepath.Join(base, "a"), Options{})
+	view := &faultFS{FS: OS{}}
+	c := Resolve(view, filepath.Join(base, "a"), Options{})
 	r := Render(c, Budget{defaultTotalBytes, 16000})
-	if took := time.Since(start); took > time.Second {
-		t.Errorf("took %v", took)
+	if most := 2 * (maxRead + 1); view.read > most {
+		t.Errorf("%d bytes were read, want at most %d", view.read, most)
 	}
 	first, second := r.Sources[0], r.Sources[1]
 	if first.State != StateTruncated || first.Bytes != size || first.Kept == 0 || first.Kept > 16000 {

@@ -157,7 +157,7 @@ func (im *importer) load(real, target string) (text, refusal string) {
 func (im *importer) nested(real string, c content) string {
 	form := im.src.origin.form
 	text, replaced := form.Text(c.raw)
-	im.inspect(real, c.raw, replaced, form)
+	im.inspect(real, c.raw, text, replaced, form)
 	im.open = append(im.open, real)
 	text, _ = im.expand(real, real, text)
 	im.open = im.open[:len(im.open)-1]

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/grapnelhq/grapnel/plugins/agentsdoc/chain/option"
 )
 
 func TestImportBounds(t *testing.T) {
@@ -175,4 +177,21 @@ func FuzzImports(f *testing.F) {
 		}
 		checkRendering(t, c, Budget{1000, 900}, Render(c, Budget{1000, 900}))
 	})
+}
+
+func TestDigestIsOfImportsToo(t *testing.T) {
+	t.Parallel()
+	base := build(t, files{".git/": "", "AGENTS.md": "one\n@./x.md\n", "a/AGENTS.md": "two\n@./gone.md\n", "x.md": "three"})
+	look := func() (with, without *Source) {
+		list := Resolve(OS{}, filepath.Join(base, "a"), Options{Imports: true}).Sources
+		return &list[0], &list[1]
+	}
+	with, without := look()
+	if with.Digest() == with.SHA256 || without.Digest() != without.SHA256 {
+		t.Errorf("digests %s and %s: only that of the file that imports is another than its hash", with.Digest(), without.Digest())
+	}
+	addFile(t, filepath.Join(base, "x.md"), "four")
+	if after, _ := look(); after.SHA256 != with.SHA256 || !Changed(option.ChangedByHash, with, after) {
+		t.Error("a file whose import changed counts as the same")
+	}
 }

@@ -143,7 +143,7 @@ func (r *resolver) walkTo(from base, real string) (found content, p *problem) {
 	dir := from.dir
 	if dir == nil {
 		var err error
-		if dir, err = r.view.OpenDir(from.real); err != nil {
+		if dir, err = openReal(r.view, from.real, nil); err != nil {
 			return content{}, linkProblem(err)
 		}
 		defer func() { _ = dir.Close() }()

@@ -71,6 +71,24 @@ func TestRenderInvariants(t *testing.T) {
 	}
 }
 
+func FuzzRender(f *testing.F) {
+	rng := rand.New(rand.NewPCG(17, 18))
+	for range 10 {
+		f.Add(textruletest.Hostile(rng, 20), textruletest.Hostile(rng, 20), textruletest.Hostile(rng, 2), uint16(rng.IntN(2000)), uint16(rng.IntN(2000)))
+	}
+	f.Fuzz(func(t *testing.T, far, near, folder string, bytes, chars uint16) {
+		c := chainOf()
+		for _, s := range []Source{source(ScopeProject, "AGENTS.md", normalText(far)), source(ScopeProject, folder+"/AGENTS.md", normalText(near))} {
+			if s.Text == "" {
+				s.State = StateSkipped
+			}
+			c.Sources = append(c.Sources, s)
+		}
+		b := Budget{int(bytes), int(chars)}
+		checkRendering(t, c, b, Render(c, b))
+	})
+}
+
 func TestRenderAtEachBudget(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(13, 14))

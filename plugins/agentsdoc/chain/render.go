@@ -74,6 +74,36 @@ func Render(c Chain, b Budget) Rendering {
 	return renderDelimited(&c, b)
 }
 
+// What a host puts a backslash into, wherever it stands in a text: the beginning
+// of the line with which it ends what it cut, and the boundary between the parts
+// of a compiled prompt.
+const (
+	hostMarker   = textrule.TruncatedWord + " kept "
+	hostBoundary = "<!-- grapnel:dynamic -->"
+)
+
+// RenderForHost is [Render] with room in the budget's characters for the
+// backslashes that a host puts into what looks like its own. Escaping leaves
+// little of that: a line of the host's form with blanks before it, and in the
+// other layouts all of it. All who say what a prompt will have ask this, so that
+// they say the same.
+func RenderForHost(c Chain, b Budget) Rendering {
+	for room := b.Chars; ; {
+		r := Render(c, b)
+		over := r.Chars + hostAdditions(r.Text) - room
+		if over <= 0 || r.Text == "" {
+			return r
+		}
+		b.Chars -= over
+	}
+}
+
+// hostAdditions counts what the host might take for its own. Counting too many
+// costs a character each, and no more.
+func hostAdditions(text string) int {
+	return strings.Count(text, hostMarker) + strings.Count(text, hostBoundary)
+}
+
 // renderDelimited is Render for LayoutDelimited.
 func renderDelimited(c *Chain, b Budget) Rendering {
 	limits := c.Options.Budget.Filled()

@@ -126,6 +126,8 @@ func TestResolveTouched(t *testing.T) {
 	base := build(t, files{
 		"r/.git/": "", "r/AGENTS.md": "one", "r/in": "-> docs", "r/docs/AGENTS.md": "two", "r/docs/deep/AGENTS.md": "three",
 		"r/out": "-> ../elsewhere", "elsewhere/AGENTS.md": "key", "elsewhere/deep/AGENTS.md": "key", "r/a/up": "-> ../..",
+		"r/log": "-> .git/logs", "r/.git/logs/AGENTS.md": "key",
+		"r/heads": "-> store/refs/heads", "r/store/HEAD": "", "r/store/objects/": "", "r/store/refs/heads/AGENTS.md": "key",
 	})
 	one := "kept project AGENTS.md: one"
 	tests := []struct{ name, dir, want string }{
@@ -133,6 +135,8 @@ func TestResolveTouched(t *testing.T) {
 		{"by a link inside", "r/in/deep", lines(one, "kept project in/AGENTS.md: two", "kept project in/deep/AGENTS.md: three")},
 		{"by a link out", "r/out/deep", lines(one, "! error symlink_escape r/out")},
 		{"by a link up", "r/a/up/r", lines(one, "! error symlink_escape r/a/up")},
+		{"by a link into git's files", "r/log", lines(one, "! error git_metadata r/log")},
+		{"by a link into what git's files look like", "r/heads", lines(one, "! error git_metadata r/heads")},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -1,6 +1,8 @@
 package chain
 
 import (
+	"cmp"
+
 	"github.com/grapnelhq/grapnel/plugins/agentsdoc/chain/fsview"
 	"github.com/grapnelhq/grapnel/plugins/agentsdoc/chain/option"
 	"github.com/grapnelhq/grapnel/plugins/agentsdoc/chain/textrule"
@@ -83,7 +85,13 @@ type Source struct {
 	Text string `json:"-"`
 
 	origin origin
+	// imports is the hash of the text with what it imports, where it does.
+	imports string
 }
+
+// Digest is the hash, in hex, that tells one version of a source from another:
+// SHA256, and for a file that imports others that of the text with all of them.
+func (s *Source) Digest() string { return cmp.Or(s.imports, s.SHA256) }
 
 // origin is what a source's text came from, as far as it matters later.
 type origin struct {
@@ -137,8 +145,8 @@ func Changed(rule option.ChangedWhen, before, after *Source) bool {
 	case option.ChangedNeverResolved:
 		return false
 	case option.ChangedByTimeOrHash:
-		return before.MTimeMs != after.MTimeMs || before.SHA256 != after.SHA256
+		return before.MTimeMs != after.MTimeMs || before.Digest() != after.Digest()
 	default:
-		return before.SHA256 != after.SHA256
+		return before.Digest() != after.Digest()
 	}
 }

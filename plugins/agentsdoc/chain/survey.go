@@ -132,18 +132,30 @@ func (s *survey) walk() error {
 			end = len(path)
 		}
 		if err := s.step(path[:end], path[start:end]); err != nil {
-			if s.r.touched && errors.Is(err, errLeaves) {
-				s.r.report(diagnostic(CodeSymlinkEscape, path[:end], "the folder leads out of the tree; nothing below it is looked at"))
-				return nil
-			}
-			return err
+			return s.end(path[:end], err)
 		}
 	}
 	return nil
 }
 
-// errLeaves ends the walk of a touched path at a link out of the root.
-var errLeaves = errors.New("the link leads out of the root")
+// What ends the walk of a touched path at a link, and not the chain above it.
+var (
+	errLeaves = errors.New("the link leads out of the root")
+	errGit    = errors.New("the link leads into git's own files")
+)
+
+// end judges what ended the walk at a folder. An error is one of the whole walk.
+func (s *survey) end(path string, err error) error {
+	switch {
+	case errors.Is(err, errLeaves):
+		s.r.report(diagnostic(CodeSymlinkEscape, path, "the folder leads out of the tree; nothing below it is looked at"))
+	case errors.Is(err, errGit):
+		s.r.report(diagnostic(CodeGitMetadata, path, "the folder leads into git's own files; nothing below it is looked at"))
+	default:
+		return err
+	}
+	return nil
+}
 
 // step goes one folder down, to the one at path, whose last element is name.
 func (s *survey) step(path, name string) error {
@@ -176,11 +188,23 @@ func (s *survey) openLink(f *folder) (fsview.Dir, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.r.touched && s.rootAt >= 0 && !within(s.folders[s.rootAt].real, real) {
-		return nil, errLeaves
-	}
 	f.link, f.real = true, real
-	return s.r.view.OpenDir(real)
+	if !s.r.touched || s.rootAt < 0 {
+		return openReal(s.r.view, real, nil)
+	}
+	root := s.folders[s.rootAt].real
+	switch {
+	case !within(root, real):
+		return nil, errLeaves
+	case hasGitName(real[len(root):]):
+		return nil, errGit
+	}
+	return openReal(s.r.view, real, func(path string, dir fsview.Dir) error {
+		if within(root, path) && hasGitStructure(dir) {
+			return errGit
+		}
+		return nil
+	})
 }
 
 // enter makes a folder the last one and looks whether it is the root.

@@ -132,11 +132,8 @@ func (v *visitor) drop() { v.chain.Sources = v.chain.Sources[:len(v.chain.Source
 
 // refuse skips a source that is not even opened.
 func (v *visitor) refuse(src *Source) bool {
-	if v.scope.userWide() {
-		return false
-	}
 	switch {
-	case v.excluded(src.Display):
+	case v.isExcluded(src.Path):
 		src.State, src.Reason = StateSkipped, ReasonExcluded
 	case v.scope == ScopeLocal && !v.trusted:
 		v.withhold(src)
@@ -144,6 +141,12 @@ func (v *visitor) refuse(src *Source) bool {
 		return false
 	}
 	return true
+}
+
+// isExcluded reports whether the options exclude a file of the folder, under
+// whatever name. They speak of the tree, and not of the user's own files.
+func (v *visitor) isExcluded(path string) bool {
+	return !v.scope.userWide() && v.excluded(v.display(path, v.scope))
 }
 
 // emptyOverride deals with an override without text. It reports whether the
@@ -170,6 +173,9 @@ func (v *visitor) reportShadowed(winner string, rest []string) {
 		}
 		if !v.isKnown(name, info) {
 			path := below(v.folder.path, name)
+			if v.isExcluded(path) {
+				continue
+			}
 			v.report(diagnostic(CodeShadowedByOverride, path, "%s of the same folder is read instead", winner))
 		}
 		v.known = append(v.known, info)
@@ -188,6 +194,9 @@ func (v *visitor) reportNearMisses(names []string) {
 		}
 		v.known = append(v.known, info)
 		path := below(v.folder.path, name)
+		if v.isExcluded(path) {
+			continue
+		}
 		v.report(diagnostic(CodeNearMissName, path, "not read: the names that count are %s", strings.Join(names, ", ")))
 	}
 }

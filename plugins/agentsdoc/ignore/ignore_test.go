@@ -2,10 +2,6 @@ package ignore
 
 import (
 	"math/rand/v2"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 )
@@ -13,7 +9,13 @@ import (
 // ignored walks to a folder the way that a caller does: never into one that is
 // ignored. Files of patterns are by the folder that they lie in.
 func ignored(patterns map[string]string, path string) bool {
+	return ignoredWith("", patterns, path)
+}
+
+// ignoredWith is ignored in a repository with a list of its own.
+func ignoredWith(own string, patterns map[string]string, path string) bool {
 	var w Way
+	w.Add(own)
 	w.Add(patterns[""])
 	at := ""
 	for name := range strings.SplitSeq(path, "/") {
@@ -94,10 +96,12 @@ func TestWay(t *testing.T) {
 func TestBounds(t *testing.T) {
 	t.Parallel()
 	for name, text := range map[string]string{
-		"a long file":     strings.Repeat("# filler\n", MaxBytes/9+1) + "out\n",
-		"many patterns":   strings.Repeat("x\n", maxPatterns) + "out\n",
-		"a long pattern":  strings.Repeat("**/", maxPattern/3) + "out\n",
-		"a pattern of **": strings.Repeat("**/a/", maxStars+1) + "out/**\n",
+		"a long file":          strings.Repeat("# filler\n", MaxBytes/9+1) + "out\n",
+		"a line that is cut":   strings.Repeat("#\n", MaxBytes/2-2) + "\nout/of/reach\n",
+		"a file that is cut":   strings.Repeat("#\n", MaxBytes/2-2) + "\nout",
+		"many patterns":        strings.Repeat("x\n", maxPatterns) + "out\n",
+		"a long pattern":       strings.Repeat("[o]", maxPattern/3+1) + "\n" + strings.Repeat("*", maxPattern+1) + "\n",
+		"nothing but a prefix": "out" + strings.Repeat("\\", maxPattern) + "\n",
 	} {
 		if ignored(map[string]string{"": text}, "out") {
 			t.Errorf("%s counts to its end", name)
@@ -105,103 +109,22 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// TestAgainstGit compares random patterns with what git says of them.
-func TestAgainstGit(t *testing.T) {
+// TestBoundedWork gives patterns that try for ages where each star tries for
+// itself. Without the bound this test would not end.
+func TestBoundedWork(t *testing.T) {
 	t.Parallel()
-	git, err := exec.LookPath("git")
-	if err != nil {
-		t.Skip("there is no git")
-	}
-	rng := rand.New(rand.NewPCG(5, 6))
-	words := []string{"a", "b", "*", "a*", "?", "[ab]", "**", "ab"}
-	seen := map[bool]int{}
-	for range 25 {
-		base := t.TempDir()
-		paths := folders(t, base)
-		patterns := map[string]string{}
-		for _, at := range []string{"", "a", "b/a"} {
-			patterns[at] = randomPatterns(rng, words)
-			if err := os.WriteFile(filepath.Join(base, at, File), []byte(patterns[at]), 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-		want := askGit(t, git, base, paths)
-		for _, path := range paths {
-			got := ignored(patterns, path)
-			seen[got]++
-			if got != want[path] {
-				t.Errorf("%s: ignored %t, git says %t of %q", path, got, want[path], patterns)
-			}
+	deep := strings.TrimSuffix(strings.Repeat("a/", 500), "/")
+	for _, pattern := range []string{
+		strings.Repeat("**/", 300) + "x/b", strings.Repeat("**/a/", 200) + "b", strings.Repeat("/**/a", 200) + "/**/b",
+		"/" + strings.Repeat("*/", 300) + "b", strings.Repeat("a**/", 300) + "b", strings.Repeat("**[a]/", 200) + "b",
+	} {
+		if ignored(map[string]string{"": pattern}, deep) {
+			t.Errorf("%.20s: ignored", pattern)
 		}
 	}
-	if seen[true] < 100 || seen[false] < 100 {
-		t.Errorf("%v: the test sees too little", seen)
+	if ignored(map[string]string{"": strings.Repeat("*a", 500) + "b"}, strings.Repeat("a", 4000)) {
+		t.Error("a name of many a is ignored")
 	}
-}
-
-// folders makes folders and returns their paths.
-func folders(t *testing.T, base string) []string {
-	t.Helper()
-	paths := []string{"a", "b", "ab"}
-	for range 2 {
-		for _, path := range slices.Clone(paths) {
-			for _, name := range []string{"a", "b", "ab"} {
-				paths = append(paths, path+"/"+name)
-			}
-		}
-		slices.Sort(paths)
-		paths = slices.Compact(paths)
-	}
-	for _, path := range paths {
-		if err := os.MkdirAll(filepath.Join(base, path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return paths
-}
-
-// randomPatterns is a file of patterns.
-func randomPatterns(rng *rand.Rand, words []string) string {
-	var out strings.Builder
-	for range rng.IntN(4) {
-		if rng.IntN(4) == 0 {
-			out.WriteByte('!')
-		}
-		if rng.IntN(4) == 0 {
-			out.WriteByte('/')
-		}
-		elems := []string{}
-		for range 1 + rng.IntN(3) {
-			elems = append(elems, words[rng.IntN(len(words))])
-		}
-		out.WriteString(strings.Join(elems, "/"))
-		if rng.IntN(3) == 0 {
-			out.WriteByte('/')
-		}
-		out.WriteByte('\n')
-	}
-	return out.String()
-}
-
-// askGit returns which of the folders git ignores.
-func askGit(t *testing.T, git, base string, paths []string) map[string]bool {
-	t.Helper()
-	run := func(in string, args ...string) string {
-		c := exec.CommandContext(t.Context(), git, args...)
-		c.Dir, c.Stdin = base, strings.NewReader(in)
-		c.Env = []string{"GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null", "HOME=" + base}
-		out, err := c.Output()
-		if err != nil && c.ProcessState.ExitCode() != 1 {
-			t.Fatal(err)
-		}
-		return string(out)
-	}
-	run("", "init", "--quiet")
-	answer := map[string]bool{}
-	for line := range strings.Lines(run(strings.Join(paths, "\n"), "check-ignore", "--stdin")) {
-		answer[strings.TrimSuffix(line, "\n")] = true
-	}
-	return answer
 }
 
 // FuzzWay checks that no text of patterns does harm, or changes between two
@@ -218,6 +141,93 @@ func FuzzWay(f *testing.F) {
 			t.Error("ignored by nothing")
 		}
 	})
+}
+
+// plain is a glob as git's manual describes it, without any way of giving up.
+// What a set holds is asked of the code itself, which other tests compare with
+// git.
+func plain(p string, at int, text string, path bool) bool {
+	if at == len(p) {
+		return text == ""
+	}
+	if p[at] == '*' {
+		end := at
+		for end < len(p) && p[end] == '*' {
+			end++
+		}
+		all := !path || end-at > 1 && (at == 0 || p[at-1] == '/') && (end == len(p) || p[end] == '/' || strings.HasPrefix(p[end:], `\/`))
+		if path && all && end < len(p) && p[end] == '/' && plain(p, end+1, text, path) {
+			return true
+		}
+		for n := 0; n <= len(text); n++ {
+			if plain(p, end, text[n:], path) {
+				return true
+			}
+			if n < len(text) && text[n] == '/' && !all {
+				return false
+			}
+		}
+		return false
+	}
+	if text == "" {
+		return false
+	}
+	switch p[at] {
+	case '?':
+		return (!path || text[0] != '/') && plain(p, at+1, text[1:], path)
+	case '[':
+		next, is := set(p, at, text[0])
+		return next > 0 && is && (!path || text[0] != '/') && plain(p, next, text[1:], path)
+	case '\\':
+		return at+1 < len(p) && p[at+1] == text[0] && plain(p, at+2, text[1:], path)
+	default:
+		return p[at] == text[0] && plain(p, at+1, text[1:], path)
+	}
+}
+
+// FuzzGlob checks that giving up early never changes an answer.
+func FuzzGlob(f *testing.F) {
+	f.Add("**/a*b/**", "x/ab/c", true)
+	f.Add("a*?*[!b]*", "aXbYc", false)
+	f.Add("*/**/*[[:digit:]]", "a/b/c/d1", true)
+	f.Add(`a**\/b*`, "a/b", true)
+	f.Fuzz(func(t *testing.T, pattern, text string, path bool) {
+		if pattern == "" || len(pattern) > 20 || len(text) > 20 {
+			return
+		}
+		g := newGlob(pattern, path)
+		if got, want := g.matches([]byte(text)), plain(pattern, 0, text, path); got != want {
+			t.Errorf("%q of %q, a path %t: %t, want %t", pattern, text, path, got, want)
+		}
+	})
+}
+
+// TestGlob does as FuzzGlob does, with patterns that are likely to meet.
+func TestGlob(t *testing.T) {
+	t.Parallel()
+	rng := rand.New(rand.NewPCG(1, 2))
+	of := func(parts string, n int) string {
+		var out strings.Builder
+		for range n {
+			out.WriteByte(parts[rng.IntN(len(parts))])
+		}
+		return out.String()
+	}
+	found := 0
+	for range 100_000 {
+		pattern, text, path := of("aab/***?[]\\", 1+rng.IntN(9)), of("aab/", rng.IntN(9)), rng.IntN(3) > 0
+		g := newGlob(pattern, path)
+		got, want := g.matches([]byte(text)), plain(pattern, 0, text, path)
+		if got != want {
+			t.Errorf("%q of %q, a path %t: %t, want %t", pattern, text, path, got, want)
+		}
+		if got {
+			found++
+		}
+	}
+	if found < 2000 {
+		t.Errorf("only %d matched", found)
+	}
 }
 
 func BenchmarkWay(b *testing.B) {

@@ -6,7 +6,9 @@
 // then [State.Touch] answers with the files that apply to that path and that the
 // session has not been given, and with the reminder that tells the model. It
 // also tells what differs from what the session began with: [State.Changed] in
-// the middle of it, [State.Resume] when it is taken up again.
+// the middle of it, [State.Move] when it goes on elsewhere, and [State.Resume] when
+// it is taken up again. What a host reads for the model by itself counts as
+// delivered, too: [State.Read].
 //
 // All are functions of a [State], options and what a view of the file system
 // shows: there is no clock, goroutine or logger, nothing is kept between calls
@@ -24,9 +26,10 @@
 //   - A folder counts as itself, a file by its folder, and a path with nothing
 //     there by its nearest folder that exists.
 //   - A file is delivered once for each content in an epoch, by its real path and
-//     the hash of its bytes (in the codelia preset by its time, too). That a
-//     folder is covered never keeps a file from being looked at: new files and
-//     changed ones are found in folders that were touched before.
+//     the hash of its bytes, or of its text with what that imports (in the
+//     codelia preset by its time, too). That a folder is covered never keeps a
+//     file from being looked at: new files and changed ones are found in folders
+//     that were touched before.
 //   - One event has at most so many files as the options say, those nearest to
 //     what was touched. The others wait in the queue for the next event, whatever
 //     it touches, and are dropped when they are gone or the epoch ends.

@@ -25,7 +25,7 @@ const (
 type Difference struct {
 	What What `json:"what"`
 	// From and To are paths, lists of markers as JSON, or, of files, the hashes
-	// of their bytes; empty where there was or is none.
+	// of their versions; empty where there was or is none.
 	From string `json:"from"`
 	To   string `json:"to"`
 	// Path is that of a file, exact.
@@ -40,8 +40,8 @@ type Resumed struct {
 	// Root is the root as it is now.
 	Root    string       `json:"root"`
 	Changes []Difference `json:"changes"`
-	// Reminder is Message with its tag. It is never empty: that nothing changed
-	// is told, too.
+	// Reminder is Message with its tag. After [State.Resume] it is never empty:
+	// that nothing changed is told, too.
 	Reminder string `json:"reminder"`
 
 	// Message is what tells the model.
@@ -52,12 +52,20 @@ type Resumed struct {
 // of its working folder as it is now, and makes that the session's own. Files
 // are told by their paths, and count as delivered if they are: the others are
 // delivered when they are touched.
-func (s *State) Resume(now chain.Chain) Resumed {
+func (s *State) Resume(now chain.Chain) Resumed { return s.goOn(now, false) }
+
+// Move is Resume in the words for a session that was not left, and goes on in
+// another working folder, or one whose root is another by now. Its reminder is
+// empty where nothing differs.
+func (s *State) Move(now chain.Chain) Resumed { return s.goOn(now, true) }
+
+// goOn is Resume or Move.
+func (s *State) goOn(now chain.Chain, moved bool) Resumed {
 	style := reminder.StyleOf(now.Options.Layout)
 	edits := s.edits(&now, nestedOptions(now.Options, now.Root).Resolver.ChangedWhen)
 	told := reminder.Resumed{
 		DirFrom: s.Dir, DirTo: now.Dir, RootFrom: s.Root, RootTo: now.Root,
-		MarkersFrom: s.Markers, MarkersTo: now.Options.Markers,
+		MarkersFrom: s.Markers, MarkersTo: now.Options.Markers, Moved: moved,
 	}
 	told.Look = tellNearest(edits, func(e *edit) bool { return e.now != nil })
 	told.Gone = tellNearest(edits, func(e *edit) bool { return e.now == nil })

@@ -173,3 +173,28 @@ func TestResumeElsewhere(t *testing.T) {
 		}
 	}
 }
+
+// TestMove says the same of a session that goes on, in other words.
+func TestMove(t *testing.T) {
+	t.Parallel()
+	base := build(t, files{".git/": "", "AGENTS.md": "root\n", "a/AGENTS.md": "a\n"})
+	s := begin(base, "a", chain.Default())
+	now := func() chain.Chain { return chain.Resolve(chain.OS{}, filepath.Join(base, "a"), chain.Default()) }
+	if got := s.Move(now()); got.Changed || got.Reminder != "" {
+		t.Errorf("where it was: %+v", got)
+	}
+	put(t, base, "a/.git/", "")
+	r := s.Clone()
+	got, want := s.Move(now()), r.Resume(now())
+	want.Reminder = strings.Replace(want.Reminder, "The session was resumed, and its context has changed:", "The context of the session has changed:", 1)
+	if got.Message.Text == want.Message.Text {
+		t.Error("it says that the session was resumed")
+	}
+	want.Message.Text = got.Message.Text
+	if diff := cmp.Diff(got, want); diff != "" {
+		t.Errorf("(-got +want):\n%s", diff)
+	}
+	if diff := cmp.Diff(s, r); diff != "" {
+		t.Errorf("the state (-got +want):\n%s", diff)
+	}
+}

@@ -51,9 +51,11 @@ type Version struct {
 	Path string `json:"path"`
 	// RealPath is where the file is, behind links; empty if that is Path.
 	RealPath string `json:"real_path,omitempty"`
-	SHA256   string `json:"sha256"`
-	MTimeMs  int64  `json:"mtimeMs"`
-	Size     int64  `json:"sizeBytes"`
+	// SHA256 is the hash of the file's bytes; of one that imports others, that of
+	// its text with theirs, so that a changed import is another version.
+	SHA256  string `json:"sha256"`
+	MTimeMs int64  `json:"mtimeMs"`
+	Size    int64  `json:"sizeBytes"`
 	// Told says, of an initial version, that its text is before the model.
 	Told bool `json:"told,omitempty"`
 	// Gone says that there was no such file when it was looked for last.
@@ -102,7 +104,7 @@ func present(src *chain.Source) bool {
 
 // versionOf is what is remembered of a source.
 func versionOf(src *chain.Source) Version {
-	v := Version{Path: src.Path, RealPath: src.RealPath, SHA256: src.SHA256, MTimeMs: src.MTimeMs, Size: src.Bytes}
+	v := Version{Path: src.Path, RealPath: src.RealPath, SHA256: src.Digest(), MTimeMs: src.MTimeMs, Size: src.Bytes}
 	if v.RealPath == v.Path {
 		v.RealPath = ""
 	}
@@ -150,7 +152,8 @@ func (s *State) NewEpoch(epoch int) {
 
 // Read says that the host has read a file of the tree for the model, in the
 // version that is there now: it counts as delivered if it is an instruction file
-// of its folder, which the answer tells.
+// of its folder, which the answer tells. Where its text stands nearer to what is
+// touched as well, that counts as delivered, too.
 func (s *State) Read(view chain.FS, o chain.Options, path string) bool {
 	t := newToucher(s, view, o)
 	path, ok := t.inside(path)
@@ -161,13 +164,13 @@ func (s *State) Read(view chain.FS, o chain.Options, path string) bool {
 	if w.folder != filepath.Dir(path) {
 		return false
 	}
-	for _, c := range t.resolve(w) {
-		if c.version.Path == path {
-			s.deliver(c.version)
-			return true
-		}
+	c := chain.ResolveTouched(view, w.folder, t.options)
+	i := slices.IndexFunc(c.Sources, func(src chain.Source) bool { return src.Path == path && present(&src) })
+	if i < 0 {
+		return false
 	}
-	return false
+	s.deliver(versionOf(&c.Sources[i]))
+	return true
 }
 
 // given reports whether the model was given a version.

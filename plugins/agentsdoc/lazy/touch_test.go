@@ -333,3 +333,50 @@ func TestReadTakesOutOfTheQueue(t *testing.T) {
 		t.Errorf("the queue is %q", s.Queue)
 	}
 }
+
+// TestReadOfATwin says that a text is not delivered as that of another file when
+// the model was given it.
+func TestReadOfATwin(t *testing.T) {
+	t.Parallel()
+	base := build(t, files{".git/": "", "a/AGENTS.md": "same\n", "a/b/AGENTS.md": "same\n"})
+	for _, read := range []string{"a/AGENTS.md", "a/b/AGENTS.md"} {
+		s := begin(base, "", chain.Default())
+		if !s.Read(chain.OS{}, chain.Default(), read) {
+			t.Errorf("%s does not count", read)
+		}
+		if got := outline(s.Touch(chain.OS{}, chain.Default(), []string{"a/b"}), base); strings.Contains(got, "body") {
+			t.Errorf("after %s was read:\n%s", read, got)
+		}
+	}
+}
+
+// TestImportsAreVersions says that a file counts as another one when what it
+// imports is.
+func TestImportsAreVersions(t *testing.T) {
+	t.Parallel()
+	base := build(t, files{".git/": "", "AGENTS.md": "root\n@./docs/x.md\n", "docs/x.md": "@./y.md\n", "docs/y.md": "one\n", "a/AGENTS.md": "a\n@../docs/y.md\n"})
+	o := chain.Default()
+	o.Imports = true
+	now := func() chain.Chain { return chain.Resolve(chain.OS{}, base, o) }
+	s := begin(base, "", o)
+	touched := func() string { return outline(s.Touch(chain.OS{}, o, []string{"a"}), base) }
+	check := func(what, got, want string) {
+		t.Helper()
+		if diff := cmp.Diff(got, want); diff != "" {
+			t.Errorf("%s (-got +want):\n%s", what, diff)
+		}
+		s = again(t, s)
+	}
+	check("first", touched(), lines("new body a/AGENTS.md"))
+	check("once", touched(), "")
+	check("unchanged", told(s.Changed(now()), base), "")
+
+	put(t, base, "docs/y.md", "two\n")
+	check("changed", told(s.Changed(now()), base), lines("updated body AGENTS.md", "! changed AGENTS.md"))
+	check("changed below", touched(), lines("updated body a/AGENTS.md"))
+	check("told once", told(s.Changed(now()), base)+touched(), "")
+
+	remove(t, base, "docs/y.md")
+	check("gone", resumed(s.Resume(now()), base), lines("updated true AGENTS.md true true")) //nolint:dupword // columns
+	check("gone below", touched(), lines("updated body a/AGENTS.md", "! import_refused docs/x.md", "! import_refused a/AGENTS.md"))
+}

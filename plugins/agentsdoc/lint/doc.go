@@ -3,7 +3,7 @@
 //
 // [Run] walks the tree once and asks package chain, for each folder that holds an
 // instruction file, what a session in that folder would get. All findings are
-// chain's, each told once however many chains it is in, and four of lint's own:
+// chain's, each told once however many chains it is in, and some of lint's own:
 // a personal file that git tracks, a CLAUDE.md that nothing reads, a folder that
 // cannot be listed, and an index of git's that cannot be read.
 //

@@ -1,16 +1,10 @@
 package lint
 
 import (
-	"bufio"
-	"bytes"
 	"errors"
 	"io"
-	"io/fs"
-	"path"
 	"path/filepath"
 	"strings"
-
-	"github.com/go-git/go-git/v5/plumbing/format/index"
 
 	"github.com/grapnelhq/grapnel/plugins/agentsdoc/chain"
 )
@@ -19,11 +13,8 @@ import (
 // that says where that is.
 const gitName = ".git"
 
-// Bounds of git's own files.
-const (
-	maxGitText  = 1 << 20
-	maxGitIndex = 512 << 20
-)
+// maxGitText bounds git's small files.
+const maxGitText = 1 << 20
 
 // ownPatterns are those of ignored names that a repository keeps for itself, if the
 // root is one.
@@ -150,83 +141,5 @@ func (w *walker) repository() string {
 		if filepath.Dir(path) == path {
 			return ""
 		}
-	}
-}
-
-// tracked returns the paths of those wanted that are in the index. With an error,
-// others may be, too. A repository without an index tracks nothing.
-func tracked(view chain.FS, folder string, wanted map[string]string) (map[string]bool, error) {
-	found := map[string]bool{}
-	possible, err := mayName(view, folder, wanted)
-	if !possible || err != nil {
-		if errors.Is(err, fs.ErrNotExist) {
-			err = nil
-		}
-		return found, err
-	}
-	f, err := openRegular(view, folder, indexName)
-	if err != nil {
-		return found, err
-	}
-	defer func() { _ = f.Close() }()
-	var idx index.Index
-	err = index.NewDecoder(io.LimitReader(f, maxGitIndex)).Decode(&idx)
-	for _, e := range idx.Entries {
-		if path, ok := wanted[e.Name]; ok {
-			found[path] = true
-		}
-	}
-	if len(found) == len(wanted) {
-		err = nil // whatever is wrong with the rest
-	}
-	return found, err
-}
-
-// indexName is the file with all that git tracks.
-const indexName = "index"
-
-// mayName reports whether an index can hold any of the names. Decoding it takes
-// time and memory by the number of files in the repository, and personal files are
-// tracked rarely. Up to version 3 a path stands in it as it is; from version 4 on
-// it may be in parts.
-func mayName(view chain.FS, folder string, wanted map[string]string) (bool, error) {
-	f, err := openRegular(view, folder, indexName)
-	if err != nil {
-		return false, err
-	}
-	defer func() { _ = f.Close() }()
-	in := bufio.NewReaderSize(io.LimitReader(f, maxGitIndex), 64<<10)
-	head, err := in.Peek(len("DIRC") + 4)
-	if err != nil || head[len(head)-1] > 3 {
-		return true, nil // the decoder says what is wrong
-	}
-	names := map[string]bool{}
-	for name := range wanted {
-		names[path.Base(name)] = true
-	}
-	return holds(in, names)
-}
-
-// holds reports whether a stream has any of the names in it.
-func holds(in io.Reader, names map[string]bool) (bool, error) {
-	longest := 0
-	for name := range names {
-		longest = max(longest, len(name))
-	}
-	buf, kept := make([]byte, 64<<10+longest), 0
-	for {
-		n, err := io.ReadFull(in, buf[kept:])
-		for name := range names {
-			if bytes.Contains(buf[:kept+n], []byte(name)) {
-				return true, nil
-			}
-		}
-		switch {
-		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-			return false, nil
-		case err != nil:
-			return false, err
-		}
-		kept = copy(buf, buf[len(buf)-longest:]) // a name may go on in what follows
 	}
 }

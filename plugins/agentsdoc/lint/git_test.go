@@ -2,11 +2,13 @@ package lint
 
 import (
 	"bytes"
+	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
-	"testing/iotest"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -128,22 +130,72 @@ func TestDamagedIndex(t *testing.T) {
 	}
 }
 
-// TestHolds finds a name wherever it stands, also across two reads.
-func TestHolds(t *testing.T) {
+// TestFormsOfIndex reads what git writes, in each form that it has.
+func TestFormsOfIndex(t *testing.T) {
 	t.Parallel()
 
-	names := map[string]bool{"AGENTS.local.md": true, "x.local": true}
-	for _, before := range []int{0, 1, 64<<10 - 7, 64 << 10, 64<<10 + 15, 200_000} {
-		for text, want := range map[string]bool{"AGENTS.local.md": true, "x.local": true, "AGENTS.md": false} {
-			data := strings.Repeat("-", before) + text + "----"
-			got, err := holds(iotest.HalfReader(strings.NewReader(data)), names)
-			if err != nil || got != want {
-				t.Errorf("%s behind %d bytes: %v, error %v, want %v", text, before, got, err, want)
-			}
-		}
+	git, err := exec.LookPath("git")
+	if err != nil {
+		t.Skip("there is no git to write an index")
 	}
-	if _, err := holds(iotest.ErrReader(os.ErrClosed), names); err == nil {
-		t.Error("a failure to read is no answer")
+	const local = "AGENTS.local.md"
+	names := []string{local, "a/" + local, strings.Repeat("long/", 900) + local, "zz/" + strings.Repeat("x", 200)}
+	tests := []struct {
+		name   string
+		format string
+		steps  [][]string
+		split  bool
+	}{
+		{name: "version 2", steps: [][]string{{"update-index", "--index-version", "2"}}},
+		{name: "version 3", steps: [][]string{{"update-index", "--index-version", "3"}, {"update-index", "--skip-worktree", local}}},
+		{name: "version 4", steps: [][]string{{"update-index", "--index-version", "4"}, {"update-index", "--skip-worktree", local}}},
+		{name: "SHA-256", format: "--object-format=sha256"},
+		{name: "SHA-256, version 4", format: "--object-format=sha256", steps: [][]string{{"update-index", "--index-version", "4"}}},
+		{name: "split", steps: [][]string{{"update-index", "--split-index"}}, split: true},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+
+			base := t.TempDir()
+			run := func(in string, args ...string) {
+				t.Helper()
+				c := exec.CommandContext(t.Context(), git, args...)
+				c.Dir, c.Stdin = base, strings.NewReader(in)
+				c.Env = []string{"GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null", "HOME=" + base}
+				if out, err := c.CombinedOutput(); err != nil {
+					t.Fatalf("git %v: %v: %s", args, err, out)
+				}
+			}
+			run("", append([]string{"init", "--quiet"}, slices.DeleteFunc([]string{tt.format}, func(s string) bool { return s == "" })...)...)
+			id := strings.Repeat("1", 40)
+			if tt.format != "" {
+				id = strings.Repeat("1", 64)
+			}
+			var in strings.Builder
+			for _, name := range names {
+				in.WriteString("100644 " + id + "\t" + name + "\n")
+			}
+			run(in.String(), "update-index", "--index-info")
+			for _, args := range tt.steps {
+				run("", args...)
+			}
+			wanted := map[string]string{"b/" + local: "none"}
+			want := map[string]bool{}
+			for _, name := range names {
+				wanted[name], want[name] = name, true
+			}
+			found, err := tracked(chain.OS{}, filepath.Join(base, ".git"), wanted)
+			if tt.split {
+				if !errors.Is(err, errSplit) {
+					t.Errorf("error %v, want %v", err, errSplit)
+				}
+				return
+			}
+			if diff := cmp.Diff(found, want); diff != "" || err != nil {
+				t.Errorf("error %v (-got +want):\n%s", err, diff)
+			}
+		})
 	}
 }
 

@@ -29,7 +29,7 @@ func (w *walker) judge(path string, list listing) {
 		w.hint(path, list, &c)
 		return
 	}
-	r := chain.Render(c, chain.Budget{Bytes: c.Options.Budget.Total, Chars: cmp.Or(w.options.Chars, math.MaxInt)})
+	r := chain.RenderForHost(c, chain.Budget{Bytes: c.Options.Budget.Total, Chars: cmp.Or(w.options.Chars, math.MaxInt)})
 	w.findings.addCuts(path, &r)
 	if r.Cut() {
 		w.report.ChainsOverBudget++
@@ -52,13 +52,17 @@ func ownSources(c *chain.Chain, path string) []chain.Source {
 	return own
 }
 
+// codeFallback is lint's own code.
+const codeFallback chain.Code = "fallback_suggested"
+
 // hint tells of a CLAUDE.md in a folder without any instruction file.
 func (w *walker) hint(path string, list listing, c *chain.Chain) {
-	o := &c.Options
-	excluded := len(c.Sources) > 0 && filepath.Dir(c.Sources[len(c.Sources)-1].Path) == path
-	if excluded || !slices.Contains(list.notable, suggested) || slices.Contains(o.Names, suggested) || slices.Contains(o.FallbackNames, suggested) {
+	o, file := &c.Options, join(path, suggested)
+	read := slices.Contains(o.Names, suggested) || slices.Contains(o.FallbackNames, suggested)
+	other := len(c.Sources) > 0 && filepath.Dir(c.Sources[len(c.Sources)-1].Path) == path
+	if read || other || !slices.Contains(list.notable, suggested) || chain.Excluded(o.Exclude, display(w.root, file)) || !w.memory.isFile(suggested) {
 		return
 	}
-	w.findings.add(chain.CodeNearMissName, join(path, suggested),
+	w.findings.add(codeFallback, file,
 		"not read, and its folder has no other instruction file; fallback_names: ["+suggested+"] would read it")
 }

@@ -66,7 +66,7 @@ func TestRun(t *testing.T) {
 			"CLAUDE.md alone, beside another, and as a fallback",
 			files{".git/": "", "a/CLAUDE.md": "a\n", "b/CLAUDE.md": "b\n", "b/AGENTS.md": "B\n"},
 			noGlobals(nil),
-			[]string{"1 files, 3 folders, 0 over", "warning near_miss_name a/CLAUDE.md"},
+			[]string{"1 files, 3 folders, 0 over", "warning fallback_suggested a/CLAUDE.md"},
 		},
 		{
 			"CLAUDE.md as a fallback",
@@ -118,6 +118,21 @@ func TestRun(t *testing.T) {
 			files{".git/": "", "AGENTS.md": "R\n", "gen/AGENTS.md": "\x00", "gen/CLAUDE.md": "c\n"},
 			noGlobals(func(o *chain.Options) { o.Exclude = []string{"gen"} }),
 			[]string{"1 files, 2 folders, 0 over"},
+		},
+		{
+			"excluded under any name",
+			files{
+				".git/": "", "AGENTS.md": "R\n", "gen/agents.md": "g\n", "gen/a/CLAUDE.md": "c\n", "gen/b/AGENTS.override.md": "o\n", "gen/b/AGENTS.md": "b\n",
+				"o/AGENTS.override.md": "o\n", "o/AGENTS.md": "shadowed\n", "o/agent.md": "o\n", "p/agents.md": "p\n", "p/CLAUDE.md": "p\n",
+			},
+			noGlobals(func(o *chain.Options) { o.Exclude = []string{"gen", "o/AGENTS.md", "o/agent.md", "p/*.md"} }),
+			[]string{"2 files, 6 folders, 0 over"},
+		},
+		{
+			"a CLAUDE.md that is no file",
+			files{".git/": "", "a/CLAUDE.md/": "", "b/CLAUDE.md": "-> ../c.md"},
+			noGlobals(nil),
+			[]string{"0 files, 4 folders, 0 over", "warning fallback_suggested b/CLAUDE.md"},
 		},
 		{
 			"a root that is none",

@@ -133,6 +133,18 @@ func (m *memory) close() {
 	}
 }
 
+// isFile reports whether a name of the folder that the walk is in is a file, or a
+// link to something.
+func (m *memory) isFile(name string) bool {
+	dir, err := m.open(len(m.way) - 1)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = dir.Close() }()
+	info, err := dir.Lstat(name)
+	return err == nil && (info.Mode.IsRegular() || info.IsLink())
+}
+
 // readBeside reads a file of the folder that the walk is in, if it is one; no more
 // than most bytes of it.
 func (m *memory) readBeside(name string, most int64) string {

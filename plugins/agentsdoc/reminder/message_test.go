@@ -29,7 +29,8 @@ func TestNothingToSay(t *testing.T) {
 	t.Parallel()
 	for name, m := range map[string]Message{
 		"zero": {}, "no files": Style{}.ResolvePaths(nil), "no changes": Style{}.FilesChanged(nil),
-		"nothing trimmed": Trimmed{Tool: "cat", Kept: 9}.Message(), "no decision": Decision{Tool: "cat", By: "x"}.Message(),
+		"moved to where it was": Style{Unchanged: true}.ResumeDiff(Resumed{DirFrom: "/a", DirTo: "/a", Moved: true}),
+		"nothing trimmed":       Trimmed{Tool: "cat", Kept: 9}.Message(), "no decision": Decision{Tool: "cat", By: "x"}.Message(),
 	} {
 		if !m.Empty() || m.Tagged() != "" {
 			t.Errorf("%s: %+v", name, m)
@@ -78,7 +79,7 @@ func TestMessages(t *testing.T) {
 			movedHead, "- cwd: /a -> /b", resumeAgain,
 		}},
 		{"nothing changed, and all of it said", Style{Unchanged: true}.ResumeDiff(Resumed{DirFrom: "/a", DirTo: "/a", MarkersFrom: []string{}}), ResumeDiff, []string{
-			resumeSame, "- cwd: /a -> /a", "- root:  -> ", "- markers: [] -> []",
+			resumeSame, "- cwd: /a -> /a", "- root: none -> none", "- markers: [] -> []",
 		}},
 		{"paths that are printed alike are two", Style{}.ResumeDiff(Resumed{DirFrom: "/" + strings.Repeat("x", 300) + "1" + strings.Repeat("y", 300), DirTo: "/" + strings.Repeat("x", 300) + "2" + strings.Repeat("y", 300)}), ResumeDiff, []string{
 			resumeHead, "- cwd: /" + strings.Repeat("x", 254) + "…" + strings.Repeat("y", 255) + " -> /" + strings.Repeat("x", 254) + "…" + strings.Repeat("y", 255), resumeAgain,

@@ -36,7 +36,8 @@ const (
 )
 
 // ResumeDiff says what differs from what a session was left with: there is
-// always something to say, if only that nothing does.
+// always something to say, if only that nothing does. Of a session that was not
+// left there is nothing to say then.
 func (s Style) ResumeDiff(r Resumed) Message {
 	var lines []string
 	changes := len(r.Look) + len(r.Gone)
@@ -50,6 +51,8 @@ func (s Style) ResumeDiff(r Resumed) Message {
 	}
 	head := resumeHead
 	switch {
+	case changes == 0 && r.Moved:
+		return Message{}
 	case changes == 0:
 		head = resumeSame
 	case r.Moved:
@@ -79,10 +82,18 @@ type difference struct {
 // exact: two paths may be printed alike.
 func (s Style) differences(r Resumed) []difference {
 	return []difference{
-		{"cwd", s.Path(r.DirFrom), s.Path(r.DirTo), r.DirFrom != r.DirTo},
-		{"root", s.Path(r.RootFrom), s.Path(r.RootTo), r.RootFrom != r.RootTo},
+		{"cwd", s.folder(r.DirFrom), s.folder(r.DirTo), r.DirFrom != r.DirTo},
+		{"root", s.folder(r.RootFrom), s.folder(r.RootTo), r.RootFrom != r.RootTo},
 		{"markers", printList(r.MarkersFrom), printList(r.MarkersTo), !slices.Equal(r.MarkersFrom, r.MarkersTo)},
 	}
+}
+
+// folder prints a folder, of which there may be none.
+func (s Style) folder(path string) string {
+	if path == "" {
+		return "none"
+	}
+	return s.Path(path)
 }
 
 // group is the first lines of a list, and how many more there are.

@@ -6,6 +6,8 @@
 // [Seen], which can be looked at again ([Seen.Changed]), name by name. A
 // [Watcher] does without looking: it asks the system to tell of changes in the
 // folders of a Seen, and calls back for those names alone.
+// Links are followed to where they lead: what lies on their way belongs to what is
+// watched.
 //
 // It is not a resolver and reads no file: it knows nothing of instruction files
 // but the names that were looked up. Where the system cannot tell of changes,

@@ -9,9 +9,33 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
+// source is where events come from: the library's watcher, or a test's.
+type source interface {
+	Add(folder string) error
+	Remove(folder string) error
+	WatchList() []string
+	Close() error
+}
+
+// channels are what a source writes to, and closes at its end.
+type channels struct {
+	events <-chan fsnotify.Event
+	errors <-chan error
+}
+
+// system is the source that the system has.
+func system() (source, channels, error) {
+	w, err := fsnotify.NewWatcher()
+	if err != nil {
+		return nil, channels{}, err
+	}
+	return w, channels{w.Events, w.Errors}, nil
+}
+
 // events gathers the system's events and tells of them. It owns a goroutine.
 type events struct {
-	source    *fsnotify.Watcher
+	source    source
+	from      channels
 	concerned func(path string) []string
 	changed   func(ids []string)
 	delay     time.Duration
@@ -20,11 +44,11 @@ type events struct {
 
 // startEvents starts gathering. The caller ends it by close.
 func startEvents(o Options, concerned func(path string) []string) (*events, error) {
-	source, err := newSource()
+	source, from, err := o.open()
 	if err != nil {
 		return nil, err
 	}
-	e := &events{source: source, concerned: concerned, changed: o.Changed, delay: o.Delay}
+	e := &events{source: source, from: from, concerned: concerned, changed: o.Changed, delay: o.Delay}
 	e.done.Go(e.gather)
 	return e, nil
 }
@@ -50,16 +74,16 @@ func (e *events) gather() {
 			due = nil
 			e.changed(ids)
 			continue
-		case event, open := <-e.source.Events:
+		case event, open := <-e.from.events:
 			if !open {
 				return
 			}
 			path = event.Name
-		case _, open := <-e.source.Errors:
+		case _, open := <-e.from.errors:
 			if !open {
 				return
 			}
-			// Events were lost, and nobody knows whose.
+			// Events were lost, the queue was too short, and nobody knows whose.
 		}
 		for _, id := range e.concerned(path) {
 			waiting[id] = true

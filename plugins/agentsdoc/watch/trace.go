@@ -40,13 +40,15 @@ func (t *Trace) OpenDir(path string) (fsview.Dir, error) {
 }
 
 // RealPath implements fsview.FS. What the path is called and what it leads to
-// are both noted; the links in between are not.
+// are both noted, and that it leads there.
 func (t *Trace) RealPath(path string) (string, error) {
 	real, err := t.view.RealPath(path)
-	t.seen.look(t.view, filepath.Clean(path))
+	path = filepath.Clean(path)
+	t.seen.look(t.view, path)
 	if err == nil {
 		t.seen.look(t.view, real)
 	}
+	t.seen.lead(path, real, err)
 	return real, err
 }
 
@@ -104,6 +106,23 @@ type stamp struct {
 	size    int64
 	mtimeMs int64
 	id      fsview.FileID
+	// target is the real path that was found out, where it is another.
+	target string
+}
+
+// nowhere is the target of what leads to nothing.
+const nowhere = "?"
+
+// targetOf is the target of a path by an answer.
+func targetOf(path, real string, err error) string {
+	switch {
+	case err != nil:
+		return nowhere
+	case real == path:
+		return ""
+	default:
+		return real
+	}
 }
 
 // stampOf is the stamp of an answer.
@@ -150,6 +169,15 @@ func (s Seen) look(view fsview.FS, path string) {
 	}
 }
 
+// lead notes what a path that was looked up leads to.
+func (s Seen) lead(path, real string, err error) {
+	folder, name := filepath.Dir(path), filepath.Base(path)
+	if found, known := s[folder][name]; known && !found.absent && found.target == "" {
+		found.target = targetOf(path, real, err)
+		s[folder][name] = found
+	}
+}
+
 // Add notes all that other has.
 func (s Seen) Add(other Seen) {
 	for folder, names := range other {
@@ -169,7 +197,13 @@ func (s Seen) Changed(view fsview.FS) bool {
 		names := slices.Collect(maps.Keys(before))
 		found, _ := lookUp(view, folder, names)
 		for i, now := range found {
-			if now != before[names[i]] {
+			then := before[names[i]]
+			if then.target != "" {
+				path := filepath.Join(folder, names[i])
+				real, err := view.RealPath(path)
+				now.target = targetOf(path, real, err)
+			}
+			if now != then {
 				return true
 			}
 		}

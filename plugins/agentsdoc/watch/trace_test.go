@@ -52,6 +52,11 @@ var changes = []struct {
 		must(tb, os.Remove(base+"/r/a/AGENTS.md"))
 		must(tb, os.Symlink("../AGENTS.md", base+"/r/a/AGENTS.md"))
 	}},
+	{name: "link in between", do: func(tb testing.TB, base string) {
+		must(tb, os.Remove(base+"/r/way"))
+		must(tb, os.Symlink("other", base+"/r/way"))
+	}},
+	{name: "end of a link that led nowhere", do: func(tb testing.TB, base string) { write(tb, base+"/r/later/RULES.md", "now") }},
 	{name: "folder swapped for a link", do: func(tb testing.TB, base string) {
 		must(tb, os.Rename(base+"/r/a", base+"/elsewhere"))
 		must(tb, os.Symlink(base+"/elsewhere", base+"/r/a"))
@@ -75,6 +80,9 @@ func tree(tb testing.TB) (base, dir string) {
 	tb.Helper()
 	base = build(tb, map[string]string{"r/.git/HEAD": "", "r/AGENTS.md": "be brief", "r/docs/RULES.md": "linked", "r/a/b/x.go": ""})
 	must(tb, os.Symlink("../docs/RULES.md", base+"/r/a/AGENTS.md"))
+	must(tb, os.Symlink("../../way/RULES.md", base+"/r/a/b/AGENTS.local.md"))
+	must(tb, os.Symlink("docs", base+"/r/way"))
+	must(tb, os.Symlink("../../later/RULES.md", base+"/r/a/b/AGENTS.override.md"))
 	return base, filepath.Join(base, "r/a/b")
 }
 

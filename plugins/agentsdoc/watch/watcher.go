@@ -7,8 +7,6 @@ import (
 	"path/filepath"
 	"sync"
 	"time"
-
-	"github.com/fsnotify/fsnotify"
 )
 
 // Defaults of [Options].
@@ -35,7 +33,9 @@ type Options struct {
 	// the system does not see; nil asks the system.
 	Remote func(folder string) bool
 
-	_ struct{}
+	// open begins with the system's events; nil for system.
+	open func() (source, channels, error)
+	_    struct{}
 }
 
 // Watcher watches folders. Its methods are safe for concurrent use.
@@ -50,12 +50,14 @@ type Watcher struct {
 	o Options
 
 	mu sync.Mutex
-	// ids are what is watched: folder to names, for each id.
-	ids map[string]Seen
+	// ids are what is watched, for each id.
+	ids map[string]places
 	// folders say who wants to know of a name in a folder.
 	folders map[string]map[string][]string
 	events  *events // nil while nothing is watched
 	closed  bool
+	// ending counts the goroutines that are about to end.
+	ending sync.WaitGroup
 }
 
 // New returns a watcher that watches nothing.
@@ -69,19 +71,22 @@ func New(o Options) *Watcher {
 	if o.Remote == nil {
 		o.Remote = remote
 	}
-	return &Watcher{o: o, ids: map[string]Seen{}, folders: map[string]map[string][]string{}}
+	if o.open == nil {
+		o.open = system
+	}
+	return &Watcher{o: o, ids: map[string]places{}, folders: map[string]map[string][]string{}}
 }
 
 // Watch begins to watch what was looked up. Changes from now on are told; what
 // changed before is for the caller to find out, by Seen.Changed. The error is an
-// [ErrDegraded], and then nothing is watched for the id. The Seen must not be
-// changed any more.
+// [ErrDegraded], and then nothing is watched for the id.
 func (w *Watcher) Watch(id string, seen Seen) error {
+	where := placesOf(seen)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.drop(id)
-	w.ids[id] = seen
-	for folder, names := range seen {
+	w.ids[id] = where
+	for folder, names := range where {
 		if w.folders[folder] == nil {
 			w.folders[folder] = map[string][]string{}
 		}
@@ -89,7 +94,7 @@ func (w *Watcher) Watch(id string, seen Seen) error {
 			w.folders[folder][name] = append(w.folders[folder][name], id)
 		}
 	}
-	err := w.addFolders(seen)
+	err := w.addFolders(where)
 	if err != nil {
 		w.drop(id)
 	}
@@ -108,17 +113,18 @@ func (w *Watcher) Forget(id string) {
 // Close ends everything and waits for it.
 func (w *Watcher) Close() {
 	w.mu.Lock()
-	defer w.mu.Unlock()
 	w.closed = true
 	clear(w.ids)
 	clear(w.folders)
 	w.prune()
+	w.mu.Unlock()
+	w.ending.Wait() // what another call has ended
 }
 
 // addFolders asks the system for the events of all folders. Those that are
 // watched already are asked for again: one that was deleted and made anew is
 // another one.
-func (w *Watcher) addFolders(seen Seen) error {
+func (w *Watcher) addFolders(where places) error {
 	if w.closed {
 		return fmt.Errorf("%w: the plugin is about to end", ErrDegraded)
 	}
@@ -132,7 +138,7 @@ func (w *Watcher) addFolders(seen Seen) error {
 		}
 		w.events = events
 	}
-	for folder := range seen {
+	for folder := range where {
 		if w.o.Remote(folder) {
 			return fmt.Errorf("%w: %s is on another machine's file system", ErrDegraded, folder)
 		}
@@ -175,6 +181,8 @@ func (w *Watcher) prune() {
 	if len(w.ids) == 0 {
 		events := w.events
 		w.events = nil
+		w.ending.Add(1)
+		defer w.ending.Done()
 		// Its goroutine may be waiting for the lock, to ask who is concerned.
 		w.mu.Unlock()
 		events.close()
@@ -217,6 +225,3 @@ func without(list []string, id string) []string {
 	}
 	return kept
 }
-
-// newSource is the system's events.
-func newSource() (*fsnotify.Watcher, error) { return fsnotify.NewWatcher() }

@@ -6,10 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/plugins/agentsdoc/chain/option"
@@ -28,6 +31,9 @@ func Parse(data json.RawMessage) (Config, error) {
 		if _, err := dec.Token(); !errors.Is(err, io.EOF) {
 			return Config{}, mistake("", "something follows the configuration")
 		}
+		if err := checkKeys(data); err != nil {
+			return Config{}, err
+		}
 	}
 	if err := c.Check(); err != nil {
 		return Config{}, err
@@ -45,6 +51,38 @@ func decodeError(err error) error {
 		return mistake(pointer, "want %v, got %s", wrong.Type, wrong.Value)
 	}
 	return mistake("", "%s", strings.TrimPrefix(err.Error(), "json: "))
+}
+
+// checkKeys refuses what the decoder takes for a key, in whatever case it is
+// written, and the schema does not.
+func checkKeys(data json.RawMessage) error {
+	s, err := Schema()
+	if err != nil {
+		return err
+	}
+	var value any
+	if err := json.Unmarshal(data, &value); err != nil {
+		return decodeError(err)
+	}
+	return checkObject(s, value, "/")
+}
+
+// checkObject is checkKeys for the value at a pointer, which ends in a slash.
+func checkObject(s *jsonschema.Schema, value any, pointer string) error {
+	object, ok := value.(map[string]any)
+	if !ok {
+		return nil
+	}
+	known := slices.Sorted(maps.Keys(s.Properties))
+	for _, key := range slices.Sorted(maps.Keys(object)) {
+		if !slices.Contains(known, key) {
+			return mistake(pointer+key, "unknown field %q%s", key, phases.DidYouMean(key, known))
+		}
+		if err := checkObject(s.Properties[key], object[key], pointer+key+"/"); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func mistake(pointer, format string, args ...any) *phases.ConfigError {

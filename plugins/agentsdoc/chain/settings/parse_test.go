@@ -72,6 +72,8 @@ func TestMistakes(t *testing.T) {
 		{"more than one", `{} {}`, "", "something follows"},
 		{"unknown key", `{"name":["x"]}`, "", `unknown field "name"`},
 		{"unknown key of codelia", `{"codelia":{"initial":{"maxChars":1}}}`, "", `unknown field "maxChars"`},
+		{"key in another case", `{"NAMES":["x"]}`, "/NAMES", `unknown field "NAMES"`},
+		{"key of codelia in another case", `{"codelia":{"initial":{"maxfiles":1}}}`, "/codelia/initial/maxfiles", `did you mean "maxFiles"?`},
 		{"source", `{"source":"file"}`, "/source", `did you mean "files"?`},
 		{"preset", `{"preset":"codexx"}`, "/preset", `did you mean "codex"?`},
 		{"trust", `{"trust":"some"}`, "/trust", "want one of all, listed, none"},
@@ -135,4 +137,12 @@ func FuzzParse(f *testing.F) {
 			t.Fatalf("a checked configuration gives no settings: %v", err)
 		}
 	})
+}
+
+func BenchmarkParse(b *testing.B) {
+	for b.Loop() {
+		if _, err := Parse(json.RawMessage(everything)); err != nil {
+			b.Fatal(err)
+		}
+	}
 }

@@ -215,6 +215,8 @@ func TestSchema(t *testing.T) {
 		{everything, true},
 		{`{"global":false}`, true},
 		{`{"unknown":1}`, false},
+		{`{"Names":["x"]}`, false},
+		{`{"codelia":{"Enabled":true}}`, false},
 		{`{"codelia":{"initial":{"maxChars":1}}}`, false},
 		{`{"codelia":{"initial":{"maxBytes":0}}}`, false},
 		{`{"budget":{"total":-1}}`, false},

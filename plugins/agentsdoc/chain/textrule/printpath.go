@@ -12,9 +12,10 @@ import (
 const maxPrinted = 512
 
 // PrintPath makes a path fit to stand in a prompt: a folder's name can hold
-// anything. Control characters, newlines, what does not show (format characters, variation selectors, fillers),
-// and < > [ ] " become \u{HEX}; bytes that are no UTF-8 become \u{fffd}. A path
-// that is longer than 512 characters then loses its middle to one ….
+// anything. Control characters, newlines, what does not show (format characters,
+// variation selectors, fillers), and < > [ ] " become \u{HEX}; bytes that are no
+// UTF-8 become \u{fffd}. A path that is longer than 512 characters then loses its
+// middle to one ….
 func PrintPath(path string) string { return printPath(path, unprintable) }
 
 // PrintPlainPath is [PrintPath] for texts in the manner of other tools: only

@@ -1,0 +1,94 @@
+package runtime
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/grapnelhq/grapnel/internal/merge"
+	"github.com/grapnelhq/grapnel/phases"
+)
+
+// applyPolicy does what the operator wants of a failed hook. Of a shadow hook
+// nothing is applied, its failure neither.
+func (d *dispatch) applyPolicy(c *call) {
+	if c.failure == nil {
+		return
+	}
+	word := c.sub.OnFailure.For(c.failure.Code)
+	switch {
+	case c.sub.Shadow:
+		c.notes = append(c.notes, phases.Diagnostic{
+			Code: string(c.failure.Code), Severity: phases.SeverityInfo, Plugin: c.sub.Plugin, Subscription: c.sub.ID,
+			Message: fmt.Sprintf("the shadow hook %s failed and would have been treated as %s: %s", c.sub.ID, word, c.failure.Message),
+		})
+	case word == phases.FailClosed:
+		d.failClosed(c)
+	case word == phases.UseInstead:
+		d.useFallback(c)
+	default:
+		d.failOpen(c, "nothing of it was used")
+	}
+}
+
+// failClosed fails the phase; the first reason stays.
+func (d *dispatch) failClosed(c *call) {
+	if d.failed == nil {
+		d.failed = d.located(c, c.failure)
+	}
+}
+
+// useFallback puts the fallback contributions in the place of the answer. They
+// pass the same checks as real ones, and are copies: the host may do with them
+// what it likes. Where nothing of them is left, a hook that
+// may decide fails closed: a guard must not open because of a missing grant.
+func (d *dispatch) useFallback(c *call) {
+	admitted, err := merge.Admit(d.phase.Row, &c.hook.merge, cloneContributions(c.sub.Fallback))
+	c.dropped = append(c.dropped, admitted.Dropped...)
+	c.notes = append(c.notes, admitted.Diagnostics...)
+	if err == nil && len(admitted.Entries) > 0 {
+		c.entries = append(c.entries, admitted.Entries...)
+		d.failOpen(c, "its fallback was used")
+		return
+	}
+	if slices.Contains(c.sub.Kinds, phases.KindDecision) {
+		d.failClosed(c)
+		return
+	}
+	d.failOpen(c, "its fallback was refused")
+}
+
+// failOpen leaves the mark that every failure leaves which did not stop its
+// phase.
+func (d *dispatch) failOpen(c *call, what string) {
+	c.notes = append(c.notes, phases.Diagnostic{
+		Code: phases.CodeFailOpen, Severity: phases.SeverityWarning, Plugin: c.sub.Plugin, Subscription: c.sub.ID, Slot: string(c.failure.Code),
+		Message: fmt.Sprintf("%s failed (%s: %s); %s", c.sub.ID, c.failure.Code, c.failure.Message, what), Visibility: c.sub.Visibility,
+	})
+	d.engine.emit(Event{Kind: EventFailOpen, Plugin: c.sub.Plugin, Subscription: c.sub.ID, Phase: d.phase.Row.Phase, Code: string(c.failure.Code), Detail: c.failure.Message})
+}
+
+// located says where an error happened.
+func (d *dispatch) located(c *call, err *phases.Error) *phases.Error {
+	at := *err
+	at.Phase, at.Subscription = d.phase.Row.Phase, c.sub.ID
+	return &at
+}
+
+// fail settles a call with a failure; the policy is applied later, in plan
+// order.
+func (c *call) fail(err *phases.Error) {
+	c.failure, c.settled = err, true
+	c.run.Code, c.run.PluginCode = string(err.Code), err.PluginCode
+	switch err.Code {
+	case phases.CauseTimeout:
+		c.run.State = phases.StateTimedOut
+	case phases.CauseBudgetExhausted:
+		c.run.State = phases.StateBudgetExhausted
+	case phases.CauseUnavailable, phases.CauseQuarantined, phases.CauseBreakerOpen:
+		c.run.State = phases.StateUnavailable
+	case phases.CauseCancelled:
+		c.run.State, c.failure = phases.StateCancelled, nil
+	default:
+		c.run.State = phases.StateFailed
+	}
+}
