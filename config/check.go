@@ -40,6 +40,7 @@ func (c *checker) check(root *node) {
 		c.badf(store, "a store is sqlite:PATH or postgres://…")
 	}
 	c.keys(root.child("manifest"))
+	c.serve(root.child("serve"))
 }
 
 // keys refuses empty keys: who names a key, and whose environment has an empty

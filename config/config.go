@@ -22,6 +22,8 @@ type Config struct {
 	// Store is a DSN, "sqlite:PATH" or "postgres://…"; empty keeps nothing.
 	Store    Secret   `json:"store,omitzero"`
 	Manifest Manifest `json:"manifest,omitzero"`
+	// Serve is for the gateway alone.
+	Serve Serve `json:"serve,omitzero"`
 
 	source *source
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -37,34 +38,34 @@ func Parse(data []byte, path string) (*Config, error) { return Loader{}.Parse(da
 
 // Load is [Load] with the loader's environment.
 func (l Loader) Load(path string) (*Config, error) {
-	data, err := readFile(path)
+	data, err := readFile(path, func(fs.FileInfo) error { return nil })
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("configuration: %w", err)
 	}
 	return l.Parse(data, path)
 }
 
-// readFile reads a regular file of at most maxFile bytes.
-func readFile(path string) (data []byte, err error) {
+// readFile reads a regular file of at most maxFile bytes, which may be refused
+// before anything is read of it.
+func readFile(path string, check func(fs.FileInfo) error) (data []byte, err error) {
 	// O_NONBLOCK: a pipe that takes the file's place after any check would make
 	// opening wait for a writer.
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
-		return nil, fmt.Errorf("configuration: %w", err)
+		return nil, err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
 	info, err := f.Stat()
 	if err != nil {
-		return nil, fmt.Errorf("configuration: %w", err)
+		return nil, err
 	}
 	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("configuration: %s is no regular file", path)
+		return nil, fmt.Errorf("%s is no regular file", path)
 	}
-	data, err = io.ReadAll(io.LimitReader(f, maxFile+1))
-	if err != nil {
-		return nil, fmt.Errorf("configuration: %w", err)
+	if err := check(info); err != nil {
+		return nil, err
 	}
-	return data, nil
+	return io.ReadAll(io.LimitReader(f, maxFile+1))
 }
 
 // Parse is [Parse] with the loader's environment.
@@ -72,21 +73,9 @@ func (l Loader) Parse(data []byte, path string) (*Config, error) {
 	if l.LookupEnv == nil {
 		l.LookupEnv = os.LookupEnv
 	}
-	if len(data) > maxFile {
-		return nil, Errors{{File: path, Message: "the file is larger than 1 MiB"}}
-	}
-	text := strings.TrimPrefix(string(data), "\uFEFF")
-	text = strings.ReplaceAll(strings.ReplaceAll(text, "\r\n", "\n"), "\r", "\n")
-	r := newReport(path, text)
-	if !checkCharacters(r) {
-		return nil, r.err()
-	}
-	root := parseYAML(text, r)
-	if root == nil || root.kind == nullNode {
-		if r.count == 0 {
-			r.addf(1, 1, "the file is empty; it begins with version: 1")
-		}
-		return nil, r.err()
+	r, root, err := document(data, path, "version: 1")
+	if err != nil {
+		return nil, err
 	}
 	dir, err := filepath.Abs(filepath.Dir(path))
 	if err != nil {
@@ -100,6 +89,28 @@ func (l Loader) Parse(data []byte, path string) (*Config, error) {
 		return nil, err
 	}
 	return c, nil
+}
+
+// document reads the text of a YAML file as far as its nodes. Begins is what the
+// file begins with, for who has an empty one.
+func document(data []byte, path, begins string) (*report, *node, error) {
+	if len(data) > maxFile {
+		return nil, nil, Errors{{File: path, Message: "the file is larger than 1 MiB"}}
+	}
+	text := strings.TrimPrefix(string(data), "\uFEFF")
+	text = strings.ReplaceAll(strings.ReplaceAll(text, "\r\n", "\n"), "\r", "\n")
+	r := newReport(path, text)
+	if !checkCharacters(r) {
+		return nil, nil, r.err()
+	}
+	root := parseYAML(text, r)
+	if root == nil || root.kind == nullNode {
+		if r.count == 0 {
+			r.addf(1, 1, "the file is empty; it begins with %s", begins)
+		}
+		return nil, nil, r.err()
+	}
+	return r, root, nil
 }
 
 // checkCharacters refuses what YAML does not allow in a file: bytes that are not

@@ -133,6 +133,10 @@ func TestParseEveryKey(t *testing.T) {
 	if diff := cmp.Diff(sub, want); diff != "" {
 		t.Errorf("subscription (-got +want):\n%s", diff)
 	}
+	serve := Serve{Roots: []string{"/srv/work"}, Hosts: []string{"agents.example.org"}, Origins: []string{"https://agents.example.org"}}
+	if diff := cmp.Diff(c.Serve, serve); diff != "" {
+		t.Errorf("serve (-got +want):\n%s", diff)
+	}
 	if c.Pin != "required" || c.Manifest.FingerprintKey.Value != "key" || c.Manifest.ChainKey.Value != "chain" || c.Plugins[1].UnsafePath || len(c.Plugins[1].Pins) != 1 {
 		t.Errorf("got %+v", c)
 	}

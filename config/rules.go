@@ -47,7 +47,7 @@ const hexPattern = "^[0-9a-fA-F]{64}$"
 // types.
 func rules() map[string]rule {
 	table := fileRules()
-	for _, part := range []map[string]rule{pluginRules(), subscriptionRules(), commonRules(), promptRules(), otherRules()} {
+	for _, part := range []map[string]rule{serveRules(), pluginRules(), subscriptionRules(), commonRules(), promptRules(), otherRules()} {
 		maps.Copy(table, part)
 	}
 	return table
@@ -62,6 +62,7 @@ func fileRules() map[string]rule {
 		"Config.pin":      oneOf("With \"required\", a command without checksum is an error.", "required"),
 		"Config.store":    {doc: "Where manifests, sessions and queues are kept: sqlite:PATH or postgres://…. ${NAME} is taken from the environment. Without it nothing is kept.", pattern: `^(sqlite:.+|postgres(ql)?://.+|\$\{[A-Za-z_][A-Za-z0-9_]*\})$`},
 		"Config.manifest": about("How manifests are made and kept."),
+		"Config.serve":    about("What the gateway lets its clients do."),
 
 		"Budgets.turn":        about("Bounds of one turn."),
 		"Budgets.phases":      about("Bounds of single phases, by the phase's name."),

@@ -26,11 +26,22 @@ const (
 // is made from the same types and rules that [Parse] uses. What concerns several
 // plugins, and what only the running engine knows, is not in it.
 func Schema() json.RawMessage {
-	g := &generator{rules: rules(), defs: map[string]*jsonschema.Schema{}}
-	root := g.structure(reflect.TypeFor[Config]())
+	return schemaOf(reflect.TypeFor[Config](), rules(), "grapnel.yaml", "The configuration of Grapnel.")
+}
+
+// TokensSchema is the JSON Schema of a file of tokens, for editors. Each call
+// returns a copy.
+func TokensSchema() json.RawMessage {
+	return schemaOf(reflect.TypeFor[Tokens](), tokenRules(), "tokens", "The tokens of a gateway's clients.")
+}
+
+// schemaOf is the schema of a file.
+func schemaOf(file reflect.Type, rules map[string]rule, title, description string) json.RawMessage {
+	g := &generator{rules: rules, defs: map[string]*jsonschema.Schema{}}
+	root := g.structure(file)
 	root.Schema = "https://json-schema.org/draft/2020-12/schema"
-	root.Title = "grapnel.yaml"
-	root.Description = "The configuration of Grapnel."
+	root.Title = title
+	root.Description = description
 	root.Defs = g.defs
 	out, err := json.MarshalIndent(root, "", "  ")
 	if err != nil {

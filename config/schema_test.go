@@ -107,17 +107,25 @@ func TestSchemaRefusesMistakes(t *testing.T) {
 func TestEveryKeyHasARule(t *testing.T) {
 	t.Parallel()
 
-	left := rules()
-	for _, key := range allKeys() {
-		if !strings.HasSuffix(left[key].doc, ".") {
-			t.Errorf("%s has no description in a sentence: %q", key, left[key].doc)
+	tokens := []string{"Tokens.tokens"}
+	for _, f := range fieldsOf(reflect.TypeFor[Token]()) {
+		tokens = append(tokens, f.owner+"."+f.key)
+	}
+	for _, file := range []struct {
+		rules map[string]rule
+		keys  []string
+	}{{rules(), allKeys()}, {tokenRules(), tokens}} {
+		for _, key := range file.keys {
+			if !strings.HasSuffix(file.rules[key].doc, ".") {
+				t.Errorf("%s has no description in a sentence: %q", key, file.rules[key].doc)
+			}
 		}
-	}
-	for _, key := range allKeys() {
-		delete(left, key)
-	}
-	for key := range left {
-		t.Errorf("%s is in the table and not in the file", key)
+		for _, key := range file.keys {
+			delete(file.rules, key)
+		}
+		for key := range file.rules {
+			t.Errorf("%s is in the table and not in the file", key)
+		}
 	}
 }
 

@@ -26,6 +26,8 @@ func wordsOf(t reflect.Type) []string {
 		return texts(phases.VerdictAllow, phases.VerdictAsk, phases.VerdictDeny)
 	case reflect.TypeFor[phases.Severity]():
 		return texts(phases.SeverityInfo, phases.SeverityWarning, phases.SeverityError)
+	case reflect.TypeFor[Right]():
+		return texts(RightRead, RightWrite, RightCompile, RightDispatch, RightAdmin)
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/grapnelhq/grapnel/manifest"
+	"github.com/grapnelhq/grapnel/store/sqldb"
 )
 
 // The statements of Append. PostgreSQL makes the thread's sign-off if need be and
@@ -31,12 +32,12 @@ type appendStatements struct {
 	lock, manifest, chain, text *sql.Stmt
 }
 
-func (a *appendStatements) prepare(ctx context.Context, db *sql.DB, d *dialect) error {
+func (a *appendStatements) prepare(ctx context.Context, db *sql.DB, p *phrases) error {
 	var errs [4]error
-	a.lock, errs[0] = db.PrepareContext(ctx, d.lockChain)
+	a.lock, errs[0] = db.PrepareContext(ctx, p.lockChain)
 	a.manifest, errs[1] = db.PrepareContext(ctx, putManifest)
 	a.chain, errs[2] = db.PrepareContext(ctx, putChain)
-	a.text, errs[3] = db.PrepareContext(ctx, d.putTexts)
+	a.text, errs[3] = db.PrepareContext(ctx, p.putTexts)
 	return errors.Join(errs[:]...)
 }
 
@@ -71,7 +72,7 @@ func (s *Store) Append(ctx context.Context, m *manifest.Manifest, texts []manife
 	if err != nil {
 		return err
 	}
-	return s.change(ctx, "keeping a manifest", func(ctx context.Context, tx *sql.Tx) error {
+	return s.db.Change(ctx, "keeping a manifest", func(ctx context.Context, tx *sql.Tx) error {
 		if err := s.appendIn(ctx, tx, m); err != nil {
 			return err
 		}
@@ -121,7 +122,7 @@ func (s *Store) lockChain(ctx context.Context, tx *sql.Tx, workspace, thread str
 // signed without: neither appending nor retention may take its proof away.
 func (s *Store) signOff(ctx context.Context, stmt *sql.Stmt, c *manifest.Chain) error {
 	if len(s.opts.Key) == 0 && strings.HasPrefix(c.Signature, keyedPrefix) {
-		return failf(CodeKey, "open the store with the key", "the manifests of thread %q are keyed", c.ThreadID)
+		return sqldb.Failf(CodeKey, "open the store with the key", "the manifests of thread %q are keyed", c.ThreadID)
 	}
 	if err := c.Sign(s.opts.Key); err != nil {
 		return err
@@ -148,14 +149,14 @@ func checkKeepable(m *manifest.Manifest) error {
 		{"fingerprint_full", m.FingerprintFull},
 	} {
 		if !isText(f.value) {
-			return failf(CodeInvalid, "", "the manifest's %s is not text: %.80q", f.name, f.value)
+			return sqldb.Failf(CodeInvalid, "", "the manifest's %s is not text: %.80q", f.name, f.value)
 		}
 	}
 	if m.ManifestID == "" {
-		return failf(CodeInvalid, "", "the manifest has no id")
+		return sqldb.Failf(CodeInvalid, "", "the manifest has no id")
 	}
 	if !inRange(m.CreatedAt) {
-		return failf(CodeInvalid, "", "the manifest's created_at %s is out of range", m.CreatedAt)
+		return sqldb.Failf(CodeInvalid, "", "the manifest's created_at %s is out of range", m.CreatedAt)
 	}
 	return nil
 }

@@ -10,7 +10,7 @@ import (
 func (s *Store) Count(ctx context.Context, f Filter) (int, error) {
 	where, args := f.where()
 	n := 0
-	err := s.snapshot(ctx, "counting manifests", func(tx *sql.Tx) error {
+	err := s.db.Snapshot(ctx, "counting manifests", func(tx *sql.Tx) error {
 		return tx.QueryRowContext(ctx, "SELECT count(*) FROM manifests"+where, args...).Scan(&n)
 	})
 	return n, err

@@ -44,8 +44,11 @@ func TestSQLiteDamagedPage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	found := 0
+	found, pages := 0, 0
 	for at := 0; at < len(data); at += pageSize {
+		if !isEmptyPage(data[at:]) {
+			pages++
+		}
 		damaged := append([]byte(nil), data...)
 		for i := range pageSize {
 			damaged[at+i] = 0xa5
@@ -68,9 +71,16 @@ func TestSQLiteDamagedPage(t *testing.T) {
 		}
 		_ = s.Close()
 	}
-	if pages := len(data) / pageSize; found < pages*3/4 {
-		t.Errorf("damage was noticed in %d of %d pages", found, pages)
+	if found < pages*3/4 {
+		t.Errorf("damage was noticed in %d of %d pages that hold something", found, pages)
 	}
+}
+
+// isEmptyPage reports whether a page is that of a table or index without rows, as
+// are those of what is kept beside the log.
+func isEmptyPage(page []byte) bool {
+	const leafOfIndex, leafOfTable = 0x0a, 0x0d
+	return (page[0] == leafOfIndex || page[0] == leafOfTable) && page[3] == 0 && page[4] == 0 // the number of cells
 }
 
 // reading is what can be read of a log.

@@ -1,22 +1,18 @@
 package store
 
-import (
-	"context"
-	"errors"
-	"fmt"
-)
+import "github.com/grapnelhq/grapnel/store/sqldb"
 
 // Code says what kind of failure an [Error] is.
-type Code string
+type Code = sqldb.Code
 
 // The codes.
 const (
 	// CodeInternal is everything that has no code of its own.
-	CodeInternal Code = "internal"
+	CodeInternal = sqldb.CodeInternal
 	// CodeDSN is a data source name that says nothing usable.
-	CodeDSN Code = "dsn"
+	CodeDSN = sqldb.CodeDSN
 	// CodeNotFound is a manifest, text or database that is not there.
-	CodeNotFound Code = "not_found"
+	CodeNotFound = sqldb.CodeNotFound
 	// CodeAmbiguous is a short id that several manifests begin with.
 	CodeAmbiguous Code = "ambiguous"
 	// CodeInvalid is a manifest or text that cannot be kept, or was kept and is
@@ -26,78 +22,21 @@ const (
 	CodeKey Code = "key_needed"
 	// CodeSchema is a database or a manifest that a newer Grapnel wrote, or a
 	// database of another program.
-	CodeSchema Code = "schema"
+	CodeSchema = sqldb.CodeSchema
 	// CodeDamaged is a file that is no database, or not any more.
-	CodeDamaged Code = "damaged"
+	CodeDamaged = sqldb.CodeDamaged
 	// CodeLocked is a database that others kept locked for too long.
-	CodeLocked Code = "locked"
+	CodeLocked = sqldb.CodeLocked
 	// CodeFull is a disk, or quota, without room.
-	CodeFull Code = "full"
+	CodeFull = sqldb.CodeFull
 	// CodePermission is a database that this user may not read or write.
-	CodePermission Code = "permission"
+	CodePermission = sqldb.CodePermission
 	// CodeUnreachable is a server that does not answer.
-	CodeUnreachable Code = "unreachable"
+	CodeUnreachable = sqldb.CodeUnreachable
 )
 
 // Error is a failure of the store. Its text says what to do next.
-type Error struct {
-	// Code is what callers branch on.
-	Code Code
-	// Message says what happened, without passwords.
-	Message string
-	// Remedy says what can be done about it; may be empty.
-	Remedy string
-	// Err is the cause; may be nil.
-	Err error
-}
-
-// Error implements error.
-func (e *Error) Error() string {
-	s := "store: " + e.Message
-	if e.Err != nil {
-		s += ": " + e.Err.Error()
-	}
-	if e.Remedy != "" {
-		s += " (" + e.Remedy + ")"
-	}
-	return s
-}
-
-// Unwrap returns the cause.
-func (e *Error) Unwrap() error { return e.Err }
+type Error = sqldb.Error
 
 // HasCode reports whether err is, or wraps, an [*Error] with that code.
-func HasCode(err error, code Code) bool {
-	e, ok := errors.AsType[*Error](err)
-	return ok && e.Code == code
-}
-
-func failf(code Code, remedy, format string, args ...any) error {
-	return &Error{Code: code, Remedy: remedy, Message: fmt.Sprintf(format, args...)}
-}
-
-// fail gives a failure of the database a code. What has one already, or is the
-// caller's context, is returned with what was being done in front.
-func (s *Store) fail(ctx context.Context, doing string, err error) error {
-	if err == nil {
-		return nil
-	}
-	if _, ok := errors.AsType[*Error](err); ok {
-		return err
-	}
-	if ctx.Err() != nil {
-		return fmt.Errorf("store: %s: %w", doing, context.Cause(ctx))
-	}
-	e := s.dialect.classify(err)
-	if e.Code == CodeInternal && errors.Is(err, context.DeadlineExceeded) {
-		e.Code, e.Message = CodeLocked, fmt.Sprintf("did not finish within %s", s.opts.LockTimeout)
-		e.Remedy = "another program holds it, or it is overloaded: look who uses it, and try again"
-	}
-	if e.Message == "" {
-		e.Message = doing
-	} else {
-		e.Message = doing + ": " + s.name + " " + e.Message
-	}
-	e.Err = err
-	return e
-}
+func HasCode(err error, code Code) bool { return sqldb.HasCode(err, code) }

@@ -35,7 +35,7 @@ func TestPostgresLocked(t *testing.T) {
 	if _, err := tx.ExecContext(t.Context(), "SELECT next_seq FROM chains FOR UPDATE"); err != nil {
 		t.Fatal(err)
 	}
-	s := open(t, dsn, store.Options{LockTimeout: 100 * time.Millisecond})
+	s := open(t, dsn, store.Options{LockTimeout: 500 * time.Millisecond})
 	wantError(t, s.Append(t.Context(), storetest.Sample("w", "t", 1), nil), store.CodeLocked, "again")
 	if err := open(t, dsn, store.Options{}).Append(t.Context(), storetest.Sample("w", "other", 2), nil); err != nil {
 		t.Errorf("another thread waits too: %v", err)

@@ -22,7 +22,7 @@ func TestLockedByAnotherProcess(t *testing.T) {
 	t.Parallel()
 
 	dsn := storetest.SQLite(t)
-	s := open(t, dsn, store.Options{LockTimeout: 60 * time.Millisecond})
+	s := open(t, dsn, store.Options{LockTimeout: 500 * time.Millisecond})
 	fill(t, s, 0, 1)
 	release := holdByProgram(t, dsn)
 	wantGood(t, open(t, dsn, store.Options{ReadOnly: true}), 1)

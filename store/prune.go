@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/grapnelhq/grapnel/manifest"
+	"github.com/grapnelhq/grapnel/store/sqldb"
 )
 
 // Retention says what may go. A manifest goes when one of the rules says so. The
@@ -38,10 +39,10 @@ const pruneBatch = 256
 func (s *Store) Prune(ctx context.Context, r Retention, now time.Time) (Pruned, error) {
 	var done Pruned
 	if r.Age < 0 || r.Count < 0 {
-		return done, failf(CodeInvalid, "", "retention with a negative limit")
+		return done, sqldb.Failf(CodeInvalid, "", "retention with a negative limit")
 	}
 	var threads []thread
-	err := s.snapshot(ctx, "retention", func(tx *sql.Tx) (err error) {
+	err := s.db.Snapshot(ctx, "retention", func(tx *sql.Tx) (err error) {
 		threads, err = threadsOf(ctx, tx, Filter{})
 		return err
 	})
@@ -70,7 +71,7 @@ func (s *Store) Prune(ctx context.Context, r Retention, now time.Time) (Pruned, 
 // manifests that were.
 func (s *Store) pruneThread(ctx context.Context, r Retention, now time.Time, t thread) (int, error) {
 	taken := 0
-	err := s.change(ctx, "retention", func(ctx context.Context, tx *sql.Tx) error {
+	err := s.db.Change(ctx, "retention", func(ctx context.Context, tx *sql.Tx) error {
 		chain, err := s.lockChain(ctx, tx, t.workspace, t.id)
 		if err != nil {
 			return err
@@ -102,7 +103,7 @@ func (r Retention) advance(ctx context.Context, tx *sql.Tx, c *manifest.Chain, n
 		WHERE workspace_id = $1 AND thread_id = $2 AND seq >= $3 ORDER BY seq LIMIT $4`
 	open := true
 	var ids []any
-	err := each(ctx, tx, query, []any{c.WorkspaceID, c.ThreadID, signed(c.First), pruneBatch}, func(rows *sql.Rows) error {
+	err := sqldb.Each(ctx, tx, query, []any{c.WorkspaceID, c.ThreadID, signed(c.First), pruneBatch}, func(rows *sql.Rows) error {
 		var seq, created int64
 		var id, hash string
 		if err := rows.Scan(&id, &seq, &created, &hash); err != nil {
@@ -125,7 +126,7 @@ func pruneUsages(ctx context.Context, tx *sql.Tx, ids []any) error {
 	for i := range places {
 		places[i] = "$" + strconv.Itoa(i+1)
 	}
-	_, err := tx.ExecContext(ctx, "DELETE FROM usages WHERE manifest_id IN ("+strings.Join(places, ", ")+")", ids...) //nolint:gosec // placeholders only //nolint:gosec // placeholders only
+	_, err := tx.ExecContext(ctx, "DELETE FROM usages WHERE manifest_id IN ("+strings.Join(places, ", ")+")", ids...) //nolint:gosec // placeholders only
 	return err
 }
 
@@ -133,11 +134,11 @@ func pruneUsages(ctx context.Context, tx *sql.Tx, ids []any) error {
 // stays was appended. Without any manifest all texts go that are there now. It
 // waits for no append that uses a text at this moment.
 func (s *Store) pruneTexts(ctx context.Context) (int, error) {
-	//nolint:gosec // constants of the dialect
+	//nolint:gosec // constants of the database
 	query := `DELETE FROM texts WHERE (fingerprint, hash) IN (SELECT fingerprint, hash FROM texts
-		WHERE last_used < coalesce((SELECT min(id) FROM manifests), (SELECT max(last_used) + 1 FROM texts))` + s.dialect.unlockedOnly + ")"
+		WHERE last_used < coalesce((SELECT min(id) FROM manifests), (SELECT max(last_used) + 1 FROM texts))` + s.phrase.unlockedOnly + ")"
 	var n int64
-	err := s.change(ctx, "retention of texts", func(ctx context.Context, tx *sql.Tx) error {
+	err := s.db.Change(ctx, "retention of texts", func(ctx context.Context, tx *sql.Tx) error {
 		result, err := tx.ExecContext(ctx, query)
 		if err != nil {
 			return err

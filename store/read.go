@@ -12,6 +12,7 @@ import (
 
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/store/sqldb"
 )
 
 // Filter says which manifests are meant. The zero value is all of them.
@@ -100,27 +101,12 @@ func scanIndex(rows *sql.Rows, more ...any) (manifest.Index, error) {
 	return x, err
 }
 
-// each calls do for each row of a query.
-func each(ctx context.Context, tx *sql.Tx, query string, args []any, do func(rows *sql.Rows) error) error {
-	rows, err := tx.QueryContext(ctx, query, args...)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = rows.Close() }() // Err tells what matters
-	for rows.Next() {
-		if err := do(rows); err != nil {
-			return err
-		}
-	}
-	return rows.Err()
-}
-
 // List returns the index of the newest manifests, newest last; never nil.
 func (s *Store) List(ctx context.Context, f Filter) ([]manifest.Index, error) {
 	list := []manifest.Index{}
 	query, args := f.newest(indexColumns)
-	err := s.snapshot(ctx, "listing manifests", func(tx *sql.Tx) error {
-		return each(ctx, tx, query, args, func(rows *sql.Rows) error {
+	err := s.db.Snapshot(ctx, "listing manifests", func(tx *sql.Tx) error {
+		return sqldb.Each(ctx, tx, query, args, func(rows *sql.Rows) error {
 			x, err := scanIndex(rows)
 			list = append(list, x)
 			return err
@@ -134,8 +120,8 @@ func (s *Store) List(ctx context.Context, f Filter) ([]manifest.Index, error) {
 func (s *Store) Manifests(ctx context.Context, f Filter) ([]*manifest.Manifest, error) {
 	list := []*manifest.Manifest{}
 	query, args := f.newest("manifest_id, record")
-	err := s.snapshot(ctx, "reading manifests", func(tx *sql.Tx) error {
-		return each(ctx, tx, query, args, func(rows *sql.Rows) error {
+	err := s.db.Snapshot(ctx, "reading manifests", func(tx *sql.Tx) error {
+		return sqldb.Each(ctx, tx, query, args, func(rows *sql.Rows) error {
 			m, err := scanManifest(rows)
 			list = append(list, m)
 			return err
@@ -154,7 +140,7 @@ func scanManifest(rows *sql.Rows) (*manifest.Manifest, error) {
 	}
 	m, err := manifest.Parse(data)
 	if err != nil && schemaOf(data) > manifest.SchemaVersion {
-		return nil, failf(CodeSchema, "use the Grapnel that wrote it, or a newer one",
+		return nil, sqldb.Failf(CodeSchema, "use the Grapnel that wrote it, or a newer one",
 			"manifest %s has the schema %d, this program knows %d", id, schemaOf(data), manifest.SchemaVersion)
 	}
 	if err != nil {
@@ -184,15 +170,15 @@ const idLength = 26
 func (s *Store) Get(ctx context.Context, id string) (*manifest.Manifest, error) {
 	prefix := strings.ToUpper(id)
 	if prefix == "" || len(prefix) > idLength || strings.Trim(prefix, "0123456789ABCDEFGHJKMNPQRSTVWXYZ") != "" {
-		return nil, failf(CodeNotFound, "ids are up to 26 digits and letters", "%.80q is no manifest's id, nor the beginning of one", id)
+		return nil, sqldb.Failf(CodeNotFound, "ids are up to 26 digits and letters", "%.80q is no manifest's id, nor the beginning of one", id)
 	}
 	rest := idLength - len(prefix)
 	var found []*manifest.Manifest
 	var ids []string
-	err := s.snapshot(ctx, "reading a manifest", func(tx *sql.Tx) error {
+	err := s.db.Snapshot(ctx, "reading a manifest", func(tx *sql.Tx) error {
 		const query = "SELECT manifest_id, record FROM manifests WHERE manifest_id BETWEEN $1 AND $2 ORDER BY manifest_id LIMIT 4"
 		args := []any{prefix + strings.Repeat("0", rest), prefix + strings.Repeat("Z", rest)}
-		return each(ctx, tx, query, args, func(rows *sql.Rows) error {
+		return sqldb.Each(ctx, tx, query, args, func(rows *sql.Rows) error {
 			m, err := scanManifest(rows)
 			if err == nil {
 				found, ids = append(found, m), append(ids, m.ManifestID)
@@ -204,9 +190,9 @@ func (s *Store) Get(ctx context.Context, id string) (*manifest.Manifest, error) 
 	case err != nil:
 		return nil, err
 	case len(found) == 0:
-		return nil, failf(CodeNotFound, "list shows the ids there are", "there is no manifest %s", id)
+		return nil, sqldb.Failf(CodeNotFound, "list shows the ids there are", "there is no manifest %s", id)
 	case len(found) > 1:
-		return nil, failf(CodeAmbiguous, "give more of it", "several manifests begin with %s: %s", id, strings.Join(ids, ", "))
+		return nil, sqldb.Failf(CodeAmbiguous, "give more of it", "several manifests begin with %s: %s", id, strings.Join(ids, ", "))
 	}
 	return found[0], nil
 }
@@ -220,7 +206,7 @@ func (s *Store) Latest(ctx context.Context, f Filter) (*manifest.Manifest, error
 		return nil, err
 	}
 	if len(list) == 0 {
-		return nil, failf(CodeNotFound, "", "there are no manifests yet")
+		return nil, sqldb.Failf(CodeNotFound, "", "there are no manifests yet")
 	}
 	return list[0], nil
 }
@@ -232,7 +218,7 @@ func (s *Store) Latest(ctx context.Context, f Filter) (*manifest.Manifest, error
 func (s *Store) Records(ctx context.Context, f Filter) iter.Seq2[manifest.Record, error] {
 	tail, args := f.oldest()
 	return func(yield func(manifest.Record, error) bool) {
-		err := s.snapshot(ctx, "reading manifests", func(tx *sql.Tx) error {
+		err := s.db.Snapshot(ctx, "reading manifests", func(tx *sql.Tx) error {
 			return eachRecord(ctx, tx, tail, args, func(r manifest.Record) error {
 				if !yield(r, nil) {
 					return errStopped
@@ -247,7 +233,7 @@ func (s *Store) Records(ctx context.Context, f Filter) iter.Seq2[manifest.Record
 }
 
 func eachRecord(ctx context.Context, tx *sql.Tx, tail string, args []any, do func(r manifest.Record) error) error {
-	return each(ctx, tx, "SELECT "+indexColumns+", record FROM manifests"+tail, args, func(rows *sql.Rows) error {
+	return sqldb.Each(ctx, tx, "SELECT "+indexColumns+", record FROM manifests"+tail, args, func(rows *sql.Rows) error {
 		var data sql.RawBytes
 		x, err := scanIndex(rows, &data)
 		if err != nil {

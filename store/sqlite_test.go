@@ -128,7 +128,7 @@ func TestSQLiteLocked(t *testing.T) {
 	reader := open(t, dsn, store.Options{ReadOnly: true})
 	wantGood(t, reader, 0) // reading goes on
 
-	s := open(t, dsn, store.Options{LockTimeout: 60 * time.Millisecond})
+	s := open(t, dsn, store.Options{LockTimeout: 500 * time.Millisecond})
 	wantError(t, s.Append(t.Context(), storetest.Sample("w", "t", 0), nil), store.CodeLocked, "again")
 
 	// A context ends the wait, long before the lock's own time.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/store/sqldb"
 )
 
 // GetState returns what a plugin put last for a session; nil if that is nothing.
@@ -14,8 +15,8 @@ import (
 func (s *Store) GetState(ctx context.Context, k phases.StateKey) (json.RawMessage, error) {
 	const query = "SELECT value FROM states WHERE workspace_id = $1 AND session_id = $2 AND plugin = $3"
 	var value json.RawMessage
-	err := s.snapshot(ctx, "reading state", func(tx *sql.Tx) error {
-		return each(ctx, tx, query, []any{k.WorkspaceID, k.SessionID, k.Plugin}, func(rows *sql.Rows) error {
+	err := s.db.Snapshot(ctx, "reading state", func(tx *sql.Tx) error {
+		return sqldb.Each(ctx, tx, query, []any{k.WorkspaceID, k.SessionID, k.Plugin}, func(rows *sql.Rows) error {
 			var text string
 			err := rows.Scan(&text)
 			value = json.RawMessage(text)
@@ -33,7 +34,7 @@ func (s *Store) PutState(ctx context.Context, k phases.StateKey, value json.RawM
 			return &Error{Code: CodeInvalid, Message: "the state cannot be kept", Err: err}
 		}
 	}
-	return s.change(ctx, "keeping state", func(ctx context.Context, tx *sql.Tx) error {
+	return s.db.Change(ctx, "keeping state", func(ctx context.Context, tx *sql.Tx) error {
 		if value == nil {
 			_, err := tx.ExecContext(ctx, "DELETE FROM states WHERE workspace_id = $1 AND session_id = $2 AND plugin = $3",
 				k.WorkspaceID, k.SessionID, k.Plugin)
@@ -52,7 +53,7 @@ func (s *Store) pruneStates(ctx context.Context, age time.Duration, now time.Tim
 		return 0, nil
 	}
 	var n int64
-	err := s.change(ctx, "retention of states", func(ctx context.Context, tx *sql.Tx) error {
+	err := s.db.Change(ctx, "retention of states", func(ctx context.Context, tx *sql.Tx) error {
 		result, err := tx.ExecContext(ctx, "DELETE FROM states WHERE updated_at < $1", now.Add(-age).UnixNano())
 		if err != nil {
 			return err

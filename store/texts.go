@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/grapnelhq/grapnel/manifest"
+	"github.com/grapnelhq/grapnel/store/sqldb"
 )
 
 // The statements that keep a text once, however often it is used: one text for
@@ -31,7 +32,7 @@ func textRows(texts []manifest.Text) ([]textRow, error) {
 	rows := make([]textRow, 0, len(texts))
 	for _, t := range texts {
 		if t.Fingerprint == "" || !isText(t.Fingerprint) || !isText(t.Text) {
-			return nil, failf(CodeInvalid, "", "the text with the fingerprint %.80q cannot be kept", t.Fingerprint)
+			return nil, sqldb.Failf(CodeInvalid, "", "the text with the fingerprint %.80q cannot be kept", t.Fingerprint)
 		}
 		rows = append(rows, textRow{t.Fingerprint, textHash(t.Text), t.Text})
 	}
@@ -59,7 +60,7 @@ func (s *Store) putTexts(ctx context.Context, tx *sql.Tx, rows []textRow, manife
 		return nil
 	}
 	put := tx.StmtContext(ctx, s.append.text) //nolint:sqlclosecheck // closed with the transaction
-	if s.dialect.textsAtOnce {
+	if s.phrase.textsAtOnce {
 		fingerprints, hashes, texts := make([]string, len(rows)), make([]string, len(rows)), make([]string, len(rows))
 		for i, r := range rows {
 			fingerprints[i], hashes[i], texts[i] = r.fingerprint, r.hash, r.text
@@ -80,8 +81,8 @@ func (s *Store) putTexts(ctx context.Context, tx *sql.Tx, rows []textRow, manife
 // fingerprints without a key cannot rule out.
 func (s *Store) Text(ctx context.Context, fingerprint string) (string, error) {
 	var texts []string
-	err := s.snapshot(ctx, "reading a text", func(tx *sql.Tx) error {
-		return each(ctx, tx, "SELECT text FROM texts WHERE fingerprint = $1 LIMIT 2", []any{fingerprint}, func(rows *sql.Rows) error {
+	err := s.db.Snapshot(ctx, "reading a text", func(tx *sql.Tx) error {
+		return sqldb.Each(ctx, tx, "SELECT text FROM texts WHERE fingerprint = $1 LIMIT 2", []any{fingerprint}, func(rows *sql.Rows) error {
 			var text string
 			err := rows.Scan(&text)
 			texts = append(texts, text)
@@ -92,9 +93,9 @@ func (s *Store) Text(ctx context.Context, fingerprint string) (string, error) {
 	case err != nil:
 		return "", err
 	case len(texts) == 0:
-		return "", failf(CodeNotFound, "texts are kept only with manifest: {keep_text: true}", "no text with the fingerprint %.80q is kept", fingerprint)
+		return "", sqldb.Failf(CodeNotFound, "texts are kept only with manifest: {keep_text: true}", "no text with the fingerprint %.80q is kept", fingerprint)
 	case len(texts) > 1:
-		return "", failf(CodeAmbiguous, "", "different texts have the fingerprint %.80q", fingerprint)
+		return "", sqldb.Failf(CodeAmbiguous, "", "different texts have the fingerprint %.80q", fingerprint)
 	}
 	return texts[0], nil
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/grapnelhq/grapnel/manifest"
+	"github.com/grapnelhq/grapnel/store/sqldb"
 )
 
 // usageColumns are those of usages, in the order of usageValues.
@@ -26,8 +27,8 @@ const usageIsThere = ` ON CONFLICT (manifest_id, reported_at) DO UPDATE SET roun
 func (s *Store) Last(ctx context.Context, workspace, thread string) (*manifest.Manifest, error) {
 	const query = "SELECT manifest_id, record FROM manifests WHERE workspace_id = $1 AND thread_id = $2 ORDER BY seq DESC LIMIT 1"
 	var last *manifest.Manifest
-	err := s.snapshot(ctx, "reading the last manifest", func(tx *sql.Tx) error {
-		return each(ctx, tx, query, []any{workspace, thread}, func(rows *sql.Rows) (err error) {
+	err := s.db.Snapshot(ctx, "reading the last manifest", func(tx *sql.Tx) error {
+		return sqldb.Each(ctx, tx, query, []any{workspace, thread}, func(rows *sql.Rows) (err error) {
 			last, err = scanManifest(rows)
 			return err
 		})
@@ -45,10 +46,10 @@ func (s *Store) Report(ctx context.Context, u manifest.Usage) error {
 		return &Error{Code: CodeInvalid, Message: "the report cannot be kept", Err: err}
 	}
 	if !inRange(u.ReportedAt) {
-		return failf(CodeInvalid, "", "the report's time %s is out of range", u.ReportedAt)
+		return sqldb.Failf(CodeInvalid, "", "the report's time %s is out of range", u.ReportedAt)
 	}
-	return s.change(ctx, "keeping a report", func(ctx context.Context, tx *sql.Tx) error {
-		result, err := tx.ExecContext(ctx, putUsage+s.dialect.sharing+usageIsThere, u.ManifestID, u.ReportedAt.UnixNano(), u.Rounds,
+	return s.db.Change(ctx, "keeping a report", func(ctx context.Context, tx *sql.Tx) error {
+		result, err := tx.ExecContext(ctx, putUsage+s.phrase.sharing+usageIsThere, u.ManifestID, u.ReportedAt.UnixNano(), u.Rounds,
 			u.InputTokens, u.OutputTokens, u.CacheReadTokens, u.CacheWriteTokens)
 		if err != nil {
 			return err
@@ -56,7 +57,7 @@ func (s *Store) Report(ctx context.Context, u manifest.Usage) error {
 		if n, err := result.RowsAffected(); err != nil || n > 0 {
 			return err
 		}
-		return failf(CodeNotFound, "retention may have taken it away", "there is no manifest %s to report for", u.ManifestID)
+		return sqldb.Failf(CodeNotFound, "retention may have taken it away", "there is no manifest %s to report for", u.ManifestID)
 	})
 }
 
@@ -65,8 +66,8 @@ func (s *Store) Report(ctx context.Context, u manifest.Usage) error {
 func (s *Store) Usage(ctx context.Context, manifestID string) ([]manifest.Usage, error) {
 	list := []manifest.Usage{}
 	const query = "SELECT " + usageColumns + " FROM usages WHERE manifest_id = $1 ORDER BY reported_at"
-	err := s.snapshot(ctx, "reading reports", func(tx *sql.Tx) error {
-		return each(ctx, tx, query, []any{manifestID}, func(rows *sql.Rows) error {
+	err := s.db.Snapshot(ctx, "reading reports", func(tx *sql.Tx) error {
+		return sqldb.Each(ctx, tx, query, []any{manifestID}, func(rows *sql.Rows) error {
 			var u manifest.Usage
 			var at int64
 			err := rows.Scan(&u.ManifestID, &at, &u.Rounds, &u.InputTokens, &u.OutputTokens, &u.CacheReadTokens, &u.CacheWriteTokens)

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/grapnelhq/grapnel/manifest"
+	"github.com/grapnelhq/grapnel/store/sqldb"
 )
 
 // Verify checks the manifests that the filter takes, whole threads at a time, in
@@ -25,7 +26,7 @@ func (s *Store) Verify(ctx context.Context, f Filter, o manifest.VerifyOptions) 
 		o.FingerprintKey = s.opts.FingerprintKey
 	}
 	var verdict manifest.Verdict
-	err := s.snapshot(ctx, "verifying", func(tx *sql.Tx) error {
+	err := s.db.Snapshot(ctx, "verifying", func(tx *sql.Tx) error {
 		if !o.ChainOnly && o.Differs == nil {
 			differing, err := differingTexts(ctx, tx, o.FingerprintKey)
 			if err != nil {
@@ -76,7 +77,7 @@ func verifyThreads(ctx context.Context, tx *sql.Tx, f Filter, v *manifest.Verifi
 func threadsOf(ctx context.Context, tx *sql.Tx, f Filter) ([]thread, error) {
 	var list []thread
 	where, args := f.where()
-	err := each(ctx, tx, "SELECT "+chainColumns+" FROM chains"+where, args, func(rows *sql.Rows) error {
+	err := sqldb.Each(ctx, tx, "SELECT "+chainColumns+" FROM chains"+where, args, func(rows *sql.Rows) error {
 		c, err := scanChain(rows.Scan)
 		list = append(list, thread{c.WorkspaceID, c.ThreadID, &c})
 		return err
@@ -90,7 +91,7 @@ func threadsOf(ctx context.Context, tx *sql.Tx, f Filter) ([]thread, error) {
 	if where != "" {
 		orphans += " AND" + strings.TrimPrefix(where, " WHERE")
 	}
-	err = each(ctx, tx, orphans, args, func(rows *sql.Rows) error {
+	err = sqldb.Each(ctx, tx, orphans, args, func(rows *sql.Rows) error {
 		var t thread
 		err := rows.Scan(&t.workspace, &t.id)
 		list = append(list, t)
@@ -107,7 +108,7 @@ func threadsOf(ctx context.Context, tx *sql.Tx, f Filter) ([]thread, error) {
 // the text's hash still can.
 func differingTexts(ctx context.Context, tx *sql.Tx, key []byte) (map[string]bool, error) {
 	differing := map[string]bool{}
-	err := each(ctx, tx, "SELECT fingerprint, hash, text FROM texts", nil, func(rows *sql.Rows) error {
+	err := sqldb.Each(ctx, tx, "SELECT fingerprint, hash, text FROM texts", nil, func(rows *sql.Rows) error {
 		var fingerprint, hash, text string
 		if err := rows.Scan(&fingerprint, &hash, &text); err != nil {
 			return err

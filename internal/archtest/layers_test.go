@@ -27,6 +27,7 @@ const modulePath = "github.com/grapnelhq/grapnel"
 const layers = `
 	# Vocabulary and leaves.
 	std < phases;
+	std < tree;
 	std < internal/archtest;
 	github.com/cespare/xxhash/v2, github.com/gowebpki/jcs < internal/digest;
 	github.com/rivo/uniseg < internal/text;
@@ -59,12 +60,21 @@ const layers = `
 	internal/supervise, github.com/google/jsonschema-go,
 	github.com/oklog/ulid/v2 < runtime;
 
+	# The kit of what keeps trees: a model, a suite, random runs.
+	tree, github.com/google/go-cmp, github.com/oklog/ulid/v2 < tree/treetest;
+
 	# What stands on the engine. Drivers of databases and providers are added
 	# beside the package that needs them.
-	phases, manifest, store, github.com/jackc/pgx/v5, github.com/pressly/goose/v3,
-	modernc.org/sqlite < store/...;
-	github.com/google/go-cmp < store/storetest;
-	phases, manifest, runtime, store < gateway;
+	github.com/jackc/pgx/v5, github.com/pressly/goose/v3, modernc.org/sqlite < store/sqldb;
+	phases, manifest, store/sqldb < store;
+	tree, store/sqldb, github.com/oklog/ulid/v2 < store/treestore;
+	phases, manifest, store, github.com/google/go-cmp < store/storetest;
+	phases, manifest, compiler, runtime, store, github.com/google/jsonschema-go < internal/surface;
+	phases, github.com/coder/websocket, github.com/google/jsonschema-go,
+	golang.org/x/time < gateway/rpc;
+	tree, github.com/coder/websocket < gateway/client;
+	phases, manifest, compiler, runtime, store, tree, gateway/rpc, internal/surface, internal/text,
+	github.com/google/jsonschema-go, github.com/prometheus/client_golang < gateway;
 	phases, github.com/tiktoken-go/tokenizer < history;
 	std < providers/facts;
 	phases, manifest, compiler, history, internal/digest, providers/facts < providers;
@@ -85,6 +95,7 @@ const layers = `
 	phases, sdk, plugins/skills/... < plugins/skills/...;
 	github.com/goccy/go-yaml < plugins/skills/skillset;
 	phases, sdk, plugins/memory/..., github.com/google/jsonschema-go < plugins/memory/...;
+	github.com/rivo/uniseg < plugins/memory/recall;
 	sdk/serve < plugins/agentsdoc/cmd/..., plugins/memory/cmd/..., plugins/scripted/cmd/..., plugins/skills/cmd/...;
 
 	# The first-party plugins as processes of the host's own binary.

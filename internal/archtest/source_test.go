@@ -156,6 +156,12 @@ var goroutineOwners = []string{
 	"runtime", "internal/proc", "internal/supervise", "internal/wire", "sdk/serve",
 	// The system tells of changed files when it likes, and somebody has to listen.
 	"plugins/agentsdoc/watch",
+	// One listens to the database, one reads what changed, one thins, while it serves.
+	"gateway",
+	// One reads and one writes each connection; calls end before their connection.
+	"gateway/rpc", "gateway/client",
+	// Somebody waits for SIGHUP while the gateway serves.
+	"cmd/grapnel",
 }
 
 // checkGoroutines lists starts of goroutines outside goroutineOwners, tests and

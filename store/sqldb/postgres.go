@@ -1,10 +1,11 @@
-package store
+package sqldb
 
 import (
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"strconv"
 	"strings"
@@ -17,7 +18,7 @@ import (
 
 // openPostgres makes a pool; nothing is connected yet. The driver's own form of
 // the URL is taken, sslmode and all.
-func openPostgres(dsn string, o Options) (*Store, error) {
+func openPostgres(dsn string, o Options) (*DB, error) {
 	cfg, err := pgx.ParseConfig(dsn)
 	if err != nil {
 		// The driver's error quotes the URL, without the password.
@@ -30,11 +31,11 @@ func openPostgres(dsn string, o Options) (*Store, error) {
 	db.SetMaxOpenConns(o.MaxConns)
 	db.SetMaxIdleConns(o.MaxConns)
 	name := fmt.Sprintf("the database %s on %s", cfg.Database, net.JoinHostPort(cfg.Host, strconv.Itoa(int(cfg.Port))))
-	return &Store{opts: o, name: name, write: db, read: db, dialect: dialect{
-		folder: "postgres", goose: goose.DialectPostgres, classify: classifyPostgres,
+	return &DB{opts: o, name: name, write: db, read: db, server: cfg, dialect: dialect{
+		kind: Postgres, folder: "postgres", goose: goose.DialectPostgres, classify: classifyPostgres,
 		foreign:  func(context.Context, *sql.DB) error { return nil }, // a shared database is nothing unusual
-		snapshot: &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true}, lockChain: lockChainPostgres, blocks: true,
-		putTexts: putTextsPostgres, textsAtOnce: true, sharing: " FOR KEY SHARE", unlockedOnly: " FOR UPDATE SKIP LOCKED",
+		snapshot: &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true},
+		change:   &sql.TxOptions{Isolation: sql.LevelReadCommitted}, blocks: true,
 	}}, nil
 }
 
@@ -48,7 +49,8 @@ func classifyPostgres(err error) *Error {
 	cause, ok := errors.AsType[*pgconn.PgError](err)
 	if !ok {
 		_, network := errors.AsType[net.Error](err)
-		lost := (network || pgconn.SafeToRetry(err)) && !errors.Is(err, context.DeadlineExceeded) // which says to be of a network
+		ended := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+		lost := (network || ended || pgconn.SafeToRetry(err)) && !errors.Is(err, context.DeadlineExceeded) // which says to be of a network
 		if e.Code == CodeInternal && lost {
 			e.Code, e.Message, e.Remedy = CodeUnreachable, "went away", "check that the server runs, and try again"
 		}

@@ -1,8 +1,9 @@
-package store
+package sqldb
 
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"testing"
 
@@ -39,6 +40,9 @@ func TestClassifyPostgres(t *testing.T) {
 				t.Errorf("%+v, want the code %s", got, tt.want)
 			}
 		})
+	}
+	if got := classifyPostgres(fmt.Errorf("wrapped: %w", io.ErrUnexpectedEOF)); got.Code != CodeUnreachable {
+		t.Errorf("a connection that ended: %+v", got)
 	}
 	if got := classifyPostgres(errors.New("other")); got.Code != CodeInternal {
 		t.Errorf("an unknown error: %+v", got)

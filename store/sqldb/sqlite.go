@@ -1,4 +1,4 @@
-package store
+package sqldb
 
 import (
 	"context"
@@ -20,9 +20,9 @@ import (
 
 // openSQLite opens the embedded store. SQLite takes one writer at a time, so
 // there is one connection for writing; readers go beside it (WAL).
-func openSQLite(path string, o Options) (*Store, error) {
+func openSQLite(path string, o Options) (*DB, error) {
 	if path == "" || path == ":memory:" || strings.ContainsRune(path, 0) {
-		return nil, failf(CodeDSN, "use sqlite:PATH", "sqlite: needs the path of a file")
+		return nil, Failf(CodeDSN, "use sqlite:PATH", "sqlite: needs the path of a file")
 	}
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -31,23 +31,25 @@ func openSQLite(path string, o Options) (*Store, error) {
 	if err := prepareFile(path, o.ReadOnly); err != nil {
 		return nil, err
 	}
-	s := &Store{opts: o, name: path, dialect: dialect{
-		folder: "sqlite", goose: goose.DialectSQLite3, classify: classifySQLite, foreign: foreignSQLite,
-		snapshot: &sql.TxOptions{ReadOnly: true}, lockChain: lockChainSQLite, putTexts: putTextSQLite,
+	d := &DB{opts: o, name: path, dialect: dialect{
+		kind: SQLite, folder: "sqlite", goose: goose.DialectSQLite3, classify: classifySQLite, foreign: foreignSQLite,
+		snapshot: &sql.TxOptions{ReadOnly: true},
 	}}
-	if s.read, err = sql.Open("sqlite", sqliteDSN(path, o, true)); err != nil {
+	d.reader = sqliteDSN(path, o, true)
+	if d.read, err = sql.Open("sqlite", d.reader); err != nil {
 		return nil, fmt.Errorf("store: %w", err)
 	}
-	s.read.SetMaxOpenConns(o.MaxConns)
-	s.write = s.read
+	d.read.SetMaxOpenConns(o.MaxConns)
+	d.read.SetMaxIdleConns(o.MaxConns)
+	d.write = d.read
 	if o.ReadOnly {
-		return s, nil
+		return d, nil
 	}
-	if s.write, err = sql.Open("sqlite", sqliteDSN(path, o, false)); err != nil {
-		return nil, errors.Join(fmt.Errorf("store: %w", err), s.read.Close())
+	if d.write, err = sql.Open("sqlite", sqliteDSN(path, o, false)); err != nil {
+		return nil, errors.Join(fmt.Errorf("store: %w", err), d.read.Close())
 	}
-	s.write.SetMaxOpenConns(1)
-	return s, nil
+	d.write.SetMaxOpenConns(1)
+	return d, nil
 }
 
 // prepareFile creates folder and file for this user alone. SQLite gives the
@@ -55,7 +57,7 @@ func openSQLite(path string, o Options) (*Store, error) {
 func prepareFile(path string, readOnly bool) error {
 	info, err := os.Stat(path)
 	if err == nil && !info.Mode().IsRegular() {
-		return failf(CodeDSN, "give the path of a file", "%s is a folder, or no file at all", path)
+		return Failf(CodeDSN, "give the path of a file", "%s is a folder, or no file at all", path)
 	}
 	if err == nil || readOnly || !errors.Is(err, fs.ErrNotExist) {
 		return fileError(path, err)
@@ -115,7 +117,7 @@ const checkpointPages = 2000
 
 // sqliteDSN is a connection's name for the driver.
 func sqliteDSN(path string, o Options, reader bool) string {
-	// Readers hardly ever wait; writers do so in Store.unlocked.
+	// Readers hardly ever wait; writers do so in DB.unlocked.
 	wait := min(o.LockTimeout, 5*time.Second)
 	if !reader {
 		wait = 0
@@ -163,7 +165,7 @@ func foreignSQLite(ctx context.Context, db *sql.DB) error {
 	if err != nil || tables == 0 || ours > 0 {
 		return err
 	}
-	return failf(CodeSchema, "choose another path", "the database holds %d tables of another program", tables)
+	return Failf(CodeSchema, "choose another path", "the database holds %d tables of another program", tables)
 }
 
 // classifySQLite gives SQLite's result codes a meaning.

@@ -1,4 +1,4 @@
-package store
+package sqldb
 
 import (
 	"context"
@@ -78,63 +78,63 @@ func migrationsOf(folder string) (fs.FS, int64, error) {
 
 // checkSchema refuses a schema that is newer than this program, and what is not
 // ours. It returns the migrations where some are missing, else nil.
-func (s *Store) checkSchema(ctx context.Context) (fs.FS, error) {
-	files, last, err := migrationsOf(s.dialect.folder)
+func (d *DB) checkSchema(ctx context.Context) (fs.FS, error) {
+	files, last, err := migrationsOf(d.dialect.folder)
 	if err != nil {
 		return nil, err
 	}
-	if !s.opts.ReadOnly {
+	if !d.opts.ReadOnly {
 		// The first statement of all: what cannot be opened, or is not ours, is
 		// refused before anything is written.
-		if err := s.dialect.foreign(ctx, s.write); err != nil {
+		if err := d.dialect.foreign(ctx, d.write); err != nil {
 			return nil, err
 		}
-		if err := s.write.PingContext(ctx); err != nil {
+		if err := d.write.PingContext(ctx); err != nil {
 			return nil, err
 		}
 	}
-	version, err := s.version(ctx)
+	version, err := d.version(ctx)
 	switch {
-	case err != nil && (s.opts.ReadOnly || s.dialect.classify(err).Code != CodeInternal):
-		return nil, s.notOurs(ctx, err)
+	case err != nil && (d.opts.ReadOnly || d.dialect.classify(err).Code != CodeInternal):
+		return nil, d.notOurs(ctx, err)
 	case version > last:
-		return nil, failf(CodeSchema, "use the Grapnel that wrote it, or a newer one",
-			"%s has the schema %d, this program knows %d", s.name, version, last)
+		return nil, Failf(CodeSchema, "use the Grapnel that wrote it, or a newer one",
+			"%s has the schema %d, this program knows %d", d.name, version, last)
 	case version == last:
 		return nil, nil
-	case s.opts.ReadOnly:
-		return nil, failf(CodeSchema, "open it for writing once", "%s has the schema %d, this program needs %d", s.name, version, last)
+	case d.opts.ReadOnly:
+		return nil, Failf(CodeSchema, "open it for writing once", "%s has the schema %d, this program needs %d", d.name, version, last)
 	}
 	return files, nil
 }
 
 // notOurs tells a database without our tables from one that fails.
-func (s *Store) notOurs(ctx context.Context, err error) error {
-	if s.dialect.classify(err).Code != CodeInternal || ctx.Err() != nil {
+func (d *DB) notOurs(ctx context.Context, err error) error {
+	if d.dialect.classify(err).Code != CodeInternal || ctx.Err() != nil {
 		return err
 	}
-	return &Error{Code: CodeSchema, Message: s.name + " holds no manifests", Err: err, Remedy: "check the path or the name of the database"}
+	return &Error{Code: CodeSchema, Message: d.name + " holds no manifests", Err: err, Remedy: "check the path or the name of the database"}
 }
 
 // version returns the number of the last migration; an error where there was
 // none yet.
-func (s *Store) version(ctx context.Context) (int64, error) {
+func (d *DB) version(ctx context.Context) (int64, error) {
 	var version int64
-	err := s.read.QueryRowContext(ctx, "SELECT coalesce(max(version_id), 0) FROM "+versionTable+" WHERE is_applied").Scan(&version)
+	err := d.read.QueryRowContext(ctx, "SELECT coalesce(max(version_id), 0) FROM "+versionTable+" WHERE is_applied").Scan(&version)
 	return version, err
 }
 
 // upgrade runs the migrations that are missing. Each is one transaction, so two
 // programs that do this together get into each other's way at most: the second
 // one fails, and finds the work done.
-func (s *Store) upgrade(ctx context.Context, files fs.FS) error {
+func (d *DB) upgrade(ctx context.Context, files fs.FS) error {
 	const attempts = 8
 	for n := 1; ; n++ {
-		err := s.tryUpgrade(ctx, files)
+		err := d.tryUpgrade(ctx, files)
 		if err == nil || n == attempts {
 			return err
 		}
-		if code := s.dialect.classify(err).Code; code != CodeInternal && code != CodeLocked {
+		if code := d.dialect.classify(err).Code; code != CodeInternal && code != CodeLocked {
 			return err
 		}
 		select {
@@ -145,8 +145,8 @@ func (s *Store) upgrade(ctx context.Context, files fs.FS) error {
 	}
 }
 
-func (s *Store) tryUpgrade(ctx context.Context, files fs.FS) error {
-	p, err := goose.NewProvider(s.dialect.goose, s.write, files, goose.WithTableName(versionTable),
+func (d *DB) tryUpgrade(ctx context.Context, files fs.FS) error {
+	p, err := goose.NewProvider(d.dialect.goose, d.write, files, goose.WithTableName(versionTable),
 		goose.WithDisableGlobalRegistry(true), goose.WithLogger(goose.NopLogger()))
 	if err != nil {
 		return err

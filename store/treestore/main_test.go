@@ -1,0 +1,228 @@
+package treestore_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/grapnelhq/grapnel/store/sqldb"
+	"github.com/grapnelhq/grapnel/store/storetest"
+	"github.com/grapnelhq/grapnel/store/treestore"
+	"github.com/grapnelhq/grapnel/tree"
+	"github.com/grapnelhq/grapnel/tree/treetest"
+)
+
+// server is the PostgreSQL of this run, started when the first test needs it.
+type server struct {
+	once sync.Once
+	pg   *storetest.Postgres
+	err  error
+
+	mu    sync.Mutex
+	spare []string // databases that nobody has yet
+}
+
+var shared server
+
+// TestMain also is the programs that other tests start.
+func TestMain(m *testing.M) {
+	if name := os.Getenv(programName); name != "" {
+		os.Exit(runProgram(context.Background(), name, os.Getenv(programDSN), os.Getenv(programArg)))
+	}
+	code := m.Run()
+	if shared.pg != nil {
+		if err := shared.pg.Stop(context.Background()); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = 1
+		}
+	}
+	if code == 0 {
+		if err := goleak.Find(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = 1
+		}
+	}
+	os.Exit(code)
+}
+
+// postgres returns the server, or skips the test where none is installed. In CI
+// that asks for it, that is a failure.
+func postgres(tb testing.TB) *storetest.Postgres {
+	tb.Helper()
+	if testing.Short() {
+		tb.Skip("starting PostgreSQL takes seconds")
+	}
+	shared.once.Do(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+		defer cancel()
+		shared.pg, shared.err = storetest.StartPostgres(ctx)
+	})
+	if errors.Is(shared.err, storetest.ErrNoPostgres) && (os.Getenv("CI") != "true" || os.Getenv("GRAPNEL_REQUIRE_POSTGRES") != "1") {
+		tb.Skip("not tested on PostgreSQL: ", shared.err)
+	}
+	if shared.err != nil {
+		tb.Fatal(shared.err)
+	}
+	return shared.pg
+}
+
+// newPostgres returns an empty database. They are made many at a time: while one is
+// made, a transaction runs that is older than all changes, of whatever database.
+func newPostgres(tb testing.TB) string {
+	tb.Helper()
+	pg := postgres(tb)
+	shared.mu.Lock()
+	defer shared.mu.Unlock()
+	if len(shared.spare) == 0 {
+		maker := raw(tb, pg.DSN("postgres"))
+		for n := range 70 {
+			name := fmt.Sprintf("tree_%d_%d", time.Now().UnixNano(), n)
+			if _, err := maker.ExecContext(tb.Context(), "CREATE DATABASE "+name); err != nil {
+				tb.Fatal(err)
+			}
+			shared.spare = append(shared.spare, pg.DSN(name))
+		}
+	}
+	dsn := shared.spare[0]
+	shared.spare = shared.spare[1:]
+	return dsn
+}
+
+func newSQLite(tb testing.TB) string {
+	tb.Helper()
+	return "sqlite:" + tb.TempDir() + "/grapnel.db"
+}
+
+// bothDatabases runs a test on an empty database of each kind.
+func bothDatabases(t *testing.T, test func(t *testing.T, dsn string)) {
+	t.Helper()
+	for _, kind := range []struct {
+		name   string
+		newDSN func(tb testing.TB) string
+	}{{"sqlite", newSQLite}, {"postgres", newPostgres}} {
+		t.Run(kind.name, func(t *testing.T) {
+			t.Parallel()
+
+			test(t, kind.newDSN(t))
+		})
+	}
+}
+
+// openDB opens a database that is closed with the test.
+//
+// Unless it says otherwise it is patient: the machine may do much else.
+func openDB(tb testing.TB, dsn string, o sqldb.Options) *sqldb.DB {
+	tb.Helper()
+	if o.LockTimeout == 0 {
+		o.LockTimeout = time.Minute
+	}
+	db, err := sqldb.Open(tb.Context(), dsn, o)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			tb.Errorf("Close: %v", err)
+		}
+	})
+	return db
+}
+
+// on opens the tree of a database; it is closed with the test.
+func on(tb testing.TB, db *sqldb.DB, o treestore.Options) *treestore.Store {
+	tb.Helper()
+	s, err := treestore.New(tb.Context(), db, o)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			tb.Errorf("Close: %v", err)
+		}
+	})
+	return s
+}
+
+// open opens a tree with a workspace "w", unless it is there.
+func open(tb testing.TB, dsn string) *treestore.Store {
+	tb.Helper()
+	s := on(tb, openDB(tb, dsn, sqldb.Options{}), treestore.Options{})
+	if _, err := s.CreateWorkspace(tb.Context(), tree.CreateWorkspace{ID: "w", Name: "W"}); err != nil {
+		tb.Fatal(err)
+	}
+	return s
+}
+
+// raw opens a database past the store.
+func raw(tb testing.TB, dsn string) *sql.DB {
+	tb.Helper()
+	driver, name := "pgx", dsn
+	if path, ok := strings.CutPrefix(dsn, "sqlite:"); ok {
+		driver, name = "sqlite", "file:"+path+"?_pragma=busy_timeout(5000)"
+	}
+	db, err := sql.Open(driver, name)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { _ = db.Close() })
+	return db
+}
+
+// execute runs a statement past the store.
+func execute(tb testing.TB, dsn, statement string, args ...any) {
+	tb.Helper()
+	if _, err := raw(tb, dsn).ExecContext(tb.Context(), statement, args...); err != nil {
+		tb.Fatalf("%s: %v", statement, err)
+	}
+}
+
+func wantCode(tb testing.TB, err error, code tree.Code) {
+	tb.Helper()
+	if !tree.HasCode(err, code) {
+		tb.Errorf("error %v, want the code %s", err, code)
+	}
+}
+
+func scope(folder tree.FolderID) tree.Scope { return tree.Scope{WorkspaceID: "w", FolderID: folder} }
+
+func TestSuiteSQLite(t *testing.T) {
+	t.Parallel()
+
+	treetest.Suite(t, func(t *testing.T) tree.Store {
+		t.Helper()
+		return on(t, openDB(t, newSQLite(t), sqldb.Options{}), treestore.Options{})
+	})
+}
+
+func TestSuitePostgres(t *testing.T) {
+	t.Parallel()
+
+	postgres(t)
+	treetest.Suite(t, func(t *testing.T) tree.Store {
+		t.Helper()
+		return on(t, openDB(t, newPostgres(t), sqldb.Options{}), treestore.Options{})
+	})
+}
+
+func TestSuiteClock(t *testing.T) {
+	t.Parallel()
+
+	bothDatabases(t, func(t *testing.T, first string) {
+		treetest.SuiteClock(t, func(t *testing.T, now func() time.Time) tree.Store {
+			t.Helper()
+			dsn := newSQLite(t)
+			if !strings.HasPrefix(first, "sqlite:") {
+				dsn = newPostgres(t)
+			}
+			return on(t, openDB(t, dsn, sqldb.Options{}), treestore.Options{Now: now})
+		})
+	})
+}
