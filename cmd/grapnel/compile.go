@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/grapnelhq/grapnel/config"
+	"github.com/grapnelhq/grapnel/internal/surface"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/runtime"
 )
@@ -127,7 +128,7 @@ func (a *app) compileJob(f *compileFlags) (*compileJob, error) {
 		at = turn.Now
 		opts.Now = func() time.Time { return at }
 	}
-	in.Prompt.Facts = hostFacts(at)
+	in.Prompt.Facts = surface.HostFacts(at)
 	if err := countTokens(&opts, in.Model); err != nil {
 		return nil, err
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/grapnelhq/grapnel/builtin"
 	"github.com/grapnelhq/grapnel/config"
+	"github.com/grapnelhq/grapnel/gateway"
 	"github.com/grapnelhq/grapnel/runtime"
 )
 
@@ -104,6 +105,9 @@ func (a *app) withEngine(ctx context.Context, cfg *config.Config, o runtime.Opti
 		return err
 	}
 	o.Logger = logger
+	if o.Services == nil {
+		o.Services = map[string]runtime.Service{gateway.ServiceDocuments: gateway.Documents(nil)}
+	}
 	if o.Sink == nil {
 		// What a command does not keep is nothing to warn of.
 		without := *cfg

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/grapnelhq/grapnel/internal/surface"
 	"github.com/grapnelhq/grapnel/phases"
 )
 
@@ -125,13 +126,11 @@ func (f *contextFlags) fill(c phases.Context) (phases.Context, error) {
 	set(&c.ThreadID, f.thread, "local")
 	set(&c.TurnID, f.turn, "local")
 	set(&c.SessionID, f.session, "")
-	set((*string)(&c.Mode), f.mode, string(phases.ModeAgent))
-	set((*string)(&c.Profile), f.profile, string(phases.ProfileFull))
-	set(&c.Actor.Kind, "", "user")
-	switch c.Profile {
-	case phases.ProfileFull, phases.ProfileMinimal, phases.ProfileNone:
-	default:
-		return c, usagef("the profile %q is none of full, minimal and none", c.Profile)
+	set((*string)(&c.Mode), f.mode, "")
+	set((*string)(&c.Profile), f.profile, "")
+	c, err := surface.Complete(c)
+	if err != nil {
+		return c, usagef("%w", err)
 	}
 	if f.now != "" {
 		now, err := time.Parse(time.RFC3339, f.now)

@@ -9,7 +9,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/grapnelhq/grapnel/compiler"
 	"github.com/grapnelhq/grapnel/phases"
 )
 
@@ -112,18 +111,5 @@ func TestFill(t *testing.T) {
 				t.Errorf("context (-got +want):\n%s", diff)
 			}
 		})
-	}
-}
-
-// TestHostFacts checks that the zone is the clock's and not this machine's.
-func TestHostFacts(t *testing.T) {
-	t.Parallel()
-
-	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	for offset, want := range map[int]string{0: "UTC", 2 * 3600: "UTC+02:00", -9*3600 - 1800: "UTC-09:30"} {
-		got := hostFacts(at.In(time.FixedZone("", offset)))
-		if diff := cmp.Diff(got, compiler.Facts{TimeZone: want, OS: got.OS}); diff != "" || got.OS == "" {
-			t.Errorf("facts (-got +want):\n%s", diff)
-		}
 	}
 }

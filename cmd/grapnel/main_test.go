@@ -25,6 +25,7 @@ func TestScripts(t *testing.T) {
 
 	commands := scriptCommands()
 	maps.Copy(commands, storeCommands())
+	maps.Copy(commands, serveCommands())
 	testscript.Run(t, testscript.Params{
 		Dir:                 filepath.Join("testdata", "script"),
 		RequireExplicitExec: true,

@@ -5,18 +5,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/grapnelhq/grapnel/internal/surface"
 	"github.com/grapnelhq/grapnel/internal/text"
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/store"
 )
-
-// defaultLimit is how many manifests are listed unless more are asked for.
-const defaultLimit = 50
-
-// manifestList is the JSON of manifest list.
-type manifestList struct {
-	Manifests []manifest.Index `json:"manifests" jsonschema:"the newest manifests, newest last"`
-}
 
 // manifestListCommand shows the newest manifests, newest last: on a terminal the
 // end is what is seen.
@@ -40,7 +33,7 @@ func (a *app) manifestListCommand() *cobra.Command {
 		},
 	}
 	f.register(c)
-	c.Flags().IntVar(&limit, "limit", defaultLimit, "list the newest `N`; 0 lists all")
+	c.Flags().IntVar(&limit, "limit", surface.ListLimit, "list the newest `N`; 0 lists all")
 	return c
 }
 
@@ -53,7 +46,7 @@ func (a *app) manifestList(ctx context.Context, s *openedStore, f *filterFlags, 
 		return err
 	}
 	if a.json {
-		return a.printJSON(manifestList{list})
+		return a.printJSON(surface.ManifestList{Manifests: list})
 	}
 	older := 0
 	if limit > 0 && len(list) == limit {

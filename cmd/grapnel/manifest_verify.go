@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/grapnelhq/grapnel/internal/surface"
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/store"
 )
@@ -60,12 +60,9 @@ func (a *app) manifestVerifyCommand() *cobra.Command {
 	return c
 }
 
-// headPattern is a hash as verify prints it. A shortened one would prove nothing.
-var headPattern = regexp.MustCompile(`^(sha256|hmac-sha256):[0-9a-f]{64}$`)
-
 // verifyOptions reads what the flags name.
 func (a *app) verifyOptions(f *verifyFlags) (key []byte, o manifest.VerifyOptions, err error) {
-	if f.head != "" && !headPattern.MatchString(f.head) {
+	if f.head != "" && !surface.IsHead(f.head) {
 		return nil, o, usagef("--head %q: give a whole hash, as verify prints it: sha256: and 64 digits", f.head)
 	}
 	o.Head, o.AllowUnkeyed = f.head, f.unkeyed

@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"strconv"
-	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/grapnelhq/grapnel/internal/surface"
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/store"
 )
@@ -54,23 +54,17 @@ func (f *filterFlags) about() string {
 func (f *filterFlags) given() bool { return f.workspace != "" || f.thread != "" }
 
 // latest is the word for the newest manifest.
-const latest = "latest"
+const latest = surface.Latest
 
-// isStored reports whether an argument names a manifest of the store: "latest",
-// or letters and digits that an id may begin with. All else is a file: a file
-// whose name looks like an id is named with its folder, as in ./01H. What an
-// argument means thus never depends on what lies in the working folder.
-func isStored(arg string) bool {
-	const ulid, alphabet = 26, "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
-	return arg == latest || arg != "" && len(arg) <= ulid && strings.Trim(strings.ToUpper(arg), alphabet) == ""
-}
+// isStored reports whether an argument names a manifest of the store. All else is
+// a file: a file whose name looks like an id is named with its folder, as in
+// ./01H. What an argument means thus never depends on what lies in the working
+// folder.
+func isStored(arg string) bool { return surface.IsManifestID(arg) }
 
 // find returns a manifest by its id, the beginning of one, or "latest".
 func (s *openedStore) find(ctx context.Context, id string, f store.Filter) (*manifest.Manifest, error) {
-	if id == latest {
-		return s.Latest(ctx, f)
-	}
-	return s.Get(ctx, id)
+	return surface.Find(ctx, s, id, f)
 }
 
 // notThere makes of "there is none" the answer "no", and of other failures what
@@ -91,7 +85,7 @@ func (a *app) completeManifests(most int) cobra.CompletionFunc {
 		}
 		words := []string{latest + "\tthe newest"}
 		err := a.withStore(c.Context(), store.Options{ReadOnly: true}, func(s *openedStore) error {
-			list, err := s.List(c.Context(), store.Filter{Limit: defaultLimit})
+			list, err := s.List(c.Context(), store.Filter{Limit: surface.ListLimit})
 			for i := len(list) - 1; i >= 0; i-- {
 				x := &list[i]
 				words = append(words, x.ManifestID+"\t"+clock(x.CreatedAt)+" "+clean(x.ThreadID)+" "+clean(x.TurnID))

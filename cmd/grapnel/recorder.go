@@ -2,12 +2,15 @@ package main
 
 import (
 	"context"
+	"errors"
 	"sync"
 
 	"github.com/grapnelhq/grapnel/config"
+	"github.com/grapnelhq/grapnel/gateway"
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/runtime"
 	"github.com/grapnelhq/grapnel/store"
+	"github.com/grapnelhq/grapnel/store/treestore"
 )
 
 // recorder keeps the manifest of a compiled turn, and remembers what became of
@@ -17,8 +20,10 @@ type recorder struct {
 	sink runtime.Sink
 	// state is the store too; nil where it could not be opened.
 	state runtime.State
-	// close ends the store; nil where it was never opened.
-	closeStore func() error
+	// documents are the thread tree's in the same store; nil likewise.
+	documents *treestore.Store
+	// store is what was opened; nil where it could not be.
+	store *store.Store
 	// must is on_failure: refuse.
 	must bool
 
@@ -40,7 +45,10 @@ func (a *app) openRecorder(ctx context.Context, cfg *config.Config, from origin)
 	s, err := openStore(ctx, ref, cfg, store.Options{})
 	switch {
 	case err == nil:
-		r.sink, r.state, r.closeStore = s, s, s.Close
+		r.sink, r.state, r.store = s, s, s
+		if r.documents, err = treestore.New(ctx, s.DB(), treestore.Options{}); err != nil {
+			return nil, errors.Join(storeError(err), r.close())
+		}
 	case r.must || codeOf(storeError(err)) == exitUsage:
 		return nil, storeError(err)
 	default:
@@ -55,6 +63,9 @@ func (r *recorder) wire(o *runtime.Options) {
 		return
 	}
 	o.State = r.state
+	if r.documents != nil {
+		o.Services = map[string]runtime.Service{gateway.ServiceDocuments: gateway.Documents(r.documents)}
+	}
 	o.Sink, o.OnEvent = r.sink, func(ev runtime.Event) {
 		if ev.Kind == runtime.EventManifest && ev.State == "not_kept" {
 			r.mu.Lock()
@@ -66,10 +77,14 @@ func (r *recorder) wire(o *runtime.Options) {
 
 // close ends the store. What was appended is kept by then.
 func (r *recorder) close() error {
-	if r == nil || r.closeStore == nil {
+	if r == nil || r.store == nil {
 		return nil
 	}
-	return r.closeStore()
+	var closed error
+	if r.documents != nil {
+		closed = r.documents.Close()
+	}
+	return errors.Join(closed, r.store.Close())
 }
 
 // whyLost says why the manifest was not kept; empty where it was, and where it

@@ -84,7 +84,8 @@ func (a *app) root() *cobra.Command {
 	c.SetHelpCommand(helpCommand(c))
 	c.AddCommand(
 		a.compileCommand(), a.dispatchCommand(), a.planCommand(), a.explainCommand(), a.manifestCommand(), a.agentsCommand(),
-		a.pluginCommand(), a.configCommand(), a.schemaCommand(), a.initCommand(), a.versionCommand(),
+		a.pluginCommand(), a.configCommand(), a.schemaCommand(), a.initCommand(), a.serveCommand(), a.statusCommand(), a.docsCommand(),
+		a.versionCommand(),
 	)
 	return c
 }

@@ -179,6 +179,9 @@ func schemaOf(doc map[string]any) string {
 		{"phases", "plan"},
 		{"hook_sources", "explain"},
 		{"lowered", "config-check"},
+		{"target", "status"},
+		{"documents", "docs"},
+		{"socket", "serve"},
 		{"hooks", "plugin-describe"},
 	} {
 		if _, ok := doc[known[0]]; ok {
@@ -266,33 +269,62 @@ func TestConsole(t *testing.T) {
 // tryConsoles runs a document's commands and returns it with what they print.
 func tryConsoles(t *testing.T, doc document) string {
 	t.Helper()
-	dir, out := consoleFolder(t, doc), doc.text
-	for _, b := range blocks(doc) {
-		if b.lang != "console" {
-			continue
-		}
+	w := &walk{dir: consoleFolder(t, doc), doc: doc}
+	return w.try(t)
+}
+
+// walk is a document whose commands are run, in a folder of its own.
+type walk struct {
+	dir string
+	doc document
+	// url is the gateway that they call; empty for none.
+	url string
+}
+
+// try runs the commands and returns the document with what they print.
+func (w *walk) try(t *testing.T) string {
+	t.Helper()
+	out := w.doc.text
+	for _, b := range blocks(w.doc) {
 		rewritten := b.text
-		for _, c := range consoles(b) {
-			if tool := missingTool(c.command); tool != "" {
-				t.Logf("%s:%d: not tried, for there is no %s here: %s", doc.name, b.line, tool, c.command)
-				continue
+		switch b.lang {
+		case "websocket":
+			if said := w.converse(t, b); normal(said) != normal(b.text) {
+				rewritten = said
 			}
-			got := runConsole(t, dir, c.command)
-			if !matches(c.output, got) {
-				t.Errorf("%s:%d: $ %s\nprints\n%s\nand the document says\n%s", doc.name, b.line, c.command, got, c.output)
-				rewritten = strings.Replace(rewritten, "$ "+c.command+"\n"+c.output, "$ "+c.command+"\n"+got, 1)
-			}
+		case "console":
+			rewritten = w.console(t, b)
+		default:
+			continue
 		}
 		out = strings.Replace(out, b.text, rewritten, 1)
 	}
 	return out
 }
 
+// console runs the commands of a block, and returns it with what they print.
+func (w *walk) console(t *testing.T, b block) string {
+	t.Helper()
+	rewritten := b.text
+	for _, c := range consoles(b) {
+		if tool := missingTool(c.command); tool != "" {
+			t.Logf("%s:%d: not tried, for there is no %s here: %s", w.doc.name, b.line, tool, c.command)
+			continue
+		}
+		got := runConsole(t, w.dir, c.command, "URL="+w.url)
+		if !matches(c.output, got) {
+			t.Errorf("%s:%d: $ %s\nprints\n%s\nand the document says\n%s", w.doc.name, b.line, c.command, got, c.output)
+			rewritten = strings.Replace(rewritten, "$ "+c.command+"\n"+c.output, "$ "+c.command+"\n"+got, 1)
+		}
+	}
+	return rewritten
+}
+
 // missingTool names the program that a command needs and this machine lacks, of
 // those that not every machine has; empty if there is none.
 func missingTool(command string) string {
 	for word := range strings.FieldsSeq(command) {
-		if !slices.Contains([]string{"sqlite3", "python3", "openssl"}, word) {
+		if !slices.Contains([]string{"sqlite3", "python3", "openssl", "curl"}, word) {
 			continue
 		}
 		if _, err := exec.LookPath(word); err != nil {
@@ -303,7 +335,7 @@ func missingTool(command string) string {
 }
 
 // consoleFolder makes the folder that a document works in: its configuration, the
-// files of its tree, and its Python programs, which begin with their name.
+// files of its tree, and its programs and scripts, which begin with their name.
 func consoleFolder(t *testing.T, doc document) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -314,7 +346,7 @@ func consoleFolder(t *testing.T, doc document) string {
 		}
 	}
 	for _, b := range blocks(doc) {
-		if name, ok := strings.CutPrefix(b.text, "# "); ok && b.lang == "python" {
+		if name, ok := strings.CutPrefix(b.text, "# "); ok && (b.lang == "python" || b.lang == "sh") {
 			writeFile(t, filepath.Join(dir, strings.Fields(name)[0]), b.text)
 		}
 	}
@@ -325,7 +357,7 @@ func consoleFolder(t *testing.T, doc document) string {
 }
 
 // runConsole runs one command as a person would, and returns both its outputs.
-func runConsole(t *testing.T, dir, command string) string {
+func runConsole(t *testing.T, dir, command string, env ...string) string {
 	t.Helper()
 	program, err := grapnel()
 	if err != nil {
@@ -333,12 +365,17 @@ func runConsole(t *testing.T, dir, command string) string {
 	}
 	cmd := exec.CommandContext(t.Context(), "sh", "-c", command)
 	cmd.Dir = dir
-	cmd.Env = []string{"PATH=" + filepath.Dir(program) + ":" + os.Getenv("PATH"), "HOME=" + filepath.Join(dir, "home"), "TZ=UTC"}
+	cmd.Env = append(consoleEnv(program, dir), env...)
 	out, err := cmd.CombinedOutput()
 	if _, ended := errors.AsType[*exec.ExitError](err); err != nil && !ended {
 		t.Fatal(err)
 	}
 	return strings.ReplaceAll(string(out), dir, "/repo")
+}
+
+// consoleEnv is the environment of a document's commands.
+func consoleEnv(program, dir string) []string {
+	return []string{"PATH=" + filepath.Dir(program) + ":" + os.Getenv("PATH"), "HOME=" + filepath.Join(dir, "home"), "TZ=UTC"}
 }
 
 // matches compares output with the document's.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -13,8 +14,10 @@ import (
 
 	"github.com/grapnelhq/grapnel/builtin"
 	"github.com/grapnelhq/grapnel/config"
+	"github.com/grapnelhq/grapnel/gateway"
 	"github.com/grapnelhq/grapnel/runtime"
 	"github.com/grapnelhq/grapnel/store"
+	"github.com/grapnelhq/grapnel/tree/treetest"
 )
 
 // environment answers for every variable that a document's configuration names.
@@ -49,11 +52,18 @@ func TestConfigurations(t *testing.T) {
 		t.Run(fmt.Sprintf("%s:%d", b.doc, b.line), func(t *testing.T) {
 			t.Parallel()
 
+			if strings.HasPrefix(b.text, "tokens:") {
+				readTokens(t, b.text)
+				return
+			}
 			cfg, err := config.Loader{LookupEnv: environment}.Parse([]byte(b.text), "grapnel.yaml")
 			if err != nil {
 				t.Fatal(err)
 			}
-			opts := runtime.Options{InProcess: map[string]runtime.Plugin{}}
+			opts := runtime.Options{
+				InProcess: map[string]runtime.Plugin{},
+				Services:  map[string]runtime.Service{gateway.ServiceDocuments: gateway.Documents(treetest.NewModel(nil))},
+			}
 			for _, p := range cfg.Plugins {
 				if p.Command != "" {
 					return // there is no such program here
@@ -62,14 +72,28 @@ func TestConfigurations(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if cfg.Store.Value != "" {
-				opts.Sink = tempStore(t)
+			kept := tempStore(t)
+			if opts.State = kept; cfg.Store.Value != "" {
+				opts.Sink = kept
 			}
 			eng := newEngine(t, cfg, opts)
 			for _, d := range eng.Diagnostics() {
 				t.Errorf("the plan says: %s: %s", d.Code, d.Message)
 			}
 		})
+	}
+}
+
+// readTokens reads a gateway's file of tokens.
+func readTokens(t *testing.T, text string) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "tokens.yaml")
+	writeFile(t, path, text)
+	if err := os.Chmod(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := config.LoadTokens(path); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -3,13 +3,16 @@ package agentsdoc
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
+	"slices"
 	"sync"
 
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/plugins/agentsdoc/chain"
 	"github.com/grapnelhq/grapnel/plugins/agentsdoc/chain/option"
 	"github.com/grapnelhq/grapnel/plugins/agentsdoc/chain/settings"
+	"github.com/grapnelhq/grapnel/plugins/agentsdoc/thread"
 	"github.com/grapnelhq/grapnel/sdk"
 )
 
@@ -49,6 +52,9 @@ func newPlugin(with powers) *sdk.Plugin {
 				current.replace(nil)
 				return sdk.Setup{}, nil
 			}
+			if err := checkServices(s.Source, c.Services); err != nil {
+				return sdk.Setup{}, err
+			}
 			return sdk.Setup{Hooks: current.replace(newDocs(with, s, c)).hooks()}, nil
 		},
 		OnClose: func(context.Context) error {
@@ -83,13 +89,22 @@ func settingsOf(data json.RawMessage, getenv func(string) string) (settings.Sett
 	if err != nil {
 		return settings.Settings{}, err
 	}
-	if s.Source != settings.SourceFiles {
-		return settings.Settings{}, &phases.ConfigError{
-			Pointer: "/source", Message: `"` + string(s.Source) + `" is not available in this version of the plugin, only "files" is`,
-		}
-	}
 	s.Options.Lazy = s.Options.Resolver.Delivery != option.DeliverOff
 	return s, nil
+}
+
+// checkServices refuses a source that cannot be asked. A plugin is not told whether
+// it lacks the grant or the host has no such service. To say so at once is better
+// than in each turn: a reload with this mistake leaves the configuration before it
+// in force. The error is a [*phases.ConfigError].
+func checkServices(source settings.Source, services []string) error {
+	if source == settings.SourceFiles || slices.Contains(services, thread.Service) {
+		return nil
+	}
+	return &phases.ConfigError{
+		Pointer: "/source", Message: fmt.Sprintf("%q takes documents of the thread tree from the host service %q, which the plugin does not have: "+
+			"grant it with host: [%s], on a host that keeps a thread tree, as a gateway does", source, thread.Service, thread.Service),
+	}
 }
 
 // inForce is the plugin under its latest configuration; nil while it is off.
@@ -124,8 +139,24 @@ func (f *inForce) end() {
 	f.mu.Unlock()
 }
 
-// hooks are the subscriptions under a configuration.
+// hooks are the subscriptions under a configuration: those of the sources that are
+// on.
 func (d *docs) hooks() []sdk.Hook {
+	var list []sdk.Hook
+	if d.settings.Source != settings.SourceTree {
+		list = d.fileHooks()
+	}
+	if d.settings.Source != settings.SourceFiles {
+		list = append(list, d.threadHook())
+	}
+	for i := range list {
+		list[i].Priority, list[i].Visibility = priority, phases.VisibilityInternal
+	}
+	return list
+}
+
+// fileHooks are those of the files.
+func (d *docs) fileHooks() []sdk.Hook {
 	reminds := []phases.Kind{phases.KindReminder}
 	list := []sdk.Hook{
 		d.promptHook(),
@@ -144,9 +175,6 @@ func (d *docs) hooks() []sdk.Hook {
 			sdk.Hook{Name: "touched", Doc: "instruction files of folders that a tool has touched", Kinds: reminds, ToolPostCall: d.touched},
 		)
 	}
-	for i := range list {
-		list[i].Priority, list[i].Visibility = priority, phases.VisibilityInternal
-	}
 	return list
 }
 
@@ -162,6 +190,20 @@ func (d *docs) promptHook() sdk.Hook {
 		Budget:           phases.TextBudget{Chars: MaxChars},
 		Cache:            &phases.Cache{Vary: vary(), Tags: []string{tagPrompt}},
 		PrePromptCompile: d.prompt,
+	}
+}
+
+// threadHook is the subscription agentsdoc.thread_prompt. It fails closed as
+// promptHook does, and is never answered from memory: what was saved is in force.
+func (d *docs) threadHook() sdk.Hook {
+	return sdk.Hook{
+		Name:             "thread_prompt",
+		Doc:              "the AGENTS.md document in effect for the thread's place in the tree of threads",
+		Kinds:            []phases.Kind{phases.KindPromptSection},
+		OnFailure:        phases.OnFailure{Default: phases.FailClosed},
+		Idempotent:       true,
+		Budget:           phases.TextBudget{Chars: MaxChars},
+		PrePromptCompile: d.threadPrompt,
 	}
 }
 

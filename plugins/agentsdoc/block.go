@@ -88,12 +88,9 @@ func section(r *chain.Rendering, common phases.Common) *phases.PromptSection {
 		Common: common, SectionID: sectionID, Title: sectionTitle, Stability: phases.StabilityDynamic,
 		SourceRefs: sourceRefs(r.Sources),
 	}
-	switch r.Placement {
-	case option.PlaceUserMessage:
-		s.Placement, s.Content = phases.PlacementUserMessage, printable(r.Message())
-	case option.PlaceSystemMessage:
-		s.Placement, s.Content = phases.PlacementSystemMessage, printable(r.Message())
-	default:
+	if s.Placement = placement(r.Placement); s.Placement != "" {
+		s.Content = printable(r.Message())
+	} else {
 		s.Content = printable(r.Content())
 		s.Frame = &phases.Frame{Open: r.Frame.Open, Close: r.Frame.Close}
 	}
@@ -104,6 +101,19 @@ func section(r *chain.Rendering, common phases.Common) *phases.PromptSection {
 		s.Cut = &phases.SelfCut{Kept: kept, Original: max(kept-r.Chars+r.FullChars, kept+1)}
 	}
 	return s
+}
+
+// placement is where a preset's texts go, as the host has it: empty for the system
+// prompt.
+func placement(p option.Placement) phases.Placement {
+	switch p {
+	case option.PlaceUserMessage:
+		return phases.PlacementUserMessage
+	case option.PlaceSystemMessage:
+		return phases.PlacementSystemMessage
+	default:
+		return ""
+	}
 }
 
 // printable is a text without NUL, which no prompt can carry. The default preset

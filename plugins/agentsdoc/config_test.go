@@ -19,7 +19,7 @@ func TestConfigMistakes(t *testing.T) {
 	tests := []struct{ name, in, pointer, message string }{
 		{"no object", `[]`, "", "cannot unmarshal"},
 		{"unknown key", `{"name":["x"]}`, "", `unknown field "name"`},
-		{"source of another version", `{"source":"both"}`, "/source", `"both" is not available in this version of the plugin, only "files" is`},
+		{"source that the host does not have", `{"source":"both"}`, "/source", `"both" takes documents of the thread tree from the host service "documents", which the plugin does not have: grant it with host: [documents]`},
 		{"mistyped source", `{"source":"file"}`, "/source", `did you mean "files"?`},
 		{"mistyped preset", `{"preset":"defalt"}`, "/preset", `did you mean "default"?`},
 		{"name with a folder", `{"names":["AGENTS.md","a/b"]}`, "/names/1", "not a plain file name"},

@@ -1,12 +1,13 @@
 // Package agentsdoc is the AGENTS.md plugin: it puts the instruction files of a
 // source tree, from its root down to the working folder, into the prompt, brings
-// those of other folders when a tool touches them, and tells of changes.
+// those of other folders when a tool touches them, and tells of changes. From a
+// gateway it brings the document that is in effect for a thread.
 //
 // It is glue between hooks and the packages below it, which know nothing of
 // hooks: chain finds and renders the files, lazy remembers what a session was
-// given, reminder words what it is told, watch notices edits. Written as a
-// stranger would write it: it uses no door of Grapnel that another plugin does
-// not have.
+// given, reminder words what it is told, watch notices edits, thread asks for a
+// document and renders it. Written as a stranger would write it: it uses no door
+// of Grapnel that another plugin does not have.
 //
 // # The block
 //
@@ -32,6 +33,14 @@
 // session that is taken up again, "start" and "compacted" begin epochs, and "end"
 // lets go of a session.
 //
+// # The thread tree
+//
+// With the source "tree" or "both" the hook "thread_prompt" answers the same phase
+// with the document of the thread that the turn is for, in the same section, behind
+// the files. It is asked for in each turn from the host service "documents"; package
+// thread has the question, the answer, and the text. With "tree" it is the only
+// hook.
+//
 // # Goroutines
 //
 // None is started here. A [watch.Watcher] owns two as long as a session is
@@ -39,8 +48,8 @@
 // the plugin.
 //
 // Where to start: [New], then docs.prompt in prompt.go, docs.changed in
-// changed.go and docs.touch in nested.go. What must be known of a session is in
-// sessions.go, how it is kept in stored.go.
+// changed.go, docs.touch in nested.go and docs.threadPrompt in threadprompt.go.
+// What must be known of a session is in sessions.go, how it is kept in stored.go.
 //
 // Stability: experimental until 1.0.
 package agentsdoc

@@ -7,10 +7,13 @@ import (
 	"sync"
 
 	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/plugins/agentsdoc/thread"
 )
 
 // fakeHost keeps state as a host does, and records what was invalidated.
 type fakeHost struct {
+	// documents answers for the service of that name; nil is a host without it.
+	documents func(ctx context.Context, params string) (string, error)
 	// fail makes every call of the service fail.
 	fail bool
 	// heard gets each invalidation, if it is set.
@@ -25,7 +28,11 @@ type fakeHost struct {
 var _ phases.Host = (*fakeHost)(nil)
 
 // Call implements phases.Host.
-func (h *fakeHost) Call(_ context.Context, service, method string, params json.RawMessage) (json.RawMessage, error) {
+func (h *fakeHost) Call(ctx context.Context, service, method string, params json.RawMessage) (json.RawMessage, error) {
+	if service == thread.Service && h.documents != nil {
+		answer, err := h.documents(ctx, string(params))
+		return json.RawMessage(answer), err
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	var p struct {

@@ -23,7 +23,7 @@ func hostCut(tb testing.TB, s *phases.PromptSection, chars int) phases.MergedSec
 	h := &merge.Hook{
 		Subscription: "agentsdoc.prompt", Hook: "prompt", Plugin: "agentsdoc", Priority: priority,
 		Kinds: []phases.Kind{phases.KindPromptSection}, Budget: phases.TextBudget{Chars: chars},
-		Grants: &phases.Grants{Contribute: []string{"prompt_section"}, Sections: []string{sectionID}},
+		Grants: &phases.Grants{Contribute: []string{"prompt_section"}, Sections: []string{sectionID}, Domains: []string{threadDomain}},
 	}
 	admitted, err := merge.Admit(row, h, []phases.Contribution{s})
 	if err != nil || len(admitted.Entries) != 1 {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/plugins/agentsdoc/chain"
+	"github.com/grapnelhq/grapnel/plugins/agentsdoc/thread"
 	"github.com/grapnelhq/grapnel/sdk"
 )
 
@@ -58,6 +59,9 @@ func configure(tb testing.TB, p *sdk.Plugin, config string, host *fakeHost) {
 	c := &phases.Configuration{Instance: "agentsdoc", Config: json.RawMessage(config)}
 	if host != nil {
 		c.Host, c.Services = host, []string{stateService}
+		if host.documents != nil {
+			c.Services = append(c.Services, thread.Service)
+		}
 	}
 	if _, err := p.Configure(tb.Context(), c); err != nil {
 		tb.Fatal(err)

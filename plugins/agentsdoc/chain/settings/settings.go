@@ -1,8 +1,10 @@
 package settings
 
 import (
+	"errors"
 	"strconv"
 
+	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/plugins/agentsdoc/chain/option"
 )
 
@@ -83,8 +85,15 @@ func environment(getenv func(string) string) (Config, error) {
 		}
 		c.Budget.Total = &n
 	}
-	if err := c.Check(); err != nil {
-		return Config{}, mistake("", "the environment's GRAPNEL_AGENTS variables: %v", err)
+	// One by one, to name the variable: who set it knows nothing of the key that it
+	// stands for.
+	for _, v := range []struct {
+		name string
+		says Config
+	}{{envPreset, Config{Preset: c.Preset}}, {envTrust, Config{Trust: c.Trust}}, {envMarkers, Config{Markers: c.Markers}}} {
+		if found, ok := errors.AsType[*phases.ConfigError](v.says.Check()); ok {
+			return Config{}, mistake("", "%s in the environment: %s", v.name, found.Message)
+		}
 	}
 	// A root that cannot be one is refused when it is looked at, with a row that
 	// shows it: it is no reason for the plugin not to start.

@@ -165,11 +165,11 @@ func TestBadLayers(t *testing.T) {
 		flags  Config
 		want   string
 	}{
-		{"number", Config{}, vars{"GRAPNEL_AGENTS_MAX_BYTES": "32KiB"}, Config{}, "GRAPNEL_AGENTS_MAX_BYTES"},
+		{"number", Config{}, vars{"GRAPNEL_AGENTS_MAX_BYTES": "32KiB"}, Config{}, `GRAPNEL_AGENTS_MAX_BYTES in the environment: "32KiB" is not a number of bytes`},
 		{"negative", Config{}, vars{"GRAPNEL_AGENTS_MAX_BYTES": "-1"}, Config{}, "GRAPNEL_AGENTS_MAX_BYTES"},
-		{"preset", Config{}, vars{"GRAPNEL_AGENTS_PRESET": "x"}, Config{}, "/preset"},
-		{"trust", Config{}, vars{"GRAPNEL_AGENTS_TRUST": "x"}, Config{}, "/trust"},
-		{"marker", Config{}, vars{"GRAPNEL_AGENTS_MARKERS": "../x"}, Config{}, "/markers/0"},
+		{"preset", Config{}, vars{"GRAPNEL_AGENTS_PRESET": "codx"}, Config{}, `GRAPNEL_AGENTS_PRESET in the environment: unknown word "codx", want one of default, codex, codelia (did you mean "codex"?)`},
+		{"trust", Config{}, vars{"GRAPNEL_AGENTS_TRUST": "x"}, Config{}, `GRAPNEL_AGENTS_TRUST in the environment: unknown word "x", want one of all, listed, none`},
+		{"marker", Config{}, vars{"GRAPNEL_AGENTS_MARKERS": "a,../x"}, Config{}, `GRAPNEL_AGENTS_MARKERS in the environment: "../x" is not a plain file name`},
 		{"flag", Config{}, nil, Config{Markers: []string{"a/b"}}, "/markers/0"},
 		{"configuration", Config{Root: "x"}, nil, Config{}, "/root"},
 	}

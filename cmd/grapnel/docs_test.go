@@ -1,0 +1,197 @@
+package main
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/grapnelhq/grapnel/tree"
+)
+
+func TestSafeName(t *testing.T) {
+	t.Parallel()
+
+	for name, want := range map[string]string{
+		"Paris":                  "Paris",
+		"Été à Paris":            "Été à Paris",
+		"a/b\\c":                 "a_b_c",
+		"..":                     "_",
+		"...":                    "_",
+		".git":                   "_git",
+		" x ":                    "x",
+		"   ":                    "_",
+		"x. .":                   "x",
+		"agents.MD":              "agents.MD_",
+		"con":                    "con_",
+		"Com1.txt":               "Com1.txt_",
+		"com":                    "com",
+		"commerce":               "commerce",
+		"a\u202eb":               "a_b",
+		"a\nb":                   "a_b",
+		`<>:"|?*`:                "_______",
+		strings.Repeat("é", 100): strings.Repeat("é", 40),
+		"\xff":                   "_",
+	} {
+		if got := safeName(name); got != want {
+			t.Errorf("safeName(%q) = %q, want %q", name, got, want)
+		}
+	}
+}
+
+// FuzzSafeName: whatever a folder is called, its name on disk is one element of a
+// path that hides nothing, and stays what it is.
+func FuzzSafeName(f *testing.F) {
+	for _, name := range []string{"", "..", "a/b", "CON", "AGENTS.md", ". ", "\xff\x00"} {
+		f.Add(name)
+	}
+	f.Fuzz(func(t *testing.T, name string) {
+		got := safeName(name)
+		if got == "" || len(got) > maxFileName+1 || !utf8.ValidString(got) || !filepath.IsLocal(got) || path.Base(got) != got ||
+			strings.HasPrefix(got, ".") || strings.EqualFold(got, docFile) || strings.ContainsAny(got, "\\/\x00\n") {
+			t.Errorf("safeName(%q) = %q", name, got)
+		}
+		if again := safeName(got); again != got {
+			t.Errorf("safeName(%q) = %q", got, again)
+		}
+	})
+}
+
+func TestLayout(t *testing.T) {
+	t.Parallel()
+
+	got := layout([]tree.Folder{
+		{ID: "c", ParentID: "b", Name: "x"},
+		{ID: "b", Name: "a"},
+		{ID: "a", Name: "A"},
+		{ID: "d", Name: "a~2"},
+		{ID: "e", Name: "a"},
+		{ID: "r1", ParentID: "r2", Name: "round"},
+		{ID: "r2", ParentID: "r1", Name: "round"},
+	})
+	want := map[tree.FolderID]string{"": ".", "a": "A", "b": "a~2", "c": "a~2/x", "d": "a~2~2", "e": "a~3"}
+	if diff := cmp.Diff(got, want); diff != "" {
+		t.Errorf("paths (-got +want):\n%s", diff)
+	}
+}
+
+// TestLayoutIsOneToOne: in any tree each folder has a path of its own, below its
+// parent's, also where case does not count.
+func TestLayoutIsOneToOne(t *testing.T) {
+	t.Parallel()
+
+	random := rand.New(rand.NewPCG(1, 2))
+	names := []string{"a", "A", "a~2", "..", "AGENTS.md", "x/y", "x_y", " "}
+	for range 200 {
+		var folders []tree.Folder
+		for i := range 30 {
+			f := tree.Folder{ID: fmt.Sprint("f", i), Name: names[random.IntN(len(names))]}
+			if i > 0 && random.IntN(3) > 0 {
+				f.ParentID = tree.FolderID(fmt.Sprint("f", random.IntN(i)))
+			}
+			folders = append(folders, f)
+		}
+		paths, seen := layout(folders), map[string]bool{}
+		for _, f := range folders {
+			p := paths[tree.FolderID(f.ID)]
+			if low := strings.ToLower(p); p == "" || seen[low] || path.Dir(p) != paths[f.ParentID] {
+				t.Fatalf("%+v has the path %q, in %v", f, p, paths)
+			}
+			seen[strings.ToLower(p)] = true
+		}
+	}
+}
+
+func TestReadDoc(t *testing.T) {
+	t.Parallel()
+
+	dir := t.TempDir()
+	write := func(name, text string) {
+		t.Helper()
+		file := filepath.Join(dir, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("AGENTS.md", "a\r\nb\r")
+	write("full/AGENTS.md", strings.Repeat("\U0001F600", tree.MaxChars))
+	write("over/AGENTS.md", strings.Repeat("x", tree.MaxChars+1))
+	write("huge/AGENTS.md", strings.Repeat("x", maxDocBytes+1))
+	write("bytes/AGENTS.md", "\xff")
+	write("folder/AGENTS.md/x", "")
+	write("file", "")
+	d, err := openDocsDir(dir, false, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.close()
+	for _, tt := range []struct {
+		dir   string
+		there bool
+		says  string
+		text  string
+	}{
+		{".", true, "", "a\nb\n"},
+		{"full", true, "", strings.Repeat("\U0001F600", tree.MaxChars)},
+		{"over", true, "65537 characters, at most 65536", ""},
+		{"huge", true, "262,148 bytes", ""},
+		{"bytes", true, "not valid UTF-8", ""},
+		{"folder", true, "no regular file", ""},
+		{"nowhere/at/all", false, "", ""},
+		{"file/x", false, "not touched", ""},
+	} {
+		got, err := d.readDoc(tt.dir)
+		if (err != nil) != (tt.says != "") || err != nil && !strings.Contains(err.Error(), tt.says) || got.there != tt.there || got.text != tt.text {
+			t.Errorf("%s: there %v, %d bytes, %v", tt.dir, got.there, len(got.text), err)
+		}
+		if got.text != "" && got.sum != tree.Sum(got.text) {
+			t.Errorf("%s: sum %s", tt.dir, got.sum)
+		}
+	}
+}
+
+func TestIndex(t *testing.T) {
+	t.Parallel()
+
+	d, err := openDocsDir(filepath.Join(t.TempDir(), "new"), true, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.close()
+	if x, err := d.readIndex(); err != nil || x.there || x.Folders == nil {
+		t.Errorf("none: %+v, %v", x, err)
+	}
+	want := docsIndex{Schema: indexSchema, WorkspaceID: "w", there: true, Folders: map[string]indexRow{
+		".": {}, "a": {FolderID: "f", DocID: "d", Version: 3, SHA256: "x"},
+	}}
+	for range 2 { // also over one that is there
+		if err := d.writeIndex(want); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := d.readIndex()
+	if diff := cmp.Diff(got, want, cmp.AllowUnexported(docsIndex{})); err != nil || diff != "" {
+		t.Errorf("%v (-got +want):\n%s", err, diff)
+	}
+	for _, text := range []string{"", "{", `{"schema":2,"workspace_id":"w"}`, `{"schema":1}`} {
+		if err := d.write(indexName, []byte(text)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := d.readIndex(); codeOf(err) != exitUsage || err == nil {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+	list, err := d.list(".")
+	if err != nil || len(list) != 1 {
+		t.Errorf("beside the index: %v, %v", list, err)
+	}
+}

@@ -1,0 +1,323 @@
+package main
+
+import (
+	"context"
+	_ "embed" // for the defaults
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	goruntime "runtime"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/grapnelhq/grapnel/compiler"
+	"github.com/grapnelhq/grapnel/config"
+	"github.com/grapnelhq/grapnel/gateway"
+	"github.com/grapnelhq/grapnel/gateway/rpc"
+	"github.com/grapnelhq/grapnel/runtime"
+	"github.com/grapnelhq/grapnel/store"
+	"github.com/grapnelhq/grapnel/store/treestore"
+)
+
+// serveDefaults is the configuration of serve that is in force without a file.
+//
+//go:embed serve_defaults.yaml
+var serveDefaults []byte
+
+// drainTime is how long calls in flight may take to end. With closeTime behind it
+// for the plugins, serve ends within ten seconds.
+const drainTime = 6 * time.Second
+
+// serveFlags are the flags of serve.
+type serveFlags struct {
+	// listen is empty where nothing is listened to but the socket.
+	listen, socket string
+	home           string
+	tokenFile      string
+}
+
+// serveCommand is the gateway.
+func (a *app) serveCommand() *cobra.Command {
+	var f serveFlags
+	c := &cobra.Command{
+		Use:   "serve",
+		Short: "Serve the gateway: threads with their AGENTS.md documents, turns and manifests, by JSON-RPC",
+		Long: "Serve answers JSON-RPC 2.0 at POST /rpc and as WebSocket at /ws, over TCP and over a unix\n" +
+			"socket, until it gets SIGTERM or SIGINT. When it is ready it prints one line,\n" +
+			"\"listening on http://HOST:PORT\"; with --socket and no --listen it opens no port, and the\n" +
+			"line is \"listening on unix:PATH\". GET /healthz, /readyz and /metrics are for operators.\n\n" +
+			"Without a store (--store, or store: in the configuration) everything is kept in\n" +
+			"grapnel/grapnel.db in the user's data folder ($XDG_DATA_HOME). Without a token file\n" +
+			"whoever can reach the loopback address may call, as long as every plugin of the\n" +
+			"configuration is built in; otherwise serve makes a token, and says where.\n\n" +
+			"SIGHUP reads the token file again.",
+		Example: "  grapnel serve\n" +
+			"  grapnel serve --listen 127.0.0.1:7433 --store postgres://me@db/grapnel\n" +
+			"  grapnel serve --socket \"$XDG_RUNTIME_DIR/grapnel.sock\"\n" +
+			"  grapnel serve --listen 10.0.0.5:7433 --token-file tokens.yaml",
+		Args: noArgs(),
+		RunE: func(c *cobra.Command, _ []string) error {
+			if f.socket != "" && !c.Flags().Changed("listen") {
+				f.listen = ""
+			}
+			for _, name := range []string{"listen", "socket", "home", "token-file"} {
+				if given := c.Flags().Lookup(name); given.Changed && given.Value.String() == "" {
+					return usagef("--%s is empty; leave it out for the default", name)
+				}
+			}
+			if !c.Flags().Changed("log-level") {
+				a.logLevel = "info" // nobody watches, so the log is all there is
+			}
+			return a.serve(c.Context(), &f)
+		},
+	}
+	flags := c.Flags()
+	flags.StringVar(&f.listen, "listen", "127.0.0.1:0", "`ADDRESS` to listen at; port 0 takes a free one. Other than loopback needs --token-file")
+	flags.StringVar(&f.socket, "socket", "", "unix socket to listen at, for this user alone (`PATH`; alone it replaces --listen)")
+	flags.StringVar(&f.home, "home", "", "runtime home `DIR`, prepared at start (default grapnel/home in the user's data folder)")
+	flags.StringVar(&f.tokenFile, "token-file", "", "YAML `FILE` of the tokens' hashes that callers need; see: grapnel schema tokens")
+	return c
+}
+
+// serving is a gateway before it serves: what was opened and checked.
+type serving struct {
+	flags *serveFlags
+	cfg   *config.Config
+	ref   storeRef
+	home  string
+
+	access access
+	doors  *doors
+	store  *store.Store
+	tree   *treestore.Store
+}
+
+// serve opens everything, serves, and closes everything in the other order.
+func (a *app) serve(ctx context.Context, f *serveFlags) (err error) {
+	s := &serving{flags: f}
+	if err := a.prepareServe(s); err != nil {
+		return err
+	}
+	// From here on files and ports are touched.
+	if s.access, err = settleAccess(f, s.cfg); err != nil {
+		return err
+	}
+	if s.access.made {
+		tellf(a.err, "grapnel: a plugin of the configuration is not built in, so callers need a token: it is in %s, its hash in %s\n",
+			s.access.secretFile, s.access.file)
+	}
+	if s.doors, err = openDoors(ctx, f); err != nil {
+		return err
+	}
+	defer s.doors.close()
+	if s.store, err = openStore(ctx, s.ref, s.cfg, store.Options{}); err != nil {
+		return storeError(err)
+	}
+	defer func() { err = firstOf(err, s.store.Close()) }()
+	if s.tree, err = treestore.New(ctx, s.store.DB(), treestore.Options{}); err != nil {
+		return unable(oneLine{err})
+	}
+	defer func() { err = firstOf(err, s.tree.Close()) }()
+	return a.serveOpened(ctx, s)
+}
+
+// firstOf is the error of the work, else that of closing what it worked on.
+func firstOf(err, closed error) error {
+	if err == nil && closed != nil {
+		return unable(closed)
+	}
+	return err
+}
+
+// prepareServe reads the configuration and settles the places. It creates nothing.
+func (a *app) prepareServe(s *serving) error {
+	cfg, from, err := a.serveConfig()
+	if err != nil {
+		return err
+	}
+	s.cfg, s.ref, s.home = cfg, a.storeNamed(cfg, from), s.flags.home
+	if s.ref.dsn == "" || s.home == "" {
+		dir, err := dataFolder()
+		if err != nil {
+			return usagef("%w; give --store and --home", err)
+		}
+		if s.ref.dsn == "" {
+			dsn := sqliteScheme + filepath.Join(dir, "grapnel.db")
+			s.ref = storeRef{dsn, dsn}
+		}
+		if s.home == "" {
+			s.home = filepath.Join(dir, "home")
+		}
+	}
+	if _, err := a.logger(); err != nil {
+		return err
+	}
+	return checkListen(s.flags)
+}
+
+// serveConfig is loadConfig with the defaults of serve.
+func (a *app) serveConfig() (*config.Config, origin, error) {
+	from, err := a.configOrigin()
+	if err != nil || from.Path != "" {
+		return a.loadConfig()
+	}
+	cfg, err := config.Parse(serveDefaults, from.name())
+	return cfg, from, err
+}
+
+// dataFolder is where this program keeps things for the user.
+func dataFolder() (string, error) {
+	dir := os.Getenv("XDG_DATA_HOME")
+	if !filepath.IsAbs(dir) {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return "", fmt.Errorf("there is no data folder ($XDG_DATA_HOME, $HOME): %w", err)
+		}
+		dir = filepath.Join(home, ".local", "share")
+	}
+	return filepath.Join(dir, "grapnel"), nil
+}
+
+// serveOpened runs engine and gateway on what is open.
+func (a *app) serveOpened(ctx context.Context, s *serving) error {
+	hangups := listenForHangups()
+	defer hangups.stop()
+	opts := runtime.Options{
+		WaitFor: runtime.WaitRequired, Sink: s.store, State: s.store, Home: s.home, SeedHome: true,
+		Services: map[string]runtime.Service{gateway.ServiceDocuments: gateway.Documents(s.tree)},
+	}
+	if err := countTokens(&opts, ""); err != nil {
+		return unable(err)
+	}
+	return a.withEngine(ctx, s.cfg, opts, func(ctx context.Context, eng *runtime.Engine) error {
+		g, err := a.newGateway(s, eng)
+		if err != nil {
+			return err
+		}
+		reloading := hangups.each(func() { a.reloadTokens(g, &s.access) })
+		defer reloading()
+		note := a.noteGateway(ctx, s)
+		defer note.remove()
+		if err := a.sayListening(s.doors); err != nil {
+			return unable(err)
+		}
+		if err := a.serveUntilTold(ctx, g, s); err != nil {
+			return unable(err)
+		}
+		return nil
+	})
+}
+
+// serveUntilTold serves until ctx ends, which is no error.
+func (a *app) serveUntilTold(ctx context.Context, g *gateway.Gateway, s *serving) error {
+	logger, err := a.logger()
+	if err != nil {
+		return err
+	}
+	if threadPromptChars(s.cfg) == 0 {
+		logger.Warn("documents of the thread tree are in no prompt: the configuration has no plugin agentsdoc with source: both (or tree) and the grants for it")
+	}
+	logger.Info("serving", "target", s.doors.target(), "socket", s.doors.socket, "store", s.ref.name, "tokens", s.access.file)
+	err = g.Serve(ctx, s.doors.listeners...)
+	logger.Info("serving has ended", "error", err)
+	return err
+}
+
+// newGateway joins what is open.
+func (a *app) newGateway(s *serving, eng *runtime.Engine) (*gateway.Gateway, error) {
+	logger, err := a.logger()
+	if err != nil {
+		return nil, err
+	}
+	g, err := gateway.New(gateway.Options{
+		Tree: s.tree, Engine: eng, Log: s.store,
+		Roots: s.cfg.Serve.Roots, Facts: compiler.Facts{OS: goruntime.GOOS}, PromptChars: threadPromptChars(s.cfg),
+		RPC: rpc.Options{
+			Tokens: s.access.tokens, Hosts: append(s.doors.hosts(), s.cfg.Serve.Hosts...), Origins: s.cfg.Serve.Origins,
+			Limits: rpc.Limits{Drain: drainTime},
+		},
+		Version: version, StoreName: s.ref.name, Logger: logger,
+	})
+	if err != nil {
+		return nil, usagef("%w", err) // a root that is not there
+	}
+	return g, nil
+}
+
+// listening is the JSON of serve: one line, when it is ready.
+type listening struct {
+	URL    string `json:"url"    jsonschema:"where HTTP and WebSocket are served; empty with a socket alone"`
+	Socket string `json:"socket" jsonschema:"path of the unix socket; empty for none"`
+	PID    int    `json:"pid"`
+}
+
+// sayListening prints the one line. It goes out at once: whoever started the
+// gateway waits for it.
+func (a *app) sayListening(d *doors) error {
+	line := "listening on " + d.target()
+	if a.json {
+		data, err := json.Marshal(listening{d.url(), d.socket, os.Getpid()})
+		if err != nil {
+			return err
+		}
+		line = string(data)
+	}
+	if _, err := fmt.Fprintln(a.stdout, line); err != nil {
+		return fmt.Errorf("nobody can be told where the gateway listens: %w", err)
+	}
+	return nil
+}
+
+// errInUse is why a place cannot be listened at.
+var errInUse = errors.New("a program answers there already")
+
+// doors are where the gateway listens.
+type doors struct {
+	listeners []net.Listener
+	// tcp is the address of the port, nil without one; named says that the user
+	// chose its host.
+	tcp *net.TCPAddr
+	// socket is the path of the socket; empty without one.
+	socket string
+	// release removes the socket, if it is still the one that was opened.
+	release func()
+}
+
+// url is where HTTP is served; empty for a socket alone.
+func (d *doors) url() string {
+	if d.tcp == nil {
+		return ""
+	}
+	return "http://" + d.tcp.String()
+}
+
+// target is what clients are given.
+func (d *doors) target() string {
+	if d.tcp == nil {
+		return unixScheme + d.socket
+	}
+	return d.url()
+}
+
+// hosts are the names by which the port may be called besides those of loopback:
+// the address that the operator gave. It is no name that a page could point here.
+func (d *doors) hosts() []string {
+	if d.tcp == nil || d.tcp.IP.IsLoopback() || d.tcp.IP.IsUnspecified() {
+		return nil
+	}
+	return []string{d.tcp.IP.String()}
+}
+
+// close closes what was opened; what the gateway has closed already stays so.
+func (d *doors) close() {
+	for _, l := range d.listeners {
+		_ = l.Close() // it may be closed, and is of no use any more
+	}
+	if d.release != nil {
+		d.release()
+	}
+}

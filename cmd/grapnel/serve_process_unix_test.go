@@ -1,0 +1,236 @@
+//go:build unix
+
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/grapnelhq/grapnel/gateway/client"
+	"github.com/grapnelhq/grapnel/store/storetest"
+)
+
+// served is a process of "grapnel serve".
+type served struct {
+	cmd *exec.Cmd
+	// dir is its home, with everything that it keeps; line is what it printed.
+	dir, line string
+	errs      *tail
+	out       *bufio.Reader
+	ended     bool
+}
+
+// tail collects what a process says, and lets others wait for a word.
+type tail struct {
+	mu   sync.Mutex
+	text strings.Builder
+	more chan struct{}
+	eof  bool
+}
+
+func newTail(r io.Reader) *tail {
+	t := &tail{more: make(chan struct{})}
+	go func() {
+		buf := make([]byte, 4096)
+		for {
+			n, err := r.Read(buf)
+			t.mu.Lock()
+			t.text.Write(buf[:n])
+			t.eof = err != nil
+			close(t.more)
+			t.more = make(chan struct{})
+			t.mu.Unlock()
+			if err != nil {
+				return
+			}
+		}
+	}()
+	return t
+}
+
+// until waits for a word; empty for the end.
+func (t *tail) until(tb testing.TB, word string) string {
+	tb.Helper()
+	for {
+		t.mu.Lock()
+		text, eof, more := t.text.String(), t.eof, t.more
+		t.mu.Unlock()
+		switch {
+		case word != "" && strings.Contains(text, word), eof && word == "":
+			return text
+		case eof:
+			tb.Fatalf("it ended without saying %q:\n%s", word, text)
+		}
+		select {
+		case <-more:
+		case <-tb.Context().Done():
+			tb.Fatalf("it never said %q:\n%s", word, text)
+		}
+	}
+}
+
+// serveIn starts a gateway whose home is a folder, and waits until it is ready.
+func serveIn(t *testing.T, dir string, args ...string) *served {
+	t.Helper()
+	cmd, _ := command(t, append([]string{"serve"}, args...)...)
+	cmd.Env = append(cmd.Env, homeIn(dir)...)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	errs, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	s := &served{cmd: cmd, dir: dir, errs: newTail(errs), out: bufio.NewReader(out)}
+	t.Cleanup(func() { s.end(t, syscall.SIGKILL) })
+	line, err := s.out.ReadString('\n')
+	if err != nil {
+		t.Fatalf("it does not serve: %s", s.errs.until(t, ""))
+	}
+	s.line = strings.TrimSuffix(line, "\n")
+	return s
+}
+
+// homeIn is the environment by which everything of a user's is in a folder.
+func homeIn(dir string) []string {
+	return []string{"HOME=" + dir, "XDG_CONFIG_HOME=" + dir, "XDG_RUNTIME_DIR=" + dir}
+}
+
+// end ends the process by a signal. It returns the exit code, and all that it said
+// to standard error; that ends when no process of it is left.
+func (s *served) end(t *testing.T, signal syscall.Signal) (code int, said string) {
+	t.Helper()
+	if s.ended {
+		return 0, ""
+	}
+	s.ended = true
+	if err := s.cmd.Process.Signal(signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		t.Error(err)
+	}
+	rest, _ := io.ReadAll(s.out)
+	if len(rest) > 0 {
+		t.Errorf("a second line on standard output: %q", rest)
+	}
+	said = s.errs.until(t, "")
+	_ = s.cmd.Wait() // the code says it
+	return s.cmd.ProcessState.ExitCode(), said
+}
+
+// target is where it listens.
+func (s *served) target() string { return strings.TrimPrefix(s.line, "listening on ") }
+
+// heard is a client and the notifications that it gets.
+type heard struct {
+	*client.Client
+
+	notes chan string
+}
+
+// dial connects to a gateway.
+func dial(t *testing.T, target, token string) *heard {
+	t.Helper()
+	h := &heard{notes: make(chan string, 64)}
+	o := client.Options{Token: token}
+	if !strings.HasPrefix(target, "http") {
+		o.OnNotification = func(method string, params json.RawMessage) { h.notes <- method + " " + string(params) }
+	}
+	var err error
+	if h.Client, err = client.Dial(t.Context(), target, o); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = h.Close() })
+	return h
+}
+
+// waitFor waits for a notification. Others may come before it: a gateway tells what
+// it learns, also of what was done shortly before.
+func (h *heard) waitFor(t *testing.T, method string) {
+	t.Helper()
+	for {
+		select {
+		case note := <-h.notes:
+			if strings.HasPrefix(note, method+" ") {
+				return
+			}
+		case <-h.Done():
+			t.Fatalf("the connection ended: %v", h.Err())
+		case <-t.Context().Done():
+			t.Fatalf("%s never came", method)
+		}
+	}
+}
+
+// object are params of a call.
+type object = map[string]any
+
+// ask calls a method, which must succeed, and returns its result.
+func (h *heard) ask(t *testing.T, method string, params object) json.RawMessage {
+	t.Helper()
+	var result json.RawMessage
+	if err := h.Call(t.Context(), method, params, &result); err != nil {
+		t.Fatalf("%s: %v", method, err)
+	}
+	return result
+}
+
+// grapnelIn runs a command with a home, and returns what it printed.
+func grapnelIn(t *testing.T, dir string, args ...string) (code int, out, errs string) {
+	t.Helper()
+	cmd, _ := command(t, args...)
+	cmd.Env = append(cmd.Env, homeIn(dir)...)
+	var o, e strings.Builder
+	cmd.Stdout, cmd.Stderr = &o, &e
+	if err := cmd.Run(); err != nil {
+		if _, ended := errors.AsType[*exec.ExitError](err); !ended {
+			t.Fatal(err)
+		}
+	}
+	return cmd.ProcessState.ExitCode(), o.String(), e.String()
+}
+
+// wsOf is the WebSocket's target of an HTTP one.
+func wsOf(url string) string { return "ws" + strings.TrimPrefix(url, "http") }
+
+// serveStores make an empty store of each kind, and return what --store is then.
+func serveStores() map[string]func(t *testing.T) string {
+	return map[string]func(t *testing.T) string{
+		"sqlite": func(t *testing.T) string {
+			t.Helper()
+			return "sqlite:" + filepath.Join(t.TempDir(), "g.db")
+		},
+		"postgres": func(t *testing.T) string {
+			t.Helper()
+			server, err := storetest.StartPostgres(t.Context())
+			if errors.Is(err, storetest.ErrNoPostgres) && (os.Getenv("CI") != "true" || os.Getenv("GRAPNEL_REQUIRE_POSTGRES") != "1") {
+				t.Skip(err)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() {
+				if err := server.Stop(context.WithoutCancel(t.Context())); err != nil {
+					t.Error(err)
+				}
+			})
+			dsn, err := server.NewDSN(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			return dsn
+		},
+	}
+}

@@ -1,0 +1,443 @@
+//go:build unix
+
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/grapnelhq/grapnel/gateway"
+	"github.com/grapnelhq/grapnel/gateway/client"
+	"github.com/grapnelhq/grapnel/gateway/rpc"
+	"github.com/grapnelhq/grapnel/tree"
+)
+
+// TestServeTransports calls one gateway in every way, and ends it: nothing is left.
+func TestServeTransports(t *testing.T) {
+	t.Parallel()
+
+	dir := t.TempDir()
+	socket := filepath.Join(dir, "run", "g.sock")
+	s := serveIn(t, dir, "--listen", "127.0.0.1:0", "--socket", socket)
+	if info, err := os.Lstat(socket); err != nil || info.Mode() != fs.ModeSocket|0o600 {
+		t.Fatalf("socket: %v, %v", info.Mode(), err)
+	}
+	post, ws, unix := dial(t, s.target(), ""), dial(t, wsOf(s.target()), ""), dial(t, "unix:"+socket, "")
+	post.ask(t, "workspace/create", object{"id": "w", "name": "W"})
+	for _, watcher := range []*heard{ws, unix} {
+		watcher.ask(t, "workspace/watch", object{"workspace_id": "w"})
+	}
+	post.ask(t, "thread/agents_doc/save", object{"workspace_id": "w", "content": "Be brief.\n"})
+	for _, watcher := range []*heard{ws, unix} {
+		watcher.waitFor(t, gateway.NotifyDoc)
+	}
+	compiled := unix.ask(t, "turn/compile", object{"turn": object{"workspace_id": "w", "thread_id": "t", "turn_id": "1"}})
+	if !strings.Contains(string(compiled), "Be brief.") {
+		t.Errorf("the document is not in the prompt: %s", compiled)
+	}
+	long := post.ask(t, "thread/agents_doc/save", object{"workspace_id": "w", "content": strings.Repeat("x", 15_999), "expected_version": 1})
+	if !strings.Contains(string(long), "a prompt has room for 15,") {
+		t.Errorf("no warning that the prompt cuts it: %.200s", long)
+	}
+	code, out, errs := grapnelIn(t, dir, "status", "--json")
+	var status statusResult
+	if err := json.Unmarshal([]byte(out), &status); err != nil || code != exitOK || status.Target != "unix:"+socket ||
+		status.Connections != 3 || status.Watchers != 2 || status.Stats.ManifestsKept != 1 || len(status.Plugins) != 1 {
+		t.Errorf("status: %d %v %s %s", code, err, out, errs)
+	}
+	code, said := s.end(t, syscall.SIGTERM)
+	if code != exitOK || !strings.Contains(said, "serving has ended") {
+		t.Errorf("exit code %d:\n%s", code, said)
+	}
+	for _, gone := range []string{socket, filepath.Join(dir, "grapnel")} {
+		if _, err := os.Lstat(gone); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s is left: %v", gone, err)
+		}
+	}
+	if <-ws.Done(); !strings.Contains(fmt.Sprint(ws.Err()), "stopping") {
+		t.Errorf("the connection ended with %v", ws.Err())
+	}
+	if code, _, errs := grapnelIn(t, dir, "status"); code != exitUnable || !strings.Contains(errs, "grapnel serve") {
+		t.Errorf("status without a gateway: %d %s", code, errs)
+	}
+}
+
+// TestServeSocketAlone opens no port.
+func TestServeSocketAlone(t *testing.T) {
+	t.Parallel()
+
+	dir := t.TempDir()
+	socket := filepath.Join(dir, "g.sock")
+	s := serveIn(t, dir, "--socket", socket, "--json")
+	var line listening
+	if err := json.Unmarshal([]byte(s.line), &line); err != nil || line != (listening{Socket: socket, PID: s.cmd.Process.Pid}) {
+		t.Errorf("%s: %+v, %v", s.line, line, err)
+	}
+	if code, out, errs := grapnelIn(t, dir, "status"); code != exitOK || !strings.Contains(out, "unix:"+socket) {
+		t.Errorf("status: %d %s %s", code, out, errs)
+	}
+	if code, _ := s.end(t, syscall.SIGINT); code != exitOK {
+		t.Errorf("exit code %d", code)
+	}
+}
+
+// TestServeSocketTaken: what somebody answers at, and what is no socket, is never
+// replaced; a folder in which others could replace it is refused.
+func TestServeSocketTaken(t *testing.T) {
+	t.Parallel()
+
+	dir := t.TempDir()
+	socket := filepath.Join(dir, "g.sock")
+	s := serveIn(t, dir, "--socket", socket)
+	code, out, errs := grapnelIn(t, t.TempDir(), "serve", "--socket", socket)
+	if code != exitUnable || out != "" || !strings.Contains(errs, "a program answers there already") {
+		t.Errorf("taken: %d %s %s", code, out, errs)
+	}
+	dial(t, "unix:"+socket, "").ask(t, "workspace/list", nil) // it still serves
+	s.end(t, syscall.SIGTERM)
+	if err := os.WriteFile(socket, []byte("precious"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code, _, errs := grapnelIn(t, dir, "serve", "--socket", socket); code != exitUsage || !strings.Contains(errs, "something else is there") {
+		t.Errorf("a file: %d %s", code, errs)
+	}
+	open := filepath.Join(dir, "open")
+	if err := os.Mkdir(open, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(open, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if code, _, errs := grapnelIn(t, dir, "serve", "--socket", filepath.Join(open, "g.sock")); code != exitUsage || !strings.Contains(errs, "others may write") {
+		t.Errorf("an open folder: %d %s", code, errs)
+	}
+}
+
+// TestServeKilled kills a gateway that takes saves: what it has acknowledged is
+// there afterwards, and what it left behind is in nobody's way.
+func TestServeKilled(t *testing.T) {
+	t.Parallel()
+
+	dir := t.TempDir()
+	socket := filepath.Join(dir, "g.sock")
+	s := serveIn(t, dir, "--socket", socket)
+	c := dial(t, "unix:"+socket, "")
+	c.ask(t, "workspace/create", object{"id": "w", "name": "W"})
+	const writers, enough = 4, 20
+	kept := make(chan string, 10_000)
+	var wg sync.WaitGroup
+	for w := range writers {
+		wg.Go(func() {
+			for n := 0; ; n++ {
+				id := fmt.Sprintf("f-%d-%d", w, n)
+				err := c.Call(t.Context(), "folder/create", object{"workspace_id": "w", "id": id, "name": id}, nil)
+				if err == nil {
+					err = c.Call(t.Context(), "thread/agents_doc/save", object{"workspace_id": "w", "folder_id": id, "content": id}, nil)
+				}
+				if err != nil {
+					return // it was killed
+				}
+				kept <- id
+			}
+		})
+	}
+	var ids []string
+	for range enough {
+		ids = append(ids, <-kept)
+	}
+	s.end(t, syscall.SIGKILL)
+	wg.Wait()
+	close(kept)
+	for id := range kept {
+		ids = append(ids, id)
+	}
+	if code, _, errs := grapnelIn(t, dir, "status"); code != exitUnable || !strings.Contains(errs, fmt.Sprintf("process %d) does not answer", s.cmd.Process.Pid)) {
+		t.Errorf("status of one that was killed: %d %s", code, errs)
+	}
+	s = serveIn(t, dir, "--socket", socket)
+	c = dial(t, "unix:"+socket, "")
+	for _, id := range ids {
+		if got := c.ask(t, "thread/agents_doc/get", object{"workspace_id": "w", "folder_id": id}); !strings.Contains(string(got), `"content":"`+id+`"`) {
+			t.Errorf("%s was acknowledged, and is %s", id, got)
+		}
+	}
+	if notes, err := filepath.Glob(filepath.Join(dir, "grapnel", "gateway-*")); len(notes) != 1 || err != nil {
+		t.Errorf("notes: %v, %v", notes, err)
+	}
+	if code, said := s.end(t, syscall.SIGTERM); code != exitOK {
+		t.Errorf("exit code %d: %s", code, said)
+	}
+}
+
+// TestServeBeside: what is saved through one gateway reaches those who watch at
+// another one on the same database.
+func TestServeBeside(t *testing.T) {
+	t.Parallel()
+
+	for name, dsn := range serveStores() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			dsn, dir := dsn(t), t.TempDir()
+			one, two := serveIn(t, dir, "--store", dsn), serveIn(t, dir, "--store", dsn)
+			a, b := dial(t, wsOf(one.target()), ""), dial(t, wsOf(two.target()), "")
+			a.ask(t, "workspace/create", object{"id": "w", "name": "W"})
+			b.ask(t, "workspace/watch", object{"workspace_id": "w"})
+			a.ask(t, "thread/agents_doc/save", object{"workspace_id": "w", "content": "x"})
+			b.waitFor(t, gateway.NotifyDoc)
+			err := b.Call(t.Context(), "thread/agents_doc/save", object{"workspace_id": "w", "content": "y"}, nil)
+			if !client.HasCode(err, rpc.CodeConflict) {
+				t.Errorf("a stale save through the other one: %v", err)
+			}
+			code, _, errs := grapnelIn(t, dir, "status")
+			if code != exitUsage || !strings.Contains(errs, "2 gateways run here") || !strings.Contains(errs, one.target()) {
+				t.Errorf("status: %d %s", code, errs)
+			}
+			if code, out, errs := grapnelIn(t, dir, "status", "--url", two.target()); code != exitOK {
+				t.Errorf("status of one: %d %s %s", code, out, errs)
+			}
+			for _, s := range []*served{one, two} {
+				if code, said := s.end(t, syscall.SIGTERM); code != exitOK {
+					t.Errorf("exit code %d: %s", code, said)
+				}
+			}
+		})
+	}
+}
+
+// tokenLine is the row of a token file for a token.
+func tokenLine(name, secret string, rights ...string) string {
+	return fmt.Sprintf("  - {name: %s, sha256: %q, workspaces: ['*'], rights: [%s]}\n", name, tree.Sum(secret), strings.Join(rights, ", "))
+}
+
+// TestServeTokens reads the token file again on SIGHUP, and keeps what was in
+// force where the file is wrong.
+func TestServeTokens(t *testing.T) {
+	t.Parallel()
+
+	dir := t.TempDir()
+	file := filepath.Join(dir, "tokens.yaml")
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("tokens:\n" + tokenLine("ada", "one", "read", "write"))
+	s := serveIn(t, dir, "--token-file", file)
+	ada := dial(t, wsOf(s.target()), "one")
+	ada.ask(t, "workspace/create", object{"id": "w", "name": "W"})
+	if err := dial(t, s.target(), "").Call(t.Context(), "workspace/list", nil, nil); !client.HasCode(err, rpc.CodeUnauthorized) {
+		t.Errorf("without a token: %v", err)
+	}
+	hangUp := func() {
+		t.Helper()
+		if err := s.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("tokens: [\n")
+	hangUp()
+	s.errs.until(t, "the tokens from before stay in force")
+	ada.ask(t, "workspace/list", nil)
+	write("tokens:\n" + tokenLine("bob", "two", "read", "admin"))
+	hangUp()
+	s.errs.until(t, "is in force, tokens: 1")
+	<-ada.Done()
+	dial(t, s.target(), "two").ask(t, "workspace/list", nil)
+
+	secret := filepath.Join(dir, "secret")
+	if err := os.WriteFile(secret, []byte("two\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		name, file string
+		code       int
+		says       string
+	}{
+		{"a token", secret, exitOK, ""},
+		{"no token", "", exitNo, "a token is needed"},
+		{"the file of hashes", file, exitUsage, "has hashes"},
+		{"no such file", secret + "x", exitUsage, "no such file"},
+	} {
+		args := []string{"status", "--url", s.target()}
+		if tt.file != "" {
+			args = append(args, "--token-file", tt.file)
+		}
+		if code, _, errs := grapnelIn(t, dir, args...); code != tt.code || !strings.Contains(errs, tt.says) {
+			t.Errorf("%s: %d %s", tt.name, code, errs)
+		}
+	}
+	s.end(t, syscall.SIGTERM)
+}
+
+// TestServeMakesToken: with a plugin that is not built in, callers need a token,
+// which serve makes once.
+func TestServeMakesToken(t *testing.T) {
+	t.Parallel()
+
+	dir := t.TempDir()
+	config := filepath.Join(dir, "grapnel.yaml")
+	if err := os.WriteFile(config, []byte("version: 1\nplugins: [{name: stranger, command: ./stranger, unsafe_path: true}]\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var secrets []string
+	for range 2 {
+		s := serveIn(t, dir, "--config", config)
+		data := filepath.Join(dir, ".local", "share", "grapnel")
+		said := s.errs.until(t, "callers need a token")
+		secret, err := readSecret(filepath.Join(data, "token"))
+		if err != nil || strings.Contains(said, secret) || !strings.Contains(said, filepath.Join(data, "token")) {
+			t.Fatalf("%v: %s", err, said)
+		}
+		secrets = append(secrets, secret)
+		for _, name := range []string{"token", "tokens.yaml"} {
+			if info, err := os.Stat(filepath.Join(data, name)); err != nil || info.Mode() != 0o600 {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		if err := dial(t, s.target(), "").Call(t.Context(), "workspace/list", nil, nil); !client.HasCode(err, rpc.CodeUnauthorized) {
+			t.Errorf("without a token: %v", err)
+		}
+		if code, _, errs := grapnelIn(t, dir, "status"); code != exitOK { // the note says where the token is
+			t.Errorf("status: %d %s", code, errs)
+		}
+		s.end(t, syscall.SIGTERM)
+	}
+	if secrets[0] != secrets[1] {
+		t.Error("the second start made another token")
+	}
+	s := serveIn(t, dir, "--config", config, "--socket", filepath.Join(dir, "g.sock")) // its mode is the guard
+	dial(t, s.target(), "").ask(t, "workspace/list", nil)
+	s.end(t, syscall.SIGTERM)
+}
+
+// TestServeDrains: a call in flight is answered before the end. The requests of a
+// batch are done in their order: when the first is told of, the batch is in flight.
+func TestServeDrains(t *testing.T) {
+	t.Parallel()
+
+	dir := t.TempDir()
+	config := filepath.Join(dir, "grapnel.yaml")
+	slow := strings.ReplaceAll(strings.ReplaceAll(slowConfig, "60s", "5s"), "delay: 5s", "delay: 500ms")
+	if err := os.WriteFile(config, []byte(slow), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := serveIn(t, dir, "--config", config)
+	s.errs.until(t, "state=ready")
+	c := dial(t, wsOf(s.target()), "")
+	c.ask(t, "workspace/create", object{"id": "w", "name": "W"})
+	c.ask(t, "workspace/watch", object{"workspace_id": "w"})
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.target()+"/rpc", strings.NewReader(`[
+		{"jsonrpc":"2.0","id":1,"method":"folder/create","params":{"workspace_id":"w","name":"f"}},
+		{"jsonrpc":"2.0","id":2,"method":"phase/dispatch","params":{"phase":"tool.pre_call","input":{"tool":"x"}}}]`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	answer := make(chan string, 1)
+	go func() {
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			answer <- err.Error()
+			return
+		}
+		text, err := io.ReadAll(resp.Body)
+		answer <- fmt.Sprint(string(text), err, resp.Body.Close())
+	}()
+	<-c.notes
+	code, said := s.end(t, syscall.SIGTERM)
+	if got := <-answer; !strings.Contains(got, `"state":"succeeded"`) {
+		t.Errorf("the call in flight: %s", got)
+	}
+	if code != exitOK {
+		t.Errorf("exit code %d: %s", code, said)
+	}
+}
+
+// TestServeRefuses starts nothing that cannot be meant.
+func TestServeRefuses(t *testing.T) {
+	t.Parallel()
+
+	dir := t.TempDir()
+	open := filepath.Join(dir, "open.yaml")
+	if err := os.WriteFile(open, []byte("tokens:\n"+tokenLine("ada", "one", "read")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(open, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	s := serveIn(t, dir)
+	port := s.target()[strings.LastIndex(s.target(), ":"):]
+	for _, tt := range []struct {
+		name string
+		args []string
+		code int
+		says string
+	}{
+		{"all addresses", []string{"--listen", ":0"}, exitUsage, "it needs --token-file"},
+		{"another address", []string{"--listen", "192.0.2.1:0"}, exitUsage, "it needs --token-file"},
+		{"no address", []string{"--listen", "here"}, exitUsage, "use HOST:PORT"},
+		{"an empty flag", []string{"--listen", ""}, exitUsage, "--listen is empty"},
+		{"a file that others read", []string{"--token-file", open}, exitUsage, "chmod 600"},
+		{"no file", []string{"--token-file", open + "x"}, exitUsage, "no such file"},
+		{"a port that is taken", []string{"--listen", "127.0.0.1" + port}, exitUnable, "answers there already"},
+		{"a store out of reach", []string{"--store", "postgres://127.0.0.1:1/x"}, exitUnable, ""},
+		{"no store", []string{"--store", "mysql:x"}, exitUsage, "sqlite:PATH or postgres://"},
+		{"a long path", []string{"--socket", filepath.Join(dir, strings.Repeat("x", 120))}, exitUsage, "choose a shorter one"},
+		{"an argument", []string{"now"}, exitUsage, "takes no arguments"},
+		{"a level", []string{"--log-level", "loud"}, exitUsage, "--log-level"},
+	} {
+		code, out, errs := grapnelIn(t, t.TempDir(), append([]string{"serve"}, tt.args...)...)
+		if code != tt.code || out != "" || !strings.Contains(errs, tt.says) || strings.Count(errs, "grapnel: ") != 1 {
+			t.Errorf("%s: %d %q %s", tt.name, code, out, errs)
+		}
+	}
+	s.end(t, syscall.SIGTERM)
+}
+
+// TestServeTwoStarts: of gateways that replace a stale socket at the same moment
+// one serves.
+func TestServeTwoStarts(t *testing.T) {
+	t.Parallel()
+
+	dir := t.TempDir()
+	socket := filepath.Join(dir, "g.sock")
+	s := serveIn(t, dir, "--socket", socket)
+	s.end(t, syscall.SIGKILL)
+	var won []*doors
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			d, err := openDoors(t.Context(), &serveFlags{socket: socket})
+			mu.Lock()
+			defer mu.Unlock()
+			if err == nil {
+				won = append(won, d)
+			} else if !errors.Is(err, errInUse) {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if len(won) != 1 {
+		t.Errorf("%d have the socket", len(won))
+	}
+	for _, d := range won {
+		d.close()
+	}
+	if _, err := os.Lstat(socket); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the socket is left: %v", err)
+	}
+}

@@ -1,0 +1,351 @@
+package gateway
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/grapnelhq/grapnel/gateway/rpc"
+	"github.com/grapnelhq/grapnel/tree"
+	"github.com/grapnelhq/grapnel/tree/treetest"
+)
+
+// TestCatchUp checks what one who was away is told: what the hub would have told,
+// and a gap where that is too much or not known any more.
+func TestCatchUp(t *testing.T) {
+	t.Parallel()
+
+	clock := treetest.NewClock(time.Date(2026, 2, 3, 4, 5, 6, 0, time.UTC))
+	model := treetest.NewModel(clock.Now)
+	workspace(t, model, "w")
+	workspace(t, model, "v")
+	h := quietHub(model)
+	h.step(t.Context())
+	since, _ := h.place()
+	save(t, model, "w", "", "one")
+	save(t, model, "v", "", "elsewhere")
+	save(t, model, "w", "", "two")
+	folder(t, model, "", "a")
+
+	c := newConn()
+	got, err := h.catchUp(t.Context(), c, "w", since)
+	if err != nil || got.Gap || got.Seq <= since {
+		t.Fatalf("caught up: %+v, %v", got, err)
+	}
+	if n := c.all(); len(n) != 2 || n[0].Summary == nil || n[0].Summary.Version != 2 || n[1].Folder == nil || n[1].Seq != got.Seq {
+		t.Errorf("told %+v, want the document and the folder", n)
+	}
+	// The hub comes later, and says nothing twice.
+	h.step(t.Context())
+	if n := c.all(); len(n) != 2 {
+		t.Errorf("told again: %+v", n)
+	}
+	save(t, model, "w", "", "three")
+	h.step(t.Context())
+	if n := c.all(); len(n) != 3 {
+		t.Errorf("told %+v, want what came afterwards", n)
+	}
+	seq, ok := h.leave(c, "w")
+	if place, _ := h.place(); !ok || seq != place {
+		t.Errorf("left at %d, want %d", seq, place)
+	}
+
+	for name, at := range map[string]tree.Seq{"a place that never was": 1 << 40, "too much": seq} {
+		if name == "too much" {
+			for i := range burst + 1 {
+				folder(t, model, "", fmt.Sprintf("f%d", i))
+			}
+			h.step(t.Context())
+		}
+		c := newConn()
+		got, err := h.catchUp(t.Context(), c, "w", at)
+		if place, _ := h.place(); err != nil || !got.Gap || got.Seq != place {
+			t.Errorf("%s: %+v, %v, want a gap at %d", name, got, err, place)
+		}
+		save(t, model, "w", "", "behind "+name)
+		h.step(t.Context())
+		if n := c.all(); len(n) == 0 || n[len(n)-1].Summary == nil {
+			t.Errorf("%s: told %+v afterwards", name, n)
+		}
+	}
+	clock.Add(tree.ChangesAge + time.Hour)
+	must[int](t)(model.Thin(t.Context(), clock.Now()))
+	if got, err := h.catchUp(t.Context(), newConn(), "w", since); err != nil || !got.Gap {
+		t.Errorf("a place that is forgotten: %+v, %v, want a gap", got, err)
+	}
+}
+
+// TestHubGap: where the log itself has a gap, such as that of a copy that was put
+// back, everybody is told to read again.
+func TestHubGap(t *testing.T) {
+	t.Parallel()
+
+	model, copied := treetest.NewModel(nil), treetest.NewModel(nil)
+	workspace(t, copied, "w")
+	workspace(t, model, "w")
+	for i := range 10 {
+		save(t, model, "w", "", strconv.Itoa(i))
+	}
+	swapped := &faulty{Store: model}
+	h := quietHub(swapped)
+	h.step(t.Context())
+	c := newConn()
+	must[watchResult](t)(h.join(c, "w", false))
+	swapped.Store = copied
+	h.step(t.Context())
+	place, _ := h.place()
+	if n := c.all(); len(n) != 1 || !n[0].Gap || n[0].Seq != place {
+		t.Fatalf("told %+v, want a gap at %d", n, place)
+	}
+	save(t, copied, "w", "", "text")
+	h.step(t.Context())
+	if n := c.all(); len(n) != 2 || n[1].Summary == nil {
+		t.Errorf("told %+v, want what was saved in the copy", n)
+	}
+}
+
+// TestWatchTwice: who watches already and asks again, while changes are on their
+// way, is told them all the same, and not twice.
+func TestWatchTwice(t *testing.T) {
+	t.Parallel()
+
+	model := treetest.NewModel(nil)
+	workspace(t, model, "w")
+	h := quietHub(model)
+	h.step(t.Context())
+	c := newConn()
+	first := must[watchResult](t)(h.join(c, "w", false))
+	save(t, model, "w", "", "text")
+	got := must[tree.Changes](t)(model.Changes(t.Context(), first.Seq, batch))
+	h.take(got.Next) // as step does, and then it works
+	again := must[watchResult](t)(h.join(c, "w", false))
+	if again.Seq != first.Seq {
+		t.Errorf("watching again from %d, want %d: the rest is not told yet", again.Seq, first.Seq)
+	}
+	h.tell(h.prepare(t.Context(), digest(got.List, burst)), got.Next)
+	if n := c.all(); len(n) != 1 || n[0].Summary == nil {
+		t.Errorf("told %+v, want what was saved", n)
+	}
+	if again = must[watchResult](t)(h.join(c, "w", false)); again.Seq != got.Next {
+		t.Errorf("watching again from %d, want %d", again.Seq, got.Next)
+	}
+}
+
+// TestBurst: a transaction of very many changes is one notification.
+func TestBurst(t *testing.T) {
+	t.Parallel()
+
+	model := treetest.NewModel(nil)
+	workspace(t, model, "w")
+	folder(t, model, "", "a")
+	for i := range burst + 1 {
+		must[tree.Thread](t)(model.CreateThread(t.Context(), tree.CreateThread{WorkspaceID: "w", FolderID: "a", ID: strconv.Itoa(i), Title: "t"}))
+	}
+	h := quietHub(model)
+	h.step(t.Context())
+	c := newConn()
+	must[watchResult](t)(h.join(c, "w", false))
+	must[tree.Folder](t)(model.DeleteFolder(t.Context(), tree.DeleteFolder{WorkspaceID: "w", FolderID: "a", Recursive: true}))
+	h.step(t.Context())
+	if n := c.all(); len(n) != 1 || !n[0].Gap {
+		t.Errorf("told %d notifications, want a gap", len(n))
+	}
+}
+
+// TestWatches checks who is counted as watching, and when that ends.
+func TestWatches(t *testing.T) {
+	t.Parallel()
+
+	model := treetest.NewModel(nil)
+	h := quietHub(model)
+	c := newConn()
+	if _, err := h.join(c, "w", false); !strings.Contains(fmt.Sprint(err), "not been reached") {
+		t.Errorf("before the first reading: %v", err)
+	}
+	if _, err := h.catchUp(t.Context(), c, "w", 0); !strings.Contains(fmt.Sprint(err), "not been reached") {
+		t.Errorf("before the first reading: %v", err)
+	}
+	h.step(t.Context())
+	for i := range maxWatches {
+		must[watchResult](t)(h.join(c, strconv.Itoa(i), false))
+		must[watchResult](t)(h.join(c, strconv.Itoa(i), false)) // again is no other one
+	}
+	if _, err := h.join(c, "one more", false); err == nil {
+		t.Error("a connection watches more than it may")
+	}
+	if got := h.watchers(); got != maxWatches {
+		t.Errorf("%d watches, want %d", got, maxWatches)
+	}
+	if _, ok := h.leave(c, "0"); !ok || h.watchers() != maxWatches-1 {
+		t.Errorf("left: %v, %d watches", ok, h.watchers())
+	}
+	if _, ok := h.leave(c, "0"); ok {
+		t.Error("left twice")
+	}
+	// A workspace that is deleted ends its watches, behind the notification.
+	workspace(t, model, "1")
+	other := newConn()
+	must[watchResult](t)(h.join(other, "1", false))
+	must[tree.Workspace](t)(model.DeleteWorkspace(t.Context(), tree.DeleteWorkspace{WorkspaceID: "1"}))
+	h.step(t.Context())
+	if n := other.all(); len(n) != 1 || n[0].Action != tree.Deleted || h.watchers() != maxWatches-2 {
+		t.Errorf("told %+v, %d watches", n, h.watchers())
+	}
+}
+
+// TestWatchesEnd: a connection that ends watches nothing any more, also one that
+// has ended before it watched.
+func TestWatchesEnd(t *testing.T) {
+	t.Parallel()
+
+	synctest.Test(t, func(t *testing.T) {
+		h := quietHub(treetest.NewModel(nil))
+		h.step(t.Context())
+		c, other := newConn(), newConn()
+		defer other.end()
+		for _, id := range []string{"w", "v"} {
+			must[watchResult](t)(h.join(c, id, false))
+		}
+		must[watchResult](t)(h.join(other, "w", false))
+		for range 2 {
+			c.end()
+			synctest.Wait()
+			if h.watchers() != 1 || len(h.conns) != 1 || len(h.rooms) != 1 {
+				t.Errorf("%d watches, %d connections, %d rooms, want what the other has", h.watchers(), len(h.conns), len(h.rooms))
+			}
+			must[watchResult](t)(h.join(c, "w", false))
+		}
+		synctest.Wait()
+	})
+}
+
+// TestCatchUpRace joins again and again while others change and the hub tells: what
+// is told from a place on is every thing's last state, and nothing twice.
+func TestCatchUpRace(t *testing.T) {
+	t.Parallel()
+
+	model := treetest.NewModel(nil)
+	workspace(t, model, "w")
+	h := runHub(t, model)
+	start, _ := h.place()
+	const scopes, saves, readers = 8, 60, 12
+	for i := range scopes {
+		folder(t, model, "", strconv.Itoa(i))
+	}
+	var writing, reading sync.WaitGroup
+	for i := range scopes {
+		writing.Go(func() {
+			for n := range saves {
+				save(t, model, "w", strconv.Itoa(i), fmt.Sprint("text ", n))
+			}
+		})
+	}
+	errs := make(chan error, readers)
+	for i := range readers {
+		rng := rand.New(rand.NewPCG(uint64(i), 2))
+		reading.Go(func() { errs <- follow(t, h, model, start, scopes, saves, rng) })
+	}
+	writing.Wait()
+	reading.Wait()
+	close(errs)
+	for err := range errs {
+		if err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// follow watches with interruptions until it has seen the last version of each
+// scope.
+func follow(t *testing.T, h *hub, model tree.Store, at tree.Seq, scopes, saves int, rng *rand.Rand) error {
+	t.Helper()
+	seen := map[tree.FolderID]int64{}
+	deadline := time.Now().Add(patience)
+	for time.Now().Before(deadline) {
+		c := newConn()
+		got, err := h.catchUp(t.Context(), c, "w", at)
+		if err != nil {
+			return err
+		}
+		if got.Gap {
+			for i := range scopes {
+				if v := must[tree.View](t)(model.Doc(t.Context(), tree.Scope{WorkspaceID: "w", FolderID: tree.FolderID(strconv.Itoa(i))})); v.Explicit != nil {
+					seen[v.Explicit.FolderID] = v.Explicit.Version
+				}
+			}
+			at = got.Seq
+		}
+		select {
+		case <-c.fresh:
+		case <-time.After(time.Duration(rng.IntN(3)) * time.Millisecond):
+		}
+		c.end()
+		all := c.all()
+		// The connection was lost somewhere in between.
+		if len(all) > 0 && rng.IntN(2) == 0 {
+			all = all[:rng.IntN(len(all)+1)]
+		}
+		for _, n := range all {
+			if n.Seq < at {
+				return fmt.Errorf("the place goes back from %d to %d", at, n.Seq)
+			}
+			at = n.Seq
+			if n.Summary == nil {
+				continue
+			}
+			if n.Summary.Version <= seen[n.FolderID] {
+				return fmt.Errorf("scope %s: version %d behind %d", n.FolderID, n.Summary.Version, seen[n.FolderID])
+			}
+			seen[n.FolderID] = n.Summary.Version
+		}
+		if finished(seen, scopes, saves) {
+			return nil
+		}
+	}
+	return fmt.Errorf("at the end, only %v was seen", seen)
+}
+
+// finished reports whether the last version of each scope was seen.
+func finished(seen map[tree.FolderID]int64, scopes, saves int) bool {
+	for i := range scopes {
+		if seen[tree.FolderID(strconv.Itoa(i))] != int64(saves) {
+			return false
+		}
+	}
+	return true
+}
+
+// TestCatchUpTooFast: a client that never gets as far as the hub is told to read
+// again, instead of being kept.
+func TestCatchUpTooFast(t *testing.T) {
+	t.Parallel()
+
+	model := &faulty{Store: treetest.NewModel(nil)}
+	workspace(t, model, "w")
+	h := quietHub(model)
+	h.step(t.Context())
+	since, _ := h.place()
+	model.reading = func(after tree.Seq) {
+		if after != newest { // while the client reads, the hub gets further
+			h.mu.Lock()
+			h.taken++
+			h.mu.Unlock()
+		}
+	}
+	got, err := h.catchUp(t.Context(), newConn(), "w", since)
+	if err != nil || !got.Gap {
+		t.Errorf("%+v, %v, want a gap", got, err)
+	}
+	model.down.Store(true)
+	if _, err := h.catchUp(t.Context(), newConn(), "w", since); !errors.Is(err, errDown) {
+		t.Errorf("%v, want that it is down", err)
+	}
+}
+
+var _ conn = (*rpc.Conn)(nil)

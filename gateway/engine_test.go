@@ -1,0 +1,100 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"testing"
+
+	"github.com/grapnelhq/grapnel/config"
+	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/runtime"
+	"github.com/grapnelhq/grapnel/sdk"
+	"github.com/grapnelhq/grapnel/store"
+	"github.com/grapnelhq/grapnel/store/storetest"
+	"github.com/grapnelhq/grapnel/tree"
+)
+
+// house is a plugin that brings a text, denies turns that ask for it, fails when
+// told to, and asks the host for documents.
+func house() *sdk.Plugin {
+	return &sdk.Plugin{
+		Name: "house", Version: "1.0.0",
+		Hooks: []sdk.Hook{
+			{
+				Name: "rules", Kinds: []phases.Kind{phases.KindPromptSection}, OnFailure: phases.OnFailure{Default: phases.FailClosed},
+				PrePromptCompile: func(ctx context.Context, c *sdk.Call, _ *phases.PrePromptCompileInput) ([]phases.Contribution, error) {
+					text, err := documentFor(ctx, c)
+					if err != nil {
+						return nil, err
+					}
+					return sdk.Reply(&phases.PromptSection{SectionID: "house_rules", Title: "House Rules", Content: text})
+				},
+			},
+			{
+				Name: "guard", Kinds: []phases.Kind{phases.KindDecision}, Role: phases.RoleValidate,
+				PrePolicy: func(_ context.Context, _ *sdk.Call, in *phases.PrePolicyInput) ([]phases.Contribution, error) {
+					if in.UserText.Value == "deny me" {
+						return sdk.Reply(&phases.Decision{Verdict: phases.VerdictDeny, Reason: "as you like", ReasonCode: "house"})
+					}
+					return nil, nil
+				},
+			},
+		},
+	}
+}
+
+// documentFor is what the tree says for the turn, as a plugin learns it.
+func documentFor(ctx context.Context, c *sdk.Call) (string, error) {
+	raw, err := c.Host.Call(ctx, ServiceDocuments, "resolve_for_thread", nil)
+	if err != nil {
+		return "", err
+	}
+	var answer documentAnswer
+	if err := json.Unmarshal(raw, &answer); err != nil {
+		return "", err
+	}
+	if answer.Effective == nil {
+		return "Be brief.", nil
+	}
+	if answer.Effective.Doc.Content == "fail" {
+		return "", errors.New("as the document says")
+	}
+	return answer.Effective.Doc.Content, nil
+}
+
+// engine runs the plugin inside this process, over a tree and a sink.
+func engine(tb testing.TB, t tree.Store, sink runtime.Sink) *runtime.Engine {
+	tb.Helper()
+	all := []string{"*"}
+	cfg := &config.Config{Version: 1, Plugins: []config.Plugin{{Name: "house", Grants: phases.Grants{Contribute: all, Sections: all, Host: all, See: all}}}}
+	eng, err := runtime.New(tb.Context(), cfg, runtime.Options{
+		InProcess: map[string]runtime.Plugin{"house": house()},
+		Services:  map[string]runtime.Service{ServiceDocuments: Documents(t)},
+		Sink:      sink,
+	})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		if err := eng.Close(context.Background()); err != nil {
+			tb.Errorf("close of the engine: %v", err)
+		}
+	})
+	return eng
+}
+
+// logStore is a real log in a file of the test's own.
+func logStore(t *testing.T, o store.Options) *store.Store {
+	t.Helper()
+	s, err := store.Open(t.Context(), storetest.SQLite(t), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Errorf("close of the store: %v", err)
+		}
+	})
+	return s
+}

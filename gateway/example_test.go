@@ -1,0 +1,74 @@
+package gateway_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+
+	"github.com/grapnelhq/grapnel/gateway"
+	"github.com/grapnelhq/grapnel/tree/treetest"
+)
+
+// A gateway over a tree, without an engine or a log. A program has a store of
+// package store/treestore in the model's place.
+func Example() {
+	g, err := gateway.New(gateway.Options{Tree: treetest.NewModel(nil)})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	done := make(chan error)
+	go func() { done <- g.Serve(ctx, listener) }()
+
+	url := "http://" + listener.Addr().String() + "/rpc"
+	call := func(request string) {
+		resp, err := http.Post(url, "application/json", bytes.NewReader([]byte(request))) //nolint:noctx // an example
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		defer resp.Body.Close() //nolint:errcheck // only read
+		text, _ := io.ReadAll(resp.Body)
+		fmt.Println(string(text))
+	}
+	call(`{"jsonrpc": "2.0", "id": 1, "method": "workspace/create", "params": {"id": "home", "name": "Home"}}`)
+	call(`{"jsonrpc": "2.0", "id": 2, "method": "thread/agents_doc/get", "params": {"workspace_id": "home"}}`)
+
+	stop()
+	fmt.Println(<-done)
+	// Output:
+	// {"jsonrpc":"2.0","id":1,"result":{"workspace":{"id":"home","name":"Home"}}}
+	// {"jsonrpc":"2.0","id":2,"result":{"explicit":null,"effective":null}}
+	// <nil>
+}
+
+// The description of all methods, as clients generate code from it.
+func ExampleSchema() {
+	raw, err := gateway.Schema()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	var doc struct {
+		Methods map[string]struct {
+			Right string `json:"right"`
+		} `json:"methods"`
+	}
+	if err := json.Unmarshal(raw, &doc); err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(doc.Methods["thread/agents_doc/save"].Right, doc.Methods["turn/compile"].Right)
+	// Output: write compile
+}

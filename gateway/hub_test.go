@@ -1,0 +1,326 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/grapnelhq/grapnel/tree"
+	"github.com/grapnelhq/grapnel/tree/treetest"
+)
+
+// fakeConn keeps what it is told.
+type fakeConn struct {
+	ctx   context.Context
+	end   context.CancelFunc
+	fresh chan struct{} // of capacity 1
+
+	mu  sync.Mutex
+	got []told
+}
+
+// told is a notification: either kind's fields.
+type told struct {
+	Method      string          `json:"-"`
+	Key         string          `json:"-"`
+	Seq         tree.Seq        `json:"seq"`
+	WorkspaceID string          `json:"workspace_id"`
+	FolderID    tree.FolderID   `json:"folder_id"`
+	Action      tree.Action     `json:"action"`
+	Summary     *tree.Summary   `json:"summary"`
+	Affects     *int            `json:"affects_count"`
+	Workspace   *tree.Workspace `json:"workspace"`
+	Folder      *tree.Folder    `json:"folder"`
+	Thread      *tree.Thread    `json:"thread"`
+	Gap         bool            `json:"gap"`
+}
+
+func newConn() *fakeConn {
+	ctx, end := context.WithCancel(context.Background())
+	return &fakeConn{ctx: ctx, end: end, fresh: make(chan struct{}, 1)}
+}
+
+func (c *fakeConn) Context() context.Context { return c.ctx }
+
+func (c *fakeConn) Notify(key, method string, params any) {
+	raw, _ := params.(json.RawMessage)
+	n := told{Method: method, Key: key}
+	if err := json.Unmarshal(raw, &n); err != nil {
+		panic(err) // the hub gives JSON
+	}
+	c.mu.Lock()
+	c.got = append(c.got, n)
+	c.mu.Unlock()
+	select {
+	case c.fresh <- struct{}{}:
+	default:
+	}
+}
+
+// all is what came so far.
+func (c *fakeConn) all() []told {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return append([]told(nil), c.got...)
+}
+
+// until waits for a notification that fits.
+func (c *fakeConn) until(tb testing.TB, fits func(told) bool) told {
+	tb.Helper()
+	deadline := time.After(patience)
+	for {
+		for _, n := range c.all() {
+			if fits(n) {
+				return n
+			}
+		}
+		select {
+		case <-c.fresh:
+		case <-deadline:
+			tb.Fatalf("no such notification among %+v", c.all())
+		}
+	}
+}
+
+// faulty is a store that can be made to fail.
+type faulty struct {
+	tree.Store
+
+	listens  atomic.Int32
+	deaf     atomic.Bool // Listen ends at once
+	down     atomic.Bool // nothing can be read
+	affected atomic.Int32
+	reading  func(after tree.Seq) // is told of each Changes, if set
+}
+
+var errDown = &tree.Error{Code: tree.CodeUnavailable, Message: "gone"}
+
+func (f *faulty) Listen(ctx context.Context, wake func()) error {
+	f.listens.Add(1)
+	if f.deaf.Load() {
+		return errDown
+	}
+	return f.Store.Listen(ctx, wake)
+}
+
+func (f *faulty) Changes(ctx context.Context, after tree.Seq, limit int) (tree.Changes, error) {
+	if f.reading != nil {
+		f.reading(after)
+	}
+	if f.down.Load() {
+		return tree.Changes{}, errDown
+	}
+	return f.Store.Changes(ctx, after, limit)
+}
+
+func (f *faulty) Affected(ctx context.Context, s tree.Scope) (int, error) {
+	f.affected.Add(1)
+	if f.down.Load() {
+		return 0, errDown
+	}
+	return f.Store.Affected(ctx, s)
+}
+
+// runHub runs a hub over a store until the end of the test, and waits until it
+// knows its place.
+func runHub(tb testing.TB, t tree.Store) *hub {
+	tb.Helper()
+	h := quietHub(t)
+	if h.step(tb.Context()) {
+		tb.Fatal("the first step is not the only one")
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { h.listen(ctx) })
+	running.Go(func() { h.read(ctx) })
+	tb.Cleanup(func() {
+		cancel()
+		running.Wait()
+	})
+	return h
+}
+
+// quietHub is a hub that does nothing by itself.
+func quietHub(t tree.Store) *hub {
+	return newHub(t, slog.New(slog.DiscardHandler), newMetrics(&Gateway{}))
+}
+
+// save saves a document, whatever was there.
+func save(tb testing.TB, t tree.Store, workspace, folder, content string) tree.Doc {
+	tb.Helper()
+	scope := tree.Scope{WorkspaceID: workspace, FolderID: tree.FolderID(folder)}
+	var based *int64
+	if v := must[tree.View](tb)(t.Doc(tb.Context(), scope)); v.Explicit != nil {
+		based = &v.Explicit.Version
+	}
+	return must[tree.Saved](tb)(t.Save(tb.Context(), tree.Save{Scope: scope, Content: content, ExpectedVersion: based, Actor: "ada"})).Doc
+}
+
+// folder makes a folder of the workspace w.
+func folder(tb testing.TB, t tree.Store, parent, id string) {
+	tb.Helper()
+	must[tree.Folder](tb)(t.CreateFolder(tb.Context(), tree.CreateFolder{WorkspaceID: "w", ParentID: tree.FolderID(parent), ID: id, Name: id}))
+}
+
+// TestHubTells checks the way of a change from the store to those who watch, and
+// to nobody else.
+func TestHubTells(t *testing.T) {
+	t.Parallel()
+
+	model := &faulty{Store: treetest.NewModel(nil)}
+	workspace(t, model, "w")
+	workspace(t, model, "v")
+	folder(t, model, "", "a")
+	folder(t, model, "a", "b")
+	h := runHub(t, model)
+	here, there := newConn(), newConn()
+	must[watchResult](t)(h.join(here, "w", false))
+	must[watchResult](t)(h.join(there, "v", false))
+
+	doc := save(t, model, "w", "a", "text")
+	n := here.until(t, func(n told) bool { return n.Method == NotifyDoc })
+	if n.WorkspaceID != "w" || n.FolderID != "a" || n.Action != tree.DocSaved || n.Affects == nil || *n.Affects != 1 || n.Summary == nil || n.Summary.ID != doc.ID {
+		t.Errorf("saved: %+v", n)
+	}
+	must[tree.ArchivedNow](t)(model.Archive(t.Context(), tree.ArchiveDoc{Scope: tree.Scope{WorkspaceID: "w", FolderID: "a"}}))
+	if n = here.until(t, func(n told) bool { return n.Action == tree.DocArchived }); n.Summary != nil || n.Affects == nil || *n.Affects != 1 {
+		t.Errorf("archived: %+v", n)
+	}
+	must[tree.Folder](t)(model.RenameFolder(t.Context(), tree.RenameFolder{WorkspaceID: "w", FolderID: "a", Name: "A"}))
+	if n = here.until(t, func(n told) bool { return n.Method == NotifyTree }); n.Folder == nil || n.Folder.Name != "A" || n.Workspace != nil || n.Thread != nil {
+		t.Errorf("renamed: %+v", n)
+	}
+	must[tree.Workspace](t)(model.RenameWorkspace(t.Context(), tree.RenameWorkspace{WorkspaceID: "v", Name: "V"}))
+	there.until(t, func(n told) bool { return n.Workspace != nil && n.Workspace.Name == "V" })
+	if got := there.all(); len(got) != 1 {
+		t.Errorf("who watches another workspace is told %+v", got)
+	}
+	if got := model.affected.Load(); got != 2 {
+		t.Errorf("it was asked %d times what a document affects, want 2", got)
+	}
+}
+
+// TestNobodyWatches: where nobody watches, nothing is computed.
+func TestNobodyWatches(t *testing.T) {
+	t.Parallel()
+
+	model := &faulty{Store: treetest.NewModel(nil)}
+	workspace(t, model, "w")
+	h := quietHub(model)
+	h.step(t.Context())
+	save(t, model, "w", "", "text")
+	h.step(t.Context())
+	if got := model.affected.Load(); got != 0 {
+		t.Errorf("it was asked %d times what a document affects", got)
+	}
+}
+
+// TestAffectsOnce: several changes of one document between two readings are one
+// notification, and its effect is asked for once, whoever watches.
+func TestAffectsOnce(t *testing.T) {
+	t.Parallel()
+
+	model := &faulty{Store: treetest.NewModel(nil)}
+	workspace(t, model, "w")
+	h := quietHub(model)
+	h.step(t.Context())
+	conns := []*fakeConn{newConn(), newConn(), newConn()}
+	for _, c := range conns {
+		must[watchResult](t)(h.join(c, "w", false))
+	}
+	for i := range 5 {
+		save(t, model, "w", "", fmt.Sprint("text ", i))
+	}
+	h.step(t.Context())
+	for _, c := range conns {
+		if got := c.all(); len(got) != 1 || got[0].Summary.Version != 5 {
+			t.Errorf("told %+v, want the last version", got)
+		}
+	}
+	if got := model.affected.Load(); got != 1 {
+		t.Errorf("it was asked %d times what the document affects", got)
+	}
+	model.down.Store(true)
+	if got := h.affects(t.Context(), tree.Scope{WorkspaceID: "w"}); got != nil {
+		t.Errorf("affects %d, and nobody can know", *got)
+	}
+	model.down.Store(false)
+	if got := h.affects(t.Context(), tree.Scope{WorkspaceID: "w", FolderID: "gone"}); got == nil || *got != 0 {
+		t.Errorf("a scope that is gone affects %v, want 0", got)
+	}
+}
+
+// TestListenEnds: listening that ends begins again; what changed meanwhile, and
+// while the database could not be read, is told all the same.
+func TestListenEnds(t *testing.T) {
+	t.Parallel()
+
+	synctest.Test(t, func(t *testing.T) {
+		model := &faulty{Store: treetest.NewModel(nil)}
+		workspace(t, model, "w")
+		model.deaf.Store(true)
+		h := runHub(t, model)
+		c := newConn()
+		defer c.end()
+		must[watchResult](t)(h.join(c, "w", false))
+		model.down.Store(true)
+		time.Sleep(time.Minute) // the waits grow to some seconds
+		if n := model.listens.Load(); n < 10 || n > 25 {
+			t.Errorf("it tried to listen %d times in a minute", n)
+		}
+		save(t, model, "w", "", "while it was down")
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if got := c.all(); len(got) != 0 {
+			t.Errorf("told %+v by a database that is out of reach", got)
+		}
+		model.down.Store(false)
+		time.Sleep(2 * readEvery)
+		synctest.Wait()
+		if got := c.all(); len(got) != 1 || got[0].Summary == nil {
+			t.Errorf("told %+v, want what was saved while it was down", got)
+		}
+		model.deaf.Store(false)
+		time.Sleep(2 * backoffMost)
+		save(t, model, "w", "", "again")
+		synctest.Wait() // no time passes: it listens
+		if got := c.all(); len(got) != 2 {
+			t.Errorf("told %+v, want what was saved last", got)
+		}
+	})
+}
+
+// TestReadsWithoutWake: a store that never wakes is read every few seconds.
+func TestReadsWithoutWake(t *testing.T) {
+	t.Parallel()
+
+	synctest.Test(t, func(t *testing.T) {
+		model := &mute{treetest.NewModel(nil)}
+		workspace(t, model, "w")
+		h := runHub(t, model)
+		c := newConn()
+		defer c.end()
+		must[watchResult](t)(h.join(c, "w", false))
+		synctest.Wait()
+		save(t, model, "w", "", "text")
+		time.Sleep(readEvery + time.Second)
+		synctest.Wait()
+		if got := c.all(); len(got) != 1 {
+			t.Errorf("told %+v, want one", got)
+		}
+	})
+}
+
+// mute listens, and hears nothing.
+type mute struct{ tree.Store }
+
+func (mute) Listen(ctx context.Context, _ func()) error {
+	<-ctx.Done()
+	return ctx.Err()
+}

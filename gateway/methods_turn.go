@@ -1,0 +1,113 @@
+package gateway
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+
+	"github.com/grapnelhq/grapnel/gateway/rpc"
+	"github.com/grapnelhq/grapnel/internal/surface"
+	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/runtime"
+)
+
+// compileParams are those of turn/compile.
+type compileParams struct {
+	Turn  phases.Turn       `json:"turn"            jsonschema:"where and when; workspace_id, thread_id and turn_id are needed. A dir must lie below one of the gateway's roots"`
+	Input surface.TurnInput `json:"input,omitzero"  jsonschema:"what the host brings"`
+	Actor string            `json:"actor,omitempty"`
+}
+
+// dispatchParams are those of phase/dispatch.
+type dispatchParams struct {
+	Phase   phases.Phase    `json:"phase"`
+	Context phases.Context  `json:"context,omitzero" jsonschema:"where and when. A dir must lie below one of the gateway's roots"`
+	Input   json.RawMessage `json:"input,omitempty"  jsonschema:"the input of the phase, as its schema has it"`
+	Actor   string          `json:"actor,omitempty"`
+}
+
+func (g *Gateway) turnMethods() []rpc.Method {
+	return []rpc.Method{
+		method("turn/compile", rpc.CompileRight,
+			"Runs a turn through the plugins, compiles its prompt and records its manifest. A turn that was denied, or whose phase failed closed, is a result with an error in it.",
+			func(p *compileParams) asked { return asked{&p.Turn.WorkspaceID, &p.Actor} }, g.compile),
+		method("phase/dispatch", rpc.DispatchRight,
+			"Runs one phase through the plugins. One that failed closed is a result with an error in it.",
+			func(p *dispatchParams) asked { return asked{&p.Context.WorkspaceID, &p.Actor} }, g.dispatch),
+	}
+}
+
+// errNoEngine is the answer of a gateway without an engine.
+func errNoEngine() error {
+	return rpc.Errorf(rpc.CodeUnavailable, "this gateway has no engine: it compiles and dispatches nothing")
+}
+
+// compile answers as "grapnel compile --json" prints: what is known of a blocked
+// turn is what its host needs.
+func (g *Gateway) compile(ctx context.Context, c call[compileParams]) (*runtime.Compiled, error) {
+	turn, err := g.completeContext("turn", c.params.Turn)
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range []struct{ name, value string }{
+		{"workspace_id", turn.WorkspaceID}, {"thread_id", turn.ThreadID}, {"turn_id", turn.TurnID},
+	} {
+		if id.value == "" {
+			return nil, rpc.Errorf(rpc.CodeInvalid, "turn.%s: it is missing; manifests are kept, and prompts compared, by it", id.name)
+		}
+	}
+	if g.opts.Engine == nil {
+		return nil, errNoEngine()
+	}
+	if turn.Now.IsZero() {
+		turn.Now = g.opts.Now()
+	}
+	in := c.params.Input.CompileInput()
+	in.Prompt.Facts = g.opts.Facts
+	in.Prompt.Facts.TimeZone = cmp.Or(in.Prompt.Facts.TimeZone, surface.ZoneName(turn.Now))
+	done, err := g.opts.Engine.CompileTurn(ctx, turn, in)
+	if done == nil {
+		return nil, engineError(err)
+	}
+	return done, nil
+}
+
+// dispatch answers as "grapnel dispatch --json" prints.
+func (g *Gateway) dispatch(ctx context.Context, c call[dispatchParams]) (*phases.Outcome, error) {
+	table := phases.Standard()
+	if _, known := table.Lookup(c.params.Phase); !known {
+		return nil, rpc.Errorf(rpc.CodeInvalid, "phase: unknown phase %q%s", c.params.Phase, phases.DidYouMean(string(c.params.Phase), table.Names()))
+	}
+	in, err := phases.DecodeInput(table, c.params.Phase, c.params.Input)
+	if err != nil {
+		return nil, &rpc.Error{Code: rpc.CodeInvalid, Message: err.Error()}
+	}
+	if err := phases.ValidateInput(in); err != nil {
+		return nil, &rpc.Error{Code: rpc.CodeInvalid, Message: err.Error()}
+	}
+	where, err := g.completeContext("context", c.params.Context)
+	if err != nil {
+		return nil, err
+	}
+	if g.opts.Engine == nil {
+		return nil, errNoEngine()
+	}
+	out, err := g.opts.Engine.Dispatch(ctx, where, in)
+	if out == nil {
+		return nil, engineError(err)
+	}
+	return out, nil
+}
+
+// completeContext fills in what the command line does, but for what only its user
+// can mean: ids and a folder.
+func (g *Gateway) completeContext(name string, c phases.Context) (phases.Context, error) {
+	c, err := surface.Complete(c)
+	if err != nil {
+		return c, rpc.Errorf(rpc.CodeInvalid, "%s.profile: %v", name, err)
+	}
+	if c.Dir, err = g.inRoots(c.Dir); err != nil {
+		return c, rpc.Errorf(rpc.CodeInvalid, "%s.dir: %v", name, err)
+	}
+	return c, nil
+}

@@ -1,0 +1,131 @@
+package gateway
+
+import (
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/grapnelhq/grapnel/gateway/rpc"
+)
+
+// metrics count for /metrics. Their registry is the gateway's own, so that a
+// process may have several gateways.
+type metrics struct {
+	registry *prometheus.Registry
+	calls    *prometheus.CounterVec
+	took     *prometheus.HistogramVec
+	saves    *prometheus.CounterVec
+	notes    *prometheus.CounterVec
+	listens  prometheus.Counter
+	reads    prometheus.Counter
+}
+
+func newMetrics(g *Gateway) *metrics {
+	counter := func(name, help string) prometheus.Counter {
+		return prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
+	}
+	m := &metrics{
+		registry: prometheus.NewRegistry(),
+		calls: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "grapnel_gateway_calls_total", Help: "Calls by method and outcome: ok, or the code of the error.",
+		}, []string{"method", "code"}),
+		took: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "grapnel_gateway_call_seconds", Help: "How long calls took.",
+			Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30},
+		}, []string{"method"}),
+		saves: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "grapnel_gateway_documents_total", Help: "Changes of documents by outcome: saved, unchanged, archived, restored, or the code of the error.",
+		}, []string{"outcome"}),
+		notes: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "grapnel_gateway_notifications_total",
+			Help: "Notifications by outcome: sent, coalesced (a later one of the same thing came before it was sent), or dropped (its connection ended).",
+		}, []string{"outcome"}),
+		listens: counter("grapnel_gateway_listen_failures_total", "How often listening to the database ended and began again."),
+		reads:   counter("grapnel_gateway_read_failures_total", "How often changes could not be read."),
+	}
+	m.registry.MustRegister(m.calls, m.took, m.saves, m.notes, m.listens, m.reads, &snapshot{g},
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return m
+}
+
+// handler serves them. Whoever may reach the port may read them, with or without a
+// token: they are numbers by method, plugin and outcome, and never say whose or
+// what; and a collector that had to know a token would be one more place that keeps
+// one. Guard stands before them, as a page could read them through a name of its
+// own that points here.
+func (m *metrics) handler() http.Handler {
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
+}
+
+// call counts a call. Methods that there are not are counted under one name:
+// clients do not make up the labels.
+func (m *metrics) call(method, code string, took time.Duration) {
+	if method == "" {
+		method = "unknown"
+	}
+	if code == "" {
+		code = "ok"
+	}
+	m.calls.WithLabelValues(method, code).Inc()
+	m.took.WithLabelValues(method).Observe(took.Seconds())
+}
+
+// save counts what became of a change of a document.
+func (m *metrics) save(outcome string, err error) {
+	if err != nil {
+		outcome = rpc.CodeInternal
+		if e, ok := errors.AsType[*rpc.Error](wireError(err)); ok {
+			outcome = e.Code
+		}
+	}
+	m.saves.WithLabelValues(outcome).Inc()
+}
+
+// notified counts what became of a notification.
+func (m *metrics) notified(outcome string) { m.notes.WithLabelValues(outcome).Inc() }
+
+func (m *metrics) listenEnded() { m.listens.Inc() }
+func (m *metrics) readFailed()  { m.reads.Inc() }
+
+// snapshot is what is looked up when somebody asks, and counted by others.
+type snapshot struct{ g *Gateway }
+
+var _ prometheus.Collector = (*snapshot)(nil)
+
+// Describe implements prometheus.Collector. The rows depend on the engine's
+// configuration, so nothing is promised.
+func (s *snapshot) Describe(chan<- *prometheus.Desc) {}
+
+// Collect implements prometheus.Collector.
+func (s *snapshot) Collect(out chan<- prometheus.Metric) {
+	send := func(name, help string, kind prometheus.ValueType, value float64, labels, values []string) {
+		desc := prometheus.NewDesc(name, help, labels, nil)
+		if m, err := prometheus.NewConstMetric(desc, kind, value, values...); err == nil {
+			out <- m
+		} else {
+			out <- prometheus.NewInvalidMetric(desc, err)
+		}
+	}
+	st := s.g.status()
+	send("grapnel_gateway_connections", "Open WebSocket connections.", prometheus.GaugeValue, float64(st.Connections), nil, nil)
+	send("grapnel_gateway_watchers", "How often a connection watches a workspace.", prometheus.GaugeValue, float64(st.Watchers), nil, nil)
+	for _, p := range st.Plugins {
+		send("grapnel_plugin_state", "Plugins by their state; the value is 1.", prometheus.GaugeValue, 1,
+			[]string{"plugin", "state"}, []string{p.Plugin, string(p.State)})
+		send("grapnel_plugin_restarts_total", "How often a plugin was started again.", prometheus.CounterValue, float64(p.Restarts),
+			[]string{"plugin"}, []string{p.Plugin})
+	}
+	for _, row := range []struct {
+		outcome string
+		n       uint64
+	}{
+		{"kept", st.Stats.ManifestsKept}, {"not_kept", st.Stats.ManifestsNotKept}, {"kept_late", st.Stats.ManifestsKeptLate},
+	} {
+		send("grapnel_manifests_total", "Manifests by what became of them.", prometheus.CounterValue, float64(row.n), []string{"outcome"}, []string{row.outcome})
+	}
+	send("grapnel_sink_hanging", "Calls of the log that were given up and have not returned.", prometheus.GaugeValue, float64(st.Stats.SinkHanging), nil, nil)
+}

@@ -1,0 +1,280 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/grapnelhq/grapnel/gateway/rpc"
+	"github.com/grapnelhq/grapnel/manifest"
+	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/runtime"
+	"github.com/grapnelhq/grapnel/store"
+	"github.com/grapnelhq/grapnel/tree"
+	"github.com/grapnelhq/grapnel/tree/treetest"
+)
+
+// get reads a page of a gateway, as a host of any name.
+func (s *served) get(tb testing.TB, path, host string) (status int, body string) {
+	tb.Helper()
+	req, err := http.NewRequestWithContext(tb.Context(), http.MethodGet, "http://"+s.addr+path, nil)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if host != "" {
+		req.Host = host
+	}
+	resp, err := s.client(tb, false).Do(req)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer resp.Body.Close() //nolint:errcheck // only read
+	return resp.StatusCode, string(must[[]byte](tb)(io.ReadAll(resp.Body)))
+}
+
+func TestHealth(t *testing.T) {
+	t.Parallel()
+
+	model := &faulty{Store: treetest.NewModel(nil)}
+	eng := &fakeEngine{plugins: []phases.PluginRow{{Plugin: "p", State: phases.PluginBackoff}}}
+	s := serve(t, Options{Tree: model, Engine: eng})
+	check := func(what string, status int, want string) {
+		t.Helper()
+		if got, body := s.get(t, "/readyz", ""); got != status || !strings.Contains(body, want) {
+			t.Errorf("%s: %d %s, want %d with %s", what, got, body, status, want)
+		}
+	}
+	check("a plugin that is down", http.StatusOK, `{"ready":true,"tree":"ok","engine":"ok"}`)
+	model.down.Store(true)
+	check("a database that is down", http.StatusServiceUnavailable, `{"ready":false,"tree":"unavailable","engine":"ok"}`)
+	model.down.Store(false)
+	eng.plugins[0].State = phases.PluginDraining
+	check("an engine that is closed", http.StatusServiceUnavailable, `{"ready":false,"tree":"ok","engine":"stopping"}`)
+	if got, body := s.get(t, "/healthz", ""); got != http.StatusOK || body != "ok\n" {
+		t.Errorf("healthz: %d %q", got, body)
+	}
+	if _, body := serve(t, Options{}).get(t, "/readyz", ""); !strings.Contains(body, `{"ready":true,"tree":"ok","engine":"none"}`) {
+		t.Errorf("without an engine: %s", body)
+	}
+}
+
+// TestClosedEngine: an engine that was closed makes the gateway unready.
+func TestClosedEngine(t *testing.T) {
+	t.Parallel()
+
+	eng := engine(t, treetest.NewModel(nil), nil)
+	s := serve(t, Options{Engine: eng})
+	if got, body := s.get(t, "/readyz", ""); got != http.StatusOK {
+		t.Errorf("before: %d %s", got, body)
+	}
+	if err := eng.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got, body := s.get(t, "/readyz", ""); got != http.StatusServiceUnavailable {
+		t.Errorf("afterwards: %d %s", got, body)
+	}
+	if _, bad := s.post(t, "").call(t, "turn/compile", object{"turn": turnOf(nil)}); bad.code() != rpc.CodeUnavailable {
+		t.Errorf("compiling: %+v", bad)
+	}
+}
+
+func TestMetrics(t *testing.T) {
+	t.Parallel()
+
+	s := serve(t, Options{Engine: &fakeEngine{plugins: []phases.PluginRow{{Plugin: "p", State: phases.PluginReady, Restarts: 2}}}})
+	workspace(t, s.g.opts.Tree, "w")
+	c := s.dial(t, "")
+	ready(t, c, object{"workspace_id": "w"})
+	do[any](t, c, "thread/agents_doc/save", object{"workspace_id": "w", "content": "x"})
+	do[any](t, c, "thread/agents_doc/save", object{"workspace_id": "w", "content": "x", "expected_version": 1})
+	c.call(t, "thread/agents_doc/save", object{"workspace_id": "w", "content": "y", "expected_version": 7})
+	c.call(t, "no/such", nil)
+	c.note(t)
+	const sent = `grapnel_gateway_notifications_total{outcome="sent"} 1`
+	var body string
+	for deadline := time.Now().Add(patience); !strings.Contains(body, sent) && time.Now().Before(deadline); {
+		_, body = s.get(t, "/metrics", "") // it is counted just behind its writing
+	}
+	for _, want := range []string{
+		`grapnel_gateway_calls_total{code="ok",method="thread/agents_doc/save"} 2`,
+		`grapnel_gateway_calls_total{code="version_conflict",method="thread/agents_doc/save"} 1`,
+		`grapnel_gateway_calls_total{code="unknown_method",method="unknown"} 1`,
+		`grapnel_gateway_call_seconds_count{method="thread/agents_doc/save"} 3`,
+		`grapnel_gateway_documents_total{outcome="saved"} 1`,
+		`grapnel_gateway_documents_total{outcome="unchanged"} 1`,
+		`grapnel_gateway_documents_total{outcome="version_conflict"} 1`,
+		sent,
+		`grapnel_gateway_connections 1`,
+		`grapnel_gateway_watchers 1`,
+		`grapnel_plugin_state{plugin="p",state="ready"} 1`,
+		`grapnel_plugin_restarts_total{plugin="p"} 2`,
+		`grapnel_manifests_total{outcome="kept"} 7`,
+	} {
+		if !strings.Contains(body, want+"\n") {
+			t.Errorf("no %s", want)
+		}
+	}
+	if status, _ := s.get(t, "/metrics", "evil.example"); status != http.StatusForbidden {
+		t.Errorf("metrics by another name: %d", status)
+	}
+}
+
+func TestStatus(t *testing.T) {
+	t.Parallel()
+
+	clock := treetest.NewClock(time.Date(2026, 2, 3, 4, 5, 6, 0, time.UTC))
+	s := serve(t, Options{Tree: treetest.NewModel(clock.Now), Engine: &fakeEngine{}, Version: "1.2.3", StoreName: "sqlite:x", Now: clock.Now})
+	workspace(t, s.g.opts.Tree, "w")
+	c := s.dial(t, "")
+	ready(t, c, object{"workspace_id": "w"})
+	clock.Add(90 * time.Second)
+	got := do[Status](t, c, "status", nil)
+	want := Status{
+		Version: "1.2.3", StartedAt: clock.Now().Add(-90 * time.Second), UptimeSeconds: 90, Store: "sqlite:x",
+		Connections: 1, Watchers: 1, Seq: got.Seq, Plugins: []phases.PluginRow{}, Stats: runtime.Stats{ManifestsKept: 7},
+	}
+	if fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", want) || got.Seq == nil {
+		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+}
+
+// TestWireErrors checks what clients see of each failure, and that they do not see
+// what is for operators.
+func TestWireErrors(t *testing.T) {
+	t.Parallel()
+
+	secret := errors.New("password=hunter2")
+	for _, tt := range []struct {
+		name string
+		err  error
+		code string
+	}{
+		{"not found", tree.Errorf(tree.CodeNotFound, "none"), rpc.CodeNotFound},
+		{"wrapped", fmt.Errorf("x: %w", tree.Errorf(tree.CodeCycle, "round")), rpc.CodeCycle},
+		{"the tree's database", &tree.Error{Code: tree.CodeUnavailable, Message: "hunter2", Err: secret}, rpc.CodeUnavailable},
+		{"no manifest", &store.Error{Code: store.CodeNotFound, Err: secret}, rpc.CodeNotFound},
+		{"several manifests", &store.Error{Code: store.CodeAmbiguous, Message: "two"}, rpc.CodeInvalid},
+		{"no key", &store.Error{Code: store.CodeKey}, rpc.CodeUnavailable},
+		{"the log's database", &store.Error{Code: store.CodeUnreachable, Message: "hunter2", Err: secret}, rpc.CodeUnavailable},
+		{"a damaged log", &store.Error{Code: store.CodeDamaged, Message: "hunter2"}, ""},
+		{"too late", fmt.Errorf("x: %w", context.DeadlineExceeded), rpc.CodeUnavailable},
+		{"given up", fmt.Errorf("x: %w", context.Canceled), rpc.CodeUnavailable},
+		{"closed", runtime.ErrClosed, rpc.CodeUnavailable},
+		{"keyed", manifest.ErrKeyNeeded, rpc.CodeUnavailable},
+		{"as it is", rpc.Errorf(rpc.CodeTooLarge, "long"), rpc.CodeTooLarge},
+		{"anything else", secret, ""},
+	} {
+		err := wireError(tt.err)
+		e, ok := errors.AsType[*rpc.Error](err)
+		switch {
+		case tt.code == "":
+			if ok || !errors.Is(err, tt.err) {
+				t.Errorf("%s: %v, want it as it was: rpc hides it", tt.name, err)
+			}
+		case !ok || e.Code != tt.code || e.Message == "" || strings.Contains(e.Message, "hunter2"):
+			t.Errorf("%s: %+v, want %s", tt.name, e, tt.code)
+		}
+	}
+	if wireError(nil) != nil {
+		t.Error("no error is one")
+	}
+}
+
+// TestConflict checks the structured data of a conflict, and of none there.
+func TestConflict(t *testing.T) {
+	t.Parallel()
+
+	c := serve(t, Options{}).post(t, "")
+	do[any](t, c, "workspace/create", object{"id": "w", "name": "W"})
+	doc := do[savedResult](t, c, "thread/agents_doc/save", object{"workspace_id": "w", "content": "one", "actor": "ada"}).Doc
+	_, bad := c.call(t, "thread/agents_doc/save", object{"workspace_id": "w", "content": "two", "expected_version": 0})
+	want := map[string]any{
+		"code": rpc.CodeConflict, "expected_version": 0.0, "actual_version": 1.0, "actual_doc_id": doc.ID,
+		"actual_content_sha256": doc.ContentSHA256, "updated_by": "ada", "updated_at": doc.UpdatedAt.Format(time.RFC3339Nano),
+	}
+	if bad.code() != rpc.CodeConflict || bad.Code != -32001 || fmt.Sprint(bad.Data) != fmt.Sprint(want) {
+		t.Errorf("got  %+v\nwant %+v", bad, want)
+	}
+	_, bad = c.call(t, "thread/agents_doc/save", object{"workspace_id": "w", "content": strings.Repeat("x", tree.MaxChars+1), "expected_version": 1})
+	if bad.code() != rpc.CodeTooLarge || bad.Code != -32602 {
+		t.Errorf("too long: %+v", bad)
+	}
+	do[any](t, c, "thread/agents_doc/archive", object{"workspace_id": "w"})
+	_, bad = c.call(t, "thread/agents_doc/save", object{"workspace_id": "w", "content": "two", "expected_version": 1})
+	if bad.code() != rpc.CodeConflict || bad.Data["actual_version"] != nil || len(bad.Data) != len(want) {
+		t.Errorf("archived in between: %+v", bad)
+	}
+}
+
+// TestThin: old autosaves are thinned at the start and once an hour, and a failure
+// is no end of it.
+func TestThin(t *testing.T) {
+	t.Parallel()
+
+	synctest.Test(t, func(t *testing.T) {
+		thinned := &thinning{Store: treetest.NewModel(nil)}
+		g, err := New(Options{Tree: thinned})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go g.thin(ctx)
+		time.Sleep(3*thinEvery + time.Minute)
+		cancel()
+		synctest.Wait()
+		if thinned.calls != 4 {
+			t.Errorf("it was thinned %d times, want 4", thinned.calls)
+		}
+	})
+}
+
+// thinning counts, and fails every second time.
+type thinning struct {
+	tree.Store
+
+	calls int
+}
+
+func (s *thinning) Thin(context.Context, time.Time) (int, error) {
+	s.calls++
+	if s.calls%2 == 0 {
+		return 0, errDown
+	}
+	return s.calls, nil
+}
+
+// TestSetTokens: tokens that are not in force any more let nobody in, and end the
+// connections that they opened.
+func TestSetTokens(t *testing.T) {
+	t.Parallel()
+
+	s := serve(t, Options{}.with(token("ada", []string{"*"}, rpc.ReadRight), token("bob", []string{"*"}, rpc.ReadRight)))
+	gone, stays := s.dial(t, "ada"), s.dial(t, "bob")
+	if err := s.g.SetTokens([]rpc.Token{{Name: "no hash"}}); err == nil {
+		t.Error("a token without a hash is taken")
+	}
+	long := token(strings.Repeat("n", tree.MaxName+1), []string{"*"}, rpc.ReadRight)
+	if err := s.g.SetTokens([]rpc.Token{long}); err == nil || len(err.Error()) > 300 {
+		t.Errorf("a token whose name is no actor's: %v", err)
+	}
+	if _, err := New(Options{Tree: treetest.NewModel(nil)}.with(long)); err == nil {
+		t.Error("a gateway is made with a token whose name is no actor's")
+	}
+	if err := s.g.SetTokens([]rpc.Token{token("bob", []string{"*"}, rpc.ReadRight)}); err != nil {
+		t.Fatal(err)
+	}
+	if _, open := <-gone.notes; open {
+		t.Error("the connection of a token that is gone was told something")
+	}
+	do[any](t, stays, "workspace/list", nil)
+	if _, bad := s.post(t, "ada").call(t, "workspace/list", nil); bad.code() != rpc.CodeUnauthorized {
+		t.Errorf("a token that is gone: %+v", bad)
+	}
+}

@@ -1,0 +1,188 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/grapnelhq/grapnel/compiler"
+	"github.com/grapnelhq/grapnel/gateway/rpc"
+	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/runtime"
+	"github.com/grapnelhq/grapnel/tree"
+	"github.com/grapnelhq/grapnel/tree/treetest"
+)
+
+// fakeEngine notes what it is asked for.
+type fakeEngine struct {
+	turn     phases.Turn
+	compiled runtime.CompileInput
+	input    phases.Input
+	plugins  []phases.PluginRow
+
+	done *runtime.Compiled
+	out  *phases.Outcome
+	err  error
+}
+
+func (e *fakeEngine) CompileTurn(_ context.Context, turn phases.Turn, in runtime.CompileInput) (*runtime.Compiled, error) {
+	e.turn, e.compiled = turn, in
+	return e.done, e.err
+}
+
+func (e *fakeEngine) Dispatch(_ context.Context, c phases.Context, in phases.Input) (*phases.Outcome, error) {
+	e.turn, e.input = c, in
+	return e.out, e.err
+}
+
+func (e *fakeEngine) Plugins() []phases.PluginRow { return e.plugins }
+func (e *fakeEngine) Stats() runtime.Stats        { return runtime.Stats{ManifestsKept: 7} }
+
+// turnOf are params of turn/compile.
+func turnOf(more object) object {
+	turn := object{"workspace_id": "w", "thread_id": "t", "turn_id": "1"}
+	maps.Copy(turn, more)
+	return turn
+}
+
+// TestCompileFills checks what the engine is given: everything that the client
+// says, what the command line fills in too, and no folder of the gateway's own.
+func TestCompileFills(t *testing.T) {
+	t.Parallel()
+
+	eng := &fakeEngine{done: &runtime.Compiled{}}
+	c := serve(t, Options{Engine: eng, Facts: compiler.Facts{OS: "plan9"}}).post(t, "")
+	do[any](t, c, "turn/compile", object{
+		"turn":  turnOf(object{"now": "2026-02-03T04:05:06+02:00", "flags": object{"f": true}}),
+		"input": object{"user_text": "u", "existing_tools": []string{"e"}, "texts": object{"safety": "s"}},
+	})
+	want := phases.Turn{
+		WorkspaceID: "w", ThreadID: "t", TurnID: "1", Mode: phases.ModeAgent, Profile: phases.ProfileFull,
+		Actor: phases.Actor{Kind: "user"}, Flags: map[string]bool{"f": true}, Now: eng.turn.Now,
+	}
+	if diff := cmp.Diff(eng.turn, want); diff != "" {
+		t.Errorf("turn (-got +want):\n%s", diff)
+	}
+	if got := eng.turn.Now.Format("15:04:05Z07:00"); got != "04:05:06+02:00" {
+		t.Errorf("now: %s", got)
+	}
+	in := runtime.CompileInput{UserText: "u", ExistingTools: []string{"e"}, Prompt: compiler.Input{
+		Host: compiler.HostTexts{Safety: "s"}, Facts: compiler.Facts{OS: "plan9", TimeZone: "UTC+02:00"},
+	}}
+	if got := eng.compiled; got.UserText != in.UserText || !cmp.Equal(got.ExistingTools, in.ExistingTools) || got.Prompt.Host != in.Prompt.Host || got.Prompt.Facts != in.Prompt.Facts {
+		t.Errorf("input %+v, want %+v", got, in)
+	}
+	eng.out = &phases.Outcome{}
+	do[any](t, c, "phase/dispatch", object{"phase": "tool.pre_call", "context": object{"mode": "task"}, "input": object{"tool": "shell"}})
+	if in, ok := eng.input.(*phases.ToolPreCallInput); !ok || in.Tool != "shell" || eng.turn.Mode != phases.ModeTask || eng.turn.Dir != "" {
+		t.Errorf("dispatched %+v with %+v", eng.input, eng.turn)
+	}
+}
+
+// TestTurnErrors checks requests that make no sense, and engines that cannot.
+func TestTurnErrors(t *testing.T) {
+	t.Parallel()
+
+	c := serve(t, Options{Engine: &fakeEngine{err: runtime.ErrClosed}}).post(t, "")
+	none := serve(t, Options{}).post(t, "")
+	coded := serve(t, Options{Engine: &fakeEngine{err: phases.Errorf(phases.CauseForbidden, "no")}}).post(t, "")
+	secret := serve(t, Options{Engine: &fakeEngine{err: errors.New("a secret")}}).post(t, "")
+	for _, tt := range []struct {
+		name   string
+		c      caller
+		method string
+		params object
+		code   string
+		in     string // of the message
+	}{
+		{"no turn", c, "turn/compile", object{}, rpc.CodeInvalid, "turn: it is missing"},
+		{"no thread", c, "turn/compile", object{"turn": object{"workspace_id": "w"}}, rpc.CodeInvalid, "turn.thread_id"},
+		{"no turn's id", c, "turn/compile", object{"turn": object{"workspace_id": "w", "thread_id": "t"}}, rpc.CodeInvalid, "turn.turn_id"},
+		{"profile", c, "turn/compile", object{"turn": turnOf(object{"profile": "huge"})}, rpc.CodeInvalid, "huge"},
+		{"unknown member of the turn", c, "turn/compile", object{"turn": turnOf(object{"thread": "t"})}, rpc.CodeInvalid, "thread"},
+		{"unknown member of the input", c, "turn/compile", object{"turn": turnOf(nil), "input": object{"text": "t"}}, rpc.CodeInvalid, "text"},
+		{"NUL", c, "turn/compile", object{"turn": turnOf(nil), "input": object{"user_text": "a\x00"}}, rpc.CodeInvalid, ""},
+		{"closed", c, "turn/compile", object{"turn": turnOf(nil)}, rpc.CodeUnavailable, "closed"},
+		{"no engine", none, "turn/compile", object{"turn": turnOf(nil)}, rpc.CodeUnavailable, "no engine"},
+		{"unknown phase", c, "phase/dispatch", object{"phase": "tool.pre_cal"}, rpc.CodeInvalid, "tool.pre_call"},
+		{"unknown member of the phase's input", c, "phase/dispatch", object{"phase": "tool.pre_call", "input": object{"tol": "x"}}, rpc.CodeInvalid, "tol"},
+		{"unknown member of the context", c, "phase/dispatch", object{"phase": "tool.pre_call", "context": object{"x": 1}}, rpc.CodeInvalid, "x"},
+		{"an input that is none", c, "phase/dispatch", object{"phase": "tool.pre_call", "input": []int{1}}, rpc.CodeInvalid, ""},
+		{"closed, dispatching", c, "phase/dispatch", object{"phase": "tool.pre_call"}, rpc.CodeUnavailable, "closed"},
+		{"no engine, dispatching", none, "phase/dispatch", object{"phase": "tool.pre_call"}, rpc.CodeUnavailable, "no engine"},
+		{"coded", coded, "phase/dispatch", object{"phase": "tool.pre_call"}, rpc.CodeInvalid, "no"},
+		{"not coded", secret, "phase/dispatch", object{"phase": "tool.pre_call"}, rpc.CodeInternal, "internal"},
+		{"no log", none, "manifest/list", object{}, rpc.CodeUnavailable, "no manifests"},
+	} {
+		_, bad := tt.c.call(t, tt.method, tt.params)
+		if bad.code() != tt.code || !strings.Contains(bad.Message, tt.in) || strings.Contains(bad.Message, "secret") {
+			t.Errorf("%s: %+v, want %s with %q", tt.name, bad, tt.code, tt.in)
+		}
+	}
+}
+
+// TestFailsClosed: a phase that fails closed is a result with an error in it, and
+// with what is known all the same.
+func TestFailsClosed(t *testing.T) {
+	t.Parallel()
+
+	model := treetest.NewModel(nil)
+	workspace(t, model, "w")
+	must[tree.Saved](t)(model.Save(t.Context(), tree.Save{Scope: tree.Scope{WorkspaceID: "w"}, Content: "fail"}))
+	c := serve(t, Options{Tree: model, Engine: engine(t, model, nil)}).post(t, "")
+	got := do[runtime.Compiled](t, c, "turn/compile", object{"turn": turnOf(nil)})
+	if got.Error == nil || got.Error.Subscription != "house.rules" || got.Prompt != nil || got.Manifest == nil || len(got.Manifest.Runs) == 0 {
+		t.Errorf("compiled %+v", got)
+	}
+	out := do[struct {
+		Error *phases.Error
+		Runs  []phases.Run
+	}](t, c, "phase/dispatch", object{"phase": "turn.pre_prompt_compile", "context": object{"workspace_id": "w", "thread_id": "t"}})
+	if out.Error == nil || len(out.Runs) != 1 || out.Runs[0].State != phases.StateFailed {
+		t.Errorf("dispatched %+v", out)
+	}
+}
+
+// TestNew checks what is refused before anything is served.
+func TestNew(t *testing.T) {
+	t.Parallel()
+
+	model := treetest.NewModel(nil)
+	for name, o := range map[string]Options{
+		"no tree":         {},
+		"a relative root": {Tree: model, Roots: []string{"."}},
+		"no such root":    {Tree: model, Roots: []string{filepath.Join(t.TempDir(), "none")}},
+		"methods":         {Tree: model, RPC: rpc.Options{Methods: []rpc.Method{}}},
+		"a bad token":     {Tree: model, RPC: rpc.Options{Tokens: []rpc.Token{{Name: "x"}}}},
+	} {
+		if _, err := New(o); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+}
+
+// TestSchemaIsStable checks that the description is the same bytes each time, and
+// that notifications are what it says.
+func TestSchemaIsStable(t *testing.T) {
+	t.Parallel()
+
+	first, second := must[json.RawMessage](t)(Schema()), must[json.RawMessage](t)(Schema())
+	if string(first) != string(second) {
+		t.Error("two descriptions differ")
+	}
+	d := description(t)
+	for _, method := range []string{NotifyDoc, NotifyTree} {
+		if d.Notifications[method].Params == nil {
+			t.Errorf("%s is not described", method)
+		}
+	}
+	if len(d.Methods) != len((&Gateway{}).methods()) {
+		t.Errorf("%d methods are described", len(d.Methods))
+	}
+}

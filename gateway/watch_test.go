@@ -1,0 +1,394 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/grapnelhq/grapnel/gateway/rpc"
+	"github.com/grapnelhq/grapnel/store"
+	"github.com/grapnelhq/grapnel/store/storetest"
+	"github.com/grapnelhq/grapnel/store/treestore"
+	"github.com/grapnelhq/grapnel/tree"
+	"github.com/grapnelhq/grapnel/tree/treetest"
+)
+
+// noted is a notification of a real connection.
+func noted(tb testing.TB, m message) told {
+	tb.Helper()
+	n := decoded[told](tb, m.Params)
+	n.Method = m.Method
+	return n
+}
+
+// TestWatch checks watching over a real connection, against the schema.
+func TestWatch(t *testing.T) {
+	t.Parallel()
+
+	model := treetest.NewModel(nil)
+	workspace(t, model, "w")
+	s := serve(t, Options{Tree: model})
+	c := s.dial(t, "")
+	begun := ready(t, c, object{"workspace_id": "w"})
+	schemas := description(t)
+	save(t, model, "w", "", "one")
+	m := c.note(t)
+	if n := noted(t, m); n.Method != NotifyDoc || n.Seq <= begun.Seq || n.Summary == nil || n.Summary.Version != 1 {
+		t.Errorf("%s: %+v", n.Method, n)
+	}
+	if err := fits(schemas.Notifications[NotifyDoc].Params, m.Params); err != nil {
+		t.Errorf("%s: %v", m.Params, err)
+	}
+	do[any](t, c, "folder/create", object{"workspace_id": "w", "id": "a", "name": "A"})
+	m = c.note(t)
+	if n := noted(t, m); n.Method != NotifyTree || n.Folder == nil || n.Folder.ID != "a" || n.Action != tree.Created {
+		t.Errorf("%s: %+v", n.Method, n)
+	}
+	if err := fits(schemas.Notifications[NotifyTree].Params, m.Params); err != nil {
+		t.Errorf("%s: %v", m.Params, err)
+	}
+	left := do[watchResult](t, c, "workspace/unwatch", object{"workspace_id": "w"})
+	if left.Seq < noted(t, m).Seq {
+		t.Errorf("left at %d, told up to %d", left.Seq, noted(t, m).Seq)
+	}
+	save(t, model, "w", "", "two")
+	// Watching again from there tells it, and nothing of before.
+	if got := do[watchResult](t, c, "workspace/watch", object{"workspace_id": "w", "since_seq": left.Seq}); got.Gap {
+		t.Errorf("watching again: %+v", got)
+	}
+	if n := noted(t, c.note(t)); n.Summary == nil || n.Summary.Version != 2 {
+		t.Errorf("told %+v", n)
+	}
+	for name, tt := range map[string]struct {
+		method string
+		params object
+		code   string
+	}{
+		"no such workspace": {"workspace/watch", object{"workspace_id": "v"}, rpc.CodeNotFound},
+		"a negative place":  {"workspace/watch", object{"workspace_id": "w", "since_seq": -1}, rpc.CodeInvalid},
+		"a far place":       {"workspace/watch", object{"workspace_id": "w", "since_seq": 1 << 50}, ""},
+		"not watched":       {"workspace/unwatch", object{"workspace_id": "v"}, rpc.CodeNotFound},
+	} {
+		raw, bad := c.call(t, tt.method, tt.params)
+		if bad.code() != tt.code {
+			t.Errorf("%s: %+v, want %q", name, bad, tt.code)
+		}
+		if bad == nil && !decoded[watchResult](t, raw).Gap {
+			t.Errorf("%s: %s, want a gap", name, raw)
+		}
+	}
+}
+
+// ready watches as soon as the gateway has read where it is.
+func ready(tb testing.TB, c caller, params object) watchResult {
+	tb.Helper()
+	for deadline := time.Now().Add(patience); ; {
+		raw, bad := c.call(tb, "workspace/watch", params)
+		if bad == nil {
+			return decoded[watchResult](tb, raw)
+		}
+		if bad.code() != rpc.CodeUnavailable || time.Now().After(deadline) {
+			tb.Fatalf("watching: %+v", bad)
+		}
+	}
+}
+
+// TestManyWatchers: 50 clients of two gateways on one database see the last state
+// of everything, while others change it through both, and while their connections
+// are lost and made again.
+func TestManyWatchers(t *testing.T) {
+	t.Parallel()
+
+	for name, open := range map[string]func(*testing.T) (one, two tree.Store){
+		"model": func(*testing.T) (tree.Store, tree.Store) {
+			model := treetest.NewModel(nil)
+			return model, model
+		},
+		"sqlite": func(t *testing.T) (tree.Store, tree.Store) {
+			t.Helper()
+			dsn := storetest.SQLite(t)
+			return treeStore(t, dsn), treeStore(t, dsn)
+		},
+		"postgres": func(t *testing.T) (tree.Store, tree.Store) {
+			t.Helper()
+			dsn := postgres(t)
+			return treeStore(t, dsn), treeStore(t, dsn)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			one, two := open(t)
+			manyWatchers(t, one, two)
+		})
+	}
+}
+
+// treeStore opens a tree in a database.
+func treeStore(t *testing.T, dsn string) tree.Store {
+	t.Helper()
+	s := must[*store.Store](t)(store.Open(t.Context(), dsn, store.Options{}))
+	trees := must[*treestore.Store](t)(treestore.New(t.Context(), s.DB(), treestore.Options{}))
+	t.Cleanup(func() {
+		if err := errors.Join(trees.Close(), s.Close()); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	})
+	return trees
+}
+
+// postgres starts a server and returns an empty database of it. Without a server's
+// programs the test is skipped; in CI that asks for them it fails.
+func postgres(t *testing.T) string {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("starting PostgreSQL takes seconds")
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	server, err := storetest.StartPostgres(ctx)
+	if errors.Is(err, storetest.ErrNoPostgres) && (os.Getenv("CI") != "true" || os.Getenv("GRAPNEL_REQUIRE_POSTGRES") != "1") {
+		t.Skip("not tested on PostgreSQL: ", err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := server.Stop(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return must[string](t)(server.NewDSN(ctx))
+}
+
+// manyWatchers runs them over two stores of one database.
+func manyWatchers(t *testing.T, one, two tree.Store) {
+	t.Helper()
+	const watchers, writers, changes, folders = 50, 4, 40, 10
+	workspace(t, one, "w")
+	for i := range folders {
+		folder(t, one, "", strconv.Itoa(i))
+	}
+	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
+	both := []*served{serve(t, Options{Tree: one, Logger: log}), serve(t, Options{Tree: two, Logger: log})}
+	var clients []*follower
+	for i := range watchers {
+		f := &follower{s: both[i%2], rng: rand.New(rand.NewPCG(uint64(i), 3)), docs: map[tree.FolderID]int64{}, names: map[string]string{}}
+		f.connect(t)
+		clients = append(clients, f)
+	}
+	var writing, reading sync.WaitGroup
+	for i := range writers {
+		writing.Go(func() { write(t, both[i%2].post(t, ""), rand.New(rand.NewPCG(uint64(i), 4)), changes, folders) })
+	}
+	finish := make(chan struct{})
+	for _, f := range clients {
+		reading.Go(func() { f.follow(t, finish) })
+	}
+	writing.Wait()
+	do[any](t, both[0].post(t, ""), "workspace/rename", object{"workspace_id": "w", "name": "finished"})
+	close(finish)
+	reading.Wait()
+	docs, names := truth(t, both[0].post(t, ""))
+	for i, f := range clients {
+		if fmt.Sprint(f.docs) != fmt.Sprint(docs) || fmt.Sprint(f.names) != fmt.Sprint(names) {
+			t.Errorf("client %d, %d connections: saw %v %v\nwant %v %v", i, f.connections, f.docs, f.names, docs, names)
+		}
+	}
+}
+
+// write saves documents and renames folders at random. Conflicts with others are
+// what they are.
+func write(t *testing.T, c caller, rng *rand.Rand, changes, folders int) {
+	t.Helper()
+	for n := range changes {
+		id := strconv.Itoa(rng.IntN(folders))
+		if rng.IntN(4) == 0 {
+			params := object{"workspace_id": "w", "folder_id": id, "name": fmt.Sprint("name ", rng.IntN(100))}
+			if bad := patiently(t, c, "folder/rename", params); bad != nil {
+				t.Errorf("rename: %+v", bad)
+			}
+			continue
+		}
+		view := do[tree.View](t, c, "thread/agents_doc/get", object{"workspace_id": "w", "folder_id": id})
+		params := object{"workspace_id": "w", "folder_id": id, "content": fmt.Sprint("text ", n, rng.IntN(1000))}
+		if view.Explicit != nil {
+			params["expected_version"] = view.Explicit.Version
+		}
+		if bad := patiently(t, c, "thread/agents_doc/save", params); bad.code() != "" && bad.code() != rpc.CodeConflict {
+			t.Errorf("save: %+v", bad)
+		}
+	}
+}
+
+// patiently calls again while it is told to try again: a busy machine makes SQLite
+// wait longer for its lock than a call may take.
+func patiently(tb testing.TB, c caller, method string, params object) *wireErr {
+	tb.Helper()
+	for deadline := time.Now().Add(patience); ; {
+		_, bad := c.call(tb, method, params)
+		if bad.code() != rpc.CodeUnavailable || time.Now().After(deadline) {
+			return bad
+		}
+	}
+}
+
+// truth reads the versions of all documents and the names of all folders.
+func truth(tb testing.TB, c caller) (docs map[tree.FolderID]int64, names map[string]string) {
+	tb.Helper()
+	docs, names = map[tree.FolderID]int64{}, map[string]string{}
+	page := do[tree.Page](tb, c, "thread/tree", object{"workspace_id": "w"})
+	for _, d := range page.AgentsDocs {
+		docs[d.FolderID] = d.Version
+	}
+	for _, f := range page.Folders {
+		names[f.ID] = f.Name
+	}
+	return docs, names
+}
+
+// follower is a client that keeps a copy of a tree up to date.
+type follower struct {
+	s           *served
+	rng         *rand.Rand
+	c           *socket
+	at          tree.Seq
+	connections int
+	docs        map[tree.FolderID]int64
+	names       map[string]string
+}
+
+// connect watches from where the client is, or begins.
+func (f *follower) connect(t *testing.T) {
+	t.Helper()
+	f.c = f.s.dial(t, "")
+	f.connections++
+	params := object{"workspace_id": "w"}
+	if f.connections > 1 {
+		params["since_seq"] = f.at
+	}
+	got := ready(t, f.c, params)
+	if f.connections == 1 || got.Gap {
+		f.at = got.Seq
+		f.reread(t)
+	}
+}
+
+// reread takes the tree as it is.
+func (f *follower) reread(t *testing.T) {
+	t.Helper()
+	docs, names := truth(t, f.c)
+	for id, v := range docs {
+		f.docs[id] = max(f.docs[id], v)
+	}
+	f.names = names
+}
+
+// follow takes what it is told, and loses its connection at times, until it has
+// heard that all are finished.
+func (f *follower) follow(t *testing.T, finish <-chan struct{}) {
+	t.Helper()
+	for {
+		n := noted(t, f.c.note(t))
+		if n.Seq < f.at {
+			t.Errorf("the place goes back from %d to %d", f.at, n.Seq)
+		}
+		f.at = n.Seq
+		switch {
+		case n.Gap:
+			f.reread(t)
+		case n.Folder != nil:
+			f.names[n.Folder.ID] = n.Folder.Name
+		case n.Summary != nil:
+			f.docs[n.FolderID] = max(f.docs[n.FolderID], n.Summary.Version)
+		}
+		if n.Workspace != nil && n.Workspace.Name == "finished" {
+			<-finish
+			return
+		}
+		if f.rng.IntN(40) == 0 {
+			_ = f.c.ws.CloseNow()
+			f.connect(t)
+		}
+	}
+}
+
+// BenchmarkFanOut measures how long it takes from a save until the last of 1,000
+// connections has read of it, over real sockets of this process.
+func BenchmarkFanOut(b *testing.B) {
+	const watchers = 1000
+	model := treetest.NewModel(nil)
+	workspace(b, model, "w")
+	s := serve(b, Options{Tree: model})
+	var arrived sync.WaitGroup
+	for range watchers {
+		c := s.dial(b, "")
+		ready(b, c, object{"workspace_id": "w"})
+		go func() {
+			for range c.notes {
+				arrived.Done()
+			}
+		}()
+	}
+	var took []time.Duration
+	for n := 0; b.Loop(); n++ {
+		arrived.Add(watchers)
+		began := time.Now()
+		save(b, model, "w", "", fmt.Sprint("text ", n))
+		arrived.Wait()
+		took = append(took, time.Since(began))
+	}
+	slices.Sort(took)
+	b.ReportMetric(float64(took[len(took)*99/100].Microseconds())/1000, "p99-ms")
+}
+
+// BenchmarkThreadTree measures thread/tree of 10,000 folders with a document each,
+// over HTTP, without what the database takes.
+func BenchmarkThreadTree(b *testing.B) {
+	at := time.Date(2026, 2, 3, 4, 5, 6, 789_000_000, time.UTC)
+	page := tree.Page{Threads: []tree.Thread{}}
+	for i := range 10_000 {
+		id := fmt.Sprintf("01JZ%022d", i)
+		page.Folders = append(page.Folders, tree.Folder{ID: id, ParentID: "01JZ0000000000000000000000", Name: fmt.Sprint("Folder ", i)})
+		page.AgentsDocs = append(page.AgentsDocs, tree.Summary{
+			ID: id, FolderID: tree.FolderID(id), Status: tree.Active, ContentSHA256: tree.Sum(id), Version: int64(i), Chars: 1000, UpdatedAt: at,
+		})
+	}
+	c := serve(b, Options{Tree: onePage{treetest.NewModel(nil), page}}).post(b, "")
+	for b.Loop() {
+		raw, bad := c.call(b, "thread/tree", object{"workspace_id": "w"})
+		if bad != nil {
+			b.Fatal(bad)
+		}
+		b.SetBytes(int64(len(raw)))
+	}
+}
+
+// onePage is a store whose tree is always the same.
+type onePage struct {
+	tree.Store
+
+	page tree.Page
+}
+
+func (s onePage) Tree(context.Context, tree.Query) (tree.Page, error) { return s.page, nil }
+
+// BenchmarkPrepare measures one notification of a document without its effect.
+func BenchmarkPrepare(b *testing.B) {
+	change := changeOf(3, "d1")
+	b.ReportAllocs()
+	for b.Loop() {
+		notes := digest([]tree.Change{change}, burst)
+		if err := notes[0].encode(nil); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

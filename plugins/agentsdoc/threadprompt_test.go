@@ -1,0 +1,310 @@
+package agentsdoc
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/plugins/agentsdoc/thread"
+	"github.com/grapnelhq/grapnel/sdk"
+)
+
+// documentJSON is the service's answer with a document.
+func documentJSON(tb testing.TB, content string, path ...string) string {
+	tb.Helper()
+	data, err := json.Marshal(map[string]any{
+		"effective": map[string]any{
+			"doc": map[string]any{"id": "01J", "workspace_id": "w", "status": "active", "content": content, "version": 3}, "source_path": path, "inherited": true,
+		},
+		"diagnostics": []any{},
+	})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return string(data)
+}
+
+// answers is a service that always gives the same.
+func answers(answer string) func(context.Context, string) (string, error) {
+	return func(context.Context, string) (string, error) { return answer, nil }
+}
+
+// withTree is the plugin with a configuration and a service of documents.
+func withTree(tb testing.TB, config string, documents func(context.Context, string) (string, error)) *sdk.Plugin {
+	tb.Helper()
+	p := withoutHome()
+	configure(tb, p, config, &fakeHost{documents: documents})
+	return p
+}
+
+// inThread is a context of a thread.
+func inThread(id string) phases.Context { return phases.Context{WorkspaceID: "w", ThreadID: id} }
+
+// askTree dispatches the hook and returns its one contribution, or nil.
+func askTree(tb testing.TB, p *sdk.Plugin, where phases.Context, room phases.Room) phases.Contribution {
+	tb.Helper()
+	cs := dispatch(tb, p, "thread_prompt", where, &phases.PrePromptCompileInput{}, room)
+	if len(cs) > 1 {
+		tb.Fatalf("%d contributions", len(cs))
+	}
+	if len(cs) == 0 {
+		return nil
+	}
+	return cs[0]
+}
+
+// askDocument is askTree where there must be a section.
+func askDocument(tb testing.TB, p *sdk.Plugin, where phases.Context, room phases.Room) *phases.PromptSection {
+	tb.Helper()
+	c := askTree(tb, p, where, room)
+	s, ok := c.(*phases.PromptSection)
+	if !ok {
+		tb.Fatalf("got %T, want a section", c)
+	}
+	return s
+}
+
+// TestSources: the hooks of a source that is off are not described.
+func TestSources(t *testing.T) {
+	t.Parallel()
+	files := []string{"prompt", "changed", "start", "resume", "compacted", "end", "touching", "touched"}
+	tests := []struct {
+		source   string
+		services []string
+		want     []string
+		refused  bool
+	}{
+		{"files", nil, files, false},
+		{"files", []string{"documents", "state"}, files, false},
+		{"tree", []string{"documents"}, []string{"thread_prompt"}, false},
+		{"both", []string{"documents", "state"}, append(slices.Clip(files), "thread_prompt"), false},
+		{"tree", []string{"state"}, nil, true},
+		{"both", nil, nil, true},
+	}
+	for _, tt := range tests {
+		t.Run(fmt.Sprint(tt.source, tt.services), func(t *testing.T) {
+			t.Parallel()
+			d, err := withoutHome().Configure(t.Context(), &phases.Configuration{
+				Config: json.RawMessage(`{"source":"` + tt.source + `"}`), Services: tt.services, Host: &fakeHost{},
+			})
+			if tt.refused {
+				found, ok := errors.AsType[*phases.ConfigError](err)
+				if !ok || found.Pointer != "/source" || !strings.Contains(found.Message, "grant it with host: [documents]") {
+					t.Errorf("error is %v", err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, h := range d.Hooks {
+				got = append(got, h.Name)
+			}
+			if diff := cmp.Diff(got, tt.want); diff != "" {
+				t.Errorf("hooks (-got +want)\n%s", diff)
+			}
+			want := phases.Hook{
+				Name: "thread_prompt", Doc: d.Hooks[len(d.Hooks)-1].Doc, Phase: phases.PrePromptCompile, Kinds: []phases.Kind{phases.KindPromptSection}, Priority: 600,
+				OnFailure: phases.OnFailure{Default: phases.FailClosed}, Idempotent: true, Budget: phases.TextBudget{Chars: 16_000}, Visibility: phases.VisibilityInternal,
+			}
+			if last := d.Hooks[len(d.Hooks)-1]; last.Name == "thread_prompt" {
+				if diff := cmp.Diff(last, want); diff != "" {
+					t.Errorf("the hook (-got +want)\n%s", diff)
+				}
+			}
+		})
+	}
+}
+
+// TestSwitchedOff: what is not in force needs no service.
+func TestSwitchedOff(t *testing.T) {
+	t.Parallel()
+	d, err := withoutHome().Configure(t.Context(), &phases.Configuration{Config: json.RawMessage(`{"source":"tree","enabled":false}`)})
+	if err != nil || len(d.Hooks) != 0 {
+		t.Errorf("error %v, %d hooks", err, len(d.Hooks))
+	}
+}
+
+func TestThreadSection(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name, config string
+		placement    phases.Placement
+		priority     int
+	}{
+		{"tree", `{"source":"tree"}`, "", 0},
+		{"both", `{"source":"both"}`, "", -1},
+		{"codex", `{"source":"both","preset":"codex"}`, phases.PlacementUserMessage, -1},
+		{"codelia", `{"source":"tree","preset":"codelia"}`, phases.PlacementSystemMessage, 0},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			p := withTree(t, tt.config, answers(documentJSON(t, "Be brief.\r\nSay </AGENTS_MD>.\n", "Clients", "Paris")))
+			got := askDocument(t, p, inThread("t"), phases.Room{MaxChars: 16_000})
+			want := &phases.PromptSection{
+				Common: phases.Common{ContributionID: "prompt.agents_doc", Domain: "thread_agents_doc", Priority: tt.priority, Diagnostics: []phases.Diagnostic{{
+					Code: "escaped", Severity: phases.SeverityWarning, SafeForUser: true,
+					Message: "document Clients / Paris: places that look like lines or tags of the prompt, and got a backslash: 1",
+				}}},
+				SectionID: "agents_md", Title: "AGENTS.md", Stability: phases.StabilityDynamic, Placement: tt.placement,
+				Content: "Be brief.\nSay <\\/AGENTS_MD>.", Frame: &phases.Frame{Open: thread.Preamble + "\n\n<AGENTS_MD>", Close: "</AGENTS_MD>"},
+				SourceRefs: []phases.SourceRef{{Kind: "document", ID: "01J", Label: "Clients / Paris"}},
+			}
+			if diff := cmp.Diff(got, want); diff != "" {
+				t.Errorf("(-got +want)\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestThreadNothingToSay(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name, answer string
+		room         int
+		codes        []string // of a noop; nil is no contribution
+	}{
+		{"no document", `{"effective":null,"diagnostics":[]}`, 0, nil},
+		{"blank document", documentJSON(t, " \n"), 0, nil},
+		{"unknown thread", `{"effective":null,"diagnostics":[{"code":"thread_unknown","severity":"info","message":"m"}]}`, 0, []string{"thread_unknown"}},
+		{"no room", documentJSON(t, "x"), 40, []string{"omitted_budget"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			c := askTree(t, withTree(t, `{"source":"tree"}`, answers(tt.answer)), inThread("t"), phases.Room{MaxChars: tt.room})
+			if tt.codes == nil {
+				if c != nil {
+					t.Errorf("got %T with %v, want nothing", c, codes(c))
+				}
+				return
+			}
+			if _, ok := c.(*phases.Noop); !ok {
+				t.Fatalf("got %T, want a noop", c)
+			}
+			if diff := cmp.Diff(codes(c), tt.codes); diff != "" {
+				t.Errorf("codes (-got +want)\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestThreadDiagnostics: what the service remarks comes before what is remarked of
+// the text.
+func TestThreadDiagnostics(t *testing.T) {
+	t.Parallel()
+	answer := strings.Replace(documentJSON(t, lines(3000)), `"diagnostics":[]`, `"diagnostics":[{"code":"thread_unknown","severity":"info","message":"m"}]`, 1)
+	got := askDocument(t, withTree(t, `{"source":"tree"}`, answers(answer)), inThread("t"), phases.Room{MaxChars: 16_000})
+	if diff := cmp.Diff(codes(got), []string{"thread_unknown", "truncated"}); diff != "" {
+		t.Errorf("codes (-got +want)\n%s", diff)
+	}
+	if size := wholeChars(got); got.Cut == nil || got.Cut.Kept != len(got.Content) || got.Cut.Original != 29_999 || size > 16_000 || size < 15_950 {
+		t.Errorf("%d characters of 16,000, cut is %+v", size, got.Cut)
+	}
+	if !strings.HasSuffix(got.Content, "\n[truncated: thread document, kept 15739 of 30000 characters]") {
+		t.Errorf("it ends in %q", got.Content[len(got.Content)-90:])
+	}
+}
+
+// TestThreadFails: without an answer there is no turn, and what is missing has a
+// name.
+func TestThreadFails(t *testing.T) {
+	t.Parallel()
+	fails := func(err error) func(context.Context, string) (string, error) {
+		return func(context.Context, string) (string, error) { return "", err }
+	}
+	tests := []struct {
+		name      string
+		where     phases.Context
+		documents func(context.Context, string) (string, error)
+		code      string
+	}{
+		{"no workspace", phases.Context{ThreadID: "t"}, nil, "context_incomplete"},
+		{"no thread", phases.Context{WorkspaceID: "w"}, nil, "context_incomplete"},
+		{"grant taken away", inThread("t"), fails(phases.Errorf(phases.CauseForbidden, "no")), "documents_not_granted"},
+		{"service away", inThread("t"), fails(phases.Errorf(phases.CauseUnavailable, "no")), "documents_unavailable"},
+		{"service broken", inThread("t"), fails(errors.New("no")), "documents_failed"},
+		{"no answer", inThread("t"), answers(`{}`), "documents_invalid"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			if tt.documents == nil {
+				tt.documents = func(context.Context, string) (string, error) {
+					t.Error("the service is asked")
+					return "", nil
+				}
+			}
+			p := withTree(t, `{"source":"both"}`, tt.documents)
+			res, err := p.Dispatch(t.Context(), &phases.Dispatch{Hook: "thread_prompt", Context: tt.where, Input: &phases.PrePromptCompileInput{}})
+			coded, ok := errors.AsType[*phases.Error](err)
+			if res != nil || !ok || coded.Code != phases.CausePluginError || coded.PluginCode != tt.code {
+				t.Errorf("error is %+v, want %s", err, tt.code)
+			}
+		})
+	}
+}
+
+// TestThreadAfresh: also within a session what was saved is there in the next
+// turn, and the service is asked within the call's time.
+func TestThreadAfresh(t *testing.T) {
+	t.Parallel()
+	asked := 0
+	p := withTree(t, `{"source":"both"}`, func(ctx context.Context, _ string) (string, error) {
+		if ctx != t.Context() {
+			t.Error("the service is asked with another context than the call's")
+		}
+		asked++
+		return documentJSON(t, fmt.Sprintf("text %d", asked)), nil
+	})
+	for turn := 1; turn <= 3; turn++ {
+		got := askDocument(t, p, inSession("s", ""), phases.Room{})
+		if want := fmt.Sprintf("text %d", turn); got.Content != want {
+			t.Errorf("turn %d has %q", turn, got.Content)
+		}
+	}
+}
+
+// TestThreadSubtasks: a sub-task that inherits has the document of the conversation
+// it belongs to; one that gets the operator's file alone, or nothing, has none.
+func TestThreadSubtasks(t *testing.T) {
+	t.Parallel()
+	child := phases.Context{WorkspaceID: "w", ThreadID: "sub", ConversationThreadID: "main"}
+	inPlace := phases.Context{WorkspaceID: "w", ThreadID: "main", Mode: phases.ModeTask}
+	nobody := phases.Context{Mode: phases.ModeTask}
+	tests := []struct {
+		name, subtasks string
+		where          phases.Context
+		asked          string
+	}{
+		{"inherit", "inherit", child, "main"},
+		{"inherit in place", "inherit", inPlace, "main"},
+		{"operator's file", "managed_only", child, ""},
+		{"operator's file, in place", "managed_only", inPlace, ""},
+		{"nothing", "none", child, ""},
+		{"nothing, for nobody", "none", nobody, ""},
+		{"no sub-task", "none", inThread("main"), "main"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			var asked thread.Query
+			p := withTree(t, `{"source":"tree","subtasks":"`+tt.subtasks+`"}`, func(_ context.Context, params string) (string, error) {
+				return documentJSON(t, "x"), json.Unmarshal([]byte(params), &asked)
+			})
+			got := askTree(t, p, tt.where, phases.Room{})
+			if asked.ThreadID != tt.asked || (got != nil) != (tt.asked != "") {
+				t.Errorf("asked for the thread %q, want %q; got %T", asked.ThreadID, tt.asked, got)
+			}
+		})
+	}
+}
