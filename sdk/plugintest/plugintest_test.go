@@ -82,7 +82,7 @@ func TestBadPlugins(t *testing.T) {
 	shared := section("x")
 	forever := make(chan struct{})
 	t.Cleanup(func() { close(forever) })
-	hook := Case{Hook: "h", Patience: 20 * time.Millisecond}
+	hook := Case{Hook: "h", Patience: 300 * time.Millisecond} // what is not deaf answers within it on a busy machine
 	change := func(set func(*Case)) Case {
 		c := hook
 		set(&c)

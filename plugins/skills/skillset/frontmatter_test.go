@@ -107,7 +107,7 @@ func TestBombs(t *testing.T) {
 			t.Parallel()
 			start := time.Now()
 			parseSkill("---\n" + yaml + "\nname: a\ndescription: b\n---\n")
-			if took := time.Since(start); took > time.Second {
+			if took := time.Since(start); took > 20*time.Second { // what is not linear takes hours
 				t.Errorf("took %v", took)
 			}
 		})

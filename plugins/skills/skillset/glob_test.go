@@ -125,7 +125,7 @@ func TestGlobIsBounded(t *testing.T) {
 	}
 	start := time.Now()
 	g.Match(strings.Repeat(strings.Repeat("a", 60)+"/", 60) + "c")
-	if took := time.Since(start); took > time.Second {
+	if took := time.Since(start); took > 20*time.Second { // what is not linear takes hours
 		t.Errorf("took %v", took)
 	}
 }
