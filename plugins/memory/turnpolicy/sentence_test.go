@@ -1,0 +1,81 @@
+package turnpolicy
+
+import (
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestSentences(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name, text string
+		want       []string
+	}{
+		{"none", " \n. ", nil},
+		{"stops", "one. two! three? four", []string{"one.", "two!", "three?", "four"}},
+		{"several signs", "what?! well... yes", []string{"what?!", "well...", "yes"}},
+		{"lines", "one\ntwo", []string{"one", "two"}},
+		{"lists", "- one\n* two\n3. four", []string{"one", "two", "3.", "four"}},
+		{"numbers and names", "v1.26 of file.go is out", []string{"v1.26 of file.go is out"}},
+		{"abbreviations", "use e.g. tabs, dr. who", []string{"use e.g. tabs, dr. who"}},
+		{"initials", "call j. r. smith", []string{"call j. r. smith"}},
+		{"opening signs", "¿puedes? ¡si!", []string{"puedes?", "si!"}},
+		{"scripts without spaces", "記住!我。他?是", []string{"記住!", "我。", "他?", "是"}},
+		{"half sentences", "one; two", []string{"one; two"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			var got []string
+			for _, s := range sentences(tt.text) {
+				got = append(got, s.in(tt.text))
+			}
+			if diff := cmp.Diff(got, tt.want); diff != "" {
+				t.Errorf("(-got +want):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestAtEdge(t *testing.T) {
+	t.Parallel()
+	var got []int
+	for i := range 20 {
+		if !atEdge(i, 20) {
+			got = append(got, i)
+		}
+	}
+	if diff := cmp.Diff(got, []int{6, 7, 8, 9, 10, 11, 12, 13}); diff != "" {
+		t.Errorf("the middle of 20 (-got +want):\n%s", diff)
+	}
+	if !atEdge(6, 12) {
+		t.Error("a short text has a middle")
+	}
+}
+
+// FuzzSentences: sentences are in order, do not overlap, have a bound, and leave out
+// no letter.
+func FuzzSentences(f *testing.F) {
+	f.Add("one. two!\n- three? 記住!我。")
+	f.Add(strings.Repeat("x", 2*maxSentence+1))
+	f.Fuzz(func(t *testing.T, source string) {
+		text := fold(source).text
+		end, letters := 0, 0
+		for _, s := range sentences(text) {
+			if s.from < end || s.to <= s.from || s.to-s.from > maxSentence+utf8.UTFMax {
+				t.Fatalf("%v after %d", s, end)
+			}
+			if !utf8.ValidString(s.in(text)) {
+				t.Fatalf("%q is torn", s.in(text))
+			}
+			end = s.to
+			letters += strings.Count(s.in(text), "e")
+		}
+		if want := strings.Count(text, "e"); letters != want {
+			t.Fatalf("%d of %d letters are in sentences", letters, want)
+		}
+	})
+}
