@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strconv"
 	"sync"
@@ -119,7 +118,7 @@ func TestManyWatchers(t *testing.T) {
 		},
 		"postgres": func(t *testing.T) (tree.Store, tree.Store) {
 			t.Helper()
-			dsn := postgres(t)
+			dsn := storetest.NewPostgres(t)
 			return treeStore(t, dsn), treeStore(t, dsn)
 		},
 	} {
@@ -143,30 +142,6 @@ func treeStore(t *testing.T, dsn string) tree.Store {
 		}
 	})
 	return trees
-}
-
-// postgres starts a server and returns an empty database of it. Without a server's
-// programs the test is skipped; in CI that asks for them it fails.
-func postgres(t *testing.T) string {
-	t.Helper()
-	if testing.Short() {
-		t.Skip("starting PostgreSQL takes seconds")
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-	defer cancel()
-	server, err := storetest.StartPostgres(ctx)
-	if errors.Is(err, storetest.ErrNoPostgres) && (os.Getenv("CI") != "true" || os.Getenv("GRAPNEL_REQUIRE_POSTGRES") != "1") {
-		t.Skip("not tested on PostgreSQL: ", err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := server.Stop(context.Background()); err != nil {
-			t.Error(err)
-		}
-	})
-	return must[string](t)(server.NewDSN(ctx))
 }
 
 // manyWatchers runs them over two stores of one database.

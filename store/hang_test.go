@@ -91,7 +91,7 @@ func (p *proxy) close() {
 func TestPostgresHangs(t *testing.T) {
 	t.Parallel()
 
-	p := newProxy(t, postgres(t).Socket())
+	p := newProxy(t, shared.Postgres(t).Socket())
 	dsn := throughProxy(t, newPostgres(t), p)
 	s := open(t, dsn, store.Options{MaxConns: 2})
 	fill(t, s, 0, 2)

@@ -91,7 +91,7 @@ func killWriter(t *testing.T, name, dsn string, run, after int, acknowledged map
 func TestPostgresEndsWithItsProcess(t *testing.T) {
 	t.Parallel()
 
-	postgres(t) // skips where there is none
+	shared.Postgres(t) // skips where there is none
 	cmd := program(t, "postgres", "none", "")
 	_, errIn := cmd.StdinPipe()
 	out, errOut := cmd.StdoutPipe()
@@ -134,7 +134,7 @@ func TestPostgresEndsWithItsProcess(t *testing.T) {
 func TestPostgresCrash(t *testing.T) {
 	t.Parallel()
 
-	postgres(t) // skips where there is none
+	shared.Postgres(t) // skips where there is none
 	pg, err := storetest.StartPostgres(t.Context())
 	if err != nil {
 		t.Fatal(err)

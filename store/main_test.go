@@ -3,27 +3,18 @@ package store_test
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"os"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 
 	"github.com/grapnelhq/grapnel/store/storetest"
 )
 
-// server is the PostgreSQL of this run, started when the first test needs it.
-type server struct {
-	once sync.Once
-	pg   *storetest.Postgres
-	err  error
-}
-
-var shared server
+// shared is the PostgreSQL of this run.
+var shared storetest.Shared
 
 // TestMain also is the programs that other tests start.
 func TestMain(m *testing.M) {
@@ -31,11 +22,9 @@ func TestMain(m *testing.M) {
 		os.Exit(runProgram(context.Background(), name, os.Getenv(programDSN), os.Getenv(programArg)))
 	}
 	code := m.Run()
-	if shared.pg != nil {
-		if err := shared.pg.Stop(context.Background()); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			code = 1
-		}
+	if err := shared.Stop(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
 	}
 	if code == 0 {
 		if err := goleak.Find(); err != nil {
@@ -46,30 +35,9 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// postgres returns the server, or skips the test where none is installed. In CI
-// that asks for it, that is a failure.
-func postgres(tb testing.TB) *storetest.Postgres {
-	tb.Helper()
-	if testing.Short() {
-		tb.Skip("starting PostgreSQL takes seconds")
-	}
-	shared.once.Do(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
-		defer cancel()
-		shared.pg, shared.err = storetest.StartPostgres(ctx)
-	})
-	if errors.Is(shared.err, storetest.ErrNoPostgres) && (os.Getenv("CI") != "true" || os.Getenv("GRAPNEL_REQUIRE_POSTGRES") != "1") {
-		tb.Skip("not tested on PostgreSQL: ", shared.err)
-	}
-	if shared.err != nil {
-		tb.Fatal(shared.err)
-	}
-	return shared.pg
-}
-
 func newPostgres(tb testing.TB) string {
 	tb.Helper()
-	dsn, err := postgres(tb).NewDSN(tb.Context())
+	dsn, err := shared.Postgres(tb).NewDSN(tb.Context())
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -102,6 +70,6 @@ func TestSQLite(t *testing.T) {
 func TestPostgres(t *testing.T) {
 	t.Parallel()
 
-	postgres(t)
+	shared.Postgres(t)
 	storetest.Run(t, func(t *testing.T) string { return newPostgres(t) }, func(t *testing.T, dsn, statement string) { execute(t, dsn, statement) })
 }

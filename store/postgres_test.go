@@ -57,7 +57,7 @@ func TestPostgresLocked(t *testing.T) {
 func TestPostgresRefuses(t *testing.T) {
 	t.Parallel()
 
-	pg := postgres(t)
+	pg := shared.Postgres(t)
 	_, err := store.Open(t.Context(), pg.DSN("none"), store.Options{})
 	wantError(t, err, store.CodeUnreachable, "name of the database")
 

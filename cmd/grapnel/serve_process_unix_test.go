@@ -4,7 +4,6 @@ package main
 
 import (
 	"bufio"
-	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -212,25 +211,6 @@ func serveStores() map[string]func(t *testing.T) string {
 			t.Helper()
 			return "sqlite:" + filepath.Join(t.TempDir(), "g.db")
 		},
-		"postgres": func(t *testing.T) string {
-			t.Helper()
-			server, err := storetest.StartPostgres(t.Context())
-			if errors.Is(err, storetest.ErrNoPostgres) && (os.Getenv("CI") != "true" || os.Getenv("GRAPNEL_REQUIRE_POSTGRES") != "1") {
-				t.Skip(err)
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() {
-				if err := server.Stop(context.WithoutCancel(t.Context())); err != nil {
-					t.Error(err)
-				}
-			})
-			dsn, err := server.NewDSN(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			return dsn
-		},
+		"postgres": storetest.NewPostgres,
 	}
 }

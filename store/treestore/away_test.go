@@ -20,7 +20,7 @@ import (
 func TestServerGoesAway(t *testing.T) {
 	t.Parallel()
 
-	postgres(t) // skips where there is none
+	shared.Postgres(t) // skips where there is none
 	pg, err := storetest.StartPostgres(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -3,7 +3,6 @@ package treestore_test
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -20,11 +19,9 @@ import (
 	"github.com/grapnelhq/grapnel/tree/treetest"
 )
 
-// server is the PostgreSQL of this run, started when the first test needs it.
+// server is the PostgreSQL of this run.
 type server struct {
-	once sync.Once
-	pg   *storetest.Postgres
-	err  error
+	storetest.Shared
 
 	mu    sync.Mutex
 	spare []string // databases that nobody has yet
@@ -38,11 +35,9 @@ func TestMain(m *testing.M) {
 		os.Exit(runProgram(context.Background(), name, os.Getenv(programDSN), os.Getenv(programArg)))
 	}
 	code := m.Run()
-	if shared.pg != nil {
-		if err := shared.pg.Stop(context.Background()); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			code = 1
-		}
+	if err := shared.Stop(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
 	}
 	if code == 0 {
 		if err := goleak.Find(); err != nil {
@@ -53,32 +48,11 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// postgres returns the server, or skips the test where none is installed. In CI
-// that asks for it, that is a failure.
-func postgres(tb testing.TB) *storetest.Postgres {
-	tb.Helper()
-	if testing.Short() {
-		tb.Skip("starting PostgreSQL takes seconds")
-	}
-	shared.once.Do(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
-		defer cancel()
-		shared.pg, shared.err = storetest.StartPostgres(ctx)
-	})
-	if errors.Is(shared.err, storetest.ErrNoPostgres) && (os.Getenv("CI") != "true" || os.Getenv("GRAPNEL_REQUIRE_POSTGRES") != "1") {
-		tb.Skip("not tested on PostgreSQL: ", shared.err)
-	}
-	if shared.err != nil {
-		tb.Fatal(shared.err)
-	}
-	return shared.pg
-}
-
 // newPostgres returns an empty database. They are made many at a time: while one is
 // made, a transaction runs that is older than all changes, of whatever database.
 func newPostgres(tb testing.TB) string {
 	tb.Helper()
-	pg := postgres(tb)
+	pg := shared.Postgres(tb)
 	shared.mu.Lock()
 	defer shared.mu.Unlock()
 	if len(shared.spare) == 0 {
@@ -205,7 +179,7 @@ func TestSuiteSQLite(t *testing.T) {
 func TestSuitePostgres(t *testing.T) {
 	t.Parallel()
 
-	postgres(t)
+	shared.Postgres(t)
 	treetest.Suite(t, func(t *testing.T) tree.Store {
 		t.Helper()
 		return on(t, openDB(t, newPostgres(t), sqldb.Options{}), treestore.Options{})
