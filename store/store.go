@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/grapnelhq/grapnel/manifest"
+	"github.com/grapnelhq/grapnel/store/schema"
 	"github.com/grapnelhq/grapnel/store/sqldb"
 )
 
@@ -94,7 +95,7 @@ func Open(ctx context.Context, dsn string, o Options) (*Store, error) {
 	}
 	o.Key, o.FingerprintKey = append([]byte(nil), o.Key...), append([]byte(nil), o.FingerprintKey...)
 	db, err := sqldb.Open(ctx, dsn, sqldb.Options{
-		Synchronous: o.Synchronous, ReadOnly: o.ReadOnly, LockTimeout: o.LockTimeout, MaxConns: o.MaxConns,
+		Schema: schema.Current(), Synchronous: o.Synchronous, ReadOnly: o.ReadOnly, LockTimeout: o.LockTimeout, MaxConns: o.MaxConns,
 	})
 	if err != nil {
 		return nil, err

@@ -66,7 +66,8 @@ const layers = `
 	# What stands on the engine. Drivers of databases and providers are added
 	# beside the package that needs them.
 	github.com/jackc/pgx/v5, github.com/pressly/goose/v3, modernc.org/sqlite < store/sqldb;
-	phases, manifest, store/sqldb < store;
+	store/sqldb < store/schema;
+	phases, manifest, store/schema, store/sqldb < store;
 	tree, store/sqldb, github.com/oklog/ulid/v2 < store/treestore;
 	phases, manifest, store, github.com/google/go-cmp < store/storetest;
 	phases, manifest, compiler, runtime, store, github.com/google/jsonschema-go < internal/surface;
@@ -95,6 +96,7 @@ const layers = `
 	phases, sdk, plugins/skills/... < plugins/skills/...;
 	github.com/goccy/go-yaml < plugins/skills/skillset;
 	phases, sdk, plugins/memory/..., github.com/google/jsonschema-go < plugins/memory/...;
+	store/sqldb, github.com/oklog/ulid/v2 < plugins/memory/..., plugins/memory;
 	github.com/rivo/uniseg < plugins/memory/recall;
 	sdk/serve < plugins/agentsdoc/cmd/..., plugins/memory/cmd/..., plugins/scripted/cmd/..., plugins/skills/cmd/...;
 

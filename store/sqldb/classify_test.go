@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -46,32 +45,5 @@ func TestClassifyPostgres(t *testing.T) {
 	}
 	if got := classifyPostgres(errors.New("other")); got.Code != CodeInternal {
 		t.Errorf("an unknown error: %+v", got)
-	}
-}
-
-func TestMigrationsAreNumberedThrough(t *testing.T) {
-	t.Parallel()
-
-	for _, folder := range []string{"sqlite", "postgres"} {
-		files, last, err := migrationsOf(folder)
-		if err != nil {
-			t.Fatal(err)
-		}
-		entries, err := fs.ReadDir(files, ".")
-		if err != nil {
-			t.Fatal(err)
-		}
-		seen := map[string]bool{}
-		for _, e := range entries {
-			seen[e.Name()[:5]] = true
-		}
-		for n := int64(1); n <= last; n++ {
-			if !seen[fmt.Sprintf("%05d", n)] {
-				t.Errorf("%s: there is no migration %d", folder, n)
-			}
-		}
-		if int64(len(entries)) != last || last < 4 {
-			t.Errorf("%s: %d files, the last is number %d", folder, len(entries), last)
-		}
 	}
 }

@@ -1,17 +1,17 @@
-// Package sqldb is what Grapnel's packages share that keep things in a SQL
-// database: SQLite, embedded, and PostgreSQL. There is one database with one
-// schema, which they use side by side.
+// Package sqldb is what programs share that keep things in a SQL database: SQLite,
+// embedded, or PostgreSQL. Grapnel's store is one of them (package schema has its
+// tables), and so is any plugin that owns a database.
 //
-//   - [Open] takes a DSN, "sqlite:PATH" or "postgres://…", brings the schema up to
-//     date (folder migrations), and gives a [DB].
+//   - [Open] takes a DSN, "sqlite:PATH" or "postgres://…", and a [Schema], brings the
+//     database up to date, and gives a [DB].
 //   - [DB.Snapshot] reads one state of the database; [DB.Change] changes it in a
 //     transaction, and waits for others no longer than it may. [DB.Join] is
 //     Change for many callers at once.
 //   - [DB.Watch] tells when somebody has changed something.
 //   - [Error] has a code to branch on, and a remedy for people.
 //
-// It knows no table but the one of the migrations: what is kept, and how, is the
-// business of package store and of those below it.
+// It knows no table but the one of the migrations: what is kept, and how, is its
+// users' business.
 //
 // Stability: experimental until 1.0.
 package sqldb

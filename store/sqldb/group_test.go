@@ -16,6 +16,7 @@ import (
 // openTest opens a new SQLite database with a table "notes".
 func openTest(t *testing.T, o Options) *DB {
 	t.Helper()
+	o.Schema = notesSchema()
 	d, err := Open(t.Context(), "sqlite:"+filepath.Join(t.TempDir(), "test.db"), o)
 	if err != nil {
 		t.Fatal(err)
@@ -25,9 +26,6 @@ func openTest(t *testing.T, o Options) *DB {
 			t.Error(err)
 		}
 	})
-	if _, err := d.Writer().ExecContext(t.Context(), "CREATE TABLE notes (text TEXT)"); err != nil {
-		t.Fatal(err)
-	}
 	return d
 }
 
@@ -339,14 +337,14 @@ func TestJoinReadOnly(t *testing.T) {
 	t.Parallel()
 
 	path := "sqlite:" + filepath.Join(t.TempDir(), "test.db")
-	d, err := Open(t.Context(), path, Options{})
+	d, err := Open(t.Context(), path, Options{Schema: notesSchema()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := d.Close(); err != nil {
 		t.Fatal(err)
 	}
-	reader, err := Open(t.Context(), path, Options{ReadOnly: true})
+	reader, err := Open(t.Context(), path, Options{Schema: notesSchema(), ReadOnly: true})
 	if err != nil {
 		t.Fatal(err)
 	}

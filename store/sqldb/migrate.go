@@ -2,7 +2,6 @@ package sqldb
 
 import (
 	"context"
-	"embed"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -14,14 +13,26 @@ import (
 // gooseDialect is the migrator's name of a database.
 type gooseDialect = goose.Dialect
 
-// versionTable says which migrations a database has had.
-const versionTable = "grapnel_migrations"
+// Schema is what a program keeps in a database, and how the tables get there.
+type Schema struct {
+	// Migrations has the folders common, sqlite and postgres, of which any may be
+	// missing: files NUMBER_NAME.sql in the form of goose, numbered through. Those in
+	// common run on every database, those in a folder of its name on that one only.
+	Migrations fs.FS
+	// Table is where the database says which migrations it has had. Schemas of
+	// different tables, with different names for all else, can be in one PostgreSQL
+	// database; a SQLite file has one.
+	Table string
+	// Holds says to people what is kept, in the plural, such as "manifests".
+	Holds string
+}
 
-// Migrations are numbered through: those in common run on every database, those
-// in a folder of its name on that one only.
-//
-//go:embed migrations
-var migrations embed.FS
+func (s *Schema) check() error {
+	if s.Migrations == nil || s.Table == "" || s.Holds == "" {
+		return Failf(CodeInternal, "", "options: the Schema is incomplete")
+	}
+	return nil
+}
 
 // layered is a file system that shows the files of several, which have no name
 // in common.
@@ -51,11 +62,14 @@ func (l layered) ReadDir(name string) ([]fs.DirEntry, error) {
 	return all, nil
 }
 
-// migrationsOf returns a database's migrations, and the number of the last.
-func migrationsOf(folder string) (fs.FS, int64, error) {
+// of returns a database's migrations, and the number of the last.
+func (s *Schema) of(folder string) (fs.FS, int64, error) {
 	var all layered
 	for _, name := range []string{"common", folder} {
-		sub, err := fs.Sub(migrations, "migrations/"+name)
+		if _, err := fs.Stat(s.Migrations, name); errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		sub, err := fs.Sub(s.Migrations, name)
 		if err != nil {
 			return nil, 0, err
 		}
@@ -79,14 +93,14 @@ func migrationsOf(folder string) (fs.FS, int64, error) {
 // checkSchema refuses a schema that is newer than this program, and what is not
 // ours. It returns the migrations where some are missing, else nil.
 func (d *DB) checkSchema(ctx context.Context) (fs.FS, error) {
-	files, last, err := migrationsOf(d.dialect.folder)
+	files, last, err := d.opts.Schema.of(d.dialect.folder)
 	if err != nil {
 		return nil, err
 	}
 	if !d.opts.ReadOnly {
 		// The first statement of all: what cannot be opened, or is not ours, is
 		// refused before anything is written.
-		if err := d.dialect.foreign(ctx, d.write); err != nil {
+		if err := d.dialect.foreign(ctx, d.write, d.opts.Schema.Table); err != nil {
 			return nil, err
 		}
 		if err := d.write.PingContext(ctx); err != nil {
@@ -98,7 +112,7 @@ func (d *DB) checkSchema(ctx context.Context) (fs.FS, error) {
 	case err != nil && (d.opts.ReadOnly || d.dialect.classify(err).Code != CodeInternal):
 		return nil, d.notOurs(ctx, err)
 	case version > last:
-		return nil, Failf(CodeSchema, "use the Grapnel that wrote it, or a newer one",
+		return nil, Failf(CodeSchema, "use the version that wrote it, or a newer one",
 			"%s has the schema %d, this program knows %d", d.name, version, last)
 	case version == last:
 		return nil, nil
@@ -113,14 +127,14 @@ func (d *DB) notOurs(ctx context.Context, err error) error {
 	if d.dialect.classify(err).Code != CodeInternal || ctx.Err() != nil {
 		return err
 	}
-	return &Error{Code: CodeSchema, Message: d.name + " holds no manifests", Err: err, Remedy: "check the path or the name of the database"}
+	return &Error{Code: CodeSchema, Message: d.name + " holds no " + d.opts.Schema.Holds, Err: err, Remedy: "check the path or the name of the database"}
 }
 
 // version returns the number of the last migration; an error where there was
 // none yet.
 func (d *DB) version(ctx context.Context) (int64, error) {
 	var version int64
-	err := d.read.QueryRowContext(ctx, "SELECT coalesce(max(version_id), 0) FROM "+versionTable+" WHERE is_applied").Scan(&version)
+	err := d.read.QueryRowContext(ctx, "SELECT coalesce(max(version_id), 0) FROM "+d.opts.Schema.Table+" WHERE is_applied").Scan(&version)
 	return version, err
 }
 
@@ -146,7 +160,7 @@ func (d *DB) upgrade(ctx context.Context, files fs.FS) error {
 }
 
 func (d *DB) tryUpgrade(ctx context.Context, files fs.FS) error {
-	p, err := goose.NewProvider(d.dialect.goose, d.write, files, goose.WithTableName(versionTable),
+	p, err := goose.NewProvider(d.dialect.goose, d.write, files, goose.WithTableName(d.opts.Schema.Table),
 		goose.WithDisableGlobalRegistry(true), goose.WithLogger(goose.NopLogger()))
 	if err != nil {
 		return err

@@ -33,7 +33,7 @@ func openPostgres(dsn string, o Options) (*DB, error) {
 	name := fmt.Sprintf("the database %s on %s", cfg.Database, net.JoinHostPort(cfg.Host, strconv.Itoa(int(cfg.Port))))
 	return &DB{opts: o, name: name, write: db, read: db, server: cfg, dialect: dialect{
 		kind: Postgres, folder: "postgres", goose: goose.DialectPostgres, classify: classifyPostgres,
-		foreign:  func(context.Context, *sql.DB) error { return nil }, // a shared database is nothing unusual
+		foreign:  func(context.Context, *sql.DB, string) error { return nil }, // a shared database is nothing unusual
 		snapshot: &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true},
 		change:   &sql.TxOptions{Isolation: sql.LevelReadCommitted}, blocks: true,
 	}}, nil

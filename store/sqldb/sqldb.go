@@ -32,15 +32,20 @@ const (
 	SynchronousNormal
 )
 
-// Options say how to open a database. The zero value opens it for reading and
-// writing.
+// Options say how to open a database. A Schema is needed; with nothing else, it is
+// opened for reading and writing.
 type Options struct {
+	// Schema is what is kept in it.
+	Schema Schema
 	// Synchronous is for SQLite only.
 	Synchronous Synchronous
 	// ReadOnly opens a database that must be there, and changes nothing. A SQLite
 	// file whose folder cannot be written, such as a copy on a medium that takes no
 	// changes, is read as it is: nobody may change it meanwhile.
 	ReadOnly bool
+	// SecureDelete makes SQLite overwrite what is deleted with zeros. The log beside
+	// the file holds it until that is next copied.
+	SecureDelete bool
 	// LockTimeout is how long changes wait for others; zero is 5 s.
 	LockTimeout time.Duration
 	// MaxConns bounds the connections: to a server, or for reading the embedded
@@ -71,7 +76,7 @@ func (o Options) check() error {
 	case o.Synchronous != SynchronousFull && o.Synchronous != SynchronousNormal:
 		return Failf(CodeInternal, "", "options: unknown Synchronous %d", o.Synchronous)
 	}
-	return nil
+	return o.Schema.check()
 }
 
 // DB is an open database. [Open] makes it; the zero value is of no use. It is
@@ -109,8 +114,9 @@ type dialect struct {
 	// classify gives a driver's error a code, and optionally a message that goes
 	// on from the database's name.
 	classify func(error) *Error
-	// foreign refuses a database that holds something else.
-	foreign func(context.Context, *sql.DB) error
+	// foreign refuses a database that holds something else than the schema whose
+	// table of migrations it is given.
+	foreign func(ctx context.Context, db *sql.DB, table string) error
 }
 
 // Open opens a database and brings its schema up to date. The DSN is "sqlite:PATH"

@@ -103,7 +103,7 @@ func fileError(path string, err error) error {
 	e := &Error{Code: CodeInternal, Message: "cannot open " + path, Err: err, Remedy: "check the path"}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		e.Code, e.Remedy = CodeNotFound, "it is made when the first manifest is kept; check the path"
+		e.Code, e.Remedy = CodeNotFound, "it is made when it is first written to; check the path"
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
 		e.Code, e.Remedy = CodePermission, "run as the user that the store belongs to, or choose another path"
 	}
@@ -137,6 +137,9 @@ func sqliteDSN(path string, o Options, reader bool) string {
 		q.Set("_journal_mode", "WAL")
 		q.Set("_synchronous", level)
 		q.Add("_pragma", fmt.Sprintf("wal_autocheckpoint(%d)", checkpointPages))
+		if o.SecureDelete {
+			q.Add("_pragma", "secure_delete(1)")
+		}
 	}
 	name := filepath.ToSlash(path)
 	if !strings.HasPrefix(name, "/") {
@@ -156,11 +159,11 @@ func isAtRest(dsn string) bool {
 	return errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() == 0
 }
 
-// foreignSQLite refuses a database of another program: the tables of the log
-// would be in its way.
-func foreignSQLite(ctx context.Context, db *sql.DB) error {
+// foreignSQLite refuses a database of another program, which has tables and not
+// the one that notes our migrations: ours would be in its way.
+func foreignSQLite(ctx context.Context, db *sql.DB, table string) error {
 	var tables, ours int
-	err := db.QueryRowContext(ctx, "SELECT count(*), count(*) FILTER (WHERE name = $1) FROM sqlite_master WHERE type = 'table'", versionTable).
+	err := db.QueryRowContext(ctx, "SELECT count(*), count(*) FILTER (WHERE name = $1) FROM sqlite_master WHERE type = 'table'", table).
 		Scan(&tables, &ours)
 	if err != nil || tables == 0 || ours > 0 {
 		return err
@@ -187,7 +190,7 @@ func classifySQLite(err error) *Error {
 		e.Remedy = "end the program that holds it (fuser FILE), and try again"
 	case sqlite3.SQLITE_FULL:
 		e.Code, e.Message = CodeFull, "has no room left"
-		e.Remedy = "free space on the disk, or take old manifests away; what was kept is safe"
+		e.Remedy = "free space on the disk, or remove old entries; what was kept is safe"
 	case sqlite3.SQLITE_IOERR:
 		e.Message = "cannot be read or written"
 		e.Remedy = "check the disk: whether it is full, within the quota, and sound"

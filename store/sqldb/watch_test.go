@@ -15,15 +15,12 @@ func TestWatchSQLite(t *testing.T) {
 	path := "sqlite:" + filepath.Join(t.TempDir(), "test.db")
 	var both [2]*DB
 	for n := range both {
-		d, err := Open(t.Context(), path, Options{})
+		d, err := Open(t.Context(), path, Options{Schema: notesSchema()})
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = d.Close() })
 		both[n] = d
-	}
-	if _, err := both[0].Writer().ExecContext(t.Context(), "CREATE TABLE notes (text TEXT)"); err != nil {
-		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	nudge, changed, ended := make(chan struct{}), make(chan struct{}), make(chan error)

@@ -12,6 +12,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/grapnelhq/grapnel/store/schema"
 	"github.com/grapnelhq/grapnel/store/sqldb"
 	"github.com/grapnelhq/grapnel/store/storetest"
 	"github.com/grapnelhq/grapnel/store/treestore"
@@ -95,6 +96,7 @@ func bothDatabases(t *testing.T, test func(t *testing.T, dsn string)) {
 // Unless it says otherwise it is patient: the machine may do much else.
 func openDB(tb testing.TB, dsn string, o sqldb.Options) *sqldb.DB {
 	tb.Helper()
+	o.Schema = schema.Current()
 	if o.LockTimeout == 0 {
 		o.LockTimeout = time.Minute
 	}

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/grapnelhq/grapnel/store/schema"
 	"github.com/grapnelhq/grapnel/store/sqldb"
 	"github.com/grapnelhq/grapnel/store/treestore"
 	"github.com/grapnelhq/grapnel/tree"
@@ -59,7 +60,7 @@ func saveOn(ctx context.Context, dsn, arg string) error {
 	if err != nil {
 		return err
 	}
-	db, err := sqldb.Open(ctx, dsn, sqldb.Options{LockTimeout: time.Minute})
+	db, err := sqldb.Open(ctx, dsn, sqldb.Options{Schema: schema.Current(), LockTimeout: time.Minute})
 	if err != nil {
 		return err
 	}
