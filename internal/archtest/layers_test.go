@@ -97,7 +97,7 @@ const layers = `
 	github.com/goccy/go-yaml < plugins/skills/skillset;
 	phases, sdk, plugins/memory/..., github.com/google/jsonschema-go < plugins/memory/...;
 	store/sqldb, github.com/oklog/ulid/v2 < plugins/memory/..., plugins/memory;
-	github.com/rivo/uniseg < plugins/memory/recall;
+	github.com/rivo/uniseg, golang.org/x/text < plugins/memory/recall;
 	sdk/serve < plugins/agentsdoc/cmd/..., plugins/memory/cmd/..., plugins/scripted/cmd/..., plugins/skills/cmd/...;
 
 	# The first-party plugins as processes of the host's own binary.

@@ -4,33 +4,39 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
 )
 
 // fold returns the form in which a word is indexed: lower case, without accents,
 // and with one character for all its forms (full and half width, ligatures, numbers
-// in circles, letters of mathematics, decomposed kana and Hangul). It is what NFKC
-// and case folding do for words, less what no text for people holds, and with
-// accents gone: who types in a hurry leaves them away. Invisible characters vanish.
+// in circles, letters of mathematics, decomposed kana and Hangul). It is NFKC (Unicode
+// Standard Annex 15) and lower case, and accents and strokes are gone: who types in
+// a hurry leaves them away. Invisible characters vanish.
 //
-// The result consists of letters, digits and the marks that some scripts write
-// vowels with. It may be empty.
+// Of letters, digits and the marks that some scripts write vowels with it makes
+// nothing else. It may be empty.
 func fold(word string) string {
 	if lower, ok := foldASCII(word); ok {
 		return lower
 	}
-	out := make([]rune, 0, len(word))
+	var out strings.Builder
+	out.Grow(len(word))
 	for _, c := range word {
-		switch {
-		case unwritten(c):
-		case c >= 0x3099 && c <= 0x309A, c == 0xFF9E, c == 0xFF9F:
-			out = voice(out, c)
-		case c >= 0x1161 && c <= 0x11C2:
-			out = joinJamo(out, c)
-		default:
-			out = foldRune(out, c)
+		if unwritten(c) {
+			continue
+		}
+		if !written(c) {
+			out.WriteRune(c)
+			continue
+		}
+		for _, c := range norm.NFKD.String(string(c)) {
+			if written(c) && !unwritten(c) {
+				out.WriteString(plain(unicode.ToLower(c)))
+			}
 		}
 	}
-	return string(out)
+	return strings.Map(settled, norm.NFC.String(out.String()))
 }
 
 // foldASCII is fold for what most words are.
@@ -42,6 +48,9 @@ func foldASCII(word string) (string, bool) {
 	}
 	return strings.ToLower(word), true
 }
+
+// written reports what words consist of.
+func written(c rune) bool { return unicode.In(c, unicode.L, unicode.N, unicode.M) }
 
 // unwritten reports characters that a word is the same without: accents and other
 // signs above and below letters, the vowel signs of Hebrew and Arabic, the stretched
@@ -57,83 +66,48 @@ func unwritten(c rune) bool {
 	return unicode.Is(unicode.Cf, c)
 }
 
-// foldRune appends the folded form of one character that stands alone.
-func foldRune(out []rune, c rune) []rune {
-	switch {
-	case c < utf8.RuneSelf:
-		return append(out, unicode.ToLower(c))
-	case c >= 0xFF01 && c <= 0xFF5E: // full width
-		return append(out, unicode.ToLower(c-0xFEE0))
-	case c >= 0xFF66 && c <= 0xFF9D: // half width
-		full, _ := utf8.DecodeRuneInString(halfWidth[3*(c-0xFF66):])
-		return append(out, full)
-	case c >= 0x1D400 && c <= 0x1D6A3: // mathematics: 13 alphabets
-		return append(out, 'a'+(c-0x1D400)%26)
-	case c >= 0x1D7CE && c <= 0x1D7FF: // and five times ten digits
-		return append(out, '0'+(c-0x1D7CE)%10)
+// plain returns what a lower-case letter is typed as by those who have no key for
+// it: letters with a stroke, and those that are two. Unicode takes none of them
+// apart.
+func plain(c rune) string {
+	switch c {
+	case 'ß':
+		return "ss"
+	case 'æ':
+		return "ae"
+	case 'œ':
+		return "oe"
+	case 'þ':
+		return "th"
+	case 'ð', 'đ':
+		return "d"
+	case 'ħ':
+		return "h"
+	case 'ı', 'ɨ':
+		return "i"
+	case 'ĸ':
+		return "k"
+	case 'ł':
+		return "l"
+	case 'ŋ':
+		return "n"
+	case 'ø':
+		return "o"
+	case 'ŧ':
+		return "t"
+	case 'ƶ':
+		return "z"
+	case 'ς':
+		return "σ"
 	}
-	if folded := foldingOf(c); folded != "" {
-		return append(out, []rune(folded)...)
-	}
-	return append(out, unicode.ToLower(c))
+	return string(c)
 }
 
-// halfWidth is the katakana from U+FF66 to U+FF9D, at three bytes each.
-const halfWidth = "ヲァィゥェォャュョッーアイウエオカキクケコサシスセソタチツテトナニヌネノハヒフヘホマミムメモヤユヨラリルレロワン"
-
-// voice joins a sign of voice to the kana before it; a sign that is lost goes.
-func voice(out []rune, sign rune) []rune {
-	if len(out) == 0 {
-		return out
+// settled drops what composing has left over: signs of voice that no kana has taken,
+// and the stroke of a sign that is never composed.
+func settled(c rune) rune {
+	if c == 0x3099 || c == 0x309A || unwritten(c) {
+		return -1
 	}
-	last := &out[len(out)-1]
-	kana := *last
-	if kana >= 0x30A1 {
-		kana -= 0x60 // katakana as hiragana
-	}
-	half := sign == 0x309A || sign == 0xFF9F
-	switch {
-	case kana >= 'は' && kana <= 'ほ' && (kana-'は')%3 == 0:
-		*last++
-		if half {
-			*last++
-		}
-	case half:
-	case kana >= 'か' && kana <= 'ぢ' && (kana-'か')%2 == 0, kana == 'つ', kana == 'て', kana == 'と':
-		*last++
-	case kana == 'う':
-		*last += 'ゔ' - 'う' // katakana stands in the same order
-	}
-	return out
-}
-
-// The arithmetic of Hangul, from chapter 3.12 of the Unicode Standard.
-const (
-	hangulBase  = 0xAC00
-	leadBase    = 0x1100
-	vowelBase   = 0x1161
-	tailBase    = 0x11A7
-	leads       = 19
-	vowels      = 21
-	tails       = 28
-	hangulCount = leads * vowels * tails
-)
-
-// joinJamo joins a vowel or a final consonant to the syllable before it. Korean from
-// the file names of some systems is written so.
-func joinJamo(out []rune, c rune) []rune {
-	if len(out) == 0 {
-		return append(out, c)
-	}
-	last := &out[len(out)-1]
-	lead, syllable := *last-leadBase, *last-hangulBase
-	switch {
-	case lead >= 0 && lead < leads && c < vowelBase+vowels:
-		*last = hangulBase + (lead*vowels+c-vowelBase)*tails
-	case syllable >= 0 && syllable < hangulCount && syllable%tails == 0 && c > tailBase && c < tailBase+tails:
-		*last += c - tailBase
-	default:
-		out = append(out, c)
-	}
-	return out
+	return c
 }
