@@ -138,6 +138,21 @@ type Limits struct {
 	// Tool bounds one call of a tool, waiting for the plugin included; default
 	// 60 s.
 	Tool phases.Duration `json:"tool,omitempty"`
+	// Model bounds its calls of the host service "model".
+	Model ModelBudget `json:"model,omitzero"`
+}
+
+// ModelBudget bounds what a plugin may ask of the host's model. Calls and
+// OutputTokens are those of one turn, or of one dispatch, tool call or background
+// job outside of any. Zero fields mean the defaults.
+type ModelBudget struct {
+	// Calls is how many calls it may make; default 4.
+	Calls int `json:"calls,omitempty"`
+	// OutputTokens bounds the answers together; default 4,000.
+	OutputTokens int `json:"output_tokens,omitempty"`
+	// Time bounds one call, which also ends with the hook that makes it; default
+	// 20 s.
+	Time phases.Duration `json:"time,omitempty"`
 }
 
 // Manifest is how manifests are made and kept.
@@ -166,6 +181,10 @@ const (
 	MaxFrame           = 16 << 20
 	DefaultStart       = 10 * time.Second
 	DefaultTool        = 60 * time.Second
+
+	DefaultModelCalls        = 4
+	DefaultModelOutputTokens = 4000
+	DefaultModelTime         = 20 * time.Second
 
 	minFrame       = 1 << 10
 	maxConcurrency = 1024

@@ -148,7 +148,7 @@ func TestTemplate(t *testing.T) {
 	for _, key := range allKeys() {
 		owner, key, _ := strings.Cut(key, ".")
 		switch owner {
-		case "Config", "Budgets", "TurnBudget", "PhaseBudget", "Plugin", "Grants", "Env", "Limits", "Manifest", "Override", "Retry", "TextBudget", "Cache", "Serve":
+		case "Config", "Budgets", "TurnBudget", "PhaseBudget", "Plugin", "Grants", "Env", "Limits", "ModelBudget", "Manifest", "Override", "Retry", "TextBudget", "Cache", "Serve":
 			if !strings.Contains(string(Template()), key+": ") && !strings.Contains(string(Template()), key+":\n") {
 				t.Errorf("the template does not name %s.%s", owner, key)
 			}

@@ -133,6 +133,10 @@ func TestParseEveryKey(t *testing.T) {
 	if diff := cmp.Diff(sub, want); diff != "" {
 		t.Errorf("subscription (-got +want):\n%s", diff)
 	}
+	model := ModelBudget{Calls: DefaultModelCalls, OutputTokens: DefaultModelOutputTokens, Time: phases.Duration(DefaultModelTime)}
+	if diff := cmp.Diff(c.Plugins[0].Limits.Model, model); diff != "" {
+		t.Errorf("the model's budget, which shows the defaults (-got +want):\n%s", diff)
+	}
 	serve := Serve{Roots: []string{"/srv/work"}, Hosts: []string{"agents.example.org"}, Origins: []string{"https://agents.example.org"}}
 	if diff := cmp.Diff(c.Serve, serve); diff != "" {
 		t.Errorf("serve (-got +want):\n%s", diff)

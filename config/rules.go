@@ -105,6 +105,11 @@ func pluginRules() map[string]rule {
 		"Limits.frame":       between(minFrame, MaxFrame, "The largest message either way; 4MiB by default, at most 16MiB."),
 		"Limits.start":       atLeast(1, "Time for a start up to the accepted configuration; 10s by default."),
 		"Limits.tool":        atLeast(1, "Time for one call of a tool, waiting for the plugin included; 60s by default."),
+		"Limits.model":       about("Bounds of its calls of the host service model."),
+
+		"ModelBudget.calls":         atLeast(1, "Calls in one turn, or in one dispatch, tool call or background job outside of any; 4 by default."),
+		"ModelBudget.output_tokens": atLeast(1, "Output tokens of these calls together; 4000 by default."),
+		"ModelBudget.time":          atLeast(1, "Time for one call, which also ends with the hook that makes it; 20s by default."),
 
 		"Grants.contribute":      about("Kinds of contributions."),
 		"Grants.sections":        about("Section ids that it may write."),
@@ -113,7 +118,7 @@ func pluginRules() map[string]rule {
 		"Grants.policies":        about("Policies that it may set, as DOMAIN/KEY."),
 		"Grants.domains":         about("Domains that its contributions may name."),
 		"Grants.tools":           about("Tools that it may offer."),
-		"Grants.host":            about("Host services that it may call."),
+		"Grants.host":            about("Host services that it may call, or single methods of them, as SERVICE.METHOD."),
 		"Grants.read":            about("Absolute paths that the sandbox lets it read."),
 		"Grants.write":           about("Absolute paths that the sandbox lets it write."),
 		"Grants.net":             about("Network addresses that the sandbox lets it reach."),

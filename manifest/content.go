@@ -31,6 +31,7 @@ func contentOfRun(r *phases.Run) {
 	r.Generation, r.Incarnation, r.Attempts = 0, 0, 0
 	r.QueueMS, r.DurationMS = 0, 0
 	r.BytesIn, r.BytesOut = 0, 0
+	r.Usage = phases.Usage{}
 	r.CachedFrom = ""
 }
 

@@ -238,10 +238,11 @@ func decodeList(elem decodeFunc) decodeFunc {
 
 // field is one member of an object.
 type field struct {
-	name      string // with quotes and colon, as it stands in JSON
-	index     []int
-	omitEmpty bool
-	decode    decodeFunc
+	name  string // with quotes and colon, as it stands in JSON
+	index []int
+	// optional fields are absent where they are empty.
+	optional bool
+	decode   decodeFunc
 }
 
 // fieldsOf lists the members that a struct has in JSON, in canonical order.
@@ -253,7 +254,8 @@ func fieldsOf(t reflect.Type) []field {
 			continue // embedded structs are untagged: their fields are promoted
 		}
 		fields = append(fields, field{
-			name: strconv.Quote(name) + ":", index: f.Index, omitEmpty: tagged && options == "omitempty", decode: decoderOf(f.Type),
+			name: strconv.Quote(name) + ":", index: f.Index, decode: decoderOf(f.Type),
+			optional: tagged && (options == "omitempty" || options == "omitzero"),
 		})
 	}
 	slices.SortFunc(fields, func(a, b field) int { return strings.Compare(strings.Trim(a.name, `":`), strings.Trim(b.name, `":`)) })
@@ -272,12 +274,12 @@ func decodeStruct(fields []field) decodeFunc {
 			if (first || d.take(',')) && d.takeAll(f.name) {
 				first = false
 				to := v.FieldByIndex(f.index)
-				if !f.decode(d, to) || f.omitEmpty && (to.IsZero() || to.Kind() == reflect.Slice && to.Len() == 0) {
+				if !f.decode(d, to) || f.optional && (to.IsZero() || to.Kind() == reflect.Slice && to.Len() == 0) {
 					return false
 				}
 				continue
 			}
-			if d.at = start; !f.omitEmpty {
+			if d.at = start; !f.optional {
 				return false
 			}
 		}

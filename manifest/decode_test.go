@@ -17,6 +17,7 @@ func fullManifest() Manifest {
 	m.Epoch = 2
 	m.Cache = Cache{Plan: CachePlan{Key: "k", Breakpoints: []Breakpoint{{After: AfterTools}, {After: AfterStable, SectionID: "section_0"}}}, Predicted: &n}
 	m.Runs[0].Cut = []phases.Cut{{ContributionID: "c", SectionID: "s", Truncation: phases.Truncation{Limit: phases.LimitTotal, Original: 2, Kept: 1}}}
+	m.Runs[1].Model, m.Runs[1].Usage = "small-1", phases.Usage{InputTokens: 300, OutputTokens: 20}
 	m.Sections[1].Title = "quotes \" \\ \b\f\n\r\t\x01 Ü 🦈 </>&"
 	m.Policies = append(m.Policies, phases.PolicyEntry{Domain: "d", Key: "k", Value: json.RawMessage(`{"a":[1,null,true,"x\n"],"b":{}}`), Owner: "o"})
 	m.Budgets.Turn.UsedMS = 0.000001
@@ -56,6 +57,7 @@ func TestDecodeCanonicalTakesNothingElse(t *testing.T) {
 		{"missing field", `"round":0,`, ``},
 		{"field twice", `"round":0,`, `"round":0,"round":0,`},
 		{"empty optional field", `"epoch":2`, `"epoch":0`},
+		{"empty optional object", `"usage":{"input_tokens":300,"output_tokens":20}`, `"usage":{}`},
 		{"number with exponent", `"granted_ms":1000`, `"granted_ms":1e3`},
 		{"number with zeros", `"granted_ms":1000`, `"granted_ms":1000.0`},
 		{"number with plus", `"seq":0`, `"seq":+0`},

@@ -26,19 +26,19 @@ var update = flag.Bool("update", false, "write schema.json anew")
 // plainFields describes fields of package phases whose names were enough for Go
 // readers, or that share a doc comment. It goes before doc comments.
 var plainFields = map[string]string{
-	"Run.Subscription":            "The full id of the subscription; of a tool call PLUGIN.TOOL.",
-	"Run.Hook":                    "The plugin's own name of the hook; of a tool call the tool.",
+	"Run.Subscription":            "The full id of the subscription; of a tool call PLUGIN.TOOL; of a host call the caller's with /SERVICE.METHOD behind it.",
+	"Run.Hook":                    "The plugin's own name of the hook; of a tool call the tool; of a host call SERVICE.METHOD.",
 	"Run.Plugin":                  "The plugin.",
 	"Run.PluginVersion":           "The plugin's version.",
 	"Run.Generation":              "The loaded configuration.",
 	"Run.Incarnation":             "The start of the plugin's process, counted.",
-	"Run.Phase":                   "The phase; tool.call for a call of a tool, which belongs to none.",
-	"Run.Stage":                   "The stage: the role of the subscription; tool for a call of a tool.",
+	"Run.Phase":                   "The phase; tool.call for a call of a tool and host.call for one of a host service, which belong to none.",
+	"Run.Stage":                   "The stage: the role of the subscription; tool for a call of a tool, host for one of a host service.",
 	"Run.State":                   "What became of the hook.",
 	"Run.Attempts":                "How often it was tried.",
 	"Run.QueueMS":                 "Wall milliseconds of waiting for a slot.",
 	"Run.DurationMS":              "Wall milliseconds in the call.",
-	"Run.BytesIn":                 "Bytes that went to the plugin; 0 in process.",
+	"Run.BytesIn":                 "Bytes that went to the plugin, 0 in process; of a host call to the service.",
 	"Run.BytesOut":                "Bytes that came back; 0 in process.",
 	"PluginRow.Code":              "Why it is not ready.",
 	"Run.Cut":                     "What was cut of its contributions.",
@@ -231,7 +231,7 @@ func wordSchemas() map[reflect.Type]*jsonschema.Schema {
 	add(reflect.TypeFor[phases.Stability](), "stable", "dynamic")
 	add(reflect.TypeFor[phases.Placement](), "system", "system_message", "user_message")
 	add(reflect.TypeFor[phases.Limit](), "plugin", "contribution", "subscription", "section", "total")
-	add(reflect.TypeFor[phases.Role](), "transform", "contribute", "validate", "observe", "tool")
+	add(reflect.TypeFor[phases.Role](), "transform", "contribute", "validate", "observe", "tool", "host")
 	add(reflect.TypeFor[phases.Severity](), "info", "warning", "error")
 	add(reflect.TypeFor[BreakAfter](), "tools", "stable", "dynamic")
 	add(reflect.TypeFor[Miss](), "", "model_changed", "tools_changed", "expired", "section_changed", "below_minimum")

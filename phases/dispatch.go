@@ -53,9 +53,16 @@ type Result struct {
 
 // ToolCall is one call of a plugin's tool.
 type ToolCall struct {
-	Tool           string
-	Arguments      json.RawMessage
-	Context        Context
+	Tool      string
+	Arguments json.RawMessage
+	Context   Context
+	// Policies are the turn's set so far, by grant, as a Dispatch has it. There is
+	// none outside a turn. The engine fills them in, whatever its caller put here.
+	Policies []PolicyEntry
+	// OutsideTurn says that no turn made the call, but the host by itself: for a
+	// person at its command line, say. The zero value, a call in a turn, is the
+	// stricter reading: what needs a policy there must not go without one.
+	OutsideTurn    bool
 	IdempotencyKey string
 	Trace          Trace
 	Room           Room
@@ -82,7 +89,9 @@ type Configuration struct {
 	// Config is the operator's configuration as a JSON object, already checked
 	// against the plugin's schema. Nil when there is none.
 	Config json.RawMessage
-	// Services are the host services granted to it.
+	// Services are the host services of which it may call at least one method. A
+	// grant may name single methods, so that a call of another one still fails with
+	// CauseForbidden.
 	Services []string
 	// Host is how the plugin calls back. It stays valid until the plugin is
 	// configured again or ends.

@@ -138,9 +138,13 @@ type DomainEvent struct {
 
 // Usage is what the provider reported, in tokens.
 type Usage struct {
-	InputTokens      int `json:"input_tokens,omitempty"`
-	OutputTokens     int `json:"output_tokens,omitempty"`
-	CacheReadTokens  int `json:"cache_read_tokens,omitempty"`
+	// InputTokens are all that were read, those of the cache included.
+	InputTokens int `json:"input_tokens,omitempty"`
+	// OutputTokens are all that were written, reasoning included.
+	OutputTokens int `json:"output_tokens,omitempty"`
+	// CacheReadTokens came out of the provider's cache.
+	CacheReadTokens int `json:"cache_read_tokens,omitempty"`
+	// CacheWriteTokens went into it.
 	CacheWriteTokens int `json:"cache_write_tokens,omitempty"`
 }
 

@@ -26,22 +26,29 @@ func (s RunState) Completed() bool {
 	return s == StateSucceeded || s == StateDenied || s == StateCached
 }
 
-// The words in the ledger's rows of tool calls, which belong to no phase.
+// The words in the ledger's rows of calls that belong to no phase. They are in no
+// table and nothing can subscribe to them; the stages are no roles of hooks.
 const (
-	// PhaseToolCall stands between tool.pre_call and tool.post_call. It is in no
-	// table and nothing can subscribe to it.
+	// PhaseToolCall and StageTool are a call of a tool, which stands between
+	// tool.pre_call and tool.post_call.
 	PhaseToolCall Phase = "tool.call"
-	// StageTool is the stage of such a row, and no role of a hook.
-	StageTool Role = "tool"
+	StageTool     Role  = "tool"
+	// PhaseHostCall and StageHost are a plugin's call of a host service that costs
+	// something: "model".
+	PhaseHostCall Phase = "host.call"
+	StageHost     Role  = "host"
 )
 
-// Run is the record of one expected hook in one phase, or of one call of a tool
-// ([PhaseToolCall]). Times stand apart from hashed content, so that equal work
+// Run is the record of one expected hook in one phase, of one call of a tool
+// ([PhaseToolCall]), or of one call that a hook or tool made of the host's model
+// ([PhaseHostCall]). Times stand apart from hashed content, so that equal work
 // gives equal fingerprints.
 type Run struct {
-	// Subscription is the full id; of a tool call PLUGIN.TOOL.
+	// Subscription is the full id; of a tool call PLUGIN.TOOL, of a host call the
+	// caller's with "/SERVICE.METHOD" behind it.
 	Subscription string `json:"subscription"`
-	// Hook is the plugin's own name for it; of a tool call the tool's name.
+	// Hook is the plugin's own name for it; of a tool call the tool's name, of a
+	// host call SERVICE.METHOD.
 	Hook          string `json:"hook"`
 	Plugin        string `json:"plugin"`
 	PluginVersion string `json:"plugin_version"`
@@ -62,7 +69,8 @@ type Run struct {
 	// the call.
 	QueueMS    float64 `json:"queue_ms"`
 	DurationMS float64 `json:"duration_ms"`
-	// BytesIn went to the plugin and BytesOut came back; 0 in process.
+	// BytesIn went to the plugin and BytesOut came back; 0 in process. Of a host
+	// call they went to the service and came back from it.
 	BytesIn  int `json:"bytes_in"`
 	BytesOut int `json:"bytes_out"`
 	// Contributions are the hashes of what was kept.
@@ -70,6 +78,12 @@ type Run struct {
 	Cut           []Cut    `json:"cut"`
 	// CachedFrom names the run that a cached answer came from.
 	CachedFrom string `json:"cached_from"`
+	// Model names the model that answered a host call, as the host says; absent
+	// from other rows.
+	Model string `json:"model,omitempty"`
+	// Usage is what the model's provider reported for a host call; absent from
+	// other rows.
+	Usage Usage `json:"usage,omitzero"`
 }
 
 // Limit names the one limit that cut a text.

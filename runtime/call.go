@@ -185,7 +185,9 @@ func (d *dispatch) ask(ctx context.Context, c *call, inc *incarnation, l *lease,
 	if c.ownTime = !until.Before(deadline); !c.ownTime {
 		deadline = until
 	}
-	hookCtx := d.engine.callContext(ctx, c.sub.Plugin, d.rq.context, deadline)
+	hookCtx := d.engine.callContext(ctx, site{
+		plugin: c.sub.Plugin, turn: d.rq.context, scope: d.rq.scope, subscription: c.sub.ID, generation: d.gen.number, incarnation: inc.number,
+	}, deadline)
 	defer hookCtx.cancel()
 	res, stats, err := inc.peer().Dispatch(hookCtx, d.message(c, inc, attempt, deadline.Sub(begin)), l.freed)
 	c.run.DurationMS += millis(time.Since(begin))

@@ -33,6 +33,9 @@ func checkConfig(schema, cfg json.RawMessage) error {
 	if err := json.Unmarshal(schema, &s); err != nil {
 		return invalidDescription(fmt.Errorf("config_schema: %w", err))
 	}
+	if err := checkSchemaWork(&s); err != nil {
+		return invalidDescription(fmt.Errorf("config_schema: %w", err))
+	}
 	resolved, err := s.Resolve(nil)
 	if err != nil {
 		return invalidDescription(fmt.Errorf("config_schema: %w", err))

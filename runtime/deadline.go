@@ -5,8 +5,6 @@ import (
 	"context"
 	"sync"
 	"time"
-
-	"github.com/grapnelhq/grapnel/phases"
 )
 
 // deadlines ends the contexts of calls when their time is over. All calls share
@@ -126,8 +124,8 @@ type callContext struct {
 var _ context.Context = (*callContext)(nil)
 
 // callContext returns the context of one call. It must be cancelled.
-func (e *Engine) callContext(ctx context.Context, plugin string, turn phases.Context, deadline time.Time) *callContext {
-	c := &callContext{chain: newChain(ctx, plugin, turn), deadline: deadline, done: make(chan struct{}), watch: &e.deadlines, place: -1}
+func (e *Engine) callContext(ctx context.Context, at site, deadline time.Time) *callContext {
+	c := &callContext{chain: newChain(ctx, at), deadline: deadline, done: make(chan struct{}), watch: &e.deadlines, place: -1}
 	if err := ctx.Err(); err != nil {
 		c.end(err)
 		return c

@@ -63,6 +63,8 @@ type Engine struct {
 	services services
 	// keeper calls the sink; nil without one.
 	keeper *keeper
+	// model asks the host's model; nil without one.
+	model *model
 	// runs numbers the runs whose answers are kept.
 	runs atomic.Uint64
 	// deadlines ends the calls whose time is over.
@@ -89,8 +91,8 @@ func New(ctx context.Context, cfg *config.Config, o Options) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{opts: o.withDefaults(), table: table, gate: supervise.NewGate(startsAtOnce), memory: newMemory(), keeper: newKeeper(o.Sink)}
-	if e.services, err = newServices(e.opts.allServices()); err != nil {
+	e := &Engine{opts: o.withDefaults(), table: table, gate: supervise.NewGate(startsAtOnce), memory: newMemory(), keeper: newKeeper(o.Sink), model: newModel(o.Complete)}
+	if err := e.prepareServices(); err != nil {
 		return nil, err
 	}
 	if err := e.opts.prepareHome(); err != nil {
@@ -169,8 +171,8 @@ func (e *Engine) isClosed() bool {
 
 // Close ends the engine. Background work that has begun may finish while ctx
 // lasts; plugins then have their grace to end. After it no process, socket,
-// folder or goroutine of the engine is left, unless a sink hangs: that is an
-// error, and the goroutine ends when the sink returns. A second call waits for
+// folder or goroutine of the engine is left, unless a sink or Complete hangs: that
+// is an error, and the goroutine ends when the function returns. A second call waits for
 // the first and returns nil.
 func (e *Engine) Close(ctx context.Context) (err error) {
 	e.closing.Do(func() { err = e.close(ctx) })
@@ -191,7 +193,7 @@ func (e *Engine) close(ctx context.Context) error {
 	stopAll(all)
 	e.wait.Wait()
 	e.deadlines.stop()
-	return errors.Join(err, e.closePlugins(ctx), e.keeper.close(ctx))
+	return errors.Join(err, e.closePlugins(ctx), e.keeper.close(ctx), e.model.close(ctx))
 }
 
 // Release gives a plugin that is in quarantine, or waits for its next start,

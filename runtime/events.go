@@ -14,8 +14,8 @@ type EventKind string
 const (
 	// EventPlugin is a change of a plugin's state.
 	EventPlugin EventKind = "plugin"
-	// EventRun is a finished run of a hook, or a finished call of a tool; it
-	// carries the run.
+	// EventRun is a finished run of a hook, a finished call of a tool, or a finished
+	// call that a plugin made of the host's model; it carries the run.
 	EventRun EventKind = "run"
 	// EventFailOpen is a failure that did not stop its phase.
 	EventFailOpen EventKind = "fail_open"

@@ -33,7 +33,7 @@ func (d *dispatch) finish(ctx context.Context) (*phases.Outcome, error) {
 	}
 	d.rq.scope.add(out, &d.merged, d.phase.Phase)
 	if d.failed == nil {
-		d.engine.addJobs(ctx, d.rq.context, &d.merged)
+		d.engine.addJobs(ctx, d.gen, d.rq.context, &d.merged)
 	}
 	d.engine.tellAudits(d.phase.Row.Phase, &d.merged)
 	d.tellRuns(out)

@@ -13,10 +13,21 @@ const maxChain = 4
 // carries it: what the handler asks of the host inherits it.
 type chain struct {
 	context.Context //nolint:containedctx // the caller's, of which a callContext is made
-	plugin          string
-	turn            phases.Context
-	parent          *chain
-	depth           int
+	site
+	parent *chain
+	depth  int
+}
+
+// site is one call of a plugin, as a host call that it leads to is told of it and
+// charged for it.
+type site struct {
+	plugin string
+	turn   phases.Context
+	// scope is that of the turn, or of what runs outside of any; never nil.
+	scope *scope
+	// subscription is the hook's full id, or PLUGIN.TOOL.
+	subscription            string
+	generation, incarnation uint64
 }
 
 type chainKey struct{}
@@ -30,9 +41,9 @@ func chainOf(ctx context.Context) *chain {
 	return c
 }
 
-// newChain is the link for a call of the named plugin.
-func newChain(ctx context.Context, plugin string, turn phases.Context) chain {
-	link := chain{Context: ctx, plugin: plugin, turn: turn, parent: chainOf(ctx)}
+// newChain is the link for a call of a plugin.
+func newChain(ctx context.Context, at site) chain {
+	link := chain{Context: ctx, site: at, parent: chainOf(ctx)}
 	if link.parent != nil {
 		link.depth = link.parent.depth + 1
 	}

@@ -135,13 +135,19 @@ func (k *keeper) close(ctx context.Context) error {
 	if k == nil || k.closed.Swap(true) {
 		return nil
 	}
+	return takeAll(ctx, k.slots, "the sink")
+}
+
+// takeAll takes all slots of a function of the host's for good, waiting a moment
+// for calls that are on their way.
+func takeAll(ctx context.Context, slots chan struct{}, whose string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sinkTime)
 	defer cancel()
-	for n := range sinkCalls {
+	for n := range cap(slots) {
 		select {
-		case k.slots <- struct{}{}:
+		case slots <- struct{}{}:
 		case <-ctx.Done():
-			return fmt.Errorf("%d calls of the sink have not returned: %w", sinkCalls-n, context.Cause(ctx))
+			return fmt.Errorf("%d calls of %s have not returned: %w", cap(slots)-n, whose, context.Cause(ctx))
 		}
 	}
 	return nil

@@ -86,8 +86,20 @@ type Options struct {
 	// WaitFor says what New waits for.
 	WaitFor WaitFor
 	// Services are host services by name. The service "state" is always there: the
-	// engine's own, unless one of that name is here.
+	// engine's own, unless one of that name is here. Plugins call them by grants
+	// that name a service, or one method as SERVICE.METHOD.
 	Services map[string]Service
+	// Complete asks a model for the plugins that have the grant: it is the host
+	// service "model", method "complete", which is there if Complete is set. The
+	// request is checked and has its MaxOutputTokens by the plugin's budget. It is
+	// called concurrently, at most 64 times at once, with a context that ends before
+	// the hook that asks does; one that does not return then is given up: the hook
+	// goes on without it. A panic is an error. An error that is a *phases.Error
+	// reaches the plugin with its code and message, others as "internal" or
+	// "timeout" without their text. The answer's text may have 256 KiB and must be
+	// JSON where the request has a schema. A host that wants all this otherwise
+	// brings a service "model" of its own instead.
+	Complete func(ctx context.Context, rq phases.CompletionRequest) (phases.CompletionResponse, error)
 	// State keeps what plugins put into the service "state"; nil is memory, which a
 	// restart empties.
 	State State

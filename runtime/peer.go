@@ -44,7 +44,7 @@ func (l *local) Dispatch(ctx context.Context, d *phases.Dispatch, freed func()) 
 // CallTool implements peer.
 func (l *local) CallTool(ctx context.Context, c *phases.ToolCall, freed func()) (*phases.ToolResult, wire.Stats, error) {
 	given := *c
-	given.Context, given.Arguments = c.Context.Clone(), slices.Clone(c.Arguments)
+	given.Context, given.Arguments, given.Policies = c.Context.Clone(), slices.Clone(c.Arguments), clonePolicies(c.Policies)
 	res, err := abandonable(ctx, freed, func() (*phases.ToolResult, error) {
 		res, err := l.plugin.CallTool(ctx, &given)
 		return res, owned(err)
@@ -102,15 +102,20 @@ func cloneDispatch(d *phases.Dispatch) *phases.Dispatch {
 	given.Context = d.Context.Clone()
 	given.Input = phases.CloneInput(d.Input)
 	given.Withheld = slices.Clone(d.Withheld)
-	given.Policies = slices.Clone(d.Policies)
-	for i := range given.Policies {
-		given.Policies[i].Value = slices.Clone(given.Policies[i].Value)
-	}
+	given.Policies = clonePolicies(d.Policies)
 	given.Contexts = slices.Clone(d.Contexts)
 	for i := range given.Contexts {
 		given.Contexts[i].SourceRefs = slices.Clone(given.Contexts[i].SourceRefs)
 	}
 	return &given
+}
+
+func clonePolicies(list []phases.PolicyEntry) []phases.PolicyEntry {
+	given := slices.Clone(list)
+	for i := range given {
+		given[i].Value = slices.Clone(given[i].Value)
+	}
+	return given
 }
 
 func cloneResult(r *phases.Result) *phases.Result {

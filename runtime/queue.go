@@ -24,7 +24,8 @@ type Job struct {
 	// Payload is the phase's input, or the job's payload.
 	Payload json.RawMessage `json:"payload,omitempty"`
 	// Policies and Contexts are the turn's, for a hook that may see them or whose
-	// condition asks for a policy.
+	// condition asks for a policy; a background_job of a plugin that may see them
+	// has the policies.
 	Policies []phases.PolicyEntry  `json:"policies,omitempty"`
 	Contexts []phases.ContextEntry `json:"contexts,omitempty"`
 	// IdempotencyKey makes a second job of the same Key a no-op while the queue

@@ -34,6 +34,8 @@ type scope struct {
 	notes     notes
 	budgets   []manifest.PhaseBudget
 	reminders []phases.MergedReminder
+	// models are the model budgets that plugins have begun to use, by name.
+	models map[string]*modelAccount
 	// own are the ids of the host's own sections.
 	own []string
 	// round counts the compilations of the turn.

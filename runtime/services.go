@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"runtime/debug"
 	"slices"
@@ -44,6 +45,9 @@ type Caller struct {
 	// Context is that of the dispatch or tool call which the plugin is working
 	// on; zero when it calls on its own account.
 	Context phases.Context
+
+	// run is the row of a call that leaves one in the ledger; nil for others.
+	run *hostRun
 }
 
 // maxHostCalls is how many host calls of one plugin may run at once.
@@ -100,11 +104,17 @@ func resolveSchema(schema json.RawMessage) (*jsonschema.Resolved, error) {
 	return s.Resolve(nil)
 }
 
-// granted are the names of the services that a plugin may call.
+// mayCall reports whether the grants allow a method: by the name of its service,
+// or by SERVICE.METHOD.
+func mayCall(grants []string, service, method string) bool {
+	return phases.Allows(grants, service) || phases.Allows(grants, service+"."+method)
+}
+
+// granted are the names of the services of which a plugin may call a method.
 func (s services) granted(grants []string) []string {
 	var names []string
-	for name := range s {
-		if phases.Allows(grants, name) {
+	for name, methods := range s {
+		if phases.Allows(grants, name) || slices.ContainsFunc(keys(methods), func(m string) bool { return mayCall(grants, name, m) }) {
 			names = append(names, name)
 		}
 	}
@@ -170,14 +180,31 @@ var _ phases.Host = (*hostFor)(nil)
 
 // Call implements phases.Host: by grant, within bounds, with parameters that fit.
 func (h *hostFor) Call(ctx context.Context, service, name string, params json.RawMessage) (json.RawMessage, error) {
-	if !phases.Allows(h.in.declared.Grants.Host, service) {
-		return nil, phases.Errorf(phases.CauseForbidden, "the plugin %s has no grant for the host service %q", h.in.declared.Name, service)
+	caller := Caller{Plugin: h.in.declared.Name}
+	if h.in.engine.recorded(service, name) {
+		caller.run = newHostRun(ctx, h.in, service+"."+name, params)
+	}
+	result, err := h.call(ctx, service, name, caller, params)
+	if caller.run != nil {
+		caller.run.settle(result, err)
+	}
+	return result, err
+}
+
+// recorded reports whether calls of a method leave rows in the ledger.
+func (e *Engine) recorded(service, method string) bool {
+	_, theirs := e.opts.Services[serviceModel]
+	return service == serviceModel && method == methodComplete && !theirs
+}
+
+func (h *hostFor) call(ctx context.Context, service, name string, caller Caller, params json.RawMessage) (json.RawMessage, error) {
+	if !mayCall(h.in.declared.Grants.Host, service, name) {
+		return nil, phases.Errorf(phases.CauseForbidden, "the plugin %s has no grant for the host service %q, nor for %q", caller.Plugin, service, service+"."+name)
 	}
 	m, err := h.in.engine.services.find(service, name)
 	if err != nil {
 		return nil, err
 	}
-	caller := Caller{Plugin: h.in.declared.Name}
 	if c := chainOf(ctx); c != nil {
 		if c.depth >= maxChain {
 			return nil, phases.Errorf(phases.CauseOverloaded, "host calls are nested deeper than %d", maxChain)
@@ -193,7 +220,11 @@ func (h *hostFor) Call(ctx context.Context, service, name string, params json.Ra
 	defer h.in.hostCalls.leave()
 	result, err := h.guarded(ctx, m, caller, params)
 	if err != nil {
-		h.in.engine.opts.Logger.Warn("a host service failed", "service", service, "method", name, "plugin", caller.Plugin, "error", err)
+		level := slog.LevelWarn
+		if phases.CodeOf(err) == phases.CauseBudgetExhausted {
+			level = slog.LevelDebug // the service is well
+		}
+		h.in.engine.opts.Logger.Log(ctx, level, "a host service failed", "service", service, "method", name, "plugin", caller.Plugin, "error", err)
 		return nil, wire.ToPlugin(err)
 	}
 	return result, nil
@@ -215,9 +246,16 @@ func (h *hostFor) Invalidate(_ context.Context, what phases.Invalidation) error 
 	return nil
 }
 
-// allServices are the host's services and the engine's own.
-func (o *Options) allServices() map[string]Service {
-	all := map[string]Service{serviceState: stateService(o.State)}
-	maps.Copy(all, o.Services)
-	return all
+// prepareServices makes the host's services and the engine's own ready.
+func (e *Engine) prepareServices() (err error) {
+	all := map[string]Service{serviceState: stateService(e.opts.State)}
+	if e.model != nil {
+		if _, twice := e.opts.Services[serviceModel]; twice {
+			return fmt.Errorf("there are Options.Complete and a service %q in Options.Services: give one of them", serviceModel)
+		}
+		all[serviceModel] = e.model.service()
+	}
+	maps.Copy(all, e.opts.Services)
+	e.services, err = newServices(all)
+	return err
 }

@@ -25,8 +25,11 @@ import (
 
 // program is what the test binary is when it is started as another program.
 func program(mode string, args []string) int {
-	if mode == "host" {
+	switch mode {
+	case "host":
 		return hostProgram()
+	case "model":
+		return modelProgram()
 	}
 	return badplugin.Program{Mode: mode, Args: args, Self: []string{os.Args[0], asProgram}, Exit: os.Exit}.Run()
 }

@@ -17,17 +17,21 @@ type Stats struct {
 	// SinkHanging is how many calls of the sink were given up and have not
 	// returned.
 	SinkHanging int `json:"sink_hanging"`
+	// ModelHanging is how many calls of Options.Complete were given up and have not
+	// returned.
+	ModelHanging int `json:"model_hanging"`
 }
 
 // Stats returns the counters as they are. It may be called at any time, also
 // after Close.
 func (e *Engine) Stats() Stats {
-	k := e.keeper
-	if k == nil {
-		return Stats{}
+	var st Stats
+	if m := e.model; m != nil {
+		st.ModelHanging = int(m.hanging.Load())
 	}
-	return Stats{
-		ManifestsKept: k.counts.kept.Load(), ManifestsNotKept: k.counts.notKept.Load(), ManifestsKeptLate: k.counts.keptLate.Load(),
-		UsageKept: k.counts.usage.Load(), UsageNotKept: k.counts.usageLost.Load(), SinkHanging: int(k.hanging.Load()),
+	if k := e.keeper; k != nil {
+		st.ManifestsKept, st.ManifestsNotKept, st.ManifestsKeptLate = k.counts.kept.Load(), k.counts.notKept.Load(), k.counts.keptLate.Load()
+		st.UsageKept, st.UsageNotKept, st.SinkHanging = k.counts.usage.Load(), k.counts.usageLost.Load(), int(k.hanging.Load())
 	}
+	return st
 }

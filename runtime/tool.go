@@ -12,23 +12,24 @@ import (
 
 // CallTool calls a tool of the named plugin, outside any turn: what a turn has
 // brought in, or hides, does not matter, and the call is told as an [EventRun]
-// and kept nowhere. It takes no longer than the plugin's limits.tool and ctx
-// allow. An error is a *[phases.Error]; a tool that tells the model of a failure
-// is none (IsError).
+// and kept nowhere. The plugin is told so (OutsideTurn) and sees no policies. It
+// takes no longer than the plugin's limits.tool and ctx allow. An error is a
+// *[phases.Error]; a tool that tells the model of a failure is none (IsError).
 func (e *Engine) CallTool(ctx context.Context, plugin string, call phases.ToolCall) (*phases.ToolResult, error) {
 	g, err := e.acquire()
 	if err != nil {
 		return nil, err
 	}
 	defer g.leave()
-	res, _, err := e.callTool(ctx, g, plugin, call)
+	call.OutsideTurn, call.Policies = true, nil
+	res, _, err := e.callTool(ctx, g, newScope(g.cfg.Budgets.Turn, false), plugin, call)
 	return res, err
 }
 
 // callTool makes one call of a plugin's tool and tells of it. The run is its row
 // of the ledger, whatever became of it.
-func (e *Engine) callTool(ctx context.Context, g *generation, plugin string, call phases.ToolCall) (*phases.ToolResult, phases.Run, error) {
-	c := &toolCall{engine: e, gen: g, call: call, run: newToolRun(g, plugin, call.Tool)}
+func (e *Engine) callTool(ctx context.Context, g *generation, s *scope, plugin string, call phases.ToolCall) (*phases.ToolResult, phases.Run, error) {
+	c := &toolCall{engine: e, gen: g, scope: s, call: call, run: newToolRun(g, plugin, call.Tool)}
 	res, failure := c.perform(ctx, plugin)
 	e.settleTool(&c.run, res, failure)
 	if failure != nil {
@@ -41,6 +42,7 @@ func (e *Engine) callTool(ctx context.Context, g *generation, plugin string, cal
 type toolCall struct {
 	engine *Engine
 	gen    *generation
+	scope  *scope
 	in     *instance
 	call   phases.ToolCall
 	run    phases.Run
@@ -92,7 +94,9 @@ func (c *toolCall) perform(caller context.Context, plugin string) (*phases.ToolR
 	if c.in.live.Load() == nil {
 		return nil, c.in.unavailable()
 	}
-	ctx := c.engine.callContext(caller, plugin, c.call.Context, c.deadline)
+	ctx := c.engine.callContext(caller, site{
+		plugin: plugin, turn: c.call.Context, scope: c.scope, subscription: c.run.Subscription, generation: c.gen.number,
+	}, c.deadline)
 	defer ctx.cancel()
 	l, failure := c.lease(ctx, caller)
 	if failure != nil {
@@ -110,6 +114,7 @@ func (c *toolCall) perform(caller context.Context, plugin string) (*phases.ToolR
 		l.freed()
 		return nil, c.timeUp(caller)
 	}
+	ctx.incarnation = inc.number
 	return c.ask(ctx, caller, inc, l)
 }
 
@@ -137,6 +142,9 @@ func (c *toolCall) prepare(caller context.Context, plugin string) *phases.Error 
 	}
 	if !phases.Allows(grants.See, "metadata") {
 		c.call.Context.Metadata = nil
+	}
+	if !phases.Allows(grants.See, "policy") {
+		c.call.Policies = nil
 	}
 	c.limit = toolTimeout(in.declared)
 	c.deadline = time.Now().Add(c.limit)

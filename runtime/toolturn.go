@@ -19,6 +19,9 @@ import (
 // Calls may run concurrently. The result is handed out whole; a preview of it
 // belongs into tool.post_call.
 //
+// The plugin is told the turn's context and, with the grant see: policy, the turn's
+// policies so far; what the call says of either does not count.
+//
 // Without an idempotency key the call gets one of the turn's, numbered as the
 // calls come; a host that may repeat a call gives its own, such as the id that the
 // model gave the call.
@@ -27,7 +30,7 @@ func (t *Turn) CallTool(ctx context.Context, call phases.ToolCall) (*phases.Tool
 		return nil, err
 	}
 	defer t.leave()
-	call.Context = t.context
+	call.Context, call.OutsideTurn = t.context, false
 	if call.Tool == phases.RequestTools {
 		return t.requestTools(call)
 	}
@@ -40,7 +43,8 @@ func (t *Turn) CallTool(ctx context.Context, call phases.ToolCall) (*phases.Tool
 			call.IdempotencyKey = key + "/" + owner + "." + call.Tool
 		}
 	}
-	res, run, err := t.engine.callTool(ctx, t.gen, owner, call)
+	call.Policies = t.scope.policySet()
+	res, run, err := t.engine.callTool(ctx, t.gen, t.scope, owner, call)
 	t.scope.called(run, res)
 	return res, err
 }
@@ -79,6 +83,13 @@ func (s *scope) callable(name string) (owner string, refused *phases.Error) {
 	}
 	return "", refusedTool("no plugin has brought a tool %.80q into this turn%s: only what turn.pre_tool_materialization brought can be called",
 		name, phases.DidYouMean(name, known))
+}
+
+// policySet are the turn's policies so far; they must not be changed.
+func (s *scope) policySet() []phases.PolicyEntry {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clip(s.policies)
 }
 
 // called puts a tool call into the ledger, with what its answer remarked.

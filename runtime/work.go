@@ -81,12 +81,15 @@ func (e *Engine) enqueueHook(ctx context.Context, sub *plan.Subscription, rq req
 }
 
 // addJobs queues the background_job contributions of a phase.
-func (e *Engine) addJobs(ctx context.Context, c phases.Context, merged *merge.Result) {
+func (e *Engine) addJobs(ctx context.Context, g *generation, c phases.Context, merged *merge.Result) {
 	for _, owned := range merged.Jobs {
 		job := owned.Value
 		j := Job{
 			Kind: job.JobKind, Plugin: owned.Hook.Plugin, Subscription: owned.Hook.Subscription, Context: c, Payload: job.Payload,
 			IdempotencyKey: job.IdempotencyKey, NotBefore: job.NotBefore, Attempts: jobAttempts, Backoff: time.Second,
+		}
+		if in := g.byName[j.Plugin]; in != nil && phases.Allows(in.declared.Grants.See, "policy") {
+			j.Policies = merged.Policies
 		}
 		if err := e.add(ctx, j); err != nil {
 			e.jobEvent(j, jobRefused, err)
@@ -144,7 +147,9 @@ func (e *Engine) perform(ctx context.Context, g *generation, j Job, attempt int)
 	if g.byName[j.Plugin] == nil {
 		return permanent{fmt.Errorf("the plugin %s is not declared any more", j.Plugin)}
 	}
-	_, _, err := e.callTool(ctx, g, j.Plugin, phases.ToolCall{Tool: j.Kind, Arguments: j.Payload, Context: j.Context, IdempotencyKey: j.IdempotencyKey})
+	_, _, err := e.callTool(ctx, g, newScope(g.cfg.Budgets.Turn, false), j.Plugin, phases.ToolCall{
+		Tool: j.Kind, Arguments: j.Payload, Context: j.Context, Policies: j.Policies, IdempotencyKey: j.IdempotencyKey,
+	})
 	return err
 }
 
@@ -244,7 +249,7 @@ func (d *dispatch) queued(ctx context.Context, c *call, attempt int) *phases.Err
 	}
 	merged := merge.Merge(d.phase.Row, []merge.Reply{{Hook: &c.hook.merge, Entries: c.entries, Dropped: c.dropped}}, d.sets, merge.Limits{})
 	c.run.Contributions = merged.Parts[0].Kept
-	d.engine.addJobs(ctx, d.rq.context, &merged)
+	d.engine.addJobs(ctx, d.gen, d.rq.context, &merged)
 	d.engine.tellAudits(d.phase.Row.Phase, &merged)
 	return nil
 }

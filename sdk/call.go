@@ -19,19 +19,30 @@ type Call struct {
 
 // Policy returns the value of one policy, if it is set and may be seen.
 func (c *Call) Policy(domain, key string) (json.RawMessage, bool) {
-	for _, p := range c.Policies {
-		if p.Domain == domain && p.Key == key {
-			return p.Value, true
-		}
-	}
-	return nil, false
+	return policyOf(c.Policies, domain, key)
 }
 
-// ToolCall is what a tool is given.
+// ToolCall is what a tool is given: the call (arguments, context, the policies
+// that it may see, whether a turn made it) and the host.
 type ToolCall struct {
 	*phases.ToolCall
 	// Host answers host services.
 	Host phases.Host
+}
+
+// Policy returns the value of one policy of the turn, if it is set and may be
+// seen. Outside a turn (OutsideTurn) there is none.
+func (c *ToolCall) Policy(domain, key string) (json.RawMessage, bool) {
+	return policyOf(c.Policies, domain, key)
+}
+
+func policyOf(list []phases.PolicyEntry, domain, key string) (json.RawMessage, bool) {
+	for i := range list {
+		if list[i].Domain == domain && list[i].Key == key {
+			return list[i].Value, true
+		}
+	}
+	return nil, false
 }
 
 // Reply returns its arguments as an answer, for the common return statement.

@@ -244,6 +244,10 @@ func TestCallPolicy(t *testing.T) {
 	if v, ok := call.Policy("d", "k"); !ok || string(v) != "2" {
 		t.Errorf("got %s, %t", v, ok)
 	}
+	tool := sdk.ToolCall{ToolCall: &phases.ToolCall{Policies: call.Policies}}
+	if v, ok := tool.Policy("d", "k"); !ok || string(v) != "2" {
+		t.Errorf("a tool got %s, %v", v, ok)
+	}
 	if v, ok := call.Policy("k", "d"); ok || v != nil {
 		t.Errorf("got %s, %t of what is not set", v, ok)
 	}

@@ -141,7 +141,7 @@ func plainSchemas() Schemas {
 	AddWords(m, phases.SeverityInfo, phases.SeverityWarning, phases.SeverityError)
 	AddWords(m, phases.LimitPlugin, phases.LimitContribution, phases.LimitSubscription, phases.LimitSection, phases.LimitTotal)
 	AddWords(m, phases.Kinds()...)
-	AddWords(m, append(phases.Roles(), phases.StageTool)...)
+	AddWords(m, append(phases.Roles(), phases.StageTool, phases.StageHost)...)
 	AddWords(m, phases.VisibilityInternal, phases.VisibilityDebug, phases.VisibilityUserAudit, phases.VisibilityUserVisible)
 	AddWords(m, phases.TurnSucceeded, phases.TurnFailed, phases.TurnProviderFailure, phases.TurnInterrupted, phases.TurnBlocked)
 	AddWords(m, phases.StateSucceeded, phases.StateDenied, phases.StateFailed, phases.StateTimedOut, phases.StateCancelled, phases.StateFiltered,

@@ -145,6 +145,25 @@ func FuzzDispatch(f *testing.F) {
 	})
 }
 
+// FuzzToolCall reads arbitrary bytes as a host's call of a tool. What is accepted
+// is protobuf.
+func FuzzToolCall(f *testing.F) {
+	var call phases.ToolCall
+	newFiller(f, 12, false).fill(&call)
+	f.Add(encode(f, &call, toolCallFields))
+	f.Add(encode(f, &phases.ToolCall{Policies: make([]phases.PolicyEntry, 2), OutsideTurn: true}, toolCallFields))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		m := new(phases.ToolCall)
+		if read(&form{rule: ruleValid}, data, m, toolCallFields) != nil {
+			return
+		}
+		if err := proto.Unmarshal(data, &pluginpb.CallTool{}); err != nil {
+			t.Errorf("accepted what generated code refuses: %v", err)
+		}
+		checkRewritten(t, m, toolCallFields)
+	})
+}
+
 // FuzzDescription reads arbitrary bytes as a plugin's description.
 func FuzzDescription(f *testing.F) {
 	var d phases.Description

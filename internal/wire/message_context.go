@@ -102,6 +102,8 @@ func toolCallFields(f *form, m *phases.ToolCall) {
 	sub(f, 6, &m.Room, roomFields)
 	remaining(f, 7, &m.Remaining)
 	number(f, 8, &m.Generation)
+	each(f, 9, &m.Policies, policyEntryFields)
+	f.flag(10, &m.OutsideTurn)
 }
 
 // remaining is the time that is left, bounded by what the caller will wait.

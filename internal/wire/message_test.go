@@ -236,6 +236,10 @@ func TestRandomMessages(t *testing.T) {
 		var desc phases.Description
 		f.fill(&desc)
 		checkMessage(t, &desc, descriptionFields, &pluginpb.Description{}, false)
+		var call phases.ToolCall
+		f.fill(&call)
+		call.Incarnation = 0
+		checkMessage(t, &call, toolCallFields, &pluginpb.CallTool{}, false)
 		if t.Failed() {
 			t.Fatalf("seed %d", seed)
 		}

@@ -8,9 +8,12 @@
 // prompt_cache_key, which brings requests with one stable part together. Models
 // that take explicit breakpoints get the plan's too, if the host says so.
 //
-// It sends nothing. Options that the plan does not speak of (store, reasoning,
+// None of these sends anything. Options that the plan does not speak of (store, reasoning,
 // temperature) are the host's, who may change the parameters before sending
 // them. Requests do not lean on earlier responses: the history is in them.
+//
+// A [Completer] is another thing: it asks a model for plugins, over the older Chat
+// Completions API, which servers of many makers speak. It does send.
 //
 // Stability: experimental until 1.0.
 package openai

@@ -18,7 +18,7 @@ import (
 // A case calls its hook several times, so that the record of one [Run] holds the
 // calls of all of them.
 type Host struct {
-	// Services answers by "service/method"; see [Reply].
+	// Services answers by "service/method", such as "model/complete"; see [Reply].
 	Services map[string]Service
 
 	mu          sync.Mutex

@@ -32,9 +32,12 @@ type Case struct {
 	Context phases.Context
 	// Input is the hook's input; nil is an empty one of its phase.
 	Input phases.Input
-	// Policies and Contexts are the turn's sets so far.
+	// Policies and Contexts are the turn's sets so far. A tool sees the policies
+	// only, and none with OutsideTurn.
 	Policies []phases.PolicyEntry
 	Contexts []phases.ContextEntry
+	// OutsideTurn calls a tool as a host does by itself, in no turn.
+	OutsideTurn bool
 	// Arguments are the tool's, JSON.
 	Arguments string
 	// MaxChars is the text budget that the plugin is told; 0 is 20,000.
@@ -198,10 +201,14 @@ func (r *run) ask(ctx context.Context, to caller) Answer {
 	defer cancel()
 	room := phases.Room{MaxChars: r.c.MaxChars, MaxBytes: wire.DefaultFrame}
 	if r.c.Tool != "" {
-		res, err := to.callTool(ctx, &phases.ToolCall{
+		call := &phases.ToolCall{
 			Tool: r.c.Tool, Arguments: json.RawMessage(r.c.Arguments), Context: r.c.Context.Clone(), Room: room,
-			Remaining: callTimeout, Generation: 1, Incarnation: 1,
-		})
+			OutsideTurn: r.c.OutsideTurn, Remaining: callTimeout, Generation: 1, Incarnation: 1,
+		}
+		if !call.OutsideTurn {
+			call.Policies = r.c.Policies
+		}
+		res, err := to.callTool(ctx, call)
 		if err != nil || res == nil {
 			return Answer{Error: failure(err)}
 		}

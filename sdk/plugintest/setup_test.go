@@ -79,7 +79,11 @@ func echo() *sdk.Plugin {
 		tool := sdk.Tool{Tool: phases.Tool{Name: "t"}, Call: func(_ context.Context, call *sdk.ToolCall) (*phases.ToolResult, error) {
 			return &phases.ToolResult{Content: call.Arguments, IsError: call.Context.Dir == ""}, nil
 		}}
-		return sdk.Setup{Hooks: []sdk.Hook{hook}, Tools: []sdk.Tool{tool}}, nil
+		policy := sdk.Tool{Tool: phases.Tool{Name: "policy"}, Call: func(_ context.Context, call *sdk.ToolCall) (*phases.ToolResult, error) {
+			value, ok := call.Policy("d", "k")
+			return sdk.Text(fmt.Sprintf("%s %v %v", value, ok, call.OutsideTurn)), nil
+		}}
+		return sdk.Setup{Hooks: []sdk.Hook{hook}, Tools: []sdk.Tool{tool, policy}}, nil
 	}
 	return p
 }

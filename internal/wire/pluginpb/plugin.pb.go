@@ -2455,8 +2455,14 @@ type CallTool struct {
 	Trace          *Trace   `protobuf:"bytes,5,opt,name=trace,proto3" json:"trace,omitempty"`
 	Room           *Room    `protobuf:"bytes,6,opt,name=room,proto3" json:"room,omitempty"`
 	// As in Dispatch.
-	RemainingNs   int64  `protobuf:"varint,7,opt,name=remaining_ns,json=remainingNs,proto3" json:"remaining_ns,omitempty"`
-	Generation    uint64 `protobuf:"varint,8,opt,name=generation,proto3" json:"generation,omitempty"`
+	RemainingNs int64  `protobuf:"varint,7,opt,name=remaining_ns,json=remainingNs,proto3" json:"remaining_ns,omitempty"`
+	Generation  uint64 `protobuf:"varint,8,opt,name=generation,proto3" json:"generation,omitempty"`
+	// The turn's policies so far, if granted.
+	Policies []*PolicyEntry `protobuf:"bytes,9,rep,name=policies,proto3" json:"policies,omitempty"`
+	// No turn made the call, but the host by itself, for a person at its command
+	// line, say; there are no policies then. What needs a policy in a turn must
+	// not go without one because the policies are not there.
+	OutsideTurn   bool `protobuf:"varint,10,opt,name=outside_turn,json=outsideTurn,proto3" json:"outside_turn,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2545,6 +2551,20 @@ func (x *CallTool) GetGeneration() uint64 {
 		return x.Generation
 	}
 	return 0
+}
+
+func (x *CallTool) GetPolicies() []*PolicyEntry {
+	if x != nil {
+		return x.Policies
+	}
+	return nil
+}
+
+func (x *CallTool) GetOutsideTurn() bool {
+	if x != nil {
+		return x.OutsideTurn
+	}
+	return false
 }
 
 // ToolResult answers CallTool.
@@ -5958,7 +5978,7 @@ const file_grapnel_plugin_v1_plugin_proto_rawDesc = "" +
 	"\x06Result\x12E\n" +
 	"\rcontributions\x18\x01 \x03(\v2\x1f.grapnel.plugin.v1.ContributionR\rcontributions\x12?\n" +
 	"\vdiagnostics\x18\x02 \x03(\v2\x1d.grapnel.plugin.v1.DiagnosticR\vdiagnostics\x12.\n" +
-	"\x05error\x18\x03 \x01(\v2\x18.grapnel.plugin.v1.ErrorR\x05error\"\xc4\x02\n" +
+	"\x05error\x18\x03 \x01(\v2\x18.grapnel.plugin.v1.ErrorR\x05error\"\xa3\x03\n" +
 	"\bCallTool\x12\x12\n" +
 	"\x04tool\x18\x01 \x01(\tR\x04tool\x12%\n" +
 	"\x0earguments_json\x18\x02 \x01(\fR\rargumentsJson\x124\n" +
@@ -5969,7 +5989,10 @@ const file_grapnel_plugin_v1_plugin_proto_rawDesc = "" +
 	"\fremaining_ns\x18\a \x01(\x03R\vremainingNs\x12\x1e\n" +
 	"\n" +
 	"generation\x18\b \x01(\x04R\n" +
-	"generation\"\xbb\x01\n" +
+	"generation\x12:\n" +
+	"\bpolicies\x18\t \x03(\v2\x1e.grapnel.plugin.v1.PolicyEntryR\bpolicies\x12!\n" +
+	"\foutside_turn\x18\n" +
+	" \x01(\bR\voutsideTurn\"\xbb\x01\n" +
 	"\n" +
 	"ToolResult\x12!\n" +
 	"\fcontent_json\x18\x01 \x01(\fR\vcontentJson\x12\x19\n" +
@@ -6318,111 +6341,112 @@ var file_grapnel_plugin_v1_plugin_proto_goTypes = []any{
 	nil,                            // 76: grapnel.plugin.v1.Reminder.AttributesEntry
 }
 var file_grapnel_plugin_v1_plugin_proto_depIdxs = []int32{
-	2,  // 0: grapnel.plugin.v1.HostFrame.hello:type_name -> grapnel.plugin.v1.Hello
-	4,  // 1: grapnel.plugin.v1.HostFrame.configure:type_name -> grapnel.plugin.v1.Configure
-	24, // 2: grapnel.plugin.v1.HostFrame.dispatch:type_name -> grapnel.plugin.v1.Dispatch
-	7,  // 3: grapnel.plugin.v1.HostFrame.cancel:type_name -> grapnel.plugin.v1.Cancel
-	26, // 4: grapnel.plugin.v1.HostFrame.call_tool:type_name -> grapnel.plugin.v1.CallTool
-	13, // 5: grapnel.plugin.v1.HostFrame.host_reply:type_name -> grapnel.plugin.v1.HostReply
-	8,  // 6: grapnel.plugin.v1.HostFrame.ping:type_name -> grapnel.plugin.v1.Ping
-	10, // 7: grapnel.plugin.v1.HostFrame.drain:type_name -> grapnel.plugin.v1.Drain
-	11, // 8: grapnel.plugin.v1.HostFrame.unsupported:type_name -> grapnel.plugin.v1.Unsupported
-	3,  // 9: grapnel.plugin.v1.PluginFrame.describe:type_name -> grapnel.plugin.v1.Describe
-	5,  // 10: grapnel.plugin.v1.PluginFrame.configured:type_name -> grapnel.plugin.v1.Configured
-	25, // 11: grapnel.plugin.v1.PluginFrame.result:type_name -> grapnel.plugin.v1.Result
-	27, // 12: grapnel.plugin.v1.PluginFrame.tool_result:type_name -> grapnel.plugin.v1.ToolResult
-	12, // 13: grapnel.plugin.v1.PluginFrame.host_call:type_name -> grapnel.plugin.v1.HostCall
-	14, // 14: grapnel.plugin.v1.PluginFrame.invalidate:type_name -> grapnel.plugin.v1.Invalidate
-	9,  // 15: grapnel.plugin.v1.PluginFrame.pong:type_name -> grapnel.plugin.v1.Pong
-	11, // 16: grapnel.plugin.v1.PluginFrame.unsupported:type_name -> grapnel.plugin.v1.Unsupported
-	17, // 17: grapnel.plugin.v1.Describe.description:type_name -> grapnel.plugin.v1.Description
-	15, // 18: grapnel.plugin.v1.Describe.error:type_name -> grapnel.plugin.v1.Error
-	17, // 19: grapnel.plugin.v1.Configured.description:type_name -> grapnel.plugin.v1.Description
-	6,  // 20: grapnel.plugin.v1.Configured.rejected:type_name -> grapnel.plugin.v1.Rejection
-	15, // 21: grapnel.plugin.v1.Configured.error:type_name -> grapnel.plugin.v1.Error
-	15, // 22: grapnel.plugin.v1.HostReply.error:type_name -> grapnel.plugin.v1.Error
-	19, // 23: grapnel.plugin.v1.Description.hooks:type_name -> grapnel.plugin.v1.Hook
-	65, // 24: grapnel.plugin.v1.Description.tools:type_name -> grapnel.plugin.v1.Tool
-	18, // 25: grapnel.plugin.v1.Description.limits:type_name -> grapnel.plugin.v1.PluginLimits
-	20, // 26: grapnel.plugin.v1.Hook.on_failure:type_name -> grapnel.plugin.v1.OnFailure
-	58, // 27: grapnel.plugin.v1.Hook.fallback:type_name -> grapnel.plugin.v1.Contribution
-	21, // 28: grapnel.plugin.v1.Hook.retry:type_name -> grapnel.plugin.v1.Retry
-	22, // 29: grapnel.plugin.v1.Hook.budget:type_name -> grapnel.plugin.v1.TextBudget
-	23, // 30: grapnel.plugin.v1.Hook.cache:type_name -> grapnel.plugin.v1.Cache
-	73, // 31: grapnel.plugin.v1.OnFailure.by_cause:type_name -> grapnel.plugin.v1.OnFailure.ByCauseEntry
-	30, // 32: grapnel.plugin.v1.Dispatch.context:type_name -> grapnel.plugin.v1.Context
-	32, // 33: grapnel.plugin.v1.Dispatch.policies:type_name -> grapnel.plugin.v1.PolicyEntry
-	33, // 34: grapnel.plugin.v1.Dispatch.contexts:type_name -> grapnel.plugin.v1.ContextEntry
-	29, // 35: grapnel.plugin.v1.Dispatch.trace:type_name -> grapnel.plugin.v1.Trace
-	28, // 36: grapnel.plugin.v1.Dispatch.room:type_name -> grapnel.plugin.v1.Room
-	38, // 37: grapnel.plugin.v1.Dispatch.session_start:type_name -> grapnel.plugin.v1.SessionStartInput
-	39, // 38: grapnel.plugin.v1.Dispatch.session_resume:type_name -> grapnel.plugin.v1.SessionResumeInput
-	40, // 39: grapnel.plugin.v1.Dispatch.pre_policy:type_name -> grapnel.plugin.v1.PrePolicyInput
-	41, // 40: grapnel.plugin.v1.Dispatch.pre_prompt_context:type_name -> grapnel.plugin.v1.PrePromptContextInput
-	42, // 41: grapnel.plugin.v1.Dispatch.post_preflight:type_name -> grapnel.plugin.v1.PostPreflightInput
-	43, // 42: grapnel.plugin.v1.Dispatch.pre_tools:type_name -> grapnel.plugin.v1.PreToolsInput
-	44, // 43: grapnel.plugin.v1.Dispatch.pre_prompt_compile:type_name -> grapnel.plugin.v1.PrePromptCompileInput
-	45, // 44: grapnel.plugin.v1.Dispatch.post_prompt_compile:type_name -> grapnel.plugin.v1.PostPromptCompileInput
-	46, // 45: grapnel.plugin.v1.Dispatch.runtime_pre_context:type_name -> grapnel.plugin.v1.RuntimePreContextInput
-	47, // 46: grapnel.plugin.v1.Dispatch.tool_pre_call:type_name -> grapnel.plugin.v1.ToolPreCallInput
-	48, // 47: grapnel.plugin.v1.Dispatch.tool_post_call:type_name -> grapnel.plugin.v1.ToolPostCallInput
-	49, // 48: grapnel.plugin.v1.Dispatch.post_turn:type_name -> grapnel.plugin.v1.PostTurnInput
-	53, // 49: grapnel.plugin.v1.Dispatch.pre_compaction:type_name -> grapnel.plugin.v1.PreCompactionInput
-	55, // 50: grapnel.plugin.v1.Dispatch.post_compaction:type_name -> grapnel.plugin.v1.PostCompactionInput
-	56, // 51: grapnel.plugin.v1.Dispatch.session_end:type_name -> grapnel.plugin.v1.SessionEndInput
-	57, // 52: grapnel.plugin.v1.Dispatch.custom:type_name -> grapnel.plugin.v1.CustomInput
-	58, // 53: grapnel.plugin.v1.Result.contributions:type_name -> grapnel.plugin.v1.Contribution
-	16, // 54: grapnel.plugin.v1.Result.diagnostics:type_name -> grapnel.plugin.v1.Diagnostic
-	15, // 55: grapnel.plugin.v1.Result.error:type_name -> grapnel.plugin.v1.Error
-	30, // 56: grapnel.plugin.v1.CallTool.context:type_name -> grapnel.plugin.v1.Context
-	29, // 57: grapnel.plugin.v1.CallTool.trace:type_name -> grapnel.plugin.v1.Trace
-	28, // 58: grapnel.plugin.v1.CallTool.room:type_name -> grapnel.plugin.v1.Room
-	16, // 59: grapnel.plugin.v1.ToolResult.diagnostics:type_name -> grapnel.plugin.v1.Diagnostic
-	15, // 60: grapnel.plugin.v1.ToolResult.error:type_name -> grapnel.plugin.v1.Error
-	31, // 61: grapnel.plugin.v1.Context.actor:type_name -> grapnel.plugin.v1.Actor
-	74, // 62: grapnel.plugin.v1.Context.flags:type_name -> grapnel.plugin.v1.Context.FlagsEntry
-	75, // 63: grapnel.plugin.v1.Context.metadata_json:type_name -> grapnel.plugin.v1.Context.MetadataJsonEntry
-	35, // 64: grapnel.plugin.v1.ContextEntry.source_refs:type_name -> grapnel.plugin.v1.SourceRef
-	34, // 65: grapnel.plugin.v1.ContextEntry.truncation:type_name -> grapnel.plugin.v1.Truncation
-	36, // 66: grapnel.plugin.v1.PrePolicyInput.user_text:type_name -> grapnel.plugin.v1.Text
-	36, // 67: grapnel.plugin.v1.PrePromptContextInput.user_text:type_name -> grapnel.plugin.v1.Text
-	36, // 68: grapnel.plugin.v1.PostPreflightInput.user_text:type_name -> grapnel.plugin.v1.Text
-	36, // 69: grapnel.plugin.v1.PostPromptCompileInput.prompt_text:type_name -> grapnel.plugin.v1.Text
-	36, // 70: grapnel.plugin.v1.RuntimePreContextInput.user_text:type_name -> grapnel.plugin.v1.Text
-	37, // 71: grapnel.plugin.v1.ToolPostCallInput.result:type_name -> grapnel.plugin.v1.Preview
-	37, // 72: grapnel.plugin.v1.PostTurnInput.user_text:type_name -> grapnel.plugin.v1.Preview
-	37, // 73: grapnel.plugin.v1.PostTurnInput.assistant_text:type_name -> grapnel.plugin.v1.Preview
-	37, // 74: grapnel.plugin.v1.PostTurnInput.error:type_name -> grapnel.plugin.v1.Preview
-	50, // 75: grapnel.plugin.v1.PostTurnInput.tool_events:type_name -> grapnel.plugin.v1.ToolEvent
-	51, // 76: grapnel.plugin.v1.PostTurnInput.domain_events:type_name -> grapnel.plugin.v1.DomainEvent
-	52, // 77: grapnel.plugin.v1.PostTurnInput.usage:type_name -> grapnel.plugin.v1.Usage
-	54, // 78: grapnel.plugin.v1.PreCompactionInput.source_range:type_name -> grapnel.plugin.v1.SourceRange
-	37, // 79: grapnel.plugin.v1.PostCompactionInput.summary:type_name -> grapnel.plugin.v1.Preview
-	16, // 80: grapnel.plugin.v1.Contribution.diagnostics:type_name -> grapnel.plugin.v1.Diagnostic
-	59, // 81: grapnel.plugin.v1.Contribution.policy:type_name -> grapnel.plugin.v1.Policy
-	60, // 82: grapnel.plugin.v1.Contribution.prompt_context:type_name -> grapnel.plugin.v1.PromptContext
-	61, // 83: grapnel.plugin.v1.Contribution.prompt_section:type_name -> grapnel.plugin.v1.PromptSection
-	64, // 84: grapnel.plugin.v1.Contribution.tool_bundle:type_name -> grapnel.plugin.v1.ToolBundle
-	66, // 85: grapnel.plugin.v1.Contribution.decision:type_name -> grapnel.plugin.v1.Decision
-	67, // 86: grapnel.plugin.v1.Contribution.rewrite:type_name -> grapnel.plugin.v1.Rewrite
-	68, // 87: grapnel.plugin.v1.Contribution.reminder:type_name -> grapnel.plugin.v1.Reminder
-	69, // 88: grapnel.plugin.v1.Contribution.manifest_diagnostic:type_name -> grapnel.plugin.v1.ManifestDiagnostic
-	70, // 89: grapnel.plugin.v1.Contribution.audit:type_name -> grapnel.plugin.v1.Audit
-	71, // 90: grapnel.plugin.v1.Contribution.background_job:type_name -> grapnel.plugin.v1.BackgroundJob
-	72, // 91: grapnel.plugin.v1.Contribution.noop:type_name -> grapnel.plugin.v1.Noop
-	35, // 92: grapnel.plugin.v1.PromptContext.source_refs:type_name -> grapnel.plugin.v1.SourceRef
-	62, // 93: grapnel.plugin.v1.PromptSection.frame:type_name -> grapnel.plugin.v1.SectionFrame
-	35, // 94: grapnel.plugin.v1.PromptSection.source_refs:type_name -> grapnel.plugin.v1.SourceRef
-	63, // 95: grapnel.plugin.v1.PromptSection.cut:type_name -> grapnel.plugin.v1.SelfCut
-	65, // 96: grapnel.plugin.v1.ToolBundle.tools:type_name -> grapnel.plugin.v1.Tool
-	76, // 97: grapnel.plugin.v1.Reminder.attributes:type_name -> grapnel.plugin.v1.Reminder.AttributesEntry
-	0,  // 98: grapnel.plugin.v1.Plugin.Session:input_type -> grapnel.plugin.v1.HostFrame
-	1,  // 99: grapnel.plugin.v1.Plugin.Session:output_type -> grapnel.plugin.v1.PluginFrame
-	99, // [99:100] is the sub-list for method output_type
-	98, // [98:99] is the sub-list for method input_type
-	98, // [98:98] is the sub-list for extension type_name
-	98, // [98:98] is the sub-list for extension extendee
-	0,  // [0:98] is the sub-list for field type_name
+	2,   // 0: grapnel.plugin.v1.HostFrame.hello:type_name -> grapnel.plugin.v1.Hello
+	4,   // 1: grapnel.plugin.v1.HostFrame.configure:type_name -> grapnel.plugin.v1.Configure
+	24,  // 2: grapnel.plugin.v1.HostFrame.dispatch:type_name -> grapnel.plugin.v1.Dispatch
+	7,   // 3: grapnel.plugin.v1.HostFrame.cancel:type_name -> grapnel.plugin.v1.Cancel
+	26,  // 4: grapnel.plugin.v1.HostFrame.call_tool:type_name -> grapnel.plugin.v1.CallTool
+	13,  // 5: grapnel.plugin.v1.HostFrame.host_reply:type_name -> grapnel.plugin.v1.HostReply
+	8,   // 6: grapnel.plugin.v1.HostFrame.ping:type_name -> grapnel.plugin.v1.Ping
+	10,  // 7: grapnel.plugin.v1.HostFrame.drain:type_name -> grapnel.plugin.v1.Drain
+	11,  // 8: grapnel.plugin.v1.HostFrame.unsupported:type_name -> grapnel.plugin.v1.Unsupported
+	3,   // 9: grapnel.plugin.v1.PluginFrame.describe:type_name -> grapnel.plugin.v1.Describe
+	5,   // 10: grapnel.plugin.v1.PluginFrame.configured:type_name -> grapnel.plugin.v1.Configured
+	25,  // 11: grapnel.plugin.v1.PluginFrame.result:type_name -> grapnel.plugin.v1.Result
+	27,  // 12: grapnel.plugin.v1.PluginFrame.tool_result:type_name -> grapnel.plugin.v1.ToolResult
+	12,  // 13: grapnel.plugin.v1.PluginFrame.host_call:type_name -> grapnel.plugin.v1.HostCall
+	14,  // 14: grapnel.plugin.v1.PluginFrame.invalidate:type_name -> grapnel.plugin.v1.Invalidate
+	9,   // 15: grapnel.plugin.v1.PluginFrame.pong:type_name -> grapnel.plugin.v1.Pong
+	11,  // 16: grapnel.plugin.v1.PluginFrame.unsupported:type_name -> grapnel.plugin.v1.Unsupported
+	17,  // 17: grapnel.plugin.v1.Describe.description:type_name -> grapnel.plugin.v1.Description
+	15,  // 18: grapnel.plugin.v1.Describe.error:type_name -> grapnel.plugin.v1.Error
+	17,  // 19: grapnel.plugin.v1.Configured.description:type_name -> grapnel.plugin.v1.Description
+	6,   // 20: grapnel.plugin.v1.Configured.rejected:type_name -> grapnel.plugin.v1.Rejection
+	15,  // 21: grapnel.plugin.v1.Configured.error:type_name -> grapnel.plugin.v1.Error
+	15,  // 22: grapnel.plugin.v1.HostReply.error:type_name -> grapnel.plugin.v1.Error
+	19,  // 23: grapnel.plugin.v1.Description.hooks:type_name -> grapnel.plugin.v1.Hook
+	65,  // 24: grapnel.plugin.v1.Description.tools:type_name -> grapnel.plugin.v1.Tool
+	18,  // 25: grapnel.plugin.v1.Description.limits:type_name -> grapnel.plugin.v1.PluginLimits
+	20,  // 26: grapnel.plugin.v1.Hook.on_failure:type_name -> grapnel.plugin.v1.OnFailure
+	58,  // 27: grapnel.plugin.v1.Hook.fallback:type_name -> grapnel.plugin.v1.Contribution
+	21,  // 28: grapnel.plugin.v1.Hook.retry:type_name -> grapnel.plugin.v1.Retry
+	22,  // 29: grapnel.plugin.v1.Hook.budget:type_name -> grapnel.plugin.v1.TextBudget
+	23,  // 30: grapnel.plugin.v1.Hook.cache:type_name -> grapnel.plugin.v1.Cache
+	73,  // 31: grapnel.plugin.v1.OnFailure.by_cause:type_name -> grapnel.plugin.v1.OnFailure.ByCauseEntry
+	30,  // 32: grapnel.plugin.v1.Dispatch.context:type_name -> grapnel.plugin.v1.Context
+	32,  // 33: grapnel.plugin.v1.Dispatch.policies:type_name -> grapnel.plugin.v1.PolicyEntry
+	33,  // 34: grapnel.plugin.v1.Dispatch.contexts:type_name -> grapnel.plugin.v1.ContextEntry
+	29,  // 35: grapnel.plugin.v1.Dispatch.trace:type_name -> grapnel.plugin.v1.Trace
+	28,  // 36: grapnel.plugin.v1.Dispatch.room:type_name -> grapnel.plugin.v1.Room
+	38,  // 37: grapnel.plugin.v1.Dispatch.session_start:type_name -> grapnel.plugin.v1.SessionStartInput
+	39,  // 38: grapnel.plugin.v1.Dispatch.session_resume:type_name -> grapnel.plugin.v1.SessionResumeInput
+	40,  // 39: grapnel.plugin.v1.Dispatch.pre_policy:type_name -> grapnel.plugin.v1.PrePolicyInput
+	41,  // 40: grapnel.plugin.v1.Dispatch.pre_prompt_context:type_name -> grapnel.plugin.v1.PrePromptContextInput
+	42,  // 41: grapnel.plugin.v1.Dispatch.post_preflight:type_name -> grapnel.plugin.v1.PostPreflightInput
+	43,  // 42: grapnel.plugin.v1.Dispatch.pre_tools:type_name -> grapnel.plugin.v1.PreToolsInput
+	44,  // 43: grapnel.plugin.v1.Dispatch.pre_prompt_compile:type_name -> grapnel.plugin.v1.PrePromptCompileInput
+	45,  // 44: grapnel.plugin.v1.Dispatch.post_prompt_compile:type_name -> grapnel.plugin.v1.PostPromptCompileInput
+	46,  // 45: grapnel.plugin.v1.Dispatch.runtime_pre_context:type_name -> grapnel.plugin.v1.RuntimePreContextInput
+	47,  // 46: grapnel.plugin.v1.Dispatch.tool_pre_call:type_name -> grapnel.plugin.v1.ToolPreCallInput
+	48,  // 47: grapnel.plugin.v1.Dispatch.tool_post_call:type_name -> grapnel.plugin.v1.ToolPostCallInput
+	49,  // 48: grapnel.plugin.v1.Dispatch.post_turn:type_name -> grapnel.plugin.v1.PostTurnInput
+	53,  // 49: grapnel.plugin.v1.Dispatch.pre_compaction:type_name -> grapnel.plugin.v1.PreCompactionInput
+	55,  // 50: grapnel.plugin.v1.Dispatch.post_compaction:type_name -> grapnel.plugin.v1.PostCompactionInput
+	56,  // 51: grapnel.plugin.v1.Dispatch.session_end:type_name -> grapnel.plugin.v1.SessionEndInput
+	57,  // 52: grapnel.plugin.v1.Dispatch.custom:type_name -> grapnel.plugin.v1.CustomInput
+	58,  // 53: grapnel.plugin.v1.Result.contributions:type_name -> grapnel.plugin.v1.Contribution
+	16,  // 54: grapnel.plugin.v1.Result.diagnostics:type_name -> grapnel.plugin.v1.Diagnostic
+	15,  // 55: grapnel.plugin.v1.Result.error:type_name -> grapnel.plugin.v1.Error
+	30,  // 56: grapnel.plugin.v1.CallTool.context:type_name -> grapnel.plugin.v1.Context
+	29,  // 57: grapnel.plugin.v1.CallTool.trace:type_name -> grapnel.plugin.v1.Trace
+	28,  // 58: grapnel.plugin.v1.CallTool.room:type_name -> grapnel.plugin.v1.Room
+	32,  // 59: grapnel.plugin.v1.CallTool.policies:type_name -> grapnel.plugin.v1.PolicyEntry
+	16,  // 60: grapnel.plugin.v1.ToolResult.diagnostics:type_name -> grapnel.plugin.v1.Diagnostic
+	15,  // 61: grapnel.plugin.v1.ToolResult.error:type_name -> grapnel.plugin.v1.Error
+	31,  // 62: grapnel.plugin.v1.Context.actor:type_name -> grapnel.plugin.v1.Actor
+	74,  // 63: grapnel.plugin.v1.Context.flags:type_name -> grapnel.plugin.v1.Context.FlagsEntry
+	75,  // 64: grapnel.plugin.v1.Context.metadata_json:type_name -> grapnel.plugin.v1.Context.MetadataJsonEntry
+	35,  // 65: grapnel.plugin.v1.ContextEntry.source_refs:type_name -> grapnel.plugin.v1.SourceRef
+	34,  // 66: grapnel.plugin.v1.ContextEntry.truncation:type_name -> grapnel.plugin.v1.Truncation
+	36,  // 67: grapnel.plugin.v1.PrePolicyInput.user_text:type_name -> grapnel.plugin.v1.Text
+	36,  // 68: grapnel.plugin.v1.PrePromptContextInput.user_text:type_name -> grapnel.plugin.v1.Text
+	36,  // 69: grapnel.plugin.v1.PostPreflightInput.user_text:type_name -> grapnel.plugin.v1.Text
+	36,  // 70: grapnel.plugin.v1.PostPromptCompileInput.prompt_text:type_name -> grapnel.plugin.v1.Text
+	36,  // 71: grapnel.plugin.v1.RuntimePreContextInput.user_text:type_name -> grapnel.plugin.v1.Text
+	37,  // 72: grapnel.plugin.v1.ToolPostCallInput.result:type_name -> grapnel.plugin.v1.Preview
+	37,  // 73: grapnel.plugin.v1.PostTurnInput.user_text:type_name -> grapnel.plugin.v1.Preview
+	37,  // 74: grapnel.plugin.v1.PostTurnInput.assistant_text:type_name -> grapnel.plugin.v1.Preview
+	37,  // 75: grapnel.plugin.v1.PostTurnInput.error:type_name -> grapnel.plugin.v1.Preview
+	50,  // 76: grapnel.plugin.v1.PostTurnInput.tool_events:type_name -> grapnel.plugin.v1.ToolEvent
+	51,  // 77: grapnel.plugin.v1.PostTurnInput.domain_events:type_name -> grapnel.plugin.v1.DomainEvent
+	52,  // 78: grapnel.plugin.v1.PostTurnInput.usage:type_name -> grapnel.plugin.v1.Usage
+	54,  // 79: grapnel.plugin.v1.PreCompactionInput.source_range:type_name -> grapnel.plugin.v1.SourceRange
+	37,  // 80: grapnel.plugin.v1.PostCompactionInput.summary:type_name -> grapnel.plugin.v1.Preview
+	16,  // 81: grapnel.plugin.v1.Contribution.diagnostics:type_name -> grapnel.plugin.v1.Diagnostic
+	59,  // 82: grapnel.plugin.v1.Contribution.policy:type_name -> grapnel.plugin.v1.Policy
+	60,  // 83: grapnel.plugin.v1.Contribution.prompt_context:type_name -> grapnel.plugin.v1.PromptContext
+	61,  // 84: grapnel.plugin.v1.Contribution.prompt_section:type_name -> grapnel.plugin.v1.PromptSection
+	64,  // 85: grapnel.plugin.v1.Contribution.tool_bundle:type_name -> grapnel.plugin.v1.ToolBundle
+	66,  // 86: grapnel.plugin.v1.Contribution.decision:type_name -> grapnel.plugin.v1.Decision
+	67,  // 87: grapnel.plugin.v1.Contribution.rewrite:type_name -> grapnel.plugin.v1.Rewrite
+	68,  // 88: grapnel.plugin.v1.Contribution.reminder:type_name -> grapnel.plugin.v1.Reminder
+	69,  // 89: grapnel.plugin.v1.Contribution.manifest_diagnostic:type_name -> grapnel.plugin.v1.ManifestDiagnostic
+	70,  // 90: grapnel.plugin.v1.Contribution.audit:type_name -> grapnel.plugin.v1.Audit
+	71,  // 91: grapnel.plugin.v1.Contribution.background_job:type_name -> grapnel.plugin.v1.BackgroundJob
+	72,  // 92: grapnel.plugin.v1.Contribution.noop:type_name -> grapnel.plugin.v1.Noop
+	35,  // 93: grapnel.plugin.v1.PromptContext.source_refs:type_name -> grapnel.plugin.v1.SourceRef
+	62,  // 94: grapnel.plugin.v1.PromptSection.frame:type_name -> grapnel.plugin.v1.SectionFrame
+	35,  // 95: grapnel.plugin.v1.PromptSection.source_refs:type_name -> grapnel.plugin.v1.SourceRef
+	63,  // 96: grapnel.plugin.v1.PromptSection.cut:type_name -> grapnel.plugin.v1.SelfCut
+	65,  // 97: grapnel.plugin.v1.ToolBundle.tools:type_name -> grapnel.plugin.v1.Tool
+	76,  // 98: grapnel.plugin.v1.Reminder.attributes:type_name -> grapnel.plugin.v1.Reminder.AttributesEntry
+	0,   // 99: grapnel.plugin.v1.Plugin.Session:input_type -> grapnel.plugin.v1.HostFrame
+	1,   // 100: grapnel.plugin.v1.Plugin.Session:output_type -> grapnel.plugin.v1.PluginFrame
+	100, // [100:101] is the sub-list for method output_type
+	99,  // [99:100] is the sub-list for method input_type
+	99,  // [99:99] is the sub-list for extension type_name
+	99,  // [99:99] is the sub-list for extension extendee
+	0,   // [0:99] is the sub-list for field type_name
 }
 
 func init() { file_grapnel_plugin_v1_plugin_proto_init() }

@@ -1,0 +1,172 @@
+package runtime
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"strconv"
+
+	"github.com/google/jsonschema-go/jsonschema"
+)
+
+// maxSchemaWork is how many schemas may apply to one value at most.
+const maxSchemaWork = 1 << 12
+
+// checkSchemaWork refuses a schema of a plugin whose checking would not end: the
+// validator follows references without counting, so that one which leads back to
+// itself for the same value overflows the stack, which no program survives, and
+// alternatives that share alternatives take time without bound. What is below
+// "properties" or "items" applies to a part of the value, which ends.
+//
+// References are "#", "#/JSON/POINTER" and "#ANCHOR"; what gives them another
+// meaning (an inner $id, $dynamicRef) is refused.
+func checkSchemaWork(schema *jsonschema.Schema) error {
+	data, err := json.Marshal(schema) // the names as the validator understands them
+	if err != nil {
+		return err
+	}
+	var root any
+	if err := json.Unmarshal(data, &root); err != nil {
+		return err
+	}
+	w := schemaWork{all: map[string]any{}, anchors: map[string]string{}, work: map[string]int{}}
+	if err := w.note("", root); err != nil {
+		return err
+	}
+	for place := range w.all {
+		if _, err := w.of(place); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// schemaWork counts how many schemas apply to a value together with one of them.
+type schemaWork struct {
+	// all are the objects and lists of the schema, by JSON pointers.
+	all map[string]any
+	// anchors are the places of the names that references may use.
+	anchors map[string]string
+	// work is what is known by now, or workOpen.
+	work map[string]int
+}
+
+// workOpen marks a schema that is being counted.
+const workOpen = -1
+
+// note notes what there is in the schema, and refuses what would change the meaning
+// of references.
+func (w *schemaWork) note(place string, at any) error {
+	switch v := at.(type) {
+	case []any:
+		for i, item := range v {
+			if err := w.note(place+"/"+strconv.Itoa(i), item); err != nil {
+				return err
+			}
+		}
+	case map[string]any:
+		w.all[place] = v
+		for name, member := range v {
+			if text, ok := member.(string); ok {
+				if err := w.noteName(place, name, text); err != nil {
+					return err
+				}
+			}
+			if err := w.note(place+"/"+escapePointer(name), member); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// noteName notes an anchor.
+func (w *schemaWork) noteName(place, name, text string) error {
+	switch {
+	case name == "$anchor" || name == "$dynamicAnchor":
+		w.anchors[text] = place
+	case name == "$dynamicRef", name == "$id" && place != "":
+		return fmt.Errorf("%s/%s: a plugin's schema must do without", place, name)
+	}
+	return nil
+}
+
+// of counts the schemas that apply to a value to which the one at place does.
+func (w *schemaWork) of(place string) (int, error) {
+	switch known := w.work[place]; {
+	case known == workOpen:
+		return 0, fmt.Errorf("%s/: this schema refers to itself for the same value: checking would never end", place)
+	case known > 0:
+		return known, nil
+	}
+	w.work[place] = workOpen
+	beside, err := w.beside(place)
+	if err != nil {
+		return 0, err
+	}
+	total := 1
+	for _, next := range beside {
+		n, err := w.of(next)
+		if err != nil {
+			return 0, err
+		}
+		if total += n; total > maxSchemaWork {
+			return 0, fmt.Errorf("%s/: more than %d schemas apply to one value", place, maxSchemaWork)
+		}
+	}
+	w.work[place] = total
+	return total, nil
+}
+
+// beside are the places of the schemas that apply to the same value as the one at
+// place.
+func (w *schemaWork) beside(place string) ([]string, error) {
+	schema, _ := w.all[place].(map[string]any)
+	var list []string
+	add := func(next string) {
+		if _, ok := w.all[next]; ok { // else it is "true", "false", or no schema
+			list = append(list, next)
+		}
+	}
+	if ref, ok := schema["$ref"].(string); ok {
+		target, err := w.target(ref)
+		if err != nil {
+			return nil, fmt.Errorf("%s/$ref: %w", place, err)
+		}
+		add(target)
+	}
+	for _, name := range []string{"not", "if", "then", "else"} {
+		add(place + "/" + name)
+	}
+	for _, name := range []string{"allOf", "anyOf", "oneOf"} {
+		items, _ := schema[name].([]any)
+		for i := range items {
+			add(place + "/" + name + "/" + strconv.Itoa(i))
+		}
+	}
+	for _, name := range []string{"dependentSchemas", "dependencies"} {
+		members, _ := schema[name].(map[string]any)
+		for member := range members {
+			add(place + "/" + name + "/" + escapePointer(member))
+		}
+	}
+	return list, nil
+}
+
+// target is the place that a reference means.
+func (w *schemaWork) target(ref string) (string, error) {
+	u, err := url.Parse(ref)
+	if err != nil {
+		return "", err
+	}
+	place := u.Fragment
+	if anchored, ok := w.anchors[place]; ok {
+		place = anchored
+	}
+	_, there := w.all[place]
+	if u.Fragment = ""; *u != (url.URL{}) || !there {
+		return "", errors.New("a plugin's schema refers to parts of itself alone: #, #/JSON/POINTER or #ANCHOR")
+	}
+	return place, nil
+}
