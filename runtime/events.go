@@ -25,6 +25,9 @@ const (
 	EventLog EventKind = "log"
 	// EventAudit is an audit contribution: Code is its kind, Detail its JSON.
 	EventAudit EventKind = "audit"
+	// EventDiagnostic is a remark of background work, which has no outcome to stand in:
+	// State is its severity, Code its code, Detail its message.
+	EventDiagnostic EventKind = "diagnostic"
 	// EventJob is a change of a background job.
 	EventJob EventKind = "job"
 	// EventReload is a new generation in force, or one that was refused.
@@ -44,7 +47,8 @@ type Event struct {
 	Plugin       string
 	Subscription string
 	Phase        phases.Phase
-	// State is a plugin's or a job's state, or the level of a log line.
+	// State is a plugin's or a job's state, the level of a log line, or the severity
+	// of a diagnostic.
 	State string
 	// Code is the cause.
 	Code string

@@ -433,6 +433,48 @@ func TestJobOfOwnName(t *testing.T) {
 	}
 }
 
+// TestBackgroundRemarks: what background work remarks is told, of hooks and of jobs,
+// and a flood of it is bounded like that of a turn.
+func TestBackgroundRemarks(t *testing.T) {
+	t.Parallel()
+
+	remark := func(code string) phases.Diagnostic {
+		return phases.Diagnostic{Code: code, Severity: phases.SeverityWarning, Message: "because"}
+	}
+	flood := &phases.Noop{}
+	for n := range 200 {
+		flood.Diagnostics = append(flood.Diagnostics, remark(fmt.Sprint("r", n)))
+	}
+	hook := &phases.Noop{Common: phases.Common{Diagnostics: []phases.Diagnostic{remark("of_hook")}}}
+	p := plugin("p", asking(&phases.BackgroundJob{JobKind: "work", Payload: raw(`{}`)}), on("end", phases.PostTurn, reply(hook)))
+	p.Tools = []sdk.Tool{{Tool: phases.Tool{Name: "work"}, Call: func(context.Context, *sdk.ToolCall) (*phases.ToolResult, error) {
+		return &phases.ToolResult{Content: raw(`""`), Diagnostics: []phases.Diagnostic{remark("of_job")}}, nil
+	}}}
+	var log journal
+	h := newHosted(p, plugin("loud", on("end", phases.PostTurn, reply(flood))))
+	h.opts.OnEvent = log.events(runtime.EventDiagnostic)
+	eng := h.start(t)
+	dispatch(t, eng, &phases.PrePolicyInput{})
+	dispatch(t, eng, &phases.PostTurnInput{Status: phases.TurnSucceeded})
+	if err := eng.WaitBackground(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var own, loud []string
+	for _, line := range log.all() {
+		if strings.HasPrefix(line, "p ") {
+			own = append(own, line)
+		} else {
+			loud = append(loud, line)
+		}
+	}
+	if diff := cmp.Diff(sorted(own), []string{"p warning of_hook", "p warning of_job"}); diff != "" {
+		t.Errorf("remarks (-got +want):\n%s", diff)
+	}
+	if len(loud) != 65 || loud[64] != "loud warning diagnostics_dropped" {
+		t.Errorf("%d remarks of a flood, the last is %q", len(loud), loud[max(0, len(loud)-1)])
+	}
+}
+
 // TestJobOfPluginThatIsGone: the tool of a plugin that is not declared any more
 // is given up.
 func TestJobOfPluginThatIsGone(t *testing.T) {

@@ -147,10 +147,39 @@ func (e *Engine) perform(ctx context.Context, g *generation, j Job, attempt int)
 	if g.byName[j.Plugin] == nil {
 		return permanent{fmt.Errorf("the plugin %s is not declared any more", j.Plugin)}
 	}
-	_, _, err := e.callTool(ctx, g, newScope(g.cfg.Budgets.Turn, false), j.Plugin, phases.ToolCall{
+	res, _, err := e.callTool(ctx, g, newScope(g.cfg.Budgets.Turn, false), j.Plugin, phases.ToolCall{
 		Tool: j.Kind, Arguments: j.Payload, Context: j.Context, Policies: j.Policies, IdempotencyKey: j.IdempotencyKey,
 	})
+	if res != nil {
+		e.tellDiagnostics(j, res.Diagnostics)
+	}
 	return err
+}
+
+// tellDiagnostics tells what background work has remarked: nobody has an outcome
+// that it could stand in.
+func (e *Engine) tellDiagnostics(j Job, remarks []phases.Diagnostic) {
+	var bounded notes
+	bounded.add(remarks)
+	for _, d := range bounded.rows() {
+		e.emit(Event{
+			Kind: EventDiagnostic, Plugin: j.Plugin, Subscription: j.Subscription, Phase: j.Phase,
+			State: string(d.Severity), Code: d.Code, Detail: d.Message,
+		})
+		e.opts.Logger.Log(context.Background(), levelOf(d.Severity), "background work remarks", "subscription", j.Subscription, "code", d.Code, "message", d.Message)
+	}
+}
+
+// levelOf is the level at which a diagnostic is logged.
+func levelOf(s phases.Severity) slog.Level {
+	switch s {
+	case phases.SeverityError:
+		return slog.LevelError
+	case phases.SeverityWarning:
+		return slog.LevelWarn
+	default:
+		return slog.LevelInfo
+	}
 }
 
 // verdict says what follows from the end of an attempt.
@@ -229,6 +258,7 @@ func (e *Engine) workHook(ctx context.Context, g *generation, j Job, attempt int
 		failure = d.queued(ctx, c, attempt)
 	}
 	e.emit(Event{Kind: EventRun, Plugin: c.sub.Plugin, Subscription: c.sub.ID, Phase: j.Phase, State: string(c.run.State), Code: c.run.Code, Run: c.run})
+	e.tellDiagnostics(j, c.notes)
 	switch {
 	case failure != nil: // also a cancellation, which is no failure of the hook's
 		return failure
