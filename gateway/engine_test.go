@@ -15,11 +15,14 @@ import (
 	"github.com/grapnelhq/grapnel/tree"
 )
 
-// house is a plugin that brings a text, denies turns that ask for it, fails when
-// told to, and asks the host for documents.
+// house is a plugin that brings a text and a tool, denies turns that ask for it, fails
+// when told to, and asks the host for documents.
 func house() *sdk.Plugin {
 	return &sdk.Plugin{
 		Name: "house", Version: "1.0.0",
+		Tools: []sdk.Tool{{Tool: measure(), Call: func(_ context.Context, c *sdk.ToolCall) (*phases.ToolResult, error) {
+			return sdk.Text(c.Context.ThreadID + string(c.Arguments)), nil
+		}}},
 		Hooks: []sdk.Hook{
 			{
 				Name: "rules", Kinds: []phases.Kind{phases.KindPromptSection}, OnFailure: phases.OnFailure{Default: phases.FailClosed},
@@ -29,6 +32,12 @@ func house() *sdk.Plugin {
 						return nil, err
 					}
 					return sdk.Reply(&phases.PromptSection{SectionID: "house_rules", Title: "House Rules", Content: text})
+				},
+			},
+			{
+				Name: "tools", Kinds: []phases.Kind{phases.KindToolBundle},
+				PreTools: func(context.Context, *sdk.Call, *phases.PreToolsInput) ([]phases.Contribution, error) {
+					return sdk.Reply(&phases.ToolBundle{BundleID: "house", Tools: []phases.Tool{measure()}})
 				},
 			},
 			{
@@ -42,6 +51,10 @@ func house() *sdk.Plugin {
 			},
 		},
 	}
+}
+
+func measure() phases.Tool {
+	return phases.Tool{Name: "measure", InputSchema: json.RawMessage(`{"type":"object"}`)}
 }
 
 // documentFor is what the tree says for the turn, as a plugin learns it.
@@ -67,7 +80,7 @@ func documentFor(ctx context.Context, c *sdk.Call) (string, error) {
 func engine(tb testing.TB, t tree.Store, sink runtime.Sink) *runtime.Engine {
 	tb.Helper()
 	all := []string{"*"}
-	cfg := &config.Config{Version: 1, Plugins: []config.Plugin{{Name: "house", Grants: phases.Grants{Contribute: all, Sections: all, Host: all, See: all}}}}
+	cfg := &config.Config{Version: 1, Plugins: []config.Plugin{{Name: "house", Grants: phases.Grants{Contribute: all, Sections: all, Tools: all, Host: all, See: all}}}}
 	eng, err := runtime.New(tb.Context(), cfg, runtime.Options{
 		InProcess: map[string]runtime.Plugin{"house": house()},
 		Services:  map[string]runtime.Service{ServiceDocuments: Documents(t)},

@@ -24,6 +24,8 @@ type fakeEngine struct {
 	turn     phases.Turn
 	compiled runtime.CompileInput
 	input    phases.Input
+	tool     phases.ToolCall
+	end      phases.PostTurnInput
 	plugins  []phases.PluginRow
 
 	done *runtime.Compiled
@@ -38,6 +40,16 @@ func (e *fakeEngine) CompileTurn(_ context.Context, turn phases.Turn, in runtime
 
 func (e *fakeEngine) Dispatch(_ context.Context, c phases.Context, in phases.Input) (*phases.Outcome, error) {
 	e.turn, e.input = c, in
+	return e.out, e.err
+}
+
+func (e *fakeEngine) CallTurnTool(_ context.Context, turn phases.Turn, in runtime.CompileInput, call phases.ToolCall) (*phases.ToolResult, error) {
+	e.turn, e.compiled, e.tool = turn, in, call
+	return &phases.ToolResult{Content: json.RawMessage(`{"n":1}`), IsError: true}, e.err
+}
+
+func (e *fakeEngine) FinishTurn(_ context.Context, turn phases.Turn, in runtime.CompileInput, end phases.PostTurnInput) (*phases.Outcome, error) {
+	e.turn, e.compiled, e.end = turn, in, end
 	return e.out, e.err
 }
 
@@ -85,6 +97,33 @@ func TestCompileFills(t *testing.T) {
 	}
 }
 
+// TestToolsAndEnds checks what the engine is given for parts of a turn, and what the
+// client is answered.
+func TestToolsAndEnds(t *testing.T) {
+	t.Parallel()
+
+	eng := &fakeEngine{out: &phases.Outcome{Phase: phases.PostTurn}}
+	c := serve(t, Options{Engine: eng}).post(t, "")
+	got := do[toolAnswer](t, c, "tool/call", object{
+		"turn": turnOf(nil), "input": object{"user_text": "u"}, "tool": "x", "arguments": object{"a": 1}, "idempotency_key": "k",
+	})
+	want := toolAnswer{Content: json.RawMessage(`{"n":1}`), IsError: true, Diagnostics: []phases.Diagnostic{}}
+	if diff := cmp.Diff(got, want); diff != "" {
+		t.Errorf("answer (-got +want):\n%s", diff)
+	}
+	call := phases.ToolCall{Tool: "x", Arguments: json.RawMessage(`{"a":1}`), IdempotencyKey: "k"}
+	if diff := cmp.Diff(eng.tool, call); diff != "" || eng.compiled.UserText != "u" || !eng.compiled.ToolCalling || eng.turn.Actor.Kind != "user" {
+		t.Errorf("input %+v of %+v, call (-got +want):\n%s", eng.compiled, eng.turn, diff)
+	}
+	out := do[struct{ Phase phases.Phase }](t, c, "turn/finish", object{
+		"turn": turnOf(nil), "input": object{"user_text": "u"}, "end": object{"status": "succeeded", "assistant_text": "done"},
+	})
+	end := phases.PostTurnInput{Status: phases.TurnSucceeded, AssistantText: phases.NewPreview("done", 10)}
+	if diff := cmp.Diff(eng.end, end); diff != "" || out.Phase != phases.PostTurn || eng.compiled.UserText != "u" {
+		t.Errorf("outcome %+v of %+v, end (-got +want):\n%s", out, eng.compiled, diff)
+	}
+}
+
 // TestTurnErrors checks requests that make no sense, and engines that cannot.
 func TestTurnErrors(t *testing.T) {
 	t.Parallel()
@@ -110,6 +149,14 @@ func TestTurnErrors(t *testing.T) {
 		{"NUL", c, "turn/compile", object{"turn": turnOf(nil), "input": object{"user_text": "a\x00"}}, rpc.CodeInvalid, ""},
 		{"closed", c, "turn/compile", object{"turn": turnOf(nil)}, rpc.CodeUnavailable, "closed"},
 		{"no engine", none, "turn/compile", object{"turn": turnOf(nil)}, rpc.CodeUnavailable, "no engine"},
+		{"no thread, finishing", c, "turn/finish", object{"turn": object{"workspace_id": "w"}, "end": object{}}, rpc.CodeInvalid, "turn.thread_id"},
+		{"no end", c, "turn/finish", object{"turn": turnOf(nil)}, rpc.CodeInvalid, "end: it is missing"},
+		{"unknown member of the end", c, "turn/finish", object{"turn": turnOf(nil), "end": object{"state": "done"}}, rpc.CodeInvalid, "state"},
+		{"closed, finishing", c, "turn/finish", object{"turn": turnOf(nil), "end": object{}}, rpc.CodeUnavailable, "closed"},
+		{"no engine, finishing", none, "turn/finish", object{"turn": turnOf(nil), "end": object{}}, rpc.CodeUnavailable, "no engine"},
+		{"no tool", c, "tool/call", object{"turn": turnOf(nil)}, rpc.CodeInvalid, "tool: it is missing"},
+		{"closed, calling", c, "tool/call", object{"turn": turnOf(nil), "tool": "x"}, rpc.CodeUnavailable, "closed"},
+		{"no engine, calling", none, "tool/call", object{"turn": turnOf(nil), "tool": "x"}, rpc.CodeUnavailable, "no engine"},
 		{"unknown phase", c, "phase/dispatch", object{"phase": "tool.pre_cal"}, rpc.CodeInvalid, "tool.pre_call"},
 		{"unknown member of the phase's input", c, "phase/dispatch", object{"phase": "tool.pre_call", "input": object{"tol": "x"}}, rpc.CodeInvalid, "tol"},
 		{"unknown member of the context", c, "phase/dispatch", object{"phase": "tool.pre_call", "context": object{"x": 1}}, rpc.CodeInvalid, "x"},

@@ -79,20 +79,12 @@ func (e *Engine) CompileTurn(ctx context.Context, turn phases.Turn, in CompileIn
 // before runs the phases ahead of the compiler.
 func (t *Turn) before(ctx context.Context, in CompileInput) error {
 	text := phases.T(in.UserText)
-	steps := []phases.Input{
-		&phases.PrePolicyInput{UserText: text, Model: in.Model, Provider: in.Provider},
-		&phases.PrePromptContextInput{UserText: text, Model: in.Model, Provider: in.Provider},
-	}
+	steps := []phases.Input{in.prePolicy(), &phases.PrePromptContextInput{UserText: text, Model: in.Model, Provider: in.Provider}}
 	if len(in.RecallPlan) > 0 {
 		steps = append(steps, &phases.PostPreflightInput{UserText: text, Model: in.Model, Provider: in.Provider, RecallPlan: in.RecallPlan})
 	}
-	steps = append(steps, &phases.PreToolsInput{ToolCalling: in.ToolCalling, ExistingTools: in.ExistingTools})
-	for _, step := range steps {
-		out, err := t.Dispatch(ctx, step)
-		if err != nil {
-			return err
-		}
-		if err := blockedBy(out); err != nil {
+	for _, step := range append(steps, in.preTools()) {
+		if err := t.pass(ctx, step); err != nil {
 			return err
 		}
 	}
