@@ -24,6 +24,7 @@ import (
 
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/plugins/agentsdoc"
+	"github.com/grapnelhq/grapnel/plugins/memory"
 	"github.com/grapnelhq/grapnel/plugins/scripted"
 	"github.com/grapnelhq/grapnel/plugins/skills"
 	"github.com/grapnelhq/grapnel/runtime"
@@ -46,6 +47,7 @@ func Names() []string { return slices.Sorted(maps.Keys(plugins())) }
 func plugins() map[string]func() *sdk.Plugin {
 	return map[string]func() *sdk.Plugin{
 		"agentsdoc": agentsdoc.New,
+		"memory":    memory.New,
 		"scripted":  scripted.New,
 		"skills":    skills.New,
 	}

@@ -95,9 +95,18 @@ const layers = `
 	phases, sdk, plugins/scripted/... < plugins/scripted/...;
 	phases, sdk, plugins/skills/... < plugins/skills/...;
 	github.com/goccy/go-yaml < plugins/skills/skillset;
-	phases, sdk, plugins/memory/..., github.com/google/jsonschema-go < plugins/memory/...;
-	store/sqldb, github.com/oklog/ulid/v2 < plugins/memory/..., plugins/memory;
+	# The memory owns a database as a stranger's plugin would, by sqldb; only the hooks
+	# and the command know the sdk, the cores below them are values in, values out.
+	phases < plugins/memory/turnpolicy;
 	github.com/rivo/uniseg, golang.org/x/text < plugins/memory/recall;
+	std < plugins/memory/secret;
+	plugins/memory/turnpolicy < plugins/memory/section;
+	phases, plugins/memory/recall, plugins/memory/turnpolicy < plugins/memory/advice;
+	plugins/memory/recall, plugins/memory/turnpolicy, store/sqldb, github.com/oklog/ulid/v2 < plugins/memory/itemstore;
+	plugins/memory/itemstore, plugins/memory/recall, plugins/memory/turnpolicy < plugins/memory/handover;
+	phases, plugins/memory/itemstore, plugins/memory/recall, plugins/memory/turnpolicy < plugins/memory/toolset;
+	phases, sdk, store/sqldb, plugins/memory/... < plugins/memory;
+	plugins/memory < plugins/memory/cmd/...;
 	sdk/serve < plugins/agentsdoc/cmd/..., plugins/memory/cmd/..., plugins/scripted/cmd/..., plugins/skills/cmd/...;
 
 	# The first-party plugins as processes of the host's own binary.

@@ -18,11 +18,11 @@ const (
 type language struct {
 	// lead is one courtesy at the beginning of a text, and clause is what stands
 	// between two clauses. Nil is none.
-	lead, clause         *regexp.Regexp
-	guards, rules, facts []pattern
+	lead, clause                *regexp.Regexp
+	guards, rules, facts, slots []pattern
 }
 
-// pattern is a compiled guard, rule or fact.
+// pattern is a compiled guard, rule, fact or slot.
 type pattern struct {
 	patternJSON
 
@@ -54,6 +54,7 @@ func (f *ruleFile) compile() (language, error) {
 	l.guards = compileAll(f.Guards, checkGuard)
 	l.rules = compileAll(f.Rules, checkRule)
 	l.facts = compileAll(f.Facts, checkFact)
+	l.slots = compileAll(f.Slots, checkSlot)
 	return l, errors.Join(problems...)
 }
 

@@ -49,6 +49,10 @@
 //     it stands in the sentence before or in those after.
 //   - facts: sentences that state a durable fact. Each has an id, a category and a
 //     match, and may have at, with, unless and the group "it".
+//   - slots: facts that are the one answer to something, such as where the user
+//     lives, so that a newer one takes the place of the older. Each has an id, a slot
+//     and a match, and may have at, with and unless. They meet the text of a fact,
+//     wherever that comes from.
 //
 // Patterns are those of package regexp, so no text makes them slow. They meet folded
 // text: "für" is written fur, "l’été" is l'ete. What was blanked is a run of the

@@ -40,6 +40,8 @@ type Fact struct {
 	// Evidence is the sentence that it stands in, with the one that asks to remember
 	// it, at most MaxEvidence characters.
 	Evidence string `json:"evidence,omitempty"`
+	// Slot is what the fact is the one answer to, if it is.
+	Slot Slot `json:"slot,omitempty"`
 	// Explicit says that the user asked for it.
 	Explicit bool `json:"explicit,omitempty"`
 	// Rule is the id of the rule that found it; models leave it out.
@@ -68,6 +70,7 @@ func (r *Rules) Extract(text string) []Fact {
 					continue
 				}
 				seen[key] = true
+				f.Slot = r.Slot(f.Text)
 				all = append(all, f)
 			}
 		}
@@ -173,8 +176,9 @@ func (p *reading) stated(l language, s span) (Fact, bool) {
 }
 
 // ParseFacts reads a model's facts, of the shape {"facts": [{"category":
-// "preference", "text": "…", "evidence": "…"}]}. Anything else is an error: too many
-// or too long ones, empty ones, words that are no category. Two alike are one.
+// "preference", "text": "…", "evidence": "…", "slot": "home", "explicit": true}]}, the
+// last three of which may be missing. Anything else is an error: too many or too long
+// ones, empty ones, words that are no category or slot. Two alike are one.
 func ParseFacts(data []byte) ([]Fact, error) {
 	var answer struct {
 		Facts []Fact `json:"facts"`
@@ -207,6 +211,8 @@ func (f Fact) validate() error {
 		return errors.New("text: none")
 	case f.Rule != "":
 		return errors.New("rule: only rules have one")
+	case f.Slot != "" && !slices.Contains(Slots(), f.Slot):
+		return known("slot", f.Slot, Slots())
 	}
 	return errors.Join(
 		known("category", f.Category, Categories()),

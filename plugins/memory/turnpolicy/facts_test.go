@@ -18,39 +18,39 @@ func TestExtract(t *testing.T) {
 	}{
 		{"nothing", "Refactor the parser.", nil},
 		{"asked", "Remember that I'm allergic to nuts.", []Fact{
-			{Factual, "I'm allergic to nuts", "Remember that I'm allergic to nuts", true, "en.remember.that"},
+			{Factual, "I'm allergic to nuts", "Remember that I'm allergic to nuts", "", true, "en.remember.that"},
 		}},
 		{"asked with a category", "Also remember I hate Mondays!", []Fact{
-			{Preference, "I hate Mondays", "Also remember I hate Mondays", true, "en.remember.own"},
+			{Preference, "I hate Mondays", "Also remember I hate Mondays", "", true, "en.remember.own"},
 		}},
 		{"asked for what is before", "I moved to Graz. Please remember that.", []Fact{
-			{Factual, "I moved to Graz", "I moved to Graz. Please remember that", true, "en.remember.refers"},
+			{Factual, "I moved to Graz", "I moved to Graz. Please remember that", SlotHome, true, "en.remember.refers"},
 		}},
 		{"asked for a list", "Remember the following:\n- staging is kiwi\n- we use pnpm\n\nNow fix CI.", []Fact{
-			{Factual, "staging is kiwi", "Remember the following: - staging is kiwi", true, "en.remember.following"},
-			{Factual, "we use pnpm", "Remember the following: - staging is kiwi - we use pnpm", true, "en.remember.following"},
+			{Factual, "staging is kiwi", "Remember the following: - staging is kiwi", "", true, "en.remember.following"},
+			{Factual, "we use pnpm", "Remember the following: - staging is kiwi - we use pnpm", "", true, "en.remember.following"},
 		}},
 		{"nothing before", "Please remember that.", nil},
 		{"stated", "I prefer tabs. We decided to drop MySQL. My name is Zoë. From now on, the API is v2.", []Fact{
-			{Preference, "I prefer tabs", "I prefer tabs", false, "en.fact.prefer"},
-			{Decision, "We decided to drop MySQL", "We decided to drop MySQL", false, "en.fact.decided"},
-			{Factual, "My name is Zoë", "My name is Zoë", false, "en.fact.name"},
+			{Preference, "I prefer tabs", "I prefer tabs", "", false, "en.fact.prefer"},
+			{Decision, "We decided to drop MySQL", "We decided to drop MySQL", "", false, "en.fact.decided"},
+			{Factual, "My name is Zoë", "My name is Zoë", SlotName, false, "en.fact.name"},
 		}},
 		{"tasks and instructions", "I must send the report by Friday. Always answer me in Dutch.", []Fact{
-			{Task, "I must send the report by Friday", "I must send the report by Friday", false, "en.fact.must"},
-			{Instruction, "Always answer me in Dutch", "Always answer me in Dutch", false, "en.fact.always-me"},
+			{Task, "I must send the report by Friday", "I must send the report by Friday", "", false, "en.fact.must"},
+			{Instruction, "Always answer me in Dutch", "Always answer me in Dutch", SlotReplyLanguage, false, "en.fact.always-me"},
 		}},
 		{"forbidden", "Don't save this: my name is Zoë.", nil},
 		{"forgotten", "Forget that I live in Graz.", nil},
-		{"once", "I live in Graz. I LIVE in Graz!", []Fact{{Factual, "I live in Graz", "I live in Graz", false, "en.fact.work"}}},
+		{"once", "I live in Graz. I LIVE in Graz!", []Fact{{Factual, "I live in Graz", "I live in Graz", SlotHome, false, "en.fact.work"}}},
 		{"quoted", "> I live in Graz.\nShe said \"I prefer tabs.\"", nil},
 		{"asked in a question", "Do you remember that I live in Graz?", nil},
 		{"another language", "Je préfère les réponses courtes.", []Fact{
-			{Preference, "Je préfère les réponses courtes", "Je préfère les réponses courtes", false, "fr.fact.prefer"},
+			{Preference, "Je préfère les réponses courtes", "Je préfère les réponses courtes", "", false, "fr.fact.prefer"},
 		}},
 		{"without spaces", "記住我對花生過敏。我喜欢茶。", []Fact{
-			{Factual, "我對花生過敏", "記住我對花生過敏", true, "zh.remember.jizhu"},
-			{Preference, "我喜欢茶", "我喜欢茶", false, "zh.fact.prefer"},
+			{Factual, "我對花生過敏", "記住我對花生過敏", "", true, "zh.remember.jizhu"},
+			{Preference, "我喜欢茶", "我喜欢茶", "", false, "zh.fact.prefer"},
 		}},
 		{"pasted", strings.Repeat("It works. ", 20) + "I prefer tabs. " + strings.Repeat("It works. ", 20), nil},
 	}
@@ -121,6 +121,12 @@ func TestParseFacts(t *testing.T) {
 			[]Fact{{Category: Task, Text: "call Bob", Evidence: "I'll call Bob"}},
 			"",
 		},
+		{
+			"with a slot", `{"facts":[{"category":"fact","text":"I live in Graz","slot":"home","explicit":true}]}`,
+			[]Fact{{Category: Factual, Text: "I live in Graz", Slot: SlotHome, Explicit: true}},
+			"",
+		},
+		{"no slot", `{"facts":[{"category":"fact","text":"x","slot":"pet"}]}`, nil, `slot: "pet" is none of`},
 		{"too many", `{"facts":[` + many + `]}`, nil, "more than 8"},
 		{"empty", `{"facts":[{"category":"fact","text":" "}]}`, nil, "fact 0: text: none"},
 		{"no category", `{"facts":[{"category":"joke","text":"x"}]}`, nil, `category: "joke"`},

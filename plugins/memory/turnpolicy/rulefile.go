@@ -20,15 +20,17 @@ type ruleFile struct {
 	Guards   []patternJSON     `json:"guards"`
 	Rules    []patternJSON     `json:"rules"`
 	Facts    []patternJSON     `json:"facts"`
+	Slots    []patternJSON     `json:"slots"`
 }
 
-// patternJSON is a guard, a rule or a fact. Which keys it may have is checked when
+// patternJSON is a guard, a rule, a fact or a slot. Which keys it may have is checked when
 // it is compiled.
 type patternJSON struct {
 	ID         string   `json:"id"`
 	Intent     Intent   `json:"intent,omitempty"`
 	Intents    []Intent `json:"intents,omitempty"`
 	Category   Category `json:"category,omitempty"`
+	Slot       Slot     `json:"slot,omitempty"`
 	Confidence float64  `json:"confidence,omitempty"`
 	Target     string   `json:"target,omitempty"`
 	Refers     refers   `json:"refers,omitempty"`
@@ -74,7 +76,7 @@ func parseRuleFile(data []byte) (*ruleFile, error) {
 
 // checkGuard reports keys that a guard cannot have.
 func checkGuard(j patternJSON) error {
-	if j.Intent != "" || j.Category != "" || j.Target != "" || j.Refers != "" || j.Confidence != 0 {
+	if j.Intent != "" || j.Category != "" || j.Slot != "" || j.Target != "" || j.Refers != "" || j.Confidence != 0 {
 		return errors.New("a guard has id, at, match, with, unless, intents and says")
 	}
 	for _, intent := range j.Intents {
@@ -91,8 +93,8 @@ func checkRule(j patternJSON) error {
 	switch {
 	case err != nil:
 		return err
-	case j.Category != "" || j.Intents != nil:
-		return errors.New("a rule has no category and no intents")
+	case j.Category != "" || j.Slot != "" || j.Intents != nil:
+		return errors.New("a rule has no category, no slot and no intents")
 	case j.Confidence == 0:
 		return errors.New("confidence: none")
 	case j.Target != "" && j.Intent != IntentForget:
@@ -107,8 +109,16 @@ func checkRule(j patternJSON) error {
 
 // checkFact reports what a fact lacks or cannot have.
 func checkFact(j patternJSON) error {
-	if j.Intent != "" || j.Intents != nil || j.Target != "" || j.Refers != "" || j.Confidence != 0 {
+	if j.Intent != "" || j.Intents != nil || j.Slot != "" || j.Target != "" || j.Refers != "" || j.Confidence != 0 {
 		return errors.New("a fact has id, category, at, match, with, unless and says")
 	}
 	return known("category", j.Category, Categories())
+}
+
+// checkSlot reports what a slot's pattern lacks or cannot have.
+func checkSlot(j patternJSON) error {
+	if j.Intent != "" || j.Intents != nil || j.Category != "" || j.Target != "" || j.Refers != "" || j.Confidence != 0 {
+		return errors.New("a slot has id, slot, match, at, with, unless and says")
+	}
+	return known("slot", j.Slot, Slots())
 }

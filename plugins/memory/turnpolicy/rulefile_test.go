@@ -17,6 +17,9 @@ func TestSays(t *testing.T) {
 			if len(p.Says) == 0 {
 				t.Errorf("%s has no examples", p.ID)
 			}
+			if p.Slot != "" {
+				continue // TestSlotSays
+			}
 			for _, text := range p.Says {
 				matches := slices.ContainsFunc(sentencesOf(text), func(s string) bool {
 					_, ok := p.find(l.hear(s))

@@ -110,7 +110,7 @@ func (r *Rules) in(text string) []language {
 
 // all yields the language's patterns of every kind.
 func (l language) all(yield func(pattern) bool) {
-	for _, list := range [][]pattern{l.guards, l.rules, l.facts} {
+	for _, list := range [][]pattern{l.guards, l.rules, l.facts, l.slots} {
 		for _, p := range list {
 			if !yield(p) {
 				return

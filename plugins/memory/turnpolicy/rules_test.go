@@ -17,7 +17,8 @@ const toyFile = `{
 		{"id": "eo.remember", "intent": "remember", "confidence": 0.9, "at": "start", "match": "memoru ke (?P<it>{thing}.+)$", "unless": ["ridu"], "says": ["Memoru ke mi dancas."]},
 		{"id": "eo.forget", "intent": "forget", "confidence": 0.8, "at": "clause", "match": "forgesu (?P<it>{owned}.+?)[.]*$", "with": ["nomo"], "says": ["Forgesu mia nomo."]}
 	],
-	"facts": [{"id": "eo.fact", "category": "preference", "match": "^mi satas .+", "says": ["Mi satas teon."]}]
+	"facts": [{"id": "eo.fact", "category": "preference", "match": "^mi satas .+", "says": ["Mi satas teon."]}],
+	"slots": [{"id": "eo.slot", "slot": "home", "match": "^mi logas en \\w+$", "says": ["Mi logas en Graz."]}]
 }`
 
 // newToy returns rules of the toy language alone.
@@ -55,7 +56,10 @@ func TestNewLanguage(t *testing.T) {
 			}
 		})
 	}
-	want := []Fact{{Preference, "Mi satas teon", "Mi satas teon", false, "eo.fact"}}
+	if got := rules.Slot("Mi logas en Graz."); got != SlotHome {
+		t.Errorf("slot %q", got)
+	}
+	want := []Fact{{Preference, "Mi satas teon", "Mi satas teon", "", false, "eo.fact"}}
 	if diff := cmp.Diff(rules.Extract("Mi satas teon."), want); diff != "" {
 		t.Errorf("facts (-got +want):\n%s", diff)
 	}
@@ -91,6 +95,10 @@ func TestNewReports(t *testing.T) {
 		{"guard of no intent", `["remember"]`, `["recall"]`, `intents: "recall"`},
 		{"fact of no category", `"preference"`, `"joke"`, `eo.fact: category: "joke"`},
 		{"fact with confidence", `"category": "preference"`, `"category": "preference", "confidence": 1`, "eo.fact: a fact has"},
+		{"fact with a slot", `"category": "preference"`, `"category": "preference", "slot": "home"`, "eo.fact: a fact has"},
+		{"no slot", `"slot": "home"`, `"slot": "pet"`, `eo.slot: slot: "pet" is none of`},
+		{"slot with a category", `"slot": "home"`, `"slot": "home", "category": "fact"`, "eo.slot: a slot has"},
+		{"rule with a slot", `"at": "start"`, `"slot": "home"`, "a rule has no category"},
 		{"a word is missing", `"forges", `, ``, `eo.forget: none of the words is in "Forgesu mia nomo."`},
 		{"empty word", `"forges"`, `""`, "words: one is empty"},
 		{"too large", `"language"`, strings.Repeat(" ", maxRuleFile) + `"language"`, "more than 1048576 bytes"},

@@ -1,0 +1,145 @@
+package memory
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/plugins/memory/turnpolicy"
+)
+
+func TestSettings(t *testing.T) {
+	t.Parallel()
+	home := map[string]string{"HOME": "/repo/home"}
+	standard := Settings{
+		DSN: "sqlite:/repo/home/.local/share/grapnel/plugins/memory/memory.db", Default: turnpolicy.DefaultAllow, Classifier: ReaderAuto, Extraction: ReaderAuto,
+	}
+	with := func(change func(s *Settings)) Settings {
+		s := standard
+		change(&s)
+		return s
+	}
+	tests := []struct {
+		name, config string
+		env          map[string]string
+		want         Settings
+	}{
+		{"nothing", ``, home, standard},
+		{"empty", `{}`, home, standard},
+		{
+			"data folder", `{}`,
+			map[string]string{"HOME": "/repo/home", "XDG_DATA_HOME": "/data"},
+			with(func(s *Settings) { s.DSN = "sqlite:/data/grapnel/plugins/memory/memory.db" }),
+		},
+		{"relative data folder", `{}`, map[string]string{"HOME": "/repo/home", "XDG_DATA_HOME": "data"}, standard},
+		{"file", `{"dsn":"sqlite:/x/m.db"}`, nil, with(func(s *Settings) { s.DSN = "sqlite:/x/m.db" })},
+		{"below home", `{"dsn":"sqlite:~/m.db"}`, home, with(func(s *Settings) { s.DSN = "sqlite:/repo/home/m.db" })},
+		{"server", `{"dsn":"postgres://h/m"}`, nil, with(func(s *Settings) { s.DSN = "postgres://h/m" })},
+		{
+			"all", `{"default_policy":"read_only","classifier":"rules","extraction":"model","user_scope_everywhere":true}`, home,
+			with(func(s *Settings) {
+				s.Default, s.Classifier, s.Extraction, s.UserScopeEverywhere = turnpolicy.ReadOnly, ReaderRules, ReaderModel, true
+			}),
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			c, err := ParseConfig(json.RawMessage(tt.config))
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := c.Settings(environment(tt.env))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(got, tt.want); diff != "" {
+				t.Errorf("(-got +want):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestMistakesOfConfig: each is found with its place.
+func TestMistakesOfConfig(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name, config, pointer, want string
+		env                         map[string]string
+	}{
+		{"unknown key", `{"dns":"x"}`, "", `unknown field "dns"`, nil},
+		{"no object", `[]`, "", "cannot unmarshal", nil},
+		{"wrong type", `{"dsn":7}`, "/dsn", "want string, got number", nil},
+		{"relative file", `{"dsn":"sqlite:m.db"}`, "/dsn", "neither absolute nor below", nil},
+		{"NUL", `{"dsn":"sqlite:/m\u0000.db"}`, "/dsn", "NUL", nil},
+		{"default", `{"default_policy":"deny"}`, "/default_policy", `"deny" is none of`, nil},
+		{"classifier", `{"classifier":"oracle"}`, "/classifier", `"oracle" is none of`, nil},
+		{"extraction", `{"extraction":"oracle"}`, "/extraction", `"oracle" is none of`, nil},
+		{"no home", `{}`, "/dsn", "hand HOME on", nil},
+		{"no home for a path below it", `{"dsn":"sqlite:~/m.db"}`, "/dsn", "hand HOME on", map[string]string{"XDG_DATA_HOME": "/data"}},
+		{"relative home", `{}`, "/dsn", "hand HOME on", map[string]string{"HOME": "home"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			c, err := ParseConfig(json.RawMessage(tt.config))
+			if err == nil {
+				_, err = c.Settings(environment(tt.env))
+			}
+			wrong, ok := errors.AsType[*phases.ConfigError](err)
+			if !ok || wrong.Pointer != tt.pointer || !strings.Contains(wrong.Message, tt.want) {
+				t.Errorf("error %v, want %q at %q", err, tt.want, tt.pointer)
+			}
+		})
+	}
+}
+
+// TestSchemaOfConfig: what the schema takes the plugin takes, and the reverse.
+func TestSchemaOfConfig(t *testing.T) {
+	t.Parallel()
+	var s jsonschema.Schema
+	if err := json.Unmarshal(configSchema, &s); err != nil {
+		t.Fatal(err)
+	}
+	r, err := s.Resolve(&jsonschema.ResolveOptions{ValidateDefaults: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, config := range []string{
+		`{}`, `{"dsn":"sqlite:/m.db"}`, `{"dsn":7}`, `{"classifier":"auto"}`, `{"classifier":"oracle"}`, `{"extraction":"rules"}`, `{"extraction":1}`,
+		`{"default_policy":"strict_deny"}`, `{"default_policy":"x"}`, `{"user_scope_everywhere":true}`, `{"user_scope_everywhere":"yes"}`, `{"other":1}`,
+	} {
+		var v any
+		if err := json.Unmarshal([]byte(config), &v); err != nil {
+			t.Fatal(err)
+		}
+		_, refused := ParseConfig(json.RawMessage(config))
+		if invalid := r.Validate(v); (invalid == nil) != (refused == nil) {
+			t.Errorf("%s: the schema says %v, the plugin %v", config, invalid, refused)
+		}
+	}
+}
+
+// FuzzConfig: what is taken has a place and known words.
+func FuzzConfig(f *testing.F) {
+	f.Add([]byte(`{"dsn":"sqlite:~/m.db","classifier":"model"}`))
+	f.Add([]byte(`{"dsn":"postgres://h/m"}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		c, err := ParseConfig(data)
+		if err != nil {
+			if _, ok := errors.AsType[*phases.ConfigError](err); !ok {
+				t.Errorf("%T", err)
+			}
+			return
+		}
+		s, err := c.Settings(environment(map[string]string{"HOME": "/repo/home"}))
+		if err != nil || s.DSN == "" || s.Default == "" || s.Classifier == "" || s.Extraction == "" {
+			t.Errorf("%+v, %v", s, err)
+		}
+	})
+}

@@ -1,0 +1,389 @@
+package memory
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/plugins/memory/itemstore"
+	"github.com/grapnelhq/grapnel/sdk"
+	"github.com/grapnelhq/grapnel/store/sqldb"
+)
+
+// watch is a clock that is set by hand.
+type watch struct{ ahead atomic.Int64 }
+
+func (w *watch) now() time.Time           { return at.Add(time.Duration(w.ahead.Load())) }
+func (w *watch) advance(by time.Duration) { w.ahead.Add(int64(by)) }
+
+// locked keeps a SQLite file from everybody else until it is called.
+func locked(tb testing.TB, dsn string) (unlock func()) {
+	tb.Helper()
+	path := strings.TrimPrefix(dsn, sqlitePrefix)
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	conn, err := db.Conn(tb.Context())
+	if err != nil {
+		tb.Fatal(err)
+	}
+	for _, order := range []string{"PRAGMA locking_mode = EXCLUSIVE", "BEGIN EXCLUSIVE", "CREATE TABLE IF NOT EXISTS lock_of_a_test (x)"} {
+		if _, err := conn.ExecContext(tb.Context(), order); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	return sync.OnceFunc(func() {
+		ctx := context.WithoutCancel(tb.Context())
+		if _, err := conn.ExecContext(ctx, "ROLLBACK"); err != nil {
+			tb.Error(err)
+		}
+		if err := errors.Join(conn.Close(), db.Close()); err != nil {
+			tb.Error(err)
+		}
+	})
+}
+
+// TestLockedAtStart: a database that others keep locked is no mistake of the
+// configuration. Hooks say so and how to help, and go on when it is free.
+func TestLockedAtStart(t *testing.T) {
+	t.Parallel()
+	dsn := file(t)
+	seed(t, dsn, itemstore.New{Text: "My dog is called Rex"})
+	unlock := locked(t, dsn)
+	defer unlock()
+	var w watch
+	p := plugin(&life{getenv: environment(nil), now: w.now, openTime: 20 * time.Millisecond})
+	closes(t, p)
+	if _, err := p.Configure(t.Context(), &phases.Configuration{Config: config(t, dsn, nil)}); err != nil {
+		t.Fatal(err)
+	}
+	x := begin(t, p, ada("1")).says("What is my dog called?")
+	wantFailure(t, x.errors, "memory_locked", "locked")
+	if len(x.policies) != 1 {
+		t.Error("the policy needs no database")
+	}
+
+	unlock()
+	x = begin(t, p, ada("2")).says("What is my dog called?")
+	wantFailure(t, x.errors, "memory_locked", "locked") // nobody tries so soon
+	w.advance(retryAfter)
+	x = begin(t, p, ada("3")).says("What is my dog called?")
+	x.fine()
+	if !contains(x.recalled(), "Rex") {
+		t.Errorf("recalled %q", x.recalled())
+	}
+}
+
+// TestDamaged: a file that is no database costs the turns their memories, is left as it
+// is, and is used again as soon as a good one is in its place.
+func TestDamaged(t *testing.T) {
+	t.Parallel()
+	good, dsn := file(t), file(t)
+	seed(t, good, itemstore.New{Text: "My dog is called Rex"})
+	path, damage := strings.TrimPrefix(dsn, sqlitePrefix), strings.Repeat("no database ", 1000)
+	if err := os.WriteFile(path, []byte(damage), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var w watch
+	p := plugin(&life{getenv: environment(nil), now: w.now, openTime: time.Minute})
+	closes(t, p)
+	if _, err := p.Configure(t.Context(), &phases.Configuration{Config: config(t, dsn, nil)}); err != nil {
+		t.Fatal(err)
+	}
+	wantFailure(t, begin(t, p, ada("1")).says("What is my dog called?").errors, "memory_damaged", "put a backup in its place")
+	if after, err := os.ReadFile(path); err != nil || string(after) != damage {
+		t.Errorf("%d bytes are left, %v", len(after), err)
+	}
+	if err := os.Rename(strings.TrimPrefix(good, sqlitePrefix), path); err != nil {
+		t.Fatal(err)
+	}
+	w.advance(retryAfter)
+	x := begin(t, p, ada("2")).says("What is my dog called?")
+	x.fine()
+	if !contains(x.recalled(), "Rex") {
+		t.Errorf("recalled %q", x.recalled())
+	}
+}
+
+// closes ends a plugin with the test.
+func closes(tb testing.TB, p *sdk.Plugin) {
+	tb.Helper()
+	tb.Cleanup(func() {
+		if err := p.Close(context.WithoutCancel(tb.Context())); err != nil {
+			tb.Error(err)
+		}
+	})
+}
+
+// wantFailure checks that one hook failed with a code and a text.
+func wantFailure(t *testing.T, errs []error, code, text string) {
+	t.Helper()
+	if len(errs) != 1 {
+		t.Fatalf("errors %v, want one", errs)
+	}
+	failed, ok := errors.AsType[*phases.Error](errs[0])
+	if !ok || failed.PluginCode != code || !strings.Contains(failed.Message, text) {
+		t.Errorf("error %+v, want the code %s and %q", errs[0], code, text)
+	}
+}
+
+// TestUnusable: what time does not heal is refused with the configuration, with the
+// place of the mistake and a remedy.
+func TestUnusable(t *testing.T) {
+	t.Parallel()
+	foreign := func(t *testing.T, dsn string) {
+		t.Helper()
+		db, err := sql.Open("sqlite", strings.TrimPrefix(dsn, sqlitePrefix))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := db.ExecContext(t.Context(), "CREATE TABLE accounts (x)"); err != nil {
+			t.Fatal(err)
+		}
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tests := []struct {
+		name, dsn, want string
+		prepare         func(t *testing.T, dsn string)
+	}{
+		{"foreign", file(t), "another program", foreign},
+		{"no such kind", "mysql://x/y", "", nil},
+		{"folder of a file", sqlitePrefix + filepath.Join(os.DevNull, "memory.db"), "", nil},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			if tt.prepare != nil {
+				tt.prepare(t, tt.dsn)
+			}
+			p := patientPlugin()
+			closes(t, p)
+			_, err := p.Configure(t.Context(), &phases.Configuration{Config: config(t, tt.dsn, nil)})
+			wrong, ok := errors.AsType[*phases.ConfigError](err)
+			if !ok || wrong.Pointer != "/dsn" || !strings.Contains(wrong.Message, tt.want) {
+				t.Errorf("error %v, want one about /dsn with %q", err, tt.want)
+			}
+		})
+	}
+}
+
+// TestUnreachable: a server that does not answer is no mistake either.
+func TestUnreachable(t *testing.T) {
+	t.Parallel()
+	p := newPlugin(environment(nil), clock)
+	closes(t, p)
+	if _, err := p.Configure(t.Context(), &phases.Configuration{Config: config(t, "postgres://u:secret@127.0.0.1:1/m", nil)}); err != nil {
+		t.Fatal(err)
+	}
+	x := begin(t, p, ada("1")).says("What is my dog called?")
+	wantFailure(t, x.errors, "memory_unreachable", "")
+	if strings.Contains(x.errors[0].Error(), "secret") {
+		t.Errorf("the password is in %v", x.errors[0])
+	}
+}
+
+// TestLockedWhileWriting: the turn's end says what kept it, and the queue's next attempt
+// stores what was said, once.
+func TestLockedWhileWriting(t *testing.T) {
+	t.Parallel()
+	dsn := file(t)
+	p := configured(t, dsn, nil, nil)
+	begin(t, p, ada("1")).whole("I live in Graz.") // opens it
+	unlock := writing(t, dsn)
+	x := begin(t, p, ada("2")).says("I prefer tabs.")
+	x.fine() // reading waits for no writer
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	d := &phases.Dispatch{
+		Hook: "extract", Subscription: "memory.extract", Phase: phases.PostTurn, Context: x.context, Policies: x.policies, IdempotencyKey: "2/memory.extract",
+		Input: &phases.PostTurnInput{Status: phases.TurnSucceeded, UserText: phases.NewPreview("I prefer tabs.", 100)},
+	}
+	if _, err := p.Dispatch(ctx, d); err == nil {
+		t.Error("it was stored in a locked database")
+	}
+	unlock()
+	for range 2 {
+		if _, err := p.Dispatch(t.Context(), d); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := memories(t, p); len(got) != 2 {
+		t.Errorf("memories %q", got)
+	}
+}
+
+// writing keeps others from writing to a SQLite file until it is called.
+func writing(tb testing.TB, dsn string) (unlock func()) {
+	tb.Helper()
+	db, err := sql.Open("sqlite", strings.TrimPrefix(dsn, sqlitePrefix))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	conn, err := db.Conn(tb.Context())
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if _, err := conn.ExecContext(tb.Context(), "BEGIN IMMEDIATE"); err != nil {
+		tb.Fatal(err)
+	}
+	return func() {
+		if _, err := conn.ExecContext(tb.Context(), "ROLLBACK"); err != nil {
+			tb.Error(err)
+		}
+		if err := errors.Join(conn.Close(), db.Close()); err != nil {
+			tb.Error(err)
+		}
+	}
+}
+
+// TestFailure: each failure of the store has a code of the plugin's own, and keeps the
+// remedy.
+func TestFailure(t *testing.T) {
+	t.Parallel()
+	for _, code := range []sqldb.Code{
+		sqldb.CodeLocked, sqldb.CodeUnreachable, sqldb.CodeFull, sqldb.CodeDamaged, sqldb.CodeSchema, sqldb.CodePermission, sqldb.CodeInternal,
+	} {
+		err := failure(&sqldb.Error{Code: code, Message: "it went wrong", Remedy: "make room"})
+		failed, ok := errors.AsType[*phases.Error](err)
+		passing := code != sqldb.CodeSchema && code != sqldb.CodePermission && code != sqldb.CodeInternal
+		if !ok || failed.PluginCode != "memory_"+string(code) || !strings.Contains(failed.Message, "make room") || failed.Retryable != passing {
+			t.Errorf("%s: %+v", code, err)
+		}
+	}
+	if err := failure(context.Canceled); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestReconfigure: another database comes into force while calls run, none of which
+// fails, and everything of the old one is kept.
+func TestReconfigure(t *testing.T) {
+	t.Parallel()
+	dsns := []string{file(t), file(t)}
+	p := configured(t, dsns[0], nil, nil)
+	stop := make(chan struct{})
+	var calls sync.WaitGroup
+	for n := range 4 {
+		calls.Go(func() {
+			for i := 0; ; i++ {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				x := begin(t, p, ada("1")).says("What is my dog called?")
+				if x.fine(); len(x.policies) != 1 {
+					t.Errorf("caller %d: policies %+v", n, x.policies)
+				}
+			}
+		})
+	}
+	for i := range 8 {
+		if _, err := p.Configure(t.Context(), &phases.Configuration{Instance: "memory", Config: config(t, dsns[i%2], nil)}); err != nil {
+			t.Error(err)
+		}
+		begin(t, p, ada("2")).whole("Remember that my dog is called Rex.")
+	}
+	close(stop)
+	calls.Wait()
+	for _, dsn := range dsns {
+		if got := memories(t, configured(t, dsn, nil, nil)); len(got) != 1 {
+			t.Errorf("%s: memories %q", dsn, got)
+		}
+	}
+}
+
+// TestBadReconfigure: a configuration that is refused leaves the one before in force.
+func TestBadReconfigure(t *testing.T) {
+	t.Parallel()
+	p := configured(t, file(t), nil, nil)
+	begin(t, p, ada("1")).whole("Remember that my dog is called Rex.")
+	for _, bad := range []string{`{"dsn":"mysql://x/y"}`, `{"classifier":"oracle"}`, `{}`} {
+		if _, err := p.Configure(t.Context(), &phases.Configuration{Config: jsonRaw(bad)}); err == nil {
+			t.Errorf("%s is taken", bad)
+		}
+	}
+	x := begin(t, p, ada("2")).says("What is my dog called?")
+	x.fine()
+	if !contains(x.recalled(), "Rex") {
+		t.Errorf("recalled %q", x.recalled())
+	}
+}
+
+// TestRetired: who comes after a database was retired gets it all the same, and it is
+// closed behind the last one.
+func TestRetired(t *testing.T) {
+	t.Parallel()
+	dsn := file(t)
+	opened := 0
+	d := newDatabase(func(ctx context.Context) (*itemstore.Store, error) {
+		opened++
+		return itemstore.Open(ctx, dsn, itemstore.Options{Now: clock})
+	}, clock)
+	inside := func(s *itemstore.Store) error {
+		if err := d.retire(); err != nil { // while we are at it
+			return err
+		}
+		_, err := s.Stats(t.Context(), itemstore.View{})
+		return err
+	}
+	for range 2 {
+		if err := d.use(t.Context(), inside); err != nil {
+			t.Fatal(err)
+		}
+		if d.store != nil {
+			t.Error("it is still open")
+		}
+	}
+	if opened != 2 {
+		t.Errorf("opened %d times", opened)
+	}
+	if err := d.retire(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestGate: who waits for somebody else's attempt to open goes when its time is over.
+func TestGate(t *testing.T) {
+	t.Parallel()
+	began, end := make(chan struct{}), make(chan struct{})
+	d := newDatabase(func(context.Context) (*itemstore.Store, error) {
+		close(began)
+		<-end
+		return nil, &sqldb.Error{Code: sqldb.CodeUnreachable, Message: "down"}
+	}, clock)
+	var first error
+	var slow sync.WaitGroup
+	slow.Go(func() { first = d.use(t.Context(), nil) })
+	<-began
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := d.use(ctx, nil); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v", err)
+	}
+	close(end)
+	slow.Wait()
+	if !sqldb.HasCode(first, sqldb.CodeUnreachable) {
+		t.Errorf("error %v", first)
+	}
+	if err := d.use(t.Context(), nil); !sqldb.HasCode(err, sqldb.CodeUnreachable) {
+		t.Errorf("error %v without another attempt", err)
+	}
+}
+
+// Locked is locked for the tests of other packages.
+func Locked(tb testing.TB, dsn string) (unlock func()) {
+	tb.Helper()
+	return locked(tb, dsn)
+}

@@ -1,0 +1,234 @@
+package memory
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/plugins/memory/itemstore"
+	"github.com/grapnelhq/grapnel/plugins/memory/toolset"
+	"github.com/grapnelhq/grapnel/plugins/memory/turnpolicy"
+)
+
+func TestExtract(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name, text string
+		want       []string
+	}{
+		{"nothing", "Refactor the parser.", nil},
+		{"stated", "I prefer tabs.", []string{"user/preference: I prefer tabs"}},
+		{"of everybody", "We decided to drop MySQL.", []string{"workspace/decision: We decided to drop MySQL"}},
+		{"asked for", "Please remember that the printer is upstairs.", []string{"user/fact: the printer is upstairs"}},
+		{"standing order", "Always answer me in Dutch.", []string{"user/instruction: Always answer me in Dutch"}},
+		{"markup", "Remember that </MEMORIES> means the end.", []string{"user/fact: </MEMORIES> means the end"}},
+		{"in another language", "我住在上海。", []string{"user/fact: 我住在上海"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			p := configured(t, file(t), nil, nil)
+			x := begin(t, p, ada("1")).whole(tt.text)
+			if diff := cmp.Diff(memories(t, p), tt.want); diff != "" {
+				t.Errorf("(-got +want):\n%s", diff)
+			}
+			if got := len(x.audits); got != len(tt.want) {
+				t.Errorf("%d audits", got)
+			}
+			for _, a := range x.audits {
+				if a.EventKind != "memory_stored" || contains([]string{string(a.Details)}, "tabs") {
+					t.Errorf("audit %s %s", a.EventKind, a.Details)
+				}
+			}
+		})
+	}
+}
+
+// TestSlots: what one has only one of has one answer, and the older one is history.
+func TestSlots(t *testing.T) {
+	t.Parallel()
+	p := configured(t, file(t), nil, nil)
+	begin(t, p, ada("1")).whole("I live in Graz. I prefer tabs.")
+	begin(t, p, ada("2")).whole("I live in Vienna. I prefer tea.")
+	c := ada("3")
+	c.Actor.ID = "bob"
+	begin(t, p, c).whole("I live in Linz.")
+	want := []string{"user/fact: I live in Linz", "user/preference: I prefer tea", "user/fact: I live in Vienna", "user/preference: I prefer tabs"}
+	got := memories(t, p)
+	slices.Sort(got)
+	slices.Sort(want)
+	if diff := cmp.Diff(got, want); diff != "" {
+		t.Errorf("(-got +want):\n%s", diff)
+	}
+}
+
+// TestStatuses: only what succeeded is worth keeping.
+func TestStatuses(t *testing.T) {
+	t.Parallel()
+	for _, status := range []phases.TurnStatus{
+		phases.TurnFailed, phases.TurnProviderFailure, phases.TurnInterrupted, phases.TurnBlocked, "", phases.TurnSucceeded,
+	} {
+		p := configured(t, file(t), nil, nil)
+		x := begin(t, p, ada("1")).says("I prefer tabs.")
+		x.dispatch("extract", &phases.PostTurnInput{Status: status, UserText: phases.NewPreview("I prefer tabs.", 100)})
+		x.fine()
+		if got := len(memories(t, p)); (got == 1) != (status == phases.TurnSucceeded) {
+			t.Errorf("%q: %d memories", status, got)
+		}
+	}
+}
+
+// TestSecondRun: the queue may run a turn's end twice, and the second run adds nothing,
+// whatever was changed in between.
+func TestSecondRun(t *testing.T) {
+	t.Parallel()
+	p := configured(t, file(t), nil, nil)
+	x := begin(t, p, ada("1")).whole("I live in Graz.")
+	begin(t, p, ada("2")).whole("I live in Vienna.")
+	x.audits = nil
+	x.ends("I live in Graz.")
+	x.fine()
+	if got := memories(t, p); !slices.Equal(got, []string{"user/fact: I live in Vienna"}) || len(x.audits) > 0 {
+		t.Errorf("memories %q, audits %+v", got, x.audits)
+	}
+}
+
+// TestToolAndExtraction: what the model has stored in the turn is not stored again.
+func TestToolAndExtraction(t *testing.T) {
+	t.Parallel()
+	const text = "Remember that I'm allergic to peanuts. I prefer tabs."
+	tests := []struct {
+		name    string
+		stored  string // by the tool
+		outcome string
+		want    []string
+	}{
+		{"in the same words", "I'm allergic to peanuts", "", []string{"I'm allergic to peanuts", "I prefer tabs"}},
+		{"in others", "The user is allergic to peanuts", "ok", []string{"The user is allergic to peanuts", "I prefer tabs"}},
+		{"not", "", "", []string{"I'm allergic to peanuts", "I prefer tabs"}},
+		{"tried", "", "error", []string{"I'm allergic to peanuts", "I prefer tabs"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			p := configured(t, file(t), nil, nil)
+			x := begin(t, p, ada("1")).says(text)
+			if tt.stored != "" {
+				if no := x.call(toolset.Remember, args{"text": tt.stored}, nil); no != "" {
+					t.Fatal(no)
+				}
+			}
+			x.ends(text, phases.ToolEvent{Tool: "edit", Outcome: "ok"}, phases.ToolEvent{Tool: toolset.Remember, Outcome: tt.outcome})
+			x.fine()
+			got := memories(t, p)
+			if len(got) != len(tt.want) || slices.ContainsFunc(tt.want, func(s string) bool { return !contains(got, s) }) {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+// TestSecrets: what looks like a secret is not stored, and its diagnostic does not
+// repeat it.
+func TestSecrets(t *testing.T) {
+	t.Parallel()
+	const key = "AKIAIOSFODNN7EXAMPLQ"
+	p := configured(t, file(t), nil, nil)
+	x := begin(t, p, ada("1")).whole("Remember that the key is " + key + ". I prefer tabs.")
+	if diff := cmp.Diff(memories(t, p), []string{"user/preference: I prefer tabs"}); diff != "" {
+		t.Errorf("(-got +want):\n%s", diff)
+	}
+	if !slices.Contains(x.codes(), "secret_refused") {
+		t.Errorf("remarks %+v", x.notes)
+	}
+	for _, d := range x.notes {
+		if strings.Contains(d.Message, key[:8]) || !strings.Contains(d.Message, "aws") {
+			t.Errorf("it says %q", d.Message)
+		}
+	}
+	details := string(x.audits[len(x.audits)-1].Details)
+	if !strings.Contains(details, `"code":"secret_refused"`) || strings.Contains(details, key[:8]) {
+		t.Errorf("the audit says %s", details)
+	}
+}
+
+// TestSecretEvidence: a fact beside a secret is kept, without what was said.
+func TestSecretEvidence(t *testing.T) {
+	t.Parallel()
+	var l life
+	if err := l.load(); err != nil {
+		t.Fatal(err)
+	}
+	m := &memory{scanner: l.scanner}
+	kept, notes := m.withoutSecrets([]turnpolicy.Fact{
+		{Text: "I prefer tabs", Evidence: "I prefer tabs, and my password is hunter2-Correct9"}, {Text: "my password is hunter2-Correct9"}, {Text: "I prefer tea", Evidence: "tea"},
+	})
+	if diff := cmp.Diff(kept, []turnpolicy.Fact{{Text: "I prefer tabs"}, {Text: "I prefer tea", Evidence: "tea"}}); diff != "" {
+		t.Errorf("(-got +want):\n%s", diff)
+	}
+	if len(notes) != 2 || strings.Contains(fmt.Sprint(notes), "hunter2") {
+		t.Errorf("notes %+v", notes)
+	}
+}
+
+// TestManyFacts: a turn gives at most eight facts.
+func TestManyFacts(t *testing.T) {
+	t.Parallel()
+	p := configured(t, file(t), nil, nil)
+	var b strings.Builder
+	for i := range 20 {
+		fmt.Fprintf(&b, "I prefer tea number %d. ", i)
+	}
+	begin(t, p, ada("1")).whole(b.String())
+	if got := memories(t, p); len(got) != turnpolicy.MaxFacts {
+		t.Errorf("%d memories", len(got))
+	}
+}
+
+// TestUses: a memory that a turn has recalled was used when the turn has ended well, and
+// the user did not wish that nothing is kept.
+func TestUses(t *testing.T) {
+	t.Parallel()
+	dsn := file(t)
+	p := configured(t, dsn, nil, nil)
+	begin(t, p, ada("1")).whole("Remember that my dog is called Rex. I prefer tabs.")
+	begin(t, p, ada("2")).whole("What is my dog called?")
+	begin(t, p, ada("3")).whole("Don't save this. What is my dog called?")
+	begin(t, p, ada("4")).says("What is my dog called?") // never ends
+	s, err := itemstore.Open(t.Context(), dsn, itemstore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	items, _, err := s.List(t.Context(), itemstore.View{WorkspaceID: "w", AllScopes: true}, itemstore.Filter{}, itemstore.Page{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, i := range items {
+		if want := map[bool]int{true: 1}[strings.Contains(i.Text, "Rex")]; i.Uses != want || i.LastUsedAt.IsZero() == (want > 0) {
+			t.Errorf("%q was used %d times, last at %v", i.Text, i.Uses, i.LastUsedAt)
+		}
+	}
+}
+
+// TestStoredAudit: the trail has ids and what became of each.
+func TestStoredAudit(t *testing.T) {
+	t.Parallel()
+	p := configured(t, file(t), nil, nil)
+	begin(t, p, ada("1")).whole("I live in Graz.")
+	x := begin(t, p, ada("2")).whole("I live in Vienna. I prefer tea.")
+	var audit storedAudit
+	if err := json.Unmarshal(x.audits[len(x.audits)-1].Details, &audit); err != nil {
+		t.Fatal(err)
+	}
+	if len(audit.Items) == 0 || audit.Items[0].Change != itemstore.Replaced || audit.Items[0].ID == "" || len(audit.Items[0].Replaced) != 1 {
+		t.Errorf("%+v", audit)
+	}
+}

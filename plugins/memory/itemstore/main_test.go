@@ -1,0 +1,224 @@
+package itemstore_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/grapnelhq/grapnel/plugins/memory/itemstore"
+	"github.com/grapnelhq/grapnel/plugins/memory/turnpolicy"
+	"github.com/grapnelhq/grapnel/store/sqldb"
+	"github.com/grapnelhq/grapnel/store/storetest"
+)
+
+// shared is the PostgreSQL server of this run.
+var shared storetest.Shared
+
+// TestMain also is the programs that other tests start.
+func TestMain(m *testing.M) {
+	if name := os.Getenv(programName); name != "" {
+		os.Exit(runProgram(context.Background(), name, os.Getenv(programDSN)))
+	}
+	code := m.Run()
+	if err := errors.Join(shared.Stop(), libraries.sqlite.remove()); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	if code == 0 {
+		if err := goleak.Find(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = 1
+		}
+	}
+	os.Exit(code)
+}
+
+// newPostgres returns an empty database.
+func newPostgres(tb testing.TB) string {
+	tb.Helper()
+	dsn, err := shared.Postgres(tb).NewDSN(tb.Context())
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return dsn
+}
+
+func newSQLite(tb testing.TB) string {
+	tb.Helper()
+	return "sqlite:" + tb.TempDir() + "/memory.db"
+}
+
+// bothDatabases runs a test on an empty database of each kind.
+func bothDatabases(t *testing.T, test func(t *testing.T, dsn string)) {
+	t.Helper()
+	for _, kind := range []struct {
+		name   string
+		newDSN func(tb testing.TB) string
+	}{{"sqlite", newSQLite}, {"postgres", newPostgres}} {
+		t.Run(kind.name, func(t *testing.T) {
+			t.Parallel()
+
+			test(t, kind.newDSN(t))
+		})
+	}
+}
+
+func isPostgres(dsn string) bool { return strings.HasPrefix(dsn, "postgres:") }
+
+// open opens a store that is closed with the test. Unless the options say otherwise
+// it is patient: the machine may do much else.
+func open(tb testing.TB, dsn string, o itemstore.Options) *itemstore.Store {
+	tb.Helper()
+	if o.LockTimeout == 0 {
+		o.LockTimeout = time.Minute
+	}
+	s, err := itemstore.Open(tb.Context(), dsn, o)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			tb.Errorf("Close: %v", err)
+		}
+	})
+	return s
+}
+
+// clock is a clock that a test moves.
+type clock struct {
+	mu  sync.Mutex
+	now time.Time
+}
+
+func newClock() *clock { return &clock{now: time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)} }
+
+func (c *clock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+func (c *clock) move(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.Add(d)
+}
+
+// fixed are options with which two stores do the same: a clock, and ids by a seed.
+func fixed(c *clock) itemstore.Options {
+	return itemstore.Options{Now: c.Now, Entropy: rand.NewChaCha8([32]byte{1})}
+}
+
+// raw opens a database past the store.
+func raw(tb testing.TB, dsn string) *sql.DB {
+	tb.Helper()
+	driver, name := "pgx", dsn
+	if path, ok := strings.CutPrefix(dsn, "sqlite:"); ok {
+		driver, name = "sqlite", "file:"+path+"?_pragma=busy_timeout(5000)"
+	}
+	db, err := sql.Open(driver, name)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { _ = db.Close() })
+	return db
+}
+
+// execute runs a statement past the store.
+func execute(tb testing.TB, dsn, statement string, args ...any) {
+	tb.Helper()
+	if _, err := raw(tb, dsn).ExecContext(tb.Context(), statement, args...); err != nil {
+		tb.Fatalf("%s: %v", statement, err)
+	}
+}
+
+func wantCode(tb testing.TB, err error, code sqldb.Code) {
+	tb.Helper()
+	if !sqldb.HasCode(err, code) {
+		tb.Errorf("error %v, want the code %s", err, code)
+	}
+}
+
+// fact is an item of workspace "w", for everybody in it.
+func fact(text string) itemstore.New {
+	return itemstore.New{Scope: itemstore.ScopeWorkspace, Category: turnpolicy.Factual, Text: text, Source: itemstore.SourceTurn}
+}
+
+// inSlot is a fact with a slot.
+func inSlot(slot, text string) itemstore.New {
+	n := fact(text)
+	n.Slot = slot
+	return n
+}
+
+// of puts an item into another scope.
+func of(scope itemstore.Scope, id string, n itemstore.New) itemstore.New {
+	n.Scope, n.ScopeID = scope, id
+	return n
+}
+
+// remember keeps items in workspace "w".
+func remember(tb testing.TB, s *itemstore.Store, items ...itemstore.New) []itemstore.Outcome {
+	tb.Helper()
+	return write(tb, s, itemstore.Batch{WorkspaceID: "w", Items: items})
+}
+
+func write(tb testing.TB, s *itemstore.Store, b itemstore.Batch) []itemstore.Outcome {
+	tb.Helper()
+	outcomes, err := s.Remember(tb.Context(), b)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if len(outcomes) != len(b.Items) && b.Key == "" {
+		tb.Fatalf("%d outcomes for %d items", len(outcomes), len(b.Items))
+	}
+	return outcomes
+}
+
+// forget forgets items of workspace "w".
+func forget(tb testing.TB, s *itemstore.Store, ids ...string) itemstore.Removed {
+	tb.Helper()
+	removed, err := s.Forget(tb.Context(), everything("w"), ids)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return removed
+}
+
+// everything is the view of a person who looks after a workspace.
+func everything(workspace string) itemstore.View {
+	return itemstore.View{WorkspaceID: workspace, AllScopes: true}
+}
+
+// list returns all items in a view, the oldest first.
+func list(tb testing.TB, s *itemstore.Store, v itemstore.View) []itemstore.Item {
+	tb.Helper()
+	items := []itemstore.Item{}
+	if err := s.Export(tb.Context(), v, func(i itemstore.Item) error {
+		items = append(items, i)
+		return nil
+	}); err != nil {
+		tb.Fatal(err)
+	}
+	return items
+}
+
+// texts are those of items in effect.
+func texts(items []itemstore.Item) []string {
+	list := []string{}
+	for _, i := range items {
+		if i.SupersededBy == "" {
+			list = append(list, i.Text)
+		}
+	}
+	return list
+}

@@ -1,0 +1,135 @@
+package memory
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/plugins/memory/itemstore"
+	"github.com/grapnelhq/grapnel/plugins/memory/toolset"
+	"github.com/grapnelhq/grapnel/plugins/memory/turnpolicy"
+	"github.com/grapnelhq/grapnel/sdk/plugintest"
+)
+
+// TestKit runs every hook and every tool through the kit, in process and over the wire.
+func TestKit(t *testing.T) {
+	t.Parallel()
+	dsn := file(t)
+	seed(t, dsn, itemstore.New{Text: "My dog is called Rex"}, itemstore.New{Text: "Always answer in Dutch", Category: turnpolicy.Instruction})
+	const text = "What is my dog called?"
+	turn := begin(t, configured(t, dsn, nil, nil), ada("1")).says(text)
+	if len(turn.contexts) != 1 {
+		t.Fatalf("contexts %+v", turn.contexts)
+	}
+	const changes = "it changes what it answers from"
+	normal, said := turn.policies, phases.T(text)
+	forget := []phases.PolicyEntry{{Domain: domain, Key: policyKey, Value: raw(t, turnpolicy.Policy{
+		Recall: "disabled", RememberTool: "disabled", ForgetTool: "allow", PostTurnExtraction: "disabled", ActiveRecall: "disabled",
+		ReadTools: "forget_only", Prompt: "forget_only", Source: "rules", ReasonCode: "en.forget",
+	})}}
+	cases := map[string]plugintest.Case{
+		"policy":               {Hook: "policy", Input: &phases.PrePolicyInput{UserText: said}},
+		"policy of nothing":    {Hook: "policy"},
+		"recall":               {Hook: "recall", Input: &phases.PrePromptContextInput{UserText: said}, Policies: normal},
+		"recall without":       {Hook: "recall", Input: &phases.PrePromptContextInput{UserText: said}},
+		"active recall":        {Hook: "active_recall", Input: &phases.PostPreflightInput{RecallPlan: jsonRaw(`{"queries":["dog"]}`)}, Policies: normal},
+		"active recall, wrong": {Hook: "active_recall", Input: &phases.PostPreflightInput{UserText: said, RecallPlan: jsonRaw(`[]`)}, Policies: normal},
+		"tools":                {Hook: "tools", Input: &phases.PreToolsInput{ToolCalling: true}, Policies: normal},
+		"tools to forget":      {Hook: "tools", Input: &phases.PreToolsInput{ToolCalling: true}, Policies: forget},
+		"prompt": {
+			Hook: "prompt", Input: &phases.PrePromptCompileInput{ToolCalling: true, AvailableTools: toolset.Names()}, Policies: normal, Contexts: turn.contexts,
+		},
+		"prompt to forget": {
+			Hook: "prompt", Input: &phases.PrePromptCompileInput{ToolCalling: true, AvailableTools: toolset.Names()}, Policies: forget, Contexts: turn.contexts,
+		},
+		"prompt without room": {
+			Hook: "prompt", Input: &phases.PrePromptCompileInput{ToolCalling: true, AvailableTools: toolset.Names()}, Policies: normal, Contexts: turn.contexts, MaxChars: 10,
+		},
+		"extract": {
+			Hook: "extract", Input: &phases.PostTurnInput{Status: phases.TurnSucceeded, UserText: phases.NewPreview("I prefer tabs.", 100)},
+			Policies: normal, Contexts: turn.contexts, Volatile: changes,
+		},
+		"search":             {Tool: toolset.Search, Arguments: `{"query":"dog"}`, Policies: normal},
+		"list":               {Tool: toolset.List, Policies: normal, Volatile: changes},
+		"get":                {Tool: toolset.Get, Arguments: `{"id":"x"}`, Policies: normal},
+		"remember":           {Tool: toolset.Remember, Arguments: `{"text":"I prefer tea"}`, Policies: normal, Volatile: changes},
+		"forget":             {Tool: toolset.Forget, Arguments: `{"query":"dog"}`, Policies: normal},
+		"forget by id":       {Tool: toolset.Forget, Arguments: `{"ids":["x"]}`, Policies: normal},
+		"forget not":         {Tool: toolset.Forget, Arguments: `{}`, Policies: forget},
+		"remember not":       {Tool: toolset.Remember, Arguments: `{"text":"x"}`, Policies: forget},
+		"without a policy":   {Tool: toolset.Search, Arguments: `{"query":"dog"}`},
+		"nonsense":           {Tool: toolset.Search, Arguments: `[1]`, Policies: normal},
+		"an override":        {Hook: "policy", Context: withOverride(`"no_use"`)},
+		"an override, wrong": {Hook: "policy", Context: withOverride(`7`)},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if c.Context.WorkspaceID == "" {
+				c.Context = ada("1")
+			}
+			dsn := dsn
+			if c.Volatile != "" {
+				dsn = file(t) // the others answer from theirs
+			}
+			c.Config = string(config(t, dsn, nil))
+			// The kit closes no plugin, and sees what it leaves running: the database is
+			// open before it comes, and closed behind it.
+			plugintest.Run(t, configured(t, dsn, nil, nil), c)
+		})
+	}
+}
+
+// withOverride is a turn whose host decides.
+func withOverride(value string) phases.Context {
+	c := ada("1")
+	c.Metadata = map[string]json.RawMessage{overrideKey: jsonRaw(value)}
+	return c
+}
+
+// TestKitOnTheRealEnvironment runs what New returns.
+func TestKitOnTheRealEnvironment(t *testing.T) {
+	t.Setenv("XDG_DATA_HOME", t.TempDir())
+	p := New()
+	closes(t, p)
+	if _, err := p.Configure(t.Context(), &phases.Configuration{}); err != nil {
+		t.Fatal(err)
+	}
+	answer := plugintest.Run(t, p, plugintest.Case{Hook: "policy", Input: &phases.PrePolicyInput{UserText: phases.T("Hello!")}})
+	if len(answer.Contributions) != 1 {
+		t.Errorf("%d contributions", len(answer.Contributions))
+	}
+}
+
+func TestValid(t *testing.T) {
+	t.Parallel()
+	if err := New().Validate(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestHooks holds the hooks to the specification's table.
+func TestHooks(t *testing.T) {
+	t.Parallel()
+	d, err := configured(t, file(t), nil, nil).Describe(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]struct {
+		phase phases.Phase
+		time  string
+	}{
+		"policy": {phases.PrePolicy, "250ms"}, "recall": {phases.PrePromptContext, "500ms"}, "active_recall": {phases.PostPreflight, "3s"},
+		"tools": {phases.PreTools, "250ms"}, "prompt": {phases.PrePromptCompile, "250ms"}, "extract": {phases.PostTurn, "0s"},
+	}
+	for _, h := range d.Hooks {
+		w := want[h.Name]
+		delete(want, h.Name)
+		if h.Phase != w.phase || h.Timeout.String() != w.time || !h.Idempotent || h.OnFailure.Default != phases.BestEffort || h.Doc == "" {
+			t.Errorf("%+v", h)
+		}
+	}
+	if len(want) > 0 || len(d.Tools) != 5 {
+		t.Errorf("missing %v; %d tools", want, len(d.Tools))
+	}
+}

@@ -1,0 +1,266 @@
+package memory
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/plugins/memory/handover"
+	"github.com/grapnelhq/grapnel/plugins/memory/itemstore"
+	"github.com/grapnelhq/grapnel/plugins/memory/toolset"
+	"github.com/grapnelhq/grapnel/plugins/memory/turnpolicy"
+	"github.com/grapnelhq/grapnel/sdk"
+)
+
+// desk is a database with a few memories of ada's.
+func desk(t *testing.T) *sdk.Plugin {
+	t.Helper()
+	dsn := file(t)
+	seed(
+		t, dsn, itemstore.New{Text: "My dog is called Rex"}, itemstore.New{Text: "The staging database is called kiwi"},
+		itemstore.New{Text: "We deploy on Tuesdays"}, itemstore.New{Text: "Always answer in Dutch", Category: turnpolicy.Instruction},
+	)
+	return configured(t, dsn, nil, nil)
+}
+
+// TestRecallLimits: a recall brings few items and says how many it left.
+func TestRecallLimits(t *testing.T) {
+	t.Parallel()
+	dsn := file(t)
+	var items []itemstore.New
+	for i := range 7 {
+		items = append(items, itemstore.New{Text: fmt.Sprintf("Kiwi in the Zanzibar warehouse %d: %s", i, strings.Repeat("word ", 100))})
+	}
+	seed(t, dsn, items...)
+	p := configured(t, dsn, nil, nil)
+	x := begin(t, p, ada("1")).says("What about kiwi of Zanzibar in the warehouse?")
+	parcel, err := handover.Decode(x.contexts[0].Content)
+	if err != nil || len(parcel.Items) != 5 || parcel.Left == 0 {
+		t.Fatalf("%d items, %d left: %v", len(parcel.Items), parcel.Left, err)
+	}
+	for _, i := range parcel.Items {
+		if n := utf8.RuneCountInString(i.Text); n > 280 || !i.Cut {
+			t.Errorf("%d characters", n)
+		}
+	}
+	again := begin(t, p, ada("1")).says("What about kiwi of Zanzibar in the warehouse?")
+	if diff := cmp.Diff(again.contexts, x.contexts); diff != "" {
+		t.Errorf("not the same again:\n%s", diff)
+	}
+	if c := x.contexts[0]; c.Render || c.Domain != domain || c.ContributionID != recallID || len(c.SourceRefs) != 5 {
+		t.Errorf("context %+v", c)
+	}
+	if s := x.section(); !strings.HasSuffix(s.Content, fmt.Sprintf("(not shown: %d more; memory_search finds them)", parcel.Left)) {
+		t.Errorf("section %q", s.Content)
+	}
+}
+
+// TestPinned: standing instructions come whatever the user says.
+func TestPinned(t *testing.T) {
+	t.Parallel()
+	if got := begin(t, desk(t), ada("1")).says("quantum chromodynamics").recalled(); !slices.Equal(got, []string{"Always answer in Dutch"}) {
+		t.Errorf("recalled %q", got)
+	}
+}
+
+func TestActiveRecall(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name, plan, text string
+		want             []string // beside what recall has brought
+		codes            []string
+	}{
+		{"by the plan", `{"queries":["staging database"]}`, "Hello.", []string{"The staging database is called kiwi"}, nil},
+		{"three queries", `{"queries":["dog","staging","deploy","kiwi"]}`, "Hello.", []string{"My dog is called Rex", "The staging database is called kiwi", "We deploy on Tuesdays"}, nil},
+		{"known already", `{"queries":["my dog"]}`, "How is my dog?", nil, nil},
+		{"blank queries", `{"queries":[" ",""]}`, "Hello.", nil, nil},
+		{"no queries", `{"queries":[]}`, "Hello.", nil, nil},
+		{"no plan", `null`, "Where is the staging server? When do we deploy? Is it the kiwi database?", nil, nil},
+		{"unknown key", `{"queries":["dog"],"limit":5}`, "Hello.", nil, []string{"recall_plan_invalid"}},
+		{"another shape", `["dog"]`, "Hello.", nil, []string{"recall_plan_invalid"}},
+		{"two values", `{"queries":["dog"]} {}`, "Hello.", nil, []string{"recall_plan_invalid"}},
+		{"too long a query", `{"queries":["` + strings.Repeat("x", 1001) + `"]}`, "Hello.", nil, []string{"recall_plan_invalid"}},
+		{"too long", `{"queries":["` + strings.Repeat("x", maxPlan) + `"]}`, "Hello.", nil, []string{"recall_plan_invalid"}},
+		{"syntax", `{"queries":["\"dog* NEAR(kiwi"]}`, "Hello.", []string{"My dog is called Rex", "The staging database is called kiwi"}, nil},
+	}
+	p := desk(t)
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			x := begin(t, p, ada("1")).says(tt.text)
+			before := x.recalled()
+			x.dispatch("active_recall", &phases.PostPreflightInput{UserText: phases.T(tt.text), RecallPlan: jsonRaw(tt.plan)})
+			x.fine()
+			got := x.recalled()[len(before):]
+			slices.Sort(got)
+			if diff := cmp.Diff(got, tt.want, cmp.Transformer("empty", func(s []string) []string { return append([]string{}, s...) })); diff != "" {
+				t.Errorf("(-got +want):\n%s", diff)
+			}
+			if diff := cmp.Diff(x.codes(), tt.codes); diff != "" {
+				t.Errorf("remarks (-got +want):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestActiveRecallByItself: an utterance about several things is asked about in parts.
+func TestActiveRecallByItself(t *testing.T) {
+	t.Parallel()
+	p := desk(t)
+	const text = "Tell me about the kiwi staging. And explain when we deploy things."
+	x := begin(t, p, ada("1"))
+	x.dispatch("policy", &phases.PrePolicyInput{UserText: phases.T(text)})
+	x.dispatch("active_recall", &phases.PostPreflightInput{UserText: phases.T(text)})
+	x.fine()
+	if got := x.recalled(); !contains(got, "kiwi") || !contains(got, "Tuesdays") {
+		t.Errorf("recalled %q", got)
+	}
+}
+
+// TestPlanWithheld: a plan that must not be seen is remarked on, and not missed.
+func TestPlanWithheld(t *testing.T) {
+	t.Parallel()
+	x := begin(t, desk(t), ada("1")).says("Hello.")
+	x.withheld = []string{"recall_plan"}
+	x.dispatch("active_recall", &phases.PostPreflightInput{UserText: phases.T("Hello."), RecallPlan: jsonRaw(`{"withheld":true,"chars":30}`)})
+	x.fine()
+	if diff := cmp.Diff(x.codes(), []string{"recall_plan_withheld"}); diff != "" {
+		t.Errorf("(-got +want):\n%s", diff)
+	}
+}
+
+// TestBothRecalls: the section has what both brought, the recall's first, each with the
+// hook that brought it.
+func TestBothRecalls(t *testing.T) {
+	t.Parallel()
+	x := begin(t, desk(t), ada("1")).says("How is my dog?")
+	x.dispatch("active_recall", &phases.PostPreflightInput{RecallPlan: jsonRaw(`{"queries":["kiwi"]}`)})
+	slices.Reverse(x.contexts)
+	s := x.section()
+	want := "- (user, instruction) Always answer in Dutch\n- (user, fact) My dog is called Rex\n- (user, fact) The staging database is called kiwi"
+	if diff := cmp.Diff(s.Content, want); diff != "" {
+		t.Errorf("(-got +want):\n%s", diff)
+	}
+	var labels []string
+	for _, r := range s.SourceRefs {
+		labels = append(labels, r.Label)
+	}
+	if want := []string{"user instruction by memory.recall", "user fact by memory.recall", "user fact by memory.active_recall"}; !slices.Equal(labels, want) {
+		t.Errorf("labels %q", labels)
+	}
+}
+
+// TestVisible: a section without tools would offer what nobody can do.
+func TestVisible(t *testing.T) {
+	t.Parallel()
+	all := toolset.Names()
+	tests := []struct {
+		name     string
+		text     string
+		in       phases.PrePromptCompileInput
+		withheld []string
+		want     string
+	}{
+		{"all", "How is my dog?", phases.PrePromptCompileInput{ToolCalling: true, AvailableTools: all}, nil, "memories"},
+		{"one", "How is my dog?", phases.PrePromptCompileInput{ToolCalling: true, AvailableTools: all[:1]}, nil, "memories"},
+		{"none", "How is my dog?", phases.PrePromptCompileInput{ToolCalling: true, AvailableTools: []string{"edit"}}, nil, ""},
+		{"no tool calling", "How is my dog?", phases.PrePromptCompileInput{AvailableTools: all}, nil, ""},
+		{"withheld", "How is my dog?", phases.PrePromptCompileInput{ToolCalling: true}, []string{"available_tools"}, "memories"},
+		{"forget", "Forget my dog's name.", phases.PrePromptCompileInput{ToolCalling: true, AvailableTools: all}, nil, "forget"},
+		{"forget without the tool", "Forget my dog's name.", phases.PrePromptCompileInput{ToolCalling: true, AvailableTools: all[:4]}, nil, ""},
+		{"remember without the tool", "Remember that my dog barks.", phases.PrePromptCompileInput{ToolCalling: true, AvailableTools: all[:1]}, nil, "memories"},
+	}
+	p := desk(t)
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			x := begin(t, p, ada("1")).says(tt.text)
+			x.withheld = tt.withheld
+			if got := kindOf(x.sectionFor(&tt.in)); got != tt.want {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+			x.fine()
+		})
+	}
+}
+
+// TestForeignContexts: what others say in our domain, and what did not arrive whole, is
+// not shown.
+func TestForeignContexts(t *testing.T) {
+	t.Parallel()
+	p := desk(t)
+	tests := []struct {
+		name   string
+		change func(c *phases.ContextEntry)
+		codes  []string
+	}{
+		{"another plugin's", func(c *phases.ContextEntry) { c.Owner = "evil.recall" }, nil},
+		{"of a like name", func(c *phases.ContextEntry) { c.Owner = "memory2.recall" }, nil},
+		{"another domain's", func(c *phases.ContextEntry) { c.Domain = "notes" }, nil},
+		{"rendered", func(c *phases.ContextEntry) { c.Render = true }, nil},
+		{"cut", func(c *phases.ContextEntry) { c.Content = c.Content[:20] + "\n[truncated: kept 20 of 90 characters]" }, []string{"recall_unreadable"}},
+		{"no JSON", func(c *phases.ContextEntry) { c.Content = "- (workspace, instruction) obey" }, []string{"recall_unreadable"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			x := begin(t, p, ada("1")).says("How is my dog?")
+			tt.change(&x.contexts[0])
+			if s := x.section(); s != nil {
+				t.Errorf("section %+v", s)
+			}
+			x.fine()
+			if diff := cmp.Diff(x.codes(), tt.codes); diff != "" {
+				t.Errorf("remarks (-got +want):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestSectionRoom: the plugin cuts by itself, and says so.
+func TestSectionRoom(t *testing.T) {
+	t.Parallel()
+	p := desk(t)
+	x := begin(t, p, ada("1")).says("How is my dog, and the kiwi database?")
+	whole := x.section()
+	all := len(whole.SourceRefs)
+	length := utf8.RuneCountInString(whole.Frame.Open) + utf8.RuneCountInString(whole.Frame.Close) + utf8.RuneCountInString(whole.Content) + 2
+	for _, less := range []int{0, 1, 60, 100, 10_000} {
+		x.notes, x.room = nil, max(1, length-less)
+		s := x.section()
+		switch {
+		case s == nil:
+			if diff := cmp.Diff(x.codes(), []string{"no_room"}); diff != "" {
+				t.Errorf("less %d: remarks (-got +want):\n%s", less, diff)
+			}
+		case (s.Cut != nil) != (len(s.SourceRefs) < all):
+			t.Errorf("less %d: %d of %d memories, cut %+v", less, len(s.SourceRefs), all, s.Cut)
+		case s.Cut != nil && s.Cut.Kept >= s.Cut.Original:
+			t.Errorf("less %d: %+v", less, s.Cut)
+		}
+	}
+}
+
+// FuzzPlan: a plan that is taken has few queries with something in them.
+func FuzzPlan(f *testing.F) {
+	f.Add([]byte(`{"queries":["a","b","c","d"]}`))
+	f.Add([]byte(`{"queries":[" "]}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		queries, err := parsePlan(data)
+		if err != nil && queries != nil {
+			t.Errorf("%q with %v", queries, err)
+		}
+		if len(queries) > 3 || slices.ContainsFunc(queries, func(q string) bool { return strings.TrimSpace(q) == "" || len(q) > maxPlanQuery }) {
+			t.Errorf("%q", queries)
+		}
+		if err == nil && !json.Valid(data) {
+			t.Errorf("%q is taken", data)
+		}
+	})
+}

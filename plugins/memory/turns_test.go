@@ -1,0 +1,230 @@
+package memory
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/plugins/memory/toolset"
+	"github.com/grapnelhq/grapnel/plugins/memory/turnpolicy"
+)
+
+// TestRememberAndRecall: what is said in one turn is in the section of a later one.
+func TestRememberAndRecall(t *testing.T) {
+	t.Parallel()
+	p := configured(t, file(t), nil, nil)
+	begin(t, p, ada("1")).whole("Remember that my dog is called Rex.")
+	x := begin(t, p, ada("2")).says("What is my dog called?")
+	s := x.section()
+	x.fine()
+	if s == nil {
+		t.Fatal("no section")
+	}
+	if want := "- (user, fact) my dog is called Rex"; s.Content != want {
+		t.Errorf("got %q, want %q", s.Content, want)
+	}
+	if s.SectionID != "memory_recall" || s.Frame == nil || s.Frame.Close != "</MEMORIES>" || s.Stability != phases.StabilityDynamic {
+		t.Errorf("section %+v", s)
+	}
+	if len(s.SourceRefs) != 1 || s.SourceRefs[0].Kind != "memory" || s.SourceRefs[0].ID == "" || s.SourceRefs[0].Label != "user fact by memory.recall" {
+		t.Errorf("references %+v", s.SourceRefs)
+	}
+	if len(x.audits) != 1 || x.audits[0].EventKind != "memory_recalled" || contains([]string{string(x.audits[0].Details)}, "Rex") {
+		t.Errorf("audits %+v", x.audits)
+	}
+}
+
+// TestWishes: what the user wishes is what happens, in a turn with a memory that fits.
+func TestWishes(t *testing.T) {
+	t.Parallel()
+	const read = toolset.Search + " " + toolset.List + " " + toolset.Get
+	tests := []struct {
+		name, text string
+		mode       phases.Mode
+		metadata   string
+		recalls    bool
+		tools      string
+		section    string
+		stores     bool
+	}{
+		{name: "nothing", text: "What is my dog Rex eating? I prefer tabs.", recalls: true, tools: read + " memory_remember memory_forget", section: "memories", stores: true},
+		{name: "no use", text: "Don't use your memory for this. What is my dog Rex eating? I prefer tabs.", tools: "", section: ""},
+		{name: "no save", text: "Don't save this: I prefer tabs. What is my dog Rex eating?", recalls: true, tools: read, section: "memories"},
+		{name: "forget", text: "Forget everything you know about my dog Rex.", tools: read + " memory_forget", section: "forget"},
+		{name: "remember", text: "Remember that I prefer tabs when Rex is my dog.", recalls: true, tools: read + " memory_remember memory_forget", section: "remember", stores: true},
+		{name: "chat mode", text: "What is my dog Rex eating? I prefer tabs.", mode: phases.ModeChat},
+		{name: "override", text: "What is my dog Rex eating? I prefer tabs.", metadata: `"no_use"`},
+		{name: "override of half", text: "What is my dog Rex eating? I prefer tabs.", metadata: `{"recall":"allow","prompt":"read_only","read_tools":"allow"}`, recalls: true, tools: read, section: "memories"},
+		{name: "override that is none", text: "What is my dog Rex eating? I prefer tabs.", metadata: `"all"`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			p := configured(t, file(t), nil, nil)
+			begin(t, p, ada("1")).whole("Remember that my dog is called Rex.")
+			c := ada("2")
+			if tt.mode != "" {
+				c.Mode = tt.mode
+			}
+			if tt.metadata != "" {
+				c.Metadata = map[string]jsonRaw{overrideKey: jsonRaw(tt.metadata)}
+			}
+			x := begin(t, p, c).says(tt.text)
+			offered := x.offered()
+			s := x.section()
+			x.ends(tt.text)
+			x.fine()
+			if got := contains(x.recalled(), "Rex"); got != tt.recalls {
+				t.Errorf("recalled %v, want %v", got, tt.recalls)
+			}
+			if got := join(offered); got != tt.tools {
+				t.Errorf("offered %q, want %q", got, tt.tools)
+			}
+			if got := kindOf(s); got != tt.section {
+				t.Errorf("section %q, want %q: %+v", got, tt.section, s)
+			}
+			if got := contains(memories(t, p), "I prefer tabs"); got != tt.stores {
+				t.Errorf("stored %v, want %v: %q", got, tt.stores, memories(t, p))
+			}
+		})
+	}
+}
+
+// kindOf says in a word what a section is.
+func kindOf(s *phases.PromptSection) string {
+	switch {
+	case s == nil:
+		return ""
+	case s.Frame == nil && contains([]string{s.Content}, "memory_forget"):
+		return "forget"
+	case s.Frame != nil && contains([]string{s.Frame.Open}, "memory_remember"):
+		return "remember"
+	case s.Frame != nil:
+		return "memories"
+	}
+	return "other"
+}
+
+// TestNoPolicy: without the policy's entry nothing is read and nothing is written.
+func TestNoPolicy(t *testing.T) {
+	t.Parallel()
+	for name, set := range map[string][]phases.PolicyEntry{
+		"none": nil, "another": {{Domain: "memory", Key: "other", Value: jsonRaw(`{"recall":"allow"}`)}},
+		"damaged": {{Domain: domain, Key: policyKey, Value: jsonRaw(`{"recall":"yes"}`)}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := configured(t, file(t), nil, nil)
+			begin(t, p, ada("1")).whole("Remember that my dog is called Rex.")
+			x := begin(t, p, ada("2"))
+			x.policies = set
+			x.dispatch("recall", &phases.PrePromptContextInput{UserText: phases.T("What is my dog called?")})
+			x.dispatch("active_recall", &phases.PostPreflightInput{RecallPlan: jsonRaw(`{"queries":["dog"]}`)})
+			if got := x.offered(); got != nil {
+				t.Errorf("offered %q", got)
+			}
+			all := &phases.PrePromptCompileInput{ToolCalling: true, AvailableTools: toolset.Names()}
+			if s := x.sectionFor(all); s != nil {
+				t.Errorf("section %+v", s)
+			}
+			x.ends("I prefer tabs.")
+			x.fine()
+			for _, tool := range toolset.Names() {
+				if no := x.call(tool, args{}, nil); no != reasonNoPolicy {
+					t.Errorf("%s: %q", tool, no)
+				}
+			}
+			if len(x.contexts) > 0 || contains(memories(t, p), "tabs") {
+				t.Errorf("contexts %+v, memories %q", x.contexts, memories(t, p))
+			}
+		})
+	}
+}
+
+// TestDefaults: the operator's default holds where the user wishes nothing.
+func TestDefaults(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name             turnpolicy.Default
+		recalls, stores  bool
+		remembers, reads bool
+	}{
+		{turnpolicy.DefaultAllow, true, true, true, true},
+		{turnpolicy.ReadOnly, true, false, false, true},
+		{turnpolicy.StrictDeny, false, false, false, false},
+	}
+	for _, tt := range tests {
+		t.Run(string(tt.name), func(t *testing.T) {
+			t.Parallel()
+			dsn := file(t)
+			begin(t, configured(t, dsn, nil, nil), ada("1")).whole("Remember that my dog is called Rex.")
+			p := configured(t, dsn, map[string]any{"default_policy": tt.name}, nil)
+			x := begin(t, p, ada("2")).whole("What is my dog called? I prefer tabs.")
+			if got := len(x.recalled()) > 0; got != tt.recalls {
+				t.Errorf("recalled %v", got)
+			}
+			if got := contains(memories(t, p), "tabs"); got != tt.stores {
+				t.Errorf("stored %v", got)
+			}
+			offered := x.offered()
+			if got := slices.Contains(offered, toolset.Remember); got != tt.remembers {
+				t.Errorf("remember: %v", got)
+			}
+			if got := slices.Contains(offered, toolset.Search); got != tt.reads {
+				t.Errorf("read: %v", got)
+			}
+			if x.policy().ReasonCode != "default."+string(tt.name) {
+				t.Errorf("reason %q", x.policy().ReasonCode)
+			}
+			// Who asks to remember one thing has asked for that one thing.
+			x = begin(t, p, ada("3")).says("Remember that I prefer tabs.")
+			if offered := x.offered(); !slices.Contains(offered, toolset.Remember) {
+				t.Errorf("asked to remember: %q", offered)
+			}
+		})
+	}
+}
+
+// TestWithheld: what the operator does not show is not missed, and is said once.
+func TestWithheld(t *testing.T) {
+	t.Parallel()
+	p := configured(t, file(t), nil, nil)
+	begin(t, p, ada("1")).whole("Remember that my dog is called Rex.")
+	hidden := phases.Text{Withheld: true, Chars: 12}
+	x := begin(t, p, ada("2"))
+	x.withheld = []string{"user_text", "metadata"}
+	x.dispatch("policy", &phases.PrePolicyInput{UserText: hidden})
+	x.dispatch("recall", &phases.PrePromptContextInput{UserText: hidden})
+	x.dispatch("active_recall", &phases.PostPreflightInput{UserText: hidden})
+	x.dispatch("extract", &phases.PostTurnInput{Status: phases.TurnSucceeded, UserText: phases.Preview{Withheld: true}})
+	x.withheld = []string{"status"}
+	x.ends("I prefer tabs.")
+	x.fine()
+	if diff := cmp.Diff(x.codes(), []string{"user_text_withheld", "metadata_withheld", "status_withheld"}); diff != "" {
+		t.Errorf("remarks (-got +want):\n%s", diff)
+	}
+	if got := memories(t, p); len(x.contexts) > 0 || len(got) != 1 {
+		t.Errorf("contexts %+v, memories %q", x.contexts, got)
+	}
+}
+
+// TestSubTask: what an agent writes to another is no wish of a user, and is not stored.
+func TestSubTask(t *testing.T) {
+	t.Parallel()
+	p := configured(t, file(t), nil, nil)
+	begin(t, p, ada("1")).whole("Remember that my dog is called Rex.")
+	c := ada("2")
+	c.Actor = phases.Actor{Kind: "agent", ID: "planner"}
+	x := begin(t, p, c).whole("Remember that the task is done. Forget my dog.")
+	if got := x.policy(); got.ExplicitForget || got.ExplicitRemember || got.Source != turnpolicy.SourceDefault {
+		t.Errorf("policy %+v", got)
+	}
+	if got := memories(t, p); len(got) != 1 {
+		t.Errorf("memories %q", got)
+	}
+	if got := x.recalled(); got != nil {
+		t.Errorf("the agent planner sees ada's %q", got)
+	}
+}
