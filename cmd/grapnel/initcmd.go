@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	_ "embed" // for what is offered
 	"errors"
 	"io/fs"
 	"os"
@@ -105,13 +106,19 @@ func (a *app) initPath() (string, error) {
 	return path, nil
 }
 
+// memoryOffer is the memory plugin with all that it needs, commented out: nobody gets
+// a memory who has not asked for one.
+//
+//go:embed memory_offer.yaml
+var memoryOffer []byte
+
 // firstConfig is the template with the plugins of the built-in defaults declared
 // in it: who writes a configuration to look at it must not lose by it what was in
-// force without one.
+// force without one. The memory is offered behind them.
 func firstConfig() []byte {
 	const list = "\nplugins:\n"
 	_, declared, _ := bytes.Cut(defaults, []byte(list))
-	return bytes.Replace(config.Template(), []byte(list), slices.Concat([]byte(list), declared), 1)
+	return bytes.Replace(config.Template(), []byte(list), slices.Concat([]byte(list), declared, memoryOffer), 1)
 }
 
 // createFile writes a file that is not there yet. One that cannot be written

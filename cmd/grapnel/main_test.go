@@ -16,7 +16,7 @@ import (
 // line, which starts itself anew.
 func TestMain(m *testing.M) {
 	builtin.Main()
-	testscript.Main(m, map[string]func(){"grapnel": main})
+	testscript.Main(m, map[string]func(){"grapnel": main, hostProgram: memoryHost})
 }
 
 // TestScripts runs the scripts that say what every command does.
@@ -26,6 +26,7 @@ func TestScripts(t *testing.T) {
 	commands := scriptCommands()
 	maps.Copy(commands, storeCommands())
 	maps.Copy(commands, serveCommands())
+	maps.Copy(commands, memoryCommands())
 	testscript.Run(t, testscript.Params{
 		Dir:                 filepath.Join("testdata", "script"),
 		RequireExplicitExec: true,

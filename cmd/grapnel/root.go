@@ -27,6 +27,9 @@ type app struct {
 	// terminal says that results go to one: control characters are then shown,
 	// not sent.
 	terminal bool
+	// answers says that whoever is at the input answers questions though it is no
+	// terminal: a test.
+	answers bool
 
 	// stdout is where results go that are too large to be held: those of export.
 	stdout io.Writer
@@ -84,7 +87,7 @@ func (a *app) root() *cobra.Command {
 	c.SetHelpCommand(helpCommand(c))
 	c.AddCommand(
 		a.compileCommand(), a.dispatchCommand(), a.planCommand(), a.explainCommand(), a.manifestCommand(), a.agentsCommand(),
-		a.pluginCommand(), a.configCommand(), a.schemaCommand(), a.initCommand(), a.serveCommand(), a.statusCommand(), a.docsCommand(),
+		a.pluginCommand(), a.configCommand(), a.schemaCommand(), a.initCommand(), a.serveCommand(), a.statusCommand(), a.docsCommand(), a.memoryCommand(),
 		a.versionCommand(),
 	)
 	return c

@@ -15,6 +15,8 @@ import (
 	"github.com/grapnelhq/grapnel/plugins/agentsdoc/chain"
 	"github.com/grapnelhq/grapnel/plugins/agentsdoc/lazy"
 	"github.com/grapnelhq/grapnel/plugins/agentsdoc/lint"
+	"github.com/grapnelhq/grapnel/plugins/memory/itemstore"
+	"github.com/grapnelhq/grapnel/plugins/memory/turnpolicy"
 	"github.com/grapnelhq/grapnel/runtime"
 	"github.com/grapnelhq/grapnel/store"
 	"github.com/grapnelhq/grapnel/tree"
@@ -61,6 +63,14 @@ func schemas() []namedSchema {
 		{"serve", "the line that serve --json prints when it is ready", generated[listening]},
 		{"status", "the result of status --json", generated[statusResult]},
 		{"docs", "the result of docs export --json and docs import --json", generated[docsResult]},
+		{"memory-list", "the result of memory list --json", generated[memoryList]},
+		{"memory-search", "the result of memory search --json", generated[memoryHits]},
+		{"memory-show", "the result of memory show --json", generated[memoryWhole]},
+		{"memory-forget", "the result of memory forget --json", generated[memoryForgotten]},
+		{"memory-export", "the result of memory export FILE --json", generated[memoryExported]},
+		{"memory-import", "the result of memory import --json", generated[memoryImported]},
+		{"memory-stats", "the result of memory stats --json", generated[memoryStats]},
+		{"memory-item", "each line of memory export; memory import fills in what a line lacks", generated[itemstore.Item]},
 		{"rpc", "the gateway: methods with params and result, notifications, errors", func() (any, error) { return gateway.Schema() }},
 		{"tokens", "the file of serve --token-file", func() (any, error) { return config.TokensSchema(), nil }},
 		{"schema", "the result of schema --json without a name", generated[schemaList]},
@@ -102,6 +112,9 @@ func specialSchemas() (surface.Schemas, error) {
 	surface.AddWords(own, pinUnpinned, pinSame, pinChanged)
 	surface.AddWords(own, explainsSection, explainsSubscription)
 	surface.AddWords(own, docWritten, docRemoved, docKept, docSaved, docCreated, docConflict, docMissing, docSkipped, docRefused, docUnchanged)
+	surface.AddWords(own, itemstore.Scopes()...)
+	surface.AddWords(own, itemstore.Sources()...)
+	surface.AddWords(own, turnpolicy.Categories()...)
 	own[reflect.TypeFor[tree.FolderID]()] = &jsonschema.Schema{Types: []string{"null", "string"}, Description: "a folder's id; null is the root"}
 	return surface.NewSchemas(own)
 }

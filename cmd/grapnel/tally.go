@@ -36,7 +36,20 @@ func (a *app) newTally(format string) *tally {
 func (t *tally) add() {
 	t.count++
 	// The clock costs more than the count.
-	if t.next.IsZero() || t.count%64 != 0 {
+	if t.count%64 == 0 {
+		t.show()
+	}
+}
+
+// set says how many there are by now.
+func (t *tally) set(count int) {
+	t.count = count
+	t.show()
+}
+
+// show writes the line if it is time to.
+func (t *tally) show() {
+	if t.next.IsZero() {
 		return
 	}
 	if now := time.Now(); now.After(t.next) {

@@ -163,6 +163,13 @@ func TestShapes(t *testing.T) {
 // schemaOf names the schema of a result by a key that only it has.
 func schemaOf(doc map[string]any) string {
 	for _, known := range [][2]string{
+		{"superseded_by", "memory-show"},
+		{"lingering", "memory-forget"},
+		{"file", "memory-export"},
+		{"outdated", "memory-import"},
+		{"untidy", "memory-stats"},
+		{"next", "memory-list"},
+		{"items", "memory-search"},
 		{"root_found", "agents-chain"},
 		{"scope", "agents-explain"},
 		{"chains_over_budget", "agents-lint"},
@@ -251,7 +258,7 @@ func TestConsole(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("the documents show Linux")
 	}
-	for _, name := range []string{"docs/CLI.md", "docs/AUDIT.md"} {
+	for _, name := range []string{"docs/CLI.md", "docs/AUDIT.md", "docs/MEMORY.md"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 

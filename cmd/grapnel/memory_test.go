@@ -1,0 +1,251 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/grapnelhq/grapnel/config"
+	"github.com/grapnelhq/grapnel/plugins/memory/itemstore"
+)
+
+// TestForgetAsks: somebody at a terminal is shown what goes, and what is said there
+// decides. Nothing of the question is a result.
+func TestForgetAsks(t *testing.T) {
+	t.Parallel()
+
+	tests := []struct {
+		name, answer string
+		flags        []string
+		code         int
+		left         int
+		says         string
+	}{
+		{"yes", "y\n", nil, exitOK, 0, "Forget 2 memories for good? [y/N]"},
+		{"in full, without an end", "YES", nil, exitOK, 0, "We deploy on Fridays."},
+		{"no", "n\n", nil, exitNo, 2, "nothing was forgotten"},
+		{"nothing", "\n", nil, exitNo, 2, "nothing was forgotten"},
+		{"something else", "yes, please\n", nil, exitNo, 2, "nothing was forgotten"},
+		{"nobody", "", nil, exitUsage, 2, "there is nobody to ask"},
+		{"not asked", "n\n", []string{"--yes"}, exitOK, 0, ""},
+		{"asked with JSON too", "y\n", []string{"--json"}, exitOK, 0, "to be forgotten (2)"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+
+			dsn := someMemories(t)
+			var out, errs bytes.Buffer
+			a := &app{in: strings.NewReader(tt.answer), err: &errs, stdout: &out, answers: true}
+			root := a.root()
+			root.SetArgs(append([]string{"memory", "forget", "--all", "--memory", dsn, "--config", emptyConfig(t)}, tt.flags...))
+			err := root.ExecuteContext(t.Context())
+			if got := codeOf(err); got != tt.code {
+				t.Errorf("exit code %d, want %d: %v", got, tt.code, err)
+			}
+			said := errs.String()
+			if err != nil {
+				said += err.Error()
+			}
+			if !strings.Contains(said, tt.says) || strings.Contains(a.out.String(), "[y/N]") {
+				t.Errorf("it said %q, and printed %q; want %q said", said, a.out.String(), tt.says)
+			}
+			if left := countMemories(t, dsn); left != tt.left {
+				t.Errorf("%d memories are left, want %d", left, tt.left)
+			}
+		})
+	}
+}
+
+// emptyConfig is a configuration without plugins.
+func emptyConfig(t *testing.T) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "grapnel.yaml")
+	if _, err := createFile(file, []byte("version: 1\n")); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// someMemories makes a store with two memories.
+func someMemories(t *testing.T) (dsn string) {
+	t.Helper()
+	dsn = "sqlite:" + filepath.Join(t.TempDir(), "m.db")
+	s, err := itemstore.Open(t.Context(), dsn, itemstore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	batch := itemstore.Batch{WorkspaceID: "w"}
+	for _, text := range []string{"We deploy on Fridays.", "The server is called rosalind."} {
+		batch.Items = append(batch.Items, itemstore.New{Scope: itemstore.ScopeWorkspace, Category: "fact", Text: text, Source: itemstore.SourceUser})
+	}
+	if _, err := s.Remember(t.Context(), batch); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return dsn
+}
+
+// countMemories counts those of someMemories that are left.
+func countMemories(t *testing.T, dsn string) int {
+	t.Helper()
+	s, err := itemstore.Open(t.Context(), dsn, itemstore.Options{ReadOnly: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stats, err := s.Stats(t.Context(), itemstore.View{WorkspaceID: "w", AllScopes: true})
+	if err := errors.Join(err, s.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return stats.Items
+}
+
+// TestMemoryEnvironment: the command looks where the plugin would, which sees what it
+// is handed and nothing else.
+func TestMemoryEnvironment(t *testing.T) {
+	t.Setenv("XDG_DATA_HOME", "/data")
+	t.Setenv("HOME", "/repo/ana")
+	const byDefault = "grapnel/plugins/memory/memory.db"
+	declared := func(config string, env config.Env) *memoryPlace {
+		p := &memoryPlace{declared: true}
+		p.plugin.Config, p.plugin.Env = json.RawMessage(config), env
+		return p
+	}
+	tests := []struct {
+		name, want string
+		place      *memoryPlace
+	}{
+		{"not declared", "sqlite:/data/" + byDefault, &memoryPlace{}},
+		{"both handed on", "sqlite:/data/" + byDefault, declared(`{}`, config.Env{Pass: []string{"HOME", "XDG_DATA_HOME"}})},
+		{"home alone", "sqlite:/repo/ana/.local/share/" + byDefault, declared(`{}`, config.Env{Pass: []string{"HOME"}})},
+		{"set", "sqlite:/srv/" + byDefault, declared(`{}`, config.Env{Pass: []string{"XDG_DATA_HOME"}, Set: map[string]config.Secret{"XDG_DATA_HOME": {Value: "/srv"}}})},
+		{"below home", "sqlite:/repo/ana/m.db", declared(`{"dsn":"sqlite:~/m.db"}`, config.Env{Pass: []string{"HOME"}})},
+		{"a server", "postgres://db/m", declared(`{"dsn":"postgres://db/m"}`, config.Env{})},
+		{"nothing handed on", "", declared(`{}`, config.Env{})},
+	}
+	for _, tt := range tests {
+		got, err := tt.place.find()
+		if got != tt.want || (err == nil) != (tt.want != "") {
+			t.Errorf("%s: %q, %v, want %q", tt.name, got, err, tt.want)
+		}
+	}
+}
+
+func TestWithMember(t *testing.T) {
+	t.Parallel()
+
+	for object, want := range map[string]string{
+		"":                        `{"dsn":"x"}`,
+		`{"a":1}`:                 `{"a":1,"dsn":"x"}`,
+		`{"dsn":"y","a":{"b":2}}`: `{"a":{"b":2},"dsn":"x"}`,
+		`[]`:                      "",
+	} {
+		got, err := withMember(json.RawMessage(object), "dsn", "x")
+		if string(got) != want || (err == nil) != (want != "") {
+			t.Errorf("%s: %s, %v, want %s", object, got, err, want)
+		}
+	}
+}
+
+// FuzzPlaceInList: a cursor is read as it was written, and what is none is refused.
+func FuzzPlaceInList(f *testing.F) {
+	f.Add("acme", "01KDYAK348EG3E863P8E1VKT6G", "YWNtZQAw")
+	f.Add("", "", "")
+	f.Add("ä b", "", "!!")
+	f.Fuzz(func(t *testing.T, workspace, cursor, text string) {
+		if strings.ContainsRune(workspace, 0) {
+			return // no workspace's id has one
+		}
+		want := placeInList{workspace, cursor}
+		got, err := parsePlaceInList(want.String())
+		if err != nil || *got != want {
+			t.Errorf("%+v became %+v, %v", want, got, err)
+		}
+		if got, err := parsePlaceInList(text); err == nil && got != nil {
+			if again, err := parsePlaceInList(got.String()); err != nil || *again != *got {
+				t.Errorf("%q is %+v, and then %+v, %v", text, got, again, err)
+			}
+		}
+	})
+}
+
+// FuzzMemoryLine: whatever a line is, it is a memory that can be written and read
+// again, or an error.
+func FuzzMemoryLine(f *testing.F) {
+	f.Add([]byte(`{"workspace_id":"acme","scope":"workspace","category":"fact","text":"One.","source":"user","created_at":"2026-01-02T03:04:05Z"}`))
+	f.Add([]byte(`{"text":1}`))
+	f.Add([]byte(``))
+	f.Add([]byte(`{} {}`))
+	f.Add([]byte(`null`))
+	f.Fuzz(func(t *testing.T, line []byte) {
+		item, err := memoryLine(line)
+		if err != nil || item.CreatedAt.Year() > 9999 || item.UpdatedAt.Year() > 9999 {
+			return
+		}
+		data, err := json.Marshal(&item)
+		if err != nil {
+			return // a time that is read and cannot be written, such as one before the year 0
+		}
+		again, err := memoryLine(data)
+		if diff := cmp.Diff(again, item); err != nil || diff != "" {
+			t.Errorf("%q: %v (-again +first):\n%s", line, err, diff)
+		}
+	})
+}
+
+// TestMemoryLines: the lines end with the first that is wrong.
+func TestMemoryLines(t *testing.T) {
+	t.Parallel()
+
+	read := func(text string) (n int, last error) {
+		for _, err := range memoryLines(strings.NewReader(text)) {
+			n, last = n+1, err
+		}
+		return n, last
+	}
+	long := `{"text":"` + strings.Repeat("x", maxImportLine) + `"}`
+	for _, tt := range []struct {
+		name, text string
+		n          int
+		fails      string
+	}{
+		{"none", "", 0, ""},
+		{"no newline at the end", "{}\n{}", 2, ""},
+		{"Windows", "{}\r\n{}\r\n", 2, ""},
+		{"wrong in the middle", "{}\nx\n{}\n", 2, "it is no memory in JSON"},
+		{"too long", "{}\n" + long + "\n{}\n", 2, "more than 65,536 bytes"},
+	} {
+		if n, err := read(tt.text); n != tt.n || (err != nil) != (tt.fails != "") || err != nil && !strings.Contains(err.Error(), tt.fails) {
+			t.Errorf("%s: %d lines, %v", tt.name, n, err)
+		}
+	}
+}
+
+// TestTallySet: a count that is set shows as one that was counted, and where there is
+// no terminal not at all.
+func TestTallySet(t *testing.T) {
+	t.Parallel()
+
+	var out bytes.Buffer
+	shown := &tally{out: &out, format: "done: %s", next: time.Now().Add(-time.Second)}
+	shown.set(1500)
+	shown.stop()
+	if got, want := out.String(), "\r\x1b[Kdone: 1,500\r\x1b[K"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	out.Reset()
+	silent := &tally{out: &out, format: "done: %s"}
+	silent.set(1500)
+	silent.stop()
+	if out.Len() > 0 {
+		t.Errorf("got %q", out.String())
+	}
+}
