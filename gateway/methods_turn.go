@@ -29,9 +29,10 @@ type dispatchParams struct {
 
 // finishParams are those of turn/finish.
 type finishParams struct {
-	Turn  phases.Turn          `json:"turn"           jsonschema:"as it was given to turn/compile"`
-	Input surface.TurnInput    `json:"input,omitzero" jsonschema:"as it was given to turn/compile; user_text, model and provider are looked at"`
-	End   phases.PostTurnInput `json:"end"            jsonschema:"how the turn ended, as the input of turn.post_turn. Without a user_text it has that of the input"`
+	Turn  phases.Turn          `json:"turn"            jsonschema:"as it was given to turn/compile"`
+	Input surface.TurnInput    `json:"input,omitzero"  jsonschema:"as it was given to turn/compile; user_text, model and provider are looked at"`
+	End   phases.PostTurnInput `json:"end"             jsonschema:"how the turn ended, as the input of turn.post_turn. Without a user_text it has that of the input"`
+	Wait  bool                 `json:"wait,omitempty"  jsonschema:"answer only when the background work of this gateway is done"`
 	Actor string               `json:"actor,omitempty"`
 }
 
@@ -47,8 +48,8 @@ type toolParams struct {
 
 // toolAnswer is the result of tool/call.
 type toolAnswer struct {
-	Content     json.RawMessage     `json:"content"     jsonschema:"the tool's answer, any JSON"`
-	IsError     bool                `json:"is_error"    jsonschema:"whether the tool tells the model of a failure, or error says why it did not answer"`
+	Content     json.RawMessage     `json:"content"         jsonschema:"the tool's answer, any JSON"`
+	IsError     bool                `json:"is_error"        jsonschema:"whether the tool tells the model of a failure, or error says why it did not answer"`
 	Diagnostics []phases.Diagnostic `json:"diagnostics"`
 	Error       *phases.Error       `json:"error,omitempty" jsonschema:"why the call was refused, or failed; content is null then"`
 }
@@ -92,7 +93,8 @@ func (g *Gateway) compile(ctx context.Context, c call[compileParams]) (*runtime.
 	return done, nil
 }
 
-// finish answers with the outcome of turn.post_turn.
+// finish answers with the outcome of turn.post_turn. Work that nobody has waited long
+// enough for goes on.
 func (g *Gateway) finish(ctx context.Context, c call[finishParams]) (*phases.Outcome, error) {
 	turn, err := g.completeTurn(c.params.Turn)
 	if err != nil {
@@ -104,6 +106,14 @@ func (g *Gateway) finish(ctx context.Context, c call[finishParams]) (*phases.Out
 	out, err := g.opts.Engine.FinishTurn(ctx, turn, c.params.Input.CompileInput(), c.params.End)
 	if out == nil {
 		return nil, engineError(err)
+	}
+	if !c.params.Wait {
+		return out, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	if err := g.opts.Engine.WaitBackground(ctx); err != nil {
+		return nil, rpc.Errorf(rpc.CodeUnavailable, "the turn is finished; its background work was not done within %v and goes on", callTime)
 	}
 	return out, nil
 }

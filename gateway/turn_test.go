@@ -26,6 +26,8 @@ type fakeEngine struct {
 	input    phases.Input
 	tool     phases.ToolCall
 	end      phases.PostTurnInput
+	idle     error
+	waited   int
 	plugins  []phases.PluginRow
 
 	done *runtime.Compiled
@@ -51,6 +53,11 @@ func (e *fakeEngine) CallTurnTool(_ context.Context, turn phases.Turn, in runtim
 func (e *fakeEngine) FinishTurn(_ context.Context, turn phases.Turn, in runtime.CompileInput, end phases.PostTurnInput) (*phases.Outcome, error) {
 	e.turn, e.compiled, e.end = turn, in, end
 	return e.out, e.err
+}
+
+func (e *fakeEngine) WaitBackground(context.Context) error {
+	e.waited++
+	return e.idle
 }
 
 func (e *fakeEngine) Plugins() []phases.PluginRow { return e.plugins }
@@ -121,6 +128,12 @@ func TestToolsAndEnds(t *testing.T) {
 	end := phases.PostTurnInput{Status: phases.TurnSucceeded, AssistantText: phases.NewPreview("done", 10)}
 	if diff := cmp.Diff(eng.end, end); diff != "" || out.Phase != phases.PostTurn || eng.compiled.UserText != "u" {
 		t.Errorf("outcome %+v of %+v, end (-got +want):\n%s", out, eng.compiled, diff)
+	}
+	waiting := object{"turn": turnOf(nil), "end": object{"status": "succeeded"}, "wait": true}
+	do[any](t, c, "turn/finish", waiting)
+	eng.idle = context.DeadlineExceeded
+	if _, bad := c.call(t, "turn/finish", waiting); bad.code() != rpc.CodeUnavailable || !strings.Contains(bad.Message, "is finished") || eng.waited != 2 {
+		t.Errorf("waited %d times, %+v", eng.waited, bad)
 	}
 }
 
