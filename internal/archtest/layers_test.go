@@ -29,6 +29,8 @@ const layers = `
 	std < phases;
 	std < tree;
 	std < internal/archtest;
+	std < internal/latency;
+	golang.org/x/sys < internal/sandbox;
 	github.com/cespare/xxhash/v2, github.com/gowebpki/jcs < internal/digest;
 	github.com/rivo/uniseg < internal/text;
 	github.com/sony/gobreaker/v2 < internal/supervise;
@@ -51,7 +53,7 @@ const layers = `
 	# The wire and the processes.
 	phases, internal/wire/..., google.golang.org/grpc,
 	google.golang.org/protobuf < internal/wire/...;
-	phases, internal/wire, github.com/hashicorp/go-plugin,
+	phases, internal/sandbox, internal/wire, github.com/hashicorp/go-plugin,
 	github.com/hashicorp/go-hclog, golang.org/x/sys < internal/proc;
 
 	# The engine.
@@ -70,6 +72,13 @@ const layers = `
 	phases, manifest, store/schema, store/sqldb < store;
 	tree, store/sqldb, github.com/oklog/ulid/v2 < store/treestore;
 	phases, manifest, store, github.com/google/go-cmp < store/storetest;
+	phases, runtime, store/sqldb, github.com/jackc/pgx/v5, github.com/riverqueue/river < store/jobqueue;
+	phases, runtime, github.com/google/go-cmp < runtime/queuetest;
+
+	# The API of OpenTelemetry: neither its globals nor its SDK.
+	phases, runtime, go.opentelemetry.io/otel/attribute, go.opentelemetry.io/otel/codes, go.opentelemetry.io/otel/metric,
+	go.opentelemetry.io/otel/propagation, go.opentelemetry.io/otel/trace < telemetry;
+
 	phases, manifest, compiler, runtime, store, github.com/google/jsonschema-go < internal/surface;
 	phases, github.com/coder/websocket, github.com/google/jsonschema-go,
 	golang.org/x/time < gateway/rpc;

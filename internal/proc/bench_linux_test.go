@@ -4,12 +4,14 @@ import (
 	"context"
 	"os"
 	"os/exec"
+	"slices"
 	"testing"
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/go-plugin"
 
 	"github.com/grapnelhq/grapnel/internal/proc"
+	"github.com/grapnelhq/grapnel/internal/sandbox"
 	"github.com/grapnelhq/grapnel/internal/wire"
 )
 
@@ -54,13 +56,89 @@ func BenchmarkStartStop(b *testing.B) {
 	})
 	b.Run("go-plugin", func(b *testing.B) {
 		for b.Loop() {
-			goPluginLife(b, self)
+			goPluginLife(b, self, false)
 		}
 	})
 }
 
+// BenchmarkSandbox measures what each tier adds to a start. The starts take
+// turns, so that a busy machine slows all of them; medians are compared.
+func BenchmarkSandbox(b *testing.B) {
+	dir, err := os.MkdirTemp("", "gt") //nolint:usetesting // a socket needs a short path
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	limits := sandbox.Limits{Tasks: sandbox.NoLimit} // so that a group needs no controller
+	start := func(how proc.Sandbox) func() {
+		return func() {
+			s := specFor("serve")
+			s.RuntimeDir, s.Sandbox = dir, how
+			p, err := proc.Start(context.Background(), s)
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.StopTimer()
+			defer b.StartTimer()
+			if err := p.Stop(context.Background()); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+	names := []string{"T0", "T1"}
+	starts := []func(){start(proc.Sandbox{}), start(proc.Sandbox{Tier: sandbox.T1})}
+	if base, err := sandbox.FindGroupBase("", limits); err == nil {
+		names = append(names, "T2")
+		starts = append(starts, start(proc.Sandbox{Tier: sandbox.T2, Groups: base, Policy: sandbox.Policy{Limits: limits}}))
+	}
+	takeTurns(b, names, starts)
+}
+
+// BenchmarkMutualTLS measures what certificates add to a start, with go-plugin
+// alone on both sides. What the check of the peer adds, which is done instead,
+// is in BenchmarkCheckPeer.
+func BenchmarkMutualTLS(b *testing.B) {
+	self, err := os.Executable()
+	if err != nil {
+		b.Fatal(err)
+	}
+	takeTurns(b, []string{"plain", "TLS"}, []func(){func() { goPluginLife(b, self, false) }, func() { goPluginLife(b, self, true) }})
+}
+
+// takeTurns runs functions by turns and reports the median of each, and of what
+// each takes more than the first of the same turn.
+func takeTurns(b *testing.B, names []string, functions []func()) {
+	b.Helper()
+
+	took, more := make([][]float64, len(names)), make([][]float64, len(names))
+	for b.Loop() {
+		first := 0.0
+		for i, f := range functions {
+			began := b.Elapsed()
+			f()
+			ms := float64(b.Elapsed()-began) / 1e6
+			if i == 0 {
+				first = ms
+			}
+			took[i], more[i] = append(took[i], ms), append(more[i], ms-first)
+		}
+	}
+	for i, name := range names {
+		b.ReportMetric(median(took[i]), name+"-ms")
+		if i > 0 {
+			b.ReportMetric(median(more[i]), name+"-more-ms")
+		}
+	}
+}
+
+// median returns the middle of a list that is not empty.
+func median(list []float64) float64 {
+	slices.Sort(list)
+	return list[len(list)/2]
+}
+
 // goPluginLife starts and stops a plugin with go-plugin alone.
-func goPluginLife(b *testing.B, self string) {
+func goPluginLife(b *testing.B, self string, tls bool) {
 	b.Helper()
 
 	client := plugin.NewClient(&plugin.ClientConfig{
@@ -71,6 +149,7 @@ func goPluginLife(b *testing.B, self string) {
 		AllowedProtocols: []plugin.Protocol{plugin.ProtocolGRPC},
 		Cmd:              exec.CommandContext(context.Background(), self, modeArg, "serve"),
 		Logger:           hclog.NewNullLogger(),
+		AutoMTLS:         tls,
 	})
 	defer client.Kill()
 	protocol, err := client.Client()

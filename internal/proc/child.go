@@ -22,6 +22,7 @@ type launch struct {
 	env     []string
 	dir     string
 	inherit []*os.File
+	cage    *cage
 }
 
 // child is one started program. Exactly one of start and abandon is called.
@@ -83,15 +84,32 @@ func (c *child) start(l launch, handshake io.Writer) error {
 		_, _ = io.Copy(logs, onlyReader{c.pipes[1]})
 		closeQuietly(logs)
 	})
-	oomBefore := oomKills()
-	started := make(chan error)
-	onOwnThread(onMainThread, func() { c.run(l, files, oomBefore, started) })
-	if err := <-started; err != nil {
+	return c.launch(l, withoutStrays(slices.Concat(files, l.inherit)), oomKills())
+}
+
+// launch starts the program on a thread of its own and sees to it that its end
+// is noticed. That thread may be confined like the program: whatever touches a
+// file happens here or in watch.
+func (c *child) launch(l launch, files []*os.File, oomBefore int) error {
+	started, proceed, ended := make(chan launched), make(chan struct{}), make(chan *os.ProcessState, 1)
+	onOwnThread(onMainThread, func() { c.run(l, files, started, proceed, ended) })
+	s := <-started
+	if s.err != nil {
 		closeAll(c.pipes[:])
 		c.pumps.Wait()
-		return err
+		return s.err
 	}
+	c.begin(s.pid)
+	l.cage.limitEarly(c.family)
+	close(proceed)
+	go c.watch(ended, l.cage, oomBefore)
 	return nil
+}
+
+// launched is the outcome of starting a program.
+type launched struct {
+	pid int
+	err error
 }
 
 // onlyReader hides what else a file can do, so that io.Copy reads it in
@@ -99,22 +117,37 @@ func (c *child) start(l launch, handshake io.Writer) error {
 type onlyReader struct{ io.Reader }
 
 // run starts the program and waits for its end. It runs on a thread of its
-// own, because the death signal follows the thread.
-func (c *child) run(l launch, stdio []*os.File, oomBefore int, started chan<- error) {
-	files := slices.Concat(stdio, l.inherit)
-	p, err := os.StartProcess(l.path, l.argv, &os.ProcAttr{Dir: l.dir, Env: l.env, Files: files, Sys: sysProcAttr()})
+// own, because the death signal follows the thread, and so do restrictions. It
+// allows the end to be taken note of, and thereby the number to be used anew,
+// only after proceed.
+func (c *child) run(l launch, files []*os.File, started chan<- launched, proceed <-chan struct{}, ended chan<- *os.ProcessState) {
+	if err := l.cage.enter(); err != nil {
+		started <- launched{err: err}
+		return
+	}
+	p, err := os.StartProcess(l.path, l.argv, &os.ProcAttr{Dir: l.dir, Env: l.env, Files: files, Sys: sysProcAttr(l.cage.group)})
 	if err != nil {
-		started <- err
+		started <- launched{err: err}
 		return
 	}
 	limitCore(p.Pid)
-	c.begin(p.Pid)
-	started <- nil
+	if err := l.cage.limit(p.Pid); err != nil {
+		signalGroup(p.Pid, syscall.SIGKILL)
+		awaitEnd(p, func() {})
+		started <- launched{err: err}
+		return
+	}
+	started <- launched{pid: p.Pid}
+	<-proceed
+	ended <- awaitEnd(p, c.closeGroup)
+}
 
-	state := awaitEnd(p, c.closeGroup)
-	c.exit = exitOf(state, c.now())
+// watch records the end of the child.
+func (c *child) watch(ended <-chan *os.ProcessState, g *cage, oomBefore int) {
+	c.exit = exitOf(<-ended, c.now())
 	c.exit.Asked = c.wasAsked()
-	c.exit.OOM = c.exit.Signal == syscall.SIGKILL && !c.exit.Asked && oomKills() > oomBefore
+	killed := c.exit.Signal == syscall.SIGKILL && !c.exit.Asked
+	c.exit.OOM = killed && g.killedForMemory(oomBefore)
 	close(c.exited)
 	c.atExit()
 }

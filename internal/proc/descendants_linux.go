@@ -12,14 +12,18 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/grapnelhq/grapnel/internal/sandbox"
 )
 
 // process is a row of the system's process table. A number alone does not
 // name a process for long; number and start time together do.
 type process struct {
-	id     procID
-	parent int
-	zombie bool
+	id      procID
+	parent  int
+	zombie  bool
+	threads int
+	pages   int64 // resident
 }
 
 // procID names one process for as long as the system runs.
@@ -54,6 +58,28 @@ func (f *family) note() {
 	for id := range f.closure(readProcesses(f.root.start), map[procID]bool{f.root: true}) {
 		f.known[id] = true
 	}
+}
+
+// young returns the numbers of the root's descendants. It is cheap, for the
+// moment after a start: it looks only at processes with a greater number than
+// the root, since numbers are given in ascending order.
+func (f *family) young() []int {
+	var table []process
+	for _, pid := range processIDs() {
+		if pid <= f.root.pid {
+			continue
+		}
+		if p, ok := readProcess(pid); ok {
+			table = append(table, p)
+		}
+	}
+	var pids []int
+	for id := range f.closure(append(table, process{id: f.root}), map[procID]bool{f.root: true}) {
+		if id != f.root {
+			pids = append(pids, id.pid)
+		}
+	}
+	return pids
 }
 
 // kill kills what is left of the family after the root's end: what bears the
@@ -129,6 +155,17 @@ func (f *family) closure(table []process, roots map[procID]bool) map[procID]proc
 // readProcesses returns the processes that began at or after a time. None of a
 // plugin's descendants is older than it.
 func readProcesses(since uint64) []process {
+	var list []process
+	for _, pid := range processIDs() {
+		if p, ok := readProcess(pid); ok && p.id.start >= since {
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
+// processIDs returns the numbers of all processes.
+func processIDs() []int {
 	dir, err := os.Open("/proc")
 	if err != nil {
 		return nil
@@ -138,17 +175,13 @@ func readProcesses(since uint64) []process {
 	if err != nil {
 		return nil
 	}
-	var list []process
+	var pids []int
 	for _, name := range names {
-		pid, err := strconv.Atoi(name)
-		if err != nil {
-			continue
-		}
-		if p, ok := readProcess(pid); ok && p.id.start >= since {
-			list = append(list, p)
+		if pid, err := strconv.Atoi(name); err == nil {
+			pids = append(pids, pid)
 		}
 	}
-	return list
+	return pids
 }
 
 // readProcess reads one row of the process table.
@@ -191,20 +224,24 @@ func readProc(pid int, name string) ([]byte, error) {
 func parseStat(pid int, data []byte) (process, bool) {
 	_, rest, ok := cutLast(data, ')')
 	fields := bytes.Fields(rest)
-	// Counted from the state, which is field 3: parent is 4, start time is 22.
-	if !ok || len(fields) < 20 {
+	// Counted from the state, which is field 3: parent is 4, threads are 20,
+	// start time is 22, resident pages are 24.
+	if !ok || len(fields) < 22 {
 		return process{}, false
 	}
-	parent, err := strconv.Atoi(string(fields[1]))
-	if err != nil {
-		return process{}, false
-	}
-	start, err := strconv.ParseUint(string(fields[19]), 10, 64)
-	if err != nil {
-		return process{}, false
+	numbers := [4]uint64{}
+	for i, field := range []int{1, 17, 19, 21} {
+		n, err := strconv.ParseUint(string(fields[field]), 10, 64)
+		if err != nil {
+			return process{}, false
+		}
+		numbers[i] = n
 	}
 	state := fields[0][0]
-	return process{id: procID{pid: pid, start: start}, parent: parent, zombie: state == 'Z' || state == 'X'}, true
+	return process{
+		id: procID{pid: pid, start: numbers[2]}, parent: int(numbers[0]), zombie: state == 'Z' || state == 'X', //nolint:gosec // the kernel's numbers
+		threads: int(numbers[1]), pages: int64(numbers[3]), //nolint:gosec // likewise
+	}, true
 }
 
 // cutLast cuts around the last appearance of sep.
@@ -275,14 +312,7 @@ func sweepProcesses(ctx context.Context) (killed int) {
 	for _, p := range readProcesses(0) {
 		mark := readMark(p.id.pid)
 		host, ok := hostOf(mark)
-		if !ok || marks[mark] {
-			continue
-		}
-		pid, start, namespace, ok := parseIdentity(host)
-		if !ok || namespace != own || own == "?" || pidNamespace(strconv.Itoa(p.id.pid)) != own {
-			continue
-		}
-		if h, alive := readProcess(pid); alive && !h.zombie && h.id.start == start {
+		if !ok || marks[mark] || !isDead(host, own) || pidNamespace(strconv.Itoa(p.id.pid)) != own {
 			continue
 		}
 		marks[mark] = true
@@ -291,4 +321,40 @@ func sweepProcesses(ctx context.Context) (killed int) {
 		killed += len(f.known)
 	}
 	return killed
+}
+
+// isDead reports whether the identity of a host is that of one that is known
+// to have ended: it counted its processes as those of the namespace own are.
+func isDead(host, own string) bool {
+	pid, start, namespace, ok := parseIdentity(host)
+	if !ok || namespace != own || own == "?" {
+		return false
+	}
+	h, alive := readProcess(pid)
+	return !alive || h.zombie || h.id.start != start
+}
+
+// sweepGroups kills what lives in the control groups of dead hosts below base
+// and removes them; it returns how many.
+func sweepGroups(ctx context.Context, base string) (removed int) {
+	base, err := sandbox.FindGroupBase(base, sandbox.Limits{Tasks: sandbox.NoLimit})
+	if err != nil {
+		return 0
+	}
+	entries, err := os.ReadDir(base)
+	if err != nil {
+		return 0
+	}
+	own := pidNamespace("self")
+	for _, e := range entries {
+		host, ok := hostOfGroup(e.Name())
+		if ctx.Err() != nil || !ok || !isDead(host, own) {
+			continue
+		}
+		path := filepath.Join(base, e.Name())
+		if retry(ctx, func() error { return os.Remove(path) }, func() { _ = sandbox.KillGroup(path) }) == nil {
+			removed++
+		}
+	}
+	return removed
 }

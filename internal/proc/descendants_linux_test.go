@@ -14,15 +14,18 @@ import (
 func TestParseStat(t *testing.T) {
 	t.Parallel()
 
-	rest := " 7 " + strings.Repeat("0 ", 17) + "4242 0 0"
+	rest := " 7 " + strings.Repeat("0 ", 15) + "3 0 4242 0 99 0"
+	good := func(zombie bool) process {
+		return process{id: procID{5, 4242}, parent: 7, zombie: zombie, threads: 3, pages: 99}
+	}
 	tests := []struct {
 		name, line string
 		want       process
 		ok         bool
 	}{
-		{"plain", "5 (sh) S" + rest, process{procID{5, 4242}, 7, false}, true},
-		{"name with parentheses", "5 (a) Z 1 (b)) R" + rest, process{procID{5, 4242}, 7, false}, true},
-		{"zombie", "5 (sh) Z" + rest, process{procID{5, 4242}, 7, true}, true},
+		{"plain", "5 (sh) S" + rest, good(false), true},
+		{"name with parentheses", "5 (a) Z 1 (b)) R" + rest, good(false), true},
+		{"zombie", "5 (sh) Z" + rest, good(true), true},
 		{"short", "5 (sh) S 7 0", process{}, false},
 		{"no name", "5 S 7", process{}, false},
 		{"parent is no number", "5 (sh) S x" + strings.Repeat(" 0", 30), process{}, false},
@@ -40,7 +43,7 @@ func TestParseStat(t *testing.T) {
 }
 
 func FuzzParseStat(f *testing.F) {
-	f.Add([]byte("5 (sh) S 7 " + strings.Repeat("0 ", 17) + "4242 0 0"))
+	f.Add([]byte("5 (sh) S 7 " + strings.Repeat("0 ", 15) + "3 0 4242 0 99 0"))
 	f.Add([]byte(") "))
 	f.Fuzz(func(t *testing.T, line []byte) {
 		if p, ok := parseStat(9, line); ok && p.id.pid != 9 {
@@ -56,10 +59,11 @@ func TestReadProcessKnowsThisOne(t *testing.T) {
 	if !ok || p.parent != os.Getppid() || p.id.start == 0 || p.zombie {
 		t.Errorf("readProcess = %+v, %v", p, ok)
 	}
-	if !slices.Contains(readProcesses(p.id.start), p) {
+	isThis := func(other process) bool { return other.id == p.id }
+	if !slices.ContainsFunc(readProcesses(p.id.start), isThis) {
 		t.Error("this process is not among those since its start")
 	}
-	if slices.Contains(readProcesses(p.id.start+1), p) {
+	if slices.ContainsFunc(readProcesses(p.id.start+1), isThis) {
 		t.Error("this process is among those after its start")
 	}
 	env, err := readProc(os.Getpid(), "environ")

@@ -17,8 +17,11 @@
 //     opened is what is executed (on Linux; see [Missing]).
 //  2. A private folder is made: socket folder, TMPDIR and working folder.
 //  3. The program is started from an operating system thread that stays locked
-//     until the program ends, because the death signal follows that thread.
-//  4. go-plugin reads the handshake and dials; [Process.Conn] is the result.
+//     until the program ends, because the death signal follows that thread. If
+//     a [Sandbox] is wanted, the thread has confined itself first (package
+//     sandbox): the program, and all that it starts, inherit that.
+//  4. go-plugin reads the handshake and dials, once it is known that who
+//     listens is the plugin or a descendant; [Process.Conn] is the result.
 //  5. [Process.Stop] asks, then terminates, then kills; [Process.Kill] only
 //     kills. The end of the process, whoever brought it about, closes
 //     [Process.Done] and sets off the cleaning up, which Stop waits for.
@@ -31,6 +34,17 @@
 // knows of an exit only when every holder of the pipes has gone, and its Kill
 // has no bound. Its Kill is called here only after the whole process group is
 // dead, when all it does is close the connection and wait for its goroutines.
+//
+// # The confined thread
+//
+// A thread that has confined itself can no longer open what the plugin may not
+// open, nor signal the host's other threads, for as long as it lives. It
+// therefore does three things only: start the program, lower its limits, wait
+// for its end. Whatever needs a file, such as reading /proc, happens on other
+// threads. Go never makes new threads from a locked one, so nothing of it
+// spreads, and the thread ends with its goroutine. A host that changes its user
+// (setuid) while confined plugins run is stopped by Go's runtime, because that
+// thread cannot follow: change the user before the first start.
 //
 // # Scripts
 //

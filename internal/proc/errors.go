@@ -60,10 +60,11 @@ func ClassOf(err error) Class {
 
 // isResource reports whether err says that the host ran out of something. A
 // busy text file is among them: another thread of the host has just written
-// the program and not yet closed it, or forked in between.
+// the program and not yet closed it, or forked in between. A bad descriptor is
+// one whose number would be beyond the limit.
 func isResource(err error) bool {
 	for _, errno := range []syscall.Errno{
-		syscall.EMFILE, syscall.ENFILE, syscall.EAGAIN, syscall.ENOMEM, syscall.ENOSPC, syscall.EDQUOT, syscall.ETXTBSY,
+		syscall.EMFILE, syscall.ENFILE, syscall.EAGAIN, syscall.ENOMEM, syscall.ENOSPC, syscall.EDQUOT, syscall.ETXTBSY, syscall.EBADF,
 	} {
 		if errors.Is(err, errno) {
 			return true

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"os"
 	"os/exec"
@@ -20,6 +21,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/grapnelhq/grapnel/internal/proc"
+	"github.com/grapnelhq/grapnel/internal/sandbox"
 	"github.com/grapnelhq/grapnel/internal/wire"
 )
 
@@ -42,7 +44,7 @@ func TestMain(m *testing.M) {
 // modes are the programs that the test binary can be: plugins that behave
 // well or badly, what plugins start, and a host.
 func modes() map[string]func() {
-	return map[string]func(){
+	list := map[string]func(){
 		"serve":      serve,
 		"session":    func() { servePlugin(sessionPlugin{}) },
 		"hang":       block,
@@ -67,6 +69,8 @@ func modes() map[string]func() {
 		"environ":    func() { after(serve, printEnviron) },
 		"host":       host,
 	}
+	maps.Copy(list, linuxModes())
+	return list
 }
 
 // block waits until the process is killed.
@@ -190,8 +194,12 @@ func litter() {
 
 // host starts a plugin, prints its number, and blocks.
 func host() {
+	tier, err := sandbox.ParseTier(os.Args[4])
+	if err != nil {
+		panic(err)
+	}
 	s := specFor("children")
-	s.RuntimeDir = os.Args[3]
+	s.RuntimeDir, s.Sandbox.Tier, s.Sandbox.Policy.Read = os.Args[3], tier, []string{"/"}
 	s.Log = func(l proc.LogLine) { fmt.Println(l.Message) }
 	p, err := proc.Start(context.Background(), s)
 	if err != nil {

@@ -6,3 +6,6 @@ import "time"
 
 // raceSlack is for busy machines.
 const raceSlack = 300 * time.Millisecond
+
+// raceDetector says whether the race detector is on. It reserves terabytes.
+const raceDetector = false

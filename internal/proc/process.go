@@ -23,6 +23,7 @@ type Process struct {
 	spec    Spec
 	program *program
 	folder  *folder
+	cage    *cage
 	child   *child
 
 	// What go-plugin needs: its client, the pipe with the handshake, and the
@@ -38,6 +39,7 @@ type Process struct {
 	// Set by connect, valid when connected is closed.
 	conn          *wire.ClientConn
 	closeProtocol func()
+	closeSocket   func()
 	connectErr    error
 	connected     chan struct{}
 
@@ -64,7 +66,7 @@ func Start(ctx context.Context, s Spec) (*Process, error) {
 	if ctx.Err() != nil {
 		if err == nil {
 			p.program.close()
-			err = p.folder.remove()
+			err = errors.Join(p.cage.remove(), p.folder.remove())
 		}
 		return nil, ended(ctx, s.Name, "its program was still being checked", err)
 	}
@@ -119,10 +121,16 @@ func prepare(ctx context.Context, s Spec) (*Process, error) {
 		prog.close()
 		return nil, err
 	}
+	box, err := newCage(s, prog, dir.path, mark)
+	if err != nil {
+		prog.close()
+		_ = dir.remove() // it is empty
+		return nil, err
+	}
 	p := &Process{
-		spec: s, program: prog, folder: dir,
-		closeProtocol: func() {},
-		connected:     make(chan struct{}), gone: make(chan struct{}),
+		spec: s, program: prog, folder: dir, cage: box,
+		closeProtocol: func() {}, closeSocket: func() {},
+		connected: make(chan struct{}), gone: make(chan struct{}),
 	}
 	p.output, p.handshake = io.Pipe()
 	p.child = &child{
@@ -146,6 +154,7 @@ func (p *Process) spawn(ctx context.Context, handshake []string) error {
 		env:     p.spec.Env.environ(os.LookupEnv, dir, p.child.mark, handshake),
 		dir:     dir,
 		inherit: p.program.inherit,
+		cage:    p.cage,
 	}, p.handshake)
 	return p.program.startError(err)
 }
@@ -155,6 +164,7 @@ func (p *Process) connect(ctx context.Context) {
 	defer close(p.connected)
 	p.connectErr = p.dial(ctx)
 	p.program.close()
+	p.cage.begun()
 	if p.child.processID() == 0 {
 		p.child.abandon()
 	}
@@ -169,6 +179,7 @@ func (p *Process) finish(ctx context.Context) {
 	p.child.drain()
 	ctx, cancel := context.WithTimeout(ctx, KillTime)
 	defer cancel()
+	p.cage.kill()
 	left := p.child.killFamily(ctx)
 	closeQuietly(p.handshake)
 	<-p.connected
@@ -176,9 +187,10 @@ func (p *Process) finish(ctx context.Context) {
 	if p.client != nil {
 		p.client.Kill()
 	}
+	p.closeSocket()
 	closeQuietly(p.stdio)
 	p.child.sink.close()
-	err := p.folder.remove()
+	err := errors.Join(p.cage.removeSoon(ctx), p.folder.remove())
 	if left > 0 {
 		err = phases.Errorf(phases.CauseInternal, "plugin %s: %d of its processes could not be killed", p.spec.Name, left)
 	}
@@ -268,8 +280,17 @@ func (p *Process) Mark() string { return p.child.mark }
 // longer than starting it.
 func (p *Process) SHA256() string { return p.program.sum }
 
-// Tier returns the sandbox tier that was reached.
-func (p *Process) Tier() string { return "T0" }
+// Tier returns the sandbox tier that was reached: the one that was asked for.
+func (p *Process) Tier() string { return p.cage.tier.String() }
+
+// Confinement returns how the process is confined.
+func (p *Process) Confinement() Confinement {
+	c := Confinement{Tier: p.cage.tier}
+	if p.cage.confinement != nil {
+		c.Missing, c.Absent = p.cage.confinement.Missing(), p.cage.confinement.Absent()
+	}
+	return c
+}
 
 // DroppedLines returns how many log lines were dropped because of the rate.
 func (p *Process) DroppedLines() int { return p.child.sink.droppedLines() }

@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/grapnelhq/grapnel/internal/sandbox"
 	"github.com/grapnelhq/grapnel/phases"
 )
 
@@ -40,6 +41,7 @@ type program struct {
 	execPath string
 
 	interpreter *os.File // a pinned one, ours to close
+	script      string   // the path of a script's interpreter, or ""
 }
 
 // openProgram opens and checks the program of s, and plans how it is executed.
@@ -178,6 +180,7 @@ func (p *program) plan(ctx context.Context, s Spec) error {
 	if info, err := os.Stat(interpreter); err != nil || info.IsDir() {
 		return phases.Errorf(phases.CauseExecFailed, "%s cannot be executed: its interpreter %q is absent", s.Path, interpreter)
 	}
+	p.script = interpreter
 	name := s.Path
 	if (s.SHA256 != "" || s.File != nil) && canExecHandle() {
 		name = p.childFD()
@@ -229,6 +232,24 @@ func (p *program) target(dir, name string) string {
 		return handle
 	}
 	return link
+}
+
+// confined describes the program for its confinement. done closes what was
+// opened for that.
+func (p *program) confined(folder string) (c sandbox.Program, done func(), err error) {
+	c = sandbox.Program{Files: []*os.File{p.file}, Script: p.script != "", Folder: folder}
+	done = func() {}
+	switch {
+	case p.interpreter != nil:
+		c.Files = append(c.Files, p.interpreter)
+	case p.script != "":
+		f, err := os.Open(p.script)
+		if err != nil {
+			return c, done, err
+		}
+		c.Files, done = append(c.Files, f), func() { closeQuietly(f) }
+	}
+	return c, done, nil
 }
 
 // close closes what openProgram opened. It is safe to call twice.

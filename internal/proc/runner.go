@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"io/fs"
-	"os"
 	"os/exec"
 	"strconv"
 	"strings"
@@ -34,8 +32,9 @@ type goRunner struct {
 	name    string
 	output  *io.PipeReader
 	ready   <-chan struct{} // closed when go-plugin's start is over
-	giveUp  <-chan struct{} // closed when the start must not go on
 	waiting func(what string)
+	// checkPeer returns the address under which to dial a unix socket.
+	checkPeer func(addr string) (dial string, err error)
 }
 
 var _ runner.Runner = (*goRunner)(nil)
@@ -86,22 +85,16 @@ func (r *goRunner) HostToPlugin(network, addr string) (string, string, error) {
 	return network, addr, nil
 }
 
-// PluginToHost checks the address of the handshake and waits until a socket
-// is there, since go-plugin takes a missing one for a good one.
+// PluginToHost checks the address of the handshake and waits until somebody
+// listens there, since go-plugin takes a missing socket for a good one.
 func (r *goRunner) PluginToHost(network, addr string) (string, string, error) {
 	if err := checkAddress(network, addr); err != nil {
 		return "", "", err
 	}
 	r.waiting("socket " + clean(addr, noiseShown) + " of the handshake is not there")
-	for network == "unix" && !strings.HasPrefix(addr, "@") {
-		if info, err := os.Stat(addr); err == nil && info.Mode()&fs.ModeSocket != 0 {
-			break
-		}
-		select {
-		case <-r.giveUp:
-			return "", "", errGaveUp
-		case <-time.After(socketPoll):
-		}
+	if network == "unix" {
+		dial, err := r.checkPeer(addr)
+		return network, dial, err
 	}
 	r.waiting("nothing answers on " + network + " " + clean(addr, noiseShown))
 	return network, addr, nil
@@ -150,7 +143,11 @@ func (p *Process) clientConfig(ctx context.Context) *plugin.ClientConfig {
 			return &goRunner{
 				start: func() error { return p.spawn(ctx, cmd.Env) },
 				child: p.child, name: p.spec.Name, output: p.output,
-				ready: p.connected, giveUp: ctx.Done(), waiting: p.setWaiting,
+				ready: p.connected, waiting: p.setWaiting,
+				checkPeer: func(addr string) (dial string, err error) {
+					dial, p.closeSocket, err = p.checkPeer(ctx, addr)
+					return dial, err
+				},
 			}, nil
 		},
 	}

@@ -60,6 +60,9 @@ type Spec struct {
 	// AllowUnsafePath skips the check of who may write the program's file and
 	// the folders above it.
 	AllowUnsafePath bool
+	// Sandbox confines the process; the zero value does no more than every
+	// start does.
+	Sandbox Sandbox
 	// Frame is the largest message in bytes; 0 is package wire's default.
 	Frame int
 	// Grace is how long Stop lets the plugin end by itself; 0 is DefaultGrace.

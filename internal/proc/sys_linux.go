@@ -8,6 +8,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/grapnelhq/grapnel/internal/sandbox"
 )
 
 // maxSocketPath is the size of sun_path less its final zero.
@@ -39,9 +41,43 @@ func requiredEnv() []string { return nil }
 
 // sysProcAttr makes the child the leader of its own process group, so that the
 // keys of a terminal do not reach it, and has it killed when the thread that
-// started it ends. The system forgets the latter for a set-user-ID program.
-func sysProcAttr() *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+// started it ends. The system forgets the latter for a set-user-ID program. It
+// begins its life in the control group, if there is one.
+func sysProcAttr(group *sandbox.Group) *syscall.SysProcAttr {
+	attr := &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	if group != nil {
+		attr.UseCgroupFD, attr.CgroupFD = true, group.FD()
+	}
+	return attr
+}
+
+// withoutStrays adds to a child's files what closes the host's own descriptors
+// in it. Go opens everything so that children do not get it; C libraries, and
+// whoever started the host, may not have. An entry that is nil is closed.
+func withoutStrays(files []*os.File) []*os.File {
+	dir, err := os.Open("/proc/self/fd")
+	if err != nil {
+		return files
+	}
+	defer closeQuietly(dir)
+	names, err := dir.Readdirnames(-1)
+	if err != nil {
+		return files
+	}
+	last := 0
+	for _, name := range names {
+		fd, err := strconv.Atoi(name)
+		if err != nil || fd < len(files) || fd <= last {
+			continue
+		}
+		if flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0); err == nil && flags&unix.FD_CLOEXEC == 0 {
+			last = fd
+		}
+	}
+	if last == 0 {
+		return files
+	}
+	return append(files, make([]*os.File, last+1-len(files))...)
 }
 
 // signalGroup signals the process group that pid leads.

@@ -5,6 +5,8 @@ package proc
 import (
 	"os"
 	"syscall"
+
+	"github.com/grapnelhq/grapnel/internal/sandbox"
 )
 
 // maxSocketPath is 0: plugins listen on loopback addresses here.
@@ -23,6 +25,8 @@ func Missing() []string {
 		"programs are executed by path, not by the handle that was checked",
 		"nobody checks who may write a plugin's program",
 		"core dumps of plugins are not turned off",
+		"nobody asks whose the socket is that a plugin names",
+		"no sandbox tier above T0 is reached",
 		"a plugin killed for memory counts as a crash",
 		"folders of killed hosts are not removed",
 	}
@@ -33,7 +37,7 @@ func canExecHandle() bool { return false }
 // requiredEnv lists variables without which no program can open a socket.
 func requiredEnv() []string { return []string{"SYSTEMROOT"} }
 
-func sysProcAttr() *syscall.SysProcAttr { return nil }
+func sysProcAttr(*sandbox.Group) *syscall.SysProcAttr { return nil }
 
 // signalGroup kills the process itself; there is nothing gentler.
 func signalGroup(pid int, sig syscall.Signal) {
@@ -44,6 +48,10 @@ func signalGroup(pid int, sig syscall.Signal) {
 		_ = p.Kill()
 	}
 }
+
+// withoutStrays adds nothing: this system does not tell which descriptors
+// there are.
+func withoutStrays(files []*os.File) []*os.File { return files }
 
 func onMainThread() bool { return false }
 

@@ -2,7 +2,12 @@
 
 package proc
 
-import "syscall"
+import (
+	"os"
+	"syscall"
+
+	"github.com/grapnelhq/grapnel/internal/sandbox"
+)
 
 // maxSocketPath is the size of sun_path less its final zero.
 const maxSocketPath = 103
@@ -18,6 +23,8 @@ func Missing() []string {
 		"descendants outside the process group are not found",
 		"programs are executed by path, not by the handle that was checked",
 		"core dumps of plugins are not turned off",
+		"nobody asks whose the socket is that a plugin names",
+		"no sandbox tier above T0 is reached",
 		"a plugin killed for memory counts as a crash",
 	}
 }
@@ -26,9 +33,13 @@ func canExecHandle() bool { return false }
 
 func requiredEnv() []string { return nil }
 
-func sysProcAttr() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
+func sysProcAttr(*sandbox.Group) *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
 func signalGroup(pid int, sig syscall.Signal) { _ = syscall.Kill(-pid, sig) }
+
+// withoutStrays adds nothing: this system does not tell which descriptors
+// there are.
+func withoutStrays(files []*os.File) []*os.File { return files }
 
 func onMainThread() bool { return false }
 

@@ -1,0 +1,358 @@
+package proc_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// scene is what a plugin finds on the machine that it attacks.
+type scene struct {
+	// Granted is a folder that it may read; Outside is one that it may not,
+	// with the files of layOut.
+	Granted string `json:"granted"`
+	Outside string `json:"outside"`
+	// Addresses on which the test listens.
+	TCP      string `json:"tcp"`
+	UDP      string `json:"udp"`
+	Unix     string `json:"unix"`
+	Abstract string `json:"abstract"`
+	// Victim is a process of the same user. Its environment holds a secret.
+	Victim int `json:"victim"`
+	// HostFile is a file that the host has open, by its descriptor.
+	HostFile int `json:"host_file"`
+	// Stray is a descriptor that the host forgot to keep from its children.
+	Stray int `json:"stray"`
+	// Offset is beyond the longest file that is allowed, Files the number of
+	// descriptors that is not.
+	Offset int64 `json:"offset"`
+	Files  int   `json:"files"`
+}
+
+// attempt is one thing that a plugin may try.
+type attempt struct {
+	name string
+	do   func(s *scene) error
+}
+
+// linuxModes are the programs that exist on Linux only.
+func linuxModes() map[string]func() {
+	return map[string]func(){
+		"attempts": func() { after(serve, tryAll) },
+		"whoami":   func() { fmt.Println(os.Geteuid()) },
+		"impostor": func() { fmt.Println("1|1|unix|" + os.Args[3] + "|grpc|"); block() },
+		"parent":   serveInChild,
+		"escape":   func() { after(serve, escape) },
+		"bomb":     func() { after(serve, bomb) },
+		"setuid": func() {
+			after(serve, func(_, err *os.File) {
+				out, e := exec.CommandContext(context.Background(), os.Args[3]+"/setuid", modeArg, "whoami").Output()
+				_, _ = fmt.Fprintf(err, "setuid %s\n", strings.TrimSpace(string(out))+strings.TrimPrefix(fmt.Sprint(e), "<nil>"))
+			})
+		},
+		"user-host": userHost,
+	}
+}
+
+// tryAll makes all attempts and tells what came of each: "ok" or the name of
+// the error.
+func tryAll(_, err *os.File) {
+	var s scene
+	if e := json.Unmarshal([]byte(os.Args[3]), &s); e != nil {
+		panic(e)
+	}
+	for _, list := range [][]attempt{fileAttempts(), changeAttempts(), netAttempts(), processAttempts(), powerAttempts(), limitAttempts()} {
+		for _, a := range list {
+			_, _ = fmt.Fprintf(err, "attempt %s: %s\n", a.name, outcome(a.do(&s)))
+		}
+	}
+}
+
+// outcome puts an error into one word.
+func outcome(err error) string {
+	if err == nil {
+		return "ok"
+	}
+	if errno, ok := errors.AsType[syscall.Errno](err); ok {
+		return unix.ErrnoName(errno)
+	}
+	return err.Error()
+}
+
+// own is a path in the plugin's private folder.
+func own(name string) string { return filepath.Join(os.Getenv("TMPDIR"), name) }
+
+// read reads a file that must hold the secret.
+func read(path string) error {
+	data, err := os.ReadFile(path)
+	if err == nil && !strings.Contains(string(data), "secret") {
+		return fmt.Errorf("holds %q", data)
+	}
+	return err
+}
+
+// fileAttempts try to read what was not granted.
+func fileAttempts() []attempt {
+	return []attempt{
+		{"read a granted file", func(s *scene) error { return read(s.Granted + "/public-secret") }},
+		{"read a secret", func(s *scene) error { return read(s.Outside + "/secret") }},
+		{"list its folder", func(s *scene) error { _, err := os.ReadDir(s.Outside); return err }},
+		{"read by a symbolic link in a granted folder", func(s *scene) error { return read(s.Granted + "/link") }},
+		{"read by a symbolic link of its own", func(s *scene) error {
+			_ = os.Symlink(s.Outside+"/secret", own("link"))
+			return read(own("link"))
+		}},
+		{"read by a hard link that lies in a granted folder", func(s *scene) error { return read(s.Granted + "/hard") }},
+		{"read by a hard link of its own", func(s *scene) error {
+			if err := os.Link(s.Outside+"/secret", own("hard")); err != nil {
+				return err
+			}
+			return read(own("hard"))
+		}},
+		{"read by /proc/self/root", func(s *scene) error { return read("/proc/self/root" + s.Outside + "/secret") }},
+		{"read by the host's /proc/PID/root", func(s *scene) error {
+			return read(fmt.Sprintf("/proc/%d/root%s/secret", os.Getppid(), s.Outside))
+		}},
+		{"read by the host's /proc/PID/fd", func(s *scene) error {
+			return read(fmt.Sprintf("/proc/%d/fd/%d", os.Getppid(), s.HostFile))
+		}},
+		{"read by a descriptor that the host forgot", func(s *scene) error {
+			_, err := unix.Pread(s.Stray, make([]byte, 10), 0)
+			return err
+		}},
+		{"read by a file handle", func(s *scene) error {
+			handle, _, err := unix.NameToHandleAt(unix.AT_FDCWD, s.Outside+"/file", 0)
+			if err != nil {
+				return err
+			}
+			at, err := unix.Open(s.Granted, unix.O_RDONLY|unix.O_DIRECTORY, 0)
+			if err != nil {
+				return err
+			}
+			fd, err := unix.OpenByHandleAt(at, handle, unix.O_RDONLY)
+			_ = unix.Close(fd)
+			return err
+		}},
+		{"execute a program that was not granted", func(s *scene) error {
+			return exec.CommandContext(context.Background(), s.Outside+"/program").Run()
+		}},
+		{"see that a file is there", func(s *scene) error { _, err := os.Stat(s.Outside + "/secret"); return err }},
+		{"read the kernel's memory layout", func(*scene) error { _, err := os.ReadFile("/proc/kallsyms"); return err }},
+	}
+}
+
+// changeAttempts try to change files.
+func changeAttempts() []attempt {
+	create := func(path string) error { return os.WriteFile(path, []byte("x"), 0o600) }
+	return []attempt{
+		{"write in its own folder", func(*scene) error { return create(own("file")) }},
+		{"write in a folder that it may read", func(s *scene) error { return create(s.Granted + "/new") }},
+		{"overwrite a file", func(s *scene) error { return create(s.Outside + "/file") }},
+		{"make a file", func(s *scene) error { return create(s.Outside + "/new") }},
+		{"cut a file", func(s *scene) error { return os.Truncate(s.Outside+"/long", 1) }},
+		{"move a file out of its folder", func(s *scene) error {
+			_ = create(own("mine"))
+			return os.Rename(own("mine"), s.Outside+"/moved")
+		}},
+		{"move a file into its folder", func(s *scene) error { return os.Rename(s.Outside+"/stolen", own("stolen")) }},
+		{"remove a file", func(s *scene) error { return os.Remove(s.Outside + "/removed") }},
+		{"make a folder", func(s *scene) error { return os.Mkdir(s.Outside+"/folder", 0o700) }},
+		{"make a symbolic link", func(s *scene) error { return os.Symlink("/", s.Outside+"/newlink") }},
+		{"make a pipe", func(s *scene) error { return unix.Mkfifo(s.Outside+"/pipe", 0o600) }},
+		{"make a device in its own folder", func(*scene) error {
+			return unix.Mknod(own("null"), unix.S_IFCHR|0o600, int(unix.Mkdev(1, 3)))
+		}},
+		{"change a file's mode", func(s *scene) error { return os.Chmod(s.Outside+"/file", 0o640) }},
+	}
+}
+
+// netAttempts try to speak to others.
+func netAttempts() []attempt {
+	dial := func(network, addr string) error {
+		conn, err := (&net.Dialer{}).DialContext(context.Background(), network, addr)
+		if err != nil {
+			return err
+		}
+		_, err = conn.Write([]byte("out"))
+		return errors.Join(err, conn.Close())
+	}
+	return []attempt{
+		{"connect by TCP", func(s *scene) error { return dial("tcp", s.TCP) }},
+		{"listen on a TCP port", func(*scene) error {
+			l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
+			if err != nil {
+				return err
+			}
+			return l.Close()
+		}},
+		{"connect by a protocol that is nearly TCP", func(s *scene) error {
+			fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM, unix.IPPROTO_MPTCP)
+			if err != nil {
+				return err
+			}
+			addr := net.TCPAddrFromAddrPort(netip.MustParseAddrPort(s.TCP))
+			err = unix.Connect(fd, &unix.SockaddrInet4{Port: addr.Port, Addr: [4]byte{127, 0, 0, 1}})
+			return errors.Join(err, unix.Close(fd))
+		}},
+		{"send a datagram", func(s *scene) error { return dial("udp", s.UDP) }},
+		{"speak to the kernel's network", func(*scene) error {
+			fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_ROUTE)
+			_ = unix.Close(fd)
+			return err
+		}},
+		{"connect to a unix socket by its path", func(s *scene) error { return dial("unix", s.Unix) }},
+		{"connect to an abstract unix socket", func(s *scene) error { return dial("unix", s.Abstract) }},
+		{"make a ring that makes sockets", func(*scene) error {
+			var params [120]byte
+			fd, _, errno := unix.Syscall(unix.SYS_IO_URING_SETUP, 1, uintptr(unsafe.Pointer(&params)), 0)
+			if errno != 0 {
+				return errno
+			}
+			return unix.Close(int(fd))
+		}},
+	}
+}
+
+// processAttempts try to harm other processes.
+func processAttempts() []attempt {
+	proc := func(pid int, name string) string { return fmt.Sprintf("/proc/%d/%s", pid, name) }
+	return []attempt{
+		{"read the environment of another process", func(s *scene) error { return read(proc(s.Victim, "environ")) }},
+		{"read the arguments of another process", func(s *scene) error { _, err := os.ReadFile(proc(s.Victim, "cmdline")); return err }},
+		{"open the memory of another process", func(s *scene) error {
+			f, err := os.OpenFile(proc(s.Victim, "mem"), os.O_RDWR, 0)
+			if err != nil {
+				return err
+			}
+			return f.Close()
+		}},
+		{"trace another process", func(s *scene) error {
+			runtime.LockOSThread()
+			defer runtime.UnlockOSThread()
+			if err := unix.PtraceSeize(s.Victim); err != nil {
+				return err
+			}
+			_ = unix.PtraceInterrupt(s.Victim)
+			_, err := unix.Wait4(s.Victim, nil, unix.WALL, nil)
+			return errors.Join(err, unix.PtraceDetach(s.Victim))
+		}},
+		{"trace the host", func(*scene) error {
+			runtime.LockOSThread()
+			defer runtime.UnlockOSThread()
+			err := unix.PtraceSeize(os.Getppid())
+			if err == nil {
+				_ = unix.PtraceInterrupt(os.Getppid())
+				_, _ = unix.Wait4(os.Getppid(), nil, unix.WALL, nil)
+				err = unix.PtraceDetach(os.Getppid())
+			}
+			return err
+		}},
+		{"take a descriptor of another process", func(s *scene) error {
+			pidfd, err := unix.PidfdOpen(s.Victim, 0)
+			if err != nil {
+				return err
+			}
+			fd, err := unix.PidfdGetfd(pidfd, 0, 0)
+			_ = unix.Close(fd)
+			return err
+		}},
+		{"signal the host", func(*scene) error { return unix.Kill(os.Getppid(), 0) }},
+		{"kill another process", func(s *scene) error { return unix.Kill(s.Victim, unix.SIGKILL) }},
+	}
+}
+
+// powerAttempts try to use the powers of root.
+func powerAttempts() []attempt {
+	return []attempt{
+		{"run a set-user-ID program", func(s *scene) error {
+			out, err := exec.CommandContext(context.Background(), s.Granted+"/setuid", modeArg, "whoami").Output()
+			if err == nil && strings.TrimSpace(string(out)) == strconv.Itoa(os.Geteuid()) {
+				return errors.New("gained nothing")
+			}
+			return err
+		}},
+		{"rename the machine", func(*scene) error {
+			name, err := os.Hostname()
+			if err != nil {
+				return err
+			}
+			return unix.Sethostname([]byte(name))
+		}},
+		{"mount a file system", func(*scene) error {
+			if err := os.Mkdir(own("mount"), 0o700); err != nil {
+				return err
+			}
+			if err := unix.Mount("none", own("mount"), "tmpfs", 0, ""); err != nil {
+				return err
+			}
+			return unix.Unmount(own("mount"), 0)
+		}},
+		{"change the root", func(*scene) error { return unix.Chroot("/") }},
+		{"use the user's keys", func(*scene) error {
+			_, err := unix.KeyctlGetKeyringID(unix.KEY_SPEC_USER_KEYRING, true)
+			return err
+		}},
+		{"get ahead of others", func(*scene) error { return unix.Setpriority(unix.PRIO_PROCESS, 0, -5) }},
+	}
+}
+
+// limitAttempts try to use up the machine.
+func limitAttempts() []attempt {
+	return []attempt{
+		{"write a long file", func(s *scene) error {
+			signal.Ignore(syscall.SIGXFSZ)
+			f, err := os.Create(own("long"))
+			if err != nil {
+				return err
+			}
+			_, err = f.WriteAt([]byte("x"), s.Offset)
+			return errors.Join(err, f.Close())
+		}},
+		{"open many files", func(s *scene) error {
+			var open []int
+			var err error
+			for range s.Files {
+				var fd int
+				if fd, err = unix.Open("/dev/null", unix.O_RDONLY|unix.O_CLOEXEC, 0); err != nil {
+					break
+				}
+				open = append(open, fd)
+			}
+			for _, fd := range open {
+				_ = unix.Close(fd)
+			}
+			return err
+		}},
+		{"fill the memory", func(*scene) error {
+			data, err := unix.Mmap(-1, 0, 4<<30, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_NORESERVE)
+			if err != nil {
+				return err
+			}
+			return unix.Munmap(data)
+		}},
+		{"dump core", func(*scene) error {
+			var limit unix.Rlimit
+			if err := unix.Getrlimit(unix.RLIMIT_CORE, &limit); err != nil {
+				return err
+			}
+			if limit.Max <= 1 {
+				return errors.New("no")
+			}
+			return nil
+		}},
+	}
+}

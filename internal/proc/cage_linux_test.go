@@ -1,0 +1,177 @@
+package proc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
+
+	"github.com/grapnelhq/grapnel/internal/sandbox"
+)
+
+func TestGroupName(t *testing.T) {
+	t.Parallel()
+
+	mark := identity(7, 8, "9") + "/" + strings.Repeat("a", 32)
+	name := groupName(mark)
+	if host, ok := hostOfGroup(name); !ok || host != "7.8.9" || strings.Contains(name, "/") {
+		t.Errorf("group %q is of the host %q, %v", name, host, ok)
+	}
+	for _, name := range []string{"", "grapnel-", "grapnel-x", "other-7.8.9-" + strings.Repeat("a", 32), "grapnel-7.8.9-short"} {
+		if host, ok := hostOfGroup(name); ok {
+			t.Errorf("group %q is of the host %q", name, host)
+		}
+	}
+}
+
+func TestGroupsOfDeadHostsAreSwept(t *testing.T) {
+	t.Parallel()
+
+	found, err := sandbox.FindGroupBase("", sandbox.Limits{Tasks: sandbox.NoLimit})
+	if err != nil {
+		t.Skip(err)
+	}
+	// A base of its own: hosts of other tests sweep too.
+	base := filepath.Join(found, fmt.Sprintf("tests-sweep-%d", os.Getpid()))
+	own := pidNamespace("self")
+	random := "-" + strings.Repeat("0", 32)
+	dead := filepath.Join(base, folderPrefix+identity(1, 1, own)+random) // nothing began at the time 1
+	others := []string{
+		filepath.Join(base, folderPrefix+identity(1, 1, "1")+random),
+		filepath.Join(base, folderPrefix+hostIdentity()+random),
+		filepath.Join(base, "other"),
+	}
+	all := append([]string{base, dead}, others...)
+	for _, path := range all {
+		if err := os.Mkdir(path, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(func() {
+		for _, path := range slices.Backward(all) {
+			if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+				t.Error(err)
+			}
+		}
+	})
+	handle, err := os.Open(dead)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = handle.Close() }()
+	cmd := exec.CommandContext(t.Context(), "/bin/sleep", "600")
+	cmd.SysProcAttr = &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(handle.Fd())}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if got := sweepGroups(t.Context(), base); got != 1 {
+		t.Errorf("swept %d groups, want 1", got)
+	}
+	if err := cmd.Wait(); err == nil {
+		t.Error("what lived in the group ended by itself")
+	}
+	for _, path := range others {
+		if _, err := os.Stat(path); err != nil {
+			t.Error(err)
+		}
+	}
+	if got := sweepGroups(t.Context(), t.TempDir()); got != 0 {
+		t.Errorf("swept %d groups of a folder that is none", got)
+	}
+}
+
+func TestRetry(t *testing.T) {
+	t.Parallel()
+
+	left, again := 3, 0
+	err := retry(t.Context(), func() error {
+		if left--; left > 0 {
+			return unix.EBUSY
+		}
+		return nil
+	}, func() { again++ })
+	if err != nil || again != 2 {
+		t.Errorf("error %v after %d more", err, again)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := retry(ctx, func() error { return unix.EBUSY }, func() {}); !errors.Is(err, unix.EBUSY) {
+		t.Errorf("error %v, want the last one", err)
+	}
+}
+
+// TestChildrenStartedTooEarly limits what a program started before its own
+// limits were in force.
+func TestChildrenStartedTooEarly(t *testing.T) {
+	t.Parallel()
+
+	if err := sandbox.Probe().Check(sandbox.Policy{}); err != nil {
+		t.Skip(err)
+	}
+	confinement, err := sandbox.Prepare(
+		sandbox.Policy{Limits: sandbox.Limits{Files: 77, Tasks: sandbox.NoLimit}}, sandbox.Program{Folder: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer confinement.Close()
+	cmd := exec.CommandContext(t.Context(), "/bin/sh", "-c", "sleep 600 & echo $!; wait")
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var early int
+	if _, err := fmt.Fscan(out, &early); err != nil {
+		t.Fatal(err)
+	}
+	family := newFamily(cmd.Process.Pid, "mark")
+	if diff := cmp.Diff(family.young(), []int{early}); diff != "" {
+		t.Errorf("descendants (-got +want):\n%s", diff)
+	}
+	(&cage{confinement: confinement}).limitEarly(family)
+	var limit unix.Rlimit
+	if err := unix.Prlimit(early, unix.RLIMIT_NOFILE, nil, &limit); err != nil || limit.Max != 77 {
+		t.Errorf("limit of the child is %+v, %v; want 77", limit, err)
+	}
+	for _, pid := range []int{early, cmd.Process.Pid} {
+		_ = unix.Kill(pid, unix.SIGKILL)
+	}
+	_ = cmd.Wait()
+}
+
+func TestStraysAreClosed(t *testing.T) {
+	// Not in parallel: a descriptor without FD_CLOEXEC would reach the children
+	// of other tests.
+	var pipe [2]int
+	if err := unix.Pipe(pipe[:]); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = errors.Join(unix.Close(pipe[0]), unix.Close(pipe[1])) }()
+	stray, err := unix.FcntlInt(uintptr(pipe[1]), unix.F_DUPFD, 300)
+	if err != nil {
+		t.Fatal(err)
+	}
+	standard := []*os.File{os.Stdin, os.Stdout, os.Stderr}
+	got := withoutStrays(standard)
+	if len(got) <= stray || !slices.Equal(got[:3], standard) || slices.ContainsFunc(got[3:], func(f *os.File) bool { return f != nil }) {
+		t.Errorf("%d files, want at least %d, all but the first three nil", len(got), stray+1)
+	}
+	_ = unix.Close(stray)
+	for fd := 3; fd < 4096; fd++ {
+		unix.CloseOnExec(fd)
+	}
+	if got := withoutStrays(standard); len(got) != 3 {
+		t.Errorf("%d files, although there is nothing to close", len(got))
+	}
+}

@@ -1,0 +1,191 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"runtime"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Sets of Landlock's rights for files.
+const (
+	fsRead = unix.LANDLOCK_ACCESS_FS_EXECUTE | unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_READ_DIR
+	fsUse  = unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE
+	// fsWrite leaves out device nodes: they are doors to what is not a file.
+	fsWrite = fsRead | fsUse | unix.LANDLOCK_ACCESS_FS_REMOVE_DIR | unix.LANDLOCK_ACCESS_FS_REMOVE_FILE |
+		unix.LANDLOCK_ACCESS_FS_MAKE_DIR | unix.LANDLOCK_ACCESS_FS_MAKE_REG | unix.LANDLOCK_ACCESS_FS_MAKE_SOCK |
+		unix.LANDLOCK_ACCESS_FS_MAKE_FIFO | unix.LANDLOCK_ACCESS_FS_MAKE_SYM | unix.LANDLOCK_ACCESS_FS_REFER
+	fsAll = fsWrite | unix.LANDLOCK_ACCESS_FS_MAKE_CHAR | unix.LANDLOCK_ACCESS_FS_MAKE_BLOCK | unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
+	// fsOnFile are the rights that a rule for a single file may have.
+	fsOnFile = unix.LANDLOCK_ACCESS_FS_EXECUTE | fsUse | unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
+)
+
+// signalErratum is the number of Landlock's correction that lets threads of
+// one process signal each other again. Go's scheduler lives on that.
+const signalErratum = 2
+
+// netPort is the kernel's struct landlock_net_port_attr.
+type netPort struct {
+	access, port uint64
+}
+
+// landlock returns the version of the interface and its corrections, or why
+// there is none.
+func landlock() (abi int, errata uint64, why string) {
+	query := func(flag uintptr) (uintptr, unix.Errno) {
+		r, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, flag)
+		return r, errno
+	}
+	r, errno := query(unix.LANDLOCK_CREATE_RULESET_VERSION)
+	switch {
+	case errors.Is(errno, unix.ENOSYS):
+		return 0, 0, "the kernel has no Landlock (Linux 5.13, CONFIG_SECURITY_LANDLOCK), or a container's filter hides it"
+	case errors.Is(errno, unix.EOPNOTSUPP):
+		return 0, 0, `Landlock is in the kernel but turned off: "landlock" is not in its boot parameter lsm=`
+	case errno != 0:
+		return 0, 0, fmt.Sprintf("Landlock cannot be used: %s", errno.Error())
+	}
+	if bits, errno := query(unix.LANDLOCK_CREATE_RULESET_ERRATA); errno == 0 {
+		errata = uint64(bits)
+	}
+	return int(r), errata, ""
+}
+
+// handled returns the rights for files that a version of Landlock knows.
+func handled(abi int) uint64 {
+	rights := uint64(fsAll)
+	if abi < abiIoctl {
+		rights &^= unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
+	}
+	if abi < abiTruncate {
+		rights &^= unix.LANDLOCK_ACCESS_FS_TRUNCATE
+	}
+	if abi < 2 {
+		rights &^= unix.LANDLOCK_ACCESS_FS_REFER
+	}
+	return rights
+}
+
+// ruleset is a Landlock ruleset that is being made.
+type ruleset struct {
+	fd     int
+	rights uint64 // for files, those that this kernel knows
+	// absent are granted paths that cannot be reached.
+	absent []string
+}
+
+// newRuleset makes a ruleset that allows nothing. The caller has checked that
+// the system supports it.
+func newRuleset(s Support, n Net) (*ruleset, error) {
+	r := &ruleset{rights: handled(s.Landlock)}
+	attr := unix.LandlockRulesetAttr{Handled_access_fs: r.rights}
+	if s.Landlock >= abiNet && !n.All {
+		attr.Handled_access_net = unix.LANDLOCK_ACCESS_NET_BIND_TCP | unix.LANDLOCK_ACCESS_NET_CONNECT_TCP
+	}
+	if s.Landlock >= abiScope {
+		attr.Scoped = unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET
+		if s.Signals {
+			attr.Scoped |= unix.LANDLOCK_SCOPE_SIGNAL
+		}
+	}
+	// Older kernels take a longer attribute whose rest is zero.
+	fd, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attr)), unsafe.Sizeof(attr), 0) //nolint:gosec // how the kernel takes it
+	if errno != 0 {
+		return nil, os.NewSyscallError("landlock_create_ruleset", errno)
+	}
+	r.fd = int(fd)
+	return r, nil
+}
+
+// rightsOf translates a kind of access.
+func rightsOf(a Access) uint64 {
+	switch a {
+	case AccessRead:
+		return fsRead
+	case AccessUse:
+		return fsUse
+	case AccessWrite:
+		return fsWrite
+	case AccessAll:
+		return fsAll
+	case AccessNone:
+	}
+	return 0
+}
+
+// path allows access to what a path leads to, links followed. A path that
+// leads nowhere, or where this user may not go, is noted if it was granted.
+func (r *ruleset) path(path string, a Access, granted bool) error {
+	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) || errors.Is(err, unix.ENOTDIR) {
+		if granted {
+			r.absent = append(r.absent, path)
+		}
+		return nil
+	}
+	if err != nil {
+		return &os.PathError{Op: "open", Path: path, Err: err}
+	}
+	defer func() { _ = unix.Close(fd) }()
+	return r.handle(fd, path, a)
+}
+
+// handle allows access to an open file or folder.
+func (r *ruleset) handle(fd int, path string, a Access) error {
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return &os.PathError{Op: "stat", Path: path, Err: err}
+	}
+	attr := unix.LandlockPathBeneathAttr{Allowed_access: rightsOf(a) & r.rights, Parent_fd: int32(fd)} //nolint:gosec // descriptors are small
+	if st.Mode&unix.S_IFMT != unix.S_IFDIR {
+		attr.Allowed_access &= fsOnFile
+	}
+	if err := r.add(unix.LANDLOCK_RULE_PATH_BENEATH, unsafe.Pointer(&attr)); err != nil { //nolint:gosec // how the kernel takes it
+		return &os.PathError{Op: "landlock_add_rule", Path: path, Err: err}
+	}
+	return nil
+}
+
+// ports allows TCP as granted. Nothing is handled, and no rule may be made, if
+// all is.
+func (r *ruleset) ports(n Net) error {
+	if n.All {
+		return nil
+	}
+	for access, ports := range map[uint64][]uint16{
+		unix.LANDLOCK_ACCESS_NET_CONNECT_TCP: n.Connect, unix.LANDLOCK_ACCESS_NET_BIND_TCP: n.Listen,
+	} {
+		for _, port := range ports {
+			attr := netPort{access: access, port: uint64(port)}
+			if err := r.add(ruleNetPort, unsafe.Pointer(&attr)); err != nil { //nolint:gosec // how the kernel takes it
+				return fmt.Errorf("landlock_add_rule for port %d: %w", port, err)
+			}
+		}
+	}
+	return nil
+}
+
+// ruleNetPort is the kernel's LANDLOCK_RULE_NET_PORT.
+const ruleNetPort = 2
+
+// add adds one rule.
+func (r *ruleset) add(kind uintptr, attr unsafe.Pointer) error {
+	_, _, errno := unix.Syscall6(unix.SYS_LANDLOCK_ADD_RULE, uintptr(r.fd), kind, uintptr(attr), 0, 0, 0)
+	runtime.KeepAlive(attr)
+	if errno != 0 {
+		return errno
+	}
+	return nil
+}
+
+// restrict puts the calling thread into a new domain with these rules.
+func (r *ruleset) restrict() error {
+	if _, _, errno := unix.Syscall(unix.SYS_LANDLOCK_RESTRICT_SELF, uintptr(r.fd), 0, 0); errno != 0 {
+		return os.NewSyscallError("landlock_restrict_self", errno)
+	}
+	return nil
+}

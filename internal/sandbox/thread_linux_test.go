@@ -1,0 +1,96 @@
+package sandbox
+
+import (
+	"io"
+	"os"
+	"runtime"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// onThread runs f on a thread that ends with it and is not the first.
+func onThread(f func()) {
+	done := make(chan struct{})
+	var run func(found chan<- struct{})
+	run = func(found chan<- struct{}) {
+		runtime.LockOSThread()
+		if unix.Gettid() == unix.Getpid() {
+			other := make(chan struct{})
+			go run(other)
+			<-other
+			runtime.UnlockOSThread()
+			close(found)
+			return
+		}
+		close(found)
+		defer close(done)
+		f()
+	}
+	go run(make(chan struct{}))
+	<-done
+}
+
+// started is what a confined program was and did.
+type started struct {
+	output string
+	code   int
+}
+
+// runConfined runs a program under a policy and returns its output, errors
+// included, and its exit status. Its private folder is its working folder. Its
+// standard input ends once its limits are set.
+func runConfined(t *testing.T, p Policy, script bool, path string, args ...string) started {
+	t.Helper()
+
+	file, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = file.Close() }()
+	folder := t.TempDir()
+	c, err := Prepare(p, Program{Files: []*os.File{file}, Script: script, Folder: folder})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	in, limited, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = in.Close() }()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var state *os.ProcessState
+	onThread(func() {
+		defer func() { _ = w.Close() }()
+		defer func() { _ = limited.Close() }()
+		if err = c.Apply(); err != nil {
+			return
+		}
+		var proc *os.Process
+		proc, err = os.StartProcess(path, append([]string{path}, args...), &os.ProcAttr{
+			Dir: folder, Env: []string{"PATH=/usr/bin:/bin", "TMPDIR=" + folder}, Files: []*os.File{in, w, w},
+		})
+		if err != nil {
+			return
+		}
+		if err = c.Limit(proc.Pid, false); err != nil {
+			return
+		}
+		_ = limited.Close()
+		state, err = proc.Wait()
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := io.ReadAll(r)
+	_ = r.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return started{strings.TrimSpace(string(out)), state.ExitCode()}
+}

@@ -1,0 +1,171 @@
+package jobqueue_test
+
+import (
+	"context"
+	"database/sql"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/grapnelhq/grapnel/runtime"
+	"github.com/grapnelhq/grapnel/store/jobqueue"
+	"github.com/grapnelhq/grapnel/store/sqldb"
+)
+
+func benchBoth(b *testing.B, bench func(b *testing.B, dsn string)) {
+	b.Helper()
+	b.Run("sqlite", func(b *testing.B) { bench(b, newSQLite(b)) })
+	b.Run("postgres", func(b *testing.B) { bench(b, newPostgres(b)) })
+}
+
+// roomy is a queue that benchmarks do not fill.
+func roomy() jobqueue.Options { return jobqueue.Options{PerPlugin: 1024} }
+
+// ordinary is a job of ordinary size.
+func ordinary() runtime.Job {
+	return runtime.Job{Kind: "k", Plugin: "p", Subscription: "p.s", Payload: []byte(`{"text":"` + strings.Repeat("x", 1024) + `"}`)}
+}
+
+// BenchmarkAdd adds jobs, by one caller and by many. Nobody works on them; the queue
+// is emptied at times.
+func BenchmarkAdd(b *testing.B) {
+	benchBoth(b, func(b *testing.B, dsn string) {
+		for name, callers := range map[string]int{"one": 1, "many": 16} {
+			b.Run(name, func(b *testing.B) {
+				q := open(b, dsn, roomy())
+				tokens := make(chan struct{}, callers)
+				added := 0
+				var group sync.WaitGroup
+				for b.Loop() {
+					if added++; added%512 == 0 {
+						b.StopTimer()
+						group.Wait()
+						execute(b, dsn, "DELETE FROM {job}")
+						b.StartTimer()
+					}
+					tokens <- struct{}{}
+					group.Go(func() {
+						if err := q.Add(context.Background(), ordinary()); err != nil {
+							b.Error(err)
+						}
+						<-tokens
+					})
+				}
+				group.Wait()
+				b.ReportMetric(float64(added)/b.Elapsed().Seconds(), "adds/s")
+			})
+		}
+	})
+}
+
+// BenchmarkJobs adds jobs and does them, with few in flight.
+func BenchmarkJobs(b *testing.B) {
+	benchBoth(b, func(b *testing.B, dsn string) {
+		q := open(b, dsn, roomy())
+		flight := make(chan struct{}, 64)
+		serve(b, q, func(context.Context, runtime.Job, int) runtime.Verdict {
+			<-flight
+			return runtime.Verdict{Action: runtime.JobDone}
+		})
+		jobs := 0
+		var group sync.WaitGroup
+		for b.Loop() {
+			jobs++
+			flight <- struct{}{}
+			group.Go(func() { add(b, q, ordinary()) })
+		}
+		group.Wait()
+		if err := q.Idle(b.Context()); err != nil {
+			b.Fatal(err)
+		}
+		b.ReportMetric(float64(jobs)/b.Elapsed().Seconds(), "jobs/s")
+	})
+}
+
+// BenchmarkLatency is the time from Add to the beginning of the work, and of Add
+// alone.
+func BenchmarkLatency(b *testing.B) {
+	benchBoth(b, func(b *testing.B, dsn string) {
+		q := open(b, dsn, roomy())
+		begun := make(chan time.Time)
+		serve(b, q, func(context.Context, runtime.Job, int) runtime.Verdict {
+			begun <- time.Now()
+			return runtime.Verdict{Action: runtime.JobDone}
+		})
+		var whole, adding []time.Duration
+		for b.Loop() {
+			start := time.Now()
+			go func() {
+				add(b, q, ordinary())
+				adding = append(adding, time.Since(start))
+				begun <- time.Time{}
+			}()
+			first := <-begun
+			if second := <-begun; first.IsZero() {
+				first = second
+			}
+			whole = append(whole, first.Sub(start))
+		}
+		report(b, whole, "")
+		report(b, adding, "add-")
+	})
+}
+
+func report(b *testing.B, times []time.Duration, prefix string) {
+	b.Helper()
+	slices.Sort(times)
+	b.ReportMetric(float64(times[len(times)/2].Microseconds()), prefix+"p50-µs")
+	b.ReportMetric(float64(times[len(times)*99/100].Microseconds()), prefix+"p99-µs")
+}
+
+// BenchmarkSavers is what a queue on the same SQLite file costs others who write to
+// it: with none, with one that has nothing to do, and with one that does jobs all
+// the time.
+func BenchmarkSavers(b *testing.B) {
+	for _, kind := range []string{"alone", "idle", "busy"} {
+		b.Run(kind, func(b *testing.B) {
+			db := openDB(b, newSQLite(b), sqldb.Options{})
+			if _, err := db.Writer().ExecContext(b.Context(), "CREATE TABLE notes (text)"); err != nil {
+				b.Fatal(err)
+			}
+			if kind != "alone" {
+				q := on(b, db, roomy())
+				serve(b, q, done)
+				if kind == "busy" {
+					keepBusy(b, q)
+				}
+			}
+			var times []time.Duration
+			for b.Loop() {
+				start := time.Now()
+				err := db.Join(b.Context(), "noting", func(ctx context.Context, tx *sql.Tx) error {
+					_, err := tx.ExecContext(ctx, "INSERT INTO notes VALUES ($1)", "some text")
+					return err
+				})
+				if err != nil {
+					b.Fatal(err)
+				}
+				times = append(times, time.Since(start))
+			}
+			report(b, times, "")
+		})
+	}
+}
+
+// keepBusy adds jobs one after the other until the benchmark ends.
+func keepBusy(b *testing.B, q *jobqueue.Queue) {
+	b.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	var group sync.WaitGroup
+	group.Go(func() {
+		for ctx.Err() == nil {
+			_ = q.Add(ctx, ordinary()) // full is as busy as can be
+		}
+	})
+	b.Cleanup(func() {
+		cancel()
+		group.Wait()
+	})
+}

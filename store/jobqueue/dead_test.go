@@ -1,0 +1,102 @@
+package jobqueue_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/grapnelhq/grapnel/runtime"
+	"github.com/grapnelhq/grapnel/runtime/queuetest"
+	"github.com/grapnelhq/grapnel/store/jobqueue"
+	"github.com/grapnelhq/grapnel/store/sqldb"
+)
+
+// TestDead: dead jobs are listed whole, page by page; one that is retried begins
+// anew, and one that is removed is gone, with its key.
+func TestDead(t *testing.T) {
+	t.Parallel()
+
+	bothDatabases(t, func(t *testing.T, dsn string) {
+		const jobs = 5
+		q := open(t, dsn, jobqueue.Options{})
+		end := serve(t, q, func(_ context.Context, j runtime.Job, attempt int) runtime.Verdict {
+			if attempt == 1 {
+				return runtime.Verdict{Action: runtime.JobRetry, Err: errors.New("for now")}
+			}
+			return runtime.Verdict{Action: runtime.JobDead, Err: fmt.Errorf("hopeless: %s", j.Kind)}
+		})
+		start := time.Now().Add(-time.Minute) // clocks differ
+		for n := range jobs {
+			add(t, q, deadOne(n))
+		}
+		queuetest.Await(t, "dead jobs", func() bool { return counts(t, q) == jobqueue.Counts{Dead: jobs} })
+		end()
+		list := pages(t, q, 2)
+		for n, d := range list {
+			if diff := cmp.Diff(d.Job, deadOne(n)); diff != "" {
+				t.Errorf("job %d (-got +want):\n%s", n, diff)
+			}
+			if d.Attempts != 2 || d.Error != fmt.Sprint("hopeless: ", n) || d.At.Before(start) {
+				t.Errorf("job %d: %+v", n, d)
+			}
+		}
+		if err := q.Add(t.Context(), deadOne(0)); !errors.Is(err, runtime.ErrDuplicateJob) {
+			t.Errorf("the key of a dead job: %v", err)
+		}
+
+		if err := q.Retry(t.Context(), list[0].ID); err != nil {
+			t.Fatal(err)
+		}
+		if err := q.Remove(t.Context(), list[1].ID); err != nil {
+			t.Fatal(err)
+		}
+		for _, id := range []int64{list[0].ID, list[1].ID, 1 << 40} {
+			wantCode(t, q.Remove(t.Context(), id), sqldb.CodeNotFound)
+			wantCode(t, q.Retry(t.Context(), id), sqldb.CodeNotFound)
+		}
+		add(t, q, deadOne(1))
+		if diff := cmp.Diff(counts(t, q), jobqueue.Counts{Waiting: 2, Dead: jobs - 2}); diff != "" {
+			t.Errorf("counts (-got +want):\n%s", diff)
+		}
+		again := make(chan string, 2)
+		serve(t, open(t, dsn, jobqueue.Options{}), func(_ context.Context, j runtime.Job, attempt int) runtime.Verdict {
+			again <- fmt.Sprint(j.Kind, " ", attempt)
+			return runtime.Verdict{Action: runtime.JobDone}
+		})
+		got := map[string]bool{<-again: true, <-again: true}
+		if diff := cmp.Diff(got, map[string]bool{"0 1": true, "1 1": true}); diff != "" {
+			t.Errorf("attempts (-got +want):\n%s", diff)
+		}
+	})
+}
+
+func deadOne(n int) runtime.Job {
+	return runtime.Job{
+		Kind: strconv.Itoa(n), Plugin: "p", Subscription: "p.s", IdempotencyKey: fmt.Sprint("key", n),
+		Payload: []byte(`{"b":1,"a":2}`), Attempts: 2, Backoff: time.Millisecond,
+	}
+}
+
+// pages lists dead jobs in pages, whose form it checks.
+func pages(t *testing.T, q *jobqueue.Queue, size int) []jobqueue.DeadJob {
+	t.Helper()
+	var all []jobqueue.DeadJob
+	for after := int64(0); ; after = all[len(all)-1].ID {
+		page, err := q.Dead(t.Context(), jobqueue.Page{After: after, Limit: size})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(page) > size {
+			t.Errorf("a page of %d", len(page))
+		}
+		all = append(all, page...)
+		if len(page) < size {
+			return all
+		}
+	}
+}

@@ -1,0 +1,90 @@
+package jobqueue_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/grapnelhq/grapnel/runtime"
+	"github.com/grapnelhq/grapnel/store"
+	"github.com/grapnelhq/grapnel/store/jobqueue"
+)
+
+// An engine gets the queue by its options; here the work is done by hand.
+func Example() {
+	if err := example(context.Background()); err != nil {
+		fmt.Println(err)
+	}
+	// Output:
+	// attempt 1 at mail
+	// a second one: true
+	// waiting 0, dead 1
+	// mail: the address does not exist
+	// waiting 1, dead 0
+}
+
+func example(ctx context.Context) error {
+	dir, err := os.MkdirTemp("", "example")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	st, err := store.Open(ctx, "sqlite:"+filepath.Join(dir, "grapnel.db"), store.Options{})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = st.Close() }()
+	q, err := jobqueue.Open(ctx, st.DB(), jobqueue.Options{})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = q.Close() }()
+
+	serving, end := context.WithCancel(ctx)
+	defer end()
+	ended := make(chan error, 1)
+	go func() {
+		ended <- q.Serve(serving, func(_ context.Context, j runtime.Job, attempt int) runtime.Verdict {
+			fmt.Println("attempt", attempt, "at", j.Kind)
+			return runtime.Verdict{Action: runtime.JobDead, Err: errors.New("the address does not exist")}
+		})
+	}()
+	mail := runtime.Job{Kind: "mail", Plugin: "p", IdempotencyKey: "turn-1"}
+	if err := q.Add(ctx, mail); err != nil {
+		return err
+	}
+	if err := q.Idle(ctx); err != nil {
+		return err
+	}
+	fmt.Println("a second one:", errors.Is(q.Add(ctx, mail), runtime.ErrDuplicateJob))
+	end()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return operate(ctx, q)
+}
+
+// operate is what an operator does with dead jobs.
+func operate(ctx context.Context, q *jobqueue.Queue) error {
+	show := func() error {
+		c, err := q.Counts(ctx)
+		fmt.Printf("waiting %d, dead %d\n", c.Waiting, c.Dead)
+		return err
+	}
+	if err := show(); err != nil {
+		return err
+	}
+	list, err := q.Dead(ctx, jobqueue.Page{})
+	if err != nil {
+		return err
+	}
+	for _, d := range list {
+		fmt.Printf("%s: %s\n", d.Job.Kind, d.Error)
+		if err := q.Retry(ctx, d.ID); err != nil {
+			return err
+		}
+	}
+	return show()
+}

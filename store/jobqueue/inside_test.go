@@ -1,0 +1,235 @@
+package jobqueue
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/riverqueue/river/rivertype"
+
+	"github.com/grapnelhq/grapnel/runtime"
+	"github.com/grapnelhq/grapnel/store/schema"
+	"github.com/grapnelhq/grapnel/store/sqldb"
+)
+
+// TestBackoff: waits double up to a bound, and jitter takes no more than half.
+func TestBackoff(t *testing.T) {
+	t.Parallel()
+
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 5000 {
+		first, most := time.Duration(random.Int64N(int64(time.Hour)))+1, time.Duration(random.Int64N(int64(time.Hour)))+1
+		times := 1 + random.IntN(80)
+		whole := (&Queue{opts: Options{Random: func() float64 { return 1 }}}).backoff(first, times, most)
+		least := (&Queue{opts: Options{Random: func() float64 { return 0 }}}).backoff(first, times, most)
+		next := (&Queue{opts: Options{Random: func() float64 { return 1 }}}).backoff(first, times+1, most)
+		if whole > most || whole < min(first, most)-1 || least < whole/2-1 || least > whole || next < whole {
+			t.Fatalf("first %s, most %s, time %d: %s to %s, then %s", first, most, times, least, whole, next)
+		}
+		if next > 2*whole+2 {
+			t.Fatalf("first %s, most %s, time %d: %s, then %s", first, most, times, whole, next)
+		}
+	}
+}
+
+// TestQuiet: a message of River's comes a level lower, and once in a while.
+func TestQuiet(t *testing.T) {
+	t.Parallel()
+
+	var out bytes.Buffer
+	under := slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelInfo, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+		if a.Key == slog.TimeKey {
+			return slog.Attr{}
+		}
+		return a
+	}})
+	q := &quiet{next: under, said: &said{}}
+	at := time.Unix(1000, 0)
+	say := func(h slog.Handler, after time.Duration, level slog.Level, message string) {
+		if h.Enabled(t.Context(), level) {
+			if err := h.Handle(t.Context(), slog.NewRecord(at.Add(after), level, message, 0)); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	say(q, 0, slog.LevelError, "down")
+	say(q, time.Second, slog.LevelError, "down")
+	say(q.WithAttrs([]slog.Attr{slog.Int("n", 1)}).WithGroup("g"), 2*time.Second, slog.LevelError, "down")
+	say(q, time.Second, slog.LevelWarn, "odd")
+	say(q, time.Second, slog.LevelInfo, "usual")
+	say(q, sayAgain, slog.LevelError, "down")
+	if diff := cmp.Diff(out.String(), "level=WARN msg=down\nlevel=INFO msg=odd\nlevel=WARN msg=down\n"); diff != "" {
+		t.Errorf("log (-got +want):\n%s", diff)
+	}
+	for n := range 3 * maxSaid {
+		q.said.due(strconv.Itoa(n), at)
+	}
+	if len(q.said.last) > maxSaid {
+		t.Errorf("%d messages are remembered", len(q.said.last))
+	}
+}
+
+// TestKnownIsBounded: jobs that others have ended are forgotten in the end.
+func TestKnownIsBounded(t *testing.T) {
+	t.Parallel()
+
+	var k known
+	asked := 0
+	for id := range int64(5 * maxKnown) {
+		if k.add(id) {
+			asked++
+			if asked > 1 { // the first time the database was away
+				k.keep(map[int64]bool{id: true, 3: true})
+			}
+		}
+	}
+	if len(k.ids) > 2*maxKnown || asked < 2 || asked > 6 {
+		t.Errorf("%d are known after %d times of looking", len(k.ids), asked)
+	}
+	if !k.has(map[int64]bool{3: true}) {
+		t.Error("a job that is open was forgotten")
+	}
+}
+
+// TestLeases: what was not renewed is given up in time, and what ended is left alone.
+func TestLeases(t *testing.T) {
+	t.Parallel()
+
+	var l leases
+	ends := map[string]error{}
+	hold := func(name string, id int64) *lease {
+		return l.hold(attempt{id: id, number: 1}, func(cause error) { ends[name] = cause })
+	}
+	kept, lost, ended := hold("kept", 1), hold("lost", 2), hold("ended", 3)
+	asked := l.all()
+	l.release(ended.attempt)
+	before := kept.renewed
+	l.keep(asked, map[attempt]bool{kept.attempt: true, {id: lost.id, number: 2}: true}, before.Add(time.Minute))
+	if diff := cmp.Diff(ends, map[string]error{"lost": errLeaseLost}, cmp.Comparer(errors.Is)); diff != "" {
+		t.Errorf("ends (-got +want):\n%s", diff)
+	}
+	l.release(lost.attempt)
+	if l.expire(time.Second); len(ends) != 1 {
+		t.Errorf("a lease that is certain for a minute was given up: %v", ends)
+	}
+	if l.expire(-2 * time.Minute); !errors.Is(ends["kept"], errLeaseLost) {
+		t.Errorf("a lease that is too old: %v", ends["kept"])
+	}
+}
+
+// TestSQLiteReadsNoJobs: the statements that run all the time read indexes alone:
+// jobs may be long, and finished ones many.
+func TestSQLiteReadsNoJobs(t *testing.T) {
+	t.Parallel()
+
+	db, err := sqldb.Open(t.Context(), "sqlite:"+filepath.Join(t.TempDir(), "x.db"), sqldb.Options{Schema: schema.Current()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	q, err := Open(t.Context(), db, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, statement := range map[string]string{
+		"count": q.phrases.count, "states": q.phrases.states, "open": q.phrases.open, "busy": q.phrases.busy, "soon": q.phrases.soon,
+	} {
+		var args []any
+		if strings.Contains(statement, "$1") {
+			args = []any{"p"}
+		}
+		var plan []string
+		err := db.Snapshot(t.Context(), "explaining", func(tx *sql.Tx) error {
+			return sqldb.Each(t.Context(), tx, "EXPLAIN QUERY PLAN "+statement, args, func(rows *sql.Rows) error {
+				var id, parent, unused int
+				var detail string
+				err := rows.Scan(&id, &parent, &unused, &detail)
+				plan = append(plan, detail)
+				return err
+			})
+		})
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		for _, step := range plan {
+			if strings.Contains(step, "river_job") && !strings.Contains(step, "SEARCH river_job USING COVERING INDEX") {
+				t.Errorf("%s: %s", name, step)
+			}
+		}
+	}
+}
+
+// FuzzReason: the text of any failure can be stored.
+func FuzzReason(f *testing.F) {
+	f.Add("")
+	f.Add("plain")
+	f.Add("nul \x00 and \xff\xfe")
+	f.Add(strings.Repeat("ä", maxReason))
+	f.Fuzz(func(t *testing.T, text string) {
+		got := reason(errors.New(text))
+		if len(got) > maxReason || !utf8.ValidString(got) || strings.ContainsRune(got, 0) {
+			t.Errorf("%q", got)
+		}
+		if len(text) <= maxReason && utf8.ValidString(text) && !strings.ContainsRune(text, 0) && got != text {
+			t.Errorf("%q of %q", got, text)
+		}
+	})
+}
+
+// FuzzDeadJob: whatever stands in the database, a dead job can be listed, and one of
+// ours whole.
+func FuzzDeadJob(f *testing.F) {
+	f.Add(`{"job":"{\"plugin\":\"p\"}"}`)
+	f.Add(`{"job":"{"}`)
+	f.Add(`{}`)
+	f.Add(`[`)
+	f.Fuzz(func(t *testing.T, args string) {
+		d := deadJob(&rivertype.JobRow{ID: 7, EncodedArgs: []byte(args)})
+		if d.ID != 7 {
+			t.Errorf("%+v", d)
+		}
+		want := runtime.Job{Plugin: args, Kind: strings.ToValidUTF8(args, "")}
+		want.Plugin = strings.ToValidUTF8(want.Plugin, "")
+		row := &rivertype.JobRow{EncodedArgs: []byte(encode(jobArgs{Job: encode(want)}))}
+		if diff := cmp.Diff(deadJob(row), DeadJob{Job: want}); diff != "" {
+			t.Errorf("round trip (-got +want):\n%s", diff)
+		}
+	})
+}
+
+// TestSettleWithoutDatabase: a verdict that cannot be stored holds up nobody whose
+// time is over.
+func TestSettleWithoutDatabase(t *testing.T) {
+	t.Parallel()
+
+	db, err := sqldb.Open(t.Context(), "sqlite:"+filepath.Join(t.TempDir(), "x.db"), sqldb.Options{Schema: schema.Current()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	q, err := Open(t.Context(), db, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	held := q.leases.hold(attempt{id: 1, number: 1}, func(error) { cancel() })
+	settled := make(chan struct{})
+	go func() {
+		defer close(settled)
+		q.settle(ctx, held, &rivertype.JobRow{ID: 1, Attempt: 1}, runtime.Job{}, runtime.Verdict{Action: runtime.JobDone})
+	}()
+	q.leases.expire(0)
+	<-settled
+}

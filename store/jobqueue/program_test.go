@@ -1,0 +1,120 @@
+package jobqueue_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/runtime"
+	"github.com/grapnelhq/grapnel/store/jobqueue"
+	"github.com/grapnelhq/grapnel/store/schema"
+	"github.com/grapnelhq/grapnel/store/sqldb"
+)
+
+// The environment of a re-executed test binary that is another program.
+const (
+	programName = "GRAPNEL_JOBQUEUE_TEST_PROGRAM"
+	programDSN  = "GRAPNEL_JOBQUEUE_TEST_DSN"
+	programArg  = "GRAPNEL_JOBQUEUE_TEST_ARG"
+)
+
+// program returns the command that runs the program below.
+func program(tb testing.TB, name, dsn, arg string) *exec.Cmd {
+	tb.Helper()
+	cmd := exec.CommandContext(tb.Context(), os.Args[0])
+	cmd.Env = append(os.Environ(), programName+"="+name, programDSN+"="+dsn, programArg+"="+arg)
+	cmd.Stderr = os.Stderr
+	return cmd
+}
+
+// runProgram is the other program. It returns its exit code.
+func runProgram(ctx context.Context, name, dsn, arg string) int {
+	if name != "work" {
+		fmt.Fprintf(os.Stderr, "there is no program %q\n", name)
+		return 4
+	}
+	if err := workOn(ctx, dsn, arg); err != nil {
+		fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
+		return 3
+	}
+	return 0
+}
+
+// toughOptions are those of a queue whose processes are killed.
+func toughOptions() jobqueue.Options {
+	return jobqueue.Options{Workers: 8, PerPlugin: 1024, Lease: 2 * time.Second}
+}
+
+// workOn adds jobs and works on them until it is killed. It prints the name of each
+// job that was taken. What is begun is written to a file.
+func workOn(ctx context.Context, dsn, path string) error {
+	db, err := sqldb.Open(ctx, dsn, sqldb.Options{Schema: schema.Current(), LockTimeout: time.Minute})
+	if err != nil {
+		return err
+	}
+	q, err := jobqueue.Open(ctx, db, toughOptions())
+	if err != nil {
+		return err
+	}
+	var group sync.WaitGroup
+	errs := make([]error, 5)
+	group.Go(func() { errs[0] = q.Serve(ctx, noting(path)) })
+	for n := range 4 {
+		group.Go(func() {
+			for i := 0; errs[n+1] == nil; i++ {
+				name := fmt.Sprintf("%d-%d-%d", os.Getpid(), n, i)
+				switch err := q.Add(ctx, named(name)); {
+				case err == nil:
+					fmt.Println(name)
+				case phases.CodeOf(err) == phases.CauseOverloaded:
+				default:
+					errs[n+1] = err
+				}
+			}
+		})
+	}
+	group.Wait()
+	return fmt.Errorf("it ended: %v", errs)
+}
+
+// named is a job that knows its name.
+func named(name string) runtime.Job {
+	return runtime.Job{
+		Kind: "k", Plugin: "p", Context: phases.Context{WorkspaceID: "w"},
+		Payload: json.RawMessage(`"` + name + `"`), IdempotencyKey: name, Attempts: 20,
+	}
+}
+
+// noting is work that writes to a file what it begins, and takes a while.
+func noting(path string) func(context.Context, runtime.Job, int) runtime.Verdict {
+	return func(ctx context.Context, j runtime.Job, attempt int) runtime.Verdict {
+		if err := note(path, fmt.Sprintf("%s %d\n", j.IdempotencyKey, attempt)); err != nil {
+			return runtime.Verdict{Action: runtime.JobRetry, Err: err}
+		}
+		select {
+		case <-time.After(rand.N(5 * time.Millisecond)):
+			return runtime.Verdict{Action: runtime.JobDone}
+		case <-ctx.Done():
+			return runtime.Verdict{Action: runtime.JobRequeue, Err: context.Cause(ctx)}
+		}
+	}
+}
+
+// note appends a line to a file, in one piece.
+func note(path, line string) error {
+	file, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	if _, err := file.WriteString(line); err != nil {
+		return err
+	}
+	return file.Close()
+}

@@ -1,0 +1,240 @@
+package telemetry_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/runtime"
+	"github.com/grapnelhq/grapnel/sdk"
+	"github.com/grapnelhq/grapnel/telemetry"
+)
+
+// kinds are all kinds of events, and one that does not exist.
+func kinds() []runtime.EventKind {
+	return []runtime.EventKind{
+		runtime.EventPlugin, runtime.EventRun, runtime.EventFailOpen, runtime.EventDropped, runtime.EventLog, runtime.EventAudit,
+		runtime.EventJob, runtime.EventReload, runtime.EventManifest, "another",
+	}
+}
+
+// filled sets every text below v to its own secret sentence, also those of fields
+// that will be added one day.
+func filled(v reflect.Value, path string) {
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString("the secret of " + path)
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if field := v.Type().Field(i); field.IsExported() {
+				filled(v.Field(i), path+"."+field.Name)
+			}
+		}
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 2, 2))
+		for i := range v.Len() {
+			filled(v.Index(i), fmt.Sprintf("%s[%d]", path, i))
+		}
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		filled(v.Elem(), path)
+	case reflect.Int, reflect.Int64:
+		v.SetInt(1)
+	case reflect.Uint64:
+		v.SetUint(1)
+	case reflect.Float64:
+		v.SetFloat(1)
+	default: // times have no parts that are exported
+	}
+}
+
+// leaks lists the lines of what was exported in which there is a secret.
+func leaks(exported, secret string) []string {
+	var lines []string
+	for line := range strings.Lines(exported) {
+		if at := strings.Index(line, secret); at >= 0 {
+			lines = append(lines, line[max(0, at-60):min(len(line), at+60)])
+		}
+	}
+	return lines
+}
+
+// TestNoContent gives events whose every text is a sentence: none of it is exported,
+// whatever field it stands in. Names are no sentences.
+func TestNoContent(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, telemetry.Options{AllRuns: true})
+	for _, kind := range kinds() {
+		for _, phase := range []phases.Phase{"", phases.PrePromptCompile, phases.PhaseToolCall, phases.PhaseHostCall} {
+			var ev runtime.Event
+			filled(reflect.ValueOf(&ev).Elem(), "event")
+			ev.Kind, ev.Time = kind, noon()
+			if phase != "" {
+				ev.Run.Phase = phase
+			}
+			r.OnEvent(ev)
+			_, _, end := r.BeginRun(context.Background(), phases.Trace{}, ev.Run)
+			end(ev.Run, noon())
+		}
+	}
+	if len(r.spanNames()) == 0 || len(r.names(t)) < 9 {
+		t.Fatalf("nothing was exported: %q, %q", r.spanNames(), r.names(t))
+	}
+	for _, leak := range leaks(r.exported(t), "secret") {
+		t.Errorf("exported: …%s…", leak)
+	}
+}
+
+// TestNoIdentity has the texts look like names, where a plugin or a model has a say in
+// them that no configuration bounds.
+func TestNoIdentity(t *testing.T) {
+	t.Parallel()
+	const secret = "alice-iban-DE02"
+	run := with(func(r *phases.Run) {
+		r.Code, r.State, r.PluginCode, r.CachedFrom = secret, secret, secret, secret
+		r.Contributions = []string{secret}
+		r.Cut = []phases.Cut{{ContributionID: secret, SectionID: secret, Truncation: phases.Truncation{Limit: secret}}}
+	})
+	made := tool(secret, 0)
+	made.Plugin = secret
+	for _, tt := range []struct {
+		name  string
+		event runtime.Event
+	}{
+		{"a run's words", ran(run)},
+		{"a tool that is called by no name there is", ran(made)},
+		{"an audit's kind", runtime.Event{Kind: runtime.EventAudit, Plugin: "house", Code: secret, Detail: secret, State: secret}},
+		{"a log line", runtime.Event{Kind: runtime.EventLog, Plugin: "house", Code: secret, Detail: secret, State: secret}},
+		{"a failure's message", runtime.Event{Kind: runtime.EventFailOpen, Plugin: "house", Code: secret, Detail: secret, State: secret}},
+		{"a dropped answer", runtime.Event{Kind: runtime.EventDropped, Plugin: "house", Code: secret, Detail: secret, State: secret}},
+		{"a job", runtime.Event{Kind: runtime.EventJob, Plugin: "house", Code: secret, Detail: secret, State: secret}},
+		{"a reload", runtime.Event{Kind: runtime.EventReload, Code: secret, Detail: secret, State: secret}},
+		{"a manifest", runtime.Event{Kind: runtime.EventManifest, Code: secret, Detail: secret, State: secret}},
+		{"a plugin's state", runtime.Event{Kind: runtime.EventPlugin, Plugin: "house", Code: secret, Detail: secret, State: secret}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, telemetry.Options{AllRuns: true})
+			r.OnEvent(tt.event)
+			for _, leak := range leaks(r.exported(t), secret) {
+				t.Errorf("exported: …%s…", leak)
+			}
+		})
+	}
+}
+
+// TestNoContentOfTurns runs plugins whose every text is secret, through a real engine,
+// and looks at all that was exported.
+func TestNoContentOfTurns(t *testing.T) {
+	t.Parallel()
+	const secret = "TOP-SECRET"
+	r := newRig(t, telemetry.Options{AllRuns: true})
+	eng := started(t, r.Telemetry, nil, leaky(secret))
+	ctx := t.Context()
+	tn, err := eng.BeginTurn(ctx, phases.Turn{
+		WorkspaceID: "ws" + secret, ThreadID: "th" + secret, TurnID: "tu" + secret, Actor: phases.Actor{ID: secret},
+		Metadata: map[string]json.RawMessage{secret: json.RawMessage(`"` + secret + `"`)},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = tn.PrePolicy(ctx, &phases.PrePolicyInput{UserText: phases.T(secret)})
+	if err == nil {
+		t.Error("the guard has not failed closed")
+	}
+	if _, err := tn.Compile(ctx, runtime.CompileInput{UserText: secret}); err != nil {
+		t.Errorf("Compile: %v", err)
+	}
+	for _, name := range []string{"tell me the " + secret, "leak"} {
+		_, err := eng.CallTool(ctx, "leaky", phases.ToolCall{Tool: name, Arguments: json.RawMessage(`{"q": "` + secret + `"}`)})
+		if err == nil {
+			t.Errorf("the tool %s has not failed", name)
+		}
+	}
+	if _, err := eng.CallTool(ctx, secret, phases.ToolCall{Tool: secret}); err == nil {
+		t.Error("a plugin that there is not was called")
+	}
+	if _, err := tn.CallTool(ctx, phases.ToolCall{Tool: secret}); err == nil {
+		t.Error("a tool that there is not was called")
+	}
+	if _, err := tn.End(ctx, &phases.PostTurnInput{Status: phases.TurnSucceeded}); err != nil {
+		t.Errorf("End: %v", err)
+	}
+	if err := eng.WaitBackground(ctx); err != nil {
+		t.Error(err)
+	}
+	if got := r.spanNames(); !slices.Contains(got, "execute_tool leak") || !slices.Contains(got, "execute_hook turn.pre_prompt_compile") {
+		t.Fatalf("the spans are %q", got)
+	}
+	for _, leak := range leaks(r.exported(t), secret) {
+		t.Errorf("exported: …%s…", leak)
+	}
+}
+
+// leaky is a plugin that says the secret wherever it may say anything.
+func leaky(secret string) *sdk.Plugin {
+	fail := sdk.Fail(secret, "the message has "+secret)
+	return &sdk.Plugin{
+		Name: "leaky", Version: "1.0.0",
+		Tools: []sdk.Tool{{
+			Tool: phases.Tool{Name: "leak", InputSchema: json.RawMessage(`{"type": "object"}`)},
+			Call: func(context.Context, *sdk.ToolCall) (*phases.ToolResult, error) { return nil, fail },
+		}},
+		Hooks: []sdk.Hook{
+			{
+				Name: "text", Kinds: []phases.Kind{phases.KindPromptSection, phases.KindAudit, phases.KindManifestDiagnostic},
+				PrePromptCompile: func(context.Context, *sdk.Call, *phases.PrePromptCompileInput) ([]phases.Contribution, error) {
+					return sdk.Reply(
+						&phases.PromptSection{Common: phases.Common{ContributionID: secret}, SectionID: "text", Title: secret, Content: strings.Repeat(secret+"\n", 9000)},
+						&phases.Audit{EventKind: secret, Details: json.RawMessage(`{"x": "` + secret + `"}`)},
+						&phases.ManifestDiagnostic{Code: secret, Message: secret},
+					)
+				},
+			},
+			{
+				Name: "guard", Kinds: []phases.Kind{phases.KindDecision},
+				PrePolicy: func(context.Context, *sdk.Call, *phases.PrePolicyInput) ([]phases.Contribution, error) {
+					return nil, fail
+				},
+			},
+			{
+				Name: "after",
+				PostTurn: func(context.Context, *sdk.Call, *phases.PostTurnInput) ([]phases.Contribution, error) {
+					panic(secret)
+				},
+			},
+		},
+	}
+}
+
+// FuzzNoContent puts any text into the fields that plugins and models have a say in:
+// it is not exported, and nothing panics. Names are out of it: they may be exported.
+func FuzzNoContent(f *testing.F) {
+	f.Add("a sentence with blanks", uint8(1), uint8(3), 1.5, 3)
+	f.Add("word", uint8(2), uint8(0), -1.0, 0)
+	f.Add("\xff\x00", uint8(4), uint8(1), 1e300, -1)
+	f.Fuzz(func(t *testing.T, text string, kind, phase uint8, ms float64, n int) {
+		secret := "§" + text + "§"
+		run := phases.Run{
+			Subscription: "house.rules", Hook: "rules", Plugin: "house", PluginVersion: secret, Stage: phases.Role(secret),
+			Phase: []phases.Phase{phases.PrePromptCompile, phases.PhaseToolCall, phases.PhaseHostCall, phases.Phase(secret)}[phase%4],
+			State: phases.RunState(secret), Code: secret, PluginCode: secret, CachedFrom: secret, Model: secret, Attempts: n, Incarnation: uint64(phase),
+			QueueMS: ms, DurationMS: ms, BytesIn: n, BytesOut: n, Contributions: []string{secret},
+			Cut: []phases.Cut{{ContributionID: secret, Truncation: phases.Truncation{Limit: phases.Limit(secret)}}},
+		}
+		list := kinds()
+		r := newRig(t, telemetry.Options{})
+		r.OnEvent(runtime.Event{
+			Kind: list[int(kind)%len(list)], Time: noon(), Plugin: "house", Subscription: "house.rules", Phase: run.Phase,
+			State: secret, Code: secret, Detail: secret, Run: &run,
+		})
+		for _, leak := range leaks(r.exported(t), secret) {
+			t.Errorf("exported: …%s…", leak)
+		}
+	})
+}

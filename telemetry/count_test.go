@@ -1,0 +1,184 @@
+package telemetry_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/runtime"
+	"github.com/grapnelhq/grapnel/telemetry"
+)
+
+// at is what nearly all points of the tests have.
+const at = " phase=turn.pre_prompt_compile plugin=house"
+
+func TestCountRun(t *testing.T) {
+	t.Parallel()
+	every := []string{
+		"grapnel.run.count", "grapnel.plugin.call.duration", "grapnel.plugin.queue.duration", "grapnel.host.call.duration",
+		"grapnel.reply.size", "grapnel.fail_open", "grapnel.condition.errors", "grapnel.conflicts", "grapnel.truncations",
+	}
+	cut := func(limit phases.Limit) phases.Cut {
+		return phases.Cut{ContributionID: "secret", SectionID: "secret", Truncation: phases.Truncation{Limit: limit, Original: 9, Kept: 1}}
+	}
+	for _, tt := range []struct {
+		name string
+		run  phases.Run
+		want []string
+	}{
+		{"answered", answered(), []string{
+			"grapnel.plugin.call.duration 1×0.002" + at + " state=succeeded subscription=house.rules",
+			"grapnel.plugin.queue.duration 1×0.0005" + at,
+			"grapnel.reply.size 1×2000" + at,
+			"grapnel.run.count 1" + at + " state=succeeded subscription=house.rules",
+		}},
+		{"timed out", with(func(r *phases.Run) { r.State, r.Code, r.QueueMS, r.BytesOut = phases.StateTimedOut, "timeout", 0, 0 }), []string{
+			"grapnel.plugin.call.duration 1×0.002" + at + " state=timed_out subscription=house.rules",
+			"grapnel.plugin.queue.duration 1×0" + at,
+			"grapnel.run.count 1 error.type=timeout" + at + " state=timed_out subscription=house.rules",
+		}},
+		{"not asked", unasked(phases.StateFiltered, ""), []string{
+			"grapnel.run.count 1" + at + " state=filtered subscription=house.rules",
+		}},
+		{"off, which is no failure", unasked(phases.StateDisabled, "not_granted"), []string{
+			"grapnel.run.count 1" + at + " state=disabled subscription=house.rules",
+		}},
+		{"from memory", with(func(r *phases.Run) {
+			r.State, r.Attempts, r.QueueMS, r.DurationMS, r.BytesOut = phases.StateCached, 0, 0, 0, 0
+		}), []string{
+			"grapnel.run.count 1" + at + " state=cached subscription=house.rules",
+		}},
+		{"no slot", with(func(r *phases.Run) {
+			r.State, r.Code, r.Incarnation, r.DurationMS, r.BytesOut, r.QueueMS = phases.StateBudgetExhausted, "budget_exhausted", 0, 0, 0, 30
+		}), []string{
+			"grapnel.plugin.queue.duration 1×0.03" + at,
+			"grapnel.run.count 1 error.type=budget_exhausted" + at + " state=budget_exhausted subscription=house.rules",
+		}},
+		{"a condition that fails", unasked(phases.StateFailed, "condition"), []string{
+			"grapnel.condition.errors 1" + at + " subscription=house.rules",
+			"grapnel.run.count 1 error.type=condition" + at + " state=failed subscription=house.rules",
+		}},
+		{"a conflict and two cuts", with(func(r *phases.Run) {
+			r.State, r.Code, r.QueueMS, r.BytesOut = phases.StateFailed, "conflict", 0, 0
+			r.Cut = []phases.Cut{cut(phases.LimitSection), cut(phases.LimitSection), cut("whim")}
+		}), []string{
+			"grapnel.conflicts 1" + at + " subscription=house.rules",
+			"grapnel.plugin.call.duration 1×0.002" + at + " state=failed subscription=house.rules",
+			"grapnel.plugin.queue.duration 1×0" + at,
+			"grapnel.run.count 1 error.type=conflict" + at + " state=failed subscription=house.rules",
+			"grapnel.truncations 1 limit=_OTHER" + at,
+			"grapnel.truncations 2 limit=section" + at,
+		}},
+		{"a tool", tool("search", 1), []string{
+			"grapnel.plugin.call.duration 1×0.004 phase=tool.call plugin=house state=succeeded",
+			"grapnel.plugin.queue.duration 1×0 phase=tool.call plugin=house",
+			"grapnel.run.count 1 phase=tool.call plugin=house state=succeeded",
+		}},
+		{"a tool and a plugin that somebody made up", tool("read_the_secret", 0), []string{
+			"grapnel.run.count 1 phase=tool.call state=succeeded",
+		}},
+		{"the model", modelCall(), []string{
+			"grapnel.host.call.duration 1×0.8 plugin=house state=succeeded",
+			"grapnel.run.count 1 phase=host.call plugin=house state=succeeded",
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, telemetry.Options{})
+			r.tell(tt.run)
+			if diff := cmp.Diff(r.metrics(t, every...), tt.want); diff != "" {
+				t.Errorf("metrics (-got +want):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestCountEvents(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name   string
+		events []runtime.Event
+		want   []string
+	}{
+		{
+			"failures that stopped nothing",
+			[]runtime.Event{
+				{Kind: runtime.EventFailOpen, Plugin: "house", Subscription: "house.rules", Phase: phases.PrePromptCompile, Code: "timeout"},
+				{Kind: runtime.EventFailOpen, Plugin: "house", Subscription: "house.rules", Phase: phases.PrePromptCompile, Code: "timeout"},
+				{Kind: runtime.EventFailOpen, Plugin: "house", Subscription: "house.rules", Phase: phases.PrePromptCompile, Code: "a whim"},
+			},
+			[]string{
+				"grapnel.fail_open 1 error.type=_OTHER" + at + " subscription=house.rules",
+				"grapnel.fail_open 2 error.type=timeout" + at + " subscription=house.rules",
+			},
+		},
+		{
+			"answers that nobody waits for",
+			[]runtime.Event{
+				{Kind: runtime.EventDropped, Plugin: "house", Code: "late"}, {Kind: runtime.EventDropped, Plugin: "house", Code: "Dropped(99)"},
+			},
+			[]string{"grapnel.answers.dropped 1 plugin=house reason=_OTHER", "grapnel.answers.dropped 1 plugin=house reason=late"},
+		},
+		{
+			"jobs",
+			[]runtime.Event{
+				{Kind: runtime.EventJob, Plugin: "house", State: "done"}, {Kind: runtime.EventJob, Plugin: "house", State: "lost", Code: "crash"},
+			},
+			[]string{"grapnel.job.changes 1 plugin=house state=done", "grapnel.job.changes 1 plugin=house state=lost"},
+		},
+		{
+			"reloads",
+			[]runtime.Event{{Kind: runtime.EventReload, State: "in_force", Detail: "generation 2"}, {Kind: runtime.EventReload, State: "refused"}},
+			[]string{"grapnel.reloads 1 state=in_force", "grapnel.reloads 1 state=refused"},
+		},
+		{
+			"manifests",
+			[]runtime.Event{{Kind: runtime.EventManifest, State: "not_kept", Detail: "id"}, {Kind: runtime.EventManifest, State: "kept_late"}},
+			[]string{"grapnel.manifest.troubles 1 state=kept_late", "grapnel.manifest.troubles 1 state=not_kept"},
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, telemetry.Options{})
+			for _, ev := range tt.events {
+				r.OnEvent(ev)
+			}
+			if diff := cmp.Diff(r.metrics(t, r.names(t)...), tt.want); diff != "" {
+				t.Errorf("metrics (-got +want):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestMaxSeries describes a plugin anew again and again: names fold, numbers do not
+// get lost, and what was known before keeps its name.
+func TestMaxSeries(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, telemetry.Options{MaxSeries: 2})
+	for i := range 10 {
+		r.tell(with(func(r *phases.Run) { r.Subscription = fmt.Sprintf("house.h%d", i) }))
+	}
+	for range 5 {
+		r.tell(with(func(r *phases.Run) { r.Subscription = "house.h1" }))
+	}
+	r.tell(unasked(phases.StateFiltered, ""))
+	got := r.metrics(t, "grapnel.run.count")
+	want := []string{
+		"grapnel.run.count 1 phase=turn.pre_prompt_compile plugin=_OTHER state=filtered subscription=_OTHER",
+		"grapnel.run.count 1" + at + " state=succeeded subscription=house.h0",
+		"grapnel.run.count 6" + at + " state=succeeded subscription=house.h1",
+		"grapnel.run.count 8 phase=turn.pre_prompt_compile plugin=_OTHER state=succeeded subscription=_OTHER",
+	}
+	if diff := cmp.Diff(got, want); diff != "" {
+		t.Errorf("metrics (-got +want):\n%s", diff)
+	}
+}
+
+func TestNewRefuses(t *testing.T) {
+	t.Parallel()
+	if _, err := telemetry.New(telemetry.Options{MaxSeries: -1}); err == nil {
+		t.Error("New takes a negative MaxSeries")
+	}
+}

@@ -1,0 +1,196 @@
+package telemetry_test
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/runtime"
+	"github.com/grapnelhq/grapnel/sdk"
+	"github.com/grapnelhq/grapnel/telemetry"
+)
+
+// without cuts the numbers that differ from run to run off lines of metrics.
+func without(lines []string, names ...string) []string {
+	out := make([]string, len(lines))
+	for i, line := range lines {
+		name, rest, _ := strings.Cut(line, " ")
+		value, labels, _ := strings.Cut(rest, " ")
+		if slices.Contains(names, name) {
+			value, _, _ = strings.Cut(value, "×")
+		}
+		out[i] = name + " " + value + " " + labels
+	}
+	slices.Sort(out)
+	return out
+}
+
+// TestEngine has one hook for each thing that can become of one, in a real engine.
+func TestEngine(t *testing.T) {
+	t.Parallel()
+	answer := func(h sdk.Handler[*phases.PrePromptCompileInput]) sdk.Hook {
+		return sdk.Hook{Kinds: []phases.Kind{phases.KindPromptSection}, PrePromptCompile: h}
+	}
+	named := func(name string, hook sdk.Hook, change func(*sdk.Hook)) sdk.Hook {
+		hook.Name = name
+		change(&hook)
+		return hook
+	}
+	fails := answer(func(context.Context, *sdk.Call, *phases.PrePromptCompileInput) ([]phases.Contribution, error) {
+		return nil, sdk.Fail("mood", "not now")
+	})
+	hangs := answer(func(ctx context.Context, _ *sdk.Call, _ *phases.PrePromptCompileInput) ([]phases.Contribution, error) {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	})
+	same := func(*sdk.Hook) {}
+	plugin := &sdk.Plugin{Name: "house", Version: "1.0.0", Hooks: []sdk.Hook{
+		section("good", "text"),
+		named("cut", section("cut", strings.Repeat("text\n", 1000)), func(h *sdk.Hook) { h.Budget = phases.TextBudget{Chars: 200} }),
+		named("filtered", section("filtered", ""), func(h *sdk.Hook) { h.When = `turn.mode == "chat"` }),
+		named("unsure", section("unsure", ""), func(h *sdk.Hook) { h.When = `int(turn.id) > 0` }),
+		named("off", section("off", ""), same),
+		named("bad", fails, same),
+		named("slow", hangs, func(h *sdk.Hook) { h.Timeout = time.Millisecond }),
+		named("late", section("good", "other"), func(h *sdk.Hook) { h.Priority = -1 }),
+	}}
+	r := newRig(t, telemetry.Options{})
+	other := &sdk.Plugin{Name: "other", Version: "1.0.0", Hooks: []sdk.Hook{section("good", "theirs")}}
+	eng := started(t, r.Telemetry, map[string]phases.Override{"house.off": {Enabled: new(false)}}, plugin, other)
+	if err := r.Watch(eng); err != nil {
+		t.Fatal(err)
+	}
+	where := turn()
+	where.TurnID = "no number"
+	if _, err := eng.Dispatch(t.Context(), where, &phases.PrePromptCompileInput{}); err != nil {
+		t.Fatal(err)
+	}
+
+	const hook = " phase=turn.pre_prompt_compile plugin=house"
+	got := without(r.metrics(t, r.names(t)...), "grapnel.plugin.call.duration", "grapnel.plugin.queue.duration")
+	want := []string{
+		"grapnel.condition.errors 1" + hook + " subscription=house.unsure",
+		"grapnel.conflicts 1 phase=turn.pre_prompt_compile plugin=other subscription=other.good",
+		"grapnel.fail_open 1 error.type=condition" + hook + " subscription=house.unsure",
+		"grapnel.fail_open 1 error.type=conflict phase=turn.pre_prompt_compile plugin=other subscription=other.good",
+		"grapnel.fail_open 1 error.type=plugin_error" + hook + " subscription=house.bad",
+		"grapnel.fail_open 1 error.type=timeout" + hook + " subscription=house.slow",
+		"grapnel.plugin.call.duration 1 phase=turn.pre_prompt_compile plugin=other state=failed subscription=other.good",
+		"grapnel.plugin.call.duration 1" + hook + " state=failed subscription=house.bad",
+		"grapnel.plugin.call.duration 1" + hook + " state=succeeded subscription=house.cut",
+		"grapnel.plugin.call.duration 1" + hook + " state=succeeded subscription=house.good",
+		"grapnel.plugin.call.duration 1" + hook + " state=succeeded subscription=house.late",
+		"grapnel.plugin.call.duration 1" + hook + " state=timed_out subscription=house.slow",
+		"grapnel.plugin.queue.duration 1 phase=turn.pre_prompt_compile plugin=other",
+		"grapnel.plugin.queue.duration 5" + hook,
+		"grapnel.plugin.restarts 0 plugin=house",
+		"grapnel.plugin.restarts 0 plugin=other",
+		"grapnel.plugin.up 1 plugin=house",
+		"grapnel.plugin.up 1 plugin=other",
+		"grapnel.reloads 1 state=in_force",
+		"grapnel.run.count 1 error.type=condition" + hook + " state=failed subscription=house.unsure",
+		"grapnel.run.count 1 error.type=conflict phase=turn.pre_prompt_compile plugin=other state=failed subscription=other.good",
+		"grapnel.run.count 1 error.type=plugin_error" + hook + " state=failed subscription=house.bad",
+		"grapnel.run.count 1 error.type=timeout" + hook + " state=timed_out subscription=house.slow",
+		"grapnel.run.count 1" + hook + " state=disabled subscription=house.off",
+		"grapnel.run.count 1" + hook + " state=filtered subscription=house.filtered",
+		"grapnel.run.count 1" + hook + " state=succeeded subscription=house.cut",
+		"grapnel.run.count 1" + hook + " state=succeeded subscription=house.good",
+		"grapnel.run.count 1" + hook + " state=succeeded subscription=house.late",
+		"grapnel.truncations 1 limit=subscription" + hook,
+	}
+	slices.Sort(want)
+	if diff := cmp.Diff(got, want); diff != "" {
+		t.Errorf("metrics (-got +want):\n%s", diff)
+	}
+	if got := len(r.spans.GetSpans()); got != 7 { // all but what is filtered or off
+		t.Errorf("%d spans, want 7", got)
+	}
+}
+
+// TestEngineTools has calls of tools in the ledger's words.
+func TestEngineTools(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, telemetry.Options{})
+	schema := json.RawMessage(`{"type": "object"}`)
+	tools := &sdk.Plugin{Name: "house", Version: "1.0.0", Tools: []sdk.Tool{
+		{
+			Tool: phases.Tool{Name: "search", InputSchema: schema},
+			Call: func(context.Context, *sdk.ToolCall) (*phases.ToolResult, error) { return &phases.ToolResult{}, nil },
+		},
+		{
+			Tool: phases.Tool{Name: "broken", InputSchema: schema},
+			Call: func(context.Context, *sdk.ToolCall) (*phases.ToolResult, error) {
+				return &phases.ToolResult{IsError: true, Content: json.RawMessage(`"no"`)}, nil
+			},
+		},
+	}}
+	eng := started(t, r.Telemetry, nil, tools)
+	for _, name := range []string{"search", "broken"} {
+		if _, err := eng.CallTool(t.Context(), "house", phases.ToolCall{Tool: name}); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+	}
+	if _, err := eng.CallTool(t.Context(), "nobody", phases.ToolCall{Tool: "search"}); phases.CodeOf(err) != phases.CauseUnavailable {
+		t.Fatalf("nobody's tool: %v", err)
+	}
+	want := []string{
+		"grapnel.run.count 1 error.type=tool_error phase=tool.call plugin=house state=succeeded",
+		"grapnel.run.count 1 error.type=unavailable phase=tool.call state=unavailable",
+		"grapnel.run.count 1 phase=tool.call plugin=house state=succeeded",
+	}
+	if diff := cmp.Diff(r.metrics(t, "grapnel.run.count"), want); diff != "" {
+		t.Errorf("metrics (-got +want):\n%s", diff)
+	}
+	if diff := cmp.Diff(r.spanNames(), []string{"execute_tool", "execute_tool broken", "execute_tool search"}); diff != "" {
+		t.Errorf("spans (-got +want):\n%s", diff)
+	}
+}
+
+// TestEngineMemory has an answer from memory as a span and a run, and no call.
+func TestEngineMemory(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, telemetry.Options{})
+	hook := section("rules", "Be brief.")
+	hook.Cache = &phases.Cache{TTL: phases.Duration(time.Hour)}
+	eng := started(t, r.Telemetry, nil, &sdk.Plugin{Name: "house", Version: "1.0.0", Hooks: []sdk.Hook{hook}})
+	for range 3 {
+		if _, err := eng.Dispatch(t.Context(), turn(), &phases.PrePromptCompileInput{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := []string{
+		"grapnel.plugin.call.duration 1" + at + " state=succeeded subscription=house.rules",
+		"grapnel.run.count 1" + at + " state=succeeded subscription=house.rules",
+		"grapnel.run.count 2" + at + " state=cached subscription=house.rules",
+	}
+	got := without(r.metrics(t, "grapnel.run.count", "grapnel.plugin.call.duration"), "grapnel.plugin.call.duration")
+	if diff := cmp.Diff(got, want); diff != "" {
+		t.Errorf("metrics (-got +want):\n%s", diff)
+	}
+	if got := len(r.spans.GetSpans()); got != 3 {
+		t.Errorf("%d spans, want 3", got)
+	}
+}
+
+// TestAttachKeepsOthers tells who listened before, first.
+func TestAttachKeepsOthers(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, telemetry.Options{})
+	var seen []int
+	opts := r.Attach(runtime.Options{OnEvent: func(runtime.Event) { seen = append(seen, len(r.spans.GetSpans())) }})
+	opts.OnEvent(ran(answered()))
+	opts.OnEvent(ran(answered()))
+	if diff := cmp.Diff(seen, []int{0, 1}); diff != "" {
+		t.Errorf("spans when the other one was told (-got +want):\n%s", diff)
+	}
+	if got := len(r.spans.GetSpans()); got != 2 {
+		t.Errorf("%d spans, want 2", got)
+	}
+}

@@ -1,0 +1,90 @@
+package telemetry
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+
+	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/runtime"
+)
+
+// Source is what Watch asks: a *runtime.Engine.
+type Source interface {
+	// Plugins returns a row for each declared plugin.
+	Plugins() []phases.PluginRow
+}
+
+var _ Source = (*runtime.Engine)(nil)
+
+// Watch looks the plugins' states up whenever metrics are collected, until Close. It
+// fails with [ErrWatched] when called again.
+func (t *Telemetry) Watch(src Source) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.watched {
+		return ErrWatched
+	}
+	w := &watcher{source: src, measures: &t.measures, seen: map[string]restarts{}}
+	registered, err := t.meter.RegisterCallback(w.observe, t.measures.up, t.measures.restarts)
+	if err != nil {
+		return fmt.Errorf("telemetry: %w", err)
+	}
+	t.watched, t.watch = true, registered
+	return nil
+}
+
+// watcher reads the plugins' rows.
+type watcher struct {
+	source   Source
+	measures *instruments
+
+	mu sync.Mutex
+	// seen keeps the restarts of plugins by name, so that the counter goes on when a
+	// reload replaces a plugin by a new one, which begins at 0.
+	seen map[string]restarts
+}
+
+// restarts are those of one plugin.
+type restarts struct {
+	last  int
+	total int64
+}
+
+// observe is the callback of both instruments. The engine is asked before the lock is
+// taken: it has locks of its own.
+func (w *watcher) observe(_ context.Context, o metric.Observer) error {
+	rows := w.source.Plugins()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for i := range rows {
+		row := &rows[i]
+		where := metric.WithAttributeSet(attribute.NewSet(keyPlugin.String(plain(row.Plugin))))
+		o.ObserveInt64(w.measures.up, up(row.State), where)
+		o.ObserveInt64(w.measures.restarts, w.counted(row), where)
+	}
+	return nil
+}
+
+// counted is how often a plugin of this name was started again.
+func (w *watcher) counted(row *phases.PluginRow) int64 {
+	r := w.seen[row.Plugin]
+	if row.Restarts < r.last { // another one of the same name
+		r.last = 0
+	}
+	r.total += int64(row.Restarts - r.last)
+	r.last = row.Restarts
+	w.seen[row.Plugin] = r
+	return r.total
+}
+
+// up is 1 for a plugin that takes calls.
+func up(s phases.PluginState) int64 {
+	if s == phases.PluginReady || s == phases.PluginDegraded {
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,208 @@
+package telemetry_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/metric/noop"
+
+	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/telemetry"
+)
+
+// rows is a Source that says what it is told to.
+type rows struct{ list []phases.PluginRow }
+
+func (r *rows) Plugins() []phases.PluginRow { return r.list }
+
+func row(name string, state phases.PluginState, restarts int) phases.PluginRow {
+	return phases.PluginRow{Plugin: name, State: state, Restarts: restarts, Detail: "secret"}
+}
+
+func TestWatch(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, telemetry.Options{})
+	src := &rows{}
+	if err := r.Watch(src); err != nil {
+		t.Fatalf("Watch: %v", err)
+	}
+	for _, step := range []struct {
+		name string
+		rows []phases.PluginRow
+		want []string
+	}{
+		{"nothing declared", nil, []string{}},
+		{
+			"one of each state",
+			[]phases.PluginRow{row("a", phases.PluginReady, 0), row("b", phases.PluginDegraded, 1), row("c", phases.PluginBackoff, 4), row("d", phases.PluginQuarantined, 5)},
+			[]string{
+				"grapnel.plugin.restarts 0 plugin=a", "grapnel.plugin.restarts 1 plugin=b", "grapnel.plugin.restarts 4 plugin=c", "grapnel.plugin.restarts 5 plugin=d",
+				"grapnel.plugin.up 0 plugin=c", "grapnel.plugin.up 0 plugin=d", "grapnel.plugin.up 1 plugin=a", "grapnel.plugin.up 1 plugin=b",
+			},
+		},
+		{
+			"a reload: a is gone, c is another one of the name, and has been restarted twice",
+			[]phases.PluginRow{row("c", phases.PluginReady, 2)},
+			[]string{"grapnel.plugin.restarts 6 plugin=c", "grapnel.plugin.up 1 plugin=c"},
+		},
+		{
+			"and once more",
+			[]phases.PluginRow{row("c", phases.PluginStarting, 3)},
+			[]string{"grapnel.plugin.restarts 7 plugin=c", "grapnel.plugin.up 0 plugin=c"},
+		},
+	} {
+		src.list = step.rows
+		if diff := cmp.Diff(r.metrics(t, "grapnel.plugin.up", "grapnel.plugin.restarts"), step.want); diff != "" {
+			t.Errorf("%s (-got +want):\n%s", step.name, diff)
+		}
+	}
+}
+
+// TestWatchLife walks through the ways in which Watch and Close can be called.
+func TestWatchLife(t *testing.T) {
+	t.Parallel()
+	src := &rows{[]phases.PluginRow{row("a", phases.PluginReady, 0)}}
+	r := newRig(t, telemetry.Options{})
+	if err := r.Watch(src); err != nil {
+		t.Fatalf("Watch: %v", err)
+	}
+	if err := r.Watch(src); !errors.Is(err, telemetry.ErrWatched) {
+		t.Errorf("a second Watch: %v, want ErrWatched", err)
+	}
+	if err := r.Close(); err != nil {
+		t.Errorf("Close: %v", err)
+	}
+	if got := r.metrics(t, "grapnel.plugin.up"); len(got) != 0 {
+		t.Errorf("after Close there is %q", got)
+	}
+	if err := r.Watch(src); !errors.Is(err, telemetry.ErrWatched) {
+		t.Errorf("Watch after Close: %v, want ErrWatched", err)
+	}
+	if err := r.Close(); err != nil {
+		t.Errorf("a second Close: %v", err)
+	}
+	unused := newRig(t, telemetry.Options{})
+	if err := unused.Close(); err != nil {
+		t.Errorf("Close without Watch: %v", err)
+	}
+	if err := unused.Watch(src); !errors.Is(err, telemetry.ErrWatched) {
+		t.Errorf("Watch after such a Close: %v, want ErrWatched", err)
+	}
+}
+
+// broken is a provider of which one kind of call fails.
+type broken struct {
+	noop.MeterProvider
+
+	name string
+}
+
+func (b broken) Meter(string, ...metric.MeterOption) metric.Meter { return brokenMeter{name: b.name} }
+
+type brokenMeter struct {
+	noop.Meter
+
+	name string
+}
+
+var errBroken = errors.New("no room for instruments")
+
+func (m brokenMeter) Int64Counter(name string, _ ...metric.Int64CounterOption) (metric.Int64Counter, error) {
+	return noop.Int64Counter{}, m.refuses(name)
+}
+
+func (m brokenMeter) Int64Histogram(name string, _ ...metric.Int64HistogramOption) (metric.Int64Histogram, error) {
+	return noop.Int64Histogram{}, m.refuses(name)
+}
+
+func (m brokenMeter) Float64Histogram(name string, _ ...metric.Float64HistogramOption) (metric.Float64Histogram, error) {
+	return noop.Float64Histogram{}, m.refuses(name)
+}
+
+func (m brokenMeter) RegisterCallback(metric.Callback, ...metric.Observable) (metric.Registration, error) {
+	return brokenRegistration{name: m.name}, m.refuses("watch")
+}
+
+func (m brokenMeter) refuses(what string) error {
+	if what == m.name {
+		return errBroken
+	}
+	return nil
+}
+
+type brokenRegistration struct {
+	noop.Registration
+
+	name string
+}
+
+func (r brokenRegistration) Unregister() error {
+	if r.name == "close" {
+		return errBroken
+	}
+	return nil
+}
+
+// TestProviderRefuses has each call of the provider fail, in the order in which they
+// are made.
+func TestProviderRefuses(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ name, at string }{
+		{"grapnel.run.count", "new"},
+		{"grapnel.plugin.call.duration", "new"},
+		{"grapnel.reply.size", "new"},
+		{"watch", "watch"},
+		{"close", "close"},
+		{"nothing", ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			at, err := life(broken{name: tt.name})
+			if at != tt.at || (err != nil) != (tt.at != "") {
+				t.Fatalf("failed at %q with %v, want at %q", at, err, tt.at)
+			}
+			if err != nil && (!errors.Is(err, errBroken) || !strings.HasPrefix(err.Error(), "telemetry: ")) {
+				t.Errorf("error %q, want one of telemetry that wraps the provider's", err)
+			}
+		})
+	}
+}
+
+// life goes through a Telemetry's whole life and says where it ended early.
+func life(meters metric.MeterProvider) (string, error) {
+	tel, err := telemetry.New(telemetry.Options{MeterProvider: meters})
+	if err != nil {
+		return "new", err
+	}
+	if err := tel.Watch(&rows{}); err != nil {
+		return "watch", err
+	}
+	if err := tel.Close(); err != nil {
+		return "close", err
+	}
+	return "", tel.Close()
+}
+
+// TestNothingWired is the zero value of Options.
+func TestNothingWired(t *testing.T) {
+	t.Parallel()
+	at, err := life(nil)
+	if err != nil {
+		t.Fatalf("at %s: %v", at, err)
+	}
+	tel, err := telemetry.New(telemetry.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tel.OnEvent(ran(answered()))
+	run := answered()
+	ctx, told, end := tel.BeginRun(context.Background(), phases.Trace{}, &run)
+	end(&run, noon())
+	if ctx != context.Background() || told != (phases.Trace{}) {
+		t.Errorf("BeginRun without a provider: %v, %v", ctx, told)
+	}
+}
