@@ -302,6 +302,12 @@ func TestModelHammer(t *testing.T) {
 	h := newHosted(p)
 	h.opts.Complete = answers(phases.CompletionResponse{Text: "x", Usage: phases.Usage{OutputTokens: 1}})
 	h.opts.OnEvent = func(runtime.Event) {}
+	h.cfg.Budgets.Turn.Time = phases.Duration(time.Hour) // 48 callers on a busy machine are slow
+	for i := range p.Hooks {
+		if hook := &p.Hooks[i]; hook.Phase != phases.PostTurn {
+			h.phase(hook.Phase, budget(time.Hour)).override("p."+hook.Name, phases.Override{Timeout: new(phases.Duration(time.Hour))})
+		}
+	}
 	eng := h.start(t)
 	var wait sync.WaitGroup
 	for range 8 {

@@ -23,7 +23,8 @@
 //  5. Over the wire (gRPC on a unix socket, as in a real process) the answer is
 //     the same as in process.
 //  6. When its context ends, the call returns.
-//  7. No goroutine of the plugin's is left at the end.
+//  7. The plugin ends (OnClose), without an error and in time, and no goroutine of
+//     its is left.
 //
 // [Fixtures] does the same for files that hold a call and the answer wanted.
 // [Host] is a fake host with scripted services that records what it is asked.

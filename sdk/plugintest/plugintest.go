@@ -136,6 +136,7 @@ func (r *run) all() {
 		r.Errorf("the plugin does not take its configuration: %v", err)
 		return
 	}
+	defer r.close()
 	if err := r.find(description); err != nil {
 		r.Errorf("%v", err)
 		return
@@ -144,6 +145,16 @@ func (r *run) all() {
 		r.answer = r.twice("in process", inProcess{r.plugin})
 		r.checkAnswer(r.answer)
 		r.overWire(description)
+	}
+}
+
+// close ends the plugin as a host does. Whoever goes on with it configures it again,
+// as the next case does.
+func (r *run) close() {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), r.c.Patience)
+	defer cancel()
+	if err := r.plugin.Close(ctx); err != nil {
+		r.Errorf("the plugin does not end: %v", err)
 	}
 }
 

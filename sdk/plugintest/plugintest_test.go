@@ -3,8 +3,10 @@ package plugintest
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -46,6 +48,35 @@ func TestGoodTool(t *testing.T) {
 	rec.expect(t)
 	if diff := cmp.Diff(got, Answer{Content: json.RawMessage(`{"n":[1]}`), IsError: true}); diff != "" {
 		t.Errorf("(-got +want)\n%s", diff)
+	}
+}
+
+// TestRunEnds: the plugin is ended as a host would do it, so that what it has started
+// for itself is no leak; and an end that fails is told.
+func TestRunEnds(t *testing.T) {
+	t.Parallel()
+	for _, fails := range []error{nil, errors.New("the file is gone")} {
+		p := echo()
+		stop, stopped := make(chan struct{}), make(chan struct{})
+		configure, begin := p.OnConfigure, sync.OnceFunc(func() {
+			go func() { <-stop; close(stopped) }()
+		})
+		p.OnConfigure = func(ctx context.Context, c *phases.Configuration) (sdk.Setup, error) {
+			begin()
+			return configure(ctx, c)
+		}
+		p.OnClose = func(context.Context) error {
+			close(stop)
+			<-stopped
+			return fails
+		}
+		rec := newRecorder(t)
+		Run(rec, p, Case{Tool: "t", Arguments: `{}`})
+		if fails == nil {
+			rec.expect(t)
+		} else {
+			rec.expect(t, "the plugin does not end: "+fails.Error())
+		}
 	}
 }
 
