@@ -249,6 +249,7 @@ func TestWithoutGrants(t *testing.T) {
 		{"no policy", "policies: [memory/turn_policy]", "policies: []", "forbidden"},
 		{"policy not seen", "see: [policy, ", "see: [", ""},
 		{"text not seen", "user_text, ", "", "user_text_withheld"},
+		{"tools not seen", "tool_calling, ", "", "tool_calling_withheld"},
 		{"contexts not seen", "policy, context, metadata", "policy, metadata", ""},
 		{"no section", "sections: [memory_recall]", "sections: []", "forbidden"},
 	}

@@ -22,6 +22,10 @@ const (
 // what the recalls of this turn have handed on.
 func (m *memory) prompt(_ context.Context, call *sdk.Call, in *phases.PrePromptCompileInput) ([]phases.Contribution, error) {
 	p, ok := turnPolicy(call.Policies)
+	if ok && slices.Contains(call.Withheld, "tool_calling") {
+		return remarks([]phases.Diagnostic{remark("tool_calling_withheld", phases.SeverityWarning,
+			"whether the model can call tools is withheld (grants.see: tool_calling), so nothing is shown")}), nil
+	}
 	sees := visible(call, in)
 	if !ok || p.Prompt == turnpolicy.PromptForgetOnly && !sees(toolset.Forget) || !slices.ContainsFunc(toolset.Names(), sees) {
 		return nil, nil
