@@ -18,15 +18,15 @@ import (
 
 // place gives the plugin's process a data folder of its own. Tests that use it are not
 // parallel: it sets the environment.
-func place(t *testing.T) {
-	t.Helper()
-	t.Setenv("XDG_DATA_HOME", t.TempDir())
+func place(tb testing.TB) {
+	tb.Helper()
+	tb.Setenv("XDG_DATA_HOME", tb.TempDir())
 	dir, err := os.MkdirTemp("", "me") //nolint:usetesting // a socket needs a short path
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) }) // only litter in a temporary folder
-	t.Setenv("XDG_RUNTIME_DIR", dir)
+	tb.Cleanup(func() { _ = os.RemoveAll(dir) }) // only litter in a temporary folder
+	tb.Setenv("XDG_RUNTIME_DIR", dir)
 }
 
 // patient gives the hooks more time than an operator would: these tests are about what
@@ -53,30 +53,30 @@ func patience(text string) string {
 }
 
 // engine starts the plugin as a process of this test binary.
-func engine(t *testing.T, text string, o runtime.Options) *runtime.Engine {
-	t.Helper()
+func engine(tb testing.TB, text string, o runtime.Options) *runtime.Engine {
+	tb.Helper()
 	program, err := os.Executable()
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	cfg, err := config.Loader{}.Parse([]byte(patience(text)), "grapnel.yaml")
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	o.Builtins = map[string]runtime.Launch{"memory": {Path: program}}
-	eng, err := runtime.New(t.Context(), cfg, o)
+	eng, err := runtime.New(tb.Context(), cfg, o)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	t.Cleanup(func() { stop(t, eng) })
+	tb.Cleanup(func() { stop(tb, eng) })
 	return eng
 }
 
 // stop ends an engine; a second time does nothing.
-func stop(t *testing.T, eng *runtime.Engine) {
-	t.Helper()
-	if err := eng.Close(context.WithoutCancel(t.Context())); err != nil {
-		t.Error(err)
+func stop(tb testing.TB, eng *runtime.Engine) {
+	tb.Helper()
+	if err := eng.Close(context.WithoutCancel(tb.Context())); err != nil {
+		tb.Error(err)
 	}
 }
 
@@ -268,6 +268,28 @@ func TestWithoutGrants(t *testing.T) {
 			}
 			if tt.code != "" && !slices.ContainsFunc(d.Diagnostics, func(x phases.Diagnostic) bool { return x.Code == tt.code }) {
 				t.Errorf("diagnostics %+v", d.Diagnostics)
+			}
+		})
+	}
+}
+
+// BenchmarkStart is a start of the plugin in a process of its own until it takes calls,
+// the English rules read, with a database that is made and with one that is there.
+func BenchmarkStart(b *testing.B) {
+	for name, fresh := range map[string]bool{"new": true, "there": false} {
+		b.Run(name, func(b *testing.B) {
+			place(b)
+			stop(b, engine(b, declaration, runtime.Options{}))
+			for b.Loop() {
+				b.StopTimer()
+				if fresh {
+					place(b)
+				}
+				b.StartTimer()
+				eng := engine(b, declaration, runtime.Options{})
+				b.StopTimer()
+				stop(b, eng)
+				b.StartTimer()
 			}
 		})
 	}

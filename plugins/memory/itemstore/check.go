@@ -7,6 +7,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/oklog/ulid/v2"
+
 	"github.com/grapnelhq/grapnel/plugins/memory/recall"
 	"github.com/grapnelhq/grapnel/plugins/memory/turnpolicy"
 	"github.com/grapnelhq/grapnel/store/sqldb"
@@ -125,10 +127,36 @@ func (i *Item) checkTimes() error {
 // no others.
 func plainIDs(ids []string) []string {
 	var list []string
+	seen := make(map[string]bool, len(ids))
 	for _, id := range ids {
-		if checkName("", id, MaxName) == nil && id != "" && !slices.Contains(list, id) {
+		if checkName("", id, MaxName) == nil && id != "" && !seen[id] {
+			seen[id] = true
 			list = append(list, id)
 		}
 	}
 	return list
+}
+
+// Check reports what [Store.Import] refuses of an item. What an item may lack there, it
+// may lack here.
+func (i *Item) Check() error {
+	if err := i.check(); err != nil {
+		return err
+	}
+	if err := i.checkTimes(); err != nil {
+		return err
+	}
+	return i.checkOrigin()
+}
+
+func (i *Item) checkOrigin() error {
+	for _, id := range []string{i.ID, i.Supersedes, i.SupersededBy} {
+		if _, err := ulid.ParseStrict(id); id != "" && (err != nil || id != strings.ToUpper(id)) {
+			return invalidf("leave it out, and it gets one", "%q is no id", id)
+		}
+	}
+	if i.ID != "" && (i.ID == i.SupersededBy || i.ID == i.Supersedes) || i.Uses < 0 {
+		return invalidf("", "the item takes its own place, or was used less than never")
+	}
+	return nil
 }

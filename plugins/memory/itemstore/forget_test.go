@@ -128,7 +128,11 @@ func TestForgottenBytes(t *testing.T) {
 	s := open(t, dsn, itemstore.Options{Synchronous: sqldb.SynchronousNormal})
 	r := rand.New(rand.NewPCG(1, 2))
 	secrets := map[string][]string{}
-	for range 4 {
+	rounds := 4
+	if testing.Short() {
+		rounds = 1
+	}
+	for range rounds {
 		for range 12 {
 			var items []itemstore.New
 			for range itemstore.MaxBatch {

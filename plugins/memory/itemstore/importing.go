@@ -68,19 +68,8 @@ func (i *Imported) add(more Imported) {
 // imported checks an item and fills in what it lacks.
 func (s *Store) imported(item Item) (Item, error) {
 	item.Text = strings.TrimSpace(item.Text)
-	if err := item.check(); err != nil {
+	if err := item.Check(); err != nil {
 		return item, err
-	}
-	if err := item.checkTimes(); err != nil {
-		return item, err
-	}
-	for _, id := range []string{item.ID, item.Supersedes, item.SupersededBy} {
-		if _, err := ulid.ParseStrict(id); id != "" && (err != nil || id != strings.ToUpper(id)) {
-			return item, invalidf("leave it out, and it gets one", "%q is no id", id)
-		}
-	}
-	if item.ID != "" && (item.ID == item.SupersededBy || item.ID == item.Supersedes) || item.Uses < 0 {
-		return item, invalidf("", "the item takes its own place, or was used less than never")
 	}
 	now := s.now()
 	if item.CreatedAt.IsZero() {

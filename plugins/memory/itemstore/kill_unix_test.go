@@ -17,7 +17,12 @@ import (
 )
 
 // killRuns is how often a writing program is killed.
-const killRuns = 20
+func killRuns() int {
+	if testing.Short() {
+		return 5
+	}
+	return 20
+}
 
 // TestKilledLosesNothing kills a program that writes, uses and forgets, again and
 // again. What it was told is kept, is kept; what it was told is gone, is gone; index
@@ -28,7 +33,7 @@ func TestKilledLosesNothing(t *testing.T) {
 	bothDatabases(t, func(t *testing.T, dsn string) {
 		random := rand.New(rand.NewPCG(7, 11))
 		told := &ledger{kept: map[string]string{}, gone: map[string]bool{}}
-		for range killRuns {
+		for range killRuns() {
 			cmd := program(t, "write", dsn)
 			after := 1 + random.IntN(120)
 			err := told.follow(t, cmd, func(n int) {
@@ -43,7 +48,7 @@ func TestKilledLosesNothing(t *testing.T) {
 			}
 			told.check(t, dsn)
 		}
-		if len(told.kept) < 3*killRuns {
+		if len(told.kept) < 3*killRuns() {
 			t.Errorf("%d items: this test shows little", len(told.kept))
 		}
 	})

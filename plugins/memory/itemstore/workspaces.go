@@ -4,9 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"slices"
-	"strings"
-
-	"github.com/oklog/ulid/v2"
 )
 
 // Workspaces returns the ids of the workspaces that have items, sorted.
@@ -24,28 +21,4 @@ func (s *Store) Workspaces(ctx context.Context) ([]string, error) {
 	})
 	slices.Sort(list) // as Go does it: databases have orders of their own
 	return list, err
-}
-
-// Check reports what [Store.Import] refuses of an item. What an item may lack there, it
-// may lack here.
-func (i *Item) Check() error {
-	if err := i.check(); err != nil {
-		return err
-	}
-	if err := i.checkTimes(); err != nil {
-		return err
-	}
-	return i.checkOrigin()
-}
-
-func (i *Item) checkOrigin() error {
-	for _, id := range []string{i.ID, i.Supersedes, i.SupersededBy} {
-		if _, err := ulid.ParseStrict(id); id != "" && (err != nil || id != strings.ToUpper(id)) {
-			return invalidf("leave it out, and it gets one", "%q is no id", id)
-		}
-	}
-	if i.ID != "" && (i.ID == i.SupersededBy || i.ID == i.Supersedes) || i.Uses < 0 {
-		return invalidf("", "the item takes its own place, or was used less than never")
-	}
-	return nil
 }
