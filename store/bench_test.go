@@ -56,7 +56,7 @@ func BenchmarkAppend(b *testing.B) {
 		{"sqlite full", newBenchFile, store.Options{}},
 		{"sqlite normal", newBenchFile, store.Options{Synchronous: store.SynchronousNormal}},
 		{"sqlite normal, keyed", newBenchFile, store.Options{Synchronous: store.SynchronousNormal, Key: []byte("k")}},
-		{"postgres", func(b *testing.B) string { return newPostgres(b) }, store.Options{}},
+		{"postgres", func(b *testing.B) string { return shared.NewDSN(b) }, store.Options{}},
 	} {
 		b.Run(tt.name, func(b *testing.B) {
 			s := openBench(b, tt.dsn(b), tt.opts)
@@ -140,7 +140,7 @@ func BenchmarkAppendTexts(b *testing.B) {
 	for _, tt := range []struct {
 		name string
 		dsn  func(b *testing.B) string
-	}{{"sqlite normal", newBenchFile}, {"postgres", func(b *testing.B) string { return newPostgres(b) }}} {
+	}{{"sqlite normal", newBenchFile}, {"postgres", func(b *testing.B) string { return shared.NewDSN(b) }}} {
 		b.Run(tt.name, func(b *testing.B) {
 			s := openBench(b, tt.dsn(b), normal())
 			texts := storetest.SampleTexts()

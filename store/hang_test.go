@@ -92,7 +92,7 @@ func TestPostgresHangs(t *testing.T) {
 	t.Parallel()
 
 	p := newProxy(t, shared.Postgres(t).Socket())
-	dsn := throughProxy(t, newPostgres(t), p)
+	dsn := throughProxy(t, shared.NewDSN(t), p)
 	s := open(t, dsn, store.Options{MaxConns: 2})
 	fill(t, s, 0, 2)
 

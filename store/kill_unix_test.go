@@ -33,11 +33,11 @@ func TestKilledWriterLosesNothing(t *testing.T) {
 
 	tests := []struct {
 		name, program string
-		newDSN        func(t *testing.T) string
+		newDSN        func(tb testing.TB) string
 	}{
 		{"sqlite full", "write full", storetest.SQLite},
 		{"sqlite normal", "write normal", storetest.SQLite},
-		{"postgres", "write full", func(t *testing.T) string { return newPostgres(t) }},
+		{"postgres", "write full", shared.NewDSN},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -21,7 +21,7 @@ func contextWithCause(t *testing.T, after time.Duration, cause error) (context.C
 func TestPostgresLocked(t *testing.T) {
 	t.Parallel()
 
-	dsn := newPostgres(t)
+	dsn := shared.NewDSN(t)
 	fill(t, open(t, dsn, store.Options{}), 0, 1)
 	db, err := sql.Open("pgx", dsn)
 	if err != nil {
@@ -61,20 +61,20 @@ func TestPostgresRefuses(t *testing.T) {
 	_, err := store.Open(t.Context(), pg.DSN("none"), store.Options{})
 	wantError(t, err, store.CodeUnreachable, "name of the database")
 
-	dsn := newPostgres(t)
+	dsn := shared.NewDSN(t)
 	s := open(t, dsn, store.Options{})
 	fill(t, s, 0, 1)
 	// Roles belong to the server, which several runs of this test may share.
-	execute(t, dsn, "DO $$ BEGIN CREATE ROLE auditor"+t.Name()+" LOGIN; EXCEPTION WHEN duplicate_object THEN NULL; END $$")
+	storetest.Exec(t, dsn, "DO $$ BEGIN CREATE ROLE auditor"+t.Name()+" LOGIN; EXCEPTION WHEN duplicate_object THEN NULL; END $$")
 	other := strings.Replace(dsn, "user=grapnel", "user=auditor"+strings.ToLower(t.Name()), 1)
 	_, err = store.Open(t.Context(), other, store.Options{})
 	wantError(t, err, store.CodePermission, "rights")
-	execute(t, dsn, "GRANT SELECT ON ALL TABLES IN SCHEMA public TO PUBLIC")
+	storetest.Exec(t, dsn, "GRANT SELECT ON ALL TABLES IN SCHEMA public TO PUBLIC")
 	reader := open(t, other, store.Options{ReadOnly: true})
 	wantGood(t, reader, 1)
 	writer := open(t, other, store.Options{})
 	wantError(t, writer.Append(t.Context(), storetest.Sample("w", "t", 1), nil), store.CodePermission, "rights")
-	execute(t, dsn, "ALTER DATABASE "+dsn[len("postgres:///"):strings.Index(dsn, "?")]+" SET default_transaction_read_only = on")
+	storetest.Exec(t, dsn, "ALTER DATABASE "+dsn[len("postgres:///"):strings.Index(dsn, "?")]+" SET default_transaction_read_only = on")
 	standby := open(t, dsn, store.Options{})
 	wantError(t, standby.Append(t.Context(), storetest.Sample("w", "t", 1), nil), store.CodePermission, "rights")
 }

@@ -73,10 +73,10 @@ func TestProcessesAppendAtOnce(t *testing.T) {
 	const programs, each = 3, 60
 	tests := []struct {
 		name   string
-		newDSN func(t *testing.T) string
+		newDSN func(testing.TB) string
 	}{
 		{"sqlite", storetest.SQLite},
-		{"postgres", func(t *testing.T) string { return newPostgres(t) }},
+		{"postgres", shared.NewDSN},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

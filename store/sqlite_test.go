@@ -109,7 +109,7 @@ func TestSQLiteForeign(t *testing.T) {
 	t.Parallel()
 
 	dsn := storetest.SQLite(t)
-	execute(t, dsn, "CREATE TABLE notes (text TEXT)")
+	storetest.Exec(t, dsn, "CREATE TABLE notes (text TEXT)")
 	_, err := store.Open(t.Context(), dsn, store.Options{})
 	wantError(t, err, store.CodeSchema, "another path")
 	_, err = store.Open(t.Context(), dsn, store.Options{ReadOnly: true})

@@ -71,7 +71,7 @@ const layers = `
 	store/sqldb < store/schema;
 	phases, manifest, store/schema, store/sqldb < store;
 	tree, store/sqldb, github.com/oklog/ulid/v2 < store/treestore;
-	phases, manifest, store, github.com/google/go-cmp < store/storetest;
+	phases, manifest, store, github.com/google/go-cmp, go.uber.org/goleak < store/storetest;
 	phases, runtime, store/sqldb, github.com/jackc/pgx/v5, github.com/riverqueue/river < store/jobqueue;
 	phases, runtime, github.com/google/go-cmp < runtime/queuetest;
 

@@ -172,7 +172,7 @@ func testAwayAtLast(t *testing.T, pg *storetest.Postgres, dsn string) {
 func TestLocked(t *testing.T) {
 	t.Parallel()
 
-	dsn := newSQLite(t)
+	dsn := storetest.SQLite(t)
 	q := on(t, openDB(t, dsn, sqldb.Options{LockTimeout: 300 * time.Millisecond}), jobqueue.Options{})
 	serve(t, q, done)
 	add(t, q, runtime.Job{Kind: "before", Plugin: "p"})
@@ -203,7 +203,7 @@ func TestLocked(t *testing.T) {
 func TestFull(t *testing.T) {
 	t.Parallel()
 
-	dsn := newSQLite(t)
+	dsn := storetest.SQLite(t)
 	db := openDB(t, dsn, sqldb.Options{})
 	q := on(t, db, jobqueue.Options{})
 	if _, err := db.Writer().ExecContext(t.Context(), "PRAGMA max_page_count = 200"); err != nil {
@@ -234,7 +234,7 @@ func TestFull(t *testing.T) {
 func TestClosed(t *testing.T) {
 	t.Parallel()
 
-	bothDatabases(t, func(t *testing.T, dsn string) {
+	storetest.Both(t, server.NewDSN, func(t *testing.T, dsn string) {
 		q := open(t, dsn, jobqueue.Options{})
 		serve(t, q, done)()
 		if err := q.Serve(t.Context(), done); err == nil || phases.CodeOf(err) == phases.CauseUnavailable {

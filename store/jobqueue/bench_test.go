@@ -12,12 +12,13 @@ import (
 	"github.com/grapnelhq/grapnel/runtime"
 	"github.com/grapnelhq/grapnel/store/jobqueue"
 	"github.com/grapnelhq/grapnel/store/sqldb"
+	"github.com/grapnelhq/grapnel/store/storetest"
 )
 
 func benchBoth(b *testing.B, bench func(b *testing.B, dsn string)) {
 	b.Helper()
-	b.Run("sqlite", func(b *testing.B) { bench(b, newSQLite(b)) })
-	b.Run("postgres", func(b *testing.B) { bench(b, newPostgres(b)) })
+	b.Run("sqlite", func(b *testing.B) { bench(b, storetest.SQLite(b)) })
+	b.Run("postgres", func(b *testing.B) { bench(b, server.NewDSN(b)) })
 }
 
 // roomy is a queue that benchmarks do not fill.
@@ -126,7 +127,7 @@ func report(b *testing.B, times []time.Duration, prefix string) {
 func BenchmarkSavers(b *testing.B) {
 	for _, kind := range []string{"alone", "idle", "busy"} {
 		b.Run(kind, func(b *testing.B) {
-			db := openDB(b, newSQLite(b), sqldb.Options{})
+			db := openDB(b, storetest.SQLite(b), sqldb.Options{})
 			if _, err := db.Writer().ExecContext(b.Context(), "CREATE TABLE notes (text)"); err != nil {
 				b.Fatal(err)
 			}

@@ -14,6 +14,7 @@ import (
 	"github.com/grapnelhq/grapnel/runtime/queuetest"
 	"github.com/grapnelhq/grapnel/store/jobqueue"
 	"github.com/grapnelhq/grapnel/store/sqldb"
+	"github.com/grapnelhq/grapnel/store/storetest"
 )
 
 // TestDead: dead jobs are listed whole, page by page; one that is retried begins
@@ -21,7 +22,7 @@ import (
 func TestDead(t *testing.T) {
 	t.Parallel()
 
-	bothDatabases(t, func(t *testing.T, dsn string) {
+	storetest.Both(t, server.NewDSN, func(t *testing.T, dsn string) {
 		const jobs = 5
 		q := open(t, dsn, jobqueue.Options{})
 		end := serve(t, q, func(_ context.Context, j runtime.Job, attempt int) runtime.Verdict {

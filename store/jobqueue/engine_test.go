@@ -17,6 +17,7 @@ import (
 	"github.com/grapnelhq/grapnel/runtime/queuetest"
 	"github.com/grapnelhq/grapnel/sdk"
 	"github.com/grapnelhq/grapnel/store/jobqueue"
+	"github.com/grapnelhq/grapnel/store/storetest"
 )
 
 // TestEngine: observing hooks and background jobs go through the queue. An engine
@@ -25,7 +26,7 @@ import (
 func TestEngine(t *testing.T) {
 	t.Parallel()
 
-	bothDatabases(t, func(t *testing.T, dsn string) {
+	storetest.Both(t, server.NewDSN, func(t *testing.T, dsn string) {
 		const turns = 12
 		var finished journal
 		// The first engine gets stuck in the middle of the jobs.

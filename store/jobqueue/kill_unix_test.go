@@ -15,6 +15,7 @@ import (
 
 	"github.com/grapnelhq/grapnel/runtime/queuetest"
 	"github.com/grapnelhq/grapnel/store/jobqueue"
+	"github.com/grapnelhq/grapnel/store/storetest"
 )
 
 // killRuns is how often a working program is killed.
@@ -26,7 +27,7 @@ const killRuns = 6
 func TestKilledLosesNothing(t *testing.T) {
 	t.Parallel()
 
-	bothDatabases(t, func(t *testing.T, dsn string) {
+	storetest.Both(t, server.NewDSN, func(t *testing.T, dsn string) {
 		q := open(t, dsn, toughOptions())
 		path := filepath.Join(t.TempDir(), "begun")
 		l := &ledger{dsn: dsn, path: path, attempts: map[string]int{}, ended: map[string]bool{}}
@@ -127,7 +128,7 @@ func (l *ledger) check(t *testing.T) {
 // openJobs are the names of jobs in the database that have not ended.
 func openJobs(t *testing.T, dsn string) map[string]bool {
 	t.Helper()
-	rows, err := raw(t, dsn).QueryContext(t.Context(), "SELECT args, state FROM "+jobTable(dsn)+" WHERE state <> 'completed'")
+	rows, err := storetest.Raw(t, dsn).QueryContext(t.Context(), "SELECT args, state FROM "+jobTable(dsn)+" WHERE state <> 'completed'")
 	if err != nil {
 		t.Fatal(err)
 	}

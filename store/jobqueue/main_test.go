@@ -2,15 +2,10 @@ package jobqueue_test
 
 import (
 	"context"
-	"database/sql"
-	"errors"
-	"fmt"
 	"os"
 	"strings"
 	"testing"
 	"time"
-
-	"go.uber.org/goleak"
 
 	"github.com/grapnelhq/grapnel/runtime"
 	"github.com/grapnelhq/grapnel/runtime/queuetest"
@@ -28,47 +23,7 @@ func TestMain(m *testing.M) {
 	if name := os.Getenv(programName); name != "" {
 		os.Exit(runProgram(context.Background(), name, os.Getenv(programDSN), os.Getenv(programArg)))
 	}
-	code := m.Run()
-	if err := server.Stop(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	if code == 0 {
-		if err := goleak.Find(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			code = 1
-		}
-	}
-	os.Exit(code)
-}
-
-func newSQLite(tb testing.TB) string {
-	tb.Helper()
-	return "sqlite:" + tb.TempDir() + "/grapnel.db"
-}
-
-func newPostgres(tb testing.TB) string {
-	tb.Helper()
-	dsn, err := server.Postgres(tb).NewDSN(tb.Context())
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return dsn
-}
-
-// bothDatabases runs a test on an empty database of each kind.
-func bothDatabases(t *testing.T, test func(t *testing.T, dsn string)) {
-	t.Helper()
-	for _, kind := range []struct {
-		name   string
-		newDSN func(tb testing.TB) string
-	}{{"sqlite", newSQLite}, {"postgres", newPostgres}} {
-		t.Run(kind.name, func(t *testing.T) {
-			t.Parallel()
-
-			test(t, kind.newDSN(t))
-		})
-	}
+	os.Exit(server.Main(m))
 }
 
 // openDB opens a database that is closed with the test. Unless it says otherwise it
@@ -112,21 +67,6 @@ func open(tb testing.TB, dsn string, o jobqueue.Options) *jobqueue.Queue {
 	return on(tb, openDB(tb, dsn, sqldb.Options{}), o)
 }
 
-// raw opens a database past the queue.
-func raw(tb testing.TB, dsn string) *sql.DB {
-	tb.Helper()
-	driver, name := "pgx", dsn
-	if path, ok := strings.CutPrefix(dsn, "sqlite:"); ok {
-		driver, name = "sqlite", "file:"+path+"?_pragma=busy_timeout(5000)"
-	}
-	db, err := sql.Open(driver, name)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	tb.Cleanup(func() { _ = db.Close() })
-	return db
-}
-
 // jobTable is the name of River's jobs.
 func jobTable(dsn string) string {
 	if strings.HasPrefix(dsn, "sqlite:") {
@@ -138,12 +78,7 @@ func jobTable(dsn string) string {
 // execute runs a statement past the queue; {job} is the table.
 func execute(tb testing.TB, dsn, statement string) {
 	tb.Helper()
-	statement = strings.ReplaceAll(statement, "{job}", jobTable(dsn))
-	db := raw(tb, dsn)
-	_, err := db.ExecContext(tb.Context(), statement)
-	if err = errors.Join(err, db.Close()); err != nil {
-		tb.Fatalf("%s: %v", statement, err)
-	}
+	storetest.Exec(tb, dsn, strings.ReplaceAll(statement, "{job}", jobTable(dsn)))
 }
 
 // serve serves a queue until the test ends, or end is called, which waits for it.
@@ -195,7 +130,7 @@ func done(context.Context, runtime.Job, int) runtime.Verdict {
 func TestSuite(t *testing.T) {
 	t.Parallel()
 
-	for name, newDSN := range map[string]func(testing.TB) string{"sqlite": newSQLite, "postgres": newPostgres} {
+	for name, newDSN := range map[string]func(testing.TB) string{"sqlite": storetest.SQLite, "postgres": server.NewDSN} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 

@@ -11,13 +11,14 @@ import (
 	"github.com/grapnelhq/grapnel/runtime/queuetest"
 	"github.com/grapnelhq/grapnel/store/jobqueue"
 	"github.com/grapnelhq/grapnel/store/sqldb"
+	"github.com/grapnelhq/grapnel/store/storetest"
 )
 
 // TestOpenAtOnce: several programs may make the tables of one database.
 func TestOpenAtOnce(t *testing.T) {
 	t.Parallel()
 
-	bothDatabases(t, func(t *testing.T, dsn string) {
+	storetest.Both(t, server.NewDSN, func(t *testing.T, dsn string) {
 		var dbs []*sqldb.DB
 		for range 6 {
 			dbs = append(dbs, openDB(t, dsn, sqldb.Options{}))
@@ -47,7 +48,7 @@ func TestOpenAtOnce(t *testing.T) {
 func TestOptions(t *testing.T) {
 	t.Parallel()
 
-	db := openDB(t, newSQLite(t), sqldb.Options{})
+	db := openDB(t, storetest.SQLite(t), sqldb.Options{})
 	for name, o := range map[string]jobqueue.Options{
 		"workers":     {Workers: -1},
 		"many":        {Workers: 5000},
@@ -75,7 +76,7 @@ func TestOptions(t *testing.T) {
 func TestReadOnly(t *testing.T) {
 	t.Parallel()
 
-	bothDatabases(t, func(t *testing.T, dsn string) {
+	storetest.Both(t, server.NewDSN, func(t *testing.T, dsn string) {
 		open(t, dsn, jobqueue.Options{})
 		_, err := jobqueue.Open(t.Context(), openDB(t, dsn, sqldb.Options{ReadOnly: true}), jobqueue.Options{})
 		wantCode(t, err, sqldb.CodePermission)
@@ -86,7 +87,7 @@ func TestReadOnly(t *testing.T) {
 func TestNewer(t *testing.T) {
 	t.Parallel()
 
-	bothDatabases(t, func(t *testing.T, dsn string) {
+	storetest.Both(t, server.NewDSN, func(t *testing.T, dsn string) {
 		open(t, dsn, jobqueue.Options{})
 		execute(t, dsn, "INSERT INTO "+strings.Replace(jobTable(dsn), "_job", "_migration", 1)+" (line, version) VALUES ('main', 99)")
 		_, err := jobqueue.Open(t.Context(), openDB(t, dsn, sqldb.Options{}), jobqueue.Options{})
@@ -99,7 +100,7 @@ func TestNewer(t *testing.T) {
 func TestSchemas(t *testing.T) {
 	t.Parallel()
 
-	dsn := newPostgres(t)
+	dsn := server.NewDSN(t)
 	execute(t, dsn, "CREATE SCHEMA tenant")
 	execute(t, dsn, "CREATE ROLE poor LOGIN")
 	public, tenant := open(t, dsn, jobqueue.Options{}), open(t, dsn+"&search_path=tenant", jobqueue.Options{})
@@ -118,7 +119,7 @@ func TestSchemas(t *testing.T) {
 func TestKeptForAWhile(t *testing.T) {
 	t.Parallel()
 
-	bothDatabases(t, func(t *testing.T, dsn string) {
+	storetest.Both(t, server.NewDSN, func(t *testing.T, dsn string) {
 		q := open(t, dsn, jobqueue.Options{})
 		job := runtime.Job{Kind: "k", Plugin: "p", IdempotencyKey: "once"}
 		add(t, q, job)
@@ -140,7 +141,7 @@ func TestKeptForAWhile(t *testing.T) {
 func TestDoneIsForgotten(t *testing.T) {
 	t.Parallel()
 
-	bothDatabases(t, func(t *testing.T, dsn string) {
+	storetest.Both(t, server.NewDSN, func(t *testing.T, dsn string) {
 		q := open(t, dsn, jobqueue.Options{})
 		add(t, q, runtime.Job{Kind: "k", Plugin: "p", IdempotencyKey: "s3cret", Payload: []byte(`"s3cret"`)})
 		serve(t, q, done)
@@ -148,7 +149,7 @@ func TestDoneIsForgotten(t *testing.T) {
 			t.Fatal(err)
 		}
 		var args, metadata string
-		if err := raw(t, dsn).QueryRowContext(t.Context(), "SELECT args, metadata FROM "+jobTable(dsn)).Scan(&args, &metadata); err != nil {
+		if err := storetest.Raw(t, dsn).QueryRowContext(t.Context(), "SELECT args, metadata FROM "+jobTable(dsn)).Scan(&args, &metadata); err != nil {
 			t.Fatal(err)
 		}
 		if args != "{}" || strings.Contains(metadata, "s3cret") {

@@ -14,6 +14,7 @@ import (
 	"github.com/grapnelhq/grapnel/runtime"
 	"github.com/grapnelhq/grapnel/runtime/queuetest"
 	"github.com/grapnelhq/grapnel/store/jobqueue"
+	"github.com/grapnelhq/grapnel/store/storetest"
 )
 
 // shortLease is as short as it may be.
@@ -23,7 +24,7 @@ const shortLease = 400 * time.Millisecond
 func TestShared(t *testing.T) {
 	t.Parallel()
 
-	bothDatabases(t, func(t *testing.T, dsn string) {
+	storetest.Both(t, server.NewDSN, func(t *testing.T, dsn string) {
 		const jobs = 80
 		var mu sync.Mutex
 		runs := map[string]int{}
@@ -67,7 +68,7 @@ func TestShared(t *testing.T) {
 func TestOneTakesOver(t *testing.T) {
 	t.Parallel()
 
-	bothDatabases(t, func(t *testing.T, dsn string) {
+	storetest.Both(t, server.NewDSN, func(t *testing.T, dsn string) {
 		first, second := open(t, dsn, jobqueue.Options{}), open(t, dsn, jobqueue.Options{})
 		begun := make(chan struct{})
 		end := serve(t, first, func(ctx context.Context, _ runtime.Job, _ int) runtime.Verdict {
@@ -93,7 +94,7 @@ func TestOneTakesOver(t *testing.T) {
 func TestLongWork(t *testing.T) {
 	t.Parallel()
 
-	bothDatabases(t, func(t *testing.T, dsn string) {
+	storetest.Both(t, server.NewDSN, func(t *testing.T, dsn string) {
 		var mu sync.Mutex
 		runs := 0
 		work := func(ctx context.Context, _ runtime.Job, _ int) runtime.Verdict {
@@ -135,7 +136,7 @@ func TestLostLease(t *testing.T) {
 		t.Run(string(late), func(t *testing.T) {
 			t.Parallel()
 
-			bothDatabases(t, func(t *testing.T, dsn string) {
+			storetest.Both(t, server.NewDSN, func(t *testing.T, dsn string) {
 				loseLease(t, dsn, late)
 			})
 		})
@@ -199,7 +200,7 @@ func loseLease(t *testing.T, dsn string, late runtime.JobAction) {
 func TestJobThatKillsItsHost(t *testing.T) {
 	t.Parallel()
 
-	bothDatabases(t, func(t *testing.T, dsn string) {
+	storetest.Both(t, server.NewDSN, func(t *testing.T, dsn string) {
 		q := open(t, dsn, jobqueue.Options{Lease: shortLease})
 		var mu sync.Mutex
 		var attempts []int
@@ -228,7 +229,7 @@ func TestJobThatKillsItsHost(t *testing.T) {
 func TestUnreadable(t *testing.T) {
 	t.Parallel()
 
-	bothDatabases(t, func(t *testing.T, dsn string) {
+	storetest.Both(t, server.NewDSN, func(t *testing.T, dsn string) {
 		q := open(t, dsn, jobqueue.Options{Lease: shortLease})
 		add(t, q, runtime.Job{Kind: "k", Plugin: "p"})
 		execute(t, dsn, `UPDATE {job} SET args = '{"job": "nothing"}'`)
@@ -245,7 +246,7 @@ func TestUnreadable(t *testing.T) {
 func TestLaterJobs(t *testing.T) {
 	t.Parallel()
 
-	bothDatabases(t, func(t *testing.T, dsn string) {
+	storetest.Both(t, server.NewDSN, func(t *testing.T, dsn string) {
 		q := open(t, dsn, jobqueue.Options{})
 		ran := make(chan string, 3)
 		serve(t, q, func(_ context.Context, j runtime.Job, attempt int) runtime.Verdict {

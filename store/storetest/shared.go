@@ -2,11 +2,16 @@ package storetest
 
 import (
 	"context"
+	"database/sql"
 	"errors"
+	"fmt"
 	"os"
+	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"go.uber.org/goleak"
 )
 
 // startTime bounds the start of a server for tests.
@@ -48,6 +53,76 @@ func (s *Shared) Stop() error {
 		return nil
 	}
 	return s.pg.Stop(context.Background())
+}
+
+// NewDSN returns the DSN of an empty database on the server.
+func (s *Shared) NewDSN(tb testing.TB) string {
+	tb.Helper()
+	dsn, err := s.Postgres(tb).NewDSN(tb.Context())
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return dsn
+}
+
+// Main runs a package's tests, ends the server and what else is given, and returns the
+// exit code for TestMain. A goroutine that is left is a failure.
+func (s *Shared) Main(m *testing.M, more ...func() error) int {
+	code := m.Run()
+	err := s.Stop()
+	for _, end := range more {
+		err = errors.Join(err, end())
+	}
+	if err == nil && code == 0 {
+		err = goleak.Find()
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return code
+}
+
+// Both runs a test on an empty database of each kind, at the same time. Postgres makes
+// one on a server.
+func Both(t *testing.T, postgres func(testing.TB) string, test func(t *testing.T, dsn string)) {
+	t.Helper()
+	for _, kind := range []struct {
+		name   string
+		newDSN func(testing.TB) string
+	}{{"sqlite", SQLite}, {"postgres", postgres}} {
+		t.Run(kind.name, func(t *testing.T) {
+			t.Parallel()
+
+			test(t, kind.newDSN(t))
+		})
+	}
+}
+
+// Raw opens a database past whatever keeps things in it. It is closed with the test.
+// The drivers are those that package sqldb links.
+func Raw(tb testing.TB, dsn string) *sql.DB {
+	tb.Helper()
+	driver, name := "pgx", dsn
+	if path, ok := strings.CutPrefix(dsn, "sqlite:"); ok {
+		driver, name = "sqlite", "file:"+path+"?_pragma=busy_timeout(5000)"
+	}
+	db, err := sql.Open(driver, name)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { _ = db.Close() })
+	return db
+}
+
+// Exec runs a statement past whatever keeps things in a database.
+func Exec(tb testing.TB, dsn, statement string, args ...any) {
+	tb.Helper()
+	db := Raw(tb, dsn)
+	_, err := db.ExecContext(tb.Context(), statement, args...)
+	if err = errors.Join(err, db.Close()); err != nil {
+		tb.Fatalf("%s: %v", statement, err)
+	}
 }
 
 // NewPostgres returns the DSN of an empty database, on a server of the test's own,

@@ -17,11 +17,11 @@ import (
 )
 
 // Run runs the suite. NewDSN makes an empty database and returns its DSN; it is
-// called from tests that run in parallel. Exec changes a database past the store,
-// as somebody would who tampers with it.
-func Run(t *testing.T, newDSN func(t *testing.T) string, exec func(t *testing.T, dsn, statement string)) {
+// called from tests that run in parallel. Some tests change a database past the
+// store, as somebody would who tampers with it.
+func Run(t *testing.T, newDSN func(tb testing.TB) string) {
 	t.Helper()
-	s := suite{newDSN, exec}
+	s := suite{newDSN}
 	for _, test := range []struct {
 		name string
 		run  func(t *testing.T)
@@ -69,8 +69,7 @@ func Run(t *testing.T, newDSN func(t *testing.T) string, exec func(t *testing.T,
 }
 
 type suite struct {
-	newDSN func(t *testing.T) string
-	exec   func(t *testing.T, dsn, statement string)
+	newDSN func(tb testing.TB) string
 }
 
 // open opens a store that is closed with the test.

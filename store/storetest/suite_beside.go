@@ -69,7 +69,7 @@ func (x suite) testTextsOrNothing(t *testing.T) {
 	if err := s.Append(t.Context(), Sample("w", "t", 0), []manifest.Text{good}); err == nil {
 		t.Error("one id was kept twice")
 	}
-	x.exec(t, dsn, "DROP TABLE texts")
+	Exec(t, dsn, "DROP TABLE texts")
 	if err := s.Append(t.Context(), Sample("w", "t", 1), []manifest.Text{good}); err == nil {
 		t.Error("a text was kept nowhere")
 	}
@@ -96,7 +96,7 @@ func (x suite) testAlteredText(t *testing.T) {
 	keep(t, s, Sample("w", "t", 0), SampleTexts()...)
 	fill(t, s, "w", "t", 1, 3)
 	wantGood(t, s, 3)
-	x.exec(t, dsn, "UPDATE texts SET text = 'something else' WHERE text = '"+SectionText(4)+"'")
+	Exec(t, dsn, "UPDATE texts SET text = 'something else' WHERE text = '"+SectionText(4)+"'")
 	got := verify(t, s, manifest.VerifyOptions{})
 	if want := (manifest.Bad{ManifestID: ID(0), Seq: 0, Reason: manifest.BadFingerprint}); got.FirstBad == nil || *got.FirstBad != want {
 		t.Errorf("verdict %+v, want %+v", got, want)

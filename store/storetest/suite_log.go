@@ -74,7 +74,7 @@ func (x suite) testTampered(t *testing.T) {
 			s := open(t, dsn, store.Options{})
 			fill(t, s, "w", "t", 0, 5)
 			for statement := range strings.SplitSeq(tt.statements, "; ") {
-				x.exec(t, dsn, statement)
+				Exec(t, dsn, statement)
 			}
 			got := verify(t, s, manifest.VerifyOptions{})
 			if got.OK || got.FirstBad == nil {
@@ -111,7 +111,7 @@ func (x suite) testKey(t *testing.T) {
 	if got := verify(t, keyed, manifest.VerifyOptions{}); !got.OK || !got.Anchored || got.Checked != 1 {
 		t.Errorf("after retention: %+v", got)
 	}
-	x.exec(t, dsn, "UPDATE chains SET first_prev = last_hash")
+	Exec(t, dsn, "UPDATE chains SET first_prev = last_hash")
 	if got := verify(t, keyed, manifest.VerifyOptions{}); got.OK {
 		t.Error("a sign-off that was changed was taken")
 	}
@@ -192,7 +192,7 @@ func (x suite) testOpenedAtOnce(t *testing.T) {
 func (x suite) testNewerSchema(t *testing.T) {
 	dsn := x.newDSN(t)
 	fill(t, open(t, dsn, store.Options{}), "w", "t", 0, 1)
-	x.exec(t, dsn, "UPDATE grapnel_migrations SET version_id = 9999 WHERE version_id = (SELECT max(version_id) FROM grapnel_migrations)")
+	Exec(t, dsn, "UPDATE grapnel_migrations SET version_id = 9999 WHERE version_id = (SELECT max(version_id) FROM grapnel_migrations)")
 	for _, o := range []store.Options{{}, {ReadOnly: true}} {
 		_, err := store.Open(t.Context(), dsn, o)
 		wantCode(t, err, store.CodeSchema)
@@ -208,7 +208,7 @@ func (x suite) testNewerManifest(t *testing.T) {
 	dsn := x.newDSN(t)
 	s := open(t, dsn, store.Options{})
 	fill(t, s, "w", "t", 0, 2)
-	x.exec(t, dsn, `UPDATE manifests SET record = replace(record, '"schema_version":1', '"new":{},"schema_version":2') WHERE seq = 1`)
+	Exec(t, dsn, `UPDATE manifests SET record = replace(record, '"schema_version":1', '"new":{},"schema_version":2') WHERE seq = 1`)
 	_, errGet := s.Get(t.Context(), ID(1))
 	_, errLatest := s.Latest(t.Context(), store.Filter{})
 	_, errLast := s.Last(t.Context(), "w", "t")
@@ -221,7 +221,7 @@ func (x suite) testNewerManifest(t *testing.T) {
 	if _, err := s.Get(t.Context(), ID(0)); err != nil {
 		t.Errorf("the others can be read: %v", err)
 	}
-	x.exec(t, dsn, "UPDATE manifests SET record = 'nothing' WHERE seq = 1")
+	Exec(t, dsn, "UPDATE manifests SET record = 'nothing' WHERE seq = 1")
 	_, err := s.Get(t.Context(), ID(1))
 	wantCode(t, err, store.CodeInvalid)
 }

@@ -92,7 +92,7 @@ func callsOf(s *treestore.Store) map[string]func(ctx context.Context) error {
 func TestLocked(t *testing.T) {
 	t.Parallel()
 
-	bothDatabases(t, func(t *testing.T, dsn string) {
+	storetest.Both(t, newPostgres, func(t *testing.T, dsn string) {
 		saveText(t, open(t, dsn), "x")
 		impatient := on(t, openDB(t, dsn, sqldb.Options{LockTimeout: 500 * time.Millisecond}), treestore.Options{})
 		patient := on(t, openDB(t, dsn, sqldb.Options{LockTimeout: time.Hour}), treestore.Options{})
@@ -129,7 +129,7 @@ func TestLocked(t *testing.T) {
 func TestFull(t *testing.T) {
 	t.Parallel()
 
-	dsn := newSQLite(t)
+	dsn := storetest.SQLite(t)
 	db := openDB(t, dsn, sqldb.Options{})
 	s := on(t, db, treestore.Options{})
 	if _, err := s.CreateWorkspace(t.Context(), tree.CreateWorkspace{ID: "w", Name: "W"}); err != nil {
@@ -166,7 +166,7 @@ func TestFull(t *testing.T) {
 func TestReadOnly(t *testing.T) {
 	t.Parallel()
 
-	bothDatabases(t, func(t *testing.T, dsn string) {
+	storetest.Both(t, newPostgres, func(t *testing.T, dsn string) {
 		saveText(t, open(t, dsn), "x")
 		s := on(t, openDB(t, dsn, sqldb.Options{ReadOnly: true}), treestore.Options{})
 		if view, err := s.Doc(t.Context(), scope("")); err != nil || view.Effective == nil {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/grapnelhq/grapnel/store/sqldb"
+	"github.com/grapnelhq/grapnel/store/storetest"
 	"github.com/grapnelhq/grapnel/store/treestore"
 	"github.com/grapnelhq/grapnel/tree"
 )
@@ -36,17 +37,17 @@ func fill(tb testing.TB, dsn string) *treestore.Store {
 	s := open(tb, dsn)
 	const numbers = "WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < $1 - 1) INSERT INTO "
 	text := tree.Doc{Content: benchText, ContentSHA256: tree.Sum(benchText)}
-	execute(tb, dsn, numbers+fmt.Sprintf(`tree_folders (workspace_id, id, parent_id, name, has_doc, created_at, created_by)
+	storetest.Exec(tb, dsn, numbers+fmt.Sprintf(`tree_folders (workspace_id, id, parent_id, name, has_doc, created_at, created_by)
 		SELECT 'w', 'f' || i, CASE WHEN i %% %d = 0 THEN NULL ELSE 'f' || (i - 1) END, 'Folder ' || i, i >= %d, 0, 'ann' FROM n`, benchDepth, bareFolders), benchFolders)
-	execute(tb, dsn, "UPDATE tree_folders SET parent = (SELECT p.node FROM tree_folders p WHERE p.workspace_id = 'w' AND p.id = tree_folders.parent_id)")
-	execute(tb, dsn, numbers+fmt.Sprintf(`tree_threads (workspace_id, id, folder_id, title, created_at, created_by)
+	storetest.Exec(tb, dsn, "UPDATE tree_folders SET parent = (SELECT p.node FROM tree_folders p WHERE p.workspace_id = 'w' AND p.id = tree_folders.parent_id)")
+	storetest.Exec(tb, dsn, numbers+fmt.Sprintf(`tree_threads (workspace_id, id, folder_id, title, created_at, created_by)
 		SELECT 'w', 't' || i, 'f' || (i %% %d), 'Thread ' || i, 0, 'ann' FROM n`, benchFolders), benchThreads)
-	execute(tb, dsn, numbers+fmt.Sprintf(`thread_agents_doc
+	storetest.Exec(tb, dsn, numbers+fmt.Sprintf(`thread_agents_doc
 		(id, workspace_id, folder_id, status, title, content_sha256, version, chars, created_at, updated_at, created_by, updated_by, content)
 		SELECT 'doc' || i, 'w', CASE WHEN i < %d THEN NULL ELSE 'f' || i END, 'active', 'AGENTS.md', CAST($2 AS TEXT), 1, %d, 0, 0, 'ann', 'ann', CAST($3 AS TEXT)
 		FROM n WHERE i >= %d - 1`, bareFolders, len(benchText), bareFolders), benchFolders, text.ContentSHA256, text.Content)
 	if strings.HasPrefix(dsn, "postgres:") {
-		execute(tb, dsn, "VACUUM ANALYZE") // as the server does by itself, sooner or later
+		storetest.Exec(tb, dsn, "VACUUM ANALYZE") // as the server does by itself, sooner or later
 	}
 	return s
 }
@@ -68,7 +69,7 @@ func BenchmarkResolve(b *testing.B) {
 	for _, kind := range []struct {
 		name   string
 		newDSN func(tb testing.TB) string
-	}{{"sqlite", newSQLite}, {"postgres", newPostgres}} {
+	}{{"sqlite", storetest.SQLite}, {"postgres", newPostgres}} {
 		b.Run(kind.name, func(b *testing.B) {
 			dsn := kind.newDSN(b)
 			fill(b, dsn)
@@ -113,8 +114,8 @@ func BenchmarkAutosave(b *testing.B) {
 		newDSN func(tb testing.TB) string
 		pause  time.Duration
 	}{
-		{"sqlite as fast as possible", newSQLite, 0},
-		{"sqlite 1500 a second", newSQLite, 200 * time.Second / 1500},
+		{"sqlite as fast as possible", storetest.SQLite, 0},
+		{"sqlite 1500 a second", storetest.SQLite, 200 * time.Second / 1500},
 		{"postgres as fast as possible", newPostgres, 0},
 	} {
 		b.Run(tt.name, func(b *testing.B) {
@@ -208,7 +209,7 @@ func BenchmarkPage(b *testing.B) {
 	for _, kind := range []struct {
 		name   string
 		newDSN func(tb testing.TB) string
-	}{{"sqlite", newSQLite}, {"postgres", newPostgres}} {
+	}{{"sqlite", storetest.SQLite}, {"postgres", newPostgres}} {
 		b.Run(kind.name, func(b *testing.B) {
 			s := fill(b, kind.newDSN(b))
 			for b.Loop() {
@@ -231,7 +232,7 @@ func BenchmarkAffected(b *testing.B) {
 	for _, kind := range []struct {
 		name   string
 		newDSN func(tb testing.TB) string
-	}{{"sqlite", newSQLite}, {"postgres", newPostgres}} {
+	}{{"sqlite", storetest.SQLite}, {"postgres", newPostgres}} {
 		b.Run(kind.name, func(b *testing.B) {
 			s := fill(b, kind.newDSN(b))
 			for b.Loop() {

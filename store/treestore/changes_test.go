@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/grapnelhq/grapnel/store/sqldb"
+	"github.com/grapnelhq/grapnel/store/storetest"
 	"github.com/grapnelhq/grapnel/store/treestore"
 	"github.com/grapnelhq/grapnel/tree"
 )
@@ -78,7 +79,7 @@ func awaitChanges(tb testing.TB, s tree.Store, after tree.Seq, n int) ([]string,
 // another program would.
 func logPast(t *testing.T, dsn, folder string) *sql.Tx {
 	t.Helper()
-	tx, err := raw(t, dsn).BeginTx(t.Context(), nil)
+	tx, err := storetest.Raw(t, dsn).BeginTx(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -170,8 +171,8 @@ func TestRestoredLog(t *testing.T) {
 	s := open(t, dsn)
 	for _, seq := range []int64{3, 1 << 40} { // places that look old, and like the future
 		t.Run(strconv.FormatInt(seq, 10), func(t *testing.T) {
-			execute(t, dsn, "UPDATE tree_log SET origin = 'elsewhere'")
-			execute(t, dsn, "INSERT INTO tree_changes (seq, workspace_id, kind, action, actor, at, item_id, name) VALUES ($1, 'w', 'folder', 'created', '', 0, 'x', 'x')", seq)
+			storetest.Exec(t, dsn, "UPDATE tree_log SET origin = 'elsewhere'")
+			storetest.Exec(t, dsn, "INSERT INTO tree_changes (seq, workspace_id, kind, action, actor, at, item_id, name) VALUES ($1, 'w', 'folder', 'created', '', 0, 'x', 'x')", seq)
 			for _, after := range []tree.Seq{0, 2, 1 << 40, 1 << 41} {
 				got, err := s.Changes(t.Context(), after, 0)
 				if err != nil || !got.Gap || len(got.List) != 0 {
@@ -191,7 +192,7 @@ func TestRestoredLog(t *testing.T) {
 	}
 	// Who opens it finds that too.
 	before := mustNext(t, s)
-	execute(t, dsn, "UPDATE tree_log SET origin = 'elsewhere again'")
+	storetest.Exec(t, dsn, "UPDATE tree_log SET origin = 'elsewhere again'")
 	again := on(t, openDB(t, dsn, sqldb.Options{}), treestore.Options{})
 	if got, err := again.Changes(t.Context(), before, 0); err != nil || !got.Gap {
 		t.Errorf("%+v, %v, want a gap", got, err)
@@ -213,7 +214,7 @@ func mustNext(tb testing.TB, s tree.Store) tree.Seq {
 func TestListenToOthers(t *testing.T) {
 	t.Parallel()
 
-	bothDatabases(t, func(t *testing.T, dsn string) {
+	storetest.Both(t, newPostgres, func(t *testing.T, dsn string) {
 		here, there := open(t, dsn), open(t, dsn)
 		_, after := changesBehind(t, here, 0)
 		ctx, cancel := context.WithCancel(t.Context())

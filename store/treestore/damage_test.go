@@ -4,6 +4,7 @@ import (
 	"context"
 	"testing"
 
+	"github.com/grapnelhq/grapnel/store/storetest"
 	"github.com/grapnelhq/grapnel/store/treestore"
 	"github.com/grapnelhq/grapnel/tree"
 )
@@ -13,7 +14,7 @@ import (
 func TestDamagedTree(t *testing.T) {
 	t.Parallel()
 
-	bothDatabases(t, func(t *testing.T, dsn string) {
+	storetest.Both(t, newPostgres, func(t *testing.T, dsn string) {
 		s := open(t, dsn)
 		ctx := t.Context()
 		parent := tree.FolderID("")
@@ -29,7 +30,7 @@ func TestDamagedTree(t *testing.T) {
 		if _, err := s.CreateFolder(ctx, tree.CreateFolder{WorkspaceID: "w", ID: "good", Name: "good"}); err != nil {
 			t.Fatal(err)
 		}
-		execute(t, dsn, "UPDATE tree_folders SET parent_id = 'c', parent = (SELECT p.node FROM tree_folders p WHERE p.id = 'c') WHERE id = 'a'")
+		storetest.Exec(t, dsn, "UPDATE tree_folders SET parent_id = 'c', parent = (SELECT p.node FROM tree_folders p WHERE p.id = 'c') WHERE id = 'a'")
 		for name, call := range damagedCalls() {
 			if err := call(ctx, s); !tree.HasCode(err, tree.CodeCycle) {
 				t.Errorf("%s: error %v, want the code %s", name, err, tree.CodeCycle)

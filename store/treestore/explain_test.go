@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/grapnelhq/grapnel/store/storetest"
 	"github.com/grapnelhq/grapnel/store/treestore"
 	"github.com/grapnelhq/grapnel/tree"
 )
@@ -17,7 +18,7 @@ func TestResolvingUsesIndexes(t *testing.T) {
 	t.Parallel()
 
 	const rootIndex, folderIndex = "uq_thread_agents_doc_root_active", "uq_thread_agents_doc_folder_active"
-	bothDatabases(t, func(t *testing.T, dsn string) {
+	storetest.Both(t, newPostgres, func(t *testing.T, dsn string) {
 		fill(t, dsn)
 		for name, query := range map[string]string{"thread": treestore.ForThread, "folder": treestore.ForFolder} {
 			explain := explainSQLite
@@ -43,7 +44,7 @@ func TestResolvingUsesIndexes(t *testing.T) {
 
 func explainSQLite(t *testing.T, dsn, query string) string {
 	t.Helper()
-	db := raw(t, dsn)
+	db := storetest.Raw(t, dsn)
 	return planOf(t, func(ctx context.Context) (*sql.Rows, error) {
 		return db.QueryContext(ctx, "EXPLAIN QUERY PLAN "+query, "w", "f1")
 	})
@@ -51,7 +52,7 @@ func explainSQLite(t *testing.T, dsn, query string) string {
 
 func explainPostgres(t *testing.T, dsn, query string) string {
 	t.Helper()
-	conn, err := raw(t, dsn).Conn(t.Context())
+	conn, err := storetest.Raw(t, dsn).Conn(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +103,7 @@ func planOf(t *testing.T, explain func(ctx context.Context) (*sql.Rows, error)) 
 func TestDeepResolving(t *testing.T) {
 	t.Parallel()
 
-	bothDatabases(t, func(t *testing.T, dsn string) {
+	storetest.Both(t, newPostgres, func(t *testing.T, dsn string) {
 		s := fill(t, dsn)
 		for _, tt := range []struct {
 			thread string

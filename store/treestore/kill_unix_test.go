@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/grapnelhq/grapnel/store/storetest"
 	"github.com/grapnelhq/grapnel/store/treestore"
 	"github.com/grapnelhq/grapnel/tree"
 )
@@ -28,7 +29,7 @@ const killRuns = 8
 func TestKilledLosesNothing(t *testing.T) {
 	t.Parallel()
 
-	bothDatabases(t, func(t *testing.T, dsn string) {
+	storetest.Both(t, newPostgres, func(t *testing.T, dsn string) {
 		s := open(t, dsn)
 		makePlaces(t, s)
 		random := rand.New(rand.NewPCG(7, 11))
@@ -56,7 +57,7 @@ func TestKilledLosesNothing(t *testing.T) {
 func TestProgramsAtOnce(t *testing.T) {
 	t.Parallel()
 
-	bothDatabases(t, func(t *testing.T, dsn string) {
+	storetest.Both(t, newPostgres, func(t *testing.T, dsn string) {
 		s := open(t, dsn)
 		makePlaces(t, s)
 		kept := &ledger{docs: map[string]string{}}

@@ -2,15 +2,12 @@ package treestore_test
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"os"
 	"strings"
 	"sync"
 	"testing"
 	"time"
-
-	"go.uber.org/goleak"
 
 	"github.com/grapnelhq/grapnel/store/schema"
 	"github.com/grapnelhq/grapnel/store/sqldb"
@@ -35,18 +32,7 @@ func TestMain(m *testing.M) {
 	if name := os.Getenv(programName); name != "" {
 		os.Exit(runProgram(context.Background(), name, os.Getenv(programDSN), os.Getenv(programArg)))
 	}
-	code := m.Run()
-	if err := shared.Stop(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	if code == 0 {
-		if err := goleak.Find(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			code = 1
-		}
-	}
-	os.Exit(code)
+	os.Exit(shared.Main(m))
 }
 
 // newPostgres returns an empty database. They are made many at a time: while one is
@@ -57,7 +43,7 @@ func newPostgres(tb testing.TB) string {
 	shared.mu.Lock()
 	defer shared.mu.Unlock()
 	if len(shared.spare) == 0 {
-		maker := raw(tb, pg.DSN("postgres"))
+		maker := storetest.Raw(tb, pg.DSN("postgres"))
 		for n := range 70 {
 			name := fmt.Sprintf("tree_%d_%d", time.Now().UnixNano(), n)
 			if _, err := maker.ExecContext(tb.Context(), "CREATE DATABASE "+name); err != nil {
@@ -69,26 +55,6 @@ func newPostgres(tb testing.TB) string {
 	dsn := shared.spare[0]
 	shared.spare = shared.spare[1:]
 	return dsn
-}
-
-func newSQLite(tb testing.TB) string {
-	tb.Helper()
-	return "sqlite:" + tb.TempDir() + "/grapnel.db"
-}
-
-// bothDatabases runs a test on an empty database of each kind.
-func bothDatabases(t *testing.T, test func(t *testing.T, dsn string)) {
-	t.Helper()
-	for _, kind := range []struct {
-		name   string
-		newDSN func(tb testing.TB) string
-	}{{"sqlite", newSQLite}, {"postgres", newPostgres}} {
-		t.Run(kind.name, func(t *testing.T) {
-			t.Parallel()
-
-			test(t, kind.newDSN(t))
-		})
-	}
 }
 
 // openDB opens a database that is closed with the test.
@@ -137,29 +103,6 @@ func open(tb testing.TB, dsn string) *treestore.Store {
 	return s
 }
 
-// raw opens a database past the store.
-func raw(tb testing.TB, dsn string) *sql.DB {
-	tb.Helper()
-	driver, name := "pgx", dsn
-	if path, ok := strings.CutPrefix(dsn, "sqlite:"); ok {
-		driver, name = "sqlite", "file:"+path+"?_pragma=busy_timeout(5000)"
-	}
-	db, err := sql.Open(driver, name)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	tb.Cleanup(func() { _ = db.Close() })
-	return db
-}
-
-// execute runs a statement past the store.
-func execute(tb testing.TB, dsn, statement string, args ...any) {
-	tb.Helper()
-	if _, err := raw(tb, dsn).ExecContext(tb.Context(), statement, args...); err != nil {
-		tb.Fatalf("%s: %v", statement, err)
-	}
-}
-
 func wantCode(tb testing.TB, err error, code tree.Code) {
 	tb.Helper()
 	if !tree.HasCode(err, code) {
@@ -174,7 +117,7 @@ func TestSuiteSQLite(t *testing.T) {
 
 	treetest.Suite(t, func(t *testing.T) tree.Store {
 		t.Helper()
-		return on(t, openDB(t, newSQLite(t), sqldb.Options{}), treestore.Options{})
+		return on(t, openDB(t, storetest.SQLite(t), sqldb.Options{}), treestore.Options{})
 	})
 }
 
@@ -191,10 +134,10 @@ func TestSuitePostgres(t *testing.T) {
 func TestSuiteClock(t *testing.T) {
 	t.Parallel()
 
-	bothDatabases(t, func(t *testing.T, first string) {
+	storetest.Both(t, newPostgres, func(t *testing.T, first string) {
 		treetest.SuiteClock(t, func(t *testing.T, now func() time.Time) tree.Store {
 			t.Helper()
-			dsn := newSQLite(t)
+			dsn := storetest.SQLite(t)
 			if !strings.HasPrefix(first, "sqlite:") {
 				dsn = newPostgres(t)
 			}

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/grapnelhq/grapnel/store/storetest"
 	"github.com/grapnelhq/grapnel/store/treestore"
 	"github.com/grapnelhq/grapnel/tree"
 	"github.com/grapnelhq/grapnel/tree/treetest"
@@ -27,7 +28,7 @@ func clientsOf(n int, stores ...tree.Store) []treetest.Client {
 func TestRandom(t *testing.T) {
 	t.Parallel()
 
-	bothDatabases(t, func(t *testing.T, dsn string) {
+	storetest.Both(t, newPostgres, func(t *testing.T, dsn string) {
 		here, there := open(t, dsn), open(t, dsn)
 		for seed := range uint64(4) {
 			treetest.Run(t, treetest.RunOptions{Seed: seed + 1, Steps: 500, Clients: clientsOf(2, here, there)})
@@ -40,7 +41,7 @@ func TestRandom(t *testing.T) {
 func TestRandomAtOnce(t *testing.T) {
 	t.Parallel()
 
-	bothDatabases(t, func(t *testing.T, dsn string) {
+	storetest.Both(t, newPostgres, func(t *testing.T, dsn string) {
 		here, there := open(t, dsn), open(t, dsn)
 		for seed := range uint64(2) {
 			treetest.RunConcurrent(t, treetest.RunOptions{Seed: seed + 1, Steps: 150, Clients: clientsOf(5, here, there)})
@@ -59,7 +60,7 @@ func checkMarks(t *testing.T, dsn string) {
 			WHERE coalesce(f.parent, -1) <> coalesce(p.node, -1)`,
 	} {
 		var wrong int
-		if err := raw(t, dsn).QueryRowContext(t.Context(), query).Scan(&wrong); err != nil || wrong != 0 {
+		if err := storetest.Raw(t, dsn).QueryRowContext(t.Context(), query).Scan(&wrong); err != nil || wrong != 0 {
 			t.Errorf("%s is wrong for %d folders, %v", what, wrong, err)
 		}
 	}
@@ -71,7 +72,7 @@ func TestManyClientsOfOneDocument(t *testing.T) {
 	t.Parallel()
 
 	const clients, each = 200, 5
-	bothDatabases(t, func(t *testing.T, dsn string) {
+	storetest.Both(t, newPostgres, func(t *testing.T, dsn string) {
 		s := open(t, dsn)
 		var mu sync.Mutex
 		won := map[int64]string{}

@@ -27,14 +27,14 @@ func TestOpenRefused(t *testing.T) {
 		}
 		return "sqlite:" + path
 	}
-	foreign := newSQLite(t)
-	execute(t, foreign, "CREATE TABLE recipes (name TEXT)")
-	newer := newSQLite(t)
+	foreign := storetest.SQLite(t)
+	storetest.Exec(t, foreign, "CREATE TABLE recipes (name TEXT)")
+	newer := storetest.SQLite(t)
 	remember(t, open(t, newer, itemstore.Options{}), fact("x"))
-	execute(t, newer, "INSERT INTO memory_migrations (version_id, is_applied) VALUES (99, 1)")
-	secretless := newSQLite(t)
+	storetest.Exec(t, newer, "INSERT INTO memory_migrations (version_id, is_applied) VALUES (99, 1)")
+	secretless := storetest.SQLite(t)
 	open(t, secretless, itemstore.Options{})
-	execute(t, secretless, "UPDATE memory_meta SET value = 'xyz' WHERE name = 'secret'")
+	storetest.Exec(t, secretless, "UPDATE memory_meta SET value = 'xyz' WHERE name = 'secret'")
 	for name, tt := range map[string]struct {
 		dsn  string
 		o    itemstore.Options
@@ -66,7 +66,7 @@ func TestOpenRefused(t *testing.T) {
 func TestDamaged(t *testing.T) {
 	t.Parallel()
 
-	dsn := newSQLite(t)
+	dsn := storetest.SQLite(t)
 	s := open(t, dsn, itemstore.Options{})
 	var items []itemstore.New
 	for n := range itemstore.MaxBatch {
@@ -108,10 +108,10 @@ func TestDamaged(t *testing.T) {
 func TestDamagedIndex(t *testing.T) {
 	t.Parallel()
 
-	dsn := newSQLite(t)
+	dsn := storetest.SQLite(t)
 	s := open(t, dsn, itemstore.Options{})
 	remember(t, s, fact("alpha"))
-	execute(t, dsn, "UPDATE memory_index_data SET block = x'00ff00ff' WHERE id > 10")
+	storetest.Exec(t, dsn, "UPDATE memory_index_data SET block = x'00ff00ff' WHERE id > 10")
 	_, err := s.Recall(t.Context(), everything("w"), recall.Read("alpha"), time.Now())
 	wantCode(t, err, sqldb.CodeDamaged)
 	if got := list(t, s, everything("w")); len(got) != 1 {
@@ -149,11 +149,11 @@ func callsOf(s *itemstore.Store) map[string]func(ctx context.Context) error {
 func TestLocked(t *testing.T) {
 	t.Parallel()
 
-	bothDatabases(t, func(t *testing.T, dsn string) {
+	storetest.Both(t, shared.NewDSN, func(t *testing.T, dsn string) {
 		remember(t, open(t, dsn, itemstore.Options{}), fact("x"))
 		impatient := open(t, dsn, itemstore.Options{LockTimeout: 300 * time.Millisecond})
 		patient := open(t, dsn, itemstore.Options{LockTimeout: time.Hour})
-		holder, err := raw(t, dsn).BeginTx(t.Context(), nil)
+		holder, err := storetest.Raw(t, dsn).BeginTx(t.Context(), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -190,7 +190,7 @@ func TestLocked(t *testing.T) {
 func TestFull(t *testing.T) {
 	t.Parallel()
 
-	dsn := newSQLite(t)
+	dsn := storetest.SQLite(t)
 	s := open(t, dsn, itemstore.Options{})
 	if err := s.Limit(t.Context(), 120); err != nil {
 		t.Fatal(err)
@@ -221,7 +221,7 @@ func TestFull(t *testing.T) {
 func TestForgetWithoutRoom(t *testing.T) {
 	t.Parallel()
 
-	dsn := newSQLite(t)
+	dsn := storetest.SQLite(t)
 	s := open(t, dsn, itemstore.Options{})
 	id := remember(t, s, fact("a"), fact("b"))[0].Item.ID
 	if err := s.Limit(t.Context(), 1); err != nil { // as many pages as there are
@@ -240,7 +240,7 @@ func TestForgetWithoutRoom(t *testing.T) {
 func TestReadOnly(t *testing.T) {
 	t.Parallel()
 
-	bothDatabases(t, func(t *testing.T, dsn string) {
+	storetest.Both(t, shared.NewDSN, func(t *testing.T, dsn string) {
 		id := remember(t, open(t, dsn, itemstore.Options{}), fact("alpha"))[0].Item.ID
 		s := open(t, dsn, itemstore.Options{ReadOnly: true})
 		if found, err := s.Recall(t.Context(), everything("w"), recall.Read("alpha"), time.Now()); err != nil || len(found.Ranked) != 1 {

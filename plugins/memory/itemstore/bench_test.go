@@ -136,7 +136,7 @@ func eachLibrary(b *testing.B, run func(b *testing.B, dsn string, l *library)) {
 		run(b, dsn, &libraries.sqlite)
 	})
 	b.Run("postgres", func(b *testing.B) {
-		dsn := libraries.postgres.open(b, func(b *testing.B) string { b.Helper(); return newPostgres(b) })
+		dsn := libraries.postgres.open(b, func(b *testing.B) string { b.Helper(); return shared.NewDSN(b) })
 		run(b, dsn, &libraries.postgres)
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/grapnelhq/grapnel/plugins/memory/itemstore"
+	"github.com/grapnelhq/grapnel/store/storetest"
 )
 
 // TestHitsUseTheIndex asks PostgreSQL how it finds the newest items of a term: by the
@@ -14,9 +15,9 @@ import (
 func TestHitsUseTheIndex(t *testing.T) {
 	t.Parallel()
 
-	dsn := newPostgres(t)
+	dsn := shared.NewDSN(t)
 	s := open(t, dsn, itemstore.Options{})
-	execute(t, dsn, "ALTER TABLE memory_index SET (autovacuum_enabled = off)")
+	storetest.Exec(t, dsn, "ALTER TABLE memory_index SET (autovacuum_enabled = off)")
 	a := newAuthor(1)
 	for range 40 {
 		if _, err := s.Remember(t.Context(), a.batch()); err != nil {
@@ -25,7 +26,7 @@ func TestHitsUseTheIndex(t *testing.T) {
 	}
 	for _, state := range []string{"", "ANALYZE memory_index"} {
 		if state != "" {
-			execute(t, dsn, state)
+			storetest.Exec(t, dsn, state)
 		}
 		for _, mode := range []string{"force_generic_plan", "force_custom_plan"} {
 			plan := planOf(t, dsn, mode)
@@ -38,7 +39,7 @@ func TestHitsUseTheIndex(t *testing.T) {
 
 func planOf(t *testing.T, dsn, mode string) string {
 	t.Helper()
-	conn, err := raw(t, dsn).Conn(t.Context())
+	conn, err := storetest.Raw(t, dsn).Conn(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

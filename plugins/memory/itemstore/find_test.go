@@ -14,6 +14,7 @@ import (
 	"github.com/grapnelhq/grapnel/plugins/memory/itemstore"
 	"github.com/grapnelhq/grapnel/plugins/memory/recall"
 	"github.com/grapnelhq/grapnel/plugins/memory/turnpolicy"
+	"github.com/grapnelhq/grapnel/store/storetest"
 )
 
 // sentence is a text of common and rare words, in several scripts.
@@ -50,7 +51,7 @@ func TestOneOrder(t *testing.T) {
 	t.Parallel()
 
 	var answers [2][]string
-	for n, dsn := range []string{newSQLite(t), newPostgres(t)} {
+	for n, dsn := range []string{storetest.SQLite(t), shared.NewDSN(t)} {
 		c := newClock()
 		s := open(t, dsn, fixed(c))
 		r := rand.New(rand.NewPCG(3, 5))
@@ -104,7 +105,7 @@ func TestOneOrder(t *testing.T) {
 func TestCandidates(t *testing.T) {
 	t.Parallel()
 
-	bothDatabases(t, func(t *testing.T, dsn string) {
+	storetest.Both(t, shared.NewDSN, func(t *testing.T, dsn string) {
 		s := open(t, dsn, itemstore.Options{})
 		var rare, newest []string
 		for n := range 5 {
@@ -153,7 +154,7 @@ func TestCandidates(t *testing.T) {
 func TestPinned(t *testing.T) {
 	t.Parallel()
 
-	bothDatabases(t, func(t *testing.T, dsn string) {
+	storetest.Both(t, shared.NewDSN, func(t *testing.T, dsn string) {
 		s := open(t, dsn, itemstore.Options{})
 		for n := range 60 {
 			rule := fact(fmt.Sprint("rule", n))
@@ -181,7 +182,7 @@ func TestPinned(t *testing.T) {
 func TestSyntax(t *testing.T) {
 	t.Parallel()
 
-	bothDatabases(t, func(t *testing.T, dsn string) {
+	storetest.Both(t, shared.NewDSN, func(t *testing.T, dsn string) {
 		s := open(t, dsn, itemstore.Options{})
 		remember(t, s, fact("alpha beta"), fact("NEAR the OR gate"), fact("100% of 'users'; DROP TABLE"))
 		for text, want := range map[string]int{

@@ -16,6 +16,7 @@ import (
 	"github.com/grapnelhq/grapnel/plugins/memory/itemstore"
 	"github.com/grapnelhq/grapnel/plugins/memory/recall"
 	"github.com/grapnelhq/grapnel/store/sqldb"
+	"github.com/grapnelhq/grapnel/store/storetest"
 )
 
 // TestForget: an item goes with the versions before it, and its text is not
@@ -23,7 +24,7 @@ import (
 func TestForget(t *testing.T) {
 	t.Parallel()
 
-	bothDatabases(t, func(t *testing.T, dsn string) {
+	storetest.Both(t, shared.NewDSN, func(t *testing.T, dsn string) {
 		s := open(t, dsn, fixed(newClock()))
 		old := remember(t, s, inSlot("city", "lives in Bern"), fact("other"))
 		newer := remember(t, s, inSlot("city", "lives in Ulm"))[0].Item.ID
@@ -66,7 +67,7 @@ func TestForget(t *testing.T) {
 func TestForgetHistory(t *testing.T) {
 	t.Parallel()
 
-	bothDatabases(t, func(t *testing.T, dsn string) {
+	storetest.Both(t, shared.NewDSN, func(t *testing.T, dsn string) {
 		s := open(t, dsn, fixed(newClock()))
 		var ids []string
 		for _, text := range []string{"one", "two", "three"} {
@@ -87,7 +88,7 @@ func TestForgetHistory(t *testing.T) {
 func TestForgetMany(t *testing.T) {
 	t.Parallel()
 
-	bothDatabases(t, func(t *testing.T, dsn string) {
+	storetest.Both(t, shared.NewDSN, func(t *testing.T, dsn string) {
 		s := open(t, dsn, itemstore.Options{})
 		var ids []string
 		for n := range 3 {
@@ -124,7 +125,7 @@ func letters(r *rand.Rand) string {
 func TestForgottenBytes(t *testing.T) {
 	t.Parallel()
 
-	dsn := newSQLite(t)
+	dsn := storetest.SQLite(t)
 	s := open(t, dsn, itemstore.Options{Synchronous: sqldb.SynchronousNormal})
 	r := rand.New(rand.NewPCG(1, 2))
 	secrets := map[string][]string{}
@@ -215,11 +216,11 @@ func wordsOnDisk(t *testing.T, dsn string, words []string) []string {
 func TestLingering(t *testing.T) {
 	t.Parallel()
 
-	dsn := newSQLite(t)
+	dsn := storetest.SQLite(t)
 	s := open(t, dsn, itemstore.Options{LockTimeout: 200 * time.Millisecond})
 	word := letters(rand.New(rand.NewPCG(5, 6)))
 	id := remember(t, s, fact(word))[0].Item.ID
-	reader, err := raw(t, dsn).BeginTx(t.Context(), nil)
+	reader, err := storetest.Raw(t, dsn).BeginTx(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -257,7 +258,7 @@ func TestLingering(t *testing.T) {
 func TestForgottenRows(t *testing.T) {
 	t.Parallel()
 
-	dsn := newPostgres(t)
+	dsn := shared.NewDSN(t)
 	s := open(t, dsn, itemstore.Options{})
 	r := rand.New(rand.NewPCG(7, 8))
 	word, slot := letters(r), letters(r)
@@ -283,7 +284,7 @@ func rowsWith(t *testing.T, dsn string, words ...string) int {
 		for _, w := range words {
 			var n int
 			text := fmt.Sprintf("SELECT count(*) FROM memory_%s t WHERE CAST(t AS TEXT) LIKE '%%' || CAST($1 AS TEXT) || '%%'", table)
-			if err := raw(t, dsn).QueryRowContext(t.Context(), text, w).Scan(&n); err != nil {
+			if err := storetest.Raw(t, dsn).QueryRowContext(t.Context(), text, w).Scan(&n); err != nil {
 				t.Fatal(err)
 			}
 			all += n
@@ -296,7 +297,7 @@ func rowsWith(t *testing.T, dsn string, words ...string) int {
 func TestRecallAfterForgetting(t *testing.T) {
 	t.Parallel()
 
-	bothDatabases(t, func(t *testing.T, dsn string) {
+	storetest.Both(t, shared.NewDSN, func(t *testing.T, dsn string) {
 		s := open(t, dsn, itemstore.Options{})
 		got := remember(t, s, fact("the secret is xylophone"), fact("the plan is known"))
 		forget(t, s, got[0].Item.ID)

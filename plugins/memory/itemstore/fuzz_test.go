@@ -9,6 +9,7 @@ import (
 	"github.com/grapnelhq/grapnel/plugins/memory/itemstore"
 	"github.com/grapnelhq/grapnel/plugins/memory/recall"
 	"github.com/grapnelhq/grapnel/store/sqldb"
+	"github.com/grapnelhq/grapnel/store/storetest"
 )
 
 // FuzzText remembers any text, and asks for it by its own words and by any others. It
@@ -22,7 +23,7 @@ func FuzzText(f *testing.F) {
 		f.Add(s, "other words")
 		f.Add("some text", s)
 	}
-	s := open(f, newSQLite(f), itemstore.Options{Synchronous: sqldb.SynchronousNormal})
+	s := open(f, storetest.SQLite(f), itemstore.Options{Synchronous: sqldb.SynchronousNormal})
 	view := everything("w")
 	f.Fuzz(func(t *testing.T, text, asked string) {
 		if _, err := s.Search(t.Context(), view, asked, 5); err != nil {

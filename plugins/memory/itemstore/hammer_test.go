@@ -11,6 +11,7 @@ import (
 	"github.com/grapnelhq/grapnel/plugins/memory/itemstore"
 	"github.com/grapnelhq/grapnel/plugins/memory/recall"
 	"github.com/grapnelhq/grapnel/plugins/memory/turnpolicy"
+	"github.com/grapnelhq/grapnel/store/storetest"
 )
 
 // TestHammer has many at once write, read, use and forget the same few items, by two
@@ -19,7 +20,7 @@ import (
 func TestHammer(t *testing.T) {
 	t.Parallel()
 
-	bothDatabases(t, func(t *testing.T, dsn string) {
+	storetest.Both(t, shared.NewDSN, func(t *testing.T, dsn string) {
 		stores := []*itemstore.Store{open(t, dsn, itemstore.Options{}), open(t, dsn, itemstore.Options{})}
 		var group sync.WaitGroup
 		for n := range 8 {
@@ -95,7 +96,7 @@ func hit(t *testing.T, s *itemstore.Store, r *rand.Rand) error {
 func TestUsesAreExact(t *testing.T) {
 	t.Parallel()
 
-	bothDatabases(t, func(t *testing.T, dsn string) {
+	storetest.Both(t, shared.NewDSN, func(t *testing.T, dsn string) {
 		s, other := open(t, dsn, itemstore.Options{}), open(t, dsn, itemstore.Options{})
 		var ids []string
 		for _, o := range remember(t, s, fact("a"), fact("b"), of(itemstore.ScopeUser, "ann", fact("c"))) {
@@ -130,7 +131,7 @@ func TestUsesAreExact(t *testing.T) {
 func TestOneKeyAtOnce(t *testing.T) {
 	t.Parallel()
 
-	bothDatabases(t, func(t *testing.T, dsn string) {
+	storetest.Both(t, shared.NewDSN, func(t *testing.T, dsn string) {
 		stores := []*itemstore.Store{open(t, dsn, itemstore.Options{}), open(t, dsn, itemstore.Options{})}
 		for round := range 10 {
 			var group sync.WaitGroup

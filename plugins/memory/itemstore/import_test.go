@@ -14,6 +14,7 @@ import (
 
 	"github.com/grapnelhq/grapnel/plugins/memory/itemstore"
 	"github.com/grapnelhq/grapnel/store/sqldb"
+	"github.com/grapnelhq/grapnel/store/storetest"
 )
 
 // each yields items that were read well.
@@ -77,9 +78,9 @@ func someItems(t *testing.T, s *itemstore.Store, c *clock) {
 func TestRoundTrip(t *testing.T) {
 	t.Parallel()
 
-	bothDatabases(t, func(t *testing.T, dsn string) {
+	storetest.Both(t, shared.NewDSN, func(t *testing.T, dsn string) {
 		c := newClock()
-		from := open(t, newSQLite(t), fixed(c))
+		from := open(t, storetest.SQLite(t), fixed(c))
 		someItems(t, from, c)
 		want := exported(t, from)
 		s := open(t, dsn, itemstore.Options{})
@@ -104,7 +105,7 @@ func TestRoundTrip(t *testing.T) {
 func TestImportCopies(t *testing.T) {
 	t.Parallel()
 
-	bothDatabases(t, func(t *testing.T, dsn string) {
+	storetest.Both(t, shared.NewDSN, func(t *testing.T, dsn string) {
 		c := newClock()
 		s := open(t, dsn, fixed(c))
 		someItems(t, s, c)
@@ -150,7 +151,7 @@ func TestImportCopies(t *testing.T) {
 func TestImportBeside(t *testing.T) {
 	t.Parallel()
 
-	bothDatabases(t, func(t *testing.T, dsn string) {
+	storetest.Both(t, shared.NewDSN, func(t *testing.T, dsn string) {
 		c := newClock()
 		s := open(t, dsn, fixed(c))
 		here := remember(t, s, fact("known"), inSlot("older", "older here"), inSlot("newer", "newer here"), fact("edited"), fact("moved"), fact("gone"), inSlot("v", "one"), inSlot("v", "two"))
@@ -220,7 +221,7 @@ func TestImportRefused(t *testing.T) {
 		"NUL":        with(func(i *itemstore.Item) { i.Text = "a\x00" }),
 		"own scopes": with(func(i *itemstore.Item) { i.Scope, i.ScopeID = "everywhere", "ann" }),
 	}
-	bothDatabases(t, func(t *testing.T, dsn string) {
+	storetest.Both(t, shared.NewDSN, func(t *testing.T, dsn string) {
 		s := open(t, dsn, itemstore.Options{})
 		for name, item := range cases {
 			counts, err := s.Import(t.Context(), each([]itemstore.Item{good, item}))

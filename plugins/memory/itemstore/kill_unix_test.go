@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/grapnelhq/grapnel/plugins/memory/itemstore"
+	"github.com/grapnelhq/grapnel/store/storetest"
 )
 
 // killRuns is how often a writing program is killed.
@@ -30,7 +31,7 @@ func killRuns() int {
 func TestKilledLosesNothing(t *testing.T) {
 	t.Parallel()
 
-	bothDatabases(t, func(t *testing.T, dsn string) {
+	storetest.Both(t, shared.NewDSN, func(t *testing.T, dsn string) {
 		random := rand.New(rand.NewPCG(7, 11))
 		told := &ledger{kept: map[string]string{}, gone: map[string]bool{}}
 		for range killRuns() {
@@ -58,7 +59,7 @@ func TestKilledLosesNothing(t *testing.T) {
 func TestProgramsAtOnce(t *testing.T) {
 	t.Parallel()
 
-	bothDatabases(t, func(t *testing.T, dsn string) {
+	storetest.Both(t, shared.NewDSN, func(t *testing.T, dsn string) {
 		told := &ledger{kept: map[string]string{}, gone: map[string]bool{}}
 		var group sync.WaitGroup
 		for range 2 {
@@ -135,7 +136,7 @@ func (l *ledger) check(t *testing.T, dsn string) {
 		here[i.ID] = i.Hash
 	}
 	var graves int
-	if err := raw(t, dsn).QueryRowContext(t.Context(), "SELECT count(*) FROM memory_tombstones").Scan(&graves); err != nil {
+	if err := storetest.Raw(t, dsn).QueryRowContext(t.Context(), "SELECT count(*) FROM memory_tombstones").Scan(&graves); err != nil {
 		t.Fatal(err)
 	}
 	missing := 0

@@ -2,17 +2,12 @@ package itemstore_test
 
 import (
 	"context"
-	"database/sql"
-	"errors"
-	"fmt"
 	"math/rand/v2"
 	"os"
 	"strings"
 	"sync"
 	"testing"
 	"time"
-
-	"go.uber.org/goleak"
 
 	"github.com/grapnelhq/grapnel/plugins/memory/itemstore"
 	"github.com/grapnelhq/grapnel/plugins/memory/turnpolicy"
@@ -28,48 +23,7 @@ func TestMain(m *testing.M) {
 	if name := os.Getenv(programName); name != "" {
 		os.Exit(runProgram(context.Background(), name, os.Getenv(programDSN)))
 	}
-	code := m.Run()
-	if err := errors.Join(shared.Stop(), libraries.sqlite.remove()); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	if code == 0 {
-		if err := goleak.Find(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			code = 1
-		}
-	}
-	os.Exit(code)
-}
-
-// newPostgres returns an empty database.
-func newPostgres(tb testing.TB) string {
-	tb.Helper()
-	dsn, err := shared.Postgres(tb).NewDSN(tb.Context())
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return dsn
-}
-
-func newSQLite(tb testing.TB) string {
-	tb.Helper()
-	return "sqlite:" + tb.TempDir() + "/memory.db"
-}
-
-// bothDatabases runs a test on an empty database of each kind.
-func bothDatabases(t *testing.T, test func(t *testing.T, dsn string)) {
-	t.Helper()
-	for _, kind := range []struct {
-		name   string
-		newDSN func(tb testing.TB) string
-	}{{"sqlite", newSQLite}, {"postgres", newPostgres}} {
-		t.Run(kind.name, func(t *testing.T) {
-			t.Parallel()
-
-			test(t, kind.newDSN(t))
-		})
-	}
+	os.Exit(shared.Main(m, libraries.sqlite.remove))
 }
 
 func isPostgres(dsn string) bool { return strings.HasPrefix(dsn, "postgres:") }
@@ -116,29 +70,6 @@ func (c *clock) move(d time.Duration) {
 // fixed are options with which two stores do the same: a clock, and ids by a seed.
 func fixed(c *clock) itemstore.Options {
 	return itemstore.Options{Now: c.Now, Entropy: rand.NewChaCha8([32]byte{1})}
-}
-
-// raw opens a database past the store.
-func raw(tb testing.TB, dsn string) *sql.DB {
-	tb.Helper()
-	driver, name := "pgx", dsn
-	if path, ok := strings.CutPrefix(dsn, "sqlite:"); ok {
-		driver, name = "sqlite", "file:"+path+"?_pragma=busy_timeout(5000)"
-	}
-	db, err := sql.Open(driver, name)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	tb.Cleanup(func() { _ = db.Close() })
-	return db
-}
-
-// execute runs a statement past the store.
-func execute(tb testing.TB, dsn, statement string, args ...any) {
-	tb.Helper()
-	if _, err := raw(tb, dsn).ExecContext(tb.Context(), statement, args...); err != nil {
-		tb.Fatalf("%s: %v", statement, err)
-	}
 }
 
 func wantCode(tb testing.TB, err error, code sqldb.Code) {

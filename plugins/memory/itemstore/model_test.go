@@ -12,6 +12,7 @@ import (
 	"github.com/grapnelhq/grapnel/plugins/memory/itemstore"
 	"github.com/grapnelhq/grapnel/plugins/memory/recall"
 	"github.com/grapnelhq/grapnel/store/sqldb"
+	"github.com/grapnelhq/grapnel/store/storetest"
 )
 
 // model is a store as it is meant: a list, searched from its beginning to its end.
@@ -163,7 +164,7 @@ func TestRandom(t *testing.T) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			t.Parallel()
 
-			bothDatabases(t, func(t *testing.T, dsn string) {
+			storetest.Both(t, shared.NewDSN, func(t *testing.T, dsn string) {
 				c := newClock()
 				run := &randomRun{
 					t: t, r: rand.New(rand.NewPCG(seed, 42)), c: c, s: open(t, dsn, fixed(c)),

@@ -12,6 +12,7 @@ import (
 	"github.com/grapnelhq/grapnel/plugins/memory/itemstore"
 	"github.com/grapnelhq/grapnel/plugins/memory/recall"
 	"github.com/grapnelhq/grapnel/store/sqldb"
+	"github.com/grapnelhq/grapnel/store/storetest"
 )
 
 // spoil makes a store as one of other rules would have left it.
@@ -28,7 +29,7 @@ func spoil(t *testing.T, dsn string) {
 		texts = append(texts, "INSERT INTO memory_index (rowid, tokens) VALUES (77777, '1xother 1xrules')")
 	}
 	for _, text := range texts {
-		execute(t, dsn, text)
+		storetest.Exec(t, dsn, text)
 	}
 }
 
@@ -37,7 +38,7 @@ func spoil(t *testing.T, dsn string) {
 func TestRebuild(t *testing.T) {
 	t.Parallel()
 
-	bothDatabases(t, func(t *testing.T, dsn string) {
+	storetest.Both(t, shared.NewDSN, func(t *testing.T, dsn string) {
 		c := newClock()
 		s := open(t, dsn, fixed(c))
 		r := rand.New(rand.NewPCG(9, 10))
@@ -106,7 +107,7 @@ func TestRebuild(t *testing.T) {
 func TestRebuildTwins(t *testing.T) {
 	t.Parallel()
 
-	bothDatabases(t, func(t *testing.T, dsn string) {
+	storetest.Both(t, shared.NewDSN, func(t *testing.T, dsn string) {
 		s := open(t, dsn, itemstore.Options{})
 		got := remember(t, s, fact("a one"), fact("b one"), fact("b two"), fact("a two"))
 		if err := s.Close(); err != nil {
@@ -114,10 +115,10 @@ func TestRebuildTwins(t *testing.T) {
 		}
 		spoil(t, dsn)
 		for _, text := range []string{"UPDATE memory_items SET text = 'one' WHERE text LIKE '%one'", "UPDATE memory_items SET text = 'two' WHERE text LIKE '%two'"} {
-			execute(t, dsn, text)
+			storetest.Exec(t, dsn, text)
 		}
 		// One twin has the hash of today already.
-		execute(t, dsn, "UPDATE memory_items SET hash = $1 WHERE id = $2", hashOfTwo, got[3].Item.ID)
+		storetest.Exec(t, dsn, "UPDATE memory_items SET hash = $1 WHERE id = $2", hashOfTwo, got[3].Item.ID)
 		s = open(t, dsn, itemstore.Options{})
 		want := map[string]string{got[0].Item.ID: got[1].Item.ID, got[1].Item.ID: "", got[2].Item.ID: got[3].Item.ID, got[3].Item.ID: ""}
 		by := map[string]string{}
@@ -139,10 +140,10 @@ const hashOfTwo = "3fc4ccfe745870e2c0d99f71f30ff0656c8dedd41cc1d7d3d376b0dbe685e
 func TestOtherRulesMeanwhile(t *testing.T) {
 	t.Parallel()
 
-	bothDatabases(t, func(t *testing.T, dsn string) {
+	storetest.Both(t, shared.NewDSN, func(t *testing.T, dsn string) {
 		s := open(t, dsn, itemstore.Options{})
 		id := remember(t, s, fact("before"))[0].Item.ID
-		execute(t, dsn, "UPDATE memory_meta SET value = '999' WHERE name = 'recall_version'")
+		storetest.Exec(t, dsn, "UPDATE memory_meta SET value = '999' WHERE name = 'recall_version'")
 		_, err := s.Remember(t.Context(), itemstore.Batch{WorkspaceID: "w", Items: []itemstore.New{fact("after")}})
 		wantCode(t, err, sqldb.CodeSchema)
 		_, err = s.Forget(t.Context(), everything("w"), []string{id})

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/grapnelhq/grapnel/plugins/memory/recall"
+	"github.com/grapnelhq/grapnel/store/storetest"
 )
 
 func contextWithCause(t *testing.T, cause error) (ctx context.Context, cancel func()) {
@@ -24,7 +25,7 @@ func contextWithCause(t *testing.T, cause error) (ctx context.Context, cancel fu
 // whether its file is whole.
 func checkIndex(tb testing.TB, dsn string) {
 	tb.Helper()
-	db := raw(tb, dsn)
+	db := storetest.Raw(tb, dsn)
 	tx, err := db.BeginTx(tb.Context(), &sql.TxOptions{Isolation: sql.LevelSerializable})
 	if err != nil {
 		tb.Fatal(err)
@@ -147,7 +148,7 @@ func query(tb testing.TB, tx *sql.Tx, text string, row func(scan func(...any) er
 // checkFile asks SQLite whether a database and its full-text index are whole.
 func checkFile(tb testing.TB, dsn string) {
 	tb.Helper()
-	db := raw(tb, dsn)
+	db := storetest.Raw(tb, dsn)
 	var answer string
 	if err := db.QueryRowContext(tb.Context(), "PRAGMA integrity_check").Scan(&answer); err != nil || answer != "ok" {
 		tb.Errorf("integrity_check: %s, %v", answer, err)

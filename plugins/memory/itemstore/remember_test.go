@@ -11,13 +11,14 @@ import (
 	"github.com/grapnelhq/grapnel/plugins/memory/itemstore"
 	"github.com/grapnelhq/grapnel/plugins/memory/turnpolicy"
 	"github.com/grapnelhq/grapnel/store/sqldb"
+	"github.com/grapnelhq/grapnel/store/storetest"
 )
 
 // TestRemembered: what was said is there as it was said.
 func TestRemembered(t *testing.T) {
 	t.Parallel()
 
-	bothDatabases(t, func(t *testing.T, dsn string) {
+	storetest.Both(t, shared.NewDSN, func(t *testing.T, dsn string) {
 		c := newClock()
 		s := open(t, dsn, fixed(c))
 		n := itemstore.New{
@@ -96,7 +97,7 @@ func TestChanges(t *testing.T) {
 			[]string{"Bern"},
 		},
 	}
-	bothDatabases(t, func(t *testing.T, dsn string) {
+	storetest.Both(t, shared.NewDSN, func(t *testing.T, dsn string) {
 		s := open(t, dsn, fixed(newClock()))
 		for name, tt := range cases {
 			t.Run(name, func(t *testing.T) {
@@ -123,7 +124,7 @@ func TestChanges(t *testing.T) {
 func TestReplaces(t *testing.T) {
 	t.Parallel()
 
-	bothDatabases(t, func(t *testing.T, dsn string) {
+	storetest.Both(t, shared.NewDSN, func(t *testing.T, dsn string) {
 		s := open(t, dsn, fixed(newClock()))
 		first := remember(t, s, of(itemstore.ScopeThread, "t", fact("ships on Monday")), inSlot("day", "ships some day"))
 		n := inSlot("day", "ships on Friday")
@@ -161,7 +162,7 @@ func TestReplaces(t *testing.T) {
 func TestKnownAgain(t *testing.T) {
 	t.Parallel()
 
-	bothDatabases(t, func(t *testing.T, dsn string) {
+	storetest.Both(t, shared.NewDSN, func(t *testing.T, dsn string) {
 		c := newClock()
 		s := open(t, dsn, fixed(c))
 		want := remember(t, s, fact("a fact"))[0].Item
@@ -184,7 +185,7 @@ func TestKnownAgain(t *testing.T) {
 func TestKeys(t *testing.T) {
 	t.Parallel()
 
-	bothDatabases(t, func(t *testing.T, dsn string) {
+	storetest.Both(t, shared.NewDSN, func(t *testing.T, dsn string) {
 		c := newClock()
 		s := open(t, dsn, fixed(c))
 		first := itemstore.Batch{WorkspaceID: "w", Key: "turn 1", Items: []itemstore.New{inSlot("x", "one"), inSlot("x", "two"), fact("three")}}
@@ -214,7 +215,7 @@ func TestKeys(t *testing.T) {
 		c.move(2 * 24 * time.Hour)
 		write(t, s, itemstore.Batch{WorkspaceID: "w", Key: "turn 2"})
 		var n int
-		if err := raw(t, dsn).QueryRowContext(t.Context(), "SELECT count(*) FROM memory_batches").Scan(&n); err != nil || n != 2 {
+		if err := storetest.Raw(t, dsn).QueryRowContext(t.Context(), "SELECT count(*) FROM memory_batches").Scan(&n); err != nil || n != 2 {
 			t.Errorf("%d keys after a month, %v", n, err)
 		}
 	})
@@ -224,7 +225,7 @@ func TestKeys(t *testing.T) {
 func TestKeyOfRefused(t *testing.T) {
 	t.Parallel()
 
-	bothDatabases(t, func(t *testing.T, dsn string) {
+	storetest.Both(t, shared.NewDSN, func(t *testing.T, dsn string) {
 		s := open(t, dsn, fixed(newClock()))
 		n := fact("new")
 		n.Replaces = "nothing"
@@ -266,7 +267,7 @@ func TestRefused(t *testing.T) {
 		"key":               {WorkspaceID: "w", Key: "a\x00", Items: []itemstore.New{fact("good")}},
 		"too many":          {WorkspaceID: "w", Items: make([]itemstore.New, itemstore.MaxBatch+1)},
 	}
-	bothDatabases(t, func(t *testing.T, dsn string) {
+	storetest.Both(t, shared.NewDSN, func(t *testing.T, dsn string) {
 		s := open(t, dsn, itemstore.Options{})
 		for name, b := range cases {
 			_, err := s.Remember(t.Context(), b)
@@ -302,7 +303,7 @@ func TestRefused(t *testing.T) {
 func TestContext(t *testing.T) {
 	t.Parallel()
 
-	bothDatabases(t, func(t *testing.T, dsn string) {
+	storetest.Both(t, shared.NewDSN, func(t *testing.T, dsn string) {
 		s := open(t, dsn, itemstore.Options{})
 		cause := errors.New("no more time")
 		ctx, cancel := contextWithCause(t, cause)

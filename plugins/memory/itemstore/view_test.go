@@ -12,6 +12,7 @@ import (
 	"github.com/grapnelhq/grapnel/plugins/memory/itemstore"
 	"github.com/grapnelhq/grapnel/plugins/memory/recall"
 	"github.com/grapnelhq/grapnel/store/sqldb"
+	"github.com/grapnelhq/grapnel/store/storetest"
 )
 
 // placed is an item of a scope in a workspace, written "workspace scope id".
@@ -56,7 +57,7 @@ func TestViews(t *testing.T) {
 			[]string{"w user ann", "v workspace", "v thread t1", "v agent a1", "v user ann", "v user bob", "u user ann"},
 		},
 	}
-	bothDatabases(t, func(t *testing.T, dsn string) {
+	storetest.Both(t, shared.NewDSN, func(t *testing.T, dsn string) {
 		s := open(t, dsn, itemstore.Options{})
 		ids := map[string]string{}
 		for _, p := range places {
@@ -120,7 +121,7 @@ func seen(t *testing.T, s *itemstore.Store, v itemstore.View, ids map[string]str
 func TestOutOfView(t *testing.T) {
 	t.Parallel()
 
-	bothDatabases(t, func(t *testing.T, dsn string) {
+	storetest.Both(t, shared.NewDSN, func(t *testing.T, dsn string) {
 		s := open(t, dsn, itemstore.Options{})
 		mine := write(t, s, placed("w user ann", "mine"))[0].Item.ID
 		hers := write(t, s, placed("w user bob", "hers"))[0].Item.ID
@@ -146,7 +147,7 @@ func TestOutOfView(t *testing.T) {
 func TestUsed(t *testing.T) {
 	t.Parallel()
 
-	bothDatabases(t, func(t *testing.T, dsn string) {
+	storetest.Both(t, shared.NewDSN, func(t *testing.T, dsn string) {
 		c := newClock()
 		s := open(t, dsn, fixed(c))
 		want := remember(t, s, fact("used"))[0].Item
@@ -166,7 +167,7 @@ func TestUsed(t *testing.T) {
 func TestPages(t *testing.T) {
 	t.Parallel()
 
-	bothDatabases(t, func(t *testing.T, dsn string) {
+	storetest.Both(t, shared.NewDSN, func(t *testing.T, dsn string) {
 		c := newClock()
 		s := open(t, dsn, fixed(c))
 		var want []string
@@ -211,7 +212,7 @@ func TestPages(t *testing.T) {
 func TestFilters(t *testing.T) {
 	t.Parallel()
 
-	bothDatabases(t, func(t *testing.T, dsn string) {
+	storetest.Both(t, shared.NewDSN, func(t *testing.T, dsn string) {
 		s := open(t, dsn, itemstore.Options{})
 		rule := of(itemstore.ScopeUser, "ann", fact("rule"))
 		rule.Category = "instruction"
