@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strconv"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -165,12 +164,6 @@ func TestWatches(t *testing.T) {
 	model := treetest.NewModel(nil)
 	h := quietHub(model)
 	c := newConn()
-	if _, err := h.join(c, "w", false); !strings.Contains(fmt.Sprint(err), "not been reached") {
-		t.Errorf("before the first reading: %v", err)
-	}
-	if _, err := h.catchUp(t.Context(), c, "w", 0); !strings.Contains(fmt.Sprint(err), "not been reached") {
-		t.Errorf("before the first reading: %v", err)
-	}
 	h.step(t.Context())
 	for i := range maxWatches {
 		must[watchResult](t)(h.join(c, strconv.Itoa(i), false))

@@ -44,6 +44,8 @@ type hub struct {
 	log     *slog.Logger
 	metrics *metrics
 	woken   chan struct{} // of capacity 1
+	// placed is closed when the log of changes has been read for the first time.
+	placed chan struct{}
 
 	mu sync.Mutex
 	// taken is the place up to which changes were read; known says that it is one.
@@ -74,7 +76,7 @@ type member struct {
 }
 
 func newHub(t tree.Store, log *slog.Logger, m *metrics) *hub {
-	return &hub{tree: t, log: log, metrics: m, woken: make(chan struct{}, 1), rooms: map[string]map[conn]*watch{}, conns: map[conn]*member{}}
+	return &hub{tree: t, log: log, metrics: m, woken: make(chan struct{}, 1), placed: make(chan struct{}), rooms: map[string]map[conn]*watch{}, conns: map[conn]*member{}}
 }
 
 // wake makes read look at the log soon.
@@ -190,6 +192,9 @@ func (h *hub) reached(ctx context.Context, err error) {
 func (h *hub) take(next tree.Seq) map[string]bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if !h.known {
+		close(h.placed)
+	}
 	h.taken, h.known = next, true
 	wanted := make(map[string]bool, len(h.rooms))
 	for id := range h.rooms {

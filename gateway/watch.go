@@ -51,6 +51,9 @@ func (g *Gateway) watch(ctx context.Context, c call[watchParams]) (watchResult, 
 	if _, err := g.opts.Tree.Doc(ctx, tree.Scope{WorkspaceID: p.WorkspaceID}); err != nil {
 		return watchResult{}, err // there is no such workspace, for one
 	}
+	if err := g.hub.await(ctx); err != nil {
+		return watchResult{}, err
+	}
 	if p.SinceSeq == nil {
 		return g.hub.join(c.Conn, p.WorkspaceID, false)
 	}
@@ -69,20 +72,27 @@ func (g *Gateway) unwatch(_ context.Context, c call[unwatchParams]) (watchResult
 	return watchResult{Seq: seq}, nil
 }
 
-// errNotYet is the answer before the log of changes was ever read.
-func errNotYet() error {
-	return rpc.Errorf(rpc.CodeUnavailable, "the database has not been reached yet; try again")
+// await waits until the log of changes has been read once: a client may be there before
+// that, just after the gateway began.
+func (h *hub) await(ctx context.Context) error {
+	late := time.NewTimer(readTime)
+	defer late.Stop()
+	select {
+	case <-h.placed:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-late.C:
+		return rpc.Errorf(rpc.CodeUnavailable, "the log of changes has not been read yet; try again")
+	}
 }
 
-// join lets a connection watch from where the hub is now. One that watches already
+// join lets a connection watch from where the hub is now, which await has waited for. One that watches already
 // goes on as it was, unless it has to read again: what was taken and is not told
 // yet would be lost otherwise.
 func (h *hub) join(c conn, workspace string, gap bool) (watchResult, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if !h.known {
-		return watchResult{}, errNotYet()
-	}
 	if w := h.rooms[workspace][c]; w != nil && !gap {
 		return watchResult{Seq: h.toldTo(w)}, nil
 	}
@@ -97,9 +107,6 @@ func (h *hub) join(c conn, workspace string, gap bool) (watchResult, error) {
 // Nothing is told sooner: to a connection that watches already, what is older
 // would come after what the hub has told, or take its place in the queue.
 func (h *hub) catchUp(ctx context.Context, c conn, workspace string, at tree.Seq) (watchResult, error) {
-	if _, known := h.place(); !known {
-		return watchResult{}, errNotYet()
-	}
 	wanted := map[string]bool{workspace: true}
 	var missed []note
 	for range catchUpRounds {

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/grapnelhq/grapnel/gateway/rpc"
@@ -86,18 +87,45 @@ func TestWatch(t *testing.T) {
 	}
 }
 
-// ready watches as soon as the gateway has read where it is.
+// ready watches; a gateway that has just begun lets the call wait.
 func ready(tb testing.TB, c caller, params object) watchResult {
 	tb.Helper()
-	for deadline := time.Now().Add(patience); ; {
-		raw, bad := c.call(tb, "workspace/watch", params)
-		if bad == nil {
-			return decoded[watchResult](tb, raw)
-		}
-		if bad.code() != rpc.CodeUnavailable || time.Now().After(deadline) {
-			tb.Fatalf("watching: %+v", bad)
-		}
+	raw, bad := c.call(tb, "workspace/watch", params)
+	if bad != nil {
+		tb.Fatalf("watching: %+v", bad)
 	}
+	return decoded[watchResult](tb, raw)
+}
+
+// TestWatchWaits: who watches before the log was ever read is let in when it is, and
+// told so where that does not come about.
+func TestWatchWaits(t *testing.T) {
+	t.Parallel()
+
+	synctest.Test(t, func(t *testing.T) {
+		h := quietHub(treetest.NewModel(nil))
+		var late *rpc.Error
+		if err := h.await(t.Context()); !errors.As(err, &late) || late.Code != rpc.CodeUnavailable {
+			t.Errorf("never read: %v", err)
+		}
+		gone, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := h.await(gone); !errors.Is(err, context.Canceled) {
+			t.Errorf("given up: %v", err)
+		}
+		answer := make(chan error, 1)
+		go func() { answer <- h.await(t.Context()) }()
+		synctest.Wait()
+		select {
+		case err := <-answer:
+			t.Errorf("before the first reading: %v", err)
+		default:
+		}
+		h.step(t.Context())
+		if err := <-answer; err != nil {
+			t.Errorf("after the first reading: %v", err)
+		}
+	})
 }
 
 // TestManyWatchers: 50 clients of two gateways on one database see the last state

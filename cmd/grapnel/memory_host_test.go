@@ -150,10 +150,10 @@ func storeByTurn(ctx context.Context, eng *runtime.Engine, name string, n int, j
 	}
 	for decided := false; !decided; { // where the plugin was killed it is asked again
 		out, err := turn.PrePolicy(ctx, &phases.PrePolicyInput{UserText: phases.T(said)})
-		if err != nil {
+		if err != nil && phases.CodeOf(err) != phases.CauseRequiredMissing {
 			return err
 		}
-		decided = len(out.Merged.Policies) == 1
+		decided = err == nil && len(out.Merged.Policies) == 1
 	}
 	if _, err := turn.End(ctx, &phases.PostTurnInput{Status: phases.TurnSucceeded, UserText: phases.NewPreview(said, phases.MaxTurnText)}); err != nil {
 		return err
