@@ -41,8 +41,8 @@ type Room struct {
 
 // Trace is a W3C trace context (traceparent, tracestate).
 type Trace struct {
-	Parent string
-	State  string
+	Parent string `json:"traceparent,omitempty"`
+	State  string `json:"tracestate,omitempty"`
 }
 
 // Result is a plugin's answer to a Dispatch.

@@ -22,6 +22,8 @@ func (d *dispatch) call(ctx context.Context, c *call, until time.Time) {
 	if r := c.sub.Retry; r != nil {
 		attempts, backoff = max(1, r.Attempts), r.Backoff.D()
 	}
+	ctx, c.span = d.engine.beginRun(ctx, phases.Trace{}, c.run)
+	defer c.span.done()
 	for attempt := 1; ; attempt++ {
 		failure := d.try(ctx, c, attempt, until)
 		if failure == nil {
@@ -174,6 +176,7 @@ func (l *lease) freed() {
 func (l *lease) leave(inc *incarnation) {
 	l.inc = inc
 	if l.state.CompareAndSwap(leaseHeld, leaseAbandoned) {
+		l.in.engine.emit(Event{Kind: EventAbandoned, Plugin: l.in.declared.Name})
 		l.in.abandon(inc)
 	}
 }
@@ -225,7 +228,7 @@ func (d *dispatch) message(c *call, inc *incarnation, attempt int, remaining tim
 	h := c.hook
 	m := &phases.Dispatch{
 		Subscription: c.sub.ID, Hook: c.sub.Name, Phase: d.phase.Row.Phase, Context: d.rq.context, Input: d.input,
-		Attempt: attempt, Remaining: remaining, Generation: d.gen.number, Incarnation: inc.number,
+		Attempt: attempt, Trace: c.span.trace, Remaining: remaining, Generation: d.gen.number, Incarnation: inc.number,
 		Room: phases.Room{MaxChars: d.room(c), MaxBytes: frameOf(h.in.declared)},
 	}
 	if d.rq.key != "" {

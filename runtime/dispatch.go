@@ -87,6 +87,8 @@ type call struct {
 	dropped []merge.Drop
 	notes   []phases.Diagnostic
 	failure *phases.Error
+	// span is the call's place in the host's trace.
+	span span
 	// key and epoch say where the answer is kept; no key for one that is not.
 	key   string
 	epoch uint64

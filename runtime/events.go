@@ -21,7 +21,8 @@ const (
 	EventFailOpen EventKind = "fail_open"
 	// EventDropped is an answer that was late, double, stale or unknown.
 	EventDropped EventKind = "dropped"
-	// EventLog is a line that a plugin wrote to its standard error.
+	// EventLog is a line that a plugin wrote to its standard error. Count is how many
+	// lines before it were dropped because of their rate, if it is about those.
 	EventLog EventKind = "log"
 	// EventAudit is an audit contribution: Code is its kind, Detail its JSON.
 	EventAudit EventKind = "audit"
@@ -32,6 +33,15 @@ const (
 	EventJob EventKind = "job"
 	// EventReload is a new generation in force, or one that was refused.
 	EventReload EventKind = "reload"
+	// EventDispatch is a finished dispatch of a phase; Took is its wall time. State is
+	// that of a run: "succeeded", "failed" with its code, or "cancelled".
+	EventDispatch EventKind = "dispatch"
+	// EventBreaker is a change of a subscription's breaker; State is "closed",
+	// "open" or "half_open".
+	EventBreaker EventKind = "breaker"
+	// EventAbandoned is a call that its caller has left and whose plugin has not
+	// answered.
+	EventAbandoned EventKind = "abandoned"
 	// EventManifest is trouble with the sink; Detail begins with the manifest's id.
 	// State is "not_kept" for a manifest that was not taken, "kept_late" for one
 	// that was taken after all, "usage_not_kept" for a provider's report, and
@@ -57,6 +67,9 @@ type Event struct {
 	Detail string
 	// Run is set for EventRun.
 	Run *phases.Run
+	// Took is set for EventDispatch, Count for some of EventLog.
+	Took  time.Duration
+	Count int
 }
 
 // tellAudits emits the audit contributions of a phase.

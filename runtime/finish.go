@@ -33,10 +33,11 @@ func (d *dispatch) finish(ctx context.Context) (*phases.Outcome, error) {
 	}
 	d.rq.scope.add(out, &d.merged, d.phase.Phase)
 	if d.failed == nil {
-		d.engine.addJobs(ctx, d.gen, d.rq.context, &d.merged)
+		d.addJobs(ctx, &d.merged)
 	}
 	d.engine.tellAudits(d.phase.Row.Phase, &d.merged)
-	d.tellRuns(out)
+	d.tellRuns(ctx, out)
+	d.tellDispatch(used)
 	if out.Error != nil {
 		return out, &PhaseError{Coded: out.Error, Outcome: out}
 	}
@@ -89,7 +90,8 @@ func (d *dispatch) observe(ctx context.Context) {
 		}
 		if !c.settled {
 			c.settled, c.run.State = true, phases.StateQueued
-			if err := d.engine.enqueueHook(ctx, c.sub, d.rq, d.input); err != nil {
+			_, c.span = d.engine.beginRun(ctx, phases.Trace{}, c.run)
+			if err := d.engine.enqueueHook(ctx, c.sub, d.rq, d.input, c.span.trace); err != nil {
 				c.fail(codedError(err))
 			}
 		}
@@ -158,10 +160,21 @@ func (d *dispatch) allDiagnostics(rows []phases.PluginRow) []phases.Diagnostic {
 	return append(all, d.merged.Diagnostics...)
 }
 
-// tellRuns emits an event per run.
-func (d *dispatch) tellRuns(out *phases.Outcome) {
+// tellRuns tells of each run.
+func (d *dispatch) tellRuns(ctx context.Context, out *phases.Outcome) {
 	for i := range out.Runs {
-		run := &out.Runs[i]
-		d.engine.emit(Event{Kind: EventRun, Plugin: run.Plugin, Subscription: run.Subscription, Phase: run.Phase, State: string(run.State), Code: run.Code, Run: run})
+		d.engine.tell(ctx, &d.calls[i].span, &out.Runs[i])
 	}
+}
+
+// tellDispatch tells how long the phase took.
+func (d *dispatch) tellDispatch(used time.Duration) {
+	ev := Event{Kind: EventDispatch, Phase: d.phase.Row.Phase, State: string(phases.StateSucceeded), Took: used}
+	if d.failed != nil {
+		ev.State, ev.Code = string(phases.StateFailed), string(d.failed.Code)
+		if d.failed.Code == phases.CauseCancelled {
+			ev.State = string(phases.StateCancelled)
+		}
+	}
+	d.engine.emit(ev)
 }

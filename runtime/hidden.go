@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -66,10 +67,10 @@ var answerEncoder = digest.EncoderOf[requestAnswer]()
 
 // requestTools answers a call of request_tools. What a model got wrong is told to
 // the model (IsError), and what it got right beside that is done.
-func (t *Turn) requestTools(call phases.ToolCall) (*phases.ToolResult, error) {
+func (t *Turn) requestTools(ctx context.Context, call phases.ToolCall) (*phases.ToolResult, error) {
 	begin := time.Now()
 	if !t.scope.offersRequest() {
-		return nil, t.refuseTool(phases.OwnerBuiltin, call.Tool,
+		return nil, t.refuseTool(ctx, phases.OwnerBuiltin, call.Tool,
 			refusedTool("%s was not offered in this turn: nothing is hidden, or the prompt does not list it", phases.RequestTools))
 	}
 	var a requestAnswer
@@ -83,12 +84,12 @@ func (t *Turn) requestTools(call phases.ToolCall) (*phases.ToolResult, error) {
 	}
 	content, err := answerEncoder.Append(nil, &a)
 	if err != nil {
-		return nil, t.refuseTool(phases.OwnerBuiltin, call.Tool, phases.Errorf(phases.CauseInternal, "the answer of %s: %w", call.Tool, err))
+		return nil, t.refuseTool(ctx, phases.OwnerBuiltin, call.Tool, phases.Errorf(phases.CauseInternal, "the answer of %s: %w", call.Tool, err))
 	}
 	res := &phases.ToolResult{Content: content, IsError: len(a.Errors) > 0}
 	run := newToolRun(t.gen, phases.OwnerBuiltin, call.Tool)
 	run.Attempts, run.DurationMS = 1, millis(time.Since(begin))
-	t.engine.settleTool(&run, res, nil)
+	t.engine.settleTool(ctx, nil, &run, res, nil)
 	t.scope.called(run, nil)
 	return res, nil
 }

@@ -17,6 +17,8 @@ type hostRun struct {
 	// plugin makes on its own account, which belongs to no ledger and is told only.
 	at  *site
 	row phases.Run
+	// span is its place in the host's trace.
+	span span
 }
 
 // newHostRun is the row of a host call before anything happened.
@@ -39,7 +41,7 @@ func newHostRun(ctx context.Context, in *instance, method string, params json.Ra
 // settle writes down what became of the call and tells of it. A call that was not
 // made leaves one row for each reason, however often it is repeated: a plugin
 // cannot fill the ledger with refusals.
-func (r *hostRun) settle(result json.RawMessage, err error) {
+func (r *hostRun) settle(ctx context.Context, result json.RawMessage, err error) {
 	r.row.BytesOut, r.row.State = len(result), phases.StateSucceeded
 	if err != nil {
 		c := call{run: &r.row}
@@ -49,9 +51,7 @@ func (r *hostRun) settle(result json.RawMessage, err error) {
 		return
 	}
 	told := r.row
-	r.in.engine.emit(Event{
-		Kind: EventRun, Plugin: told.Plugin, Subscription: told.Subscription, Phase: told.Phase, State: string(told.State), Code: told.Code, Run: &told,
-	})
+	r.in.engine.tell(ctx, &r.span, &told)
 }
 
 // hostCalled puts a host call into the ledger. It reports false for one that was

@@ -37,7 +37,7 @@ func (e *Engine) spec(p config.Plugin) (proc.Spec, error) {
 func (e *Engine) pluginLog(plugin string) func(proc.LogLine) {
 	return func(l proc.LogLine) {
 		e.opts.Logger.LogAttrs(context.Background(), l.Level, l.Message, l.Attr()) //nolint:sloglint // the plugin's own words
-		e.emit(Event{Kind: EventLog, Plugin: plugin, State: l.Level.String(), Detail: l.Message})
+		e.emit(Event{Kind: EventLog, Plugin: plugin, State: l.Level.String(), Detail: l.Message, Count: l.Dropped})
 	}
 }
 

@@ -91,6 +91,8 @@ func (m *model) answer(ctx context.Context, caller Caller, params json.RawMessag
 		return nil, refused
 	}
 	rq.MaxOutputTokens, r.row.Attempts = reserved, 1
+	ctx, r.span = r.in.engine.beginRun(ctx, phases.Trace{}, &r.row)
+	defer r.span.done()
 	begin := time.Now()
 	res, used, err := m.ask(ctx, cmp.Or(budget.Time.D(), config.DefaultModelTime), rq)
 	r.row.DurationMS = millis(time.Since(begin))

@@ -128,6 +128,15 @@ type Options struct {
 	// OnEvent is told everything that happens, synchronously and from many
 	// goroutines: it must return at once and not call the engine. Nil is nobody.
 	OnEvent func(Event)
+	// BeginRun gives runs their place in the host's traces; nil leaves them without.
+	// It is called once for each row of the ledger, before the first attempt or, for
+	// a row that no call was made for, when it is told: with the caller's context (or,
+	// from not empty, with the trace in which a queued run was put into the queue)
+	// and the row as it is by then. It returns the context that the run goes on with,
+	// what the plugin is told (Dispatch.Trace, ToolCall.Trace), and a function that
+	// is called once with the settled row and the time at which the run was over.
+	// What holds for OnEvent holds for it and for that function.
+	BeginRun func(ctx context.Context, from phases.Trace, run *phases.Run) (context.Context, phases.Trace, func(run *phases.Run, end time.Time))
 	// CountTokens counts tokens for budgets and manifests; TokenizerName names it.
 	// Nil leaves tokens out.
 	CountTokens   func(string) int

@@ -176,9 +176,19 @@ func (g *generation) newHook(row phases.Row, sub *plan.Subscription, old *planne
 	if old != nil && old.hooks[sub.ID] != nil {
 		h.breaker, h.answers = old.hooks[sub.ID].breaker, old.hooks[sub.ID].answers
 	} else {
-		h.breaker, h.answers = supervise.NewBreaker(supervise.BreakerOptions{}), newAnswers()
+		h.breaker, h.answers = supervise.NewBreaker(supervise.BreakerOptions{OnChange: h.in.tellBreaker(sub)}), newAnswers()
 	}
 	return h
+}
+
+// tellBreaker tells of the changes of a subscription's breaker.
+func (in *instance) tellBreaker(sub *plan.Subscription) func(from, to supervise.BreakerState) {
+	ev := Event{Kind: EventBreaker, Plugin: sub.Plugin, Subscription: sub.ID, Phase: sub.Phase}
+	return func(_, to supervise.BreakerState) {
+		told := ev
+		told.State = to.String()
+		in.engine.emit(told)
+	}
 }
 
 // locate gives planner problems the places of the operator's file.

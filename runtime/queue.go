@@ -28,6 +28,8 @@ type Job struct {
 	// has the policies.
 	Policies []phases.PolicyEntry  `json:"policies,omitempty"`
 	Contexts []phases.ContextEntry `json:"contexts,omitempty"`
+	// Trace is that of the run which queued it, for Options.BeginRun.
+	Trace phases.Trace `json:"trace,omitzero"`
 	// IdempotencyKey makes a second job of the same Key a no-op while the queue
 	// remembers the first; empty means none.
 	IdempotencyKey string    `json:"idempotency_key,omitempty"`

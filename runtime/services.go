@@ -186,7 +186,7 @@ func (h *hostFor) Call(ctx context.Context, service, name string, params json.Ra
 	}
 	result, err := h.call(ctx, service, name, caller, params)
 	if caller.run != nil {
-		caller.run.settle(result, err)
+		caller.run.settle(ctx, result, err)
 	}
 	return result, err
 }

@@ -30,8 +30,10 @@ func (e *Engine) CallTool(ctx context.Context, plugin string, call phases.ToolCa
 // of the ledger, whatever became of it.
 func (e *Engine) callTool(ctx context.Context, g *generation, s *scope, plugin string, call phases.ToolCall) (*phases.ToolResult, phases.Run, error) {
 	c := &toolCall{engine: e, gen: g, scope: s, call: call, run: newToolRun(g, plugin, call.Tool)}
+	c.span.trace = call.Trace
 	res, failure := c.perform(ctx, plugin)
-	e.settleTool(&c.run, res, failure)
+	c.span.done()
+	e.settleTool(ctx, &c.span, &c.run, res, failure)
 	if failure != nil {
 		return nil, c.run, failure
 	}
@@ -46,6 +48,8 @@ type toolCall struct {
 	in     *instance
 	call   phases.ToolCall
 	run    phases.Run
+	// span is the call's place in the trace of the host, or of who queued it.
+	span span
 	// limit is the operator's; deadline is when the call ends, by the limit or the
 	// caller.
 	limit    time.Duration
@@ -67,8 +71,8 @@ func newToolRun(g *generation, plugin, tool string) phases.Run {
 }
 
 // settleTool writes down what became of a call, in the words of hooks, and tells
-// of it.
-func (e *Engine) settleTool(run *phases.Run, res *phases.ToolResult, failure *phases.Error) {
+// of it. The span is nil for one that was not begun.
+func (e *Engine) settleTool(ctx context.Context, s *span, run *phases.Run, res *phases.ToolResult, failure *phases.Error) {
 	switch {
 	case failure != nil:
 		c := call{run: run}
@@ -78,10 +82,11 @@ func (e *Engine) settleTool(run *phases.Run, res *phases.ToolResult, failure *ph
 	default:
 		run.State = phases.StateSucceeded
 	}
+	if s == nil {
+		s = &span{}
+	}
 	told := *run
-	e.emit(Event{
-		Kind: EventRun, Plugin: told.Plugin, Subscription: told.Subscription, Phase: told.Phase, State: string(told.State), Code: told.Code, Run: &told,
-	})
+	e.tell(ctx, s, &told)
 }
 
 // perform makes the call: may the plugin answer it, is there a slot, is the
@@ -94,7 +99,9 @@ func (c *toolCall) perform(caller context.Context, plugin string) (*phases.ToolR
 	if c.in.live.Load() == nil {
 		return nil, c.in.unavailable()
 	}
-	ctx := c.engine.callContext(caller, site{
+	within, begun := c.engine.beginRun(caller, c.call.Trace, &c.run)
+	c.span, c.call.Trace = begun, begun.trace
+	ctx := c.engine.callContext(within, site{
 		plugin: plugin, turn: c.call.Context, scope: c.scope, subscription: c.run.Subscription, generation: c.gen.number,
 	}, c.deadline)
 	defer ctx.cancel()

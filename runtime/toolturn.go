@@ -32,11 +32,11 @@ func (t *Turn) CallTool(ctx context.Context, call phases.ToolCall) (*phases.Tool
 	defer t.leave()
 	call.Context, call.OutsideTurn = t.context, false
 	if call.Tool == phases.RequestTools {
-		return t.requestTools(call)
+		return t.requestTools(ctx, call)
 	}
 	owner, refused := t.scope.callable(call.Tool)
 	if refused != nil {
-		return nil, t.refuseTool(owner, call.Tool, refused)
+		return nil, t.refuseTool(ctx, owner, call.Tool, refused)
 	}
 	if call.IdempotencyKey == "" {
 		if key := t.key(phases.PhaseToolCall); key != "" {
@@ -50,9 +50,9 @@ func (t *Turn) CallTool(ctx context.Context, call phases.ToolCall) (*phases.Tool
 }
 
 // refuseTool leaves the row of a call that was not made.
-func (t *Turn) refuseTool(owner, tool string, why *phases.Error) error {
+func (t *Turn) refuseTool(ctx context.Context, owner, tool string, why *phases.Error) error {
 	run := newToolRun(t.gen, owner, tool)
-	t.engine.settleTool(&run, nil, why)
+	t.engine.settleTool(ctx, nil, &run, nil, why)
 	t.scope.called(run, nil)
 	return why
 }

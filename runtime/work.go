@@ -58,12 +58,12 @@ func (e *Engine) drainQueue(ctx context.Context) error {
 }
 
 // enqueueHook queues the run of one observing hook.
-func (e *Engine) enqueueHook(ctx context.Context, sub *plan.Subscription, rq request, in phases.Input) error {
+func (e *Engine) enqueueHook(ctx context.Context, sub *plan.Subscription, rq request, in phases.Input, trace phases.Trace) error {
 	payload, err := json.Marshal(in)
 	if err != nil {
 		return fmt.Errorf("input of %s: %w", in.Phase(), err)
 	}
-	j := Job{Plugin: sub.Plugin, Subscription: sub.ID, Phase: in.Phase(), Context: rq.context, Payload: payload}
+	j := Job{Plugin: sub.Plugin, Subscription: sub.ID, Phase: in.Phase(), Context: rq.context, Payload: payload, Trace: trace}
 	sets := rq.scope.sets(in)
 	if sub.Condition != nil || phases.Allows(sub.Grants.See, "policy") {
 		j.Policies = sets.Policies
@@ -81,20 +81,31 @@ func (e *Engine) enqueueHook(ctx context.Context, sub *plan.Subscription, rq req
 }
 
 // addJobs queues the background_job contributions of a phase.
-func (e *Engine) addJobs(ctx context.Context, g *generation, c phases.Context, merged *merge.Result) {
+func (d *dispatch) addJobs(ctx context.Context, merged *merge.Result) {
+	e := d.engine
 	for _, owned := range merged.Jobs {
 		job := owned.Value
 		j := Job{
-			Kind: job.JobKind, Plugin: owned.Hook.Plugin, Subscription: owned.Hook.Subscription, Context: c, Payload: job.Payload,
+			Kind: job.JobKind, Plugin: owned.Hook.Plugin, Subscription: owned.Hook.Subscription, Context: d.rq.context, Payload: job.Payload, Trace: d.traceOf(owned.Hook.Subscription),
 			IdempotencyKey: job.IdempotencyKey, NotBefore: job.NotBefore, Attempts: jobAttempts, Backoff: time.Second,
 		}
-		if in := g.byName[j.Plugin]; in != nil && phases.Allows(in.declared.Grants.See, "policy") {
+		if in := d.gen.byName[j.Plugin]; in != nil && phases.Allows(in.declared.Grants.See, "policy") {
 			j.Policies = merged.Policies
 		}
 		if err := e.add(ctx, j); err != nil {
 			e.jobEvent(j, jobRefused, err)
 		}
 	}
+}
+
+// traceOf is the trace of the run that contributed something.
+func (d *dispatch) traceOf(subscription string) phases.Trace {
+	for i := range d.calls {
+		if d.calls[i].sub.ID == subscription {
+			return d.calls[i].span.trace
+		}
+	}
+	return phases.Trace{}
 }
 
 // add queues a job. A duplicate is told and is no error.
@@ -148,7 +159,7 @@ func (e *Engine) perform(ctx context.Context, g *generation, j Job, attempt int)
 		return permanent{fmt.Errorf("the plugin %s is not declared any more", j.Plugin)}
 	}
 	res, _, err := e.callTool(ctx, g, newScope(g.cfg.Budgets.Turn, false), j.Plugin, phases.ToolCall{
-		Tool: j.Kind, Arguments: j.Payload, Context: j.Context, Policies: j.Policies, IdempotencyKey: j.IdempotencyKey,
+		Tool: j.Kind, Arguments: j.Payload, Context: j.Context, Policies: j.Policies, IdempotencyKey: j.IdempotencyKey, Trace: j.Trace,
 	})
 	if res != nil {
 		e.tellDiagnostics(j, res.Diagnostics)
@@ -254,10 +265,11 @@ func (e *Engine) workHook(ctx context.Context, g *generation, j Job, attempt int
 	}
 	c := &d.calls[i]
 	var failure *phases.Error
+	ctx, c.span = e.beginRun(ctx, j.Trace, c.run)
 	if !c.settled {
 		failure = d.queued(ctx, c, attempt)
 	}
-	e.emit(Event{Kind: EventRun, Plugin: c.sub.Plugin, Subscription: c.sub.ID, Phase: j.Phase, State: string(c.run.State), Code: c.run.Code, Run: c.run})
+	e.tell(ctx, &c.span, c.run)
 	e.tellDiagnostics(j, c.notes)
 	switch {
 	case failure != nil: // also a cancellation, which is no failure of the hook's
@@ -279,7 +291,7 @@ func (d *dispatch) queued(ctx context.Context, c *call, attempt int) *phases.Err
 	}
 	merged := merge.Merge(d.phase.Row, []merge.Reply{{Hook: &c.hook.merge, Entries: c.entries, Dropped: c.dropped}}, d.sets, merge.Limits{})
 	c.run.Contributions = merged.Parts[0].Kept
-	d.engine.addJobs(ctx, d.gen, d.rq.context, &merged)
+	d.addJobs(ctx, &merged)
 	d.engine.tellAudits(d.phase.Row.Phase, &merged)
 	return nil
 }

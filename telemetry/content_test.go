@@ -19,7 +19,7 @@ import (
 func kinds() []runtime.EventKind {
 	return []runtime.EventKind{
 		runtime.EventPlugin, runtime.EventRun, runtime.EventFailOpen, runtime.EventDropped, runtime.EventLog, runtime.EventAudit,
-		runtime.EventJob, runtime.EventReload, runtime.EventManifest, "another",
+		runtime.EventJob, runtime.EventReload, runtime.EventManifest, runtime.EventDispatch, runtime.EventBreaker, runtime.EventAbandoned, "another",
 	}
 }
 
@@ -121,6 +121,9 @@ func TestNoIdentity(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, telemetry.Options{AllRuns: true})
 			r.OnEvent(tt.event)
+			if tt.event.Run != nil {
+				r.tell(*tt.event.Run)
+			}
 			for _, leak := range leaks(r.exported(t), secret) {
 				t.Errorf("exported: …%s…", leak)
 			}
@@ -233,6 +236,7 @@ func FuzzNoContent(f *testing.F) {
 			Kind: list[int(kind)%len(list)], Time: noon(), Plugin: "house", Subscription: "house.rules", Phase: run.Phase,
 			State: secret, Code: secret, Detail: secret, Run: &run,
 		})
+		r.tell(run)
 		for _, leak := range leaks(r.exported(t), secret) {
 			t.Errorf("exported: …%s…", leak)
 		}

@@ -2,7 +2,6 @@ package telemetry
 
 import (
 	"context"
-	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
@@ -13,7 +12,7 @@ import (
 
 // count makes the measurements of one event. Kinds without any are plugins' states,
 // which are looked up instead (an event does not say which of two processes of one
-// name it is about), and what only has texts: logs and audits.
+// name it is about), and what only has texts.
 func (t *Telemetry) count(ev *runtime.Event) {
 	ctx := context.Background()
 	if !t.measures.runs.Enabled(ctx) {
@@ -24,27 +23,53 @@ func (t *Telemetry) count(ev *runtime.Event) {
 		if ev.Run != nil {
 			t.countRun(ctx, ev.Run)
 		}
+	case runtime.EventDispatch:
+		t.countDispatch(ctx, ev)
 	case runtime.EventFailOpen:
 		s := t.series.of(place{
 			plugin: plain(ev.Plugin), subscription: plain(ev.Subscription), phase: ev.Phase, failure: closed(t.words.causes, ev.Code),
 		})
 		t.measures.failOpen.Add(ctx, 1, s.failed...)
-	case runtime.EventDropped:
-		t.add(ctx, t.measures.dropped, ev.Plugin, keyReason.String(closed(t.words.dropped, ev.Code)))
-	case runtime.EventJob:
-		t.add(ctx, t.measures.jobs, ev.Plugin, keyState.String(closed(t.words.jobs, ev.State)))
-	case runtime.EventReload:
-		t.add(ctx, t.measures.reloads, "", keyState.String(closed(t.words.reloads, ev.State)))
-	case runtime.EventManifest:
-		t.add(ctx, t.measures.manifests, "", keyState.String(closed(t.words.manifests, ev.State)))
+	case runtime.EventBreaker:
+		t.breakers.set(place{plugin: plain(ev.Plugin), subscription: plain(ev.Subscription)}, ev.State)
 	default:
+		t.countRare(ctx, ev)
 	}
 }
 
-// add counts one of what is rare: its attributes are made each time.
-func (t *Telemetry) add(ctx context.Context, c metric.Int64Counter, plugin string, kv attribute.KeyValue) {
-	where := t.series.of(place{plugin: plain(plugin)}).where
-	c.Add(ctx, 1, options(where[0], kv))
+// countRare counts what happens seldom: its attributes are made each time.
+func (t *Telemetry) countRare(ctx context.Context, ev *runtime.Event) {
+	var c metric.Int64Counter
+	plugin, kv, n := ev.Plugin, attribute.KeyValue{}, 1
+	switch m := &t.measures; ev.Kind {
+	case runtime.EventAbandoned:
+		c = m.abandoned
+	case runtime.EventLog:
+		c, n = m.logs, ev.Count
+	case runtime.EventDropped:
+		c, kv = m.dropped, keyReason.String(closed(t.words.dropped, ev.Code))
+	case runtime.EventJob:
+		c, kv = m.jobs, keyState.String(closed(t.words.jobs, ev.State))
+	case runtime.EventReload:
+		c, kv, plugin = m.reloads, keyState.String(closed(t.words.reloads, ev.State)), ""
+	case runtime.EventManifest:
+		c, kv, plugin = m.manifests, keyState.String(closed(t.words.manifests, ev.State)), ""
+	default:
+		return
+	}
+	if n > 0 {
+		where := t.series.of(place{plugin: plain(plugin)}).where
+		c.Add(ctx, int64(n), options(where[0], kv))
+	}
+}
+
+// countDispatch measures one phase.
+func (t *Telemetry) countDispatch(ctx context.Context, ev *runtime.Event) {
+	p := place{phase: ev.Phase, state: closed(t.words.states, ev.State)}
+	if ev.State == string(phases.StateFailed) {
+		p.failure = closed(t.words.causes, ev.Code)
+	}
+	t.measures.dispatches.Record(ctx, ev.Took.Seconds(), t.series.of(p).dispatch...)
 }
 
 // countRun makes the measurements of one row of the ledger.
@@ -91,6 +116,3 @@ func (t *Telemetry) placeOf(run *phases.Run) place {
 
 // inSeconds converts the ledger's milliseconds.
 func inSeconds(ms float64) float64 { return ms / 1000 }
-
-// ofMillis is such a number as a duration.
-func ofMillis(ms float64) time.Duration { return time.Duration(ms * float64(time.Millisecond)) }

@@ -3,6 +3,7 @@ package telemetry_test
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -113,6 +114,29 @@ func TestCountEvents(t *testing.T) {
 				"grapnel.fail_open 1 error.type=_OTHER" + at + " subscription=house.rules",
 				"grapnel.fail_open 2 error.type=timeout" + at + " subscription=house.rules",
 			},
+		},
+		{
+			"phases",
+			[]runtime.Event{
+				{Kind: runtime.EventDispatch, Phase: phases.PrePolicy, State: "succeeded", Took: 2 * time.Millisecond},
+				{Kind: runtime.EventDispatch, Phase: phases.PrePolicy, State: "failed", Code: "timeout", Took: time.Second},
+				{Kind: runtime.EventDispatch, Phase: phases.PrePolicy, State: "cancelled", Code: "cancelled", Took: time.Second},
+			},
+			[]string{
+				"grapnel.dispatch.duration 1×0.002 phase=turn.pre_policy state=succeeded",
+				"grapnel.dispatch.duration 1×1 error.type=timeout phase=turn.pre_policy state=failed",
+				"grapnel.dispatch.duration 1×1 phase=turn.pre_policy state=cancelled",
+			},
+		},
+		{
+			"calls that were left, and lines that were dropped",
+			[]runtime.Event{
+				{Kind: runtime.EventAbandoned, Plugin: "house"},
+				{Kind: runtime.EventLog, Plugin: "house", Detail: "text"},
+				{Kind: runtime.EventLog, Plugin: "house", Count: 40},
+				{Kind: runtime.EventLog, Plugin: "house", Count: 2},
+			},
+			[]string{"grapnel.calls.abandoned 1 plugin=house", "grapnel.log.dropped 42 plugin=house"},
 		},
 		{
 			"answers that nobody waits for",

@@ -66,10 +66,11 @@
 // span when it runs. An answer from memory is a span of no length with the state
 // cached.
 //
-// Spans are made when the engine tells that a run is over: they end at that moment,
-// which is the end of their phase, began as much earlier as the run waited and
-// worked, and are roots. [Telemetry.BeginRun] makes them as they happen, under the
-// host's span, for an engine that says when a run begins.
+// A span stands under the one that the host's context carries, or that of the hook or
+// tool in whose course it happened; a queued hook and a job under the trace of who
+// queued it. It begins before the wait for a slot and ends with the last attempt. The
+// plugin is told of it (Trace in its call), and what a plugin inside the host, or the
+// host's model, starts with the context that it is given is below it.
 //
 // # Metrics
 //
@@ -77,6 +78,7 @@
 // conventions ask.
 //
 //	instrument                    kind             unit        attributes
+//	grapnel.dispatch.duration     histogram        s           phase, state, error.type
 //	grapnel.run.count             counter          {run}       plugin, subscription, phase, state, error.type
 //	grapnel.plugin.call.duration  histogram        s           plugin, subscription, phase, state
 //	grapnel.plugin.queue.duration histogram        s           plugin, phase
@@ -86,19 +88,24 @@
 //	grapnel.condition.errors      counter          {error}     plugin, subscription, phase
 //	grapnel.conflicts             counter          {conflict}  plugin, subscription, phase
 //	grapnel.truncations           counter          {cut}       plugin, phase, limit
+//	grapnel.calls.abandoned       counter          {call}      plugin
+//	grapnel.log.dropped           counter          {line}      plugin
 //	grapnel.answers.dropped       counter          {answer}    plugin, reason
 //	grapnel.job.changes           counter          {change}    plugin, state
 //	grapnel.reloads               counter          {reload}    state
 //	grapnel.manifest.troubles     counter          {trouble}   state
 //	grapnel.plugin.up             up-down counter  1           plugin
 //	grapnel.plugin.restarts       counter          {restart}   plugin
+//	grapnel.breaker.state         up-down counter  1           plugin, subscription, state
 //
-// grapnel.run.count has every expected hook, also those that did not run. The call's
+// grapnel.dispatch.duration is the wall time of a phase, from the call of the host to
+// the outcome, and grapnel.run.count has every expected hook, also those that did not run. The call's
 // duration is that of runs in which the plugin was asked, all attempts together; the
 // queue's, what these and those that found no slot have waited. Sizes are those of
 // processes: inside the host nothing is encoded. grapnel.plugin.up is 1 for a plugin
-// that is ready or degraded and 0 for one that is not; it and the restarts need
-// [Telemetry.Watch].
+// that is ready or degraded and 0 for one that is not; grapnel.breaker.state is 1 for
+// the state that a breaker is in and 0 for the others, of breakers that have ever
+// changed theirs. Both and the restarts need [Telemetry.Watch].
 //
 // # How many series there can be
 //

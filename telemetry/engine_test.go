@@ -73,10 +73,14 @@ func TestEngine(t *testing.T) {
 	}
 
 	const hook = " phase=turn.pre_prompt_compile plugin=house"
-	got := without(r.metrics(t, r.names(t)...), "grapnel.plugin.call.duration", "grapnel.plugin.queue.duration")
+	names := slices.DeleteFunc(r.names(t), func(name string) bool {
+		return name == "grapnel.calls.abandoned" // whether the slow hook returns before it is left is chance
+	})
+	got := without(r.metrics(t, names...), "grapnel.plugin.call.duration", "grapnel.plugin.queue.duration", "grapnel.dispatch.duration")
 	want := []string{
 		"grapnel.condition.errors 1" + hook + " subscription=house.unsure",
 		"grapnel.conflicts 1 phase=turn.pre_prompt_compile plugin=other subscription=other.good",
+		"grapnel.dispatch.duration 1 phase=turn.pre_prompt_compile state=succeeded",
 		"grapnel.fail_open 1 error.type=condition" + hook + " subscription=house.unsure",
 		"grapnel.fail_open 1 error.type=conflict phase=turn.pre_prompt_compile plugin=other subscription=other.good",
 		"grapnel.fail_open 1 error.type=plugin_error" + hook + " subscription=house.bad",
@@ -184,13 +188,121 @@ func TestAttachKeepsOthers(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, telemetry.Options{})
 	var seen []int
-	opts := r.Attach(runtime.Options{OnEvent: func(runtime.Event) { seen = append(seen, len(r.spans.GetSpans())) }})
-	opts.OnEvent(ran(answered()))
-	opts.OnEvent(ran(answered()))
+	opts := r.Attach(runtime.Options{OnEvent: func(runtime.Event) { seen = append(seen, len(r.names(t))) }})
+	opts.OnEvent(ran(unasked(phases.StateFiltered, "")))
+	opts.OnEvent(ran(unasked(phases.StateFiltered, "")))
 	if diff := cmp.Diff(seen, []int{0, 1}); diff != "" {
-		t.Errorf("spans when the other one was told (-got +want):\n%s", diff)
+		t.Errorf("metrics when the other one was told (-got +want):\n%s", diff)
 	}
-	if got := len(r.spans.GetSpans()); got != 2 {
-		t.Errorf("%d spans, want 2", got)
+	if opts.BeginRun == nil {
+		t.Error("runs are not begun")
+	}
+}
+
+// TestEngineTrace follows a trace from the host through a hook into the plugin, and on
+// into the background.
+func TestEngineTrace(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, telemetry.Options{})
+	tracer := r.tracers.Tracer("test")
+	told := make(chan string, 4)
+	inside := func(ctx context.Context, c *sdk.Call) {
+		_, s := tracer.Start(ctx, "inside "+c.Hook)
+		s.End()
+		told <- c.Hook + " " + c.Trace.Parent
+	}
+	eng := started(t, r.Telemetry, nil, &sdk.Plugin{Name: "house", Version: "1.0.0", Hooks: []sdk.Hook{
+		{Name: "first", PrePolicy: func(ctx context.Context, c *sdk.Call, _ *phases.PrePolicyInput) ([]phases.Contribution, error) {
+			inside(ctx, c)
+			return nil, nil
+		}},
+		{Name: "after", Role: phases.RoleObserve, PostTurn: func(ctx context.Context, c *sdk.Call, _ *phases.PostTurnInput) ([]phases.Contribution, error) {
+			inside(ctx, c)
+			return nil, nil
+		}},
+	}, Tools: []sdk.Tool{{
+		Tool: phases.Tool{Name: "search", InputSchema: json.RawMessage(`{"type": "object"}`)},
+		Call: func(ctx context.Context, c *sdk.ToolCall) (*phases.ToolResult, error) {
+			told <- c.Tool + " " + c.Trace.Parent
+			return &phases.ToolResult{}, nil
+		},
+	}}})
+	ctx, hosts := tracer.Start(t.Context(), "turn")
+	if _, err := eng.Dispatch(ctx, turn(), &phases.PrePolicyInput{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := eng.Dispatch(ctx, turn(), &phases.PostTurnInput{Status: phases.TurnSucceeded}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := eng.CallTool(ctx, "house", phases.ToolCall{Tool: "search"}); err != nil {
+		t.Fatal(err)
+	}
+	hosts.End()
+	if err := eng.WaitBackground(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	close(told)
+	parents := map[string]string{}
+	for line := range told {
+		hook, parent, _ := strings.Cut(line, " ")
+		parents[hook] = parent
+	}
+	byID := map[string]string{hosts.SpanContext().SpanID().String(): "turn"}
+	for _, s := range r.spans.GetSpans() {
+		byID[s.SpanContext.SpanID().String()] = s.Name
+	}
+	for _, tt := range []struct{ span, below string }{
+		{"execute_hook turn.pre_policy", "turn"},
+		{"inside first", "execute_hook turn.pre_policy"},
+		{"execute_hook turn.post_turn", "turn"},
+		{"inside after", "execute_hook turn.post_turn"},
+		{"execute_tool search", "turn"},
+	} {
+		spans := r.only(t, tt.span).GetSpans()
+		if len(spans) != 1 {
+			t.Errorf("%d spans %q, want 1", len(spans), tt.span)
+			continue
+		}
+		if got := byID[spans[0].Parent.SpanID().String()]; got != tt.below || spans[0].SpanContext.TraceID() != hosts.SpanContext().TraceID() {
+			t.Errorf("%q is below %q in %v, want %q in %v", tt.span, got, spans[0].SpanContext.TraceID(), tt.below, hosts.SpanContext().TraceID())
+		}
+	}
+	for hook, span := range map[string]string{
+		"first": "execute_hook turn.pre_policy", "after": "execute_hook turn.post_turn", "search": "execute_tool search",
+	} {
+		sc := r.only(t, span).GetSpans()[0].SpanContext
+		if want := "00-" + sc.TraceID().String() + "-" + sc.SpanID().String() + "-01"; parents[hook] != want {
+			t.Errorf("%s was told %q, want %q", hook, parents[hook], want)
+		}
+	}
+}
+
+// TestEngineBreaker has a hook that crashes until its breaker opens.
+func TestEngineBreaker(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, telemetry.Options{})
+	deaf := make(chan struct{})
+	t.Cleanup(func() { close(deaf) })
+	hook := sdk.Hook{Name: "deaf", Timeout: time.Millisecond, PrePolicy: func(context.Context, *sdk.Call, *phases.PrePolicyInput) ([]phases.Contribution, error) {
+		<-deaf
+		return nil, nil
+	}}
+	eng := started(t, r.Telemetry, nil, &sdk.Plugin{Name: "house", Version: "1.0.0", Hooks: []sdk.Hook{hook}})
+	if err := r.Watch(eng); err != nil {
+		t.Fatal(err)
+	}
+	for range 6 {
+		if _, err := eng.Dispatch(t.Context(), turn(), &phases.PrePolicyInput{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := []string{
+		"grapnel.breaker.state 0 plugin=house state=closed subscription=house.deaf",
+		"grapnel.breaker.state 0 plugin=house state=half_open subscription=house.deaf",
+		"grapnel.breaker.state 1 plugin=house state=open subscription=house.deaf",
+		"grapnel.calls.abandoned 5 plugin=house",
+	}
+	if diff := cmp.Diff(r.metrics(t, "grapnel.breaker.state", "grapnel.calls.abandoned"), want); diff != "" {
+		t.Errorf("metrics (-got +want):\n%s", diff)
 	}
 }

@@ -53,6 +53,7 @@ func Example() {
 	}
 	// Output:
 	// execute_hook turn.pre_prompt_compile
+	// grapnel.dispatch.duration s
 	// grapnel.run.count {run}
 	// grapnel.plugin.call.duration s
 	// grapnel.plugin.queue.duration s

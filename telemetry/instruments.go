@@ -8,6 +8,7 @@ import (
 
 // instruments are what New makes. Their table stands in the package comment.
 type instruments struct {
+	dispatches metric.Float64Histogram
 	runs       metric.Int64Counter
 	calls      metric.Float64Histogram
 	queued     metric.Float64Histogram
@@ -17,14 +18,17 @@ type instruments struct {
 	conditions metric.Int64Counter
 	conflicts  metric.Int64Counter
 	cuts       metric.Int64Counter
+	abandoned  metric.Int64Counter
+	logs       metric.Int64Counter
 	dropped    metric.Int64Counter
 	jobs       metric.Int64Counter
 	reloads    metric.Int64Counter
 	manifests  metric.Int64Counter
 
-	// up and restarts are looked up: see Watch.
+	// up, restarts and breakers are looked up: see Watch.
 	up       metric.Int64ObservableUpDownCounter
 	restarts metric.Int64ObservableCounter
+	breakers metric.Int64ObservableUpDownCounter
 }
 
 // seconds are the bounds of durations. The conventions' advice for requests over a
@@ -49,6 +53,7 @@ type maker struct {
 func newInstruments(meter metric.Meter) (instruments, error) {
 	m := &maker{meter: meter}
 	in := instruments{
+		dispatches: m.seconds("grapnel.dispatch.duration", "How long phases took."),
 		runs:       m.counter("grapnel.run.count", "{run}", "Hooks, tools and model calls by what became of them."),
 		calls:      m.seconds("grapnel.plugin.call.duration", "How long plugins took to answer."),
 		queued:     m.seconds("grapnel.plugin.queue.duration", "How long calls waited for a slot of their plugin."),
@@ -58,6 +63,8 @@ func newInstruments(meter metric.Meter) (instruments, error) {
 		conditions: m.counter("grapnel.condition.errors", "{error}", "Conditions that could not be evaluated."),
 		conflicts:  m.counter("grapnel.conflicts", "{conflict}", "Hooks that lost a slot to another one."),
 		cuts:       m.counter("grapnel.truncations", "{cut}", "Texts of plugins that were cut."),
+		abandoned:  m.counter("grapnel.calls.abandoned", "{call}", "Calls that were left before their plugin had answered."),
+		logs:       m.counter("grapnel.log.dropped", "{line}", "Lines of plugins' logs that were dropped because of their rate."),
 		dropped:    m.counter("grapnel.answers.dropped", "{answer}", "Answers of plugins that were not applied."),
 		jobs:       m.counter("grapnel.job.changes", "{change}", "What became of attempts at background jobs."),
 		reloads:    m.counter("grapnel.reloads", "{reload}", "Configurations that came into force or were refused."),
@@ -69,6 +76,9 @@ func newInstruments(meter metric.Meter) (instruments, error) {
 	m.note(err)
 	in.restarts, err = meter.Int64ObservableCounter("grapnel.plugin.restarts", metric.WithUnit("{restart}"),
 		metric.WithDescription("How often a plugin was started again."))
+	m.note(err)
+	in.breakers, err = meter.Int64ObservableUpDownCounter("grapnel.breaker.state", metric.WithUnit("1"),
+		metric.WithDescription("Which state a subscription's breaker is in: 1 for that one, 0 for the others."))
 	m.note(err)
 	return in, errors.Join(m.errs...)
 }

@@ -54,8 +54,8 @@ type series struct {
 	// state.
 	run, hook, failed []metric.AddOption
 	// call has all but the failure; spot has plugin and phase; host plugin and
-	// state.
-	call, spot, host []metric.RecordOption
+	// state; dispatch phase, state and failure.
+	call, spot, host, dispatch []metric.RecordOption
 	// where is plugin and phase, for what has attributes of its own beside them.
 	where []attribute.KeyValue
 }
@@ -64,13 +64,14 @@ func newSeries(p place) *series {
 	plugin, subscription := keyPlugin.String(p.plugin), keySubscription.String(p.subscription)
 	phase, state, failure := keyPhase.String(plain(string(p.phase))), keyState.String(p.state), keyError.String(p.failure)
 	return &series{
-		run:    []metric.AddOption{options(plugin, subscription, phase, state, failure)},
-		hook:   []metric.AddOption{options(plugin, subscription, phase)},
-		failed: []metric.AddOption{options(plugin, subscription, phase, failure)},
-		call:   []metric.RecordOption{options(plugin, subscription, phase, state)},
-		spot:   []metric.RecordOption{options(plugin, phase)},
-		host:   []metric.RecordOption{options(plugin, state)},
-		where:  []attribute.KeyValue{plugin, phase},
+		run:      []metric.AddOption{options(plugin, subscription, phase, state, failure)},
+		hook:     []metric.AddOption{options(plugin, subscription, phase)},
+		failed:   []metric.AddOption{options(plugin, subscription, phase, failure)},
+		call:     []metric.RecordOption{options(plugin, subscription, phase, state)},
+		spot:     []metric.RecordOption{options(plugin, phase)},
+		host:     []metric.RecordOption{options(plugin, state)},
+		dispatch: []metric.RecordOption{options(phase, state, failure)},
+		where:    []attribute.KeyValue{plugin, phase},
 	}
 }
 
@@ -83,7 +84,7 @@ func options(list ...attribute.KeyValue) metric.MeasurementOption {
 func filled(list []attribute.KeyValue) []attribute.KeyValue {
 	kept := list[:0]
 	for _, kv := range list {
-		if kv.Value.Type() != attribute.STRING || kv.Value.AsString() != "" {
+		if kv.Valid() && (kv.Value.Type() != attribute.STRING || kv.Value.AsString() != "") {
 			kept = append(kept, kv)
 		}
 	}

@@ -171,7 +171,11 @@ func ran(run phases.Run) runtime.Event {
 }
 
 // tell lets the rig know of a run, as an engine does.
-func (r *rig) tell(run phases.Run) { r.OnEvent(ran(run)) }
+func (r *rig) tell(run phases.Run) {
+	_, _, end := r.BeginRun(context.Background(), phases.Trace{}, &run)
+	r.OnEvent(ran(run))
+	end(&run, noon())
+}
 
 // answered is the row of a hook that a process has answered.
 func answered() phases.Run {

@@ -26,8 +26,7 @@ import (
 // same holds without a TracerProvider: a plugin is still told of the host's trace. A
 // text in from that is no trace context counts as none.
 //
-// It is for an engine, or another driver of plugins, that says when a run begins.
-// Who calls it gives OnEvent no EventRun of the same run, or has two spans of it.
+// It is runtime.Options.BeginRun, for hosts that compose their options themselves.
 func (t *Telemetry) BeginRun(ctx context.Context, from phases.Trace, run *phases.Run) (context.Context, phases.Trace, func(*phases.Run, time.Time)) {
 	if from.Parent != "" {
 		c := carrier(from)
@@ -38,17 +37,6 @@ func (t *Telemetry) BeginRun(ctx context.Context, from phases.Trace, run *phases
 	}
 	ctx, span := t.tracer.Start(ctx, spanName(run), trace.WithSpanKind(trace.SpanKindInternal), trace.WithAttributes(t.known(run)...))
 	return ctx, traceOf(ctx), func(run *phases.Run, end time.Time) { t.endSpan(span, run, end) }
-}
-
-// runSpan makes the span of a run that is over, and of whose begin nobody told.
-func (t *Telemetry) runSpan(run *phases.Run, end time.Time) {
-	if !t.spanned(run) {
-		return
-	}
-	begin := end.Add(-ofMillis(run.QueueMS + run.DurationMS))
-	_, span := t.tracer.Start(context.Background(), spanName(run), trace.WithTimestamp(begin),
-		trace.WithSpanKind(trace.SpanKindInternal), trace.WithAttributes(t.known(run)...))
-	t.endSpan(span, run, end)
 }
 
 // endSpan writes down what became of the run.

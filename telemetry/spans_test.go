@@ -90,9 +90,8 @@ func TestSpan(t *testing.T) {
 			if diff := cmp.Diff(attributes(s), tt.want); diff != "" {
 				t.Errorf("attributes (-got +want):\n%s", diff)
 			}
-			took := time.Duration((tt.run.QueueMS + tt.run.DurationMS) * float64(time.Millisecond))
-			if !s.EndTime.Equal(noon()) || s.EndTime.Sub(s.StartTime) != took {
-				t.Errorf("from %v to %v, want %v until noon", s.StartTime, s.EndTime, took)
+			if !s.EndTime.Equal(noon()) {
+				t.Errorf("it ends at %v, want noon", s.EndTime)
 			}
 		})
 	}

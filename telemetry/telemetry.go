@@ -53,10 +53,10 @@ var ErrWatched = errors.New("telemetry: an engine is watched already, or telemet
 // methods are safe for concurrent use. Its life:
 //
 //  1. New makes the instruments.
-//  2. Attach, or OnEvent by hand, before the engine is made. Events of the engine's
+//  2. Attach, or OnEvent and BeginRun by hand, before the engine is made. Events of the engine's
 //     own start are counted, too.
 //  3. Watch, when the engine is there. Without it, nothing but the instruments of
-//     the plugins' states is missing.
+//     the plugins' and breakers' states is missing.
 //  4. Close, after the engine's. Safe to call twice, and without Watch. The
 //     providers are the host's to flush and to shut down.
 type Telemetry struct {
@@ -67,6 +67,7 @@ type Telemetry struct {
 	words    words
 	measures instruments
 	series   seriesCache
+	breakers breakers
 
 	mu      sync.Mutex
 	watched bool
@@ -81,10 +82,11 @@ func New(o Options) (*Telemetry, error) {
 	}
 	o = o.withDefaults()
 	t := &Telemetry{
-		meter:   o.MeterProvider.Meter(scope),
-		allRuns: o.AllRuns,
-		words:   newWords(),
-		series:  seriesCache{limit: o.MaxSeries},
+		meter:    o.MeterProvider.Meter(scope),
+		allRuns:  o.AllRuns,
+		words:    newWords(),
+		series:   seriesCache{limit: o.MaxSeries},
+		breakers: breakers{limit: o.MaxSeries, states: map[place]string{}},
 	}
 	if o.TracerProvider != nil {
 		t.tracer = o.TracerProvider.Tracer(scope)
@@ -97,7 +99,7 @@ func New(o Options) (*Telemetry, error) {
 }
 
 // Attach returns options with which an engine tells its events to t, after whoever
-// was told before.
+// was told before, and lets t begin its runs, in the place of whoever did.
 func (t *Telemetry) Attach(o runtime.Options) runtime.Options {
 	before := o.OnEvent
 	o.OnEvent = func(ev runtime.Event) {
@@ -106,18 +108,14 @@ func (t *Telemetry) Attach(o runtime.Options) runtime.Options {
 		}
 		t.OnEvent(ev)
 	}
+	o.BeginRun = t.BeginRun
 	return o
 }
 
-// OnEvent takes one event of the engine. It is runtime.Options.OnEvent for hosts
-// that compose their consumers themselves; it returns at once, keeps nothing of the
-// event, and calls nothing but the providers.
-func (t *Telemetry) OnEvent(ev runtime.Event) {
-	t.count(&ev)
-	if ev.Kind == runtime.EventRun && ev.Run != nil {
-		t.runSpan(ev.Run, ev.Time)
-	}
-}
+// OnEvent takes one event of the engine, and makes measurements of it. It is
+// runtime.Options.OnEvent for hosts that compose their consumers themselves; it
+// returns at once, keeps nothing of the event, and calls nothing but the provider.
+func (t *Telemetry) OnEvent(ev runtime.Event) { t.count(&ev) }
 
 // Close ends the watching of the engine. A second call does nothing.
 func (t *Telemetry) Close() error {

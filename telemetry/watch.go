@@ -3,6 +3,7 @@ package telemetry
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -20,7 +21,7 @@ type Source interface {
 
 var _ Source = (*runtime.Engine)(nil)
 
-// Watch looks the plugins' states up whenever metrics are collected, until Close. It
+// Watch looks the plugins' and breakers' states up whenever metrics are collected, until Close. It
 // fails with [ErrWatched] when called again.
 func (t *Telemetry) Watch(src Source) error {
 	t.mu.Lock()
@@ -28,8 +29,8 @@ func (t *Telemetry) Watch(src Source) error {
 	if t.watched {
 		return ErrWatched
 	}
-	w := &watcher{source: src, measures: &t.measures, seen: map[string]restarts{}}
-	registered, err := t.meter.RegisterCallback(w.observe, t.measures.up, t.measures.restarts)
+	w := &watcher{source: src, measures: &t.measures, breakers: &t.breakers, seen: map[string]restarts{}}
+	registered, err := t.meter.RegisterCallback(w.observe, t.measures.up, t.measures.restarts, t.measures.breakers)
 	if err != nil {
 		return fmt.Errorf("telemetry: %w", err)
 	}
@@ -41,6 +42,7 @@ func (t *Telemetry) Watch(src Source) error {
 type watcher struct {
 	source   Source
 	measures *instruments
+	breakers *breakers
 
 	mu sync.Mutex
 	// seen keeps the restarts of plugins by name, so that the counter goes on when a
@@ -54,10 +56,11 @@ type restarts struct {
 	total int64
 }
 
-// observe is the callback of both instruments. The engine is asked before the lock is
+// observe is the callback of all three instruments. The engine is asked before the lock is
 // taken: it has locks of its own.
 func (w *watcher) observe(_ context.Context, o metric.Observer) error {
 	rows := w.source.Plugins()
+	w.breakers.observe(w.measures.breakers, o)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for i := range rows {
@@ -87,4 +90,41 @@ func up(s phases.PluginState) int64 {
 		return 1
 	}
 	return 0
+}
+
+// breakers are the states of those that have changed theirs; all others are closed.
+// What is beyond the limit is not told: it would have no name.
+type breakers struct {
+	limit int
+
+	mu     sync.Mutex
+	states map[place]string
+}
+
+// breakerStates are the words of the engine's events.
+func breakerStates() []string { return []string{"closed", "open", "half_open"} }
+
+func (b *breakers) set(at place, state string) {
+	if !slices.Contains(breakerStates(), state) {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if _, known := b.states[at]; known || len(b.states) < b.limit {
+		b.states[at] = state
+	}
+}
+
+func (b *breakers) observe(instrument metric.Int64Observable, o metric.Observer) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for at, now := range b.states {
+		for _, state := range breakerStates() {
+			value := int64(0)
+			if state == now {
+				value = 1
+			}
+			o.ObserveInt64(instrument, value, options(keyPlugin.String(at.plugin), keySubscription.String(at.subscription), keyState.String(state)))
+		}
+	}
 }

@@ -44,6 +44,7 @@ func closureRules() []closureRule {
 		light("plugins/skills", "./runtime", "./config"),
 		{"sdk/serve", []string{"./runtime"}, "a plugin needs no engine"},
 		{"runtime", []string{"./plugins", "./sdk"}, "the engine knows no plugin by name"},
+		{"telemetry", []string{"go.opentelemetry.io/otel/sdk", "./sdk", "./plugins", "github.com/prometheus"}, "the host brings the SDK"},
 		{
 			"cmd/grapnel",
 			[]string{"github.com/anthropics", "github.com/openai", "google.golang.org/genai"},

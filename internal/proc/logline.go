@@ -37,6 +37,9 @@ type LogLine struct {
 	// plain text.
 	Level   slog.Level
 	Message string
+	// Dropped is how many lines before this one were dropped because of their rate; it
+	// is set where the line says so.
+	Dropped int
 	// Fields are those of a JSON line, sorted by key; at most 32.
 	Fields []Field
 }

@@ -28,6 +28,7 @@ type Process struct {
 
 	// What go-plugin needs: its client, the pipe with the handshake, and the
 	// stream of what the plugin's library writes to stderr by itself.
+	config    *plugin.ClientConfig
 	client    *plugin.Client
 	output    *io.PipeReader
 	handshake *io.PipeWriter
@@ -76,7 +77,8 @@ func Start(ctx context.Context, s Spec) (*Process, error) {
 	// alive also ends with the process.
 	alive, exit := context.WithCancel(ctx)
 	p.child.atExit = exit
-	p.client = plugin.NewClient(p.clientConfig(alive))
+	p.config = p.clientConfig(alive)
+	p.client = plugin.NewClient(p.config)
 	go p.connect(alive)
 	go p.finish(context.WithoutCancel(ctx)) // ctx bounds the start only
 

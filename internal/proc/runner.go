@@ -132,6 +132,7 @@ func (p *Process) clientConfig(ctx context.Context) *plugin.ClientConfig {
 		Plugins:          plugin.PluginSet{wire.PluginName: connPlugin{}},
 		AllowedProtocols: []plugin.Protocol{plugin.ProtocolGRPC},
 		SkipHostEnv:      true,
+		AutoMTLS:         p.spec.MutualTLS,
 		Logger:           hclog.NewNullLogger(),
 		// Ours is the deadline that counts; this one must not come first.
 		StartTimeout:     remaining(ctx) + KillTime,
@@ -158,6 +159,9 @@ func (p *Process) clientConfig(ctx context.Context) *plugin.ClientConfig {
 func (p *Process) dial(ctx context.Context) error {
 	if _, err := p.client.Start(); err != nil {
 		return err
+	}
+	if p.spec.MutualTLS { // its certificates are made by the start
+		p.config.GRPCDialOptions = wire.TLSDialOptions(p.spec.Frame, p.config.TLSConfig)
 	}
 	protocol, err := p.client.Client()
 	if err != nil {

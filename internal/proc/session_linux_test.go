@@ -2,6 +2,7 @@ package proc_test
 
 import (
 	"context"
+	"path/filepath"
 	"syscall"
 	"testing"
 	"time"
@@ -15,7 +16,13 @@ import (
 func openSession(t *testing.T, b *testBench) (*proc.Process, *wire.Session) {
 	t.Helper()
 
-	spec := b.spec("session")
+	return openSessionOf(t, b, b.spec("session"))
+}
+
+// openSessionOf is openSession for a spec.
+func openSessionOf(t *testing.T, b *testBench, spec proc.Spec) (*proc.Process, *wire.Session) {
+	t.Helper()
+
 	spec.Grace = 12 * time.Second // the race detector holds a process up as it ends
 	p := b.start(t, spec)
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
@@ -73,4 +80,34 @@ func TestKilledWhileSessionIsOpen(t *testing.T) {
 	if code := phases.CodeOf(p.Exit().Err("tester")); code != phases.CauseCrash {
 		t.Errorf("code = %q", code)
 	}
+}
+
+func TestSessionOverTLS(t *testing.T) {
+	b := setup(t)
+	spec := b.spec("session")
+	spec.MutualTLS = true
+	p, s := openSessionOf(t, b, spec)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if err := s.Ping(ctx); err != nil {
+		t.Error(err)
+	}
+	// Without a certificate one is not let in.
+	sockets, err := filepath.Glob(filepath.Join(b.dir, "grapnel-*", "plugin[0-9]*"))
+	if err != nil || len(sockets) != 1 {
+		t.Fatalf("sockets %q, %v", sockets, err)
+	}
+	conn, err := wire.Connect(sockets[0], 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	if other, err := wire.Open(ctx, conn, wire.HostOptions{Incarnation: 2, Instance: "tester"}); err == nil {
+		_ = other.Close()
+		t.Error("a connection without a certificate opens a session")
+	}
+	if err := p.Stop(ctx); err != nil {
+		t.Error(err)
+	}
+	<-s.Done()
 }

@@ -89,7 +89,7 @@ func (s *sink) report(now time.Time) {
 		return
 	}
 	s.log(LogLine{
-		Plugin: s.name, Time: now, Level: slog.LevelWarn,
+		Plugin: s.name, Time: now, Level: slog.LevelWarn, Dropped: s.pending,
 		Message: fmt.Sprintf("dropped %d lines: the plugin logs more than its rate", s.pending),
 	})
 	s.pending = 0

@@ -1,7 +1,12 @@
 package wire
 
 import (
+	"crypto/tls"
+	"net"
+
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
 )
 
 // Names of gRPC that other packages need in signatures; only this package
@@ -34,10 +39,18 @@ func frameLimit(frame int) int {
 // frames are at most frame bytes long (DefaultFrame if 0, at most MaxFrame).
 // They include transport credentials, without encryption: the socket lies in a
 // private folder. Put them last.
-func DialOptions(frame int) []DialOption {
+func DialOptions(frame int) []DialOption { return dialOptions(frame, insecure.NewCredentials()) }
+
+// TLSDialOptions is DialOptions with encryption, for sockets that others may
+// reach.
+func TLSDialOptions(frame int, c *tls.Config) []DialOption {
+	return dialOptions(frame, credentials.NewTLS(c))
+}
+
+func dialOptions(frame int, creds credentials.TransportCredentials) []DialOption {
 	frame = frameLimit(frame)
 	return []DialOption{
-		grpc.WithTransportCredentials(newTapCredentials(frame)),
+		grpc.WithTransportCredentials(newTapCredentials(frame, creds)),
 		grpc.WithStaticStreamWindowSize(window),
 		grpc.WithStaticConnWindowSize(window),
 		grpc.WithDisableRetry(),
@@ -69,4 +82,30 @@ func ServerOptions(frame int) []ServerOption {
 		grpc.MaxRecvMsgSize(frame),
 		grpc.MaxSendMsgSize(MaxFrame),
 	}
+}
+
+// AcceptOnly is an option of a server that looks at each connection before
+// anything is read from it, and drops those for which check returns an error.
+// It is for servers without TLS, which brings its own check.
+func AcceptOnly(check func(net.Conn) error) ServerOption {
+	return grpc.Creds(&checkedCredentials{insecure.NewCredentials(), check})
+}
+
+// checkedCredentials are the place where gRPC lets one look at a connection.
+type checkedCredentials struct {
+	credentials.TransportCredentials
+	check func(net.Conn) error
+}
+
+// ServerHandshake implements credentials.TransportCredentials.
+func (c *checkedCredentials) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	if err := c.check(raw); err != nil {
+		return nil, nil, err
+	}
+	return c.TransportCredentials.ServerHandshake(raw)
+}
+
+// Clone implements credentials.TransportCredentials.
+func (c *checkedCredentials) Clone() credentials.TransportCredentials {
+	return &checkedCredentials{c.TransportCredentials.Clone(), c.check}
 }

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"google.golang.org/grpc/credentials"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
@@ -26,8 +25,8 @@ type tapCredentials struct {
 	frame int
 }
 
-func newTapCredentials(frame int) credentials.TransportCredentials {
-	return &tapCredentials{insecure.NewCredentials(), frame}
+func newTapCredentials(frame int, below credentials.TransportCredentials) credentials.TransportCredentials {
+	return &tapCredentials{below, frame}
 }
 
 // ClientHandshake implements credentials.TransportCredentials.

@@ -24,6 +24,8 @@ import (
 	"fmt"
 	"os"
 	"runtime/debug"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -79,6 +81,9 @@ func Serve(p *sdk.Plugin) error {
 		},
 		Plugins: plugin.PluginSet{wire.PluginName: &served{handler: p}},
 		GRPCServer: func(opts []wire.ServerOption) *wire.Server {
+			if os.Getenv(clientCertKey) == "" {
+				opts = append(opts, wire.AcceptOnly(newHostCheck(os.Getenv)))
+			}
 			return wire.NewServer(append(opts, wire.ServerOptions(wire.MaxFrame)...)...)
 		},
 		Logger: hclog.New(&hclog.LoggerOptions{Name: p.Name, Level: hclog.Warn, Output: os.Stderr, JSONFormat: true}),
@@ -91,6 +96,25 @@ func Serve(p *sdk.Plugin) error {
 // StartedByHost reports whether a host started this program as a plugin.
 func StartedByHost() bool {
 	return os.Getenv(wire.HandshakeCookieKey) == wire.HandshakeCookieValue
+}
+
+// clientCertKey is the variable by which a host asks go-plugin for mutual TLS.
+const clientCertKey = "PLUGIN_CLIENT_CERT"
+
+// markKey is the variable in which a host says who it is: its process number,
+// start time and namespace, and behind a slash what else it needs.
+const markKey = "GRAPNEL_MARK"
+
+// hostOf returns the process number of the host in a mark, and the namespace in
+// which it counts.
+func hostOf(mark string) (pid int, namespace string, ok bool) {
+	identity, _, _ := strings.Cut(mark, "/")
+	parts := strings.Split(identity, ".")
+	if len(parts) != 3 {
+		return 0, "", false
+	}
+	pid, err := strconv.Atoi(parts[0])
+	return pid, parts[2], err == nil && pid > 0
 }
 
 // served is the plugin as go-plugin sees it.
