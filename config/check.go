@@ -128,10 +128,11 @@ func (c *checker) plugin(p *Plugin, n *node) {
 	c.program(p, n)
 	c.checksums(p, n)
 	c.grants(&p.Grants, n.child("grants"))
+	c.sandboxed(p, n)
 	c.environment(&p.Env, n.child("env"))
 	c.subscriptions(p, n.child("subscriptions"))
 	if own := n.child("config"); own != nil && p.Config != nil {
-		p.redacted = redactedJSON(own)
+		p.hide(own)
 	}
 }
 

@@ -79,8 +79,11 @@ type Plugin struct {
 	Grants     phases.Grants `json:"grants,omitzero"`
 	Env        Env           `json:"env,omitzero"`
 	Limits     Limits        `json:"limits,omitzero"`
-	// Sandbox is "", "T0" or "T1".
+	// Sandbox is "", "T0", "T1" or "T2". Grants of single places raise "" to T1.
 	Sandbox string `json:"sandbox,omitempty"`
+	// TLS makes host and plugin prove to each other who they are with
+	// certificates.
+	TLS bool `json:"tls,omitempty"`
 	// Reload is "" or "exclusive": stop the old process before the new one
 	// starts.
 	Reload string `json:"reload,omitempty"`
@@ -93,6 +96,8 @@ type Plugin struct {
 	// redacted is Config with "***" for values from the environment; nil when
 	// there are none.
 	redacted json.RawMessage
+	// secrets are the places of those values; see Secrets.
+	secrets map[string]string
 }
 
 // MarshalJSON implements json.Marshaler. Values from the environment print as
@@ -138,8 +143,21 @@ type Limits struct {
 	// Tool bounds one call of a tool, waiting for the plugin included; default
 	// 60 s.
 	Tool phases.Duration `json:"tool,omitempty"`
+	// Recycle replaces its process from time to time.
+	Recycle Recycle `json:"recycle,omitzero"`
 	// Model bounds its calls of the host service "model".
 	Model ModelBudget `json:"model,omitzero"`
+}
+
+// Recycle says when a plugin's process is replaced by a new one although nothing
+// is wrong with it, for programs that leak. The successor starts while the old one
+// serves; with Reload "exclusive" the old one is stopped first. Zero fields are
+// never; a little is taken off at random.
+type Recycle struct {
+	// Age is how long a process runs.
+	Age phases.Duration `json:"age,omitempty"`
+	// Calls is how many hooks and tools it is asked for.
+	Calls int `json:"calls,omitempty"`
 }
 
 // ModelBudget bounds what a plugin may ask of the host's model. Calls and

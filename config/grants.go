@@ -1,7 +1,6 @@
 package config
 
 import (
-	"path/filepath"
 	"slices"
 	"strings"
 	"unicode"
@@ -25,9 +24,6 @@ func (c *checker) grants(g *phases.Grants, n *node) {
 		{"domains", g.Domains, textProblem},
 		{"tools", g.Tools, nameProblem},
 		{"host", g.Host, nameProblem},
-		{"read", g.Read, pathProblem},
-		{"write", g.Write, pathProblem},
-		{"net", g.Net, textProblem},
 		{"see", g.See, nameProblem},
 	} {
 		items := n.child(list.key)
@@ -90,15 +86,6 @@ func policyProblem(entry string) string {
 	}
 	if domain, _, ok := strings.Cut(entry, "/"); (!ok && !strings.HasSuffix(entry, "*")) || ok && domain == "" {
 		return quote(entry) + " is no policy; write DOMAIN/KEY, or DOMAIN/* for all of a domain"
-	}
-	return ""
-}
-
-// pathProblem wants absolute paths: a relative one would depend on where the
-// host happens to run.
-func pathProblem(entry string) string {
-	if !filepath.IsAbs(strings.TrimSuffix(entry, "*")) {
-		return quote(entry) + " is not an absolute path"
 	}
 	return ""
 }

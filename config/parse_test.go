@@ -33,7 +33,7 @@ plugins:
       host: [documents, state]
       read: ['*']
     env: {pass: [HOME], set: {LANG: C.UTF-8}}
-    limits: {memory: 256MiB, concurrency: 32, frame: 4MiB, start: 10s, tool: 90s}
+    limits: {memory: 256MiB, concurrency: 32, frame: 4MiB, start: 10s, tool: 90s, recycle: {age: 1h, calls: 10000}}
     subscriptions:
       agentsdoc.prompt: {priority: 600, timeout: 500ms, on_failure: fail_closed, budget: {chars: 16000}, when: 'turn.mode != "system"'}
     config: {preset: default}
@@ -78,7 +78,7 @@ func parseError(t *testing.T, text string) string {
 func ignoring() cmp.Option {
 	return cmp.FilterPath(func(p cmp.Path) bool {
 		last := p.Last().String()
-		return last == ".source" || last == ".redacted"
+		return last == ".source" || last == ".redacted" || last == ".secrets"
 	}, cmp.Ignore())
 }
 
@@ -97,8 +97,11 @@ func TestParseExample(t *testing.T) {
 				Contribute: []string{"prompt_section", "reminder"}, Sections: []string{"agents_md"},
 				Domains: []string{"thread_agents_doc"}, Host: []string{"documents", "state"}, Read: []string{"*"},
 			},
-			Env:    Env{Pass: []string{"HOME"}, Set: map[string]Secret{"LANG": {Value: "C.UTF-8"}}},
-			Limits: Limits{Memory: 256 << 20, Concurrency: 32, Frame: 4 << 20, Start: phases.Duration(10 * time.Second), Tool: phases.Duration(90 * time.Second)},
+			Env: Env{Pass: []string{"HOME"}, Set: map[string]Secret{"LANG": {Value: "C.UTF-8"}}},
+			Limits: Limits{
+				Memory: 256 << 20, Concurrency: 32, Frame: 4 << 20, Start: phases.Duration(10 * time.Second), Tool: phases.Duration(90 * time.Second),
+				Recycle: Recycle{Age: phases.Duration(time.Hour), Calls: 10000},
+			},
 			Subscriptions: map[string]phases.Override{"agentsdoc.prompt": {
 				Priority: new(600), Timeout: new(phases.Duration(500 * time.Millisecond)),
 				OnFailure: &phases.OnFailure{Default: phases.FailClosed}, Budget: &phases.TextBudget{Chars: 16000}, When: new(`turn.mode != "system"`),

@@ -162,7 +162,7 @@ func TestAccepted(t *testing.T) {
 		{"stores", "version: 1\nstore: postgresql://u@h/d?sslmode=disable"},
 		{"sizes in thousands", plugin + "limits: {memory: 300MB, frame: 16MiB}}]"},
 		{"several units", plugin + "limits: {start: 1m30s}}]"},
-		{"wildcards", plugin + "grants: {contribute: ['*'], sections: [a/*, 'b*'], policies: ['*', d/*, d/k], host: [state], read: [/, /tmp/*], net: ['*', '[::1]:80'], see: [user_text, '*']}}]"},
+		{"wildcards", plugin + "grants: {contribute: ['*'], sections: [a/*, 'b*'], policies: ['*', d/*, d/k], host: [state], read: [/, /tmp/*], net: ['*', '*:443', 'listen:1'], see: [user_text, '*']}}]"},
 		{"all kinds by prefix", plugin + "grants: {contribute: ['prompt_*', 'manifest*']}}]"},
 		{"no retry", plugin + "subscriptions: {p.h: {retry: {attempts: 0}, cache: {ttl: 0s}, kinds: [], fallback: []}}}]"},
 		{"hook names", plugin + "subscriptions: {p.a/b: {}, p.a.b: {}, 'p.a:b-c': }}]"},

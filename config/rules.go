@@ -14,7 +14,8 @@ type rule struct {
 	doc string
 	// words are the values that a text may have; nil for any.
 	words []string
-	// pattern is a regular expression for editors of what other code checks.
+	// pattern is a regular expression for editors of what other code checks; of a
+	// list, that of its entries.
 	pattern string
 	// bounded numbers lie between low and high, both included. Durations count
 	// in nanoseconds, sizes in bytes.
@@ -42,6 +43,9 @@ func between(low, high int64, doc string) rule {
 
 // hexPattern is the form of a SHA-256 checksum.
 const hexPattern = "^[0-9a-fA-F]{64}$"
+
+// netPattern is the form of a grant of the network.
+const netPattern = `^(\*|(\*|listen):[1-9][0-9]{0,4})$`
 
 // rules returns the table of all keys, "STRUCT.KEY" by the names of the Go
 // types.
@@ -92,7 +96,8 @@ func pluginRules() map[string]rule {
 		"Plugin.grants":        about("What the plugin may do; nothing by default."),
 		"Plugin.env":           about("The plugin's environment; nothing else of the host's reaches it."),
 		"Plugin.limits":        about("Bounds of the plugin."),
-		"Plugin.sandbox":       oneOf("How the process is confined: T0 (default), or T1 with resource limits and Landlock.", "T0", "T1"),
+		"Plugin.sandbox":       oneOf("How the process is confined: T0 (default), T1 with resource limits, Landlock and a filter of system calls, or T2 in a control group besides. Single places in read, write or net need T1.", "T2", "T1", "T0"),
+		"Plugin.tls":           about("Host and plugin prove to each other who they are with certificates, for some 25 ms more a start; without it the private folder and the system's word do."),
 		"Plugin.reload":        oneOf("With \"exclusive\", the old process is stopped before its successor starts.", "exclusive"),
 		"Plugin.subscriptions": about("What the operator changes about subscriptions, by full id."),
 		"Plugin.config":        {doc: "The plugin's own configuration. ${NAME} as a whole value is taken from the environment.", object: true},
@@ -100,12 +105,16 @@ func pluginRules() map[string]rule {
 		"Env.pass": about("Variables that are handed on if they are set."),
 		"Env.set":  about("Variables with their values. ${NAME} as a whole value is taken from the environment."),
 
-		"Limits.memory":      atLeast(1, "Resident memory; unbounded by default."),
+		"Limits.memory":      atLeast(1, "Resident memory of its process and all that this has started; unbounded by default."),
 		"Limits.concurrency": between(1, maxConcurrency, "Calls at once; 32 by default."),
 		"Limits.frame":       between(minFrame, MaxFrame, "The largest message either way; 4MiB by default, at most 16MiB."),
 		"Limits.start":       atLeast(1, "Time for a start up to the accepted configuration; 10s by default."),
 		"Limits.tool":        atLeast(1, "Time for one call of a tool, waiting for the plugin included; 60s by default."),
+		"Limits.recycle":     about("Replaces its process from time to time, for programs that leak. The successor comes up while the old one serves."),
 		"Limits.model":       about("Bounds of its calls of the host service model."),
+
+		"Recycle.age":   atLeast(1, "How long a process runs; for ever by default. Up to a fifth is taken off at random."),
+		"Recycle.calls": atLeast(1, "How many calls it gets, of hooks and tools; unbounded by default. Up to a fifth is taken off at random."),
 
 		"ModelBudget.calls":         atLeast(1, "Calls in one turn, or in one dispatch, tool call or background job outside of any; 4 by default."),
 		"ModelBudget.output_tokens": atLeast(1, "Output tokens of these calls together; 4000 by default."),
@@ -119,9 +128,9 @@ func pluginRules() map[string]rule {
 		"Grants.domains":         about("Domains that its contributions may name."),
 		"Grants.tools":           about("Tools that it may offer."),
 		"Grants.host":            about("Host services that it may call, or single methods of them, as SERVICE.METHOD."),
-		"Grants.read":            about("Absolute paths that the sandbox lets it read."),
-		"Grants.write":           about("Absolute paths that the sandbox lets it write."),
-		"Grants.net":             about("Network addresses that the sandbox lets it reach."),
+		"Grants.read":            about("Files and folders, with all below them, that it may read and execute: absolute, or from this file's folder with ./ or ../. * is everything."),
+		"Grants.write":           about("Files and folders that it may also change, written like those of read."),
+		"Grants.net":             {doc: "TCP ports: *:PORT to connect to, on any machine, listen:PORT to listen on. * is everything.", pattern: netPattern},
 		"Grants.see":             about("Input fields that it is sent, by name; also metadata, policy, context and prompt_text."),
 	}
 }

@@ -117,7 +117,11 @@ func (g *generator) byKind(t reflect.Type, r rule) *jsonschema.Schema {
 		}
 		return optional(s)
 	case reflect.Slice:
-		return optional(&jsonschema.Schema{Type: "array", Items: g.element(t.Elem())})
+		items := g.element(t.Elem())
+		if items.Type == "string" {
+			items.Pattern = r.pattern
+		}
+		return optional(&jsonschema.Schema{Type: "array", Items: items})
 	case reflect.Bool:
 		return &jsonschema.Schema{Type: "boolean"}
 	case reflect.Int:

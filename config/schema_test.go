@@ -47,6 +47,7 @@ func TestSchemaAcceptsWhatParseAccepts(t *testing.T) {
 		"empty lists":  "version: 1\nbudgets:\nplugins:\nmanifest:\n",
 		"empty plugin": "version: 1\nplugins: [{name: p, grants: , env: , limits: , subscriptions: {p.h: }, config: }]",
 		"words":        "version: 1\npin: required\nplugins: [{name: p, command: x, sha256: '" + strings.Repeat("aB", 32) + "', sandbox: T1, reload: exclusive, subscriptions: {p.h: {phase: x.host.own, role: validate, on_failure: {crash: fail_closed}}}}]",
+		"sandbox":      "version: 1\nplugins: [{name: p, sandbox: T2, tls: true, grants: {read: [/a, ./b, '*'], net: ['*', '*:443', 'listen:8080']}}]",
 		"units":        "version: 1\nbudgets: {turn: {time: 1h2m3.5s}}\nplugins: [{name: p, limits: {memory: 5GB, start: 1.5s}}]",
 	} {
 		if err := validate(text); err != nil {

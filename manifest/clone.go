@@ -20,7 +20,9 @@ func (m *Manifest) Clone() Manifest {
 	c.Runs = mapped(m.Runs, func(r *phases.Run) {
 		r.Contributions, r.Cut = slices.Clone(r.Contributions), slices.Clone(r.Cut)
 	})
-	c.Plugins = slices.Clone(m.Plugins)
+	c.Plugins = mapped(m.Plugins, func(p *phases.PluginRow) {
+		p.TierLacks, p.AbsentPaths = slices.Clone(p.TierLacks), slices.Clone(p.AbsentPaths)
+	})
 	c.Policies = mapped(m.Policies, func(p *phases.PolicyEntry) { p.Value = bytes.Clone(p.Value) })
 	c.Tools = slices.Clone(m.Tools)
 	c.Budgets.Phases = slices.Clone(m.Budgets.Phases)

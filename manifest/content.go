@@ -15,7 +15,7 @@ func content(m *Manifest) Manifest {
 	c.Cache = Cache{}
 	c.Runs = mapped(m.Runs, contentOfRun)
 	c.HookSources = mapped(m.HookSources, func(h *phases.HookSource) { h.CachedFrom = "" })
-	c.Plugins = mapped(m.Plugins, func(p *phases.PluginRow) { p.Generation, p.Restarts, p.Detail = 0, 0, "" })
+	c.Plugins = mapped(m.Plugins, contentOfPlugin)
 	c.Budgets.Turn.UsedMS, c.Budgets.Turn.UsedChars = 0, 0
 	c.Budgets.Phases = mapped(m.Budgets.Phases, func(b *PhaseBudget) { b.UsedMS, b.UsedChars = 0, 0 })
 	c.Diagnostics = mapped(m.Diagnostics, func(d *Diagnostic) { d.Message = "" })
@@ -33,6 +33,12 @@ func contentOfRun(r *phases.Run) {
 	r.BytesIn, r.BytesOut = 0, 0
 	r.Usage = phases.Usage{}
 	r.CachedFrom = ""
+}
+
+// contentOfPlugin forgets how a plugin's process came to be and what surrounds it.
+func contentOfPlugin(p *phases.PluginRow) {
+	p.Generation, p.Restarts, p.Recycled, p.Detail = 0, 0, 0, ""
+	p.TierLacks, p.AbsentPaths = nil, nil
 }
 
 // mapped returns a copy of the list with change applied to each row.

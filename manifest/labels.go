@@ -11,7 +11,7 @@ import (
 
 // HashLabels returns a copy of the record in which text that somebody wrote is
 // replaced by its [Fingerprint] under the key: titles of sections, labels of
-// sources, ids of sources that are files or addresses, paths of files, messages
+// sources, ids of sources that are files or addresses, paths of files and of absent grants, messages
 // of diagnostics, details of plugins, policy values other than numbers,
 // booleans and null, and reasons of left_out that are not plain words.
 //
@@ -31,7 +31,10 @@ func HashLabels(m Manifest, key []byte) Manifest {
 			h.replace(&l.Reason)
 		}
 	})
-	m.Plugins = mapped(m.Plugins, func(p *phases.PluginRow) { h.replace(&p.Detail) })
+	m.Plugins = mapped(m.Plugins, func(p *phases.PluginRow) {
+		h.replace(&p.Detail)
+		p.AbsentPaths = mapped(p.AbsentPaths, h.replace)
+	})
 	m.Policies = mapped(m.Policies, func(p *phases.PolicyEntry) { h.value(&p.Value) })
 	m.Files = mapped(m.Files, func(f *File) { h.replace(&f.Path) })
 	m.Diagnostics = mapped(m.Diagnostics, func(d *Diagnostic) { h.replace(&d.Message) })

@@ -183,6 +183,7 @@ func TestHashLabels(t *testing.T) {
 	}
 	m.LeftOut = append(m.LeftOut, phases.LeftOut{ID: "x", Reason: "because of " + secret})
 	m.Plugins[0].Detail = secret
+	m.Plugins[0].AbsentPaths = []string{secret}
 	m.Files[0].Path = secret
 	m.Diagnostics[0].Message = secret
 	for _, v := range []string{`"Zanzibar"`, ` {"place":"Zanzibar"}`, `["Zanzibar"]`, `true`, `5`, `null`} {

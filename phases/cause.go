@@ -11,7 +11,8 @@ import (
 type Cause string
 
 // The causes. CauseDenied is a decision and CauseCancelled is the caller's
-// wish; neither is a failure.
+// wish; neither is a failure. CauseInterrupted is said of background work alone,
+// which nobody could tell to have ended and which must not be repeated.
 const (
 	CauseDenied             Cause = "denied"
 	CauseCancelled          Cause = "cancelled"
@@ -39,6 +40,7 @@ const (
 	CauseStartNoise         Cause = "start_noise"
 	CauseExecFailed         Cause = "exec_failed"
 	CauseRequiredMissing    Cause = "required_missing"
+	CauseInterrupted        Cause = "interrupted"
 	CauseInternal           Cause = "internal"
 )
 

@@ -258,7 +258,9 @@ type BackgroundJob struct {
 	JobKind string `json:"job_kind"`
 	// Payload is any JSON.
 	Payload json.RawMessage `json:"payload,omitempty"`
-	// IdempotencyKey makes a second job of the same key a no-op.
+	// IdempotencyKey makes a second job of the same key a no-op. It also says that
+	// doing the job twice does no harm: the tool is told the key. Without one, a job
+	// that was interrupted is not repeated.
 	IdempotencyKey string    `json:"idempotency_key,omitempty"`
 	NotBefore      time.Time `json:"not_before,omitzero"`
 }

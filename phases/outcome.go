@@ -152,8 +152,16 @@ type PluginRow struct {
 	Detail     string `json:"detail"`
 	Generation uint64 `json:"generation"`
 	// Tier is the sandbox tier reached: "T0", "T1", "T2", or "" in process.
-	Tier     string `json:"tier"`
-	Restarts int    `json:"restarts"`
+	Tier string `json:"tier"`
+	// TierLacks says what the tier lacks on this machine; absent if that is nothing.
+	TierLacks []string `json:"tier_lacks,omitempty"`
+	// AbsentPaths lists granted paths that were not there when the process started,
+	// and are not granted therefore; absent if all were.
+	AbsentPaths []string `json:"absent_paths,omitempty"`
+	Restarts    int      `json:"restarts"`
+	// Recycled is how often a new process took over from one that was well
+	// (limits.recycle).
+	Recycled int `json:"recycled,omitempty"`
 }
 
 // Applied is one contribution that was kept.

@@ -8,7 +8,8 @@ import (
 	"github.com/grapnelhq/grapnel/phases"
 )
 
-// await returns the incarnation that takes calls. A plugin that is just being
+// await returns the incarnation that takes calls; who has made its call tells it
+// (visits.leave). A plugin that is just being
 // replaced (recycled, because it did not answer) is waited for until the given
 // time: the calls that waited for its slots would otherwise fail all at once. In
 // any other state that takes no calls the answer is immediate.
@@ -16,7 +17,10 @@ func (in *instance) await(ctx context.Context, until time.Time) (*incarnation, *
 	for {
 		news := in.changes()
 		if inc := in.live.Load(); inc != nil {
-			return inc, nil
+			if inc.visits.enter() {
+				return inc, nil
+			}
+			continue // its successor is there by now
 		}
 		if s := in.sup.Status().State; s != supervise.StateDraining && s != supervise.StateStarting && !s.Up() {
 			return nil, in.unavailable()

@@ -72,22 +72,35 @@ func (d *dispatch) try(ctx context.Context, c *call, attempt int, until time.Tim
 	if time.Until(until) <= 0 {
 		return exhausted("there was no time left when its turn came")
 	}
-	if c.hook.in.live.Load() == nil {
-		return c.hook.in.unavailable()
+	if failure := c.refusal(); failure != nil {
+		return failure
 	}
 	lease, failure := d.lease(ctx, c, until)
 	if failure != nil {
 		return failure
 	}
-	inc, failure := c.hook.in.await(ctx, until)
+	// Nobody waits for a successor longer than the plugin itself may take.
+	leased := time.Now()
+	inc, failure := c.hook.in.await(ctx, earlier(until, leased.Add(c.sub.Timeout.D())))
+	if waited := time.Since(leased); waited > time.Millisecond {
+		c.run.QueueMS += millis(waited)
+	}
 	if failure != nil {
 		lease.freed()
 		return failure
 	}
+	defer inc.visits.leave()
 	report, err := c.hook.breaker.Allow()
 	if err != nil {
 		lease.freed()
-		return phases.Errorf(phases.CauseBreakerOpen, "the breaker of %s is open after repeated failures", c.sub.ID)
+		return breakerOpen(c.sub.ID)
+	}
+	if c.once != nil {
+		if failure := c.once(ctx); failure != nil {
+			lease.freed()
+			report(supervise.OutcomeNeutral)
+			return failure
+		}
 	}
 	res, failure := d.ask(ctx, c, inc, lease, attempt, until)
 	if failure == nil {
@@ -95,6 +108,46 @@ func (d *dispatch) try(ctx context.Context, c *call, attempt int, until time.Tim
 	}
 	report(breakerOutcome(failure, c.ownTime))
 	return failure
+}
+
+// refusal says why the call cannot be made now, nil if nothing is known that speaks
+// against it: who is refused waits for no slot.
+func (c *call) refusal() *phases.Error {
+	switch {
+	case c.hook.in.live.Load() == nil:
+		return c.hook.in.unavailable()
+	case c.hook.breaker.State() == supervise.BreakerOpen:
+		return breakerOpen(c.sub.ID)
+	}
+	return nil
+}
+
+// refuse settles a call that cannot be made now and would not be tried again.
+func (d *dispatch) refuse(ctx context.Context, c *call, until time.Time) bool {
+	if c.sub.Retry != nil || time.Until(until) <= 0 {
+		return false
+	}
+	failure := c.refusal()
+	if failure == nil {
+		return false
+	}
+	_, c.span = d.engine.beginRun(ctx, phases.Trace{}, c.run)
+	c.run.Attempts = 1
+	c.fail(failure)
+	c.span.done()
+	return true
+}
+
+func breakerOpen(subscription string) *phases.Error {
+	return phases.Errorf(phases.CauseBreakerOpen, "the breaker of %s is open after repeated failures", subscription)
+}
+
+// earlier returns the earlier of two times.
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
 }
 
 // breakerOutcome says what an attempt means for the breaker: only time-outs,
@@ -123,9 +176,13 @@ func exhausted(why string) *phases.Error {
 type lease struct {
 	in   *instance
 	slot bool
-	// inc is whose call was left; set before the state says so.
-	inc   *incarnation
-	state atomic.Int32
+	// subscription is the hook's; empty for a tool.
+	subscription string
+	// inc is whose call was left, and figures are where that is counted, nil for
+	// nowhere; set before the state says so.
+	inc     *incarnation
+	figures *figures
+	state   atomic.Int32
 }
 
 const (
@@ -137,7 +194,7 @@ const (
 // lease waits for a slot. The wait counts against the phase, not the hook. A
 // plugin that is on the call chain already has one.
 func (d *dispatch) lease(ctx context.Context, c *call, until time.Time) (*lease, *phases.Error) {
-	l := &lease{in: c.hook.in, slot: !chainOf(ctx).holds(c.sub.Plugin)}
+	l := &lease{in: c.hook.in, slot: !chainOf(ctx).holds(c.sub.Plugin), subscription: c.sub.ID}
 	if !l.slot {
 		return l, nil
 	}
@@ -165,6 +222,7 @@ func (d *dispatch) lease(ctx context.Context, c *call, until time.Time) (*lease,
 // freed is told when the plugin lets go of the call.
 func (l *lease) freed() {
 	if l.state.Swap(leaseFreed) == leaseAbandoned {
+		l.figures.unanswered(-1)
 		l.in.returned(l.inc)
 	}
 	if l.slot {
@@ -174,9 +232,10 @@ func (l *lease) freed() {
 
 // leave is told when the caller does not wait any longer.
 func (l *lease) leave(inc *incarnation) {
-	l.inc = inc
+	l.inc, l.figures = inc, l.in.engine.tally.callers(l.in.declared.Name, l.subscription)
 	if l.state.CompareAndSwap(leaseHeld, leaseAbandoned) {
-		l.in.engine.emit(Event{Kind: EventAbandoned, Plugin: l.in.declared.Name})
+		l.figures.unanswered(1)
+		l.in.engine.emit(Event{Kind: EventAbandoned, Plugin: l.in.declared.Name, Subscription: l.subscription})
 		l.in.abandon(inc)
 	}
 }
@@ -188,23 +247,29 @@ func (d *dispatch) ask(ctx context.Context, c *call, inc *incarnation, l *lease,
 	if c.ownTime = !until.Before(deadline); !c.ownTime {
 		deadline = until
 	}
+	x := inc.beginExchange(ExchangeDispatch, d.gen.number, c.sub.ID)
 	hookCtx := d.engine.callContext(ctx, site{
-		plugin: c.sub.Plugin, turn: d.rq.context, scope: d.rq.scope, subscription: c.sub.ID, generation: d.gen.number, incarnation: inc.number,
+		plugin: c.sub.Plugin, turn: d.rq.context, scope: d.rq.scope, subscription: c.sub.ID, generation: d.gen.number, incarnation: inc.number, exchange: x,
 	}, deadline)
 	defer hookCtx.cancel()
-	res, stats, err := inc.peer().Dispatch(hookCtx, d.message(c, inc, attempt, deadline.Sub(begin)), l.freed)
+	m := d.message(c, inc, attempt, deadline.Sub(begin))
+	inc.asked()
+	res, stats, err := inc.peer().Dispatch(hookCtx, m, l.freed)
 	c.run.DurationMS += millis(time.Since(begin))
 	c.run.BytesIn += stats.BytesIn
 	c.run.BytesOut += stats.BytesOut
 	c.run.Incarnation = inc.number
-	if err == nil {
-		return res, nil
-	}
-	if hookCtx.Err() != nil {
+	var failure *phases.Error
+	switch {
+	case err == nil:
+	case hookCtx.Err() != nil:
 		l.leave(inc)
-		return nil, timeUp(ctx)
+		failure = timeUp(ctx)
+	default:
+		failure = inc.explain(hookCtx, codedError(err))
 	}
-	return nil, inc.explain(hookCtx, codedError(err))
+	x.dispatched(m, res, failure)
+	return res, failure
 }
 
 // timeUp says why a call was left: the caller has gone, or its time was over.
@@ -215,10 +280,11 @@ func timeUp(caller context.Context) *phases.Error {
 	return phases.Errorf(phases.CauseTimeout, "no answer in time")
 }
 
-// explain replaces a broken session by the end of the process, if that is why.
+// explain replaces a broken session by the end of the process, if that is why. The
+// plugin's own words hold none of its secrets then.
 func (inc *incarnation) explain(ctx context.Context, err *phases.Error) *phases.Error {
 	if !inc.broken(err) || !inc.exited(ctx) || inc.process.Exit().Asked {
-		return err // a process that the host has ended did not crash
+		return inc.in.redactor.coded(err) // a process that the host has ended did not crash
 	}
 	return inc.exitError()
 }
@@ -273,6 +339,7 @@ func (d *dispatch) admit(c *call, res *phases.Result) *phases.Error {
 		note.Plugin, note.Subscription, note.Visibility = c.sub.Plugin, c.sub.ID, c.sub.Visibility
 		c.notes = append(c.notes, note)
 	}
+	c.hook.in.redactor.notes(c.notes)
 	c.run.State = phases.StateSucceeded
 	switch {
 	case c.sub.Shadow:

@@ -89,6 +89,8 @@ type call struct {
 	failure *phases.Error
 	// span is the call's place in the host's trace.
 	span span
+	// once is told before the plugin is, by nil for most; see attempting.
+	once func(ctx context.Context) *phases.Error
 	// key and epoch say where the answer is kept; no key for one that is not.
 	key   string
 	epoch uint64
@@ -219,14 +221,14 @@ func (d *dispatch) until(role phases.Role) time.Time {
 }
 
 // parallel runs the hooks of a layer at the same time. What is answered from
-// memory needs no goroutine, and neither does a single hook: a call always
-// returns at its deadline.
+// memory or refused at once needs no goroutine, and neither does a single hook: a
+// call always returns at its deadline.
 func (d *dispatch) parallel(ctx context.Context, layer []*plan.Subscription, until time.Time) {
 	var one *call
 	open := 0
 	for _, sub := range layer {
 		c := &d.calls[sub.Index]
-		if d.recall(c); !c.settled {
+		if d.recall(c); !c.settled && !d.refuse(ctx, c, until) {
 			one = c
 			open++
 		}

@@ -40,6 +40,23 @@
 // loaded configuration is a generation; a turn ends on the one that it began
 // with, and Reload keeps the processes whose declaration did not change.
 //
+// # What is done later
+//
+// Hooks that observe and background_job contributions are put into Options.Queue
+// and done when the turn goes on (work.go). Without one they are in memory. One in
+// the store's database outlives the process, and engines share it:
+//
+//	st, err := store.Open(ctx, dsn, store.Options{})
+//	q, err := jobqueue.Open(ctx, st.DB(), jobqueue.Options{})
+//	eng, err := runtime.Load(ctx, "grapnel.yaml", runtime.Options{Sink: st, State: st, Queue: q, …})
+//	…
+//	eng.Close(ctx); q.Close(); st.Close()
+//
+// What was interrupted is repeated only where it says that this does no harm: a
+// hook by Idempotent, a job of a tool by its idempotency key, a handler of the
+// host's ([Options].Jobs) always. All else is told to the queue right before it
+// begins ([Attempt]), and is dead when nobody can tell how it ended.
+//
 // # What is recorded
 //
 // Each compiled turn gives a manifest, also one that is blocked. Options.Sink

@@ -59,6 +59,10 @@ type Engine struct {
 	endLife context.CancelCauseFunc
 	wait    sync.WaitGroup
 	memory  *memory
+	// tally counts what becomes of everything.
+	tally *tally
+	// memwatch looks at what plugins' processes hold.
+	memwatch *memwatch
 	// services are what plugins may ask the host for.
 	services services
 	// keeper calls the sink; nil without one.
@@ -71,6 +75,8 @@ type Engine struct {
 	deadlines deadlines
 	// spare holds dispatches that have ended, for the next ones.
 	spare sync.Pool
+	// exchanges is for Options.OnExchange.
+	exchanges exchanges
 }
 
 // Load reads a configuration file and calls New.
@@ -91,7 +97,8 @@ func New(ctx context.Context, cfg *config.Config, o Options) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{opts: o.withDefaults(), table: table, gate: supervise.NewGate(startsAtOnce), memory: newMemory(), keeper: newKeeper(o.Sink), model: newModel(o.Complete)}
+	e := &Engine{opts: o.withDefaults(), table: table, gate: supervise.NewGate(startsAtOnce), memory: newMemory(), memwatch: newMemwatch(), keeper: newKeeper(o.Sink), model: newModel(o.Complete)}
+	e.tally = newTally(table)
 	if err := e.prepareServices(); err != nil {
 		return nil, err
 	}
@@ -103,6 +110,7 @@ func New(ctx context.Context, cfg *config.Config, o Options) (*Engine, error) {
 		e.queue = newMemoryQueue(e.opts.Random, func(j Job, why error) { e.jobEvent(j, jobLost, why) })
 	}
 	e.wait.Go(e.sweep)
+	e.wait.Go(func() { e.memwatch.serve(e.life) })
 	g, err := e.load(ctx, cfg, nil)
 	if err != nil {
 		e.endLife(ErrClosed)
@@ -133,7 +141,8 @@ func (e *Engine) install(g *generation) bool {
 	e.generations = append(e.generations, g)
 	old := e.current.Swap(g)
 	e.mu.Unlock()
-	e.emit(Event{Kind: EventReload, State: "in_force", Detail: fmt.Sprintf("generation %d", g.number)})
+	e.tally.know(g, g.planned.Load())
+	e.emit(Event{Kind: EventReload, State: reloadInForce, Detail: fmt.Sprintf("generation %d", g.number)})
 	if old != nil {
 		e.wait.Go(func() { e.retire(old) })
 	}
@@ -153,6 +162,7 @@ func (e *Engine) Reload(ctx context.Context, cfg *config.Config) error {
 	g, err := e.load(ctx, cfg, old)
 	if err != nil {
 		e.emit(Event{Kind: EventReload, State: "refused", Detail: err.Error()})
+		e.forgetFigures()
 		return err
 	}
 	if !e.install(g) {

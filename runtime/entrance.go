@@ -86,10 +86,11 @@ func (in *instance) park(ctx context.Context) error {
 	select {
 	case <-b.reached:
 	case <-in.done:
+		return nil
 	case <-ctx.Done():
 		return fmt.Errorf("waiting for the end of the plugin %s: %w", in.declared.Name, context.Cause(ctx))
 	}
-	return nil
+	return in.sup.Expel(ctx) // one that was replaced and may still drain
 }
 
 // hasten ends backoff or quarantine if the plugin is being parked: only the next

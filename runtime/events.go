@@ -15,7 +15,8 @@ const (
 	// EventPlugin is a change of a plugin's state.
 	EventPlugin EventKind = "plugin"
 	// EventRun is a finished run of a hook, a finished call of a tool, or a finished
-	// call that a plugin made of the host's model; it carries the run.
+	// call that a plugin made of the host's model; it carries the run. Detail is why
+	// it failed, without what a plugin said of it and did not call safe.
 	EventRun EventKind = "run"
 	// EventFailOpen is a failure that did not stop its phase.
 	EventFailOpen EventKind = "fail_open"
@@ -26,8 +27,8 @@ const (
 	EventLog EventKind = "log"
 	// EventAudit is an audit contribution: Code is its kind, Detail its JSON.
 	EventAudit EventKind = "audit"
-	// EventDiagnostic is a remark of background work, which has no outcome to stand in:
-	// State is its severity, Code its code, Detail its message.
+	// EventDiagnostic is a remark that has no outcome to stand in, of background work or
+	// of Options.OnExchange: State is its severity, Code its code, Detail its message.
 	EventDiagnostic EventKind = "diagnostic"
 	// EventJob is a change of a background job.
 	EventJob EventKind = "job"
@@ -40,7 +41,7 @@ const (
 	// "open" or "half_open".
 	EventBreaker EventKind = "breaker"
 	// EventAbandoned is a call that its caller has left and whose plugin has not
-	// answered.
+	// answered; of a tool it has no subscription.
 	EventAbandoned EventKind = "abandoned"
 	// EventManifest is trouble with the sink; Detail begins with the manifest's id.
 	// State is "not_kept" for a manifest that was not taken, "kept_late" for one
@@ -82,8 +83,9 @@ func (e *Engine) tellAudits(phase phases.Phase, merged *merge.Result) {
 	}
 }
 
-// emit stamps an event and tells it, if there is somebody to tell.
+// emit counts an event, stamps it and tells it, if there is somebody to tell.
 func (e *Engine) emit(ev Event) {
+	e.tally.take(&ev, e.opts.Now)
 	if e.opts.OnEvent == nil {
 		return
 	}

@@ -145,12 +145,16 @@ func (d *dispatch) allDiagnostics(rows []phases.PluginRow) []phases.Diagnostic {
 		n += len(d.calls[i].notes)
 	}
 	all := make([]phases.Diagnostic, 0, n)
-	for _, row := range rows {
+	for i := range rows {
+		row := &rows[i]
 		if row.State != phases.PluginReady {
 			all = append(all, phases.Diagnostic{
 				Code: row.Code, Severity: phases.SeverityWarning, Plugin: row.Plugin,
 				Message: "the plugin " + row.Plugin + " is " + string(row.State) + ": " + row.Detail,
 			})
+		}
+		if note, ok := sandboxNote(row); ok {
+			all = append(all, note)
 		}
 	}
 	all = append(all, d.phase.notes...)
@@ -163,7 +167,7 @@ func (d *dispatch) allDiagnostics(rows []phases.PluginRow) []phases.Diagnostic {
 // tellRuns tells of each run.
 func (d *dispatch) tellRuns(ctx context.Context, out *phases.Outcome) {
 	for i := range out.Runs {
-		d.engine.tell(ctx, &d.calls[i].span, &out.Runs[i])
+		d.engine.tell(ctx, &d.calls[i].span, &out.Runs[i], d.calls[i].failure)
 	}
 }
 

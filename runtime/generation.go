@@ -105,6 +105,7 @@ func (e *Engine) retire(g *generation) {
 	e.generations = slices.DeleteFunc(e.generations, func(o *generation) bool { return o == g })
 	kept := instancesOf(e.generations)
 	e.mu.Unlock()
+	e.forgetFigures()
 	for _, in := range g.instances {
 		if !slices.Contains(kept, in) {
 			in.shutdown()

@@ -28,6 +28,8 @@ type site struct {
 	// subscription is the hook's full id, or PLUGIN.TOOL.
 	subscription            string
 	generation, incarnation uint64
+	// exchange takes up the host calls that it leads to; nil for most.
+	exchange *exchange
 }
 
 type chainKey struct{}

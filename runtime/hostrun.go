@@ -43,15 +43,17 @@ func newHostRun(ctx context.Context, in *instance, method string, params json.Ra
 // cannot fill the ledger with refusals.
 func (r *hostRun) settle(ctx context.Context, result json.RawMessage, err error) {
 	r.row.BytesOut, r.row.State = len(result), phases.StateSucceeded
+	var failure *phases.Error
 	if err != nil {
+		failure = wire.ToPlugin(err)
 		c := call{run: &r.row}
-		c.fail(wire.ToPlugin(err))
+		c.fail(failure)
 	}
 	if r.at != nil && !r.at.scope.hostCalled(&r.row) {
 		return
 	}
 	told := r.row
-	r.in.engine.tell(ctx, &r.span, &told)
+	r.in.engine.tell(ctx, &r.span, &told, failure)
 }
 
 // hostCalled puts a host call into the ledger. It reports false for one that was

@@ -22,13 +22,18 @@ const drainGrace = 500 * time.Millisecond
 // incarnation is one start of one plugin: a process with its session, or a
 // plugin inside the host.
 type incarnation struct {
-	in          *instance
-	number      uint64
+	in     *instance
+	number uint64
+	since  time.Time
+	// start is the number of this start among all plugins' of the engine.
+	start       uint64
 	description *phases.Description
 
 	local   *local
 	process *proc.Process
 	session atomic.Pointer[wire.Session]
+
+	visits *visits
 
 	done    chan struct{}
 	endOnce sync.Once
@@ -44,7 +49,8 @@ var _ supervise.Running = (*incarnation)(nil)
 // launch starts the plugin up to the accepted configuration. On error nothing
 // is left.
 func (in *instance) launch(ctx context.Context, number uint64) (*incarnation, error) {
-	inc := &incarnation{in: in, number: number, done: make(chan struct{})}
+	inc := &incarnation{in: in, number: number, since: time.Now(), start: in.engine.exchanges.starts.Add(1), done: make(chan struct{})}
+	inc.visits = in.newVisits()
 	inc.quit, inc.endQuit = context.WithCancel(context.WithoutCancel(ctx))
 	if p, ok := in.engine.opts.InProcess[in.declared.Name]; ok {
 		return inc, inc.blame(ctx, inc.configureLocal(ctx, p))
@@ -53,6 +59,8 @@ func (in *instance) launch(ctx context.Context, number uint64) (*incarnation, er
 	if err != nil {
 		return nil, err
 	}
+	in.left.clear()
+	spec.Spawned = func(p *proc.Process) { in.engine.memwatch.add(in.declared.Name, p) }
 	if inc.process, err = proc.Start(ctx, spec); err != nil {
 		return nil, err
 	}
@@ -68,9 +76,13 @@ func (in *instance) launch(ctx context.Context, number uint64) (*incarnation, er
 
 // started notes what the ledger shows of the process.
 func (in *instance) started(p *proc.Process) {
+	c := p.Confinement()
+	if len(c.Missing)+len(c.Absent) > 0 {
+		in.engine.opts.Logger.Warn(codeSandboxPartial, "plugin", in.declared.Name, "tier", c.Tier.String(), "lacks", c.Missing, "absent", c.Absent)
+	}
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	in.tier = p.Tier()
+	in.confined = &c
 	switch {
 	case in.declared.SHA256 != "":
 		in.sha256 = p.SHA256()
@@ -88,11 +100,13 @@ func (inc *incarnation) configureLocal(ctx context.Context, p Plugin) error {
 	if err != nil {
 		return invalidDescription(err)
 	}
+	x := inc.beginExchange(ExchangeConfigure, 0, "")
 	c, err := inc.in.configuration(d)
-	if err != nil {
-		return err
+	if err == nil {
+		d, err = abandonable(ctx, func() {}, func() (*phases.Description, error) { return p.Configure(ctx, c) })
 	}
-	if d, err = abandonable(ctx, func() {}, func() (*phases.Description, error) { return p.Configure(ctx, c) }); err != nil {
+	x.configured(inc.in, c, d, err)
+	if err != nil {
 		return err
 	}
 	inc.in.mu.Lock()
@@ -109,19 +123,21 @@ func (inc *incarnation) open(ctx context.Context) (*phases.Description, error) {
 		Incarnation: inc.number,
 		Instance:    inc.in.declared.Name,
 		Frame:       frameOf(inc.in.declared),
-		Host:        &hostFor{inc.in},
+		Host:        inc.in.host(),
 		OnDropped:   inc.dropped,
 	})
 	if err != nil {
 		return nil, err
 	}
 	var d *phases.Description
+	x := inc.beginExchange(ExchangeConfigure, 0, "")
 	c, err := inc.in.configuration(s.Description())
 	if err == nil {
 		if d, err = s.Configure(ctx, c); err == nil {
 			err = inc.accept(d)
 		}
 	}
+	x.configured(inc.in, c, d, err)
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
@@ -247,7 +263,7 @@ func (inc *incarnation) reopen() error {
 
 func (inc *incarnation) end(err error) {
 	inc.endOnce.Do(func() {
-		inc.err = failureOf(err)
+		inc.err = inc.in.failureOf(err)
 		inc.in.live.CompareAndSwap(inc, nil)
 		close(inc.done)
 	})
@@ -265,6 +281,9 @@ func (inc *incarnation) Stop(ctx context.Context) error {
 	inc.endQuit()
 	inc.watcher.Wait()
 	inc.end(ErrClosed)
+	// One grace for all steps: what takes long to drain has the less time to end.
+	ctx, cancelAll := context.WithTimeout(ctx, proc.DefaultGrace)
+	defer cancelAll()
 	if s := inc.session.Load(); s != nil {
 		drain, cancel := context.WithTimeout(ctx, drainGrace)
 		drained := s.Drain(drain)
@@ -279,7 +298,9 @@ func (inc *incarnation) Stop(ctx context.Context) error {
 	if inc.process == nil {
 		return nil
 	}
-	return inc.process.Stop(ctx)
+	err := inc.process.Stop(ctx)
+	inc.in.left.add(inc.process, err)
+	return err
 }
 
 // discard ends what a failed start has begun.
@@ -296,6 +317,7 @@ func (inc *incarnation) discard() {
 		ctx, cancel := context.WithTimeout(context.Background(), drainGrace)
 		defer cancel()
 		if err := inc.process.Stop(ctx); err != nil {
+			inc.in.left.add(inc.process, err)
 			inc.in.engine.opts.Logger.Warn("stop after a failed start", "plugin", inc.in.declared.Name, "error", err)
 		}
 	}

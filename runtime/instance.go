@@ -23,10 +23,15 @@ type instance struct {
 	sup      *supervise.Supervisor
 	entrance *entrance
 	slots    *slots
+	// redactor hides its secrets; nil if it has none.
+	redactor *redactor
 	// hostCalls bounds what the plugin asks of the host.
 	hostCalls hostCalls
 	// live is the incarnation that takes calls; nil while there is none.
 	live atomic.Pointer[incarnation]
+	// fresh is the one that was started and that the supervisor has yet to put in
+	// force.
+	fresh atomic.Pointer[incarnation]
 
 	mu sync.Mutex
 	// abandoned counts calls whose caller has gone and whose plugin has not
@@ -38,7 +43,12 @@ type instance struct {
 	described *phases.Description
 	// sha256 is the checksum of the program last started.
 	sha256 string
-	tier   string
+	// confined is how its process was last confined; of a plugin inside the host
+	// it is nil.
+	confined *proc.Confinement
+
+	// left is what could not be removed of earlier processes.
+	left leftovers
 
 	stop context.CancelCauseFunc
 	done chan struct{}
@@ -52,7 +62,7 @@ func (e *Engine) newInstance(p config.Plugin, required bool) (*instance, error) 
 	if limit == 0 {
 		limit = config.DefaultConcurrency
 	}
-	in := &instance{engine: e, declared: p, slots: newSlots(limit), done: make(chan struct{}), news: make(chan struct{})}
+	in := &instance{engine: e, declared: p, redactor: newRedactor(&p), slots: newSlots(limit), done: make(chan struct{}), news: make(chan struct{})}
 	gate := e.gate.Optional()
 	if required {
 		gate = e.gate.Required()
@@ -63,7 +73,9 @@ func (e *Engine) newInstance(p config.Plugin, required bool) (*instance, error) 
 		Policy:       supervise.Policy{Random: e.opts.Random},
 		StartTimeout: startTimeout(p),
 		Limiter:      in.entrance,
-		Health:       supervise.Health{Check: in.health},
+		SlotHold:     e.opts.slotHold,
+		Health:       supervise.Health{Check: in.health, Interval: e.opts.Health.Interval, Timeout: e.opts.Health.Timeout, Misses: e.opts.Health.Misses},
+		Replacement:  in.replacement(),
 		OnEvent:      in.changed,
 	})
 	if err != nil {
@@ -88,13 +100,19 @@ func (in *instance) run(ctx context.Context) {
 func (in *instance) shutdown() {
 	in.stop(ErrClosed)
 	<-in.done
+	in.left.clear()
 }
 
 // changed turns the supervisor's events into the engine's.
 func (in *instance) changed(ev supervise.Event) {
 	st := ev.Status
-	if !st.State.Up() {
+	if st.State.Up() {
+		in.takeOver(st.Incarnation)
+	} else {
 		in.live.Store(nil)
+	}
+	if ev.Replaced != "" {
+		st.Code, st.Detail = codeRecycled, ev.Replaced
 	}
 	in.signal()
 	in.hasten()
@@ -107,13 +125,13 @@ func (in *instance) changed(ev supervise.Event) {
 func (in *instance) Start(ctx context.Context, number uint64) (supervise.Running, error) {
 	inc, err := in.launch(ctx, number)
 	if err != nil {
-		return nil, failureOf(err)
+		return nil, in.failureOf(err)
 	}
 	if err := in.adopt(inc.description); err != nil {
 		inc.discard()
 		return nil, failureOf(err)
 	}
-	in.live.Store(inc)
+	in.fresh.Store(inc)
 	return inc, nil
 }
 
@@ -225,14 +243,17 @@ func (in *instance) row(generation uint64) phases.PluginRow {
 	st := in.sup.Status()
 	row := phases.PluginRow{
 		Plugin: in.declared.Name, State: phases.PluginState(st.State.String()), Code: st.Code, Detail: st.Detail,
-		Generation: generation, Restarts: st.Restarts,
+		Generation: generation, Restarts: st.Restarts, Recycled: st.Recycled,
 	}
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	if in.described != nil {
 		row.Version = in.described.Version
 	}
-	row.SHA256, row.Tier = in.sha256, in.tier
+	row.SHA256 = in.sha256
+	if c := in.confined; c != nil {
+		row.Tier, row.TierLacks, row.AbsentPaths = c.Tier.String(), c.Missing, c.Absent
+	}
 	return row
 }
 
@@ -248,6 +269,14 @@ func (in *instance) unavailable() *phases.Error {
 		message += fmt.Sprintf(": %s (%s)", st.Detail, st.Code)
 	}
 	return &phases.Error{Code: cause, Message: message, Retryable: true}
+}
+
+// failureOf is the function of that name without the plugin's secrets. What stands
+// for a secret may hide what the class depends on: it is that of the error itself.
+func (in *instance) failureOf(err error) *supervise.Failure {
+	f := failureOf(in.redactor.err(err))
+	f.Class = classOf(err)
+	return f
 }
 
 // failureOf classifies an error for the supervisor.

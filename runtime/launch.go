@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"context"
+	"log/slog"
 	"maps"
 	"slices"
 	"time"
@@ -15,10 +16,14 @@ import (
 func (e *Engine) spec(p config.Plugin) (proc.Spec, error) {
 	s := proc.Spec{
 		Name: p.Name, Path: p.Path, Args: p.Args, SHA256: p.SHA256, Pins: p.Pins, AllowUnsafePath: p.UnsafePath,
-		Frame: frameOf(p), Env: proc.Environment{Pass: p.Env.Pass, Set: map[string]string{}}, Log: e.pluginLog(p.Name),
+		Frame: frameOf(p), MutualTLS: p.TLS, Env: proc.Environment{Pass: p.Env.Pass, Set: map[string]string{}}, Log: e.pluginLog(p.Name), Redact: newRedactor(&p).text,
 	}
 	for name, value := range p.Env.Set {
 		s.Env.Set[name] = value.Value
+	}
+	var err error
+	if s.Sandbox, err = confinement(&p); err != nil {
+		return s, phases.Errorf(phases.CauseExecFailed, "the plugin %s cannot be confined: %w", p.Name, err)
 	}
 	if p.Builtin == "" {
 		return s, nil
@@ -33,10 +38,11 @@ func (e *Engine) spec(p config.Plugin) (proc.Spec, error) {
 	return s, nil
 }
 
-// pluginLog hands on what a plugin writes to its standard error.
+// pluginLog hands on what a plugin writes to its standard error. A plain line has no
+// fields, and slog leaves an empty group out: the name stands beside it.
 func (e *Engine) pluginLog(plugin string) func(proc.LogLine) {
 	return func(l proc.LogLine) {
-		e.opts.Logger.LogAttrs(context.Background(), l.Level, l.Message, l.Attr()) //nolint:sloglint // the plugin's own words
+		e.opts.Logger.LogAttrs(context.Background(), l.Level, l.Message, slog.String("plugin", plugin), l.Attr()) //nolint:sloglint // the plugin's own words
 		e.emit(Event{Kind: EventLog, Plugin: plugin, State: l.Level.String(), Detail: l.Message, Count: l.Dropped})
 	}
 }
@@ -47,14 +53,14 @@ func (in *instance) configuration(d *phases.Description) (*phases.Configuration,
 		return nil, err
 	}
 	return &phases.Configuration{
-		Instance: in.declared.Name, Config: slices.Clone(in.declared.Config), Services: in.engine.services.granted(in.declared.Grants.Host), Host: &hostFor{in},
+		Instance: in.declared.Name, Config: slices.Clone(in.declared.Config), Services: in.engine.services.granted(in.declared.Grants.Host), Host: in.host(),
 	}, nil
 }
 
 // sweep removes what hosts that were killed have left behind. It runs beside
 // the start of the plugins.
 func (e *Engine) sweep() {
-	if s := proc.SweepLeftovers(e.life, "", time.Now()); s.Processes+s.Folders > 0 {
-		e.opts.Logger.Info("removed what an earlier host left behind", "processes", s.Processes, "folders", s.Folders)
+	if s := proc.SweepLeftovers(e.life, "", time.Now()); s.Processes+s.Folders+s.Groups > 0 {
+		e.opts.Logger.Info("removed what an earlier host left behind", "processes", s.Processes, "folders", s.Folders, "groups", s.Groups)
 	}
 }

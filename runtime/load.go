@@ -20,7 +20,7 @@ func (e *Engine) load(ctx context.Context, cfg *config.Config, prev *generation)
 	if err := e.checkDeclared(cfg); err != nil {
 		return nil, err
 	}
-	if err := unsupported(cfg); err != nil {
+	if err := e.checkConfined(cfg); err != nil {
 		return nil, err
 	}
 	e.mu.Lock()
@@ -31,6 +31,7 @@ func (e *Engine) load(ctx context.Context, cfg *config.Config, prev *generation)
 	if err != nil {
 		return nil, err
 	}
+	e.tally.know(g, &planned{}) // starts fail before there is a plan
 	parked := prev.exclusive(fresh)
 	if err := e.begin(ctx, g, fresh, parked); err != nil {
 		for _, in := range parked {

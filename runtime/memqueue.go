@@ -149,7 +149,7 @@ func (q *memoryQueue) signal() {
 }
 
 // Serve implements Queue.
-func (q *memoryQueue) Serve(ctx context.Context, work func(context.Context, Job, int) Verdict) error {
+func (q *memoryQueue) Serve(ctx context.Context, work func(context.Context, Attempt) Verdict) error {
 	var workers sync.WaitGroup
 	for range memoryQueueWorkers {
 		workers.Go(func() {
@@ -158,7 +158,7 @@ func (q *memoryQueue) Serve(ctx context.Context, work func(context.Context, Job,
 				if !ok {
 					return
 				}
-				q.done(j, work(ctx, j.Job, j.failed+1))
+				q.done(j, work(ctx, Attempt{Job: j.Job, Number: j.failed + 1, Requeued: j.requeued}))
 			}
 		})
 	}

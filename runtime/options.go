@@ -112,6 +112,7 @@ type Options struct {
 	// Queue keeps background work; nil is a queue in memory, which a restart
 	// empties. It holds 1,024 jobs, a quarter of them of one plugin at most, and
 	// tells each job that it gives up at the end by an event with the state "lost".
+	// One that lasts is in store/jobqueue. It is to be closed after the engine.
 	Queue Queue
 	// Sink keeps manifests; nil keeps none.
 	Sink Sink
@@ -137,6 +138,17 @@ type Options struct {
 	// is called once with the settled row and the time at which the run was over.
 	// What holds for OnEvent holds for it and for that function.
 	BeginRun func(ctx context.Context, from phases.Trace, run *phases.Run) (context.Context, phases.Trace, func(run *phases.Run, end time.Time))
+	// OnExchange is told what each plugin was sent and has answered, for a record
+	// that can be replayed; nil is nobody, and costs nothing. It is called right after
+	// each exchange, while its caller waits, and from many goroutines. What it is
+	// given belongs to others and must not be changed, nor kept when it returns. Its
+	// first error is an event (EventDiagnostic, CodeNotRecorded) and changes nothing
+	// else; a panic is an error.
+	OnExchange func(x *Exchange) error
+	// Host answers what the plugin of a name asks of its host, in place of the engine
+	// with its services, grants and bounds: for a replay without any of them. Nil is
+	// the engine.
+	Host func(plugin string) phases.Host
 	// CountTokens counts tokens for budgets and manifests; TokenizerName names it.
 	// Nil leaves tokens out.
 	CountTokens   func(string) int
@@ -151,10 +163,28 @@ type Options struct {
 	// Entropy is the source of the random part of manifest ids; nil is
 	// crypto/rand. It must be safe for concurrent use.
 	Entropy io.Reader
+	// Health is how running plugins are asked for a sign of life.
+	Health Health
 	// Random gives numbers in [0, 1) for jitter; nil uses math/rand/v2.
 	Random func() float64
 
+	// slotHold is how long a start that does not end keeps others from theirs; 0 is
+	// the supervisor's default. Tests hold them for longer.
+	slotHold time.Duration
+
 	_ struct{}
+}
+
+// Health is how often a running plugin is asked for a sign of life. One that misses
+// too many in a row is killed and started again. Time in which the host itself was
+// stopped, or asleep, does not count. The zero value has the defaults.
+type Health struct {
+	// Interval is the pause between two questions; 5 s by default.
+	Interval time.Duration
+	// Timeout is the time for one answer; 2 s by default.
+	Timeout time.Duration
+	// Misses in a row are too many; 3 by default.
+	Misses int
 }
 
 // withDefaults fills nil functions.

@@ -120,12 +120,13 @@ func (e *Engine) replan(g *generation, descriptions []*phases.Description) error
 	if err != nil {
 		return locate(g.cfg, err)
 	}
-	next.plan, next.diagnostics = p, append(e.notEnforced(g.cfg), diagnostics...)
+	next.plan, next.diagnostics = p, slices.Concat(e.notEnforced(g.cfg), e.recycleNotes(g.cfg), diagnostics)
 	old := g.planned.Load()
 	for _, phase := range p.Phases() {
 		next.phases[phase.Row.Phase] = g.newPhase(next, phase, old)
 	}
 	g.planned.Store(next)
+	e.tally.know(g, next)
 	return nil
 }
 

@@ -69,8 +69,8 @@ const (
 	JobDone JobAction = "done"
 	// JobRetry: it failed; try it again after a backoff, with the next number.
 	JobRetry JobAction = "retry"
-	// JobRequeue: it was not tried, or was interrupted; offer it again later with
-	// the same number. How often does not matter.
+	// JobRequeue: it was not tried, or was interrupted and may be repeated; offer it
+	// again later with the same number. How often does not matter.
 	JobRequeue JobAction = "requeued"
 	// JobDead: it is given up; keep it where an operator can look at it.
 	JobDead JobAction = "dead"
@@ -83,15 +83,41 @@ type Verdict struct {
 	Err error
 }
 
+// Attempt is one attempt at a job.
+type Attempt struct {
+	Job Job
+	// Number counts from 1. Attempts whose process ended without a verdict should
+	// count too, or a job that kills its host does so for ever.
+	Number int
+	// Requeued is how often the job was put off, by JobRequeue.
+	Requeued int
+	// Shared says that other engines take jobs of the same queue, now or later: what
+	// this one has no use for may be one of theirs.
+	Shared bool
+	// Begin notes that the work begins now to have effects which must not come twice.
+	// An attempt that has begun and ends without a verdict is not repeated: the job is
+	// dead, with the cause "interrupted". When Begin fails, the work must not be done.
+	// Nil is a queue that forgets its jobs with its process.
+	Begin func(ctx context.Context) error
+}
+
+// begin calls Begin, if there is one.
+func (a *Attempt) begin(ctx context.Context) error {
+	if a.Begin == nil {
+		return nil
+	}
+	return a.Begin(ctx)
+}
+
 // Queue keeps background work. A host may put a durable one in the place of the
 // engine's own, which is in memory.
 //
-// The contract is at least once: a job that Add has taken is offered to Serve's
-// work until a verdict is JobDone or JobDead, also after the end of the process
-// that took it. While work runs, a job belongs to one process, by a lease that
-// the queue renews; if a lease is lost, the queue ends the context of the work.
-// A verdict that cannot be stored is an attempt that will be repeated, and
-// plugins are told the job's idempotency key for that.
+// No job is lost: one that Add has taken is offered to Serve's work until a
+// verdict is JobDone or JobDead, also after the end of the process that took it,
+// unless it had begun by then what must not be repeated ([Attempt]). While work
+// runs, a job belongs to one process, by a lease that the queue renews; if a lease
+// is lost, the queue ends the context of the work. A verdict that cannot be stored
+// is an attempt without one.
 //
 // Implementations are safe for concurrent use. The engine calls Serve once.
 type Queue interface {
@@ -100,11 +126,9 @@ type Queue interface {
 	// work, and with ErrDuplicateJob for a key that it remembers.
 	Add(ctx context.Context, j Job) error
 	// Serve calls work for each job when it is due, several at once, and does what
-	// the verdict says. attempt counts from 1; attempts whose process ended
-	// without a verdict should count too, or a job that kills its host does so for
-	// ever. When ctx ends, Serve takes no more jobs and returns when the work that
-	// had begun has returned. Such work ends with JobRequeue.
-	Serve(ctx context.Context, work func(ctx context.Context, j Job, attempt int) Verdict) error
+	// the verdict says. When ctx ends, Serve takes no more jobs and returns when the
+	// work that had begun has returned.
+	Serve(ctx context.Context, work func(ctx context.Context, a Attempt) Verdict) error
 	// Idle waits until none of the jobs that this process has added or taken is
 	// running or due, or ctx ends. Jobs that wait for their time or their next
 	// attempt do not count, nor does the work of other processes.

@@ -22,7 +22,7 @@ import (
 // byHand is a queue whose jobs the test works off itself.
 type byHand struct {
 	jobs chan runtime.Job
-	work chan func(context.Context, runtime.Job, int) runtime.Verdict
+	work chan func(context.Context, runtime.Attempt) runtime.Verdict
 }
 
 var _ runtime.Queue = (*byHand)(nil)
@@ -30,7 +30,7 @@ var _ runtime.Queue = (*byHand)(nil)
 func newByHand() *byHand {
 	return &byHand{
 		jobs: make(chan runtime.Job, 16),
-		work: make(chan func(context.Context, runtime.Job, int) runtime.Verdict, 1),
+		work: make(chan func(context.Context, runtime.Attempt) runtime.Verdict, 1),
 	}
 }
 
@@ -39,7 +39,7 @@ func (q *byHand) Add(_ context.Context, j runtime.Job) error {
 	return nil
 }
 
-func (q *byHand) Serve(ctx context.Context, work func(context.Context, runtime.Job, int) runtime.Verdict) error {
+func (q *byHand) Serve(ctx context.Context, work func(context.Context, runtime.Attempt) runtime.Verdict) error {
 	q.work <- work
 	<-ctx.Done()
 	return context.Cause(ctx)
@@ -57,13 +57,25 @@ func asking(jobs ...phases.Contribution) sdk.Hook {
 	return on("ask", phases.PrePolicy, reply(jobs...), phases.KindBackgroundJob)
 }
 
-// TestInterruptedJob: what the end of the engine has interrupted is not done.
+// TestInterruptedJob: what the end of the engine has interrupted is not done; who may
+// not be called twice has perhaps done it.
 func TestInterruptedJob(t *testing.T) {
+	t.Parallel()
+
+	t.Run("idempotent", func(t *testing.T) { interrupt(t, true, "p requeued internal", "p lost internal") })
+	t.Run("not", func(t *testing.T) { interrupt(t, false, "p dead interrupted") })
+}
+
+// interrupt closes an engine in the middle of a job.
+func interrupt(t *testing.T, idempotent bool, want ...string) {
+	t.Helper()
 	t.Parallel()
 
 	synctest.Test(t, func(t *testing.T) {
 		var log journal
-		h := newHosted(plugin("p", on("end", phases.PostTurn, taking(10*time.Second))))
+		hook := on("end", phases.PostTurn, taking(10*time.Second))
+		hook.Idempotent = idempotent
+		h := newHosted(plugin("p", hook))
 		h.opts.OnEvent = log.events(runtime.EventJob)
 		eng := h.start(t)
 		dispatch(t, eng, &phases.PostTurnInput{Status: phases.TurnSucceeded})
@@ -72,7 +84,7 @@ func TestInterruptedJob(t *testing.T) {
 		if err := eng.Close(ctx); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("Close = %v", err)
 		}
-		if diff := cmp.Diff(log.all(), []string{"p requeued internal", "p lost internal"}); diff != "" {
+		if diff := cmp.Diff(log.all(), want); diff != "" {
 			t.Errorf("events (-got +want):\n%s", diff)
 		}
 	})
@@ -112,7 +124,7 @@ func TestVerdicts(t *testing.T) {
 			}
 			dispatch(t, h.start(t), &phases.PrePolicyInput{})
 			work := <-q.work
-			v := work(t.Context(), <-q.jobs, tt.attempt)
+			v := work(t.Context(), runtime.Attempt{Job: <-q.jobs, Number: tt.attempt})
 			if v.Action != tt.want || !errors.Is(v.Err, tt.err) {
 				t.Errorf("verdict = %+v, want %s", v, tt.want)
 			}
@@ -134,11 +146,11 @@ func TestInterruptedVerdict(t *testing.T) {
 	why := errors.New("the lease was lost")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(why)
-	if v := work(ctx, j, 5); v.Action != runtime.JobDone {
+	if v := work(ctx, runtime.Attempt{Job: j, Number: 5}); v.Action != runtime.JobDone {
 		t.Errorf("finished work: %+v", v)
 	}
 	answer = errors.New("broken off")
-	if v := work(ctx, j, 5); v.Action != runtime.JobRequeue || !errors.Is(v.Err, why) {
+	if v := work(ctx, runtime.Attempt{Job: j, Number: 5}); v.Action != runtime.JobRequeue || !errors.Is(v.Err, why) {
 		t.Errorf("interrupted work: %+v", v)
 	}
 }
@@ -176,7 +188,7 @@ func TestQueuedHookAfterReload(t *testing.T) {
 				t.Fatal(err)
 			}
 			work := <-q.work
-			if v := work(t.Context(), <-q.jobs, 1); v.Action != tt.want {
+			if v := work(t.Context(), runtime.Attempt{Job: <-q.jobs, Number: 1}); v.Action != tt.want {
 				t.Errorf("verdict = %+v, want %s", v, tt.want)
 			}
 			if got := len(log.all()); got != tt.calls {
@@ -488,7 +500,7 @@ func TestJobOfPluginThatIsGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	work := <-q.work
-	if v := work(t.Context(), <-q.jobs, 1); v.Action != runtime.JobDead {
+	if v := work(t.Context(), runtime.Attempt{Job: <-q.jobs, Number: 1}); v.Action != runtime.JobDead {
 		t.Errorf("verdict = %+v", v)
 	}
 }

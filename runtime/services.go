@@ -10,6 +10,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"github.com/google/jsonschema-go/jsonschema"
 
@@ -184,10 +185,12 @@ func (h *hostFor) Call(ctx context.Context, service, name string, params json.Ra
 	if h.in.engine.recorded(service, name) {
 		caller.run = newHostRun(ctx, h.in, service+"."+name, params)
 	}
+	begin := time.Now()
 	result, err := h.call(ctx, service, name, caller, params)
 	if caller.run != nil {
 		caller.run.settle(ctx, result, err)
 	}
+	h.tellHostCall(ctx, HostCall{Service: service, Method: name, Params: params, Result: result}, begin, err)
 	return result, err
 }
 

@@ -4,9 +4,7 @@ package runtime_test
 
 import (
 	"bytes"
-	"context"
 	"fmt"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -18,24 +16,9 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/grapnelhq/grapnel/config"
-	"github.com/grapnelhq/grapnel/internal/badplugin"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/runtime"
 )
-
-// program is what the test binary is when it is started as another program.
-func program(mode string, args []string) int {
-	switch mode {
-	case "host":
-		return hostProgram()
-	case "model":
-		return modelProgram()
-	}
-	return badplugin.Program{Mode: mode, Args: args, Self: []string{os.Args[0], asProgram}, Exit: os.Exit}.Run()
-}
-
-// generous bounds what takes a moment: a test that waits longer is broken.
-const generous = 30 * time.Second
 
 // processBench is what a test with real processes needs: a folder for their
 // sockets, the engine's events, and what was there before it began.
@@ -126,21 +109,6 @@ func (b *processBench) startWith(t *testing.T, cfg *config.Config, o runtime.Opt
 	}
 	t.Cleanup(func() { closeEngine(t, eng) })
 	return eng
-}
-
-// closeEngine closes an engine and checks that this takes no longer than it may.
-func closeEngine(t testing.TB, eng *runtime.Engine) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), generous)
-	defer cancel()
-	begin := time.Now()
-	if err := eng.Close(ctx); err != nil {
-		t.Errorf("Close: %v", err)
-	}
-	// Drain, grace and kill are 2.8 s; the rest is for a busy machine.
-	if took := time.Since(begin); took > 10*time.Second {
-		t.Errorf("Close took %v", took)
-	}
 }
 
 func (b *processBench) note(e runtime.Event) {
@@ -334,34 +302,4 @@ func processesOf(t testing.TB, host int) []string {
 func alive(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	return err == nil && !bytes.Contains(stat, []byte(") Z "))
-}
-
-// hostProgram is a host that starts a plugin with children and then does nothing
-// until it is killed.
-func hostProgram() int {
-	self, err := os.Executable()
-	if err != nil {
-		return 1
-	}
-	cfg := &config.Config{Version: 1, Plugins: []config.Plugin{{
-		Name: "bad", Command: self, Path: self, Args: []string{asProgram, "children"}, Grants: allGrants(),
-	}}}
-	out := slog.New(slog.NewTextHandler(os.Stdout, nil))
-	children := make(chan string, 2)
-	eng, err := runtime.New(context.Background(), cfg, runtime.Options{OnEvent: func(e runtime.Event) {
-		if e.Kind == runtime.EventLog && strings.HasPrefix(e.Detail, "child ") {
-			children <- e.Detail
-		}
-	}})
-	if err != nil {
-		out.Error("New", "error", err)
-		return 1
-	}
-	if _, err := eng.Dispatch(context.Background(), phases.Context{}, &phases.PrePromptCompileInput{}); err != nil {
-		out.Error("Dispatch", "error", err)
-		return 1
-	}
-	out.Info("served", "one", <-children, "two", <-children)
-	<-make(chan struct{}) // until it is killed
-	return 0
 }

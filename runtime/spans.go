@@ -31,13 +31,13 @@ func (e *Engine) beginRun(ctx context.Context, from phases.Trace, run *phases.Ru
 func (s *span) done() { s.over = time.Now() }
 
 // tell tells of a settled run, once: the event, and the end of its span. A row that
-// came about without a call begins and ends here.
-func (e *Engine) tell(ctx context.Context, s *span, run *phases.Run) {
+// came about without a call begins and ends here. failure is why it failed, if it did.
+func (e *Engine) tell(ctx context.Context, s *span, run *phases.Run, failure *phases.Error) {
 	if s.end == nil {
 		_, *s = e.beginRun(ctx, s.trace, run)
 	}
 	e.emit(Event{
-		Kind: EventRun, Plugin: run.Plugin, Subscription: run.Subscription, Phase: run.Phase, State: string(run.State), Code: run.Code, Run: run,
+		Kind: EventRun, Plugin: run.Plugin, Subscription: run.Subscription, Phase: run.Phase, State: string(run.State), Code: run.Code, Detail: ownWords(failure), Run: run,
 	})
 	if s.end == nil {
 		return

@@ -3,6 +3,7 @@ package runtime
 import (
 	"cmp"
 	"context"
+	"slices"
 	"time"
 
 	"github.com/grapnelhq/grapnel/config"
@@ -30,14 +31,20 @@ func (e *Engine) CallTool(ctx context.Context, plugin string, call phases.ToolCa
 // of the ledger, whatever became of it.
 func (e *Engine) callTool(ctx context.Context, g *generation, s *scope, plugin string, call phases.ToolCall) (*phases.ToolResult, phases.Run, error) {
 	c := &toolCall{engine: e, gen: g, scope: s, call: call, run: newToolRun(g, plugin, call.Tool)}
-	c.span.trace = call.Trace
+	res, err := c.do(ctx, plugin)
+	return res, c.run, err
+}
+
+// do makes the call and tells of it.
+func (c *toolCall) do(ctx context.Context, plugin string) (*phases.ToolResult, error) {
+	c.span.trace = c.call.Trace
 	res, failure := c.perform(ctx, plugin)
 	c.span.done()
-	e.settleTool(ctx, &c.span, &c.run, res, failure)
+	c.engine.settleTool(ctx, &c.span, &c.run, res, failure)
 	if failure != nil {
-		return nil, c.run, failure
+		return nil, failure
 	}
-	return res, c.run, nil
+	return res, nil
 }
 
 // toolCall is one call of a tool on its way.
@@ -50,6 +57,8 @@ type toolCall struct {
 	run    phases.Run
 	// span is the call's place in the trace of the host, or of who queued it.
 	span span
+	// once is told before the plugin is, by nil for most; see attempting.
+	once func(ctx context.Context) *phases.Error
 	// limit is the operator's; deadline is when the call ends, by the limit or the
 	// caller.
 	limit    time.Duration
@@ -86,7 +95,7 @@ func (e *Engine) settleTool(ctx context.Context, s *span, run *phases.Run, res *
 		s = &span{}
 	}
 	told := *run
-	e.tell(ctx, s, &told)
+	e.tell(ctx, s, &told, failure)
 }
 
 // perform makes the call: may the plugin answer it, is there a slot, is the
@@ -117,11 +126,18 @@ func (c *toolCall) perform(caller context.Context, plugin string) (*phases.ToolR
 		}
 		return nil, failure
 	}
+	defer inc.visits.leave()
 	if ctx.Err() != nil { // nobody waits for what would be done
 		l.freed()
 		return nil, c.timeUp(caller)
 	}
-	ctx.incarnation = inc.number
+	if c.once != nil {
+		if failure := c.once(caller); failure != nil {
+			l.freed()
+			return nil, failure
+		}
+	}
+	ctx.incarnation, ctx.exchange = inc.number, inc.beginExchange(ExchangeTool, c.gen.number, c.run.Subscription)
 	return c.ask(ctx, caller, inc, l)
 }
 
@@ -192,29 +208,40 @@ func (c *toolCall) ask(ctx, caller context.Context, inc *incarnation, l *lease) 
 	c.call.Remaining, c.call.Generation, c.call.Incarnation = time.Until(c.deadline), c.gen.number, inc.number
 	c.call.Room.MaxBytes = frame
 	c.run.Incarnation = inc.number
+	inc.asked()
 	res, stats, err := inc.peer().CallTool(ctx, &c.call, l.freed)
 	c.run.DurationMS = millis(time.Since(begin))
 	c.run.BytesIn, c.run.BytesOut = stats.BytesIn, stats.BytesOut
+	var failure *phases.Error
 	switch {
 	case err == nil:
-		c.stamp(res)
-		if inc.local != nil {
-			return res, c.checkLocal(res, frame)
-		}
-		return res, nil
 	case ctx.Err() != nil:
 		l.leave(inc)
-		return nil, c.timeUp(caller)
+		failure = c.timeUp(caller)
+	default:
+		failure = inc.explain(ctx, codedError(err))
 	}
-	return nil, inc.explain(ctx, codedError(err))
+	chainOf(ctx).exchange.called(&c.call, res, failure)
+	if failure != nil {
+		return nil, failure
+	}
+	c.stamp(res)
+	if inc.local != nil {
+		return res, c.checkLocal(res, frame)
+	}
+	return res, nil
 }
 
-// stamp says whose the remarks of an answer are, which cannot be forged.
+// stamp says whose the remarks of an answer are, which cannot be forged, and takes
+// the plugin's secrets out of them. They are copied: those of a plugin inside the
+// host may be its own.
 func (c *toolCall) stamp(res *phases.ToolResult) {
+	res.Diagnostics = slices.Clone(res.Diagnostics)
 	for i := range res.Diagnostics {
 		d := &res.Diagnostics[i]
 		d.Plugin, d.Subscription, d.OtherSubscription = c.in.declared.Name, c.run.Subscription, ""
 	}
+	c.in.redactor.notes(res.Diagnostics)
 }
 
 // checkLocal holds the answer of a plugin inside the host to what the wire asks of

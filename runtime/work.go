@@ -28,6 +28,9 @@ const (
 	// quarantineTime is how long jobs wait for a plugin in quarantine, which only
 	// an operator ends.
 	quarantineTime = 10 * time.Minute
+	// sharedOffers is how often a job that this engine has no use for is put off, for
+	// the other engines of a shared queue: some ten minutes, at the queue's pace.
+	sharedOffers = 60
 )
 
 // The states of jobs in events, beside the words of [JobAction].
@@ -132,35 +135,67 @@ func (e *Engine) jobEvent(j Job, state string, err error) {
 	e.emit(ev)
 }
 
+// attempting is one attempt on its way.
+type attempting struct {
+	Attempt
+
+	engine *Engine
+	gen    *generation
+	// begun says that something may have come of it that must not come twice.
+	begun bool
+}
+
 // work makes one attempt at a job and says what follows from it.
-func (e *Engine) work(ctx context.Context, j Job, attempt int) Verdict {
+func (e *Engine) work(ctx context.Context, a Attempt) Verdict {
 	g := e.inForce() // also while the engine is being closed: that waits for it
 	defer g.leave()
-	err := e.perform(ctx, g, j, attempt)
-	v := verdict(ctx, g, j, attempt, err)
+	w := &attempting{Attempt: a, engine: e, gen: g}
+	err := w.perform(ctx)
+	v, j := w.verdict(ctx, err), a.Job
 	if _, unwanted := errors.AsType[permanent](err); v.Action == JobDead && j.Kind == "" && !unwanted {
 		e.emit(Event{
-			Kind: EventFailOpen, Plugin: j.Plugin, Subscription: j.Subscription, Phase: j.Phase, Code: string(phases.CodeOf(err)), Detail: err.Error(),
+			Kind: EventFailOpen, Plugin: j.Plugin, Subscription: j.Subscription, Phase: j.Phase, Code: string(phases.CodeOf(v.Err)), Detail: v.Err.Error(),
 		})
 	}
 	e.jobEvent(j, string(v.Action), v.Err)
 	return v
 }
 
+// once begins what must not come twice. It is told right before a plugin is, and by
+// nil for a call that nobody has queued.
+func (w *attempting) once(ctx context.Context) *phases.Error {
+	if w == nil || w.begun {
+		return nil
+	}
+	if err := w.begin(ctx); err != nil {
+		return phases.Errorf(phases.CauseUnavailable, "it cannot be noted that the work begins: %w", err)
+	}
+	w.begun = true
+	return nil
+}
+
 // perform runs the hook, the host's handler, or the plugin's tool.
-func (e *Engine) perform(ctx context.Context, g *generation, j Job, attempt int) error {
+func (w *attempting) perform(ctx context.Context) error {
+	e, j := w.engine, w.Job
 	if j.Kind == "" {
-		return e.workHook(ctx, g, j, attempt)
+		return w.hook(ctx)
 	}
 	if handler, ok := e.opts.Jobs[j.Kind]; ok {
-		return handler(ctx, j)
+		return handler(ctx, j) // which may run more than once
 	}
-	if g.byName[j.Plugin] == nil {
+	if w.gen.byName[j.Plugin] == nil {
 		return permanent{fmt.Errorf("the plugin %s is not declared any more", j.Plugin)}
 	}
-	res, _, err := e.callTool(ctx, g, newScope(g.cfg.Budgets.Turn, false), j.Plugin, phases.ToolCall{
-		Tool: j.Kind, Arguments: j.Payload, Context: j.Context, Policies: j.Policies, IdempotencyKey: j.IdempotencyKey, Trace: j.Trace,
-	})
+	c := &toolCall{
+		engine: e, gen: w.gen, scope: newScope(w.gen.cfg.Budgets.Turn, false), run: newToolRun(w.gen, j.Plugin, j.Kind),
+		call: phases.ToolCall{
+			Tool: j.Kind, Arguments: j.Payload, Context: j.Context, Policies: j.Policies, IdempotencyKey: j.IdempotencyKey, Trace: j.Trace,
+		},
+	}
+	if j.IdempotencyKey == "" {
+		c.once = w.once
+	}
+	res, err := c.do(ctx, j.Plugin)
 	if res != nil {
 		e.tellDiagnostics(j, res.Diagnostics)
 	}
@@ -194,24 +229,34 @@ func levelOf(s phases.Severity) slog.Level {
 }
 
 // verdict says what follows from the end of an attempt.
-func verdict(ctx context.Context, g *generation, j Job, attempt int, err error) Verdict {
+func (w *attempting) verdict(ctx context.Context, err error) Verdict {
 	_, unwanted := errors.AsType[permanent](err)
 	code := phases.CodeOf(err)
 	switch {
 	case err == nil:
 		return Verdict{Action: JobDone}
+	case ctx.Err() != nil && w.begun:
+		return Verdict{JobDead, phases.Errorf(phases.CauseInterrupted, "it was interrupted, and may have been done: %w", context.Cause(ctx))}
 	case ctx.Err() != nil:
 		return Verdict{JobRequeue, context.Cause(ctx)}
-	case unwanted, hopeless(code):
+	case unwanted && w.Shared && w.Requeued < sharedOffers:
+		return Verdict{JobRequeue, err}
+	case unwanted, hopeless(code), w.begun && !failed(code):
 		return Verdict{JobDead, err}
-	case code == phases.CauseQuarantined && g.quarantinedFor(j.Plugin) > quarantineTime:
+	case code == phases.CauseQuarantined && w.gen.quarantinedFor(w.Job.Plugin) > quarantineTime:
 		return Verdict{JobDead, err}
 	case untried(code):
 		return Verdict{JobRequeue, err}
-	case attempt < j.Attempts:
+	case w.Number < w.Job.Attempts:
 		return Verdict{JobRetry, err}
 	}
 	return Verdict{JobDead, err}
+}
+
+// failed are the causes by which a plugin itself has said that nothing came of a
+// call. After any other, what it was asked for may have been done.
+func failed(code phases.Cause) bool {
+	return code == phases.CausePluginError || code == phases.CauseOverloaded
 }
 
 // hopeless are the causes that the next attempt meets as well.
@@ -245,9 +290,10 @@ func (g *generation) quarantinedFor(plugin string) time.Duration {
 	return 0
 }
 
-// workHook runs an observing hook by the same steps as any other hook. What the
-// operator has changed since it was queued counts.
-func (e *Engine) workHook(ctx context.Context, g *generation, j Job, attempt int) error {
+// hook runs an observing hook by the same steps as any other hook. What the operator
+// has changed since it was queued counts.
+func (w *attempting) hook(ctx context.Context) error {
+	e, g, j := w.engine, w.gen, w.Job
 	in, err := phases.DecodeInput(e.table, j.Phase, j.Payload)
 	if err != nil {
 		return permanent{err}
@@ -257,19 +303,23 @@ func (e *Engine) workHook(ctx context.Context, g *generation, j Job, attempt int
 		key: strings.TrimSuffix(j.IdempotencyKey, "/"+j.Subscription),
 	}
 	rq.scope.policies, rq.scope.contexts = j.Policies, j.Contexts
+	known := g.planned.Load() // not after the plan of the dispatch, which may know more
 	d := e.prepare(ctx, g, rq)
 	d.conditions()
 	i := slices.IndexFunc(d.calls, func(c call) bool { return c.sub.ID == j.Subscription })
 	if i < 0 {
-		return permanent{fmt.Errorf("%s is not in force any more", j.Subscription)}
+		return w.noHook(known)
 	}
 	c := &d.calls[i]
+	if !c.hook.in.idempotent(c.sub.Name) {
+		c.once = w.once
+	}
 	var failure *phases.Error
 	ctx, c.span = e.beginRun(ctx, j.Trace, c.run)
 	if !c.settled {
-		failure = d.queued(ctx, c, attempt)
+		failure = d.queued(ctx, c, w.Number)
 	}
-	e.tell(ctx, &c.span, c.run)
+	e.tell(ctx, &c.span, c.run, c.failure)
 	e.tellDiagnostics(j, c.notes)
 	switch {
 	case failure != nil: // also a cancellation, which is no failure of the hook's
@@ -280,6 +330,24 @@ func (e *Engine) workHook(ctx context.Context, g *generation, j Job, attempt int
 		return permanent{fmt.Errorf("%s is disabled: %s", c.sub.ID, c.run.Code)}
 	}
 	return nil
+}
+
+// noHook says why a plan has no such hook. What hooks a plugin has is known when it
+// has been up; work of an earlier process may come before that.
+func (w *attempting) noHook(p *planned) error {
+	j := w.Job
+	for i, in := range w.gen.instances {
+		if in.declared.Name == j.Plugin && p.descriptions[i] == nil {
+			return phases.Errorf(phases.CauseUnavailable, "the plugin %s has not said yet what hooks it has", j.Plugin)
+		}
+	}
+	return permanent{fmt.Errorf("%s is not in force any more", j.Subscription)}
+}
+
+// idempotent reports whether a hook says of itself that calling twice does no harm.
+func (in *instance) idempotent(hook string) bool {
+	d := in.description()
+	return d != nil && slices.ContainsFunc(d.Hooks, func(h phases.Hook) bool { return h.Name == hook && h.Idempotent })
 }
 
 // queued makes one attempt, the queue makes the others, and hands on what the

@@ -58,8 +58,8 @@ const layers = `
 
 	# The engine.
 	phases, config, manifest, compiler, home, internal/digest, internal/text,
-	internal/cond, internal/plan, internal/merge, internal/wire, internal/proc,
-	internal/supervise, github.com/google/jsonschema-go,
+	internal/cond, internal/plan, internal/merge, internal/wire, internal/proc, internal/sandbox,
+	internal/supervise, internal/latency, github.com/google/jsonschema-go,
 	github.com/oklog/ulid/v2 < runtime;
 
 	# The kit of what keeps trees: a model, a suite, random runs.
@@ -78,6 +78,10 @@ const layers = `
 	# The API of OpenTelemetry: neither its globals nor its SDK.
 	phases, runtime, go.opentelemetry.io/otel/attribute, go.opentelemetry.io/otel/codes, go.opentelemetry.io/otel/metric,
 	go.opentelemetry.io/otel/propagation, go.opentelemetry.io/otel/trace < telemetry;
+
+	# What plugins were sent, kept and sent again.
+	phases, runtime < record;
+	phases, record, runtime, internal/digest < internal/replay;
 
 	phases, manifest, compiler, runtime, store, github.com/google/jsonschema-go < internal/surface;
 	phases, github.com/coder/websocket, github.com/google/jsonschema-go,
@@ -124,6 +128,10 @@ const layers = `
 	# Plugins that misbehave, for tests.
 	phases, sdk, sdk/serve, internal/wire/..., github.com/hashicorp/go-plugin,
 	github.com/hashicorp/go-hclog < internal/badplugin;
+
+	# A host whose plugins misbehave for a long time, for tests.
+	phases, config, runtime, sdk, sdk/serve, internal/badplugin, internal/latency < internal/soak;
+	internal/soak < internal/soak/cmd/...;
 
 	# Measuring, wiring, showing.
 	phases, sdk, config, runtime, internal/wire, github.com/hashicorp/go-plugin,

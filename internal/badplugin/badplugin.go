@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"os"
 	"os/exec"
@@ -73,17 +74,26 @@ func modes() map[string]func(*Program) error {
 		"version":   (*Program).otherVersion,
 		"exit":      func(*Program) error { return errors.New("out of cheese") },
 	}
-	for name, h := range handlers() {
-		all[name] = func(p *Program) error { return p.serve(h) }
+	for _, part := range []map[string]handler{handlers(), wordHandlers(), greedyHandlers()} {
+		for name, h := range part {
+			all[name] = func(p *Program) error { return p.serve(h) }
+		}
 	}
-	for name, answer := range rawAnswers() {
-		all[name] = func(p *Program) error { return p.serveRaw(answer) }
+	for _, part := range []map[string]rawAnswer{rawAnswers(), wordAnswers()} {
+		for name, answer := range part {
+			all[name] = func(p *Program) error { return p.serveRaw(answer) }
+		}
 	}
+	maps.Copy(all, wholes())
+	maps.Copy(all, starts())
+	maps.Copy(all, greedyModes())
 	all["stubborn"] = func(p *Program) error { return errors.Join(p.serve(stubborn), block(p)) }
 	all["silent"] = (*Program).silent
 	all["feature"] = (*Program).feature
 	all["two-hooks"] = (*Program).twoHooks
 	all["tools"] = (*Program).tools
+	all["elsewhere"] = (*Program).elsewhere
+	all["dribble-start"] = (*Program).dribbleStart
 	return all
 }
 
@@ -144,7 +154,7 @@ func (p *Program) serve(h handler) error {
 	return serve.Serve(&sdk.Plugin{
 		Name: "bad", Version: "1.0.0",
 		Hooks: []sdk.Hook{{
-			Name: "h", Kinds: []phases.Kind{phases.KindPromptSection}, Idempotent: slices.Contains(p.Args, "idempotent"),
+			Name: "h", Kinds: []phases.Kind{phases.KindPromptSection, phases.KindAudit}, Idempotent: slices.Contains(p.Args, "idempotent"),
 			Phase: phases.PrePromptCompile, Any: p.counting(h),
 		}, {
 			Name: "tool", Phase: phases.ToolPreCall, Any: p.counting(good),

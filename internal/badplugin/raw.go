@@ -97,7 +97,7 @@ func notUTF8(_ *Program, s *wiretest.Session, f *wiretest.Frame) error {
 // serveRaw serves a hook of turn.pre_prompt_compile by hand, "h". With the
 // argument "other" there is a second one, which is never answered.
 func (p *Program) serveRaw(wrongly rawAnswer) error {
-	plugin := wiretest.Plugin{Name: "bad", Version: "1.0.0", Hooks: []string{"h"}}
+	plugin := wiretest.Plugin{Name: "bad", Version: "1.0.0", Hooks: []string{"h"}, Kinds: []string{"prompt_section", "audit"}}
 	if slices.Contains(p.Args, "other") {
 		plugin.Hooks = append(plugin.Hooks, "other")
 	}

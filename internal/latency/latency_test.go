@@ -149,6 +149,44 @@ func TestQuantileAgainstExact(t *testing.T) {
 	}
 }
 
+// TestWithin counts what is shorter, exactly at every power of two of a
+// microsecond, and never too many elsewhere.
+func TestWithin(t *testing.T) {
+	t.Parallel()
+	for name, draw := range shapes(rand.New(rand.NewPCG(3, 4))) {
+		ds := make([]time.Duration, 1000)
+		var sum time.Duration
+		for i := range ds {
+			ds[i] = draw()
+			sum += ds[i]
+		}
+		s := recorded(ds)
+		if s.Sum() != sum {
+			t.Errorf("%s: Sum = %v, want %v", name, s.Sum(), sum)
+		}
+		shorter := func(than time.Duration) (n uint64) {
+			for _, d := range ds {
+				if d < than {
+					n++
+				}
+			}
+			return n
+		}
+		for bits := range topBits {
+			edge := time.Microsecond << bits
+			if got, want := s.Within(edge), shorter(edge); got != want {
+				t.Errorf("%s: Within(%v) = %d, want %d", name, edge, got, want)
+			}
+			if got, most := s.Within(edge+edge/3), shorter(edge+edge/3); got > most {
+				t.Errorf("%s: Within(%v) = %d, more than the %d that there are", name, edge+edge/3, got, most)
+			}
+		}
+		if got := s.Within(-1); got != 0 {
+			t.Errorf("%s: Within(-1) = %d", name, got)
+		}
+	}
+}
+
 // TestMerge checks that parts merged in any order are the same as one histogram
 // of all.
 func TestMerge(t *testing.T) {

@@ -58,6 +58,7 @@ func linuxModes() map[string]func() {
 		"parent":   serveInChild,
 		"escape":   func() { after(serve, escape) },
 		"bomb":     func() { after(serve, bomb) },
+		"twins":    func() { after(serve, twins) },
 		"setuid": func() {
 			after(serve, func(_, err *os.File) {
 				out, e := exec.CommandContext(context.Background(), os.Args[3]+"/setuid", modeArg, "whoami").Output()

@@ -87,7 +87,7 @@ func BenchmarkSandbox(b *testing.B) {
 	}
 	names := []string{"T0", "T1"}
 	starts := []func(){start(proc.Sandbox{}), start(proc.Sandbox{Tier: sandbox.T1})}
-	if base, err := sandbox.FindGroupBase("", limits); err == nil {
+	if base, _, err := sandbox.FindGroupBase("", limits); err == nil {
 		names = append(names, "T2")
 		starts = append(starts, start(proc.Sandbox{Tier: sandbox.T2, Groups: base, Policy: sandbox.Policy{Limits: limits}}))
 	}

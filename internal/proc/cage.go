@@ -15,7 +15,8 @@ import (
 type Sandbox struct {
 	// Tier is what must be reached: if it cannot be, the start fails, and
 	// never is a process less confined than this. A tier above T0 enforces
-	// Policy.
+	// Policy. Its limit of memory counts in every tier: for EnforceMemory, and
+	// for what is said of an end.
 	Tier   sandbox.Tier
 	Policy sandbox.Policy
 	// Groups is the folder of the control group below which T2 makes its own,
@@ -26,7 +27,8 @@ type Sandbox struct {
 // Confinement is how a process is confined.
 type Confinement struct {
 	Tier sandbox.Tier
-	// Missing lists protections of the tier that the kernel is too old for.
+	// Missing lists protections of the tier that this machine does not give: the
+	// kernel is too old, or the control group has less than it could.
 	Missing []string
 	// Absent lists granted paths that were not there at the start, and are not
 	// granted therefore.
@@ -39,6 +41,8 @@ type cage struct {
 	tier        sandbox.Tier
 	confinement *sandbox.Confinement
 	group       *sandbox.Group
+	// missing is what the group lacks.
+	missing []string
 }
 
 // newCage makes a confinement ready. mark names the process's control group.
@@ -69,11 +73,12 @@ func (g *cage) prepare(s Sandbox, prog *program, folder, mark string) error {
 	if g.confinement, err = sandbox.Prepare(s.Policy, confined); err != nil || g.tier < sandbox.T2 {
 		return err
 	}
-	base, err := sandbox.FindGroupBase(s.Groups, s.Policy.Limits)
+	base, limits, err := sandbox.FindGroupBase(s.Groups, s.Policy.Limits)
 	if err != nil {
 		return err
 	}
-	g.group, err = sandbox.NewGroup(base, groupName(mark), s.Policy.Limits)
+	g.missing = sandbox.MissingGrouped(s.Policy.Limits, limits)
+	g.group, err = sandbox.NewGroup(base, groupName(mark), limits)
 	return err
 }
 
@@ -104,7 +109,7 @@ func (g *cage) limit(pid int) error {
 	if g.confinement == nil {
 		return nil
 	}
-	return g.confinement.Limit(pid, g.group != nil)
+	return g.confinement.Limit(pid, g.group)
 }
 
 // limitEarly sets the limits of processes that the child has started before it
@@ -124,14 +129,13 @@ func (g *cage) limitEarly(f *family) {
 	}
 }
 
-// killedForMemory reports whether the system has killed the process for
-// memory. Without a control group that is a guess.
-func (g *cage) killedForMemory(oomBefore int) bool {
-	if g.group != nil && g.group.OOMKills() > 0 {
-		return true
-	}
-	return oomKills() > oomBefore
-}
+// oomKilled reports whether the system has killed something in the process's
+// control group for memory.
+func (g *cage) oomKilled() bool { return g.group != nil && g.group.OOMKills() > 0 }
+
+// boundsMemory reports whether the system itself keeps all processes of the
+// plugin together below their limit of memory.
+func (g *cage) boundsMemory() bool { return g.group != nil }
 
 // kill kills all that is in the control group.
 func (g *cage) kill() {

@@ -36,7 +36,7 @@ func TestGroupName(t *testing.T) {
 func TestGroupsOfDeadHostsAreSwept(t *testing.T) {
 	t.Parallel()
 
-	found, err := sandbox.FindGroupBase("", sandbox.Limits{Tasks: sandbox.NoLimit})
+	found, _, err := sandbox.FindGroupBase("", sandbox.Limits{Tasks: sandbox.NoLimit})
 	if err != nil {
 		t.Skip(err)
 	}

@@ -33,6 +33,7 @@ type child struct {
 	now    func() time.Time
 	// atExit is called once, after exited is closed.
 	atExit func()
+	memory memory
 
 	// exited is closed when the child has been reaped, or will never start;
 	// drained when its output has been read to the end.
@@ -84,13 +85,14 @@ func (c *child) start(l launch, handshake io.Writer) error {
 		_, _ = io.Copy(logs, onlyReader{c.pipes[1]})
 		closeQuietly(logs)
 	})
-	return c.launch(l, withoutStrays(slices.Concat(files, l.inherit)), oomKills())
+	c.memory.begin()
+	return c.launch(l, withoutStrays(slices.Concat(files, l.inherit)))
 }
 
 // launch starts the program on a thread of its own and sees to it that its end
 // is noticed. That thread may be confined like the program: whatever touches a
 // file happens here or in watch.
-func (c *child) launch(l launch, files []*os.File, oomBefore int) error {
+func (c *child) launch(l launch, files []*os.File) error {
 	started, proceed, ended := make(chan launched), make(chan struct{}), make(chan *os.ProcessState, 1)
 	onOwnThread(onMainThread, func() { c.run(l, files, started, proceed, ended) })
 	s := <-started
@@ -100,9 +102,10 @@ func (c *child) launch(l launch, files []*os.File, oomBefore int) error {
 		return s.err
 	}
 	c.begin(s.pid)
+	c.memory.begun()
 	l.cage.limitEarly(c.family)
 	close(proceed)
-	go c.watch(ended, l.cage, oomBefore)
+	go c.watch(ended, l.cage)
 	return nil
 }
 
@@ -143,11 +146,12 @@ func (c *child) run(l launch, files []*os.File, started chan<- launched, proceed
 }
 
 // watch records the end of the child.
-func (c *child) watch(ended <-chan *os.ProcessState, g *cage, oomBefore int) {
-	c.exit = exitOf(<-ended, c.now())
-	c.exit.Asked = c.wasAsked()
-	killed := c.exit.Signal == syscall.SIGKILL && !c.exit.Asked
-	c.exit.OOM = killed && g.killedForMemory(oomBefore)
+func (c *child) watch(ended <-chan *os.ProcessState, g *cage) {
+	state := <-ended
+	e := exitOf(state, c.now())
+	e.Asked, e.Limit = c.wasAsked(), c.memory.limit
+	e.OOM, e.Held = c.memory.judge(e, g.oomKilled(), peakOf(state))
+	c.exit = e
 	close(c.exited)
 	c.atExit()
 }
@@ -200,6 +204,19 @@ func (c *child) signal(sig syscall.Signal) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.asked = true
+	c.send(sig)
+}
+
+// condemn kills the child and its group for something that it did: its end does
+// not count as asked for.
+func (c *child) condemn() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.send(syscall.SIGKILL)
+}
+
+// send sends a signal to the child's group. The caller holds the lock.
+func (c *child) send(sig syscall.Signal) {
 	c.doomed = c.doomed || sig == syscall.SIGKILL
 	if c.pid != 0 && !c.closed {
 		signalGroup(c.pid, sig)

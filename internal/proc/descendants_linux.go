@@ -337,7 +337,7 @@ func isDead(host, own string) bool {
 // sweepGroups kills what lives in the control groups of dead hosts below base
 // and removes them; it returns how many.
 func sweepGroups(ctx context.Context, base string) (removed int) {
-	base, err := sandbox.FindGroupBase(base, sandbox.Limits{Tasks: sandbox.NoLimit})
+	base, _, err := sandbox.FindGroupBase(base, sandbox.Limits{Tasks: sandbox.NoLimit})
 	if err != nil {
 		return 0
 	}

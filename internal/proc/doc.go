@@ -22,7 +22,9 @@
 //     sandbox): the program, and all that it starts, inherit that.
 //  4. go-plugin reads the handshake and dials, once it is known that who
 //     listens is the plugin or a descendant; [Process.Conn] is the result.
-//  5. [Process.Stop] asks, then terminates, then kills; [Process.Kill] only
+//  5. [Measure] says what processes hold, with all that they have started, and
+//     [Process.EnforceMemory] ends one that holds more than it may.
+//  6. [Process.Stop] asks, then terminates, then kills; [Process.Kill] only
 //     kills. The end of the process, whoever brought it about, closes
 //     [Process.Done] and sets off the cleaning up, which Stop waits for.
 //

@@ -178,7 +178,7 @@ func groups(t *testing.T) (base string, none sandbox.Limits) {
 	t.Helper()
 
 	none = sandbox.Limits{Tasks: sandbox.NoLimit}
-	base, err := sandbox.FindGroupBase("", none)
+	base, _, err := sandbox.FindGroupBase("", none)
 	if err != nil {
 		t.Skip(err)
 	}

@@ -16,9 +16,13 @@ type Exit struct {
 	Code int
 	// Signal is what killed it, or 0.
 	Signal syscall.Signal
-	// OOM is a guess: killed by somebody else while the system was killing
-	// processes for memory.
+	// OOM says that it ended for memory: killed for it here or by the system, or
+	// refused it. What the system did without a control group is a guess.
 	OOM bool
+	// Held is the memory that it, and if measured its descendants, held then or
+	// not long before, and Limit what they may hold; each is 0 if that is not
+	// known.
+	Held, Limit int64
 	// Asked says that the end was our doing: Stop or Kill came first.
 	Asked bool
 	// At is the host's time at which the end was noticed.
@@ -32,7 +36,7 @@ type Exit struct {
 func (e Exit) String() string {
 	switch {
 	case e.OOM:
-		return "killed, probably for memory"
+		return e.memoryWords()
 	case e.Signal != 0:
 		return fmt.Sprintf("killed by signal %d (%s)", int(e.Signal), e.Signal)
 	}

@@ -51,10 +51,24 @@ func (o *stdout) pump(src io.Reader, dst io.Writer) {
 			break
 		}
 	}
-	// What came without a newline before the end was no handshake either.
-	if !o.passed && len(o.head) > 0 {
+	// What came without a newline before the end may be a whole handshake all the
+	// same. The beginning of one says nothing: its plugin was too slow, or has
+	// crashed. Anything else was noise.
+	if !o.passed && len(o.head) > 0 && (!beginsHandshake(o.head) || checkHandshake(o.head) == nil) {
 		o.decide(o.head, dst)
 	}
+}
+
+// beginsHandshake reports whether a line that was not finished could have become
+// a handshake.
+func beginsHandshake(line []byte) bool {
+	parts := strings.Split(string(line), "|")
+	for i, part := range parts[:min(2, len(parts))] {
+		if !isNumber(part) && (part != "" || i < len(parts)-1) {
+			return false
+		}
+	}
+	return true
 }
 
 // take looks for the first line, and counts what follows it.

@@ -137,6 +137,7 @@ func prepare(ctx context.Context, s Spec) (*Process, error) {
 	p.output, p.handshake = io.Pipe()
 	p.child = &child{
 		sink: newSink(s), mark: mark, now: s.Now, stdout: &stdout{onError: p.refuse},
+		memory: memory{limit: limitOf(s)},
 		exited: make(chan struct{}), drained: make(chan struct{}),
 	}
 	p.stdio = &lineWriter{sink: p.child.sink}
@@ -158,6 +159,9 @@ func (p *Process) spawn(ctx context.Context, handshake []string) error {
 		inherit: p.program.inherit,
 		cage:    p.cage,
 	}, p.handshake)
+	if err == nil && p.spec.Spawned != nil {
+		p.spec.Spawned(p)
+	}
 	return p.program.startError(err)
 }
 
@@ -289,7 +293,7 @@ func (p *Process) Tier() string { return p.cage.tier.String() }
 func (p *Process) Confinement() Confinement {
 	c := Confinement{Tier: p.cage.tier}
 	if p.cage.confinement != nil {
-		c.Missing, c.Absent = p.cage.confinement.Missing(), p.cage.confinement.Absent()
+		c.Missing, c.Absent = append(p.cage.confinement.Missing(), p.cage.missing...), p.cage.confinement.Absent()
 	}
 	return c
 }
@@ -327,6 +331,17 @@ func (p *Process) Stop(ctx context.Context) error {
 		return p.leftover
 	default:
 		return phases.Errorf(phases.CauseInternal, "plugin %s (process %d) could not be killed in time", p.spec.Name, p.PID())
+	}
+}
+
+// Clear tries again to remove what Stop could not, as a host without descriptors
+// cannot empty a folder. It is an error while the process has not ended.
+func (p *Process) Clear() error {
+	select {
+	case <-p.gone:
+		return errors.Join(p.cage.remove(), p.folder.remove())
+	default:
+		return phases.Errorf(phases.CauseInternal, "plugin %s has not ended", p.spec.Name)
 	}
 }
 

@@ -31,8 +31,8 @@ func TestStartFailures(t *testing.T) {
 		message    string
 	}{
 		{"hangs before the handshake", "hang", 300 * time.Millisecond, phases.CauseStartTimeout, proc.ClassOrdinary, "wrote no handshake"},
-		{"mute after the handshake", "mute", 500 * time.Millisecond, phases.CauseStartTimeout, proc.ClassOrdinary, "nothing answers on unix"},
-		{"names a missing socket", "no-socket", 500 * time.Millisecond, phases.CauseStartTimeout, proc.ClassOrdinary, "of the handshake is not there"},
+		{"mute after the handshake", "mute", 2 * time.Second, phases.CauseStartTimeout, proc.ClassOrdinary, "nothing answers on unix"},
+		{"names a missing socket", "no-socket", 2 * time.Second, phases.CauseStartTimeout, proc.ClassOrdinary, "of the handshake is not there"},
 		{"noise", "noise", 0, phases.CauseStartNoise, proc.ClassOrdinary, `"loading model…"; logs belong on standard error`},
 		{"noise without newline", "no-newline", 0, phases.CauseStartNoise, proc.ClassOrdinary, strings.Repeat("x", 200) + `"`},
 		{"another protocol", "version", 0, phases.CauseVersionMismatch, proc.ClassPermanent, `["1" "99" "grpc"]; this host speaks ["1" "1" "grpc"]`},

@@ -18,6 +18,8 @@ type sink struct {
 	name string
 	log  func(LogLine)
 	now  func() time.Time
+	// redact takes secrets out of clean texts; nil leaves them.
+	redact func(string) string
 
 	mu      sync.Mutex
 	ring    ring
@@ -29,7 +31,7 @@ type sink struct {
 // newSink returns the sink of one plugin. The spec has its defaults.
 func newSink(s Spec) *sink {
 	return &sink{
-		name: s.Name, log: s.Log, now: s.Now,
+		name: s.Name, log: s.Log, now: s.Now, redact: s.Redact,
 		bucket: bucket{rate: float64(s.LogRate), burst: float64(2 * s.LogRate)},
 	}
 }
@@ -43,10 +45,18 @@ func (s *sink) tail() []string {
 	var lines []string
 	for line := range bytes.Lines(raw) {
 		if text := clean(string(line), maxLine); text != "" {
-			lines = append(lines, text)
+			lines = append(lines, s.shown(text))
 		}
 	}
 	return lines
+}
+
+// shown is a clean text without secrets.
+func (s *sink) shown(text string) string {
+	if s.redact == nil {
+		return text
+	}
+	return s.redact(text)
 }
 
 // droppedLines returns how many lines were not logged because of the rate.
@@ -75,6 +85,10 @@ func (s *sink) emit(now time.Time, raw []byte, more int) {
 	line := parseLine(raw)
 	if line.Message == "" && len(line.Fields) == 0 {
 		return
+	}
+	line.Message = s.shown(line.Message)
+	for i, f := range line.Fields {
+		line.Fields[i] = Field{Key: s.shown(f.Key), Value: s.shown(f.Value)}
 	}
 	if more > 0 {
 		line.Message += fmt.Sprintf(" (%d more bytes)", more)

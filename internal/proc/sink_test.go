@@ -97,6 +97,34 @@ func TestSinkCountsEveryLine(t *testing.T) {
 	}
 }
 
+// TestSinkRedacts: what is logged and what is kept pass the spec's Redact, cleaned.
+func TestSinkRedacts(t *testing.T) {
+	t.Parallel()
+
+	var lines []LogLine
+	s := newSink(Spec{
+		LogRate: 100, Now: time.Now, Log: func(l LogLine) { lines = append(lines, l) },
+		Redact: func(text string) string { return strings.ReplaceAll(text, "hunter2", "***") },
+	})
+	w := &lineWriter{sink: s}
+	text := "plain hunter2\n{\"@message\":\"in hunter2\",\"hunter2\":\"x hunter2 y\"}\nhun\x1b[0mter2\n"
+	if _, err := w.Write([]byte(text)); err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range lines {
+		if all := fmt.Sprint(l); strings.Contains(all, "hunter2") || !strings.Contains(all, "***") {
+			t.Errorf("logged: %s", all)
+		}
+	}
+	if len(lines) != 3 {
+		t.Errorf("%d lines", len(lines))
+	}
+	want := []string{"plain ***", `{"@message":"in ***","***":"x *** y"}`, "***"}
+	if diff := cmp.Diff(s.tail(), want); diff != "" {
+		t.Errorf("kept (-got +want):\n%s", diff)
+	}
+}
+
 func TestSinkClosed(t *testing.T) {
 	t.Parallel()
 

@@ -63,6 +63,9 @@ type Spec struct {
 	// Sandbox confines the process; the zero value does no more than every
 	// start does.
 	Sandbox Sandbox
+	// Spawned, if set, is called when the program runs and before it has shaken
+	// hands, so that it can be measured from then on. It must not block.
+	Spawned func(*Process)
 	// MutualTLS makes host and plugin prove to each other who they are with
 	// certificates made for this start, which takes some 25 ms more. Without it
 	// the private folder and the system's word on who is at the other end of
@@ -79,6 +82,10 @@ type Spec struct {
 	// is called from one goroutine at a time and must not block: the plugin's
 	// output waits for it. nil discards.
 	Log func(LogLine)
+	// Redact, if set, takes secrets out of a text that the plugin has written, once
+	// it is clean: for Log, and for the last words in Exit. It is called from
+	// several goroutines.
+	Redact func(string) string
 	// RuntimeDir is where the private folder is made. "" is $XDG_RUNTIME_DIR
 	// if that is fit, otherwise the temporary folder.
 	RuntimeDir string

@@ -176,6 +176,8 @@ func TestExit(t *testing.T) {
 		{"status", Exit{Code: 3}, phases.CauseCrash, "plugin p exited with status 3"},
 		{"signal", Exit{Code: -1, Signal: syscall.SIGKILL}, phases.CauseCrash, "plugin p killed by signal 9 (killed)"},
 		{"memory", Exit{Code: -1, Signal: syscall.SIGKILL, OOM: true}, phases.CauseOOM, "plugin p killed, probably for memory"},
+		{"memory near its limit", Exit{Code: -1, OOM: true, Held: 99 << 20, Limit: 100 << 20}, phases.CauseOOM, "plugin p killed, probably for memory: it held 99 MiB (its limit is 100 MiB)"},
+		{"memory over its limit", Exit{Code: 2, OOM: true, Held: 3<<20 + 1<<19, Limit: 2 << 20}, phases.CauseOOM, "plugin p ended for memory: it held 3.5 MiB (its limit is 2 MiB)"},
 		{"last lines", Exit{Stderr: []string{"a", "b", "c", "d"}}, phases.CauseCrash, `plugin p exited with status 0; stderr: "b | c | d"`},
 		{
 			"panic",

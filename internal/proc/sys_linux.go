@@ -108,6 +108,27 @@ func limitCore(pid int) {
 	_ = unix.Prlimit(pid, unix.RLIMIT_CORE, &unix.Rlimit{Cur: 1, Max: 1}, nil)
 }
 
+// ownPeak returns the most resident memory that this process has held.
+func ownPeak() int64 {
+	var u unix.Rusage
+	if unix.Getrusage(unix.RUSAGE_SELF, &u) != nil {
+		return 0
+	}
+	return u.Maxrss * 1024
+}
+
+// peakOf returns the most resident memory that a process which has ended held,
+// or one that it waited for.
+func peakOf(state *os.ProcessState) int64 {
+	if state == nil {
+		return 0
+	}
+	if u, ok := state.SysUsage().(*syscall.Rusage); ok {
+		return u.Maxrss * 1024
+	}
+	return 0
+}
+
 // oomKills counts the processes that the system has killed for memory since
 // it began; 0 if it does not say.
 func oomKills() int {

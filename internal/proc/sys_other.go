@@ -58,3 +58,7 @@ func onMainThread() bool { return false }
 func limitCore(int) {}
 
 func oomKills() int { return 0 }
+
+func ownPeak() int64 { return 0 }
+
+func peakOf(*os.ProcessState) int64 { return 0 }

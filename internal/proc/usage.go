@@ -3,7 +3,8 @@ package proc
 // Usage is what a plugin's process and its descendants use together.
 type Usage struct {
 	// RSS is their resident memory in bytes. What several of them share is
-	// counted for each.
+	// counted for each, unless that is more than their limit: then it is looked
+	// at closely, and counted once.
 	RSS int64
 	// Processes and Threads count them.
 	Processes, Threads int
@@ -11,16 +12,29 @@ type Usage struct {
 	Descriptors int
 }
 
+// CanMeasure reports whether this system tells what a process uses.
+func CanMeasure() bool {
+	_, ok := measure(nil, nil)
+	return ok
+}
+
 // Measure returns what each process uses, in the order of the list, and
 // whether this system tells. It reads the table of all processes once, however
 // long the list, which takes about a millisecond: call it every second or so,
 // from one goroutine. A process that has ended uses nothing. Descendants that it
-// has seen once are remembered, also for the end of the process, when nothing
-// else may lead to them any more.
+// has seen once are remembered while they live, also for the end of the process,
+// when nothing else may lead to them any more. See [Process.EnforceMemory] for
+// what may follow.
 func Measure(list []*Process) ([]Usage, bool) {
-	families := make([]*family, len(list))
+	families, limits := make([]*family, len(list)), make([]int64, len(list))
 	for i, p := range list {
-		families[i] = p.child.descendants()
+		families[i], limits[i] = p.child.descendants(), p.child.memory.limit
 	}
-	return measure(families)
+	usages, ok := measure(families, limits)
+	for i, p := range list {
+		if u := usages[i]; u.Processes > 0 { // what it held last explains its end
+			p.child.memory.held.Store(u.RSS)
+		}
+	}
+	return usages, ok
 }

@@ -1,12 +1,21 @@
 package proc
 
 import (
+	"bytes"
+	"errors"
+	"maps"
 	"os"
 	"strconv"
+
+	"golang.org/x/sys/unix"
 )
 
-// measure is Measure for families; nil is one that has not begun.
-func measure(families []*family) ([]Usage, bool) {
+// measure is Measure for families with their limits of memory, 0 for none; nil
+// is one that has not begun.
+func measure(families []*family, limits []int64) ([]Usage, bool) {
+	if len(families) == 0 || !canExecHandle() { // it stands for /proc
+		return make([]Usage, len(families)), canExecHandle()
+	}
 	since := ^uint64(0)
 	for _, f := range families {
 		if f != nil {
@@ -17,14 +26,18 @@ func measure(families []*family) ([]Usage, bool) {
 	list := make([]Usage, len(families))
 	for i, f := range families {
 		if f != nil {
-			list[i] = f.usage(table)
+			list[i] = f.usage(table, limits[i])
 		}
 	}
 	return list, true
 }
 
-// usage sums up the living members of a family, and remembers them.
-func (f *family) usage(table []process) Usage {
+// usage sums up the living members of a family, and remembers them and no
+// others: a plugin may start a program for each of its calls. The table may lack
+// some, since it is older than what is known, or since this process had no
+// descriptor free to read it: they are forgotten when it is certain that they
+// have ended. Nothing else may lead to them any more.
+func (f *family) usage(table []process, limit int64) Usage {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	roots := map[procID]bool{f.root: true}
@@ -32,7 +45,12 @@ func (f *family) usage(table []process) Usage {
 		roots[id] = true
 	}
 	var u Usage
-	for id, p := range f.closure(table, roots) {
+	members := f.closure(table, roots)
+	maps.DeleteFunc(f.known, func(id procID, _ bool) bool {
+		p, there := members[id]
+		return there && p.zombie || !there && hasEnded(id)
+	})
+	for id, p := range members {
 		if p.zombie {
 			continue
 		}
@@ -42,7 +60,52 @@ func (f *family) usage(table []process) Usage {
 		u.RSS += p.pages * int64(os.Getpagesize())
 		u.Descriptors += countDescriptors(id.pid)
 	}
+	if limit > 0 && u.RSS > limit && u.Processes > 1 {
+		u.RSS = f.exact()
+	}
 	return u
+}
+
+// hasEnded reports whether it is certain that a process has ended.
+func hasEnded(id procID) bool {
+	if errors.Is(unix.Kill(id.pid, 0), unix.ESRCH) { // it takes no descriptor
+		return true
+	}
+	p, ok := readProcess(id.pid)
+	return ok && (p.id != id || p.zombie)
+}
+
+// exact sums up the memory of the known members once more, what they share
+// counted once. The system takes its time for that.
+func (f *family) exact() (sum int64) {
+	for id := range f.known {
+		sum += proportionalSize(id.pid)
+	}
+	return sum
+}
+
+// proportionalSize returns the memory of a process, what it shares with others
+// in equal parts; all of it where the system does not tell.
+func proportionalSize(pid int) int64 {
+	if data, err := readProc(pid, "smaps_rollup"); err == nil {
+		if n, ok := parsePSS(data); ok {
+			return n
+		}
+	}
+	p, _ := readProcess(pid)
+	return p.pages * int64(os.Getpagesize())
+}
+
+// parsePSS reads the line "Pss: 12 kB" of /proc/PID/smaps_rollup.
+func parsePSS(data []byte) (size int64, ok bool) {
+	for line := range bytes.Lines(data) {
+		rest, found := bytes.CutPrefix(line, []byte("Pss:"))
+		if fields := bytes.Fields(rest); found && len(fields) == 2 {
+			n, err := strconv.ParseInt(string(fields[0]), 10, 64)
+			return n * 1024, err == nil
+		}
+	}
+	return 0, false
 }
 
 // countDescriptors returns how many descriptors a process has open; 0 if that

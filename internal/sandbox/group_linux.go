@@ -16,12 +16,13 @@ import (
 // started in it stays in it, with all that it starts, whatever that does.
 // Its methods may be called from any goroutine until Remove.
 type Group struct {
-	path string
-	dir  *os.File
+	path   string
+	dir    *os.File
+	limits Limits
 }
 
-// NewGroup makes a group below base, which [FindGroupBase] returned for the
-// same limits. Names are the caller's; one that exists is an error.
+// NewGroup makes a group below base, which [FindGroupBase] returned with these
+// limits. Names are the caller's; one that exists is an error.
 func NewGroup(base, name string, l Limits) (*Group, error) {
 	need := controllers(l)
 	if err := enable(base, need); err != nil {
@@ -38,7 +39,7 @@ func NewGroup(base, name string, l Limits) (*Group, error) {
 	if err != nil {
 		return nil, errors.Join(err, os.Remove(path))
 	}
-	return &Group{path: path, dir: dir}, nil
+	return &Group{path: path, dir: dir, limits: l.withDefaults()}, nil
 }
 
 // configure writes the limits of a group.
@@ -63,6 +64,12 @@ func configure(path string, l Limits) error {
 
 // FD is the descriptor with which a process is started in the group.
 func (g *Group) FD() int { return int(g.dir.Fd()) }
+
+// bounds reports whether the group bounds memory, and how many tasks there are. A
+// nil group bounds nothing.
+func (g *Group) bounds() (memory, tasks bool) {
+	return g != nil && g.limits.Memory != NoLimit, g != nil && g.limits.Tasks != NoLimit
+}
 
 // Path is the group's folder.
 func (g *Group) Path() string { return g.path }

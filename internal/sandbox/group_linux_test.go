@@ -89,25 +89,32 @@ func TestFindGroupBase(t *testing.T) {
 		files  map[string]string
 		limits Limits
 		why    string
+		softer bool
 	}{
-		{"shared out already", with(map[string]string{"cgroup.subtree_control": "memory pids\n"}), Limits{Memory: 1}, ""},
-		{"can be shared out", with(nil), Limits{Memory: 1}, ""},
-		{"nothing is needed", with(map[string]string{"cgroup.controllers": ""}), Limits{Tasks: NoLimit}, ""},
-		{"no memory", with(map[string]string{"cgroup.controllers": "pids"}), Limits{Memory: 1}, "does not offer memory (bound to groups of the first version"},
-		{"nothing offered", with(map[string]string{"cgroup.controllers": ""}), Limits{Memory: 1}, "does not offer memory, pids"},
-		{"processes in it", with(map[string]string{"cgroup.procs": "7\n"}), Limits{}, "holds processes, and such a group cannot share out pids"},
-		{"processes, but shared out", with(map[string]string{"cgroup.procs": "7\n", "cgroup.subtree_control": "pids"}), Limits{}, ""},
-		{"no group", nil, Limits{}, "is no control group of the second version"},
+		{"no tasks", with(map[string]string{"cgroup.controllers": "memory"}), Limits{Memory: 1}, "", true},
+		{"nothing at all", with(map[string]string{"cgroup.controllers": "", "cgroup.procs": "7\n"}), Limits{}, "", true},
+		{"no tasks, which are wanted", with(map[string]string{"cgroup.controllers": "memory"}), Limits{Memory: 1, Tasks: 7}, "does not offer pids", false},
+		{"shared out already", with(map[string]string{"cgroup.subtree_control": "memory pids\n"}), Limits{Memory: 1}, "", false},
+		{"can be shared out", with(nil), Limits{Memory: 1}, "", false},
+		{"nothing is needed", with(map[string]string{"cgroup.controllers": ""}), Limits{Tasks: NoLimit}, "", false},
+		{"no memory", with(map[string]string{"cgroup.controllers": "pids"}), Limits{Memory: 1}, "does not offer memory (bound to groups of the first version", false},
+		{"nothing offered", with(map[string]string{"cgroup.controllers": ""}), Limits{Memory: 1}, "does not offer memory, pids", false},
+		{"processes in it", with(map[string]string{"cgroup.procs": "7\n"}), Limits{Memory: 1}, "holds processes, and such a group cannot share out memory, pids", false},
+		{"processes, but shared out", with(map[string]string{"cgroup.procs": "7\n", "cgroup.subtree_control": "pids"}), Limits{}, "", false},
+		{"no group", nil, Limits{}, "is no control group of the second version", false},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 
 			dir := fakeGroup(t, tt.files)
-			got, err := FindGroupBase(dir, tt.limits)
+			got, limits, err := FindGroupBase(dir, tt.limits)
 			if tt.why == "" {
-				if err != nil || got != dir {
-					t.Errorf("FindGroupBase = %q, %v", got, err)
+				if err != nil || got != dir || (limits != tt.limits) != tt.softer {
+					t.Errorf("FindGroupBase = %q, %+v, %v", got, limits, err)
+				}
+				if missing := MissingGrouped(tt.limits, limits); (len(missing) > 0) != tt.softer {
+					t.Errorf("missing %q", missing)
 				}
 				return
 			}
@@ -217,7 +224,7 @@ func TestKeyed(t *testing.T) {
 func realGroup(t *testing.T, l Limits) *Group {
 	t.Helper()
 
-	base, err := FindGroupBase("", l)
+	base, _, err := FindGroupBase("", l)
 	if err != nil {
 		t.Skip(err)
 	}

@@ -13,10 +13,24 @@ import (
 )
 
 // FindGroupBase returns the folder below which groups with these limits can be
-// made: base if it is not "", otherwise this process's own control group or
-// the one above it, whichever was delegated to this user. It changes nothing.
-// The error is an [*UnreachableError] for T2 that says what is missing.
-func FindGroupBase(base string, l Limits) (string, error) {
+// made, and the limits that they then have: those that were asked for, but that
+// the default of Tasks is given up where no group can bound tasks. The folder is
+// base if it is not "", otherwise this process's own control group or the one
+// above it, whichever was delegated to this user. It changes nothing. The error is an [*UnreachableError] for T2 that says what is missing.
+func FindGroupBase(base string, l Limits) (string, Limits, error) {
+	dir, err := findGroupBase(base, l)
+	if err == nil || l.Tasks != 0 {
+		return dir, l, err
+	}
+	without := l
+	without.Tasks = NoLimit
+	if dir, err := findGroupBase(base, without); err == nil {
+		return dir, without, nil
+	}
+	return "", l, err
+}
+
+func findGroupBase(base string, l Limits) (string, error) {
 	candidates := []string{base}
 	if base == "" {
 		own, err := ownGroup()

@@ -11,22 +11,26 @@ import (
 )
 
 // Limit sets the resource limits of a process that has just been started; it
-// may be called on the restricted thread. grouped says that a control group
-// bounds memory and tasks, which the limits of the process would do worse.
+// may be called on the restricted thread. What its control group bounds, if it has
+// one, the limits of the process would bound worse, and do not.
 //
 // Nothing can set them before the program's first instruction: the system
 // call that starts a program has no place for them, and the host cannot lower
 // its own for the time of the start, because it could not raise them again. A
 // program that forks within the microseconds until then leaves a child without
 // limits, which is in the domain all the same; call Limit for it too.
-func (c *Confinement) Limit(pid int, grouped bool) error {
+func (c *Confinement) Limit(pid int, g *Group) error {
 	type bound struct {
 		resource int
 		value    uint64
 	}
 	bounds := []bound{{unix.RLIMIT_NOFILE, c.limits.Files}, {unix.RLIMIT_FSIZE, c.limits.FileSize}}
-	if !grouped {
-		bounds = append(bounds, bound{unix.RLIMIT_DATA, c.limits.Data}, bound{unix.RLIMIT_NPROC, c.userTasks})
+	memory, tasks := g.bounds()
+	if !memory {
+		bounds = append(bounds, bound{unix.RLIMIT_DATA, c.limits.Data})
+	}
+	if !tasks {
+		bounds = append(bounds, bound{unix.RLIMIT_NPROC, c.userTasks})
 	}
 	for _, b := range bounds {
 		if b.value == NoLimit {

@@ -27,7 +27,7 @@ func Prepare(p Policy, _ Program) (*Confinement, error) {
 func (*Confinement) Apply() error { return nowhere(T1) }
 
 // Limit always fails on this system.
-func (*Confinement) Limit(int, bool) error { return nowhere(T1) }
+func (*Confinement) Limit(int, *Group) error { return nowhere(T1) }
 
 // Missing lists nothing: there is no confinement.
 func (*Confinement) Missing() []string { return nil }
@@ -42,7 +42,7 @@ func (*Confinement) Close() {}
 type Group struct{}
 
 // FindGroupBase always fails on this system.
-func FindGroupBase(string, Limits) (string, error) { return "", nowhere(T2) }
+func FindGroupBase(_ string, l Limits) (string, Limits, error) { return "", l, nowhere(T2) }
 
 // NewGroup always fails on this system.
 func NewGroup(string, string, Limits) (*Group, error) { return nil, nowhere(T2) }

@@ -51,9 +51,9 @@ type Limits struct {
 	// Files is how many descriptors a process may have open; default 4,096.
 	Files uint64
 	// Tasks is how many processes and threads may be added; default 512. T2
-	// counts the program's own. T1 can only bound how many the system's user
-	// has in all, so it adds them to what the whole system has at the start,
-	// and does not bound root.
+	// counts the program's own, if its group can; see [FindGroupBase]. T1 can
+	// only bound how many the system's user has in all, so it adds them to what
+	// the whole system has at the start, and does not bound root.
 	Tasks uint64
 	// FileSize is the length of the longest file in bytes; default 4 GiB.
 	FileSize uint64

@@ -60,13 +60,22 @@ func (s Support) Missing(p Policy) []string {
 	return list
 }
 
+// MissingGrouped lists what a control group with these limits, as
+// [FindGroupBase] returned them, lacks beside what was asked for.
+func MissingGrouped(asked, got Limits) []string {
+	if asked.Tasks == got.Tasks {
+		return nil
+	}
+	return []string{"processes and threads are bounded with all of the user's, and root's not at all (the control group has no pids controller)"}
+}
+
 // Reach returns the highest tier that is reachable here for a policy, and what
 // keeps it from the next; "" at the highest. base is as in [FindGroupBase].
 func (s Support) Reach(p Policy, base string) (Tier, string) {
 	if err := s.Check(p); err != nil {
 		return T0, err.Error()
 	}
-	if _, err := FindGroupBase(base, p.Limits); err != nil {
+	if _, _, err := FindGroupBase(base, p.Limits); err != nil {
 		return T1, err.Error()
 	}
 	return T2, ""

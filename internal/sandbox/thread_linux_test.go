@@ -78,7 +78,7 @@ func runConfined(t *testing.T, p Policy, script bool, path string, args ...strin
 		if err != nil {
 			return
 		}
-		if err = c.Limit(proc.Pid, false); err != nil {
+		if err = c.Limit(proc.Pid, nil); err != nil {
 			return
 		}
 		_ = limited.Close()

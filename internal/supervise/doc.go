@@ -32,6 +32,9 @@
 //	             ^                                         |
 //	             +---------------- release ----------------+
 //
+// A service that runs well can be replaced by a new start of it without leaving
+// ready: see [Replacement].
+//
 // Each state leads to stopped when the context of [Supervisor.Serve] ends,
 // through draining if there is something to stop.
 //

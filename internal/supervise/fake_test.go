@@ -19,6 +19,10 @@ type fakeService struct {
 	onStart func(ctx context.Context, incarnation uint64) error
 	// onStop replaces the stop.
 	onStop func(ctx context.Context) error
+	// onDrain replaces the drain of one that was replaced.
+	onDrain func(ctx context.Context)
+	// beside is how many incarnations may run when another is started.
+	beside int32
 
 	alive  atomic.Int32 // started and not stopped
 	starts atomic.Int32
@@ -36,7 +40,7 @@ func (f *fakeService) Start(ctx context.Context, incarnation uint64) (Running, e
 	}
 	f.last = incarnation
 	f.mu.Unlock()
-	if n := f.alive.Load(); n != 0 {
+	if n := f.alive.Load(); n > f.beside {
 		f.t.Errorf("started while %d incarnations are not stopped", n)
 	}
 	if f.onStart != nil {
@@ -70,6 +74,12 @@ type fakeRun struct {
 
 func (r *fakeRun) Done() <-chan struct{} { return r.done }
 func (r *fakeRun) Err() error            { return r.err }
+
+func (r *fakeRun) Drain(ctx context.Context) {
+	if r.service.onDrain != nil {
+		r.service.onDrain(ctx)
+	}
+}
 
 func (r *fakeRun) finish(err error) {
 	r.once.Do(func() {
@@ -139,6 +149,9 @@ func (r *rig) record(e Event) {
 	}
 	if e.Status.Detail != "" {
 		line += ": " + e.Status.Detail
+	}
+	if e.Replaced != "" {
+		line += fmt.Sprintf(" %d, replaced: %s", e.Status.Incarnation, e.Replaced)
 	}
 	if !e.Status.NextAttempt.IsZero() {
 		line += fmt.Sprintf(" (in %v)", time.Until(e.Status.NextAttempt))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 )
 
@@ -28,7 +29,8 @@ type Health struct {
 	// is a pause and no rhythm: after the machine has slept there is nothing to
 	// catch up on, and a single late check is a single miss.
 	Interval time.Duration
-	// Timeout bounds one check.
+	// Timeout bounds one check, on a clock that stands still while this process is
+	// stopped or the machine sleeps: what was late then was the host.
 	Timeout time.Duration
 	// Misses in a row make a failure; fewer make the service degraded.
 	Misses int
@@ -65,13 +67,49 @@ func (h Health) loop(ctx context.Context, results chan<- error) {
 // once makes one check. An answer is an answer also when it comes late: what
 // was late may have been this machine, which had slept.
 func (h Health) once(ctx context.Context) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, h.Timeout, errMissed)
-	defer cancel()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	stop := awake(h.Timeout, func() { cancel(errMissed) })
+	defer stop()
 	err := h.Check(ctx)
-	if err != nil && ctx.Err() != nil {
-		return fmt.Errorf("%w: %w", context.Cause(ctx), err)
+	switch {
+	case err == nil || ctx.Err() == nil:
+		return err
+	case errors.Is(err, context.Canceled): // by the cause, which says more
+		return context.Cause(ctx)
 	}
-	return err
+	return fmt.Errorf("%w: %w", context.Cause(ctx), err)
+}
+
+// awakeSteps is how often the clock of awake looks whether it runs.
+const awakeSteps = 8
+
+// awake calls over when this process has run for d, until it is stopped by what it
+// returns. The time is measured in short steps, one timer after the other: a
+// process that was stopped, or a machine that slept, finds one step over when it
+// goes on, however long that was.
+func awake(d time.Duration, over func()) (stop func()) {
+	var mu sync.Mutex
+	var timer *time.Timer
+	left, step := awakeSteps, d/awakeSteps
+	mu.Lock()
+	defer mu.Unlock()
+	timer = time.AfterFunc(d-(awakeSteps-1)*step, func() {
+		mu.Lock()
+		defer mu.Unlock()
+		switch left--; {
+		case left > 0:
+			timer.Reset(step)
+		case left == 0:
+			over()
+		}
+	})
+	return func() {
+		mu.Lock()
+		defer mu.Unlock()
+		left = 0
+		timer.Stop()
+	}
 }
 
 // misses counts the checks that were missed in a row.

@@ -153,6 +153,7 @@ func TestHammer(t *testing.T) {
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, hammerOptions())
+			r.service.beside = 1
 			ctx, stop := context.WithCancelCause(context.Background())
 			r.stop = stop
 			go func() { r.ended <- r.Serve(ctx) }()
@@ -182,7 +183,8 @@ func hammerOptions() Options {
 			MinMemory: time.Microsecond, MaxMemory: 10 * time.Microsecond,
 			ResetAfter: time.Microsecond, Window: time.Millisecond,
 		},
-		Limiter: NewGate(1).Required(),
+		Limiter:     NewGate(1).Required(),
+		Replacement: Replacement{Age: 100 * time.Microsecond, MinRetry: time.Microsecond, MaxRetry: time.Millisecond},
 		Health: Health{
 			Check:    func(context.Context) error { return errCause },
 			Interval: 50 * time.Microsecond,
@@ -204,7 +206,7 @@ func hammer(t *testing.T, r *rig, rng *rand.Rand) {
 		}
 		last = st
 		inc := [2]uint64{Any, st.Incarnation}[rng.IntN(2)]
-		switch rng.IntN(8) {
+		switch rng.IntN(9) {
 		case 0:
 			r.Report(inc, Failure{Class: Class(rng.IntN(5)), Code: "x"})
 		case 1:
@@ -223,6 +225,8 @@ func hammer(t *testing.T, r *rig, rng *rand.Rand) {
 			if st.State.Up() {
 				r.service.crash(&Failure{Code: "crash"})
 			}
+		case 7:
+			r.Replace(inc, "old")
 		default:
 		}
 	}

@@ -22,11 +22,18 @@ type run struct {
 	// the loop that it has changed.
 	mark   atomic.Pointer[reason]
 	marked chan struct{}
+	// asked has the reason of Replace until the loop looks at it.
+	asked chan string
 
 	// running is nil until the start has succeeded and after the stop.
 	running Running
-	// checks are the health checks of this run.
+	// checks are the health checks of this run, and the start of its successor.
 	checks sync.WaitGroup
+}
+
+// newRun returns a run that end ends.
+func newRun(incarnation uint64, end context.CancelCauseFunc) *run {
+	return &run{incarnation: incarnation, end: end, marked: make(chan struct{}, 1), asked: make(chan string, 1)}
 }
 
 // reason is a code with a detail.
@@ -40,10 +47,12 @@ var _ error = (*recycled)(nil)
 // Error implements error.
 func (r *recycled) Error() string { return "recycled: " + r.reason }
 
-// ending says how a run has ended: with a failure, or else to be recycled. When
-// Serve's context has ended too, that is what counts.
+// ending says how a run has ended: with a failure, with a successor that takes
+// over, or else to be recycled. When Serve's context has ended too, that is what
+// counts.
 type ending struct {
 	failure *Failure
+	next    *successor
 	recycle string
 }
 

@@ -1,7 +1,9 @@
 package supervise
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -21,6 +23,8 @@ func (s *Supervisor) Serve(ctx context.Context) error {
 	for ctx.Err() == nil {
 		err = s.serveOnce(ctx)
 	}
+	s.retired.Wait()
+	err = errors.Join(append([]error{err}, s.unstopped...)...)
 	code := ""
 	if err != nil {
 		code = CodeInternal
@@ -30,15 +34,27 @@ func (s *Supervisor) Serve(ctx context.Context) error {
 	return err
 }
 
-// serveOnce takes one incarnation from its start to what follows its end. It
-// returns the error of its stop.
+// serveOnce takes one incarnation from its start to what follows its end, or to
+// that of the last of those that took over from it. It returns the error of the
+// stop.
 func (s *Supervisor) serveOnce(ctx context.Context) error {
 	runCtx, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	r := s.begin(end)
 	e := s.live(runCtx, r)
+	for e.next != nil {
+		next, nextCtx, ok := s.takeOver(ctx, r, e)
+		if !ok {
+			s.lost((&run{incarnation: e.next.number, running: e.next.running}).stop(ctx, s.opts))
+			e = orderedEnding(runCtx)
+			break
+		}
+		s.retire(ctx, r)
+		r, runCtx = next, nextCtx
+		e = s.watch(runCtx, r)
+	}
 	s.detach()
-	end(nil) // ends the health checks, which stop waits for
+	r.end(nil) // ends the health checks, which stop waits for
 
 	switch {
 	case ctx.Err() != nil:
@@ -47,26 +63,28 @@ func (s *Supervisor) serveOnce(ctx context.Context) error {
 		return s.fail(ctx, r, e.failure)
 	}
 	if err := s.drain(ctx, r, e.recycle); err != nil {
-		// What did not end may still hold what the next start needs.
-		return s.fail(ctx, r, failureOf(err, CodeInternal, "stopping it to recycle it failed"))
+		// What did not end may still hold what the next start needs. That a kill takes
+		// its time is the host's fault.
+		f := failureOf(err, CodeInternal, "stopping it to recycle it failed: "+err.Error())
+		f.Class = ClassResource
+		return s.fail(ctx, r, f)
 	}
 	return nil
 }
 
 // begin makes a new run the current one.
 func (s *Supervisor) begin(end context.CancelCauseFunc) *run {
-	last := s.Status()
-	r := &run{
-		incarnation: last.Incarnation + 1,
-		end:         end,
-		marked:      make(chan struct{}, 1),
-	}
+	first := s.number == 0
+	s.number++
+	r := newRun(s.number, end)
 	s.mu.Lock()
 	s.current = r
 	s.mu.Unlock()
 	s.enter(StateStarting, "", "", func(st *Status) {
 		st.Incarnation = r.incarnation
-		st.Restarts = int(r.incarnation) - 1 //nolint:gosec // starts are counted one by one
+		if !first {
+			st.Restarts++
+		}
 		st.Failures = len(s.history.counted)
 	})
 	return r
@@ -88,7 +106,8 @@ func (s *Supervisor) live(ctx context.Context, r *run) ending {
 		}
 		return failed(&Failure{Class: ClassResource, Code: CodeUnavailable, Detail: "no start slot", Err: err})
 	}
-	f := s.start(ctx, r, sync.OnceFunc(release))
+	running, f := s.start(ctx, r.incarnation, release)
+	r.running = running
 	switch {
 	case ctx.Err() != nil:
 		// Whatever became of the start, it was called off; if it succeeded all
@@ -102,31 +121,33 @@ func (s *Supervisor) live(ctx context.Context, r *run) ending {
 
 // start calls the service's Start within its deadline and gives the slot back,
 // at the latest after SlotHold.
-func (s *Supervisor) start(ctx context.Context, r *run, release func()) *Failure {
+func (s *Supervisor) start(ctx context.Context, incarnation uint64, release func()) (Running, *Failure) {
+	release = sync.OnceFunc(release)
 	defer release()
 	slot := time.AfterFunc(s.opts.SlotHold, release)
 	defer slot.Stop()
 	ctx, cancel := context.WithTimeoutCause(ctx, s.opts.StartTimeout, errStartTimeout)
 	defer cancel()
 
-	running, err := s.service.Start(ctx, r.incarnation)
+	running, err := s.service.Start(ctx, incarnation)
 	switch {
 	case err != nil:
-		return startFailure(ctx, err)
+		return nil, startFailure(ctx, err)
 	case running == nil:
-		return &Failure{Class: ClassPermanent, Code: CodeInternal, Detail: "the start returned nothing"}
+		return nil, &Failure{Class: ClassPermanent, Code: CodeInternal, Detail: "the start returned nothing"}
 	}
-	r.running = running
-	return nil
+	return running, nil
 }
 
-// watch follows a running service until it ends or has to. It leaves stopping
-// it to others.
+// watch follows a running service until it ends, has to, or its successor is up.
+// It leaves stopping it to others.
 func (s *Supervisor) watch(ctx context.Context, r *run) ending {
 	results := make(chan error)
 	if s.opts.Health.Check != nil {
 		r.checks.Go(func() { s.opts.Health.loop(ctx, results) })
 	}
+	n := s.newSuccession()
+	defer n.due.Stop()
 	var m misses
 	for {
 		// An end that is already known goes before a state that would be out of
@@ -137,13 +158,24 @@ func (s *Supervisor) watch(ctx context.Context, r *run) ending {
 		if m.count >= s.opts.Health.Misses {
 			return failed(m.failure())
 		}
-		s.showUp(r, &m)
+		s.showUp(r, &m, n.stuck)
+		var e ending
+		var over bool
 		select {
 		case <-ctx.Done():
 		case <-r.running.Done():
 		case err := <-results:
 			m.add(err)
 		case <-r.marked:
+		case why := <-r.asked:
+			e, over = s.replace(ctx, r, n, why)
+		case <-n.due.C:
+			e, over = s.replace(ctx, r, n, "")
+		case next := <-n.came:
+			e, over = s.arrived(ctx, n, next)
+		}
+		if over {
+			return e
 		}
 	}
 }
@@ -163,10 +195,11 @@ func ended(ctx context.Context, running Running) (ending, bool) {
 	}
 }
 
-// showUp makes the state ready or degraded, whichever is true.
-func (s *Supervisor) showUp(r *run, m *misses) {
+// showUp makes the state ready or degraded, whichever is true. stuck is why the
+// run could not be replaced, or nil.
+func (s *Supervisor) showUp(r *run, m *misses, stuck *reason) {
 	now := time.Now()
-	why := r.mark.Load()
+	why := cmp.Or(r.mark.Load(), stuck)
 	switch {
 	case m.count > 0:
 		s.history = s.opts.Policy.Unhealthy(s.history, now)
@@ -270,7 +303,7 @@ func (s *Supervisor) closeHold() {
 // enter puts the service into a state, with the reason for it. Further changes
 // belong to the same event.
 func (s *Supervisor) enter(state State, code, detail string, also ...func(*Status)) {
-	s.change(func(st *Status) {
+	s.change("", func(st *Status) {
 		st.State, st.Code, st.Detail = state, code, detail
 		st.NextAttempt = time.Time{}
 		for _, f := range also {
@@ -280,7 +313,8 @@ func (s *Supervisor) enter(state State, code, detail string, also ...func(*Statu
 }
 
 // change publishes a new status and tells OnEvent, unless nothing has changed.
-func (s *Supervisor) change(edit func(*Status)) {
+// replaced is why another incarnation has taken over, or empty.
+func (s *Supervisor) change(replaced string, edit func(*Status)) {
 	old := s.Status()
 	next := old
 	edit(&next)
@@ -292,7 +326,7 @@ func (s *Supervisor) change(edit func(*Status)) {
 		next.Since = time.Now()
 	}
 	s.status.Store(&next)
-	s.opts.OnEvent(Event{Name: s.opts.Name, From: old.State, Status: next})
+	s.opts.OnEvent(Event{Name: s.opts.Name, From: old.State, Status: next, Replaced: replaced})
 }
 
 // settle fixes what Wait returns, the first time that it is called.

@@ -2,9 +2,10 @@ package supervise
 
 import "context"
 
-// Service is what a [Supervisor] starts again and again. The supervisor calls
-// it from one goroutine only, and never while an earlier [Running] of it has
-// not been stopped.
+// Service is what a [Supervisor] starts again and again. The supervisor makes one
+// start at a time, and none while an earlier [Running] of it has not been stopped,
+// but for one: that which it replaces, or which has been replaced and drains
+// (see [Replacement]).
 type Service interface {
 	// Start brings the service up and returns once it can be used. The
 	// incarnation names this start; it begins at 1 and grows each time. (A

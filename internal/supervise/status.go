@@ -16,8 +16,9 @@ type Status struct {
 	// first. Pass it to Report, Recycle, Degrade and Restore, so that what was
 	// observed of one incarnation cannot hit the next.
 	Incarnation uint64
-	// Restarts is the number of starts after the first one.
-	Restarts int
+	// Restarts is the number of starts after the first one that followed an end;
+	// Recycled how often an incarnation took over from one that ran.
+	Restarts, Recycled int
 	// Failures is how many failures are counted towards quarantine, as of the
 	// latest start or failure.
 	Failures int
@@ -43,4 +44,7 @@ type Event struct {
 	From State
 	// Status is the snapshot after it.
 	Status Status
+	// Replaced is why this incarnation has taken over from one that ran; empty
+	// for all other changes.
+	Replaced string
 }

@@ -53,6 +53,8 @@ type Options struct {
 	SlotHold time.Duration
 	// Health is the periodic check of the running service; off by default.
 	Health Health
+	// Replacement is how a service that runs well is replaced.
+	Replacement Replacement
 	// OnEvent is told each change, in order, by the goroutine of Serve and with
 	// no lock held. It may call any method of the supervisor but Wait. It must
 	// not block: the service is not watched meanwhile. May be nil.
@@ -69,6 +71,7 @@ func (o Options) withDefaults() Options {
 	if o.Limiter == nil {
 		o.Limiter = noLimit{}
 	}
+	o.Replacement = o.Replacement.withDefaults(o.Limiter)
 	if o.OnEvent == nil {
 		o.OnEvent = func(Event) {}
 	}
@@ -89,8 +92,8 @@ func (noLimit) Acquire(context.Context) (func(), error) { return func() {}, nil 
 //  2. Call [Supervisor.Serve] once, in a goroutine of the owner's. It starts the
 //     service at once and returns when its context has ended and the service is
 //     stopped.
-//  3. Meanwhile, from any goroutine: Status, Wait, Report, Recycle, Degrade,
-//     Restore, Release. None of them blocks, except Wait.
+//  3. Meanwhile, from any goroutine: Status, Wait, Report, Recycle, Replace,
+//     Degrade, Restore, Release, Expel. None of them blocks, except Wait and Expel.
 //
 // Before and after Serve those methods are safe to call and do nothing.
 type Supervisor struct {
@@ -99,8 +102,12 @@ type Supervisor struct {
 
 	served atomic.Bool
 	status atomic.Pointer[Status]
-	// history belongs to the goroutine of Serve.
+	// history and number, which is that of the latest start, belong to the
+	// goroutine of Serve.
 	history History
+	number  uint64
+	// retired are the incarnations that were replaced and are being stopped.
+	retired sync.WaitGroup
 
 	// settled is closed when the first start has ended; outcome is written
 	// before that and read after it.
@@ -112,6 +119,12 @@ type Supervisor struct {
 	current *run
 	// hold is closed to end backoff or quarantine; nil at other times.
 	hold chan struct{}
+	// gone is closed when the latest replaced incarnation is gone, and hurry ends
+	// its drain; nil if there was none.
+	gone  chan struct{}
+	hurry context.CancelFunc
+	// unstopped are the errors of stops beside the run, up to mostLost.
+	unstopped []error
 }
 
 // New returns a supervisor for service. It fails if service is nil or a
@@ -144,6 +157,10 @@ func (o Options) validate() error {
 		{"Health.Interval", o.Health.Interval},
 		{"Health.Timeout", o.Health.Timeout},
 		{"Health.Misses", time.Duration(o.Health.Misses)},
+		{"Replacement.Age", o.Replacement.Age},
+		{"Replacement.Drain", o.Replacement.Drain},
+		{"Replacement.MinRetry", o.Replacement.MinRetry},
+		{"Replacement.MaxRetry", o.Replacement.MaxRetry},
 		{"Policy.MinBackoff", o.Policy.MinBackoff},
 		{"Policy.MaxBackoff", o.Policy.MaxBackoff},
 		{"Policy.MinMemory", o.Policy.MinMemory},

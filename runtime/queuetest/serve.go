@@ -18,9 +18,9 @@ const patience = time.Minute
 
 // attempt is a call of a queue's work.
 type attempt struct {
-	Job    runtime.Job
-	Number int
-	at     time.Time
+	runtime.Attempt
+
+	at time.Time
 }
 
 // server serves a queue in the background of a test.
@@ -41,8 +41,8 @@ func serve(t *testing.T, q runtime.Queue, verdict func(ctx context.Context, a at
 	ctx, end := context.WithCancelCause(context.WithoutCancel(t.Context()))
 	s := &server{end: end, err: make(chan error, 1)}
 	go func() {
-		s.err <- q.Serve(ctx, func(ctx context.Context, j runtime.Job, number int) runtime.Verdict {
-			a := attempt{Job: j, Number: number, at: time.Now()}
+		s.err <- q.Serve(ctx, func(ctx context.Context, given runtime.Attempt) runtime.Verdict {
+			a := attempt{Attempt: given, at: time.Now()}
 			s.mu.Lock()
 			s.seen = append(s.seen, a)
 			s.mu.Unlock()

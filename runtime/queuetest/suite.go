@@ -37,6 +37,7 @@ func Suite(t *testing.T, open func(t *testing.T) runtime.Queue) {
 		"at once":  testAtOnce,
 		"end":      testEnd,
 		"idle":     testIdle,
+		"begin":    testBegin,
 		"no time":  testAddWithoutTime,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -120,6 +121,15 @@ func testVerdicts(t *testing.T, q runtime.Queue) {
 	Await(t, "three times that it was put off", func() bool { return len(s.numbers("put off")) >= 3 })
 	if diff := cmp.Diff(s.numbers("put off")[:3], []int{1, 1, 1}); diff != "" {
 		t.Errorf("what is put off is no attempt (-got +want):\n%s", diff)
+	}
+	var times []int
+	for _, a := range s.attempts() {
+		if a.Job.Kind == "put off" {
+			times = append(times, a.Requeued)
+		}
+	}
+	if diff := cmp.Diff(times[:3], []int{0, 1, 2}); diff != "" {
+		t.Errorf("how often it was put off before (-got +want):\n%s", diff)
 	}
 	Await(t, "a second attempt", func() bool { return len(s.numbers("unknown")) >= 2 })
 	s.stop(t)
@@ -305,6 +315,30 @@ func testIdle(t *testing.T, q runtime.Queue) {
 	busy("runs")
 	close(end)
 	idle(t, q) // the next attempt is far away
+}
+
+// testBegin: work may begin, as often as it likes, and its verdict counts all the same.
+func testBegin(t *testing.T, q runtime.Queue) {
+	s := serve(t, q, func(ctx context.Context, a attempt) runtime.Verdict {
+		for range 2 {
+			if a.Begin == nil {
+				break // it forgets its jobs with its process
+			}
+			if err := a.Begin(ctx); err != nil {
+				t.Errorf("Begin: %v", err)
+			}
+		}
+		if a.Number == 1 {
+			return runtime.Verdict{Action: runtime.JobRetry, Err: errors.New("not now")}
+		}
+		return runtime.Verdict{Action: runtime.JobDone}
+	})
+	add(t, q, runtime.Job{Kind: "k", Plugin: "p", Attempts: 2})
+	s.await(t, 2)
+	idle(t, q)
+	if diff := cmp.Diff(s.numbers("k"), []int{1, 2}); diff != "" {
+		t.Errorf("attempts (-got +want):\n%s", diff)
+	}
 }
 
 // testAddWithoutTime: a caller whose time is over gets nothing in.

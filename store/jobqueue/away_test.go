@@ -74,9 +74,10 @@ func testAwayForAWhile(t *testing.T, pg *storetest.Postgres, dsn string) {
 	wantCode(t, q.Idle(t.Context()), sqldb.CodeUnreachable)
 	_, err := q.Counts(t.Context())
 	wantCode(t, err, sqldb.CodeUnreachable)
-	_, err = q.Dead(t.Context(), jobqueue.Page{})
+	_, err = q.List(t.Context(), jobqueue.Filter{Dead: true})
 	wantCode(t, err, sqldb.CodeUnreachable)
-	wantCode(t, q.Remove(t.Context(), 1), sqldb.CodeUnreachable)
+	_, err = q.Remove(t.Context(), 1)
+	wantCode(t, err, sqldb.CodeUnreachable)
 	if err := pg.Restart(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +89,7 @@ func testAwayForAWhile(t *testing.T, pg *storetest.Postgres, dsn string) {
 		t.Fatal(err)
 	}
 	add(t, q, runtime.Job{Kind: "at once", Plugin: "p"})
-	queuetest.Await(t, "no jobs", func() bool { return counts(t, q) == jobqueue.Counts{} })
+	queuetest.Await(t, "no jobs", func() bool { return counts(t, q) == runtime.QueueCounts{} })
 }
 
 // testAwayForLong: when the server is away for longer than a lease, work is
@@ -117,7 +118,7 @@ func testAwayForLong(t *testing.T, pg *storetest.Postgres, dsn string) {
 	if err := pg.Restart(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	queuetest.Await(t, "no jobs", func() bool { return counts(t, q) == jobqueue.Counts{} })
+	queuetest.Await(t, "no jobs", func() bool { return counts(t, q) == runtime.QueueCounts{} })
 }
 
 // testAwayAtFirst: Serve waits for a server that is away as it begins, and
@@ -195,7 +196,7 @@ func TestLocked(t *testing.T) {
 		t.Fatal(err)
 	}
 	add(t, q, runtime.Job{Kind: "after", Plugin: "p"})
-	queuetest.Await(t, "no jobs", func() bool { return counts(t, q) == jobqueue.Counts{} })
+	queuetest.Await(t, "no jobs", func() bool { return counts(t, q) == runtime.QueueCounts{} })
 }
 
 // TestFull fills a file that may not grow. What was taken is there, and done when
@@ -237,7 +238,7 @@ func TestClosed(t *testing.T) {
 	storetest.Both(t, server.NewDSN, func(t *testing.T, dsn string) {
 		q := open(t, dsn, jobqueue.Options{})
 		serve(t, q, done)()
-		if err := q.Serve(t.Context(), done); err == nil || phases.CodeOf(err) == phases.CauseUnavailable {
+		if err := q.Serve(t.Context(), simple(done)); err == nil || phases.CodeOf(err) == phases.CauseUnavailable {
 			t.Errorf("a second Serve: %v", err)
 		}
 		for range 2 {
@@ -246,10 +247,13 @@ func TestClosed(t *testing.T) {
 			}
 		}
 		_, countErr := q.Counts(t.Context())
-		_, deadErr := q.Dead(t.Context(), jobqueue.Page{})
+		_, listErr := q.List(t.Context(), jobqueue.Filter{Dead: true})
+		_, jobErr := q.Job(t.Context(), 1)
+		_, retryErr := q.Retry(t.Context(), 1)
+		_, removeErr := q.Remove(t.Context(), 1)
 		for name, err := range map[string]error{
-			"Add": q.Add(t.Context(), runtime.Job{}), "Serve": q.Serve(t.Context(), done), "Counts": countErr,
-			"Dead": deadErr, "Retry": q.Retry(t.Context(), 1), "Remove": q.Remove(t.Context(), 1),
+			"Add": q.Add(t.Context(), runtime.Job{}), "Serve": q.Serve(t.Context(), simple(done)), "Counts": countErr,
+			"List": listErr, "Job": jobErr, "Retry": retryErr, "Remove": removeErr,
 		} {
 			if phases.CodeOf(err) != phases.CauseUnavailable {
 				t.Errorf("%s: %v", name, err)

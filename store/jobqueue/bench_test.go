@@ -61,28 +61,41 @@ func BenchmarkAdd(b *testing.B) {
 	})
 }
 
-// BenchmarkJobs adds jobs and does them, with few in flight.
+// BenchmarkJobs adds jobs and does them, with few in flight: such as may be repeated,
+// and such as may not, which it is noted of when they begin.
 func BenchmarkJobs(b *testing.B) {
 	benchBoth(b, func(b *testing.B, dsn string) {
-		q := open(b, dsn, roomy())
-		flight := make(chan struct{}, 64)
-		serve(b, q, func(context.Context, runtime.Job, int) runtime.Verdict {
-			<-flight
-			return runtime.Verdict{Action: runtime.JobDone}
-		})
-		jobs := 0
-		var group sync.WaitGroup
-		for b.Loop() {
-			jobs++
-			flight <- struct{}{}
-			group.Go(func() { add(b, q, ordinary()) })
+		for name, once := range map[string]bool{"repeatable": false, "once": true} {
+			b.Run(name, func(b *testing.B) { benchJobs(b, open(b, dsn, roomy()), once) })
 		}
-		group.Wait()
-		if err := q.Idle(b.Context()); err != nil {
-			b.Fatal(err)
-		}
-		b.ReportMetric(float64(jobs)/b.Elapsed().Seconds(), "jobs/s")
 	})
+}
+
+func benchJobs(b *testing.B, q *jobqueue.Queue, once bool) {
+	b.Helper()
+	flight := make(chan struct{}, 64)
+	end := serveAttempts(b, q, func(ctx context.Context, a runtime.Attempt) runtime.Verdict {
+		if once {
+			if err := a.Begin(ctx); err != nil {
+				b.Error(err)
+			}
+		}
+		<-flight
+		return runtime.Verdict{Action: runtime.JobDone}
+	})
+	defer end()
+	jobs := 0
+	var group sync.WaitGroup
+	for b.Loop() {
+		jobs++
+		flight <- struct{}{}
+		group.Go(func() { add(b, q, ordinary()) })
+	}
+	group.Wait()
+	if err := q.Idle(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+	b.ReportMetric(float64(jobs)/b.Elapsed().Seconds(), "jobs/s")
 }
 
 // BenchmarkLatency is the time from Add to the beginning of the work, and of Add

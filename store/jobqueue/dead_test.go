@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -35,14 +36,14 @@ func TestDead(t *testing.T) {
 		for n := range jobs {
 			add(t, q, deadOne(n))
 		}
-		queuetest.Await(t, "dead jobs", func() bool { return counts(t, q) == jobqueue.Counts{Dead: jobs} })
+		queuetest.Await(t, "dead jobs", func() bool { return counts(t, q) == runtime.QueueCounts{Dead: jobs} })
 		end()
 		list := pages(t, q, 2)
 		for n, d := range list {
 			if diff := cmp.Diff(d.Job, deadOne(n)); diff != "" {
 				t.Errorf("job %d (-got +want):\n%s", n, diff)
 			}
-			if d.Attempts != 2 || d.Error != fmt.Sprint("hopeless: ", n) || d.At.Before(start) {
+			if d.Attempts != 2 || d.Error != fmt.Sprint("hopeless: ", n) || d.Ended.Before(start) {
 				t.Errorf("job %d: %+v", n, d)
 			}
 		}
@@ -50,18 +51,16 @@ func TestDead(t *testing.T) {
 			t.Errorf("the key of a dead job: %v", err)
 		}
 
-		if err := q.Retry(t.Context(), list[0].ID); err != nil {
-			t.Fatal(err)
+		wantIDs(t, q.Retry, []int64{list[0].ID, 1 << 40}, list[0].ID)
+		wantIDs(t, q.Remove, []int64{list[1].ID, list[0].ID}, list[1].ID)
+		for _, change := range []func(context.Context, ...int64) ([]int64, error){q.Retry, q.Remove} {
+			wantIDs(t, change, []int64{list[0].ID, list[1].ID, 1 << 40})
+			wantIDs(t, change, nil)
 		}
-		if err := q.Remove(t.Context(), list[1].ID); err != nil {
-			t.Fatal(err)
-		}
-		for _, id := range []int64{list[0].ID, list[1].ID, 1 << 40} {
-			wantCode(t, q.Remove(t.Context(), id), sqldb.CodeNotFound)
-			wantCode(t, q.Retry(t.Context(), id), sqldb.CodeNotFound)
-		}
+		_, err := q.Job(t.Context(), list[1].ID)
+		wantCode(t, err, sqldb.CodeNotFound)
 		add(t, q, deadOne(1))
-		if diff := cmp.Diff(counts(t, q), jobqueue.Counts{Waiting: 2, Dead: jobs - 2}); diff != "" {
+		if diff := cmp.Diff(counts(t, q), runtime.QueueCounts{Waiting: 2, Dead: jobs - 2}); diff != "" {
 			t.Errorf("counts (-got +want):\n%s", diff)
 		}
 		again := make(chan string, 2)
@@ -76,6 +75,16 @@ func TestDead(t *testing.T) {
 	})
 }
 
+// wantIDs changes jobs, and checks which were.
+func wantIDs(t *testing.T, change func(context.Context, ...int64) ([]int64, error), ids []int64, want ...int64) {
+	t.Helper()
+	got, err := change(t.Context(), ids...)
+	slices.Sort(got)
+	if err != nil || !slices.Equal(got, want) {
+		t.Errorf("of %d: %d, %v, want %d", ids, got, err, want)
+	}
+}
+
 func deadOne(n int) runtime.Job {
 	return runtime.Job{
 		Kind: strconv.Itoa(n), Plugin: "p", Subscription: "p.s", IdempotencyKey: fmt.Sprint("key", n),
@@ -84,11 +93,11 @@ func deadOne(n int) runtime.Job {
 }
 
 // pages lists dead jobs in pages, whose form it checks.
-func pages(t *testing.T, q *jobqueue.Queue, size int) []jobqueue.DeadJob {
+func pages(t *testing.T, q *jobqueue.Queue, size int) []jobqueue.Row {
 	t.Helper()
-	var all []jobqueue.DeadJob
+	var all []jobqueue.Row
 	for after := int64(0); ; after = all[len(all)-1].ID {
-		page, err := q.Dead(t.Context(), jobqueue.Page{After: after, Limit: size})
+		page, err := q.List(t.Context(), jobqueue.Filter{Dead: true, After: after, Limit: size})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -21,7 +21,7 @@
 // is stored at once, by one statement that asks whether the job is still this
 // process's, in this attempt. One that comes too late changes nothing.
 //
-// # At least once
+// # What is repeated
 //
 // What [Queue.Add] took is offered until a verdict is stored that it is done or
 // dead. Work is repeated only if its verdict was not stored: because the process
@@ -29,6 +29,10 @@
 // behind for [Options.Lease] and a quarter of it at most. Such an attempt counts; a
 // job that ends its process with each of them is dead after five more than it may
 // have.
+//
+// Work that must not be repeated says so when it begins ([runtime.Attempt]). That
+// is stored first, and an attempt that has begun and has no verdict is the last:
+// the job is dead, with the cause "interrupted".
 //
 // A job that waits for less than ten seconds comes at its time. Those that wait
 // longer are brought back by the process that River has elected for that; when it
@@ -50,8 +54,8 @@
 //
 // A finished job leaves only the hash of its idempotency key, for
 // [Options.KeepDone]. A dead one stays whole for [Options.KeepDead], and an
-// operator lists, retries or removes it: [Queue.Dead], [Queue.Retry],
-// [Queue.Remove].
+// operator lists, retries or removes it ([Records]), also by "grapnel jobs" and
+// [Look], which need no queue that works.
 //
 // # Errors
 //

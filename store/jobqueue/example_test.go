@@ -46,8 +46,8 @@ func example(ctx context.Context) error {
 	defer end()
 	ended := make(chan error, 1)
 	go func() {
-		ended <- q.Serve(serving, func(_ context.Context, j runtime.Job, attempt int) runtime.Verdict {
-			fmt.Println("attempt", attempt, "at", j.Kind)
+		ended <- q.Serve(serving, func(_ context.Context, a runtime.Attempt) runtime.Verdict {
+			fmt.Println("attempt", a.Number, "at", a.Job.Kind)
 			return runtime.Verdict{Action: runtime.JobDead, Err: errors.New("the address does not exist")}
 		})
 	}()
@@ -76,13 +76,13 @@ func operate(ctx context.Context, q *jobqueue.Queue) error {
 	if err := show(); err != nil {
 		return err
 	}
-	list, err := q.Dead(ctx, jobqueue.Page{})
+	list, err := q.List(ctx, jobqueue.Filter{Dead: true})
 	if err != nil {
 		return err
 	}
 	for _, d := range list {
 		fmt.Printf("%s: %s\n", d.Job.Kind, d.Error)
-		if err := q.Retry(ctx, d.ID); err != nil {
+		if _, err := q.Retry(ctx, d.ID); err != nil {
 			return err
 		}
 	}

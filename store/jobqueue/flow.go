@@ -6,7 +6,6 @@ import (
 
 	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/rivermigrate"
-	"github.com/riverqueue/river/rivertype"
 
 	"github.com/grapnelhq/grapnel/store/sqldb"
 )
@@ -16,8 +15,6 @@ type flow interface {
 	// insert keeps a job, unless too many wait. It has the job's id, or says that
 	// there was one of its key before.
 	insert(ctx context.Context, args *jobArgs, opts *river.InsertOpts, plugin string) (id int64, duplicate bool, err error)
-	// list has jobs.
-	list(ctx context.Context, params *river.JobListParams) ([]*rivertype.JobRow, error)
 	// start begins to bring jobs, stop ends that and waits for those that were
 	// brought, or for ctx. It can be called again.
 	start(ctx context.Context) error

@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/riverqueue/river/rivertype"
 
+	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/runtime"
 	"github.com/grapnelhq/grapnel/store/schema"
 	"github.com/grapnelhq/grapnel/store/sqldb"
@@ -186,25 +187,34 @@ func FuzzReason(f *testing.F) {
 	})
 }
 
-// FuzzDeadJob: whatever stands in the database, a dead job can be listed, and one of
-// ours whole.
-func FuzzDeadJob(f *testing.F) {
-	f.Add(`{"job":"{\"plugin\":\"p\"}"}`)
-	f.Add(`{"job":"{"}`)
-	f.Add(`{}`)
-	f.Add(`[`)
-	f.Fuzz(func(t *testing.T, args string) {
-		d := deadJob(&rivertype.JobRow{ID: 7, EncodedArgs: []byte(args)})
-		if d.ID != 7 {
-			t.Errorf("%+v", d)
+// FuzzRow: whatever stands in the database, a job can be listed, and one of ours
+// whole.
+func FuzzRow(f *testing.F) {
+	f.Add(`{"job":"{\"plugin\":\"p\"}"}`, `{"plugin":"p","begun":1}`, `{"error":"e","code":"interrupted"}`)
+	f.Add(`{"job":"{"}`, "", "")
+	f.Add(`{}`, "[", "[")
+	f.Add(`[`, `{"requeued":"x"}`, `7`)
+	f.Fuzz(func(t *testing.T, args, meta, failure string) {
+		given := rawRow{id: 7, args: args, meta: meta, failure: sql.NullString{String: failure, Valid: true}}
+		if row := given.row(); row.ID != 7 {
+			t.Errorf("%+v", row)
 		}
-		want := runtime.Job{Plugin: args, Kind: strings.ToValidUTF8(args, "")}
-		want.Plugin = strings.ToValidUTF8(want.Plugin, "")
-		row := &rivertype.JobRow{EncodedArgs: []byte(encode(jobArgs{Job: encode(want)}))}
-		if diff := cmp.Diff(deadJob(row), DeadJob{Job: want}); diff != "" {
+		want := runtime.Job{Plugin: strings.ToValidUTF8(meta, ""), Kind: strings.ToValidUTF8(args, "")}
+		given = rawRow{
+			id: 8, args: encode(jobArgs{Job: encode(want)}), meta: encode(jobMeta{Requeued: 3, Why: "busy"}), due: 1.5, state: "dead",
+			failure: sql.NullString{String: failureOf(2, phases.Errorf(phases.CauseTimeout, "late")), Valid: true},
+		}
+		if diff := cmp.Diff(given.row(), Row{
+			ID: 8, State: StateDead, Job: want, Requeued: 3, Why: "busy", Code: phases.CauseTimeout, Error: "late (timeout)",
+			Due: time.UnixMilli(1500).UTC(),
+		}); diff != "" {
 			t.Errorf("round trip (-got +want):\n%s", diff)
 		}
 	})
+}
+
+func failureOf(attempt int, err error) string {
+	return failure(&rivertype.JobRow{Attempt: attempt}, err)
 }
 
 // TestSettleWithoutDatabase: a verdict that cannot be stored holds up nobody whose

@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/runtime"
 	"github.com/grapnelhq/grapnel/runtime/queuetest"
 	"github.com/grapnelhq/grapnel/store/jobqueue"
 	"github.com/grapnelhq/grapnel/store/storetest"
@@ -22,8 +24,9 @@ import (
 const killRuns = 6
 
 // TestKilledLosesNothing kills a program that adds jobs and works on them, again and
-// again. What it was told is kept, is done in the end, and no job begins again after
-// its verdict was stored.
+// again. What it was told is kept, and is done in the end; no job begins again after
+// its verdict was stored. A job that must not be repeated begins once, and if it was
+// killed then, is among the dead ones.
 func TestKilledLosesNothing(t *testing.T) {
 	t.Parallel()
 
@@ -36,16 +39,22 @@ func TestKilledLosesNothing(t *testing.T) {
 			l.runAndKill(t, 1+random.IntN(120))
 			l.check(t)
 		}
-		serve(t, q, noting(path))
-		queuetest.Await(t, "no open jobs", func() bool { return counts(t, q) == jobqueue.Counts{} })
+		serveAttempts(t, q, noting(path))
+		queuetest.Await(t, "no open jobs", func() bool { return counts(t, q) == runtime.QueueCounts{Dead: len(l.dead(t, q))} })
 		l.check(t)
+		dead := l.dead(t, q)
 		for _, name := range l.added {
-			if !l.ended[name] {
+			if !l.ended[name] && !dead[name] {
 				t.Errorf("%s was taken and never done", name)
 			}
 		}
-		t.Logf("%d jobs were taken; %d begun, %d times; %d ended", len(l.added), len(l.attempts), l.begun, len(l.ended))
-		if l.begun == len(l.attempts) {
+		for name := range dead {
+			if l.attempts[name] > 1 {
+				t.Errorf("%s is dead after %d attempts", name, l.attempts[name])
+			}
+		}
+		t.Logf("%d jobs were taken; %d begun, %d times; %d ended, %d dead", len(l.added), len(l.attempts), l.begun, len(l.ended), len(dead))
+		if l.begun == len(l.attempts) || len(dead) == 0 {
 			t.Error("no job was interrupted: nothing was tested")
 		}
 	})
@@ -110,32 +119,53 @@ func (l *ledger) check(t *testing.T) {
 		if l.ended[name] {
 			t.Errorf("%s began again, as attempt %d, after its verdict was stored", name, attempt)
 		}
-		if attempt <= l.attempts[name] {
+		if attempt <= l.attempts[name] || l.attempts[name] > 0 && once(name) {
 			t.Errorf("attempt %d at %s after attempt %d", attempt, name, l.attempts[name])
 		}
 		l.attempts[name] = attempt
 		l.begun++
 	}
 	l.read = len(text)
-	open := openJobs(t, l.dsn)
+	unended := notCompleted(t, l.dsn)
 	for name := range l.attempts {
-		if !open[name] {
+		if !unended[name] {
 			l.ended[name] = true
 		}
 	}
 }
 
-// openJobs are the names of jobs in the database that have not ended.
-func openJobs(t *testing.T, dsn string) map[string]bool {
+// dead are the dead jobs, each of which must not have been repeated.
+func (l *ledger) dead(t *testing.T, q *jobqueue.Queue) map[string]bool {
 	t.Helper()
-	rows, err := storetest.Raw(t, dsn).QueryContext(t.Context(), "SELECT args, state FROM "+jobTable(dsn)+" WHERE state <> 'completed'")
+	names := map[string]bool{}
+	for after := int64(0); ; {
+		list, err := q.List(t.Context(), jobqueue.Filter{Dead: true, After: after})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, row := range list {
+			name := row.Job.IdempotencyKey
+			if names[name] = true; !once(name) || row.Code != phases.CauseInterrupted || row.Attempts < 1 {
+				t.Errorf("%s is dead: %+v", name, row)
+			}
+			after = row.ID
+		}
+		if len(list) == 0 {
+			return names
+		}
+	}
+}
+
+// notCompleted are the names of jobs in the database that have not been done.
+func notCompleted(t *testing.T, dsn string) map[string]bool {
+	t.Helper()
+	rows, err := storetest.Raw(t, dsn).QueryContext(t.Context(), "SELECT args FROM "+jobTable(dsn)+" WHERE state <> 'completed'")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = rows.Close() }()
 	open := map[string]bool{}
 	for rows.Next() {
-		var state string
 		var text []byte
 		var args struct {
 			Job string `json:"job"`
@@ -143,7 +173,7 @@ func openJobs(t *testing.T, dsn string) map[string]bool {
 		var job struct {
 			Payload string `json:"payload"`
 		}
-		if err := rows.Scan(&text, &state); err != nil {
+		if err := rows.Scan(&text); err != nil {
 			t.Fatal(err)
 		}
 		if err := json.Unmarshal(text, &args); err != nil {
@@ -151,9 +181,6 @@ func openJobs(t *testing.T, dsn string) map[string]bool {
 		}
 		if err := json.Unmarshal([]byte(args.Job), &job); err != nil {
 			t.Fatal(err)
-		}
-		if state == "discarded" {
-			t.Errorf("%s was given up", job.Payload)
 		}
 		open[job.Payload] = true
 	}

@@ -21,6 +21,9 @@ var errLeaseLost = errors.New("the lease on the job was lost: another process ma
 // lostReason is what a job's records say of an attempt whose lease ran out.
 const lostReason = "the process that worked on it ended, or lost the database, without a verdict"
 
+// interruptedReason is the same for one that must not be repeated.
+const interruptedReason = lostReason + "; it may have been done, and is not repeated by itself: it does not say that calling it twice does no harm"
+
 // attempt is what a lease is on.
 type attempt struct {
 	id     int64
@@ -166,21 +169,24 @@ func (q *Queue) rescue(ctx context.Context) error {
 	if err != nil || !found {
 		return q.db.Fail(ctx, "looking for lost jobs", err)
 	}
-	var buried, rescued int64
+	var interrupted, buried, rescued []int64
 	err = q.db.Join(ctx, "offering lost jobs again", func(ctx context.Context, tx *sql.Tx) (err error) {
-		if buried, err = changed(tx.ExecContext(ctx, q.phrases.bury, age, lostReason)); err != nil {
+		if interrupted, err = idsOf(ctx, tx, q.phrases.interrupted, age, interruptedReason); err != nil {
 			return err
 		}
-		rescued, err = changed(tx.ExecContext(ctx, q.phrases.rescue, age, lostReason))
+		if buried, err = idsOf(ctx, tx, q.phrases.bury, age, lostReason); err != nil {
+			return err
+		}
+		rescued, err = idsOf(ctx, tx, q.phrases.rescue, age, lostReason)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	if buried+rescued > 0 {
-		q.opts.Logger.Warn("attempts at jobs ended without a verdict", "offered_again", rescued, "dead", buried)
+	if len(interrupted)+len(buried)+len(rescued) > 0 {
+		q.opts.Logger.Warn("attempts at jobs ended without a verdict", "offered_again", len(rescued), "interrupted", interrupted, "dead", buried)
 	}
-	if rescued > 0 {
+	if len(rescued) > 0 {
 		q.flow.wake()
 	}
 	return nil

@@ -84,6 +84,12 @@ func execute(tb testing.TB, dsn, statement string) {
 // serve serves a queue until the test ends, or end is called, which waits for it.
 func serve(tb testing.TB, q runtime.Queue, work func(ctx context.Context, j runtime.Job, attempt int) runtime.Verdict) (end func()) {
 	tb.Helper()
+	return serveAttempts(tb, q, simple(work))
+}
+
+// serveAttempts is serve for work that wants to know all of an attempt.
+func serveAttempts(tb testing.TB, q runtime.Queue, work func(context.Context, runtime.Attempt) runtime.Verdict) (end func()) {
+	tb.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(tb.Context()))
 	ended := make(chan struct{})
 	go func() {
@@ -100,6 +106,11 @@ func serve(tb testing.TB, q runtime.Queue, work func(ctx context.Context, j runt
 	return end
 }
 
+// simple is work that wants to know no more of an attempt than its number.
+func simple(work func(ctx context.Context, j runtime.Job, attempt int) runtime.Verdict) func(context.Context, runtime.Attempt) runtime.Verdict {
+	return func(ctx context.Context, a runtime.Attempt) runtime.Verdict { return work(ctx, a.Job, a.Number) }
+}
+
 func add(tb testing.TB, q runtime.Queue, j runtime.Job) {
 	tb.Helper()
 	if err := q.Add(tb.Context(), j); err != nil {
@@ -107,12 +118,17 @@ func add(tb testing.TB, q runtime.Queue, j runtime.Job) {
 	}
 }
 
-func counts(tb testing.TB, q *jobqueue.Queue) jobqueue.Counts {
+// counts are the queue's, but for how old its oldest job is.
+func counts(tb testing.TB, q *jobqueue.Queue) runtime.QueueCounts {
 	tb.Helper()
 	c, err := q.Counts(tb.Context())
 	if err != nil {
 		tb.Fatal(err)
 	}
+	if c.OldestSeconds < 0 || c.OldestSeconds > 0 && c.Waiting == 0 {
+		tb.Errorf("%+v", c)
+	}
+	c.OldestSeconds = 0
 	return c
 }
 

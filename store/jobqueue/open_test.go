@@ -2,6 +2,8 @@ package jobqueue_test
 
 import (
 	"errors"
+	"fmt"
+	"net/url"
 	"strings"
 	"sync"
 	"testing"
@@ -107,7 +109,7 @@ func TestSchemas(t *testing.T) {
 	named := open(t, dsn, jobqueue.Options{Schema: "named"})
 	add(t, tenant, runtime.Job{Kind: "tenant's", Plugin: "p"})
 	add(t, named, runtime.Job{Kind: "named", Plugin: "p"})
-	if c := counts(t, public); c != (jobqueue.Counts{}) {
+	if c := counts(t, public); c != (runtime.QueueCounts{}) {
 		t.Errorf("there are %+v", c)
 	}
 	execute(t, dsn, "GRANT ALL ON ALL TABLES IN SCHEMA public TO poor")
@@ -156,4 +158,32 @@ func TestDoneIsForgotten(t *testing.T) {
 			t.Errorf("args %s, metadata %s", args, metadata)
 		}
 	})
+}
+
+// TestOpenInSchemaThatIsThere: a user who may make no schemas is given one, and needs
+// no more.
+func TestOpenInSchemaThatIsThere(t *testing.T) {
+	t.Parallel()
+
+	server.Postgres(t)
+	dsn := server.NewDSN(t)
+	name := fmt.Sprintf("limited_%d", time.Now().UnixNano()) // roles are the server's
+	for _, statement := range []string{
+		"CREATE ROLE " + name + " LOGIN", "GRANT ALL ON SCHEMA public TO " + name, "CREATE SCHEMA grapnel_queue AUTHORIZATION " + name,
+	} {
+		storetest.Exec(t, dsn, statement)
+	}
+	theirs, err := url.Parse(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	theirs.User = url.User(name)
+	if query := theirs.Query(); query.Has("user") {
+		query.Set("user", name)
+		theirs.RawQuery = query.Encode()
+	}
+	for range 2 {
+		q := open(t, theirs.String(), jobqueue.Options{})
+		add(t, q, runtime.Job{Kind: "k", Plugin: "p"})
+	}
 }

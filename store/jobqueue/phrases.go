@@ -18,8 +18,12 @@ const (
 type phrases struct {
 	// count has how many jobs wait, and how many of them are the plugin $1's.
 	count string
-	// states has how many jobs are running, due, waiting for their time, and dead.
+	// states has how many jobs are running, due, waiting for their time, and dead, and
+	// for how many seconds the oldest has been due.
 	states string
+	// list and listDead have the jobs behind the id $1, of the plugin $2 if it is not
+	// empty, $3 of them at most; show has the job $1.
+	list, listDead, show string
 	// open has the ids of jobs that may still be offered, busy of those that are
 	// running or due. soon asks whether there is work to be taken.
 	open, busy, soon string
@@ -29,14 +33,18 @@ type phrases struct {
 	// be known, $5. Those that end in Later leave it to River's scheduler to offer
 	// it.
 	done, dead, retry, requeue, retryLater, requeueLater string
+	// begin adds $4 to what is known of the job.
+	begin string
 	// renew renews the leases of the process $1 on the jobs $2, a list in JSON, and
 	// has those that it still holds.
 	renew string
-	// bury and rescue end attempts whose lease ran out $1 seconds ago and note the
-	// failure $2: bury of jobs that may have no other attempt, rescue of the rest.
+	// The next end attempts whose lease ran out $1 seconds ago, note the failure $2,
+	// and have the ids of the jobs: interrupted those that have begun what must not be
+	// repeated, bury those of jobs that may have no other attempt, rescue the rest.
 	// expired asks whether there are any.
-	expired, bury, rescue string
-	// retryDead and removeDead are about the dead job $1.
+	expired, interrupted, bury, rescue string
+	// retryDead and removeDead are about the dead jobs $1, a list in JSON, and have
+	// the ids of those that there were.
 	retryDead, removeDead string
 }
 
@@ -47,6 +55,10 @@ const (
 	deadStates    = "('discarded', 'cancelled')"
 	// keptStates are all but completed, of which there may be very many.
 	keptStates = "('available', 'scheduled', 'retryable', 'pending', 'running', 'discarded', 'cancelled')"
+	// openStates are those that may still be offered.
+	openStates = "('available', 'scheduled', 'retryable', 'pending', 'running')"
+	// anew is what is known of a job that begins anew.
+	anew = `{"begun":0,"requeued":0}`
 )
 
 // wordsFor are what stands for {words} in statements.
@@ -63,9 +75,18 @@ func wordsFor(kind sqldb.Kind, schema string) *strings.Replacer {
 			"{failure4}", "json_insert(coalesce(errors, json('[]')), '$[#]', json($4))",
 			"{failure5}", "json_insert(coalesce(errors, json('[]')), '$[#]', json($5))",
 			"{lost}", `json_insert(coalesce(errors, json('[]')), '$[#]', json_object('at',
-				strftime('%Y-%m-%dT%H:%M:%fZ', 'now'), 'attempt', attempt, 'error', $2, 'trace', ''))`,
+				strftime('%Y-%m-%dT%H:%M:%fZ', 'now'), 'attempt', attempt, 'error', $2, 'trace', '', 'code', 'interrupted'))`,
 			"{merged}", "json_patch(metadata, $5)",
+			"{begun}", "json_extract(metadata, '$.begun')",
+			"{begins}", "json_patch(metadata, $4)",
+			"{anew}", "json_patch(metadata, '"+anew+"')",
 			"{list}", "(SELECT value FROM json_each($2))",
+			"{ids}", "(SELECT value FROM json_each($1))",
+			"{args}", "CAST(args AS TEXT)",
+			"{metadata}", "CAST(metadata AS TEXT)",
+			"{last}", "json_extract(errors, '$[#-1]')",
+			"{epoch(", "unixepoch(",
+			")}", ", 'subsec')",
 		)
 	}
 	return strings.NewReplacer(
@@ -78,9 +99,18 @@ func wordsFor(kind sqldb.Kind, schema string) *strings.Replacer {
 		"{plugin}", "metadata->>'plugin'",
 		"{failure4}", "array_append(errors, $4::jsonb)",
 		"{failure5}", "array_append(errors, $5::jsonb)",
-		"{lost}", `array_append(errors, jsonb_build_object('at', to_json(now()), 'attempt', attempt, 'error', $2::text, 'trace', ''))`,
+		"{lost}", `array_append(errors, jsonb_build_object('at', to_json(now()), 'attempt', attempt, 'error', $2::text, 'trace', '', 'code', 'interrupted'))`,
 		"{merged}", "metadata || $5::jsonb",
+		"{begun}", "(metadata->>'begun')::bigint",
+		"{begins}", "metadata || $4::jsonb",
+		"{anew}", "metadata || '"+anew+"'::jsonb",
 		"{list}", "(SELECT value::bigint FROM json_array_elements_text($2::json))",
+		"{ids}", "(SELECT value::bigint FROM json_array_elements_text($1::json))",
+		"{args}", "args::text",
+		"{metadata}", "metadata::text",
+		"{last}", "errors[array_upper(errors, 1)]::text",
+		"{epoch(", "extract(epoch from ",
+		")}", ")::float8",
 	)
 }
 
@@ -88,8 +118,12 @@ func phrasesFor(kind sqldb.Kind, schema string) *phrases {
 	const (
 		held    = " WHERE id = $1 AND state = 'running' AND attempt = $2 AND {holder} = $3"
 		expired = " WHERE {ours} AND state = 'running' AND attempted_at < {ago}"
-		dead    = " WHERE id = $1 AND {ours} AND state IN " + deadStates
+		dead    = " WHERE id IN {ids} AND {ours} AND state IN " + deadStates + " RETURNING id"
 		waiting = "SELECT count(*) FROM {job} WHERE {ours} AND state IN " + waitingStates
+		columns = `SELECT id, CASE WHEN state = 'running' THEN 'running' WHEN state IN ` + deadStates + ` THEN 'dead'
+			WHEN scheduled_at <= {now} THEN 'waiting' ELSE 'scheduled' END, attempt, {args}, {metadata}, {last}, {holder},
+			{epoch(created_at)}, {epoch(scheduled_at)}, {epoch(attempted_at)}, {epoch(finalized_at)} FROM {job} WHERE {ours} AND `
+		page = " AND id > $1 AND ($2 = '' OR {plugin} = $2) ORDER BY id LIMIT $3"
 	)
 	in := wordsFor(kind, schema).Replace
 	return &phrases{
@@ -97,9 +131,13 @@ func phrasesFor(kind sqldb.Kind, schema string) *phrases {
 		states: in(`SELECT count(*) FILTER (WHERE state = 'running'),
 			count(*) FILTER (WHERE state IN ` + waitingStates + ` AND scheduled_at <= {now}),
 			count(*) FILTER (WHERE state IN ` + waitingStates + ` AND scheduled_at > {now}),
-			count(*) FILTER (WHERE state IN ` + deadStates + `)
+			count(*) FILTER (WHERE state IN ` + deadStates + `),
+			coalesce({epoch({now})} - min({epoch(scheduled_at)}) FILTER (WHERE state IN ` + waitingStates + ` AND scheduled_at <= {now}), 0)
 			FROM {job} WHERE {ours} AND state IN ` + keptStates),
-		open: in("SELECT id FROM {job} WHERE {ours} AND (state = 'running' OR state IN " + waitingStates + ")"),
+		list:     in(columns + "state IN " + openStates + page),
+		listDead: in(columns + "state IN " + deadStates + page),
+		show:     in(columns + "id = $1 AND state IN " + keptStates),
+		open:     in("SELECT id FROM {job} WHERE {ours} AND (state = 'running' OR state IN " + waitingStates + ")"),
 		busy: in(`SELECT id FROM {job} WHERE {ours} AND state = 'running' UNION ALL
 			SELECT id FROM {job} WHERE {ours} AND state IN ('available', 'scheduled', 'retryable') AND scheduled_at <= {now}`),
 		soon:         in("SELECT EXISTS (SELECT 1 FROM {job} WHERE {ours} AND state = 'available' AND scheduled_at <= {now})"),
@@ -109,11 +147,13 @@ func phrasesFor(kind sqldb.Kind, schema string) *phrases {
 		retryLater:   in("UPDATE {job} SET state = 'retryable', scheduled_at = {after}, errors = {failure5}" + held),
 		requeue:      in("UPDATE {job} SET state = 'available', scheduled_at = {after}, attempt = attempt - 1, metadata = {merged}" + held),
 		requeueLater: in("UPDATE {job} SET state = 'scheduled', scheduled_at = {after}, attempt = attempt - 1, metadata = {merged}" + held),
+		begin:        in("UPDATE {job} SET metadata = {begins}" + held),
 		renew:        in("UPDATE {job} SET attempted_at = {now} WHERE id IN {list} AND state = 'running' AND {holder} = $1 RETURNING id, attempt"),
 		expired:      in("SELECT EXISTS (SELECT 1 FROM {job}" + expired + ")"),
-		bury:         in("UPDATE {job} SET state = 'discarded', finalized_at = {now}, errors = {lost}" + expired + " AND attempt >= max_attempts"),
-		rescue:       in("UPDATE {job} SET state = 'available', scheduled_at = {now}, errors = {lost}" + expired),
-		retryDead:    in("UPDATE {job} SET state = 'available', scheduled_at = {now}, finalized_at = NULL, attempt = 0" + dead),
+		interrupted:  in("UPDATE {job} SET state = 'discarded', finalized_at = {now}, errors = {lost}" + expired + " AND {begun} = attempt RETURNING id"),
+		bury:         in("UPDATE {job} SET state = 'discarded', finalized_at = {now}, errors = {lost}" + expired + " AND attempt >= max_attempts RETURNING id"),
+		rescue:       in("UPDATE {job} SET state = 'available', scheduled_at = {now}, errors = {lost}" + expired + " RETURNING id"),
+		retryDead:    in("UPDATE {job} SET state = 'available', scheduled_at = {now}, finalized_at = NULL, attempt = 0, metadata = {anew}" + dead),
 		removeDead:   in("DELETE FROM {job}" + dead),
 	}
 }

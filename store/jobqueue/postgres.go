@@ -149,8 +149,10 @@ func (f *postgresFlow) migrate(ctx context.Context, schema string) error {
 			_ = conn.Conn().Close(context.WithoutCancel(ctx))
 		}
 	}()
-	if _, err := conn.Exec(ctx, "CREATE SCHEMA IF NOT EXISTS "+schema); err != nil {
-		return err
+	if !there { // one that is there may be all that this user may have
+		if _, err := conn.Exec(ctx, "CREATE SCHEMA IF NOT EXISTS "+schema); err != nil {
+			return err
+		}
 	}
 	_, err = m.Migrate(ctx, rivermigrate.DirectionUp, nil)
 	return err
@@ -215,15 +217,6 @@ func (f *postgresFlow) count(ctx context.Context, tx pgx.Tx, plugin string, excl
 		err = results.QueryRow().Scan(&waiting, &ofPlugin)
 	}
 	return waiting, ofPlugin, errors.Join(err, results.Close())
-}
-
-// list implements flow.
-func (f *postgresFlow) list(ctx context.Context, params *river.JobListParams) ([]*rivertype.JobRow, error) {
-	res, err := f.client.JobList(ctx, params)
-	if err != nil {
-		return nil, f.db.Fail(ctx, "listing jobs", err)
-	}
-	return res.Jobs, nil
 }
 
 func (f *postgresFlow) start(ctx context.Context) error { return start(ctx, f.client, f.pilot) }

@@ -40,11 +40,13 @@ var errServed = errors.New("the queue is being served already, or was")
 //     is safe to call it twice.
 //
 // It is safe for concurrent use.
+//
+// What it holds is in its [Records].
 type Queue struct {
-	opts    Options
-	db      *sqldb.DB
-	flow    flow
-	phrases *phrases
+	*Records
+
+	opts Options
+	flow flow
 	// id is this process's name in leases.
 	id     string
 	worker *worker
@@ -55,7 +57,10 @@ type Queue struct {
 	closing        sync.Once
 }
 
-var _ runtime.Queue = (*Queue)(nil)
+var (
+	_ runtime.Queue        = (*Queue)(nil)
+	_ runtime.QueueCounter = (*Queue)(nil)
+)
 
 // Open makes the queue of a database, and its tables where they are missing, which
 // several programs may do at the same time. The database has to be open for writing
@@ -68,7 +73,8 @@ func Open(ctx context.Context, db *sqldb.DB, o Options) (*Queue, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	q := &Queue{opts: o, db: db, id: processName(), worker: &worker{}}
+	q := &Queue{Records: &Records{db: db}, opts: o, id: processName(), worker: &worker{}}
+	q.refuse = q.checkOpen
 	var err error
 	if db.Kind() == sqldb.Postgres {
 		q.flow, q.phrases, err = openPostgres(ctx, db, o, q.id, q.worker)
@@ -89,6 +95,15 @@ func processName() string {
 		host = "unknown"
 	}
 	return fmt.Sprintf("%.60s/%d/%s", host, os.Getpid(), rand.Text()[:12])
+}
+
+// Retry is [Records.Retry], after which this process looks for the jobs at once.
+func (q *Queue) Retry(ctx context.Context, ids ...int64) ([]int64, error) {
+	retried, err := q.Records.Retry(ctx, ids...)
+	if len(retried) > 0 {
+		q.flow.wake()
+	}
+	return retried, err
 }
 
 // Close ends the queue's connections. Serve has to have returned.
@@ -140,7 +155,7 @@ func (q *Queue) Add(ctx context.Context, j runtime.Job) error {
 
 // Serve implements [runtime.Queue]. Where the database is away as it begins, it
 // waits for it. It returns the cause of ctx's end.
-func (q *Queue) Serve(ctx context.Context, work func(context.Context, runtime.Job, int) runtime.Verdict) error {
+func (q *Queue) Serve(ctx context.Context, work func(context.Context, runtime.Attempt) runtime.Verdict) error {
 	if err := q.checkOpen(); err != nil {
 		return err
 	}

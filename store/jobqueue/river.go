@@ -11,6 +11,8 @@ import (
 	"github.com/riverqueue/river/rivershared/baseservice"
 	"github.com/riverqueue/river/rivershared/riverpilot"
 	"github.com/riverqueue/river/rivertype"
+
+	"github.com/grapnelhq/grapnel/phases"
 )
 
 const (
@@ -46,6 +48,15 @@ type jobMeta struct {
 	// Requeued is how often the job was put off, and Why the last reason.
 	Requeued int    `json:"requeued,omitempty"`
 	Why      string `json:"why,omitempty"`
+	// Begun is the attempt that must not be repeated; zero is none.
+	Begun int `json:"begun"`
+}
+
+// attemptError is a failed attempt, as River keeps it, and its cause.
+type attemptError struct {
+	rivertype.AttemptError
+
+	Code phases.Cause `json:"code,omitempty"`
 }
 
 // worker is where River brings jobs.

@@ -186,11 +186,11 @@ func loseLease(t *testing.T, dsn string, late runtime.JobAction) {
 	}
 	close(stored)
 	endSlow()
-	if diff := cmp.Diff(counts(t, other), jobqueue.Counts{Running: 1}); diff != "" {
+	if diff := cmp.Diff(counts(t, other), runtime.QueueCounts{Running: 1}); diff != "" {
 		t.Errorf("after the late verdict (-got +want):\n%s", diff)
 	}
 	close(finish)
-	queuetest.Await(t, "no jobs", func() bool { return counts(t, other) == jobqueue.Counts{} })
+	queuetest.Await(t, "no jobs", func() bool { return counts(t, other) == runtime.QueueCounts{} })
 	if len(taken) > 0 {
 		t.Errorf("it ran again, as attempt %d", <-taken)
 	}
@@ -217,7 +217,7 @@ func TestJobThatKillsItsHost(t *testing.T) {
 		if diff := cmp.Diff(attempts, []int{1, 2, 3, 4, 5, 6, 7}); diff != "" {
 			t.Errorf("attempts (-got +want):\n%s", diff)
 		}
-		list, err := q.Dead(t.Context(), jobqueue.Page{})
+		list, err := q.List(t.Context(), jobqueue.Filter{Dead: true})
 		if err != nil || len(list) != 1 || list[0].Attempts != 7 || !strings.Contains(list[0].Error, "without a verdict") {
 			t.Errorf("dead: %+v, %v", list, err)
 		}
@@ -235,7 +235,7 @@ func TestUnreadable(t *testing.T) {
 		execute(t, dsn, `UPDATE {job} SET args = '{"job": "nothing"}'`)
 		serve(t, q, done)
 		queuetest.Await(t, "a dead job", func() bool { return counts(t, q).Dead == 1 })
-		list, err := q.Dead(t.Context(), jobqueue.Page{})
+		list, err := q.List(t.Context(), jobqueue.Filter{Dead: true})
 		if err != nil || len(list) != 1 || !strings.Contains(list[0].Error, "cannot be read") {
 			t.Errorf("dead: %+v, %v", list, err)
 		}
@@ -258,7 +258,7 @@ func TestLaterJobs(t *testing.T) {
 		})
 		add(t, q, runtime.Job{Kind: "later", Plugin: "p", NotBefore: time.Now().Add(time.Hour)})
 		add(t, q, runtime.Job{Kind: "fails", Plugin: "p", Attempts: 2, Backoff: time.Hour})
-		queuetest.Await(t, "two jobs that wait for their time", func() bool { return counts(t, q) == jobqueue.Counts{Scheduled: 2} })
+		queuetest.Await(t, "two jobs that wait for their time", func() bool { return counts(t, q) == runtime.QueueCounts{Scheduled: 2} })
 		if strings.HasPrefix(dsn, "sqlite:") {
 			execute(t, dsn, "UPDATE {job} SET scheduled_at = datetime('now', '-1 second') WHERE state IN ('scheduled', 'retryable')")
 		} else {

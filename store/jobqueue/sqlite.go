@@ -106,18 +106,6 @@ func (f *sqliteFlow) insert(ctx context.Context, args *jobArgs, opts *river.Inse
 	return id, duplicate, err
 }
 
-// list implements flow.
-func (f *sqliteFlow) list(ctx context.Context, params *river.JobListParams) (rows []*rivertype.JobRow, err error) {
-	err = f.db.Snapshot(ctx, "listing jobs", func(tx *sql.Tx) error {
-		res, err := f.client.JobListTx(ctx, tx, params)
-		if err == nil {
-			rows = res.Jobs
-		}
-		return err
-	})
-	return rows, err
-}
-
 // due implements pilot.due: to look costs a reader 20 µs, to take jobs the writer.
 // Whether the database can be read, taking will tell.
 func (f *sqliteFlow) due(ctx context.Context) bool {

@@ -116,12 +116,23 @@ func (q *Queue) forgetOthers(ctx context.Context) {
 func (q *Queue) ids(ctx context.Context, statement string) (map[int64]bool, error) {
 	ids := map[int64]bool{}
 	err := q.db.Snapshot(ctx, "looking for jobs", func(tx *sql.Tx) error {
-		return sqldb.Each(ctx, tx, statement, nil, func(rows *sql.Rows) error {
-			var id int64
-			err := rows.Scan(&id)
+		list, err := idsOf(ctx, tx, statement)
+		for _, id := range list {
 			ids[id] = true
-			return err
-		})
+		}
+		return err
+	})
+	return ids, err
+}
+
+// idsOf are the ids that a statement has.
+func idsOf(ctx context.Context, tx *sql.Tx, statement string, args ...any) ([]int64, error) {
+	ids := []int64{}
+	err := sqldb.Each(ctx, tx, statement, args, func(rows *sql.Rows) error {
+		var id int64
+		err := rows.Scan(&id)
+		ids = append(ids, id)
+		return err
 	})
 	return ids, err
 }
@@ -151,25 +162,4 @@ func (q *Queue) Idle(ctx context.Context) error {
 		}
 		timer.Stop()
 	}
-}
-
-// Counts are how many jobs of all processes are in which state.
-type Counts struct {
-	// Waiting are due, Scheduled wait for their time or their next attempt. Together
-	// they are what the queue's bounds are about.
-	Waiting   int `json:"waiting"`
-	Scheduled int `json:"scheduled"`
-	Running   int `json:"running"`
-	// Dead wait for an operator.
-	Dead int `json:"dead"`
-}
-
-// Counts counts the jobs in the database, but for finished ones.
-func (q *Queue) Counts(ctx context.Context) (Counts, error) {
-	if err := q.checkOpen(); err != nil {
-		return Counts{}, err
-	}
-	var c Counts
-	err := q.db.Reader().QueryRowContext(ctx, q.phrases.states).Scan(&c.Running, &c.Waiting, &c.Scheduled, &c.Dead)
-	return c, q.db.Fail(ctx, "counting jobs", err)
 }

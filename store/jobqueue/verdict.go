@@ -4,11 +4,13 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"time"
 
 	"github.com/riverqueue/river/rivertype"
 
+	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/runtime"
 )
 
@@ -28,7 +30,7 @@ const (
 
 // perform makes one attempt at a job and stores the verdict. Cancel ends ctx.
 func (q *Queue) perform(ctx context.Context, cancel context.CancelCauseFunc, row *rivertype.JobRow, body string,
-	work func(context.Context, runtime.Job, int) runtime.Verdict,
+	work func(context.Context, runtime.Attempt) runtime.Verdict,
 ) {
 	held := q.leases.hold(attempt{id: row.ID, number: row.Attempt}, cancel)
 	// Also where work panics, which River reports: then there is no verdict.
@@ -40,7 +42,23 @@ func (q *Queue) perform(ctx context.Context, cancel context.CancelCauseFunc, row
 		q.settle(ctx, held, row, runtime.Job{}, runtime.Verdict{Action: runtime.JobDead, Err: err})
 		return
 	}
-	q.settle(ctx, held, row, j, work(ctx, j, row.Attempt))
+	var meta jobMeta
+	_ = json.Unmarshal(row.Metadata, &meta) // what cannot be read begins anew
+	begin := func(ctx context.Context) error { return q.begin(ctx, held.attempt) }
+	q.settle(ctx, held, row, j, work(ctx, runtime.Attempt{Job: j, Number: row.Attempt, Requeued: meta.Requeued, Shared: true, Begin: begin}))
+}
+
+// begin notes that an attempt must not be repeated.
+func (q *Queue) begin(ctx context.Context, a attempt) error {
+	var n int64
+	err := q.db.Join(ctx, "noting that a job begins", func(ctx context.Context, tx *sql.Tx) (err error) {
+		n, err = changed(tx.ExecContext(ctx, q.phrases.begin, a.id, a.number, q.id, fmt.Sprintf(`{"begun":%d}`, a.number)))
+		return err
+	})
+	if err == nil && n == 0 {
+		return errLeaseLost
+	}
+	return err
 }
 
 // settle stores a verdict. It tries until it succeeds, the lease is lost, or Serve
@@ -121,7 +139,7 @@ func (q *Queue) backoff(first time.Duration, times int, most time.Duration) time
 
 // failure is a failed attempt, as River keeps it.
 func failure(row *rivertype.JobRow, err error) string {
-	return encode(rivertype.AttemptError{At: time.Now().UTC(), Attempt: row.Attempt, Error: reason(err)})
+	return encode(attemptError{rivertype.AttemptError{At: time.Now().UTC(), Attempt: row.Attempt, Error: reason(err)}, phases.CodeOf(err)})
 }
 
 // reason is an error's text, for a database: bounded and without NUL.

@@ -5,6 +5,7 @@ import (
 	"net"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
@@ -40,10 +41,13 @@ type cutInfo struct {
 	conn *cutConn
 }
 
-// cutConn is a connection whose owner may vanish in the middle of a write.
+// cutConn is a connection whose owner may vanish in the middle of a write, or
+// write ever so slowly.
 type cutConn struct {
 	net.Conn
 	armed atomic.Pointer[cut]
+	// pause is that of Dribble in nanoseconds; 0 writes at once.
+	pause atomic.Int64
 }
 
 type cut struct {
@@ -54,6 +58,9 @@ type cut struct {
 
 // Write implements net.Conn. gRPC calls it from one goroutine.
 func (c *cutConn) Write(p []byte) (int, error) {
+	if pause := c.pause.Load(); pause > 0 {
+		return c.dribble(p, time.Duration(pause))
+	}
 	a := c.armed.Load()
 	if a == nil || len(p) <= a.left {
 		if a != nil {

@@ -80,6 +80,8 @@ type Plugin struct {
 	Name, Version string
 	// Hooks are those of turn.pre_prompt_compile, by name.
 	Hooks []string
+	// Kinds are what they declare; nil is sections.
+	Kinds []string
 }
 
 // Answering is a script that keeps the rules, but for what answer does with each
@@ -124,19 +126,14 @@ func (p Plugin) reply(f *Frame) []byte {
 
 func (p Plugin) description() *pluginpb.Description {
 	d := &pluginpb.Description{Name: p.Name, Version: p.Version}
+	kinds := p.Kinds
+	if kinds == nil {
+		kinds = []string{"prompt_section"}
+	}
 	for _, name := range p.Hooks {
-		d.Hooks = append(d.Hooks, &pluginpb.Hook{Name: name, Phase: "turn.pre_prompt_compile", Kinds: []string{"prompt_section"}})
+		d.Hooks = append(d.Hooks, &pluginpb.Hook{Name: name, Phase: "turn.pre_prompt_compile", Kinds: kinds})
 	}
 	return d
-}
-
-// Section is a Result with one section, under any id and incarnation.
-func Section(id, incarnation uint64, section, content string) []byte {
-	return encode(&pluginpb.PluginFrame{Id: id, Incarnation: incarnation, Body: &pluginpb.PluginFrame_Result{Result: &pluginpb.Result{
-		Contributions: []*pluginpb.Contribution{{Kind: &pluginpb.Contribution_PromptSection{
-			PromptSection: &pluginpb.PromptSection{SectionId: section, Title: section, Content: content},
-		}}},
-	}}})
 }
 
 // encode is proto.Marshal for messages that are ours. Content that is no UTF-8,

@@ -116,3 +116,21 @@ func TestCutAfter(t *testing.T) {
 	}
 	<-cut
 }
+
+// TestDribble: an answer comes byte by byte, and its caller need not wait.
+func TestDribble(t *testing.T) {
+	t.Parallel()
+
+	s := open(t, wiretest.Answering(wiretest.Plugin{Name: "p", Version: "1"}, func(s *wiretest.Session, f *wiretest.Frame) error {
+		s.Dribble(time.Millisecond)
+		return s.Send(wiretest.Sections(f.ID, f.Incarnation, 2, "s", "x"))
+	}))
+	begin := time.Now()
+	res, err := call(t, s)
+	if err != nil || len(res.Contributions) != 2 {
+		t.Fatalf("Dispatch = %+v, %v", res, err)
+	}
+	if took := time.Since(begin); took < 20*time.Millisecond {
+		t.Errorf("it took %v", took)
+	}
+}

@@ -1,0 +1,152 @@
+//go:build unix
+
+package badplugin
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/sdk"
+)
+
+// greedyHandlers are hooks that take what they can get.
+func greedyHandlers() map[string]handler {
+	return map[string]handler{
+		"memory":       fill,
+		"memory-child": fillInChild,
+		"reach":        reach,
+	}
+}
+
+// greedyModes are programs that do so before they serve.
+func greedyModes() map[string]func(*Program) error {
+	return map[string]func(*Program) error{
+		"memory-start": func(p *Program) error { return keep(context.Background(), p.fillUp()) },
+		"filler":       func(p *Program) error { return keep(context.Background(), p.fillUp()) },
+	}
+}
+
+// fill fills memory and never answers.
+func fill(ctx context.Context, p *Program, _ *sdk.Call) ([]phases.Contribution, error) {
+	return nil, keep(ctx, p.fillUp())
+}
+
+// fillInChild lets a child in a session of its own do so.
+func fillInChild(ctx context.Context, p *Program, _ *sdk.Call) ([]phases.Contribution, error) {
+	cmd := exec.CommandContext(context.WithoutCancel(ctx), p.Self[0], append(p.Self[1:len(p.Self):len(p.Self)], append([]string{"filler"}, p.Args...)...)...) //nolint:gosec // itself
+	cmd.Stderr, cmd.SysProcAttr = p.stderr, &syscall.SysProcAttr{Setsid: true}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	if _, err := fmt.Fprintf(p.stderr, "child %d\n", cmd.Process.Pid); err != nil {
+		return nil, err
+	}
+	select {}
+}
+
+// fillUp fills memory until the process holds as many MiB as "until=" says, and
+// then says so; it returns what it holds. Without it 1 GiB is the end: a machine must survive its tests.
+func (p *Program) fillUp() [][]byte {
+	until, err := strconv.Atoi(p.arg("until"))
+	if err != nil {
+		until = 1 << 10
+	}
+	const step = 4 << 20
+	var all [][]byte
+	for len(all) < until<<20/step && resident() < until<<20 {
+		block := bytes.Repeat([]byte{1}, step)
+		all = append(all, block)
+	}
+	_, _ = fmt.Fprintf(p.stderr, "holds %d MiB in %d blocks\n", resident()>>20, len(all))
+	return all
+}
+
+// keep keeps memory from being given back, and does not return.
+func keep(ctx context.Context, all [][]byte) error {
+	for {
+		pause(context.WithoutCancel(ctx), time.Hour)
+		for _, block := range all {
+			block[0]++
+		}
+	}
+}
+
+// resident is the resident memory of this process, 0 where the system does not
+// tell.
+func resident() int {
+	data, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		return 0
+	}
+	fields := strings.Fields(string(data))
+	if len(fields) < 2 {
+		return 0
+	}
+	pages, err := strconv.Atoi(fields[1])
+	if err != nil {
+		return 0
+	}
+	return pages * os.Getpagesize()
+}
+
+// reach tries to get at what the arguments name, and answers with what came of
+// it, a line each.
+func reach(ctx context.Context, p *Program, _ *sdk.Call) ([]phases.Contribution, error) {
+	var lines []string
+	for _, arg := range p.Args {
+		what, target, ok := strings.Cut(arg, "=")
+		if try := attempts()[what]; ok && try != nil {
+			lines = append(lines, what+": "+outcome(try(ctx, target)))
+		}
+	}
+	return sdk.Reply(&phases.PromptSection{SectionID: section, Content: strings.Join(lines, "\n")})
+}
+
+// attempts are what reach can try.
+func attempts() map[string]func(ctx context.Context, target string) (string, error) {
+	return map[string]func(ctx context.Context, target string) (string, error){
+		"read": func(_ context.Context, path string) (string, error) {
+			data, err := os.ReadFile(path)
+			return string(data), err
+		},
+		"write": func(_ context.Context, path string) (string, error) {
+			return "written", os.WriteFile(path, []byte("written"), 0o600)
+		},
+		"connect": func(ctx context.Context, addr string) (string, error) {
+			conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr)
+			if err != nil {
+				return "", err
+			}
+			return "connected", conn.Close()
+		},
+		"kill": func(_ context.Context, pid string) (string, error) {
+			n, err := strconv.Atoi(pid)
+			if err != nil {
+				return "", err
+			}
+			return "may be killed", syscall.Kill(n, 0)
+		},
+	}
+}
+
+// outcome is what came of an attempt, in one line.
+func outcome(result string, err error) string {
+	var number syscall.Errno
+	switch {
+	case err == nil:
+		return result
+	case errors.As(err, &number):
+		return "refused: " + number.Error()
+	}
+	return "failed: " + err.Error()
+}

@@ -1,0 +1,398 @@
+package supervise
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// replacing is a rig whose service may run twice, and takes a second to start, to
+// drain and to stop.
+func replacing(t *testing.T, o Options) *rig {
+	t.Helper()
+	r := newRig(t, o)
+	second := func(context.Context) { <-time.After(time.Second) }
+	r.service.beside = 1
+	r.service.onStart = func(ctx context.Context, _ uint64) error { second(ctx); return nil }
+	r.service.onDrain = second
+	r.service.onStop = func(ctx context.Context) error { second(ctx); return nil }
+	return r
+}
+
+// TestReplace: the service is up all the time, and the one that was replaced is
+// stopped only when it has drained.
+func TestReplace(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var drained, stopped time.Duration
+		r := replacing(t, Options{})
+		begun := time.Now()
+		r.service.onDrain = func(context.Context) { time.Sleep(time.Minute / 2); drained = time.Since(begun) }
+		r.service.onStop = func(context.Context) error { stopped = time.Since(begun); return nil }
+		r.serve()
+		if r.Replace(1, "too early") {
+			pause(time.Second)
+		} else {
+			t.Error("a service that starts cannot be named")
+		}
+		pause(2 * time.Second)
+		if st := r.Status(); st.State != StateReady || st.Incarnation != 2 || st.Recycled != 1 || st.Restarts != 0 || st.Failures != 0 {
+			t.Errorf("status = %+v, want the second incarnation, ready", st)
+		}
+		if r.Replace(1, "stale") {
+			t.Error("an order for an incarnation that was replaced was taken")
+		}
+		if n := r.service.alive.Load(); n != 2 {
+			t.Errorf("%d alive, want two: one drains", n)
+		}
+		pause(time.Minute)
+		if want := 32 * time.Second; drained != want || stopped != want {
+			t.Errorf("drained after %v, stopped after %v, want %v", drained, stopped, want)
+		}
+		r.mustHalt()
+		checkLog(t, r, "0s starting", "1s ready", "2s ready 2, replaced: too early", "1m3s draining: host stops", "1m3s stopped")
+	})
+}
+
+// TestReplaceByAge replaces again and again, a fifth earlier at most, and never
+// touches what counts as failure or as healthy.
+func TestReplaceByAge(t *testing.T) {
+	t.Parallel()
+	for draw, want := range map[float64]string{0: "1m1s", 1: "49s", 7: "49s"} {
+		t.Run(want, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				r := replacing(t, Options{
+					Replacement: Replacement{Age: time.Minute},
+					Policy:      Policy{Random: func() float64 { return draw }},
+				})
+				r.serve()
+				pause(10 * time.Minute)
+				if st := r.Status(); st.Recycled < 9 || st.Restarts != 0 || st.Last != nil || int(st.Incarnation) != st.Recycled+1 {
+					t.Errorf("status = %+v", st)
+				}
+				r.service.crash(nil)
+				synctest.Wait()
+				if got := time.Until(r.Status().NextAttempt); got != 100*time.Millisecond {
+					t.Errorf("delay = %v, want that of a first failure", got)
+				}
+				r.mustHalt()
+				d, err := time.ParseDuration(want)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got, want := r.log()[2], (d+time.Second).String()+" ready 2, replaced: it ran for 1m0s"; got != want {
+					t.Errorf("third event %q, want %q", got, want)
+				}
+			})
+		})
+	}
+}
+
+// TestReplaceSpreadsTheHerd: services that came up together do not all start anew
+// in one second.
+func TestReplaceSpreadsTheHerd(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		rng := rand.New(rand.NewPCG(3, 4))
+		random := func() float64 {
+			mu.Lock()
+			defer mu.Unlock()
+			return rng.Float64()
+		}
+		begun := time.Now()
+		starts := map[int]int{}
+		rigs := make([]*rig, 20)
+		for i := range rigs {
+			rigs[i] = replacing(t, Options{Replacement: Replacement{Age: time.Hour}, Policy: Policy{Random: random}})
+			rigs[i].service.onStart = func(_ context.Context, incarnation uint64) error {
+				if incarnation == 2 {
+					mu.Lock()
+					defer mu.Unlock()
+					starts[int(time.Since(begun).Seconds())]++
+				}
+				return nil
+			}
+			rigs[i].serve()
+		}
+		pause(time.Hour)
+		for second, n := range starts {
+			if n > 2 || second < 48*60 {
+				t.Errorf("%d replaced after %d seconds", n, second)
+			}
+		}
+		for _, r := range rigs {
+			if got := r.Status().Recycled; got != 1 {
+				t.Errorf("recycled %d times, want once", got)
+			}
+			r.mustHalt()
+		}
+	})
+}
+
+// TestReplaceThatFails keeps the one that runs, says so once, and tries again ever
+// later; what succeeds in the end clears that.
+func TestReplaceThatFails(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name   string
+		class  Class
+		starts []time.Duration // after the order
+	}{
+		{"ordinary", ClassOrdinary, []time.Duration{0, 10 * time.Second, 30 * time.Second, 70 * time.Second}},
+		{"permanent", ClassPermanent, []time.Duration{0, 10 * time.Minute, 20 * time.Minute, 30 * time.Minute}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				r := replacing(t, Options{})
+				var starts []time.Duration
+				r.service.onStart = func(_ context.Context, incarnation uint64) error {
+					if incarnation > 1 {
+						starts = append(starts, time.Since(r.begun))
+					}
+					if incarnation == 1 || incarnation > 4 {
+						return nil
+					}
+					return &Failure{Class: tt.class, Code: "exec_failed", Detail: "attempt " + strconv.FormatUint(incarnation, 10)}
+				}
+				r.serve()
+				r.Replace(1, "age")
+				r.Replace(1, "asked again")
+				synctest.Wait()
+				stuck := r.Status()
+				if stuck.State != StateDegraded || stuck.Incarnation != 1 || stuck.Failures != 0 || stuck.Restarts != 0 {
+					t.Errorf("status = %+v, want the first incarnation, degraded", stuck)
+				}
+				pause(tt.starts[3])
+				if len(starts) != 4 || starts[1] != tt.starts[1] || starts[2] != tt.starts[2] || starts[3] != tt.starts[3] {
+					t.Errorf("starts at %v, want %v", starts, tt.starts)
+				}
+				if st := r.Status(); st.State != StateReady || st.Incarnation != 5 || st.Recycled != 1 || st.Restarts != 0 {
+					t.Errorf("status = %+v, want the fifth start, ready", st)
+				}
+				r.mustHalt()
+				if got, want := r.log()[2], "0s degraded exec_failed: to be replaced (age), and its successor did not come up: attempt 2"; got != want || len(r.log()) != 6 {
+					t.Errorf("events %q, want one %q", r.log(), want)
+				}
+			})
+		})
+	}
+}
+
+// TestReplaceDeadSuccessor: one that ends before it can take over does not.
+func TestReplaceDeadSuccessor(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		service := &stillborn{}
+		s, err := New(service, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- s.Serve(ctx) }()
+		synctest.Wait()
+		s.Replace(Any, "age")
+		synctest.Wait()
+		if st := s.Status(); st.State != StateDegraded || st.Incarnation != 1 || st.Code != CodeCrash {
+			t.Errorf("status = %+v, want the first incarnation, degraded", st)
+		}
+		cancel()
+		if err := <-ended; err != nil || service.stops != 2 {
+			t.Errorf("Serve = %v, %d of 2 are stopped", err, service.stops)
+		}
+	})
+}
+
+// stillborn starts one that lives, and then only ones that have ended.
+type stillborn struct {
+	starts, stops int
+}
+
+func (s *stillborn) Start(context.Context, uint64) (Running, error) {
+	s.starts++
+	done := make(chan struct{})
+	if s.starts > 1 {
+		close(done)
+	}
+	return &born{s, done}, nil
+}
+
+type born struct {
+	s    *stillborn
+	done chan struct{}
+}
+
+func (b *born) Done() <-chan struct{}      { return b.done }
+func (b *born) Err() error                 { return nil }
+func (b *born) Stop(context.Context) error { b.s.stops++; return nil }
+
+// TestReplaceAlone stops a service first of which no two may run.
+func TestReplaceAlone(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := replacing(t, Options{Replacement: Replacement{Age: time.Minute, Alone: true}, Policy: Policy{Random: func() float64 { return 0 }}})
+		r.service.beside = 0
+		r.serve()
+		pause(64 * time.Second)
+		r.mustHalt()
+		checkLog(t, r, "0s starting", "1s ready", "1m1s draining: it ran for 1m0s", "1m2s starting", "1m3s ready",
+			"1m4s draining: host stops", "1m5s stopped")
+	})
+}
+
+// TestReplacedEnds is what else may happen while a successor is on its way, or the
+// one before drains.
+func TestReplacedEnds(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name string
+		at   time.Duration // after the order
+		do   func(r *rig)
+		want []string // events after the order, up to 5 s
+		// left is how many are alive after that.
+		left int32
+	}{
+		{
+			"the old one crashes during the start", 500 * time.Millisecond, func(r *rig) { r.service.crash(nil) },
+			[]string{"1.5s backoff crash: ended without being asked to (in 100ms)", "2.5s starting", "3.5s ready"},
+			1,
+		},
+		{
+			"it is recycled during the start", 500 * time.Millisecond, func(r *rig) { r.Recycle(Any, "parked") },
+			[]string{"1.5s draining: parked", "2.5s starting", "3.5s ready"},
+			1,
+		},
+		{
+			"the host stops during the start", 500 * time.Millisecond, func(r *rig) { r.mustHalt() },
+			[]string{"1.5s draining: host stops", "2.5s stopped"},
+			0,
+		},
+		{
+			"the successor crashes while the old one drains", 1500 * time.Millisecond, func(r *rig) { r.service.crash(nil) },
+			[]string{"2s ready 2, replaced: age", "2.5s backoff crash: ended without being asked to (in 100ms)", "3.5s starting", "4.5s ready"},
+			2,
+		},
+		{
+			"the host stops while the old one drains", 1500 * time.Millisecond, func(r *rig) { r.mustHalt() },
+			[]string{"2s ready 2, replaced: age", "2.5s draining: host stops", "3.5s stopped"},
+			0,
+		},
+		{"the drain is cut short", 1500 * time.Millisecond, func(r *rig) {
+			if err := r.Expel(context.Background()); err != nil || r.service.alive.Load() != 1 {
+				r.t.Errorf("Expel = %v, %d alive", err, r.service.alive.Load())
+			}
+		}, []string{"2s ready 2, replaced: age"}, 1},
+		{
+			"it is replaced again", 1500 * time.Millisecond, func(r *rig) { r.Replace(Any, "once more") },
+			[]string{"2s ready 2, replaced: age"},
+			2,
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				r := replacing(t, Options{})
+				r.service.onStart = func(ctx context.Context, _ uint64) error {
+					select {
+					case <-ctx.Done():
+						return context.Cause(ctx)
+					case <-time.After(time.Second):
+						return nil
+					}
+				}
+				r.service.onDrain = func(ctx context.Context) {
+					select {
+					case <-ctx.Done():
+					case <-time.After(time.Minute):
+					}
+				}
+				r.serve()
+				pause(time.Second)
+				r.Replace(1, "age")
+				pause(tt.at)
+				tt.do(r)
+				pause(4*time.Second - tt.at)
+				if got := r.service.alive.Load(); got != tt.left {
+					t.Errorf("%d alive, want %d", got, tt.left)
+				}
+				log := r.log()
+				if r.Status().State != StateStopped {
+					r.mustHalt()
+				}
+				if got, want := log[2:], tt.want; !slices.Equal(got, want) {
+					t.Errorf("events %q, want %q", got, want)
+				}
+			})
+		})
+	}
+}
+
+// TestReplaceStopError: that one could not be stopped is told in the end, and harms
+// nobody.
+func TestReplaceStopError(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := replacing(t, Options{})
+		r.service.onStop = func(context.Context) error { r.service.onStop = nil; return errCause }
+		r.serve()
+		pause(time.Second)
+		r.Replace(Any, "age")
+		pause(time.Minute)
+		if st := r.Status(); st.State != StateReady {
+			t.Errorf("status = %+v", st)
+		}
+		if err := r.halt(); !errors.Is(err, errCause) {
+			t.Errorf("Serve = %v, want the stop's error", err)
+		}
+	})
+}
+
+// TestExpelGivesUp ends with its context.
+func TestExpelGivesUp(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := replacing(t, Options{})
+		if err := r.Expel(t.Context()); err != nil {
+			t.Errorf("Expel = %v with nothing there", err)
+		}
+		r.service.onDrain = func(context.Context) { time.Sleep(time.Hour) }
+		r.serve()
+		pause(time.Second)
+		r.Replace(Any, "age")
+		pause(time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := r.Expel(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Expel = %v", err)
+		}
+		r.mustHalt()
+	})
+}
+
+// TestReplaceHealth: from the moment in which it is replaced nobody asks the old one
+// how it is.
+func TestReplaceHealth(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		checks := 0
+		r := replacing(t, Options{Health: Health{Interval: 10 * time.Second, Check: func(context.Context) error { checks++; return nil }}})
+		r.service.onDrain = func(ctx context.Context) { <-ctx.Done() }
+		r.serve()
+		pause(time.Second)
+		r.Replace(Any, "age")
+		pause(time.Second + 30*time.Second)
+		if checks != 3 {
+			t.Errorf("%d checks in 30 s, want 3", checks)
+		}
+		r.mustHalt()
+	})
+}

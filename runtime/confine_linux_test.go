@@ -1,0 +1,289 @@
+package runtime_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/grapnelhq/grapnel/config"
+	"github.com/grapnelhq/grapnel/internal/badplugin"
+	"github.com/grapnelhq/grapnel/internal/sandbox"
+	"github.com/grapnelhq/grapnel/internal/wire"
+	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/runtime"
+)
+
+// needTier skips a test where a tier cannot be reached, and says why.
+func needTier(t *testing.T, tier sandbox.Tier) {
+	t.Helper()
+	if got, why := sandbox.Probe().Reach(sandbox.Policy{}, ""); got < tier {
+		t.Skipf("only %s is reached: %s", got, why)
+	}
+}
+
+// reachCase is one declaration of a plugin that tries to get at things.
+type reachCase struct {
+	name    string
+	sandbox string
+	grants  func(secret, listener string) (read, write, net []string)
+	tier    string
+	// read, write and connect are what comes of the attempts.
+	read, write, connect string
+}
+
+func reachCases() []reachCase {
+	none := func(string, string) (read, write, net []string) { return nil, nil, nil }
+	return []reachCase{
+		{"nothing granted and no sandbox", "", none, "T0", "a secret", "written", "connected"},
+		{"everything granted", "", func(string, string) (read, write, net []string) {
+			return []string{"*"}, []string{"*"}, []string{"*"}
+		}, "T0", "a secret", "written", "connected"},
+		{"another place", "", func(secret, _ string) (read, write, net []string) {
+			return []string{filepath.Dir(secret) + "/other"}, nil, nil
+		}, "T1", "refused: permission denied", "refused: permission denied", "refused: permission denied"},
+		{"the place to read", "", func(secret, _ string) (read, write, net []string) {
+			return []string{filepath.Dir(secret) + "/*"}, nil, nil
+		}, "T1", "a secret", "refused: permission denied", "refused: permission denied"},
+		{"the place to write", "", func(secret, _ string) (read, write, net []string) {
+			return nil, []string{filepath.Dir(secret)}, nil
+		}, "T1", "a secret", "written", "refused: permission denied"},
+		{"the port", "", func(_, listener string) (read, write, net []string) {
+			_, port, _ := strings.Cut(listener, ":")
+			return nil, nil, []string{"*:" + port}
+		}, "T1", "refused: permission denied", "refused: permission denied", "connected"},
+		{"another port", "", func(string, string) (read, write, net []string) {
+			return nil, nil, []string{"*:1", "listen:2"}
+		}, "T1", "refused: permission denied", "refused: permission denied", "refused: permission denied"},
+		{"asked for, and everything to read", "T1", func(string, string) (read, write, net []string) {
+			return []string{"*"}, nil, nil
+		}, "T1", "a secret", "refused: permission denied", "refused: permission denied"},
+		{"in a control group", "T2", none, "T2", "refused: permission denied", "refused: permission denied", "refused: permission denied"},
+	}
+}
+
+// TestGrantsAreInForce: what a plugin gets at through the whole engine is what its
+// declaration grants, and the ledger says how it is confined.
+func TestGrantsAreInForce(t *testing.T) {
+	needTier(t, sandbox.T1)
+	for _, tt := range reachCases() {
+		t.Run(tt.name, func(t *testing.T) {
+			if tt.sandbox == "T2" {
+				needTier(t, sandbox.T2)
+			}
+			b := newBench(t)
+			secret, listener := b.scene(t)
+			p := bad(t, "bad", "reach", "read="+secret, "write="+filepath.Dir(secret)+"/file", "connect="+listener)
+			p.Sandbox = tt.sandbox
+			p.Grants.Read, p.Grants.Write, p.Grants.Net = tt.grants(secret, listener)
+			eng := b.start(t, p)
+			out := dispatch(t, eng, &phases.PrePromptCompileInput{})
+			checkGood(t, eng, out)
+			got := strings.Split(contentOf(out, "bad"), "\n")
+			if diff := cmp.Diff(got, []string{"read: " + tt.read, "write: " + tt.write, "connect: " + tt.connect}); diff != "" {
+				t.Errorf("attempts (-got +want):\n%s\n%v", diff, out.Diagnostics)
+			}
+			for _, row := range slices.Concat(out.Plugins, eng.Plugins()) {
+				if want := map[string]string{"bad": tt.tier, "good": "T0"}[row.Plugin]; row.Tier != want {
+					t.Errorf("the row of %s has the tier %q, want %q", row.Plugin, row.Tier, want)
+				}
+			}
+		})
+	}
+}
+
+// scene makes a file to read beside a place to write, and a listener.
+func (b *processBench) scene(t *testing.T) (secret, listener string) {
+	t.Helper()
+	dir := t.TempDir()
+	secret = filepath.Join(dir, "secret")
+	if err := errors.Join(os.WriteFile(secret, []byte("a secret"), 0o600), os.Mkdir(filepath.Join(dir, "other"), 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return secret, l.Addr().String()
+}
+
+// TestPartialSandboxIsTold: a granted path that is absent is no secret: the row, a
+// diagnostic of each dispatch and the manifest say so.
+func TestPartialSandboxIsTold(t *testing.T) {
+	needTier(t, sandbox.T1)
+	b := newBench(t)
+	absent := filepath.Join(t.TempDir(), "absent")
+	p := bad(t, "bad", "good")
+	p.Grants.Read = []string{absent}
+	eng := b.start(t, p)
+	row := rowOf(t, eng, "bad")
+	lacks := sandbox.Probe().Missing(sandbox.Policy{})
+	if diff := cmp.Diff([][]string{row.AbsentPaths, row.TierLacks}, [][]string{{absent}, lacks}); diff != "" || row.Tier != "T1" {
+		t.Errorf("tier %s; absent paths, lacks (-got +want):\n%s", row.Tier, diff)
+	}
+	turn := begin(t, eng)
+	compiled, err := turn.Compile(t.Context(), runtime.CompileInput{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(compiled.Diagnostics, func(d phases.Diagnostic) bool { return d.Code == "sandbox_partial" })
+	if i < 0 || compiled.Diagnostics[i].Plugin != "bad" || !strings.Contains(compiled.Diagnostics[i].Message, absent) {
+		t.Errorf("diagnostics: %v", compiled.Diagnostics)
+	}
+	for _, row := range compiled.Manifest.Plugins {
+		if row.Plugin == "bad" && (row.Tier != "T1" || !slices.Equal(row.AbsentPaths, []string{absent})) {
+			t.Errorf("the manifest's row: %+v", row)
+		}
+	}
+}
+
+// TestConfinementIsRefused: a plugin never runs with less than its operator has
+// written down; the error says where that is and what to do.
+func TestConfinementIsRefused(t *testing.T) {
+	tests := []struct {
+		name, text string
+		want       []string
+	}{
+		{"inside the host, by a grant", "grants: {write: [/srv/x]}", []string{"grapnel.yaml:2:37", `"p" wants the sandbox tier T1 and runs inside the host`, "^"}},
+		{"inside the host, by the tier", "sandbox: T2", []string{"grapnel.yaml:2:30", "tier T2", "run it as a process"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			cfg, err := config.Parse([]byte("version: 1\nplugins: [{name: p, "+tt.text+"}]\n"), "grapnel.yaml")
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = runtime.New(t.Context(), cfg, runtime.Options{InProcess: map[string]runtime.Plugin{"p": badplugin.Vandal()}})
+			if err == nil {
+				t.Fatal("it starts")
+			}
+			for _, words := range tt.want {
+				if !strings.Contains(err.Error(), words) {
+					t.Errorf("%q is not in: %v", words, err)
+				}
+			}
+		})
+	}
+}
+
+// TestContradictionInCode: a configuration that was not read from a file is
+// checked like any other.
+func TestContradictionInCode(t *testing.T) {
+	for name, change := range map[string]func(*config.Plugin){
+		"cannot tell them from others": func(p *config.Plugin) { p.Sandbox, p.Grants.Read = "T0", []string{"/srv"} },
+		"is none of T0, T1, T2":        func(p *config.Plugin) { p.Sandbox = "T9" },
+		"is not an absolute path":      func(p *config.Plugin) { p.Grants.Read = []string{"srv"} },
+		"knows ports and not machines": func(p *config.Plugin) { p.Grants.Net = []string{"example.org:443"} },
+	} {
+		p := bad(t, "p", "good")
+		change(&p)
+		_, err := runtime.New(t.Context(), &config.Config{Version: 1, Plugins: []config.Plugin{p}}, runtime.Options{})
+		if err == nil || !strings.Contains(err.Error(), name) || !strings.Contains(err.Error(), `"p"`) {
+			t.Errorf("error %v, want %q", err, name)
+		}
+	}
+}
+
+// TestUnreachableGroup: T2 needs a control group with what is limited; without one
+// nothing starts, and the error says what to do.
+func TestUnreachableGroup(t *testing.T) {
+	needTier(t, sandbox.T1)
+	limits := sandbox.Limits{Memory: 1 << 30}
+	if _, _, err := sandbox.FindGroupBase("", limits); err == nil {
+		t.Skip("control groups with memory are delegated here")
+	}
+	p := limited(bad(t, "p", "good"))
+	p.Sandbox = "T2"
+	_, err := runtime.New(t.Context(), &config.Config{Version: 1, Plugins: []config.Plugin{p}}, runtime.Options{})
+	if err == nil || !strings.Contains(err.Error(), "Delegate=yes") || !strings.Contains(err.Error(), "T2 is not reachable here") {
+		t.Errorf("error %v", err)
+	}
+}
+
+// TestConfinedToMemory: a limit of memory in T1 is kept, too.
+func TestConfinedToMemory(t *testing.T) {
+	needTier(t, sandbox.T1)
+	b := newBench(t)
+	p := greedy(t, "memory")
+	p.Sandbox = "T1"
+	eng := b.start(t, p)
+	out := dispatch(t, eng, &phases.PrePromptCompileInput{})
+	if run := runOf(t, out, "bad.h"); run.Code != string(phases.CauseOOM) {
+		t.Errorf("run %s %s, want failed oom", run.State, run.Code)
+	}
+	checkEndedForMemory(t, b, eng)
+}
+
+// TestRefusedMemory: who asks for far more at once than it may have is refused it
+// by the system, and its end is one for memory.
+func TestRefusedMemory(t *testing.T) {
+	needTier(t, sandbox.T1)
+	b := newBench(t)
+	p := limited(bad(t, "bad", "memory", "until="+strconv.Itoa(3<<10)))
+	p.Sandbox = "T1"
+	eng := b.start(t, p)
+	out := dispatch(t, eng, &phases.PrePromptCompileInput{})
+	if run := runOf(t, out, "bad.h"); run.Code != string(phases.CauseOOM) {
+		t.Errorf("run %s %s, want failed oom", run.State, run.Code)
+	}
+	if ended := b.awaitState(t, "bad", phases.PluginBackoff, 1); ended.Code != string(phases.CauseOOM) {
+		t.Errorf("%s: %s", ended.Code, ended.Detail)
+	}
+}
+
+// TestMutualTLS: host and plugin work as without certificates, and one who has
+// none is not let in.
+func TestMutualTLS(t *testing.T) {
+	b := newBench(t)
+	p := bad(t, "bad", "good")
+	p.TLS = true
+	eng := b.start(t, p)
+	out := dispatch(t, eng, &phases.PrePromptCompileInput{})
+	checkGood(t, eng, out)
+	if run := runOf(t, out, "bad.h"); run.State != phases.StateSucceeded {
+		t.Errorf("run %s %s", run.State, run.Code)
+	}
+	sockets, err := filepath.Glob(filepath.Join(b.dir, "grapnel-*", "plugin[0-9]*"))
+	if err != nil || len(sockets) != 2 {
+		t.Fatalf("sockets %q, %v", sockets, err)
+	}
+	var refused []error
+	for _, socket := range sockets {
+		refused = append(refused, dial(t, socket))
+	}
+	if (refused[0] == nil) == (refused[1] == nil) {
+		t.Errorf("a connection without a certificate: %v; want one plugin of two to refuse it", refused)
+	}
+}
+
+// dial opens a session on a plugin's socket, without a certificate.
+func dial(t *testing.T, socket string) error {
+	t.Helper()
+	conn, err := wire.Connect(socket, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	ctx, cancel := context.WithTimeout(t.Context(), generous)
+	defer cancel()
+	s, err := wire.Open(ctx, conn, wire.HostOptions{Incarnation: 99, Instance: "stranger"})
+	if err != nil {
+		if ctx.Err() != nil {
+			t.Errorf("%s does not answer at all", socket)
+		}
+		return err
+	}
+	return s.Close()
+}

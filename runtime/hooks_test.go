@@ -1,0 +1,392 @@
+package runtime_test
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/grapnelhq/grapnel/config"
+	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/runtime"
+	"github.com/grapnelhq/grapnel/sdk"
+)
+
+// hookRow is the row of a subscription; of a plugin's tools by "PLUGIN tool.call".
+func hookRow(t testing.TB, eng *runtime.Engine, id string) runtime.HookRow {
+	t.Helper()
+	o := eng.Overview()
+	i := slices.IndexFunc(o.Hooks, func(r runtime.HookRow) bool {
+		return r.Subscription == id || r.Subscription == "" && r.Plugin+" "+string(r.Phase) == id
+	})
+	if i < 0 {
+		t.Fatalf("no row %s in %d", id, len(o.Hooks))
+	}
+	return o.Hooks[i]
+}
+
+// figures is what tests compare of a row: times are not of their making.
+type figures struct {
+	Runs, Cached, Failed, InARow, FailOpen, Asked uint64
+	Left                                          int
+	Failures                                      map[phases.Cause]uint64
+}
+
+func figuresOf(r *runtime.HookRow) figures {
+	f := figures{
+		Runs: r.Runs, Cached: r.Cached, Failed: r.Failed, InARow: r.FailedInARow, FailOpen: r.FailOpen, Asked: r.Took.Count, Left: r.Abandoned,
+	}
+	if len(r.Failures) > 0 {
+		f.Failures = r.Failures
+	}
+	return f
+}
+
+// TestHookRows: what becomes of the runs of a hook is in its row, by cause.
+func TestHookRows(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name string
+		h    handler
+		hook func(*sdk.Hook)
+		over phases.Override
+		want figures
+		off  string
+	}{
+		{name: "answers", h: reply(), want: figures{Runs: 6, Asked: 6}},
+		{name: "remembers", h: reply(), hook: func(h *sdk.Hook) { h.Cache = &phases.Cache{} }, want: figures{Runs: 1, Cached: 5, Asked: 1}},
+		{name: "is-filtered", h: reply(), hook: func(h *sdk.Hook) { h.When = "false" }},
+		{
+			name: "fails", h: failing(sdk.Fail("x", "the user's secret")),
+			want: figures{Runs: 6, Failed: 6, InARow: 6, FailOpen: 6, Asked: 6, Failures: map[phases.Cause]uint64{phases.CausePluginError: 6}},
+		},
+		{
+			name: "fails-closed", h: failing(sdk.Fail("x", "x")), hook: func(h *sdk.Hook) { h.OnFailure = word(phases.FailClosed) },
+			want: figures{Runs: 6, Failed: 6, InARow: 6, Asked: 6, Failures: map[phases.Cause]uint64{phases.CausePluginError: 6}},
+		},
+		{
+			name: "hangs", h: taking(time.Hour),
+			want: figures{
+				Runs: 6, Failed: 6, InARow: 6, FailOpen: 6, Asked: 5,
+				Failures: map[phases.Cause]uint64{phases.CauseTimeout: 5, phases.CauseBreakerOpen: 1},
+			},
+		},
+		{name: "is-off", h: reply(), over: phases.Override{Enabled: new(false)}, off: "operator"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				hook := on("h", phases.PrePromptCompile, tt.h, phases.KindPromptSection)
+				hook.Timeout = 100 * ms
+				if tt.hook != nil {
+					tt.hook(&hook)
+				}
+				eng := newHosted(plugin("p", hook)).override("p.h", tt.over).start(t)
+				for range 6 {
+					dispatch(t, eng, &phases.PrePromptCompileInput{})
+				}
+				synctest.Wait() // until what was left has come back
+				row := hookRow(t, eng, "p.h")
+				if diff := cmp.Diff(tt.want, figuresOf(&row)); diff != "" {
+					t.Errorf("figures (-want +got):\n%s", diff)
+				}
+				if row.Off != tt.off || row.Plugin != "p" || row.Hook != "h" || row.Role != phases.RoleContribute || row.Phase != phases.PrePromptCompile {
+					t.Errorf("the row is %+v", row)
+				}
+				if tt.want.Failed == 0 && row.LastError != nil {
+					t.Errorf("an error: %+v", row.LastError)
+				}
+				phase := eng.Overview().Phases[0]
+				if phase.Phase != phases.PrePromptCompile || phase.Dispatches != 6 || (phase.Failed > 0) != (tt.name == "fails-closed") {
+					t.Errorf("the phase is %+v", phase)
+				}
+			})
+		})
+	}
+}
+
+// TestLastError says what failed last, when and why, without the plugin's words.
+func TestLastError(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var h atomic.Pointer[handler]
+		hook := on("h", phases.PrePromptCompile, func(ctx context.Context, c *sdk.Call, in phases.Input) ([]phases.Contribution, error) {
+			return (*h.Load())(ctx, c, in)
+		}, phases.KindPromptSection)
+		hook.Timeout = 100 * ms
+		eng := newHosted(plugin("p", hook)).start(t)
+		turn := func(next handler) runtime.HookRow {
+			h.Store(&next)
+			dispatch(t, eng, &phases.PrePromptCompileInput{})
+			row := hookRow(t, eng, "p.h")
+			time.Sleep(time.Minute)
+			return row
+		}
+		failed := time.Now()
+		if got := turn(failing(sdk.Fail("bad_day", "the user's secret"))).LastError; *got != (runtime.LastError{Code: "plugin_error", PluginCode: "bad_day", At: failed}) {
+			t.Errorf("of its own: %+v", got)
+		}
+		row := turn(taking(time.Hour))
+		if row.LastError.Code != "timeout" || row.LastError.Message != "no answer in time" || row.FailedInARow != 2 {
+			t.Errorf("a time-out: %+v", row.LastError)
+		}
+		row = turn(reply())
+		if row.LastError.Code != "timeout" || row.FailedInARow != 0 || row.Failed != 2 {
+			t.Errorf("well again: %+v", row)
+		}
+	})
+}
+
+// TestAbandonedInRows counts calls that hang now, and those that did.
+func TestAbandonedInRows(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		hook := on("h", phases.PrePromptCompile, deaf(release), phases.KindPromptSection)
+		hook.Timeout = 100 * ms
+		p := plugin("p", hook)
+		p.Tools = []sdk.Tool{{Tool: phases.Tool{Name: "dig", InputSchema: raw(`{"type":"object"}`)}, Call: func(context.Context, *sdk.ToolCall) (*phases.ToolResult, error) {
+			<-release
+			return sdk.Text("x"), nil
+		}}}
+		h := newHosted(p)
+		h.plugin("p").Limits.Concurrency = 8
+		eng := h.start(t)
+		dispatch(t, eng, &phases.PrePromptCompileInput{})
+		dispatch(t, eng, &phases.PrePromptCompileInput{})
+		ctx, cancel := context.WithTimeout(t.Context(), 50*ms)
+		defer cancel()
+		if _, err := eng.CallTool(ctx, "p", phases.ToolCall{Tool: "dig", Arguments: raw(`{}`)}); err == nil {
+			t.Fatal("the tool has answered")
+		}
+		check := func(what string, left, tools int) {
+			t.Helper()
+			row, tool, health := hookRow(t, eng, "p.h"), hookRow(t, eng, "p tool.call"), eng.Overview().Plugins[0]
+			if row.Abandoned != left || row.AbandonedTotal != 2 || tool.Abandoned != tools || tool.AbandonedTotal != 1 {
+				t.Errorf("%s: hooks %d of %d, tools %d of %d", what, row.Abandoned, row.AbandonedTotal, tool.Abandoned, tool.AbandonedTotal)
+			}
+			if health.Abandoned != left+tools || health.AbandonedTotal != 3 || health.Working != left+tools || health.Concurrency != 8 {
+				t.Errorf("%s: the plugin has %d of %d, and works on %d of %d", what, health.Abandoned, health.AbandonedTotal, health.Working, health.Concurrency)
+			}
+		}
+		check("while they hang", 2, 1)
+		close(release)
+		synctest.Wait()
+		check("when they are back", 0, 0)
+	})
+}
+
+// TestRowsOfTools: calls of tools are one row a plugin, whatever models call them.
+func TestRowsOfTools(t *testing.T) {
+	t.Parallel()
+	p := plugin("p", on("h", phases.PrePromptCompile, reply()))
+	answer := func(text string, failed bool) sdk.Tool {
+		return sdk.Tool{Tool: phases.Tool{Name: text, InputSchema: raw(`{"type":"object"}`)}, Call: func(context.Context, *sdk.ToolCall) (*phases.ToolResult, error) {
+			res := sdk.Text(text)
+			res.IsError = failed
+			return res, nil
+		}}
+	}
+	p.Tools = []sdk.Tool{answer("dig", false), answer("sigh", true)}
+	h := newHosted(p)
+	h.plugin("p").Grants.Tools = []string{"dig", "sigh"}
+	eng := h.start(t)
+	if rows := eng.Overview().Hooks; len(rows) != 1 {
+		t.Errorf("before any call: %d rows", len(rows))
+	}
+	for _, tool := range []string{"dig", "sigh", "dig", "made up by a model"} {
+		_, _ = eng.CallTool(t.Context(), "p", phases.ToolCall{Tool: tool, Arguments: raw(`{}`)}) // one is refused
+	}
+	row := hookRow(t, eng, "p tool.call")
+	if got := figuresOf(&row); !cmp.Equal(got, figures{Runs: 3, Asked: 3}) || row.Role != phases.StageTool {
+		t.Errorf("the tools' row: %+v", row)
+	}
+	if health := eng.Overview().Plugins[0]; health.Took.Count != 3 {
+		t.Errorf("the plugin has %d calls", health.Took.Count)
+	}
+}
+
+// TestRowsOverReloads: figures go on while a subscription stays, also where its plugin
+// is started anew, and nothing is kept of what has left.
+func TestRowsOverReloads(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := newHosted(plugin("p", on("h", phases.PrePromptCompile, reply())), plugin("q", on("h", phases.PrePromptCompile, reply())))
+		eng := h.start(t)
+		turn := func() { dispatch(t, eng, &phases.PrePromptCompileInput{}) }
+		runs := func() map[string]uint64 {
+			out := map[string]uint64{}
+			for _, row := range eng.Overview().Hooks {
+				out[row.Subscription] = row.Runs
+			}
+			return out
+		}
+		reload := func(change func(*config.Config)) {
+			t.Helper()
+			cfg := h.cfg
+			cfg.Plugins = slices.Clone(h.cfg.Plugins)
+			change(&cfg)
+			if err := eng.Reload(t.Context(), &cfg); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait() // until the one before is retired
+		}
+		turn()
+		reload(func(cfg *config.Config) { cfg.Plugins[0].Limits.Concurrency = 3 }) // another process
+		turn()
+		if diff := cmp.Diff(map[string]uint64{"p.h": 2, "q.h": 2}, runs()); diff != "" {
+			t.Errorf("after a reload (-want +got):\n%s", diff)
+		}
+		reload(func(cfg *config.Config) { cfg.Plugins = cfg.Plugins[:1] })
+		turn()
+		if diff := cmp.Diff(map[string]uint64{"p.h": 3}, runs()); diff != "" {
+			t.Errorf("without q (-want +got):\n%s", diff)
+		}
+		if err := eng.Reload(t.Context(), &config.Config{Version: 1, Plugins: []config.Plugin{{Name: "nobody"}}}); err == nil {
+			t.Fatal("a plugin that nobody knows is loaded")
+		}
+		reload(func(*config.Config) {})
+		turn()
+		if diff := cmp.Diff(map[string]uint64{"p.h": 4, "q.h": 1}, runs()); diff != "" {
+			t.Errorf("with q again (-want +got):\n%s", diff)
+		}
+		if o := eng.Overview(); o.Reloads != 3 || o.ReloadsRefused != 1 || o.Phases[0].Dispatches != 4 {
+			t.Errorf("reloads: %d and %d refused, dispatches %d", o.Reloads, o.ReloadsRefused, o.Phases[0].Dispatches)
+		}
+	})
+}
+
+// TestBreakerInRows: an open breaker shows, and that it tries again.
+func TestBreakerInRows(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		hook := on("h", phases.PrePromptCompile, taking(time.Hour))
+		hook.Timeout = 10 * ms
+		eng := newHosted(plugin("p", hook)).start(t)
+		if got := hookRow(t, eng, "p.h").Breaker; got != "closed" {
+			t.Errorf("at first: %s", got)
+		}
+		for range 6 {
+			dispatch(t, eng, &phases.PrePromptCompileInput{})
+		}
+		if got := hookRow(t, eng, "p.h").Breaker; got != "open" {
+			t.Errorf("after failures: %s", got)
+		}
+		time.Sleep(time.Minute)
+		if got := hookRow(t, eng, "p.h").Breaker; got != "half_open" {
+			t.Errorf("after a minute: %s", got)
+		}
+	})
+}
+
+// TestLatencyInRows: quantiles are those of the calls, and metrics get theirs from the
+// same numbers.
+func TestLatencyInRows(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var n atomic.Int64
+		hook := on("h", phases.PrePromptCompile, func(ctx context.Context, c *sdk.Call, in phases.Input) ([]phases.Contribution, error) {
+			return taking(time.Duration(n.Add(1))*ms)(ctx, c, in)
+		})
+		eng := newHosted(plugin("p", hook)).start(t)
+		for range 100 {
+			dispatch(t, eng, &phases.PrePromptCompileInput{})
+		}
+		o := eng.Overview()
+		for what, l := range map[string]runtime.Latency{"hook": o.Hooks[0].Took, "plugin": o.Plugins[0].Took, "phase": o.Phases[0].Took} {
+			if l.Count != 100 || l.P50MS < 48 || l.P50MS > 52 || l.P99MS < 96 || l.P99MS > 100 || l.MaxMS != 100 {
+				t.Errorf("%s: %+v", what, l)
+			}
+			if l.Within(time.Microsecond<<16) != 65 || l.Within(time.Hour) != 100 || l.Sum() != 5050*ms {
+				t.Errorf("%s: %d within 66 ms, %d within an hour, %s together", what, l.Within(time.Microsecond<<16), l.Within(time.Hour), l.Sum())
+			}
+		}
+		var over runtime.Overview
+		text, err := json.Marshal(o)
+		if err == nil {
+			err = json.Unmarshal(text, &over)
+		}
+		if l := over.Hooks[0].Took; err != nil || l.P50MS != o.Hooks[0].Took.P50MS || l.Within(time.Hour) != 0 || l.Sum() != 0 {
+			t.Errorf("decoded: %+v, %v", l, err)
+		}
+	})
+}
+
+// TestHealthOfHosted: a plugin inside the host has no memory of its own.
+func TestHealthOfHosted(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		time.Sleep(time.Second)
+		eng := newHosted(plugin("p", on("h", phases.PrePromptCompile, reply()))).start(t)
+		got := eng.Overview().Plugins[0]
+		if got.State != phases.PluginReady || got.StartedAt.Before(began) || got.Since.Before(began) || !got.NextStart.IsZero() || got.MemoryBytes != 0 || got.LastError != nil {
+			t.Errorf("at the start: %+v", got)
+		}
+		if err := eng.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got := eng.Overview().Plugins[0]; got.State != phases.PluginStopped || !got.StartedAt.IsZero() {
+			t.Errorf("after Close: %+v", got)
+		}
+	})
+}
+
+// TestOverviewHammer looks while hooks run, hang and are reloaded: nothing is lost of a
+// subscription that stays, and a look is never out of order.
+func TestOverviewHammer(t *testing.T) {
+	t.Parallel()
+	h := newHosted(plugin("p", on("h", phases.PrePromptCompile, reply())), plugin("q", on("h", phases.PrePromptCompile, failing(sdk.Fail("x", "x")))))
+	eng := h.start(t)
+	const callers, each = 4, 100
+	var calling, others sync.WaitGroup
+	done := make(chan struct{})
+	during := func(what func(round int)) {
+		others.Go(func() {
+			for round := 0; ; round++ {
+				select {
+				case <-done:
+					return
+				default:
+					what(round)
+				}
+			}
+		})
+	}
+	during(func(int) {
+		for _, row := range eng.Overview().Hooks {
+			if row.Failed > row.Runs || row.Took.P50MS > row.Took.P99MS || row.FailedInARow > row.Failed {
+				t.Errorf("out of order: %+v", row)
+			}
+		}
+	})
+	during(func(round int) {
+		cfg := h.cfg
+		cfg.Plugins = slices.Clone(h.cfg.Plugins)
+		cfg.Plugins[1].Limits.Concurrency = 1 + round%3
+		cfg.Plugins = cfg.Plugins[:1+round%2]
+		if err := eng.Reload(t.Context(), &cfg); err != nil {
+			t.Errorf("reload: %v", err)
+		}
+	})
+	for range callers {
+		calling.Go(func() {
+			for range each {
+				dispatch(t, eng, &phases.PrePromptCompileInput{})
+			}
+		})
+	}
+	calling.Wait()
+	close(done)
+	others.Wait()
+	if row := hookRow(t, eng, "p.h"); row.Runs != callers*each || row.Took.Count != callers*each {
+		t.Errorf("of %d runs %d were counted, and %d times", callers*each, row.Runs, row.Took.Count)
+	}
+}

@@ -1,0 +1,172 @@
+package runtime_test
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/grapnelhq/grapnel/config"
+	"github.com/grapnelhq/grapnel/internal/badplugin"
+	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/runtime"
+)
+
+// memoryLimit is far above what the test binary holds by itself, also with the
+// race detector.
+const memoryLimit = 320
+
+// limited gives a plugin a limit of memory.
+func limited(p config.Plugin) config.Plugin {
+	p.Limits.Memory = memoryLimit << 20
+	return p
+}
+
+// greedy declares a plugin that fills more memory than it may.
+func greedy(t testing.TB, mode string) config.Plugin {
+	t.Helper()
+	return limited(bad(t, "bad", mode, "until="+strconv.Itoa(memoryLimit+80)))
+}
+
+// checkEndedForMemory checks what is said of a plugin that held too much, that it
+// waits longer for its next start than after a crash, and its neighbour.
+func checkEndedForMemory(t *testing.T, b *processBench, eng *runtime.Engine) {
+	t.Helper()
+	ended := b.awaitState(t, "bad", phases.PluginBackoff, 1)
+	if ended.Code != string(phases.CauseOOM) || !strings.Contains(ended.Detail, "its limit is 320 MiB") {
+		t.Errorf("state %s, code %s: %s", ended.State, ended.Code, ended.Detail)
+	}
+	again := b.awaitState(t, "bad", phases.PluginStarting, 2)
+	// A crash waits for 50 ms here (half of 100 ms), memory for 2.5 s (half of 5 s).
+	if pause := again.Time.Sub(ended.Time); pause < 2*time.Second {
+		t.Errorf("started again after %v", pause)
+	}
+	if row := rowOf(t, eng, "good"); row.State != phases.PluginReady || row.Restarts != 0 {
+		t.Errorf("the good plugin: %+v", row)
+	}
+}
+
+// rowMemory: a plugin that fills memory is killed for it, the call fails with
+// that cause, and the plugin beside it is served.
+func rowMemory(t *testing.T, b *processBench) {
+	t.Helper()
+	eng := b.start(t, greedy(t, "memory"))
+	out := dispatch(t, eng, &phases.PrePromptCompileInput{})
+	if run := runOf(t, out, "bad.h"); run.State != phases.StateFailed || run.Code != string(phases.CauseOOM) {
+		t.Errorf("run %s %s, want failed oom", run.State, run.Code)
+	}
+	checkGood(t, eng, out)
+	checkEndedForMemory(t, b, eng)
+}
+
+// rowMemoryOfChild: what a plugin starts counts too, also in another session.
+func rowMemoryOfChild(t *testing.T, b *processBench) {
+	t.Helper()
+	eng := b.start(t, greedy(t, "memory-child"))
+	out := dispatch(t, eng, &phases.PrePromptCompileInput{})
+	if run := runOf(t, out, "bad.h"); run.State != phases.StateFailed || run.Code != string(phases.CauseOOM) {
+		t.Errorf("run %s %s, want failed oom", run.State, run.Code)
+	}
+	checkGood(t, eng, out)
+	checkEndedForMemory(t, b, eng)
+	_, pid, _ := strings.Cut(b.awaitLine(t, "bad", "child "), " ")
+	child, err := strconv.Atoi(pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the child lives", func() string {
+		if alive(child) {
+			return pid
+		}
+		return ""
+	})
+}
+
+// rowMemoryAtStart: a plugin is looked at before it has shaken hands.
+func rowMemoryAtStart(t *testing.T, b *processBench) {
+	t.Helper()
+	eng := b.start(t, greedy(t, "memory-start"))
+	checkEndedForMemory(t, b, eng)
+}
+
+// rowKilledNearLimit: who kills a plugin that is nearly at its limit is most
+// likely the system, for memory; who kills one that is not, is somebody else.
+func rowKilledNearLimit(t *testing.T, b *processBench) {
+	t.Helper()
+	near := limited(bad(t, "bad", "memory", "until="+strconv.Itoa(memoryLimit-20)))
+	near.Subscriptions = map[string]phases.Override{"bad.h": {Timeout: new(phases.Duration(100 * time.Millisecond))}}
+	eng := b.start(t, near, limited(bad(t, "far", "good", "far")))
+	dispatch(t, eng, &phases.PrePromptCompileInput{})
+	b.awaitLine(t, "bad", "holds ")
+	eventually(t, "the plugin is not seen to hold so much", func() string {
+		if held := eng.Memory(); held["bad"] < (memoryLimit-40)<<20 || held["good"] == 0 || held["far"] == 0 {
+			return strconv.FormatInt(held["bad"]>>20, 10)
+		}
+		return ""
+	})
+	for plugin, want := range map[string]phases.Cause{"bad": phases.CauseOOM, "far": phases.CauseCrash} {
+		word := map[string]string{"bad": "memory", "far": "far"}[plugin]
+		if err := syscall.Kill(childWith(t, word), syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		ended := b.awaitState(t, plugin, phases.PluginBackoff, 1)
+		if ended.Code != string(want) {
+			t.Errorf("%s: %s: %s; want %s", plugin, ended.Code, ended.Detail, want)
+		}
+	}
+}
+
+// childWith returns the child of this process that has a word among its arguments.
+func childWith(t *testing.T, word string) int {
+	t.Helper()
+	dirs, err := filepath.Glob("/proc/[0-9]*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range dirs {
+		stat, _ := os.ReadFile(filepath.Join(dir, "stat"))
+		args, _ := os.ReadFile(filepath.Join(dir, "cmdline"))
+		pid, err := strconv.Atoi(filepath.Base(dir))
+		if err == nil && bytes.Contains(stat, fmt.Appendf(nil, ") S %d ", os.Getpid())) && bytes.Contains(args, []byte("\x00"+word+"\x00")) {
+			return pid
+		}
+	}
+	t.Fatalf("no child has the argument %q", word)
+	return 0
+}
+
+// TestMemoryIsTold: the engine tells what each plugin's processes hold, and
+// nothing of those that have ended.
+func TestMemoryIsTold(t *testing.T) {
+	b := newBench(t)
+	eng := b.start(t)
+	eventually(t, "nothing is measured", func() string {
+		if held := eng.Memory()["good"]; held < 1<<20 {
+			return strconv.FormatInt(held, 10)
+		}
+		return ""
+	})
+	closeEngine(t, eng)
+	if held := eng.Memory(); len(held) > 0 {
+		t.Errorf("after the end: %v", held)
+	}
+}
+
+// TestMemoryInsideHost: a limit that cannot be kept is a remark.
+func TestMemoryInsideHost(t *testing.T) {
+	b := newBench(t)
+	cfg := patient(limited(config.Plugin{Name: "inside", Grants: allGrants()}))
+	eng := b.startWith(t, cfg, runtime.Options{InProcess: map[string]runtime.Plugin{"inside": badplugin.Vandal()}})
+	found := false
+	for _, d := range eng.Diagnostics() {
+		found = found || d.Code == "not_enforced" && d.Slot == "limits.memory" && strings.Contains(d.Message, "inside the host")
+	}
+	if !found {
+		t.Errorf("diagnostics: %v", eng.Diagnostics())
+	}
+}

@@ -1,0 +1,309 @@
+package runtime_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/grapnelhq/grapnel/config"
+	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/runtime"
+	"github.com/grapnelhq/grapnel/sdk"
+)
+
+// TestBegins: what does not say that it may be called twice begins before the plugin
+// is called, all else never; and what ends without the plugin's own word that
+// nothing came of it is not repeated.
+func TestBegins(t *testing.T) {
+	t.Parallel()
+
+	failed, late := sdk.Fail("down", "not now"), errTakesLong
+	tests := []struct {
+		name       string
+		hook       bool
+		repeatable bool
+		err        error
+		want       runtime.JobAction
+		cause      phases.Cause
+	}{
+		{"hook", true, false, nil, runtime.JobDone, ""},
+		{"idempotent hook", true, true, nil, runtime.JobDone, ""},
+		{"failed hook", true, false, failed, runtime.JobDead, phases.CausePluginError},
+		{"idempotent hook, failed", true, true, failed, runtime.JobDead, phases.CausePluginError},
+		{"job", false, false, nil, runtime.JobDone, ""},
+		{"job with a key", false, true, nil, runtime.JobDone, ""},
+		{"failed job", false, false, failed, runtime.JobRetry, phases.CausePluginError},
+		{"failed job with a key", false, true, failed, runtime.JobRetry, phases.CausePluginError},
+		{"late job", false, false, late, runtime.JobDead, phases.CauseTimeout},
+		{"late job with a key", false, true, late, runtime.JobRetry, phases.CauseTimeout},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+
+			var log journal
+			work, j := queuedWork(t, &log, tt.hook, tt.repeatable, tt.err)
+			v := work(t.Context(), runtime.Attempt{Job: j, Number: 1, Begin: func(context.Context) error {
+				log.add("begun")
+				return nil
+			}})
+			want := []string{"begun", "called"}
+			if tt.repeatable {
+				want = want[1:]
+			}
+			if diff := cmp.Diff(log.all(), want); diff != "" {
+				t.Errorf("what happened (-got +want):\n%s", diff)
+			}
+			if v.Action != tt.want || phases.CodeOf(v.Err) != tt.cause {
+				t.Errorf("verdict = %+v, want %s %s", v, tt.want, tt.cause)
+			}
+		})
+	}
+}
+
+// errTakesLong stands for a call that has no answer in time.
+var errTakesLong = errors.New("it takes long")
+
+// queuedWork queues a hook, or a job that a tool does, which notes that it was
+// called. The plugin is told to answer within little time.
+func queuedWork(t *testing.T, log *journal, hook, repeatable bool, err error) (func(context.Context, runtime.Attempt) runtime.Verdict, runtime.Job) {
+	t.Helper()
+	called := func(ctx context.Context) error {
+		log.add("called")
+		if errors.Is(err, errTakesLong) {
+			<-ctx.Done()
+			return ctx.Err()
+		}
+		return err
+	}
+	asked := &phases.BackgroundJob{JobKind: "do", Payload: raw(`{}`)}
+	end := on("end", phases.PostTurn, func(ctx context.Context, _ *sdk.Call, _ phases.Input) ([]phases.Contribution, error) {
+		return nil, called(ctx)
+	})
+	if end.Idempotent = repeatable; repeatable {
+		asked.IdempotencyKey = "once"
+	}
+	p := plugin("p", asking(asked), end)
+	p.Tools = []sdk.Tool{tool("do", func(ctx context.Context, _ *sdk.ToolCall) (*phases.ToolResult, error) {
+		return &phases.ToolResult{Content: raw(`{}`)}, called(ctx)
+	})}
+	q, h := newByHand(), newHosted(p)
+	h.plugin("p").Limits.Tool = phases.Duration(50 * time.Millisecond)
+	h.opts.Queue = q
+	eng := h.start(t)
+	if hook {
+		dispatch(t, eng, &phases.PostTurnInput{Status: phases.TurnSucceeded})
+	} else {
+		dispatch(t, eng, &phases.PrePolicyInput{})
+	}
+	return <-q.work, <-q.jobs
+}
+
+// TestBeginFails: what cannot be noted to have begun is not done, and tried again.
+func TestBeginFails(t *testing.T) {
+	t.Parallel()
+
+	for name, hook := range map[string]bool{"hook": true, "job": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			var log journal
+			work, j := queuedWork(t, &log, hook, false, nil)
+			gone := errors.New("the database is away")
+			for range 40 { // also where slots and breaker have their numbers
+				v := work(t.Context(), runtime.Attempt{Job: j, Number: 1, Begin: func(context.Context) error { return gone }})
+				if v.Action != runtime.JobRequeue || !errors.Is(v.Err, gone) {
+					t.Fatalf("verdict = %+v", v)
+				}
+			}
+			if v := work(t.Context(), runtime.Attempt{Job: j, Number: 1}); v.Action != runtime.JobDone || len(log.all()) != 1 {
+				t.Errorf("verdict = %+v after %q", v, log.all())
+			}
+		})
+	}
+}
+
+// TestInterruptedAfterItBegan: the end of the engine, or of the lease, is the end of
+// what had begun; what had not is offered again.
+func TestInterruptedAfterItBegan(t *testing.T) {
+	t.Parallel()
+
+	for name, repeatable := range map[string]bool{"once": false, "repeatable": true} {
+		for _, hook := range []bool{true, false} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+
+				var log journal
+				work, j := queuedWork(t, &log, hook, repeatable, errTakesLong)
+				why := errors.New("the lease was lost")
+				ctx, cancel := context.WithCancelCause(t.Context())
+				defer cancel(nil)
+				want, cause := runtime.JobDead, phases.CauseInterrupted
+				if repeatable {
+					cancel(why)
+					want, cause = runtime.JobRequeue, phases.CauseInternal
+				}
+				v := work(ctx, runtime.Attempt{Job: j, Number: 1, Begin: func(context.Context) error {
+					cancel(why)
+					return nil
+				}})
+				if v.Action != want || !errors.Is(v.Err, why) || phases.CodeOf(v.Err) != cause {
+					t.Errorf("verdict = %+v, want %s", v, want)
+				}
+			})
+		}
+	}
+}
+
+// TestWorkOfOthers: what this engine has no use for may be another's, if there are
+// others; and a plugin that was never up may have any hook.
+func TestWorkOfOthers(t *testing.T) {
+	t.Parallel()
+
+	q, h := newByHand(), newHosted(plugin("p", on("end", phases.PostTurn, reply())), plugin("slow"))
+	h.opts.Queue = q
+	h.opts.WaitFor = runtime.WaitRequired
+	release := make(chan struct{})
+	defer close(release)
+	slow := plugin("slow", on("end", phases.PostTurn, reply()))
+	slow.OnConfigure = func(context.Context, *phases.Configuration) (sdk.Setup, error) {
+		<-release
+		return sdk.Setup{}, nil
+	}
+	h.opts.InProcess["slow"] = neverDescribed{slow, release}
+	eng := h.start(t)
+	work := <-q.work
+	for len(eng.Plan(phases.PostTurn).Phases[0].Stages) == 0 {
+		if t.Context().Err() != nil {
+			t.Fatal("the plugin was never up")
+		}
+	}
+	hook := func(name string) runtime.Job {
+		return runtime.Job{Plugin: name, Subscription: name + ".end", Phase: phases.PostTurn, Context: host(), Payload: raw(`{"status":"succeeded"}`)}
+	}
+	other := hook("other")
+	gone := hook("p")
+	gone.Subscription = "p.gone"
+	tool := runtime.Job{Kind: "do", Plugin: "other", Payload: raw(`{}`)}
+	for name, tt := range map[string]struct {
+		attempt runtime.Attempt
+		want    runtime.JobAction
+	}{
+		"alone":                {runtime.Attempt{Job: other}, runtime.JobDead},
+		"shared":               {runtime.Attempt{Job: other, Shared: true}, runtime.JobRequeue},
+		"shared, its hook":     {runtime.Attempt{Job: gone, Shared: true}, runtime.JobRequeue},
+		"shared, its tool":     {runtime.Attempt{Job: tool, Shared: true}, runtime.JobRequeue},
+		"offered often enough": {runtime.Attempt{Job: other, Shared: true, Requeued: 60}, runtime.JobDead},
+		"not up yet":           {runtime.Attempt{Job: hook("slow")}, runtime.JobRequeue},
+		"its own":              {runtime.Attempt{Job: hook("p"), Shared: true}, runtime.JobDone},
+	} {
+		tt.attempt.Number = 1
+		if v := work(t.Context(), tt.attempt); v.Action != tt.want {
+			t.Errorf("%s: verdict = %+v, want %s", name, v, tt.want)
+		}
+	}
+}
+
+// neverDescribed is a plugin that says what it is when it is released.
+type neverDescribed struct {
+	runtime.Plugin
+
+	release <-chan struct{}
+}
+
+// Describe implements runtime.Plugin.
+func (p neverDescribed) Describe(ctx context.Context) (*phases.Description, error) {
+	select {
+	case <-p.release:
+		return p.Plugin.Describe(ctx)
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// TestQueueStatus: an engine says where its background work is, and how much.
+func TestQueueStatus(t *testing.T) {
+	t.Parallel()
+
+	block := make(chan struct{})
+	later := job("")
+	later.NotBefore = time.Now().Add(time.Hour)
+	h := newHosted(plugin("p", asking(slices.Repeat([]phases.Contribution{job("")}, 6)...)), plugin("q", asking(later)))
+	h.opts.Jobs = map[string]func(context.Context, runtime.Job) error{"k": func(context.Context, runtime.Job) error {
+		<-block
+		return nil
+	}}
+	eng := h.start(t)
+	defer close(block)
+	if got := eng.Queue(t.Context()); got != (runtime.QueueStatus{}) {
+		t.Errorf("at first: %+v", got)
+	}
+	dispatch(t, eng, &phases.PrePolicyInput{})
+	for got := eng.Queue(t.Context()); got.Running < 4; got = eng.Queue(t.Context()) {
+		if t.Context().Err() != nil {
+			t.Fatalf("status %+v", got)
+		}
+	}
+	got := eng.Queue(t.Context())
+	if got.OldestSeconds <= 0 {
+		t.Errorf("the oldest waits for %g s", got.OldestSeconds)
+	}
+	got.OldestSeconds = 0
+	if want := (runtime.QueueStatus{QueueCounts: runtime.QueueCounts{Waiting: 2, Scheduled: 1, Running: 4}}); got != want {
+		t.Errorf("status %+v, want %+v", got, want)
+	}
+
+	h = newHosted(plugin("p"))
+	h.opts.Queue = newByHand()
+	if got := h.start(t).Queue(t.Context()); !got.Durable || got.Error == "" {
+		t.Errorf("a queue that does not count: %+v", got)
+	}
+	counting := &countingQueue{byHand: newByHand(), err: errors.New("away")}
+	h.opts.Queue = counting
+	eng = h.start(t)
+	if got := eng.Queue(t.Context()); !got.Durable || got.Error != "away" || got.Waiting != 0 {
+		t.Errorf("a queue that is away: %+v", got)
+	}
+	counting.err = nil
+	if got := eng.Queue(t.Context()); got.Error != "" || got.Waiting != 3 {
+		t.Errorf("a queue that counts: %+v", got)
+	}
+}
+
+// countingQueue is a queue that counts, or fails to.
+type countingQueue struct {
+	*byHand
+
+	err error
+}
+
+// Counts implements runtime.QueueCounter.
+func (q *countingQueue) Counts(context.Context) (runtime.QueueCounts, error) {
+	return runtime.QueueCounts{Waiting: 3}, q.err
+}
+
+// TestStoreThatIsNotThere: an operator who has named a store is told what the host
+// does without one, and no more.
+func TestStoreThatIsNotThere(t *testing.T) {
+	t.Parallel()
+
+	for name, tt := range map[string]struct {
+		queue runtime.Queue
+		want  string
+	}{
+		"neither": {nil, "this host has no store: manifests are not kept, and background work is lost when this process ends"},
+		"a queue": {newByHand(), "manifests are not kept: this host has no store for them"},
+	} {
+		h := newHosted(plugin("p"))
+		h.cfg.Store = config.Secret{Value: "sqlite:x.db"}
+		h.opts.Queue = tt.queue
+		said := slices.IndexFunc(h.start(t).Diagnostics(), func(d phases.Diagnostic) bool { return d.Slot == "store" && d.Message == tt.want })
+		if said < 0 {
+			t.Errorf("%s: it does not say %q", name, tt.want)
+		}
+	}
+}

@@ -1,0 +1,346 @@
+//go:build unix
+
+package runtime_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/grapnelhq/grapnel/config"
+	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/runtime"
+)
+
+// script declares a plugin that is a script which runs the test binary in a mode,
+// and returns a function that puts another script in its place.
+func script(t *testing.T, mode string) (p config.Plugin, replace func(mode string) (sum string)) {
+	t.Helper()
+	p = bad(t, "bad", mode)
+	path, program := filepath.Join(t.TempDir(), "plugin"), p.Path
+	replace = func(mode string) string {
+		t.Helper()
+		text := fmt.Appendf(nil, "#!/bin/sh\nexec '%s' %s %s victim\n", program, asProgram, mode)
+		if err := os.WriteFile(path+".new", text, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(path+".new", path); err != nil {
+			t.Fatal(err)
+		}
+		sum := sha256.Sum256(text)
+		return hex.EncodeToString(sum[:])
+	}
+	p.SHA256 = replace(mode)
+	p.Command, p.Path, p.Args = path, path, nil
+	return p, replace
+}
+
+// killAll ends the processes of this host whose arguments have a word, by force.
+func killAll(t *testing.T, word string) {
+	t.Helper()
+	dirs, err := filepath.Glob("/proc/[0-9]*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	mark := fmt.Appendf(nil, "GRAPNEL_MARK=%d.", os.Getpid())
+	killed := 0
+	for _, dir := range dirs {
+		env, _ := os.ReadFile(filepath.Join(dir, "environ"))
+		line, _ := os.ReadFile(filepath.Join(dir, "cmdline"))
+		pid, err := strconv.Atoi(filepath.Base(dir))
+		if err == nil && bytes.Contains(env, mark) && bytes.Contains(line, []byte(word)) {
+			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+				t.Error(err)
+			}
+			killed++
+		}
+	}
+	if killed == 0 {
+		t.Fatalf("no process with the argument %s", word)
+	}
+}
+
+// rowReplacedOnDisk is row 19: the process that runs stays, its successor is refused
+// as long as the file is another one, whether the process is to be recycled or has
+// crashed.
+func rowReplacedOnDisk(t *testing.T, b *processBench) {
+	t.Helper()
+	p, replace := script(t, "good")
+	p.Limits.Recycle.Calls = 2
+	eng := b.start(t, p)
+	replace("tools")
+	for range 3 {
+		if run := runOf(t, dispatch(t, eng, &phases.PrePromptCompileInput{}), "bad.h"); run.State != phases.StateSucceeded || run.Incarnation != 1 {
+			t.Errorf("run = %+v", run)
+		}
+	}
+	b.awaitState(t, "bad", phases.PluginDegraded, 1)
+	row := rowOf(t, eng, "bad")
+	if row.Code != "checksum_mismatch" || row.Restarts != 0 || row.Recycled != 0 || !strings.Contains(row.Detail, "successor") {
+		t.Errorf("plugin = %+v", row)
+	}
+	out := dispatch(t, eng, &phases.PrePromptCompileInput{})
+	if run := runOf(t, out, "bad.h"); run.State != phases.StateSucceeded || run.Incarnation != 1 {
+		t.Errorf("run = %+v", run)
+	}
+	killAll(t, "victim")
+	b.awaitState(t, "bad", phases.PluginQuarantined, 1)
+	if row := rowOf(t, eng, "bad"); row.Code != "checksum_mismatch" {
+		t.Errorf("plugin = %+v", row)
+	}
+	checkGood(t, eng, dispatch(t, eng, &phases.PrePromptCompileInput{}))
+	replace("good") // the operator has put it right
+	if err := eng.Release("bad"); err != nil {
+		t.Error(err)
+	}
+	b.awaitState(t, "bad", phases.PluginReady, 2)
+}
+
+// rowReplacedUnpinned is row 19 without a checksum: another build of the same plugin
+// is taken as it is, one that describes itself differently needs a reload.
+func rowReplacedUnpinned(t *testing.T, b *processBench) {
+	t.Helper()
+	p, replace := script(t, "good")
+	p.SHA256 = ""
+	eng := b.start(t, p)
+	replace("crash") // the same hooks
+	killAll(t, "victim")
+	b.awaitState(t, "bad", phases.PluginReady, 2)
+	replace("tools")
+	killAll(t, "victim")
+	b.awaitState(t, "bad", phases.PluginQuarantined, 1)
+	if row := rowOf(t, eng, "bad"); row.Code != "description_changed" || !strings.Contains(row.Detail, "reload") {
+		t.Errorf("plugin = %+v", row)
+	}
+	checkGood(t, eng, dispatch(t, eng, &phases.PrePromptCompileInput{}))
+	p.Subscriptions = nil // of hooks that it has no more
+	cfg := &config.Config{Version: 1, Plugins: []config.Plugin{p, bad(t, "good", "good")}}
+	if err := eng.Reload(t.Context(), cfg); err != nil {
+		t.Fatal(err)
+	}
+	if row := rowOf(t, eng, "bad"); row.State != phases.PluginReady {
+		t.Errorf("plugin = %+v", row)
+	}
+}
+
+// rowNested is row 28: a plugin whose call leads back to itself takes no second slot,
+// has less time at each turn, and is stopped at a depth.
+func rowNested(t *testing.T, b *processBench) {
+	t.Helper()
+	p := bad(t, "bad", "nested")
+	p.Limits.Concurrency = 1
+	cfg := patient(p)
+	var eng *runtime.Engine
+	var mu sync.Mutex
+	var answers []string // the innermost comes first
+	again := func(ctx context.Context, _ runtime.Caller, _ json.RawMessage) (json.RawMessage, error) {
+		out, err := eng.Dispatch(ctx, host(), &phases.PrePromptCompileInput{})
+		if err != nil {
+			return nil, err
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		answers = append(answers, contentOf(out, "bad"))
+		return nil, nil
+	}
+	eng = b.startWith(t, cfg, runtime.Options{Services: map[string]runtime.Service{"again": {"now": {Call: again}}}})
+	out := dispatch(t, eng, &phases.PrePromptCompileInput{})
+	answers = append(answers, contentOf(out, "bad"))
+	if len(answers) != 5 {
+		t.Fatalf("answers: %q", answers)
+	}
+	var inner int64
+	for i, answer := range answers {
+		left, code, _ := strings.Cut(answer, " ")
+		micros, err := strconv.ParseInt(left, 10, 64)
+		if err != nil || micros-inner < 20_000 {
+			t.Errorf("answer %d has %s µs left, one in its course %d µs", i, left, inner)
+		}
+		if want := map[bool]string{true: "overloaded"}[i == 0]; code != want {
+			t.Errorf("answer %d got the code %q, want %q", i, code, want)
+		}
+		inner = micros
+	}
+	checkUnharmed(t, b, eng, "bad")
+}
+
+// rowOverwhelmed is row 32: a plugin that works on one call at a time has a bounded
+// queue. What is beyond it is refused at once, by the hook's policy; what waits is
+// answered.
+func rowOverwhelmed(t *testing.T, b *processBench) {
+	t.Helper()
+	hold := filepath.Join(t.TempDir(), "hold")
+	p := bad(t, "bad", "told", "hold="+hold)
+	p.Limits.Concurrency = 1
+	eng := b.start(t, p)
+	const more = 20
+	runs := make(chan phases.Run, 1+runtime.MaxWaiting+more)
+	var all sync.WaitGroup
+	for range cap(runs) {
+		all.Go(func() {
+			out, err := eng.Dispatch(context.WithoutCancel(t.Context()), host(), &phases.PrePromptCompileInput{})
+			if err != nil || contentOf(out, "good") == "" {
+				t.Errorf("Dispatch: %v, sections %q", err, sectionIDs(out))
+			}
+			runs <- runOf(t, out, "bad.h")
+		})
+	}
+	for range more { // nobody has answered yet
+		if run := <-runs; run.State != phases.StateFailed || run.Code != "overloaded" {
+			t.Fatalf("run = %+v", run)
+		}
+	}
+	if err := os.WriteFile(hold, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	all.Wait()
+	for range 1 + runtime.MaxWaiting {
+		if run := <-runs; run.State != phases.StateSucceeded {
+			t.Fatalf("run = %+v", run)
+		}
+	}
+	stillUp(t, b, eng, nil)
+}
+
+// rowGhost is row 37: what a plugin answers to a call of its earlier life is dropped,
+// also under the number of a call of this one.
+func rowGhost(t *testing.T, b *processBench) {
+	t.Helper()
+	eng := b.start(t, bad(t, "bad", "ghost", "count="+filepath.Join(t.TempDir(), "call")))
+	if run := runOf(t, dispatch(t, eng, &phases.PrePromptCompileInput{}), "bad.h"); run.Code != "crash" {
+		t.Errorf("run = %+v", run)
+	}
+	b.awaitState(t, "bad", phases.PluginReady, 2)
+	out := dispatch(t, eng, &phases.PrePromptCompileInput{})
+	if run := runOf(t, out, "bad.h"); run.State != phases.StateSucceeded || run.Incarnation != 2 || contentOf(out, "bad") != "right" {
+		t.Errorf("run = %+v, %q", run, contentOf(out, "bad"))
+	}
+	n := 2
+	b.await(t, "two stale answers", func(e runtime.Event) bool {
+		if e.Kind == runtime.EventDropped && e.Plugin == "bad" && e.Code == "stale" {
+			n--
+		}
+		return n == 0
+	})
+	if row := rowOf(t, eng, "bad"); row.State != phases.PluginReady || row.Restarts != 1 {
+		t.Errorf("plugin = %+v", row)
+	}
+}
+
+// begun lists the plugins of mode "herd" in the order in which they began, and the
+// numbers of their latest processes.
+func begun(t *testing.T, dir string) (names []string, pids map[string]int) {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(dir, "log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pids = map[string]int{}
+	for line := range strings.Lines(string(data)) {
+		var name string
+		var pid int
+		if _, err := fmt.Sscanf(line, "%s %d", &name, &pid); err == nil { // the last one may be on its way
+			names = append(names, name)
+			pids[name] = pid
+		}
+	}
+	return names, pids
+}
+
+// rowAllAtOnce is row 27: twenty plugins are killed in one moment. They start again a
+// few at a time, those first without which the host cannot do, and all are back.
+func rowAllAtOnce(t *testing.T, b *processBench) {
+	t.Helper()
+	const members, required = 20, 5
+	dir := t.TempDir()
+	allow := func(name string) {
+		if err := os.WriteFile(filepath.Join(dir, "go-"+name), nil, 0o600); err != nil {
+			t.Error(err)
+		}
+	}
+	cfg := patient()
+	var require, names []string
+	for i := range members {
+		name := fmt.Sprintf("p%02d", i)
+		if i >= members-required { // the file's order does not matter
+			require = append(require, name+".h")
+		}
+		names = append(names, name)
+		cfg.Plugins = append(cfg.Plugins, bad(t, name, "herd", "dir="+dir, "name="+name))
+		allow(name)
+	}
+	cfg.Budgets.Phases[phases.PrePromptCompile] = config.PhaseBudget{Time: phases.Duration(2 * generous), Require: require}
+	o := runtime.Options{}
+	o.HoldSlots(generous)
+	eng := b.startWith(t, cfg, o)
+	for _, name := range names {
+		if err := os.Remove(filepath.Join(dir, "go-"+name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, pids := begun(t, dir)
+	for _, pid := range pids {
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, name := range names { // all have their place in the queue
+		b.awaitState(t, name, phases.PluginStarting, 2)
+	}
+	eventually(t, "they do not queue", func() string {
+		if n := eng.WaitingToStart(); n != members-runtime.StartsAtOnce {
+			return fmt.Sprintf("%d wait", n)
+		}
+		return ""
+	})
+	again := func(n int) []string {
+		t.Helper()
+		var order []string
+		eventually(t, "they do not begin again", func() string {
+			all, _ := begun(t, dir)
+			if order = all[members:]; len(order) < n {
+				return fmt.Sprintf("%d of %d", len(order), n)
+			}
+			return ""
+		})
+		return order
+	}
+	order := again(runtime.StartsAtOnce)
+	waiting := map[string]bool{}
+	for _, id := range require {
+		name, _, _ := strings.Cut(id, ".")
+		waiting[name] = true
+	}
+	for next := range members {
+		if len(order) > runtime.StartsAtOnce+next {
+			t.Fatalf("%d have begun while %d are up", len(order), next)
+		}
+		allow(order[next])
+		b.awaitState(t, order[next], phases.PluginReady, 2)
+		order = again(min(members, runtime.StartsAtOnce+next+1))
+	}
+	for i, name := range order {
+		if i >= runtime.StartsAtOnce && !waiting[name] && len(waiting) > 0 {
+			t.Errorf("%s began as number %d, before the required ones %v", name, i+1, waiting)
+		}
+		delete(waiting, name)
+	}
+	for _, name := range names {
+		if row := rowOf(t, eng, name); row.State != phases.PluginReady || row.Restarts != 1 {
+			t.Errorf("plugin = %+v", row)
+		}
+	}
+	if out := dispatch(t, eng, &phases.PrePromptCompileInput{}); out.Error != nil {
+		t.Errorf("error = %v", out.Error)
+	}
+}

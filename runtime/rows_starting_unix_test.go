@@ -1,0 +1,106 @@
+//go:build unix
+
+package runtime_test
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/grapnelhq/grapnel/config"
+	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/runtime"
+)
+
+// stages are modes in which a plugin hangs at one stage of its start: before the
+// handshake, after it, before it describes itself, before it accepts its
+// configuration; and one that comes up.
+func stages() []string { return []string{"hang", "mute", "silent", "stuck", "good"} }
+
+// soon waits for up to so long that a start is somewhere on its way. What is tested
+// must hold at any moment; that it differs is the point.
+func soon(rng *rand.Rand) {
+	<-time.After(time.Duration(rng.IntN(150)) * time.Millisecond)
+}
+
+// rowStoppedWhileStarting is row 48: an engine that is closed while its plugins start,
+// or given up before it is there, starts no more and leaves nothing, at once.
+func rowStoppedWhileStarting(t *testing.T, b *processBench) {
+	t.Helper()
+	rng := rand.New(rand.NewPCG(48, 1))
+	for round := range 4 {
+		for _, stage := range stages() {
+			cfg := patient(bad(t, "bad", stage), bad(t, "good", "good"))
+			begin := time.Now()
+			if round%2 == 0 {
+				eng, err := runtime.New(t.Context(), cfg, runtime.Options{WaitFor: runtime.WaitRequired, OnEvent: b.note})
+				if err != nil {
+					t.Fatal(err)
+				}
+				soon(rng)
+				begin = time.Now()
+				closeEngine(t, eng)
+				if err := eng.Reload(t.Context(), cfg); !errors.Is(err, runtime.ErrClosed) {
+					t.Errorf("%s: Reload after Close: %v", stage, err)
+				}
+			} else {
+				giveUp(t, b, cfg, rng)
+			}
+			// The drain, the grace of a plugin that is up, and a busy machine.
+			if took := time.Since(begin); took > generous/2 {
+				t.Errorf("%s: it took %v", stage, took)
+			}
+			b.checkNothingLeft(t)
+		}
+	}
+}
+
+// giveUp makes an engine and does not wait for it.
+func giveUp(t *testing.T, b *processBench, cfg *config.Config, rng *rand.Rand) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	made := make(chan *runtime.Engine, 1)
+	go func() {
+		eng, err := runtime.New(ctx, cfg, runtime.Options{OnEvent: b.note})
+		if err != nil && !errors.Is(err, context.Canceled) {
+			t.Errorf("New: %v", err)
+		}
+		made <- eng
+	}()
+	soon(rng)
+	cancel()
+	if eng := <-made; eng != nil { // it came up before that
+		closeEngine(t, eng)
+	}
+}
+
+// rowReloadedWhileStarting is row 48: a reload that leaves a plugin out, or gives it
+// another program, ends the start that is on its way.
+func rowReloadedWhileStarting(t *testing.T, b *processBench) {
+	t.Helper()
+	rng := rand.New(rand.NewPCG(48, 2))
+	without := patient(bad(t, "good", "good"))
+	cfg := patient(bad(t, "good", "good"))
+	eng := b.startWith(t, cfg, runtime.Options{WaitFor: runtime.WaitRequired})
+	for i, stage := range stages() {
+		with := patient(bad(t, "good", "good"), bad(t, "bad", stage))
+		if err := eng.Reload(t.Context(), with); err != nil {
+			t.Fatal(err)
+		}
+		soon(rng)
+		if err := eng.Reload(t.Context(), without); err != nil {
+			t.Fatal(err)
+		}
+		b.awaitState(t, "bad", phases.PluginStopped, i+1)
+	}
+	if row := rowOf(t, eng, "good"); row.Restarts != 0 {
+		t.Errorf("the good plugin: %+v", row)
+	}
+	checkGood(t, eng, dispatch(t, eng, &phases.PrePromptCompileInput{}))
+	if rows := eng.Plugins(); len(rows) != 1 {
+		t.Errorf("plugins: %+v", rows)
+	}
+}

@@ -1,0 +1,261 @@
+//go:build unix
+
+package runtime_test
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/grapnelhq/grapnel/config"
+	"github.com/grapnelhq/grapnel/internal/badplugin"
+	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/runtime"
+)
+
+// rowCase is one case of the table of what plugins do wrong (badplugin.Rows):
+// real processes, then what must have happened. Most cases are a plugin in a
+// mode beside one that is good, and differ in a few words; the others have a
+// test of their own. After each the bench checks that no goroutine, descriptor,
+// process, zombie or folder is left.
+type rowCase struct {
+	// row is the number in the table.
+	row int
+	// name tells the cases of a row apart; empty is the mode.
+	name string
+	// mode is that of the bad plugin, and args are the mode's own.
+	mode string
+	args []string
+	// change changes the declaration.
+	change func(*config.Plugin)
+	// start is the plugin's state and code after the start.
+	start string
+	// run is the state and code of bad.h in a dispatch.
+	run string
+	// sections are what is merged in it.
+	sections []string
+	// then are further checks.
+	then func(t *testing.T, b *processBench, eng *runtime.Engine, out *phases.Outcome)
+
+	// test stands in place of all this but row and name.
+	test func(t *testing.T, b *processBench)
+	// modes are those that test uses.
+	modes []string
+}
+
+// rows is the whole table, by theme.
+func rows() []rowCase {
+	return slices.Concat(
+		startingRows(), answeringRows(), crashingRows(), resourceRows(), fairnessRows(), stoppingRows(), configuringRows(), secretRows(), supervisionRows(), memoryRows(),
+	)
+}
+
+// title is the name of the case's test: "04_deaf".
+func (c rowCase) title() string {
+	name := c.name
+	if name == "" {
+		name = c.mode
+	}
+	return fmt.Sprintf("%02d_%s", c.row, name)
+}
+
+// TestRows runs the table.
+func TestRows(t *testing.T) {
+	cases := rows()
+	slices.SortStableFunc(cases, func(a, b rowCase) int { return a.row - b.row })
+	for _, c := range cases {
+		t.Run(c.title(), func(t *testing.T) {
+			b := newBench(t)
+			if c.test != nil {
+				c.test(t, b)
+				return
+			}
+			c.generic(t, b)
+		})
+	}
+}
+
+// generic is the test of most cases: the plugin that is bad, the one beside it,
+// and the caller.
+func (c rowCase) generic(t *testing.T, b *processBench) {
+	t.Helper()
+	p := bad(t, "bad", c.mode, c.args...)
+	if c.change != nil {
+		c.change(&p)
+	}
+	eng := b.start(t, p)
+	state, _, _ := strings.Cut(c.start, " ")
+	at := b.awaitState(t, "bad", phases.PluginState(state), 1)
+	if got := strings.TrimSpace(at.State + " " + at.Code); got != c.start {
+		t.Fatalf("after the start: %s: %s", got, at.Detail)
+	}
+	out := dispatch(t, eng, &phases.PrePromptCompileInput{})
+	checkGood(t, eng, out)
+	if out.Error != nil {
+		t.Errorf("a best-effort hook failed the phase: %v", out.Error)
+	}
+	if c.run != "" {
+		run := runOf(t, out, "bad.h")
+		if got := strings.TrimSpace(string(run.State) + " " + run.Code); got != c.run {
+			t.Errorf("run %q, want %q; %v", got, c.run, out.Diagnostics)
+		}
+		if diff := cmp.Diff(sorted(sectionIDs(out)), c.sections); diff != "" {
+			t.Errorf("sections (-got +want):\n%s", diff)
+		}
+	}
+	if text := contentOf(out, "bad"); strings.Contains(text, "wrong") {
+		t.Errorf("an answer that does not count was applied: %q", text)
+	}
+	if c.then != nil {
+		c.then(t, b, eng, out)
+	}
+}
+
+// TestEveryRowHasACase: 48 of 48, and no case of a row that there is not.
+func TestEveryRowHasACase(t *testing.T) {
+	t.Parallel()
+
+	cases, titles := map[int]int{}, map[string]bool{}
+	for _, c := range rows() {
+		cases[c.row]++
+		if titles[c.title()] {
+			t.Errorf("two cases are called %s", c.title())
+		}
+		titles[c.title()] = true
+	}
+	table := badplugin.Rows()
+	if len(table) != 48 {
+		t.Errorf("the table has %d rows", len(table))
+	}
+	for _, row := range table {
+		if cases[row.Number] == 0 {
+			t.Errorf("row %d has no case: a plugin that %s", row.Number, row.Does)
+		}
+		delete(cases, row.Number)
+	}
+	if len(cases) > 0 {
+		t.Errorf("cases of rows that there are not: %v", cases)
+	}
+}
+
+// TestBadModesAreUsed: no mode of the bad plugin is left out of the table.
+func TestBadModesAreUsed(t *testing.T) {
+	t.Parallel()
+
+	used := map[string]bool{
+		"sleeper": true, // what the modes with children start
+		"tools":   true, // TestToolOfBadProcess
+		"reach":   true, // TestGrantsAreInForce
+	}
+	for _, c := range rows() {
+		used[c.mode] = true
+		for _, mode := range c.modes {
+			used[mode] = true
+		}
+	}
+	for _, mode := range badplugin.Modes() {
+		if !used[mode] {
+			t.Errorf("mode %q is not tested", mode)
+		}
+		delete(used, mode)
+	}
+	delete(used, "") // of cases without one
+	if len(used) > 0 {
+		t.Errorf("modes that there are not: %q", slices.Sorted(maps.Keys(used)))
+	}
+}
+
+// TestFailuresDocument: docs/FAILURES.md has each row of the table, in its words,
+// with the names of exactly its cases, and no other row.
+func TestFailuresDocument(t *testing.T) {
+	t.Parallel()
+
+	data, err := os.ReadFile("../docs/FAILURES.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for line := range strings.Lines(string(data)) {
+		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), " | ")
+		if !strings.HasPrefix(line, "| ") || len(cells) != 6 || strings.TrimSpace(cells[0]) == "#" {
+			continue
+		}
+		names := strings.Fields(strings.NewReplacer("`", "", ",", "").Replace(cells[5]))
+		got = append(got, fmt.Sprintf("%s: %s: %s", strings.TrimSpace(cells[0]), cells[1], strings.Join(sorted(names), " ")))
+	}
+	var want []string
+	for _, row := range badplugin.Rows() {
+		var names []string
+		for _, c := range rows() {
+			if c.row == row.Number {
+				names = append(names, c.title())
+			}
+		}
+		want = append(want, fmt.Sprintf("%d: %s: %s", row.Number, row.Does, strings.Join(sorted(names), " ")))
+	}
+	if diff := cmp.Diff(got, want); diff != "" {
+		t.Errorf("docs/FAILURES.md (-document +table):\n%s", diff)
+	}
+}
+
+// quick gives a hook little time.
+func quick(p *config.Plugin) {
+	p.Subscriptions = map[string]phases.Override{"bad.h": {Timeout: new(phases.Duration(200 * time.Millisecond))}}
+}
+
+// hasty gives a start little time.
+func hasty(p *config.Plugin) { p.Limits.Start = phases.Duration(500 * time.Millisecond) }
+
+// dropped checks that one answer was dropped and counted, and that the process
+// lives on.
+func dropped(code string) func(*testing.T, *processBench, *runtime.Engine, *phases.Outcome) {
+	return func(t *testing.T, b *processBench, eng *runtime.Engine, out *phases.Outcome) {
+		t.Helper()
+		b.await(t, "dropped "+code, func(e runtime.Event) bool {
+			return e.Kind == runtime.EventDropped && e.Plugin == "bad" && e.Code == code
+		})
+		stillUp(t, b, eng, out)
+	}
+}
+
+// detail checks what an operator reads about the plugin's first failure.
+func detail(words ...string) func(*testing.T, *processBench, *runtime.Engine, *phases.Outcome) {
+	return func(t *testing.T, b *processBench, _ *runtime.Engine, _ *phases.Outcome) {
+		t.Helper()
+		failed := b.await(t, "failure", func(e runtime.Event) bool {
+			return e.Kind == runtime.EventPlugin && e.Plugin == "bad" && e.Code != ""
+		})
+		for _, word := range words {
+			if !strings.Contains(failed.Detail, word) {
+				t.Errorf("%q is not in %q", word, failed.Detail)
+			}
+		}
+		if strings.Contains(failed.Detail, "\x1b") {
+			t.Errorf("an escape sequence in %q", failed.Detail)
+		}
+	}
+}
+
+// contentOf is the text of a merged section, "" if there is none.
+func contentOf(out *phases.Outcome, id string) string {
+	for _, s := range out.Merged.Sections {
+		if s.SectionID == id {
+			return s.Content
+		}
+	}
+	return ""
+}
+
+// stillUp checks that the failure was one call's and nobody else's.
+func stillUp(t *testing.T, _ *processBench, eng *runtime.Engine, _ *phases.Outcome) {
+	t.Helper()
+	if row := rowOf(t, eng, "bad"); row.State != phases.PluginReady || row.Restarts != 0 {
+		t.Errorf("plugin = %+v", row)
+	}
+}

@@ -1,0 +1,202 @@
+package jobqueue_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/runtime"
+	"github.com/grapnelhq/grapnel/runtime/queuetest"
+	"github.com/grapnelhq/grapnel/store/jobqueue"
+	"github.com/grapnelhq/grapnel/store/sqldb"
+	"github.com/grapnelhq/grapnel/store/storetest"
+)
+
+// TestBegunIsNotRepeated: an attempt that had begun what must not be repeated, and
+// has no verdict, is the last until an operator says otherwise; then it may be
+// repeated, and is interrupted once more.
+func TestBegunIsNotRepeated(t *testing.T) {
+	t.Parallel()
+
+	storetest.Both(t, server.NewDSN, func(t *testing.T, dsn string) {
+		q := open(t, dsn, jobqueue.Options{Lease: shortLease})
+		attempts := make(chan int, 9)
+		serveAttempts(t, q, func(ctx context.Context, a runtime.Attempt) runtime.Verdict {
+			if err := a.Begin(ctx); err != nil {
+				t.Errorf("Begin: %v", err)
+			}
+			if attempts <- a.Number; len(attempts) < 3 {
+				panic("as good as the end of the process")
+			}
+			return runtime.Verdict{Action: runtime.JobDone}
+		})
+		add(t, q, runtime.Job{Kind: "k", Plugin: "p", Attempts: 9})
+		for n := range 2 {
+			queuetest.Await(t, "a dead job", func() bool { return counts(t, q) == runtime.QueueCounts{Dead: 1} })
+			list, err := q.List(t.Context(), jobqueue.Filter{Dead: true})
+			if err != nil || len(list) != 1 || list[0].Code != phases.CauseInterrupted || list[0].Attempts != 1 || !strings.Contains(list[0].Error, "may have been done") {
+				t.Fatalf("dead: %+v, %v", list, err)
+			}
+			if len(attempts) != n+1 {
+				t.Errorf("%d attempts", len(attempts))
+			}
+			wantIDs(t, q.Retry, []int64{list[0].ID}, list[0].ID)
+		}
+		queuetest.Await(t, "no jobs", func() bool { return counts(t, q) == runtime.QueueCounts{} })
+		if got := []int{<-attempts, <-attempts, <-attempts}; !cmp.Equal(got, []int{1, 1, 1}) || len(attempts) > 0 {
+			t.Errorf("attempts %v and %d", got, len(attempts))
+		}
+	})
+}
+
+// TestBegunWithVerdict: what a verdict says counts, whatever had begun; and an
+// attempt after that which never began may be repeated.
+func TestBegunWithVerdict(t *testing.T) {
+	t.Parallel()
+
+	for _, action := range []runtime.JobAction{runtime.JobRequeue, runtime.JobRetry} {
+		t.Run(string(action), func(t *testing.T) {
+			t.Parallel()
+
+			storetest.Both(t, server.NewDSN, func(t *testing.T, dsn string) {
+				q := open(t, dsn, jobqueue.Options{Lease: shortLease})
+				calls := make(chan int, 9)
+				serveAttempts(t, q, func(ctx context.Context, a runtime.Attempt) runtime.Verdict {
+					switch calls <- a.Requeued; len(calls) {
+					case 1:
+						if err := errors.Join(a.Begin(ctx), a.Begin(ctx)); err != nil {
+							t.Errorf("Begin: %v", err)
+						}
+						return runtime.Verdict{Action: action, Err: errors.New("not now")}
+					case 2:
+						panic("as good as the end of the process")
+					}
+					return runtime.Verdict{Action: runtime.JobDone}
+				})
+				add(t, q, runtime.Job{Kind: "k", Plugin: "p", Attempts: 9, Backoff: time.Millisecond})
+				queuetest.Await(t, "no jobs", func() bool { return counts(t, q) == runtime.QueueCounts{} })
+				want := []int{0, 1, 1}
+				if action == runtime.JobRetry {
+					want = []int{0, 0, 0}
+				}
+				if got := []int{<-calls, <-calls, <-calls}; !cmp.Equal(got, want) || len(calls) > 0 {
+					t.Errorf("put off before each attempt: %v, want %v", got, want)
+				}
+			})
+		})
+	}
+}
+
+// TestBeginWithoutLease: who does not have the job any more must not begin.
+func TestBeginWithoutLease(t *testing.T) {
+	t.Parallel()
+
+	storetest.Both(t, server.NewDSN, func(t *testing.T, dsn string) {
+		q := open(t, dsn, jobqueue.Options{})
+		begun := make(chan error, 1)
+		serveAttempts(t, q, func(ctx context.Context, a runtime.Attempt) runtime.Verdict {
+			if a.Number == 1 {
+				execute(t, dsn, "UPDATE {job} SET attempt = 2") //nolint:contextcheck // of the test
+				begun <- a.Begin(ctx)
+			}
+			return runtime.Verdict{Action: runtime.JobDone}
+		})
+		add(t, q, runtime.Job{Kind: "k", Plugin: "p"})
+		if err := <-begun; err == nil || !strings.Contains(err.Error(), "lease") {
+			t.Errorf("Begin = %v", err)
+		}
+		execute(t, dsn, "DELETE FROM {job}")
+	})
+}
+
+// TestLook: an operator looks at the jobs of a store without working on them, also at
+// one that is open for reading alone, or has no queue.
+func TestLook(t *testing.T) {
+	t.Parallel()
+
+	storetest.Both(t, server.NewDSN, func(t *testing.T, dsn string) {
+		db := openDB(t, dsn, sqldb.Options{})
+		look := func(db *sqldb.DB) *jobqueue.Records {
+			r, err := jobqueue.Look(t.Context(), db, jobqueue.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return r
+		}
+		r := look(db)
+		list, err := r.List(t.Context(), jobqueue.Filter{})
+		c, countErr := r.Counts(t.Context())
+		if err := errors.Join(err, countErr); err != nil || len(list) != 0 || c != (runtime.QueueCounts{}) {
+			t.Errorf("no queue: %+v, %+v, %v", list, c, err)
+		}
+		_, err = r.Job(t.Context(), 1)
+		wantCode(t, err, sqldb.CodeNotFound)
+		wantIDs(t, r.Retry, []int64{1})
+
+		q := on(t, db, jobqueue.Options{})
+		running, end := make(chan struct{}), make(chan struct{})
+		serve(t, q, func(_ context.Context, j runtime.Job, _ int) runtime.Verdict {
+			if j.Kind == "dead" {
+				return runtime.Verdict{Action: runtime.JobDead, Err: phases.Errorf(phases.CauseForbidden, "no grant")}
+			}
+			close(running)
+			either(t, end)
+			return runtime.Verdict{Action: runtime.JobDone}
+		})
+		add(t, q, runtime.Job{Kind: "dead", Plugin: "p"})
+		add(t, q, runtime.Job{Kind: "runs", Plugin: "p"})
+		add(t, q, runtime.Job{Kind: "later", Plugin: "o", NotBefore: time.Now().Add(time.Hour)})
+		<-running
+		queuetest.Await(t, "a dead job", func() bool { return counts(t, q).Dead == 1 })
+		seeAll(t, look(openDB(t, dsn, sqldb.Options{ReadOnly: true})))
+		close(end)
+	})
+}
+
+// seeAll lists a dead job, one that runs, and one that waits for its time.
+func seeAll(t *testing.T, r *jobqueue.Records) {
+	t.Helper()
+	ids := map[string]int64{}
+	for _, tt := range []struct {
+		filter jobqueue.Filter
+		want   string
+	}{
+		{jobqueue.Filter{}, "runs is running,later is scheduled"},
+		{jobqueue.Filter{Limit: 1}, "runs is running"},
+		{jobqueue.Filter{Plugin: "o"}, "later is scheduled"},
+		{jobqueue.Filter{Plugin: "o", Dead: true}, ""},
+		{jobqueue.Filter{Dead: true}, "dead is dead"},
+	} {
+		list, err := r.List(t.Context(), tt.filter)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, row := range list {
+			got = append(got, row.Job.Kind+" is "+string(row.State))
+			ids[row.Job.Kind] = row.ID
+		}
+		if text := strings.Join(got, ","); text != tt.want {
+			t.Errorf("%+v: %q, want %q", tt.filter, text, tt.want)
+		}
+	}
+	now := time.Now()
+	near := func(at time.Time, off time.Duration) bool { return at.Sub(now.Add(off)).Abs() < 10*time.Minute }
+	row, err := r.Job(t.Context(), ids["runs"])
+	if err != nil || !near(row.Added, 0) || !near(row.Due, 0) || !near(row.Begun, 0) || !row.Ended.IsZero() || row.Attempts != 1 || strings.Count(row.Holder, "/") < 2 {
+		t.Errorf("running: %+v, %v", row, err)
+	}
+	row, err = r.Job(t.Context(), ids["later"])
+	if err != nil || !near(row.Due, time.Hour) || !row.Begun.IsZero() || row.Attempts != 0 || row.Holder != "" {
+		t.Errorf("scheduled: %+v, %v", row, err)
+	}
+	row, err = r.Job(t.Context(), ids["dead"])
+	if err != nil || !near(row.Ended, 0) || row.Code != phases.CauseForbidden || !strings.Contains(row.Error, "no grant") {
+		t.Errorf("dead: %+v, %v", row, err)
+	}
+}
