@@ -29,6 +29,8 @@ type Engine interface {
 	Dispatch(ctx context.Context, c phases.Context, in phases.Input) (*phases.Outcome, error)
 	Plugins() []phases.PluginRow
 	Stats() runtime.Stats
+	Overview() runtime.Overview
+	Queue(ctx context.Context) runtime.QueueStatus
 }
 
 // Log is what the gateway needs of a *store.Store.

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/grapnelhq/grapnel/gateway/rpc"
-	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/runtime"
 	"github.com/grapnelhq/grapnel/tree"
 )
@@ -23,31 +22,41 @@ type Status struct {
 	// Seq is the place up to which changes have been told; null where the database
 	// has not been reached yet.
 	Seq *tree.Seq `json:"seq"`
-	// Plugins are the rows that "grapnel dispatch" prints too.
-	Plugins []phases.PluginRow `json:"plugins"`
-	Stats   runtime.Stats      `json:"stats"`
+	// Overview is how plugins, hooks and phases are. A plugin's row begins with what
+	// "grapnel dispatch" prints of it.
+	runtime.Overview
+
+	// Trouble is what somebody should look at, the worst first; empty where all is
+	// well.
+	Trouble []Trouble     `json:"trouble"`
+	Stats   runtime.Stats `json:"stats"`
+	// Queue is how background work stands.
+	Queue runtime.QueueStatus `json:"queue"`
 }
 
 // statusMethods: what plugins say of their failures is for operators.
 func (g *Gateway) statusMethods() []rpc.Method {
 	return []rpc.Method{
-		method("status", rpc.AdminRight, "Says how the gateway is: its plugins, counters and connections.", (*anyone).asked,
-			func(context.Context, call[anyone]) (Status, error) { return g.status(), nil }),
+		method("status", rpc.AdminRight, "Says how the gateway is: its plugins and hooks, what is in trouble and why, counters and connections.", (*anyone).asked,
+			func(ctx context.Context, _ call[anyone]) (Status, error) { return g.status(ctx), nil }),
 	}
 }
 
 // status is a snapshot.
-func (g *Gateway) status() Status {
+func (g *Gateway) status(ctx context.Context) Status {
 	s := Status{
 		Version: g.opts.Version, StartedAt: g.started.UTC(), UptimeSeconds: g.opts.Now().Sub(g.started).Seconds(),
-		Store: g.opts.StoreName, Connections: int(g.open.Load()), Watchers: g.hub.watchers(), Plugins: []phases.PluginRow{},
+		Store: g.opts.StoreName, Connections: int(g.open.Load()), Watchers: g.hub.watchers(), Trouble: []Trouble{},
+		Overview: runtime.Overview{Plugins: []runtime.PluginHealth{}, Hooks: []runtime.HookRow{}, Phases: []runtime.PhaseRow{}},
 	}
 	if place, known := g.hub.progress(); known {
 		s.Seq = &place
 	}
 	if g.opts.Engine != nil {
-		s.Plugins = append(s.Plugins, g.opts.Engine.Plugins()...)
+		s.Overview = g.opts.Engine.Overview()
+		s.Trouble = troubles(&s.Overview)
 		s.Stats = g.opts.Engine.Stats()
+		s.Queue = g.queue(ctx)
 	}
 	return s
 }

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"time"
@@ -102,30 +103,22 @@ func (s *snapshot) Describe(chan<- *prometheus.Desc) {}
 
 // Collect implements prometheus.Collector.
 func (s *snapshot) Collect(out chan<- prometheus.Metric) {
-	send := func(name, help string, kind prometheus.ValueType, value float64, labels, values []string) {
-		desc := prometheus.NewDesc(name, help, labels, nil)
-		if m, err := prometheus.NewConstMetric(desc, kind, value, values...); err == nil {
-			out <- m
-		} else {
-			out <- prometheus.NewInvalidMetric(desc, err)
-		}
-	}
-	st := s.g.status()
-	send("grapnel_gateway_connections", "Open WebSocket connections.", prometheus.GaugeValue, float64(st.Connections), nil, nil)
-	send("grapnel_gateway_watchers", "How often a connection watches a workspace.", prometheus.GaugeValue, float64(st.Watchers), nil, nil)
-	for _, p := range st.Plugins {
-		send("grapnel_plugin_state", "Plugins by their state; the value is 1.", prometheus.GaugeValue, 1,
-			[]string{"plugin", "state"}, []string{p.Plugin, string(p.State)})
-		send("grapnel_plugin_restarts_total", "How often a plugin was started again.", prometheus.CounterValue, float64(p.Restarts),
-			[]string{"plugin"}, []string{p.Plugin})
-	}
+	st := s.g.status(context.Background()) // Prometheus gives none
+	send := sender(out)
+	send.gauge("grapnel_gateway_connections", "Open WebSocket connections.", float64(st.Connections))
+	send.gauge("grapnel_gateway_watchers", "How often a connection watches a workspace.", float64(st.Watchers))
 	for _, row := range []struct {
 		outcome string
 		n       uint64
 	}{
 		{"kept", st.Stats.ManifestsKept}, {"not_kept", st.Stats.ManifestsNotKept}, {"kept_late", st.Stats.ManifestsKeptLate},
 	} {
-		send("grapnel_manifests_total", "Manifests by what became of them.", prometheus.CounterValue, float64(row.n), []string{"outcome"}, []string{row.outcome})
+		send.count("grapnel_manifests_total", "Manifests by what became of them.", row.n, label{"outcome", row.outcome})
 	}
-	send("grapnel_sink_hanging", "Calls of the log that were given up and have not returned.", prometheus.GaugeValue, float64(st.Stats.SinkHanging), nil, nil)
+	send.gauge("grapnel_sink_hanging", "Calls of the log that were given up and have not returned.", float64(st.Stats.SinkHanging))
+	if s.g.opts.Engine != nil {
+		send.gauge("grapnel_model_hanging", "Calls of the host's model that were given up and have not returned.", float64(st.Stats.ModelHanging))
+		send.overview(&st.Overview)
+		send.queue(&st.Queue)
+	}
 }

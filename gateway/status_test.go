@@ -137,7 +137,8 @@ func TestStatus(t *testing.T) {
 	got := do[Status](t, c, "status", nil)
 	want := Status{
 		Version: "1.2.3", StartedAt: clock.Now().Add(-90 * time.Second), UptimeSeconds: 90, Store: "sqlite:x",
-		Connections: 1, Watchers: 1, Seq: got.Seq, Plugins: []phases.PluginRow{}, Stats: runtime.Stats{ManifestsKept: 7},
+		Connections: 1, Watchers: 1, Seq: got.Seq, Stats: runtime.Stats{ManifestsKept: 7}, Trouble: []Trouble{},
+		Queue: runtime.QueueStatus{Durable: true, QueueCounts: runtime.QueueCounts{Waiting: 3, Scheduled: 2, Running: 4, Dead: 1, OldestSeconds: 1.5}},
 	}
 	if fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", want) || got.Seq == nil {
 		t.Errorf("got  %+v\nwant %+v", got, want)

@@ -29,6 +29,8 @@ type fakeEngine struct {
 	idle     error
 	waited   int
 	plugins  []phases.PluginRow
+	overview runtime.Overview
+	queueErr string
 
 	done *runtime.Compiled
 	out  *phases.Outcome
@@ -62,6 +64,23 @@ func (e *fakeEngine) WaitBackground(context.Context) error {
 
 func (e *fakeEngine) Plugins() []phases.PluginRow { return e.plugins }
 func (e *fakeEngine) Stats() runtime.Stats        { return runtime.Stats{ManifestsKept: 7} }
+
+// Queue is one in a store, or not to be reached once there is an error.
+func (e *fakeEngine) Queue(context.Context) runtime.QueueStatus {
+	if e.queueErr != "" {
+		return runtime.QueueStatus{Durable: true, Error: e.queueErr}
+	}
+	return runtime.QueueStatus{Durable: true, QueueCounts: runtime.QueueCounts{Waiting: 3, Scheduled: 2, Running: 4, Dead: 1, OldestSeconds: 1.5}}
+}
+
+// Overview is the one that a test gives, or shows its plugins alone.
+func (e *fakeEngine) Overview() runtime.Overview {
+	o := e.overview
+	for _, row := range e.plugins {
+		o.Plugins = append(o.Plugins, runtime.PluginHealth{PluginRow: row})
+	}
+	return o
+}
 
 // turnOf are params of turn/compile.
 func turnOf(more object) object {

@@ -97,6 +97,7 @@
 //	grapnel.plugin.up             up-down counter  1           plugin
 //	grapnel.plugin.restarts       counter          {restart}   plugin
 //	grapnel.breaker.state         up-down counter  1           plugin, subscription, state
+//	grapnel.plugin.memory         up-down counter  By          plugin
 //
 // grapnel.dispatch.duration is the wall time of a phase, from the call of the host to
 // the outcome, and grapnel.run.count has every expected hook, also those that did not run. The call's
@@ -105,7 +106,9 @@
 // processes: inside the host nothing is encoded. grapnel.plugin.up is 1 for a plugin
 // that is ready or degraded and 0 for one that is not; grapnel.breaker.state is 1 for
 // the state that a breaker is in and 0 for the others, of breakers that have ever
-// changed theirs. Both and the restarts need [Telemetry.Watch].
+// changed theirs. grapnel.plugin.memory is what its process and the descendants of that
+// hold, as the engine saw it within the last second or so; plugins inside the host have
+// none. These and the restarts need [Telemetry.Watch].
 //
 // # How many series there can be
 //

@@ -25,10 +25,11 @@ type instruments struct {
 	reloads    metric.Int64Counter
 	manifests  metric.Int64Counter
 
-	// up, restarts and breakers are looked up: see Watch.
+	// These are looked up: see Watch.
 	up       metric.Int64ObservableUpDownCounter
 	restarts metric.Int64ObservableCounter
 	breakers metric.Int64ObservableUpDownCounter
+	memory   metric.Int64ObservableUpDownCounter
 }
 
 // seconds are the bounds of durations. The conventions' advice for requests over a
@@ -79,6 +80,9 @@ func newInstruments(meter metric.Meter) (instruments, error) {
 	m.note(err)
 	in.breakers, err = meter.Int64ObservableUpDownCounter("grapnel.breaker.state", metric.WithUnit("1"),
 		metric.WithDescription("Which state a subscription's breaker is in: 1 for that one, 0 for the others."))
+	m.note(err)
+	in.memory, err = meter.Int64ObservableUpDownCounter("grapnel.plugin.memory", metric.WithUnit("By"),
+		metric.WithDescription("Resident memory of a plugin's process and its descendants."))
 	m.note(err)
 	return in, errors.Join(m.errs...)
 }

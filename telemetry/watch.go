@@ -17,6 +17,9 @@ import (
 type Source interface {
 	// Plugins returns a row for each declared plugin.
 	Plugins() []phases.PluginRow
+	// Memory returns the resident bytes of the plugins' processes, by declared name;
+	// plugins without one are absent.
+	Memory() map[string]int64
 }
 
 var _ Source = (*runtime.Engine)(nil)
@@ -30,7 +33,7 @@ func (t *Telemetry) Watch(src Source) error {
 		return ErrWatched
 	}
 	w := &watcher{source: src, measures: &t.measures, breakers: &t.breakers, seen: map[string]restarts{}}
-	registered, err := t.meter.RegisterCallback(w.observe, t.measures.up, t.measures.restarts, t.measures.breakers)
+	registered, err := t.meter.RegisterCallback(w.observe, t.measures.up, t.measures.restarts, t.measures.breakers, t.measures.memory)
 	if err != nil {
 		return fmt.Errorf("telemetry: %w", err)
 	}
@@ -56,10 +59,10 @@ type restarts struct {
 	total int64
 }
 
-// observe is the callback of all three instruments. The engine is asked before the lock is
+// observe is the callback of all four instruments. The engine is asked before the lock is
 // taken: it has locks of its own.
 func (w *watcher) observe(_ context.Context, o metric.Observer) error {
-	rows := w.source.Plugins()
+	rows, memory := w.source.Plugins(), w.source.Memory()
 	w.breakers.observe(w.measures.breakers, o)
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -68,6 +71,9 @@ func (w *watcher) observe(_ context.Context, o metric.Observer) error {
 		where := metric.WithAttributeSet(attribute.NewSet(keyPlugin.String(plain(row.Plugin))))
 		o.ObserveInt64(w.measures.up, up(row.State), where)
 		o.ObserveInt64(w.measures.restarts, w.counted(row), where)
+		if held := memory[row.Plugin]; held > 0 {
+			o.ObserveInt64(w.measures.memory, held, where)
+		}
 	}
 	return nil
 }

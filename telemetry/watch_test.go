@@ -19,6 +19,11 @@ type rows struct{ list []phases.PluginRow }
 
 func (r *rows) Plugins() []phases.PluginRow { return r.list }
 
+// Memory gives a and b some, and somebody who is not declared.
+func (r *rows) Memory() map[string]int64 {
+	return map[string]int64{"a": 4096, "b": 1 << 40, "c": 0, "gone": 7}
+}
+
 func row(name string, state phases.PluginState, restarts int) phases.PluginRow {
 	return phases.PluginRow{Plugin: name, State: state, Restarts: restarts, Detail: "secret"}
 }
@@ -31,11 +36,11 @@ func TestWatch(t *testing.T) {
 		t.Fatalf("Watch: %v", err)
 	}
 	for _, step := range []struct {
-		name string
-		rows []phases.PluginRow
-		want []string
+		name         string
+		rows         []phases.PluginRow
+		want, memory []string
 	}{
-		{"nothing declared", nil, []string{}},
+		{"nothing declared", nil, []string{}, []string{}},
 		{
 			"one of each state",
 			[]phases.PluginRow{row("a", phases.PluginReady, 0), row("b", phases.PluginDegraded, 1), row("c", phases.PluginBackoff, 4), row("d", phases.PluginQuarantined, 5)},
@@ -43,21 +48,27 @@ func TestWatch(t *testing.T) {
 				"grapnel.plugin.restarts 0 plugin=a", "grapnel.plugin.restarts 1 plugin=b", "grapnel.plugin.restarts 4 plugin=c", "grapnel.plugin.restarts 5 plugin=d",
 				"grapnel.plugin.up 0 plugin=c", "grapnel.plugin.up 0 plugin=d", "grapnel.plugin.up 1 plugin=a", "grapnel.plugin.up 1 plugin=b",
 			},
+			[]string{"grapnel.plugin.memory 1099511627776 plugin=b", "grapnel.plugin.memory 4096 plugin=a"},
 		},
 		{
 			"a reload: a is gone, c is another one of the name, and has been restarted twice",
 			[]phases.PluginRow{row("c", phases.PluginReady, 2)},
 			[]string{"grapnel.plugin.restarts 6 plugin=c", "grapnel.plugin.up 1 plugin=c"},
+			[]string{},
 		},
 		{
 			"and once more",
 			[]phases.PluginRow{row("c", phases.PluginStarting, 3)},
 			[]string{"grapnel.plugin.restarts 7 plugin=c", "grapnel.plugin.up 0 plugin=c"},
+			[]string{},
 		},
 	} {
 		src.list = step.rows
 		if diff := cmp.Diff(r.metrics(t, "grapnel.plugin.up", "grapnel.plugin.restarts"), step.want); diff != "" {
 			t.Errorf("%s (-got +want):\n%s", step.name, diff)
+		}
+		if diff := cmp.Diff(r.metrics(t, "grapnel.plugin.memory"), step.memory); diff != "" {
+			t.Errorf("%s: memory (-got +want):\n%s", step.name, diff)
 		}
 	}
 }

@@ -42,7 +42,7 @@ func newWords() words {
 	}
 	// Codes that are no failures of a hook, or no causes at all.
 	for _, code := range []string{
-		string(phases.CauseDenied), string(phases.CauseCancelled), phases.CodeToolError, phases.CodeNotGranted, "operator", "phase_failed",
+		string(phases.CauseDenied), string(phases.CauseCancelled), string(phases.CauseInterrupted), phases.CodeToolError, phases.CodeNotGranted, "operator", "phase_failed",
 	} {
 		w.causes[code] = true
 	}

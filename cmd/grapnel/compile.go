@@ -59,6 +59,7 @@ func (a *app) compileCommand() *cobra.Command {
 		RunE: func(c *cobra.Command, _ []string) error { return a.compile(c.Context(), &f, out) },
 	}
 	f.register(c)
+	a.record.register(c)
 	c.Flags().StringVar(&out, "out", "", "write the prompt (with --json the whole JSON) to `FILE`; the summary stays on standard output")
 	return c
 }

@@ -43,6 +43,11 @@ type checkedPlugin struct {
 	PassEnv []string      `json:"pass_env" jsonschema:"variables that are handed on"`
 	SetEnv  []string      `json:"set_env"  jsonschema:"names of variables that are set"`
 
+	Sandbox     string `json:"sandbox"      jsonschema:"the tier that sandbox asks for, or grants of single places: T0, T1 or T2"`
+	SandboxKey  string `json:"sandbox_key"  jsonschema:"the key that asks for it, such as sandbox or grants.read"`
+	TLS         bool   `json:"tls"          jsonschema:"host and plugin prove with certificates who they are"`
+	MemoryLimit int64  `json:"memory_limit" jsonschema:"the bytes that its processes may hold; 0 is unbounded"`
+
 	Overrides map[string]phases.Override `json:"overrides" jsonschema:"the operator's changes, by subscription"`
 	Status    *phases.PluginRow          `json:"status"    jsonschema:"how it started; null offline"`
 }
@@ -132,7 +137,9 @@ func declared(cfg *config.Config, from origin) *checked {
 		if overrides == nil {
 			overrides = map[string]phases.Override{}
 		}
+		tier, key := p.Tier()
 		r.Plugins = append(r.Plugins, checkedPlugin{
+			Sandbox: tier, SandboxKey: key, TLS: p.TLS, MemoryLimit: int64(p.Limits.Memory),
 			Plugin: p.Name, Builtin: p.Builtin, Program: p.Path, SHA256: p.SHA256, Grants: p.Grants, Overrides: overrides,
 			PassEnv: append([]string{}, p.Env.Pass...), SetEnv: append([]string{}, slices.Sorted(maps.Keys(p.Env.Set))...),
 		})

@@ -58,6 +58,7 @@ func (a *app) dispatchCommand() *cobra.Command {
 		},
 	}
 	f.register(c)
+	a.record.register(c)
 	return c
 }
 

@@ -118,8 +118,18 @@ func (a *app) withEngine(ctx context.Context, cfg *config.Config, o runtime.Opti
 	// for instance, a signal ends the process as it ends any other.
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	context.AfterFunc(ctx, stop)
+	signalled := context.AfterFunc(ctx, func() {
+		stop()
+		logger.Info("told to end; a second signal does not wait for anything")
+	})
+	defer signalled()
 
+	recorded, err := a.recordExchanges(&o)
+	if err != nil {
+		return err
+	}
+	defer recorded() // when the engine is closed
+	lost := countLost(&o)
 	progress := a.startProgress(&o)
 	eng, err := runtime.New(ctx, cfg, o)
 	progress.stop()
@@ -131,6 +141,7 @@ func (a *app) withEngine(ctx context.Context, cfg *config.Config, o runtime.Opti
 		if closed := eng.Close(closing); closed != nil {
 			logger.Warn("close", "error", closed)
 		}
+		lost.tell(a.err)
 	}
 	// Whatever failed, it failed because the user wanted it to.
 	if err != nil && ctx.Err() != nil {

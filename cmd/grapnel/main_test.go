@@ -16,7 +16,7 @@ import (
 // line, which starts itself anew.
 func TestMain(m *testing.M) {
 	builtin.Main()
-	testscript.Main(m, map[string]func(){"grapnel": main, hostProgram: memoryHost})
+	testscript.Main(m, map[string]func(){"grapnel": main, hostProgram: memoryHost, "badplugin": badPlugin})
 }
 
 // TestScripts runs the scripts that say what every command does.
@@ -27,6 +27,7 @@ func TestScripts(t *testing.T) {
 	maps.Copy(commands, storeCommands())
 	maps.Copy(commands, serveCommands())
 	maps.Copy(commands, memoryCommands())
+	maps.Copy(commands, jobCommands())
 	testscript.Run(t, testscript.Params{
 		Dir:                 filepath.Join("testdata", "script"),
 		RequireExplicitExec: true,

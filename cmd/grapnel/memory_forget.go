@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -228,30 +227,13 @@ func (a *app) agreed(f *forgetFlags, d *doomed) error {
 	if f.yes {
 		return nil
 	}
-	nobody := usagef("there is nobody to ask whether %s may be forgotten; give --yes, or look first with --dry-run", memories(d.count))
-	if !a.asks() {
-		return nobody
-	}
-	a.printMemories("to be forgotten", d.rows)
-	if more := d.count - len(d.rows); more > 0 {
-		a.printf("  and %s more\n", text.Thousands(more))
-	}
-	// Results are printed at the end; a question is no result.
-	tellf(a.err, "%s\nForget %s for good? [y/N] ", a.out.String(), plural(d.count, "it", memories(d.count)))
-	a.out.Reset()
-	line, err := bufio.NewReader(a.in).ReadString('\n')
-	if err != nil && line == "" {
-		tellf(a.err, "\n")
-		return nobody // a device without anybody at it, such as the null device
-	}
-	if answer := strings.ToLower(strings.TrimSpace(line)); answer != "y" && answer != "yes" {
-		return refused(errors.New("nothing was forgotten"))
-	}
-	return nil
+	return a.confirm(doing{"forget", "forgotten"}, d.count, memories(d.count), func() {
+		a.printMemories("to be forgotten", d.rows)
+		if more := d.count - len(d.rows); more > 0 {
+			a.printf("  and %s more\n", text.Thousands(more))
+		}
+	})
 }
-
-// asks reports whether there is somebody to answer.
-func (a *app) asks() bool { return a.answers || isTerminal(a.in) }
 
 // forgetDoomed forgets what was shown.
 func (a *app) forgetDoomed(ctx context.Context, f *forgetFlags, place *memoryPlace, workspaces []string, d *doomed, r *memoryForgotten) error {

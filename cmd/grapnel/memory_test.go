@@ -15,52 +15,15 @@ import (
 	"github.com/grapnelhq/grapnel/plugins/memory/itemstore"
 )
 
-// TestForgetAsks: somebody at a terminal is shown what goes, and what is said there
-// decides. Nothing of the question is a result.
+// TestForgetAsks: somebody at a terminal is shown what goes.
 func TestForgetAsks(t *testing.T) {
 	t.Parallel()
 
-	tests := []struct {
-		name, answer string
-		flags        []string
-		code         int
-		left         int
-		says         string
-	}{
-		{"yes", "y\n", nil, exitOK, 0, "Forget 2 memories for good? [y/N]"},
-		{"in full, without an end", "YES", nil, exitOK, 0, "We deploy on Fridays."},
-		{"no", "n\n", nil, exitNo, 2, "nothing was forgotten"},
-		{"nothing", "\n", nil, exitNo, 2, "nothing was forgotten"},
-		{"something else", "yes, please\n", nil, exitNo, 2, "nothing was forgotten"},
-		{"nobody", "", nil, exitUsage, 2, "there is nobody to ask"},
-		{"not asked", "n\n", []string{"--yes"}, exitOK, 0, ""},
-		{"asked with JSON too", "y\n", []string{"--json"}, exitOK, 0, "to be forgotten (2)"},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-
-			dsn := someMemories(t)
-			var out, errs bytes.Buffer
-			a := &app{in: strings.NewReader(tt.answer), err: &errs, stdout: &out, answers: true}
-			root := a.root()
-			root.SetArgs(append([]string{"memory", "forget", "--all", "--memory", dsn, "--config", emptyConfig(t)}, tt.flags...))
-			err := root.ExecuteContext(t.Context())
-			if got := codeOf(err); got != tt.code {
-				t.Errorf("exit code %d, want %d: %v", got, tt.code, err)
-			}
-			said := errs.String()
-			if err != nil {
-				said += err.Error()
-			}
-			if !strings.Contains(said, tt.says) || strings.Contains(a.out.String(), "[y/N]") {
-				t.Errorf("it said %q, and printed %q; want %q said", said, a.out.String(), tt.says)
-			}
-			if left := countMemories(t, dsn); left != tt.left {
-				t.Errorf("%d memories are left, want %d", left, tt.left)
-			}
-		})
-	}
+	asked{
+		place: someMemories, left: countMemories,
+		args:     func(dsn string) []string { return []string{"memory", "forget", "--all", "--memory", dsn} },
+		question: "Forget 2 memories for good? [y/N]", shows: "We deploy on Fridays.", title: "to be forgotten (2)", refusal: "nothing was forgotten",
+	}.run(t)
 }
 
 // emptyConfig is a configuration without plugins.

@@ -17,8 +17,9 @@ import (
 
 // pluginCommand holds what is about plugins one by one.
 func (a *app) pluginCommand() *cobra.Command {
-	return group("plugin", "Plugins: what they are, one-shot runs, checksums",
-		a.pluginListCommand(), a.pluginDescribeCommand(), a.pluginServeCommand(), a.pluginPinCommand(), a.pluginRunCommand())
+	return group("plugin", "Plugins: what they are, one-shot runs, replays, checksums",
+		a.pluginListCommand(), a.pluginDescribeCommand(), a.pluginServeCommand(), a.pluginPinCommand(), a.pluginRunCommand(),
+		a.pluginReplayCommand())
 }
 
 // pluginList is the JSON of plugin list.

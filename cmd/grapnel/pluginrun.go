@@ -53,6 +53,7 @@ func (a *app) pluginRunCommand() *cobra.Command {
 	}
 	flags := c.Flags()
 	f.register(c)
+	a.record.register(c)
 	flags.StringVar(&f.phase, "phase", "", "the `PHASE` to dispatch (default: the one that the plugin has hooks in)")
 	flags.BoolVar(&f.grantAll, "grant-all", false, "grant the plugin everything, for this run")
 	return c

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/grapnelhq/grapnel/config"
 	"github.com/grapnelhq/grapnel/internal/text"
 	"github.com/grapnelhq/grapnel/phases"
 )
@@ -74,6 +75,7 @@ func (a *app) printCheckedPlugin(p *checkedPlugin) {
 		}
 		t.add("state", state)
 	}
+	addConfinement(t, p)
 	for _, g := range grantRows(&p.Grants) {
 		if len(g.names) > 0 {
 			t.add("may "+g.what, strings.Join(g.names, ", "))
@@ -89,6 +91,28 @@ func (a *app) printCheckedPlugin(p *checkedPlugin) {
 		t.add("override "+id, overrideText(p.Overrides[id]))
 	}
 	a.printTable(t)
+}
+
+// addConfinement adds what keeps a plugin from what it is not granted, where that
+// is more than what every plugin has.
+func addConfinement(t *table, p *checkedPlugin) {
+	if p.Sandbox != "T0" {
+		t.add("sandbox", p.Sandbox+", by "+p.SandboxKey)
+	}
+	if s := p.Status; s != nil {
+		for _, lack := range s.TierLacks {
+			t.add("sandbox lacks", lack)
+		}
+		for _, path := range s.AbsentPaths {
+			t.add("not granted", path+" was not there when it started")
+		}
+	}
+	if p.TLS {
+		t.add("connection", "with certificates")
+	}
+	if p.MemoryLimit > 0 {
+		t.add("memory", "at most "+config.Size(p.MemoryLimit).String())
+	}
 }
 
 // grantRow is one list of grants.

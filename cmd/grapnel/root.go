@@ -41,6 +41,8 @@ type app struct {
 	// logLevel is checked when a logger is needed: commands that log nothing
 	// accept any.
 	logLevel string
+	// record is --record, of those commands that have it.
+	record recordFlags
 	// format and json are two ways to say the same; settleFormat makes them one.
 	format string
 	json   bool
@@ -88,7 +90,7 @@ func (a *app) root() *cobra.Command {
 	c.AddCommand(
 		a.compileCommand(), a.dispatchCommand(), a.planCommand(), a.explainCommand(), a.manifestCommand(), a.agentsCommand(),
 		a.pluginCommand(), a.configCommand(), a.schemaCommand(), a.initCommand(), a.serveCommand(), a.statusCommand(), a.docsCommand(), a.memoryCommand(),
-		a.versionCommand(),
+		a.jobsCommand(), a.versionCommand(),
 	)
 	return c
 }

@@ -35,7 +35,7 @@ func TestSchemasAreClosed(t *testing.T) {
 	t.Parallel()
 
 	for _, name := range []string{
-		"compile", "dispatch", "plan", "explain", "plugin-list", "plugin-pin", "config-check", "init", "version", "phase:tool.pre_call",
+		"compile", "dispatch", "plan", "explain", "plugin-list", "plugin-pin", "plugin-replay", "record", "config-check", "init", "version", "phase:tool.pre_call",
 		"manifest-list", "manifest-text", "manifest-diff", "manifest-blame", "manifest-verify", "manifest-prune",
 		"memory-list", "memory-search", "memory-show", "memory-forget", "memory-export", "memory-import", "memory-stats", "memory-item",
 		"agents-chain", "agents-explain", "agents-lint", "agents-touch", "agents-resume", "agents-state",
@@ -94,7 +94,7 @@ func TestKindsSchema(t *testing.T) {
 func TestOwnSchemasDescribe(t *testing.T) {
 	t.Parallel()
 
-	for _, name := range []string{"explain", "config-check", "plugin-pin", "manifest-list", "manifest-text", "manifest-blame", "agents-explain", "agents-lint"} {
+	for _, name := range []string{"explain", "config-check", "plugin-pin", "plugin-replay", "manifest-list", "manifest-text", "manifest-blame", "agents-explain", "agents-lint"} {
 		schema, err := resolvedSchema(name)
 		if err != nil {
 			t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 	"github.com/grapnelhq/grapnel/config"
 	"github.com/grapnelhq/grapnel/gateway"
 	"github.com/grapnelhq/grapnel/internal/plan"
+	"github.com/grapnelhq/grapnel/internal/replay"
 	"github.com/grapnelhq/grapnel/internal/surface"
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
@@ -17,8 +18,10 @@ import (
 	"github.com/grapnelhq/grapnel/plugins/agentsdoc/lint"
 	"github.com/grapnelhq/grapnel/plugins/memory/itemstore"
 	"github.com/grapnelhq/grapnel/plugins/memory/turnpolicy"
+	recording "github.com/grapnelhq/grapnel/record"
 	"github.com/grapnelhq/grapnel/runtime"
 	"github.com/grapnelhq/grapnel/store"
+	"github.com/grapnelhq/grapnel/store/jobqueue"
 	"github.com/grapnelhq/grapnel/tree"
 )
 
@@ -58,6 +61,7 @@ func schemas() []namedSchema {
 		{"plugin-list", "the result of plugin list --json", generated[pluginList]},
 		{"plugin-describe", "the result of plugin describe --json", generated[phases.Description]},
 		{"plugin-pin", "the result of plugin pin --json", generated[pinResult]},
+		{"plugin-replay", "the result of plugin replay --json", generated[replayed]},
 		{"config-check", "the result of config check --json", generated[checked]},
 		{"init", "the result of init --json", generated[initialised]},
 		{"serve", "the line that serve --json prints when it is ready", generated[listening]},
@@ -71,6 +75,11 @@ func schemas() []namedSchema {
 		{"memory-import", "the result of memory import --json", generated[memoryImported]},
 		{"memory-stats", "the result of memory stats --json", generated[memoryStats]},
 		{"memory-item", "each line of memory export; memory import fills in what a line lacks", generated[itemstore.Item]},
+		{"record", "each line of the file of --record", generated[recording.Line]},
+		{"jobs-list", "the result of jobs list --json and jobs dead --json", generated[jobsList]},
+		{"jobs-show", "the result of jobs show --json", generated[jobWhole]},
+		{"jobs-retry", "the result of jobs retry --json", generated[jobsChanged]},
+		{"jobs-remove", "the result of jobs remove --json", generated[jobsChanged]},
 		{"rpc", "the gateway: methods with params and result, notifications, errors", func() (any, error) { return gateway.Schema() }},
 		{"tokens", "the file of serve --token-file", func() (any, error) { return config.TokensSchema(), nil }},
 		{"schema", "the result of schema --json without a name", generated[schemaList]},
@@ -112,6 +121,9 @@ func specialSchemas() (surface.Schemas, error) {
 	surface.AddWords(own, pinUnpinned, pinSame, pinChanged)
 	surface.AddWords(own, explainsSection, explainsSubscription)
 	surface.AddWords(own, docWritten, docRemoved, docKept, docSaved, docCreated, docConflict, docMissing, docSkipped, docRefused, docUnchanged)
+	surface.AddWords(own, replay.Outcomes()...)
+	surface.AddWords(own, recording.Kinds()...)
+	surface.AddWords(own, jobqueue.States()...)
 	surface.AddWords(own, itemstore.Scopes()...)
 	surface.AddWords(own, itemstore.Sources()...)
 	surface.AddWords(own, turnpolicy.Categories()...)

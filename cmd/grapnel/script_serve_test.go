@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -56,7 +57,9 @@ func cmdGateway(ts *testscript.TestScript, _ bool, args []string) {
 func cmdRPC(ts *testscript.TestScript, neg bool, args []string) {
 	ctx, cancel := context.WithTimeout(context.Background(), longest)
 	defer cancel()
-	c, err := client.Dial(ctx, ts.Getenv("URL"), client.Options{})
+	// Where the gateway has made a token there is one; elsewhere none is needed.
+	token, _ := os.ReadFile(filepath.Join(ts.Getenv("HOME"), ".local", "share", "grapnel", "token"))
+	c, err := client.Dial(ctx, ts.Getenv("URL"), client.Options{Token: strings.TrimSpace(string(token))})
 	ts.Check(err)
 	defer c.Close() //nolint:errcheck // everything was answered
 	var result json.RawMessage

@@ -20,6 +20,7 @@ import (
 	"github.com/grapnelhq/grapnel/gateway/rpc"
 	"github.com/grapnelhq/grapnel/runtime"
 	"github.com/grapnelhq/grapnel/store"
+	"github.com/grapnelhq/grapnel/store/jobqueue"
 	"github.com/grapnelhq/grapnel/store/treestore"
 )
 
@@ -75,6 +76,7 @@ func (a *app) serveCommand() *cobra.Command {
 			return a.serve(c.Context(), &f)
 		},
 	}
+	a.record.register(c)
 	flags := c.Flags()
 	flags.StringVar(&f.listen, "listen", "127.0.0.1:0", "`ADDRESS` to listen at; port 0 takes a free one. Other than loopback needs --token-file")
 	flags.StringVar(&f.socket, "socket", "", "unix socket to listen at, for this user alone (`PATH`; alone it replaces --listen)")
@@ -93,6 +95,7 @@ type serving struct {
 	access access
 	doors  *doors
 	store  *store.Store
+	queue  *jobqueue.Queue
 	tree   *treestore.Store
 }
 
@@ -118,11 +121,30 @@ func (a *app) serve(ctx context.Context, f *serveFlags) (err error) {
 		return storeError(err)
 	}
 	defer func() { err = firstOf(err, s.store.Close()) }()
+	if s.queue, err = a.openQueue(ctx, s.store); err != nil {
+		return err
+	}
+	defer func() { err = firstOf(err, s.queue.Close()) }()
 	if s.tree, err = treestore.New(ctx, s.store.DB(), treestore.Options{}); err != nil {
 		return unable(oneLine{err})
 	}
 	defer func() { err = firstOf(err, s.tree.Close()) }()
 	return a.serveOpened(ctx, s)
+}
+
+// openQueue opens the store's queue of background work.
+func (a *app) openQueue(ctx context.Context, s *store.Store) (*jobqueue.Queue, error) {
+	logger, err := a.logger()
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, openTime, errNoAnswer)
+	defer cancel()
+	q, err := jobqueue.Open(ctx, s.DB(), jobqueue.Options{Logger: logger})
+	if err != nil {
+		return nil, storeError(err)
+	}
+	return q, nil
 }
 
 // firstOf is the error of the work, else that of closing what it worked on.
@@ -146,8 +168,7 @@ func (a *app) prepareServe(s *serving) error {
 			return usagef("%w; give --store and --home", err)
 		}
 		if s.ref.dsn == "" {
-			dsn := sqliteScheme + filepath.Join(dir, "grapnel.db")
-			s.ref = storeRef{dsn, dsn}
+			s.ref = serveStore(dir)
 		}
 		if s.home == "" {
 			s.home = filepath.Join(dir, "home")
@@ -157,6 +178,12 @@ func (a *app) prepareServe(s *serving) error {
 		return err
 	}
 	return checkListen(s.flags)
+}
+
+// serveStore is the store of serve where none is named, in the data folder.
+func serveStore(dir string) storeRef {
+	dsn := sqliteScheme + filepath.Join(dir, "grapnel.db")
+	return storeRef{dsn, dsn}
 }
 
 // serveConfig is loadConfig with the defaults of serve.
@@ -187,7 +214,7 @@ func (a *app) serveOpened(ctx context.Context, s *serving) error {
 	hangups := listenForHangups()
 	defer hangups.stop()
 	opts := runtime.Options{
-		WaitFor: runtime.WaitRequired, Sink: s.store, State: s.store, Home: s.home, SeedHome: true,
+		WaitFor: runtime.WaitRequired, Sink: s.store, State: s.store, Queue: s.queue, Home: s.home, SeedHome: true,
 		Services: map[string]runtime.Service{gateway.ServiceDocuments: gateway.Documents(s.tree)},
 	}
 	if err := countTokens(&opts, ""); err != nil {

@@ -81,8 +81,15 @@ func (t *tail) until(tb testing.TB, word string) string {
 // serveIn starts a gateway whose home is a folder, and waits until it is ready.
 func serveIn(t *testing.T, dir string, args ...string) *served {
 	t.Helper()
+	return serveAs(t, dir, nil, args...)
+}
+
+// serveAs is serveIn with more to be said about the process.
+func serveAs(t *testing.T, dir string, attr *syscall.SysProcAttr, args ...string) *served {
+	t.Helper()
 	cmd, _ := command(t, append([]string{"serve"}, args...)...)
 	cmd.Env = append(cmd.Env, homeIn(dir)...)
+	cmd.SysProcAttr = attr
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -183,7 +183,7 @@ func TestUpText(t *testing.T) {
 	t.Parallel()
 
 	for seconds, want := range map[float64]string{
-		0: "0s", 12.4: "12s", 90: "2m0s", 7200: "2h0m0s", (50 * time.Hour).Seconds(): "2 days",
+		0: "0s", 12.4: "12s", 90: "2m", 600: "10m", 7200: "2h0m", (50 * time.Hour).Seconds(): "2 days",
 	} {
 		if got := upText(seconds); got != want {
 			t.Errorf("%v: %s, want %s", seconds, got, want)

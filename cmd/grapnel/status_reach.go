@@ -119,6 +119,8 @@ func (r *reached) failed(err error) error {
 	switch {
 	case errors.Is(err, context.Canceled):
 		return &exitError{code: exitInterrupted, err: errors.New("interrupted")}
+	case errors.Is(err, context.DeadlineExceeded):
+		return unable(fmt.Errorf("the gateway at %s takes calls and does not answer: it hangs, or its database does; look at its log, or start it again", r.target))
 	case client.HasCode(err, rpc.CodeUnauthorized):
 		return refused(fmt.Errorf("the gateway at %s: %w; tokens come from --token-file or $%s", r.target, err, tokenVariable))
 	case client.HasCode(err, rpc.CodeNotFound):

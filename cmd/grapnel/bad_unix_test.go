@@ -1,0 +1,18 @@
+//go:build unix
+
+package main
+
+import (
+	"os"
+
+	"github.com/grapnelhq/grapnel/internal/badplugin"
+)
+
+// badPlugin is "badplugin MODE [ARG]...": a plugin's program that misbehaves.
+func badPlugin() {
+	mode, args := "", []string{}
+	if len(os.Args) > 1 {
+		mode, args = os.Args[1], os.Args[2:]
+	}
+	os.Exit(badplugin.Program{Mode: mode, Args: args, Self: os.Args[:1], Exit: os.Exit}.Run())
+}

@@ -1,0 +1,118 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/grapnelhq/grapnel/runtime"
+	"github.com/grapnelhq/grapnel/store"
+	"github.com/grapnelhq/grapnel/store/jobqueue"
+)
+
+// TestJobsRemoveAsks: what cannot be taken back is shown and asked for, unless it is
+// said that it need not be.
+func TestJobsRemoveAsks(t *testing.T) {
+	t.Parallel()
+
+	asked{
+		place:    func(t *testing.T) string { t.Helper(); return deadJobs(t, 2) },
+		left:     func(t *testing.T, dsn string) int { t.Helper(); return countJobs(t, dsn).Dead },
+		args:     func(dsn string) []string { return []string{"jobs", "remove", "--all", "--store", dsn} },
+		question: "Remove 2 jobs for good? [y/N]", shows: "to be removed (2)", title: "to be removed (2)", refusal: "nothing was removed",
+	}.run(t)
+}
+
+// errEnough ends the service of deadJobs.
+var errEnough = errors.New("that will do")
+
+// deadJobs makes a store with so many dead jobs, and one that waits.
+func deadJobs(t *testing.T, n int) (dsn string) {
+	t.Helper()
+	dsn = "sqlite:" + filepath.Join(t.TempDir(), "q.db")
+	s, err := store.Open(t.Context(), dsn, store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Close() }()
+	q, err := jobqueue.Open(t.Context(), s.DB(), jobqueue.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = q.Close() }()
+	for range n {
+		if err := q.Add(t.Context(), runtime.Job{Kind: "k", Plugin: "p"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, end := context.WithCancelCause(t.Context())
+	served := make(chan error, 1)
+	go func() {
+		served <- q.Serve(ctx, func(context.Context, runtime.Attempt) runtime.Verdict {
+			return runtime.Verdict{Action: runtime.JobDead, Err: errEnough}
+		})
+	}()
+	if err := q.Idle(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	end(errEnough)
+	if err := <-served; !errors.Is(err, errEnough) {
+		t.Fatal(err)
+	}
+	if err := q.Add(t.Context(), runtime.Job{Kind: "k", Plugin: "p"}); err != nil {
+		t.Fatal(err)
+	}
+	return dsn
+}
+
+// countJobs counts what is in a store.
+func countJobs(t *testing.T, dsn string) runtime.QueueCounts {
+	t.Helper()
+	s, err := store.Open(t.Context(), dsn, store.Options{ReadOnly: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Close() }()
+	r, err := jobqueue.Look(t.Context(), s.DB(), jobqueue.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := r.Counts(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// TestQueueText: status says where background work is, and what there is to look at.
+func TestQueueText(t *testing.T) {
+	t.Parallel()
+
+	for want, q := range map[string]runtime.QueueStatus{
+		"in memory, lost at the end: 0 waiting, 1 running, 2 scheduled": {QueueCounts: runtime.QueueCounts{Running: 1, Scheduled: 2}},
+		"in the store: 3 waiting (the oldest for 2m), 0 running, 0 scheduled, 4 dead (see: grapnel jobs dead)": {
+			Durable: true, QueueCounts: runtime.QueueCounts{Waiting: 3, Dead: 4, OldestSeconds: 125},
+		},
+		"in the store: the database is away": {Durable: true, Error: "the database is away"},
+	} {
+		if got := queueText(&q); got != want {
+			t.Errorf("got  %q\nwant %q", got, want)
+		}
+	}
+}
+
+// TestAgeText: an age is as exact as is of use, and never less than nothing.
+func TestAgeText(t *testing.T) {
+	t.Parallel()
+
+	for d, want := range map[time.Duration]string{
+		-time.Second: "0s", 0: "0s", 59 * time.Second: "59s", time.Minute: "1m", 59*time.Minute + 59*time.Second: "59m",
+		time.Hour: "1h", 47 * time.Hour: "47h", 48 * time.Hour: "2d", 1000 * time.Hour: "41d",
+	} {
+		if got := ageText(d); got != want {
+			t.Errorf("%s: %q, want %q", d, got, want)
+		}
+	}
+}

@@ -1,0 +1,136 @@
+package main
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/grapnelhq/grapnel/gateway"
+	"github.com/grapnelhq/grapnel/internal/text"
+	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/runtime"
+)
+
+// statusAt is a status without anything, ten minutes after its start.
+func statusAt() *statusResult {
+	r := &statusResult{Target: "http://127.0.0.1:1"}
+	r.StartedAt, r.UptimeSeconds = time.Date(2026, 2, 3, 4, 5, 6, 0, time.UTC), 600
+	return r
+}
+
+// printed is what a status prints behind the gateway's own block.
+func printed(r *statusResult, hooks bool) string {
+	var a app
+	a.printStatus(r)
+	if hooks {
+		a.printHooks(r)
+	}
+	_, rest, _ := strings.Cut(a.out.String(), "\n\n")
+	return rest
+}
+
+func TestPrintStatus(t *testing.T) {
+	t.Parallel()
+
+	r := statusAt()
+	row := func(name string, state phases.PluginState) runtime.PluginHealth {
+		return runtime.PluginHealth{PluginRow: phases.PluginRow{Plugin: name, State: state, Generation: 2, Tier: "T1"}}
+	}
+	well, gone := row("well", phases.PluginReady), row("gone", phases.PluginQuarantined)
+	well.StartedAt, well.MemoryBytes = r.StartedAt.Add(time.Minute), 1300<<20
+	well.Took = runtime.Latency{Count: 3, P50MS: 0.123, P99MS: 12.34}
+	gone.Restarts, gone.LastError = 5, &runtime.LastError{Code: "crash", At: r.StartedAt.Add(8 * time.Minute)}
+	r.Plugins = []runtime.PluginHealth{well, gone}
+	r.Trouble = []gateway.Trouble{
+		{Kind: gateway.TroubleQuarantined, Plugin: "gone", Code: "crash", Reason: "exited with status 7 (crash)", At: r.StartedAt.Add(8 * time.Minute), InARow: 3, FailOpen: 2, Remedy: "mend it"},
+		{Kind: gateway.TroubleBreaker, Plugin: "well", Subscription: "well.guard", Phase: phases.ToolPreCall, Code: "timeout", Reason: "5 of 9 runs failed with timeout", At: r.StartedAt.Add(599 * time.Second), Remedy: strings.Repeat("a b ", 45)},
+		{Kind: gateway.TroubleFailing, Plugin: "well", Phase: phases.PhaseToolCall, Code: "plugin_error", Reason: "its own code is bad\x1b[2Jday", At: r.StartedAt.Add(time.Minute), InARow: 1, Remedy: "ask"},
+		{Kind: gateway.TroubleBusy, Plugin: "well", Code: "overloaded", Reason: "it works on 4 calls, its limit, and 1 wait", At: r.StartedAt, Remedy: "raise it"},
+	}
+	r.Hooks = []runtime.HookRow{
+		{Subscription: "well.guard", Plugin: "well", Phase: phases.ToolPreCall, Breaker: "open", Figures: runtime.Figures{Runs: 9, Failed: 5, LastError: &runtime.LastError{Code: "timeout", At: r.StartedAt.Add(9 * time.Minute)}}},
+		{Subscription: "well.off", Plugin: "well", Phase: phases.ToolPreCall, Breaker: "closed", Off: "operator"},
+		{Plugin: "well", Phase: phases.PhaseToolCall, Figures: runtime.Figures{Runs: 2, Took: runtime.Latency{Count: 2, P50MS: 1, P99MS: 2}}},
+	}
+	r.Phases = []runtime.PhaseRow{{Phase: phases.ToolPreCall, Dispatches: 9, Failed: 4, Took: runtime.Latency{Count: 9, P50MS: 100, P99MS: 101, MaxMS: 102}}}
+	want := `plugins (2)
+  plugin  state        gen  tier  restarts  up  p50 ms  p99 ms     memory  last error
+  well    ready          2  T1           0  9m    0.12    12.3  1,300 MiB  -
+  gone    quarantined    2  T1           5   -       -       -          -  crash 2m ago
+
+in trouble (4)
+  the plugin gone went into quarantine 2m ago (crash): exited with status 7; runs failed in a row:
+    3; phases that went on without: 2
+    to do: mend it
+  the hook well.guard is not asked, its breaker is open, last error 1s ago (timeout): 5 of 9 runs
+    failed with timeout
+    to do: a b a b a b a b a b a b a b a b a b a b a b a b a b a b a b a b a b a b a b a b a b a b a
+    b a b a b a b a b a b a b a b a b a b a b a b a b a b a b a b a b a b a b a b a b a b a b
+  a tool of well fails, last 9m ago (plugin_error): its own code is badday; runs failed in a row: 1
+    to do: ask
+  the plugin well is busy (overloaded): it works on 4 calls, its limit, and 1 wait
+    to do: raise it
+
+tool.pre_call (2)
+  hook        state  runs  cached  failed  fail-open  p50 ms  p99 ms  last error
+  well.guard  open      9       0       5          0       -       -  timeout 1m ago
+  well.off    off       0       0       0          0       -       -  -
+
+tool.call (1)
+  hook  state  runs  cached  failed  fail-open  p50 ms  p99 ms  last error
+  well  ok        2       0       0          0    1.00    2.00  -
+
+phases (1)
+  phase          dispatches  failed  cancelled  p50 ms  p99 ms  max ms
+  tool.pre_call           9       4          0     100     101     102
+`
+	if diff := cmp.Diff(want, printed(r, true)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestStatusIsNarrow: no line is wider than a terminal, whatever names and figures are
+// in it, and no words of plugins reach it with control characters.
+func TestStatusIsNarrow(t *testing.T) {
+	t.Parallel()
+
+	rnd := rand.New(rand.NewPCG(2, 3))
+	word := func(most int) string {
+		b := bytes.Repeat([]byte("a"), 1+rnd.IntN(most))
+		b[rnd.IntN(len(b))] = "xyz-\x1b"[rnd.IntN(5)]
+		return string(b)
+	}
+	states := []phases.PluginState{phases.PluginReady, phases.PluginQuarantined, phases.PluginDeclared}
+	for range 200 {
+		r := statusAt()
+		r.UptimeSeconds = rnd.Float64() * 1e7
+		some := func() *runtime.LastError {
+			return &runtime.LastError{Code: string(phases.FailureCauses()[rnd.IntN(20)]), At: r.StartedAt.Add(time.Duration(rnd.Int64N(1e15)))}
+		}
+		took := runtime.Latency{Count: 1, P50MS: rnd.Float64() * 1e5, P99MS: rnd.Float64() * 1e5}
+		for range 1 + rnd.IntN(4) {
+			r.Plugins = append(r.Plugins, runtime.PluginHealth{
+				PluginRow: phases.PluginRow{Plugin: word(64), State: states[rnd.IntN(3)], Generation: rnd.Uint64N(1000), Tier: "T2", Restarts: rnd.IntN(10000)},
+				StartedAt: r.StartedAt, MemoryBytes: rnd.Int64N(1 << 40), LastError: some(), Took: took,
+			})
+			r.Trouble = append(r.Trouble, gateway.Trouble{Kind: gateway.TroubleFailing, Subscription: word(80), Code: word(30), Reason: strings.Repeat(word(20)+" ", 30), Remedy: word(60)})
+			r.Hooks = append(r.Hooks, runtime.HookRow{
+				Subscription: word(128), Phase: phases.PrePromptCompile, Breaker: "half_open",
+				Figures: runtime.Figures{Runs: rnd.Uint64N(1e6), Cached: rnd.Uint64N(1e6), Failed: rnd.Uint64N(1e6), FailOpen: rnd.Uint64N(1e6), LastError: some(), Took: took},
+			})
+		}
+		out := printed(r, true)
+		for line := range strings.Lines(out) {
+			if n := text.Chars(strings.TrimSuffix(line, "\n")); n > statusWidth && len(strings.Fields(line)) > 1 { // a path is not broken
+				t.Fatalf("a line of %d characters: %s", n, line)
+			}
+		}
+		if strings.ContainsRune(out, '\x1b') {
+			t.Fatalf("an escape sequence: %q", out)
+		}
+	}
+}

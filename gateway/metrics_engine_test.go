@@ -1,0 +1,165 @@
+package gateway
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
+
+	"github.com/grapnelhq/grapnel/config"
+	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/runtime"
+	"github.com/grapnelhq/grapnel/sdk"
+	"github.com/grapnelhq/grapnel/tree/treetest"
+)
+
+// full is an overview in which everything has occurred.
+func full() runtime.Overview {
+	p := plug("house", phases.PluginDegraded, "session_reset")
+	p.Recycled = 6
+	p.Restarts, p.MemoryBytes, p.Working, p.Waiting, p.Abandoned, p.AbandonedTotal, p.LogLinesDropped, p.AnswersDropped = 2, 12345, 4, 1, 3, 7, 99, 5
+	p.Truncations = map[phases.Limit]uint64{phases.LimitTotal: 3, phases.LimitSection: 1}
+	p.Jobs = map[string]uint64{"done": 8, "dead": 1}
+	p.Replies = runtime.Sizes{Count: 3, Bytes: 700, Within: []uint64{1, 2, 3, 3, 3, 3, 3, 3, 3, 3}}
+	h := hooked("house.rules", phases.CauseTimeout, 1)
+	h.Breaker = "open"
+	h.States = map[phases.RunState]uint64{phases.StateSucceeded: 5, phases.StateTimedOut: 5}
+	h.Failures[phases.CauseConflict], h.Failures[phases.CauseCondition] = 2, 1
+	tools := runtime.HookRow{Plugin: "house", Phase: phases.PhaseToolCall, Figures: runtime.Figures{States: map[phases.RunState]uint64{phases.StateSucceeded: 2}}}
+	return runtime.Overview{
+		Plugins: []runtime.PluginHealth{p, plug("memory", phases.PluginReady, "")}, Hooks: []runtime.HookRow{h, tools},
+		Phases:  []runtime.PhaseRow{{Phase: phases.PrePromptCompile, Dispatches: 10, Failed: 2, Cancelled: 1}},
+		Reloads: 4, ReloadsRefused: 1,
+	}
+}
+
+func TestEngineMetrics(t *testing.T) {
+	t.Parallel()
+
+	_, body := serve(t, Options{Engine: &fakeEngine{overview: full()}}).get(t, "/metrics", "")
+	for _, want := range []string{
+		`grapnel_plugin_up{plugin="house"} 1`,
+		`grapnel_plugin_state{plugin="house",state="degraded"} 1`,
+		`grapnel_plugin_restarts_total{plugin="house"} 2`,
+		`grapnel_plugin_recycled_total{plugin="house"} 6`,
+		`grapnel_plugin_memory_bytes{plugin="house"} 12345`,
+		`grapnel_plugin_calls{plugin="house",state="working"} 4`,
+		`grapnel_plugin_calls{plugin="house",state="waiting"} 1`,
+		`grapnel_plugin_calls_abandoned{plugin="house"} 3`,
+		`grapnel_plugin_calls_abandoned_total{plugin="house"} 7`,
+		`grapnel_plugin_log_lines_dropped_total{plugin="house"} 99`,
+		`grapnel_plugin_answers_dropped_total{plugin="house"} 5`,
+		`grapnel_truncations_total{limit="total",plugin="house"} 3`,
+		`grapnel_jobs_total{plugin="house",state="dead"} 1`,
+		`grapnel_plugin_reply_bytes_bucket{plugin="house",le="256"} 2`,
+		`grapnel_plugin_reply_bytes_sum{plugin="house"} 700`,
+		`grapnel_hook_runs_total{phase="turn.pre_prompt_compile",plugin="house",state="timed_out",subscription="house.rules"} 5`,
+		`grapnel_hook_runs_total{phase="tool.call",plugin="house",state="succeeded",subscription=""} 2`,
+		`grapnel_hook_failures_total{code="conflict",phase="turn.pre_prompt_compile",plugin="house",subscription="house.rules"} 2`,
+		`grapnel_hook_failures_total{code="condition",phase="turn.pre_prompt_compile",plugin="house",subscription="house.rules"} 1`,
+		`grapnel_fail_open_total{phase="turn.pre_prompt_compile",plugin="house",subscription="house.rules"} 2`,
+		`grapnel_breaker_state{phase="turn.pre_prompt_compile",plugin="house",state="open",subscription="house.rules"} 1`,
+		`grapnel_dispatches_total{outcome="succeeded",phase="turn.pre_prompt_compile"} 7`,
+		`grapnel_dispatches_total{outcome="cancelled",phase="turn.pre_prompt_compile"} 1`,
+		`grapnel_reloads_total{outcome="in_force"} 4`,
+		`grapnel_reloads_total{outcome="refused"} 1`,
+		`grapnel_model_hanging 0`,
+	} {
+		if !strings.Contains(body, want+"\n") {
+			t.Errorf("no %s", want)
+		}
+	}
+	for _, none := range []string{`grapnel_plugin_memory_bytes{plugin="memory"}`, `grapnel_fail_open_total{phase="tool.call"`, "message of", "detail of"} {
+		if strings.Contains(body, none) {
+			t.Errorf("there is %s", none)
+		}
+	}
+}
+
+// TestMetricsOfEngine reads histograms of a real engine, and has Prometheus' own linter
+// look at everything.
+func TestMetricsOfEngine(t *testing.T) {
+	t.Parallel()
+
+	s := serve(t, Options{Engine: engine(t, treetest.NewModel(nil), nil)})
+	if got, bad := s.post(t, "").call(t, "turn/compile", object{"turn": turnOf(nil)}); bad != nil {
+		t.Fatalf("%v %+v", got, bad)
+	}
+	status, body := s.get(t, "/metrics", "")
+	if status != http.StatusOK {
+		t.Fatalf("%d %s", status, body)
+	}
+	for _, want := range []string{
+		`grapnel_hook_seconds_bucket{phase="turn.pre_prompt_compile",plugin="house",subscription="house.rules",le="+Inf"} 1`,
+		`grapnel_hook_seconds_bucket{phase="turn.pre_prompt_compile",plugin="house",subscription="house.rules",le="16.777216"} 1`,
+		`grapnel_hook_seconds_count{phase="turn.pre_policy",plugin="house",subscription="house.guard"} 1`,
+		`grapnel_dispatch_seconds_count{phase="turn.pre_prompt_compile"} 1`,
+		`grapnel_breaker_state{phase="turn.pre_policy",plugin="house",state="closed",subscription="house.guard"} 1`,
+	} {
+		if !strings.Contains(body, want+"\n") {
+			t.Errorf("no %s in\n%s", want, body)
+		}
+	}
+	problems, err := promlint.New(bytes.NewReader([]byte(body))).Lint()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range problems {
+		if strings.HasPrefix(p.Metric, "grapnel_") {
+			t.Errorf("%s: %s", p.Metric, p.Text)
+		}
+	}
+}
+
+// TestMetricsAreBounded: however a model calls its tools, and whatever the plugin that
+// answers says of its failures, there are no series of it.
+func TestMetricsAreBounded(t *testing.T) {
+	t.Parallel()
+
+	all := []string{"*"}
+	p := &sdk.Plugin{Name: "house", Version: "1.0.0", Hooks: []sdk.Hook{{
+		Name: "rules", Kinds: []phases.Kind{phases.KindPromptSection},
+		PrePromptCompile: func(context.Context, *sdk.Call, *phases.PrePromptCompileInput) ([]phases.Contribution, error) {
+			return nil, sdk.Fail(fmt.Sprintf("code_%d", time.Now().UnixNano()), "a secret")
+		},
+	}}}
+	eng, err := runtime.New(t.Context(), &config.Config{Version: 1, Plugins: []config.Plugin{{Name: "house", Grants: phases.Grants{Contribute: all, Sections: all, Tools: all}}}},
+		runtime.Options{InProcess: map[string]runtime.Plugin{"house": p}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer eng.Close(t.Context()) //nolint:errcheck // what hangs fails the package
+	s := serve(t, Options{Engine: eng})
+	series := func() int {
+		_, body := s.get(t, "/metrics", "")
+		if strings.Contains(body, "code_") || strings.Contains(body, "secret") {
+			t.Errorf("words of the plugin are there:\n%s", body)
+		}
+		n := 0
+		for line := range strings.Lines(body) {
+			if strings.HasPrefix(line, "grapnel_") && !strings.HasPrefix(line, "grapnel_gateway_") {
+				n++
+			}
+		}
+		return n
+	}
+	round := func(i int) {
+		_, _ = eng.Dispatch(t.Context(), phases.Context{}, &phases.PrePromptCompileInput{})                                     // its hook fails
+		_, _ = eng.CallTool(t.Context(), "house", phases.ToolCall{Tool: fmt.Sprintf("made_up_%d", i), Arguments: []byte(`{}`)}) // there is none
+		_, _ = eng.CallTool(t.Context(), fmt.Sprintf("nobody_%d", i), phases.ToolCall{Tool: "x", Arguments: []byte(`{}`)})      // nor that
+		_, _ = s.post(t, "").call(t, fmt.Sprintf("no/such_%d", i), nil)                                                         // nor that
+	}
+	round(0)
+	before := series()
+	for i := range 50 {
+		round(i)
+	}
+	if after := series(); after != before || before == 0 {
+		t.Errorf("%d series became %d", before, after)
+	}
+}
