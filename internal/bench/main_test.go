@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 		plugin.Serve(&plugin.ServeConfig{HandshakeConfig: handshake(), Plugins: plugin.PluginSet{"echo": &bare{}}, GRPCServer: plugin.DefaultGRPCServer})
 		os.Exit(0)
 	case serve.StartedByHost():
-		serve.Main(echo())
+		servePlugin()
 	}
 	os.Exit(m.Run())
 }

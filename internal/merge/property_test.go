@@ -154,39 +154,45 @@ func TestNeverOverAnyLimit(t *testing.T) {
 	t.Parallel()
 
 	eachWorld(t, func(t *testing.T, _ *rand.Rand, w world) {
-		got := merge.Merge(anyRow(), w.admit(t), w.state, w.limits)
-		limits, total := inForce(w.limits), 0
-		alone := map[string]int{} // characters by subscription, where they are its alone
-		for _, s := range got.Merged.Sections {
-			n := fragmentChars(s)
-			if total += n; n > limits.SectionChars {
-				t.Errorf("section %s has %d characters of %d", s.SectionID, n, limits.SectionChars)
-			}
-			if len(s.Sources) == 1 {
-				alone[s.Sources[0].SubscriptionID] += n
-			}
-			checkText(t, s.Content)
-		}
-		if total > limits.TotalChars || len(got.Merged.Sections) > limits.Sections {
-			t.Errorf("%d sections of %d, %d characters of %d", len(got.Merged.Sections), limits.Sections, total, limits.TotalChars)
-		}
-		contexts := 0
-		for _, c := range got.Contexts {
-			contexts += text.Chars(c.Content)
-			checkText(t, c.Content)
-		}
-		for _, c := range got.Merged.Contexts {
-			alone[c.Owner] += text.Chars(c.Content)
-		}
-		if contexts > limits.ContextChars || len(got.Contexts) > limits.Contexts {
-			t.Errorf("%d contexts of %d, %d characters of %d", len(got.Contexts), limits.Contexts, contexts, limits.ContextChars)
-		}
-		for _, h := range w.hooks {
-			if n := alone[h.Subscription]; h.Budget.Chars > 0 && n > h.Budget.Chars {
-				t.Errorf("%s kept %d characters of %d", h.Subscription, n, h.Budget.Chars)
-			}
-		}
+		checkLimits(t, w, merge.Merge(anyRow(), w.admit(t), w.state, w.limits))
 	})
+}
+
+// checkLimits: no section, context, sum or subscription has more than it may.
+func checkLimits(t *testing.T, w world, got merge.Result) {
+	t.Helper()
+
+	limits, total := inForce(w.limits), 0
+	alone := map[string]int{} // characters by subscription, where they are its alone
+	for _, s := range got.Merged.Sections {
+		n := fragmentChars(s)
+		if total += n; n > limits.SectionChars {
+			t.Errorf("section %s has %d characters of %d", s.SectionID, n, limits.SectionChars)
+		}
+		if len(s.Sources) == 1 {
+			alone[s.Sources[0].SubscriptionID] += n
+		}
+		checkText(t, s.Content)
+	}
+	if total > limits.TotalChars || len(got.Merged.Sections) > limits.Sections {
+		t.Errorf("%d sections of %d, %d characters of %d", len(got.Merged.Sections), limits.Sections, total, limits.TotalChars)
+	}
+	contexts := 0
+	for _, c := range got.Contexts {
+		contexts += text.Chars(c.Content)
+		checkText(t, c.Content)
+	}
+	for _, c := range got.Merged.Contexts {
+		alone[c.Owner] += text.Chars(c.Content)
+	}
+	if contexts > limits.ContextChars || len(got.Contexts) > limits.Contexts {
+		t.Errorf("%d contexts of %d, %d characters of %d", len(got.Contexts), limits.Contexts, contexts, limits.ContextChars)
+	}
+	for _, h := range w.hooks {
+		if n := alone[h.Subscription]; h.Budget.Chars > 0 && n > h.Budget.Chars {
+			t.Errorf("%s kept %d characters of %d", h.Subscription, n, h.Budget.Chars)
+		}
+	}
 }
 
 func checkText(t *testing.T, s string) {
@@ -235,35 +241,46 @@ func TestNothingIsLost(t *testing.T) {
 
 	eachWorld(t, func(t *testing.T, _ *rand.Rand, w world) {
 		replies := w.admit(t)
-		got := merge.Merge(anyRow(), replies, w.state, w.limits)
-		found := map[string]int{}
-		for _, c := range got.Contributions {
-			found[c.Hash+c.Subscription]++
+		checkKept(t, replies, merge.Merge(anyRow(), replies, w.state, w.limits))
+	})
+}
+
+// checkKept: each admitted contribution was kept, or has a row that says why not.
+func checkKept(t *testing.T, replies []merge.Reply, got merge.Result) {
+	t.Helper()
+
+	found := map[string]int{}
+	for _, c := range got.Contributions {
+		found[c.Hash+c.Subscription]++
+	}
+	rows := map[string]bool{}
+	for _, l := range got.LeftOut {
+		rows[l.ID] = true
+	}
+	shadowed := 0
+	for _, r := range replies {
+		if r.Hook.Shadow {
+			shadowed += len(r.Entries)
+			continue
 		}
-		rows := map[string]bool{}
-		for _, l := range got.LeftOut {
-			rows[l.ID] = true
-		}
-		for _, r := range replies {
-			for _, e := range r.Entries {
-				if key := e.Hash + r.Hook.Subscription; found[key] > 0 {
-					found[key]--
-				} else if !accounted(e.Value, rows) {
-					t.Errorf("%s of %s is nowhere", e.Value.Head().ContributionID, r.Hook.Subscription)
-				}
+		for _, e := range r.Entries {
+			if key := e.Hash + r.Hook.Subscription; found[key] > 0 {
+				found[key]--
+			} else if !accounted(e.Value, rows) {
+				t.Errorf("%s of %s is nowhere", e.Value.Head().ContributionID, r.Hook.Subscription)
 			}
 		}
-		if len(got.Sources) != len(got.Contributions) {
-			t.Errorf("%d sources for %d contributions", len(got.Sources), len(got.Contributions))
-		}
-		kept := 0
-		for _, p := range got.Parts {
-			kept += len(p.Kept)
-		}
-		if kept != len(got.Contributions) {
-			t.Errorf("the ledger has %d of %d kept hashes", kept, len(got.Contributions))
-		}
-	})
+	}
+	if len(got.Sources) != len(got.Contributions) {
+		t.Errorf("%d sources for %d contributions", len(got.Sources), len(got.Contributions))
+	}
+	kept := 0
+	for _, p := range got.Parts {
+		kept += len(p.Kept)
+	}
+	if kept != len(got.Contributions)+shadowed {
+		t.Errorf("the ledger has %d of %d kept hashes", kept, len(got.Contributions)+shadowed)
+	}
 }
 
 // accounted reports whether one of the rows of left_out is about c: by its own
