@@ -114,9 +114,12 @@ func ofPlugin(p *runtime.PluginHealth) (Trouble, bool) {
 		t.Kind = TroubleQuarantined
 		t.Remedy = remedyOf(p.Code, "find out why it fails (its last lines are in the log)") +
 			"; it is started again after a change of its configuration or program and a restart of the gateway"
-	case p.State == phases.PluginBackoff:
+	case p.State == phases.PluginBackoff || startsAgain(p):
 		t.Kind = TroubleBackoff
-		t.Remedy = "it is started again by itself; if it goes on: " + remedyOf(p.Code, "see its last lines in the log")
+		if p.State == phases.PluginStarting {
+			t.Code, t.Reason, t.At = p.LastError.Code, p.LastError.Message, p.LastError.At
+		}
+		t.Remedy = "it is started again by itself; if it goes on: " + remedyOf(t.Code, "see its last lines in the log")
 	case p.State == phases.PluginDegraded:
 		t.Kind = TroubleDegraded
 		t.Remedy = remedyOf(p.Code, "it still takes calls; if it lasts, see its lines in the log")
@@ -136,18 +139,26 @@ func ofPlugin(p *runtime.PluginHealth) (Trouble, bool) {
 	return t, true
 }
 
+// startsAgain reports whether a plugin is being started after a failure. One that hangs
+// as it starts is hardly ever in backoff: its start takes far longer than the first
+// waits.
+func startsAgain(p *runtime.PluginHealth) bool {
+	return p.State == phases.PluginStarting && p.Restarts > 0 && p.LastError != nil
+}
+
 // sandboxed says what a sandbox lacks.
 func sandboxed(t *Trouble, p *runtime.PluginHealth) {
 	t.Kind, t.Code = TroubleSandbox, string(TroubleSandbox)
-	var parts []string
+	var parts, remedies []string
 	if len(p.TierLacks) > 0 {
 		parts = append(parts, p.Tier+" lacks on this kernel: "+strings.Join(p.TierLacks, ", "))
+		remedies = append(remedies, "a newer kernel, or another tier")
 	}
 	if len(p.AbsentPaths) > 0 {
 		parts = append(parts, "granted paths that were not there when it started: "+strings.Join(p.AbsentPaths, ", "))
+		remedies = append(remedies, "paths are granted when they are there at its next start")
 	}
-	t.Reason = strings.Join(parts, "; ")
-	t.Remedy = "a newer kernel, or another tier; paths are granted when they are there at its next start"
+	t.Reason, t.Remedy = strings.Join(parts, "; "), strings.Join(remedies, "; ")
 }
 
 // ofHook is the trouble of a subscription, or of a plugin's tools or model calls.

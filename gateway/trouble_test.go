@@ -56,6 +56,10 @@ func TestTroubles(t *testing.T) {
 	hanging.Abandoned = 2
 	busy := plug("p", phases.PluginReady, "")
 	busy.Working, busy.Waiting = 4, 9
+	again := plug("p", phases.PluginStarting, "")
+	again.LastError = &runtime.LastError{Code: string(phases.CauseStartTimeout), Message: "no handshake", At: noon()}
+	reloaded := again // the name's last error is that of the configuration before
+	again.Restarts = 1
 	weak := plug("p", phases.PluginReady, "")
 	weak.Tier, weak.TierLacks, weak.AbsentPaths = "T1", []string{"no TCP rules"}, []string{"/srv/none"}
 	tools := hooked("p.", phases.CausePluginError, 1)
@@ -68,6 +72,8 @@ func TestTroubles(t *testing.T) {
 	}{
 		{"all is well", []runtime.PluginHealth{plug("p", phases.PluginReady, "")}, []runtime.HookRow{{Subscription: "p.h", Breaker: "closed"}}, nil},
 		{"starting is no trouble", []runtime.PluginHealth{plug("p", phases.PluginStarting, "")}, nil, nil},
+		{"nor is it with a new configuration", []runtime.PluginHealth{reloaded}, nil, nil},
+		{"starting again is", []runtime.PluginHealth{again}, []runtime.HookRow{hooked("p.h", phases.CauseUnavailable, 1)}, []string{"backoff p start_timeout"}},
 		{"what recovered is none", nil, []runtime.HookRow{hooked("p.h", phases.CauseTimeout, 0)}, nil},
 		{"what is off is none", nil, []runtime.HookRow{off}, nil},
 		{"a hook fails", nil, []runtime.HookRow{hooked("p.h", phases.CauseTimeout, 1)}, []string{"failing p.h timeout"}},
@@ -115,6 +121,9 @@ func TestTroubles(t *testing.T) {
 		Plugins: []runtime.PluginHealth{plug("p", phases.PluginBackoff, "crash")},
 		Hooks:   []runtime.HookRow{hooked("p.a", phases.CauseUnavailable, 3), hooked("p.b", phases.CauseCrash, 1)},
 	})
+	if got := troubles(&runtime.Overview{Plugins: []runtime.PluginHealth{again}})[0]; got.Reason != "no handshake" || !strings.Contains(got.Remedy, "limits.start") {
+		t.Errorf("one that is started again says %+v", got)
+	}
 	if len(down) != 1 || down[0].InARow != 4 || down[0].FailOpen != 4 || down[0].Reason != "detail of p" {
 		t.Errorf("its hooks' failures are not its own: %+v", down)
 	}

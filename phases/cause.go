@@ -131,6 +131,10 @@ func CodeOf(err error) Cause {
 	return CauseInternal
 }
 
+// PluginCodePanic is the plugin's code of a [CausePluginError] that its sdk has made
+// of a panic: unlike any other, it says nothing about what came of the call.
+const PluginCodePanic = "panic"
+
 // ConfigError refuses a plugin's configuration and says where the mistake is.
 type ConfigError struct {
 	// Pointer is a JSON pointer (RFC 6901) into the configuration; "" is the

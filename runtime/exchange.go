@@ -37,7 +37,8 @@ type Exchange struct {
 	// Plugin is the operator's name; Version and SHA256 are those of the ledger.
 	Plugin, Version, SHA256 string
 	// Start numbers the starts of all plugins of one engine: exchanges of one start
-	// went to one process under one configuration.
+	// went to one process under one configuration. It is 0 for an ExchangeHost of a
+	// process that has been replaced.
 	Start                   uint64
 	Generation, Incarnation uint64
 	// Subscription is the hook's full id, or PLUGIN.TOOL.
@@ -240,7 +241,8 @@ func (h *hostFor) tellHostCall(ctx context.Context, c HostCall, begin time.Time,
 	if at != nil {
 		x.Subscription, x.Generation, x.Incarnation = at.subscription, at.generation, at.incarnation
 	}
-	if inc := h.in.live.Load(); inc != nil {
+	// Of a process that was replaced and still drains, the start is not known here.
+	if inc := h.in.live.Load(); inc != nil && (at == nil || at.incarnation == inc.number) {
 		x.Start, x.Incarnation = inc.start, inc.number
 	}
 	if d := h.in.description(); d != nil {

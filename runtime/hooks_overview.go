@@ -181,9 +181,9 @@ func (v *viewer) phases() []PhaseRow {
 	rows := []PhaseRow{}
 	for _, row := range v.engine.table.Rows() {
 		f := v.engine.tally.phases[row.Phase]
-		r := PhaseRow{Phase: row.Phase, Failed: f.failed.Load(), Cancelled: f.cancelled.Load()} // first: never more than all
-		r.Took = latencyOf(&f.took)
-		if r.Dispatches = r.Took.Count; r.Dispatches > 0 {
+		r := PhaseRow{Phase: row.Phase, Failed: f.failed.Load(), Cancelled: f.cancelled.Load()}
+		if r.Dispatches = f.succeeded.Load() + r.Failed + r.Cancelled; r.Dispatches > 0 {
+			r.Took = latencyOf(&f.took)
 			rows = append(rows, r)
 		}
 	}

@@ -68,8 +68,10 @@ type pluginFigures struct {
 
 // phaseFigures are those of one phase.
 type phaseFigures struct {
-	took              latency.Histogram
-	failed, cancelled atomic.Uint64
+	took latency.Histogram
+	// All dispatches are the sum of these: a difference of counts that were not read
+	// at the same moment could go back, which no counter may.
+	succeeded, failed, cancelled atomic.Uint64
 }
 
 // runStates are the states of a run, the most frequent ones first: they are looked
@@ -162,6 +164,8 @@ func (t *tally) take(ev *Event, now func() time.Time) {
 				f.failed.Add(1)
 			case phases.StateCancelled:
 				f.cancelled.Add(1)
+			default:
+				f.succeeded.Add(1)
 			}
 		}
 	case EventReload:

@@ -86,8 +86,8 @@ func TestTallyTakesAnything(t *testing.T) {
 	} {
 		counting.take(&ev, time.Now)
 	}
-	counting.returned("gone", "")
-	counting.returned("house", "house.rules")
+	counting.callers("gone", "").unanswered(-1)
+	counting.callers("house", "house.rules").unanswered(-1)
 	known := counting.known.Load()
 	if got := known.hooks["house.rules"].snapshot(); got.Runs != 0 || got.Abandoned != 0 || got.LastError != nil {
 		t.Errorf("the hook has %+v", got)
@@ -226,5 +226,25 @@ func TestKnow(t *testing.T) {
 	learn(phases.ToolPreCall, "house.rules")
 	if got := runs("house.rules"); got != "0" {
 		t.Errorf("in another phase: %s", got)
+	}
+}
+
+// TestUnanswered: a call that comes back before it is counted as left does not count
+// as unanswered for ever.
+func TestUnanswered(t *testing.T) {
+	t.Parallel()
+
+	f := tallied().callers("house", "house.rules")
+	f.unanswered(-1)
+	if got := f.snapshot().Abandoned; got != 0 {
+		t.Errorf("%d are unanswered, want none", got)
+	}
+	f.unanswered(1)
+	if got := f.snapshot().Abandoned; got != 0 {
+		t.Errorf("%d are unanswered after all, want none", got)
+	}
+	f.unanswered(1)
+	if got := f.snapshot().Abandoned; got != 1 {
+		t.Errorf("%d are unanswered, want 1", got)
 	}
 }

@@ -34,6 +34,9 @@ type incarnation struct {
 	session atomic.Pointer[wire.Session]
 
 	visits *visits
+	// abandoned counts the calls of this start that were left and are not answered.
+	// Guarded by instance.mu.
+	abandoned int
 
 	done    chan struct{}
 	endOnce sync.Once
@@ -60,8 +63,15 @@ func (in *instance) launch(ctx context.Context, number uint64) (*incarnation, er
 		return nil, err
 	}
 	in.left.clear()
-	spec.Spawned = func(p *proc.Process) { in.engine.memwatch.add(in.declared.Name, p) }
+	var spawned atomic.Pointer[proc.Process]
+	spec.Spawned = func(p *proc.Process) {
+		spawned.Store(p)
+		in.engine.memwatch.add(in.declared.Name, p)
+	}
 	if inc.process, err = proc.Start(ctx, spec); err != nil {
+		if p := spawned.Load(); p != nil {
+			in.left.add(p, p.Clear()) // what Start could not remove
+		}
 		return nil, err
 	}
 	in.started(inc.process)

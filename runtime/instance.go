@@ -203,21 +203,29 @@ func (in *instance) health(ctx context.Context) error {
 	return inc.ping(ctx)
 }
 
-// abandon counts a call that its caller has left. When there are too many, the
-// process is replaced. A plugin inside the host cannot be: it is called degraded
-// until enough of them have come back.
+// abandon counts a call that its caller has left. When a process has too many, it
+// is replaced, or not waited for any longer if it was replaced already: its
+// successor is not to blame. A plugin inside the host cannot be: it is called
+// degraded until enough of them have come back.
 func (in *instance) abandon(inc *incarnation) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	in.abandoned++
-	detail := fmt.Sprintf("%d calls were not answered in time", in.abandoned)
-	switch {
-	case in.abandoned < in.mostAbandoned():
-	case inc.local == nil:
-		in.sup.Recycle(inc.number, detail)
-	default:
-		in.sup.Degrade(inc.number, codeAbandoned, detail)
+	inc.abandoned++
+	if inc.local != nil {
+		if in.abandoned >= in.mostAbandoned() {
+			in.sup.Degrade(inc.number, codeAbandoned, unansweredText(in.abandoned))
+		}
+		return
 	}
+	if inc.abandoned >= in.mostAbandoned() && !in.sup.Recycle(inc.number, unansweredText(inc.abandoned)) {
+		in.sup.Hurry(inc.number)
+	}
+}
+
+// unansweredText says why a process is recycled, or a plugin degraded.
+func unansweredText(calls int) string {
+	return fmt.Sprintf("%d calls were not answered in time", calls)
 }
 
 // returned counts an abandoned call that the plugin has let go of after all.
@@ -225,6 +233,7 @@ func (in *instance) returned(inc *incarnation) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	in.abandoned--
+	inc.abandoned--
 	if inc.local != nil && in.abandoned == in.mostAbandoned()-1 {
 		in.sup.Restore(inc.number)
 	}

@@ -7,7 +7,8 @@ import (
 )
 
 // leftovers are processes that have ended and of which something could not be
-// removed: a host without a free descriptor cannot empty a folder. It is tried again
+// removed: a host without a free descriptor can neither find descendants nor empty a
+// folder. It is tried again
 // at the plugin's next start, and when it is stopped for good.
 type leftovers struct {
 	mu   sync.Mutex

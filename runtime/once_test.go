@@ -21,7 +21,7 @@ import (
 func TestBegins(t *testing.T) {
 	t.Parallel()
 
-	failed, late := sdk.Fail("down", "not now"), errTakesLong
+	failed, late, panicked := sdk.Fail("down", "not now"), errTakesLong, sdk.Fail(phases.PluginCodePanic, "panic: half-way")
 	tests := []struct {
 		name       string
 		hook       bool
@@ -38,6 +38,8 @@ func TestBegins(t *testing.T) {
 		{"job with a key", false, true, nil, runtime.JobDone, ""},
 		{"failed job", false, false, failed, runtime.JobRetry, phases.CausePluginError},
 		{"failed job with a key", false, true, failed, runtime.JobRetry, phases.CausePluginError},
+		{"job that panicked", false, false, panicked, runtime.JobDead, phases.CausePluginError},
+		{"job that panicked, with a key", false, true, panicked, runtime.JobRetry, phases.CausePluginError},
 		{"late job", false, false, late, runtime.JobDead, phases.CauseTimeout},
 		{"late job with a key", false, true, late, runtime.JobRetry, phases.CauseTimeout},
 	}

@@ -6,8 +6,11 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/grapnelhq/grapnel/config"
+	"github.com/grapnelhq/grapnel/internal/supervise"
 )
 
 // visited is an incarnation of which only its visits matter.
@@ -107,5 +110,90 @@ func BenchmarkVisit(b *testing.B) {
 		inc.visits.enter()
 		inc.asked()
 		inc.visits.leave()
+	}
+}
+
+// TestNoSharesInProcess: a plugin inside the host is not started a second time beside
+// itself, however many calls it gets.
+func TestNoSharesInProcess(t *testing.T) {
+	t.Parallel()
+
+	in := &instance{engine: &Engine{opts: Options{InProcess: map[string]Plugin{"p": nil}}}}
+	in.declared.Name, in.declared.Limits.Recycle = "p", config.Recycle{Calls: 1}
+	if n := in.newVisits().most.Load(); n != 0 {
+		t.Errorf("it is replaced after %d calls", n)
+	}
+}
+
+// drainee is a service that drains for as long as it may.
+type drainee struct{ stopped atomic.Int32 }
+
+func (d *drainee) Start(context.Context, uint64) (supervise.Running, error) { return d, nil }
+func (*drainee) Done() <-chan struct{}                                      { return nil }
+func (*drainee) Err() error                                                 { return nil }
+func (*drainee) Drain(ctx context.Context)                                  { <-ctx.Done() }
+func (d *drainee) Stop(context.Context) error                               { d.stopped.Add(1); return nil }
+
+// TestAbandonedWhileReplaced: calls that hang in a process which was replaced end the
+// wait for it, and are not held against its successor.
+func TestAbandonedWhileReplaced(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		service := &drainee{}
+		sup, err := supervise.New(service, supervise.Options{Name: "p", Replacement: supervise.Replacement{Drain: time.Hour}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- sup.Serve(ctx) }()
+		synctest.Wait()
+		sup.Replace(1, "it got its share of calls")
+		synctest.Wait()
+
+		in := &instance{sup: sup, slots: newSlots(4)}
+		old, now := &incarnation{in: in, number: 1}, &incarnation{in: in, number: 2}
+		for range 3 {
+			in.abandon(old)
+			in.abandon(now)
+		}
+		synctest.Wait()
+		if st := sup.Status(); st.Incarnation != 2 || service.stopped.Load() != 0 {
+			t.Fatalf("%d stopped, status %+v: neither has too many", service.stopped.Load(), st)
+		}
+		in.abandon(old)
+		synctest.Wait()
+		if st := sup.Status(); st.Incarnation != 2 || st.State != supervise.StateReady || service.stopped.Load() != 1 {
+			t.Errorf("%d stopped, status %+v: the old one has too many", service.stopped.Load(), st)
+		}
+		in.returned(now)
+		in.abandon(now)
+		in.abandon(now)
+		synctest.Wait()
+		if st := sup.Status(); st.Incarnation != 3 || service.stopped.Load() != 2 {
+			t.Errorf("%d stopped, status %+v: the new one has too many", service.stopped.Load(), st)
+		}
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestLateHostCallIsNotTheSuccessors: what a replaced process asks for, after its call
+// was left, is not told as if its successor had asked.
+func TestLateHostCallIsNotTheSuccessors(t *testing.T) {
+	t.Parallel()
+
+	var told *Exchange
+	in := &instance{engine: &Engine{opts: Options{Now: time.Now, OnExchange: func(x *Exchange) error { told = x; return nil }}}}
+	in.live.Store(&incarnation{in: in, number: 2, start: 9})
+	for incarnation, start := range map[uint64]uint64{1: 0, 2: 9} {
+		link := newChain(t.Context(), site{subscription: "p.h", incarnation: incarnation})
+		ctx := context.WithValue(t.Context(), chainKey{}, &link)
+		(&hostFor{in}).tellHostCall(ctx, HostCall{Service: "state"}, time.Now(), nil)
+		if told == nil || told.Incarnation != incarnation || told.Start != start {
+			t.Errorf("told %+v, want incarnation %d of start %d", told, incarnation, start)
+		}
 	}
 }

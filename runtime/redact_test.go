@@ -3,12 +3,15 @@ package runtime
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/grapnelhq/grapnel/config"
+	"github.com/grapnelhq/grapnel/internal/supervise"
 	"github.com/grapnelhq/grapnel/phases"
 )
 
@@ -118,5 +121,36 @@ func TestRedactorOfNothing(t *testing.T) {
 			t.Errorf("%s: %q", name, got)
 		}
 		r.notes(nil)
+	}
+}
+
+// TestFailureKeepsItsClass: what stands for a secret, such as ${HOME}, may be in the
+// path of an error whose number says that the host is at fault.
+func TestFailureKeepsItsClass(t *testing.T) {
+	t.Parallel()
+
+	in := &instance{redactor: newRedactor(secretPlugin(t))}
+	err := phases.Errorf(phases.CauseExecFailed, "plugin p: %w", &fs.PathError{Op: "open", Path: "/variable/p", Err: syscall.EMFILE})
+	f := in.failureOf(err)
+	if f.Class != supervise.ClassResource || strings.Contains(f.Error()+f.Detail, "variable") || !strings.Contains(f.Detail, "***") {
+		t.Errorf("failure %+v", f)
+	}
+}
+
+// TestRedactorOfToolRemarks: remarks of a tool's answer hold no secrets, and those
+// that a plugin inside the host may still use are not touched.
+func TestRedactorOfToolRemarks(t *testing.T) {
+	t.Parallel()
+
+	p := secretPlugin(t)
+	c := toolCall{in: &instance{declared: *p, redactor: newRedactor(p)}, run: phases.Run{Subscription: "p.tool"}}
+	own := []phases.Diagnostic{{Code: "x", Message: "a correct horse", Plugin: "somebody else"}}
+	res := &phases.ToolResult{Diagnostics: own}
+	c.stamp(res)
+	if diff := cmp.Diff([]phases.Diagnostic{{Code: "x", Message: "a ***", Plugin: "p", Subscription: "p.tool"}}, res.Diagnostics); diff != "" {
+		t.Errorf("remarks (-want +got):\n%s", diff)
+	}
+	if own[0].Message != "a correct horse" || own[0].Plugin != "somebody else" {
+		t.Errorf("the plugin's own remark became %+v", own[0])
 	}
 }

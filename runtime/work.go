@@ -241,7 +241,7 @@ func (w *attempting) verdict(ctx context.Context, err error) Verdict {
 		return Verdict{JobRequeue, context.Cause(ctx)}
 	case unwanted && w.Shared && w.Requeued < sharedOffers:
 		return Verdict{JobRequeue, err}
-	case unwanted, hopeless(code), w.begun && !failed(code):
+	case unwanted, hopeless(code), w.begun && !failed(err):
 		return Verdict{JobDead, err}
 	case code == phases.CauseQuarantined && w.gen.quarantinedFor(w.Job.Plugin) > quarantineTime:
 		return Verdict{JobDead, err}
@@ -253,10 +253,11 @@ func (w *attempting) verdict(ctx context.Context, err error) Verdict {
 	return Verdict{JobDead, err}
 }
 
-// failed are the causes by which a plugin itself has said that nothing came of a
-// call. After any other, what it was asked for may have been done.
-func failed(code phases.Cause) bool {
-	return code == phases.CausePluginError || code == phases.CauseOverloaded
+// failed reports whether a plugin itself has said that nothing came of a call. After
+// any other failure, and after a panic, what it was asked for may have been done.
+func failed(err error) bool {
+	e, ok := errors.AsType[*phases.Error](err)
+	return ok && (e.Code == phases.CausePluginError && e.PluginCode != phases.PluginCodePanic || e.Code == phases.CauseOverloaded)
 }
 
 // hopeless are the causes that the next attempt meets as well.

@@ -76,6 +76,6 @@ func asFailure(err error) error {
 // recovered turns a handler's panic into a coded error with the stack.
 func recovered(err *error) {
 	if r := recover(); r != nil {
-		*err = Fail("panic", fmt.Sprintf("panic: %v\n%s", r, debug.Stack()))
+		*err = Fail(phases.PluginCodePanic, fmt.Sprintf("panic: %v\n%s", r, debug.Stack()))
 	}
 }

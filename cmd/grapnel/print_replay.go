@@ -47,10 +47,10 @@ func (a *app) printReplayed(r *replayed, diff bool) {
 	}
 	a.printf("\np50 %s ms (recorded %s), p99 %s ms (recorded %s)\n", millis(r.Now.P50), millis(r.Recorded.P50), millis(r.Now.P99), millis(r.Recorded.P99))
 	if r.LeftOut > 0 {
-		a.printf("%d exchanges are missing in the record: %s\n", r.LeftOut, clean(r.Why))
+		a.printf("%d %s missing in the record: %s\n", r.LeftOut, plural(r.LeftOut, "exchange is", "exchanges are"), clean(r.Why))
 	}
 	if r.Unfinished > 0 {
-		a.printf("%d lines of the record are cut off\n", r.Unfinished)
+		a.printf("%d %s of the record %s cut off\n", r.Unfinished, plural(r.Unfinished, "line", "lines"), plural(r.Unfinished, "is", "are"))
 	}
 }
 

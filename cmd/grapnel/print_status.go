@@ -145,7 +145,7 @@ func troubleWords(k gateway.TroubleKind, when string) string {
 	case gateway.TroubleQuarantined:
 		return "went into quarantine " + when
 	case gateway.TroubleBackoff:
-		return "failed " + when + " and waits for its next start"
+		return "failed " + when + " and is started again"
 	case gateway.TroubleBreaker:
 		return "is not asked, its breaker is open, last error " + when
 	case gateway.TroubleFailing:

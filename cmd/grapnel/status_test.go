@@ -2,6 +2,8 @@ package main
 
 import (
 	"bytes"
+	"context"
+	"fmt"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -90,6 +92,17 @@ phases (1)
 `
 	if diff := cmp.Diff(want, printed(r, true)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestGatewayThatHangs: what is told is what to do, and not what a context calls it.
+func TestGatewayThatHangs(t *testing.T) {
+	t.Parallel()
+
+	r := reached{target: "http://127.0.0.1:1"}
+	err := r.failed(fmt.Errorf("client: status: %w", context.DeadlineExceeded))
+	if code, text := codeOf(err), err.Error(); code != exitUnable || !strings.Contains(text, r.target) || !strings.Contains(text, "look at its log") || strings.Contains(text, "context") {
+		t.Errorf("exit code %d: %s", code, text)
 	}
 }
 

@@ -274,7 +274,7 @@ func (c *child) noteFamily() {
 }
 
 // killFamily kills the descendants of a child that has ended, and returns how
-// many are left when ctx ends.
+// many are left when ctx ends, less than 0 if it could not look.
 func (c *child) killFamily(ctx context.Context) int {
 	if f := c.descendants(); f != nil {
 		return f.kill(ctx)

@@ -84,7 +84,7 @@ func (f *family) young() []int {
 
 // kill kills what is left of the family after the root's end: what bears the
 // mark, what was noted, and the descendants of both, until a pass finds none.
-// It returns how many are left when ctx ends.
+// It returns how many are left when ctx ends, unseen if it could not look.
 func (f *family) kill(ctx context.Context) (left int) {
 	pause := time.Millisecond
 	for {
@@ -101,12 +101,19 @@ func (f *family) kill(ctx context.Context) (left int) {
 	}
 }
 
+// unseen is the count of processes that could not be looked for, because this
+// process had no descriptor free for the table. It is not 0: they may be there.
+const unseen = -1
+
 // pass sends one signal to each member of the family and returns how many
-// there were.
+// there were, or unseen.
 func (f *family) pass() (found int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	table := readProcesses(f.root.start)
+	if table == nil && canExecHandle() { // there is a table
+		return unseen
+	}
 	roots := map[procID]bool{}
 	for _, p := range table {
 		if f.known[p.id] || readMark(p.id.pid) == f.mark {
@@ -153,10 +160,14 @@ func (f *family) closure(table []process, roots map[procID]bool) map[procID]proc
 }
 
 // readProcesses returns the processes that began at or after a time. None of a
-// plugin's descendants is older than it.
+// plugin's descendants is older than it. The list is nil if there was no looking.
 func readProcesses(since uint64) []process {
-	var list []process
-	for _, pid := range processIDs() {
+	pids := processIDs()
+	if pids == nil {
+		return nil
+	}
+	list := []process{}
+	for _, pid := range pids {
 		if p, ok := readProcess(pid); ok && p.id.start >= since {
 			list = append(list, p)
 		}

@@ -197,8 +197,8 @@ func (p *Process) finish(ctx context.Context) {
 	closeQuietly(p.stdio)
 	p.child.sink.close()
 	err := errors.Join(p.cage.removeSoon(ctx), p.folder.remove())
-	if left > 0 {
-		err = phases.Errorf(phases.CauseInternal, "plugin %s: %d of its processes could not be killed", p.spec.Name, left)
+	if left != 0 {
+		err = p.alive(left)
 	}
 	p.leftover = err
 }
@@ -331,17 +331,6 @@ func (p *Process) Stop(ctx context.Context) error {
 		return p.leftover
 	default:
 		return phases.Errorf(phases.CauseInternal, "plugin %s (process %d) could not be killed in time", p.spec.Name, p.PID())
-	}
-}
-
-// Clear tries again to remove what Stop could not, as a host without descriptors
-// cannot empty a folder. It is an error while the process has not ended.
-func (p *Process) Clear() error {
-	select {
-	case <-p.gone:
-		return errors.Join(p.cage.remove(), p.folder.remove())
-	default:
-		return phases.Errorf(phases.CauseInternal, "plugin %s has not ended", p.spec.Name)
 	}
 }
 

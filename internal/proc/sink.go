@@ -18,7 +18,7 @@ type sink struct {
 	name string
 	log  func(LogLine)
 	now  func() time.Time
-	// redact takes secrets out of clean texts; nil leaves them.
+	// redact takes secrets out of texts; nil leaves them.
 	redact func(string) string
 
 	mu      sync.Mutex
@@ -41,17 +41,24 @@ func (s *sink) tail() []string {
 	s.mu.Lock()
 	raw := s.ring.bytes()
 	s.mu.Unlock()
+	// The first line of a full ring has lost its beginning, and may begin with half of
+	// a secret.
+	if _, rest, found := bytes.Cut(raw, []byte{'\n'}); found && len(raw) == ringSize {
+		raw = rest
+	}
 
 	var lines []string
 	for line := range bytes.Lines(raw) {
-		if text := clean(string(line), maxLine); text != "" {
+		if text := clean(s.shown(string(line)), maxLine); text != "" {
 			lines = append(lines, s.shown(text))
 		}
 	}
 	return lines
 }
 
-// shown is a clean text without secrets.
+// shown is a text without secrets. Who cleans a text calls it before, since a
+// secret that was cut is not found any more, and after, since one that control
+// characters were strewn in was not found until then.
 func (s *sink) shown(text string) string {
 	if s.redact == nil {
 		return text
@@ -82,6 +89,9 @@ func (s *sink) emit(now time.Time, raw []byte, more int) {
 		return
 	}
 	s.report(now)
+	if s.redact != nil {
+		raw = []byte(s.redact(string(raw)))
+	}
 	line := parseLine(raw)
 	if line.Message == "" && len(line.Fields) == 0 {
 		return

@@ -125,6 +125,35 @@ func TestSinkRedacts(t *testing.T) {
 	}
 }
 
+// TestSinkRedactsBeforeItCuts: no half of a secret is left where a field, or what is
+// kept, was cut within it.
+func TestSinkRedactsBeforeItCuts(t *testing.T) {
+	t.Parallel()
+
+	var lines []LogLine
+	s := newSink(Spec{
+		LogRate: 100, Now: time.Now, Log: func(l LogLine) { lines = append(lines, l) },
+		Redact: func(text string) string { return strings.ReplaceAll(text, "hunter2", "***") },
+	})
+	w := &lineWriter{sink: s}
+	field := strings.Repeat("x", maxFieldLen-8) + "hunter2hunter2"
+	if _, err := fmt.Fprintf(w, "{\"@message\":\"m\",\"dsn\":%q}\n", field); err != nil {
+		t.Fatal(err)
+	}
+	if len(lines) != 1 || len(lines[0].Fields) != 1 || strings.Contains(lines[0].Fields[0].Value, "hun") {
+		t.Errorf("logged: %.100v", lines)
+	}
+	long := strings.Repeat("y", maxLine-8) + "hunter2hunter2"
+	if _, err := fmt.Fprintf(w, "hunter2%s\n%s\n", strings.Repeat("z", ringSize-len(long)-len("nter2\n\n")), long); err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range s.tail() {
+		if strings.Contains(line, "hun") || strings.HasPrefix(line, "nter2") {
+			t.Errorf("kept: %.20s … %s", line, line[max(0, len(line)-20):])
+		}
+	}
+}
+
 func TestSinkClosed(t *testing.T) {
 	t.Parallel()
 

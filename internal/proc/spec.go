@@ -82,9 +82,9 @@ type Spec struct {
 	// is called from one goroutine at a time and must not block: the plugin's
 	// output waits for it. nil discards.
 	Log func(LogLine)
-	// Redact, if set, takes secrets out of a text that the plugin has written, once
-	// it is clean: for Log, and for the last words in Exit. It is called from
-	// several goroutines.
+	// Redact, if set, takes secrets out of a text that the plugin has written, before
+	// it is cleaned and cut and once again after: for Log, and for the last words in
+	// Exit. It is called from several goroutines.
 	Redact func(string) string
 	// RuntimeDir is where the private folder is made. "" is $XDG_RUNTIME_DIR
 	// if that is fit, otherwise the temporary folder.

@@ -1,8 +1,14 @@
 package proc
 
 import (
+	"context"
 	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 func TestParsePSS(t *testing.T) {
@@ -39,5 +45,98 @@ func TestParsePSS(t *testing.T) {
 	}
 	if got := proportionalSize(-1); got != 0 {
 		t.Errorf("a process that there is not holds %d", got)
+	}
+}
+
+// TestUsageForgetsTheDead: a known descendant that a table lacks, because it is older
+// or could not be read, is remembered while it lives.
+func TestUsageForgetsTheDead(t *testing.T) {
+	t.Parallel()
+
+	self, ok := readProcess(os.Getpid())
+	if !ok {
+		t.Skip("no /proc")
+	}
+	alive := self.id
+	reused := procID{pid: self.id.pid, start: self.id.start + 1}
+	dead := procID{pid: 1 << 30, start: 1}
+	f := &family{known: map[procID]bool{alive: true, reused: true, dead: true}}
+	if u := f.usage(nil, 0); u != (Usage{}) {
+		t.Errorf("usage of an empty table = %+v", u)
+	}
+	if len(f.known) != 1 || !f.known[alive] {
+		t.Errorf("known are %v, want only %v", f.known, alive)
+	}
+	zombie := process{id: alive, zombie: true}
+	zombie.id.pid = os.Getppid() // a family does not count this process
+	f.known = map[procID]bool{zombie.id: true}
+	f.usage([]process{zombie}, 0)
+	if len(f.known) != 0 {
+		t.Errorf("known are %v, want nobody", f.known)
+	}
+}
+
+// TestClearKills: descendants that could not be killed at the end of their process are
+// tried again, and not forgotten when the folder can be removed.
+func TestClearKills(t *testing.T) {
+	t.Parallel()
+
+	cmd := exec.CommandContext(t.Context(), "/bin/sleep", "600")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := cmd.Start(); err != nil {
+		t.Skip(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	left, ok := readProcess(cmd.Process.Pid)
+	if !ok {
+		t.Skip("no /proc")
+	}
+	path := filepath.Join(t.TempDir(), "private")
+	if err := os.Mkdir(path, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	p := &Process{
+		gone: make(chan struct{}), cage: &cage{}, folder: &folder{path: path},
+		child: &child{family: &family{mark: "no mark", known: map[procID]bool{left.id: true}}},
+	}
+	if err := p.Clear(); err == nil || hasEnded(left.id) {
+		t.Errorf("Clear before the end = %v", err)
+	}
+	close(p.gone)
+	if err := p.Clear(); err != nil {
+		t.Error(err)
+	}
+	if !hasEnded(left.id) {
+		t.Error("it lives on")
+	}
+	if _, err := os.Stat(path); !os.IsNotExist(err) {
+		t.Errorf("the folder is left: %v", err)
+	}
+}
+
+// TestKillWithoutDescriptors: that nobody could be looked for is not that nobody is
+// there. It is not parallel: it leaves this process without a descriptor.
+func TestKillWithoutDescriptors(t *testing.T) {
+	var rich unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &rich); err != nil {
+		t.Fatal(err)
+	}
+	poor := rich
+	poor.Cur = 3
+	f := &family{mark: "no mark", known: map[procID]bool{}}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &poor); err != nil {
+		t.Fatal(err)
+	}
+	left := f.kill(ctx)
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &rich); err != nil {
+		t.Fatal(err)
+	}
+	if left != unseen {
+		t.Errorf("%d are left, want that nobody could look", left)
+	}
+	if left := f.kill(ctx); left != 0 {
+		t.Errorf("%d are left with descriptors", left)
 	}
 }

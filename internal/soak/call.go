@@ -69,8 +69,8 @@ func (r *run) dispatch(ctx context.Context, rng *rand.Rand, seen map[string]uint
 		seen["(the caller left)"]++
 		return
 	}
-	if _, failed := errors.AsType[*runtime.PhaseError](err); err != nil && !failed {
-		r.disturb("dispatch", err.Error())
+	if _, failed := errors.AsType[*runtime.PhaseError](err); err != nil && !failed || out == nil {
+		r.disturb("dispatch", fmt.Sprint(err))
 		return
 	}
 	r.slow(out, took)
@@ -87,7 +87,7 @@ func (r *run) dispatch(ctx context.Context, rng *rand.Rand, seen map[string]uint
 func (r *run) slow(out *phases.Outcome, took time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if took <= r.slowest {
+	if took <= r.slowest || len(out.Runs) == 0 {
 		return
 	}
 	r.slowest = took

@@ -93,6 +93,23 @@ func (s *Supervisor) Expel(ctx context.Context) error {
 	}
 }
 
+// Hurry cuts the drain of this incarnation short, if it was replaced and drains. It
+// returns whether there is such an incarnation.
+func (s *Supervisor) Hurry(incarnation uint64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.gone == nil || incarnation != s.replaced {
+		return false
+	}
+	select {
+	case <-s.gone:
+		return false
+	default:
+		s.hurry()
+		return true
+	}
+}
+
 // succession is what a run knows of its successor. It belongs to the goroutine
 // of Serve.
 type succession struct {
@@ -241,7 +258,7 @@ func (s *Supervisor) retire(ctx context.Context, old *run) {
 	drain, hurry := context.WithTimeout(ctx, s.opts.Replacement.Drain)
 	gone := make(chan struct{})
 	s.mu.Lock()
-	s.gone, s.hurry = gone, hurry
+	s.gone, s.hurry, s.replaced = gone, hurry, old.incarnation
 	s.mu.Unlock()
 	s.retired.Go(func() {
 		defer close(gone)

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -392,6 +393,70 @@ func TestReplaceHealth(t *testing.T) {
 		pause(time.Second + 30*time.Second)
 		if checks != 3 {
 			t.Errorf("%d checks in 30 s, want 3", checks)
+		}
+		r.mustHalt()
+	})
+}
+
+// TestReplaceStopErrors: however often stops fail, what is kept of them is bounded,
+// and stops that succeed add nothing.
+func TestReplaceStopErrors(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := replacing(t, Options{})
+		stops := 0
+		r.service.onStop = func(context.Context) error {
+			if stops++; stops > 10 {
+				return nil
+			}
+			return errCause
+		}
+		r.serve()
+		pause(time.Second)
+		for range 50 {
+			r.Replace(Any, "age")
+			pause(time.Minute)
+		}
+		err := r.halt()
+		if n := strings.Count(err.Error(), errCause.Error()); n != mostLost {
+			t.Errorf("%d errors are kept, want %d", n, mostLost)
+		}
+		depth := 0
+		for ; err != nil; depth++ {
+			joined, ok := err.(interface{ Unwrap() []error })
+			if !ok {
+				break
+			}
+			err = joined.Unwrap()[0]
+		}
+		if depth > 1 {
+			t.Errorf("errors are joined %d deep", depth)
+		}
+	})
+}
+
+// TestHurry cuts the drain of what was replaced short, and touches nothing else.
+func TestHurry(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := replacing(t, Options{Replacement: Replacement{Drain: time.Hour}})
+		r.service.onDrain = func(ctx context.Context) { <-ctx.Done() }
+		if r.Hurry(1) {
+			t.Error("something drains before the start")
+		}
+		r.serve()
+		pause(time.Second)
+		r.Replace(Any, "age")
+		pause(time.Second)
+		if r.Hurry(2) || r.service.alive.Load() != 2 {
+			t.Error("the one in force was hurried")
+		}
+		if !r.Hurry(1) {
+			t.Error("nothing drains")
+		}
+		pause(2 * time.Second)
+		if n := r.service.alive.Load(); n != 1 || r.Hurry(1) || r.Status().Incarnation != 2 {
+			t.Errorf("%d alive, status %+v", n, r.Status())
 		}
 		r.mustHalt()
 	})

@@ -93,7 +93,7 @@ func (noLimit) Acquire(context.Context) (func(), error) { return func() {}, nil 
 //     service at once and returns when its context has ended and the service is
 //     stopped.
 //  3. Meanwhile, from any goroutine: Status, Wait, Report, Recycle, Replace,
-//     Degrade, Restore, Release, Expel. None of them blocks, except Wait and Expel.
+//     Hurry, Degrade, Restore, Release, Expel. None of them blocks, except Wait and Expel.
 //
 // Before and after Serve those methods are safe to call and do nothing.
 type Supervisor struct {
@@ -123,6 +123,8 @@ type Supervisor struct {
 	// its drain; nil if there was none.
 	gone  chan struct{}
 	hurry context.CancelFunc
+	// replaced is the number of that incarnation.
+	replaced uint64
 	// unstopped are the errors of stops beside the run, up to mostLost.
 	unstopped []error
 }

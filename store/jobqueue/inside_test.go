@@ -113,18 +113,34 @@ func TestLeases(t *testing.T) {
 	}
 	kept, lost, ended := hold("kept", 1), hold("lost", 2), hold("ended", 3)
 	asked := l.all()
-	l.release(ended.attempt)
+	l.release(ended)
 	before := kept.renewed
 	l.keep(asked, map[attempt]bool{kept.attempt: true, {id: lost.id, number: 2}: true}, before.Add(time.Minute))
 	if diff := cmp.Diff(ends, map[string]error{"lost": errLeaseLost}, cmp.Comparer(errors.Is)); diff != "" {
 		t.Errorf("ends (-got +want):\n%s", diff)
 	}
-	l.release(lost.attempt)
+	l.release(lost)
 	if l.expire(time.Second); len(ends) != 1 {
 		t.Errorf("a lease that is certain for a minute was given up: %v", ends)
 	}
 	if l.expire(-2 * time.Minute); !errors.Is(ends["kept"], errLeaseLost) {
 		t.Errorf("a lease that is too old: %v", ends["kept"])
+	}
+}
+
+// TestLeaseOfTheSameNumber: a job that was put off comes back under its number, and an
+// attempt that ends late does not release the lease of the next one.
+func TestLeaseOfTheSameNumber(t *testing.T) {
+	t.Parallel()
+
+	var l leases
+	a := attempt{id: 1, number: 1}
+	before, after := l.hold(a, func(error) {}), l.hold(a, func(error) {})
+	if l.release(before); len(l.all()) != 1 {
+		t.Fatal("the lease of the next attempt was released")
+	}
+	if l.release(after); len(l.all()) != 0 {
+		t.Error("a lease was not released")
 	}
 }
 

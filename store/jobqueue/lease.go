@@ -58,11 +58,14 @@ func (l *leases) hold(a attempt, end context.CancelCauseFunc) *lease {
 }
 
 // release forgets a lease. It is not renewed any more, so that a job whose attempt
-// has no verdict is offered again.
-func (l *leases) release(a attempt) {
+// has no verdict is offered again. A job that was put off comes back under the same
+// number, maybe before its last attempt has released it: that lease stays.
+func (l *leases) release(was *lease) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	delete(l.held, a)
+	if l.held[was.attempt] == was {
+		delete(l.held, was.attempt)
+	}
 }
 
 // all are the attempts with a lease.

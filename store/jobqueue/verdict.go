@@ -34,7 +34,7 @@ func (q *Queue) perform(ctx context.Context, cancel context.CancelCauseFunc, row
 ) {
 	held := q.leases.hold(attempt{id: row.ID, number: row.Attempt}, cancel)
 	// Also where work panics, which River reports: then there is no verdict.
-	defer q.leases.release(held.attempt)
+	defer q.leases.release(held)
 	q.known.add(row.ID)
 	defer q.known.signal()
 	var j runtime.Job
