@@ -254,6 +254,9 @@ func (in *instance) row(generation uint64) phases.PluginRow {
 		Plugin: in.declared.Name, State: phases.PluginState(st.State.String()), Code: st.Code, Detail: st.Detail,
 		Generation: generation, Restarts: st.Restarts, Recycled: st.Recycled,
 	}
+	if st.State == supervise.StateStarting && st.Failures > 0 && st.Last != nil { // started again: why is still to be seen
+		row.Code, row.Detail = st.Last.Code, st.Last.Detail
+	}
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	if in.described != nil {
