@@ -162,20 +162,20 @@ func dial(t *testing.T, target, token string) *heard {
 	return h
 }
 
-// waitFor waits for a notification. Others may come before it: a gateway tells what
-// it learns, also of what was done shortly before.
-func (h *heard) waitFor(t *testing.T, method string) {
+// waitFor waits for a notification with a word, such as its method. Others may come
+// before it: a gateway tells what it learns, also of what was done shortly before.
+func (h *heard) waitFor(t *testing.T, word string) {
 	t.Helper()
 	for {
 		select {
 		case note := <-h.notes:
-			if strings.HasPrefix(note, method+" ") {
+			if strings.Contains(note, word) {
 				return
 			}
 		case <-h.Done():
 			t.Fatalf("the connection ended: %v", h.Err())
 		case <-t.Context().Done():
-			t.Fatalf("%s never came", method)
+			t.Fatalf("%s never came", word)
 		}
 	}
 }

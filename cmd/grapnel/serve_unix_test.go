@@ -355,7 +355,7 @@ func TestServeDrains(t *testing.T) {
 		text, err := io.ReadAll(resp.Body)
 		answer <- fmt.Sprint(string(text), err, resp.Body.Close())
 	}()
-	<-c.notes
+	c.waitFor(t, `"name":"f"`)
 	code, said := s.end(t, syscall.SIGTERM)
 	if got := <-answer; !strings.Contains(got, `"state":"succeeded"`) {
 		t.Errorf("the call in flight: %s", got)
