@@ -313,7 +313,7 @@ func benchReads(b *testing.B, s *store.Store, dsn string, size int) {
 	for _, name := range []string{"open", "list", "show", "diff"} {
 		b.Run("cold "+name, func(b *testing.B) {
 			for b.Loop() {
-				if err := program(b, name, dsn, storetest.ID(size/2)).Run(); err != nil {
+				if err := storetest.Program(b, name, dsn, storetest.ID(size/2)).Run(); err != nil {
 					b.Fatal(err)
 				}
 			}

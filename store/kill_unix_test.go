@@ -65,7 +65,7 @@ func TestKilledWriterLosesNothing(t *testing.T) {
 // and notes all that it acknowledged until it was dead.
 func killWriter(t *testing.T, name, dsn string, run, after int, acknowledged map[string]string) {
 	t.Helper()
-	cmd := program(t, name, dsn, fmt.Sprintf("%d:%d", run, 1_000_000))
+	cmd := storetest.Program(t, name, dsn, fmt.Sprintf("%d:%d", run, 1_000_000))
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -92,7 +92,7 @@ func TestPostgresEndsWithItsProcess(t *testing.T) {
 	t.Parallel()
 
 	shared.Postgres(t) // skips where there is none
-	cmd := program(t, "postgres", "none", "")
+	cmd := storetest.Program(t, "postgres", "none", "")
 	_, errIn := cmd.StdinPipe()
 	out, errOut := cmd.StdoutPipe()
 	cmd.Stderr = nil

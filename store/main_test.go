@@ -13,8 +13,8 @@ var shared storetest.Shared
 
 // TestMain also is the programs that other tests start.
 func TestMain(m *testing.M) {
-	if name := os.Getenv(programName); name != "" {
-		os.Exit(runProgram(context.Background(), name, os.Getenv(programDSN), os.Getenv(programArg)))
+	if code, ok := programs().Run(context.Background()); ok {
+		os.Exit(code)
 	}
 	os.Exit(shared.Main(m))
 }

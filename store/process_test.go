@@ -49,7 +49,7 @@ func TestLockedByAnotherProcess(t *testing.T) {
 // holdByProgram starts a program that holds the lock until release is called.
 func holdByProgram(t *testing.T, dsn string) (release func()) {
 	t.Helper()
-	cmd := program(t, "hold", dsn, "")
+	cmd := storetest.Program(t, "hold", dsn, "")
 	in, errIn := cmd.StdinPipe()
 	out, errOut := cmd.StdoutPipe()
 	if err := errors.Join(errIn, errOut, cmd.Start()); err != nil {
@@ -119,7 +119,7 @@ func writeAtOnce(t *testing.T, dsn string, programs, each int) []map[string]stri
 	var group sync.WaitGroup
 	for n := range programs {
 		lists[n] = map[string]string{}
-		cmd := program(t, "write full", dsn, fmt.Sprintf("%d:%d", n, each))
+		cmd := storetest.Program(t, "write full", dsn, fmt.Sprintf("%d:%d", n, each))
 		out, err := cmd.StdoutPipe()
 		if err = errors.Join(err, cmd.Start()); err != nil {
 			t.Fatal(err)

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"strconv"
 	"strings"
 	"testing"
@@ -18,25 +17,9 @@ import (
 	"github.com/grapnelhq/grapnel/store/storetest"
 )
 
-// The environment of a re-executed test binary that is another program.
-const (
-	programName = "GRAPNEL_TEST_PROGRAM"
-	programDSN  = "GRAPNEL_TEST_DSN"
-	programArg  = "GRAPNEL_TEST_ARG"
-)
-
-// program returns the command that runs one of the programs below.
-func program(tb testing.TB, name, dsn, arg string) *exec.Cmd {
-	tb.Helper()
-	cmd := exec.CommandContext(tb.Context(), os.Args[0])
-	cmd.Env = append(os.Environ(), programName+"="+name, programDSN+"="+dsn, programArg+"="+arg)
-	cmd.Stderr = os.Stderr
-	return cmd
-}
-
-// runProgram is the other program. It returns its exit code.
-func runProgram(ctx context.Context, name, dsn, arg string) int {
-	programs := map[string]func(ctx context.Context, dsn, arg string) error{
+// programs are what the test binary is for other tests.
+func programs() storetest.Programs {
+	return storetest.Programs{
 		"write full":   func(ctx context.Context, dsn, arg string) error { return write(ctx, dsn, arg, store.Options{}) },
 		"write normal": func(ctx context.Context, dsn, arg string) error { return write(ctx, dsn, arg, normal()) },
 		"hold":         holdLock,
@@ -46,16 +29,6 @@ func runProgram(ctx context.Context, name, dsn, arg string) int {
 		"show":         read(readShow),
 		"diff":         read(readDiff),
 	}
-	run, ok := programs[name]
-	if !ok {
-		fmt.Fprintf(os.Stderr, "there is no program %q\n", name)
-		return 4
-	}
-	if err := run(ctx, dsn, arg); err != nil {
-		fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
-		return 3
-	}
-	return 0
 }
 
 // programPatience is how long a writer waits for others, on a machine that does

@@ -133,7 +133,7 @@ type host struct {
 
 func startHost(t *testing.T, dsn, path string) *host {
 	t.Helper()
-	cmd := program(t, "host", dsn, path)
+	cmd := storetest.Program(t, "host", dsn, path)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

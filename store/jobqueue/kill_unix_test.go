@@ -77,7 +77,7 @@ type ledger struct {
 // runAndKill runs a program until it has added some jobs.
 func (l *ledger) runAndKill(t *testing.T, jobs int) {
 	t.Helper()
-	cmd := program(t, "work", l.dsn, l.path)
+	cmd := storetest.Program(t, "work", l.dsn, l.path)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

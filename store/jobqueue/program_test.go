@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"sync"
-	"testing"
 	"time"
 
 	"github.com/grapnelhq/grapnel/phases"
@@ -16,38 +14,11 @@ import (
 	"github.com/grapnelhq/grapnel/store/jobqueue"
 	"github.com/grapnelhq/grapnel/store/schema"
 	"github.com/grapnelhq/grapnel/store/sqldb"
+	"github.com/grapnelhq/grapnel/store/storetest"
 )
 
-// The environment of a re-executed test binary that is another program.
-const (
-	programName = "GRAPNEL_JOBQUEUE_TEST_PROGRAM"
-	programDSN  = "GRAPNEL_JOBQUEUE_TEST_DSN"
-	programArg  = "GRAPNEL_JOBQUEUE_TEST_ARG"
-)
-
-// program returns the command that runs the program below.
-func program(tb testing.TB, name, dsn, arg string) *exec.Cmd {
-	tb.Helper()
-	cmd := exec.CommandContext(tb.Context(), os.Args[0])
-	cmd.Env = append(os.Environ(), programName+"="+name, programDSN+"="+dsn, programArg+"="+arg)
-	cmd.Stderr = os.Stderr
-	return cmd
-}
-
-// runProgram is the other program. It returns its exit code.
-func runProgram(ctx context.Context, name, dsn, arg string) int {
-	programs := map[string]func(ctx context.Context, dsn, path string) error{"work": workOn, "host": hostTurns}
-	run, ok := programs[name]
-	if !ok {
-		fmt.Fprintf(os.Stderr, "there is no program %q\n", name)
-		return 4
-	}
-	if err := run(ctx, dsn, arg); err != nil {
-		fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
-		return 3
-	}
-	return 0
-}
+// programs are what the test binary is for other tests.
+func programs() storetest.Programs { return storetest.Programs{"work": workOn, "host": hostTurns} }
 
 // toughOptions are those of a queue whose processes are killed.
 func toughOptions() jobqueue.Options {

@@ -35,7 +35,7 @@ func TestKilledLosesNothing(t *testing.T) {
 		random := rand.New(rand.NewPCG(7, 11))
 		kept := &ledger{docs: map[string]string{}}
 		for range killRuns {
-			cmd := program(t, "save", dsn, "1000000")
+			cmd := storetest.Program(t, "save", dsn, "1000000")
 			after := 1 + random.IntN(200)
 			err := kept.follow(t, cmd, func(n int) {
 				if n == after {
@@ -64,7 +64,7 @@ func TestProgramsAtOnce(t *testing.T) {
 		var group sync.WaitGroup
 		for range 2 {
 			group.Go(func() {
-				if err := kept.follow(t, program(t, "save", dsn, "30"), func(int) {}); err != nil {
+				if err := kept.follow(t, storetest.Program(t, "save", dsn, "30"), func(int) {}); err != nil {
 					t.Errorf("a program: %v", err)
 				}
 			})

@@ -6,46 +6,19 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"strconv"
 	"sync"
-	"testing"
 	"time"
 
 	"github.com/grapnelhq/grapnel/store/schema"
 	"github.com/grapnelhq/grapnel/store/sqldb"
+	"github.com/grapnelhq/grapnel/store/storetest"
 	"github.com/grapnelhq/grapnel/store/treestore"
 	"github.com/grapnelhq/grapnel/tree"
 )
 
-// The environment of a re-executed test binary that is another program.
-const (
-	programName = "GRAPNEL_TREESTORE_TEST_PROGRAM"
-	programDSN  = "GRAPNEL_TREESTORE_TEST_DSN"
-	programArg  = "GRAPNEL_TREESTORE_TEST_ARG"
-)
-
-// program returns the command that runs one of the programs below.
-func program(tb testing.TB, name, dsn, arg string) *exec.Cmd {
-	tb.Helper()
-	cmd := exec.CommandContext(tb.Context(), os.Args[0])
-	cmd.Env = append(os.Environ(), programName+"="+name, programDSN+"="+dsn, programArg+"="+arg)
-	cmd.Stderr = os.Stderr
-	return cmd
-}
-
-// runProgram is the other program. It returns its exit code.
-func runProgram(ctx context.Context, name, dsn, arg string) int {
-	if name != "save" {
-		fmt.Fprintf(os.Stderr, "there is no program %q\n", name)
-		return 4
-	}
-	if err := saveOn(ctx, dsn, arg); err != nil {
-		fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
-		return 3
-	}
-	return 0
-}
+// programs are what the test binary is for other tests.
+func programs() storetest.Programs { return storetest.Programs{"save": saveOn} }
 
 // What the saving program works on: folders that all clients share.
 const (

@@ -18,6 +18,7 @@ import (
 	"github.com/grapnelhq/grapnel/plugins/memory/recall"
 	"github.com/grapnelhq/grapnel/plugins/memory/turnpolicy"
 	"github.com/grapnelhq/grapnel/store/sqldb"
+	"github.com/grapnelhq/grapnel/store/storetest"
 )
 
 // What the benchmarks run on: items in the scopes of a few workspaces, most of them
@@ -313,7 +314,7 @@ func BenchmarkProcess(b *testing.B) {
 		b.Helper()
 		var opened, memory float64
 		for b.Loop() {
-			out, err := program(b, "recall", dsn).Output()
+			out, err := storetest.Program(b, "recall", dsn, "").Output()
 			if err != nil {
 				b.Fatal(err)
 			}

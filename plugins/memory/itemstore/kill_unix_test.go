@@ -35,7 +35,7 @@ func TestKilledLosesNothing(t *testing.T) {
 		random := rand.New(rand.NewPCG(7, 11))
 		told := &ledger{kept: map[string]string{}, gone: map[string]bool{}}
 		for range killRuns() {
-			cmd := program(t, "write", dsn)
+			cmd := storetest.Program(t, "write", dsn, "")
 			after := 1 + random.IntN(120)
 			err := told.follow(t, cmd, func(n int) {
 				if n == after {
@@ -64,7 +64,7 @@ func TestProgramsAtOnce(t *testing.T) {
 		var group sync.WaitGroup
 		for range 2 {
 			group.Go(func() {
-				if err := told.follow(t, program(t, "write a little", dsn), func(int) {}); err != nil {
+				if err := told.follow(t, storetest.Program(t, "write a little", dsn, ""), func(int) {}); err != nil {
 					t.Errorf("a program: %v", err)
 				}
 			})

@@ -6,47 +6,20 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"sync"
-	"testing"
 	"time"
 
 	"github.com/grapnelhq/grapnel/plugins/memory/itemstore"
+	"github.com/grapnelhq/grapnel/store/storetest"
 )
 
-// The environment of a re-executed test binary that is another program.
-const (
-	programName = "GRAPNEL_ITEMSTORE_TEST_PROGRAM"
-	programDSN  = "GRAPNEL_ITEMSTORE_TEST_DSN"
-)
-
-// program returns the command that runs one of the programs below.
-func program(tb testing.TB, name, dsn string) *exec.Cmd {
-	tb.Helper()
-	cmd := exec.CommandContext(tb.Context(), os.Args[0])
-	cmd.Env = append(os.Environ(), programName+"="+name, programDSN+"="+dsn)
-	cmd.Stderr = os.Stderr
-	return cmd
-}
-
-// runProgram is the other program. It returns its exit code.
-func runProgram(ctx context.Context, name, dsn string) int {
-	var err error
-	switch name {
-	case "recall":
-		err = recallOn(ctx, dsn)
-	case "write":
-		err = writeOn(ctx, dsn, 1_000_000)
-	case "write a little":
-		err = writeOn(ctx, dsn, 30)
-	default:
-		err = errors.New("there is no such program")
+// programs are what the test binary is for other tests.
+func programs() storetest.Programs {
+	return storetest.Programs{
+		"recall":         func(ctx context.Context, dsn, _ string) error { return recallOn(ctx, dsn) },
+		"write":          func(ctx context.Context, dsn, _ string) error { return writeOn(ctx, dsn, 1_000_000) },
+		"write a little": func(ctx context.Context, dsn, _ string) error { return writeOn(ctx, dsn, 30) },
 	}
-	if err != nil {
-		fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
-		return 3
-	}
-	return 0
 }
 
 // writers is how many write in the program that writes.
