@@ -4,7 +4,6 @@ package store_test
 
 import (
 	"bufio"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -134,21 +133,7 @@ func TestPostgresEndsWithItsProcess(t *testing.T) {
 func TestPostgresCrash(t *testing.T) {
 	t.Parallel()
 
-	shared.Postgres(t) // skips where there is none
-	pg, err := storetest.StartPostgres(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		// The test's own context has ended by now.
-		if err := pg.Stop(context.WithoutCancel(t.Context())); err != nil {
-			t.Error(err)
-		}
-	})
-	dsn, err := pg.NewDSN(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	pg, dsn := shared.Own(t)
 	s, err := store.Open(t.Context(), dsn, store.Options{})
 	if err != nil {
 		t.Fatal(err)

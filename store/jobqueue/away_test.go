@@ -22,16 +22,7 @@ import (
 func TestServerAway(t *testing.T) {
 	t.Parallel()
 
-	server.Postgres(t) // skips where there is none
-	pg, err := storetest.StartPostgres(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := pg.Stop(context.WithoutCancel(t.Context())); err != nil {
-			t.Error(err)
-		}
-	})
+	pg, _ := server.Own(t)
 	for _, tt := range []struct {
 		name string
 		test func(t *testing.T, pg *storetest.Postgres, dsn string)

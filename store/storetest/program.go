@@ -23,7 +23,7 @@ type Programs map[string]func(ctx context.Context, dsn, arg string) error
 // ends with the test.
 func Program(tb testing.TB, name, dsn, arg string) *exec.Cmd {
 	tb.Helper()
-	cmd := exec.CommandContext(tb.Context(), os.Args[0])
+	cmd := exec.CommandContext(tb.Context(), os.Args[0]) //nolint:gosec // the test binary itself
 	cmd.Env = append(os.Environ(), programName+"="+name, programDSN+"="+dsn, programArg+"="+arg)
 	cmd.Stderr = os.Stderr
 	return cmd

@@ -65,6 +65,26 @@ func (s *Shared) NewDSN(tb testing.TB) string {
 	return dsn
 }
 
+// Own starts a server that the test may stop or crash, with a database. It ends with
+// the test, which is skipped where there is no PostgreSQL.
+func (s *Shared) Own(tb testing.TB) (pg *Postgres, dsn string) {
+	tb.Helper()
+	s.Postgres(tb) // skips where there is none
+	pg, err := StartPostgres(tb.Context())
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		if err := pg.Stop(context.WithoutCancel(tb.Context())); err != nil {
+			tb.Error(err)
+		}
+	})
+	if dsn, err = pg.NewDSN(tb.Context()); err != nil {
+		tb.Fatal(err)
+	}
+	return pg, dsn
+}
+
 // Main runs a package's tests, ends the server and what else is given, and returns the
 // exit code for TestMain. A goroutine that is left is a failure.
 func (s *Shared) Main(m *testing.M, more ...func() error) int {

@@ -20,20 +20,7 @@ import (
 func TestServerGoesAway(t *testing.T) {
 	t.Parallel()
 
-	shared.Postgres(t) // skips where there is none
-	pg, err := storetest.StartPostgres(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := pg.Stop(context.WithoutCancel(t.Context())); err != nil {
-			t.Error(err)
-		}
-	})
-	dsn, err := pg.NewDSN(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	pg, dsn := shared.Own(t)
 	s := open(t, dsn)
 	for n := range 2 {
 		saveText(t, s, fmt.Sprint("before ", n))

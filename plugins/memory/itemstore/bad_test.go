@@ -258,20 +258,7 @@ func TestReadOnly(t *testing.T) {
 func TestServerGoesAway(t *testing.T) {
 	t.Parallel()
 
-	shared.Postgres(t) // skips where there is none
-	pg, err := storetest.StartPostgres(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := pg.Stop(context.WithoutCancel(t.Context())); err != nil {
-			t.Error(err)
-		}
-	})
-	dsn, err := pg.NewDSN(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	pg, dsn := shared.Own(t)
 	s := open(t, dsn, itemstore.Options{})
 	remember(t, s, fact("before"))
 	if err := pg.Crash(t.Context()); err != nil {
