@@ -69,6 +69,20 @@ const (
 	CodeUnpinned       = "unpinned"
 	CodeSoftMissing    = "dependency_absent"
 	CodeToolError      = "tool_error"
+	// CodeNeedsNotGranted is said of a hook that is not shown what it needs, and is
+	// the reason why one that decides is off.
+	CodeNeedsNotGranted = "needs_not_granted"
+	// CodeJudgedEarlier is said of hooks of which one may rewrite what another one
+	// has judged.
+	CodeJudgedEarlier = "judged_earlier"
+	// CodePhaseSkipped is said of a phase that a host has left out although hooks
+	// are subscribed to it.
+	CodePhaseSkipped = "phase_skipped"
+	// CodeDenyIgnored is said of a host that went on after a deny or an ask.
+	CodeDenyIgnored = "deny_ignored"
+	// CodeHeadingEscaped is said of a section in whose text a heading of the
+	// compiler's own was escaped.
+	CodeHeadingEscaped = "heading_escaped"
 )
 
 // Error is the one error type of Grapnel's boundaries. Compare codes with

@@ -171,6 +171,15 @@ func (in *PostTurnInput) Bounded() *PostTurnInput {
 	return &out
 }
 
+// Bounded returns the input within the bounds that its phase has: a [PostTurnInput]
+// cut to them, any other input as it is.
+func Bounded(in Input) Input {
+	if post, ok := in.(*PostTurnInput); ok {
+		return post.Bounded()
+	}
+	return in
+}
+
 func (p Preview) bounded(limit int) Preview {
 	q := NewPreview(p.Text, limit)
 	q.OriginalLength = max(q.OriginalLength, p.OriginalLength)

@@ -64,7 +64,16 @@ type Run struct {
 	Code string `json:"code"`
 	// PluginCode is the plugin's own word in a plugin_error.
 	PluginCode string `json:"plugin_code"`
-	Attempts   int    `json:"attempts"`
+	// Verdict is what the hook decided, of several decisions the strongest; of a
+	// shadowed run what it would have decided. Absent where it decided nothing.
+	Verdict Verdict `json:"verdict,omitempty"`
+	// ReasonCode is the plugin's own word for the reason of the verdict.
+	ReasonCode string `json:"reason_code,omitempty"`
+	// RewrittenBy are the subscriptions whose rewrites were in the input that the
+	// condition judged and the hook was sent; absent where it was as the host gave
+	// it.
+	RewrittenBy []string `json:"rewritten_by,omitempty"`
+	Attempts    int      `json:"attempts"`
 	// QueueMS and DurationMS are wall milliseconds waiting for a slot and in
 	// the call.
 	QueueMS    float64 `json:"queue_ms"`
@@ -287,6 +296,9 @@ type Outcome struct {
 	Phase Phase `json:"phase"`
 	// Contributions is what was kept, in plan order.
 	Contributions []Applied `json:"contributions"`
+	// Shadowed is what shadow hooks have contributed, in plan order, of which nothing
+	// is applied; absent if that is nothing.
+	Shadowed []Applied `json:"shadowed,omitempty"`
 	// Decision is nil when nobody decided.
 	Decision *Decided `json:"decision"`
 	Merged   Merged   `json:"merged"`

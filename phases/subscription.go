@@ -179,7 +179,13 @@ type Hook struct {
 	// ignored where it is absent. They order, and nothing else.
 	After  []string `json:"after,omitempty"`
 	Before []string `json:"before,omitempty"`
-	// When is a condition; empty means always.
+	// Needs are what the hook must see to do its work: fields of the phase's input
+	// by JSON name, and the words of [SeenSets]. What the operator does not grant
+	// (see) stays withheld: a hook that decides is not planned without it, see
+	// [Override], and any other hook is told what it lacks.
+	Needs []string `json:"needs,omitempty"`
+	// When is a condition; empty means always. The plugin's own condition sees
+	// what the plugin may see; one that the operator wrote sees everything.
 	When string `json:"when,omitempty"`
 	// Timeout of 0 means min(1 s, the phase's budget), 30 s in queue phases.
 	Timeout   Duration      `json:"timeout,omitempty"`
@@ -216,6 +222,35 @@ type Override struct {
 	Cache      *Cache        `json:"cache,omitempty"`
 	Shadow     *bool         `json:"shadow,omitempty"`
 	Visibility *Visibility   `json:"visibility,omitempty"`
+	// WithoutNeeds says what becomes of a hook that decides and is not granted what
+	// it needs. The zero value is a mistake in the plan: no guard is passed without
+	// a word.
+	WithoutNeeds *WithoutNeeds `json:"without_needs,omitempty"`
+}
+
+// WithoutNeeds is what the operator wants of a hook that decides and may not see
+// what it needs.
+type WithoutNeeds string
+
+// TurnOff turns such a hook off. Each dispatch of its phase then carries a fail_open
+// mark.
+const TurnOff WithoutNeeds = "off"
+
+// SeenSets are the names, beside the fields of an input, that a hook may need and an
+// operator may grant (see): the turn's policies, its prompt contexts, and the
+// host's metadata.
+func SeenSets() []string { return []string{SeePolicy, SeeContext, SeeMetadata} }
+
+// The words of [SeenSets].
+const (
+	SeePolicy   = "policy"
+	SeeContext  = "context"
+	SeeMetadata = "metadata"
+)
+
+// Decides reports whether the hook may allow, ask or deny.
+func (h *Hook) Decides() bool {
+	return h.Role == RoleValidate || slices.Contains(h.Kinds, KindDecision)
 }
 
 // Grants is what the operator allows a plugin. Nothing is allowed by default.
@@ -238,8 +273,7 @@ type Grants struct {
 	Read  []string `json:"read,omitempty"`
 	Write []string `json:"write,omitempty"`
 	Net   []string `json:"net,omitempty"`
-	// See lists input fields by JSON name, "metadata", and the sets "policy",
-	// "context" and "prompt_text".
+	// See lists input fields by JSON name and the words of [SeenSets].
 	See []string `json:"see,omitempty"`
 }
 

@@ -112,11 +112,13 @@ func TestSettingsSurviveJSON(t *testing.T) {
 		After: []string{"a"}, Before: []string{"b"}, When: "true", Timeout: 1, OnFailure: policy, Fallback: phases.Contributions{&phases.Noop{}},
 		Retry: &phases.Retry{Attempts: 2, Backoff: 3}, Idempotent: true, Budget: phases.TextBudget{Chars: 1, Tokens: 2},
 		Cache: &phases.Cache{TTL: 1, Vary: []string{"dir"}, Tags: []string{"t"}}, Shadow: true, Visibility: phases.VisibilityDebug,
+		Needs: []string{"user_text"},
 	}
 	override := phases.Override{
 		Enabled: new(false), Phase: new(phases.PrePolicy), Kinds: hook.Kinds, Role: new(phases.RoleObserve), Priority: new(0), After: &[]string{},
 		Before: &[]string{"x"}, When: new(""), Timeout: new(phases.Duration(5)), OnFailure: &policy, Fallback: hook.Fallback, Retry: hook.Retry,
 		Budget: &hook.Budget, Cache: hook.Cache, Shadow: new(false), Visibility: new(phases.VisibilityInternal),
+		WithoutNeeds: new(phases.TurnOff),
 	}
 	description := phases.Description{
 		Name: "p", Version: "1", Doc: "d", Hooks: []phases.Hook{hook}, Requires: []string{"tools"},

@@ -3,6 +3,7 @@ package phases
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -116,6 +117,7 @@ func ValidateHook(h *Hook, t *Table) []error {
 	v.fallback(h, row)
 	v.retry(h)
 	v.cache(h, row)
+	v.needs(h, row)
 	v.visibility(h)
 	return v.errs
 }
@@ -141,6 +143,8 @@ func (v *checker) role(h *Hook, row Row) {
 		v.addf("unknown role %q%s", h.Role, DidYouMean(string(h.Role), words(Roles())))
 	case !row.Takes(h.Role):
 		v.addf("phase %s does not take the role %s", h.Phase, h.Role)
+	case h.Role == RoleValidate && slices.Contains(h.Kinds, KindRewrite):
+		v.addf("a hook with the role validate must not rewrite: nobody would judge what it wrote; use transform")
 	}
 }
 
@@ -193,6 +197,26 @@ func (v *checker) cache(h *Hook, row Row) {
 			v.addf("cache: vary %q is no field of the context or the input%s", name, DidYouMean(name, append(known, contextFields()...)))
 		}
 	}
+}
+
+func (v *checker) needs(h *Hook, row Row) {
+	known := Visible(row)
+	for _, name := range h.Needs {
+		if known != nil && !slices.Contains(known, name) {
+			v.addf("needs %q, which is no field of the input of %s and none of %s%s", name, row.Phase, strings.Join(SeenSets(), ", "), DidYouMean(name, known))
+		}
+	}
+}
+
+// Visible returns what a hook of the phase may be shown by a grant, and may need:
+// the fields of its input by JSON name, and the words of [SeenSets]. It is nil for a
+// phase of the host's own, whose input has whatever fields it has.
+func Visible(row Row) []string {
+	in := row.NewInput()
+	if _, custom := in.(*CustomInput); custom {
+		return nil
+	}
+	return append(slices.Sorted(maps.Keys(InputFields(in))), SeenSets()...)
 }
 
 func (v *checker) visibility(h *Hook) {

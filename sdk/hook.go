@@ -41,7 +41,14 @@ type Hook struct {
 	Priority int
 	// After and Before are full subscription ids, "?" at the end for soft ones.
 	After, Before []string
-	// When is a condition; empty means always.
+	// Needs are what the handler must see to do its work: input fields by JSON name
+	// ("arguments"), "policy", "context", "metadata". A hook that decides is not run
+	// where the operator does not grant them, instead of judging what it was not
+	// shown. A hook that looks at none of them says so with the field "tool" alone,
+	// which is always sent.
+	Needs []string
+	// When is a condition; empty means always. It may name what the operator lets
+	// the plugin see.
 	When string
 	// Timeout of 0 means min(1 s, the phase's budget).
 	Timeout time.Duration
@@ -147,6 +154,6 @@ func (h *Hook) proposal(phase phases.Phase) phases.Hook {
 	return phases.Hook{
 		Name: h.Name, Doc: h.Doc, Phase: phase, Kinds: h.Kinds, Role: h.Role, Priority: h.Priority, After: h.After, Before: h.Before,
 		When: h.When, Timeout: phases.Duration(h.Timeout), OnFailure: h.OnFailure, Fallback: h.Fallback, Retry: h.Retry,
-		Idempotent: h.Idempotent, Budget: h.Budget, Cache: h.Cache, Shadow: h.Shadow, Visibility: h.Visibility,
+		Needs: h.Needs, Idempotent: h.Idempotent, Budget: h.Budget, Cache: h.Cache, Shadow: h.Shadow, Visibility: h.Visibility,
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -45,9 +46,10 @@ type Env struct {
 }
 
 // Compile checks and compiles a condition for hooks of one phase, whose row
-// says which fields the input has. An error is an [*Error]; it says where the
-// mistake is, and what is probably meant.
-func Compile(source string, row phases.Row) (c *Condition, err error) {
+// says which fields the input has. Sees says which fields and sets (see
+// phases.Visible) the author of the condition may look at; nil means all of them. An
+// error is an [*Error]; it says where the mistake is, and what is probably meant.
+func Compile(source string, row phases.Row, sees func(name string) bool) (c *Condition, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			c, err = nil, located(source, fmt.Errorf("cannot be compiled: %v", r))
@@ -56,7 +58,7 @@ func Compile(source string, row phases.Row) (c *Condition, err error) {
 	if err := checkSource(source); err != nil {
 		return nil, located("", err)
 	}
-	w := newWalker(row)
+	w := newWalker(row, sees)
 	program, err := build(source, w)
 	if err != nil {
 		return nil, located(source, err)
@@ -110,6 +112,12 @@ func build(source string, w *walker) (*vm.Program, error) {
 		return nil, err
 	}
 	return compiler.Compile(tree, config)
+}
+
+// ReadsPolicies reports whether the condition looks at the turn's policies: outside a
+// turn there are none, and it would judge by their absence.
+func (c *Condition) ReadsPolicies() bool {
+	return c != nil && slices.ContainsFunc(c.slots, func(s slot) bool { return s.leaf.grant == phases.SeePolicy })
 }
 
 // Source returns the text that the condition was compiled from; "" for nil.

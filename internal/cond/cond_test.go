@@ -29,7 +29,7 @@ func rowOf(tb testing.TB, phase phases.Phase) phases.Row {
 
 func compile(tb testing.TB, phase phases.Phase, source string) *Condition {
 	tb.Helper()
-	c, err := Compile(source, rowOf(tb, phase))
+	c, err := Compile(source, rowOf(tb, phase), nil)
 	if err != nil {
 		tb.Fatalf("Compile(%s): %v", source, err)
 	}
@@ -234,9 +234,9 @@ func TestCompileMistakes(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 
-			_, err := Compile(tt.source, rowOf(t, phases.PostTurn))
+			_, err := Compile(tt.source, rowOf(t, phases.PostTurn), nil)
 			if tt.name == "unknown input field on line 2" {
-				_, err = Compile(tt.source, rowOf(t, phases.ToolPreCall))
+				_, err = Compile(tt.source, rowOf(t, phases.ToolPreCall), nil)
 			}
 			mistake, ok := errors.AsType[*Error](err)
 			if !ok {
@@ -255,7 +255,7 @@ func TestCompileMistakes(t *testing.T) {
 func TestErrorShowsCaret(t *testing.T) {
 	t.Parallel()
 
-	_, err := Compile("true &&\n\tturn.mod == \"x\"", rowOf(t, phases.PrePolicy))
+	_, err := Compile("true &&\n\tturn.mod == \"x\"", rowOf(t, phases.PrePolicy), nil)
 	want := strings.Join([]string{
 		`2:7: "turn" has no field "mod" (did you mean "mode"?)`,
 		` |  turn.mod == "x"`,
@@ -269,7 +269,7 @@ func TestErrorShowsCaret(t *testing.T) {
 func TestErrorShowsPartOfALongLine(t *testing.T) {
 	t.Parallel()
 
-	_, err := Compile(strings.Repeat("true && ", 50)+"dirr == ''"+strings.Repeat(" && true", 50), rowOf(t, phases.PrePolicy))
+	_, err := Compile(strings.Repeat("true && ", 50)+"dirr == ''"+strings.Repeat(" && true", 50), rowOf(t, phases.PrePolicy), nil)
 	_, shown, _ := strings.Cut(fmt.Sprint(err), "\n | ")
 	text, caret, _ := strings.Cut(shown, "\n | ")
 	if at := strings.Index(text, "dirr"); len(text) != shownBefore+shownBehind || at != len(caret)-1 {
@@ -390,7 +390,7 @@ func TestInputFieldsAgree(t *testing.T) {
 
 	for _, row := range phases.Standard().Rows() {
 		want := phases.InputFields(row.NewInput())
-		sc := newScope(row)
+		sc := newScope(row, nil)
 		var names []string
 		for name, l := range sc.spaces["input"].fields {
 			names = append(names, name)
@@ -438,7 +438,7 @@ func TestNilCondition(t *testing.T) {
 func TestCompileZeroRow(t *testing.T) {
 	t.Parallel()
 
-	if _, err := Compile("true", phases.Row{}); err == nil {
+	if _, err := Compile("true", phases.Row{}, nil); err == nil {
 		t.Error("a zero row compiled")
 	}
 }

@@ -9,7 +9,7 @@ import (
 
 func Example() {
 	row, _ := phases.Standard().Lookup(phases.ToolPreCall)
-	c, err := cond.Compile(`turn.mode != "system" && any(input.touched_paths, # startsWith "/etc")`, row)
+	c, err := cond.Compile(`turn.mode != "system" && any(input.touched_paths, # startsWith "/etc")`, row, nil)
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -20,7 +20,7 @@ func Example() {
 	})
 	fmt.Println(holds, err)
 
-	_, err = cond.Compile(`turn.mdoe != "system"`, row)
+	_, err = cond.Compile(`turn.mdoe != "system"`, row, nil)
 	fmt.Println(err)
 	// Output:
 	// true <nil>

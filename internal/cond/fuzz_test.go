@@ -23,7 +23,7 @@ func FuzzCondition(f *testing.F) {
 	row := rowOf(f, phases.ToolPostCall)
 	f.Fuzz(func(t *testing.T, source, document, text string) {
 		begin := time.Now()
-		c, err := Compile(source, row)
+		c, err := Compile(source, row, nil)
 		if err != nil {
 			if mistake, ok := err.(*Error); !ok || mistake.Line < 1 || mistake.Column < 1 || mistake.Message == "" { //nolint:errorlint // Compile promises the type itself
 				t.Errorf("Compile(%q): %#v is no placed mistake", source, err)

@@ -72,6 +72,9 @@ func (s *scope) resolve(root *ast.IdentifierNode, steps []step) (found slot, sh 
 		}
 		steps = steps[1:]
 	}
+	if grant := s.missing(l, steps); grant != "" {
+		return slot{}, nil, false, mistakef(root, "%s may not be seen by the plugin, whose condition this is: grant see: [%s], or write the condition in the configuration", l.name, grant)
+	}
 	found, sh = slot{name: l.name, leaf: l}, l.shape
 	for _, st := range steps {
 		if sh.kind != kindAny && sh.kind != kindObject || sh.kind == kindAny && st.optional {

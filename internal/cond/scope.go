@@ -15,6 +15,9 @@ type leaf struct {
 	// name is how it is written, for messages; no two leaves share one.
 	name  string
 	shape *shape
+	// grant is what a plugin must be granted to see it: a field of the input or a
+	// set; empty where everybody may.
+	grant string
 	// read takes the value out of an environment, as its shape says.
 	read func(*Env) (any, error)
 }
@@ -34,12 +37,14 @@ type scope struct {
 	// leaves and spaces by first name; no name is in both.
 	leaves map[string]leaf
 	spaces map[string]space
+	// sees says what of what needs a grant may be named; nil for all.
+	sees func(grant string) bool
 }
 
 // newScope is the vocabulary of the package comment, for one phase.
-func newScope(row phases.Row) *scope {
+func newScope(row phases.Row, sees func(grant string) bool) *scope {
 	name := string(row.Phase)
-	s := &scope{leaves: map[string]leaf{}, spaces: map[string]space{}}
+	s := &scope{leaves: map[string]leaf{}, spaces: map[string]space{}, sees: sees}
 	s.text("phase", func(*Env) string { return name })
 	s.text("dir", func(e *Env) string { return e.Context.Dir })
 	s.text("turn.id", func(e *Env) string { return e.Context.TurnID })
@@ -89,7 +94,7 @@ func (s *scope) text(name string, read func(*Env) string) {
 func (s *scope) input(row phases.Row) (tool leaf) {
 	zero := row.NewInput()
 	if _, custom := zero.(*phases.CustomInput); custom {
-		s.leaves["input"] = leaf{name: "input", shape: &shape{}, read: readCustom}
+		s.leaves["input"] = leaf{name: "input", shape: &shape{}, grant: everything, read: readCustom}
 		return leaf{}
 	}
 	fields := map[string]leaf{}
@@ -99,10 +104,30 @@ func (s *scope) input(row phases.Row) (tool leaf) {
 		if name == "" {
 			continue
 		}
-		fields[name] = leaf{name: "input." + name, shape: shapeOf(t.Field(i).Type), read: readField(t, i)}
+		fields[name] = leaf{name: "input." + name, shape: shapeOf(t.Field(i).Type), grant: name, read: readField(t, i)}
+	}
+	if tool, ok := fields["tool"]; ok {
+		tool.grant = "" // always sent
+		fields["tool"] = tool
 	}
 	s.spaces["input"] = space{fields: fields}
 	return fields["tool"]
+}
+
+// everything is the grant of all fields of an input.
+const everything = "*"
+
+// missing returns the grant without which a chain that begins with l may not be
+// evaluated; "" if there is none.
+func (s *scope) missing(l leaf, steps []step) string {
+	grant := l.grant
+	if grant == everything && len(steps) > 0 {
+		grant = steps[0].name
+	}
+	if grant == "" || s.sees == nil || s.sees(grant) {
+		return ""
+	}
+	return grant
 }
 
 // readField reads one field of an input. No input at all is a zero one.
@@ -144,7 +169,7 @@ func flag(name string) leaf {
 // policy makes the leaf of one entry of the policy set. Only that entry is
 // decoded.
 func policy(name string) leaf {
-	return leaf{name: fmt.Sprintf("policy[%q]", name), shape: &shape{}, read: func(e *Env) (any, error) {
+	return leaf{name: fmt.Sprintf("policy[%q]", name), shape: &shape{}, grant: phases.SeePolicy, read: func(e *Env) (any, error) {
 		for i := range e.Policies {
 			if p := &e.Policies[i]; isPolicy(p, name) {
 				return decode(p.Value)

@@ -40,9 +40,9 @@ type walker struct {
 }
 
 // newWalker makes the walker for one condition of a phase.
-func newWalker(row phases.Row) *walker {
+func newWalker(row phases.Row, sees func(grant string) bool) *walker {
 	return &walker{
-		scope: newScope(row), index: map[string]int{}, seen: map[ast.Node]bool{}, times: 1,
+		scope: newScope(row, sees), index: map[string]int{}, seen: map[ast.Node]bool{}, times: 1,
 		functions: functions(), predicates: predicates(),
 	}
 }

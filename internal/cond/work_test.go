@@ -66,7 +66,7 @@ func TestWorkIsBounded(t *testing.T) {
 			t.Parallel()
 
 			start := time.Now()
-			c, err := Compile(tt.source, rowOf(t, phases.ToolPostCall))
+			c, err := Compile(tt.source, rowOf(t, phases.ToolPostCall), nil)
 			if err != nil {
 				t.Fatalf("refused: %v", err)
 			}
@@ -106,7 +106,7 @@ func TestTooMuchWorkIsRefused(t *testing.T) {
 			t.Parallel()
 
 			start := time.Now()
-			if _, err := Compile(tt.source, rowOf(t, phases.ToolPostCall)); err == nil {
+			if _, err := Compile(tt.source, rowOf(t, phases.ToolPostCall), nil); err == nil {
 				t.Error("accepted")
 			}
 			if took := time.Since(start); took > patience {
@@ -170,7 +170,7 @@ func TestAcceptedConditionsEndInTime(t *testing.T) {
 	accepted, refused, deadline := 0, 0, time.Now().Add(3*time.Second)
 	for accepted < 200 && time.Now().Before(deadline) {
 		source := g.truth(3, false)
-		c, err := Compile(source, row)
+		c, err := Compile(source, row, nil)
 		if err != nil {
 			refused++
 			continue
@@ -199,7 +199,7 @@ func FuzzCompileEval(f *testing.F) {
 	f.Fuzz(func(t *testing.T, source string) {
 		start := time.Now()
 		for i, row := range rows {
-			c, err := Compile(source, row)
+			c, err := Compile(source, row, nil)
 			if err != nil {
 				if mistake, ok := err.(*Error); !ok || mistake.Line < 1 || mistake.Column < 1 || mistake.Message == "" { //nolint:errorlint // Compile promises the type itself
 					t.Errorf("Compile(%q): %#v is no placed mistake", source, err)
@@ -244,7 +244,7 @@ func BenchmarkCompile(b *testing.B) {
 	row := rowOf(b, phases.ToolPreCall)
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := Compile(`turn.mode != "system" && any(input.touched_paths, # startsWith "/etc")`, row); err != nil {
+		if _, err := Compile(`turn.mode != "system" && any(input.touched_paths, # startsWith "/etc")`, row, nil); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -43,7 +43,9 @@ func Build(plugins []Plugin, o Options) (*Plan, []phases.Diagnostic, error) {
 	if problems := sorted(b.problems); problems != nil {
 		return nil, nil, problems
 	}
-	return b.plan(), b.notes(), nil
+	p := b.plan()
+	b.judgedEarlier(p)
+	return p, b.notes(), nil
 }
 
 // builder collects what one Build makes.

@@ -12,8 +12,10 @@ import (
 	"github.com/grapnelhq/grapnel/phases"
 )
 
-// allKinds grants every kind.
-func allKinds() phases.Grants { return phases.Grants{Contribute: []string{"*"}} }
+// allKinds grants every kind, and sight of everything.
+func allKinds() phases.Grants {
+	return phases.Grants{Contribute: []string{"*"}, See: []string{"*"}}
+}
 
 // plugin describes a plugin of the given hooks, everything granted.
 func plugin(name string, hooks ...phases.Hook) Plugin {

@@ -31,7 +31,7 @@ func (b *builder) add(p *Plugin, id string, proposed phases.Hook, o phases.Overr
 	if p.Description != nil {
 		n.PluginVersion = p.Description.Version
 	}
-	hook.Role = defaultRole(hook.Role, row)
+	hook.Role = defaultRole(&hook, row)
 	hook.OnFailure.Default = defaultFailure(&hook)
 	if hook.Visibility == "" {
 		hook.Visibility = phases.VisibilityInternal
@@ -44,8 +44,10 @@ func (b *builder) add(p *Plugin, id string, proposed phases.Hook, o phases.Overr
 		return // what is switched off may be wrong: that may be why
 	}
 	b.checkGrants(p, n)
+	b.checkNeeds(p, n, o)
 	b.checkHook(p, n, proposed, o)
 	b.compile(p, n, o)
+	b.checkVary(p, n, o)
 }
 
 // applied puts the operator's words over a proposal.
@@ -82,12 +84,16 @@ func set[T any](field, override *T) {
 	}
 }
 
-func defaultRole(role phases.Role, row phases.Row) phases.Role {
+// defaultRole is the role of a hook that names none. One that rewrites does so
+// before others look, so that what they judge is what goes on.
+func defaultRole(h *phases.Hook, row phases.Row) phases.Role {
 	switch {
-	case role != "":
-		return role
+	case h.Role != "":
+		return h.Role
 	case row.Queue:
 		return phases.RoleObserve
+	case slices.Contains(h.Kinds, phases.KindRewrite) && row.Takes(phases.RoleTransform):
+		return phases.RoleTransform
 	default:
 		return phases.RoleContribute
 	}
@@ -99,7 +105,7 @@ func defaultFailure(h *phases.Hook) phases.FailureWord {
 	switch {
 	case h.OnFailure.Default != "":
 		return h.OnFailure.Default
-	case h.Role == phases.RoleValidate || slices.Contains(h.Kinds, phases.KindDecision):
+	case h.Decides():
 		return phases.FailClosed
 	default:
 		return phases.BestEffort
@@ -149,12 +155,82 @@ func (b *builder) checkGrants(p *Plugin, n *node) {
 		n.ID, strings.Join(missing, ", "), n.Plugin)
 }
 
-// compile compiles the condition.
+// checkNeeds compares what a hook needs to see with what its plugin is granted. A
+// hook that decides and may not see what it judges would allow everything: that is a
+// mistake, unless the operator has said that it be off. Shadow hooks and all others
+// run, and are told what is withheld.
+func (b *builder) checkNeeds(p *Plugin, n *node, o phases.Override) {
+	if known := phases.Visible(n.row); known != nil {
+		n.Withheld = ungranted(p, known)
+	}
+	missing, fields := ungranted(p, n.Needs), slices.DeleteFunc(slices.Clone(n.Withheld), func(name string) bool { return slices.Contains(phases.SeenSets(), name) })
+	guard := n.Decides() && !n.Shadow
+	turnOff := o.WithoutNeeds != nil && *o.WithoutNeeds == phases.TurnOff
+	if o.WithoutNeeds != nil && !turnOff {
+		b.operatorf(p, n.ID, "without_needs", "%s: without_needs %q: it takes the word %s", n.ID, *o.WithoutNeeds, phases.TurnOff)
+	}
+	switch {
+	case n.off != "":
+	case guard && !n.Undescribed && len(n.Needs) == 0 && len(fields) > 0:
+		b.notef(phases.CodeNeedsNotGranted, phases.SeverityInfo, n, "%s decides and does not say what it needs to see; plugin %q may not see %s (grants.see)",
+			n.ID, n.Plugin, strings.Join(fields, ", "))
+	case len(missing) == 0:
+	case !guard:
+		b.notef(phases.CodeNeedsNotGranted, phases.SeverityWarning, n, "%s needs to see %s, which plugin %q is not granted (grants.see); it runs without",
+			n.ID, strings.Join(missing, ", "), n.Plugin)
+	case turnOff:
+		n.off = ReasonNeedsNotGranted
+		b.notef(phases.CodeNeedsNotGranted, phases.SeverityWarning, n, "%s is off: it decides, it needs to see %s, and plugin %q is not granted that (grants.see)",
+			n.ID, strings.Join(missing, ", "), n.Plugin)
+	default:
+		b.operatorf(p, "", "grants.see", "%s decides and needs to see %s, which plugin %q is not granted: it would allow what it was never shown. "+
+			"Grant see: [%s], or set subscriptions.%s.without_needs: off to go on without it", n.ID, strings.Join(missing, ", "), n.Plugin, strings.Join(missing, ", "), n.ID)
+	}
+}
+
+// ungranted are the names that a plugin may not see, in the order given.
+func ungranted(p *Plugin, names []string) []string {
+	var missing []string
+	for _, name := range names {
+		if name != alwaysSeen && !phases.Allows(p.Grants.See, name) {
+			missing = append(missing, name)
+		}
+	}
+	return missing
+}
+
+// alwaysSeen is the field of an input that needs no grant.
+const alwaysSeen = "tool"
+
+// checkVary refuses the plugin's own wish to have answers vary with what it may not
+// see: by being asked, or not, it would learn when that changes.
+func (b *builder) checkVary(p *Plugin, n *node, o phases.Override) {
+	if n.Cache == nil || o.Cache != nil {
+		return
+	}
+	for _, name := range n.Cache.Vary {
+		field, isInput := strings.CutPrefix(name, "input.")
+		if !isInput && name != phases.SeeMetadata {
+			continue
+		}
+		if missing := ungranted(p, []string{field}); missing != nil {
+			b.problem(p, n.ID, "cache", false, n.ID+": cache: vary \""+name+"\" may not be seen by the plugin: grant see: ["+field+"], or write the cache in the configuration")
+		}
+	}
+}
+
+// compile compiles the condition. The operator's sees everything, the plugin's what
+// the plugin may see: whether a hook was filtered tells something of what its
+// condition looked at.
 func (b *builder) compile(p *Plugin, n *node, o phases.Override) {
 	if n.When == "" {
 		return
 	}
-	c, err := cond.Compile(n.When, n.row)
+	sees := func(name string) bool { return phases.Allows(p.Grants.See, name) }
+	if o.When != nil {
+		sees = nil
+	}
+	c, err := cond.Compile(n.When, n.row, sees)
 	if err != nil {
 		b.problem(p, n.ID, "when", o.When != nil, n.ID+": when: "+err.Error())
 		return
@@ -189,7 +265,7 @@ func (b *builder) blame(message string, proposed phases.Hook, o phases.Override,
 // nobody knows the kinds and whether it is idempotent: that is no mistake.
 func (b *builder) mistakes(h phases.Hook, undescribed bool) []string {
 	if row, ok := b.table.Lookup(h.Phase); ok {
-		h.Role = defaultRole(h.Role, row)
+		h.Role = defaultRole(&h, row)
 	}
 	if undescribed {
 		h.Idempotent = true

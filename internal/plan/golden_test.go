@@ -116,7 +116,7 @@ func TestViewOfOnePhase(t *testing.T) {
 	p, _ := mustBuild(t, budget(phases.PreTools, 1500, "a.h"), plugin("a", phases.Hook{Name: "h", Phase: phases.PreTools}))
 	data, err := json.Marshal(View(p, phases.PreTools))
 	want := `{"phases":[{"phase":"turn.pre_tool_materialization","budget_ms":0.0015,"require":["a.h"],"stages":[{"role":"contribute","layers":[[` +
-		`{"subscription":"a.h","plugin":"a","priority":0,"timeout_ms":0.0015,"proposed_timeout_ms":0.0015,"on_failure":"best_effort","when":""}]]}],"off":[]}]}`
+		`{"subscription":"a.h","plugin":"a","priority":0,"timeout_ms":0.0015,"proposed_timeout_ms":0.0015,"on_failure":"best_effort","when":"","needs":[],"withheld":[]}]]}],"off":[]}]}`
 	if diff := cmp.Diff(string(data), want); diff != "" || err != nil {
 		t.Errorf("JSON (-got +want), %v:\n%s", err, diff)
 	}

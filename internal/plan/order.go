@@ -278,3 +278,34 @@ func (s *Stage) add(sub *Subscription) {
 	s.Layers[last] = append(s.Layers[last], sub)
 	s.FailClosed = s.FailClosed || sub.FailClosed && !sub.Shadow // a shadow hook fails nothing
 }
+
+// judgedEarlier remarks on hooks that decide before another one has rewritten what
+// they judge. A dispatch in which that happens does not take their word for it.
+func (b *builder) judgedEarlier(p *Plan) {
+	for _, ph := range p.Phases() {
+		for i, sub := range ph.Expected {
+			if !sub.Decides() || sub.Shadow || sub.Stage == phases.RoleValidate || b.nodes[sub.ID].off != "" {
+				continue
+			}
+			from := i + 1
+			if sub.Stage == phases.RoleContribute {
+				from = 0 // hooks of this stage run at the same time
+			}
+			for _, other := range ph.Expected[from:] {
+				if other != sub && other.rewritesBehind(sub) && b.nodes[other.ID].off == "" {
+					b.notef(phases.CodeJudgedEarlier, phases.SeverityWarning, b.nodes[sub.ID],
+						"%s decides before %s may rewrite what it judges; give it the role validate, or %s the role transform", sub.ID, other.ID, other.ID)
+					break
+				}
+			}
+		}
+	}
+}
+
+// rewritesBehind reports whether a hook may rewrite what another one has judged.
+func (s *Subscription) rewritesBehind(judge *Subscription) bool {
+	if s.Shadow || !slices.Contains(s.Kinds, phases.KindRewrite) {
+		return false
+	}
+	return s.Stage == phases.RoleContribute || s.Stage == phases.RoleTransform && judge.Stage == phases.RoleTransform
+}

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"slices"
 	"time"
 
 	"github.com/grapnelhq/grapnel/internal/cond"
@@ -96,7 +97,7 @@ type Stage struct {
 // Off is a subscription that is expected and does not run.
 type Off struct {
 	Subscription *Subscription
-	// Reason is a word for the ledger: [ReasonOperator] or "not_granted".
+	// Reason is a word for the ledger: one of the Reason constants.
 	Reason string
 }
 
@@ -106,7 +107,24 @@ const (
 	ReasonOperator = "operator"
 	// ReasonNotGranted: it declares a kind that its plugin may not contribute.
 	ReasonNotGranted = phases.CodeNotGranted
+	// ReasonNeedsNotGranted: it decides, and its plugin may not see what it needs.
+	ReasonNeedsNotGranted = phases.CodeNeedsNotGranted
 )
+
+// NeedsTurn says what of a turn the subscription cannot do without, as a phrase; ""
+// if a dispatch outside any turn is as good: without a turn there are neither
+// policies nor contexts, and a guard that goes by them would allow everything.
+func (s *Subscription) NeedsTurn() string {
+	switch {
+	case s.Condition.ReadsPolicies():
+		return "its condition reads the turn's policies"
+	case slices.Contains(s.Needs, phases.SeePolicy):
+		return "it needs the turn's policies"
+	case slices.Contains(s.Needs, phases.SeeContext):
+		return "it needs the turn's contexts"
+	}
+	return ""
+}
 
 // Subscription is one hook as it is in force.
 type Subscription struct {
@@ -124,6 +142,9 @@ type Subscription struct {
 	Grants        *phases.Grants
 	// Condition is the compiled When; nil means always.
 	Condition *cond.Condition
+	// Withheld is what its plugin may not see of the phase's input and of the sets,
+	// sorted; nil in a phase of the host's own, whose fields nobody knows.
+	Withheld []string
 
 	// Stage is the role; Layer counts from 0 inside the stage; Index is the
 	// position in the phase's Expected.

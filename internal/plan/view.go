@@ -35,6 +35,9 @@ type SubscriptionView struct {
 	ProposedTimeoutMS float64          `json:"proposed_timeout_ms"`
 	OnFailure         phases.OnFailure `json:"on_failure"`
 	When              string           `json:"when"`
+	// Needs is what the hook says it must see, Withheld what its plugin may not.
+	Needs    []string `json:"needs"`
+	Withheld []string `json:"withheld"`
 }
 
 // OffView is one subscription that does not run.
@@ -78,6 +81,7 @@ func viewPhase(ph *Phase) PhaseView {
 func viewSubscription(s *Subscription) SubscriptionView {
 	return SubscriptionView{
 		Subscription: s.ID, Plugin: s.Plugin, Priority: s.Priority, When: s.When, OnFailure: s.OnFailure,
+		Needs: append([]string{}, s.Needs...), Withheld: append([]string{}, s.Withheld...),
 		TimeoutMS: milliseconds(s.Timeout.D()), ProposedTimeoutMS: milliseconds(s.ProposedTimeout),
 	}
 }

@@ -36,6 +36,7 @@ func hookFields(f *form, m *phases.Hook) {
 	ptr(f, 16, &m.Cache, cacheFields)
 	f.flag(17, &m.Shadow)
 	f.text(18, (*string)(&m.Visibility))
+	texts(f, 19, &m.Needs)
 }
 
 // fallbackFields is the field fallback of Hook. An unknown kind leaves an empty

@@ -1576,7 +1576,12 @@ type Hook struct {
 	// Run it and apply nothing.
 	Shadow bool `protobuf:"varint,17,opt,name=shadow,proto3" json:"shadow,omitempty"`
 	// Who may see its diagnostics; see Diagnostic.visibility.
-	Visibility    string `protobuf:"bytes,18,opt,name=visibility,proto3" json:"visibility,omitempty"`
+	Visibility string `protobuf:"bytes,18,opt,name=visibility,proto3" json:"visibility,omitempty"`
+	// What the hook must see to do its work: fields of the phase's input by name,
+	// "policy", "context" and "metadata". A hook that decides is not run by a host
+	// whose operator does not grant it; any other is, and Dispatch.withheld says what
+	// it lacks.
+	Needs         []string `protobuf:"bytes,19,rep,name=needs,proto3" json:"needs,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1735,6 +1740,13 @@ func (x *Hook) GetVisibility() string {
 		return x.Visibility
 	}
 	return ""
+}
+
+func (x *Hook) GetNeeds() []string {
+	if x != nil {
+		return x.Needs
+	}
+	return nil
 }
 
 // OnFailure is a failure policy: "fail_closed", "best_effort" or "fallback".
@@ -5894,7 +5906,7 @@ const file_grapnel_plugin_v1_plugin_proto_rawDesc = "" +
 	"\x12config_schema_json\x18\a \x01(\fR\x10configSchemaJson\x127\n" +
 	"\x06limits\x18\b \x01(\v2\x1f.grapnel.plugin.v1.PluginLimitsR\x06limits\"0\n" +
 	"\fPluginLimits\x12 \n" +
-	"\vconcurrency\x18\x01 \x01(\x03R\vconcurrency\"\xd2\x04\n" +
+	"\vconcurrency\x18\x01 \x01(\x03R\vconcurrency\"\xe8\x04\n" +
 	"\x04Hook\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x10\n" +
 	"\x03doc\x18\x02 \x01(\tR\x03doc\x12\x14\n" +
@@ -5920,7 +5932,8 @@ const file_grapnel_plugin_v1_plugin_proto_rawDesc = "" +
 	"\x06shadow\x18\x11 \x01(\bR\x06shadow\x12\x1e\n" +
 	"\n" +
 	"visibility\x18\x12 \x01(\tR\n" +
-	"visibility\"\xa7\x01\n" +
+	"visibility\x12\x14\n" +
+	"\x05needs\x18\x13 \x03(\tR\x05needs\"\xa7\x01\n" +
 	"\tOnFailure\x12\x18\n" +
 	"\adefault\x18\x01 \x01(\tR\adefault\x12D\n" +
 	"\bby_cause\x18\x02 \x03(\v2).grapnel.plugin.v1.OnFailure.ByCauseEntryR\abyCause\x1a:\n" +
