@@ -253,6 +253,7 @@ func (d *dispatch) ask(ctx context.Context, c *call, inc *incarnation, l *lease,
 	}, deadline)
 	defer hookCtx.cancel()
 	m := d.message(c, inc, attempt, deadline.Sub(begin))
+	c.judged = d.applied
 	inc.asked()
 	res, stats, err := inc.peer().Dispatch(hookCtx, m, l.freed)
 	c.run.DurationMS += millis(time.Since(begin))
@@ -341,26 +342,29 @@ func (d *dispatch) admit(c *call, res *phases.Result) *phases.Error {
 	}
 	c.hook.in.redactor.notes(c.notes)
 	c.run.State = phases.StateSucceeded
+	c.run.Verdict, c.run.ReasonCode = verdict(c.entries)
 	switch {
 	case c.sub.Shadow:
 		c.run.State = phases.StateShadowed
 	case len(c.dropped) > 0:
 		first := c.dropped[0]
 		c.fail(phases.Errorf(first.Cause, "%s", first.Message))
-	case denies(c.entries):
+	case c.run.Verdict == phases.VerdictDeny:
 		c.run.State, c.run.Code = phases.StateDenied, string(phases.CauseDenied)
 	}
 	return nil
 }
 
-// denies reports whether one of the contributions is a deny.
-func denies(entries []merge.Entry) bool {
+// verdict is the strongest verdict among contributions, with the plugin's word for the
+// reason; empty without a decision.
+func verdict(entries []merge.Entry) (strongest phases.Verdict, reasonCode string) {
 	for i := range entries {
-		if decision, ok := entries[i].Value.(*phases.Decision); ok && decision.Verdict == phases.VerdictDeny {
-			return true
+		decision, ok := entries[i].Value.(*phases.Decision)
+		if ok && decision.Verdict.Strength() > strongest.Strength() {
+			strongest, reasonCode = decision.Verdict, decision.ReasonCode
 		}
 	}
-	return false
+	return strongest, reasonCode
 }
 
 // millis is a duration in milliseconds, to the microsecond.

@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -58,8 +59,10 @@ type dispatch struct {
 	sets     merge.State
 	policies []phases.PolicyEntry
 	contexts []phases.ContextEntry
-	// input is the request's, with what transform hooks have rewritten.
-	input phases.Input
+	// input is the request's with the applied rewrites: what handlers are sent and
+	// conditions judge.
+	input   phases.Input
+	applied []phases.MergedRewrite
 	// keys are shared by the calls that look for answers in memory.
 	keys  sharedKeys
 	calls []call
@@ -70,7 +73,9 @@ type dispatch struct {
 	runs []phases.Run
 	// failed is why the phase failed closed.
 	failed *phases.Error
+	// merged is the result of the last merge, of so many.
 	merged merge.Result
+	merges int
 }
 
 // call is the part of one expected hook.
@@ -87,6 +92,8 @@ type call struct {
 	dropped []merge.Drop
 	notes   []phases.Diagnostic
 	failure *phases.Error
+	// judged are the rewrites in the input that the hook was asked about.
+	judged []phases.MergedRewrite
 	// span is the call's place in the host's trace.
 	span span
 	// once is told before the plugin is, by nil for most; see attempting.
@@ -96,8 +103,8 @@ type call struct {
 	epoch uint64
 }
 
-// dispatch runs a phase: conditions, then stage by stage and layer by layer,
-// merging before the validators and at the end.
+// dispatch runs a phase stage by stage and layer by layer, each stage after its
+// conditions, merging before the validators and at the end.
 func (e *Engine) dispatch(ctx context.Context, g *generation, rq request) (*phases.Outcome, error) {
 	if _, ok := e.table.Lookup(rq.input.Phase()); !ok {
 		return nil, fmt.Errorf("unknown phase %q%s", rq.input.Phase(), phases.DidYouMean(string(rq.input.Phase()), e.table.Names()))
@@ -105,8 +112,8 @@ func (e *Engine) dispatch(ctx context.Context, g *generation, rq request) (*phas
 	if err := phases.ValidateInput(rq.input); err != nil {
 		return nil, fmt.Errorf("input of %s: %w", rq.input.Phase(), err)
 	}
+	rq.input = phases.Bounded(rq.input)
 	d := e.prepare(ctx, g, rq)
-	d.conditions()
 	for i := range d.phase.Stages {
 		if d.failed != nil || cancelled(ctx) {
 			break
@@ -162,21 +169,23 @@ func (d *dispatch) release() {
 	e.spare.Put(d)
 }
 
-// conditions settles every hook whose condition is false or fails.
-func (d *dispatch) conditions() {
-	env := cond.Env{Context: &d.rq.context, Input: d.rq.input, Policies: d.sets.Policies}
-	for i := range d.calls {
-		c := &d.calls[i]
-		if c.settled || c.sub.Condition == nil {
-			continue
-		}
-		ok, err := c.sub.Condition.Eval(env)
-		switch {
-		case err != nil:
-			c.fail(phases.Errorf(phases.CauseCondition, "condition: %w", err))
-		case !ok:
-			c.run.State, c.settled = phases.StateFiltered, true
-		}
+// condition settles a hook whose condition is false or fails. It judges what the
+// handler would be sent now: the input with what other hooks have rewritten, and the
+// sets with what earlier stages have brought.
+func (d *dispatch) condition(c *call) {
+	if c.settled {
+		return
+	}
+	c.run.RewrittenBy = owners(d.applied)
+	if c.sub.Condition == nil {
+		return
+	}
+	ok, err := c.sub.Condition.Eval(cond.Env{Context: &d.rq.context, Input: d.input, Policies: d.policies})
+	switch {
+	case err != nil:
+		c.fail(phases.Errorf(phases.CauseCondition, "condition: %w", err))
+	case !ok:
+		c.run.State, c.settled = phases.StateFiltered, true
 	}
 }
 
@@ -185,18 +194,27 @@ func (d *dispatch) stage(ctx context.Context, s *plan.Stage) {
 	switch s.Role {
 	case phases.RoleValidate:
 		d.merge()
-		d.policies, d.contexts = d.merged.Policies, d.merged.Contexts
 		if d.failed != nil {
 			return
 		}
+		d.advance()
+	case phases.RoleContribute:
+		d.advance()
 	case phases.RoleObserve:
 		return // queued when all else is done
 	}
 	until := d.until(s.Role)
-	for _, layer := range s.Layers {
-		if s.Role == phases.RoleTransform {
+	if s.Role == phases.RoleTransform {
+		for _, layer := range s.Layers {
 			d.serial(ctx, layer, until)
-		} else {
+		}
+	} else {
+		for _, layer := range s.Layers {
+			for _, sub := range layer {
+				d.condition(&d.calls[sub.Index])
+			}
+		}
+		for _, layer := range s.Layers {
 			d.parallel(ctx, layer, until)
 		}
 	}
@@ -204,6 +222,13 @@ func (d *dispatch) stage(ctx context.Context, s *plan.Stage) {
 		for _, sub := range layer {
 			d.applyPolicy(&d.calls[sub.Index])
 		}
+	}
+}
+
+// advance shows the next stage what earlier ones have brought.
+func (d *dispatch) advance() {
+	if d.merges > 0 {
+		d.policies, d.contexts, d.keys = d.merged.Policies, d.merged.Contexts, sharedKeys{}
 	}
 }
 
@@ -259,7 +284,7 @@ func (d *dispatch) together(ctx context.Context, layer []*plan.Subscription, her
 func (d *dispatch) serial(ctx context.Context, layer []*plan.Subscription, until time.Time) {
 	for _, sub := range layer {
 		c := &d.calls[sub.Index]
-		if c.settled {
+		if d.condition(c); c.settled {
 			continue
 		}
 		if d.recall(c); !c.settled {
@@ -280,7 +305,7 @@ func (d *dispatch) serial(ctx context.Context, layer []*plan.Subscription, until
 func (d *dispatch) rewrite() error {
 	in, err := rewritten(d.rq.input, d.merged.Merged.Rewrites)
 	if err == nil {
-		d.input = in
+		d.input, d.applied = in, d.merged.Merged.Rewrites
 	}
 	return err
 }
@@ -303,13 +328,72 @@ func (d *dispatch) merge() {
 	if again {
 		d.mergeOnce()
 	}
+	for d.rewriteAll() && d.discardJudged() {
+		d.mergeOnce()
+	}
+}
+
+// rewriteAll applies the rewrites, without those that do not apply. It reports false
+// if the phase failed over them.
+func (d *dispatch) rewriteAll() bool {
 	for err := d.rewrite(); err != nil; err = d.rewrite() {
 		if !d.unfit(err) {
 			d.failed = phases.Errorf(phases.CauseInvalidReply, "the rewrites do not fit: %w", err)
 			d.failed.Phase = d.phase.Row.Phase
-			return
+			return false
 		}
 	}
+	return true
+}
+
+// discardJudged discards the replies of hooks that did not deny another input than
+// the one that goes on, by the policies of these hooks. It reports whether there were
+// any.
+func (d *dispatch) discardJudged() bool {
+	found := false
+	for i := range d.calls {
+		c := &d.calls[i]
+		if c.run.State != phases.StateSucceeded || !c.sub.Decides() || c.sub.Stage == phases.RoleObserve {
+			continue
+		}
+		other := differs(c.judged, d.applied, c.sub.ID)
+		if other == "" {
+			continue
+		}
+		found, c.entries = true, nil
+		c.fail(phases.Errorf(phases.CauseConflict, "it judged the input before %s rewrote it; give it the role validate", other))
+		d.applyPolicy(c)
+	}
+	return found
+}
+
+// differs returns the owner of the first rewrite that only one of the lists has, of
+// those that are not the given subscription's; "" if there is none.
+func differs(before, after []phases.MergedRewrite, subscription string) string {
+	others := func(list []phases.MergedRewrite) []phases.MergedRewrite {
+		return slices.DeleteFunc(slices.Clone(list), func(r phases.MergedRewrite) bool { return r.Owner == subscription })
+	}
+	before, after = others(before), others(after)
+	for i := range max(len(before), len(after)) {
+		switch {
+		case i >= len(after):
+			return before[i].Owner
+		case i >= len(before), before[i].Path != after[i].Path, before[i].Owner != after[i].Owner, !bytes.Equal(before[i].Value, after[i].Value):
+			return after[i].Owner
+		}
+	}
+	return ""
+}
+
+// owners names the subscriptions of some rewrites, each once; nil for none.
+func owners(list []phases.MergedRewrite) []string {
+	var names []string
+	for i := range list {
+		if !slices.Contains(names, list[i].Owner) {
+			names = append(names, list[i].Owner)
+		}
+	}
+	return names
 }
 
 // unfit takes the answer back whose rewrite does not apply, by the policy of its
@@ -333,6 +417,7 @@ func (d *dispatch) unfit(err error) bool {
 }
 
 func (d *dispatch) mergeOnce() {
+	d.merges++
 	d.replies = d.replies[:0]
 	for i := range d.calls {
 		c := &d.calls[i]

@@ -36,6 +36,9 @@ func (d *dispatch) finish(ctx context.Context) (*phases.Outcome, error) {
 		d.addJobs(ctx, &d.merged)
 	}
 	d.engine.tellAudits(d.phase.Row.Phase, &d.merged)
+	for _, open := range d.phase.unguarded {
+		d.engine.emit(open)
+	}
 	d.tellRuns(ctx, out)
 	d.tellDispatch(used)
 	if out.Error != nil {
@@ -83,15 +86,16 @@ func (d *dispatch) requireCompleted() {
 
 // observe hands the observers to the background.
 func (d *dispatch) observe(ctx context.Context) {
+	d.advance()
 	for i := range d.calls {
 		c := &d.calls[i]
 		if c.sub.Stage != phases.RoleObserve {
 			continue
 		}
-		if !c.settled {
+		if d.condition(c); !c.settled {
 			c.settled, c.run.State = true, phases.StateQueued
 			_, c.span = d.engine.beginRun(ctx, phases.Trace{}, c.run)
-			if err := d.engine.enqueueHook(ctx, c.sub, d.rq, d.input, c.span.trace); err != nil {
+			if err := d.enqueue(ctx, c); err != nil {
 				c.fail(codedError(err))
 			}
 		}
@@ -115,7 +119,7 @@ func (d *dispatch) denyOnFailure() {
 
 func (d *dispatch) outcome(used time.Duration) *phases.Outcome {
 	out := &phases.Outcome{
-		Phase: d.phase.Row.Phase, Contributions: d.merged.Contributions, Decision: d.merged.Decision, Merged: d.merged.Merged,
+		Phase: d.phase.Row.Phase, Contributions: d.merged.Contributions, Shadowed: d.merged.Shadowed, Decision: d.merged.Decision, Merged: d.merged.Merged,
 		Runs: d.runs, Plugins: d.gen.rows(), Error: d.failed, LeftOut: d.merged.LeftOut, Sources: d.merged.Sources,
 		Budget:    phases.BudgetUse{GrantedMS: millis(d.granted), UsedMS: millis(used), SpentBy: []phases.Spent{}},
 		Rewritten: d.input,

@@ -30,8 +30,11 @@ type plannedPhase struct {
 	hooks []*hook
 	// runs are the rows of the ledger before anything has happened.
 	runs []phases.Run
-	// notes is what the planner has to say about the phase's subscriptions.
-	notes []phases.Diagnostic
+	// notes is what the planner has to say about the phase's subscriptions, with a
+	// fail_open mark for each guard that is off for want of a grant; unguarded are
+	// the events of these marks.
+	notes     []phases.Diagnostic
+	unguarded []Event
 }
 
 // hook is the runtime's side of one subscription.
@@ -145,6 +148,7 @@ func (g *generation) newPhase(next *planned, phase *plan.Phase, old *planned) *p
 	for _, off := range phase.Off {
 		run := &out.runs[off.Subscription.Index]
 		run.State, run.Code = phases.StateDisabled, off.Reason
+		out.markOff(off)
 	}
 	for _, note := range next.diagnostics {
 		if sub := next.plan.Subscription(note.Subscription); sub != nil && sub.Phase == phase.Row.Phase {
@@ -152,6 +156,20 @@ func (g *generation) newPhase(next *planned, phase *plan.Phase, old *planned) *p
 		}
 	}
 	return out
+}
+
+// markOff marks a guard that is off for want of a grant. What the operator has
+// switched off is nobody's failure, and a shadow hook guards nothing.
+func (p *plannedPhase) markOff(off plan.Off) {
+	sub := off.Subscription
+	if off.Reason == plan.ReasonOperator || !sub.Decides() || sub.Shadow {
+		return
+	}
+	p.notes = append(p.notes, phases.Diagnostic{
+		Code: phases.CodeFailOpen, Severity: phases.SeverityWarning, Plugin: sub.Plugin, Subscription: sub.ID, Slot: off.Reason, Visibility: sub.Visibility,
+		Message: sub.ID + " decides, and is off (" + off.Reason + "): it allows everything",
+	})
+	p.unguarded = append(p.unguarded, Event{Kind: EventFailOpen, Plugin: sub.Plugin, Subscription: sub.ID, Phase: sub.Phase, Code: off.Reason})
 }
 
 // newHook prepares the runtime's side of a subscription.
@@ -166,9 +184,9 @@ func (g *generation) newHook(row phases.Row, sub *plan.Subscription, old *planne
 		},
 		see:          grants.See,
 		seesAll:      phases.Allows(grants.See, "*"),
-		seesPolicy:   phases.Allows(grants.See, "policy"),
-		seesContext:  phases.Allows(grants.See, "context"),
-		seesMetadata: phases.Allows(grants.See, "metadata"),
+		seesPolicy:   phases.Allows(grants.See, phases.SeePolicy),
+		seesContext:  phases.Allows(grants.See, phases.SeeContext),
+		seesMetadata: phases.Allows(grants.See, phases.SeeMetadata),
 		varying:      newVarying(row, sub),
 	}
 	if sub.Cache != nil {

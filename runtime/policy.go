@@ -17,6 +17,9 @@ func (d *dispatch) applyPolicy(c *call) {
 	word := c.sub.OnFailure.For(c.failure.Code)
 	switch {
 	case c.sub.Shadow:
+		if word == phases.FailClosed && c.sub.Decides() {
+			c.run.Verdict, c.run.ReasonCode = phases.VerdictDeny, string(c.failure.Code)
+		}
 		c.notes = append(c.notes, phases.Diagnostic{
 			Code: string(c.failure.Code), Severity: phases.SeverityInfo, Plugin: c.sub.Plugin, Subscription: c.sub.ID,
 			Message: fmt.Sprintf("the shadow hook %s failed and would have been treated as %s: %s", c.sub.ID, word, c.failure.Message),

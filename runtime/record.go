@@ -63,6 +63,7 @@ func (r *recording) manifest() *manifest.Manifest {
 	m.Runs = slices.Clone(t.scope.runs)
 	for i := range m.Runs {
 		m.Runs[i].PluginCode = text.Sanitize(m.Runs[i].PluginCode, maxWordChars)
+		m.Runs[i].ReasonCode = text.Sanitize(m.Runs[i].ReasonCode, maxWordChars)
 	}
 	m.Plugins = t.gen.rows()
 	for i := range m.Plugins {

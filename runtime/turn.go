@@ -222,7 +222,7 @@ func (t *Turn) End(ctx context.Context, in *phases.PostTurnInput) (*phases.Outco
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTime)
 	defer cancel()
-	out, err := t.dispatch(ctx, in.Bounded())
+	out, err := t.dispatch(ctx, in)
 	t.reportWhole(ctx, in.Usage, out)
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/grapnelhq/grapnel/internal/merge"
-	"github.com/grapnelhq/grapnel/internal/plan"
 	"github.com/grapnelhq/grapnel/internal/supervise"
 	"github.com/grapnelhq/grapnel/phases"
 )
@@ -60,27 +59,27 @@ func (e *Engine) drainQueue(ctx context.Context) error {
 	return nil
 }
 
-// enqueueHook queues the run of one observing hook.
-func (e *Engine) enqueueHook(ctx context.Context, sub *plan.Subscription, rq request, in phases.Input, trace phases.Trace) error {
+// enqueue queues the run of one observing hook.
+func (d *dispatch) enqueue(ctx context.Context, c *call) error {
+	sub, in := c.sub, d.input
 	payload, err := json.Marshal(in)
 	if err != nil {
 		return fmt.Errorf("input of %s: %w", in.Phase(), err)
 	}
-	j := Job{Plugin: sub.Plugin, Subscription: sub.ID, Phase: in.Phase(), Context: rq.context, Payload: payload, Trace: trace}
-	sets := rq.scope.sets(in)
-	if sub.Condition != nil || phases.Allows(sub.Grants.See, "policy") {
-		j.Policies = sets.Policies
+	j := Job{Plugin: sub.Plugin, Subscription: sub.ID, Phase: in.Phase(), Context: d.rq.context, Payload: payload, Trace: c.span.trace}
+	if sub.Condition.ReadsPolicies() || c.hook.seesPolicy {
+		j.Policies = d.policies
 	}
-	if phases.Allows(sub.Grants.See, "context") {
-		j.Contexts = sets.Contexts
+	if c.hook.seesContext {
+		j.Contexts = d.contexts
 	}
-	if rq.key != "" {
-		j.IdempotencyKey = rq.key + "/" + sub.ID
+	if d.rq.key != "" {
+		j.IdempotencyKey = d.rq.key + "/" + sub.ID
 	}
 	if r := sub.Retry; r != nil {
 		j.Attempts, j.Backoff = r.Attempts, r.Backoff.D()
 	}
-	return e.add(ctx, j)
+	return d.engine.add(ctx, j)
 }
 
 // addJobs queues the background_job contributions of a phase.
@@ -306,12 +305,12 @@ func (w *attempting) hook(ctx context.Context) error {
 	rq.scope.policies, rq.scope.contexts = j.Policies, j.Contexts
 	known := g.planned.Load() // not after the plan of the dispatch, which may know more
 	d := e.prepare(ctx, g, rq)
-	d.conditions()
 	i := slices.IndexFunc(d.calls, func(c call) bool { return c.sub.ID == j.Subscription })
 	if i < 0 {
 		return w.noHook(known)
 	}
 	c := &d.calls[i]
+	d.condition(c)
 	if !c.hook.in.idempotent(c.sub.Name) {
 		c.once = w.once
 	}
@@ -360,7 +359,23 @@ func (d *dispatch) queued(ctx context.Context, c *call, attempt int) *phases.Err
 	}
 	merged := merge.Merge(d.phase.Row, []merge.Reply{{Hook: &c.hook.merge, Entries: c.entries, Dropped: c.dropped}}, d.sets, merge.Limits{})
 	c.run.Contributions = merged.Parts[0].Kept
+	c.notes = slices.Concat(c.notes, merged.Diagnostics, d.unapplied(c))
 	d.addJobs(ctx, &merged)
 	d.engine.tellAudits(d.phase.Row.Phase, &merged)
 	return nil
+}
+
+// unapplied remarks on what a background hook has contributed in vain: its phase is
+// over, so that nothing is left which could take it.
+func (d *dispatch) unapplied(c *call) []phases.Diagnostic {
+	var remarks []phases.Diagnostic
+	for i := range c.entries {
+		if kind := c.entries[i].Value.Kind(); !slices.Contains(phases.AlwaysAccepted(), kind) {
+			remarks = append(remarks, phases.Diagnostic{
+				Code: phases.CodeNotAllowed, Severity: phases.SeverityWarning, Plugin: c.sub.Plugin, Subscription: c.sub.ID, Visibility: c.sub.Visibility,
+				Message: fmt.Sprintf("%s observes, in the background: its %s came to nothing", c.sub.ID, kind),
+			})
+		}
+	}
+	return remarks
 }

@@ -161,6 +161,9 @@ func (m *merger) finish() {
 		m.out.Parts[i].Kept = make([]string, 0, len(r.Entries))
 		if r.Hook.Shadow {
 			m.out.Parts[i].Kept = Admitted{Entries: r.Entries}.Hashes()
+			for j := range r.Entries {
+				m.out.Shadowed = append(m.out.Shadowed, r.Entries[j].applied(r.Hook))
+			}
 		}
 	}
 	for i := range m.items {
@@ -171,13 +174,15 @@ func (m *merger) finish() {
 		part := &m.out.Parts[it.reply]
 		part.Kept = append(part.Kept, it.entry.Hash)
 		m.out.Sources = append(m.out.Sources, m.source(it))
-		m.out.Contributions = append(m.out.Contributions, phases.Applied{
-			Kind: it.entry.Value.Kind(), Hook: it.hook.Hook, Subscription: it.hook.Subscription, Plugin: it.hook.Plugin,
-			Hash: it.entry.Hash, Value: it.entry.Value,
-		})
+		m.out.Contributions = append(m.out.Contributions, it.entry.applied(it.hook))
 	}
 	slices.SortStableFunc(m.diags, func(a, b placedDiagnostic) int { return cmp.Compare(a.reply, b.reply) })
 	for i := range m.diags {
 		m.out.Diagnostics = append(m.out.Diagnostics, m.diags[i].Diagnostic)
 	}
+}
+
+// applied is the entry as an outcome lists it.
+func (e *Entry) applied(h *Hook) phases.Applied {
+	return phases.Applied{Kind: e.Value.Kind(), Hook: h.Hook, Subscription: h.Subscription, Plugin: h.Plugin, Hash: e.Hash, Value: e.Value}
 }

@@ -88,6 +88,8 @@ type Result struct {
 	// Contributions is what was kept, in plan order, as it was sent: Merged shows
 	// what was made of it.
 	Contributions []phases.Applied
+	// Shadowed is what shadow hooks have contributed, in plan order.
+	Shadowed []phases.Applied
 	// Decision is nil when nobody decided.
 	Decision *phases.Decided
 	// Merged is what this dispatch comes to. Policies are sorted by domain and
