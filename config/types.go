@@ -18,6 +18,8 @@ func wordsOf(t reflect.Type) []string {
 		return texts(phases.FailClosed, phases.BestEffort, phases.UseInstead)
 	case reflect.TypeFor[phases.Visibility]():
 		return texts(phases.VisibilityInternal, phases.VisibilityDebug, phases.VisibilityUserAudit, phases.VisibilityUserVisible)
+	case reflect.TypeFor[phases.WithoutNeeds]():
+		return texts(phases.TurnOff)
 	case reflect.TypeFor[phases.Stability]():
 		return texts(phases.StabilityStable, phases.StabilityDynamic)
 	case reflect.TypeFor[phases.Placement]():

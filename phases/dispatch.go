@@ -3,6 +3,7 @@ package phases
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"time"
 )
 
@@ -14,7 +15,8 @@ type Dispatch struct {
 	Phase        Phase
 	Context      Context
 	Input        Input
-	// Withheld names the input fields that were there and are not granted.
+	// Withheld names what is not granted: input fields and "metadata" that were
+	// there, and the sets "policy" and "context" if the hook needs them.
 	Withheld []string
 	// Policies and Contexts are the turn's sets so far, by grant.
 	Policies []PolicyEntry
@@ -29,6 +31,51 @@ type Dispatch struct {
 	Remaining   time.Duration
 	Generation  uint64
 	Incarnation uint64
+}
+
+// Sight is what a hook may see of its dispatches. It is immutable and safe for
+// concurrent use; [NewSight] makes one.
+type Sight struct {
+	// All says that nothing is withheld of the input.
+	All bool
+	// Policy and Context say whether the sets are sent, Metadata whether the host's
+	// metadata is.
+	Policy, Context, Metadata bool
+
+	field func(name string) bool
+	// lacks are the sets that the hook needs and does not get.
+	lacks []string
+}
+
+// NewSight is the sight of a hook that needs the given names, by what it may see:
+// fields of the input by JSON name and the words of [SeenSets].
+func NewSight(needs []string, sees func(name string) bool) Sight {
+	s := Sight{All: sees("*"), Policy: sees(SeePolicy), Context: sees(SeeContext), Metadata: sees(SeeMetadata), field: sees}
+	for _, set := range []string{SeePolicy, SeeContext} {
+		if !sees(set) && slices.Contains(needs, set) {
+			s.lacks = append(s.lacks, set)
+		}
+	}
+	return s
+}
+
+// Withhold takes away what the hook may not see, and names it in d.Withheld. The
+// input is replaced by a copy unless all of it may be seen.
+func (s *Sight) Withhold(d *Dispatch) {
+	if !s.All {
+		d.Input, d.Withheld = Withhold(d.Input, s.field)
+	}
+	if !s.Metadata && len(d.Context.Metadata) > 0 {
+		d.Context.Metadata = nil
+		d.Withheld = append(d.Withheld, SeeMetadata)
+	}
+	if !s.Policy {
+		d.Policies = nil
+	}
+	if !s.Context {
+		d.Contexts = nil
+	}
+	d.Withheld = append(d.Withheld, s.lacks...)
 }
 
 // Room is the text budget that a plugin is told. Zero fields are unbounded.

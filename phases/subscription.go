@@ -180,9 +180,9 @@ type Hook struct {
 	After  []string `json:"after,omitempty"`
 	Before []string `json:"before,omitempty"`
 	// Needs are what the hook must see to do its work: fields of the phase's input
-	// by JSON name, and the words of [SeenSets]. What the operator does not grant
-	// (see) stays withheld: a hook that decides is not planned without it, see
-	// [Override], and any other hook is told what it lacks.
+	// by JSON name, the words of [SeenSets], or [NeedsNothing]. What the operator
+	// does not grant (see) stays withheld: a hook that decides is not planned without
+	// it, see [Override], and any other hook is told what it lacks.
 	Needs []string `json:"needs,omitempty"`
 	// When is a condition; empty means always. The plugin's own condition sees
 	// what the plugin may see; one that the operator wrote sees everything.
@@ -240,6 +240,10 @@ const TurnOff WithoutNeeds = "off"
 // operator may grant (see): the turn's policies, its prompt contexts, and the
 // host's metadata.
 func SeenSets() []string { return []string{SeePolicy, SeeContext, SeeMetadata} }
+
+// NeedsNothing is the need of a hook that decides without looking at its input, such
+// as by the mode of the turn. It says so, and is not taken for one that forgot to.
+const NeedsNothing = "nothing"
 
 // The words of [SeenSets].
 const (

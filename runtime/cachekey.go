@@ -70,10 +70,10 @@ func (d *dispatch) appendKey(dst []byte, c *call) []byte {
 	dst = appendPart(dst, ctx.Actor.Kind)
 	dst = appendPart(dst, ctx.Actor.ID)
 	dst = appendNumber(dst, d.room(c))
-	if c.hook.seesPolicy {
+	if c.hook.sight.Policy {
 		dst = appendPart(dst, d.policyKey())
 	}
-	if c.hook.seesContext {
+	if c.hook.sight.Context {
 		dst = appendPart(dst, d.contextKey())
 	}
 	for _, name := range c.hook.varying.context {

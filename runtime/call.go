@@ -294,26 +294,14 @@ func (inc *incarnation) explain(ctx context.Context, err *phases.Error) *phases.
 func (d *dispatch) message(c *call, inc *incarnation, attempt int, remaining time.Duration) *phases.Dispatch {
 	h := c.hook
 	m := &phases.Dispatch{
-		Subscription: c.sub.ID, Hook: c.sub.Name, Phase: d.phase.Row.Phase, Context: d.rq.context, Input: d.input,
+		Subscription: c.sub.ID, Hook: c.sub.Name, Phase: d.phase.Row.Phase, Context: d.rq.context, Input: d.input, Policies: d.policies, Contexts: d.contexts,
 		Attempt: attempt, Trace: c.span.trace, Remaining: remaining, Generation: d.gen.number, Incarnation: inc.number,
 		Room: phases.Room{MaxChars: d.room(c), MaxBytes: frameOf(h.in.declared)},
 	}
 	if d.rq.key != "" {
 		m.IdempotencyKey = d.rq.key + "/" + c.sub.ID
 	}
-	if !h.seesAll {
-		m.Input, m.Withheld = phases.Withhold(d.input, func(field string) bool { return phases.Allows(h.see, field) })
-	}
-	if !h.seesMetadata && len(m.Context.Metadata) > 0 {
-		m.Context.Metadata = nil
-		m.Withheld = append(m.Withheld, "metadata")
-	}
-	if h.seesPolicy {
-		m.Policies = d.policies
-	}
-	if h.seesContext {
-		m.Contexts = d.contexts
-	}
+	h.sight.Withhold(m)
 	return m
 }
 

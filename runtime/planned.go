@@ -44,9 +44,7 @@ type hook struct {
 	answers *answers
 	tags    []string
 	merge   merge.Hook
-	see     []string
-	// seesAll, seesPolicy and seesContext are grants looked up in advance.
-	seesAll, seesPolicy, seesContext, seesMetadata bool
+	sight   phases.Sight
 	// varying is what its answers depend on; nil if none is kept.
 	varying *varying
 }
@@ -182,12 +180,8 @@ func (g *generation) newHook(row phases.Row, sub *plan.Subscription, old *planne
 			Kinds: sub.Kinds, Budget: sub.Budget, Grants: grants, Shadow: sub.Shadow, Visibility: sub.Visibility,
 			Key: []byte(g.cfg.Manifest.FingerprintKey.Value),
 		},
-		see:          grants.See,
-		seesAll:      phases.Allows(grants.See, "*"),
-		seesPolicy:   phases.Allows(grants.See, phases.SeePolicy),
-		seesContext:  phases.Allows(grants.See, phases.SeeContext),
-		seesMetadata: phases.Allows(grants.See, phases.SeeMetadata),
-		varying:      newVarying(row, sub),
+		sight:   phases.NewSight(sub.Needs, func(name string) bool { return phases.Allows(grants.See, name) }),
+		varying: newVarying(row, sub),
 	}
 	if sub.Cache != nil {
 		h.tags = sub.Cache.Tags

@@ -67,10 +67,10 @@ func (d *dispatch) enqueue(ctx context.Context, c *call) error {
 		return fmt.Errorf("input of %s: %w", in.Phase(), err)
 	}
 	j := Job{Plugin: sub.Plugin, Subscription: sub.ID, Phase: in.Phase(), Context: d.rq.context, Payload: payload, Trace: c.span.trace}
-	if sub.Condition.ReadsPolicies() || c.hook.seesPolicy {
+	if sub.Condition.ReadsPolicies() || c.hook.sight.Policy {
 		j.Policies = d.policies
 	}
-	if c.hook.seesContext {
+	if c.hook.sight.Context {
 		j.Contexts = d.contexts
 	}
 	if d.rq.key != "" {

@@ -44,8 +44,7 @@ type Hook struct {
 	// Needs are what the handler must see to do its work: input fields by JSON name
 	// ("arguments"), "policy", "context", "metadata". A hook that decides is not run
 	// where the operator does not grant them, instead of judging what it was not
-	// shown. A hook that looks at none of them says so with the field "tool" alone,
-	// which is always sent.
+	// shown; one that looks at none of them says phases.NeedsNothing.
 	Needs []string
 	// When is a condition; empty means always. It may name what the operator lets
 	// the plugin see.

@@ -79,7 +79,7 @@ type loweredTimeout struct {
 type offHook struct {
 	Phase        phases.Phase `json:"phase"`
 	Subscription string       `json:"subscription"`
-	Reason       string       `json:"reason"       jsonschema:"operator or not_granted"`
+	Reason       string       `json:"reason"       jsonschema:"operator, not_granted or needs_not_granted"`
 }
 
 // configCheckCommand starts the plugins unless it is told not to: conditions,

@@ -18,8 +18,8 @@ func (a *app) planCommand() *cobra.Command {
 		Short: "Show which hooks run, in which order, under which policies and budgets",
 		Long: "Plan starts the plugins and prints, phase by phase, which subscriptions run: stages in\n" +
 			"order, layers inside a stage, and inside a layer by priority. Where a plugin's timeout\n" +
-			"was lowered to the phase's budget both are shown. Subscriptions that are off stand\n" +
-			"below with the reason. Phases without any are left away unless PHASE names one.",
+			"was lowered to the phase's budget both are shown, and beside what a hook needs to see\n" +
+			"what its plugin is not granted. Subscriptions that are off stand below with the reason. Phases without any are left away unless PHASE names one.",
 		Args:              atMost(1, "plan takes at most one PHASE"),
 		ValidArgsFunction: completePhases,
 		RunE: func(c *cobra.Command, args []string) error {

@@ -43,12 +43,12 @@ func (a *app) printPhase(ph *plan.PhaseView) {
 		a.printf(", requires %s", strings.Join(ph.Require, ", "))
 	}
 	a.println()
-	t := newTable("", "stage", ">layer", "subscription", "plugin", ">priority", ">timeout ms", "on_failure", "when")
+	t := newTable("", "stage", ">layer", "subscription", "plugin", ">priority", ">timeout ms", "on_failure", "when", "needs", "withheld")
 	for _, stage := range ph.Stages {
 		for i, layer := range stage.Layers {
 			for j := range layer {
 				s := &layer[j]
-				t.add(stage.Role, i, s.Subscription, s.Plugin, s.Priority, timeoutText(s), failureText(s.OnFailure), s.When)
+				t.add(stage.Role, i, s.Subscription, s.Plugin, s.Priority, timeoutText(s), failureText(s.OnFailure), s.When, strings.Join(s.Needs, ", "), strings.Join(s.Withheld, ", "))
 			}
 		}
 	}

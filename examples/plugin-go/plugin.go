@@ -78,14 +78,18 @@ func (f *freeze) hooks() []sdk.Hook {
 			Name:     "offer",
 			Doc:      "offers the tool freeze_status",
 			Kinds:    []phases.Kind{phases.KindToolBundle},
+			Needs:    []string{"tool_calling"},
 			PreTools: f.offer,
 		}, {
-			// A validator runs after all other hooks of its phase. It fails
-			// closed: a guard that cannot answer denies.
+			// A validator runs after all other hooks of its phase, on what they
+			// have made of the call. It fails closed: a guard that cannot answer
+			// denies. It says what it looks at: a host that does not show it that
+			// does not run it, and says so.
 			Name:        "guard",
 			Doc:         "denies tools that change things",
 			Kinds:       []phases.Kind{phases.KindDecision},
 			Role:        phases.RoleValidate,
+			Needs:       []string{"tool"},
 			ToolPreCall: f.guard,
 		},
 	}

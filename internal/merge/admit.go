@@ -149,7 +149,9 @@ func Admit(row phases.Row, h *Hook, cs []phases.Contribution) (Admitted, error) 
 			return Admitted{}, invalid(row, h, fmt.Errorf("contribution %d: %s: %w", i, c.Kind(), err))
 		}
 		*buf = grown
-		out.Entries = append(out.Entries, Entry{Value: c, Hash: hash, text: prepare(c), bytes: len(grown)})
+		entry := Entry{Value: c, Hash: hash, text: prepare(c), bytes: len(grown)}
+		out.Entries = append(out.Entries, entry)
+		out.guarded(h, &entry)
 		out.pass(h, c)
 	}
 	return out, nil
@@ -227,6 +229,21 @@ func (a *Admitted) drop(h *Hook, c phases.Contribution, d Drop) {
 	a.Diagnostics = append(a.Diagnostics, phases.Diagnostic{
 		Code: string(d.Cause), Severity: phases.SeverityWarning, Message: d.Message,
 		Plugin: h.Plugin, Subscription: h.Subscription, Slot: d.Slot, Visibility: h.Visibility,
+	})
+}
+
+// guarded remarks on headings that would have passed for the compiler's own.
+func (a *Admitted) guarded(h *Hook, e *Entry) {
+	if e.text == nil || e.text.forged == 0 {
+		return
+	}
+	slot := e.Value.Head().ContributionID
+	if s, ok := e.Value.(*phases.PromptSection); ok {
+		slot = s.SectionID
+	}
+	a.Diagnostics = append(a.Diagnostics, phases.Diagnostic{
+		Code: phases.CodeHeadingEscaped, Severity: phases.SeverityWarning, Plugin: h.Plugin, Subscription: h.Subscription, Slot: slot, Visibility: h.Visibility,
+		Message: fmt.Sprintf("%s: %d headings read like sections of the compiler's own; they were taken away or escaped", slot, e.text.forged),
 	})
 }
 

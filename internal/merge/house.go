@@ -3,18 +3,15 @@ package merge
 import (
 	"slices"
 
+	"github.com/grapnelhq/grapnel/internal/text"
 	"github.com/grapnelhq/grapnel/phases"
 )
 
-// houseOwned reports whether a section id is one of the compiler's own rows,
-// which no hook may fill, whatever was granted.
+// houseOwned reports whether a section id is one of the compiler's own rows, or
+// reads like one, which no hook may fill, whatever was granted.
 func houseOwned(id string) bool {
-	switch id {
-	case "identity", "safety", "soul_core", "identity_core", "user_persona", "tool_recovery_policy", "task_orchestration",
-		"hidden_tool_domains", "recovery_continuation", "retry_instruction", "dynamic_context", "extra_system":
-		return true
-	}
-	return false
+	_, known := knownTitle(id)
+	return !known && houseHeading(text.Letters(id))
 }
 
 // knownTitle returns the title of a row that the compiler's table keeps for
@@ -30,6 +27,18 @@ func knownTitle(id string) (title string, known bool) {
 		return "Skills Runtime", true
 	}
 	return "", false
+}
+
+// houseHeading reports whether a heading of the given letters (see text.Letters)
+// would pass for one of the compiler's own. The ids and titles of its table have the
+// same letters.
+func houseHeading(letters string) bool {
+	switch letters {
+	case "identity", "safety", "soulcore", "identitycore", "userpersona", "toolrecoverypolicy", "taskorchestration", "memoryrecall",
+		"hiddentooldomains", "agentsmd", "recoverycontinuation", "skillsruntime", "retryinstruction", "dynamiccontext", "extrasystem":
+		return true
+	}
+	return false
 }
 
 // names reports whether a list of grants covers a section id. No wildcard

@@ -20,6 +20,10 @@ type prepared struct {
 	bodyChars, size int
 	// blank says that there is nothing to see of it.
 	blank bool
+	// title is a section's heading, empty for its id; forged counts the headings of
+	// the compiler's own that were taken out of title, frame and body.
+	title  string
+	forged int
 }
 
 // prepare makes what merging needs of a contribution's long text; nil for kinds
@@ -27,25 +31,46 @@ type prepared struct {
 func prepare(c phases.Contribution) *prepared {
 	switch c := c.(type) {
 	case *phases.PromptSection:
-		return prepareText(c.Content, c.Frame)
+		p := &prepared{title: clean(c.Title)}
+		_, known := knownTitle(c.SectionID)
+		if !known && houseHeading(text.Letters(p.title)) {
+			p.title = ""
+			p.forged++
+		}
+		// The rows that the compiler keeps for hooks hold the text of files and
+		// people, under headings of their own: it stays as it was written.
+		p.fill(c.Content, c.Frame, !known)
+		return p
 	case *phases.PromptContext:
-		return prepareText(c.Content, nil)
+		p := &prepared{}
+		p.fill(c.Content, nil, true)
+		return p
 	}
 	return nil
 }
 
-// prepareText prepares a text: normalise, escape, measure, render.
-func prepareText(content string, frame *phases.Frame) *prepared {
-	p := &prepared{}
+// fill prepares a text: normalise, escape, measure, render. Guarded text shows no
+// heading of the compiler's own.
+func (p *prepared) fill(content string, frame *phases.Frame, guarded bool) {
 	if frame != nil {
-		p.frame = text.Frame{Open: clean(frame.Open), Close: clean(frame.Close)}
+		p.frame = text.Frame{Open: p.guard(clean(frame.Open), guarded), Close: p.guard(clean(frame.Close), guarded)}
 	}
 	p.body, _ = text.Escape(text.Normalize(content), p.frame)
+	p.body = p.guard(p.body, guarded)
 	p.bodyChars = text.Chars(p.body)
 	p.size = text.Size(p.frame, p.bodyChars)
 	p.whole = text.Render(p.frame, p.body, "")
 	p.blank = isBlank(p.body) && isBlank(p.frame.Open) && isBlank(p.frame.Close)
-	return p
+}
+
+// guard escapes the headings of the compiler's own.
+func (p *prepared) guard(s string, guarded bool) string {
+	if !guarded {
+		return s
+	}
+	s, n := text.EscapeHeadings(s, houseHeading)
+	p.forged += n
+	return s
 }
 
 // clean normalises and escapes a text that has no frame of its own.

@@ -184,7 +184,7 @@ func (m *merger) heading(s *section) phases.MergedSection {
 	best := &s.fragments[max(0, slices.IndexFunc(s.fragments, func(f fragment) bool { return f.hook.Plugin == s.owner }))]
 	out := phases.MergedSection{
 		SectionID: s.id, Owner: s.owner, Priority: s.fragments[0].hook.Priority, Stability: phases.StabilityStable,
-		Title: clean(sectionOf(best).Title), Placement: cmp.Or(sectionOf(best).Placement, phases.PlacementSystem),
+		Title: best.entry.text.title, Placement: cmp.Or(sectionOf(best).Placement, phases.PlacementSystem),
 		OriginalChars: s.size() + text.Chars(joint)*(len(s.fragments)-1),
 	}
 	for i := range s.fragments {

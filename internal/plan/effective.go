@@ -192,7 +192,7 @@ func (b *builder) checkNeeds(p *Plugin, n *node, o phases.Override) {
 func ungranted(p *Plugin, names []string) []string {
 	var missing []string
 	for _, name := range names {
-		if name != alwaysSeen && !phases.Allows(p.Grants.See, name) {
+		if name != alwaysSeen && name != phases.NeedsNothing && !phases.Allows(p.Grants.See, name) {
 			missing = append(missing, name)
 		}
 	}

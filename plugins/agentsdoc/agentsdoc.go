@@ -157,7 +157,7 @@ func (d *docs) hooks() []sdk.Hook {
 
 // fileHooks are those of the files.
 func (d *docs) fileHooks() []sdk.Hook {
-	reminds := []phases.Kind{phases.KindReminder}
+	reminds, paths := []phases.Kind{phases.KindReminder}, []string{"touched_paths"}
 	list := []sdk.Hook{
 		d.promptHook(),
 		{
@@ -165,14 +165,14 @@ func (d *docs) fileHooks() []sdk.Hook {
 			After: []string{d.instance + ".prompt?"}, Cache: &phases.Cache{Vary: vary(), Tags: []string{tagChanged}}, PrePromptCompile: d.changed,
 		},
 		{Name: "start", Doc: "a session begins: nothing was said in it yet", SessionStart: d.start},
-		{Name: "resume", Doc: "what changed since the session was left", Kinds: reminds, SessionResume: d.resume},
+		{Name: "resume", Doc: "what changed since the session was left", Kinds: reminds, Needs: []string{"state"}, SessionResume: d.resume},
 		{Name: "compacted", Doc: "a new epoch: everything may be said again", PostCompaction: d.compacted},
 		{Name: "end", Doc: "the session's folders need not be watched any more", Role: phases.RoleObserve, SessionEnd: d.end},
 	}
 	if d.options.Lazy {
 		list = append(list,
-			sdk.Hook{Name: "touching", Doc: "instruction files of folders that a tool is about to touch", Kinds: reminds, ToolPreCall: d.touching},
-			sdk.Hook{Name: "touched", Doc: "instruction files of folders that a tool has touched", Kinds: reminds, ToolPostCall: d.touched},
+			sdk.Hook{Name: "touching", Doc: "instruction files of folders that a tool is about to touch", Kinds: reminds, Needs: paths, ToolPreCall: d.touching},
+			sdk.Hook{Name: "touched", Doc: "instruction files of folders that a tool has touched", Kinds: reminds, Needs: paths, ToolPostCall: d.touched},
 		)
 	}
 	return list

@@ -174,27 +174,28 @@ func (m *memory) hooks() []sdk.Hook {
 	hooks := []sdk.Hook{
 		{
 			Name: "policy", Doc: "says what memory may do in the turn",
-			Kinds: []phases.Kind{phases.KindPolicy}, Priority: priority, Timeout: m.policyTime(), PrePolicy: m.policy,
+			Kinds: []phases.Kind{phases.KindPolicy}, Priority: priority, Timeout: m.policyTime(), Needs: []string{"user_text"}, PrePolicy: m.policy,
 		},
 		{
 			Name: "recall", Doc: "recalls what is remembered about what the user says",
-			Kinds: []phases.Kind{phases.KindPromptContext, phases.KindAudit}, Timeout: recallTime, PrePromptContext: m.recall,
+			Kinds: []phases.Kind{phases.KindPromptContext, phases.KindAudit}, Timeout: recallTime, Needs: []string{"user_text", "policy"}, PrePromptContext: m.recall,
 		},
 		{
 			Name: "active_recall", Doc: "recalls by the host's plan, or by several queries",
-			Kinds: []phases.Kind{phases.KindPromptContext, phases.KindAudit}, Timeout: modelTime, PostPreflight: m.activeRecall,
+			Kinds: []phases.Kind{phases.KindPromptContext, phases.KindAudit}, Timeout: modelTime, Needs: []string{"user_text", "recall_plan", "policy"}, PostPreflight: m.activeRecall,
 		},
 		{
 			Name: "tools", Doc: "offers the memory tools that the turn's policy allows",
-			Kinds: []phases.Kind{phases.KindToolBundle}, Timeout: quickTime, PreTools: m.offer,
+			Kinds: []phases.Kind{phases.KindToolBundle}, Timeout: quickTime, Needs: []string{"tool_calling", "policy"}, PreTools: m.offer,
 		},
 		{
 			Name: "prompt", Doc: "writes what was recalled into the section memory_recall",
-			Kinds: []phases.Kind{phases.KindPromptSection}, Priority: priority, Timeout: quickTime, PrePromptCompile: m.prompt,
+			Kinds: []phases.Kind{phases.KindPromptSection}, Priority: priority, Timeout: quickTime, Needs: []string{"policy", "context"}, PrePromptCompile: m.prompt,
 		},
 		{
 			Name: "extract", Doc: "stores what the user stated, and notes which memories were used",
 			Kinds: []phases.Kind{phases.KindAudit}, Role: phases.RoleObserve, PostTurn: m.extract,
+			Needs: []string{"user_text", "status", "policy"},
 			Retry: &phases.Retry{Attempts: 2, Backoff: phases.Duration(time.Second)},
 		},
 	}

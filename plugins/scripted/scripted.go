@@ -40,6 +40,7 @@ type Hook struct {
 	Priority   int                  `json:"priority,omitempty"`
 	After      []string             `json:"after,omitempty"`
 	Before     []string             `json:"before,omitempty"`
+	Needs      []string             `json:"needs,omitempty"`
 	When       string               `json:"when,omitempty"`
 	Timeout    phases.Duration      `json:"timeout,omitempty"`
 	OnFailure  phases.OnFailure     `json:"on_failure,omitzero"`
@@ -159,10 +160,19 @@ func check(h *Hook) error {
 // proposal is the hook as the validator sees it.
 func (h *Hook) proposal() phases.Hook {
 	return phases.Hook{
-		Name: h.ID, Phase: h.Phase, Kinds: h.kinds(), Role: h.Role, Priority: h.Priority, After: h.After, Before: h.Before, When: h.When,
+		Name: h.ID, Phase: h.Phase, Kinds: h.kinds(), Role: h.Role, Needs: h.needs(), Priority: h.Priority, After: h.After, Before: h.Before, When: h.When,
 		Timeout: h.Timeout, OnFailure: h.OnFailure, Fallback: h.Fallback, Retry: h.Retry, Idempotent: true, Budget: h.Budget,
 		Cache: h.Cache, Shadow: h.Shadow, Visibility: h.Visibility,
 	}
+}
+
+// needs are what the script says, or nothing: the answer is the same whatever is
+// there to see.
+func (h *Hook) needs() []string {
+	if len(h.Needs) == 0 {
+		return []string{phases.NeedsNothing}
+	}
+	return h.Needs
 }
 
 // kinds are those of the answer and the fallback.
@@ -183,7 +193,7 @@ func (h *Hook) kinds() []phases.Kind {
 // hook is the subscription with its handler.
 func (h *Hook) hook() sdk.Hook {
 	return sdk.Hook{
-		Name: h.ID, Doc: "scripted", Phase: h.Phase, Kinds: h.kinds(), Role: h.Role, Priority: h.Priority, After: h.After, Before: h.Before,
+		Name: h.ID, Doc: "scripted", Phase: h.Phase, Kinds: h.kinds(), Role: h.Role, Needs: h.needs(), Priority: h.Priority, After: h.After, Before: h.Before,
 		When: h.When, Timeout: h.Timeout.D(), OnFailure: h.OnFailure, Fallback: h.Fallback, Retry: h.Retry, Idempotent: true,
 		Budget: h.Budget, Cache: h.Cache, Shadow: h.Shadow, Visibility: h.Visibility,
 		Any: h.answer,

@@ -80,14 +80,14 @@ func (s *skills) hooks() []sdk.Hook {
 	}
 	return append(hooks,
 		sdk.Hook{
-			Name: "touching", Doc: "remembers the paths that a tool call is about", Idempotent: true,
+			Name: "touching", Doc: "remembers the paths that a tool call is about", Idempotent: true, Needs: []string{"touched_paths"},
 			ToolPreCall: func(_ context.Context, call *sdk.Call, in *phases.ToolPreCallInput) ([]phases.Contribution, error) {
 				s.trails.add(&call.Context, in.TouchedPaths)
 				return nil, nil
 			},
 		},
 		sdk.Hook{
-			Name: "touched", Doc: "remembers the paths that a tool call has touched", Idempotent: true,
+			Name: "touched", Doc: "remembers the paths that a tool call has touched", Idempotent: true, Needs: []string{"touched_paths"},
 			ToolPostCall: func(_ context.Context, call *sdk.Call, in *phases.ToolPostCallInput) ([]phases.Contribution, error) {
 				s.trails.add(&call.Context, in.TouchedPaths)
 				return nil, nil

@@ -27,6 +27,7 @@ const workVar = "$WORK"
 //	-- context.json --  the context
 //	-- input.json --    the hook's input, or the tool's arguments
 //	-- max_chars --     the text budget that the plugin is told
+//	-- withhold --      what the operator does not grant, separated by spaces
 //	-- want.json --     the answer, as JSON of [Answer]
 //
 // All other files of the archive are written into a new folder, for plugins that
@@ -92,7 +93,7 @@ func fixture(t TB, p *sdk.Plugin, path, work string, update bool) {
 func readFixture(t TB, p *sdk.Plugin, a archive, work string) (c Case, want string, err error) {
 	rest := archive{files: append([]archived{}, a.files...)}
 	take := func(name string) string { return strings.ReplaceAll(rest.take(name), workVar, work) }
-	c = Case{Hook: take("hook"), Tool: take("tool"), Config: take("config.json")}
+	c = Case{Hook: take("hook"), Tool: take("tool"), Config: take("config.json"), Withhold: strings.Fields(take("withhold"))}
 	input, maxChars := take("input.json"), take("max_chars")
 	if c.Context, err = phases.DecodeContext([]byte(take("context.json"))); err != nil {
 		return c, "", fmt.Errorf("context.json: %w", err)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/grapnelhq/grapnel/internal/wire"
@@ -36,6 +37,10 @@ type Case struct {
 	// only, and none with OutsideTurn.
 	Policies []phases.PolicyEntry
 	Contexts []phases.ContextEntry
+	// Withhold names what the operator does not grant: input fields by JSON name,
+	// "policy", "context", "metadata". They are withheld as a host withholds them. A
+	// guard should not allow what it was not shown.
+	Withhold []string
 	// OutsideTurn calls a tool as a host does by itself, in no turn.
 	OutsideTurn bool
 	// Arguments are the tool's, JSON.
@@ -193,6 +198,11 @@ func (r *run) takeHook(h phases.Hook) error {
 	if r.c.Input == nil {
 		r.c.Input = r.row.NewInput()
 	}
+	for _, name := range r.c.Withhold {
+		if known := phases.Visible(r.row); known != nil && !slices.Contains(known, name) {
+			return fmt.Errorf("the case withholds %q, which %s does not have%s", name, h.Phase, phases.DidYouMean(name, known))
+		}
+	}
 	return nil
 }
 
@@ -225,11 +235,16 @@ func (r *run) ask(ctx context.Context, to caller) Answer {
 		}
 		return Answer{Content: res.Content, IsError: res.IsError, Diagnostics: res.Diagnostics}
 	}
-	res, err := to.dispatch(ctx, &phases.Dispatch{
+	d := &phases.Dispatch{
 		Subscription: r.plugin.Name + "." + r.c.Hook, Hook: r.c.Hook, Phase: r.hook.Phase, Context: r.c.Context.Clone(),
 		Input: phases.CloneInput(r.c.Input), Policies: r.c.Policies, Contexts: r.c.Contexts, Attempt: 1, Room: room,
 		Remaining: callTimeout, Generation: 1, Incarnation: 1,
-	})
+	}
+	if len(r.c.Withhold) > 0 {
+		sight := phases.NewSight(r.hook.Needs, func(name string) bool { return name != "*" && !slices.Contains(r.c.Withhold, name) })
+		sight.Withhold(d)
+	}
+	res, err := to.dispatch(ctx, d)
 	if err != nil || res == nil {
 		return Answer{Error: failure(err)}
 	}
