@@ -131,7 +131,7 @@ func TestParseEveryKey(t *testing.T) {
 		Retry:     &phases.Retry{Attempts: 2, Backoff: phases.Duration(50 * time.Millisecond)},
 		Budget:    &phases.TextBudget{Chars: 16000, Tokens: 4000},
 		Cache:     &phases.Cache{TTL: phases.Duration(5 * time.Minute), Vary: []string{"dir"}, Tags: []string{"files"}},
-		Shadow:    new(false), Visibility: new(phases.VisibilityInternal),
+		Shadow:    new(false), Visibility: new(phases.VisibilityInternal), WithoutNeeds: new(phases.TurnOff),
 	}
 	if diff := cmp.Diff(sub, want); diff != "" {
 		t.Errorf("subscription (-got +want):\n%s", diff)

@@ -149,9 +149,11 @@ func (g *generation) newPhase(next *planned, phase *plan.Phase, old *planned) *p
 		out.markOff(off)
 	}
 	for _, note := range next.diagnostics {
-		if sub := next.plan.Subscription(note.Subscription); sub != nil && sub.Phase == phase.Row.Phase {
-			out.notes = append(out.notes, note)
+		sub := next.plan.Subscription(note.Subscription)
+		if sub == nil || sub.Phase != phase.Row.Phase || note.Code == phases.CodeNeedsNotGranted && !sub.Decides() {
+			continue // what any other hook lacks, the plan shows, and not each turn
 		}
+		out.notes = append(out.notes, note)
 	}
 	return out
 }

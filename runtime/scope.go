@@ -44,6 +44,7 @@ type scope struct {
 	// model was offered request_tools.
 	asked       map[string]bool
 	requestable bool
+	conduct     conduct
 }
 
 // brought is what one phase put into the prompt.
@@ -138,6 +139,7 @@ func (s *scope) add(out *phases.Outcome, merged *merge.Result, phase *plan.Phase
 	}
 	used := charsOf(out.Merged.Sections)
 	s.bring(brought{out.Phase, out.Merged.Sections, used, out.Merged.Tools, out.Sources, out.LeftOut})
+	s.conduct.note(out)
 	s.reminders = append(s.reminders, out.Merged.Reminders...)
 	s.runs = append(s.runs, out.Runs...)
 	s.notes.add(out.Diagnostics)

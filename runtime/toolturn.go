@@ -44,8 +44,18 @@ func (t *Turn) CallTool(ctx context.Context, call phases.ToolCall) (*phases.Tool
 		}
 	}
 	call.Policies = t.scope.policySet()
+	remark, wrong := t.callRemark(&call)
 	res, run, err := t.engine.callTool(ctx, t.gen, t.scope, owner, call)
 	t.scope.called(run, res)
+	if wrong {
+		t.engine.emit(Event{
+			Kind: EventDiagnostic, Plugin: owner, Subscription: run.Subscription, Phase: phases.PhaseToolCall,
+			State: string(remark.Severity), Code: remark.Code, Detail: remark.Message,
+		})
+		if res != nil {
+			res.Diagnostics = append(slices.Clip(res.Diagnostics), remark)
+		}
+	}
 	return res, err
 }
 

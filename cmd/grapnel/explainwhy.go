@@ -231,7 +231,7 @@ func stateText(run *phases.Run) string {
 	case phases.StateCached:
 		return "its answer came from the cache"
 	case phases.StateFiltered:
-		return "its condition was false, so it did not run"
+		return "its condition was false for " + inputText(run) + ", so it did not run"
 	case phases.StateDisabled:
 		return "it is switched off (" + run.Code + ")"
 	case phases.StateShadowed:
@@ -249,6 +249,14 @@ func stateText(run *phases.Run) string {
 	default:
 		return "it failed (" + codeText(run) + ")"
 	}
+}
+
+// inputText says which version of a phase's input a run was about.
+func inputText(run *phases.Run) string {
+	if len(run.RewrittenBy) == 0 {
+		return "the input as the host gave it"
+	}
+	return "the input as " + strings.Join(run.RewrittenBy, ", ") + " had rewritten it"
 }
 
 // quotedList is a list for an error message, bounded: a turn may have hundreds of

@@ -48,7 +48,7 @@ func (a *app) printPhase(ph *plan.PhaseView) {
 		for i, layer := range stage.Layers {
 			for j := range layer {
 				s := &layer[j]
-				t.add(stage.Role, i, s.Subscription, s.Plugin, s.Priority, timeoutText(s), failureText(s.OnFailure), s.When, strings.Join(s.Needs, ", "), strings.Join(s.Withheld, ", "))
+				t.add(stage.Role, i, s.Subscription, s.Plugin, s.Priority, timeoutText(s), failureText(s.OnFailure), s.When, strings.Join(s.Needs, ", "), withheldText(s))
 			}
 		}
 	}
@@ -61,6 +61,18 @@ func (a *app) printPhase(ph *plan.PhaseView) {
 		off.add(o.Subscription, o.Reason)
 	}
 	a.printTable(off)
+}
+
+// withheldText is what a hook lacks: of what it needs, or of the input if it does not
+// say what that is.
+func withheldText(s *plan.SubscriptionView) string {
+	var lacks []string
+	for _, name := range s.Withheld {
+		if slices.Contains(s.Needs, name) || len(s.Needs) == 0 && !slices.Contains(phases.SeenSets(), name) {
+			lacks = append(lacks, name)
+		}
+	}
+	return strings.Join(lacks, ", ")
 }
 
 // timeoutText shows both timeouts where the proposed one was lowered.

@@ -142,6 +142,7 @@ func plainSchemas() Schemas {
 	AddWords(m, phases.LimitPlugin, phases.LimitContribution, phases.LimitSubscription, phases.LimitSection, phases.LimitTotal)
 	AddWords(m, phases.Kinds()...)
 	AddWords(m, append(phases.Roles(), phases.StageTool, phases.StageHost)...)
+	AddWords(m, phases.TurnOff)
 	AddWords(m, phases.VisibilityInternal, phases.VisibilityDebug, phases.VisibilityUserAudit, phases.VisibilityUserVisible)
 	AddWords(m, phases.TurnSucceeded, phases.TurnFailed, phases.TurnProviderFailure, phases.TurnInterrupted, phases.TurnBlocked)
 	AddWords(m, phases.StateSucceeded, phases.StateDenied, phases.StateFailed, phases.StateTimedOut, phases.StateCancelled, phases.StateFiltered,

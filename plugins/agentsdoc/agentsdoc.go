@@ -151,6 +151,9 @@ func (d *docs) hooks() []sdk.Hook {
 	}
 	for i := range list {
 		list[i].Priority, list[i].Visibility = priority, phases.VisibilityInternal
+		if list[i].Needs == nil {
+			list[i].Needs = []string{phases.NeedsNothing} // the place is enough
+		}
 	}
 	return list
 }

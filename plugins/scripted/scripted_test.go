@@ -40,6 +40,7 @@ const everything = `{
 	"when": "turn.mode == \"agent\"", "timeout": "200ms", "on_failure": {"default": "best_effort", "timeout": "fallback"},
 	"fallback": [{"kind": "reminder", "type": "sorry"}], "retry": {"attempts": 2, "backoff": "50ms"}, "budget": {"chars": 100, "tokens": 20},
 	"cache": {"ttl": "5m", "vary": ["dir"], "tags": ["t"]}, "shadow": true, "visibility": "debug",
+	"needs": ["tool_calling"],
 	"respond": [{"kind": "prompt_section", "section_id": "house_rules", "title": "House Rules", "content": "Be brief."}],
 	"delay": "1ms", "error": {"code": "sick", "message": "not today", "retryable": true}
 }`
@@ -55,7 +56,7 @@ func TestEveryField(t *testing.T) {
 		Fallback:  phases.Contributions{&phases.Reminder{Type: "sorry"}}, Retry: &phases.Retry{Attempts: 2, Backoff: phases.Duration(50 * time.Millisecond)},
 		Idempotent: true, Budget: phases.TextBudget{Chars: 100, Tokens: 20},
 		Cache: &phases.Cache{TTL: phases.Duration(5 * time.Minute), Vary: []string{"dir"}, Tags: []string{"t"}}, Shadow: true,
-		Visibility: phases.VisibilityDebug,
+		Visibility: phases.VisibilityDebug, Needs: []string{"tool_calling"},
 	}}
 	if diff := cmp.Diff(d.Hooks, want); diff != "" {
 		t.Errorf("(-got +want)\n%s", diff)

@@ -63,6 +63,7 @@ func (s *skills) hooks() []sdk.Hook {
 			Doc:        "offers read_skill where there are skills",
 			Kinds:      []phases.Kind{phases.KindToolBundle},
 			Idempotent: true,
+			Needs:      []string{"tool_calling"},
 			PreTools:   s.offer,
 		},
 		{
@@ -71,6 +72,7 @@ func (s *skills) hooks() []sdk.Hook {
 			Kinds:            []phases.Kind{phases.KindPromptSection},
 			Priority:         priority,
 			Idempotent:       true,
+			Needs:            []string{"tool_calling", "available_tools"},
 			Budget:           phases.TextBudget{Chars: s.settings.MaxChars},
 			PrePromptCompile: s.answer,
 		},
