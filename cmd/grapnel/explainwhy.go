@@ -235,6 +235,9 @@ func stateText(run *phases.Run) string {
 	case phases.StateDisabled:
 		return "it is switched off (" + run.Code + ")"
 	case phases.StateShadowed:
+		if run.Verdict != "" {
+			return "it ran in the shadow, and would have decided " + string(run.Verdict) + ": nothing of it is applied"
+		}
 		return "it ran in the shadow: nothing of it is applied"
 	case phases.StateQueued:
 		return "it runs in the background"

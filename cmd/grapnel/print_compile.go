@@ -174,8 +174,12 @@ func (a *app) printRuns(runs []phases.Run, several bool) {
 	a.printTable(t)
 }
 
-// codeText is a run's cause with the plugin's own word.
+// codeText is a run's cause with the plugin's own word; of a shadow hook, what it
+// would have decided.
 func codeText(r *phases.Run) string {
+	if r.State == phases.StateShadowed && r.Verdict != "" {
+		return strings.TrimSuffix("would "+string(r.Verdict)+": "+r.ReasonCode, ": ")
+	}
 	if r.PluginCode == "" {
 		return r.Code
 	}
