@@ -21,7 +21,7 @@ import (
 )
 
 // Engine is what the gateway needs of a *runtime.Engine.
-type Engine interface {
+type Engine interface { //nolint:interfacebloat // one engine, all of which clients call by name
 	CompileTurn(ctx context.Context, turn phases.Turn, in runtime.CompileInput) (*runtime.Compiled, error)
 	BeginTurn(ctx context.Context, turn phases.Turn) (*runtime.Turn, error)
 	StartSession(ctx context.Context, s phases.Session, source string) (*runtime.Session, error)

@@ -97,11 +97,11 @@ func (g *Gateway) checkWorkspace(ctx context.Context, c *rpc.Caller, id string) 
 	return err
 }
 
-// id is an id with its name in params.
-type id struct{ name, value string }
+// namedID is an id with its name in params.
+type namedID struct{ name, value string }
 
 // needIDs refuses ids that are missing.
-func needIDs(of, why string, ids ...id) error {
+func needIDs(of, why string, ids ...namedID) error {
 	for _, id := range ids {
 		if id.value == "" {
 			return rpc.Errorf(rpc.CodeInvalid, "%s.%s: it is missing; %s", of, id.name, why)

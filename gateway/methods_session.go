@@ -92,7 +92,7 @@ func (g *Gateway) endSession(ctx context.Context, c call[sessionEndParams]) (*ph
 
 // completeSession is completeContext for a session.
 func (g *Gateway) completeSession(ctx context.Context, c *rpc.Caller, s phases.Session) (phases.Session, error) {
-	if err := needIDs("context", "a session's turns carry it", id{"workspace_id", s.WorkspaceID}, id{"session_id", s.SessionID}); err != nil {
+	if err := needIDs("context", "a session's turns carry it", namedID{"workspace_id", s.WorkspaceID}, namedID{"session_id", s.SessionID}); err != nil {
 		return s, err
 	}
 	return g.completeContext(ctx, c, "context", s)

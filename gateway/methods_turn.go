@@ -191,6 +191,7 @@ func (g *Gateway) dispatchInTurn(ctx context.Context, c call[turnDispatchParams]
 		return nil, rpc.Errorf(rpc.CodeInvalid, "phase: %s is the end of a turn: call turn/end", c.params.Phase)
 	case phases.SessionStart, phases.SessionResume, phases.SessionEnd:
 		return nil, rpc.Errorf(rpc.CodeInvalid, "phase: %s is in no turn: call session/start, session/resume or session/end", c.params.Phase)
+	default:
 	}
 	return inTurn(ctx, g, c.Caller, c.params.Handle, func(ctx context.Context, k *keptTurn) (*phases.Outcome, error) {
 		return outcomeOf(k.Dispatch(ctx, in))
@@ -253,7 +254,7 @@ func (g *Gateway) waitBackground(ctx context.Context, done string) error {
 // workspace that is there, where there is an engine for it.
 func (g *Gateway) completeTurn(ctx context.Context, c *rpc.Caller, turn phases.Turn) (phases.Turn, error) {
 	if err := needIDs("turn", "manifests are kept, and prompts compared, by it",
-		id{"workspace_id", turn.WorkspaceID}, id{"thread_id", turn.ThreadID}, id{"turn_id", turn.TurnID}); err != nil {
+		namedID{"workspace_id", turn.WorkspaceID}, namedID{"thread_id", turn.ThreadID}, namedID{"turn_id", turn.TurnID}); err != nil {
 		return turn, err
 	}
 	return g.completeContext(ctx, c, "turn", turn)

@@ -35,6 +35,7 @@ func turnNeeded(phase *plan.Phase) *phases.Error {
 	switch phase.Row.Phase {
 	case phases.SessionStart, phases.SessionResume, phases.SessionEnd, phases.PrePolicy:
 		return nil
+	default:
 	}
 	for _, sub := range phase.Expected {
 		if slices.ContainsFunc(phase.Off, func(o plan.Off) bool { return o.Subscription == sub }) {
