@@ -4,6 +4,8 @@ import (
 	"net/url"
 	"path/filepath"
 	"strings"
+
+	"github.com/grapnelhq/grapnel/phases"
 )
 
 // Serve says what the gateway lets its clients do. The zero value lets them name
@@ -18,11 +20,21 @@ type Serve struct {
 	// Origins are those of web pages that may call the gateway beside its own:
 	// "https://HOST", with a port where it is not the scheme's own.
 	Origins []string `json:"origins,omitempty"`
+	// TurnIdle is how long a turn that a client has begun is kept without a call;
+	// Turns is how many are kept at most. Zero is the gateway's default.
+	TurnIdle phases.Duration `json:"turn_idle,omitempty"`
+	Turns    int             `json:"turns,omitempty"`
 }
+
+// maxTurns is how many turns may be kept at most: each holds what its phases brought.
+const maxTurns = 100_000
 
 // serveRules has the keys of the gateway's part.
 func serveRules() map[string]rule {
 	return map[string]rule{
+		"Serve.turn_idle": atLeast(1, "How long a turn that a client has begun is kept without a call; 10m by default."),
+		"Serve.turns":     between(1, maxTurns, "How many such turns are kept; 1,024 by default. A token may have half of them."),
+
 		"Serve.roots":   about("Absolute paths of the folders in which a client's turn may work; none by default."),
 		"Serve.hosts":   about("Names, without ports, under which the gateway is reached beside loopback."),
 		"Serve.origins": about("Origins of web pages that may call the gateway beside its own, such as https://example.org."),

@@ -53,6 +53,7 @@ func notifications() []rpc.Notification {
 	return []rpc.Notification{
 		rpc.TypedNotification[DocChanged](NotifyDoc, "The document of a scope was saved, archived or restored, in a workspace that this connection watches."),
 		rpc.TypedNotification[TreeChanged](NotifyTree, "A workspace, folder or thread was made, renamed, moved or deleted, in a workspace that this connection watches."),
+		rpc.TypedNotification[TurnEnded](NotifyTurn, "A turn that nobody ended was ended as interrupted: one that this connection began or used, or of a workspace that it watches, by the same token."),
 	}
 }
 

@@ -26,9 +26,16 @@
 // there misses nothing. Where that cannot be promised, gap is true, and the client
 // reads again.
 //
+// # Turns that are kept
+//
+// Turns that clients have begun are in a table in memory (turns.go), each with what
+// its phases have brought, until its client ends it, it is idle for too long, or the
+// gateway stops (turns_sweep.go). Handles of turns that have ended are remembered for a
+// while (turns_ended.go), so that a late call learns what became of its turn.
+//
 // # What it is not
 //
-// It keeps nothing, and has no configuration, signals or files: those are the
+// It keeps nothing but turns, and has no configuration, signals or files: those are the
 // command's. It fills in no folder of its own: a turn's dir is the client's, and
 // lies below one of [Options.Roots].
 //

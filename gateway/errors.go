@@ -76,6 +76,9 @@ func storeError(e *store.Error) error {
 // engineError is for a phase that was not even begun: the outcome says the rest.
 func engineError(err error) error {
 	if e, ok := errors.AsType[*phases.Error](err); ok {
+		if e.Code == phases.CauseTurnNeeded {
+			return &rpc.Error{Code: rpc.CodeTurnNeeded, Message: e.Error() + ": call turn/begin, then turn/compile or turn/dispatch", Err: err}
+		}
 		return &rpc.Error{Code: rpc.CodeInvalid, Message: e.Error(), Err: err}
 	}
 	return wireError(err)

@@ -21,10 +21,12 @@ import (
 )
 
 // Engine is what the gateway needs of a *runtime.Engine.
-type Engine interface {
+type Engine interface { //nolint:interfacebloat // one engine, all of which clients call by name
 	CompileTurn(ctx context.Context, turn phases.Turn, in runtime.CompileInput) (*runtime.Compiled, error)
-	CallTurnTool(ctx context.Context, turn phases.Turn, in runtime.CompileInput, call phases.ToolCall) (*phases.ToolResult, error)
-	FinishTurn(ctx context.Context, turn phases.Turn, in runtime.CompileInput, end phases.PostTurnInput) (*phases.Outcome, error)
+	BeginTurn(ctx context.Context, turn phases.Turn) (*runtime.Turn, error)
+	StartSession(ctx context.Context, s phases.Session, source string) (*runtime.Session, error)
+	ResumeSession(ctx context.Context, s phases.Session, in *phases.SessionResumeInput) (*runtime.Session, error)
+	EndSession(ctx context.Context, s phases.Session, reason string) (*phases.Outcome, error)
 	WaitBackground(ctx context.Context) error
 	Dispatch(ctx context.Context, c phases.Context, in phases.Input) (*phases.Outcome, error)
 	Plugins() []phases.PluginRow
@@ -64,6 +66,12 @@ type Options struct {
 	// PromptChars is how much of a document the prompt hook keeps: a longer one is
 	// saved with a warning. Zero never warns.
 	PromptChars int
+	// TurnIdle is how long a turn that a client has begun is kept without a call: 10
+	// minutes if 0. Then it is ended as interrupted.
+	TurnIdle time.Duration
+	// Turns is how many turns are kept at most: 1,024 if 0. A token may have half of
+	// them.
+	Turns int
 
 	// RPC says who may call and how much. Methods, Notifications, Types, Logger,
 	// Now and the callbacks are the gateway's to fill in.
@@ -93,6 +101,7 @@ type Gateway struct {
 	roots   []string // real paths
 	rpc     *rpc.Server
 	hub     *hub
+	turns   *turnTable
 	metrics *metrics
 	started time.Time
 	open    atomic.Int64 // connections
@@ -102,6 +111,9 @@ type Gateway struct {
 func New(o Options) (*Gateway, error) {
 	if o.Tree == nil {
 		return nil, errors.New("gateway: there is no tree")
+	}
+	if o.TurnIdle < 0 || o.Turns < 0 {
+		return nil, errors.New("gateway: TurnIdle and Turns are not negative")
 	}
 	if r := &o.RPC; r.Methods != nil || r.Notifications != nil || r.OnCall != nil || r.OnConn != nil || r.OnNotify != nil {
 		return nil, errors.New("gateway: methods, notifications and callbacks of Options.RPC are the gateway's")
@@ -122,6 +134,7 @@ func New(o Options) (*Gateway, error) {
 	g := &Gateway{opts: o, roots: roots, started: o.Now()}
 	g.metrics = newMetrics(g)
 	g.hub = newHub(o.Tree, o.Logger, g.metrics)
+	g.turns = newTurnTable(&g.opts)
 	if err := g.newServer(); err != nil {
 		return nil, err
 	}
@@ -167,22 +180,36 @@ func checkNames(tokens []rpc.Token) error {
 }
 
 // Serve answers on the listeners until ctx ends; calls that are on their way end
-// first, within a bounded time. It closes the listeners.
+// first, and turns that are kept are ended as interrupted, within a bounded time. It
+// closes the listeners.
 func (g *Gateway) Serve(ctx context.Context, listeners ...net.Listener) error {
 	// The hub outlives the calls, which may be waiting for it.
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
-	var running sync.WaitGroup
-	for _, work := range []func(context.Context){g.hub.listen, g.hub.read, g.thin} {
+	var running, ending sync.WaitGroup
+	for _, work := range []func(context.Context){g.hub.listen, g.hub.read, g.thin, g.sweep} {
 		running.Go(func() { work(background) })
 	}
-	err := g.rpc.Serve(ctx, g.Handler(), listeners...)
+	// Clients learn that their turns end while there are connections to say it over.
+	calls, endCalls := context.WithCancel(context.WithoutCancel(ctx))
+	served, endServed := context.WithCancel(ctx)
+	ending.Go(func() {
+		<-served.Done()
+		left := g.turns.stop()
+		g.tellEnded(left)
+		endCalls()
+		g.endAll(background, left)
+	})
+	err := g.rpc.Serve(calls, g.Handler(), listeners...)
+	endServed()
+	ending.Wait()
 	stop()
 	running.Wait()
 	return err
 }
 
 // Handler serves everything that Serve does, for tests and for hosts with a server
-// of their own. Notifications need Serve.
+// of their own. Notifications need Serve, and so does the end of turns that no client
+// ends.
 func (g *Gateway) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/", g.rpc.Handler())

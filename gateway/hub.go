@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/grapnelhq/grapnel/gateway/rpc"
 	"github.com/grapnelhq/grapnel/tree"
 )
 
@@ -33,6 +34,7 @@ type conn interface {
 	// Notify queues a notification and never blocks.
 	Notify(key, method string, params any)
 	Context() context.Context
+	Caller() *rpc.Caller
 }
 
 // hub knows who watches what, and tells them what changed.

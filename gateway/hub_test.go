@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/grapnelhq/grapnel/gateway/rpc"
 	"github.com/grapnelhq/grapnel/tree"
 	"github.com/grapnelhq/grapnel/tree/treetest"
 )
@@ -47,6 +48,8 @@ func newConn() *fakeConn {
 }
 
 func (c *fakeConn) Context() context.Context { return c.ctx }
+
+func (c *fakeConn) Caller() *rpc.Caller { return &rpc.Caller{Open: true} }
 
 func (c *fakeConn) Notify(key, method string, params any) {
 	raw, _ := params.(json.RawMessage)

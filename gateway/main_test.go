@@ -313,6 +313,16 @@ func workspace(tb testing.TB, t tree.Store, id string) {
 	must[tree.Workspace](tb)(t.CreateWorkspace(tb.Context(), tree.CreateWorkspace{ID: id, Name: id}))
 }
 
+// treeOf is a tree with workspaces.
+func treeOf(tb testing.TB, ids ...string) *treetest.Model {
+	tb.Helper()
+	model := treetest.NewModel(nil)
+	for _, id := range ids {
+		workspace(tb, model, id)
+	}
+	return model
+}
+
 // described are the schemas of the document that Schema returns.
 type described struct {
 	Methods map[string]struct {

@@ -85,7 +85,7 @@ func (p *anyone) asked() asked { return asked{nil, &p.Actor} }
 func (g *Gateway) methods() []rpc.Method {
 	var all []rpc.Method
 	for _, part := range [][]rpc.Method{
-		g.workspaceMethods(), g.folderMethods(), g.threadMethods(), g.docMethods(), g.turnMethods(), g.manifestMethods(), g.statusMethods(),
+		g.workspaceMethods(), g.folderMethods(), g.threadMethods(), g.docMethods(), g.turnMethods(), g.sessionMethods(), g.phaseMethods(), g.manifestMethods(), g.statusMethods(),
 	} {
 		all = append(all, part...)
 	}

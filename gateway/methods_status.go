@@ -22,6 +22,8 @@ type Status struct {
 	// Seq is the place up to which changes have been told; null where the database
 	// has not been reached yet.
 	Seq *tree.Seq `json:"seq"`
+	// Turns are those that are kept for clients.
+	Turns TurnsKept `json:"kept_turns"`
 	// Overview is how plugins, hooks and phases are. A plugin's row begins with what
 	// "grapnel dispatch" prints of it.
 	runtime.Overview
@@ -32,6 +34,21 @@ type Status struct {
 	Stats   runtime.Stats `json:"stats"`
 	// Queue is how background work stands.
 	Queue runtime.QueueStatus `json:"queue"`
+}
+
+// TurnsKept says how kept turns stand.
+type TurnsKept struct {
+	Open        int     `json:"open"`
+	Limit       int     `json:"limit"`
+	IdleSeconds float64 `json:"idle_seconds" jsonschema:"without a call for so long a turn is ended"`
+	EndedIdle   uint64  `json:"ended_idle"   jsonschema:"how many have been ended for that"`
+}
+
+// status is a snapshot.
+func (t *turnTable) status() TurnsKept {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return TurnsKept{Open: len(t.open), Limit: t.most, IdleSeconds: t.idle.Seconds(), EndedIdle: t.idled}
 }
 
 // statusMethods: what plugins say of their failures is for operators.
@@ -46,7 +63,7 @@ func (g *Gateway) statusMethods() []rpc.Method {
 func (g *Gateway) status(ctx context.Context) Status {
 	s := Status{
 		Version: g.opts.Version, StartedAt: g.started.UTC(), UptimeSeconds: g.opts.Now().Sub(g.started).Seconds(),
-		Store: g.opts.StoreName, Connections: int(g.open.Load()), Watchers: g.hub.watchers(), Trouble: []Trouble{},
+		Store: g.opts.StoreName, Connections: int(g.open.Load()), Watchers: g.hub.watchers(), Turns: g.turns.status(), Trouble: []Trouble{},
 		Overview: runtime.Overview{Plugins: []runtime.PluginHealth{}, Hooks: []runtime.HookRow{}, Phases: []runtime.PhaseRow{}},
 	}
 	if place, known := g.hub.progress(); known {

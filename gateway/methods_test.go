@@ -16,6 +16,19 @@ import (
 	"github.com/grapnelhq/grapnel/tree/treetest"
 )
 
+// begun stands for the handle of the turn that was begun last.
+const begun = "the last one"
+
+// withHandle are params with a handle in its place.
+func withHandle(params object, handle string) object {
+	if params["handle"] != begun {
+		return params
+	}
+	params = maps.Clone(params)
+	params["handle"] = handle
+	return params
+}
+
 // walk calls every method once at least, in an order in which all succeed.
 func walk() []struct {
 	method string
@@ -56,15 +69,20 @@ func walk() []struct {
 		{"thread/tree", object{w: "w", "threads": "all"}, object{"folders.0.id": "a", "threads.0.id": "t", "agents_docs.1.folder_id": "c", "next_cursor": nil}},
 		{"turn/compile", object{"turn": object{w: "w", "thread_id": "t", "turn_id": "1", "now": "2026-02-03T04:05:06Z"}, "input": object{"user_text": "hi", "model": "m"}}, object{"manifest.workspace_id": "w", "manifest.turn_id": "1"}},
 		{"turn/compile", object{"turn": object{w: "w", "thread_id": "t", "turn_id": "2"}, "input": object{"user_text": "deny me"}}, object{"prompt": nil, "error.code": "denied"}},
-		{"tool/call", object{"turn": object{w: "w", "thread_id": "t", "turn_id": "1"}, "tool": "measure", "arguments": object{"n": 1}}, object{"is_error": false, "content": `t{"n":1}`, "error": "absent"}},
-		{"tool/call", object{"turn": object{w: "w", "thread_id": "t", "turn_id": "1"}, "tool": "measures"}, object{"is_error": true, "content": nil, "error.code": "forbidden"}},
-		{"tool/call", object{"turn": object{w: "w", "thread_id": "t", "turn_id": "2"}, "input": object{"user_text": "deny me"}, "tool": "measure"}, object{"error.code": "denied"}},
-		{"turn/finish", object{"turn": object{w: "w", "thread_id": "t", "turn_id": "1"}, "input": object{"user_text": "hi"}, "end": object{"status": "succeeded"}}, object{"phase": "turn.post_turn", "error": nil}},
+		{"session/start", object{"context": object{w: "w", "session_id": "s"}}, object{"phase": "session.start"}},
+		{"session/resume", object{"context": object{w: "w", "session_id": "s"}, "state": object{"n": 1}}, object{"phase": "session.resume"}},
+		{"turn/begin", object{"turn": object{w: "w", "thread_id": "t", "turn_id": "3", "session_id": "s"}}, object{"idle_seconds": 600.0, "in_session": true}},
+		{"turn/dispatch", object{"handle": begun, "phase": "turn.pre_policy", "input": object{"user_text": "hi"}}, object{"phase": "turn.pre_policy", "error": nil}},
+		{"turn/compile", object{"handle": begun, "input": object{"user_text": "hi", "tool_calling": true}}, object{"manifest.turn_id": "3", "tools.0.name": "measure", "error": "absent"}},
+		{"tool/call", object{"handle": begun, "tool": "measure", "arguments": object{"n": 1}}, object{"is_error": false, "content": `t{"n":1}`, "error": "absent"}},
+		{"tool/call", object{"handle": begun, "tool": "measures"}, object{"is_error": true, "content": nil, "error.code": "forbidden"}},
+		{"turn/end", object{"handle": begun, "end": object{"status": "succeeded"}, "wait": true}, object{"phase": "turn.post_turn", "error": nil}},
+		{"session/end", object{"context": object{w: "w", "session_id": "s"}, "reason": "done", "wait": true}, object{"phase": "session.end"}},
 		{"phase/dispatch", object{"phase": "turn.pre_policy", "context": object{w: "w"}, "input": object{"user_text": "deny me"}}, object{"phase": "turn.pre_policy", "decision.verdict": "deny"}},
-		{"manifest/list", object{w: "w"}, object{"manifests.0.turn_id": "1", "manifests.1.turn_id": "2"}},
-		{"manifest/get", object{"manifest_id": "latest", w: "w", "thread_id": "t"}, object{"turn_id": "2"}},
+		{"manifest/list", object{w: "w"}, object{"manifests.0.turn_id": "1", "manifests.1.turn_id": "2", "manifests.2.turn_id": "3"}},
+		{"manifest/get", object{"manifest_id": "latest", w: "w", "thread_id": "t"}, object{"turn_id": "3"}},
 		{"manifest/diff", object{"a": "latest", "b": "latest"}, object{"same": true}},
-		{"manifest/verify", object{}, object{"ok": true, "checked": 2.0}},
+		{"manifest/verify", object{}, object{"ok": true, "checked": 3.0}},
 		{"status", object{}, object{"version": "test", "store": "memory", "plugins.0.plugin": "house", "plugins.0.state": "ready"}},
 		{"workspace/unwatch", object{w: "w"}, object{"gap": false}},
 		{"thread/delete", object{w: "w", "thread_id": "t"}, object{"thread.id": "t"}},
@@ -120,9 +138,10 @@ func TestEveryMethod(t *testing.T) {
 			s := serve(t, everything(t))
 			c := dial(t, s)
 			schemas := description(t)
-			called := map[string]bool{}
+			called, handle := map[string]bool{}, ""
 			for _, step := range walk() {
 				called[step.method] = true
+				step.params = withHandle(step.params, handle)
 				raw, bad := c.call(t, step.method, step.params)
 				if name != "websocket" && (step.method == "workspace/watch" || step.method == "workspace/unwatch") {
 					if bad.code() != rpc.CodeInvalid {
@@ -134,6 +153,9 @@ func TestEveryMethod(t *testing.T) {
 					t.Fatalf("%s %v: %+v", step.method, step.params, bad)
 				}
 				checkStep(t, schemas, step.method, step.params, raw, step.want)
+				if step.method == "turn/begin" {
+					handle = decoded[begunTurn](t, raw).Handle
+				}
 			}
 			for _, m := range s.g.methods() {
 				if !called[m.Name] {
@@ -205,7 +227,9 @@ func TestForeignWorkspace(t *testing.T) {
 	workspace(t, o.Tree, "w")
 	workspace(t, o.Tree, "v")
 	owner := s.dial(t, "all")
-	do[any](t, owner, "turn/compile", object{"turn": object{"workspace_id": "w", "thread_id": "t", "turn_id": "1"}})
+	turn := object{"turn": object{"workspace_id": "w", "thread_id": "t", "turn_id": "1"}}
+	do[any](t, owner, "turn/compile", turn)
+	handles := map[string]string{"w": do[begunTurn](t, owner, "turn/begin", turn).Handle, "no-such": "no-such"}
 	other, powerless := s.dial(t, "other"), s.dial(t, "powerless")
 	// Those that speak of no workspace, or find out by themselves.
 	own := map[string]string{
@@ -218,11 +242,15 @@ func TestForeignWorkspace(t *testing.T) {
 			if !special {
 				want = rpc.CodeNotFound
 			}
-			_, bad := other.call(t, m.Name, paramsFor(m.Name, id))
+			params, message := withHandle(paramsFor(m.Name, id), handles[id]), fmt.Sprintf("there is no workspace %q", id)
+			if params["handle"] != nil && want == rpc.CodeNotFound {
+				want, message = rpc.CodeTurnUnknown, turnUnknown(handles[id]).Error()
+			}
+			_, bad := other.call(t, m.Name, params)
 			if bad.code() != want {
 				t.Errorf("%s of %s by a foreign token: %+v, want %q", m.Name, id, bad, want)
 			}
-			if bad != nil && want == rpc.CodeNotFound && bad.Message != fmt.Sprintf("there is no workspace %q", id) {
+			if bad != nil && (want == rpc.CodeNotFound || want == rpc.CodeTurnUnknown) && bad.Message != message {
 				t.Errorf("%s of %s: %q tells more than that it is not there", m.Name, id, bad.Message)
 			}
 		}
@@ -242,6 +270,8 @@ func TestForeignManifest(t *testing.T) {
 
 	o := everything(t)
 	s := serve(t, o.with(token("all", []string{"*"}, rpc.Rights()...), token("bound", []string{"v"}, rpc.ReadRight)))
+	workspace(t, o.Tree, "w")
+	workspace(t, o.Tree, "v")
 	all, bound := s.post(t, "all"), s.post(t, "bound")
 	ids := map[string]string{}
 	for _, w := range []string{"w", "v"} {

@@ -23,6 +23,7 @@ type metrics struct {
 	notes    *prometheus.CounterVec
 	listens  prometheus.Counter
 	reads    prometheus.Counter
+	turns    *prometheus.CounterVec
 }
 
 func newMetrics(g *Gateway) *metrics {
@@ -47,8 +48,11 @@ func newMetrics(g *Gateway) *metrics {
 		}, []string{"outcome"}),
 		listens: counter("grapnel_gateway_listen_failures_total", "How often listening to the database ended and began again."),
 		reads:   counter("grapnel_gateway_read_failures_total", "How often changes could not be read."),
+		turns: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "grapnel_gateway_turns_ended_total", Help: "Kept turns that ended, by reason: ended (by their client), idle or stopping.",
+		}, []string{"reason"}),
 	}
-	m.registry.MustRegister(m.calls, m.took, m.saves, m.notes, m.listens, m.reads, &snapshot{g},
+	m.registry.MustRegister(m.calls, m.took, m.saves, m.notes, m.listens, m.reads, m.turns, &snapshot{g},
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -89,6 +93,9 @@ func (m *metrics) save(outcome string, err error) {
 // notified counts what became of a notification.
 func (m *metrics) notified(outcome string) { m.notes.WithLabelValues(outcome).Inc() }
 
+// turnEnded counts a kept turn that has ended.
+func (m *metrics) turnEnded(reason endReason) { m.turns.WithLabelValues(string(reason)).Inc() }
+
 func (m *metrics) listenEnded() { m.listens.Inc() }
 func (m *metrics) readFailed()  { m.reads.Inc() }
 
@@ -107,6 +114,7 @@ func (s *snapshot) Collect(out chan<- prometheus.Metric) {
 	send := sender(out)
 	send.gauge("grapnel_gateway_connections", "Open WebSocket connections.", float64(st.Connections))
 	send.gauge("grapnel_gateway_watchers", "How often a connection watches a workspace.", float64(st.Watchers))
+	send.gauge("grapnel_gateway_turns", "Turns that are kept for clients.", float64(st.Turns.Open))
 	for _, row := range []struct {
 		outcome string
 		n       uint64

@@ -86,7 +86,7 @@ func TestEngineMetrics(t *testing.T) {
 func TestMetricsOfEngine(t *testing.T) {
 	t.Parallel()
 
-	s := serve(t, Options{Engine: engine(t, treetest.NewModel(nil), nil)})
+	s := serve(t, Options{Tree: treeOf(t, "w"), Engine: engine(t, treetest.NewModel(nil), nil)})
 	if got, bad := s.post(t, "").call(t, "turn/compile", object{"turn": turnOf(nil)}); bad != nil {
 		t.Fatalf("%v %+v", got, bad)
 	}

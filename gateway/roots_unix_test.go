@@ -33,7 +33,7 @@ func TestDirs(t *testing.T) {
 		}
 	}
 	eng := &fakeEngine{done: &runtime.Compiled{}, out: &phases.Outcome{}}
-	c := serve(t, Options{Engine: eng, Roots: []string{filepath.Join(top, "alias")}}).post(t, "")
+	c := serve(t, Options{Tree: treeOf(t, "w"), Engine: eng, Roots: []string{filepath.Join(top, "alias")}}).post(t, "")
 	for dir, want := range map[string]string{
 		"root": "root", "root/in": "root/in", "root/inside": "root/in", "link": "root/in", "root/./in/../in": "root/in", "alias/in": "root/in",
 		"out": "", "root/..": "", "root/../out": "", "root/away": "", "root-not": "", "root/file": "", "root/none": "", "root/loop": "", "none": "", "": "",
@@ -59,7 +59,7 @@ func TestDirs(t *testing.T) {
 	if _, bad := c.call(t, "turn/compile", object{"turn": turnOf(object{"dir": "root"})}); bad.code() != rpc.CodeInvalid {
 		t.Errorf("a relative dir: %+v", bad)
 	}
-	closed := serve(t, Options{Engine: eng}).post(t, "")
+	closed := serve(t, Options{Tree: treeOf(t, "w"), Engine: eng}).post(t, "")
 	if _, bad := closed.call(t, "turn/compile", object{"turn": turnOf(object{"dir": top})}); bad.code() != rpc.CodeInvalid || !strings.Contains(bad.Message, "no roots") {
 		t.Errorf("without roots: %+v", bad)
 	}

@@ -69,7 +69,7 @@ func TestClosedEngine(t *testing.T) {
 	t.Parallel()
 
 	eng := engine(t, treetest.NewModel(nil), nil)
-	s := serve(t, Options{Engine: eng})
+	s := serve(t, Options{Tree: treeOf(t, "w"), Engine: eng})
 	if got, body := s.get(t, "/readyz", ""); got != http.StatusOK {
 		t.Errorf("before: %d %s", got, body)
 	}
@@ -137,7 +137,7 @@ func TestStatus(t *testing.T) {
 	got := do[Status](t, c, "status", nil)
 	want := Status{
 		Version: "1.2.3", StartedAt: clock.Now().Add(-90 * time.Second), UptimeSeconds: 90, Store: "sqlite:x",
-		Connections: 1, Watchers: 1, Seq: got.Seq, Stats: runtime.Stats{ManifestsKept: 7}, Trouble: []Trouble{},
+		Connections: 1, Watchers: 1, Seq: got.Seq, Turns: TurnsKept{Limit: 1024, IdleSeconds: 600}, Stats: runtime.Stats{ManifestsKept: 7}, Trouble: []Trouble{},
 		Queue: runtime.QueueStatus{Durable: true, QueueCounts: runtime.QueueCounts{Waiting: 3, Scheduled: 2, Running: 4, Dead: 1, OldestSeconds: 1.5}},
 	}
 	if fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", want) || got.Seq == nil {

@@ -24,8 +24,6 @@ type fakeEngine struct {
 	turn     phases.Turn
 	compiled runtime.CompileInput
 	input    phases.Input
-	tool     phases.ToolCall
-	end      phases.PostTurnInput
 	idle     error
 	waited   int
 	plugins  []phases.PluginRow
@@ -47,13 +45,23 @@ func (e *fakeEngine) Dispatch(_ context.Context, c phases.Context, in phases.Inp
 	return e.out, e.err
 }
 
-func (e *fakeEngine) CallTurnTool(_ context.Context, turn phases.Turn, in runtime.CompileInput, call phases.ToolCall) (*phases.ToolResult, error) {
-	e.turn, e.compiled, e.tool = turn, in, call
-	return &phases.ToolResult{Content: json.RawMessage(`{"n":1}`), IsError: true}, e.err
+func (e *fakeEngine) BeginTurn(_ context.Context, turn phases.Turn) (*runtime.Turn, error) {
+	e.turn = turn
+	return nil, e.err
 }
 
-func (e *fakeEngine) FinishTurn(_ context.Context, turn phases.Turn, in runtime.CompileInput, end phases.PostTurnInput) (*phases.Outcome, error) {
-	e.turn, e.compiled, e.end = turn, in, end
+func (e *fakeEngine) StartSession(_ context.Context, s phases.Session, _ string) (*runtime.Session, error) {
+	e.turn = s
+	return nil, e.err
+}
+
+func (e *fakeEngine) ResumeSession(_ context.Context, s phases.Session, _ *phases.SessionResumeInput) (*runtime.Session, error) {
+	e.turn = s
+	return nil, e.err
+}
+
+func (e *fakeEngine) EndSession(_ context.Context, s phases.Session, _ string) (*phases.Outcome, error) {
+	e.turn = s
 	return e.out, e.err
 }
 
@@ -95,7 +103,7 @@ func TestCompileFills(t *testing.T) {
 	t.Parallel()
 
 	eng := &fakeEngine{done: &runtime.Compiled{}}
-	c := serve(t, Options{Engine: eng, Facts: compiler.Facts{OS: "plan9"}}).post(t, "")
+	c := serve(t, Options{Tree: treeOf(t, "w"), Engine: eng, Facts: compiler.Facts{OS: "plan9"}}).post(t, "")
 	do[any](t, c, "turn/compile", object{
 		"turn":  turnOf(object{"now": "2026-02-03T04:05:06+02:00", "flags": object{"f": true}}),
 		"input": object{"user_text": "u", "existing_tools": []string{"e"}, "texts": object{"safety": "s"}},
@@ -123,47 +131,15 @@ func TestCompileFills(t *testing.T) {
 	}
 }
 
-// TestToolsAndEnds checks what the engine is given for parts of a turn, and what the
-// client is answered.
-func TestToolsAndEnds(t *testing.T) {
-	t.Parallel()
-
-	eng := &fakeEngine{out: &phases.Outcome{Phase: phases.PostTurn}}
-	c := serve(t, Options{Engine: eng}).post(t, "")
-	got := do[toolAnswer](t, c, "tool/call", object{
-		"turn": turnOf(nil), "input": object{"user_text": "u"}, "tool": "x", "arguments": object{"a": 1}, "idempotency_key": "k",
-	})
-	want := toolAnswer{Content: json.RawMessage(`{"n":1}`), IsError: true, Diagnostics: []phases.Diagnostic{}}
-	if diff := cmp.Diff(got, want); diff != "" {
-		t.Errorf("answer (-got +want):\n%s", diff)
-	}
-	call := phases.ToolCall{Tool: "x", Arguments: json.RawMessage(`{"a":1}`), IdempotencyKey: "k"}
-	if diff := cmp.Diff(eng.tool, call); diff != "" || eng.compiled.UserText != "u" || !eng.compiled.ToolCalling || eng.turn.Actor.Kind != "user" {
-		t.Errorf("input %+v of %+v, call (-got +want):\n%s", eng.compiled, eng.turn, diff)
-	}
-	out := do[struct{ Phase phases.Phase }](t, c, "turn/finish", object{
-		"turn": turnOf(nil), "input": object{"user_text": "u"}, "end": object{"status": "succeeded", "assistant_text": "done"},
-	})
-	end := phases.PostTurnInput{Status: phases.TurnSucceeded, AssistantText: phases.NewPreview("done", 10)}
-	if diff := cmp.Diff(eng.end, end); diff != "" || out.Phase != phases.PostTurn || eng.compiled.UserText != "u" {
-		t.Errorf("outcome %+v of %+v, end (-got +want):\n%s", out, eng.compiled, diff)
-	}
-	waiting := object{"turn": turnOf(nil), "end": object{"status": "succeeded"}, "wait": true}
-	do[any](t, c, "turn/finish", waiting)
-	eng.idle = context.DeadlineExceeded
-	if _, bad := c.call(t, "turn/finish", waiting); bad.code() != rpc.CodeUnavailable || !strings.Contains(bad.Message, "is finished") || eng.waited != 2 {
-		t.Errorf("waited %d times, %+v", eng.waited, bad)
-	}
-}
-
 // TestTurnErrors checks requests that make no sense, and engines that cannot.
 func TestTurnErrors(t *testing.T) {
 	t.Parallel()
 
-	c := serve(t, Options{Engine: &fakeEngine{err: runtime.ErrClosed}}).post(t, "")
-	none := serve(t, Options{}).post(t, "")
-	coded := serve(t, Options{Engine: &fakeEngine{err: phases.Errorf(phases.CauseForbidden, "no")}}).post(t, "")
-	secret := serve(t, Options{Engine: &fakeEngine{err: errors.New("a secret")}}).post(t, "")
+	with := func(e Engine) caller { return serve(t, Options{Tree: treeOf(t, "w"), Engine: e}).post(t, "") }
+	c, none := with(&fakeEngine{err: runtime.ErrClosed}), with(nil)
+	coded, secret := with(&fakeEngine{err: phases.Errorf(phases.CauseForbidden, "no")}), with(&fakeEngine{err: errors.New("a secret")})
+	needed := with(&fakeEngine{err: &phases.Error{Code: phases.CauseTurnNeeded, Subscription: "p.guard", Message: "it has none"}})
+	session := object{"workspace_id": "w", "session_id": "s"}
 	for _, tt := range []struct {
 		name   string
 		c      caller
@@ -181,14 +157,27 @@ func TestTurnErrors(t *testing.T) {
 		{"NUL", c, "turn/compile", object{"turn": turnOf(nil), "input": object{"user_text": "a\x00"}}, rpc.CodeInvalid, ""},
 		{"closed", c, "turn/compile", object{"turn": turnOf(nil)}, rpc.CodeUnavailable, "closed"},
 		{"no engine", none, "turn/compile", object{"turn": turnOf(nil)}, rpc.CodeUnavailable, "no engine"},
-		{"no thread, finishing", c, "turn/finish", object{"turn": object{"workspace_id": "w"}, "end": object{}}, rpc.CodeInvalid, "turn.thread_id"},
-		{"no end", c, "turn/finish", object{"turn": turnOf(nil)}, rpc.CodeInvalid, "end: it is missing"},
-		{"unknown member of the end", c, "turn/finish", object{"turn": turnOf(nil), "end": object{"state": "done"}}, rpc.CodeInvalid, "state"},
-		{"closed, finishing", c, "turn/finish", object{"turn": turnOf(nil), "end": object{}}, rpc.CodeUnavailable, "closed"},
-		{"no engine, finishing", none, "turn/finish", object{"turn": turnOf(nil), "end": object{}}, rpc.CodeUnavailable, "no engine"},
-		{"no tool", c, "tool/call", object{"turn": turnOf(nil)}, rpc.CodeInvalid, "tool: it is missing"},
-		{"closed, calling", c, "tool/call", object{"turn": turnOf(nil), "tool": "x"}, rpc.CodeUnavailable, "closed"},
-		{"no engine, calling", none, "tool/call", object{"turn": turnOf(nil), "tool": "x"}, rpc.CodeUnavailable, "no engine"},
+		{"a turn and a handle", c, "turn/compile", object{"turn": turnOf(nil), "handle": "h"}, rpc.CodeInvalid, "both"},
+		{"no turn, beginning", c, "turn/begin", object{}, rpc.CodeInvalid, "turn: it is missing"},
+		{"no thread, beginning", c, "turn/begin", object{"turn": object{"workspace_id": "w"}}, rpc.CodeInvalid, "turn.thread_id"},
+		{"closed, beginning", c, "turn/begin", object{"turn": turnOf(nil)}, rpc.CodeUnavailable, "closed"},
+		{"no engine, beginning", none, "turn/begin", object{"turn": turnOf(nil)}, rpc.CodeUnavailable, "no engine"},
+		{"no handle", c, "turn/dispatch", object{"phase": "turn.pre_policy"}, rpc.CodeInvalid, "handle: it is missing"},
+		{"unknown handle, compiling", c, "turn/compile", object{"handle": "h"}, rpc.CodeTurnUnknown, `no turn "h" here`},
+		{"unknown handle, dispatching", c, "turn/dispatch", object{"handle": "h", "phase": "turn.pre_policy"}, rpc.CodeTurnUnknown, "turn/begin"},
+		{"unknown handle, calling", c, "tool/call", object{"handle": "h", "tool": "x"}, rpc.CodeTurnUnknown, "turn/begin"},
+		{"unknown handle, ending", c, "turn/end", object{"handle": "h", "end": object{}}, rpc.CodeTurnUnknown, "turn/begin"},
+		{"the end as a phase", c, "turn/dispatch", object{"handle": "h", "phase": "turn.post_turn"}, rpc.CodeInvalid, "turn/end"},
+		{"a session as a phase", c, "turn/dispatch", object{"handle": "h", "phase": "session.start"}, rpc.CodeInvalid, "session/start"},
+		{"no end", c, "turn/end", object{"handle": "h"}, rpc.CodeInvalid, "end: it is missing"},
+		{"unknown member of the end", c, "turn/end", object{"handle": "h", "end": object{"state": "done"}}, rpc.CodeInvalid, "state"},
+		{"no tool", c, "tool/call", object{"handle": "h"}, rpc.CodeInvalid, "tool: it is missing"},
+		{"no session's id", c, "session/start", object{"context": object{"workspace_id": "w"}}, rpc.CodeInvalid, "context.session_id"},
+		{"a source that is none", c, "session/start", object{"context": session, "source": "boot"}, rpc.CodeInvalid, "boot"},
+		{"closed, starting a session", c, "session/start", object{"context": session}, rpc.CodeUnavailable, "closed"},
+		{"closed, resuming a session", c, "session/resume", object{"context": session}, rpc.CodeUnavailable, "closed"},
+		{"closed, ending a session", c, "session/end", object{"context": session}, rpc.CodeUnavailable, "closed"},
+		{"a turn is needed", needed, "phase/dispatch", object{"phase": "tool.pre_call"}, rpc.CodeTurnNeeded, "p.guard: it has none (turn_needed): call turn/begin"},
 		{"unknown phase", c, "phase/dispatch", object{"phase": "tool.pre_cal"}, rpc.CodeInvalid, "tool.pre_call"},
 		{"unknown member of the phase's input", c, "phase/dispatch", object{"phase": "tool.pre_call", "input": object{"tol": "x"}}, rpc.CodeInvalid, "tol"},
 		{"unknown member of the context", c, "phase/dispatch", object{"phase": "tool.pre_call", "context": object{"x": 1}}, rpc.CodeInvalid, "x"},
@@ -211,8 +200,7 @@ func TestTurnErrors(t *testing.T) {
 func TestFailsClosed(t *testing.T) {
 	t.Parallel()
 
-	model := treetest.NewModel(nil)
-	workspace(t, model, "w")
+	model := treeOf(t, "w")
 	must[tree.Saved](t)(model.Save(t.Context(), tree.Save{Scope: tree.Scope{WorkspaceID: "w"}, Content: "fail"}))
 	c := serve(t, Options{Tree: model, Engine: engine(t, model, nil)}).post(t, "")
 	got := do[runtime.Compiled](t, c, "turn/compile", object{"turn": turnOf(nil)})
@@ -256,7 +244,7 @@ func TestSchemaIsStable(t *testing.T) {
 		t.Error("two descriptions differ")
 	}
 	d := description(t)
-	for _, method := range []string{NotifyDoc, NotifyTree} {
+	for _, method := range []string{NotifyDoc, NotifyTree, NotifyTurn} {
 		if d.Notifications[method].Params == nil {
 			t.Errorf("%s is not described", method)
 		}

@@ -13,6 +13,8 @@ type Cause string
 // The causes. CauseDenied is a decision and CauseCancelled is the caller's
 // wish; neither is a failure. CauseInterrupted is said of background work alone,
 // which nobody could tell to have ended and which must not be repeated.
+// CauseTurnNeeded is the host's mistake: it dispatched a phase without a turn that
+// one of its hooks needs.
 const (
 	CauseDenied             Cause = "denied"
 	CauseCancelled          Cause = "cancelled"
@@ -41,6 +43,7 @@ const (
 	CauseExecFailed         Cause = "exec_failed"
 	CauseRequiredMissing    Cause = "required_missing"
 	CauseInterrupted        Cause = "interrupted"
+	CauseTurnNeeded         Cause = "turn_needed"
 	CauseInternal           Cause = "internal"
 )
 

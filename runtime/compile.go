@@ -66,29 +66,7 @@ func (e *Engine) CompileTurn(ctx context.Context, turn phases.Turn, in CompileIn
 		return nil, err
 	}
 	defer t.close()
-	if err := t.before(ctx, in); err != nil {
-		r, failed := t.newRecording()
-		if failed != nil {
-			return nil, failed
-		}
-		return r.blocked(ctx, in, err)
-	}
-	return t.Compile(ctx, in)
-}
-
-// before runs the phases ahead of the compiler.
-func (t *Turn) before(ctx context.Context, in CompileInput) error {
-	text := phases.T(in.UserText)
-	steps := []phases.Input{in.prePolicy(), &phases.PrePromptContextInput{UserText: text, Model: in.Model, Provider: in.Provider}}
-	if len(in.RecallPlan) > 0 {
-		steps = append(steps, &phases.PostPreflightInput{UserText: text, Model: in.Model, Provider: in.Provider, RecallPlan: in.RecallPlan})
-	}
-	for _, step := range append(steps, in.preTools()) {
-		if err := t.pass(ctx, step); err != nil {
-			return err
-		}
-	}
-	return nil
+	return t.Round(ctx, in)
 }
 
 // blockedBy returns an error if a phase decided anything but allow.

@@ -259,8 +259,12 @@ func (e *Engine) Diagnostics() []phases.Diagnostic {
 	return e.current.Load().planned.Load().diagnostics
 }
 
-// Dispatch runs one phase outside any turn, under its own time budget. See
-// Turn for phases that belong to one. The error is that of [Turn.Dispatch].
+// Dispatch runs one phase outside any turn, under its own time budget: there are no
+// policies, contexts or hidden tools. See Turn for phases that belong to one. A phase
+// with a hook that needs a turn (one whose condition reads policies, or one that
+// decides and whose grants name policies or contexts) is refused before any hook runs,
+// with a nil outcome and [phases.CauseTurnNeeded]; the error names the hook. Any other
+// error is that of [Turn.Dispatch].
 func (e *Engine) Dispatch(ctx context.Context, c phases.Context, in phases.Input) (*phases.Outcome, error) {
 	g, err := e.acquire()
 	if err != nil {
@@ -272,6 +276,10 @@ func (e *Engine) Dispatch(ctx context.Context, c phases.Context, in phases.Input
 	}
 	if err := checkDir(c); err != nil {
 		return nil, err
+	}
+	if p := g.planned.Load().phases[in.Phase()]; p != nil && p.turnNeeded != nil {
+		err := *p.turnNeeded // the caller may do with it what it likes
+		return nil, &err
 	}
 	if c.Now.IsZero() {
 		c.Now = e.opts.Now()

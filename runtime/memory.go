@@ -156,12 +156,12 @@ func (m *memory) endSession(c phases.Context) {
 	m.asked.drop(sessionOf(c))
 }
 
-// begunWith is what a turn of the session begins with.
-func (m *memory) begunWith(c phases.Context) sessionBegin {
+// begunWith is what a turn of the session begins with; false if nothing is known of
+// the session's beginning.
+func (m *memory) begunWith(c phases.Context) (sessionBegin, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	begun, _ := m.begun.get(sessionOf(c))
-	return begun
+	return m.begun.get(sessionOf(c))
 }
 
 func sessionOf(c phases.Context) string { return sessionKey(c.WorkspaceID, c.SessionID) }

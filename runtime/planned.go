@@ -35,6 +35,8 @@ type plannedPhase struct {
 	// the events of these marks.
 	notes     []phases.Diagnostic
 	unguarded []Event
+	// turnNeeded is why the phase is not dispatched without a turn; nil if it is.
+	turnNeeded *phases.Error
 }
 
 // hook is the runtime's side of one subscription.
@@ -133,7 +135,7 @@ func (e *Engine) replan(g *generation, descriptions []*phases.Description) error
 
 // newPhase prepares what the dispatches of a phase begin with.
 func (g *generation) newPhase(next *planned, phase *plan.Phase, old *planned) *plannedPhase {
-	out := &plannedPhase{Phase: phase, runs: make([]phases.Run, 0, len(phase.Expected))}
+	out := &plannedPhase{Phase: phase, runs: make([]phases.Run, 0, len(phase.Expected)), turnNeeded: turnNeeded(phase)}
 	for _, sub := range phase.Expected {
 		h := g.newHook(phase.Row, sub, old)
 		next.hooks[sub.ID] = h

@@ -44,12 +44,18 @@ func (e *Engine) session(ctx context.Context, s phases.Session, in phases.Input)
 // Context returns the session's context, to begin turns with.
 func (s *Session) Context() phases.Context { return s.context.Clone() }
 
-// End dispatches session.end, whose hooks run in the background, and forgets
-// what was kept for the session's turns. Like the end of a turn it takes place
-// even when ctx is done.
+// End is [Engine.EndSession] of this session.
 func (s *Session) End(ctx context.Context, reason string) (*phases.Outcome, error) {
+	return s.engine.EndSession(ctx, s.context, reason)
+}
+
+// EndSession dispatches session.end, whose hooks run in the background, and forgets
+// what was kept for the session's turns. Like the end of a turn it takes place
+// even when ctx is done. A session of which the engine knows nothing ends too: it may
+// have begun in another process.
+func (e *Engine) EndSession(ctx context.Context, s phases.Session, reason string) (*phases.Outcome, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTime)
 	defer cancel()
-	defer s.engine.memory.endSession(s.context)
-	return s.engine.Dispatch(ctx, s.context, &phases.SessionEndInput{Reason: reason})
+	defer e.memory.endSession(s)
+	return e.Dispatch(ctx, s, &phases.SessionEndInput{Reason: reason})
 }

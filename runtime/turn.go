@@ -24,7 +24,8 @@ const endTime = 2 * time.Second
 //     ToolPostCall, PreCompaction, PostCompaction. Each may be left out. What they
 //     bring (policies, contexts, tools, time used) is carried on by the turn.
 //     CallTool makes the calls that the model asks for, between ToolPreCall and
-//     ToolPostCall where the host has those.
+//     ToolPostCall where the host has those. Round does all up to the prompt, for
+//     hosts that leave the order to the engine.
 //  3. End it, once all its calls have returned. End may be called twice. A turn
 //     that is not ended keeps its configuration and plugins for a minute after a
 //     reload, and no longer.
@@ -48,8 +49,13 @@ type Turn struct {
 	ended bool
 	// calls counts the dispatches of each phase, for idempotency keys.
 	calls map[phases.Phase]int
+	// passed says of each phase that was dispatched whether the turn may go on behind
+	// it.
+	passed map[phases.Phase]bool
 	// last is what End gave.
 	last *phases.Outcome
+	// ofSession says that the engine knows how the turn's session began.
+	ofSession bool
 }
 
 // BeginTurn begins a turn. Fields of t that are empty are unknown; Now is the
@@ -67,15 +73,21 @@ func (e *Engine) BeginTurn(_ context.Context, t phases.Turn) (*Turn, error) {
 	if t.Now.IsZero() {
 		t.Now = e.opts.Now()
 	}
-	turn := &Turn{engine: e, gen: g, context: t.Clone(), scope: newScope(g.cfg.Budgets.Turn, true), users: 1, calls: map[phases.Phase]int{}}
+	turn := &Turn{engine: e, gen: g, context: t.Clone(), scope: newScope(g.cfg.Budgets.Turn, true), users: 1, calls: map[phases.Phase]int{}, passed: map[phases.Phase]bool{}}
 	if t.SessionID != "" {
-		begun := e.memory.begunWith(t)
+		begun, known := e.memory.begunWith(t)
+		turn.ofSession = known
 		turn.scope.contexts = begun.contexts
 		turn.scope.brought = []brought{{phase: begun.phase, sources: begun.sources}}
 		turn.scope.ask(e.memory.askedIn(t))
 	}
 	return turn, nil
 }
+
+// InSession reports whether the turn began with what [Engine.StartSession] or
+// [Engine.ResumeSession] of its session brought. False is a turn without a session,
+// and one whose session began in another engine, or so long ago that it was forgotten.
+func (t *Turn) InSession() bool { return t.ofSession }
 
 // Context returns the turn's context.
 func (t *Turn) Context() phases.Context { return t.context.Clone() }
@@ -135,7 +147,9 @@ func (t *Turn) dispatch(ctx context.Context, in phases.Input) (*phases.Outcome, 
 		t.serial.Lock()
 		defer t.serial.Unlock()
 	}
-	return t.engine.dispatch(ctx, t.gen, request{context: t.context, input: in, scope: t.scope, key: t.key(in.Phase())})
+	out, err := t.engine.dispatch(ctx, t.gen, request{context: t.context, input: in, scope: t.scope, key: t.key(in.Phase())})
+	t.note(in.Phase(), err == nil && (out.Decision == nil || out.Decision.Verdict != phases.VerdictDeny))
+	return out, err
 }
 
 // key makes the calls of a turn repeatable: the same turn id gives the same keys

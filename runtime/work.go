@@ -67,7 +67,7 @@ func (d *dispatch) enqueue(ctx context.Context, c *call) error {
 		return fmt.Errorf("input of %s: %w", in.Phase(), err)
 	}
 	j := Job{Plugin: sub.Plugin, Subscription: sub.ID, Phase: in.Phase(), Context: d.rq.context, Payload: payload, Trace: c.span.trace}
-	if sub.Condition.ReadsPolicies() || c.hook.sight.Policy {
+	if len(sub.Condition.Policies()) > 0 || c.hook.sight.Policy {
 		j.Policies = d.policies
 	}
 	if c.hook.sight.Context {

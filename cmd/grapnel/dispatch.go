@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -21,7 +22,28 @@ type dispatchFlags struct {
 	// wait keeps the plugins running until background work is done; without it
 	// the end of the command ends that too.
 	wait bool
+	// inTurn is what the user says in the turn that the phase is dispatched in; without
+	// it there is no turn.
+	inTurn userText
 }
+
+// userText is a text that may be empty, or not there.
+type userText struct {
+	text  string
+	given bool
+}
+
+// String implements pflag.Value.
+func (u *userText) String() string { return u.text }
+
+// Set implements pflag.Value.
+func (u *userText) Set(text string) error {
+	u.text, u.given = text, true
+	return nil
+}
+
+// Type implements pflag.Value.
+func (u *userText) Type() string { return "string" }
 
 // register adds the flags to a command that dispatches a single phase.
 func (f *dispatchFlags) register(c *cobra.Command) {
@@ -30,6 +52,7 @@ func (f *dispatchFlags) register(c *cobra.Command) {
 	flags.StringVar(&f.input, "input", "", "JSON `FILE` with the phase's input, or -")
 	flags.StringVar(&f.context, "context", "", "JSON `FILE` with the context, or -")
 	flags.BoolVar(&f.wait, "wait", false, "wait for background work")
+	flags.Var(&f.inTurn, "in-turn", "run it in a turn of a user who says `TEXT`, behind the turn's prompt: with policies, contexts and tools")
 }
 
 // dispatchCommand reads the input before the configuration: a mistyped field is
@@ -41,8 +64,11 @@ func (a *app) dispatchCommand() *cobra.Command {
 		Short: "Run one phase on an input and show what came of it",
 		Long: "Dispatch runs one phase through the plugins. Input and context are JSON of the phase's\n" +
 			"types; see: grapnel schema phase:PHASE. What the context leaves open is filled in as by\n" +
-			"compile. Exit code 1 says that the phase failed closed or was denied.",
-		Example:           "  echo '{\"tool\": \"shell\"}' | grapnel dispatch tool.pre_call --input -",
+			"compile. Exit code 1 says that the phase failed closed or was denied.\n\n" +
+			"Without --in-turn there is no turn: a phase with a hook that needs one, such as a guard\n" +
+			"that goes by a policy, is refused with exit code 2.",
+		Example: "  echo '{\"tool\": \"shell\"}' | grapnel dispatch tool.pre_call --input -\n" +
+			"  grapnel dispatch tool.pre_call --input call.json --in-turn 'Tidy up, but delete nothing.'",
 		Args:              exactlyOne("dispatch needs one PHASE, such as turn.pre_prompt_compile"),
 		ValidArgsFunction: completePhases,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -54,7 +80,7 @@ func (a *app) dispatchCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.dispatch(c.Context(), cfg, turn, in, f.wait, nil)
+			return a.dispatch(c.Context(), cfg, turn, in, &f, nil)
 		},
 	}
 	f.register(c)
@@ -64,7 +90,7 @@ func (a *app) dispatchCommand() *cobra.Command {
 
 // dispatch runs one phase and prints its outcome. Ready, if it is given, may
 // refuse the engine first.
-func (a *app) dispatch(ctx context.Context, cfg *config.Config, turn phases.Context, in phases.Input, wait bool, ready func(*runtime.Engine) error) error {
+func (a *app) dispatch(ctx context.Context, cfg *config.Config, turn phases.Context, in phases.Input, f *dispatchFlags, ready func(*runtime.Engine) error) error {
 	var out *phases.Outcome
 	err := a.withEngine(ctx, cfg, runtime.Options{}, func(ctx context.Context, eng *runtime.Engine) error {
 		if ready != nil {
@@ -73,8 +99,15 @@ func (a *app) dispatch(ctx context.Context, cfg *config.Config, turn phases.Cont
 			}
 		}
 		var err error
-		out, err = eng.Dispatch(ctx, turn, in)
-		if out != nil && wait {
+		if f.inTurn.given {
+			out, err = dispatchInTurn(ctx, eng, turn, in, f.inTurn.text)
+		} else {
+			out, err = eng.Dispatch(ctx, turn, in)
+		}
+		if phases.CodeOf(err) == phases.CauseTurnNeeded {
+			return usagef("%w: give --in-turn TEXT, with what the user says in that turn", err)
+		}
+		if out != nil && f.wait {
 			err = errors.Join(err, eng.WaitBackground(ctx))
 		}
 		return err
@@ -94,6 +127,25 @@ func (a *app) dispatch(ctx context.Context, cfg *config.Config, turn phases.Cont
 		return answerNo() // the output has said who, and why
 	}
 	return nil
+}
+
+// dispatchInTurn runs one phase behind the prompt of a turn.
+func dispatchInTurn(ctx context.Context, eng *runtime.Engine, where phases.Context, in phases.Input, userText string) (*phases.Outcome, error) {
+	turn, err := eng.BeginTurn(ctx, where)
+	if err != nil {
+		return nil, err
+	}
+	done, err := turn.Round(ctx, runtime.CompileInput{UserText: userText, ToolCalling: true})
+	switch {
+	case done != nil && done.Error != nil:
+		return nil, refused(fmt.Errorf("the turn does not get as far as %s: %w", in.Phase(), remedied(done.Error)))
+	case err != nil:
+		return nil, unable(err)
+	}
+	if end, ok := in.(*phases.PostTurnInput); ok {
+		return turn.End(ctx, end)
+	}
+	return turn.Dispatch(ctx, in)
 }
 
 // dispatchInput reads the phase's input and context.

@@ -136,6 +136,7 @@ func TestMemoryGateways(t *testing.T) {
 	for i := range gateways {
 		gateways[i] = serveIn(t, dir, "--config", config, "--store", "sqlite:"+filepath.Join(dir, fmt.Sprintf("log%d.db", i)))
 		clients[i] = dial(t, gateways[i].target(), "")
+		clients[i].ask(t, "workspace/create", object{"id": "w", "name": "W"})
 	}
 	var wg sync.WaitGroup
 	var hosts [2]*host
@@ -173,25 +174,34 @@ func TestMemoryGateways(t *testing.T) {
 	once(t, exported(t, dir, dsn), []string{"ada", "bob", "ada-client", "bob-client"}, count)
 }
 
-// storeBehind stores what a host would, as the client of a gateway, each twice: a
-// client that has lost an answer asks again.
+// storeBehind stores what a host would, as the client of a gateway, in a turn that it
+// runs twice: a client that has lost an answer begins its turn again.
 func storeBehind(t *testing.T, g *heard, name string, n int) {
 	t.Helper()
 	turn := object{"workspace_id": "w", "thread_id": name, "turn_id": strconv.Itoa(n)}
 	arguments := object{"text": factByTool(name, n), "category": "fact", "scope": "workspace"}
 	for range 2 {
+		var begun struct {
+			Handle string `json:"handle"`
+		}
 		var answer struct {
 			IsError bool            `json:"is_error"`
 			Content json.RawMessage `json:"content"`
 			Error   *phases.Error   `json:"error"`
 		}
-		call := object{"turn": turn, "input": object{"user_text": "Note it."}, "tool": "memory_remember", "arguments": arguments, "idempotency_key": strconv.Itoa(n)}
+		if err := g.Call(t.Context(), "turn/begin", object{"turn": turn}, &begun); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		said := object{"handle": begun.Handle, "input": object{"user_text": "Remember that " + factByTurn(name, n), "tool_calling": true}}
+		if err := g.Call(t.Context(), "turn/compile", said, nil); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		call := object{"handle": begun.Handle, "tool": "memory_remember", "arguments": arguments, "idempotency_key": strconv.Itoa(n)}
 		if err := g.Call(t.Context(), "tool/call", call, &answer); err != nil || answer.IsError {
 			t.Errorf("%s: %s %v, %v", name, answer.Content, answer.Error, err)
 		}
-		end := object{"turn": turn, "input": object{"user_text": "Remember that " + factByTurn(name, n)}, "end": object{"status": "succeeded"}, "wait": true}
-		var out phases.Outcome
-		if err := g.Call(t.Context(), "turn/finish", end, &out); err != nil {
+		end := object{"handle": begun.Handle, "end": object{"status": "succeeded"}, "wait": true}
+		if err := g.Call(t.Context(), "turn/end", end, nil); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -125,7 +125,7 @@ func (a *app) pluginRun(ctx context.Context, cfg *config.Config, name string, f 
 	if err != nil {
 		return err
 	}
-	return a.dispatch(ctx, cfg, turn, in, f.wait, func(eng *runtime.Engine) error {
+	return a.dispatch(ctx, cfg, turn, in, &f.dispatchFlags, func(eng *runtime.Engine) error {
 		if err := started(eng, name); err != nil {
 			return err
 		}

@@ -263,6 +263,7 @@ func (a *app) newGateway(s *serving, eng *runtime.Engine) (*gateway.Gateway, err
 	g, err := gateway.New(gateway.Options{
 		Tree: s.tree, Engine: eng, Log: s.store,
 		Roots: s.cfg.Serve.Roots, Facts: compiler.Facts{OS: goruntime.GOOS}, PromptChars: threadPromptChars(s.cfg),
+		TurnIdle: s.cfg.Serve.TurnIdle.D(), Turns: s.cfg.Serve.Turns,
 		RPC: rpc.Options{
 			Tokens: s.access.tokens, Hosts: append(s.doors.hosts(), s.cfg.Serve.Hosts...), Origins: s.cfg.Serve.Origins,
 			Limits: rpc.Limits{Drain: drainTime},

@@ -94,6 +94,9 @@ func newConn(s *Server, ws *websocket.Conn, nc net.Conn, k *key, local bool) *Co
 // Context ends with the connection; its cause is [ErrPeerGone] or [ErrClosed].
 func (c *Conn) Context() context.Context { return c.ctx }
 
+// Caller returns who calls over the connection.
+func (c *Conn) Caller() *Caller { return c.caller }
+
 // Done is closed when the connection has ended.
 func (c *Conn) Done() <-chan struct{} { return c.ctx.Done() }
 

@@ -23,6 +23,8 @@ const (
 	CodeTooLarge = "too_large"
 	// CodeCycle is a folder that would be below itself. Number -32602.
 	CodeCycle = "cycle"
+	// CodeTurnNeeded is a phase that cannot be dispatched without a turn. Number -32602.
+	CodeTurnNeeded = "turn_needed"
 	// CodeInternal is a failure that is not the client's; its text stays in the
 	// log. Number -32603.
 	CodeInternal = "internal"
@@ -32,6 +34,9 @@ const (
 	// CodeNotFound is something that is not there, or is another workspace's.
 	// Number -32002.
 	CodeNotFound = "not_found"
+	// CodeTurnUnknown is a turn that this gateway does not keep, or not any more. Number
+	// -32002.
+	CodeTurnUnknown = "turn_unknown"
 	// CodeUnauthorized is a caller without a token, or without the right. Number
 	// -32003.
 	CodeUnauthorized = "unauthorized"
@@ -50,9 +55,11 @@ func codes() []codeDoc {
 		{-32602, CodeInvalid, "params that make no sense; the message names the one"},
 		{-32602, CodeTooLarge, "a text or message that is too long"},
 		{-32602, CodeCycle, "a folder that would be below itself"},
+		{-32602, CodeTurnNeeded, "a phase with a hook that needs a turn, dispatched without one; the message names the hook"},
 		{-32603, CodeInternal, "a failure of the gateway; its log says more"},
 		{-32001, CodeConflict, "a text based on another version than the newest; data says which there is"},
 		{-32002, CodeNotFound, "something that is not there, or belongs to another workspace"},
+		{-32002, CodeTurnUnknown, "a turn that this gateway does not keep, or not any more; reason is unknown, ended, idle or stopping"},
 		{-32003, CodeUnauthorized, "no token, a token that is not known, or one without the right"},
 		{-32004, CodeUnavailable, "something that may go well later: try again"},
 	}

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -112,12 +111,6 @@ func build(source string, w *walker) (*vm.Program, error) {
 		return nil, err
 	}
 	return compiler.Compile(tree, config)
-}
-
-// ReadsPolicies reports whether the condition looks at the turn's policies: outside a
-// turn there are none, and it would judge by their absence.
-func (c *Condition) ReadsPolicies() bool {
-	return c != nil && slices.ContainsFunc(c.slots, func(s slot) bool { return s.leaf.grant == phases.SeePolicy })
 }
 
 // Source returns the text that the condition was compiled from; "" for nil.

@@ -244,7 +244,8 @@ func (m rpcMembers) params() string {
 // results are methods that answer as a command does, by the name of its schema.
 func results() map[string]string {
 	return map[string]string{
-		"turn/compile": "compile", "phase/dispatch": "dispatch", "manifest/list": "manifest-list", "manifest/get": "manifest",
+		"turn/compile": "compile", "phase/dispatch": "dispatch", "turn/dispatch": "dispatch", "turn/end": "dispatch",
+		"session/start": "dispatch", "session/resume": "dispatch", "session/end": "dispatch", "manifest/list": "manifest-list", "manifest/get": "manifest",
 		"manifest/diff": "manifest-diff", "manifest/verify": "manifest-verify",
 	}
 }

@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"slices"
 	"time"
 
 	"github.com/grapnelhq/grapnel/internal/cond"
@@ -110,21 +109,6 @@ const (
 	// ReasonNeedsNotGranted: it decides, and its plugin may not see what it needs.
 	ReasonNeedsNotGranted = phases.CodeNeedsNotGranted
 )
-
-// NeedsTurn says what of a turn the subscription cannot do without, as a phrase; ""
-// if a dispatch outside any turn is as good: without a turn there are neither
-// policies nor contexts, and a guard that goes by them would allow everything.
-func (s *Subscription) NeedsTurn() string {
-	switch {
-	case s.Condition.ReadsPolicies():
-		return "its condition reads the turn's policies"
-	case slices.Contains(s.Needs, phases.SeePolicy):
-		return "it needs the turn's policies"
-	case slices.Contains(s.Needs, phases.SeeContext):
-		return "it needs the turn's contexts"
-	}
-	return ""
-}
 
 // Subscription is one hook as it is in force.
 type Subscription struct {

@@ -1,0 +1,51 @@
+package runtime
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/grapnelhq/grapnel/internal/plan"
+	"github.com/grapnelhq/grapnel/phases"
+)
+
+// needsTurn says what a subscription needs of a turn, in words; empty if it can do
+// without one. A hook needs a turn if its condition reads policies, or if it decides
+// and the operator's grants name policies or contexts: without a turn there are none,
+// and a guard that looks for them would allow. A wildcard names nothing: the plugin
+// may see them, which does not say that it has to.
+func needsTurn(sub *plan.Subscription) string {
+	if read := sub.Condition.Policies(); len(read) > 0 {
+		return "its condition reads " + strings.Join(read, ", ")
+	}
+	if !slices.Contains(sub.Kinds, phases.KindDecision) || sub.Grants == nil {
+		return ""
+	}
+	for _, name := range []string{"policy", "context"} {
+		if slices.Contains(sub.Grants.See, name) {
+			return "it decides by what it sees of the turn (see: " + name + ")"
+		}
+	}
+	return ""
+}
+
+// turnNeeded is why a phase cannot be dispatched without a turn; nil if it can. The
+// phases of a session belong to no turn, and turn.pre_policy is the first of one:
+// there a turn has nothing to add.
+func turnNeeded(phase *plan.Phase) *phases.Error {
+	switch phase.Row.Phase {
+	case phases.SessionStart, phases.SessionResume, phases.SessionEnd, phases.PrePolicy:
+		return nil
+	default:
+	}
+	for _, sub := range phase.Expected {
+		if slices.ContainsFunc(phase.Off, func(o plan.Off) bool { return o.Subscription == sub }) {
+			continue
+		}
+		if needs := needsTurn(sub); needs != "" {
+			err := phases.Errorf(phases.CauseTurnNeeded, "%s, and a dispatch without a turn has neither policies nor contexts; dispatch the phase in a turn that has been through turn.pre_policy", needs)
+			err.Phase, err.Subscription, err.SafeForUser = phase.Row.Phase, sub.ID, true
+			return err
+		}
+	}
+	return nil
+}
