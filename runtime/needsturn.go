@@ -10,18 +10,22 @@ import (
 
 // needsTurn says what a subscription needs of a turn, in words; empty if it can do
 // without one. A hook needs a turn if its condition reads policies, or if it decides
-// and the operator's grants name policies or contexts: without a turn there are none,
-// and a guard that looks for them would allow. A wildcard names nothing: the plugin
-// may see them, which does not say that it has to.
+// and says that it needs policies or contexts: without a turn there are none, and it
+// would allow. Where it does not say what it needs the operator's grants tell, by name; a
+// wildcard does not say that the plugin has to see them. Any other hook says less
+// without a turn, not more.
 func needsTurn(sub *plan.Subscription) string {
 	if read := sub.Condition.Policies(); len(read) > 0 {
 		return "its condition reads " + strings.Join(read, ", ")
 	}
-	if !slices.Contains(sub.Kinds, phases.KindDecision) || sub.Grants == nil {
+	if !sub.Decides() || sub.Grants == nil {
 		return ""
 	}
-	for _, name := range []string{"policy", "context"} {
-		if slices.Contains(sub.Grants.See, name) {
+	for _, name := range []string{phases.SeePolicy, phases.SeeContext} {
+		switch {
+		case slices.Contains(sub.Needs, name):
+			return "it decides and needs to see the turn's state (" + name + ")"
+		case len(sub.Needs) == 0 && slices.Contains(sub.Grants.See, name):
 			return "it decides by what it sees of the turn (see: " + name + ")"
 		}
 	}

@@ -28,6 +28,10 @@ func TestDispatchNeedsTurn(t *testing.T) {
 	conditional.When = `policy["d/k"] == true`
 	reading := on("guard", phases.ToolPreCall, guardByPolicy, phases.KindDecision)
 	plain := on("guard", phases.ToolPreCall, reply(deny("always")), phases.KindDecision)
+	needing := on("guard", phases.ToolPreCall, guardByPolicy, phases.KindDecision)
+	needing.Needs = []string{"policy"}
+	content := on("guard", phases.ToolPreCall, reply(deny("always")), phases.KindDecision)
+	content.Needs = []string{"tool"}
 	reminds := on("guard", phases.ToolPreCall, guardByPolicy, phases.KindReminder)
 	tests := []struct {
 		name string
@@ -36,12 +40,14 @@ func TestDispatchNeedsTurn(t *testing.T) {
 		off  bool
 		want string // of the message; empty where the phase is dispatched
 	}{
-		{"its condition reads a policy", conditional, []string{"arguments"}, false, `its condition reads policy["d/k"]`},
+		{"its condition reads a policy", conditional, []string{"policy"}, false, `its condition reads policy["d/k"]`},
 		{"it may see policies by name", reading, []string{"policy"}, false, "see: policy"},
 		{"it may see contexts by name", reading, []string{"tool", "context"}, false, "see: context"},
 		{"it may see everything", reading, []string{"*"}, false, ""},
 		{"it sees neither", plain, []string{"arguments"}, false, ""},
 		{"it does not decide", reminds, []string{"policy"}, false, ""},
+		{"it says that it needs policies", needing, []string{"*"}, false, "it decides and needs to see the turn's state (policy)"},
+		{"it says that it needs none", content, []string{"policy"}, false, ""},
 		{"it is off", conditional, []string{"policy"}, true, ""},
 	}
 	for _, tt := range tests {

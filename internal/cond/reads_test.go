@@ -21,7 +21,7 @@ func TestPolicies(t *testing.T) {
 		`input.tool == "x" and (policy["a/b"] ?? 1) == 1`: {`policy["a/b"]`},
 		`any([1], # == 1 and policy["a/b"] == nil)`:       {`policy["a/b"]`},
 	} {
-		c, err := Compile(source, row)
+		c, err := Compile(source, row, nil)
 		if err != nil {
 			t.Errorf("%s: %v", source, err)
 			continue
