@@ -196,80 +196,79 @@ func (p postings) write(ctx context.Context, tx txn, text string) error {
 	return err
 }
 
-// change is what a transaction does to a row of the statistics.
-type change struct {
-	shelf int64
-	name  string
-	n     int64
-}
-
-// changes are what the entries do to the statistics, in the order of these.
-func (x *indexer) changes() []change {
-	type key struct {
-		shelf int64
-		name  string
-	}
-	sums := map[key]int64{}
+// changes are what the entries do to the statistics, by shelf and name.
+func (x *indexer) changes() map[int64]map[string]int64 {
+	all := map[int64]map[string]int64{}
 	for _, e := range x.entries {
 		by := int64(1)
 		if e.remove {
 			by = -1
 		}
 		for _, shelf := range e.shelves {
-			sums[key{shelf, countItems}] += by
-			sums[key{shelf, countLength}] += by * e.length
+			if all[shelf] == nil {
+				all[shelf] = map[string]int64{}
+			}
+			all[shelf][countItems] += by
+			all[shelf][countLength] += by * e.length
 			for _, term := range e.terms {
-				sums[key{shelf, term}] += by
+				all[shelf][term] += by
 			}
 		}
 	}
-	list := make([]change, 0, len(sums))
-	for k, n := range sums {
-		if n != 0 && k.name != "" {
-			list = append(list, change{k.shelf, k.name, n})
+	for shelf, names := range all {
+		maps.DeleteFunc(names, func(name string, n int64) bool { return n == 0 || name == "" })
+		if len(names) == 0 {
+			delete(all, shelf)
 		}
 	}
-	slices.SortFunc(list, func(a, b change) int { return cmp.Or(cmp.Compare(a.shelf, b.shelf), cmp.Compare(a.name, b.name)) })
-	return list
+	return all
+}
+
+// writeCounts adds what was noted to the statistics.
+func (x *indexer) writeCounts(ctx context.Context) error {
+	all := x.changes()
+	if len(all) == 0 {
+		return nil
+	}
+	if x.tx.phrase.postgres {
+		return x.addDeltas(ctx, all)
+	}
+	for _, shelf := range slices.Sorted(maps.Keys(all)) {
+		if err := x.addCounts(ctx, shelf, all[shelf]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// addDeltas adds to PostgreSQL's statistics.
+func (x *indexer) addDeltas(ctx context.Context, all map[int64]map[string]int64) error {
+	shelves, names, numbers := []int64{0}, []string{""}, []int64{1} // by which transactions are counted
+	for _, shelf := range slices.Sorted(maps.Keys(all)) {
+		for _, name := range slices.Sorted(maps.Keys(all[shelf])) {
+			shelves, names, numbers = append(shelves, shelf), append(names, name), append(numbers, all[shelf][name])
+		}
+	}
+	return x.tx.one(ctx, x.tx.phrase.count, []any{shelves, names, numbers}, []any{&x.unfolded})
 }
 
 // dropNothing takes those terms out of SQLite's statistics that no item has any more:
 // they were somebody's words.
-const dropNothing = `DELETE FROM memory_counts WHERE n = 0 AND (shelf, name) IN (SELECT value ->> 0, value ->> 1 FROM json_each($1))`
+const dropNothing = "DELETE FROM memory_counts WHERE shelf = $1 AND n = 0 AND name IN (SELECT value FROM json_each($2))"
 
-// writeCounts adds what was noted to the statistics.
-func (x *indexer) writeCounts(ctx context.Context) error {
-	list := x.changes()
-	if len(list) == 0 {
-		return nil
-	}
-	if x.tx.phrase.postgres {
-		list = append(list, change{n: 1}) // by which transactions are counted
-		shelves, names, numbers := make([]int64, len(list)), make([]string, len(list)), make([]int64, len(list))
-		for i, c := range list {
-			shelves[i], names[i], numbers[i] = c.shelf, c.name, c.n
-		}
-		return x.tx.one(ctx, x.tx.phrase.count, []any{shelves, names, numbers}, []any{&x.unfolded})
-	}
-	var all, gone [][3]any
-	for _, c := range list {
-		row := [3]any{c.shelf, c.name, c.n}
-		if all = append(all, row); c.n < 0 {
-			gone = append(gone, row)
-		}
-	}
-	if err := x.writeList(ctx, x.tx.phrase.count, all); err != nil || len(gone) == 0 {
-		return err
-	}
-	return x.writeList(ctx, dropNothing, gone)
-}
-
-// writeList runs a statement of SQLite's for a list.
-func (x *indexer) writeList(ctx context.Context, text string, list [][3]any) error {
-	data, err := json.Marshal(list)
+// addCounts adds to SQLite's statistics of a shelf.
+func (x *indexer) addCounts(ctx context.Context, shelf int64, changes map[string]int64) error {
+	text, err := json.Marshal(changes)
 	if err != nil {
 		return err
 	}
-	_, err = x.tx.exec(ctx, text, string(data))
+	if _, err := x.tx.exec(ctx, x.tx.phrase.count, shelf, string(text)); err != nil {
+		return err
+	}
+	maps.DeleteFunc(changes, func(_ string, n int64) bool { return n > 0 })
+	if len(changes) == 0 {
+		return nil
+	}
+	_, err = x.tx.exec(ctx, dropNothing, shelf, listOf(x.tx.phrase, slices.Collect(maps.Keys(changes))))
 	return err
 }

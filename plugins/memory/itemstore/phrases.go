@@ -19,8 +19,9 @@ type phrases struct {
 	// newest is the number of the next change.
 	newest string
 	// counts reads statistics by lists of shelves and of names, a row or more for each
-	// pair that has any. Count adds to them: shelves, names and numbers, as one argument
-	// or three. PostgreSQL's says how often that was done since they were added up.
+	// pair that has any. Count adds to them: of PostgreSQL shelves, names and numbers, and
+	// it says how often that was done since they were added up; of SQLite a shelf, and
+	// numbers by names.
 	counts, count string
 	// plan begins transactions: PostgreSQL is to take the indexes, whatever it believes
 	// the tables to be like. It is wrong about new tables, and about common terms, and
@@ -79,7 +80,7 @@ func phrasesOf(k sqldb.Kind) phrases {
 		list: "%s IN (SELECT value FROM json_each(%s))", numbers: "%s IN (SELECT value FROM json_each(%s))",
 		newest: "(SELECT coalesce(max(seq), 0) + 1 FROM memory_items)",
 		counts: "SELECT name, n FROM memory_counts WHERE shelf IN (SELECT value FROM json_each($1)) AND name IN (SELECT value FROM json_each($2))",
-		count: `INSERT INTO memory_counts (shelf, name, n) SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each($1) WHERE true
+		count: `INSERT INTO memory_counts (shelf, name, n) SELECT $1, key, value FROM json_each($2) WHERE true
 			ON CONFLICT (shelf, name) DO UPDATE SET n = n + excluded.n`,
 		hits:  "SELECT rowid FROM memory_index WHERE memory_index MATCH $1 ORDER BY rowid DESC LIMIT $2",
 		used:  "UPDATE memory_items SET uses = uses + 1, last_used_at = max(last_used_at, $2) WHERE id IN (SELECT value FROM json_each($1))",
