@@ -207,6 +207,7 @@ func TestAmongOthers(t *testing.T) {
 				}
 			}
 		}
+		checkIndex(t, dsn)
 	})
 }
 

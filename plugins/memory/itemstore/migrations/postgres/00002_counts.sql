@@ -20,7 +20,8 @@ CREATE TABLE memory_deltas (
     n     BIGINT NOT NULL
 );
 CREATE INDEX memory_deltas_name ON memory_deltas (shelf, name);
-INSERT INTO memory_counts (shelf, name, n) SELECT shelf, term, count(*) FROM memory_index WHERE term <> '' GROUP BY shelf, term;
+-- The program counts what is there when it opens this: see Store.recount.
+INSERT INTO memory_meta (name, value) SELECT 'uncounted', 'yes' WHERE EXISTS (SELECT 1 FROM memory_items);
 
 -- +goose Down
 DROP TABLE memory_deltas;
@@ -34,4 +35,5 @@ CREATE TABLE memory_deltas (
     n    BIGINT NOT NULL
 );
 CREATE INDEX memory_deltas_name ON memory_deltas (name);
+DELETE FROM memory_meta WHERE name = 'uncounted';
 UPDATE memory_meta SET value = '' WHERE name = 'recall_version';

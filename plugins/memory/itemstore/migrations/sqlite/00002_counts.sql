@@ -11,11 +11,8 @@ CREATE TABLE memory_counts (
     n     INTEGER NOT NULL,
     PRIMARY KEY (shelf, name)
 ) WITHOUT ROWID;
-CREATE VIRTUAL TABLE memory_tokens USING fts5vocab (memory_index, 'row');
-INSERT INTO memory_counts (shelf, name, n)
-SELECT CAST(substr(term, 1, instr(term, 'x') - 1) AS INTEGER), substr(term, instr(term, 'x') + 1), doc
-FROM memory_tokens WHERE length(term) > instr(term, 'x');
-DROP TABLE memory_tokens;
+-- The program counts what is there when it opens this: see Store.recount.
+INSERT INTO memory_meta (name, value) SELECT 'uncounted', 'yes' WHERE EXISTS (SELECT 1 FROM memory_items);
 
 -- +goose Down
 DROP TABLE memory_counts;
@@ -23,4 +20,5 @@ CREATE TABLE memory_counts (
     name TEXT    NOT NULL PRIMARY KEY,
     n    INTEGER NOT NULL
 ) WITHOUT ROWID;
+DELETE FROM memory_meta WHERE name = 'uncounted';
 UPDATE memory_meta SET value = '' WHERE name = 'recall_version';
