@@ -7,7 +7,9 @@
 package docstest
 
 import (
+	"cmp"
 	"context"
+	"go/build"
 	"os"
 	"path/filepath"
 	"slices"
@@ -23,6 +25,19 @@ func TestMain(m *testing.M) {
 	var err error
 	if workDir, err = os.MkdirTemp("", "docstest"); err != nil {
 		panic(err)
+	}
+	// What configurations in the documents open is not the machine's own; Go's caches are.
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		panic(err)
+	}
+	for name, value := range map[string]string{
+		"GOCACHE": cmp.Or(os.Getenv("GOCACHE"), filepath.Join(cache, "go-build")), "GOPATH": build.Default.GOPATH,
+		"HOME": filepath.Join(workDir, "own"), "XDG_DATA_HOME": filepath.Join(workDir, "own", "data"),
+	} {
+		if err := os.Setenv(name, value); err != nil {
+			panic(err)
+		}
 	}
 	code := m.Run()
 	if err := os.RemoveAll(workDir); err != nil {
