@@ -7,10 +7,10 @@
 package docstest
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
+	"go/build"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -26,34 +26,24 @@ func TestMain(m *testing.M) {
 	if workDir, err = os.MkdirTemp("", "docstest"); err != nil {
 		panic(err)
 	}
-	if err := ownHome(filepath.Join(workDir, "home")); err != nil {
+	// What configurations in the documents open is not the machine's own; Go's caches are.
+	cache, err := os.UserCacheDir()
+	if err != nil {
 		panic(err)
+	}
+	for name, value := range map[string]string{
+		"GOCACHE": cmp.Or(os.Getenv("GOCACHE"), filepath.Join(cache, "go-build")), "GOPATH": build.Default.GOPATH,
+		"HOME": filepath.Join(workDir, "own"), "XDG_DATA_HOME": filepath.Join(workDir, "own", "data"),
+	} {
+		if err := os.Setenv(name, value); err != nil {
+			panic(err)
+		}
 	}
 	code := m.Run()
 	if err := os.RemoveAll(workDir); err != nil {
 		panic(err)
 	}
 	os.Exit(code)
-}
-
-// ownHome gives what the documents show a home of its own: programs that they start
-// must not write into that of whoever runs the tests. The go command keeps its caches.
-func ownHome(dir string) error {
-	out, err := exec.Command("go", "env", "-json", "GOCACHE", "GOMODCACHE", "GOPATH", "GOENV").Output()
-	if err != nil {
-		return err
-	}
-	env := map[string]string{}
-	if err := json.Unmarshal(out, &env); err != nil {
-		return err
-	}
-	env["HOME"], env["XDG_DATA_HOME"], env["XDG_CONFIG_HOME"] = dir, filepath.Join(dir, "data"), filepath.Join(dir, "config")
-	for name, value := range env {
-		if err := os.Setenv(name, value); err != nil {
-			return err
-		}
-	}
-	return os.MkdirAll(dir, 0o700)
 }
 
 // document is one file of Markdown.

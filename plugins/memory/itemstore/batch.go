@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// keepBatches is how long it is known at least that a batch was written.
+// keepBatches is how long it is known that a batch was written.
 const keepBatches = 30 * 24 * time.Hour
 
 // pruneBatches is how many names of older ones each new one takes away.
@@ -22,8 +22,9 @@ type happened struct {
 // claim takes the key of the batch. It reports that it was taken, and what became of
 // that batch.
 func (w *remembering) claim(ctx context.Context) (taken bool, outcomes []Outcome, err error) {
-	n, err := w.tx.exec(ctx, "INSERT INTO memory_batches (workspace_id, name, at, outcomes) VALUES ($1, $2, $3, '[]') ON CONFLICT DO NOTHING",
-		w.batch.WorkspaceID, w.batch.Key, nanos(w.now))
+	n, err := w.tx.exec(ctx, `INSERT INTO memory_batches (workspace_id, name, at, outcomes) VALUES ($1, $2, $3, '[]')
+		ON CONFLICT (workspace_id, name) DO UPDATE SET at = excluded.at, outcomes = excluded.outcomes WHERE memory_batches.at < $4`,
+		w.batch.WorkspaceID, w.batch.Key, nanos(w.now), nanos(w.now.Add(-keepBatches)))
 	if err != nil || n > 0 {
 		return false, nil, err
 	}
@@ -43,7 +44,7 @@ func (w *remembering) claim(ctx context.Context) (taken bool, outcomes []Outcome
 		if err != nil {
 			return true, nil, err
 		}
-		if r != nil {
+		if r != nil && r.WorkspaceID == w.batch.WorkspaceID {
 			outcome.Item = r.Item
 		}
 		outcomes = append(outcomes, outcome)

@@ -193,6 +193,7 @@ func BenchmarkRecall(b *testing.B) {
 				for b.Loop() {
 					view := benchView(a)
 					view.AllScopes = name == "all scopes"
+					view.UserEverywhere = !view.AllScopes
 					text := queries()[name](a)
 					start := time.Now()
 					found, err := s.Recall(b.Context(), view, recall.Read(text), time.Now())

@@ -26,6 +26,9 @@
 //
 //   - A term stands in the index with the number of the scope in front, and once more
 //     with that of all of its workspace. No query meets items that are not in view.
+//   - Statistics are kept by the same numbers, in how many items of each a term is, so
+//     that those of a view are a sum of few rows by their key. What is not in view
+//     changes no answer and no score.
 //   - SQLite: FTS5 without content, whose tokens are these; its ids grow with each
 //     change of an item, and it reads the ids of a token backwards. It is fed with terms
 //     and asked for terms. What a user writes is never a part of a query.

@@ -1,13 +1,47 @@
 package itemstore_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/grapnelhq/grapnel/plugins/memory/itemstore"
+	"github.com/grapnelhq/grapnel/store/sqldb"
 	"github.com/grapnelhq/grapnel/store/storetest"
 )
+
+// planned is a PostgreSQL database with items, and what says how a statement is run
+// there, in each state of its statistics and each mode of planning.
+func planned(t *testing.T, check func(about, plan string), prepare, execute string) {
+	t.Helper()
+	dsn := shared.NewDSN(t)
+	s := open(t, dsn, itemstore.Options{})
+	for _, table := range []string{"index", "counts", "deltas"} {
+		storetest.Exec(t, dsn, "ALTER TABLE memory_"+table+" SET (autovacuum_enabled = off)")
+	}
+	a := newAuthor(1)
+	for range 40 {
+		if _, err := s.Remember(t.Context(), a.batch()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	storetest.Exec(t, dsn, itemstore.FoldDeltas)
+	for range 4 {
+		if _, err := s.Remember(t.Context(), a.batch()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, state := range []string{"", "ANALYZE memory_index, memory_counts, memory_deltas"} {
+		if state != "" {
+			storetest.Exec(t, dsn, state)
+		}
+		for _, mode := range []string{"force_generic_plan", "force_custom_plan"} {
+			check(fmt.Sprintf("%q, %s", state, mode), planOf(t, dsn, mode, prepare, execute))
+		}
+	}
+}
 
 // TestHitsUseTheIndex asks PostgreSQL how it finds the newest items of a term: by the
 // order of the index, without reading all items of the term and sorting them, also
@@ -15,42 +49,83 @@ import (
 func TestHitsUseTheIndex(t *testing.T) {
 	t.Parallel()
 
-	dsn := shared.NewDSN(t)
-	s := open(t, dsn, itemstore.Options{})
-	storetest.Exec(t, dsn, "ALTER TABLE memory_index SET (autovacuum_enabled = off)")
-	a := newAuthor(1)
-	for range 40 {
-		if _, err := s.Remember(t.Context(), a.batch()); err != nil {
+	_, hits, _ := itemstore.Phrases(sqldb.Postgres)
+	planned(t, func(about, plan string) {
+		if !strings.Contains(plan, "Index Only Scan Backward using memory_index_pkey") {
+			t.Errorf("%s:\n%s", about, plan)
+		}
+	}, "look(text[], int[], bigint) AS "+hits, fmt.Sprintf("look('{%s,qe}', '{1,2,3,4}', 200)", word(3)))
+}
+
+// TestCountsUseTheIndex asks both databases how they read statistics, and change them:
+// row by row, by the whole key, whatever others have.
+func TestCountsUseTheIndex(t *testing.T) {
+	t.Parallel()
+
+	_, _, counts := itemstore.Phrases(sqldb.Postgres)
+	planned(t, func(about, plan string) {
+		if strings.Count(plan, "Index Cond: ((shelf = ANY (") != 2 || strings.Count(plan, "AND (name = ANY (") != 2 || strings.Contains(plan, "Filter") {
+			t.Errorf("%s:\n%s", about, plan)
+		}
+	}, "look(int[], text[]) AS "+counts, fmt.Sprintf("look('{1,2,3}', '{%s,qe,#items}')", word(3)))
+	planned(t, func(about, plan string) {
+		if strings.Contains(plan, "Seq Scan on memory_counts") || strings.Count(plan, "memory_counts_pkey") < 2 {
+			t.Errorf("%s:\n%s", about, plan)
+		}
+	}, "look AS "+itemstore.FoldDeltas, "look")
+}
+
+// TestSQLiteCountsUseTheIndex is the same for SQLite.
+func TestSQLiteCountsUseTheIndex(t *testing.T) {
+	t.Parallel()
+
+	dsn := storetest.SQLite(t)
+	open(t, dsn, itemstore.Options{})
+	_, _, counts := itemstore.Phrases(sqldb.SQLite)
+	for _, text := range []string{counts, itemstore.DropNothing} {
+		var plan strings.Builder
+		rows, err := storetest.Raw(t, dsn).QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+text, "[1]", `["a"]`)
+		if err != nil {
 			t.Fatal(err)
 		}
-	}
-	for _, state := range []string{"", "ANALYZE memory_index"} {
-		if state != "" {
-			storetest.Exec(t, dsn, state)
-		}
-		for _, mode := range []string{"force_generic_plan", "force_custom_plan"} {
-			plan := planOf(t, dsn, mode)
-			if !strings.Contains(plan, "Index Only Scan Backward using memory_index_pkey") {
-				t.Errorf("%q, %s:\n%s", state, mode, plan)
+		for rows.Next() {
+			var a, b, c int
+			var line string
+			if err := rows.Scan(&a, &b, &c, &line); err != nil {
+				t.Fatal(err)
 			}
+			plan.WriteString(line + "\n")
+		}
+		if err := rows.Err(); err != nil {
+			t.Fatal(err)
+		}
+		_ = rows.Close()
+		if !strings.Contains(plan.String(), "SEARCH memory_counts USING PRIMARY KEY (shelf=? AND name=?)") {
+			t.Errorf("%s:\n%s", text, plan.String())
 		}
 	}
 }
 
-func planOf(t *testing.T, dsn, mode string) string {
+// planOf is how PostgreSQL runs a prepared statement.
+func planOf(t *testing.T, dsn, mode, prepare, execute string) string {
 	t.Helper()
 	conn, err := storetest.Raw(t, dsn).Conn(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = conn.Close() }()
-	plan, hits := itemstore.Hits()
-	for _, text := range []string{"SET plan_cache_mode = " + mode, "BEGIN", plan, "PREPARE look(text[], int[], bigint) AS " + hits} {
+	defer func() {
+		_, err := conn.ExecContext(context.WithoutCancel(t.Context()), "ROLLBACK")
+		if err = errors.Join(err, conn.Close()); err != nil {
+			t.Error(err)
+		}
+	}()
+	plan, _, _ := itemstore.Phrases(sqldb.Postgres)
+	for _, text := range []string{"SET plan_cache_mode = " + mode, "BEGIN", plan, "PREPARE " + prepare} {
 		if _, err := conn.ExecContext(t.Context(), text); err != nil {
 			t.Fatal(err)
 		}
 	}
-	rows, err := conn.QueryContext(t.Context(), fmt.Sprintf("EXPLAIN ANALYZE EXECUTE look('{%s,qe}', '{1,2,3,4}', 200)", word(3)))
+	rows, err := conn.QueryContext(t.Context(), "EXPLAIN ANALYZE EXECUTE "+execute)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,12 +7,18 @@ import (
 	"github.com/grapnelhq/grapnel/store/sqldb"
 )
 
-// Hits is PostgreSQL's query for the items of a term, and what is said before it, for
-// tests that ask how it is planned.
-func Hits() (plan, hits string) {
-	p := phrasesOf(sqldb.Postgres)
-	return p.plan, p.hits
+// Phrases are a database's queries for the items of a term and for statistics, and what
+// is said before them, for tests that ask how they are planned.
+func Phrases(k sqldb.Kind) (plan, hits, counts string) {
+	p := phrasesOf(k)
+	return p.plan, p.hits, p.counts
 }
+
+// The statements that change statistics, for the same tests.
+const (
+	FoldDeltas  = foldDeltas
+	DropNothing = dropNothing
+)
 
 // Limit bounds the pages of a SQLite database.
 func (s *Store) Limit(ctx context.Context, pages int) error {

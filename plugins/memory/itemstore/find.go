@@ -87,16 +87,18 @@ func (tx txn) find(ctx context.Context, v View, q recall.Query, now time.Time, p
 	if err := tx.steady(ctx); err != nil {
 		return Found{}, err
 	}
-	numbers, err := tx.look(ctx, v.shelves())
+	places := v.shelves()
+	numbers, err := tx.look(ctx, places)
 	if err != nil {
 		return Found{}, err
 	}
-	stats, err := tx.stats(ctx, q)
+	shelves := numbers.of(places)
+	stats, err := tx.stats(ctx, shelves, q)
 	if err != nil {
 		return Found{}, err
 	}
 	terms := recall.Terms(q, stats)
-	seqs, err := tx.newest(ctx, numbers.of(v.shelves()), terms, stats.DF, pinned)
+	seqs, err := tx.newest(ctx, shelves, terms, stats.DF, pinned)
 	if err != nil {
 		return Found{}, err
 	}
@@ -162,33 +164,33 @@ func (p *phrases) readScopeNames() string {
 	return "SELECT no, scope FROM memory_scopes WHERE " + p.inNumbers("no", "$1")
 }
 
-// stats reads the statistics that the terms of a query need.
-func (tx txn) stats(ctx context.Context, q recall.Query) (recall.Stats, error) {
+// stats reads the statistics that the terms of a query need: those of the items on some
+// shelves, which have no item in common.
+func (tx txn) stats(ctx context.Context, shelves []int64, q recall.Query) (recall.Stats, error) {
 	stats := recall.Stats{DF: map[string]int{}}
-	if err := tx.countsOf(ctx, append(q.Vocabulary(), countItems, countLength), stats.DF); err != nil {
+	if err := tx.countsOf(ctx, shelves, append(q.Vocabulary(), countItems, countLength), stats.DF); err != nil {
 		return stats, err
 	}
 	stats.Docs = stats.DF[countItems]
 	if stats.Docs > 0 {
 		stats.AvgLen = float64(stats.DF[countLength]) / float64(stats.Docs)
 	}
-	if guesses := q.Guesses(stats); len(guesses) > 0 {
-		return stats, tx.countsOf(ctx, guesses, stats.DF)
+	guesses := slices.DeleteFunc(q.Guesses(stats), func(term string) bool { return stats.DF[term] > 0 }) // counted already
+	if len(guesses) == 0 {
+		return stats, nil
 	}
-	return stats, nil
+	return stats, tx.countsOf(ctx, shelves, guesses, stats.DF)
 }
 
-// countsOf reads counts by their names.
-func (tx txn) countsOf(ctx context.Context, names []string, into map[string]int) error {
-	return tx.each(ctx, tx.phrase.counts, []any{listOf(tx.phrase, names)}, func(rows *sql.Rows) error {
+// countsOf adds up counts by their names.
+func (tx txn) countsOf(ctx context.Context, shelves []int64, names []string, into map[string]int) error {
+	return tx.each(ctx, tx.phrase.counts, []any{listOf(tx.phrase, shelves), listOf(tx.phrase, names)}, func(rows *sql.Rows) error {
 		var name string
 		var n int
 		if err := rows.Scan(&name, &n); err != nil {
 			return err
 		}
-		if n > 0 {
-			into[name] = n
-		}
+		into[name] += n
 		return nil
 	})
 }

@@ -71,7 +71,8 @@ func TestOneOrder(t *testing.T) {
 			c.move(time.Duration(r.IntN(90)) * time.Hour)
 			outcomes, err := s.Remember(t.Context(), b)
 			say(outcomes, err)
-			view := itemstore.View{WorkspaceID: "w", ThreadID: "a", AgentID: "b", UserID: "a", UserEverywhere: r.IntN(2) == 0, AllScopes: r.IntN(3) == 0}
+			view := itemstore.View{WorkspaceID: "w", ThreadID: "a", AgentID: "b", UserID: "a", UserEverywhere: r.IntN(2) == 0}
+			view.AllScopes = !view.UserEverywhere && r.IntN(2) == 0
 			found, err := s.Recall(t.Context(), view, recall.Read(sentence(r)+" buidl servre"), c.Now())
 			say(found, err)
 			hits, err := s.Search(t.Context(), view, sentence(r), 20)

@@ -55,8 +55,8 @@ func (s *Store) forget(ctx context.Context, tx txn, v View, ids []string) ([]str
 	if len(roots) == 0 {
 		return nil, nil
 	}
-	rows, err = tx.rows(ctx, "WITH RECURSIVE gone (id) AS (SELECT id FROM memory_items WHERE "+tx.phrase.in("id", "$1")+
-		" UNION SELECT o.id FROM memory_items o JOIN gone ON o.superseded_by = gone.id) "+
+	rows, err = tx.rows(ctx, "WITH RECURSIVE gone (id, home) AS (SELECT id, home FROM memory_items WHERE "+tx.phrase.in("id", "$1")+
+		" UNION SELECT o.id, o.home FROM memory_items o JOIN gone ON o.superseded_by = gone.id AND o.home = gone.home) "+
 		selectRows+"i.id IN (SELECT id FROM gone) ORDER BY i.id", listOf(tx.phrase, roots))
 	if err != nil {
 		return nil, err
@@ -81,7 +81,7 @@ func (s *Store) erase(ctx context.Context, tx txn, rows []row) ([]string, error)
 			return nil, err
 		}
 		// A successor that stays does not name what is gone.
-		if _, err := tx.exec(ctx, "UPDATE memory_items SET supersedes = '' WHERE id = $1 AND supersedes = $2", r.SupersededBy, r.ID); err != nil {
+		if _, err := tx.exec(ctx, "UPDATE memory_items SET supersedes = '' WHERE id = $1 AND supersedes = $2 AND home = $3", r.SupersededBy, r.ID, r.home); err != nil {
 			return nil, err
 		}
 		if _, err := tx.exec(ctx, "DELETE FROM memory_items WHERE seq = $1", r.seq); err != nil {

@@ -72,7 +72,7 @@ func hit(t *testing.T, s *itemstore.Store, r *rand.Rand) error {
 	case 3:
 		_, err = s.Recall(t.Context(), view, recall.Read("fact number 3 and 7"), time.Now())
 	default:
-		b := itemstore.Batch{WorkspaceID: "w", Restore: r.IntN(2) == 0}
+		b := itemstore.Batch{WorkspaceID: []string{"w", "w", "v"}[r.IntN(3)], Restore: r.IntN(2) == 0}
 		if r.IntN(2) == 0 {
 			b.Key = fmt.Sprint("key ", r.IntN(20))
 		}

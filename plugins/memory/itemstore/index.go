@@ -23,7 +23,6 @@ type indexer struct {
 	tx txn
 	// numbers are those of places that were needed so far.
 	numbers atlas
-	deltas  map[string]int64
 	entries []entry
 	// unfolded is how many transactions have added to PostgreSQL's statistics since they
 	// were last added up.
@@ -32,36 +31,30 @@ type indexer struct {
 
 // entry is an item that is put into the index, or taken out of it.
 type entry struct {
-	remove  bool
-	seq     int64
-	shelves []int64
+	remove      bool
+	seq, length int64
+	shelves     []int64
 	// terms are those of the item; an empty one stands for an item that is pinned.
 	terms []string
 }
 
 func (tx txn) indexer(numbers atlas) *indexer {
-	return &indexer{tx: tx, numbers: numbers, deltas: map[string]int64{}}
+	return &indexer{tx: tx, numbers: numbers}
 }
 
 // add puts an item into the index.
-func (x *indexer) add(ctx context.Context, r *row) error {
-	x.count(r, 1)
-	return x.note(ctx, r, false)
-}
+func (x *indexer) add(ctx context.Context, r *row) error { return x.note(ctx, r, false) }
 
 // remove takes an item out of the index.
-func (x *indexer) remove(ctx context.Context, r *row) error {
-	x.count(r, -1)
-	return x.note(ctx, r, true)
-}
+func (x *indexer) remove(ctx context.Context, r *row) error { return x.note(ctx, r, true) }
 
 // move gives an item in the index another seq.
 func (x *indexer) move(ctx context.Context, r *row, seq int64) error {
-	if err := x.note(ctx, r, true); err != nil {
+	if err := x.remove(ctx, r); err != nil {
 		return err
 	}
 	r.seq = seq
-	return x.note(ctx, r, false)
+	return x.add(ctx, r)
 }
 
 // note notes an entry.
@@ -75,7 +68,7 @@ func (x *indexer) note(ctx context.Context, r *row, remove bool) error {
 		terms = append(terms, "")
 	}
 	r.terms.each(func(term string, _ int) { terms = append(terms, term) })
-	x.entries = append(x.entries, entry{remove, r.seq, shelves, terms})
+	x.entries = append(x.entries, entry{remove, r.seq, int64(r.length), shelves, terms})
 	return nil
 }
 
@@ -90,13 +83,6 @@ func (x *indexer) shelves(ctx context.Context, r *row) ([]int64, error) {
 		maps.Copy(x.numbers, numbers)
 	}
 	return x.numbers.of(places), nil
-}
-
-// count notes what an item adds to the statistics, or takes from them.
-func (x *indexer) count(r *row, by int64) {
-	x.deltas[countItems] += by
-	x.deltas[countLength] += by * int64(r.length)
-	r.terms.each(func(term string, _ int) { x.deltas[term] += by })
 }
 
 // flush writes what was noted.
@@ -210,38 +196,79 @@ func (p postings) write(ctx context.Context, tx txn, text string) error {
 	return err
 }
 
-// dropNothing takes those terms out of SQLite's statistics that no item has any more:
-// they were somebody's words.
-const dropNothing = "DELETE FROM memory_counts WHERE n = 0 AND name IN (SELECT value FROM json_each($1))"
+// changes are what the entries do to the statistics, by shelf and name.
+func (x *indexer) changes() map[int64]map[string]int64 {
+	all := map[int64]map[string]int64{}
+	for _, e := range x.entries {
+		by := int64(1)
+		if e.remove {
+			by = -1
+		}
+		for _, shelf := range e.shelves {
+			if all[shelf] == nil {
+				all[shelf] = map[string]int64{}
+			}
+			all[shelf][countItems] += by
+			all[shelf][countLength] += by * e.length
+			for _, term := range e.terms {
+				all[shelf][term] += by
+			}
+		}
+	}
+	for shelf, names := range all {
+		maps.DeleteFunc(names, func(name string, n int64) bool { return n == 0 || name == "" })
+		if len(names) == 0 {
+			delete(all, shelf)
+		}
+	}
+	return all
+}
 
 // writeCounts adds what was noted to the statistics.
 func (x *indexer) writeCounts(ctx context.Context) error {
-	names, numbers, gone := []string{}, []int64{}, []string{}
-	for name, n := range x.deltas {
-		// PostgreSQL counts transactions by the rows of this name.
-		if n == 0 && (name != countItems || !x.tx.phrase.postgres) {
-			delete(x.deltas, name)
-			continue
-		}
-		names, numbers = append(names, name), append(numbers, n)
-		if n < 0 {
-			gone = append(gone, name)
-		}
-	}
-	defer clear(x.deltas)
-	if len(names) == 0 {
+	all := x.changes()
+	if len(all) == 0 {
 		return nil
 	}
 	if x.tx.phrase.postgres {
-		return x.tx.one(ctx, x.tx.phrase.count, []any{names, numbers}, []any{&x.unfolded})
+		return x.addDeltas(ctx, all)
 	}
-	text, err := json.Marshal(x.deltas)
+	for _, shelf := range slices.Sorted(maps.Keys(all)) {
+		if err := x.addCounts(ctx, shelf, all[shelf]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// addDeltas adds to PostgreSQL's statistics.
+func (x *indexer) addDeltas(ctx context.Context, all map[int64]map[string]int64) error {
+	shelves, names, numbers := []int64{0}, []string{""}, []int64{1} // by which transactions are counted
+	for _, shelf := range slices.Sorted(maps.Keys(all)) {
+		for _, name := range slices.Sorted(maps.Keys(all[shelf])) {
+			shelves, names, numbers = append(shelves, shelf), append(names, name), append(numbers, all[shelf][name])
+		}
+	}
+	return x.tx.one(ctx, x.tx.phrase.count, []any{shelves, names, numbers}, []any{&x.unfolded})
+}
+
+// dropNothing takes those terms out of SQLite's statistics that no item has any more:
+// they were somebody's words.
+const dropNothing = "DELETE FROM memory_counts WHERE shelf = $1 AND n = 0 AND name IN (SELECT value FROM json_each($2))"
+
+// addCounts adds to SQLite's statistics of a shelf.
+func (x *indexer) addCounts(ctx context.Context, shelf int64, changes map[string]int64) error {
+	text, err := json.Marshal(changes)
 	if err != nil {
 		return err
 	}
-	if _, err := x.tx.exec(ctx, x.tx.phrase.count, string(text)); err != nil || len(gone) == 0 {
+	if _, err := x.tx.exec(ctx, x.tx.phrase.count, shelf, string(text)); err != nil {
 		return err
 	}
-	_, err = x.tx.exec(ctx, dropNothing, listOf(x.tx.phrase, gone))
+	maps.DeleteFunc(changes, func(_ string, n int64) bool { return n > 0 })
+	if len(changes) == 0 {
+		return nil
+	}
+	_, err = x.tx.exec(ctx, dropNothing, shelf, listOf(x.tx.phrase, slices.Collect(maps.Keys(changes))))
 	return err
 }

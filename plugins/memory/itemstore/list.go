@@ -108,16 +108,13 @@ func (tx txn) fields(ctx context.Context, v View, f Filter) ([]field, error) {
 	if !v.UserEverywhere || v.UserID == "" || f.Scope != "" && f.Scope != ScopeUser {
 		return list, nil
 	}
-	err = tx.each(ctx, "SELECT no, workspace_id FROM memory_scopes WHERE scope = $1 AND scope_id = $2",
+	err = tx.each(ctx, "SELECT no FROM memory_scopes WHERE scope = $1 AND scope_id = $2",
 		[]any{string(ScopeUser), v.UserID}, func(rows *sql.Rows) error {
 			var no int64
-			var workspace string
-			if err := rows.Scan(&no, &workspace); err != nil {
+			if err := rows.Scan(&no); err != nil {
 				return err
 			}
-			if !v.AllScopes || workspace != v.WorkspaceID {
-				list = append(list, field{byScope, no})
-			}
+			list = append(list, field{byScope, no})
 			return nil
 		})
 	return list, err

@@ -18,6 +18,8 @@ const (
 	// metaUntidy says that bytes of what was forgotten may still be in the database: by
 	// a name of the last forgetting, which nobody else's tidying up is about.
 	metaUntidy = "untidy"
+	// metaUncounted says that the statistics are still to be made, from the index.
+	metaUncounted = "uncounted"
 )
 
 // meta returns a value of memory_meta; empty is none.

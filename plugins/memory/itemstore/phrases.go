@@ -18,9 +18,10 @@ type phrases struct {
 	share, own string
 	// newest is the number of the next change.
 	newest string
-	// counts reads statistics by a list of names, and count adds to them: names and
-	// numbers, as one argument or two. PostgreSQL's says how often that was done since
-	// they were added up.
+	// counts reads statistics by lists of shelves and of names, a row or more for each
+	// pair that has any. Count adds to them: of PostgreSQL shelves, names and numbers, and
+	// it says how often that was done since they were added up; of SQLite a shelf, and
+	// numbers by names.
 	counts, count string
 	// plan begins transactions: PostgreSQL is to take the indexes, whatever it believes
 	// the tables to be like. It is wrong about new tables, and about common terms, and
@@ -58,12 +59,11 @@ func phrasesOf(k sqldb.Kind) phrases {
 			share:  "SELECT pg_advisory_xact_lock_shared($1, n) FROM unnest(CAST($2 AS INTEGER[])) n",
 			own:    "SELECT pg_advisory_xact_lock($1, n) FROM unnest(CAST($2 AS INTEGER[])) n",
 			newest: "nextval('memory_seq')",
-			counts: `SELECT name, CAST(sum(n) AS BIGINT) FROM (
-				SELECT name, n FROM memory_counts WHERE name = ANY(CAST($1 AS TEXT[])) UNION ALL
-				SELECT name, n FROM memory_deltas WHERE name = ANY(CAST($1 AS TEXT[]))) c GROUP BY name`,
-			count: `WITH added AS (INSERT INTO memory_deltas (name, n)
-				SELECT d.name, d.n FROM unnest(CAST($1 AS TEXT[]), CAST($2 AS BIGINT[])) d (name, n))
-				SELECT count(*) FROM memory_deltas WHERE name = '#items'`,
+			counts: `SELECT name, n FROM memory_counts WHERE shelf = ANY(CAST($1 AS INTEGER[])) AND name = ANY(CAST($2 AS TEXT[])) UNION ALL
+				SELECT name, n FROM memory_deltas WHERE shelf = ANY(CAST($1 AS INTEGER[])) AND name = ANY(CAST($2 AS TEXT[]))`,
+			count: `WITH added AS (INSERT INTO memory_deltas (shelf, name, n)
+				SELECT d.shelf, d.name, d.n FROM unnest(CAST($1 AS INTEGER[]), CAST($2 AS TEXT[]), CAST($3 AS BIGINT[])) d (shelf, name, n))
+				SELECT count(*) FROM memory_deltas WHERE shelf = 0`,
 			plan: `SELECT set_config('jit', 'off', true), set_config('enable_bitmapscan', 'off', true), set_config('enable_seqscan', 'off', true),
 				set_config('enable_sort', 'off', true)`,
 			hits: `SELECT t.term, h.seq FROM unnest(CAST($1 AS TEXT[])) t (term) CROSS JOIN unnest(CAST($2 AS INTEGER[])) s (shelf) CROSS JOIN LATERAL (
@@ -79,9 +79,9 @@ func phrasesOf(k sqldb.Kind) phrases {
 	return phrases{
 		list: "%s IN (SELECT value FROM json_each(%s))", numbers: "%s IN (SELECT value FROM json_each(%s))",
 		newest: "(SELECT coalesce(max(seq), 0) + 1 FROM memory_items)",
-		counts: "SELECT name, n FROM memory_counts WHERE name IN (SELECT value FROM json_each($1))",
-		count: `INSERT INTO memory_counts (name, n) SELECT key, value FROM json_each($1) WHERE true
-			ON CONFLICT (name) DO UPDATE SET n = n + excluded.n`,
+		counts: "SELECT name, n FROM memory_counts WHERE shelf IN (SELECT value FROM json_each($1)) AND name IN (SELECT value FROM json_each($2))",
+		count: `INSERT INTO memory_counts (shelf, name, n) SELECT $1, key, value FROM json_each($2) WHERE true
+			ON CONFLICT (shelf, name) DO UPDATE SET n = n + excluded.n`,
 		hits:  "SELECT rowid FROM memory_index WHERE memory_index MATCH $1 ORDER BY rowid DESC LIMIT $2",
 		used:  "UPDATE memory_items SET uses = uses + 1, last_used_at = max(last_used_at, $2) WHERE id IN (SELECT value FROM json_each($1))",
 		bytes: "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size",

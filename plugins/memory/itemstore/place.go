@@ -43,14 +43,11 @@ func (p place) shelves() []place {
 	}
 }
 
-// shelves are the places under which the index has all that is in view.
+// shelves are the places under which the index has all that is in view, each item
+// under one of them: their statistics are added up.
 func (v View) shelves() []place {
 	if v.AllScopes {
-		list := []place{home(v.WorkspaceID), {v.WorkspaceID, rest, ""}}
-		if v.UserEverywhere && v.UserID != "" {
-			list = append(list, place{"", everywhere, v.UserID})
-		}
-		return list
+		return []place{home(v.WorkspaceID), {v.WorkspaceID, rest, ""}}
 	}
 	list := v.places()
 	if v.UserEverywhere && v.UserID != "" {
@@ -87,6 +84,9 @@ func (v View) sees(p place) bool {
 }
 
 func (v View) check() error {
+	if v.AllScopes && v.UserEverywhere {
+		return invalidf("look at one after the other", "a view of all of a workspace and of a user in all workspaces")
+	}
 	for _, name := range []struct{ what, text string }{
 		{"workspace", v.WorkspaceID}, {"thread", v.ThreadID}, {"agent", v.AgentID}, {"user", v.UserID},
 	} {

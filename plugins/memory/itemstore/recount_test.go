@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -20,7 +19,7 @@ func contextWithCause(t *testing.T, cause error) (ctx context.Context, cancel fu
 	return ctx, func() { end(cause) }
 }
 
-// checkIndex counts again what the store has counted, looks whether the index has
+// checkIndex counts again what the store has counted, shelf by shelf, looks whether the index has
 // all items in effect under each of their terms, and nothing else, and asks SQLite
 // whether its file is whole.
 func checkIndex(tb testing.TB, dsn string) {
@@ -40,8 +39,6 @@ func checkIndex(tb testing.TB, dsn string) {
 			tb.Fatal(err)
 		}
 		terms, length := recall.Index(text)
-		counts["#items"]++
-		counts["#length"] += length
 		if category == "instruction" {
 			terms[""] = 1
 		}
@@ -52,11 +49,13 @@ func checkIndex(tb testing.TB, dsn string) {
 		if scope == "user" {
 			shelves = append(shelves, shelf("", "everywhere", id))
 		}
-		for term := range terms {
-			if term != "" {
-				counts[term]++
-			}
-			for _, s := range shelves {
+		for _, s := range shelves {
+			counts[s+"#items"]++
+			counts[s+"#length"] += length
+			for term := range terms {
+				if term != "" {
+					counts[s+term]++
+				}
 				entries = append(entries, fmt.Sprint(s, term, " ", seq))
 			}
 		}
@@ -77,23 +76,24 @@ func shelf(workspace, scope, id string) string {
 	return fmt.Sprintf("%q %s %q: ", workspace, scope, id)
 }
 
-// keptCounts are the statistics of the store, without those that are 0.
+// keptCounts are the statistics of the store. SQLite has none that are 0: no word of
+// what was forgotten.
 func keptCounts(tb testing.TB, tx *sql.Tx, postgres bool) map[string]int {
 	tb.Helper()
-	text := "SELECT name, n FROM memory_counts"
+	text := "SELECT shelf, name, n FROM memory_counts"
 	if postgres {
-		text = "SELECT name, sum(n) FROM (SELECT name, n FROM memory_counts UNION ALL SELECT name, n FROM memory_deltas) c GROUP BY name HAVING sum(n) <> 0"
+		text = `SELECT shelf, name, sum(n) FROM (SELECT * FROM memory_counts UNION ALL SELECT * FROM memory_deltas WHERE shelf <> 0) c
+			GROUP BY shelf, name HAVING sum(n) <> 0`
 	}
-	counts := map[string]int{}
+	counts, names := map[string]int{}, shelfNames(tb, tx)
 	query(tb, tx, text, func(scan func(...any) error) {
+		var shelf int64
 		var name string
 		var n int
-		if err := scan(&name, &n); err != nil {
+		if err := scan(&shelf, &name, &n); err != nil {
 			tb.Fatal(err)
 		}
-		if n != 0 || !strings.HasPrefix(name, "#") {
-			counts[name] = n // also a word that no item has: nobody may keep it
-		}
+		counts[names[shelf]+name] = n
 	})
 	return counts
 }
@@ -108,16 +108,7 @@ func keptEntries(tb testing.TB, tx *sql.Tx, postgres bool) []string {
 		}
 		text = "SELECT CAST(substr(term, 1, instr(term, 'x') - 1) AS INTEGER), substr(term, instr(term, 'x') + 1), doc FROM temp.entries"
 	}
-	names := map[int64]string{}
-	query(tb, tx, "SELECT no, workspace_id, scope, scope_id FROM memory_scopes", func(scan func(...any) error) {
-		var no int64
-		var workspace, scope, id string
-		if err := scan(&no, &workspace, &scope, &id); err != nil {
-			tb.Fatal(err)
-		}
-		names[no] = shelf(workspace, scope, id)
-	})
-	entries := []string{}
+	entries, names := []string{}, shelfNames(tb, tx)
 	query(tb, tx, text, func(scan func(...any) error) {
 		var shelf, seq int64
 		var term string
@@ -128,6 +119,21 @@ func keptEntries(tb testing.TB, tx *sql.Tx, postgres bool) []string {
 	})
 	slices.Sort(entries)
 	return entries
+}
+
+// shelfNames are the names of shelves by their numbers.
+func shelfNames(tb testing.TB, tx *sql.Tx) map[int64]string {
+	tb.Helper()
+	names := map[int64]string{}
+	query(tb, tx, "SELECT no, workspace_id, scope, scope_id FROM memory_scopes", func(scan func(...any) error) {
+		var no int64
+		var workspace, scope, id string
+		if err := scan(&no, &workspace, &scope, &id); err != nil {
+			tb.Fatal(err)
+		}
+		names[no] = shelf(workspace, scope, id)
+	})
+	return names
 }
 
 func query(tb testing.TB, tx *sql.Tx, text string, row func(scan func(...any) error)) {

@@ -120,10 +120,14 @@ func (s *Store) start(ctx context.Context) error {
 	if s.secret, err = hex.DecodeString(meta[metaSecret]); err != nil || len(s.secret) == 0 {
 		return sqldb.Failf(sqldb.CodeDamaged, "put a backup in its place", "the store's secret is not there")
 	}
-	if meta[metaVersion] != strconv.Itoa(recall.Version) {
-		if err := s.rebuild(ctx); err != nil {
-			return err
-		}
+	switch {
+	case meta[metaVersion] != strconv.Itoa(recall.Version):
+		err = s.remake(ctx, s.rebuild)
+	case meta[metaUncounted] != "":
+		err = s.remake(ctx, s.recount)
+	}
+	if err != nil {
+		return err
 	}
 	if meta[metaUntidy] != "" && !s.opts.ReadOnly {
 		s.tidyAgain(ctx)
@@ -143,7 +147,7 @@ func (s *Store) tidyAgain(ctx context.Context) {
 func (s *Store) readMeta(ctx context.Context) (map[string]string, error) {
 	meta := map[string]string{}
 	err := s.read(ctx, "opening the memory", func(tx txn) error {
-		for _, name := range []string{metaSecret, metaVersion, metaUntidy} {
+		for _, name := range []string{metaSecret, metaVersion, metaUntidy, metaUncounted} {
 			value, err := tx.meta(ctx, name)
 			if err != nil {
 				return err

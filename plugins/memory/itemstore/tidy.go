@@ -112,14 +112,16 @@ func (s *Store) fold(ctx context.Context) error {
 	})
 }
 
+// foldDeltas adds up, and takes out what comes to nothing. It looks at no other rows.
+const foldDeltas = `WITH gone AS (DELETE FROM memory_deltas RETURNING shelf, name, n),
+	sums AS (SELECT shelf, name, sum(n) AS n FROM gone WHERE shelf <> 0 GROUP BY shelf, name),
+	totals AS MATERIALIZED (SELECT shelf, name, n + coalesce((SELECT c.n FROM memory_counts c WHERE c.shelf = s.shelf AND c.name = s.name), 0) AS n FROM sums s),
+	nothing AS (DELETE FROM memory_counts c USING totals t WHERE c.shelf = t.shelf AND c.name = t.name AND t.n = 0)
+	INSERT INTO memory_counts (shelf, name, n) SELECT shelf, name, n FROM totals WHERE n <> 0
+	ON CONFLICT (shelf, name) DO UPDATE SET n = excluded.n`
+
 // fold adds PostgreSQL's statistics up. One does it at a time.
 func (tx txn) fold(ctx context.Context) error {
-	_, err := tx.exec(ctx, `WITH gone AS (DELETE FROM memory_deltas RETURNING name, n)
-		INSERT INTO memory_counts (name, n) SELECT name, sum(n) FROM gone GROUP BY name
-		ON CONFLICT (name) DO UPDATE SET n = memory_counts.n + excluded.n`)
-	if err != nil {
-		return err
-	}
-	_, err = tx.exec(ctx, "DELETE FROM memory_counts WHERE n = 0")
+	_, err := tx.exec(ctx, foldDeltas)
 	return err
 }

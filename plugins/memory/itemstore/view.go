@@ -11,6 +11,7 @@ type View struct {
 	ThreadID, AgentID, UserID string
 	// UserEverywhere adds the items of the user in all workspaces.
 	UserEverywhere bool
-	// AllScopes adds all else in the workspace: for a person who looks after it.
+	// AllScopes adds all else in the workspace: for a person who looks after it. It does
+	// not go with UserEverywhere.
 	AllScopes bool
 }

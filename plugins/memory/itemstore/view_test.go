@@ -52,10 +52,6 @@ func TestViews(t *testing.T) {
 			itemstore.View{WorkspaceID: "v", AllScopes: true, ThreadID: "t9"},
 			[]string{"v workspace", "v thread t1", "v agent a1", "v user ann", "v user bob"},
 		},
-		"all scopes and user everywhere": {
-			itemstore.View{WorkspaceID: "v", AllScopes: true, UserID: "ann", UserEverywhere: true},
-			[]string{"w user ann", "v workspace", "v thread t1", "v agent a1", "v user ann", "v user bob", "u user ann"},
-		},
 	}
 	storetest.Both(t, shared.NewDSN, func(t *testing.T, dsn string) {
 		s := open(t, dsn, itemstore.Options{})
@@ -256,3 +252,12 @@ func TestFilters(t *testing.T) {
 
 // order is that of the items of TestFilters; ids of one moment are in no order.
 func order() []string { return []string{"plain", "rule", "t", "u", "old", "new"} }
+
+// TestViewOfTooMuch: all of a workspace, and a user in others, are two views.
+func TestViewOfTooMuch(t *testing.T) {
+	t.Parallel()
+
+	s := open(t, storetest.SQLite(t), itemstore.Options{})
+	_, _, err := s.List(t.Context(), itemstore.View{WorkspaceID: "w", AllScopes: true, UserID: "ann", UserEverywhere: true}, itemstore.Filter{}, itemstore.Page{})
+	wantCode(t, err, itemstore.CodeInvalid)
+}

@@ -16,15 +16,15 @@
 //
 // # What a store keeps and does
 //
-// For each item the counts and the length that [Index] gives; for all items together
-// their number, their mean length and, for each term, in how many items it is. Scopes
-// that a turn cannot see may be in these numbers: they only weigh terms. A term
-// consists of letters, digits and marks that are parts of letters, at most 64 of
-// them, and so has no meaning in any query language.
+// For each item the counts and the length that [Index] gives; for all items that a turn
+// may see their number, their mean length and, for each term, in how many of them it is.
+// No others may be in these numbers: a score would tell of them, and a word that they
+// have often would find nothing here. A term consists of letters, digits and marks that
+// are parts of letters, at most 64 of them, and so has no meaning in any query language.
 //
 //  1. [Read] the utterance; look up the document frequencies of [Query.Vocabulary].
 //  2. Look up those of [Query.Guesses] too, if there are any: other spellings of
-//     words that no item has.
+//     words that none of the items has.
 //  3. [Terms] gives at most twelve terms, the rarest first.
 //  4. Collect candidates term by term in that order, at most 200, and the pinned
 //     items. Of a term with more items than there is room for, the newest.

@@ -9,7 +9,7 @@ import (
 // MaxTerms is how many terms a query has at most.
 const MaxTerms = 12
 
-// Stats are the statistics of a store, or of the part of it that one index covers.
+// Stats are the statistics of the items that a turn may see.
 type Stats struct {
 	// Docs is the number of items.
 	Docs int
