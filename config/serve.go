@@ -18,6 +18,9 @@ type Serve struct {
 	// Origins are those of web pages that may call the gateway beside its own:
 	// "https://HOST", with a port where it is not the scheme's own.
 	Origins []string `json:"origins,omitempty"`
+	// Watch has the gateway read this file, and that of the tokens, again when they
+	// change.
+	Watch bool `json:"watch,omitempty"`
 }
 
 // serveRules has the keys of the gateway's part.
@@ -26,6 +29,7 @@ func serveRules() map[string]rule {
 		"Serve.roots":   about("Absolute paths of the folders in which a client's turn may work; none by default."),
 		"Serve.hosts":   about("Names, without ports, under which the gateway is reached beside loopback."),
 		"Serve.origins": about("Origins of web pages that may call the gateway beside its own, such as https://example.org."),
+		"Serve.watch":   about("Reads this file, and that of the tokens, again when they change; false by default."),
 	}
 }
 

@@ -63,7 +63,10 @@ func (e *fakeEngine) WaitBackground(context.Context) error {
 }
 
 func (e *fakeEngine) Plugins() []phases.PluginRow { return e.plugins }
-func (e *fakeEngine) Stats() runtime.Stats        { return runtime.Stats{ManifestsKept: 7} }
+func (e *fakeEngine) Release(context.Context, string) (*runtime.Released, error) {
+	return nil, errDown
+}
+func (e *fakeEngine) Stats() runtime.Stats { return runtime.Stats{ManifestsKept: 7} }
 
 // Queue is one in a store, or not to be reached once there is an error.
 func (e *fakeEngine) Queue(context.Context) runtime.QueueStatus {

@@ -62,7 +62,9 @@ func schemas() []namedSchema {
 		{"plugin-describe", "the result of plugin describe --json", generated[phases.Description]},
 		{"plugin-pin", "the result of plugin pin --json", generated[pinResult]},
 		{"plugin-replay", "the result of plugin replay --json", generated[replayed]},
+		{"plugin-release", "the result of plugin release --json", generated[releaseResult]},
 		{"config-check", "the result of config check --json", generated[checked]},
+		{"config-reload", "the result of config reload --json", generated[reloadResult]},
 		{"init", "the result of init --json", generated[initialised]},
 		{"serve", "the line that serve --json prints when it is ready", generated[listening]},
 		{"status", "the result of status --json", generated[statusResult]},
@@ -124,6 +126,7 @@ func specialSchemas() (surface.Schemas, error) {
 	surface.AddWords(own, replay.Outcomes()...)
 	surface.AddWords(own, recording.Kinds()...)
 	surface.AddWords(own, jobqueue.States()...)
+	surface.AddWords(own, gateway.ReloadSignal, gateway.ReloadWatch, gateway.ReloadCall)
 	surface.AddWords(own, itemstore.Scopes()...)
 	surface.AddWords(own, itemstore.Sources()...)
 	surface.AddWords(own, turnpolicy.Categories()...)
