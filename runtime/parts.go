@@ -32,7 +32,7 @@ func (e *Engine) CallTurnTool(ctx context.Context, turn phases.Turn, in CompileI
 	if err != nil {
 		return nil, err
 	}
-	defer t.close()
+	defer t.close(ctx)
 	for _, step := range []phases.Input{in.prePolicy(), in.preTools()} {
 		if err := t.pass(ctx, step); err != nil {
 			return nil, err

@@ -361,6 +361,6 @@ func (d *dispatch) queued(ctx context.Context, c *call, attempt int) *phases.Err
 	merged := merge.Merge(d.phase.Row, []merge.Reply{{Hook: &c.hook.merge, Entries: c.entries, Dropped: c.dropped}}, d.sets, merge.Limits{})
 	c.run.Contributions = merged.Parts[0].Kept
 	d.addJobs(ctx, &merged)
-	d.engine.tellAudits(d.phase.Row.Phase, &merged)
+	c.notes = append(c.notes, d.audit(ctx, &merged)...)
 	return nil
 }

@@ -38,6 +38,9 @@ func (a *app) printStatus(r *statusResult) {
 	}
 	s := &r.Stats
 	t.add("manifests", fmt.Sprintf("%d kept, %d not kept, of which %d late", s.ManifestsKept, s.ManifestsNotKept, s.ManifestsKeptLate))
+	if s.AuditsNotKept > 0 {
+		t.add("audits", fmt.Sprintf("%d kept, %d not kept", s.AuditsKept, s.AuditsNotKept))
+	}
 	t.add("jobs", queueText(&r.Queue))
 	if s.SinkHanging > 0 {
 		t.add("hanging", fmt.Sprintf("%d calls of the store were given up and have not returned", s.SinkHanging))

@@ -48,6 +48,7 @@ func schemas() []namedSchema {
 		{"explain", "the result of explain --json", generated[explanation]},
 		{"manifest-list", "the result of manifest list --json", generated[surface.ManifestList]},
 		{"manifest-text", "the result of manifest show --text --json", generated[manifestText]},
+		{"manifest-audits", "the result of manifest audits --json", generated[auditList]},
 		{"manifest-diff", "the result of manifest diff --json", generated[manifest.Difference]},
 		{"manifest-blame", "the result of manifest blame --json", generated[manifestBlame]},
 		{"manifest-verify", "the result of manifest verify --json", generated[manifest.Verdict]},
