@@ -25,7 +25,7 @@ type Engine interface {
 	CompileTurn(ctx context.Context, turn phases.Turn, in runtime.CompileInput) (*runtime.Compiled, error)
 	CallTurnTool(ctx context.Context, turn phases.Turn, in runtime.CompileInput, call phases.ToolCall) (*phases.ToolResult, error)
 	FinishTurn(ctx context.Context, turn phases.Turn, in runtime.CompileInput, end phases.PostTurnInput) (*phases.Outcome, error)
-	WaitBackground(ctx context.Context) error
+	Collect(ctx context.Context) (context.Context, func(ctx context.Context) ([]phases.BackgroundRun, error))
 	Dispatch(ctx context.Context, c phases.Context, in phases.Input) (*phases.Outcome, error)
 	Plugins() []phases.PluginRow
 	Release(ctx context.Context, plugin string) (*runtime.Released, error)

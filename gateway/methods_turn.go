@@ -32,7 +32,7 @@ type finishParams struct {
 	Turn  phases.Turn          `json:"turn"            jsonschema:"as it was given to turn/compile"`
 	Input surface.TurnInput    `json:"input,omitzero"  jsonschema:"as it was given to turn/compile; user_text, model and provider are looked at"`
 	End   phases.PostTurnInput `json:"end"             jsonschema:"how the turn ended, as the input of turn.post_turn. Without a user_text it has that of the input"`
-	Wait  bool                 `json:"wait,omitempty"  jsonschema:"answer only when the background work of this gateway is done"`
+	Wait  bool                 `json:"wait,omitempty"  jsonschema:"answer when the background work that this has queued is done; background of the result says how it ended"`
 	Actor string               `json:"actor,omitempty"`
 }
 
@@ -103,19 +103,17 @@ func (g *Gateway) finish(ctx context.Context, c call[finishParams]) (*phases.Out
 	if err := phases.ValidateInput(&c.params.End); err != nil {
 		return nil, &rpc.Error{Code: rpc.CodeInvalid, Message: err.Error()}
 	}
-	out, err := g.opts.Engine.FinishTurn(ctx, turn, c.params.Input.CompileInput(), c.params.End)
-	if out == nil {
-		return nil, engineError(err)
-	}
-	if !c.params.Wait {
+	finish := func(ctx context.Context) (*phases.Outcome, error) {
+		out, err := g.opts.Engine.FinishTurn(ctx, turn, c.params.Input.CompileInput(), c.params.End)
+		if out == nil {
+			return nil, engineError(err)
+		}
 		return out, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, callTime)
-	defer cancel()
-	if err := g.opts.Engine.WaitBackground(ctx); err != nil {
-		return nil, rpc.Errorf(rpc.CodeUnavailable, "the turn is finished; its background work was not done within %v and goes on", callTime)
+	if !c.params.Wait {
+		return finish(ctx)
 	}
-	return out, nil
+	return g.collected(ctx, "the turn is finished", finish)
 }
 
 // callTool answers for a model that has called a tool, so it can call tools.

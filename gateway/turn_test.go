@@ -57,9 +57,14 @@ func (e *fakeEngine) FinishTurn(_ context.Context, turn phases.Turn, in runtime.
 	return e.out, e.err
 }
 
-func (e *fakeEngine) WaitBackground(context.Context) error {
-	e.waited++
-	return e.idle
+func (e *fakeEngine) Collect(ctx context.Context) (context.Context, func(context.Context) ([]phases.BackgroundRun, error)) {
+	return ctx, func(ctx context.Context) ([]phases.BackgroundRun, error) {
+		if ctx.Err() != nil {
+			return nil, ctx.Err() // nobody waits
+		}
+		e.waited++
+		return []phases.BackgroundRun{}, e.idle
+	}
 }
 
 func (e *fakeEngine) Plugins() []phases.PluginRow { return e.plugins }

@@ -170,7 +170,9 @@ func TestAuditsLost(t *testing.T) {
 	for n := range 200 {
 		many = append(many, &phases.Audit{EventKind: fmt.Sprint("kind-", n)})
 	}
-	flood := func(name string, phase phases.Phase) sdk.Hook { return on(name, phase, reply(many...), phases.KindAudit) }
+	flood := func(name string, phase phases.Phase) sdk.Hook {
+		return on(name, phase, reply(many...), phases.KindAudit)
+	}
 	h = newHosted(plugin("p",
 		flood("guard", phases.ToolPreCall), flood("guards", phases.ToolPreCall), flood("policy", phases.PrePolicy), flood("policies", phases.PrePolicy),
 	))

@@ -69,6 +69,8 @@ type Engine struct {
 	keeper *keeper
 	// model asks the host's model; nil without one.
 	model *model
+	// collectors are told what becomes of background work.
+	collectors collectors
 	// runs numbers the runs whose answers are kept.
 	runs atomic.Uint64
 	// deadlines ends the calls whose time is over.

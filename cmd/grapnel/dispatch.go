@@ -29,7 +29,7 @@ func (f *dispatchFlags) register(c *cobra.Command) {
 	flags.StringVar(&f.dir, "dir", "", "working `DIR` (default the current folder)")
 	flags.StringVar(&f.input, "input", "", "JSON `FILE` with the phase's input, or -")
 	flags.StringVar(&f.context, "context", "", "JSON `FILE` with the context, or -")
-	flags.BoolVar(&f.wait, "wait", false, "wait for background work")
+	flags.BoolVar(&f.wait, "wait", false, "wait for background work, and show how it ended")
 }
 
 // dispatchCommand reads the input before the configuration: a mistyped field is
@@ -72,10 +72,18 @@ func (a *app) dispatch(ctx context.Context, cfg *config.Config, turn phases.Cont
 				return err
 			}
 		}
+		if !wait {
+			var err error
+			out, err = eng.Dispatch(ctx, turn, in)
+			return err
+		}
+		calling, ended := eng.Collect(ctx)
 		var err error
-		out, err = eng.Dispatch(ctx, turn, in)
-		if out != nil && wait {
-			err = errors.Join(err, eng.WaitBackground(ctx))
+		out, err = eng.Dispatch(calling, turn, in)
+		rows, waited := ended(ctx)
+		if out != nil {
+			out.Background = rows
+			err = errors.Join(err, waited)
 		}
 		return err
 	})
