@@ -24,6 +24,9 @@ type Serve struct {
 	// Turns is how many are kept at most. Zero is the gateway's default.
 	TurnIdle phases.Duration `json:"turn_idle,omitempty"`
 	Turns    int             `json:"turns,omitempty"`
+	// Watch has the gateway read this file, and that of the tokens, again when they
+	// change.
+	Watch bool `json:"watch,omitempty"`
 }
 
 // maxTurns is how many turns may be kept at most: each holds what its phases brought.
@@ -38,6 +41,7 @@ func serveRules() map[string]rule {
 		"Serve.roots":   about("Absolute paths of the folders in which a client's turn may work; none by default."),
 		"Serve.hosts":   about("Names, without ports, under which the gateway is reached beside loopback."),
 		"Serve.origins": about("Origins of web pages that may call the gateway beside its own, such as https://example.org."),
+		"Serve.watch":   about("Reads this file, and that of the tokens, again when they change; false by default."),
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"sync/atomic"
 	"testing"
 
 	"github.com/grapnelhq/grapnel/config"
@@ -76,13 +77,29 @@ func documentFor(ctx context.Context, c *sdk.Call) (string, error) {
 	return answer.Effective.Doc.Content, nil
 }
 
+// sick is a plugin whose first start fails for a reason that no restart cures.
+func sick() *sdk.Plugin {
+	var starts atomic.Int32
+	return &sdk.Plugin{Name: "sick", Version: "1.0.0", OnConfigure: func(context.Context, *phases.Configuration) (sdk.Setup, error) {
+		if starts.Add(1) == 1 {
+			return sdk.Setup{}, phases.Errorf(phases.CauseVersionMismatch, "it is too old")
+		}
+		return sdk.Setup{}, nil
+	}}
+}
+
 // engine runs the plugin inside this process, over a tree and a sink.
-func engine(tb testing.TB, t tree.Store, sink runtime.Sink) *runtime.Engine {
+func engine(tb testing.TB, t tree.Store, sink runtime.Sink, more ...*sdk.Plugin) *runtime.Engine {
 	tb.Helper()
 	all := []string{"*"}
 	cfg := &config.Config{Version: 1, Plugins: []config.Plugin{{Name: "house", Grants: phases.Grants{Contribute: all, Sections: all, Tools: all, Host: all, See: all}}}}
+	inside := map[string]runtime.Plugin{"house": house()}
+	for _, p := range more {
+		cfg.Plugins = append(cfg.Plugins, config.Plugin{Name: p.Name})
+		inside[p.Name] = p
+	}
 	eng, err := runtime.New(tb.Context(), cfg, runtime.Options{
-		InProcess: map[string]runtime.Plugin{"house": house()},
+		InProcess: inside,
 		Services:  map[string]runtime.Service{ServiceDocuments: Documents(t)},
 		Sink:      sink,
 	})

@@ -27,9 +27,10 @@ type Engine interface { //nolint:interfacebloat // one engine, all of which clie
 	StartSession(ctx context.Context, s phases.Session, source string) (*runtime.Session, error)
 	ResumeSession(ctx context.Context, s phases.Session, in *phases.SessionResumeInput) (*runtime.Session, error)
 	EndSession(ctx context.Context, s phases.Session, reason string) (*phases.Outcome, error)
-	WaitBackground(ctx context.Context) error
+	Collect(ctx context.Context) (context.Context, func(ctx context.Context) ([]phases.BackgroundRun, error))
 	Dispatch(ctx context.Context, c phases.Context, in phases.Input) (*phases.Outcome, error)
 	Plugins() []phases.PluginRow
+	Release(ctx context.Context, plugin string) (*runtime.Released, error)
 	Stats() runtime.Stats
 	Overview() runtime.Overview
 	Queue(ctx context.Context) runtime.QueueStatus
@@ -73,6 +74,14 @@ type Options struct {
 	// them.
 	Turns int
 
+	// Config names where the configuration in force was read, for status.
+	Config string
+	// Load reads the operator's files again, for Reload; nil cannot. What it
+	// returns beside an error may name the Config.
+	Load func(ctx context.Context) (*Loaded, error)
+	// OnReload is told what became of each Reload; nil is nobody.
+	OnReload func(r Reload)
+
 	// RPC says who may call and how much. Methods, Notifications, Types, Logger,
 	// Now and the callbacks are the gateway's to fill in.
 	RPC rpc.Options
@@ -92,19 +101,26 @@ type Options struct {
 //
 //  1. New makes it; nothing runs yet, and nothing has to be closed.
 //  2. Serve listens until its context ends. It may be called once.
-//  3. SetTokens may be called at any time.
+//  3. SetTokens and Reload may be called at any time.
 //
 // The tree, the engine and the log stay the caller's: they are closed by the
 // caller, behind the end of Serve.
 type Gateway struct {
 	opts    Options
-	roots   []string // real paths
 	rpc     *rpc.Server
 	hub     *hub
 	turns   *turnTable
 	metrics *metrics
 	started time.Time
 	open    atomic.Int64 // connections
+
+	// settings and config are what Reload replaces; reloading is held by one.
+	settings   atomic.Pointer[settings]
+	config     atomic.Pointer[string]
+	reloading  chan struct{}
+	lastReload atomic.Pointer[Reload]
+	// refused are the reloads that failed before the engine was asked.
+	refused atomic.Uint64
 }
 
 // New checks the options and makes a gateway.
@@ -131,7 +147,9 @@ func New(o Options) (*Gateway, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &Gateway{opts: o, roots: roots, started: o.Now()}
+	g := &Gateway{opts: o, started: o.Now(), reloading: make(chan struct{}, 1)}
+	g.settings.Store(&settings{roots, o.PromptChars})
+	g.config.Store(&o.Config)
 	g.metrics = newMetrics(g)
 	g.hub = newHub(o.Tree, o.Logger, g.metrics)
 	g.turns = newTurnTable(&g.opts)

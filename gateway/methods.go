@@ -86,6 +86,7 @@ func (g *Gateway) methods() []rpc.Method {
 	var all []rpc.Method
 	for _, part := range [][]rpc.Method{
 		g.workspaceMethods(), g.folderMethods(), g.threadMethods(), g.docMethods(), g.turnMethods(), g.sessionMethods(), g.phaseMethods(), g.manifestMethods(), g.statusMethods(),
+		g.configMethods(), g.pluginMethods(),
 	} {
 		all = append(all, part...)
 	}
@@ -101,6 +102,7 @@ func wireTypes() (map[reflect.Type]*jsonschema.Schema, error) {
 	surface.AddWords(own, tree.Draft, tree.Active, tree.Archived)
 	surface.AddWords(own, tree.Autosave, tree.Manual, tree.Archive, tree.Restore)
 	surface.AddWords(own, tree.AllThreads, tree.NoThreads)
+	surface.AddWords(own, ReloadSignal, ReloadWatch, ReloadCall)
 	surface.AddWords(own, tree.Created, tree.Renamed, tree.Moved, tree.Deleted, tree.DocSaved, tree.DocArchived, tree.DocRestored, actionGap)
 	return surface.NewSchemas(own)
 }

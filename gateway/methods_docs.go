@@ -151,7 +151,7 @@ func (g *Gateway) save(ctx context.Context, p tree.Save) (savedResult, error) {
 // warnings are never nil.
 func (g *Gateway) warnings(doc *tree.Doc) []warning {
 	list := []warning{}
-	if n, most := tree.Chars(doc.Content), g.opts.PromptChars; most > 0 && n > most {
+	if n, most := tree.Chars(doc.Content), g.settings.Load().promptChars; most > 0 && n > most {
 		list = append(list, warning{warnPromptCut, fmt.Sprintf("the text has %s characters, and a prompt has room for %s: the end will be cut off",
 			text.Thousands(n), text.Thousands(most))})
 	}

@@ -83,11 +83,13 @@ func (g *Gateway) endSession(ctx context.Context, c call[sessionEndParams]) (*ph
 	if err != nil {
 		return nil, err
 	}
-	out, err := outcomeOf(g.opts.Engine.EndSession(ctx, s, c.params.Reason))
-	if err != nil || !c.params.Wait {
-		return out, err
+	end := func(ctx context.Context) (*phases.Outcome, error) {
+		return outcomeOf(g.opts.Engine.EndSession(ctx, s, c.params.Reason))
 	}
-	return out, g.waitBackground(ctx, "the session has ended")
+	if !c.params.Wait {
+		return end(ctx)
+	}
+	return g.collected(ctx, "the session has ended", end)
 }
 
 // completeSession is completeContext for a session.

@@ -16,9 +16,13 @@ type Status struct {
 	// UptimeSeconds is how long ago that is.
 	UptimeSeconds float64 `json:"uptime_seconds"`
 	// Store is where documents and manifests are kept, without passwords.
-	Store       string `json:"store"`
-	Connections int    `json:"connections"`
-	Watchers    int    `json:"watchers"    jsonschema:"how often a connection watches a workspace"`
+	Store string `json:"store"`
+	// Config is where the configuration in force was read.
+	Config string `json:"config"`
+	// Reload is the last attempt to read it again; nil if there was none.
+	Reload      *Reload `json:"reload" jsonschema:"the last attempt to read the configuration again; null if there was none"`
+	Connections int     `json:"connections"`
+	Watchers    int     `json:"watchers"    jsonschema:"how often a connection watches a workspace"`
 	// Seq is the place up to which changes have been told; null where the database
 	// has not been reached yet.
 	Seq *tree.Seq `json:"seq"`
@@ -63,17 +67,24 @@ func (g *Gateway) statusMethods() []rpc.Method {
 func (g *Gateway) status(ctx context.Context) Status {
 	s := Status{
 		Version: g.opts.Version, StartedAt: g.started.UTC(), UptimeSeconds: g.opts.Now().Sub(g.started).Seconds(),
-		Store: g.opts.StoreName, Connections: int(g.open.Load()), Watchers: g.hub.watchers(), Turns: g.turns.status(), Trouble: []Trouble{},
+		Store: g.opts.StoreName, Config: *g.config.Load(), Reload: g.lastReload.Load(), Connections: int(g.open.Load()), Watchers: g.hub.watchers(), Turns: g.turns.status(), Trouble: []Trouble{},
 		Overview: runtime.Overview{Plugins: []runtime.PluginHealth{}, Hooks: []runtime.HookRow{}, Phases: []runtime.PhaseRow{}},
 	}
 	if place, known := g.hub.progress(); known {
 		s.Seq = &place
 	}
 	if g.opts.Engine != nil {
-		s.Overview = g.opts.Engine.Overview()
+		s.Overview = g.overview()
 		s.Trouble = troubles(&s.Overview)
 		s.Stats = g.opts.Engine.Stats()
 		s.Queue = g.queue(ctx)
 	}
 	return s
+}
+
+// overview is the engine's, with the reloads that it was not asked for.
+func (g *Gateway) overview() runtime.Overview {
+	o := g.opts.Engine.Overview()
+	o.ReloadsRefused += g.refused.Load()
+	return o
 }

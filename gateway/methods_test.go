@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -84,6 +85,8 @@ func walk() []struct {
 		{"manifest/diff", object{"a": "latest", "b": "latest"}, object{"same": true}},
 		{"manifest/verify", object{}, object{"ok": true, "checked": 3.0}},
 		{"status", object{}, object{"version": "test", "store": "memory", "plugins.0.plugin": "house", "plugins.0.state": "ready"}},
+		{"config/reload", object{}, object{"ok": true, "config": "g.yaml", "cause": "call", "actor": "local", "mistakes": []any{}}},
+		{"plugin/release", object{"plugin": "sick"}, object{"from": "quarantined", "state": "ready", "breakers": []any{}}},
 		{"workspace/unwatch", object{w: "w"}, object{"gap": false}},
 		{"thread/delete", object{w: "w", "thread_id": "t"}, object{"thread.id": "t"}},
 		{"folder/delete", object{w: "w", "folder_id": "c", "recursive": true}, object{"folder.id": "c"}},
@@ -119,7 +122,10 @@ func at(value any, path string) any {
 func everything(t *testing.T) Options {
 	t.Helper()
 	model, log := treetest.NewModel(nil), logStore(t, store.Options{})
-	return Options{Tree: model, Engine: engine(t, model, log), Log: log, PromptChars: 50, Version: "test", StoreName: "memory"}
+	return Options{
+		Tree: model, Engine: engine(t, model, log, sick()), Log: log, PromptChars: 50, Version: "test", StoreName: "memory",
+		Load: func(context.Context) (*Loaded, error) { return &Loaded{Config: "g.yaml", Apply: applied(nil)}, nil },
+	}
 }
 
 // TestEveryMethod calls every method over HTTP, a unix socket and a WebSocket: each
@@ -234,6 +240,7 @@ func TestForeignWorkspace(t *testing.T) {
 	// Those that speak of no workspace, or find out by themselves.
 	own := map[string]string{
 		"workspace/create": rpc.CodeUnauthorized, "workspace/list": "", "status": "",
+		"config/reload": rpc.CodeUnauthorized, "plugin/release": rpc.CodeUnauthorized, // they are about all workspaces
 		"manifest/diff": rpc.CodeUnauthorized, "manifest/verify": rpc.CodeUnauthorized, // the walk gives them no workspace
 	}
 	for _, m := range s.g.methods() {

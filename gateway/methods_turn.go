@@ -232,22 +232,13 @@ func (g *Gateway) end(ctx context.Context, c call[endParams]) (*phases.Outcome, 
 		return nil, err
 	}
 	g.metrics.turnEnded(endAsked)
-	out, err := outcomeOf(g.turns.finish(ctx, kept, &c.params.End))
-	if err != nil || !c.params.Wait {
-		return out, err
+	end := func(ctx context.Context) (*phases.Outcome, error) {
+		return outcomeOf(g.turns.finish(ctx, kept, &c.params.End))
 	}
-	return out, g.waitBackground(ctx, "the turn has ended")
-}
-
-// waitBackground waits for what hooks do in the background. Work that nobody has
-// waited long enough for goes on.
-func (g *Gateway) waitBackground(ctx context.Context, done string) error {
-	ctx, cancel := context.WithTimeout(ctx, callTime)
-	defer cancel()
-	if err := g.opts.Engine.WaitBackground(ctx); err != nil {
-		return rpc.Errorf(rpc.CodeUnavailable, "%s; its background work was not done within %v and goes on", done, callTime)
+	if !c.params.Wait {
+		return end(ctx)
 	}
-	return nil
+	return g.collected(ctx, "the turn has ended", end)
 }
 
 // completeTurn is completeContext for a turn that is compared by its ids, of a

@@ -35,14 +35,15 @@ func (g *Gateway) inRoots(dir string) (string, error) {
 	if dir == "" {
 		return "", nil
 	}
-	if len(g.roots) == 0 {
+	roots := g.settings.Load().roots
+	if len(roots) == 0 {
 		return "", errors.New("this gateway has no roots, and takes no dir; see serve.roots in its configuration")
 	}
 	if !filepath.IsAbs(dir) {
 		return "", fmt.Errorf("%q is not an absolute path", dir)
 	}
 	if path, err := realFolder(dir); err == nil {
-		for _, root := range g.roots {
+		for _, root := range roots {
 			if below(path, root) {
 				return path, nil
 			}

@@ -113,7 +113,7 @@ func ofPlugin(p *runtime.PluginHealth) (Trouble, bool) {
 	case p.State == phases.PluginQuarantined:
 		t.Kind = TroubleQuarantined
 		t.Remedy = remedyOf(p.Code, "find out why it fails (its last lines are in the log)") +
-			"; it is started again after a change of its configuration or program and a restart of the gateway"
+			"; then: grapnel plugin release " + p.Plugin + " (after a change of its configuration: grapnel config reload)"
 	case p.State == phases.PluginBackoff || startsAgain(p):
 		t.Kind = TroubleBackoff
 		if p.State == phases.PluginStarting {
@@ -237,7 +237,7 @@ func startRemedy(code, otherwise string) string {
 	case phases.CauseUnsafePath:
 		return "others may write its program or a folder above it: chmod, or unsafe_path in the configuration"
 	case phases.CauseDescriptionChanged:
-		return "its hooks are other ones than at its first start: restart the gateway to accept them"
+		return "its hooks are other ones than at its first start: grapnel config reload accepts them"
 	case phases.CauseStartTimeout:
 		return "raise limits.start of the plugin, or find what it waits for"
 	case phases.CauseStartNoise:

@@ -65,13 +65,21 @@ func (e *fakeEngine) EndSession(_ context.Context, s phases.Session, _ string) (
 	return e.out, e.err
 }
 
-func (e *fakeEngine) WaitBackground(context.Context) error {
-	e.waited++
-	return e.idle
+func (e *fakeEngine) Collect(ctx context.Context) (context.Context, func(context.Context) ([]phases.BackgroundRun, error)) {
+	return ctx, func(ctx context.Context) ([]phases.BackgroundRun, error) {
+		if ctx.Err() != nil {
+			return nil, ctx.Err() // nobody waits
+		}
+		e.waited++
+		return []phases.BackgroundRun{}, e.idle
+	}
 }
 
 func (e *fakeEngine) Plugins() []phases.PluginRow { return e.plugins }
-func (e *fakeEngine) Stats() runtime.Stats        { return runtime.Stats{ManifestsKept: 7} }
+func (e *fakeEngine) Release(context.Context, string) (*runtime.Released, error) {
+	return nil, errDown
+}
+func (e *fakeEngine) Stats() runtime.Stats { return runtime.Stats{ManifestsKept: 7} }
 
 // Queue is one in a store, or not to be reached once there is an error.
 func (e *fakeEngine) Queue(context.Context) runtime.QueueStatus {

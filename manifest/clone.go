@@ -20,6 +20,7 @@ func (m *Manifest) Clone() Manifest {
 	c.Runs = mapped(m.Runs, func(r *phases.Run) {
 		r.Contributions, r.Cut = slices.Clone(r.Contributions), slices.Clone(r.Cut)
 	})
+	c.Audits = mapped(m.Audits, func(a *Audit) { a.Details = bytes.Clone(a.Details) })
 	c.Plugins = mapped(m.Plugins, func(p *phases.PluginRow) {
 		p.TierLacks, p.AbsentPaths = slices.Clone(p.TierLacks), slices.Clone(p.AbsentPaths)
 	})

@@ -177,7 +177,7 @@ func TestScanLinkRefuses(t *testing.T) {
 		{"hash twice", strings.Replace(good, `"hash":`, `"hash":"","hash":`, 1)},
 		{"hash is a number", strings.Replace(good, `"hash":"`+m.Hash+`"`, `"hash":5`, 1)},
 		{"no hash", strings.Replace(good, `"hash":"`+m.Hash+`",`, "", 1)},
-		{"keys not in order", strings.Replace(good, `{"budgets"`, `{"x":1,"budgets"`, 1)},
+		{"keys not in order", strings.Replace(good, `{"audits"`, `{"x":1,"audits"`, 1)},
 		{"seq below 0", strings.Replace(good, `"seq":0`, `"seq":-1`, 1)},
 		{"no time", strings.Replace(good, m.CreatedAt.Format("2006"), "year", 1)},
 		{"key without value", `{"a"}`},

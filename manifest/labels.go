@@ -13,7 +13,7 @@ import (
 // replaced by its [Fingerprint] under the key: titles of sections, labels of
 // sources, ids of sources that are files or addresses, paths of files and of absent grants, messages
 // of diagnostics, details of plugins, policy values other than numbers,
-// booleans and null, and reasons of left_out that are not plain words.
+// booleans and null, details of audits, and reasons of left_out that are not plain words.
 //
 // Ids, names, codes and counts stay, and so do empty texts. Text that is a
 // fingerprint already stays too, so that hashing twice is hashing once. Without
@@ -35,6 +35,7 @@ func HashLabels(m Manifest, key []byte) Manifest {
 		h.replace(&p.Detail)
 		p.AbsentPaths = mapped(p.AbsentPaths, h.replace)
 	})
+	m.Audits = mapped(m.Audits, func(a *Audit) { a.HashDetails(key) })
 	m.Policies = mapped(m.Policies, func(p *phases.PolicyEntry) { h.value(&p.Value) })
 	m.Files = mapped(m.Files, func(f *File) { h.replace(&f.Path) })
 	m.Diagnostics = mapped(m.Diagnostics, func(d *Diagnostic) { h.replace(&d.Message) })

@@ -33,6 +33,9 @@ type Manifest struct {
 	// Runs is the ledger of every phase of the turn so far: one row per
 	// subscription expected, and one per call of a tool.
 	Runs []phases.Run `json:"runs"`
+	// Audits are the events that plugins brought for the audit trail, up to this
+	// record; absent without any.
+	Audits []Audit `json:"audits,omitempty"`
 	// Plugins has one row per declared plugin.
 	Plugins []phases.PluginRow `json:"plugins"`
 	// Policies are the policy entries in force, with their owners.

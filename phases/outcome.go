@@ -266,6 +266,27 @@ type MergedReminder struct {
 	ContributionID string `json:"contribution_id,omitempty"`
 }
 
+// BackgroundRun is what became of background work that a dispatch has queued: of an
+// observing hook, or of a background_job.
+type BackgroundRun struct {
+	// Kind is the job_kind; empty for a hook.
+	Kind         string `json:"kind"`
+	Plugin       string `json:"plugin"`
+	Subscription string `json:"subscription"`
+	Phase        Phase  `json:"phase"`
+	// State is "queued" for what has not ended while somebody waited. Code is why it
+	// failed, or why it was put off last.
+	State      RunState `json:"state"`
+	Code       string   `json:"code"`
+	PluginCode string   `json:"plugin_code"`
+	// Attempts counts them; DurationMS is the time of the last one.
+	Attempts   int     `json:"attempts"`
+	DurationMS float64 `json:"duration_ms"`
+	// Contributions are the kinds of what it contributed.
+	Contributions []Kind       `json:"contributions"`
+	Diagnostics   []Diagnostic `json:"diagnostics"`
+}
+
 // Merged is what the contributions of one dispatch come to, with an owner for
 // each slot. Lists are empty, not nil, so that JSON shows [].
 type Merged struct {
@@ -310,6 +331,9 @@ type Outcome struct {
 	Diagnostics []Diagnostic `json:"diagnostics"`
 	// Error is set when the phase failed closed.
 	Error *Error `json:"error"`
+	// Background is what became of the background work that the phase has queued;
+	// absent where nobody has waited for it.
+	Background []BackgroundRun `json:"background,omitempty"`
 
 	// LeftOut is what did not reach the merged result, and why.
 	LeftOut []LeftOut `json:"-"`

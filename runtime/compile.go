@@ -65,7 +65,7 @@ func (e *Engine) CompileTurn(ctx context.Context, turn phases.Turn, in CompileIn
 	if err != nil {
 		return nil, err
 	}
-	defer t.close()
+	defer t.close(ctx)
 	return t.Round(ctx, in)
 }
 

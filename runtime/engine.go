@@ -69,6 +69,8 @@ type Engine struct {
 	keeper *keeper
 	// model asks the host's model; nil without one.
 	model *model
+	// collectors are told what becomes of background work.
+	collectors collectors
 	// runs numbers the runs whose answers are kept.
 	runs atomic.Uint64
 	// deadlines ends the calls whose time is over.
@@ -150,8 +152,9 @@ func (e *Engine) install(g *generation) bool {
 }
 
 // Reload puts another configuration in force. Plugins whose declaration did not
-// change keep their process; turns that run end on the configuration that they
-// began with.
+// change keep their process; the others are waited for until they are ready or
+// have failed once, each within its start deadline, before any turn gets them.
+// Turns that run end on the configuration that they began with.
 func (e *Engine) Reload(ctx context.Context, cfg *config.Config) error {
 	e.reloading.Lock()
 	defer e.reloading.Unlock()
@@ -204,25 +207,6 @@ func (e *Engine) close(ctx context.Context) error {
 	e.wait.Wait()
 	e.deadlines.stop()
 	return errors.Join(err, e.closePlugins(ctx), e.keeper.close(ctx), e.model.close(ctx))
-}
-
-// Release gives a plugin that is in quarantine, or waits for its next start,
-// another chance at once, with its failures forgotten. It fails if there is no
-// such plugin, or nothing to release it from.
-func (e *Engine) Release(plugin string) error {
-	g, err := e.acquire()
-	if err != nil {
-		return err
-	}
-	defer g.leave()
-	in, ok := g.byName[plugin]
-	if !ok {
-		return fmt.Errorf("no plugin %q is declared%s", plugin, phases.DidYouMean(plugin, keys(g.byName)))
-	}
-	if !in.sup.Release() {
-		return fmt.Errorf("the plugin %s is %s: there is nothing to release it from", plugin, in.sup.Status().State)
-	}
-	return nil
 }
 
 // PlanView is a plan in the JSON shape of "grapnel plan --json": phase by phase

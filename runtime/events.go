@@ -3,7 +3,6 @@ package runtime
 import (
 	"time"
 
-	"github.com/grapnelhq/grapnel/internal/merge"
 	"github.com/grapnelhq/grapnel/phases"
 )
 
@@ -25,7 +24,8 @@ const (
 	// EventLog is a line that a plugin wrote to its standard error. Count is how many
 	// lines before it were dropped because of their rate, if it is about those.
 	EventLog EventKind = "log"
-	// EventAudit is an audit contribution: Code is its kind, Detail its JSON.
+	// EventAudit is an audit contribution: Code is its kind, Detail its JSON where the
+	// plugin called that safe for users, else how long it is and its fingerprint.
 	EventAudit EventKind = "audit"
 	// EventDiagnostic is a remark that has no outcome to stand in, of background work or
 	// of Options.OnExchange: State is its severity, Code its code, Detail its message.
@@ -45,7 +45,8 @@ const (
 	EventAbandoned EventKind = "abandoned"
 	// EventManifest is trouble with the sink; Detail begins with the manifest's id.
 	// State is "not_kept" for a manifest that was not taken, "kept_late" for one
-	// that was taken after all, "usage_not_kept" for a provider's report, and
+	// that was taken after all, "usage_not_kept" for a provider's report,
+	// "audits_not_kept" for audits that are in no manifest, and
 	// "previous_unavailable" for a thread whose last manifest could not be read.
 	EventManifest EventKind = "manifest"
 )
@@ -71,16 +72,6 @@ type Event struct {
 	// Took is set for EventDispatch, Count for some of EventLog.
 	Took  time.Duration
 	Count int
-}
-
-// tellAudits emits the audit contributions of a phase.
-func (e *Engine) tellAudits(phase phases.Phase, merged *merge.Result) {
-	for _, a := range merged.Audits {
-		e.emit(Event{
-			Kind: EventAudit, Plugin: a.Hook.Plugin, Subscription: a.Hook.Subscription, Phase: phase,
-			Code: a.Value.EventKind, Detail: string(a.Value.Details),
-		})
-	}
 }
 
 // emit counts an event, stamps it and tells it, if there is somebody to tell.

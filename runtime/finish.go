@@ -35,7 +35,7 @@ func (d *dispatch) finish(ctx context.Context) (*phases.Outcome, error) {
 	if d.failed == nil {
 		d.addJobs(ctx, &d.merged)
 	}
-	d.engine.tellAudits(d.phase.Row.Phase, &d.merged)
+	out.Diagnostics = append(out.Diagnostics, d.audit(ctx, &d.merged)...)
 	for _, open := range d.phase.unguarded {
 		d.engine.emit(open)
 	}

@@ -38,7 +38,7 @@ type keeper struct {
 
 // keeperCounts are the counters behind Stats.
 type keeperCounts struct {
-	kept, notKept, keptLate, usage, usageLost atomic.Uint64
+	kept, notKept, keptLate, usage, usageLost, audits, auditsLost atomic.Uint64
 }
 
 // newKeeper returns nil without a sink.

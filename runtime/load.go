@@ -164,10 +164,13 @@ func (g *generation) requires(plugin string) bool {
 }
 
 // settle waits for the fresh plugins and plans. What the operator got wrong is
-// an error; a plugin that is down is not.
+// an error; a plugin that is down is not. A reload waits for all of them, as what
+// is in force serves meanwhile: hooks that are not known yet, guards among them,
+// would be missing else.
 func (e *Engine) settle(ctx context.Context, g *generation, fresh []*instance) error {
+	first := e.current.Load() == nil
 	for _, in := range fresh {
-		if e.opts.WaitFor == WaitRequired && !g.requires(in.declared.Name) {
+		if first && e.opts.WaitFor == WaitRequired && !g.requires(in.declared.Name) {
 			continue
 		}
 		err := in.sup.Wait(ctx)

@@ -2,6 +2,7 @@ package runtime_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -58,7 +59,14 @@ func TestWaysOutOfQuarantine(t *testing.T) {
 		out  func(h *hosted, eng *runtime.Engine) error
 	}{
 		{"reload", func(h *hosted, eng *runtime.Engine) error { return eng.Reload(context.Background(), &h.cfg) }},
-		{"release", func(_ *hosted, eng *runtime.Engine) error { return eng.Release("p") }},
+		{"release", func(_ *hosted, eng *runtime.Engine) error {
+			r, err := eng.Release(context.Background(), "p")
+			want := &runtime.Released{Plugin: "p", From: phases.PluginQuarantined, State: phases.PluginReady, Breakers: []string{}}
+			if diff := cmp.Diff(want, r); diff != "" || !r.Up() {
+				return fmt.Errorf("released (-want +got):\n%s", diff)
+			}
+			return err
+		}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -93,15 +101,67 @@ func TestReleaseOfNothing(t *testing.T) {
 
 	eng := newHosted(hopeless(0)).start(t)
 	for name, want := range map[string]string{"p": "is ready", "q": `no plugin "q"`} {
-		if err := eng.Release(name); err == nil || !strings.Contains(err.Error(), want) {
+		_, err := eng.Release(t.Context(), name)
+		refused, ok := errors.AsType[*runtime.ReleaseError](err)
+		if !ok || refused.Unknown != (name == "q") || !strings.Contains(err.Error(), want) {
 			t.Errorf("Release(%s) = %v, want %q", name, err, want)
 		}
 	}
 	if err := eng.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := eng.Release("p"); err == nil {
+	if _, err := eng.Release(t.Context(), "p"); !errors.Is(err, runtime.ErrClosed) {
 		t.Error("a closed engine released a plugin")
+	}
+}
+
+// TestReleaseFailsAgain: who releases a plugin learns that nothing has become better;
+// and while it waits for its next start, that is the state it is released from.
+func TestReleaseFailsAgain(t *testing.T) {
+	t.Parallel()
+
+	synctest.Test(t, func(t *testing.T) {
+		eng := newHosted(hopeless(2)).start(t)
+		time.Sleep(time.Hour)
+		r, err := eng.Release(t.Context(), "p")
+		if err != nil || r.Up() || r.State != phases.PluginQuarantined || r.Code != "version_mismatch" || r.Detail == "" {
+			t.Fatalf("it failed again: %+v, %v", r, err)
+		}
+		if r, err = eng.Release(t.Context(), "p"); err != nil || r.State != phases.PluginReady {
+			t.Errorf("the third start: %+v, %v", r, err)
+		}
+	})
+}
+
+// TestReleaseClosesBreakers: a hook that is not asked any more because it failed is
+// asked again at once, whether its plugin was down or not.
+func TestReleaseClosesBreakers(t *testing.T) {
+	t.Parallel()
+
+	h := newHosted(&sdk.Plugin{Name: "p", Version: "1", Hooks: []sdk.Hook{{
+		Name: "h", Kinds: []phases.Kind{phases.KindPromptSection},
+		PrePromptCompile: func(context.Context, *sdk.Call, *phases.PrePromptCompileInput) ([]phases.Contribution, error) {
+			return sdk.Reply(&phases.PromptSection{SectionID: "BAD ID", Content: "x"})
+		},
+	}}})
+	eng := h.start(t)
+	breaker := func() string { return hookRow(t, eng, "p.h").Breaker }
+	for range 5 {
+		dispatch(t, eng, &phases.PrePromptCompileInput{})
+	}
+	if breaker() != "open" {
+		t.Fatalf("the breaker is %s", breaker())
+	}
+	r, err := eng.Release(t.Context(), "p")
+	want := &runtime.Released{Plugin: "p", From: phases.PluginReady, State: phases.PluginReady, Breakers: []string{"p.h"}}
+	if diff := cmp.Diff(want, r); diff != "" || err != nil {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+	if breaker() != "closed" {
+		t.Errorf("the breaker is %s", breaker())
+	}
+	if run := runOf(t, dispatch(t, eng, &phases.PrePromptCompileInput{}), "p.h"); run.Code == string(phases.CauseBreakerOpen) {
+		t.Errorf("it is not asked: %+v", run)
 	}
 }
 

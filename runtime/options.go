@@ -59,7 +59,7 @@ type Sink interface {
 	Report(ctx context.Context, u manifest.Usage) error
 }
 
-// WaitFor says what New waits for.
+// WaitFor says what New waits for. Reload waits for all plugins that it starts.
 type WaitFor int
 
 // The choices. All is the default.

@@ -40,6 +40,8 @@ type Job struct {
 	// Backoff is the wait after the first failure, to be doubled with each further
 	// one; 0 leaves it to the queue.
 	Backoff time.Duration `json:"backoff,omitempty"`
+	// Ticket is the engine's, for [Engine.Collect]; empty where nobody collects.
+	Ticket string `json:"ticket,omitempty"`
 }
 
 // Key is what a queue compares to find duplicates: the idempotency key within

@@ -65,6 +65,8 @@ func (r *recording) manifest() *manifest.Manifest {
 		m.Runs[i].PluginCode = text.Sanitize(m.Runs[i].PluginCode, maxWordChars)
 		m.Runs[i].ReasonCode = text.Sanitize(m.Runs[i].ReasonCode, maxWordChars)
 	}
+	m.Audits = t.scope.takeAudits(t.engine)
+	m.Diagnose(t.scope.auditNotes)
 	m.Plugins = t.gen.rows()
 	for i := range m.Plugins {
 		m.Plugins[i].Detail = text.Sanitize(m.Plugins[i].Detail, maxNoteChars)

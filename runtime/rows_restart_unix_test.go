@@ -100,8 +100,8 @@ func rowReplacedOnDisk(t *testing.T, b *processBench) {
 	}
 	checkGood(t, eng, dispatch(t, eng, &phases.PrePromptCompileInput{}))
 	replace("good") // the operator has put it right
-	if err := eng.Release("bad"); err != nil {
-		t.Error(err)
+	if r, err := eng.Release(t.Context(), "bad"); err != nil || !r.Up() {
+		t.Error(r, err)
 	}
 	b.awaitState(t, "bad", phases.PluginReady, 2)
 }

@@ -34,6 +34,13 @@ type scope struct {
 	notes     notes
 	budgets   []manifest.PhaseBudget
 	reminders []phases.MergedReminder
+	// audits are those of the phases before the prompt; so many of them are in a
+	// manifest or kept otherwise.
+	audits  []manifest.Audit
+	audited int
+	// auditsOver are those beyond the bound that were told, by auditNotes.
+	auditsOver int
+	auditNotes []phases.Diagnostic
 	// models are the model budgets that plugins have begun to use, by name.
 	models map[string]*modelAccount
 	// own are the ids of the host's own sections.

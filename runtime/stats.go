@@ -14,6 +14,10 @@ type Stats struct {
 	// taken, and has not taken.
 	UsageKept    uint64 `json:"usage_kept"`
 	UsageNotKept uint64 `json:"usage_not_kept"`
+	// AuditsKept are the audits in no manifest that the sink has taken, AuditsNotKept
+	// all audits that were lost.
+	AuditsKept    uint64 `json:"audits_kept"`
+	AuditsNotKept uint64 `json:"audits_not_kept"`
 	// SinkHanging is how many calls of the sink were given up and have not
 	// returned.
 	SinkHanging int `json:"sink_hanging"`
@@ -31,6 +35,7 @@ func (e *Engine) Stats() Stats {
 	}
 	if k := e.keeper; k != nil {
 		st.ManifestsKept, st.ManifestsNotKept, st.ManifestsKeptLate = k.counts.kept.Load(), k.counts.notKept.Load(), k.counts.keptLate.Load()
+		st.AuditsKept, st.AuditsNotKept = k.counts.audits.Load(), k.counts.auditsLost.Load()
 		st.UsageKept, st.UsageNotKept, st.SinkHanging = k.counts.usage.Load(), k.counts.usageLost.Load(), int(k.hanging.Load())
 	}
 	return st

@@ -117,12 +117,13 @@ func (t *Turn) leave() {
 }
 
 // close ends the turn without a word to the plugins.
-func (t *Turn) close() {
+func (t *Turn) close(ctx context.Context) {
 	t.mu.Lock()
 	again := t.ended
 	t.ended = true
 	t.mu.Unlock()
 	if !again {
+		t.keepRest(ctx)
 		t.leave()
 	}
 }
@@ -229,6 +230,7 @@ func (t *Turn) End(ctx context.Context, in *phases.PostTurnInput) (*phases.Outco
 	t.mu.Unlock()
 	defer t.leave()
 	if t.engine.isClosed() {
+		t.keepRest(ctx)
 		return nil, ErrClosed
 	}
 	if in == nil {
@@ -238,6 +240,9 @@ func (t *Turn) End(ctx context.Context, in *phases.PostTurnInput) (*phases.Outco
 	defer cancel()
 	out, err := t.dispatch(ctx, in)
 	t.reportWhole(ctx, in.Usage, out)
+	if out != nil {
+		out.Diagnostics = append(out.Diagnostics, t.keepRest(ctx)...)
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.last = out

@@ -112,7 +112,11 @@ func (d *dispatch) traceOf(subscription string) phases.Trace {
 
 // add queues a job. A duplicate is told and is no error.
 func (e *Engine) add(ctx context.Context, j Job) error {
+	b := e.collectors.register(ctx, &j)
 	err := e.queue.Add(ctx, j)
+	if err != nil && b != nil {
+		b.drop(j.Ticket)
+	}
 	if errors.Is(err, ErrDuplicateJob) {
 		e.jobEvent(j, jobDuplicate, nil)
 		return nil
@@ -142,6 +146,11 @@ type attempting struct {
 	gen    *generation
 	// begun says that something may have come of it that must not come twice.
 	begun bool
+	// run, kinds and notes are what a collector is told of a hook; nil and empty for
+	// what is none.
+	run   *phases.Run
+	kinds []phases.Kind
+	notes []phases.Diagnostic
 }
 
 // work makes one attempt at a job and says what follows from it.
@@ -149,6 +158,9 @@ func (e *Engine) work(ctx context.Context, a Attempt) Verdict {
 	g := e.inForce() // also while the engine is being closed: that waits for it
 	defer g.leave()
 	w := &attempting{Attempt: a, engine: e, gen: g}
+	if b := e.collectors.of(&a.Job); b != nil {
+		ctx = context.WithValue(ctx, backgroundKey{}, b) // what it queues itself
+	}
 	err := w.perform(ctx)
 	v, j := w.verdict(ctx, err), a.Job
 	if _, unwanted := errors.AsType[permanent](err); v.Action == JobDead && j.Kind == "" && !unwanted {
@@ -157,6 +169,7 @@ func (e *Engine) work(ctx context.Context, a Attempt) Verdict {
 		})
 	}
 	e.jobEvent(j, string(v.Action), v.Err)
+	w.collected(v)
 	return v
 }
 
@@ -196,6 +209,7 @@ func (w *attempting) perform(ctx context.Context) error {
 	}
 	res, err := c.do(ctx, j.Plugin)
 	if res != nil {
+		w.notes = res.Diagnostics
 		e.tellDiagnostics(j, res.Diagnostics)
 	}
 	return err
@@ -321,6 +335,12 @@ func (w *attempting) hook(ctx context.Context) error {
 	}
 	e.tell(ctx, &c.span, c.run, c.failure)
 	e.tellDiagnostics(j, c.notes)
+	w.run, w.notes = c.run, c.notes
+	if failure == nil {
+		for i := range c.entries {
+			w.kinds = append(w.kinds, c.entries[i].Value.Kind())
+		}
+	}
 	switch {
 	case failure != nil: // also a cancellation, which is no failure of the hook's
 		return failure
@@ -361,7 +381,7 @@ func (d *dispatch) queued(ctx context.Context, c *call, attempt int) *phases.Err
 	c.run.Contributions = merged.Parts[0].Kept
 	c.notes = slices.Concat(c.notes, merged.Diagnostics, d.unapplied(c))
 	d.addJobs(ctx, &merged)
-	d.engine.tellAudits(d.phase.Row.Phase, &merged)
+	c.notes = append(c.notes, d.audit(ctx, &merged)...)
 	return nil
 }
 

@@ -26,13 +26,15 @@ type Pruned struct {
 	Manifests int `json:"manifests"`
 	Texts     int `json:"texts"`
 	States    int `json:"states"`
+	Audits    int `json:"audits"`
 }
 
 // pruneBatch is how many manifests go in one transaction, so that appending
 // never waits long.
 const pruneBatch = 256
 
-// Prune takes old manifests away with the reports about them, and kept texts that
+// Prune takes old manifests away with the reports about them, audit events by the
+// same rules (those of a thread with its manifests, all others by age), and kept texts that
 // none of the others can name. The sign-off of each thread then begins with the first manifest that
 // stays, so that the log can be verified as before. Each batch is a transaction:
 // when an error stops the work, what was done is done, and whole.
@@ -54,24 +56,29 @@ func (s *Store) Prune(ctx context.Context, r Retention, now time.Time) (Pruned, 
 			continue // not ours to touch: verify names it
 		}
 		for n := pruneBatch; n == pruneBatch; {
-			if n, err = s.pruneThread(ctx, r, now, t); err != nil {
+			var audits int
+			if n, audits, err = s.pruneThread(ctx, r, now, t); err != nil {
 				return done, err
 			}
 			done.Manifests += n
+			done.Audits += audits
 		}
 	}
 	if done.Texts, err = s.pruneTexts(ctx); err != nil {
 		return done, err
 	}
-	done.States, err = s.pruneStates(ctx, r.Age, now)
+	if done.States, err = s.pruneStates(ctx, r.Age, now); err != nil {
+		return done, err
+	}
+	n, err := s.pruneAudits(ctx, r.Age, now)
+	done.Audits += n
 	return done, err
 }
 
 // pruneThread takes one batch away at the front of a thread and returns how many
-// manifests that were.
-func (s *Store) pruneThread(ctx context.Context, r Retention, now time.Time, t thread) (int, error) {
-	taken := 0
-	err := s.db.Change(ctx, "retention", func(ctx context.Context, tx *sql.Tx) error {
+// manifests that were, and how many audit events from before those that stay.
+func (s *Store) pruneThread(ctx context.Context, r Retention, now time.Time, t thread) (taken, audits int, err error) {
+	err = s.db.Change(ctx, "retention", func(ctx context.Context, tx *sql.Tx) error {
 		chain, err := s.lockChain(ctx, tx, t.workspace, t.id)
 		if err != nil {
 			return err
@@ -89,10 +96,13 @@ func (s *Store) pruneThread(ctx context.Context, r Retention, now time.Time, t t
 		if err := pruneUsages(ctx, tx, ids); err != nil {
 			return err
 		}
+		if audits, err = auditsBefore(ctx, tx, t); err != nil {
+			return err
+		}
 		taken = len(ids)
 		return s.signOff(ctx, tx.StmtContext(ctx, s.append.chain), &chain)
 	})
-	return taken, err
+	return taken, audits, err
 }
 
 // advance moves the front of a chain over the manifests that may go, as far as

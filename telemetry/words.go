@@ -35,7 +35,7 @@ func newWords() words {
 			"refused", "duplicate", "lost",
 		),
 		reloads:   set("in_force", "refused"),
-		manifests: set("not_kept", "kept_late", "usage_not_kept", "previous_unavailable"),
+		manifests: set("not_kept", "kept_late", "usage_not_kept", "audits_not_kept", "previous_unavailable"),
 	}
 	for _, r := range phases.Roles() {
 		w.stages[string(r)] = true

@@ -15,7 +15,7 @@ import (
 
 // configCommand holds what is about the operator's file as a whole.
 func (a *app) configCommand() *cobra.Command {
-	return group("config", "The configuration: what is in force and why", a.configCheckCommand())
+	return group("config", "The configuration: what is in force and why", a.configCheckCommand(), a.configReloadCommand())
 }
 
 // checked is the JSON of config check.

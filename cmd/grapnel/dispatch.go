@@ -51,7 +51,7 @@ func (f *dispatchFlags) register(c *cobra.Command) {
 	flags.StringVar(&f.dir, "dir", "", "working `DIR` (default the current folder)")
 	flags.StringVar(&f.input, "input", "", "JSON `FILE` with the phase's input, or -")
 	flags.StringVar(&f.context, "context", "", "JSON `FILE` with the context, or -")
-	flags.BoolVar(&f.wait, "wait", false, "wait for background work")
+	flags.BoolVar(&f.wait, "wait", false, "wait for background work, and show how it ended")
 	flags.Var(&f.inTurn, "in-turn", "run it in a turn of a user who says `TEXT`, behind the turn's prompt: with policies, contexts and tools")
 }
 
@@ -98,19 +98,17 @@ func (a *app) dispatch(ctx context.Context, cfg *config.Config, turn phases.Cont
 				return err
 			}
 		}
-		var err error
-		if f.inTurn.given {
-			out, err = dispatchInTurn(ctx, eng, turn, in, f.inTurn.text)
-		} else {
-			out, err = eng.Dispatch(ctx, turn, in)
-		}
-		if phases.CodeOf(err) == phases.CauseTurnNeeded {
-			return usagef("%w: give --in-turn TEXT, with what the user says in that turn", err)
-		}
-		if out != nil && f.wait {
-			err = errors.Join(err, eng.WaitBackground(ctx))
-		}
-		return err
+		return background(ctx, eng, f.wait, &out, func(ctx context.Context) (err error) {
+			if f.inTurn.given {
+				out, err = dispatchInTurn(ctx, eng, turn, in, f.inTurn.text)
+			} else {
+				out, err = eng.Dispatch(ctx, turn, in)
+			}
+			if phases.CodeOf(err) == phases.CauseTurnNeeded {
+				return usagef("%w: give --in-turn TEXT, with what the user says in that turn", err)
+			}
+			return err
+		})
 	})
 	if out == nil || codeOf(err) == exitInterrupted {
 		return err
@@ -190,4 +188,20 @@ func unknownPhase(phase phases.Phase) error {
 // completePhases completes phase names.
 func completePhases(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	return phases.Standard().Names(), cobra.ShellCompDirectiveNoFileComp
+}
+
+// background makes a call and, if it is to be waited for, notes in its outcome how the
+// background work ended that it has queued.
+func background(ctx context.Context, eng *runtime.Engine, wait bool, out **phases.Outcome, call func(ctx context.Context) error) error {
+	if !wait {
+		return call(ctx)
+	}
+	calling, ended := eng.Collect(ctx)
+	err := call(calling)
+	rows, late := ended(ctx)
+	if *out == nil {
+		return err
+	}
+	(*out).Background = rows
+	return errors.Join(err, late)
 }

@@ -22,7 +22,8 @@ func (a *app) manifestPruneCommand() *cobra.Command {
 		Use:   "prune",
 		Short: "Take old manifests out of the log, so that what stays can be verified",
 		Long: "Prune takes manifests away that are older than --older, or that are not among the newest\n" +
-			"--keep of their thread, and kept texts that nothing names any more. The sign-off of each\n" +
+			"--keep of their thread, audit events by the same rules, and kept texts that nothing names any\n" +
+			"more. The sign-off of each\n" +
 			"thread then begins with the first manifest that stays: verify finds it whole as before.\n" +
 			"Nothing else changes the log, and nothing brings back what was taken away.",
 		Example: "  grapnel manifest prune --older 90d\n" +
@@ -56,8 +57,8 @@ func (a *app) manifestPrune(ctx context.Context, s *openedStore, r store.Retenti
 			return err
 		}
 	default:
-		a.printf("took away %s, %s%s and %s%s\n", manifests(done.Manifests), text.Thousands(done.Texts), plural(done.Texts, " kept text", " kept texts"),
-			text.Thousands(done.States), plural(done.States, " state of a plugin", " states of plugins"))
+		a.printf("took away %s, %s%s, %s%s and %s%s\n", manifests(done.Manifests), text.Thousands(done.Texts), plural(done.Texts, " kept text", " kept texts"),
+			text.Thousands(done.Audits), plural(done.Audits, " audit event", " audit events"), text.Thousands(done.States), plural(done.States, " state of a plugin", " states of plugins"))
 	}
 	return storeError(err)
 }

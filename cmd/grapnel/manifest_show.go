@@ -75,7 +75,7 @@ func (a *app) manifestShow(ctx context.Context, s *openedStore, m *manifest.Mani
 		return a.printJSON(m)
 	}
 	a.printStored(m, usage)
-	return nil
+	return a.printLaterAudits(ctx, s, m)
 }
 
 // manifestText prints the prompt of a manifest. A text that was altered is shown

@@ -16,7 +16,7 @@ import (
 // cache, and whether the log is whole.
 func (a *app) manifestCommand() *cobra.Command {
 	return group("manifest", "The audit log: look at kept manifests, compare and verify them",
-		a.manifestListCommand(), a.manifestShowCommand(), a.manifestDiffCommand(), a.manifestBlameCommand(),
+		a.manifestListCommand(), a.manifestShowCommand(), a.manifestAuditsCommand(), a.manifestDiffCommand(), a.manifestBlameCommand(),
 		a.manifestVerifyCommand(), a.manifestExportCommand(), a.manifestPruneCommand(),
 	)
 }

@@ -19,7 +19,7 @@ import (
 func (a *app) pluginCommand() *cobra.Command {
 	return group("plugin", "Plugins: what they are, one-shot runs, replays, checksums",
 		a.pluginListCommand(), a.pluginDescribeCommand(), a.pluginServeCommand(), a.pluginPinCommand(), a.pluginRunCommand(),
-		a.pluginReplayCommand())
+		a.pluginReplayCommand(), a.pluginReleaseCommand())
 }
 
 // pluginList is the JSON of plugin list.

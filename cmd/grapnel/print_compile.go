@@ -98,6 +98,7 @@ func (a *app) printContent(m *manifest.Manifest) {
 	a.printPlugins("plugins not ready", notReady(m.Plugins))
 	a.printTools(m.Tools)
 	a.printPolicies(m.Policies)
+	a.printAudits("audit events", m.Audits)
 }
 
 // printSections prints one row per section, in the order in which they reach the

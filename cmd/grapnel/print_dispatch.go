@@ -1,6 +1,8 @@
 package main
 
 import (
+	"strings"
+
 	"github.com/grapnelhq/grapnel/internal/text"
 	"github.com/grapnelhq/grapnel/phases"
 )
@@ -14,6 +16,7 @@ func (a *app) printOutcome(out *phases.Outcome) error {
 	a.printDecision(out.Decision)
 	a.printMerged(&out.Merged)
 	a.printRuns(out.Runs, false)
+	a.printBackground(out.Background)
 	a.printPlugins("plugins not ready", notReady(out.Plugins))
 	a.printDiagnostics(out.Diagnostics)
 	if len(out.Runs) == 0 {
@@ -21,6 +24,32 @@ func (a *app) printOutcome(out *phases.Outcome) error {
 	}
 	a.printf("\nused %s of %s ms\n", millis(out.Budget.UsedMS), millis(out.Budget.GrantedMS))
 	return nil
+}
+
+// printBackground prints what became of background work, and what it had to remark.
+func (a *app) printBackground(rows []phases.BackgroundRun) {
+	t := newTable("background work", "subscription", "job", "state", "code", ">tries", ">ms", "contributions")
+	var remarks []phases.Diagnostic
+	for i := range rows {
+		r := &rows[i]
+		kinds := make([]string, len(r.Contributions))
+		for i, k := range r.Contributions {
+			kinds[i] = string(k)
+		}
+		code := r.Code
+		if r.PluginCode != "" {
+			code += " " + r.PluginCode
+		}
+		t.add(r.Subscription, r.Kind, r.State, code, r.Attempts, millis(r.DurationMS), strings.Join(kinds, ", "))
+		for _, d := range r.Diagnostics {
+			if d.Subscription == "" {
+				d.Subscription = r.Subscription
+			}
+			remarks = append(remarks, d)
+		}
+	}
+	a.printTable(t)
+	a.printDiagnostics(remarks)
 }
 
 // printDecision prints the verdict and everybody's reasons, the weaker ones too:

@@ -29,6 +29,7 @@ func (a *app) printStatus(r *statusResult) {
 	t.add("version", r.Version)
 	t.add("up", upText(r.UptimeSeconds)+", since "+clock(r.StartedAt))
 	t.add("store", r.Store)
+	t.add("config", configText(r))
 	t.add("connections", fmt.Sprintf("%s, which watch %s workspaces", text.Thousands(r.Connections), text.Thousands(r.Watchers)))
 	t.add("turns", fmt.Sprintf("%s kept of %s, %s ended because they were idle", text.Thousands(r.Turns.Open), text.Thousands(r.Turns.Limit), text.Thousands(int(r.Turns.EndedIdle))))
 	if r.Seq == nil {
@@ -38,6 +39,9 @@ func (a *app) printStatus(r *statusResult) {
 	}
 	s := &r.Stats
 	t.add("manifests", fmt.Sprintf("%d kept, %d not kept, of which %d late", s.ManifestsKept, s.ManifestsNotKept, s.ManifestsKeptLate))
+	if s.AuditsNotKept > 0 {
+		t.add("audits", fmt.Sprintf("%d kept, %d not kept", s.AuditsKept, s.AuditsNotKept))
+	}
 	t.add("jobs", queueText(&r.Queue))
 	if s.SinkHanging > 0 {
 		t.add("hanging", fmt.Sprintf("%d calls of the store were given up and have not returned", s.SinkHanging))
@@ -46,8 +50,28 @@ func (a *app) printStatus(r *statusResult) {
 		t.add("hanging", fmt.Sprintf("%d calls of the model were given up and have not returned", s.ModelHanging))
 	}
 	a.printTable(t)
+	a.printReload(r)
 	a.printHealth(r)
 	a.printTrouble(r)
+}
+
+// configText names the configuration in force, and when it was read again.
+func configText(r *statusResult) string {
+	text := clean(r.Config)
+	if l := r.Reload; l != nil && l.OK {
+		text += fmt.Sprintf(", reloaded %s by %s", ago(l.At, r.now()), reloadCause(l))
+	}
+	return text
+}
+
+// printReload says why the last reload failed.
+func (a *app) printReload(r *statusResult) {
+	if l := r.Reload; l != nil && !l.OK {
+		a.printf("\nthe reload %s by %s failed, what was in force stays:\n", ago(l.At, r.now()), reloadCause(l))
+		for line := range strings.Lines(reloadError(l)) {
+			a.printf("  %s\n", text.Sanitize(strings.TrimRight(line, "\n"), maxCell*2))
+		}
+	}
 }
 
 // printHealth prints a row for each plugin.

@@ -104,7 +104,13 @@ func (r *recorder) refused() bool { return r.whyLost() != "" && r.must }
 // lostSink stands for a store that cannot be opened.
 type lostSink struct{ err error }
 
-var _ runtime.Sink = lostSink{}
+var (
+	_ runtime.Sink      = lostSink{}
+	_ runtime.AuditSink = lostSink{}
+)
+
+// KeepAudits refuses the events.
+func (s lostSink) KeepAudits(context.Context, []manifest.AuditEvent) error { return s.err }
 
 // Append refuses the manifest.
 func (s lostSink) Append(context.Context, *manifest.Manifest, []manifest.Text) error { return s.err }

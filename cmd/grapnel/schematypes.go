@@ -48,6 +48,7 @@ func schemas() []namedSchema {
 		{"explain", "the result of explain --json", generated[explanation]},
 		{"manifest-list", "the result of manifest list --json", generated[surface.ManifestList]},
 		{"manifest-text", "the result of manifest show --text --json", generated[manifestText]},
+		{"manifest-audits", "the result of manifest audits --json", generated[auditList]},
 		{"manifest-diff", "the result of manifest diff --json", generated[manifest.Difference]},
 		{"manifest-blame", "the result of manifest blame --json", generated[manifestBlame]},
 		{"manifest-verify", "the result of manifest verify --json", generated[manifest.Verdict]},
@@ -62,7 +63,9 @@ func schemas() []namedSchema {
 		{"plugin-describe", "the result of plugin describe --json", generated[phases.Description]},
 		{"plugin-pin", "the result of plugin pin --json", generated[pinResult]},
 		{"plugin-replay", "the result of plugin replay --json", generated[replayed]},
+		{"plugin-release", "the result of plugin release --json", generated[releaseResult]},
 		{"config-check", "the result of config check --json", generated[checked]},
+		{"config-reload", "the result of config reload --json", generated[reloadResult]},
 		{"init", "the result of init --json", generated[initialised]},
 		{"serve", "the line that serve --json prints when it is ready", generated[listening]},
 		{"status", "the result of status --json", generated[statusResult]},
@@ -124,6 +127,7 @@ func specialSchemas() (surface.Schemas, error) {
 	surface.AddWords(own, replay.Outcomes()...)
 	surface.AddWords(own, recording.Kinds()...)
 	surface.AddWords(own, jobqueue.States()...)
+	surface.AddWords(own, gateway.ReloadSignal, gateway.ReloadWatch, gateway.ReloadCall)
 	surface.AddWords(own, itemstore.Scopes()...)
 	surface.AddWords(own, itemstore.Sources()...)
 	surface.AddWords(own, turnpolicy.Categories()...)

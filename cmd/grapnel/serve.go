@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
@@ -39,6 +40,8 @@ type serveFlags struct {
 	listen, socket string
 	home           string
 	tokenFile      string
+	// watch says that files are read again when they change.
+	watch bool
 }
 
 // serveCommand is the gateway.
@@ -55,7 +58,9 @@ func (a *app) serveCommand() *cobra.Command {
 			"grapnel/grapnel.db in the user's data folder ($XDG_DATA_HOME). Without a token file\n" +
 			"whoever can reach the loopback address may call, as long as every plugin of the\n" +
 			"configuration is built in; otherwise serve makes a token, and says where.\n\n" +
-			"SIGHUP reads the token file again.",
+			"SIGHUP reads the configuration and the token file again, and so does grapnel config reload;\n" +
+			"with --watch a change of one of them does. Files with a mistake change nothing. What a reload\n" +
+			"cannot change, such as the store, it refuses by name.",
 		Example: "  grapnel serve\n" +
 			"  grapnel serve --listen 127.0.0.1:7433 --store postgres://me@db/grapnel\n" +
 			"  grapnel serve --socket \"$XDG_RUNTIME_DIR/grapnel.sock\"\n" +
@@ -82,6 +87,7 @@ func (a *app) serveCommand() *cobra.Command {
 	flags.StringVar(&f.socket, "socket", "", "unix socket to listen at, for this user alone (`PATH`; alone it replaces --listen)")
 	flags.StringVar(&f.home, "home", "", "runtime home `DIR`, prepared at start (default grapnel/home in the user's data folder)")
 	flags.StringVar(&f.tokenFile, "token-file", "", "YAML `FILE` of the tokens' hashes that callers need; see: grapnel schema tokens")
+	flags.BoolVar(&f.watch, "watch", false, "read configuration and tokens again when their files change (also: serve.watch)")
 	return c
 }
 
@@ -89,9 +95,12 @@ func (a *app) serveCommand() *cobra.Command {
 type serving struct {
 	flags *serveFlags
 	cfg   *config.Config
+	from  origin
 	ref   storeRef
 	home  string
 
+	// looked is how the files were before they were read.
+	looked fileLook
 	access access
 	doors  *doors
 	store  *store.Store
@@ -101,7 +110,7 @@ type serving struct {
 
 // serve opens everything, serves, and closes everything in the other order.
 func (a *app) serve(ctx context.Context, f *serveFlags) (err error) {
-	s := &serving{flags: f}
+	s := &serving{flags: f, looked: lookAt(a.watchedFiles(f.tokenFile))}
 	if err := a.prepareServe(s); err != nil {
 		return err
 	}
@@ -110,6 +119,7 @@ func (a *app) serve(ctx context.Context, f *serveFlags) (err error) {
 		return err
 	}
 	if s.access.made {
+		maps.Copy(s.looked, lookAt([]string{s.access.file}))
 		tellf(a.err, "grapnel: a plugin of the configuration is not built in, so callers need a token: it is in %s, its hash in %s\n",
 			s.access.secretFile, s.access.file)
 	}
@@ -161,7 +171,7 @@ func (a *app) prepareServe(s *serving) error {
 	if err != nil {
 		return err
 	}
-	s.cfg, s.ref, s.home = cfg, a.storeNamed(cfg, from), s.flags.home
+	s.cfg, s.from, s.ref, s.home = cfg, from, a.storeNamed(cfg, from), s.flags.home
 	if s.ref.dsn == "" || s.home == "" {
 		dir, err := dataFolder()
 		if err != nil {
@@ -225,8 +235,7 @@ func (a *app) serveOpened(ctx context.Context, s *serving) error {
 		if err != nil {
 			return err
 		}
-		reloading := hangups.each(func() { a.reloadTokens(g, &s.access) })
-		defer reloading()
+		defer a.reloadWhenTold(ctx, g, s, hangups)()
 		note := a.noteGateway(ctx, s)
 		defer note.remove()
 		if err := a.sayListening(s.doors); err != nil {
@@ -260,6 +269,7 @@ func (a *app) newGateway(s *serving, eng *runtime.Engine) (*gateway.Gateway, err
 	if err != nil {
 		return nil, err
 	}
+	again := &reloader{app: a, flags: s.flags, ref: s.ref, access: s.access, engine: eng, now: s.cfg}
 	g, err := gateway.New(gateway.Options{
 		Tree: s.tree, Engine: eng, Log: s.store,
 		Roots: s.cfg.Serve.Roots, Facts: compiler.Facts{OS: goruntime.GOOS}, PromptChars: threadPromptChars(s.cfg),
@@ -269,6 +279,7 @@ func (a *app) newGateway(s *serving, eng *runtime.Engine) (*gateway.Gateway, err
 			Limits: rpc.Limits{Drain: drainTime},
 		},
 		Version: version, StoreName: s.ref.name, Logger: logger,
+		Config: s.from.name(), Load: again.load, OnReload: a.tellReload,
 	})
 	if err != nil {
 		return nil, usagef("%w", err) // a root that is not there

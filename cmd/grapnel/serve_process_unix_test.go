@@ -60,12 +60,18 @@ func newTail(r io.Reader) *tail {
 // until waits for a word; empty for the end.
 func (t *tail) until(tb testing.TB, word string) string {
 	tb.Helper()
+	return t.untilTimes(tb, word, 1)
+}
+
+// untilTimes is until for a word that was said so often.
+func (t *tail) untilTimes(tb testing.TB, word string, times int) string {
+	tb.Helper()
 	for {
 		t.mu.Lock()
 		text, eof, more := t.text.String(), t.eof, t.more
 		t.mu.Unlock()
 		switch {
-		case word != "" && strings.Contains(text, word), eof && word == "":
+		case word != "" && strings.Count(text, word) >= times, eof && word == "":
 			return text
 		case eof:
 			tb.Fatalf("it ended without saying %q:\n%s", word, text)

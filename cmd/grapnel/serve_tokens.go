@@ -12,7 +12,6 @@ import (
 	"strings"
 
 	"github.com/grapnelhq/grapnel/config"
-	"github.com/grapnelhq/grapnel/gateway"
 	"github.com/grapnelhq/grapnel/gateway/rpc"
 )
 
@@ -148,22 +147,4 @@ func readSecret(path string) (string, error) {
 		return "", fmt.Errorf("%s holds no token: one line without blanks", path)
 	}
 	return secret, nil
-}
-
-// reloadTokens puts the token file in force again. One that is wrong leaves
-// everything as it was.
-func (a *app) reloadTokens(g *gateway.Gateway, now *access) {
-	if now.file == "" {
-		tellf(a.err, "grapnel: SIGHUP: there is no token file to read again\n")
-		return
-	}
-	tokens, err := readTokens(now.file)
-	if err == nil {
-		err = g.SetTokens(tokens)
-	}
-	if err != nil {
-		tellf(a.err, "grapnel: SIGHUP: the tokens from before stay in force: %s\n", printable(err.Error()))
-		return
-	}
-	tellf(a.err, "grapnel: SIGHUP: %s is in force, tokens: %d\n", now.file, len(tokens))
 }

@@ -248,11 +248,11 @@ func TestServeTokens(t *testing.T) {
 	}
 	write("tokens: [\n")
 	hangUp()
-	s.errs.until(t, "the tokens from before stay in force")
+	s.errs.until(t, "what was in force stays")
 	ada.ask(t, "workspace/list", nil)
 	write("tokens:\n" + tokenLine("bob", "two", "read", "admin"))
 	hangUp()
-	s.errs.until(t, "is in force, tokens: 1")
+	s.errs.until(t, "nothing in it has changed, tokens: 1")
 	<-ada.Done()
 	dial(t, s.target(), "two").ask(t, "workspace/list", nil)
 

@@ -87,7 +87,7 @@ const layers = `
 	phases, github.com/coder/websocket, github.com/google/jsonschema-go,
 	golang.org/x/time < gateway/rpc;
 	tree, github.com/coder/websocket < gateway/client;
-	phases, manifest, compiler, runtime, store, tree, gateway/rpc, internal/surface, internal/text,
+	phases, config, manifest, compiler, runtime, store, tree, gateway/rpc, internal/surface, internal/text,
 	github.com/google/jsonschema-go, github.com/prometheus/client_golang < gateway;
 	phases, github.com/tiktoken-go/tokenizer < history;
 	std < providers/facts;

@@ -118,7 +118,8 @@ type BreakerOptions struct {
 // failure become a value that cannot be forgotten, the report of an outcome is
 // safe to repeat, and OnChange runs outside of the lock.
 type Breaker struct {
-	inner    *gobreaker.TwoStepCircuitBreaker[struct{}]
+	inner    atomic.Pointer[gobreaker.TwoStepCircuitBreaker[struct{}]]
+	settings gobreaker.Settings
 	onChange func(from, to BreakerState)
 
 	// waiting is the length of changes, readable without the lock: nearly every
@@ -142,7 +143,7 @@ func NewBreaker(o BreakerOptions) *Breaker {
 		o.OpenFor = DefaultBreakerOpenFor
 	}
 	b := &Breaker{onChange: o.OnChange}
-	settings := gobreaker.Settings{
+	b.settings = gobreaker.Settings{
 		MaxRequests: 1, // one probe
 		Timeout:     o.OpenFor,
 		ReadyToTrip: func(c gobreaker.Counts) bool {
@@ -150,11 +151,39 @@ func NewBreaker(o BreakerOptions) *Breaker {
 		},
 		IsExcluded: func(err error) bool { return errors.Is(err, errNeutral) },
 	}
-	if o.OnChange != nil {
-		settings.OnStateChange = b.note
-	}
-	b.inner = gobreaker.NewTwoStepCircuitBreaker[struct{}](settings)
+	b.inner.Store(b.fresh())
 	return b
+}
+
+// fresh is a closed breaker without a past. What is told of it counts as long as
+// no other has taken its place.
+func (b *Breaker) fresh() *gobreaker.TwoStepCircuitBreaker[struct{}] {
+	settings := b.settings
+	var own *gobreaker.TwoStepCircuitBreaker[struct{}]
+	if b.onChange != nil {
+		settings.OnStateChange = func(_ string, from, to gobreaker.State) {
+			if b.inner.Load() == own {
+				b.note(breakerState(from), breakerState(to))
+			}
+		}
+	}
+	own = gobreaker.NewTwoStepCircuitBreaker[struct{}](settings)
+	return own
+}
+
+// Reset closes the breaker and forgets what has failed; outcomes of calls that are
+// on their way count no more. It reports whether the breaker was not closed.
+func (b *Breaker) Reset() bool {
+	old := b.inner.Swap(b.fresh())
+	was := breakerState(old.State())
+	if was == BreakerClosed {
+		return false
+	}
+	if b.onChange != nil {
+		b.note(was, BreakerClosed)
+		b.deliver()
+	}
+	return true
 }
 
 // Allow asks whether a call may be made now. If so, it returns done, which the
@@ -163,7 +192,7 @@ func NewBreaker(o BreakerOptions) *Breaker {
 // report of a call counts, and one that comes after the breaker has changed its
 // state meanwhile is ignored. If not, it returns [ErrBreakerOpen] and no done.
 func (b *Breaker) Allow() (done func(Outcome), err error) {
-	report, err := b.inner.Allow()
+	report, err := b.inner.Load().Allow()
 	b.deliver()
 	if err != nil {
 		// Both refusals of gobreaker mean the same to the caller, and a fixed
@@ -183,7 +212,7 @@ func (b *Breaker) Allow() (done func(Outcome), err error) {
 
 // State returns the state as of now.
 func (b *Breaker) State() BreakerState {
-	s := breakerState(b.inner.State())
+	s := breakerState(b.inner.Load().State())
 	b.deliver()
 	return s
 }
@@ -204,10 +233,10 @@ func breakerState(s gobreaker.State) BreakerState {
 
 // note queues a change. gobreaker calls it while it holds its own lock, which
 // gives the queue the right order, but makes it the wrong place to call out.
-func (b *Breaker) note(_ string, from, to gobreaker.State) {
+func (b *Breaker) note(from, to BreakerState) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.changes = append(b.changes, breakerChange{breakerState(from), breakerState(to)})
+	b.changes = append(b.changes, breakerChange{from, to})
 	b.waiting.Store(int32(len(b.changes))) //nolint:gosec // a queue of changes that are being told
 }
 

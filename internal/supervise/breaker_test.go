@@ -289,3 +289,32 @@ func BenchmarkBreaker(b *testing.B) {
 		})
 	})
 }
+
+// TestBreakerReset: an open breaker lets calls pass at once, forgets what has failed,
+// and takes no outcome of calls from before; the change is told once.
+func TestBreakerReset(t *testing.T) {
+	t.Parallel()
+
+	var told []string
+	b := NewBreaker(BreakerOptions{OnChange: func(from, to BreakerState) { told = append(told, fmt.Sprint(from, " ", to)) }})
+	if b.Reset() {
+		t.Error("a closed breaker was reset")
+	}
+	late := []func(Outcome){pass(t, b), pass(t, b)}
+	outcomes(t, b, "fffff")
+	refused(t, b)
+	if !b.Reset() || b.State() != BreakerClosed {
+		t.Errorf("the breaker is %v", b.State())
+	}
+	outcomes(t, b, "ffff")
+	for _, done := range late {
+		done(OutcomeFailure)
+	}
+	if b.State() != BreakerClosed {
+		t.Error("calls from before count")
+	}
+	outcomes(t, b, "f")
+	if diff := cmp.Diff([]string{"closed open", "open closed", "closed open"}, told); diff != "" {
+		t.Errorf("told (-want +got):\n%s", diff)
+	}
+}

@@ -138,3 +138,33 @@ func (j *journal) all() map[string]int {
 	defer j.mu.Unlock()
 	return maps.Clone(j.lines)
 }
+
+// TestEngineCollects: who waits for background work learns how it ended, also where
+// the queue has written it down meanwhile.
+func TestEngineCollects(t *testing.T) {
+	t.Parallel()
+
+	storetest.Both(t, server.NewDSN, func(t *testing.T, dsn string) {
+		var finished journal
+		eng := newEngine(t, dsn, &finished, func(context.Context, runtime.Job) error { return nil })
+		ctx, wait := eng.Collect(t.Context())
+		c := phases.Context{WorkspaceID: "w", ThreadID: "t", TurnID: "1", Mode: phases.ModeAgent}
+		for _, in := range []phases.Input{&phases.PrePolicyInput{}, &phases.PrePolicyInput{}, &phases.PostTurnInput{}} {
+			if _, err := eng.Dispatch(ctx, c, in); err != nil {
+				t.Fatal(err)
+			}
+		}
+		rows, err := wait(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, r := range rows {
+			got = append(got, fmt.Sprint(r.Subscription, " ", r.Kind, " ", r.State, " ", r.Attempts))
+		}
+		want := []string{"p.ask k succeeded 1", "p.end  succeeded 1"} // the same job again is no other one
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	})
+}

@@ -47,6 +47,8 @@ func Run(t *testing.T, newDSN func(tb testing.TB) string) {
 		{"usage", s.testUsage},
 		{"usage refused", s.testUsageRefused},
 		{"prune usage", s.testPruneUsage},
+		{"audits", s.testAudits},
+		{"prune audits", s.testPruneAudits},
 		{"prune all texts", s.testPruneAllTexts},
 		{"prune while appending", s.testPruneWhileAppending},
 		{"state", s.testState},
