@@ -42,7 +42,7 @@ func tenantQuestions() []string {
 		"What is order_id?", "Wie lange läuft der Vertrag mit Müller?", "東京オフィスはいつ開く", "Where is the office?", "Who reviews the migrations?",
 		"What about zanzibar and xylophones?", "",
 	} {
-		list = append(list, q, strings.ToUpper(q), q+" "+q+" the the the", "please tell me: "+q+" katarina databse invoces migraton")
+		list = append(list, q, strings.ToUpper(q), q+" "+q+" of the and the", "please tell me: "+q+" katarina databse invoces migraton")
 	}
 	return append(list, "Katharnia", "Katharinna", "kathrina databsae", strings.Repeat("Katharina zanzibar ", 400))
 }
@@ -244,8 +244,13 @@ func TestScoresAreOfTheView(t *testing.T) {
 			}
 		}
 		views := []itemstore.View{
-			{WorkspaceID: "w"}, {WorkspaceID: "w", ThreadID: "a"}, {WorkspaceID: "v", AgentID: "b", UserID: "a"}, {WorkspaceID: "w", UserID: "b", UserEverywhere: true},
-			{WorkspaceID: "x", UserID: "a", UserEverywhere: true}, {WorkspaceID: "x", UserID: "a"}, everything("w"), everything("v"),
+			{WorkspaceID: "w"},
+			{WorkspaceID: "w", ThreadID: "a"},
+			{WorkspaceID: "v", AgentID: "b", UserID: "a"},
+			{WorkspaceID: "w", UserID: "b", UserEverywhere: true},
+			{WorkspaceID: "x", UserID: "a", UserEverywhere: true},
+			{WorkspaceID: "x", UserID: "a"},
+			everything("w"), everything("v"),
 		}
 		for range 30 {
 			// A misspelt word beside the right one: it is counted once.
