@@ -83,27 +83,33 @@ func TestSQLiteCountsUseTheIndex(t *testing.T) {
 	open(t, dsn, itemstore.Options{})
 	_, _, counts := itemstore.Phrases(sqldb.SQLite)
 	for _, text := range []string{counts, itemstore.DropNothing} {
-		var plan strings.Builder
-		rows, err := storetest.Raw(t, dsn).QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+text, "[1]", `["a"]`)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for rows.Next() {
-			var a, b, c int
-			var line string
-			if err := rows.Scan(&a, &b, &c, &line); err != nil {
-				t.Fatal(err)
-			}
-			plan.WriteString(line + "\n")
-		}
-		if err := rows.Err(); err != nil {
-			t.Fatal(err)
-		}
-		_ = rows.Close()
-		if !strings.Contains(plan.String(), "SEARCH memory_counts USING PRIMARY KEY (shelf=? AND name=?)") {
-			t.Errorf("%s:\n%s", text, plan.String())
+		if plan := sqlitePlan(t, dsn, text); !strings.Contains(plan, "SEARCH memory_counts USING PRIMARY KEY (shelf=? AND name=?)") {
+			t.Errorf("%s:\n%s", text, plan)
 		}
 	}
+}
+
+// sqlitePlan is how SQLite runs a statement about a shelf and names.
+func sqlitePlan(t *testing.T, dsn, text string) string {
+	t.Helper()
+	rows, err := storetest.Raw(t, dsn).QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+text, "[1]", `["a"]`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = rows.Close() }()
+	var plan strings.Builder
+	for rows.Next() {
+		var a, b, c int
+		var line string
+		if err := rows.Scan(&a, &b, &c, &line); err != nil {
+			t.Fatal(err)
+		}
+		plan.WriteString(line + "\n")
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return plan.String()
 }
 
 // planOf is how PostgreSQL runs a prepared statement.

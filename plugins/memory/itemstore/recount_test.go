@@ -82,7 +82,7 @@ func keptCounts(tb testing.TB, tx *sql.Tx, postgres bool) map[string]int {
 	tb.Helper()
 	text := "SELECT shelf, name, n FROM memory_counts"
 	if postgres {
-		text = `SELECT shelf, name, sum(n) FROM (SELECT * FROM memory_counts UNION ALL SELECT * FROM memory_deltas WHERE shelf <> 0) c
+		text = `SELECT shelf, name, sum(n) FROM (SELECT shelf, name, n FROM memory_counts UNION ALL SELECT shelf, name, n FROM memory_deltas WHERE shelf <> 0) c
 			GROUP BY shelf, name HAVING sum(n) <> 0`
 	}
 	counts, names := map[string]int{}, shelfNames(tb, tx)

@@ -42,7 +42,7 @@ func tenantQuestions() []string {
 		"What is order_id?", "Wie lange läuft der Vertrag mit Müller?", "東京オフィスはいつ開く", "Where is the office?", "Who reviews the migrations?",
 		"What about zanzibar and xylophones?", "",
 	} {
-		list = append(list, q, strings.ToUpper(q), q+" "+q+" the the the", "please tell me: "+q+" katarina databse invoces migraton")
+		list = append(list, q, strings.ToUpper(q), q+" "+q+" of the and the", "please tell me: "+q+" katarina databse invoces migraton")
 	}
 	return append(list, "Katharnia", "Katharinna", "kathrina databsae", strings.Repeat("Katharina zanzibar ", 400))
 }
@@ -244,8 +244,13 @@ func TestScoresAreOfTheView(t *testing.T) {
 			}
 		}
 		views := []itemstore.View{
-			{WorkspaceID: "w"}, {WorkspaceID: "w", ThreadID: "a"}, {WorkspaceID: "v", AgentID: "b", UserID: "a"}, {WorkspaceID: "w", UserID: "b", UserEverywhere: true},
-			{WorkspaceID: "x", UserID: "a", UserEverywhere: true}, {WorkspaceID: "x", UserID: "a"}, everything("w"), everything("v"),
+			{WorkspaceID: "w"},
+			{WorkspaceID: "w", ThreadID: "a"},
+			{WorkspaceID: "v", AgentID: "b", UserID: "a"},
+			{WorkspaceID: "w", UserID: "b", UserEverywhere: true},
+			{WorkspaceID: "x", UserID: "a", UserEverywhere: true},
+			{WorkspaceID: "x", UserID: "a"},
+			everything("w"), everything("v"),
 		}
 		for range 30 {
 			// A misspelt word beside the right one: it is counted once.
@@ -352,62 +357,4 @@ func statistics(t *testing.T, dsn string) []string {
 	})
 	slices.Sort(rows)
 	return rows
-}
-
-// TestIDsOfOthers: an id that is another workspace's by now, or that another workspace's
-// item names, is of no effect there.
-func TestIDsOfOthers(t *testing.T) {
-	t.Parallel()
-
-	storetest.Both(t, shared.NewDSN, func(t *testing.T, dsn string) {
-		c := newClock()
-		s := open(t, dsn, fixed(c))
-		b := itemstore.Batch{WorkspaceID: "w", Key: "k", Items: []itemstore.New{fact("of w")}}
-		moved := write(t, s, b)[0].Item
-		forget(t, s, moved.ID)
-		// The version of v names an item that there is not yet.
-		version := moved
-		version.ID, version.WorkspaceID, version.Text, version.SupersededBy = "01K0000000000000000000000A", "v", "version of v", moved.ID
-		importAll(t, s, []itemstore.Item{version})
-		moved.WorkspaceID, moved.Text = "u", "of u"
-		importAll(t, s, []itemstore.Item{moved})
-		if got := write(t, s, b); len(got) != 1 || !got[0].Repeated || got[0].Item.Text != "" {
-			t.Errorf("w repeats its batch: %+v", got)
-		}
-		if removed, err := s.Forget(t.Context(), everything("u"), []string{moved.ID}); err != nil || len(removed.IDs) != 1 {
-			t.Errorf("u forgets: %+v, %v", removed, err)
-		}
-		if got := list(t, s, everything("v")); len(got) != 1 || got[0].Text != "version of v" {
-			t.Errorf("v has %+v", got)
-		}
-		checkIndex(t, dsn)
-	})
-}
-
-// TestKeysOfOthers: how long a workspace's batch is known is up to the time alone, and
-// not to how many batches others write.
-func TestKeysOfOthers(t *testing.T) {
-	t.Parallel()
-
-	storetest.Both(t, shared.NewDSN, func(t *testing.T, dsn string) {
-		c := newClock()
-		s := open(t, dsn, fixed(c))
-		const day = 24 * time.Hour
-		for _, busy := range []bool{false, true} {
-			b := itemstore.Batch{WorkspaceID: "w", Key: fmt.Sprint("busy ", busy), Items: []itemstore.New{fact("x")}}
-			write(t, s, b)
-			for _, tt := range []struct {
-				after    time.Duration
-				repeated bool
-			}{{30 * day, true}, {time.Second, false}, {time.Second, true}} {
-				c.move(tt.after)
-				for n := 0; busy && n < 3; n++ {
-					write(t, s, itemstore.Batch{WorkspaceID: "v", Key: fmt.Sprint(c.Now(), n), Items: []itemstore.New{fact("y")}})
-				}
-				if got := write(t, s, b); len(got) != 1 || got[0].Repeated != tt.repeated {
-					t.Errorf("busy %v, %s later: %+v", busy, tt.after, got)
-				}
-			}
-		}
-	})
 }

@@ -114,7 +114,7 @@ func (s *Store) fold(ctx context.Context) error {
 
 // foldDeltas adds up, and takes out what comes to nothing. It looks at no other rows.
 const foldDeltas = `WITH gone AS (DELETE FROM memory_deltas RETURNING shelf, name, n),
-	sums AS (SELECT shelf, name, sum(n) AS n FROM gone WHERE shelf <> 0 GROUP BY shelf, name),
+	sums AS (SELECT shelf, name, sum(n) AS n FROM gone WHERE shelf <> 0 GROUP BY shelf, name ORDER BY shelf, name),
 	totals AS MATERIALIZED (SELECT shelf, name, n + coalesce((SELECT c.n FROM memory_counts c WHERE c.shelf = s.shelf AND c.name = s.name), 0) AS n FROM sums s),
 	nothing AS (DELETE FROM memory_counts c USING totals t WHERE c.shelf = t.shelf AND c.name = t.name AND t.n = 0)
 	INSERT INTO memory_counts (shelf, name, n) SELECT shelf, name, n FROM totals WHERE n <> 0

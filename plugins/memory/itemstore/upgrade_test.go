@@ -81,7 +81,7 @@ func TestUpgrade(t *testing.T) {
 			t.Fatal(err)
 		}
 		down(t, dsn)
-		s = open(t, dsn, fixed(c))
+		open(t, dsn, fixed(c))
 		checkIndex(t, dsn)
 		if got := statistics(t, dsn); len(got) == 0 {
 			t.Error("no statistics")
