@@ -49,10 +49,12 @@ func TestDescribedBeforeInForce(t *testing.T) {
 				t.Errorf("Close: %v", err)
 			}
 		}()
-		g, err := e.load(t.Context(), cfg, e.current.Load())
+		inForce := e.current.Swap(nil) // as at the first start, which waits for nobody that is not required
+		g, err := e.load(t.Context(), cfg, inForce)
 		if err != nil {
 			t.Fatal(err)
 		}
+		e.current.Store(inForce)
 		close(culprit.release)
 		close(innocent.release)
 		synctest.Wait()
