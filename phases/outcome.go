@@ -62,7 +62,7 @@ type Run struct {
 	// Code is the cause; for a disabled run the reason, and "tool_error" for a tool
 	// that told the model of a failure. Empty when all is well.
 	Code string `json:"code"`
-	// PluginCode is the plugin's own word in a plugin_error.
+	// PluginCode is the plugin's own word in a plugin_error; see [ValidCode].
 	PluginCode string `json:"plugin_code"`
 	Attempts   int    `json:"attempts"`
 	// QueueMS and DurationMS are wall milliseconds waiting for a slot and in
@@ -147,9 +147,12 @@ type PluginRow struct {
 	// operator pinned none; "builtin" and "in_process" where there is no file.
 	SHA256 string      `json:"sha256"`
 	State  PluginState `json:"state"`
-	// Code and Detail say why it is not ready.
-	Code       string `json:"code"`
-	Detail     string `json:"detail"`
+	// Code and Message say why it is not ready. The message is the engine's own.
+	Code    string `json:"code"`
+	Message string `json:"message"`
+	// Detail holds words of the plugin that belong to the message, such as the end of
+	// its standard error. It is for the operator's log and never encoded.
+	Detail     string `json:"-"`
 	Generation uint64 `json:"generation"`
 	// Tier is the sandbox tier reached: "T0", "T1", "T2", or "" in process.
 	Tier string `json:"tier"`
@@ -166,12 +169,19 @@ type PluginRow struct {
 
 // Applied is one contribution that was kept.
 type Applied struct {
-	Kind         Kind         `json:"kind"`
-	Hook         string       `json:"hook"`
-	Subscription string       `json:"subscription"`
-	Plugin       string       `json:"plugin"`
-	Hash         string       `json:"hash"`
-	Value        Contribution `json:"value"`
+	Kind         Kind   `json:"kind"`
+	Hook         string `json:"hook"`
+	Subscription string `json:"subscription"`
+	Plugin       string `json:"plugin"`
+	Hash         string `json:"hash"`
+	// Value is what everybody may see: of a manifest_diagnostic without the words of
+	// the plugin, of an audit event without its details.
+	Value Contribution `json:"value"`
+	// Whole is the contribution as it was made, where Value is not; see [Applied.For].
+	Whole Contribution `json:"-"`
+	// SafeForUser and Visibility say to whom it opens.
+	SafeForUser bool       `json:"-"`
+	Visibility  Visibility `json:"-"`
 }
 
 // Reason is one hook's part in a decision.

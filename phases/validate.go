@@ -22,6 +22,12 @@ const (
 // namePattern is the form of plugin and hook names, section ids, tool names.
 var namePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.:/-]{0,127}$`)
 
+// idPattern is the form of ids that a plugin gives for itself.
+var idPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.:/#-]*$`)
+
+// versionPattern is the form of a plugin's version, which stands in every ledger.
+var versionPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.+~-]{0,63}$`)
+
 // ValidName reports whether s may name a hook, a section, a tool or a domain.
 func ValidName(s string) bool { return namePattern.MatchString(s) }
 
@@ -54,8 +60,11 @@ func ValidateDescription(d *Description, t *Table) error {
 	if !ValidPluginName(d.Name) {
 		v.addf("name %q: use letters, digits, _ and -, beginning with a letter or digit", d.Name)
 	}
-	if d.Version == "" {
+	switch {
+	case d.Version == "":
 		v.addf("no version")
+	case !versionPattern.MatchString(d.Version):
+		v.addf("version %.80q: use letters, digits and _ . + ~ -, at most 64", d.Version)
 	}
 	if len(d.Hooks) > MaxHooks || len(d.Tools) > MaxTools {
 		v.addf("%d hooks and %d tools; at most %d and %d", len(d.Hooks), len(d.Tools), MaxHooks, MaxTools)
@@ -157,7 +166,7 @@ func (v *checker) fallback(h *Hook, row Row) {
 			v.addf("fallback[%d]: kind %s is not among the hook's kinds", i, c.Kind())
 		}
 		if err := ValidateContribution(c, row); err != nil {
-			v.addf("fallback[%d]: %v", i, err)
+			v.addf("fallback[%d]: %s", i, Whole(err))
 		}
 	}
 }
