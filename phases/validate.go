@@ -28,6 +28,10 @@ var idPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.:/#-]*$`)
 // versionPattern is the form of a plugin's version, which stands in every ledger.
 var versionPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.+~-]{0,63}$`)
 
+// ValidID reports whether s may be the id that a plugin gives something of its own:
+// like ValidName, with "#" behind the first character and up to MaxIDBytes long.
+func ValidID(s string) bool { return len(s) <= MaxIDBytes && idPattern.MatchString(s) }
+
 // ValidName reports whether s may name a hook, a section, a tool or a domain.
 func ValidName(s string) bool { return namePattern.MatchString(s) }
 

@@ -141,7 +141,7 @@ func (v *contributionCheck) name(field, s string) {
 // id checks what identifies something for the plugin itself: a name, which may hold
 // "#" behind its beginning. It may be empty.
 func (v *contributionCheck) id(field, s string) {
-	if s != "" && (len(s) > MaxIDBytes || !idPattern.MatchString(s)) {
+	if s != "" && !ValidID(s) {
 		v.refuse(field, fmt.Sprintf("is not an id (letters, digits and _ . : / # -, at most %d)", MaxIDBytes), s)
 	}
 }

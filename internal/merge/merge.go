@@ -139,10 +139,9 @@ func (m *merger) handOn() {
 		it := &m.items[i]
 		switch v := it.entry.Value.(type) {
 		case *phases.ManifestDiagnostic:
-			m.diagnose(it.reply, phases.Diagnostic{
-				Code: v.Code, Severity: knownSeverity(v.Severity), Message: v.Message, Plugin: it.hook.Plugin,
-				Subscription: it.hook.Subscription, SafeForUser: v.SafeForUser, Visibility: it.hook.Visibility,
-			})
+			d := phases.Diagnostic{Code: v.Code, Severity: v.Severity, Message: v.Message, SafeForUser: v.SafeForUser}.Remark(it.hook.Visibility)
+			d.Plugin, d.Subscription = it.hook.Plugin, it.hook.Subscription
+			m.diagnose(it.reply, d)
 		case *phases.Audit:
 			m.out.Audits = append(m.out.Audits, Owned[*phases.Audit]{it.hook, v, it.entry.Hash})
 		case *phases.BackgroundJob:
@@ -171,10 +170,12 @@ func (m *merger) finish() {
 		part := &m.out.Parts[it.reply]
 		part.Kept = append(part.Kept, it.entry.Hash)
 		m.out.Sources = append(m.out.Sources, m.source(it))
-		m.out.Contributions = append(m.out.Contributions, phases.Applied{
+		applied := phases.Applied{
 			Kind: it.entry.Value.Kind(), Hook: it.hook.Hook, Subscription: it.hook.Subscription, Plugin: it.hook.Plugin,
 			Hash: it.entry.Hash, Value: it.entry.Value,
-		})
+		}
+		applied.Conceal(it.hook.Visibility)
+		m.out.Contributions = append(m.out.Contributions, applied)
 	}
 	slices.SortStableFunc(m.diags, func(a, b placedDiagnostic) int { return cmp.Compare(a.reply, b.reply) })
 	for i := range m.diags {
