@@ -10,6 +10,7 @@ import (
 
 	"github.com/grapnelhq/grapnel/gateway/rpc"
 	"github.com/grapnelhq/grapnel/internal/surface"
+	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/tree"
 )
 
@@ -28,6 +29,14 @@ type call[P any] struct {
 	*rpc.Caller
 
 	params P
+}
+
+// audience is who reads the answers of a call: what of plugins' words they may hold.
+func audience(c *rpc.Caller) phases.Audience {
+	if c.May(rpc.AdminRight) {
+		return phases.AudienceOperator
+	}
+	return phases.AudienceUser
 }
 
 // method makes a row of the table. Before the work is done, the caller must be one

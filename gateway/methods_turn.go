@@ -90,7 +90,7 @@ func (g *Gateway) compile(ctx context.Context, c call[compileParams]) (*runtime.
 	if done == nil {
 		return nil, engineError(err)
 	}
-	return done, nil
+	return done.For(audience(c.Caller)), nil
 }
 
 // finish answers with the outcome of turn.post_turn. Work that nobody has waited long
@@ -107,6 +107,7 @@ func (g *Gateway) finish(ctx context.Context, c call[finishParams]) (*phases.Out
 	if out == nil {
 		return nil, engineError(err)
 	}
+	out = out.For(audience(c.Caller))
 	if !c.params.Wait {
 		return out, nil
 	}
@@ -130,12 +131,12 @@ func (g *Gateway) callTool(ctx context.Context, c call[toolParams]) (*toolAnswer
 		Tool: c.params.Tool, Arguments: c.params.Arguments, IdempotencyKey: c.params.IdempotencyKey,
 	})
 	if refused, ok := errors.AsType[*phases.Error](err); ok {
-		return &toolAnswer{IsError: true, Diagnostics: []phases.Diagnostic{}, Error: refused}, nil
+		return &toolAnswer{IsError: true, Diagnostics: []phases.Diagnostic{}, Error: refused.For(audience(c.Caller))}, nil
 	}
 	if err != nil {
 		return nil, engineError(err)
 	}
-	return &toolAnswer{Content: res.Content, IsError: res.IsError, Diagnostics: append([]phases.Diagnostic{}, res.Diagnostics...)}, nil
+	return &toolAnswer{Content: res.Content, IsError: res.IsError, Diagnostics: phases.DiagnosticsFor(res.Diagnostics, audience(c.Caller))}, nil
 }
 
 // completeTurn is completeContext for a turn that is kept and compared by its ids,
@@ -185,7 +186,7 @@ func (g *Gateway) dispatch(ctx context.Context, c call[dispatchParams]) (*phases
 	if out == nil {
 		return nil, engineError(err)
 	}
-	return out, nil
+	return out.For(audience(c.Caller)), nil
 }
 
 // completeContext fills in what the command line does, but for what only its user

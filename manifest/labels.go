@@ -32,7 +32,7 @@ func HashLabels(m Manifest, key []byte) Manifest {
 		}
 	})
 	m.Plugins = mapped(m.Plugins, func(p *phases.PluginRow) {
-		h.replace(&p.Detail)
+		h.replace(&p.Message)
 		p.AbsentPaths = mapped(p.AbsentPaths, h.replace)
 	})
 	m.Policies = mapped(m.Policies, func(p *phases.PolicyEntry) { h.value(&p.Value) })

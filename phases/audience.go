@@ -1,7 +1,6 @@
 package phases
 
 import (
-	"log/slog"
 	"slices"
 	"strings"
 )
@@ -203,7 +202,8 @@ func collect(err error, into *[]string) {
 }
 
 // Whole returns an error's text with the words of plugins behind it, for the
-// operator's log; "" for nil.
+// operator's log; "" for nil. Whoever logs an error that a plugin may have a part in
+// logs this.
 func Whole(err error) string {
 	if err == nil {
 		return ""
@@ -213,10 +213,6 @@ func Whole(err error) string {
 	}
 	return err.Error()
 }
-
-// LogValue implements slog.LogValuer: a log gets the whole. An error that wraps e
-// does not do so by itself; log its [Whole].
-func (e *Error) LogValue() slog.Value { return slog.StringValue(Whole(e)) }
 
 // joinWords joins those that are not empty.
 func joinWords(parts ...string) string {

@@ -175,7 +175,7 @@ type Diagnostic struct {
 	Detail string `json:"-"`
 	// Cause is why the hook failed, in a diagnostic that a failure has left behind
 	// ([CodeFailOpen]); empty in others.
-	Cause Cause `json:"cause"`
+	Cause Cause `json:"cause,omitempty"`
 	// Plugin and Subscription say whose it is; OtherSubscription and Slot are
 	// the other party and the place of a conflict.
 	Plugin            string `json:"plugin"`

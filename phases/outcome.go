@@ -62,7 +62,7 @@ type Run struct {
 	// Code is the cause; for a disabled run the reason, and "tool_error" for a tool
 	// that told the model of a failure. Empty when all is well.
 	Code string `json:"code"`
-	// PluginCode is the plugin's own word in a plugin_error; see [ValidCode].
+	// PluginCode is the plugin's own word in a plugin_error.
 	PluginCode string `json:"plugin_code"`
 	Attempts   int    `json:"attempts"`
 	// QueueMS and DurationMS are wall milliseconds waiting for a slot and in
@@ -147,9 +147,10 @@ type PluginRow struct {
 	// operator pinned none; "builtin" and "in_process" where there is no file.
 	SHA256 string      `json:"sha256"`
 	State  PluginState `json:"state"`
-	// Code and Message say why it is not ready. The message is the engine's own.
+	// Code and Message say why it is not ready. The message is the engine's own; it
+	// keeps its name in stored manifests.
 	Code    string `json:"code"`
-	Message string `json:"message"`
+	Message string `json:"detail"`
 	// Detail holds words of the plugin that belong to the message, such as the end of
 	// its standard error. It is for the operator's log and never encoded.
 	Detail     string `json:"-"`

@@ -126,6 +126,8 @@ func ValidateHook(h *Hook, t *Table) []error {
 	if err := h.OnFailure.check(); err != nil {
 		v.addf("on_failure: %v", err)
 	}
+	v.order("after", h.After)
+	v.order("before", h.Before)
 	v.fallback(h, row)
 	v.retry(h)
 	v.cache(h, row)
@@ -154,6 +156,15 @@ func (v *checker) role(h *Hook, row Row) {
 		v.addf("unknown role %q%s", h.Role, DidYouMean(string(h.Role), words(Roles())))
 	case !row.Takes(h.Role):
 		v.addf("phase %s does not take the role %s", h.Phase, h.Role)
+	}
+}
+
+// order checks the form of subscription ids; whether they exist the planner says.
+func (v *checker) order(field string, ids []string) {
+	for _, id := range ids {
+		if !ValidID(strings.TrimSuffix(id, "?")) {
+			v.addf("%s %.80q: is not a subscription's id", field, id)
+		}
 	}
 }
 

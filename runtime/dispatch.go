@@ -87,6 +87,7 @@ type call struct {
 	dropped []merge.Drop
 	notes   []phases.Diagnostic
 	failure *phases.Error
+	mark    failMark
 	// span is the call's place in the host's trace.
 	span span
 	// once is told before the plugin is, by nil for most; see attempting.
@@ -173,7 +174,7 @@ func (d *dispatch) conditions() {
 		ok, err := c.sub.Condition.Eval(env)
 		switch {
 		case err != nil:
-			c.fail(phases.Errorf(phases.CauseCondition, "condition: %w", err))
+			c.fail(conditionFailure(err))
 		case !ok:
 			c.run.State, c.settled = phases.StateFiltered, true
 		}

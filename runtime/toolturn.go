@@ -60,9 +60,7 @@ func (t *Turn) refuseTool(ctx context.Context, owner, tool string, why *phases.E
 // refusedTool is the error of a call that the turn does not allow. Its message is
 // for the model, too.
 func refusedTool(format string, args ...any) *phases.Error {
-	err := phases.Errorf(phases.CauseForbidden, format, args...)
-	err.SafeForUser = true
-	return err
+	return phases.Errorf(phases.CauseForbidden, format, args...)
 }
 
 // callable returns the plugin that brought a tool into the turn, and why the tool

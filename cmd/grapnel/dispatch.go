@@ -74,6 +74,7 @@ func (a *app) dispatch(ctx context.Context, cfg *config.Config, turn phases.Cont
 		}
 		var err error
 		out, err = eng.Dispatch(ctx, turn, in)
+		out = out.For(phases.AudienceOperator)
 		if out != nil && wait {
 			err = errors.Join(err, eng.WaitBackground(ctx))
 		}

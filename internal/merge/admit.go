@@ -133,7 +133,11 @@ func Admit(row phases.Row, h *Hook, cs []phases.Contribution) (Admitted, error) 
 			return Admitted{}, invalid(row, h, fmt.Errorf("contribution %d is empty", i))
 		}
 		if d, refused := checkKind(row, h, c); refused {
-			out.drop(h, identified(h, i, c), d)
+			known := identified(h, i, c)
+			out.drop(h, known, d)
+			if id := c.Head().ContributionID; id != "" && id != known.Head().ContributionID {
+				out.Diagnostics[len(out.Diagnostics)-1].Detail = fmt.Sprintf("%s: its id was %.80q", d.Message, id)
+			}
 			continue
 		}
 		if err := wellFormed(row, c); err != nil {

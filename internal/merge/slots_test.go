@@ -294,7 +294,7 @@ func TestHandedOn(t *testing.T) {
 		{Code: "conflict", Severity: phases.SeverityWarning, Plugin: "b", Subscription: "b.h", OtherSubscription: "a.h", Slot: "d/k", Visibility: phases.VisibilityUserAudit},
 		{Code: "other", Severity: phases.SeverityInfo, Plugin: "b", Subscription: "b.h", SafeForUser: true, Visibility: phases.VisibilityUserAudit},
 	}
-	want[1].Message = `policy "d/k" belongs to a.h: what b.h contributed was dropped`
+	want[1].Message = `policy "d/k" belongs to a.h: what b.h contributed to it was dropped`
 	if diff := cmp.Diff(got.Diagnostics, want); diff != "" {
 		t.Errorf("diagnostics (-got +want):\n%s", diff)
 	}

@@ -150,7 +150,7 @@ func (d *docs) hooks() []sdk.Hook {
 		list = append(list, d.threadHook())
 	}
 	for i := range list {
-		list[i].Priority, list[i].Visibility = priority, phases.VisibilityInternal
+		list[i].Priority, list[i].Visibility = priority, phases.VisibilityUserAudit
 	}
 	return list
 }
