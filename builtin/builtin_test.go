@@ -69,7 +69,7 @@ func TestLaunches(t *testing.T) {
 	}
 	for _, row := range eng.Plugins() {
 		if row.State != phases.PluginReady {
-			t.Errorf("%s is %s: %s", row.Plugin, row.State, row.Detail)
+			t.Errorf("%s is %s: %s", row.Plugin, row.State, row.Message+" "+row.Detail)
 		}
 		if d := eng.Descriptions()[row.Plugin]; d == nil || "my_"+d.Name != row.Plugin {
 			t.Errorf("%s says that it is %+v", row.Plugin, d)

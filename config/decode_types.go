@@ -129,7 +129,7 @@ func (d *decoder) contribution(n *node) phases.Contribution {
 	d.fields(n, v, fieldsOf(v.Type()), "kind")
 	if d.count == before {
 		if err := phases.ValidateContribution(c, phases.Row{Kinds: phases.Kinds()}); err != nil {
-			d.badKeyf(n, "%s", strings.TrimSuffix(err.Error(), " ("+string(phases.CauseInvalidReply)+")"))
+			d.badKeyf(n, "%s", strings.Replace(phases.Whole(err), " ("+string(phases.CauseInvalidReply)+")", "", 1))
 		}
 	}
 	return c

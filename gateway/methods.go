@@ -10,6 +10,7 @@ import (
 
 	"github.com/grapnelhq/grapnel/gateway/rpc"
 	"github.com/grapnelhq/grapnel/internal/surface"
+	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/tree"
 )
 
@@ -30,8 +31,17 @@ type call[P any] struct {
 	params P
 }
 
+// audience is who reads the answers of a call: what of plugins' words they may hold.
+func audience(c *rpc.Caller) phases.Audience {
+	if c.May(rpc.AdminRight) {
+		return phases.AudienceOperator
+	}
+	return phases.AudienceUser
+}
+
 // method makes a row of the table. Before the work is done, the caller must be one
-// who may see the workspace, and the actor is settled.
+// who may see the workspace, and the actor is settled. An answer that may hold words of
+// plugins has a method For, and is given as its caller may see it.
 func method[P, R any](name string, right rpc.Right, doc string, ask func(*P) asked, do func(ctx context.Context, c call[P]) (R, error)) rpc.Method {
 	return rpc.Typed(name, right, doc, func(ctx context.Context, c *rpc.Caller, p P) (R, error) {
 		var none R
@@ -45,6 +55,9 @@ func method[P, R any](name string, right rpc.Right, doc string, ask func(*P) ask
 		r, err := do(ctx, call[P]{c, p})
 		if err != nil {
 			return none, wireError(err)
+		}
+		if words, ok := any(r).(interface{ For(a phases.Audience) R }); ok {
+			r = words.For(audience(c))
 		}
 		return r, nil
 	})

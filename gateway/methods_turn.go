@@ -62,6 +62,11 @@ type toolAnswer struct {
 	Error       *phases.Error       `json:"error,omitempty" jsonschema:"why the call was refused, or failed; content is null then"`
 }
 
+// For is the answer as the audience may see it.
+func (a *toolAnswer) For(who phases.Audience) *toolAnswer {
+	return &toolAnswer{Content: a.Content, IsError: a.IsError, Diagnostics: phases.DiagnosticsFor(a.Diagnostics, who), Error: a.Error.For(who)}
+}
+
 // turnMethods: what they are about is a turn's workspace, which they look up
 // themselves.
 func (g *Gateway) turnMethods() []rpc.Method {

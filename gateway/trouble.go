@@ -107,7 +107,7 @@ func followsFromDown(code string) bool {
 
 // ofPlugin is the trouble of a plugin itself.
 func ofPlugin(p *runtime.PluginHealth) (Trouble, bool) {
-	t := Trouble{Plugin: p.Plugin, Code: p.Code, Reason: p.Detail, At: p.Since}
+	t := Trouble{Plugin: p.Plugin, Code: p.Code, Reason: p.Message, At: p.Since}
 	full := p.Working >= p.Concurrency && p.Waiting > 0
 	switch {
 	case p.State == phases.PluginQuarantined:
@@ -211,7 +211,7 @@ func remedyOf(code, otherwise string) string {
 	case phases.CauseOOM:
 		return "raise limits.memory of the plugin, or find what it keeps"
 	case phases.CausePluginError:
-		return "what it said is in the diagnostics of the answer to who asked, of background work in grapnel jobs show; grapnel plugin run tries it alone"
+		return "what it said is in the log; grapnel plugin run tries it alone"
 	case phases.CauseInvalidReply:
 		return "it breaks the contract of plugins: tell its author; grapnel plugin run shows its answer"
 	case phases.CauseOversizeRequest, phases.CauseOversizeReply:

@@ -18,7 +18,7 @@ func noon() time.Time { return time.Date(2026, 2, 3, 12, 0, 0, 0, time.UTC) }
 // plug is a plugin in a state.
 func plug(name string, state phases.PluginState, code string) runtime.PluginHealth {
 	return runtime.PluginHealth{
-		PluginRow: phases.PluginRow{Plugin: name, State: state, Code: code, Detail: "detail of " + name}, Since: noon(), Concurrency: 4,
+		PluginRow: phases.PluginRow{Plugin: name, State: state, Code: code, Message: "detail of " + name}, Since: noon(), Concurrency: 4,
 	}
 }
 

@@ -37,7 +37,7 @@ func contentOfRun(r *phases.Run) {
 
 // contentOfPlugin forgets how a plugin's process came to be and what surrounds it.
 func contentOfPlugin(p *phases.PluginRow) {
-	p.Generation, p.Restarts, p.Recycled, p.Detail = 0, 0, 0, ""
+	p.Generation, p.Restarts, p.Recycled, p.Message = 0, 0, 0, ""
 	p.TierLacks, p.AbsentPaths = nil, nil
 }
 

@@ -106,7 +106,7 @@ func TestContentHashCountsEachField(t *testing.T) {
 		"Runs[0].Generation", "Runs[0].Incarnation", "Runs[0].Attempts", "Runs[0].QueueMS", "Runs[0].DurationMS",
 		"Runs[0].BytesIn", "Runs[0].BytesOut", "Runs[0].CachedFrom",
 		"Runs[0].Usage.InputTokens", "Runs[0].Usage.OutputTokens", "Runs[0].Usage.CacheReadTokens", "Runs[0].Usage.CacheWriteTokens", "HookSources[0].CachedFrom",
-		"Plugins[0].Generation", "Plugins[0].Restarts", "Plugins[0].Recycled", "Plugins[0].Detail",
+		"Plugins[0].Generation", "Plugins[0].Restarts", "Plugins[0].Recycled", "Plugins[0].Message",
 		"Plugins[0].TierLacks[0]", "Plugins[0].AbsentPaths[0]",
 		"Budgets.Turn.UsedMS", "Budgets.Turn.UsedChars", "Budgets.Phases[0].Budget.UsedMS", "Budgets.Phases[0].Budget.UsedChars",
 		"Diagnostics[0].Message",
@@ -191,6 +191,9 @@ func eachLeaf(path string, v reflect.Value, check func(path string)) {
 			return
 		}
 		for i := range v.NumField() {
+			if v.Type().Field(i).Tag.Get("json") == "-" {
+				continue // not of the record
+			}
 			eachLeaf(path+"."+v.Type().Field(i).Name, v.Field(i), check)
 		}
 	case reflect.Slice:

@@ -32,7 +32,7 @@ func HashLabels(m Manifest, key []byte) Manifest {
 		}
 	})
 	m.Plugins = mapped(m.Plugins, func(p *phases.PluginRow) {
-		h.replace(&p.Detail)
+		h.replace(&p.Message)
 		p.AbsentPaths = mapped(p.AbsentPaths, h.replace)
 	})
 	m.Audits = mapped(m.Audits, func(a *Audit) { a.HashDetails(key) })

@@ -194,8 +194,13 @@ type Diagnostic struct {
 	Code string `json:"code"`
 	// Severity is how bad it is.
 	Severity phases.Severity `json:"severity"`
-	// Message is for people; empty where it is not safe to show.
+	// Message is for people: the engine's own, or a plugin's where its author calls
+	// it safe and the hook's visibility is user_audit or user_visible. A neutral
+	// sentence stands for any other.
 	Message string `json:"message"`
+	// Cause is why the hook failed, in a mark that a failure left behind (fail_open);
+	// absent from others.
+	Cause phases.Cause `json:"cause,omitempty"`
 	// SectionID is the section concerned, if any.
 	SectionID string `json:"section_id"`
 	// HookSource is the subscription concerned, if any.

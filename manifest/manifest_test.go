@@ -103,13 +103,15 @@ func TestDiagnose(t *testing.T) {
 	m := sampleManifest(1, 0, 0)
 	m.Diagnostics = nil
 	m.Diagnose([]phases.Diagnostic{
-		{Code: "conflict", Severity: phases.SeverityWarning, Message: "secret", Subscription: "a.b", Slot: "memory/mode"},
-		{Code: "file_truncated", Message: "fine", SafeForUser: true, Slot: "section_0"},
+		{Code: "conflict", Severity: phases.SeverityWarning, Message: "x belongs to c.d", Subscription: "a.b", Slot: "memory/mode"},
+		{Code: "file_truncated", Message: "neutral", Detail: "fine", SafeForUser: true, Visibility: phases.VisibilityUserAudit, Slot: "section_0"},
+		{Code: "fail_open", Message: "neutral", Detail: "secret", SafeForUser: true, Visibility: phases.VisibilityDebug, Cause: phases.CauseCrash},
 		{Code: "left_out", Severity: phases.SeverityError, Slot: "memory_recall"},
 	})
 	want := []Diagnostic{
-		{Code: "conflict", Severity: phases.SeverityWarning, HookSource: "a.b"},
+		{Code: "conflict", Severity: phases.SeverityWarning, Message: "x belongs to c.d", HookSource: "a.b"},
 		{Code: "file_truncated", Severity: phases.SeverityInfo, Message: "fine", SectionID: "section_0"},
+		{Code: "fail_open", Severity: phases.SeverityInfo, Message: "neutral", Cause: phases.CauseCrash},
 		{Code: "left_out", Severity: phases.SeverityError, SectionID: "memory_recall"},
 	}
 	if diff := cmp.Diff(m.Diagnostics, want); diff != "" {
@@ -182,7 +184,7 @@ func TestHashLabels(t *testing.T) {
 		{Kind: "file", ID: secret, Label: secret}, {Kind: "url", ID: secret}, {Kind: "document", ID: "doc-1", Label: secret},
 	}
 	m.LeftOut = append(m.LeftOut, phases.LeftOut{ID: "x", Reason: "because of " + secret})
-	m.Plugins[0].Detail = secret
+	m.Plugins[0].Message = secret
 	m.Plugins[0].AbsentPaths = []string{secret}
 	m.Files[0].Path = secret
 	m.Diagnostics[0].Message = secret

@@ -64,16 +64,15 @@ func completeRows[T any](list []T, lacks func(*T) bool, fill func(*T)) []T {
 	return notNil(list)
 }
 
-// Diagnose adds rows for diagnostics of the compiler or of a dispatch. A message
-// is taken only where it is safe for users. A slot is taken as the section only
+// Diagnose adds rows for diagnostics of the compiler or of a dispatch, as
+// [phases.AudienceAudit] may see them. A slot is taken as the section only
 // if it is the id of a section of this record, in the prompt or left out: so
 // add those first.
 func (m *Manifest) Diagnose(list []phases.Diagnostic) {
 	for i := range list {
-		d := &list[i]
-		row := Diagnostic{Code: d.Code, Severity: cmp.Or(d.Severity, phases.SeverityInfo), HookSource: d.Subscription}
-		if d.SafeForUser {
-			row.Message = d.Message
+		d := list[i].For(phases.AudienceAudit)
+		row := Diagnostic{
+			Code: d.Code, Cause: d.Cause, Severity: cmp.Or(d.Severity, phases.SeverityInfo), Message: d.Message, HookSource: d.Subscription,
 		}
 		if m.knowsSection(d.Slot) {
 			row.SectionID = d.Slot

@@ -34,7 +34,7 @@ func sampleManifest(sections, runs, plugins int) Manifest {
 	for i := range plugins {
 		m.Plugins = append(m.Plugins, phases.PluginRow{
 			Plugin: fmt.Sprintf("plugin-%d", i), Version: "1.2.3", SHA256: "unpinned", State: phases.PluginReady, Generation: 3,
-			Tier: "T1", TierLacks: []string{"signals"}, AbsentPaths: []string{"/srv/absent"}, Restarts: i, Detail: "back since 4:05",
+			Tier: "T1", TierLacks: []string{"signals"}, AbsentPaths: []string{"/srv/absent"}, Restarts: i, Message: "back since 4:05",
 		})
 	}
 	m.Audits = []Audit{

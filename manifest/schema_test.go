@@ -52,7 +52,7 @@ var plainFields = map[string]string{
 	"PluginRow.Plugin":            "The plugin.",
 	"PluginRow.Version":           "The plugin's version.",
 	"PluginRow.State":             "The state.",
-	"PluginRow.Detail":            "More about the code, for people.",
+	"PluginRow.Message":           "More about the code, for people.",
 	"PluginRow.Generation":        "The loaded configuration.",
 	"PluginRow.Restarts":          "How often its process was started again.",
 	"SourceRef.ID":                "The id of the source.",

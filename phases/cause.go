@@ -95,14 +95,22 @@ type Error struct {
 	// Phase and Subscription say where, if known.
 	Phase        Phase  `json:"phase"`
 	Subscription string `json:"subscription"`
-	// Message is one sentence for people.
+	// Message is one sentence for people. On the host's side it is always safe to
+	// show: the engine's own words, or words of a plugin that [Error.For] has opened.
+	// A plugin writes its own words here.
 	Message string `json:"message"`
+	// Detail holds, on the host's side, the words of a plugin that belong to the
+	// message: what it said, its panic, the end of its standard error, a value that
+	// it sent. It is for the operator's log (see [DetailOf]) and never encoded.
+	Detail string `json:"-"`
 	// PluginCode is the plugin's own word where Code is CausePluginError.
 	PluginCode string `json:"-"`
 	// Retryable says that the same call may succeed later.
 	Retryable bool `json:"-"`
-	// SafeForUser says that Message may be shown outside the operator's log.
-	SafeForUser bool `json:"-"`
+	// SafeForUser is what a plugin says of its words: they may be shown outside the
+	// operator's log, to whom Visibility opens them.
+	SafeForUser bool       `json:"-"`
+	Visibility  Visibility `json:"-"`
 	// Err is the wrapped cause; it never crosses the wire.
 	Err error `json:"-"`
 }
@@ -118,7 +126,7 @@ func Errorf(code Cause, format string, args ...any) *Error {
 	return &Error{Code: code, Message: err.Error(), Err: wrapped}
 }
 
-// Error implements error: where, what and the code.
+// Error implements error: where, what and the code, without Detail.
 func (e *Error) Error() string {
 	where := ""
 	if e.Phase != "" {
@@ -152,7 +160,9 @@ func CodeOf(err error) Cause {
 // of a panic: unlike any other, it says nothing about what came of the call.
 const PluginCodePanic = "panic"
 
-// ConfigError refuses a plugin's configuration and says where the mistake is.
+// ConfigError refuses a plugin's configuration and says where the mistake is. Its
+// words answer the operator, who wrote the configuration, and nobody else: New and
+// "grapnel config check" show them with their place in the file.
 type ConfigError struct {
 	// Pointer is a JSON pointer (RFC 6901) into the configuration; "" is the
 	// whole. The host turns it into a file and a line.
@@ -174,15 +184,25 @@ type Diagnostic struct {
 	// Code is a Cause, one of the Code constants, or a plugin's own word.
 	Code     string   `json:"code"`
 	Severity Severity `json:"severity"`
-	Message  string   `json:"message"`
+	// Message is one sentence for people. On the host's side it is always safe to
+	// show, like that of an [Error]; a plugin writes its own words here.
+	Message string `json:"message"`
+	// Detail holds, on the host's side, the words of a plugin that belong to the
+	// message. It is for the operator's log and never encoded.
+	Detail string `json:"-"`
+	// Cause is why the hook failed, in a diagnostic that a failure has left behind
+	// ([CodeFailOpen]); empty in others.
+	Cause Cause `json:"cause,omitempty"`
 	// Plugin and Subscription say whose it is; OtherSubscription and Slot are
 	// the other party and the place of a conflict.
 	Plugin            string `json:"plugin"`
 	Subscription      string `json:"subscription"`
 	OtherSubscription string `json:"other_subscription"`
 	Slot              string `json:"slot"`
-	// SafeForUser says that Message may be shown outside the operator's log.
+	// SafeForUser is what a plugin says of its words: they may be shown outside the
+	// operator's log, to whom Visibility opens them. Messages of the engine's own
+	// need neither.
 	SafeForUser bool `json:"-"`
-	// Visibility says who may see it; empty counts as VisibilityInternal.
+	// Visibility is that of the subscription; empty counts as VisibilityInternal.
 	Visibility Visibility `json:"-"`
 }

@@ -59,6 +59,6 @@ func ExampleValidateContribution() {
 	fmt.Println(phases.ValidateContribution(&phases.PromptSection{SectionID: "house rules"}, row))
 	fmt.Println(phases.ValidateContribution(&phases.Decision{Verdict: phases.VerdictDeny}, row))
 	// Output:
-	// prompt_section: section_id "house rules" is not a name (letters, digits and _ . : / -, at most 128) (invalid_reply)
+	// prompt_section: section_id is not a name (letters, digits and _ . : / -, at most 128) (invalid_reply)
 	// phase turn.pre_prompt_compile does not take decision (contribution_not_allowed)
 }

@@ -156,9 +156,13 @@ type PluginRow struct {
 	// operator pinned none; "builtin" and "in_process" where there is no file.
 	SHA256 string      `json:"sha256"`
 	State  PluginState `json:"state"`
-	// Code and Detail say why it is not ready.
-	Code       string `json:"code"`
-	Detail     string `json:"detail"`
+	// Code and Message say why it is not ready. The message is the engine's own; it
+	// keeps its name in stored manifests.
+	Code    string `json:"code"`
+	Message string `json:"detail"`
+	// Detail holds words of the plugin that belong to the message, such as the end of
+	// its standard error. It is for the operator's log and never encoded.
+	Detail     string `json:"-"`
 	Generation uint64 `json:"generation"`
 	// Tier is the sandbox tier reached: "T0", "T1", "T2", or "" in process.
 	Tier string `json:"tier"`
@@ -175,12 +179,19 @@ type PluginRow struct {
 
 // Applied is one contribution that was kept.
 type Applied struct {
-	Kind         Kind         `json:"kind"`
-	Hook         string       `json:"hook"`
-	Subscription string       `json:"subscription"`
-	Plugin       string       `json:"plugin"`
-	Hash         string       `json:"hash"`
-	Value        Contribution `json:"value"`
+	Kind         Kind   `json:"kind"`
+	Hook         string `json:"hook"`
+	Subscription string `json:"subscription"`
+	Plugin       string `json:"plugin"`
+	Hash         string `json:"hash"`
+	// Value is what everybody may see: of a manifest_diagnostic without the words of
+	// the plugin, of an audit event without its details.
+	Value Contribution `json:"value"`
+	// Whole is the contribution as it was made, where Value is not; see [Applied.For].
+	Whole Contribution `json:"-"`
+	// SafeForUser and Visibility say to whom it opens.
+	SafeForUser bool       `json:"-"`
+	Visibility  Visibility `json:"-"`
 }
 
 // Reason is one hook's part in a decision.

@@ -151,14 +151,24 @@ type Cache struct {
 	Tags []string `json:"tags,omitempty"`
 }
 
-// Visibility says who may see a hook's diagnostics.
+// Visibility says who may read what a hook words itself, in diagnostics, errors
+// and audit events, beside the operator's log, where all of it goes. It opens
+// only what the author calls safe (SafeForUser); codes and names, and what the
+// engine words, everybody sees. Content, such as sections and the reasons of
+// decisions, is not concerned. [Visibility.Opens] is the rule.
 type Visibility string
 
-// The visibilities. The empty one counts as VisibilityInternal.
+// The visibilities, each with all that the one before it opens. The empty one
+// counts as VisibilityInternal.
 const (
-	VisibilityInternal    Visibility = "internal"
-	VisibilityDebug       Visibility = "debug"
-	VisibilityUserAudit   Visibility = "user_audit"
+	// VisibilityInternal opens nothing.
+	VisibilityInternal Visibility = "internal"
+	// VisibilityDebug opens the output of the command line, and the gateway's answers
+	// to callers with the right "admin".
+	VisibilityDebug Visibility = "debug"
+	// VisibilityUserAudit opens manifests, too.
+	VisibilityUserAudit Visibility = "user_audit"
+	// VisibilityUserVisible opens all answers of the gateway.
 	VisibilityUserVisible Visibility = "user_visible"
 )
 

@@ -23,6 +23,16 @@ const (
 // namePattern is the form of plugin and hook names, section ids, tool names.
 var namePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.:/-]{0,127}$`)
 
+// idPattern is the form of ids that a plugin gives for itself.
+var idPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.:/#-]*$`)
+
+// versionPattern is the form of a plugin's version, which stands in every ledger.
+var versionPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.+~-]{0,63}$`)
+
+// ValidID reports whether s may be the id that a plugin gives something of its own:
+// like ValidName, with "#" behind the first character and up to MaxIDBytes long.
+func ValidID(s string) bool { return len(s) <= MaxIDBytes && idPattern.MatchString(s) }
+
 // ValidName reports whether s may name a hook, a section, a tool or a domain.
 func ValidName(s string) bool { return namePattern.MatchString(s) }
 
@@ -55,8 +65,11 @@ func ValidateDescription(d *Description, t *Table) error {
 	if !ValidPluginName(d.Name) {
 		v.addf("name %q: use letters, digits, _ and -, beginning with a letter or digit", d.Name)
 	}
-	if d.Version == "" {
+	switch {
+	case d.Version == "":
 		v.addf("no version")
+	case !versionPattern.MatchString(d.Version):
+		v.addf("version %.80q: use letters, digits and _ . + ~ -, at most 64", d.Version)
 	}
 	if len(d.Hooks) > MaxHooks || len(d.Tools) > MaxTools {
 		v.addf("%d hooks and %d tools; at most %d and %d", len(d.Hooks), len(d.Tools), MaxHooks, MaxTools)
@@ -114,6 +127,8 @@ func ValidateHook(h *Hook, t *Table) []error {
 	if err := h.OnFailure.check(); err != nil {
 		v.addf("on_failure: %v", err)
 	}
+	v.order("after", h.After)
+	v.order("before", h.Before)
 	v.fallback(h, row)
 	v.retry(h)
 	v.cache(h, row)
@@ -148,6 +163,15 @@ func (v *checker) role(h *Hook, row Row) {
 	}
 }
 
+// order checks the form of subscription ids; whether they exist the planner says.
+func (v *checker) order(field string, ids []string) {
+	for _, id := range ids {
+		if !ValidID(strings.TrimSuffix(id, "?")) {
+			v.addf("%s %.80q: is not a subscription's id", field, id)
+		}
+	}
+}
+
 func (v *checker) fallback(h *Hook, row Row) {
 	if h.OnFailure.Uses(UseInstead) && len(h.Fallback) == 0 {
 		v.addf("on_failure is fallback, and there are no fallback contributions")
@@ -161,7 +185,7 @@ func (v *checker) fallback(h *Hook, row Row) {
 			v.addf("fallback[%d]: kind %s is not among the hook's kinds", i, c.Kind())
 		}
 		if err := ValidateContribution(c, row); err != nil {
-			v.addf("fallback[%d]: %v", i, err)
+			v.addf("fallback[%d]: %s", i, Whole(err))
 		}
 	}
 }

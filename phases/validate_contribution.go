@@ -19,15 +19,15 @@ func ValidateContribution(c Contribution, row Row) error {
 	}
 	v := &contributionCheck{}
 	head := c.Head()
-	v.text("contribution_id", head.ContributionID, MaxIDBytes)
-	v.text("domain", head.Domain, MaxIDBytes)
+	v.id("contribution_id", head.ContributionID)
+	v.id("domain", head.Domain)
 	for i := range head.Diagnostics {
 		v.text("diagnostics", head.Diagnostics[i].Code, MaxIDBytes)
 		v.text("diagnostics", head.Diagnostics[i].Message, 0)
 	}
 	v.body(c)
 	if v.err != nil {
-		return &Error{Code: CauseInvalidReply, Message: fmt.Sprintf("%s: %v", c.Kind(), v.err)}
+		return &Error{Code: CauseInvalidReply, Message: fmt.Sprintf("%s: %v", c.Kind(), v.err), Detail: DetailOf(v.err)}
 	}
 	return nil
 }
@@ -40,6 +40,7 @@ func (v *contributionCheck) body(c Contribution) {
 	case *Policy:
 		v.need("domain", c.Domain)
 		v.need("key", c.Key)
+		v.id("key", c.Key)
 		v.json("value", c.Value, true)
 	case *PromptContext:
 		v.text("content", c.Content, 0)
@@ -50,12 +51,12 @@ func (v *contributionCheck) body(c Contribution) {
 	case *ToolBundle:
 		v.name("bundle_id", c.BundleID)
 		if errs := validateTools(c.Tools); v.err == nil && len(errs) > 0 {
-			v.err = errs[0]
+			v.err = WithDetail("tools: one of them is not valid", errs[0].Error(), nil)
 		}
 	case *Decision:
 		v.word("verdict", string(c.Verdict), "allow", "ask", "deny")
 		v.text("reason", c.Reason, 0)
-		v.text("reason_code", c.ReasonCode, MaxIDBytes)
+		v.code("reason_code", c.ReasonCode)
 	case *Rewrite:
 		if c.Path != "" && c.Path[0] != '/' {
 			v.fail("path", "is not a JSON pointer")
@@ -72,13 +73,16 @@ func (v *contributionCheck) body(c Contribution) {
 		}
 	case *ManifestDiagnostic:
 		v.need("code", c.Code)
+		v.code("code", c.Code)
 		v.text("message", c.Message, 0)
 		v.word("severity", string(c.Severity), "", "info", "warning", "error")
 	case *Audit:
 		v.need("event_kind", c.EventKind)
+		v.code("event_kind", c.EventKind)
 		v.json("details", c.Details, false)
 	case *BackgroundJob:
 		v.need("job_kind", c.JobKind)
+		v.name("job_kind", c.JobKind)
 		v.text("idempotency_key", c.IdempotencyKey, MaxIDBytes)
 		v.json("payload", c.Payload, false)
 	}
@@ -130,13 +134,35 @@ func (v *contributionCheck) need(field, s string) {
 
 func (v *contributionCheck) name(field, s string) {
 	if !ValidName(s) {
-		v.fail(field, fmt.Sprintf("%.80q is not a name (letters, digits and _ . : / -, at most 128)", s))
+		v.refuse(field, "is not a name (letters, digits and _ . : / -, at most 128)", s)
+	}
+}
+
+// id checks what identifies something for the plugin itself: a name, which may hold
+// "#" behind its beginning. It may be empty.
+func (v *contributionCheck) id(field, s string) {
+	if s != "" && !ValidID(s) {
+		v.refuse(field, fmt.Sprintf("is not an id (letters, digits and _ . : / # -, at most %d)", MaxIDBytes), s)
+	}
+}
+
+// code checks a code of the plugin's own. It may be empty.
+func (v *contributionCheck) code(field, s string) {
+	if s != "" && !ValidCode(s) {
+		v.refuse(field, fmt.Sprintf("is not a code (lower-case letters, digits, _ and ., at most %d)", maxCode), s)
+	}
+}
+
+// refuse says what is wrong with a value, and apart from that what the value is.
+func (v *contributionCheck) refuse(field, what, value string) {
+	if v.err == nil {
+		v.err = WithDetail(field+" "+what, fmt.Sprintf("%s is %.80q", field, value), nil)
 	}
 }
 
 func (v *contributionCheck) word(field, s string, known ...string) {
 	if !slices.Contains(known, s) {
-		v.fail(field, fmt.Sprintf("%.80q is none of %s", s, strings.Trim(strings.Join(known, ", "), ", ")))
+		v.refuse(field, "is none of "+strings.Trim(strings.Join(known, ", "), ", "), s)
 	}
 }
 

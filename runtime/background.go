@@ -176,9 +176,10 @@ func (w *attempting) collected(v Verdict) {
 		}
 		row.Contributions = append(row.Contributions, w.kinds...)
 		row.Diagnostics = append(row.Diagnostics, w.notes...)
-		if failure, ok := errors.AsType[*phases.Error](v.Err); ok && ownWords(failure) != "" {
+		if failure, ok := errors.AsType[*phases.Error](v.Err); ok {
 			row.Diagnostics = append(row.Diagnostics, phases.Diagnostic{
-				Code: string(failure.Code), Severity: phases.SeverityWarning, Plugin: row.Plugin, Subscription: row.Subscription, Message: ownWords(failure),
+				Code: string(failure.Code), Severity: phases.SeverityWarning, Plugin: row.Plugin, Subscription: row.Subscription,
+				Message: failure.Message, Detail: failure.Detail, SafeForUser: failure.SafeForUser, Visibility: failure.Visibility,
 			})
 		}
 	})

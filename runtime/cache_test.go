@@ -125,7 +125,7 @@ func TestCachedIsOwn(t *testing.T) {
 	}{
 		{"value", phases.PrePromptCompile, given, func(out *phases.Outcome) {
 			r, _ := out.Contributions[0].Value.(*phases.Reminder)
-			r.Text, r.Diagnostics[0].Message = "spoiled", "spoiled"
+			r.Text = "spoiled"
 		}},
 		{"map", phases.PrePromptCompile, given, func(out *phases.Outcome) { out.Merged.Reminders[0].Attributes["a"] = "spoiled" }},
 		{"diagnostics", phases.PrePromptCompile, given, func(out *phases.Outcome) { out.Diagnostics[0].Message = "spoiled" }},

@@ -34,6 +34,7 @@ func (d *dispatch) call(ctx context.Context, c *call, until time.Time) {
 			c.fail(failure)
 			return
 		}
+		d.engine.logFailure(c.run, failure) // the next attempt has its own
 	}
 }
 
@@ -325,10 +326,13 @@ func (d *dispatch) admit(c *call, res *phases.Result) *phases.Error {
 	c.entries, c.dropped, c.settled = admitted.Entries, admitted.Dropped, true
 	c.notes = append(c.notes, admitted.Diagnostics...)
 	for _, note := range res.Diagnostics {
-		note.Plugin, note.Subscription, note.Visibility = c.sub.Plugin, c.sub.ID, c.sub.Visibility
+		note = note.Remark(c.sub.Visibility)
+		note.Plugin, note.Subscription = c.sub.Plugin, c.sub.ID
 		c.notes = append(c.notes, note)
 	}
 	c.hook.in.redactor.notes(c.notes)
+	d.engine.logRemarks(c.sub.ID, c.notes)
+	d.engine.logRemarks(c.sub.ID, c.remarksOf(c.entries))
 	c.run.State = phases.StateSucceeded
 	c.run.Verdict, c.run.ReasonCode = verdict(c.entries)
 	switch {

@@ -46,6 +46,18 @@ type Compiled struct {
 	Error *phases.Error `json:"error,omitempty"`
 }
 
+// For returns the compiled turn as the audience may see it; see
+// phases.Diagnostic.For. The manifest is the record that audits are made of, and the
+// same for everybody. It shares with c what does not change; nil stays nil.
+func (c *Compiled) For(a phases.Audience) *Compiled {
+	if c == nil {
+		return nil
+	}
+	shown := *c
+	shown.Diagnostics, shown.Error = phases.DiagnosticsFor(c.Diagnostics, a), c.Error.For(a)
+	return &shown
+}
+
 // codeAsk is the code of a turn that stopped because a hook wants somebody to
 // be asked.
 const codeAsk phases.Cause = "ask"

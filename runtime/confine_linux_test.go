@@ -239,7 +239,7 @@ func TestRefusedMemory(t *testing.T) {
 		t.Errorf("run %s %s, want failed oom", run.State, run.Code)
 	}
 	if ended := b.awaitState(t, "bad", phases.PluginBackoff, 1); ended.Code != string(phases.CauseOOM) {
-		t.Errorf("%s: %s", ended.Code, ended.Detail)
+		t.Errorf("%s: %s", ended.Code, ended.Message+ended.Detail)
 	}
 }
 

@@ -94,6 +94,7 @@ type call struct {
 	failure *phases.Error
 	// judged are the rewrites in the input that the hook was asked about.
 	judged []phases.MergedRewrite
+	mark   failMark
 	// span is the call's place in the host's trace.
 	span span
 	// once is told before the plugin is, by nil for most; see attempting.
@@ -183,7 +184,7 @@ func (d *dispatch) condition(c *call) {
 	ok, err := c.sub.Condition.Eval(cond.Env{Context: &d.rq.context, Input: d.input, Policies: d.policies})
 	switch {
 	case err != nil:
-		c.fail(phases.Errorf(phases.CauseCondition, "condition: %w", err))
+		c.fail(conditionFailure(err))
 	case !ok:
 		c.run.State, c.settled = phases.StateFiltered, true
 	}

@@ -144,7 +144,7 @@ func (e *Engine) install(g *generation) bool {
 	old := e.current.Swap(g)
 	e.mu.Unlock()
 	e.tally.know(g, g.planned.Load())
-	e.emit(Event{Kind: EventReload, State: reloadInForce, Detail: fmt.Sprintf("generation %d", g.number)})
+	e.emit(Event{Kind: EventReload, State: reloadInForce, Message: fmt.Sprintf("generation %d", g.number)})
 	if old != nil {
 		e.wait.Go(func() { e.retire(old) })
 	}
@@ -164,7 +164,7 @@ func (e *Engine) Reload(ctx context.Context, cfg *config.Config) error {
 	old := e.current.Load()
 	g, err := e.load(ctx, cfg, old)
 	if err != nil {
-		e.emit(Event{Kind: EventReload, State: "refused", Detail: err.Error()})
+		e.emit(Event{Kind: EventReload, State: "refused", Detail: phases.Whole(err)})
 		e.forgetFigures()
 		return err
 	}

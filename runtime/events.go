@@ -14,8 +14,8 @@ const (
 	// EventPlugin is a change of a plugin's state.
 	EventPlugin EventKind = "plugin"
 	// EventRun is a finished run of a hook, a finished call of a tool, or a finished
-	// call that a plugin made of the host's model; it carries the run. Detail is why
-	// it failed, without what a plugin said of it and did not call safe.
+	// call that a plugin made of the host's model; it carries the run. Message is why
+	// it failed.
 	EventRun EventKind = "run"
 	// EventFailOpen is a failure that did not stop its phase.
 	EventFailOpen EventKind = "fail_open"
@@ -28,7 +28,7 @@ const (
 	// plugin called that safe for users, else how long it is and its fingerprint.
 	EventAudit EventKind = "audit"
 	// EventDiagnostic is a remark that has no outcome to stand in, of background work or
-	// of Options.OnExchange: State is its severity, Code its code, Detail its message.
+	// of Options.OnExchange: State is its severity, Code its code.
 	EventDiagnostic EventKind = "diagnostic"
 	// EventJob is a change of a background job.
 	EventJob EventKind = "job"
@@ -64,9 +64,12 @@ type Event struct {
 	State string
 	// Code is the cause.
 	Code string
-	// Detail is for people; it may hold text of plugins and is never shown to
-	// users.
-	Detail string
+	// Message is a sentence of the engine's, or of a plugin where the operator may
+	// read it anyway (see phases.Visibility).
+	Message string
+	// Detail is for the operator alone: words of plugins, of a sink or of the system.
+	// It is never encoded.
+	Detail string `json:"-"`
 	// Run is set for EventRun.
 	Run *phases.Run
 	// Took is set for EventDispatch, Count for some of EventLog.

@@ -201,7 +201,7 @@ func (e *Engine) tellExchange(x *Exchange) {
 		return
 	}
 	e.opts.Logger.Error("exchanges with plugins are not recorded", "error", err)
-	e.emit(Event{Kind: EventDiagnostic, State: string(phases.SeverityError), Code: CodeNotRecorded, Detail: err.Error()})
+	e.emit(Event{Kind: EventDiagnostic, State: string(phases.SeverityError), Code: CodeNotRecorded, Message: "exchanges with plugins are not recorded", Detail: err.Error()})
 }
 
 // guardedExchange makes a panic of the host's function an error.

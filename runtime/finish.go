@@ -132,6 +132,7 @@ func (d *dispatch) outcome(used time.Duration) *phases.Outcome {
 	for i := range d.calls {
 		c := &d.calls[i]
 		c.run.Contributions = d.merged.Parts[i].Kept
+		c.markKept(len(c.run.Contributions))
 		c.run.Cut = append(c.run.Cut, d.merged.Parts[i].Cuts...)
 		if c.run.DurationMS > 0 {
 			out.Budget.SpentBy = append(out.Budget.SpentBy, phases.Spent{Subscription: c.sub.ID, MS: c.run.DurationMS})
@@ -154,7 +155,7 @@ func (d *dispatch) allDiagnostics(rows []phases.PluginRow) []phases.Diagnostic {
 		if row.State != phases.PluginReady {
 			all = append(all, phases.Diagnostic{
 				Code: row.Code, Severity: phases.SeverityWarning, Plugin: row.Plugin,
-				Message: "the plugin " + row.Plugin + " is " + string(row.State) + ": " + row.Detail,
+				Message: "the plugin " + row.Plugin + " is " + string(row.State) + ": " + row.Message, Detail: row.Detail,
 			})
 		}
 		if note, ok := sandboxNote(row); ok {

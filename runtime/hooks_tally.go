@@ -271,7 +271,7 @@ func (t *tally) fail(f *figures, ev *Event, now func() time.Time) {
 	}
 	f.failures[cause]++
 	f.last = &LastError{
-		Code: ev.Run.Code, PluginCode: text.Sanitize(ev.Run.PluginCode, maxWordChars), Message: text.Sanitize(ev.Detail, maxNoteChars), At: now(),
+		Code: ev.Run.Code, PluginCode: text.Sanitize(ev.Run.PluginCode, maxWordChars), Message: text.Sanitize(ev.Message, maxNoteChars), At: now(),
 	}
 }
 
@@ -295,7 +295,7 @@ func (p *pluginFigures) take(ev *Event, now func() time.Time) {
 		}
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		p.last = &LastError{Code: ev.Code, Message: text.Sanitize(ev.Detail, maxNoteChars), At: now()}
+		p.last = &LastError{Code: ev.Code, Message: text.Sanitize(ev.Message, maxNoteChars), At: now()}
 	default: // there is nothing to count of the others
 	}
 }
@@ -326,12 +326,3 @@ func fromMillis(ms float64) time.Duration { return time.Duration(ms * float64(ti
 
 // reloadInForce is the state of an EventReload that came into force.
 const reloadInForce = "in_force"
-
-// ownWords is what may be told of a failure: what the engine says of it, and of what a
-// plugin said only what it called safe.
-func ownWords(failure *phases.Error) string {
-	if failure == nil || failure.Code == phases.CausePluginError && !failure.SafeForUser {
-		return ""
-	}
-	return failure.Message
-}

@@ -130,7 +130,9 @@ func TestLastError(t *testing.T) {
 			return row
 		}
 		failed := time.Now()
-		if got := turn(failing(sdk.Fail("bad_day", "the user's secret"))).LastError; *got != (runtime.LastError{Code: "plugin_error", PluginCode: "bad_day", At: failed}) {
+		if got := turn(failing(sdk.Fail("bad_day", "the user's secret"))).LastError; *got != (runtime.LastError{
+			Code: "plugin_error", PluginCode: "bad_day", Message: "the plugin answered with an error", At: failed,
+		}) {
 			t.Errorf("of its own: %+v", got)
 		}
 		row := turn(taking(time.Hour))

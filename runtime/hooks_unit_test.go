@@ -1,7 +1,6 @@
 package runtime
 
 import (
-	"errors"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -129,7 +128,7 @@ func TestInARow(t *testing.T) {
 		} {
 			time.Sleep(time.Second)
 			ev := answered(step.state)
-			ev.Run.Code, ev.Detail = string(phases.CauseTimeout), string(step.state)+"\x1b[31m at\nlength"
+			ev.Run.Code, ev.Message = string(phases.CauseTimeout), string(step.state)+"\x1b[31m at\nlength"
 			counting.take(ev, time.Now)
 			if got := counting.known.Load().hooks["house.rules"].snapshot(); got.FailedInARow != step.want {
 				t.Errorf("after %s: %d in a row, want %d", step.state, got.FailedInARow, step.want)
@@ -174,27 +173,6 @@ func TestSizes(t *testing.T) {
 	}
 	if b := SizeBounds(); b[0] != 64 || b[len(b)-1] != config.DefaultFrame*4 {
 		t.Errorf("the bounds are %v", b)
-	}
-}
-
-// TestOwnWords: what a plugin says of its failures may hold what users wrote.
-func TestOwnWords(t *testing.T) {
-	t.Parallel()
-	said := phases.Errorf(phases.CausePluginError, "cannot parse: the user's secret")
-	safe := *said
-	safe.SafeForUser = true
-	for _, tt := range []struct {
-		failure *phases.Error
-		want    string
-	}{
-		{nil, ""},
-		{said, ""},
-		{&safe, "cannot parse: the user's secret"},
-		{phases.Errorf(phases.CauseTimeout, "no answer in time: %w", errors.New("x")), "no answer in time: x"},
-	} {
-		if got := ownWords(tt.failure); got != tt.want {
-			t.Errorf("ownWords(%v) = %q, want %q", tt.failure, got, tt.want)
-		}
 	}
 }
 

@@ -106,14 +106,20 @@ func (in *instance) started(p *proc.Process) {
 // configureLocal describes and configures a plugin inside the host.
 func (inc *incarnation) configureLocal(ctx context.Context, p Plugin) error {
 	inc.local = &local{p}
-	d, err := abandonable(ctx, func() {}, func() (*phases.Description, error) { return p.Describe(ctx) })
+	d, err := abandonable(ctx, func() {}, func() (*phases.Description, error) {
+		d, err := p.Describe(ctx)
+		return d, refusal(err)
+	})
 	if err != nil {
 		return invalidDescription(err)
 	}
 	x := inc.beginExchange(ExchangeConfigure, 0, "")
 	c, err := inc.in.configuration(d)
 	if err == nil {
-		d, err = abandonable(ctx, func() {}, func() (*phases.Description, error) { return p.Configure(ctx, c) })
+		d, err = abandonable(ctx, func() {}, func() (*phases.Description, error) {
+			d, err := p.Configure(ctx, c)
+			return d, refusal(err)
+		})
 	}
 	x.configured(inc.in, c, d, err)
 	if err != nil {
@@ -124,6 +130,19 @@ func (inc *incarnation) configureLocal(ctx context.Context, p Plugin) error {
 	inc.in.mu.Unlock()
 	inc.description = d
 	return inc.accept(d)
+}
+
+// refusal makes the error of a plugin inside the host, by which it refuses to start,
+// one whose words are apart.
+func refusal(err error) error {
+	if err == nil {
+		return nil
+	}
+	code := phases.CodeOf(err)
+	if !code.Failure() {
+		code = phases.CauseInternal
+	}
+	return &phases.Error{Code: code, Message: "the plugin refuses to start", Detail: phases.Whole(err), Err: err}
 }
 
 // open makes a session on the running process, configures the plugin, and
@@ -164,7 +183,9 @@ func (inc *incarnation) accept(d *phases.Description) error {
 }
 
 func invalidDescription(err error) error {
-	return phases.Errorf(phases.CauseInvalidReply, "invalid description: %w", err)
+	return &phases.Error{
+		Code: phases.CauseInvalidReply, Message: "the plugin's description of itself is not valid", Detail: phases.Whole(err), Err: err,
+	}
 }
 
 // blame says why a start failed: that the process has ended, or that time was
@@ -299,10 +320,10 @@ func (inc *incarnation) Stop(ctx context.Context) error {
 		drained := s.Drain(drain)
 		cancel()
 		if drained != nil {
-			inc.in.engine.opts.Logger.Debug("drain", "plugin", inc.in.declared.Name, "error", drained)
+			inc.in.engine.opts.Logger.Debug("drain", "plugin", inc.in.declared.Name, "error", phases.Whole(drained))
 		}
 		if err := s.Close(); err != nil {
-			inc.in.engine.opts.Logger.Debug("close session", "plugin", inc.in.declared.Name, "error", err)
+			inc.in.engine.opts.Logger.Debug("close session", "plugin", inc.in.declared.Name, "error", phases.Whole(err))
 		}
 	}
 	if inc.process == nil {
@@ -319,7 +340,7 @@ func (inc *incarnation) discard() {
 	inc.watcher.Wait()
 	if s := inc.session.Load(); s != nil {
 		if err := s.Close(); err != nil {
-			inc.in.engine.opts.Logger.Debug("close session", "plugin", inc.in.declared.Name, "error", err)
+			inc.in.engine.opts.Logger.Debug("close session", "plugin", inc.in.declared.Name, "error", phases.Whole(err))
 		}
 	}
 	if inc.process != nil {
@@ -328,7 +349,7 @@ func (inc *incarnation) discard() {
 		defer cancel()
 		if err := inc.process.Stop(ctx); err != nil {
 			inc.in.left.add(inc.process, err)
-			inc.in.engine.opts.Logger.Warn("stop after a failed start", "plugin", inc.in.declared.Name, "error", err)
+			inc.in.engine.opts.Logger.Warn("stop after a failed start", "plugin", inc.in.declared.Name, "error", phases.Whole(err))
 		}
 	}
 }

@@ -91,7 +91,7 @@ func (in *instance) run(ctx context.Context) {
 	go func() {
 		defer close(in.done)
 		if err := in.sup.Serve(ctx); err != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, ErrClosed) {
-			in.engine.opts.Logger.Warn("supervision ended", "plugin", in.declared.Name, "error", err)
+			in.engine.opts.Logger.Warn("supervision ended", "plugin", in.declared.Name, "error", phases.Whole(err))
 		}
 	}()
 }
@@ -116,8 +116,10 @@ func (in *instance) changed(ev supervise.Event) {
 	}
 	in.signal()
 	in.hasten()
-	in.engine.emit(Event{Kind: EventPlugin, Plugin: in.declared.Name, State: st.State.String(), Code: st.Code, Detail: st.Detail})
-	in.engine.opts.Logger.Info("plugin", "plugin", in.declared.Name, "state", st.State.String(), "code", st.Code, "detail", st.Detail)
+	words := wordsOf(&st)
+	in.engine.emit(Event{Kind: EventPlugin, Plugin: in.declared.Name, State: st.State.String(), Code: st.Code, Message: st.Detail, Detail: words})
+	in.engine.opts.Logger.Log(context.Background(), levelOfState(st.State, words), "plugin",
+		"plugin", in.declared.Name, "state", st.State.String(), "code", st.Code, "detail", st.Detail, "words", words)
 }
 
 // Start implements supervise.Service: launch, describe, configure, and the
@@ -251,11 +253,11 @@ const codeAbandoned = "abandoned"
 func (in *instance) row(generation uint64) phases.PluginRow {
 	st := in.sup.Status()
 	row := phases.PluginRow{
-		Plugin: in.declared.Name, State: phases.PluginState(st.State.String()), Code: st.Code, Detail: st.Detail,
+		Plugin: in.declared.Name, State: phases.PluginState(st.State.String()), Code: st.Code, Message: st.Detail, Detail: wordsOf(&st),
 		Generation: generation, Restarts: st.Restarts, Recycled: st.Recycled,
 	}
 	if st.State == supervise.StateStarting && st.Failures > 0 && st.Last != nil { // started again: why is still to be seen
-		row.Code, row.Detail = st.Last.Code, st.Last.Detail
+		row.Code, row.Message = st.Last.Code, st.Last.Detail
 	}
 	in.mu.Lock()
 	defer in.mu.Unlock()

@@ -47,7 +47,7 @@ func (r *recording) keep(ctx context.Context, m *manifest.Manifest) error {
 	e.emit(Event{Kind: EventManifest, State: stateNotKept, Code: string(code), Detail: r.id + ": " + err.Error()})
 	e.opts.Logger.Error("the manifest was not kept", "manifest", r.id, "error", err)
 	r.output.Diagnostics = append(r.output.Diagnostics, phases.Diagnostic{
-		Code: codeNotKept, Severity: phases.SeverityError, SafeForUser: true,
+		Code: codeNotKept, Severity: phases.SeverityError,
 		Message: "the manifest of this turn was not kept (" + string(code) + ")",
 	})
 	if r.turn.gen.cfg.Manifest.OnFailure == "refuse" {
@@ -87,7 +87,7 @@ func (r *recording) previous(ctx context.Context) *compiler.Previous {
 			e.emit(Event{Kind: EventManifest, State: codePreviousUnavailable, Code: string(code), Detail: r.id + ": " + err.Error()})
 			e.opts.Logger.Warn("the thread's previous manifest cannot be read", "thread", t.context.ThreadID, "error", err)
 			r.notes = append(r.notes, phases.Diagnostic{
-				Code: codePreviousUnavailable, Severity: phases.SeverityWarning, SafeForUser: true,
+				Code: codePreviousUnavailable, Severity: phases.SeverityWarning,
 				Message: "the previous manifest of this thread could not be read (" + string(code) + "): nothing is known of the provider's cache",
 			})
 			return nil

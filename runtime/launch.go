@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"maps"
 	"slices"
@@ -50,6 +51,11 @@ func (e *Engine) pluginLog(plugin string) func(proc.LogLine) {
 // configuration is what a plugin is told, checked against its schema.
 func (in *instance) configuration(d *phases.Description) (*phases.Configuration, error) {
 	if err := checkConfig(d.ConfigSchema, in.declared.Config); err != nil {
+		if rejected, ok := errors.AsType[*phases.ConfigError](err); ok {
+			return nil, &phases.Error{ // what the schema says quotes the configuration
+				Code: phases.CauseInternal, Message: "its configuration does not fit the plugin's schema", Detail: rejected.Error(), Err: rejected,
+			}
+		}
 		return nil, err
 	}
 	return &phases.Configuration{

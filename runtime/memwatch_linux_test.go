@@ -38,8 +38,8 @@ func greedy(t testing.TB, mode string) config.Plugin {
 func checkEndedForMemory(t *testing.T, b *processBench, eng *runtime.Engine) {
 	t.Helper()
 	ended := b.awaitState(t, "bad", phases.PluginBackoff, 1)
-	if ended.Code != string(phases.CauseOOM) || !strings.Contains(ended.Detail, "its limit is 320 MiB") {
-		t.Errorf("state %s, code %s: %s", ended.State, ended.Code, ended.Detail)
+	if ended.Code != string(phases.CauseOOM) || !strings.Contains(ended.Message+ended.Detail, "its limit is 320 MiB") {
+		t.Errorf("state %s, code %s: %s", ended.State, ended.Code, ended.Message+ended.Detail)
 	}
 	again := b.awaitState(t, "bad", phases.PluginStarting, 2)
 	// A crash waits for 50 ms here (half of 100 ms), memory for 2.5 s (half of 5 s).
@@ -116,7 +116,7 @@ func rowKilledNearLimit(t *testing.T, b *processBench) {
 		}
 		ended := b.awaitState(t, plugin, phases.PluginBackoff, 1)
 		if ended.Code != string(want) {
-			t.Errorf("%s: %s: %s; want %s", plugin, ended.Code, ended.Detail, want)
+			t.Errorf("%s: %s: %s; want %s", plugin, ended.Code, ended.Message+ended.Detail, want)
 		}
 	}
 }

@@ -91,7 +91,7 @@ func (n *notes) rows() []phases.Diagnostic {
 	copy(out, n.list)
 	if n.dropped.rows > 0 {
 		out = append(out, phases.Diagnostic{
-			Code: codeNotesDropped, Severity: phases.SeverityWarning, SafeForUser: true,
+			Code: codeNotesDropped, Severity: phases.SeverityWarning,
 			Message: fmt.Sprintf("%s diagnostics of %s bytes were dropped: there is room for %s of a plugin and %s of a turn",
 				text.Thousands(n.dropped.rows), text.Thousands(n.dropped.bytes), text.Thousands(maxNotesOf), text.Thousands(maxNotes)),
 		})
@@ -101,10 +101,8 @@ func (n *notes) rows() []phases.Diagnostic {
 
 // tidy makes a diagnostic fit for a record: plugins write what they like.
 func tidy(d phases.Diagnostic) phases.Diagnostic {
-	d.Code, d.Message, d.Slot = text.Repair(d.Code), text.Repair(d.Message), text.Repair(d.Slot)
-	if len(d.Message) > maxNoteChars && utf8.RuneCountInString(d.Message) > maxNoteChars {
-		d.Message = text.Head(d.Message, maxNoteChars-1) + "…"
-	}
+	d.Code, d.Slot = text.Repair(d.Code), text.Repair(d.Slot)
+	d.Message, d.Detail = tidyText(d.Message), tidyText(d.Detail)
 	switch d.Severity {
 	case phases.SeverityInfo, phases.SeverityWarning, phases.SeverityError:
 	default:
@@ -113,6 +111,15 @@ func tidy(d phases.Diagnostic) phases.Diagnostic {
 	return d
 }
 
+func tidyText(s string) string {
+	s = text.Repair(s)
+	if len(s) > maxNoteChars && utf8.RuneCountInString(s) > maxNoteChars {
+		return text.Head(s, maxNoteChars-1) + "…"
+	}
+	return s
+}
+
+// noteBytes is the size of a diagnostic: it is shown with one of its texts.
 func noteBytes(d *phases.Diagnostic) int {
-	return len(d.Code) + len(d.Message) + len(d.Plugin) + len(d.Subscription) + len(d.OtherSubscription) + len(d.Slot)
+	return len(d.Code) + max(len(d.Message), len(d.Detail)) + len(d.Cause) + len(d.Plugin) + len(d.Subscription) + len(d.OtherSubscription) + len(d.Slot)
 }

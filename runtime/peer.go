@@ -87,11 +87,15 @@ func abandonable[T any](ctx context.Context, freed func(), call func() (*T, erro
 	}
 }
 
-// guarded makes a panic an error of the plugin's.
+// guarded makes a panic an error of the plugin's. What it panicked with, and the
+// stack, are its words.
 func guarded[T any](call func() (*T, error)) (value *T, err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			err = &phases.Error{Code: phases.CausePluginError, PluginCode: "panic", Message: fmt.Sprintf("panic: %v\n%s", r, debug.Stack())}
+			err = &phases.Error{
+				Code: phases.CausePluginError, PluginCode: phases.PluginCodePanic, Message: "the plugin panicked",
+				Detail: fmt.Sprintf("panic: %v\n%s", r, debug.Stack()),
+			}
 		}
 	}()
 	return call()

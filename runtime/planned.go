@@ -66,7 +66,7 @@ func (e *Engine) described(in *instance, d *phases.Description) error {
 		case g == inForce:
 			refused = unfit(err)
 		default:
-			e.opts.Logger.Warn("the hooks do not fit a plan that is being retired", "plugin", in.declared.Name, "generation", g.number, "error", err)
+			e.opts.Logger.Warn("the hooks do not fit a plan that is being retired", "plugin", in.declared.Name, "generation", g.number, "error", phases.Whole(err))
 		}
 	}
 	return refused
@@ -89,7 +89,7 @@ func (e *Engine) refresh(g *generation) {
 
 // unfit is the failure of a plugin whose description is valid in itself.
 func unfit(err error) *phases.Error {
-	return phases.Errorf(phases.CauseInvalidReply, "its hooks do not fit the running plan: %w", err)
+	return &phases.Error{Code: phases.CauseInvalidReply, Message: "its hooks do not fit the running plan", Detail: phases.Whole(err), Err: err}
 }
 
 // include plans a generation anew with the description of one more plugin, if

@@ -23,13 +23,14 @@ func (d *dispatch) applyPolicy(c *call) {
 		c.notes = append(c.notes, phases.Diagnostic{
 			Code: string(c.failure.Code), Severity: phases.SeverityInfo, Plugin: c.sub.Plugin, Subscription: c.sub.ID,
 			Message: fmt.Sprintf("the shadow hook %s failed and would have been treated as %s: %s", c.sub.ID, word, c.failure.Message),
+			Detail:  c.failure.Detail, SafeForUser: c.failure.SafeForUser, Visibility: c.sub.Visibility, Cause: c.failure.Code,
 		})
 	case word == phases.FailClosed:
 		d.failClosed(c)
 	case word == phases.UseInstead:
 		d.useFallback(c)
 	default:
-		d.failOpen(c, "nothing of it was used")
+		d.failOpen(c, fallbackNone)
 	}
 }
 
@@ -50,30 +51,21 @@ func (d *dispatch) useFallback(c *call) {
 	c.notes = append(c.notes, admitted.Diagnostics...)
 	if err == nil && len(admitted.Entries) > 0 {
 		c.entries = append(c.entries, admitted.Entries...)
-		d.failOpen(c, "its fallback was used")
+		c.mark.fallback = len(admitted.Entries)
+		d.failOpen(c, fallbackUsed)
 		return
 	}
 	if slices.Contains(c.sub.Kinds, phases.KindDecision) {
 		d.failClosed(c)
 		return
 	}
-	d.failOpen(c, "its fallback was refused")
-}
-
-// failOpen leaves the mark that every failure leaves which did not stop its
-// phase.
-func (d *dispatch) failOpen(c *call, what string) {
-	c.notes = append(c.notes, phases.Diagnostic{
-		Code: phases.CodeFailOpen, Severity: phases.SeverityWarning, Plugin: c.sub.Plugin, Subscription: c.sub.ID, Slot: string(c.failure.Code),
-		Message: fmt.Sprintf("%s failed (%s: %s); %s", c.sub.ID, c.failure.Code, c.failure.Message, what), Visibility: c.sub.Visibility,
-	})
-	d.engine.emit(Event{Kind: EventFailOpen, Plugin: c.sub.Plugin, Subscription: c.sub.ID, Phase: d.phase.Row.Phase, Code: string(c.failure.Code), Detail: c.failure.Message})
+	d.failOpen(c, fallbackRefused)
 }
 
 // located says where an error happened.
 func (d *dispatch) located(c *call, err *phases.Error) *phases.Error {
 	at := *err
-	at.Phase, at.Subscription = d.phase.Row.Phase, c.sub.ID
+	at.Phase, at.Subscription, at.Visibility = d.phase.Row.Phase, c.sub.ID, c.sub.Visibility
 	return &at
 }
 
@@ -81,6 +73,10 @@ func (d *dispatch) located(c *call, err *phases.Error) *phases.Error {
 // order.
 func (c *call) fail(err *phases.Error) {
 	c.failure, c.settled = err, true
+	if c.sub != nil && err.Visibility != c.sub.Visibility { // one error may be that of several calls
+		own := *err
+		own.Visibility, c.failure = c.sub.Visibility, &own
+	}
 	c.run.Code, c.run.PluginCode = string(err.Code), err.PluginCode
 	switch err.Code {
 	case phases.CauseTimeout:

@@ -69,7 +69,7 @@ func (r *recording) manifest() *manifest.Manifest {
 	m.Diagnose(t.scope.auditNotes)
 	m.Plugins = t.gen.rows()
 	for i := range m.Plugins {
-		m.Plugins[i].Detail = text.Sanitize(m.Plugins[i].Detail, maxNoteChars)
+		m.Plugins[i].Message, m.Plugins[i].Detail = text.Sanitize(m.Plugins[i].Message, maxNoteChars), ""
 	}
 	m.Policies = t.scope.policies
 	m.Budgets = t.scope.budgetRows(t.gen.cfg.Budgets.Turn)

@@ -103,7 +103,7 @@ func (r *redactor) text(s string) string {
 // err returns an error that says the same without secrets: err itself where it
 // holds none.
 func (r *redactor) err(err error) error {
-	if r == nil || err == nil || r.text(err.Error()) == err.Error() {
+	if r == nil || err == nil || r.text(phases.Whole(err)) == phases.Whole(err) {
 		return err
 	}
 	if coded, ok := errors.AsType[*phases.Error](err); ok {
@@ -112,7 +112,7 @@ func (r *redactor) err(err error) error {
 	if refused, ok := errors.AsType[*phases.ConfigError](err); ok {
 		return &phases.ConfigError{Pointer: refused.Pointer, Message: r.text(refused.Message)}
 	}
-	return errors.New(r.text(err.Error()))
+	return phases.WithDetail(r.text(err.Error()), r.text(phases.DetailOf(err)), nil)
 }
 
 // coded is err for coded errors.
@@ -121,7 +121,7 @@ func (r *redactor) coded(err *phases.Error) *phases.Error {
 		return err
 	}
 	hidden := *err
-	hidden.Message, hidden.Err = r.text(err.Message), r.err(err.Err)
+	hidden.Message, hidden.Detail, hidden.Err = r.text(err.Message), r.text(err.Detail), r.err(err.Err)
 	return &hidden
 }
 
@@ -131,6 +131,6 @@ func (r *redactor) notes(list []phases.Diagnostic) {
 		return
 	}
 	for i := range list {
-		list[i].Message = r.text(list[i].Message)
+		list[i].Message, list[i].Detail = r.text(list[i].Message), r.text(list[i].Detail)
 	}
 }

@@ -147,7 +147,9 @@ func TestRedactorOfToolRemarks(t *testing.T) {
 	own := []phases.Diagnostic{{Code: "x", Message: "a correct horse", Plugin: "somebody else"}}
 	res := &phases.ToolResult{Diagnostics: own}
 	c.stamp(res)
-	if diff := cmp.Diff([]phases.Diagnostic{{Code: "x", Message: "a ***", Plugin: "p", Subscription: "p.tool"}}, res.Diagnostics); diff != "" {
+	if diff := cmp.Diff([]phases.Diagnostic{{
+		Code: "x", Severity: "info", Message: phases.HiddenRemark, Detail: "a ***", Plugin: "p", Subscription: "p.tool", Visibility: phases.VisibilityUserVisible,
+	}}, res.Diagnostics); diff != "" {
 		t.Errorf("remarks (-want +got):\n%s", diff)
 	}
 	if own[0].Message != "a correct horse" || own[0].Plugin != "somebody else" {

@@ -238,7 +238,7 @@ func poorProgram() int {
 			return <-news
 		case "row":
 			row := eng.Plugins()[0]
-			return fmt.Sprint(row.State, " ", row.Code, ": ", row.Detail)
+			return fmt.Sprint(row.State, " ", row.Code, ": ", row.Message+row.Detail)
 		case "poor":
 			limit.Cur = 3 // what is open stays open
 		}

@@ -86,7 +86,7 @@ func rowReplacedOnDisk(t *testing.T, b *processBench) {
 	}
 	b.awaitState(t, "bad", phases.PluginDegraded, 1)
 	row := rowOf(t, eng, "bad")
-	if row.Code != "checksum_mismatch" || row.Restarts != 0 || row.Recycled != 0 || !strings.Contains(row.Detail, "successor") {
+	if row.Code != "checksum_mismatch" || row.Restarts != 0 || row.Recycled != 0 || !strings.Contains(row.Message+row.Detail, "successor") {
 		t.Errorf("plugin = %+v", row)
 	}
 	out := dispatch(t, eng, &phases.PrePromptCompileInput{})
@@ -119,7 +119,7 @@ func rowReplacedUnpinned(t *testing.T, b *processBench) {
 	replace("tools")
 	killAll(t, "victim")
 	b.awaitState(t, "bad", phases.PluginQuarantined, 1)
-	if row := rowOf(t, eng, "bad"); row.Code != "description_changed" || !strings.Contains(row.Detail, "reload") {
+	if row := rowOf(t, eng, "bad"); row.Code != "description_changed" || !strings.Contains(row.Message+row.Detail, "reload") {
 		t.Errorf("plugin = %+v", row)
 	}
 	checkGood(t, eng, dispatch(t, eng, &phases.PrePromptCompileInput{}))

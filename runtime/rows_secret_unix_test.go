@@ -268,8 +268,8 @@ func rowSecretPrinted(t *testing.T, b *processBench) {
 	}
 	dispatch(t, eng, &phases.PrePromptCompileInput{})
 	failed := b.awaitState(t, "bad", phases.PluginBackoff, 1)
-	if !strings.Contains(failed.Detail, "dying of ***") {
-		t.Errorf("the crash is told as %q", failed.Detail)
+	if !strings.Contains(failed.Message+failed.Detail, "dying of ***") {
+		t.Errorf("the crash is told as %q", failed.Message+failed.Detail)
 	}
 	closeEngine(t, eng)
 	checkHidden(t, "the engine's words", b.everything(eng))
@@ -380,7 +380,7 @@ func rowAnotherSocket(t *testing.T, b *processBench) {
 		asked <- n
 	})
 	eng := b.start(t, bad(t, "bad", "elsewhere", "socket="+path))
-	if row := rowOf(t, eng, "bad"); row.State != phases.PluginQuarantined || row.Code != "unsafe_path" || !strings.Contains(row.Detail, path) {
+	if row := rowOf(t, eng, "bad"); row.State != phases.PluginQuarantined || row.Code != "unsafe_path" || !strings.Contains(row.Message+row.Detail, path) {
 		t.Errorf("plugin = %+v", row)
 	}
 	checkGood(t, eng, dispatch(t, eng, &phases.PrePromptCompileInput{}))

@@ -103,7 +103,7 @@ func rowQuarantine(t *testing.T, b *processBench) {
 	eng := b.start(t, p)
 	b.awaitState(t, "bad", phases.PluginQuarantined, 1)
 	row := rowOf(t, eng, "bad")
-	if row.Restarts != 4 || row.Code != "crash" || !strings.Contains(row.Detail, "5 failures") || !strings.Contains(row.Detail, "out of cheese") {
+	if row.Restarts != 4 || row.Code != "crash" || !strings.Contains(row.Message+row.Detail, "5 failures") || !strings.Contains(row.Message+row.Detail, "out of cheese") {
 		t.Errorf("plugin = %+v", row)
 	}
 	if n := b.count("backoff", "crash"); n != 4 {
@@ -156,7 +156,7 @@ func rowPrograms(t *testing.T, b *processBench) {
 			p.Command, p.Path, p.Args = tt.path, tt.path, nil
 			eng := b.start(t, p)
 			row := rowOf(t, eng, "bad")
-			if row.State != phases.PluginQuarantined || row.Code != "exec_failed" || row.Restarts != 0 || !strings.Contains(row.Detail, tt.want) {
+			if row.State != phases.PluginQuarantined || row.Code != "exec_failed" || row.Restarts != 0 || !strings.Contains(row.Message+row.Detail, tt.want) {
 				t.Errorf("plugin = %+v", row)
 			}
 			out := dispatch(t, eng, &phases.PrePromptCompileInput{})
@@ -225,10 +225,10 @@ func rowWritable(t *testing.T, b *processBench) {
 	for i, tt := range tests {
 		row := rowOf(t, eng, tt.name)
 		if got := strings.TrimSpace(string(row.State) + " " + row.Code); got != tt.want {
-			t.Errorf("%s: %s (%s)", tt.name, got, row.Detail)
+			t.Errorf("%s: %s (%s)", tt.name, got, row.Message+row.Detail)
 		}
-		if row.Code != "" && !strings.Contains(row.Detail, filepath.Dir(plugins[i].Path)) {
-			t.Errorf("%s: the operator is not told where: %s", tt.name, row.Detail)
+		if row.Code != "" && !strings.Contains(row.Message+row.Detail, filepath.Dir(plugins[i].Path)) {
+			t.Errorf("%s: the operator is not told where: %s", tt.name, row.Message+row.Detail)
 		}
 	}
 }

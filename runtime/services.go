@@ -227,7 +227,7 @@ func (h *hostFor) call(ctx context.Context, service, name string, caller Caller,
 		if phases.CodeOf(err) == phases.CauseBudgetExhausted {
 			level = slog.LevelDebug // the service is well
 		}
-		h.in.engine.opts.Logger.Log(ctx, level, "a host service failed", "service", service, "method", name, "plugin", caller.Plugin, "error", err)
+		h.in.engine.opts.Logger.Log(ctx, level, "a host service failed", "service", service, "method", name, "plugin", caller.Plugin, "error", phases.Whole(err))
 		return nil, wire.ToPlugin(err)
 	}
 	return result, nil

@@ -36,9 +36,12 @@ func (e *Engine) tell(ctx context.Context, s *span, run *phases.Run, failure *ph
 	if s.end == nil {
 		_, *s = e.beginRun(ctx, s.trace, run)
 	}
-	e.emit(Event{
-		Kind: EventRun, Plugin: run.Plugin, Subscription: run.Subscription, Phase: run.Phase, State: string(run.State), Code: run.Code, Detail: ownWords(failure), Run: run,
-	})
+	ev := Event{Kind: EventRun, Plugin: run.Plugin, Subscription: run.Subscription, Phase: run.Phase, State: string(run.State), Code: run.Code, Run: run}
+	if failure != nil {
+		ev.Message, ev.Detail = failure.For(phases.AudienceOperator).Message, phases.DetailOf(failure)
+		e.logFailure(run, failure)
+	}
+	e.emit(ev)
 	if s.end == nil {
 		return
 	}

@@ -39,6 +39,10 @@ func (e *Engine) callTool(ctx context.Context, g *generation, s *scope, plugin s
 func (c *toolCall) do(ctx context.Context, plugin string) (*phases.ToolResult, error) {
 	c.span.trace = c.call.Trace
 	res, failure := c.perform(ctx, plugin)
+	if failure != nil { // one error may be that of several calls
+		own := *failure
+		own.Visibility, failure = toolVisibility, &own
+	}
 	c.span.done()
 	c.engine.settleTool(ctx, &c.span, &c.run, res, failure)
 	if failure != nil {
@@ -177,6 +181,10 @@ func (c *toolCall) prepare(caller context.Context, plugin string) *phases.Error 
 	return nil
 }
 
+// toolVisibility is that of the words of tools, which have no subscription: what
+// their author calls safe is for whoever gets their answers.
+const toolVisibility = phases.VisibilityUserVisible
+
 // toolTimeout is the longest that a call of one of the plugin's tools takes.
 func toolTimeout(p config.Plugin) time.Duration {
 	return cmp.Or(p.Limits.Tool.D(), config.DefaultTool)
@@ -226,6 +234,7 @@ func (c *toolCall) ask(ctx, caller context.Context, inc *incarnation, l *lease) 
 		return nil, failure
 	}
 	c.stamp(res)
+	c.engine.logRemarks(c.run.Subscription, res.Diagnostics)
 	if inc.local != nil {
 		return res, c.checkLocal(res, frame)
 	}
@@ -238,8 +247,9 @@ func (c *toolCall) ask(ctx, caller context.Context, inc *incarnation, l *lease) 
 func (c *toolCall) stamp(res *phases.ToolResult) {
 	res.Diagnostics = slices.Clone(res.Diagnostics)
 	for i := range res.Diagnostics {
-		d := &res.Diagnostics[i]
-		d.Plugin, d.Subscription, d.OtherSubscription = c.in.declared.Name, c.run.Subscription, ""
+		d := res.Diagnostics[i].Remark(toolVisibility)
+		d.Plugin, d.Subscription = c.in.declared.Name, c.run.Subscription
+		res.Diagnostics[i] = d
 	}
 	c.in.redactor.notes(res.Diagnostics)
 }

@@ -50,7 +50,7 @@ func (t *Turn) CallTool(ctx context.Context, call phases.ToolCall) (*phases.Tool
 	if wrong {
 		t.engine.emit(Event{
 			Kind: EventDiagnostic, Plugin: owner, Subscription: run.Subscription, Phase: phases.PhaseToolCall,
-			State: string(remark.Severity), Code: remark.Code, Detail: remark.Message,
+			State: string(remark.Severity), Code: remark.Code, Message: remark.Message,
 		})
 		if res != nil {
 			res.Diagnostics = append(slices.Clip(res.Diagnostics), remark)
@@ -70,9 +70,7 @@ func (t *Turn) refuseTool(ctx context.Context, owner, tool string, why *phases.E
 // refusedTool is the error of a call that the turn does not allow. Its message is
 // for the model, too.
 func refusedTool(format string, args ...any) *phases.Error {
-	err := phases.Errorf(phases.CauseForbidden, format, args...)
-	err.SafeForUser = true
-	return err
+	return phases.Errorf(phases.CauseForbidden, format, args...)
 }
 
 // callable returns the plugin that brought a tool into the turn, and why the tool

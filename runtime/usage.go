@@ -111,7 +111,7 @@ func (t *Turn) reportWhole(ctx context.Context, u phases.Usage, out *phases.Outc
 	err := t.engine.ReportUsage(ctx, manifest.Usage{ManifestID: id, Rounds: rounds, Usage: u})
 	if err != nil && out != nil {
 		out.Diagnostics = append(out.Diagnostics, phases.Diagnostic{
-			Code: codeUsageNotKept, Severity: phases.SeverityWarning, SafeForUser: true,
+			Code: codeUsageNotKept, Severity: phases.SeverityWarning,
 			Message: "what the provider reported for this turn was not kept (" + string(sinkCode(err)) + ")",
 		})
 	}

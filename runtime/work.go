@@ -132,7 +132,7 @@ func (e *Engine) jobEvent(j Job, state string, err error) {
 		if state == string(JobRequeue) {
 			level = slog.LevelDebug // it says so again every few seconds
 		}
-		ev.Code, ev.Detail = string(phases.CodeOf(err)), err.Error()
+		ev.Code, ev.Message, ev.Detail = string(phases.CodeOf(err)), err.Error(), phases.DetailOf(err)
 		e.opts.Logger.Log(context.Background(), level, "background job", "kind", j.Kind, "subscription", j.Subscription, "state", state, "error", err)
 	}
 	e.emit(ev)
@@ -165,7 +165,8 @@ func (e *Engine) work(ctx context.Context, a Attempt) Verdict {
 	v, j := w.verdict(ctx, err), a.Job
 	if _, unwanted := errors.AsType[permanent](err); v.Action == JobDead && j.Kind == "" && !unwanted {
 		e.emit(Event{
-			Kind: EventFailOpen, Plugin: j.Plugin, Subscription: j.Subscription, Phase: j.Phase, Code: string(phases.CodeOf(v.Err)), Detail: v.Err.Error(),
+			Kind: EventFailOpen, Plugin: j.Plugin, Subscription: j.Subscription, Phase: j.Phase, Code: string(phases.CodeOf(v.Err)),
+			Message: v.Err.Error(), Detail: phases.DetailOf(v.Err),
 		})
 	}
 	e.jobEvent(j, string(v.Action), v.Err)
@@ -223,8 +224,11 @@ func (e *Engine) tellDiagnostics(j Job, remarks []phases.Diagnostic) {
 	for _, d := range bounded.rows() {
 		e.emit(Event{
 			Kind: EventDiagnostic, Plugin: j.Plugin, Subscription: j.Subscription, Phase: j.Phase,
-			State: string(d.Severity), Code: d.Code, Detail: d.Message,
+			State: string(d.Severity), Code: d.Code, Message: d.For(phases.AudienceOperator).Message, Detail: d.Detail,
 		})
+		if d.Detail != "" {
+			continue // it was logged when it came
+		}
 		e.opts.Logger.Log(context.Background(), levelOf(d.Severity), "background work remarks", "subscription", j.Subscription, "code", d.Code, "message", d.Message)
 	}
 }

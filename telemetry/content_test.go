@@ -108,14 +108,14 @@ func TestNoIdentity(t *testing.T) {
 	}{
 		{"a run's words", ran(run)},
 		{"a tool that is called by no name there is", ran(made)},
-		{"an audit's kind", runtime.Event{Kind: runtime.EventAudit, Plugin: "house", Code: secret, Detail: secret, State: secret}},
-		{"a log line", runtime.Event{Kind: runtime.EventLog, Plugin: "house", Code: secret, Detail: secret, State: secret}},
-		{"a failure's message", runtime.Event{Kind: runtime.EventFailOpen, Plugin: "house", Code: secret, Detail: secret, State: secret}},
-		{"a dropped answer", runtime.Event{Kind: runtime.EventDropped, Plugin: "house", Code: secret, Detail: secret, State: secret}},
-		{"a job", runtime.Event{Kind: runtime.EventJob, Plugin: "house", Code: secret, Detail: secret, State: secret}},
-		{"a reload", runtime.Event{Kind: runtime.EventReload, Code: secret, Detail: secret, State: secret}},
-		{"a manifest", runtime.Event{Kind: runtime.EventManifest, Code: secret, Detail: secret, State: secret}},
-		{"a plugin's state", runtime.Event{Kind: runtime.EventPlugin, Plugin: "house", Code: secret, Detail: secret, State: secret}},
+		{"an audit's kind", runtime.Event{Kind: runtime.EventAudit, Plugin: "house", Code: secret, Message: secret, Detail: secret, State: secret}},
+		{"a log line", runtime.Event{Kind: runtime.EventLog, Plugin: "house", Code: secret, Message: secret, Detail: secret, State: secret}},
+		{"a failure's message", runtime.Event{Kind: runtime.EventFailOpen, Plugin: "house", Code: secret, Message: secret, Detail: secret, State: secret}},
+		{"a dropped answer", runtime.Event{Kind: runtime.EventDropped, Plugin: "house", Code: secret, Message: secret, Detail: secret, State: secret}},
+		{"a job", runtime.Event{Kind: runtime.EventJob, Plugin: "house", Code: secret, Message: secret, Detail: secret, State: secret}},
+		{"a reload", runtime.Event{Kind: runtime.EventReload, Code: secret, Message: secret, Detail: secret, State: secret}},
+		{"a manifest", runtime.Event{Kind: runtime.EventManifest, Code: secret, Message: secret, Detail: secret, State: secret}},
+		{"a plugin's state", runtime.Event{Kind: runtime.EventPlugin, Plugin: "house", Code: secret, Message: secret, Detail: secret, State: secret}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -234,7 +234,7 @@ func FuzzNoContent(f *testing.F) {
 		r := newRig(t, telemetry.Options{})
 		r.OnEvent(runtime.Event{
 			Kind: list[int(kind)%len(list)], Time: noon(), Plugin: "house", Subscription: "house.rules", Phase: run.Phase,
-			State: secret, Code: secret, Detail: secret, Run: &run,
+			State: secret, Code: secret, Message: secret, Detail: secret, Run: &run,
 		})
 		r.tell(run)
 		for _, leak := range leaks(r.exported(t), secret) {

@@ -25,7 +25,7 @@ func (r *rows) Memory() map[string]int64 {
 }
 
 func row(name string, state phases.PluginState, restarts int) phases.PluginRow {
-	return phases.PluginRow{Plugin: name, State: state, Restarts: restarts, Detail: "secret"}
+	return phases.PluginRow{Plugin: name, State: state, Restarts: restarts, Message: "secret", Detail: "secret"}
 }
 
 func TestWatch(t *testing.T) {

@@ -147,6 +147,7 @@ func (a *app) compileTurn(ctx context.Context, cfg *config.Config, job *compileJ
 		if done, err = eng.CompileTurn(ctx, job.turn, job.in); done == nil && err != nil {
 			return unable(err) // there was no turn at all
 		}
+		done = done.For(phases.AudienceOperator)
 		return err
 	})
 	if codeOf(err) == exitInterrupted {

@@ -203,7 +203,7 @@ func toldDiagnostics(done *runtime.Compiled) []manifest.Diagnostic {
 	var rows []manifest.Diagnostic
 	for i := range done.Diagnostics {
 		d := &done.Diagnostics[i]
-		row := manifest.Diagnostic{Code: d.Code, Severity: d.Severity, Message: d.Message, SectionID: d.Slot, HookSource: d.Subscription}
+		row := manifest.Diagnostic{Code: d.Code, Cause: d.Cause, Severity: d.Severity, Message: d.Message, SectionID: d.Slot, HookSource: d.Subscription}
 		if !slices.Contains(rows, row) {
 			rows = append(rows, row)
 		}

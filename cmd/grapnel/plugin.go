@@ -236,10 +236,10 @@ func (a *app) printDescription(name string, d *phases.Description) {
 // detailText is why a plugin is not ready, with its code once.
 func detailText(row *phases.PluginRow) string {
 	code := "(" + row.Code + ")"
-	if row.Code == "" || strings.HasSuffix(row.Detail, code) {
-		return clean(row.Detail)
+	if row.Code == "" || strings.HasSuffix(row.Message, code) {
+		return clean(row.Message)
 	}
-	return strings.TrimSpace(clean(row.Detail) + " " + code)
+	return strings.TrimSpace(clean(row.Message) + " " + code)
 }
 
 // completePlugins completes the names of plugins.

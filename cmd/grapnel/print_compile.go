@@ -197,7 +197,7 @@ func (a *app) printPlugins(title string, rows []phases.PluginRow) {
 	t := newTable(title, "plugin", "state", "version", "sha256", "tier", ">restarts", "code", "detail")
 	for i := range rows {
 		r := &rows[i]
-		detail := strings.TrimSuffix(r.Detail, " ("+r.Code+")")
+		detail := strings.TrimSuffix(r.Message, " ("+r.Code+")")
 		t.add(r.Plugin, r.State, r.Version, shortSum(r.SHA256), r.Tier, r.Restarts, r.Code, detail)
 	}
 	a.printTable(t)

@@ -101,7 +101,7 @@ func (e *events) show() (err error) {
 			fmt.Println(strings.TrimSpace(fmt.Sprintf("asks:   %s: %s, %d tokens, %s %s",
 				ev.Subscription, ev.Run.Model, ev.Run.Usage.InputTokens+ev.Run.Usage.OutputTokens, ev.State, ev.Code)))
 		default:
-			fmt.Printf("failed: %s: %s: %s\n", ev.Subscription, ev.Code, ev.Detail)
+			fmt.Printf("failed: %s: %s: %s\n", ev.Subscription, ev.Code, ev.Message)
 		}
 	}
 	e.list = nil

@@ -88,6 +88,7 @@ func modes() map[string]func(*Program) error {
 	maps.Copy(all, starts())
 	maps.Copy(all, greedyModes())
 	all["stubborn"] = func(p *Program) error { return errors.Join(p.serve(stubborn), block(p)) }
+	all["leaky"] = (*Program).leaky
 	all["silent"] = (*Program).silent
 	all["feature"] = (*Program).feature
 	all["two-hooks"] = (*Program).twoHooks

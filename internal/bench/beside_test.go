@@ -157,7 +157,7 @@ func loopEngine(b *testing.B) *looping {
 		for {
 			select {
 			case <-l.news:
-				_ = eng.Release("looper") // it may have left by itself
+				freed(l.Engine, "looper") // it may have left by itself
 			case <-stop:
 				return
 			}
@@ -197,11 +197,19 @@ func (l *looping) run(b *testing.B) {
 	l.mu.Lock()
 	l.release = true
 	l.mu.Unlock()
-	_ = l.Release("looper") // it may not have crashed yet
+	freed(l.Engine, "looper") // it may not have crashed yet
 	select {
 	case <-l.resting:
 	default:
 	}
+}
+
+// freed releases a plugin, if there is something to release it from, and does not wait
+// for its start.
+func freed(e *runtime.Engine, plugin string) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	_, _ = e.Release(ctx, plugin)
 }
 
 // rest waits until the plugin is in quarantine, and leaves it there.

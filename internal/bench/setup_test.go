@@ -110,7 +110,7 @@ func startEngine(b *testing.B, n int) *runtime.Engine {
 	b.Cleanup(func() { closeEngine(b, eng) })
 	for _, row := range eng.Plugins() {
 		if row.State != phases.PluginReady {
-			b.Fatalf("plugin %s is %s: %s", row.Plugin, row.State, row.Detail)
+			b.Fatalf("plugin %s is %s: %s", row.Plugin, row.State, row.Message+" "+row.Detail)
 		}
 	}
 	return eng

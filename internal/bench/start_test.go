@@ -46,7 +46,7 @@ func ready(b *testing.B, eng *runtime.Engine) {
 	b.Helper()
 	for _, row := range eng.Plugins() {
 		if row.State != phases.PluginReady {
-			b.Fatalf("plugin %s is %s: %s", row.Plugin, row.State, row.Detail)
+			b.Fatalf("plugin %s is %s: %s", row.Plugin, row.State, row.Message+" "+row.Detail)
 		}
 	}
 }

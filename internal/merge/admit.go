@@ -133,7 +133,11 @@ func Admit(row phases.Row, h *Hook, cs []phases.Contribution) (Admitted, error) 
 			return Admitted{}, invalid(row, h, fmt.Errorf("contribution %d is empty", i))
 		}
 		if d, refused := checkKind(row, h, c); refused {
-			out.drop(h, named(h, i, c), d)
+			known := identified(h, i, c)
+			out.drop(h, known, d)
+			if id := c.Head().ContributionID; id != "" && id != known.Head().ContributionID {
+				out.Diagnostics[len(out.Diagnostics)-1].Detail = fmt.Sprintf("%s: its id was %.80q", d.Message, id)
+			}
 			continue
 		}
 		if err := wellFormed(row, c); err != nil {
@@ -144,15 +148,18 @@ func Admit(row phases.Row, h *Hook, cs []phases.Contribution) (Admitted, error) 
 			out.drop(h, c, d)
 			continue
 		}
+		remarks := c.Head().Diagnostics
+		c = bare(c)
 		hash, grown, err := hashOf(*buf, c, h.Key)
 		if err != nil {
+			err = phases.WithDetail("has no canonical form", err.Error(), err) // its words quote the value
 			return Admitted{}, invalid(row, h, fmt.Errorf("contribution %d: %s: %w", i, c.Kind(), err))
 		}
 		*buf = grown
 		entry := Entry{Value: c, Hash: hash, text: prepare(c), bytes: len(grown)}
 		out.Entries = append(out.Entries, entry)
 		out.guarded(h, &entry)
-		out.pass(h, c)
+		out.pass(h, remarks)
 	}
 	return out, nil
 }
@@ -178,19 +185,20 @@ func (h *Hook) giveBack(buf *[]byte) {
 func wellFormed(row phases.Row, c phases.Contribution) error {
 	if err := phases.ValidateContribution(c, row); err != nil {
 		if e, ok := errors.AsType[*phases.Error](err); ok {
-			return errors.New(e.Message) // without the code: the caller adds it
+			return phases.WithDetail(e.Message, e.Detail, nil) // without the code: the caller adds it
 		}
 		return err
 	}
 	if r, ok := c.(*phases.Rewrite); ok {
 		if _, err := parsePointer(r.Path); err != nil {
-			return fmt.Errorf("%s: path: %w", c.Kind(), err)
+			return phases.WithDetail(string(c.Kind())+": path is not a JSON pointer", err.Error(), err)
 		}
 	}
 	return nil
 }
 
-// invalid is the error for a reply of which nothing is taken.
+// invalid is the error for a reply of which nothing is taken. Values that it sent
+// are details.
 func invalid(row phases.Row, h *Hook, err error) error {
 	return &phases.Error{
 		Code: phases.CauseInvalidReply, Phase: row.Phase, Subscription: h.Subscription,
@@ -222,6 +230,27 @@ func named(h *Hook, index int, c phases.Contribution) phases.Contribution {
 	return c
 }
 
+// identified returns c with an id of which nothing else is known: one that is not
+// an id is replaced by that of its place.
+func identified(h *Hook, index int, c phases.Contribution) phases.Contribution {
+	if id := c.Head().ContributionID; id != "" && !phases.ValidID(id) {
+		c = phases.CloneContribution(c)
+		c.Head().ContributionID = ""
+	}
+	return named(h, index, c)
+}
+
+// bare returns c without what the plugin has to say about it, which is passed on
+// apart from it: c itself if that is nothing.
+func bare(c phases.Contribution) phases.Contribution {
+	if c.Head().Diagnostics == nil {
+		return c
+	}
+	c = phases.CloneContribution(c)
+	c.Head().Diagnostics = nil
+	return c
+}
+
 // drop records a refused contribution.
 func (a *Admitted) drop(h *Hook, c phases.Contribution, d Drop) {
 	d.ContributionID, d.Kind, d.Chars = c.Head().ContributionID, c.Kind(), charsOf(c)
@@ -249,21 +278,12 @@ func (a *Admitted) guarded(h *Hook, e *Entry) {
 
 // pass takes over what the plugin has to say about its contribution. Whose it
 // is cannot be forged.
-func (a *Admitted) pass(h *Hook, c phases.Contribution) {
-	for _, d := range c.Head().Diagnostics {
-		d.Plugin, d.Subscription, d.OtherSubscription = h.Plugin, h.Subscription, ""
-		d.Severity, d.Visibility = knownSeverity(d.Severity), h.Visibility
+func (a *Admitted) pass(h *Hook, remarks []phases.Diagnostic) {
+	for _, d := range remarks {
+		d = d.Remark(h.Visibility)
+		d.Plugin, d.Subscription = h.Plugin, h.Subscription
 		a.Diagnostics = append(a.Diagnostics, d)
 	}
-}
-
-// knownSeverity replaces what is no severity by the mildest one.
-func knownSeverity(s phases.Severity) phases.Severity {
-	switch s {
-	case phases.SeverityWarning, phases.SeverityError:
-		return s
-	}
-	return phases.SeverityInfo
 }
 
 // LeftOut returns the manifest's row for a refused contribution of h.

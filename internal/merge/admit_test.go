@@ -179,7 +179,7 @@ func TestAdmitInvalid(t *testing.T) {
 			t.Parallel()
 
 			got, err := merge.Admit(anyRow(), hook("p.h", phases.Kinds()...), tt.give)
-			if phases.CodeOf(err) != phases.CauseInvalidReply || !strings.Contains(fmt.Sprint(err), tt.says) || !strings.Contains(fmt.Sprint(err), "p.h") {
+			if phases.CodeOf(err) != phases.CauseInvalidReply || !strings.Contains(phases.Whole(err), tt.says) || !strings.Contains(fmt.Sprint(err), "p.h") {
 				t.Errorf("error = %v, want invalid_reply of p.h with %q", err, tt.says)
 			}
 			if got.Entries != nil || got.Dropped != nil {
@@ -271,7 +271,7 @@ func TestAdmitPassesPluginDiagnostics(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []phases.Diagnostic{{
-		Code: "slow", Severity: phases.SeverityInfo, Message: "m", Plugin: "p", Subscription: "p.h", SafeForUser: true,
+		Code: "slow", Severity: phases.SeverityInfo, Message: phases.HiddenRemark, Detail: "m", Plugin: "p", Subscription: "p.h", SafeForUser: true,
 		Visibility: phases.VisibilityUserVisible,
 	}}
 	if diff := cmp.Diff(got.Diagnostics, want); diff != "" {

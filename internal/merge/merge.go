@@ -139,10 +139,9 @@ func (m *merger) handOn() {
 		it := &m.items[i]
 		switch v := it.entry.Value.(type) {
 		case *phases.ManifestDiagnostic:
-			m.diagnose(it.reply, phases.Diagnostic{
-				Code: v.Code, Severity: knownSeverity(v.Severity), Message: v.Message, Plugin: it.hook.Plugin,
-				Subscription: it.hook.Subscription, SafeForUser: v.SafeForUser, Visibility: it.hook.Visibility,
-			})
+			d := phases.Diagnostic{Code: v.Code, Severity: v.Severity, Message: v.Message, SafeForUser: v.SafeForUser}.Remark(it.hook.Visibility)
+			d.Plugin, d.Subscription = it.hook.Plugin, it.hook.Subscription
+			m.diagnose(it.reply, d)
 		case *phases.Audit:
 			m.out.Audits = append(m.out.Audits, Owned[*phases.Audit]{it.hook, v, it.entry.Hash})
 		case *phases.BackgroundJob:
@@ -182,7 +181,9 @@ func (m *merger) finish() {
 	}
 }
 
-// applied is the entry as an outcome lists it.
+// applied is the entry as an outcome lists it, with what its visibility hides taken out.
 func (e *Entry) applied(h *Hook) phases.Applied {
-	return phases.Applied{Kind: e.Value.Kind(), Hook: h.Hook, Subscription: h.Subscription, Plugin: h.Plugin, Hash: e.Hash, Value: e.Value}
+	a := phases.Applied{Kind: e.Value.Kind(), Hook: h.Hook, Subscription: h.Subscription, Plugin: h.Plugin, Hash: e.Hash, Value: e.Value}
+	a.Conceal(h.Visibility)
+	return a
 }

@@ -46,7 +46,7 @@ func ApplyRewrites(doc json.RawMessage, rewrites []phases.MergedRewrite) (json.R
 		if err != nil {
 			return nil, &phases.Error{
 				Code: phases.CauseInvalidReply, Subscription: r.Owner,
-				Message: fmt.Sprintf("rewrite of %.200q: %v", r.Path, err), Err: err,
+				Message: "a rewrite cannot be applied to the input", Detail: fmt.Sprintf("rewrite of %.200q: %v", r.Path, err), Err: err,
 			}
 		}
 		root = changed

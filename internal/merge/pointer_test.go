@@ -64,7 +64,7 @@ func TestApplyRewrites(t *testing.T) {
 
 			got, err := merge.ApplyRewrites(json.RawMessage(tt.doc), tt.rewrites)
 			if says, isError := strings.CutPrefix(tt.want, "!"); isError {
-				if err == nil || !strings.Contains(err.Error(), says) {
+				if err == nil || !strings.Contains(phases.Whole(err), says) {
 					t.Errorf("got %s, %v; want an error with %q", got, err, says)
 				}
 				return

@@ -51,7 +51,7 @@ func (m *merger) conflict(loser *item, other, slot, what string) {
 	m.diagnose(loser.reply, phases.Diagnostic{
 		Code: string(phases.CauseConflict), Severity: phases.SeverityWarning, Plugin: loser.hook.Plugin,
 		Subscription: sub, OtherSubscription: other, Slot: slot, Visibility: loser.hook.Visibility,
-		Message: fmt.Sprintf("%s %q belongs to %s: what %s contributed was dropped", what, slot, other, sub),
+		Message: fmt.Sprintf("%s %q belongs to %s: what %s contributed to it was dropped", what, slot, other, sub),
 	})
 }
 

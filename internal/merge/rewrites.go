@@ -23,7 +23,7 @@ func (m *merger) rewrites() {
 		if len(list) > 1 {
 			if other := taken.holder(c); other != nil {
 				m.lose(c.item, c.id(), string(phases.CauseConflict), 0)
-				m.conflict(c.item, other.hook.Subscription, c.value.Path, "path")
+				m.conflict(c.item, other.hook.Subscription, shownPath(c.value.Path), "path")
 				continue
 			}
 			taken.add(c)
@@ -92,3 +92,12 @@ func above(path string) (string, bool) {
 
 // appends reports whether the path ends in "-".
 func appends(path string) bool { return strings.HasSuffix(path, "/"+appendToken) }
+
+// shownPath is a path as a diagnostic names it: that of ordinary fields. Any other
+// could be a sentence of the plugin's.
+func shownPath(path string) string {
+	if path == "" || phases.ValidID(path[1:]) {
+		return path
+	}
+	return "(a path)"
+}

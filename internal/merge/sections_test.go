@@ -292,5 +292,5 @@ func ExampleMerge() {
 	}
 	// Output:
 	// house_rules of rules: Rules of rules.
-	// conflict: section "house_rules" belongs to rules.text: what copycat.text contributed was dropped
+	// conflict: section "house_rules" belongs to rules.text: what copycat.text contributed to it was dropped
 }

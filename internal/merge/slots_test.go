@@ -290,11 +290,11 @@ func TestHandedOn(t *testing.T) {
 	}
 	// In plan order, although conflicts are found before diagnostics are copied.
 	want := []phases.Diagnostic{
-		{Code: "own", Severity: phases.SeverityError, Message: "m", Plugin: "a", Subscription: "a.h"},
+		{Code: "own", Severity: phases.SeverityError, Message: phases.HiddenRemark, Detail: "m", Plugin: "a", Subscription: "a.h"},
 		{Code: "conflict", Severity: phases.SeverityWarning, Plugin: "b", Subscription: "b.h", OtherSubscription: "a.h", Slot: "d/k", Visibility: phases.VisibilityUserAudit},
 		{Code: "other", Severity: phases.SeverityInfo, Plugin: "b", Subscription: "b.h", SafeForUser: true, Visibility: phases.VisibilityUserAudit},
 	}
-	want[1].Message = `policy "d/k" belongs to a.h: what b.h contributed was dropped`
+	want[1].Message = `policy "d/k" belongs to a.h: what b.h contributed to it was dropped`
 	if diff := cmp.Diff(got.Diagnostics, want); diff != "" {
 		t.Errorf("diagnostics (-got +want):\n%s", diff)
 	}

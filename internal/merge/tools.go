@@ -61,7 +61,7 @@ func (m *merger) checkHostTools() {
 		return
 	}
 	m.diagnose(len(m.replies), phases.Diagnostic{
-		Code: string(phases.CauseConflict), Severity: phases.SeverityWarning, Slot: phases.RequestTools, SafeForUser: true,
+		Code: string(phases.CauseConflict), Severity: phases.SeverityWarning, Slot: phases.RequestTools,
 		Message: fmt.Sprintf("tool %q belongs to %s: the %s has one of that name; until it is renamed, no model can ask for hidden tools", phases.RequestTools, phases.OwnerBuiltin, phases.OwnerHost),
 	})
 }

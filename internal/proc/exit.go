@@ -43,16 +43,16 @@ func (e Exit) String() string {
 	return fmt.Sprintf("exited with status %d", e.Code)
 }
 
-// Err returns the end as a failure: crash or oom, with the exit status and the
-// last words. It is also an error if the process ended with status 0, because
+// Err returns the end as a failure: crash or oom, with the exit status, and with
+// the plugin's last words as its detail. It is also an error if the process ended with status 0, because
 // a plugin never ends by itself.
 func (e Exit) Err(plugin string) *phases.Error {
 	code := phases.CauseCrash
 	if e.OOM {
 		code = phases.CauseOOM
 	}
-	err := phases.Errorf(code, "plugin %s %s%s", plugin, e, lastWords(e.Stderr))
-	err.Retryable = true
+	err := phases.Errorf(code, "plugin %s %s", plugin, e)
+	err.Retryable, err.Detail = true, lastWords(e.Stderr)
 	return err
 }
 
@@ -69,7 +69,7 @@ func lastWords(lines []string) string {
 		}
 	}
 	lines = lines[from:min(len(lines), from+3)]
-	return fmt.Sprintf("; stderr: %q", cut(strings.Join(lines, " | "), 500))
+	return fmt.Sprintf("stderr: %q", cut(strings.Join(lines, " | "), 500))
 }
 
 // exitOf reads a process state.

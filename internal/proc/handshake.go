@@ -2,6 +2,7 @@ package proc
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"net"
 	"slices"
@@ -104,8 +105,10 @@ func checkHandshake(line []byte) *phases.Error {
 	parts := strings.Split(text, "|")
 	if len(line) > maxHandshake || len(parts) < 4 || !isNumber(parts[0]) || !isNumber(parts[1]) {
 		shown := clean(string(line[:min(len(line), noiseShown)]), noiseShown)
-		return phases.Errorf(phases.CauseStartNoise,
-			"plugin wrote to its standard output before the handshake: %q; logs belong on standard error", shown)
+		return &phases.Error{
+			Code: phases.CauseStartNoise, Message: "plugin wrote to its standard output before the handshake; logs belong on standard error",
+			Detail: fmt.Sprintf("it wrote %q", shown),
+		}
 	}
 	protocol := "netrpc"
 	if len(parts) > 4 {
@@ -113,8 +116,9 @@ func checkHandshake(line []byte) *phases.Error {
 	}
 	want := []string{strconv.Itoa(plugin.CoreProtocolVersion), strconv.Itoa(wire.ProtocolVersion), string(plugin.ProtocolGRPC)}
 	if got := []string{parts[0], parts[1], protocol}; !slices.Equal(got, want) {
-		return phases.Errorf(phases.CauseVersionMismatch,
-			"plugin speaks handshake, protocol, transport %q; this host speaks %q", got, want)
+		err := phases.Errorf(phases.CauseVersionMismatch, "plugin speaks another handshake, protocol or transport than this host: %q", want)
+		err.Detail = fmt.Sprintf("it speaks %q", got)
+		return err
 	}
 	return nil
 }
@@ -137,6 +141,8 @@ func checkAddress(network, addr string) error {
 			return nil
 		}
 	}
-	return phases.Errorf(phases.CauseVersionMismatch,
-		"plugin listens on %q %q; this host speaks with local sockets and loopback addresses only", clean(network, 20), clean(addr, noiseShown))
+	return &phases.Error{
+		Code: phases.CauseVersionMismatch, Message: "plugin does not listen on a local socket or a loopback address; this host speaks with no others",
+		Detail: fmt.Sprintf("it listens on %q %q", clean(network, 20), clean(addr, noiseShown)),
+	}
 }

@@ -34,7 +34,9 @@ func (p *Process) checkPeer(ctx context.Context, addr string) (dial string, rele
 		case decided:
 			return "", func() {}, err
 		case !isNotYet(err):
-			return "", func() {}, phases.Errorf(phases.CauseInternal, "socket of plugin %s: %w", p.spec.Name, err)
+			return "", func() {}, &phases.Error{ // which names the address, the plugin's own word
+				Code: phases.CauseInternal, Message: "the socket of plugin " + p.spec.Name + " cannot be reached", Detail: err.Error(), Err: err,
+			}
 		}
 		select {
 		case <-ctx.Done():
@@ -62,11 +64,11 @@ func (p *Process) peer(ctx context.Context, addr string) (dial string, release f
 			return "", nil, err
 		}
 	}
-	p.setWaiting("nothing answers on unix " + clean(addr, noiseShown))
+	p.setWaiting("nothing answers on its socket", "unix "+clean(addr, noiseShown))
 	pid, err := listenerOf(ctx, dial)
 	if err == nil && !p.child.descendants().has(pid) {
-		err = phases.Errorf(phases.CauseUnsafePath,
-			"plugin %s names the socket %s, on which process %d listens, and that is none of its own", p.spec.Name, clean(addr, noiseShown), pid)
+		foreign := phases.Errorf(phases.CauseUnsafePath, "plugin %s names a socket on which process %d listens, and that is none of its own", p.spec.Name, pid)
+		foreign.Detail, err = "it names "+clean(addr, noiseShown), foreign
 	}
 	if err != nil {
 		release()

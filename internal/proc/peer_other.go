@@ -24,6 +24,6 @@ func (p *Process) checkPeer(ctx context.Context, addr string) (dial string, rele
 		case <-time.After(socketPoll):
 		}
 	}
-	p.setWaiting("nothing answers on unix " + clean(addr, noiseShown))
+	p.setWaiting("nothing answers on its socket", "unix "+clean(addr, noiseShown))
 	return addr, release, nil
 }

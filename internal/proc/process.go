@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -34,7 +35,7 @@ type Process struct {
 	handshake *io.PipeWriter
 	stdio     *lineWriter
 
-	waitingFor atomic.Pointer[string]
+	waitingFor atomic.Pointer[waiting]
 	refused    atomic.Pointer[phases.Error]
 
 	// Set by connect, valid when connected is closed.
@@ -141,7 +142,7 @@ func prepare(ctx context.Context, s Spec) (*Process, error) {
 		exited: make(chan struct{}), drained: make(chan struct{}),
 	}
 	p.stdio = &lineWriter{sink: p.child.sink}
-	p.setWaiting("it wrote no handshake")
+	p.setWaiting("it wrote no handshake", "")
 	return p, nil
 }
 
@@ -209,8 +210,11 @@ func (p *Process) refuse(err *phases.Error) {
 	p.child.signal(syscall.SIGKILL)
 }
 
+// waiting is what a start waits for, and the plugin's own words about it.
+type waiting struct{ what, words string }
+
 // setWaiting records what the start is waiting for, for its error.
-func (p *Process) setWaiting(what string) { p.waitingFor.Store(&what) }
+func (p *Process) setWaiting(what, words string) { p.waitingFor.Store(&waiting{what, words}) }
 
 // startError says why the start failed, or nil. The first reason that is a
 // reason counts: what the plugin said, what the system said, how the process
@@ -237,19 +241,24 @@ func (p *Process) startError(ctx context.Context) error {
 	case <-p.child.exited:
 		return p.Exit().Err(p.spec.Name)
 	default:
-		return phases.Errorf(phases.CauseInternal, "plugin %s could not be started: %w", p.spec.Name, p.connectErr)
+		// go-plugin quotes what the plugin wrote.
+		return &phases.Error{
+			Code: phases.CauseInternal, Message: "plugin " + p.spec.Name + " could not be started", Detail: p.connectErr.Error(), Err: p.connectErr,
+		}
 	}
 }
 
 // tooLate is the error of a start whose context has ended.
 func (p *Process) tooLate(ctx context.Context) error {
-	words := *p.waitingFor.Load() + lastWords(p.child.sink.tail())
-	return ended(ctx, p.spec.Name, words, nil)
+	w := p.waitingFor.Load()
+	err := ended(ctx, p.spec.Name, w.what, nil)
+	err.Detail = strings.Trim(w.words+"; "+lastWords(p.child.sink.tail()), "; ")
+	return err
 }
 
 // ended is the error of a start whose context has ended: what it was waiting
 // for, and what else went wrong.
-func ended(ctx context.Context, plugin, waiting string, other error) error {
+func ended(ctx context.Context, plugin, waiting string, other error) *phases.Error {
 	cause := errors.Join(ctx.Err(), other)
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return phases.Errorf(phases.CauseCancelled, "start of plugin %s was cancelled: %w", plugin, cause)

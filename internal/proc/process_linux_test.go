@@ -31,14 +31,14 @@ func TestStartFailures(t *testing.T) {
 		message    string
 	}{
 		{"hangs before the handshake", "hang", 300 * time.Millisecond, phases.CauseStartTimeout, proc.ClassOrdinary, "wrote no handshake"},
-		{"mute after the handshake", "mute", 2 * time.Second, phases.CauseStartTimeout, proc.ClassOrdinary, "nothing answers on unix"},
+		{"mute after the handshake", "mute", 2 * time.Second, phases.CauseStartTimeout, proc.ClassOrdinary, "nothing answers on its socket"},
 		{"names a missing socket", "no-socket", 2 * time.Second, phases.CauseStartTimeout, proc.ClassOrdinary, "of the handshake is not there"},
-		{"noise", "noise", 0, phases.CauseStartNoise, proc.ClassOrdinary, `"loading model…"; logs belong on standard error`},
+		{"noise", "noise", 0, phases.CauseStartNoise, proc.ClassOrdinary, `it wrote "loading model…"`},
 		{"noise without newline", "no-newline", 0, phases.CauseStartNoise, proc.ClassOrdinary, strings.Repeat("x", 200) + `"`},
-		{"another protocol", "version", 0, phases.CauseVersionMismatch, proc.ClassPermanent, `["1" "99" "grpc"]; this host speaks ["1" "1" "grpc"]`},
+		{"another protocol", "version", 0, phases.CauseVersionMismatch, proc.ClassPermanent, `it speaks ["1" "99" "grpc"]`},
 		{"another transport", "netrpc", 0, phases.CauseVersionMismatch, proc.ClassPermanent, `["1" "1" "netrpc"]`},
 		{"another machine", "far-away", 0, phases.CauseVersionMismatch, proc.ClassPermanent, `"192.0.2.1:80"`},
-		{"crash", "crash", 0, phases.CauseCrash, proc.ClassOrdinary, `tester exited with status 3; stderr: "out of cheese"`},
+		{"crash", "crash", 0, phases.CauseCrash, proc.ClassOrdinary, `tester exited with status 3 (crash): stderr: "out of cheese"`},
 		{"panic", "panic", 0, phases.CauseCrash, proc.ClassOrdinary, `stderr: "panic: `},
 	}
 	for _, tt := range tests {
@@ -61,8 +61,8 @@ func TestStartFailures(t *testing.T) {
 			if got := proc.ClassOf(err); got != tt.class {
 				t.Errorf("class = %v, want %v", got, tt.class)
 			}
-			if !strings.Contains(err.Error(), tt.message) {
-				t.Errorf("error %q does not contain %q", err, tt.message)
+			if !strings.Contains(phases.Whole(err), tt.message) {
+				t.Errorf("error %q does not contain %q", phases.Whole(err), tt.message)
 			}
 		})
 	}

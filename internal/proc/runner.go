@@ -32,7 +32,7 @@ type goRunner struct {
 	name    string
 	output  *io.PipeReader
 	ready   <-chan struct{} // closed when go-plugin's start is over
-	waiting func(what string)
+	waiting func(what, words string)
 	// checkPeer returns the address under which to dial a unix socket.
 	checkPeer func(addr string) (dial string, err error)
 }
@@ -91,12 +91,12 @@ func (r *goRunner) PluginToHost(network, addr string) (string, string, error) {
 	if err := checkAddress(network, addr); err != nil {
 		return "", "", err
 	}
-	r.waiting("socket " + clean(addr, noiseShown) + " of the handshake is not there")
+	r.waiting("the socket of the handshake is not there", "socket "+clean(addr, noiseShown))
 	if network == "unix" {
 		dial, err := r.checkPeer(addr)
 		return network, dial, err
 	}
-	r.waiting("nothing answers on " + network + " " + clean(addr, noiseShown))
+	r.waiting("nothing answers on its address", network+" "+clean(addr, noiseShown))
 	return network, addr, nil
 }
 
@@ -154,6 +154,12 @@ func (p *Process) clientConfig(ctx context.Context) *plugin.ClientConfig {
 	}
 }
 
+// unconnected is the error of a connection that go-plugin could not make. Its words
+// may quote the plugin's.
+func unconnected(err error) *phases.Error {
+	return &phases.Error{Code: phases.CauseInternal, Message: "the plugin cannot be connected to", Detail: err.Error(), Err: err}
+}
+
 // dial lets go-plugin start the process, read the handshake and connect, and
 // waits until the connection is up.
 func (p *Process) dial(ctx context.Context) error {
@@ -167,12 +173,12 @@ func (p *Process) dial(ctx context.Context) error {
 	if err != nil {
 		// Its Kill would try again, and lose that connection too.
 		p.client = nil
-		return phases.Errorf(phases.CauseInternal, "connection to the plugin: %w", err)
+		return unconnected(err)
 	}
 	p.closeProtocol = sync.OnceFunc(func() { closeQuietly(protocol) })
 	raw, err := protocol.Dispense(wire.PluginName)
 	if err != nil {
-		return phases.Errorf(phases.CauseInternal, "connection to the plugin: %w", err)
+		return unconnected(err)
 	}
 	conn, ok := raw.(*wire.ClientConn)
 	if !ok {

@@ -190,7 +190,7 @@ func TestExit(t *testing.T) {
 			t.Parallel()
 
 			err := tt.exit.Err("p")
-			if err.Code != tt.code || err.Message != tt.want || !err.Retryable {
+			if got := strings.TrimSuffix(err.Message+"; "+err.Detail, "; "); err.Code != tt.code || got != tt.want || !err.Retryable {
 				t.Errorf("Err = %+v, want %q: %s", err, tt.code, tt.want)
 			}
 		})

@@ -147,7 +147,7 @@ func (r *run) note(e runtime.Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if e.Kind == runtime.EventPlugin && e.Code == string(phases.CauseInternal) && len(r.report.Internal) < 5 {
-		r.report.Internal = append(r.report.Internal, fmt.Sprintf("%s is %s: %s", e.Plugin, e.State, e.Detail))
+		r.report.Internal = append(r.report.Internal, fmt.Sprintf("%s is %s: %s", e.Plugin, e.State, e.Message+" "+e.Detail))
 	}
 	r.events[name] += uint64(max(1, e.Count))
 }

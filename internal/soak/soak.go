@@ -146,7 +146,7 @@ func (r *run) steady(ctx context.Context, at string) error {
 	}
 	for _, row := range r.engine.Plugins() {
 		if row.State != "ready" {
-			r.report.problemf("at %s the good plugin %s is %s: %s", at, row.Plugin, row.State, row.Detail)
+			r.report.problemf("at %s the good plugin %s is %s: %s", at, row.Plugin, row.State, row.Message+" "+row.Detail)
 		}
 	}
 	return r.sample(ctx, at, r.o.Plugins)

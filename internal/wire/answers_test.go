@@ -57,6 +57,7 @@ func TestPluginErrors(t *testing.T) {
 	}{
 		"plain":     {errors.New("broken"), phases.CausePluginError, "error"},
 		"coded":     {&phases.Error{Code: phases.CausePluginError, PluginCode: "upstream", Retryable: true}, phases.CausePluginError, "upstream"},
+		"sentence":  {&phases.Error{Code: phases.CausePluginError, PluginCode: "sk-1 \x1b[31m"}, phases.CausePluginError, phases.CodeInvalidCode},
 		"busy":      {&phases.Error{Code: phases.CauseOverloaded}, phases.CauseOverloaded, ""},
 		"denied":    {&phases.Error{Code: phases.CauseDenied}, phases.CausePluginError, "denied"},
 		"cancelled": {&phases.Error{Code: phases.CauseCancelled}, phases.CausePluginError, "cancelled"},
@@ -86,8 +87,8 @@ func TestPluginErrors(t *testing.T) {
 	}
 	_, _, err := s.CallTool(deadline(t), &phases.ToolCall{Tool: "panic"}, nil)
 	checkPluginCode(t, err, "panic")
-	if err == nil || !strings.Contains(err.Error(), "answers_test.go") {
-		t.Errorf("no stack in %v", err)
+	if err == nil || !strings.Contains(phases.DetailOf(err), "answers_test.go") || strings.Contains(err.Error(), "boom") {
+		t.Errorf("the stack belongs into the detail alone: %s", phases.Whole(err))
 	}
 }
 

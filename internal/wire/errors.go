@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -80,17 +81,41 @@ func left(ctx context.Context, who string) *phases.Error {
 
 // fromPlugin makes the error that a plugin sent one of the host's. A plugin may
 // say only of itself what is wrong: it cannot claim a cancellation or a denial,
-// which no failure policy would apply to.
+// which no failure policy would apply to. Its words become the error's detail, and
+// so does a code that is not a word.
 func fromPlugin(e *phases.Error) *phases.Error {
-	own := []phases.Cause{phases.CausePluginError, phases.CauseOversizeReply, phases.CauseOverloaded, phases.CauseTimeout}
-	out := *e
-	if !slices.Contains(own, e.Code) {
-		out.Code = phases.CausePluginError
-		if out.PluginCode == "" {
-			out.PluginCode = string(e.Code)
-		}
+	out := &phases.Error{
+		Code: e.Code, PluginCode: e.PluginCode, Detail: e.Message, Retryable: e.Retryable, SafeForUser: e.SafeForUser, Err: e.Err,
 	}
-	return &out
+	message, own := ownCauses()[e.Code]
+	if !own {
+		out.Code, message = phases.CausePluginError, ownCauses()[phases.CausePluginError]
+		out.PluginCode = cmp.Or(out.PluginCode, string(e.Code))
+	}
+	out.Message = message
+	if out.PluginCode != "" && !phases.ValidCode(out.PluginCode) {
+		out.Detail, out.SafeForUser = out.PluginCode+"; "+out.Detail, false
+		out.PluginCode = phases.CodeInvalidCode
+	}
+	return out
+}
+
+// ownCauses are the causes that a plugin may claim, and what the host says of them.
+func ownCauses() map[phases.Cause]string {
+	return map[phases.Cause]string{
+		phases.CausePluginError:   "the plugin answered with an error",
+		phases.CauseOversizeReply: "the plugin's answer was too large to be sent",
+		phases.CauseOverloaded:    "the plugin has too much to do",
+		phases.CauseTimeout:       "the plugin ran out of time",
+	}
+}
+
+// refusesVersion is the error of a plugin that speaks another version of the protocol.
+func refusesVersion(instance string, e *phases.Error) *phases.Error {
+	return &phases.Error{
+		Code: phases.CauseVersionMismatch, Detail: e.Message,
+		Message: fmt.Sprintf("plugin %q does not speak version %d of the protocol", instance, ProtocolVersion),
+	}
 }
 
 // asError makes any error one that can cross the wire.
@@ -123,6 +148,9 @@ func checkFeatures(instance string, d *phases.Description, features []string) er
 	if len(lack) == 0 {
 		return nil
 	}
-	return phases.Errorf(phases.CauseVersionMismatch, "plugin %q (%s %s) requires features that this host lacks (%s): it requires %s; this host has %s",
-		instance, d.Name, d.Version, strings.Join(lack, ", "), strings.Join(d.Requires, ", "), strings.Join(features, ", "))
+	known := slices.DeleteFunc(slices.Clone(lack), func(s string) bool { return !phases.ValidCode(s) })
+	err := phases.Errorf(phases.CauseVersionMismatch, "plugin %q requires features that this host lacks (%s); this host has %s",
+		instance, cmp.Or(strings.Join(known, ", "), "unknown"), strings.Join(features, ", "))
+	err.Detail = fmt.Sprintf("%q %q requires %q", d.Name, d.Version, d.Requires)
+	return err
 }

@@ -58,7 +58,8 @@ func (f *filler) set(v reflect.Value, field string) {
 		f.setMap(v)
 	case reflect.Struct:
 		for i := range v.NumField() {
-			if v.Type().Field(i).IsExported() {
+			// Words of a plugin that the host keeps apart are never sent.
+			if v.Type().Field(i).IsExported() && v.Type().Field(i).Name != "Detail" {
 				f.set(v.Field(i), v.Type().Field(i).Name)
 			}
 		}

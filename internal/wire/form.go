@@ -322,7 +322,7 @@ func (f *form) instant(n protowire.Number, p *time.Time) {
 	} else if f.has(n) {
 		t, err := time.Parse(time.RFC3339Nano, f.s)
 		if err != nil && f.s != "" {
-			f.failf("%.40q is no time (RFC 3339)", f.s)
+			f.failf("text is no time (RFC 3339)")
 			return
 		}
 		*p = t

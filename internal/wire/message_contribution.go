@@ -152,6 +152,7 @@ func diagnosticFields(f *form, m *phases.Diagnostic) {
 	f.text(7, &m.Slot)
 	f.flag(8, &m.SafeForUser)
 	f.text(9, (*string)(&m.Visibility))
+	f.text(10, (*string)(&m.Cause))
 }
 
 // result is Result: a phases.Result, or why there is none.

@@ -116,7 +116,7 @@ func (s *Session) finish(err error) {
 	s.err = reset
 	others := reset
 	if reset.Code == phases.CauseOversizeReply {
-		others = phases.Errorf(phases.CauseSessionReset, "plugin %q sent a frame that was too large, in answer to another call: %w", s.o.Instance, err)
+		others = s.broken(phases.CauseSessionReset, "sent a frame that was too large, in answer to another call", err)
 	}
 	close(s.done) // before the calls end: their callers may ask Err
 	s.writer.close(others)
@@ -145,10 +145,20 @@ func (s *Session) reason(err error) (reset *phases.Error, culprit uint64) {
 		if !ok {
 			id = 0
 		}
-		return phases.Errorf(phases.CauseOversizeReply, "plugin %q sent a frame that was too large: %w", s.o.Instance, err), id
+		return s.broken(phases.CauseOversizeReply, "sent a frame that was too large", err), id
 	}
 	if errors.Is(err, io.EOF) {
-		err = errors.New("the plugin ended it")
+		return s.broken(phases.CauseSessionReset, "ended its session", nil), 0
 	}
-	return phases.Errorf(phases.CauseSessionReset, "the session with plugin %q broke: %w", s.o.Instance, err), 0
+	return s.broken(phases.CauseSessionReset, "broke its session", err), 0
+}
+
+// broken is the error of a stream that ended. A plugin may end it with words of its
+// own, which the stream's error quotes.
+func (s *Session) broken(code phases.Cause, what string, err error) *phases.Error {
+	e := &phases.Error{Code: code, Message: s.who() + " " + what, Err: err}
+	if err != nil {
+		e.Detail = err.Error()
+	}
+	return e
 }

@@ -108,7 +108,7 @@ func Open(ctx context.Context, conn *ClientConn, o HostOptions) (*Session, error
 		if ctx.Err() != nil {
 			return nil, left(ctx, s.who())
 		}
-		return nil, phases.Errorf(phases.CauseSessionReset, "plugin %q: no session could be opened: %w", s.o.Instance, err)
+		return nil, s.broken(phases.CauseSessionReset, "opened no session", err)
 	}
 	if p, ok := peer.FromContext(s.stream.Context()); ok { //nolint:contextcheck // the stream's, which descends from ctx
 		s.tap = tapOf(p.AuthInfo)
@@ -134,7 +134,7 @@ func (s *Session) hello(ctx context.Context) error {
 	}
 	switch {
 	case d.err != nil && d.err.Code == phases.CauseVersionMismatch:
-		return d.err
+		return refusesVersion(s.o.Instance, d.err)
 	case d.err != nil:
 		return fromPlugin(d.err)
 	case d.description == nil:
@@ -163,7 +163,9 @@ func (s *Session) Configure(ctx context.Context, c *phases.Configuration) (*phas
 	}
 	switch {
 	case m.rejected != nil:
-		return nil, phases.Errorf(phases.CausePluginError, "plugin %q refuses its configuration: %w", s.o.Instance, error(m.rejected))
+		return nil, &phases.Error{
+			Code: phases.CausePluginError, Message: fmt.Sprintf("plugin %q refuses its configuration", s.o.Instance), Detail: m.rejected.Error(), Err: m.rejected,
+		}
 	case m.err != nil:
 		return nil, fromPlugin(m.err)
 	case m.description == nil:

@@ -150,7 +150,7 @@ func (d *docs) hooks() []sdk.Hook {
 		list = append(list, d.threadHook())
 	}
 	for i := range list {
-		list[i].Priority, list[i].Visibility = priority, phases.VisibilityInternal
+		list[i].Priority, list[i].Visibility = priority, phases.VisibilityUserAudit
 		if list[i].Needs == nil {
 			list[i].Needs = []string{phases.NeedsNothing} // the place is enough
 		}

@@ -149,7 +149,7 @@ func TestHooks(t *testing.T) {
 	want := phases.Hook{
 		Name: "prompt", Doc: d.Hooks[0].Doc, Phase: phases.PrePromptCompile, Kinds: []phases.Kind{phases.KindPromptSection}, Priority: 600,
 		OnFailure: phases.OnFailure{Default: phases.FailClosed}, Needs: []string{phases.NeedsNothing}, Idempotent: true, Budget: phases.TextBudget{Chars: 16_000},
-		Cache: &phases.Cache{Vary: vary(), Tags: []string{tagPrompt}}, Visibility: phases.VisibilityInternal,
+		Cache: &phases.Cache{Vary: vary(), Tags: []string{tagPrompt}}, Visibility: phases.VisibilityUserAudit,
 	}
 	if diff := cmp.Diff(d.Hooks[0], want); diff != "" {
 		t.Errorf("the hook prompt (-got +want)\n%s", diff)

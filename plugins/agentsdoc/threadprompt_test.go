@@ -113,7 +113,7 @@ func TestSources(t *testing.T) {
 			}
 			want := phases.Hook{
 				Name: "thread_prompt", Doc: d.Hooks[len(d.Hooks)-1].Doc, Phase: phases.PrePromptCompile, Kinds: []phases.Kind{phases.KindPromptSection}, Priority: 600,
-				OnFailure: phases.OnFailure{Default: phases.FailClosed}, Needs: []string{phases.NeedsNothing}, Idempotent: true, Budget: phases.TextBudget{Chars: 16_000}, Visibility: phases.VisibilityInternal,
+				OnFailure: phases.OnFailure{Default: phases.FailClosed}, Needs: []string{phases.NeedsNothing}, Idempotent: true, Budget: phases.TextBudget{Chars: 16_000}, Visibility: phases.VisibilityUserAudit,
 			}
 			if last := d.Hooks[len(d.Hooks)-1]; last.Name == "thread_prompt" {
 				if diff := cmp.Diff(last, want); diff != "" {

@@ -59,7 +59,7 @@ func TestTurnGoesOn(t *testing.T) {
 	}
 	for _, want := range []string{"locked", "which other program"} {
 		if !slices.ContainsFunc(d.Diagnostics, func(x phases.Diagnostic) bool {
-			return x.Subscription == "memory.recall" && strings.Contains(x.Message, want)
+			return x.Subscription == "memory.recall" && strings.Contains(x.Detail, want)
 		}) {
 			t.Errorf("no %q in %+v", want, d.Diagnostics)
 		}
@@ -104,7 +104,7 @@ func TestForeignAtStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	damaged := turn(t, engine(t, placed(path), runtime.Options{}), "1", "What does my dog eat?", nil)
-	if !slices.ContainsFunc(damaged.Diagnostics, func(d phases.Diagnostic) bool { return strings.Contains(d.Message, "damaged") }) {
+	if !slices.ContainsFunc(damaged.Diagnostics, func(d phases.Diagnostic) bool { return strings.Contains(d.Detail, "damaged") }) {
 		t.Errorf("diagnostics %+v", damaged.Diagnostics)
 	}
 }

@@ -200,7 +200,7 @@ func (m *memory) hooks() []sdk.Hook {
 		},
 	}
 	for i := range hooks {
-		hooks[i].Idempotent = true
+		hooks[i].Idempotent, hooks[i].Visibility = true, phases.VisibilityUserAudit
 		hooks[i].OnFailure = phases.OnFailure{Default: phases.BestEffort}
 	}
 	return hooks

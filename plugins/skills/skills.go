@@ -60,6 +60,7 @@ func (s *skills) hooks() []sdk.Hook {
 	hooks := []sdk.Hook{
 		{
 			Name:       "tool",
+			Visibility: phases.VisibilityUserAudit,
 			Doc:        "offers read_skill where there are skills",
 			Kinds:      []phases.Kind{phases.KindToolBundle},
 			Idempotent: true,
@@ -68,6 +69,7 @@ func (s *skills) hooks() []sdk.Hook {
 		},
 		{
 			Name:             "section",
+			Visibility:       phases.VisibilityUserAudit,
 			Doc:              "lists the skills, with the full text of those whose paths match",
 			Kinds:            []phases.Kind{phases.KindPromptSection},
 			Priority:         priority,
@@ -82,14 +84,14 @@ func (s *skills) hooks() []sdk.Hook {
 	}
 	return append(hooks,
 		sdk.Hook{
-			Name: "touching", Doc: "remembers the paths that a tool call is about", Idempotent: true, Needs: []string{"touched_paths"},
+			Name: "touching", Doc: "remembers the paths that a tool call is about", Idempotent: true, Visibility: phases.VisibilityUserAudit, Needs: []string{"touched_paths"},
 			ToolPreCall: func(_ context.Context, call *sdk.Call, in *phases.ToolPreCallInput) ([]phases.Contribution, error) {
 				s.trails.add(&call.Context, in.TouchedPaths)
 				return nil, nil
 			},
 		},
 		sdk.Hook{
-			Name: "touched", Doc: "remembers the paths that a tool call has touched", Idempotent: true, Needs: []string{"touched_paths"},
+			Name: "touched", Doc: "remembers the paths that a tool call has touched", Idempotent: true, Visibility: phases.VisibilityUserAudit, Needs: []string{"touched_paths"},
 			ToolPostCall: func(_ context.Context, call *sdk.Call, in *phases.ToolPostCallInput) ([]phases.Contribution, error) {
 				s.trails.add(&call.Context, in.TouchedPaths)
 				return nil, nil

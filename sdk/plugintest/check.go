@@ -73,7 +73,7 @@ func (r *run) checkAnswer(a Answer) {
 			r.Errorf("contribution %d is of the kind %s, which the hook %s does not declare in Kinds", i, k, r.hook.Name)
 		}
 		if err := phases.ValidateContribution(c, r.row); err != nil {
-			r.Errorf("contribution %d is not well formed: %v", i, err)
+			r.Errorf("contribution %d is not well formed: %s", i, phases.Whole(err))
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package plugintest
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -260,7 +261,8 @@ func failure(err error) *Failure {
 	if !ok {
 		return &Failure{Code: "error", Message: err.Error()}
 	}
-	f := &Failure{Code: coded.PluginCode, Message: coded.Message, Retryable: coded.Retryable}
+	// The words are the plugin's, and so is the test that reads them.
+	f := &Failure{Code: coded.PluginCode, Message: cmp.Or(coded.Detail, coded.Message), Retryable: coded.Retryable}
 	if f.Code == "" {
 		f.Code = string(coded.Code)
 	}
@@ -271,9 +273,19 @@ func failure(err error) *Failure {
 type inProcess struct{ plugin *sdk.Plugin }
 
 func (p inProcess) dispatch(ctx context.Context, d *phases.Dispatch) (*phases.Result, error) {
-	return p.plugin.Dispatch(ctx, d)
+	res, err := p.plugin.Dispatch(ctx, d)
+	return res, asHost(err)
 }
 
 func (p inProcess) callTool(ctx context.Context, c *phases.ToolCall) (*phases.ToolResult, error) {
-	return p.plugin.CallTool(ctx, c)
+	res, err := p.plugin.CallTool(ctx, c)
+	return res, asHost(err)
+}
+
+// asHost makes a plugin's error what a host makes of it.
+func asHost(err error) error {
+	if err == nil {
+		return nil
+	}
+	return wire.FromPlugin(err)
 }

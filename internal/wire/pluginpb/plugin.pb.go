@@ -1204,11 +1204,13 @@ type Error struct {
 	Code string `protobuf:"bytes,1,opt,name=code,proto3" json:"code,omitempty"`
 	// One sentence for people.
 	Message string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
-	// The plugin's own word for what went wrong.
+	// The plugin's own word for what went wrong: lower-case letters, digits, "_" and
+	// ".", at most 64 bytes. The host replaces any other by "invalid_code".
 	PluginCode string `protobuf:"bytes,3,opt,name=plugin_code,json=pluginCode,proto3" json:"plugin_code,omitempty"`
 	// The same call may succeed later.
 	Retryable bool `protobuf:"varint,4,opt,name=retryable,proto3" json:"retryable,omitempty"`
-	// The message may be shown to users.
+	// The message may be shown outside the operator's log, to whom the visibility of
+	// the hook opens it. The text of a tool's error is shown to everybody then.
 	SafeForUser   bool `protobuf:"varint,5,opt,name=safe_for_user,json=safeForUser,proto3" json:"safe_for_user,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1282,7 +1284,9 @@ func (x *Error) GetSafeForUser() bool {
 // Diagnostic is one remark, for people and programs.
 type Diagnostic struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	Code  string                 `protobuf:"bytes,1,opt,name=code,proto3" json:"code,omitempty"`
+	// A word: lower-case letters, digits, "_" and ".", at most 64 bytes. The host
+	// replaces any other by "invalid_code".
+	Code string `protobuf:"bytes,1,opt,name=code,proto3" json:"code,omitempty"`
 	// "info", "warning" or "error".
 	Severity string `protobuf:"bytes,2,opt,name=severity,proto3" json:"severity,omitempty"`
 	Message  string `protobuf:"bytes,3,opt,name=message,proto3" json:"message,omitempty"`
@@ -1292,9 +1296,16 @@ type Diagnostic struct {
 	// The other party and the place of a conflict.
 	OtherSubscription string `protobuf:"bytes,6,opt,name=other_subscription,json=otherSubscription,proto3" json:"other_subscription,omitempty"`
 	Slot              string `protobuf:"bytes,7,opt,name=slot,proto3" json:"slot,omitempty"`
-	SafeForUser       bool   `protobuf:"varint,8,opt,name=safe_for_user,json=safeForUser,proto3" json:"safe_for_user,omitempty"`
-	// "internal", "debug", "user_audit" or "user_visible".
-	Visibility    string `protobuf:"bytes,9,opt,name=visibility,proto3" json:"visibility,omitempty"`
+	// The message may be shown outside the operator's log, to whom the visibility
+	// opens it.
+	SafeForUser bool `protobuf:"varint,8,opt,name=safe_for_user,json=safeForUser,proto3" json:"safe_for_user,omitempty"`
+	// "internal" (the operator's log only), "debug" (also the operator's command line
+	// and administrators), "user_audit" (also manifests) or "user_visible" (also all
+	// callers of a gateway). The host takes that of the hook.
+	Visibility string `protobuf:"bytes,9,opt,name=visibility,proto3" json:"visibility,omitempty"`
+	// Why the hook failed, in a diagnostic that a failure has left behind. The host
+	// fills it in; what a plugin says here is dropped.
+	Cause         string `protobuf:"bytes,10,opt,name=cause,proto3" json:"cause,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1388,6 +1399,13 @@ func (x *Diagnostic) GetSafeForUser() bool {
 func (x *Diagnostic) GetVisibility() string {
 	if x != nil {
 		return x.Visibility
+	}
+	return ""
+}
+
+func (x *Diagnostic) GetCause() string {
+	if x != nil {
+		return x.Cause
 	}
 	return ""
 }
@@ -1578,7 +1596,7 @@ type Hook struct {
 	// Who may see its diagnostics; see Diagnostic.visibility.
 	Visibility string `protobuf:"bytes,18,opt,name=visibility,proto3" json:"visibility,omitempty"`
 	// What the hook must see to do its work: fields of the phase's input by name,
-	// "policy", "context" and "metadata". A hook that decides is not run by a host
+	// "policy", "context" and "metadata", or "nothing" alone. A hook that decides is not run by a host
 	// whose operator does not grant it; any other is, and Dispatch.withheld says what
 	// it lacks.
 	Needs         []string `protobuf:"bytes,19,rep,name=needs,proto3" json:"needs,omitempty"`
@@ -5882,7 +5900,7 @@ const file_grapnel_plugin_v1_plugin_proto_rawDesc = "" +
 	"\vplugin_code\x18\x03 \x01(\tR\n" +
 	"pluginCode\x12\x1c\n" +
 	"\tretryable\x18\x04 \x01(\bR\tretryable\x12\"\n" +
-	"\rsafe_for_user\x18\x05 \x01(\bR\vsafeForUser\"\x99\x02\n" +
+	"\rsafe_for_user\x18\x05 \x01(\bR\vsafeForUser\"\xaf\x02\n" +
 	"\n" +
 	"Diagnostic\x12\x12\n" +
 	"\x04code\x18\x01 \x01(\tR\x04code\x12\x1a\n" +
@@ -5895,7 +5913,9 @@ const file_grapnel_plugin_v1_plugin_proto_rawDesc = "" +
 	"\rsafe_for_user\x18\b \x01(\bR\vsafeForUser\x12\x1e\n" +
 	"\n" +
 	"visibility\x18\t \x01(\tR\n" +
-	"visibility\"\xae\x02\n" +
+	"visibility\x12\x14\n" +
+	"\x05cause\x18\n" +
+	" \x01(\tR\x05cause\"\xae\x02\n" +
 	"\vDescription\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\tR\aversion\x12\x10\n" +

@@ -98,18 +98,21 @@ func Ask(ctx context.Context, host phases.Host, q Query) (Answer, error) {
 	return a, nil
 }
 
-// refused makes an error of the host one of the plugin's.
+// refused makes an error of the host one of the plugin's. Its words are the host's
+// own, which are safe.
 func refused(err error) error {
+	var e *phases.Error
 	switch phases.CodeOf(err) {
 	case phases.CauseForbidden:
-		return failed(CodeNotGranted, "the plugin may not ask the host service "+Service+": grant it with host: ["+Service+"]", err)
+		e = failed(CodeNotGranted, "the plugin may not ask the host service "+Service+": grant it with host: ["+Service+"]", err)
 	case phases.CauseUnavailable, phases.CauseTimeout, phases.CauseOverloaded:
-		e := failed(CodeUnavailable, "the host service "+Service+" does not answer", err)
+		e = failed(CodeUnavailable, "the host service "+Service+" does not answer", err)
 		e.Retryable = true
-		return e
 	default:
-		return failed(CodeFailed, "the host service "+Service+" fails", err)
+		e = failed(CodeFailed, "the host service "+Service+" fails", err)
 	}
+	e.SafeForUser = true
+	return e
 }
 
 // failed is a failure with a cause.

@@ -1,0 +1,220 @@
+//go:build unix
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/grapnelhq/grapnel/internal/badplugin"
+	"github.com/grapnelhq/grapnel/phases"
+)
+
+// leakyVisibilities are those of plugins whose words are called safe.
+func leakyVisibilities() []phases.Visibility {
+	return []phases.Visibility{phases.VisibilityInternal, phases.VisibilityDebug, phases.VisibilityUserAudit, phases.VisibilityUserVisible}
+}
+
+// leakyConfig declares a plugin for each place where words can be put, and one for
+// each visibility of words that are safe. One place is left out.
+func leakyConfig(store, without string) string {
+	b := &strings.Builder{}
+	fmt.Fprintf(b, "version: 1\nstore: %s\nbudgets: {turn: {time: 60s}, phases: {turn.pre_prompt_compile: {time: 30s}}}\nplugins:\n", store)
+	declare := func(name, place string, v phases.Visibility) {
+		fmt.Fprintf(b, "  - name: %s\n    command: ./badplugin\n    args: [leaky, %q, %q, %q]\n", name, "place="+place, "tool=t_"+name, "visibility="+string(v))
+		b.WriteString("    grants: {contribute: ['*'], sections: ['*'], tools: ['*'], domains: ['*'], host: ['*']}\n")
+		fmt.Fprintf(b, "    limits: {start: 30s}\n    subscriptions: {%s.h: {timeout: 20s, on_failure: best_effort}}\n", name)
+	}
+	for _, place := range badplugin.LeakyPlaces() {
+		if place != without {
+			declare(place, place, phases.VisibilityUserVisible)
+		}
+	}
+	for _, v := range leakyVisibilities() {
+		declare("open_"+string(v), "safe_remark", v)
+	}
+	return b.String()
+}
+
+// leakyReady are the plugins that start.
+func leakyReady() []string {
+	return slices.DeleteFunc(badplugin.LeakyPlaces(), func(place string) bool {
+		return slices.Contains([]string{"version", "after", "when", "noise", "exit"}, place)
+	})
+}
+
+// leakySurface is what somebody was shown.
+type leakySurface struct {
+	name     string
+	audience phases.Audience
+	text     string
+	// remarks says that it shows remarks of hooks.
+	remarks bool
+}
+
+// TestLeaky: a plugin puts a secret into every place where it can put words. None
+// shows it but the operator's log, where all of them are; words that are called
+// safe are shown to those whom the visibility opens them to.
+func TestLeaky(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg, tokens, db := filepath.Join(dir, "grapnel.yaml"), filepath.Join(dir, "tokens.yaml"), filepath.Join(dir, "grapnel.db")
+	if err := errors.Join(
+		os.Symlink(self, filepath.Join(dir, "badplugin")),
+		os.WriteFile(cfg, []byte(leakyConfig("sqlite:"+db, "")), 0o600),
+		os.WriteFile(tokens, []byte("tokens:\n"+tokenLine("user", "one", "compile", "dispatch", "read")+tokenLine("boss", "two", "admin", "compile", "dispatch", "read", "write")), 0o600),
+	); err != nil {
+		t.Fatal(err)
+	}
+	s := serveIn(t, dir, "--config", cfg, "--token-file", tokens, "--log-level", "debug", "--listen", "127.0.0.1:0")
+	for _, name := range append(leakyReady(), "open_user_visible") {
+		s.errs.until(t, "msg=plugin plugin="+name+" state=ready")
+	}
+	shown := leakyCalls(t, s)
+	_, log := s.end(t, syscall.SIGTERM)
+	// A command does not begin with a condition that cannot be compiled: the mistake,
+	// with its place, is what it ends with.
+	if err := os.WriteFile(cfg, []byte(leakyConfig("sqlite:"+db, "when")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	shown = append(shown, leakyCommands(t, dir, cfg, &log)...)
+	for _, file := range []string{db, db + "-wal"} {
+		data, err := os.ReadFile(file)
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			t.Fatal(err)
+		}
+		shown = append(shown, leakySurface{name: "the database " + filepath.Base(file), audience: phases.AudienceAudit, text: string(data)})
+	}
+	for _, surface := range shown {
+		t.Run(surface.name, func(t *testing.T) { checkLeaky(t, &surface) })
+	}
+	for _, place := range badplugin.LeakyPlaces() {
+		// Details of an audit event are for its consumers.
+		if place != "audit" && !strings.Contains(log, badplugin.Secret(place)) {
+			t.Errorf("the log has lost what was said in %s", place)
+		}
+	}
+	if t.Failed() {
+		t.Logf("the log:\n%s", log)
+	}
+}
+
+// checkLeaky looks for secrets in what was shown.
+func checkLeaky(t *testing.T, s *leakySurface) {
+	t.Helper()
+	if s.text == "" && !strings.HasPrefix(s.name, "the database") {
+		t.Error("it shows nothing at all")
+	}
+	for _, place := range badplugin.LeakyPlaces() {
+		if place == "safe_remark" || place == "safe_error" {
+			continue // these are user_visible
+		}
+		if i := strings.Index(s.text, badplugin.Secret(place)); i >= 0 {
+			t.Errorf("what was said in %s: …%s…", place, s.text[max(0, i-200):min(len(s.text), i+100)])
+		}
+	}
+	if !s.remarks {
+		return
+	}
+	// One row for each visibility: those that are open have the words.
+	want := 1 // the place itself
+	for _, v := range leakyVisibilities() {
+		if v.Opens(s.audience) {
+			want++
+		}
+	}
+	if got := strings.Count(s.text, badplugin.Secret("safe_remark")); got != want {
+		t.Errorf("%d remarks with safe words, want %d", got, want)
+	}
+}
+
+// leakyCalls calls a gateway over HTTP and WebSocket as a user and an administrator.
+func leakyCalls(t *testing.T, s *served) []leakySurface {
+	t.Helper()
+	var shown []leakySurface
+	turn := object{"workspace_id": "w", "thread_id": "t", "turn_id": "1"}
+	dial(t, s.target(), "two").ask(t, "workspace/create", object{"id": "w", "name": "W"})
+	for _, who := range []struct {
+		name, token, target string
+		audience            phases.Audience
+	}{
+		{"user by HTTP", "one", s.target(), phases.AudienceUser},
+		{"user by WebSocket", "one", wsOf(s.target()), phases.AudienceUser},
+		{"admin", "two", s.target(), phases.AudienceOperator},
+	} {
+		h := dial(t, who.target, who.token)
+		add := func(what string, remarks bool, text string) {
+			shown = append(shown, leakySurface{who.name + ": " + what, who.audience, text, remarks})
+		}
+		add("phase/dispatch", true, string(h.ask(t, "phase/dispatch", object{"phase": "turn.pre_prompt_compile", "context": object{"workspace_id": "w"}})))
+		add("turn/compile", false, string(h.ask(t, "turn/compile", object{"turn": turn})))
+		add("manifest/list", false, string(h.ask(t, "manifest/list", object{"workspace_id": "w"})))
+		for _, tool := range []string{"tool", "tool_panic", "tool_remark"} {
+			add("tool/call "+tool, false, string(h.ask(t, "tool/call", object{"turn": turn, "input": object{"tool_calling": true}, "tool": "t_" + tool, "arguments": object{}})))
+		}
+	}
+	boss := dial(t, s.target(), "two")
+	shown = append(shown, leakySurface{"status", phases.AudienceOperator, string(boss.ask(t, "status", nil)), false})
+	for _, path := range []string{"/readyz", "/metrics"} {
+		shown = append(shown, leakySurface{path, phases.AudienceUser, fetchPath(t, s.target(), path), false})
+	}
+	return shown
+}
+
+// fetchPath gets a page of a gateway.
+func fetchPath(t *testing.T, target, path string) string {
+	t.Helper()
+	rq, err := http.NewRequestWithContext(t.Context(), http.MethodGet, strings.TrimSuffix(target, "/")+path, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rq.Header.Set("Authorization", "Bearer two")
+	res, err := http.DefaultClient.Do(rq)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = res.Body.Close() }()
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(body)
+}
+
+// leakyCommands runs the commands that show what plugins do. Their logs are added to
+// the log.
+func leakyCommands(t *testing.T, dir, cfg string, log *string) []leakySurface {
+	t.Helper()
+	var shown []leakySurface
+	for _, c := range []struct {
+		remarks bool
+		args    []string
+	}{
+		{true, []string{"dispatch", "turn.pre_prompt_compile"}},
+		{true, []string{"dispatch", "turn.pre_prompt_compile", "--json"}},
+		{false, []string{"compile", "--json"}},
+		{false, []string{"plugin", "list", "--json"}},
+		{false, []string{"manifest", "show", "latest"}},
+		{false, []string{"manifest", "show", "latest", "--json"}},
+		{false, []string{"jobs", "list", "--json"}},
+	} {
+		_, out, errs := grapnelIn(t, dir, append(c.args, "--config", cfg, "--log-level", "info")...)
+		if *log += errs; out == "" {
+			t.Errorf("%v: %s", c.args, errs)
+		}
+		shown = append(shown, leakySurface{"grapnel " + strings.Join(c.args, " "), phases.AudienceOperator, out, c.remarks})
+	}
+	return shown
+}
