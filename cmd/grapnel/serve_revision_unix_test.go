@@ -5,6 +5,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -26,8 +27,10 @@ func TestServeRevisions(t *testing.T) {
 	refOf := func() (string, *manifest.Manifest) {
 		t.Helper()
 		turns++
-		answer := c.ask(t, "turn/compile", object{"turn": object{"workspace_id": "w", "thread_id": "t", "turn_id": fmt.Sprint(turns)}})
-		var done struct{ Manifest manifest.Manifest }
+		answer := c.ask(t, "turn/compile", object{"turn": object{"workspace_id": "w", "thread_id": "t", "turn_id": strconv.Itoa(turns)}})
+		var done struct {
+			Manifest manifest.Manifest `json:"manifest"`
+		}
 		if err := json.Unmarshal(answer, &done); err != nil {
 			t.Fatal(err)
 		}
@@ -44,7 +47,9 @@ func TestServeRevisions(t *testing.T) {
 	saved := func(method string, params object) (ref string) {
 		t.Helper()
 		params["workspace_id"] = "w"
-		var answer struct{ Doc tree.Doc }
+		var answer struct {
+			Doc tree.Doc `json:"doc"`
+		}
 		if err := json.Unmarshal(c.ask(t, method, params), &answer); err != nil {
 			t.Fatal(err)
 		}
@@ -74,7 +79,9 @@ func TestServeRevisions(t *testing.T) {
 		if _, err := fmt.Sscan(version, &n); err != nil {
 			t.Fatal(err)
 		}
-		var history struct{ Revisions []tree.Revision }
+		var history struct {
+			Revisions []tree.Revision `json:"revisions"`
+		}
 		if err := json.Unmarshal(c.ask(t, "thread/agents_doc/revisions", object{
 			"workspace_id": "w", "doc_id": id, "before_version": n + 1, "limit": 1, "include_content": true,
 		}), &history); err != nil {

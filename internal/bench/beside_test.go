@@ -157,7 +157,7 @@ func loopEngine(b *testing.B) *looping {
 		for {
 			select {
 			case <-l.news:
-				_ = eng.Release("looper") // it may have left by itself
+				_, _ = eng.Release(unawaited(), "looper") // it may have left by itself
 			case <-stop:
 				return
 			}
@@ -191,13 +191,20 @@ func (l *looping) note(e runtime.Event) {
 	}
 }
 
+// unawaited is the context of a release whose start nobody waits for.
+func unawaited() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}
+
 // run lets the plugin loop from now on.
 func (l *looping) run(b *testing.B) {
 	b.Helper()
 	l.mu.Lock()
 	l.release = true
 	l.mu.Unlock()
-	_ = l.Release("looper") // it may not have crashed yet
+	_, _ = l.Release(unawaited(), "looper") // it may not have crashed yet
 	select {
 	case <-l.resting:
 	default:

@@ -112,7 +112,7 @@ func (w *watched) up(b *testing.B, plugin string, n int) {
 		up, failing := w.starts >= n, w.failing
 		w.mu.Unlock()
 		if failing {
-			_ = w.Release(plugin) // it may be on its way already
+			_, _ = w.Release(unawaited(), plugin) // it may be on its way already
 		}
 		return up
 	})
