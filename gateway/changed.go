@@ -33,9 +33,9 @@ type DocChanged struct {
 	AffectsCount *int `json:"affects_count" jsonschema:"how many folders below inherit the document, or would; null if it could not be told"`
 }
 
-// TreeChanged are the params of thread/tree/changed. One of Workspace, Folder and
-// Thread is there, as it is now; for what was deleted, as it was. None is there
-// with Gap.
+// TreeChanged are the params of thread/tree/changed. One of Workspace, Folder,
+// Thread and AgentsDoc is there, as it is now; for what was deleted, as it was. None
+// is there with Gap.
 type TreeChanged struct {
 	Seq         tree.Seq        `json:"seq"          jsonschema:"watch again with this since_seq, and nothing is missed"`
 	WorkspaceID string          `json:"workspace_id"`
@@ -44,6 +44,9 @@ type TreeChanged struct {
 	Workspace   *tree.Workspace `json:"workspace"`
 	Folder      *tree.Folder    `json:"folder"`
 	Thread      *tree.Thread    `json:"thread"`
+	// AgentsDoc is the summary of a document as thread/tree has it, also of one that
+	// was archived: who shows a tree needs no other notification.
+	AgentsDoc *tree.Summary `json:"agents_doc" jsonschema:"the summary of a document that was saved, archived or restored, as thread/tree has it"`
 	// Gap says that more has changed than can be told one by one.
 	Gap bool `json:"gap" jsonschema:"more has changed than is told: read everything again"`
 }
@@ -52,7 +55,7 @@ type TreeChanged struct {
 func notifications() []rpc.Notification {
 	return []rpc.Notification{
 		rpc.TypedNotification[DocChanged](NotifyDoc, "The document of a scope was saved, archived or restored, in a workspace that this connection watches."),
-		rpc.TypedNotification[TreeChanged](NotifyTree, "A workspace, folder or thread was made, renamed, moved or deleted, in a workspace that this connection watches."),
+		rpc.TypedNotification[TreeChanged](NotifyTree, "A workspace, folder or thread was made, renamed, moved or deleted, or a document was saved, archived or restored, in a workspace that this connection watches."),
 		rpc.TypedNotification[TurnEnded](NotifyTurn, "A turn that nobody ended was ended as interrupted: one that this connection began or used, or of a workspace that it watches, by the same token."),
 	}
 }
@@ -65,6 +68,9 @@ type note struct {
 	resume tree.Seq
 	// gap stands for all changes up to resume.
 	gap bool
+	// tree says that it is the other note of a document: the one for who shows the
+	// tree.
+	tree bool
 
 	// key, method and params are what is sent. One that still waits is replaced by
 	// the next one with its key.
@@ -88,24 +94,34 @@ func thing(c *tree.Change) string {
 }
 
 // digest makes notes of the changes of one workspace, which are in the order of
-// the log: one for each thing, its last change, in the order of those. More than
-// most of them, or a gap in the log, are one note that says so.
+// the log: one for each thing, its last change, in the order of those, and of a
+// document another one in front of it, for who shows the tree. More than most of them, or a
+// gap in the log, are one note that says so.
 func digest(changes []tree.Change, most int) []note {
 	last := make(map[string]int, len(changes))
 	for i := range changes {
 		last[thing(&changes[i])] = i
 	}
-	if len(last) > most {
+	count := len(last)
+	for _, i := range last {
+		if changes[i].Doc != nil {
+			count++
+		}
+	}
+	if count > most {
 		end := changes[len(changes)-1]
 		return []note{gapNote(end.WorkspaceID, end.Seq)}
 	}
 	var notes []note
 	for i := range changes {
 		if last[thing(&changes[i])] == i {
+			if changes[i].Doc != nil {
+				notes = append(notes, note{change: changes[i], resume: changes[i].Seq, tree: true})
+			}
 			notes = append(notes, note{change: changes[i], resume: changes[i].Seq})
 		}
 	}
-	// The changes of one transaction have one seq. Behind all but the last of them
+	// The changes of one transaction have one seq, and so have both notes of a document. Behind all but the last of them
 	// the place before it is the one from which nothing is missed.
 	for i := range len(notes) - 1 {
 		if notes[i+1].change.Seq == notes[i].change.Seq {
@@ -127,11 +143,13 @@ func (n *note) encode(affects *int) error {
 	n.key, n.method = c.WorkspaceID+"/"+thing(c), NotifyTree
 	var params any = TreeChanged{
 		Seq: n.resume, WorkspaceID: c.WorkspaceID, Action: c.Action, Actor: c.Actor,
-		Workspace: c.Workspace, Folder: c.Folder, Thread: c.Thread, Gap: n.gap,
+		Workspace: c.Workspace, Folder: c.Folder, Thread: c.Thread, AgentsDoc: c.Doc, Gap: n.gap,
 	}
 	switch {
 	case n.gap:
 		n.key = c.WorkspaceID + "/gap"
+	case n.tree:
+		n.key = c.WorkspaceID + "/tree/" + thing(c)
 	case c.Doc != nil:
 		doc := DocChanged{Seq: n.resume, WorkspaceID: c.WorkspaceID, FolderID: c.Doc.FolderID, Action: c.Action, Actor: c.Actor, AffectsCount: affects}
 		if c.Action != tree.DocArchived {

@@ -215,7 +215,7 @@ func (h *hub) prepare(ctx context.Context, notes []note) []note {
 	for i := range notes {
 		n := &notes[i]
 		var affects *int
-		if n.change.Doc != nil {
+		if n.change.Doc != nil && !n.tree {
 			affects = h.affects(ctx, tree.Scope{WorkspaceID: n.change.WorkspaceID, FolderID: n.change.Doc.FolderID})
 		}
 		if err := n.encode(affects); err != nil {

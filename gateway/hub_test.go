@@ -24,6 +24,8 @@ type fakeConn struct {
 
 	mu  sync.Mutex
 	got []told
+	// trees are those of documents for trees.
+	trees []told
 }
 
 // told is a notification: either kind's fields.
@@ -39,6 +41,7 @@ type told struct {
 	Workspace   *tree.Workspace `json:"workspace"`
 	Folder      *tree.Folder    `json:"folder"`
 	Thread      *tree.Thread    `json:"thread"`
+	AgentsDoc   *tree.Summary   `json:"agents_doc"`
 	Gap         bool            `json:"gap"`
 }
 
@@ -58,7 +61,11 @@ func (c *fakeConn) Notify(key, method string, params any) {
 		panic(err) // the hub gives JSON
 	}
 	c.mu.Lock()
-	c.got = append(c.got, n)
+	if n.AgentsDoc == nil { // a document's note for trees comes with its other one
+		c.got = append(c.got, n)
+	} else {
+		c.trees = append(c.trees, n)
+	}
 	c.mu.Unlock()
 	select {
 	case c.fresh <- struct{}{}:

@@ -246,8 +246,20 @@ func (c *socket) call(tb testing.TB, method string, params any) (json.RawMessage
 	}
 }
 
-// note waits for the next notification.
+// note waits for the next notification but those of documents for trees, which come
+// with their other ones.
 func (c *socket) note(tb testing.TB) message {
+	tb.Helper()
+	for {
+		m := c.anyNote(tb)
+		if m.Method != NotifyTree || decoded[TreeChanged](tb, m.Params).AgentsDoc == nil {
+			return m
+		}
+	}
+}
+
+// anyNote waits for the next notification.
+func (c *socket) anyNote(tb testing.TB) message {
 	tb.Helper()
 	select {
 	case m, ok := <-c.notes:

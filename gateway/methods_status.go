@@ -20,7 +20,7 @@ type Status struct {
 	// Config is where the configuration in force was read.
 	Config string `json:"config"`
 	// Reload is the last attempt to read it again; nil if there was none.
-	Reload      *Reload `json:"reload" jsonschema:"the last attempt to read the configuration again; null if there was none"`
+	Reload      *Reload `json:"reload"      jsonschema:"the last attempt to read the configuration again; null if there was none"`
 	Connections int     `json:"connections"`
 	Watchers    int     `json:"watchers"    jsonschema:"how often a connection watches a workspace"`
 	// Seq is the place up to which changes have been told; null where the database

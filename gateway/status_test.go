@@ -96,7 +96,7 @@ func TestMetrics(t *testing.T) {
 	c.call(t, "thread/agents_doc/save", object{"workspace_id": "w", "content": "y", "expected_version": 7})
 	c.call(t, "no/such", nil)
 	c.note(t)
-	const sent = `grapnel_gateway_notifications_total{outcome="sent"} 1`
+	const sent = `grapnel_gateway_notifications_total{outcome="sent"} 2`
 	var body string
 	for deadline := time.Now().Add(patience); !strings.Contains(body, sent) && time.Now().Before(deadline); {
 		_, body = s.get(t, "/metrics", "") // it is counted just behind its writing

@@ -58,11 +58,9 @@ func (e *Engine) tellAudits(g *generation, phase phases.Phase, merged *merge.Res
 // intoManifest reports whether a phase comes before the prompt, so that its audits
 // go into the turn's manifest.
 func intoManifest(p phases.Phase) bool {
-	switch p {
-	case phases.PrePolicy, phases.PrePromptContext, phases.PostPreflight, phases.PreTools, phases.PrePromptCompile, phases.PostPromptCompile:
-		return true
-	}
-	return false
+	return slices.Contains([]phases.Phase{
+		phases.PrePolicy, phases.PrePromptContext, phases.PostPreflight, phases.PreTools, phases.PrePromptCompile, phases.PostPromptCompile,
+	}, p)
 }
 
 // audit tells the audits of a dispatch, and keeps them: for the turn's manifest, or

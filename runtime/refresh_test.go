@@ -2,16 +2,20 @@ package runtime
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/grapnelhq/grapnel/config"
 	"github.com/grapnelhq/grapnel/phases"
 )
 
-// slow describes itself when it is released.
+// slow fails its first start, for which a reload waits, and describes itself when it
+// is released.
 type slow struct {
 	Plugin
+	starts      atomic.Int32
 	release     chan struct{}
 	description phases.Description
 }
@@ -19,6 +23,9 @@ type slow struct {
 func (s *slow) Describe(context.Context) (*phases.Description, error) { return &s.description, nil }
 
 func (s *slow) Configure(ctx context.Context, _ *phases.Configuration) (*phases.Description, error) {
+	if s.starts.Add(1) == 1 {
+		return nil, phases.Errorf(phases.CauseUnavailable, "not yet")
+	}
 	select {
 	case <-s.release:
 	case <-ctx.Done():
@@ -49,12 +56,11 @@ func TestDescribedBeforeInForce(t *testing.T) {
 				t.Errorf("Close: %v", err)
 			}
 		}()
-		inForce := e.current.Swap(nil) // as at the first start, which waits for nobody that is not required
-		g, err := e.load(t.Context(), cfg, inForce)
+		g, err := e.load(t.Context(), cfg, e.current.Load())
 		if err != nil {
 			t.Fatal(err)
 		}
-		e.current.Store(inForce)
+		time.Sleep(time.Second) // they are being started again
 		close(culprit.release)
 		close(innocent.release)
 		synctest.Wait()

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/grapnelhq/grapnel/manifest"
@@ -49,23 +50,27 @@ type AuditFilter struct {
 
 // Audits returns audit events that are in no manifest, newest last; never nil.
 func (s *Store) Audits(ctx context.Context, f AuditFilter) ([]manifest.AuditEvent, error) {
-	query, args := "SELECT "+auditColumns+" FROM audits WHERE TRUE", []any{}
+	var query strings.Builder
+	args := []any{}
+	query.WriteString("SELECT " + auditColumns + " FROM audits WHERE TRUE")
+	bind := func(clause string, value any) {
+		args = append(args, value)
+		query.WriteString(clause + "$" + strconv.Itoa(len(args)))
+	}
 	for _, c := range []struct{ column, value string }{
 		{"workspace_id", f.Workspace}, {"thread_id", f.Thread}, {"turn_id", f.Turn}, {"plugin", f.Plugin},
 	} {
 		if c.value != "" {
-			args = append(args, c.value)
-			query += " AND " + c.column + " = $" + strconv.Itoa(len(args))
+			bind(" AND "+c.column+" = ", c.value)
 		}
 	}
-	query += " ORDER BY at DESC, place DESC"
+	query.WriteString(" ORDER BY at DESC, place DESC")
 	if f.Limit > 0 {
-		args = append(args, f.Limit)
-		query += " LIMIT $" + strconv.Itoa(len(args))
+		bind(" LIMIT ", f.Limit)
 	}
 	list := []manifest.AuditEvent{}
 	err := s.db.Snapshot(ctx, "reading audit events", func(tx *sql.Tx) error {
-		return sqldb.Each(ctx, tx, query, args, func(rows *sql.Rows) error {
+		return sqldb.Each(ctx, tx, query.String(), args, func(rows *sql.Rows) error {
 			e, err := scanAudit(rows)
 			list = append(list, e)
 			return err

@@ -92,6 +92,7 @@ func (a *app) printRecorded(m *manifest.Manifest, rec *recorder) {
 // prompt, and what did not.
 func (a *app) printContent(m *manifest.Manifest) {
 	a.printSections(m.Sections)
+	a.printDocuments(m.Sections)
 	a.printLeftOut(m.LeftOut)
 	a.printFiles(m.Files)
 	a.printRuns(m.Runs, true)
@@ -126,6 +127,19 @@ func (a *app) printSections(sections []manifest.Section) {
 	if counted {
 		a.printf("  %s tokens together, counted as %s\n", text.Thousands(sum), clean(tokenizer))
 	}
+}
+
+// printDocuments names the revisions that sections are made of, as ID@VERSION.
+func (a *app) printDocuments(sections []manifest.Section) {
+	t := newTable("documents", "section", "revision", "from")
+	for i := range sections {
+		for _, ref := range sections[i].SourceRefs {
+			if ref.Kind == "document" {
+				t.add(sections[i].SectionID, ref.ID, ref.Label)
+			}
+		}
+	}
+	a.printTable(t)
 }
 
 // tokenColumn is where the tokens of a section stand: behind its characters.

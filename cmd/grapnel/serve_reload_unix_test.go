@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -63,7 +64,7 @@ func (r *reloads) write(t *testing.T, text string) {
 func (r *reloads) prompts(t *testing.T, text string) {
 	t.Helper()
 	r.turns++
-	answer := r.client.ask(t, "turn/compile", object{"turn": object{"workspace_id": "w", "thread_id": "t", "turn_id": fmt.Sprint(r.turns)}})
+	answer := r.client.ask(t, "turn/compile", object{"turn": object{"workspace_id": "w", "thread_id": "t", "turn_id": strconv.Itoa(r.turns)}})
 	if !strings.Contains(string(answer), text) {
 		t.Errorf("the prompt lacks %q: %.300s", text, answer)
 	}

@@ -28,11 +28,20 @@ func TestSteady(t *testing.T) {
 		want bool
 	}{
 		{"a", false},
-		{"b", false}, {"b", true}, {"b", false},
-		{"c", false}, {"cc", false}, {"cc", true},
-		{"d", false}, {"cc", false}, {"cc", false},
-		{"", false}, {"", true}, {"", false},
-		{"a", false}, {"a", true},
+		{"b", false},
+		{"b", true},
+		{"b", false},
+		{"c", false},
+		{"cc", false},
+		{"cc", true},
+		{"d", false},
+		{"cc", false},
+		{"cc", false},
+		{"", false},
+		{"", true},
+		{"", false},
+		{"a", false},
+		{"a", true},
 	} {
 		if got := s.settled(look(step.text)); got != step.want {
 			t.Errorf("step %d, %q: %v", i, step.text, got)

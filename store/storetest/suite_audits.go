@@ -3,6 +3,7 @@ package storetest
 import (
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"testing"
 	"time"
 
@@ -18,7 +19,7 @@ func event(thread, plugin string, n int, at time.Time) manifest.AuditEvent {
 	e := manifest.AuditEvent{
 		Audit: manifest.Audit{
 			Phase: phases.PostTurn, Plugin: plugin, PluginVersion: "1.2.3", SubscriptionID: plugin + ".observe",
-			EventKind: fmt.Sprint("kind-", n), ContributionHash: manifest.Fingerprint(fmt.Sprint(n), nil),
+			EventKind: fmt.Sprint("kind-", n), ContributionHash: manifest.Fingerprint(strconv.Itoa(n), nil),
 		},
 		At: at, WorkspaceID: "w", ThreadID: thread, TurnID: fmt.Sprint("turn-", n), SessionID: "s",
 	}

@@ -70,6 +70,8 @@ type Answer struct {
 // Document is a document of the tree.
 type Document struct {
 	ID string
+	// Version is that of the revision whose text it is; 0 where the host has none.
+	Version int64
 	// Path are the names of the folders from below the root down to the one that
 	// the document is kept at; empty for the root's.
 	Path    []string
@@ -132,6 +134,7 @@ type wireAnswer struct {
 type wireEffective struct {
 	Doc struct {
 		ID      string  `json:"id"`
+		Version int64   `json:"version"`
 		Content *string `json:"content"`
 	} `json:"doc"`
 	SourcePath []string `json:"source_path"`
@@ -171,6 +174,6 @@ func Decode(data json.RawMessage) (Answer, error) {
 	if e.Doc.ID == "" || e.Doc.Content == nil {
 		return Answer{}, fmt.Errorf("its document has no %q or no %q", "id", "content")
 	}
-	a.Document = &Document{ID: e.Doc.ID, Path: e.SourcePath, Content: *e.Doc.Content}
+	a.Document = &Document{ID: e.Doc.ID, Version: e.Doc.Version, Path: e.SourcePath, Content: *e.Doc.Content}
 	return a, nil
 }

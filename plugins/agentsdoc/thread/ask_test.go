@@ -144,7 +144,7 @@ func TestDecode(t *testing.T) {
 		{"no diagnostics", `{"effective":null}`, Answer{}, ""},
 		{
 			"root, and fields of another version", `{"effective":{"doc":{"id":"d","version":3,"content":"x","new":1},"source_folder_id":null,"source_path":[],"inherited":true},"more":2}`,
-			Answer{Document: &Document{ID: "d", Path: []string{}, Content: "x"}},
+			Answer{Document: &Document{ID: "d", Version: 3, Path: []string{}, Content: "x"}},
 			"",
 		},
 		{"blank", `{"effective":{"doc":{"id":"d","content":""},"source_path":null}}`, Answer{Document: &Document{ID: "d"}}, ""},

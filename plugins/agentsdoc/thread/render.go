@@ -3,6 +3,7 @@ package thread
 import (
 	"fmt"
 	"math"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -54,9 +55,13 @@ func (d *Document) Label() string {
 	return textrule.PrintPath(strings.Join(d.Path, " / "))
 }
 
-// Ref is the document as a source of a section.
+// Ref is the document as a source of a section: ID@VERSION is the very revision.
 func (d *Document) Ref() phases.SourceRef {
-	return phases.SourceRef{Kind: "document", ID: textrule.PrintPath(d.ID), Label: d.Label()}
+	id := textrule.PrintPath(d.ID)
+	if d.Version > 0 {
+		id += "@" + strconv.FormatInt(d.Version, 10)
+	}
+	return phases.SourceRef{Kind: "document", ID: id, Label: d.Label()}
 }
 
 // Render makes the text of a document. With the frame and its newlines it has at

@@ -115,8 +115,14 @@ func TestRef(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			d := &Document{ID: "01J", Path: tt.path}
-			if diff := cmp.Diff(d.Ref(), phases.SourceRef{Kind: "document", ID: "01J", Label: tt.want}); diff != "" {
-				t.Errorf("(-got +want)\n%s", diff)
+			for _, version := range []int64{0, 12} { // a host without versions, and one with
+				id := "01J"
+				if d.Version = version; version > 0 {
+					id = "01J@12"
+				}
+				if diff := cmp.Diff(d.Ref(), phases.SourceRef{Kind: "document", ID: id, Label: tt.want}); diff != "" {
+					t.Errorf("(-got +want)\n%s", diff)
+				}
 			}
 		})
 	}

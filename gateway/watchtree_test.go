@@ -1,0 +1,105 @@
+package gateway
+
+import (
+	"testing"
+
+	"github.com/grapnelhq/grapnel/store/storetest"
+	"github.com/grapnelhq/grapnel/tree"
+)
+
+// TestTreeWatcher: who shows a tree and listens to thread/tree/changed alone learns of
+// every document that is saved, becomes a draft, is archived or restored, over
+// WebSocket and both databases; and who goes on from any place misses neither note.
+func TestTreeWatcher(t *testing.T) {
+	t.Parallel()
+
+	for name, open := range map[string]func(*testing.T) tree.Store{
+		"sqlite":   func(t *testing.T) tree.Store { t.Helper(); return treeStore(t, storetest.SQLite(t)) },
+		"postgres": func(t *testing.T) tree.Store { t.Helper(); return treeStore(t, storetest.NewPostgres(t)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			s := serve(t, Options{Tree: open(t)})
+			workspace(t, s.g.opts.Tree, "w")
+			c, schemas := s.dial(t, ""), description(t)
+			at := ready(t, c, object{"workspace_id": "w"}).Seq
+			const doc = "thread/agents_doc/"
+			for _, step := range []struct {
+				method string
+				params object
+				action tree.Action
+				status tree.Status
+			}{
+				{doc + "save", object{"content": "one"}, tree.DocSaved, tree.Active},
+				{doc + "save", object{"content": " ", "expected_version": 1, "save_reason": "autosave"}, tree.DocSaved, tree.Draft},
+				{doc + "archive", object{}, tree.DocArchived, tree.Archived},
+				{doc + "restore", object{"version": 1}, tree.DocRestored, tree.Active},
+			} {
+				step.params["workspace_id"] = "w"
+				do[any](t, c, step.method, step.params)
+				first, second := c.anyNote(t), c.anyNote(t)
+				if first.Method != NotifyTree || second.Method != NotifyDoc {
+					t.Fatalf("%s: told by %s, %s", step.action, first.Method, second.Method)
+				}
+				if err := fits(schemas.Notifications[NotifyTree].Params, first.Params); err != nil {
+					t.Errorf("%s: %v", first.Params, err)
+				}
+				n, last := decoded[TreeChanged](t, first.Params), noted(t, second)
+				if n.Action != step.action || n.AgentsDoc == nil || n.AgentsDoc.Status != step.status || n.Folder != nil || n.Workspace != nil || n.Thread != nil || n.Gap {
+					t.Errorf("%s: %s", step.action, first.Params)
+				}
+				if n.Seq < at || last.Seq <= n.Seq {
+					t.Errorf("%s: places %d, %d behind %d", step.action, n.Seq, last.Seq, at)
+				}
+				resumes(t, s, n.Seq, 2)
+				resumes(t, s, last.Seq, 0)
+				at = last.Seq
+			}
+			do[any](t, c, doc+"save", object{"workspace_id": "w", "content": "one", "expected_version": 4}) // nothing new
+			do[any](t, c, "workspace/rename", object{"workspace_id": "w", "name": "V"})
+			if m := c.anyNote(t); decoded[TreeChanged](t, m.Params).Workspace == nil {
+				t.Errorf("a save of the same text was told: %s", m.Params)
+			}
+		})
+	}
+}
+
+// resumes goes on from a place on another connection, and wants so many notes of what
+// was missed.
+func resumes(t *testing.T, s *served, at tree.Seq, want int) {
+	t.Helper()
+	c := s.dial(t, "")
+	if got := do[watchResult](t, c, "workspace/watch", object{"workspace_id": "w", "since_seq": at}); got.Gap {
+		t.Errorf("from %d: a gap", at)
+	}
+	do[any](t, c, "workspace/list", nil) // what was told stands before its answer
+	for range want {
+		c.anyNote(t)
+	}
+	if n := len(c.notes); n > 0 {
+		t.Errorf("from %d: %d notes more than %d", at, n, want)
+	}
+}
+
+// TestAutosaveStorm: many saves of one document in a row are one pair of notes, with
+// keys of their own, so that one of each waits for a slow reader at most.
+func TestAutosaveStorm(t *testing.T) {
+	t.Parallel()
+
+	var in []tree.Change
+	for seq := range tree.Seq(100) {
+		in = append(in, changeOf(seq+1, "d1"))
+	}
+	notes := digest(in, burst)
+	keys := map[string]bool{}
+	for i := range notes {
+		if err := notes[i].encode(nil); err != nil {
+			t.Fatal(err)
+		}
+		keys[notes[i].key] = true
+	}
+	if len(notes) != 2 || len(keys) != 2 || notes[0].method != NotifyTree || notes[0].resume != 99 || notes[1].method != NotifyDoc || notes[1].resume != 100 {
+		t.Errorf("notes %+v", notes)
+	}
+}
