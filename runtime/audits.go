@@ -31,8 +31,7 @@ const (
 )
 
 // tellAudits emits the audit contributions of a phase. What they say stands in the
-// event where it is safe for users and their visibility opens it to who reads manifests;
-// else its fingerprint does.
+// event where it is safe for users; else its fingerprint does.
 func (e *Engine) tellAudits(g *generation, phase phases.Phase, merged *merge.Result) []manifest.Audit {
 	if len(merged.Audits) == 0 {
 		return nil
@@ -44,7 +43,7 @@ func (e *Engine) tellAudits(g *generation, phase phases.Phase, merged *merge.Res
 			Phase: phase, Plugin: a.Hook.Plugin, PluginVersion: a.Hook.PluginVersion, SubscriptionID: a.Hook.Subscription,
 			EventKind: text.Sanitize(a.Value.EventKind, maxWordChars), ContributionHash: a.Hash,
 		}
-		row.SetDetails(a.Value.Details, a.Value.SafeForUser && a.Hook.Visibility.Opens(phases.AudienceAudit), key)
+		row.SetDetails(a.Value.Details, a.Value.SafeForUser, key)
 		detail := string(row.Details)
 		if row.DetailsFingerprint != "" {
 			detail = fmt.Sprintf("%d bytes, %s", row.DetailsBytes, row.DetailsFingerprint)

@@ -218,7 +218,7 @@ func TestObserverContributesInVain(t *testing.T) {
 	if _, err := eng.Dispatch(t.Context(), phases.Context{}, &phases.PrePromptCompileInput{}); err != nil {
 		t.Fatal(err)
 	}
-	if ev := <-remarks; ev.Code != phases.CodeNotAllowed || !strings.Contains(ev.Detail, "prompt_section") {
+	if ev := <-remarks; ev.Code != phases.CodeNotAllowed || !strings.Contains(ev.Message, "prompt_section") {
 		t.Errorf("remark %+v", ev)
 	}
 }
