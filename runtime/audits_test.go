@@ -168,7 +168,7 @@ func TestAuditsLost(t *testing.T) {
 
 	var many []phases.Contribution
 	for n := range 200 {
-		many = append(many, &phases.Audit{EventKind: fmt.Sprint("kind-", n)})
+		many = append(many, &phases.Audit{EventKind: fmt.Sprint("kind_", n)})
 	}
 	flood := func(name string, phase phases.Phase) sdk.Hook {
 		return on(name, phase, reply(many...), phases.KindAudit)

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -160,10 +161,17 @@ func leakyCalls(t *testing.T, s *served) []leakySurface {
 		}
 		add("phase/dispatch", true, string(h.ask(t, "phase/dispatch", object{"phase": "turn.pre_prompt_compile", "context": object{"workspace_id": "w"}})))
 		add("turn/compile", false, string(h.ask(t, "turn/compile", object{"turn": turn})))
+		var begun struct{ Handle string }
+		if err := json.Unmarshal(h.ask(t, "turn/begin", object{"turn": turn}), &begun); err != nil {
+			t.Fatal(err)
+		}
+		add("turn/compile of a round", false, string(h.ask(t, "turn/compile", object{"handle": begun.Handle, "input": object{"tool_calling": true}})))
+		add("turn/dispatch", true, string(h.ask(t, "turn/dispatch", object{"handle": begun.Handle, "phase": "turn.pre_prompt_compile"})))
 		add("manifest/list", false, string(h.ask(t, "manifest/list", object{"workspace_id": "w"})))
 		for _, tool := range []string{"tool", "tool_panic", "tool_remark"} {
-			add("tool/call "+tool, false, string(h.ask(t, "tool/call", object{"turn": turn, "input": object{"tool_calling": true}, "tool": "t_" + tool, "arguments": object{}})))
+			add("tool/call "+tool, false, string(h.ask(t, "tool/call", object{"handle": begun.Handle, "tool": "t_" + tool, "arguments": object{}})))
 		}
+		add("turn/end", false, string(h.ask(t, "turn/end", object{"handle": begun.Handle, "end": object{"status": "succeeded"}, "wait": true})))
 	}
 	boss := dial(t, s.target(), "two")
 	shown = append(shown, leakySurface{"status", phases.AudienceOperator, string(boss.ask(t, "status", nil)), false})

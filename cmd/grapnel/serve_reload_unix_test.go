@@ -50,6 +50,7 @@ func serveFiles(t *testing.T, text string, args ...string) *reloads {
 	r.served = serveIn(t, r.dir, append([]string{"--config", r.config}, args...)...)
 	r.errs.until(t, "state=ready") // nothing requires the plugin, so the gateway does not wait for it
 	r.client = dial(t, r.target(), "")
+	r.client.ask(t, "workspace/create", object{"id": "w", "name": "W"})
 	return r
 }
 

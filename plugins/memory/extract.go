@@ -173,7 +173,7 @@ type storedItem struct {
 }
 
 // stored is the answer: an audit of what was written and of what there is to say about
-// it, if there is anything.
+// it, if there is anything: ids and words that hold no text of users.
 func stored(out []itemstore.Outcome, notes []phases.Diagnostic) ([]phases.Contribution, error) {
 	var audit storedAudit
 	for i := range out {
@@ -182,7 +182,11 @@ func stored(out []itemstore.Outcome, notes []phases.Diagnostic) ([]phases.Contri
 		}
 	}
 	for _, n := range notes {
-		audit.Remarks = append(audit.Remarks, storedRemark{n.Code, n.Message})
+		r := storedRemark{Code: n.Code}
+		if n.SafeForUser {
+			r.Message = n.Message
+		}
+		audit.Remarks = append(audit.Remarks, r)
 	}
 	if len(audit.Items) == 0 && len(audit.Remarks) == 0 {
 		return nil, nil
@@ -192,6 +196,6 @@ func stored(out []itemstore.Outcome, notes []phases.Diagnostic) ([]phases.Contri
 		return nil, err
 	}
 	return sdk.Reply(&phases.Audit{
-		Common: phases.Common{ContributionID: "stored", Domain: domain, Diagnostics: notes}, EventKind: "memory_stored", Details: details,
+		Common: phases.Common{ContributionID: "stored", Domain: domain, Diagnostics: notes}, EventKind: "memory_stored", Details: details, SafeForUser: true,
 	})
 }

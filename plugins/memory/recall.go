@@ -150,7 +150,7 @@ func handOn(id, event string, s recall.Selection, notes []phases.Diagnostic) ([]
 	for _, item := range parcel.Items {
 		c.SourceRefs = append(c.SourceRefs, phases.SourceRef{Kind: "memory", ID: item.ID, Label: item.Scope + " " + item.Category})
 	}
-	return sdk.Reply(c, &phases.Audit{Common: phases.Common{ContributionID: id + "_audit", Domain: domain}, EventKind: event, Details: details})
+	return sdk.Reply(c, &phases.Audit{Common: phases.Common{ContributionID: id + "_audit", Domain: domain}, EventKind: event, Details: details, SafeForUser: true})
 }
 
 // recalledAudit is what the audit trail has of a recall.
