@@ -113,6 +113,7 @@ func (a *app) dispatch(ctx context.Context, cfg *config.Config, turn phases.Cont
 	if out == nil || codeOf(err) == exitInterrupted {
 		return err
 	}
+	out = out.For(phases.AudienceOperator)
 	if printed := a.printOutcome(out); printed != nil {
 		return printed
 	}
