@@ -168,7 +168,7 @@ func (p *plannedPhase) markOff(off plan.Off) {
 		return
 	}
 	p.notes = append(p.notes, phases.Diagnostic{
-		Code: phases.CodeFailOpen, Severity: phases.SeverityWarning, Plugin: sub.Plugin, Subscription: sub.ID, Slot: off.Reason, Visibility: sub.Visibility,
+		Code: phases.CodeFailOpen, Severity: phases.SeverityWarning, Plugin: sub.Plugin, Subscription: sub.ID, Cause: phases.Cause(off.Reason), Visibility: sub.Visibility,
 		Message: sub.ID + " decides, and is off (" + off.Reason + "): it allows everything",
 	})
 	p.unguarded = append(p.unguarded, Event{Kind: EventFailOpen, Plugin: sub.Plugin, Subscription: sub.ID, Phase: sub.Phase, Code: off.Reason})
