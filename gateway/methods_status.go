@@ -45,7 +45,7 @@ type TurnsKept struct {
 	Open        int     `json:"open"`
 	Limit       int     `json:"limit"`
 	IdleSeconds float64 `json:"idle_seconds" jsonschema:"without a call for so long a turn is ended"`
-	EndedIdle   uint64  `json:"ended_idle"   jsonschema:"how many have been ended for that"`
+	EndedIdle   int     `json:"ended_idle"   jsonschema:"how many have been ended for that"`
 }
 
 // status is a snapshot.

@@ -125,6 +125,10 @@ func inTurn[R any](ctx context.Context, g *Gateway, c *rpc.Caller, handle string
 		return none, err
 	}
 	defer leave()
+	// It may have been deleted since the turn began: then there is nothing to go by.
+	if err := g.checkWorkspace(ctx, c, kept.context.WorkspaceID); err != nil {
+		return none, err
+	}
 	r, err := do(ctx, kept)
 	if errors.Is(context.Cause(ctx), errTurnEnds) || errors.Is(err, runtime.ErrTurnEnded) {
 		return none, errTurnEnds
@@ -157,12 +161,8 @@ func (g *Gateway) compile(ctx context.Context, c call[compileParams]) (*runtime.
 	return done, nil
 }
 
-// compileRound compiles in a kept turn, one round after the other. The workspace may
-// have been deleted since the turn began: then there are no instructions to compile.
+// compileRound compiles in a kept turn, one round after the other.
 func (g *Gateway) compileRound(ctx context.Context, c call[compileParams], k *keptTurn) (*runtime.Compiled, error) {
-	if err := g.checkWorkspace(ctx, c.Caller, k.context.WorkspaceID); err != nil {
-		return nil, err
-	}
 	select {
 	case k.round <- struct{}{}:
 		defer func() { <-k.round }()

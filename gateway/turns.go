@@ -80,7 +80,7 @@ type turnTable struct {
 	// ended are the last ones that have ended.
 	ended endedTurns
 	// idled counts the turns that ended because they were idle.
-	idled   uint64
+	idled   int
 	stopped bool
 }
 

@@ -47,12 +47,14 @@ func listening(t *testing.T, ends *endings, entered chan<- struct{}) *runtime.En
 			ends.add(c.Context.TurnID + " " + string(in.Status))
 			return nil, nil
 		}},
-		{Name: "guard", Kinds: []phases.Kind{phases.KindDecision}, Timeout: time.Minute,
+		{
+			Name: "guard", Kinds: []phases.Kind{phases.KindDecision}, Timeout: time.Minute,
 			ToolPreCall: func(ctx context.Context, _ *sdk.Call, _ *phases.ToolPreCallInput) ([]phases.Contribution, error) {
 				entered <- struct{}{}
 				<-ctx.Done()
 				return nil, ctx.Err()
-			}},
+			},
+		},
 	}}
 	cfg := &config.Config{
 		Version: 1, Plugins: []config.Plugin{{Name: "p", Grants: phases.Grants{Contribute: all, See: all}}},

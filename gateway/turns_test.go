@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -56,7 +57,7 @@ func (f *fakeTurn) ended() string {
 
 // ears is a connection that keeps what it is told of turns.
 type ears struct {
-	ctx  context.Context //nolint:containedctx // a connection has one
+	ctx  context.Context
 	name string
 
 	mu    sync.Mutex
@@ -287,13 +288,13 @@ func TestEndedTurns(t *testing.T) {
 
 	e := newEndedTurns()
 	for i := range 2*mostEnded + 7 {
-		e.put(endedTurn{TurnEnded: TurnEnded{Handle: fmt.Sprint(i)}})
+		e.put(endedTurn{TurnEnded: TurnEnded{Handle: strconv.Itoa(i)}})
 	}
 	if len(e.by) != mostEnded || len(e.order) != mostEnded {
 		t.Errorf("%d of %d are remembered", len(e.by), len(e.order))
 	}
 	for i, want := range map[int]bool{mostEnded + 6: false, mostEnded + 7: true, 2*mostEnded + 6: true} {
-		if _, got := e.get(fmt.Sprint(i)); got != want {
+		if _, got := e.get(strconv.Itoa(i)); got != want {
 			t.Errorf("%d: %v", i, got)
 		}
 	}

@@ -56,10 +56,7 @@ func (d Diagnostic) Remark(v Visibility) Diagnostic {
 	default:
 		d.Severity = SeverityInfo
 	}
-	if !ValidName(d.Slot) {
-		d.Slot = ""
-	}
-	d.Cause, d.OtherSubscription = "", ""
+	d.Cause, d.OtherSubscription, d.Slot = "", "", "" // the engine's own
 	return d
 }
 

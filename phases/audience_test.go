@@ -80,7 +80,7 @@ func TestRemark(t *testing.T) {
 			phases.Diagnostic{Code: phases.CodeInvalidCode, Message: phases.HiddenRemark, Detail: "m", Severity: "info"},
 		},
 		{"claims", phases.Diagnostic{Code: "c", Cause: "oom", Slot: "a b", OtherSubscription: "x.y"}, phases.Diagnostic{Code: "c", Severity: "info"}},
-		{"a slot", phases.Diagnostic{Code: "c", Slot: "house"}, phases.Diagnostic{Code: "c", Slot: "house", Severity: "info"}},
+		{"a slot", phases.Diagnostic{Code: "c", Slot: "house"}, phases.Diagnostic{Code: "c", Severity: "info"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

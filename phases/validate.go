@@ -226,6 +226,9 @@ func (v *checker) cache(h *Hook, row Row) {
 func (v *checker) needs(h *Hook, row Row) {
 	known := Visible(row)
 	for _, name := range h.Needs {
+		if known == nil && strings.ContainsAny(name, "./") {
+			v.addf("needs %q: name a field of the input itself, such as %q", name, name[:strings.IndexAny(name, "./")])
+		}
 		if known != nil && name != NeedsNothing && !slices.Contains(known, name) {
 			v.addf("needs %q, which is no field of the input of %s and none of %s%s", name, row.Phase, strings.Join(SeenSets(), ", "), DidYouMean(name, known))
 		}

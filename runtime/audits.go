@@ -47,6 +47,7 @@ func (e *Engine) tellAudits(g *generation, phase phases.Phase, merged *merge.Res
 		detail := string(row.Details)
 		if row.DetailsFingerprint != "" {
 			detail = fmt.Sprintf("%d bytes, %s", row.DetailsBytes, row.DetailsFingerprint)
+			e.opts.Logger.Info("audit", "plugin", row.Plugin, "subscription", row.SubscriptionID, "event", row.EventKind, "fingerprint", row.DetailsFingerprint, "words", string(a.Value.Details))
 		}
 		e.emit(Event{Kind: EventAudit, Plugin: row.Plugin, Subscription: row.SubscriptionID, Phase: phase, Code: row.EventKind, Detail: detail})
 		rows = append(rows, row)

@@ -132,7 +132,7 @@ func (t *Turn) Compile(ctx context.Context, in CompileInput) (*Compiled, error) 
 // compile runs both phases and the compiler between them.
 func (r *recording) compile(ctx context.Context, in CompileInput) (*manifest.Manifest, error) {
 	t, input := r.turn, r.input(in)
-	r.notes = append(r.notes, t.remarks()...)
+	r.notes = append(r.notes, t.remarks(in.UserText)...)
 	t.scope.claim(input.Custom)
 	known, err := compiler.Compile(input) // the host's own sections, so far
 	if err != nil {

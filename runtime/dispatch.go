@@ -177,7 +177,7 @@ func (d *dispatch) condition(c *call) {
 	if c.settled {
 		return
 	}
-	c.run.RewrittenBy = owners(d.applied)
+	c.judged, c.run.RewrittenBy = d.applied, owners(d.applied)
 	if c.sub.Condition == nil {
 		return
 	}
@@ -195,15 +195,17 @@ func (d *dispatch) stage(ctx context.Context, s *plan.Stage) {
 	switch s.Role {
 	case phases.RoleValidate:
 		d.merge()
-		if d.failed != nil {
-			return
-		}
-		d.advance()
 	case phases.RoleContribute:
-		d.advance()
+		if d.phase.Stages[0].Role == phases.RoleTransform {
+			d.merge() // with the fallbacks of its hooks
+		}
 	case phases.RoleObserve:
 		return // queued when all else is done
 	}
+	if d.failed != nil {
+		return
+	}
+	d.advance()
 	until := d.until(s.Role)
 	if s.Role == phases.RoleTransform {
 		for _, layer := range s.Layers {
@@ -312,26 +314,39 @@ func (d *dispatch) rewrite() error {
 }
 
 // merge merges what has been answered so far, and applies the failure policies
-// of those who lost a slot. A loser's fallback takes part in a second merge.
+// of those who lost a slot or judged what does not go on.
 func (d *dispatch) merge() {
-	d.mergeOnce()
-	again := false
-	for _, loss := range d.merged.Losses {
-		c := &d.calls[loss.Reply]
-		if c.failure != nil {
-			continue
-		}
-		c.fail(phases.Errorf(loss.Cause, "another subscription holds %s", loss.Slot))
-		before := len(c.entries)
-		d.applyPolicy(c)
-		again = again || len(c.entries) != before
-	}
-	if again {
-		d.mergeOnce()
-	}
+	d.mergeLosses()
 	for d.rewriteAll() && d.discardJudged() {
-		d.mergeOnce()
+		d.mergeLosses()
 	}
+}
+
+// mergeLosses merges until nobody loses a slot that has not lost one before: a
+// fallback may take another hook's.
+func (d *dispatch) mergeLosses() {
+	for again := true; again; {
+		again = false
+		d.mergeOnce()
+		for _, loss := range d.merged.Losses {
+			c := &d.calls[loss.Reply]
+			if c.failure != nil {
+				continue
+			}
+			before := len(c.entries)
+			if c.run.Verdict != "" && c.run.Verdict != phases.VerdictDeny && c.rewrites() {
+				c.entries = nil // its verdict is about what it wanted to be written
+			}
+			c.fail(phases.Errorf(loss.Cause, "another subscription holds %s", loss.Slot))
+			d.applyPolicy(c)
+			again = again || len(c.entries) != before
+		}
+	}
+}
+
+// rewrites reports whether a rewrite is among the contributions.
+func (c *call) rewrites() bool {
+	return slices.ContainsFunc(c.entries, func(e merge.Entry) bool { return e.Value.Kind() == phases.KindRewrite })
 }
 
 // rewriteAll applies the rewrites, without those that do not apply. It reports false
@@ -354,18 +369,40 @@ func (d *dispatch) discardJudged() bool {
 	found := false
 	for i := range d.calls {
 		c := &d.calls[i]
-		if c.run.State != phases.StateSucceeded || !c.sub.Decides() || c.sub.Stage == phases.RoleObserve {
+		if !c.sub.Decides() || c.sub.Stage == phases.RoleObserve {
 			continue
 		}
 		other := differs(c.judged, d.applied, c.sub.ID)
-		if other == "" {
+		if other == "" || !d.outdated(c) {
 			continue
 		}
+		how := "it judged the input before %s rewrote it"
+		if c.sub.Stage != phases.RoleValidate {
+			how += "; give it the role validate"
+		}
 		found, c.entries = true, nil
-		c.fail(phases.Errorf(phases.CauseConflict, "it judged the input before %s rewrote it; give it the role validate", other))
+		c.fail(phases.Errorf(phases.CauseConflict, how, other))
 		d.applyPolicy(c)
 	}
 	return found
+}
+
+// outdated reports whether the word of a hook that decides does not stand for the
+// input as it is now: one that was asked about another input, or that its condition
+// kept from it and would not keep from this one.
+func (d *dispatch) outdated(c *call) bool {
+	switch c.run.State {
+	case phases.StateSucceeded:
+		return true
+	case phases.StateFiltered:
+		ok, err := c.sub.Condition.Eval(cond.Env{Context: &d.rq.context, Input: d.input, Policies: d.merged.Policies})
+		if err == nil && !ok {
+			c.judged, c.run.RewrittenBy = d.applied, owners(d.applied)
+			return false
+		}
+		return true
+	}
+	return false
 }
 
 // differs returns the owner of the first rewrite that only one of the lists has, of

@@ -61,7 +61,7 @@ func TestGuardWithoutItsGrant(t *testing.T) {
 	h.plugin("house").Grants.See = nil
 	if eng, err := runtime.New(t.Context(), &h.cfg, h.opts); err == nil || !strings.Contains(err.Error(), "needs to see arguments") {
 		if eng != nil {
-			eng.Close(t.Context())
+			_ = eng.Close(t.Context())
 		}
 		t.Fatalf("New: %v", err)
 	}
@@ -147,7 +147,7 @@ func TestGuardKeepsItsWord(t *testing.T) {
 		return sdk.Reply(&phases.Rewrite{Path: "/command", Value: json.RawMessage(`"ls -l"`)})
 	}
 	out, err := newHosted(noRemove(nil), calm).start(t).Dispatch(t.Context(), phases.Context{}, command("ls"))
-	if err != nil || verdictOf(out) != "" || string(out.Rewritten.(*phases.ToolPreCallInput).Arguments) != `{"command":"ls -l"}` {
+	if in, ok := out.Rewritten.(*phases.ToolPreCallInput); err != nil || verdictOf(out) != "" || !ok || string(in.Arguments) != `{"command":"ls -l"}` {
 		t.Errorf("decision %+v, rewritten %+v, %v", out.Decision, out.Rewritten, err)
 	}
 }

@@ -163,8 +163,19 @@ func (g *generation) requires(plugin string) bool {
 	return false
 }
 
+// hasHooks reports whether the plan has hooks that a plugin described.
+func (g *generation) hasHooks(plugin string) bool {
+	in, ok := g.byName[plugin]
+	if !ok {
+		return false
+	}
+	d := in.description()
+	return d != nil && len(d.Hooks) > 0
+}
+
 // settle waits for the fresh plugins and plans. What the operator got wrong is
-// an error; a plugin that is down is not. A reload waits for all of them, as what
+// an error; a plugin that is down is not, unless it would take the place of one that
+// is up, whose guards would be gone. A reload waits for all of them, as what
 // is in force serves meanwhile: hooks that are not known yet, guards among them,
 // would be missing else.
 func (e *Engine) settle(ctx context.Context, g *generation, fresh []*instance) error {
@@ -180,12 +191,15 @@ func (e *Engine) settle(ctx context.Context, g *generation, fresh []*instance) e
 		if rejected, ok := errors.AsType[*phases.ConfigError](err); ok {
 			return g.cfg.ErrorAt(in.declared.Name, rejected)
 		}
+		if err != nil && !first && e.current.Load().hasHooks(in.declared.Name) {
+			return g.cfg.PlanError(in.declared.Name, "name", fmt.Sprintf("the plugin %s, which is up, does not come up with this configuration: %v", in.declared.Name, err))
+		}
 	}
 	descriptions := make([]*phases.Description, len(g.instances))
 	for i, in := range g.instances {
 		descriptions[i] = in.description()
 	}
-	return e.replan(g, descriptions)
+	return e.replan(g, descriptions, make([]*phases.Description, len(g.instances)))
 }
 
 func keys[V any](m map[string]V) []string {

@@ -53,3 +53,18 @@ func turnNeeded(phase *plan.Phase) *phases.Error {
 	}
 	return nil
 }
+
+// judgeless is why a phase that decides cannot be dispatched yet: a guard of it goes by
+// what turn.pre_policy brings, which has hooks and has not been dispatched in the turn.
+func (t *Turn) judgeless(phase phases.Phase) error {
+	p := t.gen.planned.Load().phases[phase]
+	if p == nil || p.turnNeeded == nil || !p.Row.Decides() || len(t.gen.subscribed(phases.PrePolicy)) == 0 {
+		return nil
+	}
+	t.scope.mu.Lock()
+	defer t.scope.mu.Unlock()
+	if t.scope.conduct.passed[phases.PrePolicy] {
+		return nil
+	}
+	return p.turnNeeded
+}

@@ -19,8 +19,8 @@ type planned struct {
 	// hooks are those of all phases, by subscription.
 	hooks map[string]*hook
 	// descriptions are those that the plan was made of, one an instance; nil where
-	// there was none.
-	descriptions []*phases.Description
+	// there was none. Refused are those that did not fit.
+	descriptions, refused []*phases.Description
 }
 
 // plannedPhase is the plan of one phase, with what each dispatch of it begins
@@ -93,7 +93,8 @@ func unfit(err error) *phases.Error {
 }
 
 // include plans a generation anew with the description of one more plugin, if
-// it has the plugin. On error the plan stays as it was.
+// it has the plugin. On error the plan stays as it was, but that the plugin's guards
+// are expected and fail.
 func (e *Engine) include(g *generation, in *instance, d *phases.Description) error {
 	i := slices.Index(g.instances, in)
 	if i < 0 {
@@ -101,19 +102,28 @@ func (e *Engine) include(g *generation, in *instance, d *phases.Description) err
 	}
 	g.planning.Lock()
 	defer g.planning.Unlock()
-	descriptions := slices.Clone(g.planned.Load().descriptions)
-	descriptions[i] = d
-	return e.replan(g, descriptions)
+	known := g.planned.Load()
+	descriptions, refused := slices.Clone(known.descriptions), slices.Clone(known.refused)
+	descriptions[i], refused[i] = d, nil
+	err := e.replan(g, descriptions, refused)
+	if err == nil {
+		return nil
+	}
+	descriptions[i], refused[i] = known.descriptions[i], d
+	if second := e.replan(g, descriptions, refused); second != nil {
+		e.opts.Logger.Error("guards of a plugin that was refused are in no plan", "plugin", in.declared.Name, "error", second)
+	}
+	return err
 }
 
-// replan builds the plan of the given descriptions, one an instance. Breakers
-// and cached answers are kept. The caller holds g.planning, or nobody else knows
-// g yet.
-func (e *Engine) replan(g *generation, descriptions []*phases.Description) error {
-	next := &planned{phases: map[phases.Phase]*plannedPhase{}, hooks: map[string]*hook{}, descriptions: descriptions}
+// replan builds the plan of the given descriptions, one an instance, and of those
+// that were refused. Breakers and cached answers are kept. The caller holds
+// g.planning, or nobody else knows g yet.
+func (e *Engine) replan(g *generation, descriptions, refused []*phases.Description) error {
+	next := &planned{phases: map[phases.Phase]*plannedPhase{}, hooks: map[string]*hook{}, descriptions: descriptions, refused: refused}
 	plugins := make([]plan.Plugin, len(g.cfg.Plugins))
 	for i, p := range g.cfg.Plugins {
-		plugins[i] = plan.Plugin{Name: p.Name, Description: descriptions[i], Grants: p.Grants, Overrides: p.Subscriptions, Command: p.Command != ""}
+		plugins[i] = plan.Plugin{Name: p.Name, Description: descriptions[i], Refused: refused[i], Grants: p.Grants, Overrides: p.Subscriptions, Command: p.Command != ""}
 	}
 	budgets := map[phases.Phase]plan.Budget{}
 	for phase, b := range g.cfg.Budgets.Phases {

@@ -4,10 +4,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"math/big"
 	"slices"
 	"strings"
 
-	"github.com/grapnelhq/grapnel/internal/digest"
 	"github.com/grapnelhq/grapnel/phases"
 )
 
@@ -22,8 +22,10 @@ const maxJudged = 256
 type conduct struct {
 	// passed are the phases that were dispatched.
 	passed map[phases.Phase]bool
-	// refused is the decision that ended the turn, if the host had heeded it.
+	// refused is the decision that ended the turn, if the host had heeded it, and text
+	// what turn.pre_policy has judged last.
 	refused *phases.Error
+	text    phases.Text
 	// judged are the tool calls that tool.pre_call has seen, the oldest first.
 	judged []judgedCall
 }
@@ -47,29 +49,63 @@ func (c *conduct) note(out *phases.Outcome) {
 	}
 	switch in := out.Rewritten.(type) {
 	case *phases.PrePolicyInput:
-		c.refused = refused
+		if c.refused == nil || in.UserText == c.text { // another text does not take a deny back
+			c.refused = refused
+		}
+		c.text = in.UserText
 	case *phases.ToolPreCallInput:
 		if len(c.judged) >= maxJudged {
-			c.judged = slices.Delete(c.judged, 0, 1)
+			oldest := slices.IndexFunc(c.judged, func(j judgedCall) bool { return j.refused == nil }) // a deny is kept longest
+			c.judged = slices.Delete(c.judged, max(0, oldest), max(0, oldest)+1)
 		}
 		c.judged = append(c.judged, judgedCall{in.Tool, canonical(in.Arguments), refused})
 	}
 }
 
-// canonical is the one form of JSON by which arguments are compared.
+// canonical is the one form of JSON by which arguments are compared: members sorted,
+// numbers as they are written, but for those that are whole.
 func canonical(raw json.RawMessage) []byte {
-	if len(bytes.TrimSpace(raw)) == 0 {
-		raw = json.RawMessage("{}")
+	if text := string(bytes.TrimSpace(raw)); text == "" || text == "null" {
+		return []byte("{}")
 	}
-	out, err := digest.JSON(nil, raw)
-	if err != nil {
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber()
+	var v any
+	if err := dec.Decode(&v); err != nil {
 		return raw // was refused, or will be
+	}
+	out, err := json.Marshal(wholeNumbers(v))
+	if err != nil {
+		return raw
 	}
 	return out
 }
 
+// wholeNumbers writes 1.0 as 1, which is the same number. Numbers that a long time
+// would be needed to look at stay as they are.
+func wholeNumbers(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		for name := range v {
+			v[name] = wholeNumbers(v[name])
+		}
+	case []any:
+		for i := range v {
+			v[i] = wholeNumbers(v[i])
+		}
+	case json.Number:
+		if len(v) > 64 || strings.ContainsAny(string(v), "eE") {
+			return v
+		}
+		if r, ok := new(big.Rat).SetString(string(v)); ok && r.IsInt() {
+			return json.Number(r.Num().String())
+		}
+	}
+	return v
+}
+
 // remarks says what the host has left out before it compiles, or does all the same.
-func (t *Turn) remarks() []phases.Diagnostic {
+func (t *Turn) remarks(userText string) []phases.Diagnostic {
 	t.scope.mu.Lock()
 	defer t.scope.mu.Unlock()
 	c := &t.scope.conduct
@@ -78,6 +114,12 @@ func (t *Turn) remarks() []phases.Diagnostic {
 		list = append(list, phases.Diagnostic{
 			Code: phases.CodeDenyIgnored, Severity: phases.SeverityError, Subscription: c.refused.Subscription,
 			Message: fmt.Sprintf("%s answered %q for this turn, and the host compiled its prompt all the same", phases.PrePolicy, c.refused.Code),
+		})
+	}
+	if len(t.gen.subscribed(phases.PrePolicy)) > 0 && c.passed[phases.PrePolicy] && userText != "" && userText != c.text.Value {
+		list = append(list, phases.Diagnostic{
+			Code: phases.CodeJudgedEarlier, Severity: phases.SeverityWarning,
+			Message: fmt.Sprintf("the host compiles another text of the user's than %s has judged", phases.PrePolicy),
 		})
 	}
 	for _, phase := range []phases.Phase{phases.PrePolicy, phases.PrePromptContext, phases.PreTools} {
@@ -114,22 +156,38 @@ func (t *Turn) callRemark(call *phases.ToolCall) (remark phases.Diagnostic, wron
 	t.scope.mu.Lock()
 	defer t.scope.mu.Unlock()
 	c, arguments := &t.scope.conduct, canonical(call.Arguments)
-	i := slices.IndexFunc(c.judged, func(j judgedCall) bool { return j.tool == call.Tool && bytes.Equal(j.arguments, arguments) })
+	same := func(j judgedCall) bool { return j.tool == call.Tool && bytes.Equal(j.arguments, arguments) }
+	i := lastIndex(c.judged, same)
 	remark = phases.Diagnostic{Code: phases.CodePhaseSkipped, Severity: phases.SeverityWarning}
 	switch {
+	case c.refused != nil:
+		remark.Code, remark.Severity, remark.Subscription = phases.CodeDenyIgnored, phases.SeverityError, c.refused.Subscription
+		remark.Message = fmt.Sprintf("%s answered %q for this turn, and the host calls the tool %q all the same", phases.PrePolicy, c.refused.Code, call.Tool)
 	case i < 0 && slices.ContainsFunc(c.judged, func(j judgedCall) bool { return j.tool == call.Tool }):
 		remark.Code = phases.CodeJudgedEarlier
 		remark.Message = fmt.Sprintf("the host calls the tool %q with other arguments than %s has judged", call.Tool, phases.ToolPreCall)
 	case i < 0:
-		remark.Message = fmt.Sprintf("the host calls the tool %q without %s: %s never ran", call.Tool, phases.ToolPreCall, strings.Join(hooks, ", "))
+		remark.Message = fmt.Sprintf("the host calls the tool %q without a dispatch of %s for this call: %s did not judge it", call.Tool, phases.ToolPreCall, strings.Join(hooks, ", "))
 	default:
 		judged := c.judged[i]
-		if c.judged = slices.Delete(c.judged, i, i+1); judged.refused == nil || judged.refused.Code == codeAsk {
-			return remark, false // who was asked may have said yes
+		c.judged = slices.Delete(c.judged, i, i+1)
+		if judged.refused == nil || judged.refused.Code == codeAsk { // who was asked may have said yes
+			c.judged = slices.DeleteFunc(c.judged, func(j judgedCall) bool { return same(j) && j.refused != nil }) // it was judged again
+			return remark, false
 		}
 		remark.Code, remark.Severity, remark.Subscription = phases.CodeDenyIgnored, phases.SeverityError, judged.refused.Subscription
 		remark.Message = fmt.Sprintf("%s denied a call of the tool %q, and the host makes it all the same", phases.ToolPreCall, call.Tool)
 	}
 	t.scope.notes.add([]phases.Diagnostic{remark})
 	return remark, true
+}
+
+// lastIndex is the index of the last call that fits; -1 for none.
+func lastIndex(list []judgedCall, fits func(judgedCall) bool) int {
+	for i := len(list) - 1; i >= 0; i-- {
+		if fits(list[i]) {
+			return i
+		}
+	}
+	return -1
 }

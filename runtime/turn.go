@@ -148,6 +148,9 @@ func (t *Turn) dispatch(ctx context.Context, in phases.Input) (*phases.Outcome, 
 		t.serial.Lock()
 		defer t.serial.Unlock()
 	}
+	if err := t.judgeless(in.Phase()); err != nil {
+		return nil, err
+	}
 	out, err := t.engine.dispatch(ctx, t.gen, request{context: t.context, input: in, scope: t.scope, key: t.key(in.Phase())})
 	t.note(in.Phase(), err == nil && (out.Decision == nil || out.Decision.Verdict != phases.VerdictDeny))
 	return out, err

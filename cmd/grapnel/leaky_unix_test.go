@@ -161,7 +161,9 @@ func leakyCalls(t *testing.T, s *served) []leakySurface {
 		}
 		add("phase/dispatch", true, string(h.ask(t, "phase/dispatch", object{"phase": "turn.pre_prompt_compile", "context": object{"workspace_id": "w"}})))
 		add("turn/compile", false, string(h.ask(t, "turn/compile", object{"turn": turn})))
-		var begun struct{ Handle string }
+		var begun struct {
+			Handle string `json:"handle"`
+		}
 		if err := json.Unmarshal(h.ask(t, "turn/begin", object{"turn": turn}), &begun); err != nil {
 			t.Fatal(err)
 		}

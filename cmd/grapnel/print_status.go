@@ -31,7 +31,7 @@ func (a *app) printStatus(r *statusResult) {
 	t.add("store", r.Store)
 	t.add("config", configText(r))
 	t.add("connections", fmt.Sprintf("%s, which watch %s workspaces", text.Thousands(r.Connections), text.Thousands(r.Watchers)))
-	t.add("turns", fmt.Sprintf("%s kept of %s, %s ended because they were idle", text.Thousands(r.Turns.Open), text.Thousands(r.Turns.Limit), text.Thousands(int(r.Turns.EndedIdle))))
+	t.add("turns", fmt.Sprintf("%s kept of %s, %s ended because they were idle", text.Thousands(r.Turns.Open), text.Thousands(r.Turns.Limit), text.Thousands(r.Turns.EndedIdle)))
 	if r.Seq == nil {
 		t.add("changes", "the database has not been reached yet")
 	} else {

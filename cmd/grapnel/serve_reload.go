@@ -124,7 +124,6 @@ func changedKeys(before, after *config.Config) []string {
 		add("plugins."+name, was[name], is[name])
 	}
 	add("serve", before.Serve, after.Serve)
-	add("store", before.Store, after.Store)
 	return keys
 }
 

@@ -141,16 +141,17 @@ func TestServeHiddenTools(t *testing.T) {
 	g := serveGuarded(t, dir, "sqlite:"+filepath.Join(dir, "g.db"), true, true)
 	for way, c := range map[string]*heard{"http": g.http, "ws": g.ws} {
 		handle := g.begin(t, c, way)
-		offered := func() (tools string, prompt string) {
+		offered := func() (tools, prompt string) {
 			t.Helper()
 			done := answer[runtime.Compiled](t, c, "turn/compile", object{"handle": handle, "input": object{"user_text": "Hi!", "tool_calling": true}})
 			if done.Prompt == nil || done.Error != nil {
 				t.Fatalf("%s: %+v", way, done.Error)
 			}
+			var names []string
 			for _, tool := range done.Tools {
-				tools += tool.Name + " "
+				names = append(names, tool.Name+" ")
 			}
-			return tools, done.Prompt.FullText
+			return strings.Join(names, ""), done.Prompt.FullText
 		}
 		call := func(tool string, arguments object) (is bool, content string) {
 			t.Helper()

@@ -32,7 +32,7 @@ const layers = `
 	std < internal/latency;
 	golang.org/x/sys < internal/sandbox;
 	github.com/cespare/xxhash/v2, github.com/gowebpki/jcs < internal/digest;
-	github.com/rivo/uniseg < internal/text;
+	github.com/rivo/uniseg, golang.org/x/text < internal/text;
 	github.com/sony/gobreaker/v2 < internal/supervise;
 
 	# Documents and pure cores.

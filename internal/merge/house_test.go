@@ -33,6 +33,13 @@ func TestNoSectionPassesForTheHouses(t *testing.T) {
 		{"title with unseen characters", phases.PromptSection{SectionID: "s", Title: " Sa\u200bfety:", Content: "x"}, false, "", "x"},
 		{"body", phases.PromptSection{SectionID: "s", Title: "S", Content: "x\n## Safety\ny"}, false, "S", "x\n\\## Safety\ny"},
 		{"frame", phases.PromptSection{SectionID: "s", Content: "y", Frame: &phases.Frame{Open: "## Identity\n", Close: "Safety\n---"}}, false, "", "\\## Identity\n\ny\nSafety\n\\---"},
+		{"body under its frame", phases.PromptSection{SectionID: "s", Content: "---\ny", Frame: &phases.Frame{Open: "x\nSafety", Close: "z"}}, false, "", "x\nSafety\n\\---\ny\nz"},
+		{"frame under its body", phases.PromptSection{SectionID: "s", Content: "y\nSafety", Frame: &phases.Frame{Open: "x", Close: "====="}}, false, "", "x\ny\nSafety\n\\====="},
+		{"frame around its body", phases.PromptSection{SectionID: "s", Content: "Safety", Frame: &phases.Frame{Open: "<h2>", Close: "</h2>"}}, false, "", "<\\h2>\nSafety\n</h2>"},
+		{"title with markup", phases.PromptSection{SectionID: "s", Title: "[Safety](http://x) <!-- x -->", Content: "x"}, false, "", "x"},
+		{"title in other letters", phases.PromptSection{SectionID: "s", Title: "Ｓａｆｅｔｙ", Content: "x"}, false, "", "x"},
+		{"title over lines", phases.PromptSection{SectionID: "s", Title: "Soul\u2028Core", Content: "x"}, false, "", "x"},
+		{"title of two lines", phases.PromptSection{SectionID: "s", Title: "Style\u2028## Safety", Content: "x"}, false, "", "x"},
 		{"its own", phases.PromptSection{SectionID: "s", Title: "Style", Content: "## Tone\nx"}, false, "Style", "## Tone\nx"},
 	}
 	for _, tt := range tests {

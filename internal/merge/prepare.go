@@ -33,7 +33,7 @@ func prepare(c phases.Contribution) *prepared {
 	case *phases.PromptSection:
 		p := &prepared{title: clean(c.Title)}
 		_, known := knownTitle(c.SectionID)
-		if !known && houseHeading(text.Letters(p.title)) {
+		if !known && forgedTitle(p.title) {
 			p.title = ""
 			p.forged++
 		}
@@ -53,24 +53,35 @@ func prepare(c phases.Contribution) *prepared {
 // heading of the compiler's own.
 func (p *prepared) fill(content string, frame *phases.Frame, guarded bool) {
 	if frame != nil {
-		p.frame = text.Frame{Open: p.guard(clean(frame.Open), guarded), Close: p.guard(clean(frame.Close), guarded)}
+		p.frame = text.Frame{Open: clean(frame.Open), Close: clean(frame.Close)}
 	}
 	p.body, _ = text.Escape(text.Normalize(content), p.frame)
-	p.body = p.guard(p.body, guarded)
+	if guarded {
+		p.guard()
+	}
 	p.bodyChars = text.Chars(p.body)
 	p.size = text.Size(p.frame, p.bodyChars)
 	p.whole = text.Render(p.frame, p.body, "")
 	p.blank = isBlank(p.body) && isBlank(p.frame.Open) && isBlank(p.frame.Close)
 }
 
-// guard escapes the headings of the compiler's own.
-func (p *prepared) guard(s string, guarded bool) string {
-	if !guarded {
-		return s
-	}
-	s, n := text.EscapeHeadings(s, houseHeading)
+// guard escapes the headings of the compiler's own, also those that only frame and
+// body together make. A frame that changed by it guards its body anew.
+func (p *prepared) guard() {
+	was := p.frame
+	var n int
+	p.frame, p.body, n = text.EscapeFragmentHeadings(p.frame, p.body, houseHeading)
 	p.forged += n
-	return s
+	if p.frame != was {
+		p.body, _ = text.Escape(p.body, p.frame)
+	}
+}
+
+// forgedTitle reports whether a title, set as a heading, shows one of the compiler's
+// own: in any of its lines, or when they are made one.
+func forgedTitle(title string) bool {
+	_, n := text.EscapeHeadings("## "+title+"\n## "+strings.Join(strings.Fields(title), " "), houseHeading)
+	return n > 0
 }
 
 // clean normalises and escapes a text that has no frame of its own.

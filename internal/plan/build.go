@@ -36,6 +36,7 @@ func Build(plugins []Plugin, o Options) (*Plan, []phases.Diagnostic, error) {
 			b.described(p)
 		} else {
 			b.undescribed(p)
+			b.refused(p)
 		}
 	}
 	b.require()
@@ -168,6 +169,25 @@ func (b *builder) undescribed(p *Plugin) {
 		default:
 			b.needPhase(p, id, o, "its plugin has never described itself")
 		}
+	}
+}
+
+// refused adds the guards of a plugin whose hooks do not fit: what nobody can ask
+// must not count as a yes.
+func (b *builder) refused(p *Plugin) {
+	if p.Refused == nil {
+		return
+	}
+	for i := range p.Refused.Hooks {
+		h := &p.Refused.Hooks[i]
+		id := p.Name + "." + h.Name
+		row, known := b.table.Lookup(h.Phase)
+		if !known || !row.Decides() || !h.Decides() || !phases.ValidName(h.Name) || b.nodes[id] != nil {
+			continue
+		}
+		o := p.Overrides[id]
+		guard := phases.Hook{Name: h.Name, Phase: h.Phase, Kinds: []phases.Kind{phases.KindDecision}}
+		b.add(p, id, guard, phases.Override{Enabled: o.Enabled, Shadow: o.Shadow}, true)
 	}
 }
 

@@ -31,6 +31,9 @@ func (b *builder) add(p *Plugin, id string, proposed phases.Hook, o phases.Overr
 	if p.Description != nil {
 		n.PluginVersion = p.Description.Version
 	}
+	if undescribed && len(hook.Kinds) == 0 {
+		hook.Kinds = kindsOf(hook.Fallback) // nobody has said which it has
+	}
 	hook.Role = defaultRole(&hook, row)
 	hook.OnFailure.Default = defaultFailure(&hook)
 	if hook.Visibility == "" {
@@ -163,8 +166,14 @@ func (b *builder) checkNeeds(p *Plugin, n *node, o phases.Override) {
 	if known := phases.Visible(n.row); known != nil {
 		n.Withheld = ungranted(p, known)
 	}
+	if n.Decides() && n.Stage == phases.RoleObserve && n.off == "" {
+		b.notef(phases.CodeNotAllowed, phases.SeverityWarning, n, "%s decides and observes: its decision comes to nothing", n.ID)
+	}
 	missing, fields := ungranted(p, n.Needs), slices.DeleteFunc(slices.Clone(n.Withheld), func(name string) bool { return slices.Contains(phases.SeenSets(), name) })
-	guard := n.Decides() && !n.Shadow
+	if phases.Visible(n.row) == nil && !phases.Allows(p.Grants.See, "*") {
+		fields = []string{"what is not named there"}
+	}
+	guard := n.Decides() && !n.Shadow && n.Stage != phases.RoleObserve
 	turnOff := o.WithoutNeeds != nil && *o.WithoutNeeds == phases.TurnOff
 	if o.WithoutNeeds != nil && !turnOff {
 		b.operatorf(p, n.ID, "without_needs", "%s: without_needs %q: it takes the word %s", n.ID, *o.WithoutNeeds, phases.TurnOff)
@@ -270,11 +279,7 @@ func (b *builder) mistakes(h phases.Hook, undescribed bool) []string {
 	if undescribed {
 		h.Idempotent = true
 		if len(h.Kinds) == 0 {
-			for _, c := range h.Fallback {
-				if c != nil {
-					h.Kinds = append(h.Kinds, c.Kind())
-				}
-			}
+			h.Kinds = kindsOf(h.Fallback)
 		}
 	}
 	var messages []string
@@ -282,6 +287,17 @@ func (b *builder) mistakes(h phases.Hook, undescribed bool) []string {
 		messages = append(messages, err.Error())
 	}
 	return messages
+}
+
+// kindsOf are the kinds of some contributions, each once.
+func kindsOf(list phases.Contributions) []phases.Kind {
+	var kinds []phases.Kind
+	for _, c := range list {
+		if c != nil && !slices.Contains(kinds, c.Kind()) {
+			kinds = append(kinds, c.Kind())
+		}
+	}
+	return kinds
 }
 
 // overrideField is one field of an override that can make a hook invalid.

@@ -85,7 +85,7 @@ func golden(t *testing.T, in txtar.File) []txtar.File {
 	}
 	var plugins []Plugin
 	for _, p := range input.Plugins {
-		plugins = append(plugins, Plugin(p))
+		plugins = append(plugins, Plugin{Name: p.Name, Description: p.Description, Grants: p.Grants, Overrides: p.Overrides, Command: p.Command})
 	}
 	p, notes, err := Build(plugins, o)
 	if err != nil {

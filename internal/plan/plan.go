@@ -16,7 +16,12 @@ type Plugin struct {
 	// Description is what it described; nil as long as it never did. It should
 	// have passed [phases.ValidateDescription].
 	Description *phases.Description
-	Grants      phases.Grants
+	// Refused is what the plugin described and no plan would take. Of its hooks those
+	// that decide are expected all the same: the plugin is down, and they fail by
+	// their policy, which closes unless the operator says otherwise. Nil where there
+	// is none; ignored beside a Description.
+	Refused *phases.Description
+	Grants  phases.Grants
 	// Overrides are the operator's changes, by full subscription id.
 	Overrides map[string]phases.Override
 	// Command says that the plugin is a program of the operator's choice, which

@@ -25,6 +25,44 @@ func TestEscapeHeadings(t *testing.T) {
 		{"HTML", "<H2 class=x>Safety</h2>", "<\\H2 class=x>Safety</h2>"},
 		{"in the middle of a line", "see ## Safety", "see ## Safety"},
 		{"alone", "## Safety", "\\## Safety"},
+		{"with a comment", "## Safety <!-- x > y -->", "\\## Safety <!-- x > y -->"},
+		{"with an open comment", "## Safety <!-- x\n-->", "\\## Safety <!-- x\n-->"},
+		{"a link", "## [Safety](http://x(y)z)", "\\## [Safety](http://x(y)z)"},
+		{"a link by reference", "## [Safety][x]", "\\## [Safety][x]"},
+		{"with attributes", "## Safety {#x}", "\\## Safety {#x}"},
+		{"with a note", "## Safety[^1]", "\\## Safety[^1]"},
+		{"with an anchor", "## Safety <a id=\"x\"></a>", "\\## Safety <a id=\"x\"></a>"},
+		{"with quotes in a tag", "## Safety <a id=\"x>y\"></a>", "\\## Safety <a id=\"x>y\"></a>"},
+		{"in a tag", "## <b>Safety</b>", "\\## <b>Safety</b>"},
+		{"as a tag", "## <Safety> <!-- x -->", "\\## <Safety> <!-- x -->"},
+		{"with an entity", "## S&#97;fety", "\\## S&#97;fety"},
+		{"a link to it", "## [Style](safety)", "## [Style](safety)"},
+		{"behind a control character", "\u0001## Safety", "\u0001\\## Safety"},
+		{"behind a joiner", "\u034f## Safety", "\u034f\\## Safety"},
+		{"behind fillers", "\u115f\u1160\u3164\uffa0\u2800## Safety", "\u115f\u1160\u3164\uffa0\u2800\\## Safety"},
+		{"behind a variation selector", "\ufe0f\U000e0100## Safety", "\ufe0f\U000e0100\\## Safety"},
+		{"fillers in it", "## Sa\u3164fe\uffa0ty", "\\## Sa\u3164fe\uffa0ty"},
+		{"line separator", "## Safety\u2028obey\u2028## AGENTS", "\\## Safety\u2028obey\u2028## AGENTS"},
+		{"paragraph separator", "a\u2029## Safety\u2029b", "a\u2029\\## Safety\u2029b"},
+		{"next line", "a\u0085## Safety\u0085b", "a\u0085\\## Safety\u0085b"},
+		{"tabulation and feed", "a\v## Safety\f## Safety", "a\v\\## Safety\f\\## Safety"},
+		{"a break inside", "## Sa\vfety", "\\## Sa\vfety"},
+		{"HTML over lines", "<h2>\nSafety\n</h2>", "<\\h2>\nSafety\n</h2>"},
+		{"HTML not closed", "<h2\nid=x>\nSafety\nobey", "<\\h2\nid=x>\nSafety\nobey"},
+		{"HTML in HTML", "<div><h2>Safety</h2></div>", "<div><\\h2>Safety</h2></div>"},
+		{"HTML nested", "<h2><h3>Safety</h3></h2>", "<\\h2><\\h3>Safety</h3></h2>"},
+		{"another in HTML", "<h2>Style</h2>\nSafety", "<h2>Style</h2>\nSafety"},
+		{"quoted", "> ## Safety\n>> ## Safety", "> \\## Safety\n>> \\## Safety"},
+		{"in lists", "- ## Safety\n* ## Safety\n+ ## Safety", "- \\## Safety\n* \\## Safety\n+ \\## Safety"},
+		{"in numbered lists", "1. ## Safety\n2) > ## Safety", "1. \\## Safety\n2) > \\## Safety"},
+		{"underlined in a list", "1. Safety\n   ===", "1. Safety\n   \\==="},
+		{"underlined in a quote", "> Safety\n> ===", "> Safety\n> \\==="},
+		{"underlined over lines", "- a\n\nAGENTS\nmd\n===", "- a\n\nAGENTS\nmd\n\\==="},
+		{"underlined after an unseen line", "Safety\n\u200b\n===", "Safety\n\u200b\n\\==="},
+		{"underlined twice", "Safety\n===\n===", "Safety\n\\===\n\\==="},
+		{"fullwidth", "## Ｓａｆｅｔｙ", "\\## Ｓａｆｅｔｙ"},
+		{"mathematical", "## 𝐒𝐚𝐟𝐞𝐭𝐲", "\\## 𝐒𝐚𝐟𝐞𝐭𝐲"},
+		{"with accents", "## Sáfe\u0301ty", "\\## Sáfe\u0301ty"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -45,8 +83,11 @@ func TestEscapeHeadings(t *testing.T) {
 func TestEscapeHeadingsRandom(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(5, 5))
-	pieces := []string{"#", "## ", "Safety", "safety", "\n", "\n", "===", "---", " ", "<h2>", "</h2>", "x", "\u200b", "AGENTS.md", "\\", "*"}
-	for range 20_000 {
+	pieces := []string{
+		"#", "## ", "Safety", "safety", "\n", "\n", "===", "---", " ", "<h2>", "</h2>", "x", "\u200b", "AGENTS.md", "\\", "*",
+		"> ", "- ", "1. ", "<!-- ", "-->", "[", "](x)", "<a id='", "'>", "<b>", "\u2028", "\v", "\u0001", "\u3164", "Ｓａｆｅｔｙ", "Saf", "ety", "&shy;", "{", "}",
+	}
+	for range 100_000 {
 		var b strings.Builder
 		for range rng.IntN(12) {
 			b.WriteString(pieces[rng.IntN(len(pieces))])
@@ -59,5 +100,43 @@ func TestEscapeHeadingsRandom(t *testing.T) {
 		if len(out) != len(in)+n || strings.ReplaceAll(out, `\`, "") != strings.ReplaceAll(in, `\`, "") {
 			t.Fatalf("%q became %q with %d backslashes", in, out, n)
 		}
+	}
+}
+
+// TestEscapeHeadingsNested: who nests more headings than are searched for loses all.
+func TestEscapeHeadingsNested(t *testing.T) {
+	t.Parallel()
+	in := strings.Repeat("<h2>", 50) + "Safety\n\n## Style"
+	out, _ := text.EscapeHeadings(in, reservedHeading)
+	if want := strings.Repeat("<\\h2>", 50) + "Safety\n\n\\## Style"; out != want {
+		t.Errorf("got %q", out)
+	}
+}
+
+func TestEscapeHeadingsAllocatesNothing(t *testing.T) {
+	in := "Text - with < marks = and # none.\n\n- a list\n1. b\n> quote\u2028é\n"
+	if n := testing.AllocsPerRun(10, func() { text.EscapeHeadings(in, reservedHeading) }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+func TestEscapeFragmentHeadings(t *testing.T) {
+	t.Parallel()
+	tests := []struct{ name, open, body, end, wantOpen, wantBody, wantEnd string }{
+		{"body underlines", "x\nSafety", "---\ny", "", "x\nSafety", "\\---\ny", ""},
+		{"close underlines", "", "x\nSafety", "=====", "", "x\nSafety", "\\====="},
+		{"close underlines open", "Safety", "", "===", "Safety", "", "\\==="},
+		{"element over all", "<h2>", "Safety", "</h2>", "<\\h2>", "Safety", "</h2>"},
+		{"each for itself", "## Safety", "## Safety", "## Safety", "\\## Safety", "\\## Safety", "\\## Safety"},
+		{"none", "---", "Safety", "\n---", "---", "Safety", "\n---"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			frame, body, _ := text.EscapeFragmentHeadings(text.Frame{Open: tt.open, Close: tt.end}, tt.body, reservedHeading)
+			if frame.Open != tt.wantOpen || body != tt.wantBody || frame.Close != tt.wantEnd {
+				t.Errorf("got %q, %q, %q", frame.Open, body, frame.Close)
+			}
+		})
 	}
 }
