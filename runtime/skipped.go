@@ -184,8 +184,8 @@ func (t *Turn) callRemark(call *phases.ToolCall) (remark phases.Diagnostic, wron
 
 // lastIndex is the index of the last call that fits; -1 for none.
 func lastIndex(list []judgedCall, fits func(judgedCall) bool) int {
-	for i := len(list) - 1; i >= 0; i-- {
-		if fits(list[i]) {
+	for i, j := range slices.Backward(list) {
+		if fits(j) {
 			return i
 		}
 	}

@@ -55,7 +55,7 @@ func codes() []codeDoc {
 		{-32602, CodeInvalid, "params that make no sense; the message names the one"},
 		{-32602, CodeTooLarge, "a text or message that is too long"},
 		{-32602, CodeCycle, "a folder that would be below itself"},
-		{-32602, CodeTurnNeeded, "a phase with a hook that needs a turn, dispatched without one; the message names the hook"},
+		{-32602, CodeTurnNeeded, "a phase with a hook that needs a turn, dispatched without one, or in a turn that has not been through `turn.pre_policy`; the message names the hook"},
 		{-32603, CodeInternal, "a failure of the gateway; its log says more"},
 		{-32001, CodeConflict, "a text based on another version than the newest; data says which there is"},
 		{-32002, CodeNotFound, "something that is not there, or belongs to another workspace"},

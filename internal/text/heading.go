@@ -277,9 +277,10 @@ func withoutTargets(s string) string {
 		out.WriteString(s[written:i])
 		opening := s[i]
 		for depth := 0; i < len(s); i++ {
-			if s[i] == opening {
+			switch s[i] {
+			case opening:
 				depth++
-			} else if s[i] == closing {
+			case closing:
 				depth--
 			}
 			if depth == 0 {
