@@ -80,8 +80,17 @@ func (p *prepared) guard() {
 // forgedTitle reports whether a title, set as a heading, shows one of the compiler's
 // own: in any of its lines, or when they are made one.
 func forgedTitle(title string) bool {
+	if strings.IndexFunc(title, func(r rune) bool { return !plainInTitle(r) }) < 0 { // nothing is hidden in it
+		return houseHeading(text.Letters(title))
+	}
 	_, n := text.EscapeHeadings("## "+title+"\n## "+strings.Join(strings.Fields(title), " "), houseHeading)
 	return n > 0
+}
+
+// plainInTitle reports whether a character is what it seems to be: a letter or digit of
+// ASCII, a blank, or punctuation without a meaning in Markdown.
+func plainInTitle(r rune) bool {
+	return '0' <= r && r <= '9' || 'A' <= r && r <= 'Z' || 'a' <= r && r <= 'z' || strings.ContainsRune(" .,:;'/-_", r)
 }
 
 // clean normalises and escapes a text that has no frame of its own.

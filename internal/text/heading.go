@@ -15,6 +15,9 @@ import (
 // then every heading of the text goes.
 const maxHeadingPasses = 8
 
+// headingMarks are the characters without one of which there is no heading.
+const headingMarks = "#<=-"
+
 // Letters is what is left of a heading for a reader who does not look closely: its
 // letters and digits, in lower case. Marks, accents, blanks, punctuation and characters
 // that are not seen do not tell two headings apart, and neither do compatibility forms
@@ -44,6 +47,9 @@ func EscapeHeadings(s string, reserved func(letters string) bool) (string, int) 
 // EscapeFragmentHeadings is [EscapeHeadings] for a body in its frame, as [Render] sets
 // them: a heading may begin in one part and end in the next.
 func EscapeFragmentHeadings(frame Frame, body string, reserved func(letters string) bool) (Frame, string, int) {
+	if !strings.ContainsAny(body, headingMarks) && !strings.ContainsAny(frame.Open, headingMarks) && !strings.ContainsAny(frame.Close, headingMarks) {
+		return frame, body, 0
+	}
 	count := 0
 	for pass := 0; ; pass++ {
 		if pass == maxHeadingPasses {
@@ -86,9 +92,6 @@ func withBackslashes(s string, begin int, marks []int) string {
 
 // headings returns where backslashes take the reserved headings away, in order.
 func headings(s string, reserved func(string) bool) []int {
-	if !strings.ContainsAny(s, "#<=-") {
-		return nil
-	}
 	marks := appendElements(appendLines(nil, s, reserved), s, reserved)
 	slices.Sort(marks)
 	return marks
