@@ -163,6 +163,19 @@ func (g *generation) requires(plugin string) bool {
 	return false
 }
 
+// ErrNotUp is the error of a Reload that was refused because a plugin which is up did
+// not come up with its new declaration. The same reload may go well later.
+var ErrNotUp = errors.New("a plugin that is up does not come up with its new declaration")
+
+// notUpError is ErrNotUp with its place in the operator's file.
+type notUpError struct{ error }
+
+// Is implements the interface of errors.Is.
+func (notUpError) Is(target error) bool { return target == ErrNotUp }
+
+// Unwrap returns the placed error.
+func (e notUpError) Unwrap() error { return e.error }
+
 // hasHooks reports whether the plan has hooks that a plugin described.
 func (g *generation) hasHooks(plugin string) bool {
 	in, ok := g.byName[plugin]
@@ -192,7 +205,7 @@ func (e *Engine) settle(ctx context.Context, g *generation, fresh []*instance) e
 			return g.cfg.ErrorAt(in.declared.Name, rejected)
 		}
 		if err != nil && !first && e.current.Load().hasHooks(in.declared.Name) {
-			return g.cfg.PlanError(in.declared.Name, "name", fmt.Sprintf("the plugin %s, which is up, does not come up with this configuration: %v", in.declared.Name, err))
+			return notUpError{g.cfg.PlanError(in.declared.Name, "name", fmt.Sprintf("the plugin %s, which is up, does not come up with this configuration: %v", in.declared.Name, err))}
 		}
 	}
 	descriptions := make([]*phases.Description, len(g.instances))

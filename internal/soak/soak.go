@@ -5,6 +5,7 @@ package soak
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -193,6 +194,8 @@ func (r *run) reloadOnce(ctx context.Context) {
 	switch {
 	case err == nil:
 		r.reloads.Add(1)
+	case errors.Is(err, runtime.ErrNotUp):
+		r.report.Refused++ // one that misbehaves did so at its start: what was in force stays
 	case ctx.Err() == nil:
 		r.report.problemf("reload: %v", err)
 	}
