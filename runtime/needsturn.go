@@ -63,7 +63,7 @@ func (t *Turn) judgeless(phase phases.Phase) error {
 	}
 	t.scope.mu.Lock()
 	defer t.scope.mu.Unlock()
-	if t.scope.conduct.passed[phases.PrePolicy] {
+	if t.scope.conduct.dispatched(phases.PrePolicy) {
 		return nil
 	}
 	return p.turnNeeded

@@ -46,7 +46,7 @@ func (t *Turn) before(ctx context.Context, in CompileInput) error {
 	}
 	steps = append(steps, &phases.PreToolsInput{ToolCalling: in.ToolCalling, ExistingTools: in.ExistingTools})
 	for _, step := range steps {
-		if t.hasPassed(step.Phase()) {
+		if t.scope.hasPassed(step.Phase()) {
 			continue
 		}
 		out, err := t.Dispatch(ctx, step)
@@ -54,24 +54,9 @@ func (t *Turn) before(ctx context.Context, in CompileInput) error {
 			err = blockedBy(out)
 		}
 		if err != nil {
-			t.note(step.Phase(), false) // nobody was asked
+			t.scope.stop(step.Phase()) // nobody was asked
 			return err
 		}
 	}
 	return nil
-}
-
-// hasPassed reports whether the turn may go on behind a phase: it was dispatched, and
-// the last time it did not stop the turn.
-func (t *Turn) hasPassed(p phases.Phase) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.passed[p]
-}
-
-// note keeps whether the turn may go on behind a phase.
-func (t *Turn) note(p phases.Phase, passed bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.passed[p] = passed
 }

@@ -20,7 +20,8 @@ const maxJudged = 256
 
 // conduct is how a host has gone through its turn. The scope's lock guards it.
 type conduct struct {
-	// passed are the phases that were dispatched.
+	// passed holds the phases that were dispatched: whether the turn may go on after
+	// the last dispatch of each.
 	passed map[phases.Phase]bool
 	// refused is the decision that ended the turn, if the host had heeded it, and text
 	// what turn.pre_policy has judged last.
@@ -42,7 +43,7 @@ func (c *conduct) note(out *phases.Outcome) {
 	if c.passed == nil {
 		c.passed = map[phases.Phase]bool{}
 	}
-	c.passed[out.Phase] = true
+	c.passed[out.Phase] = out.Error == nil && (out.Decision == nil || out.Decision.Verdict != phases.VerdictDeny)
 	var refused *phases.Error
 	if err := blockedBy(out); err != nil {
 		refused = codedError(err)
@@ -59,6 +60,29 @@ func (c *conduct) note(out *phases.Outcome) {
 			c.judged = slices.Delete(c.judged, max(0, oldest), max(0, oldest)+1)
 		}
 		c.judged = append(c.judged, judgedCall{in.Tool, canonical(in.Arguments), refused})
+	}
+}
+
+// dispatched reports whether a phase was dispatched in the turn, whatever it said.
+func (c *conduct) dispatched(p phases.Phase) bool {
+	_, ok := c.passed[p]
+	return ok
+}
+
+// hasPassed reports whether the turn may go on after a phase: it was dispatched, and
+// the last dispatch did not stop the turn.
+func (s *scope) hasPassed(p phases.Phase) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.conduct.passed[p]
+}
+
+// stop keeps the turn from going on after a phase that was dispatched.
+func (s *scope) stop(p phases.Phase) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.conduct.dispatched(p) {
+		s.conduct.passed[p] = false
 	}
 }
 
@@ -116,14 +140,14 @@ func (t *Turn) remarks(userText string) []phases.Diagnostic {
 			Message: fmt.Sprintf("%s answered %q for this turn, and the host compiled its prompt all the same", phases.PrePolicy, c.refused.Code),
 		})
 	}
-	if len(t.gen.subscribed(phases.PrePolicy)) > 0 && c.passed[phases.PrePolicy] && userText != "" && userText != c.text.Value {
+	if len(t.gen.subscribed(phases.PrePolicy)) > 0 && c.dispatched(phases.PrePolicy) && userText != "" && userText != c.text.Value {
 		list = append(list, phases.Diagnostic{
 			Code: phases.CodeJudgedEarlier, Severity: phases.SeverityWarning,
 			Message: fmt.Sprintf("the host compiles another text of the user's than %s has judged", phases.PrePolicy),
 		})
 	}
 	for _, phase := range []phases.Phase{phases.PrePolicy, phases.PrePromptContext, phases.PreTools} {
-		if hooks := t.gen.subscribed(phase); len(hooks) > 0 && !c.passed[phase] {
+		if hooks := t.gen.subscribed(phase); len(hooks) > 0 && !c.dispatched(phase) {
 			list = append(list, phases.Diagnostic{
 				Code: phases.CodePhaseSkipped, Severity: phases.SeverityWarning,
 				Message: fmt.Sprintf("the host has compiled without %s: %s never ran", phase, strings.Join(hooks, ", ")),

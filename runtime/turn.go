@@ -49,9 +49,6 @@ type Turn struct {
 	ended bool
 	// calls counts the dispatches of each phase, for idempotency keys.
 	calls map[phases.Phase]int
-	// passed says of each phase that was dispatched whether the turn may go on behind
-	// it.
-	passed map[phases.Phase]bool
 	// last is what End gave.
 	last *phases.Outcome
 	// ofSession says that the engine knows how the turn's session began.
@@ -73,7 +70,7 @@ func (e *Engine) BeginTurn(_ context.Context, t phases.Turn) (*Turn, error) {
 	if t.Now.IsZero() {
 		t.Now = e.opts.Now()
 	}
-	turn := &Turn{engine: e, gen: g, context: t.Clone(), scope: newScope(g.cfg.Budgets.Turn, true), users: 1, calls: map[phases.Phase]int{}, passed: map[phases.Phase]bool{}}
+	turn := &Turn{engine: e, gen: g, context: t.Clone(), scope: newScope(g.cfg.Budgets.Turn, true), users: 1, calls: map[phases.Phase]int{}}
 	if t.SessionID != "" {
 		begun, known := e.memory.begunWith(t)
 		turn.ofSession = known
@@ -151,9 +148,7 @@ func (t *Turn) dispatch(ctx context.Context, in phases.Input) (*phases.Outcome, 
 	if err := t.judgeless(in.Phase()); err != nil {
 		return nil, err
 	}
-	out, err := t.engine.dispatch(ctx, t.gen, request{context: t.context, input: in, scope: t.scope, key: t.key(in.Phase())})
-	t.note(in.Phase(), err == nil && (out.Decision == nil || out.Decision.Verdict != phases.VerdictDeny))
-	return out, err
+	return t.engine.dispatch(ctx, t.gen, request{context: t.context, input: in, scope: t.scope, key: t.key(in.Phase())})
 }
 
 // key makes the calls of a turn repeatable: the same turn id gives the same keys
