@@ -86,6 +86,9 @@ const (
 	// CodeHeadingEscaped is said of a section in whose text a heading of the
 	// compiler's own was escaped.
 	CodeHeadingEscaped = "heading_escaped"
+	// CodeJobRefused is said of a background_job that the queue did not take; the
+	// diagnostic's Cause says why.
+	CodeJobRefused = "job_refused"
 )
 
 // Error is the one error type of Grapnel's boundaries. Compare codes with
@@ -190,8 +193,8 @@ type Diagnostic struct {
 	// Detail holds, on the host's side, the words of a plugin that belong to the
 	// message. It is for the operator's log and never encoded.
 	Detail string `json:"-"`
-	// Cause is why the hook failed, in a diagnostic that a failure has left behind
-	// ([CodeFailOpen]); empty in others.
+	// Cause is why the hook failed, or its job was not queued, in a diagnostic that a
+	// failure has left behind ([CodeFailOpen], [CodeJobRefused]); empty in others.
 	Cause Cause `json:"cause,omitempty"`
 	// Plugin and Subscription say whose it is; OtherSubscription and Slot are
 	// the other party and the place of a conflict.

@@ -33,7 +33,7 @@ func (d *dispatch) finish(ctx context.Context) (*phases.Outcome, error) {
 	}
 	d.rq.scope.add(out, &d.merged, d.phase.Phase)
 	if d.failed == nil {
-		d.addJobs(ctx, &d.merged)
+		out.Diagnostics = append(out.Diagnostics, d.addJobs(ctx, &d.merged)...)
 	}
 	out.Diagnostics = append(out.Diagnostics, d.audit(ctx, &d.merged)...)
 	for _, open := range d.phase.unguarded {

@@ -410,7 +410,10 @@ func TestQueueShare(t *testing.T) {
 		}
 		eng := h.start(t)
 		dispatch(t, eng, &phases.PrePolicyInput{})
-		dispatch(t, eng, &phases.PrePolicyInput{})
+		told := dispatch(t, eng, &phases.PrePolicyInput{}).Diagnostics
+		if len(told) != len(later) || told[0].Code != phases.CodeJobRefused || told[0].Cause != phases.CauseOverloaded || told[0].Plugin != "greedy" {
+			t.Errorf("%d remarks, the first: %+v", len(told), told[:min(1, len(told))])
+		}
 		refused := slices.DeleteFunc(log.all(), func(line string) bool { return !strings.Contains(line, "refused") })
 		if len(refused) != len(later) || refused[0] != "greedy refused overloaded" {
 			t.Errorf("%d refused: %q", len(refused), refused[:min(1, len(refused))])

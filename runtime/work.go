@@ -82,9 +82,11 @@ func (d *dispatch) enqueue(ctx context.Context, c *call) error {
 	return d.engine.add(ctx, j)
 }
 
-// addJobs queues the background_job contributions of a phase.
-func (d *dispatch) addJobs(ctx context.Context, merged *merge.Result) {
+// addJobs queues the background_job contributions of a phase, and tells of those
+// that were refused.
+func (d *dispatch) addJobs(ctx context.Context, merged *merge.Result) []phases.Diagnostic {
 	e := d.engine
+	var refused []phases.Diagnostic
 	for _, owned := range merged.Jobs {
 		job := owned.Value
 		j := Job{
@@ -96,8 +98,14 @@ func (d *dispatch) addJobs(ctx context.Context, merged *merge.Result) {
 		}
 		if err := e.add(ctx, j); err != nil {
 			e.jobEvent(j, jobRefused, err)
+			cause := phases.CodeOf(err)
+			refused = append(refused, phases.Diagnostic{
+				Code: phases.CodeJobRefused, Severity: phases.SeverityWarning, Cause: cause, Plugin: j.Plugin, Subscription: j.Subscription, SafeForUser: true,
+				Message: fmt.Sprintf("a background_job of %s was not queued (%s)", j.Subscription, cause),
+			})
 		}
 	}
+	return refused
 }
 
 // traceOf is the trace of the run that contributed something.
@@ -384,8 +392,7 @@ func (d *dispatch) queued(ctx context.Context, c *call, attempt int) *phases.Err
 	merged := merge.Merge(d.phase.Row, []merge.Reply{{Hook: &c.hook.merge, Entries: c.entries, Dropped: c.dropped}}, d.sets, merge.Limits{})
 	c.run.Contributions = merged.Parts[0].Kept
 	c.notes = slices.Concat(c.notes, merged.Diagnostics, d.unapplied(c))
-	d.addJobs(ctx, &merged)
-	c.notes = append(c.notes, d.audit(ctx, &merged)...)
+	c.notes = slices.Concat(c.notes, d.addJobs(ctx, &merged), d.audit(ctx, &merged))
 	return nil
 }
 

@@ -83,13 +83,13 @@ func seen(t *testing.T, eng *runtime.Engine, says string) string {
 // TestOtherWorkspaces: what other workspaces remember and forget changes nothing that a
 // turn sees through the plugin's process.
 func TestOtherWorkspaces(t *testing.T) {
-	for name, dsn := range map[string]func() string{
-		"sqlite":   func() string { return storetest.SQLite(t) },
-		"postgres": func() string { return storetest.NewPostgres(t) },
+	for name, newDSN := range map[string]func(*testing.T) string{
+		"sqlite":   func(t *testing.T) string { return storetest.SQLite(t) },
+		"postgres": storetest.NewPostgres,
 	} {
 		t.Run(name, func(t *testing.T) {
 			place(t)
-			dsn := dsn()
+			dsn := newDSN(t)
 			keep(t, dsn, "w", []string{"Katharina leads the billing team", "our database is PostgreSQL 17", "we deploy on Tuesdays", "the staging server is called kiwi"})
 			eng := engine(t, declaration+"      dsn: "+dsn+"\n", runtime.Options{})
 			questions := []string{"Who is Katharina?", "who is Katarina", "Which databse is it?", "When do we deploy to kiwi?", "What about zanzibar?"}

@@ -17,7 +17,8 @@ import (
 	"github.com/grapnelhq/grapnel/store/sqldb"
 )
 
-// hostTurns takes turns until it is killed, and prints each that has ended.
+// hostTurns takes turns until it is killed, and prints each that has ended with all of
+// its work queued.
 func hostTurns(ctx context.Context, dsn, path string) error {
 	db, err := sqldb.Open(ctx, dsn, sqldb.Options{Schema: schema.Current(), LockTimeout: time.Minute})
 	if err != nil {
@@ -31,12 +32,14 @@ func hostTurns(ctx context.Context, dsn, path string) error {
 	if err != nil {
 		return err
 	}
-	for n := 0; ; n++ {
+	for n, failures := 0, 0; ; n++ {
 		id := fmt.Sprintf("%d-%d", os.Getpid(), n)
-		if err := turnOf(ctx, eng, id); err != nil {
+		if err := turnOf(ctx, eng, id); err == nil {
+			failures = 0
+			fmt.Println(id)
+		} else if failures++; failures > 20 { // a busy machine lets a deadline pass now and then
 			return err
 		}
-		fmt.Println(id)
 		if n%10 == 9 { // the queue has its bounds
 			if err := eng.WaitBackground(ctx); err != nil {
 				return err
@@ -50,9 +53,27 @@ func turnOf(ctx context.Context, eng *runtime.Engine, id string) error {
 	if err != nil {
 		return err
 	}
-	_, asked := turn.PrePolicy(ctx, &phases.PrePolicyInput{})
-	_, ended := turn.End(ctx, &phases.PostTurnInput{Status: phases.TurnSucceeded})
-	return errors.Join(asked, ended)
+	asked, askErr := turn.PrePolicy(ctx, &phases.PrePolicyInput{})
+	ended, endErr := turn.End(ctx, &phases.PostTurnInput{Status: phases.TurnSucceeded})
+	return errors.Join(askErr, untaken(asked), endErr, untaken(ended))
+}
+
+// untaken says what the queue has not taken, as the outcome tells it.
+func untaken(out *phases.Outcome) error {
+	if out == nil {
+		return nil
+	}
+	for _, run := range out.Runs {
+		if run.Stage == phases.RoleObserve && run.State != phases.StateQueued {
+			return fmt.Errorf("%s: %s (%s)", run.Subscription, run.State, run.Code)
+		}
+	}
+	for _, d := range out.Diagnostics {
+		if d.Code == phases.CodeJobRefused {
+			return errors.New(d.Message)
+		}
+	}
+	return nil
 }
 
 // newToughEngine is an engine with a plugin that has two observing hooks and two
