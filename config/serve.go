@@ -24,7 +24,7 @@ type Serve struct {
 	// Turns is how many are kept at most. Zero is the gateway's default.
 	TurnIdle phases.Duration `json:"turn_idle,omitempty"`
 	Turns    int             `json:"turns,omitempty"`
-	// Watch has the gateway read this file, and that of the tokens, again when they
+	// Watch has the gateway reload the configuration and the token file when they
 	// change.
 	Watch bool `json:"watch,omitempty"`
 }
@@ -41,7 +41,7 @@ func serveRules() map[string]rule {
 		"Serve.roots":   about("Absolute paths of the folders in which a client's turn may work; none by default."),
 		"Serve.hosts":   about("Names, without ports, under which the gateway is reached beside loopback."),
 		"Serve.origins": about("Origins of web pages that may call the gateway beside its own, such as https://example.org."),
-		"Serve.watch":   about("Reads this file, and that of the tokens, again when they change; false by default."),
+		"Serve.watch":   about("Reloads the configuration and the token file when they change; false by default."),
 	}
 }
 

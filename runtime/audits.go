@@ -24,11 +24,9 @@ type AuditSink interface {
 // itself. More are counted as not kept.
 const maxAudits = 256
 
-// Codes of diagnostics about audits.
-const (
-	codeAuditsNotKept = "audits_not_kept"
-	stateAuditsLost   = "audits_not_kept"
-)
+// codeAuditsNotKept is the code of the diagnostic, and the state of the event, that
+// tell of lost audits.
+const codeAuditsNotKept = "audits_not_kept"
 
 // tellAudits emits the audit contributions of a phase. What they say stands in the
 // event where it is safe for users; else its fingerprint does.
@@ -144,7 +142,7 @@ func (e *Engine) lostAudits(lost int, err error) []phases.Diagnostic {
 	if err != nil {
 		code, why = sinkCode(err), err.Error()
 	}
-	e.emit(Event{Kind: EventManifest, State: stateAuditsLost, Code: string(code), Detail: fmt.Sprintf("%d audits: %s", lost, why)})
+	e.emit(Event{Kind: EventManifest, State: codeAuditsNotKept, Code: string(code), Detail: fmt.Sprintf("%d audits: %s", lost, why)})
 	e.opts.Logger.Error("audits were not kept", "audits", lost, "error", why)
 	return []phases.Diagnostic{{
 		Code: codeAuditsNotKept, Severity: phases.SeverityError, SafeForUser: true,

@@ -4,15 +4,11 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/grapnelhq/grapnel/gateway"
 )
-
-// reloadTime bounds a reload: plugins that a phase requires are started within it.
-const reloadTime = 2 * time.Minute
 
 // reloadResult is the JSON of config reload.
 type reloadResult struct {
@@ -43,17 +39,12 @@ func (a *app) configReloadCommand() *cobra.Command {
 
 // configReload asks and prints.
 func (a *app) configReload(ctx context.Context, f *reachFlags) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, reloadTime, fmt.Errorf("no answer within %s", reloadTime))
-	defer cancel()
-	r, err := f.reach(ctx)
+	var result reloadResult
+	target, err := f.ask(ctx, "config/reload", nil, &result.Reload)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = r.Close() }() // everything was answered
-	result := reloadResult{Target: r.target}
-	if err := r.Call(ctx, "config/reload", nil, &result.Reload); err != nil {
-		return r.failed(err)
-	}
+	result.Target = target
 	switch {
 	case a.json:
 		err = a.printJSON(result)

@@ -37,17 +37,12 @@ func (a *app) pluginReleaseCommand() *cobra.Command {
 
 // pluginRelease asks and prints.
 func (a *app) pluginRelease(ctx context.Context, f *reachFlags, plugin string) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, reloadTime, fmt.Errorf("no answer within %s", reloadTime))
-	defer cancel()
-	r, err := f.reach(ctx)
+	var result releaseResult
+	target, err := f.ask(ctx, "plugin/release", map[string]any{"plugin": plugin}, &result.Released)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = r.Close() }() // everything was answered
-	result := releaseResult{Target: r.target}
-	if err := r.Call(ctx, "plugin/release", map[string]any{"plugin": plugin}, &result.Released); err != nil {
-		return r.failed(err)
-	}
+	result.Target = target
 	if a.json {
 		err = a.printJSON(result)
 	} else {

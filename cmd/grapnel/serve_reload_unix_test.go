@@ -83,7 +83,7 @@ func (r *reloads) status(t *testing.T) (s statusResult, text string) {
 }
 
 // TestServeReload: SIGHUP and "config reload" put a changed configuration in force,
-// and a wrong one changes nothing and is told at every place with its place.
+// and one with a mistake changes nothing: every surface names the mistake and its place.
 func TestServeReload(t *testing.T) {
 	t.Parallel()
 
@@ -181,8 +181,8 @@ func TestServeReloadNeedsRestart(t *testing.T) {
 	r.end(t, syscall.SIGTERM)
 }
 
-// TestServeWatch: a change of the configuration is in force by itself, a mistake in
-// it is told once, and a file that is put back is no change.
+// TestServeWatch: a changed configuration takes effect by itself, a mistake is
+// reported once, and restoring the file counts as no change.
 func TestServeWatch(t *testing.T) {
 	t.Parallel()
 

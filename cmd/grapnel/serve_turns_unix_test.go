@@ -122,7 +122,7 @@ func TestServeGuards(t *testing.T) {
 					t.Errorf("%s, without a turn: %s, %s", way, code, message)
 				}
 			}
-			// The command has no turn either, unless it is told to.
+			// Nor has the command, without --in-turn.
 			code, out, errs := grapnelIn(t, dir, "dispatch", "tool.pre_call", "--config", filepath.Join(dir, "grapnel.yaml"))
 			if code != exitUsage || out != "" || !strings.Contains(errs, tt.guard) || !strings.Contains(errs, "--in-turn") {
 				t.Errorf("the command: %d %s %s", code, out, errs)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -130,4 +131,22 @@ func (r *reached) failed(err error) error {
 	default:
 		return unable(fmt.Errorf("the gateway at %s: %w", r.target, oneLine{err}))
 	}
+}
+
+// askTime bounds a call that starts plugins.
+const askTime = 2 * time.Minute
+
+// ask makes one call of a running gateway, within askTime, and says where that is.
+func (f *reachFlags) ask(ctx context.Context, method string, params, result any) (target string, err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, askTime, fmt.Errorf("no answer within %s", askTime))
+	defer cancel()
+	r, err := f.reach(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = r.Close() }() // everything was answered
+	if err := r.Call(ctx, method, params, result); err != nil {
+		return "", r.failed(err)
+	}
+	return r.target, nil
 }
