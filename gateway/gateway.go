@@ -86,6 +86,9 @@ type Options struct {
 	// Now and the callbacks are the gateway's to fill in.
 	RPC rpc.Options
 
+	// Secret lets callers who know it make sure that it is this gateway which they
+	// have reached, before they send a token: see Proof. None proves nothing.
+	Secret []byte
 	// Version and StoreName are what the method status says of the program and of
 	// where it keeps things; a StoreName has no password in it.
 	Version, StoreName string
@@ -233,6 +236,9 @@ func (g *Gateway) Handler() http.Handler {
 	mux.Handle("/", g.rpc.Handler())
 	mux.HandleFunc("GET /healthz", healthy)
 	mux.HandleFunc("GET /readyz", g.ready)
+	if len(g.opts.Secret) > 0 {
+		mux.HandleFunc("GET "+IdentityPath, g.identify)
+	}
 	mux.Handle("GET /metrics", g.rpc.Guard(g.metrics.handler()))
 	return mux
 }

@@ -43,7 +43,7 @@ func lockState(ctx context.Context, path string, create bool) (*stateFile, error
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		path = real
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, lockTime, fmt.Errorf("--state %s: another process has had it for %s", path, lockTime))
+	ctx, cancel := context.WithTimeoutCause(ctx, lockTime, fmt.Errorf("another process has had it for %s", lockTime))
 	defer cancel()
 	for {
 		f, err := openState(path, create)
@@ -52,7 +52,7 @@ func lockState(ctx context.Context, path string, create bool) (*stateFile, error
 		}
 		if err := waitLock(ctx, f); err != nil {
 			_ = f.Close()
-			return nil, unable(err)
+			return nil, unable(fmt.Errorf("--state %s: %w", path, unwrapPath(err)))
 		}
 		// Who had the lock before has put another file in its place.
 		if isStill(path, f) {
@@ -84,14 +84,15 @@ func openState(path string, create bool) (*os.File, error) {
 	return f, nil
 }
 
-// waitLock takes the lock as soon as it is free.
+// waitLock takes the lock as soon as it is free, or returns the cause of the end of
+// ctx.
 func waitLock(ctx context.Context, f *os.File) error {
 	tick := time.NewTicker(lockEvery)
 	defer tick.Stop()
 	for {
 		switch got, err := tryLock(f); {
 		case err != nil:
-			return fmt.Errorf("--state %s: %w", f.Name(), unwrapPath(err))
+			return err
 		case got:
 			return nil
 		}

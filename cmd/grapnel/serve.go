@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	_ "embed" // for the defaults
 	"encoding/json"
 	"errors"
@@ -57,7 +58,8 @@ func (a *app) serveCommand() *cobra.Command {
 			"Without a store (--store, or store: in the configuration) everything is kept in\n" +
 			"grapnel/grapnel.db in the user's data folder ($XDG_DATA_HOME). Without a token file\n" +
 			"whoever can reach the loopback address may call, as long as every plugin of the\n" +
-			"configuration is built in; otherwise serve makes a token, and says where.\n\n" +
+			"configuration is built in; otherwise, and with --socket, serve makes a token, and says\n" +
+			"where. grapnel status and docs find it.\n\n" +
 			"SIGHUP reads the configuration and the token file again, and so does grapnel config reload;\n" +
 			"with --watch a change of one of them does. Files with a mistake change nothing. What a reload\n" +
 			"cannot change, such as the store, it refuses by name.",
@@ -102,6 +104,8 @@ type serving struct {
 	// looked is how the files were before they were read.
 	looked fileLook
 	access access
+	// secret is what the gateway proves itself by to who may read its note.
+	secret []byte
 	doors  *doors
 	store  *store.Store
 	queue  *jobqueue.Queue
@@ -110,7 +114,7 @@ type serving struct {
 
 // serve opens everything, serves, and closes everything in the other order.
 func (a *app) serve(ctx context.Context, f *serveFlags) (err error) {
-	s := &serving{flags: f, looked: lookAt(a.watchedFiles(f.tokenFile))}
+	s := &serving{flags: f, looked: lookAt(a.watchedFiles(f.tokenFile)), secret: []byte(rand.Text())}
 	if err := a.prepareServe(s); err != nil {
 		return err
 	}
@@ -120,8 +124,6 @@ func (a *app) serve(ctx context.Context, f *serveFlags) (err error) {
 	}
 	if s.access.made {
 		maps.Copy(s.looked, lookAt([]string{s.access.file}))
-		tellf(a.err, "grapnel: a plugin of the configuration is not built in, so callers need a token: it is in %s, its hash in %s\n",
-			s.access.secretFile, s.access.file)
 	}
 	if s.doors, err = openDoors(ctx, f); err != nil {
 		return err
@@ -236,7 +238,10 @@ func (a *app) serveOpened(ctx context.Context, s *serving) error {
 			return err
 		}
 		defer a.reloadWhenTold(ctx, g, s, hangups)()
-		note := a.noteGateway(ctx, s)
+		if s.access.made {
+			tellf(a.err, "grapnel: callers need a token: it is in %s, its hash in %s\n", s.access.secretFile, s.access.file)
+		}
+		note := a.noteGateway(s)
 		defer note.remove()
 		if err := a.sayListening(s.doors); err != nil {
 			return unable(err)
@@ -278,7 +283,7 @@ func (a *app) newGateway(s *serving, eng *runtime.Engine) (*gateway.Gateway, err
 			Tokens: s.access.tokens, Hosts: append(s.doors.hosts(), s.cfg.Serve.Hosts...), Origins: s.cfg.Serve.Origins,
 			Limits: rpc.Limits{Drain: drainTime},
 		},
-		Version: version, StoreName: s.ref.name, Logger: logger,
+		Secret: s.secret, Version: version, StoreName: s.ref.name, Logger: logger,
 		Config: s.from.name(), Load: again.load, OnReload: a.tellReload,
 	})
 	if err != nil {

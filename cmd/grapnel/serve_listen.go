@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"time"
+
+	"github.com/grapnelhq/grapnel/internal/peer"
 )
 
 // unixScheme begins the target of a unix socket.
@@ -84,10 +86,10 @@ func openSocket(ctx context.Context, path string) (net.Listener, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, usagef("--socket %s: %w", path, unwrapPath(err))
 	}
-	if err := checkFolder(dir); err != nil {
+	if err := checkDir(dir); err != nil {
 		return nil, usagef("--socket %s: %w", path, err)
 	}
-	unlock, err := lockFolder(dir)
+	unlock, err := lockSocket(ctx, path)
 	if err != nil {
 		return nil, unable(fmt.Errorf("--socket %s: %w", path, err))
 	}
@@ -99,7 +101,52 @@ func openSocket(ctx context.Context, path string) (net.Listener, error) {
 	if err != nil {
 		return nil, unable(fmt.Errorf("--socket %s: %w", path, plainListenError(err)))
 	}
-	return l, nil
+	return &ownUser{l}, nil
+}
+
+// ownUser is a unix socket that takes connections of its own user, and of root. Its
+// mode says the same to the system; this holds also where somebody changed that.
+type ownUser struct{ net.Listener }
+
+// Accept implements net.Listener.
+func (l *ownUser) Accept() (net.Conn, error) {
+	for {
+		conn, err := l.Listener.Accept()
+		if err != nil || peer.Check(conn) == nil {
+			return conn, err
+		}
+		_ = conn.Close() // there is nothing to say to it
+	}
+}
+
+// socketLockTime is how long another gateway may take to open the same socket.
+const socketLockTime = 2 * knock
+
+// lockSocket keeps other gateways from opening the same socket meanwhile. The lock is
+// a file of its own beside the socket, which no other user can open: whoever can open
+// a file, or a directory, can lock it for ever.
+func lockSocket(ctx context.Context, path string) (unlock func(), err error) {
+	name := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".lock")
+	ctx, cancel := context.WithTimeoutCause(ctx, socketLockTime, fmt.Errorf("it has been locked for %s", socketLockTime))
+	defer cancel()
+	for {
+		f, err := openOwn(name, os.O_RDWR|os.O_CREATE)
+		if err != nil {
+			return nil, err
+		}
+		if err := waitLock(ctx, f); err != nil {
+			err = fmt.Errorf("another gateway opens it, or hangs, with the lock %s%s: %w; end that one, or remove the file", name, lockHolder(f), err)
+			return nil, errors.Join(err, f.Close())
+		}
+		// Who had the lock before has removed the file.
+		if isStill(name, f) {
+			return func() {
+				_ = os.Remove(name) // one that stays is used again
+				_ = f.Close()       // which frees the lock
+			}, nil
+		}
+		_ = f.Close()
+	}
 }
 
 // knock is how long a socket may take to be answered at. Whoever listens answers

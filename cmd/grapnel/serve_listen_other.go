@@ -5,13 +5,14 @@ package main
 import (
 	"context"
 	"net"
+	"os"
 )
 
-// checkFolder looks at nothing: this system has no modes to look at.
-func checkFolder(string) error { return nil }
+// checkDir looks at nothing: this system has no modes to look at.
+func checkDir(string) error { return nil }
 
-// lockFolder locks nothing: this system has no such locks.
-func lockFolder(string) (unlock func(), err error) { return func() {}, nil }
+// openOwn opens a file. Who else may is what its directory says.
+func openOwn(path string, flags int) (*os.File, error) { return os.OpenFile(path, flags, 0o600) }
 
 // listenPrivately opens the socket. Who may connect is what its folder says.
 func listenPrivately(ctx context.Context, path string) (net.Listener, error) {

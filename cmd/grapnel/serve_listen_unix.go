@@ -9,50 +9,76 @@ import (
 	"io/fs"
 	"net"
 	"os"
+	"path/filepath"
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/grapnelhq/grapnel/internal/peer"
 )
 
-// checkFolder refuses a folder in which others could put a socket of theirs in
-// place of ours. In a sticky one they cannot.
-func checkFolder(dir string) error {
-	info, err := os.Stat(dir)
+// checkDir refuses a directory in which another user could put a file in place of
+// ours: it and all that lead to it must belong to this user or root, and nobody else
+// may write to them. In sticky ones nobody can replace what is another's.
+func checkDir(dir string) error {
+	resolved, err := filepath.EvalSymlinks(dir)
 	if err != nil {
 		return unwrapPath(err)
 	}
-	owner, ok := info.Sys().(*syscall.Stat_t)
-	if !ok || !info.IsDir() {
-		return fmt.Errorf("%s is no folder", dir)
-	}
-	me, mode := os.Geteuid(), info.Mode()
-	ownGroup := int(owner.Gid) == os.Getegid() && int(owner.Gid) == me
-	switch {
-	case int(owner.Uid) != me && owner.Uid != 0:
-		return fmt.Errorf("the folder %s belongs to another user (%d), who could replace the socket", dir, owner.Uid)
-	case mode&fs.ModeSticky != 0:
-		return nil
-	case mode.Perm()&0o002 != 0 || mode.Perm()&0o020 != 0 && !ownGroup:
-		return fmt.Errorf("others may write to the folder %s (mode %04o) and could replace the socket; choose a folder of your own", dir, mode.Perm())
+	for _, path := range []string{dir, resolved} {
+		for {
+			info, err := os.Stat(path)
+			if err != nil {
+				return unwrapPath(err)
+			}
+			if err := checkOwner(path, info); err != nil {
+				return err
+			}
+			parent := filepath.Dir(path)
+			if parent == path {
+				break
+			}
+			path = parent
+		}
 	}
 	return nil
 }
 
-// lockFolder keeps other gateways from opening sockets in a folder meanwhile.
-func lockFolder(dir string) (unlock func(), err error) {
-	f, err := os.Open(dir)
-	if err != nil {
-		return nil, unwrapPath(err)
+// checkOwner is checkDir of one directory.
+func checkOwner(dir string, info fs.FileInfo) error {
+	owner, ok := info.Sys().(*syscall.Stat_t)
+	if !ok || !info.IsDir() {
+		return fmt.Errorf("%s is not a directory", dir)
 	}
-	for {
-		if err = unix.Flock(int(f.Fd()), unix.LOCK_EX); !errors.Is(err, unix.EINTR) {
-			break
+	me, mode := os.Geteuid(), info.Mode()
+	ownGroup := int(owner.Gid) == os.Getegid() && int(owner.Gid) == me
+	switch {
+	case !peer.Trusted(int(owner.Uid)):
+		return fmt.Errorf("the directory %s belongs to another user (%d), who could replace what is in it; choose a directory of your own", dir, owner.Uid)
+	case mode&fs.ModeSticky != 0:
+		return nil
+	case mode.Perm()&0o002 != 0 || mode.Perm()&0o020 != 0 && !ownGroup:
+		return fmt.Errorf("others may write to the directory %s (mode %04o) and could replace what is in it; choose a directory of your own", dir, mode.Perm())
+	}
+	return nil
+}
+
+// openOwn opens a file that belongs to this user and that nobody else may open. It
+// follows no link, and waits for nobody who would write to a pipe.
+func openOwn(path string, flags int) (*os.File, error) {
+	f, err := os.OpenFile(path, flags|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, unwrapPath(err))
+	}
+	info, err := f.Stat()
+	if err == nil {
+		owner, ok := info.Sys().(*syscall.Stat_t)
+		if ok && info.Mode().IsRegular() && int(owner.Uid) == os.Geteuid() && info.Mode().Perm()&0o077 == 0 {
+			return f, nil
 		}
+		err = fmt.Errorf("%s is not a file that this user alone may open; remove it", path)
 	}
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("the folder cannot be locked: %w", err), f.Close())
-	}
-	return func() { _ = f.Close() }, nil // which frees the lock
+	return nil, errors.Join(err, f.Close())
 }
 
 // listenPrivately opens the socket without a moment in which others may connect.

@@ -96,7 +96,7 @@ func (k *killed) start(t *testing.T) {
 	ways := []string{k.served.target(), wsOf(k.served.target()), "unix:" + socket}
 	k.dialled = nil
 	for n := range k.trees {
-		k.dialled = append(k.dialled, dial(t, ways[n%len(ways)], ""))
+		k.dialled = append(k.dialled, k.served.dial(t, ways[n%len(ways)]))
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -2,12 +2,11 @@ package main
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
+	"io"
 	"io/fs"
-	"net"
+	"net/netip"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -15,16 +14,23 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/grapnelhq/grapnel/internal/peer"
 )
 
-// note is the file by which status and docs find a gateway of this user's. Each
-// gateway has one, as long as it serves.
+// note is the file by which status and docs find a gateway of this user's, and make
+// sure that it is that one. Each gateway has one, as long as it serves.
 type note struct {
 	// Schema is the version of this file.
-	Schema int    `json:"schema"`
-	PID    int    `json:"pid"`
-	URL    string `json:"url"`
-	Socket string `json:"socket"`
+	Schema int `json:"schema"`
+	PID    int `json:"pid"`
+	// Started is when the process started, as [peer.Started] says: a process that has
+	// the number of a gateway which was killed is not that gateway.
+	Started string `json:"started"`
+	URL     string `json:"url"`
+	Socket  string `json:"socket"`
+	// Secret is known to this gateway alone, and to who may read this file.
+	Secret []byte `json:"secret"`
 	// SecretFile is where the token is that serve made; empty where it made none.
 	SecretFile string    `json:"secret_file"`
 	StartedAt  time.Time `json:"started_at"`
@@ -33,7 +39,7 @@ type note struct {
 }
 
 // noteSchema is the version that is written.
-const noteSchema = 1
+const noteSchema = 2
 
 // target is where the gateway is called: by the socket, if it has one, whose
 // callers no rate holds back.
@@ -59,12 +65,12 @@ func noteFolder() (string, error) {
 // noteGateway writes the note of a gateway that is about to serve. A gateway that
 // cannot be found by itself can still be called by its address, so that a note
 // which cannot be written is told and is no error.
-func (a *app) noteGateway(ctx context.Context, s *serving) *note {
+func (a *app) noteGateway(s *serving) *note {
 	n := &note{
-		Schema: noteSchema, PID: os.Getpid(), URL: s.doors.url(), Socket: s.doors.socket,
-		SecretFile: s.access.secretFile, StartedAt: time.Now().UTC(),
+		Schema: noteSchema, PID: os.Getpid(), Started: peer.Started(os.Getpid()), URL: s.doors.url(), Socket: s.doors.socket,
+		Secret: s.secret, SecretFile: s.access.secretFile, StartedAt: time.Now().UTC(),
 	}
-	n.sweep(ctx)
+	n.sweep()
 	if err := n.write(); err != nil {
 		n.path = ""
 		tellf(a.err, "grapnel: status will not find this gateway by itself: %s\n", printable(err.Error()))
@@ -79,6 +85,9 @@ func (n *note) write() error {
 		return err
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	if err := checkDir(dir); err != nil {
 		return err
 	}
 	data, err := json.Marshal(n)
@@ -101,8 +110,9 @@ func (n *note) remove() {
 	}
 }
 
-// readNotes reads the notes of all gateways, the oldest first. What is none of
-// ours is left out.
+// readNotes reads the notes of all gateways, the oldest first. It leaves out what is
+// not a note, or could be read or written by another user: who writes notes says
+// where tokens are sent.
 func readNotes() ([]note, error) {
 	dir, err := noteFolder()
 	if err != nil {
@@ -114,55 +124,65 @@ func readNotes() ([]note, error) {
 	}
 	var list []note
 	for _, path := range paths {
-		data, err := os.ReadFile(path)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue // it has just ended
-		}
-		if err != nil {
-			return nil, fmt.Errorf("the note of a gateway cannot be read: %w", err)
-		}
-		n := note{path: path}
-		if json.Unmarshal(data, &n) == nil && n.Schema == noteSchema && cmp.Or(n.URL, n.Socket) != "" {
-			list = append(list, n)
+		if n := readNote(path); n != nil {
+			list = append(list, *n)
 		}
 	}
 	slices.SortFunc(list, func(a, b note) int { return a.StartedAt.Compare(b.StartedAt) })
 	return list, nil
 }
 
-// sweep takes notes away of gateways that ended without doing so. One that speaks
-// of the place that is this gateway's now is of such a one.
-func (n *note) sweep(ctx context.Context) {
+// maxNote is more than a note has.
+const maxNote = 16 << 10
+
+// readNote reads one note; nil is what cannot be used.
+func readNote(path string) *note {
+	f, err := openOwn(path, os.O_RDONLY)
+	if err != nil {
+		return nil
+	}
+	defer f.Close() //nolint:errcheck // it was only read
+	n := note{path: path}
+	err = json.NewDecoder(io.LimitReader(f, maxNote)).Decode(&n)
+	if err != nil || n.Schema != noteSchema || len(n.Secret) == 0 || cmp.Or(n.URL, n.Socket) == "" {
+		return nil
+	}
+	return &n
+}
+
+// sweep removes the notes of gateways that ended without doing so. One that names
+// the address that is this gateway's now is of such a one.
+func (n *note) sweep() {
 	list, err := readNotes()
 	if err != nil {
 		return // nobody depends on it
 	}
 	for i := range list {
-		if list[i].target() == n.target() || !list[i].answers(ctx) {
+		if list[i].target() == n.target() || !list[i].lives() {
 			_ = os.Remove(list[i].path)
 		}
 	}
 }
 
-// answers reports whether somebody listens where the note says. A gateway begins
-// to listen before it writes its note.
-func (n *note) answers(ctx context.Context) bool {
-	network, address := "unix", n.Socket
-	if n.Socket == "" {
-		u, err := url.Parse(n.URL)
-		if err != nil {
-			return false
-		}
-		network, address = "tcp", u.Host
+// lives reports whether the gateway's process is still there.
+func (n *note) lives() bool { return n.Started != "" && peer.Started(n.PID) == n.Started }
+
+// at reports whether the note's gateway is the one that a target of a client names.
+func (n *note) at(target string) bool {
+	if path, ok := strings.CutPrefix(target, unixScheme); ok {
+		abs, err := filepath.Abs(path)
+		return err == nil && n.Socket == abs
 	}
-	ctx, cancel := context.WithTimeout(ctx, knock)
-	defer cancel()
-	conn, err := (&net.Dialer{}).DialContext(ctx, network, address)
-	if err != nil {
-		return false
-	}
-	_ = conn.Close() // nothing was said
-	return true
+	u, err := url.Parse(target)
+	own, bad := url.Parse(n.URL)
+	return err == nil && bad == nil && n.URL != "" && (u.Scheme == "http" || u.Scheme == "ws") && u.Port() == own.Port() &&
+		(u.Hostname() == own.Hostname() || isThisMachine(u.Hostname()) && isThisMachine(own.Hostname()))
+}
+
+// isThisMachine reports whether a host is a name of this machine for itself.
+func isThisMachine(host string) bool {
+	addr, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && (addr.Unmap().IsLoopback() || addr.IsUnspecified())
 }
 
 // escapeGlob takes the meaning from characters of a folder's path.

@@ -142,6 +142,16 @@ func (s *served) end(t *testing.T, signal syscall.Signal) (code int, said string
 	return s.cmd.ProcessState.ExitCode(), said
 }
 
+// dial connects to the gateway with the token that it made.
+func (s *served) dial(t *testing.T, target string) *heard {
+	t.Helper()
+	token, err := readSecret(filepath.Join(s.dir, ".local", "share", "grapnel", madeSecret))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dial(t, target, token)
+}
+
 // target is where it listens.
 func (s *served) target() string { return strings.TrimPrefix(s.line, "listening on ") }
 

@@ -80,7 +80,7 @@ func (r *reloader) restartNeeded(next *config.Config, from origin) error {
 			refuse(s.key, s.key, settled)
 		}
 	}
-	if r.access.file == "" && r.flags.listen != "" {
+	if r.access.file == "" {
 		for i := range next.Plugins {
 			if p := &next.Plugins[i]; p.Builtin == "" {
 				refuse("plugins."+p.Name, fmt.Sprintf("plugins.%d.name", i), "it is not built in, so callers need a token, and this gateway has none: restart it")

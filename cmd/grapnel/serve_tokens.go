@@ -33,10 +33,10 @@ const (
 	madeSecret = "token"
 )
 
-// settleAccess finds out who may call. Without a token file the loopback address
-// is open only as long as all plugins are ours: a stranger's plugin could call the
-// gateway with everybody's rights. A socket alone is guarded by its mode, as a
-// token would be by that of its file.
+// settleAccess finds out who may call. Without a token file the loopback address is
+// open only as long as all plugins are ours: a stranger's plugin could call the
+// gateway with everybody's rights. A socket always takes a token: plugins run as its
+// user and may connect to it, also where the sandbox keeps them from the token's file.
 func settleAccess(f *serveFlags, cfg *config.Config) (access, error) {
 	if f.tokenFile != "" {
 		tokens, err := readTokens(f.tokenFile)
@@ -45,12 +45,12 @@ func settleAccess(f *serveFlags, cfg *config.Config) (access, error) {
 		}
 		return access{tokens: tokens, file: f.tokenFile}, nil
 	}
-	if f.listen == "" || allBuiltIn(cfg) {
+	if f.socket == "" && allBuiltIn(cfg) {
 		return access{}, nil
 	}
 	dir, err := dataFolder()
 	if err != nil {
-		return access{}, usagef("a plugin of the configuration is not built in, so callers need a token; give --token-file: %w", err)
+		return access{}, usagef("callers need a token; give --token-file: %w", err)
 	}
 	a := access{made: true, file: filepath.Join(dir, madeTokens), secretFile: filepath.Join(dir, madeSecret)}
 	if err := makeTokens(&a); err != nil {

@@ -32,7 +32,7 @@ func TestServeTransports(t *testing.T) {
 	if info, err := os.Lstat(socket); err != nil || info.Mode() != fs.ModeSocket|0o600 {
 		t.Fatalf("socket: %v, %v", info.Mode(), err)
 	}
-	post, ws, unix := dial(t, s.target(), ""), dial(t, wsOf(s.target()), ""), dial(t, "unix:"+socket, "")
+	post, ws, unix := s.dial(t, s.target()), s.dial(t, wsOf(s.target())), s.dial(t, "unix:"+socket)
 	post.ask(t, "workspace/create", object{"id": "w", "name": "W"})
 	for _, watcher := range []*heard{ws, unix} {
 		watcher.ask(t, "workspace/watch", object{"workspace_id": "w"})
@@ -103,7 +103,7 @@ func TestServeSocketTaken(t *testing.T) {
 	if code != exitUnable || out != "" || !strings.Contains(errs, "a program answers there already") {
 		t.Errorf("taken: %d %s %s", code, out, errs)
 	}
-	dial(t, "unix:"+socket, "").ask(t, "workspace/list", nil) // it still serves
+	s.dial(t, "unix:"+socket).ask(t, "workspace/list", nil) // it still serves
 	s.end(t, syscall.SIGTERM)
 	if err := os.WriteFile(socket, []byte("precious"), 0o600); err != nil {
 		t.Fatal(err)
@@ -131,7 +131,7 @@ func TestServeKilled(t *testing.T) {
 	dir := t.TempDir()
 	socket := filepath.Join(dir, "g.sock")
 	s := serveIn(t, dir, "--socket", socket)
-	c := dial(t, "unix:"+socket, "")
+	c := s.dial(t, "unix:"+socket)
 	c.ask(t, "workspace/create", object{"id": "w", "name": "W"})
 	const writers, enough = 4, 20
 	kept := make(chan string, 10_000)
@@ -161,11 +161,11 @@ func TestServeKilled(t *testing.T) {
 	for id := range kept {
 		ids = append(ids, id)
 	}
-	if code, _, errs := grapnelIn(t, dir, "status"); code != exitUnable || !strings.Contains(errs, fmt.Sprintf("process %d) does not answer", s.cmd.Process.Pid)) {
+	if code, _, errs := grapnelIn(t, dir, "status"); code != exitUnable || !strings.Contains(errs, fmt.Sprintf("process %d) at %s has ended", s.cmd.Process.Pid, s.target())) {
 		t.Errorf("status of one that was killed: %d %s", code, errs)
 	}
 	s = serveIn(t, dir, "--socket", socket)
-	c = dial(t, "unix:"+socket, "")
+	c = s.dial(t, "unix:"+socket)
 	for _, id := range ids {
 		if got := c.ask(t, "thread/agents_doc/get", object{"workspace_id": "w", "folder_id": id}); !strings.Contains(string(got), `"content":"`+id+`"`) {
 			t.Errorf("%s was acknowledged, and is %s", id, got)
@@ -317,9 +317,6 @@ func TestServeMakesToken(t *testing.T) {
 	if secrets[0] != secrets[1] {
 		t.Error("the second start made another token")
 	}
-	s := serveIn(t, dir, "--config", config, "--socket", filepath.Join(dir, "g.sock")) // its mode is the guard
-	dial(t, s.target(), "").ask(t, "workspace/list", nil)
-	s.end(t, syscall.SIGTERM)
 }
 
 // TestServeDrains: a call in flight is answered before the end. The requests of a

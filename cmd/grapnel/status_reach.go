@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -39,22 +41,25 @@ type reached struct {
 	target string
 }
 
-// reach finds the gateway and connects to it.
+// reach finds the gateway and connects to it. A gateway that has a note proves that
+// it is that one before it gets the token.
 func (f *reachFlags) reach(ctx context.Context) (*reached, error) {
-	target, secretFile, err := f.target(ctx)
+	target, n, err := f.target()
 	if err != nil {
 		return nil, err
 	}
-	token := os.Getenv(tokenVariable)
-	if f.tokenFile != "" {
-		secretFile, token = f.tokenFile, ""
+	token, err := f.token(n)
+	if err != nil {
+		return nil, err
 	}
-	if token == "" && secretFile != "" {
-		if token, err = readSecret(secretFile); err != nil {
-			return nil, usagef("the token: %w", err)
-		}
+	o := client.Options{Token: token}
+	if n != nil && !strings.HasPrefix(target, unixScheme) {
+		o.Prove = n.prove
 	}
-	c, err := client.Dial(ctx, target, client.Options{Token: token})
+	if token != "" && o.Prove == nil && inTheClear(target) {
+		return nil, usagef("--url %s: everybody on the way could read the token; use https://, or a tunnel to this machine (ssh -L)", target)
+	}
+	c, err := client.Dial(ctx, target, o)
 	r := &reached{c, target}
 	if err != nil {
 		return nil, r.failed(err)
@@ -62,53 +67,98 @@ func (f *reachFlags) reach(ctx context.Context) (*reached, error) {
 	return r, nil
 }
 
-// target is where the gateway is, and where its token is if it was found by its
-// note.
-func (f *reachFlags) target(ctx context.Context) (target, secretFile string, err error) {
-	switch {
-	case f.url != "" && f.socket != "":
-		return "", "", usagef("--url and --socket name two gateways; give one of them")
-	case f.socket != "":
-		return unixScheme + f.socket, "", nil
-	case f.url == "":
-		n, err := findNote(ctx)
-		if err != nil {
-			return "", "", err
+// token is the secret to be let in with: the one that was given, else the one that
+// the gateway made.
+func (f *reachFlags) token(n *note) (string, error) {
+	file := f.tokenFile
+	if file == "" {
+		if token := os.Getenv(tokenVariable); token != "" || n == nil || n.SecretFile == "" {
+			return token, nil
 		}
-		return n.target(), n.SecretFile, nil
+		file = n.SecretFile
 	}
-	for _, scheme := range []string{"http://", "https://", "ws://", "wss://"} {
-		if strings.HasPrefix(f.url, scheme) {
-			return f.url, "", nil
-		}
+	token, err := readSecret(file)
+	if err != nil {
+		return "", usagef("the token: %w", err)
 	}
-	return "", "", usagef("--url %q: use http://HOST:PORT, as serve prints it", f.url)
+	return token, nil
 }
 
-// findNote finds the only gateway of this user's that runs here.
-func findNote(ctx context.Context) (*note, error) {
-	list, err := readNotes()
-	if err != nil {
-		return nil, unable(err)
+// inTheClear reports whether what is sent to a target leaves this machine unencrypted.
+func inTheClear(target string) bool {
+	u, err := url.Parse(target)
+	return err == nil && (u.Scheme == "http" || u.Scheme == "ws") && !isThisMachine(u.Hostname())
+}
+
+// target is where the gateway is, and its note, if it is one of this user's that runs
+// on this machine.
+func (f *reachFlags) target() (target string, n *note, err error) {
+	switch {
+	case f.url != "" && f.socket != "":
+		return "", nil, usagef("--url and --socket name two gateways; give one of them")
+	case f.socket != "":
+		target = unixScheme + f.socket
+	case f.url != "":
+		if u, err := url.Parse(f.url); err != nil || !slices.Contains([]string{"http", "https", "ws", "wss"}, u.Scheme) || u.Host == "" {
+			return "", nil, usagef("--url %q: use http://HOST:PORT, as serve prints it", f.url)
+		}
+		target = f.url
 	}
-	var running []*note
+	list, err := readNotes()
+	switch {
+	case err != nil && target != "":
+		return target, nil, nil // there is no place for notes
+	case err != nil:
+		return "", nil, unable(err)
+	case target != "":
+		n, err = noteAt(list, target)
+		return target, n, err
+	}
+	n, err = onlyNote(list)
+	if err != nil {
+		return "", nil, err
+	}
+	return n.target(), n, nil
+}
+
+// noteAt finds the note of the gateway at a target; nil if it has none. An address of
+// a gateway that was killed may be another program's by now: a socket proves whose it
+// is by itself, a port does not.
+func noteAt(list []note, target string) (*note, error) {
+	var ended *note
 	for i := range list {
-		if list[i].answers(ctx) {
-			running = append(running, &list[i])
+		switch n := &list[i]; {
+		case !n.at(target):
+		case n.lives():
+			return n, nil
+		default:
+			ended = n
+		}
+	}
+	if ended != nil && !strings.HasPrefix(target, unixScheme) {
+		return nil, unable(fmt.Errorf("the gateway at %s (process %d) was killed, and what answers there now is not known; start one with: grapnel serve; or remove %s if another one is meant",
+			target, ended.PID, ended.path))
+	}
+	return nil, nil //nolint:nilnil // a gateway without a note
+}
+
+// onlyNote finds the only gateway of this user's that runs here.
+func onlyNote(list []note) (*note, error) {
+	var running []*note
+	var targets []string
+	for i := range list {
+		if n := &list[i]; n.lives() {
+			running, targets = append(running, n), append(targets, n.target())
 		}
 	}
 	switch {
 	case len(running) == 1:
 		return running[0], nil
 	case len(running) > 1:
-		var targets []string
-		for _, n := range running {
-			targets = append(targets, n.target())
-		}
 		return nil, usagef("%d gateways run here; choose one with --url or --socket: %s", len(running), strings.Join(targets, ", "))
 	case len(list) > 0:
 		n := &list[len(list)-1]
-		return nil, unable(fmt.Errorf("no gateway runs here: the one that %s speaks of (process %d) does not answer at %s any more; start one with: grapnel serve",
+		return nil, unable(fmt.Errorf("no gateway runs here: the one of %s (process %d) at %s has ended without removing it; start one with: grapnel serve",
 			n.path, n.PID, n.target()))
 	default:
 		return nil, unable(errors.New("no gateway of yours runs on this machine; start one with: grapnel serve, or name one with --url"))
@@ -123,7 +173,7 @@ func (r *reached) failed(err error) error {
 	case errors.Is(err, context.DeadlineExceeded):
 		return unable(fmt.Errorf("the gateway at %s takes calls and does not answer: it hangs, or its database does; look at its log, or start it again", r.target))
 	case client.HasCode(err, rpc.CodeUnauthorized):
-		return refused(fmt.Errorf("the gateway at %s: %w; tokens come from --token-file or $%s", r.target, err, tokenVariable))
+		return refused(fmt.Errorf("the gateway at %s: %w; tokens come from --token-file, $%s, or the file that serve names when it starts", r.target, err, tokenVariable))
 	case client.HasCode(err, rpc.CodeNotFound):
 		return refused(fmt.Errorf("the gateway at %s: %w", r.target, err))
 	case client.HasCode(err, rpc.CodeInvalid):

@@ -25,8 +25,10 @@ type poster struct {
 
 var _ way = (*poster)(nil)
 
-func newPoster(url, token string) *poster {
-	p := &poster{url: url, token: token, http: &http.Client{Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, MaxIdleConnsPerHost: 8}}, ended: make(chan struct{})}
+// newPoster makes a poster. The transport is its own.
+func newPoster(url, token string, transport *http.Transport) *poster {
+	transport.MaxIdleConnsPerHost = 8
+	p := &poster{url: url, token: token, http: &http.Client{Transport: transport, CheckRedirect: stay}, ended: make(chan struct{})}
 	p.end = sync.OnceFunc(func() { close(p.ended) })
 	return p
 }

@@ -50,7 +50,7 @@ func newSocket(ctx context.Context, target string, transport *http.Transport, o 
 		header.Set("Authorization", "Bearer "+o.Token)
 	}
 	//nolint:bodyclose // Dial has read and closed it
-	ws, resp, err := websocket.Dial(ctx, target, &websocket.DialOptions{HTTPClient: &http.Client{Transport: transport}, HTTPHeader: header})
+	ws, resp, err := websocket.Dial(ctx, target, &websocket.DialOptions{HTTPClient: &http.Client{Transport: transport, CheckRedirect: stay}, HTTPHeader: header})
 	if err != nil {
 		transport.CloseIdleConnections()
 		return nil, refused(ctx, resp, err)

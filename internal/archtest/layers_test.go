@@ -30,7 +30,7 @@ const layers = `
 	std < tree;
 	std < internal/archtest;
 	std < internal/latency;
-	golang.org/x/sys < internal/sandbox;
+	golang.org/x/sys < internal/sandbox, internal/peer;
 	github.com/cespare/xxhash/v2, github.com/gowebpki/jcs < internal/digest;
 	github.com/rivo/uniseg, golang.org/x/text < internal/text;
 	github.com/sony/gobreaker/v2 < internal/supervise;
@@ -86,7 +86,7 @@ const layers = `
 	phases, manifest, compiler, runtime, store, github.com/google/jsonschema-go < internal/surface;
 	phases, github.com/coder/websocket, github.com/google/jsonschema-go,
 	golang.org/x/time < gateway/rpc;
-	tree, github.com/coder/websocket < gateway/client;
+	tree, internal/peer, github.com/coder/websocket < gateway/client;
 	phases, config, manifest, compiler, runtime, store, tree, gateway/rpc, internal/surface, internal/text,
 	github.com/google/jsonschema-go, github.com/prometheus/client_golang < gateway;
 	phases, github.com/tiktoken-go/tokenizer < history;

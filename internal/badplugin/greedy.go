@@ -4,12 +4,15 @@ package badplugin
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -129,6 +132,15 @@ func attempts() map[string]func(ctx context.Context, target string) (string, err
 			}
 			return "connected", conn.Close()
 		},
+		"call": callSocket,
+		"glob": func(_ context.Context, pattern string) (string, error) {
+			paths, err := filepath.Glob(pattern)
+			if err != nil || len(paths) == 0 {
+				return "", fmt.Errorf("%d files: %w", len(paths), cmp.Or(err, os.ErrNotExist))
+			}
+			data, err := os.ReadFile(paths[0])
+			return string(data), err
+		},
 		"kill": func(_ context.Context, pid string) (string, error) {
 			n, err := strconv.Atoi(pid)
 			if err != nil {
@@ -137,6 +149,22 @@ func attempts() map[string]func(ctx context.Context, target string) (string, err
 			return "may be killed", syscall.Kill(n, 0)
 		},
 	}
+}
+
+// callSocket calls a gateway at its unix socket, without a token.
+func callSocket(ctx context.Context, path string) (string, error) {
+	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", path)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = conn.Close() }() // everything was said
+	const call = `{"jsonrpc":"2.0","id":1,"method":"workspace/list"}`
+	if _, err := fmt.Fprintf(conn, "POST /rpc HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s", len(call), call); err != nil {
+		return "", err
+	}
+	answer, err := io.ReadAll(conn)
+	_, body, _ := strings.Cut(string(answer), "\r\n\r\n")
+	return strings.TrimSpace(body), err
 }
 
 // outcome is what came of an attempt, in one line.

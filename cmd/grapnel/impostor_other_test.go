@@ -1,0 +1,6 @@
+//go:build !linux
+
+package main
+
+// otherProgram is not used on this system.
+func otherProgram() {}
