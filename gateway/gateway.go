@@ -86,6 +86,9 @@ type Options struct {
 	// Now and the callbacks are the gateway's to fill in.
 	RPC rpc.Options
 
+	// Probe shows that the database can be written, for /readyz, as (*sqldb.DB).Probe
+	// does: its error is why not. It is called at most once a second. Nil only reads.
+	Probe func(ctx context.Context) error
 	// Secret lets callers who know it make sure that it is this gateway which they
 	// have reached, before they send a token: see Proof. None proves nothing.
 	Secret []byte
@@ -116,6 +119,8 @@ type Gateway struct {
 	metrics *metrics
 	started time.Time
 	open    atomic.Int64 // connections
+
+	database probe
 
 	// settings and config are what Reload replaces; reloading is held by one.
 	settings   atomic.Pointer[settings]

@@ -112,6 +112,11 @@ func (s *snapshot) Describe(chan<- *prometheus.Desc) {}
 func (s *snapshot) Collect(out chan<- prometheus.Metric) {
 	st := s.g.status(context.Background()) // Prometheus gives none
 	send := sender(out)
+	ready := 0.0
+	if s.g.readiness(context.Background()).Ready {
+		ready = 1
+	}
+	send.gauge("grapnel_gateway_ready", "1 while /readyz says 200, else 0.", ready)
 	send.gauge("grapnel_gateway_connections", "Open WebSocket connections.", float64(st.Connections))
 	send.gauge("grapnel_gateway_watchers", "How often a connection watches a workspace.", float64(st.Watchers))
 	send.gauge("grapnel_gateway_turns", "Turns that are kept for clients.", float64(st.Turns.Open))

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -43,23 +44,25 @@ func TestHealth(t *testing.T) {
 
 	model := &faulty{Store: treetest.NewModel(nil)}
 	eng := &fakeEngine{plugins: []phases.PluginRow{{Plugin: "p", State: phases.PluginBackoff}}}
-	s := serve(t, Options{Tree: model, Engine: eng})
+	var now atomic.Int64 // in seconds
+	s := serve(t, Options{Tree: model, Engine: eng, Now: func() time.Time { return time.Unix(now.Load(), 0) }})
 	check := func(what string, status int, want string) {
 		t.Helper()
+		now.Add(2) // what the database has shown is not kept for so long
 		if got, body := s.get(t, "/readyz", ""); got != status || !strings.Contains(body, want) {
 			t.Errorf("%s: %d %s, want %d with %s", what, got, body, status, want)
 		}
 	}
-	check("a plugin that is down", http.StatusOK, `{"ready":true,"tree":"ok","engine":"ok"}`)
+	check("a plugin that is down", http.StatusOK, `{"ready":true,"database":"ok","engine":"ok"}`)
 	model.down.Store(true)
-	check("a database that is down", http.StatusServiceUnavailable, `{"ready":false,"tree":"unavailable","engine":"ok"}`)
+	check("a database that is down", http.StatusServiceUnavailable, `{"ready":false,"database":"unavailable","engine":"ok","remedy":"look at the gateway's log"}`)
 	model.down.Store(false)
 	eng.plugins[0].State = phases.PluginDraining
-	check("an engine that is closed", http.StatusServiceUnavailable, `{"ready":false,"tree":"ok","engine":"stopping"}`)
+	check("an engine that is closed", http.StatusServiceUnavailable, `{"ready":false,"database":"ok","engine":"stopping"}`)
 	if got, body := s.get(t, "/healthz", ""); got != http.StatusOK || body != "ok\n" {
 		t.Errorf("healthz: %d %q", got, body)
 	}
-	if _, body := serve(t, Options{}).get(t, "/readyz", ""); !strings.Contains(body, `{"ready":true,"tree":"ok","engine":"none"}`) {
+	if _, body := serve(t, Options{}).get(t, "/readyz", ""); !strings.Contains(body, `{"ready":true,"database":"ok","engine":"none"}`) {
 		t.Errorf("without an engine: %s", body)
 	}
 }

@@ -283,7 +283,7 @@ func (a *app) newGateway(s *serving, eng *runtime.Engine) (*gateway.Gateway, err
 			Tokens: s.access.tokens, Hosts: append(s.doors.hosts(), s.cfg.Serve.Hosts...), Origins: s.cfg.Serve.Origins,
 			Limits: rpc.Limits{Drain: drainTime},
 		},
-		Secret: s.secret, Version: version, StoreName: s.ref.name, Logger: logger,
+		Probe: s.store.DB().Probe, Secret: s.secret, Version: version, StoreName: s.ref.name, Logger: logger,
 		Config: s.from.name(), Load: again.load, OnReload: a.tellReload,
 	})
 	if err != nil {

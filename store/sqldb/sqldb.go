@@ -95,6 +95,8 @@ type DB struct {
 	// for reading.
 	server *pgx.ConnConfig
 	reader string
+	// file is the SQLite file as it was when it was opened; nil on PostgreSQL.
+	file fs.FileInfo
 }
 
 // dialect is what differs between the databases.

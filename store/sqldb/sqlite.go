@@ -35,6 +35,9 @@ func openSQLite(path string, o Options) (*DB, error) {
 		kind: SQLite, folder: "sqlite", goose: goose.DialectSQLite3, classify: classifySQLite, foreign: foreignSQLite,
 		snapshot: &sql.TxOptions{ReadOnly: true},
 	}}
+	if d.file, err = os.Stat(path); err != nil {
+		return nil, fileError(path, err)
+	}
 	d.reader = sqliteDSN(path, o, true)
 	if d.read, err = sql.Open("sqlite", d.reader); err != nil {
 		return nil, fmt.Errorf("store: %w", err)

@@ -1,0 +1,97 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/grapnelhq/grapnel/store"
+	"github.com/grapnelhq/grapnel/store/storetest"
+)
+
+// TestProbeUnlinkedFile: a SQLite file that was removed, moved or replaced while it is
+// open takes writes that nobody finds again. The probe says so.
+func TestProbeUnlinkedFile(t *testing.T) {
+	t.Parallel()
+
+	for name, spoil := range map[string]func(path string) error{
+		"removed":  os.Remove,
+		"moved":    func(path string) error { return os.Rename(path, path+".old") },
+		"replaced": func(path string) error { return replace(path) },
+		"its log":  func(path string) error { return os.Remove(path + "-wal") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			dsn := storetest.SQLite(t)
+			s := open(t, dsn, store.Options{})
+			fill(t, s, 0, 1)
+			for range 3 {
+				if err := s.DB().Probe(t.Context()); err != nil {
+					t.Fatalf("before: %v", err)
+				}
+			}
+			wantGood(t, s, 1)
+			if err := spoil(pathOf(dsn)); err != nil {
+				t.Fatal(err)
+			}
+			wantError(t, s.DB().Probe(t.Context()), store.CodeNotFound, "put the file or a backup back")
+		})
+	}
+}
+
+// replace puts another file in a file's place.
+func replace(path string) error {
+	if err := os.Rename(path, path+".old"); err != nil {
+		return err
+	}
+	return os.WriteFile(path, nil, 0o600)
+}
+
+// TestProbeReadOnlyPostgres: a server that answers and takes no changes is not well.
+func TestProbeReadOnlyPostgres(t *testing.T) {
+	t.Parallel()
+
+	dsn := shared.NewDSN(t)
+	s := open(t, dsn, store.Options{})
+	if err := s.DB().Probe(t.Context()); err != nil {
+		t.Fatalf("before: %v", err)
+	}
+	storetest.Exec(t, dsn, "ALTER DATABASE "+dsn[len("postgres:///"):strings.Index(dsn, "?")]+" SET default_transaction_read_only = on")
+	wantError(t, open(t, dsn, store.Options{}).DB().Probe(t.Context()), store.CodePermission, "default_transaction_read_only")
+}
+
+// TestProbeStoppedPostgres: a server that is gone is not well, and is again when it is
+// back.
+func TestProbeStoppedPostgres(t *testing.T) {
+	t.Parallel()
+
+	pg, err := storetest.StartPostgres(t.Context())
+	if errors.Is(err, storetest.ErrNoPostgres) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = pg.Stop(context.WithoutCancel(t.Context())) })
+	dsn, err := pg.NewDSN(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := open(t, dsn, store.Options{})
+	if err := s.DB().Probe(t.Context()); err != nil {
+		t.Fatalf("before: %v", err)
+	}
+	if err := pg.Crash(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	wantError(t, s.DB().Probe(t.Context()), store.CodeUnreachable, "server")
+	if err := pg.Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.DB().Probe(t.Context()); err != nil {
+		t.Errorf("afterwards: %v", err)
+	}
+}

@@ -1,0 +1,21 @@
+//go:build darwin || linux
+
+package sqldb
+
+import (
+	"os"
+	"syscall"
+)
+
+// freeSpace is how many bytes this user can still write to a directory's disk.
+func freeSpace(dir string) (free uint64, known bool) {
+	var st syscall.Statfs_t
+	if syscall.Statfs(dir, &st) != nil {
+		return 0, false
+	}
+	blocks := st.Bavail
+	if os.Geteuid() == 0 {
+		blocks = st.Bfree // with what is kept for root
+	}
+	return blocks * uint64(st.Bsize), true //nolint:gosec // a size is not negative
+}
