@@ -305,6 +305,7 @@ func TestTokenForAnotherUsersPortBehindALivingNote(t *testing.T) {
 	if code, _, errs := grapnelIn(t, dir, "status"); code != exitUnable || !strings.Contains(errs, "has ended without") {
 		t.Errorf("a note of an earlier process with this number: %d %s", code, errs)
 	}
+	s.end(t, syscall.SIGTERM)
 }
 
 // noteOf reads the only note of a home.
@@ -415,6 +416,69 @@ func TestTokenForAnotherUsersSocket(t *testing.T) {
 	}
 }
 
+// TestTokenForAnotherProcessAtTheSocket: a program of the same user, such as a plugin
+// that may write to the directory, puts a socket of its own in the gateway's place.
+func TestTokenForAnotherProcessAtTheSocket(t *testing.T) {
+	t.Parallel()
+
+	dir := openDir(t)
+	socket := filepath.Join(dir, "g.sock")
+	s := serveIn(t, dir, "--socket", socket)
+	if err := os.Rename(socket, socket+".moved"); err != nil {
+		t.Fatal(err)
+	}
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close() //nolint:errcheck // it was only listened at
+	for _, args := range [][]string{{"status"}, {"status", "--socket", socket}} {
+		code, _, errs := grapnelIn(t, dir, args...)
+		if code != exitUnable || !strings.Contains(errs, fmt.Sprintf("process %d listens there", os.Getpid())) {
+			t.Errorf("%v: %d %s", args, code, errs)
+		}
+		conn, err := l.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := io.ReadAll(conn); err != nil || len(got) > 0 {
+			t.Errorf("%v: it got %q, %v", args, got, err)
+		}
+	}
+	s.end(t, syscall.SIGTERM)
+}
+
+// TestReadProof: answers that a gateway does not give are not proofs, however long.
+func TestReadProof(t *testing.T) {
+	t.Parallel()
+
+	const proof = "abc"
+	for name, tt := range map[string]struct {
+		answer string
+		good   bool
+	}{
+		"a proof":              {"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n" + proof, true},
+		"more behind it":       {"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n" + proof + "HTTP/1.1 200 OK\r\n\r\n", false},
+		"the connection's end": {"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n" + proof, false},
+		"no length":            {"HTTP/1.0 200 OK\r\n\r\n" + proof, false},
+		"another status":       {"HTTP/1.1 302 Found\r\nLocation: http://x/\r\nContent-Length: 3\r\n\r\n" + proof, false},
+		"cut off":              {"HTTP/1.1 200 OK\r\nContent-Length: 30\r\n\r\n" + proof, false},
+		"headers without end":  {"HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 1<<20), false},
+		"a body without end":   {"HTTP/1.1 200 OK\r\nContent-Length: 1048576\r\n\r\n" + strings.Repeat("x", 1<<20), false},
+		"not HTTP":             {"SSH-2.0-OpenSSH\r\n", false},
+		"nothing":              {"", false},
+	} {
+		r := strings.NewReader(tt.answer)
+		got, err := readProof(r)
+		if (err == nil) != tt.good || tt.good && string(got) != proof {
+			t.Errorf("%s: %q, %v", name, got, err)
+		}
+		if read := len(tt.answer) - r.Len(); read > maxProof {
+			t.Errorf("%s: %d bytes were read", name, read)
+		}
+	}
+}
+
 // TestSocketForAnotherUser: the socket takes nobody else's connection, also where its
 // mode would let them in.
 func TestSocketForAnotherUser(t *testing.T) {
@@ -434,6 +498,7 @@ func TestSocketForAnotherUser(t *testing.T) {
 		t.Errorf("with an open mode: %s", got)
 	}
 	s.dial(t, "unix:"+socket).ask(t, "workspace/list", nil)
+	s.end(t, syscall.SIGTERM)
 }
 
 // TestSocketWithoutToken: whoever runs as the gateway's user reaches its socket, and
@@ -461,6 +526,7 @@ func TestSocketWithoutToken(t *testing.T) {
 	if code != exitNo || !strings.Contains(errs, "--token-file") || !strings.Contains(errs, "the file that serve names") {
 		t.Errorf("without the note: %d %s", code, errs)
 	}
+	s.end(t, syscall.SIGTERM)
 }
 
 // TestSocketForPlugins: a plugin runs as the gateway's user and reaches its socket in

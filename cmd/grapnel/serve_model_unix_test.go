@@ -6,6 +6,7 @@ import (
 	"context"
 	"database/sql"
 	"flag"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -91,12 +92,19 @@ func (k *killed) clients() []treetest.Client {
 // start starts the gateway, and connects the clients in all ways by turns.
 func (k *killed) start(t *testing.T) {
 	t.Helper()
-	socket := filepath.Join(k.dir, "g.sock")
-	k.served = serveIn(t, k.dir, "--store", k.dsn, "--listen", "127.0.0.1:0", "--socket", socket)
+	socket, file := filepath.Join(k.dir, "g.sock"), filepath.Join(k.dir, "tokens.yaml")
+	tokens := "tokens:\n"
+	for _, c := range k.clients() { // a token's name is who acts
+		tokens += tokenLine(c.Actor, "secret of "+c.Actor, "read", "write")
+	}
+	if err := os.WriteFile(file, []byte(tokens), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	k.served = serveIn(t, k.dir, "--store", k.dsn, "--listen", "127.0.0.1:0", "--socket", socket, "--token-file", file)
 	ways := []string{k.served.target(), wsOf(k.served.target()), "unix:" + socket}
 	k.dialled = nil
-	for n := range k.trees {
-		k.dialled = append(k.dialled, k.served.dial(t, ways[n%len(ways)]))
+	for n, c := range k.clients() {
+		k.dialled = append(k.dialled, dial(t, ways[n%len(ways)], "secret of "+c.Actor))
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()

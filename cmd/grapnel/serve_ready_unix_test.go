@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 )
 
@@ -37,4 +38,5 @@ func TestReadyWithoutItsDatabase(t *testing.T) {
 	if resp.StatusCode != http.StatusServiceUnavailable || got["database"] != "not_found" || got["remedy"] == "" || got["engine"] != "ok" || len(got) != 4 {
 		t.Errorf("%d %v", resp.StatusCode, got)
 	}
+	s.end(t, syscall.SIGTERM)
 }

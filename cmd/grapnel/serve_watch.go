@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"syscall"
 	"time"
 )
 
@@ -41,16 +42,16 @@ func lookAt(files []string) fileLook {
 }
 
 // hashFile adds a regular file's content. Others may never end, or change by being
-// read.
+// read; opening does not wait for the writer of a pipe.
 func hashFile(h io.Writer, path string) error {
 	info, err := os.Stat(path)
 	if err != nil {
 		return err
 	}
 	if !info.Mode().IsRegular() {
-		return errors.New("it is no regular file")
+		return errors.New("it is not a regular file")
 	}
-	f, err := os.Open(path)
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return err
 	}

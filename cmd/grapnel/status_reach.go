@@ -53,7 +53,7 @@ func (f *reachFlags) reach(ctx context.Context) (*reached, error) {
 		return nil, err
 	}
 	o := client.Options{Token: token}
-	if n != nil && !strings.HasPrefix(target, unixScheme) {
+	if n != nil {
 		o.Prove = n.prove
 	}
 	if token != "" && o.Prove == nil && inTheClear(target) {

@@ -25,8 +25,8 @@ type Options struct {
 	// Prove is called with each new connection, before anything is sent over it: its
 	// error closes the connection, so that a program that is not the gateway gets
 	// neither the token nor a call. It may exchange a request of its own. It is for
-	// http and ws, whose servers nothing else proves, and no proxy is used then; nil
-	// proves nothing.
+	// http, ws and unix, and no proxy is used then; a certificate proves the others.
+	// Nil proves nothing beyond what Dial says of unix sockets.
 	Prove func(ctx context.Context, conn net.Conn) error
 
 	_ struct{}
@@ -45,7 +45,12 @@ type Options struct {
 // only.
 func Dial(ctx context.Context, target string, o Options) (*Client, error) {
 	if path, ok := strings.CutPrefix(target, "unix:"); ok {
-		check := func(_ context.Context, conn net.Conn) error { return peer.Check(conn) }
+		check := func(ctx context.Context, conn net.Conn) error {
+			if err := peer.Check(conn); err != nil || o.Prove == nil {
+				return err
+			}
+			return o.Prove(ctx, conn)
+		}
 		return dialSocket(ctx, "ws://localhost/ws", proven("unix", path, check), o)
 	}
 	u, err := url.Parse(target)
@@ -65,7 +70,7 @@ func Dial(ctx context.Context, target string, o Options) (*Client, error) {
 	transport := &http.Transport{Proxy: http.ProxyFromEnvironment}
 	if o.Prove != nil {
 		if u.Scheme == "https" || u.Scheme == "wss" {
-			return nil, fmt.Errorf("client: %q: its certificate proves the gateway, and Prove is for http and ws", target)
+			return nil, fmt.Errorf("client: %q: its certificate proves the gateway, and Prove is for http, ws and unix", target)
 		}
 		transport = proven("tcp", "", o.Prove)
 	}

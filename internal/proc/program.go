@@ -15,6 +15,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/grapnelhq/grapnel/internal/sandbox"
 	"github.com/grapnelhq/grapnel/phases"
@@ -79,20 +80,27 @@ func isOwnBinary(s Spec) bool {
 	return errA == nil && errB == nil && os.SameFile(a, b)
 }
 
-// open opens the file unless the caller brought one. The type is looked at
-// first, because opening a pipe would wait for its writer.
+// openRegular opens a regular file for reading. It looks first, because opening a
+// device may do something, and does not wait for the writer of a pipe that takes the
+// file's place meanwhile.
+func openRegular(path string) (*os.File, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is no regular file", path)
+	}
+	return os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+}
+
+// open opens the file unless the caller brought one.
 func (p *program) open(s Spec) error {
 	if p.file != nil {
 		return nil
 	}
-	info, err := os.Stat(s.Path)
-	if err == nil && !info.Mode().IsRegular() {
-		return phases.Errorf(phases.CauseExecFailed, "%s is no regular file", s.Path)
-	}
-	if err == nil {
-		p.file, err = os.Open(s.Path)
-	}
-	if err != nil {
+	var err error
+	if p.file, err = openRegular(s.Path); err != nil {
 		return resourceOr(phases.CauseExecFailed, err, "plugin program cannot be opened: %w")
 	}
 	p.own = true
@@ -141,7 +149,7 @@ func (p *program) hash(ctx context.Context) error {
 
 // checkPin verifies one pinned file.
 func checkPin(ctx context.Context, path, want string) error {
-	f, err := os.Open(path)
+	f, err := openRegular(path)
 	if err != nil {
 		return resourceOr(phases.CauseChecksumMismatch, err, "pinned file cannot be opened: %w")
 	}
@@ -177,8 +185,8 @@ func (p *program) plan(ctx context.Context, s Spec) error {
 		p.useHandle(p.file)
 		return nil
 	}
-	if info, err := os.Stat(interpreter); err != nil || info.IsDir() {
-		return phases.Errorf(phases.CauseExecFailed, "%s cannot be executed: its interpreter %q is absent", s.Path, interpreter)
+	if info, err := os.Stat(interpreter); err != nil || !info.Mode().IsRegular() {
+		return phases.Errorf(phases.CauseExecFailed, "%s cannot be executed: its interpreter %q is absent, or is not a file", s.Path, interpreter)
 	}
 	p.script = interpreter
 	name := s.Path
@@ -190,7 +198,7 @@ func (p *program) plan(ctx context.Context, s Spec) error {
 	if !pinned || !canExecHandle() {
 		return nil
 	}
-	f, err := os.Open(interpreter)
+	f, err := openRegular(interpreter)
 	if err != nil {
 		return resourceOr(phases.CauseExecFailed, err, "interpreter cannot be opened: %w")
 	}
@@ -243,7 +251,7 @@ func (p *program) confined(folder string) (c sandbox.Program, done func(), err e
 	case p.interpreter != nil:
 		c.Files = append(c.Files, p.interpreter)
 	case p.script != "":
-		f, err := os.Open(p.script)
+		f, err := openRegular(p.script)
 		if err != nil {
 			return c, done, err
 		}

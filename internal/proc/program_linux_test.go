@@ -31,6 +31,17 @@ func write(t *testing.T, content []byte, mode os.FileMode) string {
 	return path
 }
 
+// pipe makes a named pipe that nobody writes to, and returns its path.
+func pipe(t *testing.T) string {
+	t.Helper()
+
+	path := filepath.Join(t.TempDir(), "pipe")
+	if err := unix.Mkfifo(path, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
 // script is a plugin in the form of a shell script.
 func script(t *testing.T) []byte {
 	t.Helper()
@@ -81,6 +92,10 @@ func TestProgramsThatCannotRun(t *testing.T) {
 		{"another interpreter", func(t *testing.T, s *proc.Spec) {
 			s.Path, s.Pins = write(t, script(t), 0o700), map[string]string{"/bin/sh": wrong}
 		}, phases.CauseChecksumMismatch, "/bin/sh has the checksum"},
+		{"pinned file replaced by a pipe", func(t *testing.T, s *proc.Spec) { s.Pins = map[string]string{pipe(t): wrong} }, phases.CauseChecksumMismatch, "no regular file"},
+		{"interpreter replaced by a pipe", func(t *testing.T, s *proc.Spec) {
+			s.Path = write(t, []byte("#!"+pipe(t)+"\n"), 0o700)
+		}, phases.CauseExecFailed, "is absent, or is not a file"},
 		{"pinned file absent", func(_ *testing.T, s *proc.Spec) { s.Pins = map[string]string{"/no/such": wrong} }, phases.CauseChecksumMismatch, "no such file"},
 		{"writable by all", func(t *testing.T, s *proc.Spec) { s.Path = write(t, self, 0o777) }, phases.CauseUnsafePath, "may be written by everybody"},
 		{"in a folder writable by all", func(t *testing.T, s *proc.Spec) {
