@@ -178,6 +178,10 @@ func otherBinary(t *testing.T) string {
 		t.Fatal(err)
 	}
 	defer from.Close()                                           //nolint:errcheck // it was only read
+	// A process that is started meanwhile has the file open for a moment, and then it
+	// cannot be executed.
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
 	to, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o755) //nolint:gosec // others start it
 	if err != nil {
 		t.Fatal(err)

@@ -48,7 +48,8 @@ type Options struct {
 	Types map[reflect.Type]*jsonschema.Schema
 
 	// Tokens are who is let in. Nil lets in everybody on loopback and on a unix
-	// socket, and nobody else; an empty list lets in nobody.
+	// socket, and nobody else; an empty list lets in nobody. Plugins are such callers:
+	// a sandbox does not keep them from a socket of their own user's.
 	Tokens []Token
 	// Hosts are names, with or without a port, by which clients may call the
 	// gateway besides localhost and loopback addresses. They keep a hostile page
