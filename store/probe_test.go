@@ -19,7 +19,7 @@ func TestProbeUnlinkedFile(t *testing.T) {
 	for name, spoil := range map[string]func(path string) error{
 		"removed":  os.Remove,
 		"moved":    func(path string) error { return os.Rename(path, path+".old") },
-		"replaced": func(path string) error { return replace(path) },
+		"replaced": replace,
 		"its log":  func(path string) error { return os.Remove(path + "-wal") },
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 func lockHolder(f *os.File) string {
 	var st syscall.Stat_t
 	table, err := os.ReadFile("/proc/locks")
-	if err != nil || syscall.Fstat(int(f.Fd()), &st) != nil { //nolint:gosec // a descriptor fits
+	if err != nil || syscall.Fstat(int(f.Fd()), &st) != nil {
 		return ""
 	}
 	inode := fmt.Appendf(nil, "%02x:%02x:%d", unix.Major(st.Dev), unix.Minor(st.Dev), st.Ino)

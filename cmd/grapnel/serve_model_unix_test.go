@@ -93,11 +93,11 @@ func (k *killed) clients() []treetest.Client {
 func (k *killed) start(t *testing.T) {
 	t.Helper()
 	socket, file := filepath.Join(k.dir, "g.sock"), filepath.Join(k.dir, "tokens.yaml")
-	tokens := "tokens:\n"
+	lines := []string{"tokens:\n"}
 	for _, c := range k.clients() { // a token's name is who acts
-		tokens += tokenLine(c.Actor, "secret of "+c.Actor, "read", "write")
+		lines = append(lines, tokenLine(c.Actor, "secret of "+c.Actor, "read", "write"))
 	}
-	if err := os.WriteFile(file, []byte(tokens), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(strings.Join(lines, "")), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	k.served = serveIn(t, k.dir, "--store", k.dsn, "--listen", "127.0.0.1:0", "--socket", socket, "--token-file", file)

@@ -90,7 +90,7 @@ func (n *note) write() error {
 	if err := checkDir(dir); err != nil {
 		return err
 	}
-	data, err := json.Marshal(n)
+	data, err := json.Marshal(n) //nolint:gosec // the file is for this user alone
 	if err != nil {
 		return err
 	}

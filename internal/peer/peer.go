@@ -55,7 +55,7 @@ func control(conn net.Conn, do func(fd int) error) error {
 		return err
 	}
 	var failed error
-	if err := raw.Control(func(fd uintptr) { failed = do(int(fd)) }); err != nil { //nolint:gosec // a descriptor fits
+	if err := raw.Control(func(fd uintptr) { failed = do(int(fd)) }); err != nil {
 		return err
 	}
 	return failed
