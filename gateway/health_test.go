@@ -71,7 +71,7 @@ func TestReadyFlood(t *testing.T) {
 func TestReadySaysNoPlace(t *testing.T) {
 	t.Parallel()
 
-	full := &store.Error{Code: store.CodeFull, Message: "/home/ada/grapnel.db is full", Remedy: "free space", Err: errors.New("/home/ada")}
+	full := &store.Error{Code: store.CodeFull, Message: "/repo/grapnel.db is full", Remedy: "free space", Err: errors.New("/repo")}
 	s := serve(t, Options{Probe: func(context.Context) error { return full }})
 	const want = `{"ready":false,"database":"full","engine":"none","remedy":"free space"}`
 	if got, body := s.get(t, "/readyz", ""); got != http.StatusServiceUnavailable || strings.TrimSpace(body) != want {
