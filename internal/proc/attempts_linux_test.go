@@ -167,6 +167,14 @@ func fileAttempts() []attempt {
 			return exec.CommandContext(context.Background(), s.Outside+"/program").Run()
 		}},
 		{"see that a file is there", func(s *scene) error { _, err := os.Stat(s.Outside + "/secret"); return err }},
+		{"watch a folder that it may not list", func(s *scene) error {
+			fd, err := unix.InotifyInit()
+			if err != nil {
+				return err
+			}
+			_, err = unix.InotifyAddWatch(fd, s.Outside, unix.IN_CREATE)
+			return errors.Join(err, unix.Close(fd))
+		}},
 		{"read the kernel's memory layout", func(*scene) error { _, err := os.ReadFile("/proc/kallsyms"); return err }},
 	}
 }

@@ -26,6 +26,7 @@ func denials() []denial {
 		{attempt: "read by a file handle", without: "ok", with: "EPERM", root: true},
 		{attempt: "execute a program that was not granted", without: "ok", with: "EACCES"},
 		{attempt: "see that a file is there", without: "ok", with: "ok"},
+		{attempt: "watch a folder that it may not list", without: "ok", with: "ok"},
 		{attempt: "read the kernel's memory layout", without: "ok", with: "EACCES"},
 
 		{attempt: "write in its own folder", without: "ok", with: "ok"},
