@@ -23,8 +23,6 @@ import (
 
 // scratch and area lie at the same address in all processes of the test binary,
 // and do not move: what one of them writes into another is seen there.
-//
-//nolint:gochecknoglobals // their addresses are the point
 var (
 	scratch [8]byte
 	area    [64]uint64
@@ -146,9 +144,7 @@ func intrusions() []processCall {
 				return err
 			})
 		}},
-		{name: "process_vm_readv", verdict: inside, do: func(pid int) error {
-			return readMemory(pid)
-		}},
+		{name: "process_vm_readv", verdict: inside, do: readMemory},
 		{name: "process_vm_writev", verdict: inside, do: func(pid int) error {
 			data := [8]byte{1}
 			_, err := unix.ProcessVMWritev(pid, []unix.Iovec{{Base: &data[0], Len: 8}}, []unix.RemoteIovec{{Base: here, Len: 8}}, 0)
@@ -358,7 +354,7 @@ func TestProcessCalls(t *testing.T) {
 	needT1(t)
 	users := map[string]uint32{"nobody": nobody, "root": 0}
 	if os.Getuid() != 0 {
-		users = map[string]uint32{"this user": uint32(os.Getuid())} //nolint:gosec // numbers of users are small
+		users = map[string]uint32{"this user": uint32(os.Getuid())}
 	}
 	for name, uid := range users {
 		t.Run(name, func(t *testing.T) {

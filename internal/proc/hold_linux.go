@@ -65,12 +65,16 @@ func (g *cage) release(pid, thread int) error {
 // awaitThread waits for the end of a thread whose goroutine is about to end.
 // Nothing says so but that it cannot be signalled any more.
 func awaitThread(thread int) error {
-	const pause, patience = 20 * time.Microsecond, 5 * time.Second
-	for waited := time.Duration(0); waited < patience; waited += pause {
-		if errors.Is(unix.Tgkill(unix.Getpid(), thread, 0), unix.ESRCH) {
-			return nil
+	const patience = 5 * time.Second
+	look, limit := time.NewTicker(20*time.Microsecond), time.NewTimer(patience)
+	defer look.Stop()
+	defer limit.Stop()
+	for !errors.Is(unix.Tgkill(unix.Getpid(), thread, 0), unix.ESRCH) {
+		select {
+		case <-look.C:
+		case <-limit.C:
+			return fmt.Errorf("the thread that started the program has not ended in %s", patience)
 		}
-		time.Sleep(pause)
 	}
-	return fmt.Errorf("the thread that started the program has not ended in %s", patience)
+	return nil
 }

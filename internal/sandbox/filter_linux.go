@@ -73,7 +73,7 @@ func filterFor(s Support, p Policy, grouped bool) []unix.SockFilter {
 			answer(refuse(unix.ENOSYS)))
 	}
 	for _, c := range callsFor(s, p, grouped) {
-		block := append(c.check, pass()...)
+		block := both(c.check, pass())
 		code = append(code, unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jf: uint8(len(block)), K: c.number}) //nolint:gosec // a dozen
 		code = append(code, block...)
 	}

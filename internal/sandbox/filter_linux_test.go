@@ -12,7 +12,7 @@ import (
 func run(code []unix.SockFilter, arch, number uint32, args [6]uint64) uint32 {
 	data := map[uint32]uint32{offArch: arch, offNumber: number}
 	for i, arg := range args {
-		data[offArg(uint32(i))], data[offArg(uint32(i))+4] = uint32(arg), uint32(arg>>32) //nolint:gosec // halves
+		data[offArg(uint32(i))], data[offArg(uint32(i))+4] = uint32(arg), uint32(arg>>32)
 	}
 	var a uint32
 	for pc := 0; pc < len(code); pc++ {
