@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
-	"net/netip"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -31,6 +29,10 @@ type scene struct {
 	UDP      string `json:"udp"`
 	Unix     string `json:"unix"`
 	Abstract string `json:"abstract"`
+	// Datagrams is a unix socket for those.
+	Datagrams string `json:"datagrams"`
+	// Shared is the number of a segment of System V memory.
+	Shared int `json:"shared"`
 	// Victim is a process of the same user. Its environment holds a secret.
 	Victim int `json:"victim"`
 	// HostFile is a file that the host has open, by its descriptor.
@@ -65,7 +67,10 @@ func linuxModes() map[string]func() {
 				_, _ = fmt.Fprintf(err, "setuid %s\n", strings.TrimSpace(string(out))+strings.TrimPrefix(fmt.Sprint(e), "<nil>"))
 			})
 		},
-		"user-host": userHost,
+		"user-host":  userHost,
+		"calls":      func() { after(serve, callAll) },
+		"calls-host": callsHost,
+		"threads":    func() { after(serve, attackThreads) },
 	}
 }
 
@@ -81,6 +86,14 @@ func tryAll(_, err *os.File) {
 			_, _ = fmt.Fprintf(err, "attempt %s: %s\n", a.name, outcome(a.do(&s)))
 		}
 	}
+}
+
+// noError is nil for 0.
+func noError(errno syscall.Errno) error {
+	if errno == 0 {
+		return nil
+	}
+	return errno
 }
 
 // outcome puts an error into one word.
@@ -152,6 +165,14 @@ func fileAttempts() []attempt {
 			return exec.CommandContext(context.Background(), s.Outside+"/program").Run()
 		}},
 		{"see that a file is there", func(s *scene) error { _, err := os.Stat(s.Outside + "/secret"); return err }},
+		{"watch a folder that it may not list", func(s *scene) error {
+			fd, err := unix.InotifyInit()
+			if err != nil {
+				return err
+			}
+			_, err = unix.InotifyAddWatch(fd, s.Outside, unix.IN_CREATE)
+			return errors.Join(err, unix.Close(fd))
+		}},
 		{"read the kernel's memory layout", func(*scene) error { _, err := os.ReadFile("/proc/kallsyms"); return err }},
 	}
 }
@@ -178,53 +199,6 @@ func changeAttempts() []attempt {
 			return unix.Mknod(own("null"), unix.S_IFCHR|0o600, int(unix.Mkdev(1, 3)))
 		}},
 		{"change a file's mode", func(s *scene) error { return os.Chmod(s.Outside+"/file", 0o640) }},
-	}
-}
-
-// netAttempts try to speak to others.
-func netAttempts() []attempt {
-	dial := func(network, addr string) error {
-		conn, err := (&net.Dialer{}).DialContext(context.Background(), network, addr)
-		if err != nil {
-			return err
-		}
-		_, err = conn.Write([]byte("out"))
-		return errors.Join(err, conn.Close())
-	}
-	return []attempt{
-		{"connect by TCP", func(s *scene) error { return dial("tcp", s.TCP) }},
-		{"listen on a TCP port", func(*scene) error {
-			l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
-			if err != nil {
-				return err
-			}
-			return l.Close()
-		}},
-		{"connect by a protocol that is nearly TCP", func(s *scene) error {
-			fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM, unix.IPPROTO_MPTCP)
-			if err != nil {
-				return err
-			}
-			addr := net.TCPAddrFromAddrPort(netip.MustParseAddrPort(s.TCP))
-			err = unix.Connect(fd, &unix.SockaddrInet4{Port: addr.Port, Addr: [4]byte{127, 0, 0, 1}})
-			return errors.Join(err, unix.Close(fd))
-		}},
-		{"send a datagram", func(s *scene) error { return dial("udp", s.UDP) }},
-		{"speak to the kernel's network", func(*scene) error {
-			fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_ROUTE)
-			_ = unix.Close(fd)
-			return err
-		}},
-		{"connect to a unix socket by its path", func(s *scene) error { return dial("unix", s.Unix) }},
-		{"connect to an abstract unix socket", func(s *scene) error { return dial("unix", s.Abstract) }},
-		{"make a ring that makes sockets", func(*scene) error {
-			var params [120]byte
-			fd, _, errno := unix.Syscall(unix.SYS_IO_URING_SETUP, 1, uintptr(unsafe.Pointer(&params)), 0)
-			if errno != 0 {
-				return errno
-			}
-			return unix.Close(int(fd))
-		}},
 	}
 }
 
@@ -272,8 +246,57 @@ func processAttempts() []attempt {
 			return err
 		}},
 		{"signal the host", func(*scene) error { return unix.Kill(os.Getppid(), 0) }},
+		{"kill another process by the readiness of a pipe", func(s *scene) error { return killByPipe(s.Victim) }},
 		{"kill another process", func(s *scene) error { return unix.Kill(s.Victim, unix.SIGKILL) }},
+		{"attach shared memory of another process", func(s *scene) error {
+			data, err := unix.SysvShmAttach(s.Shared, 0, 0)
+			if err != nil {
+				return err
+			}
+			return unix.SysvShmDetach(data)
+		}},
+		{"remove shared memory of another process", func(s *scene) error {
+			_, err := unix.SysvShmCtl(s.Shared, unix.IPC_RMID, nil)
+			return err
+		}},
+		{"open a message queue", func(*scene) error {
+			name, err := unix.BytePtrFromString(fmt.Sprintf("grapnel-test-%d", os.Getpid()))
+			if err != nil {
+				return err
+			}
+			fd, _, errno := unix.Syscall6(unix.SYS_MQ_OPEN, uintptr(unsafe.Pointer(name)), unix.O_CREAT|unix.O_RDWR, 0o600, 0, 0, 0)
+			if errno != 0 {
+				return errno
+			}
+			_, _, errno = unix.Syscall(unix.SYS_MQ_UNLINK, uintptr(unsafe.Pointer(name)), 0, 0)
+			return errors.Join(unix.Close(int(fd)), noError(errno))
+		}},
 	}
+}
+
+// killByPipe has the kernel kill a process when a pipe becomes readable. It says
+// nothing of a refusal; a handle becomes readable when its process has ended.
+func killByPipe(pid int) error {
+	r, w, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	handle, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		return err
+	}
+	fd := r.Fd()
+	for _, c := range []struct{ command, arg int }{{unix.F_SETOWN, pid}, {unix.F_SETSIG, int(unix.SIGKILL)}, {unix.F_SETFL, unix.O_ASYNC}} {
+		if _, err := unix.FcntlInt(fd, c.command, c.arg); err != nil {
+			return err
+		}
+	}
+	_, err = w.WriteString("x")
+	n, _ := unix.Poll([]unix.PollFd{{Fd: int32(handle), Events: unix.POLLIN}}, 100)
+	if err == nil && n == 0 {
+		err = errors.New("it lives")
+	}
+	return errors.Join(err, r.Close(), w.Close(), unix.Close(handle))
 }
 
 // powerAttempts try to use the powers of root.
@@ -307,6 +330,17 @@ func powerAttempts() []attempt {
 			_, err := unix.KeyctlGetKeyringID(unix.KEY_SPEC_USER_KEYRING, true)
 			return err
 		}},
+		{"make a namespace of users", func(*scene) error {
+			self, err := os.Executable()
+			if err != nil {
+				return err
+			}
+			cmd := exec.CommandContext(context.Background(), self, modeArg, "whoami")
+			cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWUSER}
+			return cmd.Run()
+		}},
+		{"read the kernel's log", func(*scene) error { _, err := unix.Klogctl(unix.SYSLOG_ACTION_READ_ALL, make([]byte, 16)); return err }},
+		{"push keystrokes into a terminal", func(*scene) error { return unix.IoctlSetPointerInt(0, unix.TIOCSTI, 'x') }},
 		{"get ahead of others", func(*scene) error { return unix.Setpriority(unix.PRIO_PROCESS, 0, -5) }},
 	}
 }

@@ -15,3 +15,11 @@ func awaitEnd(p *os.Process, last func()) *os.ProcessState {
 	}
 	return state
 }
+
+// spawn starts a program. Nothing is confined on this system.
+func (*cage) spawn(path string, argv []string, attr *os.ProcAttr) (*os.Process, error) {
+	return os.StartProcess(path, argv, attr)
+}
+
+// release has nothing to let go of.
+func (*cage) release(int, int) error { return nil }

@@ -70,6 +70,7 @@ func (g *cage) prepare(s Sandbox, prog *program, folder, mark string) error {
 		return err
 	}
 	defer done()
+	confined.Grouped = g.tier == sandbox.T2
 	if g.confinement, err = sandbox.Prepare(s.Policy, confined); err != nil || g.tier < sandbox.T2 {
 		return err
 	}
@@ -102,31 +103,6 @@ func (g *cage) enter() error {
 		return nil
 	}
 	return g.confinement.Apply()
-}
-
-// limit sets the limits of a process that was just started.
-func (g *cage) limit(pid int) error {
-	if g.confinement == nil {
-		return nil
-	}
-	return g.confinement.Limit(pid, g.group)
-}
-
-// limitEarly sets the limits of processes that the child has started before it
-// had them itself. Those that it starts from now on inherit them.
-func (g *cage) limitEarly(f *family) {
-	if g.confinement == nil {
-		return
-	}
-	done := map[int]bool{}
-	for found := true; found; {
-		found = false
-		for _, pid := range f.young() {
-			if !done[pid] && g.limit(pid) == nil {
-				done[pid], found = true, true
-			}
-		}
-	}
 }
 
 // oomKilled reports whether the system has killed something in the process's

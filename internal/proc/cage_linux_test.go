@@ -12,7 +12,6 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
 	"github.com/grapnelhq/grapnel/internal/sandbox"
@@ -107,47 +106,6 @@ func TestRetry(t *testing.T) {
 	if err := retry(ctx, func() error { return unix.EBUSY }, func() {}); !errors.Is(err, unix.EBUSY) {
 		t.Errorf("error %v, want the last one", err)
 	}
-}
-
-// TestChildrenStartedTooEarly limits what a program started before its own
-// limits were in force.
-func TestChildrenStartedTooEarly(t *testing.T) {
-	t.Parallel()
-
-	if err := sandbox.Probe().Check(sandbox.Policy{}); err != nil {
-		t.Skip(err)
-	}
-	confinement, err := sandbox.Prepare(
-		sandbox.Policy{Limits: sandbox.Limits{Files: 77, Tasks: sandbox.NoLimit}}, sandbox.Program{Folder: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer confinement.Close()
-	cmd := exec.CommandContext(t.Context(), "/bin/sh", "-c", "sleep 600 & echo $!; wait")
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	var early int
-	if _, err := fmt.Fscan(out, &early); err != nil {
-		t.Fatal(err)
-	}
-	family := newFamily(cmd.Process.Pid, "mark")
-	if diff := cmp.Diff(family.young(), []int{early}); diff != "" {
-		t.Errorf("descendants (-got +want):\n%s", diff)
-	}
-	(&cage{confinement: confinement}).limitEarly(family)
-	var limit unix.Rlimit
-	if err := unix.Prlimit(early, unix.RLIMIT_NOFILE, nil, &limit); err != nil || limit.Max != 77 {
-		t.Errorf("limit of the child is %+v, %v; want 77", limit, err)
-	}
-	for _, pid := range []int{early, cmd.Process.Pid} {
-		_ = unix.Kill(pid, unix.SIGKILL)
-	}
-	_ = cmd.Wait()
 }
 
 func TestStraysAreClosed(t *testing.T) {

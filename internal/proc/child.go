@@ -89,65 +89,64 @@ func (c *child) start(l launch, handshake io.Writer) error {
 	return c.launch(l, withoutStrays(slices.Concat(files, l.inherit)))
 }
 
-// launch starts the program on a thread of its own and sees to it that its end
+// launch starts the program from a thread of its own and sees to it that its end
 // is noticed. That thread may be confined like the program: whatever touches a
-// file happens here or in watch.
+// file, or a limit, happens here or in watch.
 func (c *child) launch(l launch, files []*os.File) error {
-	started, proceed, ended := make(chan launched), make(chan struct{}), make(chan *os.ProcessState, 1)
-	onOwnThread(onMainThread, func() { c.run(l, files, started, proceed, ended) })
+	started := make(chan launched)
+	onOwnThread(onMainThread, func() { c.run(l, files, started) })
 	s := <-started
+	if s.err == nil {
+		if s.err = l.cage.release(s.process.Pid, s.thread); s.err != nil {
+			destroy(s.process)
+		}
+	}
 	if s.err != nil {
 		closeAll(c.pipes[:])
 		c.pumps.Wait()
 		return s.err
 	}
-	c.begin(s.pid)
+	c.begin(s.process.Pid)
 	c.memory.begun()
-	l.cage.limitEarly(c.family)
-	close(proceed)
-	go c.watch(ended, l.cage)
+	go c.watch(s.process, l.cage)
 	return nil
 }
 
 // launched is the outcome of starting a program.
 type launched struct {
-	pid int
-	err error
+	process *os.Process
+	thread  int // that started it
+	err     error
+}
+
+// destroy kills a process that nobody knows of yet.
+func destroy(p *os.Process) {
+	signalGroup(p.Pid, syscall.SIGKILL)
+	awaitEnd(p, func() {})
 }
 
 // onlyReader hides what else a file can do, so that io.Copy reads it in
 // pieces of a known size.
 type onlyReader struct{ io.Reader }
 
-// run starts the program and waits for its end. It runs on a thread of its
-// own, because the death signal follows the thread, and so do restrictions. It
-// allows the end to be taken note of, and thereby the number to be used anew,
-// only after proceed.
-func (c *child) run(l launch, files []*os.File, started chan<- launched, proceed <-chan struct{}, ended chan<- *os.ProcessState) {
+// run starts the program. It runs on a thread of its own, because restrictions
+// stick to the thread, and so does the death signal: the thread of a program
+// that is not confined lives as long as it does.
+func (c *child) run(l launch, files []*os.File, started chan<- launched) {
 	if err := l.cage.enter(); err != nil {
 		started <- launched{err: err}
 		return
 	}
-	p, err := os.StartProcess(l.path, l.argv, &os.ProcAttr{Dir: l.dir, Env: l.env, Files: files, Sys: sysProcAttr(l.cage.group)})
-	if err != nil {
-		started <- launched{err: err}
-		return
+	p, err := l.cage.spawn(l.path, l.argv, &os.ProcAttr{Dir: l.dir, Env: l.env, Files: files, Sys: sysProcAttr(l.cage)})
+	started <- launched{process: p, thread: threadID(), err: err}
+	if err == nil && l.cage.confinement == nil {
+		<-c.exited
 	}
-	limitCore(p.Pid)
-	if err := l.cage.limit(p.Pid); err != nil {
-		signalGroup(p.Pid, syscall.SIGKILL)
-		awaitEnd(p, func() {})
-		started <- launched{err: err}
-		return
-	}
-	started <- launched{pid: p.Pid}
-	<-proceed
-	ended <- awaitEnd(p, c.closeGroup)
 }
 
-// watch records the end of the child.
-func (c *child) watch(ended <-chan *os.ProcessState, g *cage) {
-	state := <-ended
+// watch waits for the end of the child and records it.
+func (c *child) watch(p *os.Process, g *cage) {
+	state := awaitEnd(p, c.closeGroup)
 	e := exitOf(state, c.now())
 	e.Asked, e.Limit = c.wasAsked(), c.memory.limit
 	e.OOM, e.Held = c.memory.judge(e, g.oomKilled(), peakOf(state))

@@ -1,7 +1,5 @@
 package proc_test
 
-import "os"
-
 // denial is one row of the table of what the sandbox denies: the outcome of an
 // attempt without and with it. Some attempts need root to succeed at all, or are
 // denied to others by the system's own settings.
@@ -25,9 +23,10 @@ func denials() []denial {
 		{attempt: "read by the host's /proc/PID/root", without: "ok", with: "EACCES", root: true},
 		{attempt: "read by the host's /proc/PID/fd", without: "ok", with: "EACCES", root: true},
 		{attempt: "read by a descriptor that the host forgot", without: "EBADF", with: "EBADF"},
-		{attempt: "read by a file handle", without: "ok", with: "EACCES", root: true},
+		{attempt: "read by a file handle", without: "ok", with: "EPERM", root: true},
 		{attempt: "execute a program that was not granted", without: "ok", with: "EACCES"},
 		{attempt: "see that a file is there", without: "ok", with: "ok"},
+		{attempt: "watch a folder that it may not list", without: "ok", with: "ok"},
 		{attempt: "read the kernel's memory layout", without: "ok", with: "EACCES"},
 
 		{attempt: "write in its own folder", without: "ok", with: "ok"},
@@ -49,8 +48,16 @@ func denials() []denial {
 		{attempt: "connect by a protocol that is nearly TCP", without: "ok", with: "EACCES"},
 		{attempt: "send a datagram", without: "ok", with: "EACCES"},
 		{attempt: "speak to the kernel's network", without: "ok", with: "EACCES"},
-		{attempt: "connect to a unix socket by its path", without: "ok", with: "ok"},
-		{attempt: "connect to an abstract unix socket", without: "ok", with: "EPERM"},
+		{attempt: "connect to a unix socket by its path", without: "ok", with: "EACCES"},
+		{attempt: "send a datagram to a unix socket by its path", without: "ok", with: "EACCES"},
+		{attempt: "send one by a pair of its own", without: "ok", with: "EACCES"},
+		{attempt: "connect to an abstract unix socket", without: "ok", with: "EACCES"},
+		{attempt: "connect to a unix socket of its own", without: "ok", with: "EACCES"},
+		{attempt: "connect by TCP with the first data", without: "ok", with: "EACCES"},
+		{attempt: "connect by TCP with the first message", without: "ok", with: "EACCES"},
+		{attempt: "connect by TCP after an option", without: "ok", with: "EACCES"},
+		{attempt: "connect by TCP from a socket of the other version", without: "ok", with: "EACCES"},
+		{attempt: "listen on a TCP port without binding", without: "ok", with: "EACCES"},
 		{attempt: "make a ring that makes sockets", without: "ok", with: "EPERM", root: true},
 
 		{attempt: "read the environment of another process", without: "ok", with: "EACCES"},
@@ -60,13 +67,20 @@ func denials() []denial {
 		{attempt: "trace the host", without: "ok", with: "EPERM", root: true},
 		{attempt: "take a descriptor of another process", without: "ok", with: "EPERM", root: true},
 		{attempt: "signal the host", without: "ok", with: "EPERM"},
+		{attempt: "kill another process by the readiness of a pipe", without: "ok", with: "it lives"},
 		{attempt: "kill another process", without: "ok", with: "EPERM"},
+		{attempt: "attach shared memory of another process", without: "ok", with: "ENOSYS"},
+		{attempt: "remove shared memory of another process", without: "ok", with: "ENOSYS"},
+		{attempt: "open a message queue", without: "ok", with: "ENOSYS"},
 
 		{attempt: "run a set-user-ID program", without: "ok", with: "gained nothing", root: true},
 		{attempt: "rename the machine", without: "ok", with: "EPERM", root: true},
 		{attempt: "mount a file system", without: "ok", with: "EPERM", root: true},
 		{attempt: "change the root", without: "ok", with: "EPERM", root: true},
 		{attempt: "use the user's keys", without: "ok", with: "EPERM"},
+		{attempt: "make a namespace of users", without: "ok", with: "EPERM", root: true},
+		{attempt: "read the kernel's log", without: "ok", with: "EPERM", root: true},
+		{attempt: "push keystrokes into a terminal", without: "ENOTTY", with: "EPERM"},
 		{attempt: "get ahead of others", without: "ok", with: "EACCES", root: true},
 
 		{attempt: "write a long file", without: "ok", with: "EFBIG"},
@@ -80,11 +94,8 @@ func denials() []denial {
 func denialsHere() []denial {
 	list := denials()
 	for i := range list {
-		switch d := &list[i]; {
-		case d.attempt == "fill the memory" && raceDetector:
+		if d := &list[i]; d.attempt == "fill the memory" && raceDetector {
 			d.with = "ok" // it needs more than any limit
-		case d.attempt == "read by a file handle" && os.Geteuid() != 0:
-			d.with = "EPERM" // it needs a power of root to be tried at all
 		}
 	}
 	return list

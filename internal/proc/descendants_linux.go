@@ -60,28 +60,6 @@ func (f *family) note() {
 	}
 }
 
-// young returns the numbers of the root's descendants. It is cheap, for the
-// moment after a start: it looks only at processes with a greater number than
-// the root, since numbers are given in ascending order.
-func (f *family) young() []int {
-	var table []process
-	for _, pid := range processIDs() {
-		if pid <= f.root.pid {
-			continue
-		}
-		if p, ok := readProcess(pid); ok {
-			table = append(table, p)
-		}
-	}
-	var pids []int
-	for id := range f.closure(append(table, process{id: f.root}), map[procID]bool{f.root: true}) {
-		if id != f.root {
-			pids = append(pids, id.pid)
-		}
-	}
-	return pids
-}
-
 // kill kills what is left of the family after the root's end: what bears the
 // mark, what was noted, and the descendants of both, until a pass finds none.
 // It returns how many are left when ctx ends, unseen if it could not look.

@@ -16,8 +16,6 @@ func newFamily(int, string) *family { return &family{} }
 
 func (*family) note() {}
 
-func (*family) young() []int { return nil }
-
 func (*family) kill(context.Context) int { return 0 }
 
 func hostIdentity() string { return identity(os.Getpid(), 0, "?") }

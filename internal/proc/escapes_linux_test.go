@@ -106,6 +106,25 @@ func asNobody(t *testing.T, mode string, tier sandbox.Tier, arg string) string {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can become another user")
 	}
+	dir := hostFolder(t, nobody)
+	if arg == "" {
+		arg = dir
+	}
+	cmd := exec.CommandContext(t.Context(), dir+"/tests", modeArg, "user-host", dir+"/run", mode, tier.String(), arg)
+	cmd.Dir = "/"
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return string(out)
+}
+
+// hostFolder makes a folder for a host that is run as a user: the program
+// "tests", a set-user-ID program of this user, and "run", which is the user's.
+func hostFolder(t *testing.T, uid int) string {
+	t.Helper()
+
 	dir, err := os.MkdirTemp("", "gt") //nolint:usetesting // a socket needs a short path
 	if err != nil {
 		t.Fatal(err)
@@ -117,24 +136,14 @@ func asNobody(t *testing.T, mode string, tier sandbox.Tier, arg string) string {
 	}
 	program := filepath.Join(dir, "tests")
 	for _, err := range []error{
-		os.Chmod(dir, 0o755), os.WriteFile(program, self, 0o755), os.Mkdir(dir+"/run", 0o700), os.Chown(dir+"/run", nobody, nobody),
+		os.Chmod(dir, 0o755), os.WriteFile(program, self, 0o755), os.Mkdir(dir+"/run", 0o700), os.Chown(dir+"/run", uid, uid),
 		os.WriteFile(dir+"/setuid", self, 0o755), os.Chmod(dir+"/setuid", 0o755|os.ModeSetuid),
 	} {
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
-	if arg == "" {
-		arg = dir
-	}
-	cmd := exec.CommandContext(t.Context(), program, modeArg, "user-host", dir+"/run", mode, tier.String(), arg)
-	cmd.Dir = "/"
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	return string(out)
+	return dir
 }
 
 func TestForkBomb(t *testing.T) {

@@ -8,8 +8,6 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/grapnelhq/grapnel/internal/sandbox"
 )
 
 // maxSocketPath is the size of sun_path less its final zero.
@@ -42,11 +40,18 @@ func requiredEnv() []string { return nil }
 // sysProcAttr makes the child the leader of its own process group, so that the
 // keys of a terminal do not reach it, and has it killed when the thread that
 // started it ends. The system forgets the latter for a set-user-ID program. It
-// begins its life in the control group, if there is one.
-func sysProcAttr(group *sandbox.Group) *syscall.SysProcAttr {
+// begins its life in the control group, if there is one, and if it is confined
+// it is traced until release.
+func sysProcAttr(g *cage) *syscall.SysProcAttr {
 	attr := &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-	if group != nil {
-		attr.UseCgroupFD, attr.CgroupFD = true, group.FD()
+	if g.confinement != nil {
+		attr.Ptrace = true
+		if !g.confinement.DeathSignal() {
+			attr.Pdeathsig = 0
+		}
+	}
+	if g.group != nil {
+		attr.UseCgroupFD, attr.CgroupFD = true, g.group.FD()
 	}
 	return attr
 }
@@ -99,7 +104,10 @@ func awaitEnd(p *os.Process, last func()) *os.ProcessState {
 
 // onMainThread reports whether the calling thread is the process's first. The
 // death signal and restrictions stick to a thread, and the first is special.
-func onMainThread() bool { return unix.Gettid() == unix.Getpid() }
+func onMainThread() bool { return threadID() == unix.Getpid() }
+
+// threadID returns the number of the calling thread.
+func threadID() int { return unix.Gettid() }
 
 // limitCore forbids core dumps to a process that has just begun. The limit is
 // 1, not 0: it stops files as 0 does, and it is the only value that also stops

@@ -5,8 +5,6 @@ package proc
 import (
 	"os"
 	"syscall"
-
-	"github.com/grapnelhq/grapnel/internal/sandbox"
 )
 
 // maxSocketPath is 0: plugins listen on loopback addresses here.
@@ -37,7 +35,7 @@ func canExecHandle() bool { return false }
 // requiredEnv lists variables without which no program can open a socket.
 func requiredEnv() []string { return []string{"SYSTEMROOT"} }
 
-func sysProcAttr(*sandbox.Group) *syscall.SysProcAttr { return nil }
+func sysProcAttr(*cage) *syscall.SysProcAttr { return nil }
 
 // signalGroup kills the process itself; there is nothing gentler.
 func signalGroup(pid int, sig syscall.Signal) {
@@ -54,6 +52,8 @@ func signalGroup(pid int, sig syscall.Signal) {
 func withoutStrays(files []*os.File) []*os.File { return files }
 
 func onMainThread() bool { return false }
+
+func threadID() int { return 0 }
 
 func limitCore(int) {}
 

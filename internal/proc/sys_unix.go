@@ -5,8 +5,6 @@ package proc
 import (
 	"os"
 	"syscall"
-
-	"github.com/grapnelhq/grapnel/internal/sandbox"
 )
 
 // maxSocketPath is the size of sun_path less its final zero.
@@ -33,7 +31,7 @@ func canExecHandle() bool { return false }
 
 func requiredEnv() []string { return nil }
 
-func sysProcAttr(*sandbox.Group) *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
+func sysProcAttr(*cage) *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
 func signalGroup(pid int, sig syscall.Signal) { _ = syscall.Kill(-pid, sig) }
 
@@ -42,6 +40,8 @@ func signalGroup(pid int, sig syscall.Signal) { _ = syscall.Kill(-pid, sig) }
 func withoutStrays(files []*os.File) []*os.File { return files }
 
 func onMainThread() bool { return false }
+
+func threadID() int { return 0 }
 
 func limitCore(int) {}
 

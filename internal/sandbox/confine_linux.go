@@ -13,6 +13,7 @@ type Confinement struct {
 	rules  *ruleset
 	filter []unix.SockFilter // nil: this system has none
 	limits Limits
+	system Support
 	// userTasks is the limit of all tasks of the user.
 	userTasks uint64
 	missing   []string
@@ -52,9 +53,9 @@ func Prepare(p Policy, prog Program) (*Confinement, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Confinement{rules: rules, limits: limits, userTasks: tasks, missing: s.Missing(p)}
+	c := &Confinement{rules: rules, limits: limits, system: s, userTasks: tasks, missing: s.Missing(p)}
 	if s.Filter {
-		c.filter = filterFor(p.Net)
+		c.filter = filterFor(s, p, prog.Grouped)
 	}
 	if err := errors.Join(c.grant(p, prog), rules.ports(p.Net)); err != nil {
 		c.Close()
@@ -117,7 +118,7 @@ func (c *Confinement) Apply() error {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return os.NewSyscallError("prctl(PR_SET_NO_NEW_PRIVS)", err)
 	}
-	if err := c.rules.restrict(); err != nil {
+	if err := c.rules.restrict(0); err != nil {
 		return err
 	}
 	if err := dropCapabilities(); err != nil {
@@ -127,6 +128,32 @@ func (c *Confinement) Apply() error {
 		return nil
 	}
 	return installFilter(c.filter)
+}
+
+// DeathSignal reports whether the program may have a signal for the death of the
+// thread that starts it; see Leave.
+func (c *Confinement) DeathSignal() bool { return c.system.Signals }
+
+// Leave is the last act of a thread that has started the program, which must not
+// run yet: a thread in the program's own domain is one that it may trace, and
+// through its memory the whole host. The death signal would come when that
+// thread ends. It is the ending thread that sends it, so that it must not be
+// able to: a second domain within the first keeps its signals from the program,
+// which then becomes the child of another thread of the host.
+func (c *Confinement) Leave() error {
+	if !c.system.Signals {
+		return nil
+	}
+	fd, err := create(unix.LandlockRulesetAttr{Scoped: unix.LANDLOCK_SCOPE_SIGNAL})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = unix.Close(fd) }()
+	var flags uintptr
+	if c.system.Landlock >= abiLog {
+		flags = unix.LANDLOCK_RESTRICT_SELF_LOG_SAME_EXEC_OFF
+	}
+	return (&ruleset{fd: fd}).restrict(flags)
 }
 
 // Missing lists protections of the tier that this system's kernel lacks.

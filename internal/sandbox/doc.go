@@ -13,9 +13,12 @@
 //  1. [Prepare] opens what is granted and makes a ruleset of it, on any thread.
 //  2. [Confinement.Apply] restricts the calling thread, for good. The caller
 //     has locked it, is not on the process's first thread, never gives it back,
-//     and starts the program from it. What the program starts inherits all.
-//  3. [Confinement.Limit] sets the resource limits of the process just started.
-//  4. [Confinement.Close] frees the ruleset; the restriction stays.
+//     and starts the program from it, stopped. What the program starts inherits
+//     all.
+//  3. [Confinement.Leave] prepares the end of that thread, which is in the
+//     program's domain and must be gone before the program runs.
+//  4. [Confinement.Limit], from another thread, sets the resource limits.
+//  5. [Confinement.Close] frees the ruleset; the restriction stays.
 //
 // A [Group] is the part that only the second tier has: a control group, which
 // bounds memory and tasks exactly, and out of which nothing leaves.

@@ -4,24 +4,25 @@ import (
 	"math"
 	"os"
 	"runtime"
+	"slices"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
 
-// The filter of system calls closes what Landlock does not know: sockets that
-// are neither TCP nor unix, the keys of the user, and io_uring, which makes
-// sockets without a system call of that name. It judges by numbers and never
-// by what pointers lead to, which could change under it.
+// The filter of system calls judges by numbers and never by what pointers lead
+// to, which could change under it. What it refuses is in calls.
 
 // Offsets in the kernel's struct seccomp_data.
 const (
 	offNumber = 0
 	offArch   = 4
-	offArg0   = 16 // the lower half, on the little-endian machines of filterArch
-	offArg1   = 24
-	offArg2   = 32
+	offArgs   = 16
 )
+
+// offArg is the offset of the lower half of an argument, on the little-endian
+// machines of filterArch. The upper half follows.
+func offArg(arg uint32) uint32 { return offArgs + 8*arg }
 
 // socketType is the part of socket's second argument that is no flag.
 const socketType = 0xf
@@ -59,8 +60,9 @@ func refuse(errno unix.Errno) uint32 {
 	return unix.SECCOMP_RET_ERRNO | uint32(errno) //nolint:gosec // numbers of errors are small
 }
 
-// filterFor makes the filter for a network grant.
-func filterFor(n Net) []unix.SockFilter {
+// filterFor makes the filter of a policy. grouped says that the program begins
+// its life in a control group.
+func filterFor(s Support, p Policy, grouped bool) []unix.SockFilter {
 	code := []unix.SockFilter{load(offArch)}
 	// Numbers of another interface mean other calls.
 	code = append(code, unless(filterArch(), refuse(unix.ENOSYS))...)
@@ -70,47 +72,91 @@ func filterFor(n Net) []unix.SockFilter {
 			unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JGE | unix.BPF_K, Jf: 1, K: x32Bit},
 			answer(refuse(unix.ENOSYS)))
 	}
-	for _, number := range []uint32{unix.SYS_IO_URING_SETUP, unix.SYS_KEYCTL, unix.SYS_ADD_KEY, unix.SYS_REQUEST_KEY} {
-		code = append(code, when(number, refuse(unix.EPERM))...)
+	for _, c := range callsFor(s, p, grouped) {
+		block := both(c.check, pass())
+		code = append(code, unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jf: uint8(len(block)), K: c.number}) //nolint:gosec // a dozen
+		code = append(code, block...)
 	}
-	if !n.All {
-		code = append(code, unless(unix.SYS_SOCKET, allow)...)
-		code = append(code, sockets(!n.none())...)
-	}
-	return append(code, answer(allow))
+	return append(code, pass()...)
 }
 
-// sockets judges the call socket. Landlock knows TCP alone: what else connects
-// to a port, such as MPTCP and SCTP, may not be had, neither by its number nor
-// by a type that stands for it.
-func sockets(internet bool) []unix.SockFilter {
-	code := append([]unix.SockFilter{load(offArg0)}, when(unix.AF_UNIX, allow)...)
-	if !internet {
-		return append(code, answer(refuse(unix.EACCES)))
+// callsFor chooses the tables of a policy.
+func callsFor(s Support, p Policy, grouped bool) []call {
+	var list []call
+	switch {
+	case p.Net.All:
+	case !p.Net.none():
+		list = portCalls()
+	case s.Landlock >= abiUnix || p.writesAll():
+		list = localCalls()
+	default:
+		list = listenerCalls()
 	}
-	code = append(code, when(unix.AF_NETLINK, allow)...)
-	// Over the refusal, if it is one of these families.
-	code = append(code,
-		jumpIf(unix.AF_INET, 2),
-		jumpIf(unix.AF_INET6, 1),
-		answer(refuse(unix.EACCES)),
-		load(offArg1),
-		unix.SockFilter{Code: unix.BPF_ALU | unix.BPF_AND | unix.BPF_K, K: socketType},
-		jumpIf(unix.SOCK_STREAM, 2),
-		jumpIf(unix.SOCK_DGRAM, 1),
-		answer(refuse(unix.EPROTONOSUPPORT)),
-		load(offArg2),
-	)
-	for _, protocol := range []uint32{unix.IPPROTO_IP, unix.IPPROTO_TCP, unix.IPPROTO_UDP} {
-		code = append(code, when(protocol, allow)...)
+	if !grouped {
+		// Its flags lie behind a pointer. Libraries fall back to clone. A
+		// program can be started in a group by this call alone.
+		list = append(list, call{unix.SYS_CLONE3, refusal(unix.ENOSYS)})
 	}
-	return append(code, answer(refuse(unix.EPROTONOSUPPORT)))
+	return append(list, calls()...)
 }
 
-// jumpIf goes over some instructions if the loaded word is value.
-func jumpIf(value uint32, over uint8) unix.SockFilter {
-	return unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jt: over, K: value}
+// What follows makes checks. A check answers, or comes to its end.
+
+// oneOf refuses an argument that is none of the values.
+func oneOf(arg uint32, errno unix.Errno, values ...uint32) []unix.SockFilter {
+	return append([]unix.SockFilter{load(offArg(arg))}, amongst(errno, values)...)
 }
+
+// typeOneOf is oneOf for a type of socket, whose flags do not count.
+func typeOneOf(arg uint32, errno unix.Errno, values ...uint32) []unix.SockFilter {
+	mask := unix.SockFilter{Code: unix.BPF_ALU | unix.BPF_AND | unix.BPF_K, K: socketType}
+	return append([]unix.SockFilter{load(offArg(arg)), mask}, amongst(errno, values)...)
+}
+
+// amongst refuses a loaded word that is none of the values.
+func amongst(errno unix.Errno, values []uint32) []unix.SockFilter {
+	var code []unix.SockFilter
+	for i, value := range values {
+		over := uint8(len(values) - i) //nolint:gosec // a handful
+		code = append(code, unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jt: over, K: value})
+	}
+	return append(code, refusal(errno)...)
+}
+
+// noneOf refuses an argument that is one of the values.
+func noneOf(arg uint32, errno unix.Errno, values ...uint32) []unix.SockFilter {
+	code := []unix.SockFilter{load(offArg(arg))}
+	for _, value := range values {
+		code = append(code, unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jf: 1, K: value}, answer(refuse(errno)))
+	}
+	return code
+}
+
+// noBits refuses an argument that has one of the bits.
+func noBits(arg uint32, errno unix.Errno, bits uint32) []unix.SockFilter {
+	return []unix.SockFilter{
+		load(offArg(arg)), {Code: unix.BPF_JMP | unix.BPF_JSET | unix.BPF_K, Jf: 1, K: bits}, answer(refuse(errno)),
+	}
+}
+
+// isNull refuses a pointer that leads anywhere.
+func isNull(arg uint32, errno unix.Errno) []unix.SockFilter {
+	code := append([]unix.SockFilter{load(offArg(arg))}, unless(0, refuse(errno))...)
+	return append(append(code, load(offArg(arg)+4)), unless(0, refuse(errno))...)
+}
+
+// given makes a check only if an argument has a value.
+func given(arg, value uint32, check []unix.SockFilter) []unix.SockFilter {
+	skip := unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jf: uint8(len(check)), K: value} //nolint:gosec // a dozen
+	return append([]unix.SockFilter{load(offArg(arg)), skip}, check...)
+}
+
+// both makes one check after another.
+func both(checks ...[]unix.SockFilter) []unix.SockFilter { return slices.Concat(checks...) }
+
+// pass and refusal end every check.
+func pass() []unix.SockFilter                    { return []unix.SockFilter{answer(allow)} }
+func refusal(errno unix.Errno) []unix.SockFilter { return []unix.SockFilter{answer(refuse(errno))} }
 
 // load loads a word of the call's description.
 func load(offset uint32) unix.SockFilter {
@@ -122,11 +168,7 @@ func answer(verdict uint32) unix.SockFilter {
 	return unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: verdict}
 }
 
-// when answers if the loaded word is value; unless, if it is not.
-func when(value, verdict uint32) []unix.SockFilter {
-	return []unix.SockFilter{{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jf: 1, K: value}, answer(verdict)}
-}
-
+// unless answers if the loaded word is not value.
 func unless(value, verdict uint32) []unix.SockFilter {
 	return []unix.SockFilter{{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jt: 1, K: value}, answer(verdict)}
 }

@@ -19,7 +19,10 @@ const (
 	fsWrite = fsRead | fsUse | unix.LANDLOCK_ACCESS_FS_REMOVE_DIR | unix.LANDLOCK_ACCESS_FS_REMOVE_FILE |
 		unix.LANDLOCK_ACCESS_FS_MAKE_DIR | unix.LANDLOCK_ACCESS_FS_MAKE_REG | unix.LANDLOCK_ACCESS_FS_MAKE_SOCK |
 		unix.LANDLOCK_ACCESS_FS_MAKE_FIFO | unix.LANDLOCK_ACCESS_FS_MAKE_SYM | unix.LANDLOCK_ACCESS_FS_REFER
-	fsAll = fsWrite | unix.LANDLOCK_ACCESS_FS_MAKE_CHAR | unix.LANDLOCK_ACCESS_FS_MAKE_BLOCK | unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
+	// fsAll has sockets besides: whoever owns one may do with it what its program
+	// lets clients do. A program reaches those of its own domain without a rule.
+	fsAll = fsWrite | unix.LANDLOCK_ACCESS_FS_MAKE_CHAR | unix.LANDLOCK_ACCESS_FS_MAKE_BLOCK | unix.LANDLOCK_ACCESS_FS_IOCTL_DEV |
+		unix.LANDLOCK_ACCESS_FS_RESOLVE_UNIX
 	// fsOnFile are the rights that a rule for a single file may have.
 	fsOnFile = unix.LANDLOCK_ACCESS_FS_EXECUTE | fsUse | unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
 )
@@ -58,6 +61,9 @@ func landlock() (abi int, errata uint64, why string) {
 // handled returns the rights for files that a version of Landlock knows.
 func handled(abi int) uint64 {
 	rights := uint64(fsAll)
+	if abi < abiUnix {
+		rights &^= unix.LANDLOCK_ACCESS_FS_RESOLVE_UNIX
+	}
 	if abi < abiIoctl {
 		rights &^= unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
 	}
@@ -92,13 +98,19 @@ func newRuleset(s Support, n Net) (*ruleset, error) {
 			attr.Scoped |= unix.LANDLOCK_SCOPE_SIGNAL
 		}
 	}
+	var err error
+	r.fd, err = create(attr)
+	return r, err
+}
+
+// create makes an empty ruleset and returns its descriptor.
+func create(attr unix.LandlockRulesetAttr) (int, error) {
 	// Older kernels take a longer attribute whose rest is zero.
 	fd, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attr)), unsafe.Sizeof(attr), 0) //nolint:gosec // how the kernel takes it
 	if errno != 0 {
-		return nil, os.NewSyscallError("landlock_create_ruleset", errno)
+		return -1, os.NewSyscallError("landlock_create_ruleset", errno)
 	}
-	r.fd = int(fd)
-	return r, nil
+	return int(fd), nil
 }
 
 // rightsOf translates a kind of access.
@@ -183,8 +195,8 @@ func (r *ruleset) add(kind uintptr, attr unsafe.Pointer) error {
 }
 
 // restrict puts the calling thread into a new domain with these rules.
-func (r *ruleset) restrict() error {
-	if _, _, errno := unix.Syscall(unix.SYS_LANDLOCK_RESTRICT_SELF, uintptr(r.fd), 0, 0); errno != 0 {
+func (r *ruleset) restrict(flags uintptr) error {
+	if _, _, errno := unix.Syscall(unix.SYS_LANDLOCK_RESTRICT_SELF, uintptr(r.fd), flags, 0); errno != 0 {
 		return os.NewSyscallError("landlock_restrict_self", errno)
 	}
 	return nil

@@ -10,15 +10,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Limit sets the resource limits of a process that has just been started; it
-// may be called on the restricted thread. What its control group bounds, if it has
-// one, the limits of the process would bound worse, and do not.
-//
-// Nothing can set them before the program's first instruction: the system
-// call that starts a program has no place for them, and the host cannot lower
-// its own for the time of the start, because it could not raise them again. A
-// program that forks within the microseconds until then leaves a child without
-// limits, which is in the domain all the same; call Limit for it too.
+// Limit sets the resource limits of a process that has been started and does not
+// run yet. It is not called on the restricted thread, whose own filter refuses
+// it. What its control group bounds, if it has one, the limits of the process
+// would bound worse, and do not.
 func (c *Confinement) Limit(pid int, g *Group) error {
 	type bound struct {
 		resource int

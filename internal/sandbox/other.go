@@ -26,6 +26,12 @@ func Prepare(p Policy, _ Program) (*Confinement, error) {
 // Apply always fails on this system.
 func (*Confinement) Apply() error { return nowhere(T1) }
 
+// DeathSignal is false: there is no confinement.
+func (*Confinement) DeathSignal() bool { return false }
+
+// Leave always fails on this system.
+func (*Confinement) Leave() error { return nowhere(T1) }
+
 // Limit always fails on this system.
 func (*Confinement) Limit(int, *Group) error { return nowhere(T1) }
 

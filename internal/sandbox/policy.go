@@ -24,6 +24,9 @@ type Policy struct {
 	_ struct{}
 }
 
+// writesAll reports whether everything may be changed.
+func (p Policy) writesAll() bool { return slices.Contains(p.Write, "/") }
+
 // Net says whom a program may speak to. The zero value is nobody: no socket
 // but those of the unix family can be made.
 type Net struct {

@@ -177,11 +177,14 @@ func TestSupportMissing(t *testing.T) {
 		policy Policy
 		want   []string // beginnings
 	}{
-		{"best", Support{Landlock: 7, Signals: true, Filter: true}, Policy{}, nil},
+		{"best", Support{Landlock: 9, Signals: true, Filter: true}, Policy{Net: Net{All: true}}, nil},
+		{"sockets by the filter", Support{Landlock: 7, Signals: true, Filter: true}, Policy{}, nil},
+		{"sockets beside a network", Support{Landlock: 8, Signals: true, Filter: true}, Policy{Net: Net{Connect: []uint16{443}}}, []string{"unix sockets of other"}},
+		{"sockets are granted", Support{Landlock: 7, Signals: true, Filter: true}, Policy{Write: []string{"/"}, Net: Net{All: true}}, nil},
 		{"no devices", Support{Landlock: 4, Filter: true}, Policy{}, []string{"commands to devices", "abstract unix", "signals"}},
 		{"devices are granted", Support{Landlock: 4, Filter: true}, Policy{Write: []string{"/"}}, []string{"abstract unix", "signals"}},
 		{"signals would harm the host", Support{Landlock: 6, Filter: true}, Policy{}, []string{"signals"}},
-		{"no filter", Support{Landlock: 7, Signals: true}, Policy{}, []string{"sockets other than TCP"}},
+		{"no filter", Support{Landlock: 7, Signals: true}, Policy{}, []string{"unix sockets of other", "sockets other than TCP"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -1,9 +1,6 @@
 package sandbox
 
-import (
-	"fmt"
-	"slices"
-)
+import "fmt"
 
 // Versions of Landlock, by what they brought.
 const (
@@ -11,6 +8,8 @@ const (
 	abiNet      = 4 // Linux 6.7: TCP
 	abiIoctl    = 5 // Linux 6.10: commands to devices
 	abiScope    = 6 // Linux 6.12: signals and abstract sockets
+	abiLog      = 7 // Linux 6.15: flags for what is logged
+	abiUnix     = 9 // Linux 7.1: unix sockets with a path
 )
 
 // Support is what the running system offers for a confinement.
@@ -52,11 +51,12 @@ func (s Support) Missing(p Policy) []string {
 			list = append(list, text)
 		}
 	}
-	everywhere := slices.Contains(p.Write, "/")
-	add(s.Landlock < abiIoctl && !everywhere, "commands to devices in granted folders are not refused (Landlock 5, Linux 6.10)")
+	add(s.Landlock < abiIoctl && !p.writesAll(), "commands to devices in granted folders are not refused (Landlock 5, Linux 6.10)")
 	add(s.Landlock < abiScope, "abstract unix sockets of other programs are not refused (Landlock 6, Linux 6.12)")
-	add(!s.Signals, "signals to the user's other processes are not refused (Landlock 6 with its second correction, Linux 6.12)")
-	add(!s.Filter, "sockets other than TCP, keys and io_uring are not refused (no filter of system calls for this machine)")
+	add(!s.Signals, "signals to the user's other processes are not refused, and it outlives a host that is killed (Landlock 6 with its second correction, Linux 6.12)")
+	add(s.Landlock < abiUnix && !p.writesAll() && (!s.Filter || !p.Net.none()),
+		"unix sockets of other programs are not refused: without Landlock 9 (Linux 7.1) only a program without network is kept from them")
+	add(!s.Filter, "sockets other than TCP, limits and priorities of the user's other processes, keys and io_uring are not refused (no filter of system calls for this machine)")
 	return list
 }
 

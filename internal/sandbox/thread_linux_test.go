@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"errors"
 	"io"
 	"os"
 	"runtime"
@@ -64,32 +65,25 @@ func runConfined(t *testing.T, p Policy, script bool, path string, args ...strin
 	if err != nil {
 		t.Fatal(err)
 	}
-	var state *os.ProcessState
+	var proc *os.Process
 	onThread(func() {
-		defer func() { _ = w.Close() }()
-		defer func() { _ = limited.Close() }()
 		if err = c.Apply(); err != nil {
 			return
 		}
-		var proc *os.Process
 		proc, err = os.StartProcess(path, append([]string{path}, args...), &os.ProcAttr{
 			Dir: folder, Env: []string{"PATH=/usr/bin:/bin", "TMPDIR=" + folder}, Files: []*os.File{in, w, w},
 		})
-		if err != nil {
-			return
-		}
-		if err = c.Limit(proc.Pid, nil); err != nil {
-			return
-		}
-		_ = limited.Close()
-		state, err = proc.Wait()
 	})
+	_ = w.Close()
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, err := io.ReadAll(r)
+	err = c.Limit(proc.Pid, nil)
+	_ = limited.Close()
+	state, waited := proc.Wait()
+	out, unread := io.ReadAll(r)
 	_ = r.Close()
-	if err != nil {
+	if err := errors.Join(err, waited, unread); err != nil {
 		t.Fatal(err)
 	}
 	return started{strings.TrimSpace(string(out)), state.ExitCode()}
