@@ -4,7 +4,6 @@ import (
 	"context"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"syscall"
 	"testing"
 
@@ -91,12 +90,12 @@ func TestClearKills(t *testing.T) {
 	if !ok {
 		t.Skip("no /proc")
 	}
-	path := filepath.Join(t.TempDir(), "private")
-	if err := os.Mkdir(path, 0o700); err != nil {
+	private, err := newFolder(runtimeDir(t))
+	if err != nil {
 		t.Fatal(err)
 	}
 	p := &Process{
-		gone: make(chan struct{}), cage: &cage{}, folder: &folder{path: path},
+		gone: make(chan struct{}), cage: &cage{}, folder: private,
 		child: &child{family: &family{mark: "no mark", known: map[procID]bool{left.id: true}}},
 	}
 	if err := p.Clear(); err == nil || hasEnded(left.id) {
@@ -109,7 +108,7 @@ func TestClearKills(t *testing.T) {
 	if !hasEnded(left.id) {
 		t.Error("it lives on")
 	}
-	if _, err := os.Stat(path); !os.IsNotExist(err) {
+	if _, err := os.Stat(private.path); !os.IsNotExist(err) {
 		t.Errorf("the folder is left: %v", err)
 	}
 }
