@@ -66,6 +66,8 @@ func linuxModes() map[string]func() {
 			})
 		},
 		"user-host": userHost,
+		"fugitive":  func() { startFugitive(); serve() },
+		"flee":      flee,
 	}
 }
 

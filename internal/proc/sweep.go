@@ -4,7 +4,7 @@ import "context"
 
 // Swept is what SweepLeftovers removed.
 type Swept struct {
-	// Processes were killed: they bore the mark of a host that is dead.
+	// Processes were killed: they bore the tag or the mark of a host that is dead.
 	Processes int
 	// Folders were removed: no living host had locked them.
 	Folders int
