@@ -24,20 +24,20 @@ const maxQueued = 1024
 // three descriptors, bounded memory, and one rename for each directory. "..",
 // which a moved directory changes, is never used.
 type emptier struct {
-	ctx   context.Context
-	root  int
-	stem  string   // begins the names of directories that were moved up
-	moved int      // counts them
-	queue []string // names in the root that were moved there and not yet removed
-	done  int      // entries that were removed or moved
-	err   error    // the first error of this pass
+	root   int
+	timeUp func() error // the context's error
+	stem   string       // begins the names of directories that were moved up
+	moved  int          // counts them
+	queue  []string     // names in the root that were moved there and not yet removed
+	done   int          // entries that were removed or moved
+	err    error        // the first error of this pass
 }
 
 // removeTree removes a directory of which dir is open, and everything in it.
 // path serves only to remove the directory itself once it is empty. It stops
 // when ctx ends, and may be called again.
 func removeTree(ctx context.Context, dir *os.File, path string) error {
-	e := &emptier{ctx: ctx, root: int(dir.Fd()), stem: rand.Text()}
+	e := &emptier{timeUp: ctx.Err, root: int(dir.Fd()), stem: rand.Text()}
 	for {
 		before := e.done
 		if err := e.empty(); err != nil && !errors.Is(err, unix.ENOENT) { // somebody else has removed it
@@ -73,7 +73,7 @@ func (e *emptier) empty() error {
 // up on its account.
 func (e *emptier) removeTop(name string) {
 	e.queue = append(e.queue, name)
-	for len(e.queue) > 0 && e.ctx.Err() == nil {
+	for len(e.queue) > 0 && e.timeUp() == nil {
 		last := len(e.queue) - 1
 		name, e.queue = e.queue[last], e.queue[:last]
 		if e.remove(e.root, name) {
@@ -145,7 +145,7 @@ func (e *emptier) note(err error) {
 	}
 }
 
-// each calls f with the names in an open directory until ctx ends.
+// each calls f with the names in an open directory until time is up.
 func (e *emptier) each(dir int, f func(name string)) error {
 	if _, err := unix.Seek(dir, 0, 0); err != nil {
 		return err
@@ -159,7 +159,7 @@ func (e *emptier) each(dir int, f func(name string)) error {
 		}
 		_, _, names = unix.ParseDirent(buf[:n], -1, names[:0])
 		for _, name := range names {
-			if err := e.ctx.Err(); err != nil {
+			if err := e.timeUp(); err != nil {
 				return err
 			}
 			f(name)

@@ -34,7 +34,7 @@ func asUsers(t *testing.T, run func(t *testing.T)) {
 			t.Fatal(err)
 		}
 		program := filepath.Join(dir, "tests")
-		if err := errors.Join(os.WriteFile(program, self, 0o755), os.Chmod(dir, 0o755)); err != nil { //nolint:gosec // it is executed
+		if err := errors.Join(os.WriteFile(program, self, 0o755), os.Chmod(dir, 0o755)); err != nil {
 			t.Fatal(err)
 		}
 		name, _, _ := strings.Cut(t.Name(), "/")
@@ -394,7 +394,7 @@ func racer(ctx context.Context, dir, target string) {
 		_ = unix.Mkdirat(sub, "inner", 0)
 		_ = unix.Symlinkat(target, sub, "link")
 		for i := range 8 {
-			_ = unix.Fchmod(sub, uint32(i)%2*0o700) //nolint:gosec // it is small
+			_ = unix.Fchmod(sub, uint32(i)%2*0o700)
 			_ = unix.Renameat2(d, "sub", d, "link", unix.RENAME_EXCHANGE)
 			_ = unix.Renameat2(sub, "inner", sub, "link", unix.RENAME_EXCHANGE)
 		}
@@ -447,7 +447,7 @@ func FuzzRemove(f *testing.F) {
 	f.Fuzz(func(t *testing.T, tree, program []byte) {
 		tree, program = tree[:min(len(tree), 200)], program[:min(len(program), 200)]
 		out := makeOutside(t)
-		base, err := os.MkdirTemp("", "gt")
+		base, err := os.MkdirTemp("", "gt") //nolint:usetesting // a socket needs a short path
 		if err != nil {
 			t.Fatal(err)
 		}

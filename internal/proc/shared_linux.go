@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// maxLooked bounds how many descriptors of one plugin are looked at at once. Of
-	// one that has more, each look takes another part.
+	// maxLooked bounds how many descriptors of one plugin a look examines. Of one
+	// that has more, each look takes another part.
 	maxLooked = 1 << 15
 	// maxMaps bounds how much of a process's list of mappings is read.
 	maxMaps = 8 << 20
@@ -187,5 +187,5 @@ func mappedInode(dev, ino []byte) inode {
 	if err != nil || errMajor != nil || errMinor != nil {
 		return inode{}
 	}
-	return inode{unix.Mkdev(uint32(maj), uint32(mnr)), n} //nolint:gosec // parsed as 32 bits
+	return inode{unix.Mkdev(uint32(maj), uint32(mnr)), n}
 }

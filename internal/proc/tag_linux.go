@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"os"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -29,7 +30,7 @@ const (
 // tagFor returns the tag of the processes that bear a mark.
 func tagFor(mark string) tag {
 	host, _ := hostOf(mark)
-	_, _, namespace, _ := parseIdentity(host)
+	namespace := host[strings.LastIndexByte(host, '.')+1:]
 	return tag{Cur: hash64(mark) >> 3, Max: hostTag(host, namespace)}
 }
 

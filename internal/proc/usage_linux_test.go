@@ -186,7 +186,7 @@ func BenchmarkSegments(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		defer closeQuietly(f)
+		b.Cleanup(func() { closeQuietly(f) })
 	}
 	self, _ := readProcess(os.Getpid())
 	f := &family{known: map[procID]bool{self.id: true}}

@@ -92,7 +92,7 @@ func stopBesideVandal(t *testing.T, b *testBench, tier sandbox.Tier, target stri
 		t.Error("the vandal has not survived")
 	}
 	_ = unix.PidfdSendSignal(handle, unix.SIGKILL, nil, 0)
-	_, _ = unix.Poll([]unix.PollFd{{Fd: int32(handle), Events: unix.POLLIN}}, 10_000) //nolint:gosec // descriptors are small
+	_, _ = unix.Poll([]unix.PollFd{{Fd: int32(handle), Events: unix.POLLIN}}, 10_000)
 	if stopped != nil {
 		if err := p.Clear(); err != nil {
 			t.Errorf("after %v: %v", stopped, err)
