@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -29,18 +30,32 @@ func vandal(_, stderr *os.File) {
 	_, _ = fmt.Fprintf(stderr, "%s %v\n", strings.TrimSpace(string(out)), err)
 }
 
-// startVandal starts it and ends.
+// startVandal starts it, waits until it has begun, and ends.
 func startVandal() {
 	cmd := exec.CommandContext(context.Background(), "/proc/self/exe", modeArg, "vandal-itself", os.Args[3], os.Args[4])
 	cmd.Env, cmd.SysProcAttr = []string{"A=B"}, newSession()
-	if err := cmd.Start(); err != nil {
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err == nil {
+		_, err = out.Read(make([]byte, 1))
+	}
+	if err != nil {
 		panic(err)
 	}
 	fmt.Println("vandal", cmd.Process.Pid)
 }
 
-// vandalise races for ever.
-func vandalise() { proc.Race(context.Background(), os.Args[3], os.Args[4]) }
+// vandalise races until it is killed.
+func vandalise() {
+	dir, err := os.Open(os.Args[3])
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println("begun")
+	proc.Race(context.Background(), "/proc/self/fd/"+strconv.Itoa(int(dir.Fd())), os.Args[4])
+}
 
 // TestStopBesideVandal: a host that cleans up after a plugin changes nothing
 // outside, whatever a surviving process does meanwhile, and the folder goes.
