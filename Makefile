@@ -17,8 +17,9 @@ BENCH    ?= .
 COUNT    ?= 1
 FUZZTIME ?= 60s
 # What `fuzz` runs unless PKGS says otherwise: what reads plugins' and operators'
-# input.
-FUZZ := ./internal/wire:FuzzSession ./config:FuzzParse ./internal/cond:FuzzCondition ./internal/merge:FuzzMerge
+# input, and what removes plugins' directories.
+FUZZ := ./internal/wire:FuzzSession ./config:FuzzParse ./internal/cond:FuzzCondition ./internal/merge:FuzzMerge \
+        ./internal/proc:FuzzRemove
 # Options of `soak`: SOAK='-dispatches 100000 -for 10m'.
 SOAK ?=
 

@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
-	"time"
 
 	"github.com/grapnelhq/grapnel/config"
 	"github.com/grapnelhq/grapnel/internal/proc"
@@ -66,7 +65,7 @@ func (in *instance) configuration(d *phases.Description) (*phases.Configuration,
 // sweep removes what hosts that were killed have left behind. It runs beside
 // the start of the plugins.
 func (e *Engine) sweep() {
-	if s := proc.SweepLeftovers(e.life, "", time.Now()); s.Processes+s.Folders+s.Groups > 0 {
+	if s := proc.SweepLeftovers(e.life, ""); s.Processes+s.Folders+s.Groups > 0 {
 		e.opts.Logger.Info("removed what an earlier host left behind", "processes", s.Processes, "folders", s.Folders, "groups", s.Groups)
 	}
 }

@@ -61,16 +61,22 @@ func linuxModes() map[string]func() {
 		"escape":   func() { after(serve, escape) },
 		"bomb":     func() { after(serve, bomb) },
 		"twins":    func() { after(serve, twins) },
+		"hoard":    func() { after(serve, hoard) },
 		"setuid": func() {
 			after(serve, func(_, err *os.File) {
 				out, e := exec.CommandContext(context.Background(), os.Args[3]+"/setuid", modeArg, "whoami").Output()
 				_, _ = fmt.Fprintf(err, "setuid %s\n", strings.TrimSpace(string(out))+strings.TrimPrefix(fmt.Sprint(e), "<nil>"))
 			})
 		},
-		"user-host":  userHost,
-		"calls":      func() { after(serve, callAll) },
-		"calls-host": callsHost,
-		"threads":    func() { after(serve, attackThreads) },
+		"user-host":      userHost,
+		"calls":          func() { after(serve, callAll) },
+		"calls-host":     callsHost,
+		"threads":        func() { after(serve, attackThreads) },
+		"fugitive":       func() { startFugitive(); serve() },
+		"flee":           flee,
+		"vandal":         func() { after(serve, vandal) },
+		"vandal-starter": startVandal,
+		"vandal-itself":  vandalise,
 	}
 }
 

@@ -97,6 +97,7 @@ func (c *child) launch(l launch, files []*os.File) error {
 	onOwnThread(onMainThread, func() { c.run(l, files, started) })
 	s := <-started
 	if s.err == nil {
+		tagProcess(s.process.Pid, c.mark) // a confined one has not run yet
 		if s.err = l.cage.release(s.process.Pid, s.thread); s.err != nil {
 			destroy(s.process)
 		}

@@ -22,7 +22,7 @@ func (p *Process) Clear() error {
 	if left := p.child.killFamily(ctx); left != 0 {
 		return p.alive(left)
 	}
-	return errors.Join(p.cage.removeSoon(ctx), p.folder.remove())
+	return errors.Join(p.cage.removeSoon(ctx), p.folder.remove(ctx))
 }
 
 // alive is the error of descendants that live although they were killed, or that

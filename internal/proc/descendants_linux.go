@@ -36,6 +36,7 @@ type procID struct {
 type family struct {
 	root procID
 	mark string
+	tag  tag // a soft limit of 0 is that of all plugins of the host
 
 	mu    sync.Mutex
 	known map[procID]bool // seen as descendants while the root lived, or killed
@@ -43,7 +44,7 @@ type family struct {
 
 // newFamily begins the family of a process just started.
 func newFamily(pid int, mark string) *family {
-	f := &family{root: procID{pid: pid}, mark: mark, known: map[procID]bool{}}
+	f := &family{root: procID{pid: pid}, mark: mark, tag: tagFor(mark), known: map[procID]bool{}}
 	if p, ok := readProcess(pid); ok {
 		f.root = p.id
 	}
@@ -60,8 +61,17 @@ func (f *family) note() {
 	}
 }
 
+// owns reports whether a process bears the family's tag or mark.
+func (f *family) owns(pid int) bool {
+	if t := readTag(pid); f.tag.Max != 0 && t.Max == f.tag.Max && (t.Cur == f.tag.Cur || f.tag.Cur == 0) {
+		return true
+	}
+	return f.mark != "" && readMark(pid) == f.mark
+}
+
 // kill kills what is left of the family after the root's end: what bears the
-// mark, what was noted, and the descendants of both, until a pass finds none.
+// tag or the mark, what was noted, and the descendants of these, until a pass
+// finds none.
 // It returns how many are left when ctx ends, unseen if it could not look.
 func (f *family) kill(ctx context.Context) (left int) {
 	pause := time.Millisecond
@@ -94,7 +104,7 @@ func (f *family) pass() (found int) {
 	}
 	roots := map[procID]bool{}
 	for _, p := range table {
-		if f.known[p.id] || readMark(p.id.pid) == f.mark {
+		if f.known[p.id] || f.owns(p.id.pid) {
 			roots[p.id] = true
 		}
 	}
@@ -293,23 +303,35 @@ func pidNamespace(pid string) string {
 	return strings.Trim(strings.TrimPrefix(name, "pid:"), "[]")
 }
 
-// sweepProcesses kills the processes whose mark names a host that is dead, and
-// returns how many. Hosts of another namespace cannot be judged from here.
+// sweepProcesses kills the processes whose tag or mark names a host that is
+// dead, and returns how many. Hosts of another namespace cannot be judged from
+// here.
 func sweepProcesses(ctx context.Context) (killed int) {
-	marks := map[string]bool{}
-	own := pidNamespace("self")
-	for _, p := range readProcesses(0) {
-		mark := readMark(p.id.pid)
-		host, ok := hostOf(mark)
-		if !ok || marks[mark] || !isDead(host, own) || pidNamespace(strconv.Itoa(p.id.pid)) != own {
+	table, own := readProcesses(0), pidNamespace("self")
+	hosts := livingHosts(table, own)
+	judged := map[any]bool{}
+	for _, p := range table {
+		f := &family{known: map[procID]bool{}}
+		var key any
+		if t := readTag(p.id.pid); t.Max>>hostBits == namespaceTag(own)>>hostBits && !hosts[t.Max] {
+			f.tag.Max, key = t.Max, t.Max
+		} else if f.mark = readMark(p.id.pid); isMarkOfDead(f.mark, own) && pidNamespace(strconv.Itoa(p.id.pid)) == own {
+			key = f.mark
+		}
+		if key == nil || judged[key] {
 			continue
 		}
-		marks[mark] = true
-		f := &family{mark: mark, known: map[procID]bool{}}
+		judged[key] = true
 		f.kill(ctx)
 		killed += len(f.known)
 	}
 	return killed
+}
+
+// isMarkOfDead reports whether a mark names a host that is known to have ended.
+func isMarkOfDead(mark, own string) bool {
+	host, ok := hostOf(mark)
+	return ok && isDead(host, own)
 }
 
 // isDead reports whether the identity of a host is that of one that is known

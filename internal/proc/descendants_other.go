@@ -14,6 +14,8 @@ type family struct{}
 
 func newFamily(int, string) *family { return &family{} }
 
+func tagProcess(int, string) {}
+
 func (*family) note() {}
 
 func (*family) kill(context.Context) int { return 0 }

@@ -35,6 +35,9 @@ func serveInChild() {
 // escape starts a program in another session, without the mark, whose parent
 // has gone: nothing leads from the plugin to it.
 func escape(_, err *os.File) {
+	if os.Args[len(os.Args)-1] == "no-tag" {
+		_ = unix.Setrlimit(unix.RLIMIT_LOCKS, &unix.Rlimit{})
+	}
 	cmd := exec.CommandContext(context.Background(), "/bin/sh", "-c", "sleep 600 >/dev/null 2>&1 & echo $!")
 	cmd.Env, cmd.SysProcAttr = []string{"PATH=/usr/bin:/bin"}, newSession()
 	out, e := cmd.Output()
@@ -197,18 +200,21 @@ func groups(t *testing.T) (base string, none sandbox.Limits) {
 func TestEscapeFromEverythingButTheGroup(t *testing.T) {
 	needT1(t)
 	base, limits := groups(t)
+	read := sandbox.Policy{Read: []string{"/"}, Limits: limits}
 	tests := []struct {
-		name    string
-		sandbox proc.Sandbox
-		escapes bool
+		name, arg string
+		sandbox   proc.Sandbox
+		escapes   bool
 	}{
-		{"T0", proc.Sandbox{}, true},
-		{"T2", proc.Sandbox{Tier: sandbox.T2, Groups: base, Policy: sandbox.Policy{Read: []string{"/"}, Limits: limits}}, false},
+		{"T0", "", proc.Sandbox{}, false},
+		{"T0, also from the tag", "no-tag", proc.Sandbox{}, true},
+		{"T1", "", proc.Sandbox{Tier: sandbox.T1, Policy: read}, false},
+		{"T2, also from the tag", "no-tag", proc.Sandbox{Tier: sandbox.T2, Groups: base, Policy: read}, false},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			b := setup(t)
-			spec := b.spec("escape")
+			spec := b.spec("escape", tt.arg)
 			spec.Sandbox = tt.sandbox
 			p := b.start(t, spec)
 			if err := syscall.Kill(p.PID(), syscall.SIGUSR1); err != nil {
@@ -287,4 +293,40 @@ func TestMeasure(t *testing.T) {
 	if got, known := proc.Measure(nil); len(got) != 0 || !known {
 		t.Errorf("Measure(nil) = %+v, %v", got, known)
 	}
+}
+
+// startFugitive starts a process that nothing leads to but its tag, and waits
+// until that is so.
+func startFugitive() {
+	self, err := os.Executable()
+	if err != nil {
+		panic(err)
+	}
+	folder, _ := os.Getwd()
+	cmd := exec.CommandContext(context.Background(), self, modeArg, "flee", folder)
+	cmd.Env, cmd.SysProcAttr, cmd.Dir = []string{"A=B"}, newSession(), "/"
+	out, e := cmd.Output()
+	_, _ = fmt.Fprintf(os.Stderr, "%s%v\n", out, e)
+}
+
+// flee clears the death signal, starts itself once more in another session and
+// ends. The second one locks the plugin's folder for as long as it lives, once
+// the host does no longer.
+func flee() {
+	_ = unix.Prctl(unix.PR_SET_PDEATHSIG, 0, 0, 0, 0)
+	if len(os.Args) == 4 {
+		cmd := exec.CommandContext(context.Background(), "/proc/self/exe", modeArg, "flee", os.Args[3], "again")
+		cmd.Env, cmd.SysProcAttr = []string{"A=B"}, newSession()
+		if err := cmd.Start(); err != nil {
+			fmt.Println("error", err)
+			return
+		}
+		fmt.Println("fugitive", cmd.Process.Pid)
+		return
+	}
+	fd, err := unix.Open(os.Args[3], unix.O_RDONLY|unix.O_DIRECTORY, 0)
+	if err == nil {
+		_ = unix.Flock(fd, unix.LOCK_EX)
+	}
+	block()
 }

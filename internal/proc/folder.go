@@ -2,34 +2,42 @@ package proc
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/grapnelhq/grapnel/phases"
 )
 
 const (
-	// folderPrefix begins the names of all private folders.
+	// folderPrefix begins the names of all private folders; folderRandom hex
+	// digits follow. The sweep removes folders with such a name, so nobody may
+	// give one to theirs by chance.
 	folderPrefix = "grapnel-"
+	folderRandom = 16
 	// socketRoom is what the longest path of a socket needs beyond the runtime
-	// folder: "/grapnel-" and "/plugin", each with a random number.
-	socketRoom = len("/"+folderPrefix) + 10 + len("/plugin") + 10
-	// staleAge protects a folder that is just being made from the sweep of
-	// another host: it is not locked yet.
-	staleAge = time.Minute
+	// folder: the folder, and "/plugin" with a random number.
+	socketRoom = len("/"+folderPrefix) + folderRandom + len("/plugin") + 10
+	// folderTries is how often newFolder makes a folder that the sweep of another
+	// host removes before it is locked.
+	folderTries = 100
 )
+
+// errTaken says that somebody else has locked or removed a folder.
+var errTaken = errors.New("somebody else has locked or removed it")
 
 // folder is the private folder of one plugin process: its sockets, its
 // temporary files and its working folder. While it is in use it is locked, so
 // that other hosts can tell it from one that was left behind.
 type folder struct {
-	path string
-	lock *os.File
+	path    string
+	lock    *os.File
+	removed bool
 }
 
 // newFolder makes a private folder below runtimeDir, or below the first fit
@@ -39,16 +47,33 @@ func newFolder(runtimeDir string) (*folder, error) {
 	if err != nil {
 		return nil, err
 	}
-	path, err := os.MkdirTemp(base, folderPrefix)
-	if err != nil {
-		return nil, resourceOr(phases.CauseExecFailed, err, "no private folder: %w")
+	for range folderTries {
+		f := &folder{path: filepath.Join(base, folderName())}
+		if err = os.Mkdir(f.path, 0o700); err != nil {
+			return nil, resourceOr(phases.CauseExecFailed, err, "no private folder: %w")
+		}
+		if f.lock, err = lockFolder(f.path); err == nil {
+			return f, nil
+		}
+		if !errors.Is(err, errTaken) {
+			_ = os.Remove(f.path)
+			break
+		}
 	}
-	f := &folder{path: path}
-	if f.lock, err = lockFolder(path); err != nil {
-		_ = f.remove() // it is empty
-		return nil, resourceOr(phases.CauseExecFailed, err, "private folder cannot be locked: %w")
-	}
-	return f, nil
+	return nil, resourceOr(phases.CauseExecFailed, err, "private folder cannot be locked: %w")
+}
+
+// folderName returns a new name for a private folder.
+func folderName() string {
+	var b [folderRandom / 2]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return folderPrefix + hex.EncodeToString(b[:])
+}
+
+// isFolderName reports whether a name is one that folderName may return.
+func isFolderName(name string) bool {
+	digits, ok := strings.CutPrefix(name, folderPrefix)
+	return ok && len(digits) == folderRandom && strings.Trim(digits, "0123456789abcdef") == ""
 }
 
 // bases lists where private folders may be made, best first.
@@ -102,43 +127,30 @@ func unfit(base string) string {
 	return ""
 }
 
-// remove deletes the folder with all that is in it. It is safe to call twice.
-func (f *folder) remove() error {
-	err := os.RemoveAll(f.path)
-	if f.lock != nil {
-		closeQuietly(f.lock)
-		f.lock = nil
-	}
-	if err == nil {
+// remove deletes the folder with all that is in it. When ctx ends before that
+// is done, the folder stays locked: remove may be called again, and the sweep of
+// the next host does the rest. It is safe to call twice.
+func (f *folder) remove(ctx context.Context) error {
+	if f.removed {
 		return nil
 	}
-	return removeTree(f.path)
-}
-
-// removeTree removes what os.RemoveAll could not: a plugin may have made
-// folders that not even their owner may enter, and the host may have but one
-// descriptor left, the one that the lock had. Links are not followed.
-func removeTree(path string) error {
-	if err := os.Chmod(path, 0o700); err != nil { //nolint:gosec // a folder needs the x
+	if err := removeTree(ctx, f.lock, f.path); err != nil {
 		return err
 	}
-	entries, err := os.ReadDir(path)
-	errs := []error{err}
-	for _, e := range entries {
-		inner := filepath.Join(path, e.Name())
-		if e.IsDir() {
-			errs = append(errs, removeTree(inner))
-		} else {
-			errs = append(errs, os.Remove(inner))
-		}
+	f.removed = true
+	if f.lock != nil {
+		closeQuietly(f.lock)
 	}
-	return errors.Join(append(errs, os.Remove(path))...)
+	return nil
 }
 
 // sweepFolders removes private folders that no living host has locked, and
 // returns how many. It stops early when ctx ends.
-func sweepFolders(ctx context.Context, runtimeDir string, now time.Time) (removed int) {
+func sweepFolders(ctx context.Context, runtimeDir string) (removed int) {
 	for _, base := range bases(runtimeDir) {
+		if unfit(base) != "" { // others could have moved anything there
+			continue
+		}
 		entries, err := os.ReadDir(base)
 		if err != nil {
 			continue
@@ -147,7 +159,7 @@ func sweepFolders(ctx context.Context, runtimeDir string, now time.Time) (remove
 			if ctx.Err() != nil {
 				return removed
 			}
-			if e.IsDir() && strings.HasPrefix(e.Name(), folderPrefix) && removeStale(filepath.Join(base, e.Name()), now) {
+			if e.IsDir() && isFolderName(e.Name()) && removeStale(ctx, base, e.Name()) {
 				removed++
 			}
 		}
@@ -155,16 +167,21 @@ func sweepFolders(ctx context.Context, runtimeDir string, now time.Time) (remove
 	return removed
 }
 
-// removeStale removes one folder if it is ours, old enough and not locked.
-func removeStale(path string, now time.Time) bool {
+// removeStale removes one folder if it is ours and not locked. A plugin may
+// have given its folder any mode and any time: they say nothing.
+func removeStale(ctx context.Context, base, name string) bool {
+	path := filepath.Join(base, name)
 	info, err := os.Lstat(path)
-	if err != nil || !info.IsDir() || info.Mode().Perm() != 0o700 || now.Sub(info.ModTime()) < staleAge || writableByOthers(info) != "" {
+	if err != nil || !info.IsDir() || !ownedByUser(info) {
+		return false
+	}
+	if info.Mode().Perm()&0o700 != 0o700 && unlockFolder(base, name) != nil {
 		return false
 	}
 	lock, err := lockFolder(path)
 	if err != nil || lock == nil {
 		return false
 	}
-	f := &folder{path: path, lock: lock}
-	return f.remove() == nil
+	defer closeQuietly(lock)
+	return removeTree(ctx, lock, path) == nil
 }

@@ -1,9 +1,11 @@
 package proc
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -12,7 +14,23 @@ import (
 func runtimeDir(t *testing.T) string {
 	t.Helper()
 
-	dir, err := os.MkdirTemp("", "gt") //nolint:usetesting // a socket needs a short path
+	return runtimeDirIn(t, "")
+}
+
+// fastDir is runtimeDir in memory, where the system has that.
+func fastDir(t *testing.T) string {
+	t.Helper()
+
+	if _, err := os.Stat("/dev/shm"); err != nil {
+		return runtimeDir(t)
+	}
+	return runtimeDirIn(t, "/dev/shm")
+}
+
+func runtimeDirIn(t *testing.T, base string) string {
+	t.Helper()
+
+	dir, err := os.MkdirTemp(base, "gt") //nolint:usetesting // a socket needs a short path
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,45 +58,12 @@ func TestFolder(t *testing.T) {
 		t.Error("a folder in use can be locked by others")
 	}
 	for range 2 {
-		if err := f.remove(); err != nil {
+		if err := f.remove(t.Context()); err != nil {
 			t.Error(err)
 		}
 	}
 	if _, err := os.Stat(f.path); err == nil {
 		t.Error("the folder is still there")
-	}
-}
-
-func TestRemoveTree(t *testing.T) {
-	t.Parallel()
-
-	dir, outside := filepath.Join(runtimeDir(t), "d"), runtimeDir(t)
-	inner := filepath.Join(dir, "a", "b")
-	if err := os.MkdirAll(inner, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	kept := filepath.Join(outside, "kept")
-	for _, path := range []string{kept, filepath.Join(inner, "file")} {
-		if err := os.WriteFile(path, nil, 0o400); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := os.Symlink(outside, filepath.Join(inner, "link")); err != nil {
-		t.Fatal(err)
-	}
-	for _, path := range []string{inner, filepath.Dir(inner), dir} {
-		if err := os.Chmod(path, 0); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := removeTree(dir); err != nil {
-		t.Error(err)
-	}
-	if _, err := os.Stat(dir); err == nil {
-		t.Error("the folder is still there")
-	}
-	if _, err := os.Stat(kept); err != nil {
-		t.Errorf("a link was followed: %v", err)
 	}
 }
 
@@ -139,36 +124,88 @@ func TestStandardRuntimeFolders(t *testing.T) {
 	}
 }
 
+// TestSweepFolders: neither the mode nor the time that a plugin gave its folder
+// keeps it from the sweep; what is locked, or is no private folder, stays.
 func TestSweepFolders(t *testing.T) {
+	asUsers(t, func(t *testing.T) {
+		dir := runtimeDir(t)
+		used, err := newFolder(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = used.remove(context.Background()) }()
+		stale := map[string]os.FileMode{folderName(): 0o700, folderName(): 0, folderName(): 0o777, folderName(): 0o500}
+		kept := []string{"other", "grapnel-1", "grapnel-notes", folderName() + "0", strings.ToUpper(folderName())}
+		link := folderName()
+		if err := os.Symlink(filepath.Join(dir, "other"), filepath.Join(dir, link)); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range kept {
+			makeDir(t, filepath.Join(dir, name, "inner"), 0o700)
+		}
+		future := time.Now().Add(1000 * time.Hour)
+		for name, mode := range stale {
+			makeDir(t, filepath.Join(dir, name, "inner"), 0o700)
+			for _, err := range []error{os.Chtimes(filepath.Join(dir, name), future, future), os.Chmod(filepath.Join(dir, name), mode)} {
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if got := sweepFolders(t.Context(), dir); got != len(stale) {
+			t.Errorf("removed %d folders, want %d", got, len(stale))
+		}
+		kept = append(kept, link, filepath.Base(used.path))
+		if got := names(t, dir); len(got) != len(kept) {
+			t.Errorf("left are %q, want %q", got, kept)
+		}
+	})
+}
+
+// TestSweepWhileFoldersAreMade: a sweep may find a folder that is not yet
+// locked. Its maker then makes another one, and never works in one that is gone.
+func TestSweepWhileFoldersAreMade(t *testing.T) {
+	t.Parallel()
+
+	dir := fastDir(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	var sweeps sync.WaitGroup
+	for range 2 {
+		sweeps.Go(func() {
+			for ctx.Err() == nil {
+				sweepFolders(ctx, dir)
+			}
+		})
+	}
+	for range 1000 {
+		f, err := newFolder(dir)
+		if err != nil {
+			t.Error(err)
+			break
+		}
+		if err := os.WriteFile(filepath.Join(f.path, "file"), nil, 0o600); err != nil {
+			t.Errorf("a folder in use was swept: %v", err)
+		}
+		if err := f.remove(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	cancel()
+	sweeps.Wait()
+}
+
+// TestSweepSparesWhatOthersMayMove: in a folder that everybody may write,
+// anybody could give this user's folders the name of a private one.
+func TestSweepSparesWhatOthersMayMove(t *testing.T) {
 	t.Parallel()
 
 	dir := runtimeDir(t)
-	used, err := newFolder(dir)
-	if err != nil {
+	kept := filepath.Join(dir, folderName())
+	makeDir(t, kept, 0o700)
+	if err := os.Chmod(dir, 0o777); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = used.remove() })
-	for name, mode := range map[string]os.FileMode{"grapnel-1": 0o700, "grapnel-2": 0o755, "other": 0o700} {
-		if err := os.MkdirAll(filepath.Join(dir, name, "inner"), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Chmod(filepath.Join(dir, name), mode); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := os.Symlink(filepath.Join(dir, "other"), filepath.Join(dir, "grapnel-3")); err != nil {
-		t.Fatal(err)
-	}
-	now := time.Now()
-	if got := sweepFolders(t.Context(), dir, now); got != 0 {
-		t.Errorf("removed %d young folders", got)
-	}
-	if got := sweepFolders(t.Context(), dir, now.Add(2*staleAge)); got != 1 {
-		t.Errorf("removed %d folders, want 1", got)
-	}
-	for _, name := range []string{"grapnel-2", "grapnel-3", "other/inner", filepath.Base(used.path)} {
-		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
-			t.Error(err)
-		}
+	if got := sweepFolders(t.Context(), dir); got != 0 {
+		t.Errorf("removed %d folders", got)
 	}
 }

@@ -25,17 +25,41 @@ func TestHostKilled(t *testing.T) {
 	}
 }
 
-// killHost kills a host of a plugin of some tier; the death signal must outlive
-// all that a confinement does to a program.
-func killHost(t *testing.T, tier sandbox.Tier) {
+// TestHostKilledBesideFugitive: a plugin that has cleared its death signal, its
+// environment, its session and its parent dies when the next host begins, also
+// when it keeps its folder locked, and its folder goes.
+func TestHostKilledBesideFugitive(t *testing.T) {
+	for _, tier := range []sandbox.Tier{sandbox.T0, sandbox.T1} {
+		t.Run(tier.String(), func(t *testing.T) {
+			if tier > sandbox.T0 {
+				needT1(t)
+			}
+			b := setup(t)
+			cmd, lines := startHost(t, b, tier, "fugitive")
+			fugitive := numberAfter(t, lines, "fugitive")
+			numberAfter(t, lines, "plugin")
+			_ = cmd.Process.Kill()
+			_ = cmd.Wait()
+			if !alive(fugitive) {
+				t.Error("the fugitive died with its host")
+			}
+			if got := proc.SweepLeftovers(t.Context(), b.dir); got.Processes < 1 || got.Folders != 1 || alive(fugitive) {
+				t.Errorf("swept %+v; the fugitive lives: %v", got, alive(fugitive))
+				_ = unix.Kill(fugitive, unix.SIGKILL)
+			}
+		})
+	}
+}
+
+// startHost starts a host of a plugin in a mode, and returns what it prints.
+func startHost(t *testing.T, b *testBench, tier sandbox.Tier, mode string) (*exec.Cmd, *bufio.Scanner) {
 	t.Helper()
 
-	b := setup(t)
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), self, modeArg, "host", b.dir, tier.String())
+	cmd := exec.CommandContext(t.Context(), self, modeArg, "host", b.dir, tier.String(), mode)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -43,9 +67,32 @@ func killHost(t *testing.T, tier sandbox.Tier) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+	return cmd, bufio.NewScanner(out)
+}
+
+// numberAfter reads lines until one begins with a word, and returns the number
+// after that.
+func numberAfter(t *testing.T, lines *bufio.Scanner, word string) (number int) {
+	t.Helper()
+
+	for lines.Scan() {
+		if n, _ := fmt.Sscanf(lines.Text(), word+" %d", &number); n == 1 {
+			return number
+		}
+	}
+	t.Fatalf("no line begins with %q: %v", word, lines.Err())
+	return 0
+}
+
+// killHost kills a host of a plugin of some tier; the death signal must outlive
+// all that a confinement does to a program.
+func killHost(t *testing.T, tier sandbox.Tier) {
+	t.Helper()
+
+	b := setup(t)
+	cmd, scanner := startHost(t, b, tier, "children")
 	var pid int
 	var mark string
-	scanner := bufio.NewScanner(out)
 	for scanner.Scan() && mark == "" {
 		if n, _ := fmt.Sscanf(scanner.Text(), "plugin %d %s", &pid, &mark); n == 2 {
 			break
@@ -61,7 +108,7 @@ func killHost(t *testing.T, tier sandbox.Tier) {
 	}
 	// Other test binaries may have left processes of theirs behind meanwhile, so
 	// only the least number that is swept is known.
-	if got := proc.SweepLeftovers(t.Context(), b.dir, time.Now().Add(time.Hour)); got.Folders != 0 || len(processesWith(t, mark)) != 4 {
+	if got := proc.SweepLeftovers(t.Context(), b.dir); got.Folders != 0 || len(processesWith(t, mark)) != 4 {
 		t.Errorf("swept %+v of a living host", got)
 	}
 	began := time.Now()
@@ -77,7 +124,7 @@ func killHost(t *testing.T, tier sandbox.Tier) {
 	}
 	_ = cmd.Wait()
 
-	got := proc.SweepLeftovers(t.Context(), b.dir, time.Now().Add(time.Hour))
+	got := proc.SweepLeftovers(t.Context(), b.dir)
 	// The child of the plugin's own group lives on too: nobody killed the group.
 	if got.Processes < 3 || got.Folders != 1 {
 		t.Errorf("swept %+v, want 3 processes at least and 1 folder", got)

@@ -198,7 +198,7 @@ func host() {
 	if err != nil {
 		panic(err)
 	}
-	s := specFor("children")
+	s := specFor(os.Args[5])
 	s.RuntimeDir, s.Sandbox.Tier, s.Sandbox.Policy.Read = os.Args[3], tier, []string{"/"}
 	s.Log = func(l proc.LogLine) { fmt.Println(l.Message) }
 	p, err := proc.Start(context.Background(), s)

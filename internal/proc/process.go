@@ -68,7 +68,7 @@ func Start(ctx context.Context, s Spec) (*Process, error) {
 	if ctx.Err() != nil {
 		if err == nil {
 			p.program.close()
-			err = errors.Join(p.cage.remove(), p.folder.remove())
+			err = errors.Join(p.cage.remove(), p.folder.remove(context.WithoutCancel(ctx)))
 		}
 		return nil, ended(ctx, s.Name, "its program was still being checked", err)
 	}
@@ -127,7 +127,7 @@ func prepare(ctx context.Context, s Spec) (*Process, error) {
 	box, err := newCage(s, prog, dir.path, mark)
 	if err != nil {
 		prog.close()
-		_ = dir.remove() // it is empty
+		_ = dir.remove(context.WithoutCancel(ctx)) // it is empty
 		return nil, err
 	}
 	p := &Process{
@@ -197,7 +197,7 @@ func (p *Process) finish(ctx context.Context) {
 	p.closeSocket()
 	closeQuietly(p.stdio)
 	p.child.sink.close()
-	err := errors.Join(p.cage.removeSoon(ctx), p.folder.remove())
+	err := errors.Join(p.cage.removeSoon(ctx), p.folder.remove(ctx))
 	if left != 0 {
 		err = p.alive(left)
 	}

@@ -1,13 +1,10 @@
 package proc
 
-import (
-	"context"
-	"time"
-)
+import "context"
 
 // Swept is what SweepLeftovers removed.
 type Swept struct {
-	// Processes were killed: they bore the mark of a host that is dead.
+	// Processes were killed: they bore the tag or the mark of a host that is dead.
 	Processes int
 	// Folders were removed: no living host had locked them.
 	Folders int
@@ -19,10 +16,8 @@ type Swept struct {
 // groups below the one that was delegated to this process, descendants of
 // plugins that outlived them, and private folders in runtimeDir ("" is where
 // Start makes them by default). Call it when a host begins. It touches nothing
-// of hosts that live, and is harmless if several do it at once. now is the time,
-// against which the age of folders is measured.
-func SweepLeftovers(ctx context.Context, runtimeDir string, now time.Time) Swept {
-	return Swept{
-		Groups: sweepGroups(ctx, ""), Processes: sweepProcesses(ctx), Folders: sweepFolders(ctx, runtimeDir, now),
-	}
+// of hosts that live, and is harmless if several do it at once.
+func SweepLeftovers(ctx context.Context, runtimeDir string) Swept {
+	// The processes first: what they hold locked is theirs to the end.
+	return Swept{Groups: sweepGroups(ctx, ""), Processes: sweepProcesses(ctx), Folders: sweepFolders(ctx, runtimeDir)}
 }

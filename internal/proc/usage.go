@@ -2,7 +2,9 @@ package proc
 
 // Usage is what a plugin's process and its descendants use together.
 type Usage struct {
-	// RSS is their resident memory in bytes. What several of them share is
+	// RSS is their resident memory in bytes and, if they have a limit that this
+	// could exceed, what they hold in memfds, files of a tmpfs that are open, and
+	// System V segments without having mapped it. What several of them share is
 	// counted for each, unless that is more than their limit: then it is looked
 	// at closely, and counted once.
 	RSS int64

@@ -22,11 +22,11 @@ func measure(families []*family, limits []int64) ([]Usage, bool) {
 			since = min(since, f.root.start)
 		}
 	}
-	table := readProcesses(since)
+	table, shared := readProcesses(since), sharedMemory()
 	list := make([]Usage, len(families))
 	for i, f := range families {
 		if f != nil {
-			list[i] = f.usage(table, limits[i])
+			list[i] = f.usage(table, limits[i], shared)
 		}
 	}
 	return list, true
@@ -37,7 +37,11 @@ func measure(families []*family, limits []int64) ([]Usage, bool) {
 // some, since it is older than what is known, or since this process had no
 // descriptor free to read it: they are forgotten when it is certain that they
 // have ended. Nothing else may lead to them any more.
-func (f *family) usage(table []process, limit int64) Usage {
+//
+// shared is all shared memory of this machine. Only if the family could be over
+// its limit with that is it looked for, and only if it is over its limit with
+// what it holds of it is everything counted exactly once.
+func (f *family) usage(table []process, limit, shared int64) Usage {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	roots := map[procID]bool{f.root: true}
@@ -60,8 +64,13 @@ func (f *family) usage(table []process, limit int64) Usage {
 		u.RSS += p.pages * int64(os.Getpagesize())
 		u.Descriptors += countDescriptors(id.pid)
 	}
-	if limit > 0 && u.RSS > limit && u.Processes > 1 {
-		u.RSS = f.exact()
+	if limit == 0 || u.RSS+shared <= limit {
+		return u
+	}
+	held := f.segments()
+	resident := u.RSS
+	if u.RSS += held.size(); u.RSS > limit && (u.Processes > 1 || u.RSS > resident) {
+		u.RSS = f.exact(held)
 	}
 	return u
 }
@@ -75,11 +84,12 @@ func hasEnded(id procID) bool {
 	return ok && (p.id != id || p.zombie)
 }
 
-// exact sums up the memory of the known members once more, what they share
-// counted once. The system takes its time for that.
-func (f *family) exact() (sum int64) {
+// exact sums up the memory of the known members once more, what they share and
+// what they hold in segments counted once. The system takes its time for that.
+func (f *family) exact(held segments) int64 {
+	sum := held.size()
 	for id := range f.known {
-		sum += proportionalSize(id.pid)
+		sum += unsegmentedSize(id.pid, held)
 	}
 	return sum
 }

@@ -4,7 +4,7 @@ import (
 	"context"
 	"os"
 	"os/exec"
-	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -61,7 +61,7 @@ func TestUsageForgetsTheDead(t *testing.T) {
 	reused := procID{pid: self.id.pid, start: self.id.start + 1}
 	dead := procID{pid: 1 << 30, start: 1}
 	f := &family{known: map[procID]bool{alive: true, reused: true, dead: true}}
-	if u := f.usage(nil, 0); u != (Usage{}) {
+	if u := f.usage(nil, 0, 0); u != (Usage{}) {
 		t.Errorf("usage of an empty table = %+v", u)
 	}
 	if len(f.known) != 1 || !f.known[alive] {
@@ -70,7 +70,7 @@ func TestUsageForgetsTheDead(t *testing.T) {
 	zombie := process{id: alive, zombie: true}
 	zombie.id.pid = os.Getppid() // a family does not count this process
 	f.known = map[procID]bool{zombie.id: true}
-	f.usage([]process{zombie}, 0)
+	f.usage([]process{zombie}, 0, 0)
 	if len(f.known) != 0 {
 		t.Errorf("known are %v, want nobody", f.known)
 	}
@@ -91,12 +91,12 @@ func TestClearKills(t *testing.T) {
 	if !ok {
 		t.Skip("no /proc")
 	}
-	path := filepath.Join(t.TempDir(), "private")
-	if err := os.Mkdir(path, 0o700); err != nil {
+	private, err := newFolder(runtimeDir(t))
+	if err != nil {
 		t.Fatal(err)
 	}
 	p := &Process{
-		gone: make(chan struct{}), cage: &cage{}, folder: &folder{path: path},
+		gone: make(chan struct{}), cage: &cage{}, folder: private,
 		child: &child{family: &family{mark: "no mark", known: map[procID]bool{left.id: true}}},
 	}
 	if err := p.Clear(); err == nil || hasEnded(left.id) {
@@ -109,7 +109,7 @@ func TestClearKills(t *testing.T) {
 	if !hasEnded(left.id) {
 		t.Error("it lives on")
 	}
-	if _, err := os.Stat(path); !os.IsNotExist(err) {
+	if _, err := os.Stat(private.path); !os.IsNotExist(err) {
 		t.Errorf("the folder is left: %v", err)
 	}
 }
@@ -138,5 +138,59 @@ func TestKillWithoutDescriptors(t *testing.T) {
 	}
 	if left := f.kill(ctx); left != 0 {
 		t.Errorf("%d are left with descriptors", left)
+	}
+}
+
+func TestParseMaps(t *testing.T) {
+	t.Parallel()
+
+	const maps = `7f00-7f01 rw-s 00000000 00:01 1234  /memfd:a b (deleted)
+Rss:   4 kB
+Pss:   100 kB
+Pss_Dirty:  1 kB
+VmFlags: rd wr
+7f02-7f03 rw-s 00000000 00:1d 1234  /dev/shm/same number elsewhere
+Pss:   20 kB
+7f04-7f05 rw-p 00000000 00:00 0
+Pss:   3 kB
+`
+	for _, tt := range []struct {
+		held segments
+		want int64
+	}{{nil, 123}, {segments{inode{unix.Mkdev(0, 1), 1234}: 1}, 23}, {segments{inode{unix.Mkdev(0, 0x1d), 1234}: 1}, 103}} {
+		if got, err := parseMaps(strings.NewReader(maps), tt.held); got != tt.want<<10 || err != nil {
+			t.Errorf("parseMaps without %v = %d, %v, want %d KiB", tt.held, got, err, tt.want)
+		}
+	}
+}
+
+func TestParseSegment(t *testing.T) {
+	t.Parallel()
+
+	const line = "0 7 600 4096 4242 4243 0 0 0 0 0 1 1 1 8192 4096\n"
+	if id, creator, size, ok := parseSegment([]byte(line)); id != 7 || creator != 4242 || size != 12288 || !ok {
+		t.Errorf("parseSegment = %d, %d, %d, %v", id, creator, size, ok)
+	}
+	for _, line := range []string{"", "key shmid perms size cpid lpid nattch uid gid cuid cgid atime dtime ctime rss swap\n", "0 7 600\n"} {
+		if _, _, _, ok := parseSegment([]byte(line)); ok {
+			t.Errorf("parseSegment(%q) is one", line)
+		}
+	}
+}
+
+// BenchmarkSegments is what a look costs more for a plugin that could be over its
+// limit with all shared memory of the machine: here this process, with 100 files.
+func BenchmarkSegments(b *testing.B) {
+	for range 100 {
+		f, err := os.Open(os.DevNull)
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Cleanup(func() { closeQuietly(f) })
+	}
+	self, _ := readProcess(os.Getpid())
+	f := &family{known: map[procID]bool{self.id: true}}
+	for b.Loop() {
+		f.segments()
 	}
 }

@@ -35,7 +35,9 @@ func calls() []call {
 		// Everything else may belong to another process of the user: the host's
 		// limits, priorities and processors. A thread's own number is a number
 		// like any other, so that a thread changes itself by 0 alone.
-		{unix.SYS_PRLIMIT64, oneOf(0, unix.EPERM, 0)},
+		{unix.SYS_PRLIMIT64, both(oneOf(0, unix.EPERM, 0), given(1, unix.RLIMIT_LOCKS, isNull(2, unix.EPERM)))},
+		// The host finds a plugin's processes by this limit, which has no other use.
+		{unix.SYS_SETRLIMIT, noneOf(0, unix.EPERM, unix.RLIMIT_LOCKS)},
 		{unix.SYS_SCHED_SETAFFINITY, oneOf(0, unix.EPERM, 0)},
 		{unix.SYS_SCHED_SETSCHEDULER, oneOf(0, unix.EPERM, 0)},
 		{unix.SYS_SCHED_SETPARAM, oneOf(0, unix.EPERM, 0)},

@@ -1,0 +1,14 @@
+package proc
+
+// For the tests with real plugins.
+var (
+	AsUsers     = asUsers
+	Race        = racer
+	MakeOutside = makeOutside
+)
+
+// Check fails if anything outside has changed.
+var Check = (*outside).check
+
+// Path returns where it is.
+func (o *outside) Path() string { return o.path }

@@ -1,0 +1,518 @@
+package proc
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// asUsers runs a test as the user of this process and, if that is root, once
+// more as nobody, in a process of that user.
+func asUsers(t *testing.T, run func(t *testing.T)) {
+	t.Helper()
+
+	t.Run(fmt.Sprintf("user %d", os.Geteuid()), run)
+	t.Run("nobody", func(t *testing.T) {
+		if os.Geteuid() != 0 {
+			t.Skip("only root can become another user")
+		}
+		dir := runtimeDir(t)
+		self, err := os.ReadFile("/proc/self/exe")
+		if err != nil {
+			t.Fatal(err)
+		}
+		program := filepath.Join(dir, "tests")
+		if err := errors.Join(os.WriteFile(program, self, 0o755), os.Chmod(dir, 0o755)); err != nil {
+			t.Fatal(err)
+		}
+		name, _, _ := strings.Cut(t.Name(), "/")
+		cmd := exec.CommandContext(t.Context(), program, "-test.run", "^"+name+"$")
+		cmd.Dir = "/"
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+		if out, err := cmd.CombinedOutput(); err != nil || bytes.Contains(out, []byte("no tests to run")) {
+			t.Fatalf("%v\n%s", err, out)
+		}
+	})
+}
+
+// makeDir makes a directory with all above it, and gives it a mode.
+func makeDir(t *testing.T, path string, mode os.FileMode) {
+	t.Helper()
+
+	if err := errors.Join(os.MkdirAll(path, 0o700), os.Chmod(path, mode)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// names lists a directory.
+func names(t *testing.T, dir string) []string {
+	t.Helper()
+
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list []string
+	for _, e := range entries {
+		list = append(list, e.Name())
+	}
+	return list
+}
+
+// outside is a tree that nothing may change.
+type outside struct {
+	path string
+	want []string
+}
+
+// makeOutside makes directories and files of several modes.
+func makeOutside(t testing.TB) *outside {
+	t.Helper()
+
+	dir, err := os.MkdirTemp("", "go") //nolint:usetesting // it may belong to another user than the test's folder
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := &outside{path: dir}
+	for _, name := range []string{"a/b/c", "d", "file"} {
+		if err := os.MkdirAll(filepath.Join(dir, name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		for _, mode := range []os.FileMode{0o644, 0o600, 0o400} {
+			file := filepath.Join(dir, name, fmt.Sprintf("%o", mode))
+			if err := errors.Join(os.WriteFile(file, []byte(name), mode), os.Chmod(file, mode)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := os.Chmod(filepath.Join(dir, name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	o.want = o.now()
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return o
+}
+
+// now describes the tree.
+func (o *outside) now() []string {
+	var list []string
+	_ = filepath.WalkDir(o.path, func(path string, d fs.DirEntry, err error) error {
+		line := path
+		if info, e := d.Info(); err == nil && e == nil {
+			line += " " + info.Mode().String()
+		}
+		if d.Type().IsRegular() {
+			data, err := os.ReadFile(path)
+			line += fmt.Sprint(" ", string(data), err)
+		}
+		list = append(list, line)
+		return nil
+	})
+	return list
+}
+
+// check fails if anything has changed.
+func (o *outside) check(t testing.TB) {
+	t.Helper()
+
+	if got := o.now(); !slices.Equal(got, o.want) {
+		t.Fatalf("what is outside has changed:\n%s\nwas\n%s", strings.Join(got, "\n"), strings.Join(o.want, "\n"))
+	}
+}
+
+// removed removes a folder and fails if it is still there.
+func removed(t testing.TB, f *folder) {
+	t.Helper()
+
+	if err := f.remove(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Lstat(f.path); err == nil {
+		t.Fatalf("%s is still there", f.path)
+	}
+}
+
+// private makes a private folder.
+func private(t *testing.T) *folder {
+	t.Helper()
+
+	return privateIn(t, runtimeDir(t))
+}
+
+func privateIn(t *testing.T, base string) *folder {
+	t.Helper()
+
+	f, err := newFolder(base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// makeDeep makes directories in one another, more than a path can name.
+func makeDeep(t *testing.T, dir string, levels int) {
+	t.Helper()
+
+	fd, err := unix.Open(dir, unix.O_PATH, 0)
+	for range levels {
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = unix.Mkdirat(fd, "d", 0o700)
+		next, openErr := unix.Openat(fd, "d", unix.O_PATH, 0)
+		_ = unix.Close(fd)
+		fd, err = next, errors.Join(err, openErr)
+	}
+	_ = unix.Close(fd)
+}
+
+func TestRemoveDeepTree(t *testing.T) {
+	asUsers(t, func(t *testing.T) {
+		f := privateIn(t, fastDir(t))
+		makeDeep(t, f.path, 100_000)
+		removed(t, f)
+	})
+}
+
+func TestRemoveWideTree(t *testing.T) {
+	asUsers(t, func(t *testing.T) {
+		f := privateIn(t, fastDir(t))
+		makeDir(t, filepath.Join(f.path, "w"), 0o700)
+		for i := range 25_000 {
+			for _, name := range []string{fmt.Sprintf("%d\n", i), fmt.Sprintf("w/%d\xff", i)} {
+				if err := os.Symlink("/", filepath.Join(f.path, name)); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		removed(t, f)
+	})
+}
+
+// TestRemoveClosedDirectories: modes that keep out their owner.
+func TestRemoveClosedDirectories(t *testing.T) {
+	asUsers(t, func(t *testing.T) {
+		out := makeOutside(t)
+		f := private(t)
+		for _, mode := range []os.FileMode{0, 0o100, 0o200, 0o300, 0o400, 0o500, 0o600, 0o777} {
+			dir := filepath.Join(f.path, fmt.Sprintf("%o", mode), "a", "b")
+			makeDir(t, dir, 0o700)
+			if err := os.WriteFile(dir+"/\n", nil, 0); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Symlink(out.path, dir+"/link"); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Link(out.path+"/d/644", dir+"/hard"); err != nil {
+				t.Fatal(err)
+			}
+			for _, dir := range []string{dir, filepath.Dir(dir), filepath.Dir(filepath.Dir(dir))} {
+				if err := os.Chmod(dir, mode); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if err := os.Chmod(f.path, 0); err != nil {
+			t.Fatal(err)
+		}
+		removed(t, f)
+		out.check(t)
+	})
+}
+
+// TestRemoveDoesNotEnterMounts: a file system mounted in a private folder, be it
+// the same as that of the folder, is not entered. What else is there goes.
+func TestRemoveDoesNotEnterMounts(t *testing.T) {
+	out := makeOutside(t)
+	f := private(t)
+	for _, dir := range []string{"bind", "a/b/bind", "tmpfs"} {
+		makeDir(t, filepath.Join(f.path, dir), 0o700)
+	}
+	makeDeep(t, filepath.Join(f.path, "a"), 100)
+	unmount := func() {
+		for _, dir := range []string{"bind", "a/b/bind", "tmpfs"} {
+			_ = unix.Unmount(filepath.Join(f.path, dir), unix.MNT_DETACH)
+		}
+	}
+	defer unmount()
+	for _, err := range []error{
+		unix.Mount(out.path, filepath.Join(f.path, "bind"), "", unix.MS_BIND, ""),
+		unix.Mount(out.path, filepath.Join(f.path, "a/b/bind"), "", unix.MS_BIND, ""),
+		unix.Mount("tmpfs", filepath.Join(f.path, "tmpfs"), "tmpfs", 0, "size=1m"),
+	} {
+		if err != nil {
+			t.Skipf("nothing can be mounted: %v", err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(f.path, "tmpfs/file"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.remove(t.Context()); !errors.Is(err, unix.EBUSY) {
+		t.Errorf("error %v", err)
+	}
+	out.check(t)
+	if _, err := os.Stat(filepath.Join(f.path, "tmpfs/file")); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Lstat(filepath.Join(f.path, "a/d")); err == nil {
+		t.Error("what is beside a mount point is still there")
+	}
+	unmount() // those that were moved with their directory are left to the next lines
+	for _, name := range names(t, f.path) {
+		_ = unix.Unmount(filepath.Join(f.path, name, "bind"), unix.MNT_DETACH)
+	}
+	removed(t, f)
+	out.check(t)
+}
+
+// TestRemoveAroundImmutables: what cannot be removed keeps neither the rest
+// there nor the host busy.
+func TestRemoveAroundImmutables(t *testing.T) {
+	const immutable = 0x10 // FS_IMMUTABLE_FL
+	f := private(t)
+	set := func(name string, flags int) error {
+		file, err := os.Open(filepath.Join(f.path, name))
+		if err != nil {
+			return err
+		}
+		defer closeQuietly(file)
+		return unix.IoctlSetPointerInt(int(file.Fd()), unix.FS_IOC_SETFLAGS, flags)
+	}
+	var stuck []string
+	for i := range 200 {
+		stuck = append(stuck, fmt.Sprint("file", i))
+		if err := os.WriteFile(filepath.Join(f.path, stuck[i]), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	makeDir(t, filepath.Join(f.path, "closed/inner"), 0o700)
+	stuck = append(stuck, "closed")
+	makeDeep(t, f.path, 1000)
+	defer func() {
+		for _, name := range stuck {
+			_ = set(name, 0)
+		}
+		removed(t, f)
+	}()
+	for _, name := range stuck {
+		if err := set(name, immutable); err != nil {
+			t.Skipf("no immutable files here: %v", err)
+		}
+	}
+	if err := f.remove(t.Context()); !errors.Is(err, unix.EPERM) {
+		t.Errorf("error %v", err)
+	}
+	if got := names(t, f.path); len(got) != len(stuck) {
+		t.Errorf("%d entries are left, want the %d that cannot be removed", len(got), len(stuck))
+	}
+}
+
+// TestRemoveInTime: a removal whose time is up leaves the rest to the next one.
+func TestRemoveInTime(t *testing.T) {
+	t.Parallel()
+
+	f := private(t)
+	makeDeep(t, f.path, 100)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := f.remove(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v", err)
+	}
+	if lock, err := lockFolder(f.path); err == nil {
+		closeQuietly(lock)
+		t.Error("others may take a folder that its host still removes")
+	}
+	removed(t, f)
+}
+
+// TestRemoveWithFewDescriptors: two are enough beside that of the lock. It is not
+// parallel: it leaves this process without others.
+func TestRemoveWithFewDescriptors(t *testing.T) {
+	f := private(t)
+	makeDeep(t, f.path, 100)
+	makeDir(t, filepath.Join(f.path, "closed/inner/most"), 0)
+	if err := os.Chmod(filepath.Join(f.path, "closed"), 0); err != nil {
+		t.Fatal(err)
+	}
+	var rich unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &rich); err != nil {
+		t.Fatal(err)
+	}
+	const enough = 64
+	poor := unix.Rlimit{Cur: enough, Max: rich.Max}
+	var held []int
+	for {
+		fd, err := unix.Open("/", unix.O_PATH|unix.O_CLOEXEC, 0)
+		if err != nil || fd >= enough-2 {
+			_ = unix.Close(fd)
+			break
+		}
+		held = append(held, fd)
+	}
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &poor); err != nil {
+		t.Fatal(err)
+	}
+	err := f.remove(t.Context())
+	for _, fd := range held {
+		_ = unix.Close(fd)
+	}
+	if e := unix.Setrlimit(unix.RLIMIT_NOFILE, &rich); e != nil {
+		t.Fatal(e)
+	}
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// racer makes and swaps what is in a directory as a plugin's surviving
+// descendant would, as fast as it can, until ctx ends.
+func racer(ctx context.Context, dir, target string) {
+	d, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return
+	}
+	defer func() { _ = unix.Close(d) }()
+	for ctx.Err() == nil {
+		_ = unix.Mkdirat(d, "sub", 0o700)
+		_ = unix.Symlinkat(target, d, "link")
+		sub, err := unix.Openat(d, "sub", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+		if err != nil {
+			continue
+		}
+		_ = unix.Mkdirat(sub, "inner", 0)
+		_ = unix.Symlinkat(target, sub, "link")
+		for i := range 8 {
+			_ = unix.Fchmod(sub, uint32(i)%2*0o700)
+			_ = unix.Renameat2(d, "sub", d, "link", unix.RENAME_EXCHANGE)
+			_ = unix.Renameat2(sub, "inner", sub, "link", unix.RENAME_EXCHANGE)
+		}
+		_ = unix.Close(sub)
+	}
+}
+
+// TestRemoveBesideRacer: a process that swaps directories for links while the
+// host cleans up makes it touch nothing outside. When it has ended, the sweep
+// removes what it has made.
+func TestRemoveBesideRacer(t *testing.T) {
+	asUsers(t, func(t *testing.T) {
+		out := makeOutside(t)
+		base := fastDir(t)
+		for range 2000 {
+			f, err := newFolder(base)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, name := range []string{"sub/inner/a", "x/y/z"} {
+				makeDir(t, filepath.Join(f.path, name), 0)
+			}
+			racing, stop := context.WithCancel(t.Context())
+			var races sync.WaitGroup
+			for range 2 {
+				races.Go(func() { racer(racing, f.path, out.path) })
+			}
+			for range 3 {
+				_ = removeTree(racing, f.lock, f.path)
+			}
+			stop()
+			races.Wait()
+			closeQuietly(f.lock)
+			if _, err := os.Lstat(f.path); err == nil && sweepFolders(t.Context(), base) != 1 {
+				t.Fatalf("the sweep leaves %q", names(t, f.path))
+			}
+			out.check(t)
+		}
+	})
+}
+
+// FuzzRemove removes a tree while a program renames, swaps, closes and extends
+// it. The input is both: what is made before, and what happens meanwhile.
+func FuzzRemove(f *testing.F) {
+	if _, err := os.Stat("/dev/shm"); err == nil {
+		f.Setenv("TMPDIR", "/dev/shm") // disks are slow
+	}
+	f.Add([]byte("\x00\x01\x08\x12\x23\x34\x45"), []byte("\x01\x12\x29\x3a\x4b\x5c"))
+	f.Add([]byte("\x00\x08\x10\x18\x01\x09\x11\x19\x02\x0a"), []byte("\x06\x0e\x16\x1e\x26\x07\x0f"))
+	f.Fuzz(func(t *testing.T, tree, program []byte) {
+		tree, program = tree[:min(len(tree), 200)], program[:min(len(program), 200)]
+		out := makeOutside(t)
+		base, err := os.MkdirTemp("", "gt") //nolint:usetesting // a socket needs a short path
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = os.RemoveAll(base) }()
+		dir, err := newFolder(base)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, err := unix.Open(dir.path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = unix.Close(d) }()
+		vandal := func(steps []byte) {
+			for i, step := range steps {
+				vandalise(d, out.path, i, step)
+			}
+		}
+		vandal(tree)
+		ctx, cancel := context.WithCancel(t.Context())
+		var racing sync.WaitGroup
+		racing.Go(func() {
+			defer cancel()
+			for range 20 {
+				vandal(program)
+			}
+		})
+		for ctx.Err() == nil {
+			_ = removeTree(ctx, dir.lock, dir.path)
+		}
+		racing.Wait()
+		removed(t, dir)
+		out.check(t)
+	})
+}
+
+// vandalise makes one step of a program in a directory: one of eight things,
+// done to names of which there are few, at two levels. It follows no links.
+func vandalise(dir int, target string, i int, step byte) {
+	list := []string{"a", "b", "c\n", strings.Repeat("d", 255)}
+	name, other := list[step>>3&3], list[step>>5&3]
+	if i%2 == 1 { // one level down
+		sub, err := unix.Openat(dir, list[i/2%4], unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+		if err == nil {
+			defer func() { _ = unix.Close(sub) }()
+			dir = sub
+		}
+	}
+	switch step & 7 {
+	case 0, 1:
+		_ = unix.Mkdirat(dir, name, 0o700)
+	case 2:
+		_ = unix.Symlinkat(target, dir, name)
+	case 3:
+		_ = unix.Linkat(unix.AT_FDCWD, target+"/d/600", dir, name, 0)
+	case 4:
+		_ = unix.Renameat2(dir, name, dir, other, unix.RENAME_EXCHANGE)
+	case 5:
+		_ = unix.Renameat(dir, name, dir, other)
+	case 6:
+		_ = unix.Fchmod(dir, uint32(step>>5)*0o100)
+	default:
+		if sub, err := unix.Openat(dir, name, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0); err == nil {
+			_ = unix.Renameat(dir, other, sub, name)
+			_ = unix.Close(sub)
+		}
+	}
+}
