@@ -233,7 +233,7 @@ func (g *Gateway) Handler() http.Handler {
 	mux.Handle("/", g.rpc.Handler())
 	mux.HandleFunc("GET /healthz", healthy)
 	mux.HandleFunc("GET /readyz", g.ready)
-	mux.Handle("GET /metrics", g.rpc.Guard(g.metrics.handler()))
+	mux.Handle("GET /metrics", g.rpc.Guard(g.rpc.Admit(rpc.ReadRight, g.metrics.handler())))
 	return mux
 }
 
