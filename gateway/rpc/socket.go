@@ -248,9 +248,14 @@ func socketOf(r *http.Request) *socket {
 	return s
 }
 
-// track lets the sockets know when a handler is at work.
+// track lets the sockets know when a handler is at work. A chunked request is the last
+// one of its connection: it may have had a Content-Length too, which net/http drops,
+// and a proxy that went by that would take the rest for another request.
 func track(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if len(r.TransferEncoding) > 0 {
+			w.Header().Set("Connection", "close")
+		}
 		s := socketOf(r)
 		s.work(1)
 		defer s.work(-1)
