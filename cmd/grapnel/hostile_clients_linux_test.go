@@ -224,7 +224,12 @@ func poisons() []any {
 		nil, true, 0, -1, 1, 1e300, json.RawMessage("1e999999"), json.RawMessage("99999999999999999999999999"), json.RawMessage("-9223372036854775809"),
 		"", " ", "../../../../etc/passwd", "/etc/passwd", "..\\..\\windows", "%2e%2e%2f", "x'; DROP TABLE manifests; --", "\u0001\u001b[31m\u007f", "\u202edrowssap\u200b", "💣é̴", "\u0085\u2028",
 		"latest", "*", strings.Repeat("x", 100_000), strings.Repeat("💣", 20_000), strings.Repeat("\u0001", 20_000),
-		[]any{}, []any{1, "x", nil}, object{}, object{"workspace_id": "acme"}, object{"__proto__": 1, "": 2}, deep, slices.Repeat([]any{0}, 50_000),
+		[]any{},
+		[]any{1, "x", nil},
+		object{},
+		object{"workspace_id": "acme"},
+		object{"__proto__": 1, "": 2},
+		deep, slices.Repeat([]any{0}, 50_000),
 	}
 }
 
@@ -333,7 +338,7 @@ func tenantRows(t *testing.T) []hostileRow {
 // longRows wait for the gateway's own limits.
 func longRows() []hostileRow {
 	const why = "it waits for the gateway's time limits, half a minute each"
-	closes := func(network, first string, drip string) func(t *testing.T, b *besieged) {
+	closes := func(network, first, drip string) func(t *testing.T, b *besieged) {
 		return func(t *testing.T, b *besieged) {
 			w := b.connect(t, network)
 			if err := w.SetDeadline(time.Now().Add(2 * time.Minute)); err != nil {

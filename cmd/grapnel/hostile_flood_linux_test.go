@@ -66,7 +66,7 @@ func TestUnreadAnswers(t *testing.T) {
 	for i := range 30 {
 		began := time.Now()
 		b.works(t)
-		b.honest.ask(t, "thread/agents_doc/save", object{"workspace_id": "acme", "content": fmt.Sprint(i), "expected_version": 40 + i})
+		b.honest.ask(t, "thread/agents_doc/save", object{"workspace_id": "acme", "content": strconv.Itoa(i), "expected_version": 40 + i})
 		if took := time.Since(began); took > bearable {
 			t.Errorf("round %d took %v", i, took)
 		}
@@ -89,7 +89,7 @@ func TestUnreadAnswersWithoutTokens(t *testing.T) {
 	honest := dial(t, "unix:"+socket, "")
 	honest.ask(t, "workspace/create", object{"id": "acme", "name": "acme"})
 	for i := range 40 {
-		honest.ask(t, "thread/agents_doc/save", object{"workspace_id": "acme", "content": strings.Repeat("x", 65_000) + fmt.Sprint(i), "expected_version": i})
+		honest.ask(t, "thread/agents_doc/save", object{"workspace_id": "acme", "content": strings.Repeat("x", 65_000) + strconv.Itoa(i), "expected_version": i})
 	}
 	before := memoryOf(t, s.cmd.Process.Pid, "VmRSS")
 	b := &besieged{served: s, socket: socket}

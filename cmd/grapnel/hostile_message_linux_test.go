@@ -14,8 +14,8 @@ func (b *besieged) upgraded(t *testing.T, token string) *wire {
 	t.Helper()
 	w := b.connect(t, "tcp")
 	w.say(upgradeOf(token))
-	resp, err := http.ReadResponse(w.r, nil)
-	if err != nil || resp.StatusCode != http.StatusSwitchingProtocols { //nolint:bodyclose // it has none
+	resp, err := http.ReadResponse(w.r, nil) //nolint:bodyclose // it has none
+	if err != nil || resp.StatusCode != http.StatusSwitchingProtocols {
 		t.Fatalf("the handshake: %v %v", resp, err)
 	}
 	return w
@@ -130,8 +130,8 @@ func socketRows() []hostileRow {
 		{name: "WebSocket: bomb of deflate is not agreed to", do: func(t *testing.T, b *besieged) {
 			w := b.connect(t, "tcp")
 			w.say(strings.Replace(upgradeOf(readToken), "\r\n\r\n", "\r\nSec-WebSocket-Extensions: permessage-deflate; client_max_window_bits\r\n\r\n", 1))
-			resp, err := http.ReadResponse(w.r, nil)
-			if err != nil || resp.Header.Get("Sec-WebSocket-Extensions") != "" { //nolint:bodyclose // it has none
+			resp, err := http.ReadResponse(w.r, nil) //nolint:bodyclose // it has none
+			if err != nil || resp.Header.Get("Sec-WebSocket-Extensions") != "" {
 				t.Errorf("got %v, %v", resp, err)
 			}
 		}},
@@ -303,8 +303,8 @@ func loadRows(list, note string) []hostileRow {
 			b.works(t)
 		}},
 		{name: "JSON-RPC: numbers that grow when decoded", do: func(t *testing.T, b *besieged) {
-			text := postOf(tenantToken, rpcOf("phase/dispatch", object{"phase": "turn.pre_policy", "context": object{"workspace_id": "rival", "metadata": object{"x": "LONG"}}}))
-			text = postOf(tenantToken, strings.Replace(text[strings.Index(text, "{"):], `"LONG"`, "["+strings.Repeat("0,", 900_000)+"0]", 1))
+			call := rpcOf("phase/dispatch", object{"phase": "turn.pre_policy", "context": object{"workspace_id": "rival", "metadata": object{"x": "LONG"}}})
+			text := postOf(tenantToken, strings.Replace(call, `"LONG"`, "["+strings.Repeat("0,", 900_000)+"0]", 1))
 			for range 20 {
 				go b.connect(t, "tcp").say(text)
 			}

@@ -145,8 +145,10 @@ func (l *lease) decode(ctx context.Context, length int) *Error {
 // settle makes n bytes what is fixed, or what the lease holds if that is less, and
 // gives the rest back.
 func (l *lease) settle(n int64) {
+	l.q.mu.Lock()
+	defer l.q.mu.Unlock()
 	l.fixed = min(n, l.held)
-	_ = l.set(context.Background(), l.fixed) // it is not more than before
+	l.take(l.fixed)
 }
 
 // release gives everything back.

@@ -165,10 +165,13 @@ func TestTokenWithWebSockets(t *testing.T) {
 		network, token string
 		want           int
 	}{
-		{"tcp", "a", 101}, {"tcp", "a", 101},
+		{"tcp", "a", 101},
+		{"tcp", "a", 101},
 		{"tcp", "a", 503},  // half of them
 		{"unix", "a", 503}, // over all listeners
-		{"tcp", "b", 101}, {"tcp", "b", 101}, {"tcp", "b", 503},
+		{"tcp", "b", 101},
+		{"tcp", "b", 101},
+		{"tcp", "b", 503},
 	} {
 		addr := map[string]string{"tcp": h.addr, "unix": h.unix}[step.network]
 		if got := upgrade(step.network, addr, step.token); got != step.want {
