@@ -121,10 +121,10 @@ type Limits struct {
 	// Read is how long a message that has begun may take to arrive. 30 s.
 	Read time.Duration
 	// Write is how long a peer may take to read a message, for each MiB of it that
-	// has begun, and at most for each 64 KiB. 10 s. Where others wait for the memory,
-	// a peer that has read nothing for a tenth of that is disconnected.
+	// has begun, and at most for each 16 KiB. 10 s. Where others wait for the memory,
+	// a peer that has read nothing for a fifth of that is disconnected.
 	Write time.Duration
-	// Admission is how long a call waits for memory. Then it is refused. 3 s.
+	// Admission is how long a call waits for memory. Then it is refused. 5 s.
 	Admission time.Duration
 	// Ping is how long a WebSocket connection may be silent before it is asked for
 	// a sign of life; it then has the time of Write. 30 s.
@@ -167,7 +167,7 @@ func (l Limits) withDefaults() Limits {
 	orTime(&l.UnauthenticatedIdle, 10*time.Second)
 	orTime(&l.Read, 30*time.Second)
 	orTime(&l.Write, 10*time.Second)
-	orTime(&l.Admission, 3*time.Second)
+	orTime(&l.Admission, 5*time.Second)
 	orTime(&l.Ping, 30*time.Second)
 	orTime(&l.Drain, 10*time.Second)
 	return l

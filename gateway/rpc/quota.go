@@ -61,7 +61,7 @@ type waiter struct {
 
 func newQuota(l Limits, log *slog.Logger) *quota {
 	return &quota{
-		log: log, admission: l.Admission, stall: l.Write / 10, body: int64(l.Body),
+		log: log, admission: l.Admission, stall: l.Write / 5, body: int64(l.Body),
 		process: account{name: "process", most: int64(l.Memory)}, leases: map[*lease]struct{}{},
 	}
 }

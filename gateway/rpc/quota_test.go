@@ -147,7 +147,7 @@ func TestUnreadAnswersAreEvicted(t *testing.T) {
 
 	h := start(t, func(o *Options) {
 		o.Limits.Memory, o.Limits.Admission = 32<<20, patience
-		o.Limits.Write = 20 * time.Second // evicted after two seconds
+		o.Limits.Write = 20 * time.Second // evicted after four seconds
 	})
 	for i := range 12 { // 8 MB each: what is asked for is three times what there is
 		if i%2 == 0 {

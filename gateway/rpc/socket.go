@@ -204,7 +204,7 @@ func (s *socket) SetDeadline(t time.Time) error {
 }
 
 // writePiece is how much a peer must read to make progress.
-const writePiece = 64 << 10
+const writePiece = 16 << 10
 
 // Write implements net.Conn. Each piece must be read within [Limits.Write], besides
 // the deadline for everything.

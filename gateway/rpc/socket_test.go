@@ -46,6 +46,9 @@ func dialPlain(t *testing.T, network, addr string) *plainConn {
 // ask sends a request and returns the status and the body of the answer; the error
 // is why there is none.
 func (c *plainConn) ask(request string) (status int, body string, err error) {
+	if err := c.SetDeadline(time.Now().Add(patience)); err != nil {
+		return 0, "", err
+	}
 	if _, err := io.WriteString(c, request); err != nil {
 		return 0, "", err
 	}
