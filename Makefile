@@ -16,10 +16,10 @@ PKGS     ?= ./...
 BENCH    ?= .
 COUNT    ?= 1
 FUZZTIME ?= 60s
-# What `fuzz` runs unless PKGS says otherwise: what reads plugins' and operators'
-# input, and what removes plugins' directories.
+# What `fuzz` runs unless PKGS says otherwise: what reads the input of plugins,
+# operators and clients, and what removes plugins' directories.
 FUZZ := ./internal/wire:FuzzSession ./config:FuzzParse ./internal/cond:FuzzCondition ./internal/merge:FuzzMerge \
-        ./internal/proc:FuzzRemove
+        ./internal/proc:FuzzRemove ./gateway/rpc:FuzzBatch
 # Options of `soak`: SOAK='-dispatches 100000 -for 10m'.
 SOAK ?=
 
@@ -78,7 +78,7 @@ bench: ## run benchmarks (BENCH=Dispatch COUNT=10 PKGS=./runtime)
 
 # Minimizing what is merely new is bounded: by default it takes a minute each, in
 # which nothing else is tried.
-fuzz: ## fuzz decoder, configuration, conditions, merging for FUZZTIME (60s) each; others: PKGS=./manifest
+fuzz: ## fuzz decoder, configuration, conditions, merging, batches for FUZZTIME (60s) each; others: PKGS=./manifest
 	@out=$$(mktemp -d); trap 'rm -rf "$$out"' EXIT; failed=0; \
 	tests() { go list $(PKGS) | while read -r pkg; do \
 		go test -list '^Fuzz' "$$pkg" | { grep '^Fuzz' || true; } | sed "s|^|$$pkg:|"; \

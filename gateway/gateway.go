@@ -244,7 +244,7 @@ func (g *Gateway) Handler() http.Handler {
 	if len(g.opts.Secret) > 0 {
 		mux.HandleFunc("GET "+IdentityPath, g.identify)
 	}
-	mux.Handle("GET /metrics", g.rpc.Guard(g.metrics.handler()))
+	mux.Handle("GET /metrics", g.rpc.Guard(g.rpc.Admit(rpc.ReadRight, g.metrics.handler())))
 	return mux
 }
 

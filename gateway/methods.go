@@ -17,6 +17,10 @@ import (
 // callTime bounds a call to the tree or the log. Turns have budgets of their own.
 const callTime = 20 * time.Second
 
+// docsBytes is what the two longest documents take, as some calls answer with, and
+// their JSON.
+const docsBytes = 1 << 20
+
 // openActor is who acts on a gateway without tokens and does not say who.
 const openActor = "local"
 
@@ -63,9 +67,14 @@ func method[P, R any](name string, right rpc.Right, doc string, ask func(*P) ask
 	})
 }
 
-// quick is method for work that a database does: it is bounded in time.
+// quick is method for work that a database does: it is bounded in time, and has
+// memory for documents.
 func quick[P, R any](name string, right rpc.Right, doc string, ask func(*P) asked, do func(ctx context.Context, p P) (R, error)) rpc.Method {
 	return method(name, right, doc, ask, func(ctx context.Context, c call[P]) (R, error) {
+		if err := rpc.Expect(ctx, docsBytes); err != nil {
+			var none R
+			return none, err
+		}
 		ctx, cancel := context.WithTimeout(ctx, callTime)
 		defer cancel()
 		return do(ctx, c.params)

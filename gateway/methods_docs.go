@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -83,7 +84,7 @@ func (g *Gateway) docMethods() []rpc.Method {
 		quick("thread/agents_doc/revisions", rpc.ReadRight, "Lists versions of a document, newest first.",
 			func(p *revisionsParams) asked { return asked{&p.WorkspaceID, &p.Actor} },
 			func(ctx context.Context, p revisionsParams) (revisionsResult, error) {
-				list, err := listed(p.IncludeContent, p.Limit, func(r *tree.Revision) int { return r.Chars }, func(texts bool) ([]tree.Revision, error) {
+				list, err := listed(ctx, p.IncludeContent, p.Limit, func(r *tree.Revision) int { return r.Chars }, func(texts bool) ([]tree.Revision, error) {
 					p.IncludeContent = texts
 					return t.Revisions(ctx, p.RevisionQuery)
 				})
@@ -99,7 +100,7 @@ func (g *Gateway) docMethods() []rpc.Method {
 		quick("thread/agents_doc/archived", rpc.ReadRight, "Lists documents that were put away: those of a scope, or with all those of every scope.",
 			func(p *archivedParams) asked { return asked{&p.WorkspaceID, &p.Actor} },
 			func(ctx context.Context, p archivedParams) (archivedResult, error) {
-				list, err := listed(p.IncludeContent, p.Limit, func(d *tree.ArchivedDoc) int { return d.Chars }, func(texts bool) ([]tree.ArchivedDoc, error) {
+				list, err := listed(ctx, p.IncludeContent, p.Limit, func(d *tree.ArchivedDoc) int { return d.Chars }, func(texts bool) ([]tree.ArchivedDoc, error) {
 					p.IncludeContent = texts
 					return t.ArchivedDocs(ctx, p.ArchivedQuery)
 				})
@@ -108,29 +109,36 @@ func (g *Gateway) docMethods() []rpc.Method {
 	}
 }
 
-// maxTexts is how many characters the texts of a list may have together: those of
-// as many of the longest documents as a list has by default.
-const maxTexts = tree.DefaultLimit * tree.MaxChars
+// maxTexts is how many characters the texts of a list may have together, and
+// charBytes what a character takes at most: as text, and as JSON with its buffer. A
+// list of so many is within [rpc.Limits.Answer].
+const (
+	maxTexts  = 40 * tree.MaxChars
+	charBytes = 4 + 6
+)
 
-// listed asks for a list. A long one with texts is asked for without them first,
-// and refused if they are too much for one answer: a thousand of the longest are
-// some hundred megabytes, of which everything else here would feel the weight.
-func listed[T any](texts bool, limit int, chars func(*T) int, ask func(texts bool) ([]T, error)) ([]T, error) {
-	if texts && limit > tree.DefaultLimit {
-		list, err := ask(false)
-		if err != nil {
-			return nil, err
-		}
-		sum := 0
-		for i := range list {
-			sum += chars(&list[i])
-		}
-		if sum > maxTexts {
-			return nil, rpc.Errorf(rpc.CodeTooLarge, "limit: the texts have %s characters together, and an answer has room for %s: ask for fewer at once",
-				text.Thousands(sum), text.Thousands(maxTexts))
-		}
+// listed asks for a list. One with texts is asked for without them first, and refused
+// if they are too much for one answer; else memory for them is reserved.
+func listed[T any](ctx context.Context, texts bool, limit int, chars func(*T) int, ask func(texts bool) ([]T, error)) ([]T, error) {
+	if !texts {
+		return ask(false)
 	}
-	return ask(texts)
+	list, err := ask(false)
+	if err != nil {
+		return nil, err
+	}
+	sum := 0
+	for i := range list {
+		sum += chars(&list[i])
+	}
+	if sum > maxTexts {
+		return nil, rpc.Errorf(rpc.CodeTooLarge, "limit: the texts have %s characters together, and an answer has room for %s: ask for fewer than %d at once",
+			text.Thousands(sum), text.Thousands(maxTexts), cmp.Or(limit, tree.DefaultLimit))
+	}
+	if err := rpc.Expect(ctx, sum*charBytes); err != nil {
+		return nil, err
+	}
+	return ask(true)
 }
 
 // save warns where a prompt will not have all of the text.

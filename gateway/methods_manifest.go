@@ -11,6 +11,12 @@ import (
 	"github.com/grapnelhq/grapnel/store"
 )
 
+// What a row of a list and a whole manifest take, with their JSON.
+const (
+	rowBytes      = 1 << 10
+	manifestBytes = 1 << 20
+)
+
 // maxList is how many manifests a list has at most.
 const maxList = 1000
 
@@ -93,6 +99,9 @@ func (g *Gateway) listManifests(ctx context.Context, c call[listParams]) (surfac
 	if filter.Limit < 1 || filter.Limit > maxList {
 		return surface.ManifestList{}, rpc.Errorf(rpc.CodeInvalid, "limit: %d is not between 1 and %d", filter.Limit, maxList)
 	}
+	if err := rpc.Expect(ctx, filter.Limit*rowBytes); err != nil {
+		return surface.ManifestList{}, err
+	}
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
 	list, err := g.opts.Log.List(ctx, filter)
@@ -108,6 +117,9 @@ func (g *Gateway) findManifest(ctx context.Context, c *rpc.Caller, name, id stri
 		return nil, rpc.Errorf(rpc.CodeInvalid, "%s: %q is no manifest's id, nor the beginning of one, nor the word %s", name, id, surface.Latest)
 	case id != surface.Latest && len(id) < surface.WholeID && !c.AllWorkspaces():
 		return nil, rpc.Errorf(rpc.CodeInvalid, "%s: this token is bound to workspaces, and gives whole ids", name)
+	}
+	if err := rpc.Expect(ctx, manifestBytes); err != nil {
+		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()

@@ -106,6 +106,9 @@ func (g *Gateway) folderMethods() []rpc.Method {
 	}
 }
 
+// pageBytes is what a full page of the tree takes: 10,000 rows and their JSON.
+const pageBytes = 4 << 20
+
 // treeParams are those of thread/tree.
 type treeParams struct {
 	tree.Query
@@ -142,6 +145,11 @@ func (g *Gateway) threadMethods() []rpc.Method {
 			}),
 		quick("thread/tree", rpc.ReadRight, "Reads the tree, or what is below a folder: folders, threads and summaries of documents, drafts included, never their text.",
 			func(p *treeParams) asked { return asked{&p.WorkspaceID, &p.Actor} },
-			func(ctx context.Context, p treeParams) (tree.Page, error) { return t.Tree(ctx, p.Query) }),
+			func(ctx context.Context, p treeParams) (tree.Page, error) {
+				if err := rpc.Expect(ctx, pageBytes); err != nil {
+					return tree.Page{}, err
+				}
+				return t.Tree(ctx, p.Query)
+			}),
 	}
 }

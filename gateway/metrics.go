@@ -57,13 +57,16 @@ func newMetrics(g *Gateway) *metrics {
 	return m
 }
 
-// handler serves them. Whoever may reach the port may read them, with or without a
-// token: they are numbers by method, plugin and outcome, and never say whose or
-// what; and a collector that had to know a token would be one more place that keeps
-// one. Guard stands before them, as a page could read them through a name of its
-// own that points here.
+// maxScrapes is how many scrapes are answered at once; each reads the whole engine.
+const maxScrapes = 4
+
+// handler serves them. On this machine they need no token: they are numbers by
+// method, plugin and outcome, and never say whose or what; and a collector that had
+// to know a token would be one more place that keeps one. Peers from elsewhere need
+// one. Guard comes first, as a page could read them through a name of its own that
+// points here.
 func (m *metrics) handler() http.Handler {
-	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{MaxRequestsInFlight: maxScrapes})
 }
 
 // call counts a call. Methods that there are not are counted under one name:

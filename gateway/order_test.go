@@ -192,7 +192,7 @@ func TestLongTexts(t *testing.T) {
 
 	s := serve(t, Options{})
 	workspace(t, s.g.opts.Tree, "w")
-	const n = tree.DefaultLimit + 1
+	const n, fit = tree.DefaultLimit + 1, maxTexts / tree.MaxChars
 	for i := range n {
 		save(t, s.g.opts.Tree, "w", "", strings.Repeat(string(rune('a'+i%2)), tree.MaxChars))
 	}
@@ -201,10 +201,11 @@ func TestLongTexts(t *testing.T) {
 		params object
 		want   int
 	}{
-		"as many as usual":      {object{"include_content": true}, tree.DefaultLimit},
-		"more, without texts":   {object{"limit": tree.MaxLimit}, n},
-		"more":                  {object{"limit": tree.MaxLimit, "include_content": true}, 0},
-		"more, of which few go": {object{"limit": tree.MaxLimit, "include_content": true, "before_version": n}, tree.DefaultLimit},
+		"as many as fit":      {object{"limit": fit, "include_content": true}, fit},
+		"more, without texts": {object{"limit": tree.MaxLimit}, n},
+		"one more":            {object{"limit": fit + 1, "include_content": true}, 0},
+		"as many as usual":    {object{"include_content": true}, 0},
+		"more than there are": {object{"limit": tree.MaxLimit, "include_content": true, "before_version": fit + 1}, fit},
 	} {
 		tt.params["workspace_id"] = "w"
 		raw, bad := c.call(t, "thread/agents_doc/revisions", tt.params)

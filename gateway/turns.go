@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"log/slog"
+	"strings"
 	"sync"
 	"time"
 
@@ -55,8 +56,9 @@ type keptTurn struct {
 	used time.Time
 	// conns are the connections that began or used it.
 	conns map[conn]struct{}
-	// userText is the user's message, of the first prompt that was compiled.
-	userText string
+	// userText is the user's message, of the first prompt that was compiled, as far as
+	// the end of the turn needs it.
+	userText phases.Preview
 	// drained is closed when the last call has returned; nil until the turn is
 	// detached.
 	drained chan struct{}
@@ -242,7 +244,7 @@ func (t *turnTable) finish(ctx context.Context, k *keptTurn, end *phases.PostTur
 	}
 	if end.UserText.Text == "" {
 		t.mu.Lock()
-		end.UserText = phases.NewPreview(k.userText, phases.MaxTurnText)
+		end.UserText = k.userText
 		t.mu.Unlock()
 	}
 	return k.End(ctx, end)
@@ -275,5 +277,8 @@ func (t *turnTable) cancel(k *keptTurn) {
 func (t *turnTable) said(k *keptTurn, userText string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	k.userText = cmp.Or(k.userText, userText)
+	if k.userText.IsZero() {
+		k.userText = phases.NewPreview(userText, phases.MaxTurnText)
+		k.userText.Text = strings.Clone(k.userText.Text) // not a piece of the whole message, which would stay in memory
+	}
 }

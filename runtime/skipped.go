@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"math/big"
@@ -26,16 +27,25 @@ type conduct struct {
 	// refused is the decision that ended the turn, if the host had heeded it, and text
 	// what turn.pre_policy has judged last.
 	refused *phases.Error
-	text    phases.Text
+	text    fingerprint
 	// judged are the tool calls that tool.pre_call has seen, the oldest first.
 	judged []judgedCall
 }
 
+// fingerprint is what a turn remembers of a text to recognize it. The text itself may
+// have megabytes, and hosts keep many turns.
+type fingerprint = [sha256.Size]byte
+
 // judgedCall is one call of a tool, as tool.pre_call has let it go on.
 type judgedCall struct {
-	tool      string
-	arguments []byte
+	tool      fingerprint
+	arguments fingerprint
 	refused   *phases.Error
+}
+
+// judged is a call of a tool that tool.pre_call sees.
+func judged(tool string, arguments json.RawMessage, refused *phases.Error) judgedCall {
+	return judgedCall{sha256.Sum256([]byte(tool)), sha256.Sum256(canonical(arguments)), refused}
 }
 
 // note takes the end of a phase.
@@ -50,16 +60,17 @@ func (c *conduct) note(out *phases.Outcome) {
 	}
 	switch in := out.Rewritten.(type) {
 	case *phases.PrePolicyInput:
-		if c.refused == nil || in.UserText == c.text { // another text does not take a deny back
+		text := sha256.Sum256([]byte(in.UserText.Value))
+		if c.refused == nil || text == c.text { // another text does not take a deny back
 			c.refused = refused
 		}
-		c.text = in.UserText
+		c.text = text
 	case *phases.ToolPreCallInput:
 		if len(c.judged) >= maxJudged {
 			oldest := slices.IndexFunc(c.judged, func(j judgedCall) bool { return j.refused == nil }) // a deny is kept longest
 			c.judged = slices.Delete(c.judged, max(0, oldest), max(0, oldest)+1)
 		}
-		c.judged = append(c.judged, judgedCall{in.Tool, canonical(in.Arguments), refused})
+		c.judged = append(c.judged, judged(in.Tool, in.Arguments, refused))
 	}
 }
 
@@ -140,7 +151,7 @@ func (t *Turn) remarks(userText string) []phases.Diagnostic {
 			Message: fmt.Sprintf("%s answered %q for this turn, and the host compiled its prompt all the same", phases.PrePolicy, c.refused.Code),
 		})
 	}
-	if len(t.gen.subscribed(phases.PrePolicy)) > 0 && c.dispatched(phases.PrePolicy) && userText != "" && userText != c.text.Value {
+	if len(t.gen.subscribed(phases.PrePolicy)) > 0 && c.dispatched(phases.PrePolicy) && userText != "" && sha256.Sum256([]byte(userText)) != c.text {
 		list = append(list, phases.Diagnostic{
 			Code: phases.CodeJudgedEarlier, Severity: phases.SeverityWarning,
 			Message: fmt.Sprintf("the host compiles another text of the user's than %s has judged", phases.PrePolicy),
@@ -179,27 +190,27 @@ func (t *Turn) callRemark(call *phases.ToolCall) (remark phases.Diagnostic, wron
 	}
 	t.scope.mu.Lock()
 	defer t.scope.mu.Unlock()
-	c, arguments := &t.scope.conduct, canonical(call.Arguments)
-	same := func(j judgedCall) bool { return j.tool == call.Tool && bytes.Equal(j.arguments, arguments) }
+	c, made := &t.scope.conduct, judged(call.Tool, call.Arguments, nil)
+	same := func(j judgedCall) bool { return j.tool == made.tool && j.arguments == made.arguments }
 	i := lastIndex(c.judged, same)
 	remark = phases.Diagnostic{Code: phases.CodePhaseSkipped, Severity: phases.SeverityWarning}
 	switch {
 	case c.refused != nil:
 		remark.Code, remark.Severity, remark.Subscription = phases.CodeDenyIgnored, phases.SeverityError, c.refused.Subscription
 		remark.Message = fmt.Sprintf("%s answered %q for this turn, and the host calls the tool %q all the same", phases.PrePolicy, c.refused.Code, call.Tool)
-	case i < 0 && slices.ContainsFunc(c.judged, func(j judgedCall) bool { return j.tool == call.Tool }):
+	case i < 0 && slices.ContainsFunc(c.judged, func(j judgedCall) bool { return j.tool == made.tool }):
 		remark.Code = phases.CodeJudgedEarlier
 		remark.Message = fmt.Sprintf("the host calls the tool %q with other arguments than %s has judged", call.Tool, phases.ToolPreCall)
 	case i < 0:
 		remark.Message = fmt.Sprintf("the host calls the tool %q without a dispatch of %s for this call: %s did not judge it", call.Tool, phases.ToolPreCall, strings.Join(hooks, ", "))
 	default:
-		judged := c.judged[i]
+		last := c.judged[i]
 		c.judged = slices.Delete(c.judged, i, i+1)
-		if judged.refused == nil || judged.refused.Code == codeAsk { // who was asked may have said yes
+		if last.refused == nil || last.refused.Code == codeAsk { // who was asked may have said yes
 			c.judged = slices.DeleteFunc(c.judged, func(j judgedCall) bool { return same(j) && j.refused != nil }) // it was judged again
 			return remark, false
 		}
-		remark.Code, remark.Severity, remark.Subscription = phases.CodeDenyIgnored, phases.SeverityError, judged.refused.Subscription
+		remark.Code, remark.Severity, remark.Subscription = phases.CodeDenyIgnored, phases.SeverityError, last.refused.Subscription
 		remark.Message = fmt.Sprintf("%s denied a call of the tool %q, and the host makes it all the same", phases.ToolPreCall, call.Tool)
 	}
 	t.scope.notes.add([]phases.Diagnostic{remark})

@@ -66,6 +66,10 @@ func (t *tail) until(tb testing.TB, word string) string {
 // untilTimes is until for a word that was said so often.
 func (t *tail) untilTimes(tb testing.TB, word string, times int) string {
 	tb.Helper()
+	over := tb.Context().Done()
+	if word == "" {
+		over = nil // the process was ended, and its test may be over
+	}
 	for {
 		t.mu.Lock()
 		text, eof, more := t.text.String(), t.eof, t.more
@@ -78,7 +82,7 @@ func (t *tail) untilTimes(tb testing.TB, word string, times int) string {
 		}
 		select {
 		case <-more:
-		case <-tb.Context().Done():
+		case <-over:
 			tb.Fatalf("it never said %q:\n%s", word, text)
 		}
 	}
@@ -94,6 +98,12 @@ func serveIn(t *testing.T, dir string, args ...string) *served {
 func serveAs(t *testing.T, dir string, attr *syscall.SysProcAttr, args ...string) *served {
 	t.Helper()
 	cmd, _ := command(t, append([]string{"serve"}, args...)...)
+	return serveWith(t, cmd, dir, attr)
+}
+
+// serveWith is serveAs with the command.
+func serveWith(t *testing.T, cmd *exec.Cmd, dir string, attr *syscall.SysProcAttr) *served {
+	t.Helper()
 	cmd.Env = append(cmd.Env, homeIn(dir)...)
 	cmd.SysProcAttr = attr
 	out, err := cmd.StdoutPipe()

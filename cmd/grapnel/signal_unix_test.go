@@ -12,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // slowConfig is a plugin that would work for a minute.
@@ -27,6 +28,12 @@ plugins:
 // the sockets of plugins.
 func command(t *testing.T, args ...string) (cmd *exec.Cmd, run string) {
 	t.Helper()
+	return commandFor(t, longest, args...)
+}
+
+// commandFor is command with a bound of its own.
+func commandFor(t *testing.T, most time.Duration, args ...string) (cmd *exec.Cmd, run string) {
+	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -35,7 +42,7 @@ func command(t *testing.T, args ...string) (cmd *exec.Cmd, run string) {
 	if err := os.Chmod(run, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), longest)
+	ctx, cancel := context.WithTimeout(t.Context(), most)
 	t.Cleanup(cancel)
 	cmd = exec.CommandContext(ctx, self)
 	cmd.Args = append([]string{"grapnel"}, args...)

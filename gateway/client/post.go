@@ -12,8 +12,8 @@ import (
 )
 
 // longest is how many bytes an answer may have: some more than the gateway's own
-// bound, which is 48 MiB.
-const longest = 64 << 20
+// bound, which is 16 MiB.
+const longest = 32 << 20
 
 // poster makes each call a POST.
 type poster struct {

@@ -20,9 +20,12 @@ func quiet(o *Options) { o.OnCall, o.OnConn = nil, nil }
 // BenchmarkAnswer is a call without its transport.
 func BenchmarkAnswer(b *testing.B) {
 	h := start(b, quiet)
+	conn := h.srv.quota.connection()
 	b.ReportAllocs()
 	for b.Loop() {
-		h.srv.answer(b.Context(), &Caller{Open: true}, nil, []byte(benchCall))
+		l := h.srv.quota.lease(nil, conn, nil)
+		h.srv.answer(b.Context(), &Caller{Open: true}, nil, l, []byte(benchCall))
+		l.release()
 	}
 }
 

@@ -16,9 +16,14 @@ import (
 
 // answer does what a message asks for and returns the answer; nil where none is
 // due. The requests of a batch are done in their order, one after the other, so
-// that one may build on those before it.
-func (s *Server) answer(ctx context.Context, caller *Caller, limit *rate.Limiter, text []byte) []byte {
-	m, bad := parse(text, s.limits)
+// that one may build on those before it. The lease, which holds the text, holds the
+// answer instead.
+func (s *Server) answer(ctx context.Context, caller *Caller, limit *rate.Limiter, l *lease, text []byte) []byte {
+	bad := l.decode(ctx, len(text))
+	var m message
+	if bad == nil {
+		m, bad = parse(text, s.limits)
+	}
 	if bad != nil {
 		s.observe("", bad, s.now())
 		return refusal(bad)
@@ -27,56 +32,89 @@ func (s *Server) answer(ctx context.Context, caller *Caller, limit *rate.Limiter
 	if refuse == nil {
 		defer s.inFlight.Done()
 	}
-	var out bytes.Buffer
+	w := work{Server: s, ctx: context.WithValue(ctx, leaseKey{}, l), caller: caller, limit: limit, lease: l, batch: m.batch, base: l.fixed, refuse: refuse}
 	for i := range m.requests {
-		r := &m.requests[i]
-		if out.Len() > s.limits.Answer {
-			refuse = Errorf(CodeTooLarge, "the answers before this one fill the batch's: call it by itself")
-		}
-		result, err := s.call(ctx, caller, limit, r, refuse)
-		if r.silent() {
-			continue
-		}
-		separate(&out, m.batch)
-		respond(&out, r.id, result, err)
+		w.do(&m.requests[i])
 	}
-	if out.Len() == 0 {
+	if w.out.Len() == 0 {
 		return nil
 	}
 	if m.batch {
-		out.WriteByte(']')
+		w.out.WriteByte(']')
 	}
-	return out.Bytes()
+	l.settle(int64(w.out.Len()))
+	return w.out.Bytes()
 }
 
-// call does one request. It returns the encoded result or an error.
-func (s *Server) call(ctx context.Context, caller *Caller, limit *rate.Limiter, r *request, refuse *Error) (result json.RawMessage, bad *Error) {
-	began := s.now()
-	method := s.methods[r.method]
+// work is a message of which the requests are done.
+type work struct {
+	*Server
+
+	ctx    context.Context //nolint:containedctx // a work lives as long as the call that made it
+	caller *Caller
+	limit  *rate.Limiter
+	lease  *lease
+	batch  bool
+	base   int64  // what the message takes, without answers
+	refuse *Error // why nothing further is done
+	out    bytes.Buffer
+}
+
+// do does a request and appends its response.
+func (w *work) do(r *request) {
+	before := w.out.Len()
+	if w.refuse == nil && before > w.limits.Answer {
+		w.refuse = Errorf(CodeTooLarge, "the answers before this one fill the batch's: call it by itself")
+	}
+	separate(&w.out, w.batch)
+	begin(&w.out, r.id)
+	start := w.out.Len()
+	bad := w.call(r)
+	if bad != nil {
+		w.out.Truncate(start)
+		appendError(&w.out, bad)
+		if bad.Code == CodeOverloaded {
+			w.refuse = bad // the next one would wait in vain as well
+		}
+	}
+	w.out.WriteByte('}')
+	if r.silent() {
+		w.out.Truncate(before)
+	}
+	w.lease.settle(w.base + int64(w.out.Len()))
+}
+
+// call does one request. It appends the result, or returns an error.
+func (w *work) call(r *request) (bad *Error) {
+	began := w.now()
+	method := w.methods[r.method]
 	defer func() {
 		name := ""
 		if method != nil {
 			name = method.Name
 		}
-		s.observe(name, bad, began)
+		w.observe(name, bad, began)
 	}()
 	switch {
 	case r.bad != nil && r.bad.Code == CodeRequest:
-		return nil, r.bad
-	case refuse != nil:
-		return nil, refuse
-	case ctx.Err() != nil: // in the middle of a batch
-		return nil, cutShort(ctx.Err())
-	case limit != nil && !limit.AllowN(began, 1):
-		return nil, tooOften(limit)
+		return r.bad
+	case w.refuse != nil:
+		return w.refuse
+	case w.ctx.Err() != nil: // in the middle of a batch
+		return cutShort(w.ctx.Err())
+	case w.limit != nil && !w.limit.AllowN(began, 1):
+		return tooOften(w.limit)
 	case method == nil:
-		return nil, Errorf(CodeMethod, "there is no method %q%s", clip(r.method), phases.DidYouMean(clip(r.method), s.names))
-	case !caller.May(method.Right):
-		return nil, Errorf(CodeUnauthorized, "%s needs the right %q, which the token %q does not have", method.Name, method.Right, caller.Name)
+		return Errorf(CodeMethod, "there is no method %q%s", clip(r.method), phases.DidYouMean(clip(r.method), w.names))
+	case !w.caller.May(method.Right):
+		return Errorf(CodeUnauthorized, "%s needs the right %q, which the token %q does not have", method.Name, method.Right, w.caller.Name)
 	case r.bad != nil:
-		return nil, r.bad
+		return r.bad
 	}
-	return s.invoke(ctx, caller, method, r.params)
+	if bad := w.lease.expect(w.ctx, callBytes); bad != nil {
+		return bad
+	}
+	return w.invoke(method, r.params)
 }
 
 // tooOften is the error for a token that calls too often.
@@ -86,33 +124,49 @@ func tooOften(limit *rate.Limiter) *Error {
 	return e
 }
 
-// invoke runs a method and encodes its result. What goes wrong in it is logged
+// invoke runs a method and appends its result. What goes wrong in it is logged
 // here unless it is the client's to know.
-func (s *Server) invoke(ctx context.Context, caller *Caller, method *Method, params json.RawMessage) (result json.RawMessage, bad *Error) {
+func (w *work) invoke(method *Method, params json.RawMessage) (bad *Error) {
 	defer func() {
 		if p := recover(); p != nil {
-			s.log.Error("a method panicked", slog.String("method", method.Name), slog.Any("panic", p), slog.String("stack", string(debug.Stack())))
-			result, bad = nil, asError(fmt.Errorf("panic: %v", p))
+			w.log.Error("a method panicked", slog.String("method", method.Name), slog.Any("panic", p), slog.String("stack", string(debug.Stack())))
+			bad = asError(fmt.Errorf("panic: %v", p))
 		}
 	}()
-	value, err := method.Call(ctx, caller, params)
+	value, err := method.Call(w.ctx, w.caller, params)
 	if err == nil {
-		result, err = encode(value)
-	}
-	if err == nil && len(result) > s.limits.Answer {
-		err = Errorf(CodeTooLarge, "the answer has %d bytes, and may have %d: ask for less at once", len(result), s.limits.Answer)
+		err = w.result(value)
 	}
 	if err == nil {
-		return result, nil
+		return nil
 	}
-	if ctx.Err() != nil {
-		return nil, cutShort(err)
+	if w.ctx.Err() != nil {
+		return cutShort(err)
 	}
 	bad = asError(err)
 	if bad.Code == CodeInternal || bad.Code == CodeUnavailable {
-		s.log.Error("a call failed", slog.String("method", method.Name), slog.String("code", bad.Code), slog.Any("error", err))
+		w.log.Error("a call failed", slog.String("method", method.Name), slog.String("code", bad.Code), slog.Any("error", err))
 	}
-	return nil, bad
+	return bad
+}
+
+// result appends the result of a call. One that is larger than was expected must
+// find memory as well.
+func (w *work) result(value any) error {
+	w.out.WriteString(`,"result":`)
+	start := w.out.Len()
+	if err := appendJSON(&w.out, value); err != nil {
+		return err
+	}
+	if n := w.out.Len() - start; n > w.limits.Answer {
+		return Errorf(CodeTooLarge, "the answer has %d bytes, and may have %d: ask for less at once", n, w.limits.Answer)
+	}
+	if need := w.base + int64(w.out.Len()); need > w.lease.held {
+		if bad := w.lease.set(w.ctx, need); bad != nil {
+			return bad
+		}
+	}
+	return nil
 }
 
 // cutShort is the error of a call whose context has ended, should anybody hear it.
@@ -143,31 +197,47 @@ func separate(out *bytes.Buffer, batch bool) {
 	}
 }
 
-// respond writes the response to one request; a nil id is null.
-func respond(out *bytes.Buffer, id, result json.RawMessage, bad *Error) {
+// begin begins the response to one request; a nil id is null.
+func begin(out *bytes.Buffer, id json.RawMessage) {
 	if id == nil {
 		id = json.RawMessage("null")
 	}
-	name, body := "result", result
-	if bad != nil {
-		name = "error"
-		var err error
-		if body, err = encode(bad); err != nil {
-			// The data of a method's error does not encode: the code is worth more.
-			body, _ = encode(Errorf(bad.Code, "%s", bad.Message))
-		}
-	}
-	out.Grow(len(`{"jsonrpc":"2.0","id":,"result":}`) + len(id) + len(body))
 	out.WriteString(`{"jsonrpc":"2.0","id":`)
 	out.Write(id)
-	out.WriteString(`,"` + name + `":`)
-	out.Write(body)
-	out.WriteByte('}')
+}
+
+// maxError is how long an error may be: its message may hold what the client sent.
+const maxError = 64 << 10
+
+// appendError appends an error.
+func appendError(out *bytes.Buffer, bad *Error) {
+	out.WriteString(`,"error":`)
+	start := out.Len()
+	if err := appendJSON(out, bad); err != nil || out.Len()-start > maxError {
+		// The data of a method's error does not encode, or is too long: the code is
+		// worth more.
+		out.Truncate(start)
+		_ = appendJSON(out, Errorf(bad.Code, "%s", clip(bad.Message))) // strings always encode
+	}
+}
+
+// appendJSON appends a value, without the escapes for HTML, which only cost bytes
+// here.
+func appendJSON(out *bytes.Buffer, v any) error {
+	enc := json.NewEncoder(out)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return err
+	}
+	out.Truncate(out.Len() - 1) // the line's end
+	return nil
 }
 
 // refusal is the answer to a message of which nothing was done.
 func refusal(bad *Error) []byte {
 	var out bytes.Buffer
-	respond(&out, nil, nil, bad)
+	begin(&out, nil)
+	appendError(&out, bad)
+	out.WriteByte('}')
 	return out.Bytes()
 }

@@ -37,7 +37,10 @@ type Conn struct {
 	nc     net.Conn // below ws, for deadlines and for an end without ceremony
 	key    *key     // nil for a caller without a token
 	local  bool     // the peer is on this machine
+	seat   seat     // what it is counted by
+	socket *socket  // nc, if it is one of Serve's
 	caller *Caller
+	memory *account // what its messages and answers take
 
 	ctx    context.Context //nolint:containedctx // the connection is what owns the calls made over it
 	cancel context.CancelCauseFunc
@@ -65,6 +68,7 @@ const (
 // item is something to be written: an answer, or a notification.
 type item struct {
 	answer []byte // nil for a notification
+	lease  *lease // of the answer
 	key    string
 	method string
 	params json.RawMessage
@@ -86,6 +90,8 @@ func newConn(s *Server, ws *websocket.Conn, nc net.Conn, k *key, local bool) *Co
 		ctx: ctx, cancel: cancel,
 		slots: make(chan struct{}, s.limits.InFlight),
 		wake:  make(chan struct{}, 1),
+
+		memory: s.quota.connection(),
 	}
 	c.caller.Conn = c
 	return c
@@ -140,13 +146,15 @@ func (c *Conn) Notify(key, method string, params any) {
 	c.poke()
 }
 
-// reply queues an answer. Its slot is given back when it is written, so that
-// answers which nobody reads are no more than the slots.
-func (c *Conn) reply(answer []byte) {
+// reply queues an answer. Its slot and its lease are given back when it is written,
+// so that answers which nobody reads are no more than the slots.
+func (c *Conn) reply(answer []byte, l *lease) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.bye == nil || c.bye.patient {
-		c.queue = append(c.queue, item{answer: answer})
+		c.queue = append(c.queue, item{answer: answer, lease: l})
+	} else {
+		l.release()
 	}
 	c.poke()
 }
@@ -176,6 +184,11 @@ func (c *Conn) leave(f farewell) {
 func (c *Conn) discard() {
 	for range c.notes {
 		c.srv.noted(NotifyDropped)
+	}
+	for i := range c.queue {
+		if l := c.queue[i].lease; l != nil {
+			l.release()
+		}
 	}
 	c.queue, c.notes = nil, 0
 }
@@ -234,13 +247,9 @@ func (c *Conn) abort() {
 	_ = c.ws.CloseNow()
 }
 
-// encode writes JSON without the escapes for HTML, which only cost bytes here.
+// encode is appendJSON into memory of its own.
 func encode(v any) (json.RawMessage, error) {
 	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return nil, err
-	}
-	return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), nil
+	err := appendJSON(&buf, v)
+	return buf.Bytes(), err
 }

@@ -52,7 +52,7 @@ func TestNotifyQueue(t *testing.T) {
 	}{
 		{"in order, answers among them", func(c *Conn) {
 			c.Notify("a", "m", raw("1"))
-			c.reply([]byte("answer"))
+			c.reply([]byte("answer"), c.srv.quota.lease(nil, c.memory, nil))
 			c.Notify("b", "m", map[string]string{"x": "<"})
 		}, []string{"a m 1", "answer", `b m {"x":"<"}`}},
 		{"the same key is replaced, at the end", func(c *Conn) {
@@ -76,20 +76,20 @@ func TestNotifyQueue(t *testing.T) {
 		}, []string{tooSlow}},
 		{"answers do not count", func(c *Conn) {
 			for range 5 {
-				c.reply([]byte("answer"))
+				c.reply([]byte("answer"), c.srv.quota.lease(nil, c.memory, nil))
 			}
 			c.Notify("", "m", raw("1"))
 		}, []string{"answer", "answer", "answer", "answer", "answer", " m 1"}},
 		{"nothing behind the end", func(c *Conn) {
 			c.close(websocket.StatusPolicyViolation, "bye", false)
 			c.Notify("", "m", raw("1"))
-			c.reply([]byte("answer"))
+			c.reply([]byte("answer"), c.srv.quota.lease(nil, c.memory, nil))
 		}, []string{"bye"}},
 		{"answers before a patient end", func(c *Conn) {
 			c.Notify("", "m", raw("1"))
 			c.close(websocket.StatusGoingAway, "bye", true)
 			c.Notify("", "m", raw("2"))
-			c.reply([]byte("answer"))
+			c.reply([]byte("answer"), c.srv.quota.lease(nil, c.memory, nil))
 		}, []string{" m 1", "answer", "bye"}},
 		{"the patient end waits for what is in flight", func(c *Conn) {
 			c.slots <- struct{}{}
@@ -177,7 +177,7 @@ func TestNoReader(t *testing.T) {
 	h := start(t, func(o *Options) { o.Limits.Write = 50 * time.Millisecond })
 	conn := h.rawSocket(t, 4096)
 	for i := range 3 {
-		body := `{"jsonrpc":"2.0","id":` + itoa(i) + `,"method":"test/big","params":{"text":"","count":20000000}}`
+		body := `{"jsonrpc":"2.0","id":` + itoa(i) + `,"method":"test/big","params":{"text":"","count":10000000}}`
 		if _, err := conn.Write(frame(len(body), body)); err != nil {
 			t.Fatal(err)
 		}

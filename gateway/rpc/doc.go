@@ -22,6 +22,16 @@
 // names, half characters and NULs in strings are errors, where that package repairs
 // them in silence or takes the last.
 //
+// Memory is reserved before it is used. A message counts while it is read, what it
+// decodes to and what its calls are expected to answer before they run ([Expect]), and
+// its answer until it is written: against the process, the token and the connection
+// ([Limits.Memory]). A call that finds no room waits, and is then [CodeOverloaded].
+// Meanwhile clients are disconnected that hold what it waits for and do not read.
+//
+// Sockets of which no request was let in are strangers, with few places on each
+// listener and little time. The oldest one goes for a new one: a flood of them delays
+// nobody who has a token, and peers of one listener take nothing from another's.
+//
 // A request in flight ends when its client goes away. Requests of a batch are done
 // in their order; messages of one connection side by side. An answer over WebSocket
 // keeps its place in a queue of 16 (InFlight); a client that does not read answers

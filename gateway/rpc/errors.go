@@ -43,6 +43,10 @@ const (
 	// CodeUnavailable is something that may go well later: the database is out of
 	// reach, the gateway stops, the caller calls too often. Number -32004.
 	CodeUnavailable = "unavailable"
+	// CodeOverloaded is a call for which the gateway has no memory now, because of
+	// what it holds already for its connection, its token or everybody: data.share
+	// says which. Number -32004.
+	CodeOverloaded = "overloaded"
 )
 
 // codes lists the codes in the order of their numbers, with what they mean. It is
@@ -62,6 +66,7 @@ func codes() []codeDoc {
 		{-32002, CodeTurnUnknown, "a turn that this gateway does not keep, or not any more; reason is unknown, ended, idle or stopping"},
 		{-32003, CodeUnauthorized, "no token, a token that is not known, or one without the right"},
 		{-32004, CodeUnavailable, "something that may go well later: try again"},
+		{-32004, CodeOverloaded, "the gateway holds too much already for the connection, the token or the process (share): read answers that are due, and try again after retry_after_ms with less at once"},
 	}
 }
 

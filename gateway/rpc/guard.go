@@ -28,6 +28,26 @@ func (s *Server) Guard(next http.Handler) http.Handler {
 	})
 }
 
+// Admit lets through callers on this machine, and those with a token that has the
+// right; everybody else gets 401. Where a caller is, the address of the peer says:
+// neither the Host nor headers of proxies count. It belongs inside Guard.
+func (s *Server) Admit(right Right, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !isLocal(r) {
+			k, bad := s.authenticate(r)
+			if bad == nil && !callerOf(k).May(right) {
+				bad = Errorf(CodeUnauthorized, "this needs the right %q, which the token %q does not have", right, k.token.Name)
+			}
+			if bad != nil {
+				w.Header().Set("WWW-Authenticate", "Bearer")
+				deny(w, http.StatusUnauthorized, bad)
+				return
+			}
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
 // hostAllowed keeps a page from reaching the gateway by a name of its own that
 // points here (DNS rebinding): the browser tells the name.
 func (s *Server) hostAllowed(r *http.Request) bool {
@@ -131,6 +151,7 @@ func (s *Server) authenticate(r *http.Request) (*key, *Error) {
 	ring := s.tokens.Load()
 	if ring.open {
 		if isLocal(r) {
+			socketOf(r).authenticated(nil)
 			return nil, nil
 		}
 		return nil, Errorf(CodeUnauthorized, "without tokens only callers on the gateway's own machine are let in")
@@ -142,6 +163,9 @@ func (s *Server) authenticate(r *http.Request) (*key, *Error) {
 	k := ring.find(secret)
 	if k == nil {
 		return nil, Errorf(CodeUnauthorized, "the token is not valid")
+	}
+	if !socketOf(r).authenticated(k) {
+		return nil, Errorf(CodeOverloaded, "the token %q has as many connections as it may, all of them at work: use those", k.token.Name)
 	}
 	return k, nil
 }

@@ -19,7 +19,8 @@ func (s *Server) serveWebSocket(w http.ResponseWriter, r *http.Request) {
 		deny(w, http.StatusUnauthorized, bad)
 		return
 	}
-	if bad := s.reserve(); bad != nil {
+	at := seatOf(r, k)
+	if bad := s.reserve(at); bad != nil {
 		w.Header().Set("Retry-After", "1")
 		deny(w, http.StatusServiceUnavailable, bad)
 		return
@@ -33,49 +34,87 @@ func (s *Server) serveWebSocket(w http.ResponseWriter, r *http.Request) {
 	})
 	if err != nil {
 		s.log.Debug("a handshake failed", slog.Any("error", err))
-		s.leave(nil)
+		s.leave(at, nil)
 		return
 	}
-	ws.SetReadLimit(-1)                  // receive counts, and says what the limit is
-	s.adopt(ws, tap.conn, k, isLocal(r)) //nolint:contextcheck // it outlives the request
+	ws.SetReadLimit(-1) // receive counts, and says what the limit is
+	c := newConn(s, ws, tap.conn, k, isLocal(r))
+	c.seat, c.socket = at, socketOf(r)
+	c.socket.work(1) // it is never idle as sockets of HTTP are
+	s.adopt(c)       //nolint:contextcheck // it outlives the request
+}
+
+// seat is what connections are counted by: the listener, and the token's name.
+type seat struct {
+	door  *door // nil where [Server.Serve] does not serve
+	token string
+}
+
+func seatOf(r *http.Request, k *key) seat {
+	var at seat
+	if s := socketOf(r); s != nil {
+		at.door = s.door
+	}
+	if k != nil {
+		at.token = k.token.Name
+	}
+	return at
 }
 
 // reserve makes room for a connection, whose end is leave. The caller holds the
 // server until it calls Done of wg.
-func (s *Server) reserve() *Error {
+func (s *Server) reserve(at seat) *Error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch {
-	case s.draining:
+	if s.draining {
 		return Errorf(CodeUnavailable, "the gateway is stopping")
-	case s.open >= s.limits.Connections:
-		return Errorf(CodeUnavailable, "there are %d connections already", s.open)
+	}
+	door, token := 0, 0
+	for other, n := range s.open {
+		if other.door == at.door {
+			door += n
+		}
+		if other.token == at.token {
+			token += n
+		}
+	}
+	switch {
+	case door >= s.limits.Connections:
+		return Errorf(CodeUnavailable, "there are %d connections already", door)
+	case at.token != "" && token >= (s.limits.Connections+1)/2:
+		return Errorf(CodeUnavailable, "there are %d connections of the token %q already", token, at.token)
 	}
 	s.wg.Add(1)
-	s.open++
+	s.open[at]++
 	s.tellOpen()
 	return nil
 }
 
 // tellOpen tells the observer, in the order in which it happened.
 func (s *Server) tellOpen() {
-	if s.onConn != nil {
-		s.onConn(s.open)
+	if s.onConn == nil {
+		return
 	}
+	open := 0
+	for _, n := range s.open {
+		open += n
+	}
+	s.onConn(open)
 }
 
-// leave gives the room of a connection back; nil for one that never opened.
-func (s *Server) leave(c *Conn) {
+// leave gives the room of a connection back; c is nil for one that never opened.
+func (s *Server) leave(at seat, c *Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.conns, c)
-	s.open--
+	if s.open[at]--; s.open[at] == 0 {
+		delete(s.open, at)
+	}
 	s.tellOpen()
 }
 
 // adopt starts a connection's goroutines, for which wg waits.
-func (s *Server) adopt(ws *websocket.Conn, nc net.Conn, k *key, local bool) {
-	c := newConn(s, ws, nc, k, local)
+func (s *Server) adopt(c *Conn) {
 	s.mu.Lock()
 	s.conns[c] = struct{}{}
 	if s.draining {
@@ -87,7 +126,7 @@ func (s *Server) adopt(ws *websocket.Conn, nc net.Conn, k *key, local bool) {
 	s.mu.Unlock()
 	s.wg.Go(c.read)
 	s.wg.Go(func() {
-		defer s.leave(c)
+		defer s.leave(c.seat, c)
 		c.write()
 	})
 }

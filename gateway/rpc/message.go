@@ -3,6 +3,7 @@ package rpc
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"unicode/utf8"
 )
 
@@ -114,6 +115,9 @@ func parseRequest(s *scanner, depth int) (request, error) {
 	return r, err
 }
 
+// maxID is how many bytes an id may have as it is written: answers repeat it.
+const maxID = 1024
+
 // takeID keeps an id that is a string, a number or null.
 func (r *request) takeID(m member) {
 	switch m.value[0] {
@@ -121,8 +125,12 @@ func (r *request) takeID(m member) {
 		r.refuse(CodeRequest, "id: it must be a string, a number or null")
 		return
 	}
-	if m.flaw != nil {
+	switch {
+	case m.flaw != nil:
 		r.refuse(CodeRequest, "id: "+m.flaw.Error())
+		return
+	case len(m.value) > maxID:
+		r.refuse(CodeRequest, fmt.Sprintf("id: it may have at most %d bytes", maxID))
 		return
 	}
 	r.id = m.value

@@ -145,7 +145,7 @@ func TestCodes(t *testing.T) {
 	want := map[string]int{
 		CodeParse: -32700, CodeRequest: -32600, CodeMethod: -32601, CodeInvalid: -32602, CodeTooLarge: -32602, CodeCycle: -32602,
 		CodeTurnNeeded: -32602, CodeTurnUnknown: -32002,
-		CodeInternal: -32603, CodeConflict: -32001, CodeNotFound: -32002, CodeUnauthorized: -32003, CodeUnavailable: -32004,
+		CodeInternal: -32603, CodeConflict: -32001, CodeNotFound: -32002, CodeUnauthorized: -32003, CodeUnavailable: -32004, CodeOverloaded: -32004,
 	}
 	got := map[string]int{}
 	for _, row := range codes() {

@@ -90,35 +90,52 @@ type Limits struct {
 	Batch int
 	// Depth is how deep a message's JSON may be nested. 32.
 	Depth int
-	// Connections is how many WebSocket connections may be open. 1,024. Sockets
-	// that are none may be an eighth of that besides.
+	// Connections is how many WebSocket connections each listener may have, half of
+	// them of one token. 1,024. Sockets that are none may be an eighth of that
+	// besides; when there are more, the oldest idle one is closed.
 	Connections int
+	// Unauthenticated is how many sockets of each listener may be without a request
+	// that was let in, half of them of one address. When there are more, the oldest
+	// one is closed. 256.
+	Unauthenticated int
 	// Rate is how many calls a second each token may make, in bursts of as many; it
 	// does not hold for callers on the own machine. Negative is no bound. 200.
 	Rate int
 	// InFlight is how many messages of one connection are worked on at once; the
 	// next ones are not read until one of them is answered. 16.
 	InFlight int
-	// Memory is how many bytes of messages, of all clients together, may be held at
-	// once, read in part or worked on. 256 MiB.
+	// Memory is how many bytes of messages and answers, of all clients together, may
+	// be held at once: read in part, worked on, or not yet read by their clients. A
+	// token may have half of that, a connection a quarter. 128 MiB.
 	Memory int
 	// Answer is how many bytes the result of a request may have. Of a batch nothing
-	// further is done once its answer has more. 48 MiB.
+	// further is done once its answer has more. 16 MiB.
 	Answer int
 	// Queue is how many notifications wait for a connection that reads slowly. 256.
 	Queue int
 
+	// Header is how long the header of an HTTP request may take to arrive. 5 s.
+	Header time.Duration
+	// UnauthenticatedIdle is how long a socket may be silent of which no request was
+	// let in. 10 s.
+	UnauthenticatedIdle time.Duration
 	// Read is how long a message that has begun may take to arrive. 30 s.
 	Read time.Duration
 	// Write is how long a peer may take to read a message, for each MiB of it that
-	// has begun. 10 s.
+	// has begun, and at most for each 16 KiB. 10 s. Where others wait for the memory,
+	// a peer that has read nothing for a fifth of that is disconnected.
 	Write time.Duration
+	// Admission is how long a call waits for memory. Then it is refused. 5 s.
+	Admission time.Duration
 	// Ping is how long a WebSocket connection may be silent before it is asked for
 	// a sign of life; it then has the time of Write. 30 s.
 	Ping time.Duration
 	// Drain is how long stopping may take, calls in flight included. 10 s.
 	Drain time.Duration
 }
+
+// sockets is how many sockets a listener may have.
+func (l Limits) sockets() int { return l.Connections + l.Connections/8 + 1 }
 
 // writeBy is by when a message of so many bytes must be written.
 func (l Limits) writeBy(length int) time.Time {
@@ -141,13 +158,17 @@ func (l Limits) withDefaults() Limits {
 	orInt(&l.Batch, 50)
 	orInt(&l.Depth, 32)
 	orInt(&l.Connections, 1024)
+	orInt(&l.Unauthenticated, 256)
 	orInt(&l.Rate, 200)
 	orInt(&l.InFlight, 16)
-	orInt(&l.Memory, 256<<20)
-	orInt(&l.Answer, 48<<20)
+	orInt(&l.Memory, 128<<20)
+	orInt(&l.Answer, 16<<20)
 	orInt(&l.Queue, 256)
+	orTime(&l.Header, 5*time.Second)
+	orTime(&l.UnauthenticatedIdle, 10*time.Second)
 	orTime(&l.Read, 30*time.Second)
 	orTime(&l.Write, 10*time.Second)
+	orTime(&l.Admission, 5*time.Second)
 	orTime(&l.Ping, 30*time.Second)
 	orTime(&l.Drain, 10*time.Second)
 	return l

@@ -24,17 +24,17 @@ func (s *Server) servePost(w http.ResponseWriter, r *http.Request) {
 		deny(w, http.StatusUnsupportedMediaType, Errorf(CodeRequest, "the Content-Type must be %s, without a Content-Encoding", contentType))
 		return
 	}
+	k, bad := s.authenticate(r)
 	ctl := http.NewResponseController(w)
 	_ = ctl.SetReadDeadline(time.Now().Add(s.limits.Read)) // a server that cannot has its own
-	k, bad := s.authenticate(r)
 	var answer []byte
 	if bad == nil {
-		body := s.hold(http.MaxBytesReader(w, r.Body, int64(s.limits.Body)))
-		defer body.release()
+		l := s.leaseOf(r, k)
+		defer l.release()
 		var text []byte
-		if text, bad = s.readBody(body); bad == nil {
+		if text, bad = s.readBody(l.from(r.Context(), http.MaxBytesReader(w, r.Body, int64(s.limits.Body)))); bad == nil {
 			_ = ctl.SetReadDeadline(time.Time{}) // or the call would end with it
-			answer = s.answer(r.Context(), callerOf(k), limiterOf(k, isLocal(r)), text)
+			answer = s.answer(r.Context(), callerOf(k), limiterOf(k, isLocal(r)), l, text)
 		}
 	}
 	if bad != nil {
@@ -45,6 +45,15 @@ func (s *Server) servePost(w http.ResponseWriter, r *http.Request) {
 	post(w, answer)
 }
 
+// leaseOf begins the lease of a request.
+func (s *Server) leaseOf(r *http.Request, k *key) *lease {
+	socket := socketOf(r)
+	if socket == nil {
+		return s.quota.lease(k, s.quota.connection(), nil)
+	}
+	return s.quota.lease(k, socket.memory, socket)
+}
+
 // readBody reads a request's body. It grows with what arrives, whatever length the
 // client has announced.
 func (s *Server) readBody(body io.Reader) ([]byte, *Error) {
@@ -52,8 +61,8 @@ func (s *Server) readBody(body io.Reader) ([]byte, *Error) {
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return nil, Errorf(CodeTooLarge, "a message may have at most %d bytes", s.limits.Body)
 	}
-	if errors.Is(err, errBusy) {
-		return nil, Errorf(CodeUnavailable, "the gateway is busy: try again")
+	if bad, ok := errors.AsType[*Error](err); ok {
+		return nil, bad
 	}
 	if err != nil {
 		return nil, &Error{Code: CodeParse, Message: "the message did not arrive as a whole", Err: err}
@@ -69,5 +78,5 @@ func post(w http.ResponseWriter, answer []byte) {
 	}
 	w.Header().Set("Content-Type", contentType)
 	w.Header().Set("Content-Length", strconv.Itoa(len(answer)))
-	_, _ = w.Write(answer) // the client is gone, or reads it
+	_, _ = w.Write(answer) //nolint:gosec // JSON, and says so; the client is gone, or reads it
 }

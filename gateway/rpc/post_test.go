@@ -305,7 +305,7 @@ func TestPostSlowReader(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close() //nolint:errcheck // the test is over
-	body := `{"jsonrpc":"2.0","id":1,"method":"test/big","params":{"text":"","count":20000000}}`
+	body := `{"jsonrpc":"2.0","id":1,"method":"test/big","params":{"text":"","count":10000000}}`
 	if _, err := io.WriteString(conn, "POST /rpc HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: "+itoa(len(body))+"\r\n\r\n"+body); err != nil {
 		t.Fatal(err)
 	}

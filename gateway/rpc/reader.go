@@ -18,7 +18,7 @@ var errFrame = errors.New("the message is too long")
 func (c *Conn) read() {
 	defer c.calls.Wait()
 	for {
-		text, room, err := c.receive()
+		text, l, err := c.receive()
 		if err != nil {
 			c.ended(err)
 			return
@@ -26,20 +26,17 @@ func (c *Conn) read() {
 		select {
 		case c.slots <- struct{}{}:
 		case <-c.ctx.Done():
-			room.release()
+			l.release()
 			return
 		}
-		c.calls.Go(func() {
-			defer room.release()
-			c.handle(text)
-		})
+		c.calls.Go(func() { c.handle(text, l) })
 	}
 }
 
 // receive reads a message. How long it waits for one to begin is up to the
 // writer's pings; one that has begun must arrive within the time for reading.
-// The message keeps its room until that is released; without one, it is.
-func (c *Conn) receive() ([]byte, *held, error) {
+// The lease counts it, and is the caller's to release.
+func (c *Conn) receive() ([]byte, *lease, error) {
 	kind, r, err := c.ws.Reader(context.Background())
 	if err != nil {
 		return nil, nil, err
@@ -48,8 +45,8 @@ func (c *Conn) receive() ([]byte, *held, error) {
 		return nil, nil, err
 	}
 	longest := int64(c.srv.limits.Body)
-	room := c.srv.hold(io.LimitReader(r, longest+1))
-	text, err := io.ReadAll(room)
+	l := c.srv.quota.lease(c.key, c.memory, c.socket)
+	text, err := io.ReadAll(l.from(c.ctx, io.LimitReader(r, longest+1)))
 	switch {
 	case err != nil:
 	case int64(len(text)) > longest:
@@ -61,10 +58,10 @@ func (c *Conn) receive() ([]byte, *held, error) {
 		err = c.nc.SetReadDeadline(time.Time{})
 	}
 	if err != nil {
-		room.release()
+		l.release()
 		return nil, nil, err
 	}
-	return text, room, nil
+	return text, l, nil
 }
 
 // ended says goodbye where the peer can still be told what was wrong.
@@ -72,8 +69,8 @@ func (c *Conn) ended(err error) {
 	switch {
 	case errors.Is(err, errFrame):
 		c.close(websocket.StatusMessageTooBig, fmt.Sprintf("a message may have at most %d bytes", c.srv.limits.Body), false)
-	case errors.Is(err, errBusy):
-		c.close(websocket.StatusTryAgainLater, "the gateway is busy: try again", false)
+	case isOverloaded(err):
+		c.close(websocket.StatusTryAgainLater, "the gateway is overloaded: read the answers that are due, then connect again", false)
 	case errors.Is(err, errors.ErrUnsupported):
 		c.close(websocket.StatusUnsupportedData, "messages are JSON in text frames", false)
 	default:
@@ -82,11 +79,12 @@ func (c *Conn) ended(err error) {
 }
 
 // handle answers one message.
-func (c *Conn) handle(text []byte) {
-	answer := c.srv.answer(c.ctx, c.caller, c.limiter(), text)
+func (c *Conn) handle(text []byte, l *lease) {
+	answer := c.srv.answer(c.ctx, c.caller, c.limiter(), l, text)
 	if answer == nil {
+		l.release()
 		c.release()
 		return
 	}
-	c.reply(answer)
+	c.reply(answer, l)
 }

@@ -19,9 +19,10 @@ import (
 // goroutine has ended; a context that ended is no error.
 func (s *Server) Serve(ctx context.Context, handler http.Handler, listeners ...net.Listener) error {
 	hs := &http.Server{
-		Handler:           handler,
+		Handler:           track(handler),
 		BaseContext:       func(net.Listener) context.Context { return s.base },
-		ReadHeaderTimeout: s.limits.Write,
+		ConnContext:       withSocket,
+		ReadHeaderTimeout: s.limits.Header,
 		ReadTimeout:       s.limits.Read,
 		WriteTimeout:      2 * s.limits.Read, // what is mounted beside; calls set their own
 		IdleTimeout:       2 * time.Minute,
@@ -31,7 +32,7 @@ func (s *Server) Serve(ctx context.Context, handler http.Handler, listeners ...n
 	failed := make(chan error, len(listeners))
 	var wg sync.WaitGroup
 	for _, l := range listeners {
-		wg.Go(func() { failed <- hs.Serve(&bounded{Listener: l, srv: s}) })
+		wg.Go(func() { failed <- hs.Serve(newDoor(s, l)) })
 	}
 	var err error
 	select {
@@ -103,53 +104,4 @@ func (s *Server) cut() {
 	for c := range s.conns {
 		c.close(websocket.StatusGoingAway, "the gateway is stopping", false)
 	}
-}
-
-// bounded is a listener that turns sockets away when there are too many. Waiting
-// instead, as is usual, would keep a client that could still be told.
-type bounded struct {
-	net.Listener
-
-	srv *Server
-}
-
-// Accept implements net.Listener.
-func (b *bounded) Accept() (net.Conn, error) {
-	limit := int64(b.srv.limits.Connections + b.srv.limits.Connections/8 + 1)
-	for {
-		conn, err := b.Listener.Accept()
-		if err != nil {
-			return nil, err
-		}
-		if b.srv.sockets.Add(1) <= limit {
-			return &counted{Conn: conn, srv: b.srv}, nil
-		}
-		b.srv.sockets.Add(-1)
-		turnAway(conn)
-	}
-}
-
-// turnAway answers whatever a socket is about to ask.
-func turnAway(conn net.Conn) {
-	const answer = "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
-	// A new socket has room for these few bytes, so this does not wait; if it fails,
-	// closing says enough.
-	if conn.SetWriteDeadline(time.Now().Add(time.Second)) == nil {
-		_, _ = conn.Write([]byte(answer))
-	}
-	_ = conn.Close()
-}
-
-// counted is a socket that is counted until it is closed.
-type counted struct {
-	net.Conn
-
-	srv  *Server
-	once sync.Once
-}
-
-// Close implements net.Conn.
-func (c *counted) Close() error {
-	c.once.Do(func() { c.srv.sockets.Add(-1) })
-	return c.Conn.Close()
 }

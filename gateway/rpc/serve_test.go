@@ -1,10 +1,8 @@
 package rpc
 
 import (
-	"bufio"
 	"context"
 	"errors"
-	"io"
 	"net"
 	"strings"
 	"testing"
@@ -143,45 +141,6 @@ func TestConnectionLimit(t *testing.T) {
 	_ = first.Close(websocket.StatusNormalClosure, "")
 	h.awaitOpen(t, 1)
 	h.dial(t)
-}
-
-// Sockets that are no WebSocket connections are bounded too, and turned away
-// instead of kept waiting.
-func TestSocketLimit(t *testing.T) {
-	t.Parallel()
-
-	h := start(t, func(o *Options) { o.Limits.Connections = 8 })
-	const all = 8 + 1 + 1
-	var sockets []net.Conn
-	for range all {
-		conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", h.addr)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = conn.Close() })
-		sockets = append(sockets, conn)
-	}
-	// ask returns the status line of the answer to something that is no call.
-	ask := func() string {
-		conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", h.addr)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer conn.Close()                                                          //nolint:errcheck // the test is over
-		_, _ = io.WriteString(conn, "GET /rpc HTTP/1.1\r\nHost: localhost\r\n\r\n") // it may be turned away already
-		line, _ := bufio.NewReader(conn).ReadString('\n')
-		return strings.TrimSpace(line)
-	}
-	if got := ask(); got != "HTTP/1.1 503 Service Unavailable" && got != "" { // the end may overtake the answer
-		t.Errorf("got %q", got)
-	}
-	_ = sockets[0].Close()
-	// When the server sees the end of a socket, is up to the system.
-	for deadline := time.Now().Add(patience); ask() != "HTTP/1.1 405 Method Not Allowed"; {
-		if time.Now().After(deadline) {
-			t.Fatal("room was not given back")
-		}
-	}
 }
 
 func TestNewRefuses(t *testing.T) {

@@ -40,18 +40,17 @@ type Server struct {
 	onNotify      func(outcome string)
 	buffers       *sync.Pool
 
-	base    context.Context //nolint:containedctx // what calls over connections live under: the server starts them
-	stop    context.CancelCauseFunc
-	tokens  atomic.Pointer[keyring]
-	sockets atomic.Int64 // open sockets of Serve's listeners
-	holds   atomic.Int64 // bytes of messages
+	base   context.Context //nolint:containedctx // what calls over connections live under: the server starts them
+	stop   context.CancelCauseFunc
+	tokens atomic.Pointer[keyring]
+	quota  *quota
 
 	wg       sync.WaitGroup // readers, writers, handshakes
 	inFlight sync.WaitGroup // messages
 
 	mu       sync.Mutex
 	draining bool
-	open     int // connections, those in their handshake included
+	open     map[seat]int // connections, those in their handshake included
 	conns    map[*Conn]struct{}
 }
 
@@ -64,7 +63,7 @@ func New(o Options) (*Server, error) {
 		methods: make(map[string]*Method, len(o.Methods)),
 		hosts:   plainHosts(o.Hosts), origins: lower(o.Origins), limits: o.Limits.withDefaults(),
 		log: o.Logger, now: o.Now, onCall: o.OnCall, onConn: o.OnConn, onNotify: o.OnNotify, buffers: newBuffers(),
-		base: base, stop: stop, conns: map[*Conn]struct{}{},
+		base: base, stop: stop, open: map[seat]int{}, conns: map[*Conn]struct{}{},
 	}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
@@ -72,6 +71,7 @@ func New(o Options) (*Server, error) {
 	if s.now == nil {
 		s.now = time.Now
 	}
+	s.quota = newQuota(s.limits, s.log)
 	problems := []error{CheckTokens(o.Tokens), checkDoors(o)}
 	for _, m := range o.Methods {
 		problems = append(problems, s.addMethod(m, o))
@@ -83,7 +83,7 @@ func New(o Options) (*Server, error) {
 		stop(ErrClosed)
 		return nil, fmt.Errorf("rpc: %w", err)
 	}
-	s.tokens.Store(newKeyring(o.Tokens, nil, s.limits.Rate))
+	s.tokens.Store(newKeyring(o.Tokens, nil, s.limits.Rate, s.quota))
 	s.names = slices.Sorted(maps.Keys(s.methods))
 	return s, nil
 }
@@ -150,7 +150,7 @@ func (s *Server) SetTokens(tokens []Token) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	ring := newKeyring(tokens, s.tokens.Load(), s.limits.Rate)
+	ring := newKeyring(tokens, s.tokens.Load(), s.limits.Rate, s.quota)
 	s.tokens.Store(ring)
 	for c := range s.conns {
 		c.checkKey(ring)

@@ -140,19 +140,24 @@ type key struct {
 	token Token
 	sum   [sha256.Size]byte
 	rate  *rate.Limiter // nil: as often as it likes
+	// memory is what messages and answers of all its connections take.
+	memory *account
 }
 
-// newKeyring takes over the limiters of tokens that stay, so that a reload gives
+// newKeyring takes over the limits of tokens that stay, so that a reload gives
 // nobody fresh calls. CheckTokens has accepted the tokens.
-func newKeyring(tokens []Token, old *keyring, perSecond int) *keyring {
+func newKeyring(tokens []Token, old *keyring, perSecond int, q *quota) *keyring {
 	ring := &keyring{open: tokens == nil}
 	for _, t := range tokens {
 		k := &key{token: t}
 		k.sum, _ = t.sum() // CheckTokens has accepted it
 		if was := old.named(t.Name); was != nil {
-			k.rate = was.rate
-		} else if perSecond > 0 {
-			k.rate = rate.NewLimiter(rate.Limit(perSecond), perSecond)
+			k.rate, k.memory = was.rate, was.memory
+		} else {
+			k.memory = q.token()
+			if perSecond > 0 {
+				k.rate = rate.NewLimiter(rate.Limit(perSecond), perSecond)
+			}
 		}
 		ring.keys = append(ring.keys, k)
 	}

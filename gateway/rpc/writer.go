@@ -57,6 +57,7 @@ func (c *Conn) send(it item) error {
 	_ = c.nc.SetWriteDeadline(c.srv.limits.writeBy(len(it.answer) + len(it.params)))
 	if it.answer != nil {
 		defer c.release()
+		defer it.lease.release()
 		return c.ws.Write(context.Background(), websocket.MessageText, it.answer)
 	}
 	buf, _ := c.srv.buffers.Get().(*bytes.Buffer)
