@@ -59,10 +59,9 @@ func (c *child) abandon() {
 	c.atExit()
 }
 
-// start starts the program and returns when it is being executed. Its first
-// line of output goes to handshake. On an error nothing was started; the
-// caller abandons the child.
-func (c *child) start(l launch, handshake io.Writer) error {
+// start starts the program and returns when it is being executed. On an error
+// nothing was started; the caller abandons the child.
+func (c *child) start(l launch) error {
 	null, err := os.Open(os.DevNull)
 	if err != nil {
 		return err
@@ -80,7 +79,7 @@ func (c *child) start(l launch, handshake io.Writer) error {
 	// They read before there is anything to read: the child may be dead by the
 	// time that its start is known.
 	logs := &lineWriter{sink: c.sink}
-	c.pumps.Go(func() { c.stdout.pump(c.pipes[0], handshake) })
+	c.pumps.Go(func() { c.stdout.pump(c.pipes[0]) })
 	c.pumps.Go(func() {
 		_, _ = io.Copy(logs, onlyReader{c.pipes[1]})
 		closeQuietly(logs)

@@ -70,6 +70,7 @@ func modes() map[string]func() {
 		"host":       host,
 	}
 	maps.Copy(list, linuxModes())
+	maps.Copy(list, hostileModes())
 	return list
 }
 
