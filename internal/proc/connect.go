@@ -190,6 +190,6 @@ func (p *Process) open(ctx context.Context, raw net.Conn, secure *tls.Config) er
 			Detail: clean(err.Error(), noiseShown), Err: err, Retryable: true,
 		}
 	}
-	p.streams.Go(func() { stdio.Copy(p.child.stdout, p.stdio) })
+	p.streams.Go(p.child.contained(func() { stdio.Copy(p.child.stdout, p.stdio) }))
 	return nil
 }

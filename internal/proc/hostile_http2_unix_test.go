@@ -98,7 +98,7 @@ func http2Attacks() map[string]func(*http2Peer) {
 		},
 		"compressed bomb": func(p *http2Peer) {
 			p.send(frame(frameHeaders, endHeaders, sessionStream, append(responseHeaders("application/grpc"), literal("grpc-encoding", "gzip")...)))
-			p.data(sessionStream, message(1, zipped(1<<30)), 16<<10)
+			p.data(sessionStream, message(1, zipped(256<<20)), 16<<10)
 		},
 	}
 }

@@ -2,6 +2,7 @@ package proc_test
 
 import (
 	"context"
+	"encoding/base64"
 	"fmt"
 	"net"
 	"os"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/grapnelhq/grapnel/internal/proc"
+	"github.com/grapnelhq/grapnel/internal/sandbox"
 	"github.com/grapnelhq/grapnel/internal/wire"
 	"github.com/grapnelhq/grapnel/phases"
 )
@@ -37,7 +39,8 @@ func checkHeap(t *testing.T) {
 // TestHandshakeCertificateWithoutTLS and its siblings: no first line harms the
 // host, and each gets one error.
 func TestHandshakeCertificateWithoutTLS(t *testing.T) {
-	certificate := strings.Repeat("A", 900)
+	certificate := base64.RawStdEncoding.EncodeToString(selfSigned(time.Now().Add(time.Hour)).Certificate[0])
+	garbage := strings.Repeat("A", 900)
 	tests := []struct {
 		name, line string
 		secure     bool
@@ -47,9 +50,10 @@ func TestHandshakeCertificateWithoutTLS(t *testing.T) {
 		{"certificate without tls", "1|1|unix|SOCKET|grpc|" + certificate, false, phases.CauseVersionMismatch, "did not ask for one"},
 		{"long extra field", "1|1|unix|SOCKET|grpc|" + strings.Repeat("{}", 30), false, phases.CauseVersionMismatch, "did not ask for one"},
 		{"tls without a certificate", "1|1|unix|SOCKET|grpc|", true, phases.CauseVersionMismatch, "holds no certificate"},
-		{"tls with garbage", "1|1|unix|SOCKET|grpc|" + certificate, true, phases.CauseVersionMismatch, "cannot be read"},
+		{"garbage without tls", "1|1|unix|SOCKET|grpc|" + garbage, false, phases.CauseVersionMismatch, "did not ask for one"},
+		{"tls with garbage", "1|1|unix|SOCKET|grpc|" + garbage, true, phases.CauseVersionMismatch, "cannot be read"},
 		{"tls with what is no base64", "1|1|unix|SOCKET|grpc|" + strings.Repeat("%", 900), true, phases.CauseVersionMismatch, "cannot be read"},
-		{"tls with a huge certificate", "1|1|unix|SOCKET|grpc|" + strings.Repeat(certificate, 100), true, phases.CauseStartNoise, "before the handshake"},
+		{"tls with a huge certificate", "1|1|unix|SOCKET|grpc|" + strings.Repeat(garbage, 100), true, phases.CauseStartNoise, "before the handshake"},
 		{"multiplexing", "1|1|unix|SOCKET|grpc||true", false, phases.CauseVersionMismatch, "has 7 fields"},
 		{"too many fields", "1|1|unix|SOCKET|grpc" + strings.Repeat("|", 1000), false, phases.CauseVersionMismatch, "has 1005 fields"},
 		{"control characters", "1|1|unix|SOCKET\x1b]0;x\x07|grpc|", false, phases.CauseStartNoise, "before the handshake"},
@@ -78,7 +82,7 @@ func TestHandshakeCertificateWithoutTLS(t *testing.T) {
 // that it sent, or one that is valid, is not spoken with.
 func TestServerWithAnotherCertificate(t *testing.T) {
 	for how, want := range map[string]string{
-		"another": "unknown authority", "expired": "has expired", "plain": "tls",
+		"another": "unknown authority", "expired": "has expired", "plain": "handshake failed",
 	} {
 		t.Run(how, func(t *testing.T) {
 			b := setup(t)
@@ -101,18 +105,30 @@ func TestServerOfHTTP1(t *testing.T) {
 }
 
 // TestOwnTCPAddress: a plugin may listen on a loopback address, or have a child
-// listen there.
+// listen there, and may be confined.
 func TestOwnTCPAddress(t *testing.T) {
-	for _, mode := range []string{"tcp", "tcp-child"} {
-		t.Run(mode, func(t *testing.T) {
+	open := sandbox.Policy{Net: sandbox.Net{All: true}}
+	tests := []struct {
+		name, mode string
+		how        proc.Sandbox
+	}{
+		{"the plugin", "tcp", proc.Sandbox{}},
+		{"its child", "tcp-child", proc.Sandbox{}},
+		{"in the sandbox", "tcp", proc.Sandbox{Tier: sandbox.T1, Policy: open}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if tt.how.Tier == sandbox.T1 {
+				needT1(t)
+			}
 			b := setup(t)
-			p, s := openSessionOf(t, b, b.spec(mode))
+			spec := b.spec(tt.mode)
+			spec.Sandbox = tt.how
+			p, s := openSessionOf(t, b, spec)
 			if err := s.Ping(t.Context()); err != nil {
 				t.Error(err)
 			}
-			if err := p.Stop(t.Context()); err != nil {
-				t.Error(err)
-			}
+			p.Kill() // it serves nothing that asks it to end
 		})
 	}
 }
@@ -242,6 +258,40 @@ func TestHTTP2Attacks(t *testing.T) {
 			}
 			if err := <-ended; err == nil {
 				t.Error("a session was opened")
+			}
+		})
+	}
+}
+
+// TestPanicsAreContained: a mistake of the host's that a plugin's output finds costs
+// the plugin, and not the host.
+func TestPanicsAreContained(t *testing.T) {
+	t.Run("in the start", func(t *testing.T) {
+		b := setup(t)
+		s := b.spec("serve")
+		s.Spawned = func(*proc.Process) { panic("oh") }
+		_, err := proc.Start(t.Context(), s)
+		if phases.CodeOf(err) != phases.CauseInternal || !strings.Contains(phases.Whole(err), "panicked: oh") {
+			t.Error(phases.Whole(err))
+		}
+	})
+	for _, mode := range []string{"logs", "print"} {
+		t.Run("over its "+mode, func(t *testing.T) {
+			b := setup(t)
+			s := b.spec(mode)
+			s.Redact = func(text string) string {
+				if strings.HasPrefix(text, `{"@level":"warn"`) || strings.HasPrefix(text, "late words") {
+					panic("oh")
+				}
+				return text
+			}
+			p := b.start(t, s)
+			if err := syscall.Kill(p.PID(), syscall.SIGUSR1); err != nil {
+				t.Fatal(err)
+			}
+			<-p.Done()
+			if exit := p.Exit(); exit.Asked || exit.Signal != syscall.SIGKILL {
+				t.Errorf("exit = %+v", exit)
 			}
 		})
 	}

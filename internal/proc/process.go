@@ -52,6 +52,8 @@ type Process struct {
 //
 //   - exec_failed, unsafe_path, checksum_mismatch: the program cannot be run
 //   - start_noise, version_mismatch: it is no plugin, or not one for this host
+//   - unsafe_path: also, that the address that it names is not its own
+//   - session_reset: it does not speak gRPC there, or not with its certificate
 //   - crash, oom: it ended before the connection was up
 //   - start_timeout: it did nothing in time
 //   - unavailable: the host is out of processes, descriptors or memory
@@ -162,12 +164,23 @@ func (p *Process) spawn(ctx context.Context, handshake []string) error {
 // connect is the start, as far as it needs the process.
 func (p *Process) connect(ctx context.Context) {
 	defer close(p.connected)
-	p.connectErr = p.establish(ctx)
+	p.connectErr = p.guarded(ctx, p.establish)
 	p.program.close()
 	p.cage.begun()
 	if p.child.processID() == 0 {
 		p.child.abandon()
 	}
+}
+
+// guarded makes a panic, which something in a plugin's first words may bring
+// about, an error of the start.
+func (p *Process) guarded(ctx context.Context, f func(context.Context) error) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = &phases.Error{Code: phases.CauseInternal, Message: "the host failed as it started plugin " + p.spec.Name, Detail: panicText(r)}
+		}
+	}()
+	return f(ctx)
 }
 
 // finish waits for the end of the process and then removes all that is left
@@ -185,7 +198,7 @@ func (p *Process) finish(ctx context.Context) {
 	p.cutOff()
 	p.hangUp()
 	p.streams.Wait()
-	closeQuietly(p.stdio)
+	p.child.contained(func() { closeQuietly(p.stdio) })()
 	p.child.sink.close()
 	err := errors.Join(p.cage.removeSoon(ctx), p.folder.remove())
 	if left != 0 {
