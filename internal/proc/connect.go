@@ -20,8 +20,8 @@ import (
 // not yet made.
 const socketPoll = 5 * time.Millisecond
 
-// wsaConnectionRefused is what Windows says instead of ECONNREFUSED.
-const wsaConnectionRefused = syscall.Errno(10061)
+// errWSARefused is what Windows says instead of ECONNREFUSED.
+const errWSARefused = syscall.Errno(10061)
 
 // errGaveUp says that a start was given up, for a reason known elsewhere.
 var errGaveUp = errors.New("start given up")
@@ -141,7 +141,7 @@ func (p *Process) dialOnce(ctx context.Context, h handshake) (net.Conn, error) {
 func isNotYet(err error) bool {
 	timeout, ok := errors.AsType[net.Error](err)
 	return ok && timeout.Timeout() || slices.ContainsFunc([]error{
-		fs.ErrNotExist, syscall.ECONNREFUSED, wsaConnectionRefused, syscall.EAGAIN, syscall.ECONNRESET,
+		fs.ErrNotExist, syscall.ECONNREFUSED, errWSARefused, syscall.EAGAIN, syscall.ECONNRESET,
 	}, func(passing error) bool { return errors.Is(err, passing) })
 }
 

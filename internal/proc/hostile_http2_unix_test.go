@@ -39,7 +39,7 @@ const (
 )
 
 // flood is how much an attack without an end sends.
-const flood = 32 << 20
+const flood = 16 << 20
 
 // http2Attacks are what a server may send once the connection is there. Most need
 // a stream, which the host opens first.

@@ -30,7 +30,7 @@ func checkHeap(t *testing.T) {
 	runtime.ReadMemStats(&before)
 	t.Cleanup(func() {
 		runtime.ReadMemStats(&after)
-		if grown := int64(after.HeapSys) - int64(before.HeapSys); grown > hostGrowth { //nolint:gosec // small
+		if grown := int64(after.HeapSys) - int64(before.HeapSys); grown > hostGrowth {
 			t.Errorf("the heap has grown by %d MiB", grown>>20)
 		}
 	})
@@ -144,14 +144,14 @@ func TestAnothersTCPAddress(t *testing.T) {
 			t.Logf("%s: %v", at, err)
 			continue
 		}
-		defer func() {
+		t.Cleanup(func() {
 			_ = l.(*net.TCPListener).SetDeadline(time.Now()) //nolint:forcetypeassert // of Listen
 			if conn, err := l.Accept(); err == nil {
 				_ = conn.Close()
 				t.Errorf("the host has connected to %s", l.Addr())
 			}
 			_ = l.Close()
-		}()
+		})
 		_, port, err := net.SplitHostPort(l.Addr().String())
 		if err != nil {
 			t.Fatal(err)
