@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/netip"
 	"os"
@@ -51,7 +52,7 @@ type attempt struct {
 
 // linuxModes are the programs that exist on Linux only.
 func linuxModes() map[string]func() {
-	return map[string]func(){
+	list := map[string]func(){
 		"attempts": func() { after(serve, tryAll) },
 		"whoami":   func() { fmt.Println(os.Geteuid()) },
 		"impostor": func() { fmt.Println("1|1|unix|" + os.Args[3] + "|grpc|"); block() },
@@ -67,6 +68,8 @@ func linuxModes() map[string]func() {
 		},
 		"user-host": userHost,
 	}
+	maps.Copy(list, hostileModes())
+	return list
 }
 
 // tryAll makes all attempts and tells what came of each: "ok" or the name of

@@ -239,6 +239,7 @@ func TestHTTP2Attacks(t *testing.T) {
 				}
 				return
 			}
+			t.Cleanup(func() { _ = p.Stop(context.Background()) }) // if it was not
 			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 			defer cancel()
 			ended := make(chan error, 1)

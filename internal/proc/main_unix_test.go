@@ -70,7 +70,6 @@ func modes() map[string]func() {
 		"host":       host,
 	}
 	maps.Copy(list, linuxModes())
-	maps.Copy(list, hostileModes())
 	return list
 }
 
