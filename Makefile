@@ -18,8 +18,8 @@ COUNT    ?= 1
 FUZZTIME ?= 60s
 # What `fuzz` runs unless PKGS says otherwise: what reads the input of plugins,
 # operators and clients, and what removes plugins' directories.
-FUZZ := ./internal/wire:FuzzSession ./config:FuzzParse ./internal/cond:FuzzCondition ./internal/merge:FuzzMerge \
-        ./internal/proc:FuzzRemove ./gateway/rpc:FuzzBatch
+FUZZ := ./internal/proc:FuzzHandshakeLine ./internal/wire:FuzzSession ./config:FuzzParse ./internal/cond:FuzzCondition \
+        ./internal/merge:FuzzMerge ./internal/proc:FuzzRemove ./gateway/rpc:FuzzBatch
 # Options of `soak`: SOAK='-dispatches 100000 -for 10m'.
 SOAK ?=
 

@@ -44,6 +44,7 @@ func closureRules() []closureRule {
 		light("plugins/skills", "./runtime", "./config"),
 		{"sdk/serve", []string{"./runtime"}, "a plugin needs no engine"},
 		{"runtime", []string{"./plugins", "./sdk"}, "the engine knows no plugin by name"},
+		{"runtime", []string{"github.com/hashicorp"}, "the host's side of go-plugin's protocol is internal/proc's: it is a security boundary"},
 		{"telemetry", []string{"go.opentelemetry.io/otel/sdk", "./sdk", "./plugins", "github.com/prometheus"}, "the host brings the SDK"},
 		{
 			"cmd/grapnel",

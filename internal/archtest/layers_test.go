@@ -53,8 +53,8 @@ const layers = `
 	# The wire and the processes.
 	phases, internal/wire/..., google.golang.org/grpc,
 	google.golang.org/protobuf < internal/wire/...;
-	phases, internal/sandbox, internal/wire, github.com/hashicorp/go-plugin,
-	github.com/hashicorp/go-hclog, golang.org/x/sys < internal/proc;
+	phases, internal/sandbox, internal/wire,
+	golang.org/x/sys < internal/proc;
 
 	# The engine.
 	phases, config, manifest, compiler, home, internal/digest, internal/text,

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -53,7 +54,7 @@ type attempt struct {
 
 // linuxModes are the programs that exist on Linux only.
 func linuxModes() map[string]func() {
-	return map[string]func(){
+	list := map[string]func(){
 		"attempts": func() { after(serve, tryAll) },
 		"whoami":   func() { fmt.Println(os.Geteuid()) },
 		"impostor": func() { fmt.Println("1|1|unix|" + os.Args[3] + "|grpc|"); block() },
@@ -78,6 +79,8 @@ func linuxModes() map[string]func() {
 		"vandal-starter": startVandal,
 		"vandal-itself":  vandalise,
 	}
+	maps.Copy(list, hostileModes())
+	return list
 }
 
 // tryAll makes all attempts and tells what came of each: "ok" or the name of

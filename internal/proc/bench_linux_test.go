@@ -56,7 +56,7 @@ func BenchmarkStartStop(b *testing.B) {
 	})
 	b.Run("go-plugin", func(b *testing.B) {
 		for b.Loop() {
-			goPluginLife(b, self, false)
+			goPluginLife(b, self)
 		}
 	})
 }
@@ -70,21 +70,7 @@ func BenchmarkSandbox(b *testing.B) {
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	limits := sandbox.Limits{Tasks: sandbox.NoLimit} // so that a group needs no controller
-	start := func(how proc.Sandbox) func() {
-		return func() {
-			s := specFor("serve")
-			s.RuntimeDir, s.Sandbox = dir, how
-			p, err := proc.Start(context.Background(), s)
-			if err != nil {
-				b.Fatal(err)
-			}
-			b.StopTimer()
-			defer b.StartTimer()
-			if err := p.Stop(context.Background()); err != nil {
-				b.Fatal(err)
-			}
-		}
-	}
+	start := func(how proc.Sandbox) func() { return startOnly(b, dir, func(s *proc.Spec) { s.Sandbox = how }) }
 	names := []string{"T0", "T1"}
 	starts := []func(){start(proc.Sandbox{}), start(proc.Sandbox{Tier: sandbox.T1})}
 	if base, _, err := sandbox.FindGroupBase("", limits); err == nil {
@@ -94,15 +80,37 @@ func BenchmarkSandbox(b *testing.B) {
 	takeTurns(b, names, starts)
 }
 
-// BenchmarkMutualTLS measures what certificates add to a start, with go-plugin
-// alone on both sides. What the check of the peer adds, which is done instead,
-// is in BenchmarkCheckPeer.
+// startOnly returns a function that starts a plugin. Its end is not measured.
+func startOnly(b *testing.B, dir string, change func(*proc.Spec)) func() {
+	b.Helper()
+
+	return func() {
+		s := specFor("serve")
+		s.RuntimeDir = dir
+		change(&s)
+		p, err := proc.Start(context.Background(), s)
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.StopTimer()
+		defer b.StartTimer()
+		if err := p.Stop(context.Background()); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkMutualTLS measures what certificates add to a start. What the check of
+// the peer adds, which is done instead, is in BenchmarkDial.
 func BenchmarkMutualTLS(b *testing.B) {
-	self, err := os.Executable()
+	dir, err := os.MkdirTemp("", "gt") //nolint:usetesting // a socket needs a short path
 	if err != nil {
 		b.Fatal(err)
 	}
-	takeTurns(b, []string{"plain", "TLS"}, []func(){func() { goPluginLife(b, self, false) }, func() { goPluginLife(b, self, true) }})
+	defer func() { _ = os.RemoveAll(dir) }()
+	takeTurns(b, []string{"plain", "TLS"}, []func(){
+		startOnly(b, dir, func(*proc.Spec) {}), startOnly(b, dir, func(s *proc.Spec) { s.MutualTLS = true }),
+	})
 }
 
 // takeTurns runs functions by turns and reports the median of each, and of what
@@ -138,7 +146,7 @@ func median(list []float64) float64 {
 }
 
 // goPluginLife starts and stops a plugin with go-plugin alone.
-func goPluginLife(b *testing.B, self string, tls bool) {
+func goPluginLife(b *testing.B, self string) {
 	b.Helper()
 
 	client := plugin.NewClient(&plugin.ClientConfig{
@@ -149,7 +157,6 @@ func goPluginLife(b *testing.B, self string, tls bool) {
 		AllowedProtocols: []plugin.Protocol{plugin.ProtocolGRPC},
 		Cmd:              exec.CommandContext(context.Background(), self, modeArg, "serve"),
 		Logger:           hclog.NewNullLogger(),
-		AutoMTLS:         tls,
 	})
 	defer client.Kill()
 	protocol, err := client.Client()

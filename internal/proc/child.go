@@ -2,9 +2,11 @@ package proc
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"os"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"syscall"
@@ -59,10 +61,9 @@ func (c *child) abandon() {
 	c.atExit()
 }
 
-// start starts the program and returns when it is being executed. Its first
-// line of output goes to handshake. On an error nothing was started; the
-// caller abandons the child.
-func (c *child) start(l launch, handshake io.Writer) error {
+// start starts the program and returns when it is being executed. On an error
+// nothing was started; the caller abandons the child.
+func (c *child) start(l launch) error {
 	null, err := os.Open(os.DevNull)
 	if err != nil {
 		return err
@@ -80,14 +81,31 @@ func (c *child) start(l launch, handshake io.Writer) error {
 	// They read before there is anything to read: the child may be dead by the
 	// time that its start is known.
 	logs := &lineWriter{sink: c.sink}
-	c.pumps.Go(func() { c.stdout.pump(c.pipes[0], handshake) })
-	c.pumps.Go(func() {
+	c.pumps.Go(c.contained(func() { c.stdout.pump(c.pipes[0]) }))
+	c.pumps.Go(c.contained(func() {
 		_, _ = io.Copy(logs, onlyReader{c.pipes[1]})
 		closeQuietly(logs)
-	})
+	}))
 	c.memory.begin()
 	return c.launch(l, withoutStrays(slices.Concat(files, l.inherit)))
 }
+
+// contained returns read, which reads what the plugin has written, with a panic
+// made the plugin's end: what made it panic is among the plugin's last words.
+func (c *child) contained(read func()) func() {
+	return func() {
+		defer func() {
+			if r := recover(); r != nil {
+				c.sink.keep(panicText(r))
+				c.condemn()
+			}
+		}()
+		read()
+	}
+}
+
+// panicText describes a recovered panic, with the stack.
+func panicText(r any) string { return fmt.Sprintf("the host panicked: %v\n%s", r, debug.Stack()) }
 
 // launch starts the program from a thread of its own and sees to it that its end
 // is noticed. That thread may be confined like the program: whatever touches a
@@ -248,7 +266,7 @@ func (c *child) drain() {
 	c.pumps.Wait()
 	t.Stop()
 	closePipes()
-	c.exit.Stderr = c.sink.tail()
+	c.contained(func() { c.exit.Stderr = c.sink.tail() })()
 	close(c.drained)
 }
 

@@ -20,22 +20,28 @@
 //     until the program ends, because the death signal follows that thread. If
 //     a [Sandbox] is wanted, the thread has confined itself first (package
 //     sandbox): the program, and all that it starts, inherit that.
-//  4. go-plugin reads the handshake and dials, once it is known that who
-//     listens is the plugin or a descendant; [Process.Conn] is the result.
+//  4. Its first line, go-plugin's handshake, says where it listens. The host
+//     connects, and uses the connection once it is known that the other end is
+//     the plugin or a descendant; [Process.Conn] is the result.
 //  5. [Measure] says what processes hold, with all that they have started, and
 //     [Process.EnforceMemory] ends one that holds more than it may.
 //  6. [Process.Stop] asks, then terminates, then kills; [Process.Kill] only
 //     kills. The end of the process, whoever brought it about, closes
 //     [Process.Done] and sets off the cleaning up, which Stop waits for.
 //
-// # Why the runner is our own
+// # Why go-plugin is on one side only
 //
-// hashicorp/go-plugin does the handshake and the gRPC connection. Its way of
-// running commands is not used: it has no death signal, inherits the host's
-// input and environment, stops reading a standard output without newlines,
-// knows of an exit only when every holder of the pipes has gone, and its Kill
-// has no bound. Its Kill is called here only after the whole process group is
-// dead, when all it does is close the connection and wait for its goroutines.
+// Plugins speak the protocol of hashicorp/go-plugin, mostly by its server. Its
+// client is not used. It trusts a plugin's first line and serves its broker; it
+// has no death signal, inherits the host's input and environment, stops reading
+// a standard output without newlines, knows of an exit only when every holder of
+// the pipes has gone, and its Kill has no bound.
+//
+// # Panics
+//
+// What a plugin writes is read by goroutines that this package starts. A panic in
+// one of them, a mistake of ours that a plugin has found, kills that plugin and
+// stands among its last words.
 //
 // # The confined thread
 //

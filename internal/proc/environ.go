@@ -3,6 +3,7 @@ package proc
 import (
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/grapnelhq/grapnel/internal/wire"
@@ -14,7 +15,16 @@ const markKey = "GRAPNEL_MARK"
 // socketDirKey tells a go-plugin server where to make its socket.
 const socketDirKey = "PLUGIN_UNIX_SOCKET_DIR"
 
-// reservedEnv lists the variables that only Grapnel and go-plugin set. An
+// handshakeEnv returns what go-plugin's servers read from their environment.
+// The ports are for servers that cannot listen on a unix socket.
+func handshakeEnv() []string {
+	return []string{
+		wire.HandshakeCookieKey + "=" + wire.HandshakeCookieValue,
+		"PLUGIN_PROTOCOL_VERSIONS=" + strconv.Itoa(wire.ProtocolVersion), "PLUGIN_MIN_PORT=10000", "PLUGIN_MAX_PORT=25000",
+	}
+}
+
+// reservedEnv lists the variables that only Grapnel sets. An
 // operator who set one would break the handshake or the search for leftovers.
 func reservedEnv() []string {
 	return []string{
@@ -29,7 +39,7 @@ func (e Environment) names() []string {
 }
 
 // environ returns a plugin's whole environment, sorted by name. dir is its
-// private folder; handshake is what go-plugin wants its server to read.
+// private folder; handshake is what go-plugin's servers read besides.
 func (e Environment) environ(lookup func(string) (string, bool), dir, mark string, handshake []string) []string {
 	vars := map[string]string{}
 	for _, name := range slices.Concat(requiredEnv(), e.Pass) {

@@ -9,3 +9,6 @@ const raceSlack = 300 * time.Millisecond
 
 // raceDetector says whether the race detector is on. It reserves terabytes.
 const raceDetector = false
+
+// floodFrames bounds the frames of a flood.
+const floodFrames = 1 << 20

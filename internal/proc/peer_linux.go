@@ -2,104 +2,77 @@ package proc
 
 import (
 	"context"
-	"errors"
-	"io/fs"
+	"fmt"
 	"net"
-	"os"
-	"strconv"
-	"strings"
-	"time"
+	"net/netip"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/grapnelhq/grapnel/phases"
 )
 
-// checkPeer waits until somebody listens on a plugin's unix socket, checks that
-// it is the plugin or one of its descendants, and returns the address to dial:
-// one that leads to the very socket that was checked, however the plugin's
-// folder changes. The socket is held open until release.
-//
-// Who listens is what the system noted when the socket began to listen. The
-// check needs a connection of its own, which is closed at once.
-func (p *Process) checkPeer(ctx context.Context, addr string) (dial string, release func(), err error) {
+// checkListener checks, before anything is dialled, that every socket that
+// listens on a TCP address is the plugin's or a descendant's. Of a unix socket
+// the system says it on the connection.
+func (p *Process) checkListener(h handshake) error {
+	if h.network != "tcp" {
+		return nil
+	}
+	addr, err := netip.ParseAddrPort(h.address)
+	if err != nil {
+		return err
+	}
+	sockets, err := tcpListeners(addr)
+	if err != nil {
+		return err
+	}
+	if len(sockets) == 0 {
+		return unix.ECONNREFUSED
+	}
+	for _, inode := range sockets {
+		if !p.child.descendants().holds(inode) {
+			return p.foreign(h, "a TCP address on which another process listens")
+		}
+	}
+	return nil
+}
+
+// checkPeer checks that the other end of a connection belongs to the plugin or
+// one of its descendants: to who listened, of a unix socket, and to who has
+// accepted it, of a TCP connection.
+func (p *Process) checkPeer(ctx context.Context, conn net.Conn, h handshake) error {
+	if socket, ok := conn.(*net.UnixConn); ok {
+		pid, err := peerOf(socket)
+		if err == nil && !p.child.descendants().has(pid) {
+			err = p.foreign(h, fmt.Sprintf("a socket on which process %d listens, and that is none of its own", pid))
+		}
+		return err
+	}
+	local, errLocal := netip.ParseAddrPort(conn.LocalAddr().String())
+	remote, errRemote := netip.ParseAddrPort(conn.RemoteAddr().String())
+	if errLocal != nil || errRemote != nil {
+		return net.UnknownNetworkError(conn.LocalAddr().Network())
+	}
 	for {
-		dial, release, err := p.peer(ctx, addr)
-		_, decided := errors.AsType[*phases.Error](err)
+		inode, found, err := tcpConnection(remote, local)
 		switch {
-		case err == nil:
-			return dial, release, nil
-		case ctx.Err() != nil:
-			return "", func() {}, errGaveUp
-		case decided:
-			return "", func() {}, err
-		case !isNotYet(err):
-			return "", func() {}, &phases.Error{ // which names the address, the plugin's own word
-				Code: phases.CauseInternal, Message: "the socket of plugin " + p.spec.Name + " cannot be reached", Detail: err.Error(), Err: err,
-			}
+		case err != nil:
+			return err
+		case !found:
+			return unix.ECONNRESET
+		case inode == 0: // not accepted yet
+		case p.child.descendants().holds(inode):
+			return nil
+		default:
+			return p.foreign(h, "a TCP address at which another process takes its connections")
 		}
-		select {
-		case <-ctx.Done():
-			return "", func() {}, errGaveUp
-		case <-time.After(socketPoll):
+		if !pause(ctx, socketPoll) {
+			return errGaveUp
 		}
 	}
 }
 
-// isNotYet reports whether an error may pass: the socket is not there, nobody
-// listens yet, or too many wait already. That the time is up the caller will
-// see by itself, in a moment.
-func isNotYet(err error) bool {
-	timeout, ok := errors.AsType[net.Error](err)
-	return ok && timeout.Timeout() ||
-		errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ECONNREFUSED) || errors.Is(err, unix.EAGAIN)
-}
-
-// peer is one look at the socket. A listener that is none of the plugin's is a
-// *phases.Error.
-func (p *Process) peer(ctx context.Context, addr string) (dial string, release func(), err error) {
-	dial, release = addr, func() {}
-	if !strings.HasPrefix(addr, "@") {
-		if dial, release, err = holdSocket(addr); err != nil {
-			return "", nil, err
-		}
-	}
-	p.setWaiting("nothing answers on its socket", "unix "+clean(addr, noiseShown))
-	pid, err := listenerOf(ctx, dial)
-	if err == nil && !p.child.descendants().has(pid) {
-		foreign := phases.Errorf(phases.CauseUnsafePath, "plugin %s names a socket on which process %d listens, and that is none of its own", p.spec.Name, pid)
-		foreign.Detail, err = "it names "+clean(addr, noiseShown), foreign
-	}
-	if err != nil {
-		release()
-		return "", nil, err
-	}
-	return dial, release, nil
-}
-
-// holdSocket opens a socket's file without connecting, and returns a path that
-// leads to it.
-func holdSocket(path string) (held string, release func(), err error) {
-	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return "", nil, &os.PathError{Op: "open", Path: path, Err: err}
-	}
-	return "/proc/self/fd/" + strconv.Itoa(fd), func() { _ = unix.Close(fd) }, nil
-}
-
-// listenerOf returns the process that listens on a socket.
-func listenerOf(ctx context.Context, addr string) (int, error) {
-	var d net.Dialer
-	conn, err := d.DialContext(ctx, "unix", addr)
-	if err != nil {
-		return 0, err
-	}
-	defer closeQuietly(conn)
-	socket, ok := conn.(*net.UnixConn)
-	if !ok {
-		return 0, net.UnknownNetworkError(conn.LocalAddr().Network())
-	}
-	raw, err := socket.SyscallConn()
+// peerOf returns the process that listened on a unix socket when it began to.
+func peerOf(conn *net.UnixConn) (int, error) {
+	raw, err := conn.SyscallConn()
 	if err != nil {
 		return 0, err
 	}
@@ -131,4 +104,18 @@ func (f *family) has(pid int) bool {
 		}
 	}
 	return pid > 0 && readMark(pid) == f.mark
+}
+
+// holds reports whether the root, a descendant of it, or a process that bears
+// its mark has a socket open.
+func (f *family) holds(inode uint64) bool {
+	if hasSocket(f.root.pid, inode) {
+		return true
+	}
+	for _, p := range readProcesses(f.root.start) {
+		if hasSocket(p.id.pid, inode) && f.has(p.id.pid) {
+			return true
+		}
+	}
+	return false
 }

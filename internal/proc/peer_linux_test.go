@@ -32,45 +32,9 @@ func listening(tb testing.TB) (p *Process, path string) {
 	return p, path
 }
 
-func TestCheckedSocketStaysTheSame(t *testing.T) {
-	t.Parallel()
-
-	p, path := listening(t)
-	dial, release, err := p.checkPeer(t.Context(), path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	// Another one takes its place; the address still leads to the first.
-	if err := os.Rename(path, path+".old"); err != nil {
-		t.Fatal(err)
-	}
-	other, err := (&net.ListenConfig{}).Listen(t.Context(), "unix", path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = other.Close() }()
-	conn, err := net.Dial("unix", dial) //nolint:noctx // it listens
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = conn.Close()
-	socket, ok := other.(*net.UnixListener)
-	if !ok {
-		t.Fatalf("it is a %T", other)
-	}
-	if err := socket.SetDeadline(time.Now()); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := other.Accept(); !errors.Is(err, os.ErrDeadlineExceeded) {
-		t.Errorf("the other socket was dialled: %v", err)
-	}
-	release()
-	if _, err := net.Dial("unix", dial); err == nil { //nolint:noctx // nobody listens
-		t.Error("the socket is still held after its release")
-	}
-}
-
-func TestCheckPeerWaits(t *testing.T) {
+// TestDialWaits: a socket that is not there, and one on which nobody listens yet,
+// are waited for.
+func TestDialWaits(t *testing.T) {
 	t.Parallel()
 
 	p, path := listening(t)
@@ -85,7 +49,7 @@ func TestCheckPeerWaits(t *testing.T) {
 	}
 	for _, addr := range []string{bound, path + "3"} {
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
-		_, _, err := p.checkPeer(ctx, addr)
+		_, err := p.dial(ctx, handshake{network: "unix", address: addr})
 		cancel()
 		if !errors.Is(err, errGaveUp) {
 			t.Errorf("%s: error %v, want %v", addr, err, errGaveUp)
@@ -94,11 +58,11 @@ func TestCheckPeerWaits(t *testing.T) {
 	if err := unix.Listen(fd, 1); err != nil {
 		t.Fatal(err)
 	}
-	_, release, err := p.checkPeer(t.Context(), bound)
+	conn, err := p.dial(t.Context(), handshake{network: "unix", address: bound})
 	if err != nil {
 		t.Fatal(err)
 	}
-	release()
+	closeQuietly(conn)
 }
 
 func TestFamilyHas(t *testing.T) {
@@ -110,13 +74,13 @@ func TestFamilyHas(t *testing.T) {
 	}
 }
 
-func BenchmarkCheckPeer(b *testing.B) {
+func BenchmarkDial(b *testing.B) {
 	p, path := listening(b)
 	for b.Loop() {
-		_, release, err := p.checkPeer(b.Context(), path)
+		conn, err := p.dial(b.Context(), handshake{network: "unix", address: path})
 		if err != nil {
 			b.Fatal(err)
 		}
-		release()
+		closeQuietly(conn)
 	}
 }

@@ -4,26 +4,18 @@ package proc
 
 import (
 	"context"
-	"io/fs"
-	"os"
-	"strings"
-	"time"
+	"net"
 )
 
-// checkPeer waits until a plugin's unix socket is there. Who listens on it is
-// not asked on this system, which [Missing] says.
-func (p *Process) checkPeer(ctx context.Context, addr string) (dial string, release func(), err error) {
-	release = func() {}
-	for !strings.HasPrefix(addr, "@") {
-		if info, err := os.Stat(addr); err == nil && info.Mode()&fs.ModeSocket != 0 {
-			break
-		}
-		select {
-		case <-ctx.Done():
-			return "", release, errGaveUp
-		case <-time.After(socketPoll):
-		}
+// checkListener takes a TCP address only where certificates say who listens
+// there: this system does not. A unix socket lies in a private folder.
+func (p *Process) checkListener(h handshake) error {
+	if h.network == "tcp" && !p.spec.MutualTLS {
+		return p.foreign(h, "a TCP address, and this system does not say whose it is; set tls: true")
 	}
-	p.setWaiting("nothing answers on its socket", "unix "+clean(addr, noiseShown))
-	return addr, release, nil
+	return nil
 }
+
+// checkPeer takes every peer: who listens on a unix socket is not asked on this
+// system, which [Missing] says, and for TCP certificates are checked.
+func (*Process) checkPeer(context.Context, net.Conn, handshake) error { return nil }

@@ -3,14 +3,12 @@ package proc
 import (
 	"context"
 	"errors"
-	"io"
 	"os"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
-
-	"github.com/hashicorp/go-plugin"
 
 	"github.com/grapnelhq/grapnel/internal/wire"
 	"github.com/grapnelhq/grapnel/phases"
@@ -27,23 +25,20 @@ type Process struct {
 	cage    *cage
 	child   *child
 
-	// What go-plugin needs: its client, the pipe with the handshake, and the
-	// stream of what the plugin's library writes to stderr by itself.
-	config    *plugin.ClientConfig
-	client    *plugin.Client
-	output    *io.PipeReader
-	handshake *io.PipeWriter
-	stdio     *lineWriter
+	// stdio takes what the plugin's library sends over the connection of what
+	// the plugin writes to its standard error.
+	stdio *lineWriter
 
 	waitingFor atomic.Pointer[waiting]
-	refused    atomic.Pointer[phases.Error]
 
-	// Set by connect, valid when connected is closed.
-	conn          *wire.ClientConn
-	closeProtocol func()
-	closeSocket   func()
-	connectErr    error
-	connected     chan struct{}
+	// Set by connect, valid when connected is closed. hangUp asks the plugin to
+	// end and closes the connection; cutOff keeps it from waiting for an answer.
+	conn       *wire.ClientConn
+	hangUp     func()
+	cutOff     func()
+	streams    sync.WaitGroup
+	connectErr error
+	connected  chan struct{}
 
 	stopping atomic.Bool
 	leftover error         // valid when gone is closed
@@ -57,6 +52,8 @@ type Process struct {
 //
 //   - exec_failed, unsafe_path, checksum_mismatch: the program cannot be run
 //   - start_noise, version_mismatch: it is no plugin, or not one for this host
+//   - unsafe_path: also, that the address that it names is not its own
+//   - session_reset: it does not speak gRPC there, or not with its certificate
 //   - crash, oom: it ended before the connection was up
 //   - start_timeout: it did nothing in time
 //   - unavailable: the host is out of processes, descriptors or memory
@@ -78,8 +75,6 @@ func Start(ctx context.Context, s Spec) (*Process, error) {
 	// alive also ends with the process.
 	alive, exit := context.WithCancel(ctx)
 	p.child.atExit = exit
-	p.config = p.clientConfig(alive)
-	p.client = plugin.NewClient(p.config)
 	go p.connect(alive)
 	go p.finish(context.WithoutCancel(ctx)) // ctx bounds the start only
 
@@ -132,12 +127,11 @@ func prepare(ctx context.Context, s Spec) (*Process, error) {
 	}
 	p := &Process{
 		spec: s, program: prog, folder: dir, cage: box,
-		closeProtocol: func() {}, closeSocket: func() {},
+		hangUp: func() {}, cutOff: func() {},
 		connected: make(chan struct{}), gone: make(chan struct{}),
 	}
-	p.output, p.handshake = io.Pipe()
 	p.child = &child{
-		sink: newSink(s), mark: mark, now: s.Now, stdout: &stdout{onError: p.refuse},
+		sink: newSink(s), mark: mark, now: s.Now, stdout: newStdout(),
 		memory: memory{limit: limitOf(s)},
 		exited: make(chan struct{}), drained: make(chan struct{}),
 	}
@@ -146,7 +140,8 @@ func prepare(ctx context.Context, s Spec) (*Process, error) {
 	return p, nil
 }
 
-// spawn starts the program. handshake is the environment that go-plugin wants.
+// spawn starts the program. handshake is what go-plugin's servers read from the
+// environment.
 func (p *Process) spawn(ctx context.Context, handshake []string) error {
 	if ctx.Err() != nil {
 		return errGaveUp
@@ -159,17 +154,17 @@ func (p *Process) spawn(ctx context.Context, handshake []string) error {
 		dir:     dir,
 		inherit: p.program.inherit,
 		cage:    p.cage,
-	}, p.handshake)
+	})
 	if err == nil && p.spec.Spawned != nil {
 		p.spec.Spawned(p)
 	}
 	return p.program.startError(err)
 }
 
-// connect runs go-plugin's part of the start.
+// connect is the start, as far as it needs the process.
 func (p *Process) connect(ctx context.Context) {
 	defer close(p.connected)
-	p.connectErr = p.dial(ctx)
+	p.connectErr = p.guarded(ctx, p.establish)
 	p.program.close()
 	p.cage.begun()
 	if p.child.processID() == 0 {
@@ -177,9 +172,20 @@ func (p *Process) connect(ctx context.Context) {
 	}
 }
 
+// guarded makes a panic, which something in a plugin's first words may bring
+// about, an error of the start.
+func (p *Process) guarded(ctx context.Context, f func(context.Context) error) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = &phases.Error{Code: phases.CauseInternal, Message: "the host failed as it started plugin " + p.spec.Name, Detail: panicText(r)}
+		}
+	}()
+	return f(ctx)
+}
+
 // finish waits for the end of the process and then removes all that is left
 // of it, in the one order that blocks nowhere: first the processes, then the
-// pipes, then go-plugin, which waits for both, then the folder.
+// pipes, then the connection, then the folder.
 func (p *Process) finish(ctx context.Context) {
 	defer close(p.gone)
 	<-p.child.exited
@@ -188,26 +194,17 @@ func (p *Process) finish(ctx context.Context) {
 	defer cancel()
 	p.cage.kill()
 	left := p.child.killFamily(ctx)
-	closeQuietly(p.handshake)
 	<-p.connected
-	p.closeProtocol()
-	if p.client != nil {
-		p.client.Kill()
-	}
-	p.closeSocket()
-	closeQuietly(p.stdio)
+	p.cutOff()
+	p.hangUp()
+	p.streams.Wait()
+	p.child.contained(func() { closeQuietly(p.stdio) })()
 	p.child.sink.close()
 	err := errors.Join(p.cage.removeSoon(ctx), p.folder.remove(ctx))
 	if left != 0 {
 		err = p.alive(left)
 	}
 	p.leftover = err
-}
-
-// refuse records that the plugin's first line is no handshake, and ends it.
-func (p *Process) refuse(err *phases.Error) {
-	p.refused.CompareAndSwap(nil, err)
-	p.child.signal(syscall.SIGKILL)
 }
 
 // waiting is what a start waits for, and the plugin's own words about it.
@@ -225,9 +222,6 @@ func (p *Process) startError(ctx context.Context) error {
 	default:
 		return p.tooLate(ctx)
 	}
-	if refused := p.refused.Load(); refused != nil {
-		return refused
-	}
 	if p.connectErr == nil {
 		return nil
 	}
@@ -241,7 +235,6 @@ func (p *Process) startError(ctx context.Context) error {
 	case <-p.child.exited:
 		return p.Exit().Err(p.spec.Name)
 	default:
-		// go-plugin quotes what the plugin wrote.
 		return &phases.Error{
 			Code: phases.CauseInternal, Message: "plugin " + p.spec.Name + " could not be started", Detail: p.connectErr.Error(), Err: p.connectErr,
 		}
@@ -347,7 +340,7 @@ func (p *Process) Stop(ctx context.Context) error {
 func (p *Process) escalate(ctx context.Context) {
 	p.child.noteFamily()
 	// This call may hang as long as the plugin does; finish waits for it.
-	go p.closeProtocol()
+	go p.hangUp()
 	if p.awaitExit(ctx, p.spec.Grace/4) {
 		return
 	}

@@ -10,3 +10,6 @@ const raceSlack = 2 * time.Second
 
 // raceDetector says whether the race detector is on. It reserves terabytes.
 const raceDetector = true
+
+// floodFrames bounds the frames of a flood: each costs some ten times as much.
+const floodFrames = 30_000

@@ -66,6 +66,13 @@ func (s *sink) shown(text string) string {
 	return s.redact(text)
 }
 
+// keep adds a text to what is kept, without logging it.
+func (s *sink) keep(text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ring.write([]byte("\n" + text + "\n"))
+}
+
 // droppedLines returns how many lines were not logged because of the rate.
 func (s *sink) droppedLines() int {
 	s.mu.Lock()

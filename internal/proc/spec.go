@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -67,10 +68,12 @@ type Spec struct {
 	// hands, so that it can be measured from then on. It must not block.
 	Spawned func(*Process)
 	// MutualTLS makes host and plugin prove to each other who they are with
-	// certificates made for this start, which takes some 25 ms more. Without it
+	// certificates made for this start, which takes some 15 ms more. Without it
 	// the private folder and the system's word on who is at the other end of
-	// the socket do that; on a loopback address nothing does. The plugin must
-	// be made with a go-plugin that knows it.
+	// the connection do that; a system other than Linux gives none for a
+	// loopback address, which is refused there. The plugin must be made with a
+	// go-plugin that knows it. It is always true on Windows, where go-plugin's
+	// servers listen on loopback addresses.
 	MutualTLS bool
 	// Frame is the largest message in bytes; 0 is package wire's default.
 	Frame int
@@ -104,6 +107,7 @@ func (s Spec) withDefaults() (Spec, error) {
 		return s, err
 	}
 	s.Args = slices.Clone(s.Args)
+	s.MutualTLS = s.MutualTLS || runtime.GOOS == "windows"
 	if s.Grace <= 0 {
 		s.Grace = DefaultGrace
 	}

@@ -75,8 +75,14 @@ func (in *incoming) free() {
 	}
 }
 
-// decode reads the body of a frame, and frees it.
-func decode[T any](p *frames, in *incoming, rule textRule, m *T, fields func(*form, *T)) error {
+// decode reads the body of a frame, and frees it. A panic on the way, a mistake
+// of ours that a peer has found, costs the peer this frame and no more.
+func decode[T any](p *frames, in *incoming, rule textRule, m *T, fields func(*form, *T)) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("cannot be read: %w", panicked(r))
+		}
+	}()
 	defer in.free()
 	f := p.form()
 	defer p.forms.Put(f)

@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"crypto/tls"
 	"net"
 
 	"google.golang.org/grpc"
@@ -35,17 +34,15 @@ func frameLimit(frame int) int {
 	return min(frame, MaxFrame)
 }
 
+// maxHeaders bounds the headers and trailers of a stream, in bytes as HTTP/2
+// counts them. gRPC's default is 16 MiB.
+const maxHeaders = 64 << 10
+
 // DialOptions returns the options with which a host connects to a plugin whose
 // frames are at most frame bytes long (DefaultFrame if 0, at most MaxFrame).
 // They include transport credentials, without encryption: the socket lies in a
 // private folder. Put them last.
 func DialOptions(frame int) []DialOption { return dialOptions(frame, insecure.NewCredentials()) }
-
-// TLSDialOptions is DialOptions with encryption, for sockets that others may
-// reach.
-func TLSDialOptions(frame int, c *tls.Config) []DialOption {
-	return dialOptions(frame, credentials.NewTLS(c))
-}
 
 func dialOptions(frame int, creds credentials.TransportCredentials) []DialOption {
 	frame = frameLimit(frame)
@@ -53,6 +50,7 @@ func dialOptions(frame int, creds credentials.TransportCredentials) []DialOption
 		grpc.WithTransportCredentials(newTapCredentials(frame, creds)),
 		grpc.WithStaticStreamWindowSize(window),
 		grpc.WithStaticConnWindowSize(window),
+		grpc.WithMaxHeaderListSize(maxHeaders),
 		grpc.WithDisableRetry(),
 		grpc.WithDisableServiceConfig(),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(frame), grpc.MaxCallSendMsgSize(frame)),

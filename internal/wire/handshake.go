@@ -3,9 +3,14 @@ package wire
 // What go-plugin's handshake needs on both sides. The values are part of the
 // wire contract: plugins in other languages print and check them too.
 const (
-	// ProtocolVersion is the version of go-plugin's handshake, and the number
-	// in Hello. It only changes with the proto package's major version.
+	// CoreVersion is the version of go-plugin's handshake line.
+	CoreVersion = 1
+	// ProtocolVersion is the version of the contract: the second number of the
+	// handshake line, and the number in Hello. It only changes with the proto
+	// package's major version.
 	ProtocolVersion = 1
+	// Transport is the transport of the handshake line.
+	Transport = "grpc"
 	// HandshakeCookieKey and HandshakeCookieValue are the environment variable
 	// that tells a program it was started as a plugin.
 	HandshakeCookieKey   = "GRAPNEL_PLUGIN"

@@ -3,6 +3,7 @@ package wire
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"net"
 	"time"
 
@@ -17,6 +18,10 @@ import (
 // hold. It changes and delays nothing, and costs a few instructions a frame.
 //
 // The id is found if it is the first field of the frame, as the contract asks.
+//
+// The tap also ends a connection whose messages come in crumbs. gRPC keeps each
+// HTTP/2 frame of a message apart until the message is complete, which takes a
+// hundred bytes for a frame that holds one.
 
 // tapCredentials put a tap into each connection. They are the place where gRPC
 // lets one wrap a connection after all handshakes.
@@ -68,12 +73,18 @@ const (
 	grpcHeader    = 5
 	// idBytes is how much of a message is looked at: a tag and a varint.
 	idBytes = 11
-	// maxFlows bounds the streams that are followed; a plugin has about three.
-	maxFlows = 64
+	// maxFlows bounds the streams that are followed; a host opens about three.
+	maxFlows = 1024
+	// A message of n bytes may come in minCrumbs + n/crumb frames.
+	minCrumbs = 64
+	crumb     = 256
 	// culpritWait is how long the first bytes of a message may take to follow
 	// its length.
 	culpritWait = 100 * time.Millisecond
 )
+
+// errCrumbs ends a connection.
+var errCrumbs = errors.New("the plugin sends messages in too many HTTP/2 frames, or on too many streams")
 
 // tap is a connection that is listened to. Only the goroutine that reads it
 // touches its state.
@@ -88,6 +99,7 @@ type tap struct {
 	padding int // of them, padding at the end; -1 while its length is to come
 	flow    *flow
 	flows   map[uint32]*flow
+	crumbs  bool // the connection must end
 }
 
 // flow is one stream's sequence of gRPC messages.
@@ -95,6 +107,7 @@ type flow struct {
 	header [grpcHeader]byte
 	have   int
 	left   int // bytes of the message still to come
+	frames int // HTTP/2 frames that may still bring them
 	// watched holds the first bytes of a message that is too long.
 	watched []byte
 	long    bool
@@ -115,7 +128,9 @@ func (t *tap) culprit() (uint64, bool) {
 // Read implements net.Conn.
 func (t *tap) Read(p []byte) (int, error) {
 	n, err := t.Conn.Read(p)
-	t.scan(p[:n])
+	if t.scan(p[:n]); t.crumbs {
+		return 0, errCrumbs
+	}
 	return n, err
 }
 
@@ -152,11 +167,16 @@ func (t *tap) begin() {
 		return
 	}
 	if t.flow = t.flows[id]; t.flow == nil {
-		if t.flows == nil || len(t.flows) >= maxFlows {
+		if t.flows == nil {
 			t.flows = map[uint32]*flow{}
 		}
+		t.crumbs = t.crumbs || len(t.flows) >= maxFlows
 		t.flow = &flow{}
 		t.flows[id] = t.flow
+	}
+	if t.flow.left > 0 {
+		t.flow.frames--
+		t.crumbs = t.crumbs || t.flow.frames < 0
 	}
 	if flags&flagPadded != 0 {
 		t.padding = -1
@@ -185,6 +205,7 @@ func (m *flow) message(p []byte, limit int, found chan<- uint64) []byte {
 		if m.have += n; m.have == grpcHeader {
 			m.have = 0
 			m.left = int(binary.BigEndian.Uint32(m.header[1:]))
+			m.frames = minCrumbs + m.left/crumb
 			m.long = m.left > limit
 			m.watched = m.watched[:0]
 		}

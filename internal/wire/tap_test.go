@@ -3,6 +3,7 @@ package wire
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"io"
 	"math/rand/v2"
 	"net"
@@ -150,20 +151,61 @@ func TestTapForgetsStreams(t *testing.T) {
 func FuzzTap(f *testing.F) {
 	f.Add(http2Frame(http2Data, flagPadded, 1, append([]byte{3}, grpcMessage(1<<20, 5, nil)...)), uint8(3))
 	f.Fuzz(func(t *testing.T, traffic []byte, cut uint8) {
-		run := func(piece int) []uint64 {
+		run := func(piece int) (ids []uint64, crumbs bool) {
 			conn := &tap{Conn: &recorded{rest: traffic, piece: func() int { return piece }}, limit: 1000, found: make(chan uint64, 1000)}
-			if passed, err := io.ReadAll(conn); err != nil || !bytes.Equal(traffic, passed) {
+			passed, err := io.ReadAll(conn)
+			if crumbs = errors.Is(err, errCrumbs); err != nil && !crumbs || !crumbs && !bytes.Equal(traffic, passed) {
 				t.Fatalf("the traffic was changed (%v)", err)
 			}
 			close(conn.found)
-			var ids []uint64
 			for id := range conn.found {
 				ids = append(ids, id)
 			}
-			return ids
+			return ids, crumbs
 		}
-		if diff := cmp.Diff(run(len(traffic)+1), run(1+int(cut))); diff != "" {
+		whole, crumbs := run(len(traffic) + 1)
+		pieces, crumbsToo := run(1 + int(cut))
+		if crumbs != crumbsToo {
+			t.Errorf("refused at once: %v, in pieces: %v", crumbs, crumbsToo)
+		}
+		if diff := cmp.Diff(whole, pieces); diff != "" && !crumbs {
 			t.Errorf("found (-at once +in pieces):\n%s", diff)
 		}
 	})
+}
+
+// TestMessageInCrumbs: a message may come in many frames, though not in one for
+// each byte, and not on more streams than a host opens.
+func TestMessageInCrumbs(t *testing.T) {
+	t.Parallel()
+	const size = 64 << 10
+	split := func(frame int) []byte {
+		var out []byte
+		data := grpcMessage(size+2, 9, make([]byte, size))
+		for len(data) > 0 {
+			n := min(frame, len(data))
+			out, data = append(out, http2Frame(http2Data, 0, 3, data[:n])...), data[n:]
+		}
+		return out
+	}
+	var streams []byte
+	for id := range uint32(maxFlows + 1) {
+		streams = append(streams, http2Frame(http2Data, 0, 2*id+1, make([]byte, 5))...)
+	}
+	tests := map[string]struct {
+		traffic []byte
+		want    error
+	}{
+		"large frames": {split(16 << 10), nil}, "small frames": {split(crumb), nil}, "crumbs": {split(crumb / 2), errCrumbs},
+		"bytes": {split(1), errCrumbs}, "streams": {streams, errCrumbs},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			conn := &tap{Conn: &recorded{rest: tt.traffic, piece: func() int { return 1000 }}, limit: size, found: make(chan uint64, 1)}
+			if _, err := io.ReadAll(conn); !errors.Is(err, tt.want) {
+				t.Errorf("error %v, want %v", err, tt.want)
+			}
+		})
+	}
 }

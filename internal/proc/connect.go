@@ -1,0 +1,195 @@
+package proc
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"io/fs"
+	"net"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/grapnelhq/grapnel/internal/wire"
+	"github.com/grapnelhq/grapnel/phases"
+)
+
+// socketPoll is how often a socket is looked for that a plugin has named but
+// not yet made.
+const socketPoll = 5 * time.Millisecond
+
+// errWSARefused is what Windows says instead of ECONNREFUSED.
+const errWSARefused = syscall.Errno(10061)
+
+// errGaveUp says that a start was given up, for a reason known elsewhere.
+var errGaveUp = errors.New("start given up")
+
+// establish starts the process, reads its handshake and connects to it.
+func (p *Process) establish(ctx context.Context) error {
+	env := handshakeEnv()
+	var secure *tls.Config
+	if p.spec.MutualTLS {
+		own, pem, err := newCertificate()
+		if err != nil {
+			return err
+		}
+		env = append(env, "PLUGIN_CLIENT_CERT="+pem)
+		secure = &tls.Config{Certificates: []tls.Certificate{own}, MinVersion: tls.VersionTLS12, ServerName: certificateHost}
+	}
+	if err := p.spawn(ctx, env); err != nil {
+		return err
+	}
+	h, err := p.awaitHandshake(ctx)
+	if err != nil {
+		return err
+	}
+	raw, err := p.dial(ctx, h)
+	if err != nil {
+		return err
+	}
+	if secure != nil {
+		secure.RootCAs = x509.NewCertPool()
+		secure.RootCAs.AddCert(h.certificate)
+	}
+	return p.open(ctx, raw, secure)
+}
+
+// awaitHandshake waits for the plugin's first line and reads it.
+func (p *Process) awaitHandshake(ctx context.Context) (handshake, error) {
+	var line firstLine
+	select {
+	case line = <-p.child.stdout.first:
+	case <-ctx.Done():
+		// A first line that is wrong explains more than the end that follows it.
+		select {
+		case <-p.child.exited:
+			<-p.child.drained
+		default:
+		}
+		select {
+		case line = <-p.child.stdout.first:
+		default:
+			return handshake{}, errGaveUp
+		}
+	}
+	h, err := parseHandshake(line, p.spec.MutualTLS)
+	switch {
+	case err == nil:
+		return h, nil
+	case line.unfinished():
+		<-ctx.Done()
+		return handshake{}, errGaveUp
+	}
+	return handshake{}, err
+}
+
+// dial connects to the address of a handshake as soon as somebody listens
+// there, and returns the connection once it is known that its other end is the
+// plugin's.
+func (p *Process) dial(ctx context.Context, h handshake) (net.Conn, error) {
+	words, place := h.network+" "+clean(h.address, noiseShown), "address"
+	if h.network == "unix" {
+		place = "socket"
+	}
+	p.setWaiting("nothing answers on its "+place, words)
+	for {
+		conn, err := p.dialOnce(ctx, h)
+		what := "nothing answers on its " + place
+		if errors.Is(err, fs.ErrNotExist) {
+			what = "the socket of the handshake is not there"
+		}
+		p.setWaiting(what, words)
+		switch _, decided := errors.AsType[*phases.Error](err); {
+		case err == nil:
+			return conn, nil
+		case ctx.Err() != nil:
+			return nil, errGaveUp
+		case decided:
+			return nil, err
+		case !isNotYet(err):
+			return nil, &phases.Error{ // which names the address, the plugin's own word
+				Code: phases.CauseInternal, Message: "the address of plugin " + p.spec.Name + " cannot be reached", Detail: err.Error(), Err: err,
+			}
+		}
+		if !pause(ctx, socketPoll) {
+			return nil, errGaveUp
+		}
+	}
+}
+
+func (p *Process) dialOnce(ctx context.Context, h handshake) (net.Conn, error) {
+	if err := p.checkListener(h); err != nil {
+		return nil, err
+	}
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, h.network, h.address)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.checkPeer(ctx, conn, h); err != nil {
+		closeQuietly(conn)
+		return nil, err
+	}
+	return conn, nil
+}
+
+// isNotYet reports whether an error may pass: the socket is not there, nobody
+// listens yet, too many wait already, or the connection was closed before it was
+// used. That the time is up the caller will see by itself, in a moment.
+func isNotYet(err error) bool {
+	timeout, ok := errors.AsType[net.Error](err)
+	return ok && timeout.Timeout() || slices.ContainsFunc([]error{
+		fs.ErrNotExist, syscall.ECONNREFUSED, errWSARefused, syscall.EAGAIN, syscall.ECONNRESET,
+	}, func(passing error) bool { return errors.Is(err, passing) })
+}
+
+// pause waits, and reports whether ctx lasted.
+func pause(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(d):
+		return true
+	}
+}
+
+// foreign is the error of an address that is not the plugin's own.
+func (p *Process) foreign(h handshake, what string) error {
+	return &phases.Error{
+		Code: phases.CauseUnsafePath, Message: "plugin " + p.spec.Name + " names " + what, Detail: "it names " + h.network + " " + clean(h.address, noiseShown),
+	}
+}
+
+// open makes the gRPC connection, and reads what the plugin's library sends of
+// its standard output and error from then on.
+func (p *Process) open(ctx context.Context, raw net.Conn, secure *tls.Config) error {
+	conn, err := wire.ConnectOver(raw, p.spec.Frame, secure)
+	if err != nil {
+		closeQuietly(raw)
+		return err
+	}
+	lasting, cutOff := context.WithCancel(context.WithoutCancel(ctx))
+	p.conn, p.cutOff = conn, cutOff
+	p.hangUp = sync.OnceFunc(func() {
+		wire.Shutdown(lasting, conn)
+		closeQuietly(conn)
+		closeQuietly(raw)
+	})
+	stop := context.AfterFunc(ctx, cutOff)
+	stdio, err := wire.OpenStdio(lasting, conn)
+	if stop(); err != nil {
+		// One that crashes closes its connections a moment before its end is known.
+		p.awaitExit(ctx, KillTime)
+		if ctx.Err() != nil {
+			return errGaveUp
+		}
+		return &phases.Error{
+			Code: phases.CauseSessionReset, Message: "plugin " + p.spec.Name + " is connected to, but no gRPC connection comes about",
+			Detail: clean(err.Error(), noiseShown), Err: err, Retryable: true,
+		}
+	}
+	p.streams.Go(p.child.contained(func() { stdio.Copy(p.child.stdout, p.stdio) }))
+	return nil
+}

@@ -1,0 +1,331 @@
+package proc_test
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"net"
+	"os"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/grapnelhq/grapnel/internal/proc"
+	"github.com/grapnelhq/grapnel/internal/sandbox"
+	"github.com/grapnelhq/grapnel/internal/wire"
+	"github.com/grapnelhq/grapnel/phases"
+)
+
+// hostGrowth is how much a plugin may make the heap of its host grow.
+const hostGrowth = 64 << 20
+
+// checkHeap fails at the end of a test during which the heap grew further. It
+// counts what the system was asked for, of which nothing is given back.
+func checkHeap(t *testing.T) {
+	t.Helper()
+
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	t.Cleanup(func() {
+		runtime.ReadMemStats(&after)
+		if grown := int64(after.HeapSys) - int64(before.HeapSys); grown > hostGrowth {
+			t.Errorf("the heap has grown by %d MiB", grown>>20)
+		}
+	})
+}
+
+// TestHandshakeCertificateWithoutTLS and its siblings: no first line harms the
+// host, and each gets one error.
+func TestHandshakeCertificateWithoutTLS(t *testing.T) {
+	certificate := base64.RawStdEncoding.EncodeToString(selfSigned(time.Now().Add(time.Hour)).Certificate[0])
+	garbage := strings.Repeat("A", 900)
+	tests := []struct {
+		name, line string
+		secure     bool
+		code       phases.Cause
+		message    string
+	}{
+		{"certificate without tls", "1|1|unix|SOCKET|grpc|" + certificate, false, phases.CauseVersionMismatch, "did not ask for one"},
+		{"long extra field", "1|1|unix|SOCKET|grpc|" + strings.Repeat("{}", 30), false, phases.CauseVersionMismatch, "did not ask for one"},
+		{"tls without a certificate", "1|1|unix|SOCKET|grpc|", true, phases.CauseVersionMismatch, "holds no certificate"},
+		{"garbage without tls", "1|1|unix|SOCKET|grpc|" + garbage, false, phases.CauseVersionMismatch, "did not ask for one"},
+		{"tls with garbage", "1|1|unix|SOCKET|grpc|" + garbage, true, phases.CauseVersionMismatch, "cannot be read"},
+		{"tls with what is no base64", "1|1|unix|SOCKET|grpc|" + strings.Repeat("%", 900), true, phases.CauseVersionMismatch, "cannot be read"},
+		{"tls with a huge certificate", "1|1|unix|SOCKET|grpc|" + strings.Repeat(garbage, 100), true, phases.CauseStartNoise, "before the handshake"},
+		{"multiplexing", "1|1|unix|SOCKET|grpc||true", false, phases.CauseVersionMismatch, "has 7 fields"},
+		{"too many fields", "1|1|unix|SOCKET|grpc" + strings.Repeat("|", 1000), false, phases.CauseVersionMismatch, "has 1005 fields"},
+		{"control characters", "1|1|unix|SOCKET\x1b]0;x\x07|grpc|", false, phases.CauseStartNoise, "before the handshake"},
+		{"line separators", "1|1|unix|SOCKET\u202e|grpc|", false, phases.CauseStartNoise, "before the handshake"},
+		{"net/rpc", "1|1|unix|SOCKET|netrpc|", false, phases.CauseVersionMismatch, "netrpc"},
+		{"a relative socket", "1|1|unix|s|grpc|", false, phases.CauseVersionMismatch, "local socket"},
+		{"an empty address", "1|1|unix||grpc|", false, phases.CauseVersionMismatch, "local socket"},
+		{"a datagram socket", "1|1|unixgram|SOCKET|grpc|", false, phases.CauseVersionMismatch, "local socket"},
+		{"a name", "1|1|tcp|localhost:80|grpc|", false, phases.CauseVersionMismatch, "loopback address"},
+		{"all addresses", "1|1|tcp|0.0.0.0:80|grpc|", false, phases.CauseVersionMismatch, "loopback address"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			b := setup(t)
+			s := b.spec("line", tt.line)
+			s.MutualTLS = tt.secure
+			_, err := proc.Start(t.Context(), s)
+			if got := phases.CodeOf(err); got != tt.code || !strings.Contains(phases.Whole(err), tt.message) {
+				t.Errorf("code %q, want %q with %q: %v", got, tt.code, tt.message, phases.Whole(err))
+			}
+		})
+	}
+}
+
+// TestServerWithAnotherCertificate: who does not hold the key of the certificate
+// that it sent, or one that is valid, is not spoken with.
+func TestServerWithAnotherCertificate(t *testing.T) {
+	for how, want := range map[string]string{
+		"another": "unknown authority", "expired": "has expired", "plain": "handshake failed",
+	} {
+		t.Run(how, func(t *testing.T) {
+			b := setup(t)
+			s := b.spec("tls", how)
+			s.MutualTLS = true
+			_, err := proc.Start(t.Context(), s)
+			if got := phases.CodeOf(err); got != phases.CauseSessionReset || !strings.Contains(phases.Whole(err), want) {
+				t.Errorf("code %q, want session_reset with %q: %v", got, want, phases.Whole(err))
+			}
+		})
+	}
+}
+
+func TestServerOfHTTP1(t *testing.T) {
+	b := setup(t)
+	_, err := proc.Start(t.Context(), b.spec("http1"))
+	if got := phases.CodeOf(err); got != phases.CauseSessionReset || proc.ClassOf(err) != proc.ClassOrdinary {
+		t.Errorf("code %q: %v", got, phases.Whole(err))
+	}
+}
+
+// TestOwnTCPAddress: a plugin may listen on a loopback address, or have a child
+// listen there, and may be confined.
+func TestOwnTCPAddress(t *testing.T) {
+	open := sandbox.Policy{Net: sandbox.Net{All: true}}
+	tests := []struct {
+		name, mode string
+		how        proc.Sandbox
+	}{
+		{"the plugin", "tcp", proc.Sandbox{}},
+		{"its child", "tcp-child", proc.Sandbox{}},
+		{"in the sandbox", "tcp", proc.Sandbox{Tier: sandbox.T1, Policy: open}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if tt.how.Tier == sandbox.T1 {
+				needT1(t)
+			}
+			b := setup(t)
+			spec := b.spec(tt.mode)
+			spec.Sandbox = tt.how
+			p, s := openSessionOf(t, b, spec)
+			if err := s.Ping(t.Context()); err != nil {
+				t.Error(err)
+			}
+			p.Kill() // it serves nothing that asks it to end
+		})
+	}
+}
+
+// TestAnothersTCPAddress: the host does not connect to an address that is not the
+// plugin's, whoever listens there.
+func TestAnothersTCPAddress(t *testing.T) {
+	b := setup(t)
+	var addresses []string
+	for _, at := range []string{"127.0.0.1:0", "[::1]:0", ":0"} {
+		l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", at)
+		if err != nil {
+			t.Logf("%s: %v", at, err)
+			continue
+		}
+		t.Cleanup(func() {
+			_ = l.(*net.TCPListener).SetDeadline(time.Now()) //nolint:forcetypeassert // of Listen
+			if conn, err := l.Accept(); err == nil {
+				_ = conn.Close()
+				t.Errorf("the host has connected to %s", l.Addr())
+			}
+			_ = l.Close()
+		})
+		_, port, err := net.SplitHostPort(l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		addresses = append(addresses, strings.Replace(l.Addr().String(), "[::]:"+port, "127.0.0.1:"+port, 1))
+	}
+	other := b.start(t, b.spec("tcp"))
+	addresses = append(addresses, addressOf(t, other.PID()))
+	for _, addr := range addresses {
+		_, err := proc.Start(t.Context(), b.spec("line", "1|1|tcp|"+addr+"|grpc|"))
+		if phases.CodeOf(err) != phases.CauseUnsafePath || !strings.Contains(phases.Whole(err), "another process listens") {
+			t.Errorf("a plugin names %s: %v", addr, phases.Whole(err))
+		}
+	}
+}
+
+// TestTCPAddressThatNobodyServes: no connection is used before the plugin has
+// taken it.
+func TestTCPAddressThatNobodyServes(t *testing.T) {
+	for _, mode := range []string{"tcp-deaf", "nobody"} {
+		t.Run(mode, func(t *testing.T) {
+			b := setup(t)
+			s := b.spec(mode)
+			if mode == "nobody" {
+				s = b.spec("line", "1|1|tcp|127.0.0.1:1|grpc|")
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			_, err := proc.Start(ctx, s)
+			if phases.CodeOf(err) != phases.CauseStartTimeout || !strings.Contains(phases.Whole(err), "nothing answers on its address") {
+				t.Errorf("error %v", phases.Whole(err))
+			}
+		})
+	}
+}
+
+// TestBrokerIsNotOpened: a plugin that floods go-plugin's broker has no reader.
+func TestBrokerIsNotOpened(t *testing.T) {
+	b := setup(t)
+	checkHeap(t)
+	p, s := openSessionOf(t, b, b.spec("broker"))
+	for range 100 {
+		if err := s.Ping(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := p.Stop(t.Context()); err != nil {
+		t.Error(err)
+	}
+	for _, line := range b.drainLines() {
+		if strings.HasPrefix(line.Message, "broker has sent") {
+			t.Fatal(line.Message)
+		}
+	}
+}
+
+// TestEndlessStdio: output over the connection is counted, and not kept.
+func TestEndlessStdio(t *testing.T) {
+	b := setup(t)
+	checkHeap(t)
+	p := b.start(t, b.spec("print-on"))
+	if err := syscall.Kill(p.PID(), syscall.SIGUSR1); err != nil {
+		t.Fatal(err)
+	}
+	b.waitLine(t, "done")
+	if err := p.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := p.StrayOutput(); got < 63<<20 {
+		t.Errorf("stray output = %d", got)
+	}
+}
+
+// TestHTTP2Attacks: whatever a server sends, its host lives, and does not grow.
+func TestHTTP2Attacks(t *testing.T) {
+	for name := range http2Attacks() {
+		t.Run(name, func(t *testing.T) {
+			b := setup(t)
+			checkHeap(t)
+			goroutines := runtime.NumGoroutine()
+			p, err := proc.Start(t.Context(), b.spec("http2", name))
+			if err != nil {
+				if phases.CodeOf(err) != phases.CauseSessionReset {
+					t.Error(phases.Whole(err))
+				}
+				return
+			}
+			t.Cleanup(func() { _ = p.Stop(context.Background()) }) // if it was not
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			defer cancel()
+			ended := make(chan error, 1)
+			go func() {
+				s, err := wire.Open(ctx, p.Conn(), wire.HostOptions{Incarnation: 1, Instance: "tester"})
+				if err == nil {
+					err = s.Close()
+				}
+				ended <- err
+			}()
+			b.waitLine(t, "done")
+			if got := runtime.NumGoroutine() - goroutines; got > 50 {
+				t.Errorf("%d goroutines more", got)
+			}
+			if err := p.Stop(t.Context()); err != nil {
+				t.Error(err)
+			}
+			if err := <-ended; err == nil {
+				t.Error("a session was opened")
+			}
+		})
+	}
+}
+
+// TestPanicsAreContained: a mistake of the host's that a plugin's output finds costs
+// the plugin, and not the host.
+func TestPanicsAreContained(t *testing.T) {
+	t.Run("in the start", func(t *testing.T) {
+		b := setup(t)
+		s := b.spec("serve")
+		s.Spawned = func(*proc.Process) { panic("oh") }
+		_, err := proc.Start(t.Context(), s)
+		if phases.CodeOf(err) != phases.CauseInternal || !strings.Contains(phases.Whole(err), "panicked: oh") {
+			t.Error(phases.Whole(err))
+		}
+	})
+	for _, mode := range []string{"logs", "print"} {
+		t.Run("over its "+mode, func(t *testing.T) {
+			b := setup(t)
+			s := b.spec(mode)
+			s.Redact = func(text string) string {
+				if strings.HasPrefix(text, `{"@level":"warn"`) || strings.HasPrefix(text, "late words") {
+					panic("oh")
+				}
+				return text
+			}
+			p := b.start(t, s)
+			if err := syscall.Kill(p.PID(), syscall.SIGUSR1); err != nil {
+				t.Fatal(err)
+			}
+			<-p.Done()
+			if exit := p.Exit(); exit.Asked || exit.Signal != syscall.SIGKILL {
+				t.Errorf("exit = %+v", exit)
+			}
+		})
+	}
+}
+
+// addressOf returns the address on which a process listens, by the system's
+// table: the port is the only one of its kind.
+func addressOf(t *testing.T, pid int) string {
+	t.Helper()
+
+	sockets := map[string]bool{}
+	entries, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		name, _ := os.Readlink(fmt.Sprintf("/proc/%d/fd/%s", pid, e.Name()))
+		sockets[name] = true
+	}
+	table, err := os.ReadFile("/proc/net/tcp")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(table)) {
+		fields := strings.Fields(line)
+		var port int
+		if len(fields) > 9 && fields[3] == "0A" && sockets["socket:["+fields[9]+"]"] {
+			if _, err := fmt.Sscanf(fields[1], "0100007F:%X", &port); err != nil {
+				t.Fatal(err)
+			}
+			return fmt.Sprintf("127.0.0.1:%d", port)
+		}
+	}
+	t.Fatalf("process %d does not listen", pid)
+	return ""
+}

@@ -1,0 +1,149 @@
+package proc_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"math/big"
+	"net"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/go-plugin"
+
+	"github.com/grapnelhq/grapnel/internal/wire"
+)
+
+// hostileModes are the programs that attack their host before a session begins.
+func hostileModes() map[string]func() {
+	return map[string]func(){
+		// Listens, and prints its argument, in which SOCKET is the socket.
+		"line": func() {
+			defer listenUnix().Close() //nolint:errcheck // it ends
+			fmt.Println(strings.ReplaceAll(os.Args[3], "SOCKET", socketPath()))
+			block()
+		},
+		"tcp":       func() { serveTCP(listenTCP()) },
+		"tcp-child": tcpChild,
+		"tcp-deaf":  func() { printTCP(listenTCP()); block() },
+		"tls":       func() { serveTLS(os.Args[3]) },
+		"broker":    func() { servePlugin(brokerPlugin{}) },
+		"print-on":  func() { after(serve, printOn) },
+		"http2":     func() { attack(os.Args[3]) },
+		"http1":     func() { l := listenUnix(); fmt.Println("1|1|unix|" + socketPath() + "|grpc|"); acceptAll(l) },
+	}
+}
+
+func listenUnix() net.Listener { return listen("unix", socketPath()) }
+
+func listenTCP() net.Listener { return listen("tcp", "127.0.0.1:0") }
+
+func listen(network, addr string) net.Listener {
+	l, err := (&net.ListenConfig{}).Listen(context.Background(), network, addr)
+	if err != nil {
+		panic(err)
+	}
+	return l
+}
+
+func printTCP(l net.Listener) { fmt.Printf("1|1|tcp|%s|grpc|\n", l.Addr()) }
+
+// serveTCP serves the session protocol on a loopback address.
+func serveTCP(l net.Listener, options ...wire.ServerOption) {
+	server := wire.NewServer(append(options, wire.ServerOptions(0)...)...)
+	wire.Register(server, handler{}, wire.ServeOptions{})
+	printTCP(l)
+	_ = server.Serve(l)
+}
+
+// tcpChild has a child serve, and prints what it prints.
+func tcpChild() {
+	cmd := exec.CommandContext(context.Background(), os.Args[0], modeArg, "tcp")
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	_ = cmd.Run()
+}
+
+// serveTLS answers with a certificate that does not prove who it is.
+func serveTLS(how string) {
+	until := time.Now().Add(time.Hour)
+	if how == "expired" {
+		until = time.Now().Add(-time.Minute)
+	}
+	shown, own := selfSigned(until), selfSigned(until)
+	if how == "expired" {
+		own = shown
+	}
+	l := listenUnix()
+	fmt.Printf("1|1|unix|%s|grpc|%s\n", socketPath(), base64.RawStdEncoding.EncodeToString(shown.Certificate[0]))
+	if how == "plain" {
+		acceptAll(l)
+	}
+	for {
+		conn, err := l.Accept()
+		if err != nil {
+			return
+		}
+		_ = tls.Server(conn, &tls.Config{Certificates: []tls.Certificate{own}, NextProtos: []string{"h2"}}).HandshakeContext(context.Background())
+	}
+}
+
+func selfSigned(until time.Time) tls.Certificate {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		panic(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), DNSNames: []string{"localhost"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: until,
+		KeyUsage: x509.KeyUsageDigitalSignature, BasicConstraintsValid: true, IsCA: true,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		panic(err)
+	}
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
+}
+
+// acceptAll answers every connection as a web server of old.
+func acceptAll(l net.Listener) {
+	for {
+		conn, err := l.Accept()
+		if err != nil {
+			return
+		}
+		_, _ = io.WriteString(conn, "HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\nno\r\n")
+		_ = conn.Close()
+	}
+}
+
+// brokerPlugin floods whoever opens go-plugin's broker.
+type brokerPlugin struct{ sessionPlugin }
+
+func (brokerPlugin) GRPCServer(b *plugin.GRPCBroker, s *wire.Server) error {
+	out := os.Stderr
+	go func() {
+		for id := uint32(1); ; id++ {
+			if l, err := b.Accept(id); err == nil { // returns when it was sent
+				_, _ = fmt.Fprintln(out, "broker has sent", id)
+				_ = l.Close()
+			}
+		}
+	}()
+	return sessionPlugin{}.GRPCServer(b, s)
+}
+
+// printOn prints over the connection until 64 MiB have gone.
+func printOn(_, _ *os.File) {
+	chunk := bytes.Repeat([]byte("p"), 1<<20)
+	for range 64 {
+		_, _ = os.Stdout.Write(chunk)
+	}
+}
