@@ -14,8 +14,12 @@ import (
 // reads that overlap all the time would make it grow without end.
 const maxLog = 64 << 20
 
-// emptyWait is how long emptying the log waits for short reads. Changes wait as long.
-const emptyWait = 100 * time.Millisecond
+const (
+	// writerWait is how long emptying the log waits for changes that run.
+	writerWait = time.Second
+	// emptyWait is how long it then waits for short reads. Changes wait as long.
+	emptyWait = 100 * time.Millisecond
+)
 
 // scans are the long reads of a SQLite database that run.
 type scans struct {
@@ -84,15 +88,15 @@ func (d *DB) tryEmptyLog(ctx context.Context) {
 }
 
 // emptyLog empties the write-ahead log if it is long and nobody scans. If others
-// read it for too long, it stays until it has grown as much again. The mutex of scans
-// is held.
+// read it for too long, it stays until it has grown by a quarter of the bound. The
+// mutex of scans is held.
 func (d *DB) emptyLog(ctx context.Context) {
 	size := d.logSize()
 	if size < max(d.maxLog, d.scans.retry) || d.scans.running > 0 {
 		return
 	}
-	d.scans.retry = size + d.maxLog
-	ctx, cancel := context.WithTimeout(ctx, emptyWait)
+	d.scans.retry = size + d.maxLog/4
+	ctx, cancel := context.WithTimeout(ctx, writerWait)
 	defer cancel()
 	conn, err := d.write.Conn(ctx)
 	if err != nil {

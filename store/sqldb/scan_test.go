@@ -96,10 +96,10 @@ func TestManyShortReadsDoNotGrowTheLog(t *testing.T) {
 			}
 		})
 	}
-	writeMegabytes(t, d, 40)
+	writeMegabytes(t, d, 70)
 	stop()
 	group.Wait()
-	if size := d.logSize(); size > longestLog {
+	if size := d.logSize(); size > 4*testLog { // a busy machine needs some attempts
 		t.Errorf("the log has %d bytes", size)
 	}
 }
