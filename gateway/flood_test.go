@@ -134,7 +134,7 @@ func flood(t *testing.T, s *served, clients int, method string, params object) (
 }
 
 // readers are tokens that may only read.
-var readers = []string{"reader", "auditor", "third"} //nolint:gochecknoglobals // immutable table
+var readers = []string{"reader", "auditor", "third"}
 
 // floodTokens are those of the readers, and of a host.
 func floodTokens() []rpc.Token {

@@ -3,6 +3,7 @@ package jobqueue_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -17,18 +18,15 @@ import (
 // many hours, or back: everything that it noted is older by as much.
 func setClock(t *testing.T, dsn string, hours int) {
 	t.Helper()
-	statement := "UPDATE {job} SET "
-	for n, column := range []string{"attempted_at", "created_at", "scheduled_at", "finalized_at"} {
-		if n > 0 {
-			statement += ", "
-		}
+	var set []string
+	for _, column := range []string{"attempted_at", "created_at", "scheduled_at", "finalized_at"} {
+		older := fmt.Sprintf("%[1]s = %[1]s - %[2]d * interval '1 hour'", column, hours)
 		if jobTable(dsn) == "river_job" {
-			statement += fmt.Sprintf("%[1]s = datetime(%[1]s, 'subsec', '%[2]d hours')", column, -hours)
-		} else {
-			statement += fmt.Sprintf("%[1]s = %[1]s - %[2]d * interval '1 hour'", column, hours)
+			older = fmt.Sprintf("%[1]s = datetime(%[1]s, 'subsec', '%[2]d hours')", column, -hours)
 		}
+		set = append(set, older)
 	}
-	execute(t, dsn, statement)
+	execute(t, dsn, "UPDATE {job} SET "+strings.Join(set, ", "))
 }
 
 // TestClockSetForward: a clock that is set forward makes leases look old. A process that

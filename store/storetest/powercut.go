@@ -43,7 +43,7 @@ func Record(tb testing.TB, name, arg string) *Recording {
 	strace := exec.CommandContext(tb.Context(), "strace", append([]string{ //nolint:gosec // the test binary itself
 		"-f", "-qq", "-y", "-xx", "-s", "16777216", "-e", calls, "-e", "signal=none", "-o", trace}, program.Args...)...)
 	strace.Env, strace.Stderr = program.Env, os.Stderr
-	if err := exec.CommandContext(tb.Context(), "strace", "-qq", "-e", "trace=none", "-o", trace, "true").Run(); err != nil {
+	if err := exec.CommandContext(tb.Context(), "strace", "-qq", "-e", "trace=none", "-o", trace, "true").Run(); err != nil { //nolint:gosec // a file of the test's own
 		if os.Getenv("GRAPNEL_REQUIRE_STRACE") == "1" {
 			tb.Fatal("strace: ", err)
 		}
@@ -77,7 +77,7 @@ func (r *Recording) Cuts(t *testing.T, check func(t *testing.T, dsn string, prin
 	}
 	seed := rand.Uint64()
 	for n := range cuts {
-		random := rand.New(rand.NewPCG(seed, uint64(n))) //nolint:gosec // small
+		random := rand.New(rand.NewPCG(seed, uint64(n)))
 		at := random.IntN(len(r.ops) + 1)
 		t.Run(fmt.Sprintf("cut %d before %d of %d with seed %d", n, at, len(r.ops), seed), func(t *testing.T) {
 			disk := r.cut(at, random)

@@ -86,7 +86,7 @@ func (x suite) testStateTotal(t *testing.T) {
 	}
 	fine(put("p", 0, 1000))
 	fine(put("q", 0, 1000))
-	wantTotal(t, dsn, "p", 1, 1008)
+	wantTotal(t, dsn, 1, 1008)
 
 	// Room for ten more of 1,000 bytes, taken by forty at once.
 	Exec(t, dsn, fmt.Sprintf("UPDATE state_totals SET bytes = %d WHERE plugin = 'p'", store.MaxStateBytes-10_080))
@@ -101,7 +101,7 @@ func (x suite) testStateTotal(t *testing.T) {
 		})
 	}
 	group.Wait()
-	wantTotal(t, dsn, "p", 11, store.MaxStateBytes)
+	wantTotal(t, dsn, 11, store.MaxStateBytes)
 	if n := refused.Load(); n < 10 || n > 30 {
 		t.Errorf("%d of 40 were refused", n)
 	}
@@ -112,7 +112,7 @@ func (x suite) testStateTotal(t *testing.T) {
 	full(put("p", 201, 2))
 	fine(put("p", 0, 0))
 	fine(put("p", 0, 0)) // removing what is not there changes nothing
-	wantTotal(t, dsn, "p", 11, store.MaxStateBytes-998)
+	wantTotal(t, dsn, 11, store.MaxStateBytes-998)
 
 	Exec(t, dsn, fmt.Sprintf("UPDATE state_totals SET kept = %d WHERE plugin = 'q'", store.MaxStates))
 	full(put("q", 2, 2))
@@ -122,17 +122,17 @@ func (x suite) testStateTotal(t *testing.T) {
 	if _, err := s.Prune(t.Context(), store.Retention{Age: time.Hour}, Epoch().Add(2*time.Hour)); err != nil {
 		t.Fatal(err)
 	}
-	wantTotal(t, dsn, "p", 0, 0)
+	wantTotal(t, dsn, 0, 0)
 	fine(put("p", 100, 1000))
 	fine(put("q", 100, 1000))
 }
 
-// wantTotal compares what is counted for a plugin.
-func wantTotal(t *testing.T, dsn, plugin string, kept, bytes int) {
+// wantTotal compares what is counted for the plugin "p".
+func wantTotal(t *testing.T, dsn string, kept, bytes int) {
 	t.Helper()
 	var gotKept, gotBytes int
-	query := "SELECT kept, bytes FROM state_totals WHERE plugin = '" + plugin + "'"
+	const query = "SELECT kept, bytes FROM state_totals WHERE plugin = 'p'"
 	if err := Raw(t, dsn).QueryRowContext(t.Context(), query).Scan(&gotKept, &gotBytes); err != nil || gotKept != kept || gotBytes != bytes {
-		t.Errorf("%s keeps %d values with %d bytes, %v; want %d with %d", plugin, gotKept, gotBytes, err, kept, bytes)
+		t.Errorf("p keeps %d values with %d bytes, %v; want %d with %d", gotKept, gotBytes, err, kept, bytes)
 	}
 }

@@ -4,16 +4,16 @@ import (
 	"fmt"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
 
 // What strace prints. A call that others interrupt has two lines.
 var (
-	traceLine  = regexp.MustCompile(`^(\d+) +(.*)$`)
-	traceCall  = regexp.MustCompile(`(?s)^(\w+)\((.*)\) += (-?\d+|\?)`)
-	traceFD    = regexp.MustCompile(`^(\d+|AT_FDCWD)(?:<(.*)>)?$`)
-	unfinished = " <unfinished ...>"
+	traceLine = regexp.MustCompile(`^(\d+) +(.*)$`)
+	traceCall = regexp.MustCompile(`(?s)^(\w+)\((.*)\) += (-?\d+|\?)`)
+	traceFD   = regexp.MustCompile(`^\d+<(.*)>$`)
 )
 
 // parseTrace reads strace's output: the calls that succeeded and are about files below
@@ -27,7 +27,7 @@ func parseTrace(text []byte, root string) ([]diskOp, error) {
 			return nil, fmt.Errorf("trace: %.200q", line)
 		}
 		thread, call := parts[1], parts[2]
-		if head, ok := strings.CutSuffix(call, unfinished); ok {
+		if head, ok := strings.CutSuffix(call, " <unfinished ...>"); ok {
 			begun[thread] = head
 			continue
 		}
@@ -51,46 +51,52 @@ func parseCall(call, root string) (op diskOp, ok bool, err error) {
 		return op, false, nil
 	}
 	name, args, result := parts[1], strings.Split(parts[2], ", "), parts[3]
-	inside := func(path string) (string, bool) {
-		rest, ok := strings.CutPrefix(filepath.Clean(path), root)
-		return filepath.Clean("." + rest), ok && (rest == "" || rest[0] == '/')
-	}
-	if strings.HasSuffix(name, "at") && name != "pwrite64" || name == "renameat2" { // our paths are absolute
-		args = append(args[1:2:2], args[2:]...)
-		if len(args) > 2 && (name == "linkat" || strings.HasPrefix(name, "renameat")) {
-			args = append(args[:1:1], args[2:]...)
-		}
-		name = strings.TrimSuffix(strings.TrimSuffix(name, "2"), "at")
+	if name == "write" && strings.HasPrefix(args[0], "1<") {
+		return diskOp{kind: "print", data: []byte(unquote(args[1]))}, true, nil
 	}
 	switch name {
 	case "write", "pwrite64", "ftruncate", "fsync", "fdatasync":
-		fd := traceFD.FindStringSubmatch(args[0])
-		if fd == nil {
-			return op, false, nil
+		if fd := traceFD.FindStringSubmatch(args[0]); fd != nil {
+			op.path, ok = below(root, unhex(fd[1]))
 		}
-		if op.path, ok = inside(unhex(fd[2])); name == "write" && fd[1] == "1" {
-			return diskOp{kind: "print", data: []byte(unquote(args[1]))}, true, nil
+		if ok {
+			err = op.parseFile(name, args, result)
 		}
-		if !ok {
-			return op, false, nil
-		}
-		err = op.parseFile(name, args, result)
-		return op, err == nil, err
-	case "open", "link", "rename", "unlink", "mkdir":
-		op.kind = name
-		if op.path, ok = inside(unquote(args[0])); !ok {
-			return op, false, nil
-		}
-		if name == "open" {
-			op.kind = "create"
-			return op, strings.Contains(args[1], "O_CREAT"), nil
-		}
-		if name == "link" || name == "rename" {
-			op.to, ok = inside(unquote(args[1]))
-		}
-		return op, ok, nil
+		return op, ok && err == nil, err
 	}
-	return op, false, nil
+	op, ok = parseName(name, args, root)
+	return op, ok, nil
+}
+
+// parseName reads a call about a name.
+func parseName(name string, args []string, root string) (op diskOp, ok bool) {
+	if at := strings.TrimSuffix(name, "2"); strings.HasSuffix(at, "at") { // our paths are absolute: directories do not matter
+		name = strings.TrimSuffix(at, "at")
+		args = slices.Delete(args, 0, 1)
+		if name == "link" || name == "rename" {
+			args = slices.Delete(args, 1, 2)
+		}
+	}
+	op.kind = name
+	if op.path, ok = below(root, unquote(args[0])); !ok {
+		return op, false
+	}
+	switch name {
+	case "open":
+		op.kind, ok = "create", strings.Contains(args[1], "O_CREAT")
+	case "link", "rename":
+		op.to, ok = below(root, unquote(args[1]))
+	case "unlink", "mkdir":
+	default:
+		ok = false
+	}
+	return op, ok
+}
+
+// below returns a path as it is below a directory, and false if it is not.
+func below(root, path string) (string, bool) {
+	rest, ok := strings.CutPrefix(filepath.Clean(path), root)
+	return filepath.Clean("." + rest), ok && (rest == "" || rest[0] == '/')
 }
 
 // parseFile reads a call about an open file.
