@@ -6,6 +6,7 @@ import (
 	"errors"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/grapnelhq/grapnel/config"
 	"github.com/grapnelhq/grapnel/phases"
@@ -91,6 +92,12 @@ func sick() *sdk.Plugin {
 // engine runs the plugin inside this process, over a tree and a sink.
 func engine(tb testing.TB, t tree.Store, sink runtime.Sink, more ...*sdk.Plugin) *runtime.Engine {
 	tb.Helper()
+	return engineAt(tb, t, sink, time.Now, more...)
+}
+
+// engineAt is engine with a clock.
+func engineAt(tb testing.TB, t tree.Store, sink runtime.Sink, now func() time.Time, more ...*sdk.Plugin) *runtime.Engine {
+	tb.Helper()
 	all := []string{"*"}
 	cfg := &config.Config{Version: 1, Plugins: []config.Plugin{{Name: "house", Grants: phases.Grants{Contribute: all, Sections: all, Tools: all, Host: all, See: all}}}}
 	inside := map[string]runtime.Plugin{"house": house()}
@@ -102,6 +109,7 @@ func engine(tb testing.TB, t tree.Store, sink runtime.Sink, more ...*sdk.Plugin)
 		InProcess: inside,
 		Services:  map[string]runtime.Service{ServiceDocuments: Documents(t)},
 		Sink:      sink,
+		Now:       now,
 	})
 	if err != nil {
 		tb.Fatal(err)

@@ -103,14 +103,24 @@ type anyone struct {
 
 func (p *anyone) asked() asked { return asked{nil, &p.Actor} }
 
-// methods is the table of all methods, in the order of the documents.
+// methods is the table of all methods, in the order of the documents. Those that
+// only read are admitted a few at a time.
 func (g *Gateway) methods() []rpc.Method {
 	var all []rpc.Method
+	reads, verifies := newLane(maxLight), newLane(maxVerifies)
 	for _, part := range [][]rpc.Method{
 		g.workspaceMethods(), g.folderMethods(), g.threadMethods(), g.docMethods(), g.turnMethods(), g.sessionMethods(), g.phaseMethods(), g.manifestMethods(), g.statusMethods(),
 		g.configMethods(), g.pluginMethods(),
 	} {
 		all = append(all, part...)
+	}
+	for i, m := range all {
+		switch {
+		case m.Name == methodVerify:
+			all[i] = verifies.admit(m)
+		case m.Right == rpc.ReadRight:
+			all[i] = reads.admit(m)
+		}
 	}
 	return all
 }

@@ -3,7 +3,9 @@ package gateway
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"time"
 
 	"github.com/grapnelhq/grapnel/gateway/rpc"
 	"github.com/grapnelhq/grapnel/internal/surface"
@@ -17,8 +19,13 @@ const (
 	manifestBytes = 1 << 20
 )
 
-// maxList is how many manifests a list has at most.
-const maxList = 1000
+const (
+	// maxList is how many manifests a list has at most.
+	maxList = 1000
+	// methodVerify reads whole logs, and verifyTime is how long it may.
+	methodVerify = "manifest/verify"
+	verifyTime   = time.Minute
+)
 
 // manifestFilter says which manifests are meant, as the flags of the commands do.
 type manifestFilter struct {
@@ -65,7 +72,7 @@ func (g *Gateway) manifestMethods() []rpc.Method {
 			}),
 		logged(g, "manifest/diff", "Compares two kept manifests, as \"grapnel manifest diff\" does.",
 			func(p *diffParams) *manifestFilter { return &p.manifestFilter }, g.diffManifests),
-		logged(g, "manifest/verify", "Checks that the log is whole, as \"grapnel manifest verify\" does. A log that is broken is a result that says so.",
+		logged(g, methodVerify, "Checks that the log is whole, as \"grapnel manifest verify\" does. A log that is broken is a result that says so.",
 			func(p *verifyParams) *manifestFilter { return &p.manifestFilter }, g.verifyManifests),
 	}
 }
@@ -144,9 +151,9 @@ func (g *Gateway) diffManifests(ctx context.Context, c call[diffParams]) (manife
 	return manifest.Diff(both[0], both[1]), nil
 }
 
-// verifyManifests reads the whole log if need be: it ends with the connection of
-// who asked, and is bounded by nothing else. A log that is broken for certain is a
-// result, whatever else could not be told.
+// verifyManifests reads the whole log if need be, until the caller goes away or its
+// time is up. A log that is broken for certain is a result, whatever else could not
+// be told.
 func (g *Gateway) verifyManifests(ctx context.Context, c call[verifyParams]) (manifest.Verdict, error) {
 	p := &c.params
 	if p.Head != "" && !surface.IsHead(p.Head) {
@@ -156,7 +163,13 @@ func (g *Gateway) verifyManifests(ctx context.Context, c call[verifyParams]) (ma
 	if p.Text != "" {
 		o.Texts = []string{p.Text}
 	}
+	ctx, cancel := context.WithTimeout(ctx, verifyTime)
+	defer cancel()
 	verdict, err := g.opts.Log.Verify(ctx, p.filter(), o)
+	if errors.Is(err, context.DeadlineExceeded) && len(verdict.Problems) == 0 {
+		return manifest.Verdict{}, &rpc.Error{Code: rpc.CodeUnavailable, Err: err, Message: fmt.Sprintf(
+			"verify: the log is too long for one call of %s: give workspace_id or thread_id, or run \"grapnel manifest verify\" at the database", verifyTime)}
+	}
 	if err != nil && len(verdict.Problems) == 0 {
 		return manifest.Verdict{}, fmt.Errorf("verify: %w", err)
 	}

@@ -22,6 +22,8 @@ func programs() storetest.Programs {
 	return storetest.Programs{
 		"write full":   func(ctx context.Context, dsn, arg string) error { return write(ctx, dsn, arg, store.Options{}) },
 		"write normal": func(ctx context.Context, dsn, arg string) error { return write(ctx, dsn, arg, normal()) },
+		"keep full":    keepAll(store.Options{}),
+		"keep normal":  keepAll(normal()),
 		"hold":         holdLock,
 		"postgres":     startPostgres,
 		"open":         read(func(context.Context, *store.Store, string) error { return nil }),

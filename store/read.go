@@ -218,7 +218,7 @@ func (s *Store) Latest(ctx context.Context, f Filter) (*manifest.Manifest, error
 func (s *Store) Records(ctx context.Context, f Filter) iter.Seq2[manifest.Record, error] {
 	tail, args := f.oldest()
 	return func(yield func(manifest.Record, error) bool) {
-		err := s.db.Snapshot(ctx, "reading manifests", func(tx *sql.Tx) error {
+		err := s.db.Scan(ctx, "reading manifests", func(tx *sql.Tx) error {
 			return eachRecord(ctx, tx, tail, args, func(r manifest.Record) error {
 				if !yield(r, nil) {
 					return errStopped

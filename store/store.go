@@ -40,8 +40,8 @@ type Options struct {
 	ReadOnly bool
 	// LockTimeout is how long appending waits for others; zero is 5 s.
 	LockTimeout time.Duration
-	// MaxConns bounds the connections: to a server, or for reading the embedded
-	// store; zero is 8.
+	// MaxConns bounds the connections for reading, and those to a server for
+	// changes; zero is 8.
 	MaxConns int
 	// Now is the clock of states; nil is time.Now. Manifests bring their own times.
 	Now func() time.Time

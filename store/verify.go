@@ -26,7 +26,7 @@ func (s *Store) Verify(ctx context.Context, f Filter, o manifest.VerifyOptions) 
 		o.FingerprintKey = s.opts.FingerprintKey
 	}
 	var verdict manifest.Verdict
-	err := s.db.Snapshot(ctx, "verifying", func(tx *sql.Tx) error {
+	err := s.db.Scan(ctx, "verifying", func(tx *sql.Tx) error {
 		if !o.ChainOnly && o.Differs == nil {
 			differing, err := differingTexts(ctx, tx, o.FingerprintKey)
 			if err != nil {

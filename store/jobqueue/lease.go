@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"errors"
+	"math"
 	"sync"
 	"time"
 
@@ -168,8 +169,9 @@ func (q *Queue) rescue(ctx context.Context) error {
 	defer cancel()
 	age := seconds(q.opts.Lease)
 	var found bool
-	err := q.db.Reader().QueryRowContext(ctx, q.phrases.expired, age).Scan(&found)
-	if err != nil || !found {
+	var now float64
+	err := q.db.Reader().QueryRowContext(ctx, q.phrases.expired, age).Scan(&found, &now)
+	if err != nil || !q.clock.steady(now, time.Now(), q.opts.Lease) || !found {
 		return q.db.Fail(ctx, "looking for lost jobs", err)
 	}
 	var interrupted, buried, rescued []int64
@@ -193,6 +195,30 @@ func (q *Queue) rescue(ctx context.Context) error {
 		q.flow.wake()
 	}
 	return nil
+}
+
+// clock notices when the database's clock is set. After a step forward every lease
+// looks old until its holder has renewed it.
+type clock struct {
+	wall float64 // the database's, in seconds
+	seen time.Time
+	wait int // looks for which leases are left alone
+}
+
+// steady reports whether leases can be judged by the database's clock, which has been
+// looked at now: not by a first look, nor soon after a step of as much as living
+// processes leave of their leases.
+func (c *clock) steady(wall float64, now time.Time, lease time.Duration) bool {
+	step := wall - c.wall - now.Sub(c.seen).Seconds()
+	if c.seen.IsZero() {
+		step, c.wait = 0, 1
+	} else if c.wait > 0 {
+		c.wait--
+	}
+	if c.wall, c.seen = wall, now; math.Abs(step) > lease.Seconds()/2 {
+		c.wait = 2 // in one of these each living process renews its leases
+	}
+	return c.wait == 0
 }
 
 // changed is how many rows a statement changed.

@@ -41,7 +41,7 @@ type phrases struct {
 	// The next end attempts whose lease ran out $1 seconds ago, note the failure $2,
 	// and have the ids of the jobs: interrupted those that have begun what must not be
 	// repeated, bury those of jobs that may have no other attempt, rescue the rest.
-	// expired asks whether there are any.
+	// expired asks whether there are any, and what time it is.
 	expired, interrupted, bury, rescue string
 	// retryDead and removeDead are about the dead jobs $1, a list in JSON, and have
 	// the ids of those that there were.
@@ -149,7 +149,7 @@ func phrasesFor(kind sqldb.Kind, schema string) *phrases {
 		requeueLater: in("UPDATE {job} SET state = 'scheduled', scheduled_at = {after}, attempt = attempt - 1, metadata = {merged}" + held),
 		begin:        in("UPDATE {job} SET metadata = {begins}" + held),
 		renew:        in("UPDATE {job} SET attempted_at = {now} WHERE id IN {list} AND state = 'running' AND {holder} = $1 RETURNING id, attempt"),
-		expired:      in("SELECT EXISTS (SELECT 1 FROM {job}" + expired + ")"),
+		expired:      in("SELECT EXISTS (SELECT 1 FROM {job}" + expired + "), {epoch({now})}"),
 		interrupted:  in("UPDATE {job} SET state = 'discarded', finalized_at = {now}, errors = {lost}" + expired + " AND {begun} = attempt RETURNING id"),
 		bury:         in("UPDATE {job} SET state = 'discarded', finalized_at = {now}, errors = {lost}" + expired + " AND attempt >= max_attempts RETURNING id"),
 		rescue:       in("UPDATE {job} SET state = 'available', scheduled_at = {now}, errors = {lost}" + expired + " RETURNING id"),

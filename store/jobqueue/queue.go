@@ -51,7 +51,9 @@ type Queue struct {
 	id     string
 	worker *worker
 	leases leases
-	known  known
+	// clock is for the one who tends.
+	clock clock
+	known known
 	// served says that Serve was called.
 	served, closed atomic.Bool
 	closing        sync.Once

@@ -4,9 +4,9 @@
 //
 //   - [Open] takes a DSN, "sqlite:PATH" or "postgres://…", and a [Schema], brings the
 //     database up to date, and gives a [DB].
-//   - [DB.Snapshot] reads one state of the database; [DB.Change] changes it in a
-//     transaction, and waits for others no longer than it may. [DB.Join] is
-//     Change for many callers at once.
+//   - [DB.Snapshot] reads one state of the database, and [DB.Scan] a large part of
+//     it; [DB.Change] changes it in a transaction, and waits for others no longer
+//     than it may. [DB.Join] is Change for many callers at once.
 //   - [DB.Watch] tells when somebody has changed something.
 //   - [Error] has a code to branch on, and a remedy for people.
 //

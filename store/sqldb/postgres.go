@@ -16,7 +16,7 @@ import (
 	"github.com/pressly/goose/v3"
 )
 
-// openPostgres makes a pool; nothing is connected yet. The driver's own form of
+// openPostgres makes the pools; nothing is connected yet. The driver's own form of
 // the URL is taken, sslmode and all.
 func openPostgres(dsn string, o Options) (*DB, error) {
 	cfg, err := pgx.ParseConfig(dsn)
@@ -27,11 +27,14 @@ func openPostgres(dsn string, o Options) (*DB, error) {
 	if cfg.RuntimeParams["application_name"] == "" {
 		cfg.RuntimeParams["application_name"] = "grapnel"
 	}
-	db := stdlib.OpenDB(*cfg)
-	db.SetMaxOpenConns(o.MaxConns)
-	db.SetMaxIdleConns(o.MaxConns)
+	pool := func() *sql.DB {
+		db := stdlib.OpenDB(*cfg)
+		db.SetMaxOpenConns(o.MaxConns)
+		db.SetMaxIdleConns(o.MaxConns)
+		return db
+	}
 	name := fmt.Sprintf("the database %s on %s", cfg.Database, net.JoinHostPort(cfg.Host, strconv.Itoa(int(cfg.Port))))
-	return &DB{opts: o, name: name, write: db, read: db, server: cfg, dialect: dialect{
+	return &DB{opts: o, name: name, write: pool(), read: pool(), server: cfg, dialect: dialect{
 		kind: Postgres, folder: "postgres", goose: goose.DialectPostgres, classify: classifyPostgres,
 		foreign:  func(context.Context, *sql.DB, string) error { return nil }, // a shared database is nothing unusual
 		snapshot: &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true},

@@ -48,8 +48,9 @@ type Options struct {
 	SecureDelete bool
 	// LockTimeout is how long changes wait for others; zero is 5 s.
 	LockTimeout time.Duration
-	// MaxConns bounds the connections: to a server, or for reading the embedded
-	// database; zero is 8. Each [DB.Watch] has one besides.
+	// MaxConns bounds the connections for reading, and those to a server for
+	// changes; zero is 8. Neither can use up the other's. Each [DB.Watch] has one
+	// besides.
 	MaxConns int
 
 	// atRest reads a SQLite file that nobody changes, without its neighbours.
@@ -87,10 +88,14 @@ type DB struct {
 	// name is what messages call the database; it holds no password.
 	name string
 	// write is for transactions that change something; of SQLite it is one
-	// connection, which takes the write lock as it begins. read is for the rest.
+	// connection, which takes the write lock as it begins. read is for the rest, so
+	// that nobody who reads keeps others from writing.
 	write, read *sql.DB
 	// group are those who change a SQLite database together.
 	group group
+	scans scans
+	// maxLog is the constant; tests have a smaller one.
+	maxLog int64
 	// server is how a PostgreSQL server is reached, reader how a SQLite file is opened
 	// for reading.
 	server *pgx.ConnConfig

@@ -31,7 +31,7 @@ func openSQLite(path string, o Options) (*DB, error) {
 	if err := prepareFile(path, o.ReadOnly); err != nil {
 		return nil, err
 	}
-	d := &DB{opts: o, name: path, dialect: dialect{
+	d := &DB{opts: o, name: path, maxLog: maxLog, dialect: dialect{
 		kind: SQLite, folder: "sqlite", goose: goose.DialectSQLite3, classify: classifySQLite, foreign: foreignSQLite,
 		snapshot: &sql.TxOptions{ReadOnly: true},
 	}}
@@ -65,10 +65,33 @@ func prepareFile(path string, readOnly bool) error {
 	if err == nil || readOnly || !errors.Is(err, fs.ErrNotExist) {
 		return fileError(path, err)
 	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+	if err := makeFolder(filepath.Dir(path)); err != nil {
 		return fileError(path, err)
 	}
 	return fileError(path, createFile(path))
+}
+
+// makeFolder creates a folder and those above it, and waits until the disk has them:
+// SQLite does so for its files, which a power cut would take away with their folder.
+func makeFolder(path string) error {
+	err := os.Mkdir(path, 0o700)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err = makeFolder(filepath.Dir(path)); err == nil {
+			err = os.Mkdir(path, 0o700)
+		}
+	}
+	if errors.Is(err, fs.ErrExist) {
+		return nil // a file in its place is what creating the database fails with
+	}
+	if err != nil {
+		return err
+	}
+	parent, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return nil //nolint:nilerr // a folder that may be written and not read
+	}
+	_ = parent.Sync() // not every system can
+	return parent.Close()
 }
 
 // createFile creates an empty file, or leaves one that is there by now alone. It

@@ -27,12 +27,24 @@ func Each(ctx context.Context, tx *sql.Tx, query string, args []any, do func(row
 // Snapshot calls do with a read-only transaction that sees one state of the
 // database throughout. Doing names the work in errors.
 func (d *DB) Snapshot(ctx context.Context, doing string, do func(tx *sql.Tx) error) error {
-	tx, err := d.read.BeginTx(ctx, d.dialect.snapshot)
+	d.tryEmptyLog(ctx)
+	tx, err := d.beginTx(ctx, d.read, d.dialect.snapshot)
 	if err != nil {
 		return d.Fail(ctx, doing, err)
 	}
 	defer func() { _ = tx.Rollback() }() // nothing was changed
 	return d.Fail(ctx, doing, do(tx))
+}
+
+// beginTx begins a transaction. After a restart of the server each connection of the
+// pool may turn out to be dead, before anything was sent by it.
+func (d *DB) beginTx(ctx context.Context, pool *sql.DB, o *sql.TxOptions) (tx *sql.Tx, err error) {
+	for range d.opts.MaxConns + 1 {
+		if tx, err = pool.BeginTx(ctx, o); !pgconn.SafeToRetry(err) {
+			break
+		}
+	}
+	return tx, err
 }
 
 // Change calls do in a transaction and commits it. It waits for others no longer
@@ -77,7 +89,7 @@ func (d *DB) begin(ctx context.Context) (tx *sql.Tx, end func(), err error) {
 		detach = context.AfterFunc(ctx, end)
 	}
 	err = d.unlocked(ctx, func() (err error) {
-		tx, err = d.write.BeginTx(living, d.dialect.change)
+		tx, err = d.beginTx(living, d.write, d.dialect.change)
 		return err
 	})
 	if err == nil && detach() {

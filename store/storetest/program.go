@@ -47,3 +47,7 @@ func (p Programs) Run(ctx context.Context) (code int, ok bool) {
 	}
 	return 0, true
 }
+
+// Long says whether tests are to do much more than in an ordinary run
+// (GRAPNEL_LONG=1), which takes minutes.
+func Long() bool { return os.Getenv("GRAPNEL_LONG") == "1" }

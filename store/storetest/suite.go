@@ -52,6 +52,7 @@ func Run(t *testing.T, newDSN func(tb testing.TB) string) {
 		{"prune all texts", s.testPruneAllTexts},
 		{"prune while appending", s.testPruneWhileAppending},
 		{"state", s.testState},
+		{"total of state", s.testStateTotal},
 		{"texts", s.testTexts},
 		{"texts or nothing", s.testTextsOrNothing},
 		{"no text without its manifest", s.testNoTextWithoutManifest},

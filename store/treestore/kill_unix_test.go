@@ -110,7 +110,7 @@ func (l *ledger) follow(t *testing.T, cmd *exec.Cmd, each func(n int)) error {
 			}
 			return cmd.Wait()
 		}
-		doc, sum, _ := cutLast(strings.TrimSpace(line))
+		doc, sum := cutLast(strings.TrimSpace(line))
 		l.mu.Lock()
 		if other, taken := l.docs[doc]; taken {
 			t.Errorf("%s was acknowledged twice: %s and %s", doc, other, sum)
@@ -121,12 +121,9 @@ func (l *ledger) follow(t *testing.T, cmd *exec.Cmd, each func(n int)) error {
 	}
 }
 
-func cutLast(s string) (before, after string, ok bool) {
+func cutLast(s string) (before, after string) {
 	at := strings.LastIndexByte(s, ' ')
-	if at < 0 {
-		return s, "", false
-	}
-	return s[:at], s[at+1:], true
+	return s[:max(at, 0)], s[at+1:]
 }
 
 // check compares what was acknowledged with what is there.

@@ -18,7 +18,7 @@ import (
 )
 
 // programs are what the test binary is for other tests.
-func programs() storetest.Programs { return storetest.Programs{"save": saveOn} }
+func programs() storetest.Programs { return storetest.Programs{"save": saveOn, "plant": plantAndSave} }
 
 // What the saving program works on: folders that all clients share.
 const (
@@ -55,6 +55,28 @@ func saveOn(ctx context.Context, dsn, arg string) error {
 	group.Wait()
 	errs[savers] = s.Close()
 	return errors.Join(errs...)
+}
+
+// plantAndSave is saveOn for a database that has no folders yet.
+func plantAndSave(ctx context.Context, dsn, arg string) error {
+	db, err := sqldb.Open(ctx, dsn, sqldb.Options{Schema: schema.Current()})
+	if err != nil {
+		return err
+	}
+	s, err := treestore.New(ctx, db, treestore.Options{})
+	if err != nil {
+		return err
+	}
+	_, err = s.CreateWorkspace(ctx, tree.CreateWorkspace{ID: "w", Name: "W"})
+	for n := range saverPlaces {
+		if id := "f" + strconv.Itoa(n); err == nil {
+			_, err = s.CreateFolder(ctx, tree.CreateFolder{WorkspaceID: "w", ID: id, Name: id})
+		}
+	}
+	if err = errors.Join(err, s.Close(), db.Close()); err != nil {
+		return err
+	}
+	return saveOn(ctx, dsn, arg)
 }
 
 // saveStep does one thing, and prints what came of it.

@@ -1,0 +1,251 @@
+package gateway
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"github.com/grapnelhq/grapnel/gateway/rpc"
+	"github.com/grapnelhq/grapnel/manifest"
+	"github.com/grapnelhq/grapnel/runtime"
+	"github.com/grapnelhq/grapnel/store"
+	"github.com/grapnelhq/grapnel/store/storetest"
+	"github.com/grapnelhq/grapnel/store/treestore"
+)
+
+// watchedLog is a log whose long reads tell when they begin and how they end.
+type watchedLog struct {
+	*store.Store
+
+	begun, ended chan error
+	// stall, if set, keeps each read at its first record, on its connection, until
+	// its context ends; seen counts the records of the last one.
+	stall bool
+	seen  atomic.Int64
+}
+
+func watchLog(s *store.Store) *watchedLog {
+	return &watchedLog{Store: s, begun: make(chan error, 1<<16), ended: make(chan error, 1<<16)}
+}
+
+// read is called for each record of a read.
+func (l *watchedLog) read(ctx context.Context, n int) {
+	l.seen.Store(int64(n))
+	if n == 1 {
+		l.begun <- nil
+	}
+	if n == 1 && l.stall {
+		<-ctx.Done()
+	}
+}
+
+// Verify implements Log.
+func (l *watchedLog) Verify(ctx context.Context, f store.Filter, o manifest.VerifyOptions) (manifest.Verdict, error) {
+	n := 0
+	o.Seen = func(manifest.Index) {
+		n++
+		l.read(ctx, n)
+	}
+	v, err := l.Store.Verify(ctx, f, o)
+	l.ended <- err
+	return v, err
+}
+
+// List implements Log. It reads the log as a list does that takes long.
+func (l *watchedLog) List(ctx context.Context, f store.Filter) ([]manifest.Index, error) {
+	n := 0
+	for _, err := range l.Records(ctx, f) {
+		n++
+		if l.read(ctx, n); err != nil {
+			return nil, err
+		}
+	}
+	return []manifest.Index{}, ctx.Err()
+}
+
+// wait waits for something to begin or to end.
+func wait(t *testing.T, c <-chan error) error {
+	t.Helper()
+	select {
+	case err := <-c:
+		return err
+	case <-time.After(patience):
+		t.Fatal("it does not happen")
+		return nil
+	}
+}
+
+// openLog opens a log and a tree in a database.
+func openLog(t *testing.T, dsn string) (*watchedLog, *treestore.Store) {
+	t.Helper()
+	s := must[*store.Store](t)(store.Open(t.Context(), dsn, store.Options{}))
+	trees := must[*treestore.Store](t)(treestore.New(t.Context(), s.DB(), treestore.Options{}))
+	t.Cleanup(func() {
+		if err := errors.Join(trees.Close(), s.Close()); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	})
+	return watchLog(s), trees
+}
+
+// keepsTurns compiles turns of new threads while a flood runs, and wants each to
+// be kept, without a diagnostic.
+func keepsTurns(t *testing.T, s *served, eng *runtime.Engine, turns int) {
+	t.Helper()
+	c := s.post(t, "host")
+	for n := range turns {
+		turn := object{"workspace_id": "w", "thread_id": fmt.Sprintf("thread-%d", n), "turn_id": "1"}
+		done := do[runtime.Compiled](t, c, "turn/compile", object{"turn": turn})
+		if len(done.Manifest.Diagnostics) > 0 {
+			t.Errorf("turn %d: %+v", n, done.Manifest.Diagnostics)
+		}
+	}
+	if st := eng.Stats(); st.ManifestsNotKept > 0 || st.ManifestsKept != uint64(turns) {
+		t.Errorf("%d of %d manifests were kept, %d were not", st.ManifestsKept, turns, st.ManifestsNotKept)
+	}
+}
+
+// flood calls a method from many connections at once until it is stopped.
+func flood(t *testing.T, s *served, clients int, method string, params object) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	var group sync.WaitGroup
+	for n := range clients {
+		c := s.post(t, readers[n%len(readers)])
+		group.Go(func() {
+			for ctx.Err() == nil {
+				c.send(ctx, t, method, params)
+			}
+		})
+	}
+	return func() {
+		cancel()
+		group.Wait()
+	}
+}
+
+// readers are tokens that may only read.
+var readers = []string{"reader", "auditor", "third"}
+
+// floodTokens are those of the readers, and of a host.
+func floodTokens() []rpc.Token {
+	tokens := []rpc.Token{token("host", []string{"*"}, rpc.Rights()...)}
+	for _, name := range readers {
+		tokens = append(tokens, token(name, []string{"*"}, rpc.ReadRight))
+	}
+	return tokens
+}
+
+// send calls a method, and is not interested in the answer.
+func (p *poster) send(ctx context.Context, tb testing.TB, method string, params any) {
+	tb.Helper()
+	req := must[*http.Request](tb)(http.NewRequestWithContext(ctx, http.MethodPost, p.url, bytes.NewReader(request(tb, 1, method, params))))
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Authorization", "Bearer "+p.token)
+	if resp, err := p.client.Do(req); err == nil {
+		_, _ = io.Copy(io.Discard, resp.Body)
+		_ = resp.Body.Close()
+	}
+}
+
+// TestReadsLeaveConnectionsForTurns: clients that may only read hold as many
+// connections of the database as they can get, for as long as they like. Every turn of
+// others is kept, on time.
+func TestReadsLeaveConnectionsForTurns(t *testing.T) {
+	t.Parallel()
+
+	storetest.Both(t, func(testing.TB) string { return storetest.NewPostgres(t) }, func(t *testing.T, dsn string) {
+		log, trees := openLog(t, dsn)
+		storetest.Fill(t, dsn, "w", "long", 0, 10)
+		workspace(t, trees, "w")
+		log.stall = true
+		eng := engine(t, trees, log.Store)
+		s := serve(t, Options{Tree: trees, Engine: eng, Log: log}.with(floodTokens()...))
+		defer flood(t, s, 18, methodVerify, object{})()
+		defer flood(t, s, 18, "manifest/list", object{})()
+		for range maxReads {
+			_ = wait(t, log.begun)
+		}
+		keepsTurns(t, s, eng, 20)
+		if n := log.DB().Reader().Stats().InUse; n > maxReads {
+			t.Errorf("clients hold %d connections", n)
+		}
+	})
+}
+
+// TestFloodOfReadsLosesNoManifest is the same with work instead of waiting: verifying
+// a long log, reading the tree, and listing, without a pause.
+func TestFloodOfReadsLosesNoManifest(t *testing.T) {
+	t.Parallel()
+
+	if !storetest.Long() {
+		t.Skip("it takes minutes: GRAPNEL_LONG=1 runs it")
+	}
+	storetest.Both(t, func(testing.TB) string { return storetest.NewPostgres(t) }, func(t *testing.T, dsn string) {
+		log, trees := openLog(t, dsn)
+		storetest.Fill(t, dsn, "w", "long", 0, 50_000)
+		workspace(t, trees, "w")
+		eng := engine(t, trees, log.Store)
+		s := serve(t, Options{Tree: trees, Engine: eng, Log: log.Store}.with(floodTokens()...))
+		defer flood(t, s, 24, methodVerify, object{})()
+		defer flood(t, s, 8, "manifest/list", object{"limit": maxList})()
+		defer flood(t, s, 8, "thread/tree", object{"workspace_id": "w"})()
+		keepsTurns(t, s, eng, 200)
+	})
+}
+
+// TestVerifyEndsWithItsClient: a client that goes away ends what it asked for, and
+// the connection to the database is free again.
+func TestVerifyEndsWithItsClient(t *testing.T) {
+	t.Parallel()
+
+	ask := map[string]func(*testing.T, *served) (leave func()){
+		"http": func(t *testing.T, s *served) func() {
+			t.Helper()
+			ctx, cancel := context.WithCancel(t.Context())
+			c, done := s.post(t, "reader"), make(chan struct{})
+			go func() {
+				defer close(done)
+				c.send(ctx, t, methodVerify, object{})
+			}()
+			return func() {
+				cancel()
+				<-done
+			}
+		},
+		"websocket": func(t *testing.T, s *served) func() {
+			t.Helper()
+			c := s.dial(t, "reader")
+			if err := c.ws.Write(t.Context(), websocket.MessageText, request(t, 1, methodVerify, object{})); err != nil {
+				t.Fatal(err)
+			}
+			return func() { _ = c.ws.CloseNow() }
+		},
+	}
+	storetest.Both(t, func(testing.TB) string { return storetest.NewPostgres(t) }, func(t *testing.T, dsn string) {
+		log, trees := openLog(t, dsn)
+		storetest.Fill(t, dsn, "w", "long", 0, 1500)
+		log.stall = true
+		s := serve(t, Options{Tree: trees, Log: log}.with(floodTokens()...))
+		for name, begin := range ask { // a token may have one at a time: the second one waits for the first to end
+			leave := begin(t, s)
+			_ = wait(t, log.begun)
+			leave()
+			if err := wait(t, log.ended); !errors.Is(err, context.Canceled) && !errors.Is(err, rpc.ErrPeerGone) {
+				t.Errorf("%s: verify ended with %v", name, err)
+			}
+			if n := log.seen.Load(); n > 1000 {
+				t.Errorf("%s: it read %d records more", name, n)
+			}
+		}
+	})
+}

@@ -1,0 +1,55 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/grapnelhq/grapnel/gateway/rpc"
+)
+
+// TestLane: a token gets half of the places, others get the rest, and who waits for
+// too long is refused with the reason.
+func TestLane(t *testing.T) {
+	t.Parallel()
+
+	synctest.Test(t, func(t *testing.T) {
+		l := newLane(4)
+		one, other, open := &rpc.Caller{Name: "one"}, &rpc.Caller{Name: "other"}, &rpc.Caller{Open: true}
+		enter := func(c *rpc.Caller) func() { return must[func()](t)(l.enter(t.Context(), c)) }
+		refused := func(c *rpc.Caller) {
+			t.Helper()
+			began := time.Now()
+			_, err := l.enter(t.Context(), c)
+			bad, ok := errors.AsType[*rpc.Error](err)
+			if !ok || bad.Code != rpc.CodeUnavailable || bad.Data["reason"] != "overloaded" || time.Since(began) != laneWait {
+				t.Errorf("after %s: %v", time.Since(began), err)
+			}
+		}
+		first, second := enter(one), enter(one)
+		refused(one)
+		third, fourth := enter(other), enter(open)
+		refused(open)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err := l.enter(ctx, open); err == nil {
+			t.Error("a caller who is gone was admitted")
+		}
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			enter(one)()
+		}()
+		synctest.Wait()
+		first() // lets the waiting one in
+		<-done
+		for _, leave := range []func(){second, third, fourth} {
+			leave()
+		}
+		for range 4 {
+			enter(open)
+		}
+	})
+}

@@ -1,0 +1,83 @@
+package jobqueue_test
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/grapnelhq/grapnel/store/jobqueue"
+	"github.com/grapnelhq/grapnel/store/storetest"
+)
+
+// TestPowerCut cuts the power while a program adds jobs and works on them. Each job
+// that was taken is there or done, what must not be repeated and has begun is known to
+// have begun, and what was done is done.
+func TestPowerCut(t *testing.T) {
+	t.Parallel()
+
+	storetest.Record(t, "drain", "60").Cuts(t, func(t *testing.T, dsn string, printed []string) {
+		open(t, dsn, jobqueue.Options{})
+		var sound string
+		if err := storetest.Raw(t, dsn).QueryRowContext(t.Context(), "PRAGMA integrity_check").Scan(&sound); err != nil || sound != "ok" {
+			t.Errorf("integrity: %s, %v", sound, err)
+		}
+		open, completed := keptJobs(t, dsn)
+		taken := 0
+		for _, line := range printed {
+			what, name, _ := strings.Cut(line, " ")
+			begun, isOpen := open[name]
+			switch {
+			case what == "added" && !isOpen:
+				taken++
+			case what == "begun" && isOpen && !begun:
+				t.Errorf("%s has begun, and nobody knows", name)
+			case what == "drained" && len(open) > 0:
+				t.Errorf("all was done, and now there are %v", open)
+			}
+		}
+		if taken > completed {
+			t.Errorf("%d jobs were taken and are not waiting, %d are completed", taken, completed)
+		}
+	})
+}
+
+// keptJobs are the jobs in a database: those that are not completed by their names,
+// with whether they have begun, and how many are.
+func keptJobs(t *testing.T, dsn string) (open map[string]bool, completed int) {
+	t.Helper()
+	rows, err := storetest.Raw(t, dsn).QueryContext(t.Context(), "SELECT args, metadata, state FROM river_job")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = rows.Close() }()
+	open = map[string]bool{}
+	for rows.Next() {
+		var args, meta []byte
+		var state string
+		if err := rows.Scan(&args, &meta, &state); err != nil {
+			t.Fatal(err)
+		}
+		if state == "completed" { // what it was is not kept
+			completed++
+			continue
+		}
+		var outer struct {
+			Job string `json:"job"`
+		}
+		var body struct {
+			Payload string `json:"payload"`
+		}
+		var noted struct {
+			Begun int `json:"begun"`
+		}
+		if err := errors.Join(json.Unmarshal(args, &outer), json.Unmarshal([]byte(outer.Job), &body), json.Unmarshal(meta, &noted)); err != nil {
+			t.Fatal(err)
+		}
+		open[body.Payload] = noted.Begun > 0
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return open, completed
+}

@@ -1,0 +1,198 @@
+package store_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/grapnelhq/grapnel/manifest"
+	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/store"
+	"github.com/grapnelhq/grapnel/store/storetest"
+)
+
+// keepAll appends manifests, and keeps all else that belongs to a log beside them. It
+// prints what is kept. Now and then the log is copied into the database, which takes
+// much longer by itself.
+func keepAll(o store.Options) func(ctx context.Context, dsn, arg string) error {
+	return func(ctx context.Context, dsn, arg string) error {
+		count, err := strconv.Atoi(arg)
+		if err != nil {
+			return err
+		}
+		s, err := store.Open(ctx, dsn, o)
+		if err != nil {
+			return err
+		}
+		for n := range count {
+			if err := keepOne(ctx, s, n); err != nil {
+				return errors.Join(err, s.Close())
+			}
+			if n%9 == 8 {
+				if _, err := s.Writer().ExecContext(ctx, "PRAGMA wal_checkpoint(PASSIVE)"); err != nil {
+					return errors.Join(err, s.Close())
+				}
+			}
+			if n%50 == 49 {
+				fmt.Println("pruning")
+				if _, err := s.Prune(ctx, store.Retention{Count: 20}, time.Now()); err != nil {
+					return errors.Join(err, s.Close())
+				}
+			}
+		}
+		return s.Close()
+	}
+}
+
+func keepOne(ctx context.Context, s *store.Store, n int) error {
+	m := storetest.Sample("w", "t"+strconv.Itoa(n%2), n)
+	texts := append(storetest.SampleTexts(), manifest.Text{Fingerprint: manifest.Fingerprint(m.TurnID, nil), Text: m.TurnID})
+	if err := s.Append(ctx, m, texts); err != nil {
+		return err
+	}
+	fmt.Println("manifest", m.ManifestID, m.Hash)
+	at := storetest.Epoch().Add(time.Duration(n) * time.Second)
+	err := s.Report(ctx, manifest.Usage{ManifestID: m.ManifestID, Rounds: 1, ReportedAt: at})
+	if err != nil {
+		return err
+	}
+	fmt.Println("usage", m.ManifestID)
+	if err := s.KeepAudits(ctx, []manifest.AuditEvent{{At: at, WorkspaceID: "w", ThreadID: "t", TurnID: m.TurnID}, {At: at, TurnID: m.TurnID}}); err != nil {
+		return err
+	}
+	fmt.Println("audit", m.TurnID)
+	key := phases.StateKey{WorkspaceID: "w", SessionID: strconv.Itoa(n % 5), Plugin: "p"}
+	if err := s.PutState(ctx, key, json.RawMessage(strconv.Itoa(n))); err != nil {
+		return err
+	}
+	fmt.Println("state", key.SessionID, n)
+	return nil
+}
+
+// TestPowerCut records what a program that keeps a log asks of the disk, and cuts the
+// power at any moment: what was not synced by then is kept, lost, or torn. The database
+// is sound and the log whole each time. With SynchronousFull everything that was
+// acknowledged is there; with SynchronousNormal the newest may be missing, and
+// nothing in front of what is there.
+func TestPowerCut(t *testing.T) {
+	t.Parallel()
+
+	for name, newest := range map[string]bool{"keep full": true, "keep normal": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			lost := 0
+			storetest.Record(t, name, "60").Cuts(t, func(t *testing.T, dsn string, printed []string) {
+				missing, err := checkDisk(t, dsn, printed)
+				if err != nil || newest && missing > 0 {
+					t.Errorf("%d of %d acknowledged things are missing, %v", missing, len(printed), err)
+				}
+				lost += missing
+			})
+			if lost == 0 && !newest {
+				t.Error("nothing was lost without waiting for the disk: nothing was cut")
+			}
+		})
+	}
+}
+
+// TestPowerCutOnDiskThatLies is the same with a disk that keeps nothing when it is
+// told to: if nothing were lost there, TestPowerCut would show nothing.
+func TestPowerCutOnDiskThatLies(t *testing.T) {
+	t.Parallel()
+
+	bad := 0
+	storetest.Record(t, "keep full", "20").Unsynced().Cuts(t, func(t *testing.T, dsn string, printed []string) {
+		if missing, err := checkDisk(t, dsn, printed); err != nil || missing > 0 {
+			bad++
+		}
+	})
+	if bad < 10 {
+		t.Errorf("%d cuts lost something", bad)
+	}
+}
+
+// checkDisk opens what a power cut has left, and returns how much is missing of what
+// was acknowledged.
+func checkDisk(t *testing.T, dsn string, printed []string) (missing int, err error) {
+	t.Helper()
+	s, err := store.Open(t.Context(), dsn, store.Options{})
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	var sound string
+	if err := s.Writer().QueryRowContext(t.Context(), "PRAGMA integrity_check").Scan(&sound); err != nil || sound != "ok" {
+		return 0, fmt.Errorf("integrity: %s, %w", sound, err)
+	}
+	v, err := s.Verify(t.Context(), store.Filter{}, manifest.VerifyOptions{})
+	if err != nil || !v.OK {
+		return 0, fmt.Errorf("verdict %+v, %w", v, err)
+	}
+	if missing, err = missingOf(t, s, printed); err != nil {
+		return missing, err
+	}
+	return missing, s.Append(t.Context(), storetest.Sample("w", "t0", 1_000_000), nil)
+}
+
+// missingOf counts what was printed and is not there. It fails where something is
+// missing in front of something that is there.
+func missingOf(t *testing.T, s *store.Store, printed []string) (missing int, err error) {
+	t.Helper()
+	there := map[string]bool{}
+	audits, err := s.Audits(t.Context(), store.AuditFilter{})
+	if err != nil {
+		return 0, err
+	}
+	for _, e := range audits {
+		there["audit "+e.TurnID] = true
+	}
+	list, err := s.List(t.Context(), store.Filter{})
+	if err != nil {
+		return 0, err
+	}
+	for _, x := range list {
+		there["manifest "+x.ManifestID+" "+x.Hash] = true
+		usage, err := s.Usage(t.Context(), x.ManifestID)
+		if err != nil {
+			return 0, err
+		}
+		there["usage "+x.ManifestID] = len(usage) == 1
+	}
+	pruned, looked, later := false, map[string]bool{}, ""
+	for _, line := range slices.Backward(printed) {
+		words := strings.Fields(line)
+		kept := there[line]
+		switch {
+		case words[0] == "pruning": // what is older may be gone
+			pruned = true
+			continue
+		case words[0] != "state" && pruned, words[0] == "state" && looked[words[1]]:
+			continue
+		case words[0] == "state":
+			looked[words[1]] = true
+			value, err := s.GetState(t.Context(), phases.StateKey{WorkspaceID: "w", SessionID: words[1], Plugin: "p"})
+			if err != nil {
+				return 0, err
+			}
+			n, errThere := strconv.Atoi(string(value))
+			want, errWant := strconv.Atoi(words[2])
+			kept = errThere == nil && errWant == nil && n >= want // or a later one that was not acknowledged
+		}
+		switch {
+		case kept:
+			later = line
+		case later != "":
+			return missing, fmt.Errorf("%q is missing, and %q behind it is there", line, later)
+		default:
+			missing++
+		}
+	}
+	return missing, nil
+}
