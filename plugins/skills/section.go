@@ -40,7 +40,7 @@ func descriptionCaps() []int { return []int{math.MaxInt, 512, 256, 128, 64, 0} }
 
 // answer is the handler of the hook "section".
 func (s *skills) answer(ctx context.Context, call *sdk.Call, in *phases.PrePromptCompileInput) ([]phases.Contribution, error) {
-	set := s.library.set(call.Context.Dir)
+	set := s.library.set(&call.Context)
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx) // nobody waits for it any more
 	}
