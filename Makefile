@@ -18,7 +18,8 @@ COUNT    ?= 1
 FUZZTIME ?= 60s
 # What `fuzz` runs unless PKGS says otherwise: what reads plugins' and operators'
 # input.
-FUZZ := ./internal/wire:FuzzSession ./config:FuzzParse ./internal/cond:FuzzCondition ./internal/merge:FuzzMerge
+FUZZ := ./internal/wire:FuzzSession ./config:FuzzParse ./internal/cond:FuzzCondition ./internal/merge:FuzzMerge ./internal/text:FuzzEscape \
+        ./lenient:FuzzShown ./plugins/agentsdoc/chain/textrule:FuzzEscape
 # Options of `soak`: SOAK='-dispatches 100000 -for 10m'.
 SOAK ?=
 

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/grapnelhq/grapnel/lenient"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/plugins/skills/skillset"
 	"github.com/grapnelhq/grapnel/sdk"
@@ -31,7 +32,7 @@ const (
 // The host's own marks, which it escapes with one character each.
 const (
 	hostBoundary = "<!-- grapnel:dynamic -->"
-	hostMarker   = "[truncated: kept "
+	hostMarker   = "[ truncated : kept"
 )
 
 // descriptionCaps are the lengths to which all descriptions are shortened, one
@@ -210,7 +211,7 @@ func (c *composer) body(s *skillset.Skill) bool {
 // size is the length of a text as the host will count it: it escapes its own
 // marks. Counting too many costs a character each, and no more.
 func size(text string) int {
-	return utf8.RuneCountInString(text) + strings.Count(text, hostBoundary) + strings.Count(text, hostMarker)
+	return utf8.RuneCountInString(text) + strings.Count(text, hostBoundary) + lenient.Lines(text, hostMarker)
 }
 
 // sourceRef names the file that a text comes from. The wire takes no text that
