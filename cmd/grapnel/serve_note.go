@@ -67,7 +67,7 @@ func (a *app) noteGateway(ctx context.Context, s *serving) *note {
 	n.sweep(ctx)
 	if err := n.write(); err != nil {
 		n.path = ""
-		tellf(a.err, "grapnel: status will not find this gateway by itself: %s\n", printable(err.Error()))
+		tellf(a.err, "grapnel: status will not find this gateway by itself: %s\n", err.Error())
 	}
 	return n
 }
