@@ -145,7 +145,8 @@ func Ends(s string, i int) bool {
 		r, _ := utf8.DecodeLastRuneInString(s[i:next])
 		return !unicode.IsLetter(r) && !unicode.IsDigit(r)
 	}
-	return !('a' <= c && c <= 'z' || '0' <= c && c <= '9' || c == '_' || c == '-' || c == '.' || c == ':')
+	named := 'a' <= c && c <= 'z' || '0' <= c && c <= '9' || c == '_' || c == '-' || c == '.' || c == ':'
+	return !named
 }
 
 // Lines counts the lines of s that begin with word, which begins with "[", for a reader

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -118,7 +117,7 @@ func TestHostileNamesInJSON(t *testing.T) {
 				t.Errorf("%q: %v in %.300s", name, err, out)
 				break
 			}
-			if data, _ := json.Marshal(value); bytes.ContainsRune(data, '\u009b') {
+			if strings.ContainsRune(fmt.Sprint(value), '\u009b') {
 				told++
 				break
 			}

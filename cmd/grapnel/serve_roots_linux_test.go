@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -140,50 +141,60 @@ func TestServeRootsSwapped(t *testing.T) {
 	plant(t, filepath.Join(dir, "outside"), outside)
 	plant(t, filepath.Join(dir, "work", "tree"), inside)
 	plant(t, dir, map[string]string{".git/HEAD": "", "AGENTS.md": "SECRET", "work/link": "-> ../outside", "work/link2": "-> ../../outside/in"})
-	cfg := filepath.Join(dir, "grapnel.yaml")
 	plant(t, dir, map[string]string{"grapnel.yaml": fmt.Sprintf(rootsConfig, filepath.Join(dir, "work"))})
-	s := serveIn(t, dir, "--config", cfg)
-	c := dial(t, s.target(), "")
-	c.ask(t, "workspace/create", object{"id": "w", "name": "W"})
 	tree := filepath.Join(dir, "work", "tree")
 	startSwapping(t, tree, filepath.Join(dir, "work", "link"))
 
 	read, refused := 0, 0
-	for n := range raceTries {
-		where := object{"workspace_id": "w", "thread_id": "t", "turn_id": strconv.Itoa(n), "session_id": strconv.Itoa(n / 4), "dir": filepath.Join(tree, []string{"", "in", "in/deep"}[n%3])}
-		if n%2 == 0 {
-			delete(where, "session_id")
+	for first := 0; first < raceTries; first += raceTries / 6 { // a command has a minute
+		s := serveIn(t, dir, "--config", filepath.Join(dir, "grapnel.yaml"))
+		c := dial(t, s.target(), "")
+		if first == 0 {
+			c.ask(t, "workspace/create", object{"id": "w", "name": "W"})
 		}
-		var done runtime.Compiled
-		if err := c.Call(t.Context(), "turn/compile", object{"turn": where, "input": object{"user_text": "Hi", "tool_calling": true}}, &done); err != nil {
-			if !strings.Contains(err.Error(), "no folder below the gateway's roots") {
-				t.Fatal(err)
+		for n := range raceTries / 6 {
+			switch text, ok := compileAndTouch(t, c, tree, first+n); {
+			case strings.Contains(text, "SECRET"):
+				t.Fatalf("try %d: a file outside of the roots is told:\n%s", first+n, text)
+			case !ok:
+				refused++
+			case strings.Contains(text, "mine"):
+				read++
 			}
-			refused++
-			continue
 		}
-		if done.Prompt == nil {
-			t.Fatalf("%+v", done.Error)
-		}
-		text := done.Prompt.FullText
-		if strings.Contains(text, "SECRET") {
-			t.Fatalf("try %d: a file outside of the roots is in the prompt:\n%s", n, text)
-		}
-		if strings.Contains(text, "mine") {
-			read++
-		}
-		raw := ""
-		if n%2 == 1 {
-			var out struct{ Reminders []struct{ Text string } }
-			_ = c.Call(t.Context(), "phase/dispatch", object{"phase": "tool.post_call", "context": where, "input": object{"tool": "write", "touched_paths": []string{tree + "/in/deep/x", tree + "/in/x"}}}, &out)
-			raw = fmt.Sprint(out)
-		}
-		if strings.Contains(raw, "SECRET") {
-			t.Fatalf("try %d: a file outside of the roots is told of:\n%s", n, raw)
-		}
+		s.end(t, syscall.SIGTERM)
 	}
-	t.Logf("%d tries: %d read the tree, %d were refused", raceTries, read, refused)
+	t.Logf("%d tries: %d read the tree, %d had no prompt", raceTries, read, refused)
 	if read == 0 || refused == 0 {
 		t.Errorf("%d tries: %d read the tree and %d were refused, so nothing raced", raceTries, read, refused)
 	}
+}
+
+// compileAndTouch compiles a turn in the tree or below, every other time in a session in
+// which a tool then touches paths. It returns all that the model is told; not ok means
+// that there was no prompt, usually because the gateway refused the folder.
+func compileAndTouch(t *testing.T, c *heard, tree string, n int) (text string, ok bool) {
+	t.Helper()
+	where := object{"workspace_id": "w", "thread_id": "t", "turn_id": strconv.Itoa(n), "dir": filepath.Join(tree, []string{"", "in", "in/deep"}[n%3])}
+	if n%2 == 1 {
+		where["session_id"] = strconv.Itoa(n / 4)
+	}
+	var done runtime.Compiled
+	if err := c.Call(t.Context(), "turn/compile", object{"turn": where, "input": object{"user_text": "Hi", "tool_calling": true}}, &done); err != nil {
+		if !strings.Contains(err.Error(), "no folder below the gateway's roots") {
+			t.Fatal(err)
+		}
+		return "", false
+	}
+	if done.Prompt == nil { // a busy machine lets the hook run out of time
+		return fmt.Sprint(done.Error), false
+	}
+	text = done.Prompt.FullText
+	if n%2 == 1 {
+		var out struct{ Reminders []struct{ Text string } }
+		touched := object{"phase": "tool.post_call", "context": where, "input": object{"tool": "write", "touched_paths": []string{tree + "/in/deep/x", tree + "/in/x"}}}
+		_ = c.Call(t.Context(), "phase/dispatch", touched, &out) // refused, if it is a link now
+		text += fmt.Sprint(out.Reminders)
+	}
+	return text, true
 }

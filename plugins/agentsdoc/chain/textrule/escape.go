@@ -49,15 +49,6 @@ func Escape(text string) (string, int) {
 	return out.String(), count
 }
 
-// lineEnd is the index of the LF that ends the line at start, or the length of
-// the text.
-func lineEnd(text string, start int) int {
-	if n := strings.IndexByte(text[start:], '\n'); n >= 0 {
-		return start + n
-	}
-	return len(text)
-}
-
 // sequence is a place in a text that has to be escaped, or is: its beginning, its end,
 // and where the backslash goes.
 type sequence struct{ begin, insert, end int }
