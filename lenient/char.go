@@ -57,8 +57,12 @@ func decode(s string) (r rune, size int) {
 // maxEntity bounds an entity. Longer ones stand for nothing that looks like ASCII.
 const maxEntity = 32
 
+// maxBareEntity bounds the old entities that browsers take without a semicolon, such as
+// "&lt" and "&nbsp".
+const maxBareEntity = len("&Aacute")
+
 // entity reads the entity of one character at the beginning of s; size 0 if there is
-// none. Browsers take "&lt" and "&gt" without the semicolon.
+// none.
 func entity(s string) (r rune, size int) {
 	end := 1
 	for end < len(s) && end < maxEntity && isEntityByte(s[end]) {
@@ -70,12 +74,10 @@ func entity(s string) (r rune, size int) {
 			return r, end + 1
 		}
 	}
-	if len(s) > 2 && lower(s[2]) == 't' {
-		switch lower(s[1]) {
-		case 'l':
-			return '<', len("&lt")
-		case 'g':
-			return '>', len("&gt")
+	for n := min(end, maxBareEntity); n > 2 && s[1] != '#'; n-- {
+		text := html.UnescapeString(s[:n])
+		if r, size := utf8.DecodeRuneInString(text); size == len(text) && r != utf8.RuneError {
+			return r, n
 		}
 	}
 	if s[1:min(2, len(s))] == "#" { // a number ends where its digits do
@@ -88,8 +90,10 @@ func entity(s string) (r rune, size int) {
 			end++
 		}
 		if end > digits {
-			r, _ := utf8.DecodeRuneInString(html.UnescapeString(s[:end] + ";"))
-			return r, end
+			text := html.UnescapeString(s[:end])
+			if r, n := utf8.DecodeRuneInString(text); n == len(text) {
+				return r, end
+			}
 		}
 	}
 	return 0, 0
