@@ -19,7 +19,8 @@ FUZZTIME ?= 60s
 # What `fuzz` runs unless PKGS says otherwise: what reads the input of plugins,
 # operators and clients, and what removes plugins' directories.
 FUZZ := ./internal/proc:FuzzHandshakeLine ./internal/wire:FuzzSession ./config:FuzzParse ./internal/cond:FuzzCondition \
-        ./internal/merge:FuzzMerge ./internal/proc:FuzzRemove ./gateway/rpc:FuzzBatch
+        ./internal/merge:FuzzMerge ./internal/proc:FuzzRemove ./gateway/rpc:FuzzBatch \
+        ./internal/text:FuzzEscape ./lenient:FuzzShown ./plugins/agentsdoc/chain/textrule:FuzzEscape
 # Options of `soak`: SOAK='-dispatches 100000 -for 10m'.
 SOAK ?=
 

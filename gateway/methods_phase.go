@@ -72,7 +72,10 @@ func (g *Gateway) completeContext(ctx context.Context, caller *rpc.Caller, name 
 	if err != nil {
 		return c, rpc.Errorf(rpc.CodeInvalid, "%s.profile: %v", name, err)
 	}
-	if c.Dir, err = g.inRoots(c.Dir); err != nil {
+	if c.DirRoot != "" {
+		return c, rpc.Errorf(rpc.CodeInvalid, "%s.dir_root: the gateway sets it, by serve.roots of its configuration", name)
+	}
+	if c.Dir, c.DirRoot, err = g.inRoots(c.Dir); err != nil {
 		return c, rpc.Errorf(rpc.CodeInvalid, "%s.dir: %v", name, err)
 	}
 	if g.opts.Engine == nil {

@@ -52,10 +52,10 @@ func TestReload(t *testing.T) {
 	}
 	dirs := func(what, taken, refused string) {
 		t.Helper()
-		if _, err := s.g.inRoots(taken); err != nil {
+		if _, _, err := s.g.inRoots(taken); err != nil {
 			t.Errorf("%s: %v", what, err)
 		}
-		if _, err := s.g.inRoots(refused); err == nil {
+		if _, _, err := s.g.inRoots(refused); err == nil {
 			t.Errorf("%s: a turn may work in %s", what, refused)
 		}
 	}

@@ -25,31 +25,35 @@ func realRoots(roots []string) ([]string, error) {
 	return all, nil
 }
 
-// inRoots returns the real path of a folder below one of the roots, or of a root.
-// It is the real path that plugins get, so that a link that is changed afterwards
-// leads nowhere else. Empty stays empty.
+// inRoots returns the real path of a folder below one of the roots, or of a root,
+// and the widest root that contains it. Plugins get both: a folder can be swapped for
+// a link after this look, so whoever opens files opens them beneath the root. Empty
+// stays empty.
 //
 // A folder that is not there and one that may not be seen give the same answer:
 // the gateway does not tell what is on its disk.
-func (g *Gateway) inRoots(dir string) (string, error) {
+func (g *Gateway) inRoots(dir string) (path, root string, err error) {
 	if dir == "" {
-		return "", nil
+		return "", "", nil
 	}
 	roots := g.settings.Load().roots
 	if len(roots) == 0 {
-		return "", errors.New("this gateway has no roots, and takes no dir; see serve.roots in its configuration")
+		return "", "", errors.New("this gateway has no roots, and takes no dir; see serve.roots in its configuration")
 	}
 	if !filepath.IsAbs(dir) {
-		return "", fmt.Errorf("%q is not an absolute path", dir)
+		return "", "", fmt.Errorf("%q is not an absolute path", dir)
 	}
-	if path, err := realFolder(dir); err == nil {
-		for _, root := range roots {
-			if below(path, root) {
-				return path, nil
+	if path, err = realFolder(dir); err == nil {
+		for _, r := range roots {
+			if below(path, r) && (root == "" || len(r) < len(root)) {
+				root = r
 			}
 		}
 	}
-	return "", fmt.Errorf("%q is no folder below the gateway's roots", dir)
+	if root == "" {
+		return "", "", fmt.Errorf("%q is no folder below the gateway's roots", dir)
+	}
+	return path, root, nil
 }
 
 // realFolder is the path of a folder without links.

@@ -33,7 +33,7 @@ func TestDirs(t *testing.T) {
 		}
 	}
 	eng := &fakeEngine{done: &runtime.Compiled{}, out: &phases.Outcome{}}
-	c := serve(t, Options{Tree: treeOf(t, "w"), Engine: eng, Roots: []string{filepath.Join(top, "alias")}}).post(t, "")
+	c := serve(t, Options{Tree: treeOf(t, "w"), Engine: eng, Roots: []string{filepath.Join(top, "root", "in"), filepath.Join(top, "alias")}}).post(t, "")
 	for dir, want := range map[string]string{
 		"root": "root", "root/in": "root/in", "root/inside": "root/in", "link": "root/in", "root/./in/../in": "root/in", "alias/in": "root/in",
 		"out": "", "root/..": "", "root/../out": "", "root/away": "", "root-not": "", "root/file": "", "root/none": "", "root/loop": "", "none": "", "": "",
@@ -51,13 +51,18 @@ func TestDirs(t *testing.T) {
 				if bad.code() != rpc.CodeInvalid || !strings.HasSuffix(bad.Message, "is no folder below the gateway's roots") || eng.turn.Dir != "" {
 					t.Errorf("%s with %s: %+v", method, dir, bad)
 				}
-			case bad != nil || eng.turn.Dir != filepath.Join(top, want):
-				t.Errorf("%s with %s: %+v, dir %s, want %s", method, dir, bad, eng.turn.Dir, want)
+			case bad != nil || eng.turn.Dir != filepath.Join(top, want) || eng.turn.DirRoot != filepath.Join(top, "root"):
+				t.Errorf("%s with %s: %+v, dir %s in %s, want %s", method, dir, bad, eng.turn.Dir, eng.turn.DirRoot, want)
 			}
 		}
 	}
 	if _, bad := c.call(t, "turn/compile", object{"turn": turnOf(object{"dir": "root"})}); bad.code() != rpc.CodeInvalid {
 		t.Errorf("a relative dir: %+v", bad)
+	}
+	for _, dir := range []string{"", filepath.Join(top, "root", "in")} {
+		if _, bad := c.call(t, "turn/compile", object{"turn": turnOf(object{"dir": dir, "dir_root": "/"})}); bad.code() != rpc.CodeInvalid || !strings.Contains(bad.Message, "turn.dir_root") {
+			t.Errorf("a client's own dir_root: %+v", bad)
+		}
 	}
 	closed := serve(t, Options{Tree: treeOf(t, "w"), Engine: eng}).post(t, "")
 	if _, bad := closed.call(t, "turn/compile", object{"turn": turnOf(object{"dir": top})}); bad.code() != rpc.CodeInvalid || !strings.Contains(bad.Message, "no roots") {

@@ -57,6 +57,10 @@ type Context struct {
 	Now time.Time `json:"now,omitzero"`
 	// Dir is the working folder, an absolute path.
 	Dir string `json:"dir,omitempty"`
+	// DirRoot is the directory that reading for Dir must not leave, neither upwards
+	// nor by a link. Where it is set, both are real paths: a link on the way from one
+	// to the other was put there since. Empty means that Dir is not bounded.
+	DirRoot string `json:"dir_root,omitempty"`
 	// Flags are the host's switches; a missing one is false.
 	Flags map[string]bool `json:"flags,omitempty"`
 	// Metadata is the host's own data, JSON by name. Plugins need the grant

@@ -266,7 +266,7 @@ func varyNames(row Row) []string {
 func contextFields() []string {
 	return []string{
 		"workspace_id", "thread_id", "conversation_thread_id", "turn_id", "task_id", "agent_id", "session_id", "parent_session_id",
-		"epoch", "mode", "profile", "actor", "dir", "flags", "metadata",
+		"epoch", "mode", "profile", "actor", "dir", "dir_root", "flags", "metadata",
 	}
 }
 

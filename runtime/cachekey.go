@@ -143,6 +143,8 @@ func appendContext(dst []byte, c *phases.Context, name string) []byte {
 		return appendPart(dst, string(c.Profile))
 	case "dir":
 		return appendPart(dst, c.Dir)
+	case "dir_root":
+		return appendPart(dst, c.DirRoot)
 	case "actor":
 		return dst // is in every key
 	case "flags":

@@ -54,7 +54,7 @@ func TestCachedByInput(t *testing.T) {
 func contextValues(t *testing.T) map[string]phases.Context {
 	t.Helper()
 	values := map[string]any{
-		"actor": phases.Actor{Kind: "user", ID: "u"}, "dir": "/a", "epoch": 3, "flags": map[string]bool{"beta": true},
+		"actor": phases.Actor{Kind: "user", ID: "u"}, "dir": "/a", "dir_root": "/a", "epoch": 3, "flags": map[string]bool{"beta": true},
 		"metadata": map[string]json.RawMessage{"m": raw("1")},
 	}
 	out := map[string]phases.Context{}

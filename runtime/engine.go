@@ -271,10 +271,18 @@ func (e *Engine) Dispatch(ctx context.Context, c phases.Context, in phases.Input
 	return e.dispatch(ctx, g, request{context: c, input: in, scope: newScope(g.cfg.Budgets.Turn, false)})
 }
 
-// checkDir refuses a relative folder: a plugin's working folder is another one.
+// checkDir refuses a relative folder, since a plugin's working folder is another one,
+// and a root that does not contain the folder.
 func checkDir(c phases.Context) error {
 	if c.Dir != "" && !filepath.IsAbs(c.Dir) {
 		return fmt.Errorf("the context's dir %q is not an absolute path", c.Dir)
+	}
+	if c.Dir == "" || c.DirRoot == "" {
+		return nil
+	}
+	rel, err := filepath.Rel(c.DirRoot, c.Dir)
+	if err != nil || !filepath.IsAbs(c.DirRoot) || !filepath.IsLocal(rel) {
+		return fmt.Errorf("the context's dir %q is not below its dir_root %q", c.Dir, c.DirRoot)
 	}
 	return nil
 }

@@ -60,7 +60,7 @@ func (a *app) agentsChain(ctx context.Context, f *agentsFlags, state string, tex
 	case a.json:
 		return a.printJSON(report)
 	case textOnly:
-		a.printf("%s", a.shown(report.Text))
+		a.printf("%s", report.Text)
 	default:
 		a.printChain(&report, &r, in)
 	}

@@ -108,6 +108,6 @@ func (a *app) printTouched(t *lazy.Touched, root string) {
 // printReminder prints a reminder below a rule.
 func (a *app) printReminder(text string) {
 	if text != "" {
-		a.printf("\n%s%s\n", rule("reminder"), a.shown(text))
+		a.printf("\n%s%s\n", rule("reminder"), text)
 	}
 }

@@ -49,7 +49,7 @@ func (a *app) configReload(ctx context.Context, f *reachFlags) error {
 	case a.json:
 		err = a.printJSON(result)
 	case result.OK:
-		a.printf("%s\n", a.shown(reloadedText(&result.Reload)))
+		a.printf("%s\n", reloadedText(&result.Reload))
 	}
 	switch {
 	case err != nil || result.OK:

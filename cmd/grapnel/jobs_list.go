@@ -219,7 +219,7 @@ func (a *app) printJob(w *jobWhole) error {
 	t.add("idempotency key", w.IdempotencyKey)
 	a.printTable(t)
 	if w.Error != "" {
-		a.printf("\nwhy it failed\n  %s\n", a.shown(w.Error))
+		a.printf("\nwhy it failed\n  %s\n", w.Error)
 	}
 	for _, part := range []struct {
 		title string
@@ -233,7 +233,7 @@ func (a *app) printJob(w *jobWhole) error {
 		if err != nil {
 			return unable(err)
 		}
-		a.printf("\n%s\n%s", part.title, a.shown(string(data)))
+		a.printf("\n%s\n%s", part.title, string(data))
 	}
 	return nil
 }

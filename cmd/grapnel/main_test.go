@@ -16,7 +16,7 @@ import (
 // line, which starts itself anew.
 func TestMain(m *testing.M) {
 	builtin.Main()
-	testscript.Main(m, map[string]func(){"grapnel": main, hostProgram: memoryHost, "badplugin": badPlugin, "guardplugin": guardPlugin, "otheruser": otherProgram})
+	testscript.Main(m, map[string]func(){"grapnel": main, hostProgram: memoryHost, "badplugin": badPlugin, "guardplugin": guardPlugin, "otheruser": otherProgram, "swapprogram": swapProgram})
 }
 
 // TestScripts runs the scripts that say what every command does.

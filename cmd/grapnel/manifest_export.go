@@ -39,7 +39,7 @@ func (a *app) manifestExportCommand() *cobra.Command {
 func (a *app) manifestExport(ctx context.Context, s *openedStore, f store.Filter) error {
 	out := bufio.NewWriterSize(a.stdout, 1<<16)
 	progress := a.newTally("exporting: %s manifests")
-	_, err := s.Export(ctx, &counted{out, progress}, f)
+	_, err := s.Export(ctx, &counted{out, progress, a.terminal}, f)
 	progress.stop()
 	if err == nil {
 		err = out.Flush()
@@ -57,13 +57,21 @@ func (a *app) manifestExport(ctx context.Context, s *openedStore, f store.Filter
 type counted struct {
 	io.Writer
 
-	tally *tally
+	tally    *tally
+	terminal bool
 }
 
-// Write passes on, and counts the end of a line: each is written by itself.
+// Write passes on, and counts the end of a line: each is written by itself. The hashes are
+// over these bytes, so only a terminal gets them escaped.
 func (c *counted) Write(p []byte) (int, error) {
 	if len(p) == 1 && p[0] == '\n' {
 		c.tally.add()
 	}
-	return c.Writer.Write(p)
+	if !c.terminal {
+		return c.Writer.Write(p)
+	}
+	if _, err := c.Writer.Write(escapeJSON(p)); err != nil {
+		return 0, err
+	}
+	return len(p), nil
 }

@@ -97,7 +97,7 @@ func (a *app) manifestText(ctx context.Context, s *openedStore, m *manifest.Mani
 		}
 		return checked
 	}
-	a.out.WriteString(a.shown(promptText(&p)))
+	a.out.WriteString(promptText(&p))
 	return checked
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -57,7 +58,8 @@ func (a *app) memoryExport(ctx context.Context, f *memoryFlags, to io.Writer) (m
 		return done, err
 	}
 	out := bufio.NewWriterSize(to, 1<<16)
-	enc := json.NewEncoder(out)
+	var line bytes.Buffer
+	enc := json.NewEncoder(&line)
 	enc.SetEscapeHTML(false)
 	progress := a.newTally("exporting: %s memories")
 	defer progress.stop()
@@ -66,7 +68,12 @@ func (a *app) memoryExport(ctx context.Context, f *memoryFlags, to io.Writer) (m
 			err := s.Export(ctx, itemstore.View{WorkspaceID: workspace, AllScopes: true}, func(i itemstore.Item) error {
 				done.Items++
 				progress.add()
-				return enc.Encode(&i)
+				line.Reset()
+				if err := enc.Encode(&i); err != nil {
+					return err
+				}
+				_, err := out.Write(escapeJSON(line.Bytes()))
+				return err
 			})
 			if err != nil {
 				return err

@@ -138,7 +138,7 @@ func (a *app) memoryForget(ctx context.Context, f *forgetFlags) error {
 		}
 	}
 	if result.Lingering != "" {
-		tellf(a.err, "grapnel: it is forgotten, but bytes of it may still be in the files of the database: %s\n", printable(result.Lingering))
+		tellf(a.err, "grapnel: it is forgotten, but bytes of it may still be in the files of the database: %s\n", result.Lingering)
 	}
 	if a.json {
 		return a.printJSON(result)

@@ -85,7 +85,7 @@ func wholeOf(workspace string, w *toolset.Whole) memoryWhole {
 // printMemory prints a memory for people.
 func (a *app) printMemory(m *memoryWhole) {
 	a.printf("%s", rule("memory "+clean(m.ID)))
-	a.println(a.shown(m.Text))
+	a.println(m.Text)
 	t := newTable("")
 	t.add("workspace", m.WorkspaceID)
 	t.add("scope", scopeName(string(m.Scope), m.ScopeID))

@@ -1,12 +1,14 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
 	"time"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/grapnelhq/grapnel/internal/text"
 )
@@ -28,14 +30,39 @@ func (a *app) printJSON(v any) error {
 }
 
 // encodeJSON is JSON that can be read by people too: indented, and without HTML's
-// escapes, which turn every tag in a prompt into six characters.
+// escapes, which turn every tag in a prompt into six characters. What a terminal obeys
+// is escaped, wherever the JSON goes: the value is the same.
 func encodeJSON(v any) ([]byte, error) {
-	var b strings.Builder
+	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
 	err := enc.Encode(v)
-	return []byte(b.String()), err
+	return escapeJSON(b.Bytes()), err
+}
+
+// escapeJSON escapes in JSON what a terminal obeys and an encoder leaves as it is, bytes
+// that are not UTF-8 included. All of it stands in texts.
+func escapeJSON(data []byte) []byte {
+	if utf8.Valid(data) && !bytes.ContainsFunc(data, obeyed) {
+		return data
+	}
+	out := make([]byte, 0, len(data)+64)
+	for _, r := range string(data) {
+		if obeyed(r) {
+			out = fmt.Appendf(out, `\u%04x`, r) // none is beyond U+FFFF
+		} else {
+			out = utf8.AppendRune(out, r)
+		}
+	}
+	return out
+}
+
+// obeyed reports whether a terminal may act on a character of a printed text, or show the
+// others in another order: controls but those below the blank, of which JSON has none and
+// text has lines and tabulators; what reorders; and breaks that only some readers know.
+func obeyed(r rune) bool {
+	return r >= 0x7f && unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || r == '\u2028' || r == '\u2029'
 }
 
 // printf and println print lines for people.
@@ -44,8 +71,19 @@ func (a *app) printf(format string, args ...any) { fmt.Fprintf(&a.out, format, a
 // println is fmt.Println to the result.
 func (a *app) println(words ...any) { fmt.Fprintln(&a.out, words...) }
 
-// tellf writes to standard error. When that fails there is nobody left to tell.
-func tellf(w io.Writer, format string, args ...any) { _, _ = fmt.Fprintf(w, format, args...) }
+// tellf writes to standard error, texts without what a terminal obeys. When that fails
+// there is nobody left to tell.
+func tellf(w io.Writer, format string, args ...any) {
+	for i, arg := range args {
+		switch arg := arg.(type) {
+		case string:
+			args[i] = printable(arg)
+		case error:
+			args[i] = printable(arg.Error())
+		}
+	}
+	_, _ = fmt.Fprintf(w, format, args...)
+}
 
 // rule is a line with a label.
 func rule(label string) string {
@@ -56,19 +94,10 @@ func rule(label string) string {
 // clean makes a text of somebody else's fit for one line.
 func clean(s string) string { return text.Sanitize(s, maxCell) }
 
-// shown is a longer text as it may be sent to where results go: to a file or a
-// pipe as it is, to a terminal without control characters.
-func (a *app) shown(s string) string {
-	if !a.terminal {
-		return s
-	}
-	return printable(s)
-}
-
-// printable replaces control characters other than those of plain text.
+// printable replaces what a terminal obeys, but for lines and tabulators.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {
-		if r != '\n' && r != '\t' && unicode.IsControl(r) {
+		if r != '\n' && r != '\t' && unicode.IsControl(r) || obeyed(r) {
 			return unicode.ReplacementChar
 		}
 		return r

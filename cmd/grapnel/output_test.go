@@ -1,8 +1,13 @@
 package main
 
 import (
+	"bytes"
+	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -84,18 +89,60 @@ func TestRule(t *testing.T) {
 	}
 }
 
-// TestShown checks that a prompt reaches a pipe byte for byte, and a terminal
+// TestResult checks that a result reaches a pipe byte for byte, and a terminal
 // without orders to it.
-func TestShown(t *testing.T) {
+func TestResult(t *testing.T) {
 	t.Parallel()
 
-	const text = "a\tb\n\x1b[2Jc\u009bd\x07"
+	const text = "a\tb\n\x1b[2Jc\u009bd\x07\u202ee\u2028\x9b"
 	piped, terminal := &app{}, &app{terminal: true}
-	if got := piped.shown(text); got != text {
+	piped.printf("%s", text)
+	terminal.printf("%s", text)
+	if got := piped.result(); got != text {
 		t.Errorf("to a pipe: got %q, want it unchanged", got)
 	}
-	if got, want := terminal.shown(text), "a\tb\n\uFFFD[2Jc\uFFFDd\uFFFD"; got != want {
+	if got, want := terminal.result(), "a\tb\n\uFFFD[2Jc\uFFFDd\uFFFD\uFFFDe\uFFFD\uFFFD"; got != want {
 		t.Errorf("to a terminal: got %q, want %q", got, want)
+	}
+	var errs strings.Builder
+	tellf(&errs, "\x1b[K%s: %v: %d\n", "a\u009b", errors.New("b\u202e"), 1)
+	if got, want := errs.String(), "\x1b[Ka\uFFFD: b\uFFFD: 1\n"; got != want {
+		t.Errorf("to standard error: got %q, want %q", got, want)
+	}
+}
+
+// TestJSONHasNoOrders: JSON has no character that a terminal obeys, as it is, and the same
+// value.
+func TestJSONHasNoOrders(t *testing.T) {
+	t.Parallel()
+
+	for r := rune(0); r <= unicode.MaxRune; r++ {
+		if !utf8.ValidRune(r) {
+			continue
+		}
+		if !obeyed(r) && r%97 != 0 { // all of those, and some of the others
+			continue
+		}
+		want := map[string]any{"a" + string(r): "<b" + string(r) + "c>"}
+		data, err := encodeJSON(want)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got map[string]any
+		if err := json.Unmarshal(data, &got); err != nil || cmp.Diff(got, want) != "" {
+			t.Errorf("%U: %s is %v, %v", r, data, got, err)
+		}
+		if bytes.ContainsFunc(data, func(r rune) bool { return obeyed(r) || r < ' ' && r != '\n' }) {
+			t.Errorf("%U: %q", r, data)
+		}
+	}
+	raw := json.RawMessage("{\"a\":\"\u009b\\ud800\\u202e\x9b\"}")
+	data, err := encodeJSON(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(data), "{\n  \"a\": \"\\u009b\\ud800\\u202e\uFFFD\"\n}\n"); diff != "" {
+		t.Errorf("raw JSON (-got +want):\n%s", diff)
 	}
 }
 

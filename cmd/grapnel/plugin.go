@@ -229,7 +229,7 @@ func (a *app) printDescription(name string, d *phases.Description) {
 	}
 	a.println("\nJSON Schema of its configuration:")
 	if schema, err := encodeJSON(d.ConfigSchema); err == nil {
-		a.printf("%s", a.shown(string(schema)))
+		a.printf("%s", string(schema))
 	}
 }
 

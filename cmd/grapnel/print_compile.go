@@ -37,7 +37,7 @@ func endLine(s string) string {
 // printPrompt prints the prompt, if there is one.
 func (a *app) printPrompt(p *compiler.Prompt) {
 	if p != nil {
-		a.printf("%s\n", a.shown(promptText(p)))
+		a.printf("%s\n", promptText(p))
 	}
 }
 
@@ -82,7 +82,7 @@ func (a *app) printRecorded(m *manifest.Manifest, rec *recorder) {
 	switch why := rec.whyLost(); {
 	case rec == nil:
 	case why != "":
-		a.printf("NOT kept in %s: %s\n", clean(rec.ref.name), a.shown(oneLine{errors.New(strings.TrimPrefix(why, m.ManifestID+": "))}.Error()))
+		a.printf("NOT kept in %s: %s\n", clean(rec.ref.name), oneLine{errors.New(strings.TrimPrefix(why, m.ManifestID+": "))}.Error())
 	default:
 		a.printf("kept in %s · seq %d · hash %s\n", clean(rec.ref.name), m.Seq, m.Hash)
 	}

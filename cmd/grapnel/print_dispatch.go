@@ -89,10 +89,10 @@ func (a *app) printMerged(m *phases.Merged) {
 	}
 	a.printTable(t)
 	for i := range m.Sections {
-		a.printf("\n%s%s", rule("section "+clean(m.Sections[i].SectionID)), a.shown(endLine(m.Sections[i].Content)))
+		a.printf("\n%s%s", rule("section "+clean(m.Sections[i].SectionID)), endLine(m.Sections[i].Content))
 	}
 	for i := range m.Contexts {
-		a.printf("\n%s%s", rule("context "+clean(m.Contexts[i].ContributionID)), a.shown(endLine(m.Contexts[i].Content)))
+		a.printf("\n%s%s", rule("context "+clean(m.Contexts[i].ContributionID)), endLine(m.Contexts[i].Content))
 	}
 }
 

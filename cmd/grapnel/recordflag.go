@@ -83,9 +83,9 @@ func (a *app) recordExchanges(o *runtime.Options) (done func(), err error) {
 		err := w.Close()
 		switch _, leftOut, why := w.Counts(); {
 		case leftOut > 0:
-			tellf(a.err, "grapnel: %s\n", printable(fmt.Sprintf("--record %s: %d %s not in it: %v", a.record.file, leftOut, plural(leftOut, "exchange is", "exchanges are"), why)))
+			tellf(a.err, "grapnel: %s\n", fmt.Sprintf("--record %s: %d %s not in it: %v", a.record.file, leftOut, plural(leftOut, "exchange is", "exchanges are"), why))
 		case err != nil:
-			tellf(a.err, "grapnel: %s\n", printable(fmt.Sprintf("--record %s: its end is missing: %v", a.record.file, unwrapPath(err))))
+			tellf(a.err, "grapnel: %s\n", fmt.Sprintf("--record %s: its end is missing: %v", a.record.file, unwrapPath(err)))
 		}
 	}, nil
 }

@@ -59,14 +59,23 @@ func run(ctx context.Context, args []string, s streams) int {
 	// What a command printed before it found out that it was called wrongly is no
 	// result. What is known when something failed is one.
 	if code != exitUsage && code != exitInterrupted {
-		if _, failed := s.out.Write(a.out.Bytes()); failed != nil && !errors.Is(failed, syscall.EPIPE) {
+		if _, failed := io.WriteString(s.out, a.result()); failed != nil && !errors.Is(failed, syscall.EPIPE) {
 			code, err = exitUnable, errors.Join(err, fmt.Errorf("writing the result: %w", failed))
 		}
 	}
 	if err != nil && err.Error() != "" {
-		tellf(s.err, "grapnel: %s\n", printable(strings.TrimRight(err.Error(), "\n")))
+		tellf(s.err, "grapnel: %s\n", strings.TrimRight(err.Error(), "\n"))
 	}
 	return code
+}
+
+// result is what a command printed: to a file or a pipe as it is, to a terminal without
+// what that obeys.
+func (a *app) result() string {
+	if a.terminal {
+		return printable(a.out.String())
+	}
+	return a.out.String()
 }
 
 // root is the command tree.

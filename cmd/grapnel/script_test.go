@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -68,6 +69,9 @@ func cmdExits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	if cmd.ProcessState == nil {
 		ts.Fatalf("%v", err)
+	}
+	if slices.Contains(args, "--json") && bytes.ContainsFunc(out.Bytes(), obeyed) || bytes.ContainsFunc(errs.Bytes(), obeyed) {
+		ts.Fatalf("a terminal would obey a character of it")
 	}
 	if code := strconv.Itoa(cmd.ProcessState.ExitCode()); code != args[0] {
 		ts.Fatalf("exit code %s, want %s", code, args[0])

@@ -302,13 +302,13 @@ type listening struct {
 // sayListening prints the one line. It goes out at once: whoever started the
 // gateway waits for it.
 func (a *app) sayListening(d *doors) error {
-	line := "listening on " + d.target()
+	line := "listening on " + printable(d.target())
 	if a.json {
 		data, err := json.Marshal(listening{d.url(), d.socket, os.Getpid()})
 		if err != nil {
 			return err
 		}
-		line = string(data)
+		line = string(escapeJSON(data))
 	}
 	if _, err := fmt.Fprintln(a.stdout, line); err != nil {
 		return fmt.Errorf("nobody can be told where the gateway listens: %w", err)

@@ -73,7 +73,7 @@ func (a *app) noteGateway(s *serving) *note {
 	n.sweep()
 	if err := n.write(); err != nil {
 		n.path = ""
-		tellf(a.err, "grapnel: status will not find this gateway by itself: %s\n", printable(err.Error()))
+		tellf(a.err, "grapnel: status will not find this gateway by itself: %s\n", err.Error())
 	}
 	return n
 }

@@ -140,10 +140,10 @@ func byName(cfg *config.Config, names map[string]bool) map[string]*config.Plugin
 // tellReload says on standard error what became of a reload.
 func (a *app) tellReload(r gateway.Reload) {
 	if !r.OK {
-		tellf(a.err, "grapnel: reload by %s: nothing was changed, what was in force stays: %s\n", reloadCause(&r), printable(reloadError(&r)))
+		tellf(a.err, "grapnel: reload by %s: nothing was changed, what was in force stays: %s\n", reloadCause(&r), reloadError(&r))
 		return
 	}
-	tellf(a.err, "grapnel: reload by %s: %s\n", reloadCause(&r), printable(reloadedText(&r)))
+	tellf(a.err, "grapnel: reload by %s: %s\n", reloadCause(&r), reloadedText(&r))
 }
 
 // reloadError is why a reload failed, and what may be done.

@@ -32,7 +32,8 @@ const layers = `
 	std < internal/latency;
 	golang.org/x/sys < internal/sandbox, internal/peer;
 	github.com/cespare/xxhash/v2, github.com/gowebpki/jcs < internal/digest;
-	github.com/rivo/uniseg, golang.org/x/text < internal/text;
+	golang.org/x/text < lenient;
+	github.com/rivo/uniseg, golang.org/x/text, lenient < internal/text;
 	github.com/sony/gobreaker/v2 < internal/supervise;
 
 	# Documents and pure cores.
@@ -102,11 +103,12 @@ const layers = `
 
 	# Plugins, written as a stranger would write them: each knows the sdk and
 	# itself. Only their mains serve a process.
-	phases, sdk, plugins/agentsdoc/..., github.com/google/jsonschema-go,
+	phases, sdk, lenient, plugins/agentsdoc/..., github.com/google/jsonschema-go,
 	github.com/rivo/uniseg, golang.org/x/sys < plugins/agentsdoc/...;
 	github.com/fsnotify/fsnotify < plugins/agentsdoc/watch;
+	golang.org/x/text < plugins/agentsdoc/chain/textrule/textruletest;
 	phases, sdk, plugins/scripted/... < plugins/scripted/...;
-	phases, sdk, plugins/skills/... < plugins/skills/...;
+	phases, sdk, lenient, plugins/skills/... < plugins/skills/...;
 	github.com/goccy/go-yaml < plugins/skills/skillset;
 	# The memory owns a database as a stranger's plugin would, by sqldb; only the hooks
 	# and the command know the sdk, the cores below them are values in, values out.

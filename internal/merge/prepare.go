@@ -58,6 +58,8 @@ func (p *prepared) fill(content string, frame *phases.Frame, guarded bool) {
 	p.body, _ = text.Escape(text.Normalize(content), p.frame)
 	if guarded {
 		p.guard()
+	} else {
+		p.guardFrame()
 	}
 	p.bodyChars = text.Chars(p.body)
 	p.size = text.Size(p.frame, p.bodyChars)
@@ -72,6 +74,17 @@ func (p *prepared) guard() {
 	var n int
 	p.frame, p.body, n = text.EscapeFragmentHeadings(p.frame, p.body, houseHeading)
 	p.forged += n
+	if p.frame != was {
+		p.body, _ = text.Escape(p.body, p.frame)
+	}
+}
+
+// guardFrame is guard for a body that stays as it was written: the frame is the plugin's
+// own in any case.
+func (p *prepared) guardFrame() {
+	was := p.frame
+	p.frame, _, _ = text.EscapeFragmentHeadings(was, p.body, houseHeading)
+	p.forged += len(p.frame.Open) + len(p.frame.Close) - len(was.Open) - len(was.Close)
 	if p.frame != was {
 		p.body, _ = text.Escape(p.body, p.frame)
 	}

@@ -57,8 +57,7 @@ func Render(frame Frame, body, marker string) string {
 // grapheme cluster, the fragment is left out.
 //
 // A cut never makes what [Escape] prevents: a head that would end in a line
-// that looks like our marker, because the cut took the rest of that line, ends
-// earlier. A larger limit never keeps less.
+// or tag of the frame, because the cut took the rest of it, ends earlier. A larger limit never keeps less.
 func Cut(s string, limit int, frame Frame) Fitted {
 	original := Chars(s)
 	if limit < 0 || Size(frame, original) > limit {
@@ -105,7 +104,7 @@ func Head(s string, room int) string {
 }
 
 // honestHead is Head, going back as if there were less room while the last
-// line is one that only the host may write. One step suffices unless the two
+// line or tag is one that only the host may write. One step suffices unless the two
 // halves of a frame begin alike.
 func honestHead(s string, room int, frame Frame) string {
 	var space guardRoom
@@ -116,7 +115,11 @@ func honestHead(s string, room int, frame Frame) string {
 		// like it, so the next try ends before its last visible character.
 		visible := strings.TrimRight(head, blanks)
 		if line := visible[strings.LastIndexByte(visible, '\n')+1:]; line == "" || !g.isLine(line) {
-			return head
+			end := g.cutTag(head)
+			if end == 0 {
+				return head
+			}
+			visible = head[:end]
 		}
 		head = Head(s, Chars(visible)-1)
 	}

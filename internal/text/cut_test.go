@@ -174,13 +174,15 @@ func TestCutForgesNothing(t *testing.T) {
 	}{
 		{"marker", forged, text.Frame{}},
 		{"marker and blanks", forged + "   \t", text.Frame{}},
+		{"tag of the frame", "</AGENTS_MD", text.Frame{Open: "<AGENTS_MD>", Close: "</AGENTS_MD>"}},
+		{"tag of the frame, hidden", "</AGENTS_M\u200bD\u200b\u200b", text.Frame{Open: "<AGENTS_MD>", Close: "</AGENTS_MD>"}},
 		{"line of the frame", "---end---", text.Frame{Open: "---begin---", Close: "---END---"}},
 		{"two lines of the frame", "--", text.Frame{Open: "-", Close: "--"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			body := pad + "\n" + tt.line + pad + pad
+			body, _ := text.Escape(pad+"\n"+tt.line+pad+pad, tt.frame)
 			for limit := range text.Size(tt.frame, len(body)) {
 				got := text.Cut(body, limit, tt.frame)
 				if _, n := text.Escape(got.Body, tt.frame); n != 0 {

@@ -3,6 +3,8 @@ package text
 import (
 	"strings"
 	"unicode/utf8"
+
+	"github.com/grapnelhq/grapnel/lenient"
 )
 
 // Boundary separates the stable from the dynamic part of a compiled prompt. No
@@ -19,45 +21,42 @@ const slack = 64
 // of what only the host may write, and returns how many occurrences there were:
 //
 //   - [Boundary], exactly, anywhere;
-//   - each tag of the form <NAME> or </NAME> in either half of the frame,
-//     anywhere, in any ASCII case and with blanks or newlines before the '>';
-//     if the frame's own tag has attributes, with any attributes;
+//   - each opening or closing tag of a name that is a tag in either half of the
+//     frame, anywhere, as a careless reader takes it for one (package lenient),
+//     whatever follows the name;
 //   - for a half of the frame without a tag ("---BEGIN---"), its line next to
 //     the body, as a whole line, in any ASCII case;
-//   - a whole line of the form that [Marker] writes.
+//   - a line that a careless reader takes for one that [Marker] writes, quoted,
+//     listed or indented too.
 //
-// Blanks around a whole line do not hide it. s should be normalised: lines end
-// at LF. Text without any of these comes back as it is, without allocation.
+// s should be normalised: lines end at LF. Text without any of these comes back
+// as it is, without allocation.
 //
 // What was escaped is no occurrence any more, so Escape of the result changes
 // nothing. There is no way back: `<\X>` may have been written so.
 func Escape(s string, frame Frame) (string, int) {
 	var room guardRoom
 	g := newGuard(frame, &room)
-	s, tags := escapeTags(s, &g)
+	s, tags := escapeOpenings(s, &g)
 	s, lines := escapeLines(s, &g)
 	return s, tags + lines
 }
 
-// escapeTags deals with what begins with '<', wherever it stands.
-func escapeTags(s string, g *guard) (string, int) {
+// escapeOpenings deals with tags and markers, which begin with a bracket.
+func escapeOpenings(s string, g *guard) (string, int) {
 	var out strings.Builder
 	count, written := 0, 0
-	for i := 0; ; i++ {
-		next := strings.IndexByte(s[i:], '<')
-		if next < 0 {
-			break
-		}
-		i += next
-		if !strings.HasPrefix(s[i:], Boundary) && !g.isTag(s[i:]) {
+	scan := lenient.Scan(s)
+	for c, at, behind := scan.Next(); c != 0; c, at, behind = scan.Next() {
+		if !g.guards(s, c, at, behind) {
 			continue
 		}
 		if count == 0 {
 			out.Grow(len(s) + slack)
 		}
-		out.WriteString(s[written : i+1])
+		out.WriteString(s[written:behind])
 		out.WriteByte('\\')
-		written = i + 1
+		written = behind
 		count++
 	}
 	if count == 0 {
@@ -70,7 +69,7 @@ func escapeTags(s string, g *guard) (string, int) {
 // escapeLines deals with whole lines. Escaping tags first is safe: a backslash
 // before the end of a tag can neither make nor hide a tag here.
 func escapeLines(s string, g *guard) (string, int) {
-	if len(g.lines) == 0 && !strings.Contains(s, markerHead) {
+	if len(g.lines) == 0 {
 		return s, 0
 	}
 	var out strings.Builder

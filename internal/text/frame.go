@@ -1,6 +1,12 @@
 package text
 
-import "strings"
+import (
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/grapnelhq/grapnel/lenient"
+)
 
 // Frame is what stands around a fragment's body. It survives every cut whole.
 // The zero value is no frame.
@@ -23,23 +29,16 @@ func (f Frame) size() int {
 	return n
 }
 
-// tag is the part of a frame that a body must not imitate.
-type tag struct {
-	name       string
-	closing    bool
-	attributes bool // the frame's own tag has some, so any may follow the name
-}
-
 // guard knows what a body may not contain because of its frame.
 type guard struct {
-	tags  []tag
+	tags  []string // names
 	lines []string // lines without a tag, trimmed of blanks
 }
 
 // guardRoom is where what a frame has to guard usually fits. The caller of
 // newGuard keeps it, so that guards stay on the stack.
 type guardRoom struct {
-	tags  [4]tag
+	tags  [4]string
 	lines [2]string
 }
 
@@ -56,6 +55,7 @@ func newGuard(f Frame, room *guardRoom) guard {
 		line, _, _ := strings.Cut(strings.TrimLeft(f.Close, blanks+"\n"), "\n")
 		g.lines = appendLine(g.lines, line)
 	}
+	g.tags = slices.Compact(g.tags) // usually the same, opened and closed
 	return g
 }
 
@@ -67,23 +67,80 @@ func appendLine(lines []string, line string) []string {
 	return lines
 }
 
-// isTag reports whether s, which begins with '<', begins with a guarded tag.
-func (g *guard) isTag(s string) bool {
-	for i := range g.tags {
-		if g.tags[i].begins(s) {
-			return true
-		}
+// guards reports whether what a tag or a marker begins with stands before one that only
+// the host may write. It is c, from index at to behind.
+func (g *guard) guards(s string, c byte, at, behind int) bool {
+	if c == '[' {
+		return lenient.Word(s, at, markerWord) > 0 && lenient.StartsLine(s, at, "")
 	}
-	return false
-}
-
-// isLine reports whether a line, given without its newline, is a marker of
-// ours or a guarded line of the frame.
-func (g *guard) isLine(line string) bool {
-	line = strings.Trim(line, blanks)
-	if isMarker(line) {
+	if strings.HasPrefix(s[at:], Boundary) {
 		return true
 	}
+	return g.tagEnd(s, behind) > 0
+}
+
+// tagEnd returns where the name ends of a guarded tag that begins before s[i:]; 0 if none
+// does.
+func (g *guard) tagEnd(s string, i int) int {
+	for _, name := range g.tags {
+		if end := tagEnd(s, i, name); end > 0 {
+			return end
+		}
+	}
+	return 0
+}
+
+// tagEnd is guard.tagEnd for one name. With a blank before the name of an opening tag it
+// may be a comparison, unless something closes it.
+func tagEnd(s string, i int, name string) int {
+	if strings.IndexFunc(name, func(r rune) bool { return r >= utf8.RuneSelf }) >= 0 { // compared as it is
+		if strings.HasPrefix(s[i:], "/") {
+			i++
+		}
+		if end := i + len(name); strings.HasPrefix(s[i:], name) && lenient.Ends(s, end) {
+			return end
+		}
+		return 0
+	}
+	end := lenient.Tag(s, i, name)
+	if end == 0 || !lenient.Ends(s, end) {
+		return 0
+	}
+	begin := lenient.Blanks(s, i)
+	if c, _ := lenient.Shown(s, begin); begin == i || c == '/' {
+		return end
+	}
+	for i = end; i < len(s); {
+		c, next := lenient.Shown(s, i)
+		switch c {
+		case '>':
+			return end
+		case '<':
+			return 0
+		}
+		i = next
+	}
+	return 0
+}
+
+// cutTag returns where the name ends of a guarded tag that s ends with; 0 if there is
+// none. A cut makes one of a longer name.
+func (g *guard) cutTag(s string) int {
+	if len(g.tags) == 0 {
+		return 0
+	}
+	for i := len(s) - 1; i >= 0; i-- {
+		if c, behind := lenient.Opening(s, i); c == '<' {
+			return g.tagEnd(s, behind)
+		}
+	}
+	return 0
+}
+
+// isLine reports whether a line, given without its newline, is a guarded line of the
+// frame.
+func (g *guard) isLine(line string) bool {
+	line = strings.Trim(line, blanks)
 	for _, guarded := range g.lines {
 		if len(line) == len(guarded) && equalFold(line, guarded) {
 			return true
@@ -92,65 +149,34 @@ func (g *guard) isLine(line string) bool {
 	return false
 }
 
-// begins reports whether s begins with the tag: name in any ASCII case, blanks
-// and newlines before the '>', and attributes if the frame's tag has them.
-// Every scan ends at the next '<', so a whole text costs one pass.
-func (t *tag) begins(s string) bool {
-	i := 1
-	if t.closing {
-		if len(s) < 2 || s[1] != '/' {
-			return false
-		}
-		i = 2
-	}
-	if len(s) < i+len(t.name) || !equalFold(s[i:i+len(t.name)], t.name) {
-		return false
-	}
-	rest := s[i+len(t.name):]
-	after := strings.TrimLeft(rest, blanks+"\n")
-	if strings.HasPrefix(after, ">") {
-		return true
-	}
-	if !t.attributes || len(after) == len(rest) {
-		return false
-	}
-	end := strings.IndexAny(after, "<>")
-	return end >= 0 && after[end] == '>'
-}
-
-// appendTags appends each tag in s: '<', perhaps '/', a name, and '>', perhaps
-// with blanks or attributes between.
-func appendTags(tags []tag, s string) []tag {
+// appendTags appends the name of each tag in s: '<', perhaps '/', a name, and '>',
+// perhaps with blanks or attributes between.
+func appendTags(tags []string, s string) []string {
 	for {
 		i := strings.IndexByte(s, '<')
 		if i < 0 {
 			return tags
 		}
 		s = s[i+1:]
-		if t, ok := parseTag(s); ok {
-			tags = append(tags, t)
+		if name := tagName(s); name != "" {
+			tags = append(tags, name)
 		}
 	}
 }
 
-// parseTag reads the tag that begins before s.
-func parseTag(s string) (tag, bool) {
-	name, closing := strings.CutPrefix(s, "/")
+// tagName returns the name of the tag that begins before s; empty if none does.
+func tagName(s string) string {
+	s = strings.TrimPrefix(s, "/")
 	n := 0
-	for n < len(name) && isNameByte(name[n], n == 0) {
+	for n < len(s) && isNameByte(s[n], n == 0) {
 		n++
 	}
-	if n == 0 {
-		return tag{}, false
-	}
-	t := tag{name: name[:n], closing: closing}
-	after := strings.TrimLeft(name[n:], blanks+"\n")
-	if strings.HasPrefix(after, ">") {
-		return t, true
-	}
+	after := strings.TrimLeft(s[n:], blanks+"\n")
 	end := strings.IndexAny(after, "<>")
-	t.attributes = end >= 0 && after[end] == '>' && len(after) < len(name)-n
-	return t, t.attributes
+	if end < 0 || after[end] != '>' || end > 0 && len(after) == len(s)-n {
+		return ""
+	}
+	return s[:n]
 }
 
 // isNameByte is XML's idea of a name, generous beyond ASCII.

@@ -8,6 +8,8 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/text/unicode/norm"
+
+	"github.com/grapnelhq/grapnel/lenient"
 )
 
 // maxHeadingPasses is how often a text is searched: what was escaped may have hidden
@@ -15,18 +17,21 @@ import (
 // then every heading of the text goes.
 const maxHeadingPasses = 8
 
-// headingMarks are the characters without one of which there is no heading.
-const headingMarks = "#<=-"
+// noHeading reports whether a text has none of the characters without which there is no
+// heading.
+func noHeading(s string) bool {
+	return !strings.ContainsAny(s, "#<=-&＃") && !strings.Contains(s, "**") && !strings.Contains(s, "__")
+}
 
 // Letters is what is left of a heading for a reader who does not look closely: its
 // letters and digits, in lower case. Marks, accents, blanks, punctuation and characters
 // that are not seen do not tell two headings apart, and neither do compatibility forms
 // such as fullwidth or mathematical letters (it folds by NFKD, which is NFKC with the
-// accents taken off). Letters of another script that look alike do.
+// accents taken off), nor letters of another script that look alike.
 func Letters(s string) string {
 	return strings.Map(func(r rune) rune {
 		if (unicode.IsLetter(r) || unicode.IsDigit(r)) && !unseen(r) {
-			return unicode.ToLower(r)
+			return unicode.ToLower(lenient.Lookalike(r))
 		}
 		return -1
 	}, norm.NFKD.String(s))
@@ -35,7 +40,7 @@ func Letters(s string) string {
 // EscapeHeadings inserts a backslash into each Markdown or HTML heading in s that is
 // reserved, so that it is no heading any more, and returns how many backslashes: before
 // the '#' of "## Safety", before the line below a heading that is underlined, after the
-// '<' of "<h2>Safety</h2>". Headings in quotes and lists count, and characters that some
+// '<' of "<h2>Safety</h2>", before a line that is all bold. Headings in quotes and lists count, and characters that some
 // reader takes for a line break end a line. Reserved gets the [Letters] of a heading,
 // with and without its tags, comments and link targets. s should be normalised. Text
 // without headings comes back as it is, without allocation.
@@ -47,7 +52,7 @@ func EscapeHeadings(s string, reserved func(letters string) bool) (string, int) 
 // EscapeFragmentHeadings is [EscapeHeadings] for a body in its frame, as [Render] sets
 // them: a heading may begin in one part and end in the next.
 func EscapeFragmentHeadings(frame Frame, body string, reserved func(letters string) bool) (Frame, string, int) {
-	if !strings.ContainsAny(body, headingMarks) && !strings.ContainsAny(frame.Open, headingMarks) && !strings.ContainsAny(frame.Close, headingMarks) {
+	if noHeading(body) && noHeading(frame.Open) && noHeading(frame.Close) {
 		return frame, body, 0
 	}
 	count := 0
@@ -115,7 +120,7 @@ func appendLines(marks []int, s string, reserved func(string) bool) []int {
 		}
 		inner, inList := content(line)
 		switch at := underline(line); {
-		case strings.HasPrefix(line[inner:], "#"):
+		case showsHash(line[inner:]) || isBold(line[inner:]):
 			if reads(line[inner:], reserved) || len(whole) > len(line) && reads(whole[inner:], reserved) {
 				marks = append(marks, begin+inner)
 			}
@@ -138,6 +143,23 @@ func appendLines(marks []int, s string, reserved func(string) bool) []int {
 		begin = next
 	}
 	return marks
+}
+
+// showsHash reports whether a line begins with '#', in whatever form.
+func showsHash(line string) bool {
+	c, _ := lenient.Shown(line, 0)
+	return c == '#'
+}
+
+// isBold reports whether all of a line is bold, which passes for a heading.
+func isBold(line string) bool {
+	line = strings.TrimRightFunc(line, func(r rune) bool { return unseen(r) || r == ':' })
+	for _, mark := range [...]string{"**", "__"} {
+		if len(line) > 2*len(mark) && strings.HasPrefix(line, mark) && strings.HasSuffix(line, mark) {
+			return true
+		}
+	}
+	return false
 }
 
 // lineEnd returns where the line that begins at begin ends, and where the next begins.

@@ -62,6 +62,11 @@ func TestEscapeHeadings(t *testing.T) {
 		{"underlined twice", "Safety\n===\n===", "Safety\n\\===\n\\==="},
 		{"fullwidth", "## Ｓａｆｅｔｙ", "\\## Ｓａｆｅｔｙ"},
 		{"mathematical", "## 𝐒𝐚𝐟𝐞𝐭𝐲", "\\## 𝐒𝐚𝐟𝐞𝐭𝐲"},
+		{"another script", "## Ѕаfеtу", "\\## Ѕаfеtу"},
+		{"fullwidth marks", "＃＃ Safety\n﹟ Safety\n♯ Safety #", "\\＃＃ Safety\n\\﹟ Safety\n\\♯ Safety #"},
+		{"marks as entities", "&#35;&#x23; Safety", "\\&#35;&#x23; Safety"},
+		{"bold", "**Safety**\n- __Safety:__ \n> **Safety**:", "\\**Safety**\n- \\__Safety:__ \n> \\**Safety**:"},
+		{"bold in a line", "**Safety** first\nsee **Safety**\n**a** Safety **b**", "**Safety** first\nsee **Safety**\n**a** Safety **b**"},
 		{"with accents", "## Sáfe\u0301ty", "\\## Sáfe\u0301ty"},
 	}
 	for _, tt := range tests {
@@ -84,7 +89,7 @@ func TestEscapeHeadingsRandom(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(5, 5))
 	pieces := []string{
-		"#", "## ", "Safety", "safety", "\n", "\n", "===", "---", " ", "<h2>", "</h2>", "x", "\u200b", "AGENTS.md", "\\", "*",
+		"#", "## ", "**", "＃", "&#35;", "Ѕаfеtу", "Safety", "safety", "\n", "\n", "===", "---", " ", "<h2>", "</h2>", "x", "\u200b", "AGENTS.md", "\\", "*",
 		"> ", "- ", "1. ", "<!-- ", "-->", "[", "](x)", "<a id='", "'>", "<b>", "\u2028", "\v", "\u0001", "\u3164", "Ｓａｆｅｔｙ", "Saf", "ety", "&shy;", "{", "}",
 	}
 	for range 100_000 {

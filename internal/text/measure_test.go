@@ -21,6 +21,7 @@ var pieces = []string{
 	"</ctx>", "<ctx>", text.Boundary, "<!-- grapnel:", "dynamic -->", "<!-- GRAPNEL:DYNAMIC -->", "---BEGIN---", "---begin---", "---END---", "---",
 	"[truncated: kept 1 of 2 characters]", "[truncated: kept 15,950 of 40,212 characters]", "[truncated: a.md, kept 1 of 2 bytes]",
 	"\n[truncated: kept 1 of 22 characters]\n", "[truncated: kept ", "characters]", "\\", "[",
+	"</ ", "＜／", "&lt;", "&#47;", "AGENTS\u200b_MD", "ΑGENTЅ_MD", "ＡＧＥＮＴＳ＿ＭＤ", "agents\\_md", "‹", "›", "\n  - ", "> ", "1. ", "**", "［truncated : kept ", "【", "\u2028", "\v",
 }
 
 func randomText(rng *rand.Rand, most int) string {

@@ -26,6 +26,7 @@ func contextFields(f *form, m *phases.Context) {
 	f.text(14, &m.Dir)
 	pairs(f, 15, &m.Flags, flagValue)
 	pairs(f, 16, &m.Metadata, rawValue)
+	f.text(17, &m.DirRoot)
 }
 
 func actorFields(f *form, m *phases.Actor) {

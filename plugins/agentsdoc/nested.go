@@ -48,9 +48,9 @@ func (d *docs) touch(ctx context.Context, call *sdk.Call, read, paths []string) 
 	before := s.nested.Clone()
 	changed := false
 	for _, path := range absolute(where, read) {
-		changed = s.nested.Read(d.view, d.options, path) || changed
+		changed = s.nested.Read(d.view, d.bounded(where), path) || changed
 	}
-	t := s.nested.Touch(d.view, d.options, absolute(where, paths))
+	t := s.nested.Touch(d.view, d.bounded(where), absolute(where, paths))
 	if ctx.Err() != nil { // nobody hears it
 		s.nested = &before
 		return nil, context.Cause(ctx)
@@ -67,10 +67,10 @@ func (d *docs) touch(ctx context.Context, call *sdk.Call, read, paths []string) 
 func (d *docs) beginUntold(s *session, where *phases.Context) {
 	switch {
 	case s.nested == nil:
-		n := lazy.Begin(s.epoch, chain.Resolve(d.view, where.Dir, d.options), chain.Rendering{})
+		n := lazy.Begin(s.epoch, chain.Resolve(d.view, where.Dir, d.bounded(where)), chain.Rendering{})
 		s.nested = &n
 	case s.latest() == nil && s.nested.Dir != filepath.Clean(where.Dir):
-		s.move(&block{found: chain.Resolve(d.view, where.Dir, d.options)})
+		s.move(&block{found: chain.Resolve(d.view, where.Dir, d.bounded(where))})
 	}
 }
 

@@ -37,9 +37,16 @@ func (d *docs) withheld(c *phases.Context) bool {
 // rules are the options for a turn.
 func (d *docs) rules(c *phases.Context) chain.Options {
 	if d.settings.Subtasks == settings.SubtasksManagedOnly && isSubtask(c) {
-		return managedOnly(d.options)
+		return managedOnly(d.bounded(c))
 	}
-	return d.options
+	return d.bounded(c)
+}
+
+// bounded are the plugin's options within what a host lets a turn read.
+func (d *docs) bounded(c *phases.Context) chain.Options {
+	o := d.options
+	o.Boundary = c.DirRoot
+	return o
 }
 
 // managedOnly are options by which the operator's file alone is found.

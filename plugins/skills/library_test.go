@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/plugins/skills/skillset"
 )
 
@@ -33,9 +34,9 @@ func TestLibraryKeeps(t *testing.T) {
 	t.Parallel()
 	dir := three(t)
 	lib, view := newTestLibrary(later)
-	first := lib.set(dir)
+	first := lib.set(&phases.Context{Dir: dir})
 	for range 5 {
-		if lib.set(dir) != first {
+		if lib.set(&phases.Context{Dir: dir}) != first {
 			t.Fatal("a new set of an unchanged tree")
 		}
 	}
@@ -43,7 +44,7 @@ func TestLibraryKeeps(t *testing.T) {
 		t.Errorf("the tree was opened %d times", view.roots)
 	}
 	write(t, filepath.Join(dir, ".agents/skills/any/SKILL.md"), skill("any", "", "Edited, and longer."))
-	if got := lib.set(dir); got == first || got.Find("any").Body != "Edited, and longer." {
+	if got := lib.set(&phases.Context{Dir: dir}); got == first || got.Find("any").Body != "Edited, and longer." {
 		t.Errorf("the edit is not seen: %+v", got.Find("any"))
 	}
 }
@@ -55,7 +56,7 @@ func TestYoungFiles(t *testing.T) {
 	dir := three(t)
 	path := filepath.Join(dir, ".agents/skills/any/SKILL.md")
 	lib, _ := newTestLibrary(time.Now)
-	first := lib.set(dir)
+	first := lib.set(&phases.Context{Dir: dir})
 	info, err := os.Stat(path)
 	if err != nil {
 		t.Fatal(err)
@@ -68,7 +69,7 @@ func TestYoungFiles(t *testing.T) {
 	if !first.Fresh(skillset.OS{}) {
 		t.Skip("this file system shows the change")
 	}
-	if got := lib.set(dir).Find("any").Body; got != "DO THINGS." {
+	if got := lib.set(&phases.Context{Dir: dir}).Find("any").Body; got != "DO THINGS." {
 		t.Errorf("got the text of before: %q", got)
 	}
 }
@@ -80,14 +81,14 @@ func TestLibraryForgets(t *testing.T) {
 	for i := range maxSets + 1 {
 		sub := filepath.Join(dir, strconv.Itoa(i))
 		write(t, filepath.Join(sub, "keep"), "")
-		lib.set(sub)
+		lib.set(&phases.Context{Dir: sub})
 	}
 	if len(lib.recent) != maxSets {
 		t.Errorf("%d sets are kept, want %d", len(lib.recent), maxSets)
 	}
 	before := view.roots
-	lib.set(filepath.Join(dir, strconv.Itoa(maxSets)))
-	lib.set(filepath.Join(dir, "0"))
+	lib.set(&phases.Context{Dir: filepath.Join(dir, strconv.Itoa(maxSets))})
+	lib.set(&phases.Context{Dir: filepath.Join(dir, "0")})
 	if view.roots != before+1 {
 		t.Errorf("%d sets were made anew, want the oldest only", view.roots-before)
 	}

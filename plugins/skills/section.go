@@ -9,6 +9,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/grapnelhq/grapnel/lenient"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/plugins/skills/skillset"
 	"github.com/grapnelhq/grapnel/sdk"
@@ -31,7 +32,7 @@ const (
 // The host's own marks, which it escapes with one character each.
 const (
 	hostBoundary = "<!-- grapnel:dynamic -->"
-	hostMarker   = "[truncated: kept "
+	hostMarker   = "[ truncated : kept"
 )
 
 // descriptionCaps are the lengths to which all descriptions are shortened, one
@@ -40,7 +41,7 @@ func descriptionCaps() []int { return []int{math.MaxInt, 512, 256, 128, 64, 0} }
 
 // answer is the handler of the hook "section".
 func (s *skills) answer(ctx context.Context, call *sdk.Call, in *phases.PrePromptCompileInput) ([]phases.Contribution, error) {
-	set := s.library.set(call.Context.Dir)
+	set := s.library.set(&call.Context)
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx) // nobody waits for it any more
 	}
@@ -210,7 +211,7 @@ func (c *composer) body(s *skillset.Skill) bool {
 // size is the length of a text as the host will count it: it escapes its own
 // marks. Counting too many costs a character each, and no more.
 func size(text string) int {
-	return utf8.RuneCountInString(text) + strings.Count(text, hostBoundary) + strings.Count(text, hostMarker)
+	return utf8.RuneCountInString(text) + strings.Count(text, hostBoundary) + lenient.Lines(text, hostMarker)
 }
 
 // sourceRef names the file that a text comes from. The wire takes no text that

@@ -305,7 +305,8 @@ func TestEscape(t *testing.T) {
 		`<\SKILL>`:                     `<\SKILL>`,
 		"<SKIL":                        "<SKIL",
 		"<":                            "<",
-		"\u017fKILL <\u017fKILL <SKI1": "\u017fKILL <\u017fKILL <SKI1",
+		"\u017fKILL <\u017fKILL <SKI1": "\u017fKILL <\\\u017fKILL <SKI1",
+		"</ SKILL> ＜／SKILL＞ &lt;SKILL": "<\\/ SKILL> ＜\\／SKILL＞ &lt;\\SKILL",
 	} {
 		if got := escape(in); got != want || escape(got) != got {
 			t.Errorf("escape(%q) = %q, want %q", in, got, want)

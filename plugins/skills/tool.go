@@ -47,7 +47,7 @@ func toolDefinition() phases.Tool {
 
 // offer is the handler of the hook "tool".
 func (s *skills) offer(_ context.Context, call *sdk.Call, in *phases.PreToolsInput) ([]phases.Contribution, error) {
-	if !in.ToolCalling || !active(&call.Context) || len(s.library.set(call.Context.Dir).Skills) == 0 {
+	if !in.ToolCalling || !active(&call.Context) || len(s.library.set(&call.Context).Skills) == 0 {
 		return nil, nil
 	}
 	return sdk.Reply(&phases.ToolBundle{BundleID: bundleID, Tools: []phases.Tool{toolDefinition()}})
@@ -69,7 +69,7 @@ func (s *skills) read(_ context.Context, call *sdk.ToolCall) (*phases.ToolResult
 		//nolint:nilerr // the model made the mistake, and is told
 		return refusal(`the arguments are {"slug": …} or {"slug": …, "file": …}, both texts`), nil
 	}
-	set := s.library.set(call.Context.Dir)
+	set := s.library.set(&call.Context)
 	skill := set.Find(args.Slug)
 	if skill == nil {
 		return refusal(unknown(set, args.Slug)), nil

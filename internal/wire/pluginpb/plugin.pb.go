@@ -2803,7 +2803,11 @@ type Context struct {
 	// The host's switches; a missing one is false.
 	Flags map[string]bool `protobuf:"bytes,15,rep,name=flags,proto3" json:"flags,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
 	// The host's own data, JSON by name, if granted.
-	MetadataJson  map[string][]byte `protobuf:"bytes,16,rep,name=metadata_json,json=metadataJson,proto3" json:"metadata_json,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	MetadataJson map[string][]byte `protobuf:"bytes,16,rep,name=metadata_json,json=metadataJson,proto3" json:"metadata_json,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// The directory that reading for dir must not leave, neither upwards nor by a
+	// link. Where it is set, both are real paths: a link on the way from one to the
+	// other was put there since.
+	DirRoot       string `protobuf:"bytes,17,opt,name=dir_root,json=dirRoot,proto3" json:"dir_root,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2948,6 +2952,13 @@ func (x *Context) GetMetadataJson() map[string][]byte {
 		return x.MetadataJson
 	}
 	return nil
+}
+
+func (x *Context) GetDirRoot() string {
+	if x != nil {
+		return x.DirRoot
+	}
+	return ""
 }
 
 // Actor is who caused the turn.
@@ -6037,7 +6048,7 @@ const file_grapnel_plugin_v1_plugin_proto_rawDesc = "" +
 	"\tmax_bytes\x18\x02 \x01(\x03R\bmaxBytes\"5\n" +
 	"\x05Trace\x12\x16\n" +
 	"\x06parent\x18\x01 \x01(\tR\x06parent\x12\x14\n" +
-	"\x05state\x18\x02 \x01(\tR\x05state\"\xba\x05\n" +
+	"\x05state\x18\x02 \x01(\tR\x05state\"\xd5\x05\n" +
 	"\aContext\x12!\n" +
 	"\fworkspace_id\x18\x01 \x01(\tR\vworkspaceId\x12\x1b\n" +
 	"\tthread_id\x18\x02 \x01(\tR\bthreadId\x124\n" +
@@ -6056,7 +6067,8 @@ const file_grapnel_plugin_v1_plugin_proto_rawDesc = "" +
 	"\x03now\x18\r \x01(\tR\x03now\x12\x10\n" +
 	"\x03dir\x18\x0e \x01(\tR\x03dir\x12;\n" +
 	"\x05flags\x18\x0f \x03(\v2%.grapnel.plugin.v1.Context.FlagsEntryR\x05flags\x12Q\n" +
-	"\rmetadata_json\x18\x10 \x03(\v2,.grapnel.plugin.v1.Context.MetadataJsonEntryR\fmetadataJson\x1a8\n" +
+	"\rmetadata_json\x18\x10 \x03(\v2,.grapnel.plugin.v1.Context.MetadataJsonEntryR\fmetadataJson\x12\x19\n" +
+	"\bdir_root\x18\x11 \x01(\tR\adirRoot\x1a8\n" +
 	"\n" +
 	"FlagsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +

@@ -120,6 +120,8 @@ func problemOf(err error) *problem {
 		return &problem{gone: true}
 	case errors.Is(err, fs.ErrPermission):
 		return &problem{code: CodePermission, detail: cause(err)}
+	case errors.Is(err, errLeaves):
+		return &problem{code: CodeSymlinkEscape, detail: cause(err)}
 	case errors.Is(err, syscall.ENAMETOOLONG):
 		return &problem{code: CodePathTooLong, detail: cause(err)}
 	default:

@@ -62,14 +62,16 @@
 // A body cannot forge any of these lines, the tags of the section's frame, or
 // the boundary of the compiled prompt:
 //
-//   - A line that, after zero or more backslashes, begins with "[source:",
-//     "[truncated:" or "[omitted:" gets one more leading backslash.
-//   - In "<", zero or more backslashes, and then AGENTS_MD or /AGENTS_MD in any
-//     case, or !-- grapnel:dynamic, one more backslash follows the "<".
+//   - "[source:", "[truncated:" or "[omitted:" at the beginning of a line, behind zero
+//     or more backslashes, gets one more backslash before it. A line begins behind what
+//     indents, quotes, lists or emphasises it, too.
+//   - In "<", zero or more backslashes, and then AGENTS_MD or /AGENTS_MD, or
+//     !-- grapnel:dynamic, one more backslash follows the "<".
 //
-// Characters that do not show (format characters, variation selectors, fillers)
-// are skipped when a sequence is compared, wherever they stand. What may follow
-// the sequence is not looked at, so blanks behind it change nothing.
+// Sequences are compared as a careless reader takes them (package lenient): in any case,
+// with blanks and line breaks around a tag's name, in the letters and signs of other
+// scripts that look alike, as HTML entities, and with characters between that do not show.
+// What may follow the sequence is not looked at.
 //
 // To read the text back: split it at its lines; a line that begins with one of
 // the three words is ours; in all others remove one backslash where the rules

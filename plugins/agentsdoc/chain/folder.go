@@ -34,6 +34,18 @@ func (f folder) open(view fsview.FS, parent fsview.Dir) (fsview.Dir, error) {
 	return parent.OpenDir(filepath.Base(f.path))
 }
 
+// OpenRoot opens the root of a tree for options under which it was found.
+func OpenRoot(view fsview.FS, root string, o *Options) (fsview.Dir, error) {
+	switch {
+	case o.Boundary == "":
+		return view.OpenDir(root)
+	case !within(o.Boundary, root):
+		return nil, errLeaves
+	default:
+		return openReal(view, root, nil)
+	}
+}
+
 // openReal opens the folder at a real path, from the top down. An element that
 // has become a link since the path was found out leads to a place that nobody
 // judged, and is an error. So is a folder on the way that judge has one for.

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/grapnelhq/grapnel/lenient"
 	"github.com/grapnelhq/grapnel/plugins/agentsdoc/chain/option"
 	"github.com/grapnelhq/grapnel/plugins/agentsdoc/chain/textrule"
 )
@@ -78,7 +79,7 @@ func Render(c Chain, b Budget) Rendering {
 // of the line with which it ends what it cut, and the boundary between the parts
 // of a compiled prompt.
 const (
-	hostMarker   = textrule.TruncatedWord + " kept "
+	hostMarker   = "[ truncated : kept"
 	hostBoundary = "<!-- grapnel:dynamic -->"
 )
 
@@ -101,7 +102,7 @@ func RenderForHost(c Chain, b Budget) Rendering {
 // hostAdditions counts what the host might take for its own. Counting too many
 // costs a character each, and no more.
 func hostAdditions(text string) int {
-	return strings.Count(text, hostMarker) + strings.Count(text, hostBoundary)
+	return lenient.Lines(text, hostMarker) + strings.Count(text, hostBoundary)
 }
 
 // renderDelimited is Render for LayoutDelimited.

@@ -26,6 +26,9 @@ func (r *resolver) givenRoot() (givenRoot, bool) {
 		return givenRoot{}, true
 	}
 	g := givenRoot{path: filepath.Clean(r.chain.Options.Root)}
+	if boundary := r.chain.Options.Boundary; boundary != "" && within(g.path, boundary) {
+		g.path = boundary
+	}
 	if r.refuse(!filepath.IsAbs(g.path), "the root's path is not absolute") {
 		return g, false
 	}

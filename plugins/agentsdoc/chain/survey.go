@@ -1,6 +1,7 @@
 package chain
 
 import (
+	"cmp"
 	"errors"
 	"io/fs"
 	"path/filepath"
@@ -110,21 +111,24 @@ func (s *survey) dropRoot() {
 
 // walk opens one folder after the other and judges each.
 func (s *survey) walk() error {
+	const separator = string(filepath.Separator)
 	path := s.r.chain.Dir
+	top := cmp.Or(s.r.chain.Options.Boundary, filepath.VolumeName(path)+separator)
 	switch {
 	case !filepath.IsAbs(path):
 		return errors.New("the working folder's path is not absolute")
 	case len(path) > maxPath:
 		return errTooLong
+	case !within(top, path):
+		return errLeaves
 	}
-	top := filepath.VolumeName(path) + string(filepath.Separator)
-	dir, err := s.r.view.OpenDir(top)
+	dir, err := openReal(s.r.view, top, nil)
 	if err != nil {
 		return err
 	}
-	s.folders = make([]folder, 0, strings.Count(path, string(filepath.Separator))+1)
+	s.folders = make([]folder, 0, strings.Count(path, separator)+1)
 	s.enter(folder{path: top, real: top}, dir)
-	for end := len(top); end < len(path); end++ {
+	for end := len(strings.TrimSuffix(top, separator)) + 1; end < len(path); end++ {
 		start := end
 		if n := strings.IndexByte(path[start:], filepath.Separator); n >= 0 {
 			end += n
@@ -140,13 +144,15 @@ func (s *survey) walk() error {
 
 // What ends the walk of a touched path at a link, and not the chain above it.
 var (
-	errLeaves = errors.New("the link leads out of the root")
+	errLeaves = errors.New("it leads out of the root")
 	errGit    = errors.New("the link leads into git's own files")
 )
 
 // end judges what ended the walk at a folder. An error is one of the whole walk.
 func (s *survey) end(path string, err error) error {
 	switch {
+	case !s.r.touched:
+		return err
 	case errors.Is(err, errLeaves):
 		s.r.report(diagnostic(CodeSymlinkEscape, path, "the folder leads out of the tree; nothing below it is looked at"))
 	case errors.Is(err, errGit):
@@ -182,14 +188,19 @@ func (s *survey) step(path, name string) error {
 
 // openLink opens a folder that is a link, where that may be followed: the
 // folders of the working folder's path are those that the person named, and
-// paths that tools touch have no such right.
+// paths that tools touch have no such right. Below a boundary paths are real ones,
+// so that a link has taken a folder's place.
 func (s *survey) openLink(f *folder) (fsview.Dir, error) {
+	inTree := s.r.touched && s.rootAt >= 0
+	if s.r.chain.Options.Boundary != "" && !inTree {
+		return nil, errLeaves
+	}
 	real, err := s.r.view.RealPath(f.real)
 	if err != nil {
 		return nil, err
 	}
 	f.link, f.real = true, real
-	if !s.r.touched || s.rootAt < 0 {
+	if !inTree {
 		return openReal(s.r.view, real, nil)
 	}
 	root := s.folders[s.rootAt].real

@@ -160,7 +160,7 @@ var (
 // start opens the root.
 func (w *walker) start() bool {
 	w.close()
-	dir, err := w.view.OpenDir(w.state.Root)
+	dir, err := chain.OpenRoot(w.view, w.state.Root, &w.options)
 	if err != nil {
 		w.reportFolder(w.state.Root, err)
 		return false

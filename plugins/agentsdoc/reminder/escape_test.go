@@ -1,8 +1,11 @@
 package reminder
 
 import (
+	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/grapnelhq/grapnel/plugins/agentsdoc/chain/textrule/textruletest"
 )
 
 func TestEscape(t *testing.T) {
@@ -15,9 +18,11 @@ func TestEscape(t *testing.T) {
 		{"any case, anything behind", "<System-REMINDER\n</SYSTEM-reminderx", "<\\System-REMINDER\n<\\/SYSTEM-reminderx"},
 		{"escaped already", `<\system-reminder><\\/system-reminder>`, `<\\system-reminder><\\\/system-reminder>`},
 		{"what does not show", "<\u200b/sys\u202etem-\ufeffreminder>", "<\\\u200b/sys\u202etem-\ufeffreminder>"},
-		{"beginnings and neighbours", "<system <system-remind< system-reminder><//system-reminder>", "<system <system-remind< system-reminder><//system-reminder>"},
+		{"beginnings and neighbours", "<system <system-remind <//system-reminder>", "<system <system-remind <//system-reminder>"},
+		{"blanks", "< system-reminder></ system-reminder><\n/\nsystem-reminder", "<\\ system-reminder><\\/ system-reminder><\\\n/\nsystem-reminder"},
 		{"one behind the other", "<<system-reminder<system-reminder", `<<\system-reminder<\system-reminder`},
-		{"letters of another script", "<\u0455ystem-reminder>", "<\u0455ystem-reminder>"},
+		{"letters of another script", "<\u0455ystem-reminder>＜/ｓystem-reminder", "<\\\u0455ystem-reminder>＜\\/ｓystem-reminder"},
+		{"entities", "&lt;/system-reminder&gt;", "&lt;\\/system-reminder&gt;"},
 		{"at the end", "<", "<"},
 	}
 	for _, tt := range tests {
@@ -34,14 +39,23 @@ func TestEscape(t *testing.T) {
 	}
 }
 
+// isTag reports whether what follows a "<" reads as the tag, be it escaped.
+func isTag(s string) bool { return tagPattern.MatchString(textruletest.Read(s)) }
+
+var tagPattern = regexp.MustCompile(`^[\s\\]*(?:/\s*)?system\\?-reminder`)
+
 // unescape removes one backslash from each escaped sequence, as a reader does.
 func unescape(text string) string {
 	var out strings.Builder
 	for i := 0; i < len(text); i++ {
-		out.WriteByte(text[i])
-		if text[i] == '<' && i+1 < len(text) && text[i+1] == '\\' && isTag(text[i+1:]) {
-			i++
+		opening := textruletest.Opening(text[i:])
+		behind := text[i+len(opening):]
+		if opening != "" && strings.HasPrefix(behind, `\`) && isTag(behind) {
+			out.WriteString(opening)
+			i += len(opening)
+			continue
 		}
+		out.WriteByte(text[i])
 	}
 	return out.String()
 }
@@ -57,13 +71,13 @@ func FuzzEscape(f *testing.F) {
 		if back := unescape(got); back != text {
 			t.Errorf("%q is escaped as %q, and read back as %q", text, got, back)
 		}
-		for i := range got {
-			if got[i] == '<' && isTag(got[i+1:]) && !strings.HasPrefix(got[i+1:], `\`) {
-				t.Errorf("%q is escaped as %q, which has a tag", text, got)
-			}
+		if found := forgedTag.FindString(textruletest.Read(got)); found != "" {
+			t.Errorf("%q is escaped as %q, which has a tag", text, got)
 		}
 	})
 }
+
+var forgedTag = regexp.MustCompile(`<\s*/?\s*system-reminder`)
 
 func BenchmarkEscape16K(b *testing.B) {
 	text := strings.Repeat("- use <b>bold</b> and `x<y`, never <script>\n", 16<<10/44)

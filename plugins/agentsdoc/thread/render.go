@@ -7,6 +7,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/grapnelhq/grapnel/lenient"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/plugins/agentsdoc/chain"
 	"github.com/grapnelhq/grapnel/plugins/agentsdoc/chain/textrule"
@@ -30,7 +31,7 @@ const rootLabel = "root"
 // hostMarker is the beginning of the line with which a host ends what it cut. It
 // puts a backslash into a line of a text that looks like it. Escaping leaves only
 // those with blanks before them.
-const hostMarker = textrule.TruncatedWord + " kept "
+const hostMarker = "[ truncated : kept"
 
 // Rendering is a document as it goes into a prompt.
 type Rendering struct {
@@ -123,7 +124,7 @@ type body struct {
 func (b *body) fit(room int) (content string, kept int, whole bool) {
 	for left := room; ; {
 		content, kept, whole = b.cut(left)
-		over := utf8.RuneCountInString(content) + strings.Count(content, hostMarker) - room
+		over := utf8.RuneCountInString(content) + lenient.Lines(content, hostMarker) - room
 		if over <= 0 || content == "" {
 			return content, kept, whole
 		}

@@ -82,7 +82,7 @@ func TestReadFile(t *testing.T) {
 
 func TestReadFileOfAVanishedSkill(t *testing.T) {
 	t.Parallel()
-	for _, vanished := range []place{{"/nowhere/at/all", "."}, {"/", "nowhere/at/all"}} {
+	for _, vanished := range []place{{"", "/nowhere/at/all", "."}, {"", "/", "nowhere/at/all"}, {"/", "/nowhere/at/all", "."}} {
 		_, err := ReadFile(OS{}, &Skill{at: vanished}, "x")
 		if failed, ok := errors.AsType[*FileError](err); !ok || failed.Detail != "does not exist" {
 			t.Errorf("%v: %v", vanished, err)

@@ -26,6 +26,10 @@ type Options struct {
 	// Markers are the names that make a folder the root of a source tree. The
 	// nearest one counts; without any, the working folder is the root.
 	Markers []string
+	// Boundary, if set, is a folder that contains the working folder and that no
+	// relative folder is read outside of, whatever the markers say. Both are real
+	// paths.
+	Boundary string
 	// Home is the user's home folder, where the search for markers ends: a home
 	// under version control is no source tree. "" if unknown.
 	Home string
@@ -99,6 +103,10 @@ func (r *resolver) locate(dir string) {
 		}
 		return
 	}
+	if b := r.options.Boundary; b != "" && !within(b, real) {
+		r.report(dir, problemf(CodeSymlinkEscape, "the working folder leads out of where it may be"))
+		return
+	}
 	r.real = real
 	r.set.Root = r.root()
 	// The root by the name that the host uses, as far as the names agree.
@@ -127,7 +135,7 @@ func (r *resolver) root() string {
 			}
 		}
 		parent := filepath.Dir(at)
-		if parent == at {
+		if parent == at || at == r.options.Boundary {
 			break
 		}
 		at = parent
@@ -152,19 +160,43 @@ func (r *resolver) relative(folder string) {
 		if r.exists(path) || r.dangling(path) {
 			if tree == nil {
 				var err error
-				if tree, err = r.view.OpenRoot(r.set.Root); err != nil {
+				if tree, err = openBase(r.view, r.options.Boundary, r.set.Root); err != nil {
 					r.report(r.set.Root, problemOf(err))
 					return
 				}
 			}
 			if rel, err := filepath.Rel(r.set.Root, path); err == nil {
-				r.folder(tree, place{r.set.Root, rel})
+				r.folder(tree, place{r.options.Boundary, r.set.Root, rel})
 			}
 		}
 		if at == r.set.Root {
 			return
 		}
 	}
+}
+
+// openBase opens a folder that bounds what links below it may lead to. Within a
+// boundary no name on the way leads out of that.
+func openBase(view FS, boundary, base string) (Root, error) {
+	if boundary == "" {
+		return view.OpenRoot(base)
+	}
+	rel, err := filepath.Rel(boundary, base)
+	if err != nil {
+		return nil, err
+	}
+	root, err := view.OpenRoot(boundary)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = root.Close() }()
+	return root.OpenRoot(rel)
+}
+
+// within reports whether a path is base or below it.
+func within(base, path string) bool {
+	rel, err := filepath.Rel(base, path)
+	return err == nil && filepath.IsLocal(rel)
 }
 
 // dangling reports whether a path that leads to nothing does so through a link,
@@ -191,7 +223,7 @@ func (r *resolver) absolute(folder string) {
 		return
 	}
 	defer func() { _ = base.Close() }()
-	r.folder(base, place{real, "."})
+	r.folder(base, place{"", real, "."})
 }
 
 // openError classifies the error of opening something that must stay in a base.
@@ -206,7 +238,7 @@ func (r *resolver) openError(at place, err error, bound string) *problem {
 	if realErr != nil {
 		return p
 	}
-	if rel, relErr := filepath.Rel(at.base, real); relErr != nil || !filepath.IsLocal(rel) {
+	if !within(at.base, real) {
 		return problemf(CodeSymlinkEscape, "a link leads out of %s", bound)
 	}
 	return p

@@ -116,7 +116,7 @@ func (r *resolver) read(base Root, at place) (string, *problem) {
 	if p != nil && p.code == CodeReadError {
 		// What bounds this link is the skill's folder, behind links itself.
 		if real, err := r.view.RealPath(at.path()); err == nil {
-			return "", r.openError(place{real, skillFile}, errors.New(p.detail), "the skill's folder")
+			return "", r.openError(place{"", real, skillFile}, errors.New(p.detail), "the skill's folder")
 		}
 	}
 	if r.bytes += len(raw); p == nil && r.bytes > maxTotal {
@@ -203,7 +203,7 @@ func ReadFile(view FS, s *Skill, name string) (string, error) {
 	if !filepath.IsLocal(name) || name == "." {
 		return "", &FileError{CodeReadError, "is not a path below the skill's folder"}
 	}
-	base, err := view.OpenRoot(s.at.base)
+	base, err := openBase(view, s.at.boundary, s.at.base)
 	if err != nil {
 		return "", fileError(problemOf(err))
 	}

@@ -33,13 +33,14 @@ func (s *Skill) Matches(rel string) bool {
 	return slices.ContainsFunc(s.Globs, func(g Glob) bool { return g.Match(rel) })
 }
 
-// place is a folder below one that bounds what links may lead to.
-type place struct{ base, rel string }
+// place is a folder below one that bounds what links may lead to, which may itself
+// have to stay within a boundary.
+type place struct{ boundary, base, rel string }
 
 func (p place) path() string { return filepath.Join(p.base, p.rel) }
 
 // below is a folder or file in this one.
-func (p place) below(name string) place { return place{p.base, filepath.Join(p.rel, name)} }
+func (p place) below(name string) place { return place{p.boundary, p.base, filepath.Join(p.rel, name)} }
 
 // Set is what was found for a working folder. It is immutable and safe for
 // concurrent use.

@@ -35,6 +35,10 @@ type Set struct {
 	Markers []string `json:"markers"`
 	// Root, if set, is the root whatever the markers say; absolute.
 	Root string `json:"root"`
+	// Boundary, if set, is a folder that contains the working folder and that no
+	// file of the tree is read outside of, whatever the markers and Root say. Both
+	// are real paths, so a link on the way from one to the other is not followed.
+	Boundary string `json:"boundary,omitempty"`
 	// Home is the user's home folder, which is no root unless given as Root,
 	// where Checks say so.
 	Home string `json:"home"`

@@ -5,6 +5,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/rivo/uniseg"
+
+	"github.com/grapnelhq/grapnel/lenient"
 )
 
 // Extent is a length in both units that a budget counts: bytes, and Unicode
@@ -53,7 +55,10 @@ func Cut(body string, room Extent) string {
 		return body
 	}
 	if i := strings.LastIndexByte(body[:at], '\n'); i > 0 && 2*i >= at {
-		return body[:i]
+		if outsideEscape(body, i) == i {
+			return body[:i]
+		}
+		at = i
 	}
 	for {
 		next := outsideEscape(body, graphemeBoundary(body, at))
@@ -90,17 +95,35 @@ func graphemeBoundary(s string, at int) int {
 // outsideEscape moves an index out of an escaped sequence, to its beginning;
 // where that begins a line, to the end of the line before.
 func outsideEscape(body string, at int) int {
-	start := strings.LastIndexByte(body[:at], '\n') + 1
-	line := body[start:lineEnd(body, start)]
-	if n := matchLine(line); at > start && at < start+n {
-		return max(start-1, 0)
+	// The bracket of a line stands behind its backslashes, so it may come later.
+	next := len(body) - len(strings.TrimLeft(body[at:], `\`))
+	if next < len(body) && inside(body, next, &at) {
+		return at
 	}
-	if i := strings.LastIndexByte(body[start:at], '<'); i >= 0 {
-		if n := matchTag(line[i:]); at < start+i+n {
-			return start + i
+	for i := at - 1; i >= 0; i-- {
+		if c, _ := lenient.Opening(body, i); c != 0 {
+			inside(body, i, &at)
+			break
 		}
 	}
 	return at
+}
+
+// inside moves at out of the sequence whose bracket is at index i, if it is in one.
+func inside(body string, i int, at *int) bool {
+	c, behind := lenient.Opening(body, i)
+	if c == 0 {
+		return false
+	}
+	s, ok := match(body, c, i, behind)
+	if !ok || *at <= s.begin || *at >= s.end {
+		return false
+	}
+	*at = s.begin
+	if s.begin > 0 && body[s.begin-1] == '\n' {
+		*at--
+	}
+	return true
 }
 
 // RunePrefix is the longest beginning of whole characters in n bytes.

@@ -1,6 +1,10 @@
 package textrule
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/grapnelhq/grapnel/lenient"
+)
 
 // The beginnings of the lines that are ours, which no body can have.
 const (
@@ -16,37 +20,27 @@ const (
 	boundaryTag = "!-- grapnel:dynamic"
 )
 
+// lineWords are the words of our lines, with blanks where a careless reader takes any.
+func lineWords() [3]string { return [...]string{"[ source :", "[ truncated :", "[ omitted :"} }
+
 // Escape makes a text fit to be a body. The second result counts the places
 // that were changed. The documentation of package chain has the rules.
 func Escape(text string) (string, int) {
 	var out strings.Builder
 	count, done := 0, 0
-	insert := func(at int) {
+	scan := lenient.Scan(text)
+	for c, at, behind := scan.Next(); c != 0; c, at, behind = scan.Next() {
+		p, ok := match(text, c, at, behind)
+		if !ok {
+			continue
+		}
 		if count == 0 {
 			out.Grow(len(text) + len(text)/64 + 1)
 		}
 		count++
-		out.WriteString(text[done:at])
+		out.WriteString(text[done:p.insert])
 		out.WriteByte('\\')
-		done = at
-	}
-	for start := 0; start < len(text); {
-		end := lineEnd(text, start)
-		line := text[start:end]
-		if matchLine(line) > 0 {
-			insert(start)
-		}
-		for i := strings.IndexByte(line, '<'); i >= 0; {
-			if matchTag(line[i:]) > 0 {
-				insert(start + i + 1)
-			}
-			next := strings.IndexByte(line[i+1:], '<')
-			if next < 0 {
-				break
-			}
-			i += 1 + next
-		}
-		start = end + 1
+		done = p.insert
 	}
 	if count == 0 {
 		return text, 0
@@ -55,72 +49,38 @@ func Escape(text string) (string, int) {
 	return out.String(), count
 }
 
-// lineEnd is the index of the LF that ends the line at start, or the length of
-// the text.
-func lineEnd(text string, start int) int {
-	if n := strings.IndexByte(text[start:], '\n'); n >= 0 {
-		return start + n
-	}
-	return len(text)
-}
+// sequence is a place in a text that has to be escaped, or is: its beginning, its end,
+// and where the backslash goes.
+type sequence struct{ begin, insert, end int }
 
-// matchLine returns the length of the sequence at the beginning of a line that
-// has to be escaped there, or is: backslashes and one of our words. 0 means
-// that there is none.
-func matchLine(line string) int {
-	i := skipBackslashes(line, 0)
-	if i == len(line) || line[i] != '[' {
-		return 0
+// match returns the sequence around a bracket, which is from index at to behind.
+func match(text string, c byte, at, behind int) (sequence, bool) {
+	if c == '<' {
+		end := matchTag(text, behind)
+		return sequence{at, behind, end}, end > 0
 	}
-	for _, word := range [...]string{SourceWord, TruncatedWord, OmittedWord} {
-		if end := matchWord(line, i, word, false); end > 0 {
-			return end
+	for _, word := range lineWords() {
+		if end := lenient.Word(text, at, word); end > 0 && lenient.StartsLine(text, at, `\`) {
+			begin := at - (len(text[:at]) - len(strings.TrimRight(text[:at], `\`)))
+			return sequence{begin, at, end}, true
 		}
 	}
-	return 0
+	return sequence{}, false
 }
 
-// matchTag is matchLine for a text that begins with "<".
-func matchTag(s string) int {
-	i := skipBackslashes(s, 1)
-	if end := matchWord(s, i, boundaryTag, false); end > 0 {
+// matchTag returns the end of a tag that begins before text[i:], be it with backslashes;
+// 0 if there is none.
+func matchTag(text string, i int) int {
+	for {
+		i = lenient.Blanks(text, i)
+		c, next := lenient.Shown(text, i)
+		if c != '\\' {
+			break
+		}
+		i = next
+	}
+	if end := lenient.Word(text, i, boundaryTag); end > 0 {
 		return end
 	}
-	if i < len(s) && s[i] == '/' {
-		i++
-	}
-	return matchWord(s, i, frameTag, true)
-}
-
-// skipBackslashes skips backslashes, and what does not show among them.
-func skipBackslashes(s string, i int) int {
-	for {
-		i = skipInvisible(s, i)
-		if i == len(s) || s[i] != '\\' {
-			return i
-		}
-		i++
-	}
-}
-
-// matchWord returns the index behind the word, which is ASCII, if the text has
-// it at i, leaving aside what does not show; otherwise 0. With fold the case
-// does not matter.
-func matchWord(s string, i int, word string, fold bool) int {
-	for w := range len(word) {
-		i = skipInvisible(s, i)
-		if i == len(s) || s[i] != word[w] && (!fold || lower(s[i]) != lower(word[w])) {
-			return 0
-		}
-		i++
-	}
-	return i
-}
-
-// lower is the lower case of an ASCII letter, and of nothing else.
-func lower(c byte) byte {
-	if 'A' <= c && c <= 'Z' {
-		c += 'a' - 'A'
-	}
-	return c
+	return lenient.Tag(text, i, frameTag)
 }

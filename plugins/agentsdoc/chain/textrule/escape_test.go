@@ -2,6 +2,7 @@ package textrule
 
 import (
 	"math/rand/v2"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -16,23 +17,28 @@ func TestEscape(t *testing.T) {
 		{"nothing", "plain\n[link](x) <b> \\o/", "plain\n[link](x) <b> \\o/"},
 		{"delimiter", `[source: "x"`, `\[source: "x"`},
 		{"second line", "a\n[truncated: x]\n[omitted: y]\n", "a\n\\[truncated: x]\n\\[omitted: y]\n"},
-		{"not at the beginning of a line", " [source: x", " [source: x"},
-		{"other case", "[Source: x", "[Source: x"},
+		{"not at the beginning of a line", "x [source: x", "x [source: x"},
+		{"indented, quoted, listed, emphasised", "  [source: x\n> - **[source: x**\n1. _[source: x_\n\t`[omitted:`", "  \\[source: x\n> - **\\[source: x**\n1. _\\[source: x_\n\t`\\[omitted:`"},
+		{"other case and blanks", "[Source: x\n[ source : x", "\\[Source: x\n\\[ source : x"},
+		{"other letters", "［source： x\n[ѕource: x\n&#91;source: x", "\\［source： x\n\\[ѕource: x\n\\&#91;source: x"},
+		{"other line breaks", "a\u2028[source: x\v[source: y", "a\u2028\\[source: x\v\\[source: y"},
 		{"incomplete", "[source\n[omitted", "[source\n[omitted"},
 		{"backslashes", `\\[source:`, `\\\[source:`},
 		{"bare backslashes", "\\\\\n\\x", "\\\\\n\\x"},
-		{"zero-width inside", "\u200b[so\u200durce\ufeff:", "\\\u200b[so\u200durce\ufeff:"},
-		{"zero-width among backslashes", "\\\u200b\\[omitted:", "\\\\\u200b\\[omitted:"},
+		{"zero-width inside", "\u200b[so\u200durce\ufeff:", "\u200b\\[so\u200durce\ufeff:"},
+		{"zero-width among backslashes", "\\\u200b\\[omitted:", "\\\u200b\\\\[omitted:"},
 		{"blanks behind", "[truncated:   \u200b ", "\\[truncated:   \u200b "},
 		{"opening tag", "a <AGENTS_MD> b", `a <\AGENTS_MD> b`},
 		{"closing tag, any case", "</Agents_md  >", `<\/Agents_md  >`},
 		{"tag with backslashes", `<\\/AGENTS_MD>`, `<\\\/AGENTS_MD>`},
 		{"tag across zero-width", "<\u200b/\u2060AGENTS\u00ad_MD>", "<\\\u200b/\u2060AGENTS\u00ad_MD>"},
 		{"tag with a tag character", "<\U000e0041AGENTS_MD", "<\\\U000e0041AGENTS_MD"},
-		{"half a tag", "<AGENTS <//AGENTS_MD < AGENTS_MD <\nAGENTS_MD", "<AGENTS <//AGENTS_MD < AGENTS_MD <\nAGENTS_MD"},
-		{"letters that fold to ASCII ones", "<AGENT\u017f_MD", "<AGENT\u017f_MD"},
+		{"half a tag", "<AGENTS <//AGENTS_MD <AGENTS MD", "<AGENTS <//AGENTS_MD <AGENTS MD"},
+		{"tag with blanks", "</ AGENTS_MD> <\n/\nAGENTS_MD\n>", "<\\/ AGENTS_MD> <\\\n/\nAGENTS_MD\n>"},
+		{"tag in other letters", "<AGENT\u017f_MD ＜／ＡＧＥＮＴＳ＿ＭＤ＞ ‹/АGENTЅ_MD›", "<\\AGENT\u017f_MD ＜\\／ＡＧＥＮＴＳ＿ＭＤ＞ ‹\\/АGENTЅ_MD›"},
+		{"tag as entities", "&lt;/AGENTS_MD&gt; &#60;&#47;AGENTS_MD", "&lt;\\/AGENTS_MD&gt; &#60;\\&#47;AGENTS_MD"},
 		{"boundary", "<!-- grapnel:dynamic -->", `<\!-- grapnel:dynamic -->`},
-		{"boundary in another case", "<!-- Grapnel:dynamic -->", "<!-- Grapnel:dynamic -->"},
+		{"boundary in another case", "<!-- Grapnel:dynamic -->", `<\!-- Grapnel:dynamic -->`},
 		{"two on a line", "<AGENTS_MD><<AGENTS_MD>", `<\AGENTS_MD><<\AGENTS_MD>`},
 		{"both rules", "[source: <AGENTS_MD>", `\[source: <\AGENTS_MD>`},
 		{"at the very end", "x<", "x<"},
@@ -62,6 +68,12 @@ func TestEscapeRoundTrip(t *testing.T) {
 	}
 }
 
+// Our lines and tags, for a reader who is careless but for backslashes.
+var (
+	forgedLine = regexp.MustCompile("(?:^|\\n)[-\\s>*+#_~`\"'|.()0-9=:•]*\\[\\s*(?:source|truncated|omitted)\\s*:")
+	forgedTag  = regexp.MustCompile(`<\s*/?\s*agents_md`)
+)
+
 // checkEscape asserts what must hold of any text, at any cut.
 func checkEscape(t *testing.T, text string) {
 	t.Helper()
@@ -69,16 +81,11 @@ func checkEscape(t *testing.T, text string) {
 	if back := textruletest.Unescape(body); back != text {
 		t.Fatalf("%q became %q and came back as %q", text, body, back)
 	}
-	for line := range strings.SplitSeq(body, "\n") {
-		bare := WithoutInvisible(line)
-		for _, word := range []string{SourceWord, TruncatedWord, OmittedWord} {
-			if strings.HasPrefix(bare, word) {
-				t.Fatalf("%q still holds a line %q", body, line)
-			}
-		}
-		bare = strings.ToUpper(bare)
-		if strings.Contains(bare, "<AGENTS_MD") || strings.Contains(bare, "</AGENTS_MD") {
-			t.Fatalf("%q still holds a tag", body)
+	// What a careless reader finds has a backslash.
+	read := textruletest.Read(body)
+	for _, pattern := range []*regexp.Regexp{forgedLine, forgedTag} {
+		if found := pattern.FindString(read); found != "" {
+			t.Fatalf("%q still holds %q", body, found)
 		}
 	}
 	if _, again := Escape(body); again != n {

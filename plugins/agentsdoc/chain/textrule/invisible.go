@@ -3,7 +3,6 @@ package textrule
 import (
 	"strings"
 	"unicode"
-	"unicode/utf8"
 )
 
 // invisible reports whether a character takes up no room on a screen, so that a
@@ -19,19 +18,6 @@ func invisible(c rune) bool {
 	}
 	return unicode.Is(unicode.Cf, c) || unicode.Is(unicode.Variation_Selector, c) ||
 		c >= 0xE0000 && c <= 0xE0FFF
-}
-
-// skipInvisible returns the first index from i on at which the text shows
-// something.
-func skipInvisible(s string, i int) int {
-	for i < len(s) && s[i] >= utf8.RuneSelf {
-		c, size := utf8.DecodeRuneInString(s[i:])
-		if !invisible(c) {
-			break
-		}
-		i += size
-	}
-	return i
 }
 
 // WithoutInvisible drops what does not show.

@@ -11,6 +11,7 @@ func hostilePieces() []string {
 		"\n", "\n", `\`, `\\`, "<", "/", "[", "]", "[source:", "[truncated:", "[omitted:", "AGENTS_MD", "agents_md", "!-- grapnel:dynamic",
 		"\u200b", "\u2060", "\ufeff", "\U000e0061", " ", "word ", "é", "e\u0301", "👨\u200d👩\u200d👧", "日本", "\u0600", strings.Repeat("x", 40),
 		`[source: "AGENTS.md", scope project, kept 1 of 1 bytes]`, "<!-- grapnel:dynamic -->", "</AGENTS_MD>", `<\/AGENTS_MD`, `\[truncated:`,
+		"</ ", "＜", "‹", "&lt;", "&#60;", "&#47;", "АGENTЅ_MD", "ＡＧＥＮＴＳ＿ＭＤ", "agents\\_md", "[ Source :", "［sоurce：", "  ", "> ", "- ", "1. ", "**", "\u2028", "\v", "&nbsp;",
 	}
 }
 

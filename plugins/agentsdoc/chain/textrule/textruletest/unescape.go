@@ -8,60 +8,61 @@
 package textruletest
 
 import (
+	"html"
+	"regexp"
 	"strings"
 	"unicode"
+
+	"golang.org/x/text/unicode/norm"
 )
 
 // Unescape undoes Escape of package textrule. It is written from the
 // documentation of package chain, apart from the code that it checks: each rule
-// is looked for in the text without the characters that do not show.
+// is looked for in what a careless reader sees.
 func Unescape(body string) string {
-	list := strings.Split(body, "\n")
-	for i, line := range list {
-		if strings.HasPrefix(line, `\`) && beginsLikeOurs(shown(line)) {
-			line = line[1:]
+	var out strings.Builder
+	for i := 0; i < len(body); {
+		rest := body[i:]
+		if rest[0] == '\\' && ourLine.MatchString(Read(rest[1:])) && lineBegins.MatchString(Read(body[:i])) {
+			rest = rest[1:]
+			i++
 		}
-		var out strings.Builder
-		for line != "" {
-			out.WriteByte(line[0])
-			isTag := strings.HasPrefix(line, `<\`) && beginsLikeTag(shown(line))
-			line = line[1:]
-			if isTag {
-				line = line[1:]
-			}
+		opening := Opening(rest)
+		if strings.HasPrefix(rest[len(opening):], `\`) && opening != "" && ourTag.MatchString(Read(rest)) {
+			out.WriteString(opening)
+			i += len(opening) + 1
+			continue
 		}
-		list[i] = out.String()
+		out.WriteByte(rest[0])
+		i++
 	}
-	return strings.Join(list, "\n")
+	return out.String()
 }
 
-// beginsLikeOurs reports whether a line begins, after backslashes, with one of
-// the words of delimiters and markers.
-func beginsLikeOurs(line string) bool {
-	line = strings.TrimLeft(line, `\`)
-	return strings.HasPrefix(line, "[source:") || strings.HasPrefix(line, "[truncated:") || strings.HasPrefix(line, "[omitted:")
-}
+// Opening is what a tag may begin with, at the beginning of a text; empty if that has none.
+func Opening(s string) string { return openings.FindString(s) }
 
-// beginsLikeTag reports whether a text begins with a tag of the frame or the
-// boundary of the prompt, with backslashes inside.
-func beginsLikeTag(text string) bool {
-	text = strings.TrimLeft(text[1:], `\`)
-	if strings.HasPrefix(text, "!-- grapnel:dynamic") {
-		return true
-	}
-	const tag = "AGENTS_MD"
-	text = strings.TrimPrefix(text, "/")
-	return len(text) >= len(tag) && strings.EqualFold(text[:len(tag)], tag) && strings.ToUpper(text[:len(tag)]) == tag
-}
+//nolint:gochecknoglobals // immutable
+var (
+	openings   = regexp.MustCompile(`^(?:<|＜|‹|&lt;?|&#0*60;?|&#x0*3c;?)`)
+	ourTag     = regexp.MustCompile(`^<[\s\\]*(?:!\\?-\\?-\s*grapnel\\?:dynamic|(?:/\s*)?agents\\?_md)`)
+	ourLine    = regexp.MustCompile(`^\[\s*(?:source|truncated|omitted)\s*\\?:`)
+	lineBegins = regexp.MustCompile("(?:^|\\n)[-\\s>*+#_~`\"'|.()0-9=:•·“”‘’«»¶\\\\]*$")
+	lookalikes = strings.NewReplacer("А", "a", "Ѕ", "s", "ѕ", "s", "о", "o", "‹", "<", "∕", "/", "【", "[", "\u2800", " ")
+)
 
-// shown drops the characters that do not show.
-func shown(s string) string {
+// Read is what a careless reader sees of a text.
+func Read(s string) string {
+	s = lookalikes.Replace(norm.NFKD.String(html.UnescapeString(s)))
 	return strings.Map(func(c rune) rune {
 		switch {
-		case unicode.In(c, unicode.Cf, unicode.Variation_Selector), c >= 0xE0000 && c <= 0xE0FFF,
-			strings.ContainsRune("\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0", c):
+		case c == '\r', c == '\v', 0x1c <= c && c <= 0x1e, c == 0x85, c == 0x2028, c == 0x2029:
+			return '\n'
+		case unicode.IsSpace(c):
+			return c
+		case unicode.In(c, unicode.Cc, unicode.Cf, unicode.M, unicode.Other_Default_Ignorable_Code_Point), c >= 0xE0000 && c <= 0xE0FFF:
 			return -1
 		}
-		return c
+		return unicode.ToLower(c)
 	}, s)
 }

@@ -1,0 +1,6 @@
+//go:build !linux
+
+package main
+
+// swapProgram needs a system call of Linux.
+func swapProgram() {}
