@@ -224,7 +224,14 @@ func callAll(_, log *os.File) {
 		panic(err)
 	}
 	child := exec.CommandContext(context.Background(), self, modeArg, "sleeper")
-	if err := child.Start(); err != nil {
+	up, err := child.StdoutPipe()
+	if err == nil {
+		err = child.Start()
+	}
+	if err == nil {
+		_, err = up.Read(make([]byte, 1)) // its memory is there
+	}
+	if err != nil {
 		panic(err)
 	}
 	other, err := strconv.Atoi(os.Args[3])

@@ -100,7 +100,9 @@ func (p *Process) dial(ctx context.Context, h handshake) (net.Conn, error) {
 		if errors.Is(err, fs.ErrNotExist) {
 			what = "the socket of the handshake is not there"
 		}
-		p.setWaiting(what, words)
+		if ctx.Err() == nil { // the end of the wait says nothing about the cause
+			p.setWaiting(what, words)
+		}
 		switch _, decided := errors.AsType[*phases.Error](err); {
 		case err == nil:
 			return conn, nil

@@ -48,7 +48,7 @@ func modes() map[string]func() {
 		"serve":      serve,
 		"session":    func() { servePlugin(sessionPlugin{}) },
 		"hang":       block,
-		"sleeper":    block,
+		"sleeper":    func() { fmt.Println("up"); block() },
 		"mute":       mute,
 		"no-socket":  func() { fmt.Println("1|1|unix|" + socketPath() + "|grpc|"); block() },
 		"noise":      func() { fmt.Println("\x1b[31mloading\x1b[0m model…"); serve() },

@@ -103,8 +103,9 @@ func stopBesideVandal(t *testing.T, b *testBench, tier sandbox.Tier, target stri
 		t.Fatal(err)
 	}
 	stopped := p.Stop(t.Context())
-	if !alive(pid) {
-		t.Error("the vandal has not survived")
+	// In T1 it cannot drop the tag by which it is found.
+	if got, want := alive(pid), tier == sandbox.T0; got != want {
+		t.Errorf("the vandal is alive: %t", got)
 	}
 	_ = unix.PidfdSendSignal(handle, unix.SIGKILL, nil, 0)
 	_, _ = unix.Poll([]unix.PollFd{{Fd: int32(handle), Events: unix.POLLIN}}, 10_000)
