@@ -167,7 +167,7 @@ func Lines(s, word string) int {
 func StartsLine(s string, i int, also string) bool {
 	for i > 0 {
 		r, size := utf8.DecodeLastRuneInString(s[:i])
-		if r == ';' || r < utf8.RuneSelf && isEntityByte(byte(r)) {
+		if r == ';' || size == 1 && isEntityByte(s[i-1]) {
 			r, size = lastEntity(s[:i])
 		}
 		i -= size
