@@ -68,8 +68,8 @@ func (l *lane) enter(ctx context.Context, c *rpc.Caller) (leave func(), err erro
 			return nil, wireError(ctx.Err())
 		case <-late.C:
 			leave()
-			bad := rpc.Errorf(rpc.CodeUnavailable, "too many calls of this kind are running: wait for the answers to earlier ones, then try again")
-			bad.Data = map[string]any{"reason": "overloaded", "retry_after_ms": laneWait.Milliseconds()}
+			bad := rpc.Errorf(rpc.CodeOverloaded, "too many calls of this kind are running: wait for the answers to earlier ones, then try again")
+			bad.Data = map[string]any{"share": "calls", "retry_after_ms": laneWait.Milliseconds()}
 			return nil, bad
 		}
 	}

@@ -24,7 +24,7 @@ func TestLane(t *testing.T) {
 			began := time.Now()
 			_, err := l.enter(t.Context(), c)
 			bad, ok := errors.AsType[*rpc.Error](err)
-			if !ok || bad.Code != rpc.CodeUnavailable || bad.Data["reason"] != "overloaded" || time.Since(began) != laneWait {
+			if !ok || bad.Code != rpc.CodeOverloaded || bad.Data["share"] != "calls" || time.Since(began) != laneWait {
 				t.Errorf("after %s: %v", time.Since(began), err)
 			}
 		}

@@ -66,7 +66,7 @@ func codes() []codeDoc {
 		{-32002, CodeTurnUnknown, "a turn that this gateway does not keep, or not any more; reason is unknown, ended, idle or stopping"},
 		{-32003, CodeUnauthorized, "no token, a token that is not known, or one without the right"},
 		{-32004, CodeUnavailable, "something that may go well later: try again"},
-		{-32004, CodeOverloaded, "the gateway holds too much already for the connection, the token or the process (share): read answers that are due, and try again after retry_after_ms with less at once"},
+		{-32004, CodeOverloaded, "the gateway holds too much already for the connection, the token or the process, or runs too many calls of this kind (share: connection, token, process, calls): read answers that are due, and try again after retry_after_ms with less at once"},
 	}
 }
 
