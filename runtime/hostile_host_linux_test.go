@@ -195,10 +195,14 @@ func dispatchHostile(t *testing.T, eng *runtime.Engine) {
 func (h *hostileHost) callGood(t *testing.T, eng *runtime.Engine) func() []time.Duration {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
+	enough := 20
+	if os.Getenv(longTests) != "" {
+		enough = 300 // for a p99
+	}
 	var times []time.Duration
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		for ctx.Err() == nil || len(times) < 20 {
+		for ctx.Err() == nil || len(times) < enough {
 			begin := time.Now()
 			out, err := eng.Dispatch(t.Context(), host(), &phases.ToolPreCallInput{Tool: "x"})
 			times = append(times, time.Since(begin))
@@ -234,6 +238,9 @@ func percentile(times []time.Duration, p int) time.Duration {
 	return times[(len(times)-1)*p/100]
 }
 
+// schedulerNoise is what a call may take because others have the processor.
+const schedulerNoise = 5 * time.Millisecond
+
 // report logs what the good plugin's calls took. With one row at a time it fails if
 // that was more than twice of what they take alone, and the row is not about time.
 func (h *hostileHost) report(t *testing.T, batch []hostileRow, times []time.Duration) {
@@ -245,7 +252,7 @@ func (h *hostileHost) report(t *testing.T, batch []hostileRow, times []time.Dura
 	}
 	t.Logf("%s and %d more: p50 %v (alone %v), p99 %v (alone %v), %d calls, %d MiB", batch[0].name, len(batch)-1,
 		percentile(times, 50), percentile(h.baseline, 50), now, alone, len(times), peak>>20)
-	if os.Getenv(longTests) != "" && !batch[0].slows && now > 2*max(alone, time.Millisecond) {
+	if os.Getenv(longTests) != "" && !batch[0].slows && now > 2*max(alone, schedulerNoise) {
 		t.Errorf("%s: p99 %v beside %v alone", batch[0].name, now, alone)
 	}
 }
