@@ -172,13 +172,21 @@ func (e *wordsError) Error() string { return e.message }
 // Unwrap returns the cause.
 func (e *wordsError) Unwrap() error { return e.err }
 
+// maxDetail bounds what a plugin says of one failure, in bytes. It stands in logs, in
+// events and in the plugin's row.
+const maxDetail = 8 << 10
+
 // DetailOf returns the words of plugins that an error and those that it wraps
 // hold apart from their texts: "" if there are none. They are for the operator's
-// log.
+// log; what is longer than 8 KiB is cut.
 func DetailOf(err error) string {
 	var found []string
 	collect(err, &found)
-	return joinWords(found...)
+	words := joinWords(found...)
+	if len(words) > maxDetail {
+		words = strings.ToValidUTF8(words[:maxDetail], "") + "…"
+	}
+	return words
 }
 
 func collect(err error, into *[]string) {

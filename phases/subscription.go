@@ -110,15 +110,15 @@ func failureWords() []FailureWord { return []FailureWord{FailClosed, BestEffort,
 func (f OnFailure) check() error {
 	known := words(failureWords())
 	if f.Default != "" && !slices.Contains(known, string(f.Default)) {
-		return fmt.Errorf("unknown failure policy %q%s", f.Default, DidYouMean(string(f.Default), known))
+		return fmt.Errorf("unknown failure policy %.80q%s", f.Default, DidYouMean(string(f.Default), known))
 	}
 	for _, c := range slices.Sorted(maps.Keys(f.ByCause)) {
 		w := f.ByCause[c]
 		if !c.Failure() {
-			return fmt.Errorf("%q is not a cause of failure%s", c, DidYouMean(string(c), words(FailureCauses())))
+			return fmt.Errorf("%.80q is not a cause of failure%s", c, DidYouMean(string(c), words(FailureCauses())))
 		}
 		if !slices.Contains(known, string(w)) {
-			return fmt.Errorf("unknown failure policy %q for %s%s", w, c, DidYouMean(string(w), known))
+			return fmt.Errorf("unknown failure policy %.80q for %s%s", w, c, DidYouMean(string(w), known))
 		}
 	}
 	return nil

@@ -17,6 +17,9 @@ const (
 	MaxHooks         = 256
 	MaxTools         = 256
 	MaxIDBytes       = 256
+	// MaxListed bounds each list of a description and of a contribution. An invalidation
+	// with more names is one of everything.
+	MaxListed        = 256
 	maxRetryAttempts = 10
 )
 
@@ -61,9 +64,9 @@ func ReservedOwner(name string) bool { return name == OwnerBuiltin || name == Ow
 // and the field; hooks are checked against the phases of t. Dependencies and
 // conditions need the other plugins and are checked by the planner.
 func ValidateDescription(d *Description, t *Table) error {
-	v := &checker{where: fmt.Sprintf("plugin %q", d.Name)}
+	v := &checker{where: fmt.Sprintf("plugin %.80q", d.Name)}
 	if !ValidPluginName(d.Name) {
-		v.addf("name %q: use letters, digits, _ and -, beginning with a letter or digit", d.Name)
+		v.addf("name %.80q: use letters, digits, _ and -, beginning with a letter or digit", d.Name)
 	}
 	switch {
 	case d.Version == "":
@@ -73,13 +76,15 @@ func ValidateDescription(d *Description, t *Table) error {
 	}
 	if len(d.Hooks) > MaxHooks || len(d.Tools) > MaxTools {
 		v.addf("%d hooks and %d tools; at most %d and %d", len(d.Hooks), len(d.Tools), MaxHooks, MaxTools)
+		return errors.Join(v.errs...) // each mistake in them would be a line
 	}
+	v.listed("requires", len(d.Requires))
 	seen := map[string]int{}
 	for i := range d.Hooks {
 		h := &d.Hooks[i]
-		field := fmt.Sprintf("hooks[%d] (%s)", i, h.Name)
+		field := fmt.Sprintf("hooks[%d] (%.80s)", i, h.Name)
 		if first, dup := seen[h.Name]; dup {
-			v.addf("%s: hook %q is registered twice, first as hooks[%d]", field, h.Name, first)
+			v.addf("%s: hook %.80q is registered twice, first as hooks[%d]", field, h.Name, first)
 		} else {
 			seen[h.Name] = i
 		}
@@ -101,19 +106,22 @@ func ValidateDescription(d *Description, t *Table) error {
 // the hook.
 func ValidateHook(h *Hook, t *Table) []error {
 	v := &checker{}
+	if v.lists(h); len(v.errs) > 0 {
+		return v.errs
+	}
 	if !ValidName(h.Name) {
-		v.addf("name %q: use letters, digits and _ . : / -, beginning with a letter or digit", h.Name)
+		v.addf("name %.80q: use letters, digits and _ . : / -, beginning with a letter or digit", h.Name)
 	}
 	row, ok := t.Lookup(h.Phase)
 	if !ok {
-		v.addf("unknown phase %q%s", h.Phase, DidYouMean(string(h.Phase), t.Names()))
+		v.addf("unknown phase %.80q%s", h.Phase, DidYouMean(string(h.Phase), t.Names()))
 		return v.errs
 	}
 	v.role(h, row)
 	for _, k := range h.Kinds {
 		switch {
 		case !k.Known():
-			v.addf("unknown kind %q%s", k, DidYouMean(string(k), words(Kinds())))
+			v.addf("unknown kind %.80q%s", k, DidYouMean(string(k), words(Kinds())))
 		case !row.Accepts(k):
 			v.addf("phase %s does not take %s", h.Phase, k)
 		}
@@ -151,11 +159,33 @@ func (v *checker) addf(format string, args ...any) {
 	v.errs = append(v.errs, err)
 }
 
+// listed refuses a list that is too long.
+func (v *checker) listed(field string, n int) {
+	if n > MaxListed {
+		v.addf("%s: %d entries; at most %d", field, n, MaxListed)
+	}
+}
+
+// lists checks the lengths of a hook's lists. What is too long is not looked into:
+// each entry may cost a message and a search.
+func (v *checker) lists(h *Hook) {
+	v.listed("kinds", len(h.Kinds))
+	v.listed("after", len(h.After))
+	v.listed("before", len(h.Before))
+	v.listed("needs", len(h.Needs))
+	v.listed("on_failure", len(h.OnFailure.ByCause))
+	v.listed("fallback", len(h.Fallback))
+	if h.Cache != nil {
+		v.listed("cache.vary", len(h.Cache.Vary))
+		v.listed("cache.tags", len(h.Cache.Tags))
+	}
+}
+
 func (v *checker) role(h *Hook, row Row) {
 	switch {
 	case h.Role == "":
 	case !slices.Contains(Roles(), h.Role):
-		v.addf("unknown role %q%s", h.Role, DidYouMean(string(h.Role), words(Roles())))
+		v.addf("unknown role %.80q%s", h.Role, DidYouMean(string(h.Role), words(Roles())))
 	case !row.Takes(h.Role):
 		v.addf("phase %s does not take the role %s", h.Phase, h.Role)
 	case h.Role == RoleValidate && slices.Contains(h.Kinds, KindRewrite):
@@ -218,7 +248,7 @@ func (v *checker) cache(h *Hook, row Row) {
 			continue
 		}
 		if known := varyNames(row); isInput && !slices.Contains(known, name) || !isInput && !slices.Contains(contextFields(), field) {
-			v.addf("cache: vary %q is no field of the context or the input%s", name, DidYouMean(name, append(known, contextFields()...)))
+			v.addf("cache: vary %.80q is no field of the context or the input%s", name, DidYouMean(name, append(known, contextFields()...)))
 		}
 	}
 }
@@ -227,10 +257,10 @@ func (v *checker) needs(h *Hook, row Row) {
 	known := Visible(row)
 	for _, name := range h.Needs {
 		if known == nil && strings.ContainsAny(name, "./") {
-			v.addf("needs %q: name a field of the input itself, such as %q", name, name[:strings.IndexAny(name, "./")])
+			v.addf("needs %.80q: name a field of the input itself, such as %q", name, name[:strings.IndexAny(name, "./")])
 		}
 		if known != nil && name != NeedsNothing && !slices.Contains(known, name) {
-			v.addf("needs %q, which is no field of the input of %s and none of %s%s", name, row.Phase, strings.Join(SeenSets(), ", "), DidYouMean(name, known))
+			v.addf("needs %.80q, which is no field of the input of %s and none of %s%s", name, row.Phase, strings.Join(SeenSets(), ", "), DidYouMean(name, known))
 		}
 	}
 }
@@ -249,7 +279,7 @@ func Visible(row Row) []string {
 func (v *checker) visibility(h *Hook) {
 	known := []Visibility{VisibilityInternal, VisibilityDebug, VisibilityUserAudit, VisibilityUserVisible}
 	if h.Visibility != "" && !slices.Contains(known, h.Visibility) {
-		v.addf("unknown visibility %q%s", h.Visibility, DidYouMean(string(h.Visibility), words(known)))
+		v.addf("unknown visibility %.80q%s", h.Visibility, DidYouMean(string(h.Visibility), words(known)))
 	}
 }
 
@@ -280,17 +310,17 @@ func validateTools(tools []Tool) []error {
 			v.addf("tools[%d]: name %.80q: use letters, digits and _ . : / -", i, t.Name)
 		}
 		if first, dup := seen[t.Name]; dup {
-			v.addf("tools[%d]: %q is there twice, first as tools[%d]", i, t.Name, first)
+			v.addf("tools[%d]: %.80q is there twice, first as tools[%d]", i, t.Name, first)
 		}
 		seen[t.Name] = i
 		if !utf8.ValidString(t.Description) || strings.IndexByte(t.Description, 0) >= 0 {
-			v.addf("tools[%d] (%s): description is not UTF-8 without NUL", i, t.Name)
+			v.addf("tools[%d] (%.80s): description is not UTF-8 without NUL", i, t.Name)
 		}
 		if t.HiddenDomain != "" && !ValidName(t.HiddenDomain) {
-			v.addf("tools[%d] (%s): hidden_domain %.80q: use letters, digits and _ . : / -", i, t.Name, t.HiddenDomain)
+			v.addf("tools[%d] (%.80s): hidden_domain %.80q: use letters, digits and _ . : / -", i, t.Name, t.HiddenDomain)
 		}
 		if err := checkObject(t.InputSchema); err != nil {
-			v.addf("tools[%d] (%s): input_schema: %v", i, t.Name, err)
+			v.addf("tools[%d] (%.80s): input_schema: %v", i, t.Name, err)
 		}
 	}
 	return v.errs

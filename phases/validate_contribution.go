@@ -50,6 +50,9 @@ func (v *contributionCheck) body(c Contribution) {
 		v.section(c)
 	case *ToolBundle:
 		v.name("bundle_id", c.BundleID)
+		if v.listed("tools", len(c.Tools)); v.err != nil {
+			return
+		}
 		if errs := validateTools(c.Tools); v.err == nil && len(errs) > 0 {
 			v.err = WithDetail("tools: one of them is not valid", errs[0].Error(), nil)
 		}
@@ -67,6 +70,7 @@ func (v *contributionCheck) body(c Contribution) {
 		v.name("type", c.Type)
 		v.text("text", c.Text, 0)
 		v.text("dedupe_key", c.DedupeKey, 0)
+		v.listed("attributes", len(c.Attributes))
 		for name, value := range c.Attributes {
 			v.name("attributes", name)
 			v.text("attributes", value, 0)
@@ -172,7 +176,15 @@ func (v *contributionCheck) limit(field string, n int) {
 	}
 }
 
+// listed refuses a list that is too long: manifests keep them.
+func (v *contributionCheck) listed(field string, n int) {
+	if n > MaxListed {
+		v.fail(field, fmt.Sprintf("has %d entries; at most %d", n, MaxListed))
+	}
+}
+
 func (v *contributionCheck) refs(refs []SourceRef) {
+	v.listed("source_refs", len(refs))
 	for _, r := range refs {
 		v.word("source_refs", r.Kind, SourceKinds()...)
 		v.text("source_refs", r.ID, 0)

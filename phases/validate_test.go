@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/grapnelhq/grapnel/phases"
 )
@@ -154,6 +155,53 @@ func TestValidateHook(t *testing.T) {
 
 // TestVaryKnowsTheContext holds the names that a cache may vary by against the
 // context: all of it but the clock.
+// TestLongLists: a list of a description that is too long is one mistake, however many
+// there are in it, and a long name is not repeated whole.
+func TestLongLists(t *testing.T) {
+	t.Parallel()
+
+	many, long := make([]string, 100_000), strings.Repeat("n", 1<<20)
+	for i := range many {
+		many[i] = "prompt_context" // near enough to be searched for
+	}
+	kinds := make([]phases.Kind, len(many))
+	for name, hook := range map[string]phases.Hook{
+		"after":      {After: many},
+		"before":     {Before: many},
+		"kinds":      {Kinds: kinds},
+		"needs":      {Needs: many},
+		"cache.vary": {Cache: &phases.Cache{Vary: many}},
+		"cache.tags": {Cache: &phases.Cache{Tags: many}},
+		"fallback":   {Fallback: make(phases.Contributions, len(many))},
+	} {
+		hook.Name, hook.Phase = "h", phases.PrePromptCompile
+		err := phases.ValidateDescription(&phases.Description{Name: "p", Version: "1", Hooks: []phases.Hook{hook}}, phases.Standard())
+		if want := name + ": 100000 entries; at most 256"; err == nil || !strings.Contains(err.Error(), want) || len(err.Error()) > 200 {
+			t.Errorf("%s: %.300v", name, err)
+		}
+	}
+	hooks := slices.Repeat([]phases.Hook{{Name: long, Phase: phases.Phase(long)}}, 10)
+	err := phases.ValidateDescription(&phases.Description{Name: long, Version: long, Hooks: hooks}, phases.Standard())
+	if err == nil || len(err.Error()) > 20_000 {
+		t.Errorf("an error of %d bytes", len(err.Error()))
+	}
+	refs := slices.Repeat([]phases.SourceRef{{Kind: "file"}}, 257)
+	row, _ := phases.Standard().Lookup(phases.PrePromptCompile)
+	if err := phases.ValidateContribution(&phases.PromptSection{SectionID: "s", SourceRefs: refs}, row); phases.CodeOf(err) != phases.CauseInvalidReply {
+		t.Errorf("257 sources: %v", err)
+	}
+}
+
+// TestLongWords: what a plugin says of a failure is cut where it leaves the engine.
+func TestLongWords(t *testing.T) {
+	t.Parallel()
+
+	err := phases.WithDetail("failed", strings.Repeat("ä", 1<<20), nil)
+	if words := phases.DetailOf(err); len(words) > 9<<10 || !utf8.ValidString(words) || !strings.HasSuffix(words, "ä…") {
+		t.Errorf("%d bytes", len(words))
+	}
+}
+
 func TestVaryKnowsTheContext(t *testing.T) {
 	t.Parallel()
 	for name := range members(t, filled(&phases.Context{})) {

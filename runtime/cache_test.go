@@ -217,6 +217,38 @@ func TestInvalidatedWhileAsked(t *testing.T) {
 	}
 }
 
+// TestInvalidatedByManyNames: an invalidation of more names than anybody looks through
+// is one of everything.
+func TestInvalidatedByManyNames(t *testing.T) {
+	t.Parallel()
+
+	var host phases.Host
+	hook := section("h", "s", "x")
+	hook.Cache = &phases.Cache{Tags: []string{"mine"}}
+	p := plugin("p", hook)
+	p.OnConfigure = func(_ context.Context, c *phases.Configuration) (sdk.Setup, error) {
+		host = c.Host
+		return sdk.Setup{}, nil
+	}
+	eng := newHosted(p).start(t)
+	state := func() phases.RunState {
+		return runOf(t, dispatch(t, eng, &phases.PrePromptCompileInput{}), "p.h").State
+	}
+	for _, tt := range []struct {
+		tags int
+		want phases.RunState
+	}{{0, phases.StateSucceeded}, {256, phases.StateCached}, {257, phases.StateSucceeded}} {
+		if tt.tags > 0 {
+			if err := host.Invalidate(t.Context(), phases.Invalidation{Tags: make([]string, tt.tags)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := state(); got != tt.want {
+			t.Errorf("behind %d tags: %s, want %s", tt.tags, got, tt.want)
+		}
+	}
+}
+
 // TestCachedAfterAReload: a turn that goes on with a configuration that was
 // dropped is not told of invalidations, and so has nothing from memory.
 func TestCachedAfterAReload(t *testing.T) {

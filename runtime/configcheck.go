@@ -29,6 +29,9 @@ func checkConfig(schema, cfg json.RawMessage) error {
 		}
 		return nil
 	}
+	if err := checkSchemaSize(schema); err != nil {
+		return invalidDescription(fmt.Errorf("config_schema: %w", err))
+	}
 	var s jsonschema.Schema
 	if err := json.Unmarshal(schema, &s); err != nil {
 		return invalidDescription(fmt.Errorf("config_schema: %w", err))

@@ -153,6 +153,7 @@ func TestBadModesAreUsed(t *testing.T) {
 		"tools":   true, // TestToolOfBadProcess
 		"reach":   true, // TestGrantsAreInForce
 		"leaky":   true, // TestLeaky of cmd/grapnel
+		"hostile": true, // TestHostile
 	}
 	for _, c := range rows() {
 		used[c.mode] = true

@@ -5,13 +5,43 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"regexp/syntax"
 	"strconv"
 
 	"github.com/google/jsonschema-go/jsonschema"
 )
 
-// maxSchemaWork is how many schemas may apply to one value at most.
-const maxSchemaWork = 1 << 12
+// Bounds of a plugin's schema. A validator holds kilobytes for each schema in it and
+// a hundred bytes for each step of a pattern, and compiles all of it at once.
+const (
+	// maxSchemaBytes is the longest.
+	maxSchemaBytes = 256 << 10
+	// maxSchemaValues is the most JSON values in it.
+	maxSchemaValues = 1 << 14
+	// maxSchemaWork is how many schemas may apply to one value at most.
+	maxSchemaWork = 1 << 12
+	// maxPatternSteps is the most steps of all its patterns together.
+	maxPatternSteps = 1 << 16
+)
+
+// checkSchemaSize refuses a schema that is larger than any configuration needs,
+// before it is decoded.
+func checkSchemaSize(schema []byte) error {
+	if len(schema) > maxSchemaBytes {
+		return fmt.Errorf("has %d bytes; at most %d", len(schema), maxSchemaBytes)
+	}
+	// Each value but the first stands behind one of these. Those in strings count too.
+	values := 1
+	for _, c := range schema {
+		if c == ',' || c == '[' || c == '{' {
+			values++
+		}
+	}
+	if values > maxSchemaValues {
+		return fmt.Errorf("has more than %d values", maxSchemaValues)
+	}
+	return nil
+}
 
 // checkSchemaWork refuses a schema of a plugin whose checking would not end: the
 // validator follows references without counting, so that one which leads back to
@@ -50,6 +80,8 @@ type schemaWork struct {
 	anchors map[string]string
 	// work is what is known by now, or workOpen.
 	work map[string]int
+	// steps are those of the patterns so far.
+	steps int
 }
 
 // workOpen marks a schema that is being counted.
@@ -68,10 +100,8 @@ func (w *schemaWork) note(place string, at any) error {
 	case map[string]any:
 		w.all[place] = v
 		for name, member := range v {
-			if text, ok := member.(string); ok {
-				if err := w.noteName(place, name, text); err != nil {
-					return err
-				}
+			if err := w.noteMember(place, name, member); err != nil {
+				return err
 			}
 			if err := w.note(place+"/"+escapePointer(name), member); err != nil {
 				return err
@@ -81,15 +111,52 @@ func (w *schemaWork) note(place string, at any) error {
 	return nil
 }
 
-// noteName notes an anchor.
-func (w *schemaWork) noteName(place, name, text string) error {
+// noteMember notes an anchor, and what patterns cost.
+func (w *schemaWork) noteMember(place, name string, member any) error {
+	if patterns, ok := member.(map[string]any); ok && name == "patternProperties" {
+		for pattern := range patterns {
+			if err := w.notePattern(place, pattern); err != nil {
+				return err
+			}
+		}
+	}
+	text, ok := member.(string)
 	switch {
+	case !ok:
+	case name == "pattern":
+		return w.notePattern(place, text)
 	case name == "$anchor" || name == "$dynamicAnchor":
 		w.anchors[text] = place
 	case name == "$dynamicRef", name == "$id" && place != "":
 		return fmt.Errorf("%s/%s: a plugin's schema must do without", place, name)
 	}
 	return nil
+}
+
+// notePattern counts the steps of a pattern before anybody compiles it. A mistake in
+// it the validator reports.
+func (w *schemaWork) notePattern(place, pattern string) error {
+	parsed, err := syntax.Parse(pattern, syntax.Perl)
+	if err != nil {
+		return nil //nolint:nilerr // the validator says it better
+	}
+	if w.steps += patternSteps(parsed); w.steps > maxPatternSteps {
+		return fmt.Errorf("%s: the patterns have more than %d steps", place, maxPatternSteps)
+	}
+	return nil
+}
+
+// patternSteps is about the length of a compiled pattern: repetitions are written out,
+// and a class keeps its ranges.
+func patternSteps(re *syntax.Regexp) int {
+	steps := 1 + len(re.Rune)
+	for _, sub := range re.Sub {
+		steps += patternSteps(sub)
+	}
+	if re.Op == syntax.OpRepeat {
+		steps *= max(re.Min, re.Max, 1)
+	}
+	return steps
 }
 
 // of counts the schemas that apply to a value to which the one at place does.

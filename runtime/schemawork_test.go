@@ -48,6 +48,12 @@ func TestCheckSchemaWork(t *testing.T) {
 		{"by the root's name", `{"$id":"https://example.org/a","$ref":"https://example.org/a"}`, "parts of itself"},
 		{"a file", `{"$ref":"other.json"}`, "parts of itself"},
 		{"nowhere", `{"$ref":"#/$defs/none"}`, "parts of itself"},
+		{"long", `{"title":"` + strings.Repeat("x", maxSchemaBytes) + `"}`, "at most 262144"},
+		{"many empty ones", `{"anyOf":[` + strings.Repeat("{},", 20_000) + `{}]}`, "more than 16384 values"},
+		{"a pattern", `{"properties":{"a":{"pattern":"^[a-z]{1,63}(\\.[a-z]{1,63}){0,10}$"}}}`, ""},
+		{"a long pattern", `{"pattern":"(` + strings.Repeat("[a-z0-9]", 2000) + `){1000}"}`, "steps"},
+		{"many patterns", `{"allOf":[` + strings.Repeat(`{"pattern":"\\pL{1000}"},`, 500) + `{}]}`, "steps"},
+		{"patterns of names", `{"patternProperties":{"\\pL{1000}":{},"\\pN{1000}":{}}}`, "steps"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

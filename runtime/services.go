@@ -243,8 +243,12 @@ func (h *hostFor) guarded(ctx context.Context, m *method, caller Caller, params 
 	return m.call(ctx, caller, params)
 }
 
-// Invalidate implements phases.Host.
+// Invalidate implements phases.Host. More names than a search should take are taken
+// for all: forgetting too much is never wrong.
 func (h *hostFor) Invalidate(_ context.Context, what phases.Invalidation) error {
+	if len(what.Subscriptions)+len(what.Tags) > phases.MaxListed {
+		what = phases.Invalidation{}
+	}
 	h.in.engine.invalidate(h.in, what)
 	return nil
 }

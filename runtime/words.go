@@ -6,6 +6,7 @@ import (
 
 	"github.com/grapnelhq/grapnel/internal/merge"
 	"github.com/grapnelhq/grapnel/internal/supervise"
+	"github.com/grapnelhq/grapnel/internal/text"
 	"github.com/grapnelhq/grapnel/phases"
 )
 
@@ -28,8 +29,13 @@ func (e *Engine) logFailure(run *phases.Run, failure *phases.Error) {
 		"code", failure.Code, "plugin_code", failure.PluginCode, "words", words)
 }
 
-// logRemarks writes remarks of a plugin into the log.
+// logRemarks writes remarks of a plugin into the log: as many of an answer as a turn
+// keeps, and of each the beginning.
 func (e *Engine) logRemarks(subscription string, list []phases.Diagnostic) {
+	if more := len(list) - maxNotesOf; more > 0 {
+		list = list[:maxNotesOf]
+		defer e.opts.Logger.Warn("a plugin remarks more than is kept", "subscription", subscription, "dropped", more)
+	}
 	for i := range list {
 		d := &list[i]
 		if d.Detail == "" {
@@ -39,7 +45,7 @@ func (e *Engine) logRemarks(subscription string, list []phases.Diagnostic) {
 		if opened(d.SafeForUser, d.Visibility) {
 			level = min(level, slog.LevelInfo)
 		}
-		e.opts.Logger.Log(context.Background(), level, "a plugin remarks", "plugin", d.Plugin, "subscription", subscription, "code", d.Code, "words", d.Detail)
+		e.opts.Logger.Log(context.Background(), level, "a plugin remarks", "plugin", d.Plugin, "subscription", subscription, "code", d.Code, "words", text.Head(d.Detail, maxNoteBytes))
 	}
 }
 

@@ -129,7 +129,7 @@ const layers = `
 
 	# Plugins that misbehave, for tests.
 	phases, sdk, sdk/serve, internal/wire/..., github.com/hashicorp/go-plugin,
-	github.com/hashicorp/go-hclog < internal/badplugin;
+	github.com/hashicorp/go-hclog, golang.org/x/sys < internal/badplugin;
 
 	# A host whose plugins misbehave for a long time, for tests.
 	phases, config, runtime, sdk, sdk/serve, internal/badplugin, internal/latency < internal/soak;

@@ -95,6 +95,7 @@ func modes() map[string]func(*Program) error {
 	all["tools"] = (*Program).tools
 	all["elsewhere"] = (*Program).elsewhere
 	all["dribble-start"] = (*Program).dribbleStart
+	all["hostile"] = (*Program).hostile
 	return all
 }
 

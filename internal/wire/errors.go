@@ -144,6 +144,9 @@ func missing(required, have []string) []string {
 
 // checkFeatures compares what a plugin requires with what the host has.
 func checkFeatures(instance string, d *phases.Description, features []string) error {
+	if n := len(d.Requires); n > phases.MaxListed {
+		return phases.Errorf(phases.CauseVersionMismatch, "plugin %q requires %d features; at most %d can be", instance, n, phases.MaxListed)
+	}
 	lack := missing(d.Requires, features)
 	if len(lack) == 0 {
 		return nil

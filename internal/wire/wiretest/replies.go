@@ -32,12 +32,6 @@ func Audit(id, incarnation uint64, details []byte) []byte {
 	}})
 }
 
-func result(id, incarnation uint64, all ...*pluginpb.Contribution) []byte {
-	return encode(&pluginpb.PluginFrame{Id: id, Incarnation: incarnation, Body: &pluginpb.PluginFrame_Result{
-		Result: &pluginpb.Result{Contributions: all},
-	}})
-}
-
 // Dribble lets one byte at a time out to the host from now on, with a pause
 // behind each.
 func (s *Session) Dribble(pause time.Duration) {

@@ -10,6 +10,7 @@
 package wiretest
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -82,6 +83,13 @@ type Plugin struct {
 	Hooks []string
 	// Kinds are what they declare; nil is sections.
 	Kinds []string
+	// Phase is another phase of the hooks; there is then one of
+	// turn.pre_prompt_compile beside them, "sections".
+	Phase string
+	// DeafTools leaves calls of tools unanswered.
+	DeafTools bool
+	// Change changes the description, by a name of [Descriptions]; "" leaves it.
+	Change string
 }
 
 // Answering is a script that keeps the rules, but for what answer does with each
@@ -98,7 +106,7 @@ func Answering(p Plugin, answer func(s *Session, f *Frame) error) Script {
 			}
 			if _, dispatch := f.Body.(*pluginpb.HostFrame_Dispatch); dispatch {
 				err = answer(s, f)
-			} else if reply := p.reply(f); reply != nil {
+			} else if reply := p.Reply(f); reply != nil {
 				err = s.Send(reply)
 			}
 			if err != nil {
@@ -108,8 +116,9 @@ func Answering(p Plugin, answer func(s *Session, f *Frame) error) Script {
 	}
 }
 
-// reply is what the rules ask for, nil for frames that want no answer.
-func (p Plugin) reply(f *Frame) []byte {
+// Reply is what the rules ask for, nil for frames that want no answer. A Dispatch
+// is answered by the script.
+func (p Plugin) Reply(f *Frame) []byte {
 	out := &pluginpb.PluginFrame{Id: f.ID, Incarnation: f.Incarnation}
 	switch f.Body.(type) {
 	case *pluginpb.HostFrame_Hello:
@@ -118,6 +127,11 @@ func (p Plugin) reply(f *Frame) []byte {
 		out.Body = &pluginpb.PluginFrame_Configured{Configured: &pluginpb.Configured{Description: p.description()}}
 	case *pluginpb.HostFrame_Ping, *pluginpb.HostFrame_Drain:
 		out.Body = &pluginpb.PluginFrame_Pong{Pong: &pluginpb.Pong{}}
+	case *pluginpb.HostFrame_CallTool:
+		if p.DeafTools {
+			return nil
+		}
+		out.Body = &pluginpb.PluginFrame_ToolResult{ToolResult: &pluginpb.ToolResult{ContentJson: []byte(`"done"`)}}
 	default:
 		return nil
 	}
@@ -130,18 +144,16 @@ func (p Plugin) description() *pluginpb.Description {
 	if kinds == nil {
 		kinds = []string{"prompt_section"}
 	}
+	const usual = "turn.pre_prompt_compile"
 	for _, name := range p.Hooks {
-		d.Hooks = append(d.Hooks, &pluginpb.Hook{Name: name, Phase: "turn.pre_prompt_compile", Kinds: kinds})
+		d.Hooks = append(d.Hooks, &pluginpb.Hook{Name: name, Phase: cmp.Or(p.Phase, usual), Kinds: kinds})
+	}
+	if p.Phase != "" {
+		d.Tools = []*pluginpb.Tool{{Name: "job"}}
+		d.Hooks = append(d.Hooks, &pluginpb.Hook{Name: "sections", Phase: usual, Kinds: []string{"prompt_section", "reminder"}})
+	}
+	if change := descriptions()[p.Change]; change != nil {
+		change(d)
 	}
 	return d
-}
-
-// encode is proto.Marshal for messages that are ours. Content that is no UTF-8,
-// which protobuf refuses, gives nothing.
-func encode(f *pluginpb.PluginFrame) []byte {
-	data, err := proto.Marshal(f)
-	if err != nil {
-		return nil
-	}
-	return data
 }
