@@ -83,19 +83,17 @@ func TestUnreadAnswers(t *testing.T) {
 func TestUnreadAnswersWithoutTokens(t *testing.T) {
 	t.Parallel()
 
-	dir := t.TempDir()
-	socket := filepath.Join(dir, "g.sock")
-	s := serveIn(t, dir, "--socket", socket, "--log-level", "error")
-	honest := dial(t, "unix:"+socket, "")
+	s := serveIn(t, t.TempDir(), "--log-level", "error")
+	honest := dial(t, s.target(), "")
 	honest.ask(t, "workspace/create", object{"id": "acme", "name": "acme"})
 	for i := range 40 {
 		honest.ask(t, "thread/agents_doc/save", object{"workspace_id": "acme", "content": strings.Repeat("x", 65_000) + strconv.Itoa(i), "expected_version": i})
 	}
 	before := memoryOf(t, s.cmd.Process.Pid, "VmRSS")
-	b := &besieged{served: s, socket: socket}
+	b := &besieged{served: s, addr: strings.TrimPrefix(s.target(), "http://")}
 	batch := bigBatch(20)
 	for range 48 {
-		b.connect(t, "unix").say(strings.Repeat(postOf("", batch), 2))
+		b.connect(t, "tcp").say(strings.Repeat(postOf("", batch), 2))
 	}
 	for range 20 {
 		began := time.Now()
