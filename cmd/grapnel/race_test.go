@@ -1,0 +1,6 @@
+//go:build race
+
+package main
+
+// raceDetector says that it multiplies memory and time.
+const raceDetector = true
