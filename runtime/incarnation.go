@@ -311,21 +311,11 @@ func (inc *incarnation) Stop(ctx context.Context) error {
 	inc.in.live.CompareAndSwap(inc, nil)
 	inc.endQuit()
 	inc.watcher.Wait()
-	inc.end(ErrClosed)
 	// One grace for all steps: what takes long to drain has the less time to end.
 	ctx, cancelAll := context.WithTimeout(ctx, proc.DefaultGrace)
 	defer cancelAll()
-	if s := inc.session.Load(); s != nil {
-		drain, cancel := context.WithTimeout(ctx, drainGrace)
-		drained := s.Drain(drain)
-		cancel()
-		if drained != nil {
-			inc.in.engine.opts.Logger.Debug("drain", "plugin", inc.in.declared.Name, "error", phases.Whole(drained))
-		}
-		if err := s.Close(); err != nil {
-			inc.in.engine.opts.Logger.Debug("close session", "plugin", inc.in.declared.Name, "error", phases.Whole(err))
-		}
-	}
+	inc.endSession(ctx)
+	inc.end(ErrClosed)
 	if inc.process == nil {
 		return nil
 	}
@@ -334,14 +324,36 @@ func (inc *incarnation) Stop(ctx context.Context) error {
 	return err
 }
 
+// endSession drains the session and closes it.
+func (inc *incarnation) endSession(ctx context.Context) {
+	s := inc.session.Load()
+	if s == nil {
+		return
+	}
+	drain, cancel := context.WithTimeout(ctx, drainGrace)
+	// Callers first: a call may be on its way that the plugin has not seen when it
+	// says that it has answered everything.
+	inc.Drain(drain)
+	drained := s.Drain(drain)
+	cancel()
+	if drained != nil {
+		inc.in.engine.opts.Logger.Debug("drain", "plugin", inc.in.declared.Name, "error", phases.Whole(drained))
+	}
+	inc.closeSession(s)
+}
+
+func (inc *incarnation) closeSession(s *wire.Session) {
+	if err := s.Close(); err != nil {
+		inc.in.engine.opts.Logger.Debug("close session", "plugin", inc.in.declared.Name, "error", phases.Whole(err))
+	}
+}
+
 // discard ends what a failed start has begun.
 func (inc *incarnation) discard() {
 	inc.endQuit()
 	inc.watcher.Wait()
 	if s := inc.session.Load(); s != nil {
-		if err := s.Close(); err != nil {
-			inc.in.engine.opts.Logger.Debug("close session", "plugin", inc.in.declared.Name, "error", phases.Whole(err))
-		}
+		inc.closeSession(s)
 	}
 	if inc.process != nil {
 		inc.process.Kill()

@@ -74,6 +74,8 @@ type visits struct {
 	// idle is closed when the last one has gone after that.
 	idle chan struct{}
 	once sync.Once
+	// shut is done when no more may come.
+	shut sync.Once
 	// calls are counted up to most, at which the process is replaced; 0 is never.
 	calls, most atomic.Int64
 }
@@ -124,9 +126,11 @@ var _ supervise.Drainer = (*incarnation)(nil)
 // Drain implements supervise.Drainer: it waits for the callers that are there.
 func (inc *incarnation) Drain(ctx context.Context) {
 	v := inc.visits
-	v.here.Add(1) // that the last one to go is counted here or there, once
-	v.here.Add(closedBy)
-	v.leave()
+	v.shut.Do(func() {
+		v.here.Add(1) // that the last one to go is counted here or there, once
+		v.here.Add(closedBy)
+		v.leave()
+	})
 	select {
 	case <-v.idle:
 	case <-inc.done: // all calls have failed with it
