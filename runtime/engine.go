@@ -185,8 +185,9 @@ func (e *Engine) isClosed() bool {
 // Close ends the engine. Background work that has begun may finish while ctx
 // lasts; plugins then have their grace to end. After it no process, socket,
 // folder or goroutine of the engine is left, unless a sink or Complete hangs: that
-// is an error, and the goroutine ends when the function returns. A second call waits for
-// the first and returns nil.
+// is an error, and the goroutine ends when the function returns. A folder that a
+// plugin made so that it cannot be removed is a warning in the log. A second call
+// waits for the first and returns nil.
 func (e *Engine) Close(ctx context.Context) (err error) {
 	e.closing.Do(func() { err = e.close(ctx) })
 	return err

@@ -92,8 +92,6 @@ func hostileSpecial() map[string]hostileRow {
 	return map[string]hostileRow{
 		"shake-by-child": {never: true}, "shake-twice": {never: true}, "shake-then-exec": {never: true}, "shake-then-exit": {never: true}, "shake-then-close": {never: true},
 		"shake-binary-noise": {never: true}, "shake-no-newline": {never: true},
-		// Unix sockets by path are not covered before Landlock 9.
-		"reach-socket": {want: [3]string{"ok", "ok", "ok"}},
 		// A plugin speaks with its host only, in every tier.
 		"reach-neighbours":       {want: [3]string{"denied", "denied", "denied"}},
 		"process-daemon":         {survives: true},

@@ -62,7 +62,7 @@ func (in *instance) launch(ctx context.Context, number uint64) (*incarnation, er
 	if err != nil {
 		return nil, err
 	}
-	in.left.clear()
+	in.left.clear(false)
 	var spawned atomic.Pointer[proc.Process]
 	spec.Spawned = func(p *proc.Process) {
 		spawned.Store(p)

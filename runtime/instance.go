@@ -63,6 +63,7 @@ func (e *Engine) newInstance(p config.Plugin, required bool) (*instance, error) 
 		limit = config.DefaultConcurrency
 	}
 	in := &instance{engine: e, declared: p, redactor: newRedactor(&p), slots: newSlots(limit), done: make(chan struct{}), news: make(chan struct{})}
+	in.left.log = e.opts.Logger
 	gate := e.gate.Optional()
 	if required {
 		gate = e.gate.Required()
@@ -100,7 +101,7 @@ func (in *instance) run(ctx context.Context) {
 func (in *instance) shutdown() {
 	in.stop(ErrClosed)
 	<-in.done
-	in.left.clear()
+	in.left.clear(true)
 }
 
 // changed turns the supervisor's events into the engine's.

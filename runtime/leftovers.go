@@ -1,37 +1,63 @@
 package runtime
 
 import (
+	"log/slog"
 	"sync"
 
 	"github.com/grapnelhq/grapnel/internal/proc"
+	"github.com/grapnelhq/grapnel/phases"
 )
+
+// leftoverTries is how often the removal of what a process has left is tried again
+// before it is given up: a plugin outside of a sandbox can leave what nobody removes,
+// and leave it at every start.
+const leftoverTries = 3
 
 // leftovers are processes that have ended and of which something could not be
 // removed: a host without a free descriptor can neither find descendants nor empty a
-// folder. It is tried again
-// at the plugin's next start, and when it is stopped for good.
+// folder. It is tried again at the plugin's next start, and when it is stopped for
+// good. What is given up is the next host's to remove.
 type leftovers struct {
+	log *slog.Logger
+
 	mu   sync.Mutex
-	list []*proc.Process
+	list []leftover
+}
+
+type leftover struct {
+	process *proc.Process
+	tries   int
 }
 
 // add notes a process, if its stop has failed.
 func (l *leftovers) add(p *proc.Process, stopped error) {
-	if stopped == nil {
-		return
+	if stopped != nil {
+		l.put(leftover{process: p})
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.list = append(l.list, p)
 }
 
-// clear removes what can be removed by now.
-func (l *leftovers) clear() {
+func (l *leftovers) put(left leftover) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.list = append(l.list, left)
+}
+
+// clear removes what can be removed by now. The last time, nothing is kept for
+// another one.
+func (l *leftovers) clear(last bool) {
 	l.mu.Lock()
 	list := l.list
 	l.list = nil
 	l.mu.Unlock()
-	for _, p := range list {
-		l.add(p, p.Clear())
+	for _, left := range list {
+		err := left.process.Clear()
+		switch left.tries++; {
+		case err == nil:
+		case last || left.tries == leftoverTries:
+			left.process.GiveUp()
+			l.log.Warn("what a plugin has left cannot be removed", "error", phases.Whole(err))
+		default:
+			l.put(left)
+		}
 	}
 }

@@ -9,7 +9,7 @@ import (
 
 // Clear tries again to kill and to remove what Stop could not, as a host without
 // descriptors can neither look for descendants nor empty a folder. It takes at most
-// KillTime, and is an error while the process has not ended.
+// KillTime and ClearTime, and is an error while the process has not ended.
 func (p *Process) Clear() error {
 	select {
 	case <-p.gone:
@@ -22,7 +22,20 @@ func (p *Process) Clear() error {
 	if left := p.child.killFamily(ctx); left != 0 {
 		return p.alive(left)
 	}
-	return errors.Join(p.cage.removeSoon(ctx), p.folder.remove(ctx))
+	caged := p.cage.removeSoon(ctx)
+	ctx, cancel = context.WithTimeout(context.Background(), ClearTime)
+	defer cancel()
+	return errors.Join(caged, p.folder.remove(ctx))
+}
+
+// GiveUp leaves what Clear could not remove to the sweep of the next host. It does
+// nothing while the process has not ended.
+func (p *Process) GiveUp() {
+	select {
+	case <-p.gone:
+		p.folder.giveUp()
+	default:
+	}
 }
 
 // alive is the error of descendants that live although they were killed, or that

@@ -35,9 +35,9 @@ var errTaken = errors.New("somebody else has locked or removed it")
 // temporary files and its working folder. While it is in use it is locked, so
 // that other hosts can tell it from one that was left behind.
 type folder struct {
-	path    string
-	lock    *os.File
-	removed bool
+	path   string
+	lock   *os.File
+	closed bool // removed, or given up
 }
 
 // newFolder makes a private folder below runtimeDir, or below the first fit
@@ -128,20 +128,25 @@ func unfit(base string) string {
 }
 
 // remove deletes the folder with all that is in it. When ctx ends before that
-// is done, the folder stays locked: remove may be called again, and the sweep of
-// the next host does the rest. It is safe to call twice.
+// is done, the folder stays locked, and remove may be called again, until giveUp.
 func (f *folder) remove(ctx context.Context) error {
-	if f.removed {
+	if f.closed {
 		return nil
 	}
 	if err := removeTree(ctx, f.lock, f.path); err != nil {
 		return err
 	}
-	f.removed = true
-	if f.lock != nil {
+	f.giveUp()
+	return nil
+}
+
+// giveUp unlocks the folder: what is left of it is the next sweep's. It is safe to
+// call twice.
+func (f *folder) giveUp() {
+	if !f.closed && f.lock != nil {
 		closeQuietly(f.lock)
 	}
-	return nil
+	f.closed = true
 }
 
 // sweepFolders removes private folders that no living host has locked, and

@@ -44,6 +44,9 @@ func removeTree(ctx context.Context, dir *os.File, path string) error {
 			return &os.PathError{Op: "remove what is in", Path: path, Err: err}
 		}
 		err := unix.Rmdir(path)
+		if errors.Is(err, unix.ENOTDIR) { // a plugin has moved it away, and put something else there
+			err = unix.Unlink(path)
+		}
 		if err == nil || errors.Is(err, unix.ENOENT) {
 			return nil
 		}

@@ -186,6 +186,53 @@ func TestRemoveDeepTree(t *testing.T) {
 	})
 }
 
+// TestRemoveMovedAway: what stands in the folder's place is removed, and nothing that
+// it leads to.
+func TestRemoveMovedAway(t *testing.T) {
+	asUsers(t, func(t *testing.T) {
+		o := makeOutside(t)
+		for name, place := range map[string]func(path string) error{
+			"link":      func(path string) error { return os.Symlink(o.path, path) },
+			"file":      func(path string) error { return os.WriteFile(path, nil, 0) },
+			"directory": func(path string) error { return os.Mkdir(path, 0) },
+			"nothing":   func(string) error { return nil },
+		} {
+			f := private(t)
+			makeDir(t, filepath.Join(f.path, "inner"), 0o700)
+			if err := errors.Join(os.Rename(f.path, f.path+".away"), place(f.path)); err != nil {
+				t.Fatal(err)
+			}
+			removed(t, f)
+			if left := names(t, f.path+".away"); len(left) > 0 {
+				t.Errorf("%s: left %q", name, left)
+			}
+		}
+		o.check(t)
+	})
+}
+
+// TestGiveUp: what cannot be removed keeps no descriptor, and is the next sweep's.
+func TestGiveUp(t *testing.T) {
+	t.Parallel()
+
+	base := runtimeDir(t)
+	f := privateIn(t, base)
+	makeDir(t, filepath.Join(f.path, "inner"), 0o700)
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := f.remove(over); !errors.Is(err, context.Canceled) {
+		t.Fatalf("removed without time: %v", err)
+	}
+	if n := sweepFolders(t.Context(), base); n != 0 {
+		t.Errorf("%d folders swept that are to be tried again", n)
+	}
+	f.giveUp()
+	f.giveUp()
+	if n := sweepFolders(t.Context(), base); n != 1 || len(names(t, base)) != 0 {
+		t.Errorf("%d folders swept, left %q", n, names(t, base))
+	}
+}
+
 func TestRemoveWideTree(t *testing.T) {
 	asUsers(t, func(t *testing.T) {
 		f := privateIn(t, fastDir(t))

@@ -25,6 +25,8 @@ const (
 	// KillTime is what Stop may take beyond the grace: for the kill, for
 	// finding descendants and for removing the folder.
 	KillTime = 300 * time.Millisecond
+	// ClearTime is what Clear may take to remove a folder that took Stop longer.
+	ClearTime = 3 * time.Second
 	// DefaultLogRate is the number of log lines a second; twice that in one go.
 	DefaultLogRate = 100
 )
