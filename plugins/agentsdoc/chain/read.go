@@ -12,8 +12,13 @@ import (
 	"github.com/grapnelhq/grapnel/plugins/agentsdoc/chain/fsview"
 )
 
-// maxRead bounds the bytes that are read of one file.
-const maxRead = 1 << 20
+// maxRead bounds the bytes that are read of one file. A chain that has read maxChain
+// bytes reads no more than lowRead of each further file: a tree can nest 2,000 of them.
+const (
+	maxRead  = 1 << 20
+	maxChain = 2 << 20
+	lowRead  = 8 << 10
+)
 
 // binaryProbe is how much of a file's beginning is searched for a NUL.
 const binaryProbe = 8 << 10
@@ -36,7 +41,10 @@ type content struct {
 }
 
 // reader reads files. Its buffer serves one after the other.
-type reader struct{ buf []byte }
+type reader struct {
+	buf   []byte
+	spent int // bytes of all files
+}
 
 // read reads a file that was seen to be regular. What is open now may be
 // another, so it is looked at again.
@@ -53,27 +61,32 @@ func (r *reader) read(dir fsview.Dir, name string) (content, *problem) {
 	if !info.Mode.IsRegular() {
 		return content{}, &problem{code: CodeNotRegular, detail: "became something else than a regular file"}
 	}
-	raw, err := r.bounded(f, info.Size)
+	most := maxRead
+	if r.spent > maxChain {
+		most = lowRead
+	}
+	raw, err := r.bounded(f, info.Size, most)
 	if err != nil {
 		return content{}, problemOf(err)
 	}
-	capped := len(raw) > maxRead
+	r.spent += len(raw)
+	capped := len(raw) > most
 	if capped {
-		raw = wholeRunes(raw[:maxRead])
+		raw = wholeRunes(raw[:most])
 	}
 	return content{info: info, raw: string(raw), sum: sha256.Sum256(raw), capped: capped}, nil
 }
 
-// bounded reads until the end or one byte beyond maxRead. The size is what the
+// bounded reads until the end or one byte beyond most. The size is what the
 // system said, which need not be true. The bytes are good until the next call.
-func (r *reader) bounded(f io.Reader, size int64) ([]byte, error) {
+func (r *reader) bounded(f io.Reader, size int64, most int) ([]byte, error) {
 	const least = 4096
-	r.buf = slices.Grow(r.buf[:0], int(max(least, min(size, maxRead)+1)))
-	for len(r.buf) <= maxRead {
+	r.buf = slices.Grow(r.buf[:0], int(max(least, min(size, int64(most))+1)))
+	for len(r.buf) <= most {
 		if len(r.buf) == cap(r.buf) {
 			r.buf = slices.Grow(r.buf, len(r.buf))
 		}
-		n, err := f.Read(r.buf[len(r.buf):min(cap(r.buf), maxRead+1)])
+		n, err := f.Read(r.buf[len(r.buf):min(cap(r.buf), most+1)])
 		r.buf = r.buf[:len(r.buf)+n]
 		switch {
 		case errors.Is(err, io.EOF):

@@ -32,9 +32,15 @@ func (w *Way) Leave() {
 }
 
 // Add adds the text of a file of patterns that lies in the folder. Those that
-// are added later win.
+// are added later win. A file that is one too many for the way does not count.
 func (w *Way) Add(text string) {
-	w.files = append(w.files, parse(text, len(w.starts)))
+	size := len(text)
+	for i := range w.files {
+		size += w.files[i].size
+	}
+	if size <= maxWay {
+		w.files = append(w.files, parse(text, len(w.starts)))
+	}
 }
 
 // Reset makes the folder the top of a tree of its own, to which the patterns of
@@ -44,13 +50,14 @@ func (w *Way) Reset() { *w = Way{} }
 // Ignored reports whether git ignores the folder, given that it ignores none of
 // those above. The nearest file that says something decides.
 func (w *Way) Ignored() bool {
+	work := maxWork
 	for i := len(w.files) - 1; i >= 0; i-- {
 		f := &w.files[i]
 		if f.depth == len(w.starts) {
 			continue // of the folder itself, which they do not speak of
 		}
 		name := w.path[w.starts[len(w.starts)-1]:]
-		if v := f.match(w.path[w.starts[f.depth]:], name); v.at != 0 {
+		if v := f.match(w.path[w.starts[f.depth]:], name, &work); v.at != 0 {
 			return v.ignored
 		}
 	}

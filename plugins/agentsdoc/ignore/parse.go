@@ -13,9 +13,18 @@ const (
 	maxPattern  = 4096 // bytes, as many as a path may have
 )
 
+// Bounds of all files on a way, which a tree can nest by the thousand.
+const (
+	maxWay = 1 << 20 // bytes of their texts
+	// maxWork bounds what one question costs, in bytes of patterns times bytes of
+	// the text that they are tried with. Patterns beyond it do not count.
+	maxWork = 1 << 19
+)
+
 // rules are the patterns of one file. Of those that match, the last decides.
 type rules struct {
 	depth int // of its folder: how many names of the way lead to it
+	size  int // bytes of its text
 
 	// Most patterns are plain text, which costs one look however many there are:
 	// names at any depth, and paths below the folder.
@@ -40,34 +49,43 @@ type rule struct {
 
 // match is what the file says of a path below its folder, whose last name is
 // given apart.
-func (f *rules) match(path, name []byte) verdict {
+func (f *rules) match(path, name []byte, work *int) verdict {
 	best := f.names[string(name)]
 	if v := f.paths[string(path)]; v.at > best.at {
 		best = v
 	}
-	best = lastOf(f.nameGlobs, name, best)
-	return lastOf(f.pathGlobs, path, best)
+	best = lastOf(f.nameGlobs, name, best, work)
+	return lastOf(f.pathGlobs, path, best, work)
 }
 
-// lastOf is the last rule that matches, if it comes after what was found.
-func lastOf(list []rule, text []byte, found verdict) verdict {
-	for i := len(list) - 1; i >= 0 && list[i].at > found.at; i-- {
-		if list[i].matches(text) {
+// lastOf is the last rule that matches, if it comes after what was found and the work
+// that is left suffices to try it.
+func lastOf(list []rule, text []byte, found verdict, work *int) verdict {
+	for i := len(list) - 1; i >= 0 && list[i].at > found.at && *work > 0; i-- {
+		if list[i].matches(text, work) {
 			return list[i].verdict
 		}
 	}
 	return found
 }
 
-// matches reports whether the rule is of a text, a name or a path.
-func (r *rule) matches(text []byte) bool {
+// matches reports whether the rule is of a text, a name or a path, and takes what that
+// costs from the work.
+func (r *rule) matches(text []byte, work *int) bool {
 	n := len(r.prefix)
-	return len(text) >= n && string(text[:n]) == r.prefix && r.glob.matches(text[n:])
+	*work--
+	if len(text) < n || string(text[:n]) != r.prefix {
+		return false
+	}
+	if r.suffix == "" {
+		*work -= len(r.pattern) * len(text[n:])
+	}
+	return r.glob.matches(text[n:])
 }
 
 // parse reads the text of a file. A line that is not all there does not count.
 func parse(text string, depth int) rules {
-	f := rules{depth: depth, names: map[string]verdict{}, paths: map[string]verdict{}}
+	f := rules{depth: depth, size: len(text), names: map[string]verdict{}, paths: map[string]verdict{}}
 	if len(text) >= MaxBytes { // as it is where no more than that was read
 		text = text[:strings.LastIndexByte(text[:MaxBytes], '\n')+1]
 	}

@@ -23,8 +23,8 @@ func ownPatterns(view chain.FS, root string) string {
 	if folder == "" {
 		return ""
 	}
-	if text, err := readText(view, folder, "commondir"); err == nil {
-		folder = resolvePath(folder, text) // of a worktree, which shares the list
+	if above := filepath.Dir(folder); filepath.Base(above) == "worktrees" {
+		folder = filepath.Dir(above) // of a worktree, which shares the list
 	}
 	text, err := readText(view, filepath.Join(folder, "info"), "exclude")
 	if err != nil {
@@ -33,28 +33,47 @@ func ownPatterns(view chain.FS, root string) string {
 	return text
 }
 
-// gitFolder is where git keeps what it knows of the repository at a folder; empty
-// where there is none. A worktree's lies outside of its tree.
+// gitFolder is the real path of where git keeps what it knows of the repository at a
+// folder; empty where there is none. Whoever wrote the tree may have written its .git: a
+// link is not followed, and the folder that a file names counts only if it names the tree
+// as one of its worktrees.
 func gitFolder(view chain.FS, top string) string {
+	top, err := view.RealPath(top)
+	if err != nil {
+		return ""
+	}
 	dir, err := view.OpenDir(top)
 	if err != nil {
 		return ""
 	}
 	defer func() { _ = dir.Close() }()
 	info, err := dir.Lstat(gitName)
+	own := filepath.Join(top, gitName)
 	switch {
 	case err != nil:
 		return ""
-	case info.Mode.IsRegular():
-		text, err := readText(view, top, gitName)
-		target, ok := strings.CutPrefix(strings.TrimSpace(text), "gitdir:")
-		if err != nil || !ok {
-			return ""
-		}
-		return resolvePath(top, target)
-	default:
-		return filepath.Join(top, gitName)
+	case info.Mode.IsDir():
+		return own
+	case !info.Mode.IsRegular():
+		return ""
 	}
+	text, err := readText(view, top, gitName)
+	target, ok := strings.CutPrefix(strings.TrimSpace(text), "gitdir:")
+	if err != nil || !ok {
+		return ""
+	}
+	folder, err := view.RealPath(resolvePath(top, target))
+	if err != nil {
+		return ""
+	}
+	back, err := readText(view, folder, "gitdir")
+	if err != nil {
+		return ""
+	}
+	if real, err := view.RealPath(resolvePath(folder, back)); err != nil || real != own {
+		return ""
+	}
+	return folder
 }
 
 // resolvePath is a path in a file of git's.
@@ -69,9 +88,10 @@ func resolvePath(from, text string) string {
 // errNotRegular is the error for something else than a file.
 var errNotRegular = errors.New("is not a regular file")
 
-// openRegular opens a file without ever blocking on what has its name.
+// openRegular opens a file without ever blocking on what has its name. No element of the
+// folder's real path may have become a link.
 func openRegular(view chain.FS, folder, name string) (io.ReadCloser, error) {
-	dir, err := view.OpenDir(folder)
+	dir, err := chain.OpenRoot(view, folder, &chain.Options{Boundary: folder})
 	if err != nil {
 		return nil, err
 	}

@@ -38,7 +38,7 @@ func TestTracked(t *testing.T) {
 		},
 		{
 			"a worktree",
-			files{"work/.git": "gitdir: ../main/worktrees/work\n", "main/worktrees/work/": "", "work/AGENTS.local.md": "mine\n"},
+			files{"work/.git": "gitdir: ../main/worktrees/work\n", "main/worktrees/work/gitdir": "../../../work/.git\n", "work/AGENTS.local.md": "mine\n"},
 			"main/worktrees/work/index",
 			[]string{"AGENTS.local.md"},
 			"work",

@@ -14,9 +14,10 @@ import (
 // indexName is the file with all that git tracks.
 const indexName = "index"
 
-// Bounds of an index. Both are beyond what any repository has.
+// Bounds of an index. Both are beyond what any repository has: 512 MiB are those of
+// several million files.
 const (
-	maxGitIndex = 4 << 30
+	maxGitIndex = 512 << 20
 	maxGitName  = 64 << 10
 )
 

@@ -80,14 +80,18 @@ func newMemory(view chain.FS, root string, notable map[string]bool) *memory {
 	m := &memory{view: view, notable: notable, reals: map[string]realPath{}}
 	top := filepath.VolumeName(root) + string(filepath.Separator)
 	m.way = append(m.way, &place{real: top})
+	whole, err := view.RealPath(root)
+	plain := err == nil && whole == root // no element is a link
 	for name := range strings.SplitSeq(root[len(top):], string(filepath.Separator)) {
 		if name == "" {
 			continue
 		}
 		last := m.way[len(m.way)-1]
 		p := &place{name: name, real: join(last.real, name)}
-		if real, err := view.RealPath(p.real); err == nil && real != p.real {
-			p.real, p.link = real, true
+		if !plain {
+			if real, err := view.RealPath(p.real); err == nil && real != p.real {
+				p.real, p.link = real, true
+			}
 		}
 		m.way = append(m.way, p)
 	}

@@ -17,6 +17,13 @@ import (
 // working folders.
 const maxPath = 4096
 
+// maxDepth bounds how deep below the root folders are looked at: each has a chain of all
+// those above it.
+const maxDepth = 80
+
+// errTooDeep is the error for a folder below that.
+var errTooDeep = errors.New("it is nested more than 80 folders deep")
+
 // isForeign reports whether what lies in a folder was written by others, or by a
 // tool, by the folder's name.
 func isForeign(name string) bool {
@@ -115,8 +122,12 @@ func (w *walker) descend(parent folder, parentPath, name string) {
 		return
 	}
 	path := join(parentPath, name)
-	if len(path) > maxPath {
+	switch {
+	case len(path) > maxPath:
 		w.reportFolder(path, syscall.ENAMETOOLONG)
+		return
+	case strings.Count(path[len(w.root):], string(filepath.Separator)) > maxDepth:
+		w.reportFolder(path, errTooDeep)
 		return
 	}
 	f, err := parent.child(name)
@@ -137,7 +148,7 @@ func (w *walker) reportFolder(path string, err error) {
 	switch {
 	case errors.Is(err, fs.ErrPermission):
 		code = chain.CodePermission
-	case errors.Is(err, syscall.ENAMETOOLONG):
+	case errors.Is(err, syscall.ENAMETOOLONG), errors.Is(err, errTooDeep):
 		code = chain.CodePathTooLong
 	}
 	w.findings.add(code, path, "the folder cannot be listed, so nothing below it is looked at: "+cause(err))
