@@ -104,7 +104,7 @@ func (h *hostileTree) attack(t *testing.T, row *repositoryRow) {
 	if row.touch != "" {
 		commands = append(commands, []string{"agents", "touch", "--config", cfg, "--state", state, filepath.Join(h.root, row.touch), "--json"})
 	}
-	said := ""
+	var all strings.Builder
 	for _, args := range commands {
 		code, out := h.run(t, args)
 		if code != exitOK && (code != exitNo || args[1] != "lint") && !row.mayFail {
@@ -115,8 +115,9 @@ func (h *hostileTree) attack(t *testing.T, row *repositoryRow) {
 		if len(out) > 16<<20 { // 2,000 files have paths of 4 KiB
 			t.Errorf("%q prints %d bytes", args[:2], len(out))
 		}
-		said += out
+		all.WriteString(out)
 	}
+	said := all.String()
 	if log, err := os.ReadFile(store); err == nil {
 		if strings.Contains(string(log), canary) {
 			t.Error("the store holds the canary")
@@ -169,7 +170,10 @@ func checkCompiled(t *testing.T, out string) {
 			Text string `json:"full_text"`
 		} `json:"prompt"`
 		Manifest struct {
-			Runs []struct{ Subscription, State string } `json:"runs"`
+			Runs []struct {
+				Subscription string `json:"subscription"`
+				State        string `json:"state"`
+			} `json:"runs"`
 		} `json:"manifest"`
 	}
 	if err := json.Unmarshal([]byte(out), &result); err != nil {

@@ -42,9 +42,10 @@ func textRows() []repositoryRow {
 
 // frontMatterRows have hostile YAML.
 func frontMatterRows() []repositoryRow {
-	bomb := "a: &a [x, x, x, x, x, x, x, x, x]\n"
+	var bomb strings.Builder
+	bomb.WriteString("a: &a [x, x, x, x, x, x, x, x, x]\n")
 	for c := 'b'; c < 'z'; c++ {
-		bomb += fmt.Sprintf("%c: &%c [*%c, *%c, *%c, *%c, *%c, *%c]\n", c, c, c-1, c-1, c-1, c-1, c-1, c-1)
+		fmt.Fprintf(&bomb, "%c: &%c [*%c, *%c, *%c, *%c, *%c, *%c]\n", c, c, c-1, c-1, c-1, c-1, c-1, c-1)
 	}
 	var keys, deep strings.Builder
 	for i := range 600 {
@@ -53,7 +54,7 @@ func frontMatterRows() []repositoryRow {
 	}
 	var rows []repositoryRow
 	for name, text := range map[string]string{
-		"aliases": bomb, "brackets": "a: " + strings.Repeat("[", 4000), "nesting": deep.String()[:7000], "many keys": keys.String()[:4000],
+		"aliases": bomb.String(), "brackets": "a: " + strings.Repeat("[", 4000), "nesting": deep.String()[:7000], "many keys": keys.String()[:4000],
 		"tag": "description: !!python/object/apply:os.system [\"touch ran\"]", "duplicate keys": "name: two\nname: one", "merge key": "<<: {name: one}", "directive": "%YAML 9.9\n---",
 		"binary": "description: !!binary AAAA", "tabs": "\tname: one", "null": "name: ~\ndescription: ~", "blank lines": strings.Repeat("\n", 8000),
 	} {
@@ -116,7 +117,7 @@ func programRows() []repositoryRow {
 			t.Helper()
 			for file, text := range files {
 				h.write(t, file, strings.ReplaceAll(text, "RAN", filepath.Join(h.base, "ran")))
-				if err := os.Chmod(filepath.Join(h.root, file), 0o755); err != nil { //nolint:gosec // programs
+				if err := os.Chmod(filepath.Join(h.root, file), 0o755); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -170,7 +171,7 @@ func changingRows() []repositoryRow {
 					t.Fatal(err)
 				}
 			}
-			t.Cleanup(func() { _ = os.Chmod(filepath.Join(h.root, "closed"), 0o700) }) //nolint:gosec // so that it can be removed
+			t.Cleanup(func() { _ = os.Chmod(filepath.Join(h.root, "closed"), 0o700) }) // so that it can be removed
 		}},
 	)
 }
