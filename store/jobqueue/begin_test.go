@@ -24,7 +24,7 @@ func TestBegunIsNotRepeated(t *testing.T) {
 	t.Parallel()
 
 	storetest.Both(t, server.NewDSN, func(t *testing.T, dsn string) {
-		q := open(t, dsn, jobqueue.Options{Lease: shortLease})
+		q := open(t, dsn, jobqueue.Options{Lease: 4 * shortLease}) // it is lost on a busy machine if shorter
 		attempts := make(chan int, 9)
 		serveAttempts(t, q, func(ctx context.Context, a runtime.Attempt) runtime.Verdict {
 			if err := a.Begin(ctx); err != nil {
@@ -64,7 +64,7 @@ func TestBegunWithVerdict(t *testing.T) {
 			t.Parallel()
 
 			storetest.Both(t, server.NewDSN, func(t *testing.T, dsn string) {
-				q := open(t, dsn, jobqueue.Options{Lease: shortLease})
+				q := open(t, dsn, jobqueue.Options{Lease: 4 * shortLease}) // it is lost on a busy machine if shorter
 				calls := make(chan int, 9)
 				serveAttempts(t, q, func(ctx context.Context, a runtime.Attempt) runtime.Verdict {
 					switch calls <- a.Requeued; len(calls) {
