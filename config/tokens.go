@@ -38,12 +38,15 @@ const (
 	RightAdmin    Right = "admin"
 )
 
-// LoadTokens reads a file of tokens. One that others than its owner can read is
-// refused, as is one without tokens. Mistakes in the text are [Errors].
+// LoadTokens reads a file of tokens. One that belongs to another user (but root), or
+// that others than its owner can read, is refused, as is one without tokens. Mistakes in the text are [Errors].
 func LoadTokens(path string) (Tokens, error) {
 	data, err := readFile(path, func(info fs.FileInfo) error {
 		if mode := info.Mode().Perm(); mode&0o077 != 0 && hasModeBits {
 			return fmt.Errorf("%s has the mode %04o, which lets others read or change it: run chmod 600 on it: %w", path, mode, fs.ErrPermission)
+		}
+		if uid, other := otherOwner(info); other {
+			return fmt.Errorf("%s belongs to another user (%d), who says who may call: remove it, or run chown on it: %w", path, uid, fs.ErrPermission)
 		}
 		return nil
 	})

@@ -255,7 +255,7 @@ func (h *hostFor) Invalidate(_ context.Context, what phases.Invalidation) error 
 
 // prepareServices makes the host's services and the engine's own ready.
 func (e *Engine) prepareServices() (err error) {
-	all := map[string]Service{serviceState: stateService(e.opts.State)}
+	all := map[string]Service{serviceState: e.stateService()}
 	if e.model != nil {
 		if _, twice := e.opts.Services[serviceModel]; twice {
 			return fmt.Errorf("there are Options.Complete and a service %q in Options.Services: give one of them", serviceModel)

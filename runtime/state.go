@@ -25,8 +25,9 @@ const maxStateID = 1 << 10
 type State interface {
 	// GetState returns what was put last, nil if nothing is there.
 	GetState(ctx context.Context, k phases.StateKey) (json.RawMessage, error)
-	// PutState replaces the value; nil removes it.
-	PutState(ctx context.Context, k phases.StateKey, value json.RawMessage) error
+	// PutState replaces the value; nil removes it. It returns how many older values of
+	// the plugin it evicted to make room.
+	PutState(ctx context.Context, k phases.StateKey, value json.RawMessage) (evicted int, err error)
 }
 
 // stateParams are the parameters of both methods. A plugin that calls on its own
@@ -44,8 +45,12 @@ const (
 	statePutResult = `{"type":"object"}`
 )
 
-// stateService is the service "state" over s.
-func stateService(s State) Service {
+// CodeStateEvicted says that sessions lost what a plugin kept for them.
+const CodeStateEvicted = "state_evicted"
+
+// stateService is the service "state".
+func (e *Engine) stateService() Service {
+	s := e.opts.State
 	return Service{
 		"get": {
 			Doc:    "Returns {value}: what this plugin put last for the session, or null.",
@@ -70,7 +75,14 @@ func stateService(s State) Service {
 				if err != nil {
 					return nil, err
 				}
-				return json.RawMessage(`{}`), s.PutState(ctx, key, value)
+				evicted, err := s.PutState(ctx, key, value)
+				if evicted > 0 {
+					e.emit(Event{
+						Kind: EventDiagnostic, Plugin: key.Plugin, State: string(phases.SeverityWarning), Code: CodeStateEvicted,
+						Message: fmt.Sprintf("the plugin keeps as much state as it may: the oldest values of %d sessions were evicted, and these begin anew", evicted),
+					})
+				}
+				return json.RawMessage(`{}`), err
 			},
 		},
 	}
@@ -128,11 +140,10 @@ func (m *memoryState) GetState(_ context.Context, k phases.StateKey) (json.RawMe
 }
 
 // PutState implements State. The values that were put first go first.
-func (m *memoryState) PutState(_ context.Context, k phases.StateKey, value json.RawMessage) error {
+func (m *memoryState) PutState(_ context.Context, k phases.StateKey, value json.RawMessage) (evicted int, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.of(k.Plugin).put(sessionKey(k.WorkspaceID, k.SessionID), value)
-	return nil
+	return m.of(k.Plugin).put(sessionKey(k.WorkspaceID, k.SessionID), value), nil
 }
 
 // of returns the values of a plugin; the caller holds the lock.
@@ -151,16 +162,17 @@ type pluginState struct {
 	bytes  int
 }
 
-func (p *pluginState) put(key string, value json.RawMessage) {
+func (p *pluginState) put(key string, value json.RawMessage) (evicted int) {
 	p.forget(key)
 	if value == nil {
-		return
+		return 0
 	}
-	for len(p.values.order) > 0 && (p.bytes+len(value) > maxMemoryState || len(p.values.order) >= maxSessions) {
+	for ; len(p.values.order) > 0 && (p.bytes+len(value) > maxMemoryState || len(p.values.order) >= maxSessions); evicted++ {
 		p.forget(p.values.order[0])
 	}
 	p.values.put(key, value)
 	p.bytes += len(value)
+	return evicted
 }
 
 func (p *pluginState) forget(key string) {

@@ -174,7 +174,42 @@ func (b brokenState) GetState(context.Context, phases.StateKey) (json.RawMessage
 	return nil, b.err
 }
 
-func (b brokenState) PutState(context.Context, phases.StateKey, json.RawMessage) error { return b.err }
+func (b brokenState) PutState(context.Context, phases.StateKey, json.RawMessage) (int, error) {
+	return 0, b.err
+}
+
+// fullState is full at every call.
+type fullState struct{ brokenState }
+
+func (fullState) PutState(context.Context, phases.StateKey, json.RawMessage) (int, error) {
+	return 2, nil
+}
+
+// TestStateEviction: an operator learns that sessions lost their values.
+func TestStateEviction(t *testing.T) {
+	t.Parallel()
+
+	var mu sync.Mutex
+	var got []runtime.Event
+	a := startAsker(t, func(o *runtime.Options) {
+		o.State = fullState{}
+		o.OnEvent = func(ev runtime.Event) {
+			mu.Lock()
+			defer mu.Unlock()
+			if ev.Code == runtime.CodeStateEvicted {
+				got = append(got, ev)
+			}
+		}
+	}, "p")
+	if got := a.in(t, "s", "p", "put", `{"value":1}`); got != "{}" {
+		t.Errorf("got %s", got)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if len(got) != 1 || got[0].Kind != runtime.EventDiagnostic || got[0].Plugin != "p" || !strings.Contains(got[0].Message, "2 sessions") {
+		t.Errorf("events %+v", got)
+	}
+}
 
 // TestStateFails: what is wrong with the host's store stays with the host, unless
 // it was worded for plugins.

@@ -94,44 +94,44 @@ func scanAudit(rows *sql.Rows) (manifest.AuditEvent, error) {
 	return e, err
 }
 
-// auditsBefore takes the audit events of a thread away from before its first
+// pruneAuditsBefore takes the audit events of a thread away from before its first
 // manifest.
-func auditsBefore(ctx context.Context, tx *sql.Tx, t thread) (int, error) {
-	const query = `DELETE FROM audits WHERE thread_id = $1 AND workspace_id = $2
-		AND at < (SELECT min(created_at) FROM manifests WHERE thread_id = $1 AND workspace_id = $2)`
-	return affected(tx.ExecContext(ctx, query, t.id, t.workspace))
+func (s *Store) pruneAuditsBefore(ctx context.Context, t thread, done *int) error {
+	var first sql.NullInt64
+	err := s.db.Snapshot(ctx, "retention of audit events", func(tx *sql.Tx) error {
+		const query = "SELECT min(created_at) FROM manifests WHERE thread_id = $1 AND workspace_id = $2"
+		return tx.QueryRowContext(ctx, query, t.id, t.workspace).Scan(&first)
+	})
+	if err != nil || !first.Valid {
+		return err
+	}
+	return s.deleteAudits(ctx, first.Int64, done, "thread_id = $2 AND workspace_id = $3 AND", t.id, t.workspace)
 }
 
-// pruneAudits takes audit events away that are older than an age, in batches.
-func (s *Store) pruneAudits(ctx context.Context, age time.Duration, now time.Time) (int, error) {
+// pruneAudits takes audit events away that are older than an age.
+func (s *Store) pruneAudits(ctx context.Context, age time.Duration, now time.Time, done *int) error {
 	if age == 0 {
-		return 0, nil
+		return nil
 	}
-	const end = "SELECT at FROM audits WHERE at < $1 ORDER BY at LIMIT 1 OFFSET $2"
-	oldest, done := now.Add(-age).UnixNano(), 0
-	for more := true; more; {
-		err := s.db.Change(ctx, "retention of audit events", func(ctx context.Context, tx *sql.Tx) error {
-			until := oldest
-			more = false
-			err := sqldb.Each(ctx, tx, end, []any{oldest, pruneBatch}, func(rows *sql.Rows) error {
-				more = true
-				return rows.Scan(&until)
-			})
-			if err != nil {
-				return err
-			}
-			if more {
-				until++ // with all that were kept at the same time
-			}
-			n, err := affected(tx.ExecContext(ctx, "DELETE FROM audits WHERE at < $1", until))
-			done += n
+	return s.deleteAudits(ctx, now.Add(-age).UnixNano(), done, "")
+}
+
+// deleteAudits deletes audit events from before a time, in batches: up to the event
+// that follows so many, with all that were kept at the same time. Which is a condition
+// with its arguments.
+func (s *Store) deleteAudits(ctx context.Context, before int64, done *int, which string, args ...any) error {
+	batch := strconv.Itoa(pruneBatch)
+	query := "DELETE FROM audits WHERE " + which + " at < coalesce((SELECT at + 1 FROM audits WHERE " + which +
+		" at < $1 ORDER BY at LIMIT 1 OFFSET " + batch + "), $1)" //nolint:gosec // constants
+	return s.db.Pieces(ctx, func() (more bool, err error) {
+		n := 0
+		err = s.db.Change(ctx, "retention of audit events", func(ctx context.Context, tx *sql.Tx) (err error) {
+			n, err = affected(tx.ExecContext(ctx, query, append([]any{before}, args...)...))
 			return err
 		})
-		if err != nil {
-			return done, err
-		}
-	}
-	return done, nil
+		*done += n
+		return n > 0, err
+	})
 }
 
 // affected is how many rows a statement has changed.

@@ -68,7 +68,7 @@ func keepOne(ctx context.Context, s *store.Store, n int) error {
 	}
 	fmt.Println("audit", m.TurnID)
 	key := phases.StateKey{WorkspaceID: "w", SessionID: strconv.Itoa(n % 5), Plugin: "p"}
-	if err := s.PutState(ctx, key, json.RawMessage(strconv.Itoa(n))); err != nil {
+	if _, err := s.PutState(ctx, key, json.RawMessage(strconv.Itoa(n))); err != nil {
 		return err
 	}
 	fmt.Println("state", key.SessionID, n)

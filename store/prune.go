@@ -29,9 +29,12 @@ type Pruned struct {
 	Audits    int `json:"audits"`
 }
 
-// pruneBatch is how many manifests go in one transaction, so that appending
-// never waits long.
-const pruneBatch = 256
+// What one transaction of retention takes at most, so that appending never waits long:
+// rows, and bytes of manifests or texts.
+const (
+	pruneBatch = 256
+	pruneBytes = 8 << 20
+)
 
 // Prune takes old manifests away with the reports about them, audit events by the
 // same rules (those of a thread with its manifests, all others by age), and kept texts that
@@ -55,29 +58,32 @@ func (s *Store) Prune(ctx context.Context, r Retention, now time.Time) (Pruned, 
 		if t.chain == nil {
 			continue // not ours to touch: verify names it
 		}
-		for n := pruneBatch; n == pruneBatch; {
-			var audits int
-			if n, audits, err = s.pruneThread(ctx, r, now, t); err != nil {
-				return done, err
-			}
-			done.Manifests += n
-			done.Audits += audits
+		taken := 0
+		err := s.db.Pieces(ctx, func() (more bool, err error) {
+			n, err := s.pruneThread(ctx, r, now, t)
+			taken += n
+			return n > 0, err
+		})
+		done.Manifests += taken
+		if err == nil && taken > 0 {
+			err = s.pruneAuditsBefore(ctx, t, &done.Audits)
+		}
+		if err != nil {
+			return done, err
 		}
 	}
 	if done.Texts, err = s.pruneTexts(ctx); err != nil {
 		return done, err
 	}
-	if done.States, err = s.pruneStates(ctx, r.Age, now); err != nil {
+	if err := s.pruneStates(ctx, r.Age, now, &done.States); err != nil {
 		return done, err
 	}
-	n, err := s.pruneAudits(ctx, r.Age, now)
-	done.Audits += n
-	return done, err
+	return done, s.pruneAudits(ctx, r.Age, now, &done.Audits)
 }
 
 // pruneThread takes one batch away at the front of a thread and returns how many
-// manifests that were, and how many audit events from before those that stay.
-func (s *Store) pruneThread(ctx context.Context, r Retention, now time.Time, t thread) (taken, audits int, err error) {
+// manifests that were.
+func (s *Store) pruneThread(ctx context.Context, r Retention, now time.Time, t thread) (taken int, err error) {
 	err = s.db.Change(ctx, "retention", func(ctx context.Context, tx *sql.Tx) error {
 		chain, err := s.lockChain(ctx, tx, t.workspace, t.id)
 		if err != nil {
@@ -96,33 +102,31 @@ func (s *Store) pruneThread(ctx context.Context, r Retention, now time.Time, t t
 		if err := pruneUsages(ctx, tx, ids); err != nil {
 			return err
 		}
-		if audits, err = auditsBefore(ctx, tx, t); err != nil {
-			return err
-		}
 		taken = len(ids)
 		return s.signOff(ctx, tx.StmtContext(ctx, s.append.chain), &chain)
 	})
-	return taken, audits, err
+	return taken, err
 }
 
 // advance moves the front of a chain over the manifests that may go, as far as
 // they follow one another without a gap: what is bad stays for the verifier. It
 // returns the ids of those that go.
 func (r Retention) advance(ctx context.Context, tx *sql.Tx, c *manifest.Chain, now time.Time) ([]any, error) {
-	const query = `SELECT manifest_id, seq, created_at, hash FROM manifests
+	const query = `SELECT manifest_id, seq, created_at, hash, octet_length(record) FROM manifests
 		WHERE workspace_id = $1 AND thread_id = $2 AND seq >= $3 ORDER BY seq LIMIT $4`
-	open := true
+	open, left := true, pruneBytes
 	var ids []any
 	err := sqldb.Each(ctx, tx, query, []any{c.WorkspaceID, c.ThreadID, signed(c.First), pruneBatch}, func(rows *sql.Rows) error {
 		var seq, created int64
 		var id, hash string
-		if err := rows.Scan(&id, &seq, &created, &hash); err != nil {
+		var size int
+		if err := rows.Scan(&id, &seq, &created, &hash, &size); err != nil {
 			return err
 		}
 		old := r.Age > 0 && now.Sub(time.Unix(0, created)) > r.Age
 		many := r.Count > 0 && c.Next-c.First > uint64(r.Count)
-		if open = open && unsigned(seq) == c.First && (old || many); open {
-			ids = append(ids, id)
+		if open = open && left > 0 && unsigned(seq) == c.First && (old || many); open {
+			ids, left = append(ids, id), left-size
 			c.First, c.Before = c.First+1, hash
 		}
 		return nil
@@ -143,18 +147,42 @@ func pruneUsages(ctx context.Context, tx *sql.Tx, ids []any) error {
 // pruneTexts takes texts away that no manifest has used since the oldest one that
 // stays was appended. Without any manifest all texts go that are there now. It
 // waits for no append that uses a text at this moment.
-func (s *Store) pruneTexts(ctx context.Context) (int, error) {
+func (s *Store) pruneTexts(ctx context.Context) (n int, err error) {
+	const find = `SELECT fingerprint, hash, last_used, octet_length(text) FROM texts
+		WHERE last_used < coalesce((SELECT min(id) FROM manifests), (SELECT max(last_used) + 1 FROM texts)) LIMIT $1`
 	//nolint:gosec // constants of the database
-	query := `DELETE FROM texts WHERE (fingerprint, hash) IN (SELECT fingerprint, hash FROM texts
-		WHERE last_used < coalesce((SELECT min(id) FROM manifests), (SELECT max(last_used) + 1 FROM texts))` + s.phrase.unlockedOnly + ")"
-	var n int64
-	err := s.db.Change(ctx, "retention of texts", func(ctx context.Context, tx *sql.Tx) error {
-		result, err := tx.ExecContext(ctx, query)
-		if err != nil {
-			return err
+	remove := `DELETE FROM texts WHERE (fingerprint, hash) IN (SELECT fingerprint, hash FROM texts
+		WHERE fingerprint = $1 AND hash = $2 AND last_used < coalesce((SELECT min(id) FROM manifests), $3 + 1)` + s.phrase.unlockedOnly + ")"
+	err = s.db.Pieces(ctx, func() (more bool, err error) {
+		var found [][]any
+		left, deleted := pruneBytes, 0
+		err = s.db.Snapshot(ctx, "retention of texts", func(tx *sql.Tx) error {
+			return sqldb.Each(ctx, tx, find, []any{pruneBatch}, func(rows *sql.Rows) error {
+				var fingerprint, hash string
+				var used int64
+				var size int
+				err := rows.Scan(&fingerprint, &hash, &used, &size)
+				if left > 0 {
+					found, left = append(found, []any{fingerprint, hash, used}), left-size
+				}
+				return err
+			})
+		})
+		if err != nil || len(found) == 0 {
+			return false, err
 		}
-		n, err = result.RowsAffected()
-		return err
+		err = s.db.Change(ctx, "retention of texts", func(ctx context.Context, tx *sql.Tx) error {
+			for _, text := range found {
+				gone, err := affected(tx.ExecContext(ctx, remove, text...))
+				if err != nil {
+					return err
+				}
+				deleted += gone
+			}
+			return nil
+		})
+		n += deleted
+		return deleted > 0, err
 	})
-	return int(n), err
+	return n, err
 }

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"errors"
+	"math"
 	"time"
 
 	"github.com/grapnelhq/grapnel/phases"
@@ -27,85 +28,127 @@ func (s *Store) GetState(ctx context.Context, k phases.StateKey) (json.RawMessag
 	return value, err
 }
 
-// The most that one plugin may keep as state, in all workspaces and sessions: values,
-// and their bytes with those of their ids. A value has 64 KiB at most, see the runtime.
-const (
-	MaxStates     = 100_000
-	MaxStateBytes = 64 << 20
-)
+// MaxStateBytes is the most that one plugin keeps as state, in all workspaces and
+// sessions. Each value counts with its ids and stateRow bytes more, so that there are
+// some 100,000 at most. A value has 64 KiB at most, see the runtime.
+const MaxStateBytes = 64 << 20
+
+// stateRow is what a value counts for besides its bytes; the migration has it, too.
+const stateRow = 640
 
 // The statements of PutState. The first makes other changes of the plugin's states
-// wait; stateBytes is what a row counts for.
+// wait. A session is evicted from the workspace that has the most, its own if that has
+// as much: so no workspace takes from another that has less.
 const (
-	lockTotal = `INSERT INTO state_totals (plugin, kept, bytes) VALUES ($1, 0, 0)
-		ON CONFLICT (plugin) DO UPDATE SET kept = state_totals.kept RETURNING kept, bytes`
-	stateBytes  = "octet_length(workspace_id) + octet_length(session_id) + octet_length(value)"
-	thisState   = " FROM states WHERE workspace_id = $1 AND session_id = $2 AND plugin = $3"
-	stateSize   = "SELECT count(*), coalesce(sum(" + stateBytes + "), 0)" + thisState
-	deleteState = "DELETE" + thisState
-	putState    = `INSERT INTO states (workspace_id, session_id, plugin, value, updated_at) VALUES ($1, $2, $3, $4, $5)
-		ON CONFLICT (workspace_id, session_id, plugin) DO UPDATE SET value = excluded.value, updated_at = excluded.updated_at`
-	putTotal = "UPDATE state_totals SET kept = $2, bytes = $3 WHERE plugin = $1"
+	lockTotal = `INSERT INTO state_totals (plugin, bytes) VALUES ($1, 0)
+		ON CONFLICT (plugin) DO UPDATE SET bytes = state_totals.bytes RETURNING bytes`
+	oldestState = `SELECT workspace_id, session_id FROM states WHERE plugin = $1 AND workspace_id = (
+			SELECT workspace_id FROM state_shares WHERE plugin = $1 ORDER BY bytes DESC, workspace_id = $2 DESC LIMIT 1)
+		ORDER BY updated_at LIMIT 1`
+	deleteState = `DELETE FROM states WHERE workspace_id = $1 AND session_id = $2 AND plugin = $3 AND updated_at < $4
+		RETURNING 640 + octet_length(workspace_id) + octet_length(session_id) + octet_length(value)`
+	insertState = "INSERT INTO states (workspace_id, session_id, plugin, value, updated_at) VALUES ($1, $2, $3, $4, $5)"
+	addShare    = `INSERT INTO state_shares (plugin, workspace_id, bytes) VALUES ($1, $2, $3)
+		ON CONFLICT (plugin, workspace_id) DO UPDATE SET bytes = state_shares.bytes + excluded.bytes`
+	dropShare = "DELETE FROM state_shares WHERE plugin = $1 AND workspace_id = $2 AND bytes <= 0"
+	putTotal  = "UPDATE state_totals SET bytes = $2 WHERE plugin = $1"
 )
 
-// PutState replaces what a plugin keeps for a session; nil removes it. The code of
-// the error is CodeInvalid for what is no JSON; a plugin that would keep more than
-// [MaxStates] or [MaxStateBytes] gets a *phases.Error with CauseOverloaded. It waits
-// as [Store.Append] does.
-func (s *Store) PutState(ctx context.Context, k phases.StateKey, value json.RawMessage) error {
+// PutState replaces what a plugin keeps for a session; nil removes it. A plugin that
+// would keep more than [MaxStateBytes] loses values instead: those that were put first,
+// of the workspace that has the most. It returns how many. The code of the error is
+// CodeInvalid for what is no JSON. It waits as [Store.Append] does.
+func (s *Store) PutState(ctx context.Context, k phases.StateKey, value json.RawMessage) (evicted int, err error) {
 	if value != nil {
 		if err := phases.CheckJSON(value, phases.MaxJSONDepth); err != nil {
-			return &Error{Code: CodeInvalid, Message: "the state cannot be kept", Err: err}
+			return 0, &Error{Code: CodeInvalid, Message: "the state cannot be kept", Err: err}
 		}
 	}
-	err := s.db.Change(ctx, "keeping state", func(ctx context.Context, tx *sql.Tx) error {
-		var kept, bytes, before, size int
-		if err := tx.QueryRowContext(ctx, lockTotal, k.Plugin).Scan(&kept, &bytes); err != nil {
+	err = s.db.Change(ctx, "keeping state", func(ctx context.Context, tx *sql.Tx) error {
+		total, err := removeStates(ctx, tx, k.Plugin, math.MaxInt64, k)
+		if err != nil || value == nil {
 			return err
 		}
-		key := []any{k.WorkspaceID, k.SessionID, k.Plugin}
-		if err := tx.QueryRowContext(ctx, stateSize, key...).Scan(&before, &size); err != nil {
-			return err
-		}
-		kept, bytes = kept-before, bytes-size
-		statement := deleteState
-		if value != nil {
-			statement, key = putState, append(key, string(value), s.opts.Now().UnixNano())
-			kept, bytes = kept+1, bytes+len(k.WorkspaceID)+len(k.SessionID)+len(value)
-			if kept > MaxStates || bytes > MaxStateBytes {
-				return phases.Errorf(phases.CauseOverloaded, "%s would keep %d values with %d bytes as state, and may keep %d with %d: "+
-					"it has to remove some, or the operator old ones with \"grapnel manifest prune --older\"", k.Plugin, kept, bytes, MaxStates, MaxStateBytes)
+		size := stateRow + len(k.WorkspaceID) + len(k.SessionID) + len(value)
+		for ; total+size > MaxStateBytes; evicted++ {
+			oldest := phases.StateKey{Plugin: k.Plugin}
+			if err := tx.QueryRowContext(ctx, oldestState, k.Plugin, k.WorkspaceID).Scan(&oldest.WorkspaceID, &oldest.SessionID); err != nil {
+				return err
+			}
+			if total, err = removeStates(ctx, tx, k.Plugin, math.MaxInt64, oldest); err != nil {
+				return err
 			}
 		}
-		if _, err := tx.ExecContext(ctx, statement, key...); err != nil {
+		if _, err := tx.ExecContext(ctx, insertState, k.WorkspaceID, k.SessionID, k.Plugin, string(value), s.opts.Now().UnixNano()); err != nil {
 			return err
 		}
-		_, err := tx.ExecContext(ctx, putTotal, k.Plugin, kept, bytes)
+		if _, err := tx.ExecContext(ctx, addShare, k.Plugin, k.WorkspaceID, size); err != nil {
+			return err
+		}
+		_, err = tx.ExecContext(ctx, putTotal, k.Plugin, total+size)
 		return err
 	})
-	if full, ok := errors.AsType[*phases.Error](err); ok {
-		return full
+	if err != nil {
+		return 0, err
 	}
-	return err
+	return evicted, nil
 }
 
-// pruneStates takes states away that were not put for longer than the age, and counts
-// what is left of all plugins.
-func (s *Store) pruneStates(ctx context.Context, age time.Duration, now time.Time) (n int, err error) {
-	if age == 0 {
-		return 0, nil
+// removeStates removes values of a plugin that were put before a time, where they are
+// there, and returns how many bytes the plugin keeps then.
+func removeStates(ctx context.Context, tx *sql.Tx, plugin string, before int64, keys ...phases.StateKey) (total int, err error) {
+	if err := tx.QueryRowContext(ctx, lockTotal, plugin).Scan(&total); err != nil {
+		return 0, err
 	}
-	err = s.db.Change(ctx, "retention of states", func(ctx context.Context, tx *sql.Tx) error {
-		if _, err := tx.ExecContext(ctx, "UPDATE state_totals SET kept = kept"); err != nil { // puts wait
-			return err
+	for _, k := range keys {
+		var size int
+		err := tx.QueryRowContext(ctx, deleteState, k.WorkspaceID, k.SessionID, plugin, before).Scan(&size)
+		if errors.Is(err, sql.ErrNoRows) {
+			continue
 		}
-		n, err = affected(tx.ExecContext(ctx, "DELETE FROM states WHERE updated_at < $1", now.Add(-age).UnixNano()))
 		if err != nil {
-			return err
+			return 0, err
 		}
-		_, err := tx.ExecContext(ctx, `UPDATE state_totals SET kept = (SELECT count(*) FROM states s WHERE s.plugin = state_totals.plugin),
-			bytes = (SELECT coalesce(sum(`+stateBytes+"), 0) FROM states s WHERE s.plugin = state_totals.plugin)")
-		return err
+		total -= size
+		if _, err := tx.ExecContext(ctx, addShare, plugin, k.WorkspaceID, -size); err != nil {
+			return 0, err
+		}
+		if _, err := tx.ExecContext(ctx, dropShare, plugin, k.WorkspaceID); err != nil {
+			return 0, err
+		}
+	}
+	_, err = tx.ExecContext(ctx, putTotal, plugin, total)
+	return total, err
+}
+
+// pruneStates takes states away that were not put for longer than the age: those of
+// one plugin at a time, whose total they all change.
+func (s *Store) pruneStates(ctx context.Context, age time.Duration, now time.Time, done *int) error {
+	if age == 0 {
+		return nil
+	}
+	before := now.Add(-age).UnixNano()
+	const query = "SELECT workspace_id, session_id, plugin FROM states WHERE updated_at < $1 ORDER BY plugin LIMIT $2"
+	return s.db.Pieces(ctx, func() (more bool, err error) {
+		var keys []phases.StateKey
+		err = s.db.Snapshot(ctx, "retention of states", func(tx *sql.Tx) error {
+			return sqldb.Each(ctx, tx, query, []any{before, pruneBatch}, func(rows *sql.Rows) error {
+				var k phases.StateKey
+				err := rows.Scan(&k.WorkspaceID, &k.SessionID, &k.Plugin)
+				if len(keys) == 0 || keys[0].Plugin == k.Plugin {
+					keys = append(keys, k)
+				}
+				return err
+			})
+		})
+		if err != nil || len(keys) == 0 {
+			return false, err
+		}
+		err = s.db.Change(ctx, "retention of states", func(ctx context.Context, tx *sql.Tx) error {
+			_, err := removeStates(ctx, tx, keys[0].Plugin, before, keys...)
+			return err
+		})
+		*done += len(keys)
+		return true, err
 	})
-	return n, err
 }

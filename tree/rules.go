@@ -18,6 +18,9 @@ const (
 	MaxID = 64
 	// MaxDepth is how deep folders may lie: one at the root has the depth 1.
 	MaxDepth = 64
+	// MaxMove is how many folders may lie below one that is moved: how deep they go has
+	// to be known while nobody else changes the tree.
+	MaxMove = 10_000
 	// DamagedDepth is where walks up a tree stop: only a damaged one is so deep.
 	DamagedDepth = 256
 )

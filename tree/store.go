@@ -42,7 +42,9 @@ type Store interface { //nolint:interfacebloat // the methods of one service, ea
 	// MoveFolder refuses to put a folder into itself or below itself ([CodeCycle]),
 	// and what would become deeper than MaxDepth, with what is below it (CodeInvalid).
 	MoveFolder(ctx context.Context, p MoveFolder) (Folder, error)
-	// DeleteFolder returns what the folder was. All is one transaction.
+	// DeleteFolder returns what the folder was. What is small goes at once. A large
+	// subtree may go in pieces, the deepest folders first: every thread is in its folder
+	// or at the parent throughout, and after an error the call can be made again.
 	DeleteFolder(ctx context.Context, p DeleteFolder) (Folder, error)
 
 	CreateThread(ctx context.Context, p CreateThread) (Thread, error)

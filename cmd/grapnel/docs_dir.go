@@ -20,6 +20,8 @@ import (
 const (
 	docFile   = "AGENTS.md"
 	indexName = ".grapnel-tree.json"
+	// freshName is a file that is not yet whole. No exported folder begins with a dot.
+	freshName = ".grapnel-new"
 )
 
 // docsDir is the folder of an export. Nothing in it is a way out of it, and no
@@ -179,18 +181,18 @@ func (d *docsDir) readDoc(dir string) (localText, error) {
 
 // write replaces a file whole.
 func (d *docsDir) write(name string, content []byte) error {
-	const suffix = ".grapnel-new"
-	_ = d.root.Remove(name + suffix) // of one that was killed
-	f, err := d.root.OpenFile(name+suffix, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	fresh := path.Join(path.Dir(name), freshName)
+	_ = d.root.Remove(fresh) // of one that was killed
+	f, err := d.root.OpenFile(fresh, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return unwrapPath(err)
 	}
 	_, err = f.Write(content)
 	if err = errors.Join(err, f.Close()); err == nil {
-		err = d.root.Rename(name+suffix, name)
+		err = d.root.Rename(fresh, name)
 	}
 	if err != nil {
-		return errors.Join(unwrapPath(err), d.root.Remove(name+suffix))
+		return errors.Join(unwrapPath(err), d.root.Remove(fresh))
 	}
 	return nil
 }

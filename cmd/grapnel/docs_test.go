@@ -63,6 +63,45 @@ func FuzzSafeName(f *testing.F) {
 	})
 }
 
+// TestExportBesideOddNames: no folder of an export is in the way of its files, and what
+// a killed export left is replaced.
+func TestExportBesideOddNames(t *testing.T) {
+	t.Parallel()
+
+	name := t.TempDir()
+	d, err := openDocsDir(name, false, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.close()
+	folders := []tree.Folder{}
+	for _, n := range []string{docFile + ".grapnel-new", freshName, indexName, indexName + ".grapnel-new"} {
+		folders = append(folders, tree.Folder{ID: n, Name: n})
+	}
+	for _, at := range layout(folders) {
+		if err := d.makeFolder(at); err != nil {
+			t.Fatal(err)
+		}
+		if err := d.write(path.Join(at, docFile), []byte(at)); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(name, freshName), []byte("half"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := d.write(docFile, []byte("root")); err != nil {
+			t.Error(err)
+		}
+		if err := d.writeIndex(docsIndex{Schema: indexSchema, WorkspaceID: "w"}); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := os.Lstat(filepath.Join(name, freshName)); err == nil {
+		t.Error("a stale file is left")
+	}
+}
+
 func TestLayout(t *testing.T) {
 	t.Parallel()
 

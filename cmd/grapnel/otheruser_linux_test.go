@@ -57,6 +57,18 @@ func otherUser(mode string, args []string) error {
 			return err
 		}
 		fmt.Println("ready")
+	case "plant": // a directory that all may use, with files
+		for _, err := range []error{os.Mkdir(args[0], 0o777), os.Chmod(args[0], 0o777)} {
+			if err != nil {
+				return err
+			}
+		}
+		for _, name := range args[1:] {
+			if err := os.WriteFile(filepath.Join(args[0], name), []byte("planted-secret-of-another-user\n"), 0o600); err != nil {
+				return err
+			}
+		}
+		fmt.Println("ready")
 	case "dial": // a socket
 		conn, err := net.Dial("unix", args[0]) //nolint:noctx // it answers or not
 		if err != nil {

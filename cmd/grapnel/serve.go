@@ -7,11 +7,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"net"
 	"os"
 	"path/filepath"
 	goruntime "runtime"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -118,6 +120,9 @@ func (a *app) serve(ctx context.Context, f *serveFlags) (err error) {
 	if err := a.prepareServe(s); err != nil {
 		return err
 	}
+	if err := checkStore(s.ref); err != nil {
+		return err
+	}
 	// From here on files and ports are touched.
 	if s.access, err = settleAccess(f, s.cfg); err != nil {
 		return err
@@ -133,6 +138,9 @@ func (a *app) serve(ctx context.Context, f *serveFlags) (err error) {
 		return storeError(err)
 	}
 	defer func() { err = firstOf(err, s.store.Close()) }()
+	if err := checkStore(s.ref); err != nil { // somebody may have been quicker
+		return err
+	}
 	if s.queue, err = a.openQueue(ctx, s.store); err != nil {
 		return err
 	}
@@ -218,7 +226,42 @@ func dataFolder() (string, error) {
 		}
 		dir = filepath.Join(home, ".local", "share")
 	}
-	return filepath.Join(dir, "grapnel"), nil
+	dir = filepath.Join(dir, "grapnel")
+	if err := checkPlace(dir); err != nil {
+		return "", fmt.Errorf("the data folder %s ($XDG_DATA_HOME, $HOME): %w", dir, err)
+	}
+	return dir, nil
+}
+
+// checkPlace is [checkDir] for a directory that may have to be made: then for the one
+// that it will be made in.
+func checkPlace(dir string) error {
+	for {
+		if _, err := os.Lstat(dir); !errors.Is(err, fs.ErrNotExist) {
+			return checkDir(dir)
+		}
+		dir = filepath.Dir(dir)
+	}
+}
+
+// checkStore refuses a SQLite file that another user made, or could replace: it says
+// what prompts are compiled from, and its triggers would run as this user.
+func checkStore(ref storeRef) error {
+	path, ok := strings.CutPrefix(ref.dsn, sqliteScheme)
+	if !ok {
+		return nil
+	}
+	path, err := filepath.Abs(path)
+	if err == nil {
+		err = checkPlace(filepath.Dir(path))
+	}
+	if info, missing := os.Stat(path); err == nil && missing == nil {
+		err = checkFile(path, info)
+	}
+	if err != nil {
+		return usagef("the store %s: %w", ref.name, err)
+	}
+	return nil
 }
 
 // serveOpened runs engine and gateway on what is open.

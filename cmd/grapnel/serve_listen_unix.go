@@ -63,6 +63,16 @@ func checkOwner(dir string, info fs.FileInfo) error {
 	return nil
 }
 
+// checkFile refuses a file that another user owns or may write to.
+func checkFile(path string, info fs.FileInfo) error {
+	owner, ok := info.Sys().(*syscall.Stat_t)
+	if ok && (!peer.Trusted(int(owner.Uid)) || info.Mode().Perm()&0o002 != 0) {
+		return fmt.Errorf("%s belongs to another user (%d), or others may write to it (mode %04o); remove it, or choose another",
+			path, owner.Uid, info.Mode().Perm())
+	}
+	return nil
+}
+
 // openOwn opens a file that belongs to this user and that nobody else may open. It
 // follows no link, and waits for nobody who would write to a pipe.
 func openOwn(path string, flags int) (*os.File, error) {

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -92,7 +93,11 @@ func readTokens(path string) ([]rpc.Token, error) {
 // at once write the same: the secret is the one's that was first, and the other
 // file follows from it.
 func makeTokens(a *access) error {
-	if err := os.MkdirAll(filepath.Dir(a.file), 0o700); err != nil {
+	dir := filepath.Dir(a.file)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	if err := checkDir(dir); err != nil { // somebody may have been quicker
 		return err
 	}
 	if _, err := os.Lstat(a.file); err == nil {
@@ -101,7 +106,16 @@ func makeTokens(a *access) error {
 	if err := createWhole(a.secretFile, []byte(rand.Text()+rand.Text()+"\n")); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	secret, err := readSecret(a.secretFile)
+	f, err := openOwn(a.secretFile, os.O_RDONLY)
+	if err != nil {
+		return err
+	}
+	defer f.Close() //nolint:errcheck // it was only read
+	data, err := io.ReadAll(io.LimitReader(f, maxSecret+1))
+	if err != nil {
+		return err
+	}
+	secret, err := parseSecret(a.secretFile, data)
 	if err != nil {
 		return err
 	}
@@ -139,6 +153,10 @@ func readSecret(path string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	return parseSecret(path, data)
+}
+
+func parseSecret(path string, data []byte) (string, error) {
 	secret := strings.TrimSpace(string(data))
 	switch {
 	case strings.HasPrefix(secret, "tokens:") || strings.Contains(secret, "\ntokens:"):

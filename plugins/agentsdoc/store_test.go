@@ -27,9 +27,9 @@ func (s *memStore) GetState(_ context.Context, k phases.StateKey) (json.RawMessa
 }
 
 // PutState implements runtime.State.
-func (s *memStore) PutState(_ context.Context, k phases.StateKey, value json.RawMessage) error {
+func (s *memStore) PutState(_ context.Context, k phases.StateKey, value json.RawMessage) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.values[k] = value
-	return nil
+	return 0, nil
 }

@@ -6,11 +6,16 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"time"
 )
 
 // maxBatch is how many calls of Join share a transaction at most, so that others
 // who wait for the writer get their turn.
 const maxBatch = 128
+
+// maxBatchTime is after how long a batch takes no further calls: what is one
+// transaction keeps all others from the database, and some of the calls are long.
+const maxBatchTime = 20 * time.Millisecond
 
 // errBatchLost is the answer to those whose transaction ended with a panic in
 // another's part of it.
@@ -103,14 +108,16 @@ func (g *group) leave(j *job) bool {
 	return true
 }
 
-// take takes a batch out of the queue, the leader's own job first.
-func (g *group) take() []*job {
+// take takes the first job out of the queue, the leader's own at first; nil if there
+// is none. It reports whether the queue is empty then.
+func (g *group) take() (j *job, last bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	n := min(len(g.queue), maxBatch)
-	batch := slices.Clone(g.queue[:n])
-	g.queue = slices.Delete(g.queue, 0, n)
-	return batch
+	if len(g.queue) > 0 {
+		j = g.queue[0]
+		g.queue = slices.Delete(g.queue, 0, 1)
+	}
+	return j, len(g.queue) == 0
 }
 
 // pass ends a leader's work: the next in the queue leads.
@@ -139,52 +146,59 @@ func (d *DB) leadBatch(ctx context.Context, j *job) {
 		return
 	}
 	defer end()
-	batch := d.group.take()
-	answers := make([]error, len(batch))
-	for n := range answers {
-		answers[n] = errBatchLost
-	}
+	var b batch
 	defer func() {
 		d.group.pass()
-		for n, j := range batch {
-			j.answer <- answers[n]
+		for n, j := range b.jobs {
+			j.answer <- b.answers[n]
 		}
 	}()
-	defer func() { _ = tx.Rollback() }()                                             // of no effect behind Commit
-	if err := runBatch(context.WithoutCancel(ctx), tx, batch, answers); err != nil { // nothing waits behind begin
-		setAll(answers, err)
-		return
+	defer func() { _ = tx.Rollback() }()                                  // of no effect behind Commit
+	if err = d.runBatch(context.WithoutCancel(ctx), tx, &b); err == nil { // nothing waits behind begin
+		err = tx.Commit()
 	}
-	if err := tx.Commit(); err != nil {
-		setAll(answers, err)
+	if err != nil {
+		b.fail(err)
 	}
 }
 
-// setAll gives all jobs the error of their transaction. That is also the answer to
+// batch is the jobs of a transaction with their outcomes.
+type batch struct {
+	jobs    []*job
+	answers []error
+}
+
+// fail gives all jobs the error of their transaction. That is also the answer to
 // those that had failed by themselves: which of the two it was, they need not know.
-func setAll(answers []error, err error) {
-	for n := range answers {
-		answers[n] = err
+func (b *batch) fail(err error) {
+	for n := range b.answers {
+		b.answers[n] = err
 	}
 }
 
 // runBatch runs jobs and notes their outcomes. It returns an error where the whole
 // transaction is lost.
-func runBatch(ctx context.Context, tx *sql.Tx, batch []*job, answers []error) error {
-	if len(batch) == 1 {
-		answers[0] = batch[0].do(tx)
-		return answers[0]
-	}
-	for n, j := range batch {
+func (d *DB) runBatch(ctx context.Context, tx *sql.Tx, b *batch) error {
+	began := time.Now()
+	for n := 0; n < maxBatch && (n == 0 || time.Since(began) < d.batchTime); n++ {
+		j, last := d.group.take()
+		if j == nil {
+			break
+		}
+		b.jobs, b.answers = append(b.jobs, j), append(b.answers, errBatchLost)
+		if n == 0 && last {
+			b.answers[0] = j.do(tx)
+			return b.answers[0]
+		}
 		if _, err := tx.ExecContext(ctx, "SAVEPOINT part"); err != nil {
 			return err
 		}
-		answers[n] = j.do(tx)
-		if answers[n] != nil {
+		b.answers[n] = j.do(tx)
+		if b.answers[n] != nil {
 			// Some failures, as of a full disk, end the whole transaction: then there is
 			// no savepoint any more.
 			if _, err := tx.ExecContext(ctx, "ROLLBACK TO part"); err != nil {
-				return answers[n]
+				return b.answers[n]
 			}
 		}
 		if _, err := tx.ExecContext(ctx, "RELEASE part"); err != nil {

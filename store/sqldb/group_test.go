@@ -176,6 +176,70 @@ func TestJoinIsBounded(t *testing.T) {
 	}
 }
 
+// TestJoinIsShort: a batch that has run for long takes no further calls, so that what
+// waits for the writer waits for one call and not for all of them.
+func TestJoinIsShort(t *testing.T) {
+	t.Parallel()
+
+	d := openTest(t, Options{LockTimeout: time.Minute})
+	d.batchTime = 1
+	release := hold(t, d)
+	var group sync.WaitGroup
+	transactions := make(chan *sql.Tx, 5)
+	for range cap(transactions) {
+		group.Go(func() {
+			err := d.Join(t.Context(), "noting", func(_ context.Context, tx *sql.Tx) error {
+				transactions <- tx
+				return nil
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	awaitQueue(t, d, cap(transactions))
+	release()
+	group.Wait()
+	seen := map[*sql.Tx]bool{}
+	for range cap(transactions) {
+		seen[<-transactions] = true
+	}
+	if len(seen) != cap(transactions) {
+		t.Errorf("%d transactions, want %d", len(seen), cap(transactions))
+	}
+}
+
+// TestPiecesLetOthersIn: who waits for the writer gets it between two pieces.
+func TestPiecesLetOthersIn(t *testing.T) {
+	t.Parallel()
+
+	d := openTest(t, Options{LockTimeout: time.Minute})
+	var group sync.WaitGroup
+	pieces, seen := 0, []string(nil)
+	err := d.Pieces(t.Context(), func() (bool, error) {
+		pieces++
+		if pieces == 2 {
+			group.Wait()
+			seen = notes(t, d)
+			return false, nil
+		}
+		return true, d.Change(t.Context(), "working", func(context.Context, *sql.Tx) error {
+			group.Go(func() {
+				if err := d.Change(t.Context(), "noting", note("between", nil)); err != nil {
+					t.Error(err)
+				}
+			})
+			for d.write.Stats().WaitCount == 0 {
+				runtime.Gosched()
+			}
+			return nil
+		})
+	})
+	if err != nil || len(seen) != 1 {
+		t.Errorf("the second piece sees %q, %v; want the other's", seen, err)
+	}
+}
+
 // TestJoinWaits: callers wait no longer than they want, the leader among them, and
 // those behind go on.
 func TestJoinWaits(t *testing.T) {

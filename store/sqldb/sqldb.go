@@ -94,8 +94,9 @@ type DB struct {
 	// group are those who change a SQLite database together.
 	group group
 	scans scans
-	// maxLog is the constant; tests have a smaller one.
-	maxLog int64
+	// maxLog and batchTime are the constants; tests have smaller ones.
+	maxLog    int64
+	batchTime time.Duration
 	// server is how a PostgreSQL server is reached, reader how a SQLite file is opened
 	// for reading.
 	server *pgx.ConnConfig

@@ -31,7 +31,7 @@ func openSQLite(path string, o Options) (*DB, error) {
 	if err := prepareFile(path, o.ReadOnly); err != nil {
 		return nil, err
 	}
-	d := &DB{opts: o, name: path, maxLog: maxLog, dialect: dialect{
+	d := &DB{opts: o, name: path, maxLog: maxLog, batchTime: maxBatchTime, dialect: dialect{
 		kind: SQLite, folder: "sqlite", goose: goose.DialectSQLite3, classify: classifySQLite, foreign: foreignSQLite,
 		snapshot: &sql.TxOptions{ReadOnly: true},
 	}}

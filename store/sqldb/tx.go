@@ -70,6 +70,31 @@ func (d *DB) Change(ctx context.Context, doing string, do func(ctx context.Conte
 	return d.Fail(ctx, doing, tx.Commit())
 }
 
+// Pieces calls do, which is one short transaction (some 50 ms), until it reports that
+// there is no more to do: of SQLite nobody else changes anything meanwhile. After each
+// it leaves the database to others for as long, since other processes have no queue and
+// only look now and then. When an error stops the work, the pieces before are kept.
+func (d *DB) Pieces(ctx context.Context, do func() (more bool, err error)) error {
+	for {
+		began := time.Now()
+		more, err := do()
+		if err != nil || !more {
+			return err
+		}
+		var pause time.Duration
+		if !d.dialect.blocks {
+			pause = time.Since(began)
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return d.Fail(ctx, "working in pieces", context.Cause(ctx))
+		case <-timer.C:
+		}
+	}
+}
+
 func (d *DB) checkWritable(doing string) error {
 	if d.opts.ReadOnly {
 		return Failf(CodePermission, "open it without ReadOnly", "%s: the store was opened for reading", doing)

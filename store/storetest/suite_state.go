@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"database/sql"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -25,7 +26,7 @@ func (x suite) testState(t *testing.T) {
 		if value != "" {
 			v = json.RawMessage(value)
 		}
-		if err := s.PutState(t.Context(), k, v); err != nil {
+		if _, err := s.PutState(t.Context(), k, v); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -44,7 +45,8 @@ func (x suite) testState(t *testing.T) {
 	for _, other := range []phases.StateKey{{SessionID: "s", Plugin: "p"}, {WorkspaceID: "w", Plugin: "p"}, {WorkspaceID: "w", SessionID: "s", Plugin: "q"}} {
 		wants(again, other, "")
 	}
-	wantCode(t, s.PutState(t.Context(), key, json.RawMessage(`{`)), store.CodeInvalid)
+	_, err := s.PutState(t.Context(), key, json.RawMessage(`{`))
+	wantCode(t, err, store.CodeInvalid)
 	wants(s, key, `{"n":2,"text":"✓"}`)
 
 	if got, err := s.Prune(t.Context(), store.Retention{Age: time.Hour}, Epoch().Add(time.Hour)); err != nil || got.States != 0 {
@@ -59,80 +61,112 @@ func (x suite) testState(t *testing.T) {
 	wants(s, key, "")
 }
 
-// testStateTotal: a plugin keeps so much and no more, whatever the workspaces that it
-// names and however many calls run at once. What it removes makes room again.
-func (x suite) testStateTotal(t *testing.T) {
+// testStateEviction: one workspace that fills a plugin's state keeps no other from
+// storing. The oldest values of the workspace that has the most go, and others only lose
+// what is beyond an equal share. The total is bounded, however many calls run at once.
+func (x suite) testStateEviction(t *testing.T) {
 	dsn := x.newDSN(t)
-	s := open(t, dsn, store.Options{Now: Epoch})
-	value := func(n int) json.RawMessage { return json.RawMessage(`"` + strings.Repeat("x", n-2) + `"`) }
-	put := func(plugin string, n, size int) error {
-		k := phases.StateKey{WorkspaceID: fmt.Sprintf("w%03d", n), SessionID: "sess", Plugin: plugin}
-		if size == 0 {
-			return s.PutState(t.Context(), k, nil)
-		}
-		return s.PutState(t.Context(), k, value(size))
-	}
-	full := func(err error) {
+	var clock atomic.Int64
+	s := open(t, dsn, store.Options{LockTimeout: time.Minute, Now: func() time.Time { return Epoch().Add(time.Duration(clock.Add(1))) }})
+	value := json.RawMessage(`"` + strings.Repeat("x", 60_000) + `"`)
+	put := func(workspace string, n int, v json.RawMessage) int {
 		t.Helper()
-		if phases.CodeOf(err) != phases.CauseOverloaded || !strings.Contains(err.Error(), "prune") {
-			t.Errorf("a plugin that keeps too much: %v", err)
-		}
-	}
-	fine := func(err error) {
-		t.Helper()
+		evicted, err := s.PutState(t.Context(), phases.StateKey{WorkspaceID: workspace, SessionID: fmt.Sprintf("%05d", n), Plugin: "p"}, v)
 		if err != nil {
-			t.Error(err)
+			t.Errorf("%s %d: %v", workspace, n, err)
+		}
+		return evicted
+	}
+	wantKept := func(workspace string, first, end int) {
+		t.Helper()
+		var kept, bytes, least, most sql.NullInt64
+		const query = `SELECT count(*), sum(640 + octet_length(workspace_id) + octet_length(session_id) + octet_length(value)),
+			min(CAST(session_id AS INTEGER)), max(CAST(session_id AS INTEGER)) FROM states WHERE plugin = 'p' AND workspace_id = $1`
+		if err := Raw(t, dsn).QueryRowContext(t.Context(), query, workspace).Scan(&kept, &bytes, &least, &most); err != nil {
+			t.Fatal(err)
+		}
+		if int(kept.Int64) != end-first || first < end && (int(least.Int64) != first || int(most.Int64) != end-1) {
+			t.Errorf("%s keeps %d values, %d to %d; want %d to %d", workspace, kept.Int64, least.Int64, most.Int64, first, end-1)
 		}
 	}
-	fine(put("p", 0, 1000))
-	fine(put("q", 0, 1000))
-	wantTotal(t, dsn, 1, 1008)
+	put("q-else", 0, json.RawMessage(`1`))
+	size := len(value) + len("a") + 5 + 640
+	most := store.MaxStateBytes / size // with room for small ones
+	for n := range most {
+		if got := put("a", n, value); got != 0 {
+			t.Fatalf("%d evicted before it is full", got)
+		}
+	}
+	wantKept("a", 0, most)
+	wantStateTotals(t, dsn)
 
-	// Room for ten more of 1,000 bytes, taken by forty at once.
-	Exec(t, dsn, fmt.Sprintf("UPDATE state_totals SET bytes = %d WHERE plugin = 'p'", store.MaxStateBytes-10_080))
+	put("b", 0, value) // a's oldest goes, not the put
+	wantKept("a", 1, most)
+	wantKept("b", 0, 1)
+	for n := range 20 { // who fills it goes on at its own cost
+		if got := put("a", most+n, value); got != 1 {
+			t.Errorf("%d evicted", got)
+		}
+	}
+	wantKept("a", 21, most+20)
+	wantKept("b", 0, 1)
+	put("a", 21, nil) // what is removed makes room
+	if got := put("b", 1, value); got != 0 {
+		t.Errorf("%d evicted where there is room", got)
+	}
+	put("b", 1, value) // in place of itself
+	wantKept("b", 0, 2)
+	wantStateTotals(t, dsn)
+
 	var group sync.WaitGroup
-	var refused atomic.Int32
 	for n := range 40 {
-		group.Go(func() {
-			if err := put("p", 1+n%20, 1000); err != nil {
-				full(err)
-				refused.Add(1)
-			}
-		})
+		group.Go(func() { put([]string{"b", "c"}[n%2], 100+n/2, value) })
 	}
 	group.Wait()
-	wantTotal(t, dsn, 11, store.MaxStateBytes)
-	if n := refused.Load(); n < 10 || n > 30 {
-		t.Errorf("%d of 40 were refused", n)
-	}
-	full(put("p", 100, 2))
-	fine(put("q", 1, 1000)) // another plugin's room is its own
-	fine(put("p", 0, 990))  // shorter than before
-	fine(put("p", 200, 2))
-	full(put("p", 201, 2))
-	fine(put("p", 0, 0))
-	fine(put("p", 0, 0)) // removing what is not there changes nothing
-	wantTotal(t, dsn, 11, store.MaxStateBytes-998)
+	wantKept("c", 100, 120)
+	wantStateTotals(t, dsn)
 
-	Exec(t, dsn, fmt.Sprintf("UPDATE state_totals SET kept = %d WHERE plugin = 'q'", store.MaxStates))
-	full(put("q", 2, 2))
-	fine(put("q", 1, 500))
-
-	// Retention counts anew.
 	if _, err := s.Prune(t.Context(), store.Retention{Age: time.Hour}, Epoch().Add(2*time.Hour)); err != nil {
 		t.Fatal(err)
 	}
-	wantTotal(t, dsn, 0, 0)
-	fine(put("p", 100, 1000))
-	fine(put("q", 100, 1000))
+	for _, workspace := range []string{"a", "b", "c"} {
+		wantKept(workspace, 0, 0)
+	}
+	wantStateTotals(t, dsn)
 }
 
-// wantTotal compares what is counted for the plugin "p".
-func wantTotal(t *testing.T, dsn string, kept, bytes int) {
+// testManySmallStates: a value counts for more than its bytes, so that their number is
+// bounded, too.
+func (x suite) testManySmallStates(t *testing.T) {
+	dsn := x.newDSN(t)
+	s := open(t, dsn, store.Options{Now: Epoch})
+	k := phases.StateKey{WorkspaceID: "a", SessionID: "s", Plugin: "p"}
+	for range 2 {
+		if _, err := s.PutState(t.Context(), k, json.RawMessage(`1`)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var bytes int
+	if err := Raw(t, dsn).QueryRowContext(t.Context(), "SELECT bytes FROM state_totals WHERE plugin = 'p'").Scan(&bytes); err != nil || bytes != 643 {
+		t.Errorf("a small value counts as %d bytes, %v", bytes, err)
+	}
+	wantStateTotals(t, dsn)
+}
+
+// wantStateTotals compares what is counted with what is there, and with the bound.
+func wantStateTotals(t *testing.T, dsn string) {
 	t.Helper()
-	var gotKept, gotBytes int
-	const query = "SELECT kept, bytes FROM state_totals WHERE plugin = 'p'"
-	if err := Raw(t, dsn).QueryRowContext(t.Context(), query).Scan(&gotKept, &gotBytes); err != nil || gotKept != kept || gotBytes != bytes {
-		t.Errorf("p keeps %d values with %d bytes, %v; want %d with %d", gotKept, gotBytes, err, kept, bytes)
+	const query = `SELECT
+		(SELECT coalesce(max(bytes), 0) FROM state_totals),
+		(SELECT count(*) FROM state_totals o WHERE bytes <> (SELECT coalesce(sum(bytes), 0) FROM state_shares s WHERE s.plugin = o.plugin)),
+		(SELECT count(*) FROM state_shares o WHERE bytes <> (SELECT coalesce(sum(640 + octet_length(workspace_id) + octet_length(session_id) + octet_length(value)), 0)
+			FROM states s WHERE s.plugin = o.plugin AND s.workspace_id = o.workspace_id)),
+		(SELECT count(*) FROM states s WHERE NOT EXISTS (SELECT 1 FROM state_shares o WHERE s.plugin = o.plugin AND s.workspace_id = o.workspace_id))`
+	var most, totals, shares, uncounted int
+	if err := Raw(t, dsn).QueryRowContext(t.Context(), query).Scan(&most, &totals, &shares, &uncounted); err != nil {
+		t.Fatal(err)
+	}
+	if most > store.MaxStateBytes || totals+shares+uncounted != 0 {
+		t.Errorf("the most is %d bytes; wrong: %d totals, %d shares; %d values are not counted", most, totals, shares, uncounted)
 	}
 }

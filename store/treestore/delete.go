@@ -2,59 +2,149 @@ package treestore
 
 import (
 	"context"
+	"database/sql"
+	"encoding/json"
 
 	"github.com/grapnelhq/grapnel/tree"
 )
 
-// DeleteFolder implements [tree.Store]. It keeps what lies below from changing:
-// saves share their folder's row, so the folders' rows are seized first.
+// What one transaction of DeleteFolder takes: so many folders and threads, where a
+// document counts as one more for each charsPerRow, since its text is copied.
+const (
+	deletePiece = 256
+	charsPerRow = 4096
+)
+
+// DeleteFolder implements [tree.Store]. What is large goes in pieces, since SQLite
+// has one writer and manifests wait for it no longer than half a second. The deepest
+// folders go first, each with its document and threads: so every thread is at any
+// time in a folder that is there, and resolves to what it did before or will after.
 func (s *Store) DeleteFolder(ctx context.Context, p tree.DeleteFolder) (f tree.Folder, err error) {
 	if err := p.Check(); err != nil {
 		return f, err
 	}
-	err = s.change(ctx, "deleting a folder", func(ctx context.Context, tx txn) (err error) {
-		if f, err = s.owned(ctx, tx, p.WorkspaceID, p.FolderID); err != nil {
+	err = s.db.Pieces(ctx, func() (more bool, err error) {
+		err = s.change(ctx, "deleting a folder", func(ctx context.Context, tx txn) (err error) {
+			f, more, err = s.deleteSome(ctx, tx, p)
 			return err
-		}
-		scope := tree.Scope{WorkspaceID: p.WorkspaceID, FolderID: tree.FolderID(f.ID)}
-		if _, err := s.height(ctx, tx, scope); err != nil { // a damaged tree is not followed
-			return err
-		}
-		if s.phrase.seize != "" {
-			if err := s.seize(ctx, tx, scope); err != nil {
-				return err
-			}
-		}
-		if !p.Recursive {
-			if err := s.wantEmpty(ctx, tx, "folder", scope, f.ID); err != nil {
-				return err
-			}
-		}
-		d, err := s.deed(ctx, tx, p.WorkspaceID, p.Actor)
-		if err != nil {
-			return err
-		}
-		return s.deleteBelow(ctx, tx, scope, f.ParentID, d)
+		})
+		return more, err
 	})
-	return f, err
+	return f, outcome(err)
 }
 
-// gone is the beginning of a statement about what is deleted with a folder: table
-// gone(id) has the folder and those below it, table moving(id) the threads in them.
-func gone(scope tree.Scope) string {
-	with, _ := below(scope)
-	return with + `, gone(id) AS (SELECT id FROM below UNION SELECT $2), moving(id) AS (SELECT t.id FROM gone
-		CROSS JOIN tree_threads t WHERE t.workspace_id = $1 AND t.folder_id = gone.id AND t.deleted_at IS NULL) `
+// deleteSome deletes a piece of a folder, and reports whether there is more of it. It
+// keeps what goes from changing: saves share their folder's row, so the folders' rows
+// are seized first.
+func (s *Store) deleteSome(ctx context.Context, tx txn, p tree.DeleteFolder) (f tree.Folder, more bool, err error) {
+	if f, err = s.owned(ctx, tx, p.WorkspaceID, p.FolderID); err != nil {
+		return f, false, err
+	}
+	piece := piece{workspace: p.WorkspaceID, folders: []string{}, threads: []string{}, left: deletePiece}
+	all := true
+	if p.Recursive {
+		all, err = piece.collect(ctx, tx, f.ID, 1)
+	} else {
+		piece.folders = append(piece.folders, f.ID)
+	}
+	if err != nil {
+		return f, false, err
+	}
+	if s.phrase.seize != "" {
+		if err := s.seize(ctx, tx, &piece); err != nil {
+			return f, false, err
+		}
+	}
+	if !p.Recursive {
+		scope := tree.Scope{WorkspaceID: p.WorkspaceID, FolderID: tree.FolderID(f.ID)}
+		if err := s.wantEmpty(ctx, tx, "folder", scope, f.ID); err != nil {
+			return f, false, err
+		}
+	}
+	d, err := s.deed(ctx, tx, p.WorkspaceID, p.Actor)
+	if err != nil {
+		return f, false, err
+	}
+	return f, !all, s.deletePiece(ctx, tx, &piece, f.ParentID, d)
+}
+
+// piece is what one transaction deletes: folders, each behind all that are below it,
+// and the threads that move out of them.
+type piece struct {
+	workspace        string
+	folders, threads []string
+	// left is how much more it may take.
+	left int
+}
+
+// collect takes a folder behind all that is in it, as far as there is room, and
+// reports whether it took all. Depth is how deep it has gone.
+func (p *piece) collect(ctx context.Context, tx txn, folder string, depth int) (all bool, err error) {
+	if depth >= tree.DamagedDepth {
+		return false, damaged(p.workspace)
+	}
+	if p.left <= 0 {
+		return false, nil
+	}
+	children, err := p.ids(ctx, tx, "tree_folders WHERE workspace_id = $1 AND parent_id = $2", folder)
+	for _, child := range children {
+		if all, err := p.collect(ctx, tx, child, depth+1); !all || err != nil {
+			return false, err
+		}
+	}
+	if err != nil {
+		return false, err
+	}
+	threads, err := p.ids(ctx, tx, "tree_threads WHERE workspace_id = $1 AND folder_id = $2", folder)
+	if err != nil {
+		return false, err
+	}
+	fit := min(len(threads), p.left)
+	p.threads, p.left = append(p.threads, threads[:fit]...), p.left-fit
+	if fit < len(threads) {
+		return false, nil
+	}
+	var chars int
+	const doc = "SELECT chars FROM thread_agents_doc WHERE workspace_id = $1 AND folder_id = $2 AND folder_id IS NOT NULL AND status <> 'archived'"
+	if _, err := tx.one(ctx, doc, []any{p.workspace, folder}, []any{&chars}); err != nil {
+		return false, err
+	}
+	cost := 1 + chars/charsPerRow
+	if cost > p.left && len(p.folders)+len(p.threads) > 0 {
+		return false, nil
+	}
+	p.folders, p.left = append(p.folders, folder), p.left-cost
+	return true, nil
+}
+
+// ids are what is in a folder: one more than fits is enough.
+func (p *piece) ids(ctx context.Context, tx txn, from, folder string) (list []string, err error) {
+	query := "SELECT id FROM " + from + " AND deleted_at IS NULL LIMIT $3"
+	err = each(ctx, tx, query, []any{p.workspace, folder, p.left + 1}, &list, func(rows *sql.Rows, id *string) error { return rows.Scan(id) })
+	return list, err
+}
+
+// args are the arguments of statements about a piece, before others.
+func (p *piece) args(more ...any) []any {
+	folders, _ := json.Marshal(p.folders) // strings always encode
+	threads, _ := json.Marshal(p.threads)
+	return append([]any{p.workspace, string(folders), string(threads)}, more...)
+}
+
+// gone is the beginning of a statement about a piece: table gone(id) has its folders,
+// table moving(id) its threads.
+func (s *Store) gone() string {
+	return "WITH gone(id) AS (SELECT value FROM " + s.phrase.list[0] + "$2" + s.phrase.list[1] +
+		"), moving(id) AS (SELECT value FROM " + s.phrase.list[0] + "$3" + s.phrase.list[1] + ") "
 }
 
 // seize locks folders that are to be deleted, and the threads in them.
-func (s *Store) seize(ctx context.Context, tx txn, scope tree.Scope) error {
+func (s *Store) seize(ctx context.Context, tx txn, p *piece) error {
 	for _, rows := range []string{
 		"tree_folders WHERE workspace_id = $1 AND id IN (SELECT id FROM gone) ORDER BY id",
 		"tree_threads WHERE workspace_id = $1 AND id IN (SELECT id FROM moving) ORDER BY id",
 	} {
-		_, err := tx.exec(ctx, gone(scope)+"SELECT id FROM "+rows+s.phrase.seize, scope.WorkspaceID, string(scope.FolderID))
-		if err != nil {
+		if _, err := tx.exec(ctx, s.gone()+"SELECT id FROM "+rows+s.phrase.seize, p.args()...); err != nil {
 			return err
 		}
 	}
@@ -67,15 +157,15 @@ const (
 	ofGoneDocs  = "workspace_id = $1 AND folder_id IN (SELECT id FROM gone) AND folder_id IS NOT NULL AND status <> 'archived'"
 	goneThreads = "workspace_id = $1 AND id IN (SELECT id FROM moving)"
 	noDoc       = "NULL, CAST(NULL AS TEXT), CAST(NULL AS BIGINT), CAST(NULL AS BIGINT)" // in the columns of documents
-	goneFolders = "workspace_id = $1 AND id IN (SELECT id FROM gone) AND deleted_at IS NULL"
+	goneFolders = "workspace_id = $1 AND id IN (SELECT id FROM gone)"
 )
 
-// deleteBelow deletes a folder and those below it: their documents are archived and
-// their threads move to the parent. What is logged, or kept as a revision, is taken
-// from the rows before they change.
-func (s *Store) deleteBelow(ctx context.Context, tx txn, scope tree.Scope, parent tree.FolderID, d deed) error {
+// deletePiece deletes folders: their documents are archived and their threads move
+// to a parent. What is logged, or kept as a revision, is taken from the rows before
+// they change.
+func (s *Store) deletePiece(ctx context.Context, tx txn, p *piece, parent tree.FolderID, d deed) error {
 	at := d.at.UnixNano()
-	log := "INSERT INTO tree_changes (" + logColumns + ") SELECT " + s.seqOf("$3") + ", workspace_id, CAST($4 AS TEXT), CAST($5 AS TEXT), CAST($6 AS TEXT), CAST($7 AS BIGINT), id, "
+	log := "INSERT INTO tree_changes (" + logColumns + ") SELECT " + s.seqOf("$4") + ", workspace_id, CAST($5 AS TEXT), CAST($6 AS TEXT), CAST($7 AS TEXT), CAST($8 AS BIGINT), id, "
 	logged := func(k kind, action tree.Action, more ...any) []any {
 		return append([]any{d.seq, string(k), string(action), d.actor, at}, more...)
 	}
@@ -84,20 +174,19 @@ func (s *Store) deleteBelow(ctx context.Context, tx txn, scope tree.Scope, paren
 		args      []any
 	}{
 		{log + "folder_id, NULL, 'archived', content_sha256, version + 1, chars" + goneDocs + s.phrase.notify, logged(ofDoc, tree.DocArchived)},
-		{"INSERT INTO thread_agents_doc_revision (" + revisionColumns + ") SELECT id, version + 1, content_sha256, chars, $3, $4, 'archive', content" +
+		{"INSERT INTO thread_agents_doc_revision (" + revisionColumns + ") SELECT id, version + 1, content_sha256, chars, $4, $5, 'archive', content" +
 			goneDocs, []any{at, d.actor}},
-		{"UPDATE thread_agents_doc SET status = 'archived', version = version + 1, updated_at = $3, archived_at = $3, updated_by = $4, archived_seq = " +
-			s.seqOf("$5") + " WHERE " + ofGoneDocs, []any{at, d.actor, d.seq}},
+		{"UPDATE thread_agents_doc SET status = 'archived', version = version + 1, updated_at = $4, archived_at = $4, updated_by = $5, archived_seq = " +
+			s.seqOf("$6") + " WHERE " + ofGoneDocs, []any{at, d.actor, d.seq}},
 		{
-			log + "CAST($8 AS TEXT), title, " + noDoc + " FROM tree_threads WHERE " + goneThreads + s.phrase.notify,
+			log + "CAST($9 AS TEXT), title, " + noDoc + " FROM tree_threads WHERE " + goneThreads + s.phrase.notify,
 			logged(ofThread, tree.Moved, nullable(parent)),
 		},
-		{"UPDATE tree_threads SET folder_id = $3 WHERE " + goneThreads, []any{nullable(parent)}},
+		{"UPDATE tree_threads SET folder_id = $4 WHERE " + goneThreads, []any{nullable(parent)}},
 		{log + "parent_id, name, " + noDoc + " FROM tree_folders WHERE " + goneFolders + s.phrase.notify, logged(ofFolder, tree.Deleted)},
-		{"UPDATE tree_folders SET deleted_at = $3, has_doc = FALSE WHERE " + goneFolders, []any{at}},
+		{"UPDATE tree_folders SET deleted_at = $4, has_doc = FALSE WHERE " + goneFolders, []any{at}},
 	} {
-		args := append([]any{scope.WorkspaceID, string(scope.FolderID)}, step.args...)
-		if _, err := tx.exec(ctx, gone(scope)+step.statement, args...); err != nil {
+		if _, err := tx.exec(ctx, s.gone()+step.statement, p.args(step.args...)...); err != nil {
 			return err
 		}
 	}

@@ -5,3 +5,6 @@ const (
 	ForThread = forThread
 	ForFolder = forFolder
 )
+
+// DeletePiece is how many folders and threads one transaction deletes.
+const DeletePiece = deletePiece

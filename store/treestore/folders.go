@@ -3,6 +3,7 @@ package treestore
 import (
 	"context"
 	"database/sql"
+	"strconv"
 
 	"github.com/grapnelhq/grapnel/tree"
 )
@@ -78,15 +79,16 @@ func (s *Store) depth(ctx context.Context, tx txn, place tree.Scope, folder stri
 	return depth, hits > 0, err
 }
 
-// height returns how many folders deep it goes below a scope.
-func (s *Store) height(ctx context.Context, tx txn, scope tree.Scope) (int, error) {
+// height returns how many folders deep it goes below a scope, and how many folders
+// there are: it looks at no more than most.
+func (s *Store) height(ctx context.Context, tx txn, scope tree.Scope, most int) (height, folders int, err error) {
 	with, args := below(scope)
-	var height int
-	_, err := tx.one(ctx, with+"SELECT coalesce(max(depth), 0) FROM below", args, []any{&height})
+	query := with + "SELECT coalesce(max(depth), 0), count(*) FROM (SELECT depth FROM below LIMIT " + strconv.Itoa(most) + ") b"
+	_, err = tx.one(ctx, query, args, []any{&height, &folders})
 	if err == nil && height >= tree.DamagedDepth {
 		err = damaged(scope.WorkspaceID)
 	}
-	return height, err
+	return height, folders, err
 }
 
 // CreateFolder implements [tree.Store].
@@ -204,9 +206,12 @@ func (s *Store) checkMove(ctx context.Context, tx txn, p tree.MoveFolder) error 
 	if inside {
 		return tree.Errorf(tree.CodeCycle, "parent_id: folder %q would be below itself", p.FolderID)
 	}
-	height, err := s.height(ctx, tx, tree.Scope{WorkspaceID: p.WorkspaceID, FolderID: tree.FolderID(p.FolderID)})
+	height, folders, err := s.height(ctx, tx, tree.Scope{WorkspaceID: p.WorkspaceID, FolderID: tree.FolderID(p.FolderID)}, tree.MaxMove+1)
 	if err != nil {
 		return err
+	}
+	if folders > tree.MaxMove {
+		return tree.Errorf(tree.CodeInvalid, "folder %q: there are more than %d folders below it; move those first", p.FolderID, tree.MaxMove)
 	}
 	if depth+1+height > tree.MaxDepth {
 		return tooDeep()

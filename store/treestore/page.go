@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"math"
 	"strconv"
 
 	"github.com/grapnelhq/grapnel/tree"
@@ -61,7 +62,7 @@ func (s *Store) checkHeight(ctx context.Context, tx txn, q tree.Query) error {
 	if q.FolderID == "" && q.Depth == 0 {
 		return nil
 	}
-	_, err := s.height(ctx, tx, q.Scope)
+	_, _, err := s.height(ctx, tx, q.Scope, math.MaxInt32)
 	return err
 }
 

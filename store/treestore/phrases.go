@@ -21,6 +21,9 @@ type phrases struct {
 	// inLog goes on from a condition that seq is greater than $1: in the log's order,
 	// by an index.
 	inLog string
+	// list is the table, around the argument with a JSON array of texts, that has them
+	// in its column "value".
+	list [2]string
 	// notify ends an insert into the log, and tells those who listen.
 	notify string
 }
@@ -39,11 +42,13 @@ func phrasesOf(k sqldb.Kind) phrases {
 				"coalesce(CAST(", " AS BIGINT), (SELECT (generation << 48) | CAST(CAST(pg_current_xact_id() AS TEXT) AS BIGINT) FROM tree_log))",
 			},
 			inLog:  " ORDER BY seq, id",
+			list:   [2]string{"json_array_elements_text(CAST(", " AS JSON))"},
 			notify: " RETURNING pg_notify('" + channel + "', workspace_id)",
 		}
 	}
 	return phrases{
 		inLog:   " AND id > $1 ORDER BY id",
+		list:    [2]string{"json_each(", ")"},
 		nextSeq: "SELECT seq + 1 FROM sqlite_sequence WHERE name = 'tree_changes'",
 	}
 }

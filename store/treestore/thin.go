@@ -9,43 +9,64 @@ import (
 	"github.com/grapnelhq/grapnel/tree"
 )
 
-// thinBatch is how many rows go in one transaction, so that saving never waits long.
+// thinBatch is how many rows are looked for at a time.
 const thinBatch = 1_000
 
 // Thin implements [tree.Store]. Each batch is a transaction: when an error stops the
 // work, what was done is done.
 func (s *Store) Thin(ctx context.Context, now time.Time) (int, error) {
 	taken := 0
-	for n := thinBatch; n == thinBatch; {
-		var err error
-		if n, err = s.thinRevisions(ctx, now.Add(-tree.ThinAge)); err != nil {
-			return taken, err
-		}
+	err := s.db.Pieces(ctx, func() (more bool, err error) {
+		n, err := s.thinRevisions(ctx, now.Add(-tree.ThinAge))
 		taken += n
+		return n > 0, err
+	})
+	if err == nil {
+		err = s.db.Pieces(ctx, func() (bool, error) { return s.thinChanges(ctx, now.Add(-tree.ChangesAge)) })
 	}
-	for more := true; more; {
-		var err error
-		if more, err = s.thinChanges(ctx, now.Add(-tree.ChangesAge)); err != nil {
-			return taken, err
-		}
-	}
-	return taken, nil
+	return taken, outcome(err)
 }
 
 // thinRevisions takes autosaves away that were made before a time, and that others
-// of the same step and document follow. So the newest of a document stays.
+// of the same step and document follow. So the newest of a document stays, whoever
+// else does this meanwhile: they are looked for before anything is locked.
 func (s *Store) thinRevisions(ctx context.Context, before time.Time) (n int, err error) {
+	type revision struct {
+		doc     string
+		version int64
+		chars   int
+	}
 	step := strconv.FormatInt(int64(tree.ThinStep), 10)
-	query := `DELETE FROM thread_agents_doc_revision WHERE (doc_id, version) IN (
-		SELECT r.doc_id, r.version FROM thread_agents_doc_revision r
+	query := `SELECT r.doc_id, r.version, r.chars FROM thread_agents_doc_revision r
 		WHERE r.save_reason = 'autosave' AND r.saved_at < $1 AND EXISTS (
 			SELECT 1 FROM thread_agents_doc_revision n WHERE n.doc_id = r.doc_id AND n.version > r.version
 				AND n.save_reason = 'autosave' AND n.saved_at < $1 AND n.saved_at / ` + step + ` = r.saved_at / ` + step + `)
-		LIMIT $2)`
-	err = s.quietly(ctx, "thinning revisions", func(ctx context.Context, tx txn) error {
-		deleted, err := tx.exec(ctx, query, before.UnixNano(), thinBatch)
-		n = int(deleted)
-		return err
+		LIMIT $2`
+	var found []revision
+	err = s.read(ctx, "thinning revisions", func(tx txn) error {
+		return each(ctx, tx, query, []any{before.UnixNano(), thinBatch}, &found, func(rows *sql.Rows, r *revision) error {
+			return rows.Scan(&r.doc, &r.version, &r.chars)
+		})
+	})
+	if err != nil || len(found) == 0 {
+		return 0, err
+	}
+	err = s.db.Pieces(ctx, func() (more bool, err error) {
+		fit := 0
+		for left := deletePiece; fit < len(found) && left > 0; fit++ {
+			left -= 1 + found[fit].chars/charsPerRow
+		}
+		err = s.quietly(ctx, "thinning revisions", func(ctx context.Context, tx txn) error {
+			const remove = "DELETE FROM thread_agents_doc_revision WHERE doc_id = $1 AND version = $2"
+			for _, r := range found[:fit] {
+				if _, err := tx.exec(ctx, remove, r.doc, r.version); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		n, found = n+fit, found[fit:]
+		return len(found) > 0, err
 	})
 	return n, err
 }
