@@ -208,6 +208,14 @@ func changeAttempts() []attempt {
 		{"make a device in its own folder", func(*scene) error {
 			return unix.Mknod(own("null"), unix.S_IFCHR|0o600, int(unix.Mkdev(1, 3)))
 		}},
+		{"take a lease on a file that it may read", func(s *scene) error {
+			f, err := os.Open(s.Granted + "/public-secret")
+			if err != nil {
+				return err
+			}
+			_, err = unix.FcntlInt(f.Fd(), unix.F_SETLEASE, unix.F_RDLCK)
+			return errors.Join(err, f.Close())
+		}},
 		{"change a file's mode", func(s *scene) error { return os.Chmod(s.Outside+"/file", 0o640) }},
 	}
 }
