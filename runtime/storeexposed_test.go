@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/grapnelhq/grapnel/config"
@@ -45,11 +46,11 @@ func TestStoreExposed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		slot := ""
+		var slots []string
 		for _, note := range (&Engine{}).storeExposed(cfg) {
-			slot += note.Slot
+			slots = append(slots, note.Slot)
 		}
-		if slot != tt.slot {
+		if slot := strings.Join(slots, ","); slot != tt.slot {
 			t.Errorf("%s, %s: told of %q, want %q", tt.store, tt.plugin, slot, tt.slot)
 		}
 	}

@@ -14,10 +14,12 @@ import (
 // memoryAttacks hold memory where nobody looks for it.
 func memoryAttacks() map[string]func(*Program) error {
 	return map[string]func(*Program) error{
-		"process-page-tables":     func(p *Program) error { return p.holdMemory(pageTables) },
-		"process-shared-dropped":  func(p *Program) error { return p.holdMemory(sharedDropped) },
-		"process-memory-orphan":   func(p *Program) error { return p.holdMemory(func() error { return holdApart(0, true) }) },
-		"process-memory-sibling":  func(p *Program) error { return p.holdMemory(func() error { return holdApart(unix.CLONE_PARENT, false) }) },
+		"process-page-tables":    func(p *Program) error { return p.holdMemory(pageTables) },
+		"process-shared-dropped": func(p *Program) error { return p.holdMemory(sharedDropped) },
+		"process-memory-orphan":  func(p *Program) error { return p.holdMemory(func() error { return holdApart(0, true) }) },
+		"process-memory-sibling": func(p *Program) error {
+			return p.holdMemory(func() error { return holdApart(unix.CLONE_PARENT, false) })
+		},
 		"process-memory-children": func(p *Program) error { return p.holdMemory(manyHolders) },
 		"reach-lease": func(p *Program) error {
 			return p.serveAttack(func(context.Context, *sdk.Call) { p.attempt(lease()) })
@@ -70,7 +72,9 @@ func manyHolders() error {
 	for range children {
 		if err := begin(0, func() {
 			for range descriptors {
-				_, _, _ = unix.RawSyscall(unix.SYS_EVENTFD2, 0, 0, 0)
+				if _, _, errno := unix.RawSyscall(unix.SYS_EVENTFD2, 0, 0, 0); errno != 0 {
+					break
+				}
 			}
 			holdInClone(heldMemory / children)
 		}); err != nil {
@@ -95,9 +99,9 @@ func holdApart(flags uintptr, orphan bool) error {
 
 // holdInClone holds memory in a process that has one thread and no Go runtime.
 func holdInClone(size uintptr) {
-	_, _, _ = unix.RawSyscall6(unix.SYS_MMAP, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_POPULATE, ^uintptr(0), 0)
-	for {
-		_, _, _ = unix.RawSyscall6(unix.SYS_PPOLL, 0, 0, 0, 0, 0, 0)
+	_, _, errno := unix.RawSyscall6(unix.SYS_MMAP, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_POPULATE, ^uintptr(0), 0)
+	for errno == 0 { // for ever: nothing interrupts it
+		_, _, errno = unix.RawSyscall6(unix.SYS_PPOLL, 0, 0, 0, 0, 0, 0)
 	}
 }
 
@@ -112,7 +116,8 @@ func begin(flags uintptr, child func()) error {
 		return errno
 	case pid == 0:
 		child()
-		_, _, _ = unix.RawSyscall(unix.SYS_EXIT_GROUP, 0, 0, 0)
+		_, _, errno = unix.RawSyscall(unix.SYS_EXIT_GROUP, 0, 0, 0)
+		return errno
 	}
 	return nil
 }

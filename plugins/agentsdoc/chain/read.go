@@ -57,7 +57,7 @@ func (r *reader) open(dir fsview.Dir, name string) (fsview.File, error) {
 		if !errors.Is(err, syscall.EAGAIN) || r.waited >= leasePatience {
 			return f, err
 		}
-		time.Sleep(leasePause)
+		<-time.After(leasePause)
 		r.waited += leasePause
 	}
 }
