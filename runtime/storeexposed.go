@@ -13,10 +13,11 @@ import (
 // codeStoreExposed marks a plugin whose grants cover the store's file.
 const codeStoreExposed = "store_exposed"
 
-// storeExposed warns of confined plugins that may open the files of an embedded store.
-// Reading is enough to keep everybody else from writing: SQLite's locks are those of
-// fcntl, which a reader may take.
-func (e *Engine) storeExposed(cfg *config.Config) []phases.Diagnostic {
+// StoreExposed warns of confined plugins that may open the files of the configuration's
+// embedded store. Reading is enough to keep everybody else from writing: SQLite's locks
+// are those of fcntl, which a reader may take. It is among the diagnostics of an engine
+// that was made with the same configuration.
+func StoreExposed(cfg *config.Config) []phases.Diagnostic {
 	file := cfg.StoreFile()
 	if file == "" {
 		return nil
@@ -26,7 +27,7 @@ func (e *Engine) storeExposed(cfg *config.Config) []phases.Diagnostic {
 	for i := range cfg.Plugins {
 		p := &cfg.Plugins[i]
 		box, err := confinement(p)
-		if _, inProcess := e.opts.InProcess[p.Name]; inProcess || err != nil || box.Tier == sandbox.T0 {
+		if err != nil || box.Tier == sandbox.T0 {
 			continue
 		}
 		for key, paths := range map[string][]string{"read": box.Policy.Read, "write": box.Policy.Write} {

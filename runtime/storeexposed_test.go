@@ -47,7 +47,7 @@ func TestStoreExposed(t *testing.T) {
 			t.Fatal(err)
 		}
 		var slots []string
-		for _, note := range (&Engine{}).storeExposed(cfg) {
+		for _, note := range StoreExposed(cfg) {
 			slots = append(slots, note.Slot)
 		}
 		if slot := strings.Join(slots, ","); slot != tt.slot {
