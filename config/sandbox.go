@@ -30,6 +30,22 @@ func (p *Plugin) Tier() (tier, key string) {
 	return tier, key
 }
 
+// StoreFile returns the path of an embedded store, a relative one from the file's folder;
+// "" if the store is another one, or none.
+func (c *Config) StoreFile() string {
+	path, embedded := strings.CutPrefix(c.Store.Value, "sqlite:")
+	if !embedded || strings.HasPrefix(path, ":") {
+		return ""
+	}
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(filepath.Dir(c.file()), path)
+	}
+	if abs, err := filepath.Abs(path); err == nil {
+		path = abs
+	}
+	return path
+}
+
 // sandboxed checks what the sandbox is told.
 func (c *checker) sandboxed(p *Plugin, n *node) {
 	grants := n.child("grants")

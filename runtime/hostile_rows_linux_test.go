@@ -93,21 +93,26 @@ func hostileSpecial() map[string]hostileRow {
 		"shake-by-child": {never: true}, "shake-twice": {never: true}, "shake-then-exec": {never: true}, "shake-then-exit": {never: true}, "shake-then-close": {never: true},
 		"shake-binary-noise": {never: true}, "shake-no-newline": {never: true},
 		// A plugin speaks with its host only, in every tier.
-		"reach-neighbours":       {want: [3]string{"denied", "denied", "denied"}},
-		"process-daemon":         {survives: true},
-		"process-memory":         {memory: true, apart: true, test: endedForMemory},
-		"process-memfd":          {memory: true, apart: true, test: endedForMemory},
-		"process-shared-memory":  {memory: true, apart: true, test: endedForMemory},
-		"process-threads":        {slows: true, apart: true},
-		"process-timers":         {slows: true},
-		"process-logs-binary":    {slows: true},
-		"process-logs-lines":     {slows: true},
-		"frame-flood":            {slows: true},
-		"shake-and-flood":        {slows: true},
-		"dir-swapped":            {leaves: true, apart: true},
-		"dir-mounted":            {leaves: true, apart: true},
-		"answer-jobs-never-done": {apart: true, closes: true, test: closedInTime},
-		"answer-extremes":        {test: extremesAnswered, apart: true},
+		"reach-neighbours":        {want: [3]string{"denied", "denied", "denied"}},
+		"process-daemon":          {survives: true},
+		"process-memory":          {memory: true, apart: true, test: endedForMemory},
+		"process-memfd":           {memory: true, apart: true, test: endedForMemory},
+		"process-shared-memory":   {memory: true, apart: true, test: endedForMemory},
+		"process-page-tables":     {memory: true, apart: true, test: endedForMemory},
+		"process-memory-orphan":   {memory: true, apart: true, test: endedForMemory},
+		"process-memory-sibling":  {memory: true, apart: true, test: endedForMemory},
+		"process-memory-children": {memory: true, apart: true, test: endedForMemory},
+		"process-shared-dropped":  {memory: true, apart: true, test: endedForMemoryOfRoot},
+		"process-threads":         {slows: true, apart: true},
+		"process-timers":          {slows: true},
+		"process-logs-binary":     {slows: true},
+		"process-logs-lines":      {slows: true},
+		"frame-flood":             {slows: true},
+		"shake-and-flood":         {slows: true},
+		"dir-swapped":             {leaves: true, apart: true},
+		"dir-mounted":             {leaves: true, apart: true},
+		"answer-jobs-never-done":  {apart: true, closes: true, test: closedInTime},
+		"answer-extremes":         {test: extremesAnswered, apart: true},
 	}
 }
 
@@ -117,6 +122,14 @@ func endedForMemory(t *testing.T, b *processBench, _ *runtime.Engine) {
 	b.await(t, "a plugin that is ended for memory", func(e runtime.Event) bool {
 		return e.Kind == runtime.EventPlugin && strings.HasPrefix(e.Plugin, "process-") && e.Code == string(phases.CauseOOM)
 	})
+}
+
+// endedForMemoryOfRoot is endedForMemory for what only a host that is root sees.
+func endedForMemoryOfRoot(t *testing.T, b *processBench, eng *runtime.Engine) {
+	t.Helper()
+	if os.Geteuid() == 0 {
+		endedForMemory(t, b, eng)
+	}
 }
 
 // closedInTime closes the engine while its plugin works on jobs that it never does.

@@ -16,9 +16,10 @@ const (
 	// firstLook is the pause before the first one, so that a status shows something
 	// soon.
 	firstLook = 250 * time.Millisecond
-	// lookShare bounds the looks on a machine with very many processes: they take
-	// at most this part of one processor.
-	lookShare = 50
+	// lookShare and lookLatest bound the looks on a machine with very many processes:
+	// they take at most a tenth of one processor, and come at least so often.
+	lookShare  = 10
+	lookLatest = 5 * time.Second
 )
 
 // memwatch looks at what plugins' processes hold, with all their descendants,
@@ -68,9 +69,14 @@ func (w *memwatch) serve(ctx context.Context) {
 			if !w.look() {
 				return // this system does not tell
 			}
-			pause = max(lookEvery, lookShare*time.Since(begin))
+			pause = pauseAfter(time.Since(begin))
 		}
 	}
+}
+
+// pauseAfter is the pause after a look.
+func pauseAfter(took time.Duration) time.Duration {
+	return min(max(lookEvery, lookShare*took), lookLatest)
 }
 
 // rest waits, and reports whether ctx has not ended meanwhile.

@@ -133,7 +133,7 @@ func (e *Engine) replan(g *generation, descriptions, refused []*phases.Descripti
 	if err != nil {
 		return locate(g.cfg, err)
 	}
-	next.plan, next.diagnostics = p, slices.Concat(e.notEnforced(g.cfg), e.recycleNotes(g.cfg), diagnostics)
+	next.plan, next.diagnostics = p, slices.Concat(e.notEnforced(g.cfg), StoreExposed(g.cfg), e.recycleNotes(g.cfg), diagnostics)
 	old := g.planned.Load()
 	for _, phase := range p.Phases() {
 		next.phases[phase.Row.Phase] = g.newPhase(next, phase, old)

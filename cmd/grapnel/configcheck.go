@@ -109,6 +109,7 @@ func (a *app) configCheck(ctx context.Context, offline bool) error {
 	}
 	result := declared(cfg, from)
 	result.Offline = offline
+	result.Diagnostics = append(result.Diagnostics, runtime.StoreExposed(cfg)...)
 	if !offline {
 		err := a.withEngine(ctx, cfg, runtime.Options{}, func(_ context.Context, eng *runtime.Engine) error {
 			result.addRunning(eng)

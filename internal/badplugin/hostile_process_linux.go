@@ -3,6 +3,7 @@ package badplugin
 import (
 	"context"
 	"errors"
+	"maps"
 	"os"
 	"os/signal"
 	"runtime"
@@ -28,7 +29,8 @@ func processAttacks() map[string]func(*Program) error {
 			})
 		}
 	}
-	return map[string]func(*Program) error{
+	all := memoryAttacks()
+	maps.Copy(all, map[string]func(*Program) error{
 		"process-deaf-to-term": func(p *Program) error {
 			signal.Ignore(syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
 			return errors.Join(p.serveAttack(func(context.Context, *sdk.Call) { p.did("done") }), block(p))
@@ -68,7 +70,8 @@ func processAttacks() map[string]func(*Program) error {
 			defer p.Exit(0)
 			return p.daemon("sleeper", true)
 		},
-	}
+	})
+	return all
 }
 
 // manyChildren starts a small fork bomb.

@@ -55,14 +55,15 @@ type attempt struct {
 // linuxModes are the programs that exist on Linux only.
 func linuxModes() map[string]func() {
 	list := map[string]func(){
-		"attempts": func() { after(serve, tryAll) },
-		"whoami":   func() { fmt.Println(os.Geteuid()) },
-		"impostor": func() { fmt.Println("1|1|unix|" + os.Args[3] + "|grpc|"); block() },
-		"parent":   serveInChild,
-		"escape":   func() { after(serve, escape) },
-		"bomb":     func() { after(serve, bomb) },
-		"twins":    func() { after(serve, twins) },
-		"hoard":    func() { after(serve, hoard) },
+		"attempts":    func() { after(serve, tryAll) },
+		"whoami":      func() { fmt.Println(os.Geteuid()) },
+		"impostor":    func() { fmt.Println("1|1|unix|" + os.Args[3] + "|grpc|"); block() },
+		"parent":      serveInChild,
+		"escape":      func() { after(serve, escape) },
+		"bomb":        func() { after(serve, bomb) },
+		"twins":       func() { after(serve, twins) },
+		"hoard":       func() { after(serve, hoard) },
+		"leave-group": func() { after(serve, leaveGroup) },
 		"setuid": func() {
 			after(serve, func(_, err *os.File) {
 				out, e := exec.CommandContext(context.Background(), os.Args[3]+"/setuid", modeArg, "whoami").Output()
@@ -206,6 +207,14 @@ func changeAttempts() []attempt {
 		{"make a pipe", func(s *scene) error { return unix.Mkfifo(s.Outside+"/pipe", 0o600) }},
 		{"make a device in its own folder", func(*scene) error {
 			return unix.Mknod(own("null"), unix.S_IFCHR|0o600, int(unix.Mkdev(1, 3)))
+		}},
+		{"take a lease on a file that it may read", func(s *scene) error {
+			f, err := os.Open(s.Granted + "/public-secret")
+			if err != nil {
+				return err
+			}
+			_, err = unix.FcntlInt(f.Fd(), unix.F_SETLEASE, unix.F_RDLCK)
+			return errors.Join(err, f.Close())
 		}},
 		{"change a file's mode", func(s *scene) error { return os.Chmod(s.Outside+"/file", 0o640) }},
 	}

@@ -70,7 +70,6 @@ func (g *cage) prepare(s Sandbox, prog *program, folder, mark string) error {
 		return err
 	}
 	defer done()
-	confined.Grouped = g.tier == sandbox.T2
 	if g.confinement, err = sandbox.Prepare(s.Policy, confined); err != nil || g.tier < sandbox.T2 {
 		return err
 	}

@@ -100,7 +100,7 @@ func (p *Process) dial(ctx context.Context, h handshake) (net.Conn, error) {
 		if errors.Is(err, fs.ErrNotExist) {
 			what = "the socket of the handshake is not there"
 		}
-		if ctx.Err() == nil { // the end of the wait says nothing about the cause
+		if !timedOut(err) && ctx.Err() == nil { // the end of the wait says nothing about the cause
 			p.setWaiting(what, words)
 		}
 		switch _, decided := errors.AsType[*phases.Error](err); {
@@ -141,10 +141,16 @@ func (p *Process) dialOnce(ctx context.Context, h handshake) (net.Conn, error) {
 // listens yet, too many wait already, or the connection was closed before it was
 // used. That the time is up the caller will see by itself, in a moment.
 func isNotYet(err error) bool {
-	timeout, ok := errors.AsType[net.Error](err)
-	return ok && timeout.Timeout() || slices.ContainsFunc([]error{
+	return timedOut(err) || slices.ContainsFunc([]error{
 		fs.ErrNotExist, syscall.ECONNREFUSED, errWSARefused, syscall.EAGAIN, syscall.ECONNRESET,
 	}, func(passing error) bool { return errors.Is(err, passing) })
+}
+
+// timedOut reports whether a dial has run into its deadline, which the context may
+// not know yet.
+func timedOut(err error) bool {
+	timeout, ok := errors.AsType[net.Error](err)
+	return ok && timeout.Timeout()
 }
 
 // pause waits, and reports whether ctx lasted.

@@ -41,6 +41,7 @@ func denials() []denial {
 		{attempt: "make a symbolic link", without: "ok", with: "EACCES"},
 		{attempt: "make a pipe", without: "ok", with: "EACCES"},
 		{attempt: "make a device in its own folder", without: "ok", with: "EACCES", root: true},
+		{attempt: "take a lease on a file that it may read", without: "ok", with: "EACCES"},
 		{attempt: "change a file's mode", without: "ok", with: "ok"},
 
 		{attempt: "connect by TCP", without: "ok", with: "EACCES"},

@@ -24,6 +24,7 @@ type process struct {
 	zombie  bool
 	threads int
 	pages   int64 // resident
+	size    int64 // of its addresses, in bytes
 }
 
 // procID names one process for as long as the system runs.
@@ -40,6 +41,7 @@ type family struct {
 
 	mu    sync.Mutex
 	known map[procID]bool // seen as descendants while the root lived, or killed
+	near  nearLook
 }
 
 // newFamily begins the family of a process just started.
@@ -224,12 +226,12 @@ func parseStat(pid int, data []byte) (process, bool) {
 	_, rest, ok := cutLast(data, ')')
 	fields := bytes.Fields(rest)
 	// Counted from the state, which is field 3: parent is 4, threads are 20,
-	// start time is 22, resident pages are 24.
+	// start time is 22, size is 23, resident pages are 24.
 	if !ok || len(fields) < 22 {
 		return process{}, false
 	}
-	numbers := [4]uint64{}
-	for i, field := range []int{1, 17, 19, 21} {
+	numbers := [5]uint64{}
+	for i, field := range []int{1, 17, 19, 21, 20} {
 		n, err := strconv.ParseUint(string(fields[field]), 10, 64)
 		if err != nil {
 			return process{}, false
@@ -239,7 +241,7 @@ func parseStat(pid int, data []byte) (process, bool) {
 	state := fields[0][0]
 	return process{
 		id: procID{pid: pid, start: numbers[2]}, parent: int(numbers[0]), zombie: state == 'Z' || state == 'X', //nolint:gosec // the kernel's numbers
-		threads: int(numbers[1]), pages: int64(numbers[3]), //nolint:gosec // likewise
+		threads: int(numbers[1]), pages: int64(numbers[3]), size: int64(numbers[4]), //nolint:gosec // likewise
 	}, true
 }
 

@@ -280,7 +280,7 @@ func TestMeasure(t *testing.T) {
 		t.Errorf("processes %d and %d, want %d and 1", got[0].Processes, got[1].Processes, 1+len(pids))
 	}
 	for i, u := range got {
-		if u.RSS < 1<<20 || u.RSS > 1<<34 || u.Threads < u.Processes || u.Descriptors < 3*u.Processes {
+		if u.RSS < 1<<20 || u.RSS > 1<<34 || u.Threads < u.Processes {
 			t.Errorf("usage %d is %+v", i, u)
 		}
 	}

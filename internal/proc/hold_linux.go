@@ -18,6 +18,9 @@ func (g *cage) spawn(path string, argv []string, attr *os.ProcAttr) (*os.Process
 		return p, err
 	}
 	if errors.Is(err, unix.EPERM) {
+		if g.group != nil {
+			return nil, fmt.Errorf("ptrace is forbidden here, without which the program would run before it is in its control group: write sandbox: T1: %w", err)
+		}
 		// A debugger that follows the host's children has this one too.
 		attr.Sys.Ptrace = false
 		g.missing = append(g.missing, "it runs for a moment before its limits are set, and beside a thread of the host that it may trace (ptrace is forbidden here)")
@@ -54,6 +57,11 @@ func (g *cage) release(pid, thread int) error {
 	}
 	if err := awaitThread(thread); err != nil {
 		return err
+	}
+	if g.group != nil {
+		if err := g.group.Add(pid); err != nil {
+			return err
+		}
 	}
 	if err := g.confinement.Limit(pid, g.group); err != nil {
 		return err

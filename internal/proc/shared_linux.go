@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -44,18 +46,59 @@ func sharedMemory() int64 {
 	return int64(info.Sharedram) * int64(info.Unit) //nolint:gosec // less than the machine's memory
 }
 
-// segments returns the files in memory that the known members hold open (memfds
-// and files of a tmpfs, also deleted ones) and the System V segments that they
-// have made, mapped or not.
-func (f *family) segments() segments {
-	held := segments{}
+// segmentsOf returns the files in memory that processes hold: those that are open
+// (memfds and files of a tmpfs, also deleted ones), the System V segments that they
+// have made, and shared memory that is mapped, resident or not. It ends early when its
+// time is over.
+func segmentsOf(members map[procID]process, end time.Time) segments {
+	held, kernel := segments{}, kernelMount()
+	held.addSystemV(members, kernel)
 	budget := maxLooked
 	inMemory := map[uint64]bool{} // file systems
-	for id := range f.known {
+	for id := range members {
+		if budget <= 0 || time.Now().After(end) {
+			break
+		}
 		budget -= held.addOpen(id.pid, budget, inMemory)
+		held.addMapped(id.pid, kernel, end)
 	}
-	held.addSystemV(f.known)
 	return held
+}
+
+// addMapped adds shared memory of the kernel's own file system (anonymous, memfds and
+// System V segments) that a process has mapped. How much of it there is takes the
+// powers of root to see.
+func (s segments) addMapped(pid int, kernel uint64, end time.Time) {
+	dir := "/proc/" + strconv.Itoa(pid)
+	file, err := os.Open(dir + "/maps")
+	if err != nil {
+		return
+	}
+	defer closeQuietly(file)
+	lines := bufio.NewScanner(io.LimitReader(file, maxMaps))
+	for lines.Scan() {
+		fields := bytes.Fields(lines.Bytes())
+		if time.Now().After(end) {
+			return
+		}
+		if len(fields) < 6 {
+			continue
+		}
+		id := mappedInode(fields[3], fields[4])
+		if _, known := s[id]; known || id.dev != kernel {
+			continue
+		}
+		var st unix.Stat_t
+		if unix.Stat(dir+"/map_files/"+mapName(string(fields[0])), &st) == nil && st.Dev == id.dev && st.Ino == id.ino {
+			s[id] = st.Blocks * 512
+		}
+	}
+}
+
+// mapName is the name of a mapping among map_files, which have no zeros in front.
+func mapName(addresses string) string {
+	from, to, _ := strings.Cut(addresses, "-")
+	return strings.TrimLeft(from, "0") + "-" + strings.TrimLeft(to, "0")
 }
 
 // addOpen adds the files in memory that a process holds open, of at most budget
@@ -95,8 +138,8 @@ func isInMemory(path string) bool {
 	return unix.Statfs(path, &fs) == nil && (fs.Type == unix.TMPFS_MAGIC || fs.Type == unix.HUGETLBFS_MAGIC)
 }
 
-// addSystemV adds the System V segments that living members of a family have made.
-func (s segments) addSystemV(members map[procID]bool) {
+// addSystemV adds the System V segments that processes have made.
+func (s segments) addSystemV(members map[procID]process, kernel uint64) {
 	data, err := os.ReadFile("/proc/sysvipc/shm")
 	if err != nil {
 		return
@@ -107,7 +150,7 @@ func (s segments) addSystemV(members map[procID]bool) {
 	}
 	for line := range bytes.Lines(data) {
 		if id, creator, size, ok := parseSegment(line); ok && pids[creator] {
-			s[inode{kernelMount(), id}] = size
+			s[inode{kernel, id}] = size
 		}
 	}
 }

@@ -27,6 +27,10 @@ const (
 // hoard holds memory that is mapped nowhere, in the way that its argument names.
 func hoard(_, err *os.File) {
 	way := os.Args[3]
+	if run, ok := hoards()[way]; ok {
+		_, _ = fmt.Fprintln(err, "hoard", run())
+		block()
+	}
 	fd, e := memoryFile(way)
 	if e == nil && fd >= 0 {
 		size := int64(hoardSize)
@@ -83,6 +87,69 @@ func memoryFile(way string) (int, error) {
 	return unix.MemfdCreate("hoard", 0)
 }
 
+// hoards are ways to hold memory without a descriptor.
+func hoards() map[string]func() error {
+	return map[string]func() error{
+		"shared pages that nobody has resident": func() error {
+			data, err := unix.Mmap(-1, 0, hoardSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_ANON|unix.MAP_POPULATE)
+			if err != nil {
+				return err
+			}
+			return unix.Madvise(data, unix.MADV_DONTNEED)
+		},
+		"page tables": func() error {
+			const pages = hoardSize / 4096
+			const each = 2 << 20 // is what one page table is for
+			start, _, errno := unix.Syscall6(unix.SYS_MMAP, 0, pages*each, unix.PROT_READ, unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_NORESERVE, ^uintptr(0), 0)
+			if errno != 0 {
+				return errno
+			}
+			if _, _, errno := unix.Syscall(unix.SYS_MADVISE, start, pages*each, unix.MADV_NOHUGEPAGE); errno != 0 {
+				return errno
+			}
+			for i := range uintptr(pages) {
+				if _, _, errno := unix.Syscall(unix.SYS_MADVISE, start+i*each, 4096, unix.MADV_POPULATE_READ); errno != 0 {
+					return errno
+				}
+			}
+			return nil
+		},
+		"an orphan": func() error { return holdApart(0, true) },
+		"a sibling": func() error { return holdApart(unix.CLONE_PARENT, false) },
+	}
+}
+
+// holdApart has a process hold memory that is not among the children of this one: it
+// was begun as a child of the host, or by a child that has ended.
+func holdApart(flags uintptr, orphan bool) error {
+	var pipe [2]int
+	if err := unix.Pipe(pipe[:]); err != nil {
+		return err
+	}
+	pid, _, errno := unix.RawSyscall6(unix.SYS_CLONE, uintptr(unix.SIGCHLD)|flags, 0, 0, 0, 0, 0)
+	if errno != 0 {
+		return errno
+	}
+	if pid == 0 { // only this thread exists here
+		if orphan {
+			if pid, _, _ := unix.RawSyscall6(unix.SYS_CLONE, uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0); pid != 0 {
+				_, _, _ = unix.RawSyscall(unix.SYS_EXIT_GROUP, 0, 0, 0)
+			}
+		}
+		_, _, _ = unix.RawSyscall6(unix.SYS_MMAP, 0, hoardSize, unix.PROT_READ|unix.PROT_WRITE,
+			unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_POPULATE, ^uintptr(0), 0)
+		_, _, _ = unix.RawSyscall(unix.SYS_CLOSE, uintptr(pipe[1]), 0, 0)
+		for {
+			_, _, _ = unix.RawSyscall6(unix.SYS_PPOLL, 0, 0, 0, 0, 0, 0)
+		}
+	}
+	if err := unix.Close(pipe[1]); err != nil {
+		return err
+	}
+	_, err := unix.Read(pipe[0], make([]byte, 1)) // until it has closed its end
+	return err
+}
+
 // TestHoardedMemory: memory that a plugin holds but has not mapped counts
 // against its limit.
 func TestHoardedMemory(t *testing.T) {
@@ -98,10 +165,21 @@ func TestHoardedMemory(t *testing.T) {
 		{"deleted file", sandbox.T0, true},
 		{"System V", sandbox.T0, true},
 		{"mapped", sandbox.T0, false}, // counted once
+		{"shared pages that nobody has resident", sandbox.T0, true},
+		{"shared pages that nobody has resident", sandbox.T1, true},
+		{"page tables", sandbox.T0, true},
+		{"page tables", sandbox.T1, true},
+		{"an orphan", sandbox.T0, true},
+		{"an orphan", sandbox.T1, true},
+		{"a sibling", sandbox.T0, true},
+		{"a sibling", sandbox.T1, true},
 	} {
 		t.Run(tt.way+" in "+tt.tier.String(), func(t *testing.T) {
 			if tt.tier > sandbox.T0 {
 				needT1(t)
+			}
+			if strings.HasPrefix(tt.way, "shared") && os.Geteuid() != 0 {
+				t.Skip("only root sees how much of a shared mapping there is")
 			}
 			b := setup(t)
 			spec := b.spec("hoard", tt.way)

@@ -39,9 +39,8 @@ func requiredEnv() []string { return nil }
 
 // sysProcAttr makes the child the leader of its own process group, so that the
 // keys of a terminal do not reach it, and has it killed when the thread that
-// started it ends. The system forgets the latter for a set-user-ID program. It
-// begins its life in the control group, if there is one, and if it is confined
-// it is traced until release.
+// started it ends. The system forgets the latter for a set-user-ID program. If it is
+// confined it is held until release.
 func sysProcAttr(g *cage) *syscall.SysProcAttr {
 	attr := &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	if g.confinement != nil {
@@ -49,9 +48,6 @@ func sysProcAttr(g *cage) *syscall.SysProcAttr {
 		if !g.confinement.DeathSignal() {
 			attr.Pdeathsig = 0
 		}
-	}
-	if g.group != nil {
-		attr.UseCgroupFD, attr.CgroupFD = true, g.group.FD()
 	}
 	return attr
 }

@@ -2,11 +2,14 @@ package proc
 
 import (
 	"context"
+	"maps"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -61,7 +64,7 @@ func TestUsageForgetsTheDead(t *testing.T) {
 	reused := procID{pid: self.id.pid, start: self.id.start + 1}
 	dead := procID{pid: 1 << 30, start: 1}
 	f := &family{known: map[procID]bool{alive: true, reused: true, dead: true}}
-	if u := f.usage(nil, 0, 0); u != (Usage{}) {
+	if u, _ := f.usage(&table{}); u != (Usage{}) {
 		t.Errorf("usage of an empty table = %+v", u)
 	}
 	if len(f.known) != 1 || !f.known[alive] {
@@ -70,7 +73,7 @@ func TestUsageForgetsTheDead(t *testing.T) {
 	zombie := process{id: alive, zombie: true}
 	zombie.id.pid = os.Getppid() // a family does not count this process
 	f.known = map[procID]bool{zombie.id: true}
-	f.usage([]process{zombie}, 0, 0)
+	f.usage(&table{processes: []process{zombie}})
 	if len(f.known) != 0 {
 		t.Errorf("known are %v, want nobody", f.known)
 	}
@@ -178,6 +181,81 @@ func TestParseSegment(t *testing.T) {
 	}
 }
 
+// TestSettleTakesTurns: once the time of a look is over, families keep what they held
+// at their last one, those that were not reached come first, and nobody is ended whom
+// nobody has looked at.
+func TestSettleTakesTurns(t *testing.T) {
+	t.Parallel()
+
+	if testing.Short() {
+		t.Skip("it looks at memory for as long as a look may take")
+	}
+	self, ok := readProcess(os.Getpid())
+	if !ok {
+		t.Skip("no /proc")
+	}
+	members := map[procID]process{self.id: self}
+	for i := range 1 << 16 { // each takes a moment
+		members[procID{pid: self.id.pid, start: uint64(i)}] = self
+	}
+	const plenty = 1 << 60
+	var list []doubt
+	for range 20 {
+		list = append(list, doubt{&family{}, members, &Usage{RSS: plenty + 1}, plenty})
+	}
+	settle(slices.Clone(list))
+	reached := map[*family]bool{}
+	for _, d := range list {
+		reached[d.family] = !d.family.near.at.IsZero()
+		if !reached[d.family] && d.usage.RSS != plenty {
+			t.Errorf("a family that was not looked at holds %d", d.usage.RSS)
+		}
+	}
+	first := len(slices.Collect(maps.Keys(reached)))
+	for _, looked := range reached {
+		if !looked {
+			first--
+		}
+	}
+	if first == 0 || first == len(list) {
+		t.Fatalf("%d of %d were looked at", first, len(list))
+	}
+	settle(slices.Clone(list))
+	again := 0
+	for _, d := range list {
+		if !reached[d.family] && !d.family.near.at.IsZero() {
+			again++
+		}
+	}
+	if again == 0 {
+		t.Error("who was not reached does not come first")
+	}
+}
+
+// TestBudgetOfDescriptors: when the budget of a look is used up, no list of descriptors
+// is read any more.
+func TestBudgetOfDescriptors(t *testing.T) {
+	t.Parallel()
+
+	held := segments{}
+	if got := held.addOpen(os.Getpid(), 1, map[uint64]bool{}); got > 1 {
+		t.Errorf("%d descriptors looked at, want one at most", got)
+	}
+	if got := segmentsOf(map[procID]process{{pid: os.Getpid()}: {}}, time.Now().Add(-time.Hour)); len(got) > 0 {
+		t.Errorf("after its time the look has found %v", got)
+	}
+}
+
+func TestMapName(t *testing.T) {
+	t.Parallel()
+
+	for addresses, want := range map[string]string{"00400000-00401000": "400000-401000", "7f00-7f01": "7f00-7f01"} {
+		if got := mapName(addresses); got != want {
+			t.Errorf("mapName(%q) = %q, want %q", addresses, got, want)
+		}
+	}
+}
+
 // BenchmarkSegments is what a look costs more for a plugin that could be over its
 // limit with all shared memory of the machine: here this process, with 100 files.
 func BenchmarkSegments(b *testing.B) {
@@ -189,8 +267,8 @@ func BenchmarkSegments(b *testing.B) {
 		b.Cleanup(func() { closeQuietly(f) })
 	}
 	self, _ := readProcess(os.Getpid())
-	f := &family{known: map[procID]bool{self.id: true}}
+	members := map[procID]process{self.id: self}
 	for b.Loop() {
-		f.segments()
+		segmentsOf(members, time.Now().Add(nearTime))
 	}
 }

@@ -25,11 +25,16 @@ const newNamespaces = unix.CLONE_NEWNS | unix.CLONE_NEWCGROUP | unix.CLONE_NEWUT
 // ioprioProcess is the kernel's IOPRIO_WHO_PROCESS.
 const ioprioProcess = 1
 
+// fSetDelegation is F_SETDELEG of Linux 6.19: a lease by another name, of folders too.
+const fSetDelegation = unix.F_SETLEASE + 16
+
 // calls is the table for every program. Those that are often made come first.
 func calls() []call {
 	list := []call{
 		// Keystrokes for whoever reads the terminal next.
 		{unix.SYS_IOCTL, noneOf(1, unix.EPERM, unix.TIOCSTI, unix.TIOCLINUX)},
+		// Who opens the file would wait for its holder, as long as /proc/sys/fs/lease-break-time.
+		{unix.SYS_FCNTL, noneOf(1, unix.EACCES, unix.F_SETLEASE, fSetDelegation)},
 		{unix.SYS_CLONE, noBits(0, unix.EPERM, newNamespaces)},
 		{unix.SYS_UNSHARE, noBits(0, unix.EPERM, newNamespaces|unix.CLONE_NEWTIME)},
 		// Everything else may belong to another process of the user: the host's
@@ -57,6 +62,9 @@ func calls() []call {
 		list = append(list, call{number, refusal(unix.EPERM)})
 	}
 	for _, number := range []uint32{
+		// Its flags lie behind a pointer: namespaces, and another control group. Libraries
+		// fall back to clone.
+		unix.SYS_CLONE3,
 		// System V objects and message queues have the user's rights and no path
 		// that Landlock could judge. The error is that of a kernel without them.
 		unix.SYS_SHMGET, unix.SYS_SHMAT, unix.SYS_SHMCTL,

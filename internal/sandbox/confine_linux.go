@@ -55,7 +55,7 @@ func Prepare(p Policy, prog Program) (*Confinement, error) {
 	}
 	c := &Confinement{rules: rules, limits: limits, system: s, userTasks: tasks, missing: s.Missing(p)}
 	if s.Filter {
-		c.filter = filterFor(s, p, prog.Grouped)
+		c.filter = filterFor(s, p)
 	}
 	if err := errors.Join(c.grant(p, prog), rules.ports(p.Net)); err != nil {
 		c.Close()

@@ -60,9 +60,8 @@ func refuse(errno unix.Errno) uint32 {
 	return unix.SECCOMP_RET_ERRNO | uint32(errno) //nolint:gosec // numbers of errors are small
 }
 
-// filterFor makes the filter of a policy. grouped says that the program begins
-// its life in a control group.
-func filterFor(s Support, p Policy, grouped bool) []unix.SockFilter {
+// filterFor makes the filter of a policy.
+func filterFor(s Support, p Policy) []unix.SockFilter {
 	code := []unix.SockFilter{load(offArch)}
 	// Numbers of another interface mean other calls.
 	code = append(code, unless(filterArch(), refuse(unix.ENOSYS))...)
@@ -72,7 +71,7 @@ func filterFor(s Support, p Policy, grouped bool) []unix.SockFilter {
 			unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JGE | unix.BPF_K, Jf: 1, K: x32Bit},
 			answer(refuse(unix.ENOSYS)))
 	}
-	for _, c := range callsFor(s, p, grouped) {
+	for _, c := range callsFor(s, p) {
 		block := both(c.check, pass())
 		code = append(code, unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jf: uint8(len(block)), K: c.number}) //nolint:gosec // a dozen
 		code = append(code, block...)
@@ -81,7 +80,7 @@ func filterFor(s Support, p Policy, grouped bool) []unix.SockFilter {
 }
 
 // callsFor chooses the tables of a policy.
-func callsFor(s Support, p Policy, grouped bool) []call {
+func callsFor(s Support, p Policy) []call {
 	var list []call
 	switch {
 	case p.Net.All:
@@ -91,11 +90,6 @@ func callsFor(s Support, p Policy, grouped bool) []call {
 		list = localCalls()
 	default:
 		list = listenerCalls()
-	}
-	if !grouped {
-		// Its flags lie behind a pointer. Libraries fall back to clone. A
-		// program can be started in a group by this call alone.
-		list = append(list, call{unix.SYS_CLONE3, refusal(unix.ENOSYS)})
 	}
 	return append(list, calls()...)
 }

@@ -12,12 +12,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Group is a control group of the second version for one program: what is
-// started in it stays in it, with all that it starts, whatever that does.
+// Group is a control group of the second version for one program: what [Group.Add]
+// puts into it stays in it, with all that it starts.
 // Its methods may be called from any goroutine until Remove.
 type Group struct {
 	path   string
-	dir    *os.File
 	limits Limits
 }
 
@@ -35,11 +34,7 @@ func NewGroup(base, name string, l Limits) (*Group, error) {
 	if err := configure(path, l.withDefaults()); err != nil {
 		return nil, errors.Join(err, os.Remove(path))
 	}
-	dir, err := os.Open(path)
-	if err != nil {
-		return nil, errors.Join(err, os.Remove(path))
-	}
-	return &Group{path: path, dir: dir, limits: l.withDefaults()}, nil
+	return &Group{path: path, limits: l.withDefaults()}, nil
 }
 
 // configure writes the limits of a group.
@@ -62,8 +57,15 @@ func configure(path string, l Limits) error {
 	return nil
 }
 
-// FD is the descriptor with which a process is started in the group.
-func (g *Group) FD() int { return int(g.dir.Fd()) }
+// Add moves a process into the group. It must not have run yet: what it has started
+// stays outside. One that was killed meanwhile is no error.
+func (g *Group) Add(pid int) error {
+	err := write(g.path, "cgroup.procs", strconv.Itoa(pid))
+	if errors.Is(err, unix.ESRCH) {
+		return nil
+	}
+	return err
+}
 
 // bounds reports whether the group bounds memory, and how many tasks there are. A
 // nil group bounds nothing.
@@ -105,7 +107,6 @@ func (g *Group) Remove() error {
 	if err := os.Remove(g.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	_ = g.dir.Close()
 	return nil
 }
 

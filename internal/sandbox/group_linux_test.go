@@ -243,6 +243,24 @@ func realGroup(t *testing.T, l Limits) *Group {
 	return g
 }
 
+// startIn runs a script in a group.
+func startIn(t *testing.T, g *Group, script string) *os.Process {
+	t.Helper()
+
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := os.StartProcess(shell, []string{"sh", "-c", "read -r go; " + script}, &os.ProcAttr{Files: []*os.File{r}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(g.Add(p.Pid), w.Close(), r.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
 func TestRealGroup(t *testing.T) {
 	t.Parallel()
 
@@ -250,12 +268,7 @@ func TestRealGroup(t *testing.T) {
 	if _, err := NewGroup(filepath.Dir(g.Path()), filepath.Base(g.Path()), Limits{Tasks: NoLimit}); err == nil {
 		t.Error("a group that exists is made again")
 	}
-	p, err := os.StartProcess(shell, []string{"sh", "-c", "sleep 600 & wait"}, &os.ProcAttr{
-		Sys: &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: g.FD()},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := startIn(t, g, "sleep 600 & wait")
 	membership, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", p.Pid))
 	if err != nil || !strings.Contains(string(membership), filepath.Base(g.Path())) {
 		t.Errorf("the program is in %q, %v", membership, err)
@@ -279,12 +292,7 @@ func TestRealMemoryLimit(t *testing.T) {
 	t.Parallel()
 
 	g := realGroup(t, Limits{Memory: 32 << 20, Tasks: 64})
-	p, err := os.StartProcess(shell, []string{"sh", "-c", `x=y; while :; do x="$x$x"; done`}, &os.ProcAttr{
-		Sys: &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: g.FD()},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := startIn(t, g, `x=y; while :; do x="$x$x"; done`)
 	if _, err := p.Wait(); err != nil {
 		t.Fatal(err)
 	}

@@ -16,8 +16,6 @@ type Program struct {
 	Script bool
 	// Folder is the program's private folder, which it may use freely.
 	Folder string
-	// Grouped says that it begins its life in a control group.
-	Grouped bool
 }
 
 // kinds says which rows of Needs a program gets, and the paths of its loaders.

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/plugins/agentsdoc/chain"
 	"github.com/grapnelhq/grapnel/plugins/agentsdoc/chain/settings"
 	"github.com/grapnelhq/grapnel/plugins/agentsdoc/lazy"
 	"github.com/grapnelhq/grapnel/sdk"
@@ -126,5 +127,11 @@ func (d *docs) resolved(ctx context.Context, call *sdk.Call, room phases.Room) (
 			return b, err
 		}
 	}
-	return newBlock(d.view, d.rules(where), where.Dir, room), nil
+	b := newBlock(d.view, d.rules(where), where.Dir, room)
+	for _, note := range b.found.Diagnostics {
+		if note.Code == chain.CodeBusy { // for a moment: nothing is kept of it
+			return nil, sdk.Fail(string(note.Code), chain.PrintPath(note.Path)+": "+note.Detail)
+		}
+	}
+	return b, nil
 }

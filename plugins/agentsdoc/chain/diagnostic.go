@@ -37,6 +37,9 @@ const (
 	CodePermission Code = "permission"
 	// CodeReadError is any other failure to look or read, link loops included.
 	CodeReadError Code = "read_error"
+	// CodeBusy is a file that could not be opened because another program holds a lease
+	// on it. A moment later it can be read.
+	CodeBusy Code = "file_busy"
 	// CodeReadCap is a file that is longer than what is read of one.
 	CodeReadCap Code = "read_cap"
 	// CodeNearMissName is a file whose name looks like a candidate's.
@@ -78,7 +81,7 @@ const (
 // Severity is the usual severity of a code.
 func (c Code) Severity() Severity {
 	switch c {
-	case CodeSymlinkEscape, CodeGitMetadata, CodeTruncated, CodeOmittedBudget, CodeBinary, CodePermission:
+	case CodeSymlinkEscape, CodeGitMetadata, CodeTruncated, CodeOmittedBudget, CodeBinary, CodePermission, CodeBusy:
 		return SeverityError
 	case CodeEmptyOverride, CodeShadowedByOverride, CodeDuplicate:
 		return SeverityInfo
@@ -120,6 +123,8 @@ func problemOf(err error) *problem {
 		return &problem{gone: true}
 	case errors.Is(err, fs.ErrPermission):
 		return &problem{code: CodePermission, detail: cause(err)}
+	case errors.Is(err, syscall.EAGAIN):
+		return &problem{code: CodeBusy, detail: "another program holds a lease on it"}
 	case errors.Is(err, errLeaves):
 		return &problem{code: CodeSymlinkEscape, detail: cause(err)}
 	case errors.Is(err, syscall.ENAMETOOLONG):

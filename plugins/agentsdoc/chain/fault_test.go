@@ -37,6 +37,11 @@ func TestResolveFaults(t *testing.T) {
 			lines(root, "kept project a/AGENTS.md: two"),
 		},
 		{
+			"file is leased",
+			map[string]error{"open r/AGENTS.md": syscall.EAGAIN},
+			lines(root, "skipped project AGENTS.md (file_busy)", "kept project a/AGENTS.md: two", "! error file_busy r/AGENTS.md"),
+		},
+		{
 			"file fails to be read",
 			map[string]error{"read r/AGENTS.md": syscall.EIO},
 			lines(root, "skipped project AGENTS.md (read_error)", "kept project a/AGENTS.md: two", "! warning read_error r/AGENTS.md"),
@@ -285,6 +290,18 @@ func TestVeryDeep(t *testing.T) {
 				t.Errorf("%d handles at once, %d left open", view.most, view.open)
 			}
 		})
+	}
+}
+
+// TestLeaseGivenBack: a file on which a program holds a lease is read once that has given
+// it back.
+func TestLeaseGivenBack(t *testing.T) {
+	t.Parallel()
+
+	base := build(t, files{"r/.git/": "", "r/AGENTS.md": "top"})
+	view := &faultFS{FS: OS{}, once: map[string]error{"open " + filepath.Join(base, "r/AGENTS.md"): syscall.EAGAIN}}
+	if c := Resolve(view, filepath.Join(base, "r"), Options{}); len(c.Sources) != 1 || c.Sources[0].Text != "top" || len(c.Diagnostics) > 0 {
+		t.Errorf("got %s", outline(c, base))
 	}
 }
 

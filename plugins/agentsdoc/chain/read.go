@@ -7,6 +7,8 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"syscall"
+	"time"
 	"unicode/utf8"
 
 	"github.com/grapnelhq/grapnel/plugins/agentsdoc/chain/fsview"
@@ -40,16 +42,36 @@ type content struct {
 	capped bool    // the file goes on
 }
 
+// How long files are waited for on which another program holds a lease: file servers
+// give it back at once.
+const (
+	leasePatience = 200 * time.Millisecond // for all files
+	leasePause    = 5 * time.Millisecond
+)
+
 // reader reads files. Its buffer serves one after the other.
 type reader struct {
-	buf   []byte
-	spent int // bytes of all files
+	buf    []byte
+	spent  int // bytes of all files
+	waited time.Duration
+}
+
+// open opens a file, as soon as who holds a lease on it has given it back.
+func (r *reader) open(dir fsview.Dir, name string) (fsview.File, error) {
+	for {
+		f, err := dir.Open(name)
+		if !errors.Is(err, syscall.EAGAIN) || r.waited >= leasePatience {
+			return f, err
+		}
+		<-time.After(leasePause)
+		r.waited += leasePause
+	}
 }
 
 // read reads a file that was seen to be regular. What is open now may be
 // another, so it is looked at again.
 func (r *reader) read(dir fsview.Dir, name string) (content, *problem) {
-	f, err := dir.Open(name)
+	f, err := r.open(dir, name)
 	if err != nil {
 		return content{}, problemOf(err)
 	}
