@@ -80,6 +80,7 @@ func linuxModes() map[string]func() {
 		"vandal-itself":  vandalise,
 	}
 	maps.Copy(list, hostileModes())
+	maps.Copy(list, unkillableModes())
 	return list
 }
 

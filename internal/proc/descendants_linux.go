@@ -4,11 +4,14 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -21,7 +24,7 @@ import (
 type process struct {
 	id      procID
 	parent  int
-	zombie  bool
+	zombie  bool // no thread of it runs any more
 	threads int
 	pages   int64 // resident
 }
@@ -38,6 +41,11 @@ type family struct {
 	mark string
 	tag  tag // a soft limit of 0 is that of all plugins of the host
 
+	// ending says that all that was left has been killed, and that kill has waited for
+	// its end, or still does.
+	ending atomic.Bool
+
+	// mu is held for no call that could block: a plugin would keep its own end by that.
 	mu    sync.Mutex
 	known map[procID]bool // seen as descendants while the root lived, or killed
 }
@@ -54,11 +62,25 @@ func newFamily(pid int, mark string) *family {
 // note remembers the living descendants of the root, which must not have been
 // reaped: once it is gone, nothing leads from it to them.
 func (f *family) note() {
+	f.remember(f.closure(readProcesses(f.root.start), map[procID]bool{f.root: true}))
+}
+
+// remember adds processes to the known ones.
+func (f *family) remember(members map[procID]process) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for id := range f.closure(readProcesses(f.root.start), map[procID]bool{f.root: true}) {
+	for id := range members {
 		f.known[id] = true
 	}
+}
+
+// members returns the known processes, and the root.
+func (f *family) members() map[procID]bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	all := maps.Clone(f.known)
+	all[f.root] = true
+	return all
 }
 
 // owns reports whether a process bears the family's tag or mark.
@@ -69,23 +91,34 @@ func (f *family) owns(pid int) bool {
 	return f.mark != "" && readMark(pid) == f.mark
 }
 
-// kill kills what is left of the family after the root's end: what bears the
-// tag or the mark, what was noted, and the descendants of these, until a pass
-// finds none.
-// It returns how many are left when ctx ends, unseen if it could not look.
+// kill kills the family: the root, if it has not ended, what bears the tag or the
+// mark, what was noted, and the descendants of these, until a pass finds none. It
+// returns how many are left when ctx ends, unseen if it could not look. For processes
+// that are ending it waits for KillTime and ClearTime, whatever ctx says.
 func (f *family) kill(ctx context.Context) (left int) {
-	pause := time.Millisecond
-	for {
-		left = f.pass()
-		if left == 0 {
+	result := make(chan int, 1)
+	limit := KillTime + ClearTime
+	go func() { result <- f.killUntil(ctx, time.Now().Add(limit)) }()
+	select {
+	case left = <-result:
+		return left
+	case <-time.After(limit + KillTime): // the system does not answer
+		return unseen
+	}
+}
+
+func (f *family) killUntil(ctx context.Context, end time.Time) (left int) {
+	for pause := time.Millisecond; ; pause = min(2*pause, 20*time.Millisecond) {
+		running, ending := f.pass()
+		switch {
+		case running == 0 && ending == 0:
 			return 0
+		case running != 0 && ctx.Err() != nil, time.Now().After(end):
+			f.ending.Store(false)
+			return running + ending
 		}
-		select {
-		case <-ctx.Done():
-			return left
-		case <-time.After(pause):
-			pause = min(2*pause, 20*time.Millisecond)
-		}
+		f.ending.Store(running == 0)
+		<-time.After(pause)
 	}
 }
 
@@ -93,34 +126,66 @@ func (f *family) kill(ctx context.Context) (left int) {
 // process had no descriptor free for the table. It is not 0: they may be there.
 const unseen = -1
 
-// pass sends one signal to each member of the family and returns how many
-// there were, or unseen.
-func (f *family) pass() (found int) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+// pass sends one signal to each member of the family and returns how many ran, or
+// unseen, and how many more were ending.
+func (f *family) pass() (running, ending int) {
 	table := readProcesses(f.root.start)
 	if table == nil && canExecHandle() { // there is a table
-		return unseen
+		return unseen, 0
 	}
-	roots := map[procID]bool{}
+	roots := f.members()
 	for _, p := range table {
-		if f.known[p.id] || f.owns(p.id.pid) {
+		if !roots[p.id] && f.owns(p.id.pid) {
 			roots[p.id] = true
 		}
 	}
-	for id, p := range f.closure(table, roots) {
+	f.reapOrphans(table, roots)
+	members := f.closure(table, roots)
+	f.remember(members)
+	for id, p := range members {
 		switch {
-		case !p.zombie:
+		case p.zombie:
+		case isEnding(id.pid):
+			ending++
+		default:
 			killProcess(id)
-			f.known[id] = true
-			found++
-		case p.parent == os.Getpid() && id != f.root:
-			// The host is the one to which orphans are given (process 1 of a
-			// container, say): nobody else will reap this one.
-			reap(id.pid)
+			running++
 		}
 	}
-	return found
+	return running, ending
+}
+
+// reapOrphans takes the exit status of members that have ended and whose parent is this
+// process: plugins make such by CLONE_PARENT, and a host to which orphans are given has
+// others. Nobody else reaps them. The root is watch's to reap.
+func (f *family) reapOrphans(table []process, members map[procID]bool) {
+	for _, p := range table {
+		if p.zombie && p.parent == os.Getpid() && p.id.pid != f.root.pid && (members[p.id] || f.owns(p.id.pid)) {
+			reap(p.id)
+		}
+	}
+}
+
+// isEnding reports whether every thread of a process has begun to end. The system
+// then frees what it held, which may take a while, and no code of it runs any more.
+func isEnding(pid int) bool {
+	const exiting = 0x4 // PF_EXITING
+	threads := numbersIn("/proc/" + strconv.Itoa(pid) + "/task")
+	for _, thread := range threads {
+		data, err := readProc(pid, "task/"+strconv.Itoa(thread)+"/stat")
+		_, rest, _ := cutLast(data, ')')
+		fields := bytes.Fields(rest)
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH) {
+			continue // it has ended
+		}
+		if len(fields) < 7 {
+			return false
+		}
+		if flags, err := strconv.ParseUint(string(fields[6]), 10, 64); err != nil || flags&exiting == 0 {
+			return false
+		}
+	}
+	return len(threads) > 0
 }
 
 // closure returns roots and all their descendants in the table, without this
@@ -150,7 +215,7 @@ func (f *family) closure(table []process, roots map[procID]bool) map[procID]proc
 // readProcesses returns the processes that began at or after a time. None of a
 // plugin's descendants is older than it. The list is nil if there was no looking.
 func readProcesses(since uint64) []process {
-	pids := processIDs()
+	pids := numbersIn("/proc")
 	if pids == nil {
 		return nil
 	}
@@ -163,9 +228,9 @@ func readProcesses(since uint64) []process {
 	return list
 }
 
-// processIDs returns the numbers of all processes.
-func processIDs() []int {
-	dir, err := os.Open("/proc")
+// numbersIn returns the entries of a directory that are numbers.
+func numbersIn(path string) []int {
+	dir, err := os.Open(path)
 	if err != nil {
 		return nil
 	}
@@ -237,8 +302,10 @@ func parseStat(pid int, data []byte) (process, bool) {
 		numbers[i] = n
 	}
 	state := fields[0][0]
+	// The state is that of the first thread, which may end before the others.
+	zombie := (state == 'Z' || state == 'X') && numbers[1] <= 1
 	return process{
-		id: procID{pid: pid, start: numbers[2]}, parent: int(numbers[0]), zombie: state == 'Z' || state == 'X', //nolint:gosec // the kernel's numbers
+		id: procID{pid: pid, start: numbers[2]}, parent: int(numbers[0]), zombie: zombie, //nolint:gosec // the kernel's numbers
 		threads: int(numbers[1]), pages: int64(numbers[3]), //nolint:gosec // likewise
 	}, true
 }
@@ -267,26 +334,42 @@ func readMark(pid int) string {
 	return ""
 }
 
-// killProcess kills one process. The handle is opened before the start time
-// is compared, so that the number cannot come to mean another in between.
+// killProcess kills one process.
 func killProcess(id procID) {
-	fd, err := unix.PidfdOpen(id.pid, 0)
-	if p, ok := readProcess(id.pid); !ok || p.id != id {
-		if err == nil {
-			_ = unix.Close(fd)
+	withHandle(id, func(handle int) {
+		if handle < 0 {
+			_ = unix.Kill(id.pid, unix.SIGKILL)
+			return
 		}
-		return
-	}
-	if err != nil {
-		_ = unix.Kill(id.pid, unix.SIGKILL) // a kernel before 5.3
-		return
-	}
-	_ = unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0)
-	_ = unix.Close(fd)
+		_ = unix.PidfdSendSignal(handle, unix.SIGKILL, nil, 0)
+	})
 }
 
-// reap takes the exit status of an orphan that was given to this process.
-func reap(pid int) { _, _ = unix.Wait4(pid, nil, unix.WNOHANG, nil) }
+// reap takes the exit status of a child of this process that has ended.
+func reap(id procID) {
+	withHandle(id, func(handle int) {
+		if handle < 0 {
+			_, _ = unix.Wait4(id.pid, nil, unix.WNOHANG, nil)
+			return
+		}
+		_ = unix.Waitid(unix.P_PIDFD, handle, nil, unix.WEXITED|unix.WNOHANG, nil)
+	})
+}
+
+// withHandle calls f with a handle to a process, unless that is gone; a kernel before
+// 5.3 has none, and then it is less than 0. It is opened before the start time is
+// compared, so that the number cannot come to mean another in between.
+func withHandle(id procID, f func(handle int)) {
+	handle, err := unix.PidfdOpen(id.pid, 0)
+	if err == nil {
+		defer func() { _ = unix.Close(handle) }()
+	} else {
+		handle = -1
+	}
+	if p, ok := readProcess(id.pid); ok && p.id == id {
+		f(handle)
+	}
+}
 
 // hostIdentity names this process in marks.
 func hostIdentity() string {
@@ -323,7 +406,7 @@ func sweepProcesses(ctx context.Context) (killed int) {
 		}
 		judged[key] = true
 		f.kill(ctx)
-		killed += len(f.known)
+		killed += len(f.members()) - 1 // without the root, which there is not
 	}
 	return killed
 }

@@ -86,7 +86,7 @@ func Start(ctx context.Context, s Spec) (*Process, error) {
 	}
 	if err := p.startError(ctx); err != nil {
 		p.Kill()
-		p.await(p.gone, 2*KillTime)
+		p.awaitGone(2 * KillTime)
 		return nil, err
 	}
 	return p, nil
@@ -133,7 +133,7 @@ func prepare(ctx context.Context, s Spec) (*Process, error) {
 	p.child = &child{
 		sink: newSink(s), mark: mark, now: s.Now, stdout: newStdout(),
 		memory: memory{limit: limitOf(s)},
-		exited: make(chan struct{}), drained: make(chan struct{}),
+		exited: make(chan struct{}), drained: make(chan struct{}), condemned: make(chan struct{}),
 	}
 	p.stdio = &lineWriter{sink: p.child.sink}
 	p.setWaiting("it wrote no handshake", "")
@@ -185,15 +185,20 @@ func (p *Process) guarded(ctx context.Context, f func(context.Context) error) (e
 
 // finish waits for the end of the process and then removes all that is left
 // of it, in the one order that blocks nowhere: first the processes, then the
-// pipes, then the connection, then the folder.
+// pipes, then the connection, then the folder. The descendants of a process that was
+// killed do not wait for its end, which a system call that hangs can delay for ever.
 func (p *Process) finish(ctx context.Context) {
 	defer close(p.gone)
-	<-p.child.exited
+	select {
+	case <-p.child.exited:
+	case <-p.child.condemned:
+		p.killAll(ctx)
+		<-p.child.exited
+	}
 	p.child.drain()
+	left := p.killAll(ctx)
 	ctx, cancel := context.WithTimeout(ctx, KillTime)
 	defer cancel()
-	p.cage.kill()
-	left := p.child.killFamily(ctx)
 	<-p.connected
 	p.cutOff()
 	p.hangUp()
@@ -205,6 +210,15 @@ func (p *Process) finish(ctx context.Context) {
 		err = p.alive(left)
 	}
 	p.leftover = err
+}
+
+// killAll kills everything that belongs to the process, and returns how many are left
+// after KillTime, less than 0 if it could not look.
+func (p *Process) killAll(ctx context.Context) int {
+	ctx, cancel := context.WithTimeout(ctx, KillTime)
+	defer cancel()
+	p.cage.kill()
+	return p.child.killFamily(ctx)
 }
 
 // waiting is what a start waits for, and the plugin's own words about it.
@@ -309,9 +323,11 @@ func (p *Process) StrayOutput() int64 { return p.child.stdout.extra.Load() }
 
 // Stop ends the process: it asks over the connection, sends SIGTERM to the
 // group after a quarter of the grace and SIGKILL at its end, and waits until
-// nothing is left. It takes at most the grace and KillTime. When ctx ends, it
-// kills at once. Any number of callers may call it at any time; all of them
-// wait for the same end. The error says what could not be removed.
+// nothing is left. It takes at most the grace and KillTime, and up to ClearTime more
+// for what has been killed and is still being taken down by the system, as a process
+// that held much memory is. When ctx ends, it kills at once. Any number of callers may
+// call it at any time; all of them wait for the same end. The error says what could
+// not be removed; it is [ErrAlive] if processes may still run.
 func (p *Process) Stop(ctx context.Context) error {
 	limit := time.NewTimer(p.spec.Grace + KillTime)
 	defer limit.Stop()
@@ -319,21 +335,19 @@ func (p *Process) Stop(ctx context.Context) error {
 	if p.stopping.CompareAndSwap(false, true) {
 		p.escalate(ctx)
 	}
+	late := time.Duration(0)
 	select {
 	case <-p.gone:
 		return p.leftover
 	case <-ctx.Done():
-		p.Kill()
-		p.await(p.gone, KillTime)
+		late = KillTime
 	case <-limit.C:
-		p.Kill()
 	}
-	select {
-	case <-p.gone:
+	p.Kill()
+	if p.awaitGone(late) {
 		return p.leftover
-	default:
-		return phases.Errorf(phases.CauseInternal, "plugin %s (process %d) could not be killed in time", p.spec.Name, p.PID())
 	}
+	return p.unended()
 }
 
 // escalate brings about the end of the process, by ever stronger means.
@@ -351,9 +365,11 @@ func (p *Process) escalate(ctx context.Context) {
 	p.Kill()
 }
 
-// Kill kills the process and its group at once and does not wait. What is left
-// is removed in the background; Stop waits for that.
+// Kill kills the process with all its descendants and does not wait for their end. What
+// is left is removed in the background; Stop waits for that.
 func (p *Process) Kill() {
+	p.child.expectEnd()
+	p.cage.kill() // nothing leaves a control group: it needs no look at who is in it
 	p.child.noteFamily()
 	p.child.signal(syscall.SIGKILL)
 }
@@ -372,12 +388,30 @@ func (p *Process) awaitExit(ctx context.Context, d time.Duration) bool {
 	return false
 }
 
-// await waits until c is closed, for at most d.
-func (p *Process) await(c <-chan struct{}, d time.Duration) {
+// await waits until c is closed, for at most d, and reports whether it was.
+func (p *Process) await(c <-chan struct{}, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
 	case <-c:
+		return true
 	case <-t.C:
 	}
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// awaitGone waits until nothing is left of the process, for at most d, or d and
+// ClearTime if all that is left has been killed and is ending.
+func (p *Process) awaitGone(d time.Duration) bool {
+	end := time.Now().Add(d + ClearTime)
+	gone := p.await(p.gone, d)
+	for !gone && p.child.ending() && time.Now().Before(end) {
+		gone = p.await(p.gone, 10*time.Millisecond)
+	}
+	return gone
 }

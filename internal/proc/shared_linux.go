@@ -6,7 +6,6 @@ import (
 	"io"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"strconv"
 
 	"golang.org/x/sys/unix"
@@ -44,23 +43,28 @@ func sharedMemory() int64 {
 	return int64(info.Sharedram) * int64(info.Unit) //nolint:gosec // less than the machine's memory
 }
 
-// segments returns the files in memory that the known members hold open (memfds
-// and files of a tmpfs, also deleted ones) and the System V segments that they
-// have made, mapped or not.
-func (f *family) segments() segments {
+// segmentsOf returns the files in memory that processes hold open (memfds and files of
+// a tmpfs, also deleted ones) and the System V segments that they have made, mapped or
+// not.
+func segmentsOf(members map[procID]bool) segments {
 	held := segments{}
 	budget := maxLooked
-	inMemory := map[uint64]bool{} // file systems
-	for id := range f.known {
+	inMemory, namespaces := memoryMounts(), map[string]bool{}
+	for id := range members {
+		if name, err := os.Readlink("/proc/" + strconv.Itoa(id.pid) + "/ns/mnt"); err == nil && !namespaces[name] {
+			namespaces[name] = true
+			inMemory.addOf(strconv.Itoa(id.pid))
+		}
 		budget -= held.addOpen(id.pid, budget, inMemory)
 	}
-	held.addSystemV(f.known)
+	held.addSystemV(members)
 	return held
 }
 
 // addOpen adds the files in memory that a process holds open, of at most budget
-// descriptors, and returns how many it looked at.
-func (s segments) addOpen(pid, budget int, inMemory map[uint64]bool) int {
+// descriptors, and returns how many it looked at. It asks a file system nothing before
+// it knows that this is one in memory: a plugin can mount one that never answers.
+func (s segments) addOpen(pid, budget int, inMemory mounts) int {
 	dir, err := os.Open("/proc/" + strconv.Itoa(pid) + "/fd")
 	if err != nil {
 		return 0
@@ -74,25 +78,12 @@ func (s segments) addOpen(pid, budget int, inMemory map[uint64]bool) int {
 	for i := range looked {
 		name := names[(start+i)%len(names)]
 		var st unix.Stat_t
-		if unix.Fstatat(int(dir.Fd()), name, &st, 0) != nil || st.Mode&unix.S_IFMT != unix.S_IFREG || st.Blocks == 0 {
+		if !inMemory.has(pid, dir, name) || unix.Fstatat(int(dir.Fd()), name, &st, 0) != nil || st.Mode&unix.S_IFMT != unix.S_IFREG || st.Blocks == 0 {
 			continue
 		}
-		memory, known := inMemory[st.Dev]
-		if !known {
-			memory = isInMemory(filepath.Join(dir.Name(), name))
-			inMemory[st.Dev] = memory
-		}
-		if memory {
-			s[inode{st.Dev, st.Ino}] = st.Blocks * 512
-		}
+		s[inode{st.Dev, st.Ino}] = st.Blocks * 512
 	}
 	return looked
-}
-
-// isInMemory reports whether a file's contents are in memory alone.
-func isInMemory(path string) bool {
-	var fs unix.Statfs_t
-	return unix.Statfs(path, &fs) == nil && (fs.Type == unix.TMPFS_MAGIC || fs.Type == unix.HUGETLBFS_MAGIC)
 }
 
 // addSystemV adds the System V segments that living members of a family have made.

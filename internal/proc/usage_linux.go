@@ -42,23 +42,13 @@ func measure(families []*family, limits []int64) ([]Usage, bool) {
 // its limit with that is it looked for, and only if it is over its limit with
 // what it holds of it is everything counted exactly once.
 func (f *family) usage(table []process, limit, shared int64) Usage {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	roots := map[procID]bool{f.root: true}
-	for id := range f.known {
-		roots[id] = true
-	}
-	var u Usage
+	roots := f.members()
+	f.reapOrphans(table, roots)
 	members := f.closure(table, roots)
-	maps.DeleteFunc(f.known, func(id procID, _ bool) bool {
-		p, there := members[id]
-		return there && p.zombie || !there && hasEnded(id)
-	})
+	maps.DeleteFunc(members, func(_ procID, p process) bool { return p.zombie })
+	known := f.update(members)
+	var u Usage
 	for id, p := range members {
-		if p.zombie {
-			continue
-		}
-		f.known[id] = true
 		u.Processes++
 		u.Threads += p.threads
 		u.RSS += p.pages * int64(os.Getpagesize())
@@ -67,12 +57,25 @@ func (f *family) usage(table []process, limit, shared int64) Usage {
 	if limit == 0 || u.RSS+shared <= limit {
 		return u
 	}
-	held := f.segments()
+	held := segmentsOf(known)
 	resident := u.RSS
 	if u.RSS += held.size(); u.RSS > limit && (u.Processes > 1 || u.RSS > resident) {
-		u.RSS = f.exact(held)
+		u.RSS = exact(known, held)
 	}
 	return u
+}
+
+// update makes the living members the known ones, with those that the table lacked and
+// that have not ended, and returns them.
+func (f *family) update(living map[procID]process) (known map[procID]bool) {
+	f.remember(living)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	maps.DeleteFunc(f.known, func(id procID, _ bool) bool {
+		_, there := living[id]
+		return !there && hasEnded(id)
+	})
+	return maps.Clone(f.known)
 }
 
 // hasEnded reports whether it is certain that a process has ended.
@@ -84,11 +87,11 @@ func hasEnded(id procID) bool {
 	return ok && (p.id != id || p.zombie)
 }
 
-// exact sums up the memory of the known members once more, what they share and
-// what they hold in segments counted once. The system takes its time for that.
-func (f *family) exact(held segments) int64 {
+// exact sums up the memory of members once more, what they share and what they hold
+// in segments counted once. The system takes its time for that.
+func exact(members map[procID]bool, held segments) int64 {
 	sum := held.size()
-	for id := range f.known {
+	for id := range members {
 		sum += unsegmentedSize(id.pid, held)
 	}
 	return sum

@@ -189,8 +189,7 @@ func BenchmarkSegments(b *testing.B) {
 		b.Cleanup(func() { closeQuietly(f) })
 	}
 	self, _ := readProcess(os.Getpid())
-	f := &family{known: map[procID]bool{self.id: true}}
 	for b.Loop() {
-		f.segments()
+		segmentsOf(map[procID]bool{self.id: true})
 	}
 }
