@@ -323,9 +323,9 @@ func (p *Process) StrayOutput() int64 { return p.child.stdout.extra.Load() }
 
 // Stop ends the process: it asks over the connection, sends SIGTERM to the
 // group after a quarter of the grace and SIGKILL at its end, and waits until
-// nothing is left. It takes at most the grace and KillTime, and up to ClearTime more
-// for what has been killed and is still being taken down by the system, as a process
-// that held much memory is. When ctx ends, it kills at once. Any number of callers may
+// nothing is left. It takes at most the grace and twice KillTime, and up to ClearTime
+// more for what has been killed and is still being taken down by the system, as a
+// process that held much memory is. When ctx ends, it kills at once. Any number of callers may
 // call it at any time; all of them wait for the same end. The error says what could
 // not be removed; it is [ErrAlive] if processes may still run.
 func (p *Process) Stop(ctx context.Context) error {
@@ -335,16 +335,14 @@ func (p *Process) Stop(ctx context.Context) error {
 	if p.stopping.CompareAndSwap(false, true) {
 		p.escalate(ctx)
 	}
-	late := time.Duration(0)
 	select {
 	case <-p.gone:
 		return p.leftover
 	case <-ctx.Done():
-		late = KillTime
 	case <-limit.C:
 	}
 	p.Kill()
-	if p.awaitGone(late) {
+	if p.awaitGone(KillTime) {
 		return p.leftover
 	}
 	return p.unended()

@@ -449,3 +449,55 @@ func TestProcessThatTakesLongToEnd(t *testing.T) {
 		t.Error(phases.Whole(err))
 	}
 }
+
+// freeze keeps a process from running, and so from dying, until the function is called
+// that it returns.
+func freeze(t *testing.T, pid int) (thaw func()) {
+	t.Helper()
+
+	group, err := os.MkdirTemp("/sys/fs/cgroup/freezer", "grapnel-test-") //nolint:usetesting // a control group
+	if err != nil {
+		t.Skip("takes root and the freezer of the first version:", err)
+	}
+	set := func(name, value string) {
+		if err := os.WriteFile(filepath.Join(group, name), []byte(value), 0); err != nil {
+			t.Error(err)
+		}
+	}
+	set("cgroup.procs", fmt.Sprint(pid))
+	set("freezer.state", "FROZEN")
+	eventually(t, "not frozen", func() string {
+		state, _ := os.ReadFile(filepath.Join(group, "freezer.state"))
+		return strings.TrimPrefix(string(state), "FROZEN\n")
+	})
+	thaw = sync.OnceFunc(func() { set("freezer.state", "THAWED") })
+	t.Cleanup(func() {
+		thaw()
+		eventually(t, "control group", func() string { return strings.TrimPrefix(fmt.Sprint(os.Remove(group)), "<nil>") })
+	})
+	return thaw
+}
+
+// TestProcessThatCannotBeKilled: what it has started does not wait for it, Stop says that
+// it lives, and Clear that it does not any more.
+func TestProcessThatCannotBeKilled(t *testing.T) {
+	b := setup(t)
+	p, err := proc.Start(t.Context(), b.spec("children"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pids := b.children(t)
+	thaw := freeze(t, p.PID())
+	if err := p.Stop(t.Context()); !errors.Is(err, proc.ErrAlive) {
+		t.Errorf("Stop = %v", err)
+	}
+	b.checkDead(t, pids)
+	if err := p.Clear(); !errors.Is(err, proc.ErrAlive) {
+		t.Errorf("Clear = %v", err)
+	}
+	thaw()
+	<-p.Done()
+	if err := p.Clear(); err != nil {
+		t.Error(phases.Whole(err))
+	}
+}
