@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -28,7 +29,7 @@ func freeze(t *testing.T, pid int) (thaw func()) {
 			t.Error(err)
 		}
 	}
-	set("cgroup.procs", fmt.Sprint(pid))
+	set("cgroup.procs", strconv.Itoa(pid))
 	set("freezer.state", "FROZEN")
 	eventually(t, "not frozen", func() string {
 		state, _ := os.ReadFile(filepath.Join(group, "freezer.state"))
@@ -50,7 +51,7 @@ func hostChildren(t *testing.T) (pids []int) {
 	}
 	for _, path := range tasks {
 		data, _ := os.ReadFile(path)
-		for _, field := range strings.Fields(string(data)) {
+		for field := range strings.FieldsSeq(string(data)) {
 			var pid int
 			if _, err := fmt.Sscan(field, &pid); err == nil {
 				pids = append(pids, pid)
@@ -97,4 +98,3 @@ func TestCloseReportsLivingProcesses(t *testing.T) {
 		})
 	}
 }
-

@@ -187,7 +187,7 @@ func readProc(pid int, name string) ([]byte, error) {
 // parseStat reads a line of /proc/PID/stat. The name in it may hold anything,
 // parentheses too: it ends at the last one.
 func parseStat(pid int, data []byte) (process, bool) {
-	_, rest, ok := cutLast(data, ')')
+	rest, ok := afterLast(data, ')')
 	fields := bytes.Fields(rest)
 	// Counted from the state, which is field 3: parent is 4, threads are 20,
 	// start time is 22, resident pages are 24.
@@ -211,13 +211,10 @@ func parseStat(pid int, data []byte) (process, bool) {
 	}, true
 }
 
-// cutLast cuts around the last appearance of sep.
-func cutLast(data []byte, sep byte) (before, after []byte, found bool) {
+// afterLast returns what follows the last appearance of sep.
+func afterLast(data []byte, sep byte) (after []byte, found bool) {
 	i := bytes.LastIndexByte(data, sep)
-	if i < 0 {
-		return data, nil, false
-	}
-	return data[:i], data[i+1:], true
+	return data[i+1:], i >= 0
 }
 
 // readMark returns the mark in a process's environment, or "". That of another

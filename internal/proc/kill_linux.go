@@ -94,7 +94,7 @@ func isEnding(pid int) bool {
 	threads := numbersIn("/proc/" + strconv.Itoa(pid) + "/task")
 	for _, thread := range threads {
 		data, err := readProc(pid, "task/"+strconv.Itoa(thread)+"/stat")
-		_, rest, _ := cutLast(data, ')')
+		rest, _ := afterLast(data, ')')
 		fields := bytes.Fields(rest)
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH) {
 			continue // it has ended

@@ -40,7 +40,7 @@ func (m mounts) addOf(pid string) {
 	m.parse(io.LimitReader(file, maxMaps))
 }
 
-// parse reads lines like "36 35 0:32 / /dev/shm rw - tmpfs tmpfs rw".
+// parse reads lines like "36 35 0:32 / /dev/shm rw - tmpfs none rw".
 func (m mounts) parse(r io.Reader) {
 	lines := bufio.NewScanner(r)
 	for lines.Scan() {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"sync"
 	"syscall"
 	"testing"
@@ -81,19 +82,19 @@ func answerFUSE(request []byte, may <-chan struct{}) []byte {
 		native.PutUint32(out, 7)
 		native.PutUint32(out[4:], 31)
 		native.PutUint32(out[20:], 1<<16) // the most that is written at once
-		return append(answer, out...)
+		return slices.Concat(answer, out)
 	case fuseLookup:
 		entry := make([]byte, 40)
 		native.PutUint64(entry, 2)
-		return append(append(answer, entry...), attr(2, unix.S_IFREG|0o644)...)
+		return slices.Concat(answer, entry, attr(2, unix.S_IFREG|0o644))
 	case 3: // its attributes
 		node, mode := native.Uint64(request[16:]), uint32(unix.S_IFREG|0o644)
 		if node == 1 {
 			mode = unix.S_IFDIR | 0o755
 		}
-		return append(append(answer, make([]byte, 16)...), attr(node, mode)...)
+		return slices.Concat(answer, make([]byte, 16), attr(node, mode))
 	case fuseOpen:
-		return append(answer, make([]byte, 16)...)
+		return slices.Concat(answer, make([]byte, 16))
 	case fuseFlush:
 		<-may
 		return answer

@@ -10,6 +10,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -251,7 +252,7 @@ func loseLeader() {
 			runtime.Gosched()
 		}
 	}()
-	_, _, _ = unix.Syscall(unix.SYS_EXIT, 0, 0, 0)
+	_, _, _ = unix.Syscall(unix.SYS_EXIT, 0, 0, 0) //nolint:dogsled // it does not return
 }
 
 // TestHeadlessProcess: a process without its first thread looks like a zombie and is
@@ -321,7 +322,7 @@ func TestFileSystemThatNeverAnswers(t *testing.T) {
 	case <-time.After(10 * time.Second):
 		t.Error("Stop hangs")
 		_ = syscall.Kill(pid, syscall.SIGKILL)
-		<-stopped
+		_ = <-stopped
 	}
 }
 
@@ -339,7 +340,7 @@ func freeze(t *testing.T, pid int) (thaw func()) {
 			t.Error(err)
 		}
 	}
-	set("cgroup.procs", fmt.Sprint(pid))
+	set("cgroup.procs", strconv.Itoa(pid))
 	set("freezer.state", "FROZEN")
 	eventually(t, "not frozen", func() string {
 		state, _ := os.ReadFile(filepath.Join(group, "freezer.state"))
