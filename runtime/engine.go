@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/grapnelhq/grapnel/config"
 	"github.com/grapnelhq/grapnel/internal/plan"
@@ -63,6 +64,8 @@ type Engine struct {
 	tally *tally
 	// memwatch looks at what plugins' processes hold.
 	memwatch *memwatch
+	// unkilled are processes that may outlive the engine: Close reports them.
+	unkilled unkilled
 	// services are what plugins may ask the host for.
 	services services
 	// keeper calls the sink; nil without one.
@@ -184,10 +187,11 @@ func (e *Engine) isClosed() bool {
 
 // Close ends the engine. Background work that has begun may finish while ctx
 // lasts; plugins then have their grace to end. After it no process, socket,
-// folder or goroutine of the engine is left, unless a sink or Complete hangs: that
-// is an error, and the goroutine ends when the function returns. A folder that a
-// plugin made so that it cannot be removed is a warning in the log. A second call
-// waits for the first and returns nil.
+// folder or goroutine of the engine is left, unless it returns an error: that a sink or
+// Complete hangs (the goroutine ends when the function returns), or that a process of a
+// plugin could not be killed, as one that waits in the kernel for ever cannot be. A
+// folder that a plugin made so that it cannot be removed is a warning in the log. A
+// second call waits for the first and returns nil.
 func (e *Engine) Close(ctx context.Context) (err error) {
 	e.closing.Do(func() { err = e.close(ctx) })
 	return err
@@ -204,10 +208,23 @@ func (e *Engine) close(ctx context.Context) error {
 	e.mu.Lock()
 	all := instancesOf(e.generations)
 	e.mu.Unlock()
+	e.unkilled.retry()
 	stopAll(all)
-	e.wait.Wait()
+	err = errors.Join(err, e.awaitGoroutines())
 	e.deadlines.stop()
-	return errors.Join(err, e.closePlugins(ctx), e.keeper.close(ctx), e.model.close(ctx))
+	return errors.Join(err, e.unkilled.err(), e.closePlugins(ctx), e.keeper.close(ctx), e.model.close(ctx))
+}
+
+// goroutineTime is what Close waits for goroutines after all plugins have been stopped.
+const goroutineTime = 10 * time.Second
+
+// awaitGoroutines waits for the engine's goroutines. One that reads what the kernel
+// knows of a process can hang with it.
+func (e *Engine) awaitGoroutines() error {
+	ctx, cancel := context.WithTimeoutCause(context.Background(), goroutineTime, errors.New("a goroutine of the engine has not ended"))
+	defer cancel()
+	_, err := abandonable(ctx, func() {}, func() (*struct{}, error) { e.wait.Wait(); return nil, nil })
+	return err
 }
 
 // PlanView is a plan in the JSON shape of "grapnel plan --json": phase by phase

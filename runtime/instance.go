@@ -63,7 +63,7 @@ func (e *Engine) newInstance(p config.Plugin, required bool) (*instance, error) 
 		limit = config.DefaultConcurrency
 	}
 	in := &instance{engine: e, declared: p, redactor: newRedactor(&p), slots: newSlots(limit), done: make(chan struct{}), news: make(chan struct{})}
-	in.left.log = e.opts.Logger
+	in.left.log, in.left.unkilled = e.opts.Logger, e.unkilled.add
 	gate := e.gate.Optional()
 	if required {
 		gate = e.gate.Required()

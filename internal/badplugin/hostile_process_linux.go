@@ -47,6 +47,11 @@ func processAttacks() map[string]func(*Program) error {
 				_ = syscall.Kill(0, syscall.SIGKILL)
 			})
 		},
+		"process-leaves-group": func(p *Program) error { return p.leavesGroup((*Program).groupOfChild) },
+		"process-joins-host": func(p *Program) error {
+			return p.leavesGroup(func(*Program) (int, error) { return syscall.Getpgid(os.Getppid()) })
+		},
+		"process-siblings":      attack(siblings),
 		"process-many-children": attack((*Program).manyChildren),
 		"process-sessions":      attack(func(p *Program) error { return p.daemon("sleeper", false) }),
 		"process-daemon":        attack(func(p *Program) error { return p.daemon("hostile", true, "process-spawn") }),
@@ -72,6 +77,44 @@ func processAttacks() map[string]func(*Program) error {
 		},
 	})
 	return all
+}
+
+// leavesGroup serves, leaves the group that it leads for another one when it is called,
+// and does not end when it is asked to.
+func (p *Program) leavesGroup(another func(*Program) (int, error)) error {
+	signal.Ignore(syscall.SIGTERM)
+	return errors.Join(p.serveAttack(func(context.Context, *sdk.Call) {
+		group, err := another(p)
+		if err = errors.Join(err, syscall.Setpgid(0, group)); err != nil {
+			p.did("failed " + err.Error())
+			return
+		}
+		p.did("done")
+	}), block(p))
+}
+
+// groupOfChild starts a child that leads a group.
+func (p *Program) groupOfChild() (int, error) {
+	cmd := p.child("sleeper")
+	cmd.SysProcAttr.Setpgid = true
+	if err := cmd.Start(); err != nil {
+		return 0, err
+	}
+	return cmd.Process.Pid, nil
+}
+
+// siblings starts processes that end at once, as children of the host.
+func siblings(*Program) error {
+	for range 100 {
+		pid, _, errno := unix.RawSyscall6(unix.SYS_CLONE, uintptr(unix.SIGCHLD)|unix.CLONE_PARENT, 0, 0, 0, 0, 0)
+		if errno != 0 {
+			return ignored(errno)
+		}
+		if pid == 0 { // only this thread exists here
+			_, _, _ = unix.RawSyscall(unix.SYS_EXIT_GROUP, 0, 0, 0)
+		}
+	}
+	return nil
 }
 
 // manyChildren starts a small fork bomb.

@@ -63,7 +63,7 @@ func linuxModes() map[string]func() {
 		"bomb":        func() { after(serve, bomb) },
 		"twins":       func() { after(serve, twins) },
 		"hoard":       func() { after(serve, hoard) },
-		"leave-group": func() { after(serve, leaveGroup) },
+		"clone-into-group": func() { after(serve, cloneIntoGroup) },
 		"setuid": func() {
 			after(serve, func(_, err *os.File) {
 				out, e := exec.CommandContext(context.Background(), os.Args[3]+"/setuid", modeArg, "whoami").Output()
@@ -81,6 +81,7 @@ func linuxModes() map[string]func() {
 		"vandal-itself":  vandalise,
 	}
 	maps.Copy(list, hostileModes())
+	maps.Copy(list, unkillableModes())
 	return list
 }
 

@@ -40,15 +40,17 @@ type child struct {
 	// exited is closed when the child has been reaped, or will never start;
 	// drained when its output has been read to the end.
 	exited, drained chan struct{}
+	// condemned is closed by the first SIGKILL, also of a child that has yet to begin.
+	condemned chan struct{}
 
-	pid    int
-	family *family
-	pipes  [2]*os.File // our ends: stdout, stderr
-	pumps  sync.WaitGroup
+	process *os.Process
+	family  *family
+	pipes   [2]*os.File // our ends: stdout, stderr
+	pumps   sync.WaitGroup
 
 	mu     sync.Mutex
 	asked  bool // the end is our doing
-	doomed bool // killed, perhaps before it began
+	doomed bool // condemned is closed
 	closed bool // there is no group any more
 	exit   Exit
 }
@@ -125,7 +127,7 @@ func (c *child) launch(l launch, files []*os.File) error {
 		c.pumps.Wait()
 		return s.err
 	}
-	c.begin(s.process.Pid)
+	c.begin(s.process)
 	c.memory.begun()
 	go c.watch(s.process, l.cage)
 	return nil
@@ -140,8 +142,17 @@ type launched struct {
 
 // destroy kills a process that nobody knows of yet.
 func destroy(p *os.Process) {
-	signalGroup(p.Pid, syscall.SIGKILL)
+	signal(p, syscall.SIGKILL)
 	awaitEnd(p, func() {})
+}
+
+// signal sends a signal to a process that has not been reaped and to the group that
+// it was made the leader of. SIGKILL also reaches one that has joined another group.
+func signal(p *os.Process, sig syscall.Signal) {
+	signalGroup(p.Pid, sig)
+	if sig == syscall.SIGKILL {
+		_ = p.Kill()
+	}
 }
 
 // onlyReader hides what else a file can do, so that io.Copy reads it in
@@ -175,12 +186,12 @@ func (c *child) watch(p *os.Process, g *cage) {
 }
 
 // begin records a child just started, and kills it if it was given up meanwhile.
-func (c *child) begin(pid int) {
+func (c *child) begin(p *os.Process) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.pid, c.family = pid, newFamily(pid, c.mark)
+	c.process, c.family = p, newFamily(p.Pid, c.mark)
 	if c.doomed {
-		signalGroup(pid, syscall.SIGKILL)
+		signal(p, syscall.SIGKILL)
 	}
 }
 
@@ -212,11 +223,11 @@ func onOwnThread(unfit func() bool, f func()) {
 func (c *child) closeGroup() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	signalGroup(c.pid, syscall.SIGKILL)
+	signalGroup(c.process.Pid, syscall.SIGKILL)
 	c.closed = true
 }
 
-// signal sends a signal to the child's group, if there is one. The end of the
+// signal sends a signal to the child and its group, if it lives. The end of the
 // child counts as asked for from then on.
 func (c *child) signal(sig syscall.Signal) {
 	c.mu.Lock()
@@ -233,11 +244,14 @@ func (c *child) condemn() {
 	c.send(syscall.SIGKILL)
 }
 
-// send sends a signal to the child's group. The caller holds the lock.
+// send sends a signal to the child and its group. The caller holds the lock.
 func (c *child) send(sig syscall.Signal) {
-	c.doomed = c.doomed || sig == syscall.SIGKILL
-	if c.pid != 0 && !c.closed {
-		signalGroup(c.pid, sig)
+	if sig == syscall.SIGKILL && !c.doomed {
+		c.doomed = true
+		close(c.condemned)
+	}
+	if c.process != nil && !c.closed {
+		signal(c.process, sig)
 	}
 }
 
@@ -258,7 +272,7 @@ func (c *child) wasAsked() bool {
 // drain reads what the dead child has left in its pipes and closes them. A
 // descendant that holds them open does not delay it for long.
 func (c *child) drain() {
-	if c.pid == 0 {
+	if c.processID() == 0 {
 		return
 	}
 	closePipes := func() { closeAll(c.pipes[:]) }
@@ -281,23 +295,48 @@ func closeAll(files []*os.File) {
 func (c *child) processID() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.pid
+	if c.process == nil {
+		return 0
+	}
+	return c.process.Pid
 }
 
-// noteFamily remembers the descendants that the living child has.
+// noteTime bounds the look that precedes a signal: whatever keeps the system from
+// answering must not keep the signal.
+const noteTime = 100 * time.Millisecond
+
+// noteFamily remembers the descendants that the living child has: once it has ended,
+// nothing may lead to those any more that have shed their tag and mark.
 func (c *child) noteFamily() {
-	if f := c.descendants(); f != nil {
+	f := c.descendants()
+	if f == nil {
+		return
+	}
+	noted := make(chan struct{})
+	go func() {
+		defer close(noted)
 		f.note()
+	}()
+	select {
+	case <-noted:
+	case <-time.After(noteTime):
 	}
 }
 
-// killFamily kills the descendants of a child that has ended, and returns how
-// many are left when ctx ends, less than 0 if it could not look.
+// killFamily kills the child, if it has not ended, and its descendants, and returns
+// how many are left when ctx ends, less than 0 if it could not look.
 func (c *child) killFamily(ctx context.Context) int {
 	if f := c.descendants(); f != nil {
 		return f.kill(ctx)
 	}
 	return 0
+}
+
+// ending reports whether all that is left of the child and its descendants has been
+// killed and is ending.
+func (c *child) ending() bool {
+	f := c.descendants()
+	return f != nil && f.ending.Load()
 }
 
 // descendants returns the child's family, nil before its start.

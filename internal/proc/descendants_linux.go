@@ -4,12 +4,13 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
-	"time"
+	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 
@@ -21,7 +22,7 @@ import (
 type process struct {
 	id      procID
 	parent  int
-	zombie  bool
+	zombie  bool // no thread of it runs any more
 	threads int
 	pages   int64 // resident
 	size    int64 // of its addresses, in bytes
@@ -39,6 +40,11 @@ type family struct {
 	mark string
 	tag  tag // a soft limit of 0 is that of all plugins of the host
 
+	// ending says that all that was left has been killed, and that kill has waited for
+	// its end, or still does.
+	ending atomic.Bool
+
+	// mu is held for no call that could block: a plugin would keep its own end by that.
 	mu    sync.Mutex
 	known map[procID]bool // seen as descendants while the root lived, or killed
 	near  nearLook
@@ -56,11 +62,25 @@ func newFamily(pid int, mark string) *family {
 // note remembers the living descendants of the root, which must not have been
 // reaped: once it is gone, nothing leads from it to them.
 func (f *family) note() {
+	f.remember(f.closure(readProcesses(f.root.start), map[procID]bool{f.root: true}))
+}
+
+// remember adds processes to the known ones.
+func (f *family) remember(members map[procID]process) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for id := range f.closure(readProcesses(f.root.start), map[procID]bool{f.root: true}) {
+	for id := range members {
 		f.known[id] = true
 	}
+}
+
+// members returns the known processes, and the root.
+func (f *family) members() map[procID]bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	all := maps.Clone(f.known)
+	all[f.root] = true
+	return all
 }
 
 // owns reports whether a process bears the family's tag or mark.
@@ -69,60 +89,6 @@ func (f *family) owns(pid int) bool {
 		return true
 	}
 	return f.mark != "" && readMark(pid) == f.mark
-}
-
-// kill kills what is left of the family after the root's end: what bears the
-// tag or the mark, what was noted, and the descendants of these, until a pass
-// finds none.
-// It returns how many are left when ctx ends, unseen if it could not look.
-func (f *family) kill(ctx context.Context) (left int) {
-	pause := time.Millisecond
-	for {
-		left = f.pass()
-		if left == 0 {
-			return 0
-		}
-		select {
-		case <-ctx.Done():
-			return left
-		case <-time.After(pause):
-			pause = min(2*pause, 20*time.Millisecond)
-		}
-	}
-}
-
-// unseen is the count of processes that could not be looked for, because this
-// process had no descriptor free for the table. It is not 0: they may be there.
-const unseen = -1
-
-// pass sends one signal to each member of the family and returns how many
-// there were, or unseen.
-func (f *family) pass() (found int) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	table := readProcesses(f.root.start)
-	if table == nil && canExecHandle() { // there is a table
-		return unseen
-	}
-	roots := map[procID]bool{}
-	for _, p := range table {
-		if f.known[p.id] || f.owns(p.id.pid) {
-			roots[p.id] = true
-		}
-	}
-	for id, p := range f.closure(table, roots) {
-		switch {
-		case !p.zombie:
-			killProcess(id)
-			f.known[id] = true
-			found++
-		case p.parent == os.Getpid() && id != f.root:
-			// The host is the one to which orphans are given (process 1 of a
-			// container, say): nobody else will reap this one.
-			reap(id.pid)
-		}
-	}
-	return found
 }
 
 // closure returns roots and all their descendants in the table, without this
@@ -152,7 +118,7 @@ func (f *family) closure(table []process, roots map[procID]bool) map[procID]proc
 // readProcesses returns the processes that began at or after a time. None of a
 // plugin's descendants is older than it. The list is nil if there was no looking.
 func readProcesses(since uint64) []process {
-	pids := processIDs()
+	pids := numbersIn("/proc")
 	if pids == nil {
 		return nil
 	}
@@ -165,9 +131,9 @@ func readProcesses(since uint64) []process {
 	return list
 }
 
-// processIDs returns the numbers of all processes.
-func processIDs() []int {
-	dir, err := os.Open("/proc")
+// numbersIn returns the entries of a directory that are numbers.
+func numbersIn(path string) []int {
+	dir, err := os.Open(path)
 	if err != nil {
 		return nil
 	}
@@ -223,7 +189,7 @@ func readProc(pid int, name string) ([]byte, error) {
 // parseStat reads a line of /proc/PID/stat. The name in it may hold anything,
 // parentheses too: it ends at the last one.
 func parseStat(pid int, data []byte) (process, bool) {
-	_, rest, ok := cutLast(data, ')')
+	rest, ok := afterLast(data, ')')
 	fields := bytes.Fields(rest)
 	// Counted from the state, which is field 3: parent is 4, threads are 20,
 	// start time is 22, size is 23, resident pages are 24.
@@ -239,19 +205,18 @@ func parseStat(pid int, data []byte) (process, bool) {
 		numbers[i] = n
 	}
 	state := fields[0][0]
+	// The state is that of the first thread, which may end before the others.
+	zombie := (state == 'Z' || state == 'X') && numbers[1] <= 1
 	return process{
-		id: procID{pid: pid, start: numbers[2]}, parent: int(numbers[0]), zombie: state == 'Z' || state == 'X', //nolint:gosec // the kernel's numbers
+		id: procID{pid: pid, start: numbers[2]}, parent: int(numbers[0]), zombie: zombie, //nolint:gosec // the kernel's numbers
 		threads: int(numbers[1]), pages: int64(numbers[3]), size: int64(numbers[4]), //nolint:gosec // likewise
 	}, true
 }
 
-// cutLast cuts around the last appearance of sep.
-func cutLast(data []byte, sep byte) (before, after []byte, found bool) {
+// afterLast returns what follows the last appearance of sep.
+func afterLast(data []byte, sep byte) (after []byte, found bool) {
 	i := bytes.LastIndexByte(data, sep)
-	if i < 0 {
-		return data, nil, false
-	}
-	return data[:i], data[i+1:], true
+	return data[i+1:], i >= 0
 }
 
 // readMark returns the mark in a process's environment, or "". That of another
@@ -268,27 +233,6 @@ func readMark(pid int) string {
 	}
 	return ""
 }
-
-// killProcess kills one process. The handle is opened before the start time
-// is compared, so that the number cannot come to mean another in between.
-func killProcess(id procID) {
-	fd, err := unix.PidfdOpen(id.pid, 0)
-	if p, ok := readProcess(id.pid); !ok || p.id != id {
-		if err == nil {
-			_ = unix.Close(fd)
-		}
-		return
-	}
-	if err != nil {
-		_ = unix.Kill(id.pid, unix.SIGKILL) // a kernel before 5.3
-		return
-	}
-	_ = unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0)
-	_ = unix.Close(fd)
-}
-
-// reap takes the exit status of an orphan that was given to this process.
-func reap(pid int) { _, _ = unix.Wait4(pid, nil, unix.WNOHANG, nil) }
 
 // hostIdentity names this process in marks.
 func hostIdentity() string {
@@ -325,7 +269,7 @@ func sweepProcesses(ctx context.Context) (killed int) {
 		}
 		judged[key] = true
 		f.kill(ctx)
-		killed += len(f.known)
+		killed += len(f.members()) - 1 // without the root, which there is not
 	}
 	return killed
 }

@@ -14,10 +14,12 @@ import (
 func TestParseStat(t *testing.T) {
 	t.Parallel()
 
-	rest := " 7 " + strings.Repeat("0 ", 15) + "3 0 4242 0 99 0"
+	rest := " 7 " + strings.Repeat("0 ", 15) + "1 0 4242 0 99 0"
 	good := func(zombie bool) process {
-		return process{id: procID{5, 4242}, parent: 7, zombie: zombie, threads: 3, pages: 99}
+		return process{id: procID{5, 4242}, parent: 7, zombie: zombie, threads: 1, pages: 99}
 	}
+	headless := good(false)
+	headless.threads = 2
 	tests := []struct {
 		name, line string
 		want       process
@@ -26,6 +28,7 @@ func TestParseStat(t *testing.T) {
 		{"plain", "5 (sh) S" + rest, good(false), true},
 		{"name with parentheses", "5 (a) Z 1 (b)) R" + rest, good(false), true},
 		{"zombie", "5 (sh) Z" + rest, good(true), true},
+		{"zombie with another thread", "5 (sh) Z" + strings.Replace(rest, " 1 0", " 2 0", 1), headless, true},
 		{"short", "5 (sh) S 7 0", process{}, false},
 		{"no name", "5 S 7", process{}, false},
 		{"parent is no number", "5 (sh) S x" + strings.Repeat(" 0", 30), process{}, false},

@@ -5,12 +5,13 @@ package proc
 import (
 	"context"
 	"os"
+	"sync/atomic"
 )
 
 // family knows nothing on this system, which has no table of processes and
 // their environments to look through; only the process group is killed.
 // [Missing] says so.
-type family struct{}
+type family struct{ ending atomic.Bool }
 
 func newFamily(int, string) *family { return &family{} }
 

@@ -19,9 +19,9 @@ type cloneArgs struct {
 	flags, pidfd, childTID, parentTID, exit, stack, stackSize, tls, setTID, setTIDSize, cgroup uint64
 }
 
-// leaveGroup begins a child in the control group whose folder is its argument: it opens
+// cloneIntoGroup begins a child in the control group whose folder is its argument: it opens
 // it as a place only, which Landlock does not judge.
-func leaveGroup(_, err *os.File) {
+func cloneIntoGroup(_, err *os.File) {
 	fd, e := unix.Open(os.Args[3], unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if e == nil {
 		args := cloneArgs{flags: unix.CLONE_INTO_CGROUP, exit: uint64(unix.SIGCHLD), cgroup: uint64(fd)}
@@ -50,7 +50,7 @@ func TestCloneIntoAnotherGroup(t *testing.T) {
 	} {
 		t.Run(tt.sandbox.Tier.String(), func(t *testing.T) {
 			b := setup(t)
-			spec := b.spec("leave-group", base)
+			spec := b.spec("clone-into-group", base)
 			spec.Sandbox = tt.sandbox
 			p := b.start(t, spec)
 			if err := syscall.Kill(p.PID(), syscall.SIGUSR1); err != nil {

@@ -7,8 +7,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
-	"time"
 
 	"github.com/grapnelhq/grapnel/internal/wire"
 	"github.com/grapnelhq/grapnel/phases"
@@ -86,7 +84,7 @@ func Start(ctx context.Context, s Spec) (*Process, error) {
 	}
 	if err := p.startError(ctx); err != nil {
 		p.Kill()
-		p.await(p.gone, 2*KillTime)
+		p.awaitGone(2 * KillTime)
 		return nil, err
 	}
 	return p, nil
@@ -133,7 +131,7 @@ func prepare(ctx context.Context, s Spec) (*Process, error) {
 	p.child = &child{
 		sink: newSink(s), mark: mark, now: s.Now, stdout: newStdout(),
 		memory: memory{limit: limitOf(s)},
-		exited: make(chan struct{}), drained: make(chan struct{}),
+		exited: make(chan struct{}), drained: make(chan struct{}), condemned: make(chan struct{}),
 	}
 	p.stdio = &lineWriter{sink: p.child.sink}
 	p.setWaiting("it wrote no handshake", "")
@@ -185,15 +183,20 @@ func (p *Process) guarded(ctx context.Context, f func(context.Context) error) (e
 
 // finish waits for the end of the process and then removes all that is left
 // of it, in the one order that blocks nowhere: first the processes, then the
-// pipes, then the connection, then the folder.
+// pipes, then the connection, then the folder. The descendants of a process that was
+// killed do not wait for its end, which a system call that hangs can delay for ever.
 func (p *Process) finish(ctx context.Context) {
 	defer close(p.gone)
-	<-p.child.exited
+	select {
+	case <-p.child.exited:
+	case <-p.child.condemned:
+		p.killAll(ctx)
+		<-p.child.exited
+	}
 	p.child.drain()
+	left := p.killAll(ctx)
 	ctx, cancel := context.WithTimeout(ctx, KillTime)
 	defer cancel()
-	p.cage.kill()
-	left := p.child.killFamily(ctx)
 	<-p.connected
 	p.cutOff()
 	p.hangUp()
@@ -205,6 +208,15 @@ func (p *Process) finish(ctx context.Context) {
 		err = p.alive(left)
 	}
 	p.leftover = err
+}
+
+// killAll kills everything that belongs to the process, and returns how many are left
+// after KillTime, less than 0 if it could not look.
+func (p *Process) killAll(ctx context.Context) int {
+	ctx, cancel := context.WithTimeout(ctx, KillTime)
+	defer cancel()
+	p.cage.kill()
+	return p.child.killFamily(ctx)
 }
 
 // waiting is what a start waits for, and the plugin's own words about it.
@@ -306,78 +318,3 @@ func (p *Process) DroppedLines() int { return p.child.sink.droppedLines() }
 // StrayOutput returns how many bytes the plugin wrote to its standard output
 // after the handshake; they were thrown away.
 func (p *Process) StrayOutput() int64 { return p.child.stdout.extra.Load() }
-
-// Stop ends the process: it asks over the connection, sends SIGTERM to the
-// group after a quarter of the grace and SIGKILL at its end, and waits until
-// nothing is left. It takes at most the grace and KillTime. When ctx ends, it
-// kills at once. Any number of callers may call it at any time; all of them
-// wait for the same end. The error says what could not be removed.
-func (p *Process) Stop(ctx context.Context) error {
-	limit := time.NewTimer(p.spec.Grace + KillTime)
-	defer limit.Stop()
-	p.child.expectEnd()
-	if p.stopping.CompareAndSwap(false, true) {
-		p.escalate(ctx)
-	}
-	select {
-	case <-p.gone:
-		return p.leftover
-	case <-ctx.Done():
-		p.Kill()
-		p.await(p.gone, KillTime)
-	case <-limit.C:
-		p.Kill()
-	}
-	select {
-	case <-p.gone:
-		return p.leftover
-	default:
-		return phases.Errorf(phases.CauseInternal, "plugin %s (process %d) could not be killed in time", p.spec.Name, p.PID())
-	}
-}
-
-// escalate brings about the end of the process, by ever stronger means.
-func (p *Process) escalate(ctx context.Context) {
-	p.child.noteFamily()
-	// This call may hang as long as the plugin does; finish waits for it.
-	go p.hangUp()
-	if p.awaitExit(ctx, p.spec.Grace/4) {
-		return
-	}
-	p.child.signal(syscall.SIGTERM)
-	if p.awaitExit(ctx, p.spec.Grace-p.spec.Grace/4) {
-		return
-	}
-	p.Kill()
-}
-
-// Kill kills the process and its group at once and does not wait. What is left
-// is removed in the background; Stop waits for that.
-func (p *Process) Kill() {
-	p.child.noteFamily()
-	p.child.signal(syscall.SIGKILL)
-}
-
-// awaitExit waits for the end of the process, for at most d, and reports
-// whether it came.
-func (p *Process) awaitExit(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-p.child.exited:
-		return true
-	case <-ctx.Done():
-	case <-t.C:
-	}
-	return false
-}
-
-// await waits until c is closed, for at most d.
-func (p *Process) await(c <-chan struct{}, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-c:
-	case <-t.C:
-	}
-}

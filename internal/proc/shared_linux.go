@@ -6,7 +6,6 @@ import (
 	"io"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -54,12 +53,16 @@ func segmentsOf(members map[procID]process, end time.Time) segments {
 	held, kernel := segments{}, kernelMount()
 	held.addSystemV(members, kernel)
 	budget := maxLooked
-	inMemory := map[uint64]bool{} // file systems
+	inMemory, namespaces := memoryMounts(), map[string]bool{}
 	for id := range members {
 		if budget <= 0 || time.Now().After(end) {
 			break
 		}
-		budget -= held.addOpen(id.pid, budget, inMemory)
+		if name, err := os.Readlink("/proc/" + strconv.Itoa(id.pid) + "/ns/mnt"); err == nil && !namespaces[name] {
+			namespaces[name] = true
+			inMemory.addOf(strconv.Itoa(id.pid))
+		}
+		budget -= held.addOpen(id.pid, budget, inMemory, end)
 		held.addMapped(id.pid, kernel, end)
 	}
 	return held
@@ -102,8 +105,9 @@ func mapName(addresses string) string {
 }
 
 // addOpen adds the files in memory that a process holds open, of at most budget
-// descriptors, and returns how many it looked at.
-func (s segments) addOpen(pid, budget int, inMemory map[uint64]bool) int {
+// descriptors and until its time is over, and returns how many it looked at. It asks a file system nothing before
+// it knows that this is one in memory: a plugin can mount one that never answers.
+func (s segments) addOpen(pid, budget int, inMemory mounts, end time.Time) int {
 	dir, err := os.Open("/proc/" + strconv.Itoa(pid) + "/fd")
 	if err != nil {
 		return 0
@@ -115,27 +119,17 @@ func (s segments) addOpen(pid, budget int, inMemory map[uint64]bool) int {
 	}
 	start, looked := rand.IntN(len(names)), min(budget, len(names))
 	for i := range looked {
+		if time.Now().After(end) {
+			return i
+		}
 		name := names[(start+i)%len(names)]
 		var st unix.Stat_t
-		if unix.Fstatat(int(dir.Fd()), name, &st, 0) != nil || st.Mode&unix.S_IFMT != unix.S_IFREG || st.Blocks == 0 {
+		if !inMemory.has(pid, dir, name) || unix.Fstatat(int(dir.Fd()), name, &st, 0) != nil || st.Mode&unix.S_IFMT != unix.S_IFREG || st.Blocks == 0 {
 			continue
 		}
-		memory, known := inMemory[st.Dev]
-		if !known {
-			memory = isInMemory(filepath.Join(dir.Name(), name))
-			inMemory[st.Dev] = memory
-		}
-		if memory {
-			s[inode{st.Dev, st.Ino}] = st.Blocks * 512
-		}
+		s[inode{st.Dev, st.Ino}] = st.Blocks * 512
 	}
 	return looked
-}
-
-// isInMemory reports whether a file's contents are in memory alone.
-func isInMemory(path string) bool {
-	var fs unix.Statfs_t
-	return unix.Statfs(path, &fs) == nil && (fs.Type == unix.TMPFS_MAGIC || fs.Type == unix.HUGETLBFS_MAGIC)
 }
 
 // addSystemV adds the System V segments that processes have made.

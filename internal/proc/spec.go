@@ -22,10 +22,11 @@ const (
 	DefaultStart = 10 * time.Second
 	// DefaultGrace is the time that Stop gives a plugin to end by itself.
 	DefaultGrace = 2 * time.Second
-	// KillTime is what Stop may take beyond the grace: for the kill, for
-	// finding descendants and for removing the folder.
+	// KillTime bounds each step of Stop beyond the grace: the kill with the search for
+	// descendants, and the removal of the folder.
 	KillTime = 300 * time.Millisecond
-	// ClearTime is what Clear may take to remove a folder that took Stop longer.
+	// ClearTime is what Clear may take to remove a folder that took Stop longer, and what
+	// is waited for processes that have been killed and are ending.
 	ClearTime = 3 * time.Second
 	// DefaultLogRate is the number of log lines a second; twice that in one go.
 	DefaultLogRate = 100

@@ -37,15 +37,8 @@ func requiredEnv() []string { return []string{"SYSTEMROOT"} }
 
 func sysProcAttr(*cage) *syscall.SysProcAttr { return nil }
 
-// signalGroup kills the process itself; there is nothing gentler.
-func signalGroup(pid int, sig syscall.Signal) {
-	if sig != syscall.SIGKILL {
-		return
-	}
-	if p, err := os.FindProcess(pid); err == nil {
-		_ = p.Kill()
-	}
-}
+// signalGroup does nothing: there are no process groups.
+func signalGroup(int, syscall.Signal) {}
 
 // withoutStrays adds nothing: this system does not tell which descriptors
 // there are.

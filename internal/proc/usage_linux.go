@@ -87,20 +87,14 @@ func newTable(processes []process) *table {
 // descriptor free to read it: they are forgotten when it is certain that they
 // have ended. Nothing else may lead to them any more.
 func (f *family) usage(t *table) (Usage, map[procID]process) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	roots := map[procID]bool{f.root: true}
-	maps.Copy(roots, f.known)
+	roots := f.members()
 	maps.Copy(roots, t.tagged[f.tag])
+	f.reapOrphans(t.processes, roots)
 	members := f.closure(t.processes, roots)
-	maps.DeleteFunc(f.known, func(id procID, _ bool) bool {
-		p, there := members[id]
-		return there && p.zombie || !there && hasEnded(id)
-	})
 	maps.DeleteFunc(members, func(_ procID, p process) bool { return p.zombie })
+	f.update(members)
 	u := Usage{RSS: resident(members), Processes: len(members)}
-	for id, p := range members {
-		f.known[id] = true
+	for _, p := range members {
 		u.Threads += p.threads
 	}
 	return u, members
@@ -191,6 +185,18 @@ func pageTablesOf(pid int) int64 {
 	}
 	n, _ := parseSize(data, "VmPTE:")
 	return n
+}
+
+// update makes the living members the known ones, with those that the table lacked and
+// that have not ended.
+func (f *family) update(living map[procID]process) {
+	f.remember(living)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	maps.DeleteFunc(f.known, func(id procID, _ bool) bool {
+		_, there := living[id]
+		return !there && hasEnded(id)
+	})
 }
 
 // hasEnded reports whether it is certain that a process has ended.

@@ -238,7 +238,7 @@ func TestBudgetOfDescriptors(t *testing.T) {
 	t.Parallel()
 
 	held := segments{}
-	if got := held.addOpen(os.Getpid(), 1, map[uint64]bool{}); got > 1 {
+	if got := held.addOpen(os.Getpid(), 1, mounts{}, time.Now().Add(nearTime)); got > 1 {
 		t.Errorf("%d descriptors looked at, want one at most", got)
 	}
 	if got := segmentsOf(map[procID]process{{pid: os.Getpid()}: {}}, time.Now().Add(-time.Hour)); len(got) > 0 {
