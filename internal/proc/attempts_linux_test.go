@@ -55,14 +55,14 @@ type attempt struct {
 // linuxModes are the programs that exist on Linux only.
 func linuxModes() map[string]func() {
 	list := map[string]func(){
-		"attempts":    func() { after(serve, tryAll) },
-		"whoami":      func() { fmt.Println(os.Geteuid()) },
-		"impostor":    func() { fmt.Println("1|1|unix|" + os.Args[3] + "|grpc|"); block() },
-		"parent":      serveInChild,
-		"escape":      func() { after(serve, escape) },
-		"bomb":        func() { after(serve, bomb) },
-		"twins":       func() { after(serve, twins) },
-		"hoard":       func() { after(serve, hoard) },
+		"attempts":         func() { after(serve, tryAll) },
+		"whoami":           func() { fmt.Println(os.Geteuid()) },
+		"impostor":         func() { fmt.Println("1|1|unix|" + os.Args[3] + "|grpc|"); block() },
+		"parent":           serveInChild,
+		"escape":           func() { after(serve, escape) },
+		"bomb":             func() { after(serve, bomb) },
+		"twins":            func() { after(serve, twins) },
+		"hoard":            func() { after(serve, hoard) },
 		"clone-into-group": func() { after(serve, cloneIntoGroup) },
 		"setuid": func() {
 			after(serve, func(_, err *os.File) {
