@@ -32,7 +32,8 @@ func (s *Server) Serve(ctx context.Context, handler http.Handler, listeners ...n
 	failed := make(chan error, len(listeners))
 	var wg sync.WaitGroup
 	for _, l := range listeners {
-		wg.Go(func() { failed <- hs.Serve(newDoor(s, l)) })
+		d := s.openDoor(l)
+		wg.Go(func() { failed <- hs.Serve(d) })
 	}
 	var err error
 	select {
