@@ -120,8 +120,8 @@ type Limits struct {
 	// UnauthenticatedIdle is how long a socket may be silent of which no request was
 	// let in. 10 s.
 	UnauthenticatedIdle time.Duration
-	// Read is how long a message that has begun may take to arrive, and thrice as long
-	// as each 16 KiB of it may. 30 s.
+	// Read is how long a message that has begun may take to arrive, and each 16 KiB of
+	// it a third of that. 30 s.
 	Read time.Duration
 	// Write is how long a peer may take to read a message, for each MiB of it that
 	// has begun, and at most for each 16 KiB. 10 s. Where others wait for the memory,

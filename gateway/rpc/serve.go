@@ -32,8 +32,7 @@ func (s *Server) Serve(ctx context.Context, handler http.Handler, listeners ...n
 	failed := make(chan error, len(listeners))
 	var wg sync.WaitGroup
 	for _, l := range listeners {
-		d := s.openDoor(l)
-		wg.Go(func() { failed <- hs.Serve(d) })
+		wg.Go(func() { failed <- hs.Serve(newDoor(s, l)) })
 	}
 	var err error
 	select {

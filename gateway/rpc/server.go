@@ -53,7 +53,6 @@ type Server struct {
 	open     map[seat]int // connections, those in their handshake included
 	conns    map[*Conn]struct{}
 	visits   map[*visit]struct{}
-	doors    []*door
 }
 
 // New makes a server. Its error names every method that is wrong: without a name
@@ -145,9 +144,9 @@ func (s *Server) Handler() http.Handler {
 
 // SetTokens puts other tokens in force, for calls that begin from now on.
 // Connections of tokens that are gone, or whose secret, workspaces or rights are
-// others now, are closed: WebSockets with the status 1008, those of HTTP when they are
-// idle or their request is answered, in which no call begins any more. Contexts of
-// calls end. Its error is that of [CheckTokens]; then everything stays as it was.
+// others now, are closed: WebSockets with the status 1008, those of HTTP with the answer
+// to the request under way, of which no call begins any more. Contexts of calls end.
+// An idle connection of HTTP stays: its next request has to show a token. Its error is that of [CheckTokens]; then everything stays as it was.
 func (s *Server) SetTokens(tokens []Token) error {
 	if err := CheckTokens(tokens); err != nil {
 		return fmt.Errorf("rpc: %w", err)
@@ -163,9 +162,6 @@ func (s *Server) SetTokens(tokens []Token) error {
 		if !ring.has(v.key) {
 			v.cut(revoked())
 		}
-	}
-	for _, d := range s.doors {
-		d.closeIdle(ring)
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"cmp"
 	"context"
 	"net"
 	"net/http"
@@ -26,28 +27,6 @@ func newDoor(s *Server, l net.Listener) *door {
 	return &door{Listener: l, srv: s, sockets: map[*socket]struct{}{}}
 }
 
-// openDoor makes a door of which SetTokens knows.
-func (s *Server) openDoor(l net.Listener) *door {
-	d := newDoor(s, l)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.doors = append(s.doors, d)
-	return d
-}
-
-// closeIdle closes the sockets of tokens that are not in force any more; not those
-// at which something is at work, which SetTokens ends by itself.
-func (d *door) closeIdle(ring *keyring) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for s := range d.sockets {
-		if s.known && s.busy == 0 && !ring.has(s.key) {
-			delete(d.sockets, s)
-			_ = s.Conn.Close() // nobody waits for anything there
-		}
-	}
-}
-
 // socket is a connection of a peer. It is a stranger until a request of it is
 // authenticated.
 type socket struct {
@@ -61,7 +40,7 @@ type socket struct {
 
 	// The door's lock guards these.
 	known bool // a request was authenticated
-	key   *key // by which token, the last time; nil for none
+	key   *key // by which token; nil for none
 	busy  int  // handlers at work, and a WebSocket connection
 
 	writeBy atomic.Pointer[time.Time]
@@ -159,7 +138,7 @@ func (s *socket) authenticated(k *key) (ok bool) {
 	d := s.door
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if k != nil && (s.key == nil || s.key.token.Name != k.token.Name) {
+	if k != nil && !s.known {
 		same := func(o *socket) bool { return o.known && o.key != nil && o.key.token.Name == k.token.Name }
 		n := 0
 		for o := range d.sockets {
@@ -176,7 +155,7 @@ func (s *socket) authenticated(k *key) (ok bool) {
 			_ = spared.Conn.Close() // nobody waits for anything there
 		}
 	}
-	s.known, s.key = true, k
+	s.known, s.key = true, cmp.Or(s.key, k)
 	return true
 }
 
