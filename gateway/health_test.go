@@ -186,7 +186,10 @@ func (s *served) getAs(t *testing.T, addr, path, host, origin string) (int, stri
 	if r.Host = host; origin != "" {
 		r.Header.Set("Origin", origin)
 	}
-	resp := must[*http.Response](t)(s.client(t, false).Do(r))
+	resp, err := s.client(t, false).Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
 	defer resp.Body.Close() //nolint:errcheck // it was read
 	return resp.StatusCode, string(must[[]byte](t)(io.ReadAll(resp.Body)))
 }

@@ -42,8 +42,8 @@ func (s *Server) servePost(w http.ResponseWriter, r *http.Request) {
 			text, bad = s.readBody(v, l, w, r)
 		}
 		if bad == nil {
-			_ = ctl.SetReadDeadline(time.Time{}) // or the call would end with it
-			answer = s.answer(v.ctx, callerOf(k), limiterOf(k, isLocal(r)), l, text)
+			_ = ctl.SetReadDeadline(time.Time{})                                     // or the call would end with it
+			answer = s.answer(v.ctx, callerOf(k), limiterOf(k, isLocal(r)), l, text) //nolint:contextcheck // that of the visit, made of the request's
 		}
 		if v.ctx.Err() != nil {
 			w.Header().Set("Connection", "close")
