@@ -239,10 +239,10 @@ func (g *Gateway) Serve(ctx context.Context, listeners ...net.Listener) error {
 func (g *Gateway) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/", g.rpc.Handler())
-	mux.HandleFunc("GET /healthz", healthy)
-	mux.HandleFunc("GET /readyz", g.ready)
+	mux.Handle("GET /healthz", g.rpc.GuardProbe(http.HandlerFunc(healthy)))
+	mux.Handle("GET /readyz", g.rpc.GuardProbe(http.HandlerFunc(g.ready)))
 	if len(g.opts.Secret) > 0 {
-		mux.HandleFunc("GET "+IdentityPath, g.identify)
+		mux.Handle("GET "+IdentityPath, g.rpc.Guard(http.HandlerFunc(g.identify)))
 	}
 	mux.Handle("GET /metrics", g.rpc.Guard(g.rpc.Admit(rpc.ReadRight, g.metrics.handler())))
 	return mux

@@ -3,14 +3,17 @@ package gateway
 import (
 	"context"
 	"errors"
+	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/grapnelhq/grapnel/gateway/rpc"
 	"github.com/grapnelhq/grapnel/store"
 )
 
@@ -111,4 +114,82 @@ func TestIdentity(t *testing.T) {
 	if got, _ := serve(t, Options{}).get(t, "/identity?nonce="+nonce, ""); got != http.StatusNotFound {
 		t.Errorf("without a secret: %d", got)
 	}
+}
+
+// TestRebindingPage: a page that makes its name point at the gateway, or a page of
+// another origin, learns nothing from any path.
+func TestRebindingPage(t *testing.T) {
+	t.Parallel()
+
+	s := serve(t, Options{Secret: []byte("secret")})
+	paths := []string{"/healthz", "/readyz", "/identity?nonce=0123456789ABCDEF", "/metrics", "/rpc", "/ws", "/nothing"}
+	for _, path := range paths {
+		for name, from := range map[string]struct{ host, origin string }{
+			"rebinding":           {"evil.example", ""},
+			"rebinding, own name": {"evil.example", "http://evil.example"},
+			"another origin":      {"localhost", "http://evil.example"},
+		} {
+			if got, body := s.getAs(t, s.addr, path, from.host, from.origin); got != http.StatusForbidden {
+				t.Errorf("%s of %s: %d %s", name, path, got, body)
+			}
+		}
+	}
+	for _, path := range paths[:4] {
+		if got, body := s.getAs(t, s.addr, path, s.addr, "http://"+s.addr); got != http.StatusOK {
+			t.Errorf("own page of %s: %d %s", path, got, body)
+		}
+	}
+}
+
+// TestProbesFromElsewhere: an orchestrator asks by the address of the pod, or by a
+// name that the gateway has never heard; a page may not, and calls need their Host.
+func TestProbesFromElsewhere(t *testing.T) {
+	t.Parallel()
+
+	s := serve(t, Options{Secret: []byte("secret"), RPC: rpc.Options{Tokens: []rpc.Token{}}})
+	elsewhere := &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 7500}
+	at := func(addr net.Addr, path, host, origin string) int {
+		r := must[*http.Request](t)(http.NewRequestWithContext(context.WithValue(t.Context(), http.LocalAddrContextKey, addr), http.MethodGet, "http://localhost"+path, nil))
+		if r.Host = host; origin != "" {
+			r.Header.Set("Origin", origin)
+		}
+		w := httptest.NewRecorder()
+		s.g.Handler().ServeHTTP(w, r)
+		return w.Code
+	}
+	for _, path := range []string{"/healthz", "/readyz"} {
+		for _, host := range []string{"192.0.2.1:7500", "grapnel.svc", ""} {
+			if got := at(elsewhere, path, host, ""); got != http.StatusOK {
+				t.Errorf("%s as %q: %d", path, host, got)
+			}
+		}
+		if got := at(elsewhere, path, "grapnel.svc", "http://evil.example"); got != http.StatusForbidden {
+			t.Errorf("%s by a page: %d", path, got)
+		}
+		for _, loopback := range []string{"127.0.0.1", "127.8.9.1", "::1", "::ffff:127.0.0.1"} {
+			if got := at(&net.TCPAddr{IP: net.ParseIP(loopback)}, path, "grapnel.svc", ""); got != http.StatusForbidden {
+				t.Errorf("%s at %s: %d", path, loopback, got)
+			}
+		}
+	}
+	for _, path := range []string{"/identity?nonce=0123456789ABCDEF", "/metrics", "/rpc"} {
+		if got := at(elsewhere, path, "grapnel.svc", ""); got != http.StatusForbidden {
+			t.Errorf("%s: %d", path, got)
+		}
+	}
+}
+
+// getAs asks with a Host and an Origin, which may be empty.
+func (s *served) getAs(t *testing.T, addr, path, host, origin string) (int, string) {
+	t.Helper()
+	r := must[*http.Request](t)(http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+addr+path, nil))
+	if r.Host = host; origin != "" {
+		r.Header.Set("Origin", origin)
+	}
+	resp, err := s.client(t, false).Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close() //nolint:errcheck // it was read
+	return resp.StatusCode, string(must[[]byte](t)(io.ReadAll(resp.Body)))
 }

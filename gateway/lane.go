@@ -73,5 +73,9 @@ func (l *lane) enter(ctx context.Context, c *rpc.Caller) (leave func(), err erro
 			return nil, bad
 		}
 	}
+	if ctx.Err() != nil { // both were ready
+		leave()
+		return nil, wireError(ctx.Err())
+	}
 	return leave, nil
 }

@@ -37,6 +37,11 @@ func TestLane(t *testing.T) {
 		if _, err := l.enter(ctx, open); err == nil {
 			t.Error("a caller who is gone was admitted")
 		}
+		for range 100 { // there is a place, and nobody to take it
+			if _, err := newLane(1).enter(ctx, open); err == nil {
+				t.Fatal("a caller who is gone took a place")
+			}
+		}
 		done := make(chan struct{})
 		go func() {
 			defer close(done)

@@ -190,6 +190,7 @@ func TestMetricsFromElsewhere(t *testing.T) {
 		{"metrics with a token", elsewhere, "/metrics", readToken, "localhost", 200},
 		{"health from elsewhere", elsewhere, "/healthz", "", "localhost", 200},
 		{"readiness from elsewhere", elsewhere, "/readyz", "", "localhost", 200},
+		{"health here, as a page's name", loopback, "/healthz", "", "evil.example", 403},
 	} {
 		status, text := get(tt.from, tt.path, tt.token, tt.host)
 		if status != tt.want || (status == 200 && tt.path == "/metrics") != strings.Contains(text, "grapnel_gateway_calls_total") {

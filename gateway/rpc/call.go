@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"runtime/debug"
@@ -100,8 +101,6 @@ func (w *work) call(r *request) (bad *Error) {
 		return r.bad
 	case w.refuse != nil:
 		return w.refuse
-	case w.ctx.Err() != nil: // in the middle of a batch
-		return cutShort(w.ctx.Err())
 	case w.limit != nil && !w.limit.AllowN(began, 1):
 		return tooOften(w.limit)
 	case method == nil:
@@ -113,6 +112,9 @@ func (w *work) call(r *request) (bad *Error) {
 	}
 	if bad := w.lease.expect(w.ctx, callBytes); bad != nil {
 		return bad
+	}
+	if err := w.ctx.Err(); err != nil { // in the middle of a batch, or while it waited
+		return cutShort(w.ctx, err)
 	}
 	return w.invoke(method, r.params)
 }
@@ -141,7 +143,7 @@ func (w *work) invoke(method *Method, params json.RawMessage) (bad *Error) {
 		return nil
 	}
 	if w.ctx.Err() != nil {
-		return cutShort(err)
+		return cutShort(w.ctx, err)
 	}
 	bad = asError(err)
 	if bad.Code == CodeInternal || bad.Code == CodeUnavailable {
@@ -169,8 +171,12 @@ func (w *work) result(value any) error {
 	return nil
 }
 
-// cutShort is the error of a call whose context has ended, should anybody hear it.
-func cutShort(err error) *Error {
+// cutShort is the error of a call whose context has ended: the cause, where it is
+// meant for the client.
+func cutShort(ctx context.Context, err error) *Error {
+	if bad, ok := errors.AsType[*Error](context.Cause(ctx)); ok {
+		return bad
+	}
 	return &Error{Code: CodeUnavailable, Message: "the call was cut short", Err: err}
 }
 

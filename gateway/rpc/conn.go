@@ -18,8 +18,8 @@ import (
 var (
 	// ErrPeerGone is a client that closed, or that shows no sign of life.
 	ErrPeerGone = errors.New("the client is gone")
-	// ErrClosed is a connection that the gateway closed: the client reads too slowly,
-	// its token is gone, or the gateway stops and waits no longer.
+	// ErrClosed is a connection that the gateway closed: the client reads or sends too
+	// slowly, its token is gone, or the gateway stops and waits no longer.
 	ErrClosed = errors.New("the gateway closed the connection")
 )
 

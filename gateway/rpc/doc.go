@@ -26,7 +26,8 @@
 // decodes to and what its calls are expected to answer before they run ([Expect]), and
 // its answer until it is written: against the process, the token and the connection
 // ([Limits.Memory]). A call that finds no room waits, and is then [CodeOverloaded].
-// Meanwhile clients are disconnected that hold what it waits for and do not read.
+// Meanwhile clients are disconnected that hold what it waits for and do not read, or
+// do not go on sending: long messages that arrive have a share of their own.
 //
 // Sockets of which no request was let in are strangers, with few places on each
 // listener and little time. The oldest one goes for a new one: a flood of them delays

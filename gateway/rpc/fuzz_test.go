@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"io"
 	"slices"
 	"strings"
 	"testing"
@@ -50,8 +51,9 @@ func FuzzBatch(f *testing.F) {
 		c := newConn(srv, nil, nil, nil, true)
 		defer c.cancel(ErrClosed)
 		l := srv.quota.lease(nil, c.memory, nil)
-		if _, err := l.from(t.Context(), bytes.NewReader(text)).Read(make([]byte, len(text)+1)); err != nil && len(text) > 0 {
-			t.Fatal(err)
+		a := arrival{ctx: t.Context(), lease: l, from: bytes.NewReader(text), whole: int64(limits.Body), read: time.Hour, deadline: func(time.Time) error { return nil }}
+		if got, err := io.ReadAll(&a); err != nil || len(got) != len(text) {
+			t.Fatalf("%d of %d bytes: %v", len(got), len(text), err)
 		}
 		c.slots <- struct{}{}
 		c.handle(bytes.Clone(text), l)
@@ -61,7 +63,7 @@ func FuzzBatch(f *testing.F) {
 			it.lease.release()
 		}
 		checkBatch(t, text, got, srv.limits)
-		if q := srv.quota; q.process.used != 0 || c.memory.used != 0 || len(q.leases) != 0 {
+		if q := srv.quota; q.process.used != 0 || q.process.arriving.used != 0 || c.memory.used != 0 || c.memory.arriving.used != 0 || len(q.leases) != 0 {
 			t.Fatalf("%d bytes were not given back", q.process.used)
 		}
 	})

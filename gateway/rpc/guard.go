@@ -15,10 +15,22 @@ import (
 // loopback address or one of [Options.Hosts], or the socket a unix socket; the
 // Origin must be absent, the gateway's own or one of [Options.Origins]. Everything
 // else is answered with 403.
-func (s *Server) Guard(next http.Handler) http.Handler {
+func (s *Server) Guard(next http.Handler) http.Handler { return s.guard(s.hostAllowed, next) }
+
+// GuardProbe is Guard for what an orchestrator asks, which names the gateway as it
+// likes: any Host will do, but for requests that arrive at a loopback address.
+func (s *Server) GuardProbe(next http.Handler) http.Handler {
+	return s.guard(func(r *http.Request) bool {
+		at, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
+		return ok && !at.IP.IsLoopback() || s.hostAllowed(r)
+	}, next)
+}
+
+// guard is Guard with another test of the Host.
+func (s *Server) guard(hostAllowed func(*http.Request) bool, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
-		case !s.hostAllowed(r):
+		case !hostAllowed(r):
 			deny(w, http.StatusForbidden, Errorf(CodeUnauthorized, "the host %q is not served: use localhost, or add it to the configured hosts", clip(r.Host)))
 		case !s.originAllowed(r):
 			deny(w, http.StatusForbidden, Errorf(CodeUnauthorized, "pages of %q may not call: add it to the configured origins", clip(r.Header.Get("Origin"))))

@@ -106,7 +106,8 @@ type Limits struct {
 	InFlight int
 	// Memory is how many bytes of messages and answers, of all clients together, may
 	// be held at once: read in part, worked on, or not yet read by their clients. A
-	// token may have half of that, a connection a quarter. 128 MiB.
+	// token may have half of that, a connection a quarter; of each a quarter is for
+	// long messages that arrive. 128 MiB.
 	Memory int
 	// Answer is how many bytes the result of a request may have. Of a batch nothing
 	// further is done once its answer has more. 16 MiB.
@@ -119,13 +120,15 @@ type Limits struct {
 	// UnauthenticatedIdle is how long a socket may be silent of which no request was
 	// let in. 10 s.
 	UnauthenticatedIdle time.Duration
-	// Read is how long a message that has begun may take to arrive. 30 s.
+	// Read is how long a message that has begun may take to arrive, and each 16 KiB of
+	// it a third of that. 30 s.
 	Read time.Duration
 	// Write is how long a peer may take to read a message, for each MiB of it that
 	// has begun, and at most for each 16 KiB. 10 s. Where others wait for the memory,
 	// a peer that has read nothing for a fifth of that is disconnected.
 	Write time.Duration
-	// Admission is how long a call waits for memory. Then it is refused. 5 s.
+	// Admission is how long a call waits for memory. Then it is refused. 5 s. Where
+	// others wait for a message to arrive, each 16 KiB of it have a tenth of that.
 	Admission time.Duration
 	// Ping is how long a WebSocket connection may be silent before it is asked for
 	// a sign of life; it then has the time of Write. 30 s.

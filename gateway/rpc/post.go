@@ -1,6 +1,8 @@
 package rpc
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"io"
 	"mime"
@@ -29,12 +31,22 @@ func (s *Server) servePost(w http.ResponseWriter, r *http.Request) {
 	_ = ctl.SetReadDeadline(time.Now().Add(s.limits.Read)) // a server that cannot has its own
 	var answer []byte
 	if bad == nil {
+		v := newVisit(r.Context(), k, ctl)
+		bad = s.enter(v)
+		defer s.exit(v)
 		l := s.leaseOf(r, k)
 		defer l.release()
+		l.drop = v.cut
 		var text []byte
-		if text, bad = s.readBody(l.from(r.Context(), http.MaxBytesReader(w, r.Body, int64(s.limits.Body)))); bad == nil {
-			_ = ctl.SetReadDeadline(time.Time{}) // or the call would end with it
-			answer = s.answer(r.Context(), callerOf(k), limiterOf(k, isLocal(r)), l, text)
+		if bad == nil {
+			text, bad = s.readBody(v, l, w, r)
+		}
+		if bad == nil {
+			_ = ctl.SetReadDeadline(time.Time{})                                     // or the call would end with it
+			answer = s.answer(v.ctx, callerOf(k), limiterOf(k, isLocal(r)), l, text) //nolint:contextcheck // that of the visit, made of the request's
+		}
+		if v.ctx.Err() != nil {
+			w.Header().Set("Connection", "close")
 		}
 	}
 	if bad != nil {
@@ -54,14 +66,58 @@ func (s *Server) leaseOf(r *http.Request, k *key) *lease {
 	return s.quota.lease(k, socket.memory, socket)
 }
 
+// visit is a POST that is under way.
+type visit struct {
+	key    *key
+	ctx    context.Context //nolint:containedctx // a visit is as long as the request
+	cancel context.CancelCauseFunc
+	ctl    *http.ResponseController
+}
+
+func newVisit(ctx context.Context, k *key, ctl *http.ResponseController) *visit {
+	v := &visit{key: k, ctl: ctl}
+	v.ctx, v.cancel = context.WithCancelCause(ctx)
+	return v
+}
+
+// cut ends a visit early: what has not begun is refused with the error.
+func (v *visit) cut(bad *Error) {
+	v.cancel(bad)
+	_ = v.ctl.SetReadDeadline(time.Unix(1, 0)) // what has not arrived is not waited for
+}
+
+// enter lets SetTokens know of a visit, unless it has just changed the visit's token.
+func (s *Server) enter(v *visit) *Error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.tokens.Load().has(v.key) {
+		return revoked()
+	}
+	s.visits[v] = struct{}{}
+	return nil
+}
+
+// exit is the end of a visit.
+func (s *Server) exit(v *visit) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.visits, v)
+	v.cancel(nil)
+}
+
 // readBody reads a request's body. It grows with what arrives, whatever length the
 // client has announced.
-func (s *Server) readBody(body io.Reader) ([]byte, *Error) {
-	text, err := io.ReadAll(body)
+func (s *Server) readBody(v *visit, l *lease, w http.ResponseWriter, r *http.Request) ([]byte, *Error) {
+	whole := int64(s.limits.Body)
+	a := arrival{ctx: v.ctx, lease: l, from: http.MaxBytesReader(w, r.Body, whole), whole: whole, read: s.limits.Read, deadline: v.ctl.SetReadDeadline}
+	if r.ContentLength >= 0 {
+		a.whole = min(whole, r.ContentLength)
+	}
+	text, err := io.ReadAll(&a)
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return nil, Errorf(CodeTooLarge, "a message may have at most %d bytes", s.limits.Body)
 	}
-	if bad, ok := errors.AsType[*Error](err); ok {
+	if bad, ok := errors.AsType[*Error](cmp.Or(context.Cause(v.ctx), err)); ok {
 		return nil, bad
 	}
 	if err != nil {

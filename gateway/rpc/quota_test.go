@@ -19,7 +19,7 @@ func (h *harness) checkReleased(t *testing.T) {
 	q := h.srv.quota
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.process.used != 0 || len(q.leases) != 0 || len(q.waiting) != 0 {
+	if q.process.used != 0 || q.process.arriving.used != 0 || len(q.leases) != 0 || len(q.waiting) != 0 {
 		t.Errorf("%d bytes of %d messages were not given back, %d wait", q.process.used, len(q.leases), len(q.waiting))
 	}
 }

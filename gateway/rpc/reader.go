@@ -41,12 +41,13 @@ func (c *Conn) receive() ([]byte, *lease, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := c.nc.SetReadDeadline(time.Now().Add(c.srv.limits.Read)); err != nil {
-		return nil, nil, err
-	}
 	longest := int64(c.srv.limits.Body)
 	l := c.srv.quota.lease(c.key, c.memory, c.socket)
-	text, err := io.ReadAll(l.from(c.ctx, io.LimitReader(r, longest+1)))
+	l.drop = c.drop
+	text, err := io.ReadAll(&arrival{
+		ctx: c.ctx, lease: l, from: io.LimitReader(r, longest+1), whole: longest,
+		read: c.srv.limits.Read, deadline: c.nc.SetReadDeadline,
+	})
 	switch {
 	case err != nil:
 	case int64(len(text)) > longest:
@@ -55,6 +56,7 @@ func (c *Conn) receive() ([]byte, *lease, error) {
 		err = fmt.Errorf("a binary message: %w", errors.ErrUnsupported)
 	default:
 		c.reads.Add(1)
+		l.settle(int64(len(text)))
 		err = c.nc.SetReadDeadline(time.Time{})
 	}
 	if err != nil {
@@ -62,6 +64,12 @@ func (c *Conn) receive() ([]byte, *lease, error) {
 		return nil, nil, err
 	}
 	return text, l, nil
+}
+
+// drop ends the connection because of a message that arrives too slowly.
+func (c *Conn) drop(*Error) {
+	c.cancel(ErrClosed)
+	_ = c.nc.Close() // whoever reads returns
 }
 
 // ended says goodbye where the peer can still be told what was wrong.

@@ -52,6 +52,7 @@ type Server struct {
 	draining bool
 	open     map[seat]int // connections, those in their handshake included
 	conns    map[*Conn]struct{}
+	visits   map[*visit]struct{}
 }
 
 // New makes a server. Its error names every method that is wrong: without a name
@@ -63,7 +64,7 @@ func New(o Options) (*Server, error) {
 		methods: make(map[string]*Method, len(o.Methods)),
 		hosts:   plainHosts(o.Hosts), origins: lower(o.Origins), limits: o.Limits.withDefaults(),
 		log: o.Logger, now: o.Now, onCall: o.OnCall, onConn: o.OnConn, onNotify: o.OnNotify, buffers: newBuffers(),
-		base: base, stop: stop, open: map[seat]int{}, conns: map[*Conn]struct{}{},
+		base: base, stop: stop, open: map[seat]int{}, conns: map[*Conn]struct{}{}, visits: map[*visit]struct{}{},
 	}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
@@ -132,7 +133,8 @@ func lower(texts []string) []string {
 }
 
 // Handler serves POST /rpc and GET /ws. Both check the Host and the Origin by
-// themselves; [Server.Guard] does that for others that are mounted beside.
+// themselves; [Server.Guard] and [Server.GuardProbe] do that for others that are
+// mounted beside.
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/rpc", s.servePost)
@@ -142,8 +144,9 @@ func (s *Server) Handler() http.Handler {
 
 // SetTokens puts other tokens in force, for calls that begin from now on.
 // Connections of tokens that are gone, or whose secret, workspaces or rights are
-// others now, are closed with the status 1008. Its error is that of [CheckTokens];
-// then everything stays as it was.
+// others now, are closed: WebSockets with the status 1008, those of HTTP with the answer
+// to the request under way, of which no call begins any more. Contexts of calls end.
+// An idle connection of HTTP stays: its next request has to show a token. Its error is that of [CheckTokens]; then everything stays as it was.
 func (s *Server) SetTokens(tokens []Token) error {
 	if err := CheckTokens(tokens); err != nil {
 		return fmt.Errorf("rpc: %w", err)
@@ -155,7 +158,17 @@ func (s *Server) SetTokens(tokens []Token) error {
 	for c := range s.conns {
 		c.checkKey(ring)
 	}
+	for v := range s.visits {
+		if !ring.has(v.key) {
+			v.cut(revoked())
+		}
+	}
 	return nil
+}
+
+// revoked is the error for calls of a token that is not in force any more.
+func revoked() *Error {
+	return Errorf(CodeUnauthorized, "the token is not valid any more, or grants something else now")
 }
 
 // checkKey closes a connection whose token is not in force any more.
