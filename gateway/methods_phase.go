@@ -55,9 +55,6 @@ func phaseInput(phase phases.Phase, raw json.RawMessage) (phases.Input, error) {
 	return in, nil
 }
 
-// maxContext is how many bytes a turn or context may have: turns are kept.
-const maxContext = 64 << 10
-
 // completeContext fills in what the command line does, but for what only its user
 // can mean: ids and a folder. The workspace must be there, and there must be an engine
 // for what comes next.
@@ -65,8 +62,8 @@ func (g *Gateway) completeContext(ctx context.Context, caller *rpc.Caller, name 
 	if err := g.checkWorkspace(ctx, caller, c.WorkspaceID); err != nil {
 		return c, err
 	}
-	if text, err := json.Marshal(c); err != nil || len(text) > maxContext {
-		return c, rpc.Errorf(rpc.CodeTooLarge, "%s: it has %d bytes, and may have %d: give less metadata", name, len(text), maxContext)
+	if err := phases.CheckContext(&c); err != nil {
+		return c, rpc.Errorf(rpc.CodeTooLarge, "%s.%s", name, err.Message)
 	}
 	c, err := surface.Complete(c)
 	if err != nil {
