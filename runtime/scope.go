@@ -28,7 +28,7 @@ type scope struct {
 	contexts []phases.ContextEntry
 	// brought is what each phase brought; a phase that is dispatched again brings
 	// it anew.
-	brought []brought
+	brought   []brought
 	ledger    ledger
 	notes     notes
 	reminders []phases.MergedReminder
