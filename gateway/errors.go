@@ -76,10 +76,14 @@ func storeError(e *store.Error) error {
 // engineError is for a phase that was not even begun: the outcome says the rest.
 func engineError(err error) error {
 	if e, ok := errors.AsType[*phases.Error](err); ok {
-		if e.Code == phases.CauseTurnNeeded {
+		switch e.Code {
+		case phases.CauseTurnNeeded:
 			return &rpc.Error{Code: rpc.CodeTurnNeeded, Message: e.Error() + ": call turn/begin, then turn/compile or turn/dispatch", Err: err}
+		case phases.CauseOversizeRequest, phases.CauseBudgetExhausted:
+			return &rpc.Error{Code: rpc.CodeTooLarge, Message: e.Message, Err: err}
+		default:
+			return &rpc.Error{Code: rpc.CodeInvalid, Message: e.Error(), Err: err}
 		}
-		return &rpc.Error{Code: rpc.CodeInvalid, Message: e.Error(), Err: err}
 	}
 	return wireError(err)
 }

@@ -27,6 +27,7 @@ type Engine interface { //nolint:interfacebloat // one engine, all of which clie
 	StartSession(ctx context.Context, s phases.Session, source string) (*runtime.Session, error)
 	ResumeSession(ctx context.Context, s phases.Session, in *phases.SessionResumeInput) (*runtime.Session, error)
 	EndSession(ctx context.Context, s phases.Session, reason string) (*phases.Outcome, error)
+	ForgetSession(s phases.Session)
 	Collect(ctx context.Context) (context.Context, func(ctx context.Context) ([]phases.BackgroundRun, error))
 	Dispatch(ctx context.Context, c phases.Context, in phases.Input) (*phases.Outcome, error)
 	Plugins() []phases.PluginRow
@@ -40,7 +41,7 @@ type Engine interface { //nolint:interfacebloat // one engine, all of which clie
 type Log interface {
 	List(ctx context.Context, f store.Filter) ([]manifest.Index, error)
 	Get(ctx context.Context, id string) (*manifest.Manifest, error)
-	Latest(ctx context.Context, f store.Filter) (*manifest.Manifest, error)
+	Find(ctx context.Context, id string, f store.Filter) (store.Found, error)
 	Verify(ctx context.Context, f store.Filter, o manifest.VerifyOptions) (manifest.Verdict, error)
 }
 
@@ -112,13 +113,14 @@ type Options struct {
 // The tree, the engine and the log stay the caller's: they are closed by the
 // caller, behind the end of Serve.
 type Gateway struct {
-	opts    Options
-	rpc     *rpc.Server
-	hub     *hub
-	turns   *turnTable
-	metrics *metrics
-	started time.Time
-	open    atomic.Int64 // connections
+	opts     Options
+	rpc      *rpc.Server
+	hub      *hub
+	turns    *turnTable
+	sessions sessionTable
+	metrics  *metrics
+	started  time.Time
+	open     atomic.Int64 // connections
 
 	database probe
 
@@ -155,7 +157,7 @@ func New(o Options) (*Gateway, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &Gateway{opts: o, started: o.Now(), reloading: make(chan struct{}, 1)}
+	g := &Gateway{opts: o, sessions: newSessionTable(), started: o.Now(), reloading: make(chan struct{}, 1)}
 	g.settings.Store(&settings{roots, o.PromptChars})
 	g.config.Store(&o.Config)
 	g.metrics = newMetrics(g)

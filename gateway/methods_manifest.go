@@ -13,10 +13,14 @@ import (
 	"github.com/grapnelhq/grapnel/store"
 )
 
-// What a row of a list and a whole manifest take, with their JSON.
+// rowBytes is what a row of a list takes, with its JSON.
+const rowBytes = 1 << 10
+
+// What a manifest takes: manifestFactor times its record, which is read, decoded,
+// compared or hashed, and written as an answer; and answerBytes besides.
 const (
-	rowBytes      = 1 << 10
-	manifestBytes = 1 << 20
+	manifestFactor = 6
+	answerBytes    = 256 << 10
 )
 
 const (
@@ -68,7 +72,11 @@ func (g *Gateway) manifestMethods() []rpc.Method {
 		logged(g, "manifest/get", "Reads a kept manifest.",
 			func(p *getParams) *manifestFilter { return &p.manifestFilter },
 			func(ctx context.Context, c call[getParams]) (*manifest.Manifest, error) {
-				return g.findManifest(ctx, c.Caller, "manifest_id", c.params.ManifestID, c.params.filter())
+				list, err := g.readManifests(ctx, c.Caller, c.params.filter(), namedID{"manifest_id", c.params.ManifestID})
+				if err != nil {
+					return nil, err
+				}
+				return list[0], nil
 			}),
 		logged(g, "manifest/diff", "Compares two kept manifests, as \"grapnel manifest diff\" does.",
 			func(p *diffParams) *manifestFilter { return &p.manifestFilter }, g.diffManifests),
@@ -115,38 +123,57 @@ func (g *Gateway) listManifests(ctx context.Context, c call[listParams]) (surfac
 	return surface.ManifestList{Manifests: list}, err
 }
 
-// findManifest returns a manifest that the caller may see and the filter takes.
-// Whole ids only are taken of who does not see all: that a shortened one has
-// several meanings would tell of manifests that are not theirs.
-func (g *Gateway) findManifest(ctx context.Context, c *rpc.Caller, name, id string, f store.Filter) (*manifest.Manifest, error) {
-	switch {
-	case !surface.IsManifestID(id):
-		return nil, rpc.Errorf(rpc.CodeInvalid, "%s: %q is no manifest's id, nor the beginning of one, nor the word %s", name, id, surface.Latest)
-	case id != surface.Latest && len(id) < surface.WholeID && !c.AllWorkspaces():
-		return nil, rpc.Errorf(rpc.CodeInvalid, "%s: this token is bound to workspaces, and gives whole ids", name)
-	}
-	if err := rpc.Expect(ctx, manifestBytes); err != nil {
-		return nil, err
-	}
+// readManifests returns manifests that the caller may see and the filter takes, once
+// there is memory for all of them.
+func (g *Gateway) readManifests(ctx context.Context, c *rpc.Caller, f store.Filter, ids ...namedID) ([]*manifest.Manifest, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
-	m, err := surface.Find(ctx, g.opts.Log, id, f)
-	switch {
-	case err != nil:
-		return nil, err
-	case f.Workspace != "" && m.WorkspaceID != f.Workspace, f.Thread != "" && m.ThreadID != f.Thread:
-		return nil, noManifest()
+	list, bytes := make([]*manifest.Manifest, len(ids)), 0
+	for i, id := range ids {
+		found, err := g.findManifest(ctx, c, id, f)
+		if err != nil {
+			return nil, err
+		}
+		ids[i].value = found.ManifestID
+		bytes += found.Bytes
 	}
-	return m, nil
+	if err := rpc.Expect(ctx, answerBytes+bytes*manifestFactor); err != nil {
+		return nil, err
+	}
+	for i, id := range ids {
+		var err error
+		if list[i], err = g.opts.Log.Get(ctx, id.value); err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
+}
+
+// findManifest returns which manifest is meant. Whole ids only are taken of who does not
+// see all: that a shortened one has several meanings would tell of manifests that are
+// not theirs.
+func (g *Gateway) findManifest(ctx context.Context, c *rpc.Caller, id namedID, f store.Filter) (store.Found, error) {
+	switch {
+	case !surface.IsManifestID(id.value):
+		return store.Found{}, rpc.Errorf(rpc.CodeInvalid, "%s: %q is no manifest's id, nor the beginning of one, nor the word %s", id.name, id.value, surface.Latest)
+	case id.value != surface.Latest && len(id.value) < surface.WholeID && !c.AllWorkspaces():
+		return store.Found{}, rpc.Errorf(rpc.CodeInvalid, "%s: this token is bound to workspaces, and gives whole ids", id.name)
+	}
+	word := id.value
+	if word == surface.Latest {
+		word = ""
+	}
+	found, err := g.opts.Log.Find(ctx, word, f)
+	if err == nil && (f.Workspace != "" && found.WorkspaceID != f.Workspace || f.Thread != "" && found.ThreadID != f.Thread) {
+		return store.Found{}, noManifest()
+	}
+	return found, err
 }
 
 func (g *Gateway) diffManifests(ctx context.Context, c call[diffParams]) (manifest.Difference, error) {
-	var both [2]*manifest.Manifest
-	for i, arg := range []struct{ name, id string }{{"a", c.params.A}, {"b", c.params.B}} {
-		var err error
-		if both[i], err = g.findManifest(ctx, c.Caller, arg.name, arg.id, c.params.filter()); err != nil {
-			return manifest.Difference{}, err
-		}
+	both, err := g.readManifests(ctx, c.Caller, c.params.filter(), namedID{"a", c.params.A}, namedID{"b", c.params.B})
+	if err != nil {
+		return manifest.Difference{}, err
 	}
 	return manifest.Diff(both[0], both[1]), nil
 }

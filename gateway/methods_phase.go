@@ -55,18 +55,15 @@ func phaseInput(phase phases.Phase, raw json.RawMessage) (phases.Input, error) {
 	return in, nil
 }
 
-// maxContext is how many bytes a turn or context may have: turns are kept.
-const maxContext = 64 << 10
-
 // completeContext fills in what the command line does, but for what only its user
-// can mean: ids and a folder. The workspace must be there, and there must be an engine
-// for what comes next.
+// can mean: ids and a folder. The workspace must be there, the session not another
+// token's, and there must be an engine for what comes next.
 func (g *Gateway) completeContext(ctx context.Context, caller *rpc.Caller, name string, c phases.Context) (phases.Context, error) {
+	if err := phases.CheckContext(&c); err != nil {
+		return c, rpc.Errorf(rpc.CodeTooLarge, "%s.%s", name, err.Message)
+	}
 	if err := g.checkWorkspace(ctx, caller, c.WorkspaceID); err != nil {
 		return c, err
-	}
-	if text, err := json.Marshal(c); err != nil || len(text) > maxContext {
-		return c, rpc.Errorf(rpc.CodeTooLarge, "%s: it has %d bytes, and may have %d: give less metadata", name, len(text), maxContext)
 	}
 	c, err := surface.Complete(c)
 	if err != nil {
@@ -84,7 +81,7 @@ func (g *Gateway) completeContext(ctx context.Context, caller *rpc.Caller, name 
 	if c.Now.IsZero() {
 		c.Now = g.opts.Now()
 	}
-	return c, nil
+	return c, g.claimSession(caller, name, &c)
 }
 
 // checkWorkspace refuses a workspace that is not the caller's or is not in the tree,

@@ -83,6 +83,7 @@ func (g *Gateway) endSession(ctx context.Context, c call[sessionEndParams]) (*ph
 	if err != nil {
 		return nil, err
 	}
+	defer g.releaseSession(&s)
 	end := func(ctx context.Context) (*phases.Outcome, error) {
 		return outcomeOf(g.opts.Engine.EndSession(ctx, s, c.params.Reason))
 	}

@@ -169,6 +169,9 @@ func (g *Gateway) compileRound(ctx context.Context, c call[compileParams], k *ke
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
+	if err := rpc.Expect(ctx, answerBytes+k.LedgerBytes()*manifestFactor); err != nil {
+		return nil, err
+	}
 	g.turns.said(k, c.params.Input.UserText)
 	done, err := k.Round(ctx, g.compileInput(&c.params.Input, k.context.Now))
 	if done == nil {

@@ -35,6 +35,8 @@ type fakeEngine struct {
 	err  error
 }
 
+func (e *fakeEngine) ForgetSession(phases.Session) {}
+
 func (e *fakeEngine) CompileTurn(_ context.Context, turn phases.Turn, in runtime.CompileInput) (*runtime.Compiled, error) {
 	e.turn, e.compiled = turn, in
 	return e.done, e.err

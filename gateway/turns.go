@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/grapnelhq/grapnel/gateway/rpc"
+	"github.com/grapnelhq/grapnel/internal/recent"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/runtime"
 )
@@ -19,6 +20,9 @@ const (
 	defaultTurnIdle = 10 * time.Minute
 	defaultTurns    = 1024
 )
+
+// mostLedgers is how many bytes the ledgers of one token's turns may have together.
+const mostLedgers = 64 << 20
 
 // Times of the end of a turn.
 const (
@@ -34,6 +38,7 @@ type hostTurn interface {
 	Dispatch(ctx context.Context, in phases.Input) (*phases.Outcome, error)
 	CallTool(ctx context.Context, call phases.ToolCall) (*phases.ToolResult, error)
 	End(ctx context.Context, in *phases.PostTurnInput) (*phases.Outcome, error)
+	LedgerBytes() int
 }
 
 var _ hostTurn = (*runtime.Turn)(nil)
@@ -52,6 +57,10 @@ type keptTurn struct {
 
 	// calls are those on their way, with what ends their contexts.
 	calls map[*context.CancelCauseFunc]struct{}
+	// ledger is what its ledger took when the last call ended.
+	ledger int
+	// gone says that the turn is over, and its ledger counts no more.
+	gone bool
 	// used is when the last call ended, or the turn began.
 	used time.Time
 	// conns are the connections that began or used it.
@@ -79,8 +88,11 @@ type turnTable struct {
 	// sum.
 	held map[string]int
 	all  int
-	// ended are the last ones that have ended.
-	ended endedTurns
+	// ledgers is what the ledgers of those turns take, by token, as of their last calls.
+	ledgers map[string]int
+	// ended are the last ones that have ended, by handle, so that a late call learns what
+	// became of its turn. A token that ends many forgets its own first.
+	ended recent.Map[endedTurn]
 	// idled counts the turns that ended because they were idle.
 	idled   int
 	stopped bool
@@ -89,7 +101,7 @@ type turnTable struct {
 func newTurnTable(o *Options) *turnTable {
 	return &turnTable{
 		idle: cmp.Or(o.TurnIdle, defaultTurnIdle), most: cmp.Or(o.Turns, defaultTurns), now: o.Now, log: o.Logger,
-		open: map[string]*keptTurn{}, held: map[string]int{}, ended: newEndedTurns(),
+		open: map[string]*keptTurn{}, held: map[string]int{}, ledgers: map[string]int{}, ended: recent.New[endedTurn](mostEnded),
 	}
 }
 
@@ -165,7 +177,7 @@ func (t *turnTable) find(c *rpc.Caller, handle string) (*keptTurn, error) {
 	if k := t.open[handle]; k != nil && mayUse(c, k.token, k.context.WorkspaceID) {
 		return k, nil
 	}
-	if e, ok := t.ended.get(handle); ok && mayUse(c, e.token, e.WorkspaceID) {
+	if e, ok := t.ended.Get(handle); ok && mayUse(c, e.token, e.WorkspaceID) {
 		return nil, turnEndedError(e)
 	}
 	return nil, turnUnknown(handle)
@@ -185,6 +197,9 @@ func (t *turnTable) enter(ctx context.Context, c *rpc.Caller, handle string) (in
 	if k, err = t.find(c, handle); err != nil {
 		return nil, nil, nil, err
 	}
+	if t.ledgers[k.token] >= mostLedgers {
+		return nil, nil, nil, tooManyTurns("the ledgers of the turns of the token %q have %d MiB, and may have no more; end those that are over (turn/end)", k.token, mostLedgers>>20)
+	}
 	inner, cancel := context.WithCancelCause(ctx)
 	k.calls[&cancel] = struct{}{}
 	k.usedBy(c)
@@ -193,11 +208,24 @@ func (t *turnTable) enter(ctx context.Context, c *rpc.Caller, handle string) (in
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		delete(k.calls, &cancel)
+		t.weigh(k, k.LedgerBytes())
 		k.used = time.Now()
 		if len(k.calls) == 0 && k.drained != nil {
 			close(k.drained)
 		}
 	}, nil
+}
+
+// weigh notes what the ledger of a turn takes. The lock is held.
+func (t *turnTable) weigh(k *keptTurn, bytes int) {
+	if k.gone {
+		return
+	}
+	t.ledgers[k.token] += bytes - k.ledger
+	k.ledger = bytes
+	if t.ledgers[k.token] == 0 {
+		delete(t.ledgers, k.token)
+	}
 }
 
 // detach takes a turn out of the table: no call finds it any more. Whoever detaches a
@@ -215,7 +243,7 @@ func (t *turnTable) detach(k *keptTurn, reason endReason) endedTurn {
 	if reason == endIdle {
 		t.idled++
 	}
-	t.ended.put(e)
+	t.ended.Put(e.token, e.Handle, e)
 	return e
 }
 
@@ -238,6 +266,7 @@ var errTurnEnds = &rpc.Error{Code: rpc.CodeTurnUnknown, Message: "the turn ended
 // told in any case.
 func (t *turnTable) finish(ctx context.Context, k *keptTurn, end *phases.PostTurnInput) (*phases.Outcome, error) {
 	defer t.release(k.token)
+	defer t.drop(k)
 	if !k.wait(ctx, turnPatience) {
 		t.cancel(k)
 		k.wait(context.WithoutCancel(ctx), turnCut) // a call that ignores its context does not hold the end up
@@ -248,6 +277,14 @@ func (t *turnTable) finish(ctx context.Context, k *keptTurn, end *phases.PostTur
 		t.mu.Unlock()
 	}
 	return k.End(ctx, end)
+}
+
+// drop forgets what the ledger of a turn took.
+func (t *turnTable) drop(k *keptTurn) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.weigh(k, 0)
+	k.gone = true
 }
 
 // wait waits until no call of the turn is on its way, and reports false if that takes

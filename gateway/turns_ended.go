@@ -54,34 +54,6 @@ type endedTurn struct {
 // mostEnded is how many turns that have ended are remembered.
 const mostEnded = 4096
 
-// endedTurns are the last turns that have ended, so that a late call learns what
-// became of its turn.
-type endedTurns struct {
-	by map[string]endedTurn
-	// order is a ring of handles; next is the oldest once it is full.
-	order []string
-	next  int
-}
-
-func newEndedTurns() endedTurns { return endedTurns{by: map[string]endedTurn{}} }
-
-func (e *endedTurns) get(handle string) (endedTurn, bool) {
-	t, ok := e.by[handle]
-	return t, ok
-}
-
-// put remembers one more and forgets the oldest where there are too many.
-func (e *endedTurns) put(t endedTurn) {
-	e.by[t.Handle] = t
-	if len(e.order) < mostEnded {
-		e.order = append(e.order, t.Handle)
-		return
-	}
-	delete(e.by, e.order[e.next])
-	e.order[e.next] = t.Handle
-	e.next = (e.next + 1) % mostEnded
-}
-
 // turnUnknown answers a handle that nothing is known of. It may be another token's.
 func turnUnknown(handle string) error {
 	return &rpc.Error{Code: rpc.CodeTurnUnknown, Data: map[string]any{"reason": "unknown"}, Message: fmt.Sprintf(

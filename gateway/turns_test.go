@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -23,7 +22,11 @@ import (
 type fakeTurn struct {
 	mu   sync.Mutex
 	ends []phases.PostTurnInput
+
+	ledger int
 }
+
+func (f *fakeTurn) LedgerBytes() int { return f.ledger }
 
 func (f *fakeTurn) Round(context.Context, runtime.CompileInput) (*runtime.Compiled, error) {
 	return &runtime.Compiled{}, nil
@@ -282,21 +285,75 @@ func TestTurnLimits(t *testing.T) {
 	}
 }
 
-// TestEndedTurns: the last turns that ended are remembered, and no more.
-func TestEndedTurns(t *testing.T) {
+// TestEndedTurnsFloodOfOneToken: the last turns that ended are remembered, and no more;
+// a token that ends many pushes out none of another one.
+func TestEndedTurnsFloodOfOneToken(t *testing.T) {
 	t.Parallel()
 
-	e := newEndedTurns()
-	for i := range 2*mostEnded + 7 {
-		e.put(endedTurn{TurnEnded: TurnEnded{Handle: strconv.Itoa(i)}})
+	g := keeper(t, Options{})
+	end := func(c *rpc.Caller, id string) string {
+		t.Helper()
+		k, _ := g.keepOne(t, c, id)
+		must[*keptTurn](t)(g.turns.take(c, k.handle))
+		g.turns.release(c.Name)
+		return k.handle
 	}
-	if len(e.by) != mostEnded || len(e.order) != mostEnded {
-		t.Errorf("%d of %d are remembered", len(e.by), len(e.order))
+	quiet, flood := token("quiet", []string{"*"}).Caller(nil), token("flood", []string{"*"}).Caller(nil)
+	handle := end(quiet, "1")
+	var handles []string
+	for range mostEnded + 7 {
+		handles = append(handles, end(flood, "2"))
 	}
-	for i, want := range map[int]bool{mostEnded + 6: false, mostEnded + 7: true, 2*mostEnded + 6: true} {
-		if _, got := e.get(strconv.Itoa(i)); got != want {
-			t.Errorf("%d: %v", i, got)
+	if g.turns.ended.Len() != mostEnded {
+		t.Errorf("%d are remembered", g.turns.ended.Len())
+	}
+	if reason, _ := g.reason(quiet, handle); reason != "turn_unknown ended" {
+		t.Errorf("the quiet token's turn: %s", reason)
+	}
+	for i, want := range map[int]string{7: "unknown", 8: "ended", mostEnded + 6: "ended"} {
+		if reason, _ := g.reason(flood, handles[i]); reason != "turn_unknown "+want {
+			t.Errorf("%d: %s", i, reason)
 		}
+	}
+}
+
+// TestLedgersOfOneToken: what the ledgers of a token's turns take together is bounded,
+// and is free again when turns end.
+func TestLedgersOfOneToken(t *testing.T) {
+	t.Parallel()
+
+	g := keeper(t, Options{})
+	flood, other := token("flood", []string{"*"}).Caller(nil), token("other", []string{"*"}).Caller(nil)
+	call := func(c *rpc.Caller, k *keptTurn) error {
+		_, _, leave, err := g.turns.enter(t.Context(), c, k.handle)
+		if err == nil {
+			leave()
+		}
+		return err
+	}
+	first, turn := g.keepOne(t, flood, "1")
+	second, _ := g.keepOne(t, flood, "2")
+	foreign, _ := g.keepOne(t, other, "3")
+	for _, turn.ledger = range []int{1 << 20, mostLedgers} {
+		if err := call(flood, first); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, k := range []*keptTurn{first, second} {
+		if e, ok := errors.AsType[*rpc.Error](call(flood, k)); !ok || e.Code != rpc.CodeUnavailable || e.Data["reason"] != "turns" {
+			t.Errorf("%s: %v", k.context.TurnID, e)
+		}
+	}
+	if err := call(other, foreign); err != nil {
+		t.Errorf("another token: %v", err)
+	}
+	must[*keptTurn](t)(g.turns.take(flood, first.handle))
+	must[*phases.Outcome](t)(g.turns.finish(t.Context(), first, &phases.PostTurnInput{}))
+	if err := call(flood, second); err != nil {
+		t.Errorf("after the end: %v", err)
+	}
+	if len(g.turns.ledgers) != 0 {
+		t.Errorf("left over: %v", g.turns.ledgers)
 	}
 }
 

@@ -72,6 +72,9 @@ func (d *dispatch) audit(ctx context.Context, merged *merge.Result) []phases.Dia
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.audits = append(s.audits, rows...)
+		for i := range rows {
+			s.ledger.bytes += 256 + len(rows[i].Details)
+		}
 		return nil
 	}
 	return d.engine.keepAudits(ctx, d.rq.context, d.gen, rows)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/grapnelhq/grapnel/internal/merge"
+	"github.com/grapnelhq/grapnel/internal/recent"
 	"github.com/grapnelhq/grapnel/phases"
 )
 
@@ -24,11 +25,11 @@ type answers struct {
 	mu sync.Mutex
 	// epoch is raised by Invalidate; what was asked before is not kept after.
 	epoch uint64
-	kept  recent[*answer]
+	kept  recent.Map[*answer]
 	bytes int
 }
 
-func newAnswers() *answers { return &answers{kept: recent[*answer]{limit: maxAnswers}} }
+func newAnswers() *answers { return &answers{kept: recent.New[*answer](maxAnswers)} }
 
 // answer is what a hook once said, as it came through the boundary. It does not
 // change: who uses it copies what others could change.
@@ -46,7 +47,7 @@ type answer struct {
 func (a *answers) get(key []byte, incarnation uint64) (*answer, uint64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	found, ok := a.kept.lookup(key)
+	found, ok := a.kept.Lookup(key)
 	if !ok || found.incarnation != incarnation || !found.until.IsZero() && time.Now().After(found.until) {
 		return nil, a.epoch
 	}
@@ -61,18 +62,18 @@ func (a *answers) put(key string, epoch uint64, found *answer) {
 	if epoch != a.epoch || found.bytes > maxAnswerBytes/4 {
 		return
 	}
-	if before, ok := a.kept.get(key); ok {
+	if before, ok := a.kept.Get(key); ok {
 		a.bytes -= before.bytes
-		a.kept.drop(key)
+		a.kept.Drop(key)
 	}
-	for a.bytes+found.bytes > maxAnswerBytes || len(a.kept.order) >= maxAnswers {
-		oldest, ok := a.kept.shift()
+	for a.bytes+found.bytes > maxAnswerBytes || a.kept.Len() >= maxAnswers {
+		oldest, ok := a.kept.Evict("")
 		if !ok {
 			break
 		}
 		a.bytes -= oldest.bytes
 	}
-	a.kept.put(key, found)
+	a.kept.Put("", key, found)
 	a.bytes += found.bytes
 }
 
@@ -81,7 +82,7 @@ func (a *answers) invalidate() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.epoch++
-	a.kept, a.bytes = recent[*answer]{limit: maxAnswers}, 0
+	a.kept, a.bytes = recent.New[*answer](maxAnswers), 0
 }
 
 // recall settles a call from memory if it can. Otherwise it notes where the

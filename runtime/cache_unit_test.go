@@ -48,8 +48,8 @@ func TestAnswersAreBounded(t *testing.T) {
 			if got, want := kept(a, keys, 1), keys[test.puts-test.want:]; !slices.Equal(got, want) {
 				t.Errorf("kept %q, want %q", got, want)
 			}
-			if want := test.want * test.bytes; a.bytes != want || len(a.kept.values) != test.want {
-				t.Errorf("%d answers of %d bytes, want %d of %d", len(a.kept.values), a.bytes, test.want, want)
+			if want := test.want * test.bytes; a.bytes != want || a.kept.Len() != test.want {
+				t.Errorf("%d answers of %d bytes, want %d of %d", a.kept.Len(), a.bytes, test.want, want)
 			}
 		})
 	}

@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -16,6 +17,7 @@ import (
 // turn without a message, for a provider without tools.
 type CompileInput struct {
 	UserText string
+	// Model and Provider have at most [phases.MaxIDBytes]: they are kept.
 	Model    string
 	Provider string
 	// ToolCalling says whether the provider can call tools.
@@ -106,12 +108,33 @@ func blockedBy(out *phases.Outcome) error {
 // the provider. A deny of the last phase gives no prompt and an error with the
 // code "denied"; an ask is treated like a deny (code "ask"), because the prompt
 // must not be sent yet. A blocked turn is recorded too. The result is nil only
-// when the turn has ended.
+// when the turn has ended, its ledger is full ([Turn.LedgerBytes]), or the input is
+// refused.
 func (t *Turn) Compile(ctx context.Context, in CompileInput) (*Compiled, error) {
-	if err := t.enter(); err != nil {
+	if err := t.enterRound(&in); err != nil {
 		return nil, err
 	}
 	defer t.leave()
+	return t.compile(ctx, in)
+}
+
+// enterRound is enter for a compilation: the turn must have room for its manifest.
+func (t *Turn) enterRound(in *CompileInput) error {
+	if err := cmp.Or(phases.CheckID("model", in.Model), phases.CheckID("provider", in.Provider)); err != nil {
+		return err
+	}
+	if err := t.enter(); err != nil {
+		return err
+	}
+	if err := t.scope.admitRound(); err != nil {
+		t.leave()
+		return err
+	}
+	return nil
+}
+
+// compile is Compile in a turn that was entered.
+func (t *Turn) compile(ctx context.Context, in CompileInput) (*Compiled, error) {
 	r, err := t.newRecording()
 	if err != nil {
 		return nil, err
@@ -196,7 +219,7 @@ func (r *recording) compiled(prompt *compiler.Prompt, m *manifest.Manifest) *Com
 	done := &Compiled{Prompt: prompt, Manifest: m, Tools: definitions(r.output.Offered), Reminders: s.takeReminders()}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	done.Diagnostics = append(s.notes.rows(), r.output.Diagnostics...)
+	done.Diagnostics = slices.Concat(s.notes.rows(), s.ledger.notes(), r.output.Diagnostics)
 	return done
 }
 

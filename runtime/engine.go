@@ -265,8 +265,9 @@ func (e *Engine) Diagnostics() []phases.Diagnostic {
 // policies, contexts or hidden tools. See Turn for phases that belong to one. A phase
 // with a hook that needs a turn (one whose condition reads policies, or one that
 // decides and whose grants name policies or contexts) is refused before any hook runs,
-// with a nil outcome and [phases.CauseTurnNeeded]; the error names the hook. Any other
-// error is that of [Turn.Dispatch].
+// with a nil outcome and [phases.CauseTurnNeeded]; the error names the hook. A context
+// that [phases.CheckContext] refuses has a nil outcome, too. Any other error is that of
+// [Turn.Dispatch].
 func (e *Engine) Dispatch(ctx context.Context, c phases.Context, in phases.Input) (*phases.Outcome, error) {
 	g, err := e.acquire()
 	if err != nil {
@@ -276,7 +277,7 @@ func (e *Engine) Dispatch(ctx context.Context, c phases.Context, in phases.Input
 	if in == nil {
 		return nil, errNoInput
 	}
-	if err := checkDir(c); err != nil {
+	if err := checkContext(&c); err != nil {
 		return nil, err
 	}
 	if p := g.planned.Load().phases[in.Phase()]; p != nil && p.turnNeeded != nil {
@@ -289,9 +290,13 @@ func (e *Engine) Dispatch(ctx context.Context, c phases.Context, in phases.Input
 	return e.dispatch(ctx, g, request{context: c, input: in, scope: newScope(g.cfg.Budgets.Turn, false)})
 }
 
-// checkDir refuses a relative folder, since a plugin's working folder is another one,
-// and a root that does not contain the folder.
-func checkDir(c phases.Context) error {
+// checkContext refuses a context that takes too much room ([phases.CheckContext]), a
+// relative folder, since a plugin's working folder is another one, and a root that does
+// not contain the folder.
+func checkContext(c *phases.Context) error {
+	if err := phases.CheckContext(c); err != nil {
+		return err
+	}
 	if c.Dir != "" && !filepath.IsAbs(c.Dir) {
 		return fmt.Errorf("the context's dir %q is not an absolute path", c.Dir)
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/grapnelhq/grapnel/internal/digest"
+	"github.com/grapnelhq/grapnel/internal/recent"
 	"github.com/grapnelhq/grapnel/phases"
 )
 
@@ -195,7 +196,7 @@ func (s *scope) askFor(domain string) {
 // askedDomains are the domains that were asked for in one epoch of a session.
 type askedDomains struct {
 	epoch int
-	names recent[bool]
+	names recent.Map[bool]
 }
 
 // ask remembers what was loaded for the following turns of the session and epoch.
@@ -207,16 +208,16 @@ func (m *memory) ask(c phases.Context, loaded []loadedDomain) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	id := sessionOf(c)
-	a, ok := m.asked.get(id)
+	a, ok := m.asked.Get(id)
 	switch {
 	case ok && a.epoch > c.Epoch:
 		return
 	case !ok || a.epoch < c.Epoch:
-		a = &askedDomains{epoch: c.Epoch, names: recent[bool]{limit: maxAsked}}
-		m.asked.put(id, a)
+		a = &askedDomains{epoch: c.Epoch, names: recent.New[bool](maxAsked)}
+		m.asked.Put(c.WorkspaceID, id, a)
 	}
 	for _, l := range loaded {
-		a.names.put(l.Domain, true)
+		a.names.Put("", l.Domain, true)
 	}
 }
 
@@ -224,9 +225,9 @@ func (m *memory) ask(c phases.Context, loaded []loadedDomain) {
 func (m *memory) askedIn(c phases.Context) []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	a, ok := m.asked.get(sessionOf(c))
+	a, ok := m.asked.Get(sessionOf(c))
 	if !ok || a.epoch != c.Epoch {
 		return nil
 	}
-	return slices.Clone(a.names.order)
+	return slices.Clone(a.names.Keys(""))
 }

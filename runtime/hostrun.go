@@ -61,11 +61,11 @@ func (r *hostRun) settle(ctx context.Context, result json.RawMessage, err error)
 func (s *scope) hostCalled(run *phases.Run) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if run.Attempts == 0 && slices.ContainsFunc(s.runs, func(o phases.Run) bool {
+	if run.Attempts == 0 && slices.ContainsFunc(s.ledger.runs, func(o phases.Run) bool {
 		return o.Phase == phases.PhaseHostCall && o.Attempts == 0 && o.Subscription == run.Subscription && o.Code == run.Code
 	}) {
 		return false
 	}
-	s.runs = append(s.runs, *run)
+	s.ledger.addRuns(*run)
 	return true
 }

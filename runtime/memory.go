@@ -5,11 +5,13 @@ import (
 	"sync"
 	"unicode/utf8"
 
+	"github.com/grapnelhq/grapnel/internal/recent"
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
 )
 
-// maxSessions bounds the sessions and threads that the engine remembers.
+// maxSessions bounds the sessions and threads that the engine remembers. A workspace
+// that has many loses its own first.
 const maxSessions = 4096
 
 // memory is what the engine remembers from turn to turn. Without a store it is
@@ -17,21 +19,21 @@ const maxSessions = 4096
 type memory struct {
 	mu sync.Mutex
 	// delivered holds the dedupe keys of reminders, by session.
-	delivered recent[*deliveredKeys]
+	delivered recent.Map[*deliveredKeys]
 	// prompts are what is asked of the last ones, by thread.
-	prompts recent[*manifest.Manifest]
+	prompts recent.Map[*manifest.Manifest]
 	// begun is what session.start and session.resume brought, by session.
-	begun recent[sessionBegin]
+	begun recent.Map[sessionBegin]
 	// asked are the hidden domains that were asked for, by session.
-	asked recent[*askedDomains]
+	asked recent.Map[*askedDomains]
 }
 
 func newMemory() *memory {
 	return &memory{
-		delivered: recent[*deliveredKeys]{limit: maxSessions},
-		prompts:   recent[*manifest.Manifest]{limit: maxSessions},
-		begun:     recent[sessionBegin]{limit: maxSessions},
-		asked:     recent[*askedDomains]{limit: maxSessions},
+		delivered: recent.New[*deliveredKeys](maxSessions),
+		prompts:   recent.New[*manifest.Manifest](maxSessions),
+		begun:     recent.New[sessionBegin](maxSessions),
+		asked:     recent.New[*askedDomains](maxSessions),
 	}
 }
 
@@ -40,7 +42,7 @@ const maxKeys = 1024
 
 type deliveredKeys struct {
 	epoch int
-	keys  recent[bool]
+	keys  recent.Map[bool]
 }
 
 // undelivered returns the reminders that were not delivered yet in the session
@@ -57,12 +59,12 @@ func (m *memory) undelivered(c phases.Context, reminders []phases.MergedReminder
 	kept := make([]phases.MergedReminder, 0, len(reminders))
 	var before []phases.LeftOut
 	for _, r := range reminders {
-		if _, again := seen.keys.get(reminderKey(r)); again && r.DedupeKey != "" {
+		if _, again := seen.keys.Get(reminderKey(r)); again && r.DedupeKey != "" {
 			before = append(before, phases.LeftOut{ID: r.ContributionID, Owner: pluginOf(r), Reason: "duplicate", Chars: utf8.RuneCountInString(r.Text)})
 			continue
 		}
 		if r.DedupeKey != "" {
-			seen.keys.put(reminderKey(r), true)
+			seen.keys.Put("", reminderKey(r), true)
 		}
 		kept = append(kept, r)
 	}
@@ -78,7 +80,7 @@ func (m *memory) takeBack(c phases.Context, reminders []phases.MergedReminder) {
 	defer m.mu.Unlock()
 	seen := m.deliveredIn(c)
 	for _, r := range reminders {
-		seen.keys.drop(reminderKey(r))
+		seen.keys.Drop(reminderKey(r))
 	}
 }
 
@@ -95,10 +97,10 @@ func reminderKey(r phases.MergedReminder) string { return r.Owner + "\x00" + r.D
 // deliveredIn returns the keys of the context's session and epoch.
 func (m *memory) deliveredIn(c phases.Context) *deliveredKeys {
 	id := sessionOf(c)
-	s, ok := m.delivered.get(id)
+	s, ok := m.delivered.Get(id)
 	if !ok || s.epoch != c.Epoch {
-		s = &deliveredKeys{epoch: c.Epoch, keys: recent[bool]{limit: maxKeys}}
-		m.delivered.put(id, s)
+		s = &deliveredKeys{epoch: c.Epoch, keys: recent.New[bool](maxKeys)}
+		m.delivered.Put(c.WorkspaceID, id, s)
 	}
 	return s
 }
@@ -108,7 +110,7 @@ func (m *memory) deliveredIn(c phases.Context) *deliveredKeys {
 func (m *memory) previous(c phases.Context) *manifest.Manifest {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	p, _ := m.prompts.get(threadOf(c))
+	p, _ := m.prompts.Get(threadOf(c))
 	return p
 }
 
@@ -120,7 +122,7 @@ func (m *memory) keepPrompt(c phases.Context, p *manifest.Manifest) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.prompts.put(threadOf(c), p)
+	m.prompts.Put(c.WorkspaceID, threadOf(c), p)
 }
 
 // sessionBegin is what the begin of a session brought for its turns: contexts,
@@ -145,15 +147,15 @@ func (m *memory) beginSession(c phases.Context, out *phases.Outcome) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.begun.put(sessionOf(c), begun)
+	m.begun.Put(c.WorkspaceID, sessionOf(c), begun)
 }
 
 func (m *memory) endSession(c phases.Context) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.begun.drop(sessionOf(c))
-	m.delivered.drop(sessionOf(c))
-	m.asked.drop(sessionOf(c))
+	m.begun.Drop(sessionOf(c))
+	m.delivered.Drop(sessionOf(c))
+	m.asked.Drop(sessionOf(c))
 }
 
 // begunWith is what a turn of the session begins with; false if nothing is known of
@@ -161,7 +163,7 @@ func (m *memory) endSession(c phases.Context) {
 func (m *memory) begunWith(c phases.Context) (sessionBegin, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.begun.get(sessionOf(c))
+	return m.begun.Get(sessionOf(c))
 }
 
 func sessionOf(c phases.Context) string { return sessionKey(c.WorkspaceID, c.SessionID) }

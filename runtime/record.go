@@ -60,7 +60,7 @@ func (r *recording) manifest() *manifest.Manifest {
 	}
 	m.LeftOut = append(before, m.LeftOut...)
 	t.scope.placeContexts(&m)
-	m.Runs = slices.Clone(t.scope.runs)
+	m.Runs = slices.Clone(t.scope.ledger.runs)
 	for i := range m.Runs {
 		m.Runs[i].PluginCode = text.Sanitize(m.Runs[i].PluginCode, maxWordChars)
 		m.Runs[i].ReasonCode = text.Sanitize(m.Runs[i].ReasonCode, maxWordChars)
@@ -74,6 +74,7 @@ func (r *recording) manifest() *manifest.Manifest {
 	m.Policies = t.scope.policies
 	m.Budgets = t.scope.budgetRows(t.gen.cfg.Budgets.Turn)
 	m.Diagnose(t.scope.notes.rows())
+	m.Diagnose(t.scope.ledger.notes())
 	m.Complete()
 	if t.gen.cfg.Manifest.Labels == "hash" {
 		m = manifest.HashLabels(m, []byte(t.gen.cfg.Manifest.FingerprintKey.Value))
@@ -109,7 +110,7 @@ func (s *scope) budgetRows(b config.TurnBudget) manifest.Budgets {
 	}
 	rows := manifest.Budgets{
 		Turn:   manifest.Budget{GrantedMS: millis(granted), UsedMS: millis(granted - s.left), GrantedChars: s.chars},
-		Phases: slices.Clone(s.budgets),
+		Phases: slices.Clone(s.ledger.budgets),
 	}
 	for i := range s.brought {
 		rows.Turn.UsedChars += s.brought[i].chars

@@ -14,16 +14,16 @@ import (
 // failed or was denied when it was last dispatched is, so that no later round gets past
 // it. An ask counts as passed only where the host dispatched the phase itself, and so
 // could ask somebody. Rounds of one turn must not run concurrently. The result and the
-// error are those of CompileTurn; the result is nil only when the turn has ended.
+// error are those of CompileTurn; when the result is nil, [Turn.Compile] says.
 func (t *Turn) Round(ctx context.Context, in CompileInput) (*Compiled, error) {
-	if err := t.enter(); err != nil {
+	if err := t.enterRound(&in); err != nil {
 		return nil, err
 	}
 	defer t.leave()
 	err := t.before(ctx, in)
 	switch {
 	case err == nil:
-		return t.Compile(ctx, in)
+		return t.compile(ctx, in)
 	case errors.Is(err, ErrTurnEnded):
 		return nil, err
 	}

@@ -28,11 +28,9 @@ type scope struct {
 	contexts []phases.ContextEntry
 	// brought is what each phase brought; a phase that is dispatched again brings
 	// it anew.
-	brought []brought
-	// runs, notes and budgets are the ledger: they only grow.
-	runs      []phases.Run
+	brought   []brought
+	ledger    ledger
 	notes     notes
-	budgets   []manifest.PhaseBudget
 	reminders []phases.MergedReminder
 	// audits are those of the phases before the prompt; so many of them are in a
 	// manifest or kept otherwise.
@@ -148,12 +146,11 @@ func (s *scope) add(out *phases.Outcome, merged *merge.Result, phase *plan.Phase
 	s.bring(brought{out.Phase, out.Merged.Sections, used, out.Merged.Tools, out.Sources, out.LeftOut})
 	s.conduct.note(out)
 	s.reminders = append(s.reminders, out.Merged.Reminders...)
-	s.runs = append(s.runs, out.Runs...)
 	s.notes.add(out.Diagnostics)
 	for i := range out.Merged.Contexts {
 		used += utf8.RuneCountInString(out.Merged.Contexts[i].Content)
 	}
-	s.budgets = append(s.budgets, manifest.PhaseBudget{
+	s.ledger.addOutcome(out, manifest.PhaseBudget{
 		Phase: out.Phase, Budget: manifest.Budget{
 			GrantedMS: millis(phase.Budget), UsedMS: out.Budget.UsedMS, GrantedChars: s.charsFor(phase.Row), UsedChars: used,
 		},

@@ -49,6 +49,10 @@ func (s *Session) End(ctx context.Context, reason string) (*phases.Outcome, erro
 	return s.engine.EndSession(ctx, s.context, reason)
 }
 
+// ForgetSession forgets what was kept for the turns of a session, without a word to
+// plugins: it may be resumed. It is for hosts with bounds of their own on sessions.
+func (e *Engine) ForgetSession(s phases.Session) { e.memory.endSession(s) }
+
 // EndSession dispatches session.end, whose hooks run in the background, and forgets
 // what was kept for the session's turns. Like the end of a turn it takes place
 // even when ctx is done. A session of which the engine knows nothing ends too: it may

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/grapnelhq/grapnel/internal/recent"
 	"github.com/grapnelhq/grapnel/phases"
 )
 
@@ -15,10 +16,6 @@ const serviceState = "state"
 
 // MaxState is the longest state that the service "state" keeps, in bytes.
 const MaxState = 64 << 10
-
-// maxStateID is the longest workspace or session that a plugin may name itself,
-// in bytes: what it names is remembered with the value.
-const maxStateID = 1 << 10
 
 // State keeps the values of the host service "state": one for each workspace,
 // session and plugin. It is called concurrently.
@@ -104,8 +101,8 @@ func stateKey(caller Caller, params json.RawMessage) (phases.StateKey, json.RawM
 		key.WorkspaceID = p.WorkspaceID
 	}
 	switch {
-	case max(len(p.WorkspaceID), len(p.SessionID)) > maxStateID:
-		return key, nil, phases.Errorf(phases.CauseOversizeRequest, "workspace_id and session_id have at most %d bytes each", maxStateID)
+	case max(len(p.WorkspaceID), len(p.SessionID)) > phases.MaxIDBytes:
+		return key, nil, phases.Errorf(phases.CauseOversizeRequest, "workspace_id and session_id have at most %d bytes each", phases.MaxIDBytes)
 	case key.SessionID == "":
 		return key, nil, phases.Errorf(phases.CauseInvalidReply, "there is no session: state is kept by session; name one as session_id")
 	case len(p.Value) > MaxState:
@@ -135,22 +132,23 @@ func newMemoryState() *memoryState { return &memoryState{plugins: map[string]*pl
 func (m *memoryState) GetState(_ context.Context, k phases.StateKey) (json.RawMessage, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	v, _ := m.of(k.Plugin).values.get(sessionKey(k.WorkspaceID, k.SessionID))
+	v, _ := m.of(k.Plugin).values.Get(sessionKey(k.WorkspaceID, k.SessionID))
 	return v, nil
 }
 
-// PutState implements State. The values that were put first go first.
+// PutState implements State. The values that were put first go first, those of a
+// workspace with many before others.
 func (m *memoryState) PutState(_ context.Context, k phases.StateKey, value json.RawMessage) (evicted int, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.of(k.Plugin).put(sessionKey(k.WorkspaceID, k.SessionID), value), nil
+	return m.of(k.Plugin).put(k.WorkspaceID, sessionKey(k.WorkspaceID, k.SessionID), value), nil
 }
 
 // of returns the values of a plugin; the caller holds the lock.
 func (m *memoryState) of(plugin string) *pluginState {
 	p, ok := m.plugins[plugin]
 	if !ok {
-		p = &pluginState{values: recent[json.RawMessage]{limit: maxSessions}}
+		p = &pluginState{values: recent.New[json.RawMessage](maxSessions)}
 		m.plugins[plugin] = p
 	}
 	return p
@@ -158,25 +156,22 @@ func (m *memoryState) of(plugin string) *pluginState {
 
 // pluginState are the values of one plugin, by workspace and session.
 type pluginState struct {
-	values recent[json.RawMessage]
+	values recent.Map[json.RawMessage]
 	bytes  int
 }
 
-func (p *pluginState) put(key string, value json.RawMessage) (evicted int) {
-	p.forget(key)
+func (p *pluginState) put(workspace, key string, value json.RawMessage) (evicted int) {
+	old, _ := p.values.Get(key)
+	p.bytes -= len(old)
+	p.values.Drop(key)
 	if value == nil {
 		return 0
 	}
-	for ; len(p.values.order) > 0 && (p.bytes+len(value) > maxMemoryState || len(p.values.order) >= maxSessions); evicted++ {
-		p.forget(p.values.order[0])
+	for ; p.values.Len() > 0 && (p.bytes+len(value) > maxMemoryState || p.values.Len() >= maxSessions); evicted++ {
+		forgotten, _ := p.values.Evict(workspace)
+		p.bytes -= len(forgotten)
 	}
-	p.values.put(key, value)
+	p.values.Put(workspace, key, value)
 	p.bytes += len(value)
 	return evicted
-}
-
-func (p *pluginState) forget(key string) {
-	v, _ := p.values.get(key)
-	p.bytes -= len(v)
-	p.values.drop(key)
 }

@@ -96,9 +96,9 @@ func TestState(t *testing.T) {
 		{"s", "p", "put", `{"value":null}`, `{}`},
 		{"s", "p", "get", "", `{"value":null}`},
 		{"", "p", "get", "", "no session"},
-		{"s", "p", "get", `{"session_id":"` + strings.Repeat("x", 1025) + `"}`, "oversize_request"},
-		{"s", "p", "put", `{"value":1,"workspace_id":"` + strings.Repeat("x", 1025) + `"}`, "oversize_request"},
-		{"s", "p", "get", `{"session_id":"` + strings.Repeat("x", 1024) + `"}`, `{"value":null}`},
+		{"s", "p", "get", `{"session_id":"` + strings.Repeat("x", phases.MaxIDBytes+1) + `"}`, "oversize_request"},
+		{"s", "p", "put", `{"value":1,"workspace_id":"` + strings.Repeat("x", phases.MaxIDBytes+1) + `"}`, "oversize_request"},
+		{"s", "p", "get", `{"session_id":"` + strings.Repeat("x", phases.MaxIDBytes) + `"}`, `{"value":null}`},
 		{"s", "p", "put", "", "value"},
 		{"s", "p", "put", `{"value":1,"vlaue":2}`, `unknown key "vlaue"`},
 		{"s", "p", "put", `{"value":"` + strings.Repeat("x", runtime.MaxState) + `"}`, "oversize_request"},
@@ -145,8 +145,8 @@ func TestStateIsBounded(t *testing.T) {
 	}
 }
 
-// TestStateOfOthers: a plugin that keeps more than there is room for loses its
-// own values and nobody else's.
+// TestStateOfOthers: a plugin that keeps more than there is room for loses its own
+// values, first those of the workspace that has most, and nobody else's.
 func TestStateOfOthers(t *testing.T) {
 	t.Parallel()
 
@@ -154,11 +154,18 @@ func TestStateOfOthers(t *testing.T) {
 	for _, plugin := range []string{"p", "q"} {
 		a.in(t, "s", plugin, "put", `{"value":1}`)
 	}
-	for i := range 4096 {
-		if _, err := a.hosts["p"].Call(t.Context(), "state", "put", fmt.Appendf(nil, `{"session_id":"%d","value":2}`, i)); err != nil {
-			t.Fatal(err)
+	flood := func(workspace string) {
+		for i := range 4096 {
+			if _, err := a.hosts["p"].Call(t.Context(), "state", "put", fmt.Appendf(nil, `{"workspace_id":%q,"session_id":"%d","value":2}`, workspace, i)); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
+	flood("v")
+	if got := a.in(t, "s", "p", "get", ""); got != `{"value":1}` {
+		t.Errorf("after a flood of another workspace: %s", got)
+	}
+	flood("w")
 	if got := a.in(t, "s", "p", "get", ""); got != `{"value":null}` {
 		t.Errorf("the first of so many: %s", got)
 	}

@@ -15,13 +15,20 @@ import (
 // brought in, or hides, does not matter, and the call is told as an [EventRun]
 // and kept nowhere. The plugin is told so (OutsideTurn) and sees no policies. It
 // takes no longer than the plugin's limits.tool and ctx allow. An error is a
-// *[phases.Error]; a tool that tells the model of a failure is none (IsError).
+// *[phases.Error]; a tool that tells the model of a failure is none (IsError). The
+// call's context and idempotency key have the bounds of [phases.CheckContext].
 func (e *Engine) CallTool(ctx context.Context, plugin string, call phases.ToolCall) (*phases.ToolResult, error) {
 	g, err := e.acquire()
 	if err != nil {
 		return nil, err
 	}
 	defer g.leave()
+	if err := phases.CheckContext(&call.Context); err != nil {
+		return nil, err
+	}
+	if err := phases.CheckID("idempotency_key", call.IdempotencyKey); err != nil {
+		return nil, err
+	}
 	call.OutsideTurn, call.Policies = true, nil
 	res, _, err := e.callTool(ctx, g, newScope(g.cfg.Budgets.Turn, false), plugin, call)
 	return res, err

@@ -19,6 +19,9 @@ import (
 // Calls may run concurrently. The result is handed out whole; a preview of it
 // belongs into tool.post_call.
 //
+// The call's idempotency key has at most [phases.MaxIDBytes]. A turn whose ledger is
+// full makes no call ([Turn.LedgerBytes]); the next manifest says how many it refused.
+//
 // The plugin is told the turn's context and, with the grant see: policy, the turn's
 // policies so far; what the call says of either does not count.
 //
@@ -30,7 +33,13 @@ func (t *Turn) CallTool(ctx context.Context, call phases.ToolCall) (*phases.Tool
 		return nil, err
 	}
 	defer t.leave()
+	if err := t.scope.admit(); err != nil {
+		return nil, err
+	}
 	call.Context, call.OutsideTurn = t.context, false
+	if err := phases.CheckID("idempotency_key", call.IdempotencyKey); err != nil {
+		return nil, t.refuseTool(ctx, "", call.Tool, err)
+	}
 	if call.Tool == phases.RequestTools {
 		return t.requestTools(ctx, call)
 	}
@@ -104,7 +113,7 @@ func (s *scope) policySet() []phases.PolicyEntry {
 func (s *scope) called(run phases.Run, res *phases.ToolResult) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.runs = append(s.runs, run)
+	s.ledger.addRuns(run)
 	if res != nil {
 		s.notes.add(res.Diagnostics)
 	}

@@ -56,11 +56,11 @@ type Turn struct {
 }
 
 // BeginTurn begins a turn. Fields of t that are empty are unknown; Now is the
-// engine's clock if zero. A turn of a session begins with the contexts that the
+// engine's clock if zero. A context that [phases.CheckContext] refuses begins no turn. A turn of a session begins with the contexts that the
 // session's start or resume brought, and with the hidden tools that were asked for
 // in the session's epoch.
 func (e *Engine) BeginTurn(_ context.Context, t phases.Turn) (*Turn, error) {
-	if err := checkDir(t); err != nil {
+	if err := checkContext(&t); err != nil {
 		return nil, err
 	}
 	g, err := e.acquire()
@@ -126,12 +126,16 @@ func (t *Turn) close(ctx context.Context) {
 }
 
 // Dispatch runs any phase in this turn: a host's own, or one whose input is only
-// known at run time. The typed methods do the same.
+// known at run time. The typed methods do the same. A turn whose ledger is full runs
+// none ([Turn.LedgerBytes]); the next manifest says how many it refused.
 func (t *Turn) Dispatch(ctx context.Context, in phases.Input) (*phases.Outcome, error) {
 	if err := t.enter(); err != nil {
 		return nil, err
 	}
 	defer t.leave()
+	if err := t.scope.admit(); err != nil {
+		return nil, err
+	}
 	return t.dispatch(ctx, in)
 }
 

@@ -164,37 +164,91 @@ func schemaOf(data []byte) int {
 // idLength is the length of a ULID.
 const idLength = 26
 
-// Get returns the manifest with an id, or with the only id that begins so, in
-// upper or lower case. The codes of its errors are CodeNotFound and
-// CodeAmbiguous, which lists some of the ids.
-func (s *Store) Get(ctx context.Context, id string) (*manifest.Manifest, error) {
+// Found is which manifest an id means, and how long its record is in bytes.
+type Found struct {
+	ManifestID, WorkspaceID, ThreadID string
+	Bytes                             int
+}
+
+// foundColumns are what scanFound reads. The length is known without reading the record.
+const foundColumns = "manifest_id, workspace_id, thread_id, octet_length(record)"
+
+func scanFound(rows *sql.Rows) (x Found, err error) {
+	err = rows.Scan(&x.ManifestID, &x.WorkspaceID, &x.ThreadID, &x.Bytes)
+	return x, err
+}
+
+// Find says which manifest has an id, or is the only one whose id begins so, in upper or
+// lower case; without an id, the newest that the filter takes. The codes of its errors
+// are CodeNotFound and CodeAmbiguous, which lists some of the ids.
+func (s *Store) Find(ctx context.Context, id string, f Filter) (Found, error) {
+	var x Found
+	err := s.db.Snapshot(ctx, "looking for a manifest", func(tx *sql.Tx) (err error) {
+		if id == "" {
+			x, err = findLatest(ctx, tx, f)
+		} else {
+			x, err = find(ctx, tx, id)
+		}
+		return err
+	})
+	return x, err
+}
+
+func findLatest(ctx context.Context, tx *sql.Tx, f Filter) (x Found, err error) {
+	f.Limit = 1
+	query, args := f.newest(foundColumns)
+	err = sqldb.Each(ctx, tx, query, args, func(rows *sql.Rows) (err error) {
+		x, err = scanFound(rows)
+		return err
+	})
+	if err == nil && x.ManifestID == "" {
+		err = sqldb.Failf(CodeNotFound, "", "there are no manifests yet")
+	}
+	return x, err
+}
+
+// find is Find for an id.
+func find(ctx context.Context, tx *sql.Tx, id string) (Found, error) {
 	prefix := strings.ToUpper(id)
 	if prefix == "" || len(prefix) > idLength || strings.Trim(prefix, "0123456789ABCDEFGHJKMNPQRSTVWXYZ") != "" {
-		return nil, sqldb.Failf(CodeNotFound, "ids are up to 26 digits and letters", "%.80q is no manifest's id, nor the beginning of one", id)
+		return Found{}, sqldb.Failf(CodeNotFound, "ids are up to 26 digits and letters", "%.80q is no manifest's id, nor the beginning of one", id)
 	}
 	rest := idLength - len(prefix)
-	var found []*manifest.Manifest
+	var found []Found
 	var ids []string
-	err := s.db.Snapshot(ctx, "reading a manifest", func(tx *sql.Tx) error {
-		const query = "SELECT manifest_id, record FROM manifests WHERE manifest_id BETWEEN $1 AND $2 ORDER BY manifest_id LIMIT 4"
-		args := []any{prefix + strings.Repeat("0", rest), prefix + strings.Repeat("Z", rest)}
-		return sqldb.Each(ctx, tx, query, args, func(rows *sql.Rows) error {
-			m, err := scanManifest(rows)
-			if err == nil {
-				found, ids = append(found, m), append(ids, m.ManifestID)
-			}
-			return err
-		})
+	const query = "SELECT " + foundColumns + " FROM manifests WHERE manifest_id BETWEEN $1 AND $2 ORDER BY manifest_id LIMIT 4"
+	args := []any{prefix + strings.Repeat("0", rest), prefix + strings.Repeat("Z", rest)}
+	err := sqldb.Each(ctx, tx, query, args, func(rows *sql.Rows) error {
+		x, err := scanFound(rows)
+		found, ids = append(found, x), append(ids, x.ManifestID)
+		return err
 	})
 	switch {
 	case err != nil:
-		return nil, err
+		return Found{}, err
 	case len(found) == 0:
-		return nil, sqldb.Failf(CodeNotFound, "list shows the ids there are", "there is no manifest %s", id)
+		return Found{}, sqldb.Failf(CodeNotFound, "list shows the ids there are", "there is no manifest %s", id)
 	case len(found) > 1:
-		return nil, sqldb.Failf(CodeAmbiguous, "give more of it", "several manifests begin with %s: %s", id, strings.Join(ids, ", "))
+		return Found{}, sqldb.Failf(CodeAmbiguous, "give more of it", "several manifests begin with %s: %s", id, strings.Join(ids, ", "))
 	}
 	return found[0], nil
+}
+
+// Get returns the manifest with an id, or with the only id that begins so. The codes of
+// its errors are those of Find.
+func (s *Store) Get(ctx context.Context, id string) (*manifest.Manifest, error) {
+	var m *manifest.Manifest
+	err := s.db.Snapshot(ctx, "reading a manifest", func(tx *sql.Tx) error {
+		x, err := find(ctx, tx, id)
+		if err != nil {
+			return err
+		}
+		return sqldb.Each(ctx, tx, "SELECT manifest_id, record FROM manifests WHERE manifest_id = $1", []any{x.ManifestID}, func(rows *sql.Rows) (err error) {
+			m, err = scanManifest(rows)
+			return err
+		})
+	})
+	return m, err
 }
 
 // Latest returns the newest manifest that the filter takes. The code of the

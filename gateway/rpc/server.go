@@ -142,6 +142,12 @@ func (s *Server) Handler() http.Handler {
 	return s.Guard(mux)
 }
 
+// TokenMay reports whether a token of the name is in force and may work in a workspace.
+func (s *Server) TokenMay(name, workspace string) bool {
+	k := s.tokens.Load().named(name)
+	return k != nil && k.token.Caller(nil).MayWorkspace(workspace)
+}
+
 // SetTokens puts other tokens in force, for calls that begin from now on.
 // Connections of tokens that are gone, or whose secret, workspaces or rights are
 // others now, are closed: WebSockets with the status 1008, those of HTTP with the answer

@@ -88,7 +88,7 @@ var impure = []string{
 // purePackages promise to be functions of their arguments: values in, values
 // out.
 var purePackages = []string{
-	"phases", "manifest", "compiler", "internal/digest", "internal/text", "internal/cond", "internal/plan", "internal/merge",
+	"phases", "manifest", "compiler", "internal/digest", "internal/text", "internal/recent", "internal/cond", "internal/plan", "internal/merge",
 	"tree",
 	"plugins/memory/advice", "plugins/memory/handover", "plugins/memory/recall", "plugins/memory/secret", "plugins/memory/section",
 	"plugins/memory/toolset", "plugins/memory/turnpolicy",

@@ -30,6 +30,7 @@ const layers = `
 	std < tree;
 	std < internal/archtest;
 	std < internal/latency;
+	std < internal/recent;
 	golang.org/x/sys < internal/sandbox, internal/peer;
 	github.com/cespare/xxhash/v2, github.com/gowebpki/jcs < internal/digest;
 	golang.org/x/text < lenient;
@@ -60,7 +61,7 @@ const layers = `
 	# The engine.
 	phases, config, manifest, compiler, home, internal/digest, internal/text,
 	internal/cond, internal/plan, internal/merge, internal/wire, internal/proc, internal/sandbox,
-	internal/supervise, internal/latency, github.com/google/jsonschema-go,
+	internal/supervise, internal/latency, internal/recent, github.com/google/jsonschema-go,
 	github.com/oklog/ulid/v2 < runtime;
 
 	# The kit of what keeps trees: a model, a suite, random runs.
@@ -88,7 +89,7 @@ const layers = `
 	phases, github.com/coder/websocket, github.com/google/jsonschema-go,
 	golang.org/x/time < gateway/rpc;
 	tree, internal/peer, github.com/coder/websocket < gateway/client;
-	phases, config, manifest, compiler, runtime, store, tree, gateway/rpc, internal/surface, internal/text,
+	phases, config, manifest, compiler, runtime, store, tree, gateway/rpc, internal/recent, internal/surface, internal/text,
 	github.com/google/jsonschema-go, github.com/prometheus/client_golang < gateway;
 	phases, github.com/tiktoken-go/tokenizer < history;
 	std < providers/facts;

@@ -328,6 +328,10 @@ func (x suite) testGet(t *testing.T) {
 	if err != nil && !strings.Contains(err.Error(), ID(32)) {
 		t.Errorf("%v does not say which (%v)", err, got)
 	}
+	found, err := s.Find(t.Context(), ID(39), store.Filter{})
+	if want := (store.Found{ManifestID: ID(39), WorkspaceID: "w", ThreadID: "t", Bytes: recordBytes(t, s, ID(39))}); err != nil || found != want {
+		t.Errorf("found %+v, %v; want %+v", found, err, want)
+	}
 	m := Sample("w", "t", 50)
 	m.ManifestID = "7ZZZZZZZZZZZZZZZZZZZZZZZZZ"
 	if err := s.Append(t.Context(), m, nil); err != nil {
@@ -342,12 +346,34 @@ func (x suite) testGet(t *testing.T) {
 	}
 }
 
+// recordBytes is how long the record of a manifest is.
+func recordBytes(t *testing.T, s *store.Store, id string) int {
+	t.Helper()
+	for r, err := range s.Records(t.Context(), store.Filter{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Index.ManifestID == id {
+			return len(r.Data)
+		}
+	}
+	t.Fatalf("there is no %s", id)
+	return 0
+}
+
 func (x suite) testLatest(t *testing.T) {
 	s := open(t, x.newDSN(t), store.Options{})
 	_, err := s.Latest(t.Context(), store.Filter{})
 	wantCode(t, err, store.CodeNotFound)
+	_, err = s.Find(t.Context(), "", store.Filter{})
+	wantCode(t, err, store.CodeNotFound)
 	fill(t, s, "w", "t", 5, 6)
 	fill(t, s, "w", "u", 2, 3) // made earlier, appended later
+	for thread, want := range map[string]string{"": "u", "t": "t"} {
+		if x, err := s.Find(t.Context(), "", store.Filter{Thread: thread}); err != nil || x.ThreadID != want || x.Bytes == 0 {
+			t.Errorf("the newest of %q: %+v, %v", thread, x, err)
+		}
+	}
 	if m, err := s.Latest(t.Context(), store.Filter{}); err != nil || m.ThreadID != "u" {
 		t.Errorf("latest: %v", err)
 	}

@@ -1,0 +1,104 @@
+// Package recent holds bounded maps that forget their oldest keys.
+package recent
+
+import "slices"
+
+// Map is a bounded map whose keys have owners. A full map forgets the oldest key of the
+// owner that has most: of n owners, none loses a key while it has fewer than an nth of
+// the limit. It is not safe for concurrent use.
+type Map[V any] struct {
+	limit int
+	items map[string]item[V]
+	// order has the keys of each owner, oldest first; an owner without keys is not in it.
+	order map[string][]string
+}
+
+type item[V any] struct {
+	owner string
+	value V
+}
+
+// New returns an empty map for at most limit keys.
+func New[V any](limit int) Map[V] { return Map[V]{limit: limit} }
+
+// Len returns the number of keys.
+func (m *Map[V]) Len() int { return len(m.items) }
+
+// Get returns the value of a key.
+func (m *Map[V]) Get(key string) (V, bool) {
+	i, ok := m.items[key]
+	return i.value, ok
+}
+
+// Lookup is Get for a key that is not a string yet, and need not become one.
+func (m *Map[V]) Lookup(key []byte) (V, bool) {
+	i, ok := m.items[string(key)]
+	return i.value, ok
+}
+
+// Owner returns who owns a key.
+func (m *Map[V]) Owner(key string) (string, bool) {
+	i, ok := m.items[key]
+	return i.owner, ok
+}
+
+// Keys returns the keys of an owner, oldest first. The list must not be changed, and is
+// valid until the map is.
+func (m *Map[V]) Keys(owner string) []string { return m.order[owner] }
+
+// Put sets the value of a key; one that is there keeps its owner and its age. For a new
+// key a full map forgets another one, whose value it returns.
+func (m *Map[V]) Put(owner, key string, v V) (forgotten V, full bool) {
+	if old, known := m.items[key]; known {
+		m.items[key] = item[V]{old.owner, v}
+		return forgotten, false
+	}
+	if m.items == nil {
+		m.items, m.order = map[string]item[V]{}, map[string][]string{}
+	}
+	if len(m.items) >= m.limit {
+		forgotten, full = m.Evict(owner)
+	}
+	m.items[key] = item[V]{owner, v}
+	m.order[owner] = append(m.order[owner], key)
+	return forgotten, full
+}
+
+// Evict forgets the oldest key of the owner with most keys, of the given one if it has as
+// many, and returns its value; false for an empty map.
+func (m *Map[V]) Evict(owner string) (V, bool) {
+	for o, keys := range m.order {
+		if len(keys) > len(m.order[owner]) {
+			owner = o
+		}
+	}
+	keys := m.order[owner]
+	if len(keys) == 0 {
+		var none V
+		return none, false
+	}
+	v := m.items[keys[0]].value
+	delete(m.items, keys[0])
+	m.setOrder(owner, keys[1:])
+	return v, true
+}
+
+// Drop forgets a key.
+func (m *Map[V]) Drop(key string) {
+	i, known := m.items[key]
+	if !known {
+		return
+	}
+	delete(m.items, key)
+	keys := m.order[i.owner]
+	at := slices.Index(keys, key)
+	m.setOrder(i.owner, slices.Delete(keys, at, at+1))
+}
+
+func (m *Map[V]) setOrder(owner string, keys []string) {
+	if len(keys) == 0 {
+		delete(m.order, owner)
+		return
+	}
+	m.order[owner] = keys
+}
