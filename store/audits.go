@@ -122,7 +122,7 @@ func (s *Store) pruneAudits(ctx context.Context, age time.Duration, now time.Tim
 func (s *Store) deleteAudits(ctx context.Context, before int64, done *int, which string, args ...any) error {
 	batch := strconv.Itoa(pruneBatch)
 	query := "DELETE FROM audits WHERE " + which + " at < coalesce((SELECT at + 1 FROM audits WHERE " + which +
-		" at < $1 ORDER BY at LIMIT 1 OFFSET " + batch + "), $1)" //nolint:gosec // constants
+		" at < $1 ORDER BY at LIMIT 1 OFFSET " + batch + "), $1)"
 	return s.db.Pieces(ctx, func() (more bool, err error) {
 		n := 0
 		err = s.db.Change(ctx, "retention of audit events", func(ctx context.Context, tx *sql.Tx) (err error) {

@@ -150,7 +150,6 @@ func pruneUsages(ctx context.Context, tx *sql.Tx, ids []any) error {
 func (s *Store) pruneTexts(ctx context.Context) (n int, err error) {
 	const find = `SELECT fingerprint, hash, last_used, octet_length(text) FROM texts
 		WHERE last_used < coalesce((SELECT min(id) FROM manifests), (SELECT max(last_used) + 1 FROM texts)) LIMIT $1`
-	//nolint:gosec // constants of the database
 	remove := `DELETE FROM texts WHERE (fingerprint, hash) IN (SELECT fingerprint, hash FROM texts
 		WHERE fingerprint = $1 AND hash = $2 AND last_used < coalesce((SELECT min(id) FROM manifests), $3 + 1)` + s.phrase.unlockedOnly + ")"
 	err = s.db.Pieces(ctx, func() (more bool, err error) {

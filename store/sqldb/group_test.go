@@ -224,7 +224,7 @@ func TestPiecesLetOthersIn(t *testing.T) {
 			return false, nil
 		}
 		return true, d.Change(t.Context(), "working", func(context.Context, *sql.Tx) error {
-			group.Go(func() {
+			group.Go(func() { //nolint:contextcheck // a change of its own
 				if err := d.Change(t.Context(), "noting", note("between", nil)); err != nil {
 					t.Error(err)
 				}

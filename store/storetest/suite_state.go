@@ -61,6 +61,21 @@ func (x suite) testState(t *testing.T) {
 	wants(s, key, "")
 }
 
+// wantStatesKept checks which values of a workspace are kept: those of numbered sessions
+// from the first to before the end.
+func wantStatesKept(t *testing.T, dsn, workspace string, first, end int) {
+	t.Helper()
+	var kept, least, most sql.NullInt64
+	const query = `SELECT count(*), min(CAST(session_id AS INTEGER)), max(CAST(session_id AS INTEGER))
+		FROM states WHERE plugin = 'p' AND workspace_id = $1`
+	if err := Raw(t, dsn).QueryRowContext(t.Context(), query, workspace).Scan(&kept, &least, &most); err != nil {
+		t.Fatal(err)
+	}
+	if int(kept.Int64) != end-first || first < end && (int(least.Int64) != first || int(most.Int64) != end-1) {
+		t.Errorf("%s keeps %d values, %d to %d; want %d to %d", workspace, kept.Int64, least.Int64, most.Int64, first, end-1)
+	}
+}
+
 // testStateEviction: one workspace that fills a plugin's state keeps no other from
 // storing. The oldest values of the workspace that has the most go, and others only lose
 // what is beyond an equal share. The total is bounded, however many calls run at once.
@@ -77,18 +92,7 @@ func (x suite) testStateEviction(t *testing.T) {
 		}
 		return evicted
 	}
-	wantKept := func(workspace string, first, end int) {
-		t.Helper()
-		var kept, bytes, least, most sql.NullInt64
-		const query = `SELECT count(*), sum(640 + octet_length(workspace_id) + octet_length(session_id) + octet_length(value)),
-			min(CAST(session_id AS INTEGER)), max(CAST(session_id AS INTEGER)) FROM states WHERE plugin = 'p' AND workspace_id = $1`
-		if err := Raw(t, dsn).QueryRowContext(t.Context(), query, workspace).Scan(&kept, &bytes, &least, &most); err != nil {
-			t.Fatal(err)
-		}
-		if int(kept.Int64) != end-first || first < end && (int(least.Int64) != first || int(most.Int64) != end-1) {
-			t.Errorf("%s keeps %d values, %d to %d; want %d to %d", workspace, kept.Int64, least.Int64, most.Int64, first, end-1)
-		}
-	}
+	wantKept := func(workspace string, first, end int) { t.Helper(); wantStatesKept(t, dsn, workspace, first, end) }
 	put("q-else", 0, json.RawMessage(`1`))
 	size := len(value) + len("a") + 5 + 640
 	most := store.MaxStateBytes / size // with room for small ones

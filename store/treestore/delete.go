@@ -126,8 +126,8 @@ func (p *piece) ids(ctx context.Context, tx txn, from, folder string) (list []st
 
 // args are the arguments of statements about a piece, before others.
 func (p *piece) args(more ...any) []any {
-	folders, _ := json.Marshal(p.folders) // strings always encode
-	threads, _ := json.Marshal(p.threads)
+	folders, _ := json.Marshal(p.folders) //nolint:errchkjson // strings always encode
+	threads, _ := json.Marshal(p.threads) //nolint:errchkjson // likewise
 	return append([]any{p.workspace, string(folders), string(threads)}, more...)
 }
 
