@@ -263,11 +263,15 @@ func (inc *incarnation) watch() {
 // exited gives a dying process a moment to be reaped: its session breaks a
 // little earlier, and the exit status says more.
 func (inc *incarnation) exited(ctx context.Context) bool {
+	grace := reapGrace
+	if inc.process.Killed() {
+		grace = proc.ClearTime // much memory takes the system long to free
+	}
 	select {
 	case <-inc.process.Done():
 		return true
 	case <-ctx.Done():
-	case <-time.After(reapGrace):
+	case <-time.After(grace):
 	}
 	return false
 }

@@ -13,9 +13,10 @@ var ErrAlive = errors.New("processes of the plugin may still run")
 
 // Clear tries again to kill and to remove what Stop could not, as a host without
 // descriptors can neither look for descendants nor empty a folder. It waits for KillTime
-// at most, and ClearTime each for processes that are ending and for the folder.
+// at most, and ClearTime each for Stop's own work to end, for processes that are ending,
+// and for the folder.
 func (p *Process) Clear() error {
-	if !p.awaitGone(KillTime) {
+	if !p.awaitGone(ClearTime) {
 		return p.unended()
 	}
 	ctx := context.Background()

@@ -57,6 +57,16 @@ func (p *Process) Kill() {
 	p.child.signal(syscall.SIGKILL)
 }
 
+// Killed reports whether the process has been sent SIGKILL, by whatever rule.
+func (p *Process) Killed() bool {
+	select {
+	case <-p.child.condemned:
+		return true
+	default:
+		return false
+	}
+}
+
 // awaitExit waits for the end of the process, for at most d, and reports
 // whether it came.
 func (p *Process) awaitExit(ctx context.Context, d time.Duration) bool {
