@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"strconv"
+	"time"
 
 	"github.com/grapnelhq/grapnel/builtin"
 	"github.com/grapnelhq/grapnel/phases"
@@ -153,7 +154,9 @@ func storeByTurn(ctx context.Context, eng *runtime.Engine, name string, n int, j
 		if err != nil && phases.CodeOf(err) != phases.CauseRequiredMissing {
 			return err
 		}
-		decided = err == nil && len(out.Merged.Policies) == 1
+		if decided = err == nil && len(out.Merged.Policies) == 1; !decided {
+			<-time.After(10 * time.Millisecond) // a turn's ledger has an end
+		}
 	}
 	if _, err := turn.End(ctx, &phases.PostTurnInput{Status: phases.TurnSucceeded, UserText: phases.NewPreview(said, phases.MaxTurnText)}); err != nil {
 		return err
