@@ -19,7 +19,7 @@ import (
 const nobody = 65534
 
 // otherProgram is "otheruser MODE ARG...": what another user's program does to a
-// gateway and to those who call it. It ends with its standard input.
+// gateway and its clients. It runs until its standard input is closed.
 func otherProgram() {
 	if err := otherUser(os.Args[1], os.Args[2:]); err != nil {
 		fmt.Println("failed:", err)

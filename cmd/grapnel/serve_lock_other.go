@@ -4,5 +4,5 @@ package main
 
 import "os"
 
-// lockHolder says nothing: this system does not tell who holds a lock.
+// lockHolder returns "": this system does not report who holds a lock.
 func lockHolder(*os.File) string { return "" }
