@@ -9,6 +9,9 @@ SHELL  := bash
 MODULE := github.com/grapnelhq/grapnel
 BIN    := $(CURDIR)/.cache/bin
 
+# The modules below this one: what costs a dependency that not every host should pay.
+NESTED := $(filter-out tools,$(patsubst %/go.mod,%,$(shell git ls-files '*/go.mod')))
+
 # Where generated code goes: the work tree, or a folder to compare with.
 OUT      ?= $(CURDIR)
 # The packages that `race`, `bench` and `fuzz` look at.
@@ -19,17 +22,17 @@ FUZZTIME ?= 60s
 # What `fuzz` runs unless PKGS says otherwise: what reads the input of plugins,
 # operators and clients, and what removes plugins' directories.
 FUZZ := ./internal/proc:FuzzHandshakeLine ./internal/wire:FuzzSession ./config:FuzzParse ./internal/cond:FuzzCondition \
-        ./internal/merge:FuzzMerge ./internal/proc:FuzzRemove ./gateway/rpc:FuzzBatch \
-        ./internal/text:FuzzEscape ./lenient:FuzzShown ./plugins/agentsdoc/chain/textrule:FuzzEscape
-# Options of `soak`: SOAK='-dispatches 100000 -for 10m'.
-SOAK ?=
+        ./internal/merge:FuzzMerge ./internal/proc:FuzzRemove ./internal/rpc:FuzzBatch \
+        ./internal/text:FuzzEscape ./internal/text:FuzzShown ./sdk/prompttext:FuzzEscape
+# How long `soak` runs: a time (30m) or a number of dispatches.
+SOAK ?= 1000000
 
 # Systems that Grapnel is built for besides the one at hand.
 CROSS := darwin/arm64 darwin/amd64 windows/amd64
 PROTOS := $(wildcard proto/grapnel/plugin/v1/*.proto)
 
 .DEFAULT_GOAL := help
-.PHONY: help build test race lint fmt fmt-check generate bench fuzz soak verify cross tools
+.PHONY: help build test nested race lint fmt fmt-check generate bench fuzz soak verify cross tools
 
 help: ## list these targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-10s %s\n", $$1, $$2}'
@@ -40,13 +43,21 @@ build: ## compile all packages
 test: ## run all tests of the main module
 	go test ./...
 
+nested: ## build and test the nested modules
+	@for module in $(NESTED); do \
+		echo "== $$module"; \
+		(cd "$$module" && go build -o /dev/null ./... && go test ./...) || exit 1; \
+	done
+
 race: ## run tests under the race detector (PKGS=./runtime/...)
 	go test -race $(PKGS)
 
 lint: $(BIN)/golangci-lint ## check formatting, vet and all linters of .golangci.yaml
 	$(BIN)/golangci-lint fmt --diff
-	go vet ./...
-	$(BIN)/golangci-lint run
+	@for module in . $(NESTED); do \
+		echo "== $$module"; \
+		(cd "$$module" && go vet ./... && $(BIN)/golangci-lint run) || exit 1; \
+	done
 
 fmt: $(BIN)/golangci-lint ## format all Go files in place
 	$(BIN)/golangci-lint fmt
@@ -54,7 +65,7 @@ fmt: $(BIN)/golangci-lint ## format all Go files in place
 fmt-check: $(BIN)/golangci-lint ## fail with a diff when a file is not formatted
 	$(BIN)/golangci-lint fmt --diff
 
-generate: $(BIN)/protoc-gen-go $(BIN)/protoc-gen-go-grpc ## generate Go code from the wire contract (needs protoc)
+generate: $(BIN)/protoc-gen-go $(BIN)/protoc-gen-go-grpc ## generate Go code from the wire contract (needs protoc), and tables of documents
 ifneq ($(PROTOS),)
 	@command -v protoc >/dev/null || { echo 'protoc is missing: install the package protobuf-compiler' >&2; exit 1; }
 	@mkdir -p '$(OUT)'
@@ -62,17 +73,19 @@ ifneq ($(PROTOS),)
 		--go_out='$(OUT)' --go_opt=module=$(MODULE) \
 		--go-grpc_out='$(OUT)' --go-grpc_opt=module=$(MODULE) $(PROTOS)
 endif
+	@if [ '$(OUT)' = '$(CURDIR)' ]; then go generate ./internal/docgen; fi
 
 # The header of a generated file names the protoc that made it. Another protoc
 # is no difference as long as the code is the same.
-verify: ## check that generated code is fresh and go.mod tidy
+verify: ## check that generated code and documents are fresh and go.mod tidy
 	@tmp=$$(mktemp -d); trap 'rm -rf "$$tmp"' EXIT; \
 	$(MAKE) --no-print-directory generate OUT="$$tmp/new"; \
 	flat() { mkdir -p "$$2"; find "$$1/internal/wire" -name '*.pb.go' 2>/dev/null | while read -r file; do \
 		grep -vE '^// (	|- )protoc +v' "$$file" >"$$2/$$(basename "$$file")"; done; }; \
 	flat . "$$tmp/have"; flat "$$tmp/new" "$$tmp/want"; \
 	diff -ru "$$tmp/have" "$$tmp/want" || { echo 'generated code is stale: run make generate' >&2; exit 1; }
-	go mod tidy -diff
+	@go test ./internal/docgen
+	@for module in . $(NESTED); do (cd "$$module" && go mod tidy -diff) || { echo "go.mod of $$module is not tidy" >&2; exit 1; }; done
 
 bench: ## run benchmarks (BENCH=Dispatch COUNT=10 PKGS=./runtime)
 	go test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) $(PKGS)
@@ -93,8 +106,8 @@ fuzz: ## fuzz decoder, configuration, conditions, merging, batches for FUZZTIME 
 	done; \
 	echo "== result, inputs tried"; cat "$$out/summary"; exit $$failed
 
-soak: ## run a million dispatches over 20 plugins, a third of them bad (SOAK='-dispatches 100000')
-	go run ./internal/soak/cmd/soak $(SOAK)
+soak: ## run a million dispatches over 20 plugins, a third of them bad (SOAK=100000 or SOAK=30m)
+	GRAPNEL_SOAK=$(SOAK) go test ./internal/soak -run '^TestSoak$$' -v -count 1 -timeout 0
 
 cross: ## compile for the other supported systems
 	@for target in $(CROSS); do \

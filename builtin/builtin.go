@@ -1,16 +1,16 @@
-// Package builtin makes the first-party plugins available to a program: as
-// processes of its own binary, started anew with other arguments.
+// Package builtin runs plugins as processes of the host's own binary, started again with
+// other arguments. The host lists those that it ships, and links no others:
 //
 //	func main() {
-//		builtin.Main() // does not return in a plugin's process
-//		launches, err := builtin.Launches()
+//		plugins := builtin.Main(agentsdoc.New, skills.New) // does not return in a plugin's process
+//		launches, err := plugins.Launches()
 //		…
 //		eng, err := runtime.Load(ctx, path, runtime.Options{Builtins: launches})
 //	}
 //
-// The engine itself knows no plugin by name. A host that wants other plugins, or
-// separate binaries for them (plugins/*/cmd), fills runtime.Options.Builtins by
-// itself and does not need this package.
+// The plugins may be Grapnel's (plugins/agentsdoc, plugins/memory, plugins/scripted, plugins/skills) or the host's
+// own. The engine knows no plugin by name. A host that wants separate binaries (plugins/*/cmd) fills
+// runtime.Options.Builtins itself or declares commands, and does not need this package.
 //
 // Stability: experimental until 1.0.
 package builtin
@@ -18,70 +18,66 @@ package builtin
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"slices"
 
-	"github.com/grapnelhq/grapnel/phases"
-	"github.com/grapnelhq/grapnel/plugins/agentsdoc"
-	"github.com/grapnelhq/grapnel/plugins/memory"
-	"github.com/grapnelhq/grapnel/plugins/scripted"
-	"github.com/grapnelhq/grapnel/plugins/skills"
+	"github.com/grapnelhq/grapnel/internal/suggest"
 	"github.com/grapnelhq/grapnel/runtime"
 	"github.com/grapnelhq/grapnel/sdk"
 	"github.com/grapnelhq/grapnel/sdk/serve"
 )
 
-// ErrInsidePlugin is returned by Launches in a process that is itself a plugin:
-// a built-in that started built-ins would never end.
+// ErrInsidePlugin is returned by [Plugins.Launches] in a process that is itself a plugin:
+// a built-in plugin that started built-in plugins would never end.
 var ErrInsidePlugin = errors.New("builtin: this process is a plugin itself and starts none")
 
-// serveArgs are the arguments, before the name, of a built-in's process.
+// Plugins are the constructors of the plugins that a program ships. Each returns a new
+// plugin, whose name is always the same.
+type Plugins []func() *sdk.Plugin
+
+// serveArgs are the arguments, before the name, of a built-in plugin's process.
 func serveArgs() []string { return []string{"plugin", "serve"} }
 
-// Names returns the names of the first-party plugins, sorted.
-func Names() []string { return slices.Sorted(maps.Keys(plugins())) }
-
-// plugins are the first-party plugins by name. A value is made when it is asked
-// for, so that a program pays only for what it serves.
-func plugins() map[string]func() *sdk.Plugin {
-	return map[string]func() *sdk.Plugin{
-		"agentsdoc": agentsdoc.New,
-		"memory":    memory.New,
-		"scripted":  scripted.New,
-		"skills":    skills.New,
-	}
-}
-
-// Plugin returns a new first-party plugin.
-func Plugin(name string) (*sdk.Plugin, error) {
-	make, ok := plugins()[name]
-	if !ok {
-		return nil, fmt.Errorf("builtin: no plugin %q%s", name, phases.DidYouMean(name, Names()))
-	}
-	return make(), nil
-}
-
-// Main turns the process into a built-in plugin if it was started as one, and
-// exits when that ends; otherwise it returns at once. Call it first thing in
-// main.
-func Main() {
+// Main serves one of the plugins if the process was started for that, and exits when the
+// plugin ends; otherwise it returns them at once. Call it first thing in main.
+func Main(plugins ...func() *sdk.Plugin) Plugins {
+	all := Plugins(plugins)
 	if !serve.StartedByHost() || len(os.Args) != 4 || !slices.Equal(os.Args[1:3], serveArgs()) {
-		return
+		return all
 	}
-	p, err := Plugin(os.Args[3])
+	p, err := all.New(os.Args[3])
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(2)
 	}
 	serve.Main(p)
+	return nil // not reached
 }
 
-// Launches says how to start each first-party plugin as a process of this
-// program's own binary. The binary is opened now, so that a file that is
-// replaced later does not mix versions; it stays open as long as the program
-// runs.
-func Launches() (map[string]runtime.Launch, error) {
+// Names returns the names of the plugins, sorted.
+func (all Plugins) Names() []string {
+	names := make([]string, 0, len(all))
+	for _, build := range all {
+		names = append(names, build().Name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// New returns a new plugin of that name.
+func (all Plugins) New(name string) (*sdk.Plugin, error) {
+	for _, build := range all {
+		if p := build(); p.Name == name {
+			return p, nil
+		}
+	}
+	return nil, fmt.Errorf("builtin: no plugin %q%s", name, suggest.DidYouMean(name, all.Names()))
+}
+
+// Launches says how to start each plugin as a process of this program's own binary. The
+// binary is opened now, so that a file that is replaced later does not mix versions; it
+// stays open as long as the program runs. Two plugins of one name are an error.
+func (all Plugins) Launches() (map[string]runtime.Launch, error) {
 	if serve.StartedByHost() {
 		return nil, ErrInsidePlugin
 	}
@@ -94,7 +90,10 @@ func Launches() (map[string]runtime.Launch, error) {
 		return nil, fmt.Errorf("builtin: opening this program: %w", err)
 	}
 	launches := map[string]runtime.Launch{}
-	for _, name := range Names() {
+	for _, name := range all.Names() {
+		if _, twice := launches[name]; twice {
+			return nil, errors.Join(fmt.Errorf("builtin: two plugins are named %q", name), file.Close())
+		}
 		launches[name] = runtime.Launch{Path: path, File: file, Args: append(serveArgs(), name)}
 	}
 	return launches, nil

@@ -12,19 +12,28 @@ import (
 	"github.com/grapnelhq/grapnel/builtin"
 	"github.com/grapnelhq/grapnel/config"
 	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/plugins/agentsdoc"
+	"github.com/grapnelhq/grapnel/plugins/memory"
+	"github.com/grapnelhq/grapnel/plugins/scripted"
+	"github.com/grapnelhq/grapnel/plugins/skills"
 	"github.com/grapnelhq/grapnel/runtime"
 )
 
+// all are the first-party plugins.
+func all() builtin.Plugins {
+	return builtin.Plugins{skills.New, agentsdoc.New, memory.New, scripted.New}
+}
+
 // TestMain lets this binary be its own plugins.
 func TestMain(m *testing.M) {
-	builtin.Main()
+	builtin.Main(all()...)
 	os.Exit(m.Run())
 }
 
 func TestNames(t *testing.T) {
 	t.Parallel()
 
-	if diff := cmp.Diff(builtin.Names(), []string{"agentsdoc", "memory", "scripted", "skills"}); diff != "" {
+	if diff := cmp.Diff(all().Names(), []string{"agentsdoc", "memory", "scripted", "skills"}); diff != "" {
 		t.Errorf("names (-got +want):\n%s", diff)
 	}
 }
@@ -33,17 +42,17 @@ func TestNames(t *testing.T) {
 func TestPlugin(t *testing.T) {
 	t.Parallel()
 
-	for _, name := range builtin.Names() {
-		one, err := builtin.Plugin(name)
+	for _, name := range all().Names() {
+		one, err := all().New(name)
 		if err != nil {
 			t.Fatal(err)
 		}
-		two, err := builtin.Plugin(name)
+		two, err := all().New(name)
 		if err != nil || one == two || one.Name != name {
 			t.Errorf("%s: %q, the same twice: %v, %v", name, one.Name, one == two, err)
 		}
 	}
-	if _, err := builtin.Plugin("memry"); err == nil || !strings.Contains(err.Error(), `did you mean "memory"?`) {
+	if _, err := all().New("memry"); err == nil || !strings.Contains(err.Error(), `did you mean "memory"?`) {
 		t.Errorf("unknown: %v", err)
 	}
 }
@@ -53,12 +62,12 @@ func TestPlugin(t *testing.T) {
 func TestLaunches(t *testing.T) {
 	t.Parallel()
 
-	launches, err := builtin.Launches()
+	launches, err := all().Launches()
 	if err != nil {
 		t.Fatal(err)
 	}
 	cfg := &config.Config{Version: 1}
-	for _, name := range builtin.Names() {
+	for _, name := range all().Names() {
 		cfg.Plugins = append(cfg.Plugins, config.Plugin{
 			Name: "my_" + name, Builtin: name, Env: config.Env{Set: map[string]config.Secret{"HOME": {Value: filepath.Join(t.TempDir(), name)}}},
 		})
@@ -80,5 +89,15 @@ func TestLaunches(t *testing.T) {
 	}
 	if err := eng.Close(context.WithoutCancel(t.Context())); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestLaunchesDuplicate: the second of two plugins of one name would never run.
+func TestLaunchesDuplicate(t *testing.T) {
+	t.Parallel()
+
+	_, err := builtin.Plugins{skills.New, scripted.New, skills.New}.Launches()
+	if err == nil || !strings.Contains(err.Error(), `two plugins are named "skills"`) {
+		t.Errorf("error %v", err)
 	}
 }

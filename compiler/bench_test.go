@@ -44,8 +44,8 @@ func seventeen(size int) Input {
 func BenchmarkCompile17x64KiB(b *testing.B) {
 	in := seventeen(64 << 10 / 16) // the facts are short
 	out := mustCompile(b, in)
-	if len(out.Sections) != 17 || len(out.LeftOut) != 0 {
-		b.Fatalf("%d sections, left out: %v", len(out.Sections), out.LeftOut)
+	if len(out.Sections) != 17 || len(out.Omitted) != 0 {
+		b.Fatalf("%d sections, omitted: %v", len(out.Sections), out.Omitted)
 	}
 	total := len(out.Prompt.FullText) + len(out.Prompt.SystemMessages[0].Text) + len(out.Prompt.UserMessages[0].Text)
 	b.Run("compile", func(b *testing.B) {

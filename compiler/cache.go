@@ -10,12 +10,12 @@ import (
 	"github.com/grapnelhq/grapnel/phases"
 )
 
-// planCache says where the prompt departs from the previous one, which prefixes
-// are worth keeping, and how much of this one the provider should have kept.
+// planCache says where the prompt departs from the previous one, which prefixes are worth
+// caching, and how much of this one the provider should have cached.
 func (c *compilation) planCache() {
 	cache := &c.out.Cache
 	cache.Provider, cache.Model = valid(c.in.Provider), valid(c.in.Model)
-	same := 0 // sections that the previous prompt began with, too
+	same := 0 // sections that the previous prompt began with too
 	if c.in.Previous != nil {
 		if len(c.in.Previous.Sections) > 0 {
 			same = len(c.out.Sections)
@@ -44,8 +44,8 @@ func tokens(sections []manifest.Section) int {
 	return n
 }
 
-// breakpoints places at most three: behind the tools, the stable part, and the
-// dynamic sections that did not change since the previous prompt.
+// breakpoints places at most three: behind the tools, the stable part, and the dynamic
+// sections that did not change.
 func (c *compilation) breakpoints() manifest.CachePlan {
 	var plan manifest.CachePlan
 	if len(c.out.Offered) > 0 {
@@ -62,10 +62,9 @@ func (c *compilation) breakpoints() manifest.CachePlan {
 	return plan
 }
 
-// dynamicPart returns where the dynamic part begins and ends in the sections.
 func (c *compilation) dynamicPart() (begin, end int) {
 	for _, s := range c.sections {
-		switch part(s) {
+		switch part(&s.Section) {
 		case partStable:
 			begin++
 			end++
@@ -76,8 +75,7 @@ func (c *compilation) dynamicPart() (begin, end int) {
 	return begin, end
 }
 
-// steady counts the first dynamic sections that are those of the previous
-// prompt, whatever became of its stable part.
+// steady counts the leading dynamic sections that equal those of the previous prompt.
 func (c *compilation) steady(now []manifest.Section) int {
 	if c.in.Previous == nil {
 		return 0
@@ -96,22 +94,18 @@ func (c *compilation) steady(now []manifest.Section) int {
 	return n
 }
 
-// keptBefore returns how many of the first so many sections stand before the
-// last breakpoint of the previous plan among them: what the provider has kept.
+// keptBefore returns how many of the first sections the previous plan's last breakpoint among them covers.
 func (c *compilation) keptBefore(same int) int {
-	plan := c.in.Previous.Plan.Breakpoints
 	for n := same; n > 0; n-- {
-		for i := range plan {
-			if plan[i].SectionID == c.out.Sections[n-1].SectionID {
-				return n
-			}
+		id := c.out.Sections[n-1].SectionID
+		if slices.ContainsFunc(c.in.Previous.Plan.Breakpoints, func(b manifest.Breakpoint) bool { return b.SectionID == id }) {
+			return n
 		}
 	}
 	return 0
 }
 
-// predict estimates what the provider should serve from its cache, and remarks
-// on a prompt that is too short for it.
+// predict estimates what the provider serves from its cache, and warns of a prompt that is too short for it.
 func (c *compilation) predict(rules *CacheRules, same int) {
 	_, end := c.dynamicPart()
 	if !rules.Explicit {
@@ -119,7 +113,12 @@ func (c *compilation) predict(rules *CacheRules, same int) {
 	}
 	tools := c.toolTokens()
 	if whole := tools + tokens(c.out.Sections[:end]); whole > 0 && whole < rules.MinimumTokens {
-		c.belowMinimum(rules, whole)
+		severity := phases.SeverityInfo // the conversation behind the prompt may make up for it
+		if rules.Explicit {
+			severity = phases.SeverityWarning
+		}
+		c.diagnose("", severity, CodeBelowMinimum, fmt.Sprintf("tools and prompt have about %s tokens together, and %s caches from %s on",
+			text.Thousands(whole), cmp.Or(oneLine(c.in.Model), "the model"), text.Thousands(rules.MinimumTokens)))
 	}
 	prev := c.in.Previous
 	if prev == nil || len(prev.Sections) == 0 {
@@ -132,8 +131,7 @@ func (c *compilation) predict(rules *CacheRules, same int) {
 	c.out.Cache.Predicted, c.out.Cache.Miss = &served, miss
 }
 
-// lost says why nothing that the provider has kept is of any use; empty where
-// that is for the sections to tell.
+// lost says why nothing in the cache can be of use; empty if the sections decide.
 func (c *compilation) lost(rules *CacheRules) manifest.Miss {
 	prev := c.in.Previous
 	differs := func(before, now string) bool { return before != "" && now != "" && before != now }
@@ -148,14 +146,14 @@ func (c *compilation) lost(rules *CacheRules) manifest.Miss {
 	return ""
 }
 
-// served is the longest prefix that the provider has kept and finds again, and
-// why there is none.
+// served returns the longest cached prefix, in tokens, and why there is none.
 func (c *compilation) served(rules *CacheRules, tools, same, end int) (int, manifest.Miss) {
 	n, found := min(same, end), 0
 	if rules.Explicit {
 		n = min(c.keptBefore(same), end)
 	}
-	if n > 0 || !rules.Explicit || c.keptTools() {
+	keptTools := func(b manifest.Breakpoint) bool { return b.After == manifest.AfterTools }
+	if n > 0 || !rules.Explicit || slices.ContainsFunc(c.in.Previous.Plan.Breakpoints, keptTools) {
 		found = tools + tokens(c.out.Sections[:n])
 	}
 	if !rules.Explicit {
@@ -171,36 +169,18 @@ func (c *compilation) served(rules *CacheRules, tools, same, end int) (int, mani
 	}
 }
 
-// keptTools says whether the previous plan had a breakpoint behind the tools.
-func (c *compilation) keptTools() bool {
-	return slices.ContainsFunc(c.in.Previous.Plan.Breakpoints, func(b manifest.Breakpoint) bool { return b.After == manifest.AfterTools })
-}
-
-// toolTokens counts the definitions of the tools that the model is offered, as
-// canonical JSON. Providers write them in other forms, so it is an estimate.
+// toolTokens counts the offered definitions as canonical JSON, an estimate: providers write
+// them in other forms.
 func (c *compilation) toolTokens() int {
 	n := 0
 	for i := range c.out.Offered {
 		tool := c.out.Offered[i].Definition
-		tool.HiddenDomain = "" // no word of it is in a request
+		tool.HiddenDomain = "" // not in a request
 		b, err := toolEncoder.Append(nil, &tool)
 		if err != nil {
-			b = append([]byte(valid(tool.Description)), tool.InputSchema...) // what is no JSON is counted as it is
+			b = append([]byte(valid(tool.Description)), tool.InputSchema...) // not JSON
 		}
 		n += c.in.CountTokens(string(b))
 	}
 	return n
-}
-
-// belowMinimum remarks that nothing of the prompt is cached. Where the provider
-// is told what to cache, it then does not do what it was asked for; otherwise the
-// conversation behind the prompt makes up for it.
-func (c *compilation) belowMinimum(rules *CacheRules, whole int) {
-	severity := phases.SeverityInfo
-	if rules.Explicit {
-		severity = phases.SeverityWarning
-	}
-	model := cmp.Or(oneLine(c.in.Model), "the model")
-	c.diagnose("", severity, CodeBelowMinimum, fmt.Sprintf("tools and prompt have about %s tokens together, and %s caches from %s on",
-		text.Thousands(whole), model, text.Thousands(rules.MinimumTokens)))
 }

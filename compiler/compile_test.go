@@ -8,32 +8,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/grapnelhq/grapnel/internal/sections"
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
 )
-
-func TestTable(t *testing.T) {
-	t.Parallel()
-
-	var ids []string
-	for i := range table {
-		ids = append(ids, table[i].id)
-		if i > 0 && table[i-1].stability == dynamic && table[i].stability == stable {
-			t.Errorf("%s is stable behind a dynamic row", table[i].id)
-		}
-		if table[i].isGroup() == phases.ValidName(table[i].id) {
-			t.Errorf("%s: a section could be taken for a group", table[i].id)
-		}
-	}
-	want := []string{
-		"identity", "safety", "soul_core", "identity_core", "user_persona", "tool_recovery_policy", groupStable,
-		"task_orchestration", "memory_recall", "hidden_tool_domains", "agents_md", groupDynamic, "recovery_continuation",
-		"skills_runtime", "retry_instruction", "dynamic_context", "extra_system",
-	}
-	if diff := cmp.Diff(ids, want); diff != "" {
-		t.Errorf("rows (-got +want):\n%s", diff)
-	}
-}
 
 func TestCompileRefuses(t *testing.T) {
 	t.Parallel()
@@ -58,12 +36,12 @@ func TestCompileRefuses(t *testing.T) {
 		{"hook in our row", Input{Sections: hook("safety")}, "compiler's own"},
 		{"host in a row for hooks", Input{Custom: []CustomSection{{SectionID: "agents_md"}}}, "compiler's own"},
 		{"no id", Input{Custom: []CustomSection{{Text: "x"}}}, "not a name"},
-		{"id of a group", Input{Sections: hook(groupDynamic)}, "not a name"},
+		{"id of a group", Input{Sections: hook(sections.GroupDynamic)}, "not a name"},
 		{"between two", Input{Custom: []CustomSection{{SectionID: "x", Before: "a", After: "b"}}}, "both before"},
 		{"stability", Input{Custom: []CustomSection{{SectionID: "x", Stability: "solid"}}}, "stability"},
 		{"placement", Input{Custom: []CustomSection{{SectionID: "x", Placement: "wall"}}}, "placement"},
 		{"pace", Input{Custom: []CustomSection{{SectionID: "x", Pace: "slow"}}}, "pace"},
-		{"two mistakes", Input{Profile: "huge", Sections: hook("x", "x")}, "taken"},
+		{"two mistakes", Input{Profile: "huge", Custom: []CustomSection{{SectionID: "x"}, {SectionID: "x"}}}, "taken"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -143,7 +121,7 @@ func TestBuiltinTextsAreUnstableToo(t *testing.T) {
 	out := mustCompile(t, Input{Host: HostTexts{Identity: "New."}, Previous: previous})
 	want := []phases.Diagnostic{{
 		Code: CodeUnstable, Severity: phases.SeverityWarning, Slot: "identity", SafeForUser: true,
-		Message: "section identity is declared stable but changed within the session; it was left in the stable part",
+		Message: "section identity is declared stable but changed within the session; it stays in the stable part",
 	}}
 	if diff := cmp.Diff(out.Diagnostics, want); diff != "" {
 		t.Errorf("diagnostics (-got +want):\n%s", diff)
@@ -210,8 +188,8 @@ func TestManifestOfOutput(t *testing.T) {
 	if m.CompilerVersion != Version || m.Profile != phases.ProfileMinimal || m.FingerprintFull != out.Fingerprints.FingerprintFull {
 		t.Errorf("head: %+v", m.Head)
 	}
-	if len(m.SectionIDs) != len(out.Sections) || len(m.LeftOut) != len(out.LeftOut) || len(m.LeftOut) == 0 {
-		t.Errorf("%d ids of %d sections, %d left out", len(m.SectionIDs), len(out.Sections), len(m.LeftOut))
+	if len(m.SectionIDs) != len(out.Sections) || len(m.Omitted) != len(out.Omitted) || len(m.Omitted) == 0 {
+		t.Errorf("%d ids of %d sections, %d omitted", len(m.SectionIDs), len(out.Sections), len(m.Omitted))
 	}
 	if s := m.Sections[0]; s.Tokens == nil || *s.Tokens != len("## Identity\n\n"+in.Host.Identity) || s.Tokenizer != "bytes" {
 		t.Errorf("tokens of %+v", s)
@@ -271,7 +249,7 @@ func TestCombine(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 
-			if diff := cmp.Diff(combine(tt.parts), tt.want); diff != "" {
+			if diff := cmp.Diff(sections.Combine(tt.parts), tt.want); diff != "" {
 				t.Errorf("combine (-got +want):\n%s", diff)
 			}
 		})

@@ -1,101 +1,98 @@
 package compiler
 
 import (
+	"cmp"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"unicode"
 
+	"github.com/grapnelhq/grapnel/internal/sections"
 	"github.com/grapnelhq/grapnel/internal/text"
+	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
 )
 
 // join stands between parts of a section and between sections.
 const join = "\n\n"
 
-// maxLine is how long a heading or a fact may be.
-const maxLine = 200
+const maxLine = 200 // characters of a heading or a fact
 
-// pool is a budget of text: so much for each, and so much for all together.
+// pool is a budget of text: for each text, and for all together.
 type pool struct {
-	each, left int
-	// eachCode and totalCode are the diagnostics of the two limits.
-	eachCode, totalCode string
+	each, left          int
+	eachCode, totalCode string // the diagnostics of the two limits
 }
 
-// fit cuts a text to what the pool allows and takes that from the pool. It
-// says which of the two limits was the narrower one.
+// fit cuts a text to what the pool allows and debits that. It returns the narrower limit.
 func (p *pool) fit(body string) (text.Fitted, phases.Limit) {
-	limit, room := phases.LimitSection, p.each
-	if p.left < room {
-		limit, room = phases.LimitTotal, p.left
+	limit, chars := phases.LimitSection, p.each
+	if p.left < chars {
+		limit, chars = phases.LimitTotal, p.left
 	}
-	f := text.Cut(body, room, text.Frame{})
+	f := text.Cut(body, chars, text.Frame{})
 	p.left -= text.Chars(f.Text)
 	return f, limit
 }
 
-// compose makes the text of a section. It is false when there is none, which
-// is then recorded.
-func (c *compilation) compose(s *section) bool {
-	s.text = trim(guard(valid(s.final)))
-	if s.text != s.final && s.OriginalChars > 0 && s.Truncation == nil {
-		s.OriginalChars = 0 // blanks at the ends are no cut
-	}
-	parts := s.cuts
-	if s.raw != "" {
-		t, cut, ok := c.fitRaw(s)
-		if !ok && s.text == "" {
-			return false
-		}
-		if t != "" {
-			parts = append(slices.Clip(parts), cut)
-			s.text = paragraphs(s.text, t, s.note)
-		}
-	}
-	if s.text == "" {
-		c.leaveOut(s, ReasonBlank)
-		return false
-	}
-	s.measure(parts)
-	return true
-}
-
-// fitRaw normalises, escapes and cuts the text that was not prepared by others.
-// It is false when a budget has no room for any of it.
-func (c *compilation) fitRaw(s *section) (string, phases.Truncation, bool) {
+// fit normalises, escapes and cuts raw.
+func (c *compilation) fit(s *section) {
 	body := valid(s.raw)
 	if body != s.raw {
-		c.diagnose(s.SectionID, phases.SeverityWarning, CodeInvalidUTF8, "the text of "+s.SectionID+" was not UTF-8 without NUL and was repaired")
+		s.remark(CodeInvalidUTF8, "the text of "+s.SectionID+" was not UTF-8 without NUL and was repaired")
 	}
 	body, _ = text.Escape(text.Normalize(body), text.Frame{})
 	if body = trim(body); body == "" {
-		return "", phases.Truncation{}, true
+		return
 	}
 	p := s.pool
 	if p == nil {
 		p = &c.texts
 	}
 	f, limit := p.fit(body)
-	if s.file != "" {
-		c.fileKept(s, f.Kept)
+	if at := slices.IndexFunc(c.out.Files, func(f manifest.File) bool { return f.Path == s.row.File }); at >= 0 {
+		c.out.Files[at].Chars = f.Kept
 	}
-	t := phases.Truncation{Original: f.Original, Kept: f.Kept}
+	s.body, s.bodyCut = f.Text, phases.Truncation{Original: f.Original, Kept: f.Kept}
 	switch {
 	case f.Omitted:
-		c.record(s, ReasonBudget, f.Original)
-		c.diagnose(s.SectionID, phases.SeverityWarning, p.code(limit, phases.CodeLeftOut),
-			fmt.Sprintf("the text for %s was left out: the %s limit leaves no room for any of its %s characters", s.SectionID, limit, text.Thousands(f.Original)))
+		s.omitted = &phases.Omitted{ID: s.SectionID, Owner: s.Owner, Reason: ReasonBudget, Chars: f.Original}
+		s.remark(p.code(limit, phases.CodeOmitted),
+			fmt.Sprintf("the text for %s was omitted: the %s limit leaves no room for any of its %s characters", s.SectionID, limit, text.Thousands(f.Original)))
 	case f.Cut:
-		t.Limit = limit
-		c.diagnose(s.SectionID, phases.SeverityWarning, p.code(limit, p.eachCode),
+		s.bodyCut.Limit = limit
+		s.remark(p.code(limit, p.eachCode),
 			fmt.Sprintf("the text for %s was cut by the %s limit: kept %s of %s characters", s.SectionID, limit, text.Thousands(f.Kept), text.Thousands(f.Original)))
 	}
-	return f.Text, t, !f.Omitted
 }
 
-// code is the total's own code where that limit did it, else the other one.
+// compose makes the text of a section and reports whether there is any.
+func (c *compilation) compose(s *section) bool {
+	s.text = trim(guard(valid(s.final)))
+	if s.text != s.final && s.OriginalChars > 0 && s.Truncation == nil {
+		s.OriginalChars = 0 // blanks at the ends are not a cut
+	}
+	c.out.Diagnostics = append(c.out.Diagnostics, s.remarks...)
+	if s.omitted != nil {
+		c.out.Omitted = append(c.out.Omitted, *s.omitted)
+		if s.text == "" {
+			return false
+		}
+	}
+	parts := s.cuts
+	if s.body != "" {
+		parts = append(slices.Clip(parts), s.bodyCut)
+		s.text = paragraphs(s.text, s.body, s.note)
+	}
+	if s.text == "" {
+		c.omit(s, ReasonBlank)
+		return false
+	}
+	s.measure(parts)
+	return true
+}
+
+// code is the total's own code if the total did it, else the other one.
 func (p *pool) code(limit phases.Limit, other string) string {
 	if limit == phases.LimitTotal && p.totalCode != p.eachCode {
 		return p.totalCode
@@ -103,17 +100,14 @@ func (p *pool) code(limit phases.Limit, other string) string {
 	return other
 }
 
-// measure fills in the lengths. parts describe what the text was made of; none
-// means one part, which was not cut here.
+// measure fills in the lengths. parts describe the cut parts of the text, if any.
 func (s *section) measure(parts []phases.Truncation) {
 	s.Chars = text.Chars(s.text)
 	if len(parts) == 0 {
-		if s.OriginalChars <= 0 {
-			s.OriginalChars = s.Chars
-		}
+		s.OriginalChars = cmp.Or(max(s.OriginalChars, 0), s.Chars)
 		return
 	}
-	total := combine(parts)
+	total := sections.Combine(parts)
 	if total.Limit == "" {
 		s.OriginalChars = s.Chars
 		return
@@ -125,34 +119,12 @@ func (s *section) measure(parts []phases.Truncation) {
 	}
 }
 
-// combine adds up what was cut from parts and names the limit that took most;
-// of equal ones the first in the order of limits.
-func combine(parts []phases.Truncation) phases.Truncation {
-	var out phases.Truncation
-	most := math.MinInt
-	for _, p := range parts {
-		out.Original += p.Original
-		out.Kept += p.Kept
-		if lost := p.Original - p.Kept; p.Limit != "" && (lost > most || lost == most && rank(p.Limit) < rank(out.Limit)) {
-			out.Limit, most = p.Limit, lost
-		}
-	}
-	return out
-}
-
-func rank(l phases.Limit) int {
-	return slices.Index([]phases.Limit{
-		phases.LimitPlugin, phases.LimitContribution, phases.LimitSubscription, phases.LimitSection, phases.LimitTotal,
-	}, l)
-}
-
-// paragraphs joins the texts that are not empty by blank lines.
+// paragraphs joins the non-empty texts by blank lines.
 func paragraphs(texts ...string) string {
 	return strings.Join(slices.DeleteFunc(texts, func(s string) bool { return s == "" }), join)
 }
 
-// trim removes blank lines in front and blanks behind. It keeps the indentation
-// of the first line.
+// trim removes leading blank lines and trailing blanks.
 func trim(s string) string {
 	s = strings.TrimRightFunc(s, unicode.IsSpace)
 	for {
@@ -164,19 +136,14 @@ func trim(s string) string {
 	}
 }
 
-// guard escapes the boundary in text that should hold none. Merge has done so
-// already: this keeps the promise to whoever splits the prompt, whatever calls.
+// guard escapes the boundary. Merging does so too; this keeps the promise whoever calls.
 func guard(s string) string {
-	if !strings.Contains(s, Boundary) {
-		return s
-	}
 	return strings.ReplaceAll(s, Boundary, Boundary[:1]+`\`+Boundary[1:])
 }
 
-// valid repairs what is not UTF-8 without NUL.
 func valid(s string) string { return text.Repair(s) }
 
-// oneLine makes a line of bounded length that can stand in a heading or a list.
+// oneLine makes a line of bounded length for a heading or a list.
 func oneLine(s string) string {
 	s = strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || r == '\u2028' || r == '\u2029' {
@@ -190,27 +157,24 @@ func oneLine(s string) string {
 	return guard(s)
 }
 
-// heading is a section's title, or its id for want of one.
-func heading(title, id string) string {
-	if t := oneLine(title); t != "" {
-		return t
-	}
-	return id
+// heading is a section's title, by default its id.
+func heading(title, id string) string { return cmp.Or(oneLine(title), id) }
+
+// omit records a section that is not in the prompt.
+func (c *compilation) omit(s *section, reason string) {
+	c.out.Omitted = append(c.out.Omitted, phases.Omitted{ID: s.SectionID, Owner: s.Owner, Reason: reason, Chars: text.Chars(s.final) + text.Chars(s.raw)})
 }
 
-// leaveOut records a section that is not in the prompt.
-func (c *compilation) leaveOut(s *section, reason string) {
-	c.record(s, reason, text.Chars(s.final)+text.Chars(s.raw))
-}
-
-func (c *compilation) record(s *section, reason string, chars int) {
-	c.out.LeftOut = append(c.out.LeftOut, phases.LeftOut{ID: s.SectionID, Owner: s.Owner, Reason: reason, Chars: chars})
-}
-
-// diagnose adds a diagnostic about a section. The messages name ids, limits and
-// numbers only, so they are safe for users.
+// diagnose adds a diagnostic about a section. Messages name ids, limits and numbers only,
+// so they are safe for users.
 func (c *compilation) diagnose(id string, severity phases.Severity, code, message string) {
-	c.out.Diagnostics = append(c.out.Diagnostics, phases.Diagnostic{
-		Code: code, Severity: severity, Message: message, Slot: id, SafeForUser: true,
-	})
+	c.out.Diagnostics = append(c.out.Diagnostics, diagnostic(id, severity, code, message))
+}
+
+func (s *section) remark(code, message string) {
+	s.remarks = append(s.remarks, diagnostic(s.SectionID, phases.SeverityWarning, code, message))
+}
+
+func diagnostic(id string, severity phases.Severity, code, message string) phases.Diagnostic {
+	return phases.Diagnostic{Code: code, Severity: severity, Message: message, Slot: id, SafeForUser: true}
 }

@@ -55,11 +55,25 @@ func ExampleCompile_profile() {
 	}
 	m := out.Manifest()
 	fmt.Println(m.SectionIDs)
-	for _, l := range m.LeftOut {
+	for _, l := range m.Omitted {
 		fmt.Println(l.ID, l.Owner, l.Reason)
 	}
 	// Output:
 	// [identity]
 	// safety builtin profile
 	// agents_md agentsdoc profile
+}
+
+func ExampleCacheFacts_Lookup() {
+	facts, err := compiler.LoadCacheFacts()
+	if err != nil {
+		panic(err)
+	}
+	found, _ := facts.Lookup(compiler.Anthropic, "claude-haiku-4-5")
+	fmt.Println(found.MinimumTokens, found.Breakpoints, found.Lifetimes)
+	rules, ok := facts.Rules(compiler.Anthropic, "claude-opus-4-7")
+	fmt.Println(rules.MinimumTokens, rules.Explicit, rules.Lifetime, ok)
+	// Output:
+	// 4096 4 [1h 5m]
+	// 2048 true 5m0s true
 }

@@ -59,9 +59,12 @@ func TestFiles(t *testing.T) {
 				t.Errorf("the input was changed (-got +want):\n%s", diff)
 			}
 			for _, f := range out.Files {
-				s := find(out.Sections, map[string]string{"SOUL.md": "soul_core", "IDENTITY.md": "identity_core", "USER.md": "user_persona"}[f.Path])
-				if (s != nil) != (f.Chars > 0) || s != nil && s.Truncation != nil && s.Truncation.Kept != f.Chars {
-					t.Errorf("%+v does not go with its section %+v", f, s)
+				id := map[string]string{"SOUL.md": "soul_core", "IDENTITY.md": "identity_core", "USER.md": "user_persona"}[f.Path]
+				at := slices.IndexFunc(out.Sections, func(s manifest.Section) bool { return s.SectionID == id })
+				if (at >= 0) != (f.Chars > 0) {
+					t.Errorf("%+v: section %d", f, at)
+				} else if at >= 0 && out.Sections[at].Truncation != nil && out.Sections[at].Truncation.Kept != f.Chars {
+					t.Errorf("%+v does not match its section %+v", f, out.Sections[at])
 				}
 			}
 		})

@@ -137,7 +137,7 @@ func goldenFiles(t *testing.T, ar *txtar.Archive) []txtar.File {
 	add("full_text", out.Prompt.FullText)
 	add("messages", messages(&out.Prompt))
 	add("sections", sectionLines(out.Sections))
-	add("left_out", lines(out.LeftOut, func(l phases.LeftOut) string {
+	add("omitted", lines(out.Omitted, func(l phases.Omitted) string {
 		return fmt.Sprintf("%s (%s): %s, %d chars", l.ID, l.Owner, l.Reason, l.Chars)
 	}))
 	add("diagnostics", lines(out.Diagnostics, func(d phases.Diagnostic) string {

@@ -9,8 +9,7 @@ import (
 	"github.com/grapnelhq/grapnel/phases"
 )
 
-// Version is the compiler_version of manifests. It rises when the same input
-// would give another prompt.
+// Version is the compiler_version of manifests. It rises when the same input would give another prompt.
 const Version = "1"
 
 // Boundary stands between the stable and the dynamic part.
@@ -21,10 +20,8 @@ type Order string
 
 // The orders. The empty one counts as OrderReference.
 const (
-	// OrderReference is the order of the table.
 	OrderReference Order = "reference"
-	// OrderCache puts what changes slowly first, so that a section that differs
-	// in each turn does not cost the provider's cache of the text behind it.
+	// OrderCache puts sections that change slowly first, for the provider's cache.
 	OrderCache Order = "cache"
 )
 
@@ -38,81 +35,64 @@ const (
 	PaceCall    Pace = "call"
 )
 
-// Input is everything that a compilation depends on. The zero value compiles the
-// built-in texts of the full profile. Compile only reads it.
+// Input is everything that a compilation depends on; it is only read. The zero value
+// compiles the built-in texts of the full profile.
 type Input struct {
-	// Profile is how much is compiled; empty counts as full.
 	Profile phases.Profile
-	// Order is how the dynamic part is sorted.
-	Order Order
-	// Host is what the embedding program and the files in front of it bring.
-	Host HostTexts
-	// Files are the files of the runtime home that were read or looked for, as
-	// rows of the manifest. Their Chars are not read.
+	Order   Order
+	Host    HostTexts
+	// Files are the rows of the persona files that were read or looked for. Their Chars are ignored.
 	Files []manifest.File
-	// Sections are the sections of hooks: merged, cut, in any order.
+	// Sections and Contexts are those of hooks, for [Compile]; see [Prepared.Render].
 	Sections []phases.MergedSection
-	// Contexts is the turn's context set, in rank order. Those that are not to
-	// be rendered are passed over.
 	Contexts []phases.ContextEntry
 	// Tools are the tools of plugins, in any order.
 	Tools []phases.MergedTool
-	// RequestedDomains are the hidden domains that were asked for: their tools are
-	// offered like any other.
+	// RequestedDomains are the hidden domains whose tools are offered like any other.
 	RequestedDomains []string
-	// HostTools are the names of the host's own tools, which the model is offered
-	// beside those that are here.
-	HostTools []string
+	// ExistingTools are the names of the host's own tools.
+	ExistingTools []string
 	// ToolCalling says that the model can call tools in this turn.
 	ToolCalling bool
 	// Facts are the runtime facts at the end of the prompt.
 	Facts Facts
 	// Custom are sections of the host's own.
 	Custom []CustomSection
-	// Limits bound the texts that are cut here.
 	Limits Limits
-	// Previous is the thread's previous prompt; nil if none is known.
+	// Previous is the thread's previous prompt; nil if it is unknown.
 	Previous *Previous
-	// CacheRules are those of the model that the prompt is for; nil where they are
-	// not known, and then nothing is predicted.
+	// CacheRules are the model's; nil predicts nothing.
 	CacheRules *CacheRules
-	// Provider and Model say for whom the prompt is. They are only recorded, and
-	// compared with those of the previous prompt: models share no cache.
+	// Provider and Model are recorded, and compared with the previous prompt's: models share no cache.
 	Provider, Model string
 	// KeepTexts asks for [Output.Texts].
 	KeepTexts bool
-	// MoveUnstable moves a section that was declared stable and changed within
-	// the session to the dynamic part, from then on.
+	// MoveUnstable moves a section that was declared stable and changed within the session to the dynamic part.
 	MoveUnstable bool
-	// CountTokens counts tokens, and Tokenizer names it. Nil leaves tokens out.
-	// It must be a pure function.
+	// CountTokens must be a pure function, and Tokenizer names it. Nil omits tokens.
 	CountTokens func(string) int
 	Tokenizer   string
 	// FingerprintKey keys all fingerprints; nil leaves them plain.
 	FingerprintKey []byte
 }
 
-// Previous is what is known of the thread's previous prompt. [PreviousOf] takes
-// it from a manifest.
+// Previous describes the thread's previous prompt; [PreviousOf] takes it from a manifest.
 type Previous struct {
-	// Sections are its sections, in order.
 	Sections []manifest.Section
 	// Tools is its fingerprint_tools.
 	Tools string
-	// Plan is where it asked the provider to cache.
-	Plan manifest.CachePlan
-	// Provider and Model say for whom it was; where they are empty, that is not
-	// known, and they count as the same.
+	Plan  manifest.CachePlan
+	// Provider and Model may be empty if they are unknown; they then count as the same.
 	Provider, Model string
-	// Age is how long ago it was compiled; below 0 counts as 0.
+	// Age is how long ago it was compiled.
 	Age time.Duration
-	// SameSession says that it belongs to the same session, in which what is
+	// SameSession says that it belongs to the same session, in which sections that are
 	// declared stable should not change.
 	SameSession bool
 }
 
-// PreviousOf returns what a manifest says of its prompt, as seen at a later time
-// from a session; nil for one that was never sent. It shares lists with the manifest.
+// PreviousOf describes the prompt of a manifest as seen later from a session; nil for one
+// that was never sent. It shares lists with the manifest.
 func PreviousOf(m *manifest.Manifest, now time.Time, session string) *Previous {
 	if m == nil || !m.Sent() {
 		return nil
@@ -127,46 +107,38 @@ func PreviousOf(m *manifest.Manifest, now time.Time, session string) *Previous {
 type CacheRules struct {
 	// MinimumTokens is the shortest prefix that is cached; 0 is any.
 	MinimumTokens int
-	// Explicit says that prefixes are cached where the plan asks for it, and
-	// nowhere else. Otherwise the provider looks for the longest one by itself.
+	// Explicit says that prefixes are cached only where the plan asks for it.
 	Explicit bool
-	// Lifetime is how long a prefix is kept that nobody asks for again; 0 where
-	// that is not known, and then age does not count.
+	// Lifetime is how long an unused prefix is kept; 0 if unknown, which ignores age.
 	Lifetime time.Duration
 	// Step is by how many tokens an implicit prefix grows; 0 counts as 1.
 	Step int
 }
 
-// HostTexts are texts for rows of the table. An empty one is not there; one of
-// blanks only is recorded as left out.
+// HostTexts are texts for rows of the table. An empty one is absent; a blank one is recorded as omitted.
 type HostTexts struct {
 	// Identity and Safety replace the built-in texts.
 	Identity, Safety string
-	// SoulCore, IdentityCore and UserPersona are the texts of the runtime home's
-	// SOUL.md, IDENTITY.md and USER.md.
+	// SoulCore, IdentityCore and UserPersona are the texts of the persona files.
 	SoulCore, IdentityCore, UserPersona string
-	// ToolRecovery includes the tool recovery policy; ToolRecoveryPolicy, which
-	// replaces the built-in text, includes it too.
+	// ToolRecovery includes the tool recovery policy; ToolRecoveryPolicy replaces its text.
 	ToolRecovery       bool
 	ToolRecoveryPolicy string
-	// TaskTools says that tools for tasks are there, which includes the policy on
-	// orchestrating them; TaskOrchestration, which replaces the built-in text,
-	// includes it too.
+	// TaskTools includes the policy on orchestrating tasks; TaskOrchestration replaces its text.
 	TaskTools         bool
 	TaskOrchestration string
-	// RecoveryContinuation tells how to go on with an answer that broke off.
+	// RecoveryContinuation says how to continue an answer that broke off.
 	RecoveryContinuation string
-	// RetryInstruction tells what to do differently after a failure.
+	// RetryInstruction says what to do differently after a failure.
 	RetryInstruction string
-	// DynamicContext stands behind the contexts of hooks.
+	// DynamicContext follows the contexts of hooks.
 	DynamicContext string
 }
 
-// Facts are one-line values, already formatted. Empty ones are left away.
+// Facts are one-line values, already formatted. Empty ones are omitted.
 type Facts struct {
 	Date, TimeZone, OS string
-	// Time is the time of day. It makes every prompt differ, so give it only if
-	// that is wanted.
+	// Time is the time of day; it makes every prompt differ.
 	Time string
 }
 
@@ -179,28 +151,23 @@ type CustomSection struct {
 	// Stability and Placement count as dynamic and system where empty.
 	Stability phases.Stability
 	Placement phases.Placement
-	// Pace matters in the dynamic part under OrderCache; empty means the pace of
-	// the section that it was put beside.
+	// Pace matters in the dynamic part under OrderCache; empty is the neighbour's pace.
 	Pace       Pace
 	Text       string
 	SourceRefs []phases.SourceRef
-	// Before or After is the id of the section that it stands beside: one of the
-	// table, whether or not that has a text, of a hook or of another custom
-	// section. With neither, or when that id is not there, it stands behind the
-	// hook sections of its stability. The stable part always comes first.
+	// Before or After is the id of the section that it stands beside: of the table, a hook or another custom
+	// section. Without one, or if that is missing, it follows the hook sections of its stability.
 	Before, After string
 
 	_ struct{}
 }
 
-// Limits bound texts in Unicode scalar values, marker included and heading
-// not. Zero fields are the defaults. Room is given out in the order of the table.
+// Limits bound texts in Unicode scalar values, marker included and heading not, in the
+// order of the table. Zero fields are the defaults.
 type Limits struct {
-	// SectionChars (20,000) bounds each text of the host, and TotalChars (64,000)
-	// all of them.
+	// SectionChars (20,000) bounds each text of the host, TotalChars (64,000) all of them.
 	SectionChars, TotalChars int
-	// FileChars (20,000) bounds each text of the runtime home, and FilesChars
-	// (150,000) all of them.
+	// FileChars (20,000) bounds each persona file, FilesChars (150,000) all of them.
 	FileChars, FilesChars int
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/grapnelhq/grapnel/internal/sections"
 	"github.com/grapnelhq/grapnel/internal/text"
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
@@ -61,7 +62,7 @@ func checkRecord(t *testing.T, out *Output) {
 			t.Errorf("%s: %d of %d chars, with no cut", s.SectionID, s.Chars, s.OriginalChars)
 		}
 	}
-	for _, l := range out.LeftOut {
+	for _, l := range out.Omitted {
 		if left[l.ID] || sections[l.ID] && l.ID != "dynamic_context" {
 			t.Errorf("%s is accounted for twice", l.ID)
 		}
@@ -272,7 +273,7 @@ func checkChange(t *testing.T, id string, before, after *Output) {
 		a.FingerprintStable != b.FingerprintStable, a.FingerprintDynamic != b.FingerprintDynamic, a.FingerprintFull != b.FingerprintFull,
 		a.FingerprintDynamicWithoutExtraSystem != b.FingerprintDynamicWithoutExtraSystem, a.FingerprintTools != b.FingerprintTools,
 	}
-	if diff := cmp.Diff(got, []bool{inStable, inDynamic, system, inDynamic && id != idExtraSystem, false}); diff != "" {
+	if diff := cmp.Diff(got, []bool{inStable, inDynamic, system, inDynamic && id != sections.ExtraSystem, false}); diff != "" {
 		t.Errorf("%s: changed stable, dynamic, full, dynamic without facts, tools (-got +want):\n%s", id, diff)
 	}
 }

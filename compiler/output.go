@@ -5,73 +5,61 @@ import (
 	"github.com/grapnelhq/grapnel/phases"
 )
 
-// Codes of the compiler's diagnostics, besides [phases.CodeLeftOut].
+// Codes of the compiler's diagnostics, besides [phases.CodeOmitted].
 const (
-	// CodeUnstable is a section declared stable that changed within a session.
-	CodeUnstable = "unstable_section"
-	// CodeHostCut is a text of the host that was cut.
-	CodeHostCut = "host_text_truncated"
-	// CodeFileCut and CodeFilesCut are texts of the runtime home that were cut by
-	// the limit of one file and by that of all files.
-	CodeFileCut  = "file_truncated"
-	CodeFilesCut = "total_budget_truncated"
-	// CodeInvalidUTF8 is a text that had to be repaired.
-	CodeInvalidUTF8 = "invalid_utf8"
-	// CodeBelowMinimum is a prompt that is shorter than what the model caches.
-	CodeBelowMinimum = "below_cache_minimum"
-	// CodeAnchor is a custom section whose anchor is not there.
-	CodeAnchor = "anchor_missing"
+	CodeUnstable     = "unstable_section"       // a section that was declared stable changed within the session
+	CodeHostCut      = "host_text_truncated"    // a text of the host was cut
+	CodeFileCut      = "file_truncated"         // a persona file was cut by its own limit, or is too large to be read whole
+	CodeFilesCut     = "total_budget_truncated" // a persona file was cut by the limit of all
+	CodeInvalidUTF8  = "invalid_utf8"           // a text was not UTF-8, or held NUL, and was repaired
+	CodeBelowMinimum = "below_cache_minimum"    // tools and prompt are shorter than what the model caches
+	CodeAnchor       = "anchor_missing"         // a section of the host should stand beside a missing one
 )
 
-// Reasons in LeftOut.
+// Reasons in Omitted.
 const (
-	ReasonProfile  = "profile"
-	ReasonBlank    = "blank"
-	ReasonBudget   = "budget"
-	ReasonFiltered = "filtered"
+	ReasonProfile  = "profile"  // the profile does not have this section
+	ReasonBlank    = "blank"    // the text has nothing visible
+	ReasonBudget   = "budget"   // none of it fits into a limit
+	ReasonFiltered = "filtered" // the model cannot call tools: `hidden_tool_domains` and `request_tools` are omitted
 )
 
-// Output is a compiled prompt and what there is to say about it. It shares
-// strings with the input and nothing else.
+// Output is a compiled prompt and its record. It shares only strings with the input.
 type Output struct {
 	Prompt Prompt
 	// Profile is the one that was compiled, never empty.
 	Profile      phases.Profile
 	Fingerprints manifest.Fingerprints
-	// Sections stand in the order in which they reach the model: the stable and
-	// the dynamic part, system messages, user messages.
+	// Sections are in the order in which they reach the model: stable part, dynamic part,
+	// system messages, user messages.
 	Sections []manifest.Section
-	// LeftOut has one row for each section that has no place in the prompt, in
-	// the order of the table. The host's text for dynamic_context can be left out
-	// while the contexts of hooks are in.
-	LeftOut []phases.LeftOut
+	// Omitted has one row for each section that is not in the prompt, in the order of
+	// the table, and one for the host's dynamic_context if only that is omitted.
+	Omitted []phases.Omitted
 	// Tools are the rows of the tools, hidden ones included, sorted by name.
 	Tools []manifest.Tool
-	// Offered are the tools of the request, sorted by name: those of the input
-	// that are not hidden, and [RequestTools] where there are hidden ones, tool
-	// calling is on and the section hidden_tool_domains is in the prompt.
+	// Offered are the tools of the request, sorted by name, with [RequestTools] if there
+	// are hidden ones and the prompt has the section hidden_tool_domains.
 	Offered []phases.MergedTool
-	// Files are the rows of the input; their Chars say how much of each text is in
-	// the prompt, without what stands around it.
+	// Files are the rows of the input; Chars says how much of each text is in the prompt.
 	Files []manifest.File
 	Cache manifest.Cache
-	// Texts are the rendered sections, each fingerprint once, where
-	// [Input.KeepTexts] asks for them. They are substrings of the prompt.
+	// Texts are the rendered sections, each fingerprint once, with [Input.KeepTexts].
 	Texts []manifest.Text
 	// Diagnostics name their section as Slot. Their messages are safe for users.
 	Diagnostics []phases.Diagnostic
 }
 
-// Prompt is what the adapters of providers are handed.
+// Prompt is what adapters of providers send.
 type Prompt struct {
 	StableText  string `json:"stable_text"`
 	DynamicText string `json:"dynamic_text"`
 	// FullText is both, with the boundary between them if both have text.
 	FullText string `json:"full_text"`
-	// Boundary is the boundary that stands in FullText; empty if none does.
+	// Boundary is the boundary in FullText; empty if there is none.
 	Boundary string `json:"boundary"`
-	// SystemMessages follow the system prompt. UserMessages stand before the
-	// user's first turn. Neither is in FullText.
+	// SystemMessages follow the system prompt, UserMessages precede the user's first
+	// turn. Neither is in FullText.
 	SystemMessages []Message `json:"system_messages"`
 	UserMessages   []Message `json:"user_messages"`
 	// CachePlan is where the provider should be asked to cache.
@@ -86,15 +74,14 @@ type Message struct {
 	Text string `json:"text"`
 }
 
-// Manifest returns a record that holds what the compiler knows. The caller adds
-// the rest of the head, the ledger, and more of left_out and diagnostics.
+// Manifest returns a record with what the compiler knows; the caller adds the rest.
 func (o Output) Manifest() manifest.Manifest {
 	m := manifest.New()
 	m.CompilerVersion = Version
 	m.Profile = o.Profile
 	m.Fingerprints = o.Fingerprints
 	m.Sections = o.Sections
-	m.LeftOut = o.LeftOut
+	m.Omitted = o.Omitted
 	m.Tools = o.Tools
 	m.Files = o.Files
 	m.Cache = o.Cache

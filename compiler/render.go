@@ -1,116 +1,240 @@
 package compiler
 
 import (
+	"cmp"
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/grapnelhq/grapnel/internal/sections"
+	"github.com/grapnelhq/grapnel/manifest"
+	"github.com/grapnelhq/grapnel/phases"
 )
 
 const (
-	// headingMark begins a section's first line.
-	headingMark = "## "
-	// between is what stands between the parts.
-	between = join + Boundary + join
+	stable  = phases.StabilityStable
+	dynamic = phases.StabilityDynamic
 )
 
-// The roles of messages.
-const (
-	roleSystem = "system"
-	roleUser   = "user"
-)
-
-// render writes the prompt: the sections are in order already. The full text
-// is written once; parts and sections are substrings of it.
-func (c *compilation) render() {
-	p := &c.out.Prompt
-	p.SystemMessages, p.UserMessages = []Message{}, []Message{}
-	c.rendered = make([]string, len(c.sections))
-	full := c.write()
-	pos, dynamicFrom := 0, -1
-	for i, s := range c.sections {
-		if part(s) > partDynamic {
-			p.addMessage(s.SectionID, part(s), s.text)
-			c.rendered[i] = s.text
-			continue
-		}
-		pos += len(c.separator(i))
-		if part(s) == partDynamic && dynamicFrom < 0 {
-			dynamicFrom = pos
-		}
-		c.rendered[i] = full[pos : pos+s.size()]
-		pos += s.size()
+// Render writes the prompt with what hooks contributed: sections that are merged and cut,
+// in any order, and the turn's context set in rank order. It must be called once. An error
+// is a section under an id that is taken or the compiler's own.
+func (p *Prepared) Render(list []phases.MergedSection, contexts []phases.ContextEntry) (Output, error) {
+	c := p.c
+	if err := c.checkHooks(list); err != nil {
+		return Output{}, err
 	}
-	p.split(full, dynamicFrom)
+	c.out.Omitted, c.out.Diagnostics = []phases.Omitted{}, []phases.Diagnostic{}
+	c.own[sections.DynamicContext].addContexts(contexts)
+	for _, s := range c.place(list, true) {
+		if reason := c.absence(s); reason != "" {
+			c.omit(s, reason)
+		} else if c.compose(s) {
+			pieces := s.pieces()
+			s.Fingerprint = c.fingerprint(pieces[:]...)
+			c.sections = append(c.sections, s)
+		}
+	}
+	if c.noRequest != "" {
+		c.out.Omitted = append(c.out.Omitted, phases.Omitted{ID: phases.RequestTools, Owner: phases.OwnerBuiltin, Reason: c.noRequest})
+	}
+	c.findUnstable()
+	c.sort()
+	c.write()
+	c.fingerprints()
+	c.rows()
+	c.planCache()
+	if c.in.KeepTexts {
+		c.keepTexts()
+	}
+	return c.out, nil
 }
 
-// addMessage adds a section that is a message.
-func (p *Prompt) addMessage(id string, part int, text string) {
-	if part == partSystemMessages {
-		p.SystemMessages = append(p.SystemMessages, Message{SectionID: id, Role: roleSystem, Text: text})
+// findUnstable compares the sections that were declared stable with those of the
+// session's previous prompt. One that changed is reported and, with MoveUnstable, moved
+// to the dynamic part, where the next prompt then finds it.
+func (c *compilation) findUnstable() {
+	if c.in.Previous == nil || !c.in.Previous.SameSession {
 		return
 	}
-	p.UserMessages = append(p.UserMessages, Message{SectionID: id, Role: roleUser, Text: text})
-}
-
-// split sets the parts of the full text, whose dynamic part begins at the given
-// place; below 0 there is none.
-func (p *Prompt) split(full string, dynamicFrom int) {
-	p.FullText = full
-	switch {
-	case dynamicFrom < 0:
-		p.StableText = full
-	case dynamicFrom == 0:
-		p.DynamicText = full
-	default:
-		p.StableText, p.DynamicText, p.Boundary = full[:dynamicFrom-len(between)], full[dynamicFrom:], Boundary
+	for _, s := range c.sections {
+		if s.Stability != stable {
+			continue
+		}
+		at := slices.IndexFunc(c.in.Previous.Sections, func(before manifest.Section) bool { return before.SectionID == s.SectionID })
+		if at < 0 {
+			continue
+		}
+		before := &c.in.Previous.Sections[at]
+		// The fingerprints' algorithm changes with the key's setting.
+		algorithm, _, _ := strings.Cut(before.Fingerprint, ":")
+		changed := before.Stability == stable && before.Fingerprint != s.Fingerprint && strings.HasPrefix(s.Fingerprint, algorithm+":")
+		if changed {
+			c.reportUnstable(s)
+		}
+		if c.in.MoveUnstable && (changed || before.Stability == dynamic) {
+			s.Stability = dynamic
+			s.pace = PaceTurn
+		}
 	}
 }
 
-// write joins the sections of the system prompt.
-func (c *compilation) write() string {
+func (c *compilation) reportUnstable(s *section) {
+	what := "it stays in the stable part"
+	if c.in.MoveUnstable {
+		what = "it was moved to the dynamic part"
+	}
+	c.diagnose(s.SectionID, phases.SeverityWarning, CodeUnstable,
+		fmt.Sprintf("section %s is declared stable but changed within the session; %s", s.SectionID, what))
+	if s.Owner != phases.OwnerBuiltin && s.Owner != phases.OwnerHost {
+		c.out.Diagnostics[len(c.out.Diagnostics)-1].Plugin = s.Owner
+	}
+}
+
+// sort brings the sections into the order in which they reach the model.
+func (c *compilation) sort() {
+	slices.SortStableFunc(c.sections, func(a, b *section) int {
+		if d := cmp.Compare(part(&a.Section), part(&b.Section)); d != 0 || part(&a.Section) != partDynamic || c.in.Order != OrderCache {
+			return d
+		}
+		return cmp.Compare(speed(a.pace), speed(b.pace))
+	})
+}
+
+// The parts of a prompt, in order.
+const (
+	partStable = iota
+	partDynamic
+	partSystemMessages
+	partUserMessages
+)
+
+func part(s *manifest.Section) int {
+	switch {
+	case s.Placement == phases.PlacementSystemMessage:
+		return partSystemMessages
+	case s.Placement == phases.PlacementUserMessage:
+		return partUserMessages
+	case s.Stability == stable:
+		return partStable
+	default:
+		return partDynamic
+	}
+}
+
+func speed(p Pace) int { return slices.Index([]Pace{PaceSession, PaceTurn, PaceCall}, p) }
+
+// rows finishes the manifest's rows.
+func (c *compilation) rows() {
+	c.out.Sections = make([]manifest.Section, len(c.sections))
+	for i, s := range c.sections {
+		s.Position = i
+		if c.in.CountTokens != nil {
+			s.Tokens, s.Tokenizer = new(c.in.CountTokens(c.rendered[i])), cmp.Or(c.in.Tokenizer, "unnamed")
+		}
+		s.SourceRefs = append([]phases.SourceRef{}, s.SourceRefs...)
+		for j, r := range s.SourceRefs {
+			s.SourceRefs[j] = phases.SourceRef{Kind: valid(r.Kind), ID: valid(r.ID), Label: valid(r.Label)}
+		}
+		c.out.Sections[i] = s.Section
+	}
+}
+
+// keepTexts outputs the rendered sections, each fingerprint once.
+func (c *compilation) keepTexts() {
+	seen := make(map[string]bool, len(c.sections))
+	for i, s := range c.sections {
+		if !seen[s.Fingerprint] {
+			seen[s.Fingerprint] = true
+			c.out.Texts = append(c.out.Texts, manifest.Text{Fingerprint: s.Fingerprint, Text: c.rendered[i]})
+		}
+	}
+}
+
+const (
+	headingMark = "## "
+	between     = join + Boundary + join // stands between the parts
+)
+
+// write writes the prompt. The full text is written once; parts and sections are substrings of it.
+func (c *compilation) write() {
+	a := newAssembly()
 	size := 0
+	for _, s := range c.sections {
+		size += s.size() + len(join)
+	}
+	a.text.Grow(size + len(between))
+	from := make([]int, len(c.sections))
 	for i, s := range c.sections {
-		if part(s) <= partDynamic {
-			size += len(c.separator(i)) + s.size()
+		from[i] = a.add(&s.Section, s.pieces())
+	}
+	c.out.Prompt = a.prompt()
+	c.rendered = make([]string, len(c.sections))
+	for i, s := range c.sections {
+		if c.rendered[i] = s.text; part(&s.Section) <= partDynamic {
+			c.rendered[i] = c.out.Prompt.FullText[from[i] : from[i]+s.size()]
 		}
 	}
-	var b strings.Builder
-	b.Grow(size)
-	for i, s := range c.sections {
-		if part(s) > partDynamic {
-			break // messages stand last
-		}
-		b.WriteString(c.separator(i))
-		for _, piece := range s.pieces() {
-			b.WriteString(piece)
-		}
-	}
-	return b.String()
 }
 
-// separator is what stands before section i.
-func (c *compilation) separator(i int) string {
-	if i == 0 {
-		return ""
-	}
-	return separator(false, part(c.sections[i-1]), part(c.sections[i]))
+// assembly puts a prompt together from sections in order.
+type assembly struct {
+	out  Prompt
+	text strings.Builder
+	last int // the part of the last section
+	// dynamicFrom is where the dynamic part begins; -1 if there is none.
+	dynamicFrom int
 }
 
-// separator is what stands between two sections of the system prompt, or before
-// the first one.
-func separator(first bool, before, now int) string {
+func newAssembly() *assembly {
+	return &assembly{out: Prompt{SystemMessages: []Message{}, UserMessages: []Message{}}, dynamicFrom: -1}
+}
+
+// add adds a section and returns where it begins in the full text.
+func (a *assembly) add(s *manifest.Section, pieces [4]string) int {
+	before := a.last
+	switch a.last = part(s); a.last {
+	case partSystemMessages:
+		a.out.SystemMessages = append(a.out.SystemMessages, Message{SectionID: s.SectionID, Role: "system", Text: pieces[0]})
+		return 0
+	case partUserMessages:
+		a.out.UserMessages = append(a.out.UserMessages, Message{SectionID: s.SectionID, Role: "user", Text: pieces[0]})
+		return 0
+	}
+	if a.text.Len() > 0 && before == partStable && a.last == partDynamic {
+		a.text.WriteString(between)
+	} else if a.text.Len() > 0 {
+		a.text.WriteString(join)
+	}
+	if a.last == partDynamic && a.dynamicFrom < 0 {
+		a.dynamicFrom = a.text.Len()
+	}
+	from := a.text.Len()
+	for _, piece := range pieces {
+		a.text.WriteString(piece)
+	}
+	return from
+}
+
+// prompt returns the prompt, its full text split into the parts.
+func (a *assembly) prompt() Prompt {
+	p := &a.out
+	p.FullText = a.text.String()
 	switch {
-	case first:
-		return ""
-	case before == partStable && now == partDynamic:
-		return between
+	case a.dynamicFrom < 0:
+		p.StableText = p.FullText
+	case a.dynamicFrom == 0:
+		p.DynamicText = p.FullText
 	default:
-		return join
+		p.StableText, p.DynamicText, p.Boundary = p.FullText[:a.dynamicFrom-len(between)], p.FullText[a.dynamicFrom:], Boundary
 	}
+	return *p
 }
 
-// pieces are what a rendered section is made of. A message has no heading.
+// pieces are the parts of a rendered section. A message has no heading.
 func (s *section) pieces() [4]string {
-	if part(s) > partDynamic {
+	if part(&s.Section) > partDynamic {
 		return [4]string{s.text}
 	}
 	return [4]string{headingMark, s.Title, join, s.text}
@@ -124,50 +248,56 @@ func (s *section) size() int {
 	return n
 }
 
-// fingerprint is that of the rendered section.
-func (c *compilation) fingerprint(s *section) string {
+// fingerprint is of all pieces together.
+func (c *compilation) fingerprint(pieces ...string) string {
 	c.hasher.Reset()
-	c.hash(s)
+	for _, piece := range pieces {
+		_, _ = c.hasher.WriteString(piece) // a hash never returns an error
+	}
 	return c.hasher.Sum()
 }
 
-func (c *compilation) hash(s *section) {
-	for _, piece := range s.pieces() {
-		c.hashText(piece)
-	}
-}
-
-func (c *compilation) hashText(s string) {
-	_, _ = c.hasher.WriteString(s) // a hash never returns an error
-}
-
-// fingerprints makes those of the parts.
 func (c *compilation) fingerprints() {
 	f, p := &c.out.Fingerprints, &c.out.Prompt
-	whole := func(s string) string {
-		c.hasher.Reset()
-		c.hashText(s)
-		return c.hasher.Sum()
-	}
-	f.FingerprintStable = whole(p.StableText)
-	f.FingerprintDynamic = whole(p.DynamicText)
-	f.FingerprintFull = whole(p.FullText)
+	f.FingerprintStable = c.fingerprint(p.StableText)
+	f.FingerprintDynamic = c.fingerprint(p.DynamicText)
+	f.FingerprintFull = c.fingerprint(p.FullText)
 	f.FingerprintDynamicWithoutExtraSystem = f.FingerprintDynamic
+	isFacts := func(s *section) bool { return s.SectionID == sections.ExtraSystem }
 	if slices.ContainsFunc(c.sections, isFacts) {
-		c.hasher.Reset()
-		first := true
+		var pieces []string
 		for _, s := range c.sections {
-			if part(s) != partDynamic || isFacts(s) {
+			if part(&s.Section) != partDynamic || isFacts(s) {
 				continue
 			}
-			if !first {
-				c.hashText(join)
+			if len(pieces) > 0 {
+				pieces = append(pieces, join)
 			}
-			first = false
-			c.hash(s)
+			all := s.pieces()
+			pieces = append(pieces, all[:]...)
 		}
-		f.FingerprintDynamicWithoutExtraSystem = c.hasher.Sum()
+		f.FingerprintDynamicWithoutExtraSystem = c.fingerprint(pieces...)
 	}
 }
 
-func isFacts(s *section) bool { return s.SectionID == idExtraSystem }
+var errOrder = errors.New("it stands behind one that comes later in a prompt")
+
+// Rebuild puts a prompt together again from the sections of its manifest and their texts, which text finds by
+// fingerprint (see [Output.Texts]). It has no cache plan. Compare [manifest.Fingerprint] of its parts with the
+// manifest to know that it is the one that was compiled. An error is one of text, or says that the sections are
+// not in the order of a prompt.
+func Rebuild(sections []manifest.Section, text func(fingerprint string) (string, error)) (Prompt, error) {
+	a := newAssembly()
+	for i := range sections {
+		s := &sections[i]
+		rendered, err := text(s.Fingerprint)
+		if part(s) < a.last {
+			err = errOrder
+		}
+		if err != nil {
+			return Prompt{}, fmt.Errorf("rebuild: section %s: %w", s.SectionID, err)
+		}
+		a.add(s, [4]string{rendered})
+	}
+	return a.prompt(), nil
+}

@@ -12,6 +12,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/grapnelhq/grapnel/internal/digest"
+	"github.com/grapnelhq/grapnel/internal/sections"
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
 )
@@ -83,7 +84,7 @@ func TestHiddenTools(t *testing.T) {
 		},
 		{
 			"the host has the name",
-			Input{ToolCalling: true, HostTools: []string{"shell", "request_tools"}},
+			Input{ToolCalling: true, ExistingTools: []string{"shell", "request_tools"}},
 			"read_file",
 			"add_event/calendar list_mail/mail send_mail/mail", "- calendar: add_event\n- mail: list_mail, send_mail",
 			[]string{"request_tools conflict"},
@@ -108,14 +109,14 @@ func TestHiddenTools(t *testing.T) {
 					t.Errorf("%s is neither offered nor hidden", row.Name)
 				}
 			}
-			for _, l := range out.LeftOut {
-				if l.ID == idHiddenDomains || l.ID == phases.RequestTools {
+			for _, l := range out.Omitted {
+				if l.ID == sections.HiddenToolDomains || l.ID == phases.RequestTools {
 					left = append(left, l.ID+" "+l.Reason)
 				}
 			}
-			got := []string{strings.Join(offered, " "), strings.Join(hidden, " "), strings.TrimPrefix(sectionText(&out, idHiddenDomains), hiddenIntro+"\n\n")}
+			got := []string{strings.Join(offered, " "), strings.Join(hidden, " "), strings.TrimPrefix(sectionText(&out, sections.HiddenToolDomains), hiddenIntro+"\n\n")}
 			if diff := cmp.Diff(append(got, left...), append([]string{tt.offered, tt.hidden, tt.section}, tt.left...)); diff != "" {
-				t.Errorf("offered, hidden, section, left out (-got +want):\n%s", diff)
+				t.Errorf("offered, hidden, section, omitted (-got +want):\n%s", diff)
 			}
 		})
 	}
@@ -193,7 +194,7 @@ func TestToolFingerprint(t *testing.T) {
 		"a domain was asked for":    {func(in *Input) { in.RequestedDomains = []string{"mail"} }, false},
 		"a domain that is not here": {func(in *Input) { in.RequestedDomains = []string{"none"} }, true},
 		"no tool calling":           {func(in *Input) { in.ToolCalling = false }, false},
-		"another host's tools":      {func(in *Input) { in.HostTools = []string{"shell"} }, true},
+		"another host's tools":      {func(in *Input) { in.ExistingTools = []string{"shell"} }, true},
 	} {
 		if got := fingerprint(tt.change); (got == before) != tt.same {
 			t.Errorf("%s: %s, before it %s", name, got, before)

@@ -8,9 +8,8 @@ import (
 	"github.com/grapnelhq/grapnel/phases"
 )
 
-// Config is one loaded grapnel.yaml, checked as far as the file alone allows.
-// The zero value, with Version 1, is a configuration without plugins. It is not
-// changed after loading and safe for concurrent reading.
+// Config is one loaded grapnel.yaml, checked as far as the file alone allows. It is
+// not changed after loading and safe for concurrent reading.
 type Config struct {
 	// Version is the schema of the file; 1.
 	Version int     `json:"version"`
@@ -22,13 +21,12 @@ type Config struct {
 	// Store is a DSN, "sqlite:PATH" or "postgres://…"; empty keeps nothing.
 	Store    Secret   `json:"store,omitzero"`
 	Manifest Manifest `json:"manifest,omitzero"`
-	// Serve is for the gateway alone.
+	// Serve is for the gateway.
 	Serve Serve `json:"serve,omitzero"`
 
 	source *source
 }
 
-// source is the file that a Config was read from.
 type source struct {
 	*report
 
@@ -45,8 +43,7 @@ type Budgets struct {
 type TurnBudget struct {
 	// Time bounds the wall time of all blocking phases of a turn together.
 	Time phases.Duration `json:"time,omitempty"`
-	// Chars bounds the text of all hook sections together, in Unicode scalar
-	// values.
+	// Chars bounds the text of all hook sections together, in characters.
 	Chars int `json:"chars,omitempty"`
 }
 
@@ -58,17 +55,15 @@ type PhaseBudget struct {
 	Require []string `json:"require,omitempty"`
 }
 
-// Plugin declares one plugin: a name, and exactly one of Builtin and Command,
-// or neither for one that the host runs in process under that name.
+// Plugin declares one plugin: a name, and Builtin or Command, or neither for one that the host runs in process.
 type Plugin struct {
 	Name string `json:"name"`
 	// Builtin names a plugin that the host knows how to start.
 	Builtin string `json:"builtin,omitempty"`
 	// Command is a program: an absolute path, a path relative to the file's
-	// folder, or a bare name that is looked up in PATH.
+	// directory, or a bare name that is looked up in PATH.
 	Command string `json:"command,omitempty"`
-	// Path is Command resolved to an absolute path when the file was loaded; see
-	// [ResolveCommand]. The program need not exist.
+	// Path is Command as [ResolveCommand] resolved it. The program need not exist.
 	Path string   `json:"-"`
 	Args []string `json:"args,omitempty"`
 	// SHA256 pins the program, Pins its interpreters by path; lower-case hex.
@@ -81,27 +76,21 @@ type Plugin struct {
 	Limits     Limits        `json:"limits,omitzero"`
 	// Sandbox is "", "T0", "T1" or "T2". Grants of single places raise "" to T1.
 	Sandbox string `json:"sandbox,omitempty"`
-	// TLS makes host and plugin prove to each other who they are with
-	// certificates.
+	// TLS makes host and plugin authenticate each other with certificates.
 	TLS bool `json:"tls,omitempty"`
-	// Reload is "" or "exclusive": stop the old process before the new one
-	// starts.
+	// Reload is "" or "exclusive": stop the old process before the new one starts.
 	Reload string `json:"reload,omitempty"`
 	// Subscriptions are the operator's changes, by full subscription id.
 	Subscriptions map[string]phases.Override `json:"subscriptions,omitempty"`
 	// Config is the plugin's own configuration as a JSON object, with values
-	// from the environment filled in. Nil when there is none.
+	// from the environment filled in; nil without one.
 	Config json.RawMessage `json:"config,omitempty"`
 
-	// redacted is Config with "***" for values from the environment; nil when
-	// there are none.
-	redacted json.RawMessage
-	// secrets are the places of those values; see Secrets.
-	secrets map[string]string
+	redacted json.RawMessage   // what Shown returns; nil without secrets
+	secrets  map[string]string // what Secrets returns
 }
 
-// MarshalJSON implements json.Marshaler. Values from the environment print as
-// "***".
+// MarshalJSON implements json.Marshaler. Values from the environment print as "***".
 func (p Plugin) MarshalJSON() ([]byte, error) {
 	type plain Plugin // without this method
 	if p.redacted != nil {
@@ -110,8 +99,7 @@ func (p Plugin) MarshalJSON() ([]byte, error) {
 	return json.Marshal(plain(p))
 }
 
-// String implements fmt.Stringer with the JSON form, so that a Plugin that ends
-// up in a log shows no secret.
+// String implements fmt.Stringer with the JSON form, which shows no secrets.
 func (p Plugin) String() string {
 	text, err := json.Marshal(p)
 	if err != nil {
@@ -125,7 +113,7 @@ func (p Plugin) GoString() string { return p.String() }
 
 // Env is a plugin's environment. Nothing else of the host's reaches it.
 type Env struct {
-	// Pass names variables that are handed on if they are set.
+	// Pass names variables that are passed on if they are set.
 	Pass []string          `json:"pass,omitempty"`
 	Set  map[string]Secret `json:"set,omitempty"`
 }
@@ -140,8 +128,7 @@ type Limits struct {
 	Frame Size `json:"frame,omitempty"`
 	// Start bounds a start up to the accepted configuration; default 10 s.
 	Start phases.Duration `json:"start,omitempty"`
-	// Tool bounds one call of a tool, waiting for the plugin included; default
-	// 60 s.
+	// Tool bounds one call of a tool, including the wait for the plugin; default 60 s.
 	Tool phases.Duration `json:"tool,omitempty"`
 	// Recycle replaces its process from time to time.
 	Recycle Recycle `json:"recycle,omitzero"`
@@ -149,45 +136,51 @@ type Limits struct {
 	Model ModelBudget `json:"model,omitzero"`
 }
 
-// Recycle says when a plugin's process is replaced by a new one although nothing
-// is wrong with it, for programs that leak. The successor starts while the old one
-// serves; with Reload "exclusive" the old one is stopped first. Zero fields are
-// never; a little is taken off at random.
+// Recycle says after what age, and after how many calls, a healthy process is replaced, for programs that leak. Zero
+// fields mean never; up to a fifth is subtracted at random.
 type Recycle struct {
-	// Age is how long a process runs.
-	Age phases.Duration `json:"age,omitempty"`
-	// Calls is how many hooks and tools it is asked for.
-	Calls int `json:"calls,omitempty"`
+	Age   phases.Duration `json:"age,omitempty"`
+	Calls int             `json:"calls,omitempty"`
 }
 
-// ModelBudget bounds what a plugin may ask of the host's model. Calls and
-// OutputTokens are those of one turn, or of one dispatch, tool call or background
-// job outside of any. Zero fields mean the defaults.
+// ModelBudget bounds a plugin's use of the host's model. Calls and OutputTokens (of
+// all answers) count for one turn, or for one dispatch, tool call or background job
+// outside of any. Zero fields mean the defaults: 4, 4,000 and 20 s for one call.
 type ModelBudget struct {
-	// Calls is how many calls it may make; default 4.
-	Calls int `json:"calls,omitempty"`
-	// OutputTokens bounds the answers together; default 4,000.
-	OutputTokens int `json:"output_tokens,omitempty"`
-	// Time bounds one call, which also ends with the hook that makes it; default
-	// 20 s.
-	Time phases.Duration `json:"time,omitempty"`
+	Calls        int             `json:"calls,omitempty"`
+	OutputTokens int             `json:"output_tokens,omitempty"`
+	Time         phases.Duration `json:"time,omitempty"`
 }
 
-// Manifest is how manifests are made and kept.
+// Manifest says how manifests are made and kept.
 type Manifest struct {
 	// KeepText keeps the prompt's text in the store.
 	KeepText bool `json:"keep_text,omitempty"`
 	// FingerprintKey keys fingerprints, so that short texts cannot be guessed.
 	FingerprintKey Secret `json:"fingerprint_key,omitzero"`
-	// ChainKey keys the hashes of kept manifests, so that nobody without it can
-	// make the log anew; empty leaves them plain.
+	// ChainKey keys the hashes of kept manifests, so that nobody without it can forge the log.
 	ChainKey Secret `json:"chain_key,omitzero"`
-	// Labels is "full" (default) or "hash": whether titles, reasons, labels and
-	// paths stand in the manifest as text.
+	// Labels is "full" (default) or "hash", for titles, reasons, labels and paths.
 	Labels string `json:"labels,omitempty"`
-	// OnFailure is "warn" (default) or "refuse": what a turn does when its
-	// manifest cannot be written.
+	// OnFailure is "warn" (default) or "refuse": what a turn does if its manifest cannot be written.
 	OnFailure string `json:"on_failure,omitempty"`
+}
+
+// Serve says what the gateway allows its clients. The zero value allows no directory, and requests to loopback only.
+type Serve struct {
+	// Roots are absolute paths of directories that contain the working directories of clients' turns.
+	Roots []string `json:"roots,omitempty"`
+	// Hosts are names, without ports, under which the gateway may be reached beside those of loopback.
+	Hosts []string `json:"hosts,omitempty"`
+	// Origins are those of web pages that may call the gateway beside its own:
+	// "https://HOST", with a port unless it is the scheme's own.
+	Origins []string `json:"origins,omitempty"`
+	// TurnIdle is how long a turn that a client has begun is kept without a call, and
+	// Turns how many are kept. Zero is the gateway's default.
+	TurnIdle phases.Duration `json:"turn_idle,omitempty"`
+	Turns    int             `json:"turns,omitempty"`
+	// Watch reloads the configuration and the token file when they change.
+	Watch bool `json:"watch,omitempty"`
 }
 
 // The defaults and bounds of budgets and limits.
@@ -207,4 +200,5 @@ const (
 	minFrame       = 1 << 10
 	maxConcurrency = 1024
 	maxAttempts    = 10
+	maxTurns       = 100_000
 )

@@ -4,28 +4,27 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
+
+	"github.com/grapnelhq/grapnel/phases"
 )
 
-// maxMistakes is how many mistakes of one file are kept.
-const maxMistakes = 100
-
-// maxShown is how much of a line is shown around a mistake, in characters.
-const maxShown = 120
+const (
+	maxMistakes = 100 // that are kept of one file
+	maxShown    = 120 // characters of a line around a mistake
+)
 
 // Error is one mistake with its place in the file.
 type Error struct {
 	// File is the path as it was given.
 	File string
-	// Line and Column count from 1, columns in characters. Both are 0 when the
-	// mistake has no place in the file.
+	// Line and Column count from 1, columns in characters. Both are 0 for a mistake without a place in the file.
 	Line, Column int
-	// Message is one sentence for people. It never contains a secret from the
-	// environment.
+	// Message is one sentence for people. It never contains a secret from the environment.
 	Message string
-	// Snippet is the line with a caret in the line below, without a final
-	// newline; empty without a place.
+	// Snippet is the line and a caret below it, without a final newline; empty without a place.
 	Snippet string
 	// Err is the wrapped cause, if there is one.
 	Err error
@@ -51,11 +50,10 @@ func (e *Error) Error() string {
 // Unwrap returns the wrapped cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Errors are all mistakes of one file, in the order of the file. It is never
-// empty when it is returned as an error.
+// Errors are all mistakes of one file, in the order of the file. An error that is returned is never empty.
 type Errors []*Error
 
-// Error implements error: the mistakes, each from a line of its own.
+// Error implements error: each mistake begins a line.
 func (es Errors) Error() string {
 	texts := make([]string, len(es))
 	for i, e := range es {
@@ -73,15 +71,12 @@ func (es Errors) Unwrap() []error {
 	return out
 }
 
-// report collects mistakes while a file is read.
 type report struct {
 	file     string
 	lines    []string
 	mistakes Errors
-	// count is the number of all mistakes, those included that are not kept.
-	count int
-	// seen has the places that were reported: the first mistake at a place is
-	// the cause, others follow from it.
+	count    int // of all mistakes
+	// seen has the places that were reported: the first mistake at a place is the cause of the others.
 	seen map[[2]int]bool
 }
 
@@ -89,7 +84,6 @@ func newReport(file, text string) *report {
 	return &report{file: file, lines: strings.Split(text, "\n"), seen: map[[2]int]bool{}}
 }
 
-// addf records a mistake at a place.
 func (r *report) addf(line, column int, format string, args ...any) {
 	at := [2]int{line, column}
 	if r.seen[at] {
@@ -101,7 +95,7 @@ func (r *report) addf(line, column int, format string, args ...any) {
 	}
 }
 
-// badf records a mistake in a value; badKeyf one that concerns its key.
+// badf reports a mistake in a value; badKeyf one that concerns its key.
 func (r *report) badf(n *node, format string, args ...any) {
 	line, column := n.place()
 	r.addf(line, column, format, args...)
@@ -112,7 +106,6 @@ func (r *report) badKeyf(n *node, format string, args ...any) {
 	r.addf(line, column, format, args...)
 }
 
-// at makes an error with its snippet.
 func (r *report) at(line, column int, message string) *Error {
 	e := &Error{File: r.file, Line: line, Column: column, Message: message}
 	if line >= 1 && line <= len(r.lines) {
@@ -121,7 +114,6 @@ func (r *report) at(line, column int, message string) *Error {
 	return e
 }
 
-// err returns what was collected as one error, nil if it is nothing.
 func (r *report) err() error {
 	if len(r.mistakes) == 0 {
 		return nil
@@ -135,9 +127,8 @@ func (r *report) err() error {
 	return r.mistakes
 }
 
-// snippet shows a line and a caret below a column. Of a long line the
-// neighbourhood is shown. What would move the caret or the terminal (tabs,
-// control and formatting characters) is replaced.
+// snippet shows a line, or a part of a long one, and a caret below a column. It
+// replaces what would move the caret or disturb the terminal.
 func snippet(line string, column int) string {
 	runes := []rune(line)
 	column = min(max(column, 1), len(runes)+1)
@@ -156,3 +147,68 @@ func snippet(line string, column int) string {
 	}
 	return " | " + strings.TrimRight(string(shown), " ") + "\n | " + strings.Repeat(" ", column-1-from) + "^"
 }
+
+// ErrorAt returns an [Error] for a configuration that a plugin refused, at the
+// place that its JSON pointer names, or at the nearest value above it.
+func (c *Config) ErrorAt(plugin string, e *phases.ConfigError) error {
+	message := fmt.Sprintf("plugin %q refuses its configuration: ", plugin)
+	n := findPlugin(c.origin().root, plugin)
+	own := n.child("config")
+	if own == nil {
+		return c.at(n.child("name"), message+e.Error(), e)
+	}
+	at, rest := own.walk(e.Pointer)
+	return c.at(at, message+join(rest, e.Message), e)
+}
+
+// Errorf returns an [Error] at a value of the file: a path of keys and list indexes joined by dots, as in
+// "plugins.0.builtin". A value that is not in the file is reported at the nearest one above it. %w wraps a cause.
+func (c *Config) Errorf(path, format string, args ...any) error {
+	err := fmt.Errorf(format, args...)
+	root := c.origin().root
+	at, rest := root.walkDotted(path)
+	if at == root {
+		at = nil
+	}
+	return c.at(at, join(rest, err.Error()), err)
+}
+
+// PlanError returns an [Error] for what the planner found: field is a path below the plugin,
+// "subscriptions.ID.FIELD", or below the whole file if plugin is "", as in "budgets.phases.PHASE.require". A value
+// that is not in the file, because a plugin proposed it, is reported at the nearest value above it.
+func (c *Config) PlanError(plugin, field, message string) error {
+	if plugin == "" {
+		return c.Errorf(field, "%s", message)
+	}
+	n := findPlugin(c.origin().root, plugin)
+	at, rest := n.walkDotted(field)
+	if at == n {
+		return c.at(n.child("name"), fmt.Sprintf("plugin %q: %s", plugin, join(rest, message)), nil)
+	}
+	return c.at(at, join(rest, message), nil)
+}
+
+// origin is the file that c was read from, empty for one that code made.
+func (c *Config) origin() *source {
+	return cmp.Or(c.source, &source{report: newReport("", "")})
+}
+
+// at makes an error at a node; nil has no place.
+func (c *Config) at(n *node, message string, cause error) error {
+	if n == nil {
+		return &Error{File: c.origin().file, Message: message, Err: cause}
+	}
+	line, column := n.place()
+	e := c.source.at(line, column, message)
+	e.Err = cause
+	return e
+}
+
+func join(path, message string) string {
+	if path == "" {
+		return message
+	}
+	return path + ": " + message
+}
+
+func quote(word string) string { return strconv.Quote(word[:min(len(word), maxShown)]) }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/txtar"
 
+	"github.com/grapnelhq/grapnel/internal/jsonscan"
 	"github.com/grapnelhq/grapnel/phases"
 )
 
@@ -79,7 +80,7 @@ func checkConfig(t *testing.T, l Loader, c *Config) {
 		if !phases.ValidPluginName(p.Name) {
 			t.Errorf("plugin name %q", p.Name)
 		}
-		if p.Config != nil && phases.CheckJSON(p.Config, phases.MaxJSONDepth) != nil {
+		if p.Config != nil && jsonscan.Check(p.Config, phases.MaxJSONDepth) != nil {
 			t.Errorf("config %s", p.Config)
 		}
 	}

@@ -1,39 +1,37 @@
 package config
 
 import (
+	"cmp"
+	_ "embed" // for template.yaml
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"reflect"
 	"strings"
 	"syscall"
 	"unicode/utf8"
-
-	"github.com/grapnelhq/grapnel/phases"
 )
 
-// Loader reads configurations. The zero value reads them with the environment
-// of the process.
+// Loader reads configurations. The zero value reads them with the environment of the process.
 type Loader struct {
 	// LookupEnv finds the variables of ${NAME} and PATH; nil is os.LookupEnv.
 	LookupEnv func(name string) (value string, ok bool)
-	// AllowUnpinned accepts commands without checksum in a file that requires
-	// them: for the command that is about to write them.
+	// AllowUnpinned accepts commands without a required checksum, for the command that writes them.
 	AllowUnpinned bool
 
 	_ struct{}
 }
 
-// Load reads a configuration file. Mistakes in it are [Errors]. A file that
-// cannot be read, is no regular file or is larger than 1 MiB is an error too;
-// Load never waits for a pipe or a device.
+// Load reads a configuration file. Mistakes in it are [Errors]. The file must be a
+// regular one of at most 1 MiB; Load never waits for a pipe or a device.
 func Load(path string) (*Config, error) { return Loader{}.Load(path) }
 
-// Parse reads the text of a configuration. The path stands in messages, and
-// relative commands are resolved against its folder. Mistakes are [Errors].
+// Parse reads the text of a configuration. The path is for messages, and its directory
+// for relative commands. Mistakes are [Errors].
 func Parse(data []byte, path string) (*Config, error) { return Loader{}.Parse(data, path) }
 
 // Load is [Load] with the loader's environment.
@@ -45,11 +43,9 @@ func (l Loader) Load(path string) (*Config, error) {
 	return l.Parse(data, path)
 }
 
-// readFile reads a regular file of at most maxFile bytes, which may be refused
-// before anything is read of it.
+// readFile reads a regular file up to maxFile bytes and one more. check may refuse it.
 func readFile(path string, check func(fs.FileInfo) error) (data []byte, err error) {
-	// O_NONBLOCK: a pipe that takes the file's place after any check would make
-	// opening wait for a writer.
+	// O_NONBLOCK: opening a pipe would wait for a writer.
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
@@ -60,7 +56,7 @@ func readFile(path string, check func(fs.FileInfo) error) (data []byte, err erro
 		return nil, err
 	}
 	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s is no regular file", path)
+		return nil, fmt.Errorf("%s is not a regular file", path)
 	}
 	if err := check(info); err != nil {
 		return nil, err
@@ -82,7 +78,7 @@ func (l Loader) Parse(data []byte, path string) (*Config, error) {
 		return nil, fmt.Errorf("configuration: %w", err)
 	}
 	c := &Config{source: &source{report: r, root: root}}
-	d := &decoder{report: r, rules: rules(), phases: phases.Standard().Names(), lookup: l.LookupEnv}
+	d := &decoder{report: r, rules: keyRules, lookup: l.LookupEnv}
 	d.value(root, reflect.ValueOf(c).Elem(), rule{})
 	(&checker{decoder: d, config: c, dir: dir, allowUnpinned: l.AllowUnpinned}).check(root)
 	if err := r.err(); err != nil {
@@ -91,8 +87,7 @@ func (l Loader) Parse(data []byte, path string) (*Config, error) {
 	return c, nil
 }
 
-// document reads the text of a YAML file as far as its nodes. Begins is what the
-// file begins with, for who has an empty one.
+// document parses the text of a YAML file. begins is a hint for empty files.
 func document(data []byte, path, begins string) (*report, *node, error) {
 	if len(data) > maxFile {
 		return nil, nil, Errors{{File: path, Message: "the file is larger than 1 MiB"}}
@@ -113,24 +108,65 @@ func document(data []byte, path, begins string) (*report, *node, error) {
 	return r, root, nil
 }
 
-// checkCharacters refuses what YAML does not allow in a file: bytes that are not
-// UTF-8, and control characters.
 func checkCharacters(r *report) bool {
 	for number, line := range r.lines {
-		column := 0
 		for i, c := range line {
-			column++
-			if c == utf8.RuneError {
-				if _, size := utf8.DecodeRuneInString(line[i:]); size == 1 {
-					r.addf(number+1, column, "the file is not UTF-8")
-					return false
-				}
+			if c == utf8.RuneError && !strings.HasPrefix(line[i:], "\uFFFD") {
+				r.addf(number+1, utf8.RuneCountInString(line[:i])+1, "the file is not UTF-8")
+				return false
 			}
 			if c < ' ' && c != '\t' || c == 0x7F {
-				r.addf(number+1, column, "control character U+%04X", c)
+				r.addf(number+1, utf8.RuneCountInString(line[:i])+1, "control character U+%04X", c)
 				return false
 			}
 		}
 	}
 	return true
+}
+
+//go:embed template.yaml
+var template string
+
+// Template returns a commented grapnel.yaml to begin with. It is valid and names every key. The caller may change it.
+func Template() []byte { return []byte(template) }
+
+// ResolveCommand returns the absolute path of a plugin's command. Relative paths start at dir, the directory of the
+// configuration file. A bare name is looked up in the absolute directories of the variable PATH.
+//
+// The error, such as fs.ErrNotExist or fs.ErrPermission, comes with a path too: for a
+// bare name the one in the first directory of PATH, or "".
+func ResolveCommand(dir, command string, lookupEnv func(string) (string, bool)) (string, error) {
+	if command == "" {
+		return "", errors.New("the command is empty")
+	}
+	if filepath.IsAbs(command) {
+		return executable(filepath.Clean(command))
+	}
+	if filepath.Base(command) != command || command == "." || command == ".." {
+		return executable(filepath.Join(dir, command))
+	}
+	first := ""
+	path, _ := lookupEnv("PATH")
+	for _, dir := range filepath.SplitList(path) {
+		if !filepath.IsAbs(dir) {
+			continue
+		}
+		candidate := filepath.Join(dir, command)
+		first = cmp.Or(first, candidate)
+		if found, err := executable(candidate); err == nil {
+			return found, nil
+		}
+	}
+	return first, fmt.Errorf("%q is in no directory of PATH: %w", command, fs.ErrNotExist)
+}
+
+func executable(path string) (string, error) {
+	found, err := exec.LookPath(path)
+	if err != nil {
+		if lookup, ok := errors.AsType[*exec.Error](err); ok {
+			err = lookup.Err // it repeats the path
+		}
+		return path, fmt.Errorf("%s cannot be executed: %w", path, err)
+	}
+	return found, nil
 }

@@ -53,7 +53,7 @@ func TestLoadRefuses(t *testing.T) {
 	if _, err := Load(filepath.Join(dir, "absent.yaml")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("absent: got %v", err)
 	}
-	if _, err := Load(dir); err == nil || !strings.Contains(err.Error(), "no regular file") {
+	if _, err := Load(dir); err == nil || !strings.Contains(err.Error(), "is not a regular file") {
 		t.Errorf("folder: got %v", err)
 	}
 	large := write(t, filepath.Join(dir, "large.yaml"), "version: 1\n"+strings.Repeat("# x\n", maxFile/4), 0o600)

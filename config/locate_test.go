@@ -34,34 +34,6 @@ plugins:
   - {name: b}
 `
 
-func TestErrorf(t *testing.T) {
-	t.Parallel()
-
-	c := parse(t, located)
-	tests := []struct{ name, path, want string }{
-		{"value", "plugins.0.builtin", "grapnel.yaml:7:14: no such plugin\n |     builtin: agentsdok\n |              ^"},
-		{"item of a list", "plugins.1", "grapnel.yaml:20:5: no such plugin\n |   - {name: b}\n |     ^"},
-		{"block", "plugins.0.config", "grapnel.yaml:13:5: no such plugin\n |     config:\n |     ^"},
-		{"key with a dot", "budgets.phases.turn.pre_prompt_compile.require.0", "grapnel.yaml:4:41: no such plugin\n |     turn.pre_prompt_compile: {require: [a.prompt]}\n |                                         ^"},
-		{"nearest value above", "plugins.1.limits.frame", "grapnel.yaml:20:5: limits.frame: no such plugin\n |   - {name: b}\n |     ^"},
-		{"index that is not there", "plugins.7.name", "grapnel.yaml:5:1: 7.name: no such plugin\n | plugins:\n | ^"},
-		{"nothing of it", "store", "grapnel.yaml: store: no such plugin"},
-		{"the file", "", "grapnel.yaml: no such plugin"},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-
-			if diff := cmp.Diff(c.Errorf(tt.path, "no such %s", "plugin").Error(), tt.want); diff != "" {
-				t.Errorf("error (-got +want):\n%s", diff)
-			}
-		})
-	}
-	if err := c.Errorf("store", "reading: %w", fs.ErrNotExist); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("%v wraps no cause", err)
-	}
-}
-
 func TestErrorAt(t *testing.T) {
 	t.Parallel()
 
@@ -106,6 +78,13 @@ func TestPlanError(t *testing.T) {
 		{"subscription without override", "a", "subscriptions.a.other.when", "grapnel.yaml:8:5: a.other.when: bad\n |     subscriptions:\n |     ^"},
 		{"plugin without overrides", "b", "subscriptions.b.x.when", "grapnel.yaml:20:12: plugin \"b\": subscriptions.b.x.when: bad\n |   - {name: b}\n |            ^"},
 		{"plugin that is not in the file", "z", "subscriptions.z.x.when", "grapnel.yaml: plugin \"z\": subscriptions.z.x.when: bad"},
+		{"value of the file", "", "plugins.0.builtin", "grapnel.yaml:7:14: bad\n |     builtin: agentsdok\n |              ^"},
+		{"item of a list", "", "plugins.1", "grapnel.yaml:20:5: bad\n |   - {name: b}\n |     ^"},
+		{"block", "", "plugins.0.config", "grapnel.yaml:13:5: bad\n |     config:\n |     ^"},
+		{"key with a dot", "", "budgets.phases.turn.pre_prompt_compile.require.0", "grapnel.yaml:4:41: bad\n |     turn.pre_prompt_compile: {require: [a.prompt]}\n |                                         ^"},
+		{"index that is not there", "", "plugins.7.name", "grapnel.yaml:5:1: 7.name: bad\n | plugins:\n | ^"},
+		{"not in the file", "", "store", "grapnel.yaml: store: bad"},
+		{"the whole file", "", "", "grapnel.yaml: bad"},
 		{"the file", "", "budgets.phases.turn.pre_prompt_compile.require", "grapnel.yaml:4:40: bad\n |     turn.pre_prompt_compile: {require: [a.prompt]}\n |                                        ^"},
 		{"nothing of it", "", "budgets.phases.tool.pre_call.require", "grapnel.yaml:3:3: tool.pre_call.require: bad\n |   phases:\n |   ^"},
 	}
@@ -130,7 +109,6 @@ func TestErrorsWithoutFile(t *testing.T) {
 		err  error
 		want string
 	}{
-		{"Errorf", c.Errorf("plugins.0", "bad"), "plugins.0: bad"},
 		{"ErrorAt", c.ErrorAt("a", &phases.ConfigError{Pointer: "/x", Message: "bad"}), `plugin "a" refuses its configuration: /x: bad`},
 		{"PlanError", c.PlanError("a", "subscriptions.a.x", "bad"), `plugin "a": subscriptions.a.x: bad`},
 		{"PlanError of the file", c.PlanError("", "budgets", "bad"), "budgets: bad"},
@@ -144,23 +122,13 @@ func TestErrorsWithoutFile(t *testing.T) {
 			}
 		})
 	}
-	if _, _, ok := c.Position("plugins"); ok {
-		t.Error("a position without a file")
-	}
 }
 
-func TestPosition(t *testing.T) {
+func TestErrorfWraps(t *testing.T) {
 	t.Parallel()
 
-	c := parse(t, located)
-	line, column, ok := c.Position("plugins", "0", "subscriptions", "a.prompt", "when")
-	if line != 10 || column != 15 || !ok {
-		t.Errorf("got %d:%d, %v, want 10:15", line, column, ok)
-	}
-	for _, path := range [][]string{{"plugins", "2"}, {"plugins", "x"}, {"plugins", "0", "name", "x"}, {"store"}} {
-		if line, column, ok := c.Position(path...); ok {
-			t.Errorf("%v is at %d:%d, want nowhere", path, line, column)
-		}
+	if err := parse(t, located).Errorf("store", "reading: %w", fs.ErrNotExist); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("%v wraps no cause", err)
 	}
 }
 

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -9,9 +8,8 @@ import (
 // nodeKind is what a value in the file is, by the core schema of YAML 1.2.
 type nodeKind int
 
-// The kinds. The zero one is a value that is absent or null.
 const (
-	nullNode nodeKind = iota
+	nullNode nodeKind = iota // absent or null
 	boolNode
 	numberNode
 	textNode
@@ -21,51 +19,30 @@ const (
 
 // String names the kind in messages.
 func (k nodeKind) String() string {
-	switch k {
-	case boolNode:
-		return "true or false"
-	case numberNode:
-		return "a number"
-	case textNode:
-		return "a text"
-	case listNode:
-		return "a list"
-	case mappingNode:
-		return "a mapping"
-	default:
-		return "nothing"
-	}
+	return [...]string{"nothing", "true or false", "a number", "a text", "a list", "a mapping"}[k]
 }
 
 // node is one value of the file. The methods accept nil, an absent value.
 type node struct {
-	kind nodeKind
-	// text is a text, "true" or "false", or a number as JSON writes it.
-	text    string
+	kind    nodeKind
+	text    string // a text, "true" or "false", or a number as JSON writes it
 	entries []entry
 	items   []*node
-	// flow marks a list or mapping in brackets.
-	flow bool
+	flow    bool // flow marks a list or mapping in brackets
 	// line and column are where the value begins; keyLine and keyColumn where
 	// its key does, 0 without one. All count from 1, columns in characters.
 	line, column       int
 	keyLine, keyColumn int
 }
 
-// entry is one pair of a mapping.
 type entry struct {
 	key          string
 	line, column int
 	value        *node
 }
 
-// child returns the value of a key, nil if it is absent. Mappings in a file are
-// short, so looking through the entries is quicker than an index would be.
 func (n *node) child(key string) *node {
-	if n == nil {
-		return nil
-	}
-	for _, e := range n.entries {
+	for _, e := range n.pairs() {
 		if e.key == key {
 			return e.value
 		}
@@ -73,7 +50,6 @@ func (n *node) child(key string) *node {
 	return nil
 }
 
-// item returns an element of a list, nil if it is absent.
 func (n *node) item(i int) *node {
 	if n == nil || i < 0 || i >= len(n.items) {
 		return nil
@@ -81,7 +57,6 @@ func (n *node) item(i int) *node {
 	return n.items[i]
 }
 
-// step goes to the child or element that one word names.
 func (n *node) step(word string) *node {
 	if n == nil || n.kind != listNode {
 		return n.child(word)
@@ -93,21 +68,22 @@ func (n *node) step(word string) *node {
 	return n.item(i)
 }
 
-// walk follows words as far as there are values. It returns the last value
-// reached and the words that were left over.
-func (n *node) walk(words []string) (*node, []string) {
-	for i, word := range words {
-		next := n.step(word)
+// walk follows a JSON pointer (RFC 6901) as far as there are values. It returns the
+// last value and the rest of the pointer.
+func (n *node) walk(pointer string) (*node, string) {
+	pointer = strings.TrimPrefix(pointer, "/")
+	for pointer != "" {
+		word, rest, _ := strings.Cut(pointer, "/")
+		next := n.step(strings.NewReplacer("~1", "/", "~0", "~").Replace(word))
 		if next == nil {
-			return n, words[i:]
+			break
 		}
-		n = next
+		n, pointer = next, rest
 	}
-	return n, nil
+	return n, pointer
 }
 
-// walkDotted is walk for words joined by dots. Keys may contain dots themselves:
-// the longest key that fits is taken.
+// walkDotted is walk for words joined by dots. Keys may contain dots: the longest key that fits is taken.
 func (n *node) walkDotted(path string) (*node, string) {
 	for path != "" && n != nil {
 		word, _, _ := strings.Cut(path, ".")
@@ -125,8 +101,17 @@ func (n *node) walkDotted(path string) (*node, string) {
 	return n, path
 }
 
-// place is where to point at for the value as a whole: a scalar or a bracket
-// itself, for a block the key that it belongs to.
+func findPlugin(root *node, name string) *node {
+	list := root.child("plugins")
+	for i := 0; list.item(i) != nil; i++ {
+		if at := list.item(i).child("name"); at != nil && at.text == name {
+			return list.item(i)
+		}
+	}
+	return nil
+}
+
+// place is where to point at for the value as a whole: for a block, its key.
 func (n *node) place() (line, column int) {
 	block := n.kind == listNode || n.kind == mappingNode
 	if block && !n.flow && n.keyLine > 0 {
@@ -135,7 +120,6 @@ func (n *node) place() (line, column int) {
 	return n.line, n.column
 }
 
-// keyPlace is where the value's key stands, or else the value.
 func (n *node) keyPlace() (line, column int) {
 	if n.keyLine > 0 {
 		return n.keyLine, n.keyColumn
@@ -143,18 +127,9 @@ func (n *node) keyPlace() (line, column int) {
 	return n.line, n.column
 }
 
-// keys returns the keys of a mapping in the order of the file.
-func (n *node) keys() []string {
-	var keys []string
-	if n != nil {
-		for _, e := range n.entries {
-			keys = append(keys, e.key)
-		}
+func (n *node) pairs() []entry {
+	if n == nil {
+		return nil
 	}
-	return keys
-}
-
-// sortedEntries returns the pairs of a mapping by key.
-func (n *node) sortedEntries() []entry {
-	return slices.SortedFunc(slices.Values(n.entries), func(a, b entry) int { return strings.Compare(a.key, b.key) })
+	return n.entries
 }

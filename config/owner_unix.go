@@ -8,8 +8,7 @@ import (
 	"syscall"
 )
 
-// otherOwner reports whether a file belongs to somebody who is not this process's user,
-// nor root.
+// otherOwner reports whether a file belongs to neither this process's user nor root.
 func otherOwner(info fs.FileInfo) (uid int, other bool) {
 	owner, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {

@@ -9,12 +9,9 @@ import (
 	"strings"
 )
 
-// Pin returns the text of a configuration file with checksums written into it:
-// sums are SHA-256 in hex by the names of plugins with a command. Only the values
-// of sha256 change, or a line is added below command; comments, order and layout
-// stay as they are. A file that cannot be read, a plugin that is not in it or
-// has no command, and a layout that cannot be edited safely are errors; data is
-// never changed.
+// Pin returns the text of a configuration file with checksums written into it: sums are SHA-256 in hex by the names
+// of plugins with a command. Only the values of sha256 change, or a line is added below command. A file that cannot
+// be read, a plugin that is not in it or has no command, and a layout that cannot be edited safely are errors.
 func Pin(data []byte, sums map[string]string) ([]byte, error) {
 	const bom = "\uFEFF"
 	text, marked := strings.CutPrefix(string(data), bom)
@@ -35,8 +32,7 @@ func Pin(data []byte, sums map[string]string) ([]byte, error) {
 	return []byte(text), nil
 }
 
-// pinOne writes one checksum. Every way of writing it is checked by reading the
-// file anew: nothing else may have changed.
+// pinOne writes one checksum. It reads the edited file again to check that nothing else has changed.
 func pinOne(text, name, sum string) (string, error) {
 	root, err := readTree(text)
 	if err != nil {
@@ -63,7 +59,6 @@ func pinOne(text, name, sum string) (string, error) {
 	return "", fmt.Errorf("plugin %q is written in a way that cannot be edited safely; add by hand: sha256: %q", name, sum)
 }
 
-// readTree parses a text without checking what it means.
 func readTree(text string) (*node, error) {
 	r := newReport("", text)
 	root := parseYAML(text, r)
@@ -76,20 +71,6 @@ func readTree(text string) (*node, error) {
 	return root, nil
 }
 
-// findPlugin returns the node of a plugin, nil if there is none.
-func findPlugin(root *node, name string) *node {
-	plugins := root.child("plugins")
-	if plugins == nil {
-		return nil
-	}
-	for _, n := range plugins.items {
-		if at := n.child("name"); at != nil && at.text == name {
-			return n
-		}
-	}
-	return nil
-}
-
 // bareTree is everything in the file but one plugin's checksum.
 func bareTree(root *node, name string) []byte {
 	n := findPlugin(root, name)
@@ -99,10 +80,9 @@ func bareTree(root *node, name string) []byte {
 	kept := n.entries
 	n.entries = slices.DeleteFunc(slices.Clone(kept), func(e entry) bool { return e.key == "sha256" })
 	defer func() { n.entries = kept }()
-	return appendJSON(nil, root, plainText)
+	return encode(root, plainText)
 }
 
-// pinEdits are ways to write the line into a plugin, the nicest first.
 func pinEdits(lines []string, n *node, line string) []string {
 	if old := n.child("sha256"); old != nil {
 		return []string{
@@ -119,7 +99,6 @@ func pinEdits(lines []string, n *node, line string) []string {
 	}
 }
 
-// splice replaces what stands on a line from a column on.
 func splice(lines []string, line, column int, replace func(rest string) string) string {
 	if line < 1 || line > len(lines) {
 		return ""
@@ -131,9 +110,7 @@ func splice(lines []string, line, column int, replace func(rest string) string) 
 	return strings.Join(edited, "\n")
 }
 
-// afterValue returns what follows the first pair of a text such as
-// `sha256: "…" # why`: its value ends at its quote, or at a blank, a comma or a
-// bracket.
+// afterValue returns what follows the first pair of a text such as `sha256: "…" # why`.
 func afterValue(pair string) string {
 	_, value, _ := strings.Cut(pair, ":")
 	value = strings.TrimLeft(value, " ")

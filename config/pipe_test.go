@@ -25,7 +25,7 @@ func TestLoadDoesNotWait(t *testing.T) {
 	}()
 	select {
 	case err := <-done:
-		if err == nil || !strings.Contains(err.Error(), "no regular file") {
+		if err == nil || !strings.Contains(err.Error(), "is not a regular file") {
 			t.Errorf("got %v", err)
 		}
 	case <-time.After(10 * time.Second):

@@ -118,25 +118,21 @@ func scalarAt(rest []rune) string {
 	return strings.TrimRight(text, " ")
 }
 
-// TestPositionsAgree: Position gives the place of every value, and Errorf
-// points there too.
+// TestPositionsAgree: PlanError points to the place of every value.
 func TestPositionsAgree(t *testing.T) {
 	t.Parallel()
 
 	c := parse(t, templateInUse())
 	count := 0
-	visit(c.source.root, nil, func(path []string, _ *node) {
+	visit(c.source.root, nil, func(path []string, n *node) {
 		if len(path) == 0 || slices.Contains(path, "pins") {
 			return // the file as a whole, and keys with dots in them that others begin with
 		}
 		count++
-		line, column, ok := c.Position(path...)
-		if !ok {
-			t.Errorf("%v has no position", path)
-		}
-		e, isError := errors.AsType[*Error](c.Errorf(strings.Join(path, "."), "bad"))
+		line, column := n.place()
+		e, isError := errors.AsType[*Error](c.PlanError("", strings.Join(path, "."), "bad"))
 		if !isError || e.Message != "bad" || e.Line != line || e.Column != column {
-			t.Errorf("%v is at %d:%d, and Errorf says %v", path, line, column, e)
+			t.Errorf("%v is at %d:%d, and PlanError says %v", path, line, column, e)
 		}
 	})
 	if count < 90 {

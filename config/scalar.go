@@ -1,23 +1,30 @@
 package config
 
 import (
+	"fmt"
+	"math"
 	"math/big"
+	"regexp"
 	"strconv"
 	"strings"
 )
 
 // maxNumber bounds the digits of a number, and maxExponent the digits of its
-// exponent: decoders of JSON further on may need memory in proportion to them.
+// exponent: decoders of JSON may need memory in proportion to them.
 const (
 	maxNumber   = 400
 	maxExponent = 3
 )
 
-// resolve gives a scalar without quotes its kind by the core schema of YAML 1.2.
-// Numbers come back as JSON writes them, with all their digits. A problem is why
-// the scalar is refused.
+var (
+	decimal   = regexp.MustCompile(`^([-+]?)([0-9]*)(\.[0-9]*)?([eE][-+]?([0-9]+))?$`)
+	otherBase = regexp.MustCompile(`^0(x[0-9a-fA-F]+|o[0-7]+)$`)
+	special   = regexp.MustCompile(`^([-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN))$`)
+)
+
+// resolve gives a scalar without quotes its kind by the core schema of YAML 1.2. Numbers come back as JSON writes
+// them, with all their digits. A problem is why the scalar is refused.
 func resolve(text string) (kind nodeKind, value, problem string) {
-	// The order is that of the specification: the first form that fits.
 	switch text {
 	case "", "~", "null", "Null", "NULL":
 		return nullNode, "", ""
@@ -25,26 +32,25 @@ func resolve(text string) (kind nodeKind, value, problem string) {
 		return boolNode, "true", ""
 	case "false", "False", "FALSE":
 		return boolNode, "false", ""
-	case ".inf", ".Inf", ".INF", "+.inf", "+.Inf", "+.INF", "-.inf", "-.Inf", "-.INF", ".nan", ".NaN", ".NAN":
-		return numberNode, "0", text + " is no number that JSON has"
 	}
-	switch {
-	case strings.HasPrefix(text, "0x"):
-		return based(text, 16)
-	case strings.HasPrefix(text, "0o"):
-		return based(text, 8)
+	if special.MatchString(text) {
+		return numberNode, "0", text + " is not a number in JSON"
 	}
-	sign, whole, fraction, exponent, ok := splitNumber(text)
-	if !ok {
+	if otherBase.MatchString(text) && len(text) <= maxNumber {
+		n, _ := new(big.Int).SetString(text, 0)
+		return numberNode, n.String(), ""
+	}
+	part := decimal.FindStringSubmatch(text)
+	if part == nil || part[2] == "" && len(part[3]) < 2 {
 		return textNode, text, ""
 	}
-	if len(text) > maxNumber || len(strings.TrimLeft(exponent, "eE+-")) > maxExponent {
+	sign, whole, fraction, exponent := part[1], part[2], part[3], part[4]
+	switch {
+	case len(text) > maxNumber || len(part[5]) > maxExponent:
 		return numberNode, "0", "the number is too long"
-	}
-	if len(whole) > 1 && whole[0] == '0' {
-		return numberNode, "0", text + " begins with 0, which some programs read as octal; write 0o for octal, leave the 0 away, or put it in quotes"
-	}
-	if whole == "" {
+	case len(whole) > 1 && whole[0] == '0':
+		return numberNode, "0", text + " begins with 0, which some programs read as octal; write 0o for octal, remove the 0, or put it in quotes"
+	case whole == "":
 		whole = "0"
 	}
 	if fraction == "." {
@@ -53,51 +59,42 @@ func resolve(text string) (kind nodeKind, value, problem string) {
 	return numberNode, strings.TrimPrefix(sign, "+") + whole + fraction + exponent, ""
 }
 
-// based reads a hexadecimal or octal number, which has no sign.
-func based(text string, base int) (kind nodeKind, value, problem string) {
-	digits := text[len("0x"):]
-	if len(digits) > maxNumber {
-		return textNode, text, ""
-	}
-	n, ok := new(big.Int).SetString(digits, base)
-	if !ok || strings.ContainsAny(digits, "+-") {
-		return textNode, text, ""
-	}
-	return numberNode, n.String(), ""
-}
+// Size is a number of bytes. Its text form carries a unit: "256MiB", "4KiB",
+// "512B". KB, MB and GB count in thousands.
+type Size int64
 
-// splitNumber takes a decimal number apart: the sign, the digits before the
-// point, the point with the digits behind it, and the exponent with its letter.
-func splitNumber(text string) (sign, whole, fraction, exponent string, ok bool) {
-	rest := strings.TrimLeft(text, "+-")
-	sign = text[:len(text)-len(rest)]
-	whole, rest = leadingDigits(rest)
-	if after, point := strings.CutPrefix(rest, "."); point {
-		digits, _ := leadingDigits(after)
-		fraction, rest = rest[:1+len(digits)], after[len(digits):]
-	}
-	if len(sign) > 1 || whole == "" && len(fraction) < 2 {
-		return "", "", "", "", false
-	}
-	if rest != "" {
-		digits, end := leadingDigits(strings.TrimLeft(rest[1:], "+-"))
-		between := len(rest) - 1 - len(digits) - len(end)
-		if rest[0]|0x20 != 'e' || digits == "" || end != "" || between > 1 {
-			return "", "", "", "", false
+//nolint:gochecknoglobals // a table; B is last, because the other names end in it
+var units = []struct {
+	name  string
+	bytes int64
+}{{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}, {"GB", 1e9}, {"MB", 1e6}, {"KB", 1e3}, {"B", 1}}
+
+// String returns the shortest exact form with a binary unit.
+func (s Size) String() string {
+	for _, u := range units {
+		if binary := strings.HasSuffix(u.name, "iB"); binary && s != 0 && int64(s)%u.bytes == 0 {
+			return strconv.FormatInt(int64(s)/u.bytes, 10) + u.name
 		}
-		exponent = rest
 	}
-	return sign, whole, fraction, exponent, true
+	return strconv.FormatInt(int64(s), 10) + "B"
 }
 
-// leadingDigits splits text behind its leading decimal digits.
-func leadingDigits(text string) (digits, rest string) {
-	rest = strings.TrimLeft(text, "0123456789")
-	return text[:len(text)-len(rest)], rest
-}
+// MarshalText implements encoding.TextMarshaler.
+func (s Size) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// wholeNumber reads a JSON number that must be an int.
-func wholeNumber(text string) (int64, bool) {
-	n, err := strconv.ParseInt(text, 10, 64)
-	return n, err == nil
+// UnmarshalText implements encoding.TextUnmarshaler. A number without a unit is an error.
+func (s *Size) UnmarshalText(text []byte) error {
+	for _, u := range units {
+		digits, ok := strings.CutSuffix(string(text), u.name)
+		if !ok {
+			continue
+		}
+		n, err := strconv.ParseUint(digits, 10, 63)
+		if err != nil || int64(n) > math.MaxInt64/u.bytes {
+			break
+		}
+		*s = Size(int64(n) * u.bytes)
+		return nil
+	}
+	return fmt.Errorf("%.80q is not a size; write a whole number with a unit, such as 512B, 64KiB or 256MiB", text)
 }

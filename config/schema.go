@@ -13,9 +13,7 @@ import (
 	"github.com/grapnelhq/grapnel/phases"
 )
 
-// Patterns of texts that the decoder reads with code. Go's syntax for durations
-// has no regular expression that is exact about overflow; this is near enough
-// for an editor.
+// Patterns, for editors, of texts that the decoder reads with code.
 const (
 	durationPattern = `^([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))*$`
 	sizePattern     = `^[0-9]+(B|KB|MB|GB|KiB|MiB|GiB)$`
@@ -23,19 +21,16 @@ const (
 )
 
 // Schema returns the JSON Schema of grapnel.yaml (draft 2020-12), for editors. It
-// is made from the same types and rules that [Parse] uses. What concerns several
-// plugins, and what only the running engine knows, is not in it.
+// has the types and rules of [Parse], but not what concerns several plugins.
 func Schema() json.RawMessage {
-	return schemaOf(reflect.TypeFor[Config](), rules(), "grapnel.yaml", "The configuration of Grapnel.")
+	return schemaOf(reflect.TypeFor[Config](), keyRules, "grapnel.yaml", "The configuration of Grapnel.")
 }
 
-// TokensSchema is the JSON Schema of a file of tokens, for editors. Each call
-// returns a copy.
+// TokensSchema returns the JSON Schema of a file of tokens, for editors.
 func TokensSchema() json.RawMessage {
-	return schemaOf(reflect.TypeFor[Tokens](), tokenRules(), "tokens", "The tokens of a gateway's clients.")
+	return schemaOf(reflect.TypeFor[Tokens](), tokenRules, "tokens", "The tokens of a gateway's clients.")
 }
 
-// schemaOf is the schema of a file.
 func schemaOf(file reflect.Type, rules map[string]rule, title, description string) json.RawMessage {
 	g := &generator{rules: rules, defs: map[string]*jsonschema.Schema{}}
 	root := g.structure(file)
@@ -50,15 +45,12 @@ func schemaOf(file reflect.Type, rules map[string]rule, title, description strin
 	return out
 }
 
-// generator makes schemas of Go types. Those that occur often, or are long, are
-// definitions.
+// generator makes schemas of Go types. Long and frequent ones are definitions.
 type generator struct {
 	rules map[string]rule
 	defs  map[string]*jsonschema.Schema
 }
 
-// define returns a reference to a definition, which is made when it is first
-// asked for.
 func (g *generator) define(name string, build func() *jsonschema.Schema) *jsonschema.Schema {
 	if g.defs[name] == nil {
 		g.defs[name] = build()
@@ -66,7 +58,6 @@ func (g *generator) define(name string, build func() *jsonschema.Schema) *jsonsc
 	return &jsonschema.Schema{Ref: "#/$defs/" + name}
 }
 
-// schema returns the schema of a type under the rule of its key.
 func (g *generator) schema(t reflect.Type, r rule) *jsonschema.Schema {
 	s := g.special(t, r)
 	if s == nil {
@@ -76,7 +67,6 @@ func (g *generator) schema(t reflect.Type, r rule) *jsonschema.Schema {
 	return s
 }
 
-// special returns the schema of a type with an encoding of its own.
 func (g *generator) special(t reflect.Type, r rule) *jsonschema.Schema {
 	switch t {
 	case reflect.TypeFor[phases.Duration]():
@@ -102,8 +92,6 @@ func (g *generator) special(t reflect.Type, r rule) *jsonschema.Schema {
 	return nil
 }
 
-// byKind returns the schema of a plain Go type. Pointers are only how the Go side
-// tells absent from zero, and leave no trace.
 func (g *generator) byKind(t reflect.Type, r rule) *jsonschema.Schema {
 	switch t.Kind() {
 	case reflect.Pointer:
@@ -134,18 +122,13 @@ func (g *generator) byKind(t reflect.Type, r rule) *jsonschema.Schema {
 		}
 		return s
 	case reflect.String:
-		words := r.words
-		if words == nil {
-			words = wordsOf(t)
-		}
-		return &jsonschema.Schema{Type: "string", Pattern: r.pattern, Enum: values(words)}
+		return &jsonschema.Schema{Type: "string", Pattern: r.pattern, Enum: values(r.wordsFor(t))}
 	default:
-		panic(fmt.Sprintf("config: no schema for %v", t)) // a field of a new kind; a test makes the schema
+		panic(fmt.Sprintf("config: no schema for %v", t)) // a test makes the schema
 	}
 }
 
-// element returns the schema of a list's element, which cannot be without a
-// value.
+// element returns the schema of a list's element, which must have a value.
 func (g *generator) element(t reflect.Type) *jsonschema.Schema {
 	if t.Kind() == reflect.Struct {
 		return g.define(defName(t), func() *jsonschema.Schema { return g.structure(t) })
@@ -153,8 +136,7 @@ func (g *generator) element(t reflect.Type) *jsonschema.Schema {
 	return g.schema(t, rule{})
 }
 
-// optional lets a list or mapping be there without a value, as it is when all of
-// its entries are commented out.
+// optional accepts a list or mapping without a value, as it is when all entries are commented out.
 func optional(s *jsonschema.Schema) *jsonschema.Schema {
 	if s.Type != "" {
 		s.Types, s.Type = []string{s.Type, "null"}, ""
@@ -163,7 +145,6 @@ func optional(s *jsonschema.Schema) *jsonschema.Schema {
 	return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{s, {Type: "null"}}}
 }
 
-// structure lists the keys of a struct and refuses others.
 func (g *generator) structure(t reflect.Type) *jsonschema.Schema {
 	s := &jsonschema.Schema{Type: "object", Properties: map[string]*jsonschema.Schema{}, AdditionalProperties: nothing()}
 	for _, f := range fieldsOf(t) {
@@ -174,7 +155,6 @@ func (g *generator) structure(t reflect.Type) *jsonschema.Schema {
 			s.Required = append(s.Required, f.key)
 		}
 	}
-	// The rules of several keys that a schema can say.
 	if t == reflect.TypeFor[Plugin]() {
 		s.Not = &jsonschema.Schema{Required: []string{"builtin", "command"}}
 		s.DependentRequired = map[string][]string{}
@@ -185,10 +165,8 @@ func (g *generator) structure(t reflect.Type) *jsonschema.Schema {
 	return s
 }
 
-// nothing is the schema that no value has.
 func nothing() *jsonschema.Schema { return &jsonschema.Schema{Not: &jsonschema.Schema{}} }
 
-// onFailure is a word, or words by cause.
 func (g *generator) onFailure() *jsonschema.Schema {
 	word := func() *jsonschema.Schema { return g.schema(reflect.TypeFor[phases.FailureWord](), rule{}) }
 	byCause := &jsonschema.Schema{Type: "object", Properties: map[string]*jsonschema.Schema{}, AdditionalProperties: nothing()}
@@ -199,8 +177,6 @@ func (g *generator) onFailure() *jsonschema.Schema {
 	return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{word(), byCause}}
 }
 
-// contribution is one of the kinds; each is an object with its kind as a fixed
-// word.
 func (g *generator) contribution() *jsonschema.Schema {
 	s := &jsonschema.Schema{}
 	for _, kind := range phases.Kinds() {
@@ -213,7 +189,6 @@ func (g *generator) contribution() *jsonschema.Schema {
 	return s
 }
 
-// phaseSchema is a standard phase, or one of a host's own.
 func phaseSchema() *jsonschema.Schema {
 	return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{
 		{Enum: values(phases.Standard().Names())},
@@ -221,8 +196,6 @@ func phaseSchema() *jsonschema.Schema {
 	}}
 }
 
-// defName is the name of a type's definition: subscription for Override, which
-// is how the file calls it.
 func defName(t reflect.Type) string {
 	if t == reflect.TypeFor[phases.Override]() {
 		return "subscription"
@@ -230,7 +203,6 @@ func defName(t reflect.Type) string {
 	return strings.ToLower(t.Name())
 }
 
-// values makes an enumeration of words, nil of none.
 func values(words []string) []any {
 	var out []any
 	for _, w := range words {

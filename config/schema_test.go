@@ -2,6 +2,7 @@ package config
 
 import (
 	"encoding/json"
+	"maps"
 	"reflect"
 	"strings"
 	"testing"
@@ -31,7 +32,7 @@ func validator(t *testing.T) func(text string) error {
 			t.Fatalf("no YAML: %v", r.err())
 		}
 		var value any
-		if err := json.Unmarshal(appendJSON(nil, root, plainText), &value); err != nil {
+		if err := json.Unmarshal(encode(root, plainText), &value); err != nil {
 			t.Fatal(err)
 		}
 		return resolved.Validate(value)
@@ -115,7 +116,7 @@ func TestEveryKeyHasARule(t *testing.T) {
 	for _, file := range []struct {
 		rules map[string]rule
 		keys  []string
-	}{{rules(), allKeys()}, {tokenRules(), tokens}} {
+	}{{maps.Clone(keyRules), allKeys()}, {maps.Clone(tokenRules), tokens}} {
 		for _, key := range file.keys {
 			if !strings.HasSuffix(file.rules[key].doc, ".") {
 				t.Errorf("%s has no description in a sentence: %q", key, file.rules[key].doc)
@@ -134,7 +135,7 @@ func TestEveryKeyHasARule(t *testing.T) {
 func allKeys() []string {
 	var keys []string
 	seen := map[reflect.Type]bool{}
-	g := &generator{rules: rules(), defs: map[string]*jsonschema.Schema{}}
+	g := &generator{rules: keyRules, defs: map[string]*jsonschema.Schema{}}
 	var walk func(reflect.Type)
 	walk = func(t reflect.Type) {
 		if seen[t] || t.Kind() == reflect.Struct && g.special(t, rule{}) != nil {
@@ -155,7 +156,7 @@ func allKeys() []string {
 		}
 	}
 	walk(reflect.TypeFor[Config]())
-	for _, kind := range wordsOf(reflect.TypeFor[phases.Kind]()) {
+	for _, kind := range enumerations[reflect.TypeFor[phases.Kind]()] {
 		walk(reflect.TypeOf(newContribution(phases.Kind(kind))).Elem())
 	}
 	return keys

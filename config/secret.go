@@ -1,17 +1,19 @@
 package config
 
 import (
+	"bytes"
 	"encoding/json"
-	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/grapnelhq/grapnel/phases"
 )
 
-// redacted stands for a value that was taken from the environment.
 const redacted = "***"
 
-// Secret is a string that may have come from the environment; it prints as
-// "***" then.
+// Secret is a string that may have come from the environment; it prints as "***" then.
 type Secret struct {
 	// Value is the string itself.
 	Value string
@@ -19,8 +21,7 @@ type Secret struct {
 	FromEnv string
 }
 
-// String implements fmt.Stringer: the value, or "***" if it came from the
-// environment.
+// String implements fmt.Stringer: the value, or "***" if it came from the environment.
 func (s Secret) String() string {
 	if s.FromEnv != "" {
 		return redacted
@@ -34,32 +35,23 @@ func (s Secret) GoString() string { return s.String() }
 // MarshalText implements encoding.TextMarshaler; see String.
 func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// fromEnv returns the variable that a text stands for, "" for plain text. Only a
-// whole text does: a secret in the middle of another text could not be told apart
-// when it is printed, and ${NAME} inside texts is what other programs expand.
+var variable = regexp.MustCompile(`^\$\{([A-Za-z_][A-Za-z0-9_]*)\}$`)
+
+// fromEnv returns the variable that a text stands for, "" for plain text. A secret within a longer text could not be
+// redacted, and other programs expand ${NAME} there.
 func fromEnv(text string) string {
-	if len(text) < len("${N}") || text[:2] != "${" || text[len(text)-1] != '}' {
-		return ""
+	if m := variable.FindStringSubmatch(text); m != nil {
+		return m[1]
 	}
-	name := text[2 : len(text)-1]
-	for i := range len(name) {
-		c := name[i]
-		letter := c == '_' || c|0x20 >= 'a' && c|0x20 <= 'z'
-		if !letter && (i == 0 || c < '0' || c > '9') {
-			return ""
-		}
-	}
-	return name
+	return ""
 }
 
-// secret decodes a text that may be taken from the environment.
 func (d *decoder) secret(n *node, p *Secret) {
 	if d.want(n, textNode) {
 		*p = Secret{Value: d.expand(n), FromEnv: fromEnv(n.text)}
 	}
 }
 
-// expand returns a text, or the value of the variable that it names.
 func (d *decoder) expand(n *node) string {
 	name := fromEnv(n.text)
 	if name == "" {
@@ -77,100 +69,135 @@ func (d *decoder) expand(n *node) string {
 	return ""
 }
 
-// rawJSON encodes a value of any kind as JSON, with secrets if the rule says so.
 func (d *decoder) rawJSON(n *node, r rule) json.RawMessage {
 	text := plainText
 	if r.object {
-		if d.nothing(n, reflect.Map) || !d.want(n, mappingNode) {
+		if !d.filled(n, mappingNode) {
 			return nil
 		}
-		text = d.expand
+		text = func(_ string, n *node) string { return d.expand(n) }
 	}
 	if !d.checkDepth(n, 0) {
 		return nil
 	}
-	return appendJSON(nil, n, text)
+	return encode(n, text)
 }
 
-// checkDepth reports a value that is nested deeper than plugins take JSON.
 func (d *decoder) checkDepth(n *node, depth int) bool {
-	if n.kind != listNode && n.kind != mappingNode {
-		return true
+	if n.kind == listNode || n.kind == mappingNode {
+		depth++
 	}
-	if depth++; depth > phases.MaxJSONDepth {
+	if depth > phases.MaxJSONDepth {
 		d.badf(n, "nested deeper than %d", phases.MaxJSONDepth)
 		return false
 	}
-	for _, item := range n.items {
-		if !d.checkDepth(item, depth) {
-			return false
-		}
-	}
-	for _, e := range n.entries {
-		if !d.checkDepth(e.value, depth) {
-			return false
-		}
-	}
-	return true
+	tooDeep := func(n *node) bool { return !d.checkDepth(n, depth) }
+	return !slices.ContainsFunc(n.items, tooDeep) && !slices.ContainsFunc(n.entries, func(e entry) bool { return tooDeep(e.value) })
 }
 
-// redactedJSON encodes n like rawJSON, with "***" in place of what comes from the
-// environment. It is nil when nothing does.
-func redactedJSON(n *node) json.RawMessage {
-	found := false
-	raw := appendJSON(nil, n, func(n *node) string {
-		if fromEnv(n.text) == "" {
-			return n.text
-		}
-		found = true
-		return redacted
-	})
-	if !found {
-		return nil
+// encode encodes a node as JSON with sorted keys, so that reordering a file does
+// not change a plugin's configuration. text gives the text of the node at a pointer.
+func encode(n *node, text func(pointer string, n *node) string) json.RawMessage {
+	raw, err := json.Marshal(value(n, "", text))
+	if err != nil {
+		panic(err) // a node always encodes
 	}
 	return raw
 }
 
-// plainText is for JSON without secrets.
-func plainText(n *node) string { return n.text }
-
-// appendJSON appends n as JSON. Keys are sorted, so that reordering a file does
-// not change what a plugin is configured with. Numbers keep their digits.
-func appendJSON(b []byte, n *node, text func(*node) string) []byte {
+func value(n *node, at string, text func(pointer string, n *node) string) any {
 	switch n.kind {
 	case boolNode, numberNode:
-		return append(b, n.text...)
+		return json.RawMessage(n.text)
 	case textNode:
-		return appendJSONString(b, text(n))
+		return text(at, n)
 	case listNode:
-		b = append(b, '[')
+		list := make([]any, len(n.items))
 		for i, item := range n.items {
-			if i > 0 {
-				b = append(b, ',')
-			}
-			b = appendJSON(b, item, text)
+			list[i] = value(item, at+"/"+strconv.Itoa(i), text)
 		}
-		return append(b, ']')
+		return list
 	case mappingNode:
-		b = append(b, '{')
-		for i, e := range n.sortedEntries() {
-			if i > 0 {
-				b = append(b, ',')
-			}
-			b = append(appendJSONString(b, e.key), ':')
-			b = appendJSON(b, e.value, text)
+		object := make(map[string]any, len(n.entries))
+		for _, e := range n.entries {
+			object[e.key] = value(e.value, at+"/"+pointerToken(e.key), text)
 		}
-		return append(b, '}')
+		return object
 	default:
-		return append(b, "null"...)
+		return nil
 	}
 }
 
-// appendJSONString appends a text in quotes.
-func appendJSONString(b []byte, s string) []byte {
-	quoted, err := json.Marshal(s)
-	if err != nil {
-		return append(b, `""`...) // a string always encodes
+func plainText(_ string, n *node) string { return n.text }
+
+func pointerToken(key string) string {
+	return strings.NewReplacer("~", "~0", "/", "~1").Replace(key)
+}
+
+// Shown returns Config with "***" for values from the environment. It must not be changed.
+func (p *Plugin) Shown() json.RawMessage {
+	if p.redacted != nil {
+		return p.redacted
 	}
-	return append(b, quoted...)
+	return p.Config
+}
+
+// Secrets returns the names of the variables that values of Config were taken from, by
+// JSON pointers (RFC 6901); nil if there are none. It must not be changed.
+func (p *Plugin) Secrets() map[string]string { return p.secrets }
+
+func (p *Plugin) redact(own *node) {
+	places := map[string]string{}
+	raw := encode(own, func(at string, n *node) string {
+		name := fromEnv(n.text)
+		if name == "" {
+			return n.text
+		}
+		places[at] = name
+		return redacted
+	})
+	if len(places) > 0 {
+		p.redacted, p.secrets = raw, places
+	}
+}
+
+// Filled is the reverse of [Plugin.Shown]: value gives the text for each pointer of
+// places, which must point to a text in config.
+func Filled(config json.RawMessage, places map[string]string, value func(pointer, name string) (string, error)) (json.RawMessage, error) {
+	if len(places) == 0 {
+		return config, nil
+	}
+	dec := json.NewDecoder(bytes.NewReader(config))
+	dec.UseNumber() // numbers keep their digits
+	var tree any
+	if err := dec.Decode(&tree); err != nil {
+		return nil, err
+	}
+	tree, err := filled(tree, "", places, value)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(tree)
+}
+
+func filled(v any, at string, places map[string]string, value func(pointer, name string) (string, error)) (_ any, err error) {
+	switch v := v.(type) {
+	case string:
+		if name, ok := places[at]; ok {
+			return value(at, name)
+		}
+	case []any:
+		for i := range v {
+			if v[i], err = filled(v[i], at+"/"+strconv.Itoa(i), places, value); err != nil {
+				return nil, err
+			}
+		}
+	case map[string]any:
+		for key := range v {
+			if v[key], err = filled(v[key], at+"/"+pointerToken(key), places, value); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return v, nil
 }

@@ -5,7 +5,6 @@ import (
 	"io/fs"
 	"os"
 	"reflect"
-	"regexp"
 	"strings"
 )
 
@@ -14,14 +13,13 @@ type Tokens struct {
 	Tokens []Token `json:"tokens"`
 }
 
-// Token is one token of a gateway's client. The token itself is nowhere, only its
-// hash.
+// Token is one token of a gateway's client, as a hash.
 type Token struct {
-	// Name is who calls, for the record. Names are unique.
+	// Name is the caller's name, for the record. Names are unique.
 	Name string `json:"name"`
 	// SHA256 is the hash of the token, in lower-case hexadecimal.
 	SHA256 string `json:"sha256"`
-	// Workspaces are ids, or "*" for all there are and will be.
+	// Workspaces are ids, or "*" for all.
 	Workspaces []string `json:"workspaces"`
 	Rights     []Right  `json:"rights"`
 }
@@ -29,7 +27,7 @@ type Token struct {
 // Right is something that a token allows.
 type Right string
 
-// The rights. None holds another.
+// The rights. None includes another.
 const (
 	RightRead     Right = "read"
 	RightWrite    Right = "write"
@@ -38,15 +36,16 @@ const (
 	RightAdmin    Right = "admin"
 )
 
-// LoadTokens reads a file of tokens. One that belongs to another user (but root), or
-// that others than its owner can read, is refused, as is one without tokens. Mistakes in the text are [Errors].
+// LoadTokens reads a file of tokens. It refuses a file that belongs to another user than root, that others than its
+// owner can read, or that has no tokens. Mistakes in the text are [Errors].
 func LoadTokens(path string) (Tokens, error) {
 	data, err := readFile(path, func(info fs.FileInfo) error {
+		const hasModeBits = os.PathSeparator == '/'
 		if mode := info.Mode().Perm(); mode&0o077 != 0 && hasModeBits {
-			return fmt.Errorf("%s has the mode %04o, which lets others read or change it: run chmod 600 on it: %w", path, mode, fs.ErrPermission)
+			return fmt.Errorf("%s has the mode %04o, so others can read or change it: run chmod 600 on it: %w", path, mode, fs.ErrPermission)
 		}
 		if uid, other := otherOwner(info); other {
-			return fmt.Errorf("%s belongs to another user (%d), who says who may call: remove it, or run chown on it: %w", path, uid, fs.ErrPermission)
+			return fmt.Errorf("%s belongs to another user (%d), who could change it: remove it, or run chown on it: %w", path, uid, fs.ErrPermission)
 		}
 		return nil
 	})
@@ -56,35 +55,30 @@ func LoadTokens(path string) (Tokens, error) {
 	return decodeTokens(data, path)
 }
 
-// hasModeBits says that the bits of a file's mode mean something here.
-const hasModeBits = os.PathSeparator == '/'
-
 func decodeTokens(data []byte, path string) (Tokens, error) {
 	var t Tokens
 	r, root, err := document(data, path, "tokens:")
 	if err != nil {
 		return t, err
 	}
-	d := &decoder{report: r, rules: tokenRules()}
+	d := &decoder{report: r, rules: tokenRules}
 	d.value(root, reflect.ValueOf(&t).Elem(), rule{})
 	d.tokens(t.Tokens, root.child("tokens"))
 	if err := r.err(); err != nil {
 		return Tokens{}, err
 	}
 	if len(t.Tokens) == 0 {
-		return t, Errors{{File: path, Message: "there are no tokens; nobody could use the gateway"}}
+		return t, Errors{{File: path, Message: "there are no tokens: nobody could use the gateway"}}
 	}
 	return t, nil
 }
 
-// tokens checks what a single key does not show, and spells hashes in lower case.
 func (d *decoder) tokens(list []Token, n *node) {
-	hex := regexp.MustCompile(hexPattern)
 	names, hashes := map[string]bool{}, map[string]bool{}
 	for i := range list {
 		t, at := &list[i], n.item(i)
 		t.SHA256 = strings.ToLower(t.SHA256)
-		if at := at.child("sha256"); at != nil && at.kind == textNode && !hex.MatchString(t.SHA256) {
+		if at := at.child("sha256"); at != nil && at.kind == textNode && !checksum.MatchString(t.SHA256) {
 			d.badf(at, "a SHA-256 checksum has 64 hex digits; \"printf %%s TOKEN | sha256sum\" prints it")
 		}
 		switch {
@@ -99,13 +93,11 @@ func (d *decoder) tokens(list []Token, n *node) {
 	}
 }
 
-// tokenRules has the keys of a file of tokens.
-func tokenRules() map[string]rule {
-	return map[string]rule{
-		"Tokens.tokens":    needed("The tokens of the gateway's clients."),
-		"Token.name":       needed("Who calls with it, for the record."),
-		"Token.sha256":     {doc: "The token's SHA-256 in hex; the token itself stands nowhere.", pattern: hexPattern, required: true},
-		"Token.workspaces": needed("Ids of the workspaces that it reaches, or '*' for all."),
-		"Token.rights":     needed("What it allows: read, write, compile, dispatch, admin."),
-	}
+//nolint:gochecknoglobals // a table
+var tokenRules = map[string]rule{
+	"Tokens.tokens":    needed("The tokens of the gateway's clients."),
+	"Token.name":       needed("The caller's name, for the record."),
+	"Token.sha256":     {doc: "The token's SHA-256 in hex; the token itself is not stored.", pattern: hexPattern, required: true},
+	"Token.workspaces": needed("Ids of the workspaces that it reaches, or '*' for all."),
+	"Token.rights":     needed("What it allows: read, write, compile, dispatch, admin."),
 }

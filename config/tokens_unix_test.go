@@ -54,7 +54,7 @@ func TestLoadTokensRefuses(t *testing.T) {
 	}
 	for _, test := range []struct{ name, text, want string }{
 		{"empty", "", "the file is empty; it begins with tokens:"},
-		{"no tokens", "tokens: []\n", "there are no tokens; nobody could use the gateway"},
+		{"no tokens", "tokens: []\n", "there are no tokens: nobody could use the gateway"},
 		{"unknown key", "tokens: []\ntoken: a\n", `unknown key "token" (did you mean "tokens"?)`},
 		{"a token, not its hash", "tokens:\n" + entry("a", "secret"), "a SHA-256 checksum has 64 hex digits"},
 		{"two of a name", "tokens:\n" + entry("a", a) + entry("a", b), `there are two tokens "a"`},
@@ -82,7 +82,7 @@ func TestLoadTokensRefuses(t *testing.T) {
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := LoadTokens(pipe); err == nil || !strings.Contains(err.Error(), "no regular file") {
+	if _, err := LoadTokens(pipe); err == nil || !strings.Contains(err.Error(), "is not a regular file") {
 		t.Errorf("a pipe: got %v", err)
 	}
 	if _, err := LoadTokens(pipe + "-not"); !errors.Is(err, fs.ErrNotExist) {

@@ -13,65 +13,47 @@ import (
 )
 
 // Bounds of a file. The library needs quadratic time for keys of one mapping and
-// for blank lines in block texts, and recursion for nesting; these keep the
-// worst file under about half a second.
+// for blank lines in block texts, and recursion for nesting.
 const (
 	maxFile    = 1 << 20
 	maxTokens  = 200_000
 	maxEntries = 10_000
 	maxDepth   = 64
-	// maxBlank bounds the sum of squares of the lengths of runs of blank lines.
-	maxBlank = 4_000_000
+	maxBlank   = 4_000_000 // sum of the squared lengths of runs of blank lines
 )
 
-// parseYAML reads one document into a tree. It reports mistakes to r and returns
-// nil if there is no tree at all.
+// parseYAML reads one document into a tree. It reports mistakes to r, and returns nil if nothing could be parsed.
 func parseYAML(text string, r *report) *node {
 	if !checkBlankLines(text, r) {
 		return nil
 	}
-	tokens, err := tokenize(text)
-	if err != nil || !vetTokens(tokens, r) {
-		r.syntax(err)
-		return nil
-	}
-	file, err := parseTokens(tokens)
+	file, err := parseTokens(text, r)
 	if err != nil {
 		r.syntax(err)
 		return nil
 	}
-	if len(file.Docs) == 0 {
+	if file == nil || len(file.Docs) == 0 {
 		return nil
 	}
 	c := &converter{report: r}
 	return c.node(file.Docs[0].Body, 0)
 }
 
-// tokenize and parseTokens turn a panic of the library into an error: the text
-// is the operator's, and no text may end the process.
-func tokenize(text string) (tokens token.Tokens, err error) {
+// parseTokens returns nil if the tokens were refused. It turns a panic of the library into an error.
+func parseTokens(text string, r *report) (file *ast.File, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("this is not YAML that can be read (%v)", p)
 		}
 	}()
-	return lexer.Tokenize(text), nil
-}
-
-func parseTokens(tokens token.Tokens) (file *ast.File, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("this is not YAML that can be read (%v)", p)
-		}
-	}()
+	tokens := lexer.Tokenize(text)
+	if !vetTokens(tokens, r) {
+		return nil, nil //nolint:nilnil // reported
+	}
 	return parser.Parse(tokens, 0, parser.AllowDuplicateMapKey())
 }
 
-// syntax reports an error of the library at its token.
 func (r *report) syntax(err error) {
-	if err == nil {
-		return
-	}
 	var located interface {
 		GetToken() *token.Token
 		GetMessage() string
@@ -84,7 +66,6 @@ func (r *report) syntax(err error) {
 	r.addf(1, 1, "%s", strings.TrimSpace(err.Error()))
 }
 
-// checkBlankLines refuses files that are mostly blank lines.
 func checkBlankLines(text string, r *report) bool {
 	run, sum, number := 0, 0, 0
 	for line := range strings.Lines(text) {
@@ -102,15 +83,13 @@ func checkBlankLines(text string, r *report) bool {
 	return true
 }
 
-// vetter looks at tokens before they are parsed: it refuses what this package
-// does not accept and what would make the parser work without bound.
+// vetter refuses tokens that this package does not accept, or that would make the parser work without bound.
 type vetter struct {
 	*report
 
 	entries int
-	// columns are those of the open block collections, flow the open brackets,
-	// chain the keys since the last bracket or comma within brackets (the parser
-	// recurses for each of "{a: b: c: …", although that is no YAML).
+	// columns are those of the open block collections, flow counts the open brackets, chain the keys since the last
+	// bracket or comma within brackets: the parser recurses for each key of "{a: b: c: …".
 	columns []int
 	flow    int
 	chain   int
@@ -118,7 +97,6 @@ type vetter struct {
 	stopped bool
 }
 
-// vetTokens reports whether the tokens may be parsed.
 func vetTokens(tokens token.Tokens, r *report) bool {
 	v := &vetter{report: r}
 	if len(tokens) > maxTokens {
@@ -131,32 +109,29 @@ func vetTokens(tokens token.Tokens, r *report) bool {
 	return !v.stopped
 }
 
-// stopf reports a mistake after which the rest of the tokens says nothing.
 func (v *vetter) stopf(t *token.Token, format string, args ...any) {
 	v.addf(t.Position.Line, t.Position.Column, format, args...)
 	v.stopped = true
 }
 
-// form refuses kinds of tokens.
 func (v *vetter) form(t *token.Token, first bool) {
 	if v.ended && t.Type != token.CommentType && t.Type != token.DocumentEndType {
 		v.stopf(t, "a second document: a file holds one")
 		return
 	}
-	const quote = "; put a text that begins with it in quotes"
 	switch t.Type {
 	case token.AnchorType:
-		v.stopf(t, "anchors (&) are not accepted%s", quote)
+		v.refuse(t, "anchors (&)")
 	case token.AliasType:
-		v.stopf(t, "aliases (*) are not accepted%s: '*'", quote)
+		v.refuse(t, "aliases (*)")
 	case token.TagType:
-		v.stopf(t, "tags (!) are not accepted%s", quote)
+		v.refuse(t, "tags (!)")
 	case token.DirectiveType:
-		v.stopf(t, "directives (%%) are not accepted%s", quote)
+		v.refuse(t, "directives (%)")
 	case token.MappingKeyType:
-		v.stopf(t, "complex keys (?) are not accepted%s", quote)
+		v.refuse(t, "complex keys (?)")
 	case token.MergeKeyType:
-		v.stopf(t, "merge keys (<<) are not accepted")
+		v.refuse(t, "merge keys (<<)")
 	case token.DocumentEndType:
 		v.ended = true
 	case token.DocumentHeaderType:
@@ -166,6 +141,10 @@ func (v *vetter) form(t *token.Token, first bool) {
 		}
 	default:
 	}
+}
+
+func (v *vetter) refuse(t *token.Token, what string) {
+	v.stopf(t, "%s are not accepted; put a text that begins with it in quotes", what)
 }
 
 // nesting counts entries and depth. A block collection lies deeper than another
@@ -199,8 +178,7 @@ func (v *vetter) nesting(tokens token.Tokens, i int) {
 	}
 }
 
-// open begins a block collection in a column, which ends those in later columns
-// and in the same one.
+// open begins a block collection, which ends those in the same and later columns.
 func (v *vetter) open(column int) {
 	for len(v.columns) > 0 && v.columns[len(v.columns)-1] >= column {
 		v.columns = v.columns[:len(v.columns)-1]
@@ -208,17 +186,14 @@ func (v *vetter) open(column int) {
 	v.columns = append(v.columns, column)
 }
 
-// converter builds the tree of this package from the library's.
 type converter struct {
 	*report
 
-	// number and line are the line that was looked at last.
-	number int
-	line   []rune
+	number int    // of line
+	line   []rune // the last one that place was called for
 }
 
-// place corrects where the library says that a token begins: a tab before it
-// counts as its part there.
+// place corrects the library's position of a token, which includes tabs in front of it.
 func (c *converter) place(at *token.Position) (line, column int) {
 	if at.Line < 1 || at.Line > len(c.lines) {
 		return at.Line, at.Column
@@ -233,7 +208,6 @@ func (c *converter) place(at *token.Position) (line, column int) {
 	return at.Line, column
 }
 
-// node converts one value; nil stands for no value.
 func (c *converter) node(n ast.Node, depth int) *node {
 	if n == nil {
 		return nil
@@ -254,7 +228,11 @@ func (c *converter) node(n ast.Node, depth int) *node {
 	case *ast.SequenceNode:
 		out.kind, out.flow = listNode, n.IsFlowStyle
 		for _, value := range n.Values {
-			out.items = append(out.items, c.item(value, out, depth))
+			item := c.node(value, depth+1)
+			if item == nil {
+				item = &node{line: out.line, column: out.column}
+			}
+			out.items = append(out.items, item)
 		}
 	case *ast.CommentGroupNode:
 		return nil
@@ -272,16 +250,6 @@ func (c *converter) node(n ast.Node, depth int) *node {
 	return out
 }
 
-// item converts an element of a list; one without value lies at the list.
-func (c *converter) item(value ast.Node, list *node, depth int) *node {
-	if n := c.node(value, depth+1); n != nil {
-		return n
-	}
-	return &node{line: list.line, column: list.column}
-}
-
-// entries converts the pairs of a mapping. Of a key that is there twice the first
-// counts, so that later checks see one.
 func (c *converter) entries(out *node, values []*ast.MappingValueNode, depth int) {
 	index := make(map[string]int, len(values))
 	for i, pair := range values {
@@ -300,8 +268,7 @@ func (c *converter) entries(out *node, values []*ast.MappingValueNode, depth int
 		}
 		e.value = c.node(pair.Value, depth+1)
 		if e.value == nil || e.value.kind == nullNode {
-			// The library puts an absent value behind the colon, where there is
-			// nothing to point at.
+			// The library puts an absent value behind the colon.
 			e.value = &node{line: e.line, column: e.column}
 		}
 		e.value.keyLine, e.value.keyColumn = e.line, e.column
@@ -310,7 +277,6 @@ func (c *converter) entries(out *node, values []*ast.MappingValueNode, depth int
 	}
 }
 
-// text makes a text of a scalar that was quoted or a block.
 func (c *converter) text(out *node, text string) {
 	out.kind, out.text = textNode, text
 	if problem := badText(text); problem != "" {
@@ -318,7 +284,6 @@ func (c *converter) text(out *node, text string) {
 	}
 }
 
-// plain resolves a scalar without quotes.
 func (c *converter) plain(out *node, text string) {
 	kind, value, problem := resolve(text)
 	if problem != "" {
@@ -330,7 +295,6 @@ func (c *converter) plain(out *node, text string) {
 	}
 }
 
-// badText says why a decoded text is refused; "" if it is not.
 func badText(text string) string {
 	if utf8.ValidString(text) && !strings.Contains(text, "\x00") {
 		return ""

@@ -10,9 +10,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/grapnelhq/grapnel/gateway/rpc"
+	"github.com/grapnelhq/grapnel/internal/rpc"
+	"github.com/grapnelhq/grapnel/internal/treetest"
 	"github.com/grapnelhq/grapnel/tree"
-	"github.com/grapnelhq/grapnel/tree/treetest"
 )
 
 // TestCatchUp checks what one who was away is told: what the hub would have told,
@@ -26,7 +26,7 @@ func TestCatchUp(t *testing.T) {
 	workspace(t, model, "v")
 	h := quietHub(model)
 	h.step(t.Context())
-	since, _ := h.place()
+	since, _, _ := h.place()
 	save(t, model, "w", "", "one")
 	save(t, model, "v", "", "elsewhere")
 	save(t, model, "w", "", "two")
@@ -51,7 +51,7 @@ func TestCatchUp(t *testing.T) {
 		t.Errorf("told %+v, want what came afterwards", n)
 	}
 	seq, ok := h.leave(c, "w")
-	if place, _ := h.place(); !ok || seq != place {
+	if place, _, _ := h.place(); !ok || seq != place {
 		t.Errorf("left at %d, want %d", seq, place)
 	}
 
@@ -64,7 +64,7 @@ func TestCatchUp(t *testing.T) {
 		}
 		c := newConn()
 		got, err := h.catchUp(t.Context(), c, "w", at)
-		if place, _ := h.place(); err != nil || !got.Gap || got.Seq != place {
+		if place, _, _ := h.place(); err != nil || !got.Gap || got.Seq != place {
 			t.Errorf("%s: %+v, %v, want a gap at %d", name, got, err, place)
 		}
 		save(t, model, "w", "", "behind "+name)
@@ -98,7 +98,7 @@ func TestHubGap(t *testing.T) {
 	must[watchResult](t)(h.join(c, "w", false))
 	swapped.Store = copied
 	h.step(t.Context())
-	place, _ := h.place()
+	place, _, _ := h.place()
 	if n := c.all(); len(n) != 1 || !n[0].Gap || n[0].Seq != place {
 		t.Fatalf("told %+v, want a gap at %d", n, place)
 	}
@@ -127,7 +127,7 @@ func TestWatchTwice(t *testing.T) {
 	if again.Seq != first.Seq {
 		t.Errorf("watching again from %d, want %d: the rest is not told yet", again.Seq, first.Seq)
 	}
-	h.tell(h.prepare(t.Context(), digest(got.List, burst)), got.Next)
+	h.send(h.prepare(t.Context(), digest(got.List, burst)), got.Next)
 	if n := c.all(); len(n) != 1 || n[0].Summary == nil {
 		t.Errorf("told %+v, want what was saved", n)
 	}
@@ -209,8 +209,8 @@ func TestWatchesEnd(t *testing.T) {
 		for range 2 {
 			c.end()
 			synctest.Wait()
-			if h.watchers() != 1 || len(h.conns) != 1 || len(h.rooms) != 1 {
-				t.Errorf("%d watches, %d connections, %d rooms, want what the other has", h.watchers(), len(h.conns), len(h.rooms))
+			if h.watchers() != 1 || len(h.conns) != 1 || len(h.watches) != 1 {
+				t.Errorf("%d watches, %d connections, %d workspaces, want what the other has", h.watchers(), len(h.conns), len(h.watches))
 			}
 			must[watchResult](t)(h.join(c, "w", false))
 		}
@@ -226,7 +226,7 @@ func TestCatchUpRace(t *testing.T) {
 	model := treetest.NewModel(nil)
 	workspace(t, model, "w")
 	h := runHub(t, model)
-	start, _ := h.place()
+	start, _, _ := h.place()
 	const scopes, saves, readers = 8, 60, 12
 	for i := range scopes {
 		folder(t, model, "", strconv.Itoa(i))
@@ -323,7 +323,7 @@ func TestCatchUpTooFast(t *testing.T) {
 	workspace(t, model, "w")
 	h := quietHub(model)
 	h.step(t.Context())
-	since, _ := h.place()
+	since, _, _ := h.place()
 	model.reading = func(after tree.Seq) {
 		if after != newest { // while the client reads, the hub gets further
 			h.mu.Lock()

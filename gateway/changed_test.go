@@ -55,7 +55,7 @@ func TestDigest(t *testing.T) {
 			}
 			var got []row
 			for _, n := range digest(in, 5) {
-				name := thing(&n.change)
+				name := itemOf(&n.change)
 				switch {
 				case n.gap:
 					name = "gap"
@@ -100,11 +100,11 @@ func checkResumes(t *testing.T, seed uint64, in []tree.Change) {
 		}
 		known := map[string]tree.Seq{}
 		for _, n := range notes[:cut+1] {
-			known[thing(&n.change)] = n.change.Seq
+			known[itemOf(&n.change)] = n.change.Seq
 		}
 		for i := range in {
-			if c := &in[i]; c.Seq <= notes[cut].resume && c.Seq > known[thing(c)] && !laterIn(in, c, notes[cut].resume) {
-				t.Fatalf("seed %d: who goes on from %d never learns of %s at %d", seed, notes[cut].resume, thing(c), c.Seq)
+			if c := &in[i]; c.Seq <= notes[cut].resume && c.Seq > known[itemOf(c)] && !laterIn(in, c, notes[cut].resume) {
+				t.Fatalf("seed %d: who goes on from %d never learns of %s at %d", seed, notes[cut].resume, itemOf(c), c.Seq)
 			}
 		}
 	}
@@ -113,7 +113,7 @@ func checkResumes(t *testing.T, seed uint64, in []tree.Change) {
 // laterIn reports whether the thing of a change changes again behind a place.
 func laterIn(in []tree.Change, c *tree.Change, place tree.Seq) bool {
 	for i := range in {
-		if in[i].Seq > place && thing(&in[i]) == thing(c) {
+		if in[i].Seq > place && itemOf(&in[i]) == itemOf(c) {
 			return true
 		}
 	}
@@ -129,14 +129,14 @@ func FuzzDigest(f *testing.F) {
 		last := map[string]tree.Seq{}
 		for i, b := range names {
 			c := changeOf(tree.Seq(i/(int(step%4)+1))+1, fmt.Sprintf("%c%d", "dftw"[b%4], b/4%8))
-			in, last[thing(&c)] = append(in, c), c.Seq
+			in, last[itemOf(&c)] = append(in, c), c.Seq
 		}
 		if len(in) == 0 {
 			return
 		}
 		got := map[string]tree.Seq{}
 		for _, n := range digest(in, 2*len(in)) {
-			got[thing(&n.change)] = n.change.Seq
+			got[itemOf(&n.change)] = n.change.Seq
 		}
 		if diff := cmp.Diff(got, last); diff != "" {
 			t.Errorf("things (-got +want):\n%s", diff)

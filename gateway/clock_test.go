@@ -6,10 +6,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/grapnelhq/grapnel/internal/surface"
+	"github.com/grapnelhq/grapnel/internal/api"
+	"github.com/grapnelhq/grapnel/internal/storetest"
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/runtime"
-	"github.com/grapnelhq/grapnel/store/storetest"
 )
 
 // TestTurnsWhileTheClockJumps: turns of one thread while the clock jumps back and forth
@@ -18,7 +18,7 @@ import (
 func TestTurnsWhileTheClockJumps(t *testing.T) {
 	t.Parallel()
 
-	storetest.Both(t, func(testing.TB) string { return storetest.NewPostgres(t) }, func(t *testing.T, dsn string) {
+	storetest.Both(t, storetest.NewPostgres, func(t *testing.T, dsn string) {
 		log, trees := openLog(t, dsn)
 		workspace(t, trees, "w")
 		var nanos atomic.Int64
@@ -44,7 +44,7 @@ func TestTurnsWhileTheClockJumps(t *testing.T) {
 			}
 			ids = append(ids, done.Manifest.ManifestID)
 		}
-		list := do[surface.ManifestList](t, c, "manifest/list", object{"thread_id": "t"}).Manifests
+		list := do[api.ManifestList](t, c, "manifest/list", object{"thread_id": "t"}).Manifests
 		if len(list) != len(ids) {
 			t.Fatalf("%d manifests of %d turns", len(list), len(ids))
 		}

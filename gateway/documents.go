@@ -11,37 +11,30 @@ import (
 	"github.com/grapnelhq/grapnel/tree"
 )
 
-// ServiceDocuments is the name of the host service that [Documents] makes, as
-// grants have it.
+// ServiceDocuments names the host service of [Documents] in grants.
 const ServiceDocuments = "documents"
 
-// codeThreadUnknown says that a thread is in no tree, and counts as one at the
-// root.
 const codeThreadUnknown = "thread_unknown"
 
-// documentQuery is what plugins ask.
 type documentQuery struct {
 	WorkspaceID string `json:"workspace_id"`
 	ThreadID    string `json:"thread_id"`
 }
 
-// documentAnswer is what they get.
 type documentAnswer struct {
 	Effective   *tree.Effective      `json:"effective"`
 	Diagnostics []documentDiagnostic `json:"diagnostics"`
 }
 
-// documentDiagnostic is one thing that the reader of a prompt might wonder about.
 type documentDiagnostic struct {
 	Code     string          `json:"code"`
 	Severity phases.Severity `json:"severity"`
 	Message  string          `json:"message"`
 }
 
-// Documents is the host service "documents": a plugin with the grant reads the
-// document in effect for the thread that it works for, and never sees a database.
-// A host that has no tree gives nil: it can load a configuration that names the
-// service, and whoever asks is told.
+// Documents is the host service "documents": a plugin with the grant reads the document in
+// effect for its thread, without access to a database. With a nil tree (a host without one) its
+// calls fail.
 func Documents(t tree.Store) runtime.Service {
 	return runtime.Service{"resolve_for_thread": {
 		Doc: "Finds the AGENTS.md document in effect for a thread: the context's, unless params name another one of the same workspace.",
@@ -65,8 +58,7 @@ func Documents(t tree.Store) runtime.Service {
 	}}
 }
 
-// threadOf is the thread that a plugin asks about: one of the workspace that it
-// works for. Plugins see no other, whatever they put into their question.
+// threadOf is the thread that a plugin asks about. Other workspaces are refused.
 func threadOf(c phases.Context, params json.RawMessage) (tree.ThreadRef, error) {
 	var q documentQuery
 	if len(params) > 0 {
@@ -75,7 +67,7 @@ func threadOf(c phases.Context, params json.RawMessage) (tree.ThreadRef, error) 
 		}
 	}
 	if q.WorkspaceID != "" && q.WorkspaceID != c.WorkspaceID {
-		return tree.ThreadRef{}, phases.Errorf(phases.CauseForbidden, "the workspace %q is not the one that is worked for", q.WorkspaceID)
+		return tree.ThreadRef{}, phases.Errorf(phases.CauseForbidden, "the workspace %q is not the context's", q.WorkspaceID)
 	}
 	ref := tree.ThreadRef{WorkspaceID: c.WorkspaceID, ThreadID: cmp.Or(q.ThreadID, c.Conversation())}
 	switch {
@@ -87,13 +79,12 @@ func threadOf(c phases.Context, params json.RawMessage) (tree.ThreadRef, error) 
 	return ref, nil
 }
 
-// resolveFor takes a thread that is not known as one at the root: hosts have
-// threads that nobody has placed, also with ids that no tree would take, and
-// workspaces that nobody has made a tree for.
+// resolveFor counts an unknown thread as one at the root: hosts have threads that nobody has
+// placed, ids that a tree would refuse, and workspaces without a tree.
 func resolveFor(ctx context.Context, t tree.Store, ref tree.ThreadRef) (documentAnswer, error) {
 	answer := documentAnswer{Diagnostics: []documentDiagnostic{}}
 	if t == nil {
-		return answer, phases.Errorf(phases.CauseUnavailable, "there is no store that could have documents; name one with --store or store:")
+		return answer, phases.Errorf(phases.CauseUnavailable, "there is no store with documents; name one with --store or store:")
 	}
 	found, err := resolveOrRoot(ctx, t, ref)
 	switch {
@@ -111,7 +102,6 @@ func resolveFor(ctx context.Context, t tree.Store, ref tree.ThreadRef) (document
 	return answer, nil
 }
 
-// resolveOrRoot is Resolve, also for threads whose id the tree would refuse.
 func resolveOrRoot(ctx context.Context, t tree.Store, ref tree.ThreadRef) (tree.Resolution, error) {
 	if tree.CheckID("thread_id", ref.ThreadID) == nil {
 		return t.Resolve(ctx, ref)
@@ -120,7 +110,6 @@ func resolveOrRoot(ctx context.Context, t tree.Store, ref tree.ThreadRef) (tree.
 	return tree.Resolution{Effective: root.Effective}, err
 }
 
-// unknown notes that nothing is known of the thread.
 func (a *documentAnswer) unknown(message string) {
 	a.Diagnostics = append(a.Diagnostics, documentDiagnostic{codeThreadUnknown, phases.SeverityInfo, message})
 }

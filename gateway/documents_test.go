@@ -7,10 +7,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/grapnelhq/grapnel/internal/treetest"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/runtime"
 	"github.com/grapnelhq/grapnel/tree"
-	"github.com/grapnelhq/grapnel/tree/treetest"
 )
 
 // TestDocuments checks what plugins are told, and what they are not.

@@ -10,7 +10,7 @@ import (
 	"net/http"
 
 	"github.com/grapnelhq/grapnel/gateway"
-	"github.com/grapnelhq/grapnel/tree/treetest"
+	"github.com/grapnelhq/grapnel/internal/treetest"
 )
 
 // A gateway over a tree, without an engine or a log. A program has a store of

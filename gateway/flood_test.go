@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -14,11 +15,11 @@ import (
 
 	"github.com/coder/websocket"
 
-	"github.com/grapnelhq/grapnel/gateway/rpc"
+	"github.com/grapnelhq/grapnel/internal/rpc"
+	"github.com/grapnelhq/grapnel/internal/storetest"
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/runtime"
 	"github.com/grapnelhq/grapnel/store"
-	"github.com/grapnelhq/grapnel/store/storetest"
 	"github.com/grapnelhq/grapnel/store/treestore"
 )
 
@@ -97,6 +98,20 @@ func openLog(t *testing.T, dsn string) (*watchedLog, *treestore.Store) {
 	return watchLog(s), trees
 }
 
+// fillLog appends n manifests to one thread.
+func fillLog(t *testing.T, s *store.Store, n int) {
+	t.Helper()
+	for i := range n {
+		m := manifest.New()
+		m.ManifestID, m.WorkspaceID, m.ThreadID = fmt.Sprintf("01JZ%022d", i), "w", "long"
+		m.TurnID, m.CreatedAt = strconv.Itoa(i), time.Unix(int64(i), 0)
+		m.Complete()
+		if err := s.Append(t.Context(), &m, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // keepsTurns compiles turns of new threads while a flood runs, and wants each to
 // be kept, without a diagnostic.
 func keepsTurns(t *testing.T, s *served, eng *runtime.Engine, turns int) {
@@ -163,9 +178,9 @@ func (p *poster) send(ctx context.Context, tb testing.TB, method string, params 
 func TestReadsLeaveConnectionsForTurns(t *testing.T) {
 	t.Parallel()
 
-	storetest.Both(t, func(testing.TB) string { return storetest.NewPostgres(t) }, func(t *testing.T, dsn string) {
+	storetest.Both(t, storetest.NewPostgres, func(t *testing.T, dsn string) {
 		log, trees := openLog(t, dsn)
-		storetest.Fill(t, dsn, "w", "long", 0, 10)
+		fillLog(t, log.Store, 10)
 		workspace(t, trees, "w")
 		log.stall = true
 		eng := engine(t, trees, log.Store)
@@ -176,8 +191,11 @@ func TestReadsLeaveConnectionsForTurns(t *testing.T) {
 			_ = wait(t, log.begun)
 		}
 		keepsTurns(t, s, eng, 20)
-		if n := log.DB().Reader().Stats().InUse; n > maxReads {
-			t.Errorf("clients hold %d connections", n)
+		// The hub reads now and then too.
+		for began := time.Now(); log.DB().Reader().Stats().InUse > maxReads; {
+			if time.Since(began) > 5*time.Second {
+				t.Fatalf("clients hold %d connections", log.DB().Reader().Stats().InUse)
+			}
 		}
 	})
 }
@@ -190,9 +208,9 @@ func TestFloodOfReadsLosesNoManifest(t *testing.T) {
 	if !storetest.Long() {
 		t.Skip("it takes minutes: GRAPNEL_LONG=1 runs it")
 	}
-	storetest.Both(t, func(testing.TB) string { return storetest.NewPostgres(t) }, func(t *testing.T, dsn string) {
+	storetest.Both(t, storetest.NewPostgres, func(t *testing.T, dsn string) {
 		log, trees := openLog(t, dsn)
-		storetest.Fill(t, dsn, "w", "long", 0, 50_000)
+		fillLog(t, log.Store, 50_000)
 		workspace(t, trees, "w")
 		eng := engine(t, trees, log.Store)
 		s := serve(t, Options{Tree: trees, Engine: eng, Log: log.Store}.with(floodTokens()...))
@@ -231,9 +249,9 @@ func TestVerifyEndsWithItsClient(t *testing.T) {
 			return func() { _ = c.ws.CloseNow() }
 		},
 	}
-	storetest.Both(t, func(testing.TB) string { return storetest.NewPostgres(t) }, func(t *testing.T, dsn string) {
+	storetest.Both(t, storetest.NewPostgres, func(t *testing.T, dsn string) {
 		log, trees := openLog(t, dsn)
-		storetest.Fill(t, dsn, "w", "long", 0, 1500)
+		fillLog(t, log.Store, 1500)
 		log.stall = true
 		s := serve(t, Options{Tree: trees, Log: log}.with(floodTokens()...))
 		for name, begin := range ask { // a token may have one at a time: the second one waits for the first to end

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -11,8 +12,11 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
 	"github.com/grapnelhq/grapnel/compiler"
-	"github.com/grapnelhq/grapnel/gateway/rpc"
+	"github.com/grapnelhq/grapnel/internal/recent"
+	"github.com/grapnelhq/grapnel/internal/rpc"
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/runtime"
@@ -22,12 +26,12 @@ import (
 
 // Engine is what the gateway needs of a *runtime.Engine.
 type Engine interface { //nolint:interfacebloat // one engine, all of which clients call by name
-	CompileTurn(ctx context.Context, turn phases.Turn, in runtime.CompileInput) (*runtime.Compiled, error)
-	BeginTurn(ctx context.Context, turn phases.Turn) (*runtime.Turn, error)
-	StartSession(ctx context.Context, s phases.Session, source string) (*runtime.Session, error)
-	ResumeSession(ctx context.Context, s phases.Session, in *phases.SessionResumeInput) (*runtime.Session, error)
-	EndSession(ctx context.Context, s phases.Session, reason string) (*phases.Outcome, error)
-	ForgetSession(s phases.Session)
+	CompileTurn(ctx context.Context, turn phases.Context, in runtime.CompileInput) (*runtime.Compiled, error)
+	BeginTurn(ctx context.Context, turn phases.Context) (*runtime.Turn, error)
+	StartSession(ctx context.Context, s phases.Context, source string) (*runtime.Session, error)
+	ResumeSession(ctx context.Context, s phases.Context, in *phases.SessionResumeInput) (*runtime.Session, error)
+	EndSession(ctx context.Context, s phases.Context, reason string) (*phases.Outcome, error)
+	ForgetSession(s phases.Context)
 	Collect(ctx context.Context) (context.Context, func(ctx context.Context) ([]phases.BackgroundRun, error))
 	Dispatch(ctx context.Context, c phases.Context, in phases.Input) (*phases.Outcome, error)
 	Plugins() []phases.PluginRow
@@ -50,68 +54,81 @@ var (
 	_ Log    = (*store.Store)(nil)
 )
 
-// Options are what a gateway is made of.
+// Callers and their bounds.
+type (
+	// Token lets in callers who know its secret; the gateway has only the hash.
+	Token = rpc.Token
+	// Right is read, write, compile, dispatch or admin. None includes another.
+	Right = rpc.Right
+	// Limits bound what clients may ask for. Zero fields have the defaults in their comments.
+	Limits = rpc.Limits
+)
+
+// Options configure a gateway. Only Tree is required.
 type Options struct {
-	// Tree holds workspaces, folders, threads and documents. It must be there.
+	// Tree holds workspaces, folders, threads and documents.
 	Tree tree.Store
 	// Engine compiles and dispatches; without one those methods are unavailable.
 	Engine Engine
 	// Log holds manifests; without one those methods are unavailable.
 	Log Log
 
-	// Roots are the folders that a turn's dir may lie in, absolute paths; none
-	// refuses every dir.
+	// Roots are absolute paths of the directories that a turn's dir may lie in. Without roots
+	// every dir is refused.
 	Roots []string
-	// Facts are what prompts say about where they are compiled. The zone, where it
-	// is empty, is that of the turn's clock.
+	// Facts are what prompts say about their environment. An empty zone is that of the turn's
+	// clock.
 	Facts compiler.Facts
-	// PromptChars is how much of a document the prompt hook keeps: a longer one is
-	// saved with a warning. Zero never warns.
+	// PromptChars is how much of a document a prompt takes: saving a longer one returns a
+	// warning. Zero never warns.
 	PromptChars int
-	// TurnIdle is how long a turn that a client has begun is kept without a call: 10
-	// minutes if 0. Then it is ended as interrupted.
+	// TurnIdle is how long a kept turn lives without a call, 10 minutes if 0. Then it ends as
+	// interrupted.
 	TurnIdle time.Duration
-	// Turns is how many turns are kept at most: 1,024 if 0. A token may have half of
-	// them.
+	// Turns is how many turns are kept at most, 1,024 if 0. A token may have half of them.
 	Turns int
 
-	// Config names where the configuration in force was read, for status.
+	// Config says where the configuration in force was read, for status.
 	Config string
-	// Load reads the operator's files again, for Reload; nil cannot. What it
-	// returns beside an error may name the Config.
+	// Load reads the operator's files again, for Reload, which fails without it. Its result
+	// beside an error may name the Config.
 	Load func(ctx context.Context) (*Loaded, error)
-	// OnReload is told what became of each Reload; nil is nobody.
+	// OnReload, if set, is called with the result of each Reload.
 	OnReload func(r Reload)
 
-	// RPC says who may call and how much. Methods, Notifications, Types, Logger,
-	// Now and the callbacks are the gateway's to fill in.
-	RPC rpc.Options
+	// Tokens are the callers. Nil lets in everybody on loopback and on a unix socket, but
+	// nobody else; an empty list lets in nobody. Plugins are callers too: a sandbox does not
+	// keep them from a socket of their own user.
+	Tokens []Token
+	// Hosts are names, with or without a port, by which clients may call besides localhost and
+	// loopback addresses. They keep a hostile page from making its own name point here.
+	Hosts []string
+	// Origins are origins of pages, like "https://example.org", that may connect besides the
+	// gateway's own.
+	Origins []string
+	Limits  Limits
 
-	// Probe shows that the database can be written, for /readyz, as (*sqldb.DB).Probe
-	// does: its error is why not. It is called at most once a second. Nil only reads.
+	// Probe shows that the database can be written, for /readyz, as (*sqldb.DB).Probe does; at
+	// most once a second. If nil, the database is only read.
 	Probe func(ctx context.Context) error
-	// Secret lets callers who know it make sure that it is this gateway which they
-	// have reached, before they send a token: see Proof. None proves nothing.
+	// Secret, if set, lets callers who know it verify that they have reached this gateway
+	// before they send a token: see Proof.
 	Secret []byte
-	// Version and StoreName are what the method status says of the program and of
-	// where it keeps things; a StoreName has no password in it.
+	// Version and StoreName (without a password) are for status.
 	Version, StoreName string
 	// Logger is nil for none.
 	Logger *slog.Logger
-	// Now is time.Now if nil. Timers always go by the system's clock.
+	// Now is time.Now if nil. Timers always use the system's clock.
 	Now func() time.Time
 
 	_ struct{}
 }
 
-// Gateway serves methods and tells what changed.
+// Gateway serves methods and reports changes.
 //
-//  1. New makes it; nothing runs yet, and nothing has to be closed.
-//  2. Serve listens until its context ends. It may be called once.
-//  3. SetTokens and Reload may be called at any time.
-//
-// The tree, the engine and the log stay the caller's: they are closed by the
-// caller, behind the end of Serve.
+// New starts nothing. Serve listens until its context ends, and may be called once. SetTokens
+// and Reload may be called at any time. The caller closes the tree, the engine and the log
+// after Serve.
 type Gateway struct {
 	opts     Options
 	rpc      *rpc.Server
@@ -124,13 +141,11 @@ type Gateway struct {
 
 	database probe
 
-	// settings and config are what Reload replaces; reloading is held by one.
-	settings   atomic.Pointer[settings]
+	settings   atomic.Pointer[settings] // replaced by Reload, as is config; it holds reloading
 	config     atomic.Pointer[string]
 	reloading  chan struct{}
 	lastReload atomic.Pointer[Reload]
-	// refused are the reloads that failed before the engine was asked.
-	refused atomic.Uint64
+	refused    atomic.Uint64 // reloads that failed before the engine was involved
 }
 
 // New checks the options and makes a gateway.
@@ -141,10 +156,7 @@ func New(o Options) (*Gateway, error) {
 	if o.TurnIdle < 0 || o.Turns < 0 {
 		return nil, errors.New("gateway: TurnIdle and Turns are not negative")
 	}
-	if r := &o.RPC; r.Methods != nil || r.Notifications != nil || r.OnCall != nil || r.OnConn != nil || r.OnNotify != nil {
-		return nil, errors.New("gateway: methods, notifications and callbacks of Options.RPC are the gateway's")
-	}
-	if err := checkNames(o.RPC.Tokens); err != nil {
+	if err := checkNames(o.Tokens); err != nil {
 		return nil, err
 	}
 	if o.Logger == nil {
@@ -157,73 +169,62 @@ func New(o Options) (*Gateway, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &Gateway{opts: o, sessions: newSessionTable(), started: o.Now(), reloading: make(chan struct{}, 1)}
+	g := &Gateway{opts: o, sessions: sessionTable{owned: recent.New[phases.Context](mostSessions)}, started: o.Now(), reloading: make(chan struct{}, 1)}
 	g.settings.Store(&settings{roots, o.PromptChars})
 	g.config.Store(&o.Config)
 	g.metrics = newMetrics(g)
 	g.hub = newHub(o.Tree, o.Logger, g.metrics)
 	g.turns = newTurnTable(&g.opts)
-	if err := g.newServer(); err != nil {
+	types, err := wireTypes()
+	if err != nil {
 		return nil, err
+	}
+	g.rpc, err = rpc.New(rpc.Options{
+		Methods: g.methods(), Notifications: notifications(), Schema: types.Of,
+		Tokens: o.Tokens, Hosts: o.Hosts, Origins: o.Origins, Limits: o.Limits, Logger: o.Logger, Now: o.Now,
+		OnCall: g.metrics.call, OnNotify: func(outcome string) { g.metrics.notes.WithLabelValues(outcome).Inc() }, OnConn: func(open int) { g.open.Store(int64(open)) },
+	})
+	if err != nil {
+		return nil, fmt.Errorf("gateway: %w", err)
 	}
 	return g, nil
 }
 
-// newServer makes the transport with all methods.
-func (g *Gateway) newServer() error {
-	types, err := wireTypes()
-	if err != nil {
-		return err
-	}
-	o := g.opts.RPC
-	o.Methods, o.Notifications, o.Types = g.methods(), notifications(), types
-	o.Logger, o.Now = g.opts.Logger, g.opts.Now
-	o.OnCall, o.OnNotify = g.metrics.call, g.metrics.notified
-	o.OnConn = func(open int) { g.open.Store(int64(open)) }
-	if g.rpc, err = rpc.New(o); err != nil {
-		return fmt.Errorf("gateway: %w", err)
-	}
-	return nil
-}
-
-// SetTokens puts other tokens in force. Connections of tokens that are not in force
-// any more, or grant something else now, are closed. An error names what cannot be
-// meant; then everything stays as it was.
-func (g *Gateway) SetTokens(tokens []rpc.Token) error {
+// SetTokens replaces the tokens and closes connections of tokens that are gone or changed. If a
+// token is invalid, nothing changes.
+func (g *Gateway) SetTokens(tokens []Token) error {
 	if err := checkNames(tokens); err != nil {
 		return err
 	}
 	return g.rpc.SetTokens(tokens)
 }
 
-// checkNames refuses tokens with names that no tree takes for an actor: every call
-// with them would fail.
-func checkNames(tokens []rpc.Token) error {
+// checkNames refuses names that the tree refuses as actors: every call would fail.
+func checkNames(tokens []Token) error {
 	for _, t := range tokens {
 		if err := tree.CheckActor(t.Name); err != nil {
-			return fmt.Errorf("gateway: token %.80q: it is who acts: %w", t.Name, err)
+			return fmt.Errorf("gateway: token %.80q: the actor: %w", t.Name, err)
 		}
 	}
 	return nil
 }
 
-// Serve answers on the listeners until ctx ends; calls that are on their way end
-// first, and turns that are kept are ended as interrupted, within a bounded time. It
-// closes the listeners.
+// Serve answers on the listeners until ctx ends, and closes them. It then waits, within a
+// bounded time, for calls in flight, and ends kept turns as interrupted.
 func (g *Gateway) Serve(ctx context.Context, listeners ...net.Listener) error {
-	// The hub outlives the calls, which may be waiting for it.
+	// The hub outlives the calls, which may wait for it.
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var running, ending sync.WaitGroup
 	for _, work := range []func(context.Context){g.hub.listen, g.hub.read, g.thin, g.sweep} {
 		running.Go(func() { work(background) })
 	}
-	// Clients learn that their turns end while there are connections to say it over.
+	// Turns end first, so that clients are notified over their connections.
 	calls, endCalls := context.WithCancel(context.WithoutCancel(ctx))
 	served, endServed := context.WithCancel(ctx)
 	ending.Go(func() {
 		<-served.Done()
 		left := g.turns.stop()
-		g.tellEnded(left)
+		g.notifyEnded(left)
 		endCalls()
 		g.endAll(background, left)
 	})
@@ -235,9 +236,8 @@ func (g *Gateway) Serve(ctx context.Context, listeners ...net.Listener) error {
 	return err
 }
 
-// Handler serves everything that Serve does, for tests and for hosts with a server
-// of their own. Notifications need Serve, and so does the end of turns that no client
-// ends.
+// Handler serves what Serve does, for tests and hosts with a server of their own. Notifications
+// and the end of idle turns need Serve.
 func (g *Gateway) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/", g.rpc.Handler())
@@ -246,18 +246,19 @@ func (g *Gateway) Handler() http.Handler {
 	if len(g.opts.Secret) > 0 {
 		mux.Handle("GET "+IdentityPath, g.rpc.Guard(http.HandlerFunc(g.identify)))
 	}
-	mux.Handle("GET /metrics", g.rpc.Guard(g.rpc.Admit(rpc.ReadRight, g.metrics.handler())))
+	// Peers on this machine need no token. Guard comes first: a page could read the metrics
+	// through a name of its own that points here.
+	metrics := promhttp.HandlerFor(g.metrics.registry, promhttp.HandlerOpts{MaxRequestsInFlight: maxScrapes})
+	mux.Handle("GET /metrics", g.rpc.Guard(g.rpc.Admit(rpc.ReadRight, metrics)))
 	return mux
 }
 
-// Times of thin.
 const (
 	thinEvery = time.Hour
 	thinTime  = 5 * time.Minute
 )
 
-// thin takes old autosaves away, now and once an hour. Several gateways may do so
-// on one database.
+// thin deletes old autosaves, now and once an hour; several gateways may do so on one database.
 func (g *Gateway) thin(ctx context.Context) {
 	tick := time.NewTicker(thinEvery)
 	defer tick.Stop()
@@ -269,7 +270,7 @@ func (g *Gateway) thin(ctx context.Context) {
 		case ctx.Err() != nil:
 			return
 		case err != nil:
-			g.opts.Logger.Warn("old autosaves could not be thinned; it is tried again in an hour", "error", err)
+			g.opts.Logger.Warn("old autosaves could not be thinned; the next attempt is in an hour", "error", err)
 		case n > 0:
 			g.opts.Logger.Info("old autosaves were thinned", "revisions", n)
 		}
@@ -279,4 +280,19 @@ func (g *Gateway) thin(ctx context.Context) {
 		case <-tick.C:
 		}
 	}
+}
+
+// Schema describes the gateway to clients: methods with the JSON Schemas of params and result,
+// notifications, and errors. The same version returns the same bytes.
+func Schema() (json.RawMessage, error) {
+	types, err := wireTypes()
+	if err != nil {
+		return nil, fmt.Errorf("gateway: %w", err)
+	}
+	g := &Gateway{} // its methods are not called
+	s, err := rpc.New(rpc.Options{Methods: g.methods(), Notifications: notifications(), Schema: types.Of})
+	if err != nil {
+		return nil, fmt.Errorf("gateway: %w", err)
+	}
+	return s.Schema()
 }

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/grapnelhq/grapnel/gateway/rpc"
+	"github.com/grapnelhq/grapnel/internal/rpc"
 	"github.com/grapnelhq/grapnel/store"
 )
 
@@ -70,13 +70,13 @@ func TestReadyFlood(t *testing.T) {
 	}
 }
 
-// TestReadySaysNoPlace: who asks learns cause and remedy, and no path.
+// TestReadySaysNoPlace: who asks learns cause and hint, and no path.
 func TestReadySaysNoPlace(t *testing.T) {
 	t.Parallel()
 
-	full := &store.Error{Code: store.CodeFull, Message: "/repo/grapnel.db is full", Remedy: "free space", Err: errors.New("/repo")}
+	full := &store.Error{Code: store.CodeFull, Message: "/repo/grapnel.db is full", Hint: "free space", Err: errors.New("/repo")}
 	s := serve(t, Options{Probe: func(context.Context) error { return full }})
-	const want = `{"ready":false,"database":"full","engine":"none","remedy":"free space"}`
+	const want = `{"ready":false,"database":"full","engine":"none","hint":"free space"}`
 	if got, body := s.get(t, "/readyz", ""); got != http.StatusServiceUnavailable || strings.TrimSpace(body) != want {
 		t.Errorf("%d %s", got, body)
 	}
@@ -146,7 +146,7 @@ func TestRebindingPage(t *testing.T) {
 func TestProbesFromElsewhere(t *testing.T) {
 	t.Parallel()
 
-	s := serve(t, Options{Secret: []byte("secret"), RPC: rpc.Options{Tokens: []rpc.Token{}}})
+	s := serve(t, Options{Secret: []byte("secret"), Tokens: []rpc.Token{}})
 	elsewhere := &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 7500}
 	at := func(addr net.Addr, path, host, origin string) int {
 		r := must[*http.Request](t)(http.NewRequestWithContext(context.WithValue(t.Context(), http.LocalAddrContextKey, addr), http.MethodGet, "http://localhost"+path, nil))

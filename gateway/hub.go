@@ -8,80 +8,59 @@ import (
 	"sync"
 	"time"
 
-	"github.com/grapnelhq/grapnel/gateway/rpc"
+	"github.com/grapnelhq/grapnel/internal/rpc"
 	"github.com/grapnelhq/grapnel/tree"
 )
 
-// Times and sizes of the hub.
 const (
-	// readEvery is how often the log of changes is read without being woken.
-	readEvery = 5 * time.Second
-	// readTime bounds one reading.
-	readTime = 5 * time.Second
-	// backoffLeast and backoffMost are the waits between attempts to listen.
-	backoffLeast = 100 * time.Millisecond
+	// readEvery is how often the log of changes is read without being woken, and readTime
+	// bounds each read.
+	readEvery    = 5 * time.Second
+	readTime     = 5 * time.Second
+	backoffLeast = 100 * time.Millisecond // the first wait between attempts to listen; backoffMost is the longest
 	backoffMost  = 5 * time.Second
-	// batch is how many changes are read at once.
-	batch = 1000
-	// burst is how many notes of one workspace are told one by one, half of what may
-	// wait for a connection: a folder with thousands of threads that is deleted does
-	// not cost a client its connection.
+	batch        = 1000 // how many changes are read at once
+	// burst is how many notes of one workspace are sent singly, half of what may wait for a
+	// connection: deleting a large folder must not cost a client its connection.
 	burst = 128
 )
 
-// conn is what the hub needs of a *rpc.Conn.
+// conn is the hub's view of an *rpc.Conn.
 type conn interface {
-	// Notify queues a notification and never blocks.
 	Notify(key, method string, params any)
 	Context() context.Context
 	Caller() *rpc.Caller
 }
 
-// hub knows who watches what, and tells them what changed.
-//
-// One goroutine listens, one reads and tells. Connections come and go by the
-// calls of their clients. The lock is never held while the database works.
+// hub notifies the connections that watch workspaces of changes. One goroutine listens, one
+// reads and notifies. The lock is never held while the database works.
 type hub struct {
 	tree    tree.Store
 	log     *slog.Logger
 	metrics *metrics
 	woken   chan struct{} // of capacity 1
-	// placed is closed when the log of changes has been read for the first time.
-	placed chan struct{}
+	placed  chan struct{} // closed after the first read of the log
 
 	mu sync.Mutex
-	// taken is the place up to which changes were read; known says that it is one.
-	// They are told soon after, to whoever watched by then: who comes later begins
-	// behind them.
-	taken tree.Seq
-	known bool
-	// told is the place up to which everybody has been told.
-	told  tree.Seq
-	rooms map[string]map[conn]*watch // by workspace
-	conns map[conn]*member
-	count int // watches
-	// failing says that the last reading failed, so that an outage is logged once.
-	failing bool
+	// taken is the place up to which changes were read, if known. Watches that existed then are
+	// notified of them; later ones begin after them.
+	taken   tree.Seq
+	known   bool
+	sent    tree.Seq                     // the place up to which everybody was notified
+	watches map[string]map[conn]tree.Seq // has, by workspace and connection, where each watch began
+	conns   map[conn]*watcher
+	failing bool // the last read failed, so that an outage is logged once
 }
 
-// watch is one connection's interest in one workspace.
-type watch struct {
-	// from is where it began: what was before that, the connection knows.
-	from tree.Seq
-}
-
-// member is one connection with all its watches.
-type member struct {
-	rooms map[string]*watch
-	// forget takes back that its end is looked out for.
-	forget func() bool
+type watcher struct {
+	watches int
+	forget  func() bool // unregisters from the connection's end
 }
 
 func newHub(t tree.Store, log *slog.Logger, m *metrics) *hub {
-	return &hub{tree: t, log: log, metrics: m, woken: make(chan struct{}, 1), placed: make(chan struct{}), rooms: map[string]map[conn]*watch{}, conns: map[conn]*member{}}
+	return &hub{tree: t, log: log, metrics: m, woken: make(chan struct{}, 1), placed: make(chan struct{}), watches: map[string]map[conn]tree.Seq{}, conns: map[conn]*watcher{}}
 }
 
-// wake makes read look at the log soon.
 func (h *hub) wake() {
 	select {
 	case h.woken <- struct{}{}:
@@ -89,7 +68,6 @@ func (h *hub) wake() {
 	}
 }
 
-// listen listens until ctx ends, and begins again when listening ends before.
 func (h *hub) listen(ctx context.Context) {
 	wait := backoffLeast
 	for {
@@ -98,7 +76,7 @@ func (h *hub) listen(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		h.metrics.listenEnded()
+		h.metrics.listens.Inc()
 		h.wake()
 		level := slog.LevelDebug // an outage is logged once
 		if time.Since(began) > backoffMost {
@@ -107,7 +85,7 @@ func (h *hub) listen(ctx context.Context) {
 		if wait == backoffLeast {
 			level = slog.LevelWarn
 		}
-		h.log.Log(ctx, level, "listening for changes ended; it begins again, and changes are read every few seconds meanwhile", "error", err)
+		h.log.Log(ctx, level, "listening for changes ended and begins again; changes are read every few seconds meanwhile", "error", err)
 		select {
 		case <-ctx.Done():
 			return
@@ -117,7 +95,6 @@ func (h *hub) listen(ctx context.Context) {
 	}
 }
 
-// read reads what changed and tells it, until ctx ends.
 func (h *hub) read(ctx context.Context) {
 	tick := time.NewTicker(readEvery)
 	defer tick.Stop()
@@ -133,11 +110,11 @@ func (h *hub) read(ctx context.Context) {
 	}
 }
 
-// step reads a batch of changes and tells them. It reports whether there are more.
+// step reads a batch of changes and notifies of them. It reports whether there are more.
 func (h *hub) step(ctx context.Context) bool {
-	at, known := h.place()
+	at, _, known := h.place()
 	if !known {
-		at = newest // what was before the gateway began, nobody waits for
+		at = newest // nobody waits for earlier changes
 	}
 	got, err := h.changes(ctx, at)
 	h.reached(ctx, err)
@@ -146,16 +123,15 @@ func (h *hub) step(ctx context.Context) bool {
 	}
 	wanted := h.take(got.Next)
 	if got.Gap {
-		h.tellGap(got.Next)
+		h.sendGap(got.Next)
 		return got.More
 	}
-	h.tell(h.notes(ctx, got.List, wanted), got.Next)
+	h.send(h.notes(ctx, got.List, wanted), got.Next)
 	return got.More
 }
 
-// notes makes notes of changes, digested for each workspace by itself. They are in
-// the order of the log across workspaces too: a client that watches several and
-// keeps one place for all would miss something otherwise.
+// notes digests the changes of each workspace, in the order of the log across workspaces: a
+// client may keep one place for several.
 func (h *hub) notes(ctx context.Context, list []tree.Change, wanted map[string]bool) []note {
 	var notes []note
 	for _, group := range byWorkspace(list, wanted) {
@@ -165,7 +141,6 @@ func (h *hub) notes(ctx context.Context, list []tree.Change, wanted map[string]b
 	return h.prepare(ctx, notes)
 }
 
-// changes reads a batch behind a place.
 func (h *hub) changes(ctx context.Context, after tree.Seq) (tree.Changes, error) {
 	ctx, cancel := context.WithTimeout(ctx, readTime)
 	defer cancel()
@@ -181,16 +156,16 @@ func (h *hub) reached(ctx context.Context, err error) {
 	switch {
 	case ctx.Err() != nil:
 	case err != nil:
-		h.metrics.readFailed()
+		h.metrics.reads.Inc()
 		if !was {
-			h.log.Warn("changes cannot be read; it is tried again every few seconds", "error", err)
+			h.log.Warn("changes cannot be read; the next attempt is in a few seconds", "error", err)
 		}
 	case was:
 		h.log.Info("changes can be read again")
 	}
 }
 
-// take moves the place on and returns the workspaces that are watched by now.
+// take advances the place and returns the watched workspaces.
 func (h *hub) take(next tree.Seq) map[string]bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -198,17 +173,15 @@ func (h *hub) take(next tree.Seq) map[string]bool {
 		close(h.placed)
 	}
 	h.taken, h.known = next, true
-	wanted := make(map[string]bool, len(h.rooms))
-	for id := range h.rooms {
+	wanted := make(map[string]bool, len(h.watches))
+	for id := range h.watches {
 		wanted[id] = true
 	}
 	return wanted
 }
 
-// prepare encodes notes, once for all who get them. How many folders a document
-// affects is asked here: outside of the transaction that saved it, once for each
-// note, and only where somebody watches. That has its time for all of them
-// together, as everybody waits.
+// prepare encodes notes once for all recipients and counts the affected folders, within a
+// bounded time for all notes.
 func (h *hub) prepare(ctx context.Context, notes []note) []note {
 	ctx, cancel := context.WithTimeout(ctx, readTime)
 	defer cancel()
@@ -219,8 +192,7 @@ func (h *hub) prepare(ctx context.Context, notes []note) []note {
 			affects = h.affects(ctx, tree.Scope{WorkspaceID: n.change.WorkspaceID, FolderID: n.change.Doc.FolderID})
 		}
 		if err := n.encode(affects); err != nil {
-			// Such as one with a time that JSON has no form for. The client has to know,
-			// and a gap always encodes.
+			// For example a time that JSON cannot have. A gap always encodes.
 			h.log.Error("a notification cannot be encoded", "error", err)
 			*n = gapNote(n.change.WorkspaceID, n.resume)
 			_ = n.encode(nil)
@@ -229,78 +201,256 @@ func (h *hub) prepare(ctx context.Context, notes []note) []note {
 	return notes
 }
 
-// affects is nil where it could not be told.
+// affects is nil if it is unknown.
 func (h *hub) affects(ctx context.Context, s tree.Scope) *int {
 	n, err := h.tree.Affected(ctx, s)
 	switch {
 	case tree.HasCode(err, tree.CodeNotFound): // deleted since
 		n = 0
 	case err != nil:
-		h.log.Debug("it could not be told what a document affects", "error", err)
+		h.log.Debug("what a document affects is unknown", "error", err)
 		return nil
 	}
 	return &n
 }
 
-// tell hands notes to all who watch and do not know yet, and notes the place up to
-// which everybody has been told.
-func (h *hub) tell(notes []note, upTo tree.Seq) {
+// send notifies the connections that watch and do not know yet.
+func (h *hub) send(notes []note, upTo tree.Seq) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for i := range notes {
 		n := &notes[i]
-		for c, w := range h.rooms[n.change.WorkspaceID] {
-			if n.change.Seq > w.from {
+		for c, from := range h.watches[n.change.WorkspaceID] {
+			if n.change.Seq > from {
 				c.Notify(n.key, n.method, n.params)
 			}
 		}
 		if n.change.Workspace != nil && n.change.Action == tree.Deleted {
-			h.closeRoom(n.change.WorkspaceID)
+			for c := range h.watches[n.change.WorkspaceID] {
+				h.drop(c, n.change.WorkspaceID)
+			}
 		}
 	}
-	h.told = upTo
+	h.sent = upTo
 }
 
-// tellGap tells everybody to read again. The log may be another one than before,
-// such as that of a copy that was put back, so that every place is a new one.
-func (h *hub) tellGap(upTo tree.Seq) {
+// sendGap makes everybody read again. The log may be a restored copy, so every place is new.
+func (h *hub) sendGap(upTo tree.Seq) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if len(h.rooms) > 0 {
-		h.log.Warn("the log of changes has a gap: clients are told to read again", "seq", upTo)
+	if len(h.watches) > 0 {
+		h.log.Warn("the log of changes has a gap: clients have to read again", "seq", upTo)
 	}
-	for id, room := range h.rooms {
+	for id, conns := range h.watches {
 		n := gapNote(id, upTo)
 		if err := n.encode(nil); err != nil {
 			h.log.Error("a notification cannot be encoded", "error", err)
 			continue
 		}
-		for c, w := range room {
+		for c := range conns {
 			c.Notify(n.key, n.method, n.params)
-			w.from = upTo
+			conns[c] = upTo
 		}
 	}
-	h.told = upTo
+	h.sent = upTo
 }
 
-// place is where the next reading begins; false before the first.
-func (h *hub) place() (tree.Seq, bool) {
+// place returns the places up to which changes were read and everybody was notified; false
+// before the first read.
+func (h *hub) place() (taken, sent tree.Seq, known bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.taken, h.known
+	return h.taken, h.sent, h.known
 }
 
-// progress is the place up to which everybody has been told; false before the
-// first reading.
-func (h *hub) progress() (tree.Seq, bool) {
+func (h *hub) watchers() (n int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.told, h.known
+	for _, w := range h.conns {
+		n += w.watches
+	}
+	return n
 }
 
-// watchers is how many watches there are.
-func (h *hub) watchers() int {
+type watchParams struct {
+	WorkspaceID string    `json:"workspace_id"`
+	SinceSeq    *tree.Seq `json:"since_seq,omitempty" jsonschema:"the seq of the last notification of this workspace, or of the last watch or unwatch"`
+	Actor       string    `json:"actor,omitempty"`
+}
+
+type unwatchParams struct {
+	WorkspaceID string `json:"workspace_id"`
+	Actor       string `json:"actor,omitempty"`
+}
+
+type watchResult struct {
+	Seq tree.Seq `json:"seq" jsonschema:"everything up to this place was sent, or could be read"`
+	Gap bool     `json:"gap" jsonschema:"not everything since since_seq can be sent: read again"`
+}
+
+const (
+	maxWatches = 256
+	// catchUpRounds is how many batches of changes are read for a returning client, and
+	// catchUpTime bounds the time.
+	catchUpRounds = 16
+	catchUpTime   = 10 * time.Second
+)
+
+func (g *Gateway) watch(ctx context.Context, c call[watchParams]) (watchResult, error) {
+	p := c.params
+	switch {
+	case c.Conn == nil:
+		return watchResult{}, rpc.Errorf(rpc.CodeInvalid, "watching needs a WebSocket connection (/ws): an HTTP POST has no notifications")
+	case p.SinceSeq != nil && *p.SinceSeq < 0:
+		return watchResult{}, rpc.Errorf(rpc.CodeInvalid, "since_seq: %d is less than 0", *p.SinceSeq)
+	}
+	ctx, cancel := context.WithTimeout(ctx, catchUpTime)
+	defer cancel()
+	if _, err := g.opts.Tree.Doc(ctx, tree.Scope{WorkspaceID: p.WorkspaceID}); err != nil {
+		return watchResult{}, err // such as an unknown workspace
+	}
+	if err := g.hub.await(ctx); err != nil {
+		return watchResult{}, err
+	}
+	if p.SinceSeq == nil {
+		return g.hub.join(c.Conn, p.WorkspaceID, false)
+	}
+	return g.hub.catchUp(ctx, c.Conn, p.WorkspaceID, *p.SinceSeq)
+}
+
+func (g *Gateway) unwatch(_ context.Context, c call[unwatchParams]) (watchResult, error) {
+	if c.Conn == nil {
+		return watchResult{}, rpc.Errorf(rpc.CodeInvalid, "an HTTP POST watches nothing")
+	}
+	seq, ok := g.hub.leave(c.Conn, c.params.WorkspaceID)
+	if !ok {
+		return watchResult{}, rpc.Errorf(rpc.CodeNotFound, "this connection does not watch the workspace %q", c.params.WorkspaceID)
+	}
+	return watchResult{Seq: seq}, nil
+}
+
+// await waits until the log of changes was read once.
+func (h *hub) await(ctx context.Context) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, readTime, rpc.Errorf(rpc.CodeUnavailable, "the log of changes has not been read yet; try again"))
+	defer cancel()
+	select {
+	case <-h.placed:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// join begins a watch where the hub is now. An existing watch goes on, unless the connection
+// must read again: it would miss changes that were taken and not yet sent.
+func (h *hub) join(c conn, workspace string, gap bool) (watchResult, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.count
+	if from, ok := h.watches[workspace][c]; ok && !gap {
+		return watchResult{Seq: max(from, h.sent)}, nil
+	}
+	return watchResult{h.taken, gap}, h.enter(c, workspace, h.taken)
+}
+
+// catchUp notifies a connection of the changes since a place, and lets it watch. It reads until
+// it has reached the hub, and then sends everything at once: a connection that watches already
+// would otherwise get older changes after newer ones.
+func (h *hub) catchUp(ctx context.Context, c conn, workspace string, at tree.Seq) (watchResult, error) {
+	wanted := map[string]bool{workspace: true}
+	var missed []note
+	for range catchUpRounds {
+		got, err := h.changes(ctx, at)
+		if err != nil {
+			return watchResult{}, err
+		}
+		if got.Gap {
+			break
+		}
+		for _, group := range byWorkspace(got.List, wanted) {
+			notes := digest(group, burst-len(missed))
+			if notes[0].gap {
+				return h.join(c, workspace, true)
+			}
+			missed = append(missed, h.prepare(ctx, notes)...)
+		}
+		at = got.Next
+		if got.More {
+			continue
+		}
+		if ok, err := h.enterAt(c, workspace, at, missed); ok || err != nil {
+			return watchResult{Seq: at}, err
+		}
+	}
+	return h.join(c, workspace, true)
+}
+
+// enterAt enters and sends what was missed, unless the hub is ahead of the connection.
+func (h *hub) enterAt(c conn, workspace string, at tree.Seq, missed []note) (bool, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if at < h.taken {
+		return false, nil
+	}
+	if err := h.enter(c, workspace, at); err != nil {
+		return true, err
+	}
+	for i := range missed {
+		c.Notify(missed[i].key, missed[i].method, missed[i].params)
+	}
+	return true, nil
+}
+
+// enter registers a watch, or resets an existing one. The lock is held.
+func (h *hub) enter(c conn, workspace string, at tree.Seq) error {
+	if _, ok := h.watches[workspace][c]; !ok {
+		w := h.conns[c]
+		switch {
+		case w == nil:
+			w = &watcher{forget: context.AfterFunc(c.Context(), func() { h.gone(c) })}
+			h.conns[c] = w
+		case w.watches >= maxWatches:
+			return rpc.Errorf(rpc.CodeInvalid, "this connection watches %d workspaces, and may watch no more", maxWatches)
+		}
+		w.watches++
+		if h.watches[workspace] == nil {
+			h.watches[workspace] = map[conn]tree.Seq{}
+		}
+	}
+	h.watches[workspace][c] = at
+	return nil
+}
+
+// leave ends a watch and returns the place up to which its connection was notified.
+func (h *hub) leave(c conn, workspace string) (tree.Seq, bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	from, ok := h.watches[workspace][c]
+	if !ok {
+		return 0, false
+	}
+	h.drop(c, workspace)
+	return max(from, h.sent), true
+}
+
+// drop removes a watch, and its watcher with the last one. The lock is held.
+func (h *hub) drop(c conn, workspace string) {
+	delete(h.watches[workspace], c)
+	if len(h.watches[workspace]) == 0 {
+		delete(h.watches, workspace)
+	}
+	w := h.conns[c]
+	if w.watches--; w.watches == 0 {
+		w.forget()
+		delete(h.conns, c)
+	}
+}
+
+func (h *hub) gone(c conn) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for workspace, conns := range h.watches {
+		if _, ok := conns[c]; ok {
+			h.drop(c, workspace)
+		}
+	}
 }

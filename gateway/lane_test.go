@@ -7,10 +7,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/grapnelhq/grapnel/gateway/rpc"
+	"github.com/grapnelhq/grapnel/internal/rpc"
 )
 
-// TestLane: a token gets half of the places, others get the rest, and who waits for
+// TestLane: a token gets half of the slots, others get the rest, and who waits for
 // too long is refused with the reason.
 func TestLane(t *testing.T) {
 	t.Parallel()

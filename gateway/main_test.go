@@ -19,9 +19,9 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 	"go.uber.org/goleak"
 
-	"github.com/grapnelhq/grapnel/gateway/rpc"
+	"github.com/grapnelhq/grapnel/internal/rpc"
+	"github.com/grapnelhq/grapnel/internal/treetest"
 	"github.com/grapnelhq/grapnel/tree"
-	"github.com/grapnelhq/grapnel/tree/treetest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -301,7 +301,7 @@ func token(name string, workspaces []string, rights ...rpc.Right) rpc.Token {
 
 // with returns options with tokens.
 func (o Options) with(tokens ...rpc.Token) Options {
-	o.RPC.Tokens = tokens
+	o.Tokens = tokens
 	return o
 }
 

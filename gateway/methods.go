@@ -2,58 +2,45 @@ package gateway
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"maps"
 	"reflect"
+	"slices"
+	"sync"
 	"time"
 
-	"github.com/google/jsonschema-go/jsonschema"
-
-	"github.com/grapnelhq/grapnel/gateway/rpc"
-	"github.com/grapnelhq/grapnel/internal/surface"
+	"github.com/grapnelhq/grapnel/internal/api"
+	"github.com/grapnelhq/grapnel/internal/rpc"
+	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/runtime"
+	"github.com/grapnelhq/grapnel/store"
 	"github.com/grapnelhq/grapnel/tree"
 )
 
-// callTime bounds a call to the tree or the log. Turns have budgets of their own.
-const callTime = 20 * time.Second
+const callTime = 20 * time.Second // bounds a call of the tree or the log. Turns have budgets of their own
 
-// docsBytes is what the two longest documents take, as some calls answer with, and
-// their JSON.
-const docsBytes = 1 << 20
+const docsBytes = 1 << 20 // the JSON of the two longest documents: the most that some calls answer
 
-// openActor is who acts on a gateway without tokens and does not say who.
-const openActor = "local"
+const openActor = "local" // the actor on a gateway without tokens if the params name nobody
 
-// asked points at what all params have beside what they are about. Workspace is
-// nil for a method of no workspace.
-type asked struct{ workspace, actor *string }
-
-// call is one call of a method: who calls, and what for.
 type call[P any] struct {
 	*rpc.Caller
 
 	params P
 }
 
-// audience is who reads the answers of a call: what of plugins' words they may hold.
-func audience(c *rpc.Caller) phases.Audience {
-	if c.May(rpc.AdminRight) {
-		return phases.AudienceOperator
-	}
-	return phases.AudienceUser
-}
-
-// method makes a row of the table. Before the work is done, the caller must be one
-// who may see the workspace, and the actor is settled. An answer that may hold words of
-// plugins has a method For, and is given as its caller may see it.
-func method[P, R any](name string, right rpc.Right, doc string, ask func(*P) asked, do func(ctx context.Context, c call[P]) (R, error)) rpc.Method {
+// method makes a row of the table. Params with a field WorkspaceID require access to that
+// workspace; their Actor is filled in. A result with a method For is reduced to what its caller
+// may see: plugins' own messages are for operators.
+func method[P, R any](name string, right rpc.Right, doc string, do func(ctx context.Context, c call[P]) (R, error)) rpc.Method {
 	return rpc.Typed(name, right, doc, func(ctx context.Context, c *rpc.Caller, p P) (R, error) {
 		var none R
-		a := ask(&p)
-		if a.workspace != nil && !c.MayWorkspace(*a.workspace) {
-			return none, noWorkspace(*a.workspace)
+		if id := textField(&p, "WorkspaceID"); id != nil && !c.MayWorkspace(*id) {
+			return none, noWorkspace(*id)
 		}
-		if err := settleActor(c, a.actor); err != nil {
+		if err := settleActor(c, textField(&p, "Actor")); err != nil {
 			return none, wireError(err)
 		}
 		r, err := do(ctx, call[P]{c, p})
@@ -61,33 +48,52 @@ func method[P, R any](name string, right rpc.Right, doc string, ask func(*P) ask
 			return none, wireError(err)
 		}
 		if words, ok := any(r).(interface{ For(a phases.Audience) R }); ok {
-			r = words.For(audience(c))
+			audience := phases.AudienceUser
+			if c.May(rpc.AdminRight) {
+				audience = phases.AudienceOperator
+			}
+			r = words.For(audience)
 		}
 		return r, nil
 	})
 }
 
-// quick is method for work that a database does: it is bounded in time, and has
-// memory for documents.
-func quick[P, R any](name string, right rpc.Right, doc string, ask func(*P) asked, do func(ctx context.Context, p P) (R, error)) rpc.Method {
-	return method(name, right, doc, ask, func(ctx context.Context, c call[P]) (R, error) {
+func textField(params any, name string) *string {
+	v := reflect.ValueOf(params).Elem().FieldByName(name)
+	if !v.IsValid() {
+		return nil
+	}
+	p, _ := reflect.TypeAssert[*string](v.Addr())
+	return p
+}
+
+// quick is method for a database call: bounded in time, with memory for documents.
+func quick[P, R any](name string, right rpc.Right, doc string, do func(ctx context.Context, c call[P]) (R, error)) rpc.Method {
+	return method(name, right, doc, func(ctx context.Context, c call[P]) (R, error) {
 		if err := rpc.Expect(ctx, docsBytes); err != nil {
 			var none R
 			return none, err
 		}
 		ctx, cancel := context.WithTimeout(ctx, callTime)
 		defer cancel()
-		return do(ctx, c.params)
+		return do(ctx, c)
 	})
 }
 
-// settleActor makes the actor the token's name. Only where there are no tokens the
-// params say who it is.
+// stored is quick for a method of the tree, whose result goes through wrap.
+func stored[P, T, R any](g *Gateway, name string, right rpc.Right, doc string, do func(tree.Store, context.Context, P) (T, error), wrap func(T) R) rpc.Method {
+	return quick(name, right, doc, func(ctx context.Context, c call[P]) (R, error) {
+		v, err := do(g.opts.Tree, ctx, c.params)
+		return wrap(v), err
+	})
+}
+
+// settleActor makes the actor the token's name. Only without tokens the params decide.
 func settleActor(c *rpc.Caller, actor *string) error {
 	switch {
 	case !c.Open:
 		if *actor != "" && *actor != c.Name {
-			return rpc.Errorf(rpc.CodeInvalid, "actor: it is %q, by the token; leave it out", c.Name)
+			return rpc.Errorf(rpc.CodeInvalid, "actor: the token says %q; omit it", c.Name)
 		}
 		*actor = c.Name
 	case *actor == "":
@@ -96,24 +102,15 @@ func settleActor(c *rpc.Caller, actor *string) error {
 	return tree.CheckActor(*actor)
 }
 
-// anyone is the params of methods about everything.
 type anyone struct {
 	Actor string `json:"actor,omitempty"`
 }
 
-func (p *anyone) asked() asked { return asked{nil, &p.Actor} }
-
-// methods is the table of all methods, in the order of the documents. Those that
-// only read are admitted a few at a time.
+// methods lists all methods in the order of the documents. Those that only read are admitted a
+// few at a time.
 func (g *Gateway) methods() []rpc.Method {
-	var all []rpc.Method
+	all := slices.Concat(g.treeMethods(), g.docMethods(), g.turnMethods(), g.sessionMethods(), g.manifestMethods(), g.operatorMethods())
 	reads, verifies := newLane(maxLight), newLane(maxVerifies)
-	for _, part := range [][]rpc.Method{
-		g.workspaceMethods(), g.folderMethods(), g.threadMethods(), g.docMethods(), g.turnMethods(), g.sessionMethods(), g.phaseMethods(), g.manifestMethods(), g.statusMethods(),
-		g.configMethods(), g.pluginMethods(),
-	} {
-		all = append(all, part...)
-	}
 	for i, m := range all {
 		switch {
 		case m.Name == methodVerify:
@@ -126,15 +123,164 @@ func (g *Gateway) methods() []rpc.Method {
 }
 
 // wireTypes are the schemas of types whose JSON reflection does not see.
-func wireTypes() (map[reflect.Type]*jsonschema.Schema, error) {
-	own := surface.Schemas{}
-	maps.Copy(own, surface.Schemas{
+func wireTypes() (api.Schemas, error) {
+	own := api.Schemas{}
+	maps.Copy(own, api.Schemas{
 		reflect.TypeFor[tree.FolderID](): {Types: []string{"null", "string"}, Description: "a folder's id; null is the root"},
 	})
-	surface.AddWords(own, tree.Draft, tree.Active, tree.Archived)
-	surface.AddWords(own, tree.Autosave, tree.Manual, tree.Archive, tree.Restore)
-	surface.AddWords(own, tree.AllThreads, tree.NoThreads)
-	surface.AddWords(own, ReloadSignal, ReloadWatch, ReloadCall)
-	surface.AddWords(own, tree.Created, tree.Renamed, tree.Moved, tree.Deleted, tree.DocSaved, tree.DocArchived, tree.DocRestored, actionGap)
-	return surface.NewSchemas(own)
+	api.AddWords(own, tree.Draft, tree.Active, tree.Archived)
+	api.AddWords(own, tree.Autosave, tree.Manual, tree.Archive, tree.Restore)
+	api.AddWords(own, tree.AllThreads, tree.NoThreads)
+	api.AddWords(own, ReloadSignal, ReloadWatch, ReloadCall)
+	api.AddWords(own, tree.Created, tree.Renamed, tree.Moved, tree.Deleted, tree.DocSaved, tree.DocArchived, tree.DocRestored, actionGap)
+	return api.NewSchemas(own)
 }
+
+// How many client calls read the database at once. A store has eight connections for reading;
+// two are always free for turns.
+const (
+	maxReads    = 6
+	maxVerifies = 2 // beside other reads
+	maxLight    = maxReads - maxVerifies
+)
+
+const laneWait = 5 * time.Second // how long a call waits for a slot
+
+// lane bounds how many calls of a kind run at once. A token gets half of the slots.
+type lane struct {
+	slots  chan struct{}
+	tokens sync.Map // maps a token's name to its slots (chan struct{})
+}
+
+func newLane(slots int) *lane { return &lane{slots: make(chan struct{}, slots)} }
+
+func (l *lane) admit(m rpc.Method) rpc.Method {
+	call := m.Call
+	m.Call = func(ctx context.Context, c *rpc.Caller, params json.RawMessage) (any, error) {
+		leave, err := l.enter(ctx, c)
+		if err != nil {
+			return nil, err
+		}
+		defer leave()
+		return call(ctx, c, params)
+	}
+	return m
+}
+
+var errBusy = &rpc.Error{
+	Code: rpc.CodeOverloaded, Data: map[string]any{"share": "calls", "retry_after_ms": laneWait.Milliseconds()},
+	Message: "too many calls of this kind are running: wait for the answers to earlier ones, then try again",
+}
+
+// enter waits for a slot. The caller must call leave.
+func (l *lane) enter(ctx context.Context, c *rpc.Caller) (leave func(), err error) {
+	needed := []chan struct{}{l.slots}
+	if !c.Open {
+		own, _ := l.tokens.LoadOrStore(c.Name, make(chan struct{}, max(1, cap(l.slots)/2)))
+		needed = []chan struct{}{own.(chan struct{}), l.slots} //nolint:forcetypeassert // nothing else is stored
+	}
+	taken := 0
+	leave = func() {
+		for _, slots := range needed[:taken] {
+			<-slots
+		}
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, laneWait, errBusy)
+	defer cancel()
+	for _, slots := range needed {
+		select {
+		case slots <- struct{}{}:
+			taken++
+		case <-ctx.Done():
+		}
+		if ctx.Err() != nil { // even if both were ready
+			leave()
+			return nil, wireError(context.Cause(ctx))
+		}
+	}
+	return leave, nil
+}
+
+// wireError turns a failure into the client's error. Package rpc logs other errors and hides
+// their text.
+func wireError(err error) error {
+	if err == nil {
+		return nil
+	}
+	if e, ok := errors.AsType[*rpc.Error](err); ok {
+		return e
+	}
+	if e, ok := errors.AsType[*tree.Error](err); ok {
+		return treeError(e)
+	}
+	if e, ok := errors.AsType[*store.Error](err); ok {
+		return storeError(e)
+	}
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return &rpc.Error{Code: rpc.CodeUnavailable, Message: "the call took too long; try again", Err: err}
+	case errors.Is(err, context.Canceled):
+		return &rpc.Error{Code: rpc.CodeUnavailable, Message: "the call was abandoned: the gateway is stopping, or the caller is gone", Err: err}
+	case errors.Is(err, runtime.ErrClosed):
+		return &rpc.Error{Code: rpc.CodeUnavailable, Message: "the engine is closed: the gateway is stopping", Err: err}
+	case errors.Is(err, manifest.ErrKeyNeeded):
+		return &rpc.Error{Code: rpc.CodeUnavailable, Message: "the log is keyed, and the gateway has no key; see manifest.chain_key and manifest.fingerprint_key in its configuration", Err: err}
+	default:
+		return err
+	}
+}
+
+func treeError(e *tree.Error) *rpc.Error {
+	out := &rpc.Error{Code: string(e.Code), Message: e.Message, Err: e.Err}
+	if e.Code == tree.CodeUnavailable {
+		out.Message = "the database is out of reach; try again" // its text is for operators
+		out.Err = e
+	}
+	if c := e.Conflict; c != nil {
+		out.Data = map[string]any{
+			"expected_version": c.ExpectedVersion, "actual_version": c.ActualVersion, "actual_doc_id": c.ActualDocID,
+			"actual_content_sha256": c.ActualContentSHA256, "updated_by": c.UpdatedBy, "updated_at": c.UpdatedAt,
+		}
+	}
+	return out
+}
+
+func storeError(e *store.Error) error {
+	switch e.Code {
+	case store.CodeNotFound:
+		return &rpc.Error{Code: rpc.CodeNotFound, Message: "there is no such manifest", Err: e}
+	case store.CodeAmbiguous:
+		return &rpc.Error{Code: rpc.CodeInvalid, Message: e.Message, Err: e}
+	case store.CodeKey:
+		return &rpc.Error{Code: rpc.CodeUnavailable, Message: "the log is keyed, and the gateway has no key", Err: e}
+	case store.CodeLocked, store.CodeFull, store.CodePermission, store.CodeUnreachable:
+		return &rpc.Error{Code: rpc.CodeUnavailable, Message: "the log is out of reach; try again", Err: e}
+	default:
+		return e
+	}
+}
+
+// engineError is the error of a phase that did not begin; later errors are in the outcome.
+func engineError(err error) error {
+	if e, ok := errors.AsType[*phases.Error](err); ok {
+		switch e.Code {
+		case phases.CauseTurnNeeded:
+			return &rpc.Error{Code: rpc.CodeTurnNeeded, Message: e.Error() + ": call turn/begin, then turn/compile or turn/dispatch", Err: err}
+		case phases.CauseOversizeRequest, phases.CauseBudgetExhausted:
+			return &rpc.Error{Code: rpc.CodeTooLarge, Message: e.Message, Err: err}
+		default:
+			return &rpc.Error{Code: rpc.CodeInvalid, Message: e.Error(), Err: err}
+		}
+	}
+	return wireError(err)
+}
+
+// noWorkspace is the same for a missing workspace and one that is not the caller's.
+func noWorkspace(id string) error {
+	if id == "" {
+		return rpc.Errorf(rpc.CodeInvalid, "workspace_id: it is missing")
+	}
+	return rpc.Errorf(rpc.CodeNotFound, "there is no workspace %q", id)
+}
+
+func noManifest() error { return rpc.Errorf(rpc.CodeNotFound, "there is no such manifest") }

@@ -7,38 +7,35 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/grapnelhq/grapnel/gateway/rpc"
-	"github.com/grapnelhq/grapnel/internal/surface"
+	"github.com/grapnelhq/grapnel/internal/api"
+	"github.com/grapnelhq/grapnel/internal/rpc"
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/store"
 )
 
-// rowBytes is what a row of a list takes, with its JSON.
-const rowBytes = 1 << 10
+const rowBytes = 1 << 10 // the JSON of a list's row
 
-// What a manifest takes: manifestFactor times its record, which is read, decoded,
-// compared or hashed, and written as an answer; and answerBytes besides.
+// A manifest takes manifestFactor times its record (read, decoded, compared or hashed, and
+// encoded), and answerBytes besides.
 const (
 	manifestFactor = 6
 	answerBytes    = 256 << 10
 )
 
 const (
-	// maxList is how many manifests a list has at most.
-	maxList = 1000
-	// methodVerify reads whole logs, and verifyTime is how long it may.
-	methodVerify = "manifest/verify"
+	maxList      = 1000
+	methodVerify = "manifest/verify" // reads whole logs, for verifyTime at most
 	verifyTime   = time.Minute
 )
 
-// manifestFilter says which manifests are meant, as the flags of the commands do.
+// manifestFilter selects manifests, as the flags of the commands do. The workspace is optional,
+// and checked by logged.
 type manifestFilter struct {
-	WorkspaceID string `json:"workspace_id,omitempty" jsonschema:"only manifests of this workspace; a token that is bound to workspaces names one"`
-	ThreadID    string `json:"thread_id,omitempty"    jsonschema:"only manifests of this thread"`
-	Actor       string `json:"actor,omitempty"`
+	Workspace string `json:"workspace_id,omitempty" jsonschema:"only manifests of this workspace; a token that is bound to workspaces names one"`
+	ThreadID  string `json:"thread_id,omitempty"    jsonschema:"only manifests of this thread"`
+	Actor     string `json:"actor,omitempty"`
 }
 
-// The params of the methods about manifests.
 type (
 	listParams struct {
 		manifestFilter
@@ -67,35 +64,29 @@ type (
 
 func (g *Gateway) manifestMethods() []rpc.Method {
 	return []rpc.Method{
-		logged(g, "manifest/list", "Lists the newest kept manifests, newest last, as \"grapnel manifest list\" does.",
-			func(p *listParams) *manifestFilter { return &p.manifestFilter }, g.listManifests),
-		logged(g, "manifest/get", "Reads a kept manifest.",
-			func(p *getParams) *manifestFilter { return &p.manifestFilter },
-			func(ctx context.Context, c call[getParams]) (*manifest.Manifest, error) {
-				list, err := g.readManifests(ctx, c.Caller, c.params.filter(), namedID{"manifest_id", c.params.ManifestID})
-				if err != nil {
-					return nil, err
-				}
-				return list[0], nil
-			}),
-		logged(g, "manifest/diff", "Compares two kept manifests, as \"grapnel manifest diff\" does.",
-			func(p *diffParams) *manifestFilter { return &p.manifestFilter }, g.diffManifests),
-		logged(g, methodVerify, "Checks that the log is whole, as \"grapnel manifest verify\" does. A log that is broken is a result that says so.",
-			func(p *verifyParams) *manifestFilter { return &p.manifestFilter }, g.verifyManifests),
+		logged(g, "manifest/list", "Lists the newest kept manifests, newest last, as \"grapnel manifest list\" does.", g.listManifests),
+		logged(g, "manifest/get", "Reads a kept manifest.", func(ctx context.Context, c call[getParams]) (*manifest.Manifest, error) {
+			list, err := g.readManifests(ctx, c.Caller, c.params.filter(), namedID{"manifest_id", c.params.ManifestID})
+			if err != nil {
+				return nil, err
+			}
+			return list[0], nil
+		}),
+		logged(g, "manifest/diff", "Compares two kept manifests, as \"grapnel manifest diff\" does.", g.diffManifests),
+		logged(g, methodVerify, "Checks that the log is whole, as \"grapnel manifest verify\" does. A broken log is a result that says so.", g.verifyManifests),
 	}
 }
 
-// logged is method for work on the log. A token that is bound to workspaces sees
-// manifests of those, and has to say which: the log is not searched for it.
-func logged[P, R any](g *Gateway, name, doc string, filter func(*P) *manifestFilter, do func(ctx context.Context, c call[P]) (R, error)) rpc.Method {
-	ask := func(p *P) asked { return asked{nil, &filter(p).Actor} }
-	return method(name, rpc.ReadRight, doc, ask, func(ctx context.Context, c call[P]) (R, error) {
+// logged is method for work on the log. A token that is bound to workspaces must name one: the
+// log is not searched for them.
+func logged[P interface{ filter() store.Filter }, R any](g *Gateway, name, doc string, do func(ctx context.Context, c call[P]) (R, error)) rpc.Method {
+	return method(name, rpc.ReadRight, doc, func(ctx context.Context, c call[P]) (R, error) {
 		var none R
-		switch f := filter(&c.params); {
-		case f.WorkspaceID == "" && !c.AllWorkspaces():
+		switch id := c.params.filter().Workspace; {
+		case id == "" && !c.AllWorkspaces():
 			return none, rpc.Errorf(rpc.CodeUnauthorized, "this token is bound to workspaces: give the workspace_id")
-		case f.WorkspaceID != "" && !c.MayWorkspace(f.WorkspaceID):
-			return none, noWorkspace(f.WorkspaceID)
+		case !c.MayWorkspace(id):
+			return none, noWorkspace(id)
 		case g.opts.Log == nil:
 			return none, rpc.Errorf(rpc.CodeUnavailable, "this gateway keeps no manifests")
 		}
@@ -103,28 +94,26 @@ func logged[P, R any](g *Gateway, name, doc string, filter func(*P) *manifestFil
 	})
 }
 
-// filter is what the store takes.
-func (f *manifestFilter) filter() store.Filter {
-	return store.Filter{Workspace: f.WorkspaceID, Thread: f.ThreadID}
+func (f manifestFilter) filter() store.Filter {
+	return store.Filter{Workspace: f.Workspace, Thread: f.ThreadID}
 }
 
-func (g *Gateway) listManifests(ctx context.Context, c call[listParams]) (surface.ManifestList, error) {
+func (g *Gateway) listManifests(ctx context.Context, c call[listParams]) (api.ManifestList, error) {
 	filter := c.params.filter()
-	filter.Limit = cmp.Or(c.params.Limit, surface.ListLimit)
+	filter.Limit = cmp.Or(c.params.Limit, api.ListLimit)
 	if filter.Limit < 1 || filter.Limit > maxList {
-		return surface.ManifestList{}, rpc.Errorf(rpc.CodeInvalid, "limit: %d is not between 1 and %d", filter.Limit, maxList)
+		return api.ManifestList{}, rpc.Errorf(rpc.CodeInvalid, "limit: %d is not between 1 and %d", filter.Limit, maxList)
 	}
 	if err := rpc.Expect(ctx, filter.Limit*rowBytes); err != nil {
-		return surface.ManifestList{}, err
+		return api.ManifestList{}, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
 	list, err := g.opts.Log.List(ctx, filter)
-	return surface.ManifestList{Manifests: list}, err
+	return api.ManifestList{Manifests: list}, err
 }
 
-// readManifests returns manifests that the caller may see and the filter takes, once
-// there is memory for all of them.
+// readManifests reads the selected manifests once it has memory for all of them.
 func (g *Gateway) readManifests(ctx context.Context, c *rpc.Caller, f store.Filter, ids ...namedID) ([]*manifest.Manifest, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
@@ -149,18 +138,17 @@ func (g *Gateway) readManifests(ctx context.Context, c *rpc.Caller, f store.Filt
 	return list, nil
 }
 
-// findManifest returns which manifest is meant. Whole ids only are taken of who does not
-// see all: that a shortened one has several meanings would tell of manifests that are
-// not theirs.
+// findManifest finds a manifest. Callers who do not see all of them must give whole ids: an
+// ambiguous short one would reveal others' manifests.
 func (g *Gateway) findManifest(ctx context.Context, c *rpc.Caller, id namedID, f store.Filter) (store.Found, error) {
 	switch {
-	case !surface.IsManifestID(id.value):
-		return store.Found{}, rpc.Errorf(rpc.CodeInvalid, "%s: %q is no manifest's id, nor the beginning of one, nor the word %s", id.name, id.value, surface.Latest)
-	case id.value != surface.Latest && len(id.value) < surface.WholeID && !c.AllWorkspaces():
+	case !api.IsManifestID(id.value):
+		return store.Found{}, rpc.Errorf(rpc.CodeInvalid, "%s: %q is not a manifest's id, the beginning of one, or the word %s", id.name, id.value, api.Latest)
+	case id.value != api.Latest && len(id.value) < api.WholeID && !c.AllWorkspaces():
 		return store.Found{}, rpc.Errorf(rpc.CodeInvalid, "%s: this token is bound to workspaces, and gives whole ids", id.name)
 	}
 	word := id.value
-	if word == surface.Latest {
+	if word == api.Latest {
 		word = ""
 	}
 	found, err := g.opts.Log.Find(ctx, word, f)
@@ -178,12 +166,11 @@ func (g *Gateway) diffManifests(ctx context.Context, c call[diffParams]) (manife
 	return manifest.Diff(both[0], both[1]), nil
 }
 
-// verifyManifests reads the whole log if need be, until the caller goes away or its
-// time is up. A log that is broken for certain is a result, whatever else could not
-// be told.
+// verifyManifests reads up to the whole log, while the caller waits. A log that is certainly
+// broken is a result, even if reading failed later.
 func (g *Gateway) verifyManifests(ctx context.Context, c call[verifyParams]) (manifest.Verdict, error) {
 	p := &c.params
-	if p.Head != "" && !surface.IsHead(p.Head) {
+	if p.Head != "" && !api.IsHead(p.Head) {
 		return manifest.Verdict{}, rpc.Errorf(rpc.CodeInvalid, "head: give a whole hash, as verify prints it: sha256: and 64 digits")
 	}
 	o := manifest.VerifyOptions{Head: p.Head, AllowUnkeyed: p.AllowUnkeyed}

@@ -1,15 +1,44 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
-	"slices"
+	"fmt"
 
-	"github.com/grapnelhq/grapnel/gateway/rpc"
+	"github.com/grapnelhq/grapnel/internal/rpc"
+	"github.com/grapnelhq/grapnel/internal/text"
 	"github.com/grapnelhq/grapnel/tree"
 )
 
-// The results of methods about workspaces, folders and threads. Deleting one gives
-// what it was.
+type (
+	scopeParams struct {
+		tree.Scope
+
+		Actor string `json:"actor,omitempty"`
+	}
+	threadParams struct {
+		tree.ThreadRef
+
+		Actor string `json:"actor,omitempty"`
+	}
+	treeParams struct {
+		tree.Query
+
+		Actor string `json:"actor,omitempty"`
+	}
+	revisionsParams struct {
+		tree.RevisionQuery
+
+		Actor string `json:"actor,omitempty"`
+	}
+	archivedParams struct {
+		tree.ArchivedQuery
+
+		Actor string `json:"actor,omitempty"`
+	}
+)
+
+// Deleting something returns what it was.
 type (
 	workspaceResult struct {
 		Workspace tree.Workspace `json:"workspace"`
@@ -23,133 +52,182 @@ type (
 	threadResult struct {
 		Thread tree.Thread `json:"thread"`
 	}
+	savedResult struct {
+		tree.Saved
+
+		Warnings []warning `json:"warnings"`
+	}
+	warning struct {
+		Code    string `json:"code"`
+		Message string `json:"message"`
+	}
+	effectiveResult struct {
+		Effective *tree.Effective `json:"effective"`
+	}
+	docResult struct {
+		Doc tree.Doc `json:"doc"`
+	}
+	revisionsResult struct {
+		Revisions []tree.Revision `json:"revisions" jsonschema:"newest first"`
+	}
+	archivedResult struct {
+		Archived []tree.ArchivedDoc `json:"archived" jsonschema:"the one that was archived last first"`
+	}
 )
 
-func (g *Gateway) workspaceMethods() []rpc.Method {
-	t := g.opts.Tree
+func ofWorkspace(w tree.Workspace) workspaceResult { return workspaceResult{w} }
+func ofFolder(f tree.Folder) folderResult          { return folderResult{f} }
+func ofThread(t tree.Thread) threadResult          { return threadResult{t} }
+
+func (g *Gateway) treeMethods() []rpc.Method {
 	return []rpc.Method{
-		method("workspace/create", rpc.WriteRight,
-			"Makes a workspace. The same again, with an id of the caller's, gives what is there. A token that is bound to workspaces may only make those.",
-			func(p *tree.CreateWorkspace) asked { return asked{nil, &p.Actor} }, g.createWorkspace),
-		method("workspace/list", rpc.ReadRight, "Lists the workspaces that the caller may see.", (*anyone).asked, g.listWorkspaces),
-		quick("workspace/rename", rpc.WriteRight, "Gives a workspace another name.",
-			func(p *tree.RenameWorkspace) asked { return asked{&p.WorkspaceID, &p.Actor} },
-			func(ctx context.Context, p tree.RenameWorkspace) (workspaceResult, error) {
-				w, err := t.RenameWorkspace(ctx, p)
-				return workspaceResult{w}, err
-			}),
-		quick("workspace/delete", rpc.WriteRight, "Puts a workspace away. One that is not empty needs recursive.",
-			func(p *tree.DeleteWorkspace) asked { return asked{&p.WorkspaceID, &p.Actor} },
-			func(ctx context.Context, p tree.DeleteWorkspace) (workspaceResult, error) {
-				w, err := t.DeleteWorkspace(ctx, p)
-				return workspaceResult{w}, err
-			}),
+		quick("workspace/create", rpc.WriteRight,
+			"Creates a workspace. Creating it again, with an id of the caller's, returns the existing one. A token that is bound to workspaces may only create those.",
+			g.createWorkspace),
+		quick("workspace/list", rpc.ReadRight, "Lists the workspaces that the caller may see.", g.listWorkspaces),
+		stored(g, "workspace/rename", rpc.WriteRight, "Renames a workspace.", tree.Store.RenameWorkspace, ofWorkspace),
+		stored(g, "workspace/delete", rpc.WriteRight, "Deletes a workspace. One that is not empty needs recursive.", tree.Store.DeleteWorkspace, ofWorkspace),
 		method("workspace/watch", rpc.ReadRight,
-			"Tells this connection from now on what changes in a workspace; with since_seq first what has changed since then, which may come before the answer. Gap says that not all of that can be told: read again.",
-			func(p *watchParams) asked { return asked{&p.WorkspaceID, &p.Actor} }, g.watch),
-		method("workspace/unwatch", rpc.ReadRight, "Ends that. The seq is where watching can go on later.",
-			func(p *unwatchParams) asked { return asked{&p.WorkspaceID, &p.Actor} }, g.unwatch),
+			"Notifies this connection of changes in a workspace; with since_seq first of those since then, which may come before the answer. Gap says that not all of them can be reported: read again.",
+			g.watch),
+		method("workspace/unwatch", rpc.ReadRight, "Stops that. The seq is where watching can go on later.", g.unwatch),
+		stored(g, "folder/create", rpc.WriteRight, "Creates a folder. Creating it again, with an id of the caller's, returns the existing one.", tree.Store.CreateFolder, ofFolder),
+		stored(g, "folder/rename", rpc.WriteRight, "Renames a folder.", tree.Store.RenameFolder, ofFolder),
+		stored(g, "folder/move", rpc.WriteRight, "Moves a folder to another parent; null is the root. It cannot move below itself.", tree.Store.MoveFolder, ofFolder),
+		stored(g, "folder/delete", rpc.WriteRight,
+			"Deletes a folder. One that is not empty needs recursive: folders below are deleted too, documents are archived, threads move to the parent.",
+			tree.Store.DeleteFolder, ofFolder),
+		stored(g, "thread/create", rpc.WriteRight, "Creates a thread. Creating it again, with an id of the caller's, returns the existing one.", tree.Store.CreateThread, ofThread),
+		stored(g, "thread/rename", rpc.WriteRight, "Renames a thread.", tree.Store.RenameThread, ofThread),
+		stored(g, "thread/move", rpc.WriteRight, "Moves a thread to another folder; null is the root.", tree.Store.MoveThread, ofThread),
+		stored(g, "thread/delete", rpc.WriteRight, "Takes a thread out of the tree.", tree.Store.DeleteThread, ofThread),
+		quick("thread/tree", rpc.ReadRight, "Reads the tree, or what is below a folder: folders, threads and summaries of documents, drafts included, never their text.",
+			func(ctx context.Context, c call[treeParams]) (tree.Page, error) {
+				if err := rpc.Expect(ctx, pageBytes); err != nil {
+					return tree.Page{}, err
+				}
+				return g.opts.Tree.Tree(ctx, c.params.Query)
+			}),
 	}
 }
 
-// createWorkspace: a token that sees some workspaces only makes one of those, or
-// it could not see what it has made.
+const pageBytes = 4 << 20 // a full page of the tree: 10,000 rows and their JSON
+
+// createWorkspace lets a token that is bound to workspaces create only those, or it could not
+// see the new one.
 func (g *Gateway) createWorkspace(ctx context.Context, c call[tree.CreateWorkspace]) (workspaceResult, error) {
-	if !c.AllWorkspaces() && !c.MayWorkspace(c.params.ID) {
-		return workspaceResult{}, rpc.Errorf(rpc.CodeUnauthorized, "this token is bound to workspaces: it may make those, by their id, and no others")
+	if !c.MayWorkspace(c.params.ID) {
+		return workspaceResult{}, rpc.Errorf(rpc.CodeUnauthorized, "this token is bound to workspaces: it may create those, by their id, and no others")
 	}
-	ctx, cancel := context.WithTimeout(ctx, callTime)
-	defer cancel()
 	w, err := g.opts.Tree.CreateWorkspace(ctx, c.params)
 	return workspaceResult{w}, err
 }
 
 func (g *Gateway) listWorkspaces(ctx context.Context, c call[anyone]) (workspacesResult, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTime)
-	defer cancel()
 	list, err := g.opts.Tree.Workspaces(ctx)
-	if err != nil {
-		return workspacesResult{}, err
+	seen := []tree.Workspace{}
+	for _, w := range list {
+		if c.MayWorkspace(w.ID) {
+			seen = append(seen, w)
+		}
 	}
-	list = slices.DeleteFunc(slices.Clone(list), func(w tree.Workspace) bool { return !c.MayWorkspace(w.ID) })
-	return workspacesResult{append([]tree.Workspace{}, list...)}, nil
+	return workspacesResult{seen}, err
 }
 
-func (g *Gateway) folderMethods() []rpc.Method {
-	t := g.opts.Tree
+func (g *Gateway) docMethods() []rpc.Method {
 	return []rpc.Method{
-		quick("folder/create", rpc.WriteRight, "Makes a folder. The same again, with an id of the caller's, gives what is there.",
-			func(p *tree.CreateFolder) asked { return asked{&p.WorkspaceID, &p.Actor} },
-			func(ctx context.Context, p tree.CreateFolder) (folderResult, error) {
-				f, err := t.CreateFolder(ctx, p)
-				return folderResult{f}, err
+		quick("thread/agents_doc/get", rpc.ReadRight, "Reads the document of a scope (a folder, or null for the root), drafts included, and the one in effect there.",
+			func(ctx context.Context, c call[scopeParams]) (tree.View, error) {
+				return g.opts.Tree.Doc(ctx, c.params.Scope)
 			}),
-		quick("folder/rename", rpc.WriteRight, "Gives a folder another name.",
-			func(p *tree.RenameFolder) asked { return asked{&p.WorkspaceID, &p.Actor} },
-			func(ctx context.Context, p tree.RenameFolder) (folderResult, error) {
-				f, err := t.RenameFolder(ctx, p)
-				return folderResult{f}, err
+		quick("thread/agents_doc/save", rpc.WriteRight,
+			"Saves the document of a scope. expected_version is the version that the text is based on; 0 or absent for a new document. A version_conflict says what there is instead.",
+			g.save),
+		quick("thread/agents_doc/archive", rpc.WriteRight, "Archives the document of a scope, and returns what is in effect then.",
+			func(ctx context.Context, c call[tree.ArchiveDoc]) (tree.ArchivedNow, error) {
+				now, err := g.opts.Tree.Archive(ctx, c.params)
+				g.metrics.save("archived", err)
+				return now, err
 			}),
-		quick("folder/move", rpc.WriteRight, "Gives a folder another parent; null is the root. Not one below itself.",
-			func(p *tree.MoveFolder) asked { return asked{&p.WorkspaceID, &p.Actor} },
-			func(ctx context.Context, p tree.MoveFolder) (folderResult, error) {
-				f, err := t.MoveFolder(ctx, p)
-				return folderResult{f}, err
+		quick("thread/agents_doc/resolve_for_thread", rpc.ReadRight, "Finds the document in effect for a thread.", g.resolve),
+		quick("thread/agents_doc/revisions", rpc.ReadRight, "Lists versions of a document, newest first.",
+			func(ctx context.Context, c call[revisionsParams]) (revisionsResult, error) {
+				p := c.params
+				list, err := listed(ctx, p.IncludeContent, p.Limit, func(r *tree.Revision) int { return r.Chars }, func(texts bool) ([]tree.Revision, error) {
+					p.IncludeContent = texts
+					return g.opts.Tree.Revisions(ctx, p.RevisionQuery)
+				})
+				return revisionsResult{list}, err
 			}),
-		quick("folder/delete", rpc.WriteRight,
-			"Puts a folder away. One that is not empty needs recursive: folders below go too, documents are archived, threads move to the parent.",
-			func(p *tree.DeleteFolder) asked { return asked{&p.WorkspaceID, &p.Actor} },
-			func(ctx context.Context, p tree.DeleteFolder) (folderResult, error) {
-				f, err := t.DeleteFolder(ctx, p)
-				return folderResult{f}, err
+		quick("thread/agents_doc/restore", rpc.WriteRight, "Makes the text of an earlier version the document's newest one. An archived document is active again.",
+			func(ctx context.Context, c call[tree.RestoreDoc]) (docResult, error) {
+				doc, err := g.opts.Tree.Restore(ctx, c.params)
+				g.metrics.save("restored", err)
+				return docResult{doc}, err
+			}),
+		quick("thread/agents_doc/archived", rpc.ReadRight, "Lists archived documents: those of a scope, or, with all, of every scope.",
+			func(ctx context.Context, c call[archivedParams]) (archivedResult, error) {
+				p := c.params
+				list, err := listed(ctx, p.IncludeContent, p.Limit, func(d *tree.ArchivedDoc) int { return d.Chars }, func(texts bool) ([]tree.ArchivedDoc, error) {
+					p.IncludeContent = texts
+					return g.opts.Tree.ArchivedDocs(ctx, p.ArchivedQuery)
+				})
+				return archivedResult{list}, err
 			}),
 	}
 }
 
-// pageBytes is what a full page of the tree takes: 10,000 rows and their JSON.
-const pageBytes = 4 << 20
+// maxTexts is how many characters the texts of a list may have together, and charBytes the most
+// that a character takes, as text and as JSON with its buffer. Such a list fits
+// [rpc.Limits.Answer].
+const (
+	maxTexts  = 40 * tree.MaxChars
+	charBytes = 4 + 6
+)
 
-// treeParams are those of thread/tree.
-type treeParams struct {
-	tree.Query
-
-	Actor string `json:"actor,omitempty"`
+// listed reads a list with texts first without them: it refuses more than one answer takes, and
+// reserves memory.
+func listed[T any](ctx context.Context, texts bool, limit int, chars func(*T) int, ask func(texts bool) ([]T, error)) ([]T, error) {
+	list, err := ask(false)
+	if err != nil || !texts {
+		return list, err
+	}
+	sum := 0
+	for i := range list {
+		sum += chars(&list[i])
+	}
+	if sum > maxTexts {
+		return nil, rpc.Errorf(rpc.CodeTooLarge, "limit: the texts have %s characters together, and an answer takes %s: ask for fewer than %d at once",
+			text.Thousands(sum), text.Thousands(maxTexts), cmp.Or(limit, tree.DefaultLimit))
+	}
+	if err := rpc.Expect(ctx, sum*charBytes); err != nil {
+		return nil, err
+	}
+	return ask(true)
 }
 
-func (g *Gateway) threadMethods() []rpc.Method {
-	t := g.opts.Tree
-	return []rpc.Method{
-		quick("thread/create", rpc.WriteRight, "Makes a thread. The same again, with an id of the caller's, gives what is there.",
-			func(p *tree.CreateThread) asked { return asked{&p.WorkspaceID, &p.Actor} },
-			func(ctx context.Context, p tree.CreateThread) (threadResult, error) {
-				made, err := t.CreateThread(ctx, p)
-				return threadResult{made}, err
-			}),
-		quick("thread/rename", rpc.WriteRight, "Gives a thread another title.",
-			func(p *tree.RenameThread) asked { return asked{&p.WorkspaceID, &p.Actor} },
-			func(ctx context.Context, p tree.RenameThread) (threadResult, error) {
-				renamed, err := t.RenameThread(ctx, p)
-				return threadResult{renamed}, err
-			}),
-		quick("thread/move", rpc.WriteRight, "Places a thread in another folder; null is the root.",
-			func(p *tree.MoveThread) asked { return asked{&p.WorkspaceID, &p.Actor} },
-			func(ctx context.Context, p tree.MoveThread) (threadResult, error) {
-				moved, err := t.MoveThread(ctx, p)
-				return threadResult{moved}, err
-			}),
-		quick("thread/delete", rpc.WriteRight, "Takes a thread out of the tree.",
-			func(p *tree.DeleteThread) asked { return asked{&p.WorkspaceID, &p.Actor} },
-			func(ctx context.Context, p tree.DeleteThread) (threadResult, error) {
-				gone, err := t.DeleteThread(ctx, p)
-				return threadResult{gone}, err
-			}),
-		quick("thread/tree", rpc.ReadRight, "Reads the tree, or what is below a folder: folders, threads and summaries of documents, drafts included, never their text.",
-			func(p *treeParams) asked { return asked{&p.WorkspaceID, &p.Actor} },
-			func(ctx context.Context, p treeParams) (tree.Page, error) {
-				if err := rpc.Expect(ctx, pageBytes); err != nil {
-					return tree.Page{}, err
-				}
-				return t.Tree(ctx, p.Query)
-			}),
+const warnPromptCut = "longer_than_prompt" // prompts will cut a document off
+
+func (g *Gateway) save(ctx context.Context, c call[tree.Save]) (savedResult, error) {
+	saved, err := g.opts.Tree.Save(ctx, c.params)
+	outcome := "saved"
+	if saved.Unchanged {
+		outcome = "unchanged"
 	}
+	g.metrics.save(outcome, err)
+	warnings := []warning{}
+	if n, most := tree.Chars(saved.Doc.Content), g.settings.Load().promptChars; most > 0 && n > most {
+		warnings = append(warnings, warning{warnPromptCut, fmt.Sprintf("the text has %s characters, and a prompt takes %s: the end will be cut off",
+			text.Thousands(n), text.Thousands(most))})
+	}
+	return savedResult{saved, warnings}, err
+}
+
+// resolve knows threads of the tree only; [Documents] takes others as unplaced.
+func (g *Gateway) resolve(ctx context.Context, c call[threadParams]) (effectiveResult, error) {
+	found, err := g.opts.Tree.Resolve(ctx, c.params.ThreadRef)
+	if err == nil && !found.Known {
+		err = rpc.Errorf(rpc.CodeNotFound, "there is no thread %q in the workspace %q", c.params.ThreadID, c.params.WorkspaceID)
+	}
+	return effectiveResult{found.Effective}, err
 }

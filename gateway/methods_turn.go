@@ -5,25 +5,28 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"sync"
 	"time"
 
-	"github.com/grapnelhq/grapnel/gateway/rpc"
-	"github.com/grapnelhq/grapnel/internal/surface"
+	"github.com/grapnelhq/grapnel/internal/api"
+	"github.com/grapnelhq/grapnel/internal/recent"
+	"github.com/grapnelhq/grapnel/internal/rpc"
+	"github.com/grapnelhq/grapnel/internal/suggest"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/runtime"
+	"github.com/grapnelhq/grapnel/tree"
 )
 
-// The params of the methods about turns.
 type (
 	beginParams struct {
-		Turn  phases.Turn `json:"turn"            jsonschema:"where and when; workspace_id, thread_id and turn_id are needed. A dir must lie below one of the gateway's roots"`
-		Actor string      `json:"actor,omitempty"`
+		Turn  phases.Context `json:"turn"            jsonschema:"where and when; workspace_id, thread_id and turn_id are needed. A dir must lie below one of the gateway's roots"`
+		Actor string         `json:"actor,omitempty"`
 	}
 	compileParams struct {
-		Handle string            `json:"handle,omitempty" jsonschema:"the turn to compile in, as turn/begin gave it"`
-		Turn   *phases.Turn      `json:"turn,omitempty"   jsonschema:"instead of a handle: a turn that is over with its prompt, as turn/begin takes it"`
-		Input  surface.TurnInput `json:"input,omitzero"   jsonschema:"what the host brings"`
-		Actor  string            `json:"actor,omitempty"`
+		Handle string          `json:"handle,omitempty" jsonschema:"the turn to compile in, as turn/begin gave it"`
+		Turn   *phases.Context `json:"turn,omitempty"   jsonschema:"instead of a handle: a turn that ends with its prompt, as turn/begin takes it"`
+		Input  api.TurnInput   `json:"input,omitzero"   jsonschema:"what the host brings"`
+		Actor  string          `json:"actor,omitempty"`
 	}
 	turnDispatchParams struct {
 		Handle string          `json:"handle"          jsonschema:"the turn, as turn/begin gave it"`
@@ -46,15 +49,12 @@ type (
 	}
 )
 
-// begunTurn is the result of turn/begin.
 type begunTurn struct {
-	Handle string `json:"handle" jsonschema:"names the turn in further calls to this gateway, by the same token"`
-	// IdleSeconds is how long it is kept without a call.
+	Handle      string  `json:"handle"       jsonschema:"names the turn in further calls to this gateway, by the same token"`
 	IdleSeconds float64 `json:"idle_seconds" jsonschema:"without a call for so long the turn is ended as interrupted"`
 	InSession   bool    `json:"in_session"   jsonschema:"whether this gateway knows how the turn's session began; if not, call session/resume before the next turn"`
 }
 
-// toolAnswer is the result of tool/call.
 type toolAnswer struct {
 	Content     json.RawMessage     `json:"content"         jsonschema:"the tool's answer, any JSON"`
 	IsError     bool                `json:"is_error"        jsonschema:"whether the tool tells the model of a failure, or error says why it did not answer"`
@@ -67,34 +67,31 @@ func (a *toolAnswer) For(who phases.Audience) *toolAnswer {
 	return &toolAnswer{Content: a.Content, IsError: a.IsError, Diagnostics: phases.DiagnosticsFor(a.Diagnostics, who), Error: a.Error.For(who)}
 }
 
-// turnMethods: what they are about is a turn's workspace, which they look up
-// themselves.
+// These methods look up the workspace of their turn themselves.
 func (g *Gateway) turnMethods() []rpc.Method {
 	return []rpc.Method{
 		method("turn/begin", rpc.DispatchRight,
 			"Begins a turn and keeps it, until turn/end, or as long as calls come: what its phases bring (policies, contexts, tools) holds for the next ones. No plugin is called yet.",
-			func(p *beginParams) asked { return asked{nil, &p.Actor} }, g.begin),
+			g.begin),
 		method("turn/compile", rpc.CompileRight,
 			"Compiles the prompt of a turn and records its manifest: in a kept turn (handle) that of the next round, after the phases ahead that the turn has not passed yet; else (turn) as \"grapnel compile\" does. A turn that was denied, or whose phase failed closed, is a result with an error in it.",
-			func(p *compileParams) asked { return asked{nil, &p.Actor} }, g.compile),
+			g.compile),
 		method("turn/dispatch", rpc.DispatchRight,
 			"Runs one phase in a kept turn. One that failed closed is a result with an error in it.",
-			func(p *turnDispatchParams) asked { return asked{nil, &p.Actor} }, g.dispatchInTurn),
+			g.dispatchInTurn),
 		method("tool/call", rpc.DispatchRight,
 			"Calls a tool in a kept turn, or request_tools, which loads hidden ones. A call that was refused, or failed, is a result with an error in it.",
-			func(p *toolParams) asked { return asked{nil, &p.Actor} }, g.callTool),
+			g.callTool),
 		method("turn/end", rpc.DispatchRight,
-			"Ends a kept turn, when its calls have returned: the plugins are told, and go on in the background.",
-			func(p *endParams) asked { return asked{nil, &p.Actor} }, g.end),
+			"Ends a kept turn, when its calls have returned: the plugins are notified, and go on in the background.",
+			g.end),
 	}
 }
 
-// errNoEngine is the answer of a gateway without an engine.
 func errNoEngine() error {
 	return rpc.Errorf(rpc.CodeUnavailable, "this gateway has no engine: it compiles and dispatches nothing")
 }
 
-// begin begins a turn and keeps it.
 func (g *Gateway) begin(ctx context.Context, c call[beginParams]) (begunTurn, error) {
 	where, err := g.completeTurn(ctx, c.Caller, c.params.Turn)
 	if err != nil {
@@ -117,7 +114,7 @@ func (g *Gateway) begin(ctx context.Context, c call[beginParams]) (begunTurn, er
 	return begunTurn{Handle: kept.handle, IdleSeconds: g.turns.idle.Seconds(), InSession: turn.InSession()}, nil
 }
 
-// inTurn does a call in a kept turn. One that the turn's end has cut short says so.
+// inTurn makes a call in a kept turn. If the turn's end cuts it short, the error says so.
 func inTurn[R any](ctx context.Context, g *Gateway, c *rpc.Caller, handle string, do func(ctx context.Context, k *keptTurn) (R, error)) (R, error) {
 	var none R
 	ctx, kept, leave, err := g.turns.enter(ctx, c, handle)
@@ -125,7 +122,7 @@ func inTurn[R any](ctx context.Context, g *Gateway, c *rpc.Caller, handle string
 		return none, err
 	}
 	defer leave()
-	// It may have been deleted since the turn began: then there is nothing to go by.
+	// The workspace may have been deleted meanwhile.
 	if err := g.checkWorkspace(ctx, c, kept.context.WorkspaceID); err != nil {
 		return none, err
 	}
@@ -136,13 +133,12 @@ func inTurn[R any](ctx context.Context, g *Gateway, c *rpc.Caller, handle string
 	return r, err
 }
 
-// compile answers as "grapnel compile --json" prints: what is known of a blocked
-// turn is what its host needs.
+// compile answers as "grapnel compile --json" prints, also for a blocked turn.
 func (g *Gateway) compile(ctx context.Context, c call[compileParams]) (*runtime.Compiled, error) {
 	p := &c.params
 	switch {
 	case p.Handle != "" && p.Turn != nil:
-		return nil, rpc.Errorf(rpc.CodeInvalid, "handle and turn are both there: give the handle of a turn that turn/begin began, or a turn that is over with its prompt")
+		return nil, rpc.Errorf(rpc.CodeInvalid, "handle and turn are both there: give the handle of a turn that turn/begin began, or a turn that ends with its prompt")
 	case p.Handle != "":
 		return inTurn(ctx, g, c.Caller, p.Handle, func(ctx context.Context, k *keptTurn) (*runtime.Compiled, error) {
 			return g.compileRound(ctx, c, k)
@@ -154,14 +150,10 @@ func (g *Gateway) compile(ctx context.Context, c call[compileParams]) (*runtime.
 	if err != nil {
 		return nil, err
 	}
-	done, err := g.opts.Engine.CompileTurn(ctx, turn, g.compileInput(&p.Input, turn.Now))
-	if done == nil {
-		return nil, engineError(err)
-	}
-	return done, nil
+	return resultOf(g.opts.Engine.CompileTurn(ctx, turn, g.compileInput(&p.Input, turn.Now)))
 }
 
-// compileRound compiles in a kept turn, one round after the other.
+// compileRound compiles one round after the other.
 func (g *Gateway) compileRound(ctx context.Context, c call[compileParams], k *keptTurn) (*runtime.Compiled, error) {
 	select {
 	case k.round <- struct{}{}:
@@ -172,23 +164,17 @@ func (g *Gateway) compileRound(ctx context.Context, c call[compileParams], k *ke
 	if err := rpc.Expect(ctx, answerBytes+k.LedgerBytes()*manifestFactor); err != nil {
 		return nil, err
 	}
-	g.turns.said(k, c.params.Input.UserText)
-	done, err := k.Round(ctx, g.compileInput(&c.params.Input, k.context.Now))
-	if done == nil {
-		return nil, engineError(err)
-	}
-	return done, nil
+	g.turns.keepUserText(k, c.params.Input.UserText)
+	return resultOf(k.Round(ctx, g.compileInput(&c.params.Input, k.context.Now)))
 }
 
-// compileInput is the input as the engine takes it.
-func (g *Gateway) compileInput(given *surface.TurnInput, at time.Time) runtime.CompileInput {
+func (g *Gateway) compileInput(given *api.TurnInput, at time.Time) runtime.CompileInput {
 	in := given.CompileInput()
-	in.Prompt.Facts = g.opts.Facts
-	in.Prompt.Facts.TimeZone = cmp.Or(in.Prompt.Facts.TimeZone, surface.ZoneName(at))
+	in.Facts = g.opts.Facts
+	in.Facts.TimeZone = cmp.Or(in.Facts.TimeZone, api.ZoneName(at))
 	return in
 }
 
-// dispatchInTurn answers as "grapnel dispatch --json" prints.
 func (g *Gateway) dispatchInTurn(ctx context.Context, c call[turnDispatchParams]) (*phases.Outcome, error) {
 	in, err := phaseInput(c.params.Phase, c.params.Input)
 	if err != nil {
@@ -202,20 +188,18 @@ func (g *Gateway) dispatchInTurn(ctx context.Context, c call[turnDispatchParams]
 	default:
 	}
 	return inTurn(ctx, g, c.Caller, c.params.Handle, func(ctx context.Context, k *keptTurn) (*phases.Outcome, error) {
-		return outcomeOf(k.Dispatch(ctx, in))
+		return resultOf(k.Dispatch(ctx, in))
 	})
 }
 
-// outcomeOf is an outcome as it is answered: one that failed closed has its error in
-// it.
-func outcomeOf(out *phases.Outcome, err error) (*phases.Outcome, error) {
-	if out == nil {
+// resultOf returns the result of a phase; if it failed after its begin, the result says so.
+func resultOf[T any](result *T, err error) (*T, error) {
+	if result == nil {
 		return nil, engineError(err)
 	}
-	return out, nil
+	return result, nil
 }
 
-// callTool answers for a model that has called a tool.
 func (g *Gateway) callTool(ctx context.Context, c call[toolParams]) (*toolAnswer, error) {
 	call := phases.ToolCall{Tool: c.params.Tool, Arguments: c.params.Arguments, IdempotencyKey: c.params.IdempotencyKey}
 	return inTurn(ctx, g, c.Caller, c.params.Handle, func(ctx context.Context, k *keptTurn) (*toolAnswer, error) {
@@ -230,7 +214,6 @@ func (g *Gateway) callTool(ctx context.Context, c call[toolParams]) (*toolAnswer
 	})
 }
 
-// end answers with the outcome of turn.post_turn.
 func (g *Gateway) end(ctx context.Context, c call[endParams]) (*phases.Outcome, error) {
 	if err := phases.ValidateInput(&c.params.End); err != nil {
 		return nil, &rpc.Error{Code: rpc.CodeInvalid, Message: err.Error()}
@@ -239,9 +222,9 @@ func (g *Gateway) end(ctx context.Context, c call[endParams]) (*phases.Outcome, 
 	if err != nil {
 		return nil, err
 	}
-	g.metrics.turnEnded(endAsked)
+	g.metrics.turns.WithLabelValues(string(endAsked)).Inc()
 	end := func(ctx context.Context) (*phases.Outcome, error) {
-		return outcomeOf(g.turns.finish(ctx, kept, &c.params.End))
+		return resultOf(g.turns.finish(ctx, kept, &c.params.End))
 	}
 	if !c.params.Wait {
 		return end(ctx)
@@ -249,12 +232,256 @@ func (g *Gateway) end(ctx context.Context, c call[endParams]) (*phases.Outcome, 
 	return g.collected(ctx, "the turn has ended", end)
 }
 
-// completeTurn is completeContext for a turn that is compared by its ids, of a
-// workspace that is there, where there is an engine for it.
-func (g *Gateway) completeTurn(ctx context.Context, c *rpc.Caller, turn phases.Turn) (phases.Turn, error) {
+func (g *Gateway) completeTurn(ctx context.Context, c *rpc.Caller, turn phases.Context) (phases.Context, error) {
 	if err := needIDs("turn", "manifests are kept, and prompts compared, by it",
 		namedID{"workspace_id", turn.WorkspaceID}, namedID{"thread_id", turn.ThreadID}, namedID{"turn_id", turn.TurnID}); err != nil {
 		return turn, err
 	}
 	return g.completeContext(ctx, c, "turn", turn)
+}
+
+// collected makes a call of the engine, waits for the background work that it queued, and adds
+// that to the outcome. Work that takes too long goes on; the error then says what has
+// succeeded, in done.
+func (g *Gateway) collected(ctx context.Context, done string, call func(ctx context.Context) (*phases.Outcome, error)) (*phases.Outcome, error) {
+	calling, wait := g.opts.Engine.Collect(ctx)
+	out, err := call(calling)
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	rows, late := wait(ctx)
+	switch {
+	case err != nil:
+		return nil, err
+	case late != nil:
+		return nil, rpc.Errorf(rpc.CodeUnavailable, "%s; its background work was not done within %v and goes on", done, callTime)
+	}
+	out.Background = rows
+	return out, nil
+}
+
+type (
+	sessionStartParams struct {
+		Context phases.Context `json:"context"          jsonschema:"where and when; workspace_id and session_id are needed. Turns of the session carry both"`
+		Source  string         `json:"source,omitempty" jsonschema:"startup (also if absent), or clear"`
+		Actor   string         `json:"actor,omitempty"`
+	}
+	sessionResumeParams struct {
+		Context phases.Context  `json:"context"         jsonschema:"as of session/start"`
+		State   json.RawMessage `json:"state,omitempty" jsonschema:"what the host recorded of the session, any JSON"`
+		Actor   string          `json:"actor,omitempty"`
+	}
+	sessionEndParams struct {
+		Context phases.Context `json:"context"          jsonschema:"as of session/start"`
+		Reason  string         `json:"reason,omitempty" jsonschema:"the host's word for why"`
+		Wait    bool           `json:"wait,omitempty"   jsonschema:"answer only when the background work of this gateway is done"`
+		Actor   string         `json:"actor,omitempty"`
+	}
+)
+
+func (g *Gateway) sessionMethods() []rpc.Method {
+	return []rpc.Method{
+		method("session/start", rpc.DispatchRight,
+			"Begins a session: runs session.start, and keeps the contexts that it brings for the session's turns at this gateway. Reminders are the client's to deliver.",
+			g.startSession),
+		method("session/resume", rpc.DispatchRight,
+			"Takes a session up again, also one of another gateway or from before a restart: runs session.resume, and keeps what it brings as session/start does.",
+			g.resumeSession),
+		method("session/end", rpc.DispatchRight,
+			"Ends a session: runs session.end, whose hooks go on in the background, and forgets what was kept for its turns. Turns of it that are open go on.",
+			g.endSession),
+		method("phase/dispatch", rpc.DispatchRight,
+			"Runs one phase without a turn: there are no policies, contexts or hidden tools, and a phase with a hook that needs a turn is refused (turn_needed). One that failed closed is a result with an error in it.",
+			g.dispatch),
+	}
+}
+
+func (g *Gateway) startSession(ctx context.Context, c call[sessionStartParams]) (*phases.Outcome, error) {
+	s, err := g.completeSession(ctx, c.Caller, c.params.Context)
+	if err != nil {
+		return nil, err
+	}
+	switch c.params.Source {
+	case "":
+		c.params.Source = "startup"
+	case "startup", "clear":
+	default:
+		return nil, rpc.Errorf(rpc.CodeInvalid, "source: %.40q is neither startup nor clear", c.params.Source)
+	}
+	return begunSession(g.opts.Engine.StartSession(ctx, s, c.params.Source))
+}
+
+func (g *Gateway) resumeSession(ctx context.Context, c call[sessionResumeParams]) (*phases.Outcome, error) {
+	s, err := g.completeSession(ctx, c.Caller, c.params.Context)
+	if err != nil {
+		return nil, err
+	}
+	in := &phases.SessionResumeInput{State: c.params.State}
+	if err := phases.ValidateInput(in); err != nil {
+		return nil, &rpc.Error{Code: rpc.CodeInvalid, Message: err.Error()}
+	}
+	return begunSession(g.opts.Engine.ResumeSession(ctx, s, in))
+}
+
+func begunSession(s *runtime.Session, err error) (*phases.Outcome, error) {
+	if s == nil {
+		return nil, engineError(err)
+	}
+	return s.Outcome, nil
+}
+
+func (g *Gateway) endSession(ctx context.Context, c call[sessionEndParams]) (*phases.Outcome, error) {
+	s, err := g.completeSession(ctx, c.Caller, c.params.Context)
+	if err != nil {
+		return nil, err
+	}
+	defer g.releaseSession(&s)
+	end := func(ctx context.Context) (*phases.Outcome, error) {
+		return resultOf(g.opts.Engine.EndSession(ctx, s, c.params.Reason))
+	}
+	if !c.params.Wait {
+		return end(ctx)
+	}
+	return g.collected(ctx, "the session has ended", end)
+}
+
+func (g *Gateway) completeSession(ctx context.Context, c *rpc.Caller, s phases.Context) (phases.Context, error) {
+	if err := needIDs("context", "a session's turns carry it", namedID{"workspace_id", s.WorkspaceID}, namedID{"session_id", s.SessionID}); err != nil {
+		return s, err
+	}
+	return g.completeContext(ctx, c, "context", s)
+}
+
+const mostSessions = 4096
+
+// sessionTable is which token a session belongs to: the first that names it, until session/end.
+// Others must not read what its start returned, use up its reminders, or end it.
+type sessionTable struct {
+	mu    sync.Mutex
+	owned recent.Map[phases.Context]
+}
+
+func sessionKey(s *phases.Context) string { return s.WorkspaceID + "\x00" + s.SessionID }
+
+// claimSession makes the session the caller's, or refuses it if it belongs to another token
+// that still has the workspace.
+func (g *Gateway) claimSession(c *rpc.Caller, name string, s *phases.Context) error {
+	if s.SessionID == "" {
+		return nil
+	}
+	g.sessions.mu.Lock()
+	defer g.sessions.mu.Unlock()
+	owned := &g.sessions.owned
+	owner, taken := owned.Owner(sessionKey(s))
+	switch {
+	case taken && owner == c.Name:
+		return nil
+	case taken && g.rpc.TokenMay(owner, s.WorkspaceID):
+		return rpc.Errorf(rpc.CodeUnauthorized, "%s.session_id: the session %q of this workspace belongs to another token, until that ends it (session/end): take another id", name, s.SessionID)
+	case taken:
+		owned.Drop(sessionKey(s))
+		g.opts.Engine.ForgetSession(*s)
+	}
+	id := phases.Context{WorkspaceID: s.WorkspaceID, SessionID: s.SessionID}
+	if old, full := owned.Put(c.Name, sessionKey(s), id); full {
+		g.opts.Engine.ForgetSession(old)
+	}
+	return nil
+}
+
+func (g *Gateway) releaseSession(s *phases.Context) {
+	g.sessions.mu.Lock()
+	defer g.sessions.mu.Unlock()
+	g.sessions.owned.Drop(sessionKey(s))
+}
+
+type dispatchParams struct {
+	Phase   phases.Phase    `json:"phase"`
+	Context phases.Context  `json:"context,omitzero" jsonschema:"where and when. A dir must lie below one of the gateway's roots"`
+	Input   json.RawMessage `json:"input,omitempty"  jsonschema:"the input of the phase, as its schema has it"`
+	Actor   string          `json:"actor,omitempty"`
+}
+
+// dispatch answers as "grapnel dispatch --json" prints.
+func (g *Gateway) dispatch(ctx context.Context, c call[dispatchParams]) (*phases.Outcome, error) {
+	in, err := phaseInput(c.params.Phase, c.params.Input)
+	if err != nil {
+		return nil, err
+	}
+	where, err := g.completeContext(ctx, c.Caller, "context", c.params.Context)
+	if err != nil {
+		return nil, err
+	}
+	return resultOf(g.opts.Engine.Dispatch(ctx, where, in))
+}
+
+func phaseInput(phase phases.Phase, raw json.RawMessage) (phases.Input, error) {
+	table := phases.Standard()
+	if _, known := table.Lookup(phase); !known {
+		return nil, rpc.Errorf(rpc.CodeInvalid, "phase: unknown phase %q%s", phase, suggest.DidYouMean(string(phase), table.Names()))
+	}
+	in, err := phases.DecodeInput(table, phase, raw)
+	if err == nil {
+		err = phases.ValidateInput(in)
+	}
+	if err != nil {
+		return nil, &rpc.Error{Code: rpc.CodeInvalid, Message: err.Error()}
+	}
+	return in, nil
+}
+
+// completeContext fills in what the command line does, except for ids and a directory. It
+// checks the workspace, the session's owner, and that there is an engine.
+func (g *Gateway) completeContext(ctx context.Context, caller *rpc.Caller, name string, c phases.Context) (phases.Context, error) {
+	if err := phases.CheckContext(&c); err != nil {
+		return c, rpc.Errorf(rpc.CodeTooLarge, "%s.%s", name, err.Message)
+	}
+	if err := g.checkWorkspace(ctx, caller, c.WorkspaceID); err != nil {
+		return c, err
+	}
+	c, err := api.Complete(c)
+	if err != nil {
+		return c, rpc.Errorf(rpc.CodeInvalid, "%s.profile: %v", name, err)
+	}
+	if c.DirRoot != "" {
+		return c, rpc.Errorf(rpc.CodeInvalid, "%s.dir_root: the gateway sets it, by serve.roots of its configuration", name)
+	}
+	if c.Dir, c.DirRoot, err = g.inRoots(c.Dir); err != nil {
+		return c, rpc.Errorf(rpc.CodeInvalid, "%s.dir: %v", name, err)
+	}
+	if g.opts.Engine == nil {
+		return c, errNoEngine()
+	}
+	if c.Now.IsZero() {
+		c.Now = g.opts.Now()
+	}
+	return c, g.claimSession(caller, name, &c)
+}
+
+// checkWorkspace refuses a missing workspace and one that is not the caller's with the same
+// error. Only phase/dispatch may have none.
+func (g *Gateway) checkWorkspace(ctx context.Context, c *rpc.Caller, id string) error {
+	switch {
+	case !c.MayWorkspace(id):
+		return noWorkspace(id)
+	case id == "":
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	_, err := g.opts.Tree.Doc(ctx, tree.Scope{WorkspaceID: id})
+	if tree.HasCode(err, tree.CodeNotFound) {
+		return noWorkspace(id)
+	}
+	return err
+}
+
+type namedID struct{ name, value string }
+
+func needIDs(of, why string, ids ...namedID) error {
+	for _, id := range ids {
+		if id.value == "" {
+			return rpc.Errorf(rpc.CodeInvalid, "%s.%s: it is missing; %s", of, id.name, why)
+		}
+	}
+	return nil
 }

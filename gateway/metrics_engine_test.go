@@ -12,10 +12,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
 	"github.com/grapnelhq/grapnel/config"
+	"github.com/grapnelhq/grapnel/internal/treetest"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/runtime"
 	"github.com/grapnelhq/grapnel/sdk"
-	"github.com/grapnelhq/grapnel/tree/treetest"
 )
 
 // full is an overview in which everything has occurred.
@@ -24,13 +24,13 @@ func full() runtime.Overview {
 	p.Recycled = 6
 	p.Restarts, p.MemoryBytes, p.Working, p.Waiting, p.Abandoned, p.AbandonedTotal, p.LogLinesDropped, p.AnswersDropped = 2, 12345, 4, 1, 3, 7, 99, 5
 	p.Truncations = map[phases.Limit]uint64{phases.LimitTotal: 3, phases.LimitSection: 1}
-	p.Jobs = map[string]uint64{"done": 8, "dead": 1}
+	p.Jobs = map[string]uint64{"done": 8, "discarded": 1}
 	p.Replies = runtime.Sizes{Count: 3, Bytes: 700, Within: []uint64{1, 2, 3, 3, 3, 3, 3, 3, 3, 3}}
 	h := hooked("house.rules", phases.CauseTimeout, 1)
 	h.Breaker = "open"
 	h.States = map[phases.RunState]uint64{phases.StateSucceeded: 5, phases.StateTimedOut: 5}
 	h.Failures[phases.CauseConflict], h.Failures[phases.CauseCondition] = 2, 1
-	tools := runtime.HookRow{Plugin: "house", Phase: phases.PhaseToolCall, Figures: runtime.Figures{States: map[phases.RunState]uint64{phases.StateSucceeded: 2}}}
+	tools := runtime.HookRow{Plugin: "house", Phase: phases.PhaseToolCall, RunStats: runtime.RunStats{States: map[phases.RunState]uint64{phases.StateSucceeded: 2}}}
 	return runtime.Overview{
 		Plugins: []runtime.PluginHealth{p, plug("memory", phases.PluginReady, "")}, Hooks: []runtime.HookRow{h, tools},
 		Phases:  []runtime.PhaseRow{{Phase: phases.PrePromptCompile, Dispatches: 10, Failed: 2, Cancelled: 1}},
@@ -55,7 +55,7 @@ func TestEngineMetrics(t *testing.T) {
 		`grapnel_plugin_log_lines_dropped_total{plugin="house"} 99`,
 		`grapnel_plugin_answers_dropped_total{plugin="house"} 5`,
 		`grapnel_truncations_total{limit="total",plugin="house"} 3`,
-		`grapnel_jobs_total{plugin="house",state="dead"} 1`,
+		`grapnel_jobs_total{plugin="house",state="discarded"} 1`,
 		`grapnel_plugin_reply_bytes_bucket{plugin="house",le="256"} 2`,
 		`grapnel_plugin_reply_bytes_sum{plugin="house"} 700`,
 		`grapnel_hook_runs_total{phase="turn.pre_prompt_compile",plugin="house",state="timed_out",subscription="house.rules"} 5`,
@@ -163,5 +163,26 @@ func TestMetricsAreBounded(t *testing.T) {
 	// Words of a closed list may come up late: on a busy machine a call waits, or is late.
 	if after := series(); after-before >= rounds || before == 0 {
 		t.Errorf("%d series became %d", before, after)
+	}
+}
+
+// TestQueueMetrics: the queue's metrics are there, unless the database is down: then
+// there are none, and status says why.
+func TestQueueMetrics(t *testing.T) {
+	t.Parallel()
+
+	want := []string{
+		`grapnel_queue_jobs{state="waiting"} 3`, `grapnel_queue_jobs{state="scheduled"} 2`, `grapnel_queue_jobs{state="running"} 4`,
+		`grapnel_queue_jobs{state="dead"} 1`, `grapnel_queue_oldest_seconds 1.5`,
+	}
+	_, body := serve(t, Options{Engine: &fakeEngine{}}).get(t, "/metrics", "")
+	for _, line := range want {
+		if !strings.Contains(body, "\n"+line+"\n") {
+			t.Errorf("no line %q", line)
+		}
+	}
+	_, body = serve(t, Options{Engine: &fakeEngine{queueErr: "the database is away"}}).get(t, "/metrics", "")
+	if strings.Contains(body, "grapnel_queue_") || !strings.Contains(body, "grapnel_model_hanging") {
+		t.Errorf("without a database:\n%s", body)
 	}
 }

@@ -10,9 +10,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/grapnelhq/grapnel/gateway/rpc"
+	"github.com/grapnelhq/grapnel/internal/rpc"
+	"github.com/grapnelhq/grapnel/internal/treetest"
 	"github.com/grapnelhq/grapnel/tree"
-	"github.com/grapnelhq/grapnel/tree/treetest"
 )
 
 // TestOrderAcrossWorkspaces: who watches several workspaces is told in the order of

@@ -3,13 +3,17 @@ package gateway
 import (
 	"context"
 	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/grapnelhq/grapnel/config"
-	"github.com/grapnelhq/grapnel/gateway/rpc"
+	"github.com/grapnelhq/grapnel/internal/rpc"
 )
 
-// ReloadCause says what asked for a reload.
+// ReloadCause is what triggered a reload.
 type ReloadCause string
 
 // The causes.
@@ -22,30 +26,30 @@ const (
 	ReloadCall ReloadCause = "call"
 )
 
-// Loaded is what the operator's files say now. Reading them has changed nothing.
+// Loaded is the content of the operator's files. Reading them has changed nothing.
 type Loaded struct {
-	// Config names where the configuration was read.
+	// Config says where the configuration was read.
 	Config string
 	// Roots and PromptChars are those of Options.
 	Roots       []string
 	PromptChars int
-	// Tokens are who is let in from now on; nil leaves that as it is, so that a
-	// reload never opens a gateway nor closes an open one.
+	// Tokens replace those in force. Nil keeps them, so that a reload never opens or closes a
+	// gateway.
 	Tokens []rpc.Token
-	// Changed are the keys that have another value than before, for people.
+	// Changed lists the changed keys, for people.
 	Changed []string
-	// Apply puts everything in force that is not the gateway's. When it fails,
-	// nothing may have changed. It is called once, and nothing fails behind it.
+	// Apply puts in force what is not the gateway's. It is called once, last; if it fails, it
+	// must have changed nothing.
 	Apply func(ctx context.Context) error
 
 	_ struct{}
 }
 
-// RestartError refuses files with settings that only a restart changes.
+// RestartError refuses files with changed settings that need a restart.
 type RestartError struct {
 	// Keys are those settings.
 	Keys []string
-	// Err says so for people, with their places.
+	// Err has the mistakes with their places.
 	Err error
 }
 
@@ -55,47 +59,43 @@ func (e *RestartError) Error() string { return e.Err.Error() }
 // Unwrap returns the mistakes with their places.
 func (e *RestartError) Unwrap() error { return e.Err }
 
-// Mistake is one mistake in a file, with its place.
+// Mistake is a mistake in a file.
 type Mistake struct {
 	File string `json:"file"`
 	// Line and Column count from 1; both are 0 for a mistake without a place.
 	Line    int    `json:"line"`
 	Column  int    `json:"column"`
 	Message string `json:"message"`
-	// Snippet is the line, and below it a caret; empty without a place.
+	// Snippet is the line with a caret below; empty without a place.
 	Snippet string `json:"snippet"`
 }
 
 // Reload is one attempt to put the operator's files in force again.
 type Reload struct {
-	At     time.Time   `json:"at"      jsonschema:"when it ended"`
-	TookMS float64     `json:"took_ms"`
-	Cause  ReloadCause `json:"cause"   jsonschema:"signal is SIGHUP, watch a file that has changed, call the method config/reload"`
-	Actor  string      `json:"actor"   jsonschema:"who called; empty for the other causes"`
-	OK     bool        `json:"ok"      jsonschema:"false: nothing was changed, for the reason in error"`
-	Config string      `json:"config"  jsonschema:"the file of the configuration; empty where it was not found out"`
-	// Changed is empty for a reload that failed, and for one that brought nothing new.
-	Changed      []string  `json:"changed"       jsonschema:"keys with another value than before"`
-	Tokens       *int      `json:"tokens"        jsonschema:"how many tokens were read; null without a token file"`
-	Error        string    `json:"error"         jsonschema:"why it failed, for people; empty if it did not"`
-	Mistakes     []Mistake `json:"mistakes"      jsonschema:"the mistakes in the file, each with its place"`
-	NeedsRestart []string  `json:"needs_restart" jsonschema:"changed keys that only a restart puts in force; nothing else was changed either"`
+	At           time.Time   `json:"at"            jsonschema:"when it ended"`
+	TookMS       float64     `json:"took_ms"`
+	Cause        ReloadCause `json:"cause"         jsonschema:"signal is SIGHUP, watch a file that has changed, call the method config/reload"`
+	Actor        string      `json:"actor"         jsonschema:"who called; empty for the other causes"`
+	OK           bool        `json:"ok"            jsonschema:"false: nothing was changed, for the reason in error"`
+	Config       string      `json:"config"        jsonschema:"the file of the configuration; empty if it is unknown"`
+	Changed      []string    `json:"changed"       jsonschema:"changed keys"`
+	Tokens       *int        `json:"tokens"        jsonschema:"how many tokens were read; null without a token file"`
+	Error        string      `json:"error"         jsonschema:"why it failed, for people; empty if it did not"`
+	Mistakes     []Mistake   `json:"mistakes"      jsonschema:"the mistakes in the file, each with its place"`
+	NeedsRestart []string    `json:"needs_restart" jsonschema:"changed keys that only a restart puts in force; nothing else was changed either"`
 }
 
-// settings are what of the operator's files the gateway itself goes by. They are
-// replaced as a whole.
+// settings are what the gateway takes from the operator's files, replaced as a whole.
 type settings struct {
 	roots       []string // real paths
 	promptChars int
 }
 
-// errNoReload is the answer of a gateway that was not told how.
 var errNoReload = rpc.Errorf(rpc.CodeUnavailable, "this gateway cannot read its configuration again: restart it")
 
-// Reload puts the operator's files in force again, all or nothing. One at a time:
-// another waits for it, as long as ctx lasts. Calls and turns on their way end
-// with what they began with. What became of it is the result, is told to
-// Options.OnReload, and is what the method status shows until the next one.
+// Reload puts the operator's files in force again, all or nothing. Reloads run one at a time
+// while ctx lasts. Calls and turns in flight keep what they began with. The result also goes to
+// Options.OnReload and into the status.
 func (g *Gateway) Reload(ctx context.Context, cause ReloadCause, actor string) Reload {
 	began := g.opts.Now()
 	r := Reload{Cause: cause, Actor: actor, Changed: []string{}, Mistakes: []Mistake{}, NeedsRestart: []string{}}
@@ -124,11 +124,11 @@ func (g *Gateway) Reload(ctx context.Context, cause ReloadCause, actor string) R
 	return r
 }
 
-// reload does the work. Nothing is changed before Apply, and nothing fails behind it.
+// reload changes nothing before Apply, and nothing fails after it.
 func (g *Gateway) reload(ctx context.Context, r *Reload) error {
-	asked := false // the engine counts what it is asked for
+	applied := false // the engine counts the others
 	defer func() {
-		if !asked {
+		if !applied {
 			g.refused.Add(1)
 		}
 	}()
@@ -151,7 +151,7 @@ func (g *Gateway) reload(ctx context.Context, r *Reload) error {
 			return err
 		}
 	}
-	asked = true
+	applied = true
 	if err := loaded.Apply(ctx); err != nil {
 		return err
 	}
@@ -166,7 +166,6 @@ func (g *Gateway) reload(ctx context.Context, r *Reload) error {
 	return nil
 }
 
-// mistakesOf finds the mistakes with places in an error, in their order.
 func mistakesOf(err error) []Mistake {
 	if e, ok := err.(*config.Error); ok { //nolint:errorlint // the tree is walked here
 		return []Mistake{{File: e.File, Line: e.Line, Column: e.Column, Message: e.Message, Snippet: e.Snippet}}
@@ -183,25 +182,65 @@ func mistakesOf(err error) []Mistake {
 	return all
 }
 
-// errBound is the answer to a token that is bound to workspaces, where all of them
-// are meant.
-func errBound() error {
-	return rpc.Errorf(rpc.CodeUnauthorized, "this token is bound to workspaces, and this is about all of them")
+// realRoots are the real paths of existing directories.
+func realRoots(roots []string) ([]string, error) {
+	var all []string
+	for _, root := range roots {
+		if !filepath.IsAbs(root) {
+			return nil, fmt.Errorf("gateway: the root %q is not an absolute path", root)
+		}
+		path, err := realDir(root)
+		if err != nil {
+			return nil, fmt.Errorf("gateway: the root %q: %w", root, err)
+		}
+		all = append(all, path)
+	}
+	return all, nil
 }
 
-func (g *Gateway) configMethods() []rpc.Method {
-	return []rpc.Method{
-		method("config/reload", rpc.AdminRight,
-			"Reads configuration and tokens again and puts them in force, all or nothing. One that is refused is a result that says why.",
-			(*anyone).asked,
-			func(ctx context.Context, c call[anyone]) (Reload, error) {
-				switch {
-				case !c.AllWorkspaces():
-					return Reload{}, errBound()
-				case g.opts.Load == nil:
-					return Reload{}, errNoReload
-				}
-				return g.Reload(ctx, ReloadCall, c.params.Actor), nil
-			}),
+// inRoots returns the real path of a directory in one of the roots, and the widest root that
+// contains it. Plugins open files beneath the root, as the directory can be replaced by a link
+// later. Missing and forbidden directories give the same error, to reveal nothing of the disk.
+func (g *Gateway) inRoots(dir string) (path, root string, err error) {
+	if dir == "" {
+		return "", "", nil
 	}
+	roots := g.settings.Load().roots
+	if len(roots) == 0 {
+		return "", "", errors.New("this gateway has no roots, and takes no dir; see serve.roots in its configuration")
+	}
+	if !filepath.IsAbs(dir) {
+		return "", "", fmt.Errorf("%q is not an absolute path", dir)
+	}
+	if path, err = realDir(dir); err == nil {
+		for _, r := range roots {
+			if below(path, r) && (root == "" || len(r) < len(root)) {
+				root = r
+			}
+		}
+	}
+	if root == "" {
+		return "", "", fmt.Errorf("%q is not a directory in the gateway's roots", dir)
+	}
+	return path, root, nil
+}
+
+func realDir(dir string) (string, error) {
+	path, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return "", err
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return "", err
+	}
+	if !info.IsDir() {
+		return "", errors.New("it is not a directory")
+	}
+	return path, nil
+}
+
+func below(path, root string) bool {
+	rest, ok := strings.CutPrefix(path, strings.TrimSuffix(root, string(filepath.Separator)))
+	return ok && (rest == "" || rest[0] == filepath.Separator)
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/grapnelhq/grapnel/config"
-	"github.com/grapnelhq/grapnel/gateway/rpc"
-	"github.com/grapnelhq/grapnel/tree/treetest"
+	"github.com/grapnelhq/grapnel/internal/rpc"
+	"github.com/grapnelhq/grapnel/internal/treetest"
 )
 
 // files are what a gateway of a test reads again.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/grapnelhq/grapnel/gateway/rpc"
+	"github.com/grapnelhq/grapnel/internal/rpc"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/runtime"
 )
@@ -40,7 +40,7 @@ func TestDirs(t *testing.T) {
 	} {
 		path := top + "/" + dir
 		for _, method := range []string{"turn/compile", "phase/dispatch"} {
-			eng.turn = phases.Turn{}
+			eng.turn = phases.Context{}
 			params := object{"turn": turnOf(object{"dir": path})}
 			if method == "phase/dispatch" {
 				params = object{"phase": "turn.pre_policy", "context": object{"dir": path}}
@@ -48,7 +48,7 @@ func TestDirs(t *testing.T) {
 			_, bad := c.call(t, method, params)
 			switch {
 			case want == "":
-				if bad.code() != rpc.CodeInvalid || !strings.HasSuffix(bad.Message, "is no folder below the gateway's roots") || eng.turn.Dir != "" {
+				if bad.code() != rpc.CodeInvalid || !strings.HasSuffix(bad.Message, "is not a directory in the gateway's roots") || eng.turn.Dir != "" {
 					t.Errorf("%s with %s: %+v", method, dir, bad)
 				}
 			case bad != nil || eng.turn.Dir != filepath.Join(top, want) || eng.turn.DirRoot != filepath.Join(top, "root"):

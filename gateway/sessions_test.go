@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/grapnelhq/grapnel/gateway/rpc"
+	"github.com/grapnelhq/grapnel/internal/rpc"
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/store"
@@ -69,12 +69,12 @@ func TestSessionFloodOfOneToken(t *testing.T) {
 	g := must[*Gateway](t)(New(o.with(quiet, flood)))
 	start := func(tok rpc.Token, id string) {
 		t.Helper()
-		params := sessionStartParams{Context: phases.Session{WorkspaceID: "w", SessionID: id}}
+		params := sessionStartParams{Context: phases.Context{WorkspaceID: "w", SessionID: id}}
 		must[*phases.Outcome](t)(g.startSession(t.Context(), call[sessionStartParams]{tok.Caller(nil), params}))
 	}
 	known := func(tok rpc.Token, id string) bool {
 		t.Helper()
-		params := beginParams{Turn: phases.Turn{WorkspaceID: "w", ThreadID: "t", TurnID: "1", SessionID: id}}
+		params := beginParams{Turn: phases.Context{WorkspaceID: "w", ThreadID: "t", TurnID: "1", SessionID: id}}
 		return must[begunTurn](t)(g.begin(t.Context(), call[beginParams]{tok.Caller(nil), params})).InSession
 	}
 	start(quiet, "mine")
@@ -158,7 +158,7 @@ func TestDiffOfLargeManifests(t *testing.T) {
 	} {
 		log := &largeLog{make(chan struct{}, 2*maxLight), make(chan struct{})}
 		o := Options{Log: log}
-		o.RPC.Limits.Memory, o.RPC.Limits.Body, o.RPC.Limits.Admission = 32<<20, 1<<20, time.Millisecond
+		o.Limits.Memory, o.Limits.Body, o.Limits.Admission = 32<<20, 1<<20, time.Millisecond
 		s := serve(t, o)
 		var calls sync.WaitGroup
 		for range 4 { // each takes the whole share of its connection, a quarter

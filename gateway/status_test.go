@@ -12,13 +12,14 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/grapnelhq/grapnel/gateway/rpc"
+	"github.com/grapnelhq/grapnel/internal/rpc"
+	"github.com/grapnelhq/grapnel/internal/treetest"
+	"github.com/grapnelhq/grapnel/jobs"
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/runtime"
 	"github.com/grapnelhq/grapnel/store"
 	"github.com/grapnelhq/grapnel/tree"
-	"github.com/grapnelhq/grapnel/tree/treetest"
 )
 
 // get reads a page of a gateway, as a host of any name.
@@ -55,7 +56,7 @@ func TestHealth(t *testing.T) {
 	}
 	check("a plugin that is down", http.StatusOK, `{"ready":true,"database":"ok","engine":"ok"}`)
 	model.down.Store(true)
-	check("a database that is down", http.StatusServiceUnavailable, `{"ready":false,"database":"unavailable","engine":"ok","remedy":"look at the gateway's log"}`)
+	check("a database that is down", http.StatusServiceUnavailable, `{"ready":false,"database":"unavailable","engine":"ok","hint":"look at the gateway's log"}`)
 	model.down.Store(false)
 	eng.plugins[0].State = phases.PluginDraining
 	check("an engine that is closed", http.StatusServiceUnavailable, `{"ready":false,"database":"ok","engine":"stopping"}`)
@@ -140,8 +141,8 @@ func TestStatus(t *testing.T) {
 	got := do[Status](t, c, "status", nil)
 	want := Status{
 		Version: "1.2.3", StartedAt: clock.Now().Add(-90 * time.Second), UptimeSeconds: 90, Store: "sqlite:x",
-		Connections: 1, Watchers: 1, Seq: got.Seq, Turns: TurnsKept{Limit: 1024, IdleSeconds: 600}, Stats: runtime.Stats{ManifestsKept: 7}, Trouble: []Trouble{},
-		Queue: runtime.QueueStatus{Durable: true, QueueCounts: runtime.QueueCounts{Waiting: 3, Scheduled: 2, Running: 4, Dead: 1, OldestSeconds: 1.5}},
+		Connections: 1, Watchers: 1, Seq: got.Seq, Turns: TurnsKept{Limit: 1024, IdleSeconds: 600}, Stats: runtime.Stats{ManifestsKept: 7}, Issues: []Issue{},
+		Queue: runtime.QueueStatus{Durable: true, Counts: jobs.Counts{Waiting: 3, Scheduled: 2, Running: 4, Dead: 1, OldestSeconds: 1.5}},
 	}
 	if fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", want) || got.Seq == nil {
 		t.Errorf("got  %+v\nwant %+v", got, want)

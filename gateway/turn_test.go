@@ -12,16 +12,17 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/grapnelhq/grapnel/compiler"
-	"github.com/grapnelhq/grapnel/gateway/rpc"
+	"github.com/grapnelhq/grapnel/internal/rpc"
+	"github.com/grapnelhq/grapnel/internal/treetest"
+	"github.com/grapnelhq/grapnel/jobs"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/runtime"
 	"github.com/grapnelhq/grapnel/tree"
-	"github.com/grapnelhq/grapnel/tree/treetest"
 )
 
 // fakeEngine notes what it is asked for.
 type fakeEngine struct {
-	turn     phases.Turn
+	turn     phases.Context
 	compiled runtime.CompileInput
 	input    phases.Input
 	idle     error
@@ -35,9 +36,9 @@ type fakeEngine struct {
 	err  error
 }
 
-func (e *fakeEngine) ForgetSession(phases.Session) {}
+func (e *fakeEngine) ForgetSession(phases.Context) {}
 
-func (e *fakeEngine) CompileTurn(_ context.Context, turn phases.Turn, in runtime.CompileInput) (*runtime.Compiled, error) {
+func (e *fakeEngine) CompileTurn(_ context.Context, turn phases.Context, in runtime.CompileInput) (*runtime.Compiled, error) {
 	e.turn, e.compiled = turn, in
 	return e.done, e.err
 }
@@ -47,22 +48,22 @@ func (e *fakeEngine) Dispatch(_ context.Context, c phases.Context, in phases.Inp
 	return e.out, e.err
 }
 
-func (e *fakeEngine) BeginTurn(_ context.Context, turn phases.Turn) (*runtime.Turn, error) {
+func (e *fakeEngine) BeginTurn(_ context.Context, turn phases.Context) (*runtime.Turn, error) {
 	e.turn = turn
 	return nil, e.err
 }
 
-func (e *fakeEngine) StartSession(_ context.Context, s phases.Session, _ string) (*runtime.Session, error) {
+func (e *fakeEngine) StartSession(_ context.Context, s phases.Context, _ string) (*runtime.Session, error) {
 	e.turn = s
 	return nil, e.err
 }
 
-func (e *fakeEngine) ResumeSession(_ context.Context, s phases.Session, _ *phases.SessionResumeInput) (*runtime.Session, error) {
+func (e *fakeEngine) ResumeSession(_ context.Context, s phases.Context, _ *phases.SessionResumeInput) (*runtime.Session, error) {
 	e.turn = s
 	return nil, e.err
 }
 
-func (e *fakeEngine) EndSession(_ context.Context, s phases.Session, _ string) (*phases.Outcome, error) {
+func (e *fakeEngine) EndSession(_ context.Context, s phases.Context, _ string) (*phases.Outcome, error) {
 	e.turn = s
 	return e.out, e.err
 }
@@ -88,7 +89,7 @@ func (e *fakeEngine) Queue(context.Context) runtime.QueueStatus {
 	if e.queueErr != "" {
 		return runtime.QueueStatus{Durable: true, Error: e.queueErr}
 	}
-	return runtime.QueueStatus{Durable: true, QueueCounts: runtime.QueueCounts{Waiting: 3, Scheduled: 2, Running: 4, Dead: 1, OldestSeconds: 1.5}}
+	return runtime.QueueStatus{Durable: true, Counts: jobs.Counts{Waiting: 3, Scheduled: 2, Running: 4, Dead: 1, OldestSeconds: 1.5}}
 }
 
 // Overview is the one that a test gives, or shows its plugins alone.
@@ -118,7 +119,7 @@ func TestCompileFills(t *testing.T) {
 		"turn":  turnOf(object{"now": "2026-02-03T04:05:06+02:00", "flags": object{"f": true}}),
 		"input": object{"user_text": "u", "existing_tools": []string{"e"}, "texts": object{"safety": "s"}},
 	})
-	want := phases.Turn{
+	want := phases.Context{
 		WorkspaceID: "w", ThreadID: "t", TurnID: "1", Mode: phases.ModeAgent, Profile: phases.ProfileFull,
 		Actor: phases.Actor{Kind: "user"}, Flags: map[string]bool{"f": true}, Now: eng.turn.Now,
 	}
@@ -128,11 +129,11 @@ func TestCompileFills(t *testing.T) {
 	if got := eng.turn.Now.Format("15:04:05Z07:00"); got != "04:05:06+02:00" {
 		t.Errorf("now: %s", got)
 	}
-	in := runtime.CompileInput{UserText: "u", ExistingTools: []string{"e"}, Prompt: compiler.Input{
-		Host: compiler.HostTexts{Safety: "s"}, Facts: compiler.Facts{OS: "plan9", TimeZone: "UTC+02:00"},
-	}}
-	if got := eng.compiled; got.UserText != in.UserText || !cmp.Equal(got.ExistingTools, in.ExistingTools) || got.Prompt.Host != in.Prompt.Host || got.Prompt.Facts != in.Prompt.Facts {
-		t.Errorf("input %+v, want %+v", got, in)
+	in := runtime.CompileInput{
+		UserText: "u", ExistingTools: []string{"e"}, Host: compiler.HostTexts{Safety: "s"}, Facts: compiler.Facts{OS: "plan9", TimeZone: "UTC+02:00"},
+	}
+	if diff := cmp.Diff(eng.compiled, in); diff != "" {
+		t.Errorf("input (-got +want):\n%s", diff)
 	}
 	eng.out = &phases.Outcome{}
 	do[any](t, c, "phase/dispatch", object{"phase": "tool.pre_call", "context": object{"mode": "task"}, "input": object{"tool": "shell"}})
@@ -235,8 +236,7 @@ func TestNew(t *testing.T) {
 		"no tree":         {},
 		"a relative root": {Tree: model, Roots: []string{"."}},
 		"no such root":    {Tree: model, Roots: []string{filepath.Join(t.TempDir(), "none")}},
-		"methods":         {Tree: model, RPC: rpc.Options{Methods: []rpc.Method{}}},
-		"a bad token":     {Tree: model, RPC: rpc.Options{Tokens: []rpc.Token{{Name: "x"}}}},
+		"a bad token":     {Tree: model, Tokens: []Token{{Name: "x"}}},
 	} {
 		if _, err := New(o); err == nil {
 			t.Errorf("%s: no error", name)

@@ -4,35 +4,34 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
-	"github.com/grapnelhq/grapnel/gateway/rpc"
 	"github.com/grapnelhq/grapnel/internal/recent"
+	"github.com/grapnelhq/grapnel/internal/rpc"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/runtime"
 )
 
-// Defaults of Options.
 const (
 	defaultTurnIdle = 10 * time.Minute
 	defaultTurns    = 1024
 )
 
-// mostLedgers is how many bytes the ledgers of one token's turns may have together.
-const mostLedgers = 64 << 20
+const mostLedgers = 64 << 20 // bounds the ledgers of one token's turns together, in bytes
 
-// Times of the end of a turn.
 const (
-	// turnPatience is how long the end of a turn waits for its calls before it cancels
-	// them; turnCut is how long it then waits for them to return.
+	// turnPatience is how long an ending turn waits for its calls before it cancels them, and
+	// turnCut how long it then waits for them to return.
 	turnPatience = 3 * time.Second
 	turnCut      = time.Second
 )
 
-// hostTurn is what the gateway needs of a *runtime.Turn.
+// hostTurn is the gateway's view of a *runtime.Turn.
 type hostTurn interface {
 	Round(ctx context.Context, in runtime.CompileInput) (*runtime.Compiled, error)
 	Dispatch(ctx context.Context, in phases.Input) (*phases.Outcome, error)
@@ -43,57 +42,39 @@ type hostTurn interface {
 
 var _ hostTurn = (*runtime.Turn)(nil)
 
-// keptTurn is a turn that a client has begun and not ended yet. What is below mu of
-// the table is guarded by it.
+// keptTurn is a turn that a client has begun. The table's lock guards what is below round.
 type keptTurn struct {
 	hostTurn
 
-	handle string
-	// token is the name of the token that began it: nobody else gets at it.
-	token   string
-	context phases.Turn
-	// round is held by a compilation, so that rounds wait for each other.
-	round chan struct{}
+	handle  string
+	token   string // the name of the token that began it: only its callers may use it
+	context phases.Context
+	round   chan struct{} // held by a compilation
 
-	// calls are those on their way, with what ends their contexts.
-	calls map[*context.CancelCauseFunc]struct{}
-	// ledger is what its ledger took when the last call ended.
-	ledger int
-	// gone says that the turn is over, and its ledger counts no more.
-	gone bool
-	// used is when the last call ended, or the turn began.
-	used time.Time
-	// conns are the connections that began or used it.
-	conns map[conn]struct{}
-	// userText is the user's message, of the first prompt that was compiled, as far as
-	// the end of the turn needs it.
-	userText phases.Preview
-	// drained is closed when the last call has returned; nil until the turn is
-	// detached.
-	drained chan struct{}
+	calls    map[*context.CancelCauseFunc]struct{} // those in flight, by what ends their contexts
+	ledger   int                                   // its ledger's size after the last call
+	gone     bool                                  // the turn is over, and its ledger no longer counts
+	used     time.Time                             // when the last call ended, or the turn began
+	conns    map[conn]struct{}                     // the connections that began or used it
+	userText phases.Preview                        // the user's message in the first prompt, for the end of the turn
+	drained  chan struct{}                         // closed when the last call has returned; nil until the turn is detached
 }
 
-// turnTable holds the turns that clients have begun, each until it is ended: by its
-// client, because it was idle, or because the gateway stops. The lock is never held
-// while the engine works.
+// turnTable holds kept turns. The lock is never held while the engine works.
 type turnTable struct {
 	idle time.Duration
 	most int
 	now  func() time.Time
 	log  *slog.Logger
 
-	mu   sync.Mutex
-	open map[string]*keptTurn
-	// held counts the turns that are open or on their way out, by token; all is their
-	// sum.
-	held map[string]int
-	all  int
-	// ledgers is what the ledgers of those turns take, by token, as of their last calls.
-	ledgers map[string]int
-	// ended are the last ones that have ended, by handle, so that a late call learns what
-	// became of its turn. A token that ends many forgets its own first.
-	ended recent.Map[endedTurn]
-	// idled counts the turns that ended because they were idle.
+	mu      sync.Mutex
+	open    map[string]*keptTurn
+	held    map[string]int // counts open and ending turns by token; all is their sum
+	all     int
+	ledgers map[string]int // the sizes after the last calls, by token
+	// ended are the last ended turns by handle, so that a late call gets the reason. A token
+	// that ends many loses its own first.
+	ended   recent.Map[endedTurn]
 	idled   int
 	stopped bool
 }
@@ -105,9 +86,8 @@ func newTurnTable(o *Options) *turnTable {
 	}
 }
 
-// mostOfToken is how many turns one token may have: half of all, so that one client
-// that forgets to end its turns leaves room for others. Without tokens nobody is told
-// apart.
+// mostOfToken is half of all turns, so that a client that forgets to end its turns leaves some
+// for others.
 func (t *turnTable) mostOfToken(c *rpc.Caller) int {
 	if c.Open {
 		return t.most
@@ -115,7 +95,7 @@ func (t *turnTable) mostOfToken(c *rpc.Caller) int {
 	return max(1, t.most/2)
 }
 
-// reserve takes the place of a turn that is about to begin; release gives it back.
+// reserve counts a turn that is about to begin; release uncounts it.
 func (t *turnTable) reserve(c *rpc.Caller) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -123,7 +103,7 @@ func (t *turnTable) reserve(c *rpc.Caller) error {
 	case t.stopped:
 		return rpc.Errorf(rpc.CodeUnavailable, "the gateway is stopping")
 	case t.all >= t.most:
-		return tooManyTurns("this gateway keeps %d turns and no more (serve.turns); end those that are over (turn/end), or try again", t.most)
+		return tooManyTurns("this gateway keeps at most %d turns (serve.turns); end those that are over (turn/end), or try again", t.most)
 	case t.held[c.Name] >= t.mostOfToken(c):
 		return tooManyTurns("the token %q has %d turns, and may have no more (half of serve.turns); end those that are over (turn/end)", c.Name, t.held[c.Name])
 	}
@@ -141,9 +121,8 @@ func (t *turnTable) release(token string) {
 	}
 }
 
-// keep puts a turn that has begun into the table, in the place that was reserved for
-// it. It reports false when the gateway stops.
-func (t *turnTable) keep(c *rpc.Caller, turn hostTurn, where phases.Turn) (*keptTurn, bool) {
+// keep stores a begun turn. It reports false if the gateway stops.
+func (t *turnTable) keep(c *rpc.Caller, turn hostTurn, where phases.Context) (*keptTurn, bool) {
 	k := &keptTurn{
 		hostTurn: turn, handle: rand.Text(), token: c.Name, context: where, round: make(chan struct{}, 1),
 		calls: map[*context.CancelCauseFunc]struct{}{}, conns: map[conn]struct{}{}, used: time.Now(),
@@ -158,8 +137,7 @@ func (t *turnTable) keep(c *rpc.Caller, turn hostTurn, where phases.Turn) (*kept
 	return k, true
 }
 
-// usedBy notes the caller's connection, and forgets those that have ended. The lock is
-// held.
+// usedBy notes the caller's connection, and forgets closed ones. The lock is held.
 func (k *keptTurn) usedBy(c *rpc.Caller) {
 	for other := range k.conns {
 		if other.Context().Err() != nil {
@@ -171,8 +149,8 @@ func (k *keptTurn) usedBy(c *rpc.Caller) {
 	}
 }
 
-// find returns the open turn of a handle, or why there is none. The answer is the same
-// for a handle that was never given and for one of another token. The lock is held.
+// find returns an open turn. An unknown handle and one of another token give the same error.
+// The lock is held.
 func (t *turnTable) find(c *rpc.Caller, handle string) (*keptTurn, error) {
 	if k := t.open[handle]; k != nil && mayUse(c, k.token, k.context.WorkspaceID) {
 		return k, nil
@@ -183,14 +161,13 @@ func (t *turnTable) find(c *rpc.Caller, handle string) (*keptTurn, error) {
 	return nil, turnUnknown(handle)
 }
 
-// mayUse reports whether a caller may use a turn: it is its token's, and that still
-// has the workspace.
+// mayUse reports whether a turn is the caller's token's, and the token still has the workspace.
 func mayUse(c *rpc.Caller, token, workspace string) bool {
 	return c.Name == token && c.MayWorkspace(workspace)
 }
 
-// enter begins a call in a turn: its context ends with the caller's, or when the turn
-// ends and has waited for the call long enough. The call must leave.
+// enter begins a call in a turn. Its context ends with the caller's, or when the ending turn
+// has waited long enough. The caller must call leave.
 func (t *turnTable) enter(ctx context.Context, c *rpc.Caller, handle string) (inner context.Context, k *keptTurn, leave func(), err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -216,7 +193,6 @@ func (t *turnTable) enter(ctx context.Context, c *rpc.Caller, handle string) (in
 	}, nil
 }
 
-// weigh notes what the ledger of a turn takes. The lock is held.
 func (t *turnTable) weigh(k *keptTurn, bytes int) {
 	if k.gone {
 		return
@@ -228,8 +204,7 @@ func (t *turnTable) weigh(k *keptTurn, bytes int) {
 	}
 }
 
-// detach takes a turn out of the table: no call finds it any more. Whoever detaches a
-// turn finishes it. The lock is held.
+// detach removes a turn from the table. The caller must finish it. The lock is held.
 func (t *turnTable) detach(k *keptTurn, reason endReason) endedTurn {
 	delete(t.open, k.handle)
 	k.drained = make(chan struct{})
@@ -247,7 +222,6 @@ func (t *turnTable) detach(k *keptTurn, reason endReason) endedTurn {
 	return e
 }
 
-// take detaches a turn for the client that ends it.
 func (t *turnTable) take(c *rpc.Caller, handle string) (*keptTurn, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -258,18 +232,16 @@ func (t *turnTable) take(c *rpc.Caller, handle string) (*keptTurn, error) {
 	return k, err
 }
 
-// errTurnEnds is why the contexts of a turn's calls end.
 var errTurnEnds = &rpc.Error{Code: rpc.CodeTurnUnknown, Message: "the turn ended before this call did"}
 
-// finish ends a turn that was detached. Its calls may return first; those that take
-// too long, or whose turn's end nobody waits for any more, are cancelled. Plugins are
-// told in any case.
+// finish ends a detached turn. Calls that take too long, or whose caller waits no longer, are
+// cancelled. The plugins are notified in any case.
 func (t *turnTable) finish(ctx context.Context, k *keptTurn, end *phases.PostTurnInput) (*phases.Outcome, error) {
 	defer t.release(k.token)
 	defer t.drop(k)
 	if !k.wait(ctx, turnPatience) {
 		t.cancel(k)
-		k.wait(context.WithoutCancel(ctx), turnCut) // a call that ignores its context does not hold the end up
+		k.wait(context.WithoutCancel(ctx), turnCut) // a call that ignores its context must not block the end
 	}
 	if end.UserText.Text == "" {
 		t.mu.Lock()
@@ -279,7 +251,6 @@ func (t *turnTable) finish(ctx context.Context, k *keptTurn, end *phases.PostTur
 	return k.End(ctx, end)
 }
 
-// drop forgets what the ledger of a turn took.
 func (t *turnTable) drop(k *keptTurn) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -287,21 +258,18 @@ func (t *turnTable) drop(k *keptTurn) {
 	k.gone = true
 }
 
-// wait waits until no call of the turn is on its way, and reports false if that takes
-// too long.
+// wait reports false if calls of the turn take too long.
 func (k *keptTurn) wait(ctx context.Context, patience time.Duration) bool {
-	late := time.NewTimer(patience)
-	defer late.Stop()
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
 	select {
 	case <-k.drained:
 		return true
-	case <-late.C:
 	case <-ctx.Done():
+		return false
 	}
-	return false
 }
 
-// cancel ends the contexts of a turn's calls.
 func (t *turnTable) cancel(k *keptTurn) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -310,12 +278,182 @@ func (t *turnTable) cancel(k *keptTurn) {
 	}
 }
 
-// said keeps the user's message, for an end that does not repeat it.
-func (t *turnTable) said(k *keptTurn, userText string) {
+// keepUserText keeps the user's message, for an end without it.
+func (t *turnTable) keepUserText(k *keptTurn, userText string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if k.userText.IsZero() {
 		k.userText = phases.NewPreview(userText, phases.MaxTurnText)
-		k.userText.Text = strings.Clone(k.userText.Text) // not a piece of the whole message, which would stay in memory
+		k.userText.Text = strings.Clone(k.userText.Text) // not to retain the whole message
 	}
+}
+
+// NotifyTurn reports a turn that its client did not end.
+const NotifyTurn = "turn/ended"
+
+type endReason string
+
+const (
+	endAsked    endReason = "ended"    // by its client
+	endIdle     endReason = "idle"     // without calls for too long
+	endStopping endReason = "stopping" // the gateway stops
+)
+
+// TurnEnded are the params of turn/ended.
+type TurnEnded struct {
+	Handle      string    `json:"handle"`
+	WorkspaceID string    `json:"workspace_id"`
+	ThreadID    string    `json:"thread_id"`
+	TurnID      string    `json:"turn_id"`
+	Reason      endReason `json:"reason"       jsonschema:"idle: no call for as long as serve.turn_idle allows; stopping: the gateway stops"`
+	EndedAt     time.Time `json:"ended_at"`
+
+	idle time.Duration
+}
+
+// words is the reason for people.
+func (e *TurnEnded) words() string {
+	switch e.Reason {
+	case endIdle:
+		return fmt.Sprintf("idle for %v", e.idle)
+	case endStopping:
+		return "the gateway is stopping"
+	default:
+		return "by turn/end"
+	}
+}
+
+type endedTurn struct {
+	TurnEnded
+
+	token string
+}
+
+const mostEnded = 4096 // how many ended turns are remembered
+
+// turnUnknown is for an unknown handle, which may be another token's.
+func turnUnknown(handle string) error {
+	return &rpc.Error{Code: rpc.CodeTurnUnknown, Data: map[string]any{"reason": "unknown"}, Message: fmt.Sprintf(
+		"there is no turn %.64q here: it was begun at another gateway, or before a restart, or never. Begin the turn again (turn/begin); each gateway keeps its own turns, so send all calls of a turn to the one that began it", handle)}
+}
+
+func turnEndedError(e endedTurn) error {
+	return &rpc.Error{
+		Code: rpc.CodeTurnUnknown, Data: map[string]any{"reason": e.Reason, "ended_at": e.EndedAt},
+		Message: fmt.Sprintf("the turn ended at %s: %s; begin another one (turn/begin)", e.EndedAt.Format(time.RFC3339), e.words()),
+	}
+}
+
+func tooManyTurns(format string, args ...any) error {
+	err := rpc.Errorf(rpc.CodeUnavailable, format, args...)
+	err.Data = map[string]any{"reason": "turns"}
+	return err
+}
+
+const endsAtOnce = 16
+
+// endingTurn is a detached turn, with what clients are notified of.
+type endingTurn struct {
+	turn *keptTurn
+	end  endedTurn
+}
+
+func (g *Gateway) sweep(ctx context.Context) {
+	timer := time.NewTimer(g.turns.idle)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		}
+		idle, next := g.turns.takeIdle(time.Now())
+		g.notifyEnded(idle)
+		g.endAll(ctx, idle)
+		timer.Reset(next)
+	}
+}
+
+// takeIdle detaches idle turns, and returns how long it takes until the next can be idle.
+func (t *turnTable) takeIdle(now time.Time) (idle []endingTurn, next time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	next = t.idle // a turn that begins now
+	for _, k := range t.open {
+		if len(k.calls) > 0 {
+			continue // its time begins when they return
+		}
+		left := t.idle - now.Sub(k.used)
+		if left > 0 {
+			next = min(next, left)
+			continue
+		}
+		idle = append(idle, endingTurn{k, t.detach(k, endIdle)})
+	}
+	return idle, next
+}
+
+// stop refuses further turns, and detaches all.
+func (t *turnTable) stop() []endingTurn {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.stopped = true
+	all := make([]endingTurn, 0, len(t.open))
+	for _, k := range t.open {
+		all = append(all, endingTurn{k, t.detach(k, endStopping)})
+	}
+	return all
+}
+
+// notifyEnded logs and counts turns that their clients did not end, and notifies the
+// connections of their tokens that have used them or watch their workspaces.
+func (g *Gateway) notifyEnded(list []endingTurn) {
+	slices.SortFunc(list, func(a, b endingTurn) int { return cmp.Compare(a.end.Handle, b.end.Handle) })
+	for _, l := range list {
+		e := &l.end
+		g.metrics.turns.WithLabelValues(string(e.Reason)).Inc()
+		g.opts.Logger.Info("a turn that its client did not end was ended", slog.String("workspace", e.WorkspaceID),
+			slog.String("thread", e.ThreadID), slog.String("turn", e.TurnID), slog.String("reason", e.words()))
+		for c := range g.listeners(l.turn) {
+			c.Notify("", NotifyTurn, e.TurnEnded)
+		}
+	}
+}
+
+func (g *Gateway) listeners(k *keptTurn) map[conn]struct{} {
+	all := g.hub.watching(k.context.WorkspaceID, k.token)
+	g.turns.mu.Lock()
+	defer g.turns.mu.Unlock()
+	for c := range k.conns {
+		all[c] = struct{}{}
+	}
+	return all
+}
+
+func (h *hub) watching(workspace, token string) map[conn]struct{} {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	found := map[conn]struct{}{}
+	for c := range h.watches[workspace] {
+		if c.Caller().Name == token {
+			found[c] = struct{}{}
+		}
+	}
+	return found
+}
+
+// endAll ends turns as interrupted: the hooks of turn.post_turn run.
+func (g *Gateway) endAll(ctx context.Context, list []endingTurn) {
+	var running sync.WaitGroup
+	slots := make(chan struct{}, endsAtOnce)
+	for _, l := range list {
+		slots <- struct{}{}
+		running.Go(func() {
+			defer func() { <-slots }()
+			if _, err := g.turns.finish(ctx, l.turn, &phases.PostTurnInput{Status: phases.TurnInterrupted}); err != nil {
+				g.opts.Logger.Warn("the end of a turn failed", slog.String("turn", l.end.TurnID), slog.Any("error", err))
+			}
+		})
+	}
+	running.Wait()
 }

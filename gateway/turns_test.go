@@ -12,10 +12,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/grapnelhq/grapnel/gateway/rpc"
+	"github.com/grapnelhq/grapnel/internal/rpc"
+	"github.com/grapnelhq/grapnel/internal/treetest"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/runtime"
-	"github.com/grapnelhq/grapnel/tree/treetest"
+	"github.com/grapnelhq/grapnel/tree"
 )
 
 // fakeTurn notes how it is ended.
@@ -101,7 +102,7 @@ func (g *Gateway) keepOne(t *testing.T, c *rpc.Caller, id string) (*keptTurn, *f
 		t.Fatal(err)
 	}
 	f := &fakeTurn{}
-	k, ok := g.turns.keep(c, f, phases.Turn{WorkspaceID: "w", ThreadID: "t", TurnID: id})
+	k, ok := g.turns.keep(c, f, phases.Context{WorkspaceID: "w", ThreadID: "t", TurnID: id})
 	if !ok {
 		t.Fatal("the gateway stops")
 	}
@@ -137,8 +138,8 @@ func TestTurnIdle(t *testing.T) {
 		busy, other := g.keepOne(t, open, "2")
 		user, watcher, stranger := &ears{ctx: ctx}, &ears{ctx: ctx}, &ears{ctx: ctx, name: "eve"}
 		used.conns[user] = struct{}{}
-		g.hub.rooms["w"] = map[conn]*watch{watcher: {}, stranger: {}}
-		g.turns.said(used, "Hello!")
+		g.hub.watches["w"] = map[conn]tree.Seq{watcher: 0, stranger: 0}
+		g.turns.keepUserText(used, "Hello!")
 
 		_, _, leave, err := g.turns.enter(ctx, open, busy.handle)
 		if err != nil {
@@ -270,11 +271,11 @@ func TestTurnLimits(t *testing.T) {
 	full(ada, `the token "ada" has 2 turns`)
 	g.keepOne(t, bob, "3")
 	g.keepOne(t, eve, "4")
-	full(bob, "keeps 4 turns")
+	full(bob, "keeps at most 4 turns")
 	if _, err := g.turns.take(ada, first.handle); err != nil {
 		t.Fatal(err)
 	}
-	full(bob, "keeps 4 turns") // it has not ended yet
+	full(bob, "keeps at most 4 turns") // it has not ended yet
 	if _, err := g.turns.finish(t.Context(), first, &phases.PostTurnInput{}); err != nil {
 		t.Fatal(err)
 	}

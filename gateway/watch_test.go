@@ -13,12 +13,12 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/grapnelhq/grapnel/gateway/rpc"
+	"github.com/grapnelhq/grapnel/internal/rpc"
+	"github.com/grapnelhq/grapnel/internal/storetest"
+	"github.com/grapnelhq/grapnel/internal/treetest"
 	"github.com/grapnelhq/grapnel/store"
-	"github.com/grapnelhq/grapnel/store/storetest"
 	"github.com/grapnelhq/grapnel/store/treestore"
 	"github.com/grapnelhq/grapnel/tree"
-	"github.com/grapnelhq/grapnel/tree/treetest"
 )
 
 // noted is a notification of a real connection.
@@ -175,7 +175,10 @@ func treeStore(t *testing.T, dsn string) tree.Store {
 // manyWatchers runs them over two stores of one database.
 func manyWatchers(t *testing.T, one, two tree.Store) {
 	t.Helper()
-	const watchers, writers, changes, folders = 50, 4, 40, 10
+	watchers, writers, changes, folders := 16, 4, 15, 10
+	if storetest.Long() {
+		watchers, changes = 50, 40
+	}
 	workspace(t, one, "w")
 	for i := range folders {
 		folder(t, one, "", strconv.Itoa(i))

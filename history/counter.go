@@ -18,61 +18,50 @@ type Encoding string
 
 // The vocabularies.
 const (
-	// Cl100kBase is the estimate for all providers.
-	Cl100kBase Encoding = "cl100k_base"
-	// O200kBase is that of newer models of OpenAI's.
-	O200kBase Encoding = "o200k_base"
+	Cl100kBase Encoding = "cl100k_base" // the estimate for all providers
+	O200kBase  Encoding = "o200k_base"  // the tokenizer of OpenAI's newer models
 )
 
-// EncodingFor returns the vocabulary that fits a model best: O200kBase for the
-// models that use it, else Cl100kBase. A path before the name ("openai/") and
-// the mark of a tuned model ("ft:") do not matter.
+// EncodingFor returns the vocabulary that fits a model best. A path before the name
+// ("openai/") and the prefix "ft:" do not matter.
 func EncodingFor(model string) Encoding {
 	model = strings.TrimPrefix(model[strings.LastIndexByte(model, '/')+1:], "ft:")
-	prefixes := []string{
-		"gpt-4o", "gpt-4.1", "gpt-4.5", "gpt-5", "gpt-6", "gpt-oss", "chatgpt-4o", "o1", "o3", "o4",
-	}
+	prefixes := []string{"gpt-4o", "gpt-4.1", "gpt-4.5", "gpt-5", "gpt-6", "gpt-oss", "chatgpt-4o", "o1", "o3", "o4"}
 	if slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(model, p) }) {
 		return O200kBase
 	}
 	return Cl100kBase
 }
 
-// CounterOptions configure a Counter. The zero value is the usual one.
+// CounterOptions configure a Counter.
 type CounterOptions struct {
-	// Encoding is the vocabulary; empty means Cl100kBase.
-	Encoding Encoding
-	// Remember (8,192) is how many counts are kept, at least; at most twice as
-	// many are. One takes about 50 bytes, whatever the length of its text.
+	Encoding Encoding // the vocabulary; empty means Cl100kBase
+	// Remember (8,192) is how many counts are kept at least, of about 50 bytes each; at most twice as many are.
 	Remember int
 }
 
-// Counter counts tokens and remembers what it counted, by a hash of the text.
-// NewCounter makes it. It is safe for concurrent use, and keeps no text.
+// Counter counts tokens and remembers what it counted, by a hash of the text. NewCounter
+// makes it. It is safe for concurrent use, and keeps no text.
 type Counter struct {
 	encoding Encoding
-	// load unpacks the vocabulary, once.
-	load func() *codec.Codec
-	// hash finds the key of a text; a seed of its own for each Counter.
-	hash func(string) textKey
+	load     func() *codec.Codec  // unpacks the vocabulary, once
+	hash     func(string) textKey // seeded at random
 
 	mu sync.Mutex
-	// recent takes what is counted and what is asked for again. When it is full
-	// it becomes older, and what was older is forgotten.
+	// When recent is full it becomes older, and older is forgotten.
 	recent, older map[textKey]int
 	remember      int
 }
 
-// textKey stands for a text. Two texts of one length share a key once in 2^64
-// pairs, and nobody can aim at it, because the hash is seeded at random; the
-// harm would be one wrong estimate.
+// textKey identifies a text. Two texts of one length share a key once in 2^64 pairs, which
+// costs one wrong estimate.
 type textKey struct {
 	sum    uint64
 	length int
 }
 
-// NewCounter makes a Counter. The vocabulary is unpacked when it first counts.
-// An unknown encoding or a negative number is an error.
+// NewCounter makes a Counter. The vocabulary is unpacked when it first counts. An unknown
+// encoding or a negative number is an error.
 func NewCounter(o CounterOptions) (*Counter, error) {
 	o.Encoding = cmp.Or(o.Encoding, Cl100kBase)
 	o.Remember = cmp.Or(o.Remember, 8192)
@@ -105,66 +94,43 @@ func NewCounter(o CounterOptions) (*Counter, error) {
 // Encoding returns the name of the vocabulary, for manifests.
 func (c *Counter) Encoding() Encoding { return c.encoding }
 
-// Count returns the number of tokens in text. Bytes that are not UTF-8 count as
-// the replacement character does. Special tokens written in a text count as the
-// text that they are.
+// Count returns the number of tokens in text. Invalid UTF-8 counts as the replacement character does, special
+// tokens as plain text.
 //
-// The number is exact for its vocabulary unless the text has more than 256
-// bytes of blanks in a row; then it may be too high by one for each 256.
+// The number is exact for its vocabulary, but may be too high by one for each 256 bytes of blanks in a row.
 func (c *Counter) Count(text string) int {
 	if text == "" {
 		return 0
 	}
 	key := c.hash(text)
-	if n, ok := c.recall(key); ok {
-		return n
+	c.mu.Lock()
+	n, ok := c.recent[key]
+	if !ok {
+		n, ok = c.older[key]
 	}
-	n := c.tokenize(text)
-	c.keep(key, n)
-	return n
-}
-
-func (c *Counter) recall(key textKey) (int, bool) {
+	c.mu.Unlock()
+	if !ok {
+		n = c.tokenize(text)
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if n, ok := c.recent[key]; ok {
-		return n, true
-	}
-	n, ok := c.older[key]
-	if ok {
-		c.store(key, n)
-	}
-	return n, ok
-}
-
-func (c *Counter) keep(key textKey, n int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.store(key, n)
-}
-
-// store wants the lock.
-func (c *Counter) store(key textKey, n int) {
 	if _, there := c.recent[key]; !there && len(c.recent) >= c.remember {
 		c.recent, c.older = make(map[textKey]int, c.remember), c.recent
 	}
 	c.recent[key] = n
+	return n
 }
 
-// tokenize counts a text piece by piece.
 func (c *Counter) tokenize(text string) int {
 	tokens := c.load()
-	// The codec passes over DEL (U+007F), as if it were not there. Another
-	// control character stands in for it: both are one token.
+	// The codec ignores DEL (U+007F); another control character, also one token, replaces it.
 	text = strings.ReplaceAll(text, "\x7f", "\x01")
 	n := 0
 	for text != "" {
 		end := pieceEnd(text)
 		count, err := tokens.Count(text[:end])
 		if err != nil {
-			// The codec only fails on a time limit, which it does not have. No text
-			// has more tokens than bytes.
-			count = end
+			count = end // the codec fails only on a time limit, which it does not have
 		}
 		n += count
 		text = text[end:]
@@ -172,14 +138,11 @@ func (c *Counter) tokenize(text string) int {
 	return n
 }
 
-// maxBlanks is the longest run of blanks that is handed to the tokenizer. Its
-// splitting takes time with the square of a run of blanks and newlines: 400 KiB
-// of them, which a tool may well print, take over a minute, and in pieces of
-// this size a fraction of a second.
+// maxBlanks is the longest run of blanks, in bytes, that the tokenizer gets: its splitting
+// takes quadratic time for blanks and newlines, over a minute for 400 KiB.
 const maxBlanks = 256
 
-// pieceEnd returns where to cut a text so that its first piece has no run of
-// blanks over maxBlanks bytes: inside the first such run, or at the end.
+// pieceEnd returns the end of the first piece of a text without a run of blanks over maxBlanks bytes.
 func pieceEnd(text string) int {
 	run := 0
 	for i := 0; i < len(text); {

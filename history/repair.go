@@ -2,45 +2,36 @@ package history
 
 import "slices"
 
-// Reason says why something was left out.
+// Reason says why something was omitted.
 type Reason string
 
 // The reasons.
 const (
-	// ReasonBudget: there was no room.
-	ReasonBudget Reason = "budget"
-	// ReasonEntries: there were more entries than allowed.
-	ReasonEntries Reason = "entries"
-	// ReasonRole: no such role.
-	ReasonRole Reason = "role"
-	// ReasonBlank: nothing in it, or nothing left of it.
-	ReasonBlank Reason = "blank"
-	// ReasonUnanswered: a call without a result, or of an entry that cannot call.
-	ReasonUnanswered Reason = "unanswered"
-	// ReasonOrphan: a result without a call before it.
-	ReasonOrphan Reason = "orphan"
+	ReasonBudget     Reason = "budget"     // it did not fit
+	ReasonEntries    Reason = "entries"    // there were more entries than allowed
+	ReasonRole       Reason = "role"       // the role is unknown
+	ReasonBlank      Reason = "blank"      // it is empty, maybe after repair
+	ReasonUnanswered Reason = "unanswered" // a call without a result, or of an entry that cannot call
+	ReasonOrphan     Reason = "orphan"     // a result without a call before it
 )
 
 // Dropped is one entry, call or result that is not in a window.
 type Dropped struct {
-	// Index is the entry's place in the input.
-	Index   int    `json:"index"`
+	Index   int    `json:"index"` // the entry's place in the input
 	EntryID string `json:"entry_id,omitempty"`
 	TurnID  string `json:"turn_id,omitempty"`
-	// CallID is that of the call or result which alone was left out of the entry,
-	// with ReasonUnanswered and ReasonOrphan; other reasons are about the whole.
+	// CallID is set if only this call or result was omitted from the entry (ReasonUnanswered, ReasonOrphan).
 	CallID string `json:"call_id,omitempty"`
 	Reason Reason `json:"reason"`
 	// Tokens is what the entry would have taken; 0 for what cannot be sent.
 	Tokens int `json:"tokens,omitempty"`
 }
 
-// Repair leaves out what no provider takes: entries of unknown roles, calls
-// without a result, results without a call before them, and what is blank then.
-// A result belongs to the nearest call of its id before it that has none yet.
+// Repair omits what no provider takes: entries of unknown roles, calls without a result,
+// results without a call before them, and entries that are then blank. A result belongs to
+// the nearest call of its id before it that has none yet.
 //
-// The input is not changed. Entries that are whole share its memory. Repair of
-// what Repair returned changes nothing.
+// The input is not changed; unchanged entries share its memory. Repair is idempotent.
 func Repair(entries []Entry) ([]Entry, []Dropped) {
 	kept := repair(entries)
 	out := make([]Entry, len(kept.entries))
@@ -55,18 +46,15 @@ type placed struct {
 	Entry
 
 	index int
-	// tie is the first entry (of those that are kept) which this one cannot be
-	// without: that of a call which it answers, or its own.
-	tie int
+	tie   int // the first kept entry that this one depends on: that of a call which it answers, or its own
 }
 
-// repaired is what is left of a list of entries.
 type repaired struct {
 	entries []placed
 	dropped []Dropped
 }
 
-// callAt is where a call stands.
+// callAt is the place of a call or result.
 type callAt struct{ entry, call int }
 
 func repair(entries []Entry) repaired {
@@ -84,12 +72,12 @@ func repair(entries []Entry) repaired {
 			continue
 		}
 		p := placed{Entry: *e, index: i, tie: len(out.entries)}
-		p.Calls = out.filterCalls(i, e, answeredBy)
-		p.Results = out.filterResults(i, e, answers)
+		p.Calls = filtered(&out, e.Calls, i, e, answeredBy, func(c Call) string { return c.ID }, ReasonUnanswered)
+		p.Results = filtered(&out, e.Results, i, e, answers, func(r Result) string { return r.CallID }, ReasonOrphan)
 		if len(p.Calls) != len(e.Calls) {
 			p.Native = nil // it still has the calls
 		}
-		if p.blank() {
+		if p.Text == "" && len(p.Calls) == 0 && len(p.Results) == 0 && p.Native == nil {
 			out.drop(i, e, "", ReasonBlank)
 			continue
 		}
@@ -129,35 +117,18 @@ func pair(entries []Entry) map[callAt]callAt {
 	return pairs
 }
 
-// filterCalls returns the calls of entry i that have a result, as they are if
-// all have.
-func (r *repaired) filterCalls(i int, e *Entry, answered map[callAt]callAt) []Call {
-	var out []Call
-	for j, c := range e.Calls {
-		if _, ok := answered[callAt{i, j}]; ok {
-			out = append(out, c)
-			continue
+// filtered returns the calls that have a result, or the results that have a call, and drops the others.
+func filtered[T any](r *repaired, list []T, i int, e *Entry, pairs map[callAt]callAt, id func(T) string, why Reason) []T {
+	var out []T
+	for j, v := range list {
+		if _, ok := pairs[callAt{i, j}]; ok {
+			out = append(out, v)
+		} else {
+			r.drop(i, e, id(v), why)
 		}
-		r.drop(i, e, c.ID, ReasonUnanswered)
 	}
-	if len(out) == len(e.Calls) {
-		return e.Calls
-	}
-	return slices.Clip(out)
-}
-
-// filterResults does the same for results that have a call.
-func (r *repaired) filterResults(i int, e *Entry, answers map[callAt]callAt) []Result {
-	var out []Result
-	for j, res := range e.Results {
-		if _, ok := answers[callAt{i, j}]; ok {
-			out = append(out, res)
-			continue
-		}
-		r.drop(i, e, res.CallID, ReasonOrphan)
-	}
-	if len(out) == len(e.Results) {
-		return e.Results
+	if len(out) == len(list) {
+		return list
 	}
 	return slices.Clip(out)
 }

@@ -11,34 +11,21 @@ import (
 
 // Input is a thread's past and what else the request holds.
 type Input struct {
-	// Summary stands for what was before Entries; "" if nothing was compacted.
-	Summary string
-	// Entries are the completed entries since the summary, oldest first. A host
-	// loads as many as [Settings.MaxEntries].
-	Entries []Entry
-	// Fixed are texts that are sent whatever happens: the system prompt and its
-	// messages.
-	Fixed []string
-	// Tools are the tools that the model is offered.
-	Tools []phases.Tool
-	// Turn is the current turn so far: the user's message, and calls with their
-	// results. It is sent as it is.
-	Turn []Entry
+	Summary string   // replaces the entries before Entries; "" if nothing was compacted
+	Entries []Entry  // completed since the summary, oldest first: as many as [Settings.MaxEntries]
+	Fixed   []string // texts that are always sent: the system prompt and its messages
+	Tools   []phases.Tool
+	Turn    []Entry // the current turn so far, which is always sent
 }
 
-// Settings are a host's choices. All but ContextTokens may be left out.
+// Settings are a host's choices. All but ContextTokens are optional.
 type Settings struct {
-	// ContextTokens is the model's context. It must be positive.
-	ContextTokens int
-	// ReserveTokens is kept free for the response.
-	ReserveTokens int
-	// MaxEntries (200) bounds the entries of a window.
-	MaxEntries int
-	// EntryOverhead (4) is what an entry, a call, a result or a tool takes
-	// besides its text; -1 is none.
-	EntryOverhead int
-	// CompactStart (8000) and CompactNow (9500) are thresholds in basis points
-	// of the budget, compared with what the whole past would take.
+	ContextTokens int // of the model; must be positive
+	ReserveTokens int // kept free for the response
+	MaxEntries    int // of a window (200)
+	EntryOverhead int // what an entry, a call, a result or a tool takes besides its text (4); -1 is none
+	// CompactStart (8000) and CompactNow (9500) are thresholds for the whole past, in
+	// basis points of the budget.
 	CompactStart, CompactNow int
 }
 
@@ -50,65 +37,46 @@ func (s Settings) withDefaults() Settings {
 	return s
 }
 
-// check wants the defaults filled in.
 func (s Settings) check() error {
 	var errs []error
-	if s.ContextTokens <= 0 {
-		errs = append(errs, fmt.Errorf("context tokens: want more than 0, got %d", s.ContextTokens))
+	check := func(ok bool, format string, args ...any) {
+		if !ok {
+			errs = append(errs, fmt.Errorf(format, args...))
+		}
 	}
-	if s.ReserveTokens < 0 {
-		errs = append(errs, fmt.Errorf("reserve tokens: want 0 or more, got %d", s.ReserveTokens))
-	}
-	if s.MaxEntries < 0 {
-		errs = append(errs, fmt.Errorf("max entries: want more than 0, got %d", s.MaxEntries))
-	}
-	if s.CompactStart < 0 || s.CompactStart > s.CompactNow {
-		errs = append(errs, fmt.Errorf("compaction thresholds: want 0 to %d (now) for the start, got %d", s.CompactNow, s.CompactStart))
-	}
+	check(s.ContextTokens > 0, "context tokens: want more than 0, got %d", s.ContextTokens)
+	check(s.ReserveTokens >= 0, "reserve tokens: want 0 or more, got %d", s.ReserveTokens)
+	check(s.MaxEntries >= 0, "max entries: want more than 0, got %d", s.MaxEntries)
+	check(s.CompactStart >= 0 && s.CompactStart <= s.CompactNow, "compaction thresholds: want 0 to %d (now) for the start, got %d", s.CompactNow, s.CompactStart)
 	return errors.Join(errs...)
 }
 
-// Compaction says what to do about a past that grows.
+// Compaction says whether the past should be compacted.
 type Compaction string
 
-// What to do.
+// The advice.
 const (
-	// CompactNone: there is room.
-	CompactNone Compaction = "none"
-	// CompactStart: begin a summary beside the turn.
-	CompactStart Compaction = "start"
-	// CompactNow: something is left out already, or will be by the next turn.
-	CompactNow Compaction = "now"
+	CompactNone  Compaction = "none"  // the past fits
+	CompactStart Compaction = "start" // begin a summary beside the turn
+	CompactNow   Compaction = "now"   // something is omitted already, or will be by the next turn
 )
 
 // Window is what goes into a request. Its entries share memory with the input.
 type Window struct {
-	// Summary is the input's, always.
-	Summary string `json:"summary,omitempty"`
-	// Entries are in the order of the thread.
-	Entries []Entry `json:"entries"`
-	// Dropped is what was left out, by place in the input.
-	Dropped []Dropped `json:"dropped"`
-	// Budget is the room for the past, in tokens; below 0 if what is fixed takes
-	// more than the context.
+	Summary string    `json:"summary,omitempty"`
+	Entries []Entry   `json:"entries"` // in the order of the thread
+	Dropped []Dropped `json:"dropped"` // what was omitted, by place in the input
+	// Budget is the text budget of the past, in tokens; negative if Fixed alone exceeds the context.
 	Budget int `json:"budget"`
-	// Fixed is what is sent whatever happens: texts, tools and the current turn.
-	Fixed int `json:"fixed"`
-	// Used is what summary and entries take. It is more than Budget only when the
-	// summary alone is; then there are no entries.
-	Used int `json:"used"`
-	// Total is what summary and all entries would take, those that cannot be sent
-	// left aside.
-	Total int `json:"total"`
-	// BasisPoints is Total in 1/10,000 of Budget; 10,000 at least if that is not
-	// positive.
+	Fixed  int `json:"fixed"` // what is always sent: texts, tools and the current turn
+	Used   int `json:"used"`  // what summary and entries take; more than Budget only if the summary alone is
+	Total  int `json:"total"` // what summary and all entries that can be sent would take
+	// BasisPoints is Total in 1/10,000 of Budget, at least 10,000 if that is not positive.
 	BasisPoints int        `json:"basis_points"`
 	Compaction  Compaction `json:"compaction"`
 }
 
-// Select chooses the entries to send; the package comment has the rules. It is
-// a pure function, as far as count is one, and safe for concurrent use. An
-// error means that the settings make no sense; no entries do.
+// Select chooses the entries to send by the rules of the package comment. An error is about the settings.
 func Select(in Input, s Settings, count func(string) int) (Window, error) {
 	s = s.withDefaults()
 	if err := s.check(); err != nil {
@@ -140,15 +108,14 @@ func Select(in Input, s Settings, count func(string) int) (Window, error) {
 	return w, nil
 }
 
-// keep takes units from the end while they fit. It returns the first entry that
-// is in, and why the one before it is not.
+// keep takes units from the end while they fit. It returns the first entry that is kept, and why the one before is not.
 func (w *Window) keep(entries []placed, tokens []int, most int) (from int, why Reason) {
 	from = len(entries)
 	need, low := 0, len(entries)
 	firsts := turnStarts(entries)
-	for i, entrie := range slices.Backward(entries) {
+	for i, e := range slices.Backward(entries) {
 		need += tokens[i]
-		low = min(low, entrie.tie, firsts[i])
+		low = min(low, e.tie, firsts[i])
 		if low < i {
 			continue // inside a unit
 		}
@@ -165,7 +132,7 @@ func (w *Window) keep(entries []placed, tokens []int, most int) (from int, why R
 	return from, ""
 }
 
-// turnStarts returns for each entry the first one of its turn.
+// turnStarts returns for each entry the index of the first one of its turn.
 func turnStarts(entries []placed) []int {
 	firsts := make([]int, len(entries))
 	byID := map[string]int{}
@@ -179,20 +146,15 @@ func turnStarts(entries []placed) []int {
 			byID[e.TurnID] = firsts[i]
 			continue
 		}
-		if i > 0 && entries[i-1].TurnID == "" && !opens(&e.Entry) {
+		// A user's entry that does more than answer calls begins a turn.
+		opens := e.Role == RoleUser && (e.Text != "" || len(e.Results) == 0)
+		if i > 0 && entries[i-1].TurnID == "" && !opens {
 			firsts[i] = firsts[i-1]
 		}
 	}
 	return firsts
 }
 
-// opens reports whether an entry without a turn's id begins a turn. A user's
-// entry that only answers calls does not.
-func opens(e *Entry) bool {
-	return e.Role == RoleUser && (e.Text != "" || len(e.Results) == 0)
-}
-
-// advise compares the whole past with the budget.
 func (w *Window) advise(s Settings, cut bool) {
 	if w.Budget > 0 {
 		w.BasisPoints = int(int64(w.Total) * 10_000 / int64(w.Budget))
@@ -209,7 +171,6 @@ func (w *Window) advise(s Settings, cut bool) {
 	}
 }
 
-// meter counts what things take.
 type meter struct {
 	count    func(string) int
 	overhead int
@@ -220,8 +181,7 @@ func (m meter) fixed(in Input) int {
 	for _, text := range in.Fixed {
 		n += m.text(text)
 	}
-	for i := range in.Tools {
-		t := &in.Tools[i]
+	for _, t := range in.Tools {
 		n += m.overhead + m.plain(t.Name) + m.plain(t.Description) + m.plain(string(t.InputSchema))
 	}
 	for i := range in.Turn {
@@ -230,8 +190,7 @@ func (m meter) fixed(in Input) int {
 	return n
 }
 
-// entry counts text, calls and results. What Native holds besides them is left
-// to the reserve: providers charge it by rules of their own.
+// entry counts text, calls and results. Providers charge Native by rules of their own, which the reserve covers.
 func (m meter) entry(e *Entry) int {
 	n := m.overhead + m.plain(e.Text)
 	for _, c := range e.Calls {
@@ -243,7 +202,7 @@ func (m meter) entry(e *Entry) int {
 	return n
 }
 
-// text counts a message of its own, which takes nothing where it is empty.
+// text counts a message of its own; an empty one takes nothing.
 func (m meter) text(s string) int {
 	if s == "" {
 		return 0

@@ -11,8 +11,7 @@ import (
 	"github.com/grapnelhq/grapnel/internal/digest"
 )
 
-// Difference is what two prompts do not have in common. Its JSON is the output
-// of "grapnel manifest diff". Lists are empty, not nil.
+// Difference is the JSON of "grapnel manifest diff". Lists are empty, not nil.
 type Difference struct {
 	// Same is true when all lists are empty.
 	Same bool `json:"same"`
@@ -26,27 +25,24 @@ type Difference struct {
 	Tools []Change[ToolSlot] `json:"tools"`
 }
 
-// SectionChanges are ids of sections. One id can be in several of Moved,
-// Changed and Reowned. Removed is in the earlier prompt's order, all others in
-// the later one's.
+// SectionChanges are ids of sections. One id can be in several of Moved, Changed and Reowned. Removed is in the
+// earlier prompt's order, all others in the later one's.
 type SectionChanges struct {
 	// Added are only in the later prompt, Removed only in the earlier one.
 	Added   []string `json:"added"`
 	Removed []string `json:"removed"`
-	// Moved are the fewest sections that have to be moved to get from the one
-	// order to the other: what stands elsewhere only because something was added
-	// or removed in front of it has not moved.
+	// Moved are the fewest sections that have to be moved to get from the one order to the other.
 	Moved []string `json:"moved"`
 	// Changed have another fingerprint, stability, placement or truncation.
 	Changed []string `json:"changed"`
-	// Reowned belong to somebody else.
+	// Reowned have another owner.
 	Reowned []string `json:"reowned"`
 }
 
-// ChangeKind says what became of a named thing.
+// ChangeKind is a kind of change.
 type ChangeKind string
 
-// The kinds of changes. Reowned means that nothing but the owner differs.
+// The kinds of changes. Reowned means that only the owner differs.
 const (
 	ChangeAdded   ChangeKind = "added"
 	ChangeRemoved ChangeKind = "removed"
@@ -54,8 +50,7 @@ const (
 	ChangeReowned ChangeKind = "reowned"
 )
 
-// Change is one named thing that differs. From is nil for what was added, To
-// for what was removed.
+// Change is one named thing that differs. From is nil if it was added, To if it was removed.
 type Change[T any] struct {
 	What ChangeKind `json:"what"`
 	Name string     `json:"name"`
@@ -63,20 +58,20 @@ type Change[T any] struct {
 	To   *T         `json:"to"`
 }
 
-// Grant is a granted budget; what was used of it does not count.
+// Grant is a granted budget.
 type Grant struct {
 	GrantedMS    float64 `json:"granted_ms"`
 	GrantedChars int     `json:"granted_chars"`
 }
 
-// PolicySlot is what stands under one domain and key.
+// PolicySlot is the policy of one domain and key.
 type PolicySlot struct {
 	Value    json.RawMessage `json:"value"`
 	Priority int             `json:"priority"`
 	Owner    string          `json:"owner"`
 }
 
-// ToolSlot is what stands under the name of a tool.
+// ToolSlot is the tool of one name.
 type ToolSlot struct {
 	BundleID string `json:"bundle_id"`
 	Owner    string `json:"owner"`
@@ -85,20 +80,14 @@ type ToolSlot struct {
 	HiddenDomain string `json:"hidden_domain,omitempty"`
 }
 
-// Diff compares two records: their sections, granted budgets, policies and
-// tools. Times, ids, used budgets, the ledger and everything else does not
-// count: whether an answer came out of the cache, for one. a is the earlier
-// record, b the later. Neither is changed.
+// Diff compares the sections, granted budgets, policies and tools of an earlier record a and a later one b. It
+// ignores everything else, such as times, ids, used budgets and the ledger.
 func Diff(a, b *Manifest) Difference {
 	d := Difference{
 		Sections: diffSections(a.Sections, b.Sections),
-		Budgets:  diffNamed(grants(a), grants(b), sameGrant, nil),
-		Policies: diffNamed(policySlots(a), policySlots(b), samePolicy, func(x, y *PolicySlot) bool {
-			return x.Priority == y.Priority && sameJSON(x.Value, y.Value)
-		}),
-		Tools: diffNamed(toolSlots(a), toolSlots(b), func(x, y *ToolSlot) bool { return *x == *y }, func(x, y *ToolSlot) bool {
-			return x.BundleID == y.BundleID && x.Hash == y.Hash && x.HiddenDomain == y.HiddenDomain
-		}),
+		Budgets:  diffNamed(grants(a), grants(b), func(x, y Grant) bool { return x == y }, func(*Grant) *string { return new("") }),
+		Policies: diffNamed(policySlots(a), policySlots(b), samePolicy, func(p *PolicySlot) *string { return &p.Owner }),
+		Tools:    diffNamed(toolSlots(a), toolSlots(b), func(x, y ToolSlot) bool { return x == y }, func(t *ToolSlot) *string { return &t.Owner }),
 	}
 	s := &d.Sections
 	d.Same = len(s.Added)+len(s.Removed)+len(s.Moved)+len(s.Changed)+len(s.Reowned)+len(d.Budgets)+len(d.Policies)+len(d.Tools) == 0
@@ -146,7 +135,7 @@ func sameText(a, b *Section) bool {
 }
 
 // longestAscending marks the members of a longest ascending subsequence of
-// different numbers: patience sorting with links back.
+// different numbers (patience sorting with links back).
 func longestAscending(list []int) []bool {
 	var ends []int // ends[k] is the index of the least end of a run of k+1
 	before := make([]int, len(list))
@@ -171,22 +160,22 @@ func longestAscending(list []int) []bool {
 	return stays
 }
 
-// diffNamed compares two sets by name. sameButOwner may be nil, for things
-// without owners.
-func diffNamed[T any](a, b map[string]T, same, sameButOwner func(x, y *T) bool) []Change[T] {
+func diffNamed[T any](a, b map[string]T, same func(x, y T) bool, owner func(*T) *string) []Change[T] {
 	out := []Change[T]{}
 	names := slices.AppendSeq(slices.Collect(maps.Keys(a)), maps.Keys(b))
 	slices.Sort(names)
 	for _, name := range slices.Compact(names) {
 		x, inA := a[name]
 		y, inB := b[name]
+		reowned := y
+		*owner(&reowned) = *owner(&x)
 		switch {
 		case !inA:
 			out = append(out, Change[T]{What: ChangeAdded, Name: name, To: &y})
 		case !inB:
 			out = append(out, Change[T]{What: ChangeRemoved, Name: name, From: &x})
-		case same(&x, &y):
-		case sameButOwner != nil && sameButOwner(&x, &y):
+		case same(x, y):
+		case same(x, reowned):
 			out = append(out, Change[T]{What: ChangeReowned, Name: name, From: &x, To: &y})
 		default:
 			out = append(out, Change[T]{What: ChangeChanged, Name: name, From: &x, To: &y})
@@ -195,8 +184,7 @@ func diffNamed[T any](a, b map[string]T, same, sameButOwner func(x, y *T) bool) 
 	return out
 }
 
-// grants are the granted budgets by name. A phase that ran several times has
-// one entry for each different grant.
+// grants returns the granted budgets by name. A phase that ran several times has one for each different grant.
 func grants(m *Manifest) map[string]Grant {
 	out := map[string]Grant{"turn": {m.Budgets.Turn.GrantedMS, m.Budgets.Turn.GrantedChars}}
 	for _, p := range m.Budgets.Phases {
@@ -213,8 +201,6 @@ func grants(m *Manifest) map[string]Grant {
 	return out
 }
 
-func sameGrant(x, y *Grant) bool { return *x == *y }
-
 func policySlots(m *Manifest) map[string]PolicySlot {
 	out := make(map[string]PolicySlot, len(m.Policies))
 	for _, p := range m.Policies {
@@ -223,12 +209,10 @@ func policySlots(m *Manifest) map[string]PolicySlot {
 	return out
 }
 
-func samePolicy(x, y *PolicySlot) bool {
+func samePolicy(x, y PolicySlot) bool {
 	return x.Priority == y.Priority && x.Owner == y.Owner && sameJSON(x.Value, y.Value)
 }
 
-// sameJSON compares values, not how they are written. What is no JSON is
-// compared as it is.
 func sameJSON(a, b json.RawMessage) bool {
 	if bytes.Equal(a, b) {
 		return true

@@ -15,7 +15,7 @@ func ExampleVerifier() {
 	for _, id := range []string{"01JZ0000000000000000000000", "01JZ0000000000000000000001", "01JZ0000000000000000000002"} {
 		m := record(id)
 		m.WorkspaceID, m.ThreadID = "w", "t"
-		r, err := manifest.SealRecord(&m, chain.Link(), nil)
+		r, err := manifest.SealRecord(nil, &m, chain.Link(), nil)
 		if err != nil {
 			fmt.Println(err)
 		}

@@ -1,20 +1,22 @@
 package manifest
 
 import (
+	"encoding/json"
+	"errors"
+	"fmt"
 	"time"
 
+	"github.com/grapnelhq/grapnel/internal/digest"
 	"github.com/grapnelhq/grapnel/phases"
 )
 
-// SchemaVersion is the version of the record's JSON. It rises when a field
-// changes its meaning or goes away, not when one is added. A field that is added
-// is left out of JSON while it has its zero value, so that the canonical form of
+// SchemaVersion is the version of the record's JSON. It rises when a field changes its meaning or goes away, not when
+// one is added. A field that is added is omitted from JSON while it has its zero value, so that the canonical form of
 // older records stays what it was.
 const SchemaVersion = 1
 
-// Manifest is one record. The fields of the embedded structs are top-level keys
-// of its JSON; every other field is one group under its own name. Lists are
-// never null in JSON: see [Manifest.Complete].
+// Manifest is one record. The fields of the embedded structs are top-level keys of its JSON; every other field is one
+// group under its own name. Lists are never null in JSON: see [Manifest.Complete].
 //
 // A Manifest is plain data. It is not safe for concurrent modification, and a
 // copy shares its lists with the original.
@@ -24,24 +26,22 @@ type Manifest struct {
 	// Sections are the sections of the prompt, in the order in which they reach
 	// the model: stable, dynamic, then system and user messages.
 	Sections []Section `json:"sections"`
-	// SectionIDs are the ids of Sections, in order, for quick reading.
+	// SectionIDs are the ids of the sections, in order, for quick reading.
 	SectionIDs []string `json:"section_ids"`
-	// LeftOut is what did not reach the prompt, and why.
-	LeftOut []phases.LeftOut `json:"left_out"`
+	// Omitted is what did not reach the prompt, and why.
+	Omitted []phases.Omitted `json:"omitted"`
 	// HookSources has one entry per kept contribution of each hook that ran.
 	HookSources []phases.HookSource `json:"hook_sources"`
 	// Runs is the ledger of every phase of the turn so far: one row per
 	// subscription expected, and one per call of a tool.
 	Runs []phases.Run `json:"runs"`
-	// Audits are the events that plugins brought for the audit trail, up to this
-	// record; absent without any.
+	// Audits are the events that plugins brought for the audit trail, up to this record; absent without any.
 	Audits []Audit `json:"audits,omitempty"`
 	// Plugins has one row per declared plugin.
 	Plugins []phases.PluginRow `json:"plugins"`
 	// Policies are the policy entries in force, with their owners.
 	Policies []phases.PolicyEntry `json:"policies"`
-	// Tools are the tools offered to the model, and those that it may request, by
-	// name, with their owners.
+	// Tools are the tools offered to the model, and those that it may request, by name, with their owners.
 	Tools []Tool `json:"tools"`
 	// Budgets are time and text, granted and used.
 	Budgets Budgets `json:"budgets"`
@@ -58,9 +58,9 @@ type Manifest struct {
 type Head struct {
 	// SchemaVersion is the version of this record's JSON.
 	SchemaVersion int `json:"schema_version"`
-	// ManifestID is a ULID.
+	// ManifestID is a ULID, made when the compilation began.
 	ManifestID string `json:"manifest_id"`
-	// Seq counts the records of one workspace and thread, from 0.
+	// Seq counts the records of one workspace and thread, from 0. The store assigns it; 0 without one.
 	Seq uint64 `json:"seq"`
 	// Round is the provider round within the turn, from 0.
 	Round int `json:"round"`
@@ -115,12 +115,11 @@ type Section struct {
 	Owner string `json:"owner"`
 	// Position is the place in the list, from 0.
 	Position int `json:"position"`
-	// Chars is the length of the text in Unicode scalar values, without its
-	// heading.
+	// Chars is the length of the text in Unicode scalar values, without its heading.
 	Chars int `json:"chars"`
 	// Tokens is the length of the rendered section; absent without a tokenizer.
 	Tokens *int `json:"tokens,omitempty"`
-	// Tokenizer names what counted Tokens.
+	// Tokenizer names what counted the tokens.
 	Tokenizer string `json:"tokenizer,omitempty"`
 	// OriginalChars is the length before any cut.
 	OriginalChars int `json:"original_chars"`
@@ -142,8 +141,7 @@ type Tool struct {
 	Owner string `json:"owner"`
 	// Hash is the hash of its definition; empty where that is not known.
 	Hash string `json:"hash"`
-	// HiddenDomain is the domain that has to be requested before the tool is
-	// offered; empty for a tool that is.
+	// HiddenDomain is the domain that has to be requested before the tool is offered; empty for a tool that is.
 	HiddenDomain string `json:"hidden_domain,omitempty"`
 }
 
@@ -155,8 +153,7 @@ type Budgets struct {
 	Phases []PhaseBudget `json:"phases"`
 }
 
-// Budget is time and text, granted and used. Zero grants are unbounded or do
-// not apply.
+// Budget is time and text, granted and used. Zero grants are unbounded or do not apply.
 type Budget struct {
 	// GrantedMS is the time that the configuration allows, in milliseconds:
 	// what was left of the turn does not make it smaller.
@@ -176,15 +173,13 @@ type PhaseBudget struct {
 	Budget
 }
 
-// File is one file of the runtime home.
+// File is one file of the persona directory.
 type File struct {
-	// Path is relative to the runtime home.
+	// Path is relative to the persona directory.
 	Path string `json:"path"`
-	// Status is loaded, missing, or the diagnostic code that says why it was
-	// not read.
+	// Status is loaded, missing, or the diagnostic code that says why it was not read.
 	Status string `json:"status"`
-	// Chars is the length of what went into the prompt, in Unicode scalar
-	// values.
+	// Chars is the length of what went into the prompt, in Unicode scalar values.
 	Chars int `json:"chars"`
 }
 
@@ -194,12 +189,10 @@ type Diagnostic struct {
 	Code string `json:"code"`
 	// Severity is how bad it is.
 	Severity phases.Severity `json:"severity"`
-	// Message is for people: the engine's own, or a plugin's where its author calls
-	// it safe and the hook's visibility is user_audit or user_visible. A neutral
-	// sentence stands for any other.
+	// Message is for people: the engine's own, or a plugin's where its author calls it safe and the hook's visibility
+	// is user_audit or user_visible. A neutral sentence stands for any other.
 	Message string `json:"message"`
-	// Cause is why the hook failed, in a mark that a failure left behind (fail_open);
-	// absent from others.
+	// Cause is why the hook failed, in a mark that a failure left behind (fail_open); absent from others.
 	Cause phases.Cause `json:"cause,omitempty"`
 	// SectionID is the section concerned, if any.
 	SectionID string `json:"section_id"`
@@ -209,11 +202,104 @@ type Diagnostic struct {
 
 // Integrity ties the record to its content and to the record before it.
 type Integrity struct {
-	// ContentHash is the hash of the content without times, ids and durations:
-	// equal for equal work.
+	// ContentHash is the hash of the content without times, ids and durations: equal for equal work.
 	ContentHash string `json:"content_hash"`
 	// Prev is the hash of the thread's previous record; empty for the first.
 	Prev string `json:"prev"`
 	// Hash is the hash of this record with this field empty.
 	Hash string `json:"hash"`
+}
+
+// maxAuditDetails bounds the details that are kept themselves, in bytes.
+const maxAuditDetails = 4 << 10
+
+// Audit is one event that a plugin brought for the audit trail.
+type Audit struct {
+	// Phase is the phase that it came from.
+	Phase phases.Phase `json:"phase"`
+	// Plugin is the plugin.
+	Plugin string `json:"plugin"`
+	// PluginVersion is the plugin's version.
+	PluginVersion string `json:"plugin_version"`
+	// SubscriptionID is the full id of the subscription.
+	SubscriptionID string `json:"subscription_id"`
+	// EventKind is the plugin's word for what happened.
+	EventKind string `json:"event_kind"`
+	// ContributionHash is the hash of the contribution.
+	ContributionHash string `json:"contribution_hash"`
+	// Details is any JSON; absent where the plugin did not call it safe for users, or where it is too long.
+	Details json.RawMessage `json:"details,omitempty"`
+	// DetailsFingerprint is that of the details as canonical JSON; absent without details, and where they are here.
+	DetailsFingerprint string `json:"details_fingerprint,omitempty"`
+	// DetailsBytes is the length of the details as canonical JSON.
+	DetailsBytes int `json:"details_bytes"`
+}
+
+// SetDetails keeps the details if they are safe and have at most 4 KiB, otherwise their fingerprint under the key.
+func (a *Audit) SetDetails(details json.RawMessage, safe bool, key []byte) {
+	if len(details) == 0 {
+		return
+	}
+	canonical, err := digest.JSON(nil, details)
+	if err != nil { // it was admitted, so it is JSON
+		canonical, safe = details, false
+	}
+	a.DetailsBytes = len(canonical)
+	if safe && len(canonical) <= maxAuditDetails {
+		a.Details = canonical
+		return
+	}
+	a.DetailsFingerprint = Fingerprint(string(canonical), key)
+}
+
+// HashDetails replaces the details by their fingerprint.
+func (a *Audit) HashDetails(key []byte) {
+	if len(a.Details) > 0 {
+		a.Details, a.DetailsFingerprint = nil, Fingerprint(string(a.Details), key)
+	}
+}
+
+// AuditEvent is an audit that is in no record: it came after the prompt, from background work, or outside of a turn.
+type AuditEvent struct {
+	Audit
+	// At is when it was kept, in UTC.
+	At time.Time `json:"at"`
+	// The ids are those of the hook's context; they may be empty.
+	WorkspaceID string `json:"workspace_id"`
+	ThreadID    string `json:"thread_id"`
+	TurnID      string `json:"turn_id"`
+	SessionID   string `json:"session_id"`
+}
+
+// Text is one rendered section of a prompt, heading included. A store keeps each once, by its fingerprint.
+type Text struct {
+	Fingerprint string
+	Text        string
+}
+
+// Usage is what a provider reported for the prompt of a kept manifest. It is kept
+// beside the record, which is closed before the usage is known.
+type Usage struct {
+	// ManifestID names the manifest.
+	ManifestID string `json:"manifest_id"`
+	// Rounds is how many compilations of the turn the numbers are for, up to and with this manifest.
+	Rounds int `json:"rounds"`
+	// ReportedAt is when the numbers came in, in UTC.
+	ReportedAt time.Time `json:"reported_at"`
+	phases.Usage
+}
+
+// Check returns an error unless the usage has a ULID, at least one round, a time, and no count below 0.
+func (u *Usage) Check() error {
+	switch {
+	case !isULID(u.ManifestID):
+		return fmt.Errorf("usage: manifest_id: %q is not a ULID", u.ManifestID)
+	case u.Rounds < 1:
+		return fmt.Errorf("usage: rounds: %d is below 1", u.Rounds)
+	case u.ReportedAt.IsZero():
+		return errors.New("usage: reported_at: is not set")
+	case min(u.InputTokens, u.OutputTokens, u.CacheReadTokens, u.CacheWriteTokens) < 0:
+		return errors.New("usage: a count is below 0")
+	}
+	return nil
 }

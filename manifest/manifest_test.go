@@ -106,13 +106,13 @@ func TestDiagnose(t *testing.T) {
 		{Code: "conflict", Severity: phases.SeverityWarning, Message: "x belongs to c.d", Subscription: "a.b", Slot: "memory/mode"},
 		{Code: "file_truncated", Message: "neutral", Detail: "fine", SafeForUser: true, Visibility: phases.VisibilityUserAudit, Slot: "section_0"},
 		{Code: "fail_open", Message: "neutral", Detail: "secret", SafeForUser: true, Visibility: phases.VisibilityDebug, Cause: phases.CauseCrash},
-		{Code: "left_out", Severity: phases.SeverityError, Slot: "memory_recall"},
+		{Code: "omitted", Severity: phases.SeverityError, Slot: "memory_recall"},
 	})
 	want := []Diagnostic{
 		{Code: "conflict", Severity: phases.SeverityWarning, Message: "x belongs to c.d", HookSource: "a.b"},
 		{Code: "file_truncated", Severity: phases.SeverityInfo, Message: "fine", SectionID: "section_0"},
 		{Code: "fail_open", Severity: phases.SeverityInfo, Message: "neutral", Cause: phases.CauseCrash},
-		{Code: "left_out", Severity: phases.SeverityError, SectionID: "memory_recall"},
+		{Code: "omitted", Severity: phases.SeverityError, SectionID: "memory_recall"},
 	}
 	if diff := cmp.Diff(m.Diagnostics, want); diff != "" {
 		t.Errorf("diagnostics (-got +want):\n%s", diff)
@@ -183,7 +183,7 @@ func TestHashLabels(t *testing.T) {
 	m.Sections[0].SourceRefs = []phases.SourceRef{
 		{Kind: "file", ID: secret, Label: secret}, {Kind: "url", ID: secret}, {Kind: "document", ID: "doc-1", Label: secret},
 	}
-	m.LeftOut = append(m.LeftOut, phases.LeftOut{ID: "x", Reason: "because of " + secret})
+	m.Omitted = append(m.Omitted, phases.Omitted{ID: "x", Reason: "because of " + secret})
 	m.Plugins[0].Message = secret
 	m.Plugins[0].AbsentPaths = []string{secret}
 	m.Files[0].Path = secret
@@ -231,8 +231,8 @@ func TestParse(t *testing.T) {
 		{"canonical", record, ""},
 		{"with blanks", " " + record + "\n", ""},
 		{"unknown field", strings.Replace(record, `"seq"`, `"extra":1,"seq"`, 1), "extra"},
-		{"second record", record + record, "follows"},
-		{"rest", record + "x", "follows"},
+		{"second record", record + record, "more than one JSON value"},
+		{"rest", record + "x", "more than one JSON value"},
 		{"not valid", strings.Replace(record, `"round":0`, `"round":-1`, 1), "round"},
 		{"too deep", strings.Repeat("[", 100), "deep"},
 		{"empty", "", "EOF"},

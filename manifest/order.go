@@ -5,30 +5,26 @@ import (
 	"slices"
 )
 
-// This file finds out why a record does not follow the one before it. As long as
-// each does, nothing is held. Where one does not, the next few are collected,
-// and what they say of one another tells a record that is gone from one that was
-// moved, and a changed one from a foreign one.
+// This file finds out why a record does not follow the one before it. From there on, records are collected in a
+// window. What they say about one another distinguishes a missing record from a moved one, and a changed one from an
+// inserted one.
 
-// windowSize is how far a record that was moved is looked for.
+// windowSize is how far a moved record is looked for.
 const windowSize = 512
 
-// node is a record as its neighbours see it.
+// node is what a record says about its place in the chain.
 type node struct {
 	id                string
 	workspace, thread string
 	seq               uint64
-	// next is the seq that follows: seq+1, and for the base the first seq there is.
-	next uint64
-	prev string
-	// hash is what the record says, sum what it should say.
-	hash, sum string
-	order     int
-	finding   *finding
-	// noPrev is set where the record could not be read; base for what stands in
-	// front of the first record; moved when it was reported as reordered, bad when
-	// anything was reported.
-	keyed, stranger, noPrev, base, moved, bad bool
+	next              uint64 // the seq that follows
+	prev              string
+	hash, sum         string // the record's, and what it should be
+	order             int
+	finding           *finding
+	// noPrev is set if prev is unknown, base for what precedes the first record,
+	// moved if it was reported as reordered, bad if anything was reported.
+	keyed, noPrev, base, moved, bad bool
 }
 
 func (n *node) findf(reason BadReason, format string, args ...any) {
@@ -37,7 +33,6 @@ func (n *node) findf(reason BadReason, format string, args ...any) {
 	}
 }
 
-// compareIndex compares what the store has beside the record.
 func (n *node) compareIndex(record, stored *Index) {
 	for _, f := range []struct{ name, record, stored string }{
 		{"manifest_id", record.ManifestID, stored.ManifestID},
@@ -60,27 +55,21 @@ func (n *node) compareIndex(record, stored *Index) {
 	}
 }
 
-// follows reports whether n is the record behind t.
 func (n *node) follows(t *node) bool {
 	return n.seq == t.next && (n.noPrev || n.prev == t.hash || t.sum != "" && n.prev == t.sum)
 }
 
-// threadCheck is the state of the thread at hand.
 type threadCheck struct {
 	workspace, thread string
 	open, signed      bool
 	chain             Chain
-	// keyed is set once a record had a key.
-	keyed bool
-	// tip is the last record that has its place, before the one in front of it.
-	tip, before node
-	// window are the records behind the tip whose place is not known yet.
-	window []node
-	beyond bool
+	keyed             bool   // a record had a key
+	tip, before       node   // the last two records that have their place
+	window            []node // records behind the tip without a place
+	beyond            bool   // a record behind the sign-off was reported
 }
 
-// settle gives records of the window their places, as far as that can be told;
-// at the end of the thread, all of them.
+// settle gives records of the window their places as far as possible; at the end of the thread, all of them.
 func (v *Verifier) settle(end bool) {
 	t := &v.thread
 	for len(t.window) > 0 {
@@ -95,7 +84,6 @@ func (v *Verifier) settle(end bool) {
 	}
 }
 
-// accept puts the window's first record behind the tip.
 func (v *Verifier) accept() {
 	t := &v.thread
 	n := t.window[0]
@@ -113,8 +101,8 @@ func (v *Verifier) accept() {
 	t.before, t.tip = t.tip, n
 }
 
-// resolve decides what the window's first record is, which does not follow the
-// tip, and gives it a place or takes it out.
+// resolve decides what is wrong with the window's first record, which does not
+// follow the tip, and gives it a place or removes it.
 func (v *Verifier) resolve(end bool) {
 	t := &v.thread
 	w := &t.window[0]
@@ -131,8 +119,8 @@ func (v *Verifier) resolve(end bool) {
 	}
 }
 
-// misplaced handles a record in front of the one that should be there: it was
-// moved if the window has the record that it follows, else it is foreign.
+// misplaced handles a record in front of the expected one: it was moved if the
+// window has the record that it follows, else inserted.
 func (v *Verifier) misplaced(later int) {
 	t := &v.thread
 	w := &t.window[0]
@@ -144,8 +132,6 @@ func (v *Verifier) misplaced(later int) {
 	v.advance(later)
 }
 
-// advance moves a later record to the front of the window; the first one stands
-// at the wrong place.
 func (v *Verifier) advance(later int) {
 	t := &v.thread
 	if w := &t.window[0]; !w.moved {
@@ -156,8 +142,8 @@ func (v *Verifier) advance(later int) {
 	t.window = slices.Insert(slices.Delete(t.window, later, later+1), 0, n)
 }
 
-// repeated handles a record whose number was already there. If what comes
-// behind goes on from this one, the one that took its place is foreign.
+// repeated handles a record with a seq that was used already. If the next record
+// follows this one, the other one was inserted.
 func (v *Verifier) repeated(end bool) {
 	t := &v.thread
 	w := &t.window[0]
@@ -171,9 +157,8 @@ func (v *Verifier) repeated(end bool) {
 	t.window = slices.Delete(t.window, 0, 1)
 }
 
-// contradicted handles a record that has the right number and names another
-// one as the record before it. One of the two was changed and hashed anew: not
-// this one if the next goes on from it.
+// contradicted handles a record with the right seq and the wrong prev. It or the
+// tip was changed and hashed again: the tip, if the next record follows this one.
 func (v *Verifier) contradicted(end bool) {
 	t := &v.thread
 	w := &t.window[0]
@@ -181,8 +166,8 @@ func (v *Verifier) contradicted(end bool) {
 	case t.tip.base && t.tip.next == 0:
 		v.problemf(w, BadAltered, "it is the first record and names one before it")
 	case t.tip.base:
-		v.problemf(w, BadAltered, "it does not continue the last record that retention took away")
-	case t.tip.bad: // was reported
+		v.problemf(w, BadAltered, "it does not continue the last record that retention removed")
+	case t.tip.bad: // reported already
 	case v.attested(end):
 		v.problemf(&t.tip, BadAltered, "the record behind it continues another one")
 	default:
@@ -192,8 +177,7 @@ func (v *Verifier) contradicted(end bool) {
 	w.noPrev = true
 }
 
-// attested reports whether something behind the window's first record goes on
-// from it.
+// attested reports whether a record or the sign-off continues the window's first record.
 func (v *Verifier) attested(end bool) bool {
 	t := &v.thread
 	w := &t.window[0]
@@ -203,8 +187,7 @@ func (v *Verifier) attested(end bool) bool {
 	return end && t.signed && t.chain.Next == w.next && t.chain.Last == w.hash
 }
 
-// gap handles a record with a number too high: the one in between comes later,
-// or it is gone.
+// gap handles a record with a seq too high: the one in between comes later, or it is missing.
 func (v *Verifier) gap() {
 	t := &v.thread
 	if later := slices.IndexFunc(t.window, func(n node) bool { return n.seq == t.tip.next }); later > 0 {
@@ -217,7 +200,7 @@ func (v *Verifier) gap() {
 	t.tip = node{next: w.seq, hash: w.prev, bad: true}
 }
 
-// endThread settles what is left and compares the end with the sign-off.
+// endThread settles the rest of the thread and compares its end with the sign-off.
 func (v *Verifier) endThread() {
 	t := &v.thread
 	if !t.open {
@@ -227,61 +210,48 @@ func (v *Verifier) endThread() {
 	v.settle(true)
 	v.order++
 	n := node{id: t.tip.id, seq: t.tip.seq, order: v.order}
+	valid, keyed := v.checkSignature(&n)
 	switch {
-	case !t.signed:
-		v.problemf(&n, BadMissing, "the thread's sign-off is gone")
-	case v.checkSignature(&n):
+	case !valid:
 	case t.tip.next < t.chain.Next:
 		gone := node{seq: t.tip.next, order: v.order}
 		v.problemf(&gone, BadMissing, "the sign-off says that the last record has seq %d", t.chain.Next-1)
 	case t.tip.next == t.chain.Next && t.tip.hash != t.chain.Last && !t.tip.base && !t.tip.bad:
 		v.problemf(&t.tip, BadAltered, "the sign-off ends with the hash %s", t.chain.Last)
 	}
-	if !v.proven() {
-		v.unproven = true
-	}
+	known := v.opts.Head != "" && t.tip.hash == v.opts.Head
+	signed := keyed && t.tip.next == t.chain.Next && t.tip.hash == t.chain.Last
+	v.unproven = v.unproven || t.tip.bad || !known && !signed
 }
 
-// checkSignature reports whether the sign-off itself is bad.
-func (v *Verifier) checkSignature(n *node) bool {
+// checkSignature checks the sign-off itself. It is valid unless a problem was
+// reported; keyed says that the key proves it.
+func (v *Verifier) checkSignature(n *node) (valid, keyed bool) {
 	t := &v.thread
-	l := link{Index: Index{Hash: t.chain.Signature}}
-	if l.keyed() && len(v.opts.Key) == 0 {
+	if !t.signed {
+		v.problemf(n, BadMissing, "the thread's sign-off is missing")
+		return false, false
+	}
+	keyed = isKeyed(t.chain.Signature)
+	if keyed && len(v.opts.Key) == 0 {
 		v.needKey = true
-		return false
+		return true, false
 	}
 	var key []byte
-	if l.keyed() {
+	if keyed {
 		key = v.opts.Key
 	}
 	want, err := t.chain.signature(key)
 	switch {
 	case err != nil || want != t.chain.Signature:
 		v.problemf(n, BadAltered, "the thread's sign-off was changed")
-	case t.keyed && !l.keyed():
+		return false, false
+	case t.keyed && !keyed:
 		v.problemf(n, BadAltered, "the thread's sign-off has no key, though records have one")
-	case !l.keyed() && len(v.opts.Key) > 0 && !v.opts.AllowUnkeyed:
-		v.problemf(n, BadAltered, "the thread's sign-off has no key: it is from before there was one, or of somebody who does not have it")
+	case !keyed && len(v.opts.Key) > 0 && !v.opts.AllowUnkeyed:
+		v.problemf(n, BadAltered, "the thread's sign-off has no key: it is older than the key, or somebody without the key made it")
 	default:
-		return false
+		return true, keyed
 	}
-	return true
-}
-
-// proven reports whether the thread's end is certain: its last record is the
-// one that somebody kept, or the one that a keyed sign-off names.
-func (v *Verifier) proven() bool {
-	t := &v.thread
-	if t.tip.bad {
-		return false
-	}
-	if v.opts.Head != "" && t.tip.hash == v.opts.Head {
-		return true
-	}
-	l := link{Index: Index{Hash: t.chain.Signature}}
-	if !t.signed || !l.keyed() || len(v.opts.Key) == 0 {
-		return false
-	}
-	want, err := t.chain.signature(v.opts.Key)
-	return err == nil && want == t.chain.Signature && t.tip.next == t.chain.Next && t.tip.hash == t.chain.Last
+	return false, keyed
 }

@@ -41,7 +41,7 @@ func sampleManifest(sections, runs, plugins int) Manifest {
 		{Phase: phases.PrePolicy, Plugin: "p", PluginVersion: "1", SubscriptionID: "p.h", EventKind: "seen", ContributionHash: Fingerprint("a", nil), Details: json.RawMessage(`{"text":"what was seen"}`), DetailsBytes: 24},
 		{Phase: phases.PrePolicy, Plugin: "p", PluginVersion: "1", SubscriptionID: "p.h", EventKind: "hidden", ContributionHash: Fingerprint("b", nil), DetailsFingerprint: Fingerprint("d", nil), DetailsBytes: 9},
 	}
-	m.LeftOut = []phases.LeftOut{{ID: "memory_recall", Owner: "memory", Reason: "profile", Chars: 12}}
+	m.Omitted = []phases.Omitted{{ID: "memory_recall", Owner: "memory", Reason: "profile", Chars: 12}}
 	m.Policies = []phases.PolicyEntry{{Domain: "memory", Key: "mode", Value: json.RawMessage(`"off"`), Priority: 5, Owner: "memory.policy"}}
 	m.Tools = []Tool{{Name: "read_file", BundleID: "files", Owner: "files", Hash: Fingerprint("tool", nil)}}
 	m.Budgets = Budgets{

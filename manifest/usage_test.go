@@ -95,7 +95,7 @@ func TestSealRecordStoresNoActual(t *testing.T) {
 
 	m := sampleManifest(2, 1, 1)
 	m.Cache.Actual = new(7)
-	r, err := SealRecord(&m, nil, nil)
+	r, err := SealRecord(nil, &m, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

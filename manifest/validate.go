@@ -1,14 +1,50 @@
 package manifest
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/grapnelhq/grapnel/internal/digest"
+	"github.com/grapnelhq/grapnel/internal/jsonscan"
 	"github.com/grapnelhq/grapnel/phases"
 )
+
+// maxDepth leaves enough levels for policy values.
+const maxDepth = 64
+
+// Parse reads one record and validates it. Unknown fields and anything behind
+// the record are errors. The JSON need not be canonical.
+func Parse(data []byte) (Manifest, error) {
+	if jsonscan.Depth(data) > maxDepth {
+		return Manifest{}, fmt.Errorf("manifest: nested deeper than %d", maxDepth)
+	}
+	var m Manifest
+	if err := jsonscan.Decode(data, &m); err != nil {
+		return Manifest{}, fmt.Errorf("manifest: %w", err)
+	}
+	if err := Validate(&m); err != nil {
+		return Manifest{}, fmt.Errorf("manifest %.40s: %w", m.ManifestID, err)
+	}
+	return m, nil
+}
+
+// parseCanonical is [Parse] for bytes that must be canonical, so that they have no
+// unknown fields. It encodes the record into buf, and returns buf for the next one.
+func parseCanonical(data, buf []byte) (*Manifest, []byte, error) {
+	m := &Manifest{}
+	if err := json.Unmarshal(data, m); err != nil {
+		return nil, buf, err
+	}
+	buf, err := appendCanonical(buf[:0], m)
+	if err == nil && !bytes.Equal(buf, data) {
+		err = errors.New("it is not in canonical form")
+	}
+	return m, buf, errors.Join(err, Validate(m))
+}
 
 // Validate says whether the record makes sense by itself. It checks that
 //
@@ -23,8 +59,7 @@ import (
 //     with a prediction of 0;
 //   - no list is nil.
 //
-// It does not compute hashes: whether the record is the one that was sealed
-// is another question. The error joins all mistakes, each naming its field.
+// It computes no hashes. The error joins all mistakes, each naming its field.
 func Validate(m *Manifest) error {
 	v := &validator{}
 	v.head(m)
@@ -110,7 +145,7 @@ func (v *validator) cache(c *Cache) {
 		v.needf(n.value == nil || *n.value >= 0, "cache.%s: is below 0", n.name)
 	}
 	if c.Miss != "" {
-		v.needf(slices.Contains(misses(), c.Miss), "cache.miss: %.80q is unknown", c.Miss)
+		v.needf(slices.Contains([]Miss{MissModel, MissTools, MissExpired, MissSection, MissMinimum}, c.Miss), "cache.miss: %.80q is unknown", c.Miss)
 		v.needf(c.Predicted != nil && *c.Predicted == 0, "cache.miss: goes with nothing but a prediction of 0")
 	}
 	for i, b := range c.Plan.Breakpoints {
@@ -125,7 +160,7 @@ func (v *validator) lists(m *Manifest) {
 	}{
 		{"sections", m.Sections == nil},
 		{"section_ids", m.SectionIDs == nil},
-		{"left_out", m.LeftOut == nil},
+		{"omitted", m.Omitted == nil},
 		{"hook_sources", m.HookSources == nil},
 		{"runs", m.Runs == nil},
 		{"plugins", m.Plugins == nil},
@@ -142,17 +177,14 @@ func (v *validator) lists(m *Manifest) {
 	}
 }
 
-// isULID reports whether s is 26 digits of Crockford's base 32 for 128 bits.
 func isULID(s string) bool {
 	return len(s) == 26 && s[0] <= '7' && strings.Trim(s, "0123456789ABCDEFGHJKMNPQRSTVWXYZ") == ""
 }
 
-// isFingerprint reports whether s has the form of a [Fingerprint].
 func isFingerprint(s string) bool {
 	return isHex(s, digest.PrefixXXH64, 16) || isHex(s, digest.PrefixHMACSHA256, 64)
 }
 
-// isRecordHash reports whether s has the form of a record's hash.
 func isRecordHash(s string) bool {
 	return isHex(s, digest.PrefixSHA256, 64) || isHex(s, digest.PrefixHMACSHA256, 64)
 }

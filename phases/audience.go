@@ -5,43 +5,32 @@ import (
 	"strings"
 )
 
-// Audience is who reads an answer, from the widest to the narrowest. The
-// operator's log is not among them: it gets every word.
+// Audience is who reads an answer, from the widest to the narrowest. The operator's
+// log is not an audience: it gets every word.
 type Audience int
 
-// The audiences. Each sees what those before it see, and more.
+// The audiences. Each sees what the one before it sees, and more.
 const (
 	// AudienceUser reads the answers of a gateway without the right "admin".
 	AudienceUser Audience = iota
 	// AudienceAudit reads manifests, wherever they are shown or kept.
 	AudienceAudit
-	// AudienceOperator reads the output of the command line, or calls a gateway
-	// with the right "admin".
+	// AudienceOperator reads the output of the command line, or calls a gateway with the right "admin".
 	AudienceOperator
 )
 
-// Opens reports whether texts of this visibility are shown to the audience, if
-// their author calls them safe.
+// Opens reports whether texts of this visibility are shown to the audience, if their author calls them safe.
 func (v Visibility) Opens(a Audience) bool {
-	switch v {
-	case VisibilityUserVisible:
-		return a >= AudienceUser
-	case VisibilityUserAudit:
-		return a >= AudienceAudit
-	case VisibilityDebug:
-		return a >= AudienceOperator
-	case VisibilityInternal:
-	}
-	return false
+	least := slices.Index([]Visibility{VisibilityUserVisible, VisibilityUserAudit, VisibilityDebug}, v)
+	return least >= 0 && int(a) >= least
 }
 
-// HiddenRemark stands for a remark of a plugin that the audience may not read.
+// HiddenRemark replaces a remark of a plugin that the audience may not read.
 const HiddenRemark = "a remark of the plugin; its words are in the operator's log"
 
-// Remark makes a diagnostic that a plugin worded one of the host's: its words
-// move to Detail, and Message is a neutral sentence until [Diagnostic.For] opens
-// it. A code that is not a word ([ValidCode]) moves there too. Whose it is must
-// be set by the caller.
+// Remark converts a diagnostic worded by a plugin into one of the host's: its words,
+// and a code that is not a [ValidCode], move to Detail, and Message is neutral until
+// [Diagnostic.For] opens it. The caller sets Plugin and Subscription.
 func (d Diagnostic) Remark(v Visibility) Diagnostic {
 	d.Detail, d.Message, d.Visibility = d.Message, HiddenRemark, v
 	if d.Detail == "" {
@@ -51,29 +40,21 @@ func (d Diagnostic) Remark(v Visibility) Diagnostic {
 		d.Detail, d.SafeForUser = joinWords(d.Code, d.Detail), false
 		d.Code, d.Message = CodeInvalidCode, HiddenRemark
 	}
-	switch d.Severity {
-	case SeverityWarning, SeverityError:
-	default:
+	if d.Severity != SeverityWarning && d.Severity != SeverityError {
 		d.Severity = SeverityInfo
 	}
 	d.Cause, d.OtherSubscription, d.Slot = "", "", "" // the engine's own
 	return d
 }
 
-// For returns the diagnostic as the audience may see it: Message is the whole
-// text where its author calls it safe and its visibility opens it. The row itself
-// always stays. Detail is empty in the result, so that doing it twice changes
-// nothing.
+// For returns the diagnostic as the audience may see it: Message is the whole text if
+// its author calls it safe and its visibility opens it. Detail is empty in the result.
 func (d Diagnostic) For(a Audience) Diagnostic {
-	if d.opened(a) {
+	if d.Detail != "" && d.SafeForUser && d.Visibility.Opens(a) {
 		d.Message = d.Detail
 	}
 	d.Detail = ""
 	return d
-}
-
-func (d *Diagnostic) opened(a Audience) bool {
-	return d.Detail != "" && d.SafeForUser && d.Visibility.Opens(a)
 }
 
 // DiagnosticsFor returns a copy of the list as the audience may see it; never nil.
@@ -85,8 +66,7 @@ func DiagnosticsFor(list []Diagnostic, a Audience) []Diagnostic {
 	return out
 }
 
-// For returns the error as the audience may see it, by the rule of
-// [Diagnostic.For]; nil stays nil. The result wraps what e wraps.
+// For is [Diagnostic.For] for errors; nil stays nil. The result wraps what e wraps.
 func (e *Error) For(a Audience) *Error {
 	if e == nil {
 		return nil
@@ -99,9 +79,8 @@ func (e *Error) For(a Audience) *Error {
 	return &shown
 }
 
-// For returns the contribution as the audience may see it, by the rule of
-// [Diagnostic.For]: without the words of a diagnostic and the details of an audit
-// event that are not open to it. Whole is nil in the result.
+// For is [Diagnostic.For] for contributions: it hides the words of a diagnostic and the
+// details of an audit event that are not open to a. Whole is nil in the result.
 func (c Applied) For(a Audience) Applied {
 	if c.Whole != nil && c.SafeForUser && c.Visibility.Opens(a) {
 		c.Value = c.Whole
@@ -110,8 +89,8 @@ func (c Applied) For(a Audience) Applied {
 	return c
 }
 
-// Conceal makes the value what every audience may see; what it was becomes Whole.
-// Contributions of most kinds are content, which the operator granted, and stay.
+// Conceal makes Value what every audience may see and keeps the original in Whole. Only
+// diagnostics and audit events change; other kinds are content that was granted.
 func (c *Applied) Conceal(v Visibility) {
 	switch value := c.Value.(type) {
 	case *ManifestDiagnostic:
@@ -119,19 +98,15 @@ func (c *Applied) Conceal(v Visibility) {
 		if shown.Message != "" {
 			shown.Message = HiddenRemark
 		}
-		c.Value, c.Whole, c.SafeForUser = &shown, value, value.SafeForUser
+		c.Value, c.Whole, c.SafeForUser, c.Visibility = &shown, value, value.SafeForUser, v
 	case *Audit:
 		shown := *value
 		shown.Details = nil
-		c.Value, c.Whole, c.SafeForUser = &shown, value, value.SafeForUser
-	default:
-		return
+		c.Value, c.Whole, c.SafeForUser, c.Visibility = &shown, value, value.SafeForUser, v
 	}
-	c.Visibility = v
 }
 
-// For returns the outcome as the audience may see it. It shares with o what is
-// the same for everybody; nil stays nil.
+// For returns the outcome as the audience may see it; nil stays nil. It shares memory with o.
 func (o *Outcome) For(a Audience) *Outcome {
 	if o == nil {
 		return nil
@@ -154,31 +129,29 @@ func appliedFor(list []Applied, a Audience) []Applied {
 	return out
 }
 
-// wordsError is a safe sentence with words of a plugin's behind it.
+// wordsError is a safe sentence with a plugin's words apart from it.
 type wordsError struct {
 	message, detail string
 	err             error
 }
 
-// WithDetail returns an error whose text is the message alone. The detail holds
-// words of a plugin, for [DetailOf] and nobody else; err may be nil.
+// WithDetail returns an error whose text is the message alone. The detail holds words
+// of a plugin, for [DetailOf]; err may be nil.
 func WithDetail(message, detail string, err error) error {
 	return &wordsError{message, detail, err}
 }
 
-// Error implements error: the safe sentence.
+// Error implements error.
 func (e *wordsError) Error() string { return e.message }
 
 // Unwrap returns the cause.
 func (e *wordsError) Unwrap() error { return e.err }
 
-// maxDetail bounds what a plugin says of one failure, in bytes. It stands in logs, in
-// events and in the plugin's row.
+// maxDetail bounds the words of one failure in logs, events and the plugin's row, in bytes.
 const maxDetail = 8 << 10
 
-// DetailOf returns the words of plugins that an error and those that it wraps
-// hold apart from their texts: "" if there are none. They are for the operator's
-// log; what is longer than 8 KiB is cut.
+// DetailOf returns the plugins' words that an error and those it wraps hold apart from
+// their texts, cut at 8 KiB; "" if there are none. They are for the operator's log.
 func DetailOf(err error) string {
 	var found []string
 	collect(err, &found)
@@ -215,34 +188,30 @@ func collect(err error, into *[]string) {
 	}
 }
 
-// Whole returns an error's text with the words of plugins behind it, for the
-// operator's log; "" for nil. Whoever logs an error that a plugin may have a part in
-// logs this.
+// Whole returns an error's text followed by its [DetailOf]; "" for nil. Use it to log
+// an error that a plugin may have caused.
 func Whole(err error) string {
 	if err == nil {
 		return ""
 	}
+	text := err.Error()
 	if detail := DetailOf(err); detail != "" {
-		return err.Error() + ": " + detail
+		text += ": " + detail
 	}
-	return err.Error()
+	return text
 }
 
-// joinWords joins those that are not empty.
 func joinWords(parts ...string) string {
 	return strings.Join(slices.DeleteFunc(slices.Clone(parts), func(s string) bool { return s == "" }), "; ")
 }
 
-// CodeInvalidCode stands for a code of a plugin's that is not a word.
+// CodeInvalidCode means: a plugin's own code is not a word; its diagnostic is in the log.
 const CodeInvalidCode = "invalid_code"
 
-// maxCode is the length of the longest code of a plugin's own.
-const maxCode = 64
+const maxCode = 64 // bytes
 
-// ValidCode reports whether s may be a code of a plugin's own: it leaves the
-// host whatever the visibility, so that it must be a word and can be no sentence.
-// It begins with a lower-case letter; such letters, digits, "_" and "." follow, at
-// most 64 bytes in all.
+// ValidCode reports whether s may be a code that a plugin chooses. Codes leave the host whatever the visibility, so
+// they must not be sentences: a lower-case letter, then lower-case letters, digits, "_" and ".", at most 64 bytes.
 func ValidCode(s string) bool {
 	if s == "" || len(s) > maxCode || s[0] < 'a' || s[0] > 'z' {
 		return false

@@ -6,49 +6,57 @@ import (
 	"slices"
 )
 
-// Cause is the stable word for why something did not come about: on the wire,
-// in the ledger and in metrics.
+// Cause is the stable word, on the wire, in the ledger and in metrics, for why something failed or was refused.
 type Cause string
 
-// The causes. CauseDenied is a decision and CauseCancelled is the caller's
-// wish; neither is a failure. CauseInterrupted is said of background work alone,
-// which nobody could tell to have ended and which must not be repeated.
-// CauseTurnNeeded is the host's mistake: it dispatched a phase without a turn that
-// one of its hooks needs.
+// The causes. CauseDenied, CauseCancelled, CauseInterrupted and CauseTurnNeeded are not
+// failures of a hook: see [Cause.Failure].
 const (
-	CauseDenied             Cause = "denied"
-	CauseCancelled          Cause = "cancelled"
-	CauseTimeout            Cause = "timeout"
-	CauseCrash              Cause = "crash"
-	CauseOOM                Cause = "oom"
-	CauseUnavailable        Cause = "unavailable"
-	CauseQuarantined        Cause = "quarantined"
-	CauseBreakerOpen        Cause = "breaker_open"
-	CauseBudgetExhausted    Cause = "budget_exhausted"
-	CauseOverloaded         Cause = "overloaded"
-	CauseOversizeRequest    Cause = "oversize_request"
-	CauseOversizeReply      Cause = "oversize_reply"
-	CauseSessionReset       Cause = "session_reset"
-	CauseInvalidReply       Cause = "invalid_reply"
-	CauseForbidden          Cause = "forbidden"
-	CauseConflict           Cause = "conflict"
-	CauseCondition          Cause = "condition"
-	CausePluginError        Cause = "plugin_error"
-	CauseVersionMismatch    Cause = "version_mismatch"
-	CauseChecksumMismatch   Cause = "checksum_mismatch"
-	CauseUnsafePath         Cause = "unsafe_path"
+	// CauseDenied: a hook denied the turn or the call: a decision, not a failure.
+	CauseDenied      Cause = "denied"
+	CauseCancelled   Cause = "cancelled"   // the caller went away: its wish, not a failure
+	CauseTimeout     Cause = "timeout"     // no answer within its time
+	CauseCrash       Cause = "crash"       // the process ended
+	CauseOOM         Cause = "oom"         // the process was ended for its memory
+	CauseUnavailable Cause = "unavailable" // the plugin is starting, or waits for its next start
+	// CauseQuarantined: the plugin failed too often, or for a reason that no restart cures.
+	CauseQuarantined Cause = "quarantined"
+	// CauseBreakerOpen: the subscription timed out, crashed or answered invalidly five times in
+	// a row; it is tried again after 10 s.
+	CauseBreakerOpen     Cause = "breaker_open"
+	CauseBudgetExhausted Cause = "budget_exhausted" // its phase or turn had no time left before it began
+	CauseOverloaded      Cause = "overloaded"       // too many calls wait for the plugin
+	CauseOversizeRequest Cause = "oversize_request" // the message to the plugin was larger than `limits.frame`
+	CauseOversizeReply   Cause = "oversize_reply"   // the answer was larger than `limits.frame`
+	CauseSessionReset    Cause = "session_reset"    // the session broke, or was reset, while the call ran
+	CauseInvalidReply    Cause = "invalid_reply"    // the answer was malformed; nothing of it is used
+	CauseForbidden       Cause = "forbidden"        // something was not granted
+	// CauseConflict: another subscription holds the place: a section, a policy of equal
+	// priority, the name of a tool, a path.
+	CauseConflict  Cause = "conflict"
+	CauseCondition Cause = "condition" // its condition failed, which is not the same as false
+	// CausePluginError: the plugin answered with an error; its own word is `plugin_code`.
+	CausePluginError Cause = "plugin_error"
+	// CauseVersionMismatch: the plugin speaks another version of the protocol, or requires a
+	// feature that the host lacks.
+	CauseVersionMismatch  Cause = "version_mismatch"
+	CauseChecksumMismatch Cause = "checksum_mismatch" // the program's checksum is not the pinned one
+	// CauseUnsafePath: others may replace the program, or another process answers in its place.
+	CauseUnsafePath Cause = "unsafe_path"
+	// CauseDescriptionChanged: the plugin described itself differently than at its last start.
 	CauseDescriptionChanged Cause = "description_changed"
-	CauseStartTimeout       Cause = "start_timeout"
-	CauseStartNoise         Cause = "start_noise"
-	CauseExecFailed         Cause = "exec_failed"
-	CauseRequiredMissing    Cause = "required_missing"
-	CauseInterrupted        Cause = "interrupted"
-	CauseTurnNeeded         Cause = "turn_needed"
-	CauseInternal           Cause = "internal"
+	CauseStartTimeout       Cause = "start_timeout"    // the start took longer than `limits.start`
+	CauseStartNoise         Cause = "start_noise"      // the program printed something else before its first line
+	CauseExecFailed         Cause = "exec_failed"      // the program could not be run
+	CauseRequiredMissing    Cause = "required_missing" // a required subscription did not complete
+	// CauseInterrupted: background work that may or may not have ended and must not be retried.
+	CauseInterrupted Cause = "interrupted"
+	// CauseTurnNeeded: the host dispatched a phase without the turn that one of its hooks needs.
+	CauseTurnNeeded Cause = "turn_needed"
+	CauseInternal   Cause = "internal" // a mistake in Grapnel itself
 )
 
-// FailureCauses returns the causes that are failures: those that a failure
-// policy may name.
+// FailureCauses returns the causes that a failure policy may name.
 func FailureCauses() []Cause {
 	return []Cause{
 		CauseTimeout, CauseCrash, CauseOOM, CauseUnavailable, CauseQuarantined, CauseBreakerOpen, CauseBudgetExhausted, CauseOverloaded,
@@ -63,63 +71,49 @@ func (c Cause) Failure() bool { return slices.Contains(FailureCauses(), c) }
 
 // Codes of diagnostics that are not causes.
 const (
-	CodeNotAllowed     = "contribution_not_allowed"
-	CodeFailOpen       = "fail_open"
-	CodeNotGranted     = "not_granted"
-	CodeInvalid        = "contribution_invalid"
-	CodeTimeoutLowered = "timeout_lowered"
-	CodeLeftOut        = "left_out"
-	CodeUnpinned       = "unpinned"
-	CodeSoftMissing    = "dependency_absent"
-	CodeToolError      = "tool_error"
-	// CodeNeedsNotGranted is said of a hook that is not shown what it needs, and is
-	// the reason why one that decides is off.
+	// CodeNotAllowed: the phase does not take this kind, the hook did not declare it, or the
+	// hook ran in the background and contributed in vain.
+	CodeNotAllowed = "contribution_not_allowed"
+	// CodeFailOpen: a hook failed and did not stop its phase. The diagnostic's cause says why.
+	CodeFailOpen = "fail_open"
+	// CodeNotGranted: a hook is off because it declares a kind that its plugin may not contribute.
+	CodeNotGranted = "not_granted"
+	CodeOmitted    = "omitted"    // a limit left no room for a text
+	CodeToolError  = "tool_error" // a tool reported a failure to the model (a run's code)
+	// CodeNeedsNotGranted: a hook may not see what it needs, or decides without saying what
+	// it needs. It is also the code of a run that is off for this reason.
 	CodeNeedsNotGranted = "needs_not_granted"
-	// CodeJudgedEarlier is said of hooks of which one may rewrite what another one
-	// has judged.
+	// CodeJudgedEarlier: a hook decides before another one may rewrite what it judges, or
+	// the host went on with other arguments or another text than were judged.
 	CodeJudgedEarlier = "judged_earlier"
-	// CodePhaseSkipped is said of a phase that a host has left out although hooks
-	// are subscribed to it.
-	CodePhaseSkipped = "phase_skipped"
-	// CodeDenyIgnored is said of a host that went on after a deny or an ask.
-	CodeDenyIgnored = "deny_ignored"
-	// CodeHeadingEscaped is said of a section in whose text a heading of the
-	// compiler's own was escaped.
-	CodeHeadingEscaped = "heading_escaped"
-	// CodeJobRefused is said of a background_job that the queue did not take; the
-	// diagnostic's Cause says why.
+	// CodeJobRefused: the queue did not take a background_job. The diagnostic's cause says why.
 	CodeJobRefused = "job_refused"
 )
 
-// Error is the one error type of Grapnel's boundaries. Compare codes with
-// [CodeOf], causes with errors.Is.
+// Error is the one error type of Grapnel's boundaries. Compare codes with [CodeOf], causes with errors.Is.
 type Error struct {
 	Code Cause `json:"code"`
 	// Phase and Subscription say where, if known.
 	Phase        Phase  `json:"phase"`
 	Subscription string `json:"subscription"`
-	// Message is one sentence for people. On the host's side it is always safe to
-	// show: the engine's own words, or words of a plugin that [Error.For] has opened.
-	// A plugin writes its own words here.
+	// Message is one sentence for people. On the host's side it is safe to show: the engine's own words, or a
+	// plugin's that [Error.For] opened. A plugin writes its own words here.
 	Message string `json:"message"`
-	// Detail holds, on the host's side, the words of a plugin that belong to the
-	// message: what it said, its panic, the end of its standard error, a value that
-	// it sent. It is for the operator's log (see [DetailOf]) and never encoded.
+	// Detail holds, on the host's side, a plugin's words, panic, output or value that
+	// belong to the message. It is for the operator's log (see [DetailOf]).
 	Detail string `json:"-"`
 	// PluginCode is the plugin's own word where Code is CausePluginError.
 	PluginCode string `json:"-"`
 	// Retryable says that the same call may succeed later.
 	Retryable bool `json:"-"`
-	// SafeForUser is what a plugin says of its words: they may be shown outside the
-	// operator's log, to whom Visibility opens them.
+	// SafeForUser is a plugin's permission to show its words to those to whom Visibility opens them.
 	SafeForUser bool       `json:"-"`
 	Visibility  Visibility `json:"-"`
 	// Err is the wrapped cause; it never crosses the wire.
 	Err error `json:"-"`
 }
 
-// Errorf returns an Error with a formatted message; %w wraps a cause, or more
-// than one.
+// Errorf returns an Error with a formatted message; %w wraps causes.
 func Errorf(code Cause, format string, args ...any) *Error {
 	err := fmt.Errorf(format, args...)
 	wrapped := errors.Unwrap(err)
@@ -147,8 +141,7 @@ func (e *Error) Error() string {
 // Unwrap returns the wrapped cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// CodeOf returns the code of the first [Error] in err's chain: "" for nil,
-// CauseInternal for an error that carries none.
+// CodeOf returns the code of the first [Error] in err's chain: "" for nil, CauseInternal if there is none.
 func CodeOf(err error) Cause {
 	if err == nil {
 		return ""
@@ -159,18 +152,15 @@ func CodeOf(err error) Cause {
 	return CauseInternal
 }
 
-// PluginCodePanic is the plugin's code of a [CausePluginError] that its sdk has made
-// of a panic: unlike any other, it says nothing about what came of the call.
+// PluginCodePanic is the PluginCode of a [CausePluginError] that an sdk made of a panic;
+// the call may or may not have taken effect.
 const PluginCodePanic = "panic"
 
-// ConfigError refuses a plugin's configuration and says where the mistake is. Its
-// words answer the operator, who wrote the configuration, and nobody else: New and
-// "grapnel config check" show them with their place in the file.
+// ConfigError refuses a plugin's configuration. Its words answer the operator, who
+// wrote it: New and "grapnel config check" show them with their place in the file.
 type ConfigError struct {
-	// Pointer is a JSON pointer (RFC 6901) into the configuration; "" is the
-	// whole. The host turns it into a file and a line.
+	// Pointer is a JSON pointer (RFC 6901) into the configuration; "" is the whole.
 	Pointer string
-	// Message is one sentence for the operator.
 	Message string
 }
 
@@ -187,25 +177,19 @@ type Diagnostic struct {
 	// Code is a Cause, one of the Code constants, or a plugin's own word.
 	Code     string   `json:"code"`
 	Severity Severity `json:"severity"`
-	// Message is one sentence for people. On the host's side it is always safe to
-	// show, like that of an [Error]; a plugin writes its own words here.
+	// Message is one sentence for people, safe to show as in [Error].
 	Message string `json:"message"`
-	// Detail holds, on the host's side, the words of a plugin that belong to the
-	// message. It is for the operator's log and never encoded.
+	// Detail is as in [Error].
 	Detail string `json:"-"`
-	// Cause is why the hook failed, or its job was not queued, in a diagnostic that a
-	// failure has left behind ([CodeFailOpen], [CodeJobRefused]); empty in others.
+	// Cause says why the hook failed or its job was not queued ([CodeFailOpen], [CodeJobRefused]).
 	Cause Cause `json:"cause,omitempty"`
-	// Plugin and Subscription say whose it is; OtherSubscription and Slot are
-	// the other party and the place of a conflict.
+	// Plugin and Subscription own the diagnostic; OtherSubscription and Slot are the
+	// other party and the place of a conflict.
 	Plugin            string `json:"plugin"`
 	Subscription      string `json:"subscription"`
 	OtherSubscription string `json:"other_subscription"`
 	Slot              string `json:"slot"`
-	// SafeForUser is what a plugin says of its words: they may be shown outside the
-	// operator's log, to whom Visibility opens them. Messages of the engine's own
-	// need neither.
-	SafeForUser bool `json:"-"`
-	// Visibility is that of the subscription; empty counts as VisibilityInternal.
-	Visibility Visibility `json:"-"`
+	// SafeForUser and Visibility are as in [Error].
+	SafeForUser bool       `json:"-"`
+	Visibility  Visibility `json:"-"`
 }

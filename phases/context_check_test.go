@@ -17,7 +17,7 @@ func TestContextBounds(t *testing.T) {
 	n := eachText(reflect.ValueOf(&c).Elem(), "", func(field string, text reflect.Value) {
 		most := MaxIDBytes
 		if field == "dir" || field == "dir_root" {
-			most = MaxPathBytes
+			most = maxPathBytes
 		}
 		text.SetString(strings.Repeat("x", most))
 		if err := CheckContext(&c); err != nil {
@@ -55,7 +55,7 @@ func eachText(v reflect.Value, prefix string, do func(field string, text reflect
 func TestContextOfManyEntries(t *testing.T) {
 	t.Parallel()
 
-	c := Context{Flags: map[string]bool{"f": true}, Metadata: map[string]json.RawMessage{"m": json.RawMessage(strings.Repeat("1", MaxContextBytes-2*contextEntryBytes-2))}}
+	c := Context{Flags: map[string]bool{"f": true}, Metadata: map[string]json.RawMessage{"m": json.RawMessage(strings.Repeat("1", maxContextBytes-2*contextEntryBytes-2))}}
 	if err := CheckContext(&c); err != nil {
 		t.Error(err)
 	}

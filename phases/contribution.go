@@ -2,6 +2,7 @@ package phases
 
 import (
 	"encoding/json"
+	"reflect"
 	"slices"
 	"time"
 )
@@ -11,17 +12,22 @@ type Kind string
 
 // The kinds.
 const (
-	KindPolicy             Kind = "policy"
-	KindPromptContext      Kind = "prompt_context"
-	KindPromptSection      Kind = "prompt_section"
-	KindToolBundle         Kind = "tool_bundle"
-	KindDecision           Kind = "decision"
-	KindRewrite            Kind = "rewrite"
+	KindPolicy Kind = "policy" // sets one value under (domain, key) for the rest of the turn
+	// KindPromptContext: text for the dynamic context, or (`Render` false) only for later hooks.
+	KindPromptContext Kind = "prompt_context"
+	KindPromptSection Kind = "prompt_section" // one section of the prompt, under an id that belongs to you
+	KindToolBundle    Kind = "tool_bundle"    // offers tools that you answer
+	// KindDecision: allow, ask or deny; the strongest verdict wins, all reasons are kept.
+	KindDecision Kind = "decision"
+	// KindRewrite: replaces one value in a tool's arguments or result, by JSON pointer.
+	KindRewrite Kind = "rewrite"
+	// KindReminder: a message beside the conversation, once per dedupe key and epoch.
 	KindReminder           Kind = "reminder"
-	KindManifestDiagnostic Kind = "manifest_diagnostic"
-	KindAudit              Kind = "audit"
-	KindBackgroundJob      Kind = "background_job"
-	KindNoop               Kind = "noop"
+	KindManifestDiagnostic Kind = "manifest_diagnostic" // a remark of yours in the manifest; needs no grant
+	KindAudit              Kind = "audit"               // an event for the audit trail
+	// KindBackgroundJob: work for later: a call of your tool of that name, or a handler of the host's.
+	KindBackgroundJob Kind = "background_job"
+	KindNoop          Kind = "noop" // "I ran and have nothing to add"; needs no grant
 )
 
 // Kinds returns all kinds, in the order of the specification.
@@ -43,15 +49,15 @@ func (k Kind) NeedsGrant() bool { return k != KindManifestDiagnostic && k != Kin
 // Known reports whether k is one of Kinds.
 func (k Kind) Known() bool { return newContribution(k) != nil }
 
-// Contribution is one typed output of a hook: a pointer to one of the structs
-// below. The interface is sealed.
+// Contribution is one typed output of a hook: a pointer to one of the structs below. The interface is sealed.
 type Contribution interface {
-	// Kind returns the kind.
-	Kind() Kind
 	// Head returns the fields that all kinds share, to read or to set.
 	Head() *Common
-	clone() Contribution
+	kind() Kind
 }
+
+// KindOf returns the kind of a contribution.
+func KindOf(c Contribution) Kind { return c.kind() }
 
 // Common is what contributions of all kinds carry.
 type Common struct {
@@ -60,8 +66,7 @@ type Common struct {
 	ContributionID string `json:"contribution_id,omitempty"`
 	// Domain is the area that the contribution speaks for ("memory", …).
 	Domain string `json:"domain,omitempty"`
-	// Priority ranks contributions behind their subscription's priority;
-	// higher is more important.
+	// Priority ranks contributions behind their subscription's priority; higher is more important.
 	Priority int `json:"priority,omitempty"`
 	// Diagnostics is what the plugin has to say about this contribution.
 	Diagnostics []Diagnostic `json:"diagnostics,omitempty"`
@@ -69,11 +74,6 @@ type Common struct {
 
 // Head returns c itself.
 func (c *Common) Head() *Common { return c }
-
-func (c Common) copied() Common {
-	c.Diagnostics = slices.Clone(c.Diagnostics)
-	return c
-}
 
 // Stability says how often a section's text changes.
 type Stability string
@@ -129,8 +129,7 @@ type Frame struct {
 	Close string `json:"close,omitempty"`
 }
 
-// SelfCut is a plugin's own report of what it left away, in Unicode scalar
-// values.
+// SelfCut is a plugin's own report of what it left away, in Unicode scalar values.
 type SelfCut struct {
 	Original int `json:"original"`
 	Kept     int `json:"kept"`
@@ -174,9 +173,8 @@ type PromptSection struct {
 	Cut *SelfCut `json:"cut,omitempty"`
 }
 
-// RequestTools is the name of the engine's own tool, by which a model asks for
-// the tools of hidden domains. The name belongs to "builtin": no plugin may offer
-// a tool under it.
+// RequestTools is the name of the engine's own tool, by which a model asks for the tools of hidden domains. The
+// name belongs to "builtin": no plugin may offer a tool under it.
 const RequestTools = "request_tools"
 
 // Tool is one tool as a model sees it.
@@ -185,8 +183,7 @@ type Tool struct {
 	Description string `json:"description,omitempty"`
 	// InputSchema is a JSON Schema object; nil means no arguments.
 	InputSchema json.RawMessage `json:"input_schema,omitempty"`
-	// HiddenDomain hides the tool behind a domain, a name, until that is asked
-	// for by [RequestTools].
+	// HiddenDomain hides the tool behind a domain, a name, until that is asked for by [RequestTools].
 	HiddenDomain string `json:"hidden_domain,omitempty"`
 }
 
@@ -219,8 +216,7 @@ type Reminder struct {
 	Type       string            `json:"type"`
 	Attributes map[string]string `json:"attributes,omitempty"`
 	Text       string            `json:"text"`
-	// DedupeKey makes the engine deliver the reminder once per epoch; empty
-	// means always.
+	// DedupeKey makes the engine deliver the reminder once per epoch; empty means always.
 	DedupeKey string `json:"dedupe_key,omitempty"`
 }
 
@@ -258,12 +254,31 @@ type BackgroundJob struct {
 	JobKind string `json:"job_kind"`
 	// Payload is any JSON.
 	Payload json.RawMessage `json:"payload,omitempty"`
-	// IdempotencyKey makes a second job of the same key a no-op. It also says that
-	// doing the job twice does no harm: the tool is told the key. Without one, a job
-	// that was interrupted is not repeated.
+	// IdempotencyKey makes a second job of the same key a no-op. It also says that doing the job twice does no
+	// harm: the tool gets the key. Without one, a job that was interrupted is not retried.
 	IdempotencyKey string    `json:"idempotency_key,omitempty"`
 	NotBefore      time.Time `json:"not_before,omitzero"`
 }
 
 // Noop says "I ran and have nothing to add".
 type Noop struct{ Common }
+
+func (*Policy) kind() Kind             { return KindPolicy }
+func (*PromptContext) kind() Kind      { return KindPromptContext }
+func (*PromptSection) kind() Kind      { return KindPromptSection }
+func (*ToolBundle) kind() Kind         { return KindToolBundle }
+func (*Decision) kind() Kind           { return KindDecision }
+func (*Rewrite) kind() Kind            { return KindRewrite }
+func (*Reminder) kind() Kind           { return KindReminder }
+func (*ManifestDiagnostic) kind() Kind { return KindManifestDiagnostic }
+func (*Audit) kind() Kind              { return KindAudit }
+func (*BackgroundJob) kind() Kind      { return KindBackgroundJob }
+func (*Noop) kind() Kind               { return KindNoop }
+
+// CloneContribution returns a copy that shares no mutable memory with c.
+func CloneContribution(c Contribution) Contribution {
+	v := reflect.New(reflect.TypeOf(c).Elem())
+	v.Elem().Set(reflect.ValueOf(c).Elem())
+	unshare(v.Elem())
+	return v.Interface().(Contribution) //nolint:forcetypeassert // of the same type
+}

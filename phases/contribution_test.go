@@ -34,7 +34,7 @@ func TestContributionsSurviveJSON(t *testing.T) {
 	}
 	for i, c := range contributions() {
 		one := encode(t, phases.Contributions{c})
-		if !strings.HasPrefix(one, `[{"kind":"`+string(c.Kind())+`"`) {
+		if !strings.HasPrefix(one, `[{"kind":"`+string(phases.KindOf(c))+`"`) {
 			t.Errorf("contribution %d begins with %.40s", i, one)
 		}
 	}
@@ -57,7 +57,7 @@ func TestContributionNames(t *testing.T) {
 		"noop":                "",
 	}
 	for _, c := range contributions() {
-		want := append(list[string](names[c.Kind()]), "contribution_id", "domain", "priority", "diagnostics")
+		want := append(list[string](names[phases.KindOf(c)]), "contribution_id", "domain", "priority", "diagnostics")
 		var got []string
 		for name := range members(t, c) {
 			got = append(got, name)
@@ -65,7 +65,7 @@ func TestContributionNames(t *testing.T) {
 		slices.Sort(got)
 		slices.Sort(want)
 		if diff := cmp.Diff(got, want); diff != "" {
-			t.Errorf("%s (-got +want)\n%s", c.Kind(), diff)
+			t.Errorf("%s (-got +want)\n%s", phases.KindOf(c), diff)
 		}
 	}
 }

@@ -3,7 +3,12 @@ package phases
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"strings"
+
+	"github.com/grapnelhq/grapnel/internal/jsonscan"
+	"github.com/grapnelhq/grapnel/internal/suggest"
 )
 
 // DecodeInput decodes the JSON input of a phase strictly: unknown fields, a
@@ -11,16 +16,16 @@ import (
 func DecodeInput(t *Table, p Phase, data []byte) (Input, error) {
 	row, ok := t.Lookup(p)
 	if !ok {
-		return nil, fmt.Errorf("unknown phase %q%s", p, DidYouMean(string(p), t.Names()))
+		return nil, fmt.Errorf("unknown phase %q%s", p, suggest.DidYouMean(string(p), t.Names()))
 	}
 	in := row.NewInput()
 	if len(bytes.TrimSpace(data)) == 0 {
 		return in, nil
 	}
-	if err := CheckJSON(data, MaxJSONDepth); err != nil {
+	if err := jsonscan.Check(data, MaxJSONDepth); err != nil {
 		return nil, fmt.Errorf("input %w", err)
 	}
-	if err := strict(data, in); err != nil {
+	if err := jsonscan.Decode(data, in); err != nil {
 		return nil, fmt.Errorf("input of %s: %w", p, err)
 	}
 	return in, nil
@@ -32,48 +37,144 @@ func DecodeContext(data []byte) (Context, error) {
 	if len(bytes.TrimSpace(data)) == 0 {
 		return c, nil
 	}
-	if err := CheckJSON(data, MaxJSONDepth); err != nil {
+	if err := jsonscan.Check(data, MaxJSONDepth); err != nil {
 		return c, fmt.Errorf("context %w", err)
 	}
-	if err := strict(data, &c); err != nil {
+	if err := jsonscan.Decode(data, &c); err != nil {
 		return Context{}, fmt.Errorf("context: %w", err)
 	}
 	return c, nil
 }
 
-// ValidateInput checks what cannot be expressed by types: text is UTF-8 without
-// NUL, embedded JSON is valid and not too deep. The engine runs it before
-// anything is sent.
+// ValidateInput checks what types cannot express: text is UTF-8 without NUL, embedded JSON is valid and not too deep.
 func ValidateInput(in Input) error {
-	v := &inputCheck{}
+	v := &contributionCheck{}
 	if custom, ok := in.(*CustomInput); ok {
-		// Without this an object that is none would show no fields at all.
+		// JSON that is not an object would have no members to check.
 		if err := checkObject(custom.Fields); err != nil {
 			return fmt.Errorf("input %w", err)
 		}
+		for name, value := range members(in) {
+			v.json(name, value, false)
+		}
+		return v.err
 	}
-	in.shallow().visit(v)
+	eachField(in, v.checkValue)
 	return v.err
 }
 
-type inputCheck struct{ contributionCheck }
-
-func (v *inputCheck) text(name string, p *Text)       { v.contributionCheck.text(name, p.Value, 0) }
-func (v *inputCheck) preview(name string, p *Preview) { v.contributionCheck.text(name, p.Text, 0) }
-func (v *inputCheck) raw(name string, p *json.RawMessage) {
-	v.json(name, *p, false)
+// checkObject accepts nothing or a JSON object.
+func checkObject(raw json.RawMessage) error {
+	if len(raw) == 0 {
+		return nil
+	}
+	if err := jsonscan.Check(raw, MaxJSONDepth); err != nil {
+		return err
+	}
+	if trimmed := bytes.TrimLeft(raw, " \t\r\n"); trimmed[0] != '{' {
+		return errors.New("is not a JSON object")
+	}
+	return nil
 }
 
-func (v *inputCheck) list(name string, p *[]string) {
-	for _, s := range *p {
-		v.contributionCheck.text(name, s, 0)
+// newContribution returns a zero value of the kind, or nil for an unknown one.
+func newContribution(k Kind) Contribution {
+	if c, ok := kinds[k]; ok {
+		return c()
 	}
+	return nil
 }
-func (v *inputCheck) word(name string, p *string) { v.contributionCheck.text(name, *p, 0) }
-func (v *inputCheck) flag(string, *bool)          {}
-func (v *inputCheck) number(string, *int)         {}
-func (v *inputCheck) other(_ string, o otherField) {
-	if o.check != nil {
-		o.check(&v.contributionCheck)
+
+//nolint:gochecknoglobals // an immutable table
+var kinds = map[Kind]func() Contribution{
+	KindPolicy:             func() Contribution { return &Policy{} },
+	KindPromptContext:      func() Contribution { return &PromptContext{} },
+	KindPromptSection:      func() Contribution { return &PromptSection{} },
+	KindToolBundle:         func() Contribution { return &ToolBundle{} },
+	KindDecision:           func() Contribution { return &Decision{} },
+	KindRewrite:            func() Contribution { return &Rewrite{} },
+	KindReminder:           func() Contribution { return &Reminder{} },
+	KindManifestDiagnostic: func() Contribution { return &ManifestDiagnostic{} },
+	KindAudit:              func() Contribution { return &Audit{} },
+	KindBackgroundJob:      func() Contribution { return &BackgroundJob{} },
+	KindNoop:               func() Contribution { return &Noop{} },
+}
+
+// Contributions is a list that encodes to and from JSON with a "kind" member in each entry.
+type Contributions []Contribution
+
+// MarshalJSON implements json.Marshaler: the kind first, then the fields. A nil entry is an error.
+func (cs Contributions) MarshalJSON() ([]byte, error) {
+	out := []byte{'['}
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false) // the caller may do so
+	for i, c := range cs {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		buf.Reset()
+		if err := enc.Encode(c); err != nil {
+			return nil, fmt.Errorf("contribution %d: %w", i, err)
+		}
+		body := bytes.TrimSuffix(buf.Bytes(), []byte{'\n'})
+		if body[0] != '{' {
+			return nil, fmt.Errorf("contribution %d is empty", i)
+		}
+		out = append(out, fmt.Sprintf(`{"kind":%q`, KindOf(c))...)
+		if len(body) > len("{}") {
+			out = append(out, ',')
+		}
+		out = append(out, body[1:]...)
 	}
+	return append(out, ']'), nil
+}
+
+// UnmarshalJSON implements json.Unmarshaler. Unknown kinds and fields are errors that name the entry.
+func (cs *Contributions) UnmarshalJSON(data []byte) error {
+	var entries []map[string]json.RawMessage
+	if err := json.Unmarshal(data, &entries); err != nil {
+		return fmt.Errorf("contributions: want a list of objects: %w", err)
+	}
+	out := make(Contributions, len(entries))
+	for i, fields := range entries {
+		c, err := decodeContribution(fields)
+		if err != nil {
+			return fmt.Errorf("contribution %d: %w", i, err)
+		}
+		out[i] = c
+	}
+	*cs = out
+	return nil
+}
+
+func decodeContribution(fields map[string]json.RawMessage) (Contribution, error) {
+	var kind Kind
+	if raw, ok := fields["kind"]; !ok {
+		return nil, fmt.Errorf("no kind; it is one of %s", strings.Join(words(Kinds()), ", "))
+	} else if err := json.Unmarshal(raw, &kind); err != nil {
+		return nil, fmt.Errorf("kind: %w", err)
+	}
+	c := newContribution(kind)
+	if c == nil {
+		return nil, fmt.Errorf("unknown kind %q%s", kind, suggest.DidYouMean(string(kind), words(Kinds())))
+	}
+	delete(fields, "kind")
+	body, err := json.Marshal(fields)
+	if err != nil {
+		return nil, err
+	}
+	if err := jsonscan.Decode(body, c); err != nil {
+		return nil, fmt.Errorf("%s: %w", kind, err)
+	}
+	return c, nil
+}
+
+// words turns typed words into strings.
+func words[T ~string](list []T) []string {
+	out := make([]string, len(list))
+	for i, w := range list {
+		out[i] = string(w)
+	}
+	return out
 }

@@ -6,7 +6,7 @@
 //   - [Phase] and [Table]: the named points in the life of a session, turn or
 //     tool call. A phase is one [Row] and one typed [Input]; nothing else in
 //     Grapnel knows phases one by one.
-//   - [Context] and the inputs: what a hook is told.
+//   - [Context] and the inputs: what a hook receives.
 //   - [Contribution] and its kinds: what a hook may answer.
 //   - [Description], [Hook], [Override], [Grants]: what a plugin proposes, what
 //     the operator changes about it, and what the operator allows.
@@ -19,19 +19,15 @@
 //
 // # What is not here
 //
-// No behaviour: nothing here starts, sends, merges or logs. The package imports
-// only the standard library, so that the engine (package runtime), plugin
-// authors (package sdk) and the wire (internal/wire) can share its types
-// without knowing each other.
+// Behaviour: nothing here starts, sends, merges or logs. The package depends on the
+// standard library alone, so that runtime, sdk and wire can share its types.
 //
 // # Conventions
 //
-// Names in JSON are the names of the specification. Text is UTF-8 without NUL;
-// lengths are counted in Unicode scalar values ("chars") unless a name says
-// bytes. Durations of settings carry a unit in text form ("250ms"); measured
-// times are float64 milliseconds. Values are not safe for concurrent
-// modification; those that cross a plugin boundary are copied there (see
-// [CloneInput] and [CloneContribution]).
+// Text is UTF-8 without NUL; lengths are counted in Unicode scalar values ("chars") unless a name says bytes.
+// Durations of settings carry a unit in text form ("250ms"); measured times are float64 milliseconds. Values are not
+// safe for concurrent modification; those that cross a plugin boundary are copied ([CloneInput],
+// [CloneContribution]).
 //
 // Stability: experimental until 1.0; the wire contract in proto/ only grows.
 package phases

@@ -25,18 +25,20 @@ func ExampleNewTable() {
 		return
 	}
 	input, err := phases.DecodeInput(table, "x.acme.idle", []byte(`{"seconds": 30}`))
-	fmt.Println(input.Phase(), phases.InputFields(input), err)
+	out, encodeErr := json.Marshal(input)
+	fmt.Println(phases.PhaseOf(input), string(out), err, encodeErr)
 	// Output:
-	// x.acme.idle map[seconds:30] <nil>
+	// x.acme.idle {"seconds":30} <nil> <nil>
 }
 
 // What a plugin was not granted is withheld; it learns only that there was
 // something, and how long.
-func ExampleWithhold() {
-	input := &phases.PrePolicyInput{UserText: phases.T("my secret"), Model: "m-1"}
-	seen, names := phases.Withhold(input, func(field string) bool { return field == "model" })
-	out, err := json.Marshal(seen)
-	fmt.Println(string(out), names, err)
+func ExampleSight_Withhold() {
+	d := &phases.Dispatch{Input: &phases.PrePolicyInput{UserText: phases.T("my secret"), Model: "m-1"}}
+	sight := phases.NewSight(nil, func(name string) bool { return name == "model" })
+	sight.Withhold(d)
+	out, err := json.Marshal(d.Input)
+	fmt.Println(string(out), d.Withheld, err)
 	// Output:
 	// {"user_text":{"withheld":true,"chars":9},"model":"m-1"} [user_text] <nil>
 }
@@ -45,7 +47,7 @@ func ExampleWithhold() {
 func ExampleContributions() {
 	var list phases.Contributions
 	fmt.Println(json.Unmarshal([]byte(`[{"kind":"decision","verdict":"deny","reason":"not here"}]`), &list))
-	fmt.Println(list[0].Kind())
+	fmt.Println(phases.KindOf(list[0]))
 	fmt.Println(json.Unmarshal([]byte(`[{"kind":"desision"}]`), &list))
 	// Output:
 	// <nil>

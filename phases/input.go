@@ -1,21 +1,17 @@
 package phases
 
 import (
+	"bytes"
 	"encoding/json"
 	"slices"
 )
 
-// Input is the typed input of one phase: a pointer to one of the *Input
-// structs of this package. The interface is sealed; a host's own phases use
-// [CustomInput].
-type Input interface {
-	// Phase returns the phase that the input belongs to.
-	Phase() Phase
-	// visit shows each field to v, by JSON name.
-	visit(v visitor)
-	// shallow returns a copy of the struct alone.
-	shallow() Input
-}
+// Input is the typed input of one phase: a pointer to one of the *Input structs of this package. The interface
+// is sealed; a host's own phases use [CustomInput].
+type Input interface{ phase() Phase }
+
+// PhaseOf returns the phase that an input belongs to.
+func PhaseOf(in Input) Phase { return in.phase() }
 
 // SessionStartInput is the input of [SessionStart].
 type SessionStartInput struct {
@@ -119,7 +115,7 @@ const (
 const (
 	MaxTurnText   = 4000
 	MaxTurnError  = 1000
-	MaxTurnEvents = 40
+	maxTurnEvents = 40
 )
 
 // ToolEvent is one tool call of a finished turn.
@@ -166,18 +162,9 @@ func (in *PostTurnInput) Bounded() *PostTurnInput {
 	out.UserText = out.UserText.bounded(MaxTurnText)
 	out.AssistantText = out.AssistantText.bounded(MaxTurnText)
 	out.Error = out.Error.bounded(MaxTurnError)
-	out.ToolEvents = slices.Clone(out.ToolEvents[:min(len(out.ToolEvents), MaxTurnEvents)])
-	out.DomainEvents = slices.Clone(out.DomainEvents[:min(len(out.DomainEvents), MaxTurnEvents)])
+	out.ToolEvents = slices.Clone(out.ToolEvents[:min(len(out.ToolEvents), maxTurnEvents)])
+	out.DomainEvents = slices.Clone(out.DomainEvents[:min(len(out.DomainEvents), maxTurnEvents)])
 	return &out
-}
-
-// Bounded returns the input within the bounds that its phase has: a [PostTurnInput]
-// cut to them, any other input as it is.
-func Bounded(in Input) Input {
-	if post, ok := in.(*PostTurnInput); ok {
-		return post.Bounded()
-	}
-	return in
 }
 
 func (p Preview) bounded(limit int) Preview {
@@ -218,7 +205,6 @@ type SessionEndInput struct {
 
 // CustomInput is the input of a phase that a host registered ([Custom]).
 type CustomInput struct {
-	// Name is the phase.
 	Name Phase
 	// Fields is the input as one JSON object.
 	Fields json.RawMessage
@@ -232,8 +218,7 @@ func (in *CustomInput) MarshalJSON() ([]byte, error) {
 	return in.Fields, nil
 }
 
-// UnmarshalJSON takes any JSON object and keeps the phase's name; null, as
-// usual, changes nothing.
+// UnmarshalJSON takes any JSON object and keeps the phase's name; null, as usual, changes nothing.
 func (in *CustomInput) UnmarshalJSON(data []byte) error {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(data, &fields); err != nil {
@@ -242,6 +227,6 @@ func (in *CustomInput) UnmarshalJSON(data []byte) error {
 	if fields == nil {
 		return nil
 	}
-	in.Fields = cloneRaw(data)
+	in.Fields = bytes.Clone(data)
 	return nil
 }

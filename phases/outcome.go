@@ -26,29 +26,23 @@ func (s RunState) Completed() bool {
 	return s == StateSucceeded || s == StateDenied || s == StateCached
 }
 
-// The words in the ledger's rows of calls that belong to no phase. They are in no
-// table and nothing can subscribe to them; the stages are no roles of hooks.
+// The words of ledger rows for calls that belong to no phase. Nothing can subscribe to them.
 const (
-	// PhaseToolCall and StageTool are a call of a tool, which stands between
-	// tool.pre_call and tool.post_call.
+	// PhaseToolCall and StageTool: a call of a tool, between tool.pre_call and tool.post_call.
 	PhaseToolCall Phase = "tool.call"
 	StageTool     Role  = "tool"
-	// PhaseHostCall and StageHost are a plugin's call of a host service that costs
-	// something: "model".
+	// PhaseHostCall and StageHost: a plugin's call of the host service "model".
 	PhaseHostCall Phase = "host.call"
 	StageHost     Role  = "host"
 )
 
-// Run is the record of one expected hook in one phase, of one call of a tool
-// ([PhaseToolCall]), or of one call that a hook or tool made of the host's model
-// ([PhaseHostCall]). Times stand apart from hashed content, so that equal work
-// gives equal fingerprints.
+// Run is the record of one expected hook in one phase, of one call of a tool ([PhaseToolCall]), or of one call
+// of the host's model ([PhaseHostCall]). Times are not hashed, so that equal work gives equal fingerprints.
 type Run struct {
 	// Subscription is the full id; of a tool call PLUGIN.TOOL, of a host call the
 	// caller's with "/SERVICE.METHOD" behind it.
 	Subscription string `json:"subscription"`
-	// Hook is the plugin's own name for it; of a tool call the tool's name, of a
-	// host call SERVICE.METHOD.
+	// Hook is the plugin's own name for it; of a tool call the tool's name, of a host call SERVICE.METHOD.
 	Hook          string `json:"hook"`
 	Plugin        string `json:"plugin"`
 	PluginVersion string `json:"plugin_version"`
@@ -60,7 +54,7 @@ type Run struct {
 	Layer int      `json:"layer"`
 	State RunState `json:"state"`
 	// Code is the cause; for a disabled run the reason, and "tool_error" for a tool
-	// that told the model of a failure. Empty when all is well.
+	// that reported a failure to the model. Empty when all is well.
 	Code string `json:"code"`
 	// PluginCode is the plugin's own word in a plugin_error.
 	PluginCode string `json:"plugin_code"`
@@ -69,13 +63,11 @@ type Run struct {
 	Verdict Verdict `json:"verdict,omitempty"`
 	// ReasonCode is the plugin's own word for the reason of the verdict.
 	ReasonCode string `json:"reason_code,omitempty"`
-	// RewrittenBy are the subscriptions whose rewrites were in the input that the
-	// condition judged and the hook was sent; absent where it was as the host gave
-	// it.
+	// RewrittenBy are the subscriptions whose rewrites were in the input that the condition judged and the hook
+	// was sent; absent where it was as the host gave it.
 	RewrittenBy []string `json:"rewritten_by,omitempty"`
 	Attempts    int      `json:"attempts"`
-	// QueueMS and DurationMS are wall milliseconds waiting for a slot and in
-	// the call.
+	// QueueMS and DurationMS are wall milliseconds waiting for a slot and in the call.
 	QueueMS    float64 `json:"queue_ms"`
 	DurationMS float64 `json:"duration_ms"`
 	// BytesIn went to the plugin and BytesOut came back; 0 in process. Of a host
@@ -87,11 +79,9 @@ type Run struct {
 	Cut           []Cut    `json:"cut"`
 	// CachedFrom names the run that a cached answer came from.
 	CachedFrom string `json:"cached_from"`
-	// Model names the model that answered a host call, as the host says; absent
-	// from other rows.
+	// Model names the model that answered a host call, as the host says; absent from other rows.
 	Model string `json:"model,omitempty"`
-	// Usage is what the model's provider reported for a host call; absent from
-	// other rows.
+	// Usage is what the model's provider reported for a host call; absent from other rows.
 	Usage Usage `json:"usage,omitzero"`
 }
 
@@ -107,8 +97,7 @@ const (
 	LimitTotal        Limit = "total"
 )
 
-// Truncation says which limit cut a text, and from how many Unicode scalar
-// values to how many.
+// Truncation says which limit cut a text, and from how many Unicode scalar values to how many.
 type Truncation struct {
 	Limit    Limit `json:"limit"`
 	Original int   `json:"original"`
@@ -122,13 +111,12 @@ type Cut struct {
 	Truncation
 }
 
-// LeftOut is something that did not reach the prompt at all.
-type LeftOut struct {
+// Omitted is something that did not reach the prompt at all.
+type Omitted struct {
 	// ID is a section or contribution id.
 	ID    string `json:"id"`
 	Owner string `json:"owner"`
-	// Reason is a word: budget, profile, conflict, forbidden, blank, filtered,
-	// duplicate, or a Cause.
+	// Reason is a word: budget, profile, conflict, forbidden, blank, filtered, duplicate, or a Cause.
 	Reason string `json:"reason"`
 	Chars  int    `json:"chars"`
 }
@@ -172,8 +160,7 @@ type PluginRow struct {
 	// and are not granted therefore; absent if all were.
 	AbsentPaths []string `json:"absent_paths,omitempty"`
 	Restarts    int      `json:"restarts"`
-	// Recycled is how often a new process took over from one that was well
-	// (limits.recycle).
+	// Recycled is how often a new process took over from one that was well (limits.recycle).
 	Recycled int `json:"recycled,omitempty"`
 }
 
@@ -202,8 +189,7 @@ type Reason struct {
 	ReasonCode   string  `json:"reason_code"`
 }
 
-// Decided is a merged decision: the strongest verdict, and all reasons in plan
-// order.
+// Decided is a merged decision: the strongest verdict, and all reasons in plan order.
 type Decided struct {
 	Verdict Verdict  `json:"verdict"`
 	Reasons []Reason `json:"reasons"`
@@ -229,7 +215,7 @@ type MergedSection struct {
 	Sources []HookSource `json:"-"`
 }
 
-// HookSource says which contribution of which hook went where.
+// HookSource says where a contribution of a hook went.
 type HookSource struct {
 	HookID           string `json:"hook_id"`
 	SubscriptionID   string `json:"subscription_id"`
@@ -277,7 +263,7 @@ type MergedReminder struct {
 	ContributionID string `json:"contribution_id,omitempty"`
 }
 
-// BackgroundRun is what became of background work that a dispatch has queued: of an
+// BackgroundRun is the result of background work that a dispatch queued: of an
 // observing hook, or of a background_job.
 type BackgroundRun struct {
 	// Kind is the job_kind; empty for a hook.
@@ -285,8 +271,7 @@ type BackgroundRun struct {
 	Plugin       string `json:"plugin"`
 	Subscription string `json:"subscription"`
 	Phase        Phase  `json:"phase"`
-	// State is "queued" for what has not ended while somebody waited. Code is why it
-	// failed, or why it was put off last.
+	// State is "queued" for work that has not ended yet. Code says why it failed or was last put off.
 	State      RunState `json:"state"`
 	Code       string   `json:"code"`
 	PluginCode string   `json:"plugin_code"`
@@ -298,8 +283,8 @@ type BackgroundRun struct {
 	Diagnostics   []Diagnostic `json:"diagnostics"`
 }
 
-// Merged is what the contributions of one dispatch come to, with an owner for
-// each slot. Lists are empty, not nil, so that JSON shows [].
+// Merged is the result of merging the contributions of one dispatch, with an owner
+// for each slot. Lists are empty, not nil, so that JSON shows [].
 type Merged struct {
 	Policies  []PolicyEntry    `json:"policies"`
 	Contexts  []ContextEntry   `json:"contexts"`
@@ -322,14 +307,12 @@ type BudgetUse struct {
 	SpentBy   []Spent `json:"spent_by"`
 }
 
-// Outcome is everything that one dispatch of a phase gave. Its JSON is the
-// output of "grapnel dispatch".
+// Outcome is the result of one dispatch of a phase.
 type Outcome struct {
 	Phase Phase `json:"phase"`
 	// Contributions is what was kept, in plan order.
 	Contributions []Applied `json:"contributions"`
-	// Shadowed is what shadow hooks have contributed, in plan order, of which nothing
-	// is applied; absent if that is nothing.
+	// Shadowed is what shadow hooks contributed, in plan order; none of it is applied.
 	Shadowed []Applied `json:"shadowed,omitempty"`
 	// Decision is nil when nobody decided.
 	Decision *Decided `json:"decision"`
@@ -342,12 +325,11 @@ type Outcome struct {
 	Diagnostics []Diagnostic `json:"diagnostics"`
 	// Error is set when the phase failed closed.
 	Error *Error `json:"error"`
-	// Background is what became of the background work that the phase has queued;
-	// absent where nobody has waited for it.
+	// Background is set if the host waited for the background work.
 	Background []BackgroundRun `json:"background,omitempty"`
 
-	// LeftOut is what did not reach the merged result, and why.
-	LeftOut []LeftOut `json:"-"`
+	// Omitted is what did not reach the merged result, and why.
+	Omitted []Omitted `json:"-"`
 	// Rewritten is the input with all rewrites applied: what the host goes on with.
 	Rewritten Input `json:"-"`
 	// Sources lists every kept contribution for the manifest.

@@ -34,20 +34,16 @@ const (
 
 // Row is everything that Grapnel knows about one phase.
 type Row struct {
-	// Phase is the name.
 	Phase Phase
 	// When says, in a few words for people, at which moment it is dispatched.
 	When string
-	// Kinds are the contribution kinds that the phase takes, besides those of
-	// [AlwaysAccepted].
+	// Kinds are the kinds that the phase takes besides [AlwaysAccepted].
 	Kinds []Kind
-	// Budget is the default time for all hooks of one dispatch together.
-	// Zero in queue phases.
+	// Budget is the default time for all hooks of one dispatch together; zero in queue phases.
 	Budget time.Duration
 	// Queue marks a phase whose hooks all run in the background.
 	Queue bool
-	// TurnTime says that the wall time of a dispatch is debited from the
-	// turn's time. Tool, compaction and session phases have only their own.
+	// TurnTime says that a dispatch is debited from the turn's time.
 	TurnTime bool
 
 	newInput func() Input
@@ -61,9 +57,8 @@ func (r Row) Accepts(k Kind) bool {
 // Decides reports whether hooks of the phase may allow, ask or deny.
 func (r Row) Decides() bool { return slices.Contains(r.Kinds, KindDecision) }
 
-// Takes reports whether a hook of the given role may subscribe to the phase:
-// transform only where rewrites are taken, validate only where decisions are,
-// and nothing but observe in queue phases.
+// Takes reports whether a hook of the given role may subscribe to the phase: transform only where rewrites are
+// taken, validate only where decisions are, and nothing but observe in queue phases.
 func (r Row) Takes(role Role) bool {
 	switch role {
 	case RoleObserve:
@@ -81,9 +76,8 @@ func (r Row) Takes(role Role) bool {
 // NewInput returns a zero input of the phase's type, for decoding into.
 func (r Row) NewInput() Input { return r.newInput() }
 
-// Custom returns a row for a phase of the host's own. Its name must begin with
-// "x.<host>."; its input is a JSON object ([CustomInput]). A budget of zero
-// means one second. [NewTable] checks the row.
+// Custom returns a row for a phase of the host's own. Its name must begin with "x.<host>."; its input is a JSON
+// object ([CustomInput]). A budget of zero means one second. [NewTable] checks the row.
 func Custom(name Phase, when string, budget time.Duration, kinds ...Kind) Row {
 	if budget == 0 {
 		budget = defaultCustomBudget
@@ -95,15 +89,13 @@ func Custom(name Phase, when string, budget time.Duration, kinds ...Kind) Row {
 }
 
 // Table is an immutable set of phases: the standard rows and a host's own.
-// It is safe for concurrent use.
 type Table struct {
 	rows  []Row
 	index map[Phase]int
 }
 
-// NewTable returns the standard table with the host's own rows (made by
-// [Custom]) behind it. A custom row without the "x.<host>." prefix, or with a
-// name that is already there, is an error.
+// NewTable returns the standard table followed by the host's own rows (see [Custom]).
+// A name without the "x.<host>." prefix or a duplicate is an error.
 func NewTable(custom ...Row) (*Table, error) {
 	t := &Table{rows: standardRows()}
 	for _, r := range custom {
@@ -155,7 +147,6 @@ func (t *Table) Names() []string {
 	return names
 }
 
-// standardRows is the table of the specification, a row a phase.
 func standardRows() []Row {
 	const s, ms = time.Second, time.Millisecond
 	return []Row{
@@ -177,7 +168,6 @@ func standardRows() []Row {
 	}
 }
 
-// input makes a zero *T as an Input; P is *T, spelled out for the compiler.
 func input[T any, P interface {
 	*T
 	Input

@@ -55,15 +55,13 @@ func TestTableIsTheSpecification(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := rows[i]
-			if string(r.Phase) != name || r.When == "" || r.NewInput().Phase() != r.Phase {
-				t.Errorf("the row is %s (%q), its input is of %s", r.Phase, r.When, r.NewInput().Phase())
+			if string(r.Phase) != name || r.When == "" || phases.PhaseOf(r.NewInput()) != r.Phase {
+				t.Errorf("the row is %s (%q), its input is of %s", r.Phase, r.When, phases.PhaseOf(r.NewInput()))
 			}
 			fields := list[string](cells[1])
 			slices.Sort(fields)
 			var got []string
-			for field := range phases.InputFields(r.NewInput()) {
-				got = append(got, field)
-			}
+			got = append(got, phases.InputNames(r.NewInput())...)
 			slices.Sort(got)
 			if diff := cmp.Diff(got, fields); diff != "" {
 				t.Errorf("input fields (-got +want)\n%s", diff)
@@ -148,7 +146,7 @@ func TestNewTable(t *testing.T) {
 			}
 			for _, r := range tt.custom {
 				got, ok := table.Lookup(r.Phase)
-				if !ok || got.NewInput().Phase() != r.Phase || got.Budget == 0 || !got.TurnTime || got.Queue {
+				if !ok || phases.PhaseOf(got.NewInput()) != r.Phase || got.Budget == 0 || !got.TurnTime || got.Queue {
 					t.Errorf("%s is %+v, %t", r.Phase, got, ok)
 				}
 			}
@@ -174,12 +172,12 @@ func TestRowsAreACopy(t *testing.T) {
 func TestKinds(t *testing.T) {
 	t.Parallel()
 	for _, c := range contributions() {
-		if !c.Kind().Known() || !slices.Contains(phases.Kinds(), c.Kind()) {
-			t.Errorf("%T is of the unknown kind %s", c, c.Kind())
+		if !phases.KindOf(c).Known() || !slices.Contains(phases.Kinds(), phases.KindOf(c)) {
+			t.Errorf("%T is of the unknown kind %s", c, phases.KindOf(c))
 		}
-		free := c.Kind() == phases.KindManifestDiagnostic || c.Kind() == phases.KindNoop
-		if c.Kind().NeedsGrant() == free {
-			t.Errorf("%s needs a grant: %t", c.Kind(), !free)
+		free := phases.KindOf(c) == phases.KindManifestDiagnostic || phases.KindOf(c) == phases.KindNoop
+		if phases.KindOf(c).NeedsGrant() == free {
+			t.Errorf("%s needs a grant: %t", phases.KindOf(c), !free)
 		}
 	}
 	if len(phases.Kinds()) != len(contributions()) || phases.Kind("").Known() || phases.Kind("Policy").Known() {

@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/grapnelhq/grapnel/internal/suggest"
 )
 
 // Role is how a hook takes part in a phase.
@@ -33,9 +35,8 @@ const (
 	UseInstead FailureWord = "fallback"
 )
 
-// OnFailure is a failure policy: a default word, and words by cause. The zero
-// value leaves the choice to the runtime. In JSON and YAML it is a word or
-// {default: word, CAUSE: word}.
+// OnFailure is a failure policy: a default word, and words by cause. In JSON and YAML it is a word or {default:
+// word, CAUSE: word}. The zero value leaves the choice to the runtime.
 type OnFailure struct {
 	Default FailureWord
 	ByCause map[Cause]FailureWord
@@ -44,8 +45,7 @@ type OnFailure struct {
 // IsZero reports whether nothing was chosen.
 func (f OnFailure) IsZero() bool { return f.Default == "" && len(f.ByCause) == 0 }
 
-// For returns the word for a cause. The planner fills the default in, so that an
-// effective policy never returns "".
+// For returns the word for a cause.
 func (f OnFailure) For(c Cause) FailureWord {
 	if w, ok := f.ByCause[c]; ok {
 		return w
@@ -55,15 +55,7 @@ func (f OnFailure) For(c Cause) FailureWord {
 
 // Uses reports whether any of its words is w.
 func (f OnFailure) Uses(w FailureWord) bool {
-	if f.Default == w {
-		return true
-	}
-	for _, word := range f.ByCause {
-		if word == w {
-			return true
-		}
-	}
-	return false
+	return f.Default == w || slices.Contains(slices.Collect(maps.Values(f.ByCause)), w)
 }
 
 // MarshalJSON implements json.Marshaler.
@@ -71,10 +63,7 @@ func (f OnFailure) MarshalJSON() ([]byte, error) {
 	if len(f.ByCause) == 0 {
 		return json.Marshal(f.Default)
 	}
-	m := map[string]FailureWord{}
-	for c, w := range f.ByCause {
-		m[string(c)] = w
-	}
+	m := maps.Clone(f.ByCause)
 	if f.Default != "" {
 		m["default"] = f.Default
 	}
@@ -90,17 +79,14 @@ func (f *OnFailure) UnmarshalJSON(data []byte) error {
 		}
 		return f.check()
 	}
-	var m map[string]FailureWord
+	var m map[Cause]FailureWord
 	if err := json.Unmarshal(data, &m); err != nil {
 		return fmt.Errorf("want a word (%s) or {default: word, CAUSE: word}", strings.Join(words(failureWords()), ", "))
 	}
 	f.Default = m["default"]
 	delete(m, "default")
 	if len(m) > 0 {
-		f.ByCause = make(map[Cause]FailureWord, len(m))
-	}
-	for c, w := range m {
-		f.ByCause[Cause(c)] = w
+		f.ByCause = m
 	}
 	return f.check()
 }
@@ -110,22 +96,21 @@ func failureWords() []FailureWord { return []FailureWord{FailClosed, BestEffort,
 func (f OnFailure) check() error {
 	known := words(failureWords())
 	if f.Default != "" && !slices.Contains(known, string(f.Default)) {
-		return fmt.Errorf("unknown failure policy %.80q%s", f.Default, DidYouMean(string(f.Default), known))
+		return fmt.Errorf("unknown failure policy %.80q%s", f.Default, suggest.DidYouMean(string(f.Default), known))
 	}
 	for _, c := range slices.Sorted(maps.Keys(f.ByCause)) {
 		w := f.ByCause[c]
 		if !c.Failure() {
-			return fmt.Errorf("%.80q is not a cause of failure%s", c, DidYouMean(string(c), words(FailureCauses())))
+			return fmt.Errorf("%.80q is not a cause of failure%s", c, suggest.DidYouMean(string(c), words(FailureCauses())))
 		}
 		if !slices.Contains(known, string(w)) {
-			return fmt.Errorf("unknown failure policy %.80q for %s%s", w, c, DidYouMean(string(w), known))
+			return fmt.Errorf("unknown failure policy %.80q for %s%s", w, c, suggest.DidYouMean(string(w), known))
 		}
 	}
 	return nil
 }
 
-// Retry repeats a failed call within the remaining budget. Only hooks that
-// declare themselves idempotent may have it.
+// Retry retries a failed call within the remaining budget. It requires a hook that is Idempotent.
 type Retry struct {
 	// Attempts counts all calls, the first included; 0 and 1 mean no retry.
 	Attempts int      `json:"attempts,omitempty"`
@@ -144,36 +129,30 @@ type TextBudget struct {
 type Cache struct {
 	// TTL is the longest life of an answer.
 	TTL Duration `json:"ttl,omitempty"`
-	// Vary names the context and input fields that the answer depends on, such
-	// as "dir" or "input.tool".
+	// Vary names the context and input fields that the answer depends on, such as "dir" or "input.tool".
 	Vary []string `json:"vary,omitempty"`
 	// Tags are names under which the plugin may invalidate the answer.
 	Tags []string `json:"tags,omitempty"`
 }
 
-// Visibility says who may read what a hook words itself, in diagnostics, errors
-// and audit events, beside the operator's log, where all of it goes. It opens
-// only what the author calls safe (SafeForUser); codes and names, and what the
-// engine words, everybody sees. Content, such as sections and the reasons of
-// decisions, is not concerned. [Visibility.Opens] is the rule.
+// Visibility says who may read the texts that a hook words itself, in diagnostics, errors and audit events; the
+// operator's log gets all of them. It opens only what the author calls safe (SafeForUser). Codes, names, the
+// engine's own words, and content such as sections are open to everybody. [Visibility.Opens] is the rule.
 type Visibility string
 
-// The visibilities, each with all that the one before it opens. The empty one
-// counts as VisibilityInternal.
+// The visibilities; each opens all that the one before it opens. The empty one counts as VisibilityInternal.
 const (
 	// VisibilityInternal opens nothing.
 	VisibilityInternal Visibility = "internal"
-	// VisibilityDebug opens the output of the command line, and the gateway's answers
-	// to callers with the right "admin".
+	// VisibilityDebug opens the command line, and the gateway to the right "admin".
 	VisibilityDebug Visibility = "debug"
-	// VisibilityUserAudit opens manifests, too.
+	// VisibilityUserAudit opens manifests.
 	VisibilityUserAudit Visibility = "user_audit"
 	// VisibilityUserVisible opens all answers of the gateway.
 	VisibilityUserVisible Visibility = "user_visible"
 )
 
-// Hook is what a plugin proposes for one handler: the subscription's fields as
-// the plugin would like them. The operator has the last word (see [Override]).
+// Hook is what a plugin proposes for one handler. The operator has the last word (see [Override]).
 type Hook struct {
 	// Name is unique in the plugin; the subscription's id is PLUGIN.NAME.
 	Name string `json:"name"`
@@ -185,17 +164,15 @@ type Hook struct {
 	Role  Role   `json:"role,omitempty"`
 	// Priority: higher is more important, everywhere.
 	Priority int `json:"priority,omitempty"`
-	// After and Before are full subscription ids; one that ends in "?" is
-	// ignored where it is absent. They order, and nothing else.
+	// After and Before are full subscription ids; an absent one that ends in "?" is ignored.
 	After  []string `json:"after,omitempty"`
 	Before []string `json:"before,omitempty"`
-	// Needs are what the hook must see to do its work: fields of the phase's input
-	// by JSON name, the words of [SeenSets], or [NeedsNothing]. What the operator
-	// does not grant (see) stays withheld: a hook that decides is not planned without
-	// it, see [Override], and any other hook is told what it lacks.
+	// Needs are what the hook must see: fields of the phase's input by JSON name, the
+	// words of [SeenSets], or [NeedsNothing]. Without the grant (see) a hook that
+	// decides is not planned ([WithoutNeeds]); any other hook learns what it lacks.
 	Needs []string `json:"needs,omitempty"`
-	// When is a condition; empty means always. The plugin's own condition sees
-	// what the plugin may see; one that the operator wrote sees everything.
+	// When is a condition; empty means always. A plugin's own condition sees what the
+	// plugin may see, an operator's sees everything.
 	When string `json:"when,omitempty"`
 	// Timeout of 0 means min(1 s, the phase's budget), 30 s in queue phases.
 	Timeout   Duration      `json:"timeout,omitempty"`
@@ -211,9 +188,8 @@ type Hook struct {
 	Visibility Visibility `json:"visibility,omitempty"`
 }
 
-// Override is what the operator changes about one subscription. Nil fields
-// leave the proposal as it is. With Phase set it also names a subscription that
-// is expected of a plugin which never described itself.
+// Override is what the operator changes about one subscription; nil fields keep the proposal. With Phase set it
+// also declares a subscription that is expected of a plugin that never described itself.
 type Override struct {
 	// Enabled false turns the subscription off.
 	Enabled    *bool         `json:"enabled,omitempty"`
@@ -232,27 +208,23 @@ type Override struct {
 	Cache      *Cache        `json:"cache,omitempty"`
 	Shadow     *bool         `json:"shadow,omitempty"`
 	Visibility *Visibility   `json:"visibility,omitempty"`
-	// WithoutNeeds says what becomes of a hook that decides and is not granted what
-	// it needs. The zero value is a mistake in the plan: no guard is passed without
-	// a word.
+	// WithoutNeeds is for a hook that decides and is not granted what it needs. The
+	// zero value makes that a mistake in the plan.
 	WithoutNeeds *WithoutNeeds `json:"without_needs,omitempty"`
 }
 
-// WithoutNeeds is what the operator wants of a hook that decides and may not see
-// what it needs.
+// WithoutNeeds says what becomes of a hook that decides and may not see what it needs.
 type WithoutNeeds string
 
-// TurnOff turns such a hook off. Each dispatch of its phase then carries a fail_open
-// mark.
+// TurnOff turns such a hook off; each dispatch of its phase then carries a fail_open diagnostic.
 const TurnOff WithoutNeeds = "off"
 
-// SeenSets are the names, beside the fields of an input, that a hook may need and an
-// operator may grant (see): the turn's policies, its prompt contexts, and the
-// host's metadata.
+// SeenSets returns the names, beside input fields, that a hook may need and an operator may grant (see): the
+// turn's policies and prompt contexts, and the host's metadata.
 func SeenSets() []string { return []string{SeePolicy, SeeContext, SeeMetadata} }
 
-// NeedsNothing is the need of a hook that decides without looking at its input, such
-// as by the mode of the turn. It says so, and is not taken for one that forgot to.
+// NeedsNothing is the need of a hook that decides without looking at its input, as
+// opposed to one that forgot to declare its needs.
 const NeedsNothing = "nothing"
 
 // The words of [SeenSets].
@@ -272,8 +244,7 @@ func (h *Hook) Decides() bool {
 type Grants struct {
 	// Contribute lists contribution kinds.
 	Contribute []string `json:"contribute,omitempty"`
-	// Sections and StableSections list section ids; Join lists section ids of
-	// other plugins that may be added to.
+	// Sections and StableSections list section ids; Join lists section ids of other plugins that may be added to.
 	Sections       []string `json:"sections,omitempty"`
 	StableSections []string `json:"stable_sections,omitempty"`
 	Join           []string `json:"join,omitempty"`
@@ -293,15 +264,10 @@ type Grants struct {
 
 // Allows reports whether one of the granted names covers name.
 func Allows(granted []string, name string) bool {
-	for _, g := range granted {
-		if g == name {
-			return true
-		}
-		if prefix, wild := strings.CutSuffix(g, "*"); wild && strings.HasPrefix(name, prefix) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(granted, func(g string) bool {
+		prefix, wild := strings.CutSuffix(g, "*")
+		return g == name || wild && strings.HasPrefix(name, prefix)
+	})
 }
 
 // Description is what a plugin says of itself.
@@ -315,8 +281,7 @@ type Description struct {
 	Requires []string `json:"requires,omitempty"`
 	// Tools are the tools that the plugin answers calls of.
 	Tools []Tool `json:"tools,omitempty"`
-	// ConfigSchema is a JSON Schema for the plugin's configuration; nil accepts
-	// only an absent or empty one.
+	// ConfigSchema is a JSON Schema for the plugin's configuration; nil accepts only an absent or empty one.
 	ConfigSchema json.RawMessage `json:"config_schema,omitempty"`
 	Limits       PluginLimits    `json:"limits,omitzero"`
 }
@@ -327,17 +292,7 @@ type PluginLimits struct {
 	Concurrency int `json:"concurrency,omitempty"`
 }
 
-// The features of this version of the protocol, by name. A plugin that requires
-// another one fails at start.
-const (
-	FeatureTools       = "tools"
-	FeatureHostCalls   = "host_calls"
-	FeatureInvalidate  = "invalidate"
-	FeatureCancel      = "cancel"
-	FeatureReconfigure = "reconfigure"
-)
-
-// Features returns the features of this version of the protocol.
+// Features returns the features of this version of the protocol. A plugin that requires another one fails at start.
 func Features() []string {
-	return []string{FeatureCancel, FeatureHostCalls, FeatureInvalidate, FeatureReconfigure, FeatureTools}
+	return []string{"cancel", "host_calls", "invalidate", "reconfigure", "tools"}
 }

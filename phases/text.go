@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 	"unicode/utf8"
+
+	"github.com/grapnelhq/grapnel/internal/jsonscan"
 )
 
 // Text is a text that a plugin sees only if it was granted. In JSON it is a
@@ -21,7 +23,6 @@ type Text struct {
 // T makes a Text of a string.
 func T(s string) Text { return Text{Value: s} }
 
-// withhold replaces the text by its length.
 func (t Text) withhold() Text {
 	if t.Withheld {
 		return t
@@ -50,14 +51,14 @@ func (t *Text) UnmarshalJSON(data []byte) error {
 		return json.Unmarshal(data, &t.Value)
 	}
 	var w withheldJSON
-	if err := strict(data, &w); err != nil {
+	if err := jsonscan.Decode(data, &w); err != nil {
 		return err
 	}
 	*t = Text{Withheld: w.Withheld, Chars: w.Chars}
 	return nil
 }
 
-// IsZero makes omitzero leave an empty text away.
+// IsZero makes omitzero omit an empty text.
 func (t Text) IsZero() bool { return t == Text{} }
 
 // Preview is a bounded piece of a longer text.
@@ -66,8 +67,7 @@ type Preview struct {
 	// OriginalLength is the length of the whole in Unicode scalar values.
 	OriginalLength int  `json:"original_length"`
 	Truncated      bool `json:"truncated"`
-	// Withheld says that the plugin may not see the text; JSON then is
-	// {"withheld": true, "chars": N}.
+	// Withheld says that the plugin may not see the text; JSON then is {"withheld": true, "chars": N}.
 	Withheld bool `json:"-"`
 }
 
@@ -89,7 +89,7 @@ func (p Preview) withhold() Preview {
 	return Preview{OriginalLength: p.OriginalLength, Withheld: true}
 }
 
-// IsZero makes omitzero leave an empty preview away.
+// IsZero makes omitzero omit an empty preview.
 func (p Preview) IsZero() bool { return p == Preview{} }
 
 // MarshalJSON implements json.Marshaler.
@@ -116,7 +116,7 @@ func (p *Preview) UnmarshalJSON(data []byte) error {
 		plain
 		withheldJSON
 	}
-	if err := strict(data, &v); err != nil {
+	if err := jsonscan.Decode(data, &v); err != nil {
 		return err
 	}
 	*p = Preview(v.plain)
@@ -126,9 +126,8 @@ func (p *Preview) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// Duration is a length of time in settings. Its text form always carries a
-// unit ("250ms", "2s"): a bare number is refused, because half of the world
-// means seconds by it and the other half milliseconds.
+// Duration is a length of time in settings. Its text form carries a unit ("250ms",
+// "2s"); a bare number is refused as ambiguous.
 type Duration time.Duration
 
 // D returns d as the standard type.
@@ -150,7 +149,7 @@ func (d *Duration) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// UnmarshalJSON implements json.Unmarshaler, to refuse bare numbers in words.
+// UnmarshalJSON implements json.Unmarshaler; its error explains bare numbers.
 func (d *Duration) UnmarshalJSON(data []byte) error {
 	var s string
 	if json.Unmarshal(data, &s) != nil {

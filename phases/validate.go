@@ -3,19 +3,20 @@ package phases
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/grapnelhq/grapnel/internal/suggest"
 )
 
 // Bounds of what a plugin may answer.
 const (
 	MaxContributions = 256
 	MaxJSONDepth     = 32
-	MaxHooks         = 256
-	MaxTools         = 256
+	maxHooks         = 256
+	maxTools         = 256
 	MaxIDBytes       = 256
 	// MaxListed bounds each list of a description and of a contribution. An invalidation
 	// with more names is one of everything.
@@ -23,16 +24,13 @@ const (
 	maxRetryAttempts = 10
 )
 
-// namePattern is the form of plugin and hook names, section ids, tool names.
-var namePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.:/-]{0,127}$`)
+var (
+	namePattern    = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.:/-]{0,127}$`)
+	idPattern      = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.:/#-]*$`)
+	versionPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.+~-]{0,63}$`)
+)
 
-// idPattern is the form of ids that a plugin gives for itself.
-var idPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.:/#-]*$`)
-
-// versionPattern is the form of a plugin's version, which stands in every ledger.
-var versionPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.+~-]{0,63}$`)
-
-// ValidID reports whether s may be the id that a plugin gives something of its own:
+// ValidID reports whether s may be an id that a plugin chooses:
 // like ValidName, with "#" behind the first character and up to MaxIDBytes long.
 func ValidID(s string) bool { return len(s) <= MaxIDBytes && idPattern.MatchString(s) }
 
@@ -45,7 +43,7 @@ func ValidPluginName(s string) bool {
 	return ValidName(s) && !strings.ContainsAny(s, "./:")
 }
 
-// Owners that are no plugins, in manifests and in merging.
+// Owners that are not plugins. No plugin can be declared under these names.
 const (
 	// OwnerBuiltin owns the compiler's and the engine's own texts and tools.
 	OwnerBuiltin = "builtin"
@@ -53,16 +51,9 @@ const (
 	OwnerHost = "host"
 )
 
-// ReservedOwner reports whether a name is that of an owner that is no plugin. No
-// plugin can be declared under it.
-func ReservedOwner(name string) bool { return name == OwnerBuiltin || name == OwnerHost }
-
-// ValidateDescription checks a plugin's description by itself: the name and
-// version, each hook's name (unique), phase, kinds, role, failure policy,
-// fallback, retry and cache, each tool's name (unique) and schema, and the
-// configuration schema. It returns all mistakes joined, each naming the plugin
-// and the field; hooks are checked against the phases of t. Dependencies and
-// conditions need the other plugins and are checked by the planner.
+// ValidateDescription checks a plugin's description by itself, its hooks against the
+// phases of t. It returns all mistakes joined, each naming the plugin and the field.
+// Dependencies and conditions need the other plugins; the planner checks them.
 func ValidateDescription(d *Description, t *Table) error {
 	v := &checker{where: fmt.Sprintf("plugin %.80q", d.Name)}
 	if !ValidPluginName(d.Name) {
@@ -74,8 +65,8 @@ func ValidateDescription(d *Description, t *Table) error {
 	case !versionPattern.MatchString(d.Version):
 		v.addf("version %.80q: use letters, digits and _ . + ~ -, at most 64", d.Version)
 	}
-	if len(d.Hooks) > MaxHooks || len(d.Tools) > MaxTools {
-		v.addf("%d hooks and %d tools; at most %d and %d", len(d.Hooks), len(d.Tools), MaxHooks, MaxTools)
+	if len(d.Hooks) > maxHooks || len(d.Tools) > maxTools {
+		v.addf("%d hooks and %d tools; at most %d and %d", len(d.Hooks), len(d.Tools), maxHooks, maxTools)
 		return errors.Join(v.errs...) // each mistake in them would be a line
 	}
 	v.listed("requires", len(d.Requires))
@@ -101,9 +92,8 @@ func ValidateDescription(d *Description, t *Table) error {
 	return errors.Join(v.errs...)
 }
 
-// ValidateHook checks one hook's fields, as proposed by a plugin or as they
-// stand after an operator's overrides. It returns each mistake without naming
-// the hook.
+// ValidateHook checks one hook's fields, as proposed or with an operator's overrides
+// applied. It returns each mistake without naming the hook.
 func ValidateHook(h *Hook, t *Table) []error {
 	v := &checker{}
 	if v.lists(h); len(v.errs) > 0 {
@@ -114,14 +104,14 @@ func ValidateHook(h *Hook, t *Table) []error {
 	}
 	row, ok := t.Lookup(h.Phase)
 	if !ok {
-		v.addf("unknown phase %.80q%s", h.Phase, DidYouMean(string(h.Phase), t.Names()))
+		v.addf("unknown phase %.80q%s", h.Phase, suggest.DidYouMean(string(h.Phase), t.Names()))
 		return v.errs
 	}
 	v.role(h, row)
 	for _, k := range h.Kinds {
 		switch {
 		case !k.Known():
-			v.addf("unknown kind %.80q%s", k, DidYouMean(string(k), words(Kinds())))
+			v.addf("unknown kind %.80q%s", k, suggest.DidYouMean(string(k), words(Kinds())))
 		case !row.Accepts(k):
 			v.addf("phase %s does not take %s", h.Phase, k)
 		}
@@ -159,15 +149,14 @@ func (v *checker) addf(format string, args ...any) {
 	v.errs = append(v.errs, err)
 }
 
-// listed refuses a list that is too long.
 func (v *checker) listed(field string, n int) {
 	if n > MaxListed {
 		v.addf("%s: %d entries; at most %d", field, n, MaxListed)
 	}
 }
 
-// lists checks the lengths of a hook's lists. What is too long is not looked into:
-// each entry may cost a message and a search.
+// lists checks the lengths of a hook's lists. The entries of a list that is too long
+// are not checked: each may cost a message and a search.
 func (v *checker) lists(h *Hook) {
 	v.listed("kinds", len(h.Kinds))
 	v.listed("after", len(h.After))
@@ -185,7 +174,7 @@ func (v *checker) role(h *Hook, row Row) {
 	switch {
 	case h.Role == "":
 	case !slices.Contains(Roles(), h.Role):
-		v.addf("unknown role %.80q%s", h.Role, DidYouMean(string(h.Role), words(Roles())))
+		v.addf("unknown role %.80q%s", h.Role, suggest.DidYouMean(string(h.Role), words(Roles())))
 	case !row.Takes(h.Role):
 		v.addf("phase %s does not take the role %s", h.Phase, h.Role)
 	case h.Role == RoleValidate && slices.Contains(h.Kinds, KindRewrite):
@@ -193,7 +182,7 @@ func (v *checker) role(h *Hook, row Row) {
 	}
 }
 
-// order checks the form of subscription ids; whether they exist the planner says.
+// order checks the form of subscription ids; the planner checks that they exist.
 func (v *checker) order(field string, ids []string) {
 	for _, id := range ids {
 		if !ValidID(strings.TrimSuffix(id, "?")) {
@@ -211,8 +200,8 @@ func (v *checker) fallback(h *Hook, row Row) {
 			v.addf("fallback[%d]: empty", i)
 			continue
 		}
-		if !slices.Contains(h.Kinds, c.Kind()) && c.Kind().NeedsGrant() {
-			v.addf("fallback[%d]: kind %s is not among the hook's kinds", i, c.Kind())
+		if !slices.Contains(h.Kinds, KindOf(c)) && KindOf(c).NeedsGrant() {
+			v.addf("fallback[%d]: kind %s is not among the hook's kinds", i, KindOf(c))
 		}
 		if err := ValidateContribution(c, row); err != nil {
 			v.addf("fallback[%d]: %s", i, Whole(err))
@@ -242,13 +231,15 @@ func (v *checker) cache(h *Hook, row Row) {
 	if row.Decides() || h.Role == RoleValidate || h.Role == RoleObserve || row.Queue {
 		v.addf("cache: validators, background hooks and phases that take decisions are never cached")
 	}
+	known := contextFields()
+	in := row.NewInput()
+	for _, field := range inputNames(in) {
+		known = append(known, "input."+field)
+	}
+	_, custom := in.(*CustomInput)
 	for _, name := range h.Cache.Vary {
-		field, isInput := strings.CutPrefix(name, "input.")
-		if _, custom := row.NewInput().(*CustomInput); isInput && custom {
-			continue
-		}
-		if known := varyNames(row); isInput && !slices.Contains(known, name) || !isInput && !slices.Contains(contextFields(), field) {
-			v.addf("cache: vary %.80q is no field of the context or the input%s", name, DidYouMean(name, append(known, contextFields()...)))
+		if !slices.Contains(known, name) && (!custom || !strings.HasPrefix(name, "input.")) {
+			v.addf("cache: vary %.80q is not a field of the context or the input%s", name, suggest.DidYouMean(name, known))
 		}
 	}
 }
@@ -260,36 +251,27 @@ func (v *checker) needs(h *Hook, row Row) {
 			v.addf("needs %.80q: name a field of the input itself, such as %q", name, name[:strings.IndexAny(name, "./")])
 		}
 		if known != nil && name != NeedsNothing && !slices.Contains(known, name) {
-			v.addf("needs %.80q, which is no field of the input of %s and none of %s%s", name, row.Phase, strings.Join(SeenSets(), ", "), DidYouMean(name, known))
+			v.addf("needs %.80q, which is not a field of the input of %s or one of %s%s",
+				name, row.Phase, strings.Join(SeenSets(), ", "), suggest.DidYouMean(name, known))
 		}
 	}
 }
 
-// Visible returns what a hook of the phase may be shown by a grant, and may need:
-// the fields of its input by JSON name, and the words of [SeenSets]. It is nil for a
-// phase of the host's own, whose input has whatever fields it has.
+// Visible returns what a hook of the phase may need and be granted: the fields of its input by JSON name, and
+// [SeenSets]. It is nil for a phase of the host's own, whose input has any fields.
 func Visible(row Row) []string {
 	in := row.NewInput()
 	if _, custom := in.(*CustomInput); custom {
 		return nil
 	}
-	return append(slices.Sorted(maps.Keys(InputFields(in))), SeenSets()...)
+	return append(inputNames(in), SeenSets()...)
 }
 
 func (v *checker) visibility(h *Hook) {
 	known := []Visibility{VisibilityInternal, VisibilityDebug, VisibilityUserAudit, VisibilityUserVisible}
 	if h.Visibility != "" && !slices.Contains(known, h.Visibility) {
-		v.addf("unknown visibility %.80q%s", h.Visibility, DidYouMean(string(h.Visibility), words(known)))
+		v.addf("unknown visibility %.80q%s", h.Visibility, suggest.DidYouMean(string(h.Visibility), words(known)))
 	}
-}
-
-func varyNames(row Row) []string {
-	var names []string
-	for name := range InputFields(row.NewInput()) {
-		names = append(names, "input."+name)
-	}
-	slices.Sort(names)
-	return names
 }
 
 // contextFields are the context's fields that a cache key may vary by.

@@ -6,16 +6,16 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/grapnelhq/grapnel/internal/jsonscan"
 )
 
-// ValidateContribution checks one contribution against its phase: the kind is
-// taken, required fields are there, words are known, ids are well formed, text
-// is UTF-8 without NUL, embedded JSON is valid and at most [MaxJSONDepth] deep.
-// A kind that the phase does not take is a [CodeNotAllowed] error; anything
-// else is [CauseInvalidReply].
+// ValidateContribution checks one contribution against its phase: required fields, known words, well-formed
+// ids, UTF-8 without NUL, and embedded JSON at most [MaxJSONDepth] deep. A kind that the phase does not take is
+// a [CodeNotAllowed] error; anything else is [CauseInvalidReply].
 func ValidateContribution(c Contribution, row Row) error {
-	if !row.Accepts(c.Kind()) {
-		return Errorf(CodeNotAllowed, "phase %s does not take %s", row.Phase, c.Kind())
+	if !row.Accepts(KindOf(c)) {
+		return Errorf(CodeNotAllowed, "phase %s does not take %s", row.Phase, KindOf(c))
 	}
 	v := &contributionCheck{}
 	head := c.Head()
@@ -27,7 +27,7 @@ func ValidateContribution(c Contribution, row Row) error {
 	}
 	v.body(c)
 	if v.err != nil {
-		return &Error{Code: CauseInvalidReply, Message: fmt.Sprintf("%s: %v", c.Kind(), v.err), Detail: DetailOf(v.err)}
+		return &Error{Code: CauseInvalidReply, Message: fmt.Sprintf("%s: %v", KindOf(c), v.err), Detail: DetailOf(v.err)}
 	}
 	return nil
 }
@@ -142,22 +142,21 @@ func (v *contributionCheck) name(field, s string) {
 	}
 }
 
-// id checks what identifies something for the plugin itself: a name, which may hold
-// "#" behind its beginning. It may be empty.
+// id checks an id that the plugin chose, if any.
 func (v *contributionCheck) id(field, s string) {
 	if s != "" && !ValidID(s) {
 		v.refuse(field, fmt.Sprintf("is not an id (letters, digits and _ . : / # -, at most %d)", MaxIDBytes), s)
 	}
 }
 
-// code checks a code of the plugin's own. It may be empty.
+// code checks a code that the plugin chose, if any.
 func (v *contributionCheck) code(field, s string) {
 	if s != "" && !ValidCode(s) {
 		v.refuse(field, fmt.Sprintf("is not a code (lower-case letters, digits, _ and ., at most %d)", maxCode), s)
 	}
 }
 
-// refuse says what is wrong with a value, and apart from that what the value is.
+// refuse keeps the value apart from the safe message.
 func (v *contributionCheck) refuse(field, what, value string) {
 	if v.err == nil {
 		v.err = WithDetail(field+" "+what, fmt.Sprintf("%s is %.80q", field, value), nil)
@@ -176,7 +175,7 @@ func (v *contributionCheck) limit(field string, n int) {
 	}
 }
 
-// listed refuses a list that is too long: manifests keep them.
+// listed bounds a list, since manifests keep them.
 func (v *contributionCheck) listed(field string, n int) {
 	if n > MaxListed {
 		v.fail(field, fmt.Sprintf("has %d entries; at most %d", n, MaxListed))
@@ -199,7 +198,7 @@ func (v *contributionCheck) json(field string, raw json.RawMessage, required boo
 		}
 		return
 	}
-	if err := CheckJSON(raw, MaxJSONDepth); err != nil {
+	if err := jsonscan.Check(raw, MaxJSONDepth); err != nil {
 		v.fail(field, err.Error())
 	}
 }

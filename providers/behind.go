@@ -7,9 +7,8 @@ import (
 	"github.com/grapnelhq/grapnel/manifest"
 )
 
-// behind takes the sections of [Request.AfterConversation] out of the system
-// prompt and makes them the layout's tail. It returns the request without them,
-// as if they had never been in the dynamic part.
+// behind moves the sections of [Request.AfterConversation] from the dynamic part to the
+// layout's tail. It returns the request without them.
 func (l *Layout) behind(r Request) Request {
 	if len(r.AfterConversation) == 0 || !l.openAtEnd(r) {
 		return r
@@ -38,8 +37,6 @@ func (l *Layout) behind(r Request) Request {
 	return r
 }
 
-// openAtEnd reports whether something can be put behind the conversation: it is
-// the user's turn to speak, or nobody has spoken.
 func (l *Layout) openAtEnd(r Request) bool {
 	n := len(l.Messages)
 	switch {
@@ -53,22 +50,18 @@ func (l *Layout) openAtEnd(r Request) bool {
 	return false
 }
 
-// warnOfStayers names sections that cannot be taken out. One that is not in the
-// prompt at all needs no word.
 func (l *Layout) warnOfStayers(r Request, pieces []piece) {
 	for _, id := range r.AfterConversation {
-		there := slices.ContainsFunc(r.Sections, func(s manifest.Section) bool { return s.SectionID == id })
-		if there && !slices.ContainsFunc(pieces, func(p piece) bool { return p.id == id }) {
-			l.Warnf(CodeNotBehind, "the section %s stays where it is: it is not one of the dynamic part", id)
+		exists := slices.ContainsFunc(r.Sections, func(s manifest.Section) bool { return s.SectionID == id })
+		if exists && !slices.ContainsFunc(pieces, func(p piece) bool { return p.id == id }) {
+			l.Warnf(CodeNotBehind, "the section %s stays in place: it is not in the dynamic part", id)
 		}
 	}
 }
 
-// piece is a dynamic section as it stands in the prompt.
 type piece struct{ id, text string }
 
-// dynamicPieces cuts the dynamic part into its sections; none where the rows are
-// not those of the text.
+// dynamicPieces cuts the dynamic part into its sections; nil if the rows do not match the text.
 func dynamicPieces(r Request) []piece {
 	full := r.Prompt.FullText
 	at := len(full) - len(r.Prompt.DynamicText)
@@ -83,8 +76,7 @@ func dynamicPieces(r Request) []piece {
 	return out
 }
 
-// replaced moves breakpoints behind a section that is gone to the one before it
-// that is still there, and leaves out those that have none.
+// replaced moves breakpoints of sections that are gone to the section before, or removes them.
 func replaced(plan []manifest.Breakpoint, pieces []piece, gone func(piece) bool) []manifest.Breakpoint {
 	var out []manifest.Breakpoint
 	for _, b := range plan {
@@ -103,7 +95,6 @@ func replaced(plan []manifest.Breakpoint, pieces []piece, gone func(piece) bool)
 	return out
 }
 
-// joined is what the compiler makes of both parts.
 func joined(stable, boundary, dynamic string) string {
 	if stable == "" || dynamic == "" {
 		return stable + dynamic

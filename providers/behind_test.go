@@ -85,11 +85,11 @@ func TestAfterConversation(t *testing.T) {
 		},
 		{
 			name: "no rows", ids: []string{"c"}, change: func(r *Request) { r.Sections = nil },
-			system: stable + boundary + "\n\n" + a + "\n\n" + b + "\n\n" + c, breaks: "safety", warns: "section_not_behind breakpoint_left_out",
+			system: stable + boundary + "\n\n" + a + "\n\n" + b + "\n\n" + c, breaks: "safety", warns: "section_not_behind breakpoint_omitted",
 		},
 		{
 			name: "rows of another prompt", ids: []string{"c"}, change: func(r *Request) { r.Sections[3].Chars = 99 },
-			system: stable + boundary + "\n\n" + a + "\n\n" + b + "\n\n" + c, breaks: "safety", warns: "section_not_behind breakpoint_left_out",
+			system: stable + boundary + "\n\n" + a + "\n\n" + b + "\n\n" + c, breaks: "safety", warns: "section_not_behind breakpoint_omitted",
 		},
 	}
 	for _, tt := range tests {

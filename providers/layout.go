@@ -3,22 +3,21 @@ package providers
 import (
 	"fmt"
 
+	"github.com/grapnelhq/grapnel/compiler"
 	"github.com/grapnelhq/grapnel/manifest"
 )
 
-// Rules are what a provider wants of any request.
+// Rules are what a provider accepts.
 type Rules struct {
-	// NameChars are allowed in names of tools, besides letters, digits, "_" and
-	// "-".
+	// NameChars are allowed in names of tools, besides letters, digits, "_" and "-".
 	NameChars string
 	// NameMax bounds a name's length; 0 means 64.
 	NameMax int
-	// Breakpoints is how many breakpoints of the plan can be said. Those at the
-	// end of the plan are left out first.
+	// Breakpoints is how many breakpoints a request may have. Those at the end of the plan are omitted first.
 	Breakpoints int
 }
 
-// Layout is a request in nobody's words.
+// Layout is a request in terms that are no provider's.
 type Layout struct {
 	// Key groups requests that share the stable part; empty if there is none.
 	Key string
@@ -34,8 +33,8 @@ type Layout struct {
 	SystemMessages []string
 	// Messages alternate between user and assistant.
 	Messages []Message
-	// Tail stands behind all messages; see [Request.AfterConversation]. Where it
-	// is not empty, the last message is the user's, or there is none.
+	// Tail stands behind all messages; see [Request.AfterConversation]. If it is not
+	// empty, the last message is the user's, or there is none.
 	Tail     string
 	Names    Names
 	Warnings []Warning
@@ -48,11 +47,8 @@ type Segment struct {
 	Break manifest.Breakpoint
 }
 
-// Lay lays a request out. It is a pure function and safe for concurrent use; the
-// layout shares memory with the request.
-//
-// An error means that no provider could take the request: a tool's schema is no
-// JSON Schema object, or two tools have one name.
+// Lay lays a request out. It is a pure function; the layout shares memory with the request. It is an error if a
+// tool's schema is not a JSON Schema object, or two tools have one name.
 func Lay(r Request, rules Rules) (*Layout, error) {
 	l := &Layout{Key: r.Prompt.CachePlan.Key}
 	if err := l.layTools(r.Tools, rules); err != nil {
@@ -70,18 +66,14 @@ func Lay(r Request, rules Rules) (*Layout, error) {
 	return l, nil
 }
 
-// affordable returns the breakpoints that the provider takes. No adapter asked
-// for any where limit is 0, so there is nothing to warn about.
+// affordable returns the breakpoints that the provider accepts. With a limit of 0 the
+// adapter asks for none, and there is no warning.
 func (l *Layout) affordable(plan []manifest.Breakpoint, limit int) []manifest.Breakpoint {
-	if len(plan) <= limit {
-		return plan
+	limit = min(max(limit, 0), len(plan))
+	for i := limit; i < len(plan) && limit > 0; i++ {
+		l.Warnf(CodeBreakpoint, "the breakpoint after %s was omitted: only %d are accepted", place(plan[i]), limit)
 	}
-	if limit > 0 {
-		for _, b := range plan[limit:] {
-			l.Warnf(CodeBreakpoint, "the breakpoint after %s was left out: only %d are taken", place(b), limit)
-		}
-	}
-	return plan[:max(limit, 0)]
+	return plan[:limit]
 }
 
 // Warnf adds a warning. Adapters use it too.
@@ -89,10 +81,69 @@ func (l *Layout) Warnf(code Code, format string, args ...any) {
 	l.Warnings = append(l.Warnings, Warning{Code: code, Message: fmt.Sprintf(format, args...)})
 }
 
-// place names a breakpoint in a message.
 func place(b manifest.Breakpoint) string {
 	if b.SectionID != "" {
 		return string(b.After) + " (" + b.SectionID + ")"
 	}
 	return string(b.After)
+}
+
+// Prefix is the beginning of a request.
+type Prefix struct {
+	// Until says what it ends with, for people.
+	Until string
+	// Tokens is an estimate.
+	Tokens int
+}
+
+// Prefixes returns the tokens up to each breakpoint, tools first, for providers with
+// explicit breakpoints; nil without count.
+func (l *Layout) Prefixes(count func(string) int) []Prefix {
+	if count == nil {
+		return nil
+	}
+	var out []Prefix
+	tokens := l.toolTokens(count)
+	if l.BreakAfterTools {
+		out = append(out, Prefix{Until: "tools", Tokens: tokens})
+	}
+	for _, s := range l.System {
+		tokens += count(s.Text)
+		if s.Break.After != "" {
+			out = append(out, Prefix{Until: place(s.Break), Tokens: tokens})
+		}
+	}
+	return out
+}
+
+// Whole returns the tokens of tools and system prompt as one prefix, for providers that
+// cache automatically; nil without count.
+func (l *Layout) Whole(count func(string) int) []Prefix {
+	if count == nil {
+		return nil
+	}
+	return []Prefix{{Until: "the end of the system prompt", Tokens: l.toolTokens(count) + count(l.SystemText())}}
+}
+
+func (l *Layout) toolTokens(count func(string) int) int {
+	tokens := 0
+	for i := range l.Tools {
+		tokens += count(l.Tools[i].Text)
+	}
+	return tokens
+}
+
+// CheckMinimum warns of prefixes that are too short for the model to cache.
+func (l *Layout) CheckMinimum(model string, known compiler.ModelCache, prefixes []Prefix) {
+	for _, p := range prefixes {
+		if p.Tokens >= known.MinimumTokens {
+			continue
+		}
+		guess := ""
+		if !known.Listed {
+			guess = "; the model is not listed, so this is a guess"
+		}
+		l.Warnf(CodeBelowMinimum, "the prefix up to %s has about %d tokens, and %s caches from %d on (as of %s%s)",
+			p.Until, p.Tokens, model, known.MinimumTokens, known.Date, guess)
+	}
 }

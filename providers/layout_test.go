@@ -15,7 +15,6 @@ import (
 	"github.com/grapnelhq/grapnel/history"
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
-	"github.com/grapnelhq/grapnel/providers/facts"
 )
 
 func mustLay(t testing.TB, r Request, rules Rules) *Layout {
@@ -143,14 +142,14 @@ func TestSystemBreakpoints(t *testing.T) {
 		{"none", rows, nil, 4, []string{""}, ""},
 		{"both", rows, []manifest.Breakpoint{stable, afterB}, 4, []string{"a", "b", ""}, ""},
 		{"at the very end", rows, []manifest.Breakpoint{{After: manifest.AfterDynamic, SectionID: "c"}}, 4, []string{"", "c"}, ""},
-		{"no rows", nil, []manifest.Breakpoint{stable, afterB}, 4, []string{"a", ""}, "breakpoint_left_out"},
-		{"rows of another prompt", []manifest.Section{{SectionID: "b", Chars: 4}}, []manifest.Breakpoint{afterB}, 4, []string{""}, "breakpoint_left_out"},
-		{"a row that is too long", []manifest.Section{{SectionID: "b", Chars: 4000}}, []manifest.Breakpoint{afterB}, 4, []string{""}, "breakpoint_left_out"},
-		{"not in order", rows, []manifest.Breakpoint{afterB, stable}, 4, []string{"b", ""}, "breakpoint_left_out"},
+		{"no rows", nil, []manifest.Breakpoint{stable, afterB}, 4, []string{"a", ""}, "breakpoint_omitted"},
+		{"rows of another prompt", []manifest.Section{{SectionID: "b", Chars: 4}}, []manifest.Breakpoint{afterB}, 4, []string{""}, "breakpoint_omitted"},
+		{"a row that is too long", []manifest.Section{{SectionID: "b", Chars: 4000}}, []manifest.Breakpoint{afterB}, 4, []string{""}, "breakpoint_omitted"},
+		{"not in order", rows, []manifest.Breakpoint{afterB, stable}, 4, []string{"b", ""}, "breakpoint_omitted"},
 		{"twice", rows, []manifest.Breakpoint{stable, stable}, 4, []string{"a", "", ""}, ""},
-		{"no tools", rows, []manifest.Breakpoint{{After: manifest.AfterTools}}, 4, []string{""}, "breakpoint_left_out"},
-		{"unknown place", rows, []manifest.Breakpoint{{After: "moon"}}, 4, []string{""}, "breakpoint_left_out"},
-		{"too many", rows, []manifest.Breakpoint{stable, afterB}, 1, []string{"a", "", ""}, "breakpoint_left_out"},
+		{"no tools", rows, []manifest.Breakpoint{{After: manifest.AfterTools}}, 4, []string{""}, "breakpoint_omitted"},
+		{"unknown place", rows, []manifest.Breakpoint{{After: "moon"}}, 4, []string{""}, "breakpoint_omitted"},
+		{"too many", rows, []manifest.Breakpoint{stable, afterB}, 1, []string{"a", "", ""}, "breakpoint_omitted"},
 		{"not wanted", rows, []manifest.Breakpoint{stable, afterB}, 0, []string{""}, ""},
 	}
 	for _, tt := range tests {
@@ -296,7 +295,7 @@ func TestMessages(t *testing.T) {
 		{name: "a late result", turn: []history.Entry{says("", "1"), user("a"), says("b"), results("1"), says("c")}, want: "[call:1](result:1:t1 a)[b c]"},
 		{name: "an id used again", turn: []history.Entry{says("", "1"), results("1"), says("", "1"), results("1")}, want: "[call:1](result:1:t1)[call:1](result:1:t1)"},
 		{name: "blank texts", turn: []history.Entry{user(" \n"), says("\t"), user("a")}, want: "(a)"},
-		{name: "no answer", turn: []history.Entry{says("a", "1"), user("b")}, want: "[a](b)", warns: "entry_left_out"},
+		{name: "no answer", turn: []history.Entry{says("a", "1"), user("b")}, want: "[a](b)", warns: "entry_omitted"},
 		{name: "native", turn: []history.Entry{native}, want: "[native]"},
 	}
 	for _, tt := range tests {
@@ -403,7 +402,7 @@ func TestPrefixes(t *testing.T) {
 	if l.Prefixes(nil) != nil || l.Whole(nil) != nil {
 		t.Error("prefixes without counting")
 	}
-	l.CheckMinimum("m", facts.Found{Cache: facts.Cache{MinimumTokens: 5}, Listed: true, Date: "2026-01-01"}, want)
+	l.CheckMinimum("m", compiler.ModelCache{CacheFact: compiler.CacheFact{MinimumTokens: 5}, Listed: true, Date: "2026-01-01"}, want)
 	if len(l.Warnings) != 1 || l.Warnings[0].Message != "the prefix up to tools has about 2 tokens, and m caches from 5 on (as of 2026-01-01)" {
 		t.Errorf("warnings = %+v", l.Warnings)
 	}
@@ -415,7 +414,7 @@ func TestKnown(t *testing.T) {
 	if _, err := (Request{}).Known("nobody"); err == nil {
 		t.Error("an unknown provider gave no error")
 	}
-	own := &facts.Table{Providers: []facts.Provider{{Name: "p", Cache: facts.Cache{MinimumTokens: 3}}}}
+	own := &compiler.CacheFacts{Providers: []compiler.CacheProvider{{Name: "p", CacheFact: compiler.CacheFact{MinimumTokens: 3}}}}
 	if got, err := (Request{Facts: own}).Known("p"); err != nil || got.MinimumTokens != 3 {
 		t.Errorf("own facts: %+v, %v", got, err)
 	}

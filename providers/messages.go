@@ -9,9 +9,9 @@ import (
 	"github.com/grapnelhq/grapnel/history"
 )
 
-// Message is all that one side says before the other one does.
+// Message is everything that one side says before the other one does.
 type Message struct {
-	// Assistant tells the model's messages from the user's.
+	// Assistant is true for the model's messages, false for the user's.
 	Assistant bool
 	// Parts are in order; a user's results stand before its texts.
 	Parts []Part
@@ -22,14 +22,13 @@ type Part struct {
 	Text   string
 	Call   *history.Call
 	Result *history.Result
-	// Native is a piece of an assistant's message in a provider's own words. Plain
-	// is the same in ours, for all other providers.
+	// Native is a piece of an assistant's message in a provider's own form. Plain is
+	// the same for all other providers.
 	Native *history.Native
 	Plain  []Part
 }
 
-// layMessages makes the conversation: messages of the prompt, the summary, the
-// history, the current turn.
+// layMessages makes the conversation: messages of the prompt, the summary, the history, the current turn.
 func (l *Layout) layMessages(r Request) {
 	for _, m := range r.Prompt.UserMessages {
 		l.add(false, text(m.Text)...)
@@ -37,9 +36,9 @@ func (l *Layout) layMessages(r Request) {
 	l.add(false, text(r.History.Summary)...)
 	entries, dropped := history.Repair(slices.Concat(r.History.Entries, r.Turn))
 	for _, d := range dropped {
-		l.Warnf(CodeEntry, "entry %s of turn %s was left out in part or whole: %s", d.EntryID, d.TurnID, d.Reason)
+		l.Warnf(CodeEntry, "entry %s of turn %s was omitted in part or whole: %s", d.EntryID, d.TurnID, d.Reason)
 	}
-	calls := map[string]made{} // those not answered yet
+	calls := map[string]made{} // that are not answered yet
 	for i := range entries {
 		e := &entries[i]
 		if e.Role == history.RoleAssistant {
@@ -59,7 +58,6 @@ func (l *Layout) layMessages(r Request) {
 	}
 }
 
-// made is where a call stands, and what it calls.
 type made struct {
 	message int
 	tool    string
@@ -95,8 +93,7 @@ func (l *Layout) add(assistant bool, parts ...Part) {
 	l.Messages = append(l.Messages, Message{Assistant: assistant, Parts: parts})
 }
 
-// answer puts a result into the message behind that of its call, before any
-// text there.
+// answer puts a result into the message after its call's, before any text.
 func (l *Layout) answer(call int, result *history.Result) {
 	if call+1 == len(l.Messages) {
 		l.Messages = append(l.Messages, Message{})
@@ -109,9 +106,7 @@ func (l *Layout) answer(call int, result *history.Result) {
 	m.Parts = slices.Insert(m.Parts, at, Part{Result: result})
 }
 
-// For returns the part's pieces for one provider: the native form if it is that
-// provider's and read takes it, else the plain parts. Parts that are plain are
-// returned as they are.
+// For returns the part's plain pieces for one provider; nil if read accepts the provider's native form.
 func (l *Layout) For(provider string, p Part, read func(json.RawMessage) error) []Part {
 	if p.Native == nil {
 		return []Part{p}
@@ -126,9 +121,8 @@ func (l *Layout) For(provider string, p Part, read func(json.RawMessage) error) 
 	return nil
 }
 
-// Arguments returns the arguments of a call as a JSON object, in the bytes of
-// the model where they are one. Whatever else it wrote stands in a member
-// "arguments".
+// Arguments returns the arguments of a call, wrapped into an object with the member
+// "arguments" if the model did not write an object.
 func (l *Layout) Arguments(c *history.Call) json.RawMessage {
 	if len(c.Arguments) == 0 {
 		return json.RawMessage(`{}`)
@@ -137,10 +131,7 @@ func (l *Layout) Arguments(c *history.Call) json.RawMessage {
 	if err := json.Unmarshal(c.Arguments, &object); err == nil && object != nil {
 		return c.Arguments
 	}
-	l.Warnf(CodeArguments, "the arguments of call %s are no JSON object", c.ID)
-	wrapped, err := json.Marshal(map[string]string{"arguments": string(c.Arguments)})
-	if err != nil {
-		return json.RawMessage(`{}`) // strings always encode
-	}
+	l.Warnf(CodeArguments, "the arguments of call %s are not a JSON object", c.ID)
+	wrapped, _ := json.Marshal(map[string]string{"arguments": string(c.Arguments)}) //nolint:errchkjson // strings always encode
 	return wrapped
 }

@@ -10,10 +10,8 @@ import (
 	"github.com/grapnelhq/grapnel/phases"
 )
 
-// laySystem cuts the full text at the breakpoints and, where there is one, behind
-// each dynamic section: a provider that compares piece by piece finds the end of
-// what it has kept only where a piece ends, and the next plan may go on from
-// another section.
+// laySystem cuts the full text at the breakpoints and, if there are any, behind each dynamic section: providers
+// compare piece by piece, and the next plan may have its breakpoints behind other sections.
 func (l *Layout) laySystem(r Request, plan []manifest.Breakpoint) {
 	full := r.Prompt.FullText
 	ends := sectionEnds(r)
@@ -25,7 +23,7 @@ func (l *Layout) laySystem(r Request, plan []manifest.Breakpoint) {
 		case manifest.AfterTools:
 			l.BreakAfterTools = len(l.Tools) > 0
 			if !l.BreakAfterTools {
-				l.Warnf(CodeBreakpoint, "the breakpoint after the tools has no place: there are none")
+				l.Warnf(CodeBreakpoint, "the breakpoint after the tools has no place: there are no tools")
 			}
 			continue
 		case manifest.AfterStable:
@@ -45,33 +43,13 @@ func (l *Layout) laySystem(r Request, plan []manifest.Breakpoint) {
 			from = end
 		}
 	}
-	if len(cuts) > 0 {
-		cuts = withEnds(cuts, ends)
-	}
-	l.cutAt(full, cuts)
-}
-
-// cut is a place where the text is cut. A place without a breakpoint has a mark
-// without After.
-type cut struct {
-	at   int
-	mark manifest.Breakpoint
-}
-
-// withEnds adds the ends of sections to the breakpoints.
-func withEnds(cuts, ends []cut) []cut {
 	for _, end := range ends {
 		i, taken := slices.BinarySearchFunc(cuts, end.at, func(c cut, at int) int { return cmp.Compare(c.at, at) })
-		if !taken {
+		if !taken && len(cuts) > 0 {
 			cuts = slices.Insert(cuts, i, cut{at: end.at})
 		}
 	}
-	return cuts
-}
-
-// cutAt makes pieces of the text.
-func (l *Layout) cutAt(full string, cuts []cut) {
-	from := 0
+	from = 0
 	for _, c := range cuts {
 		l.System = append(l.System, Segment{Text: full[from:c.at], Break: c.mark})
 		from = c.at
@@ -81,10 +59,14 @@ func (l *Layout) cutAt(full string, cuts []cut) {
 	}
 }
 
-// sectionEnds returns where the dynamic sections end in the full text. It walks
-// them: a heading of one line, a blank line, and so many characters. Titles are
-// not compared, because manifests may hide them. It stops where the text is not
-// built like that.
+// cut is a place where the text is cut. Its mark has no After without a breakpoint.
+type cut struct {
+	at   int
+	mark manifest.Breakpoint
+}
+
+// sectionEnds returns where the dynamic sections end in the full text, as far as it consists of a heading of one
+// line, a blank line, and the section's characters. Manifests may hide titles, so they are not compared.
 func sectionEnds(r Request) []cut {
 	full := r.Prompt.FullText
 	at := len(full) - len(r.Prompt.DynamicText)
@@ -115,7 +97,7 @@ func inDynamicPart(s *manifest.Section) bool {
 		s.Placement != phases.PlacementSystemMessage && s.Placement != phases.PlacementUserMessage
 }
 
-// prefixOf returns the size of the first so many characters in bytes.
+// prefixOf returns the size of the first characters in bytes.
 func prefixOf(s string, chars int) (size int, ok bool) {
 	for range chars {
 		if size >= len(s) {

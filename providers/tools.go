@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/grapnelhq/grapnel/history"
 	"github.com/grapnelhq/grapnel/internal/digest"
 	"github.com/grapnelhq/grapnel/phases"
 )
@@ -18,9 +19,8 @@ type Tool struct {
 	// Name is the name on the wire; see [Names].
 	Name        string
 	Description string
-	// Schema is a JSON Schema of type object in canonical JSON: equal schemas are
-	// equal bytes. It stays bytes because SDKs have encoders of their own, which
-	// take a json.Number for a string.
+	// Schema is a JSON Schema of type object in canonical JSON. It is not decoded,
+	// because encoders of SDKs write a json.Number as a string.
 	Schema json.RawMessage
 	// Text is the whole definition as canonical JSON, for counting and hashing.
 	Text string
@@ -38,7 +38,7 @@ func (l *Layout) layTools(tools []phases.Tool, rules Rules) error {
 		}
 		l.Names.real[wire] = t.Name
 		if wire != t.Name {
-			l.Warnf(CodeToolRenamed, "the tool %s is called %s: the provider does not take its name", t.Name, wire)
+			l.Warnf(CodeToolRenamed, "the tool %s is called %s: the provider does not accept its name", t.Name, wire)
 		}
 		out := Tool{Name: wire, Description: t.Description}
 		if err := out.define(t.InputSchema); err != nil {
@@ -49,8 +49,7 @@ func (l *Layout) layTools(tools []phases.Tool, rules Rules) error {
 	return nil
 }
 
-// define fills in the schema and the text. A missing schema means no arguments,
-// and a missing type is the only one allowed.
+// define fills in the schema and the text. A missing schema means no arguments, a missing type "object".
 func (t *Tool) define(raw json.RawMessage) error {
 	schema := map[string]json.RawMessage{"properties": json.RawMessage(`{}`)}
 	if len(raw) > 0 {
@@ -86,15 +85,14 @@ func canonical(v any) (json.RawMessage, error) {
 	return digest.JSON(nil, raw)
 }
 
-// Names translates names of tools. What a model calls has to be translated back
-// before the call goes to a plugin.
+// Names translates names of tools. A host translates the name that a model calls back.
 type Names struct {
 	rules Rules
 	real  map[string]string
 }
 
-// Wire returns the name for the provider: characters that it does not take
-// become "_", and a name that is too long loses its end.
+// Wire returns the name for the provider: characters that it does not accept become "_",
+// and a name that is too long loses its end.
 func (n Names) Wire(name string) string {
 	wire := strings.Map(func(r rune) rune {
 		if 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' ||
@@ -107,8 +105,12 @@ func (n Names) Wire(name string) string {
 	return wire[:min(len(wire), limit)]
 }
 
-// Tool returns the tool of the request that the provider calls wire. It is false
-// for a name that was not offered: a model made it up.
+// Call returns a model's call. A tool that the model made up keeps its name.
+func (n Names) Call(id, wire string, arguments json.RawMessage) history.Call {
+	return history.Call{ID: id, Tool: cmp.Or(n.real[wire], wire), Arguments: arguments}
+}
+
+// Tool returns the tool of the request that the provider calls wire, false for a name that the model made up.
 func (n Names) Tool(wire string) (string, bool) {
 	name, ok := n.real[wire]
 	return name, ok

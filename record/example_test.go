@@ -37,9 +37,9 @@ func ExampleOpen() {
 		fmt.Println(err)
 		return
 	}
-	recorded, leftOut, _ := w.Counts()
-	fmt.Println(recorded, "recorded,", leftOut, "left out")
-	// Output: 1 recorded, 0 left out
+	recorded, omitted, _ := w.Counts()
+	fmt.Println(recorded, "recorded,", omitted, "omitted")
+	// Output: 1 recorded, 0 omitted
 }
 
 // Reading gives the exchanges in the order in which they ended.

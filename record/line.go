@@ -1,3 +1,30 @@
+// Package record keeps what an engine's plugins were sent and what they answered in a
+// file, so that it can be inspected, and replayed without host or model. [Open] makes a
+// [Writer], whose Write is runtime.Options.OnExchange; [NewReader] reads a file. To replay
+// one see "grapnel plugin replay", and runtime.Engine.Replay for one exchange.
+//
+// # The format
+//
+// A file is JSON Lines in UTF-8. Each writing program begins a session with a header,
+// {"grapnel_record":1,"kind":"header","session":…}; other lines name their session, so that
+// two programs may append to one file. The kinds "configure", "dispatch", "tool" and "host"
+// are exchanges; "gap" says that some are missing, and why; "end" closes a session with its
+// counts. Fields have the names of the wire contract. "grapnel schema record" prints the
+// JSON Schema of a line ([Line]).
+//
+// A line is written by one system call before the caller of the plugin goes on: a killed
+// program leaves at most its last line unfinished, which readers tolerate. A line that
+// cannot be written is counted and reported. A disk that hangs holds up recorded calls:
+// choose a local one.
+//
+// # What is in it
+//
+// Everything that plugins were shown: texts of users, tool arguments, answers of models.
+// The file is for its owner alone (mode 0600). Configuration values from the environment
+// are replaced by "***", with the variable's name beside them, but not in a plugin's
+// answers. A plugin's environment is not recorded.
+//
+// Stability: experimental; the format is versioned and only grows.
 package record
 
 import (
@@ -14,7 +41,7 @@ const Format = 1
 // Kind says what a line is.
 type Kind string
 
-// The kinds of lines. Those of exchanges are the engine's words.
+// The kinds of lines.
 const (
 	KindHeader    Kind = "header"
 	KindConfigure Kind = Kind(runtime.ExchangeConfigure)
@@ -30,8 +57,7 @@ func Kinds() []Kind {
 	return []Kind{KindHeader, KindConfigure, KindDispatch, KindTool, KindHost, KindGap, KindEnd}
 }
 
-// Line is one line of a file. Which fields are set depends on its kind. It is
-// exported for its JSON Schema; use a [Reader] to read.
+// Line is one line of a file. It is exported for its JSON Schema; use a [Reader] to read.
 type Line struct {
 	Format  int       `json:"grapnel_record,omitempty" jsonschema:"version of the format; in headers only"`
 	Kind    Kind      `json:"kind"`
@@ -51,18 +77,17 @@ type Line struct {
 	Configuration *configuration      `json:"configuration,omitempty"`
 	Description   *phases.Description `json:"description,omitempty"`
 	Dispatch      *dispatch           `json:"dispatch,omitempty"`
-	Result        *result             `json:"result,omitempty"`
-	ToolCall      *toolCall           `json:"tool_call,omitempty"`
-	ToolResult    *toolResult         `json:"tool_result,omitempty"`
+	Result        *phases.Result      `json:"result,omitempty"`
+	ToolCall      *phases.ToolCall    `json:"tool_call,omitempty"`
+	ToolResult    *phases.ToolResult  `json:"tool_result,omitempty"`
 	Error         *failure            `json:"error,omitempty"         jsonschema:"why there is no answer"`
 	HostCalls     []hostCall          `json:"host_calls,omitempty"    jsonschema:"what the plugin asked of the host meanwhile"`
 
 	Recorded int    `json:"recorded,omitempty" jsonschema:"exchanges of the session in the file; in the last line of a session only"`
-	LeftOut  int    `json:"left_out,omitempty" jsonschema:"exchanges that are not in the file: before a gap, or of the whole session"`
-	Why      string `json:"why,omitempty"      jsonschema:"why exchanges were left out"`
+	Omitted  int    `json:"omitted,omitempty"  jsonschema:"exchanges that are not in the file: before a gap, or of the whole session"`
+	Why      string `json:"why,omitempty"      jsonschema:"why exchanges were omitted"`
 }
 
-// configuration is what a plugin was configured with.
 type configuration struct {
 	Instance string            `json:"instance"`
 	Config   json.RawMessage   `json:"config,omitempty"`
@@ -70,60 +95,12 @@ type configuration struct {
 	Services []string          `json:"services"`
 }
 
-// dispatch is phases.Dispatch.
 type dispatch struct {
-	Subscription   string                `json:"subscription"`
-	Hook           string                `json:"hook"`
-	Phase          phases.Phase          `json:"phase"`
-	Context        phases.Context        `json:"context"`
-	Input          json.RawMessage       `json:"input"`
-	Withheld       []string              `json:"withheld,omitempty"`
-	Policies       []phases.PolicyEntry  `json:"policies,omitempty"`
-	Contexts       []phases.ContextEntry `json:"contexts,omitempty"`
-	Attempt        int                   `json:"attempt"`
-	IdempotencyKey string                `json:"idempotency_key,omitempty"`
-	Trace          phases.Trace          `json:"trace,omitzero"`
-	Room           room                  `json:"room"`
-	RemainingNS    int64                 `json:"remaining_ns"`
-	Generation     uint64                `json:"generation"`
-	Incarnation    uint64                `json:"incarnation"`
+	phases.Dispatch
+
+	Input json.RawMessage `json:"input"`
 }
 
-// room is phases.Room.
-type room struct {
-	MaxChars int `json:"max_chars"`
-	MaxBytes int `json:"max_bytes"`
-}
-
-// toolCall is phases.ToolCall.
-type toolCall struct {
-	Tool           string               `json:"tool"`
-	Arguments      json.RawMessage      `json:"arguments,omitempty"`
-	Context        phases.Context       `json:"context"`
-	Policies       []phases.PolicyEntry `json:"policies,omitempty"`
-	OutsideTurn    bool                 `json:"outside_turn,omitempty"`
-	IdempotencyKey string               `json:"idempotency_key,omitempty"`
-	Trace          phases.Trace         `json:"trace,omitzero"`
-	Room           room                 `json:"room"`
-	RemainingNS    int64                `json:"remaining_ns"`
-	Generation     uint64               `json:"generation"`
-	Incarnation    uint64               `json:"incarnation"`
-}
-
-// result is phases.Result.
-type result struct {
-	Contributions phases.Contributions `json:"contributions"`
-	Diagnostics   []phases.Diagnostic  `json:"diagnostics,omitempty"`
-}
-
-// toolResult is phases.ToolResult.
-type toolResult struct {
-	Content     json.RawMessage     `json:"content,omitempty"`
-	IsError     bool                `json:"is_error"`
-	Diagnostics []phases.Diagnostic `json:"diagnostics,omitempty"`
-}
-
-// failure is phases.Error as it crosses the wire.
 type failure struct {
 	Code       phases.Cause `json:"code"`
 	Message    string       `json:"message"`
@@ -131,7 +108,6 @@ type failure struct {
 	Retryable  bool         `json:"retryable,omitempty"`
 }
 
-// hostCall is runtime.HostCall.
 type hostCall struct {
 	Service string          `json:"service"`
 	Method  string          `json:"method"`

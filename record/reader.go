@@ -11,20 +11,19 @@ import (
 	"github.com/grapnelhq/grapnel/runtime"
 )
 
-// MaxLine is the longest line that is read. An exchange takes two frames of 16 MiB
-// at most, and what was asked of the host.
+// MaxLine is the longest line that is read. An exchange has two frames of 16 MiB at most,
+// and its host calls.
 const MaxLine = 256 << 20
 
-// Entry is one exchange of a file, or what is said about those that are missing.
+// Entry is one exchange of a file, or a number of missing ones.
 type Entry struct {
 	// Line is the number of the line, from 1.
 	Line int
-	// Session is that of the program that has recorded: starts are numbered anew in
-	// each.
+	// Session is the recording program's: starts are numbered in each session.
 	Session string
-	// Exchange is what was recorded; nil where LeftOut exchanges are missing.
+	// Exchange is what was recorded; nil where Omitted exchanges are missing.
 	Exchange *runtime.Exchange
-	LeftOut  int
+	Omitted  int
 	Why      string
 }
 
@@ -34,8 +33,7 @@ type Reader struct {
 	line       int
 	sessions   map[string]bool
 	unfinished int
-	// missing are those of the gaps, by session: the last line counts all of them.
-	missing map[string]int
+	missing    map[string]int // counts the exchanges of gaps, by session: the last line counts them again
 }
 
 // NewReader returns a reader.
@@ -43,13 +41,12 @@ func NewReader(r io.Reader) *Reader {
 	return &Reader{in: bufio.NewReaderSize(r, 64<<10), sessions: map[string]bool{}, missing: map[string]int{}}
 }
 
-// Unfinished is how many lines so far were cut off: a program was killed as it wrote
-// them, or is still writing.
+// Unfinished is how many lines so far were cut off: their program was killed, or is still
+// writing.
 func (r *Reader) Unfinished() int { return r.unfinished }
 
-// Next returns the next entry; io.EOF at the end. Other errors name the line, and
-// are final: a file of which something in the middle cannot be read is not what was
-// recorded.
+// Next returns the next entry; io.EOF at the end. Other errors name the line, and are
+// final.
 func (r *Reader) Next() (*Entry, error) {
 	for {
 		data, err := r.next()
@@ -66,7 +63,6 @@ func (r *Reader) Next() (*Entry, error) {
 	}
 }
 
-// next returns the next line that is not blank.
 func (r *Reader) next() ([]byte, error) {
 	for {
 		var line []byte
@@ -90,7 +86,7 @@ func (r *Reader) next() ([]byte, error) {
 	}
 }
 
-// read reads one line; nil for one that says nothing of exchanges.
+// read reads one line; nil for one without exchanges.
 func (r *Reader) read(data []byte) (*Entry, error) {
 	var l Line
 	if err := json.Unmarshal(data, &l); err != nil {
@@ -98,7 +94,7 @@ func (r *Reader) read(data []byte) (*Entry, error) {
 			r.unfinished++
 			return nil, nil
 		}
-		return nil, fmt.Errorf("it is no line of a record: %w", err)
+		return nil, fmt.Errorf("it is not a line of a record: %w", err)
 	}
 	switch {
 	case l.Kind == KindHeader && l.Format != Format:
@@ -107,27 +103,25 @@ func (r *Reader) read(data []byte) (*Entry, error) {
 		r.sessions[l.Session] = true
 		return nil, nil
 	case !r.sessions[l.Session]:
-		return nil, fmt.Errorf("the session %q has no header: it is no record, or its beginning is missing", l.Session)
+		return nil, fmt.Errorf("the session %q has no header: it is not a record, or its beginning is missing", l.Session)
 	}
 	return r.entry(&l)
 }
 
-// cutOff reports whether a line is the beginning of one that would be fine: what is
-// wrong with it is its end.
+// cutOff reports whether a line is the beginning of a valid one.
 func (r *Reader) cutOff(data []byte, err error) bool {
 	wrong, ok := errors.AsType[*json.SyntaxError](err)
 	return ok && wrong.Offset >= int64(len(data)) && data[0] == '{' && (len(r.sessions) > 0 || bytes.HasPrefix(data, []byte(beginning)))
 }
 
-// entry is what a line of a session says.
 func (r *Reader) entry(l *Line) (*Entry, error) {
-	entry := &Entry{Line: r.line, Session: l.Session, LeftOut: l.LeftOut, Why: l.Why}
+	entry := &Entry{Line: r.line, Session: l.Session, Omitted: l.Omitted, Why: l.Why}
 	switch l.Kind {
 	case KindGap:
-		r.missing[l.Session] += l.LeftOut
+		r.missing[l.Session] += l.Omitted
 		return entry, nil
 	case KindEnd:
-		if entry.LeftOut -= r.missing[l.Session]; entry.LeftOut <= 0 {
+		if entry.Omitted -= r.missing[l.Session]; entry.Omitted <= 0 {
 			return nil, nil
 		}
 		return entry, nil

@@ -31,12 +31,12 @@ func TestReaderRefuses(t *testing.T) {
 
 	const head = `{"grapnel_record":1,"kind":"header","session":"a","begin":"2026-05-01T12:00:00Z"}` + "\n"
 	for name, tt := range map[string]struct{ text, want string }{
-		"another file":       {"version: 1\n", "line 1: it is no line of a record"},
+		"another file":       {"version: 1\n", "line 1: it is not a line of a record"},
 		"newer format":       {strings.Replace(head, ":1,", ":2,", 1), "line 1: the record has the format 2; this program reads 1"},
 		"no header":          {`{"kind":"tool","session":"a"}`, `line 1: the session "a" has no header`},
 		"session unknown":    {head + `{"kind":"tool","session":"b"}`, `line 2: the session "b" has no header`},
 		"unknown kind":       {head + `{"kind":"dance","session":"a"}`, `line 2: unknown kind "dance"`},
-		"garbage":            {head + "\n\x00\x01\n", "line 3: it is no line of a record"},
+		"garbage":            {head + "\n\x00\x01\n", "line 3: it is not a line of a record"},
 		"nothing was sent":   {head + `{"kind":"dispatch","session":"a","error":{"code":"crash","message":""}}`, "line 2: a dispatch without what was sent"},
 		"no tool call":       {head + `{"kind":"tool","session":"a"}`, "line 2: a tool call without what was sent"},
 		"no answer":          {head + `{"kind":"tool","session":"a","tool_call":{"tool":"t"}}`, "line 2: it has neither an answer nor an error"},

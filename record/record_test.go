@@ -121,12 +121,12 @@ func TestDiskThatFills(t *testing.T) {
 		t.Fatal(err)
 	}
 	all, r := entries(t, file.Bytes())
-	if len(all) != 4 || all[1].Exchange != nil || all[1].LeftOut != 3 || all[1].Why != errFull.Error() || r.Unfinished() != 1 {
+	if len(all) != 4 || all[1].Exchange != nil || all[1].Omitted != 3 || all[1].Why != errFull.Error() || r.Unfinished() != 1 {
 		t.Errorf("entries %+v, %d unfinished, of:\n%s", all, r.Unfinished(), file)
 	}
-	recorded, leftOut, why := w.Counts()
-	if recorded != 3 || leftOut != 3 || !errors.Is(why, errFull) {
-		t.Errorf("counts %d, %d, %v", recorded, leftOut, why)
+	recorded, omitted, why := w.Counts()
+	if recorded != 3 || omitted != 3 || !errors.Is(why, errFull) {
+		t.Errorf("counts %d, %d, %v", recorded, omitted, why)
 	}
 }
 
@@ -157,7 +157,7 @@ func TestBound(t *testing.T) {
 	}
 	all, _ := entries(t, file.Bytes())
 	last := all[len(all)-1]
-	if written == 0 || len(all) != written+1 || last.LeftOut != 10-written || !strings.Contains(last.Why, "2000 bytes") {
+	if written == 0 || len(all) != written+1 || last.Omitted != 10-written || !strings.Contains(last.Why, "2000 bytes") {
 		t.Errorf("%d written, last %+v", written, last)
 	}
 	if file.Len() > 2000+300 {
@@ -171,7 +171,7 @@ func TestBound(t *testing.T) {
 	}
 }
 
-// TestBoundIsOneMoment: what would still fit after the bound is left out as well.
+// TestBoundIsOneMoment: what would still fit after the bound is omitted as well.
 func TestBoundIsOneMoment(t *testing.T) {
 	t.Parallel()
 
@@ -244,10 +244,10 @@ func TestOpenRefuses(t *testing.T) {
 		return path
 	}
 	for name, tt := range map[string]struct{ path, want string }{
-		"another file":  {file("a.yaml", "version: 1\nplugins: []\nnothing: more\n", 0o600), "no record"},
-		"a short file":  {file("short", "x", 0o600), "no record"},
+		"another file":  {file("a.yaml", "version: 1\nplugins: []\nnothing: more\n", 0o600), "not a record"},
+		"a short file":  {file("short", "x", 0o600), "not a record"},
 		"for all eyes":  {file("open", "", 0o644), "chmod 600"},
-		"a folder":      {dir, "no regular file"},
+		"a folder":      {dir, "not a regular file"},
 		"no folder":     {filepath.Join(dir, "absent", "r"), "no such file"},
 		"not writeable": {filepath.Join(dir, "a.yaml", "r"), "not a directory"},
 	} {

@@ -20,8 +20,8 @@ const DefaultMaxBytes = 256 << 20
 
 // Options say how to record. The zero value is ready.
 type Options struct {
-	// MaxBytes bounds the file, what is in it already included; 0 is
-	// DefaultMaxBytes. The few lines that say what is missing come on top.
+	// MaxBytes bounds the file with its earlier content; 0 is DefaultMaxBytes. The few
+	// lines about missing exchanges come on top.
 	MaxBytes int64
 	// Program names who records, for readers of the file.
 	Program string
@@ -41,22 +41,19 @@ type Writer struct {
 	mu   sync.Mutex
 	file io.WriteCloser
 	size int64
-	// torn says that the file does not end with a whole line.
-	torn bool
-	// recorded and leftOut are counts of exchanges, missing those since the last
-	// gap that was written down; why is the last reason.
-	recorded, leftOut, missing int
+	torn bool // the file does not end with a whole line
+	// recorded and omitted count exchanges, missing those since the last gap line; why is
+	// the last reason.
+	recorded, omitted, missing int
 	why                        error
-	// full says that the bound was reached: what would still fit is left out as
-	// well, so that the file ends at one moment.
+	// full says that the bound was reached: from then on everything is omitted.
 	full, closed bool
 }
 
-// errClosed is why exchanges of a closed writer are left out.
 var errClosed = errors.New("the record is closed")
 
-// Open opens a file for appending, makes it if there is none, and begins a session.
-// It refuses what is no record, no regular file, or can be read by others.
+// Open opens a file for appending, creates it if necessary, and begins a session. It
+// refuses what is not a record, not a regular file, or can be read by others.
 func Open(path string, o Options) (*Writer, error) {
 	if err := checkKind(path); err != nil {
 		return nil, err
@@ -75,7 +72,7 @@ func Open(path string, o Options) (*Writer, error) {
 	return nil, errors.Join(err, f.Close())
 }
 
-// checkKind looks before opening: to open a pipe is to wait for its other end.
+// checkKind looks before opening: opening a pipe waits for its other end.
 func checkKind(path string) error {
 	info, err := os.Stat(path)
 	switch {
@@ -84,12 +81,12 @@ func checkKind(path string) error {
 	case err != nil:
 		return err
 	case !info.Mode().IsRegular():
-		return errors.New("it is no regular file")
+		return errors.New("it is not a regular file")
 	}
 	return nil
 }
 
-// checkFile says how long the file is, and whether its last line is unfinished.
+// checkFile returns the file's length, and whether its last line is unfinished.
 func checkFile(f *os.File) (size int64, torn bool, err error) {
 	info, err := f.Stat()
 	if err != nil {
@@ -98,7 +95,7 @@ func checkFile(f *os.File) (size int64, torn bool, err error) {
 	size = info.Size()
 	switch mode := info.Mode(); {
 	case !mode.IsRegular():
-		return 0, false, errors.New("it is no regular file")
+		return 0, false, errors.New("it is not a regular file")
 	case mode.Perm()&0o077 != 0 && goruntime.GOOS != "windows":
 		return 0, false, fmt.Errorf("others may read it (mode %#o), and a record holds what users wrote: chmod 600 it, or take another file", mode.Perm())
 	case size == 0:
@@ -106,7 +103,7 @@ func checkFile(f *os.File) (size int64, torn bool, err error) {
 	}
 	head := make([]byte, len(beginning))
 	if _, err := f.ReadAt(head, 0); err != nil || string(head) != beginning {
-		return 0, false, errors.New("it is there and no record: take another file")
+		return 0, false, errors.New("it exists and is not a record: take another file")
 	}
 	last := make([]byte, 1)
 	if _, err := f.ReadAt(last, size-1); err != nil {
@@ -118,7 +115,6 @@ func checkFile(f *os.File) (size int64, torn bool, err error) {
 // beginning is how every file begins.
 const beginning = `{"grapnel_record":`
 
-// newWriter writes the header.
 func newWriter(f io.WriteCloser, size int64, torn bool, o Options) (*Writer, error) {
 	if o.MaxBytes == 0 {
 		o.MaxBytes = DefaultMaxBytes
@@ -137,8 +133,8 @@ func newWriter(f io.WriteCloser, size int64, torn bool, o Options) (*Writer, err
 	return w, w.note(&Line{Format: Format, Kind: KindHeader, Program: o.Program})
 }
 
-// Write appends an exchange; see runtime.Options.OnExchange. An error says that it
-// is not in the file; the next one may be. What is left out is counted.
+// Write appends an exchange; see runtime.Options.OnExchange. After an error the exchange is
+// omitted and counted; the next one may be written.
 func (w *Writer) Write(x *runtime.Exchange) error {
 	var b bytes.Buffer
 	err := encodeExchange(&b, w.session, x) // outside of the lock: it takes longest
@@ -148,7 +144,7 @@ func (w *Writer) Write(x *runtime.Exchange) error {
 		err = w.take(b.Bytes())
 	}
 	if err != nil {
-		w.leftOut++
+		w.omitted++
 		w.missing++
 		w.why = err
 		return err
@@ -157,7 +153,7 @@ func (w *Writer) Write(x *runtime.Exchange) error {
 	return nil
 }
 
-// take writes an exchange's line, if there is room, and before it what is missing.
+// take writes an exchange's line if it fits, and before it a gap line if some are missing.
 func (w *Writer) take(line []byte) error {
 	if w.closed {
 		return errClosed
@@ -166,7 +162,7 @@ func (w *Writer) take(line []byte) error {
 		return &FullError{w.o.MaxBytes}
 	}
 	if w.missing > 0 {
-		if err := w.note(&Line{Kind: KindGap, LeftOut: w.missing, Why: w.why.Error()}); err != nil {
+		if err := w.note(&Line{Kind: KindGap, Omitted: w.missing, Why: w.why.Error()}); err != nil {
 			return err
 		}
 		w.missing = 0
@@ -182,7 +178,6 @@ func (e *FullError) Error() string {
 	return fmt.Sprintf("the record has reached its bound of %d bytes", e.MaxBytes)
 }
 
-// note writes a line of the writer's own.
 func (w *Writer) note(l *Line) error {
 	l.Session, l.Begin = w.session, w.o.Now().UTC()
 	var b bytes.Buffer
@@ -205,12 +200,12 @@ func (w *Writer) append(line []byte) error {
 	return err
 }
 
-// Counts says how many exchanges are in the file by this writer, how many were left
-// out, and the last reason for that.
-func (w *Writer) Counts() (recorded, leftOut int, why error) {
+// Counts returns how many exchanges this writer has recorded and omitted, and the last
+// reason for the latter.
+func (w *Writer) Counts() (recorded, omitted int, why error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.recorded, w.leftOut, w.why
+	return w.recorded, w.omitted, w.why
 }
 
 // Close ends the session with its counts, and the file. A second call does nothing.
@@ -221,7 +216,7 @@ func (w *Writer) Close() error {
 		return nil
 	}
 	w.closed = true
-	end := &Line{Kind: KindEnd, Recorded: w.recorded, LeftOut: w.leftOut}
+	end := &Line{Kind: KindEnd, Recorded: w.recorded, Omitted: w.omitted}
 	if w.why != nil {
 		end.Why = w.why.Error()
 	}

@@ -59,8 +59,8 @@ func TestConflicts(t *testing.T) {
 			if last.OtherSubscription != "a.h" || last.Slot != "slot" {
 				t.Errorf("the conflict names %q and %q", last.OtherSubscription, last.Slot)
 			}
-			if len(out.LeftOut) == 0 || out.LeftOut[0].Reason != "conflict" {
-				t.Errorf("left out: %+v", out.LeftOut)
+			if len(out.Omitted) == 0 || out.Omitted[0].Reason != "conflict" {
+				t.Errorf("omitted: %+v", out.Omitted)
 			}
 		})
 	}

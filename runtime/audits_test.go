@@ -108,7 +108,7 @@ func TestAudits(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	turn, err := eng.BeginTurn(t.Context(), phases.Turn{WorkspaceID: "w", ThreadID: "t", TurnID: "2", SessionID: "s"})
+	turn, err := eng.BeginTurn(t.Context(), phases.Context{WorkspaceID: "w", ThreadID: "t", TurnID: "2", SessionID: "s"})
 	if err != nil {
 		t.Fatal(err)
 	}

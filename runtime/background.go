@@ -2,185 +2,208 @@ package runtime
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
+	"fmt"
 	"slices"
-	"sync"
+	"strings"
+	"time"
 
+	"github.com/grapnelhq/grapnel/internal/background"
+	"github.com/grapnelhq/grapnel/internal/merge"
+	"github.com/grapnelhq/grapnel/internal/pool"
+	"github.com/grapnelhq/grapnel/internal/supervise"
+	"github.com/grapnelhq/grapnel/internal/turnstate"
+	"github.com/grapnelhq/grapnel/jobs"
 	"github.com/grapnelhq/grapnel/phases"
 )
 
-// background collects what becomes of the background work that calls queue.
-type background struct {
-	engine *Engine
+const (
+	// jobAttempts is how often a background_job is tried.
+	jobAttempts = 5
+	// slotTime is how long a queued hook waits for a slot before its job is requeued.
+	slotTime = 10 * time.Second
+)
 
-	mu sync.Mutex
-	// tickets are those of the rows, in their order.
-	tickets []string
-	rows    []phases.BackgroundRun
-	// again are the tickets of those that have failed and are tried again.
-	again map[string]bool
-	// changed is closed and replaced when an attempt has ended.
-	changed chan struct{}
-}
+// QueueStatus is the state of an engine's background work.
+type QueueStatus = background.Status
 
-// backgroundKey is where a context carries its collector.
-type backgroundKey struct{}
+// Queue returns the state of background work, of all engines that share the queue. ctx
+// bounds the query of the queue.
+func (e *Engine) Queue(ctx context.Context) QueueStatus { return e.background.Status(ctx) }
+
+// WaitBackground waits until no background work is due, or ctx ends.
+func (e *Engine) WaitBackground(ctx context.Context) error { return e.background.Idle(ctx) }
 
 // Collect returns a context with which calls of the engine (Dispatch, CompileTurn,
-// Turn.End, …) have the background work noted that they queue, and what that queues
-// itself. Wait is called once, in any case: it waits until all of it has ended, or its
-// context has, and returns a row for each piece in the order in which it was queued;
-// never nil. What waits for a later time, for a plugin that is down, or goes on in
-// another program that shares the queue is not waited for: it is "queued". The error
-// is that of the context or the queue.
+// Turn.End, …) collect the background work that they queue, and what that queues itself.
+// Wait must be called once. It waits until that work or ctx has ended, and returns a row
+// for each job in queueing order, never nil. Jobs that wait for a later time or a plugin,
+// or go on in another process, are not waited for: they are "queued". The error is the
+// context's or the queue's.
 func (e *Engine) Collect(ctx context.Context) (calling context.Context, wait func(ctx context.Context) ([]phases.BackgroundRun, error)) {
-	b := &background{engine: e, again: map[string]bool{}, changed: make(chan struct{})}
-	return context.WithValue(ctx, backgroundKey{}, b), b.ended
+	return e.background.Collect(ctx)
 }
 
-// ended waits and returns the rows.
-func (b *background) ended(ctx context.Context) ([]phases.BackgroundRun, error) {
-	err := b.wait(ctx)
-	b.engine.collectors.forget(b)
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return append([]phases.BackgroundRun{}, b.rows...), err
-}
-
-func (b *background) wait(ctx context.Context) error {
-	for {
-		b.mu.Lock()
-		changed := b.changed
-		b.mu.Unlock()
-		if err := b.engine.queue.Idle(ctx); err != nil {
-			return err
-		}
-		b.mu.Lock()
-		again := len(b.again) > 0
-		b.mu.Unlock()
-		if !again {
-			return nil
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-b.engine.life.Done():
-			return ErrClosed
-		}
+func (e *Engine) serveBackground() {
+	if err := e.background.Serve(e.life); err != nil && !errors.Is(err, ErrClosed) {
+		e.opts.Logger.Error("background work has stopped", "error", err)
 	}
 }
 
-// note adds a row for a job.
-func (b *background) note(j *Job) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.tickets = append(b.tickets, j.Ticket)
-	b.rows = append(b.rows, phases.BackgroundRun{
-		Kind: j.Kind, Plugin: j.Plugin, Subscription: j.Subscription, Phase: j.Phase, State: phases.StateQueued,
-		Contributions: []phases.Kind{}, Diagnostics: []phases.Diagnostic{},
-	})
+type engineRunner struct{ engine *Engine }
+
+var _ background.Runner = engineRunner{}
+
+// QuarantinedFor implements background.Runner.
+func (r engineRunner) QuarantinedFor(plugin string) time.Duration {
+	in, ok := r.engine.current.Load().byName[plugin]
+	if !ok {
+		return 0
+	}
+	if st := in.Status(); st.State == supervise.StateQuarantined {
+		return time.Since(st.Since)
+	}
+	return 0
 }
 
-// drop takes back a row of what was not queued after all.
-func (b *background) drop(ticket string) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if i := slices.Index(b.tickets, ticket); i >= 0 {
-		b.tickets, b.rows = slices.Delete(b.tickets, i, i+1), slices.Delete(b.rows, i, i+1)
-	}
+// JobChanged implements background.Runner.
+func (r engineRunner) JobChanged(j jobs.Job, state string, err error) {
+	r.engine.jobChanged(j, state, err)
 }
 
-// settle fills in what an attempt has given; again says that another follows.
-func (b *background) settle(ticket string, again bool, fill func(*phases.BackgroundRun)) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if i := slices.Index(b.tickets, ticket); i >= 0 {
-		fill(&b.rows[i])
+// Run implements background.Runner: it runs the hook, the host's handler, or the plugin's
+// tool.
+func (r engineRunner) Run(ctx context.Context, a *background.Attempt) error {
+	e, j := r.engine, a.Job
+	g := e.inForce() // also while Close drains the queue
+	defer g.leave()
+	if j.Kind == "" {
+		return e.runQueuedHook(ctx, g, a)
 	}
-	delete(b.again, ticket)
-	if again {
-		b.again[ticket] = true
+	if handler, ok := e.opts.Jobs[j.Kind]; ok {
+		return handler(ctx, j)
 	}
-	close(b.changed)
-	b.changed = make(chan struct{})
+	if g.byName[j.Plugin] == nil {
+		return background.Unwantedf("the plugin %s is not declared any more", j.Plugin)
+	}
+	c := &toolCall{
+		engine: e, gen: g, state: turnstate.Outside(g.cfg.Budgets.Turn), run: newToolRun(g, j.Plugin, j.Kind),
+		call: phases.ToolCall{
+			Tool: j.Kind, Arguments: j.Payload, Context: j.Context, Policies: j.Policies, IdempotencyKey: j.IdempotencyKey, Trace: j.Trace,
+		},
+	}
+	if j.IdempotencyKey == "" {
+		c.once = a.Once
+	}
+	res, err := c.do(ctx, j.Plugin)
+	if res != nil {
+		a.Notes = res.Diagnostics
+		e.reportNotes(j, res.Diagnostics)
+	}
+	return err
 }
 
-// collectors finds them by the tickets of jobs, which a queue may have written down
-// meanwhile.
-type collectors struct {
-	mu  sync.Mutex
-	all map[string]*background
-}
-
-// register gives a job a ticket, if somebody collects; it returns who.
-func (c *collectors) register(ctx context.Context, j *Job) *background {
-	b, _ := ctx.Value(backgroundKey{}).(*background)
-	if b == nil {
-		return nil
+// runQueuedHook runs an observing hook, under the configuration that is in force by now.
+func (e *Engine) runQueuedHook(ctx context.Context, g *generation, a *background.Attempt) error {
+	j := a.Job
+	in, err := phases.DecodeInput(e.table, j.Phase, j.Payload)
+	if err != nil {
+		return background.Unwantedf("%w", err)
 	}
-	j.Ticket = rand.Text()
-	c.mu.Lock()
-	if c.all == nil {
-		c.all = map[string]*background{}
+	rq := request{
+		context: j.Context, input: in, state: turnstate.Outside(g.cfg.Budgets.Turn),
+		key: strings.TrimSuffix(j.IdempotencyKey, "/"+j.Subscription),
 	}
-	c.all[j.Ticket] = b
-	c.mu.Unlock()
-	b.note(j)
-	return b
-}
-
-// of returns who collects what becomes of a job; nil for nobody.
-func (c *collectors) of(j *Job) *background {
-	if j.Ticket == "" {
-		return nil
+	rq.state.Begin(j.Policies, j.Contexts, "", nil)
+	known := g.planned.Load() // before prepare, whose plan may know more
+	d := e.prepare(ctx, g, rq)
+	i := slices.IndexFunc(d.calls, func(c call) bool { return c.sub.ID == j.Subscription })
+	if i < 0 {
+		return noHook(g, known, &j)
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.all[j.Ticket]
-}
-
-// forget takes all tickets of a collector away.
-func (c *collectors) forget(b *background) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for ticket, whose := range c.all {
-		if whose == b {
-			delete(c.all, ticket)
+	c := &d.calls[i]
+	d.condition(c)
+	if !idempotent(c.hook.in, c.sub.Name) {
+		c.once = a.Once
+	}
+	var failure *phases.Error
+	ctx, c.span = e.beginRun(ctx, j.Trace, c.run)
+	if !c.settled {
+		failure = d.queued(ctx, c, a.Number)
+	}
+	e.report(ctx, &c.span, c.run, c.failure)
+	e.reportNotes(j, c.notes)
+	a.Run, a.Notes = c.run, c.notes
+	if failure == nil {
+		for i := range c.entries {
+			a.Kinds = append(a.Kinds, phases.KindOf(c.entries[i].Value))
 		}
 	}
+	switch {
+	case failure != nil: // may be a cancellation, which c.failure does not hold
+		return failure
+	case c.failure != nil:
+		return c.failure
+	case c.run.State == phases.StateDisabled:
+		return background.Unwantedf("%s is disabled: %s", c.sub.ID, c.run.Code)
+	}
+	return nil
 }
 
-// collected has an attempt noted where somebody collects.
-func (w *attempting) collected(v Verdict) {
-	b := w.engine.collectors.of(&w.Job)
-	if b == nil {
-		return
+// noHook says why a plan does not have a job's hook: hooks of a plugin are known only once
+// it has been up.
+func noHook(g *generation, p *planned, j *jobs.Job) error {
+	for i, in := range g.instances {
+		if in.Declared.Name == j.Plugin && p.descriptions[i] == nil {
+			return phases.Errorf(phases.CauseUnavailable, "the plugin %s has not described its hooks yet", j.Plugin)
+		}
 	}
-	b.settle(w.Job.Ticket, v.Action == JobRetry, func(row *phases.BackgroundRun) {
-		row.Attempts = w.Number
-		switch {
-		case v.Action == JobRetry || v.Action == JobRequeue:
-			row.Code = string(phases.CodeOf(v.Err))
-			return
-		case w.run != nil:
-			row.State, row.Code, row.PluginCode, row.DurationMS = w.run.State, w.run.Code, w.run.PluginCode, w.run.DurationMS
-		case v.Err == nil:
-			row.State = phases.StateSucceeded
-		default:
-			row.State = phases.StateFailed
-		}
-		if v.Err != nil && row.Code == "" {
-			row.State, row.Code = phases.StateFailed, string(phases.CodeOf(v.Err))
-		}
-		row.Contributions = append(row.Contributions, w.kinds...)
-		row.Diagnostics = append(row.Diagnostics, w.notes...)
-		if failure, ok := errors.AsType[*phases.Error](v.Err); ok {
-			row.Diagnostics = append(row.Diagnostics, phases.Diagnostic{
-				Code: string(failure.Code), Severity: phases.SeverityWarning, Plugin: row.Plugin, Subscription: row.Subscription,
-				Message: failure.Message, Detail: failure.Detail, SafeForUser: failure.SafeForUser, Visibility: failure.Visibility,
+	return background.Unwantedf("%s is not in force any more", j.Subscription)
+}
+
+func idempotent(in *pool.Instance, hook string) bool {
+	d := in.Description()
+	return d != nil && slices.ContainsFunc(d.Hooks, func(h phases.Hook) bool { return h.Name == hook && h.Idempotent })
+}
+
+// queued makes one attempt (the queue makes the others) and queues the jobs that the hook
+// contributes.
+func (d *dispatch) queued(ctx context.Context, c *call, attempt int) *phases.Error {
+	if failure := d.try(ctx, c, attempt, d.start.Add(slotTime+c.sub.Timeout.D())); failure != nil {
+		c.fail(failure)
+		return failure
+	}
+	merged := merge.Merge(d.phase.Row, []merge.Reply{{Hook: &c.hook.merge, Entries: c.entries, Dropped: c.dropped}}, d.sets, merge.Limits{})
+	c.run.Contributions = merged.Parts[0].Kept
+	c.notes = slices.Concat(c.notes, merged.Diagnostics, d.unapplied(c))
+	c.notes = slices.Concat(c.notes, d.addJobs(ctx, &merged), d.audit(ctx, &merged))
+	return nil
+}
+
+// unapplied reports contributions of a background hook that have no effect because its
+// phase is over.
+func (d *dispatch) unapplied(c *call) []phases.Diagnostic {
+	var remarks []phases.Diagnostic
+	for i := range c.entries {
+		if kind := phases.KindOf(c.entries[i].Value); !slices.Contains(phases.AlwaysAccepted(), kind) {
+			remarks = append(remarks, phases.Diagnostic{
+				Code: phases.CodeNotAllowed, Severity: phases.SeverityWarning, Plugin: c.sub.Plugin, Subscription: c.sub.ID, Visibility: c.sub.Visibility,
+				Message: fmt.Sprintf("%s observes in the background: its %s had no effect", c.sub.ID, kind),
 			})
 		}
-	})
+	}
+	return remarks
+}
+
+func (e *Engine) reportNotes(j jobs.Job, remarks []phases.Diagnostic) {
+	for _, d := range turnstate.Bounded(remarks) {
+		e.emit(Event{
+			Kind: EventDiagnostic, Plugin: j.Plugin, Subscription: j.Subscription, Phase: j.Phase,
+			State: string(d.Severity), Code: d.Code, Message: d.For(phases.AudienceOperator).Message, Detail: d.Detail,
+		})
+		if d.Detail != "" {
+			continue // it was logged already
+		}
+		e.opts.Logger.Log(context.Background(), levelOf(d.Severity), "background work reports", "subscription", j.Subscription, "code", d.Code, "message", d.Message)
+	}
 }

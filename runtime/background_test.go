@@ -9,8 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/grapnelhq/grapnel/jobs"
 	"github.com/grapnelhq/grapnel/phases"
-	"github.com/grapnelhq/grapnel/runtime"
 	"github.com/grapnelhq/grapnel/sdk"
 )
 
@@ -41,8 +41,8 @@ func TestCollect(t *testing.T) {
 		))
 		h.override("p.b_twice", phases.Override{Retry: &phases.Retry{Attempts: 3, Backoff: phases.Duration(time.Minute)}})
 		h.cfg.Plugins[0].Grants = allGrants()
-		h.opts.Jobs = map[string]func(context.Context, runtime.Job) error{
-			"now": func(context.Context, runtime.Job) error { return nil }, "later": func(context.Context, runtime.Job) error { return nil },
+		h.opts.Jobs = map[string]func(context.Context, jobs.Job) error{
+			"now": func(context.Context, jobs.Job) error { return nil }, "later": func(context.Context, jobs.Job) error { return nil },
 		}
 		eng := h.start(t)
 		ctx, wait := eng.Collect(t.Context())

@@ -268,7 +268,7 @@ func TestCharsOfTurn(t *testing.T) {
 	text := section("text", "s", longText(900))
 	answer := text.PrePromptCompile
 	text.PrePromptCompile = func(ctx context.Context, c *sdk.Call, in *phases.PrePromptCompileInput) ([]phases.Contribution, error) {
-		room <- c.Room.MaxChars
+		room <- c.Budget.MaxChars
 		return answer(ctx, c, in)
 	}
 	h := newHosted(plugin("p", text))

@@ -79,7 +79,7 @@ func TestCachedByRoom(t *testing.T) {
 	t.Parallel()
 	var rooms []int
 	hook := on("text", phases.PrePromptCompile, func(_ context.Context, c *sdk.Call, _ phases.Input) ([]phases.Contribution, error) {
-		rooms = append(rooms, c.Room.MaxChars)
+		rooms = append(rooms, c.Budget.MaxChars)
 		return sdk.Reply(&phases.PromptSection{SectionID: "rules", Content: "Be brief."})
 	}, phases.KindPromptSection)
 	hook.Cache = &phases.Cache{}
@@ -133,7 +133,7 @@ func TestCachedIsOwn(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			hook := on("h", test.phase, reply(phases.CloneContribution(test.reply)), test.reply.Kind())
+			hook := on("h", test.phase, reply(phases.CloneContribution(test.reply)), phases.KindOf(test.reply))
 			hook.Cache = &phases.Cache{}
 			eng := newHosted(plugin("p", hook)).start(t)
 			want := dispatch(t, newHosted(plugin("p", hook)).start(t), inputOf(t, test.phase))

@@ -2,20 +2,55 @@ package runtime
 
 import (
 	"context"
-	"errors"
-	"sync/atomic"
 	"time"
 
+	"github.com/grapnelhq/grapnel/internal/bounded"
+	"github.com/grapnelhq/grapnel/internal/cond"
 	"github.com/grapnelhq/grapnel/internal/merge"
-	"github.com/grapnelhq/grapnel/internal/supervise"
+	"github.com/grapnelhq/grapnel/internal/plan"
+	"github.com/grapnelhq/grapnel/internal/pool"
+	"github.com/grapnelhq/grapnel/internal/wire"
 	"github.com/grapnelhq/grapnel/phases"
 )
 
-// errNoSlot ends the wait for a slot.
-var errNoSlot = errors.New("no slot came free in time")
+type call struct {
+	reply
+	cacheSlot
 
-// call runs one hook: attempts within its budgets, then the check of its
-// answer. It returns at until at the latest.
+	dispatch *dispatch
+	sub      *plan.Subscription
+	hook     *hook
+	run      *phases.Run
+	// settled says that the state is final.
+	settled bool
+	failure *phases.Error
+	// judged are the rewrites in the input that the hook was asked about.
+	judged []phases.MergedRewrite
+	mark   failMark
+	// span is the call's place in the host's trace.
+	span span
+	// once, if set, runs right before the plugin is called; see background.Attempt.
+	once func(ctx context.Context) *phases.Error
+	// asked and answer are the last message and its answer.
+	asked  *phases.Dispatch
+	answer *phases.Result
+}
+
+// reply is what is left of an answer once it has been admitted, or recalled.
+type reply struct {
+	entries []merge.Entry
+	dropped []merge.Drop
+	notes   []phases.Diagnostic
+}
+
+// cacheSlot says where an answer is to be cached; the key is empty for none.
+type cacheSlot struct {
+	key   string
+	epoch uint64
+}
+
+// call runs one hook: attempts within its budgets, then the check of its answer. It
+// returns at until at the latest.
 func (d *dispatch) call(ctx context.Context, c *call, until time.Time) {
 	attempts := 1
 	var backoff time.Duration
@@ -34,11 +69,10 @@ func (d *dispatch) call(ctx context.Context, c *call, until time.Time) {
 			c.fail(failure)
 			return
 		}
-		d.engine.logFailure(c.run, failure) // the next attempt has its own
+		d.engine.logFailure(c.run, failure)
 	}
 }
 
-// retryable reports whether another attempt may have another end.
 func retryable(err *phases.Error) bool {
 	switch err.Code {
 	case phases.CauseTimeout, phases.CauseCrash, phases.CauseOOM, phases.CauseSessionReset, phases.CauseUnavailable, phases.CauseOverloaded:
@@ -47,7 +81,7 @@ func retryable(err *phases.Error) bool {
 	return err.Retryable
 }
 
-// pause waits between attempts; false when there is no time for another one.
+// pause waits between attempts; false if there is no time for another one.
 func pause(ctx context.Context, d time.Duration, until time.Time) bool {
 	if time.Until(until) <= d {
 		return false
@@ -65,70 +99,29 @@ func pause(ctx context.Context, d time.Duration, until time.Time) bool {
 	}
 }
 
-// try makes one attempt: is there a slot, is the plugin there, does its breaker
-// allow it, what is the answer, and is it a valid one. It settles the call when
-// all is well; otherwise it only says why not.
 func (d *dispatch) try(ctx context.Context, c *call, attempt int, until time.Time) *phases.Error {
 	c.run.Attempts = attempt
 	if time.Until(until) <= 0 {
-		return exhausted("there was no time left when its turn came")
+		return phases.Errorf(phases.CauseBudgetExhausted, "there was no time left when its turn came")
 	}
-	if failure := c.refusal(); failure != nil {
-		return failure
-	}
-	lease, failure := d.lease(ctx, c, until)
-	if failure != nil {
-		return failure
-	}
-	// Nobody waits for a successor longer than the plugin itself may take.
-	leased := time.Now()
-	inc, failure := c.hook.in.await(ctx, earlier(until, leased.Add(c.sub.Timeout.D())))
-	if waited := time.Since(leased); waited > time.Millisecond {
-		c.run.QueueMS += millis(waited)
-	}
-	if failure != nil {
-		lease.freed()
-		return failure
-	}
-	defer inc.visits.leave()
-	report, err := c.hook.breaker.Allow()
-	if err != nil {
-		lease.freed()
-		return breakerOpen(c.sub.ID)
-	}
-	if c.once != nil {
-		if failure := c.once(ctx); failure != nil {
-			lease.freed()
-			report(supervise.OutcomeNeutral)
-			return failure
-		}
-	}
-	res, failure := d.ask(ctx, c, inc, lease, attempt, until)
-	if failure == nil {
-		failure = d.admit(c, res)
-	}
-	report(breakerOutcome(failure, c.ownTime))
-	return failure
+	i := c.invocation()
+	i.once, i.until = c.once, until
+	return d.engine.invoke(ctx, &i)
 }
 
-// refusal says why the call cannot be made now, nil if nothing is known that speaks
-// against it: who is refused waits for no slot.
-func (c *call) refusal() *phases.Error {
-	switch {
-	case c.hook.in.live.Load() == nil:
-		return c.hook.in.unavailable()
-	case c.hook.breaker.State() == supervise.BreakerOpen:
-		return breakerOpen(c.sub.ID)
+func (c *call) invocation() invocation {
+	d := c.dispatch
+	return invocation{
+		frame: c, in: c.hook.in, run: c.run, kind: ExchangeDispatch, breaker: c.hook.breaker, subscription: c.sub.ID, timeout: c.sub.Timeout.D(),
+		site: site{plugin: c.sub.Plugin, turn: d.rq.context, state: d.rq.state, subscription: c.sub.ID, generation: d.gen.number},
 	}
-	return nil
 }
 
-// refuse settles a call that cannot be made now and would not be tried again.
 func (d *dispatch) refuse(ctx context.Context, c *call, until time.Time) bool {
 	if c.sub.Retry != nil || time.Until(until) <= 0 {
 		return false
 	}
-	failure := c.refusal()
+	failure := refusal(c.hook.in, c.hook.breaker, c.sub.ID)
 	if failure == nil {
 		return false
 	}
@@ -139,165 +132,35 @@ func (d *dispatch) refuse(ctx context.Context, c *call, until time.Time) bool {
 	return true
 }
 
-func breakerOpen(subscription string) *phases.Error {
-	return phases.Errorf(phases.CauseBreakerOpen, "the breaker of %s is open after repeated failures", subscription)
-}
+var _ frame = (*call)(nil)
 
-// earlier returns the earlier of two times.
-func earlier(a, b time.Time) time.Time {
-	if b.Before(a) {
-		return b
-	}
-	return a
-}
-
-// breakerOutcome says what an attempt means for the breaker: only time-outs,
-// crashes and invalid answers count, and a time-out only if the hook had the
-// whole of its own time.
-func breakerOutcome(err *phases.Error, ownTime bool) supervise.Outcome {
-	if err == nil {
-		return supervise.OutcomeSuccess
-	}
-	switch err.Code {
-	case phases.CauseCrash, phases.CauseInvalidReply:
-		return supervise.OutcomeFailure
-	case phases.CauseTimeout:
-		if ownTime {
-			return supervise.OutcomeFailure
-		}
-	}
-	return supervise.OutcomeNeutral
-}
-
-func exhausted(why string) *phases.Error {
-	return &phases.Error{Code: phases.CauseBudgetExhausted, Message: why}
-}
-
-// lease is one taken slot. The plugin's answer, or its end, gives it back.
-type lease struct {
-	in   *instance
-	slot bool
-	// subscription is the hook's; empty for a tool.
-	subscription string
-	// inc is whose call was left, and figures are where that is counted, nil for
-	// nowhere; set before the state says so.
-	inc     *incarnation
-	figures *figures
-	state   atomic.Int32
-}
-
-const (
-	leaseHeld = iota
-	leaseAbandoned
-	leaseFreed
-)
-
-// lease waits for a slot. The wait counts against the phase, not the hook. A
-// plugin that is on the call chain already has one.
-func (d *dispatch) lease(ctx context.Context, c *call, until time.Time) (*lease, *phases.Error) {
-	l := &lease{in: c.hook.in, slot: !chainOf(ctx).holds(c.sub.Plugin), subscription: c.sub.ID}
-	if !l.slot {
-		return l, nil
-	}
-	if l.in.slots.tryAcquire() {
-		return l, nil
-	}
-	waiting := time.Now()
-	bounded, cancel := context.WithDeadlineCause(ctx, until, errNoSlot)
-	defer cancel()
-	err := l.in.slots.acquire(bounded)
-	c.run.QueueMS += millis(time.Since(waiting))
-	switch {
-	case err == nil && time.Now().Before(until):
-		return l, nil
-	case err == nil: // in the very moment in which the time was over
-		l.freed()
-	case bounded.Err() == nil:
-		return nil, codedError(err) // too many wait already
-	case cancelled(ctx):
-		return nil, timeUp(ctx)
-	}
-	return nil, exhausted("the plugin was busy until the time was over")
-}
-
-// freed is told when the plugin lets go of the call.
-func (l *lease) freed() {
-	if l.state.Swap(leaseFreed) == leaseAbandoned {
-		l.figures.unanswered(-1)
-		l.in.returned(l.inc)
-	}
-	if l.slot {
-		l.in.slots.release()
-	}
-}
-
-// leave is told when the caller does not wait any longer.
-func (l *lease) leave(inc *incarnation) {
-	l.inc, l.figures = inc, l.in.engine.tally.callers(l.in.declared.Name, l.subscription)
-	if l.state.CompareAndSwap(leaseHeld, leaseAbandoned) {
-		l.figures.unanswered(1)
-		l.in.engine.emit(Event{Kind: EventAbandoned, Plugin: l.in.declared.Name, Subscription: l.subscription})
-		l.in.abandon(inc)
-	}
-}
-
-// ask sends the call and waits for its answer or its deadline.
-func (d *dispatch) ask(ctx context.Context, c *call, inc *incarnation, l *lease, attempt int, until time.Time) (*phases.Result, *phases.Error) {
-	begin := time.Now()
-	deadline := begin.Add(c.sub.Timeout.D())
-	if c.ownTime = !until.Before(deadline); !c.ownTime {
-		deadline = until
-	}
-	x := inc.beginExchange(ExchangeDispatch, d.gen.number, c.sub.ID)
-	hookCtx := d.engine.callContext(ctx, site{
-		plugin: c.sub.Plugin, turn: d.rq.context, scope: d.rq.scope, subscription: c.sub.ID, generation: d.gen.number, incarnation: inc.number, exchange: x,
-	}, deadline)
-	defer hookCtx.cancel()
-	m := d.message(c, inc, attempt, deadline.Sub(begin))
+// send implements frame.
+func (c *call) send(ctx context.Context, inc *pool.Incarnation, remaining time.Duration, freed func()) (stats wire.Stats, err error) {
+	d := c.dispatch
 	c.judged = d.applied
-	inc.asked()
-	res, stats, err := inc.peer().Dispatch(hookCtx, m, l.freed)
-	c.run.DurationMS += millis(time.Since(begin))
-	c.run.BytesIn += stats.BytesIn
-	c.run.BytesOut += stats.BytesOut
-	c.run.Incarnation = inc.number
-	var failure *phases.Error
-	switch {
-	case err == nil:
-	case hookCtx.Err() != nil:
-		l.leave(inc)
-		failure = timeUp(ctx)
-	default:
-		failure = inc.explain(hookCtx, codedError(err))
-	}
-	x.dispatched(m, res, failure)
-	return res, failure
+	c.asked = d.message(c, inc, remaining)
+	c.answer, stats, err = inc.Peer().Dispatch(ctx, c.asked, freed)
+	return stats, err
 }
 
-// timeUp says why a call was left: the caller has gone, or its time was over.
-func timeUp(caller context.Context) *phases.Error {
-	if cancelled(caller) {
-		return phases.Errorf(phases.CauseCancelled, "the caller does not wait any longer")
-	}
-	return phases.Errorf(phases.CauseTimeout, "no answer in time")
-}
+// show implements frame.
+func (c *call) show(x *Exchange) { x.Dispatch, x.Result = c.asked, c.answer }
 
-// explain replaces a broken session by the end of the process, if that is why. The
-// plugin's own words hold none of its secrets then.
-func (inc *incarnation) explain(ctx context.Context, err *phases.Error) *phases.Error {
-	if !inc.broken(err) || !inc.exited(ctx) || inc.process.Exit().Asked {
-		return inc.in.redactor.coded(err) // a process that the host has ended did not crash
+// timeUp implements frame.
+func (c *call) timeUp(caller context.Context, sent bool) *phases.Error {
+	if !sent && !bounded.Cancelled(caller) {
+		return phases.Errorf(phases.CauseBudgetExhausted, "the plugin was busy until the time was over")
 	}
-	return inc.exitError()
+	return bounded.TimeUp(caller)
 }
 
 // message is the call as the plugin sees it: what was not granted is withheld.
-func (d *dispatch) message(c *call, inc *incarnation, attempt int, remaining time.Duration) *phases.Dispatch {
+func (d *dispatch) message(c *call, inc *pool.Incarnation, remaining time.Duration) *phases.Dispatch {
 	h := c.hook
 	m := &phases.Dispatch{
 		Subscription: c.sub.ID, Hook: c.sub.Name, Phase: d.phase.Row.Phase, Context: d.rq.context, Input: d.input, Policies: d.policies, Contexts: d.contexts,
-		Attempt: attempt, Trace: c.span.trace, Remaining: remaining, Generation: d.gen.number, Incarnation: inc.number,
-		Room: phases.Room{MaxChars: d.room(c), MaxBytes: frameOf(h.in.declared)},
+		Attempt: c.run.Attempts, Trace: c.span.trace, Remaining: remaining, Generation: d.gen.number, Incarnation: inc.Number,
+		Budget: phases.AnswerBudget{MaxChars: d.textBudget(c), MaxBytes: pool.FrameSize(&h.in.Declared)},
 	}
 	if d.rq.key != "" {
 		m.IdempotencyKey = d.rq.key + "/" + c.sub.ID
@@ -306,19 +169,9 @@ func (d *dispatch) message(c *call, inc *incarnation, attempt int, remaining tim
 	return m
 }
 
-// room is the text budget that a plugin is told: the least that will be applied
-// to its text.
-func (d *dispatch) room(c *call) int {
-	room := merge.DefaultSectionChars
-	if c.sub.Budget.Chars > 0 {
-		room = min(room, c.sub.Budget.Chars)
-	}
-	return min(room, max(0, d.chars))
-}
-
-// admit checks an answer at the boundary and settles the call with it; an answer
-// that is not valid is a failure.
-func (d *dispatch) admit(c *call, res *phases.Result) *phases.Error {
+// admit implements frame: it checks the answer and settles the call with it.
+func (c *call) admit(*pool.Incarnation) *phases.Error {
+	d, res := c.dispatch, c.answer
 	admitted, err := merge.Admit(d.phase.Row, &c.hook.merge, res.Contributions)
 	if err != nil {
 		return codedError(err)
@@ -330,11 +183,13 @@ func (d *dispatch) admit(c *call, res *phases.Result) *phases.Error {
 		note.Plugin, note.Subscription = c.sub.Plugin, c.sub.ID
 		c.notes = append(c.notes, note)
 	}
-	c.hook.in.redactor.notes(c.notes)
+	c.hook.in.Redact(c.notes)
 	d.engine.logRemarks(c.sub.ID, c.notes)
-	d.engine.logRemarks(c.sub.ID, c.remarksOf(c.entries))
+	remarks := merge.Remarks(&c.hook.merge, c.entries)
+	c.hook.in.Redact(remarks)
+	d.engine.logRemarks(c.sub.ID, remarks) // merging makes the same rows of them, which are not logged again
 	c.run.State = phases.StateSucceeded
-	c.run.Verdict, c.run.ReasonCode = verdict(c.entries)
+	c.run.Verdict, c.run.ReasonCode = merge.Verdict(c.entries)
 	switch {
 	case c.sub.Shadow:
 		c.run.State = phases.StateShadowed
@@ -347,19 +202,21 @@ func (d *dispatch) admit(c *call, res *phases.Result) *phases.Error {
 	return nil
 }
 
-// verdict is the strongest verdict among contributions, with the plugin's word for the
-// reason; empty without a decision.
-func verdict(entries []merge.Entry) (strongest phases.Verdict, reasonCode string) {
-	for i := range entries {
-		decision, ok := entries[i].Value.(*phases.Decision)
-		if ok && decision.Verdict.Strength() > strongest.Strength() {
-			strongest, reasonCode = decision.Verdict, decision.ReasonCode
-		}
+// condition settles a hook whose condition is false or fails, judged by what its handler
+// would be sent now.
+func (d *dispatch) condition(c *call) {
+	if c.settled {
+		return
 	}
-	return strongest, reasonCode
-}
-
-// millis is a duration in milliseconds, to the microsecond.
-func millis(d time.Duration) float64 {
-	return float64(d.Microseconds()) / 1000
+	c.judged, c.run.RewrittenBy = d.applied, merge.Owners(d.applied)
+	if c.sub.Condition == nil {
+		return
+	}
+	ok, err := c.sub.Condition.Eval(cond.Env{Context: &d.rq.context, Input: d.input, Policies: d.policies})
+	switch {
+	case err != nil:
+		c.fail(&phases.Error{Code: phases.CauseCondition, Message: "its condition could not be evaluated", Detail: err.Error(), Err: err})
+	case !ok:
+		c.run.State, c.settled = phases.StateFiltered, true
+	}
 }

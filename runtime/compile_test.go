@@ -96,7 +96,7 @@ func TestEqualTurns(t *testing.T) {
 	for i := range 3 {
 		in := runtime.CompileInput{UserText: "hello"}
 		if i == 2 {
-			in.ToolCalling, in.Prompt.Facts = true, compiler.Facts{Date: "2026-05-05"}
+			in.ToolCalling, in.Facts = true, compiler.Facts{Date: "2026-05-05"}
 		}
 		done, err := eng.CompileTurn(t.Context(), where, in)
 		if err != nil {
@@ -159,9 +159,9 @@ func TestBlocked(t *testing.T) {
 	}
 }
 
-// TestLeftOut: what did not reach the prompt stands in the manifest, with its
+// TestOmitted: what did not reach the prompt stands in the manifest, with its
 // owner and the reason.
-func TestLeftOut(t *testing.T) {
+func TestOmitted(t *testing.T) {
 	t.Parallel()
 
 	h := newHosted(plugin("a", section("h", "slot", "first")), plugin("b", section("h", "slot", "second"), section("x", "denied", "text")))
@@ -170,15 +170,15 @@ func TestLeftOut(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []phases.LeftOut{{ID: "denied", Owner: "b", Reason: "forbidden", Chars: 4}, {ID: "slot", Owner: "b", Reason: "conflict", Chars: 6}}
-	var got []phases.LeftOut
-	for _, row := range done.Manifest.LeftOut {
+	want := []phases.Omitted{{ID: "denied", Owner: "b", Reason: "forbidden", Chars: 4}, {ID: "slot", Owner: "b", Reason: "conflict", Chars: 6}}
+	var got []phases.Omitted
+	for _, row := range done.Manifest.Omitted {
 		if row.Owner == "b" {
 			got = append(got, row)
 		}
 	}
 	if diff := cmp.Diff(got, want); diff != "" {
-		t.Errorf("left out (-got +want):\n%s", diff)
+		t.Errorf("omitted (-got +want):\n%s", diff)
 	}
 }
 

@@ -34,7 +34,7 @@ func TestDirRoot(t *testing.T) {
 		{"/b", "/a", false},
 		{"/a/b", "a", false},
 	} {
-		turn, err := eng.BeginTurn(t.Context(), phases.Turn{Dir: tt.dir, DirRoot: tt.root})
+		turn, err := eng.BeginTurn(t.Context(), phases.Context{Dir: tt.dir, DirRoot: tt.root})
 		switch {
 		case err == nil:
 			if _, err := turn.End(t.Context(), &phases.PostTurnInput{}); err != nil {

@@ -43,7 +43,7 @@ func ExampleEngine_CompileTurn() {
 		fmt.Println(err)
 		return
 	}
-	done, err := eng.CompileTurn(ctx, phases.Turn{ThreadID: "t", TurnID: "1"}, runtime.CompileInput{UserText: "hello"})
+	done, err := eng.CompileTurn(ctx, phases.Context{ThreadID: "t", TurnID: "1"}, runtime.CompileInput{UserText: "hello"})
 	if err := errors.Join(err, eng.Close(ctx)); err != nil {
 		fmt.Println(err)
 		return
@@ -70,7 +70,7 @@ func ExampleTurn_ToolPreCall() {
 		return
 	}
 	defer func() { _ = eng.Close(ctx) }()
-	turn, err := eng.BeginTurn(ctx, phases.Turn{ThreadID: "t", TurnID: "1"})
+	turn, err := eng.BeginTurn(ctx, phases.Context{ThreadID: "t", TurnID: "1"})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -44,7 +44,7 @@ func ExampleTurn_CallTool() {
 		return
 	}
 	defer func() { _ = eng.Close(ctx) }()
-	turn, err := eng.BeginTurn(ctx, phases.Turn{ThreadID: "t", TurnID: "1"})
+	turn, err := eng.BeginTurn(ctx, phases.Context{ThreadID: "t", TurnID: "1"})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -1,13 +1,17 @@
 package runtime
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/grapnelhq/grapnel/internal/pool"
+)
 
 // BenchmarkNobodyRecords is what a call of a plugin pays for Options.OnExchange where
 // that is nil.
 func BenchmarkNobodyRecords(b *testing.B) {
-	inc := &incarnation{in: &instance{engine: &Engine{}}}
+	e, inc := &Engine{}, &pool.Incarnation{Instance: &pool.Instance{}}
 	b.ReportAllocs()
 	for b.Loop() {
-		inc.beginExchange(ExchangeDispatch, 1, "plugin.hook").dispatched(nil, nil, nil)
+		e.beginExchange(inc, ExchangeDispatch, 1, "plugin.hook").ended(nil, nil)
 	}
 }

@@ -30,7 +30,7 @@ type exchangeLog struct {
 func (l *exchangeLog) note(x *runtime.Exchange) error {
 	kept := *x
 	if x.Result != nil {
-		data, err := json.Marshal(phases.Contributions(x.Result.Contributions))
+		data, err := json.Marshal(x.Result.Contributions)
 		var cs phases.Contributions
 		if err = errors.Join(err, json.Unmarshal(data, &cs)); err != nil {
 			return err

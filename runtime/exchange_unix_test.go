@@ -20,11 +20,11 @@ func TestExchangeOfProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	calls := log.of(runtime.ExchangeDispatch)
-	if len(calls) != 1 || calls[0].Err == nil || calls[0].Err.Code != phases.CauseCrash || calls[0].Start != 1 || calls[0].SHA256 != phases.CodeUnpinned {
+	if len(calls) != 1 || calls[0].Err == nil || calls[0].Err.Code != phases.CauseCrash || calls[0].Start != 1 || calls[0].SHA256 != "unpinned" {
 		t.Fatalf("exchanges %+v", calls)
 	}
 	for range 2 {
-		now, err := eng.Repeat(t.Context(), &calls[0])
+		now, err := eng.Replay(t.Context(), &calls[0])
 		if err != nil || now.Err == nil || now.Err.Code != phases.CauseCrash {
 			t.Errorf("again %+v, %v", now, err)
 		}

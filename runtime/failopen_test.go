@@ -34,7 +34,7 @@ func TestFailOpenMark(t *testing.T) {
 		{"the only slot is lost", text("taken"), nil, phases.CauseConflict, 0, "nothing of it was kept"},
 		{"a fallback", text("not_granted"), text("spare"), phases.CauseForbidden, 1, "its fallback was used"},
 		{"a fallback beside a part", text("s", "not_granted"), text("spare"), phases.CauseForbidden, 2, "2 of its 3 contributions were kept, its fallback included"},
-		{"a fallback that loses its slot", text("not_granted"), text("taken"), phases.CauseForbidden, 0, "nothing of it was kept, its fallback neither"},
+		{"a fallback that loses its slot", text("not_granted"), text("taken"), phases.CauseForbidden, 0, "nothing of it was kept, nor of its fallback"},
 		{"a fallback that is refused", text("not_granted"), text("not_granted"), phases.CauseForbidden, 0, "its fallback was refused, and nothing of it was kept"},
 		{"a part, and a fallback that is refused", text("s", "not_granted"), text("not_granted"), phases.CauseForbidden, 1, "its fallback was refused; 1 of its"},
 	}

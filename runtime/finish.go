@@ -2,59 +2,28 @@ package runtime
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"slices"
 	"time"
 
+	"github.com/grapnelhq/grapnel/internal/background"
+	"github.com/grapnelhq/grapnel/internal/bounded"
+	"github.com/grapnelhq/grapnel/internal/merge"
+	"github.com/grapnelhq/grapnel/internal/pool"
+	"github.com/grapnelhq/grapnel/jobs"
 	"github.com/grapnelhq/grapnel/phases"
 )
 
-// codePhaseFailed is the code of hooks that were not run because their phase had
-// failed closed before their stage.
+// codePhaseFailed: a hook did not run because its phase had failed before.
 const codePhaseFailed = "phase_failed"
 
-// finish merges, checks what was required, settles what did not run, queues the
-// observers and writes the outcome.
-func (d *dispatch) finish(ctx context.Context) (*phases.Outcome, error) {
-	if cancelled(ctx) && d.failed == nil {
-		d.failed = timeUp(ctx)
-		d.failed.Phase = d.phase.Row.Phase
-	}
-	d.merge()
-	d.requireCompleted()
-	d.settleRest(ctx)
-	if d.failed == nil {
-		d.observe(ctx)
-	}
-	d.denyOnFailure()
-	used := time.Since(d.start)
-	out := d.outcome(used)
-	if d.phase.Row.TurnTime {
-		d.rq.scope.debit(used)
-	}
-	d.rq.scope.add(out, &d.merged, d.phase.Phase)
-	if d.failed == nil {
-		out.Diagnostics = append(out.Diagnostics, d.addJobs(ctx, &d.merged)...)
-	}
-	out.Diagnostics = append(out.Diagnostics, d.audit(ctx, &d.merged)...)
-	for _, open := range d.phase.unguarded {
-		d.engine.emit(open)
-	}
-	d.tellRuns(ctx, out)
-	d.tellDispatch(used)
-	if out.Error != nil {
-		return out, &PhaseError{Coded: out.Error, Outcome: out}
-	}
-	return out, nil
-}
-
-// settleRest gives a state to every hook that has none because its phase was
-// cancelled or failed before its stage.
 func (d *dispatch) settleRest(ctx context.Context) {
 	if d.failed == nil {
 		return
 	}
 	code := codePhaseFailed
-	if cancelled(ctx) {
+	if bounded.Cancelled(ctx) {
 		code = string(phases.CauseCancelled)
 	}
 	for i := range d.calls {
@@ -64,8 +33,6 @@ func (d *dispatch) settleRest(ctx context.Context) {
 	}
 }
 
-// requireCompleted fails the phase when a required subscription did not
-// complete, whatever the reason.
 func (d *dispatch) requireCompleted() {
 	if d.failed != nil {
 		return
@@ -84,7 +51,6 @@ func (d *dispatch) requireCompleted() {
 	}
 }
 
-// observe hands the observers to the background.
 func (d *dispatch) observe(ctx context.Context) {
 	d.advance()
 	for i := range d.calls {
@@ -103,7 +69,6 @@ func (d *dispatch) observe(ctx context.Context) {
 	}
 }
 
-// denyOnFailure makes a phase that takes decisions deny when it failed closed.
 func (d *dispatch) denyOnFailure() {
 	if d.failed == nil || !d.phase.Row.Decides() || d.failed.Code == phases.CauseCancelled {
 		return
@@ -120,14 +85,14 @@ func (d *dispatch) denyOnFailure() {
 func (d *dispatch) outcome(used time.Duration) *phases.Outcome {
 	out := &phases.Outcome{
 		Phase: d.phase.Row.Phase, Contributions: d.merged.Contributions, Shadowed: d.merged.Shadowed, Decision: d.merged.Decision, Merged: d.merged.Merged,
-		Runs: d.runs, Plugins: d.gen.rows(), Error: d.failed, LeftOut: d.merged.LeftOut, Sources: d.merged.Sources,
+		Runs: d.runs, Plugins: d.gen.rows(), Error: d.failed, Omitted: d.merged.Omitted, Sources: d.merged.Sources,
 		Budget:    phases.BudgetUse{GrantedMS: millis(d.granted), UsedMS: millis(used), SpentBy: []phases.Spent{}},
 		Rewritten: d.input,
 	}
-	if d.failed == nil { // what a failed phase gives is not delivered
-		var before []phases.LeftOut
-		out.Merged.Reminders, before = d.engine.memory.undelivered(d.rq.context, out.Merged.Reminders)
-		out.LeftOut = append(out.LeftOut, before...)
+	if d.failed == nil { // a failed phase delivers nothing
+		var before []phases.Omitted
+		out.Merged.Reminders, before = d.engine.sessions.Undelivered(d.rq.context, out.Merged.Reminders)
+		out.Omitted = append(out.Omitted, before...)
 	}
 	for i := range d.calls {
 		c := &d.calls[i]
@@ -142,8 +107,8 @@ func (d *dispatch) outcome(used time.Duration) *phases.Outcome {
 	return out
 }
 
-// allDiagnostics lists what is to be said: about plugins that are not ready,
-// about the plan, hook by hook in plan order, about the merge.
+// allDiagnostics lists the diagnostics about plugins, the plan, each hook in plan order,
+// and the merge.
 func (d *dispatch) allDiagnostics(rows []phases.PluginRow) []phases.Diagnostic {
 	n := len(d.phase.notes) + len(d.merged.Diagnostics)
 	for i := range d.calls {
@@ -158,7 +123,7 @@ func (d *dispatch) allDiagnostics(rows []phases.PluginRow) []phases.Diagnostic {
 				Message: "the plugin " + row.Plugin + " is " + string(row.State) + ": " + row.Message, Detail: row.Detail,
 			})
 		}
-		if note, ok := sandboxNote(row); ok {
+		if note, ok := pool.SandboxNote(row); ok {
 			all = append(all, note)
 		}
 	}
@@ -169,15 +134,7 @@ func (d *dispatch) allDiagnostics(rows []phases.PluginRow) []phases.Diagnostic {
 	return append(all, d.merged.Diagnostics...)
 }
 
-// tellRuns tells of each run.
-func (d *dispatch) tellRuns(ctx context.Context, out *phases.Outcome) {
-	for i := range out.Runs {
-		d.engine.tell(ctx, &d.calls[i].span, &out.Runs[i], d.calls[i].failure)
-	}
-}
-
-// tellDispatch tells how long the phase took.
-func (d *dispatch) tellDispatch(used time.Duration) {
+func (d *dispatch) reportDispatch(used time.Duration) {
 	ev := Event{Kind: EventDispatch, Phase: d.phase.Row.Phase, State: string(phases.StateSucceeded), Took: used}
 	if d.failed != nil {
 		ev.State, ev.Code = string(phases.StateFailed), string(d.failed.Code)
@@ -186,4 +143,55 @@ func (d *dispatch) tellDispatch(used time.Duration) {
 		}
 	}
 	d.engine.emit(ev)
+}
+
+func (d *dispatch) enqueue(ctx context.Context, c *call) error {
+	sub, in := c.sub, d.input
+	payload, err := json.Marshal(in)
+	if err != nil {
+		return fmt.Errorf("input of %s: %w", phases.PhaseOf(in), err)
+	}
+	j := jobs.Job{Plugin: sub.Plugin, Subscription: sub.ID, Phase: phases.PhaseOf(in), Context: d.rq.context, Payload: payload, Trace: c.span.trace}
+	if len(sub.Condition.Policies()) > 0 || c.hook.sight.Policy {
+		j.Policies = d.policies
+	}
+	if c.hook.sight.Context {
+		j.Contexts = d.contexts
+	}
+	if d.rq.key != "" {
+		j.IdempotencyKey = d.rq.key + "/" + sub.ID
+	}
+	if r := sub.Retry; r != nil {
+		j.Attempts, j.Backoff = r.Attempts, r.Backoff.D()
+	}
+	return d.engine.background.Add(ctx, j)
+}
+
+// addJobs queues the background_job contributions of a phase, and returns a diagnostic for
+// each that was refused.
+func (d *dispatch) addJobs(ctx context.Context, merged *merge.Result) []phases.Diagnostic {
+	e := d.engine
+	var refused []phases.Diagnostic
+	for _, owned := range merged.Jobs {
+		job := owned.Value
+		j := jobs.Job{
+			Kind: job.JobKind, Plugin: owned.Hook.Plugin, Subscription: owned.Hook.Subscription, Context: d.rq.context, Payload: job.Payload,
+			IdempotencyKey: job.IdempotencyKey, NotBefore: job.NotBefore, Attempts: jobAttempts, Backoff: time.Second,
+		}
+		if i := slices.IndexFunc(d.calls, func(c call) bool { return c.sub.ID == j.Subscription }); i >= 0 {
+			j.Trace = d.calls[i].span.trace
+		}
+		if in := d.gen.byName[j.Plugin]; in != nil && phases.Allows(in.Declared.Grants.See, "policy") {
+			j.Policies = merged.Policies
+		}
+		if err := e.background.Add(ctx, j); err != nil {
+			e.jobChanged(j, background.StateRefused, err)
+			cause := phases.CodeOf(err)
+			refused = append(refused, phases.Diagnostic{
+				Code: phases.CodeJobRefused, Severity: phases.SeverityWarning, Cause: cause, Plugin: j.Plugin, Subscription: j.Subscription, SafeForUser: true,
+				Message: fmt.Sprintf("a background_job of %s was not queued (%s)", j.Subscription, cause),
+			})
+		}
+	}
+	return refused
 }

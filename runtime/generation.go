@@ -1,53 +1,63 @@
 package runtime
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"reflect"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/grapnelhq/grapnel/config"
+	"github.com/grapnelhq/grapnel/internal/pool"
+	"github.com/grapnelhq/grapnel/internal/suggest"
+	"github.com/grapnelhq/grapnel/internal/supervise"
 	"github.com/grapnelhq/grapnel/phases"
 )
 
-// retireAfter is how long turns may go on with a configuration that was
-// replaced.
+// retireAfter is how long turns may go on with a replaced configuration.
 const retireAfter = 60 * time.Second
 
-// generation is one loaded configuration with its plugins and its plan.
 type generation struct {
 	number    uint64
 	cfg       *config.Config
-	instances []*instance
-	byName    map[string]*instance
-	// planned is replaced when a plugin describes itself for the first time after
-	// the load.
+	instances []*pool.Instance
+	byName    map[string]*pool.Instance
+	// planned is replaced when a plugin describes itself for the first time later.
 	planned atomic.Pointer[planned]
-	// dropped says that the generation is not told any more what its plugins
-	// invalidate: turns that still use it have no answers from memory.
+	// dropped is set when the generation no longer hears of invalidations: its turns get
+	// no cached answers then.
 	dropped atomic.Bool
-	// planning makes plans one after the other: the last one knows most.
+	// planning serializes plans: the last one knows most.
 	planning sync.Mutex
 
 	mu    sync.Mutex
 	users int
-	// retired is set when another generation is in force; idle is closed when
-	// the last user has gone after that.
+	// retired is set when another generation is in force; idle is closed when the last
+	// user has gone after that.
 	retired bool
 	idle    chan struct{}
 }
 
-// rows is the plugins' part of the ledger.
 func (g *generation) rows() []phases.PluginRow {
 	rows := make([]phases.PluginRow, len(g.instances))
 	for i, in := range g.instances {
-		rows[i] = in.row(g.number)
+		rows[i] = in.Row(g.number)
 	}
 	return rows
 }
 
-// acquire returns the generation in force and keeps it until its leave is
-// called, which the caller does exactly once. It fails on a closed engine.
+func (g *generation) undeclared(name string) string {
+	return fmt.Sprintf("no plugin %q is declared%s", name, suggest.DidYouMean(name, slices.Sorted(maps.Keys(g.byName))))
+}
+
+// acquire returns the generation in force and keeps it until the caller calls its leave.
+// It fails on a closed engine.
 func (e *Engine) acquire() (*generation, error) {
 	if e.isClosed() {
 		return nil, ErrClosed
@@ -83,8 +93,8 @@ func (g *generation) leave() {
 	}
 }
 
-// retire waits for the last turn of a generation, bounded, and stops the plugins
-// that no other generation uses.
+// retire waits for the last turn of a generation, bounded, and stops the plugins that no
+// other generation uses.
 func (e *Engine) retire(g *generation) {
 	g.mu.Lock()
 	g.retired = true
@@ -102,20 +112,15 @@ func (e *Engine) retire(g *generation) {
 	}
 	g.dropped.Store(true)
 	e.mu.Lock()
-	e.generations = slices.DeleteFunc(e.generations, func(o *generation) bool { return o == g })
-	kept := instancesOf(e.generations)
+	e.inUse = slices.DeleteFunc(e.inUse, func(o *generation) bool { return o == g })
+	kept := instancesOf(e.inUse)
 	e.mu.Unlock()
-	e.forgetFigures()
-	for _, in := range g.instances {
-		if !slices.Contains(kept, in) {
-			in.shutdown()
-		}
-	}
+	e.forgetStats(e.generationsInUse())
+	e.pool.Stop(slices.DeleteFunc(slices.Clone(g.instances), func(in *pool.Instance) bool { return slices.Contains(kept, in) })...)
 }
 
-// instancesOf lists the instances of several generations, each once.
-func instancesOf(generations []*generation) []*instance {
-	var all []*instance
+func instancesOf(generations []*generation) []*pool.Instance {
+	var all []*pool.Instance
 	for _, g := range generations {
 		for _, in := range g.instances {
 			if !slices.Contains(all, in) {
@@ -126,11 +131,178 @@ func instancesOf(generations []*generation) []*instance {
 	return all
 }
 
-// stopAll stops instances that run, all at the same time.
-func stopAll(ins []*instance) {
-	var wait sync.WaitGroup
-	for _, in := range ins {
-		wait.Go(in.shutdown)
+func (e *Engine) isClosed() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.closed
+}
+
+// checkContext refuses a context that phases.CheckContext refuses, a relative directory,
+// and a root that does not contain the directory.
+func checkContext(c *phases.Context) error {
+	if err := phases.CheckContext(c); err != nil {
+		return err
 	}
-	wait.Wait()
+	if c.Dir != "" && !filepath.IsAbs(c.Dir) {
+		return fmt.Errorf("the context's dir %q is not an absolute path", c.Dir)
+	}
+	if c.Dir == "" || c.DirRoot == "" {
+		return nil
+	}
+	rel, err := filepath.Rel(c.DirRoot, c.Dir)
+	if err != nil || !filepath.IsAbs(c.DirRoot) || !filepath.IsLocal(rel) {
+		return fmt.Errorf("the context's dir %q is not below its dir_root %q", c.Dir, c.DirRoot)
+	}
+	return nil
+}
+
+// load builds a generation: plugins started, waited for and planned. Those of prev with the
+// same declaration are taken over. On error prev is as it was.
+func (e *Engine) load(ctx context.Context, cfg *config.Config, prev *generation) (*generation, error) {
+	if err := e.pool.Check(cfg); err != nil {
+		return nil, err
+	}
+	e.mu.Lock()
+	e.numbers++
+	g := &generation{number: e.numbers, cfg: cfg, byName: map[string]*pool.Instance{}, idle: make(chan struct{})}
+	e.mu.Unlock()
+	fresh := e.populate(g, prev)
+	e.expect(g, &planned{}) // starts fail before there is a plan
+	parked := prev.exclusive(fresh)
+	if err := e.begin(ctx, g, fresh, parked); err != nil {
+		for _, in := range parked {
+			in.Unpark()
+		}
+		return nil, err
+	}
+	return g, nil
+}
+
+// populate fills a generation with instances and returns the new ones, which are not
+// started yet.
+func (e *Engine) populate(g, prev *generation) (fresh []*pool.Instance) {
+	for _, p := range g.cfg.Plugins {
+		in := prev.keeps(p)
+		if in == nil {
+			in = e.pool.Instance(p, g.requires(p.Name))
+			fresh = append(fresh, in)
+		}
+		g.instances = append(g.instances, in)
+		g.byName[p.Name] = in
+	}
+	return fresh
+}
+
+// begin parks the exclusive predecessors, starts the fresh plugins, required ones first,
+// and settles the generation. On error they are stopped.
+func (e *Engine) begin(ctx context.Context, g *generation, fresh, parked []*pool.Instance) error {
+	for _, in := range parked {
+		if err := in.Park(ctx); err != nil {
+			return err
+		}
+	}
+	var required, optional []*pool.Instance
+	for _, in := range fresh {
+		if g.requires(in.Declared.Name) {
+			required = append(required, in)
+		} else {
+			optional = append(optional, in)
+		}
+	}
+	e.pool.Start(e.life, required, optional)
+	if err := e.settle(ctx, g, fresh); err != nil {
+		e.pool.Stop(fresh...)
+		return err
+	}
+	return nil
+}
+
+// keeps returns the instance of an unchanged declaration, unless it is in quarantine: a
+// reload is one of the ways out of it.
+func (g *generation) keeps(p config.Plugin) *pool.Instance {
+	if g == nil {
+		return nil
+	}
+	in, ok := g.byName[p.Name]
+	if !ok || in.Status().State == supervise.StateQuarantined {
+		return nil
+	}
+	was := in.Declared
+	was.Subscriptions, p.Subscriptions = nil, nil // they are the host's
+	if !reflect.DeepEqual(was, p) {
+		return nil
+	}
+	return in
+}
+
+// exclusive returns the predecessors that must not run beside their successors.
+func (g *generation) exclusive(fresh []*pool.Instance) []*pool.Instance {
+	var old []*pool.Instance
+	if g == nil {
+		return nil
+	}
+	for _, in := range fresh {
+		if p := g.byName[in.Declared.Name]; p != nil && in.Declared.Reload == pool.ReloadExclusive {
+			old = append(old, p)
+		}
+	}
+	return old
+}
+
+func (g *generation) requires(plugin string) bool {
+	for _, b := range g.cfg.Budgets.Phases {
+		if slices.ContainsFunc(b.Require, func(id string) bool { return strings.HasPrefix(id, plugin+".") }) {
+			return true
+		}
+	}
+	return false
+}
+
+// ErrNotUp is the error of a refused Reload: a plugin that is up did not come up with its
+// new declaration. The same reload may succeed later.
+var ErrNotUp = errors.New("a plugin that is up does not come up with its new declaration")
+
+// notUpError is ErrNotUp with its place in the operator's file.
+type notUpError struct{ error }
+
+// Is implements the interface of errors.Is.
+func (notUpError) Is(target error) bool { return target == ErrNotUp }
+
+// Unwrap returns the placed error.
+func (e notUpError) Unwrap() error { return e.error }
+
+func (g *generation) hasHooks(plugin string) bool {
+	in, ok := g.byName[plugin]
+	if !ok {
+		return false
+	}
+	d := in.Description()
+	return d != nil && len(d.Hooks) > 0
+}
+
+// settle waits for the fresh plugins and plans. What the operator got wrong is an error; a
+// plugin that is down is not, unless it would replace one that is up, whose guards would be
+// gone. A reload waits for all of them: hooks that are not known yet would be missing.
+func (e *Engine) settle(ctx context.Context, g *generation, fresh []*pool.Instance) error {
+	first := e.current.Load() == nil
+	for _, in := range fresh {
+		if first && e.opts.WaitFor == WaitRequired && !g.requires(in.Declared.Name) {
+			continue
+		}
+		err := in.Wait(ctx)
+		if ctx.Err() != nil {
+			return fmt.Errorf("waiting for the plugin %s: %w", in.Declared.Name, context.Cause(ctx))
+		}
+		if rejected, ok := errors.AsType[*phases.ConfigError](err); ok {
+			return g.cfg.ErrorAt(in.Declared.Name, rejected)
+		}
+		if err != nil && !first && e.current.Load().hasHooks(in.Declared.Name) {
+			return notUpError{g.cfg.PlanError(in.Declared.Name, "name", fmt.Sprintf("the plugin %s, which is up, does not come up with this configuration: %v", in.Declared.Name, err))}
+		}
+	}
+	descriptions := make([]*phases.Description, len(g.instances))
+	for i, in := range g.instances {
+		descriptions[i] = in.Description()
+	}
+	return e.replan(g, descriptions, make([]*phases.Description, len(g.instances)))
 }

@@ -238,7 +238,7 @@ func TestPostTurnIsBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := <-seen
-	if len(got.UserText.Text) != phases.MaxTurnText || !got.UserText.Truncated || len(got.ToolEvents) != phases.MaxTurnEvents {
+	if len(got.UserText.Text) != phases.MaxTurnText || !got.UserText.Truncated || len(got.ToolEvents) != 40 {
 		t.Errorf("%d characters, %d events", len(got.UserText.Text), len(got.ToolEvents))
 	}
 }
@@ -252,7 +252,7 @@ func TestConductOfHosts(t *testing.T) {
 	}}
 	eng := newHosted(judge).start(t)
 	begin := func() *runtime.Turn {
-		turn, err := eng.BeginTurn(t.Context(), phases.Turn{WorkspaceID: "w", ThreadID: "t"})
+		turn, err := eng.BeginTurn(t.Context(), phases.Context{WorkspaceID: "w", ThreadID: "t"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -269,7 +269,7 @@ func TestConductOfHosts(t *testing.T) {
 		}
 		return found
 	}
-	if got := told(begin()); !got[phases.CodePhaseSkipped] || got[phases.CodeDenyIgnored] {
+	if got := told(begin()); !got["phase_skipped"] || got["deny_ignored"] {
 		t.Errorf("nothing was dispatched: %v", got)
 	}
 	turn := begin()
@@ -279,7 +279,7 @@ func TestConductOfHosts(t *testing.T) {
 	if _, err := turn.PrePromptContext(t.Context(), &phases.PrePromptContextInput{}); err != nil {
 		t.Fatal(err)
 	}
-	if got := told(turn); got[phases.CodePhaseSkipped] || !got[phases.CodeDenyIgnored] {
+	if got := told(turn); got["phase_skipped"] || !got["deny_ignored"] {
 		t.Errorf("a denied turn was compiled: %v", got)
 	}
 }
@@ -295,7 +295,7 @@ func TestConductOfToolCalls(t *testing.T) {
 		Tools: []sdk.Tool{{Tool: tool, Call: func(context.Context, *sdk.ToolCall) (*phases.ToolResult, error) { return sdk.Text("done"), nil }}},
 	}
 	eng := newHosted(noRemove(nil), offer).start(t)
-	turn, err := eng.BeginTurn(t.Context(), phases.Turn{})
+	turn, err := eng.BeginTurn(t.Context(), phases.Context{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -307,11 +307,11 @@ func TestConductOfToolCalls(t *testing.T) {
 		judged, made string
 		want         string
 	}{
-		{"never judged", "", "ls", phases.CodePhaseSkipped},
+		{"never judged", "", "ls", "phase_skipped"},
 		{"judged", "ls", "ls", ""},
-		{"judged once", "", "ls", phases.CodePhaseSkipped},
+		{"judged once", "", "ls", "phase_skipped"},
 		{"another one", "ls", "ls -l", phases.CodeJudgedEarlier},
-		{"denied", "rm x", "rm x", phases.CodeDenyIgnored + " house.guard"},
+		{"denied", "rm x", "rm x", "deny_ignored" + " house.guard"},
 	}
 	for _, tt := range tests {
 		if tt.judged != "" {

@@ -117,7 +117,7 @@ func hammerTurn(ctx context.Context, eng *runtime.Engine, id string) error {
 		ctx, cancel = context.WithTimeout(ctx, time.Duration(rand.IntN(4000))*time.Microsecond)
 		defer cancel()
 	}
-	turn, err := eng.BeginTurn(ctx, phases.Turn{WorkspaceID: "w", ThreadID: "t", TurnID: id, SessionID: "s"})
+	turn, err := eng.BeginTurn(ctx, phases.Context{WorkspaceID: "w", ThreadID: "t", TurnID: id, SessionID: "s"})
 	if err != nil {
 		return unexpected(err)
 	}

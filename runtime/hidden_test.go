@@ -174,13 +174,13 @@ func TestRequestArguments(t *testing.T) {
 func TestAskedForHowLong(t *testing.T) {
 	t.Parallel()
 
-	in := func(session string, epoch int) phases.Turn {
+	in := func(session string, epoch int) phases.Context {
 		turn := host()
 		turn.SessionID, turn.Epoch = session, epoch
 		return turn
 	}
 	eng := newHosted(office()).start(t)
-	open := func(at phases.Turn) *runtime.Turn {
+	open := func(at phases.Context) *runtime.Turn {
 		turn, err := eng.BeginTurn(t.Context(), at)
 		if err != nil {
 			t.Fatal(err)
@@ -196,7 +196,7 @@ func TestAskedForHowLong(t *testing.T) {
 	request(t, old, `{"domains": ["calendar"]}`) // for itself only
 	for _, tt := range []struct {
 		name string
-		at   phases.Turn
+		at   phases.Context
 		want bool
 	}{
 		{"the next turn", in("s", 1), true},
@@ -259,8 +259,8 @@ func TestRequestToolsIsNotOffered(t *testing.T) {
 			if diff := cmp.Diff(offered(t, done), []string{"read", "(add_event)", "(list_mail)", "(send_mail)"}); diff != "" {
 				t.Errorf("tools (-got +want):\n%s", diff)
 			}
-			if want := (phases.LeftOut{ID: phases.RequestTools, Owner: phases.OwnerBuiltin, Reason: tt.reason}); !slices.Contains(done.Manifest.LeftOut, want) {
-				t.Errorf("left out: %+v", done.Manifest.LeftOut)
+			if want := (phases.Omitted{ID: phases.RequestTools, Owner: phases.OwnerBuiltin, Reason: tt.reason}); !slices.Contains(done.Manifest.Omitted, want) {
+				t.Errorf("omitted: %+v", done.Manifest.Omitted)
 			}
 			told := slices.ContainsFunc(done.Diagnostics, func(d phases.Diagnostic) bool { return d.Code == "conflict" && d.Slot == phases.RequestTools })
 			if told != (tt.reason == "conflict") {
@@ -274,7 +274,7 @@ func TestRequestToolsIsNotOffered(t *testing.T) {
 			if _, err := turn.CallTool(t.Context(), phases.ToolCall{Tool: phases.RequestTools}); phases.CodeOf(err) != phases.CauseForbidden {
 				t.Errorf("called all the same: %v", err)
 			}
-			tt.in.Prompt.RequestedDomains = []string{"mail", "none"}
+			tt.in.RequestedDomains = []string{"mail", "none"}
 			asked, err := turn.Compile(t.Context(), tt.in)
 			if err != nil {
 				t.Fatal(err)
@@ -292,7 +292,7 @@ func TestRequestToolsIsNotOffered(t *testing.T) {
 // small compiles a profile with tool calling.
 func small(p phases.Profile) runtime.CompileInput {
 	in := runtime.CompileInput{ToolCalling: true}
-	in.Prompt.Profile = p
+	in.Profile = p
 	return in
 }
 

@@ -19,7 +19,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/grapnelhq/grapnel/config"
-	"github.com/grapnelhq/grapnel/internal/badplugin"
 	"github.com/grapnelhq/grapnel/internal/sandbox"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/runtime"
@@ -35,8 +34,8 @@ func hostOfHostile(t *testing.T, name string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, why := sandbox.Probe().Reach(sandbox.Policy{}, ""); got < tier {
-		fmt.Printf("SKIPPED only %s is reached: %s\n", got, why)
+	if err := sandbox.Probe().Reach(tier, sandbox.Policy{}, ""); err != nil {
+		fmt.Printf("SKIPPED %v\n", err)
 		return
 	}
 	h := &hostileHost{tier: tier, scene: newScene(t)}
@@ -56,7 +55,7 @@ func hostOfHostile(t *testing.T, name string) {
 // batches puts rows together, but for those that want an engine of their own.
 func batches(names []string) [][]hostileRow {
 	size := batchSize
-	if os.Getenv(longTests) != "" {
+	if os.Getenv(hostileAlone) != "" {
 		size = 1
 	}
 	var together, alone []hostileRow
@@ -161,7 +160,7 @@ func (h *hostileHost) configuration(t *testing.T, plugins []config.Plugin) *conf
 	cfg := &config.Config{Version: 1, Plugins: append(plugins, good)}
 	cfg.Budgets.Turn.Time = phases.Duration(4 * generous)
 	cfg.Budgets.Phases = map[phases.Phase]config.PhaseBudget{
-		badplugin.HostilePhase: budget(generous), phases.PrePromptCompile: budget(generous), phases.ToolPreCall: budget(generous),
+		hostilePhase: budget(generous), phases.PrePromptCompile: budget(generous), phases.ToolPreCall: budget(generous),
 	}
 	return cfg
 }
@@ -170,7 +169,7 @@ func (h *hostileHost) configuration(t *testing.T, plugins []config.Plugin) *conf
 func hostileOptions() runtime.Options {
 	return runtime.Options{
 		WaitFor: runtime.WaitRequired,
-		Phases:  []phases.Row{phases.Custom(badplugin.HostilePhase, "hostile plugins are called", time.Minute, phases.Kinds()...)},
+		Phases:  []phases.Row{phases.Custom(hostilePhase, "hostile plugins are called", time.Minute, phases.Kinds()...)},
 		Complete: func(context.Context, phases.CompletionRequest) (phases.CompletionResponse, error) {
 			return phases.CompletionResponse{}, errors.New("no model")
 		},
@@ -181,8 +180,8 @@ func hostileOptions() runtime.Options {
 // prompt with what they say.
 func dispatchHostile(t *testing.T, eng *runtime.Engine) {
 	t.Helper()
-	_, err := eng.Dispatch(t.Context(), host(), &phases.CustomInput{Name: badplugin.HostilePhase, Fields: raw(`{"a":1}`)})
-	_, compileErr := eng.CompileTurn(t.Context(), phases.Turn{ThreadID: "t", TurnID: "1", Mode: phases.ModeAgent}, runtime.CompileInput{UserText: "x"})
+	_, err := eng.Dispatch(t.Context(), host(), &phases.CustomInput{Name: hostilePhase, Fields: raw(`{"a":1}`)})
+	_, compileErr := eng.CompileTurn(t.Context(), phases.Context{ThreadID: "t", TurnID: "1", Mode: phases.ModeAgent}, runtime.CompileInput{UserText: "x"})
 	for _, err := range []error{err, compileErr} {
 		if _, failed := errors.AsType[*runtime.PhaseError](err); err != nil && !failed {
 			t.Errorf("the caller has %v", err)
@@ -196,7 +195,7 @@ func (h *hostileHost) callGood(t *testing.T, eng *runtime.Engine) func() []time.
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	enough := 20
-	if os.Getenv(longTests) != "" {
+	if os.Getenv(hostileAlone) != "" {
 		enough = 300 // for a p99
 	}
 	var times []time.Duration
@@ -252,7 +251,7 @@ func (h *hostileHost) report(t *testing.T, batch []hostileRow, times []time.Dura
 	}
 	t.Logf("%s and %d more: p50 %v (alone %v), p99 %v (alone %v), %d calls, %d MiB", batch[0].name, len(batch)-1,
 		percentile(times, 50), percentile(h.baseline, 50), now, alone, len(times), peak>>20)
-	if os.Getenv(longTests) != "" && !batch[0].slows && now > 2*max(alone, schedulerNoise) {
+	if os.Getenv(hostileAlone) != "" && !batch[0].slows && now > 2*max(alone, schedulerNoise) {
 		t.Errorf("%s: p99 %v beside %v alone", batch[0].name, now, alone)
 	}
 }

@@ -25,8 +25,8 @@ const (
 	hostileTier = "GRAPNEL_HOSTILE"
 	// hostileOnly names the rows that it runs, separated by commas; empty is all.
 	hostileOnly = "GRAPNEL_HOSTILE_ROWS"
-	// longTests runs each row alone, with the p99 of its neighbour asserted.
-	longTests = "GRAPNEL_LONG"
+	// hostileAlone runs each row alone, and asserts the p99 of its neighbour.
+	hostileAlone = "GRAPNEL_HOSTILE_ALONE"
 )
 
 const nobody = 65534
@@ -43,21 +43,27 @@ func TestHostile(t *testing.T) {
 		t.Skip("the hostile-plugin suite takes a minute, and ten under the race detector: it runs without -short and -race")
 	}
 	users := []uint32{uint32(os.Geteuid())}
-	if users[0] == 0 {
+	switch {
+	case os.Getenv(longTests) == "":
+		t.Log("one row of each family, as one user: GRAPNEL_LONG=1 runs all")
+	case users[0] == 0:
 		users = append(users, nobody)
-	} else {
+	default:
 		t.Logf("as user %d only: another one takes root", users[0])
 	}
 	program := openProgram(t)
 	var hosts sync.WaitGroup
 	defer hosts.Wait()
-	for _, tier := range []sandbox.Tier{sandbox.T0, sandbox.T1, sandbox.T2} {
+	for i, tier := range []sandbox.Tier{sandbox.T0, sandbox.T1, sandbox.T2} {
 		for _, user := range users {
+			if user == nobody { // hosts of one user would share its limit of processes
+				user -= uint32(i)
+			}
 			// Hosts mostly wait: all of them run at once, on however few processors.
 			hosts.Go(func() {
 				t.Run(fmt.Sprintf("%s_user%d", tier, user), func(t *testing.T) { runHosts(t, program, tier, user) })
 			})
-			if os.Getenv(longTests) != "" {
+			if os.Getenv(hostileAlone) != "" {
 				hosts.Wait() // time is measured
 			}
 		}
@@ -70,13 +76,18 @@ func underRaceDetector() bool {
 	return ok && slices.ContainsFunc(info.Settings, func(s debug.BuildSetting) bool { return s.Key == "-race" && s.Value == "true" })
 }
 
-// hostileNamesFor are the rows to run as a user. What a plugin says depends on no user:
-// of that another one than the test's runs all with GRAPNEL_LONG=1 only.
+// hostileNamesFor are the rows to run as a user: without GRAPNEL_LONG=1 one of each
+// family; as another user than the test's only those in which the user matters.
 func hostileNamesFor(user uint32) []string {
-	if int(user) == os.Geteuid() || os.Getenv(longTests) != "" {
-		return hostileNames()
-	}
-	return slices.DeleteFunc(hostileNames(), func(name string) bool { return hostileRowOf(name).says })
+	family := ""
+	return slices.DeleteFunc(hostileNames(), func(name string) bool {
+		last := family
+		family, _, _ = strings.Cut(name, "-")
+		if os.Getenv(longTests) == "" {
+			return family == last
+		}
+		return int(user) != os.Geteuid() && hostileRowOf(name).says
+	})
 }
 
 // openProgram copies the test binary to where every user may execute it.
@@ -163,7 +174,7 @@ func runHosts(t *testing.T, program string, tier sandbox.Tier, user uint32) {
 func runHostileHost(t *testing.T, program string, tier sandbox.Tier, user uint32, rows []string) (output string, failed bool) {
 	t.Helper()
 	limit := 4 * time.Minute // below that of go test
-	if os.Getenv(longTests) != "" {
+	if os.Getenv(hostileAlone) != "" {
 		limit = 20 * time.Minute
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), limit+time.Minute)
@@ -172,7 +183,7 @@ func runHostileHost(t *testing.T, program string, tier sandbox.Tier, user uint32
 	cmd.Dir = filepath.Dir(program)
 	cmd.Env = []string{
 		"PATH=" + os.Getenv("PATH"), "HOME=/", hostileTier + "=" + tier.String(), hostileOnly + "=" + strings.Join(rows, ","),
-		longTests + "=" + os.Getenv(longTests), "GOTRACEBACK=single", "GORACE=atexit_sleep_ms=0",
+		hostileAlone + "=" + os.Getenv(hostileAlone), "GOTRACEBACK=single", "GORACE=atexit_sleep_ms=0",
 	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if os.Geteuid() == 0 {

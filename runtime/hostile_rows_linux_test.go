@@ -14,7 +14,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/grapnelhq/grapnel/internal/badplugin"
 	"github.com/grapnelhq/grapnel/internal/sandbox"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/runtime"
@@ -62,7 +61,7 @@ func helpers() []string { return []string{"process-spawn", "dir-lock", "dir-race
 
 // hostileNames are the rows, in order: one for each behaviour.
 func hostileNames() []string {
-	return slices.DeleteFunc(badplugin.Hostile(), func(name string) bool { return slices.Contains(helpers(), name) })
+	return slices.DeleteFunc(hostileBehaviours(), func(name string) bool { return slices.Contains(helpers(), name) })
 }
 
 // hostileRowOf is what is expected of a behaviour.
@@ -240,7 +239,7 @@ func TestHostileTable(t *testing.T) {
 		}
 	}
 	for _, name := range helpers() {
-		if !slices.Contains(badplugin.Hostile(), name) {
+		if !slices.Contains(hostileBehaviours(), name) {
 			t.Errorf("no behaviour %q", name)
 		}
 	}

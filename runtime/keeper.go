@@ -3,152 +3,219 @@ package runtime
 import (
 	"context"
 	"fmt"
-	"runtime/debug"
-	"sync/atomic"
-	"time"
 
+	"github.com/grapnelhq/grapnel/compiler"
+	"github.com/grapnelhq/grapnel/internal/keeper"
+	"github.com/grapnelhq/grapnel/internal/merge"
+	"github.com/grapnelhq/grapnel/internal/text"
+	"github.com/grapnelhq/grapnel/internal/turnstate"
+	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
 )
 
-// The bounds of what the sink may cost a turn, and the engine.
+// Codes of diagnostics about the sink, and the states of an EventManifest.
 const (
-	// sinkTime is the longest that a call of the sink may hold a turn up.
-	sinkTime = 500 * time.Millisecond
-	// sinkGrace is how much of it is left to a sink for noticing that its context
-	// has ended.
-	sinkGrace = 50 * time.Millisecond
-	// sinkCalls bounds the calls of the sink at one time; further ones wait.
-	sinkCalls = 64
-	// sinkHanging is how many of them may have been given up and not have
-	// returned. Beyond it the sink is taken to hang: calls fail at once.
-	sinkHanging = 8
+	// codeNotKept: the sink did not take the manifest.
+	codeNotKept = "manifest_not_kept"
+	// codePreviousUnavailable: the thread's last manifest could not be read.
+	codePreviousUnavailable = "previous_unavailable"
+	// codeUsageNotKept: the sink did not take the provider's report.
+	codeUsageNotKept = "usage_not_kept"
+	// codeAuditsNotKept: the sink did not take audit events, or there were too many.
+	codeAuditsNotKept = "audits_not_kept"
+
+	stateNotKept  = "not_kept"
+	stateKeptLate = "kept_late"
 )
 
-// keeper calls the sink. Whatever that does (a disk may hang in a way that no
-// context ends) it holds nobody up for longer than sinkTime, and cannot make the
-// engine pile up more than sinkCalls goroutines.
-type keeper struct {
-	sink  Sink
-	slots chan struct{}
-	// hanging counts the calls that were given up and have not returned.
-	hanging atomic.Int64
-	closed  atomic.Bool
-	counts  keeperCounts
+// sinkFailed emits and logs a failure of the sink, and returns its cause.
+func (e *Engine) sinkFailed(state, message, id string, err error) phases.Cause {
+	code := keeper.Code(err)
+	e.emit(Event{Kind: EventManifest, State: state, Code: string(code), Detail: id + ": " + err.Error()})
+	e.opts.Logger.Error(message, "manifest", id, "error", err) //nolint:sloglint // one of our callers' literals
+	return code
 }
 
-// keeperCounts are the counters behind Stats.
-type keeperCounts struct {
-	kept, notKept, keptLate, usage, usageLost, audits, auditsLost atomic.Uint64
-}
-
-// newKeeper returns nil without a sink.
-func newKeeper(sink Sink) *keeper {
-	if sink == nil {
+// keep seals the manifest and hands it to the sink with the texts that the operator wants
+// kept. A failure is always reported, and an error if the operator wants the turn refused.
+func (r *recording) keep(ctx context.Context, m *manifest.Manifest) error {
+	e := r.turn.engine
+	if e.keeper == nil {
+		return manifest.Seal(m, nil, nil)
+	}
+	own := m.Clone() // a sink that hangs may use it for ever
+	err := e.keeper.Append(ctx, &own, r.output.Texts, func() { e.emit(Event{Kind: EventManifest, State: stateKeptLate, Detail: r.id}) })
+	if err == nil {
+		m.Seq, m.Integrity = own.Seq, own.Integrity
 		return nil
 	}
-	return &keeper{sink: sink, slots: make(chan struct{}, sinkCalls)}
+	code := e.sinkFailed(stateNotKept, "the manifest was not kept", r.id, err)
+	r.output.Diagnostics = append(r.output.Diagnostics, phases.Diagnostic{
+		Code: codeNotKept, Severity: phases.SeverityError, Message: "the manifest of this turn was not kept (" + string(code) + ")",
+	})
+	if r.turn.gen.cfg.Manifest.OnFailure == "refuse" {
+		return phases.Errorf(code, "the manifest could not be kept: %w", err)
+	}
+	return manifest.Seal(m, nil, nil)
 }
 
-// sinkCall is one call of the sink, on its way or over.
-type sinkCall struct {
-	state atomic.Int32
-	done  chan error
-	// late is told how the call ended after it was given up; nil is nobody.
-	late func(error)
+// previous returns the previous prompt of the turn's thread: from the cache or, for a
+// thread that is new to this engine, from the sink.
+func (r *recording) previous(ctx context.Context) *compiler.Previous {
+	t, e := r.turn, r.turn.engine
+	m := e.sessions.Previous(t.context)
+	if m == nil && e.keeper != nil && t.context.ThreadID != "" {
+		var err error
+		if m, err = e.keeper.Last(ctx, t.context.WorkspaceID, t.context.ThreadID); err != nil {
+			code := e.sinkFailed(codePreviousUnavailable, "the thread's previous manifest cannot be read", r.id, err)
+			r.notes = append(r.notes, phases.Diagnostic{
+				Code: codePreviousUnavailable, Severity: phases.SeverityWarning,
+				Message: "the previous manifest of this thread could not be read (" + string(code) + "): nothing is known of the provider's cache",
+			})
+			return nil
+		}
+	}
+	return compiler.PreviousOf(m, r.now, t.context.SessionID)
 }
 
-// The states of a call of the sink.
-const (
-	sinkCalled int32 = iota
-	sinkReturned
-	sinkGivenUp
-)
+// remember makes the prompt the previous one of its thread. Only what the next compilation
+// needs is held.
+func (r *recording) remember(m *manifest.Manifest) {
+	slim := &manifest.Manifest{Sections: r.output.Sections, Cache: r.output.Cache}
+	slim.CreatedAt, slim.SessionID, slim.FingerprintTools = m.CreatedAt, m.SessionID, m.FingerprintTools
+	r.turn.engine.sessions.KeepPrompt(r.turn.context, slim)
+}
 
-// call runs do, which calls the sink, on a goroutine of its own, and waits for it
-// no longer than sinkTime. It goes on when the caller's context has ended: what a
-// turn did is worth keeping above all when the turn was broken off. What becomes
-// of a call that was given up is told to late, if that is set.
-func (k *keeper) call(ctx context.Context, do func(ctx context.Context) error, late func(error)) error {
-	if k.closed.Load() {
-		return ErrClosed
+// AuditSink is an optional interface of a [Sink]: it keeps the audit contributions that are
+// in no manifest, those of phases after the prompt, of background work, of dispatches
+// outside of a turn, and of turns without a manifest.
+type AuditSink interface {
+	// KeepAudits keeps all of them or none. It is called like the methods of Sink.
+	KeepAudits(ctx context.Context, events []manifest.AuditEvent) error
+}
+
+// reportAudits emits the audit contributions of a phase. The event has their details if
+// those are safe for users, else a fingerprint.
+func (e *Engine) reportAudits(g *generation, phase phases.Phase, merged *merge.Result) []manifest.Audit {
+	if len(merged.Audits) == 0 {
+		return nil
 	}
-	if n := k.hanging.Load(); n >= sinkHanging {
-		return phases.Errorf(phases.CauseOverloaded, "the sink hangs: %d calls of it have not returned", n)
+	key := []byte(g.cfg.Manifest.FingerprintKey.Value)
+	rows := make([]manifest.Audit, 0, len(merged.Audits))
+	for _, a := range merged.Audits {
+		row := manifest.Audit{
+			Phase: phase, Plugin: a.Hook.Plugin, PluginVersion: a.Hook.PluginVersion, SubscriptionID: a.Hook.Subscription,
+			EventKind: text.Sanitize(a.Value.EventKind, turnstate.MaxWordChars), ContributionHash: a.Hash,
+		}
+		row.SetDetails(a.Value.Details, a.Value.SafeForUser, key)
+		detail := string(row.Details)
+		if row.DetailsFingerprint != "" {
+			detail = fmt.Sprintf("%d bytes, %s", row.DetailsBytes, row.DetailsFingerprint)
+			e.opts.Logger.Info("audit", "plugin", row.Plugin, "subscription", row.SubscriptionID, "event", row.EventKind, "fingerprint", row.DetailsFingerprint, "words", string(a.Value.Details))
+		}
+		e.emit(Event{Kind: EventAudit, Plugin: row.Plugin, Subscription: row.SubscriptionID, Phase: phase, Code: row.EventKind, Detail: detail})
+		rows = append(rows, row)
 	}
-	giveUp := time.NewTimer(sinkTime)
-	defer giveUp.Stop()
-	select {
-	case k.slots <- struct{}{}:
-	case <-giveUp.C:
-		return phases.Errorf(phases.CauseOverloaded, "the sink is busy with %d calls", sinkCalls)
+	return rows
+}
+
+// audit reports the audits of a dispatch, and keeps them: for the turn's manifest, or at
+// once. It returns a diagnostic if they could not be kept.
+func (d *dispatch) audit(ctx context.Context, merged *merge.Result) []phases.Diagnostic {
+	rows := d.engine.reportAudits(d.gen, d.phase.Row.Phase, merged)
+	if len(rows) == 0 {
+		return nil
 	}
-	c := &sinkCall{done: make(chan error, 1), late: late}
-	go k.run(context.WithoutCancel(ctx), c, do)
-	select {
-	case err := <-c.done:
+	if d.rq.state.AddAudits(d.phase.Row.Phase, rows) {
+		return nil
+	}
+	return d.engine.keepAudits(ctx, d.rq.context, d.gen, rows)
+}
+
+func (t *Turn) keepRest(ctx context.Context) []phases.Diagnostic {
+	return t.engine.keepAudits(ctx, t.context, t.gen, t.state.RestAudits())
+}
+
+// keepAudits hands audits to a sink that takes them, and reports those that are lost.
+func (e *Engine) keepAudits(ctx context.Context, c phases.Context, g *generation, rows []manifest.Audit) []phases.Diagnostic {
+	if _, ok := e.opts.Sink.(AuditSink); !ok || len(rows) == 0 {
+		return nil
+	}
+	lost := max(0, len(rows)-turnstate.MaxAudits)
+	rows = rows[:len(rows)-lost]
+	events := make([]manifest.AuditEvent, len(rows))
+	for i, row := range rows {
+		if g.cfg.Manifest.Labels == "hash" {
+			row.HashDetails([]byte(g.cfg.Manifest.FingerprintKey.Value))
+		}
+		events[i] = manifest.AuditEvent{
+			Audit: row, At: e.opts.Now().UTC(),
+			WorkspaceID: c.WorkspaceID, ThreadID: c.ThreadID, TurnID: c.TurnID, SessionID: c.SessionID,
+		}
+	}
+	err := e.keeper.KeepAudits(ctx, events)
+	if err != nil {
+		lost += len(rows)
+	}
+	if lost == 0 {
+		return nil
+	}
+	return e.lostAudits(lost, err)
+}
+
+// lostAudits counts and reports lost audits; err is nil for those that are too many.
+func (e *Engine) lostAudits(lost int, err error) []phases.Diagnostic {
+	if e.keeper != nil {
+		e.keeper.AuditsLost.Add(uint64(lost)) //nolint:gosec // not negative
+	}
+	code, why := phases.CauseOverloaded, fmt.Sprintf("there are more than %d", turnstate.MaxAudits)
+	if err != nil {
+		code, why = keeper.Code(err), err.Error()
+	}
+	e.emit(Event{Kind: EventManifest, State: codeAuditsNotKept, Code: string(code), Detail: fmt.Sprintf("%d audits: %s", lost, why)})
+	e.opts.Logger.Error("audits were not kept", "audits", lost, "error", why)
+	return []phases.Diagnostic{{
+		Code: codeAuditsNotKept, Severity: phases.SeverityError, SafeForUser: true,
+		Message: fmt.Sprintf("%d audit events were not kept (%s)", lost, code),
+	}}
+}
+
+// ReportUsage keeps what a provider reported for a manifest, for hosts without a Turn.
+// Rounds is 1 and ReportedAt now by default. Errors are those of [Turn.ReportUsage].
+func (e *Engine) ReportUsage(ctx context.Context, u manifest.Usage) error {
+	if u.Rounds == 0 {
+		u.Rounds = 1
+	}
+	if u.ReportedAt.IsZero() {
+		u.ReportedAt = e.opts.Now()
+	}
+	u.ReportedAt = u.ReportedAt.UTC()
+	if err := u.Check(); err != nil {
 		return err
-	case <-giveUp.C:
-		return k.giveUp(c)
 	}
+	if e.keeper == nil {
+		return nil
+	}
+	err := e.keeper.Report(ctx, u)
+	if err == nil {
+		return nil
+	}
+	code := e.sinkFailed(codeUsageNotKept, "what the provider reported was not kept", u.ManifestID, err)
+	return phases.Errorf(code, "the provider's report for the manifest %s was not kept: %w", u.ManifestID, err)
 }
 
-// run makes the call and frees its slot.
-func (k *keeper) run(ctx context.Context, c *sinkCall, do func(context.Context) error) {
-	defer func() { <-k.slots }()
-	ctx, cancel := context.WithTimeout(ctx, sinkTime-sinkGrace)
-	defer cancel()
-	err := unpanicked(ctx, do)
-	if c.state.CompareAndSwap(sinkCalled, sinkReturned) {
-		c.done <- err
+// reportWhole keeps the usage of a turn whose rounds were not reported. A failure is a
+// diagnostic of the turn's end.
+func (t *Turn) reportWhole(ctx context.Context, u phases.Usage, out *phases.Outcome) {
+	id, rounds := t.usage.Whole()
+	if rounds == 0 || u == (phases.Usage{}) {
 		return
 	}
-	if c.late != nil {
-		c.late(err)
+	err := t.engine.ReportUsage(ctx, manifest.Usage{ManifestID: id, Rounds: rounds, Usage: u})
+	if err != nil && out != nil {
+		out.Diagnostics = append(out.Diagnostics, phases.Diagnostic{
+			Code: codeUsageNotKept, Severity: phases.SeverityWarning,
+			Message: "what the provider reported for this turn was not kept (" + string(keeper.Code(err)) + ")",
+		})
 	}
-	k.hanging.Add(-1)
-}
-
-// giveUp leaves a call to itself, unless it has just returned.
-func (k *keeper) giveUp(c *sinkCall) error {
-	k.hanging.Add(1)
-	if c.state.CompareAndSwap(sinkCalled, sinkGivenUp) {
-		return phases.Errorf(phases.CauseTimeout, "the sink has not answered within %s", sinkTime)
-	}
-	k.hanging.Add(-1)
-	return <-c.done
-}
-
-// unpanicked makes a panic an error.
-func unpanicked(ctx context.Context, do func(context.Context) error) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = phases.Errorf(phases.CauseInternal, "the sink panicked: %v\n%s", p, debug.Stack())
-		}
-	}()
-	return do(ctx)
-}
-
-// close lets the calls that are on their way end, for a bounded time, and takes
-// no more. It fails when some of them hang. They get that time whatever is left
-// of ctx, which plugins may have used up.
-func (k *keeper) close(ctx context.Context) error {
-	if k == nil || k.closed.Swap(true) {
-		return nil
-	}
-	return takeAll(ctx, k.slots, "the sink")
-}
-
-// takeAll takes all slots of a function of the host's for good, waiting a moment
-// for calls that are on their way.
-func takeAll(ctx context.Context, slots chan struct{}, whose string) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sinkTime)
-	defer cancel()
-	for n := range cap(slots) {
-		select {
-		case slots <- struct{}{}:
-		case <-ctx.Done():
-			return fmt.Errorf("%d calls of %s have not returned: %w", cap(slots)-n, whose, context.Cause(ctx))
-		}
-	}
-	return nil
 }

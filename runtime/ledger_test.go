@@ -147,16 +147,16 @@ func TestSessionFloodOfOneWorkspace(t *testing.T) {
 	t.Parallel()
 
 	eng := newHosted(plugin("p", on("start", phases.SessionStart, reply(contextOf("c", "hello")), phases.KindPromptContext))).start(t)
-	start := func(c phases.Session) {
+	start := func(c phases.Context) {
 		t.Helper()
 		if _, err := eng.StartSession(t.Context(), c, "startup"); err != nil {
 			t.Fatal(err)
 		}
 	}
-	quiet := phases.Session{WorkspaceID: "quiet", SessionID: "s"}
+	quiet := phases.Context{WorkspaceID: "quiet", SessionID: "s"}
 	start(quiet)
 	for i := range 5000 {
-		start(phases.Session{WorkspaceID: "flood", SessionID: strings.Repeat("s", i%200) + string(rune('a'+i/200))})
+		start(phases.Context{WorkspaceID: "flood", SessionID: strings.Repeat("s", i%200) + string(rune('a'+i/200))})
 	}
 	turn, err := eng.BeginTurn(t.Context(), quiet)
 	if err != nil || !turn.InSession() {

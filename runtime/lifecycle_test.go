@@ -268,7 +268,7 @@ func TestClose(t *testing.T) {
 	_, calls["BeginTurn"] = eng.BeginTurn(t.Context(), host())
 	_, calls["CompileTurn"] = eng.CompileTurn(t.Context(), host(), runtime.CompileInput{})
 	_, calls["CallTool"] = eng.CallTool(t.Context(), "p", phases.ToolCall{Tool: "x"})
-	_, calls["StartSession"] = eng.StartSession(t.Context(), phases.Session{}, "startup")
+	_, calls["StartSession"] = eng.StartSession(t.Context(), phases.Context{}, "startup")
 	_, calls["a turn's phase"] = turn.PrePolicy(t.Context(), &phases.PrePolicyInput{})
 	calls["Reload"] = eng.Reload(t.Context(), &h.cfg)
 	for name, err := range calls {

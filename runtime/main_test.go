@@ -1,7 +1,10 @@
 package runtime_test
 
 import (
+	"flag"
 	"os"
+	goruntime "runtime"
+	"strconv"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -13,6 +16,7 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 2 && os.Args[1] == asProgram {
 		os.Exit(program(os.Args[2], os.Args[3:]))
 	}
+	_ = flag.Set("test.parallel", strconv.Itoa(2*goruntime.GOMAXPROCS(0))) // most parallel tests wait for processes
 	goleak.VerifyTestMain(m)
 }
 

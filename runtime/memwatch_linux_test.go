@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/grapnelhq/grapnel/config"
-	"github.com/grapnelhq/grapnel/internal/badplugin"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/runtime"
 )
@@ -161,7 +160,7 @@ func TestMemoryIsTold(t *testing.T) {
 func TestMemoryInsideHost(t *testing.T) {
 	b := newBench(t)
 	cfg := patient(limited(config.Plugin{Name: "inside", Grants: allGrants()}))
-	eng := b.startWith(t, cfg, runtime.Options{InProcess: map[string]runtime.Plugin{"inside": badplugin.Vandal()}})
+	eng := b.startWith(t, cfg, runtime.Options{InProcess: map[string]runtime.Plugin{"inside": vandal()}})
 	found := false
 	for _, d := range eng.Diagnostics() {
 		found = found || d.Code == "not_enforced" && d.Slot == "limits.memory" && strings.Contains(d.Message, "inside the host")

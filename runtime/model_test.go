@@ -284,7 +284,7 @@ func TestModelOutsideHooks(t *testing.T) {
 		}
 	}
 	eng := h.start(t)
-	if got := said(sdk.Complete(t.Context(), host, hi())); got != "forbidden: the model is asked in the course of a hook or a tool call only: pass on the handler's context" {
+	if got := said(sdk.Complete(t.Context(), host, hi())); got != "forbidden: the model can only be asked during a hook or a tool call: pass on the handler's context" {
 		t.Errorf("on its own account: %s", got)
 	}
 	if diff := cmp.Diff(rowsOf(events), []string{"p/model.complete failed forbidden"}); diff != "" {

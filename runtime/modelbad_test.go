@@ -47,8 +47,8 @@ func TestBadModels(t *testing.T) {
 		{"JSON", with(` {"a":[1]} `, ""), object, ` {"a":[1]}  (m, end)`, "succeeded", spent},
 		{"no JSON", with("Sure! Here it is:", ""), object, "invalid_reply: the model's answer is not valid JSON", "failed invalid_reply", spent},
 		{"JSON in a fence", with("```json\n{}\n```", ""), object, "invalid_reply: the model's answer is not valid JSON", "failed invalid_reply", spent},
-		{"half a JSON", with(`{"a":`, phases.StoppedLength), object, "invalid_reply: the model's answer is no JSON: it was cut off at 40 output tokens", "failed invalid_reply", spent},
-		{"a refusal", with("I cannot.", phases.StoppedRefusal), object, "invalid_reply: the model's answer is no JSON: it refused", "failed invalid_reply", spent},
+		{"half a JSON", with(`{"a":`, phases.StoppedLength), object, "invalid_reply: the model's answer is not JSON: it was cut off at 40 output tokens", "failed invalid_reply", spent},
+		{"a refusal", with("I cannot.", phases.StoppedRefusal), object, "invalid_reply: the model's answer is not JSON: it refused", "failed invalid_reply", spent},
 		{"deep JSON", with(strings.Repeat("[", 40)+strings.Repeat("]", 40), ""), object, "invalid_reply: the model's answer is JSON nested deeper than 32", "failed invalid_reply", spent},
 		{"not UTF-8, with a NUL", with("a\xff\x00b", ""), hi(), "a\ufffd\ufffdb (m, end)", "succeeded", spent},
 		{"the most", with(strings.Repeat("x", 256<<10), ""), hi(), strings.Repeat("x", 256<<10) + " (m, end)", "succeeded", spent},
@@ -235,12 +235,12 @@ func TestHangingModel(t *testing.T) {
 		if took := time.Since(start); inside.Load() != 8 || took != 8*450*ms {
 			t.Errorf("%d calls in %v", inside.Load(), took)
 		}
-		if lines := j.all(); lines[11] != "overloaded: the model hangs: 8 calls of it have not returned" {
+		if lines := j.all(); lines[11] != "overloaded: the model hangs: 8 calls have not returned" {
 			t.Errorf("the plugin saw %q", lines)
 		}
 		start = time.Now()
 		err = eng.Close(t.Context())
-		if err == nil || !strings.HasPrefix(err.Error(), "8 calls of Options.Complete have not returned") || time.Since(start) > time.Second {
+		if err == nil || !strings.HasPrefix(err.Error(), "8 calls of the model have not returned") || time.Since(start) > time.Second {
 			t.Errorf("Close = %v after %v", err, time.Since(start))
 		}
 		close(release)

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/grapnelhq/grapnel/config"
+	"github.com/grapnelhq/grapnel/jobs"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/runtime"
 	"github.com/grapnelhq/grapnel/sdk"
@@ -27,21 +28,21 @@ func TestBegins(t *testing.T) {
 		hook       bool
 		repeatable bool
 		err        error
-		want       runtime.JobAction
+		want       jobs.Action
 		cause      phases.Cause
 	}{
-		{"hook", true, false, nil, runtime.JobDone, ""},
-		{"idempotent hook", true, true, nil, runtime.JobDone, ""},
-		{"failed hook", true, false, failed, runtime.JobDead, phases.CausePluginError},
-		{"idempotent hook, failed", true, true, failed, runtime.JobDead, phases.CausePluginError},
-		{"job", false, false, nil, runtime.JobDone, ""},
-		{"job with a key", false, true, nil, runtime.JobDone, ""},
-		{"failed job", false, false, failed, runtime.JobRetry, phases.CausePluginError},
-		{"failed job with a key", false, true, failed, runtime.JobRetry, phases.CausePluginError},
-		{"job that panicked", false, false, panicked, runtime.JobDead, phases.CausePluginError},
-		{"job that panicked, with a key", false, true, panicked, runtime.JobRetry, phases.CausePluginError},
-		{"late job", false, false, late, runtime.JobDead, phases.CauseTimeout},
-		{"late job with a key", false, true, late, runtime.JobRetry, phases.CauseTimeout},
+		{"hook", true, false, nil, jobs.Done, ""},
+		{"idempotent hook", true, true, nil, jobs.Done, ""},
+		{"failed hook", true, false, failed, jobs.Discard, phases.CausePluginError},
+		{"idempotent hook, failed", true, true, failed, jobs.Discard, phases.CausePluginError},
+		{"job", false, false, nil, jobs.Done, ""},
+		{"job with a key", false, true, nil, jobs.Done, ""},
+		{"failed job", false, false, failed, jobs.Retry, phases.CausePluginError},
+		{"failed job with a key", false, true, failed, jobs.Retry, phases.CausePluginError},
+		{"job that panicked", false, false, panicked, jobs.Discard, phases.CausePluginError},
+		{"job that panicked, with a key", false, true, panicked, jobs.Retry, phases.CausePluginError},
+		{"late job", false, false, late, jobs.Discard, phases.CauseTimeout},
+		{"late job with a key", false, true, late, jobs.Retry, phases.CauseTimeout},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -49,7 +50,7 @@ func TestBegins(t *testing.T) {
 
 			var log journal
 			work, j := queuedWork(t, &log, tt.hook, tt.repeatable, tt.err)
-			v := work(t.Context(), runtime.Attempt{Job: j, Number: 1, Begin: func(context.Context) error {
+			v := work(t.Context(), jobs.Attempt{Job: j, Number: 1, Begin: func(context.Context) error {
 				log.add("begun")
 				return nil
 			}})
@@ -72,7 +73,7 @@ var errTakesLong = errors.New("it takes long")
 
 // queuedWork queues a hook, or a job that a tool does, which notes that it was
 // called. The plugin is told to answer within little time.
-func queuedWork(t *testing.T, log *journal, hook, repeatable bool, err error) (func(context.Context, runtime.Attempt) runtime.Verdict, runtime.Job) {
+func queuedWork(t *testing.T, log *journal, hook, repeatable bool, err error) (func(context.Context, jobs.Attempt) jobs.Result, jobs.Job) {
 	t.Helper()
 	called := func(ctx context.Context) error {
 		log.add("called")
@@ -117,12 +118,12 @@ func TestBeginFails(t *testing.T) {
 			work, j := queuedWork(t, &log, hook, false, nil)
 			gone := errors.New("the database is away")
 			for range 40 { // also where slots and breaker have their numbers
-				v := work(t.Context(), runtime.Attempt{Job: j, Number: 1, Begin: func(context.Context) error { return gone }})
-				if v.Action != runtime.JobRequeue || !errors.Is(v.Err, gone) {
+				v := work(t.Context(), jobs.Attempt{Job: j, Number: 1, Begin: func(context.Context) error { return gone }})
+				if v.Action != jobs.Requeue || !errors.Is(v.Err, gone) {
 					t.Fatalf("verdict = %+v", v)
 				}
 			}
-			if v := work(t.Context(), runtime.Attempt{Job: j, Number: 1}); v.Action != runtime.JobDone || len(log.all()) != 1 {
+			if v := work(t.Context(), jobs.Attempt{Job: j, Number: 1}); v.Action != jobs.Done || len(log.all()) != 1 {
 				t.Errorf("verdict = %+v after %q", v, log.all())
 			}
 		})
@@ -144,12 +145,12 @@ func TestInterruptedAfterItBegan(t *testing.T) {
 				why := errors.New("the lease was lost")
 				ctx, cancel := context.WithCancelCause(t.Context())
 				defer cancel(nil)
-				want, cause := runtime.JobDead, phases.CauseInterrupted
+				want, cause := jobs.Discard, phases.CauseInterrupted
 				if repeatable {
 					cancel(why)
-					want, cause = runtime.JobRequeue, phases.CauseInternal
+					want, cause = jobs.Requeue, phases.CauseInternal
 				}
-				v := work(ctx, runtime.Attempt{Job: j, Number: 1, Begin: func(context.Context) error {
+				v := work(ctx, jobs.Attempt{Job: j, Number: 1, Begin: func(context.Context) error {
 					cancel(why)
 					return nil
 				}})
@@ -184,24 +185,24 @@ func TestWorkOfOthers(t *testing.T) {
 			t.Fatal("the plugin was never up")
 		}
 	}
-	hook := func(name string) runtime.Job {
-		return runtime.Job{Plugin: name, Subscription: name + ".end", Phase: phases.PostTurn, Context: host(), Payload: raw(`{"status":"succeeded"}`)}
+	hook := func(name string) jobs.Job {
+		return jobs.Job{Plugin: name, Subscription: name + ".end", Phase: phases.PostTurn, Context: host(), Payload: raw(`{"status":"succeeded"}`)}
 	}
 	other := hook("other")
 	gone := hook("p")
 	gone.Subscription = "p.gone"
-	tool := runtime.Job{Kind: "do", Plugin: "other", Payload: raw(`{}`)}
+	tool := jobs.Job{Kind: "do", Plugin: "other", Payload: raw(`{}`)}
 	for name, tt := range map[string]struct {
-		attempt runtime.Attempt
-		want    runtime.JobAction
+		attempt jobs.Attempt
+		want    jobs.Action
 	}{
-		"alone":                {runtime.Attempt{Job: other}, runtime.JobDead},
-		"shared":               {runtime.Attempt{Job: other, Shared: true}, runtime.JobRequeue},
-		"shared, its hook":     {runtime.Attempt{Job: gone, Shared: true}, runtime.JobRequeue},
-		"shared, its tool":     {runtime.Attempt{Job: tool, Shared: true}, runtime.JobRequeue},
-		"offered often enough": {runtime.Attempt{Job: other, Shared: true, Requeued: 60}, runtime.JobDead},
-		"not up yet":           {runtime.Attempt{Job: hook("slow")}, runtime.JobRequeue},
-		"its own":              {runtime.Attempt{Job: hook("p"), Shared: true}, runtime.JobDone},
+		"alone":                {jobs.Attempt{Job: other}, jobs.Discard},
+		"shared":               {jobs.Attempt{Job: other, Shared: true}, jobs.Requeue},
+		"shared, its hook":     {jobs.Attempt{Job: gone, Shared: true}, jobs.Requeue},
+		"shared, its tool":     {jobs.Attempt{Job: tool, Shared: true}, jobs.Requeue},
+		"offered often enough": {jobs.Attempt{Job: other, Shared: true, Requeued: 60}, jobs.Discard},
+		"not up yet":           {jobs.Attempt{Job: hook("slow")}, jobs.Requeue},
+		"its own":              {jobs.Attempt{Job: hook("p"), Shared: true}, jobs.Done},
 	} {
 		tt.attempt.Number = 1
 		if v := work(t.Context(), tt.attempt); v.Action != tt.want {
@@ -235,7 +236,7 @@ func TestQueueStatus(t *testing.T) {
 	later := job("")
 	later.NotBefore = time.Now().Add(time.Hour)
 	h := newHosted(plugin("p", asking(slices.Repeat([]phases.Contribution{job("")}, 6)...)), plugin("q", asking(later)))
-	h.opts.Jobs = map[string]func(context.Context, runtime.Job) error{"k": func(context.Context, runtime.Job) error {
+	h.opts.Jobs = map[string]func(context.Context, jobs.Job) error{"k": func(context.Context, jobs.Job) error {
 		<-block
 		return nil
 	}}
@@ -255,7 +256,7 @@ func TestQueueStatus(t *testing.T) {
 		t.Errorf("the oldest waits for %g s", got.OldestSeconds)
 	}
 	got.OldestSeconds = 0
-	if want := (runtime.QueueStatus{QueueCounts: runtime.QueueCounts{Waiting: 2, Scheduled: 1, Running: 4}}); got != want {
+	if want := (runtime.QueueStatus{Counts: jobs.Counts{Waiting: 2, Scheduled: 1, Running: 4}}); got != want {
 		t.Errorf("status %+v, want %+v", got, want)
 	}
 
@@ -283,9 +284,9 @@ type countingQueue struct {
 	err error
 }
 
-// Counts implements runtime.QueueCounter.
-func (q *countingQueue) Counts(context.Context) (runtime.QueueCounts, error) {
-	return runtime.QueueCounts{Waiting: 3}, q.err
+// Counts implements jobs.Counter.
+func (q *countingQueue) Counts(context.Context) (jobs.Counts, error) {
+	return jobs.Counts{Waiting: 3}, q.err
 }
 
 // TestStoreThatIsNotThere: an operator who has named a store is told what the host
@@ -294,7 +295,7 @@ func TestStoreThatIsNotThere(t *testing.T) {
 	t.Parallel()
 
 	for name, tt := range map[string]struct {
-		queue runtime.Queue
+		queue jobs.Queue
 		want  string
 	}{
 		"neither": {nil, "this host has no store: manifests are not kept, and background work is lost when this process ends"},

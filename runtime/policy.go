@@ -5,11 +5,12 @@ import (
 	"slices"
 
 	"github.com/grapnelhq/grapnel/internal/merge"
+	"github.com/grapnelhq/grapnel/internal/pool"
 	"github.com/grapnelhq/grapnel/phases"
 )
 
-// applyPolicy does what the operator wants of a failed hook. Of a shadow hook
-// nothing is applied, its failure neither.
+// applyPolicy applies the failure policy of a failed hook. Shadow hooks never affect the
+// outcome.
 func (d *dispatch) applyPolicy(c *call) {
 	if c.failure == nil {
 		return
@@ -34,19 +35,19 @@ func (d *dispatch) applyPolicy(c *call) {
 	}
 }
 
-// failClosed fails the phase; the first reason stays.
 func (d *dispatch) failClosed(c *call) {
 	if d.failed == nil {
-		d.failed = d.located(c, c.failure)
+		at := *c.failure
+		at.Phase, at.Subscription, at.Visibility = d.phase.Row.Phase, c.sub.ID, c.sub.Visibility
+		d.failed = &at
 	}
 }
 
-// useFallback puts the fallback contributions in the place of the answer. They
-// pass the same checks as real ones, and are copies: the host may do with them
-// what it likes. Where nothing of them is left, a hook that
-// may decide fails closed: a guard must not open because of a missing grant.
+// useFallback replaces the answer by copies of the fallback contributions, which pass the
+// same checks. If nothing is left of them, a hook that may decide fails closed: a guard
+// must not open because of a missing grant.
 func (d *dispatch) useFallback(c *call) {
-	admitted, err := merge.Admit(d.phase.Row, &c.hook.merge, cloneContributions(c.sub.Fallback))
+	admitted, err := merge.Admit(d.phase.Row, &c.hook.merge, pool.CloneContributions(c.sub.Fallback))
 	c.dropped = append(c.dropped, admitted.Dropped...)
 	c.notes = append(c.notes, admitted.Diagnostics...)
 	if err == nil && len(admitted.Entries) > 0 {
@@ -62,18 +63,10 @@ func (d *dispatch) useFallback(c *call) {
 	d.failOpen(c, fallbackRefused)
 }
 
-// located says where an error happened.
-func (d *dispatch) located(c *call, err *phases.Error) *phases.Error {
-	at := *err
-	at.Phase, at.Subscription, at.Visibility = d.phase.Row.Phase, c.sub.ID, c.sub.Visibility
-	return &at
-}
-
-// fail settles a call with a failure; the policy is applied later, in plan
-// order.
+// fail settles a call with a failure; the policy is applied later, in plan order.
 func (c *call) fail(err *phases.Error) {
 	c.failure, c.settled = err, true
-	if c.sub != nil && err.Visibility != c.sub.Visibility { // one error may be that of several calls
+	if c.sub != nil && err.Visibility != c.sub.Visibility { // several calls may share one error
 		own := *err
 		own.Visibility, c.failure = c.sub.Visibility, &own
 	}
@@ -89,5 +82,69 @@ func (c *call) fail(err *phases.Error) {
 		c.run.State, c.failure = phases.StateCancelled, nil
 	default:
 		c.run.State = phases.StateFailed
+	}
+}
+
+type fallbackUse string
+
+const (
+	fallbackNone    fallbackUse = "none"
+	fallbackUsed    fallbackUse = "used"
+	fallbackRefused fallbackUse = "refused"
+)
+
+type failMark struct {
+	// row is its place in the call's notes, from 1; 0 without one.
+	row int
+	use fallbackUse
+	// fallback is how many contributions the fallback has added.
+	fallback int
+}
+
+// failOpen marks a failure that did not stop its phase. markKept words it once all is
+// merged.
+func (d *dispatch) failOpen(c *call, use fallbackUse) {
+	c.mark.row, c.mark.use = len(c.notes)+1, use
+	c.notes = append(c.notes, phases.Diagnostic{
+		Code: phases.CodeFailOpen, Severity: phases.SeverityWarning, Plugin: c.sub.Plugin, Subscription: c.sub.ID, Cause: c.failure.Code,
+		SafeForUser: c.failure.SafeForUser, Visibility: c.sub.Visibility,
+	})
+	d.engine.emit(Event{
+		Kind: EventFailOpen, Plugin: c.sub.Plugin, Subscription: c.sub.ID, Phase: d.phase.Row.Phase, Code: string(c.failure.Code),
+		Message: c.failure.For(phases.AudienceOperator).Message, Detail: phases.DetailOf(c.failure),
+	})
+}
+
+// markKept words the mark of a hook that failed open, by how much of it was kept.
+func (c *call) markKept(kept int) {
+	if c.mark.row == 0 {
+		return
+	}
+	note := &c.notes[c.mark.row-1]
+	what := c.keptText(kept)
+	note.Message = fmt.Sprintf("%s failed (%s: %s); %s", c.sub.ID, c.failure.Code, c.failure.Message, what)
+	if c.failure.Detail != "" {
+		note.Detail = fmt.Sprintf("%s failed (%s: %s); %s", c.sub.ID, c.failure.Code, c.failure.Detail, what)
+	}
+}
+
+func (c *call) keptText(kept int) string {
+	all := len(c.entries) + len(c.dropped)
+	count := fmt.Sprintf("%d of its %d contributions were kept", kept, all)
+	switch {
+	case c.mark.use == fallbackRefused && kept == 0:
+		return "its fallback was refused, and nothing of it was kept"
+	case c.mark.use == fallbackRefused:
+		return "its fallback was refused; " + count
+	case c.mark.use == fallbackUsed && kept == 0:
+		return "nothing of it was kept, nor of its fallback"
+	case c.mark.use == fallbackUsed && len(c.entries) == c.mark.fallback && kept == c.mark.fallback:
+		return "its fallback was used"
+	case c.mark.use == fallbackUsed:
+		return count + ", its fallback included"
+	case kept == 0:
+		return "nothing of it was kept"
+	default:
+		return count
 	}
 }

@@ -80,7 +80,7 @@ func TestPrevious(t *testing.T) {
 	if got := compiledAt(t, again, "s3", "t", runtime.CompileInput{Provider: "openai", Model: "gpt"}); got.Manifest.Cache.Miss != "model_changed" {
 		t.Errorf("after a change of the model: %+v", got.Manifest.Cache)
 	}
-	if _, err := again.CompileTurn(t.Context(), phases.Turn{}, in); err != nil || s.calls["Last"] != 3 {
+	if _, err := again.CompileTurn(t.Context(), phases.Context{}, in); err != nil || s.calls["Last"] != 3 {
 		t.Errorf("a turn of no thread: %v, asked %d times", err, s.calls["Last"])
 	}
 }
@@ -92,7 +92,7 @@ func TestUnstableInSession(t *testing.T) {
 
 	eng := newHosted().start(t)
 	reported := func(session, identity string) bool {
-		done := compiledAt(t, eng, session, "t", runtime.CompileInput{Prompt: compiler.Input{Host: compiler.HostTexts{Identity: identity}}})
+		done := compiledAt(t, eng, session, "t", runtime.CompileInput{Host: compiler.HostTexts{Identity: identity}})
 		return slices.Contains(noted(done.Diagnostics), compiler.CodeUnstable)
 	}
 	for _, step := range []struct {
@@ -208,7 +208,7 @@ func TestUnstableStaysMoved(t *testing.T) {
 		if i == 5 {
 			eng = h.start(t) // which has only the sink to remember
 		}
-		in := runtime.CompileInput{Prompt: compiler.Input{Profile: phases.ProfileNone, MoveUnstable: true, Host: compiler.HostTexts{Identity: identity}}}
+		in := runtime.CompileInput{Profile: phases.ProfileNone, MoveUnstable: true, Host: compiler.HostTexts{Identity: identity}}
 		got = append(got, compiledAt(t, eng, "s", "t", in).Manifest.Sections[0].Stability)
 	}
 	want := append([]phases.Stability{phases.StabilityStable}, slices.Repeat([]phases.Stability{phases.StabilityDynamic}, 5)...)

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"strings"
 
@@ -30,7 +31,9 @@ func program(mode string, args []string) int {
 	case "stranger":
 		return strangerProgram(args[0])
 	}
-	return badplugin.Program{Mode: mode, Args: args, Self: []string{os.Args[0], asProgram}, Exit: os.Exit}.Run()
+	more := ownModes()
+	maps.Copy(more, hostileModes())
+	return badplugin.Program{Mode: mode, Args: args, Self: []string{os.Args[0], asProgram}, Exit: os.Exit, More: more}.Run()
 }
 
 // hostProgram is a host that starts a plugin with children and then does nothing

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/grapnelhq/grapnel/config"
+	"github.com/grapnelhq/grapnel/jobs"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/runtime"
 	"github.com/grapnelhq/grapnel/sdk"
@@ -21,25 +22,25 @@ import (
 
 // byHand is a queue whose jobs the test works off itself.
 type byHand struct {
-	jobs chan runtime.Job
-	work chan func(context.Context, runtime.Attempt) runtime.Verdict
+	jobs chan jobs.Job
+	work chan func(context.Context, jobs.Attempt) jobs.Result
 }
 
-var _ runtime.Queue = (*byHand)(nil)
+var _ jobs.Queue = (*byHand)(nil)
 
 func newByHand() *byHand {
 	return &byHand{
-		jobs: make(chan runtime.Job, 16),
-		work: make(chan func(context.Context, runtime.Attempt) runtime.Verdict, 1),
+		jobs: make(chan jobs.Job, 16),
+		work: make(chan func(context.Context, jobs.Attempt) jobs.Result, 1),
 	}
 }
 
-func (q *byHand) Add(_ context.Context, j runtime.Job) error {
+func (q *byHand) Add(_ context.Context, j jobs.Job) error {
 	q.jobs <- j
 	return nil
 }
 
-func (q *byHand) Serve(ctx context.Context, work func(context.Context, runtime.Attempt) runtime.Verdict) error {
+func (q *byHand) Serve(ctx context.Context, work func(context.Context, jobs.Attempt) jobs.Result) error {
 	q.work <- work
 	<-ctx.Done()
 	return context.Cause(ctx)
@@ -63,7 +64,7 @@ func TestInterruptedJob(t *testing.T) {
 	t.Parallel()
 
 	t.Run("idempotent", func(t *testing.T) { interrupt(t, true, "p requeued internal", "p lost internal") })
-	t.Run("not", func(t *testing.T) { interrupt(t, false, "p dead interrupted") })
+	t.Run("not", func(t *testing.T) { interrupt(t, false, "p discarded interrupted") })
 }
 
 // interrupt closes an engine in the middle of a job.
@@ -99,19 +100,19 @@ func TestVerdicts(t *testing.T) {
 		name    string
 		err     error
 		attempt int
-		want    runtime.JobAction
+		want    jobs.Action
 	}{
-		{"success", nil, 1, runtime.JobDone},
-		{"failure", errors.New("down"), 1, runtime.JobRetry},
-		{"last failure", errors.New("down"), 5, runtime.JobDead},
-		{"timeout", coded(phases.CauseTimeout), 1, runtime.JobRetry},
-		{"no plugin", coded(phases.CauseUnavailable), 5, runtime.JobRequeue},
-		{"breaker", coded(phases.CauseBreakerOpen), 5, runtime.JobRequeue},
-		{"too much to do", coded(phases.CauseOverloaded), 5, runtime.JobRequeue},
-		{"no time", coded(phases.CauseBudgetExhausted), 5, runtime.JobRequeue},
-		{"quarantine", coded(phases.CauseQuarantined), 5, runtime.JobRequeue},
-		{"no grant", coded(phases.CauseForbidden), 1, runtime.JobDead},
-		{"its own cancellation", coded(phases.CauseCancelled), 1, runtime.JobRetry},
+		{"success", nil, 1, jobs.Done},
+		{"failure", errors.New("down"), 1, jobs.Retry},
+		{"last failure", errors.New("down"), 5, jobs.Discard},
+		{"timeout", coded(phases.CauseTimeout), 1, jobs.Retry},
+		{"no plugin", coded(phases.CauseUnavailable), 5, jobs.Requeue},
+		{"breaker", coded(phases.CauseBreakerOpen), 5, jobs.Requeue},
+		{"too much to do", coded(phases.CauseOverloaded), 5, jobs.Requeue},
+		{"no time", coded(phases.CauseBudgetExhausted), 5, jobs.Requeue},
+		{"quarantine", coded(phases.CauseQuarantined), 5, jobs.Requeue},
+		{"no grant", coded(phases.CauseForbidden), 1, jobs.Discard},
+		{"its own cancellation", coded(phases.CauseCancelled), 1, jobs.Retry},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -119,12 +120,12 @@ func TestVerdicts(t *testing.T) {
 
 			q, h := newByHand(), newHosted(plugin("p", asking(job(""))))
 			h.opts.Queue = q
-			h.opts.Jobs = map[string]func(context.Context, runtime.Job) error{
-				"k": func(context.Context, runtime.Job) error { return tt.err },
+			h.opts.Jobs = map[string]func(context.Context, jobs.Job) error{
+				"k": func(context.Context, jobs.Job) error { return tt.err },
 			}
 			dispatch(t, h.start(t), &phases.PrePolicyInput{})
 			work := <-q.work
-			v := work(t.Context(), runtime.Attempt{Job: <-q.jobs, Number: tt.attempt})
+			v := work(t.Context(), jobs.Attempt{Job: <-q.jobs, Number: tt.attempt})
 			if v.Action != tt.want || !errors.Is(v.Err, tt.err) {
 				t.Errorf("verdict = %+v, want %s", v, tt.want)
 			}
@@ -140,17 +141,17 @@ func TestInterruptedVerdict(t *testing.T) {
 	q, h := newByHand(), newHosted(plugin("p", asking(job(""))))
 	h.opts.Queue = q
 	var answer error
-	h.opts.Jobs = map[string]func(context.Context, runtime.Job) error{"k": func(context.Context, runtime.Job) error { return answer }}
+	h.opts.Jobs = map[string]func(context.Context, jobs.Job) error{"k": func(context.Context, jobs.Job) error { return answer }}
 	dispatch(t, h.start(t), &phases.PrePolicyInput{})
 	work, j := <-q.work, <-q.jobs
 	why := errors.New("the lease was lost")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(why)
-	if v := work(ctx, runtime.Attempt{Job: j, Number: 5}); v.Action != runtime.JobDone {
+	if v := work(ctx, jobs.Attempt{Job: j, Number: 5}); v.Action != jobs.Done {
 		t.Errorf("finished work: %+v", v)
 	}
 	answer = errors.New("broken off")
-	if v := work(ctx, runtime.Attempt{Job: j, Number: 5}); v.Action != runtime.JobRequeue || !errors.Is(v.Err, why) {
+	if v := work(ctx, jobs.Attempt{Job: j, Number: 5}); v.Action != jobs.Requeue || !errors.Is(v.Err, why) {
 		t.Errorf("interrupted work: %+v", v)
 	}
 }
@@ -163,14 +164,14 @@ func TestQueuedHookAfterReload(t *testing.T) {
 	tests := []struct {
 		name   string
 		change func(h *hosted)
-		want   runtime.JobAction
+		want   jobs.Action
 		calls  int
 	}{
-		{"nothing", func(*hosted) {}, runtime.JobDone, 1},
-		{"disabled", func(h *hosted) { h.override("p.end", phases.Override{Enabled: new(false)}) }, runtime.JobDead, 0},
-		{"filtered", func(h *hosted) { h.override("p.end", phases.Override{When: new("flags.go")}) }, runtime.JobDone, 0},
-		{"bad condition", func(h *hosted) { h.override("p.end", phases.Override{When: new(`input.tool_events[3].tool == "x"`)}) }, runtime.JobDead, 0},
-		{"gone", func(h *hosted) { h.cfg.Plugins = nil }, runtime.JobDead, 0},
+		{"nothing", func(*hosted) {}, jobs.Done, 1},
+		{"disabled", func(h *hosted) { h.override("p.end", phases.Override{Enabled: new(false)}) }, jobs.Discard, 0},
+		{"filtered", func(h *hosted) { h.override("p.end", phases.Override{When: new("flags.go")}) }, jobs.Done, 0},
+		{"bad condition", func(h *hosted) { h.override("p.end", phases.Override{When: new(`input.tool_events[3].tool == "x"`)}) }, jobs.Discard, 0},
+		{"gone", func(h *hosted) { h.cfg.Plugins = nil }, jobs.Discard, 0},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -188,7 +189,7 @@ func TestQueuedHookAfterReload(t *testing.T) {
 				t.Fatal(err)
 			}
 			work := <-q.work
-			if v := work(t.Context(), runtime.Attempt{Job: <-q.jobs, Number: 1}); v.Action != tt.want {
+			if v := work(t.Context(), jobs.Attempt{Job: <-q.jobs, Number: 1}); v.Action != tt.want {
 				t.Errorf("verdict = %+v, want %s", v, tt.want)
 			}
 			if got := len(log.all()); got != tt.calls {
@@ -244,12 +245,12 @@ func TestQueuedHookOfQuarantine(t *testing.T) {
 		}
 		dispatch(t, h.start(t), &phases.PostTurnInput{Status: phases.TurnSucceeded})
 		time.Sleep(9 * time.Minute)
-		if got := open.all(); len(got) > 0 || slices.Contains(jobs.all(), "p dead quarantined") {
+		if got := open.all(); len(got) > 0 || slices.Contains(jobs.all(), "p discarded quarantined") {
 			t.Fatalf("given up early: %q", got)
 		}
 		time.Sleep(2 * time.Minute)
 		lines := jobs.all()
-		if last := lines[len(lines)-1]; last != "p dead quarantined" {
+		if last := lines[len(lines)-1]; last != "p discarded quarantined" {
 			t.Errorf("the last event is %q", last)
 		}
 		if diff := cmp.Diff(open.all(), []string{"p quarantined"}); diff != "" {
@@ -281,7 +282,7 @@ func TestQueuedAttempts(t *testing.T) {
 		if diff := cmp.Diff(calls.all(), []string{"attempt 1", "attempt 2", "attempt 3"}); diff != "" {
 			t.Errorf("calls (-got +want):\n%s", diff)
 		}
-		if diff := cmp.Diff(jobs.all(), []string{"p retry plugin_error", "p retry plugin_error", "p dead plugin_error"}); diff != "" {
+		if diff := cmp.Diff(jobs.all(), []string{"p retry plugin_error", "p retry plugin_error", "p discarded plugin_error"}); diff != "" {
 			t.Errorf("events (-got +want):\n%s", diff)
 		}
 		if diff := cmp.Diff(open.all(), []string{"p plugin_error"}); diff != "" {
@@ -336,8 +337,8 @@ func TestJobKeys(t *testing.T) {
 			log.events(runtime.EventJob)(e)
 		}
 	}
-	h.opts.Jobs = map[string]func(context.Context, runtime.Job) error{
-		"k": func(_ context.Context, j runtime.Job) error {
+	h.opts.Jobs = map[string]func(context.Context, jobs.Job) error{
+		"k": func(_ context.Context, j jobs.Job) error {
 			ran.add(j.Context.WorkspaceID + " " + j.Plugin)
 			return nil
 		},
@@ -359,31 +360,6 @@ func TestJobKeys(t *testing.T) {
 	}
 }
 
-// TestKeyIsUnambiguous: no two jobs have one key because of how their parts are
-// put together.
-func TestKeyIsUnambiguous(t *testing.T) {
-	t.Parallel()
-
-	parts := []string{"a", "b", `a","b`, "a/b", ""}
-	seen := map[string]runtime.Job{}
-	for _, workspace := range parts {
-		for _, plugin := range parts {
-			for _, kind := range parts {
-				for _, key := range parts[:4] {
-					j := runtime.Job{Context: phases.Context{WorkspaceID: workspace}, Plugin: plugin, Kind: kind, IdempotencyKey: key}
-					if other, taken := seen[j.Key()]; taken {
-						t.Errorf("one key for %+v and %+v", j, other)
-					}
-					seen[j.Key()] = j
-				}
-			}
-		}
-	}
-	if j := (runtime.Job{Plugin: "p"}); j.Key() != "" {
-		t.Errorf("a job without a key has %q", j.Key())
-	}
-}
-
 // TestQueueShare: one plugin cannot fill the queue.
 func TestQueueShare(t *testing.T) {
 	t.Parallel()
@@ -400,8 +376,8 @@ func TestQueueShare(t *testing.T) {
 		ran := map[string]int{}
 		h := newHosted(plugin("greedy", asking(later...)), plugin("modest", asking(job(""))))
 		h.opts.OnEvent = log.events(runtime.EventJob)
-		h.opts.Jobs = map[string]func(context.Context, runtime.Job) error{
-			"k": func(_ context.Context, j runtime.Job) error {
+		h.opts.Jobs = map[string]func(context.Context, jobs.Job) error{
+			"k": func(_ context.Context, j jobs.Job) error {
 				mu.Lock()
 				defer mu.Unlock()
 				ran[j.Plugin]++
@@ -503,7 +479,7 @@ func TestJobOfPluginThatIsGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	work := <-q.work
-	if v := work(t.Context(), runtime.Attempt{Job: <-q.jobs, Number: 1}); v.Action != runtime.JobDead {
+	if v := work(t.Context(), jobs.Attempt{Job: <-q.jobs, Number: 1}); v.Action != jobs.Discard {
 		t.Errorf("verdict = %+v", v)
 	}
 }

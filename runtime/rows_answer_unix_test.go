@@ -21,17 +21,17 @@ func answeringRows() []rowCase {
 	both, alone := []string{"bad", "good"}, []string{"good"}
 	return []rowCase{
 		{row: 4, mode: "deaf", change: quick, start: "ready", run: "timed_out timeout", sections: alone},
-		{row: 4, name: "recycled", test: rowAbandoned},
+		{row: 4, name: "recycled", long: true, test: rowAbandoned},
 		{row: 6, mode: "big", start: "ready", run: "failed oversize_reply", sections: alone, then: stillUp},
 		{row: 6, name: "huge", test: rowHuge, modes: []string{"huge"}},
 		{row: 6, name: "hang-up", test: rowHangUp, modes: []string{"hang-up"}},
 		{row: 7, mode: "long", start: "ready", run: "succeeded", sections: both, then: cutAndRecorded},
 		{row: 8, name: "request", test: rowOversizeRequest},
-		{row: 8, name: "reads-nothing", test: rowReadsNothing},
+		{row: 8, name: "reads-nothing", long: true, test: rowReadsNothing},
 		{row: 23, mode: "taken", start: "ready", run: "failed conflict", sections: alone, change: func(p *config.Plugin) {
 			p.Subscriptions = map[string]phases.Override{"bad.h": {Priority: new(-1)}}
 		}, then: bothNamed},
-		{row: 23, mode: "twins", start: "ready", run: "succeeded", sections: both, then: joined},
+		{row: 23, mode: "duplicates", start: "ready", run: "succeeded", sections: both, then: joined},
 		{row: 24, mode: "not-utf8", start: "ready", run: "failed invalid_reply", sections: alone, then: stillUp},
 		{row: 24, mode: "nul", start: "ready", run: "failed invalid_reply", sections: alone, then: stillUp},
 		{row: 24, mode: "bidi", start: "ready", run: "failed invalid_reply", sections: alone, then: stillUp},

@@ -24,7 +24,7 @@ func configuringRows() []rowCase {
 	return []rowCase{
 		{row: 22, mode: "two-hooks", start: "quarantined invalid_reply", then: detail("hooks[0]", "hooks[1]", `"h"`)},
 		{row: 22, name: "configured-twice", test: rowConfiguredTwice},
-		{row: 25, name: "circle", test: rowCircle},
+		{row: 25, name: "cycle", test: rowCycle},
 		{row: 43, name: "reloaded", test: rowReloaded, modes: []string{"told"}},
 		{row: 46, name: "claims", test: rowClaims, modes: []string{"claims"}},
 	}
@@ -37,14 +37,14 @@ func rowConfiguredTwice(t *testing.T, _ *processBench) {
 	refusedAtLoad(t, []config.Plugin{bad(t, "a", "good"), bad(t, "a", "good")}, "plugins[0]", "plugins[1]")
 }
 
-// rowCircle is row 25: the error shows the circle as a path.
-func rowCircle(t *testing.T, _ *processBench) {
+// rowCycle is row 25: the error shows the cycle as a path.
+func rowCycle(t *testing.T, _ *processBench) {
 	t.Helper()
-	circle := bad(t, "a", "good")
-	circle.Subscriptions = map[string]phases.Override{"a.h": {After: &[]string{"b.h"}}}
+	cycle := bad(t, "a", "good")
+	cycle.Subscriptions = map[string]phases.Override{"a.h": {After: &[]string{"b.h"}}}
 	back := bad(t, "b", "good")
 	back.Subscriptions = map[string]phases.Override{"b.h": {After: &[]string{"a.h"}}}
-	refusedAtLoad(t, []config.Plugin{circle, back}, "a.h", "b.h", "circle", "->")
+	refusedAtLoad(t, []config.Plugin{cycle, back}, "a.h", "b.h", "cycle", "->")
 }
 
 // refusedAtLoad checks that New fails with an error that has some words, and the

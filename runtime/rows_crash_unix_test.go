@@ -24,14 +24,14 @@ import (
 func crashingRows() []rowCase {
 	alone := []string{"good"}
 	return []rowCase{
-		{row: 5, name: "stopped", test: rowNoSign("stop"), modes: []string{"stop"}},
+		{row: 5, name: "stopped", long: true, test: rowNoSign("stop"), modes: []string{"stop"}},
 		{row: 5, name: "spins", test: rowNoSign("spin"), modes: []string{"spin"}},
 		{row: 12, mode: "orphans", start: "ready", run: "failed crash", sections: alone},
 		{row: 12, name: "children", test: rowChildren("children"), modes: []string{"children"}},
 		{row: 12, name: "orphans-are-swept", test: rowChildren("orphans")},
 		{row: 13, mode: "crash", start: "ready", run: "failed crash", sections: alone, then: crashIsTold},
 		{row: 13, name: "all-calls", test: rowCrashTakesAllCalls},
-		{row: 13, name: "retried", test: rowCrashAndRetry},
+		{row: 13, name: "retried", long: true, test: rowCrashAndRetry},
 		{row: 14, mode: "half", start: "ready", run: "failed crash", sections: alone, then: crashIsTold},
 		{row: 18, name: "killed-host", test: rowKilledHost},
 	}

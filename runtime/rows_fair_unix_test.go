@@ -12,7 +12,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/grapnelhq/grapnel/config"
-	"github.com/grapnelhq/grapnel/internal/badplugin"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/runtime"
 )
@@ -144,7 +143,7 @@ func rowCopies(t *testing.T, b *processBench) {
 	witness := cfg.Plugins[2].Subscriptions["witness.h"]
 	witness.After = &[]string{"vandal.h", "inside.h"}
 	cfg.Plugins[2].Subscriptions["witness.h"] = witness
-	eng := b.startWith(t, cfg, runtime.Options{InProcess: map[string]runtime.Plugin{"inside": badplugin.Vandal()}})
+	eng := b.startWith(t, cfg, runtime.Options{InProcess: map[string]runtime.Plugin{"inside": vandal()}})
 	c, in := given()
 	out := outcome(t)(eng.Dispatch(t.Context(), c, in))
 	if diff := cmp.Diff(sorted(states(out)), []string{"inside.h succeeded", "vandal.h succeeded", "witness.h succeeded"}); diff != "" {

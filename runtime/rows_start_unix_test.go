@@ -146,7 +146,7 @@ func rowPrograms(t *testing.T, b *processBench) {
 	}{
 		{"absent", filepath.Join(dir, "absent"), "no such file"},
 		{"not executable", write("plain", "#!/bin/sh\n", 0o600), "not executable"},
-		{"no program", write("text", "hello\n", 0o700), "no program for this machine"},
+		{"no program", write("text", "hello\n", 0o700), "not a program for this machine"},
 		{"another machine", write("elf", foreignProgram(), 0o700), "cannot be executed"},
 		{"no interpreter", write("script", "#!/no/such/interpreter\n", 0o700), "interpreter"},
 	}
@@ -245,13 +245,13 @@ func rowLongFolder(t *testing.T, b *processBench) {
 	t.Setenv("TMPDIR", long)
 	eng := b.start(t, bad(t, "somewhere", "where"))
 	checkGood(t, eng, dispatch(t, eng, &phases.PrePromptCompileInput{}))
-	folder := strings.TrimPrefix(b.awaitLine(t, "somewhere", "folder "), "folder ")
-	if len(folder) > 60 || strings.HasPrefix(folder, long) {
-		t.Errorf("the folder is %s", folder)
+	dir := strings.TrimPrefix(b.awaitLine(t, "somewhere", "directory "), "directory ")
+	if len(dir) > 60 || strings.HasPrefix(dir, long) {
+		t.Errorf("the directory is %s", dir)
 	}
 	closeEngine(t, eng)
-	if _, err := os.Stat(folder); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("left behind: %s, %v", folder, err)
+	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("left behind: %s, %v", dir, err)
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 // stoppingRows are plugins at the end of their process, or of the host's.
 func stoppingRows() []rowCase {
 	return []rowCase{
-		{row: 39, name: "stubborn", test: rowStubborn, modes: []string{"stubborn"}},
+		{row: 39, name: "stubborn", long: true, test: rowStubborn, modes: []string{"stubborn"}},
 	}
 }
 

@@ -3,37 +3,33 @@ package runtime
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
-	"runtime/debug"
 	"slices"
 	"sync/atomic"
 	"time"
 
-	"github.com/google/jsonschema-go/jsonschema"
-
+	"github.com/grapnelhq/grapnel/internal/callctx"
+	"github.com/grapnelhq/grapnel/internal/hostservice"
+	"github.com/grapnelhq/grapnel/internal/pool"
 	"github.com/grapnelhq/grapnel/internal/wire"
 	"github.com/grapnelhq/grapnel/phases"
 )
 
-// Service is one host service, which plugins may call by the grant "host": its
-// methods by name.
+// Service is one host service: its methods by name. Plugins call it by the grant "host".
 type Service map[string]Method
 
 // Method is one method of a host service.
 type Method struct {
-	// Doc says in a sentence what it does, for authors of plugins.
+	// Doc is a sentence for authors of plugins.
 	Doc string
-	// Params and Result are JSON Schemas. Parameters that do not fit never reach
-	// Call; nil takes any. Results are not checked: they are the host's own.
+	// Params and Result are JSON Schemas; nil takes anything. Invalid parameters never
+	// reach Call; results are not checked.
 	Params, Result json.RawMessage
-	// Call answers. It runs concurrently, at most 64 times at once for one plugin,
-	// with a context that carries the calling hook's deadline. Its parameters are
-	// valid JSON of bounded depth, or nil where the plugin gave none and the schema
-	// allows that. An error that is a *phases.Error reaches the plugin with its
-	// code, others as "internal" without their text. A panic is one of those.
+	// Call answers, concurrently, at most 64 times at once for one plugin, with a context
+	// that carries the calling hook's deadline. Params is valid JSON of bounded depth, or
+	// nil if the schema allows that. A *phases.Error reaches the plugin with its code,
+	// other errors and panics as "internal" without their text.
 	Call func(ctx context.Context, caller Caller, params json.RawMessage) (json.RawMessage, error)
 
 	_ struct{}
@@ -43,226 +39,221 @@ type Method struct {
 type Caller struct {
 	// Plugin is the operator's name of the calling plugin.
 	Plugin string
-	// Context is that of the dispatch or tool call which the plugin is working
-	// on; zero when it calls on its own account.
+	// Context is the context of the plugin's dispatch or tool call; zero if it calls on its
+	// own account.
 	Context phases.Context
 
-	// run is the row of a call that leaves one in the ledger; nil for others.
-	run *hostRun
+	_ struct{}
 }
 
-// maxHostCalls is how many host calls of one plugin may run at once.
+// State keeps the values of the host service "state": one for each workspace, session and
+// plugin. It is called concurrently.
+type State interface {
+	// GetState returns the value that was put last, nil if there is none.
+	GetState(ctx context.Context, k phases.StateKey) (json.RawMessage, error)
+	// PutState replaces the value; nil removes it. It returns how many older values of the
+	// plugin were evicted.
+	PutState(ctx context.Context, k phases.StateKey, value json.RawMessage) (evicted int, err error)
+}
+
+// MaxState is the longest value that the service "state" keeps, in bytes.
+const MaxState = hostservice.MaxState
+
+// CodeStateEvicted means: a plugin keeps as much state as it may, so the oldest was evicted.
+const CodeStateEvicted = "state_evicted"
+
 const maxHostCalls = 64
 
-// services are the host's services, ready to be called.
-type services map[string]map[string]*method
-
-// method is a Method with its schema ready.
-type method struct {
-	call   func(ctx context.Context, caller Caller, params json.RawMessage) (json.RawMessage, error)
-	params *jsonschema.Resolved
-}
-
-// newServices checks the host's services.
-func newServices(list map[string]Service) (services, error) {
-	all := services{}
-	for name, s := range list {
-		all[name] = map[string]*method{}
-		for m, declared := range s {
-			ready, err := newMethod(declared)
-			if err != nil {
-				return nil, fmt.Errorf("host service %q: method %q: %w", name, m, err)
+// newServices returns the engine's own services and the host's, which may replace them.
+func (e *Engine) newServices() (hostservice.Services, error) {
+	all := map[string]hostservice.Service{hostservice.ServiceState: hostservice.StateService(e.opts.State, e.stateEvicted)}
+	if e.model != nil {
+		if _, twice := e.opts.Services[hostservice.ServiceModel]; twice {
+			return nil, fmt.Errorf("there are Options.Complete and a service %q in Options.Services: give one of them", hostservice.ServiceModel)
+		}
+		all[hostservice.ServiceModel] = e.model.Service()
+	}
+	for name, s := range e.opts.Services {
+		all[name] = hostservice.Service{}
+		for m, own := range s {
+			method := hostservice.Method{Params: own.Params, Result: own.Result}
+			if own.Call != nil {
+				method.Call = func(ctx context.Context, c *hostservice.Caller, params json.RawMessage) (json.RawMessage, error) {
+					return own.Call(ctx, Caller{Plugin: c.Plugin, Context: c.Context}, params)
+				}
 			}
-			all[name][m] = ready
+			all[name][m] = method
 		}
 	}
-	return all, nil
+	return hostservice.New(all)
 }
 
-func newMethod(m Method) (*method, error) {
-	if m.Call == nil {
-		return nil, errors.New("it has no function to call")
-	}
-	if _, err := resolveSchema(m.Result); err != nil {
-		return nil, fmt.Errorf("schema of the result: %w", err)
-	}
-	params, err := resolveSchema(m.Params)
-	if err != nil {
-		return nil, fmt.Errorf("schema of the parameters: %w", err)
-	}
-	return &method{m.Call, params}, nil
+func (e *Engine) stateEvicted(plugin string, n int) {
+	e.emit(Event{
+		Kind: EventDiagnostic, Plugin: plugin, State: string(phases.SeverityWarning), Code: CodeStateEvicted,
+		Message: fmt.Sprintf("the plugin keeps as much state as it may: the oldest values of %d sessions were evicted", n),
+	})
 }
 
-// resolveSchema reads a JSON Schema; nil for none.
-func resolveSchema(schema json.RawMessage) (*jsonschema.Resolved, error) {
-	if len(schema) == 0 {
-		return nil, nil
-	}
-	var s jsonschema.Schema
-	if err := json.Unmarshal(schema, &s); err != nil {
-		return nil, err
-	}
-	return s.Resolve(nil)
+type hostFor struct {
+	engine *Engine
+	in     *pool.Instance
+	// running counts the running calls. The wire has its own bound; this one also holds
+	// for plugins inside the host.
+	running atomic.Int32
 }
-
-// mayCall reports whether the grants allow a method: by the name of its service,
-// or by SERVICE.METHOD.
-func mayCall(grants []string, service, method string) bool {
-	return phases.Allows(grants, service) || phases.Allows(grants, service+"."+method)
-}
-
-// granted are the names of the services of which a plugin may call a method.
-func (s services) granted(grants []string) []string {
-	var names []string
-	for name, methods := range s {
-		if phases.Allows(grants, name) || slices.ContainsFunc(keys(methods), func(m string) bool { return mayCall(grants, name, m) }) {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
-	return names
-}
-
-// find returns a method, or says what there is.
-func (s services) find(service, name string) (*method, error) {
-	methods, ok := s[service]
-	if !ok {
-		return nil, phases.Errorf(phases.CauseUnavailable, "this host has no service %q%s", service, phases.DidYouMean(service, keys(s)))
-	}
-	m, ok := methods[name]
-	if !ok {
-		return nil, phases.Errorf(phases.CauseUnavailable, "the host service %q has no method %q%s; it has %v",
-			service, name, phases.DidYouMean(name, keys(methods)), slices.Sorted(maps.Keys(methods)))
-	}
-	return m, nil
-}
-
-// check says what is wrong with parameters.
-func (m *method) check(params json.RawMessage) error {
-	value := any(map[string]any{}) // who gives none is measured as if it gave {}
-	if len(params) > 0 {
-		if err := phases.CheckJSON(params, phases.MaxJSONDepth); err != nil {
-			return phases.Errorf(phases.CauseInvalidReply, "params: %w", err)
-		}
-		if m.params == nil {
-			return nil
-		}
-		if err := json.Unmarshal(params, &value); err != nil {
-			return phases.Errorf(phases.CauseInvalidReply, "params: %w", err)
-		}
-	}
-	if m.params == nil {
-		return nil
-	}
-	if err := m.params.Validate(value); err != nil {
-		return phases.Errorf(phases.CauseInvalidReply, "params: %w", placed(m.params, value, err))
-	}
-	return nil
-}
-
-// hostCalls counts the host calls of one plugin that run. The wire has a bound
-// of its own; this one also holds for plugins inside the host.
-type hostCalls struct{ running atomic.Int32 }
-
-func (n *hostCalls) enter() bool {
-	if n.running.Add(1) <= maxHostCalls {
-		return true
-	}
-	n.leave()
-	return false
-}
-
-func (n *hostCalls) leave() { n.running.Add(-1) }
-
-// hostFor answers one plugin's calls to its host.
-type hostFor struct{ in *instance }
 
 var _ phases.Host = (*hostFor)(nil)
 
-// Call implements phases.Host: by grant, within bounds, with parameters that fit.
+// Call implements phases.Host.
 func (h *hostFor) Call(ctx context.Context, service, name string, params json.RawMessage) (json.RawMessage, error) {
-	caller := Caller{Plugin: h.in.declared.Name}
-	if h.in.engine.recorded(service, name) {
-		caller.run = newHostRun(ctx, h.in, service+"."+name, params)
+	caller := hostservice.Caller{Plugin: h.in.Declared.Name}
+	var run *hostRun
+	if h.engine.recorded(service, name) {
+		run = newHostRun(ctx, h.engine, h.in, service+"."+name, params)
+		caller.Account = run.account()
 	}
 	begin := time.Now()
-	result, err := h.call(ctx, service, name, caller, params)
-	if caller.run != nil {
-		caller.run.settle(ctx, result, err)
+	result, err := h.call(ctx, service, name, &caller, params)
+	if run != nil {
+		run.settle(ctx, result, err)
 	}
-	h.tellHostCall(ctx, HostCall{Service: service, Method: name, Params: params, Result: result}, begin, err)
+	h.reportHostCall(ctx, HostCall{Service: service, Method: name, Params: params, Result: result}, begin, err)
 	return result, err
 }
 
 // recorded reports whether calls of a method leave rows in the ledger.
 func (e *Engine) recorded(service, method string) bool {
-	_, theirs := e.opts.Services[serviceModel]
-	return service == serviceModel && method == methodComplete && !theirs
+	_, theirs := e.opts.Services[hostservice.ServiceModel]
+	return service == hostservice.ServiceModel && method == hostservice.MethodComplete && !theirs
 }
 
-func (h *hostFor) call(ctx context.Context, service, name string, caller Caller, params json.RawMessage) (json.RawMessage, error) {
-	if !mayCall(h.in.declared.Grants.Host, service, name) {
-		return nil, phases.Errorf(phases.CauseForbidden, "the plugin %s has no grant for the host service %q, nor for %q", caller.Plugin, service, service+"."+name)
-	}
-	m, err := h.in.engine.services.find(service, name)
+func (h *hostFor) call(ctx context.Context, service, name string, caller *hostservice.Caller, params json.RawMessage) (json.RawMessage, error) {
+	m, err := h.engine.services.Find(h.in.Declared.Grants.Host, caller.Plugin, service, name)
 	if err != nil {
 		return nil, err
 	}
-	if c := chainOf(ctx); c != nil {
-		if c.depth >= maxChain {
+	if c := callctx.Of[site](ctx); c != nil {
+		if c.Depth >= maxChain {
 			return nil, phases.Errorf(phases.CauseOverloaded, "host calls are nested deeper than %d", maxChain)
 		}
-		caller.Context = c.turn
+		caller.Context = c.Site.turn
 	}
-	if err := m.check(params); err != nil {
+	if err := m.Check(params); err != nil {
 		return nil, err
 	}
-	if !h.in.hostCalls.enter() {
+	defer h.running.Add(-1)
+	if h.running.Add(1) > maxHostCalls {
 		return nil, phases.Errorf(phases.CauseOverloaded, "more than %d host calls are in flight", maxHostCalls)
 	}
-	defer h.in.hostCalls.leave()
-	result, err := h.guarded(ctx, m, caller, params)
-	if err != nil {
-		level := slog.LevelWarn
-		if phases.CodeOf(err) == phases.CauseBudgetExhausted {
-			level = slog.LevelDebug // the service is well
-		}
-		h.in.engine.opts.Logger.Log(ctx, level, "a host service failed", "service", service, "method", name, "plugin", caller.Plugin, "error", phases.Whole(err))
-		return nil, wire.ToPlugin(err)
+	result, err := m.Do(ctx, caller, params)
+	if err == nil {
+		return result, nil
 	}
-	return result, nil
+	level := slog.LevelWarn
+	if phases.CodeOf(err) == phases.CauseBudgetExhausted {
+		level = slog.LevelDebug // the service is well
+	}
+	h.engine.opts.Logger.Log(ctx, level, "a host service failed", "service", service, "method", name, "plugin", caller.Plugin, "error", phases.Whole(err))
+	return nil, wire.ToPlugin(err)
 }
 
-// guarded makes a panic of the service an error.
-func (h *hostFor) guarded(ctx context.Context, m *method, caller Caller, params json.RawMessage) (result json.RawMessage, err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			err = fmt.Errorf("panic: %v\n%s", r, debug.Stack())
-		}
-	}()
-	return m.call(ctx, caller, params)
-}
-
-// Invalidate implements phases.Host. More names than a search should take are taken
-// for all: forgetting too much is never wrong.
+// Invalidate implements phases.Host. Too many names count as all: forgetting too much is
+// never wrong.
 func (h *hostFor) Invalidate(_ context.Context, what phases.Invalidation) error {
 	if len(what.Subscriptions)+len(what.Tags) > phases.MaxListed {
 		what = phases.Invalidation{}
 	}
-	h.in.engine.invalidate(h.in, what)
+	h.engine.invalidate(h.in, what)
 	return nil
 }
 
-// prepareServices makes the host's services and the engine's own ready.
-func (e *Engine) prepareServices() (err error) {
-	all := map[string]Service{serviceState: e.stateService()}
-	if e.model != nil {
-		if _, twice := e.opts.Services[serviceModel]; twice {
-			return fmt.Errorf("there are Options.Complete and a service %q in Options.Services: give one of them", serviceModel)
-		}
-		all[serviceModel] = e.model.service()
+type hostRun struct {
+	engine *Engine
+	in     *pool.Instance
+	// at is the call of the plugin in whose course it was made; nil for one on the
+	// plugin's own account, which is only reported.
+	at  *site
+	row phases.Run
+	// span is its place in the host's trace.
+	span span
+}
+
+func newHostRun(ctx context.Context, e *Engine, in *pool.Instance, method string, params json.RawMessage) *hostRun {
+	r := &hostRun{engine: e, in: in, row: phases.Run{
+		Subscription: in.Declared.Name + "/" + method, Hook: method, Plugin: in.Declared.Name, Phase: phases.PhaseHostCall, Stage: phases.StageHost,
+		BytesIn: len(params), Contributions: []string{}, Cut: []phases.Cut{},
+	}}
+	if d := in.Description(); d != nil {
+		r.row.PluginVersion = d.Version
 	}
-	maps.Copy(all, e.opts.Services)
-	e.services, err = newServices(all)
-	return err
+	if c := callctx.Of[site](ctx); c != nil {
+		r.at = &c.Site
+		r.row.Subscription = r.at.subscription + "/" + method
+		r.row.Generation, r.row.Incarnation = r.at.generation, r.at.incarnation
+	}
+	return r
+}
+
+// account is what a call of the model is charged to; nil without a call of the plugin.
+func (r *hostRun) account() *hostservice.Account {
+	if r.at == nil {
+		return nil
+	}
+	return &hostservice.Account{
+		State: r.at.state, Budget: r.in.Declared.Limits.Model, Run: &r.row,
+		Begin: func(ctx context.Context) (context.Context, func()) {
+			ctx, r.span = r.engine.beginRun(ctx, phases.Trace{}, &r.row)
+			return ctx, r.span.done
+		},
+	}
+}
+
+// settle settles and reports the row. Calls that were not made leave one row for each
+// reason: a plugin cannot fill the ledger with refusals.
+func (r *hostRun) settle(ctx context.Context, result json.RawMessage, err error) {
+	r.row.BytesOut, r.row.State = len(result), phases.StateSucceeded
+	var failure *phases.Error
+	if err != nil {
+		failure = wire.ToPlugin(err)
+		c := call{run: &r.row}
+		c.fail(failure)
+	}
+	if r.at != nil && !r.at.state.AddHostCall(&r.row) {
+		return
+	}
+	row := r.row
+	r.engine.report(ctx, &r.span, &row, failure)
+}
+
+// reportHostCall adds a host call to the exchange in whose course it was made, or reports
+// it alone.
+func (h *hostFor) reportHostCall(ctx context.Context, c HostCall, begin time.Time, err error) {
+	e := h.engine
+	if e.opts.OnExchange == nil {
+		return
+	}
+	c.Took, c.Params = time.Since(begin), slices.Clone(c.Params)
+	if err != nil {
+		c.Result, c.Err = nil, codedError(wire.ToPlugin(err))
+	}
+	var at *site
+	if c := callctx.Of[site](ctx); c != nil {
+		at = &c.Site
+	}
+	if at != nil && at.exchange.add(&c) {
+		return
+	}
+	x := &Exchange{Kind: ExchangeHost, Plugin: h.in.Declared.Name, Begin: e.opts.Now(), Took: c.Took, HostCalls: []HostCall{c}}
+	if at != nil {
+		x.Subscription, x.Generation, x.Incarnation = at.subscription, at.generation, at.incarnation
+	}
+	// The start of a replaced process that still drains is not known here.
+	if inc := h.in.Live(); inc != nil && (at == nil || at.incarnation == inc.Number) {
+		x.Start, x.Incarnation = inc.Start, inc.Number
+	}
+	if d := h.in.Description(); d != nil {
+		x.Version = d.Version
+	}
+	e.reportExchange(x)
 }

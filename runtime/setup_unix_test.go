@@ -20,6 +20,9 @@ import (
 	"github.com/grapnelhq/grapnel/runtime"
 )
 
+// longTests is the variable of the environment that runs the tests which take minutes.
+const longTests = "GRAPNEL_LONG"
+
 // processBench is what a test with real processes needs: a folder for their
 // sockets, the engine's events, and what was there before it began.
 type processBench struct {
@@ -32,8 +35,8 @@ type processBench struct {
 }
 
 // newBench makes a bench, and checks at the end of the test that nothing is left
-// of what it started. Tests with a bench are not parallel: they count what the
-// whole process has open.
+// of what it started. Tests with a bench are not parallel, unless each is [alone]: they
+// count what the whole process has open.
 func newBench(t *testing.T) *processBench {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "gt") //nolint:usetesting // a socket needs a short path

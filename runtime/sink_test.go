@@ -235,7 +235,7 @@ func TestClockGoesBack(t *testing.T) {
 	chain := manifest.Chain{WorkspaceID: "w", ThreadID: "t"}
 	for i, jump := range []time.Duration{0, -time.Hour, 30 * time.Second, -24 * time.Hour, 0} {
 		now = now.Add(jump)
-		done, err := compile(t, eng, runtime.CompileInput{Prompt: compiler.Input{Facts: compiler.Facts{Date: "2026-05-04"}}})
+		done, err := compile(t, eng, runtime.CompileInput{Facts: compiler.Facts{Date: "2026-05-04"}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,42 +1,138 @@
 package runtime
 
-// Stats are what an engine has counted since it began. What could not be kept is
-// never lost without being counted.
+import (
+	"slices"
+
+	"github.com/grapnelhq/grapnel/internal/pool"
+	"github.com/grapnelhq/grapnel/internal/stats"
+)
+
+// The types of an engine's stats.
+type (
+	// Overview is the state of an engine and all that it has counted, as "grapnel
+	// status" prints it: rows for plugins, hooks and phases.
+	Overview = stats.Overview
+	// PluginHealth is one declared plugin: its state, its slots, what it did.
+	PluginHealth = stats.PluginHealth
+	// HookRow is one subscription in force, or the tools or model calls of a plugin.
+	HookRow = stats.HookRow
+	// PhaseRow counts the dispatches of one phase.
+	PhaseRow = stats.PhaseRow
+	// RunStats counts runs by state and cause, with how long they took.
+	RunStats = stats.RunStats
+	// LastError is the latest failure of a hook or a process.
+	LastError = stats.LastError
+	// Latency is a distribution of durations.
+	Latency = stats.Latency
+	// Sizes is a distribution of sizes, by the bounds of SizeBounds.
+	Sizes = stats.Sizes
+)
+
+// SizeBounds are the bounds that [Sizes] counts by, in bytes, ascending.
+func SizeBounds() []uint64 { return stats.SizeBounds() }
+
+// Stats counts what a host's sink was given since the engine began.
 type Stats struct {
-	// ManifestsKept are those that the sink has taken.
-	ManifestsKept uint64 `json:"manifests_kept"`
-	// ManifestsNotKept are those that it has not taken in time, or not at all.
-	ManifestsNotKept uint64 `json:"manifests_not_kept"`
-	// ManifestsKeptLate are those among ManifestsNotKept that it has taken after
-	// all, when their turns had gone on.
+	// ManifestsKept were taken by the sink, ManifestsNotKept not in time or not at all.
+	// ManifestsKeptLate are those of ManifestsNotKept that it took after their turns had
+	// gone on.
+	ManifestsKept     uint64 `json:"manifests_kept"`
+	ManifestsNotKept  uint64 `json:"manifests_not_kept"`
 	ManifestsKeptLate uint64 `json:"manifests_kept_late"`
-	// UsageKept and UsageNotKept are the reports of providers that the sink has
-	// taken, and has not taken.
+	// UsageKept and UsageNotKept count reports of providers.
 	UsageKept    uint64 `json:"usage_kept"`
 	UsageNotKept uint64 `json:"usage_not_kept"`
-	// AuditsKept are the audits in no manifest that the sink has taken, AuditsNotKept
-	// all audits that were lost.
+	// AuditsKept are the audits in no manifest that the sink took, AuditsNotKept all lost
+	// ones.
 	AuditsKept    uint64 `json:"audits_kept"`
 	AuditsNotKept uint64 `json:"audits_not_kept"`
-	// SinkHanging is how many calls of the sink were given up and have not
-	// returned.
-	SinkHanging int `json:"sink_hanging"`
-	// ModelHanging is how many calls of Options.Complete were given up and have not
-	// returned.
+	// SinkHanging and ModelHanging are how many abandoned calls of the sink, and of
+	// Options.Complete, have not returned.
+	SinkHanging  int `json:"sink_hanging"`
 	ModelHanging int `json:"model_hanging"`
 }
 
-// Stats returns the counters as they are. It may be called at any time, also
-// after Close.
+// Stats returns the counters. It may be called at any time, also after Close.
 func (e *Engine) Stats() Stats {
 	var st Stats
 	if m := e.model; m != nil {
-		st.ModelHanging = int(m.hanging.Load())
+		st.ModelHanging = m.Hanging()
 	}
 	if k := e.keeper; k != nil {
-		st.ManifestsKept, st.ManifestsNotKept, st.ManifestsKeptLate = k.counts.kept.Load(), k.counts.notKept.Load(), k.counts.keptLate.Load()
-		st.AuditsKept, st.AuditsNotKept = k.counts.audits.Load(), k.counts.auditsLost.Load()
-		st.UsageKept, st.UsageNotKept, st.SinkHanging = k.counts.usage.Load(), k.counts.usageLost.Load(), int(k.hanging.Load())
+		st.ManifestsKept, st.ManifestsNotKept, st.ManifestsKeptLate = k.Kept.Load(), k.NotKept.Load(), k.KeptLate.Load()
+		st.AuditsKept, st.AuditsNotKept = k.Audits.Load(), k.AuditsLost.Load()
+		st.UsageKept, st.UsageNotKept, st.SinkHanging = k.Usage.Load(), k.UsageLost.Load(), k.Hanging()
 	}
 	return st
 }
+
+// Overview returns a snapshot of the engine. It may be called at any time, also after
+// Close, but not by Options.OnEvent. It takes some microseconds per subscription and does
+// not delay runs.
+func (e *Engine) Overview() Overview {
+	g := e.current.Load()
+	p := g.planned.Load()
+	o := Overview{Plugins: make([]PluginHealth, 0, len(g.instances)), Hooks: []HookRow{}}
+	memory := e.Memory()
+	for _, in := range g.instances {
+		row := overviewRow(in, g.number)
+		row.MemoryBytes = memory[in.Declared.Name]
+		o.Plugins = append(o.Plugins, row)
+	}
+	for _, phase := range p.plan.Phases() {
+		rows := p.phases[phase.Row.Phase]
+		for i, sub := range rows.Expected {
+			o.Hooks = append(o.Hooks, HookRow{
+				Subscription: sub.ID, Hook: sub.Name, Plugin: sub.Plugin, Phase: sub.Phase, Role: sub.Stage,
+				Off: rows.runs[i].Code, Breaker: string(rows.hooks[i].breaker.State()),
+			})
+		}
+	}
+	e.stats.Fill(&o)
+	return o
+}
+
+func overviewRow(in *pool.Instance, generation uint64) PluginHealth {
+	st := in.Status()
+	row := PluginHealth{PluginRow: in.Row(generation), Since: st.Since.UTC()}
+	row.Working, row.Waiting, row.Concurrency, row.Abandoned = in.Busy()
+	if !st.NextAttempt.IsZero() {
+		row.NextStart = st.NextAttempt.UTC()
+	}
+	if inc := in.Live(); inc != nil {
+		row.StartedAt = inc.Since.UTC()
+	}
+	return row
+}
+
+func (e *Engine) expect(g *generation, p *planned) {
+	var hooks []stats.Hook
+	for _, phase := range p.phases {
+		for _, sub := range phase.Expected {
+			hooks = append(hooks, stats.Hook{ID: sub.ID, Plugin: sub.Plugin, Phase: sub.Phase})
+		}
+	}
+	plugins := make([]string, len(g.instances))
+	for i, in := range g.instances {
+		plugins[i] = in.Declared.Name
+	}
+	e.stats.Expect(plugins, hooks)
+}
+
+// forgetStats drops the stats of what no generation has any more. The hooks of a plugin
+// that is starting again, and has not described itself yet, are kept.
+func (e *Engine) forgetStats(generations []*generation) {
+	e.stats.Forget(func(plugin string) bool {
+		return slices.ContainsFunc(generations, func(g *generation) bool { return g.byName[plugin] != nil })
+	}, func(plugin, id string) bool {
+		return slices.ContainsFunc(generations, func(g *generation) bool {
+			in := g.byName[plugin]
+			return in != nil && (in.Description() == nil || g.planned.Load().hooks[id] != nil)
+		})
+	})
+}
+
+// Memory returns the resident memory of each plugin's processes and their descendants in
+// bytes, by declared name, as of about a second ago. Plugins without a process are absent,
+// and so are all where it cannot be measured.
+func (e *Engine) Memory() map[string]int64 { return e.pool.Memory() }

@@ -14,6 +14,9 @@ import (
 // it is killed only after the whole of its grace. Those who wait for a slot are not
 // held for that long, but told that it is not there.
 func TestStoppedDelaysNobody(t *testing.T) {
+	if alone(t) {
+		return
+	}
 	b := newBench(t)
 	p := bad(t, "bad", "stop")
 	quick(&p)

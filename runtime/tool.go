@@ -7,16 +7,19 @@ import (
 	"time"
 
 	"github.com/grapnelhq/grapnel/config"
+	"github.com/grapnelhq/grapnel/internal/bounded"
+	"github.com/grapnelhq/grapnel/internal/pool"
 	"github.com/grapnelhq/grapnel/internal/text"
+	"github.com/grapnelhq/grapnel/internal/turnstate"
+	"github.com/grapnelhq/grapnel/internal/wire"
 	"github.com/grapnelhq/grapnel/phases"
 )
 
-// CallTool calls a tool of the named plugin, outside any turn: what a turn has
-// brought in, or hides, does not matter, and the call is told as an [EventRun]
-// and kept nowhere. The plugin is told so (OutsideTurn) and sees no policies. It
-// takes no longer than the plugin's limits.tool and ctx allow. An error is a
-// *[phases.Error]; a tool that tells the model of a failure is none (IsError). The
-// call's context and idempotency key have the bounds of [phases.CheckContext].
+// CallTool calls a tool of the named plugin outside any turn: what a turn has brought in or
+// hides does not matter, and the call is only reported as an [EventRun]. The plugin sees no
+// policies. The call takes no longer than the plugin's limits.tool and ctx allow. An error
+// is a *[phases.Error]; a failure that the tool reports to the model (IsError) is not one.
+// The call's context and idempotency key have the bounds of [phases.CheckContext].
 func (e *Engine) CallTool(ctx context.Context, plugin string, call phases.ToolCall) (*phases.ToolResult, error) {
 	g, err := e.acquire()
 	if err != nil {
@@ -30,23 +33,22 @@ func (e *Engine) CallTool(ctx context.Context, plugin string, call phases.ToolCa
 		return nil, err
 	}
 	call.OutsideTurn, call.Policies = true, nil
-	res, _, err := e.callTool(ctx, g, newScope(g.cfg.Budgets.Turn, false), plugin, call)
+	res, _, err := e.callTool(ctx, g, turnstate.Outside(g.cfg.Budgets.Turn), plugin, call)
 	return res, err
 }
 
-// callTool makes one call of a plugin's tool and tells of it. The run is its row
-// of the ledger, whatever became of it.
-func (e *Engine) callTool(ctx context.Context, g *generation, s *scope, plugin string, call phases.ToolCall) (*phases.ToolResult, phases.Run, error) {
-	c := &toolCall{engine: e, gen: g, scope: s, call: call, run: newToolRun(g, plugin, call.Tool)}
+// callTool makes and reports one call of a plugin's tool. The run is its row of the
+// ledger.
+func (e *Engine) callTool(ctx context.Context, g *generation, s *turnstate.State, plugin string, call phases.ToolCall) (*phases.ToolResult, phases.Run, error) {
+	c := &toolCall{engine: e, gen: g, state: s, call: call, run: newToolRun(g, plugin, call.Tool)}
 	res, err := c.do(ctx, plugin)
 	return res, c.run, err
 }
 
-// do makes the call and tells of it.
 func (c *toolCall) do(ctx context.Context, plugin string) (*phases.ToolResult, error) {
 	c.span.trace = c.call.Trace
 	res, failure := c.perform(ctx, plugin)
-	if failure != nil { // one error may be that of several calls
+	if failure != nil { // several calls may share one error
 		own := *failure
 		own.Visibility, failure = toolVisibility, &own
 	}
@@ -58,26 +60,25 @@ func (c *toolCall) do(ctx context.Context, plugin string) (*phases.ToolResult, e
 	return res, nil
 }
 
-// toolCall is one call of a tool on its way.
 type toolCall struct {
 	engine *Engine
 	gen    *generation
-	scope  *scope
-	in     *instance
+	state  *turnstate.State
+	in     *pool.Instance
 	call   phases.ToolCall
 	run    phases.Run
-	// span is the call's place in the trace of the host, or of who queued it.
+	// span is the call's place in the trace of the host, or of the turn that queued it.
 	span span
-	// once is told before the plugin is, by nil for most; see attempting.
+	// once, if set, runs right before the plugin is called; see background.Attempt.
 	once func(ctx context.Context) *phases.Error
-	// limit is the operator's; deadline is when the call ends, by the limit or the
-	// caller.
+	// limit is the operator's; deadline is when the call ends, by limit or caller.
 	limit    time.Duration
 	deadline time.Time
+	answer   *phases.ToolResult
 }
 
-// newToolRun is the ledger's row of a tool call before anything happened. The
-// name may be made up by a model: what is no text does not get into a record.
+// newToolRun is the ledger's row of a tool call before anything happened. A model may have
+// made up the name.
 func newToolRun(g *generation, plugin, tool string) phases.Run {
 	name := text.Head(text.Repair(tool), phases.MaxIDBytes)
 	run := phases.Run{
@@ -90,8 +91,8 @@ func newToolRun(g *generation, plugin, tool string) phases.Run {
 	return run
 }
 
-// settleTool writes down what became of a call, in the words of hooks, and tells
-// of it. The span is nil for one that was not begun.
+// settleTool settles and reports the row of a call. The span is nil for a call that has
+// not begun.
 func (e *Engine) settleTool(ctx context.Context, s *span, run *phases.Run, res *phases.ToolResult, failure *phases.Error) {
 	switch {
 	case failure != nil:
@@ -105,68 +106,45 @@ func (e *Engine) settleTool(ctx context.Context, s *span, run *phases.Run, res *
 	if s == nil {
 		s = &span{}
 	}
-	told := *run
-	e.tell(ctx, s, &told, failure)
+	row := *run
+	e.report(ctx, s, &row, failure)
 }
 
-// perform makes the call: may the plugin answer it, is there a slot, is the
-// plugin there, what is the answer.
 func (c *toolCall) perform(caller context.Context, plugin string) (*phases.ToolResult, *phases.Error) {
 	if failure := c.prepare(caller, plugin); failure != nil {
 		return nil, failure
 	}
 	c.run.Attempts = 1
-	if c.in.live.Load() == nil {
-		return nil, c.in.unavailable()
+	i := invocation{
+		frame: c, in: c.in, run: &c.run, kind: ExchangeTool, once: c.once, timeout: c.limit, until: c.deadline,
+		site: site{plugin: plugin, turn: c.call.Context, state: c.state, subscription: c.run.Subscription, generation: c.gen.number},
 	}
-	within, begun := c.engine.beginRun(caller, c.call.Trace, &c.run)
+	if failure := i.refusal(); failure != nil {
+		return nil, failure
+	}
+	ctx, begun := c.engine.beginRun(caller, c.call.Trace, &c.run)
 	c.span, c.call.Trace = begun, begun.trace
-	ctx := c.engine.callContext(within, site{
-		plugin: plugin, turn: c.call.Context, scope: c.scope, subscription: c.run.Subscription, generation: c.gen.number,
-	}, c.deadline)
-	defer ctx.cancel()
-	l, failure := c.lease(ctx, caller)
-	if failure != nil {
+	if failure := c.engine.invoke(ctx, &i); failure != nil {
 		return nil, failure
 	}
-	inc, failure := c.in.await(ctx, c.deadline)
-	if failure != nil {
-		l.freed()
-		if ctx.Err() != nil {
-			failure = c.timeUp(caller)
-		}
-		return nil, failure
-	}
-	defer inc.visits.leave()
-	if ctx.Err() != nil { // nobody waits for what would be done
-		l.freed()
-		return nil, c.timeUp(caller)
-	}
-	if c.once != nil {
-		if failure := c.once(caller); failure != nil {
-			l.freed()
-			return nil, failure
-		}
-	}
-	ctx.incarnation, ctx.exchange = inc.number, inc.beginExchange(ExchangeTool, c.gen.number, c.run.Subscription)
-	return c.ask(ctx, caller, inc, l)
+	return c.answer, nil
 }
 
-// prepare finds the plugin, checks what the operator allows, and sets the time.
+// prepare finds the plugin, checks its grants, and sets the deadline.
 func (c *toolCall) prepare(caller context.Context, plugin string) *phases.Error {
 	in, ok := c.gen.byName[plugin]
 	switch {
 	case !ok && c.call.Tool == phases.RequestTools:
-		return refusedTool("%s is answered by a turn (Turn.CallTool); without one, name the domains in CompileInput.Prompt.RequestedDomains", phases.RequestTools)
+		return turnstate.RefusedTool("%s is answered by a turn (Turn.CallTool); without one, name the domains in CompileInput.RequestedDomains", phases.RequestTools)
 	case !ok:
-		return phases.Errorf(phases.CauseUnavailable, "no plugin %q is declared%s", plugin, phases.DidYouMean(plugin, keys(c.gen.byName)))
+		return phases.Errorf(phases.CauseUnavailable, "%s", c.gen.undeclared(plugin))
 	}
 	c.in = in
-	if d := in.description(); d != nil {
+	if d := in.Description(); d != nil {
 		c.run.PluginVersion = d.Version
 	}
-	grants := &in.declared.Grants
-	frame := frameOf(in.declared)
+	grants := &in.Declared.Grants
+	frame := pool.FrameSize(&in.Declared)
 	switch {
 	case !phases.Allows(grants.Tools, c.call.Tool):
 		return phases.Errorf(phases.CauseForbidden, "the plugin %s has no grant for the tool %q", plugin, c.call.Tool)
@@ -180,7 +158,7 @@ func (c *toolCall) prepare(caller context.Context, plugin string) *phases.Error 
 	if !phases.Allows(grants.See, "policy") {
 		c.call.Policies = nil
 	}
-	c.limit = toolTimeout(in.declared)
+	c.limit = cmp.Or(in.Declared.Limits.Tool.D(), config.DefaultTool)
 	c.deadline = time.Now().Add(c.limit)
 	if callers, ok := caller.Deadline(); ok && callers.Before(c.deadline) {
 		c.deadline = callers
@@ -188,100 +166,44 @@ func (c *toolCall) prepare(caller context.Context, plugin string) *phases.Error 
 	return nil
 }
 
-// toolVisibility is that of the words of tools, which have no subscription: what
-// their author calls safe is for whoever gets their answers.
+// toolVisibility applies to the words of tools, which have no subscription.
 const toolVisibility = phases.VisibilityUserVisible
 
-// toolTimeout is the longest that a call of one of the plugin's tools takes.
-func toolTimeout(p config.Plugin) time.Duration {
-	return cmp.Or(p.Limits.Tool.D(), config.DefaultTool)
+var _ frame = (*toolCall)(nil)
+
+// send implements frame.
+func (c *toolCall) send(ctx context.Context, inc *pool.Incarnation, remaining time.Duration, freed func()) (stats wire.Stats, err error) {
+	c.call.Remaining, c.call.Generation, c.call.Incarnation = remaining, c.gen.number, inc.Number
+	c.call.Budget.MaxBytes = pool.FrameSize(&c.in.Declared)
+	c.answer, stats, err = inc.Peer().CallTool(ctx, &c.call, freed)
+	return stats, err
 }
 
-// lease waits for a slot of the plugin, on the call's time. A plugin that is on
-// the call chain already has one.
-func (c *toolCall) lease(ctx, caller context.Context) (*lease, *phases.Error) {
-	l := &lease{in: c.in, slot: !chainOf(caller).holds(c.in.declared.Name)}
-	if !l.slot {
-		return l, nil
-	}
-	begin := time.Now()
-	err := c.in.slots.acquire(ctx)
-	c.run.QueueMS = millis(time.Since(begin))
-	switch {
-	case err == nil:
-		return l, nil
-	case ctx.Err() != nil:
-		return nil, c.timeUp(caller)
-	}
-	return nil, codedError(err) // too many wait already
+// show implements frame.
+func (c *toolCall) show(x *Exchange) { x.ToolCall, x.ToolResult = &c.call, c.answer }
+
+// admit implements frame.
+func (c *toolCall) admit(*pool.Incarnation) *phases.Error {
+	c.stamp(c.answer)
+	c.engine.logRemarks(c.run.Subscription, c.answer.Diagnostics)
+	return nil
 }
 
-// ask sends the call and waits for its answer or its end.
-func (c *toolCall) ask(ctx, caller context.Context, inc *incarnation, l *lease) (*phases.ToolResult, *phases.Error) {
-	begin := time.Now()
-	frame := frameOf(c.in.declared)
-	c.call.Remaining, c.call.Generation, c.call.Incarnation = time.Until(c.deadline), c.gen.number, inc.number
-	c.call.Room.MaxBytes = frame
-	c.run.Incarnation = inc.number
-	inc.asked()
-	res, stats, err := inc.peer().CallTool(ctx, &c.call, l.freed)
-	c.run.DurationMS = millis(time.Since(begin))
-	c.run.BytesIn, c.run.BytesOut = stats.BytesIn, stats.BytesOut
-	var failure *phases.Error
-	switch {
-	case err == nil:
-	case ctx.Err() != nil:
-		l.leave(inc)
-		failure = c.timeUp(caller)
-	default:
-		failure = inc.explain(ctx, codedError(err))
-	}
-	chainOf(ctx).exchange.called(&c.call, res, failure)
-	if failure != nil {
-		return nil, failure
-	}
-	c.stamp(res)
-	c.engine.logRemarks(c.run.Subscription, res.Diagnostics)
-	if inc.local != nil {
-		return res, c.checkLocal(res, frame)
-	}
-	return res, nil
-}
-
-// stamp says whose the remarks of an answer are, which cannot be forged, and takes
-// the plugin's secrets out of them. They are copied: those of a plugin inside the
-// host may be its own.
+// stamp marks the diagnostics of an answer as the plugin's and redacts them, in a copy:
+// those of a plugin inside the host may be its own.
 func (c *toolCall) stamp(res *phases.ToolResult) {
 	res.Diagnostics = slices.Clone(res.Diagnostics)
 	for i := range res.Diagnostics {
 		d := res.Diagnostics[i].Remark(toolVisibility)
-		d.Plugin, d.Subscription = c.in.declared.Name, c.run.Subscription
+		d.Plugin, d.Subscription = c.in.Declared.Name, c.run.Subscription
 		res.Diagnostics[i] = d
 	}
-	c.in.redactor.notes(res.Diagnostics)
+	c.in.Redact(res.Diagnostics)
 }
 
-// checkLocal holds the answer of a plugin inside the host to what the wire asks of
-// the others. What is too large is refused: results are never cut.
-func (c *toolCall) checkLocal(res *phases.ToolResult, frame int) *phases.Error {
-	name := c.in.declared.Name
-	if len(res.Content) > frame {
-		return phases.Errorf(phases.CauseOversizeReply, "the answer of the tool %q of the plugin %s has %d bytes; at most %d are taken (limits.frame)",
-			c.call.Tool, name, len(res.Content), frame)
-	}
-	if len(res.Content) == 0 {
-		return nil
-	}
-	if err := phases.CheckJSON(res.Content, phases.MaxJSONDepth); err != nil {
-		return phases.Errorf(phases.CauseInvalidReply, "the answer of the tool %q of the plugin %s %w", c.call.Tool, name, err)
-	}
-	return nil
-}
-
-// timeUp says why the call was left: its caller has gone, has no more time, or
-// the time of its plugin was over.
-func (c *toolCall) timeUp(caller context.Context) *phases.Error {
-	failure := timeUp(caller)
+// timeUp implements frame.
+func (c *toolCall) timeUp(caller context.Context, _ bool) *phases.Error {
+	failure := bounded.TimeUp(caller)
 	if failure.Code != phases.CauseTimeout {
 		return failure
 	}
@@ -289,5 +211,5 @@ func (c *toolCall) timeUp(caller context.Context) *phases.Error {
 	if callers, ok := caller.Deadline(); ok && !callers.After(c.deadline) {
 		whose = "before its caller's deadline"
 	}
-	return phases.Errorf(phases.CauseTimeout, "the tool %q of the plugin %s has not answered %s", c.call.Tool, c.in.declared.Name, whose)
+	return phases.Errorf(phases.CauseTimeout, "the tool %q of the plugin %s has not answered %s", c.call.Tool, c.in.Declared.Name, whose)
 }

@@ -238,7 +238,7 @@ func TestToolIsToldWhatIsGranted(t *testing.T) {
 			var keys []string
 			for _, c := range seen {
 				keys = append(keys, c.IdempotencyKey)
-				if c.Context.TurnID != "1" || c.Room.MaxBytes == 0 || (c.Context.Metadata != nil) != (see == "metadata") {
+				if c.Context.TurnID != "1" || c.Budget.MaxBytes == 0 || (c.Context.Metadata != nil) != (see == "metadata") {
 					t.Errorf("told %+v", c)
 				}
 			}

@@ -2,38 +2,32 @@ package runtime
 
 import (
 	"context"
-	"maps"
 	"slices"
+	"time"
 
+	"github.com/grapnelhq/grapnel/internal/digest"
+	"github.com/grapnelhq/grapnel/internal/turnstate"
 	"github.com/grapnelhq/grapnel/phases"
 )
 
-// CallTool calls a tool that is there in this turn: one of a plugin, which that
-// plugin's tool bundle has brought in and which is not hidden, or the engine's own
-// request_tools, which loads hidden ones. A tool that is not there is refused with
-// CauseForbidden and a message that says what to do; removing a tool from the
-// bundles of turn.pre_tool_materialization removes the ability to call it.
+// CallTool calls a tool of this turn: one that a plugin's tool bundle has brought in and
+// that is not hidden, or the engine's own request_tools, which loads hidden ones. Other
+// tools are refused with CauseForbidden and a message that says what to do.
 //
-// Each call, also a refused one, leaves a row in the turn's ledger: the next
-// Compile has it in its manifest's runs, under the phase [phases.PhaseToolCall].
-// Calls may run concurrently. The result is handed out whole; a preview of it
-// belongs into tool.post_call.
+// Each call, also a refused one, leaves a row in the turn's ledger, and in the runs of the
+// next manifest, under the phase [phases.PhaseToolCall]. Calls may run concurrently. The
+// result is handed out whole; a preview of it belongs into tool.post_call.
 //
-// The call's idempotency key has at most [phases.MaxIDBytes]. A turn whose ledger is
-// full makes no call ([Turn.LedgerBytes]); the next manifest says how many it refused.
-//
-// The plugin is told the turn's context and, with the grant see: policy, the turn's
-// policies so far; what the call says of either does not count.
-//
-// Without an idempotency key the call gets one of the turn's, numbered as the
-// calls come; a host that may repeat a call gives its own, such as the id that the
-// model gave the call.
+// The plugin gets the turn's context and, with the grant see: policy, its policies, in
+// place of the call's. The idempotency key has at most [phases.MaxIDBytes]; without one the
+// call is numbered within the turn. A host that may repeat a call gives a key, such as the
+// model's id of the call. A turn with a full ledger makes no call ([Turn.LedgerBytes]).
 func (t *Turn) CallTool(ctx context.Context, call phases.ToolCall) (*phases.ToolResult, error) {
 	if err := t.enter(); err != nil {
 		return nil, err
 	}
 	defer t.leave()
-	if err := t.scope.admit(); err != nil {
+	if err := t.state.Admit(); err != nil {
 		return nil, err
 	}
 	call.Context, call.OutsideTurn = t.context, false
@@ -43,7 +37,7 @@ func (t *Turn) CallTool(ctx context.Context, call phases.ToolCall) (*phases.Tool
 	if call.Tool == phases.RequestTools {
 		return t.requestTools(ctx, call)
 	}
-	owner, refused := t.scope.callable(call.Tool)
+	owner, refused := t.state.Callable(call.Tool)
 	if refused != nil {
 		return nil, t.refuseTool(ctx, owner, call.Tool, refused)
 	}
@@ -52,10 +46,10 @@ func (t *Turn) CallTool(ctx context.Context, call phases.ToolCall) (*phases.Tool
 			call.IdempotencyKey = key + "/" + owner + "." + call.Tool
 		}
 	}
-	call.Policies = t.scope.policySet()
-	remark, wrong := t.callRemark(&call)
-	res, run, err := t.engine.callTool(ctx, t.gen, t.scope, owner, call)
-	t.scope.called(run, res)
+	call.Policies = t.state.Policies()
+	remark, wrong := t.state.CallRemark(&call, t.gen.subscribed(phases.ToolPreCall))
+	res, run, err := t.engine.callTool(ctx, t.gen, t.state, owner, call)
+	t.state.AddCall(run, res)
 	if wrong {
 		t.engine.emit(Event{
 			Kind: EventDiagnostic, Plugin: owner, Subscription: run.Subscription, Phase: phases.PhaseToolCall,
@@ -68,91 +62,45 @@ func (t *Turn) CallTool(ctx context.Context, call phases.ToolCall) (*phases.Tool
 	return res, err
 }
 
-// refuseTool leaves the row of a call that was not made.
 func (t *Turn) refuseTool(ctx context.Context, owner, tool string, why *phases.Error) error {
 	run := newToolRun(t.gen, owner, tool)
 	t.engine.settleTool(ctx, nil, &run, nil, why)
-	t.scope.called(run, nil)
+	t.state.AddCall(run, nil)
 	return why
 }
 
-// refusedTool is the error of a call that the turn does not allow. Its message is
-// for the model, too.
-func refusedTool(format string, args ...any) *phases.Error {
-	return phases.Errorf(phases.CauseForbidden, format, args...)
-}
+//nolint:gochecknoglobals // an immutable plan of a type
+var answerEncoder = digest.EncoderOf[turnstate.Loaded]()
 
-// callable returns the plugin that brought a tool into the turn, and why the tool
-// cannot be called, if it cannot.
-func (s *scope) callable(name string) (owner string, refused *phases.Error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var known []string
-	for _, t := range s.allTools() {
-		if t.Name != name {
-			known = append(known, t.Name)
-			continue
+// requestTools answers a call of request_tools. Errors of the model are in the answer
+// (IsError); valid domains are loaded anyway.
+func (t *Turn) requestTools(ctx context.Context, call phases.ToolCall) (*phases.ToolResult, error) {
+	begin := time.Now()
+	if !t.state.OffersRequest() {
+		return nil, t.refuseTool(ctx, phases.OwnerBuiltin, call.Tool,
+			turnstate.RefusedTool("%s was not offered in this turn: nothing is hidden, or the prompt does not list it", phases.RequestTools))
+	}
+	var a turnstate.Loaded
+	names, err := turnstate.RequestedDomains(call.Arguments)
+	if err == nil {
+		a = t.state.Load(names)
+		loaded := make([]string, len(a.Loaded))
+		for i := range a.Loaded {
+			loaded[i] = a.Loaded[i].Domain
 		}
-		if d := t.Definition.HiddenDomain; d != "" && !s.asked[d] {
-			return t.Owner, refusedTool("the tool %q is hidden: call %s with its domain %q first", name, phases.RequestTools, d)
-		}
-		return t.Owner, nil
+		t.engine.sessions.Ask(t.context, loaded)
+	} else {
+		a = t.state.Load(nil)
+		a.Errors = []string{err.Error()}
 	}
-	return "", refusedTool("no plugin has brought a tool %.80q into this turn%s: only what turn.pre_tool_materialization brought can be called",
-		name, phases.DidYouMean(name, known))
-}
-
-// policySet are the turn's policies so far; they must not be changed.
-func (s *scope) policySet() []phases.PolicyEntry {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Clip(s.policies)
-}
-
-// called puts a tool call into the ledger, with what its answer remarked.
-func (s *scope) called(run phases.Run, res *phases.ToolResult) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.ledger.addRuns(run)
-	if res != nil {
-		s.notes.add(res.Diagnostics)
+	content, err := answerEncoder.Append(nil, &a)
+	if err != nil {
+		return nil, t.refuseTool(ctx, phases.OwnerBuiltin, call.Tool, phases.Errorf(phases.CauseInternal, "the answer of %s: %w", call.Tool, err))
 	}
-}
-
-// offer notes what a prompt offers the model. Once request_tools was offered it is
-// answered to the end of the turn: a model may call it twice at a time.
-func (s *scope) offer(offered []phases.MergedTool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.requestable = s.requestable || slices.ContainsFunc(offered, func(t phases.MergedTool) bool {
-		return t.Name == phases.RequestTools && t.Owner == phases.OwnerBuiltin
-	})
-}
-
-// requested are the hidden domains that were asked for, sorted.
-func (s *scope) requested() []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Sorted(maps.Keys(s.asked))
-}
-
-// definitions are the tools of a request that the host does not know itself.
-func definitions(offered []phases.MergedTool) []phases.Tool {
-	list := make([]phases.Tool, 0, len(offered))
-	for i := range offered {
-		if offered[i].Owner != phases.OwnerHost {
-			list = append(list, offered[i].Definition)
-		}
-	}
-	return list
-}
-
-// toolNames are all tools that the model will be offered.
-func toolNames(offered []phases.MergedTool, existing []string) []string {
-	names := slices.Clone(existing)
-	for i := range offered {
-		names = append(names, offered[i].Name)
-	}
-	slices.Sort(names)
-	return slices.Compact(names)
+	res := &phases.ToolResult{Content: content, IsError: len(a.Errors) > 0}
+	run := newToolRun(t.gen, phases.OwnerBuiltin, call.Tool)
+	run.Attempts, run.DurationMS = 1, millis(time.Since(begin))
+	t.engine.settleTool(ctx, nil, &run, res, nil)
+	t.state.AddCall(run, nil)
+	return res, nil
 }

@@ -7,59 +7,60 @@ import (
 	"sync"
 	"time"
 
+	"github.com/grapnelhq/grapnel/internal/turnstate"
+	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
 )
 
 // ErrTurnEnded is returned by calls on a turn that has ended.
 var ErrTurnEnded = errors.New("the turn has ended")
 
-// endTime bounds the end of a turn or session, whose caller may be gone.
+// ErrNothingCompiled is returned for a report about a turn without a prompt.
+var ErrNothingCompiled = errors.New("the turn has compiled no prompt that the numbers could be for")
+
 const endTime = 2 * time.Second
 
 // Turn is one turn of a host.
 //
 //  1. Engine.BeginTurn makes it; it keeps the configuration of that moment.
-//  2. Call its phases as the host's loop comes by them: PrePolicy,
-//     PrePromptContext, PostPreflight, PreTools, Compile, ToolPreCall,
-//     ToolPostCall, PreCompaction, PostCompaction. Each may be left out. What they
-//     bring (policies, contexts, tools, time used) is carried on by the turn.
-//     CallTool makes the calls that the model asks for, between ToolPreCall and
-//     ToolPostCall where the host has those. Round does all up to the prompt, for
-//     hosts that leave the order to the engine.
-//  3. End it, once all its calls have returned. End may be called twice. A turn
-//     that is not ended keeps its configuration and plugins for a minute after a
-//     reload, and no longer.
+//  2. Call its phases as the host's loop reaches them: PrePolicy, PrePromptContext,
+//     PostPreflight, PreTools, Compile, ToolPreCall, ToolPostCall, PreCompaction,
+//     PostCompaction. Each may be omitted. The turn carries on what they bring (policies,
+//     contexts, tools, time used). CallTool makes the model's calls, between ToolPreCall
+//     and ToolPostCall. Round does all up to the prompt.
+//  3. End it, once all its calls have returned. A turn that is not ended keeps its
+//     configuration and plugins for a minute after a reload.
 //
-// Tool phases may run concurrently; other phases wait for each other. The
-// error of a phase is a *PhaseError when the phase failed closed; the outcome is
-// there all the same. After the engine was closed all calls fail with ErrClosed.
+// Tool phases may run concurrently; other phases wait for each other. The error of a phase
+// that failed closed is a *PhaseError; the outcome is still returned. After the engine was
+// closed all calls fail with ErrClosed.
 type Turn struct {
 	engine  *Engine
 	gen     *generation
 	context phases.Context
-	scope   *scope
-	usage   turnUsage
+	state   *turnstate.State
+	usage   turnstate.Usage
 
-	// serial is held by phases other than those of tools.
+	// serial is held by all phases but those of tools.
 	serial sync.Mutex
 
 	mu sync.Mutex
-	// users are the calls on their way, and the turn itself until it is ended.
+	// users are the calls under way, and the turn itself until it is ended.
 	users int
 	ended bool
 	// calls counts the dispatches of each phase, for idempotency keys.
 	calls map[phases.Phase]int
-	// last is what End gave.
+	// last is the outcome of End.
 	last *phases.Outcome
 	// ofSession says that the engine knows how the turn's session began.
 	ofSession bool
 }
 
-// BeginTurn begins a turn. Fields of t that are empty are unknown; Now is the
-// engine's clock if zero. A context that [phases.CheckContext] refuses begins no turn. A turn of a session begins with the contexts that the
-// session's start or resume brought, and with the hidden tools that were asked for
-// in the session's epoch.
-func (e *Engine) BeginTurn(_ context.Context, t phases.Turn) (*Turn, error) {
+// BeginTurn begins a turn. Empty fields of t are unknown; Now is the engine's clock if
+// zero. A context that [phases.CheckContext] refuses is an error. A turn of a session
+// begins with the contexts of the session's start or resume, and with the hidden tools that
+// were requested in the session's epoch.
+func (e *Engine) BeginTurn(_ context.Context, t phases.Context) (*Turn, error) {
 	if err := checkContext(&t); err != nil {
 		return nil, err
 	}
@@ -70,26 +71,29 @@ func (e *Engine) BeginTurn(_ context.Context, t phases.Turn) (*Turn, error) {
 	if t.Now.IsZero() {
 		t.Now = e.opts.Now()
 	}
-	turn := &Turn{engine: e, gen: g, context: t.Clone(), scope: newScope(g.cfg.Budgets.Turn, true), users: 1, calls: map[phases.Phase]int{}}
+	turn := &Turn{engine: e, gen: g, context: t.Clone(), state: turnstate.New(g.cfg.Budgets.Turn), users: 1, calls: map[phases.Phase]int{}}
 	if t.SessionID != "" {
-		begun, known := e.memory.begunWith(t)
+		begun, known := e.sessions.Started(t)
 		turn.ofSession = known
-		turn.scope.contexts = begun.contexts
-		turn.scope.brought = []brought{{phase: begun.phase, sources: begun.sources}}
-		turn.scope.ask(e.memory.askedIn(t))
+		turn.state.Begin(nil, begun.Contexts, begun.Phase, begun.Sources)
+		turn.state.Ask(e.sessions.Asked(t))
 	}
 	return turn, nil
 }
 
 // InSession reports whether the turn began with what [Engine.StartSession] or
-// [Engine.ResumeSession] of its session brought. False is a turn without a session,
-// and one whose session began in another engine, or so long ago that it was forgotten.
+// [Engine.ResumeSession] of its session brought. It is false, too, for a session that began
+// in another engine or was forgotten.
 func (t *Turn) InSession() bool { return t.ofSession }
+
+// LedgerBytes returns about how large the turn's ledger is, up to 4 MiB; manifests of its
+// next compilations grow by as much. A turn with a full ledger refuses dispatches and tool
+// calls ([phases.CauseBudgetExhausted]), and compiles once more.
+func (t *Turn) LedgerBytes() int { return t.state.LedgerBytes() }
 
 // Context returns the turn's context.
 func (t *Turn) Context() phases.Context { return t.context.Clone() }
 
-// enter keeps the turn's configuration for one call; leave ends that.
 func (t *Turn) enter() error {
 	if t.engine.isClosed() {
 		return ErrClosed
@@ -113,7 +117,7 @@ func (t *Turn) leave() {
 	}
 }
 
-// close ends the turn without a word to the plugins.
+// close ends the turn without turn.post_turn.
 func (t *Turn) close(ctx context.Context) {
 	t.mu.Lock()
 	again := t.ended
@@ -125,15 +129,14 @@ func (t *Turn) close(ctx context.Context) {
 	}
 }
 
-// Dispatch runs any phase in this turn: a host's own, or one whose input is only
-// known at run time. The typed methods do the same. A turn whose ledger is full runs
-// none ([Turn.LedgerBytes]); the next manifest says how many it refused.
+// Dispatch runs any phase in this turn; the typed methods do the same. A turn whose ledger
+// is full runs none ([Turn.LedgerBytes]).
 func (t *Turn) Dispatch(ctx context.Context, in phases.Input) (*phases.Outcome, error) {
 	if err := t.enter(); err != nil {
 		return nil, err
 	}
 	defer t.leave()
-	if err := t.scope.admit(); err != nil {
+	if err := t.state.Admit(); err != nil {
 		return nil, err
 	}
 	return t.dispatch(ctx, in)
@@ -143,21 +146,20 @@ func (t *Turn) dispatch(ctx context.Context, in phases.Input) (*phases.Outcome, 
 	if in == nil {
 		return nil, errNoInput
 	}
-	switch in.Phase() {
+	switch phases.PhaseOf(in) {
 	case phases.ToolPreCall, phases.ToolPostCall:
 	default:
 		t.serial.Lock()
 		defer t.serial.Unlock()
 	}
-	if err := t.judgeless(in.Phase()); err != nil {
+	if err := t.judgeless(phases.PhaseOf(in)); err != nil {
 		return nil, err
 	}
-	return t.engine.dispatch(ctx, t.gen, request{context: t.context, input: in, scope: t.scope, key: t.key(in.Phase())})
+	return t.engine.dispatch(ctx, t.gen, request{context: t.context, input: in, state: t.state, key: t.key(phases.PhaseOf(in))})
 }
 
-// key makes the calls of a turn repeatable: the same turn id gives the same keys
-// to the same dispatches of a phase. Tool phases that run at the same time are
-// numbered as they come.
+// key makes the calls of a turn repeatable: the same turn id gives the same keys to the
+// same dispatches of a phase.
 func (t *Turn) key(p phases.Phase) string {
 	if t.context.TurnID == "" {
 		return ""
@@ -194,14 +196,14 @@ func (t *Turn) RuntimePreContext(ctx context.Context, in *phases.RuntimePreConte
 	return t.Dispatch(ctx, in)
 }
 
-// ToolPreCall dispatches tool.pre_call. The outcome's Rewritten holds the
-// arguments to go on with.
+// ToolPreCall dispatches tool.pre_call. The outcome's Rewritten holds the arguments to go
+// on with.
 func (t *Turn) ToolPreCall(ctx context.Context, in *phases.ToolPreCallInput) (*phases.Outcome, error) {
 	return t.Dispatch(ctx, in)
 }
 
-// ToolPostCall dispatches tool.post_call. The outcome's Rewritten holds the
-// result to go on with.
+// ToolPostCall dispatches tool.post_call. The outcome's Rewritten holds the result to go
+// on with.
 func (t *Turn) ToolPostCall(ctx context.Context, in *phases.ToolPostCallInput) (*phases.Outcome, error) {
 	return t.Dispatch(ctx, in)
 }
@@ -216,12 +218,10 @@ func (t *Turn) PostCompaction(ctx context.Context, in *phases.PostCompactionInpu
 	return t.Dispatch(ctx, in)
 }
 
-// End ends the turn: it dispatches turn.post_turn, whose hooks run in the
-// background, and lets go of the configuration. The input is cut to the phase's
-// bounds; nil is an empty one. Its usage is kept for the turn's last manifest, as
-// the sum of all rounds, unless rounds were reported by ReportUsage. A context
-// that is done already does not keep the turn from ending: that is how an
-// interrupted turn ends. A second call returns what the first one did.
+// End dispatches turn.post_turn, whose hooks run in the background, and releases the
+// configuration. The input is cut to the phase's bounds; nil is an empty one. Its usage is
+// kept for the turn's last manifest, as the sum of all rounds, unless ReportUsage reported
+// rounds. A turn ends even if ctx is done. A second call returns the first outcome.
 func (t *Turn) End(ctx context.Context, in *phases.PostTurnInput) (*phases.Outcome, error) {
 	t.mu.Lock()
 	if t.ended {
@@ -249,4 +249,77 @@ func (t *Turn) End(ctx context.Context, in *phases.PostTurnInput) (*phases.Outco
 	defer t.mu.Unlock()
 	t.last = out
 	return out, err
+}
+
+// Session is one session of a host. It holds nothing but its context: turns of the session
+// carry its id.
+type Session struct {
+	engine  *Engine
+	context phases.Context
+	// Outcome is what session.start or session.resume brought.
+	Outcome *phases.Outcome
+}
+
+// StartSession begins a session and dispatches session.start. The source is "startup" or
+// "clear". The session is nil for any error but a *PhaseError. Its prompt_context is kept
+// for the turns of the session; its reminders are the host's to deliver.
+func (e *Engine) StartSession(ctx context.Context, s phases.Context, source string) (*Session, error) {
+	return e.session(ctx, s, &phases.SessionStartInput{Source: source})
+}
+
+// ResumeSession resumes a stored session and dispatches session.resume with what the host
+// recorded of it.
+func (e *Engine) ResumeSession(ctx context.Context, s phases.Context, in *phases.SessionResumeInput) (*Session, error) {
+	return e.session(ctx, s, in)
+}
+
+func (e *Engine) session(ctx context.Context, s phases.Context, in phases.Input) (*Session, error) {
+	if s.Now.IsZero() {
+		s.Now = e.opts.Now()
+	}
+	out, err := e.Dispatch(ctx, s, in)
+	if out == nil {
+		return nil, err
+	}
+	e.sessions.Begin(s, out)
+	return &Session{engine: e, context: s.Clone(), Outcome: out}, err
+}
+
+// Context returns the session's context, to begin turns with.
+func (s *Session) Context() phases.Context { return s.context.Clone() }
+
+// End is [Engine.EndSession] of this session.
+func (s *Session) End(ctx context.Context, reason string) (*phases.Outcome, error) {
+	return s.engine.EndSession(ctx, s.context, reason)
+}
+
+// ForgetSession forgets what was kept for the turns of a session, without notifying
+// plugins: it may be resumed.
+func (e *Engine) ForgetSession(s phases.Context) { e.sessions.End(s) }
+
+// EndSession dispatches session.end, whose hooks run in the background, and forgets what
+// was kept for the session's turns, even if ctx is done. The session may have begun in
+// another process.
+func (e *Engine) EndSession(ctx context.Context, s phases.Context, reason string) (*phases.Outcome, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTime)
+	defer cancel()
+	defer e.sessions.End(s)
+	return e.Dispatch(ctx, s, &phases.SessionEndInput{Reason: reason})
+}
+
+// ReportUsage keeps what the provider reported for the prompt that this turn compiled
+// last: call it once a round. A host that knows only the sum puts it into the input of End
+// instead. An error is ErrNothingCompiled, ErrTurnEnded, ErrClosed, the sink's, or of
+// [manifest.Usage.Check], and not a reason to fail the turn. Without a sink nothing is
+// kept, which is not an error.
+func (t *Turn) ReportUsage(ctx context.Context, u phases.Usage) error {
+	if err := t.enter(); err != nil {
+		return err
+	}
+	defer t.leave()
+	id, ok := t.usage.Round()
+	if !ok {
+		return ErrNothingCompiled
+	}
+	return t.engine.ReportUsage(ctx, manifest.Usage{ManifestID: id, Usage: u})
 }

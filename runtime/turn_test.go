@@ -278,7 +278,7 @@ func TestSessions(t *testing.T) {
 	var j journal
 	note := func(name string) handler {
 		return func(_ context.Context, c *sdk.Call, in phases.Input) ([]phases.Contribution, error) {
-			j.add(name + " " + c.Context.SessionID + " " + string(in.Phase()))
+			j.add(name + " " + c.Context.SessionID + " " + string(phases.PhaseOf(in)))
 			return nil, nil
 		}
 	}
@@ -286,7 +286,7 @@ func TestSessions(t *testing.T) {
 		on("start", phases.SessionStart, note("start")), on("resume", phases.SessionResume, note("resume")),
 		on("end", phases.SessionEnd, note("end")),
 	)).start(t)
-	session, err := eng.StartSession(t.Context(), phases.Session{SessionID: "s"}, "startup")
+	session, err := eng.StartSession(t.Context(), phases.Context{SessionID: "s"}, "startup")
 	if err != nil || session.Context().Now.IsZero() || session.Outcome == nil {
 		t.Fatalf("session = %+v, %v", session, err)
 	}
@@ -311,7 +311,7 @@ func TestSessionThatFailsClosed(t *testing.T) {
 
 	h := on("h", phases.SessionStart, failing(sdk.Fail("x", "x")))
 	h.OnFailure = word(phases.FailClosed)
-	session, err := newHosted(plugin("p", h)).start(t).StartSession(t.Context(), phases.Session{SessionID: "s"}, "startup")
+	session, err := newHosted(plugin("p", h)).start(t).StartSession(t.Context(), phases.Context{SessionID: "s"}, "startup")
 	if session == nil || session.Outcome == nil || phases.CodeOf(err) != phases.CausePluginError {
 		t.Errorf("session = %+v, %v", session, err)
 	}

@@ -1,8 +1,7 @@
 // Package sdk is what plugin authors import.
 //
-// A plugin is data, and a driver runs it: one [Plugin] literal with a name, a
-// version and its hooks, each hook with one typed handler. The compiler checks
-// every signature; what is nil is not subscribed.
+// A plugin is data, and a driver runs it: one [Plugin] literal with a name, a version and its hooks, each hook with
+// one typed handler. The compiler checks every signature; what is nil is not subscribed.
 //
 //	var plugin = &sdk.Plugin{
 //		Name:    "greeter",
@@ -25,19 +24,17 @@
 //     hooks or tools depend on it returns them from OnConfigure.
 //  3. It calls hooks and tools, several at once, each with a deadline in its
 //     context. A handler that ignores cancellation holds nobody but itself; after
-//     a few of those the host starts the process anew.
+//     a few of those the host restarts the process.
 //  4. At its end it says so ([Plugin.Close]), for plugins that have started
 //     something of their own.
 //
-// Handlers get their powers as values: [Call] carries context, budgets, sets and
-// the host. They return contributions, or an error: an [*phases.Error] brings a
-// code of the plugin's own, any other error is reported as "error".
+// Handlers get their powers as values: [Call] carries context, budgets, sets and the host. They return contributions,
+// or an error: an [*phases.Error] brings a code of the plugin's own, any other error is reported as "error".
 //
 // # What is not here
 //
-// No gRPC, no process, no socket: serving is package sdk/serve, so that a
-// plugin can be tested, or run inside a host, without linking them. The kit for
-// tests is sdk/plugintest.
+// No gRPC, no process, no socket: serving is package sdk/serve, so that a plugin can be tested, or run inside a host,
+// without linking them. The kit for tests is sdk/plugintest.
 //
 // Stability: experimental until 1.0.
 package sdk

@@ -41,7 +41,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	out, err := json.Marshal(phases.Contributions(result.Contributions))
+	out, err := json.Marshal(result.Contributions)
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -54,7 +54,7 @@ func TestAnyHandlerGetsEveryInput(t *testing.T) {
 	t.Parallel()
 	for _, input := range []phases.Input{&phases.SessionEndInput{Reason: "r"}, &phases.CustomInput{Name: "x.acme.idle"}} {
 		var got phases.Input
-		p := plugin(sdk.Hook{Name: "h", Phase: input.Phase(), Any: func(_ context.Context, _ *sdk.Call, in phases.Input) ([]phases.Contribution, error) {
+		p := plugin(sdk.Hook{Name: "h", Phase: phases.PhaseOf(input), Any: func(_ context.Context, _ *sdk.Call, in phases.Input) ([]phases.Contribution, error) {
 			got = in
 			return nil, nil
 		}})

@@ -2,17 +2,18 @@ package sdk
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
+	"runtime/debug"
+	"slices"
 	"time"
 
 	"github.com/grapnelhq/grapnel/phases"
 )
 
-// Handler answers one call of a hook whose phase has the input I. The input and
-// everything in the call belong to the handler; what it returns belongs to the
-// host. It must return when ctx ends.
+// Handler answers one call of a hook whose phase has the input I. Input and call belong to the handler, the answer to
+// the host. It must return when ctx ends.
 type Handler[I any] func(ctx context.Context, call *Call, in I) ([]phases.Contribution, error)
 
 // ToolHandler answers one call of a tool.
@@ -21,13 +22,12 @@ type ToolHandler func(ctx context.Context, call *ToolCall) (*phases.ToolResult, 
 // Tool is one tool with its handler.
 type Tool struct {
 	phases.Tool
-	// Call answers one call. The arguments are JSON that a model made up: check
-	// them.
+	// Call answers one call. The arguments are JSON from a model: check them.
 	Call ToolHandler
 }
 
-// Hook is one subscription as the plugin would like it, with exactly one
-// handler. The operator's file may change every field but the handler.
+// Hook is one subscription as the plugin would like it, with exactly one handler. The operator can change every field
+// but the handler.
 type Hook struct {
 	// Name is unique in the plugin; the subscription's id is PLUGIN.NAME.
 	Name string
@@ -35,24 +35,21 @@ type Hook struct {
 	Doc string
 	// Kinds are the contribution kinds that the hook may answer with.
 	Kinds []phases.Kind
-	// Role is phases.RoleContribute if empty; see phases.Role.
+	// Role is phases.RoleContribute if empty.
 	Role phases.Role
 	// Priority: higher is more important, everywhere.
 	Priority int
-	// After and Before are full subscription ids, "?" at the end for soft ones.
+	// After and Before are full subscription ids; a "?" at the end makes one soft.
 	After, Before []string
-	// Needs are what the handler must see to do its work: input fields by JSON name
-	// ("arguments"), "policy", "context", "metadata". A hook that decides is not run
-	// where the operator does not grant them, instead of judging what it was not
-	// shown; one that looks at none of them says phases.NeedsNothing.
+	// Needs are what the handler must see: input fields by JSON name ("arguments"), "policy", "context", "metadata".
+	// A hook that decides is not run where the operator does not grant them; one that needs none says
+	// phases.NeedsNothing.
 	Needs []string
-	// When is a condition; empty means always. It may name what the operator lets
-	// the plugin see.
+	// When is a condition on what the plugin may see; empty means always.
 	When string
 	// Timeout of 0 means min(1 s, the phase's budget).
 	Timeout time.Duration
-	// OnFailure of zero means fail closed for hooks that decide, best effort for
-	// others.
+	// OnFailure of zero means fail closed for hooks that decide, best effort for others.
 	OnFailure phases.OnFailure
 	// Fallback is used where OnFailure says fallback.
 	Fallback []phases.Contribution
@@ -83,42 +80,27 @@ type Hook struct {
 	PostCompaction    Handler[*phases.PostCompactionInput]
 	SessionEnd        Handler[*phases.SessionEndInput]
 
-	// Phase and Any serve a host's own phase ("x.<host>.…", with a
-	// *phases.CustomInput), or any phase that only the configuration names.
+	// Phase and Any serve a host's own phase ("x.<host>.…", with a *phases.CustomInput), or any phase that only the
+	// configuration names.
 	Phase phases.Phase
 	Any   Handler[phases.Input]
 
 	_ struct{}
 }
 
-// binding is a hook's one handler, with its input's type forgotten.
+// binding is a hook's one handler, with its input's type erased.
 type binding struct {
 	phase  phases.Phase
 	handle Handler[phases.Input]
 }
 
-// custom returns the row of a host's own phase.
-func (b binding) custom() []phases.Row {
-	if strings.HasPrefix(string(b.phase), "x.") {
-		return []phases.Row{phases.Custom(b.phase, "", 0, phases.Kinds()...)}
-	}
-	return nil
-}
-
-// bind finds the hook's handler.
 func (h *Hook) bind() (binding, error) {
-	all := []binding{
+	found := slices.DeleteFunc([]binding{
 		typed(h.SessionStart), typed(h.SessionResume), typed(h.PrePolicy), typed(h.PrePromptContext), typed(h.PostPreflight),
 		typed(h.PreTools), typed(h.PrePromptCompile), typed(h.PostPromptCompile), typed(h.RuntimePreContext), typed(h.ToolPreCall),
 		typed(h.ToolPostCall), typed(h.PostTurn), typed(h.PreCompaction), typed(h.PostCompaction), typed(h.SessionEnd),
 		{phase: h.Phase, handle: h.Any},
-	}
-	var found []binding
-	for _, b := range all {
-		if b.handle != nil {
-			found = append(found, b)
-		}
-	}
+	}, func(b binding) bool { return b.handle == nil })
 	switch {
 	case len(found) != 1:
 		return binding{}, fmt.Errorf("has %d handlers; set exactly one of the handler fields", len(found))
@@ -130,7 +112,7 @@ func (h *Hook) bind() (binding, error) {
 	return found[0], nil
 }
 
-// typed forgets the input's type; a nil handler gives an empty binding.
+// typed erases the input's type; a nil handler gives an empty binding.
 func typed[T any, P interface {
 	*T
 	phases.Input
@@ -138,7 +120,7 @@ func typed[T any, P interface {
 	if h == nil {
 		return binding{}
 	}
-	phase := P(new(T)).Phase()
+	phase := phases.PhaseOf(P(new(T)))
 	return binding{phase, func(ctx context.Context, call *Call, in phases.Input) ([]phases.Contribution, error) {
 		input, ok := in.(P)
 		if !ok {
@@ -148,11 +130,77 @@ func typed[T any, P interface {
 	}}
 }
 
-// proposal is the hook as data.
 func (h *Hook) proposal(phase phases.Phase) phases.Hook {
 	return phases.Hook{
 		Name: h.Name, Doc: h.Doc, Phase: phase, Kinds: h.Kinds, Role: h.Role, Priority: h.Priority, After: h.After, Before: h.Before,
 		When: h.When, Timeout: phases.Duration(h.Timeout), OnFailure: h.OnFailure, Fallback: h.Fallback, Retry: h.Retry,
 		Needs: h.Needs, Idempotent: h.Idempotent, Budget: h.Budget, Cache: h.Cache, Shadow: h.Shadow, Visibility: h.Visibility,
+	}
+}
+
+// Call is what a handler gets besides its input: the dispatch (context, budgets, the sets it may see, trace) and the
+// host.
+type Call struct {
+	*phases.Dispatch
+	// Host answers host services. It is nil before the first Configure.
+	Host phases.Host
+}
+
+// Policy returns the value of a policy that is set and may be seen.
+func (c *Call) Policy(domain, key string) (json.RawMessage, bool) {
+	return policyOf(c.Policies, domain, key)
+}
+
+// ToolCall is what a tool gets: the call (arguments, context, visible policies, whether a turn made it) and the host.
+type ToolCall struct {
+	*phases.ToolCall
+	// Host answers host services.
+	Host phases.Host
+}
+
+// Policy returns the value of a policy of the turn that is set and may be seen; outside a turn there is none.
+func (c *ToolCall) Policy(domain, key string) (json.RawMessage, bool) {
+	return policyOf(c.Policies, domain, key)
+}
+
+func policyOf(list []phases.PolicyEntry, domain, key string) (json.RawMessage, bool) {
+	for i := range list {
+		if list[i].Domain == domain && list[i].Key == key {
+			return list[i].Value, true
+		}
+	}
+	return nil, false
+}
+
+// Reply returns its arguments as an answer, for return statements.
+func Reply(cs ...phases.Contribution) ([]phases.Contribution, error) { return cs, nil }
+
+// Text returns a plain text answer of a tool.
+func Text(s string) *phases.ToolResult {
+	content, err := json.Marshal(s)
+	if err != nil {
+		content = []byte(`""`) // a string always encodes
+	}
+	return &phases.ToolResult{Content: content}
+}
+
+// Fail returns an error with a code of the plugin's own, such as "upstream_down". The operator's failure policy
+// decides what follows.
+func Fail(code, message string) *phases.Error {
+	return &phases.Error{Code: phases.CausePluginError, PluginCode: code, Message: message}
+}
+
+func asFailure(err error) error {
+	if coded, ok := errors.AsType[*phases.Error](err); ok {
+		return coded
+	}
+	failure := Fail("error", err.Error())
+	failure.Err = err
+	return failure
+}
+
+func recovered(err *error) {
+	if r := recover(); r != nil {
+		*err = Fail(phases.PluginCodePanic, fmt.Sprintf("panic: %v\n%s", r, debug.Stack()))
 	}
 }

@@ -1,66 +1,59 @@
 package sdk
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"reflect"
+	"slices"
+	"strings"
 	"sync/atomic"
 
+	"github.com/grapnelhq/grapnel/internal/jsonscan"
 	"github.com/grapnelhq/grapnel/phases"
 )
 
-// Plugin is one plugin: a literal with exported fields, and the configuration in
-// force behind them. Do not copy it once it has been used; its methods are safe
-// for concurrent use.
-//
-// The methods are what a host calls, in this order: Describe, Configure (again
-// whenever the operator changes the configuration), then Dispatch and CallTool,
-// many at once, and Close at the end. Authors need none of them.
+// Plugin is one plugin: a literal with exported fields, and the configuration in force. Do not copy it after use; its
+// methods are safe for concurrent use. Hosts call Describe, Configure (again whenever the configuration changes),
+// then Dispatch and CallTool, many at once, and Close at the end. Authors need none of them.
 type Plugin struct {
-	// Name is the plugin's own name: letters, digits, _ and -. An operator may
-	// run it under another.
+	// Name is the plugin's own name: letters, digits, _ and -. An operator may run it under another.
 	Name string
 	// Version is shown in every record of every run.
 	Version string
 	// Doc is one line for people.
 	Doc string
-	// Hooks are the handlers. See Configure for hooks that depend on the
-	// configuration.
+	// Hooks are the handlers; OnConfigure may add more.
 	Hooks []Hook
-	// Tools are the tools that the plugin answers. Whether a model is offered
-	// them is said by a contribution (phases.ToolBundle).
+	// Tools are the tools that the plugin answers. A contribution (phases.ToolBundle) offers them to the model.
 	Tools []Tool
 	// Requires lists protocol features that the host must have.
 	Requires []string
-	// ConfigSchema is a JSON Schema; the host checks the configuration against it
-	// before it is sent. Nil accepts no configuration.
+	// ConfigSchema is a JSON Schema that the host checks the configuration against. Nil accepts no configuration.
 	ConfigSchema json.RawMessage
-	// Concurrency is the most calls that the plugin wants at once; 0 leaves it to
-	// the host.
+	// Concurrency is the most calls that the plugin wants at once; 0 is the host's choice.
 	Concurrency int
-	// OnConfigure takes the operator's configuration; nil ignores it. An error
-	// refuses it; a *phases.ConfigError says where. It may be called again, and
-	// what it returns then replaces the Setup before; on error that stays.
+	// OnConfigure takes the operator's configuration; nil ignores it. An error refuses it, a *phases.ConfigError with
+	// the place, and leaves the previous Setup in force; otherwise the new Setup replaces it.
 	OnConfigure func(ctx context.Context, c *phases.Configuration) (Setup, error)
-	// OnClose ends what the plugin has started for itself beside its calls, such
-	// as a watch or a connection; nil if there is nothing. It must return when
-	// ctx ends. A process that is killed never gets there.
+	// OnClose ends what the plugin has started besides its calls, such as a watch or a connection; it may be nil and
+	// must return when ctx ends. A killed process never gets there.
 	OnClose func(ctx context.Context) error
 
 	current atomic.Pointer[setup]
 	_       struct{}
 }
 
-// Setup is what a configuration adds to the literal. Its hooks and tools come
-// behind those of the literal.
+// Setup is what a configuration adds to the hooks and tools of the literal.
 type Setup struct {
 	Hooks []Hook
 	Tools []Tool
 }
 
-// Describe returns the plugin's description under the configuration in force,
-// or an error that lists all mistakes of the literal (see Validate). The
-// description must not be modified.
+// Describe returns the description under the configuration in force, or an error that lists all mistakes of the
+// literal (see Validate). The description must not be modified.
 func (p *Plugin) Describe(context.Context) (*phases.Description, error) {
 	s, err := p.inForce()
 	if err != nil {
@@ -69,9 +62,8 @@ func (p *Plugin) Describe(context.Context) (*phases.Description, error) {
 	return s.description, nil
 }
 
-// Configure puts a configuration in force and returns the description again. On
-// error the one before stays; a panic of OnConfigure is an error with the code
-// "panic".
+// Configure puts a configuration in force and returns the new description. On an error the previous one stays. Panics
+// of handlers are errors with the code "panic", here as in Dispatch, CallTool and Close.
 func (p *Plugin) Configure(ctx context.Context, c *phases.Configuration) (d *phases.Description, err error) {
 	defer recovered(&err)
 	var add Setup
@@ -88,8 +80,7 @@ func (p *Plugin) Configure(ctx context.Context, c *phases.Configuration) (d *pha
 	return s.description, nil
 }
 
-// Dispatch calls the hook that d names. A panic of the handler comes back as an
-// error with the code "panic".
+// Dispatch calls the hook that d names.
 func (p *Plugin) Dispatch(ctx context.Context, d *phases.Dispatch) (res *phases.Result, err error) {
 	s, err := p.inForce()
 	if err != nil {
@@ -107,7 +98,7 @@ func (p *Plugin) Dispatch(ctx context.Context, d *phases.Dispatch) (res *phases.
 	return &phases.Result{Contributions: cs}, nil
 }
 
-// CallTool calls the tool that c names, like Dispatch.
+// CallTool calls the tool that c names.
 func (p *Plugin) CallTool(ctx context.Context, c *phases.ToolCall) (res *phases.ToolResult, err error) {
 	s, err := p.inForce()
 	if err != nil {
@@ -124,9 +115,7 @@ func (p *Plugin) CallTool(ctx context.Context, c *phases.ToolCall) (res *phases.
 	return res, nil
 }
 
-// Close calls OnClose. A host calls it at its own end, when no other call runs any
-// more; one that goes on with the plugin after all configures it again. A panic
-// of OnClose is an error with the code "panic".
+// Close calls OnClose. A host calls it last; to go on with the plugin it configures it again.
 func (p *Plugin) Close(ctx context.Context) (err error) {
 	if p.OnClose == nil {
 		return nil
@@ -135,15 +124,13 @@ func (p *Plugin) Close(ctx context.Context) (err error) {
 	return p.OnClose(ctx)
 }
 
-// Validate checks the literal: name, version, exactly one handler a hook, and
-// everything that phases.ValidateDescription lists. Describe runs it too; call
-// it in a test to see mistakes before a host does.
+// Validate checks the literal: name, version, exactly one handler a hook, and everything that
+// phases.ValidateDescription lists. Describe runs it too; call it in a test.
 func (p *Plugin) Validate() error {
 	_, err := p.prepare(Setup{}, nil)
 	return err
 }
 
-// setup is one configuration in force. It is immutable.
 type setup struct {
 	description *phases.Description
 	handlers    map[string]Handler[phases.Input]
@@ -151,8 +138,7 @@ type setup struct {
 	host        phases.Host
 }
 
-// inForce returns the configuration in force, or the bare literal before the
-// first Configure.
+// inForce returns the configuration in force, or the bare literal before the first Configure.
 func (p *Plugin) inForce() (*setup, error) {
 	if s := p.current.Load(); s != nil {
 		return s, nil
@@ -173,13 +159,17 @@ func (p *Plugin) prepare(add Setup, host phases.Host) (*setup, error) {
 	var custom []phases.Row
 	for _, hooks := range [][]Hook{p.Hooks, add.Hooks} {
 		for i := range hooks {
-			bound, err := hooks[i].bind()
+			h := &hooks[i]
+			bound, err := h.bind()
 			if err != nil {
-				return nil, fmt.Errorf("plugin %q: hook %q: %w", p.Name, hooks[i].Name, err)
+				return nil, fmt.Errorf("plugin %q: hook %q: %w", p.Name, h.Name, err)
 			}
-			s.handlers[hooks[i].Name] = bound.handle
-			s.description.Hooks = append(s.description.Hooks, hooks[i].proposal(bound.phase))
-			custom = append(custom, bound.custom()...)
+			s.handlers[h.Name] = bound.handle
+			s.description.Hooks = append(s.description.Hooks, h.proposal(bound.phase))
+			known := slices.ContainsFunc(custom, func(r phases.Row) bool { return r.Phase == bound.phase })
+			if strings.HasPrefix(string(bound.phase), "x.") && !known {
+				custom = append(custom, phases.Custom(bound.phase, "", 0, phases.Kinds()...))
+			}
 		}
 	}
 	for _, tools := range [][]Tool{p.Tools, add.Tools} {
@@ -191,27 +181,86 @@ func (p *Plugin) prepare(add Setup, host phases.Host) (*setup, error) {
 			s.description.Tools = append(s.description.Tools, tools[i].Tool)
 		}
 	}
-	return s, s.validate(custom)
-}
-
-// validate checks the description against the standard phases and those custom
-// ones that the hooks name; whether the host has them is the host's to say.
-func (s *setup) validate(custom []phases.Row) error {
-	table, err := phases.NewTable(distinct(custom)...)
+	// Whether the host has the custom phases is the host's to say.
+	table, err := phases.NewTable(custom...)
 	if err != nil {
-		return fmt.Errorf("plugin %q: %w", s.description.Name, err)
+		return nil, fmt.Errorf("plugin %q: %w", p.Name, err)
 	}
-	return phases.ValidateDescription(s.description, table)
+	return s, phases.ValidateDescription(s.description, table)
 }
 
-func distinct(rows []phases.Row) []phases.Row {
-	seen := map[phases.Phase]bool{}
-	var out []phases.Row
-	for _, r := range rows {
-		if !seen[r.Phase] {
-			seen[r.Phase] = true
-			out = append(out, r)
-		}
+// Complete asks the host's model (service "model", method "complete", grant "model.complete"). Pass the handler's
+// context on: the call is charged to the turn and ends with the hook.
+//
+// Errors are *phases.Error, and frequent; a plugin should do without then: no service (CauseUnavailable; see
+// Configuration.Services) or grant (CauseForbidden), the turn's budget is used up (CauseBudgetExhausted), no answer
+// in time (CauseTimeout), not JSON although a schema was given (CauseInvalidReply). The host asks the model once;
+// what is Retryable may be asked again from the same budget.
+func Complete(ctx context.Context, host phases.Host, rq phases.CompletionRequest) (*phases.CompletionResponse, error) {
+	if host == nil {
+		return nil, phases.Errorf(phases.CauseUnavailable, "there is no host before the first Configure")
 	}
-	return out
+	params, err := json.Marshal(rq)
+	if err != nil {
+		return nil, phases.Errorf(phases.CauseInvalidReply, "the request is not valid: %w", err)
+	}
+	answer, err := host.Call(ctx, "model", "complete", params)
+	if err != nil {
+		return nil, err
+	}
+	res := &phases.CompletionResponse{}
+	if err := json.Unmarshal(answer, res); err != nil {
+		return nil, phases.Errorf(phases.CauseInvalidReply, "the host's answer: %w", err)
+	}
+	return res, nil
+}
+
+// DecodeConfig decodes an operator's configuration strictly: unknown keys, wrong types and trailing data are errors,
+// each a [*phases.ConfigError] that points at its place. Without data, into keeps its value: set defaults before.
+func DecodeConfig(data json.RawMessage, into any) error {
+	err := decodeStrict(data, into)
+	if err == nil {
+		return nil
+	}
+	if config, ok := errors.AsType[*phases.ConfigError](err); ok {
+		return config // from an UnmarshalJSON of the plugin's own
+	}
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && wrong.Field != "" {
+		return ConfigErrorf("/"+strings.ReplaceAll(wrong.Field, ".", "/"), "want %s, got %s", wanted(wrong.Type), wrong.Value)
+	}
+	return ConfigErrorf("", "%s", strings.TrimPrefix(err.Error(), "json: "))
+}
+
+// wanted names a type as JSON knows it.
+func wanted(t reflect.Type) string {
+	if t.PkgPath() != "" {
+		return t.Kind().String()
+	}
+	return t.String()
+}
+
+// ConfigErrorf returns an error about the operator's configuration. pointer is a JSON pointer (RFC 6901) to the
+// mistake; "" is the whole configuration.
+func ConfigErrorf(pointer, format string, args ...any) *phases.ConfigError {
+	return &phases.ConfigError{Pointer: pointer, Message: fmt.Sprintf(format, args...)}
+}
+
+// DecodeArguments decodes the arguments of a tool call as strictly as [DecodeConfig]. The error's text is for the
+// model that wrote the arguments.
+func DecodeArguments(data json.RawMessage, into any) error {
+	err := decodeStrict(data, into)
+	if err == nil {
+		return nil
+	}
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && wrong.Field != "" {
+		return fmt.Errorf("%s is a %s and should be a %v", wrong.Field, wrong.Value, wrong.Type.Kind())
+	}
+	return fmt.Errorf("the arguments are not what the tool takes: %s", strings.TrimPrefix(err.Error(), "json: "))
+}
+
+func decodeStrict(data []byte, into any) error {
+	if len(bytes.TrimSpace(data)) == 0 {
+		return nil
+	}
+	return jsonscan.Decode(data, into)
 }

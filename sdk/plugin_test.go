@@ -141,7 +141,7 @@ func TestConfigureHandsOverTheHost(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(res.Contributions, []phases.Contribution{&phases.Audit{EventKind: `"p.h"`}}); diff != "" {
+	if diff := cmp.Diff(res.Contributions, phases.Contributions{&phases.Audit{EventKind: `"p.h"`}}); diff != "" {
 		t.Errorf("(-got +want)\n%s", diff)
 	}
 	tool, err := p.CallTool(t.Context(), &phases.ToolCall{Tool: "t", Context: phases.Context{TurnID: "7"}})

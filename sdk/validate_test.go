@@ -88,7 +88,7 @@ func TestHookBecomesProposal(t *testing.T) {
 			return nil, nil
 		},
 	})
-	p.Doc, p.Requires, p.Concurrency, p.ConfigSchema = "doc", []string{phases.FeatureTools}, 3, json.RawMessage(`{}`)
+	p.Doc, p.Requires, p.Concurrency, p.ConfigSchema = "doc", []string{"tools"}, 3, json.RawMessage(`{}`)
 	p.Tools = []sdk.Tool{{
 		Tool: phases.Tool{Name: "t", Description: "d", InputSchema: json.RawMessage(`{}`), HiddenDomain: "z"},
 		Call: func(context.Context, *sdk.ToolCall) (*phases.ToolResult, error) { return nil, nil },

@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/grapnelhq/grapnel/internal/storetest"
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/store"
-	"github.com/grapnelhq/grapnel/store/storetest"
 )
 
 func openBench(b *testing.B, dsn string, o store.Options) *store.Store {
@@ -28,7 +28,7 @@ func openBench(b *testing.B, dsn string, o store.Options) *store.Store {
 // BenchmarkAppend is the price of keeping one ordinary manifest, beside writing
 // the same bytes to a file and waiting for the disk.
 func BenchmarkAppend(b *testing.B) {
-	data, err := manifest.Canonical(storetest.Sample("w", "t", 0))
+	data, err := manifest.Canonical(sample("w", "t", 0))
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -62,11 +62,11 @@ func BenchmarkAppend(b *testing.B) {
 			s := openBench(b, tt.dsn(b), tt.opts)
 			b.SetBytes(int64(len(data)))
 			b.ReportAllocs()
-			sample := storetest.Sample("w", "t", 0)
+			sample := sample("w", "t", 0)
 			n := 0
 			for b.Loop() {
 				m := *sample
-				m.ManifestID = storetest.ID(n)
+				m.ManifestID = sampleID(n)
 				if err := s.Append(b.Context(), &m, nil); err != nil {
 					b.Fatal(err)
 				}
@@ -82,7 +82,7 @@ func BenchmarkAppend(b *testing.B) {
 // enough to bear its share of what happens now and then, such as checkpoints.
 func BenchmarkAppendPaired(b *testing.B) {
 	const batch = 250
-	sample := storetest.Sample("w", "t", 0)
+	sample := sample("w", "t", 0)
 	data, err := manifest.Canonical(sample)
 	if err != nil {
 		b.Fatal(err)
@@ -109,7 +109,7 @@ func BenchmarkAppendPaired(b *testing.B) {
 		start = time.Now()
 		for range batch {
 			m := *sample
-			m.ManifestID = storetest.ID(n)
+			m.ManifestID = sampleID(n)
 			if err := s.Append(b.Context(), &m, nil); err != nil {
 				b.Fatal(err)
 			}
@@ -143,7 +143,7 @@ func BenchmarkAppendTexts(b *testing.B) {
 	}{{"sqlite normal", newBenchFile}, {"postgres", func(b *testing.B) string { return shared.NewDSN(b) }}} {
 		b.Run(tt.name, func(b *testing.B) {
 			s := openBench(b, tt.dsn(b), normal())
-			texts := storetest.SampleTexts()
+			texts := sampleTexts()
 			for i := range texts {
 				texts[i].Text += strings.Repeat(" and more of it", 250)
 			}
@@ -151,7 +151,7 @@ func BenchmarkAppendTexts(b *testing.B) {
 			for b.Loop() {
 				texts[0].Text = "turn " + strconv.Itoa(n)
 				texts[0].Fingerprint = manifest.Fingerprint(texts[0].Text, nil)
-				if err := s.Append(b.Context(), storetest.Sample("w", "t", n), texts); err != nil {
+				if err := s.Append(b.Context(), sample("w", "t", n), texts); err != nil {
 					b.Fatal(err)
 				}
 				n++
@@ -180,7 +180,7 @@ func BenchmarkVerifyBusy(b *testing.B) {
 	const records = 500
 	size := 0
 	for n := range records {
-		m := storetest.Sample("w", "t", n)
+		m := sample("w", "t", n)
 		m.Runs = slices.Repeat(m.Runs, 3)
 		m.HookSources = slices.Repeat(m.HookSources, 3)
 		if err := s.Append(b.Context(), m, nil); err != nil {
@@ -229,7 +229,7 @@ func BenchmarkLog(b *testing.B) {
 				if n%2 == 1 {
 					thread = fmt.Sprintf("short-%d", n/20)
 				}
-				if err := s.Append(b.Context(), storetest.Sample("w", thread, n), nil); err != nil {
+				if err := s.Append(b.Context(), sample("w", thread, n), nil); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -270,21 +270,21 @@ func benchReads(b *testing.B, s *store.Store, dsn string, size int) {
 			return err
 		}},
 		{"show", func() error {
-			_, err := s.Get(ctx, storetest.ID(size/2))
+			_, err := s.Get(ctx, sampleID(size/2))
 			return err
 		}},
 		{"diff", func() error {
-			x, errX := s.Get(ctx, storetest.ID(1))
-			y, errY := s.Get(ctx, storetest.ID(size-1))
+			x, errX := s.Get(ctx, sampleID(1))
+			y, errY := s.Get(ctx, sampleID(size-1))
 			if errX != nil || errY != nil || !manifest.Diff(x, y).Same {
 				return fmt.Errorf("diff: %w, %w", errX, errY)
 			}
 			return nil
 		}},
 		{"append", func() error {
-			m := storetest.Sample("w", "long", 0)
+			m := sample("w", "long", 0)
 			appended++
-			m.ManifestID = storetest.ID(1<<30 + appended)
+			m.ManifestID = sampleID(1<<30 + appended)
 			return s.Append(ctx, m, nil)
 		}},
 	} {
@@ -313,7 +313,7 @@ func benchReads(b *testing.B, s *store.Store, dsn string, size int) {
 	for _, name := range []string{"open", "list", "show", "diff"} {
 		b.Run("cold "+name, func(b *testing.B) {
 			for b.Loop() {
-				if err := storetest.Program(b, name, dsn, storetest.ID(size/2)).Run(); err != nil {
+				if err := storetest.Program(b, name, dsn, sampleID(size/2)).Run(); err != nil {
 					b.Fatal(err)
 				}
 			}

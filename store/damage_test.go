@@ -9,9 +9,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/grapnelhq/grapnel/internal/storetest"
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/store"
-	"github.com/grapnelhq/grapnel/store/storetest"
 )
 
 // pageSize is that of SQLite's files here, walHeader and walFrame those of its
@@ -26,13 +26,14 @@ const (
 // something wrong: reading fails with a code, or the verifier finds it, or it is
 // where nothing was.
 func TestSQLiteDamagedPage(t *testing.T) {
+	storetest.SkipShort(t)
 	t.Parallel()
 
 	dsn := storetest.SQLite(t)
 	s := open(t, dsn, store.Options{})
 	fill(t, s, 0, 8)
 	for n := range 8 {
-		if err := s.Report(t.Context(), manifest.Usage{ManifestID: storetest.ID(n), Rounds: 1, ReportedAt: storetest.Epoch()}); err != nil {
+		if err := s.Report(t.Context(), manifest.Usage{ManifestID: sampleID(n), Rounds: 1, ReportedAt: epoch()}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -112,10 +113,10 @@ func everything(t *testing.T, s *store.Store) reading {
 		note(err)
 		r.lists = append(r.lists, list)
 	}
-	_, err = s.Get(t.Context(), storetest.ID(5))
+	_, err = s.Get(t.Context(), sampleID(5))
 	note(err)
 	for n := range 8 {
-		usage, err := s.Usage(t.Context(), storetest.ID(n))
+		usage, err := s.Usage(t.Context(), sampleID(n))
 		note(err)
 		r.usage = append(r.usage, usage...)
 	}
@@ -126,6 +127,7 @@ func everything(t *testing.T, s *store.Store) reading {
 // there, as a crash of the machine may. What was written before that place is
 // there, whole.
 func TestSQLiteDamagedWAL(t *testing.T) {
+	storetest.SkipShort(t)
 	t.Parallel()
 
 	dsn := storetest.SQLite(t)

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/grapnelhq/grapnel/store"
-	"github.com/grapnelhq/grapnel/store/storetest"
 )
 
 // proxy stands between a store and its server, and can stop forwarding without
@@ -101,7 +100,7 @@ func TestPostgresHangs(t *testing.T) {
 	for range 3 { // with the open connections, and then with new ones
 		ctx, cancel := contextWithCause(t, 150*time.Millisecond, cause)
 		start := time.Now()
-		if err := s.Append(ctx, storetest.Sample("w", "t", 2), nil); !errors.Is(err, cause) {
+		if err := s.Append(ctx, sample("w", "t", 2), nil); !errors.Is(err, cause) {
 			t.Errorf("Append over a dead connection: %v", err)
 		}
 		if _, err := s.Last(ctx, "w", "t"); !errors.Is(err, cause) {
@@ -116,7 +115,7 @@ func TestPostgresHangs(t *testing.T) {
 	p.gate.Unlock()
 
 	// What was given up was not kept, or kept whole; the id says which.
-	err := s.Append(t.Context(), storetest.Sample("w", "t", 3), nil)
+	err := s.Append(t.Context(), sample("w", "t", 3), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,8 +8,8 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/grapnelhq/grapnel/internal/storetest"
 	"github.com/grapnelhq/grapnel/store"
-	"github.com/grapnelhq/grapnel/store/storetest"
 )
 
 // TestStoresOfOneProcess has two stores of one process on one file. SQLite's locks

@@ -5,7 +5,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/grapnelhq/grapnel/store/storetest"
+	"github.com/grapnelhq/grapnel/internal/storetest"
 )
 
 // shared is the PostgreSQL of this run.
@@ -22,12 +22,12 @@ func TestMain(m *testing.M) {
 func TestSQLite(t *testing.T) {
 	t.Parallel()
 
-	storetest.Run(t, storetest.SQLite)
+	runSuite(t, suite{storetest.SQLite, storetest.SQLite})
 }
 
 func TestPostgres(t *testing.T) {
 	t.Parallel()
 
 	shared.Postgres(t)
-	storetest.Run(t, shared.NewDSN)
+	runSuite(t, suite{shared.NewStore, shared.NewDSN})
 }

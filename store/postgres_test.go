@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/grapnelhq/grapnel/internal/storetest"
 	"github.com/grapnelhq/grapnel/store"
-	"github.com/grapnelhq/grapnel/store/storetest"
 )
 
 // contextWithCause ends after a while, with a cause of its own.
@@ -36,14 +36,14 @@ func TestPostgresLocked(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := open(t, dsn, store.Options{LockTimeout: 500 * time.Millisecond})
-	wantError(t, s.Append(t.Context(), storetest.Sample("w", "t", 1), nil), store.CodeLocked, "again")
-	if err := open(t, dsn, store.Options{}).Append(t.Context(), storetest.Sample("w", "other", 2), nil); err != nil {
+	wantError(t, s.Append(t.Context(), sample("w", "t", 1), nil), store.CodeLocked, "again")
+	if err := open(t, dsn, store.Options{}).Append(t.Context(), sample("w", "other", 2), nil); err != nil {
 		t.Errorf("another thread waits too: %v", err)
 	}
 	cause := errors.New("no more time")
 	ctx, cancel := contextWithCause(t, 100*time.Millisecond, cause)
 	defer cancel()
-	if err := open(t, dsn, store.Options{}).Append(ctx, storetest.Sample("w", "t", 1), nil); !errors.Is(err, cause) {
+	if err := open(t, dsn, store.Options{}).Append(ctx, sample("w", "t", 1), nil); !errors.Is(err, cause) {
 		t.Errorf("Append behind a lock: %v", err)
 	}
 	if err := tx.Rollback(); err != nil {
@@ -73,8 +73,8 @@ func TestPostgresRefuses(t *testing.T) {
 	reader := open(t, other, store.Options{ReadOnly: true})
 	wantGood(t, reader, 1)
 	writer := open(t, other, store.Options{})
-	wantError(t, writer.Append(t.Context(), storetest.Sample("w", "t", 1), nil), store.CodePermission, "rights")
+	wantError(t, writer.Append(t.Context(), sample("w", "t", 1), nil), store.CodePermission, "rights")
 	storetest.Exec(t, dsn, "ALTER DATABASE "+dsn[len("postgres:///"):strings.Index(dsn, "?")]+" SET default_transaction_read_only = on")
 	standby := open(t, dsn, store.Options{})
-	wantError(t, standby.Append(t.Context(), storetest.Sample("w", "t", 1), nil), store.CodePermission, "rights")
+	wantError(t, standby.Append(t.Context(), sample("w", "t", 1), nil), store.CodePermission, "rights")
 }

@@ -11,10 +11,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/grapnelhq/grapnel/internal/storetest"
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/store"
-	"github.com/grapnelhq/grapnel/store/storetest"
 )
 
 // keepAll appends manifests, and keeps all else that belongs to a log beside them. It
@@ -39,9 +39,9 @@ func keepAll(o store.Options) func(ctx context.Context, dsn, arg string) error {
 					return errors.Join(err, s.Close())
 				}
 			}
-			if n%50 == 49 {
+			if n%15 == 14 {
 				fmt.Println("pruning")
-				if _, err := s.Prune(ctx, store.Retention{Count: 20}, time.Now()); err != nil {
+				if _, err := s.Prune(ctx, store.Retention{Count: 6}, time.Now()); err != nil {
 					return errors.Join(err, s.Close())
 				}
 			}
@@ -51,13 +51,13 @@ func keepAll(o store.Options) func(ctx context.Context, dsn, arg string) error {
 }
 
 func keepOne(ctx context.Context, s *store.Store, n int) error {
-	m := storetest.Sample("w", "t"+strconv.Itoa(n%2), n)
-	texts := append(storetest.SampleTexts(), manifest.Text{Fingerprint: manifest.Fingerprint(m.TurnID, nil), Text: m.TurnID})
+	m := sample("w", "t"+strconv.Itoa(n%2), n)
+	texts := append(sampleTexts(), manifest.Text{Fingerprint: manifest.Fingerprint(m.TurnID, nil), Text: m.TurnID})
 	if err := s.Append(ctx, m, texts); err != nil {
 		return err
 	}
 	fmt.Println("manifest", m.ManifestID, m.Hash)
-	at := storetest.Epoch().Add(time.Duration(n) * time.Second)
+	at := epoch().Add(time.Duration(n) * time.Second)
 	err := s.Report(ctx, manifest.Usage{ManifestID: m.ManifestID, Rounds: 1, ReportedAt: at})
 	if err != nil {
 		return err
@@ -81,6 +81,7 @@ func keepOne(ctx context.Context, s *store.Store, n int) error {
 // acknowledged is there; with SynchronousNormal the newest may be missing, and
 // nothing in front of what is there.
 func TestPowerCut(t *testing.T) {
+	storetest.SkipShort(t)
 	t.Parallel()
 
 	for name, newest := range map[string]bool{"keep full": true, "keep normal": false} {
@@ -88,7 +89,7 @@ func TestPowerCut(t *testing.T) {
 			t.Parallel()
 
 			lost := 0
-			storetest.Record(t, name, "60").Cuts(t, func(t *testing.T, dsn string, printed []string) {
+			storetest.Record(t, name, "20").Cuts(t, func(t *testing.T, dsn string, printed []string) {
 				missing, err := checkDisk(t, dsn, printed)
 				if err != nil || newest && missing > 0 {
 					t.Errorf("%d of %d acknowledged things are missing, %v", missing, len(printed), err)
@@ -105,10 +106,11 @@ func TestPowerCut(t *testing.T) {
 // TestPowerCutOnDiskThatLies is the same with a disk that keeps nothing when it is
 // told to: if nothing were lost there, TestPowerCut would show nothing.
 func TestPowerCutOnDiskThatLies(t *testing.T) {
+	storetest.SkipShort(t)
 	t.Parallel()
 
 	bad := 0
-	storetest.Record(t, "keep full", "20").Unsynced().Cuts(t, func(t *testing.T, dsn string, printed []string) {
+	storetest.Record(t, "keep full", "10").Unsynced().Cuts(t, func(t *testing.T, dsn string, printed []string) {
 		if missing, err := checkDisk(t, dsn, printed); err != nil || missing > 0 {
 			bad++
 		}
@@ -138,7 +140,7 @@ func checkDisk(t *testing.T, dsn string, printed []string) (missing int, err err
 	if missing, err = missingOf(t, s, printed); err != nil {
 		return missing, err
 	}
-	return missing, s.Append(t.Context(), storetest.Sample("w", "t0", 1_000_000), nil)
+	return missing, s.Append(t.Context(), sample("w", "t0", 1_000_000), nil)
 }
 
 // missingOf counts what was printed and is not there. It fails where something is

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/grapnelhq/grapnel/internal/storetest"
 	"github.com/grapnelhq/grapnel/store"
-	"github.com/grapnelhq/grapnel/store/storetest"
 )
 
 // TestProbeUnlinkedFile: a SQLite file that was removed, moved or replaced while it is

@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/grapnelhq/grapnel/internal/storetest"
 	"github.com/grapnelhq/grapnel/store"
-	"github.com/grapnelhq/grapnel/store/storetest"
 )
 
 // TestLockedByAnotherProcess has a program that holds the database's lock.
@@ -26,17 +26,17 @@ func TestLockedByAnotherProcess(t *testing.T) {
 	fill(t, s, 0, 1)
 	release := holdByProgram(t, dsn)
 	wantGood(t, open(t, dsn, store.Options{ReadOnly: true}), 1)
-	wantError(t, s.Append(t.Context(), storetest.Sample("w", "t", 1), nil), store.CodeLocked, "another program")
+	wantError(t, s.Append(t.Context(), sample("w", "t", 1), nil), store.CodeLocked, "another program")
 	cause := errors.New("no more time")
 	ctx, cancel := contextWithCause(t, 60*time.Millisecond, cause)
 	defer cancel()
 	patient := open(t, dsn, store.Options{LockTimeout: time.Hour})
-	if err := patient.Append(ctx, storetest.Sample("w", "t", 1), nil); !errors.Is(err, cause) {
+	if err := patient.Append(ctx, sample("w", "t", 1), nil); !errors.Is(err, cause) {
 		t.Errorf("Append behind a lock: %v", err)
 	}
 	var group sync.WaitGroup
 	group.Go(func() {
-		if err := patient.Append(t.Context(), storetest.Sample("w", "t", 1), nil); err != nil {
+		if err := patient.Append(t.Context(), sample("w", "t", 1), nil); err != nil {
 			t.Errorf("when the lock was let go: %v", err)
 		}
 	})

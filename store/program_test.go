@@ -12,9 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/grapnelhq/grapnel/internal/storetest"
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/store"
-	"github.com/grapnelhq/grapnel/store/storetest"
 )
 
 // programs are what the test binary is for other tests.
@@ -53,8 +53,8 @@ func write(ctx context.Context, dsn, arg string, o store.Options) error {
 		return err
 	}
 	for n := range count {
-		m := storetest.Sample("w", "t"+strconv.Itoa(n%2), run*1_000_000+n)
-		if err := s.Append(ctx, m, storetest.SampleTexts()); err != nil {
+		m := sample("w", "t"+strconv.Itoa(n%2), run*1_000_000+n)
+		if err := s.Append(ctx, m, sampleTexts()); err != nil {
 			return errors.Join(err, s.Close())
 		}
 		fmt.Println(m.ManifestID, m.Hash)

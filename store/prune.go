@@ -7,21 +7,20 @@ import (
 	"strings"
 	"time"
 
+	"github.com/grapnelhq/grapnel/internal/sqldb"
 	"github.com/grapnelhq/grapnel/manifest"
-	"github.com/grapnelhq/grapnel/store/sqldb"
 )
 
-// Retention says what may go. A manifest goes when one of the rules says so. The
-// zero value keeps everything.
+// Retention says what may be removed: what either rule covers. The zero value keeps everything.
 type Retention struct {
-	// Age takes manifests away that are older; 0 is no limit. Within a thread
-	// nothing goes before what was appended earlier, whatever the clocks said.
+	// Age removes older manifests; 0 is no limit. Within a thread the order of appending
+	// counts, not the clock.
 	Age time.Duration
-	// Count keeps the newest so many of each thread; 0 is no limit.
+	// Count keeps the newest of each thread; 0 is no limit.
 	Count int
 }
 
-// Pruned says what retention took away.
+// Pruned counts what retention removed.
 type Pruned struct {
 	Manifests int `json:"manifests"`
 	Texts     int `json:"texts"`
@@ -29,18 +28,17 @@ type Pruned struct {
 	Audits    int `json:"audits"`
 }
 
-// What one transaction of retention takes at most, so that appending never waits long:
-// rows, and bytes of manifests or texts.
+// Bounds of one transaction, so that appending never waits long: rows, and bytes of manifests
+// or texts.
 const (
 	pruneBatch = 256
 	pruneBytes = 8 << 20
 )
 
-// Prune takes old manifests away with the reports about them, audit events by the
-// same rules (those of a thread with its manifests, all others by age), and kept texts that
-// none of the others can name. The sign-off of each thread then begins with the first manifest that
-// stays, so that the log can be verified as before. Each batch is a transaction:
-// when an error stops the work, what was done is done, and whole.
+// Prune removes old manifests with their reports, audit events by the same rules (those of a
+// thread with its manifests, others by age), and texts that no remaining manifest can name.
+// Each thread's sign-off then begins with its first remaining manifest, so that the log still
+// verifies. Batches are transactions: after an error, earlier ones are kept.
 func (s *Store) Prune(ctx context.Context, r Retention, now time.Time) (Pruned, error) {
 	var done Pruned
 	if r.Age < 0 || r.Count < 0 {
@@ -56,7 +54,7 @@ func (s *Store) Prune(ctx context.Context, r Retention, now time.Time) (Pruned, 
 	}
 	for _, t := range threads {
 		if t.chain == nil {
-			continue // not ours to touch: verify names it
+			continue // verify reports it
 		}
 		taken := 0
 		err := s.db.Pieces(ctx, func() (more bool, err error) {
@@ -75,14 +73,17 @@ func (s *Store) Prune(ctx context.Context, r Retention, now time.Time) (Pruned, 
 	if done.Texts, err = s.pruneTexts(ctx); err != nil {
 		return done, err
 	}
-	if err := s.pruneStates(ctx, r.Age, now, &done.States); err != nil {
+	if r.Age == 0 {
+		return done, nil
+	}
+	before := now.Add(-r.Age).UnixNano()
+	if err := s.pruneStates(ctx, before, &done.States); err != nil {
 		return done, err
 	}
-	return done, s.pruneAudits(ctx, r.Age, now, &done.Audits)
+	return done, s.deleteAudits(ctx, before, &done.Audits, "")
 }
 
-// pruneThread takes one batch away at the front of a thread and returns how many
-// manifests that were.
+// pruneThread removes one batch at the front of a thread.
 func (s *Store) pruneThread(ctx context.Context, r Retention, now time.Time, t thread) (taken int, err error) {
 	err = s.db.Change(ctx, "retention", func(ctx context.Context, tx *sql.Tx) error {
 		chain, err := s.lockChain(ctx, tx, t.workspace, t.id)
@@ -98,7 +99,7 @@ func (s *Store) pruneThread(ctx context.Context, r Retention, now time.Time, t t
 		if _, err := tx.ExecContext(ctx, remove, t.workspace, t.id, signed(was), signed(chain.First)); err != nil {
 			return err
 		}
-		// After the manifests: what is reported meanwhile waits for them, or is seen.
+		// After the manifests: later reports wait for them, or see them gone.
 		if err := pruneUsages(ctx, tx, ids); err != nil {
 			return err
 		}
@@ -108,9 +109,8 @@ func (s *Store) pruneThread(ctx context.Context, r Retention, now time.Time, t t
 	return taken, err
 }
 
-// advance moves the front of a chain over the manifests that may go, as far as
-// they follow one another without a gap: what is bad stays for the verifier. It
-// returns the ids of those that go.
+// advance moves the front of a chain over the manifests that may go, up to the first gap: bad
+// ones stay for Verify. It returns their ids.
 func (r Retention) advance(ctx context.Context, tx *sql.Tx, c *manifest.Chain, now time.Time) ([]any, error) {
 	const query = `SELECT manifest_id, seq, created_at, hash, octet_length(record) FROM manifests
 		WHERE workspace_id = $1 AND thread_id = $2 AND seq >= $3 ORDER BY seq LIMIT $4`
@@ -134,19 +134,17 @@ func (r Retention) advance(ctx context.Context, tx *sql.Tx, c *manifest.Chain, n
 	return ids, err
 }
 
-// pruneUsages takes away what was reported for manifests.
 func pruneUsages(ctx context.Context, tx *sql.Tx, ids []any) error {
-	places := make([]string, len(ids))
-	for i := range places {
-		places[i] = "$" + strconv.Itoa(i+1)
+	var places []string
+	for i := range ids {
+		places = append(places, "$"+strconv.Itoa(i+1))
 	}
 	_, err := tx.ExecContext(ctx, "DELETE FROM usages WHERE manifest_id IN ("+strings.Join(places, ", ")+")", ids...) //nolint:gosec // placeholders only
 	return err
 }
 
-// pruneTexts takes texts away that no manifest has used since the oldest one that
-// stays was appended. Without any manifest all texts go that are there now. It
-// waits for no append that uses a text at this moment.
+// pruneTexts removes texts that were last used before the oldest remaining manifest was
+// appended, without waiting for appends that use one.
 func (s *Store) pruneTexts(ctx context.Context) (n int, err error) {
 	const find = `SELECT fingerprint, hash, last_used, octet_length(text) FROM texts
 		WHERE last_used < coalesce((SELECT min(id) FROM manifests), (SELECT max(last_used) + 1 FROM texts)) LIMIT $1`

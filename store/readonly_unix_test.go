@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/grapnelhq/grapnel/internal/storetest"
 	"github.com/grapnelhq/grapnel/store"
-	"github.com/grapnelhq/grapnel/store/storetest"
 )
 
 // TestSQLiteOfAnotherUser has a log that this user may read, or not even that.

@@ -9,7 +9,6 @@ import (
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/store"
-	"github.com/grapnelhq/grapnel/store/storetest"
 )
 
 // The store does not know the runtime. This is the runtime's Sink.
@@ -36,7 +35,7 @@ func Example() {
 	}
 	defer func() { _ = s.Close() }()
 	for n := range 3 {
-		if err := s.Append(ctx, storetest.Sample("workspace", "thread", n), nil); err != nil {
+		if err := s.Append(ctx, sample("workspace", "thread", n), nil); err != nil {
 			fmt.Println(err)
 		}
 	}
@@ -49,9 +48,9 @@ func Example() {
 	}
 	verdict, err := s.Verify(ctx, store.Filter{}, manifest.VerifyOptions{Head: list[1].Hash})
 	fmt.Println(verdict.OK, verdict.Anchored, verdict.Checked, err)
-	pruned, err := s.Prune(ctx, store.Retention{Count: 1}, storetest.Epoch())
+	pruned, err := s.Prune(ctx, store.Retention{Count: 1}, epoch())
 	fmt.Println(pruned.Manifests, err)
-	_, err = s.Get(ctx, storetest.ID(0))
+	_, err = s.Get(ctx, sampleID(0))
 	fmt.Println(store.HasCode(err, store.CodeNotFound))
 	// Output:
 	// 1 turn-1
@@ -77,7 +76,7 @@ func ExampleStore_Report() {
 		return
 	}
 	defer func() { _ = s.Close() }()
-	if err := s.Append(ctx, storetest.Sample("workspace", "thread", 0), storetest.SampleTexts()); err != nil {
+	if err := s.Append(ctx, sample("workspace", "thread", 0), sampleTexts()); err != nil {
 		fmt.Println(err)
 	}
 	last, err := s.Last(ctx, "workspace", "thread")
@@ -85,7 +84,7 @@ func ExampleStore_Report() {
 		fmt.Println(err)
 		return
 	}
-	report := manifest.Usage{ManifestID: last.ManifestID, Rounds: 1, ReportedAt: storetest.Epoch(), Usage: phases.Usage{CacheReadTokens: 900}}
+	report := manifest.Usage{ManifestID: last.ManifestID, Rounds: 1, ReportedAt: epoch(), Usage: phases.Usage{CacheReadTokens: 900}}
 	fmt.Println(s.Report(ctx, report))
 	reports, err := s.Usage(ctx, last.ManifestID)
 	fmt.Println(reports[0].CacheReadTokens, err)

@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/grapnelhq/grapnel/internal/storetest"
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/store"
-	"github.com/grapnelhq/grapnel/store/storetest"
 )
 
 // open opens a store that is closed with the test.
@@ -30,7 +30,7 @@ func open(t *testing.T, dsn string, o store.Options) *store.Store {
 func fill(t *testing.T, s *store.Store, from, to int) {
 	t.Helper()
 	for n := from; n < to; n++ {
-		if err := s.Append(t.Context(), storetest.Sample("w", "t", n), nil); err != nil {
+		if err := s.Append(t.Context(), sample("w", "t", n), nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -129,14 +129,14 @@ func TestSQLiteLocked(t *testing.T) {
 	wantGood(t, reader, 0) // reading goes on
 
 	s := open(t, dsn, store.Options{LockTimeout: 500 * time.Millisecond})
-	wantError(t, s.Append(t.Context(), storetest.Sample("w", "t", 0), nil), store.CodeLocked, "again")
+	wantError(t, s.Append(t.Context(), sample("w", "t", 0), nil), store.CodeLocked, "again")
 
 	// A context ends the wait, long before the lock's own time.
 	patient := open(t, dsn, store.Options{LockTimeout: time.Hour})
 	cause := errors.New("no more time")
 	for _, from := range []*store.Store{patient, holder} { // in SQLite, and for the one connection
 		ctx, cancel := contextWithCause(t, 60*time.Millisecond, cause)
-		if err := from.Append(ctx, storetest.Sample("w", "t", 0), nil); !errors.Is(err, cause) {
+		if err := from.Append(ctx, sample("w", "t", 0), nil); !errors.Is(err, cause) {
 			t.Errorf("Append behind a lock: %v", err)
 		}
 		cancel()
@@ -145,7 +145,7 @@ func TestSQLiteLocked(t *testing.T) {
 		t.Fatal(err)
 	}
 	for n, from := range []*store.Store{s, patient, holder} {
-		if err := from.Append(t.Context(), storetest.Sample("w", "t", n), nil); err != nil {
+		if err := from.Append(t.Context(), sample("w", "t", n), nil); err != nil {
 			t.Errorf("after the lock: %v", err)
 		}
 	}
@@ -174,7 +174,7 @@ func TestSQLiteFull(t *testing.T) {
 func appendUntilFull(t *testing.T, s *store.Store, n int) int {
 	t.Helper()
 	for ; n < 10_000; n++ {
-		err := s.Append(t.Context(), storetest.Sample("w", "t", n), nil)
+		err := s.Append(t.Context(), sample("w", "t", n), nil)
 		if err != nil {
 			wantError(t, err, store.CodeFull, "free space")
 			return n

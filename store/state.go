@@ -6,14 +6,14 @@ import (
 	"encoding/json"
 	"errors"
 	"math"
-	"time"
 
+	"github.com/grapnelhq/grapnel/internal/jsonscan"
+	"github.com/grapnelhq/grapnel/internal/sqldb"
 	"github.com/grapnelhq/grapnel/phases"
-	"github.com/grapnelhq/grapnel/store/sqldb"
 )
 
-// GetState returns what a plugin put last for a session; nil if that is nothing.
-// With PutState it is the runtime's State.
+// GetState returns a plugin's state for a session, nil if there is none. With PutState it is
+// the runtime's State.
 func (s *Store) GetState(ctx context.Context, k phases.StateKey) (json.RawMessage, error) {
 	const query = "SELECT value FROM states WHERE workspace_id = $1 AND session_id = $2 AND plugin = $3"
 	var value json.RawMessage
@@ -28,17 +28,15 @@ func (s *Store) GetState(ctx context.Context, k phases.StateKey) (json.RawMessag
 	return value, err
 }
 
-// MaxStateBytes is the most that one plugin keeps as state, in all workspaces and
-// sessions. Each value counts with its ids and stateRow bytes more, so that there are
-// some 100,000 at most. A value has 64 KiB at most, see the runtime.
+// MaxStateBytes bounds the state of one plugin over all workspaces and sessions. Each value
+// counts with its ids and stateRow bytes more, which bounds the rows too.
 const MaxStateBytes = 64 << 20
 
-// stateRow is what a value counts for besides its bytes; the migration has it, too.
+// The migration has this number too.
 const stateRow = 640
 
-// The statements of PutState. The first makes other changes of the plugin's states
-// wait. A session is evicted from the workspace that has the most, its own if that has
-// as much: so no workspace takes from another that has less.
+// The statements of PutState. The first locks the plugin. Evictions hit the workspace that has
+// the most, the session's own if it has as much: no workspace takes from one that has less.
 const (
 	lockTotal = `INSERT INTO state_totals (plugin, bytes) VALUES ($1, 0)
 		ON CONFLICT (plugin) DO UPDATE SET bytes = state_totals.bytes RETURNING bytes`
@@ -54,13 +52,12 @@ const (
 	putTotal  = "UPDATE state_totals SET bytes = $2 WHERE plugin = $1"
 )
 
-// PutState replaces what a plugin keeps for a session; nil removes it. A plugin that
-// would keep more than [MaxStateBytes] loses values instead: those that were put first,
-// of the workspace that has the most. It returns how many. The code of the error is
-// CodeInvalid for what is no JSON. It waits as [Store.Append] does.
+// PutState replaces a plugin's state for a session; nil removes it. Beyond [MaxStateBytes] the
+// oldest values of the workspace that has the most are evicted; it returns how many. The
+// error's code is CodeInvalid for a value that is not JSON. It waits as [Store.Append] does.
 func (s *Store) PutState(ctx context.Context, k phases.StateKey, value json.RawMessage) (evicted int, err error) {
 	if value != nil {
-		if err := phases.CheckJSON(value, phases.MaxJSONDepth); err != nil {
+		if err := jsonscan.Check(value, phases.MaxJSONDepth); err != nil {
 			return 0, &Error{Code: CodeInvalid, Message: "the state cannot be kept", Err: err}
 		}
 	}
@@ -94,8 +91,8 @@ func (s *Store) PutState(ctx context.Context, k phases.StateKey, value json.RawM
 	return evicted, nil
 }
 
-// removeStates removes values of a plugin that were put before a time, where they are
-// there, and returns how many bytes the plugin keeps then.
+// removeStates removes values that were put before a time and returns how many bytes the plugin
+// then keeps.
 func removeStates(ctx context.Context, tx *sql.Tx, plugin string, before int64, keys ...phases.StateKey) (total int, err error) {
 	if err := tx.QueryRowContext(ctx, lockTotal, plugin).Scan(&total); err != nil {
 		return 0, err
@@ -121,13 +118,8 @@ func removeStates(ctx context.Context, tx *sql.Tx, plugin string, before int64, 
 	return total, err
 }
 
-// pruneStates takes states away that were not put for longer than the age: those of
-// one plugin at a time, whose total they all change.
-func (s *Store) pruneStates(ctx context.Context, age time.Duration, now time.Time, done *int) error {
-	if age == 0 {
-		return nil
-	}
-	before := now.Add(-age).UnixNano()
+// pruneStates removes states that were put before a time, one plugin at a time: each has a total.
+func (s *Store) pruneStates(ctx context.Context, before int64, done *int) error {
 	const query = "SELECT workspace_id, session_id, plugin FROM states WHERE updated_at < $1 ORDER BY plugin LIMIT $2"
 	return s.db.Pieces(ctx, func() (more bool, err error) {
 		var keys []phases.StateKey

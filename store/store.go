@@ -1,3 +1,34 @@
+// Package store keeps manifests in a SQL database: SQLite, embedded, for one
+// machine, and PostgreSQL for many.
+//
+//   - [Open] takes a DSN and gives a [Store].
+//   - [Store.Append], [Store.Last] and [Store.Report] are the runtime's sink.
+//   - [Store.List], [Store.Get] and [Store.Latest] read; [Store.Records] and
+//     [Store.Export] stream.
+//   - [Store.Verify] checks the whole log; [Store.Prune] removes old manifests so that
+//     the rest can still be checked.
+//   - [Store.Usage] and [Store.Text] read providers' reports and texts of prompts.
+//
+// # What is kept
+//
+// A manifest is one row: its canonical JSON as text, and columns with copies of
+// some of its fields as indexes. An auditor reads the log with the sqlite3 shell:
+//
+//	sqlite3 grapnel.db "SELECT record FROM manifests WHERE thread_id = 't' ORDER BY seq"
+//
+// Providers report later, so their reports have a table of their own, outside of the
+// hashes. Each thread has a sign-off ([manifest.Chain]), renewed in the transaction that
+// appends. With a key, the hashes of manifests and the sign-offs are keyed.
+//
+// # Concurrency and errors
+//
+// A Store is safe for concurrent use, and several processes may share a database: SQLite
+// takes one writer at a time, PostgreSQL locks the thread's sign-off.
+//
+// Failures of the database are an [*Error] with a code to branch on and a hint
+// for people. Errors of a context are returned wrapped.
+//
+// Stability: experimental until 1.0.
 package store
 
 import (
@@ -6,13 +37,12 @@ import (
 	"sync"
 	"time"
 
+	"github.com/grapnelhq/grapnel/internal/schema"
+	"github.com/grapnelhq/grapnel/internal/sqldb"
 	"github.com/grapnelhq/grapnel/manifest"
-	"github.com/grapnelhq/grapnel/store/schema"
-	"github.com/grapnelhq/grapnel/store/sqldb"
 )
 
-// Synchronous says what a power cut may take away of the embedded store. A
-// crash of the program takes nothing in either case, and the log stays whole.
+// Synchronous says what a power cut may take from SQLite. A crash of the program takes nothing.
 type Synchronous = sqldb.Synchronous
 
 // The choices. Full is the default.
@@ -23,24 +53,20 @@ const (
 	SynchronousNormal = sqldb.SynchronousNormal
 )
 
-// Options say how to open a store. The zero value opens it for reading and
-// writing, without keys.
+// Options say how to open a store. The zero value opens it for writing, without keys.
 type Options struct {
-	// Key makes the hashes of manifests and sign-offs HMACs, which nobody without
-	// it can make anew. It is copied.
+	// Key makes the hashes of manifests and sign-offs HMACs. It is copied.
 	Key []byte
-	// FingerprintKey is the key of the manifests' fingerprints, if they have one.
-	// It is needed to verify texts.
+	// FingerprintKey is the key of the manifests' fingerprints, if any, to verify texts.
 	FingerprintKey []byte
 	// Synchronous is for SQLite only.
 	Synchronous Synchronous
-	// ReadOnly opens a database that must be there, and changes nothing. A SQLite
-	// file whose folder cannot be written, such as a copy on a medium that takes no
-	// changes, is read as it is: nobody may change it meanwhile.
+	// ReadOnly opens an existing database and changes nothing. A SQLite file in a directory
+	// that cannot be written is read as it is: nobody may change it meanwhile.
 	ReadOnly bool
 	// LockTimeout is how long appending waits for others; zero is 5 s.
 	LockTimeout time.Duration
-	// MaxConns bounds the connections for reading, and those to a server for
+	// MaxConns bounds the connections for reading, and separately those to a server for
 	// changes; zero is 8.
 	MaxConns int
 	// Now is the clock of states; nil is time.Now. Manifests bring their own times.
@@ -49,28 +75,25 @@ type Options struct {
 	_ struct{}
 }
 
-// Store is an open database. [Open] makes it; the zero value is of no use. It is
-// safe for concurrent use.
+// Store is an open database, made by [Open]. It is safe for concurrent use.
 type Store struct {
 	opts   Options
 	db     *sqldb.DB
 	phrase phrases
 	append appendStatements
-	// rooms are *[]byte where records are encoded, used again and again.
-	rooms sync.Pool
+	// buffers are *[]byte, reused to encode records.
+	buffers sync.Pool
 }
 
-// phrases are what differs between the databases in the statements of the log.
+// phrases are the statements that differ between the databases.
 type phrases struct {
-	// lockChain is the statement that locks a thread and returns its sign-off.
-	lockChain string
-	// putTexts is the statement that keeps a text, or all of them.
+	lockChain   string
 	putTexts    string
 	textsAtOnce bool
-	// sharing ends a statement that goes by a manifest which nobody may take away
-	// before the transaction ends.
+	// sharing ends a statement about a manifest that must not be removed before the transaction
+	// ends.
 	sharing string
-	// unlockedOnly ends a statement that takes rows which nobody else has locked.
+	// unlockedOnly ends a statement that skips locked rows.
 	unlockedOnly string
 }
 
@@ -84,11 +107,10 @@ func phrasesOf(k sqldb.Kind) phrases {
 	return phrases{lockChain: lockChainSQLite, putTexts: putTextSQLite}
 }
 
-// Open opens a store and brings its schema up to date. The DSN is "sqlite:PATH"
-// or a PostgreSQL URL. A folder that a SQLite path needs is created for this user
-// alone (0700), and so is the file (0600).
+// Open opens a store and upgrades its schema. The DSN is "sqlite:PATH" or a PostgreSQL URL.
+// SQLite files and missing directories are created for this user alone.
 //
-// The context bounds opening only. The store has to be closed.
+// The context bounds opening only. The store must be closed.
 func Open(ctx context.Context, dsn string, o Options) (*Store, error) {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -112,15 +134,13 @@ func Open(ctx context.Context, dsn string, o Options) (*Store, error) {
 	return s, nil
 }
 
-// DB returns the database, for what is kept beside the manifests. It is closed
-// with the store.
+// DB returns the database, for what is kept beside the manifests. It is closed with the store.
 func (s *Store) DB() *sqldb.DB { return s.db }
 
-// Close closes the store. Calls that run end first; later ones fail. It is safe
-// to call it twice.
-func (s *Store) Close() error { return errors.Join(s.append.close(), s.db.Close()) }
+// Close closes the store after running calls have ended; later ones fail. It is safe to call
+// twice.
+func (s *Store) Close() error { return s.db.Close() }
 
-// scanChain reads a sign-off out of a row with its columns.
 func scanChain(scan func(...any) error) (manifest.Chain, error) {
 	var c manifest.Chain
 	var first, next int64
@@ -129,9 +149,31 @@ func scanChain(scan func(...any) error) (manifest.Chain, error) {
 	return c, err
 }
 
-// chainColumns are what scanChain reads.
 const chainColumns = "workspace_id, thread_id, first_seq, first_prev, next_seq, last_hash, signature"
 
-// unsigned turns a stored number into a seq. Numbers below 0 were not written by
-// us; as very high ones they match nothing.
 func unsigned(n int64) uint64 { return uint64(n) } //nolint:gosec // see above
+
+// Code is the kind of failure of an [Error].
+type Code = sqldb.Code
+
+// The codes.
+const (
+	CodeInternal         = sqldb.CodeInternal    // everything without a code of its own
+	CodeDSN              = sqldb.CodeDSN         // an unusable data source name
+	CodeNotFound         = sqldb.CodeNotFound    // a missing manifest, text or database
+	CodeAmbiguous   Code = "ambiguous"           // a short id that fits several manifests
+	CodeInvalid     Code = "invalid"             // a manifest or text that cannot be kept, or a stored one that is not valid
+	CodeKey         Code = "key_needed"          // a keyed thread in a store without the key
+	CodeSchema           = sqldb.CodeSchema      // a database or manifest of a newer Grapnel, or of another program
+	CodeDamaged          = sqldb.CodeDamaged     // a file that is not a database, or no longer one
+	CodeLocked           = sqldb.CodeLocked      // others kept the database locked for too long
+	CodeFull             = sqldb.CodeFull        // a full disk or quota
+	CodePermission       = sqldb.CodePermission  // a database that this user may not read or write
+	CodeUnreachable      = sqldb.CodeUnreachable // a server that does not answer
+)
+
+// Error is a failure of the store.
+type Error = sqldb.Error
+
+// HasCode reports whether err wraps an [*Error] with that code.
+func HasCode(err error, code Code) bool { return sqldb.HasCode(err, code) }

@@ -7,17 +7,17 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/grapnelhq/grapnel/internal/digest"
+	"github.com/grapnelhq/grapnel/internal/sqldb"
 	"github.com/grapnelhq/grapnel/manifest"
-	"github.com/grapnelhq/grapnel/store/sqldb"
 )
 
-// Verify checks the manifests that the filter takes, whole threads at a time, in
-// one state of the database: schema, chain, index, sign-offs, fingerprints, and
-// texts that are kept. Keys that the options lack are the store's. The limit does
-// not count here.
+// Verify checks the selected manifests, whole threads at a time, in one state of the database:
+// schema, chain, index, sign-offs, fingerprints and kept texts. Missing keys are the store's.
+// It ignores the limit.
 //
-// A log that is bad is no error: the verdict says so. [manifest.ErrKeyNeeded] says
-// that it could not be told for want of a key; the verdict is then incomplete.
+// A bad log is a verdict, not an error. [manifest.ErrKeyNeeded] means that the verdict is
+// incomplete for want of a key.
 func (s *Store) Verify(ctx context.Context, f Filter, o manifest.VerifyOptions) (manifest.Verdict, error) {
 	if len(o.Key) == 0 {
 		o.Key = s.opts.Key
@@ -47,7 +47,6 @@ func (s *Store) Verify(ctx context.Context, f Filter, o manifest.VerifyOptions) 
 	return verdict, err
 }
 
-// thread is one workspace and thread, with its sign-off if there is one.
 type thread struct {
 	workspace, id string
 	chain         *manifest.Chain
@@ -72,40 +71,33 @@ func verifyThreads(ctx context.Context, tx *sql.Tx, f Filter, v *manifest.Verifi
 	return nil
 }
 
-// threadsOf lists the threads that have manifests or a sign-off, in order of
-// their ids, whatever the collation of the database.
+// threadsOf lists the threads with manifests or a sign-off, in byte order of their ids.
 func threadsOf(ctx context.Context, tx *sql.Tx, f Filter) ([]thread, error) {
-	var list []thread
 	where, args := f.where()
-	err := sqldb.Each(ctx, tx, "SELECT "+chainColumns+" FROM chains"+where, args, func(rows *sql.Rows) error {
+	list, err := sqldb.List(ctx, tx, "SELECT "+chainColumns+" FROM chains"+where, args, func(rows *sql.Rows, t *thread) error {
 		c, err := scanChain(rows.Scan)
-		list = append(list, thread{c.WorkspaceID, c.ThreadID, &c})
+		*t = thread{c.WorkspaceID, c.ThreadID, &c}
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	// Without a sign-off there is no row to begin with.
+	// Manifests without a sign-off.
 	orphans := `SELECT DISTINCT workspace_id, thread_id FROM manifests m WHERE NOT EXISTS
 		(SELECT 1 FROM chains c WHERE c.thread_id = m.thread_id AND c.workspace_id = m.workspace_id)`
 	if where != "" {
 		orphans += " AND" + strings.TrimPrefix(where, " WHERE")
 	}
-	err = sqldb.Each(ctx, tx, orphans, args, func(rows *sql.Rows) error {
-		var t thread
-		err := rows.Scan(&t.workspace, &t.id)
-		list = append(list, t)
-		return err
-	})
+	unsigned, err := sqldb.List(ctx, tx, orphans, args, func(rows *sql.Rows, t *thread) error { return rows.Scan(&t.workspace, &t.id) })
+	list = append(list, unsigned...)
 	slices.SortFunc(list, func(a, b thread) int {
 		return cmp.Or(cmp.Compare(a.workspace, b.workspace), cmp.Compare(a.id, b.id))
 	})
 	return list, err
 }
 
-// differingTexts returns the fingerprints under which a text is kept that is not
-// the one that was kept. A keyed fingerprint cannot be checked without its key;
-// the text's hash still can.
+// differingTexts returns the fingerprints whose kept text was changed. Without its key a keyed
+// fingerprint cannot be checked; the text's hash still can.
 func differingTexts(ctx context.Context, tx *sql.Tx, key []byte) (map[string]bool, error) {
 	differing := map[string]bool{}
 	err := sqldb.Each(ctx, tx, "SELECT fingerprint, hash, text FROM texts", nil, func(rows *sql.Rows) error {
@@ -113,7 +105,7 @@ func differingTexts(ctx context.Context, tx *sql.Tx, key []byte) (map[string]boo
 		if err := rows.Scan(&fingerprint, &hash, &text); err != nil {
 			return err
 		}
-		if hash != textHash(text) || !fits(fingerprint, text, key) {
+		if hash != digest.SHA256([]byte(text)) || !fits(fingerprint, text, key) {
 			differing[fingerprint] = true
 		}
 		return nil
@@ -121,10 +113,12 @@ func differingTexts(ctx context.Context, tx *sql.Tx, key []byte) (map[string]boo
 	return differing, err
 }
 
-// fits reports whether a text has a fingerprint, or it cannot be told.
+// fits reports whether a text has a fingerprint, or that cannot be checked.
 func fits(fingerprint, text string, key []byte) bool {
 	if !strings.HasPrefix(fingerprint, keyedPrefix) {
-		return manifest.Fingerprint(text, nil) == fingerprint
+		key = nil
+	} else if len(key) == 0 {
+		return true
 	}
-	return len(key) == 0 || manifest.Fingerprint(text, key) == fingerprint
+	return manifest.Fingerprint(text, key) == fingerprint
 }

@@ -139,7 +139,7 @@ func TestNoContentOfTurns(t *testing.T) {
 	r := newRig(t, telemetry.Options{AllRuns: true})
 	eng := started(t, r.Telemetry, nil, leaky(secret))
 	ctx := t.Context()
-	tn, err := eng.BeginTurn(ctx, phases.Turn{
+	tn, err := eng.BeginTurn(ctx, phases.Context{
 		WorkspaceID: "ws" + secret, ThreadID: "th" + secret, TurnID: "tu" + secret, Actor: phases.Actor{ID: secret},
 		Metadata: map[string]json.RawMessage{secret: json.RawMessage(`"` + secret + `"`)},
 	})

@@ -129,16 +129,6 @@ func TestCountEvents(t *testing.T) {
 			},
 		},
 		{
-			"calls that were left, and lines that were dropped",
-			[]runtime.Event{
-				{Kind: runtime.EventAbandoned, Plugin: "house"},
-				{Kind: runtime.EventLog, Plugin: "house", Detail: "text"},
-				{Kind: runtime.EventLog, Plugin: "house", Count: 40},
-				{Kind: runtime.EventLog, Plugin: "house", Count: 2},
-			},
-			[]string{"grapnel.calls.abandoned 1 plugin=house", "grapnel.log.dropped 42 plugin=house"},
-		},
-		{
 			"answers that nobody waits for",
 			[]runtime.Event{
 				{Kind: runtime.EventDropped, Plugin: "house", Code: "late"}, {Kind: runtime.EventDropped, Plugin: "house", Code: "Dropped(99)"},
@@ -146,21 +136,9 @@ func TestCountEvents(t *testing.T) {
 			[]string{"grapnel.answers.dropped 1 plugin=house reason=_OTHER", "grapnel.answers.dropped 1 plugin=house reason=late"},
 		},
 		{
-			"jobs",
-			[]runtime.Event{
-				{Kind: runtime.EventJob, Plugin: "house", State: "done"}, {Kind: runtime.EventJob, Plugin: "house", State: "lost", Code: "crash"},
-			},
-			[]string{"grapnel.job.changes 1 plugin=house state=done", "grapnel.job.changes 1 plugin=house state=lost"},
-		},
-		{
-			"reloads",
-			[]runtime.Event{{Kind: runtime.EventReload, State: "in_force", Detail: "generation 2"}, {Kind: runtime.EventReload, State: "refused"}},
-			[]string{"grapnel.reloads 1 state=in_force", "grapnel.reloads 1 state=refused"},
-		},
-		{
 			"manifests",
 			[]runtime.Event{{Kind: runtime.EventManifest, State: "not_kept", Detail: "id"}, {Kind: runtime.EventManifest, State: "kept_late"}},
-			[]string{"grapnel.manifest.troubles 1 state=kept_late", "grapnel.manifest.troubles 1 state=not_kept"},
+			[]string{"grapnel.manifest.issues 1 state=kept_late", "grapnel.manifest.issues 1 state=not_kept"},
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

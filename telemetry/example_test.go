@@ -38,7 +38,7 @@ func Example() {
 	if err := tel.Watch(eng); err != nil {
 		fmt.Println(err)
 	}
-	_, err = eng.CompileTurn(ctx, phases.Turn{ThreadID: "t", TurnID: "1"}, runtime.CompileInput{UserText: "hello"})
+	_, err = eng.CompileTurn(ctx, phases.Context{ThreadID: "t", TurnID: "1"}, runtime.CompileInput{UserText: "hello"})
 
 	for _, s := range spans.GetSpans() {
 		fmt.Println(s.Name)
@@ -54,12 +54,11 @@ func Example() {
 	// Output:
 	// execute_hook turn.pre_prompt_compile
 	// grapnel.dispatch.duration s
-	// grapnel.run.count {run}
 	// grapnel.plugin.call.duration s
 	// grapnel.plugin.queue.duration s
-	// grapnel.reloads {reload}
-	// grapnel.plugin.up 1
+	// grapnel.run.count {run}
 	// grapnel.plugin.restarts {restart}
+	// grapnel.plugin.up 1
 }
 
 // exampleEngine runs a plugin inside the host.

@@ -96,8 +96,8 @@ func TestClosedWhileUsed(t *testing.T) {
 		})
 	}
 	work.Wait()
-	r.OnEvent(runtime.Event{Kind: runtime.EventReload, State: "in_force"})
-	if got := r.metrics(t, "grapnel.reloads"); len(got) != 1 {
+	r.OnEvent(runtime.Event{Kind: runtime.EventManifest, State: "not_kept"})
+	if got := r.metrics(t, "grapnel.manifest.issues"); len(got) != 1 {
 		t.Errorf("after Close events count as %q", got)
 	}
 }

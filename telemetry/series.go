@@ -1,13 +1,13 @@
 package telemetry
 
 import (
-	"maps"
+	"strings"
 	"sync"
-	"sync/atomic"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 
+	"github.com/grapnelhq/grapnel/jobs"
 	"github.com/grapnelhq/grapnel/phases"
 )
 
@@ -39,25 +39,24 @@ const (
 	keyOutputTokens = attribute.Key("gen_ai.usage.output_tokens")
 )
 
-// place is what the attributes of a measurement are made of. Its words are from
-// closed lists, its names are the configuration's.
+// place has the attributes of a measurement: words of closed lists, and names of the configuration.
 type place struct {
 	plugin, subscription string
 	phase                phases.Phase
 	state, failure       string
 }
 
-// series are the attribute sets of one place, one for each group of instruments.
-// Making them costs more than the measurements; so they are made once.
+// series are the attribute sets of one place, one for each group of instruments. They
+// are made once, because making them costs more than measuring.
 type series struct {
-	// run has all attributes; hook all but state and failure; failed all but the
-	// state.
+	// run has all attributes; hook all but state and failure; failed all but the state.
 	run, hook, failed []metric.AddOption
 	// call has all but the failure; spot has plugin and phase; host plugin and
 	// state; dispatch phase, state and failure.
 	call, spot, host, dispatch []metric.RecordOption
 	// where is plugin and phase, for what has attributes of its own beside them.
-	where []attribute.KeyValue
+	where  []attribute.KeyValue
+	folded bool // it has no names, beyond the limit
 }
 
 func newSeries(p place) *series {
@@ -72,15 +71,14 @@ func newSeries(p place) *series {
 		host:     []metric.RecordOption{options(plugin, state)},
 		dispatch: []metric.RecordOption{options(phase, state, failure)},
 		where:    []attribute.KeyValue{plugin, phase},
+		folded:   p.plugin == other || p.subscription == other,
 	}
 }
 
-// options is a set of attributes without the empty ones.
 func options(list ...attribute.KeyValue) metric.MeasurementOption {
 	return metric.WithAttributeSet(attribute.NewSet(filled(list)...))
 }
 
-// filled takes the texts that are empty out of a list, in place.
 func filled(list []attribute.KeyValue) []attribute.KeyValue {
 	kept := list[:0]
 	for _, kv := range list {
@@ -91,61 +89,131 @@ func filled(list []attribute.KeyValue) []attribute.KeyValue {
 	return kept
 }
 
-// seriesCache keeps the series of each place, up to a limit. Readers take no lock: a
-// new place is rare once each hook has run, and each has its map copied.
+// seriesCache keeps the series of each place, up to a limit.
 type seriesCache struct {
 	limit int
 
-	known atomic.Pointer[map[place]*series]
-	// adding is held by who replaces the map.
-	adding sync.Mutex
+	mu    sync.RWMutex
+	known map[place]*series
 }
 
-// of returns the series of a place. Beyond the limit places are told apart only by
-// what is in closed lists.
+// of returns the series of a place. Beyond the limit places differ only by words of closed lists.
 func (c *seriesCache) of(p place) *series {
-	known := c.all()
-	if s, ok := known[p]; ok {
+	c.mu.RLock()
+	s, full := c.known[p], len(c.known) >= c.limit
+	c.mu.RUnlock()
+	if s != nil {
 		return s
 	}
-	if len(known) >= c.limit {
+	if full {
 		p.plugin, p.subscription = folded(p.plugin), folded(p.subscription)
-		if s, ok := known[p]; ok {
-			return s
-		}
 	}
-	return c.add(p)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.known[p] == nil {
+		c.known[p] = newSeries(p)
+	}
+	return c.known[p]
 }
 
-// all are the series so far, which nobody changes.
-func (c *seriesCache) all() map[place]*series {
-	if known := c.known.Load(); known != nil {
-		return *known
-	}
-	return nil
-}
-
-// add makes the series of a place, unless somebody else has meanwhile. Some more than
-// the limit may come in at the same moment.
-func (c *seriesCache) add(p place) *series {
-	c.adding.Lock()
-	defer c.adding.Unlock()
-	known := c.all()
-	if s, ok := known[p]; ok {
-		return s
-	}
-	s := newSeries(p)
-	next := make(map[place]*series, len(known)+1)
-	maps.Copy(next, known)
-	next[p] = s
-	c.known.Store(&next)
-	return s
-}
-
-// folded is a name beyond the limit; a name that is absent stays so.
 func folded(name string) string {
 	if name == "" {
 		return ""
 	}
 	return other
 }
+
+// other replaces a word that is not in a list, as in OpenTelemetry's conventions.
+const other = "_OTHER"
+
+// maxWord bounds a name: a subscription's is that of a plugin, a dot, and that of a hook.
+const maxWord = phases.MaxIDBytes + 1
+
+// words are the closed lists.
+type words struct {
+	states, causes, limits, stages, dropped, jobs, manifests map[string]bool
+}
+
+func newWords() words {
+	w := words{
+		states: set(
+			phases.StateSucceeded, phases.StateDenied, phases.StateFailed, phases.StateTimedOut, phases.StateCancelled, phases.StateFiltered,
+			phases.StateDisabled, phases.StateUnavailable, phases.StateBudgetExhausted, phases.StateCached, phases.StateShadowed, phases.StateQueued,
+		),
+		causes: set(phases.FailureCauses()...),
+		limits: set(phases.LimitPlugin, phases.LimitContribution, phases.LimitSubscription, phases.LimitSection, phases.LimitTotal),
+		stages: set(phases.StageTool, phases.StageHost),
+		// The reasons of internal/wire.
+		dropped: set("late", "double", "stale", "unknown_id", "unsupported", "unreadable", "invalidation"),
+		jobs: set(
+			string(jobs.Done), string(jobs.Retry), string(jobs.Requeue), string(jobs.Discard),
+			"refused", "duplicate", "lost",
+		),
+		manifests: set("not_kept", "kept_late", "usage_not_kept", "audits_not_kept", "previous_unavailable"),
+	}
+	for _, r := range phases.Roles() {
+		w.stages[string(r)] = true
+	}
+	// Codes that are not failures of a hook, or not causes.
+	for _, code := range []string{
+		string(phases.CauseDenied), string(phases.CauseCancelled), string(phases.CauseInterrupted), phases.CodeToolError, phases.CodeNotGranted, "operator", "phase_failed",
+	} {
+		w.causes[code] = true
+	}
+	return w
+}
+
+func set[T ~string](list ...T) map[string]bool {
+	m := make(map[string]bool, len(list))
+	for _, s := range list {
+		m[string(s)] = true
+	}
+	return m
+}
+
+// closed returns the word if it is empty or the list has it.
+func closed[T ~string](list map[string]bool, word T) string {
+	if word == "" || list[string(word)] {
+		return string(word)
+	}
+	return other
+}
+
+// plain returns a name, empty if it does not have the form of one.
+func plain(name string) string {
+	if len(name) > maxWord || strings.Trim(name, nameChars) != "" {
+		return ""
+	}
+	return name
+}
+
+const nameChars = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-:/+"
+
+// failureOf returns the error.type of a run, empty if it did not fail.
+func (w *words) failureOf(run *phases.Run) string {
+	switch run.State {
+	case phases.StateFailed, phases.StateTimedOut, phases.StateUnavailable, phases.StateBudgetExhausted:
+		if run.Code == "" {
+			return other
+		}
+		return closed(w.causes, run.Code)
+	case phases.StateSucceeded:
+		if run.Code == phases.CodeToolError {
+			return phases.CodeToolError
+		}
+	}
+	return ""
+}
+
+// asked reports whether the plugin (for a model call, the host) was called. A cached row
+// has the incarnation that answered.
+func asked(run *phases.Run) bool {
+	if run.Phase == phases.PhaseHostCall {
+		return run.Attempts > 0
+	}
+	return run.Incarnation > 0 && run.Attempts > 0
+}
+
+// named reports whether the names in a row are the configuration's. A call of a tool that
+// does not exist is never attempted.
+func named(run *phases.Run) bool { return run.Phase != phases.PhaseToolCall || run.Attempts > 0 }

@@ -12,21 +12,13 @@ import (
 	"github.com/grapnelhq/grapnel/phases"
 )
 
-// BeginRun begins the span of a run, under the span that ctx carries, or under from
-// where that is not empty: a run that waited in a queue belongs to the trace of who
-// put it there. It returns the context with which the run goes on, so that what
-// happens in it is below its span; the W3C trace context that the plugin is to be
-// told; and the function that ends the span with the settled row at the given time,
-// which must be called once. The row is read and not kept. Its names, phase, stage and
-// generation must be there at the begin, and of a call of a tool the first attempt;
-// the rest is read at the end.
+// BeginRun is runtime.Options.BeginRun, for hosts that compose their options themselves. It starts the span of a run,
+// under the span in ctx, or under from if that is a trace context: that of a run that queued this one. It returns the
+// context for the run, the W3C trace context for the plugin, and a function that ends the span with the settled row
+// at the given time, which must be called once.
 //
-// A run that is not to have a span (see [Options].AllRuns) says so by its state at
-// the begin. The trace that is handed on is then the one that it would be under. The
-// same holds without a TracerProvider: a plugin is still told of the host's trace. A
-// text in from that is no trace context counts as none.
-//
-// It is runtime.Options.BeginRun, for hosts that compose their options themselves.
+// The row's names, phase, stage and generation must be set at the start, and the first attempt of a tool call. A run
+// without a span (see [Options].AllRuns) has its state at the start, and passes its parent's trace on.
 func (t *Telemetry) BeginRun(ctx context.Context, from phases.Trace, run *phases.Run) (context.Context, phases.Trace, func(*phases.Run, time.Time)) {
 	if from.Parent != "" {
 		c := carrier(from)
@@ -39,7 +31,6 @@ func (t *Telemetry) BeginRun(ctx context.Context, from phases.Trace, run *phases
 	return ctx, traceOf(ctx), func(run *phases.Run, end time.Time) { t.endSpan(span, run, end) }
 }
 
-// endSpan writes down what became of the run.
 func (t *Telemetry) endSpan(span trace.Span, run *phases.Run, end time.Time) {
 	if span.IsRecording() {
 		span.SetAttributes(t.settled(run)...)
@@ -50,7 +41,7 @@ func (t *Telemetry) endSpan(span trace.Span, run *phases.Run, end time.Time) {
 	span.End(trace.WithTimestamp(end))
 }
 
-// spanned reports whether a run gets a span: it ran, or should have.
+// spanned reports whether a run gets a span.
 func (t *Telemetry) spanned(run *phases.Run) bool {
 	if t.tracer == nil {
 		return false
@@ -77,7 +68,7 @@ func spanName(run *phases.Run) string {
 	}
 }
 
-// toolOf is the name of a tool that was called; what a model merely made up is none.
+// toolOf returns the name of a tool that was called, empty if a model made it up.
 func toolOf(run *phases.Run) string {
 	if !named(run) {
 		return ""
@@ -85,7 +76,7 @@ func toolOf(run *phases.Run) string {
 	return plain(run.Hook)
 }
 
-// known are the attributes that a sampler may ask for.
+// known returns the attributes at the start, for samplers.
 func (t *Telemetry) known(run *phases.Run) []attribute.KeyValue {
 	list := make([]attribute.KeyValue, 0, 9)
 	list = append(list,
@@ -107,7 +98,6 @@ func (t *Telemetry) known(run *phases.Run) []attribute.KeyValue {
 	return filled(list)
 }
 
-// settled are the attributes of a run that is over.
 func (t *Telemetry) settled(run *phases.Run) []attribute.KeyValue {
 	list := make([]attribute.KeyValue, 0, 12)
 	list = append(list,
@@ -136,15 +126,13 @@ func (t *Telemetry) settled(run *phases.Run) []attribute.KeyValue {
 	return filled(append(list, keyModel.String(plain(run.Model))))
 }
 
-// traceOf is the trace context of the span in ctx; zero where there is none.
 func traceOf(ctx context.Context) phases.Trace {
 	var c carrier
 	propagation.TraceContext{}.Inject(ctx, &c)
 	return phases.Trace(c)
 }
 
-// carrier lets the propagator read and write a phases.Trace: the wire has the two
-// fields of W3C and no others.
+// carrier lets the propagator read and write a phases.Trace.
 type carrier phases.Trace
 
 var _ propagation.TextMapCarrier = (*carrier)(nil)

@@ -1,22 +1,24 @@
 package telemetry
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"sync"
 
+	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/metric/noop"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/runtime"
 )
 
-// scope names the instrumentation to the providers.
 const scope = "github.com/grapnelhq/grapnel/telemetry"
 
-// DefaultMaxSeries is Options.MaxSeries where that is 0. It is also where the
-// OpenTelemetry SDK for Go begins to fold series by itself.
+// DefaultMaxSeries is the default of Options.MaxSeries, and the limit of the OpenTelemetry SDK for Go.
 const DefaultMaxSeries = 2000
 
 // Options are what a host wires. The zero value exports nothing.
@@ -34,59 +36,49 @@ type Options struct {
 	_ struct{}
 }
 
-// withDefaults fills what was left out, but for the tracer: what is made for a span
-// costs something even where it is thrown away.
-func (o Options) withDefaults() Options {
-	if o.MeterProvider == nil {
-		o.MeterProvider = noop.NewMeterProvider()
-	}
-	if o.MaxSeries == 0 {
-		o.MaxSeries = DefaultMaxSeries
-	}
-	return o
-}
-
 // ErrWatched says that Watch was called a second time, or after Close.
 var ErrWatched = errors.New("telemetry: an engine is watched already, or telemetry was closed")
 
-// Telemetry makes spans and metrics of one engine's events. Make it with [New]; its
-// methods are safe for concurrent use. Its life:
+// Telemetry makes spans and metrics of one engine's events. Its methods are safe for concurrent use.
 //
-//  1. New makes the instruments.
-//  2. Attach, or OnEvent and BeginRun by hand, before the engine is made. Events of the engine's
-//     own start are counted, too.
-//  3. Watch, when the engine is there. Without it, nothing but the instruments of
-//     the plugins' and breakers' states is missing.
-//  4. Close, after the engine's. Safe to call twice, and without Watch. The
-//     providers are the host's to flush and to shut down.
+//  1. [New] makes the instruments.
+//  2. Attach, or OnEvent and BeginRun by hand, before the engine is made, whose start is
+//     counted too.
+//  3. Watch, after the engine is made, for the instruments that read its counters.
+//  4. Close, after the engine's. Safe to call twice, and without Watch. The host flushes
+//     and shuts down the providers.
 type Telemetry struct {
-	// tracer is nil where the host has no tracing.
-	tracer   trace.Tracer
+	tracer   trace.Tracer // nil without tracing
 	meter    metric.Meter
 	allRuns  bool
 	words    words
 	measures instruments
 	series   seriesCache
-	breakers breakers
 
 	mu      sync.Mutex
 	watched bool
 	watch   metric.Registration
+
+	// restarts are by the plugin's name, so that the counter continues when a reload replaces the plugin. They have a
+	// lock of their own: Close waits for a collection while it holds mu.
+	restarting sync.Mutex
+	restarts   map[string]restarts
 }
 
-// New makes the instruments. It fails if a provider refuses one of them, or
-// MaxSeries is negative.
+// New makes the instruments. It fails if a provider refuses one, or MaxSeries is negative.
 func New(o Options) (*Telemetry, error) {
 	if o.MaxSeries < 0 {
 		return nil, fmt.Errorf("telemetry: MaxSeries is %d", o.MaxSeries)
 	}
-	o = o.withDefaults()
+	if o.MeterProvider == nil {
+		o.MeterProvider = noop.NewMeterProvider()
+	}
 	t := &Telemetry{
 		meter:    o.MeterProvider.Meter(scope),
 		allRuns:  o.AllRuns,
 		words:    newWords(),
-		series:   seriesCache{limit: o.MaxSeries},
-		breakers: breakers{limit: o.MaxSeries, states: map[place]string{}},
+		series:   seriesCache{limit: cmp.Or(o.MaxSeries, DefaultMaxSeries), known: map[place]*series{}},
+		restarts: map[string]restarts{},
 	}
 	if o.TracerProvider != nil {
 		t.tracer = o.TracerProvider.Tracer(scope)
@@ -98,8 +90,7 @@ func New(o Options) (*Telemetry, error) {
 	return t, nil
 }
 
-// Attach returns options with which an engine tells its events to t, after whoever
-// was told before, and lets t begin its runs, in the place of whoever did.
+// Attach returns o with an OnEvent that calls that of o and t's, and with t's BeginRun.
 func (t *Telemetry) Attach(o runtime.Options) runtime.Options {
 	before := o.OnEvent
 	o.OnEvent = func(ev runtime.Event) {
@@ -112,12 +103,108 @@ func (t *Telemetry) Attach(o runtime.Options) runtime.Options {
 	return o
 }
 
-// OnEvent takes one event of the engine, and makes measurements of it. It is
-// runtime.Options.OnEvent for hosts that compose their consumers themselves; it
-// returns at once, keeps nothing of the event, and calls nothing but the provider.
+// OnEvent is runtime.Options.OnEvent, for hosts that compose their consumers themselves.
+// It returns at once and keeps nothing of the event.
 func (t *Telemetry) OnEvent(ev runtime.Event) { t.count(&ev) }
 
-// Close ends the watching of the engine. A second call does nothing.
+// Source is what Watch reads: a *runtime.Engine.
+type Source interface {
+	// Overview returns the state of the engine and what it has counted.
+	Overview() runtime.Overview
+}
+
+var _ Source = (*runtime.Engine)(nil)
+
+// Watch reads the engine's counters and the states of plugins and breakers whenever
+// metrics are collected, until Close. It fails with [ErrWatched] when called again.
+func (t *Telemetry) Watch(src Source) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.watched {
+		return ErrWatched
+	}
+	m := &t.measures
+	registered, err := t.meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
+		overview := src.Overview()
+		t.observe(o, &overview)
+		return nil
+	}, m.up, m.restarts, m.memory, m.abandoned, m.logs, m.jobs, m.reloads, m.breakers)
+	if err != nil {
+		return fmt.Errorf("telemetry: %w", err)
+	}
+	t.watched, t.watch = true, registered
+	return nil
+}
+
+// observe reports the engine's counters, except those that are 0.
+func (t *Telemetry) observe(o metric.Observer, v *runtime.Overview) {
+	m := &t.measures
+	count := func(c metric.Int64Observable, n uint64, attributes ...attribute.KeyValue) {
+		if n > 0 {
+			o.ObserveInt64(c, int64(n), options(attributes...)) //nolint:gosec // counted one by one
+		}
+	}
+	for i := range v.Plugins {
+		p := &v.Plugins[i]
+		who := keyPlugin.String(plain(p.Plugin))
+		up := int64(0)
+		if p.State == phases.PluginReady || p.State == phases.PluginDegraded {
+			up = 1
+		}
+		o.ObserveInt64(m.up, up, options(who))
+		o.ObserveInt64(m.restarts, t.restarted(&p.PluginRow), options(who))
+		count(m.memory, uint64(max(0, p.MemoryBytes)), who)
+		count(m.abandoned, p.AbandonedTotal, who)
+		count(m.logs, p.LogLinesDropped, who)
+		for state, n := range p.Jobs {
+			count(m.jobs, n, who, keyState.String(closed(t.words.jobs, state)))
+		}
+	}
+	count(m.reloads, v.Reloads, keyState.String("in_force"))
+	count(m.reloads, v.ReloadsRefused, keyState.String("refused"))
+	for i := range v.Hooks {
+		t.observeBreaker(o, &v.Hooks[i])
+	}
+}
+
+// observeBreaker reports the breaker of a subscription that has failed before, unless it is beyond the limit.
+func (t *Telemetry) observeBreaker(o metric.Observer, h *runtime.HookRow) {
+	if h.Breaker == "" || h.Failed == 0 {
+		return
+	}
+	s := t.series.of(place{plugin: plain(h.Plugin), subscription: plain(h.Subscription)})
+	if s.folded {
+		return
+	}
+	for _, state := range []string{"closed", "open", "half_open"} {
+		value := int64(0)
+		if state == h.Breaker {
+			value = 1
+		}
+		o.ObserveInt64(t.measures.breakers, value, options(keyPlugin.String(plain(h.Plugin)), keySubscription.String(plain(h.Subscription)), keyState.String(state)))
+	}
+}
+
+type restarts struct {
+	last  int
+	total int64
+}
+
+// restarted returns how often plugins of this name were started again.
+func (t *Telemetry) restarted(row *phases.PluginRow) int64 {
+	t.restarting.Lock()
+	defer t.restarting.Unlock()
+	r := t.restarts[row.Plugin]
+	if row.Restarts < r.last { // another one of the same name
+		r.last = 0
+	}
+	r.total += int64(row.Restarts - r.last)
+	r.last = row.Restarts
+	t.restarts[row.Plugin] = r
+	return r.total
+}
+
+// Close ends what Watch began. A second call does nothing.
 func (t *Telemetry) Close() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -11,17 +11,20 @@ import (
 	"go.opentelemetry.io/otel/metric/noop"
 
 	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/runtime"
 	"github.com/grapnelhq/grapnel/telemetry"
 )
 
-// rows is a Source that says what it is told to.
+// rows is a Source with these plugins: a and b have some memory.
 type rows struct{ list []phases.PluginRow }
 
-func (r *rows) Plugins() []phases.PluginRow { return r.list }
-
-// Memory gives a and b some, and somebody who is not declared.
-func (r *rows) Memory() map[string]int64 {
-	return map[string]int64{"a": 4096, "b": 1 << 40, "c": 0, "gone": 7}
+func (r *rows) Overview() runtime.Overview {
+	var o runtime.Overview
+	memory := map[string]int64{"a": 4096, "b": 1 << 40}
+	for _, p := range r.list {
+		o.Plugins = append(o.Plugins, runtime.PluginHealth{PluginRow: p, MemoryBytes: memory[p.Plugin]})
+	}
+	return o
 }
 
 func row(name string, state phases.PluginState, restarts int) phases.PluginRow {
@@ -70,6 +73,50 @@ func TestWatch(t *testing.T) {
 		if diff := cmp.Diff(r.metrics(t, "grapnel.plugin.memory"), step.memory); diff != "" {
 			t.Errorf("%s: memory (-got +want):\n%s", step.name, diff)
 		}
+	}
+}
+
+// overview is a Source.
+type overview runtime.Overview
+
+func (o *overview) Overview() runtime.Overview { return runtime.Overview(*o) }
+
+// TestWatchCounters: the engine's own counters are exported as they are.
+func TestWatchCounters(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, telemetry.Options{MaxSeries: 1})
+	failed := runtime.RunStats{Failed: 3}
+	src := &overview{
+		Reloads: 2, ReloadsRefused: 1,
+		Plugins: []runtime.PluginHealth{{
+			PluginRow: row("house", phases.PluginReady, 0), AbandonedTotal: 4, LogLinesDropped: 42, Jobs: map[string]uint64{"done": 8, "lost": 1, "a whim": 2},
+		}},
+		Hooks: []runtime.HookRow{
+			{Plugin: "house", Subscription: "house.well", Breaker: "closed"},
+			{Plugin: "house", Subscription: "house.bad", Breaker: "open", RunStats: failed},
+			{Plugin: "house", Subscription: "house.beyond", Breaker: "open", RunStats: failed},
+			{Plugin: "house", RunStats: failed},
+		},
+	}
+	if err := r.Watch(src); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		"grapnel.breaker.state 0 plugin=house state=closed subscription=house.bad",
+		"grapnel.breaker.state 0 plugin=house state=half_open subscription=house.bad",
+		"grapnel.breaker.state 1 plugin=house state=open subscription=house.bad",
+		"grapnel.calls.abandoned 4 plugin=house",
+		"grapnel.job.changes 1 plugin=house state=lost",
+		"grapnel.job.changes 2 plugin=house state=_OTHER",
+		"grapnel.job.changes 8 plugin=house state=done",
+		"grapnel.log.dropped 42 plugin=house",
+		"grapnel.plugin.restarts 0 plugin=house",
+		"grapnel.plugin.up 1 plugin=house",
+		"grapnel.reloads 1 state=refused",
+		"grapnel.reloads 2 state=in_force",
+	}
+	if diff := cmp.Diff(r.metrics(t, r.names(t)...), want); diff != "" {
+		t.Errorf("metrics (-got +want):\n%s", diff)
 	}
 }
 

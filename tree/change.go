@@ -2,15 +2,14 @@ package tree
 
 import "time"
 
-// Seq is a place in the log of changes: behind all changes up to it. The changes
-// of one transaction share one; among them the order means nothing. Numbers grow
-// and have gaps. Zero is the beginning.
+// Seq is a place in the log of changes, after all changes up to it. The changes of one
+// transaction share one, in no order. Numbers grow and have gaps. Zero is the beginning.
 type Seq int64
 
 // Action says what was done.
 type Action string
 
-// The actions. Saved, archived and restored are those of documents.
+// The actions.
 const (
 	Created     Action = "created"
 	Renamed     Action = "renamed"
@@ -21,8 +20,8 @@ const (
 	DocRestored Action = "restored"
 )
 
-// Change is one change of a tree. Exactly one of Workspace, Folder, Thread and Doc
-// is set: what it is by then, and for Deleted what it was last.
+// Change is one change of a tree. One of Workspace, Folder, Thread and Doc is set: its state
+// after the change, and for Deleted its last.
 type Change struct {
 	Seq         Seq
 	WorkspaceID string
@@ -39,13 +38,12 @@ type Change struct {
 // Changes are changes in the order of the log.
 type Changes struct {
 	List []Change
-	// Next is the place behind the last of the list. Without any it is the place that
-	// was given, or a later one with nothing between.
+	// Next is the place after the list. Without changes it is the given place or a later one.
 	Next Seq
 	// More says that the limit cut the list off.
 	More bool
-	// Gap says that changes behind the given place are not in the log any more, or
-	// that the place was never one of this log: who asks has to read everything
-	// again. The list is empty then, and Next is the newest place.
+	// Gap says that changes after the given place are gone, or that the place was never one of
+	// this log: the caller must read everything again. Then the list is empty and Next is the
+	// newest place.
 	Gap bool
 }

@@ -10,13 +10,10 @@ import (
 	"github.com/grapnelhq/grapnel/tree"
 )
 
-// checker is what all parameters are.
-type checker interface{ Check() error }
-
 // sensible are parameters of every kind that make sense, with everything set.
-func sensible() map[string]checker {
+func sensible() map[string]any {
 	scope := tree.Scope{WorkspaceID: "w", FolderID: "f"}
-	return map[string]checker{
+	return map[string]any{
 		"create workspace": tree.CreateWorkspace{ID: "w", Name: "n", Actor: "a"},
 		"rename workspace": tree.RenameWorkspace{WorkspaceID: "w", Name: "n", Actor: "a"},
 		"delete workspace": tree.DeleteWorkspace{WorkspaceID: "w", Actor: "a"},
@@ -48,7 +45,7 @@ func TestCheckFields(t *testing.T) {
 	free := map[string]bool{"Content": true, "Cursor": true}
 	required := map[string]bool{"Name": true, "Title": true, "WorkspaceID": true, "ThreadID": true}
 	for name, p := range sensible() {
-		if err := p.Check(); err != nil {
+		if err := tree.Check(p); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 		for _, field := range reflect.VisibleFields(reflect.TypeOf(p)) {
@@ -59,8 +56,7 @@ func TestCheckFields(t *testing.T) {
 				changed := reflect.New(reflect.TypeOf(p)).Elem()
 				changed.Set(reflect.ValueOf(p))
 				changed.FieldByIndex(field.Index).SetString(text)
-				c, _ := reflect.TypeAssert[checker](changed)
-				return c.Check()
+				return tree.Check(changed.Interface())
 			}
 			if err := set("\x00"); tree.HasCode(err, tree.CodeInvalid) == free[field.Name] {
 				t.Errorf("%s: with nonsense in %s: %v", name, field.Name, err)
@@ -79,7 +75,7 @@ func TestCheckRefuses(t *testing.T) {
 
 	scope := tree.Scope{WorkspaceID: "w"}
 	got := map[string]string{}
-	for name, p := range map[string]checker{
+	for name, p := range map[string]any{
 		"autosave":  tree.Save{Scope: scope, SaveReason: tree.Autosave},
 		"reason":    tree.Save{Scope: scope, SaveReason: tree.Archive},
 		"version":   tree.RestoreDoc{Scope: scope},
@@ -91,7 +87,7 @@ func TestCheckRefuses(t *testing.T) {
 		"workspace": tree.Query{},
 	} {
 		got[name] = "fine"
-		if err := p.Check(); tree.HasCode(err, tree.CodeInvalid) {
+		if err := tree.Check(p); tree.HasCode(err, tree.CodeInvalid) {
 			got[name] = err.Error()
 		}
 	}

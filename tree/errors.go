@@ -11,36 +11,30 @@ type Code string
 
 // The codes.
 const (
-	// CodeInvalid is a request that makes no sense.
-	CodeInvalid Code = "invalid_params"
-	// CodeTooLarge is a text that is too long.
-	CodeTooLarge Code = "too_large"
-	// CodeCycle is a folder that would be below itself, or is so in a damaged tree.
-	CodeCycle Code = "cycle"
-	// CodeConflict is a text based on another version than the newest.
-	CodeConflict Code = "version_conflict"
-	// CodeNotFound is something that is not in this workspace.
-	CodeNotFound Code = "not_found"
-	// CodeUnavailable is a database that is out of reach now.
-	CodeUnavailable Code = "unavailable"
+	CodeInvalid     Code = "invalid_params"   // an invalid request
+	CodeTooLarge    Code = "too_large"        // a text that is too long
+	CodeCycle       Code = "cycle"            // a folder that would be, or in a damaged tree is, below itself
+	CodeConflict    Code = "version_conflict" // a text that is not based on the newest version
+	CodeNotFound    Code = "not_found"        // something that is not in this workspace
+	CodeUnavailable Code = "unavailable"      // a database that cannot be reached now
 )
 
 // Error is a request that was refused.
 type Error struct {
 	Code Code
-	// Message says what is wrong and what to do, for people.
+	// Message says what is wrong and what to do.
 	Message string
-	// Conflict is set where the code is CodeConflict.
+	// Conflict is set for CodeConflict.
 	Conflict *Conflict
 	// Err is the cause; may be nil.
 	Err error
 }
 
-// Conflict tells what there is instead of what was expected.
+// Conflict is the difference from what was expected.
 type Conflict struct {
 	// ExpectedVersion is what the caller gave; nil for none.
 	ExpectedVersion *int64 `json:"expected_version"`
-	// The others are of the live document; nil where there is none.
+	// The live document's; nil if there is none.
 	ActualVersion       *int64     `json:"actual_version"`
 	ActualDocID         *string    `json:"actual_doc_id"`
 	ActualContentSHA256 *string    `json:"actual_content_sha256"`
@@ -59,27 +53,26 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Errorf makes an Error without a cause: the format takes no %w.
+// Errorf makes an Error without a cause.
 func Errorf(code Code, format string, args ...any) *Error {
 	return &Error{Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
-// HasCode reports whether err is, or wraps, an *Error with that code.
+// HasCode reports whether err wraps an *Error with that code.
 func HasCode(err error, code Code) bool {
 	e, ok := errors.AsType[*Error](err)
 	return ok && e.Code == code
 }
 
-// ConflictWith is the error for a caller who expected another document than the
-// live one, which is nil where there is none.
+// ConflictWith is the error for a caller who did not expect the live document, nil for none.
 func ConflictWith(expected *int64, live *Doc) *Error {
 	c := &Conflict{ExpectedVersion: expected}
 	e := &Error{Code: CodeConflict, Conflict: c}
 	if live == nil {
-		e.Message = "the document is not there any more; read the scope again"
+		e.Message = "the document does not exist any more; read the scope again"
 		return e
 	}
-	d := *live // the caller's may go on changing
+	d := *live // the caller may go on changing it
 	c.ActualVersion, c.ActualDocID, c.ActualContentSHA256 = &d.Version, &d.ID, &d.ContentSHA256
 	c.UpdatedBy, c.UpdatedAt = &d.UpdatedBy, &d.UpdatedAt
 	e.Message = fmt.Sprintf("the document is at version %d, saved by %q; read it, merge, and save with that version", d.Version, d.UpdatedBy)

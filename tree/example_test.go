@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/grapnelhq/grapnel/internal/treetest"
 	"github.com/grapnelhq/grapnel/tree"
-	"github.com/grapnelhq/grapnel/tree/treetest"
 )
 
 func ExampleStore() {

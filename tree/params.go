@@ -1,9 +1,8 @@
 package tree
 
-// The parameters of the methods of a [Store]. Ids that callers choose themselves
-// follow [CheckID]; where ID is empty, the store makes a ULID. Actor is who did
-// it, for the record; empty is nobody. The Check methods refuse what makes no sense
-// in any tree.
+// The parameters of a [Store]'s methods. Ids that callers choose follow [CheckID]; if ID is
+// empty, the store makes a ULID. Actor is recorded; it may be empty. [Check] refuses what is
+// invalid in any tree.
 
 // CreateWorkspace makes a workspace.
 type CreateWorkspace struct {
@@ -19,7 +18,7 @@ type RenameWorkspace struct {
 	Actor       string `json:"actor,omitempty"`
 }
 
-// DeleteWorkspace puts a workspace away. One that is not empty needs Recursive.
+// DeleteWorkspace deletes a workspace. One that is not empty needs Recursive.
 type DeleteWorkspace struct {
 	WorkspaceID string `json:"workspace_id"`
 	Recursive   bool   `json:"recursive,omitempty"`
@@ -51,9 +50,9 @@ type MoveFolder struct {
 	Actor       string   `json:"actor,omitempty"`
 }
 
-// DeleteFolder puts a folder away. One that is not empty needs Recursive: then the
-// folders below it go too, the documents of all of them are archived, and the
-// threads in them move to the deleted folder's parent.
+// DeleteFolder deletes a folder. One that is not empty needs Recursive: then the folders below
+// it are deleted too, all their documents are archived, and their threads move to the deleted
+// folder's parent.
 type DeleteFolder struct {
 	WorkspaceID string `json:"workspace_id"`
 	FolderID    string `json:"folder_id"`
@@ -86,7 +85,7 @@ type MoveThread struct {
 	Actor       string   `json:"actor,omitempty"`
 }
 
-// DeleteThread takes a thread out of the tree. Its id is not used again.
+// DeleteThread removes a thread from the tree. Its id is not used again.
 type DeleteThread struct {
 	WorkspaceID string `json:"workspace_id"`
 	ThreadID    string `json:"thread_id"`
@@ -109,21 +108,21 @@ type ThreadRef struct {
 type Save struct {
 	Scope
 
-	// Content is normalised by [Normalize] before it is kept.
+	// Content is normalized by [Normalize].
 	Content string `json:"content"`
-	// ExpectedVersion is the version that the text is based on; nil or 0 where there
-	// should be no document yet. It must be given when the reason is autosave.
+	// ExpectedVersion is the version that the text is based on; nil or 0 for no document. It is
+	// required for autosave.
 	ExpectedVersion *int64 `json:"expected_version,omitempty"`
-	// ExpectedDocID guards against a document that was archived and made anew in
-	// between, and against one that is gone; empty does not look.
+	// ExpectedDocID guards against a document that was archived, and maybe created again; empty
+	// does not check.
 	ExpectedDocID string `json:"expected_doc_id,omitempty"`
 	// SaveReason is autosave or manual; empty is manual.
 	SaveReason SaveReason `json:"save_reason,omitempty"`
 	Actor      string     `json:"actor,omitempty"`
 }
 
-// ArchiveDoc puts the document of a scope away. What is expected is compared as
-// for Save, but a nil ExpectedVersion does not look.
+// ArchiveDoc archives the document of a scope. Expectations are those of Save, but a nil
+// ExpectedVersion does not check.
 type ArchiveDoc struct {
 	Scope
 
@@ -132,20 +131,18 @@ type ArchiveDoc struct {
 	Actor           string `json:"actor,omitempty"`
 }
 
-// RestoreDoc brings the text of a revision back. Where the scope has a live
-// document, that one gets it as its next version; else the document of the
-// revision, which must be an archived one of the scope (else CodeInvalid), comes
-// back to life.
+// RestoreDoc restores the text of a revision, as the next version of the scope's live document.
+// Without one the revision's document, which must be archived and of the scope (else
+// CodeInvalid), becomes live again.
 type RestoreDoc struct {
 	Scope
 
-	// DocID is the document that the revision is of, which may be any of the workspace
-	// where the scope has a live one; empty is the live one, else the one of the scope
-	// that was archived last.
+	// DocID is the revision's document, any of the workspace if the scope has a live one. Empty
+	// is the live one, else the scope's last archived.
 	DocID   string `json:"doc_id,omitempty"`
 	Version int64  `json:"version"`
-	// ExpectedVersion is the version of the document that gets the text, live or
-	// archived; nil does not look.
+	// ExpectedVersion is the version of the document that gets the text, live or archived; nil
+	// does not check.
 	ExpectedVersion *int64 `json:"expected_version,omitempty"`
 	Actor           string `json:"actor,omitempty"`
 }
@@ -154,23 +151,22 @@ type RestoreDoc struct {
 type RevisionQuery struct {
 	Scope
 
-	// DocID is a document of the workspace, live or archived, in whatever scope: the
-	// folder is not looked at then. Empty is the scope's live one.
+	// DocID is any document of the workspace, live or archived; then the folder is ignored.
+	// Empty is the scope's live one.
 	DocID string `json:"doc_id,omitempty"`
 	// Limit is DefaultLimit if zero, and at most MaxLimit.
 	Limit int `json:"limit,omitempty"`
-	// BeforeVersion takes only older ones; zero takes all.
+	// BeforeVersion selects older ones; zero selects all.
 	BeforeVersion  int64 `json:"before_version,omitempty"`
 	IncludeContent bool  `json:"include_content,omitempty"`
 }
 
-// ArchivedQuery asks for archived documents, the one that was archived last first:
-// by the log of changes, whatever the clock said.
+// ArchivedQuery asks for archived documents, the last archived first by the log of changes.
 type ArchivedQuery struct {
 	Scope
 
-	// All takes those of every scope of the workspace, deleted folders included: the
-	// folder is not looked at then.
+	// All selects every scope of the workspace, deleted folders included; then the folder is
+	// ignored.
 	All bool `json:"all,omitempty"`
 	// Limit is DefaultLimit if zero, and at most MaxLimit.
 	Limit          int  `json:"limit,omitempty"`
@@ -196,10 +192,10 @@ const (
 type Query struct {
 	Scope
 
-	// Depth bounds how many folders deep it goes below the scope; zero is no bound.
-	// 1 are the scope's own folders and threads.
+	// Depth bounds how many folders deep it goes below the scope; zero is no bound, 1 is the
+	// scope's own folders and threads.
 	Depth   int     `json:"depth,omitempty"`
 	Threads Threads `json:"threads,omitempty"`
-	// Cursor is NextCursor of the page before; empty begins.
+	// Cursor is NextCursor of the previous page; empty begins.
 	Cursor string `json:"cursor,omitempty"`
 }

@@ -10,24 +10,17 @@ import (
 
 // Limits.
 const (
+	maxID = 64 // bytes
 	// MaxChars is how long a document may be, in Unicode scalar values.
 	MaxChars = 65_536
 	// MaxName is how long a name or title may be, in Unicode scalar values.
 	MaxName = 256
-	// MaxID is how long an id may be, in bytes.
-	MaxID = 64
-	// MaxDepth is how deep folders may lie: one at the root has the depth 1.
+	// MaxDepth is how deep folders may lie; one at the root has the depth 1.
 	MaxDepth = 64
-	// MaxMove is how many folders may lie below one that is moved: how deep they go has
-	// to be known while nobody else changes the tree.
-	MaxMove = 10_000
-	// DamagedDepth is where walks up a tree stop: only a damaged one is so deep.
-	DamagedDepth = 256
 )
 
-// Normalize returns a text as it is kept: without one byte order mark, with LF at
-// the ends of its lines. The codes of its errors are CodeInvalid for what is no
-// text, and CodeTooLarge.
+// Normalize returns a text as it is kept: without a byte order mark, and with LF as line ends.
+// Its errors have the code CodeInvalid (not a text) or CodeTooLarge.
 func Normalize(content string) (string, error) {
 	if !utf8.ValidString(content) {
 		return "", Errorf(CodeInvalid, "content: not valid UTF-8")
@@ -47,7 +40,7 @@ func Normalize(content string) (string, error) {
 // Chars is the length of a text in Unicode scalar values.
 func Chars(content string) int { return utf8.RuneCountInString(content) }
 
-// StatusOf is the state of a live document with a normalised text.
+// StatusOf is the status of a live document with a normalized text.
 func StatusOf(content string) Status {
 	if strings.TrimSpace(content) == "" {
 		return Draft
@@ -55,17 +48,17 @@ func StatusOf(content string) Status {
 	return Active
 }
 
-// Sum is the hash of a text as documents carry it.
+// Sum is the hash of a text in documents.
 func Sum(content string) string {
 	sum := sha256.Sum256([]byte(content))
 	return hex.EncodeToString(sum[:])
 }
 
-// CheckID refuses what is no id: 1 to MaxID of A-Z, a-z, 0-9, '.', '_' and '-'.
-// What names the parameter in the message.
+// CheckID refuses ids that are not 1 to 64 of A-Z, a-z, 0-9, '.', '_' and '-'. The message
+// names the parameter as what.
 func CheckID(what, id string) error {
-	if id == "" || len(id) > MaxID {
-		return Errorf(CodeInvalid, "%s: an id has 1 to %d characters, this one %d", what, MaxID, len(id))
+	if id == "" || len(id) > maxID {
+		return Errorf(CodeInvalid, "%s: an id has 1 to %d characters, this one %d", what, maxID, len(id))
 	}
 	for _, c := range []byte(id) {
 		letter := c|0x20 >= 'a' && c|0x20 <= 'z'
@@ -76,8 +69,8 @@ func CheckID(what, id string) error {
 	return nil
 }
 
-// CheckName refuses what is no name of a workspace or folder and no title of a
-// thread: blank, longer than MaxName, or with characters that are not shown.
+// CheckName refuses names and titles that are blank, longer than MaxName, or have control
+// characters. The message names the parameter as what.
 func CheckName(what, name string) error {
 	switch {
 	case !utf8.ValidString(name):

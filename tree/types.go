@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// FolderID is a folder's id. The zero value is the workspace's root, which is null
-// in JSON.
+// FolderID is a folder's id. The zero value is the workspace's root, null in JSON.
 type FolderID string
 
 // MarshalJSON implements json.Marshaler.
@@ -61,12 +60,9 @@ type Status string
 
 // The states. Draft and active documents are live.
 const (
-	// Draft is a document whose text is blank.
-	Draft Status = "draft"
-	// Active is a document whose text is not blank.
-	Active Status = "active"
-	// Archived is a document that was put away, kept for audit.
-	Archived Status = "archived"
+	Draft    Status = "draft"    // its text is blank
+	Active   Status = "active"   // it has a text
+	Archived Status = "archived" // deleted, and kept for audit
 )
 
 // Title is the title of every document.
@@ -80,7 +76,7 @@ type Doc struct {
 	Status      Status   `json:"status"`
 	Title       string   `json:"title"`
 	Content     string   `json:"content"`
-	// ContentSHA256 is over the content, in lower-case hexadecimal.
+	// ContentSHA256 is the content's, in lower-case hexadecimal.
 	ContentSHA256 string    `json:"content_sha256"`
 	Version       int64     `json:"version"`
 	CreatedAt     time.Time `json:"created_at"`
@@ -109,15 +105,14 @@ func (d *Doc) Summary() Summary {
 	}
 }
 
-// Effective is the document that holds for a scope, and where it comes from.
+// Effective is the document in effect for a scope, and where it comes from.
 type Effective struct {
 	Doc Doc `json:"doc"`
 	// SourceFolderID is the scope that has the document.
 	SourceFolderID FolderID `json:"source_folder_id"`
-	// SourcePath are the names of the folders from below the root down to that
-	// scope; empty for the root, never nil.
+	// SourcePath are the names of the folders from the root down to that scope; never nil.
 	SourcePath []string `json:"source_path"`
-	// Inherited says that the document is another scope's than the one asked for.
+	// Inherited says that the document belongs to another scope than the one asked for.
 	Inherited           bool      `json:"inherited"`
 	ResolvedForFolderID FolderID  `json:"resolved_for_folder_id"`
 	ResolvedAt          time.Time `json:"resolved_at"`
@@ -126,7 +121,7 @@ type Effective struct {
 // SaveReason says why a version was saved.
 type SaveReason string
 
-// The reasons. Callers of [Store.Save] give one of the first two.
+// The reasons. Callers of [Store.Save] use one of the first two.
 const (
 	Autosave SaveReason = "autosave"
 	Manual   SaveReason = "manual"
@@ -147,7 +142,7 @@ type Revision struct {
 	Content *string `json:"content"`
 }
 
-// ArchivedDoc is a document that was put away.
+// ArchivedDoc is an archived document.
 type ArchivedDoc struct {
 	Summary
 

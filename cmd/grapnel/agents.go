@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"math"
 	"os"
@@ -13,32 +14,20 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/grapnelhq/grapnel/config"
+	"github.com/grapnelhq/grapnel/internal/agentsdoc/chain"
+	"github.com/grapnelhq/grapnel/internal/agentsdoc/lazy"
+	"github.com/grapnelhq/grapnel/internal/agentsdoc/settings"
 	"github.com/grapnelhq/grapnel/internal/merge"
+	"github.com/grapnelhq/grapnel/internal/text"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/plugins/agentsdoc"
-	"github.com/grapnelhq/grapnel/plugins/agentsdoc/chain"
-	"github.com/grapnelhq/grapnel/plugins/agentsdoc/chain/option"
-	"github.com/grapnelhq/grapnel/plugins/agentsdoc/chain/settings"
 )
 
-// agentsCommand holds what is about AGENTS.md files. These commands read the files
-// themselves, by the options that the plugin would have: no plugin is started.
-func (a *app) agentsCommand() *cobra.Command {
-	return group("agents", "AGENTS.md files: which apply to a folder, and what is wrong with them",
-		a.agentsChainCommand(), a.agentsTouchCommand(), a.agentsResumeCommand(), a.agentsLintCommand(), a.agentsExplainCommand(),
-	)
-}
-
-// agentsFlags are the flags of all agents commands.
 type agentsFlags struct {
-	// dir is as it was typed.
-	dir string
-	// config is what the flags say, as a layer over the configuration. Those of
-	// its fields that a command has no flag for stay empty.
-	config settings.Config
-	// root and allow are as they were typed.
-	root  string
-	allow []string
+	dir    string
+	config settings.Config // a layer over the configuration
+	root   string
+	allow  []string
 
 	preset, trust      string
 	maxBytes, maxFiles int
@@ -47,49 +36,46 @@ type agentsFlags struct {
 	set *pflag.FlagSet
 }
 
-// register adds the flags that every command has.
 func (f *agentsFlags) register(c *cobra.Command) {
 	f.set = c.Flags()
-	f.set.StringVar(&f.dir, "dir", "", "working `DIR` (default the current folder)")
+	f.set.StringVar(&f.dir, "dir", "", "working `DIR` (default the current directory)")
 	f.set.StringVar(&f.preset, "preset", "", "the options to begin with: default, codex or codelia (default the configuration's)")
+	completeFlag(c, "preset", []string{
+		string(chain.PresetDefault) + "\tGrapnel's own way", string(chain.PresetCodex) + "\twhat users of codex get",
+		string(chain.PresetCodelia) + "\twhat users of codelia get",
+	})
 }
 
-// registerLimit adds --max-bytes.
 func (f *agentsFlags) registerLimit() {
 	f.set.IntVar(&f.maxBytes, "max-bytes", 0, "the text has at most `N` bytes; 0 is no text (default the configuration's)")
 }
 
-// registerChain adds the flags that say what a chain is made of.
 func (f *agentsFlags) registerChain() {
 	f.registerLimit()
 	f.set.IntVar(&f.maxFiles, "max-files", 0, "at most `N` files take part (default the configuration's)")
-	f.set.StringArrayVar(&f.config.Names, "name", nil, "a candidate in each folder, a `FILE` name; the first that is there wins; may be repeated")
+	f.set.StringArrayVar(&f.config.Names, "name", nil, "a candidate in each directory, a `FILE` name; the first that is there wins; may be repeated")
 	f.set.StringArrayVar(&f.config.FallbackNames, "fallback", nil, "a candidate after those, a `FILE` name such as CLAUDE.md; may be repeated")
-	f.set.StringArrayVar(&f.config.Markers, "marker", nil, "the `NAME` of a file or folder that makes a folder the root; may be repeated, '' is none")
+	f.set.StringArrayVar(&f.config.Markers, "marker", nil, "the `NAME` of a file or directory that makes a directory the root; may be repeated, '' is none")
 	f.set.StringVar(&f.root, "root", "", "the root is `DIR`, whatever the markers say")
 	f.set.StringArrayVar(&f.allow, "allow", nil, "a `DIR` outside of the root that links may lead to; may be repeated")
 	f.set.StringVar(&f.trust, "trust", "", "which roots' files are instructions: all, listed or none")
-	f.set.BoolVar(&f.childHint, "child-hint", false, "add a text on how files of nested folders work")
+	f.set.BoolVar(&f.childHint, "child-hint", false, "add a text on how files of nested directories work")
 }
 
-// said reports whether a flag was given, be it with its default.
-func (f *agentsFlags) said(name string) bool { return f.set.Changed(name) }
-
-// layer is what the flags say. A list that was given replaces the configured one;
-// an empty text in it stands for nothing, so that a list can be emptied.
+// layer returns the settings that the flags give. An empty string in a list is dropped, so that a list can be emptied.
 func (f *agentsFlags) layer() (settings.Config, error) {
 	c := f.config
 	for _, list := range []*[]string{&c.Names, &c.FallbackNames, &c.Markers} {
 		*list = slices.DeleteFunc(*list, func(name string) bool { return name == "" })
 	}
-	c.Preset, c.Trust = option.Preset(f.preset), option.Trust(f.trust)
-	if f.said("max-bytes") {
+	c.Preset, c.Trust = chain.Preset(f.preset), chain.Trust(f.trust)
+	if f.set.Changed("max-bytes") {
 		c.Budget.Total = &f.maxBytes
 	}
-	if f.said("max-files") {
+	if f.set.Changed("max-files") {
 		c.Budget.Files = &f.maxFiles
 	}
-	if f.said("child-hint") {
+	if f.set.Changed("child-hint") {
 		c.ChildHint = &f.childHint
 	}
 	if f.root != "" {
@@ -105,14 +91,13 @@ func (f *agentsFlags) layer() (settings.Config, error) {
 	for _, dir := range f.allow {
 		path, err := filepath.Abs(dir)
 		if err != nil || dir == "" {
-			return c, usagef("--allow %q: give the path of a folder", dir)
+			return c, usagef("--allow %q: give the path of a directory", dir)
 		}
 		c.Allow = append(c.Allow, path)
 	}
 	return c, flagMistake(c.Check())
 }
 
-// flagMistake says of a mistake in the layer of the flags which flag it is in.
 func flagMistake(err error) error {
 	wrong, ok := errors.AsType[*phases.ConfigError](err)
 	if !ok {
@@ -135,23 +120,15 @@ func flagMistake(err error) error {
 	return usagef("%w", err)
 }
 
-// agentsInForce are the options that a command works by.
 type agentsInForce struct {
 	settings.Settings
 
-	// dir is the working folder, absolute.
-	dir string
-	// chars is how long the text may be, beside its bytes; MaxInt is no limit.
-	chars int
-	// taken is how many characters a prompt by the configuration takes, with all
-	// that is around the text.
-	taken int
-	// off says why no prompt of the configuration has these files; empty if they
-	// have.
-	off string
+	dir   string
+	chars int    // bounds the text in characters; MaxInt means no limit
+	taken int    // how many characters a prompt takes from the plugin, the frame included
+	off   string // says why the configuration puts no such files into prompts; empty if it does
 }
 
-// inForce lays the flags over the environment, the configuration and the preset.
 func (a *app) agentsInForce(f *agentsFlags) (*agentsInForce, error) {
 	flags, err := f.layer()
 	if err != nil {
@@ -165,12 +142,16 @@ func (a *app) agentsInForce(f *agentsFlags) (*agentsInForce, error) {
 	if err != nil {
 		return nil, err
 	}
-	plugin, off := agentsPlugin(cfg, from)
+	plugin, off := &config.Plugin{Name: agentsName}, "the configuration ("+from.name()+") has no plugin agentsdoc"
+	if i := slices.IndexFunc(cfg.Plugins, func(p config.Plugin) bool { return p.Builtin == agentsName }); i >= 0 {
+		plugin, off = &cfg.Plugins[i], ""
+	}
 	configured, err := settings.Parse(plugin.Config)
 	if err != nil {
 		return nil, usagef("%s: the configuration of the plugin %s: %w", from.name(), plugin.Name, err)
 	}
-	s, err := settings.New(configured, environmentOf(plugin), flags)
+	getenv := func(name string) string { return cmp.Or(os.Getenv(name), plugin.Env.Set[name].Value) }
+	s, err := settings.New(configured, getenv, flags)
 	if err != nil {
 		return nil, usagef("%w", err)
 	}
@@ -181,57 +162,34 @@ func (a *app) agentsInForce(f *agentsFlags) (*agentsInForce, error) {
 	case s.Source == settings.SourceTree:
 		off = "the plugin " + plugin.Name + " takes its texts from the thread tree"
 	}
-	s.Options.Lazy = s.Options.Resolver.Delivery != option.DeliverOff // as the plugin has it
-	taken := promptChars(cfg, plugin)
+	s.Options.Lazy = s.Options.Resolver.Delivery != chain.DeliverOff // as the plugin has it
+	taken := promptChars(cfg, plugin, "prompt")
 	return &agentsInForce{Settings: s, dir: where.Dir, chars: promptRoom(taken, &s.Options), taken: taken, off: off}, nil
 }
 
-// agentsName is the name of the plugin, both the built-in one and the usual one in
-// a configuration.
 const agentsName = "agentsdoc"
 
-// agentsPlugin is the plugin in the configuration. Where there is none it is an
-// empty one, and why says so.
-func agentsPlugin(cfg *config.Config, from origin) (p *config.Plugin, why string) {
-	for i := range cfg.Plugins {
-		if cfg.Plugins[i].Builtin == agentsName {
-			return &cfg.Plugins[i], ""
-		}
-	}
-	return &config.Plugin{Name: agentsName}, "the configuration (" + from.name() + ") has no plugin agentsdoc"
-}
-
-// environmentOf is the environment that the plugin would read: that of this
-// process, and what the configuration sets for it.
-func environmentOf(p *config.Plugin) func(string) string {
-	return func(name string) string { return cmp.Or(os.Getenv(name), p.Env.Set[name].Value) }
-}
-
-// promptChars is how many characters of the plugin's text a prompt takes.
-func promptChars(cfg *config.Config, p *config.Plugin) int {
+// promptChars is how many characters a prompt takes from a subscription of the plugin.
+func promptChars(cfg *config.Config, p *config.Plugin, hook string) int {
 	limit := agentsdoc.MaxChars
-	if b := p.Subscriptions[p.Name+".prompt"].Budget; b != nil && b.Chars > 0 {
+	if b := p.Subscriptions[p.Name+"."+hook].Budget; b != nil && b.Chars > 0 {
 		limit = b.Chars
 	}
 	return min(limit, cmp.Or(cfg.Budgets.Turn.Chars, config.DefaultTurnChars), merge.DefaultSectionChars)
 }
 
-// promptRoom is how many of them the text may have. The presets of other tools
-// count bytes alone, as those tools do.
-func promptRoom(taken int, o *option.Set) int {
-	if o.Layout != option.LayoutDelimited {
+// promptRoom returns how many of those characters the text may have. The presets of other tools count bytes alone.
+func promptRoom(taken int, o *chain.Options) int {
+	if o.Layout != chain.LayoutDelimited {
 		return math.MaxInt
 	}
-	return agentsdoc.TextRoom(taken, (&chain.Chain{Options: *o}).Frame())
+	return agentsdoc.TextChars(taken, (&chain.Chain{Options: *o}).Frame())
 }
 
-// render makes the text of a chain by the limits in force, as the plugin does.
 func (f *agentsInForce) render(c chain.Chain) chain.Rendering {
 	return chain.RenderForHost(c, chain.Budget{Bytes: c.Options.Budget.Total, Chars: f.chars})
 }
 
-// inTree is a path as people call it who are in the tree: relative to the root
-// where it lies in there.
 func inTree(root, path string) string {
 	rel, err := filepath.Rel(root, path)
 	if err != nil || root == "" || rel == ".." || strings.HasPrefix(rel, ".."+string(filepath.Separator)) {
@@ -240,11 +198,199 @@ func inTree(root, path string) string {
 	return filepath.ToSlash(rel)
 }
 
-// completePresets completes --preset.
-func completePresets(c *cobra.Command) {
-	names := []string{
-		string(option.PresetDefault) + "\tGrapnel's own way", string(option.PresetCodex) + "\twhat users of codex get",
-		string(option.PresetCodelia) + "\twhat users of codelia get",
+func (a *app) agentsChainCommand() *cobra.Command {
+	var f agentsFlags
+	var state string
+	var textOnly bool
+	c := newCommand("chain",
+		"Show the AGENTS.md files that apply to a directory, what was kept of each, and why", noArgs(),
+		func(c *cobra.Command, _ []string) error { return a.agentsChain(c.Context(), &f, state, textOnly) })
+	f.register(c)
+	f.registerChain()
+	c.Flags().StringVar(&state, "state", "", "write what a session has to remember to `FILE`")
+	c.Flags().BoolVar(&textOnly, "text", false, "print the text alone, as it is")
+	return c
+}
+
+func (a *app) agentsChain(ctx context.Context, f *agentsFlags, state string, textOnly bool) error {
+	if textOnly && a.json {
+		return usagef("--text and --json contradict each other: the JSON has the text in it")
 	}
-	_ = c.RegisterFlagCompletionFunc("preset", cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp)) // fails for flags that are not there
+	in, err := a.agentsInForce(f)
+	if err != nil {
+		return err
+	}
+	c := chain.Resolve(chain.OS{}, in.dir, in.Options)
+	r := in.render(c)
+	if state != "" {
+		if err := beginState(ctx, state, lazy.Begin(0, c, r)); err != nil {
+			return err
+		}
+	}
+	report := chain.NewReport(c, r)
+	switch {
+	case a.json:
+		return a.printJSON(report)
+	case textOnly:
+		a.printf("%s", report.Text)
+	default:
+		a.printChain(&report, &r, in)
+	}
+	return nil
+}
+
+const unbounded = math.MaxInt32 // more than any tree has, and can be added to
+
+// printCuts prints the limits that cut a rendering: those that cut it even if all others are lifted.
+func (a *app) printCuts(f *agentsInForce, r *chain.Rendering) {
+	if !r.Cut() {
+		return
+	}
+	configured := f.Options.Budget
+	free := configured
+	free.Total, free.File, free.Files = unbounded, unbounded, unbounded
+	try := func(name, hint string, chars int, bound func(*chain.Limits)) {
+		o := f.Options
+		o.Budget = free
+		bound(&o.Budget)
+		r := chain.RenderForHost(chain.Resolve(chain.OS{}, f.dir, o), chain.Budget{Bytes: o.Budget.Total, Chars: chars})
+		if r.Cut() {
+			a.printf("cut by  %s: %s\n", name, hint)
+		}
+	}
+	try("bytes", "shorten the files, or raise budget.total and budget.file in the plugin's configuration", math.MaxInt,
+		func(b *chain.Limits) { b.Total, b.File = configured.Total, configured.File })
+	try("characters", "shorten the files, or raise budget.chars of the subscription agentsdoc.prompt, up to "+text.Thousands(merge.DefaultSectionChars), f.chars,
+		func(*chain.Limits) {})
+	try("the number of files", "join some, or raise budget.files in the plugin's configuration", math.MaxInt,
+		func(b *chain.Limits) { b.Files = configured.Files })
+}
+
+func (a *app) printChain(rep *chain.Report, r *chain.Rendering, in *agentsInForce) {
+	a.printf("%s", rule("agents chain"))
+	a.printChainHead(rep, in)
+	a.printSources(rep)
+	a.printChainBudget(rep, r, in.chars)
+	a.printCuts(in, r)
+	if n := text.Chars(rep.Message); n > in.taken && in.chars == math.MaxInt {
+		a.printf("note    a prompt takes %s characters of these %s, as budget.chars of the subscription agentsdoc.prompt says\n",
+			text.Thousands(in.taken), text.Thousands(n))
+	}
+	a.printAgentsProblems("diagnostics", rep.Root, rep.Diagnostics)
+	if rep.Text == "" {
+		a.println("\nthere is no text: the prompt has nothing from instruction files")
+		return
+	}
+	a.printf("\n%s characters of text, %s; --text prints it\n", text.Thousands(r.Chars), cmp.Or(map[chain.Placement]string{
+		chain.PlaceUserMessage: "a message of the user before the first one", chain.PlaceSystemMessage: "a system message of its own",
+	}[r.Placement], "the section agents_md of the system prompt"))
+}
+
+func (a *app) printChainHead(rep *chain.Report, in *agentsInForce) {
+	o := &rep.Options
+	root := "the same: no directory above it counts as marked by " + strings.Join(o.Markers, " or ")
+	switch {
+	case rep.Root == "":
+		root = "none: no file is read"
+	case o.Root != "":
+		root = rep.Root + ", as the options say"
+	case rep.RootFound:
+		root = rep.Root + ", which has " + foundMarker(rep)
+	case len(o.Markers) == 0:
+		root = "the same: the options have no markers"
+	}
+	a.printf("dir     %s\nroot    %s\npreset  %s", clean(rep.Dir), clean(root), rep.Preset)
+	if o.Trust != chain.TrustAll {
+		a.printf(", trust %s", o.Trust)
+	}
+	a.println()
+	if in.off != "" {
+		a.printf("note    %s: a prompt by it has none of this\n", clean(in.off))
+	}
+}
+
+func foundMarker(rep *chain.Report) string {
+	for _, name := range rep.Options.Markers {
+		if _, err := os.Lstat(filepath.Join(rep.Root, name)); err == nil {
+			return name
+		}
+	}
+	return "a marker" // a moment ago
+}
+
+// printSources prints the files from the root to the working directory, with paths as they are in the tree.
+func (a *app) printSources(rep *chain.Report) {
+	if rep.Root == "" {
+		return
+	}
+	a.println()
+	near := false
+	printList(a, "", "file|scope|>kept|>bytes|state|why", rep.Sources, func(s *chain.Source) cells {
+		near = near || filepath.Dir(s.Path) == rep.Dir
+		name := inTree(rep.Root, s.Path)
+		if rest := inTree(rep.Options.Home, name); filepath.IsAbs(name) && rest != name {
+			name = "~/" + rest
+		}
+		return cells{name, s.Scope, text.Thousands(int(s.Kept)), text.Thousands(int(s.Bytes)), s.State, whySource(rep.Root, s)}
+	})
+	if !near {
+		a.println("  the directory has no file of its own")
+	}
+}
+
+func whySource(root string, s *chain.Source) string {
+	switch s.State { //nolint:exhaustive // the others have a reason
+	case chain.StateTruncated:
+		return text.Thousands(int(s.Bytes-s.Kept)) + " bytes cut"
+	case chain.StateDuplicate:
+		return "the same as " + inTree(root, s.DuplicateOf)
+	case chain.StateKept:
+		return ""
+	}
+	return cmp.Or(map[string]string{
+		string(chain.CodeOmittedBudget): "over the text budget",
+		string(chain.CodeOmittedCount):  "more files than are allowed",
+		chain.ReasonBlank:               "it has no text",
+		chain.ReasonExcluded:            "the options exclude it",
+		string(chain.CodeEmptyOverride): "an override without text",
+		string(chain.CodeUntrustedRoot): "its root is not trusted",
+		string(chain.CodeBinary):        "it is not text",
+		string(chain.CodeSymlinkEscape): "its link leads out of the tree",
+		string(chain.CodeGitMetadata):   "it leads into git's own files",
+		string(chain.CodePermission):    "it may not be read",
+		string(chain.CodeReadError):     "it cannot be read",
+	}[s.Reason], strings.ReplaceAll(s.Reason, "_", " "))
+}
+
+func (a *app) printChainBudget(rep *chain.Report, r *chain.Rendering, chars int) {
+	limits := &rep.Options.Budget
+	used, files, delimited := len(rep.Text), 0, rep.Options.Layout == chain.LayoutDelimited
+	if !delimited {
+		used = 0
+	}
+	for i := range rep.Sources {
+		s := &rep.Sources[i]
+		if s.DeliveredBytes == 0 {
+			continue
+		}
+		files++
+		// The other layouts count the files' own bytes, and the user's file is free.
+		if !delimited && s.Scope != chain.ScopeGlobal && s.Scope != chain.ScopeManaged {
+			used += int(s.Kept)
+		}
+	}
+	amount := func(n, limit int) string { return text.Thousands(n) + " of " + text.Thousands(limit) }
+	a.printf("\nbudget  %s bytes", amount(used, limits.Total))
+	if chars != math.MaxInt {
+		a.printf(" · %s characters", amount(r.Chars, chars))
+	}
+	if limits.Files > 0 {
+		a.printf(" · %s %s\n", amount(files, limits.Files), plural(max(files, limits.Files), "file", "files"))
+	} else {
+		a.printf(" · %s\n", count(files, "file", "files"))
+	}
+}
+
+func (a *app) printAgentsProblems(title, root string, rows []chain.Diagnostic) {
+	printList(a, title, "severity|code|path|detail", rows, func(d *chain.Diagnostic) cells { return cells{d.Severity, d.Code, inTree(root, d.Path), d.Detail} })
 }

@@ -1,9 +1,12 @@
 package main
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,14 +14,100 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/grapnelhq/grapnel/internal/agentsdoc/chain"
+	"github.com/grapnelhq/grapnel/internal/agentsdoc/lint"
 	"github.com/grapnelhq/grapnel/internal/text"
-	"github.com/grapnelhq/grapnel/plugins/agentsdoc/chain"
+	"github.com/grapnelhq/grapnel/phases"
 )
 
-// fileExplanation is the JSON of agents explain.
+func (a *app) agentsLintCommand() *cobra.Command {
+	var f agentsFlags
+	var strict bool
+	c := newCommand("lint", "Check the AGENTS.md files of a whole source tree", noArgs(),
+		func(c *cobra.Command, _ []string) error { return a.agentsLint(c.Context(), &f, strict) })
+	f.register(c)
+	f.registerLimit()
+	c.Flags().BoolVar(&strict, "strict", false, "warnings count like errors")
+	return c
+}
+
+func (a *app) agentsLint(ctx context.Context, f *agentsFlags, strict bool) error {
+	in, err := a.agentsInForce(f)
+	if err != nil {
+		return err
+	}
+	o := lint.Options{Chain: in.Options}
+	if in.chars != math.MaxInt {
+		o.Chars = max(1, in.chars) // 0 would not bound
+	}
+	progress := a.startCount("looking at instruction files: %s directories")
+	o.Seen = progress.add
+	report, err := lint.Run(ctx, in.dir, o)
+	progress.stop()
+	if err != nil {
+		return unable(err)
+	}
+	if err := a.print(report, func() { a.printLint(&report, strict) }); err != nil {
+		return err
+	}
+	if report.Count(phases.SeverityError) > 0 || strict && report.Count(phases.SeverityWarning) > 0 {
+		return answerNo()
+	}
+	return nil
+}
+
+func (a *app) printLint(r *lint.Report, strict bool) {
+	a.printf("%s", rule("agents lint"))
+	if r.Root == "" {
+		a.println("there is no tree to look at")
+	} else {
+		a.printf("%s: %s in %s%s\n", clean(r.Root), count(r.Files, "instruction file", "instruction files"),
+			count(r.Directories, "directory", "directories"), omitted(r))
+	}
+	if r.ChainsOverBudget > 0 {
+		a.printf("%s whose files do not fit together into the budget\n", count(r.ChainsOverBudget, "directory", "directories"))
+	}
+	rows := slices.Clone(r.Problems)
+	worst := []phases.Severity{phases.SeverityError, phases.SeverityWarning, phases.SeverityInfo}
+	slices.SortStableFunc(rows, func(x, y chain.Diagnostic) int {
+		return cmp.Compare(slices.Index(worst, x.Severity), slices.Index(worst, y.Severity))
+	})
+	a.printAgentsProblems("problems", r.Root, rows)
+	a.printf("\n%s\n", lintVerdict(r, strict))
+}
+
+func omitted(r *lint.Report) string {
+	var parts []string
+	for _, p := range []struct {
+		n          int
+		one, other string
+	}{
+		{r.Nested, "repository or tree of its own", "repositories or trees of their own"},
+		{r.Ignored, "ignored directory", "ignored directories"},
+		{r.Foreign, "directory of tools", "directories of tools"},
+	} {
+		if p.n > 0 {
+			parts = append(parts, count(p.n, p.one, p.other))
+		}
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return "; not looked at: " + strings.Join(parts, ", ")
+}
+
+func lintVerdict(r *lint.Report, strict bool) string {
+	errors, warnings, infos := r.Count(phases.SeverityError), r.Count(phases.SeverityWarning), r.Count(phases.SeverityInfo)
+	counts := count(errors, "error", "errors") + ", " + count(warnings, "warning", "warnings") + ", " + count(infos, "remark", "remarks")
+	if errors > 0 || strict && warnings > 0 {
+		return "NOT fine: " + counts
+	}
+	return "fine: " + cmp.Or(textIf(warnings+infos > 0, counts), "nothing to remark")
+}
+
 type fileExplanation struct {
 	Path   string `json:"path"   jsonschema:"the file that was asked about, absolute"`
-	Dir    string `json:"dir"    jsonschema:"the working folder of the chain"`
+	Dir    string `json:"dir"    jsonschema:"the working directory of the chain"`
 	Root   string `json:"root"   jsonschema:"where the chain begins; empty where there is none"`
 	In     bool   `json:"in"     jsonschema:"some of the file's text is in the chain's"`
 	Scope  string `json:"scope"  jsonschema:"the scope of a file that is a source; else empty"`
@@ -27,43 +116,27 @@ type fileExplanation struct {
 	Why    string `json:"why"    jsonschema:"the same as a sentence"`
 
 	Sources     []chain.Source     `json:"sources"     jsonschema:"the chain"`
-	Diagnostics []chain.Diagnostic `json:"diagnostics" jsonschema:"what there is to say of the file and its folder"`
+	Diagnostics []chain.Diagnostic `json:"diagnostics" jsonschema:"what there is to say of the file and its directory"`
 }
 
-// Reasons of files that are no sources and that no diagnostic is about.
 const (
-	// notName is a file whose name is none that is looked for.
-	notName = "name"
-	// notFirst is a candidate with another one before it.
-	notFirst = "first"
-	// notOnWay is a file of a folder that is not on the way to the working folder.
-	notOnWay = "outside"
-	// notFound is a file that is not there.
+	notName  = "name"
+	notFirst = "first"   // another candidate comes first
+	notOnWay = "outside" // its directory is not between the root and the working directory
 	notFound = "missing"
 )
 
-// agentsExplainCommand says why a file is in a chain or not.
 func (a *app) agentsExplainCommand() *cobra.Command {
 	var f agentsFlags
-	c := &cobra.Command{
-		Use:   "explain PATH",
-		Short: "Say why a file is, or is not, among the AGENTS.md files of its folder",
-		Long: "Explain says of one file whether it is among the sources of its folder (or of --dir), and\n" +
-			"why: its name, another file before it, the same text nearer, a link that leads out, no\n" +
-			"room, and so on. Below it stands the chain. A file that is not there is exit code 1.",
-		Example: "  grapnel agents explain service/AGENTS.md\n" +
-			"  grapnel agents explain AGENTS.md --dir service/api",
-		Args: exactlyOne("explain needs one PATH of a file, such as service/AGENTS.md"),
-		RunE: func(_ *cobra.Command, args []string) error { return a.agentsExplain(&f, args[0]) },
-	}
+	c := newCommand("explain PATH",
+		"Say why a file is, or is not, among the AGENTS.md files of its directory", exactlyOne("explain needs one PATH of a file, such as service/AGENTS.md"),
+		func(_ *cobra.Command, args []string) error { return a.agentsExplain(&f, args[0]) })
 	f.register(c)
 	f.registerChain()
-	c.Flags().Lookup("dir").Usage = "working `DIR` of the chain (default the file's folder)"
-	completePresets(c)
+	c.Flags().Lookup("dir").Usage = "working `DIR` of the chain (default the file's directory)"
 	return c
 }
 
-// agentsExplain answers "no" for a file that is not there.
 func (a *app) agentsExplain(f *agentsFlags, arg string) error {
 	path, err := filepath.Abs(arg)
 	if err != nil || arg == "" {
@@ -77,23 +150,23 @@ func (a *app) agentsExplain(f *agentsFlags, arg string) error {
 		return err
 	}
 	if info, err := os.Lstat(path); err == nil && info.IsDir() && !slices.Contains(candidates(&in.Options), filepath.Base(path)) {
-		return usagef("explain %s: is a folder; name a file in it, such as %s", arg, filepath.Join(arg, "AGENTS.md"))
+		return usagef("explain %s: is a directory; name a file in it, such as %s", arg, filepath.Join(arg, "AGENTS.md"))
 	}
 	c := chain.Resolve(chain.OS{}, in.dir, in.Options)
 	report := chain.NewReport(c, in.render(c))
 	e := explainFile(&report, path)
-	if a.json {
-		err = a.printJSON(e)
-	} else {
-		a.printFileExplanation(e, &report)
-	}
+	const maxWhy = 1000
+	err = a.print(e, func() {
+		a.printf("%s: %s\n", clean(inTree(e.Root, e.Path)), text.Sanitize(e.Why, maxWhy))
+		a.printSources(&report)
+		a.printAgentsProblems("diagnostics", e.Root, e.Diagnostics)
+	})
 	if err == nil && e.Reason == notFound {
 		return answerNo()
 	}
 	return err
 }
 
-// explainFile finds out what became of a file.
 func explainFile(rep *chain.Report, path string) *fileExplanation {
 	e := &fileExplanation{Path: path, Dir: rep.Dir, Root: rep.Root, Sources: rep.Sources, Diagnostics: []chain.Diagnostic{}}
 	for _, d := range rep.Diagnostics {
@@ -110,8 +183,7 @@ func explainFile(rep *chain.Report, path string) *fileExplanation {
 	return e
 }
 
-// sourceAt is the source with a path. A file can be one twice, as the user's own
-// and as the folder's; then the one that is used is meant.
+// sourceAt prefers the used one of two sources with the same path: the user's own and the directory's.
 func sourceAt(sources []chain.Source, path string) *chain.Source {
 	var found *chain.Source
 	for i := range sources {
@@ -122,7 +194,6 @@ func sourceAt(sources []chain.Source, path string) *chain.Source {
 	return found
 }
 
-// whyInChain is a sentence on a source, of which d is what the chain has to say.
 func whyInChain(root string, s *chain.Source, d *chain.Diagnostic) string {
 	of := fmt.Sprintf("%s of %s bytes", text.Thousands(int(s.Kept)), text.Thousands(int(s.Bytes)))
 	switch s.State { //nolint:exhaustive // of a file that is not used more can be said
@@ -131,9 +202,9 @@ func whyInChain(root string, s *chain.Source, d *chain.Diagnostic) string {
 	case chain.StateTruncated:
 		return "it is in the text, and cut: " + of + " are left"
 	case chain.StateOmitted:
-		return "it is a source, and left out: " + whySource(root, s)
+		return "it is a source, and omitted: " + whySource(root, s)
 	case chain.StateDuplicate:
-		return "it is left out: the same file or text stands nearer, as " + inTree(root, s.DuplicateOf)
+		return "it is omitted: the same file or text stands nearer, as " + inTree(root, s.DuplicateOf)
 	}
 	if d != nil && d.Path == s.Path && string(d.Code) == s.Reason {
 		return "it is not used: " + d.Detail
@@ -141,8 +212,8 @@ func whyInChain(root string, s *chain.Source, d *chain.Diagnostic) string {
 	return "it is not used: " + whySource(root, s)
 }
 
-// whyNoSource finds the reason why a file is no source.
 func whyNoSource(rep *chain.Report, e *fileExplanation, path string) (reason, why string) {
+	below := func(base, path string) bool { rel := inTree(base, path); return rel == "." || !filepath.IsAbs(rel) }
 	name := filepath.Base(path)
 	_, err := os.Lstat(path)
 	switch d := firstAbout(e.Diagnostics, path); {
@@ -150,23 +221,23 @@ func whyNoSource(rep *chain.Report, e *fileExplanation, path string) (reason, wh
 		return string(chain.CodeRootRefused), "there is no chain: the root is refused"
 	case errors.Is(err, fs.ErrNotExist):
 		return notFound, "there is no such file"
-	case !onWay(rep, filepath.Dir(path)):
-		return notOnWay, fmt.Sprintf("its folder is not on the way from the root, %s, to %s", rep.Root, rep.Dir)
+	case !below(rep.Root, filepath.Dir(path)) || !below(filepath.Dir(path), rep.Dir):
+		return notOnWay, fmt.Sprintf("its directory is not on the way from the root, %s, to %s", rep.Root, rep.Dir)
 	case !slices.Contains(candidates(&rep.Options), name):
-		return notName, "its name does not count: " + nameAdvice(rep, name)
+		return notName, "its name does not count: those that do are " + strings.Join(candidates(&rep.Options), ", ") +
+			textIf(filepath.Ext(name) == ".md", "; --fallback "+name+", or fallback_names in the configuration, makes it one")
 	case d != nil:
 		return string(d.Code), d.Detail
 	}
 	for i := range rep.Sources {
 		if s := &rep.Sources[i]; filepath.Dir(s.Path) == filepath.Dir(path) {
-			return notFirst, filepath.Base(s.Path) + " of the same folder comes before it"
+			return notFirst, filepath.Base(s.Path) + " of the same directory comes before it"
 		}
 	}
-	return string(chain.CodeReadError), "its folder could not be searched to the end"
+	return string(chain.CodeReadError), "its directory could not be searched to the end"
 }
 
-// firstAbout is the diagnostic that says most of a file: one of its own, or one of
-// its folder.
+// firstAbout prefers a diagnostic of the file itself to one of its directory.
 func firstAbout(rows []chain.Diagnostic, path string) *chain.Diagnostic {
 	for i := range rows {
 		if rows[i].Path == path {
@@ -179,30 +250,6 @@ func firstAbout(rows []chain.Diagnostic, path string) *chain.Diagnostic {
 	return nil
 }
 
-// onWay reports whether a folder is one of the chain's.
-func onWay(rep *chain.Report, folder string) bool {
-	below := func(base, path string) bool { rel := inTree(base, path); return rel == "." || !filepath.IsAbs(rel) }
-	return below(rep.Root, folder) && below(folder, rep.Dir)
-}
-
-// candidates are the names that are looked for in a folder of the tree.
 func candidates(o *chain.Options) []string {
 	return slices.Concat(o.Names, o.FallbackNames, o.LocalNames)
-}
-
-// nameAdvice says which names count, and how another one comes to.
-func nameAdvice(rep *chain.Report, name string) string {
-	s := "those that do are " + strings.Join(candidates(&rep.Options), ", ")
-	if filepath.Ext(name) == ".md" {
-		s += "; --fallback " + name + ", or fallback_names in the configuration, makes it one"
-	}
-	return s
-}
-
-// printFileExplanation prints the answer, and the chain as what it rests on.
-func (a *app) printFileExplanation(e *fileExplanation, rep *chain.Report) {
-	const maxWhy = 1000
-	a.printf("%s: %s\n", clean(inTree(e.Root, e.Path)), text.Sanitize(e.Why, maxWhy))
-	a.printSources(rep)
-	a.printAgentsProblems("diagnostics", e.Root, e.Diagnostics)
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,81 +12,207 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/grapnelhq/grapnel/plugins/agentsdoc/lazy"
+	"github.com/spf13/cobra"
+
+	"github.com/grapnelhq/grapnel/internal/agentsdoc/chain"
+	"github.com/grapnelhq/grapnel/internal/agentsdoc/lazy"
+	"github.com/grapnelhq/grapnel/internal/text"
 )
 
-// A state file is what package lazy encodes, and nothing else, so that a host can
-// hand its content to the plugin. It is for its owner, is locked while a command
-// works on it, and is replaced by renaming, so that whoever reads it without the
-// lock sees one state or the other.
+type touchFlags struct {
+	agentsFlags
 
-// Times of waiting for another command that has the lock. It has it for
-// milliseconds.
+	state, delivery, epoch string
+}
+
+func (a *app) agentsTouchCommand() *cobra.Command {
+	var f touchFlags
+	c := newCommand("touch --state FILE PATH...", "Report which AGENTS.md files apply to paths that a tool touched, each once",
+		func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 && f.epoch == "" {
+				return usagef("touch needs at least one PATH; see: grapnel agents touch --help")
+			}
+			return nil
+		},
+		func(c *cobra.Command, args []string) error { return a.agentsTouch(c.Context(), &f, args) })
+	f.register(c)
+	flags := c.Flags()
+	flags.StringVar(&f.state, "state", "", "the session's `FILE`")
+	flags.StringVar(&f.delivery, "delivery", "", "how files are reported: body, reminder or off (default the configuration's)")
+	flags.StringVar(&f.epoch, "epoch", "", "new begins a new epoch before anything is touched")
+	return c
+}
+
+func (a *app) agentsTouch(ctx context.Context, f *touchFlags, paths []string) error {
+	if f.epoch != "" && f.epoch != "new" {
+		return usagef("--epoch %q: new is the only word that it takes", f.epoch)
+	}
+	f.config.Resolver.Delivery = chain.Delivery(f.delivery)
+	in, err := a.agentsInForce(&f.agentsFlags)
+	if err != nil {
+		return err
+	}
+	absolute := make([]string, len(paths))
+	for i, path := range paths {
+		if path == "" {
+			return usagef("touch: an empty PATH is not a path")
+		}
+		absolute[i] = path
+		if !filepath.IsAbs(path) {
+			absolute[i] = filepath.Join(in.dir, path)
+		}
+	}
+	var answer lazy.Touched
+	root := ""
+	err = changeState(ctx, f.state, func(s *lazy.State) {
+		if f.epoch != "" {
+			s.NewEpoch(s.Epoch + 1)
+		}
+		root, answer = s.Root, s.Touch(chain.OS{}, in.Options, absolute)
+	})
+	if err != nil {
+		return err
+	}
+	return a.print(answer, func() { a.printTouched(&answer, root) })
+}
+
+func (a *app) printTouched(t *lazy.Touched, root string) {
+	if len(t.Files) == 0 {
+		a.println("nothing that the session was not given")
+	}
+	printList(a, "files", "file|reason|>bytes|delivery", t.Files, func(f *lazy.File) cells {
+		return cells{f.Display, f.Reason, text.Thousands(int(f.SizeBytes)), f.Delivery}
+	})
+	if t.Pending > 0 {
+		a.printf("\n%s for the next event\n", count(t.Pending, "file waits", "files wait"))
+	}
+	a.printAgentsProblems("diagnostics", root, t.Diagnostics)
+	a.printReminder(t.Reminder)
+}
+
+func (a *app) printReminder(text string) {
+	if text != "" {
+		a.printf("\n%s%s\n", rule("reminder"), text)
+	}
+}
+
+func (a *app) agentsResumeCommand() *cobra.Command {
+	var f agentsFlags
+	var state string
+	c := newCommand("resume --state FILE",
+		"Report what changed of a session's AGENTS.md files since it was left", noArgs(),
+		func(c *cobra.Command, _ []string) error { return a.agentsResume(c.Context(), &f, state) })
+	f.register(c)
+	c.Flags().StringVar(&state, "state", "", "the session's `FILE`")
+	return c
+}
+
+func (a *app) agentsResume(ctx context.Context, f *agentsFlags, state string) error {
+	in, err := a.agentsInForce(f)
+	if err != nil {
+		return err
+	}
+	var answer lazy.Resumed
+	err = changeState(ctx, state, func(s *lazy.State) {
+		answer = s.Resume(chain.Resolve(chain.OS{}, in.dir, in.Options))
+	})
+	if err != nil {
+		return err
+	}
+	return a.print(answer, func() { a.printResumed(&answer) })
+}
+
+func (a *app) printResumed(r *lazy.Resumed) {
+	if !r.Changed {
+		a.println("nothing has changed since the session was left")
+	}
+	t := newTable("changes", "what|path|from|to|named")
+	for _, c := range r.Changes {
+		from, to := c.From, c.To
+		if c.Path != "" {
+			from, to = shortSum(from), shortSum(to) // of files they are hashes
+		}
+		t.add(c.What, inTree(r.Root, c.Path), from, to, cmp.Or(textIf(c.Named, "yes"), "counted"))
+	}
+	a.printTable(t)
+	a.printReminder(r.Reminder)
+}
+
+// A state file holds what package lazy encodes and nothing else, so that a host can pass its
+// content to the plugin. Only its owner can read it. A command locks it while working on it
+// and replaces it by renaming, so that readers without the lock see one state or the other.
+
 const (
 	lockTime  = 10 * time.Second
 	lockEvery = 2 * time.Millisecond
 )
 
-// errNoState is a state file that is not there, or has nothing in it yet.
 var errNoState = errors.New("there is no state in it")
 
-// stateFile is a state file while this process has its lock.
 type stateFile struct {
 	path string
 	lock *os.File
 	was  []byte // its content, once it was read
 }
 
-// lockState opens a state file and waits until nobody else has it. It is made if it
-// may be.
 func lockState(ctx context.Context, path string, create bool) (*stateFile, error) {
 	// Renaming onto a link would replace the link and leave the file as it is.
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		path = real
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, lockTime, fmt.Errorf("another process has had it for %s", lockTime))
+	f, err := lockFile(ctx, path, lockTime, func() (*os.File, error) { return openState(path, create) },
+		func(_ *os.File, err error) error { return unable(fmt.Errorf("--state %s: %w", path, unwrapPath(err))) })
+	if err != nil {
+		return nil, err
+	}
+	return &stateFile{path: path, lock: f}, nil
+}
+
+// lockFile opens a file and waits for its lock; busy makes the error if that fails. A file that the previous holder
+// replaced or removed is opened again.
+func lockFile(ctx context.Context, path string, limit time.Duration, open func() (*os.File, error), busy func(*os.File, error) error) (*os.File, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("it has been locked for %s", limit))
 	defer cancel()
 	for {
-		f, err := openState(path, create)
+		f, err := open()
 		if err != nil {
 			return nil, err
 		}
 		if err := waitLock(ctx, f); err != nil {
-			_ = f.Close()
-			return nil, unable(fmt.Errorf("--state %s: %w", path, unwrapPath(err)))
+			err = busy(f, err)
+			_ = f.Close() // nothing was written
+			return nil, err
 		}
-		// Who had the lock before has put another file in its place.
-		if isStill(path, f) {
-			return &stateFile{path: path, lock: f}, nil
+		now, err := os.Stat(path)
+		if opened, failed := f.Stat(); err == nil && failed == nil && os.SameFile(now, opened) {
+			return f, nil
 		}
 		_ = f.Close()
 	}
 }
 
-// openState opens the file, if it is one.
 func openState(path string, create bool) (*os.File, error) {
-	switch info, err := os.Stat(path); {
-	case errors.Is(err, fs.ErrNotExist) && create:
-	case errors.Is(err, fs.ErrNotExist):
+	info, err := os.Stat(path)
+	flags := os.O_RDWR
+	if create && errors.Is(err, fs.ErrNotExist) {
+		flags, err = os.O_RDWR|os.O_CREATE, nil
+	} else if err == nil && !info.Mode().IsRegular() {
+		err = errors.New("is not a regular file")
+	}
+	var f *os.File
+	if err == nil {
+		f, err = os.OpenFile(path, flags, 0o600)
+	}
+	switch {
+	case !create && errors.Is(err, fs.ErrNotExist):
 		return nil, usagef("--state %s: there is no such file; begin with: grapnel agents chain --state %s", path, path)
 	case err != nil:
-		return nil, usagef("--state %s: %w", path, unwrapPath(err))
-	case !info.Mode().IsRegular():
-		return nil, usagef("--state %s: is no regular file", path)
-	}
-	flags := os.O_RDWR
-	if create {
-		flags |= os.O_CREATE
-	}
-	f, err := os.OpenFile(path, flags, 0o600)
-	if err != nil {
 		return nil, usagef("--state %s: %w", path, unwrapPath(err))
 	}
 	return f, nil
 }
 
-// waitLock takes the lock as soon as it is free, or returns the cause of the end of
-// ctx.
+// waitLock takes the lock as soon as it is free, or returns the cause of the end of ctx.
 func waitLock(ctx context.Context, f *os.File) error {
 	tick := time.NewTicker(lockEvery)
 	defer tick.Stop()
@@ -104,20 +231,6 @@ func waitLock(ctx context.Context, f *os.File) error {
 	}
 }
 
-// isStill reports whether an open file is the one that has its name now.
-func isStill(path string, f *os.File) bool {
-	now, err := os.Stat(path)
-	if err != nil {
-		return false
-	}
-	open, err := f.Stat()
-	return err == nil && os.SameFile(now, open)
-}
-
-// close gives the lock back.
-func (s *stateFile) close() { _ = s.lock.Close() }
-
-// read decodes the state.
 func (s *stateFile) read() (lazy.State, error) {
 	var err error
 	if s.was, err = io.ReadAll(io.LimitReader(s.lock, lazy.MaxBytes+2)); err != nil {
@@ -129,8 +242,7 @@ func (s *stateFile) read() (lazy.State, error) {
 	return lazy.Decode(bytes.TrimSuffix(s.was, []byte("\n")))
 }
 
-// write puts another state in its place. Most touches change nothing, and cost no
-// disk then.
+// write replaces the state, unless it did not change.
 func (s *stateFile) write(state lazy.State) error {
 	data, err := lazy.Encode(state)
 	if err != nil {
@@ -139,39 +251,28 @@ func (s *stateFile) write(state lazy.State) error {
 	if data = append(data, '\n'); bytes.Equal(data, s.was) {
 		return nil
 	}
-	f, err := os.CreateTemp(filepath.Dir(s.path), ".grapnel-*") // of mode 0600
-	if err != nil {
-		return unable(fmt.Errorf("--state %s: %w", s.path, err))
-	}
-	_, err = f.Write(data)
-	err = errors.Join(err, f.Sync(), f.Close())
 	if !holdsLock {
-		s.close()
+		_ = s.lock.Close()
 	}
-	if err == nil {
-		err = os.Rename(f.Name(), s.path)
-	}
-	if err != nil {
-		return unable(fmt.Errorf("--state %s: %w", s.path, errors.Join(err, os.Remove(f.Name()))))
+	if err := replaceFile(s.path, data, 0o600); err != nil {
+		return unable(fmt.Errorf("--state %s: %w", s.path, err))
 	}
 	return nil
 }
 
-// beginState writes the state of a session that begins. What is in the file is
-// replaced if it is a state; what is none was not meant.
+// beginState writes the state of a new session. It replaces only a file that holds a state.
 func beginState(ctx context.Context, path string, state lazy.State) error {
 	s, err := lockState(ctx, path, true)
 	if err != nil {
 		return err
 	}
-	defer s.close()
+	defer func() { _ = s.lock.Close() }()
 	if _, err := s.read(); err != nil && !errors.Is(err, errNoState) {
 		return usagef("--state %s: %w; it is left as it is", path, err)
 	}
 	return s.write(state)
 }
 
-// changeState reads a state, has it changed, and writes it.
 func changeState(ctx context.Context, path string, change func(*lazy.State)) error {
 	if path == "" {
 		return usagef("give the session's file with --state FILE, as agents chain --state FILE wrote it")
@@ -180,7 +281,7 @@ func changeState(ctx context.Context, path string, change func(*lazy.State)) err
 	if err != nil {
 		return err
 	}
-	defer s.close()
+	defer func() { _ = s.lock.Close() }()
 	state, err := s.read()
 	switch {
 	case errors.Is(err, errNoState):

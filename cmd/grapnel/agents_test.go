@@ -14,14 +14,13 @@ import (
 	"unicode"
 
 	"github.com/grapnelhq/grapnel/config"
+	"github.com/grapnelhq/grapnel/internal/agentsdoc/chain"
+	"github.com/grapnelhq/grapnel/internal/agentsdoc/lazy"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/plugins/agentsdoc"
-	"github.com/grapnelhq/grapnel/plugins/agentsdoc/chain"
-	"github.com/grapnelhq/grapnel/plugins/agentsdoc/chain/option"
-	"github.com/grapnelhq/grapnel/plugins/agentsdoc/lazy"
 )
 
-// writeTree writes files below a new folder.
+// writeTree writes files below a new directory.
 func writeTree(t *testing.T, files map[string]string) string {
 	t.Helper()
 	base := t.TempDir()
@@ -93,20 +92,20 @@ func TestPromptRoom(t *testing.T) {
 		name   string
 		cfg    config.Config
 		plugin config.Plugin
-		layout option.Layout
+		layout chain.Layout
 		want   int // with the frame
 	}{
-		{"the plugin's own", config.Config{}, config.Plugin{Name: "mine"}, option.LayoutDelimited, agentsdoc.MaxChars},
-		{"the operator's", config.Config{}, config.Plugin{Name: "mine", Subscriptions: budget(900)}, option.LayoutDelimited, 900},
-		{"no more than a section", config.Config{}, config.Plugin{Name: "mine", Subscriptions: budget(90_000)}, option.LayoutDelimited, 20_000},
-		{"another subscription's", config.Config{}, config.Plugin{Name: "other", Subscriptions: budget(900)}, option.LayoutDelimited, agentsdoc.MaxChars},
+		{"the plugin's own", config.Config{}, config.Plugin{Name: "mine"}, chain.LayoutDelimited, agentsdoc.MaxChars},
+		{"the operator's", config.Config{}, config.Plugin{Name: "mine", Subscriptions: budget(900)}, chain.LayoutDelimited, 900},
+		{"no more than a section", config.Config{}, config.Plugin{Name: "mine", Subscriptions: budget(90_000)}, chain.LayoutDelimited, 20_000},
+		{"another subscription's", config.Config{}, config.Plugin{Name: "other", Subscriptions: budget(900)}, chain.LayoutDelimited, agentsdoc.MaxChars},
 		{
 			"no more than a turn",
 			config.Config{Budgets: config.Budgets{Turn: config.TurnBudget{Chars: 700}}},
 			config.Plugin{Name: "mine"},
-			option.LayoutDelimited, 700,
+			chain.LayoutDelimited, 700,
 		},
-		{"bytes alone", config.Config{}, config.Plugin{Name: "mine", Subscriptions: budget(900)}, option.LayoutJoined, 0},
+		{"bytes alone", config.Config{}, config.Plugin{Name: "mine", Subscriptions: budget(900)}, chain.LayoutJoined, 0},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -116,9 +115,9 @@ func TestPromptRoom(t *testing.T) {
 			o.Layout = tt.layout
 			want := math.MaxInt
 			if tt.want > 0 {
-				want = agentsdoc.TextRoom(tt.want, (&chain.Chain{Options: o}).Frame())
+				want = agentsdoc.TextChars(tt.want, (&chain.Chain{Options: o}).Frame())
 			}
-			if got := promptRoom(promptChars(&tt.cfg, &tt.plugin), &o); got != want {
+			if got := promptRoom(promptChars(&tt.cfg, &tt.plugin, "prompt"), &o); got != want {
 				t.Errorf("got %d characters, want %d", got, want)
 			}
 		})
@@ -126,29 +125,6 @@ func TestPromptRoom(t *testing.T) {
 }
 
 // TestBar: what is not whole does not look it, and what is there is seen.
-func TestBar(t *testing.T) {
-	t.Parallel()
-
-	tests := []struct {
-		kept, bytes int64
-		state       chain.State
-		want        string
-	}{
-		{10, 10, chain.StateKept, "██████████"},
-		{99, 100, chain.StateTruncated, "█████████░"},
-		{1, 1000, chain.StateTruncated, "█░░░░░░░░░"},
-		{0, 1000, chain.StateOmitted, "░░░░░░░░░░"},
-		{0, 10, chain.StateDuplicate, ""},
-		{0, 0, chain.StateSkipped, ""},
-		{0, 0, chain.StateKept, ""},
-	}
-	for _, tt := range tests {
-		if got := bar(&chain.Source{Kept: tt.kept, Bytes: tt.bytes, State: tt.state}); got != tt.want {
-			t.Errorf("%d of %d, %s: %q, want %q", tt.kept, tt.bytes, tt.state, got, tt.want)
-		}
-	}
-}
-
 func TestInTree(t *testing.T) {
 	t.Parallel()
 
@@ -223,7 +199,7 @@ func TestStateLocked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer held.close()
+	defer func() { _ = held.lock.Close() }()
 	ctx, cancel := context.WithCancelCause(t.Context())
 	over := errors.New("nobody waits")
 	cancel(over)

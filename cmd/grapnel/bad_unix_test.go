@@ -14,5 +14,6 @@ func badPlugin() {
 	if len(os.Args) > 1 {
 		mode, args = os.Args[1], os.Args[2:]
 	}
-	os.Exit(badplugin.Program{Mode: mode, Args: args, Self: os.Args[:1], Exit: os.Exit}.Run())
+	more := map[string]func(*badplugin.Program) error{"leaky": leaky}
+	os.Exit(badplugin.Program{Mode: mode, Args: args, Self: os.Args[:1], Exit: os.Exit, More: more}.Run())
 }

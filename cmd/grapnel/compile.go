@@ -1,72 +1,54 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/grapnelhq/grapnel/compiler"
 	"github.com/grapnelhq/grapnel/config"
-	"github.com/grapnelhq/grapnel/internal/surface"
+	"github.com/grapnelhq/grapnel/internal/api"
+	"github.com/grapnelhq/grapnel/internal/text"
+	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/runtime"
 )
 
-// compileFlags are the flags of compile that explain shares.
 type compileFlags struct {
 	contextFlags
-	// message is a text, or "-"; input is a file, or "-".
 	message, input string
-	// home is the folder of the runtime home; empty is none.
-	home string
+	persona        string
 }
 
-// register adds the flags to a command. Explain compiles too, so that both
-// always speak of the same turn.
 func (f *compileFlags) register(c *cobra.Command) { f.registerOn(c.Flags()) }
 
-// registerOn is register for a set of flags.
 func (f *compileFlags) registerOn(flags *pflag.FlagSet) {
 	f.contextFlags.register(flags)
 	flags.StringVar(&f.message, "message", "", "the user's `TEXT`, or - for standard input")
 	flags.StringVar(&f.input, "input", "", "JSON `FILE`, or -, with model, provider, tools, recall plan and host texts")
-	flags.StringVar(&f.home, "home", "", "runtime home `DIR`, with SOUL.md, IDENTITY.md and USER.md (default none)")
+	flags.StringVar(&f.persona, "persona", "", "persona directory `DIR`, with SOUL.md, IDENTITY.md and USER.md (default none)")
 }
 
-// compileCommand is the main job: one turn from its beginning to its prompt.
 func (a *app) compileCommand() *cobra.Command {
 	var f compileFlags
 	var out string
-	c := &cobra.Command{
-		Use:   "compile",
-		Short: "Run a turn through the plugins, compile its prompt, and show what went in",
-		Long: "Compile begins a turn, runs its phases through the plugins, compiles the prompt, and\n" +
-			"prints it with a summary of its manifest: sections with owner, size and cuts, hook\n" +
-			"runs with state and time, fingerprints. Without a configuration it uses the AGENTS.md\n" +
-			"files from the project's root down to the working folder.\n\n" +
-			"With a store (--store, or store: in the configuration) the manifest is kept there, and\n" +
-			"the thread's last one is what the prompt cache is predicted from.\n\n" +
-			"Exit code 1 says that a phase failed closed, or that a hook denied the turn; 3 that the\n" +
-			"manifest could not be kept and the configuration has on_failure: refuse.",
-		Example: "  grapnel compile\n" +
-			"  grapnel compile --dir ./service --message 'fix the build' --json\n" +
-			"  grapnel compile --out prompt.txt\n" +
-			"  grapnel compile --store sqlite:./log.db --thread t1",
-		Args: noArgs(),
-		RunE: func(c *cobra.Command, _ []string) error { return a.compile(c.Context(), &f, out) },
-	}
+	c := newCommand("compile", "Run a turn through the plugins, compile its prompt, and show what went in", noArgs(),
+		func(c *cobra.Command, _ []string) error { return a.compile(c.Context(), &f, out) })
 	f.register(c)
 	a.record.register(c)
 	c.Flags().StringVar(&out, "out", "", "write the prompt (with --json the whole JSON) to `FILE`; the summary stays on standard output")
 	return c
 }
 
-// compile prints whatever is known of the turn, also when it was blocked: the
-// ledger is what people look for then. The error comes after the output, so that
-// it is the last thing on a terminal.
+// compile prints what is known of the turn even if it was blocked. The error is printed last.
 func (a *app) compile(ctx context.Context, f *compileFlags, out string) error {
 	cfg, from, err := a.loadConfig()
 	if err != nil {
@@ -94,22 +76,20 @@ func (a *app) compile(ctx context.Context, f *compileFlags, out string) error {
 	case rec.refused():
 		return unable(done.Error)
 	case done.Error != nil:
-		return refused(remedied(done.Error))
+		return refused(withHint(done.Error))
 	case err != nil:
 		return unable(err)
 	}
 	return nil
 }
 
-// compileJob is a turn to compile, read from flags and files and not begun.
 type compileJob struct {
-	turn phases.Turn
+	turn phases.Context
 	in   runtime.CompileInput
 	opts runtime.Options
 }
 
-// compileJob reads what a turn is made of. Nothing is opened or started for
-// wrong usage.
+// compileJob reads what a turn is made of, before anything is opened or started.
 func (a *app) compileJob(f *compileFlags) (*compileJob, error) {
 	turn, err := f.fill(phases.Context{})
 	if err != nil {
@@ -119,25 +99,24 @@ func (a *app) compileJob(f *compileFlags) (*compileJob, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := checkHome(f.home); err != nil {
+	if err := checkPersona(f.persona); err != nil {
 		return nil, err
 	}
 	// One clock for all that the prompt and the manifest say about time.
-	opts := runtime.Options{Home: f.home}
+	opts := runtime.Options{PersonaDir: f.persona}
 	at := time.Now()
 	if !turn.Now.IsZero() {
 		at = turn.Now
 		opts.Now = func() time.Time { return at }
 	}
-	in.Prompt.Facts = surface.HostFacts(at)
+	in.Facts = api.HostFacts(at)
 	if err := countTokens(&opts, in.Model); err != nil {
 		return nil, err
 	}
 	return &compileJob{turn, in, opts}, nil
 }
 
-// compileTurn runs the turn, and has its manifest kept if there is a recorder.
-// The result is nil when there was no turn at all.
+// compileTurn returns nil if there was no turn at all.
 func (a *app) compileTurn(ctx context.Context, cfg *config.Config, job *compileJob, rec *recorder) (*runtime.Compiled, error) {
 	opts := job.opts
 	rec.wire(&opts)
@@ -156,13 +135,14 @@ func (a *app) compileTurn(ctx context.Context, cfg *config.Config, job *compileJ
 	return done, err
 }
 
-// printCompiled prints a compiled turn, or writes its prompt to a file.
 func (a *app) printCompiled(done *runtime.Compiled, rec *recorder, out string) error {
 	switch {
 	case out == "" && a.json:
 		return a.printJSON(done)
 	case out == "":
-		a.printPrompt(done.Prompt)
+		if done.Prompt != nil {
+			a.printf("%s\n", promptText(done.Prompt))
+		}
 		a.printTurn(done, rec)
 		return nil
 	}
@@ -175,8 +155,7 @@ func (a *app) printCompiled(done *runtime.Compiled, rec *recorder, out string) e
 	} else if done.Prompt != nil {
 		data = []byte(promptText(done.Prompt))
 	}
-	// A turn without a prompt leaves the file of an earlier one alone. Prompts are
-	// for their owner: they hold what the user wrote.
+	// A turn without a prompt leaves the file of an earlier one alone.
 	if data != nil {
 		if err := os.WriteFile(out, data, 0o600); err != nil {
 			return usagef("--out %s: %w", out, unwrapPath(err))
@@ -186,37 +165,241 @@ func (a *app) printCompiled(done *runtime.Compiled, rec *recorder, out string) e
 	return nil
 }
 
-// remedied adds to an error that ended a phase what to do about it. Without a
-// subscription there is nobody to do it about.
-func remedied(err *phases.Error) error {
+const codeAsk phases.Cause = "ask" // the code of a turn for which a hook wants confirmation
+
+// withHint adds what to do about an error that a subscription caused.
+func withHint(err *phases.Error) error {
 	if err.Subscription == "" {
 		return err
 	}
-	return fmt.Errorf("%w; %s", err, remedy(err))
+	plan, alone := "see: grapnel plan "+string(err.Phase), "try it alone with: grapnel plugin run "+pluginOf(err.Subscription)
+	slow := "give it more time (timeout, budgets.phases), or another on_failure; " + plan
+	hint := map[phases.Cause]string{
+		phases.CauseDenied:          "that is the hook's decision; " + plan,
+		codeAsk:                     "that is the hook's decision; " + plan,
+		phases.CauseTimeout:         slow,
+		phases.CauseBudgetExhausted: slow,
+		phases.CauseForbidden:       "grant it in the configuration, or take the hook out",
+		phases.CauseConflict:        "let only one of them have the slot (grants, enabled: false), or grant join",
+		phases.CauseCondition:       "correct the subscription's condition (when)",
+		phases.CauseRequiredMissing: "see why with: grapnel explain " + err.Subscription,
+		phases.CausePluginError:     alone,
+		phases.CauseInvalidReply:    alone,
+	}[err.Code]
+	return fmt.Errorf("%w; %s", err, cmp.Or(hint, "look at the plugin with: grapnel plugin list"))
 }
 
-// remedy is what to do about an error, by its code. Codes that speak of a plugin
-// as a whole share the last answer.
-func remedy(err *phases.Error) string {
-	switch err.Code {
-	case phases.CauseDenied, codeAsk:
-		return "that is the hook's decision; see: grapnel plan " + string(err.Phase)
-	case phases.CauseTimeout, phases.CauseBudgetExhausted:
-		return "give it more time (timeout, budgets.phases), or another on_failure; see: grapnel plan " + string(err.Phase)
-	case phases.CauseForbidden:
-		return "grant it in the configuration, or take the hook out"
-	case phases.CauseConflict:
-		return "let only one of them have the slot (grants, enabled: false), or grant join"
-	case phases.CauseCondition:
-		return "correct the subscription's condition (when)"
-	case phases.CauseRequiredMissing:
-		return "see why with: grapnel explain " + err.Subscription
-	case phases.CausePluginError, phases.CauseInvalidReply:
-		return "try it alone with: grapnel plugin run " + pluginOf(err.Subscription)
-	default:
-		return "look at the plugin with: grapnel plugin list"
+func (a *app) compileInput(f *compileFlags) (runtime.CompileInput, error) {
+	var in runtime.CompileInput
+	if f.input == "-" && f.message == "-" {
+		return in, usagef("--input and --message cannot both be read from standard input")
+	}
+	data, err := a.readJSON("input", f.input)
+	if err != nil {
+		return in, err
+	}
+	var file api.TurnInput
+	if len(data) > 0 {
+		if err := strictJSON(data, &file); err != nil {
+			return in, usagef("--input %s: %w; see: grapnel schema compile-input", f.input, err)
+		}
+	}
+	in, message := file.CompileInput(), []byte(f.message)
+	if f.message == "-" {
+		message, err = a.readInput("message", "-")
+	}
+	if f.message != "" {
+		in.UserText = string(message)
+	}
+	return in, err
+}
+
+func promptText(p *compiler.Prompt) string {
+	var b strings.Builder
+	b.WriteString(endLine(p.FullText))
+	for _, list := range [][]compiler.Message{p.SystemMessages, p.UserMessages} {
+		for _, m := range list {
+			b.WriteString("\n" + rule(m.Role+" message: "+m.SectionID) + endLine(m.Text))
+		}
+	}
+	return b.String()
+}
+
+func endLine(s string) string {
+	if s == "" || strings.HasSuffix(s, "\n") {
+		return s
+	}
+	return s + "\n"
+}
+
+func (a *app) printTurn(done *runtime.Compiled, rec *recorder) {
+	m := done.Manifest
+	a.printHead(m)
+	if why := rec.whyLost(); why != "" {
+		a.printf("NOT kept in %s: %s\n", clean(rec.ref.name), oneLine{errors.New(strings.TrimPrefix(why, m.ManifestID+": "))}.Error())
+	} else if rec != nil {
+		a.printf("kept in %s · seq %d · hash %s\n", clean(rec.ref.name), m.Seq, m.Hash)
+	}
+	if done.Prompt == nil {
+		a.println("there is no prompt: the turn was blocked")
+	}
+	a.printContent(m)
+	a.printReminders(done.Reminders)
+	a.printDiagnostics(done.Diagnostics)
+	a.printCache(m, nil)
+	a.printFingerprints(&m.Fingerprints)
+	a.printBudgets(&m.Budgets)
+}
+
+func (a *app) printHead(m *manifest.Manifest) {
+	a.printf("%s", rule("manifest "+m.ManifestID))
+	a.printf("profile %s · generation %d · workspace %s · thread %s · turn %s%s%s%s\n",
+		m.Profile, m.Generation, clean(m.WorkspaceID), clean(m.ThreadID), clean(m.TurnID), textIf(m.SessionID != "", " · session "+clean(m.SessionID)),
+		textIf(m.Epoch > 0, fmt.Sprintf(" · epoch %d", m.Epoch)), textIf(m.Round > 0, fmt.Sprintf(" · round %d", m.Round)))
+}
+
+func (a *app) printContent(m *manifest.Manifest) {
+	a.printSections(m.Sections)
+	a.printDocuments(m.Sections)
+	a.printOmitted(m.Omitted)
+	printList(a, "persona directory", "file|status|>chars", m.Files, func(f *manifest.File) cells { return cells{f.Path, f.Status, text.Thousands(f.Chars)} })
+	a.printRuns(m.Runs, true)
+	a.printPlugins("plugins not ready", notReady(m.Plugins))
+	printList(a, "tools", "tool|owner|bundle|hash|?hidden in", m.Tools, func(t *manifest.Tool) cells {
+		return cells{t.Name, t.Owner, t.BundleID, t.Hash, t.HiddenDomain}
+	})
+	a.printPolicies(m.Policies)
+	a.printAudits("audit events", m.Audits)
+}
+
+// Tokens have a column where they were counted; numbers of two tokenizers cannot be compared.
+func (a *app) printSections(sections []manifest.Section) {
+	sum, tokenizer := 0, ""
+	printList(a, "sections", "section|owner|stability|placement|>chars|?>tokens|cut|fingerprint", sections, func(s *manifest.Section) cells {
+		if s.Tokens != nil {
+			sum, tokenizer = sum+*s.Tokens, s.Tokenizer
+		}
+		return cells{s.SectionID, s.Owner, s.Stability, s.Placement, text.Thousands(s.Chars), tokensText(s.Tokens), cutText(s.Truncation), s.Fingerprint}
+	})
+	if tokenizer != "" {
+		a.printf("  %s tokens together, counted as %s\n", text.Thousands(sum), clean(tokenizer))
 	}
 }
 
-// codeAsk is the code of a turn that a hook wants somebody to be asked about.
-const codeAsk phases.Cause = "ask"
+func (a *app) printDocuments(sections []manifest.Section) {
+	t := newTable("documents", "section|revision|from")
+	for i := range sections {
+		for _, ref := range sections[i].SourceRefs {
+			if ref.Kind == "document" {
+				t.add(sections[i].SectionID, ref.ID, ref.Label)
+			}
+		}
+	}
+	a.printTable(t)
+}
+
+func tokensText(n *int) string {
+	if n == nil {
+		return ""
+	}
+	return text.Thousands(*n)
+}
+
+func cutText(t *phases.Truncation) string {
+	if t == nil {
+		return ""
+	}
+	return fmt.Sprintf("%s %s/%s", t.Limit, text.Thousands(t.Kept), text.Thousands(t.Original))
+}
+
+func (a *app) printOmitted(list []phases.Omitted) {
+	printList(a, "omitted", "id|owner|reason|>chars", list, func(l *phases.Omitted) cells { return cells{l.ID, l.Owner, l.Reason, text.Thousands(l.Chars)} })
+}
+
+func (a *app) printRuns(runs []phases.Run, several bool) {
+	printList(a, "hook runs", "?phase|subscription|stage|state|code|>ms|>contributions", runs, func(r *phases.Run) cells {
+		return cells{textIf(several, string(r.Phase)), r.Subscription, r.Stage, r.State, codeText(r), r.DurationMS, len(r.Contributions)}
+	})
+}
+
+func codeText(r *phases.Run) string {
+	if r.State == phases.StateShadowed && r.Verdict != "" {
+		return strings.TrimSuffix("would "+string(r.Verdict)+": "+r.ReasonCode, ": ")
+	}
+	if r.PluginCode == "" {
+		return r.Code
+	}
+	return r.Code + ": " + r.PluginCode
+}
+
+func notReady(rows []phases.PluginRow) []phases.PluginRow {
+	return slices.DeleteFunc(slices.Clone(rows), func(r phases.PluginRow) bool { return r.State == phases.PluginReady })
+}
+
+func (a *app) printPlugins(title string, rows []phases.PluginRow) {
+	printList(a, title, "plugin|state|version|sha256|tier|>restarts|code|detail", rows, func(r *phases.PluginRow) cells {
+		return cells{r.Plugin, r.State, r.Version, shortSum(r.SHA256), r.Tier, r.Restarts, r.Code, strings.TrimSuffix(r.Message, " ("+r.Code+")")}
+	})
+}
+
+// shortSum is enough of a checksum to distinguish it from others.
+func shortSum(sum string) string {
+	const digits = 12
+	if len(sum) == 64 {
+		return sum[:digits] + "…"
+	}
+	return sum
+}
+
+func (a *app) printPolicies(list []phases.PolicyEntry) {
+	printList(a, "policies", "policy|value|>priority|owner", list, func(p *phases.PolicyEntry) cells {
+		return cells{p.Domain + "/" + p.Key, string(p.Value), p.Priority, p.Owner}
+	})
+}
+
+func (a *app) printReminders(list []phases.MergedReminder) {
+	printList(a, "reminders", "type|owner|text", list, func(r *phases.MergedReminder) cells { return cells{r.Type, r.Owner, r.Text} })
+}
+
+// printDiagnostics prints warnings and errors, each once, and counts the rest.
+func (a *app) printDiagnostics(list []phases.Diagnostic) {
+	t := newTable("diagnostics", "severity|code|about|message")
+	seen := map[string]bool{}
+	remarks := 0
+	for i := range list {
+		d := &list[i]
+		about := cmp.Or(d.Subscription, d.Plugin, d.Slot)
+		key := strings.Join([]string{string(d.Severity), d.Code, about, d.Slot, d.Message}, "\x00")
+		switch {
+		case seen[key]:
+		case d.Severity == phases.SeverityWarning || d.Severity == phases.SeverityError:
+			t.add(d.Severity, d.Code, about, d.Message)
+		default:
+			remarks++
+		}
+		seen[key] = true
+	}
+	a.printTable(t)
+	if remarks > 0 {
+		a.printf("\n%d further remarks without a warning; --json shows them\n", remarks)
+	}
+}
+
+func (a *app) printFingerprints(f *manifest.Fingerprints) {
+	a.println("\nfingerprints")
+	a.printFields("full", f.FingerprintFull, "stable", f.FingerprintStable, "dynamic", f.FingerprintDynamic, "tools", f.FingerprintTools)
+}
+
+func (a *app) printBudgets(b *manifest.Budgets) {
+	t := newTable("", "|>used ms|>granted ms|>used chars|>granted chars")
+	add := func(name string, b manifest.Budget) {
+		bounded := b.GrantedChars > 0
+		t.add(name, b.UsedMS, b.GrantedMS, textIf(bounded, text.Thousands(b.UsedChars)), textIf(bounded, text.Thousands(b.GrantedChars)))
+	}
+	add("turn", b.Turn)
+	for _, p := range b.Phases {
+		add(string(p.Phase), p.Budget)
+	}
+	a.println("\nbudgets")
+	a.printTable(t)
+}

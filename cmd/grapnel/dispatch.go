@@ -1,77 +1,50 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/grapnelhq/grapnel/config"
+	"github.com/grapnelhq/grapnel/internal/plan"
+	"github.com/grapnelhq/grapnel/internal/suggest"
+	"github.com/grapnelhq/grapnel/internal/text"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/runtime"
 )
 
-// dispatchFlags are the flags of dispatch, which plugin run shares.
 type dispatchFlags struct {
-	// dir goes before the context's own.
-	dir string
-	// input and context are files, or "-".
+	dir            string
 	input, context string
-	// wait keeps the plugins running until background work is done; without it
-	// the end of the command ends that too.
-	wait bool
-	// inTurn is what the user says in the turn that the phase is dispatched in; without
-	// it there is no turn.
-	inTurn userText
+	wait           bool   // keeps the plugins running until background work is done
+	inTurn         string // the user's message of the turn to dispatch in; empty dispatches without a turn
+	set            *pflag.FlagSet
 }
 
-// userText is a text that may be empty, or not there.
-type userText struct {
-	text  string
-	given bool
-}
-
-// String implements pflag.Value.
-func (u *userText) String() string { return u.text }
-
-// Set implements pflag.Value.
-func (u *userText) Set(text string) error {
-	u.text, u.given = text, true
-	return nil
-}
-
-// Type implements pflag.Value.
-func (u *userText) Type() string { return "string" }
-
-// register adds the flags to a command that dispatches a single phase.
 func (f *dispatchFlags) register(c *cobra.Command) {
 	flags := c.Flags()
-	flags.StringVar(&f.dir, "dir", "", "working `DIR` (default the current folder)")
+	f.set = flags
+	flags.StringVar(&f.dir, "dir", "", "working `DIR` (default the current directory)")
 	flags.StringVar(&f.input, "input", "", "JSON `FILE` with the phase's input, or -")
 	flags.StringVar(&f.context, "context", "", "JSON `FILE` with the context, or -")
 	flags.BoolVar(&f.wait, "wait", false, "wait for background work, and show how it ended")
-	flags.Var(&f.inTurn, "in-turn", "run it in a turn of a user who says `TEXT`, behind the turn's prompt: with policies, contexts and tools")
+	flags.StringVar(&f.inTurn, "in-turn", "", "run it in a turn of a user who says `TEXT`, behind the turn's prompt: with policies, contexts and tools")
 }
 
-// dispatchCommand reads the input before the configuration: a mistyped field is
-// told without starting a plugin.
+// The input is read before the configuration: a mistyped field is reported without starting a plugin.
 func (a *app) dispatchCommand() *cobra.Command {
 	var f dispatchFlags
-	c := &cobra.Command{
-		Use:   "dispatch PHASE",
-		Short: "Run one phase on an input and show what came of it",
-		Long: "Dispatch runs one phase through the plugins. Input and context are JSON of the phase's\n" +
-			"types; see: grapnel schema phase:PHASE. What the context leaves open is filled in as by\n" +
-			"compile. Exit code 1 says that the phase failed closed or was denied.\n\n" +
-			"Without --in-turn there is no turn: a phase with a hook that needs one, such as a guard\n" +
-			"that goes by a policy, is refused with exit code 2.",
-		Example: "  echo '{\"tool\": \"shell\"}' | grapnel dispatch tool.pre_call --input -\n" +
-			"  grapnel dispatch tool.pre_call --input call.json --in-turn 'Tidy up, but delete nothing.'",
-		Args:              exactlyOne("dispatch needs one PHASE, such as turn.pre_prompt_compile"),
-		ValidArgsFunction: completePhases,
-		RunE: func(c *cobra.Command, args []string) error {
+	c := newCommand("dispatch PHASE",
+		"Run one phase on an input and show what came of it", exactlyOne("dispatch needs one PHASE, such as turn.pre_prompt_compile"),
+		func(c *cobra.Command, args []string) error {
 			in, turn, err := a.dispatchInput(phases.Phase(args[0]), &f)
 			if err != nil {
 				return err
@@ -81,15 +54,14 @@ func (a *app) dispatchCommand() *cobra.Command {
 				return err
 			}
 			return a.dispatch(c.Context(), cfg, turn, in, &f, nil)
-		},
-	}
+		})
+	c.ValidArgsFunction = completePhases
 	f.register(c)
 	a.record.register(c)
 	return c
 }
 
-// dispatch runs one phase and prints its outcome. Ready, if it is given, may
-// refuse the engine first.
+// dispatch runs one phase and prints its outcome. ready, if set, may refuse the engine first.
 func (a *app) dispatch(ctx context.Context, cfg *config.Config, turn phases.Context, in phases.Input, f *dispatchFlags, ready func(*runtime.Engine) error) error {
 	var out *phases.Outcome
 	err := a.withEngine(ctx, cfg, runtime.Options{}, func(ctx context.Context, eng *runtime.Engine) error {
@@ -99,8 +71,8 @@ func (a *app) dispatch(ctx context.Context, cfg *config.Config, turn phases.Cont
 			}
 		}
 		return background(ctx, eng, f.wait, &out, func(ctx context.Context) (err error) {
-			if f.inTurn.given {
-				out, err = dispatchInTurn(ctx, eng, turn, in, f.inTurn.text)
+			if f.set.Changed("in-turn") {
+				out, err = dispatchInTurn(ctx, eng, turn, in, f.inTurn)
 			} else {
 				out, err = eng.Dispatch(ctx, turn, in)
 			}
@@ -114,12 +86,12 @@ func (a *app) dispatch(ctx context.Context, cfg *config.Config, turn phases.Cont
 		return err
 	}
 	out = out.For(phases.AudienceOperator)
-	if printed := a.printOutcome(out); printed != nil {
+	if printed := a.print(out, func() { a.printOutcome(out) }); printed != nil {
 		return printed
 	}
 	switch {
 	case out.Error != nil:
-		return refused(remedied(out.Error))
+		return refused(withHint(out.Error))
 	case err != nil:
 		return unable(err)
 	case out.Decision != nil && out.Decision.Verdict == phases.VerdictDeny:
@@ -128,7 +100,6 @@ func (a *app) dispatch(ctx context.Context, cfg *config.Config, turn phases.Cont
 	return nil
 }
 
-// dispatchInTurn runs one phase behind the prompt of a turn.
 func dispatchInTurn(ctx context.Context, eng *runtime.Engine, where phases.Context, in phases.Input, userText string) (*phases.Outcome, error) {
 	turn, err := eng.BeginTurn(ctx, where)
 	if err != nil {
@@ -137,7 +108,7 @@ func dispatchInTurn(ctx context.Context, eng *runtime.Engine, where phases.Conte
 	done, err := turn.Round(ctx, runtime.CompileInput{UserText: userText, ToolCalling: true})
 	switch {
 	case done != nil && done.Error != nil:
-		return nil, refused(fmt.Errorf("the turn does not get as far as %s: %w", in.Phase(), remedied(done.Error)))
+		return nil, refused(fmt.Errorf("the turn does not get as far as %s: %w", phases.PhaseOf(in), withHint(done.Error)))
 	case err != nil:
 		return nil, unable(err)
 	}
@@ -147,7 +118,6 @@ func dispatchInTurn(ctx context.Context, eng *runtime.Engine, where phases.Conte
 	return turn.Dispatch(ctx, in)
 }
 
-// dispatchInput reads the phase's input and context.
 func (a *app) dispatchInput(phase phases.Phase, f *dispatchFlags) (phases.Input, phases.Context, error) {
 	if _, ok := phases.Standard().Lookup(phase); !ok {
 		return nil, phases.Context{}, unknownPhase(phase)
@@ -181,18 +151,15 @@ func (a *app) dispatchInput(phase phases.Phase, f *dispatchFlags) (phases.Input,
 	return in, turn, nil
 }
 
-// unknownPhase refuses a phase and names the nearest.
 func unknownPhase(phase phases.Phase) error {
-	return usagef("unknown phase %q%s; see: grapnel schema", phase, phases.DidYouMean(string(phase), phases.Standard().Names()))
+	return usagef("unknown phase %q%s; see: grapnel schema", phase, suggest.DidYouMean(string(phase), phases.Standard().Names()))
 }
 
-// completePhases completes phase names.
 func completePhases(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	return phases.Standard().Names(), cobra.ShellCompDirectiveNoFileComp
 }
 
-// background makes a call and, if it is to be waited for, notes in its outcome how the
-// background work ended that it has queued.
+// background makes a call. If asked to wait, it adds to the outcome how the background work of the call ended.
 func background(ctx context.Context, eng *runtime.Engine, wait bool, out **phases.Outcome, call func(ctx context.Context) error) error {
 	if !wait {
 		return call(ctx)
@@ -205,4 +172,151 @@ func background(ctx context.Context, eng *runtime.Engine, wait bool, out **phase
 	}
 	(*out).Background = rows
 	return errors.Join(err, late)
+}
+
+func (a *app) printOutcome(out *phases.Outcome) {
+	a.printf("%s", rule(string(out.Phase)))
+	if d := out.Decision; d != nil { // the strongest reason is not always the surprising one
+		a.printf("decision: %s\n", d.Verdict)
+		printList(a, "reasons", "verdict|subscription|code|reason", d.Reasons, func(r *phases.Reason) cells { return cells{r.Verdict, r.Subscription, r.ReasonCode, r.Reason} })
+	}
+	a.printMerged(&out.Merged)
+	a.printRuns(out.Runs, false)
+	a.printBackground(out.Background)
+	a.printPlugins("plugins not ready", notReady(out.Plugins))
+	a.printDiagnostics(out.Diagnostics)
+	if len(out.Runs) == 0 {
+		a.println("nothing is subscribed to this phase")
+	}
+	a.printf("\nused %s of %s ms\n", millis(out.Budget.UsedMS), millis(out.Budget.GrantedMS))
+}
+
+func (a *app) printBackground(rows []phases.BackgroundRun) {
+	t := newTable("background work", "subscription|job|state|code|>tries|>ms|contributions")
+	var remarks []phases.Diagnostic
+	for i := range rows {
+		r := &rows[i]
+		code := strings.TrimSpace(r.Code + " " + r.PluginCode)
+		t.add(r.Subscription, r.Kind, r.State, code, r.Attempts, millis(r.DurationMS), joined(r.Contributions))
+		for _, d := range r.Diagnostics {
+			d.Subscription = cmp.Or(d.Subscription, r.Subscription)
+			remarks = append(remarks, d)
+		}
+	}
+	a.printTable(t)
+	a.printDiagnostics(remarks)
+}
+
+func (a *app) printMerged(m *phases.Merged) {
+	a.printPolicies(m.Policies)
+	printList(a, "rewrites", "path|value|owner", m.Rewrites, func(r *phases.MergedRewrite) cells { return cells{r.Path, string(r.Value), r.Owner} })
+	printList(a, "tools", "tool|owner|bundle", m.Tools, func(t *phases.MergedTool) cells { return cells{t.Name, t.Owner, t.BundleID} })
+	a.printReminders(m.Reminders)
+	printList(a, "sections", "section|owner|stability|>priority|>chars|cut", m.Sections, func(s *phases.MergedSection) cells {
+		return cells{s.SectionID, s.Owner, s.Stability, s.Priority, text.Thousands(text.Chars(s.Content)), cutText(s.Truncation)}
+	})
+	printList(a, "contexts", "context|owner|domain|>priority|>chars|cut", m.Contexts, func(c *phases.ContextEntry) cells {
+		return cells{c.ContributionID, c.Owner, c.Domain, c.Priority, text.Thousands(text.Chars(c.Content)), cutText(c.Truncation)}
+	})
+	for i := range m.Sections {
+		a.printf("\n%s%s", rule("section "+clean(m.Sections[i].SectionID)), endLine(m.Sections[i].Content))
+	}
+	for i := range m.Contexts {
+		a.printf("\n%s%s", rule("context "+clean(m.Contexts[i].ContributionID)), endLine(m.Contexts[i].Content))
+	}
+}
+
+func (a *app) planCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:               "plan [PHASE]",
+		Short:             "Show which hooks run, in which order, under which policies and budgets",
+		Args:              atMost(1, "plan takes at most one PHASE"),
+		ValidArgsFunction: completePhases,
+		RunE: func(c *cobra.Command, args []string) error {
+			var phase phases.Phase
+			if len(args) == 1 {
+				phase = phases.Phase(args[0])
+				if _, ok := phases.Standard().Lookup(phase); !ok {
+					return unknownPhase(phase)
+				}
+			}
+			return a.plan(c.Context(), phase)
+		},
+	}
+}
+
+func (a *app) plan(ctx context.Context, phase phases.Phase) error {
+	cfg, from, err := a.loadConfig()
+	if err != nil {
+		return err
+	}
+	var doc plan.Document
+	var rows []phases.PluginRow
+	err = a.withEngine(ctx, cfg, runtime.Options{}, func(_ context.Context, eng *runtime.Engine) error {
+		doc, rows = eng.Plan(phase), eng.Plugins()
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return a.print(doc, func() { a.printPlan(doc, rows, phase != "", from) })
+}
+
+func (a *app) printPlan(doc plan.Document, rows []phases.PluginRow, asked bool, from origin) {
+	something := false
+	for i := range doc.Phases {
+		ph := &doc.Phases[i]
+		if len(ph.Stages)+len(ph.Off)+len(ph.Require) == 0 && !asked {
+			continue
+		}
+		if something {
+			a.println()
+		}
+		something = true
+		a.printPhase(ph)
+	}
+	if !something {
+		a.printf("no plugin subscribes to anything (%s)\n", clean(from.name()))
+	}
+	a.printPlugins("plugins not ready: hooks that they never described are not in the plan", notReady(rows))
+}
+
+// Rows stand in the order of the plan, which is the order of results.
+func (a *app) printPhase(ph *plan.PhaseView) {
+	a.printf("%s", rule(string(ph.Phase)))
+	a.println(cmp.Or(textIf(ph.BudgetMS > 0, "budget "+millis(ph.BudgetMS)+" ms"), "in the background") +
+		textIf(len(ph.Require) > 0, ", requires "+strings.Join(ph.Require, ", ")))
+	t := newTable("", "stage|>layer|subscription|plugin|>priority|>timeout ms|on_failure|when|needs|withheld")
+	for _, stage := range ph.Stages {
+		for i, layer := range stage.Layers {
+			for j := range layer {
+				s := &layer[j]
+				t.add(stage.Role, i, s.Subscription, s.Plugin, s.Priority, textIf(s.ProposedTimeoutMS != s.TimeoutMS, millis(s.ProposedTimeoutMS)+" -> ")+millis(s.TimeoutMS), failureText(s.OnFailure), s.When, strings.Join(s.Needs, ", "), withheldText(s))
+			}
+		}
+	}
+	a.printTable(t)
+	if len(t.rows)+len(ph.Off) == 0 {
+		a.println("  nothing is subscribed to this phase")
+	}
+	printList(a, "off", "subscription|reason", ph.Off, func(o *plan.OffView) cells { return cells{o.Subscription, o.Reason} })
+}
+
+// withheldText lists what a hook does not get: of its needs, or of the input if it declares none.
+func withheldText(s *plan.SubscriptionView) string {
+	var lacks []string
+	for _, name := range s.Withheld {
+		if slices.Contains(s.Needs, name) || len(s.Needs) == 0 && !slices.Contains(phases.SeenSets(), name) {
+			lacks = append(lacks, name)
+		}
+	}
+	return strings.Join(lacks, ", ")
+}
+
+func failureText(f phases.OnFailure) string {
+	words := []string{string(f.Default)}
+	for _, cause := range slices.Sorted(maps.Keys(f.ByCause)) {
+		words = append(words, string(cause)+": "+string(f.ByCause[cause]))
+	}
+	return strings.Join(words, ", ")
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,34 +10,34 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/grapnelhq/grapnel/internal/text"
 	"github.com/grapnelhq/grapnel/tree"
 )
 
-// Names of the files of an export.
 const (
 	docFile   = "AGENTS.md"
 	indexName = ".grapnel-tree.json"
-	// freshName is a file that is not yet whole. No exported folder begins with a dot.
-	freshName = ".grapnel-new"
+	freshName = ".grapnel-new" // a file that is not yet whole. No exported folder begins with a dot
 )
 
-// docsDir is the folder of an export. Nothing in it is a way out of it, and no
-// link in it is followed.
+// docsDir is the directory of an export. Paths cannot lead out of it, and links are not followed.
 type docsDir struct {
-	name string
-	root *os.Root
-	// empty is a folder that was made for this.
+	name  string
+	root  *os.Root
+	dry   bool
 	empty string
 }
 
-// openDocsDir opens the folder, and makes it where it may be new. For a dry run an
-// empty one stands in for it, which goes when it is closed.
+// For a dry run a missing directory is replaced by a temporary empty one.
 func openDocsDir(name string, create, dry bool) (*docsDir, error) {
-	d := &docsDir{}
+	d := &docsDir{dry: dry}
 	var err error
 	if d.name, err = filepath.Abs(name); err != nil {
 		return nil, usagef("%s: %w", name, err)
@@ -67,29 +68,9 @@ func (d *docsDir) close() {
 	}
 }
 
-// isEmpty reports whether nothing is in the folder.
-func (d *docsDir) isEmpty() bool {
-	list, err := d.list(".")
-	return err == nil && len(list) == 0
-}
+var errNoFolder = errors.New("something that is not a directory is in its place, and is not touched")
 
-// list is what is in a folder, sorted by name.
-func (d *docsDir) list(dir string) ([]fs.DirEntry, error) {
-	f, err := d.root.Open(dir)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = f.Close() }() // only read
-	list, err := f.ReadDir(-1)
-	slices.SortFunc(list, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
-	return list, err
-}
-
-// errNoFolder is what stands in the place of a folder.
-var errNoFolder = errors.New("something that is no folder is in its place, and is not touched")
-
-// isFolder reports whether a path is a folder, by folders all the way. A link is
-// none.
+// isFolder reports whether a path consists of directories all the way. A link is not one.
 func (d *docsDir) isFolder(dir string) (bool, error) {
 	for at := range pathPrefixes(dir) {
 		info, err := d.root.Lstat(at)
@@ -105,7 +86,6 @@ func (d *docsDir) isFolder(dir string) (bool, error) {
 	return true, nil
 }
 
-// pathPrefixes are the folders on the way to a path, and itself.
 func pathPrefixes(dir string) func(yield func(string) bool) {
 	return func(yield func(string) bool) {
 		for i, c := range dir + "/" {
@@ -116,8 +96,10 @@ func pathPrefixes(dir string) func(yield func(string) bool) {
 	}
 }
 
-// makeFolder makes a folder with those above it.
 func (d *docsDir) makeFolder(dir string) error {
+	if d.dry {
+		return nil
+	}
 	if there, err := d.isFolder(dir); there || err != nil {
 		return err
 	}
@@ -127,18 +109,15 @@ func (d *docsDir) makeFolder(dir string) error {
 	return nil
 }
 
-// localText is what a file of a document says.
 type localText struct {
 	there bool
 	text  string
 	sum   string
 }
 
-// maxDocBytes is what a text that may be kept can have: each character in four
-// bytes, or a line's end in two.
+// maxDocBytes bounds a text that may be kept: four bytes a character, or two for a line end.
 const maxDocBytes = 4*tree.MaxChars + 3
 
-// readDoc reads the document of a folder. Its error says why the file is none.
 func (d *docsDir) readDoc(dir string) (localText, error) {
 	if there, err := d.isFolder(dir); !there {
 		return localText{}, err
@@ -179,8 +158,17 @@ func (d *docsDir) readDoc(dir string) (localText, error) {
 	return localText{true, content, tree.Sum(content)}, nil
 }
 
-// write replaces a file whole.
+func (d *docsDir) remove(name string) error {
+	if d.dry {
+		return nil
+	}
+	return d.root.Remove(name)
+}
+
 func (d *docsDir) write(name string, content []byte) error {
+	if d.dry {
+		return nil
+	}
 	fresh := path.Join(path.Dir(name), freshName)
 	_ = d.root.Remove(fresh) // of one that was killed
 	f, err := d.root.OpenFile(fresh, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
@@ -197,18 +185,15 @@ func (d *docsDir) write(name string, content []byte) error {
 	return nil
 }
 
-// docsIndex says which document each file of an export is.
 type docsIndex struct {
-	Schema      int    `json:"schema"`
-	WorkspaceID string `json:"workspace_id"`
-	// Folders are the folders of the tree by their path; "." is the root.
-	Folders map[string]indexRow `json:"folders"`
+	Schema      int                 `json:"schema"`
+	WorkspaceID string              `json:"workspace_id"`
+	Folders     map[string]indexRow `json:"folders"`
 
 	there bool
 }
 
-// indexRow is a folder, and the document that was read from it or saved to it
-// last; without one it has no DocID.
+// indexRow is a folder and the document last read from it or saved to it; DocID is empty without one.
 type indexRow struct {
 	FolderID tree.FolderID `json:"folder_id"`
 	DocID    string        `json:"doc_id,omitempty"`
@@ -218,7 +203,6 @@ type indexRow struct {
 
 const indexSchema = 1
 
-// readIndex reads the index; an empty one where there is none.
 func (d *docsDir) readIndex() (docsIndex, error) {
 	x := docsIndex{Schema: indexSchema, Folders: map[string]indexRow{}}
 	info, err := d.root.Lstat(indexName)
@@ -239,7 +223,7 @@ func (d *docsDir) readIndex() (docsIndex, error) {
 		err = fmt.Errorf("its schema is %d, and this program knows %d", x.Schema, indexSchema)
 	}
 	if err != nil {
-		return x, usagef("%s: %w; remove it to begin anew", filepath.Join(d.name, indexName), unwrapPath(err))
+		return x, usagef("%s: %w; remove it to start over", filepath.Join(d.name, indexName), unwrapPath(err))
 	}
 	if x.Folders == nil {
 		x.Folders = map[string]indexRow{}
@@ -248,7 +232,6 @@ func (d *docsDir) readIndex() (docsIndex, error) {
 	return x, nil
 }
 
-// writeIndex replaces the index.
 func (d *docsDir) writeIndex(x docsIndex) error {
 	data, err := json.MarshalIndent(x, "", "  ")
 	if err != nil {
@@ -258,4 +241,59 @@ func (d *docsDir) writeIndex(x docsIndex) error {
 		return unable(fmt.Errorf("%s: %w", filepath.Join(d.name, indexName), err))
 	}
 	return nil
+}
+
+const maxFileName = 80 // bounds a directory name in bytes, without its number
+
+// layout maps folders to paths: safe names, unique in their parent regardless of case. Equal trees give equal layouts.
+func layout(folders []tree.Folder) map[tree.FolderID]string {
+	children := map[tree.FolderID][]tree.Folder{}
+	for _, f := range folders {
+		children[f.ParentID] = append(children[f.ParentID], f)
+	}
+	paths := map[tree.FolderID]string{"": "."}
+	for queue := []tree.FolderID{""}; len(queue) > 0; queue = queue[1:] {
+		list := children[queue[0]]
+		slices.SortFunc(list, func(a, b tree.Folder) int { return cmp.Compare(a.ID, b.ID) })
+		taken := map[string]bool{}
+		for _, f := range list {
+			id := tree.FolderID(f.ID)
+			if _, seen := paths[id]; seen {
+				continue // a tree that goes round is damaged
+			}
+			name := safeName(f.Name)
+			unique := name
+			for n := 2; taken[strings.ToLower(unique)]; n++ {
+				unique = name + "~" + strconv.Itoa(n)
+			}
+			taken[strings.ToLower(unique)] = true
+			paths[id] = path.Join(paths[queue[0]], unique)
+			queue = append(queue, id)
+		}
+	}
+	return paths
+}
+
+var devices = regexp.MustCompile(`^(?i:CON|PRN|AUX|NUL|(COM|LPT)[0-9])(\.|$)`) // names that Windows takes for devices
+
+// safeName returns a name that is valid on every system, is not hidden, and collides with no file of an export.
+func safeName(name string) string {
+	name = strings.Map(func(r rune) rune {
+		if strings.ContainsRune(`/\<>:"|?*`, r) || r == unicode.ReplacementChar || !unicode.IsPrint(r) {
+			return '_'
+		}
+		return r
+	}, name)
+	for len(name) > maxFileName {
+		_, size := utf8.DecodeLastRuneInString(name)
+		name = name[:len(name)-size]
+	}
+	name = strings.TrimRight(strings.TrimLeft(name, " "), " .")
+	if rest, hidden := strings.CutPrefix(name, "."); hidden {
+		name = "_" + rest
+	}
+	if name == "" || strings.EqualFold(name, docFile) || devices.MatchString(name) {
+		name += "_"
+	}
+	return name
 }

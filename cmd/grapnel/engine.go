@@ -4,37 +4,44 @@ import (
 	"context"
 	_ "embed" // for the defaults
 	"errors"
+	"fmt"
 	"io/fs"
+	"net/url"
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strings"
+	"sync"
 	"syscall"
 	"time"
 
-	"github.com/grapnelhq/grapnel/builtin"
+	"github.com/spf13/cobra"
+
 	"github.com/grapnelhq/grapnel/config"
 	"github.com/grapnelhq/grapnel/gateway"
+	"github.com/grapnelhq/grapnel/internal/agentsdoc/settings"
+	"github.com/grapnelhq/grapnel/internal/agentsdoc/thread"
+	"github.com/grapnelhq/grapnel/internal/memory/itemstore"
+	"github.com/grapnelhq/grapnel/internal/text"
+	"github.com/grapnelhq/grapnel/manifest"
+	recording "github.com/grapnelhq/grapnel/record"
 	"github.com/grapnelhq/grapnel/runtime"
+	"github.com/grapnelhq/grapnel/store"
+	"github.com/grapnelhq/grapnel/store/treestore"
 )
 
-// defaults is the configuration that is in force without a file.
+// defaults is the configuration in force without a file.
 //
 //go:embed defaults.yaml
 var defaults []byte
 
-// closeTime bounds the end of a command: plugins get their grace, then are
-// killed.
-const closeTime = 3 * time.Second
+const closeTime = 3 * time.Second // bounds the end of a command: plugins get their grace, then are killed
 
-// origin says where the configuration comes from.
 type origin struct {
-	// Path is the file; empty for the built-in defaults.
 	Path string
-	// Why says who named it.
-	Why string
+	Why  string
 }
 
-// name is how the configuration is called in messages.
 func (o origin) name() string {
 	if o.Path == "" {
 		return "built-in defaults"
@@ -42,9 +49,7 @@ func (o origin) name() string {
 	return o.Path
 }
 
-// configOrigin finds the configuration: the flag, the environment, the user's
-// configuration folder, the built-in defaults. Nothing is ever read from the
-// working folder unasked.
+// configOrigin never looks into the working directory: a repository must not configure who visits it.
 func (a *app) configOrigin() (origin, error) {
 	if a.config != "" {
 		return origin{a.config, "--config"}, nil
@@ -54,7 +59,7 @@ func (a *app) configOrigin() (origin, error) {
 	}
 	path, err := userConfigPath()
 	if err != nil {
-		return origin{Why: "there is no home folder to look in"}, nil //nolint:nilerr // only the defaults are left
+		return origin{Why: "there is no home directory to look in"}, nil //nolint:nilerr // only the defaults are left
 	}
 	switch _, err := os.Stat(path); {
 	case errors.Is(err, fs.ErrNotExist):
@@ -62,23 +67,27 @@ func (a *app) configOrigin() (origin, error) {
 	case err != nil:
 		return origin{}, usagef("configuration: %w", err)
 	}
-	return origin{path, "the user's configuration folder"}, nil
+	return origin{path, "the user's configuration directory"}, nil
 }
 
-// userConfigPath is the place of the configuration in the user's folder.
 func userConfigPath() (string, error) {
-	dir := os.Getenv("XDG_CONFIG_HOME")
+	dir, err := userDir("XDG_CONFIG_HOME", ".config")
+	return filepath.Join(dir, "grapnel.yaml"), err
+}
+
+// userDir is this program's directory below one of the user's, which a variable may name.
+func userDir(variable string, fallback ...string) (string, error) {
+	dir := os.Getenv(variable)
 	if !filepath.IsAbs(dir) {
 		home, err := os.UserHomeDir()
 		if err != nil {
 			return "", err
 		}
-		dir = filepath.Join(home, ".config")
+		dir = filepath.Join(append([]string{home}, fallback...)...)
 	}
-	return filepath.Join(dir, "grapnel", "grapnel.yaml"), nil
+	return filepath.Join(dir, "grapnel"), nil
 }
 
-// loadConfig reads the configuration in force.
 func (a *app) loadConfig() (*config.Config, origin, error) {
 	from, err := a.configOrigin()
 	if err != nil {
@@ -93,15 +102,14 @@ func (a *app) loadConfig() (*config.Config, origin, error) {
 	return cfg, from, err
 }
 
-// withEngine runs a command's work on an engine and closes it afterwards,
-// whatever happened. A signal cancels the work; a second one ends the process.
+// withEngine runs work on an engine and closes it afterwards. A signal cancels the work; a second one ends the process.
 // Work should leave printing until the engine is closed.
 func (a *app) withEngine(ctx context.Context, cfg *config.Config, o runtime.Options, work func(context.Context, *runtime.Engine) error) error {
 	logger, err := a.logger()
 	if err != nil {
 		return err
 	}
-	if o.Builtins, err = builtin.Launches(); err != nil {
+	if o.Builtins, err = firstParty().Launches(); err != nil {
 		return err
 	}
 	o.Logger = logger
@@ -109,18 +117,17 @@ func (a *app) withEngine(ctx context.Context, cfg *config.Config, o runtime.Opti
 		o.Services = map[string]runtime.Service{gateway.ServiceDocuments: gateway.Documents(nil)}
 	}
 	if o.Sink == nil {
-		// What a command does not keep is nothing to warn of.
+		// A command that keeps nothing does not warn about it.
 		without := *cfg
 		without.Store = config.Secret{}
 		cfg = &without
 	}
-	// Only from here on is there something to clean up. Before, while input is read
-	// for instance, a signal ends the process as it ends any other.
+	// Before this there is nothing to clean up, and a signal ends the process.
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	signalled := context.AfterFunc(ctx, func() {
 		stop()
-		logger.Info("told to end; a second signal does not wait for anything")
+		logger.Info("ending; a second signal does not wait")
 	})
 	defer signalled()
 
@@ -130,9 +137,9 @@ func (a *app) withEngine(ctx context.Context, cfg *config.Config, o runtime.Opti
 	}
 	defer recorded() // when the engine is closed
 	lost := countLost(&o)
-	progress := a.startProgress(&o)
+	stopProgress := a.showStarting(&o)
 	eng, err := runtime.New(ctx, cfg, o)
-	progress.stop()
+	stopProgress()
 	if err == nil {
 		err = work(ctx, eng)
 		// An interrupted command still stops its plugins in an orderly way.
@@ -141,7 +148,7 @@ func (a *app) withEngine(ctx context.Context, cfg *config.Config, o runtime.Opti
 		if closed := eng.Close(closing); closed != nil {
 			logger.Warn("close", "error", closed)
 		}
-		lost.tell(a.err)
+		lost.report(a.err)
 	}
 	// Whatever failed, it failed because the user wanted it to.
 	if err != nil && ctx.Err() != nil {
@@ -149,3 +156,267 @@ func (a *app) withEngine(ctx context.Context, cfg *config.Config, o runtime.Opti
 	}
 	return err
 }
+
+// threadPromptChars is how many characters of a document fit into a prompt; 0 if no prompt has documents.
+func threadPromptChars(cfg *config.Config) int {
+	for i := range cfg.Plugins {
+		p := &cfg.Plugins[i]
+		if p.Builtin != agentsName {
+			continue
+		}
+		o := p.Subscriptions[p.Name+".thread_prompt"]
+		c, err := settings.Parse(p.Config)
+		if err != nil || c.Source == "" || c.Source == settings.SourceFiles || c.Enabled != nil && !*c.Enabled || o.Enabled != nil && !*o.Enabled {
+			return 0
+		}
+		return max(0, promptChars(cfg, p, "thread_prompt")-text.Chars(thread.FrameOpen)-text.Chars(thread.FrameClose)-len("\n\n"))
+	}
+	return 0
+}
+
+// storeRef names a store to open. The zero value is none.
+type storeRef struct {
+	dsn  string // opens it. It may hold a password, and is in no message
+	name string
+}
+
+// A relative path is one from where it was written: the working directory, or the file's directory.
+func (a *app) storeNamed(cfg *config.Config, from origin) storeRef {
+	if a.store != "" {
+		return storeRef{a.store, shownDSN(a.store)}
+	}
+	if cfg.Store.Value == "" {
+		return storeRef{}
+	}
+	dsn := cfg.Store.Value
+	if path, embedded := strings.CutPrefix(dsn, sqliteScheme); embedded && !filepath.IsAbs(path) && !strings.HasPrefix(path, ":") {
+		dsn = sqliteScheme + filepath.Join(filepath.Dir(from.Path), path)
+	}
+	if cfg.Store.FromEnv != "" {
+		return storeRef{dsn, "the store in $" + cfg.Store.FromEnv}
+	}
+	return storeRef{dsn, shownDSN(dsn)}
+}
+
+const sqliteScheme = "sqlite:"
+
+func shownDSN(dsn string) string {
+	if strings.HasPrefix(dsn, sqliteScheme) {
+		return dsn
+	}
+	u, err := url.Parse(dsn)
+	if err != nil || u.Host == "" {
+		return "the store"
+	}
+	return u.Scheme + "://" + u.Host + u.Path
+}
+
+// openTime bounds opening: a server that takes a connection and stays silent is out of reach too.
+const openTime = 10 * time.Second
+
+var errNoAnswer = fmt.Errorf("no answer within %s; check that the server runs, and the address", openTime)
+
+// openStore uses the configuration's keys, unless o has others.
+func openStore(ctx context.Context, ref storeRef, cfg *config.Config, o store.Options) (*store.Store, error) {
+	if len(o.Key) == 0 {
+		o.Key = []byte(cfg.Manifest.ChainKey.Value)
+	}
+	o.FingerprintKey = []byte(cfg.Manifest.FingerprintKey.Value)
+	ctx, cancel := context.WithTimeoutCause(ctx, openTime, errNoAnswer)
+	defer cancel()
+	return store.Open(ctx, ref.dsn, o)
+}
+
+type openedStore struct {
+	*store.Store
+
+	ref            storeRef
+	fingerprintKey []byte // the key of fingerprints, if they have one
+}
+
+// Reading commands give ReadOnly, so that looking at a log never changes it.
+func (a *app) withStore(ctx context.Context, o store.Options, work func(s *openedStore) error) error {
+	return a.withStoreOr(ctx, o, func(from origin) (storeRef, error) {
+		return storeRef{}, usagef("no store is named: give --store sqlite:PATH, or a configuration with store: (in force: %s)", from.name())
+	}, work)
+}
+
+// withStoreOr is withStore with a default for the store.
+func (a *app) withStoreOr(ctx context.Context, o store.Options, missing func(origin) (storeRef, error), work func(s *openedStore) error) (err error) {
+	cfg, from, err := a.loadConfig()
+	if err != nil {
+		return err
+	}
+	ref := a.storeNamed(cfg, from)
+	if ref.dsn == "" {
+		if ref, err = missing(from); err != nil {
+			return err
+		}
+	}
+	s, err := openStore(ctx, ref, cfg, o)
+	if err != nil {
+		return storeError(err)
+	}
+	defer func() { err = firstOf(err, s.Close()) }()
+	return storeError(work(&openedStore{Store: s, ref: ref, fingerprintKey: []byte(cfg.Manifest.FingerprintKey.Value)}))
+}
+
+// storeError gives a store's error its exit code: a bad DSN or an ambiguous id is wrong usage.
+func storeError(err error) error {
+	if err == nil {
+		return nil
+	}
+	if _, coded := errors.AsType[*exitError](err); coded {
+		return err
+	}
+	err = oneLine{err}
+	if store.HasCode(err, store.CodeDSN) || store.HasCode(err, store.CodeAmbiguous) || store.HasCode(err, itemstore.CodeInvalid) {
+		return usagef("%w", err)
+	}
+	return unable(err)
+}
+
+// oneLine shortens an error with many lines to one sentence.
+type oneLine struct{ err error }
+
+func (e oneLine) Error() string {
+	const most = 4
+	var s strings.Builder
+	lines := strings.Split(e.err.Error(), "\n")
+	for i, line := range lines[:min(len(lines), most)] {
+		switch {
+		case i > 0 && strings.HasSuffix(lines[i-1], ":"):
+			s.WriteByte(' ')
+		case i > 0:
+			s.WriteString("; ")
+		}
+		s.WriteString(strings.TrimSpace(line))
+	}
+	if more := len(lines) - most; more > 0 {
+		fmt.Fprintf(&s, "; and %d more", more)
+	}
+	return s.String()
+}
+
+func (e oneLine) Unwrap() error { return e.err }
+
+// recordFlags are those of every command that dispatches.
+type recordFlags struct {
+	file  string
+	limit config.Size
+}
+
+func (f *recordFlags) register(c *cobra.Command) {
+	flags := c.Flags()
+	flags.StringVar(&f.file, "record", "", "append what plugins are sent and answer to `FILE`, for plugin replay; it holds what users wrote")
+	flags.TextVar(&f.limit, "record-limit", config.Size(recording.DefaultMaxBytes), "the largest `SIZE` of that file; what is omitted is counted")
+}
+
+func (a *app) recordExchanges(o *runtime.Options) (done func(), err error) {
+	if a.record.file == "" {
+		return func() {}, nil
+	}
+	if a.record.limit == 0 {
+		return nil, usagef("--record-limit 0B: nothing would be recorded")
+	}
+	w, err := recording.Open(a.record.file, recording.Options{MaxBytes: int64(a.record.limit), Program: "grapnel " + version})
+	if err != nil {
+		return nil, usagef("--record %s: %w", a.record.file, unwrapPath(err))
+	}
+	o.OnExchange = w.Write
+	return func() {
+		err := w.Close()
+		if _, omitted, why := w.Counts(); omitted > 0 {
+			reportf(a.err, "grapnel: --record %s: %s not in it: %v\n", a.record.file, count(omitted, "exchange is", "exchanges are"), why)
+		} else if err != nil {
+			reportf(a.err, "grapnel: --record %s: its end is missing: %v\n", a.record.file, unwrapPath(err))
+		}
+	}, nil
+}
+
+// recorder keeps the manifest of a compiled turn, and remembers what became of it. A nil recorder keeps nothing.
+type recorder struct {
+	ref       storeRef
+	sink      runtime.Sink
+	documents *treestore.Store // the thread tree's in the same store; nil likewise
+	store     *store.Store     // what was opened; nil where it could not be
+	must      bool
+
+	mu   sync.Mutex
+	lost string
+}
+
+// A store that cannot be opened refuses each manifest, and the engine applies on_failure. If that would refuse the
+// turn, it does not even begin.
+func (a *app) openRecorder(ctx context.Context, cfg *config.Config, from origin) (*recorder, error) {
+	ref := a.storeNamed(cfg, from)
+	if ref.dsn == "" {
+		return nil, nil
+	}
+	r := &recorder{ref: ref, must: cfg.Manifest.OnFailure == "refuse"}
+	s, err := openStore(ctx, ref, cfg, store.Options{})
+	switch {
+	case err == nil:
+		r.sink, r.store = s, s
+		if r.documents, err = treestore.New(ctx, s.DB(), treestore.Options{}); err != nil {
+			return nil, errors.Join(storeError(err), s.Close())
+		}
+	case r.must || codeOf(storeError(err)) == exitUsage:
+		return nil, storeError(err)
+	default:
+		r.sink = lostSink{err}
+	}
+	return r, nil
+}
+
+func (r *recorder) wire(o *runtime.Options) {
+	if r == nil {
+		return
+	}
+	if r.store != nil {
+		o.State = r.store
+		o.Services = map[string]runtime.Service{gateway.ServiceDocuments: gateway.Documents(r.documents)}
+	}
+	o.Sink, o.OnEvent = r.sink, func(ev runtime.Event) {
+		if ev.Kind == runtime.EventManifest && ev.State == "not_kept" {
+			r.mu.Lock()
+			r.lost = ev.Detail
+			r.mu.Unlock()
+		}
+	}
+}
+
+func (r *recorder) close() error {
+	if r == nil || r.store == nil {
+		return nil
+	}
+	return errors.Join(r.documents.Close(), r.store.Close())
+}
+
+func (r *recorder) whyLost() string {
+	if r == nil {
+		return ""
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.lost
+}
+
+func (r *recorder) refused() bool { return r.whyLost() != "" && r.must }
+
+// lostSink stands for a store that cannot be opened.
+type lostSink struct{ err error }
+
+var (
+	_ runtime.Sink      = lostSink{}
+	_ runtime.AuditSink = lostSink{}
+)
+
+func (s lostSink) KeepAudits(context.Context, []manifest.AuditEvent) error { return s.err }
+
+func (s lostSink) Append(context.Context, *manifest.Manifest, []manifest.Text) error { return s.err }
+
+func (lostSink) Last(context.Context, string, string) (*manifest.Manifest, error) { return nil, nil }
+
+// Report is never called: a command line has no provider.
+func (s lostSink) Report(context.Context, manifest.Usage) error { return s.err }

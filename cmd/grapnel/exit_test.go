@@ -47,7 +47,7 @@ func TestRemedies(t *testing.T) {
 
 	for _, code := range append(phases.FailureCauses(), phases.CauseDenied, codeAsk) {
 		err := &phases.Error{Code: code, Phase: phases.ToolPreCall, Subscription: "rules.guard", Message: "no"}
-		got := remedied(err)
+		got := withHint(err)
 		if want := "tool.pre_call: rules.guard: no (" + string(code) + "); "; len(got.Error()) < len(want)+10 || got.Error()[:len(want)] != want {
 			t.Errorf("%s: %q", code, got)
 		}

@@ -105,7 +105,7 @@ func TestUnreadAnswersWithoutTokens(t *testing.T) {
 	for range 48 {
 		b.connect(t, "tcp").say(strings.Repeat(postOf("", batch), 2))
 	}
-	for range 20 {
+	for range rounds(20, 1) {
 		began := time.Now()
 		ctx, cancel := context.WithTimeout(t.Context(), hostilePause)
 		var err error

@@ -142,11 +142,12 @@ func socketRows() []hostileRow {
 // watchRows abuse notifications.
 func watchRows() []hostileRow {
 	return []hostileRow{
-		{name: "WebSocket: 2,000 watches", do: func(t *testing.T, b *besieged) {
+		{name: "WebSocket: many watches", do: func(t *testing.T, b *besieged) {
 			w := b.upgraded(t, readToken)
 			watch := textOf(rpcOf("workspace/watch", object{"workspace_id": "acme", "since_seq": 0}))
-			go w.say(strings.Repeat(watch, 2_000))
-			for range 2_000 {
+			n := rounds(2_000, 200)
+			go w.say(strings.Repeat(watch, n))
+			for range n {
 				opcode, payload := w.frame()
 				for strings.Contains(payload, `"method"`) {
 					opcode, payload = w.frame()
@@ -165,14 +166,14 @@ func watchRows() []hostileRow {
 				}
 			}
 		}, database: true},
-		{name: "WebSocket: 50 watchers who do not read", do: func(t *testing.T, b *besieged) {
+		{name: "WebSocket: watchers who do not read", do: func(t *testing.T, b *besieged) {
 			for range 50 {
 				b.upgraded(t, readToken).say(textOf(rpcOf("workspace/watch", object{"workspace_id": "acme"})))
 			}
-			for i := range 100 {
+			for i := range rounds(100, 20) {
 				b.honest.ask(t, "thread/create", object{"workspace_id": "acme", "title": strings.Repeat("💣", 256), "id": fmt.Sprint("w-", i)})
 			}
-			for i := range 100 {
+			for i := range rounds(100, 20) {
 				b.honest.ask(t, "thread/delete", object{"workspace_id": "acme", "thread_id": fmt.Sprint("w-", i)})
 			}
 		}, database: true},
@@ -281,9 +282,9 @@ func messageRows() []hostileRow {
 // loadRows are messages of which there are many.
 func loadRows(list, note string) []hostileRow {
 	return []hostileRow{
-		{name: "JSON-RPC: 20,000 notifications", do: func(t *testing.T, b *besieged) {
+		{name: "JSON-RPC: many notifications", do: func(t *testing.T, b *besieged) {
 			w := b.upgraded(t, readToken)
-			go w.say(strings.Repeat(textOf(strings.Repeat(" ", 100)+note), 20_000) + textOf(list))
+			go w.say(strings.Repeat(textOf(strings.Repeat(" ", 100)+note), rounds(20_000, 2_000)) + textOf(list))
 			if opcode, payload := w.frame(); opcode != wsText {
 				t.Errorf("the connection ended: %q", payload)
 			}
@@ -327,8 +328,8 @@ func loadRows(list, note string) []hostileRow {
 			}
 			b.works(t)
 		}, database: true},
-		{name: "JSON-RPC: 2,000 saves of the same version", do: func(t *testing.T, b *besieged) {
-			for range 40 {
+		{name: "JSON-RPC: many saves of the same version", do: func(t *testing.T, b *besieged) {
+			for range rounds(40, 4) {
 				save := rpcOf("thread/agents_doc/save", object{"workspace_id": "acme", "content": "x", "expected_version": 1})
 				for _, r := range b.post(t, writeToken, "["+strings.Repeat(save+",", 49)+save+"]") {
 					if r.code() != "version_conflict" {

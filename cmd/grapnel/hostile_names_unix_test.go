@@ -44,6 +44,7 @@ plugins:
 // TestHostileNamesInJSON: no command prints a character that a terminal obeys in its JSON
 // or in an error, whatever lies in a tree, a configuration or a database.
 func TestHostileNamesInJSON(t *testing.T) {
+	skipShort(t)
 	t.Parallel()
 
 	dir := t.TempDir()
@@ -138,15 +139,8 @@ func TestExportToATerminal(t *testing.T) {
 
 	const line = "{\"a\":\"" + orders + "\"}"
 	for terminal, want := range map[bool]string{false: line + "\n", true: `{"a":"\u009b31mX\u007f\u202eY\u2066\u0085Z"}` + "\n"} {
-		var out strings.Builder
-		c := &counted{&out, &tally{}, terminal}
-		for _, part := range []string{line, "\n"} {
-			if n, err := c.Write([]byte(part)); n != len(part) || err != nil {
-				t.Errorf("%q: wrote %d, %v", part, n, err)
-			}
-		}
-		if out.String() != want {
-			t.Errorf("terminal %v: %q, want %q", terminal, out.String(), want)
+		if got := string((&app{terminal: terminal}).exported([]byte(line + "\n"))); got != want {
+			t.Errorf("terminal %v: %q, want %q", terminal, got, want)
 		}
 	}
 }

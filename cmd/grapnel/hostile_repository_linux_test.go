@@ -2,12 +2,14 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"unicode"
@@ -33,7 +35,7 @@ const canary = "CANARY-4f1d"
 
 // repositoryRow is one hostile repository.
 type repositoryRow struct {
-	name string
+	class, name string
 	// build adds to a repository that has a .git and an AGENTS.md.
 	build func(t *testing.T, h *hostileTree)
 	// dir is the working directory below the root, touch a path that a tool touches.
@@ -64,13 +66,14 @@ func canaryFiles() map[string]string {
 // Whatever lies below the root, no command crashes, hangs or grows, opens or changes what
 // lies outside, runs a program, or lets a text pass for the prompt's own.
 func TestHostileRepositories(t *testing.T) {
+	skipShort(t)
 	t.Parallel()
 
 	rows := repositoryRows()
-	if len(rows) < 40 {
+	if len(rows) < 120 {
 		t.Fatalf("only %d rows", len(rows))
 	}
-	for _, row := range rows {
+	for _, row := range smoke(rows) {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
 
@@ -89,6 +92,18 @@ func TestHostileRepositories(t *testing.T) {
 			}
 		})
 	}
+}
+
+// smoke returns every row with [longSwitch], else one of each class: the first by name of each
+// attack with each diagnostic.
+func smoke(rows []repositoryRow) []repositoryRow {
+	if rounds(1, 0) == 1 {
+		return rows
+	}
+	slices.SortFunc(rows, func(a, b repositoryRow) int {
+		return cmp.Or(strings.Compare(a.class, b.class), strings.Compare(a.code, b.code), strings.Compare(a.name, b.name))
+	})
+	return slices.CompactFunc(rows, func(a, b repositoryRow) bool { return a.class == b.class && a.code == b.code })
 }
 
 // attack runs the commands of a user in the repository and checks what they print.

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -16,7 +15,17 @@ const onlySkill = ".agents/skills/one/SKILL.md"
 
 // repositoryRows are all rows.
 func repositoryRows() []repositoryRow {
-	return slices.Concat(linkRows(), specialFileRows(), largeRows(), deepRows(), textRows(), frontMatterRows(), importRows(), gitRows(), programRows(), changingRows())
+	var all []repositoryRow
+	for class, rows := range map[string][]repositoryRow{
+		"link": linkRows(), "special file": specialFileRows(), "large": largeRows(), "deep": deepRows(), "text": textRows(),
+		"front matter": frontMatterRows(), "import": importRows(), "git": gitRows(), "program": programRows(), "changing": changingRows(),
+	} {
+		for i := range rows {
+			rows[i].class = class
+		}
+		all = append(all, rows...)
+	}
+	return all
 }
 
 // planted is a build that only writes files; "-> X" is a link, OUT the place outside.
@@ -148,15 +157,16 @@ func crowd(files bool, n int) func(*testing.T, *hostileTree) {
 
 // deepRows nest directories.
 func deepRows() []repositoryRow {
-	const levels, some = 1900, 500
+	const levels = 1900
+	some := rounds(500, 100)
 	end := strings.Repeat("d/", levels)
 	near := strings.Repeat("d/", some)
 	catastrophe := strings.Repeat("**/"+strings.Repeat("*a", 20)+"/**/*x/[!]-a]*\n", 4000)
 	return []repositoryRow{
 		{name: "1,900 deep", mayFail: true, code: "path_too_long", dir: end, build: nested(levels, "d", nil)},
 		{name: "1,900 deep, each with an AGENTS.md", code: "path_too_long", touch: end + "x", build: nested(levels, "d", map[string]string{"AGENTS.md": "deep\n"})},
-		{name: "500 deep, each with 1 MiB", mayFail: true, code: "read_cap", dir: near, touch: near + "x", build: nested(some, "d", map[string]string{"AGENTS.md": strings.Repeat("x y z\n", 1<<20/6)})},
-		{name: "500 deep, each with patterns", touch: near + "x", build: nested(some, "d", map[string]string{".gitignore": strings.Repeat("**/q*q/*\n", 4000)})},
+		{name: "deep, each with 1 MiB", mayFail: true, code: "read_cap", dir: near, touch: near + "x", build: nested(some, "d", map[string]string{"AGENTS.md": strings.Repeat("x y z\n", 1<<20/6)})},
+		{name: "deep, each with patterns", touch: near + "x", build: nested(some, "d", map[string]string{".gitignore": strings.Repeat("**/q*q/*\n", 4000)})},
 		{name: "catastrophic patterns", touch: strings.Repeat("aaaa/", 700) + "x", build: func(t *testing.T, h *hostileTree) {
 			t.Helper()
 			h.write(t, ".gitignore", catastrophe)

@@ -1,54 +1,37 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
+	"io"
+	"slices"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/grapnelhq/grapnel/jobs"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/runtime"
 	"github.com/grapnelhq/grapnel/store"
 	"github.com/grapnelhq/grapnel/store/jobqueue"
 )
 
-// jobsCommand holds what an operator has to do with background work in a store. It
-// goes to the database, whether or not a gateway works on it.
-func (a *app) jobsCommand() *cobra.Command {
-	return group("jobs", "Background work in the store: look at it, retry or remove what was given up",
-		a.jobsListCommand(), a.jobsDeadCommand(), a.jobsShowCommand(), a.jobsRetryCommand(), a.jobsRemoveCommand())
-}
-
-// withJobs opens the store's records of background work, works on them, and closes
-// the store. Without a store of its own name it is the one of serve.
-func (a *app) withJobs(ctx context.Context, o store.Options, work func(r *jobqueue.Records, name string) error) (err error) {
-	cfg, from, err := a.loadConfig()
-	if err != nil {
-		return err
-	}
-	ref := a.storeNamed(cfg, from)
-	if ref.dsn == "" {
-		dir, err := dataFolder()
+// withJobs works on the store of serve if none is named.
+func (a *app) withJobs(ctx context.Context, o store.Options, work func(r *jobqueue.Records, name string) error) error {
+	return a.withStoreOr(ctx, o, serveStore, func(s *openedStore) error {
+		r, err := jobqueue.Look(ctx, s.DB(), jobqueue.Options{})
 		if err != nil {
-			return usagef("%w; give --store", err)
+			return err
 		}
-		ref = serveStore(dir)
-	}
-	s, err := openStore(ctx, ref, cfg, o)
-	if err != nil {
-		return storeError(err)
-	}
-	defer func() { err = firstOf(err, s.Close()) }()
-	r, err := jobqueue.Look(ctx, s.DB(), jobqueue.Options{})
-	if err != nil {
-		return storeError(err)
-	}
-	return storeError(work(r, ref.name))
+		return work(r, s.ref.name)
+	})
 }
 
-// jobRow is a job in JSON, without the texts that may be users'.
+// jobRow has none of the texts that may be users'.
 type jobRow struct {
 	ID           int64          `json:"id"`
 	State        jobqueue.State `json:"state"`
@@ -65,7 +48,7 @@ type jobRow struct {
 	AddedAt      time.Time      `json:"added_at"`
 	DueAt        time.Time      `json:"due_at"       jsonschema:"when it may be tried"`
 	BegunAt      *time.Time     `json:"begun_at"     jsonschema:"when the last attempt began, or its lease was renewed; null is never"`
-	EndedAt      *time.Time     `json:"ended_at"     jsonschema:"when it was given up; null is not yet"`
+	EndedAt      *time.Time     `json:"ended_at"     jsonschema:"when it was discarded; null is not yet"`
 }
 
 func rowOfJob(r *jobqueue.Row) jobRow {
@@ -77,7 +60,6 @@ func rowOfJob(r *jobqueue.Row) jobRow {
 	}
 }
 
-// orNull is a time, or nil for none.
 func orNull(at time.Time) *time.Time {
 	if at.IsZero() {
 		return nil
@@ -85,29 +67,18 @@ func orNull(at time.Time) *time.Time {
 	return &at
 }
 
-// work is what is to be done, in a word.
-func (r *jobRow) work() string {
-	if r.Kind == "" {
-		return string(r.Phase)
-	}
-	return r.Kind
-}
+func (r *jobRow) work() string { return cmp.Or(r.Kind, string(r.Phase)) }
 
-// printJobs prints a row for each job. now is what ages are counted to.
 func (a *app) printJobs(title string, rows []jobRow, now time.Time) {
-	t := newTable(title, ">job", "state", "subscription", "work", ">tries", "last failure", ">age", "when")
-	for i := range rows {
-		r := &rows[i]
-		t.add(r.ID, r.State, r.Subscription, r.work(), r.Attempts, r.Code, ageText(now.Sub(r.AddedAt)), r.when(now))
-	}
-	a.printTable(t)
+	printList(a, title, ">job|state|subscription|work|>tries|last failure|>age|when", rows, func(r *jobRow) cells {
+		return cells{r.ID, r.State, r.Subscription, r.work(), r.Attempts, r.Code, ageText(now.Sub(r.AddedAt)), r.when(now)}
+	})
 }
 
-// when is what its state makes one want to know.
 func (r *jobRow) when(now time.Time) string {
 	switch {
 	case r.EndedAt != nil:
-		return "given up " + ageText(now.Sub(*r.EndedAt)) + " ago"
+		return "discarded " + ago(*r.EndedAt, now)
 	case r.State == jobqueue.StateScheduled:
 		return "in " + ageText(r.DueAt.Sub(now))
 	case r.State == jobqueue.StateWaiting:
@@ -116,7 +87,6 @@ func (r *jobRow) when(now time.Time) string {
 	return "now"
 }
 
-// ageText is a time as exact as is of use.
 func ageText(d time.Duration) string {
 	switch d = max(d, 0); {
 	case d < time.Minute:
@@ -129,23 +99,18 @@ func ageText(d time.Duration) string {
 	return fmt.Sprintf("%dd", int(d.Hours()/24))
 }
 
-// jobIDs reads the arguments of a command.
 func jobIDs(args []string) ([]int64, error) {
 	ids := make([]int64, len(args))
 	for i, arg := range args {
 		id, err := strconv.ParseInt(arg, 10, 64)
 		if err != nil || id < 1 {
-			return nil, usagef("%q is no ID of a job: those are numbers; see: grapnel jobs list, grapnel jobs dead", arg)
+			return nil, usagef("%q is not a job ID, which is a number; see: grapnel jobs list, grapnel jobs dead", arg)
 		}
 		ids[i] = id
 	}
 	return ids, nil
 }
 
-// jobsText is a number of jobs in words.
-func jobsText(n int) string { return fmt.Sprintf("%d %s", n, plural(n, "job", "jobs")) }
-
-// queueText is how a gateway's background work stands, in a line.
 func queueText(q *runtime.QueueStatus) string {
 	place := "in the store: "
 	if !q.Durable {
@@ -163,4 +128,282 @@ func queueText(q *runtime.QueueStatus) string {
 		s += fmt.Sprintf(", %d dead (see: grapnel jobs dead)", q.Dead)
 	}
 	return s
+}
+
+const jobLost = "lost" // the state of a job that an engine without a store abandons when it closes
+
+type lostWork struct{ n atomic.Int64 }
+
+func countLost(o *runtime.Options) *lostWork {
+	l, others := &lostWork{}, o.OnEvent
+	if o.Queue != nil {
+		return l
+	}
+	o.OnEvent = func(ev runtime.Event) {
+		if ev.Kind == runtime.EventJob && (ev.State == jobLost || ev.Code == string(phases.CauseInterrupted)) {
+			l.n.Add(1)
+		}
+		if others != nil {
+			others(ev)
+		}
+	}
+	return l
+}
+
+func (l *lostWork) report(w io.Writer) {
+	if n := int(l.n.Load()); n > 0 {
+		reportf(w, "grapnel: %s in the background %s not finished within %s, and %s lost\n",
+			fmt.Sprintf("%d %s", n, plural(n, "piece of work", "pieces of work")), plural(n, "was", "were"), closeTime, plural(n, "is", "are"))
+	}
+}
+
+const jobsPage = 50
+
+type jobsList struct {
+	Store  string      `json:"store"  jsonschema:"where the jobs are, without user and password"`
+	Counts jobs.Counts `json:"counts" jsonschema:"of all jobs, whatever was asked for"`
+	Jobs   []jobRow    `json:"jobs"`
+	Next   int64       `json:"next"   jsonschema:"the --after of what comes behind these; 0 at the end"`
+}
+
+type jobsFlags struct {
+	plugin string
+	limit  int
+	after  int64
+	dead   bool
+}
+
+func (a *app) jobsListCommand(name, short string, dead bool) *cobra.Command {
+	f := jobsFlags{dead: dead}
+	c := newCommand(name, short, noArgs(),
+		func(c *cobra.Command, _ []string) error { return a.jobsList(c.Context(), &f) })
+	flags := c.Flags()
+	flags.StringVar(&f.plugin, "plugin", "", "only jobs of the plugin `NAME`")
+	flags.IntVar(&f.limit, "limit", jobsPage, "list at most `N`; 0 lists all")
+	flags.Int64Var(&f.after, "after", 0, "list what comes behind the job `ID`")
+	return c
+}
+
+func (a *app) jobsList(ctx context.Context, f *jobsFlags) error {
+	if f.limit < 0 || f.after < 0 {
+		return usagef("--limit and --after take numbers, not less than 0")
+	}
+	result := jobsList{Jobs: []jobRow{}}
+	err := a.withJobs(ctx, store.Options{ReadOnly: true}, func(r *jobqueue.Records, name string) (err error) {
+		result.Store = name
+		if result.Counts, err = r.Counts(ctx); err != nil {
+			return err
+		}
+		result.Jobs, result.Next, err = jobRows(ctx, r, jobqueue.Filter{Dead: f.dead, Plugin: f.plugin, After: f.after}, f.limit)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return a.print(result, func() {
+		c := &result.Counts
+		a.printf("%s: %d waiting, %d running, %d scheduled, %d dead\n", clean(result.Store), c.Waiting, c.Running, c.Scheduled, c.Dead)
+		a.printJobs(textIf(f.dead, "dead ")+"jobs", result.Jobs, time.Now())
+		if result.Next > 0 {
+			a.printf("\nthere are more: --limit 0 shows all, --after %d goes on here\n", result.Next)
+		}
+		if f.dead && len(result.Jobs) > 0 {
+			a.println("\nwhy: grapnel jobs show ID; again: grapnel jobs retry ID; for good: grapnel jobs remove ID")
+		}
+	})
+}
+
+func jobRows(ctx context.Context, r *jobqueue.Records, f jobqueue.Filter, limit int) (rows []jobRow, next int64, err error) {
+	rows = []jobRow{}
+	for {
+		f.Limit = 500
+		if limit > 0 {
+			f.Limit = min(f.Limit, limit-len(rows)+1) // one more tells whether there are more
+		}
+		page, err := r.List(ctx, f)
+		if err != nil {
+			return nil, 0, err
+		}
+		for i := range page {
+			if limit > 0 && len(rows) == limit {
+				return rows, rows[limit-1].ID, nil
+			}
+			rows = append(rows, rowOfJob(&page[i]))
+			f.After = page[i].ID
+		}
+		if len(page) < f.Limit {
+			return rows, 0, nil
+		}
+	}
+}
+
+type jobWhole struct {
+	jobRow
+
+	Store          string                `json:"store"`
+	Error          string                `json:"error"              jsonschema:"what there is to say of the last failure"`
+	Why            string                `json:"why"                jsonschema:"why it was put off the last time"`
+	Holder         string                `json:"holder"             jsonschema:"the process that works on it, or did last: host, process id, and a word of its own"`
+	IdempotencyKey string                `json:"idempotency_key"`
+	Payload        json.RawMessage       `json:"payload,omitempty"  jsonschema:"with --payload: the phase's input, or the job's payload"`
+	Policies       []phases.PolicyEntry  `json:"policies,omitempty" jsonschema:"with --payload: the turn's policies, as far as it may see them"`
+	Contexts       []phases.ContextEntry `json:"contexts,omitempty" jsonschema:"with --payload: the turn's contexts, as far as it may see them"`
+}
+
+func (a *app) jobsShowCommand() *cobra.Command {
+	var payload bool
+	c := newCommand("show ID",
+		"Show one job: what it is, how often it was tried, why it failed", exactlyOne("show needs one ID; see: grapnel jobs list, grapnel jobs dead"),
+		func(c *cobra.Command, args []string) error { return a.jobsShow(c.Context(), args, payload) })
+	c.Flags().BoolVar(&payload, "payload", false, "show what it works on, too")
+	return c
+}
+
+func (a *app) jobsShow(ctx context.Context, args []string, payload bool) error {
+	ids, err := jobIDs(args)
+	if err != nil {
+		return err
+	}
+	return a.withJobs(ctx, store.Options{ReadOnly: true}, func(r *jobqueue.Records, name string) error {
+		row, err := r.Job(ctx, ids[0])
+		if err != nil {
+			return notThere(err)
+		}
+		w := jobWhole{jobRow: rowOfJob(&row), Store: name, Error: row.Error, Why: row.Why, Holder: row.Holder, IdempotencyKey: row.Job.IdempotencyKey}
+		if payload {
+			w.Payload, w.Policies, w.Contexts = row.Job.Payload, row.Job.Policies, row.Job.Contexts
+		}
+		return a.print(w, func() { a.printJob(&w) })
+	})
+}
+
+func (a *app) printJob(w *jobWhole) {
+	now := time.Now()
+	a.printf("%s", rule(fmt.Sprintf("job %d", w.ID)))
+	a.printFields("store", w.Store, "state", fmt.Sprintf("%s, %s", w.State, w.when(now)), "work", w.work(),
+		"subscription", w.Subscription, "plugin", w.Plugin,
+		"turn", fmt.Sprintf("%s of the thread %s in the workspace %s", cell(w.TurnID), cell(w.ThreadID), cell(w.WorkspaceID)),
+		"queued", clock(w.AddedAt)+", "+ago(w.AddedAt, now),
+		"tried", fmt.Sprintf("%s, put off %s since", count(w.Attempts, "time", "times"), count(w.Requeued, "time", "times")),
+		"put off because", w.Why, "last failure", w.Code, "worked on by", w.Holder, "idempotency key", w.IdempotencyKey)
+	if w.Error != "" {
+		a.printf("\nwhy it failed\n  %s\n", w.Error)
+	}
+	a.printPart("payload", w.Payload, len(w.Payload))
+	a.printPart("policies", w.Policies, len(w.Policies))
+	a.printPart("contexts", w.Contexts, len(w.Contexts))
+}
+
+func (a *app) printPart(title string, value any, size int) {
+	if data, err := encodeJSON(value); err == nil && size > 0 {
+		a.printf("\n%s\n%s", title, data)
+	}
+}
+
+type jobsChanged struct {
+	Store  string   `json:"store"   jsonschema:"where the jobs are, without user and password"`
+	DryRun bool     `json:"dry_run"`
+	Jobs   []jobRow `json:"jobs"    jsonschema:"the dead jobs that were meant, as they were"`
+	IDs    []int64  `json:"ids"     jsonschema:"those that were changed; another program may have been faster with the rest"`
+}
+
+// jobsChange is a command that changes dead jobs.
+type jobsChange struct {
+	past, conditional string
+	do                func(r *jobqueue.Records, ctx context.Context, ids ...int64) ([]int64, error)
+
+	ids      []int64 // without any the jobs are those of the plugin, or all
+	plugin   string
+	all      bool
+	yes, dry bool
+}
+
+func (a *app) jobsChangeCommand(verb, short, past, conditional string, do func(*jobqueue.Records, context.Context, ...int64) ([]int64, error)) *cobra.Command {
+	f := &jobsChange{past: past, conditional: conditional, do: do}
+	c := newCommand(fmt.Sprintf("%s ID... | %[1]s --plugin NAME | %[1]s --all", verb), short, nil,
+		func(c *cobra.Command, args []string) (err error) {
+			if (len(args) > 0) == (f.all || f.plugin != "") {
+				return usagef("say what to %s: an ID (see: grapnel jobs dead), --plugin NAME, or --all", verb)
+			}
+			if f.ids, err = jobIDs(args); err != nil {
+				return err
+			}
+			slices.Sort(f.ids)
+			f.ids = slices.Compact(f.ids)
+			return a.changeJobs(c.Context(), f)
+		})
+	flags := c.Flags()
+	flags.BoolVar(&f.all, "all", false, verb+" all dead jobs")
+	flags.StringVar(&f.plugin, "plugin", "", verb+" all dead jobs of the plugin `NAME`")
+	flags.BoolVar(&f.dry, "dry-run", false, "show which jobs are meant, and change nothing")
+	if f.yes = verb == "retry"; !f.yes { // removing cannot be undone
+		flags.BoolVar(&f.yes, "yes", false, "do not ask")
+	}
+	return c
+}
+
+// changeJobs finds the jobs, asks if it has to, and only then opens the store for writing.
+func (a *app) changeJobs(ctx context.Context, f *jobsChange) error {
+	result := jobsChanged{DryRun: f.dry, Jobs: []jobRow{}, IDs: []int64{}}
+	err := a.withJobs(ctx, store.Options{ReadOnly: true}, func(r *jobqueue.Records, name string) (err error) {
+		result.Store = name
+		result.Jobs, err = f.find(ctx, r)
+		return err
+	})
+	jobs := result.Jobs
+	if err == nil && len(jobs) > 0 && !f.dry && !f.yes {
+		err = a.confirm("remove", "removed", len(jobs), count(len(jobs), "job", "jobs"), func() {
+			a.printJobs("to be removed", jobs[:min(len(jobs), jobsPage)], time.Now())
+			a.printMore(len(jobs) - jobsPage)
+		})
+	}
+	if err == nil && len(jobs) > 0 && !f.dry {
+		err = a.withJobs(ctx, store.Options{}, func(r *jobqueue.Records, _ string) error {
+			for part := range slices.Chunk(jobs, jobsPage) {
+				ids := make([]int64, len(part))
+				for i := range part {
+					ids[i] = part[i].ID
+				}
+				done, err := f.do(r, ctx, ids...)
+				if err != nil {
+					return err
+				}
+				result.IDs = append(result.IDs, done...)
+			}
+			return nil
+		})
+	}
+	if err != nil {
+		return err
+	}
+	return a.print(result, func() {
+		switch {
+		case len(jobs) == 0:
+			a.println("no job is dead that was meant, in " + clean(result.Store))
+		case f.dry:
+			a.printf("%s %s\n", f.conditional, count(len(jobs), "job", "jobs"))
+		default:
+			a.printf("%s %s\n", f.past, count(len(result.IDs), "job", "jobs"))
+		}
+		a.printJobs("", jobs[:min(len(jobs), jobsPage)], time.Now())
+	})
+}
+
+func (f *jobsChange) find(ctx context.Context, r *jobqueue.Records) ([]jobRow, error) {
+	if len(f.ids) == 0 {
+		rows, _, err := jobRows(ctx, r, jobqueue.Filter{Dead: true, Plugin: f.plugin}, 0)
+		return rows, err
+	}
+	var rows []jobRow
+	for _, id := range f.ids {
+		row, err := r.Job(ctx, id)
+		if err != nil {
+			return nil, notThere(err)
+		}
+		if row.State != jobqueue.StateDead {
+			return nil, refused(fmt.Errorf("the job %d is not dead but %s", id, row.State))
+		}
+		rows = append(rows, rowOfJob(&row))
+	}
+	return rows, nil
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/grapnelhq/grapnel/jobs"
 	"github.com/grapnelhq/grapnel/runtime"
 	"github.com/grapnelhq/grapnel/store"
 	"github.com/grapnelhq/grapnel/store/jobqueue"
@@ -43,15 +44,15 @@ func deadJobs(t *testing.T, n int) (dsn string) {
 	}
 	defer func() { _ = q.Close() }()
 	for range n {
-		if err := q.Add(t.Context(), runtime.Job{Kind: "k", Plugin: "p"}); err != nil {
+		if err := q.Add(t.Context(), jobs.Job{Kind: "k", Plugin: "p"}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	ctx, end := context.WithCancelCause(t.Context())
 	served := make(chan error, 1)
 	go func() {
-		served <- q.Serve(ctx, func(context.Context, runtime.Attempt) runtime.Verdict {
-			return runtime.Verdict{Action: runtime.JobDead, Err: errEnough}
+		served <- q.Serve(ctx, func(context.Context, jobs.Attempt) jobs.Result {
+			return jobs.Result{Action: jobs.Discard, Err: errEnough}
 		})
 	}()
 	if err := q.Idle(t.Context()); err != nil {
@@ -61,14 +62,14 @@ func deadJobs(t *testing.T, n int) (dsn string) {
 	if err := <-served; !errors.Is(err, errEnough) {
 		t.Fatal(err)
 	}
-	if err := q.Add(t.Context(), runtime.Job{Kind: "k", Plugin: "p"}); err != nil {
+	if err := q.Add(t.Context(), jobs.Job{Kind: "k", Plugin: "p"}); err != nil {
 		t.Fatal(err)
 	}
 	return dsn
 }
 
 // countJobs counts what is in a store.
-func countJobs(t *testing.T, dsn string) runtime.QueueCounts {
+func countJobs(t *testing.T, dsn string) jobs.Counts {
 	t.Helper()
 	s, err := store.Open(t.Context(), dsn, store.Options{ReadOnly: true})
 	if err != nil {
@@ -91,9 +92,9 @@ func TestQueueText(t *testing.T) {
 	t.Parallel()
 
 	for want, q := range map[string]runtime.QueueStatus{
-		"in memory, lost at the end: 0 waiting, 1 running, 2 scheduled": {QueueCounts: runtime.QueueCounts{Running: 1, Scheduled: 2}},
+		"in memory, lost at the end: 0 waiting, 1 running, 2 scheduled": {Counts: jobs.Counts{Running: 1, Scheduled: 2}},
 		"in the store: 3 waiting (the oldest for 2m), 0 running, 0 scheduled, 4 dead (see: grapnel jobs dead)": {
-			Durable: true, QueueCounts: runtime.QueueCounts{Waiting: 3, Dead: 4, OldestSeconds: 125},
+			Durable: true, Counts: jobs.Counts{Waiting: 3, Dead: 4, OldestSeconds: 125},
 		},
 		"in the store: the database is away": {Durable: true, Error: "the database is away"},
 	} {

@@ -15,7 +15,6 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/grapnelhq/grapnel/internal/badplugin"
 	"github.com/grapnelhq/grapnel/phases"
 )
 
@@ -25,7 +24,7 @@ func leakyVisibilities() []phases.Visibility {
 }
 
 // leakyConfig declares a plugin for each place where words can be put, and one for
-// each visibility of words that are safe. One place is left out.
+// each visibility of words that are safe. One place is omitted.
 func leakyConfig(store, without string) string {
 	b := &strings.Builder{}
 	fmt.Fprintf(b, "version: 1\nstore: %s\nbudgets: {turn: {time: 60s}, phases: {turn.pre_prompt_compile: {time: 30s}}}\nplugins:\n", store)
@@ -34,7 +33,7 @@ func leakyConfig(store, without string) string {
 		b.WriteString("    grants: {contribute: ['*'], sections: ['*'], tools: ['*'], domains: ['*'], host: ['*']}\n")
 		fmt.Fprintf(b, "    limits: {start: 30s}\n    subscriptions: {%s.h: {timeout: 20s, on_failure: best_effort}}\n", name)
 	}
-	for _, place := range badplugin.LeakyPlaces() {
+	for _, place := range leakyPlaces() {
 		if place != without {
 			declare(place, place, phases.VisibilityUserVisible)
 		}
@@ -47,7 +46,7 @@ func leakyConfig(store, without string) string {
 
 // leakyReady are the plugins that start.
 func leakyReady() []string {
-	return slices.DeleteFunc(badplugin.LeakyPlaces(), func(place string) bool {
+	return slices.DeleteFunc(leakyPlaces(), func(place string) bool {
 		return slices.Contains([]string{"version", "after", "when", "noise", "exit"}, place)
 	})
 }
@@ -101,9 +100,9 @@ func TestLeaky(t *testing.T) {
 	for _, surface := range shown {
 		t.Run(surface.name, func(t *testing.T) { checkLeaky(t, &surface) })
 	}
-	for _, place := range badplugin.LeakyPlaces() {
+	for _, place := range leakyPlaces() {
 		// Details of an audit event are for its consumers.
-		if place != "audit" && !strings.Contains(log, badplugin.Secret(place)) {
+		if place != "audit" && !strings.Contains(log, leakySecret(place)) {
 			t.Errorf("the log has lost what was said in %s", place)
 		}
 	}
@@ -118,11 +117,11 @@ func checkLeaky(t *testing.T, s *leakySurface) {
 	if s.text == "" && !strings.HasPrefix(s.name, "the database") {
 		t.Error("it shows nothing at all")
 	}
-	for _, place := range badplugin.LeakyPlaces() {
+	for _, place := range leakyPlaces() {
 		if place == "safe_remark" || place == "safe_error" {
 			continue // these are user_visible
 		}
-		if i := strings.Index(s.text, badplugin.Secret(place)); i >= 0 {
+		if i := strings.Index(s.text, leakySecret(place)); i >= 0 {
 			t.Errorf("what was said in %s: …%s…", place, s.text[max(0, i-200):min(len(s.text), i+100)])
 		}
 	}
@@ -136,7 +135,7 @@ func checkLeaky(t *testing.T, s *leakySurface) {
 			want++
 		}
 	}
-	if got := strings.Count(s.text, badplugin.Secret("safe_remark")); got != want {
+	if got := strings.Count(s.text, leakySecret("safe_remark")); got != want {
 		t.Errorf("%d remarks with safe words, want %d", got, want)
 	}
 }

@@ -6,38 +6,331 @@
 // output, for people or, with --json, for programs in the shapes that "grapnel
 // schema" prints. Everything else goes to standard error.
 //
-// Start reading at [run]. Each command has a file of its own; how its result
-// looks on paper is in print_*.go.
+// Start reading at [run]. Each group of commands has a file of its own; how its result
+// is printed for people stands beside it. Descriptions and examples are in help.txt.
 package main
 
 import (
+	"bytes"
 	"context"
+	_ "embed" // for the help
+	"errors"
+	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"os/signal"
+	goruntime "runtime"
+	"slices"
+	"strings"
 	"syscall"
 
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
 	"github.com/grapnelhq/grapnel/builtin"
+	"github.com/grapnelhq/grapnel/internal/suggest"
+	"github.com/grapnelhq/grapnel/plugins/agentsdoc"
+	"github.com/grapnelhq/grapnel/plugins/memory"
+	"github.com/grapnelhq/grapnel/plugins/scripted"
+	"github.com/grapnelhq/grapnel/plugins/skills"
+	"github.com/grapnelhq/grapnel/store/jobqueue"
 )
 
-// main is three programs in one: a plugin's process, which never comes back from
-// builtin.Main, or the command line.
 func main() {
-	builtin.Main() // does not return in a plugin's process
-	os.Exit(mainCode())
-}
-
-// mainCode runs the command line of this process.
-func mainCode() int {
-	// A reader that goes away early is no reason to die: with a handler, writing
-	// fails instead.
+	builtin.Main(firstParty()...) // does not return in a plugin's process
+	// A handler makes writes to a closed pipe fail instead of ending the process.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
-	return run(context.Background(), os.Args[1:], streams{in: os.Stdin, out: os.Stdout, err: os.Stderr})
+	os.Exit(run(context.Background(), os.Args[1:], streams{in: os.Stdin, out: os.Stdout, err: os.Stderr}))
 }
 
-// streams are where a command reads and writes.
+func firstParty() builtin.Plugins {
+	return builtin.Plugins{agentsdoc.New, memory.New, scripted.New, skills.New}
+}
+
 type streams struct {
 	in  io.Reader
 	out io.Writer
 	err io.Writer
+}
+
+const (
+	exitOK = iota
+	exitNo // the answer is "no": denied, differs, broken, failed closed
+	exitUsage
+	exitUnable // a store is out of reach, a plugin does not start
+)
+
+const exitInterrupted = 130 // what shells show for a program that SIGINT has ended
+
+// exitError carries an exit code. Without an err, everything was printed already.
+type exitError struct {
+	code int
+	err  error
+}
+
+func (e *exitError) Error() string {
+	if e.err == nil {
+		return ""
+	}
+	return e.err.Error()
+}
+
+func (e *exitError) Unwrap() error { return e.err }
+
+// answerNo ends a command whose output says it all.
+func answerNo() error { return &exitError{code: exitNo} }
+
+// refused ends a command whose answer is "no", with the reason.
+func refused(err error) error { return &exitError{code: exitNo, err: err} }
+
+// unable ends a command that could not do its work.
+func unable(err error) error { return &exitError{code: exitUnable, err: err} }
+
+func usagef(format string, args ...any) error {
+	return &exitError{code: exitUsage, err: fmt.Errorf(format, args...)}
+}
+
+// codeOf returns the exit code of an error; one without a code is a mistake in usage or configuration.
+func codeOf(err error) int {
+	if err == nil {
+		return exitOK
+	}
+	if coded, ok := errors.AsType[*exitError](err); ok {
+		return coded.code
+	}
+	return exitUsage
+}
+
+var version = "0.1.0-dev" // may be set by -ldflags
+
+type versionResult struct {
+	Version string `json:"version"`
+	Go      string `json:"go"`
+	OS      string `json:"os"`
+	Arch    string `json:"arch"`
+}
+
+func (a *app) versionCommand() *cobra.Command {
+	return newCommand("version", "Print the version", noArgs(),
+		func(*cobra.Command, []string) error {
+			v := versionResult{version, goruntime.Version(), goruntime.GOOS, goruntime.GOARCH}
+			return a.print(v, func() { a.printf("grapnel %s (%s, %s/%s)\n", v.Version, v.Go, v.OS, v.Arch) })
+		})
+}
+
+type app struct {
+	in       io.Reader
+	err      io.Writer
+	out      bytes.Buffer // takes results until the command has ended: plugins do not wait for a slow reader
+	terminal bool
+	answers  bool // makes a test's input answer questions as a terminal would
+
+	stdout io.Writer // where results go that are too large to be held: those of export
+
+	config   string
+	store    string
+	logLevel string // checked when a logger is needed
+	record   recordFlags
+	format   string // another way to say json; checkFlags makes them one
+	json     bool
+}
+
+func run(ctx context.Context, args []string, s streams) int {
+	a := &app{in: s.in, err: s.err, stdout: s.out, terminal: isTerminal(s.out)}
+	root := a.root() //nolint:contextcheck // commands have the context of the execution
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	code := codeOf(err)
+	// A command that was called wrongly prints no result, even if it had begun one.
+	if code != exitUsage && code != exitInterrupted {
+		if _, failed := io.WriteString(s.out, a.result()); failed != nil && !errors.Is(failed, syscall.EPIPE) {
+			code, err = exitUnable, errors.Join(err, fmt.Errorf("writing the result: %w", failed))
+		}
+	}
+	if err != nil && err.Error() != "" {
+		reportf(s.err, "grapnel: %s\n", strings.TrimRight(err.Error(), "\n"))
+	}
+	return code
+}
+
+func (a *app) result() string {
+	if a.terminal {
+		return printable(a.out.String())
+	}
+	return a.out.String()
+}
+
+func (a *app) root() *cobra.Command {
+	c := group("grapnel", "A plugin-based hook runtime for AI-agent hosts")
+	// Cobra would print usage behind every error, which run prints.
+	c.SilenceUsage, c.SilenceErrors = true, true
+	c.SetOut(&a.out)
+	c.SetErr(a.err)
+	c.SetIn(a.in)
+	c.SetFlagErrorFunc(flagError)
+	c.PersistentPreRunE = func(c *cobra.Command, _ []string) error { return a.checkFlags(c) }
+	flags := c.PersistentFlags()
+	flags.StringVar(&a.config, "config", "", "configuration `FILE` (default $GRAPNEL_CONFIG, then grapnel/grapnel.yaml in the user's configuration directory)")
+	flags.StringVar(&a.store, "store", "", "where manifests are kept: sqlite:PATH or postgres://… (`DSN`; default the configuration's)")
+	flags.StringVar(&a.logLevel, "log-level", "error", "what to log to standard error: debug, info, warn, error, off")
+	flags.BoolVar(&a.json, "json", false, "print JSON (the same as --format json)")
+	flags.StringVar(&a.format, "format", "", "what to print: text or json (default text)")
+	c.SetHelpCommand(helpCommand(c))
+	c.AddCommand(
+		a.compileCommand(), a.dispatchCommand(), a.planCommand(), a.explainCommand(),
+		group("manifest", "The audit log: look at kept manifests, compare and verify them",
+			a.manifestListCommand(), a.manifestShowCommand(), a.manifestAuditsCommand(), a.manifestDiffCommand(), a.manifestBlameCommand(),
+			a.manifestVerifyCommand(), a.manifestExportCommand(), a.manifestPruneCommand(),
+		),
+		group("agents", "AGENTS.md files: which apply to a directory, and what is wrong with them",
+			a.agentsChainCommand(), a.agentsTouchCommand(), a.agentsResumeCommand(), a.agentsLintCommand(), a.agentsExplainCommand(),
+		),
+		group("plugin", "Plugins: what they are, one-shot runs, replays, checksums",
+			a.pluginListCommand(), a.pluginDescribeCommand(), a.pluginServeCommand(), a.pluginPinCommand(), a.pluginRunCommand(),
+			a.pluginReplayCommand(), a.pluginReleaseCommand()),
+		group("config", "The configuration: what is in force and why", a.configCheckCommand(), a.configReloadCommand()),
+		a.schemaCommand(), a.initCommand(), a.serveCommand(), a.statusCommand(),
+		group("docs", "Documents of a gateway as files: export them, edit them, import them", a.docsExportCommand(), a.docsImportCommand()),
+		group("memory", "What the memory plugin remembers: look at it, have it forgotten, carry it elsewhere",
+			a.memoryListCommand(), a.memorySearchCommand(), a.memoryShowCommand(), a.memoryForgetCommand(),
+			a.memoryExportCommand(), a.memoryImportCommand(), a.memoryStatsCommand(),
+		),
+		group("jobs", "Background work in the store: look at it, retry or remove what was discarded",
+			a.jobsListCommand("list", "List the background work that waits or runs", false),
+			a.jobsListCommand("dead", "List the background work that was discarded", true),
+			a.jobsShowCommand(),
+			a.jobsChangeCommand("retry", "Offer dead jobs again, at once and with all their attempts", "put back into the queue", "would put back into the queue", (*jobqueue.Records).Retry),
+			a.jobsChangeCommand("remove", "Remove dead jobs for good", "removed", "would remove", (*jobqueue.Records).Remove)),
+		a.versionCommand(),
+	)
+	addHelp(c)
+	return c
+}
+
+// helpTexts are the descriptions and examples of commands, one section "== COMMAND" each.
+//
+//go:embed help.txt
+var helpTexts string
+
+func addHelp(root *cobra.Command) {
+	for section := range strings.SplitSeq(strings.TrimPrefix(helpTexts, "== "), "\n== ") {
+		name, text, _ := strings.Cut(section, "\n")
+		c, _, _ := root.Find(strings.Fields(name)) // a test finds unknown ones
+		long, examples, _ := strings.Cut("\n"+strings.TrimRight(text, "\n"), "\nExamples:\n")
+		c.Long, c.Example = strings.TrimSpace(long), examples
+	}
+}
+
+func newCommand(use, short string, args cobra.PositionalArgs, run func(*cobra.Command, []string) error) *cobra.Command {
+	return &cobra.Command{Use: use, Short: short, Args: args, RunE: run}
+}
+
+// group is a command that only holds others. Cobra would show help for an unknown one, with exit code 0.
+func group(use, short string, commands ...*cobra.Command) *cobra.Command {
+	c := newCommand(use, short,
+		func(c *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return nil
+			}
+			var names []string
+			for _, sub := range c.Commands() {
+				if sub.IsAvailableCommand() {
+					names = append(names, sub.Name())
+				}
+			}
+			return usagef("unknown command %q for %q%s; see: %s --help", args[0], c.CommandPath(), suggest.DidYouMean(args[0], names), c.CommandPath())
+		},
+		func(c *cobra.Command, _ []string) error { return c.Help() })
+	c.AddCommand(commands...)
+	return c
+}
+
+// helpCommand is cobra's, except that an unknown command is an error.
+func helpCommand(root *cobra.Command) *cobra.Command {
+	return newCommand("help [COMMAND]", "Help about any command", nil,
+		func(_ *cobra.Command, args []string) error {
+			c, rest, err := root.Find(args)
+			if err != nil || len(rest) > 0 {
+				return usagef("there is no command %q to help with; see: %s --help", strings.Join(args, " "), root.Name())
+			}
+			c.InitDefaultHelpFlag()
+			return c.Help()
+		})
+}
+
+func flagError(c *cobra.Command, err error) error {
+	unknown, ok := errors.AsType[*pflag.NotExistError](err)
+	if !ok {
+		return usagef("%w; see: %s --help", err, c.CommandPath())
+	}
+	if shorts := unknown.GetSpecifiedShortnames(); shorts != "" {
+		return usagef("unknown flag -%s for %q: flags have long names; see: %s --help", shorts, c.CommandPath(), c.CommandPath())
+	}
+	var names []string
+	c.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, "--"+f.Name) })
+	name := "--" + unknown.GetSpecifiedName()
+	return usagef("unknown flag %s for %q%s; see: %s --help", name, c.CommandPath(), suggest.DidYouMean(name, names), c.CommandPath())
+}
+
+// checkFlags reconciles --json and --format, and refuses empty values, as an unset variable gives.
+func (a *app) checkFlags(c *cobra.Command) error {
+	var err error
+	c.Flags().Visit(func(f *pflag.Flag) {
+		if f.Value.String() == "" && slices.Contains([]string{"record", "listen", "socket", "persona", "token-file"}, f.Name) {
+			err = usagef("--%s is empty; omit it for the default", f.Name)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	switch a.format {
+	case "":
+	case "text":
+		if a.json {
+			return usagef("--json and --format text contradict each other")
+		}
+	case "json":
+		a.json = true
+	default:
+		return usagef("--format %q: use text or json", a.format)
+	}
+	return nil
+}
+
+func completeFlag(c *cobra.Command, flag string, words []string) {
+	_ = c.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)) // fails for unknown flags
+}
+
+// Cobra's own checks count arguments and name none.
+func atMost(n int, message string) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if len(args) > n {
+			return usagef("%s, not %q; see: %s --help", message, args[n], c.CommandPath())
+		}
+		return nil
+	}
+}
+
+func exactlyOne(message string) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if len(args) != 1 {
+			return usagef("%s; see: %s --help", message, c.CommandPath())
+		}
+		return nil
+	}
+}
+
+func noArgs() cobra.PositionalArgs { return atMost(0, "this command takes no arguments") }
+
+func (a *app) logger() (*slog.Logger, error) {
+	// slog has no level above error, and people do not look for numbers.
+	if a.logLevel == "off" {
+		return slog.New(slog.DiscardHandler), nil
+	}
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(a.logLevel)); err != nil {
+		return nil, usagef("--log-level %q: use debug, info, warn, error or off", a.logLevel)
+	}
+	return slog.New(slog.NewTextHandler(a.err, &slog.HandlerOptions{Level: level})), nil
 }

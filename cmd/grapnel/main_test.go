@@ -1,9 +1,12 @@
 package main
 
 import (
+	"flag"
 	"maps"
 	"os"
 	"path/filepath"
+	"runtime"
+	"strconv"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -15,12 +18,14 @@ import (
 // (testscript starts it under the name grapnel), and a plugin of that command
 // line, which starts itself anew.
 func TestMain(m *testing.M) {
-	builtin.Main()
+	builtin.Main(firstParty()...)
+	_ = flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0))) // most tests wait for processes
 	testscript.Main(m, map[string]func(){"grapnel": main, hostProgram: memoryHost, "badplugin": badPlugin, "guardplugin": guardPlugin, "otheruser": otherProgram, "swapprogram": swapProgram})
 }
 
 // TestScripts runs the scripts that say what every command does.
 func TestScripts(t *testing.T) {
+	skipShort(t)
 	t.Parallel()
 
 	commands := scriptCommands()
@@ -37,12 +42,32 @@ func TestScripts(t *testing.T) {
 	})
 }
 
+// skipShort skips a test of what commands print one after another, for the race detector: that
+// has nothing to find there.
+func skipShort(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("it starts hundreds of processes one after another: it runs without -short")
+	}
+}
+
+// longSwitch is the environment variable that runs hostile loops in full.
+const longSwitch = "GRAPNEL_LONG"
+
+// rounds is how often a loop runs: full with [longSwitch], else short.
+func rounds(full, short int) int {
+	if os.Getenv(longSwitch) != "" {
+		return full
+	}
+	return short
+}
+
 // raceOptions keep the race detector, if it is there, from waiting for a second
 // at the end of each process.
 const raceOptions = "atexit_sleep_ms=0"
 
 // isolated gives a script an environment of its own: no configuration of the
-// user's, and folders that end with the script.
+// user's, and directories that end with the script.
 func isolated(env *testscript.Env) error {
 	home := filepath.Join(env.WorkDir, ".home")
 	runtimeDir := filepath.Join(env.WorkDir, ".run")
@@ -56,5 +81,6 @@ func isolated(env *testscript.Env) error {
 	env.Setenv("XDG_RUNTIME_DIR", runtimeDir)
 	env.Setenv("TZ", "UTC")
 	env.Setenv("GORACE", raceOptions)
+	env.Setenv("GOGC", "400") // hundreds of short processes
 	return nil
 }

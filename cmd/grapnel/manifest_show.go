@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,41 +11,30 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/grapnelhq/grapnel/compiler"
+	"github.com/grapnelhq/grapnel/internal/api"
+	"github.com/grapnelhq/grapnel/internal/text"
 	"github.com/grapnelhq/grapnel/manifest"
+	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/store"
 )
 
-// manifestText is the JSON of manifest show --text.
 type manifestText struct {
 	ManifestID string           `json:"manifest_id" jsonschema:"the manifest whose prompt it is"`
 	Prompt     *compiler.Prompt `json:"prompt"      jsonschema:"the prompt as it was compiled, without a cache plan"`
 	Checked    bool             `json:"checked"     jsonschema:"its fingerprints are those of the manifest"`
 }
 
-// manifestShowCommand shows one manifest as compile does, with what the provider
-// reported since, or the prompt that it is about.
 func (a *app) manifestShowCommand() *cobra.Command {
 	var f filterFlags
 	var text bool
-	c := &cobra.Command{
-		Use:   "show ID|latest",
-		Short: "Show a kept manifest, or its prompt",
-		Long: "Show prints a manifest of the store as compile does, with what the provider reported\n" +
-			"since: how many tokens came from its cache, beside the prediction. Ids may be shortened.\n" +
-			"With --json it prints the manifest itself, cache.actual filled in.\n\n" +
-			"--text prints the prompt, put together again from the texts that were kept with\n" +
-			"manifest: {keep_text: true}, and checks its fingerprints. Exit code 1: there is no such\n" +
-			"manifest, or its texts were not kept, or are not those of the manifest.",
-		Example: "  grapnel manifest show latest --thread t1\n" +
-			"  grapnel manifest show 01JD --text",
-		Args:              exactlyOne("show needs one ID, or the word latest"),
-		ValidArgsFunction: a.completeManifests(1),
-		RunE: func(c *cobra.Command, args []string) error {
-			if !isStored(args[0]) {
-				return usagef("%q is no manifest's id, nor the beginning of one; see: grapnel manifest list", args[0])
+	c := newCommand("show ID|latest",
+		"Show a kept manifest, or its prompt", exactlyOne("show needs one ID, or the word latest"),
+		func(c *cobra.Command, args []string) error {
+			if !api.IsManifestID(args[0]) {
+				return usagef("%q is not a manifest's id or the beginning of one; see: grapnel manifest list", args[0])
 			}
 			return a.withStore(c.Context(), store.Options{ReadOnly: true}, func(s *openedStore) error {
-				m, err := s.find(c.Context(), args[0], f.filter())
+				m, err := api.Find(c.Context(), s, args[0], f.filter())
 				switch {
 				case err != nil:
 					return notThere(err)
@@ -53,18 +43,17 @@ func (a *app) manifestShowCommand() *cobra.Command {
 				}
 				return a.manifestShow(c.Context(), s, m)
 			})
-		},
-	}
+		})
+	c.ValidArgsFunction = a.completeManifests(1)
 	f.register(c)
 	c.Flags().BoolVar(&text, "text", false, "print the prompt, if its texts were kept")
 	return c
 }
 
-// manifestShow prints a manifest and the newest report about it.
 func (a *app) manifestShow(ctx context.Context, s *openedStore, m *manifest.Manifest) error {
 	reports, err := s.Usage(ctx, m.ManifestID)
 	if err != nil {
-		return storeError(err)
+		return err
 	}
 	var usage *manifest.Usage
 	if n := len(reports); n > 0 {
@@ -78,8 +67,7 @@ func (a *app) manifestShow(ctx context.Context, s *openedStore, m *manifest.Mani
 	return a.printLaterAudits(ctx, s, m)
 }
 
-// manifestText prints the prompt of a manifest. A text that was altered is shown
-// all the same: who asks for it wants to see what it is now.
+// manifestText prints the prompt even if a text was altered.
 func (a *app) manifestText(ctx context.Context, s *openedStore, m *manifest.Manifest) error {
 	p, err := compiler.Rebuild(m.Sections, func(fingerprint string) (string, error) { return s.Text(ctx, fingerprint) })
 	switch {
@@ -91,18 +79,11 @@ func (a *app) manifestText(ctx context.Context, s *openedStore, m *manifest.Mani
 		return refused(fmt.Errorf("the manifest %s has no prompt: its turn was blocked before there was one", m.ManifestID))
 	}
 	checked := s.checkPrompt(m, &p)
-	if a.json {
-		if err := a.printJSON(manifestText{m.ManifestID, &p, checked == nil}); err != nil {
-			return err
-		}
-		return checked
-	}
-	a.out.WriteString(promptText(&p))
-	return checked
+	printed := a.print(manifestText{m.ManifestID, &p, checked == nil}, func() { a.out.WriteString(promptText(&p)) })
+	return cmp.Or(printed, checked)
 }
 
-// checkPrompt compares a prompt that was put together again with the
-// fingerprints of its manifest. The error names the parts that differ.
+// checkPrompt compares a rebuilt prompt with the fingerprints of its manifest.
 func (s *openedStore) checkPrompt(m *manifest.Manifest, p *compiler.Prompt) error {
 	var key []byte
 	if strings.HasPrefix(m.FingerprintFull, "hmac-") {
@@ -121,7 +102,7 @@ func (s *openedStore) checkPrompt(m *manifest.Manifest, p *compiler.Prompt) erro
 		}
 	}
 	for _, msg := range slices.Concat(p.SystemMessages, p.UserMessages) {
-		if !hasSection(m, msg.SectionID, manifest.Fingerprint(msg.Text, key)) {
+		if s := byID(m)[msg.SectionID]; s == nil || s.Fingerprint != manifest.Fingerprint(msg.Text, key) {
 			differ = append(differ, "the message "+msg.SectionID)
 		}
 	}
@@ -132,12 +113,195 @@ func (s *openedStore) checkPrompt(m *manifest.Manifest, p *compiler.Prompt) erro
 		strings.Join(differ, ", "), m.ManifestID, plural(len(differ), "differs", "differ")))
 }
 
-// hasSection reports whether a manifest has a section with that fingerprint.
-func hasSection(m *manifest.Manifest, id, fingerprint string) bool {
+func (a *app) printStored(m *manifest.Manifest, usage *manifest.Usage) {
+	a.printHead(m)
+	a.printf("created %s · seq %d · compiler %s\n", clock(m.CreatedAt), m.Seq, clean(m.CompilerVersion))
+	if len(m.Sections) == 0 {
+		a.println("there is no prompt: the turn was blocked")
+	}
+	a.printContent(m)
+	rows := make([]phases.Diagnostic, len(m.Diagnostics))
+	for i, d := range m.Diagnostics { // messages are there where they were safe to keep
+		rows[i] = phases.Diagnostic{Code: d.Code, Severity: d.Severity, Message: d.Message, Subscription: d.HookSource, Slot: d.SectionID}
+	}
+	a.printDiagnostics(rows)
+	a.printCache(m, usage)
+	a.printFingerprints(&m.Fingerprints)
+	a.printBudgets(&m.Budgets)
+	a.println("\nchain")
+	a.printFields("hash", m.Hash, "prev", m.Prev, "content", m.ContentHash)
+}
+
+// printCache prints what the provider's prompt cache was expected to do, what the provider reported, and which
+// section broke the prefix. The first prompt of a thread has nothing to show.
+func (a *app) printCache(m *manifest.Manifest, u *manifest.Usage) {
+	c := &m.Cache
+	tokens := func(n int) string { return count(n, "token", "tokens") }
+	t := newTable("", "")
+	if c.Predicted != nil {
+		t.add("predicted", tokens(*c.Predicted)+textIf(c.Miss != "", " ("+missText(c.Miss)+")"))
+	}
+	if u != nil {
+		t.add("actual", fmt.Sprintf("%s of %s in%s, %s out", tokens(u.CacheReadTokens), text.Thousands(u.InputTokens),
+			textIf(u.CacheWriteTokens > 0, fmt.Sprintf(", %s written to the cache", text.Thousands(u.CacheWriteTokens))), text.Thousands(u.OutputTokens)))
+		t.add("reported", clock(u.ReportedAt)+cmp.Or(textIf(u.Rounds == 1, ", for this prompt alone"), fmt.Sprintf(", for %d rounds up to this one", u.Rounds)))
+	}
+	t.addSome("broke at", textIf(c.BrokeAt != "", fmt.Sprintf("%s (%s)", c.BrokeAt, c.Owner)+textIf(c.TokensBehind > 0, ", "+tokens(c.TokensBehind)+" from there on")))
+	if len(t.rows) == 0 {
+		return
+	}
+	var places []string
+	for _, b := range c.Plan.Breakpoints {
+		places = append(places, "after "+string(b.After)+textIf(b.SectionID != "", " ("+b.SectionID+")"))
+	}
+	t.addSome("breakpoints", strings.Join(places, ", "))
+	a.println("\nprompt cache")
+	a.printTable(t)
+}
+
+// missText says what a reason means; the manifest's word stands in front.
+func missText(miss manifest.Miss) string {
+	why := map[manifest.Miss]string{
+		manifest.MissModel:   "the last prompt was for another model",
+		manifest.MissTools:   "the tools in front of everything changed",
+		manifest.MissExpired: "the last prompt is older than what the provider keeps",
+		manifest.MissSection: "a section changed in front of what the provider keeps",
+		manifest.MissMinimum: "what did not change is shorter than what the model caches",
+	}[miss]
+	return clean(string(miss)) + textIf(why != "", ": "+why)
+}
+
+func (a *app) manifestDiffCommand() *cobra.Command {
+	var f filterFlags
+	c := newCommand("diff A B", "Compare two manifests: sections, granted budgets, policies and tools",
+		func(c *cobra.Command, args []string) error {
+			if len(args) != 2 {
+				return usagef("diff needs two manifests: ids, latest, or files; see: %s --help", c.CommandPath())
+			}
+			return nil
+		},
+		func(c *cobra.Command, args []string) error {
+			var both [2]*manifest.Manifest
+			for i, arg := range args {
+				var err error
+				if both[i], err = a.manifestNamed(c.Context(), arg, f.filter()); err != nil {
+					return err
+				}
+			}
+			d := manifest.Diff(both[0], both[1])
+			err := a.print(d, func() { a.printDiff(both[0], both[1], &d) })
+			if err == nil && !d.Same {
+				return answerNo()
+			}
+			return err
+		})
+	c.ValidArgsFunction = a.completeManifests(2)
+	f.register(c)
+	return c
+}
+
+// A missing manifest is an error, not a difference.
+func (a *app) manifestNamed(ctx context.Context, arg string, f store.Filter) (*manifest.Manifest, error) {
+	if !api.IsManifestID(arg) {
+		return a.readManifest("", arg)
+	}
+	var m *manifest.Manifest
+	err := a.withStore(ctx, store.Options{ReadOnly: true}, func(s *openedStore) error {
+		var err error
+		m, err = api.Find(ctx, s, arg, f)
+		return err
+	})
+	return m, err
+}
+
+func (a *app) printDiff(from, to *manifest.Manifest, d *manifest.Difference) {
+	t := newTable("", "")
+	t.add("from", from.ManifestID, clock(from.CreatedAt), "thread "+from.ThreadID, "turn "+from.TurnID)
+	t.add("to", to.ManifestID, clock(to.CreatedAt), "thread "+to.ThreadID, "turn "+to.TurnID)
+	a.printTable(t)
+	if d.Same {
+		a.println("\nthe same sections, granted budgets, policies and tools")
+		return
+	}
+	a.printSectionChanges(from, to, &d.Sections)
+	t = newTable("budgets", "budget|what|>from ms|>to ms|>from chars|>to chars")
+	for _, c := range d.Budgets {
+		ms, chars := grantOf(c.From)
+		toMS, toChars := grantOf(c.To)
+		t.add(c.Name, c.What, ms, toMS, chars, toChars)
+	}
+	a.printTable(t)
+	printList(a, "policies", "policy|what|from|to", d.Policies, func(c *manifest.Change[manifest.PolicySlot]) cells {
+		return cells{c.Name, c.What, policyText(c.From), policyText(c.To)}
+	})
+	printList(a, "tools", "tool|what|from|to", d.Tools, func(c *manifest.Change[manifest.ToolSlot]) cells {
+		return cells{c.Name, c.What, toolText(c.From), toolText(c.To)}
+	})
+}
+
+// printSectionChanges prints one row per section that differs, in the later prompt's order, then those that are gone.
+func (a *app) printSectionChanges(from, to *manifest.Manifest, s *manifest.SectionChanges) {
+	before, after := byID(from), byID(to)
+	t := newTable("sections", "section|what|owner|>from chars|>to chars|?>from tokens|?>to tokens")
+	for _, id := range slices.Concat(to.SectionIDs, s.Removed) {
+		what := changeText(id, s)
+		if what == "" {
+			continue
+		}
+		var owners, chars, tokens [2]string
+		for i, section := range []*manifest.Section{before[id], after[id]} {
+			if section != nil {
+				owners[i], chars[i], tokens[i] = section.Owner, text.Thousands(section.Chars), tokensText(section.Tokens)
+			}
+		}
+		owner := cmp.Or(owners[0], owners[1])
+		if owners[0] != owners[1] && owners[0] != "" && owners[1] != "" {
+			owner = owners[0] + " → " + owners[1]
+		}
+		t.add(id, what, owner, chars[0], chars[1], tokens[0], tokens[1])
+	}
+	a.printTable(t)
+}
+
+func byID(m *manifest.Manifest) map[string]*manifest.Section {
+	found := make(map[string]*manifest.Section, len(m.Sections))
 	for i := range m.Sections {
-		if m.Sections[i].SectionID == id {
-			return m.Sections[i].Fingerprint == fingerprint
+		found[m.Sections[i].SectionID] = &m.Sections[i]
+	}
+	return found
+}
+
+func changeText(id string, s *manifest.SectionChanges) string {
+	var changes []string
+	for _, group := range []struct {
+		word string
+		ids  []string
+	}{{"added", s.Added}, {"removed", s.Removed}, {"changed", s.Changed}, {"moved", s.Moved}, {"re-owned", s.Reowned}} {
+		if slices.Contains(group.ids, id) {
+			changes = append(changes, group.word)
 		}
 	}
-	return false
+	return strings.Join(changes, ", ")
+}
+
+// grantOf are the cells of a granted budget: time and text.
+func grantOf(g *manifest.Grant) (ms, chars string) {
+	if g == nil {
+		return "", ""
+	}
+	return millis(g.GrantedMS), textIf(g.GrantedChars > 0, text.Thousands(g.GrantedChars))
+}
+
+func policyText(p *manifest.PolicySlot) string {
+	if p == nil {
+		return ""
+	}
+	return fmt.Sprintf("%s by %s, priority %d", p.Value, p.Owner, p.Priority)
+}
+
+func toolText(t *manifest.ToolSlot) string {
+	if t == nil {
+		return ""
+	}
+	return t.Owner + textIf(t.BundleID != "", " ("+t.BundleID+")") + " " + t.Hash + textIf(t.HiddenDomain != "", " hidden in "+t.HiddenDomain)
 }

@@ -1,47 +1,34 @@
 package main
 
 import (
+	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
+	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/grapnelhq/grapnel/internal/surface"
+	"github.com/grapnelhq/grapnel/internal/api"
+	"github.com/grapnelhq/grapnel/internal/text"
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/store"
 )
 
-// verifyFlags are the flags of manifest verify.
 type verifyFlags struct {
 	filterFlags
-	// text and keyFile are files; head is the hash of a record.
 	text, head, keyFile string
-	// unkeyed takes threads that ended before there was a key.
-	unkeyed bool
+	unkeyed             bool // takes threads that ended before there was a key
 }
 
-// manifestVerifyCommand says whether the log is what was written.
 func (a *app) manifestVerifyCommand() *cobra.Command {
 	var f verifyFlags
-	c := &cobra.Command{
-		Use:   "verify",
-		Short: "Check that the log is whole: schema, order, hashes, fingerprints",
-		Long: "Verify checks every manifest: its schema, its hash, its place behind the one before it,\n" +
-			"the sign-off of its thread, its content hash, and the texts that were kept. It names the\n" +
-			"first bad record and why it is bad: altered, missing, reordered, inserted, fingerprint\n" +
-			"or schema.\n\n" +
-			"Plain hashes prove order and content, and not that nothing is gone at the end: keep the\n" +
-			"hash of the head somewhere else, and give it with --head. With a key (--key-file, or\n" +
-			"manifest.chain_key in the configuration) nobody without it can make any of it anew; an\n" +
-			"older copy of the whole log is told by --head alone. --text checks that some manifest\n" +
-			"has the fingerprint of a text: a system prompt, a part of it, or one section.\n\n" +
-			"Exit code 1 says that the log is broken, 3 that it could not be told.",
-		Example: "  grapnel manifest verify --thread t1 --head sha256:9f86…\n" +
-			"  grapnel manifest verify --key-file chain.key",
-		Args: noArgs(),
-		RunE: func(c *cobra.Command, _ []string) error {
+	c := newCommand("verify", "Check that the log is whole: schema, order, hashes, fingerprints", noArgs(),
+		func(c *cobra.Command, _ []string) error {
 			key, opts, err := a.verifyOptions(&f)
 			if err != nil {
 				return err
@@ -49,8 +36,7 @@ func (a *app) manifestVerifyCommand() *cobra.Command {
 			return a.withStore(c.Context(), store.Options{ReadOnly: true, Key: key}, func(s *openedStore) error {
 				return a.manifestVerify(c.Context(), s, &f, opts)
 			})
-		},
-	}
+		})
 	f.register(c)
 	flags := c.Flags()
 	flags.StringVar(&f.text, "text", "", "a text that some manifest must have the fingerprint of: a `FILE`, or -")
@@ -60,9 +46,8 @@ func (a *app) manifestVerifyCommand() *cobra.Command {
 	return c
 }
 
-// verifyOptions reads what the flags name.
 func (a *app) verifyOptions(f *verifyFlags) (key []byte, o manifest.VerifyOptions, err error) {
-	if f.head != "" && !surface.IsHead(f.head) {
+	if f.head != "" && !api.IsHead(f.head) {
 		return nil, o, usagef("--head %q: give a whole hash, as verify prints it: sha256: and 64 digits", f.head)
 	}
 	o.Head, o.AllowUnkeyed = f.head, f.unkeyed
@@ -74,8 +59,7 @@ func (a *app) verifyOptions(f *verifyFlags) (key []byte, o manifest.VerifyOption
 		return nil, o, err
 	}
 	if f.text != "" {
-		// A text that ends with a newline got it from what wrote the file: no prompt
-		// and no section ends with one.
+		// Whatever wrote the file added the newline: no prompt and no section ends with one.
 		o.Texts = []string{strings.TrimRight(string(data), "\r\n")}
 	}
 	if data, err = a.readInput("key-file", f.keyFile); err != nil {
@@ -90,63 +74,208 @@ func (a *app) verifyOptions(f *verifyFlags) (key []byte, o manifest.VerifyOption
 	return key, o, nil
 }
 
-// manifestVerify checks the log and prints what it found. A log that is broken
-// for certain is broken, whatever else could not be told.
+// A log known to be broken is reported as broken even if other parts could not be checked.
 func (a *app) manifestVerify(ctx context.Context, s *openedStore, f *verifyFlags, o manifest.VerifyOptions) error {
-	heads := newHeads()
-	progress := a.newTally("verifying: %s manifests")
+	var heads []manifest.Index // the newest manifest of each thread
+	place := map[[2]string]int{}
+	progress := a.startCount("verifying: %s manifests")
 	o.Seen = func(x manifest.Index) {
-		heads.see(&x)
+		thread := [2]string{x.WorkspaceID, x.ThreadID}
+		if _, known := place[thread]; !known {
+			place[thread], heads = len(heads), append(heads, x)
+		}
+		heads[place[thread]] = x
 		progress.add()
 	}
 	verdict, err := s.Verify(ctx, f.filter(), o)
 	progress.stop()
-	untold := errors.Is(err, manifest.ErrKeyNeeded)
-	if err != nil && !untold {
-		return storeError(err)
+	unchecked := errors.Is(err, manifest.ErrKeyNeeded)
+	if err != nil && !unchecked {
+		return err
 	}
-	if len(verdict.Problems) == 0 && verdict.Checked == 0 && f.given() {
+	if len(verdict.Problems) == 0 && verdict.Checked == 0 && (f.workspace != "" || f.thread != "") {
 		return unable(fmt.Errorf("there are no manifests%s to verify; see: grapnel manifest list", f.about()))
 	}
-	verdict.OK = verdict.OK && !untold
-	if a.json {
-		if err := a.printJSON(verdict); err != nil {
-			return err
-		}
-	} else {
-		a.printVerdict(&verdict, heads, o.Head)
+	verdict.OK = verdict.OK && !unchecked
+	if err := a.print(verdict, func() { a.printVerdict(&verdict, heads, o.Head) }); err != nil {
+		return err
 	}
 	switch {
 	case len(verdict.Problems) > 0:
 		return answerNo()
-	case untold:
+	case unchecked:
 		return unable(fmt.Errorf("%w: --key-file FILE, or manifest.chain_key in the configuration, and manifest.fingerprint_key where texts are checked", err))
 	}
 	return nil
 }
 
-// heads are the newest manifests of each thread, as they pass by.
-type heads struct {
-	order []string
-	last  map[string]manifest.Index
+const mostHeads = 20 // bounds the heads that are shown: a log may have thousands of threads
+
+func (a *app) printVerdict(v *manifest.Verdict, threads []manifest.Index, head string) {
+	switch {
+	case !v.OK && v.FirstBad == nil:
+		a.printf("%s looked at; it is unknown whether they are whole\n", manifests(v.Checked))
+		return
+	case !v.OK:
+		a.printProblems(v)
+		return
+	case v.Checked == 0:
+		a.println("there are no manifests to verify")
+		return
+	}
+	a.printf("whole: %s of %s, in order and as they were written\n",
+		manifests(v.Checked), count(len(threads), "thread", "threads"))
+	switch {
+	case v.Anchored && head != "":
+		a.println("anchored: the end of every thread is proven too")
+	case v.Anchored:
+		a.println("anchored by the key: its holder signed the end of every thread; only a kept head shows whether that was the last one")
+	case head != "":
+		a.println("the head that you kept is there; what was appended behind it rests on plain hashes")
+	default:
+		a.println("not anchored: nothing proves that the newest manifests are all there is")
+	}
+	a.printHeads(threads)
 }
 
-func newHeads() *heads { return &heads{last: map[string]manifest.Index{}} }
+func manifests(n int) string { return count(n, "manifest", "manifests") }
 
-// see notes a manifest. Those of one thread come in the order of their seq.
-func (h *heads) see(x *manifest.Index) {
-	key := x.WorkspaceID + "\x00" + x.ThreadID
-	if _, known := h.last[key]; !known {
-		h.order = append(h.order, key)
+// printHeads prints the end of each thread, to be kept where nobody who can change the log can change it.
+func (a *app) printHeads(list []manifest.Index) {
+	shown := list[:min(len(list), mostHeads)]
+	printList(a, "heads", "workspace|thread|>seq|hash", shown, func(x *manifest.Index) cells { return cells{x.WorkspaceID, x.ThreadID, x.Seq, x.Hash} })
+	if more := len(list) - len(shown); more > 0 {
+		a.printf("  and %s more; --thread shows one\n", text.Thousands(more))
 	}
-	h.last[key] = *x
+	first := &list[0]
+	a.printf("\nkeep the hash somewhere else; next time: grapnel manifest verify --thread %s --head %s\n", clean(first.ThreadID), first.Hash)
 }
 
-// list returns them in the order of the threads.
-func (h *heads) list() []manifest.Index {
-	list := make([]manifest.Index, len(h.order))
-	for i, key := range h.order {
-		list[i] = h.last[key]
+func (a *app) printProblems(v *manifest.Verdict) {
+	p := &v.Problems[0]
+	which := p.ManifestID
+	if which == "" {
+		which = "seq " + text.Thousands(int(p.Seq)) //nolint:gosec // counted from 0, one by one
 	}
-	return list
+	a.printf("BROKEN: %s: %s, in the thread %s of the workspace %s\n", p.Reason, clean(which), clean(p.ThreadID), clean(p.WorkspaceID))
+	printList(a, "problems", "reason|workspace|thread|>seq|manifest|detail", v.Problems, func(p *manifest.Problem) cells {
+		return cells{p.Reason, p.WorkspaceID, p.ThreadID, p.Seq, p.ManifestID, p.Detail}
+	})
+	if len(v.Problems) == manifest.MaxProblems {
+		a.println("  and maybe more: these are the first")
+	}
+	a.printf("\n%s looked at\n", manifests(v.Checked))
+}
+
+func (a *app) manifestExportCommand() *cobra.Command {
+	var f filterFlags
+	c := newCommand("export", "Write the kept manifests to standard output, as JSON lines", noArgs(),
+		func(c *cobra.Command, _ []string) error {
+			return a.withStore(c.Context(), store.Options{ReadOnly: true}, func(s *openedStore) error {
+				return a.manifestExport(c.Context(), s, f.filter())
+			})
+		})
+	f.register(c)
+	return c
+}
+
+// The export bypasses the buffer of other results. A closed pipe is not an error.
+func (a *app) manifestExport(ctx context.Context, s *openedStore, f store.Filter) (err error) {
+	out := bufio.NewWriterSize(a.stdout, 1<<16)
+	progress := a.startCount("exporting: %s manifests")
+	for r, failed := range s.Records(ctx, f) {
+		if err = failed; err != nil {
+			break
+		}
+		if _, err = out.Write(a.exported(append(r.Data, '\n'))); err != nil {
+			break
+		}
+		progress.add()
+	}
+	if err == nil {
+		err = out.Flush()
+	}
+	progress.stop()
+	if err == nil || errors.Is(err, syscall.EPIPE) {
+		return nil
+	}
+	return unable(fmt.Errorf("the export is not complete: %w", err))
+}
+
+// The hashes are over these bytes, so only a terminal gets them escaped.
+func (a *app) exported(line []byte) []byte {
+	if a.terminal {
+		return escapeJSON(line)
+	}
+	return line
+}
+
+func (a *app) manifestPruneCommand() *cobra.Command {
+	var older string
+	var keep int
+	c := newCommand("prune", "Take old manifests out of the log, so that what stays can be verified", noArgs(),
+		func(c *cobra.Command, _ []string) error {
+			r, err := retention(c.Flags().Changed("keep"), older, keep)
+			if err != nil {
+				return err
+			}
+			return a.withStore(c.Context(), store.Options{}, func(s *openedStore) error {
+				return a.manifestPrune(c.Context(), s, r)
+			})
+		})
+	flags := c.Flags()
+	flags.StringVar(&older, "older", "", "take away what is older than the `DURATION`, such as 90d, 36h or 1d12h")
+	flags.IntVar(&keep, "keep", 0, "take away what is not among the newest `N` of its thread")
+	return c
+}
+
+func (a *app) manifestPrune(ctx context.Context, s *openedStore, r store.Retention) error {
+	done, err := s.Prune(ctx, r, time.Now())
+	if err != nil && done == (store.Pruned{}) {
+		return err
+	}
+	printed := a.print(done, func() {
+		a.printf("removed %s, %s, %s and %s\n", manifests(done.Manifests), count(done.Texts, "kept text", "kept texts"),
+			count(done.Audits, "audit event", "audit events"), count(done.States, "state of a plugin", "states of plugins"))
+	})
+	return cmp.Or(printed, err)
+}
+
+func retention(keepGiven bool, older string, keep int) (store.Retention, error) {
+	r := store.Retention{Count: keep}
+	switch {
+	case older == "" && !keepGiven:
+		return r, usagef("prune needs --older DURATION or --keep N; without a rule nothing goes")
+	case keepGiven && keep < 1:
+		return r, usagef("--keep %d: give the number of manifests that stay of each thread, 1 or more", keep)
+	case older == "":
+		return r, nil
+	}
+	age, err := parseAge(older)
+	if err != nil || age <= 0 {
+		return r, usagef("--older %q: give a time such as 90d, 36h or 1d12h", older)
+	}
+	r.Age = age
+	return r, nil
+}
+
+// parseAge is time.ParseDuration with days of 24 hours in front.
+func parseAge(s string) (time.Duration, error) {
+	number, rest, found := strings.Cut(s, "d")
+	if !found {
+		return time.ParseDuration(s)
+	}
+	days, err := strconv.ParseUint(number, 10, 16)
+	if err != nil {
+		return 0, fmt.Errorf("days: %w", err)
+	}
+	age := time.Duration(days) * 24 * time.Hour
+	if rest == "" {
+		return age, nil
+	}
+	more, err := time.ParseDuration(rest)
+	if err != nil || more < 0 || age+more < age {
+		return 0, fmt.Errorf("behind the days: %q", rest)
+	}
+	return age + more, nil
 }

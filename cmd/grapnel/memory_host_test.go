@@ -10,9 +10,9 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/grapnelhq/grapnel/builtin"
+	"github.com/grapnelhq/grapnel/internal/memory/toolset"
+	"github.com/grapnelhq/grapnel/jobs"
 	"github.com/grapnelhq/grapnel/phases"
-	"github.com/grapnelhq/grapnel/plugins/memory/toolset"
 	"github.com/grapnelhq/grapnel/runtime"
 )
 
@@ -64,7 +64,7 @@ func hostMemories(ctx context.Context, file, name, from string) (err error) {
 	if err != nil {
 		return err
 	}
-	launches, err := builtin.Launches()
+	launches, err := firstParty().Launches()
 	if err != nil {
 		return err
 	}
@@ -143,9 +143,9 @@ func gone(err error) bool {
 
 // storeByTurn says something worth keeping in a turn, and waits until the hook that
 // listens behind it has kept it.
-func storeByTurn(ctx context.Context, eng *runtime.Engine, name string, n int, jobs <-chan string) error {
+func storeByTurn(ctx context.Context, eng *runtime.Engine, name string, n int, states <-chan string) error {
 	said := "Please remember that " + factByTurn(name, n) + "."
-	turn, err := eng.BeginTurn(ctx, phases.Turn{WorkspaceID: "w", ThreadID: name, TurnID: strconv.Itoa(n), Mode: phases.ModeAgent})
+	turn, err := eng.BeginTurn(ctx, phases.Context{WorkspaceID: "w", ThreadID: name, TurnID: strconv.Itoa(n), Mode: phases.ModeAgent})
 	if err != nil {
 		return err
 	}
@@ -161,13 +161,13 @@ func storeByTurn(ctx context.Context, eng *runtime.Engine, name string, n int, j
 	if _, err := turn.End(ctx, &phases.PostTurnInput{Status: phases.TurnSucceeded, UserText: phases.NewPreview(said, phases.MaxTurnText)}); err != nil {
 		return err
 	}
-	for state := range jobs {
-		switch runtime.JobAction(state) {
-		case runtime.JobDone:
+	for state := range states {
+		switch jobs.Action(state) {
+		case jobs.Done:
 			return nil
-		case runtime.JobDead:
+		case jobs.Discard:
 			return fmt.Errorf("turn %d was given up", n)
-		case runtime.JobRetry, runtime.JobRequeue:
+		case jobs.Retry, jobs.Requeue:
 		}
 	}
 	return nil

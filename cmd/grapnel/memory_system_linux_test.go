@@ -3,6 +3,8 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"context"
+	"database/sql"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -16,9 +18,9 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/grapnelhq/grapnel/internal/memory/itemstore"
+	"github.com/grapnelhq/grapnel/internal/storetest"
 	"github.com/grapnelhq/grapnel/phases"
-	"github.com/grapnelhq/grapnel/plugins/memory/itemstore"
-	"github.com/grapnelhq/grapnel/store/storetest"
 )
 
 // memorySeed decides when processes are killed in TestMemoryKilled.
@@ -124,10 +126,7 @@ func exported(t *testing.T, dir, dsn string) []string {
 func TestMemoryGateways(t *testing.T) {
 	t.Parallel()
 
-	count := 12
-	if testing.Short() {
-		count = 4
-	}
+	count := rounds(12, 1)
 	dir := t.TempDir()
 	dsn := storetest.NewPostgres(t)
 	config := writeMemoryConfig(t, dir, dsn)
@@ -250,10 +249,7 @@ func once(t *testing.T, texts, names []string, last int) {
 func TestMemoryKilled(t *testing.T) {
 	t.Parallel()
 
-	rounds := 10
-	if testing.Short() {
-		rounds = 3
-	}
+	rounds := rounds(10, 2)
 	for kind, place := range serveStores() {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
@@ -380,4 +376,32 @@ func childrenOf(t *testing.T, parent int) []int {
 		t.Errorf("process %d has no children", parent)
 	}
 	return pids
+}
+
+// waitForSessions waits until no program has a session with a database of
+// PostgreSQL. The server finds out by itself that one is gone; until then it may
+// still commit what that one has sent.
+func waitForSessions(t *testing.T, dsn string) {
+	t.Helper()
+	db, err := sql.Open("pgx", dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close() //nolint:errcheck // nothing was changed
+	db.SetMaxOpenConns(1)
+	ctx, cancel := context.WithTimeout(t.Context(), longest)
+	defer cancel()
+	const others = `SELECT count(*) FROM pg_stat_activity
+		WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()`
+	for sessions := -1; ; {
+		if err := db.QueryRowContext(ctx, others).Scan(&sessions); err != nil {
+			t.Fatalf("%d sessions of the killed process are left: %v", sessions, err)
+		}
+		if sessions == 0 {
+			return
+		}
+		if _, err := db.ExecContext(ctx, "SELECT pg_sleep(0.005)"); err != nil {
+			t.Fatalf("%d sessions of the killed process are left: %v", sessions, err)
+		}
+	}
 }

@@ -1,18 +1,17 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/grapnelhq/grapnel/config"
-	"github.com/grapnelhq/grapnel/plugins/memory/itemstore"
+	"github.com/grapnelhq/grapnel/internal/memory/itemstore"
+	"github.com/grapnelhq/grapnel/plugins/memory"
 )
 
 // TestForgetAsks: somebody at a terminal is shown what goes.
@@ -77,16 +76,16 @@ func TestMemoryEnvironment(t *testing.T) {
 	t.Setenv("XDG_DATA_HOME", "/data")
 	t.Setenv("HOME", "/repo/ana")
 	const byDefault = "grapnel/plugins/memory/memory.db"
-	declared := func(config string, env config.Env) *memoryPlace {
-		p := &memoryPlace{declared: true}
+	declared := func(config string, env config.Env) *memories {
+		p := &memories{declared: true}
 		p.plugin.Config, p.plugin.Env = json.RawMessage(config), env
 		return p
 	}
 	tests := []struct {
 		name, want string
-		place      *memoryPlace
+		place      *memories
 	}{
-		{"not declared", "sqlite:/data/" + byDefault, &memoryPlace{}},
+		{"not declared", "sqlite:/data/" + byDefault, &memories{}},
 		{"both handed on", "sqlite:/data/" + byDefault, declared(`{}`, config.Env{Pass: []string{"HOME", "XDG_DATA_HOME"}})},
 		{"home alone", "sqlite:/repo/ana/.local/share/" + byDefault, declared(`{}`, config.Env{Pass: []string{"HOME"}})},
 		{"set", "sqlite:/srv/" + byDefault, declared(`{}`, config.Env{Pass: []string{"XDG_DATA_HOME"}, Set: map[string]config.Secret{"XDG_DATA_HOME": {Value: "/srv"}}})},
@@ -95,25 +94,9 @@ func TestMemoryEnvironment(t *testing.T) {
 		{"nothing handed on", "", declared(`{}`, config.Env{})},
 	}
 	for _, tt := range tests {
-		got, err := tt.place.find()
+		got, err := memory.DSN(tt.place.plugin.Config, tt.place.getenv)
 		if got != tt.want || (err == nil) != (tt.want != "") {
 			t.Errorf("%s: %q, %v, want %q", tt.name, got, err, tt.want)
-		}
-	}
-}
-
-func TestWithMember(t *testing.T) {
-	t.Parallel()
-
-	for object, want := range map[string]string{
-		"":                        `{"dsn":"x"}`,
-		`{"a":1}`:                 `{"a":1,"dsn":"x"}`,
-		`{"dsn":"y","a":{"b":2}}`: `{"a":{"b":2},"dsn":"x"}`,
-		`[]`:                      "",
-	} {
-		got, err := withMember(json.RawMessage(object), "dsn", "x")
-		if string(got) != want || (err == nil) != (want != "") {
-			t.Errorf("%s: %s, %v, want %s", object, got, err, want)
 		}
 	}
 }
@@ -129,11 +112,11 @@ func FuzzPlaceInList(f *testing.F) {
 		}
 		want := placeInList{workspace, cursor}
 		got, err := parsePlaceInList(want.String())
-		if err != nil || *got != want {
+		if err != nil || got != want {
 			t.Errorf("%+v became %+v, %v", want, got, err)
 		}
-		if got, err := parsePlaceInList(text); err == nil && got != nil {
-			if again, err := parsePlaceInList(got.String()); err != nil || *again != *got {
+		if got, err := parsePlaceInList(text); err == nil {
+			if again, err := parsePlaceInList(got.String()); err != nil || again != got {
 				t.Errorf("%q is %+v, and then %+v, %v", text, got, again, err)
 			}
 		}
@@ -183,32 +166,11 @@ func TestMemoryLines(t *testing.T) {
 		{"none", "", 0, ""},
 		{"no newline at the end", "{}\n{}", 2, ""},
 		{"Windows", "{}\r\n{}\r\n", 2, ""},
-		{"wrong in the middle", "{}\nx\n{}\n", 2, "it is no memory in JSON"},
+		{"wrong in the middle", "{}\nx\n{}\n", 2, "it is not a memory in JSON"},
 		{"too long", "{}\n" + long + "\n{}\n", 2, "more than 65,536 bytes"},
 	} {
 		if n, err := read(tt.text); n != tt.n || (err != nil) != (tt.fails != "") || err != nil && !strings.Contains(err.Error(), tt.fails) {
 			t.Errorf("%s: %d lines, %v", tt.name, n, err)
 		}
-	}
-}
-
-// TestTallySet: a count that is set shows as one that was counted, and where there is
-// no terminal not at all.
-func TestTallySet(t *testing.T) {
-	t.Parallel()
-
-	var out bytes.Buffer
-	shown := &tally{out: &out, format: "done: %s", next: time.Now().Add(-time.Second)}
-	shown.set(1500)
-	shown.stop()
-	if got, want := out.String(), "\r\x1b[Kdone: 1,500\r\x1b[K"; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
-	out.Reset()
-	silent := &tally{out: &out, format: "done: %s"}
-	silent.set(1500)
-	silent.stop()
-	if out.Len() > 0 {
-		t.Errorf("got %q", out.String())
 	}
 }

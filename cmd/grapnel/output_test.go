@@ -26,7 +26,7 @@ func TestPrintTable(t *testing.T) {
 		{
 			"aligned by characters, numbers to the right, empty as a dash",
 			func() *table {
-				tb := newTable("things", "name", ">ms", "note")
+				tb := newTable("things", "name|>ms|note")
 				tb.add("ä", 1.5, "")
 				tb.add("longer", 1234.0, "x")
 				return tb
@@ -35,12 +35,12 @@ func TestPrintTable(t *testing.T) {
 		},
 		{
 			"without a header",
-			func() *table { tb := newTable(""); tb.add("full", "a"); tb.add("x", 7); return tb },
+			func() *table { tb := newTable("", ""); tb.add("full", "a"); tb.add("x", 7); return tb },
 			"  full  a\n  x     7\n",
 		},
 		{
 			"foreign text is one clean line",
-			func() *table { tb := newTable(""); tb.add("a\x1b[31mred\nline"); return tb },
+			func() *table { tb := newTable("", ""); tb.add("a\x1b[31mred\nline"); return tb },
 			"  ared\\u{a}line\n",
 		},
 	}
@@ -105,7 +105,7 @@ func TestResult(t *testing.T) {
 		t.Errorf("to a terminal: got %q, want %q", got, want)
 	}
 	var errs strings.Builder
-	tellf(&errs, "\x1b[K%s: %v: %d\n", "a\u009b", errors.New("b\u202e"), 1)
+	reportf(&errs, "\x1b[K%s: %v: %d\n", "a\u009b", errors.New("b\u202e"), 1)
 	if got, want := errs.String(), "\x1b[Ka\uFFFD: b\uFFFD: 1\n"; got != want {
 		t.Errorf("to standard error: got %q, want %q", got, want)
 	}
@@ -156,5 +156,22 @@ func TestEncodeJSON(t *testing.T) {
 	}
 	if diff := cmp.Diff(string(got), "{\n  \"a\": \"<b> & c\"\n}\n"); diff != "" {
 		t.Errorf("JSON (-got +want):\n%s", diff)
+	}
+}
+
+// TestHelpTexts: each section of the help is about a command, and each has a description or an example.
+func TestHelpTexts(t *testing.T) {
+	t.Parallel()
+
+	root := (&app{}).root()
+	for section := range strings.SplitSeq(strings.TrimPrefix(helpTexts, "== "), "\n== ") {
+		name, _, _ := strings.Cut(section, "\n")
+		c, _, err := root.Find(strings.Fields(name))
+		if err != nil || c.CommandPath() != "grapnel "+name || c.Long == "" && c.Example == "" || strings.Contains(c.Long, "Examples:") {
+			t.Errorf("%q: %v, %q, %q", name, err, c.Long, c.Example)
+		}
+	}
+	if root.Long != "" {
+		t.Errorf("the help of all commands: %q", root.Long)
 	}
 }

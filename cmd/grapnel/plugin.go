@@ -2,39 +2,31 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"math"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/grapnelhq/grapnel/builtin"
 	"github.com/grapnelhq/grapnel/config"
+	"github.com/grapnelhq/grapnel/internal/suggest"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/runtime"
 )
 
-// pluginCommand holds what is about plugins one by one.
-func (a *app) pluginCommand() *cobra.Command {
-	return group("plugin", "Plugins: what they are, one-shot runs, replays, checksums",
-		a.pluginListCommand(), a.pluginDescribeCommand(), a.pluginServeCommand(), a.pluginPinCommand(), a.pluginRunCommand(),
-		a.pluginReplayCommand(), a.pluginReleaseCommand())
-}
-
-// pluginList is the JSON of plugin list.
 type pluginList struct {
 	Plugins []phases.PluginRow `json:"plugins"`
 }
 
-// pluginListCommand shows states, and a state is never an error: whatever is
-// down, the list is the answer.
 func (a *app) pluginListCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "list",
-		Short: "Start the declared plugins and show the state of each",
-		Args:  noArgs(),
-		RunE: func(c *cobra.Command, _ []string) error {
+	return newCommand("list", "Start the declared plugins and show the state of each", noArgs(),
+		func(c *cobra.Command, _ []string) error {
 			cfg, from, err := a.loadConfig()
 			if err != nil {
 				return err
@@ -44,58 +36,48 @@ func (a *app) pluginListCommand() *cobra.Command {
 				list.Plugins = append(list.Plugins, eng.Plugins()...)
 				return nil
 			})
-			switch {
-			case err != nil:
+			if err != nil {
 				return err
-			case a.json:
-				return a.printJSON(list)
-			case len(list.Plugins) == 0:
-				a.printf("no plugin is declared (%s)\n", clean(from.name()))
 			}
-			a.printPlugins("plugins", list.Plugins)
-			return nil
-		},
-	}
+			return a.print(list, func() {
+				if len(list.Plugins) == 0 {
+					a.printf("no plugin is declared (%s)\n", clean(from.name()))
+				}
+				a.printPlugins("plugins", list.Plugins)
+			})
+		})
 }
 
-// pluginServeCommand is for people who try by hand what they saw in a process
-// list. The real thing happens in builtin.Main, before any flag is read.
+// builtin.Main serves plugins before any flag is read; this explains itself to people.
 func (a *app) pluginServeCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "serve NAME",
-		Short: "Serve a built-in plugin; only a host starts this",
-		Args:  exactlyOne("plugin serve needs the NAME of a built-in plugin"),
-		RunE: func(_ *cobra.Command, args []string) error {
-			// builtin.Main has taken this process over if a host started it.
-			if _, err := builtin.Plugin(args[0]); err != nil {
+	return newCommand("serve NAME",
+		"Serve a built-in plugin; only a host starts this", exactlyOne("plugin serve needs the NAME of a built-in plugin"),
+		func(_ *cobra.Command, args []string) error {
+			if _, err := firstParty().New(args[0]); err != nil {
 				return usagef("%w", err)
 			}
 			return usagef("plugin serve is started by a host and speaks no human language: declare the plugin with \"builtin: %s\" in the configuration, or try it with: grapnel plugin run %s", args[0], args[0])
-		},
-	}
+		})
 }
 
-// alone returns the configuration with one plugin, and a built-in one that is
-// not declared as if it were declared without grants. What refers to other
-// plugins is left away or made soft.
+// alone returns the configuration with one plugin; an undeclared built-in one has no grants.
 func alone(cfg *config.Config, name string) (*config.Config, error) {
 	i := slices.IndexFunc(cfg.Plugins, func(p config.Plugin) bool { return p.Name == name })
 	switch {
 	case i >= 0:
 		return onlyPlugin(cfg, cfg.Plugins[i]), nil
-	case slices.Contains(builtin.Names(), name):
+	case slices.Contains(firstParty().Names(), name):
 		return onlyPlugin(cfg, config.Plugin{Name: name, Builtin: name}), nil
 	}
 	var known []string
 	for i := range cfg.Plugins {
 		known = append(known, cfg.Plugins[i].Name)
 	}
-	known = append(known, builtin.Names()...)
-	return nil, usagef("no plugin %q is declared%s; see: grapnel plugin list", name, phases.DidYouMean(name, known))
+	known = append(known, firstParty().Names()...)
+	return nil, usagef("no plugin %q is declared%s; see: grapnel plugin list", name, suggest.DidYouMean(name, known))
 }
 
-// onlyPlugin returns a copy of cfg that declares p and nothing else. The copy
-// still knows the file's lines, so that mistakes are shown where they are.
+// onlyPlugin returns a copy of cfg that declares p alone. It still knows the file's lines, for mistakes.
 func onlyPlugin(cfg *config.Config, p config.Plugin) *config.Config {
 	own := func(id string) bool { return strings.HasPrefix(id, p.Name+".") }
 	only := *cfg
@@ -114,8 +96,6 @@ func onlyPlugin(cfg *config.Config, p config.Plugin) *config.Config {
 	return &only
 }
 
-// softened lets dependencies on others be absent: alone, a plugin waits for
-// nobody.
 func softened(ids *[]string, own func(string) bool) *[]string {
 	if ids == nil {
 		return nil
@@ -129,7 +109,6 @@ func softened(ids *[]string, own func(string) bool) *[]string {
 	return &soft
 }
 
-// started returns an error with exit code 3 if a plugin is not ready.
 func started(eng *runtime.Engine, name string) error {
 	for _, row := range eng.Plugins() {
 		if row.Plugin == name && row.State != phases.PluginReady && row.State != phases.PluginDegraded {
@@ -139,13 +118,10 @@ func started(eng *runtime.Engine, name string) error {
 	return nil
 }
 
-// pluginDescribeCommand is about one plugin, so one that is down is exit code 3.
 func (a *app) pluginDescribeCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "describe NAME",
-		Short: "Start one plugin and show what it says of itself: hooks, tools, configuration",
-		Long: "Describe starts one declared plugin, or a built-in one, with its configuration and\n" +
-			"prints what it says of itself. Exit code 3 says that it did not start.",
+		Use:               "describe NAME",
+		Short:             "Start one plugin and show what it says of itself: hooks, tools, configuration",
 		Args:              exactlyOne("plugin describe needs the NAME of a plugin"),
 		ValidArgsFunction: a.completePlugins,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -154,20 +130,15 @@ func (a *app) pluginDescribeCommand() *cobra.Command {
 				return err
 			}
 			d, err := a.describe(c.Context(), cfg, args[0])
-			switch {
-			case err != nil:
+			if err != nil {
 				return err
-			case a.json:
-				return a.printJSON(d)
 			}
-			a.printDescription(args[0], d)
-			return nil
+			return a.print(d, func() { a.printDescription(args[0], d) })
 		},
 	}
 }
 
-// describe starts a plugin and asks it. A hook that cannot be planned without
-// other plugins takes all of the configuration to be described.
+// A hook that cannot be planned without other plugins takes all of the configuration to be described.
 func (a *app) describe(ctx context.Context, cfg *config.Config, name string) (*phases.Description, error) {
 	only, err := alone(cfg, name)
 	if err != nil {
@@ -184,14 +155,13 @@ func (a *app) describe(ctx context.Context, cfg *config.Config, name string) (*p
 		return nil
 	}
 	err = a.withEngine(ctx, only, runtime.Options{}, ask)
-	// A mistake in the plan of one plugin is most likely none in the plan of all.
+	// A mistake in a plan with one plugin is most likely absent from the plan with all.
 	if codeOf(err) == exitUsage && len(cfg.Plugins) > 1 {
 		err = a.withEngine(ctx, cfg, runtime.Options{}, ask)
 	}
 	return d, err
 }
 
-// printDescription prints a description for people.
 func (a *app) printDescription(name string, d *phases.Description) {
 	a.printf("%s", rule("plugin "+clean(name)))
 	a.printf("%s %s\n", clean(d.Name), clean(d.Version))
@@ -204,25 +174,13 @@ func (a *app) printDescription(name string, d *phases.Description) {
 	if d.Limits.Concurrency > 0 {
 		a.println("takes", d.Limits.Concurrency, "calls at once")
 	}
-	t := newTable("hooks", "hook", "phase", "role", "kinds", ">priority", "timeout", "when", "doc")
+	t := newTable("hooks", "hook|phase|role|kinds|>priority|timeout|when|doc")
 	for i := range d.Hooks {
 		h := &d.Hooks[i]
-		kinds := make([]string, len(h.Kinds))
-		for j, k := range h.Kinds {
-			kinds[j] = string(k)
-		}
-		timeout := ""
-		if h.Timeout > 0 {
-			timeout = h.Timeout.String()
-		}
-		t.add(h.Name, h.Phase, h.Role, strings.Join(kinds, ", "), h.Priority, timeout, h.When, h.Doc)
+		t.add(h.Name, h.Phase, h.Role, joined(h.Kinds), h.Priority, textIf(h.Timeout > 0, h.Timeout.String()), h.When, h.Doc)
 	}
 	a.printTable(t)
-	t = newTable("tools", "tool", "description")
-	for _, tool := range d.Tools {
-		t.add(tool.Name, tool.Description)
-	}
-	a.printTable(t)
+	printList(a, "tools", "tool|description", d.Tools, func(tool *phases.Tool) cells { return cells{tool.Name, tool.Description} })
 	if len(d.ConfigSchema) == 0 {
 		a.println("\nit takes no configuration")
 		return
@@ -233,7 +191,6 @@ func (a *app) printDescription(name string, d *phases.Description) {
 	}
 }
 
-// detailText is why a plugin is not ready, with its code once.
 func detailText(row *phases.PluginRow) string {
 	code := "(" + row.Code + ")"
 	if row.Code == "" || strings.HasSuffix(row.Message, code) {
@@ -242,9 +199,8 @@ func detailText(row *phases.PluginRow) string {
 	return strings.TrimSpace(clean(row.Message) + " " + code)
 }
 
-// completePlugins completes the names of plugins.
 func (a *app) completePlugins(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	names := builtin.Names()
+	names := firstParty().Names()
 	if cfg, _, err := a.loadConfig(); err == nil {
 		for i := range cfg.Plugins {
 			names = append(names, cfg.Plugins[i].Name)
@@ -254,8 +210,193 @@ func (a *app) completePlugins(*cobra.Command, []string, string) ([]string, cobra
 	return slices.Compact(names), cobra.ShellCompDirectiveNoFileComp
 }
 
-// pluginOf is the plugin's part of a subscription id.
 func pluginOf(subscription string) string {
 	plugin, _, _ := strings.Cut(subscription, ".")
 	return plugin
+}
+
+type pinResult struct {
+	Plugins []pinned `json:"plugins" jsonschema:"the plugins with a command"`
+	Written string   `json:"written" jsonschema:"the file that was changed; empty if none was"`
+}
+
+type pinned struct {
+	Plugin string   `json:"plugin"`
+	Path   string   `json:"path"   jsonschema:"the program that was found"`
+	SHA256 string   `json:"sha256" jsonschema:"its checksum"`
+	State  pinState `json:"state"  jsonschema:"how that compares with the configuration"`
+}
+
+type pinState string
+
+const (
+	pinUnpinned pinState = "unpinned"
+	pinSame     pinState = "same"
+	pinChanged  pinState = "changed"
+)
+
+// A command that changes the operator's file does not do it by surprise.
+func (a *app) pluginPinCommand() *cobra.Command {
+	var write bool
+	c := newCommand("pin [NAME]...",
+		"Show the checksums of the plugins' programs, or write them into the configuration", nil,
+		func(_ *cobra.Command, args []string) error { return a.pluginPin(args, write) })
+	c.ValidArgsFunction = a.completePlugins
+	c.Flags().BoolVar(&write, "write", false, "write the checksums into the configuration file")
+	return c
+}
+
+// All programs are hashed before anything is written.
+func (a *app) pluginPin(names []string, write bool) error {
+	from, err := a.configOrigin()
+	if err != nil {
+		return err
+	}
+	if from.Path == "" {
+		return usagef("there is no configuration file (%s), and the built-in plugins need no checksum; name a file with --config", from.Why)
+	}
+	result := pinResult{}
+	if result.Plugins, err = programs(from.Path, names); err != nil {
+		return err
+	}
+	if write {
+		if result.Written, err = writePins(from.Path, result.Plugins); err != nil {
+			return err
+		}
+	}
+	return a.print(result, func() { a.printPins(&result, write) })
+}
+
+func programs(path string, names []string) ([]pinned, error) {
+	cfg, err := config.Loader{AllowUnpinned: true}.Load(path) // this command pins them
+	if err != nil {
+		return nil, err
+	}
+	var known []string
+	list := []pinned{}
+	for i := range cfg.Plugins {
+		p := &cfg.Plugins[i]
+		known = append(known, p.Name)
+		asked := slices.Contains(names, p.Name)
+		switch {
+		case asked && p.Command == "":
+			return nil, usagef("the plugin %s has no command: there is nothing to pin", p.Name)
+		case p.Command == "" || len(names) > 0 && !asked:
+			continue
+		}
+		h := sha256.New()
+		if err := hashFile(h, p.Path, math.MaxInt64); err != nil {
+			return nil, unable(fmt.Errorf("plugin %s: its program cannot be read: %w", p.Name, err))
+		}
+		sum := hex.EncodeToString(h.Sum(nil))
+		state := pinChanged
+		switch p.SHA256 {
+		case "":
+			state = pinUnpinned
+		case sum:
+			state = pinSame
+		}
+		list = append(list, pinned{p.Name, p.Path, sum, state})
+	}
+	for _, name := range names {
+		if !slices.Contains(known, name) {
+			return nil, usagef("no plugin %q is declared%s", name, suggest.DidYouMean(name, known))
+		}
+	}
+	return list, nil
+}
+
+// writePins changes the file if a checksum did, and returns its name then.
+func writePins(path string, programs []pinned) (written string, err error) {
+	sums := map[string]string{}
+	for _, p := range programs {
+		if p.State != pinSame {
+			sums[p.Plugin] = p.SHA256
+		}
+	}
+	if len(sums) == 0 {
+		return "", nil
+	}
+	// Renaming onto a link would replace the link and leave the file as it is.
+	target, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return "", unable(err)
+	}
+	info, err := os.Stat(target)
+	if err != nil {
+		return "", unable(err)
+	}
+	data, err := os.ReadFile(target)
+	if err != nil {
+		return "", unable(err)
+	}
+	if data, err = config.Pin(data, sums); err != nil {
+		return "", usagef("%s: %w", target, err)
+	}
+	if err := replaceFile(target, data, info.Mode().Perm()); err != nil {
+		return "", unable(err)
+	}
+	return path, nil
+}
+
+func (a *app) printPins(r *pinResult, write bool) {
+	if len(r.Plugins) == 0 {
+		a.println("no plugin has a command: there is nothing to pin")
+		return
+	}
+	t := newTable("programs", "plugin|state|program")
+	todo := false
+	for _, p := range r.Plugins {
+		t.add(p.Plugin, p.State, p.Path)
+		todo = todo || p.State != pinSame
+	}
+	a.printTable(t)
+	switch {
+	case r.Written != "":
+		a.printf("\nwrote %s\n", clean(r.Written))
+	case !todo || write:
+		a.println("\nthe configuration is up to date")
+	default:
+		a.println("\nadd to the configuration, or use --write:")
+		for _, p := range r.Plugins {
+			if p.State != pinSame {
+				a.printf("  # %s\n  sha256: %q\n", p.Plugin, p.SHA256)
+			}
+		}
+	}
+}
+
+type releaseResult struct {
+	Target string `json:"target" jsonschema:"where the gateway is called"`
+	runtime.Released
+}
+
+func (a *app) pluginReleaseCommand() *cobra.Command {
+	var f reachFlags
+	c := newCommand("release NAME",
+		"Have a running gateway start a quarantined plugin again", exactlyOne("plugin release takes the name of one plugin"),
+		func(c *cobra.Command, args []string) error { return a.pluginRelease(c.Context(), &f, args[0]) })
+	f.register(c)
+	return c
+}
+
+func (a *app) pluginRelease(ctx context.Context, f *reachFlags, plugin string) error {
+	var result releaseResult
+	var err error
+	if result.Target, err = f.ask(ctx, askTime, "plugin/release", map[string]any{"plugin": plugin}, &result.Released); err != nil {
+		return err
+	}
+	r := &result.Released
+	err = a.print(result, func() {
+		a.printf("the plugin %s %s", clean(r.Plugin), textIf(r.From != r.State || !r.Up(), "was "+string(r.From)+" and "))
+		a.printf("%s%s", textIf(!r.Up(), "was started again; now it "), "is "+string(r.State))
+		if !r.Up() && r.Code != "" {
+			a.printf(": %s (%s)", strings.TrimSuffix(clean(r.Detail), " ("+r.Code+")"), r.Code)
+		}
+		a.printf("%s\n", textIf(len(r.Breakers) > 0, "; breakers closed: "+strings.Join(r.Breakers, ", ")))
+	})
+	if err == nil && !r.Up() {
+		return answerNo()
+	}
+	return err
 }

@@ -1,46 +1,36 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/grapnelhq/grapnel/config"
+	"github.com/grapnelhq/grapnel/internal/replay"
+	"github.com/grapnelhq/grapnel/internal/text"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/runtime"
 )
 
-// runFlags are the flags of plugin run.
 type runFlags struct {
 	dispatchFlags
-	// phase is empty where the plugin is to say it.
-	phase string
-	// grantAll replaces the grants of the configuration for this run.
+	phase    string
 	grantAll bool
 }
 
-// pluginRunCommand is for authors: the plugin alone, with all that is around it in
-// a real dispatch (grants, deadlines, merging, ledger).
 func (a *app) pluginRunCommand() *cobra.Command {
 	var f runFlags
-	c := &cobra.Command{
-		Use:   "run NAME | run -- COMMAND [ARG]...",
-		Short: "Run one phase through one plugin alone",
-		Long: "Run starts one plugin of the configuration, or a program that is in no configuration,\n" +
-			"dispatches one phase to it alone, and prints the outcome like dispatch. A program is\n" +
-			"granted nothing unless --grant-all is there. Exit code 3 says that it did not start.\n\n" +
-			"Without --phase it is the only phase that the plugin has hooks in, or of several\n" +
-			"turn.pre_prompt_compile, which needs no --input.",
-		Example: "  grapnel plugin run agentsdoc --dir ./service\n" +
-			"  grapnel plugin run --grant-all --phase tool.pre_call --input call.json -- ./bin/guard --strict",
-		ValidArgsFunction: a.completePlugins,
-		RunE: func(c *cobra.Command, args []string) error {
+	c := newCommand("run NAME | run -- COMMAND [ARG]...", "Run one phase through one plugin alone", nil,
+		func(c *cobra.Command, args []string) error {
 			cfg, name, err := a.runTarget(args, c.ArgsLenAtDash() == 0)
 			if err != nil {
 				return err
@@ -49,8 +39,8 @@ func (a *app) pluginRunCommand() *cobra.Command {
 				cfg.Plugins[0].Grants = allGrants()
 			}
 			return a.pluginRun(c.Context(), cfg, name, &f)
-		},
-	}
+		})
+	c.ValidArgsFunction = a.completePlugins
 	flags := c.Flags()
 	f.register(c)
 	a.record.register(c)
@@ -59,7 +49,6 @@ func (a *app) pluginRunCommand() *cobra.Command {
 	return c
 }
 
-// runTarget is the configuration with the one plugin that the arguments name.
 func (a *app) runTarget(args []string, program bool) (*config.Config, string, error) {
 	switch {
 	case len(args) == 0:
@@ -77,19 +66,17 @@ func (a *app) runTarget(args []string, program bool) (*config.Config, string, er
 	return cfg, args[0], err
 }
 
-// programConfig declares a program. A bare name is looked up in PATH; any other
-// path is relative to the working folder.
+// A bare name is looked up in PATH; any other path is relative to the working directory.
 func programConfig(args []string) (*config.Config, string, error) {
 	dir, err := os.Getwd()
 	if err != nil {
-		return nil, "", usagef("the working folder: %w", err)
+		return nil, "", usagef("the working directory: %w", err)
 	}
 	path, err := config.ResolveCommand(dir, args[0], os.LookupEnv)
 	if err != nil {
 		return nil, "", unable(fmt.Errorf("the plugin did not start: %w", err))
 	}
-	// The name is the first part of subscription ids, so a readable one is worth
-	// some trouble.
+	// The name is the first part of subscription ids, so a readable one is worth some code.
 	base := filepath.Base(path)
 	name := strings.TrimSuffix(base, filepath.Ext(base))
 	if !phases.ValidPluginName(name) {
@@ -99,7 +86,7 @@ func programConfig(args []string) (*config.Config, string, error) {
 	return &config.Config{Version: 1, Plugins: []config.Plugin{p}}, name, nil
 }
 
-// allGrants allows everything, those sections included that no wildcard covers.
+// allGrants includes the sections that no wildcard covers.
 func allGrants() phases.Grants {
 	all := []string{"*"}
 	return phases.Grants{
@@ -108,8 +95,7 @@ func allGrants() phases.Grants {
 	}
 }
 
-// pluginRun finds the phase and dispatches it. Without --phase the plugin is
-// started twice: the phase, and thereby the type of the input, is its to say.
+// Without --phase the plugin is started twice: first to ask for its phases.
 func (a *app) pluginRun(ctx context.Context, cfg *config.Config, name string, f *runFlags) error {
 	phase := phases.Phase(f.phase)
 	if phase == "" {
@@ -133,44 +119,371 @@ func (a *app) pluginRun(ctx context.Context, cfg *config.Config, name string, f 
 	})
 }
 
-// phasesOf are the phases that a plugin has hooks in.
-func phasesOf(d *phases.Description) []string {
-	var names []string
+// hookPhases are the phases that a plugin has hooks in. One without any has nothing to run.
+func hookPhases(name string, d *phases.Description) ([]phases.Phase, error) {
+	var list []phases.Phase
 	for i := range d.Hooks {
-		names = append(names, string(d.Hooks[i].Phase))
+		list = append(list, d.Hooks[i].Phase)
 	}
-	slices.Sort(names)
-	return slices.Compact(names)
+	if len(list) == 0 {
+		return nil, refused(errors.New("the plugin " + name + " has no hooks: there is nothing to run"))
+	}
+	slices.Sort(list)
+	return slices.Compact(list), nil
 }
 
-// defaultPhase is the phase to run where none is named: the plugin's only one, or
-// else the one in which it adds to the prompt, which needs no input. Who brings an
-// input means a phase, and has to say which.
+// defaultPhase is the plugin's only phase, or the one that adds to the prompt, which needs no input.
 func defaultPhase(name string, d *phases.Description, hasInput bool) (phases.Phase, error) {
-	switch names := phasesOf(d); {
-	case len(names) == 0:
-		return "", refused(errors.New("the plugin " + name + " has no hooks: there is nothing to run"))
-	case len(names) == 1:
-		return phases.Phase(names[0]), nil
-	case !hasInput && slices.Contains(names, string(phases.PrePromptCompile)):
+	list, err := hookPhases(name, d)
+	switch {
+	case err != nil:
+		return "", err
+	case len(list) == 1:
+		return list[0], nil
+	case !hasInput && slices.Contains(list, phases.PrePromptCompile):
 		return phases.PrePromptCompile, nil
-	default:
-		return "", usagef("the plugin %s has hooks in several phases; choose one with --phase: %s", name, strings.Join(names, ", "))
 	}
+	return "", usagef("the plugin %s has hooks in several phases; choose one with --phase: %s", name, joined(list))
 }
 
-// takesPart refuses a phase in which the plugin would not be asked.
+// takesPart refuses a phase in which the plugin would not be called.
 func takesPart(name string, d *phases.Description, phase phases.Phase) error {
 	if d == nil {
 		return nil // the outcome says why
 	}
-	names := phasesOf(d)
-	switch {
-	case slices.Contains(names, string(phase)):
-		return nil
-	case len(names) == 0:
-		return refused(errors.New("the plugin " + name + " has no hooks: there is nothing to run"))
-	default:
-		return usagef("the plugin %s has no hook in the phase %s; those that it has hooks in are: %s", name, phase, strings.Join(names, ", "))
+	list, err := hookPhases(name, d)
+	if err == nil && !slices.Contains(list, phase) {
+		return usagef("the plugin %s has no hook in the phase %s; those that it has hooks in are: %s", name, phase, joined(list))
 	}
+	return err
+}
+
+type replayFlags struct {
+	plugin, only string
+	command      string // with args a program in place of the declared one
+	args         []string
+	diff         bool
+}
+
+type replayed struct {
+	File       string           `json:"file"        jsonschema:"the record"`
+	Plugins    []replayedPlugin `json:"plugins"     jsonschema:"one for each plugin and configuration that was recorded"`
+	Runs       []*replay.Run    `json:"runs"        jsonschema:"the calls, in the recorded order of each of those plugins"`
+	Same       int              `json:"same"        jsonschema:"calls with the recorded answer or failure"`
+	Differs    int              `json:"differs"     jsonschema:"calls with another one"`
+	Failed     int              `json:"failed"      jsonschema:"calls that failed in place of the recorded answer"`
+	Skipped    int              `json:"skipped"     jsonschema:"calls that have no recorded answer: their caller had gone"`
+	Recorded   replay.Times     `json:"recorded_ms" jsonschema:"what the calls took when they were recorded"`
+	Now        replay.Times     `json:"now_ms"      jsonschema:"what they took now"`
+	Omitted    int              `json:"omitted"     jsonschema:"exchanges that are missing in the file"`
+	Why        string           `json:"why"         jsonschema:"why they are missing"`
+	Unfinished int              `json:"unfinished"  jsonschema:"lines of the file that are cut off"`
+}
+
+type replayedPlugin struct {
+	Plugin          string `json:"plugin"`
+	RecordedVersion string `json:"recorded_version"`
+	Version         string `json:"version"`
+	RecordedSHA256  string `json:"recorded_sha256"`
+	SHA256          string `json:"sha256"`
+	Runs            int    `json:"runs"`
+}
+
+func (a *app) pluginReplayCommand() *cobra.Command {
+	var f replayFlags
+	c := newCommand("replay FILE",
+		"Send recorded calls to the plugins again, without host or model, and compare the answers", nil,
+		func(c *cobra.Command, args []string) error {
+			if dash := c.ArgsLenAtDash(); dash >= 0 {
+				args, f.args = args[:dash], args[dash:]
+			}
+			switch {
+			case len(args) != 1:
+				return usagef("plugin replay needs one FILE of --record; see: grapnel plugin replay --help")
+			case len(f.args) > 0 && f.command == "":
+				return usagef("arguments behind -- are those of a program: name it with --command")
+			}
+			return a.pluginReplay(c.Context(), args[0], &f)
+		})
+	flags := c.Flags()
+	flags.StringVar(&f.plugin, "plugin", "", "only the calls of the plugin of this `NAME`")
+	flags.StringVar(&f.only, "only", "", "only the calls of one `SUBSCRIPTION`, or PLUGIN.TOOL")
+	flags.StringVar(&f.command, "command", "", "the program `PATH` to replay to; its arguments stand behind --")
+	flags.BoolVar(&f.diff, "diff", false, "show what differs")
+	return c
+}
+
+// pluginReplay plays each part of a record on an engine of its own.
+func (a *app) pluginReplay(ctx context.Context, file string, f *replayFlags) error {
+	all, err := readRecord(file, f)
+	if err != nil {
+		return err
+	}
+	places := make([]*config.Config, len(all.Parts))
+	for i, part := range all.Parts { // mistakes are reported before anything is started
+		if places[i], err = a.replayConfig(part, f); err != nil {
+			return err
+		}
+	}
+	result := &replayed{
+		File: file, Plugins: []replayedPlugin{}, Runs: []*replay.Run{}, Omitted: all.Omitted, Why: all.Why, Unfinished: all.Unfinished,
+	}
+	for i, part := range all.Parts {
+		if err := a.replayPart(ctx, part, places[i], result); err != nil {
+			return err
+		}
+	}
+	result.sum()
+	err = a.print(result, func() { a.printReplayed(result, f.diff) })
+	if err == nil && result.Differs+result.Failed > 0 {
+		return answerNo()
+	}
+	return err
+}
+
+func readRecord(file string, f *replayFlags) (*replay.Recording, error) {
+	in, err := os.Open(file)
+	if err != nil {
+		return nil, usagef("%s: %w", file, unwrapPath(err))
+	}
+	all, err := replay.Read(in, replay.Filter{Plugin: f.plugin, Subscription: f.only})
+	if err = errors.Join(err, in.Close()); err != nil {
+		if _, wrong := errors.AsType[*replay.FilterError](err); wrong {
+			return nil, usagef("%s: %w", file, err)
+		}
+		return nil, unable(fmt.Errorf("%s: %w", file, err))
+	}
+	var names []string
+	for _, part := range all.Parts {
+		names = append(names, part.Plugin)
+	}
+	if names = slices.Compact(names); f.command != "" && len(names) > 1 {
+		return nil, usagef("--command is one program, and the record has calls of several plugins; choose one with --plugin: %s", strings.Join(names, ", "))
+	}
+	return all, nil
+}
+
+func (a *app) replayConfig(part *replay.Part, f *replayFlags) (*config.Config, error) {
+	declared, cfg, err := a.replayDeclared(part, f)
+	if err != nil {
+		return nil, err
+	}
+	c := part.Configuration
+	own, err := config.Filled(c.Config, c.Secrets, func(pointer, name string) (string, error) {
+		return secretOf(part.Plugin, declared.Config, pointer, name)
+	})
+	if err != nil {
+		return nil, err
+	}
+	declared.Name, declared.Config, declared.Subscriptions = part.Plugin, own, nil
+	// A replay checks no grants, but the plugin is told which services exist.
+	declared.Grants.Host = c.Services
+	cfg = onlyPlugin(cfg, declared)
+	cfg.Budgets.Phases = map[phases.Phase]config.PhaseBudget{}
+	return cfg, nil
+}
+
+// replayDeclared says how the plugin is started: by --command, as it is configured, or as the built-in plugin it was.
+func (a *app) replayDeclared(part *replay.Part, f *replayFlags) (p config.Plugin, cfg *config.Config, err error) {
+	var program *config.Config
+	if f.command != "" {
+		program, _, err = programConfig(append([]string{f.command}, f.args...))
+		if err != nil {
+			return p, nil, err
+		}
+		if a.config == "" {
+			return program.Plugins[0], program, nil
+		}
+	}
+	cfg, from, err := a.loadConfig()
+	if err != nil {
+		return p, nil, err
+	}
+	i := slices.IndexFunc(cfg.Plugins, func(p config.Plugin) bool { return p.Name == part.Plugin })
+	switch {
+	case program != nil:
+		if p = program.Plugins[0]; i >= 0 {
+			p.Config = cfg.Plugins[i].Config // it has the secrets
+		}
+		return p, program, nil
+	case i >= 0:
+		return cfg.Plugins[i], cfg, nil
+	case part.SHA256 == "builtin" && slices.Contains(firstParty().Names(), part.Own):
+		return config.Plugin{Builtin: part.Own}, cfg, nil
+	}
+	return p, nil, usagef("the recorded plugin %q is not declared (%s): name a --config that declares it, or its program with --command",
+		part.Plugin, from.name())
+}
+
+// secretOf finds a secret, which a record never has, in the configuration or the environment.
+func secretOf(plugin string, own json.RawMessage, pointer, name string) (string, error) {
+	if value, ok := textAt(own, pointer); ok {
+		return value, nil
+	}
+	if value, ok := os.LookupEnv(name); ok {
+		return value, nil
+	}
+	return "", usagef("the plugin %s was recorded without the secret at %s of its configuration: set $%s, or name a --config that has it", plugin, pointer, name)
+}
+
+func textAt(data json.RawMessage, pointer string) (string, bool) {
+	var v any
+	if json.Unmarshal(data, &v) != nil {
+		return "", false
+	}
+	unescape := strings.NewReplacer("~1", "/", "~0", "~")
+	for _, token := range strings.Split(pointer, "/")[1:] {
+		switch at := v.(type) {
+		case map[string]any:
+			v = at[unescape.Replace(token)]
+		case []any:
+			i := 0
+			if _, err := fmt.Sscan(token, &i); err != nil || i < 0 || i >= len(at) {
+				return "", false
+			}
+			v = at[i]
+		default:
+			return "", false
+		}
+	}
+	text, ok := v.(string)
+	return text, ok
+}
+
+func (a *app) replayPart(ctx context.Context, part *replay.Part, cfg *config.Config, result *replayed) error {
+	o := runtime.Options{
+		Services: map[string]runtime.Service{},
+		Host:     func(string) phases.Host { return part.Host },
+	}
+	for _, name := range part.Configuration.Services {
+		o.Services[name] = runtime.Service{} // it is there; part.Host answers
+	}
+	standard := phases.Standard()
+	for _, phase := range part.Phases {
+		if _, known := standard.Lookup(phase); !known && !slices.ContainsFunc(o.Phases, func(r phases.Row) bool { return r.Phase == phase }) {
+			o.Phases = append(o.Phases, phases.Custom(phase, "a phase of the recorded host's own", 0))
+		}
+	}
+	return a.withEngine(ctx, cfg, o, func(ctx context.Context, eng *runtime.Engine) error {
+		if err := started(eng, part.Plugin); err != nil {
+			return err
+		}
+		row := replayedPlugin{Plugin: part.Plugin, RecordedVersion: part.Version, RecordedSHA256: part.SHA256, Runs: part.Len()}
+		for _, now := range eng.Plugins() {
+			row.Version, row.SHA256 = now.Version, now.SHA256
+		}
+		result.Plugins = append(result.Plugins, row)
+		played := a.startCount("replaying %s of " + strconv.Itoa(part.Len()))
+		defer played.stop()
+		err := part.Play(ctx, eng, len(result.Runs)+1, func(run *replay.Run) {
+			result.Runs = append(result.Runs, run)
+			played.add()
+		})
+		if err != nil {
+			return unable(err)
+		}
+		return nil
+	})
+}
+
+func (r *replayed) sum() {
+	var was, now []float64
+	counts := map[replay.Outcome]*int{replay.Same: &r.Same, replay.Differs: &r.Differs, replay.Failed: &r.Failed, replay.Skipped: &r.Skipped}
+	for _, run := range r.Runs {
+		*counts[run.Outcome]++
+		was, now = append(was, run.Recorded.MS), append(now, run.Now.MS)
+	}
+	r.Recorded, r.Now = replay.TimesOf(was), replay.TimesOf(now)
+}
+
+const manyRuns = 50 // how many runs with the same answer a table shows
+
+func (a *app) printReplayed(r *replayed, diff bool) {
+	a.printf("%s", rule("replay of "+clean(r.File)))
+	for _, p := range r.Plugins {
+		switch {
+		case p.Version != p.RecordedVersion:
+			a.printf("%s: version %s, recorded was %s\n", clean(p.Plugin), clean(p.Version), clean(p.RecordedVersion))
+		case p.SHA256 != p.RecordedSHA256:
+			a.printf("%s: another program than the recorded one\n", clean(p.Plugin))
+		}
+	}
+	t := newTable("runs", ">run|subscription|answer|why|>recorded ms|>now ms")
+	same := 0
+	for _, run := range r.Runs {
+		if run.Outcome == replay.Same {
+			same++
+		}
+		if run.Outcome != replay.Same || same <= manyRuns {
+			t.add(run.Run, run.Subscription, run.Outcome, whyOutcome(run), run.Recorded.MS, run.Now.MS)
+		}
+	}
+	a.printTable(t)
+	if same > manyRuns {
+		a.printf("  … and %s more that are the same\n", text.Thousands(same-manyRuns))
+	}
+	if diff {
+		a.printDifferences(r.Runs)
+	}
+	a.printf("\n%d same, %d differ, %d failed%s\n", r.Same, r.Differs, r.Failed, textIf(r.Skipped > 0, fmt.Sprintf(", %d with nothing to compare with", r.Skipped)))
+	a.printf("p50 %s ms (recorded %s), p99 %s ms (recorded %s)\n", millis(r.Now.P50), millis(r.Recorded.P50), millis(r.Now.P99), millis(r.Recorded.P99))
+	if r.Omitted > 0 {
+		a.printf("%s missing in the record: %s\n", count(r.Omitted, "exchange is", "exchanges are"), clean(r.Why))
+	}
+	if r.Unfinished > 0 {
+		a.printf("%s of the record %s cut off\n", count(r.Unfinished, "line", "lines"), plural(r.Unfinished, "is", "are"))
+	}
+}
+
+func whyOutcome(run *replay.Run) string {
+	var words []string
+	switch {
+	case run.Outcome == replay.Skipped:
+		words = append(words, "its caller had gone")
+	case run.Now.Code != run.Recorded.Code && run.Now.Code != "":
+		words = append(words, run.Now.Code)
+	case run.Now.Code != run.Recorded.Code:
+		words = append(words, "recorded was "+run.Recorded.Code)
+	case run.Now.Code != "":
+		words = append(words, run.Now.Code+", as recorded")
+	case run.Outcome == replay.Differs:
+		words = append(words, run.Differences[0].Pointer)
+	}
+	if len(run.Unrecorded) > 0 {
+		words = append(words, "asked for "+strings.Join(run.Unrecorded, ", ")+", which is not in the record")
+	}
+	return strings.Join(words, "; ")
+}
+
+func (a *app) printDifferences(runs []*replay.Run) {
+	for _, run := range runs {
+		if len(run.Differences) == 0 {
+			continue
+		}
+		a.printf("\n%s", rule("run "+text.Thousands(run.Run)+": "+clean(run.Subscription)))
+		for _, d := range run.Differences {
+			was, now := apart(d.Recorded, d.Now)
+			a.printf("%s\n", clean(d.Pointer))
+			a.printf("  recorded  %s\n", was)
+			a.printf("  now       %s\n", now)
+		}
+		if run.Now.Message != "" {
+			a.printf("  %s\n", clean(run.Now.Message))
+		}
+	}
+}
+
+// apart shows long values from shortly before the first difference.
+func apart(was, now json.RawMessage) (string, string) {
+	a, b := cmp.Or(string(was), "(nothing)"), cmp.Or(string(now), "(nothing)")
+	const before, enough = 30, 60
+	same := 0
+	for same < len(a) && same < len(b) && a[same] == b[same] {
+		same++
+	}
+	if same < enough {
+		return clean(a), clean(b)
+	}
+	from := same - before
+	return clean("…" + strings.ToValidUTF8(a[from:], "")), clean("…" + strings.ToValidUTF8(b[from:], ""))
 }

@@ -12,6 +12,7 @@ import (
 
 // TestSandboxScripts runs the scripts that need a sandbox.
 func TestSandboxScripts(t *testing.T) {
+	skipShort(t)
 	t.Parallel()
 
 	if err := sandbox.Probe().Check(sandbox.Policy{}); err != nil {

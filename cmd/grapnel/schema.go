@@ -1,70 +1,211 @@
 package main
 
 import (
+	"maps"
+	"reflect"
+
+	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/spf13/cobra"
 
+	"github.com/grapnelhq/grapnel/config"
+	"github.com/grapnelhq/grapnel/gateway"
+	"github.com/grapnelhq/grapnel/internal/agentsdoc/chain"
+	"github.com/grapnelhq/grapnel/internal/agentsdoc/lazy"
+	"github.com/grapnelhq/grapnel/internal/agentsdoc/lint"
+	"github.com/grapnelhq/grapnel/internal/api"
+	"github.com/grapnelhq/grapnel/internal/memory/itemstore"
+	"github.com/grapnelhq/grapnel/internal/memory/turnpolicy"
+	"github.com/grapnelhq/grapnel/internal/plan"
+	"github.com/grapnelhq/grapnel/internal/replay"
+	"github.com/grapnelhq/grapnel/internal/suggest"
+	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
+	recording "github.com/grapnelhq/grapnel/record"
+	"github.com/grapnelhq/grapnel/runtime"
+	"github.com/grapnelhq/grapnel/store"
+	"github.com/grapnelhq/grapnel/store/jobqueue"
+	"github.com/grapnelhq/grapnel/tree"
 )
 
-// schemaList is the JSON of schema without a name.
 type schemaList struct {
 	Schemas []schemaName `json:"schemas"`
 }
 
-// schemaName is one schema that can be printed.
 type schemaName struct {
 	Name string `json:"name"`
 	Doc  string `json:"doc"`
 }
 
-// schemaCommand prints schemas as they are, with or without --json.
 func (a *app) schemaCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "schema [NAME]",
-		Short: "Print the JSON Schema of a result, an input or the configuration",
-		Long:  "Schema prints a JSON Schema (draft 2020-12). Without a NAME it lists the names.",
-		Args:  atMost(1, "schema takes at most one NAME"),
-		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-			return schemaNames(), cobra.ShellCompDirectiveNoFileComp
-		},
-		RunE: func(_ *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return a.listSchemas()
-			}
+	c := newCommand("schema [NAME]", "Print the JSON Schema of a result, an input or the configuration", atMost(1, "schema takes at most one NAME"),
+		func(_ *cobra.Command, args []string) error {
+			list := schemaList{Schemas: []schemaName{}}
+			t := newTable("", "")
 			for _, entry := range schemas() {
-				if entry.name == args[0] {
+				if len(args) > 0 && entry.name == args[0] {
 					s, err := entry.schema()
 					if err != nil {
 						return unable(err)
 					}
 					return a.printJSON(s)
 				}
+				list.Schemas = append(list.Schemas, schemaName{entry.name, entry.doc})
+				t.add(entry.name, entry.doc)
 			}
-			return usagef("there is no schema %q%s; see: grapnel schema", args[0], phases.DidYouMean(args[0], schemaNames()))
-		},
+			if len(args) > 0 {
+				return usagef("there is no schema %q%s; see: grapnel schema", args[0], suggest.DidYouMean(args[0], schemaNames()))
+			}
+			return a.print(list, func() { a.printTable(t) })
+		})
+	c.ValidArgsFunction = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return schemaNames(), cobra.ShellCompDirectiveNoFileComp
 	}
+	return c
 }
 
-// listSchemas lists the names, each with what it describes.
-func (a *app) listSchemas() error {
-	list := schemaList{Schemas: []schemaName{}}
-	t := newTable("")
-	for _, entry := range schemas() {
-		list.Schemas = append(list.Schemas, schemaName{entry.name, entry.doc})
-		t.add(entry.name, entry.doc)
-	}
-	if a.json {
-		return a.printJSON(list)
-	}
-	a.printTable(t)
-	return nil
-}
-
-// schemaNames are the names for completion and suggestions.
 func schemaNames() []string {
 	var names []string
 	for _, entry := range schemas() {
 		names = append(names, entry.name)
 	}
 	return names
+}
+
+type namedSchema struct {
+	name, doc string
+	schema    func() (any, error)
+}
+
+// Names of results are those of the commands, with a dash between the words.
+func schemas() []namedSchema {
+	list := []namedSchema{
+		{"config", "grapnel.yaml", func() (any, error) { return config.Schema(), nil }},
+		{"manifest", "a PromptManifest: the result of manifest show --json, and each line of manifest export", func() (any, error) { return manifest.Schema(), nil }},
+		{"compile", "the result of compile --json", generated[runtime.Compiled]},
+		{"compile-input", "the file of compile --input", generated[api.TurnInput]},
+		{"dispatch", "the result of dispatch --json and plugin run --json", generated[phases.Outcome]},
+		{"plan", "the result of plan --json", generated[plan.Document]},
+		{"explain", "the result of explain --json", generated[explanation]},
+		{"manifest-list", "the result of manifest list --json", generated[api.ManifestList]},
+		{"manifest-text", "the result of manifest show --text --json", generated[manifestText]},
+		{"manifest-audits", "the result of manifest audits --json", generated[auditList]},
+		{"manifest-diff", "the result of manifest diff --json", generated[manifest.Difference]},
+		{"manifest-blame", "the result of manifest blame --json", generated[manifestBlame]},
+		{"manifest-verify", "the result of manifest verify --json", generated[manifest.Verdict]},
+		{"manifest-prune", "the result of manifest prune --json", generated[store.Pruned]},
+		{"agents-chain", "the result of agents chain --json", pluginSchema(chain.ReportSchema)},
+		{"agents-touch", "the result of agents touch --json", pluginSchema(lazy.TouchedSchema)},
+		{"agents-resume", "the result of agents resume --json", pluginSchema(lazy.ResumedSchema)},
+		{"agents-lint", "the result of agents lint --json", generated[lint.Report]},
+		{"agents-explain", "the result of agents explain --json", generated[fileExplanation]},
+		{"agents-state", "the file of agents chain --state, which touch and resume read", pluginSchema(lazy.StateSchema)},
+		{"plugin-list", "the result of plugin list --json", generated[pluginList]},
+		{"plugin-describe", "the result of plugin describe --json", generated[phases.Description]},
+		{"plugin-pin", "the result of plugin pin --json", generated[pinResult]},
+		{"plugin-replay", "the result of plugin replay --json", generated[replayed]},
+		{"plugin-release", "the result of plugin release --json", generated[releaseResult]},
+		{"config-check", "the result of config check --json", generated[checked]},
+		{"config-reload", "the result of config reload --json", generated[reloadResult]},
+		{"init", "the result of init --json", generated[initialised]},
+		{"serve", "the line that serve --json prints when it is ready", generated[listening]},
+		{"status", "the result of status --json", generated[statusResult]},
+		{"docs", "the result of docs export --json and docs import --json", generated[docsResult]},
+		{"memory-list", "the result of memory list --json", generated[memoryList]},
+		{"memory-search", "the result of memory search --json", generated[memoryHits]},
+		{"memory-show", "the result of memory show --json", generated[itemstore.Item]},
+		{"memory-forget", "the result of memory forget --json", generated[memoryForgotten]},
+		{"memory-export", "the result of memory export FILE --json", generated[memoryExported]},
+		{"memory-import", "the result of memory import --json", generated[memoryImported]},
+		{"memory-stats", "the result of memory stats --json", generated[memoryStats]},
+		{"memory-item", "each line of memory export; memory import fills in what a line lacks", generated[itemstore.Item]},
+		{"record", "each line of the file of --record", generated[recording.Line]},
+		{"jobs-list", "the result of jobs list --json and jobs dead --json", generated[jobsList]},
+		{"jobs-show", "the result of jobs show --json", generated[jobWhole]},
+		{"jobs-retry", "the result of jobs retry --json", generated[jobsChanged]},
+		{"jobs-remove", "the result of jobs remove --json", generated[jobsChanged]},
+		{"rpc", "the gateway: methods with params and result, notifications, errors", func() (any, error) { return gateway.Schema() }},
+		{"tokens", "the file of serve --token-file", func() (any, error) { return config.TokensSchema(), nil }},
+		{"schema", "the result of schema --json without a name", generated[schemaList]},
+		{"version", "the result of version --json", generated[versionResult]},
+		{"kinds", "a contribution of any kind", kindsSchema},
+	}
+	for _, row := range phases.Standard().Rows() {
+		list = append(list, namedSchema{
+			"phase:" + string(row.Phase), "input and context of a dispatch: " + row.When,
+			func() (any, error) { return phaseSchema(row) },
+		})
+	}
+	return list
+}
+
+func generated[T any]() (any, error) {
+	special, err := specialSchemas()
+	if err != nil {
+		return nil, err
+	}
+	s, err := special.Of(reflect.TypeFor[T]())
+	if err != nil {
+		return nil, err
+	}
+	s.Schema = api.Draft
+	return s, nil
+}
+
+func specialSchemas() (api.Schemas, error) {
+	own := api.Schemas{}
+	maps.Copy(own, chain.WordSchemas())
+	chain.AddWords(own, chain.ScopeManaged, chain.ScopeGlobal, chain.ScopeProject, chain.ScopeLocal, chain.ScopeNested)
+	chain.AddWords(own, chain.StateKept, chain.StateTruncated, chain.StateOmitted, chain.StateSkipped, chain.StateDuplicate)
+	chain.AddWords(own, phases.SeverityError, phases.SeverityWarning, phases.SeverityInfo)
+	api.AddWords(own, pinUnpinned, pinSame, pinChanged)
+	api.AddWords(own, explainsSection, explainsSubscription)
+	api.AddWords(own, docWritten, docRemoved, docKept, docSaved, docCreated, docConflict, docMissing, docSkipped, docRefused, docUnchanged)
+	api.AddWords(own, replay.Outcomes()...)
+	api.AddWords(own, recording.Kinds()...)
+	api.AddWords(own, jobqueue.States()...)
+	api.AddWords(own, gateway.ReloadSignal, gateway.ReloadWatch, gateway.ReloadCall)
+	api.AddWords(own, itemstore.Scopes()...)
+	api.AddWords(own, itemstore.Sources()...)
+	api.AddWords(own, turnpolicy.Categories()...)
+	own[reflect.TypeFor[tree.FolderID]()] = &jsonschema.Schema{Types: []string{"null", "string"}, Description: "a folder's id; null is the root"}
+	return api.NewSchemas(own)
+}
+
+func kindsSchema() (any, error) {
+	special, err := specialSchemas()
+	if err != nil {
+		return nil, err
+	}
+	return special.Contribution()
+}
+
+func phaseSchema(row phases.Row) (*jsonschema.Schema, error) {
+	special, err := specialSchemas()
+	if err != nil {
+		return nil, err
+	}
+	input, err := special.Of(reflect.TypeOf(row.NewInput()).Elem())
+	if err != nil {
+		return nil, err
+	}
+	c, err := special.Of(reflect.TypeFor[phases.Context]())
+	if err != nil {
+		return nil, err
+	}
+	s := api.Object(map[string]*jsonschema.Schema{"input": input, "context": c})
+	s.Schema, s.Title, s.Description = api.Draft, string(row.Phase), row.When
+	return s, nil
+}
+
+// pluginSchema is a schema that a plugin makes of its own type, in the form of ours.
+func pluginSchema(own func() (*jsonschema.Schema, error)) func() (any, error) {
+	return func() (any, error) {
+		s, err := own()
+		if err != nil {
+			return nil, err
+		}
+		api.Denull(s)
+		s.Schema = api.Draft
+		return s, nil
+	}
 }

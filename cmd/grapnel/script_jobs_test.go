@@ -8,8 +8,8 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/grapnelhq/grapnel/jobs"
 	"github.com/grapnelhq/grapnel/phases"
-	"github.com/grapnelhq/grapnel/runtime"
 	"github.com/grapnelhq/grapnel/store/jobqueue"
 )
 
@@ -29,7 +29,7 @@ func cmdQueue(ts *testscript.TestScript, _ bool, args []string) {
 	q, err := jobqueue.Open(ctx, s.DB(), jobqueue.Options{})
 	ts.Check(err)
 	causes := map[string]phases.Cause{}
-	var waiting []runtime.Job
+	var waiting []jobs.Job
 	for _, arg := range args[1:] {
 		name, state, _ := strings.Cut(arg, "=")
 		j := scriptJob(name)
@@ -47,8 +47,8 @@ func cmdQueue(ts *testscript.TestScript, _ bool, args []string) {
 	serving, end := context.WithCancelCause(ctx)
 	served := make(chan error, 1)
 	go func() {
-		served <- q.Serve(serving, func(_ context.Context, a runtime.Attempt) runtime.Verdict {
-			return runtime.Verdict{Action: runtime.JobDead, Err: phases.Errorf(causes[a.Job.IdempotencyKey], "it was told to fail")}
+		served <- q.Serve(serving, func(_ context.Context, a jobs.Attempt) jobs.Result {
+			return jobs.Result{Action: jobs.Discard, Err: phases.Errorf(causes[a.Job.IdempotencyKey], "it was told to fail")}
 		})
 	}()
 	ts.Check(q.Idle(ctx))
@@ -64,9 +64,9 @@ func cmdQueue(ts *testscript.TestScript, _ bool, args []string) {
 }
 
 // scriptJob is a job of the name PLUGIN:KIND.
-func scriptJob(name string) runtime.Job {
+func scriptJob(name string) jobs.Job {
 	plugin, kind, _ := strings.Cut(name, ":")
-	j := runtime.Job{
+	j := jobs.Job{
 		Kind: kind, Plugin: plugin, Subscription: plugin + ".ask", Payload: []byte(`{"text":"a user's secret"}`),
 		Context: phases.Context{WorkspaceID: "acme", ThreadID: "t1", TurnID: "turn-1"}, IdempotencyKey: "key of " + name,
 		Policies: []phases.PolicyEntry{{Domain: "d", Key: "k", Value: []byte(`"another secret"`)}},

@@ -10,8 +10,8 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/grapnelhq/grapnel/plugins/memory/itemstore"
-	"github.com/grapnelhq/grapnel/plugins/memory/turnpolicy"
+	"github.com/grapnelhq/grapnel/internal/memory/itemstore"
+	"github.com/grapnelhq/grapnel/internal/memory/turnpolicy"
 )
 
 // memoryCommands are the commands of scripts about memories.

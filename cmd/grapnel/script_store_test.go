@@ -15,7 +15,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/grapnelhq/grapnel/compiler"
-	"github.com/grapnelhq/grapnel/internal/surface"
+	"github.com/grapnelhq/grapnel/internal/api"
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/store"
@@ -136,7 +136,7 @@ func copied(ts *testscript.TestScript, from, to string) *sql.DB {
 // cmdNewest is "newest FILE VARIABLE [KEY]": it sets a variable to the id, or to
 // another field, of the last manifest that list --json printed.
 func cmdNewest(ts *testscript.TestScript, _ bool, args []string) {
-	var list surface.ManifestList
+	var list api.ManifestList
 	ts.Check(json.Unmarshal([]byte(ts.ReadFile(args[0])), &list))
 	x := list.Manifests[len(list.Manifests)-1]
 	value := x.ManifestID

@@ -1,17 +1,23 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	_ "embed" // for the defaults
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
+	"log/slog"
 	"maps"
 	"net"
 	"os"
+	"os/signal"
 	"path/filepath"
 	goruntime "runtime"
+	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -19,7 +25,7 @@ import (
 	"github.com/grapnelhq/grapnel/compiler"
 	"github.com/grapnelhq/grapnel/config"
 	"github.com/grapnelhq/grapnel/gateway"
-	"github.com/grapnelhq/grapnel/gateway/rpc"
+	"github.com/grapnelhq/grapnel/internal/peer"
 	"github.com/grapnelhq/grapnel/runtime"
 	"github.com/grapnelhq/grapnel/store"
 	"github.com/grapnelhq/grapnel/store/jobqueue"
@@ -31,88 +37,58 @@ import (
 //go:embed serve_defaults.yaml
 var serveDefaults []byte
 
-// drainTime is how long calls in flight may take to end. With closeTime behind it
-// for the plugins, serve ends within ten seconds.
+// drainTime is how long calls in flight may take to end. With closeTime behind it, serve ends within ten seconds.
 const drainTime = 6 * time.Second
 
-// serveFlags are the flags of serve.
 type serveFlags struct {
 	// listen is empty where nothing is listened to but the socket.
 	listen, socket string
-	home           string
+	persona        string
 	tokenFile      string
-	// watch says that files are read again when they change.
-	watch bool
+	watch          bool
 }
 
-// serveCommand is the gateway.
 func (a *app) serveCommand() *cobra.Command {
 	var f serveFlags
-	c := &cobra.Command{
-		Use:   "serve",
-		Short: "Serve the gateway: threads with their AGENTS.md documents, turns and manifests, by JSON-RPC",
-		Long: "Serve answers JSON-RPC 2.0 at POST /rpc and as WebSocket at /ws, over TCP and over a unix\n" +
-			"socket, until it gets SIGTERM or SIGINT. When it is ready it prints one line,\n" +
-			"\"listening on http://HOST:PORT\"; with --socket and no --listen it opens no port, and the\n" +
-			"line is \"listening on unix:PATH\". GET /healthz, /readyz and /metrics are for operators.\n\n" +
-			"Without a store (--store, or store: in the configuration) everything is kept in\n" +
-			"grapnel/grapnel.db in the user's data folder ($XDG_DATA_HOME). Without a token file\n" +
-			"whoever can reach the loopback address may call, as long as every plugin of the\n" +
-			"configuration is built in; otherwise, and with --socket, serve makes a token, and says\n" +
-			"where. grapnel status and docs find it.\n\n" +
-			"SIGHUP reads the configuration and the token file again, and so does grapnel config reload;\n" +
-			"with --watch a change of one of them does. Files with a mistake change nothing. What a reload\n" +
-			"cannot change, such as the store, it refuses by name.",
-		Example: "  grapnel serve\n" +
-			"  grapnel serve --listen 127.0.0.1:7433 --store postgres://me@db/grapnel\n" +
-			"  grapnel serve --socket \"$XDG_RUNTIME_DIR/grapnel.sock\"\n" +
-			"  grapnel serve --listen 10.0.0.5:7433 --token-file tokens.yaml",
-		Args: noArgs(),
-		RunE: func(c *cobra.Command, _ []string) error {
+	c := newCommand("serve",
+		"Serve the gateway: threads with their AGENTS.md documents, turns and manifests, by JSON-RPC", noArgs(),
+		func(c *cobra.Command, _ []string) error {
 			if f.socket != "" && !c.Flags().Changed("listen") {
 				f.listen = ""
-			}
-			for _, name := range []string{"listen", "socket", "home", "token-file"} {
-				if given := c.Flags().Lookup(name); given.Changed && given.Value.String() == "" {
-					return usagef("--%s is empty; leave it out for the default", name)
-				}
 			}
 			if !c.Flags().Changed("log-level") {
 				a.logLevel = "info" // nobody watches, so the log is all there is
 			}
 			return a.serve(c.Context(), &f)
-		},
-	}
+		})
 	a.record.register(c)
 	flags := c.Flags()
 	flags.StringVar(&f.listen, "listen", "127.0.0.1:0", "`ADDRESS` to listen at; port 0 takes a free one. Other than loopback needs --token-file")
 	flags.StringVar(&f.socket, "socket", "", "unix socket to listen at, for this user alone (`PATH`; alone it replaces --listen)")
-	flags.StringVar(&f.home, "home", "", "runtime home `DIR`, prepared at start (default grapnel/home in the user's data folder)")
+	flags.StringVar(&f.persona, "persona", "", "persona directory `DIR`, prepared at start (default grapnel/home in the user's data directory)")
 	flags.StringVar(&f.tokenFile, "token-file", "", "YAML `FILE` of the tokens' hashes that callers need; see: grapnel schema tokens")
 	flags.BoolVar(&f.watch, "watch", false, "read configuration and tokens again when their files change (also: serve.watch)")
 	return c
 }
 
-// serving is a gateway before it serves: what was opened and checked.
 type serving struct {
-	flags *serveFlags
-	cfg   *config.Config
-	from  origin
-	ref   storeRef
-	home  string
+	flags   *serveFlags
+	cfg     *config.Config
+	from    origin
+	ref     storeRef
+	persona string
 
-	// looked is how the files were before they were read.
-	looked fileLook
+	logger *slog.Logger
+	looked fileLook // how the files were before they were read
 	access access
-	// secret is what the gateway proves itself by to who may read its note.
-	secret []byte
+	secret []byte // what the gateway proves itself by to who may read its note
 	doors  *doors
 	store  *store.Store
 	queue  *jobqueue.Queue
 	tree   *treestore.Store
 }
 
-// serve opens everything, serves, and closes everything in the other order.
+// serve opens everything, serves, and closes everything in reverse order.
 func (a *app) serve(ctx context.Context, f *serveFlags) (err error) {
 	s := &serving{flags: f, looked: lookAt(a.watchedFiles(f.tokenFile)), secret: []byte(rand.Text())}
 	if err := a.prepareServe(s); err != nil {
@@ -139,8 +115,10 @@ func (a *app) serve(ctx context.Context, f *serveFlags) (err error) {
 	if err := checkStore(s.ref); err != nil { // somebody may have been quicker
 		return err
 	}
-	if s.queue, err = a.openQueue(ctx, s.store); err != nil {
-		return err
+	opening, cancel := context.WithTimeoutCause(ctx, openTime, errNoAnswer)
+	defer cancel()
+	if s.queue, err = jobqueue.Open(opening, s.store.DB(), jobqueue.Options{Logger: s.logger}); err != nil {
+		return storeError(err)
 	}
 	defer func() { err = firstOf(err, s.queue.Close()) }()
 	if s.tree, err = treestore.New(ctx, s.store.DB(), treestore.Options{}); err != nil {
@@ -148,21 +126,6 @@ func (a *app) serve(ctx context.Context, f *serveFlags) (err error) {
 	}
 	defer func() { err = firstOf(err, s.tree.Close()) }()
 	return a.serveOpened(ctx, s)
-}
-
-// openQueue opens the store's queue of background work.
-func (a *app) openQueue(ctx context.Context, s *store.Store) (*jobqueue.Queue, error) {
-	logger, err := a.logger()
-	if err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithTimeoutCause(ctx, openTime, errNoAnswer)
-	defer cancel()
-	q, err := jobqueue.Open(ctx, s.DB(), jobqueue.Options{Logger: logger})
-	if err != nil {
-		return nil, storeError(err)
-	}
-	return q, nil
 }
 
 // firstOf is the error of the work, else that of closing what it worked on.
@@ -173,38 +136,40 @@ func firstOf(err, closed error) error {
 	return err
 }
 
-// prepareServe reads the configuration and settles the places. It creates nothing.
 func (a *app) prepareServe(s *serving) error {
 	cfg, from, err := a.serveConfig()
 	if err != nil {
 		return err
 	}
-	s.cfg, s.from, s.ref, s.home = cfg, from, a.storeNamed(cfg, from), s.flags.home
-	if s.ref.dsn == "" || s.home == "" {
-		dir, err := dataFolder()
-		if err != nil {
-			return usagef("%w; give --store and --home", err)
-		}
-		if s.ref.dsn == "" {
-			s.ref = serveStore(dir)
-		}
-		if s.home == "" {
-			s.home = filepath.Join(dir, "home")
+	s.cfg, s.from, s.ref, s.persona = cfg, from, a.storeNamed(cfg, from), s.flags.persona
+	if s.ref.dsn == "" {
+		if s.ref, err = serveStore(from); err != nil {
+			return err
 		}
 	}
-	if _, err := a.logger(); err != nil {
+	if s.persona == "" {
+		dir, err := dataDir()
+		if err != nil {
+			return usagef("%w; give --persona", err)
+		}
+		s.persona = filepath.Join(dir, "home")
+	}
+	if s.logger, err = a.logger(); err != nil {
 		return err
 	}
 	return checkListen(s.flags)
 }
 
-// serveStore is the store of serve where none is named, in the data folder.
-func serveStore(dir string) storeRef {
+// serveStore is the default store of serve.
+func serveStore(origin) (storeRef, error) {
+	dir, err := dataDir()
+	if err != nil {
+		return storeRef{}, usagef("%w; give --store", err)
+	}
 	dsn := sqliteScheme + filepath.Join(dir, "grapnel.db")
-	return storeRef{dsn, dsn}
+	return storeRef{dsn, dsn}, nil
 }
 
-// serveConfig is loadConfig with the defaults of serve.
 func (a *app) serveConfig() (*config.Config, origin, error) {
 	from, err := a.configOrigin()
 	if err != nil || from.Path != "" {
@@ -214,12 +179,12 @@ func (a *app) serveConfig() (*config.Config, origin, error) {
 	return cfg, from, err
 }
 
-// serveOpened runs engine and gateway on what is open.
 func (a *app) serveOpened(ctx context.Context, s *serving) error {
-	hangups := listenForHangups()
-	defer hangups.stop()
+	hangups := make(chan os.Signal, 1) // without a handler the first one would end the process
+	signal.Notify(hangups, syscall.SIGHUP)
+	defer signal.Stop(hangups)
 	opts := runtime.Options{
-		WaitFor: runtime.WaitRequired, Sink: s.store, State: s.store, Queue: s.queue, Home: s.home, SeedHome: true,
+		WaitFor: runtime.WaitRequired, Sink: s.store, State: s.store, Queue: s.queue, PersonaDir: s.persona, SeedPersona: true,
 		Services: map[string]runtime.Service{gateway.ServiceDocuments: gateway.Documents(s.tree)},
 	}
 	if err := countTokens(&opts, ""); err != nil {
@@ -230,54 +195,38 @@ func (a *app) serveOpened(ctx context.Context, s *serving) error {
 		if err != nil {
 			return err
 		}
-		defer a.reloadWhenTold(ctx, g, s, hangups)()
+		defer a.reloadOnChange(ctx, g, s, hangups)()
 		if s.access.made {
-			tellf(a.err, "grapnel: callers need a token: it is in %s, its hash in %s\n", s.access.secretFile, s.access.file)
+			reportf(a.err, "grapnel: callers need a token: it is in %s, its hash in %s\n", s.access.secretFile, s.access.file)
 		}
 		note := a.noteGateway(s)
 		defer note.remove()
 		if err := a.sayListening(s.doors); err != nil {
 			return unable(err)
 		}
-		if err := a.serveUntilTold(ctx, g, s); err != nil {
+		if threadPromptChars(s.cfg) == 0 {
+			s.logger.Warn("documents of the thread tree are in no prompt: the configuration has no plugin agentsdoc with source: both (or tree) and the grants for it")
+		}
+		s.logger.Info("serving", "target", s.doors.target(), "socket", s.doors.socket, "store", s.ref.name, "tokens", s.access.file)
+		err = g.Serve(ctx, s.doors.listeners...)
+		s.logger.Info("serving has ended", "error", err)
+		if err != nil {
 			return unable(err)
 		}
 		return nil
 	})
 }
 
-// serveUntilTold serves until ctx ends, which is no error.
-func (a *app) serveUntilTold(ctx context.Context, g *gateway.Gateway, s *serving) error {
-	logger, err := a.logger()
-	if err != nil {
-		return err
-	}
-	if threadPromptChars(s.cfg) == 0 {
-		logger.Warn("documents of the thread tree are in no prompt: the configuration has no plugin agentsdoc with source: both (or tree) and the grants for it")
-	}
-	logger.Info("serving", "target", s.doors.target(), "socket", s.doors.socket, "store", s.ref.name, "tokens", s.access.file)
-	err = g.Serve(ctx, s.doors.listeners...)
-	logger.Info("serving has ended", "error", err)
-	return err
-}
-
-// newGateway joins what is open.
 func (a *app) newGateway(s *serving, eng *runtime.Engine) (*gateway.Gateway, error) {
-	logger, err := a.logger()
-	if err != nil {
-		return nil, err
-	}
 	again := &reloader{app: a, flags: s.flags, ref: s.ref, access: s.access, engine: eng, now: s.cfg}
 	g, err := gateway.New(gateway.Options{
 		Tree: s.tree, Engine: eng, Log: s.store,
 		Roots: s.cfg.Serve.Roots, Facts: compiler.Facts{OS: goruntime.GOOS}, PromptChars: threadPromptChars(s.cfg),
 		TurnIdle: s.cfg.Serve.TurnIdle.D(), Turns: s.cfg.Serve.Turns,
-		RPC: rpc.Options{
-			Tokens: s.access.tokens, Hosts: append(s.doors.hosts(), s.cfg.Serve.Hosts...), Origins: s.cfg.Serve.Origins,
-			Limits: rpc.Limits{Drain: drainTime},
-		},
-		Probe: s.store.DB().Probe, Secret: s.secret, Version: version, StoreName: s.ref.name, Logger: logger,
-		Config: s.from.name(), Load: again.load, OnReload: a.tellReload,
+		Tokens: s.access.tokens, Hosts: append(s.doors.hosts(), s.cfg.Serve.Hosts...), Origins: s.cfg.Serve.Origins,
+		Limits: gateway.Limits{Drain: drainTime},
+		Probe:  s.store.DB().Probe, Secret: s.secret, Version: version, StoreName: s.ref.name, Logger: s.logger,
+		Config: s.from.name(), Load: again.load, OnReload: a.reportReload,
 	})
 	if err != nil {
 		return nil, usagef("%w", err) // a root that is not there
@@ -285,15 +234,13 @@ func (a *app) newGateway(s *serving, eng *runtime.Engine) (*gateway.Gateway, err
 	return g, nil
 }
 
-// listening is the JSON of serve: one line, when it is ready.
 type listening struct {
 	URL    string `json:"url"    jsonschema:"where HTTP and WebSocket are served; empty with a socket alone"`
 	Socket string `json:"socket" jsonschema:"path of the unix socket; empty for none"`
 	PID    int    `json:"pid"`
 }
 
-// sayListening prints the one line. It goes out at once: whoever started the
-// gateway waits for it.
+// sayListening prints at once: whoever started the gateway waits for the line.
 func (a *app) sayListening(d *doors) error {
 	line := "listening on " + printable(d.target())
 	if a.json {
@@ -304,24 +251,19 @@ func (a *app) sayListening(d *doors) error {
 		line = string(escapeJSON(data))
 	}
 	if _, err := fmt.Fprintln(a.stdout, line); err != nil {
-		return fmt.Errorf("nobody can be told where the gateway listens: %w", err)
+		return fmt.Errorf("the address of the gateway cannot be printed: %w", err)
 	}
 	return nil
 }
 
-// errInUse is why a place cannot be listened at.
 var errInUse = errors.New("a program answers there already")
 
-// doors are where the gateway listens.
+// doors are the gateway's listeners.
 type doors struct {
 	listeners []net.Listener
-	// tcp is the address of the port, nil without one; named says that the user
-	// chose its host.
-	tcp *net.TCPAddr
-	// socket is the path of the socket; empty without one.
-	socket string
-	// release removes the socket, if it is still the one that was opened.
-	release func()
+	tcp       *net.TCPAddr
+	socket    string
+	release   func() // removes the socket, if it is still the one that was opened
 }
 
 // url is where HTTP is served; empty for a socket alone.
@@ -332,16 +274,10 @@ func (d *doors) url() string {
 	return "http://" + d.tcp.String()
 }
 
-// target is what clients are given.
-func (d *doors) target() string {
-	if d.tcp == nil {
-		return unixScheme + d.socket
-	}
-	return d.url()
-}
+func (d *doors) target() string { return cmp.Or(d.url(), unixScheme+d.socket) }
 
-// hosts are the names by which the port may be called besides those of loopback:
-// the address that the operator gave. It is no name that a page could point here.
+// hosts are the names that callers may use besides loopback: the operator's address, which no web page can point
+// elsewhere.
 func (d *doors) hosts() []string {
 	if d.tcp == nil || d.tcp.IP.IsLoopback() || d.tcp.IP.IsUnspecified() {
 		return nil
@@ -349,7 +285,6 @@ func (d *doors) hosts() []string {
 	return []string{d.tcp.IP.String()}
 }
 
-// close closes what was opened; what the gateway has closed already stays so.
 func (d *doors) close() {
 	for _, l := range d.listeners {
 		_ = l.Close() // it may be closed, and is of no use any more
@@ -357,4 +292,195 @@ func (d *doors) close() {
 	if d.release != nil {
 		d.release()
 	}
+}
+
+const unixScheme = "unix:"
+
+const maxSocketPath = 103 // how long a socket's path may be on every system
+
+func checkListen(f *serveFlags) error {
+	if f.socket != "" {
+		path, err := filepath.Abs(f.socket)
+		if err != nil {
+			return usagef("--socket %s: %w", f.socket, err)
+		}
+		if f.socket = path; len(path) > maxSocketPath {
+			return usagef("--socket %s: the path has %d bytes, and systems take %d; choose a shorter one", path, len(path), maxSocketPath)
+		}
+	}
+	if f.listen == "" {
+		return nil
+	}
+	addr, err := net.ResolveTCPAddr("tcp", f.listen)
+	if err != nil {
+		return usagef("--listen %q: use HOST:PORT, such as 127.0.0.1:7433: %w", f.listen, err)
+	}
+	if !addr.IP.IsLoopback() && f.tokenFile == "" {
+		return usagef("--listen %s: others than this machine could call it, so it needs --token-file; use 127.0.0.1 for this machine alone", f.listen)
+	}
+	return nil
+}
+
+func openDoors(ctx context.Context, f *serveFlags) (*doors, error) {
+	d := &doors{}
+	if f.listen != "" {
+		l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", f.listen)
+		if err != nil {
+			return nil, unable(fmt.Errorf("--listen %s: %w", f.listen, plainListenError(err)))
+		}
+		d.listeners = append(d.listeners, l)
+		d.tcp, _ = l.Addr().(*net.TCPAddr)
+	}
+	if f.socket != "" {
+		l, err := openSocket(ctx, f.socket)
+		if err != nil {
+			d.close()
+			return nil, err
+		}
+		d.listeners, d.socket, d.release = append(d.listeners, l), f.socket, ownSocket(f.socket)
+	}
+	return d, nil
+}
+
+func plainListenError(err error) error {
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return fmt.Errorf("%w; choose another port, or 0 for a free one", errInUse)
+	}
+	if op, ok := errors.AsType[*net.OpError](err); ok {
+		return op.Err
+	}
+	return err
+}
+
+// openSocket listens at a unix socket that this user alone can open. It replaces a stale socket and nothing else.
+func openSocket(ctx context.Context, path string) (net.Listener, error) {
+	dir := filepath.Dir(path)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, usagef("--socket %s: %w", path, unwrapPath(err))
+	}
+	if err := checkDir(dir); err != nil {
+		return nil, usagef("--socket %s: %w", path, err)
+	}
+	unlock, err := lockSocket(ctx, path)
+	if err != nil {
+		return nil, unable(fmt.Errorf("--socket %s: %w", path, err))
+	}
+	defer unlock() // of two who replace a socket the second finds the first
+	if err := clearSocket(ctx, path); err != nil {
+		return nil, err
+	}
+	l, err := listenPrivately(ctx, path)
+	if err != nil {
+		return nil, unable(fmt.Errorf("--socket %s: %w", path, plainListenError(err)))
+	}
+	return &ownUser{l}, nil
+}
+
+// ownUser accepts connections of its own user and of root only, whatever the socket's mode is.
+type ownUser struct{ net.Listener }
+
+func (l *ownUser) Accept() (net.Conn, error) {
+	for {
+		conn, err := l.Listener.Accept()
+		if err != nil || peer.Check(conn) == nil {
+			return conn, err
+		}
+		_ = conn.Close() // there is nothing to say to it
+	}
+}
+
+const socketLockTime = 2 * knock
+
+// lockSocket locks a file beside the socket that no other user can open: whoever can open a file can lock it for ever.
+func lockSocket(ctx context.Context, path string) (unlock func(), err error) {
+	name := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".lock")
+	f, err := lockFile(ctx, name, socketLockTime, func() (*os.File, error) { return openOwn(name, os.O_RDWR|os.O_CREATE) },
+		func(f *os.File, err error) error {
+			return fmt.Errorf("another gateway opens it, or hangs, with the lock %s%s: %w; end that one, or remove the file", name, lockHolder(f), err)
+		})
+	return func() {
+		_ = os.Remove(name) // one that stays is used again
+		_ = f.Close()       // which frees the lock
+	}, err
+}
+
+const knock = 2 * time.Second // bounds a connection attempt. The system accepts for whoever listens, at once
+
+func clearSocket(ctx context.Context, path string) error {
+	info, err := os.Lstat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return usagef("--socket %s: %w", path, unwrapPath(err))
+	case info.Mode().Type() != fs.ModeSocket:
+		return usagef("--socket %s: something else is there, and it is not touched; choose another path", path)
+	}
+	ctx, cancel := context.WithTimeout(ctx, knock)
+	defer cancel()
+	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", path)
+	switch {
+	case err == nil:
+		_ = conn.Close() // nothing was said
+		return unable(fmt.Errorf("--socket %s: %w", path, errInUse))
+	case !errors.Is(err, syscall.ECONNREFUSED):
+		return unable(fmt.Errorf("--socket %s: it is unknown whether somebody answers there: %w", path, plainListenError(err)))
+	}
+	if err := os.Remove(path); err != nil {
+		return unable(fmt.Errorf("--socket %s: nobody answers there, and it cannot be replaced: %w", path, unwrapPath(err)))
+	}
+	return nil
+}
+
+func ownSocket(path string) func() {
+	own, err := os.Lstat(path)
+	if err != nil {
+		return func() {}
+	}
+	return func() {
+		if now, err := os.Lstat(path); err == nil && os.SameFile(own, now) {
+			_ = os.Remove(path) // if it stays, the next start replaces it
+		}
+	}
+}
+
+func dataDir() (string, error) {
+	dir, err := userDir("XDG_DATA_HOME", ".local", "share")
+	if err != nil {
+		return "", fmt.Errorf("there is no data directory ($XDG_DATA_HOME, $HOME): %w", err)
+	}
+	if err := checkPlace(dir); err != nil {
+		return "", fmt.Errorf("the data directory %s ($XDG_DATA_HOME, $HOME): %w", dir, err)
+	}
+	return dir, nil
+}
+
+// checkPlace is [checkDir] of the nearest directory that exists.
+func checkPlace(dir string) error {
+	for {
+		if _, err := os.Lstat(dir); !errors.Is(err, fs.ErrNotExist) {
+			return checkDir(dir)
+		}
+		dir = filepath.Dir(dir)
+	}
+}
+
+// checkStore refuses a SQLite file that another user made or could replace: prompts are compiled from it, and its
+// triggers would run as this user.
+func checkStore(ref storeRef) error {
+	path, ok := strings.CutPrefix(ref.dsn, sqliteScheme)
+	if !ok {
+		return nil
+	}
+	path, err := filepath.Abs(path)
+	if err == nil {
+		err = checkPlace(filepath.Dir(path))
+	}
+	if info, missing := os.Stat(path); err == nil && missing == nil {
+		err = checkFile(path, info)
+	}
+	if err != nil {
+		return usagef("the store %s: %w", ref.name, err)
+	}
+	return nil
 }

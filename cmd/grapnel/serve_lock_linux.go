@@ -9,8 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lockHolder says which process holds the lock of a file, for a message: " (process
-// 4711)", or nothing.
+// lockHolder says which process holds the lock of a file, for a message: " (process 4711)", or nothing.
 func lockHolder(f *os.File) string {
 	var st syscall.Stat_t
 	table, err := os.ReadFile("/proc/locks")

@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// TestPlantedDataFolder: serve takes neither a token nor a database from a data folder
+// TestPlantedDataDirectory: serve takes neither a token nor a database from a data directory
 // that another user has made, or could change.
-func TestPlantedDataFolder(t *testing.T) {
+func TestPlantedDataDirectory(t *testing.T) {
 	t.Parallel()
 	needRoot(t)
 
@@ -40,7 +40,7 @@ func TestPlantedDataFolder(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	t.Run("the folder", func(t *testing.T) {
+	t.Run("the directory", func(t *testing.T) {
 		t.Parallel()
 
 		home, data := open(t)
@@ -50,10 +50,10 @@ func TestPlantedDataFolder(t *testing.T) {
 		refused(t, home, data, "--socket", filepath.Join(home, "g.sock"))
 		refused(t, home, data, "--listen", "127.0.0.1:0")
 		store := "sqlite:" + filepath.Join(home, "own.db")
-		refused(t, home, data, "--socket", filepath.Join(home, "g.sock"), "--store", store, "--home", home)
-		refused(t, home, data, "--listen", "127.0.0.1:0", "--store", "sqlite:"+filepath.Join(data, "x.db"), "--home", home)
+		refused(t, home, data, "--socket", filepath.Join(home, "g.sock"), "--store", store, "--persona", home)
+		refused(t, home, data, "--listen", "127.0.0.1:0", "--store", "sqlite:"+filepath.Join(data, "x.db"), "--persona", home)
 		if list, err := os.ReadDir(data); err != nil || len(list) != 2 {
-			t.Errorf("the folder was used: %v, %v", list, err)
+			t.Errorf("the directory was used: %v, %v", list, err)
 		}
 	})
 	t.Run("the files", func(t *testing.T) {
@@ -79,7 +79,7 @@ func TestPlantedDataFolder(t *testing.T) {
 		s := serveIn(t, home, "--socket", filepath.Join(home, "g.sock"))
 		s.end(t, syscall.SIGTERM)
 		if info, err := os.Stat(data); err != nil || info.Mode().Perm() != 0o700 {
-			t.Errorf("the folder that it made: %v, %v", info, err)
+			t.Errorf("the directory that it made: %v, %v", info, err)
 		}
 	})
 }

@@ -16,7 +16,7 @@ import (
 	"testing"
 
 	"github.com/grapnelhq/grapnel/gateway/client"
-	"github.com/grapnelhq/grapnel/store/storetest"
+	"github.com/grapnelhq/grapnel/internal/storetest"
 )
 
 // served is a process of "grapnel serve".
@@ -88,7 +88,7 @@ func (t *tail) untilTimes(tb testing.TB, word string, times int) string {
 	}
 }
 
-// serveIn starts a gateway whose home is a folder, and waits until it is ready.
+// serveIn starts a gateway whose home is a directory, and waits until it is ready.
 func serveIn(t *testing.T, dir string, args ...string) *served {
 	t.Helper()
 	return serveAs(t, dir, nil, args...)
@@ -127,7 +127,7 @@ func serveWith(t *testing.T, cmd *exec.Cmd, dir string, attr *syscall.SysProcAtt
 	return s
 }
 
-// homeIn is the environment by which everything of a user's is in a folder.
+// homeIn is the environment by which everything of a user's is in a directory.
 func homeIn(dir string) []string {
 	return []string{"HOME=" + dir, "XDG_CONFIG_HOME=" + dir, "XDG_RUNTIME_DIR=" + dir}
 }
@@ -237,13 +237,7 @@ func grapnelIn(t *testing.T, dir string, args ...string) (code int, out, errs st
 // wsOf is the WebSocket's target of an HTTP one.
 func wsOf(url string) string { return "ws" + strings.TrimPrefix(url, "http") }
 
-// serveStores make an empty store of each kind, and return what --store is then.
-func serveStores() map[string]func(t *testing.T) string {
-	return map[string]func(t *testing.T) string{
-		"sqlite": func(t *testing.T) string {
-			t.Helper()
-			return "sqlite:" + filepath.Join(t.TempDir(), "g.db")
-		},
-		"postgres": storetest.NewPostgres,
-	}
+// serveStores returns for each kind what makes an empty store and returns the value of --store.
+func serveStores() map[string]func(testing.TB) string {
+	return map[string]func(testing.TB) string{"sqlite": storetest.SQLite, "postgres": storetest.NewPostgres}
 }

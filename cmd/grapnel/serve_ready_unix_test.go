@@ -35,7 +35,7 @@ func TestReadyWithoutItsDatabase(t *testing.T) {
 	if err := json.NewDecoder(resp.Body).Decode(&got); err != nil {
 		t.Fatal(err)
 	}
-	if resp.StatusCode != http.StatusServiceUnavailable || got["database"] != "not_found" || got["remedy"] == "" || got["engine"] != "ok" || len(got) != 4 {
+	if resp.StatusCode != http.StatusServiceUnavailable || got["database"] != "not_found" || got["hint"] == "" || got["engine"] != "ok" || len(got) != 4 {
 		t.Errorf("%d %v", resp.StatusCode, got)
 	}
 	s.end(t, syscall.SIGTERM)

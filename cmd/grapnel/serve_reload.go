@@ -2,31 +2,35 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"maps"
+	"os"
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
+	"syscall"
+	"time"
 
 	"github.com/grapnelhq/grapnel/config"
 	"github.com/grapnelhq/grapnel/gateway"
-	"github.com/grapnelhq/grapnel/gateway/rpc"
 	"github.com/grapnelhq/grapnel/runtime"
 )
 
-// reloader reads the files of a gateway again. The gateway calls it one at a time.
+// The gateway calls a reloader one call at a time.
 type reloader struct {
 	app    *app
 	flags  *serveFlags
 	ref    storeRef
 	access access
 	engine *runtime.Engine
-	// now is the configuration in force.
-	now *config.Config
+	now    *config.Config
 }
 
-// load reads and checks; what it returns puts it in force.
 func (r *reloader) load(context.Context) (*gateway.Loaded, error) {
 	next, from, err := r.app.serveConfig()
 	loaded := &gateway.Loaded{Config: from.name()}
@@ -41,7 +45,7 @@ func (r *reloader) load(context.Context) (*gateway.Loaded, error) {
 			return loaded, err
 		}
 		if loaded.Tokens == nil {
-			loaded.Tokens = []rpc.Token{} // nobody is let in, rather than everybody
+			loaded.Tokens = []gateway.Token{} // nobody is let in, rather than everybody
 		}
 	}
 	loaded.Roots, loaded.PromptChars, loaded.Changed = next.Serve.Roots, threadPromptChars(next), changedKeys(r.now, next)
@@ -55,8 +59,6 @@ func (r *reloader) load(context.Context) (*gateway.Loaded, error) {
 	return loaded, nil
 }
 
-// restartNeeded refuses a configuration with another value for what was settled
-// when the gateway started.
 func (r *reloader) restartNeeded(next *config.Config, from origin) error {
 	var keys []string
 	var mistakes []error
@@ -93,21 +95,15 @@ func (r *reloader) restartNeeded(next *config.Config, from origin) error {
 	return &gateway.RestartError{Keys: keys, Err: errors.Join(mistakes...)}
 }
 
-// storeChanged reports whether another store would be opened at a start.
 func (r *reloader) storeChanged(next *config.Config, from origin) bool {
 	ref := r.app.storeNamed(next, from)
+	var err error
 	if ref.dsn == "" {
-		dir, err := dataFolder()
-		if err != nil {
-			return true
-		}
-		ref = serveStore(dir)
+		ref, err = serveStore(from)
 	}
-	return ref.dsn != r.ref.dsn
+	return err != nil || ref.dsn != r.ref.dsn
 }
 
-// changedKeys are the keys by which two configurations differ, plugins by their
-// names.
 func changedKeys(before, after *config.Config) []string {
 	var keys []string
 	add := func(key string, a, b any) {
@@ -118,35 +114,29 @@ func changedKeys(before, after *config.Config) []string {
 	add("budgets", before.Budgets, after.Budgets)
 	add("manifest", before.Manifest, after.Manifest)
 	add("pin", before.Pin, after.Pin)
-	plugins := map[string]bool{}
-	was, is := byName(before, plugins), byName(after, plugins)
+	plugins := map[string][2]*config.Plugin{}
+	for side, cfg := range []*config.Config{before, after} {
+		for i := range cfg.Plugins {
+			both := plugins[cfg.Plugins[i].Name]
+			both[side] = &cfg.Plugins[i]
+			plugins[cfg.Plugins[i].Name] = both
+		}
+	}
 	for _, name := range slices.Sorted(maps.Keys(plugins)) {
-		add("plugins."+name, was[name], is[name])
+		add("plugins."+name, plugins[name][0], plugins[name][1])
 	}
 	add("serve", before.Serve, after.Serve)
 	return keys
 }
 
-// byName are the plugins of a configuration, and notes their names.
-func byName(cfg *config.Config, names map[string]bool) map[string]*config.Plugin {
-	all := map[string]*config.Plugin{}
-	for i := range cfg.Plugins {
-		all[cfg.Plugins[i].Name] = &cfg.Plugins[i]
-		names[cfg.Plugins[i].Name] = true
-	}
-	return all
-}
-
-// tellReload says on standard error what became of a reload.
-func (a *app) tellReload(r gateway.Reload) {
+func (a *app) reportReload(r gateway.Reload) {
+	text := reloadedText(&r)
 	if !r.OK {
-		tellf(a.err, "grapnel: reload by %s: nothing was changed, what was in force stays: %s\n", reloadCause(&r), reloadError(&r))
-		return
+		text = "nothing was changed, what was in force stays: " + reloadError(&r)
 	}
-	tellf(a.err, "grapnel: reload by %s: %s\n", reloadCause(&r), reloadedText(&r))
+	reportf(a.err, "grapnel: reload by %s: %s\n", reloadCause(&r), text)
 }
 
-// reloadError is why a reload failed, and what may be done.
 func reloadError(r *gateway.Reload) string {
 	text := r.Error
 	if len(r.NeedsRestart) > 0 {
@@ -155,7 +145,6 @@ func reloadError(r *gateway.Reload) string {
 	return text
 }
 
-// reloadedText is what a reload that went well has brought.
 func reloadedText(r *gateway.Reload) string {
 	changed := "nothing in it has changed"
 	if len(r.Changed) > 0 {
@@ -168,7 +157,6 @@ func reloadedText(r *gateway.Reload) string {
 	return text
 }
 
-// reloadCause says what asked for a reload.
 func reloadCause(r *gateway.Reload) string {
 	switch r.Cause {
 	case gateway.ReloadSignal:
@@ -181,7 +169,6 @@ func reloadCause(r *gateway.Reload) string {
 	return string(r.Cause)
 }
 
-// watchedFiles are the files that a reload would read.
 func (a *app) watchedFiles(tokenFile string) []string {
 	var files []string
 	if from, err := a.configOrigin(); err == nil && from.Path != "" {
@@ -191,4 +178,102 @@ func (a *app) watchedFiles(tokenFile string) []string {
 		files = append(files, tokenFile)
 	}
 	return files
+}
+
+// reloadOnChange reloads at each signal and, if files are watched, at each change. end waits for a reload in progress.
+func (a *app) reloadOnChange(ctx context.Context, g *gateway.Gateway, s *serving, hangups <-chan os.Signal) (end func()) {
+	ctx, stop := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	running.Go(func() {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-hangups:
+				g.Reload(ctx, gateway.ReloadSignal, "")
+			}
+		}
+	})
+	if s.flags.watch || s.cfg.Serve.Watch {
+		files := func() []string { return a.watchedFiles(s.access.file) }
+		running.Go(func() {
+			watchFiles(ctx, s.looked, files, func() { g.Reload(ctx, gateway.ReloadWatch, "") })
+		})
+	}
+	return func() {
+		stop()
+		running.Wait()
+	}
+}
+
+// watchEvery is how often watched files are looked at. They must be the same twice: editors write in several steps.
+const watchEvery = time.Second
+
+const maxWatched = 1<<20 + 1 // more than a configuration or a list of tokens may have
+
+type fileLook map[string][sha256.Size]byte
+
+// A file that is missing or unreadable has a fingerprint too.
+func lookAt(files []string) fileLook {
+	look := fileLook{}
+	for _, path := range files {
+		h := sha256.New()
+		if err := hashFile(h, path, maxWatched); err != nil {
+			why := "\x00unreadable"
+			if errors.Is(err, fs.ErrNotExist) {
+				why = "\x00absent"
+			}
+			_, _ = io.WriteString(h, why) // a hash takes everything
+		}
+		look[path] = [sha256.Size]byte(h.Sum(nil))
+	}
+	return look
+}
+
+// hashFile takes regular files alone: others may never end. Opening does not wait for the writer of a pipe.
+func hashFile(h io.Writer, path string, most int64) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	if !info.Mode().IsRegular() {
+		return errors.New("it is not a regular file")
+	}
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	_, err = io.Copy(h, io.LimitReader(f, most))
+	return err
+}
+
+type steady struct{ known, seen fileLook }
+
+// settled reports whether the files differ from those last acted on and are the same as at the last look.
+func (s *steady) settled(now fileLook) bool {
+	same := maps.Equal(now, s.seen)
+	s.seen = now
+	if !same || maps.Equal(now, s.known) {
+		return false
+	}
+	s.known = now
+	return true
+}
+
+// watchFiles calls changed when a file has changed and settled. known is how the files were when they were last read.
+func watchFiles(ctx context.Context, known fileLook, files func() []string, changed func()) {
+	s := &steady{known: known, seen: known}
+	tick := time.NewTicker(watchEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			if s.settled(lookAt(files())) {
+				changed()
+			}
+		}
+	}
 }

@@ -101,7 +101,7 @@ func TestSecondSignal(t *testing.T) {
 				t.Fatal(err)
 			}
 			told := time.Now()
-			s.errs.until(t, "told to end")
+			s.errs.until(t, "ending; a second signal")
 			if err := s.cmd.Process.Signal(signal); err != nil {
 				t.Fatal(err)
 			}

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/grapnelhq/grapnel/gateway/client"
-	"github.com/grapnelhq/grapnel/gateway/rpc"
+	"github.com/grapnelhq/grapnel/internal/rpc"
 	"github.com/grapnelhq/grapnel/internal/sandbox"
 )
 

@@ -8,12 +8,11 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/grapnelhq/grapnel/config"
-	"github.com/grapnelhq/grapnel/gateway/rpc"
+	"github.com/grapnelhq/grapnel/internal/rpc"
 	"github.com/grapnelhq/grapnel/phases"
 )
 
@@ -27,7 +26,7 @@ func TestServeDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := cfg.Plugins[0]
-	if len(cfg.Plugins) != 1 || string(p.Config) != `{"source":"both"}` || !allBuiltIn(cfg) {
+	if len(cfg.Plugins) != 1 || string(p.Config) != `{"source":"both"}` || p.Builtin == "" {
 		t.Errorf("plugins: %+v", cfg.Plugins)
 	}
 	if diff := cmp.Diff(p.Grants.Host, []string{"documents", "state"}) + cmp.Diff(p.Grants.Domains, []string{"thread_agents_doc"}); diff != "" {
@@ -176,17 +175,5 @@ func TestCreateWhole(t *testing.T) {
 	}
 	if data, err := os.ReadFile(path); err != nil || string(data) != "a" {
 		t.Errorf("%q, %v", data, err)
-	}
-}
-
-func TestUpText(t *testing.T) {
-	t.Parallel()
-
-	for seconds, want := range map[float64]string{
-		0: "0s", 12.4: "12s", 90: "2m", 600: "10m", 7200: "2h0m", (50 * time.Hour).Seconds(): "2 days",
-	} {
-		if got := upText(seconds); got != want {
-			t.Errorf("%v: %s, want %s", seconds, got, want)
-		}
 	}
 }

@@ -18,7 +18,7 @@ import (
 
 	"github.com/grapnelhq/grapnel/gateway"
 	"github.com/grapnelhq/grapnel/gateway/client"
-	"github.com/grapnelhq/grapnel/gateway/rpc"
+	"github.com/grapnelhq/grapnel/internal/rpc"
 	"github.com/grapnelhq/grapnel/tree"
 )
 
@@ -46,7 +46,7 @@ func TestServeTransports(t *testing.T) {
 		t.Errorf("the document is not in the prompt: %s", compiled)
 	}
 	long := post.ask(t, "thread/agents_doc/save", object{"workspace_id": "w", "content": strings.Repeat("x", 15_999), "expected_version": 1})
-	if !strings.Contains(string(long), "a prompt has room for 15,") {
+	if !strings.Contains(string(long), "a prompt takes 15,") {
 		t.Errorf("no warning that the prompt cuts it: %.200s", long)
 	}
 	code, out, errs := grapnelIn(t, dir, "status", "--json")

@@ -54,6 +54,6 @@ func TestSteady(t *testing.T) {
 		t.Fatal(err)
 	}
 	if s.settled(lookAt([]string{file})) || !s.settled(lookAt([]string{file})) {
-		t.Error("a folder in the file's place is no change")
+		t.Error("a directory in the file's place is no change")
 	}
 }

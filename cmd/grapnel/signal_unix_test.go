@@ -24,7 +24,7 @@ plugins:
     config: {hooks: [{id: a, phase: tool.pre_call, timeout: 60s, delay: 60s}]}
 `
 
-// command prepares this binary as the command line, with a folder of its own for
+// command prepares this binary as the command line, with a directory of its own for
 // the sockets of plugins.
 func command(t *testing.T, args ...string) (cmd *exec.Cmd, run string) {
 	t.Helper()

@@ -47,16 +47,16 @@ func TestPrintStatus(t *testing.T) {
 	well.Took = runtime.Latency{Count: 3, P50MS: 0.123, P99MS: 12.34}
 	gone.Restarts, gone.LastError = 5, &runtime.LastError{Code: "crash", At: r.StartedAt.Add(8 * time.Minute)}
 	r.Plugins = []runtime.PluginHealth{well, gone}
-	r.Trouble = []gateway.Trouble{
-		{Kind: gateway.TroubleQuarantined, Plugin: "gone", Code: "crash", Reason: "exited with status 7 (crash)", At: r.StartedAt.Add(8 * time.Minute), InARow: 3, FailOpen: 2, Remedy: "mend it"},
-		{Kind: gateway.TroubleBreaker, Plugin: "well", Subscription: "well.guard", Phase: phases.ToolPreCall, Code: "timeout", Reason: "5 of 9 runs failed with timeout", At: r.StartedAt.Add(599 * time.Second), Remedy: strings.Repeat("a b ", 45)},
-		{Kind: gateway.TroubleFailing, Plugin: "well", Phase: phases.PhaseToolCall, Code: "plugin_error", Reason: "its own code is bad\x1b[2Jday", At: r.StartedAt.Add(time.Minute), InARow: 1, Remedy: "ask"},
-		{Kind: gateway.TroubleBusy, Plugin: "well", Code: "overloaded", Reason: "it works on 4 calls, its limit, and 1 wait", At: r.StartedAt, Remedy: "raise it"},
+	r.Issues = []gateway.Issue{
+		{Kind: "quarantined", Plugin: "gone", Code: "crash", Reason: "exited with status 7 (crash)", At: r.StartedAt.Add(8 * time.Minute), InARow: 3, FailOpen: 2, Hint: "mend it"},
+		{Kind: "breaker_open", Plugin: "well", Subscription: "well.guard", Phase: phases.ToolPreCall, Code: "timeout", Reason: "5 of 9 runs failed with timeout", At: r.StartedAt.Add(599 * time.Second), Hint: strings.Repeat("a b ", 45)},
+		{Kind: "failing", Plugin: "well", Phase: phases.PhaseToolCall, Code: "plugin_error", Reason: "its own code is bad\x1b[2Jday", At: r.StartedAt.Add(time.Minute), InARow: 1, Hint: "ask"},
+		{Kind: "busy", Plugin: "well", Code: "overloaded", Reason: "it works on 4 calls, its limit, and 1 wait", At: r.StartedAt, Hint: "raise it"},
 	}
 	r.Hooks = []runtime.HookRow{
-		{Subscription: "well.guard", Plugin: "well", Phase: phases.ToolPreCall, Breaker: "open", Figures: runtime.Figures{Runs: 9, Failed: 5, LastError: &runtime.LastError{Code: "timeout", At: r.StartedAt.Add(9 * time.Minute)}}},
+		{Subscription: "well.guard", Plugin: "well", Phase: phases.ToolPreCall, Breaker: "open", RunStats: runtime.RunStats{Runs: 9, Failed: 5, LastError: &runtime.LastError{Code: "timeout", At: r.StartedAt.Add(9 * time.Minute)}}},
 		{Subscription: "well.off", Plugin: "well", Phase: phases.ToolPreCall, Breaker: "closed", Off: "operator"},
-		{Plugin: "well", Phase: phases.PhaseToolCall, Figures: runtime.Figures{Runs: 2, Took: runtime.Latency{Count: 2, P50MS: 1, P99MS: 2}}},
+		{Plugin: "well", Phase: phases.PhaseToolCall, RunStats: runtime.RunStats{Runs: 2, Took: runtime.Latency{Count: 2, P50MS: 1, P99MS: 2}}},
 	}
 	r.Phases = []runtime.PhaseRow{{Phase: phases.ToolPreCall, Dispatches: 9, Failed: 4, Took: runtime.Latency{Count: 9, P50MS: 100, P99MS: 101, MaxMS: 102}}}
 	want := `plugins (2)
@@ -64,18 +64,18 @@ func TestPrintStatus(t *testing.T) {
   well    ready          2  T1           0  9m    0.12    12.3  1,300 MiB  -
   gone    quarantined    2  T1           5   -       -       -          -  crash 2m ago
 
-in trouble (4)
+issues (4)
   the plugin gone went into quarantine 2m ago (crash): exited with status 7; runs failed in a row:
     3; phases that went on without: 2
-    to do: mend it
-  the hook well.guard is not asked, its breaker is open, last error 1s ago (timeout): 5 of 9 runs
+    hint: mend it
+  the hook well.guard is not called, its breaker is open, last error 1s ago (timeout): 5 of 9 runs
     failed with timeout
-    to do: a b a b a b a b a b a b a b a b a b a b a b a b a b a b a b a b a b a b a b a b a b a b a
+    hint: a b a b a b a b a b a b a b a b a b a b a b a b a b a b a b a b a b a b a b a b a b a b a
     b a b a b a b a b a b a b a b a b a b a b a b a b a b a b a b a b a b a b a b a b a b a b
   a tool of well fails, last 9m ago (plugin_error): its own code is badday; runs failed in a row: 1
-    to do: ask
+    hint: ask
   the plugin well is busy (overloaded): it works on 4 calls, its limit, and 1 wait
-    to do: raise it
+    hint: raise it
 
 tool.pre_call (2)
   hook        state  runs  cached  failed  fail-open  p50 ms  p99 ms  last error
@@ -130,10 +130,10 @@ func TestStatusIsNarrow(t *testing.T) {
 				PluginRow: phases.PluginRow{Plugin: word(64), State: states[rnd.IntN(3)], Generation: rnd.Uint64N(1000), Tier: "T2", Restarts: rnd.IntN(10000)},
 				StartedAt: r.StartedAt, MemoryBytes: rnd.Int64N(1 << 40), LastError: some(), Took: took,
 			})
-			r.Trouble = append(r.Trouble, gateway.Trouble{Kind: gateway.TroubleFailing, Subscription: word(80), Code: word(30), Reason: strings.Repeat(word(20)+" ", 30), Remedy: word(60)})
+			r.Issues = append(r.Issues, gateway.Issue{Kind: "failing", Subscription: word(80), Code: word(30), Reason: strings.Repeat(word(20)+" ", 30), Hint: word(60)})
 			r.Hooks = append(r.Hooks, runtime.HookRow{
 				Subscription: word(128), Phase: phases.PrePromptCompile, Breaker: "half_open",
-				Figures: runtime.Figures{Runs: rnd.Uint64N(1e6), Cached: rnd.Uint64N(1e6), Failed: rnd.Uint64N(1e6), FailOpen: rnd.Uint64N(1e6), LastError: some(), Took: took},
+				RunStats: runtime.RunStats{Runs: rnd.Uint64N(1e6), Cached: rnd.Uint64N(1e6), Failed: rnd.Uint64N(1e6), FailOpen: rnd.Uint64N(1e6), LastError: some(), Took: took},
 			})
 		}
 		out := printed(r, true)

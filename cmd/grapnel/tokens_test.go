@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/grapnelhq/grapnel/providers/facts"
+	"github.com/grapnelhq/grapnel/compiler"
 	"github.com/grapnelhq/grapnel/runtime"
 )
 
@@ -24,10 +24,10 @@ func TestCountTokens(t *testing.T) {
 		if _, ok := o.CacheRules("nobody", model); ok {
 			t.Errorf("%q: rules of an unknown provider", model)
 		}
-		if rules, ok := o.CacheRules(facts.Anthropic, "claude-sonnet-5"); !ok || !rules.Explicit || rules.MinimumTokens == 0 {
+		if rules, ok := o.CacheRules(compiler.Anthropic, "claude-sonnet-5"); !ok || !rules.Explicit || rules.MinimumTokens == 0 {
 			t.Errorf("%q: rules %+v, %v of a known provider", model, rules, ok)
 		}
-		if rules, ok := o.CacheRules(facts.OpenAI, "gpt-5"); !ok || rules.Explicit || rules.Step == 0 || rules.Lifetime != 5*time.Minute {
+		if rules, ok := o.CacheRules(compiler.OpenAI, "gpt-5"); !ok || rules.Explicit || rules.Step == 0 || rules.Lifetime != 5*time.Minute {
 			t.Errorf("%q: rules %+v, %v of a provider that finds prefixes by itself", model, rules, ok)
 		}
 	}

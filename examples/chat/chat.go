@@ -18,21 +18,18 @@ import (
 // maxRounds bounds the requests of one turn: a model may call tools for ever.
 const maxRounds = 8
 
-// chat is one conversation.
 type chat struct {
 	options
 
 	engine *runtime.Engine
 	model  model
 	count  func(string) int
-	// past is what was said in earlier turns.
-	past []history.Entry
+	past   []history.Entry
 }
 
-// session holds the whole conversation. Hidden tools that were asked for stay
-// there for the session.
+// session holds the whole conversation. Hidden tools that were requested stay available for the session.
 func (c *chat) session(ctx context.Context) error {
-	at := phases.Session{WorkspaceID: "demo", ThreadID: "chat", SessionID: "one", Mode: phases.ModeAgent, Dir: c.dir}
+	at := phases.Context{WorkspaceID: "demo", ThreadID: "chat", SessionID: "one", Mode: phases.ModeAgent, Dir: c.dir}
 	sess, err := c.engine.StartSession(ctx, at, "startup")
 	if err != nil {
 		return err
@@ -49,7 +46,7 @@ func (c *chat) session(ctx context.Context) error {
 }
 
 // turn is the host's loop: begin, ask the model until it calls no more tools, end.
-func (c *chat) turn(ctx context.Context, with phases.Turn, message string) error {
+func (c *chat) turn(ctx context.Context, with phases.Context, message string) error {
 	t, err := c.engine.BeginTurn(ctx, with)
 	if err != nil {
 		return err
@@ -84,13 +81,12 @@ func (c *chat) turn(ctx context.Context, with phases.Turn, message string) error
 	return errors.Join(err, ended)
 }
 
-// ask is one round: compile the prompt, choose from the past what fits beside it,
-// send both, and report what the provider charged.
+// ask is one round: compile the prompt, choose what fits of the past, send both, and report the usage.
 func (c *chat) ask(ctx context.Context, t *runtime.Turn, said []history.Entry, sum *phases.Usage) (history.Entry, error) {
-	provider, name := c.model.name()
+	provider, name := c.model.provider, c.model.name
 	done, err := t.Compile(ctx, runtime.CompileInput{
 		UserText: said[0].Text, Provider: provider, Model: name, ToolCalling: true,
-		Prompt: compiler.Input{Order: compiler.Order(c.order)},
+		Order: compiler.Order(c.order),
 	})
 	if err != nil {
 		return history.Entry{}, err
@@ -116,7 +112,6 @@ func (c *chat) ask(ctx context.Context, t *runtime.Turn, said []history.Entry, s
 	return reply, t.ReportUsage(ctx, usage)
 }
 
-// fixed are the texts that are sent whatever happens.
 func fixed(p *compiler.Prompt) []string {
 	texts := []string{p.FullText}
 	for _, m := range slices.Concat(p.SystemMessages, p.UserMessages) {
@@ -132,8 +127,6 @@ func add(a, b phases.Usage) phases.Usage {
 	}
 }
 
-// answer calls the tools that the model wants called. What goes wrong is told to
-// the model: it may know better the next time.
 func (c *chat) answer(ctx context.Context, t *runtime.Turn, calls []history.Call) history.Entry {
 	e := history.Entry{TurnID: t.Context().TurnID, Role: history.RoleTool}
 	for _, call := range calls {
@@ -143,8 +136,7 @@ func (c *chat) answer(ctx context.Context, t *runtime.Turn, calls []history.Call
 	return e
 }
 
-// callTool lets the plugins look at a call, makes it, and lets them look at what
-// came of it.
+// callTool lets the plugins check a call, makes it, and lets them check the result.
 func callTool(ctx context.Context, t *runtime.Turn, call history.Call) history.Result {
 	result := func(text string, isError bool) history.Result {
 		return history.Result{CallID: call.ID, Tool: call.Tool, Text: text, IsError: isError}
@@ -154,7 +146,7 @@ func callTool(ctx context.Context, t *runtime.Turn, call history.Call) history.R
 		return result("the call could not be checked: "+err.Error(), true)
 	}
 	if d := checked.Decision; d != nil && d.Verdict != phases.VerdictAllow {
-		return result("the call is not allowed here", true) // nobody can be asked
+		return result("the call is not allowed here", true) // there is nobody to ask
 	}
 	if in, ok := checked.Rewritten.(*phases.ToolPreCallInput); ok {
 		call.Arguments = in.Arguments

@@ -10,8 +10,8 @@ import (
 	"github.com/grapnelhq/grapnel/sdk"
 )
 
-// desk is a plugin that runs inside the host. It recalls something else in each
-// turn, as a memory does, and has a tool that is hidden until a model asks for it.
+// desk is a plugin that runs in process. It recalls something else in each turn, as a
+// memory does, and has a hidden tool.
 func desk() *sdk.Plugin {
 	add := phases.Tool{
 		Name: "add", Description: "Adds two numbers.", HiddenDomain: "arithmetic",
@@ -46,7 +46,6 @@ func desk() *sdk.Plugin {
 	}
 }
 
-// recall is what the memory of a turn looks like.
 func recall(turn string) string {
 	return "What is known of turn " + turn + ":\n" + strings.Repeat("- The user likes short answers.\n", 20)
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -10,21 +11,19 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/grapnelhq/grapnel/providers/facts"
+	"github.com/grapnelhq/grapnel/compiler"
 )
 
-// fake is a server on the loopback that speaks the API of one provider. Its model
-// can add numbers if it has the tool for that, and says something otherwise; its
-// prompt cache is a simple one, which forgets nothing.
+// fake is a server on the loopback with the API of one provider. Its model can add
+// numbers if it has the tool; its prompt cache forgets nothing.
 type fake struct {
 	server *httptest.Server
 	shape  shape
 	count  func(string) int
-	rules  facts.Found
+	rules  compiler.ModelCache
 
-	mu sync.Mutex
-	// kept are the beginnings of requests that are in the cache.
-	kept  []string
+	mu    sync.Mutex
+	kept  []string // beginnings of requests
 	calls int
 }
 
@@ -33,11 +32,11 @@ func newFake(o options, count func(string) int) (*fake, error) {
 	if !ok {
 		return nil, fmt.Errorf("there is no provider %q", o.provider)
 	}
-	table, err := facts.Load()
+	table, err := compiler.LoadCacheFacts()
 	if err != nil {
 		return nil, err
 	}
-	rules, _ := table.Lookup(o.provider, o.modelOr(shape.model))
+	rules, _ := table.Lookup(o.provider, cmp.Or(o.model, shape.model))
 	f := &fake{shape: shape, count: count, rules: rules}
 	f.server = httptest.NewServer(f)
 	return f, nil
@@ -45,36 +44,38 @@ func newFake(o options, count func(string) int) (*fake, error) {
 
 // ServeHTTP answers one request.
 func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	body, err := io.ReadAll(r.Body)
+	answer, err := f.answer(r.Body)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
-		return
-	}
-	v, err := f.shape.read(body)
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
-		return
-	}
-	f.mu.Lock()
-	cost := f.serve(v.blocks)
-	f.calls++
-	said := decide(v, fmt.Sprintf("call-%d", f.calls))
-	f.mu.Unlock()
-	answer, err := json.Marshal(f.shape.write(said, cost))
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
 	_, _ = w.Write(answer) // a client that is gone has no use for it
 }
 
-// cost is what a request is charged, in tokens.
+func (f *fake) answer(request io.Reader) ([]byte, error) {
+	body, err := io.ReadAll(request)
+	if err != nil {
+		return nil, err
+	}
+	parts, err := f.shape.read(body)
+	if err != nil {
+		return nil, err
+	}
+	v, err := newView(parts)
+	if err != nil {
+		return nil, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.calls++
+	return json.Marshal(f.shape.write(decide(v, fmt.Sprintf("call-%d", f.calls)), f.serve(v.blocks)))
+}
+
 type cost struct{ input, read, written int }
 
-// serve finds the longest beginning of a request that is in the cache, and keeps
-// what later ones may begin with. A provider that is told what to keep knows a
-// beginning again only as a whole; others compare what they have with what comes.
+// serve finds the longest beginning of a request that is in the cache, and keeps what later ones may begin with.
+// Providers with explicit breakpoints compare whole beginnings, others any part.
 func (f *fake) serve(blocks []block) (c cost) {
 	var text strings.Builder
 	var marked []string
@@ -122,14 +123,12 @@ func sameBeginning(a, b string) (n int) {
 	return n
 }
 
-// said is what the fake model says: a text, or a call of a tool.
 type said struct {
 	text     string
 	id, tool string
-	args     map[string]any
+	args     json.RawMessage
 }
 
-// decide is the whole of its intelligence.
 func decide(v view, id string) said {
 	var numbers []any
 	for word := range strings.FieldsSeq(v.last) {
@@ -146,8 +145,8 @@ func decide(v view, id string) said {
 	case len(numbers) != 2:
 		return said{text: "I am to be brief."}
 	case slices.Contains(v.tools, "add"):
-		return said{id: id, tool: "add", args: map[string]any{"a": numbers[0], "b": numbers[1]}}
+		return said{id: id, tool: "add", args: fmt.Appendf(nil, `{"a":%v,"b":%v}`, numbers...)}
 	default:
-		return said{id: id, tool: "request_tools", args: map[string]any{"domains": []string{"arithmetic"}}}
+		return said{id: id, tool: "request_tools", args: json.RawMessage(`{"domains":["arithmetic"]}`)}
 	}
 }

@@ -1,18 +1,15 @@
-// Chat is an agent host in a few files: it holds a conversation with a model of
-// Anthropic's, OpenAI's or Google's, lets it call tools, keeps a manifest of each
-// prompt in a SQLite file, and at the end tells from that file what of each prompt
-// came out of the provider's cache, and which section broke it.
+// Chat is an agent host in a few files: it holds a conversation with a model of Anthropic's, OpenAI's or Google's,
+// lets it call tools, keeps a manifest of each prompt in a SQLite file, and at the end shows from that file how much
+// of each prompt came out of the provider's cache, and which section broke it.
 //
 //	go run ./examples/chat --dir .
 //	go run ./examples/chat --provider openai --fake=false "What are the rules here?"
 //
-// Without further words it asks four questions. The model is a fake one on the
-// loopback; with --fake=false it is the real one, whose key the SDK takes from
-// the environment.
+// Without arguments it asks four questions. The model is a fake one on the loopback; with --fake=false it is the real
+// one, whose key the SDK takes from the environment.
 //
-// Start reading at [chat.turn], in chat.go. The SDKs are in model.go, the plugin
-// that this host brings along is in desk.go, the fake model in fake.go and
-// shapes.go.
+// Start reading at [chat.turn], in chat.go. The SDKs are in model.go, the plugin that this host brings along is in
+// desk.go, the fake model in fake.go and shapes.go.
 package main
 
 import (
@@ -20,21 +17,25 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strconv"
+	"text/tabwriter"
 
 	"github.com/grapnelhq/grapnel/builtin"
 	"github.com/grapnelhq/grapnel/compiler"
 	"github.com/grapnelhq/grapnel/config"
 	"github.com/grapnelhq/grapnel/history"
-	"github.com/grapnelhq/grapnel/providers"
+	"github.com/grapnelhq/grapnel/manifest"
+	"github.com/grapnelhq/grapnel/plugins/agentsdoc"
+	"github.com/grapnelhq/grapnel/plugins/scripted"
 	"github.com/grapnelhq/grapnel/runtime"
 	"github.com/grapnelhq/grapnel/store"
 )
 
-// configuration is what a host ships, or reads from its operator's file. The
-// plugin desk runs inside this program.
+// configuration is what a host ships, or reads from its operator's file. The plugin desk runs inside this program.
 const configuration = `
 version: 1
 plugins:
@@ -54,7 +55,6 @@ plugins:
     grants: {contribute: [prompt_section, tool_bundle], sections: [memory_recall], tools: [add]}
 `
 
-// options are the flags.
 type options struct {
 	provider, model  string
 	fake             bool
@@ -71,7 +71,7 @@ func parse(args []string) (options, error) {
 	f.StringVar(&o.provider, "provider", "anthropic", "anthropic, openai or gemini")
 	f.StringVar(&o.model, "model", "", "the model (default: one of the provider's)")
 	f.BoolVar(&o.fake, "fake", true, "talk to a fake model on the loopback")
-	f.StringVar(&o.dir, "dir", ".", "working folder of the turns")
+	f.StringVar(&o.dir, "dir", ".", "working directory of the turns")
 	f.StringVar(&o.store, "store", "", "the SQLite file for manifests (default: one that is removed at the end)")
 	f.StringVar(&o.order, "order", string(compiler.OrderCache), "order of the dynamic sections: reference or cache")
 	f.StringVar(&o.behind, "behind", "", "sections to send behind the conversation, with commas, such as memory_recall")
@@ -85,14 +85,16 @@ func parse(args []string) (options, error) {
 	return o, err
 }
 
+func shipped() builtin.Plugins { return builtin.Plugins{agentsdoc.New, scripted.New} }
+
 func main() {
-	builtin.Main() // does not return in a plugin's process
+	builtin.Main(shipped()...) // does not return in a plugin's process
 	o, err := parse(os.Args[1:])
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 		return
 	case err != nil:
-		os.Exit(2) // the flags have told why
+		os.Exit(2) // the flags have reported why
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	err = run(ctx, o)
@@ -103,18 +105,17 @@ func main() {
 	}
 }
 
-// run puts everything together and takes it apart again.
 func run(ctx context.Context, o options) (err error) {
-	if o.dir, err = filepath.Abs(o.dir); err != nil { // plugins have working folders of their own
+	if o.dir, err = filepath.Abs(o.dir); err != nil { // plugins have working directories of their own
 		return err
 	}
 	if o.store == "" {
-		folder, err := os.MkdirTemp("", "grapnel-chat-")
+		dir, err := os.MkdirTemp("", "grapnel-chat-")
 		if err != nil {
 			return err
 		}
-		defer func() { _ = os.RemoveAll(folder) }() // a temporary folder
-		o.store = filepath.Join(folder, "manifests.db")
+		defer func() { _ = os.RemoveAll(dir) }()
+		o.store = filepath.Join(dir, "manifests.db")
 	}
 	log, err := store.Open(ctx, "sqlite:"+o.store, store.Options{})
 	if err != nil {
@@ -139,23 +140,62 @@ func run(ctx context.Context, o options) (err error) {
 	return errors.Join(err, table(ctx, log, os.Stdout))
 }
 
-// engine starts the plugins. Manifests go to the store, with predictions from the
-// rules of the models' caches.
+// engine starts the plugins. Manifests go to the store, with predictions from the rules of the models' caches.
 func engine(ctx context.Context, log *store.Store, counter *history.Counter) (*runtime.Engine, error) {
 	cfg, err := config.Parse([]byte(configuration), "chat")
 	if err != nil {
 		return nil, err
 	}
-	launches, err := builtin.Launches()
+	launches, err := shipped().Launches()
 	if err != nil {
 		return nil, err
 	}
-	rules, err := providers.KnownCacheRules(nil)
+	table, err := compiler.LoadCacheFacts()
 	if err != nil {
 		return nil, err
 	}
 	return runtime.New(ctx, cfg, runtime.Options{
 		Builtins: launches, InProcess: map[string]runtime.Plugin{"desk": desk()},
-		Sink: log, CacheRules: rules, CountTokens: counter.Count, TokenizerName: string(counter.Encoding()),
+		Sink: log, CacheRules: table.Rules, CountTokens: counter.Count, TokenizerName: string(counter.Encoding()),
 	})
+}
+
+func table(ctx context.Context, log *store.Store, out io.Writer) error {
+	list, err := log.Manifests(ctx, store.Filter{Workspace: "demo", Thread: "chat"})
+	if err != nil {
+		return err
+	}
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	if _, err := fmt.Fprintln(w, "\nturn\tround\tprompt\tpredicted\tfrom cache\tbroken by"); err != nil {
+		return err
+	}
+	for _, m := range list {
+		usage, err := log.Usage(ctx, m.ManifestID)
+		if err != nil {
+			return err
+		}
+		prompt, read := "-", "-"
+		if n := len(usage); n > 0 {
+			prompt, read = strconv.Itoa(usage[n-1].InputTokens), strconv.Itoa(usage[n-1].CacheReadTokens)
+		}
+		predicted := "-"
+		if p := m.Cache.Predicted; p != nil {
+			predicted = strconv.Itoa(*p)
+		}
+		if _, err := fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%s\n", m.TurnID, m.Round, prompt, predicted, read, broken(&m.Cache)); err != nil {
+			return err
+		}
+	}
+	return w.Flush()
+}
+
+func broken(c *manifest.Cache) string {
+	switch {
+	case c.Miss == manifest.MissTools || c.Miss == manifest.MissModel || c.Miss == manifest.MissExpired:
+		return string(c.Miss)
+	case c.BrokeAt != "":
+		return fmt.Sprintf("%s of %s, %d tokens behind", c.BrokeAt, c.Owner, c.TokensBehind)
+	default:
+		return "-"
+	}
 }

@@ -20,7 +20,7 @@ const runMain = "RUN_EXAMPLE_CHAT"
 // TestMain makes this test binary three programs: the tests, the example, and
 // the plugins that the example starts from its own binary.
 func TestMain(m *testing.M) {
-	builtin.Main()
+	builtin.Main(shipped()...)
 	if os.Getenv(runMain) != "" {
 		main()
 		return

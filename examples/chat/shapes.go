@@ -4,131 +4,104 @@ import (
 	"encoding/json"
 	"strings"
 
-	"github.com/grapnelhq/grapnel/providers/facts"
+	"github.com/grapnelhq/grapnel/compiler"
 )
 
-// shape is how one provider's requests and answers look, as far as the fake model
-// cares.
+// shape is the form of one provider's requests and answers, as far as the fake model needs it.
 type shape struct {
-	// model is the one that is pretended to be.
 	model string
-	read  func(body []byte) (view, error)
+	read  func(body []byte) ([]part, error)
 	write func(said, cost) any
 }
 
 func shapes() map[string]shape {
 	return map[string]shape{
-		facts.Anthropic: {"claude-opus-5", readAnthropic, writeAnthropic},
-		facts.OpenAI:    {"gpt-5", readOpenAI, writeOpenAI},
-		facts.Gemini:    {"gemini-3-flash", readGemini, writeGemini},
+		compiler.Anthropic: {"claude-opus-5", readAnthropic, writeAnthropic},
+		compiler.OpenAI:    {"gpt-5", readOpenAI, writeOpenAI},
+		compiler.Gemini:    {"gemini-3-flash", readGemini, writeGemini},
 	}
 }
 
-// view is a request as the model sees it.
-type view struct {
-	// blocks are all of it, in the order in which caches compare it.
-	blocks []block
-	tools  []string
-	// last are the user's last words, and result is what a tool answered after
-	// them.
-	last, result string
+type part struct {
+	place string
+	list  []json.RawMessage
 }
 
-// block is a piece of a request. A marked one ends a prefix that is to be kept.
+type view struct {
+	blocks       []block // in the order in which caches compare it
+	tools        []string
+	last, result string // the user's last words, and what a tool answered after them
+}
+
 type block struct {
 	text   string
 	marked bool
 }
 
-// piece is any of the objects that requests are made of. What is not in one of
-// the shapes stays empty.
 type piece struct {
-	Name             string            `json:"name"`
-	Type             string            `json:"type"`
-	Role             string            `json:"role"`
-	Text             string            `json:"text"`
-	Output           string            `json:"output"`
-	Content          any               `json:"content"`
-	FunctionResponse *functionResponse `json:"functionResponse"`
+	Name             string `json:"name"`
+	Type             string `json:"type"`
+	Role             string `json:"role"`
+	Text             string `json:"text"`
+	Output           string `json:"output"`
+	Content          any    `json:"content"`
+	FunctionResponse *struct {
+		Response struct {
+			Output string `json:"output"`
+		} `json:"response"`
+	} `json:"functionResponse"`
 }
 
-// functionResponse is how Gemini is told what a tool answered.
-type functionResponse struct {
-	Response struct {
-		Output string `json:"output"`
-	} `json:"response"`
-}
-
-// take adds blocks and returns what they are.
-func (v *view) take(place string, list []json.RawMessage) ([]piece, error) {
-	pieces := make([]piece, len(list))
-	for i, raw := range list {
-		var members map[string]any
-		if err := json.Unmarshal(raw, &members); err != nil {
-			return nil, err
-		}
-		if err := json.Unmarshal(raw, &pieces[i]); err != nil {
-			return nil, err
-		}
-		_, marked := members["cache_control"]
-		delete(members, "cache_control") // no part of what is compared
-		text, err := json.Marshal(members)
-		if err != nil {
-			return nil, err
-		}
-		v.blocks = append(v.blocks, block{place + string(text), marked})
-		if place == "tools" {
-			v.tools = append(v.tools, pieces[i].Name)
-		}
-	}
-	return pieces, nil
-}
-
-// hear notes what the user said. A section of the prompt, which may stand beside
-// it, is nothing that the user said.
-func (v *view) hear(text string) {
-	if !strings.HasPrefix(text, "## ") && text != "" {
-		v.last, v.result = text, ""
-	}
-}
-
-func readAnthropic(body []byte) (v view, err error) {
-	var r struct {
-		Tools    []json.RawMessage `json:"tools"`
-		System   []json.RawMessage `json:"system"`
-		Messages []struct {
-			Role    string            `json:"role"`
-			Content []json.RawMessage `json:"content"`
-		} `json:"messages"`
-	}
-	if err := json.Unmarshal(body, &r); err != nil {
-		return v, err
-	}
-	if _, err := v.take("tools", r.Tools); err != nil {
-		return v, err
-	}
-	if _, err := v.take("system", r.System); err != nil {
-		return v, err
-	}
-	for _, m := range r.Messages {
-		pieces, err := v.take(m.Role, m.Content)
-		if err != nil {
-			return v, err
-		}
-		for _, p := range pieces {
-			switch {
-			case m.Role != "user":
-			case p.Type == "tool_result":
-				v.result = textOf(p.Content)
-			default:
-				v.hear(p.Text)
+func newView(parts []part) (v view, err error) {
+	for _, part := range parts {
+		for _, raw := range part.list {
+			if err := v.take(part.place, raw); err != nil {
+				return v, err
 			}
 		}
 	}
 	return v, nil
 }
 
-// textOf is the text of a result's content.
+func (v *view) take(place string, raw json.RawMessage) error {
+	var members map[string]any
+	if err := json.Unmarshal(raw, &members); err != nil {
+		return err
+	}
+	var p piece
+	if err := json.Unmarshal(raw, &p); err != nil {
+		return err
+	}
+	_, marked := members["cache_control"]
+	delete(members, "cache_control") // caches do not compare it
+	text, err := json.Marshal(members)
+	if err != nil {
+		return err
+	}
+	v.blocks = append(v.blocks, block{place + string(text), marked})
+	said, _ := p.Content.(string)
+	switch {
+	case place == "tools":
+		v.tools = append(v.tools, p.Name)
+	case p.Type == "tool_result":
+		v.result = textOf(p.Content)
+	case p.Type == "function_call_output":
+		v.result = p.Output
+	case p.FunctionResponse != nil:
+		v.result = p.FunctionResponse.Response.Output
+	case place == "user" || p.Role == "user":
+		v.hear(p.Text + said)
+	}
+	return nil
+}
+
+// hear notes what the user said. Sections of the prompt may stand beside it.
+func (v *view) hear(text string) {
+	if !strings.HasPrefix(text, "## ") && text != "" {
+		v.last, v.result = text, ""
+	}
+}
+
 func textOf(content any) string {
 	if list, ok := content.([]any); ok && len(list) > 0 {
 		if first, ok := list[0].(map[string]any); ok {
@@ -137,6 +110,57 @@ func textOf(content any) string {
 		}
 	}
 	return ""
+}
+
+func readAnthropic(body []byte) ([]part, error) {
+	var r struct {
+		Tools    []json.RawMessage `json:"tools"`
+		System   []json.RawMessage `json:"system"`
+		Messages []struct {
+			Role    string            `json:"role"`
+			Content []json.RawMessage `json:"content"`
+		} `json:"messages"`
+	}
+	err := json.Unmarshal(body, &r)
+	parts := []part{{"tools", r.Tools}, {"system", r.System}}
+	for _, m := range r.Messages {
+		parts = append(parts, part{m.Role, m.Content})
+	}
+	return parts, err
+}
+
+func readOpenAI(body []byte) ([]part, error) {
+	var r struct {
+		Tools []json.RawMessage `json:"tools"`
+		Input []json.RawMessage `json:"input"`
+	}
+	err := json.Unmarshal(body, &r)
+	return []part{{"tools", r.Tools}, {"input", r.Input}}, err
+}
+
+func readGemini(body []byte) ([]part, error) {
+	var r struct {
+		Tools []struct {
+			Declarations []json.RawMessage `json:"functionDeclarations"`
+		} `json:"tools"`
+		System struct {
+			Parts []json.RawMessage `json:"parts"`
+		} `json:"systemInstruction"`
+		Contents []struct {
+			Role  string            `json:"role"`
+			Parts []json.RawMessage `json:"parts"`
+		} `json:"contents"`
+	}
+	err := json.Unmarshal(body, &r)
+	var parts []part
+	for _, t := range r.Tools {
+		parts = append(parts, part{"tools", t.Declarations})
+	}
+	parts = append(parts, part{"system", r.System.Parts})
+	for _, c := range r.Contents {
+		parts = append(parts, part{c.Role, c.Parts})
+	}
+	return parts, err
 }
 
 func writeAnthropic(s said, c cost) any {
@@ -152,40 +176,12 @@ func writeAnthropic(s said, c cost) any {
 	}
 }
 
-func readOpenAI(body []byte) (v view, err error) {
-	var r struct {
-		Tools []json.RawMessage `json:"tools"`
-		Input []json.RawMessage `json:"input"`
-	}
-	if err := json.Unmarshal(body, &r); err != nil {
-		return v, err
-	}
-	if _, err := v.take("tools", r.Tools); err != nil {
-		return v, err
-	}
-	pieces, err := v.take("input", r.Input)
-	for _, p := range pieces {
-		text, _ := p.Content.(string)
-		switch {
-		case p.Type == "function_call_output":
-			v.result = p.Output
-		case p.Role == "user":
-			v.hear(text)
-		}
-	}
-	return v, err
-}
-
 func writeOpenAI(s said, c cost) any {
 	item := map[string]any{
 		"type": "message", "role": "assistant", "content": []any{map[string]any{"type": "output_text", "text": s.text}},
 	}
 	if s.tool != "" {
-		args, err := json.Marshal(s.args)
-		if err != nil {
-			args = []byte("{}") // numbers and words always encode
-		}
-		item = map[string]any{"type": "function_call", "call_id": s.id, "name": s.tool, "arguments": string(args)}
+		item = map[string]any{"type": "function_call", "call_id": s.id, "name": s.tool, "arguments": string(s.args)}
 	}
 	return map[string]any{
 		"object": "response", "status": "completed", "output": []any{item},
@@ -193,48 +189,6 @@ func writeOpenAI(s said, c cost) any {
 			"input_tokens": c.input, "input_tokens_details": map[string]any{"cached_tokens": c.read}, "output_tokens": 10,
 		},
 	}
-}
-
-func readGemini(body []byte) (v view, err error) {
-	var r struct {
-		Tools []struct {
-			Declarations []json.RawMessage `json:"functionDeclarations"`
-		} `json:"tools"`
-		System struct {
-			Parts []json.RawMessage `json:"parts"`
-		} `json:"systemInstruction"`
-		Contents []struct {
-			Role  string            `json:"role"`
-			Parts []json.RawMessage `json:"parts"`
-		} `json:"contents"`
-	}
-	if err := json.Unmarshal(body, &r); err != nil {
-		return v, err
-	}
-	for _, t := range r.Tools {
-		if _, err := v.take("tools", t.Declarations); err != nil {
-			return v, err
-		}
-	}
-	if _, err := v.take("system", r.System.Parts); err != nil {
-		return v, err
-	}
-	for _, c := range r.Contents {
-		pieces, err := v.take(c.Role, c.Parts)
-		if err != nil {
-			return v, err
-		}
-		for _, p := range pieces {
-			switch {
-			case c.Role != "user":
-			case p.FunctionResponse != nil:
-				v.result = p.FunctionResponse.Response.Output
-			default:
-				v.hear(p.Text)
-			}
-		}
-	}
-	return v, nil
 }
 
 func writeGemini(s said, c cost) any {

@@ -1,6 +1,5 @@
-// Host is an agent host in one file: it embeds the engine, runs three turns
-// against a model that only pretends, and shows what reached that model and
-// why. Run it in any folder of a source tree with AGENTS.md files:
+// Host is an agent host in one file: it embeds the engine, runs three turns against a model that only pretends, and
+// shows what reached that model and why. Run it in any directory of a source tree with AGENTS.md files:
 //
 //	go run ./examples/host --dir .
 package main
@@ -19,6 +18,8 @@ import (
 	"github.com/grapnelhq/grapnel/builtin"
 	"github.com/grapnelhq/grapnel/config"
 	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/plugins/agentsdoc"
+	"github.com/grapnelhq/grapnel/plugins/scripted"
 	"github.com/grapnelhq/grapnel/runtime"
 )
 
@@ -46,17 +47,19 @@ plugins:
           respond: [{kind: decision, verdict: deny, reason: "no shell here", reason_code: house}]
 `
 
+func shipped() builtin.Plugins { return builtin.Plugins{agentsdoc.New, scripted.New} }
+
 func main() {
-	builtin.Main() // does not return in a plugin's process
-	dir := flag.String("dir", ".", "working folder of the turns")
+	builtin.Main(shipped()...) // does not return in a plugin's process
+	dir := flag.String("dir", ".", "working directory of the turns")
 	flag.Parse()
-	folder, err := filepath.Abs(*dir) // plugins have working folders of their own
+	abs, err := filepath.Abs(*dir) // plugins have working directories of their own
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "host:", err)
 		os.Exit(2)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	err = host(ctx, folder)
+	err = host(ctx, abs)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "host:", err)
@@ -64,14 +67,13 @@ func main() {
 	}
 }
 
-// host starts the engine, runs the turns, and ends the engine: after that no
-// plugin process is left.
+// host starts the engine, runs the turns, and ends the engine: after that no plugin process is left.
 func host(ctx context.Context, dir string) error {
 	cfg, err := config.Parse([]byte(configuration), "host")
 	if err != nil {
 		return err
 	}
-	launches, err := builtin.Launches()
+	launches, err := shipped().Launches()
 	if err != nil {
 		return err
 	}
@@ -82,10 +84,9 @@ func host(ctx context.Context, dir string) error {
 	return errors.Join(turns(ctx, eng, dir), eng.Close(context.WithoutCancel(ctx)))
 }
 
-// turns runs three turns of one thread.
 func turns(ctx context.Context, eng *runtime.Engine, dir string) error {
 	for i, message := range []string{"What are the rules here?", "List the files.", "Thank you."} {
-		t := phases.Turn{WorkspaceID: "demo", ThreadID: "demo", TurnID: strconv.Itoa(i + 1), Mode: phases.ModeAgent, Dir: dir}
+		t := phases.Context{WorkspaceID: "demo", ThreadID: "demo", TurnID: strconv.Itoa(i + 1), Mode: phases.ModeAgent, Dir: dir}
 		if err := turn(ctx, eng, t, message); err != nil {
 			return err
 		}
@@ -94,7 +95,7 @@ func turns(ctx context.Context, eng *runtime.Engine, dir string) error {
 }
 
 // turn is the host's loop: policy, prompt, model, tool, end.
-func turn(ctx context.Context, eng *runtime.Engine, with phases.Turn, message string) error {
+func turn(ctx context.Context, eng *runtime.Engine, with phases.Context, message string) error {
 	t, err := eng.BeginTurn(ctx, with)
 	if err != nil {
 		return err
@@ -108,7 +109,6 @@ func turn(ctx context.Context, eng *runtime.Engine, with phases.Turn, message st
 	return errors.Join(err, ended)
 }
 
-// answerTo brings about one answer.
 func answerTo(ctx context.Context, t *runtime.Turn, message string) (string, error) {
 	policy, err := t.PrePolicy(ctx, &phases.PrePolicyInput{UserText: phases.T(message)})
 	if err != nil {
@@ -134,7 +134,6 @@ func answerTo(ctx context.Context, t *runtime.Turn, message string) (string, err
 	return answer.text, nil
 }
 
-// callTool asks the plugins before it runs anything.
 func callTool(ctx context.Context, t *runtime.Turn, a answer) string {
 	checked, err := t.ToolPreCall(ctx, &phases.ToolPreCallInput{Tool: a.tool, Arguments: a.arguments})
 	if err != nil { // a guard that did not answer: the phase failed closed
@@ -152,8 +151,7 @@ func callTool(ctx context.Context, t *runtime.Turn, a answer) string {
 	return fmt.Sprintf("I would run %s %s now.", call.Tool, call.Arguments)
 }
 
-// refused says whose decision stands in the way, and why. Nobody can be asked
-// here, so that an ask is a no.
+// refused says whose decision stands in the way, and why. Nobody can be asked here, so that an ask is a no.
 func refused(out *phases.Outcome) (by phases.Reason, no bool) {
 	if out.Decision == nil || out.Decision.Verdict == phases.VerdictAllow {
 		return by, false
@@ -166,7 +164,6 @@ func refused(out *phases.Outcome) (by phases.Reason, no bool) {
 	return by, true
 }
 
-// answer is what a model says: text, or a wish to call a tool.
 type answer struct {
 	text      string
 	tool      string

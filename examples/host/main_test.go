@@ -19,7 +19,7 @@ const runMain = "RUN_EXAMPLE_HOST"
 // TestMain makes this test binary three programs: the tests, the example, and
 // the plugins that the example starts from its own binary.
 func TestMain(m *testing.M) {
-	builtin.Main()
+	builtin.Main(shipped()...)
 	if os.Getenv(runMain) != "" {
 		main()
 		return

@@ -13,23 +13,19 @@ import (
 )
 
 const (
-	// workspace is whose memory it is.
 	workspace = "demo"
-	// maxRounds bounds the requests of one turn: a model may call tools for ever.
-	maxRounds = 4
+	maxRounds = 4 // bounds the requests of one turn: a model may call tools for ever
 )
 
-// chat holds one talk.
 type chat struct {
 	engine *runtime.Engine
 	events *events
 }
 
-// hold runs the turns of a talk. A turn's ids must be its own: one that is seen again
-// is taken for the same turn, run twice, and adds nothing to the memory.
+// hold runs the turns of a talk. Their ids must be unique: a turn that is run again adds nothing to the memory.
 func (c *chat) hold(ctx context.Context, t talk, thread string) error {
 	for i, l := range t.lines {
-		with := phases.Turn{
+		with := phases.Context{
 			WorkspaceID: workspace, ThreadID: thread, TurnID: strconv.Itoa(i + 1),
 			Mode: cmp.Or(l.mode, phases.ModeAgent), Actor: phases.Actor{Kind: "user", ID: "ada"},
 		}
@@ -41,8 +37,8 @@ func (c *chat) hold(ctx context.Context, t talk, thread string) error {
 }
 
 // turn is the host's loop: begin, gather, ask the model until it calls no more tools,
-// end. What is to be remembered of the turn is read out of it after its end.
-func (c *chat) turn(ctx context.Context, with phases.Turn, l line) error {
+// end. The memory reads the turn after its end.
+func (c *chat) turn(ctx context.Context, with phases.Context, l line) error {
 	t, err := c.engine.BeginTurn(ctx, with)
 	if err != nil {
 		return err
@@ -57,16 +53,14 @@ func (c *chat) turn(ctx context.Context, with phases.Turn, l line) error {
 		fmt.Printf("model:  %s\n", answer)
 	}
 	_, ended := t.End(ctx, end) // always, or its configuration is never dropped
-	// Only so that the next turn of a script, which comes at once, finds what this one
-	// said. A host with a person before it does not wait.
+	// The next turn of a script comes at once; a host with a user does not wait.
 	waited := c.engine.WaitBackground(ctx)
 	shown := c.events.show()
 	fmt.Println()
 	return errors.Join(err, ended, waited, shown)
 }
 
-// answer gathers what the prompt is made of, and brings about one answer. The tools
-// that were called are noted at the turn's end, for those who read the turn.
+// answer gathers what the prompt is made of, and gets one answer. It notes the calls of tools for the turn's end.
 func (c *chat) answer(ctx context.Context, t *runtime.Turn, l line, end *phases.PostTurnInput) (string, error) {
 	if err := c.gather(ctx, t, l); err != nil {
 		return "", err
@@ -95,8 +89,7 @@ func (c *chat) answer(ctx context.Context, t *runtime.Turn, l line, end *phases.
 	return "", errors.New("the model does not stop calling tools")
 }
 
-// gather runs the phases ahead of the compiler. The second one with a plan is where
-// memory looks once more, for what the host's planner asks for.
+// gather runs the phases ahead of the compiler. With a plan of the host, memory searches once more.
 func (c *chat) gather(ctx context.Context, t *runtime.Turn, l line) error {
 	policy, err := t.PrePolicy(ctx, &phases.PrePolicyInput{UserText: phases.T(l.text)})
 	if err != nil {
@@ -119,7 +112,6 @@ func (c *chat) gather(ctx context.Context, t *runtime.Turn, l line) error {
 	return err
 }
 
-// event is a call as the end of the turn reports it.
 func (r result) event() phases.ToolEvent {
 	outcome := "ok"
 	if r.failed {
@@ -128,8 +120,6 @@ func (r result) event() phases.ToolEvent {
 	return phases.ToolEvent{Tool: r.tool, Outcome: outcome}
 }
 
-// callTool makes the call that the model asks for. What goes wrong is told to the
-// model: it may know better the next time.
 func callTool(ctx context.Context, t *runtime.Turn, r reply) result {
 	fmt.Printf("calls:  %s %s\n", r.tool, r.arguments)
 	res, err := t.CallTool(ctx, phases.ToolCall{Tool: r.tool, Arguments: r.arguments})
@@ -137,4 +127,38 @@ func callTool(ctx context.Context, t *runtime.Turn, r reply) result {
 		return result{tool: r.tool, text: err.Error(), failed: true}
 	}
 	return result{tool: r.tool, text: string(res.Content), failed: res.IsError}
+}
+
+// talk is some turns of one thread, in one run of the engine and its plugins.
+type talk struct {
+	name  string
+	lines []line
+}
+
+type line struct {
+	text string
+	mode phases.Mode
+	// plan are the queries of the host's own plan for what to recall. A real host
+	// lets a small model make one when the user's words alone find too little.
+	plan []string
+}
+
+// script is the user's side of the example: ten turns in two talks.
+func script() []talk {
+	return []talk{
+		{"monday", []line{
+			{text: "Where do I live?"},
+			{text: "I live in Lisbon. I prefer tabs over spaces."},
+			{text: "Remember that our database is PostgreSQL 17."},
+			{text: "Remember that my password is hunter2-Tr0ub4dor."},
+			{text: "I am allergic to peanuts. Don't save this."},
+		}},
+		{"tuesday", []line{
+			{text: "Help me with my talk.", plan: []string{"which database do we use", "where does the user live"}},
+			{text: "I moved. I live in Porto now."},
+			{text: "Don't use memory for this: where do I live?"},
+			{text: "Forget that I prefer tabs."},
+			{text: "Where do I live?", mode: phases.ModeChat},
+		}},
+	}
 }

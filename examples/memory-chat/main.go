@@ -1,21 +1,18 @@
-// Memory-chat is an agent host with a memory. It holds two talks of five turns with a
-// model that only pretends, the second one with a new engine and new plugin processes,
-// and shows for each turn what the memory may do in it, which memories are in the
-// prompt and which hook brought them, as the manifest says, and what was stored.
+// Memory-chat is an agent host with a memory. It holds two talks of five turns with a model that only pretends, the
+// second one with a new engine and new plugin processes, and shows for each turn what the memory may do in it, which
+// memories are in the prompt and which hook brought them, as the manifest says, and what was stored.
 //
 //	go run ./examples/memory-chat --data ./memories
 //
-// Run it again with the same folder: the first question has an answer then. Without
-// --data everything is gone at the end.
+// Run it again with the same directory: the first question has an answer then. Without
+// --data everything is removed at the end.
 //
-// What the user wishes of the memory and what is worth remembering is read by the
-// plugin's rules. With a model they are read by that; any server of the OpenAI Chat
-// Completions API will do, and its key is taken from OPENAI_API_KEY:
+// The plugin's rules read what the user wishes of the memory and what is worth remembering, or a model does, on any
+// server of the OpenAI Chat Completions API, whose key is taken from OPENAI_API_KEY:
 //
 //	go run ./examples/memory-chat --model http://localhost:8000/v1 --model-name qwen3
 //
-// Start reading at [chat.turn], in chat.go. What the user says is in script.go, the
-// model that pretends in model.go.
+// Start reading at [chat.turn], in chat.go, which also has what the user says; the model that pretends in model.go.
 package main
 
 import (
@@ -30,14 +27,13 @@ import (
 
 	"github.com/grapnelhq/grapnel/builtin"
 	"github.com/grapnelhq/grapnel/config"
+	"github.com/grapnelhq/grapnel/plugins/memory"
 	"github.com/grapnelhq/grapnel/providers/openai"
 	"github.com/grapnelhq/grapnel/runtime"
 )
 
-// configuration is what a host ships, or reads from its operator's file: the memory,
-// with all that it needs. Each grant that is left out takes something away. Nobody waits
-// for the turns of a script, so that its phases have more time than is usual: for a
-// model that reads wishes, and for a machine that is busy with other things.
+// configuration is what a host ships, or reads from its operator's file: the memory, with everything it needs. The
+// phases have more time than usual, for a model that reads wishes, and for a busy machine.
 const configuration = `
 version: 1
 budgets:
@@ -68,7 +64,6 @@ plugins:
     config: {dsn: '${MEMORY_DSN}', classifier: '${MEMORY_READER}', extraction: '${MEMORY_READER}'}
 `
 
-// options are the flags.
 type options struct {
 	data             string
 	model, modelName string
@@ -77,7 +72,7 @@ type options struct {
 func parse(args []string) (options, error) {
 	var o options
 	f := flag.NewFlagSet("memory-chat", flag.ContinueOnError)
-	f.StringVar(&o.data, "data", "", "folder of the memory (default: one that is removed at the end)")
+	f.StringVar(&o.data, "data", "", "directory of the memory (default: one that is removed at the end)")
 	f.StringVar(&o.model, "model", "", "base URL of a server of models that reads wishes and facts (default: the plugin's rules)")
 	f.StringVar(&o.modelName, "model-name", "gpt-5-mini", "the model there")
 	err := f.Parse(args)
@@ -88,14 +83,16 @@ func parse(args []string) (options, error) {
 	return o, err
 }
 
+func shipped() builtin.Plugins { return builtin.Plugins{memory.New} }
+
 func main() {
-	builtin.Main() // does not return in a plugin's process
+	builtin.Main(shipped()...) // does not return in a plugin's process
 	o, err := parse(os.Args[1:])
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 		return
 	case err != nil:
-		os.Exit(2) // the flags have told why
+		os.Exit(2) // the flags have reported why
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	err = run(ctx, o)
@@ -106,16 +103,15 @@ func main() {
 	}
 }
 
-// run holds the talks, each with an engine and plugin processes of its own. All that
-// they have in common is the folder.
+// run holds the talks, each with an engine and plugin processes of its own. They share the directory.
 func run(ctx context.Context, o options) (err error) {
 	if o.data == "" {
 		if o.data, err = os.MkdirTemp("", "grapnel-memory-chat-"); err != nil {
 			return err
 		}
-		defer func() { _ = os.RemoveAll(o.data) }() // a temporary folder
+		defer func() { _ = os.RemoveAll(o.data) }()
 	}
-	if o.data, err = filepath.Abs(o.data); err != nil { // plugins have working folders of their own
+	if o.data, err = filepath.Abs(o.data); err != nil { // plugins have working directories of their own
 		return err
 	}
 	begun := time.Now().UnixNano()
@@ -129,8 +125,6 @@ func run(ctx context.Context, o options) (err error) {
 	return nil
 }
 
-// talk starts an engine, holds one talk, and ends the engine: no plugin process is
-// left then.
 func (o options) talk(ctx context.Context, t talk, thread string, last bool) error {
 	seen := &events{}
 	eng, err := o.start(ctx, seen)
@@ -145,9 +139,8 @@ func (o options) talk(ctx context.Context, t talk, thread string, last bool) err
 	return errors.Join(err, eng.Close(context.WithoutCancel(ctx)))
 }
 
-// start starts an engine with the memory, and gives it the model if there is one.
 func (o options) start(ctx context.Context, seen *events) (*runtime.Engine, error) {
-	launches, err := builtin.Launches()
+	launches, err := shipped().Launches()
 	if err != nil {
 		return nil, err
 	}

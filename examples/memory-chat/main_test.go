@@ -24,7 +24,7 @@ const runMain = "RUN_EXAMPLE_MEMORY_CHAT"
 // TestMain makes this test binary three programs: the tests, the example, and the
 // plugin that the example starts from its own binary.
 func TestMain(m *testing.M) {
-	builtin.Main()
+	builtin.Main(shipped()...)
 	if os.Getenv(runMain) != "" {
 		main()
 		return
@@ -136,9 +136,9 @@ func TestMistakes(t *testing.T) {
 	t.Parallel()
 
 	for want, args := range map[string][]string{
-		"base URL is no http or https URL": {"--model", "house"},
-		`takes no arguments, and "hello"`:  {"hello"},
-		"flag provided but not defined: -": {"--nothing"},
+		"base URL is not an http or https URL": {"--model", "house"},
+		`takes no arguments, and "hello"`:      {"hello"},
+		"flag provided but not defined: -":     {"--nothing"},
 	} {
 		var r runs
 		out, err := r.run(t, args...)

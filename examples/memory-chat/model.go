@@ -7,30 +7,25 @@ import (
 	"strings"
 )
 
-// view is what a model is sent in one round of a turn.
 type view struct {
 	prompt  string
 	tools   []string
 	message string
-	// results are what its calls in this turn were answered with.
 	results []result
 }
 
-// result is the answer to one call of a tool.
 type result struct {
 	tool, text string
 	failed     bool
 }
 
-// reply is what a model says: a text, or the wish to call a tool.
 type reply struct {
 	text, tool string
 	arguments  json.RawMessage
 }
 
-// model pretends: a real host sends the prompt to its provider here. It knows what is
-// in the prompt and what tools answered, and nothing else, so that what it says shows
-// what went in.
+// model pretends: a real host sends the prompt to its provider here. It only knows the
+// prompt and the tools' answers, so that its words show what went in.
 func model(v view) (reply, error) {
 	if len(v.results) > 0 {
 		return afterwards(v)
@@ -51,19 +46,16 @@ func model(v view) (reply, error) {
 	return reply{text: "All right."}, nil
 }
 
-// wished is what stands behind the words of a wish.
 func wished(message, words string) string {
 	return strings.TrimSuffix(strings.TrimPrefix(message, words), ".")
 }
 
-// call is the wish to call a tool.
 func call(tool string, arguments map[string]any) (reply, error) {
 	data, err := json.Marshal(arguments)
 	return reply{tool: tool, arguments: data}, err
 }
 
-// remembered are the texts of the memories in a prompt. A line of one is
-// "- (SCOPE, CATEGORY) TEXT".
+// remembered are the texts of the memories in a prompt. A line of one is "- (SCOPE, CATEGORY) TEXT".
 func remembered(prompt string) (texts []string) {
 	_, inside, _ := strings.Cut(prompt, "<MEMORIES>\n")
 	inside, _, _ = strings.Cut(inside, "\n</MEMORIES>")
@@ -75,7 +67,6 @@ func remembered(prompt string) (texts []string) {
 	return texts
 }
 
-// afterwards is what the model makes of the last answer of a tool.
 func afterwards(v view) (reply, error) {
 	last := v.results[len(v.results)-1]
 	var answer struct {
@@ -91,7 +82,7 @@ func afterwards(v view) (reply, error) {
 		Message      string `json:"message"`
 		Count        int    `json:"count"`
 	}
-	if !json.Valid([]byte(last.text)) { // a failure is told in plain words
+	if !json.Valid([]byte(last.text)) { // a failure is a plain text
 		return reply{text: "The tool failed: " + last.text}, nil
 	}
 	if err := json.Unmarshal([]byte(last.text), &answer); err != nil {

@@ -13,7 +13,6 @@ import (
 	"github.com/grapnelhq/grapnel/runtime"
 )
 
-// showPolicy prints why memory may do what it may do in a turn.
 func showPolicy(set []phases.PolicyEntry) {
 	for _, p := range set {
 		var value struct {
@@ -44,8 +43,8 @@ func showRecall(m *manifest.Manifest) {
 	}
 }
 
-// showAll prints what is remembered about the workspace. It is a call outside of any
-// turn, as for a person who looks after the memory, so no turn's policy holds.
+// showAll prints what is remembered about the workspace, by a call outside of any turn,
+// which no turn's policy restricts.
 func showAll(ctx context.Context, eng *runtime.Engine) error {
 	res, err := eng.CallTool(ctx, "memory", phases.ToolCall{
 		Tool: "memory_list", Arguments: json.RawMessage(`{}`), Context: phases.Context{WorkspaceID: workspace},
@@ -71,13 +70,11 @@ func showAll(ctx context.Context, eng *runtime.Engine) error {
 	return nil
 }
 
-// events keeps what the memory did beside the turn, until it is shown.
 type events struct {
 	mu   sync.Mutex
 	list []runtime.Event
 }
 
-// note is told everything that happens in the engine, from many goroutines.
 func (e *events) note(ev runtime.Event) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -88,8 +85,7 @@ func (e *events) note(ev runtime.Event) {
 	}
 }
 
-// show prints what became of the facts of a turn, what a model was asked for it, and
-// hooks that failed.
+// show prints what became of the facts of a turn, what a model was asked for it, and hooks that failed.
 func (e *events) show() (err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -108,7 +104,6 @@ func (e *events) show() (err error) {
 	return err
 }
 
-// showStored prints what became of the facts of a turn.
 func showStored(details string) error {
 	var stored struct {
 		Items []struct {
@@ -126,7 +121,6 @@ func showStored(details string) error {
 	return nil
 }
 
-// became says what became of one fact.
 func became(change, id string, replaced []string) string {
 	switch change {
 	case "replaced":

@@ -12,8 +12,7 @@ import (
 	"github.com/grapnelhq/grapnel/sdk"
 )
 
-// configSchema is what the operator may write under "config". The host checks
-// it before the plugin sees anything.
+// configSchema is what the operator may write under "config". The host checks it before the plugin sees anything.
 const configSchema = `{
   "$schema": "https://json-schema.org/draft/2020-12/schema",
   "type": "object",
@@ -44,8 +43,7 @@ func newPlugin() *sdk.Plugin {
 	}
 }
 
-// freeze is one configuration. It never changes: several calls read it at the
-// same time.
+// freeze is one configuration. It never changes: several calls read it at the same time.
 type freeze struct {
 	Until  time.Time `json:"until"`
 	Tools  []string  `json:"tools"`
@@ -58,7 +56,7 @@ func parse(data json.RawMessage) (*freeze, error) {
 	f := &freeze{Reason: "change freeze"}
 	err := json.Unmarshal(data, f)
 	if bad, ok := errors.AsType[*time.ParseError](err); ok {
-		return nil, &phases.ConfigError{Pointer: "/until", Message: fmt.Sprintf("%s is no time; write one like 2026-12-24T12:00:00Z", bad.Value)}
+		return nil, &phases.ConfigError{Pointer: "/until", Message: fmt.Sprintf("%s is not a time; write one like 2026-12-24T12:00:00Z", bad.Value)}
 	}
 	if err != nil {
 		return nil, &phases.ConfigError{Message: err.Error()}
@@ -66,7 +64,6 @@ func parse(data json.RawMessage) (*freeze, error) {
 	return f, nil
 }
 
-// hooks are the subscriptions: freeze.announce, freeze.offer and freeze.guard.
 func (f *freeze) hooks() []sdk.Hook {
 	return []sdk.Hook{
 		{
@@ -81,9 +78,8 @@ func (f *freeze) hooks() []sdk.Hook {
 			Needs:    []string{"tool_calling"},
 			PreTools: f.offer,
 		}, {
-			// A validator runs after all other hooks of its phase, on what they
-			// have made of the call. It fails closed: a guard that cannot answer
-			// denies. It says what it looks at: a host that does not show it that
+			// A validator runs after all other hooks of its phase, on what they have made of the call. It fails
+			// closed: a guard that cannot answer denies. It says what it looks at: a host that does not show it that
 			// does not run it, and says so.
 			Name:        "guard",
 			Doc:         "denies tools that change things",
@@ -120,8 +116,6 @@ func (f *freeze) guard(_ context.Context, call *sdk.Call, in *phases.ToolPreCall
 	return sdk.Reply(&phases.Decision{Verdict: phases.VerdictDeny, Reason: f.text(), ReasonCode: "freeze"})
 }
 
-// statusTool is the tool as a model sees it. Without a schema it takes no
-// arguments.
 func statusTool() phases.Tool {
 	return phases.Tool{Name: "freeze_status", Description: "Says whether a change freeze is on, and until when."}
 }

@@ -139,7 +139,7 @@ func TestRefusedConfiguration(t *testing.T) {
 
 	tests := []struct{ name, config, want string }{
 		{"by the schema", `{"until": "2099-12-24T12:00:00Z"}`, "tools"},
-		{"by the plugin", `{"until": "tomorrow", "tools": []}`, "tomorrow is no time"},
+		{"by the plugin", `{"until": "tomorrow", "tools": []}`, "tomorrow is not a time"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

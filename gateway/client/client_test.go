@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/grapnelhq/grapnel/gateway/client"
-	"github.com/grapnelhq/grapnel/gateway/rpc"
+	"github.com/grapnelhq/grapnel/internal/rpc"
 )
 
 // everyWay runs a test over all three ways to a server.
@@ -192,7 +192,7 @@ func TestLost(t *testing.T) {
 	}
 	await(t, c.Done(), "the connection's end")
 	for what, err := range map[string]error{"the call": await(t, failed, "the end of the call"), "Err": c.Err(), "the next call": c.Call(t.Context(), "test/echo", nil, nil)} {
-		if !errors.Is(err, client.ErrLost) || !strings.Contains(err.Error(), "the token is not valid any more") {
+		if !errors.Is(err, client.ErrLost) || !strings.Contains(err.Error(), "the token is no longer valid") {
 			t.Errorf("%s: %v", what, err)
 		}
 	}

@@ -6,7 +6,7 @@ import (
 	"net"
 
 	"github.com/grapnelhq/grapnel/gateway/client"
-	"github.com/grapnelhq/grapnel/gateway/rpc"
+	"github.com/grapnelhq/grapnel/internal/rpc"
 )
 
 // A client that calls a method, and gets an error with a code.

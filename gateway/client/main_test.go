@@ -14,7 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/grapnelhq/grapnel/gateway/client"
-	"github.com/grapnelhq/grapnel/gateway/rpc"
+	"github.com/grapnelhq/grapnel/internal/rpc"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/grapnelhq/grapnel/gateway/client"
-	"github.com/grapnelhq/grapnel/gateway/rpc"
+	"github.com/grapnelhq/grapnel/internal/rpc"
 )
 
 // TestImpostorGetsNothing: over a connection that is not proven not a byte is sent.

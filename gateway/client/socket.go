@@ -13,19 +13,16 @@ import (
 	"github.com/coder/websocket"
 )
 
-// Times of a socket.
 const (
-	// quietTime is how long the gateway may be silent before it is asked for a sign
-	// of life, and signTime how long it may take to give one.
+	// The gateway is pinged after quietTime without a message, and must answer within pongTime.
 	quietTime = 30 * time.Second
-	signTime  = 10 * time.Second
+	pongTime  = 10 * time.Second
 )
 
-// notesAhead is how many notifications may wait for OnNotification.
-const notesAhead = 256
+const notesAhead = 256 // how many notifications may wait for OnNotification
 
-// socket makes calls over one WebSocket connection. It has three goroutines: one
-// reads, one writes, one tells notifications.
+// socket makes calls over one WebSocket connection. Its goroutines read, write, and deliver
+// notifications.
 type socket struct {
 	ws     *websocket.Conn
 	http   *http.Transport
@@ -37,14 +34,13 @@ type socket struct {
 
 	mu      sync.Mutex
 	pending map[uint64]chan *answer
-	cause   error // why gone is closed; nil for Close
+	cause   error // why gone is closed; nil after Close
 	isGone  bool
 }
 
 var _ way = (*socket)(nil)
 
-// newSocket connects. The transport is the socket's.
-func newSocket(ctx context.Context, target string, transport *http.Transport, o Options) (*socket, error) {
+func newSocket(ctx context.Context, target string, transport *http.Transport, o Options) (*Client, error) {
 	header := http.Header{}
 	if o.Token != "" {
 		header.Set("Authorization", "Bearer "+o.Token)
@@ -67,14 +63,17 @@ func newSocket(ctx context.Context, target string, transport *http.Transport, o 
 	}
 	s.wg.Go(s.read)
 	s.wg.Go(s.write)
-	s.wg.Go(s.tell)
-	return s, nil
+	s.wg.Go(func() {
+		for a := range s.notes {
+			s.notify(a)
+		}
+	})
+	return &Client{way: s}, nil
 }
 
-// refused is the gateway's own error, if the handshake's answer has one.
 func refused(ctx context.Context, resp *http.Response, err error) error {
 	if resp != nil && resp.Body != nil {
-		text, _ := io.ReadAll(resp.Body) // at most 1 KiB is there
+		text, _ := io.ReadAll(resp.Body) // at most 1 KiB
 		if a, bad := decodeAnswer(text); bad == nil && a.Error != nil {
 			return a.Error
 		}
@@ -103,8 +102,7 @@ func (s *socket) close() error {
 	return err
 }
 
-// end marks the connection as gone, and reports whether it was not before. Calls
-// that wait find out by themselves.
+// end marks the connection as gone, and reports whether it was not before.
 func (s *socket) end(cause error) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -116,14 +114,12 @@ func (s *socket) end(cause error) bool {
 	return true
 }
 
-// fail ends a connection that is of no use any more.
 func (s *socket) fail(cause error) {
 	if s.end(cause) {
 		_ = s.ws.CloseNow()
 	}
 }
 
-// lost is the error of calls that wait when the connection goes.
 func (s *socket) lost() error {
 	if cause := s.err(); cause != nil {
 		return cause
@@ -136,7 +132,11 @@ func (s *socket) roundTrip(ctx context.Context, id uint64, request []byte) (*ans
 	s.mu.Lock()
 	s.pending[id] = reply
 	s.mu.Unlock()
-	defer s.forget(id)
+	defer func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.pending, id)
+	}()
 	select {
 	case s.out <- request:
 	case <-s.gone:
@@ -151,7 +151,7 @@ func (s *socket) roundTrip(ctx context.Context, id uint64, request []byte) (*ans
 		return nil, ctx.Err()
 	case <-s.gone:
 	}
-	select { // what came before the end counts
+	select { // an answer before the end counts
 	case a := <-reply:
 		return a, nil
 	default:
@@ -159,15 +159,8 @@ func (s *socket) roundTrip(ctx context.Context, id uint64, request []byte) (*ans
 	}
 }
 
-// forget stops waiting for an answer.
-func (s *socket) forget(id uint64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.pending, id)
-}
-
-// write writes requests, and asks for a sign of life when there is nothing to say.
-// A gateway that works on calls is not asked: it may not be reading.
+// write writes requests, and pings when there are none. A gateway that works on calls is not
+// pinged: it may not be reading.
 func (s *socket) write() {
 	ctx := context.Background()
 	quiet := time.NewTicker(quietTime)
@@ -182,41 +175,37 @@ func (s *socket) write() {
 				return
 			}
 		case <-quiet.C:
-			if s.waiting() > 0 {
+			s.mu.Lock()
+			waiting := len(s.pending)
+			s.mu.Unlock()
+			if waiting > 0 {
 				continue
 			}
 			if err := s.ping(); err != nil {
-				s.fail(fmt.Errorf("%w: it gives no sign of life: %w", ErrLost, err))
+				s.fail(fmt.Errorf("%w: it does not answer pings: %w", ErrLost, err))
 				return
 			}
 		}
 	}
 }
 
-// ping asks for a sign of life.
 func (s *socket) ping() error {
-	ctx, cancel := context.WithTimeout(context.Background(), signTime)
+	ctx, cancel := context.WithTimeout(context.Background(), pongTime)
 	defer cancel()
 	return s.ws.Ping(ctx)
 }
 
-// waiting is how many calls wait for an answer.
-func (s *socket) waiting() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.pending)
-}
-
-// read reads answers and notifications until the connection ends.
 func (s *socket) read() {
 	defer close(s.notes)
 	for {
 		_, text, err := s.ws.Read(context.Background())
-		if err != nil {
-			s.fail(fmt.Errorf("%w: %w", ErrLost, closeReason(err)))
-			return
+		if closed, ok := errors.AsType[websocket.CloseError](err); ok && closed.Reason != "" {
+			err = errors.New(closed.Reason)
 		}
-		a, err := decodeAnswer(text)
+		var a *answer
+		if err == nil {
+			a, err = decodeAnswer(text)
+		}
 		if err == nil {
 			err = s.take(a)
 		}
@@ -227,7 +216,6 @@ func (s *socket) read() {
 	}
 }
 
-// take delivers a message.
 func (s *socket) take(a *answer) error {
 	if a.Method != "" {
 		select {
@@ -244,11 +232,11 @@ func (s *socket) take(a *answer) error {
 	case a.noID() && a.Error != nil:
 		return a.Error
 	}
-	return nil // else nobody waits for it any more
+	return nil // or nobody waits for it
 }
 
-// whose finds who waits for an answer. An error without an id is about the only
-// call there is, or it is not known which.
+// whose finds the call of an answer. An error without an id belongs to the only call, if there
+// is one.
 func (s *socket) whose(a *answer) (chan<- *answer, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -262,19 +250,4 @@ func (s *socket) whose(a *answer) (chan<- *answer, bool) {
 	reply, ok := s.pending[id]
 	delete(s.pending, id)
 	return reply, ok && err == nil
-}
-
-// tell calls OnNotification.
-func (s *socket) tell() {
-	for a := range s.notes {
-		s.notify(a)
-	}
-}
-
-// closeReason makes a close frame's reason the message.
-func closeReason(err error) error {
-	if ce, ok := errors.AsType[websocket.CloseError](err); ok && ce.Reason != "" {
-		return errors.New(ce.Reason)
-	}
-	return err
 }

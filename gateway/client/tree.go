@@ -9,143 +9,113 @@ import (
 	"github.com/grapnelhq/grapnel/tree"
 )
 
-// Tree is the tree of a gateway. It gives the answers of the store behind it, the
-// gateway's checks and rights before them; an error is what [tree.Store] promises
-// where the gateway's has a code of package tree, an [Error] where it has another,
-// and CodeUnavailable where there was no answer.
+// NewTree returns the tree of the gateway that c calls, within the caller's rights. Its errors
+// are those of [tree.Store], an [Error] if the gateway's code is not one of package tree, and
+// CodeUnavailable without an answer. Save omits the gateway's warnings.
 //
-// What the wire does not have (Changes, Affected, Listen, Thin) is refused with
-// CodeInvalid: workspace/watch and Options.OnNotification tell what changes.
-type Tree struct {
-	caller Caller
-}
+// Changes, Affected, Listen and Thin are refused with CodeInvalid: workspace/watch and
+// Options.OnNotification report changes.
+func NewTree(c Caller) tree.Store { return &remoteTree{c} }
 
-var _ tree.Store = (*Tree)(nil)
-
-// NewTree makes the tree of whatever c calls.
-func NewTree(c Caller) *Tree { return &Tree{c} }
+type remoteTree struct{ caller Caller }
 
 // CreateWorkspace implements tree.Store.
-func (t *Tree) CreateWorkspace(ctx context.Context, p tree.CreateWorkspace) (tree.Workspace, error) {
-	r, err := ask[workspace](ctx, t, "workspace/create", p)
-	return r.Workspace, err
+func (t *remoteTree) CreateWorkspace(ctx context.Context, p tree.CreateWorkspace) (tree.Workspace, error) {
+	return askFor[tree.Workspace](ctx, t, "workspace/create", "workspace", p)
 }
 
-// Workspaces implements tree.Store. It returns those that the caller may see.
-func (t *Tree) Workspaces(ctx context.Context) ([]tree.Workspace, error) {
-	r, err := ask[struct {
-		Workspaces []tree.Workspace `json:"workspaces"`
-	}](ctx, t, "workspace/list", nil)
-	return r.Workspaces, err
+// Workspaces implements tree.Store.
+func (t *remoteTree) Workspaces(ctx context.Context) ([]tree.Workspace, error) {
+	return askFor[[]tree.Workspace](ctx, t, "workspace/list", "workspaces", nil)
 }
 
 // RenameWorkspace implements tree.Store.
-func (t *Tree) RenameWorkspace(ctx context.Context, p tree.RenameWorkspace) (tree.Workspace, error) {
-	r, err := ask[workspace](ctx, t, "workspace/rename", p)
-	return r.Workspace, err
+func (t *remoteTree) RenameWorkspace(ctx context.Context, p tree.RenameWorkspace) (tree.Workspace, error) {
+	return askFor[tree.Workspace](ctx, t, "workspace/rename", "workspace", p)
 }
 
 // DeleteWorkspace implements tree.Store.
-func (t *Tree) DeleteWorkspace(ctx context.Context, p tree.DeleteWorkspace) (tree.Workspace, error) {
-	r, err := ask[workspace](ctx, t, "workspace/delete", p)
-	return r.Workspace, err
+func (t *remoteTree) DeleteWorkspace(ctx context.Context, p tree.DeleteWorkspace) (tree.Workspace, error) {
+	return askFor[tree.Workspace](ctx, t, "workspace/delete", "workspace", p)
 }
 
 // CreateFolder implements tree.Store.
-func (t *Tree) CreateFolder(ctx context.Context, p tree.CreateFolder) (tree.Folder, error) {
-	r, err := ask[folder](ctx, t, "folder/create", p)
-	return r.Folder, err
+func (t *remoteTree) CreateFolder(ctx context.Context, p tree.CreateFolder) (tree.Folder, error) {
+	return askFor[tree.Folder](ctx, t, "folder/create", "folder", p)
 }
 
 // RenameFolder implements tree.Store.
-func (t *Tree) RenameFolder(ctx context.Context, p tree.RenameFolder) (tree.Folder, error) {
-	r, err := ask[folder](ctx, t, "folder/rename", p)
-	return r.Folder, err
+func (t *remoteTree) RenameFolder(ctx context.Context, p tree.RenameFolder) (tree.Folder, error) {
+	return askFor[tree.Folder](ctx, t, "folder/rename", "folder", p)
 }
 
 // MoveFolder implements tree.Store.
-func (t *Tree) MoveFolder(ctx context.Context, p tree.MoveFolder) (tree.Folder, error) {
-	r, err := ask[folder](ctx, t, "folder/move", p)
-	return r.Folder, err
+func (t *remoteTree) MoveFolder(ctx context.Context, p tree.MoveFolder) (tree.Folder, error) {
+	return askFor[tree.Folder](ctx, t, "folder/move", "folder", p)
 }
 
 // DeleteFolder implements tree.Store.
-func (t *Tree) DeleteFolder(ctx context.Context, p tree.DeleteFolder) (tree.Folder, error) {
-	r, err := ask[folder](ctx, t, "folder/delete", p)
-	return r.Folder, err
+func (t *remoteTree) DeleteFolder(ctx context.Context, p tree.DeleteFolder) (tree.Folder, error) {
+	return askFor[tree.Folder](ctx, t, "folder/delete", "folder", p)
 }
 
 // CreateThread implements tree.Store.
-func (t *Tree) CreateThread(ctx context.Context, p tree.CreateThread) (tree.Thread, error) {
-	r, err := ask[thread](ctx, t, "thread/create", p)
-	return r.Thread, err
+func (t *remoteTree) CreateThread(ctx context.Context, p tree.CreateThread) (tree.Thread, error) {
+	return askFor[tree.Thread](ctx, t, "thread/create", "thread", p)
 }
 
 // RenameThread implements tree.Store.
-func (t *Tree) RenameThread(ctx context.Context, p tree.RenameThread) (tree.Thread, error) {
-	r, err := ask[thread](ctx, t, "thread/rename", p)
-	return r.Thread, err
+func (t *remoteTree) RenameThread(ctx context.Context, p tree.RenameThread) (tree.Thread, error) {
+	return askFor[tree.Thread](ctx, t, "thread/rename", "thread", p)
 }
 
 // MoveThread implements tree.Store.
-func (t *Tree) MoveThread(ctx context.Context, p tree.MoveThread) (tree.Thread, error) {
-	r, err := ask[thread](ctx, t, "thread/move", p)
-	return r.Thread, err
+func (t *remoteTree) MoveThread(ctx context.Context, p tree.MoveThread) (tree.Thread, error) {
+	return askFor[tree.Thread](ctx, t, "thread/move", "thread", p)
 }
 
 // DeleteThread implements tree.Store.
-func (t *Tree) DeleteThread(ctx context.Context, p tree.DeleteThread) (tree.Thread, error) {
-	r, err := ask[thread](ctx, t, "thread/delete", p)
-	return r.Thread, err
+func (t *remoteTree) DeleteThread(ctx context.Context, p tree.DeleteThread) (tree.Thread, error) {
+	return askFor[tree.Thread](ctx, t, "thread/delete", "thread", p)
 }
 
 // Tree implements tree.Store.
-func (t *Tree) Tree(ctx context.Context, q tree.Query) (tree.Page, error) {
+func (t *remoteTree) Tree(ctx context.Context, q tree.Query) (tree.Page, error) {
 	return ask[tree.Page](ctx, t, "thread/tree", q)
 }
 
 // Doc implements tree.Store.
-func (t *Tree) Doc(ctx context.Context, s tree.Scope) (tree.View, error) {
+func (t *remoteTree) Doc(ctx context.Context, s tree.Scope) (tree.View, error) {
 	return ask[tree.View](ctx, t, "thread/agents_doc/get", s)
 }
 
-// Save implements tree.Store. Warnings of the gateway are left out.
-func (t *Tree) Save(ctx context.Context, p tree.Save) (tree.Saved, error) {
+// Save implements tree.Store.
+func (t *remoteTree) Save(ctx context.Context, p tree.Save) (tree.Saved, error) {
 	return ask[tree.Saved](ctx, t, "thread/agents_doc/save", p)
 }
 
 // Archive implements tree.Store.
-func (t *Tree) Archive(ctx context.Context, p tree.ArchiveDoc) (tree.ArchivedNow, error) {
+func (t *remoteTree) Archive(ctx context.Context, p tree.ArchiveDoc) (tree.ArchivedNow, error) {
 	return ask[tree.ArchivedNow](ctx, t, "thread/agents_doc/archive", p)
 }
 
 // Restore implements tree.Store.
-func (t *Tree) Restore(ctx context.Context, p tree.RestoreDoc) (tree.Doc, error) {
-	r, err := ask[struct {
-		Doc tree.Doc `json:"doc"`
-	}](ctx, t, "thread/agents_doc/restore", p)
-	return r.Doc, err
+func (t *remoteTree) Restore(ctx context.Context, p tree.RestoreDoc) (tree.Doc, error) {
+	return askFor[tree.Doc](ctx, t, "thread/agents_doc/restore", "doc", p)
 }
 
 // Revisions implements tree.Store.
-func (t *Tree) Revisions(ctx context.Context, q tree.RevisionQuery) ([]tree.Revision, error) {
-	r, err := ask[struct {
-		Revisions []tree.Revision `json:"revisions"`
-	}](ctx, t, "thread/agents_doc/revisions", q)
-	return r.Revisions, err
+func (t *remoteTree) Revisions(ctx context.Context, q tree.RevisionQuery) ([]tree.Revision, error) {
+	return askFor[[]tree.Revision](ctx, t, "thread/agents_doc/revisions", "revisions", q)
 }
 
 // ArchivedDocs implements tree.Store.
-func (t *Tree) ArchivedDocs(ctx context.Context, q tree.ArchivedQuery) ([]tree.ArchivedDoc, error) {
-	r, err := ask[struct {
-		Archived []tree.ArchivedDoc `json:"archived"`
-	}](ctx, t, "thread/agents_doc/archived", q)
-	return r.Archived, err
+func (t *remoteTree) ArchivedDocs(ctx context.Context, q tree.ArchivedQuery) ([]tree.ArchivedDoc, error) {
+	return askFor[[]tree.ArchivedDoc](ctx, t, "thread/agents_doc/archived", "archived", q)
 }
 
-// Resolve implements tree.Store. The gateway has no answer for a thread that is
-// not known: then the root is asked.
-func (t *Tree) Resolve(ctx context.Context, ref tree.ThreadRef) (tree.Resolution, error) {
+// Resolve implements tree.Store. An unknown thread resolves as the root.
+func (t *remoteTree) Resolve(ctx context.Context, ref tree.ThreadRef) (tree.Resolution, error) {
 	r, err := ask[struct {
 		Effective *tree.Effective `json:"effective"`
 	}](ctx, t, "thread/agents_doc/resolve_for_thread", ref)
@@ -156,39 +126,27 @@ func (t *Tree) Resolve(ctx context.Context, ref tree.ThreadRef) (tree.Resolution
 	return tree.Resolution{Effective: root.Effective}, err
 }
 
-// Changes implements tree.Store; the wire does not have it.
-func (t *Tree) Changes(context.Context, tree.Seq, int) (tree.Changes, error) {
+// Changes implements tree.Store.
+func (t *remoteTree) Changes(context.Context, tree.Seq, int) (tree.Changes, error) {
 	return tree.Changes{}, notOnWire("Changes")
 }
 
-// Affected implements tree.Store; the wire does not have it.
-func (t *Tree) Affected(context.Context, tree.Scope) (int, error) { return 0, notOnWire("Affected") }
+// Affected implements tree.Store.
+func (t *remoteTree) Affected(context.Context, tree.Scope) (int, error) {
+	return 0, notOnWire("Affected")
+}
 
-// Listen implements tree.Store; the wire does not have it.
-func (t *Tree) Listen(context.Context, func()) error { return notOnWire("Listen") }
+// Listen implements tree.Store.
+func (t *remoteTree) Listen(context.Context, func()) error { return notOnWire("Listen") }
 
-// Thin implements tree.Store; the wire does not have it.
-func (t *Tree) Thin(context.Context, time.Time) (int, error) { return 0, notOnWire("Thin") }
+// Thin implements tree.Store.
+func (t *remoteTree) Thin(context.Context, time.Time) (int, error) { return 0, notOnWire("Thin") }
 
 func notOnWire(method string) error {
 	return tree.Errorf(tree.CodeInvalid, "%s is not offered over RPC: watch the workspace, or ask the store itself", method)
 }
 
-// Results with one member.
-type (
-	workspace struct {
-		Workspace tree.Workspace `json:"workspace"`
-	}
-	folder struct {
-		Folder tree.Folder `json:"folder"`
-	}
-	thread struct {
-		Thread tree.Thread `json:"thread"`
-	}
-)
-
-// ask calls a method.
-func ask[R any](ctx context.Context, t *Tree, method string, params any) (R, error) {
+func ask[R any](ctx context.Context, t *remoteTree, method string, params any) (R, error) {
 	var r R
 	if err := t.caller.Call(ctx, method, params, &r); err != nil {
 		var none R
@@ -197,7 +155,13 @@ func ask[R any](ctx context.Context, t *Tree, method string, params any) (R, err
 	return r, nil
 }
 
-// treeError makes an error what package tree says it is.
+// askFor is ask for a result with one member.
+func askFor[T any](ctx context.Context, t *remoteTree, method, member string, params any) (T, error) {
+	r, err := ask[map[string]T](ctx, t, method, params)
+	return r[member], err
+}
+
+// treeError turns an error into what package tree promises.
 func treeError(ctx context.Context, err error) error {
 	if errors.Is(err, ErrLost) && ctx.Err() == nil {
 		return &tree.Error{Code: tree.CodeUnavailable, Message: "the gateway is out of reach", Err: err}

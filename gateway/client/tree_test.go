@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -13,8 +12,8 @@ import (
 
 	"github.com/grapnelhq/grapnel/gateway"
 	"github.com/grapnelhq/grapnel/gateway/client"
+	"github.com/grapnelhq/grapnel/internal/treetest"
 	"github.com/grapnelhq/grapnel/tree"
-	"github.com/grapnelhq/grapnel/tree/treetest"
 )
 
 // treeServed is a gateway over a model.
@@ -36,39 +35,9 @@ func serveTree(t *testing.T) *treeServed {
 }
 
 // treeOf is the tree of a target.
-func treeOf(t *testing.T, target string) *client.Tree {
+func treeOf(t *testing.T, target string) tree.Store {
 	t.Helper()
 	return client.NewTree(dial(t, target, client.Options{}))
-}
-
-// clients are one for each way to the gateway.
-func (s *treeServed) clients(t *testing.T) []treetest.Client {
-	t.Helper()
-	var list []treetest.Client
-	for _, target := range []string{s.http, s.ws, s.unix} {
-		remote := treeOf(t, target)
-		list = append(list, treetest.Client{Store: func() tree.Store { return remote }, Actor: "client-" + strconv.Itoa(len(list))})
-	}
-	return list
-}
-
-// Whatever clients do over the wire, the answers are those of a store.
-func TestTreeRun(t *testing.T) {
-	t.Parallel()
-
-	for seed := range uint64(4) {
-		t.Run("seed "+strconv.FormatUint(seed, 10), func(t *testing.T) {
-			t.Parallel()
-
-			treetest.Run(t, treetest.RunOptions{Seed: seed, Steps: 200, Clients: serveTree(t).clients(t), Remote: true})
-		})
-	}
-}
-
-func TestTreeRunConcurrent(t *testing.T) {
-	t.Parallel()
-
-	treetest.RunConcurrent(t, treetest.RunOptions{Seed: 1, Steps: 50, Clients: serveTree(t).clients(t), Remote: true})
 }
 
 func TestTreeErrors(t *testing.T) {

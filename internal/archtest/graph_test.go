@@ -90,8 +90,8 @@ var impure = []string{
 var purePackages = []string{
 	"phases", "manifest", "compiler", "internal/digest", "internal/text", "internal/recent", "internal/cond", "internal/plan", "internal/merge",
 	"tree",
-	"plugins/memory/advice", "plugins/memory/handover", "plugins/memory/recall", "plugins/memory/secret", "plugins/memory/section",
-	"plugins/memory/toolset", "plugins/memory/turnpolicy",
+	"internal/memory/advice", "internal/memory/codec", "internal/memory/recall", "internal/memory/secret", "internal/memory/section",
+	"internal/memory/toolset", "internal/memory/turnpolicy",
 }
 
 // checkPure lists imports that break the promise of purePackages. Importing

@@ -26,115 +26,135 @@ const modulePath = "github.com/grapnelhq/grapnel"
 // internal and cmd), third-party, and any.
 const layers = `
 	# Vocabulary and leaves.
-	std < phases;
+	std < internal/suggest, internal/jsonscan;
+	internal/suggest, internal/jsonscan < phases, internal/..., cmd/..., builtin, compiler, config, gateway, manifest, plugins/...,
+	runtime, sdk, sdk/plugintest, store;
 	std < tree;
 	std < internal/archtest;
-	std < internal/latency;
 	std < internal/recent;
 	golang.org/x/sys < internal/sandbox, internal/peer;
-	github.com/cespare/xxhash/v2, github.com/gowebpki/jcs < internal/digest;
-	golang.org/x/text < lenient;
-	github.com/rivo/uniseg, golang.org/x/text, lenient < internal/text;
-	github.com/sony/gobreaker/v2 < internal/supervise;
+	github.com/cespare/xxhash/v2 < internal/digest;
+	github.com/rivo/uniseg, golang.org/x/text < internal/text;
 
 	# Documents and pure cores.
 	phases, internal/digest, github.com/google/jsonschema-go < manifest;
 	phases, github.com/goccy/go-yaml, github.com/google/jsonschema-go < config;
-	phases, manifest, internal/digest, internal/text < compiler;
-	phases, manifest, internal/text < home;
+	phases, internal/text < internal/sections;
+	phases, manifest, internal/digest, internal/sections, internal/text < compiler;
+	phases, manifest, internal/sections, internal/text < internal/persona;
 	phases, github.com/expr-lang/expr < internal/cond;
 	phases, internal/cond < internal/plan;
-	phases, internal/digest, internal/text < internal/merge;
+	phases, internal/digest, internal/sections, internal/text < internal/merge;
+	phases, internal/text < internal/stats;
+	phases, config, manifest, internal/merge, internal/plan, internal/sections, internal/suggest, internal/text < internal/turnstate;
+	phases, manifest, internal/recent < internal/sessions;
+	phases, internal/merge, internal/recent, internal/turnstate < internal/answers;
+
+	# Background work.
+	phases < jobs;
+	phases, jobs < internal/background;
+	jobs, phases, github.com/google/go-cmp < internal/queuetest;
 
 	# The author's side.
 	phases < sdk;
-	phases, sdk, internal/wire, github.com/hashicorp/go-plugin,
+	phases, internal/text < sdk/prompttext;
+	phases, sdk, internal/peer, internal/wire, github.com/hashicorp/go-plugin,
 	github.com/hashicorp/go-hclog < sdk/serve;
-	phases, sdk, sdk/serve, runtime, internal/wire < sdk/plugintest;
+	phases, sdk, sdk/serve, runtime, internal/wire, golang.org/x/tools < sdk/plugintest;
 
 	# The wire and the processes.
 	phases, internal/wire/..., google.golang.org/grpc,
 	google.golang.org/protobuf < internal/wire/...;
-	phases, internal/sandbox, internal/wire,
+	phases, internal/peer, internal/sandbox, internal/wire,
 	golang.org/x/sys < internal/proc;
 
+	phases, github.com/google/jsonschema-go < internal/configschema;
+
+	# Calls that may hang, and the plugins that run.
+	phases < internal/bounded;
+	phases, config, internal/bounded, internal/configschema, internal/suggest, internal/wire, internal/proc, internal/sandbox,
+	internal/supervise < internal/pool;
+
 	# The engine.
-	phases, config, manifest, compiler, home, internal/digest, internal/text,
-	internal/cond, internal/plan, internal/merge, internal/wire, internal/proc, internal/sandbox,
-	internal/supervise, internal/latency, internal/recent, github.com/google/jsonschema-go,
+	std < internal/callctx;
+	phases, manifest, internal/bounded < internal/keeper;
+	phases, config, internal/bounded, internal/configschema, internal/recent, internal/text, internal/turnstate,
+	github.com/google/jsonschema-go < internal/hostservice;
+	phases, config, manifest, compiler, jobs, internal/answers, internal/background, internal/bounded, internal/callctx,
+	internal/cond, internal/digest, internal/hostservice, internal/keeper, internal/merge, internal/persona, internal/plan,
+	internal/pool, internal/sessions, internal/stats, internal/supervise, internal/text, internal/turnstate, internal/wire,
 	github.com/oklog/ulid/v2 < runtime;
 
-	# The kit of what keeps trees: a model, a suite, random runs.
-	tree, github.com/google/go-cmp, github.com/oklog/ulid/v2 < tree/treetest;
+	# A store of trees in memory, for tests.
+	tree, github.com/oklog/ulid/v2 < internal/treetest;
 
 	# What stands on the engine. Drivers of databases and providers are added
 	# beside the package that needs them.
-	github.com/jackc/pgx/v5, github.com/pressly/goose/v3, modernc.org/sqlite < store/sqldb;
-	store/sqldb < store/schema;
-	phases, manifest, store/schema, store/sqldb < store;
-	tree, store/sqldb, github.com/oklog/ulid/v2 < store/treestore;
-	phases, manifest, store, github.com/google/go-cmp, go.uber.org/goleak < store/storetest;
-	phases, runtime, store/sqldb, github.com/jackc/pgx/v5, github.com/riverqueue/river < store/jobqueue;
-	phases, runtime, github.com/google/go-cmp < runtime/queuetest;
+	github.com/jackc/pgx/v5, github.com/pressly/goose/v3, modernc.org/sqlite < internal/sqldb;
+	internal/sqldb < internal/schema;
+	phases, manifest, internal/digest, internal/schema, internal/sqldb < store;
+	tree, internal/sqldb, github.com/oklog/ulid/v2 < store/treestore;
+	internal/schema, internal/sqldb, go.uber.org/goleak < internal/storetest;
+	phases, jobs, internal/sqldb, github.com/jackc/pgx/v5, github.com/riverqueue/river < store/jobqueue;
 
 	# The API of OpenTelemetry: neither its globals nor its SDK.
-	phases, runtime, go.opentelemetry.io/otel/attribute, go.opentelemetry.io/otel/codes, go.opentelemetry.io/otel/metric,
+	phases, jobs, runtime, go.opentelemetry.io/otel/attribute, go.opentelemetry.io/otel/codes, go.opentelemetry.io/otel/metric,
 	go.opentelemetry.io/otel/propagation, go.opentelemetry.io/otel/trace < telemetry;
 
 	# What plugins were sent, kept and sent again.
 	phases, runtime < record;
 	phases, record, runtime, internal/digest < internal/replay;
 
-	phases, manifest, compiler, runtime, store, github.com/google/jsonschema-go < internal/surface;
+	phases, manifest, compiler, runtime, store, github.com/google/jsonschema-go < internal/api;
 	phases, github.com/coder/websocket, github.com/google/jsonschema-go,
-	golang.org/x/time < gateway/rpc;
+	golang.org/x/time < internal/rpc;
 	tree, internal/peer, github.com/coder/websocket < gateway/client;
-	phases, config, manifest, compiler, runtime, store, tree, gateway/rpc, internal/recent, internal/surface, internal/text,
-	github.com/google/jsonschema-go, github.com/prometheus/client_golang < gateway;
+	phases, config, manifest, compiler, runtime, store, tree, internal/rpc, internal/recent, internal/api, internal/text,
+	github.com/prometheus/client_golang < gateway;
 	phases, github.com/tiktoken-go/tokenizer < history;
-	std < providers/facts;
-	phases, manifest, compiler, history, internal/digest, providers/facts < providers;
-	phases, manifest, history, providers, providers/facts,
+	phases, manifest, compiler, history, internal/digest < providers;
+	phases, manifest, history, providers, compiler,
 	github.com/anthropics/anthropic-sdk-go < providers/anthropic;
-	phases, history, providers, providers/facts,
+	phases, history, providers, compiler,
 	github.com/openai/openai-go/v3 < providers/openai;
-	phases, history, internal/digest, providers, providers/facts,
+	phases, history, internal/digest, providers, compiler,
 	google.golang.org/genai < providers/gemini;
-	phases, compiler, history, providers, github.com/google/go-cmp < providers/providerstest;
+	phases, compiler, history, providers, github.com/google/go-cmp < providers/internal/providerstest;
+	manifest, providers/internal/... < providers/internal/prefixcache;
+	std < internal/oracle;
 
 	# Plugins, written as a stranger would write them: each knows the sdk and
 	# itself. Only their mains serve a process.
-	phases, sdk, lenient, plugins/agentsdoc/..., github.com/google/jsonschema-go,
-	github.com/rivo/uniseg, golang.org/x/sys < plugins/agentsdoc/...;
-	github.com/fsnotify/fsnotify < plugins/agentsdoc/watch;
-	golang.org/x/text < plugins/agentsdoc/chain/textrule/textruletest;
+	phases, sdk, sdk/prompttext, internal/agentsdoc/..., github.com/google/jsonschema-go,
+	golang.org/x/sys < internal/agentsdoc/..., plugins/agentsdoc;
+	plugins/agentsdoc < plugins/agentsdoc/cmd/...;
+	github.com/fsnotify/fsnotify < internal/agentsdoc/watch;
+	golang.org/x/text < internal/agentsdoc/agentsdoctest;
 	phases, sdk, plugins/scripted/... < plugins/scripted/...;
-	phases, sdk, lenient, plugins/skills/... < plugins/skills/...;
-	github.com/goccy/go-yaml < plugins/skills/skillset;
+	phases, sdk, sdk/prompttext, internal/skillset < plugins/skills;
+	plugins/skills < plugins/skills/cmd/...;
+	github.com/goccy/go-yaml, phases < internal/skillset;
 	# The memory owns a database as a stranger's plugin would, by sqldb; only the hooks
 	# and the command know the sdk, the cores below them are values in, values out.
-	phases < plugins/memory/turnpolicy;
-	github.com/rivo/uniseg, golang.org/x/text < plugins/memory/recall;
-	std < plugins/memory/secret;
-	plugins/memory/turnpolicy < plugins/memory/section;
-	phases, plugins/memory/recall, plugins/memory/turnpolicy < plugins/memory/advice;
-	plugins/memory/recall, plugins/memory/turnpolicy, store/sqldb, github.com/oklog/ulid/v2 < plugins/memory/itemstore;
-	plugins/memory/itemstore, plugins/memory/recall, plugins/memory/turnpolicy < plugins/memory/handover;
-	phases, plugins/memory/itemstore, plugins/memory/recall, plugins/memory/turnpolicy < plugins/memory/toolset;
-	phases, sdk, store/sqldb, plugins/memory/... < plugins/memory;
+	phases, golang.org/x/text < internal/memory/turnpolicy;
+	github.com/blevesearch/snowballstem, golang.org/x/text < internal/memory/recall;
+	std < internal/memory/secret;
+	internal/memory/recall, internal/memory/turnpolicy, internal/sqldb, github.com/oklog/ulid/v2 < internal/memory/itemstore;
+	phases, sdk, internal/memory/itemstore, internal/memory/turnpolicy < internal/memory/toolset;
+	sdk/prompttext < internal/skillset, internal/memory/...;
+	phases, sdk, sdk/prompttext, internal/sqldb, internal/memory/... < plugins/memory;
 	plugins/memory < plugins/memory/cmd/...;
 	sdk/serve < plugins/agentsdoc/cmd/..., plugins/memory/cmd/..., plugins/scripted/cmd/..., plugins/skills/cmd/...;
 
-	# The first-party plugins as processes of the host's own binary.
-	phases, sdk, sdk/serve, runtime, plugins/... < builtin;
+	# Plugins as processes of the host's own binary.
+	sdk, sdk/serve, runtime, internal/suggest < builtin;
 
 	# Plugins that misbehave, for tests.
 	phases, sdk, sdk/serve, internal/wire/..., github.com/hashicorp/go-plugin,
-	github.com/hashicorp/go-hclog, golang.org/x/sys < internal/badplugin;
+	github.com/hashicorp/go-hclog < internal/badplugin;
 
 	# A host whose plugins misbehave for a long time, for tests.
-	phases, config, runtime, sdk, sdk/serve, internal/badplugin, internal/latency < internal/soak;
-	internal/soak < internal/soak/cmd/...;
+	phases, config, runtime, sdk, sdk/serve, internal/badplugin, internal/stats < internal/soak;
 
 	# Measuring, wiring, showing.
 	phases, sdk, config, runtime, internal/wire, github.com/hashicorp/go-plugin,
@@ -142,7 +162,7 @@ const layers = `
 	google.golang.org/protobuf < internal/bench/...;
 	phases, sdk, sdk/serve, internal/wire, internal/wire/wiretest,
 	github.com/hashicorp/go-plugin, github.com/hashicorp/go-hclog < internal/badplugin;
-	any < cmd/...;
+	any < cmd/..., internal/docgen;
 	public, third-party < examples/...;
 `
 

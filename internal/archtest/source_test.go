@@ -153,17 +153,15 @@ func checkClock(p sourcePkg) []string {
 // goroutineOwners are the packages that may start goroutines; they also wait
 // for them.
 var goroutineOwners = []string{
-	"runtime", "internal/proc", "internal/supervise", "internal/wire", "sdk/serve",
+	"runtime", "internal/pool", "internal/bounded", "internal/background", "internal/proc", "internal/supervise", "internal/wire", "sdk/serve",
 	// The system tells of changed files when it likes, and somebody has to listen.
-	"plugins/agentsdoc/watch",
+	"internal/agentsdoc/watch",
 	// One listens to the database, one reads what changed, one thins, while it serves.
 	"gateway",
 	// One reads and one writes each connection; calls end before their connection.
-	"gateway/rpc", "gateway/client",
+	"internal/rpc", "gateway/client",
 	// Somebody waits for SIGHUP while the gateway serves.
 	"cmd/grapnel",
-	// Its callers call at once, and configurations change over their heads.
-	"internal/soak",
 	// It leaks them: that is what it is for.
 	"internal/badplugin",
 }

@@ -31,7 +31,7 @@ func repoRoot(t *testing.T) string {
 // goDirs lists the folders below root that hold Go files, slash-separated and
 // relative to it, those of nested modules included. Folders that the go command
 // does not look into either (testdata, names with a leading dot or underscore)
-// are left out.
+// are omitted.
 func goDirs(root string) ([]string, error) {
 	var dirs []string
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"net"
 	"os"
@@ -24,131 +23,103 @@ import (
 
 // Program is one run of the program.
 type Program struct {
-	// Mode is what it does wrong; Args are the mode's own.
 	Mode string
 	Args []string
-	// Self are program and arguments that start it again in the mode that
-	// follows.
-	Self []string
-	// Exit ends the process at once.
-	Exit func(status int)
-
-	// stdout and stderr are those of the process: the sdk replaces os.Stdout and
-	// os.Stderr.
-	stdout, stderr *os.File
+	Self []string                        // Self are program and arguments that start it again in the mode that follows
+	Exit func(status int)                // Exit ends the process at once
+	More map[string]func(*Program) error // More are modes of the caller's own
+	// Stdout and Stderr are those of the process, which the sdk replaces. Run sets them.
+	Stdout, Stderr *os.File
 }
 
 // Modes lists the modes.
-func Modes() []string {
-	var names []string
-	for name := range modes() {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
-}
+func Modes() []string { return slices.Sorted(maps.Keys(modes())) }
 
 // Run runs the program and returns its exit status.
 func (p Program) Run() int {
-	run, ok := modes()[p.Mode]
+	all := modes()
+	maps.Copy(all, p.More)
+	run, ok := all[p.Mode]
 	if !ok {
 		_, _ = fmt.Fprintf(os.Stderr, "no mode %q\n", p.Mode)
 		return 2
 	}
-	p.stdout, p.stderr = os.Stdout, os.Stderr
+	p.Stdout, p.Stderr = os.Stdout, os.Stderr
 	if err := run(&p); err != nil {
-		_, _ = fmt.Fprintln(p.stderr, err)
+		_, _ = fmt.Fprintln(p.Stderr, err)
 		return 1
 	}
 	return 0
 }
 
-// modes are the ways to be bad.
 func modes() map[string]func(*Program) error {
 	all := map[string]func(*Program) error{
-		"sleeper":   block,
-		"hang":      block,
-		"mute":      (*Program).mute,
-		"no-socket": (*Program).noSocket,
-		"noise":     (*Program).noise,
-		"version":   (*Program).otherVersion,
-		"exit":      func(*Program) error { return errors.New("out of cheese") },
+		"sleeper":       (*Program).Block,
+		"hang":          (*Program).Block,
+		"mute":          func(p *Program) error { return p.listening(Socket()) },
+		"elsewhere":     func(p *Program) error { return p.listening(p.Arg("socket")) },
+		"no-socket":     func(p *Program) error { return errors.Join(p.Handshake(1), p.Block()) },
+		"version":       func(p *Program) error { return errors.Join(p.Handshake(99), p.Block()) },
+		"exit":          func(*Program) error { return errors.New("out of cheese") },
+		"noise":         (*Program).noise,
+		"dribble-start": (*Program).dribbleStart,
+		"stubborn":      func(p *Program) error { return errors.Join(p.serve(stubborn), p.Block()) },
+		"silent":        (*Program).silent,
+		"two-hooks":     (*Program).twoHooks,
+		"feature": func(*Program) error {
+			return serve.Serve(&sdk.Plugin{Name: "bad", Version: "1.0.0", Requires: []string{"time_travel"}})
+		},
+		"herd":         (*Program).herd,
+		"ghost":        (*Program).ghost,
+		"memory-start": func(p *Program) error { return Keep(context.Background(), p.fillUp()) },
+		"filler":       func(p *Program) error { return Keep(context.Background(), p.fillUp()) },
 	}
-	for _, part := range []map[string]handler{handlers(), wordHandlers(), greedyHandlers()} {
-		for name, h := range part {
-			all[name] = func(p *Program) error { return p.serve(h) }
-		}
+	for name, h := range handlers() {
+		all[name] = func(p *Program) error { return p.serve(h) }
 	}
-	for _, part := range []map[string]rawAnswer{rawAnswers(), wordAnswers()} {
-		for name, answer := range part {
-			all[name] = func(p *Program) error { return p.serveRaw(answer) }
-		}
+	for name, answer := range rawAnswers() {
+		all[name] = func(p *Program) error { return p.serveRaw(answer) }
 	}
-	maps.Copy(all, wholes())
-	maps.Copy(all, starts())
-	maps.Copy(all, greedyModes())
-	all["stubborn"] = func(p *Program) error { return errors.Join(p.serve(stubborn), block(p)) }
-	all["leaky"] = (*Program).leaky
-	all["silent"] = (*Program).silent
-	all["feature"] = (*Program).feature
-	all["two-hooks"] = (*Program).twoHooks
-	all["tools"] = (*Program).tools
-	all["elsewhere"] = (*Program).elsewhere
-	all["dribble-start"] = (*Program).dribbleStart
-	all["hostile"] = (*Program).hostile
 	return all
 }
 
-// block waits until the process is killed.
-func block(*Program) error {
+// Block waits until the process is killed.
+func (*Program) Block() error {
 	c := make(chan os.Signal, 1)
 	signal.Notify(c, syscall.SIGHUP)
 	<-c
 	return nil
 }
 
-// socket is a path where a plugin may make its socket.
-func socket() string { return filepath.Join(os.Getenv("PLUGIN_UNIX_SOCKET_DIR"), "s") }
+// Listen listens at an address.
+func Listen(network, addr string) (net.Listener, error) {
+	return (&net.ListenConfig{}).Listen(context.Background(), network, addr)
+}
 
-func (p *Program) handshake(version int) error {
-	_, err := fmt.Fprintf(p.stdout, "1|%d|unix|%s|grpc|\n", version, socket())
+// Socket is a path where a plugin may make its socket.
+func Socket() string { return filepath.Join(os.Getenv("PLUGIN_UNIX_SOCKET_DIR"), "s") }
+
+// Handshake announces [Socket] with a version of the protocol.
+func (p *Program) Handshake(version int) error {
+	_, err := fmt.Fprintf(p.Stdout, "1|%d|unix|%s|grpc|\n", version, Socket())
 	return err
 }
 
-// mute shakes hands, listens, and says nothing.
-func (p *Program) mute() error {
-	l, err := (&net.ListenConfig{}).Listen(context.Background(), "unix", socket())
+// listening listens, announces a socket, which may be another one, and says nothing.
+func (p *Program) listening(announced string) error {
+	l, err := Listen("unix", Socket())
 	if err != nil {
 		return err
 	}
 	defer func() { _ = l.Close() }()
-	if err := p.handshake(1); err != nil {
-		return err
-	}
-	return block(p)
-}
-
-// noSocket names a socket that is not there.
-func (p *Program) noSocket() error {
-	if err := p.handshake(1); err != nil {
-		return err
-	}
-	return block(p)
+	_, err = fmt.Fprintf(p.Stdout, "1|1|unix|%s|grpc|\n", announced)
+	return errors.Join(err, p.Block())
 }
 
 // noise writes to standard output what belongs on standard error.
 func (p *Program) noise() error {
-	if _, err := io.WriteString(p.stdout, "\x1b[31mloading\x1b[0m the model\n"); err != nil {
-		return err
-	}
-	return p.serve(good)
-}
-
-func (p *Program) otherVersion() error {
-	if err := p.handshake(99); err != nil {
-		return err
-	}
-	return block(p)
+	_, err := p.Stdout.WriteString("\x1b[31mloading\x1b[0m the model\n")
+	return errors.Join(err, p.serve(good))
 }
 
 // serve serves one hook of turn.pre_prompt_compile, "h".
@@ -164,24 +135,12 @@ func (p *Program) serve(h handler) error {
 	})
 }
 
-// feature needs what no host has.
-func (p *Program) feature() error {
-	return serve.Serve(&sdk.Plugin{Name: "bad", Version: "1.0.0", Requires: []string{"time_travel"}})
-}
-
-// counting adds a byte to the file that the arguments name by "count=", so that a
-// test knows how often the hook was called, over all starts of the program.
+// counting adds a byte per call to the file of the argument "count=", so that a test
+// knows how often the hook was called, over all starts of the program.
 func (p *Program) counting(h handler) sdk.Handler[phases.Input] {
 	return func(ctx context.Context, c *sdk.Call, _ phases.Input) ([]phases.Contribution, error) {
-		if path := p.arg("count"); path != "" {
-			f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
-			if err != nil {
-				return nil, err
-			}
-			if _, err := f.WriteString("x"); err != nil {
-				return nil, errors.Join(err, f.Close())
-			}
-			if err := f.Close(); err != nil {
+		if path := p.Arg("count"); path != "" {
+			if err := appendTo(path, "x"); err != nil {
 				return nil, err
 			}
 		}
@@ -189,8 +148,17 @@ func (p *Program) counting(h handler) sdk.Handler[phases.Input] {
 	}
 }
 
-// arg returns the value of an argument NAME=VALUE.
-func (p *Program) arg(name string) string {
+func appendTo(path, text string) error {
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(text)
+	return errors.Join(err, f.Close())
+}
+
+// Arg returns the value of an argument NAME=VALUE.
+func (p *Program) Arg(name string) string {
 	for _, a := range p.Args {
 		if value, ok := strings.CutPrefix(a, name+"="); ok {
 			return value
@@ -199,18 +167,33 @@ func (p *Program) arg(name string) string {
 	return ""
 }
 
+// Child is this program again, in another mode. The arguments stay, so that a test finds it by them.
+func (p *Program) Child(mode string, args ...string) *exec.Cmd {
+	args = slices.Concat(p.Self[1:], []string{mode}, args, p.Args)
+	cmd := exec.CommandContext(context.Background(), p.Self[0], args...) //nolint:gosec // itself
+	cmd.SysProcAttr = &syscall.SysProcAttr{}
+	return cmd
+}
+
+// Apart is Child in a session of its own.
+func (p *Program) Apart(mode string, args ...string) *exec.Cmd {
+	cmd := p.Child(mode, args...)
+	cmd.SysProcAttr.Setsid = true
+	return cmd
+}
+
 // startChildren starts programs that outlive this one and keep its standard error
 // open: one of its group, and one in a session of its own.
-func (p *Program) startChildren(ctx context.Context) error {
-	for _, session := range []bool{false, true} {
-		cmd := exec.CommandContext(context.WithoutCancel(ctx), p.Self[0], append(p.Self[1:len(p.Self):len(p.Self)], "sleeper")...) //nolint:gosec // itself
-		cmd.Stderr, cmd.SysProcAttr = p.stderr, &syscall.SysProcAttr{Setsid: session}
-		if err := cmd.Start(); err != nil {
-			return err
-		}
-		if _, err := fmt.Fprintf(p.stderr, "child %d\n", cmd.Process.Pid); err != nil {
-			return err
-		}
+func (p *Program) startChildren() error {
+	return errors.Join(p.startChild(p.Child("sleeper")), p.startChild(p.Apart("sleeper")))
+}
+
+// startChild starts a child that holds standard error, and reports its number there.
+func (p *Program) startChild(cmd *exec.Cmd) error {
+	cmd.Stderr = p.Stderr
+	if err := cmd.Start(); err != nil {
+		return err
 	}
-	return nil
+	_, err := fmt.Fprintf(p.Stderr, "child %d\n", cmd.Process.Pid)
+	return err
 }

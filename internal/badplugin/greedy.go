@@ -11,7 +11,6 @@ import (
 	"io"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -22,36 +21,9 @@ import (
 	"github.com/grapnelhq/grapnel/sdk"
 )
 
-// greedyHandlers are hooks that take what they can get.
-func greedyHandlers() map[string]handler {
-	return map[string]handler{
-		"memory":       fill,
-		"memory-child": fillInChild,
-		"reach":        reach,
-	}
-}
-
-// greedyModes are programs that do so before they serve.
-func greedyModes() map[string]func(*Program) error {
-	return map[string]func(*Program) error{
-		"memory-start": func(p *Program) error { return keep(context.Background(), p.fillUp()) },
-		"filler":       func(p *Program) error { return keep(context.Background(), p.fillUp()) },
-	}
-}
-
-// fill fills memory and never answers.
-func fill(ctx context.Context, p *Program, _ *sdk.Call) ([]phases.Contribution, error) {
-	return nil, keep(ctx, p.fillUp())
-}
-
 // fillInChild lets a child in a session of its own do so.
-func fillInChild(ctx context.Context, p *Program, _ *sdk.Call) ([]phases.Contribution, error) {
-	cmd := exec.CommandContext(context.WithoutCancel(ctx), p.Self[0], append(p.Self[1:len(p.Self):len(p.Self)], append([]string{"filler"}, p.Args...)...)...) //nolint:gosec // itself
-	cmd.Stderr, cmd.SysProcAttr = p.stderr, &syscall.SysProcAttr{Setsid: true}
-	if err := cmd.Start(); err != nil {
-		return nil, err
-	}
-	if _, err := fmt.Fprintf(p.stderr, "child %d\n", cmd.Process.Pid); err != nil {
+func fillInChild(_ context.Context, p *Program, _ *sdk.Call) ([]phases.Contribution, error) {
+	if err := p.startChild(p.Apart("filler")); err != nil { //nolint:contextcheck // it outlives the call
 		return nil, err
 	}
 	select {}
@@ -60,7 +32,7 @@ func fillInChild(ctx context.Context, p *Program, _ *sdk.Call) ([]phases.Contrib
 // fillUp fills memory until the process holds as many MiB as "until=" says, and
 // then says so; it returns what it holds. Without it 1 GiB is the end: a machine must survive its tests.
 func (p *Program) fillUp() [][]byte {
-	until, err := strconv.Atoi(p.arg("until"))
+	until, err := strconv.Atoi(p.Arg("until"))
 	if err != nil {
 		until = 1 << 10
 	}
@@ -70,12 +42,12 @@ func (p *Program) fillUp() [][]byte {
 		block := bytes.Repeat([]byte{1}, step)
 		all = append(all, block)
 	}
-	_, _ = fmt.Fprintf(p.stderr, "holds %d MiB in %d blocks\n", resident()>>20, len(all))
+	_, _ = fmt.Fprintf(p.Stderr, "holds %d MiB in %d blocks\n", resident()>>20, len(all))
 	return all
 }
 
-// keep keeps memory from being given back, and does not return.
-func keep(ctx context.Context, all [][]byte) error {
+// Keep keeps memory from being freed, and does not return.
+func Keep(ctx context.Context, all [][]byte) error {
 	for {
 		pause(context.WithoutCancel(ctx), time.Hour)
 		for _, block := range all {
@@ -84,8 +56,7 @@ func keep(ctx context.Context, all [][]byte) error {
 	}
 }
 
-// resident is the resident memory of this process, 0 where the system does not
-// tell.
+// resident is the resident memory of this process, 0 where the system does not tell.
 func resident() int {
 	data, err := os.ReadFile("/proc/self/statm")
 	if err != nil {
@@ -102,8 +73,7 @@ func resident() int {
 	return pages * os.Getpagesize()
 }
 
-// reach tries to get at what the arguments name, and answers with what came of
-// it, a line each.
+// reach tries to get at what the arguments name, and answers with what came of it, a line each.
 func reach(ctx context.Context, p *Program, _ *sdk.Call) ([]phases.Contribution, error) {
 	var lines []string
 	for _, arg := range p.Args {
@@ -112,7 +82,7 @@ func reach(ctx context.Context, p *Program, _ *sdk.Call) ([]phases.Contribution,
 			lines = append(lines, what+": "+outcome(try(ctx, target)))
 		}
 	}
-	return sdk.Reply(&phases.PromptSection{SectionID: section, Content: strings.Join(lines, "\n")})
+	return sdk.Reply(&phases.PromptSection{SectionID: Section, Content: strings.Join(lines, "\n")})
 }
 
 // attempts are what reach can try.

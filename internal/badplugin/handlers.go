@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -21,20 +23,38 @@ type handler func(ctx context.Context, p *Program, c *sdk.Call) ([]phases.Contri
 
 // handlers are the modes of plugins that are served by the sdk.
 func handlers() map[string]handler {
+	says := func(cs ...phases.Contribution) handler {
+		return func(context.Context, *Program, *sdk.Call) ([]phases.Contribution, error) { return cs, nil }
+	}
 	return map[string]handler{
 		"good":      good,
 		"slow":      slow,
-		"deaf":      deaf,
+		"deaf":      func(context.Context, *Program, *sdk.Call) ([]phases.Contribution, error) { select {} },
 		"stop":      stop,
 		"stubborn":  stubborn,
 		"crash":     crash,
-		"big":       func(context.Context, *Program, *sdk.Call) ([]phases.Contribution, error) { return text("bad", 5<<20) },
-		"long":      func(context.Context, *Program, *sdk.Call) ([]phases.Contribution, error) { return text("bad", 30_000) },
-		"taken":     func(context.Context, *Program, *sdk.Call) ([]phases.Contribution, error) { return text("good", 10) },
-		"flood-err": floodErr,
-		"flood-out": floodOut,
+		"big":       sized("bad", 5<<20),
+		"long":      sized("bad", 30_000),
+		"taken":     sized("good", 10),
+		"nothing":   says(),
+		"many":      says(slices.Repeat([]phases.Contribution{&phases.Noop{}}, phases.MaxContributions+1)...),
+		"flood-err": prints(true, strings.Repeat("y", 99)+"\n", 20_000),
+		"flood-out": prints(false, "x", 1<<20),
+		"forge":     prints(true, forged, 1),
+		"where":     where,
 		"children":  children,
 		"orphans":   orphans,
+		"leak":      leak,
+		"duplicates": says(&phases.PromptSection{SectionID: Section, Content: "first"},
+			&phases.PromptSection{SectionID: Section, Content: "second"}),
+		"dirty": says(&phases.PromptSection{SectionID: Section, Content: "a\xff\xfeb\x00c\u202ed"},
+			&phases.Audit{EventKind: "bad", Details: []byte(`"\ud800"`)}),
+		"memory": func(ctx context.Context, p *Program, _ *sdk.Call) ([]phases.Contribution, error) {
+			return nil, Keep(ctx, p.fillUp())
+		},
+		"memory-child": fillInChild,
+		"reach":        reach,
+		"nested":       nested,
 	}
 }
 
@@ -44,23 +64,24 @@ func good(_ context.Context, _ *Program, c *sdk.Call) ([]phases.Contribution, er
 		return nil, nil
 	}
 	name, _, _ := strings.Cut(c.Subscription, ".")
-	return text(name, 10)
+	return sdk.Reply(text(name, 10))
 }
 
 // text is a section of n characters.
-func text(section string, n int) ([]phases.Contribution, error) {
-	return sdk.Reply(&phases.PromptSection{SectionID: section, Title: section, Content: strings.Repeat("x", n)})
+func text(section string, n int) phases.Contribution {
+	return &phases.PromptSection{SectionID: section, Title: section, Content: strings.Repeat("x", n)}
+}
+
+func sized(section string, n int) handler {
+	return func(context.Context, *Program, *sdk.Call) ([]phases.Contribution, error) {
+		return sdk.Reply(text(section, n))
+	}
 }
 
 // slow takes the whole time that it has, and says so.
 func slow(ctx context.Context, _ *Program, _ *sdk.Call) ([]phases.Contribution, error) {
 	<-ctx.Done()
 	return nil, ctx.Err()
-}
-
-// deaf never answers.
-func deaf(context.Context, *Program, *sdk.Call) ([]phases.Contribution, error) {
-	select {}
 }
 
 // stop stops the whole process, as a debugger or a terminal would.
@@ -74,19 +95,18 @@ func stop(context.Context, *Program, *sdk.Call) ([]phases.Contribution, error) {
 // stubborn never answers. Its process does not end when it is asked to.
 func stubborn(_ context.Context, p *Program, _ *sdk.Call) ([]phases.Contribution, error) {
 	signal.Ignore(syscall.SIGTERM)
-	if _, err := fmt.Fprintln(p.stderr, "ready"); err != nil {
+	if _, err := fmt.Fprintln(p.Stderr, "ready"); err != nil {
 		return nil, err
 	}
 	select {}
 }
 
-// crash ends the process with last words, once as many calls are there as
-// "calls=" says.
+// crash ends the process with last words, once as many calls are there as "calls=" says.
 func crash(_ context.Context, p *Program, _ *sdk.Call) ([]phases.Contribution, error) {
-	if wait := p.arg("calls"); wait != "" && len(wait) > p.calls() {
+	if wait := p.Arg("calls"); wait != "" && len(wait) > p.calls() {
 		select {} // the last call takes the others with it
 	}
-	if _, err := fmt.Fprintln(p.stderr, "last words"); err != nil {
+	if _, err := fmt.Fprintln(p.Stderr, "last words"); err != nil {
 		return nil, err
 	}
 	p.Exit(3)
@@ -95,44 +115,47 @@ func crash(_ context.Context, p *Program, _ *sdk.Call) ([]phases.Contribution, e
 
 // calls is how often the hook was called.
 func (p *Program) calls() int {
-	data, err := os.ReadFile(p.arg("count"))
+	data, err := os.ReadFile(p.Arg("count"))
 	if err != nil {
 		return 0
 	}
 	return len(data)
 }
 
-// floodErr writes far more lines than anybody wants, and answers.
-func floodErr(ctx context.Context, p *Program, c *sdk.Call) ([]phases.Contribution, error) {
-	lines := strings.Repeat(strings.Repeat("y", 99)+"\n", 1000)
-	for range 20 {
-		if _, err := p.stderr.WriteString(lines); err != nil {
+// prints writes a text to standard error or standard output, and answers.
+func prints(stderr bool, text string, times int) handler {
+	return func(ctx context.Context, p *Program, c *sdk.Call) ([]phases.Contribution, error) {
+		out := p.Stdout
+		if stderr {
+			out = p.Stderr
+		}
+		if _, err := out.WriteString(strings.Repeat(text, times)); err != nil {
 			return nil, err
 		}
+		return good(ctx, p, c)
 	}
-	return good(ctx, p, c)
 }
 
-// floodOut writes more to standard output than any pipe holds, without an end of
-// line, and answers.
-func floodOut(ctx context.Context, p *Program, c *sdk.Call) ([]phases.Contribution, error) {
-	if _, err := p.stdout.WriteString(strings.Repeat("x", 1<<20)); err != nil {
-		return nil, err
-	}
-	return good(ctx, p, c)
-}
+// forged are lines that would pass for the host's, or for another plugin's.
+const forged = "\x1b[2J\x1b[31mred\x1b[0m \x1b]0;title\x07plain\u202e\n" +
+	"over\rwritten\n" +
+	`time=1999-01-01T00:00:00Z level=ERROR msg="plugin" plugin=good state=quarantined` + "\n" +
+	`{"@message":"two\nlevel=ERROR msg=lines","@level":"warn","@timestamp":"1999-01-01T00:00:00Z","plugin":"good",` +
+	`"time":"1999","level":"ERROR","msg":"forged","a\u001b[31mb":"x\ny"}` + "\n" +
+	`{"time":"1999-01-01T00:00:00Z","level":"ERROR","msg":"slog\u001b[0m","plugin":"good"}` + "\n" +
+	"the end\n"
 
 // children starts children and answers.
 func children(ctx context.Context, p *Program, c *sdk.Call) ([]phases.Contribution, error) {
-	if err := p.startChildren(ctx); err != nil {
+	if err := p.startChildren(); err != nil { //nolint:contextcheck // they outlive the call
 		return nil, err
 	}
 	return good(ctx, p, c)
 }
 
 // orphans starts children and leaves them alone.
-func orphans(ctx context.Context, p *Program, _ *sdk.Call) ([]phases.Contribution, error) {
-	if err := p.startChildren(ctx); err != nil {
+func orphans(_ context.Context, p *Program, _ *sdk.Call) ([]phases.Contribution, error) {
+	if err := p.startChildren(); err != nil { //nolint:contextcheck // they outlive the call
 		return nil, err
 	}
 	p.Exit(4)
@@ -146,5 +169,48 @@ func pause(ctx context.Context, d time.Duration) {
 	select {
 	case <-t.C:
 	case <-ctx.Done():
+	}
+}
+
+const (
+	crowd   = 100_000               // more contributions than anybody has a use for; all of them are less than a frame
+	depth   = 10_000                // that of JSON which a recursive reader has no stack for
+	trickle = 10 * time.Millisecond // the pause between the bytes of those that dribble
+)
+
+// leak keeps descriptors and goroutines with each call, and answers with how many it has by now.
+func leak(_ context.Context, p *Program, _ *sdk.Call) ([]phases.Contribution, error) {
+	for range 10 {
+		f, err := os.Open(os.DevNull)
+		if err != nil {
+			return nil, err
+		}
+		go func() {
+			_ = p.Block()
+			_ = f.Close()
+		}()
+	}
+	open, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		return nil, err
+	}
+	return sdk.Reply(&phases.PromptSection{SectionID: Section, Content: fmt.Sprintf("%d %d", len(open), runtime.NumGoroutine())})
+}
+
+// where tells its process and its directory.
+func where(ctx context.Context, p *Program, c *sdk.Call) ([]phases.Contribution, error) {
+	if _, err := fmt.Fprintf(p.Stderr, "directory %s\n", os.Getenv("PLUGIN_UNIX_SOCKET_DIR")); err != nil {
+		return nil, err
+	}
+	return good(ctx, p, c)
+}
+
+// dribbleStart writes a handshake that has no end, byte by byte.
+func (p *Program) dribbleStart() error {
+	for i := 0; ; i++ {
+		if _, err := p.Stdout.WriteString("1|1|unix|/"[min(i, 9):][:1]); err != nil {
+			return err
+		}
+		pause(context.Background(), trickle)
 	}
 }

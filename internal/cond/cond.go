@@ -7,6 +7,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/expr-lang/expr/ast"
 	"github.com/expr-lang/expr/checker"
 	"github.com/expr-lang/expr/compiler"
 	"github.com/expr-lang/expr/conf"
@@ -18,46 +19,39 @@ import (
 	"github.com/grapnelhq/grapnel/phases"
 )
 
-// errNoFrame means that a program was run without its environment.
-var errNoFrame = errors.New("a condition's program runs only in Eval")
-
-// Condition is a compiled condition. It does not change, and is safe for
-// concurrent use. A nil Condition is always true.
+// Condition is a compiled condition. It is immutable and safe for concurrent use. A nil Condition is always true.
 type Condition struct {
 	source  string
 	program *vm.Program
-	// slots are what the program can load, by number.
-	slots []slot
+	slots   []slot // what the program loads, by number
 }
 
-// Env is what a condition may look at. It is read and never changed; making
-// one costs nothing, because values are taken from it when they are needed.
+// Env is what a condition may look at. Eval only reads it.
 type Env struct {
-	// Context is the dispatch's context. Nil is a zero one.
-	Context *phases.Context
-	// Input is the phase's input, whole. Nil is a zero one.
-	Input phases.Input
-	// Policies is the turn's policy set so far.
+	Context  *phases.Context // nil is a zero one
+	Input    phases.Input    // nil is a zero one
 	Policies []phases.PolicyEntry
-	// Tool is the name behind tool.name. Empty means the input's field "tool",
-	// if it has one.
+	// Tool is the value of tool.name; empty means the input's field "tool".
 	Tool string
 }
 
-// Compile checks and compiles a condition for hooks of one phase, whose row
-// says which fields the input has. Sees says which fields and sets (see
-// phases.Visible) the author of the condition may look at; nil means all of them. An
-// error is an [*Error]; it says where the mistake is, and what is probably meant.
+// Compile checks and compiles a condition for hooks of one phase. Sees says which input fields and sets (see
+// phases.Visible) the author may look at; nil means all. An error is an [*Error].
 func Compile(source string, row phases.Row, sees func(name string) bool) (c *Condition, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			c, err = nil, located(source, fmt.Errorf("cannot be compiled: %v", r))
 		}
 	}()
-	if err := checkSource(source); err != nil {
-		return nil, located("", err)
+	switch { // before the parser, whose depth grows with the source
+	case len(source) > MaxSource:
+		return nil, located("", fmt.Errorf("the condition has %d bytes; at most %d", len(source), MaxSource))
+	case !utf8.ValidString(source):
+		return nil, located("", errors.New("the condition is not valid UTF-8"))
+	case strings.TrimSpace(source) == "":
+		return nil, located("", errors.New("the condition is empty"))
 	}
-	w := newWalker(row, sees)
+	w := &walker{scope: newScope(row, sees), index: map[string]int{}, seen: map[ast.Node]bool{}}
 	program, err := build(source, w)
 	if err != nil {
 		return nil, located(source, err)
@@ -65,30 +59,17 @@ func Compile(source string, row phases.Row, sees func(name string) bool) (c *Con
 	return &Condition{source: source, program: program, slots: w.slots}, nil
 }
 
-// checkSource refuses what the parser should not even begin with: its depth
-// grows with the source, whatever the number of nodes.
-func checkSource(source string) error {
-	switch {
-	case len(source) > MaxSource:
-		return fmt.Errorf("the condition has %d bytes; at most %d", len(source), MaxSource)
-	case !utf8.ValidString(source):
-		return errors.New("the condition is not valid UTF-8")
-	case strings.TrimSpace(source) == "":
-		return errors.New("the condition is empty")
-	}
-	return nil
-}
-
-// build is expr's own pipeline with our walk behind the parser: names are
-// resolved and work is bounded before anything else looks at the tree.
+// build is expr's own pipeline with two passes of ours: the walker resolves names
+// before anything else looks at the tree, and the meter counts the work.
 func build(source string, w *walker) (*vm.Program, error) {
 	config := conf.New(map[string]any{})
 	config.Expect, config.ExpectAny = reflect.Bool, true
 	config.MaxNodes = MaxNodes
 	config.DisableIfOperator = true
 	config.Functions = conf.FunctionsTable{
-		loadName:  {Name: loadName, Func: load},
-		listName:  {Name: listName, Func: func(args ...any) (any, error) { return asList(args[0]) }},
+		loadName:  {Name: loadName, Func: inFrame((*frame).load)},
+		countName: {Name: countName, Func: inFrame((*frame).count)},
+		listName:  {Name: listName, Func: inFrame((*frame).list)},
 		rangeName: {Name: rangeName, Func: func(args ...any) (any, error) { return span(args[0], args[1]) }},
 	}
 	tree, err := parser.ParseWithConfig(source, config)
@@ -98,22 +79,20 @@ func build(source string, w *walker) (*vm.Program, error) {
 	if _, err := w.visit(&tree.Node); err != nil {
 		return nil, err
 	}
-	if w.nanos > maxNanos {
-		return nil, mistakef(tree.Node, "could take %.1f times as long as a condition may; compare less, or in fewer predicates", w.nanos/maxNanos)
-	}
 	if _, err := checker.Check(tree, config); err != nil {
 		if _, placed := errors.AsType[*file.Error](err); !placed {
 			err = mistakef(tree.Node, "must give true or false: %v", err)
 		}
 		return nil, err
 	}
+	ast.Walk(&tree.Node, meter{})
 	if err := optimizer.Optimize(&tree.Node, config); err != nil {
 		return nil, err
 	}
 	return compiler.Compile(tree, config)
 }
 
-// Source returns the text that the condition was compiled from; "" for nil.
+// Source returns the condition's text; "" for nil.
 func (c *Condition) Source() string {
 	if c == nil {
 		return ""
@@ -121,9 +100,22 @@ func (c *Condition) Source() string {
 	return c.source
 }
 
-// Eval says whether the condition holds. An error is a [*phases.Error] with
-// the cause "condition": a condition that cannot be evaluated is not false.
-// The message may quote values and is not for users.
+// Policies returns the entries of the policy set that the condition reads, written as policy["domain/key"].
+func (c *Condition) Policies() []string {
+	if c == nil {
+		return nil
+	}
+	var read []string
+	for _, s := range c.slots {
+		if s.leaf.grant == phases.SeePolicy {
+			read = append(read, s.leaf.name)
+		}
+	}
+	return read
+}
+
+// Eval reports whether the condition holds. An error is a [*phases.Error] with
+// the cause "condition"; its message may quote values and is not for users.
 func (c *Condition) Eval(env Env) (holds bool, err error) {
 	if c == nil {
 		return true, nil
@@ -136,7 +128,7 @@ func (c *Condition) Eval(env Env) (holds bool, err error) {
 	if env.Context == nil {
 		env.Context = &phases.Context{}
 	}
-	out, err := vm.Run(c.program, &frame{cond: c, env: env})
+	out, err := vm.Run(c.program, &frame{cond: c, env: env, left: MaxWork, values: make([]value, len(c.slots))})
 	if err != nil {
 		return false, failure(err)
 	}
@@ -147,7 +139,6 @@ func (c *Condition) Eval(env Env) (holds bool, err error) {
 	return holds, nil
 }
 
-// failure gives a run-time error its cause, and its place on one line.
 func failure(err error) *phases.Error {
 	message := err.Error()
 	if at, ok := errors.AsType[*file.Error](err); ok {
@@ -156,68 +147,37 @@ func failure(err error) *phases.Error {
 	return &phases.Error{Code: phases.CauseCondition, Message: message, Err: err}
 }
 
-// frame is one evaluation.
-// It lives for one Eval and belongs to one goroutine.
-type frame struct {
-	cond *Condition
-	env  Env
-	// values are the slots that were loaded; few is where they live if there
-	// are few.
-	values []value
-	few    [3]value
-	// decoded are embedded JSON documents by the leaf's name, since several
-	// slots may lie in one.
-	decoded map[string]any
+// Error is a mistake in a condition's source, found by [Compile].
+type Error struct {
+	// Line and Column point at the mistake, from 1, in Unicode scalar values.
+	Line, Column int
+	Message      string
+	Text         string
 }
 
-// value is a loaded slot; nil is a value too.
-type value struct {
-	v      any
-	loaded bool
+// Error returns place, message, and the part of the line around the mistake with a caret below it.
+
+func (e *Error) Error() string {
+	head := fmt.Sprintf("%d:%d: %s", e.Line, e.Column, e.Message)
+	if e.Text == "" {
+		return head
+	}
+	line := []rune(strings.ReplaceAll(e.Text, "\t", " "))
+	at := min(e.Column-1, len(line))
+	from, to := max(0, at-60), min(len(line), at+40)
+	return head + "\n | " + string(line[from:to]) + "\n | " + strings.Repeat(".", at-from) + "^"
 }
 
-// load returns the value of a slot, read and measured at its first use.
-func (f *frame) load(i int) (any, error) {
-	if f.values == nil {
-		if n := len(f.cond.slots); n <= len(f.few) {
-			f.values = f.few[:n]
-		} else {
-			f.values = make([]value, n)
-		}
-	}
-	if known := &f.values[i]; known.loaded {
-		return known.v, nil
-	}
-	s := &f.cond.slots[i]
-	v, err := f.read(s)
-	if err == nil {
-		v, err = follow(v, s.path)
-	}
-	if err == nil {
-		err = checkSize(v)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("%s %w", s.name, err)
-	}
-	f.values[i] = value{v, true}
-	return v, nil
+func mistakef(at ast.Node, format string, args ...any) error {
+	return &file.Error{Location: at.Location(), Message: fmt.Sprintf(format, args...)}
 }
 
-// read reads a leaf. Only what has to be decoded is worth keeping.
-func (f *frame) read(s *slot) (any, error) {
-	if s.leaf.shape.kind != kindAny {
-		return s.leaf.read(&f.env)
+// located turns any error of a compilation into an Error. An error without a place is placed at the beginning.
+func located(source string, err error) *Error {
+	at, ok := errors.AsType[*file.Error](err)
+	if !ok {
+		at = &file.Error{Message: err.Error()}
 	}
-	if v, ok := f.decoded[s.leaf.name]; ok {
-		return v, nil
-	}
-	v, err := s.leaf.read(&f.env)
-	if err != nil {
-		return nil, err
-	}
-	if f.decoded == nil {
-		f.decoded = map[string]any{}
-	}
-	f.decoded[s.leaf.name] = v
-	return v, nil
+	_ = at.Bind(file.NewSource(source)) // it is at itself
+	return &Error{Line: at.Line, Column: at.Column + 1, Message: at.Message, Text: strings.Split(source, "\n")[at.Line-1]}
 }

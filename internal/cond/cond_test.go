@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -192,7 +193,7 @@ func TestCompileMistakes(t *testing.T) {
 		{"unknown field of an entry", `any(input.tool_events, .tol == "")`, 1, 25, `(did you mean "tool"?)`},
 		{"unknown field of an indexed entry", `input.tool_events[0].tol == ""`, 1, 22, `(did you mean "tool"?)`},
 		{"unknown function", `lenn(dir) > 1`, 1, 1, `unknown function "lenn" (did you mean "len"?)`},
-		{"space as a value", `turn == nil`, 1, 1, `"turn" is no value by itself; write one of id, mode, profile`},
+		{"space as a value", `turn == nil`, 1, 1, `"turn" is not a value by itself; write one of id, mode, profile`},
 		{"flags as a value", `"a" in flags`, 1, 8, `write flags.NAME`},
 		{"policy by a computed name", `policy[dir]`, 1, 1, `write policy["domain/key"]`},
 		{"environment", `$env["dir"] == ""`, 1, 1, `unknown name "$env"`},
@@ -272,7 +273,7 @@ func TestErrorShowsPartOfALongLine(t *testing.T) {
 	_, err := Compile(strings.Repeat("true && ", 50)+"dirr == ''"+strings.Repeat(" && true", 50), rowOf(t, phases.PrePolicy), nil)
 	_, shown, _ := strings.Cut(fmt.Sprint(err), "\n | ")
 	text, caret, _ := strings.Cut(shown, "\n | ")
-	if at := strings.Index(text, "dirr"); len(text) != shownBefore+shownBehind || at != len(caret)-1 {
+	if at := strings.Index(text, "dirr"); len(text) != 100 || at != len(caret)-1 {
 		t.Errorf("shown, with %q at %d:\n%s\n%s", "dirr", at, text, caret)
 	}
 }
@@ -383,13 +384,13 @@ func TestEvalReadsOnlyWhatItNeeds(t *testing.T) {
 	}
 }
 
-// Compile reads the names and types of inputs from their structs; the phases'
-// own list of fields must say the same.
+// Compile reads the names and types of inputs from their structs; what a hook
+// may be granted must be the same names.
 func TestInputFieldsAgree(t *testing.T) {
 	t.Parallel()
 
 	for _, row := range phases.Standard().Rows() {
-		want := phases.InputFields(row.NewInput())
+		want := slices.DeleteFunc(phases.Visible(row), func(name string) bool { return slices.Contains(phases.SeenSets(), name) })
 		sc := newScope(row, nil)
 		var names []string
 		for name, l := range sc.spaces["input"].fields {
@@ -398,23 +399,16 @@ func TestInputFieldsAgree(t *testing.T) {
 			if err != nil {
 				t.Errorf("%s: %s: %v", row.Phase, name, err)
 			}
-			if basic := l.shape.kind != kindObject && (l.shape.kind != kindList || l.shape.elem.kind == kindText); !basic {
+			typ := plainType(l.typ)
+			if typ == reflect.TypeFor[map[string]any]() || typ == reflect.TypeFor[[]any]() {
 				continue
 			}
-			if got, want := fmt.Sprintf("%T", v), fmt.Sprintf("%T", want[name]); got != want {
-				t.Errorf("%s: %s is %s, want %s", row.Phase, name, got, want)
-			}
-			if typ := l.shape.typeOf(); typ != nil && fmt.Sprintf("%T", v) != typ.String() {
+			if typ != nil && fmt.Sprintf("%T", v) != typ.String() {
 				t.Errorf("%s: %s is %T, and the checker is told %s", row.Phase, name, v, typ)
 			}
 		}
 		slices.Sort(names)
-		var known []string
-		for name := range want {
-			known = append(known, name)
-		}
-		slices.Sort(known)
-		if diff := cmp.Diff(names, known); diff != "" {
+		if diff := cmp.Diff(names, want); diff != "" {
 			t.Errorf("%s: fields (-got +want):\n%s", row.Phase, diff)
 		}
 	}

@@ -1,38 +1,172 @@
 package cond
 
 import (
+	"fmt"
 	"maps"
+	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/expr-lang/expr/ast"
 
+	"github.com/grapnelhq/grapnel/internal/suggest"
 	"github.com/grapnelhq/grapnel/phases"
 )
 
-// slot is one value that a condition reads: a leaf, or what is at a path in it.
-// A program holds calls that load slots by number, so that nothing is read,
-// decoded or measured before the evaluation comes to it.
+// leaf is a name that has a value.
+type leaf struct {
+	name string       // as written; unique
+	typ  reflect.Type // the type of the Go value behind it; nil is embedded JSON
+	// grant is the input field or set that a plugin must be granted to see this; empty means everybody may.
+	grant string
+	read  func(*Env) (any, error)
+}
+
+// space is a name with names below it and no value of its own. Either fields
+// lists them, or open makes the leaf of any name.
+type space struct {
+	fields map[string]leaf
+	open   func(name string) leaf
+	usage  string // how an open space is written, for messages
+}
+
+// scope is everything that the conditions of one phase may name, by first name.
+type scope struct {
+	leaves map[string]leaf
+	spaces map[string]space
+	sees   func(grant string) bool // nil is all
+}
+
+const everything = "*"
+
+func newScope(row phases.Row, sees func(grant string) bool) *scope {
+	name := string(row.Phase)
+	s := &scope{leaves: map[string]leaf{}, spaces: map[string]space{}, sees: sees}
+	s.text("phase", func(*Env) string { return name })
+	s.text("dir", func(e *Env) string { return e.Context.Dir })
+	s.text("turn.id", func(e *Env) string { return e.Context.TurnID })
+	s.text("turn.mode", func(e *Env) string { return string(e.Context.Mode) })
+	s.text("turn.profile", func(e *Env) string { return string(e.Context.Profile) })
+	s.text("thread.id", func(e *Env) string { return e.Context.ThreadID })
+	s.text("thread.conversation_id", func(e *Env) string { return e.Context.Conversation() })
+	s.text("workspace.id", func(e *Env) string { return e.Context.WorkspaceID })
+	s.text("session.id", func(e *Env) string { return e.Context.SessionID })
+	s.text("agent.id", func(e *Env) string { return e.Context.AgentID })
+	s.text("task.id", func(e *Env) string { return e.Context.TaskID })
+	s.text("actor.kind", func(e *Env) string { return e.Context.Actor.Kind })
+	s.text("actor.id", func(e *Env) string { return e.Context.Actor.ID })
+	s.spaces["flags"] = space{open: flag, usage: "flags.NAME"}
+	s.spaces["policy"] = space{open: policy, usage: `policy["domain/key"]`}
+	tool := s.input(row)
+	s.text("tool.name", func(e *Env) string {
+		if e.Tool != "" || tool.read == nil {
+			return e.Tool
+		}
+		v, _ := tool.read(e) // an error is reported where input.tool is read
+		name, _ := v.(string)
+		return name
+	})
+	return s
+}
+
+func (s *scope) text(name string, read func(*Env) string) {
+	l := leaf{name: name, typ: reflect.TypeFor[string](), read: func(e *Env) (any, error) { return read(e), nil }}
+	root, field, below := strings.Cut(name, ".")
+	if !below {
+		s.leaves[name] = l
+		return
+	}
+	if _, ok := s.spaces[root]; !ok {
+		s.spaces[root] = space{fields: map[string]leaf{}}
+	}
+	s.spaces[root].fields[field] = l
+}
+
+// input adds the phase's own fields and returns the one named "tool", if any.
+func (s *scope) input(row phases.Row) (tool leaf) {
+	zero := row.NewInput()
+	if _, custom := zero.(*phases.CustomInput); custom {
+		s.leaves["input"] = leaf{name: "input", grant: everything, read: readCustom}
+		return leaf{}
+	}
+	fields := map[string]leaf{}
+	t := reflect.TypeOf(zero).Elem()
+	for i := range t.NumField() {
+		f := t.Field(i)
+		if name := jsonName(f); name != "" {
+			l := leaf{name: "input." + name, typ: f.Type, grant: name, read: readField(t, i)}
+			if plainType(f.Type) == nil {
+				l.typ = nil
+			}
+			if name == "tool" {
+				l.grant = "" // always sent
+			}
+			fields[name] = l
+		}
+	}
+	s.spaces["input"] = space{fields: fields}
+	return fields["tool"]
+}
+
+func readField(t reflect.Type, i int) func(*Env) (any, error) {
+	return func(e *Env) (any, error) {
+		if e.Input == nil {
+			return plain(reflect.Zero(t.Field(i).Type))
+		}
+		v := reflect.ValueOf(e.Input)
+		if v.Kind() != reflect.Pointer || v.IsNil() || v.Type().Elem() != t {
+			return nil, fmt.Errorf("cannot be read from an input of type %T", e.Input)
+		}
+		return plain(v.Elem().Field(i))
+	}
+}
+
+// readCustom reads the whole input of a host's own phase, one JSON object.
+func readCustom(e *Env) (any, error) {
+	in, ok := e.Input.(*phases.CustomInput)
+	switch {
+	case e.Input == nil || ok && (in == nil || len(in.Fields) == 0):
+		return map[string]any{}, nil
+	case !ok:
+		return nil, fmt.Errorf("cannot be read from an input of type %T", e.Input)
+	}
+	return decode(in.Fields)
+}
+
+func flag(name string) leaf {
+	return leaf{name: "flags." + name, typ: reflect.TypeFor[bool](), read: func(e *Env) (any, error) { return e.Context.Flags[name], nil }}
+}
+
+// policy returns the leaf of one entry of the policy set; only that entry is decoded.
+func policy(name string) leaf {
+	return leaf{name: fmt.Sprintf("policy[%q]", name), grant: phases.SeePolicy, read: func(e *Env) (any, error) {
+		for i := range e.Policies {
+			p := &e.Policies[i]
+			if p.Domain+"/"+p.Key == name {
+				return decode(p.Value)
+			}
+		}
+		return nil, nil
+	}}
+}
+
+// slot is a value that a condition reads: a leaf, or the value at a path in it.
+// Programs load slots by number, so nothing is read before it is needed.
 type slot struct {
-	// name is the whole of it, for messages.
-	name string
+	name string // for messages
 	leaf leaf
-	// path leads on into embedded JSON.
 	path []string
+	typ  reflect.Type // of the value at the end of the path
 }
 
 // step is one ".name" or ["name"] of a chain.
 type step struct {
-	name string
-	// optional is written "?.": nil before it makes the whole chain nil.
-	optional bool
-	// at is where a mistake in the name is shown.
-	at ast.Node
+	name     string
+	optional bool     // written "?.": nil before it makes the whole chain nil
+	at       ast.Node // where a mistake in the name is shown
 }
 
-// chain takes "a.b.c" apart. It fails on anything that is not a name followed
-// by constant names.
+// chain splits "a.b.c". It fails on anything but a name followed by constant names.
 func chain(node ast.Node) (root *ast.IdentifierNode, steps []step, ok bool) {
 	for {
 		switch n := node.(type) {
@@ -54,42 +188,48 @@ func chain(node ast.Node) (root *ast.IdentifierNode, steps []step, ok bool) {
 	}
 }
 
-// resolve finds the slot that a chain names and the shape of its value. It is
-// not ok where the chain goes on behind what can be resolved now: the rest is
-// left to the evaluator.
-func (s *scope) resolve(root *ast.IdentifierNode, steps []step) (found slot, sh *shape, ok bool, err error) {
+// resolve finds the slot that a chain names. It is not ok if the rest of the chain
+// can be resolved only during the evaluation.
+func (s *scope) resolve(root *ast.IdentifierNode, steps []step) (found slot, ok bool, err error) {
 	l, isLeaf := s.leaves[root.Value]
 	if !isLeaf {
 		sp, isSpace := s.spaces[root.Value]
 		switch {
 		case !isSpace:
-			return slot{}, nil, false, mistakef(root, "unknown name %q%s", root.Value, s.nearest(root.Value))
+			return slot{}, false, mistakef(root, "unknown name %q%s", root.Value, s.nearest(root.Value))
+		case len(steps) == 0 && sp.usage != "":
+			return slot{}, false, mistakef(root, "%q is not a value by itself; write %s", root.Value, sp.usage)
 		case len(steps) == 0:
-			return slot{}, nil, false, mistakef(root, "%q is no value by itself; write %s", root.Value, sp.how())
+			return slot{}, false, mistakef(root, "%q is not a value by itself; write one of %s", root.Value,
+				strings.Join(slices.Sorted(maps.Keys(sp.fields)), ", "))
 		}
 		if l, err = sp.leaf(root.Value, steps[0]); err != nil {
-			return slot{}, nil, false, err
+			return slot{}, false, err
 		}
 		steps = steps[1:]
 	}
-	if grant := s.missing(l, steps); grant != "" {
-		return slot{}, nil, false, mistakef(root, "%s may not be seen by the plugin, whose condition this is: grant see: [%s], or write the condition in the configuration", l.name, grant)
+	grant := l.grant
+	if grant == everything && len(steps) > 0 {
+		grant = steps[0].name
 	}
-	found, sh = slot{name: l.name, leaf: l}, l.shape
+	if grant != "" && s.sees != nil && !s.sees(grant) {
+		return slot{}, false, mistakef(root, "%s may not be seen by the plugin that wrote this condition: grant see: [%s], or write the condition in the configuration", l.name, grant)
+	}
+	found = slot{name: l.name, leaf: l, typ: l.typ}
 	for _, st := range steps {
-		if sh.kind != kindAny && sh.kind != kindObject || sh.kind == kindAny && st.optional {
-			return slot{}, nil, false, nil
+		if known := plainType(found.typ); known != nil && known.Kind() != reflect.Map || known == nil && st.optional {
+			return slot{}, false, nil
 		}
-		if sh, err = sh.field(found.name, st.name, st.at); err != nil {
-			return slot{}, nil, false, err
+		if found.typ, err = member(found.typ, found.name, st.name, st.at); err != nil {
+			return slot{}, false, err
 		}
 		found.name += "." + st.name
 		found.path = append(found.path, st.name)
 	}
-	return found, sh, true, nil
+	return found, true, nil
 }
 
-// leaf finds a name below a space.
+// leaf returns a name below a space.
 func (s space) leaf(root string, st step) (leaf, error) {
 	if s.open != nil {
 		return s.open(st.name), nil
@@ -97,7 +237,7 @@ func (s space) leaf(root string, st step) (leaf, error) {
 	l, ok := s.fields[st.name]
 	if !ok {
 		known := slices.Sorted(maps.Keys(s.fields))
-		hint := phases.DidYouMean(st.name, known)
+		hint := suggest.DidYouMean(st.name, known)
 		if hint == "" && len(known) > 0 {
 			hint = "; it has " + strings.Join(known, ", ")
 		}
@@ -106,109 +246,17 @@ func (s space) leaf(root string, st step) (leaf, error) {
 	return l, nil
 }
 
-// field is the shape of a named member. Of an object of which nothing is known
-// nothing is known.
-func (s *shape) field(of, name string, at ast.Node) (*shape, error) {
-	if s.fields == nil {
-		return &shape{}, nil
+// nearest suggests a first name, or a space that has such a name.
+func (s *scope) nearest(name string) string {
+	known := slices.Sorted(maps.Keys(s.leaves))
+	roots := slices.Sorted(maps.Keys(s.spaces))
+	if hint := suggest.DidYouMean(name, slices.Sorted(slices.Values(slices.Concat(known, roots)))); hint != "" {
+		return hint
 	}
-	f, ok := s.fields[name]
-	if !ok {
-		return nil, mistakef(at, "%q has no field %q%s", of, name, phases.DidYouMean(name, slices.Sorted(maps.Keys(s.fields))))
-	}
-	return f, nil
-}
-
-// load replaces a resolved chain by a call that loads its slot.
-func (w *walker) load(node *ast.Node, s slot, sh *shape) bound {
-	key := s.leaf.name + "\x00" + strings.Join(s.path, "\x00")
-	i, known := w.index[key]
-	if !known {
-		i = len(w.slots)
-		w.index[key] = i
-		w.slots = append(w.slots, s)
-	}
-	*node = call(loadName, *node, sh.typeOf(), &ast.IdentifierNode{Value: "$env"}, &ast.IntegerNode{Value: i})
-	w.charge(nanosLoad)
-	switch sh.kind {
-	case kindBool, kindInt, kindFloat:
-		return scalar(sh.kind)
-	case kindText:
-		return bound{shape: sh, bytes: MaxBytes}
-	default:
-		return bound{shape: sh, bytes: MaxBytes, items: MaxItems}
-	}
-}
-
-// member visits ".name", ["name"] and [index]. A chain that begins with a name
-// of the scope becomes one load.
-func (w *walker) member(node *ast.Node, n *ast.MemberNode) (bound, error) {
-	if root, steps, ok := chain(n); ok {
-		s, sh, ok, err := w.scope.resolve(root, steps)
-		if err != nil {
-			return bound{}, err
-		}
-		if ok {
-			return w.load(node, s, sh), nil
+	for _, root := range roots {
+		if _, ok := s.spaces[root].fields[name]; ok {
+			return fmt.Sprintf(" (did you mean %q?)", root+"."+name)
 		}
 	}
-	base, err := w.visit(&n.Node)
-	if err != nil {
-		return bound{}, err
-	}
-	if _, err := w.visit(&n.Property); err != nil {
-		return bound{}, err
-	}
-	w.charge(nanosNode)
-	inner := &shape{}
-	if name, isName := n.Property.(*ast.StringNode); !isName && base.shape.kind == kindList && base.shape.elem != nil {
-		inner = base.shape.elem
-	} else if isName {
-		if inner, err = base.shape.field("#", name.Value, name); err != nil {
-			return bound{}, err
-		}
-	}
-	return bound{shape: inner, bytes: base.bytes, items: base.bytes / entryBytes}, nil
-}
-
-// identifier visits a name that stands alone.
-func (w *walker) identifier(node *ast.Node, n *ast.IdentifierNode) (bound, error) {
-	s, sh, _, err := w.scope.resolve(n, nil)
-	if err != nil {
-		return bound{}, err
-	}
-	return w.load(node, s, sh), nil
-}
-
-// load is the function behind every name: frame and number of the slot.
-func load(args ...any) (any, error) {
-	f, isFrame := args[0].(*frame)
-	i, isInt := args[1].(int)
-	if !isFrame || !isInt {
-		return nil, errNoFrame
-	}
-	return f.load(i)
-}
-
-// follow goes down a path of embedded JSON. A missing member is nil; a member
-// of what is no object is an error.
-func follow(v any, path []string) (any, error) {
-	for _, name := range path {
-		object, ok := v.(map[string]any)
-		if !ok {
-			return nil, &noMemberError{name: name, of: v}
-		}
-		v = object[name]
-	}
-	return v, nil
-}
-
-// noMemberError is a step into a value that has no members.
-type noMemberError struct {
-	name string
-	of   any
-}
-
-func (e *noMemberError) Error() string {
-	return "has no member " + strconv.Quote(e.name) + " on its way: there is " + typeName(e.of)
+	return ""
 }

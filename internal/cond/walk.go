@@ -3,51 +3,25 @@ package cond
 import (
 	"maps"
 	"reflect"
+	"regexp/syntax"
 	"slices"
+	"strings"
 
 	"github.com/expr-lang/expr/ast"
 	"github.com/expr-lang/expr/builtin"
 
-	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/internal/suggest"
 )
 
-// The functions that the walker puts into a program. A source cannot name
-// them: these are no identifiers.
+// The functions that are put into programs. They are not identifiers, so that a source cannot name them.
 const (
 	loadName  = "·load"
+	countName = "·count"
 	listName  = "·list"
 	rangeName = "·range"
 )
 
-// walker goes once over a parsed condition. It refuses what conditions must not
-// do, replaces names by loads, and adds up the worst case.
-type walker struct {
-	scope *scope
-	slots []slot
-	index map[string]int
-	// seen holds the nodes that were visited. The parser puts one node at two
-	// places for a < b < c and a ?: b; nested, that would double the work of
-	// every later pass with each level.
-	seen map[ast.Node]bool
-	// entry is what # stands for; nil outside predicates.
-	entry *bound
-	// times is how often the node at hand is evaluated.
-	times float64
-	nanos float64
-
-	functions  map[string]function
-	predicates map[string]kind
-}
-
-// newWalker makes the walker for one condition of a phase.
-func newWalker(row phases.Row, sees func(grant string) bool) *walker {
-	return &walker{
-		scope: newScope(row, sees), index: map[string]int{}, seen: map[ast.Node]bool{}, times: 1,
-		functions: functions(), predicates: predicates(),
-	}
-}
-
-// call makes a call of one of our own functions in the place of a node.
+// call returns a call of one of our functions in place of a node. A nil type is any.
 func call(name string, at ast.Node, t reflect.Type, args ...ast.Node) ast.Node {
 	n := &ast.CallNode{Callee: &ast.IdentifierNode{Value: name}, Arguments: args}
 	n.SetLocation(at.Location())
@@ -57,183 +31,187 @@ func call(name string, at ast.Node, t reflect.Type, args ...ast.Node) ast.Node {
 	return n
 }
 
-// visit checks and rewrites the tree at node and returns the bound of its
-// value.
-func (w *walker) visit(node *ast.Node) (bound, error) {
+// functions are the builtin functions of conditions, with their fewest and most arguments. Where expr has several
+// forms of a function only the first is allowed: its type checker visits the arguments once per form, which doubles
+// the work with each nesting. Clock, sorting, JSON, base64 and all that multiplies sizes are missing.
+//
+//nolint:gochecknoglobals // an immutable table
+var functions = map[string][2]int{
+	"len": {1, 1}, "lower": {1, 1}, "upper": {1, 1}, "trim": {1, 1}, "trimPrefix": {2, 2}, "trimSuffix": {2, 2},
+	"hasPrefix": {2, 2}, "hasSuffix": {2, 2}, "indexOf": {2, 2}, "lastIndexOf": {2, 2}, "split": {2, 2},
+	"string": {1, 1}, "type": {1, 1}, "int": {1, 1}, "float": {1, 1},
+	"abs": {1, 1}, "ceil": {1, 1}, "floor": {1, 1}, "round": {1, 1}, "min": {1, MaxNodes}, "max": {1, MaxNodes},
+	"first": {1, 1}, "last": {1, 1}, "get": {2, 2}, "keys": {1, 1}, "values": {1, 1},
+}
+
+//nolint:gochecknoglobals // an immutable table
+var predicates = []string{"all", "any", "none", "one", "count", "findIndex", "findLastIndex", "sum", "find", "findLast", "filter", "map"}
+
+// operators are the binary operators, with the factor of an operand's bytes.
+//
+//nolint:gochecknoglobals // an immutable table
+var operators = map[string]int{
+	"and": 0, "&&": 0, "or": 0, "||": 0, "??": 0, "-": 0, "*": 0, "/": 0, "%": 0, "**": 0, "^": 0, "..": 0,
+	"==": 1, "!=": 1, "<": 1, ">": 1, "<=": 1, ">=": 1, "+": 1, "contains": 1, "startsWith": 1, "endsWith": 1,
+	"in": 4, "matches": matchWork,
+}
+
+// walker goes once over a parsed condition, before types are known. It refuses
+// what conditions must not do, and replaces names by loads.
+type walker struct {
+	scope *scope
+	slots []slot
+	index map[string]int
+	// seen holds the visited nodes. The parser puts one node at two places for
+	// a < b < c and a ?: b; nested, that doubles the work of later passes.
+	seen   map[ast.Node]bool
+	inside bool // set within a predicate; entry is the entries' type, if known
+	entry  reflect.Type
+}
+
+// visit checks and rewrites the tree at node. It returns the type of the value in the input; nil if it is unknown.
+func (w *walker) visit(node *ast.Node) (reflect.Type, error) {
 	if w.seen[*node] {
-		return bound{}, mistakef(*node, "a < b < c and a ?: b are not available; write what is meant in full")
+		return nil, mistakef(*node, "a < b < c and a ?: b are not available; write what is meant in full")
 	}
 	w.seen[*node] = true
-	w.charge(nanosNode)
 	switch n := (*node).(type) {
-	case *ast.NilNode:
-		return scalar(kindAny), nil
-	case *ast.BoolNode:
-		return scalar(kindBool), nil
-	case *ast.IntegerNode:
-		return scalar(kindInt), nil
-	case *ast.FloatNode:
-		return scalar(kindFloat), nil
-	case *ast.StringNode:
-		return bound{shape: &shape{kind: kindText}, bytes: float64(len(n.Value))}, nil
-	case *ast.IdentifierNode:
-		return w.identifier(node, n)
-	case *ast.MemberNode:
-		return w.member(node, n)
+	case *ast.NilNode, *ast.BoolNode, *ast.IntegerNode, *ast.FloatNode, *ast.StringNode:
+		return nil, nil
+	case *ast.IdentifierNode, *ast.MemberNode:
+		return w.name(node)
 	case *ast.ChainNode:
 		return w.visit(&n.Node)
 	case *ast.PointerNode:
-		return w.pointer(n)
-	case *ast.UnaryNode:
-		return w.visit(&n.Node)
+		if n.Name != "" && n.Name != "index" {
+			return nil, mistakef(n, "unknown name #%s; there are # and #index", n.Name)
+		}
+		return w.entry, nil
 	case *ast.BinaryNode:
-		return w.binary(node, n)
-	case *ast.ConditionalNode:
-		return w.conditional(n)
-	case *ast.SliceNode:
-		return w.slice(n)
-	case *ast.ArrayNode:
-		return w.entries(n.Nodes, kindList)
-	case *ast.MapNode:
-		return w.entries(n.Pairs, kindAny)
-	case *ast.PairNode:
-		return w.pair(n)
+		return nil, w.binary(node, n)
 	case *ast.BuiltinNode:
 		return w.builtin(n)
+	case *ast.SliceNode:
+		if err := w.visitAll(&n.From, &n.To); err != nil {
+			return nil, err
+		}
+		return w.visit(&n.Node)
+	case *ast.UnaryNode:
+		return nil, w.visitAll(&n.Node)
+	case *ast.ConditionalNode:
+		return nil, w.visitAll(&n.Cond, &n.Exp1, &n.Exp2)
+	case *ast.PairNode:
+		return nil, w.visitAll(&n.Key, &n.Value)
+	case *ast.ArrayNode:
+		return nil, w.visitList(n.Nodes)
+	case *ast.MapNode:
+		return nil, w.visitList(n.Pairs)
 	case *ast.CallNode:
-		return bound{}, w.unknownCall(n)
+		return nil, unknownCall(n)
 	default:
-		return bound{}, mistakef(n, "a condition is one expression, without let, sequences and byte texts")
+		return nil, mistakef(n, "a condition is one expression, without let, sequences and byte texts")
 	}
 }
 
-// pointer visits #, #index and the # that a leading dot stands for.
-func (w *walker) pointer(n *ast.PointerNode) (bound, error) {
-	switch {
-	case w.entry == nil:
-		return bound{}, mistakef(n, "# stands only inside a predicate")
-	case n.Name == "":
-		return *w.entry, nil
-	case n.Name == "index":
-		return scalar(kindInt), nil
-	default:
-		return bound{}, mistakef(n, "unknown name #%s; there are # and #index", n.Name)
-	}
-}
-
-// conditional visits a ? b : c. Either side may be the one that runs, so both
-// are charged.
-func (w *walker) conditional(n *ast.ConditionalNode) (bound, error) {
-	if _, err := w.visit(&n.Cond); err != nil {
-		return bound{}, err
-	}
-	a, err := w.visit(&n.Exp1)
-	if err != nil {
-		return bound{}, err
-	}
-	b, err := w.visit(&n.Exp2)
-	if err != nil {
-		return bound{}, err
-	}
-	return either(a, b), nil
-}
-
-// slice visits list[from:to]. A slice shares its memory, so it costs nothing
-// and weighs at most what it is cut from.
-func (w *walker) slice(n *ast.SliceNode) (bound, error) {
-	for _, end := range []*ast.Node{&n.From, &n.To} {
-		if *end == nil {
-			continue
-		}
-		if _, err := w.visit(end); err != nil {
-			return bound{}, err
+func (w *walker) visitAll(nodes ...*ast.Node) error {
+	for _, node := range nodes {
+		if *node != nil {
+			if _, err := w.visit(node); err != nil {
+				return err
+			}
 		}
 	}
-	return w.visit(&n.Node)
+	return nil
 }
 
-// entries visits what stands in a literal list or object.
-func (w *walker) entries(nodes []ast.Node, k kind) (bound, error) {
-	b := bound{shape: &shape{kind: k}, items: float64(len(nodes))}
+func (w *walker) visitList(nodes []ast.Node) error {
 	for i := range nodes {
-		entry, err := w.visit(&nodes[i])
-		if err != nil {
-			return bound{}, err
+		if err := w.visitAll(&nodes[i]); err != nil {
+			return err
 		}
-		b.bytes += entryBytes + entry.bytes
 	}
-	return b, nil
+	return nil
 }
 
-// pair visits one entry of a literal object.
-func (w *walker) pair(n *ast.PairNode) (bound, error) {
-	key, err := w.visit(&n.Key)
+// name visits a name, ".name", ["name"] and [index]. A chain that begins with a name of the scope becomes one load.
+func (w *walker) name(node *ast.Node) (reflect.Type, error) {
+	if root, steps, ok := chain(*node); ok {
+		s, ok, err := w.scope.resolve(root, steps)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			w.load(node, s)
+			return s.typ, nil
+		}
+	}
+	n, isMember := (*node).(*ast.MemberNode)
+	if !isMember {
+		return nil, nil
+	}
+	base, err := w.visit(&n.Node)
 	if err != nil {
-		return bound{}, err
+		return nil, err
 	}
-	value, err := w.visit(&n.Value)
-	value.bytes += key.bytes
-	return value, err
+	if err := w.visitAll(&n.Property); err != nil {
+		return nil, err
+	}
+	if name, isName := n.Property.(*ast.StringNode); isName {
+		return member(base, "#", name.Value, name)
+	}
+	return entryOf(base), nil
 }
 
-// binary visits both sides of an operator and charges for what it does with
-// them. Logic and arithmetic cost no more than the step itself.
-func (w *walker) binary(node *ast.Node, n *ast.BinaryNode) (bound, error) {
-	l, err := w.visit(&n.Left)
+func (w *walker) load(node *ast.Node, s slot) {
+	key := s.leaf.name + "\x00" + strings.Join(s.path, "\x00")
+	i, known := w.index[key]
+	if !known {
+		i = len(w.slots)
+		w.index[key] = i
+		w.slots = append(w.slots, s)
+	}
+	*node = call(loadName, *node, plainType(s.typ), &ast.IdentifierNode{Value: "$env"}, &ast.IntegerNode{Value: i})
+}
+
+func (w *walker) binary(node *ast.Node, n *ast.BinaryNode) error {
+	if err := w.visitAll(&n.Left, &n.Right); err != nil {
+		return err
+	}
+	switch _, known := operators[n.Operator]; {
+	case !known:
+		return mistakef(n, "unknown operator %s", n.Operator)
+	case n.Operator == "matches":
+		_, err := instructions(n.Right)
+		return err
+	case n.Operator == "..":
+		from, okFrom := constant(n.Left)
+		to, okTo := constant(n.Right)
+		if !okFrom || !okTo {
+			*node = call(rangeName, n, reflect.TypeFor[[]int](), n.Left, n.Right)
+		} else if _, err := span(from, to); err != nil {
+			return mistakef(n, "%v", err)
+		}
+	}
+	return nil
+}
+
+// instructions returns the length of a regular expression's program.
+func instructions(pattern ast.Node) (int, error) {
+	constant, ok := pattern.(*ast.StringNode)
+	if !ok {
+		return 0, mistakef(pattern, "the right side of matches must be a constant text")
+	}
+	re, err := syntax.Parse(constant.Value, syntax.Perl)
 	if err != nil {
-		return bound{}, err
+		return 0, mistakef(pattern, "%v", err)
 	}
-	r, err := w.visit(&n.Right)
+	prog, err := syntax.Compile(re.Simplify())
 	if err != nil {
-		return bound{}, err
+		return 0, mistakef(pattern, "%v", err)
 	}
-	switch n.Operator {
-	case "and", "&&", "or", "||":
-	case "==", "!=", "<", ">", "<=", ">=":
-		w.compare(l, r)
-	case "in":
-		w.search(l, r)
-	case "contains", "startsWith", "endsWith":
-		w.charge((l.bytes + r.bytes) * nanosScan)
-	case "matches":
-		err = w.match(l, n.Right)
-	case "??":
-		return either(l, r), nil
-	case "+":
-		// It joins texts: the one operator whose result is larger than either.
-		w.charge((l.bytes + r.bytes) * nanosScan)
-		sum := either(l, r)
-		sum.bytes = l.bytes + r.bytes
-		return sum, nil
-	case "-", "*", "/", "%", "**", "^":
-		return scalar(kindFloat), nil
-	case "..":
-		return w.span(node, n)
-	default:
-		err = mistakef(n, "unknown operator %s", n.Operator)
-	}
-	return scalar(kindBool), err
+	return len(prog.Inst), nil
 }
 
-// span bounds a range: here where its ends are constants, else while running.
-func (w *walker) span(node *ast.Node, n *ast.BinaryNode) (bound, error) {
-	b := bound{shape: &shape{kind: kindList, elem: &shape{kind: kindInt}}, items: MaxItems, bytes: MaxItems * entryBytes}
-	w.charge(MaxItems)
-	from, okFrom := constant(n.Left)
-	to, okTo := constant(n.Right)
-	if !okFrom || !okTo {
-		*node = call(rangeName, n, nil, n.Left, n.Right)
-		return b, nil
-	}
-	if _, err := span(from, to); err != nil {
-		return bound{}, mistakef(n, "%v", err)
-	}
-	b.items = float64(max(0, to-from+1))
-	b.bytes = b.items * entryBytes
-	return b, nil
-}
-
-// constant reads a whole number with its sign.
 func constant(node ast.Node) (int, bool) {
 	switch n := node.(type) {
 	case *ast.IntegerNode:
@@ -249,91 +227,49 @@ func constant(node ast.Node) (int, bool) {
 	}
 }
 
-// builtin visits a call of a function of expr, if conditions may call it.
-func (w *walker) builtin(n *ast.BuiltinNode) (bound, error) {
-	if result, ok := w.predicates[n.Name]; ok {
-		return w.predicate(n, result)
+func (w *walker) builtin(n *ast.BuiltinNode) (reflect.Type, error) {
+	if slices.Contains(predicates, n.Name) {
+		return w.predicate(n)
 	}
-	f, ok := w.functions[n.Name]
+	arguments, ok := functions[n.Name]
 	if !ok {
-		return bound{}, mistakef(n, "the function %q is not available in conditions", n.Name)
+		return nil, mistakef(n, "the function %q is not available in conditions", n.Name)
 	}
-	if len(n.Arguments) < f.min || len(n.Arguments) > f.max {
-		return bound{}, mistakef(n, "%s takes %d arguments here, not %d", n.Name, f.min, len(n.Arguments))
+	if len(n.Arguments) < arguments[0] || len(n.Arguments) > arguments[1] {
+		return nil, mistakef(n, "%s takes %d arguments here, not %d", n.Name, arguments[0], len(n.Arguments))
 	}
-	out := bound{shape: &shape{kind: f.result}, bytes: entryBytes}
-	for i := range n.Arguments {
-		arg, err := w.visit(&n.Arguments[i])
-		if err != nil {
-			return bound{}, err
-		}
-		w.charge(nanosEntry + arg.bytes*f.perByte)
-		out.bytes += arg.bytes * f.growth
-	}
-	if f.result == kindList || f.result == kindAny {
-		out.items = out.bytes / entryBytes
-	}
-	return out, nil
+	return nil, w.visitList(n.Arguments)
 }
 
-// predicate visits a function that runs a predicate over a list. What is not
-// known to be a list is checked while running, also for its length.
-func (w *walker) predicate(n *ast.BuiltinNode, result kind) (bound, error) {
-	if w.entry != nil {
-		return bound{}, mistakef(n, "%s stands inside another predicate; their work would multiply", n.Name)
+func (w *walker) predicate(n *ast.BuiltinNode) (reflect.Type, error) {
+	if w.inside {
+		return nil, mistakef(n, "%s stands inside another predicate; their work would multiply", n.Name)
 	}
 	list, err := w.visit(&n.Arguments[0])
 	if err != nil {
-		return bound{}, err
+		return nil, err
 	}
-	if list.shape.kind != kindList {
-		n.Arguments[0] = call(listName, n.Arguments[0], nil, n.Arguments[0])
-		list.items = MaxItems
+	w.inside, w.entry = true, entryOf(list)
+	defer func() { w.inside, w.entry = false, nil }()
+	for i := range n.Arguments[1:] { // none for the count or the sum of the entries themselves
+		p, ok := n.Arguments[i+1].(*ast.PredicateNode)
+		if !ok {
+			return nil, mistakef(n, "%s wants a predicate", n.Name)
+		}
+		if err := w.visitAll(&p.Node); err != nil {
+			return nil, err
+		}
 	}
-	body, err := w.body(n, list)
-	if err != nil {
-		return bound{}, err
-	}
-	items := max(1, list.items)
-	w.charge(items * nanosEntry)
-	switch {
-	case n.Name == "map":
-		return bound{shape: &shape{kind: kindList, elem: body.shape}, items: items, bytes: items * (body.bytes + entryBytes)}, nil
-	case result == kindList:
+	switch n.Name {
+	case "filter":
 		return list, nil
-	case result == kindAny:
-		return bound{shape: entryShape(list), bytes: list.bytes, items: list.bytes / entryBytes}, nil
+	case "find", "findLast":
+		return w.entry, nil
 	}
-	return scalar(result), nil
+	return nil, nil
 }
 
-// body visits the predicate itself, as often as the list may have entries.
-func (w *walker) body(n *ast.BuiltinNode, list bound) (bound, error) {
-	items := max(1, list.items)
-	entry := bound{shape: entryShape(list), bytes: list.bytes / items, items: list.bytes / entryBytes / items}
-	if len(n.Arguments) < 2 {
-		return entry, nil // count and sum of the entries themselves
-	}
-	p, ok := n.Arguments[1].(*ast.PredicateNode)
-	if !ok {
-		return bound{}, mistakef(n, "%s wants a predicate", n.Name)
-	}
-	outside := w.times
-	w.entry, w.times = &entry, w.times*items
-	defer func() { w.entry, w.times = nil, outside }()
-	return w.visit(&p.Node)
-}
-
-// entryShape is the shape of # in a predicate over a list.
-func entryShape(list bound) *shape {
-	if list.shape.kind == kindList && list.shape.elem != nil {
-		return list.shape.elem
-	}
-	return &shape{}
-}
-
-// unknownCall says why something cannot be called.
-func (w *walker) unknownCall(n *ast.CallNode) error {
+func unknownCall(n *ast.CallNode) error {
 	callee, ok := n.Callee.(*ast.IdentifierNode)
 	if !ok {
 		return mistakef(n, "values have no methods")
@@ -341,7 +277,69 @@ func (w *walker) unknownCall(n *ast.CallNode) error {
 	if _, ok := builtin.Index[callee.Value]; ok {
 		return mistakef(n, "the function %q is not available in conditions", callee.Value)
 	}
-	known := slices.Sorted(maps.Keys(w.functions))
-	known = append(known, slices.Sorted(maps.Keys(w.predicates))...)
-	return mistakef(n, "unknown function %q%s", callee.Value, phases.DidYouMean(callee.Value, known))
+	known := slices.Sorted(slices.Values(slices.AppendSeq(slices.Clone(predicates), maps.Keys(functions))))
+	return mistakef(n, "unknown function %q%s", callee.Value, suggest.DidYouMean(callee.Value, known))
 }
+
+// meter wraps operands whose bytes are looked at in calls that count them.
+type meter struct{}
+
+// Visit implements [ast.Visitor]; a node's children are visited before it.
+func (meter) Visit(node *ast.Node) {
+	switch n := (*node).(type) {
+	case *ast.BinaryNode:
+		if n.Operator == "matches" {
+			length, _ := instructions(n.Right) // the walker has compiled it before
+			put(countName, &n.Left, length*matchWork)
+		} else if work := operators[n.Operator]; work > 0 {
+			count(&n.Left, work)
+			count(&n.Right, work)
+		}
+	case *ast.BuiltinNode:
+		if slices.Contains(predicates, n.Name) {
+			steps := stepCounter(1)
+			for i := range n.Arguments[1:] {
+				ast.Walk(&n.Arguments[i+1], &steps)
+			}
+			put(listName, &n.Arguments[0], int(steps))
+			return
+		}
+		for i := range n.Arguments {
+			put(countName, &n.Arguments[i], functionWork)
+		}
+	}
+}
+
+// count wraps an operator's operand, unless it is a number, a literal, or a load, which has counted already.
+func count(operand *ast.Node, work int) {
+	switch n := (*operand).(type) {
+	case *ast.NilNode, *ast.StringNode:
+		return
+	case *ast.ArrayNode:
+		if !slices.ContainsFunc(n.Nodes, func(n ast.Node) bool { _, isText := n.(*ast.StringNode); return !isText }) {
+			return // as long as the source at most
+		}
+	case *ast.CallNode:
+		if name, ok := n.Callee.(*ast.IdentifierNode); ok && name.Value == loadName {
+			return
+		}
+	}
+	switch (*operand).Type().Kind() {
+	case reflect.Bool, reflect.Int, reflect.Float64:
+	default:
+		put(countName, operand, work)
+	}
+}
+
+func put(name string, node *ast.Node, n int) {
+	t := (*node).Type()
+	if t.Kind() == reflect.Interface {
+		t = nil
+	}
+	*node = call(name, *node, t, &ast.IdentifierNode{Value: "$env"}, *node, &ast.IntegerNode{Value: n})
+}
+
+type stepCounter int
+
+// Visit implements [ast.Visitor].
+func (c *stepCounter) Visit(*ast.Node) { *c++ }

@@ -2,6 +2,7 @@ package cond
 
 import (
 	"encoding/json"
+	"errors"
 	"math/rand/v2"
 	"strconv"
 	"strings"
@@ -11,10 +12,10 @@ import (
 	"github.com/grapnelhq/grapnel/phases"
 )
 
-// patience is what the worst accepted condition may take here. The reckoning
-// allows a tenth of a second; the race detector, which makes regular expressions
-// ten times slower, and busy neighbours need the rest. What the bounds prevent
-// takes minutes and more.
+// patience is what the worst condition may take here. The caps allow about half
+// a second; the race detector, which makes regular expressions ten times
+// slower, and busy neighbours need the rest. What the caps prevent takes minutes
+// and more.
 const patience = 15 * time.Second
 
 // worstEnv fills everything that tool phases can read to its cap.
@@ -73,14 +74,17 @@ func TestWorkIsBounded(t *testing.T) {
 			if _, err := c.Eval(worstEnv()); err != nil {
 				t.Errorf("Eval: %v", err)
 			}
-			if took := time.Since(start); took > patience {
+			took := time.Since(start)
+			if took > patience {
 				t.Errorf("took %v, at most %v", took, patience)
 			}
+			t.Log(took)
 		})
 	}
 }
 
-// What would take too long is refused, and refusing takes no time either.
+// What would take too long is refused, or ends with an error that says so; neither
+// takes long.
 func TestTooMuchWorkIsRefused(t *testing.T) {
 	t.Parallel()
 
@@ -92,9 +96,11 @@ func TestTooMuchWorkIsRefused(t *testing.T) {
 		{"huge regular expression", `input.result matches "[a-z]{900}"`},
 		{"case mapping per entry", `any(1..1000, upper(input.result) == "")`},
 		{"joining much per entry", `any(1..1000, dir + dir + dir + dir == "")`},
-		{"long comparison of json per entry", `any(1..1000, [policy["a/b"]] == [input.arguments])`},
-		{"lists of lists of lists", `any(map(1..1000, policy["a/b"]), # == policy["a/b"])`},
+		{"long comparison of json per entry", `all(1..1000, [policy["a/b"]] == [input.arguments])`},
+		{"lists of lists of lists", `all(map(1..1000, policy["a/b"]), # == policy["a/b"])`},
 		{"pieces searched per entry", `any(1..1000, "b" in split(input.result, ""))`},
+		{"doubled per level", strings.Repeat("map(", 40) + "input.touched_paths" + strings.Repeat(", # + #)", 40) + " == []"},
+		{"references doubled per level", strings.Repeat("map(", 40) + "input.touched_paths" + strings.Repeat(", [#, #])", 40) + " == []"},
 		{"nested predicates", `any(1..1000, all(1..1000, # == 0))`},
 		{"chained comparisons", nest("1 < (", "1", ") < 1", 60)},
 		{"short conditionals", nest("(", "flags.a", " ?: flags.b)", 60)},
@@ -106,12 +112,17 @@ func TestTooMuchWorkIsRefused(t *testing.T) {
 			t.Parallel()
 
 			start := time.Now()
-			if _, err := Compile(tt.source, rowOf(t, phases.ToolPostCall), nil); err == nil {
-				t.Error("accepted")
+			c, err := Compile(tt.source, rowOf(t, phases.ToolPostCall), nil)
+			if err == nil {
+				if _, err = c.Eval(worstEnv()); !errors.Is(err, errWork) {
+					t.Errorf("Eval: %v", err)
+				}
 			}
-			if took := time.Since(start); took > patience {
+			took := time.Since(start)
+			if took > patience {
 				t.Errorf("took %v, at most %v", took, patience)
 			}
+			t.Log(took)
 		})
 	}
 }
@@ -161,18 +172,17 @@ func (g grammar) truth(depth int, inside bool) string {
 	return g.pick(options...)
 }
 
-// The reckoning is right where it matters: what it accepts ends in time.
+// Whatever Compile accepts ends in time.
 func TestAcceptedConditionsEndInTime(t *testing.T) {
 	t.Parallel()
 
 	g := grammar{rand.New(rand.NewPCG(7, 7))}
 	row, env := rowOf(t, phases.ToolPostCall), worstEnv()
-	accepted, refused, deadline := 0, 0, time.Now().Add(3*time.Second)
+	accepted, deadline := 0, time.Now().Add(3*time.Second)
 	for accepted < 200 && time.Now().Before(deadline) {
 		source := g.truth(3, false)
 		c, err := Compile(source, row, nil)
 		if err != nil {
-			refused++
 			continue
 		}
 		accepted++
@@ -182,8 +192,8 @@ func TestAcceptedConditionsEndInTime(t *testing.T) {
 			t.Errorf("took %v: %s", took, source)
 		}
 	}
-	if accepted < 20 || refused == 0 {
-		t.Errorf("%d accepted and %d refused conditions prove little", accepted, refused)
+	if accepted < 20 {
+		t.Errorf("%d accepted conditions prove little", accepted)
 	}
 }
 

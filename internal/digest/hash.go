@@ -3,6 +3,7 @@ package digest
 import (
 	"crypto/hmac"
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"hash"
 	"io"
@@ -26,21 +27,19 @@ func XXH64String(s string) string { return formatXXH64(xxhash.Sum64String(s)) }
 // SHA256 returns "sha256:" and the 64 hex digits of SHA-256 over b.
 func SHA256(b []byte) string {
 	sum := sha256.Sum256(b)
-	return formatHex(PrefixSHA256, sum[:])
+	return PrefixSHA256 + hex.EncodeToString(sum[:])
 }
 
-// HMACSHA256 returns "hmac-sha256:" and the 64 hex digits of HMAC-SHA-256
-// over b. The key may have any length; what a key is worth is its owner's
-// business, so an empty one is not refused here.
+// HMACSHA256 returns "hmac-sha256:" and the 64 hex digits of HMAC-SHA-256 over
+// b. The key may have any length.
 func HMACSHA256(key, b []byte) string {
 	mac := hmac.New(sha256.New, key)
 	mac.Write(b) // a hash never returns an error
-	return formatHex(PrefixHMACSHA256, mac.Sum(nil))
+	return PrefixHMACSHA256 + hex.EncodeToString(mac.Sum(nil))
 }
 
-// Fingerprint is [XXH64] without a key and [HMACSHA256] with one: the rule of
-// every fingerprint in a manifest. A fingerprint made with a key cannot be
-// used to guess a short secret text.
+// Fingerprint is [XXH64] without a key and [HMACSHA256] with one: the rule of every
+// fingerprint in a manifest. A keyed one does not let others guess a short text.
 func Fingerprint(key, b []byte) string {
 	if len(key) == 0 {
 		return XXH64(b)
@@ -48,87 +47,36 @@ func Fingerprint(key, b []byte) string {
 	return HMACSHA256(key, b)
 }
 
-var (
-	_ io.Writer       = (*Hasher)(nil)
-	_ io.StringWriter = (*Hasher)(nil)
-)
-
-// Hasher makes the [Fingerprint] of a text that comes in several parts,
-// without joining them. The zero value is ready and has no key; [NewHasher]
-// makes one with a key. Not safe for concurrent use.
+// Hasher makes the [Fingerprint] of a text that comes in several parts. Write and
+// WriteString never fail. Not safe for concurrent use.
 type Hasher struct {
-	plain   xxhash.Digest
-	started bool      // plain has been reset to its seed
-	keyed   hash.Hash // nil without a key
+	hash   hash.Hash
+	prefix string
 }
 
 // NewHasher returns a Hasher whose Sum equals [Fingerprint] with that key. The
 // key is copied; nil or empty means none.
 func NewHasher(key []byte) *Hasher {
 	if len(key) == 0 {
-		return &Hasher{}
+		return &Hasher{xxhash.New(), PrefixXXH64}
 	}
-	return &Hasher{keyed: hmac.New(sha256.New, key)}
+	return &Hasher{hmac.New(sha256.New, key), PrefixHMACSHA256}
 }
 
-// Write adds b to what is hashed. It never fails.
-func (h *Hasher) Write(b []byte) (int, error) {
-	if h.keyed != nil {
-		return h.keyed.Write(b)
-	}
-	h.start()
-	return h.plain.Write(b)
-}
+// Write implements io.Writer.
+func (h *Hasher) Write(b []byte) (int, error) { return h.hash.Write(b) }
 
-// WriteString adds the bytes of s to what is hashed. It never fails, and
-// copies nothing unless there is a key.
-func (h *Hasher) WriteString(s string) (int, error) {
-	if h.keyed != nil {
-		return io.WriteString(h.keyed, s)
-	}
-	h.start()
-	return h.plain.WriteString(s)
-}
+// WriteString implements io.StringWriter. It copies s only if there is a key.
+func (h *Hasher) WriteString(s string) (int, error) { return io.WriteString(h.hash, s) }
 
 // Sum returns the hash of everything written so far; more may follow.
-func (h *Hasher) Sum() string {
-	if h.keyed != nil {
-		return formatHex(PrefixHMACSHA256, h.keyed.Sum(nil))
-	}
-	h.start()
-	return formatXXH64(h.plain.Sum64())
-}
+func (h *Hasher) Sum() string { return h.prefix + hex.EncodeToString(h.hash.Sum(nil)) }
 
 // Reset forgets what was written and keeps the key.
-func (h *Hasher) Reset() {
-	h.started = false
-	if h.keyed != nil {
-		h.keyed.Reset()
-	}
-}
+func (h *Hasher) Reset() { h.hash.Reset() }
 
-// start gives the zero digest its seed; xxhash's own zero value has none.
-func (h *Hasher) start() {
-	if !h.started {
-		h.plain.Reset()
-		h.started = true
-	}
-}
-
-// formatXXH64 costs one allocation, the result; strconv and fmt cost more.
+// formatXXH64 takes one allocation, for the result.
 func formatXXH64(sum uint64) string {
-	const digits = "0123456789abcdef"
-	var out [len(PrefixXXH64) + 16]byte
-	copy(out[:], PrefixXXH64)
-	for i := len(out) - 1; i >= len(PrefixXXH64); i-- {
-		out[i] = digits[sum&0xf]
-		sum >>= 4
-	}
-	return string(out[:])
-}
-
-// formatHex serves the SHA-256 family: 32 bytes of sum.
-func formatHex(prefix string, sum []byte) string {
-	out := make([]byte, 0, len(PrefixHMACSHA256)+2*sha256.Size)
-	return string(hex.AppendEncode(append(out, prefix...), sum))
+	out := append(make([]byte, 0, 32), PrefixXXH64...)
+	return string(hex.AppendEncode(out, binary.BigEndian.AppendUint64(nil, sum)))
 }

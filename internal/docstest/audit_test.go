@@ -318,7 +318,7 @@ func (l *auditLog) rewrite(t *testing.T, from int) {
 // put writes a record behind another one, without a key and without a sign-off.
 func (l *auditLog) put(t *testing.T, m *manifest.Manifest, last *manifest.Link) {
 	t.Helper()
-	record, err := manifest.SealRecord(m, last, nil)
+	record, err := manifest.SealRecord(nil, m, last, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,16 +6,27 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
+	"github.com/grapnelhq/grapnel/builtin"
 	"github.com/grapnelhq/grapnel/config"
 	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/plugins/agentsdoc"
+	"github.com/grapnelhq/grapnel/plugins/memory"
+	"github.com/grapnelhq/grapnel/plugins/scripted"
+	"github.com/grapnelhq/grapnel/plugins/skills"
 	"github.com/grapnelhq/grapnel/runtime"
 )
 
-// goCommand runs the go command in a folder of a module, whose go.mod must be
-// up to date. Modules come from where the developer's settings say; what the
+// firstParty are the plugins that documents may declare as built-in.
+func firstParty() builtin.Plugins {
+	return builtin.Plugins{agentsdoc.New, memory.New, scripted.New, skills.New}
+}
+
+// goCommand runs the go command in a directory of a module, whose go.mod must be up
+// to date unless args say -mod=mod. Modules come from where the developer's settings say; what the
 // main module needs is in the cache already.
 func goCommand(ctx context.Context, dir string, args ...string) error {
 	cmd := exec.CommandContext(ctx, "go", args...)
@@ -39,25 +50,38 @@ func programs(t *testing.T) []block {
 	return out
 }
 
-// userModule makes a module beside the repository, as a user has one: one
-// package a program, in p0, p1 and so on.
+// userModule makes a module beside the repository, as a user of it and of its nested
+// modules has one: one package a program, in p0, p1 and so on.
 func userModule(t *testing.T, dir string, list []block) {
 	t.Helper()
-	mod, err := os.ReadFile(filepath.Join(root(t), "go.mod"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	sum, err := os.ReadFile(filepath.Join(root(t), "go.sum"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, requires, _ := strings.Cut(string(mod), "\n") // all but the module's name
 	const self = "github.com/grapnelhq/grapnel"
-	writeFile(t, filepath.Join(dir, "go.mod"), fmt.Sprintf("module example.com/user\n%s\nrequire %s v0.0.0\nreplace %s => %s\n", requires, self, self, root(t)))
-	writeFile(t, filepath.Join(dir, "go.sum"), string(sum))
+	var mod, sum strings.Builder
+	mod.WriteString("module example.com/user\n\ngo 1.26.0\n")
+	for _, below := range []string{"", "/providers", "/telemetry"} {
+		module := filepath.Join(root(t), filepath.FromSlash(below))
+		fmt.Fprintf(&mod, "\nrequire %s v0.0.0\nreplace %s => %s\n", self+below, self+below, module)
+		for _, block := range requireBlock.FindAllString(fileText(t, filepath.Join(module, "go.mod")), -1) {
+			mod.WriteString(block)
+		}
+		sum.WriteString(fileText(t, filepath.Join(module, "go.sum")))
+	}
+	writeFile(t, filepath.Join(dir, "go.mod"), mod.String())
+	writeFile(t, filepath.Join(dir, "go.sum"), sum.String())
 	for i, b := range list {
 		writeFile(t, filepath.Join(dir, fmt.Sprintf("p%d", i), fileName(b)), b.text)
 	}
+}
+
+// requireBlock is a list of requirements in a go.mod file.
+var requireBlock = regexp.MustCompile(`(?s)\nrequire \(\n.*?\n\)\n`)
+
+func fileText(t *testing.T, name string) string {
+	t.Helper()
+	data, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
 }
 
 // fileName is where a program belongs: tests are files of tests.
@@ -75,7 +99,7 @@ func TestProgramsCompile(t *testing.T) {
 
 	list, dir := programs(t), t.TempDir()
 	userModule(t, dir, list)
-	if err := goCommand(t.Context(), dir, "vet", "./..."); err != nil {
+	if err := goCommand(t.Context(), dir, "vet", "-mod=mod", "./..."); err != nil {
 		for i, b := range list {
 			t.Logf("p%d is %s:%d", i, b.doc, b.line)
 		}
@@ -83,7 +107,7 @@ func TestProgramsCompile(t *testing.T) {
 	}
 	for i, b := range list {
 		if fileName(b) == "main_test.go" {
-			if err := goCommand(t.Context(), dir, "test", fmt.Sprintf("./p%d", i)); err != nil {
+			if err := goCommand(t.Context(), dir, "test", "-mod=mod", fmt.Sprintf("./p%d", i)); err != nil {
 				t.Errorf("%s:%d: %v", b.doc, b.line, err)
 			}
 		}
@@ -113,7 +137,7 @@ func TestReadmePrograms(t *testing.T) {
 	declaration := readme(t, "yaml", "command: ./greeter")
 	userModule(t, dir, []block{host, plugin})
 	for i, name := range []string{"host", "greeter"} {
-		if err := goCommand(t.Context(), dir, "build", "-o", filepath.Join(dir, name), fmt.Sprintf("./p%d", i)); err != nil {
+		if err := goCommand(t.Context(), dir, "build", "-mod=mod", "-o", filepath.Join(dir, name), fmt.Sprintf("./p%d", i)); err != nil {
 			t.Fatal(err)
 		}
 		if n := strings.Count([]block{host, plugin}[i].text, "\n"); n > 40 {
@@ -156,7 +180,7 @@ func TestExamplePlugin(t *testing.T) {
 		t.Fatal(err)
 	}
 	eng := newEngine(t, cfg, runtime.Options{})
-	done, err := eng.CompileTurn(t.Context(), phases.Turn{ThreadID: "t", TurnID: "1"}, runtime.CompileInput{ToolCalling: true})
+	done, err := eng.CompileTurn(t.Context(), phases.Context{ThreadID: "t", TurnID: "1"}, runtime.CompileInput{ToolCalling: true})
 	if err != nil {
 		t.Fatal(err)
 	}

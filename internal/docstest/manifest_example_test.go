@@ -13,14 +13,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/grapnelhq/grapnel/builtin"
 	"github.com/grapnelhq/grapnel/compiler"
 	"github.com/grapnelhq/grapnel/config"
 	"github.com/grapnelhq/grapnel/history"
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
-	"github.com/grapnelhq/grapnel/providers"
-	"github.com/grapnelhq/grapnel/providers/facts"
 	"github.com/grapnelhq/grapnel/runtime"
 )
 
@@ -43,15 +40,15 @@ func exampleManifest(t *testing.T, declaration string) *manifest.Manifest {
 	writeFile(t, filepath.Join(home, "SOUL.md"), exampleSoul)
 	writeFile(t, filepath.Join(home, "USER.md"), " \n")
 	eng := exampleEngine(t, declaration, home)
-	turn, err := eng.BeginTurn(t.Context(), phases.Turn{
+	turn, err := eng.BeginTurn(t.Context(), phases.Context{
 		WorkspaceID: "shop", ThreadID: "customer-7", TurnID: "turn-3", SessionID: "monday", Mode: phases.ModeAgent,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	in := runtime.CompileInput{
-		Provider: facts.Anthropic, Model: "claude-opus-5", ToolCalling: true,
-		Prompt: compiler.Input{Facts: compiler.Facts{TimeZone: "Europe/Berlin"}, Host: compiler.HostTexts{ToolRecovery: true}},
+		Provider: compiler.Anthropic, Model: "claude-opus-5", ToolCalling: true,
+		Facts: compiler.Facts{TimeZone: "Europe/Berlin"}, Host: compiler.HostTexts{ToolRecovery: true},
 	}
 	for _, step := range []phases.Input{&phases.PrePromptContextInput{}, &phases.PreToolsInput{ToolCalling: true}} {
 		if _, err := turn.Dispatch(t.Context(), step); err != nil {
@@ -99,11 +96,11 @@ func exampleEngine(t *testing.T, declaration, home string) *runtime.Engine {
 	}
 	now := time.Date(2026, 3, 2, 9, 30, 0, 0, time.UTC)
 	o := runtime.Options{
-		InProcess: map[string]runtime.Plugin{}, Home: home, CountTokens: counter.Count, TokenizerName: string(counter.Encoding()),
+		InProcess: map[string]runtime.Plugin{}, PersonaDir: home, CountTokens: counter.Count, TokenizerName: string(counter.Encoding()),
 		Now: func() time.Time { return now }, Entropy: rand.NewChaCha8([32]byte{}), CacheRules: exampleRules(t),
 	}
 	for _, p := range cfg.Plugins {
-		if o.InProcess[p.Name], err = builtin.Plugin(p.Builtin); err != nil {
+		if o.InProcess[p.Name], err = firstParty().New(p.Builtin); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -113,15 +110,11 @@ func exampleEngine(t *testing.T, declaration, home string) *runtime.Engine {
 // exampleRules are those of the providers, as the command has them.
 func exampleRules(t *testing.T) func(provider, model string) (compiler.CacheRules, bool) {
 	t.Helper()
-	table, err := facts.Load()
+	table, err := compiler.LoadCacheFacts()
 	if err != nil {
 		t.Fatal(err)
 	}
-	rules, err := providers.KnownCacheRules(table)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return rules
+	return table.Rules
 }
 
 // pinTimes replaces what was measured.

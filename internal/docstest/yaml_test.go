@@ -4,20 +4,16 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
-	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
-	"github.com/grapnelhq/grapnel/builtin"
 	"github.com/grapnelhq/grapnel/config"
 	"github.com/grapnelhq/grapnel/gateway"
+	"github.com/grapnelhq/grapnel/internal/treetest"
 	"github.com/grapnelhq/grapnel/runtime"
 	"github.com/grapnelhq/grapnel/store"
-	"github.com/grapnelhq/grapnel/tree/treetest"
 )
 
 // environment answers for every variable that a document's configuration names.
@@ -68,7 +64,7 @@ func TestConfigurations(t *testing.T) {
 				if p.Command != "" {
 					return // there is no such program here
 				}
-				if opts.InProcess[p.Name], err = builtin.Plugin(p.Builtin); err != nil {
+				if opts.InProcess[p.Name], err = firstParty().New(p.Builtin); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -110,55 +106,6 @@ func tempStore(t *testing.T) *store.Store {
 		}
 	})
 	return s
-}
-
-// TestEveryKey wants each key of grapnel.yaml in the operator's guide.
-func TestEveryKey(t *testing.T) {
-	t.Parallel()
-
-	guide := text(t, "docs/CONFIGURATION.md")
-	keys := map[string]bool{}
-	var schema map[string]any
-	if err := json.Unmarshal(config.Schema(), &schema); err != nil {
-		t.Fatal(err)
-	}
-	defs, ok := schema["$defs"].(map[string]any)
-	if !ok {
-		t.Fatal("the schema has no definitions")
-	}
-	delete(schema, "$defs")
-	collectKeys(schema, defs, keys)
-	if len(keys) < 50 {
-		t.Fatalf("found %d keys: the search does not work", len(keys))
-	}
-	for _, key := range slices.Sorted(maps.Keys(keys)) {
-		if !regexp.MustCompile("[`{ .]" + regexp.QuoteMeta(key) + "[`:.]").MatchString(guide) {
-			t.Errorf("docs/CONFIGURATION.md does not mention %s", key)
-		}
-	}
-}
-
-// collectKeys notes the names of all properties of a schema, definitions that it
-// refers to included. Contributions are the subject of PLUGINS.md.
-func collectKeys(schema any, defs map[string]any, keys map[string]bool) {
-	switch s := schema.(type) {
-	case map[string]any:
-		if properties, ok := s["properties"].(map[string]any); ok {
-			for name := range properties {
-				keys[name] = true
-			}
-		}
-		if ref, ok := s["$ref"].(string); ok && ref != "#/$defs/contribution" {
-			collectKeys(defs[strings.TrimPrefix(ref, "#/$defs/")], defs, keys)
-		}
-		for _, part := range s {
-			collectKeys(part, defs, keys)
-		}
-	case []any:
-		for _, part := range s {
-			collectKeys(part, defs, keys)
-		}
-	}
 }
 
 // TestJSON wants every block of JSON to be JSON.

@@ -8,17 +8,20 @@ import (
 	"strconv"
 	"sync"
 
+	"github.com/grapnelhq/grapnel/internal/sections"
 	"github.com/grapnelhq/grapnel/internal/text"
 	"github.com/grapnelhq/grapnel/phases"
 )
 
-// Hook is what merging must know of a subscription. It is read only, made once
-// for a subscription, used by any number of goroutines, and never copied.
+// codeHeadingEscaped: a plugin's text held a heading that reads like a reserved section.
+const codeHeadingEscaped = "heading_escaped"
+
+// Hook is what merging must know of a subscription. It is made once, read only and safe
+// for concurrent use; it must not be copied.
 type Hook struct {
 	// Subscription is the full id; Hook is the plugin's own name for it.
 	Subscription, Hook, Plugin, PluginVersion string
-	// Priority is the subscription's.
-	Priority int
+	Priority                                  int
 	// Kinds are the declared kinds.
 	Kinds []phases.Kind
 	// Budget bounds the text that is kept of one dispatch.
@@ -31,27 +34,22 @@ type Hook struct {
 	// Key is the key of fingerprints; nil leaves hashes plain.
 	Key []byte
 
-	// scratch holds *[]byte that Admit hashes in.
-	scratch sync.Pool
+	scratch sync.Pool // *[]byte that Admit hashes in
 }
 
-// Entry is one admitted contribution. Its id is filled in. Only Admit makes
-// entries, and Clone copies them.
+// Entry is one admitted contribution with an id. Only Admit makes entries.
 type Entry struct {
 	Value phases.Contribution
-	// Hash is the fingerprint of the canonical JSON of the value with its kind,
-	// under the hook's key.
+	// Hash is the fingerprint of the canonical JSON of the value with its kind, under the hook's key.
 	Hash string
 
-	// text is what merging needs of its long text; nil if it has none.
-	text *prepared
-	// bytes is the length of the canonical JSON.
-	bytes int
+	text  *prepared // nil if it has no long text
+	bytes int       // of the canonical JSON
 }
 
 // Size is about how many bytes of memory the entry holds.
 func (e *Entry) Size() int {
-	const around = 512 // what is of one size, and names
+	const around = 512 // fixed fields and names
 	n := around + e.bytes
 	if e.text != nil {
 		n += len(e.text.whole)
@@ -59,8 +57,7 @@ func (e *Entry) Size() int {
 	return n
 }
 
-// Clone returns copies of entries whose values share no memory with the given
-// ones that anybody could change.
+// Clone returns copies of entries whose values share no mutable memory with them.
 func Clone(entries []Entry) []Entry {
 	if len(entries) == 0 {
 		return nil
@@ -75,12 +72,10 @@ func Clone(entries []Entry) []Entry {
 // Drop is one contribution that was refused while its siblings stay.
 type Drop struct {
 	ContributionID string
-	// Slot is the section id, policy or tool that was not granted, if there
-	// is one.
+	// Slot is the section id, policy or tool that was not granted, if any.
 	Slot string
 	Kind phases.Kind
-	// Cause is CauseForbidden, or CodeNotAllowed for a kind that the phase does
-	// not take or the hook did not declare.
+	// Cause is CauseForbidden or CodeNotAllowed.
 	Cause   phases.Cause
 	Message string
 	// Chars is the length of its text.
@@ -91,12 +86,11 @@ type Drop struct {
 type Admitted struct {
 	Entries []Entry
 	Dropped []Drop
-	// Diagnostics has one entry for each dropped contribution, and what the
-	// plugin attached to the others, under the plugin's name.
+	// Diagnostics has one entry for each dropped contribution, and the plugin's own remarks about the others.
 	Diagnostics []phases.Diagnostic
 }
 
-// Hashes returns the hashes of the entries, in order; never nil.
+// Hashes returns the hashes of the entries; never nil.
 func (a Admitted) Hashes() []string {
 	out := make([]string, len(a.Entries))
 	for i := range a.Entries {
@@ -105,18 +99,14 @@ func (a Admitted) Hashes() []string {
 	return out
 }
 
-// Admit checks one hook's contributions at the boundary, real, cached and
-// fallback ones alike.
+// Admit checks one hook's contributions at the boundary: real, cached and fallback ones.
 //
-// One that is not well formed ([phases.ValidateContribution], the pointer of a
-// rewrite, JSON without a canonical form), or more than
-// [phases.MaxContributions], makes the whole reply invalid: the error is a
-// *phases.Error with CauseInvalidReply. A kind that the phase does not take or
-// the hook did not declare is dropped with CodeNotAllowed; what the operator did
-// not grant is dropped with CauseForbidden; siblings stay.
+// One that is not well formed, or more than [phases.MaxContributions], makes the whole reply invalid: a
+// *phases.Error with CauseInvalidReply. A kind that the phase does not take or the hook did not declare is
+// dropped with CodeNotAllowed, what the operator did not grant with CauseForbidden; siblings stay.
 //
-// Admit changes nothing in cs: a contribution without an id is copied before it
-// gets SUBSCRIPTION#INDEX. The entries share memory with cs otherwise.
+// Admit does not change cs: a contribution without an id is copied before it gets SUBSCRIPTION#INDEX. Otherwise
+// the entries share memory with cs.
 func Admit(row phases.Row, h *Hook, cs []phases.Contribution) (Admitted, error) {
 	var out Admitted
 	if len(cs) > phases.MaxContributions {
@@ -126,8 +116,15 @@ func Admit(row phases.Row, h *Hook, cs []phases.Contribution) (Admitted, error) 
 		return out, nil
 	}
 	out.Entries = make([]Entry, 0, len(cs))
-	buf := h.buffer()
-	defer h.giveBack(buf)
+	buf, ok := h.scratch.Get().(*[]byte)
+	if !ok {
+		buf = new([]byte)
+	}
+	defer func() {
+		if cap(*buf) <= maxScratch {
+			h.scratch.Put(buf)
+		}
+	}()
 	for i, c := range cs {
 		if c == nil || reflect.ValueOf(c).IsNil() {
 			return Admitted{}, invalid(row, h, fmt.Errorf("contribution %d is empty", i))
@@ -153,7 +150,7 @@ func Admit(row phases.Row, h *Hook, cs []phases.Contribution) (Admitted, error) 
 		hash, grown, err := hashOf(*buf, c, h.Key)
 		if err != nil {
 			err = phases.WithDetail("has no canonical form", err.Error(), err) // its words quote the value
-			return Admitted{}, invalid(row, h, fmt.Errorf("contribution %d: %s: %w", i, c.Kind(), err))
+			return Admitted{}, invalid(row, h, fmt.Errorf("contribution %d: %s: %w", i, phases.KindOf(c), err))
 		}
 		*buf = grown
 		entry := Entry{Value: c, Hash: hash, text: prepare(c), bytes: len(grown)}
@@ -164,24 +161,8 @@ func Admit(row phases.Row, h *Hook, cs []phases.Contribution) (Admitted, error) 
 	return out, nil
 }
 
-// maxScratch is the largest buffer that is kept for the next reply.
 const maxScratch = 64 << 10
 
-// buffer lends scratch space, for giveBack.
-func (h *Hook) buffer() *[]byte {
-	if buf, ok := h.scratch.Get().(*[]byte); ok {
-		return buf
-	}
-	return new([]byte)
-}
-
-func (h *Hook) giveBack(buf *[]byte) {
-	if cap(*buf) <= maxScratch {
-		h.scratch.Put(buf)
-	}
-}
-
-// wellFormed is the structural check of one contribution whose kind is taken.
 func wellFormed(row phases.Row, c phases.Contribution) error {
 	if err := phases.ValidateContribution(c, row); err != nil {
 		if e, ok := errors.AsType[*phases.Error](err); ok {
@@ -191,14 +172,12 @@ func wellFormed(row phases.Row, c phases.Contribution) error {
 	}
 	if r, ok := c.(*phases.Rewrite); ok {
 		if _, err := parsePointer(r.Path); err != nil {
-			return phases.WithDetail(string(c.Kind())+": path is not a JSON pointer", err.Error(), err)
+			return phases.WithDetail(string(phases.KindOf(c))+": path is not a JSON pointer", err.Error(), err)
 		}
 	}
 	return nil
 }
 
-// invalid is the error for a reply of which nothing is taken. Values that it sent
-// are details.
 func invalid(row phases.Row, h *Hook, err error) error {
 	return &phases.Error{
 		Code: phases.CauseInvalidReply, Phase: row.Phase, Subscription: h.Subscription,
@@ -206,10 +185,9 @@ func invalid(row phases.Row, h *Hook, err error) error {
 	}
 }
 
-// checkKind refuses kinds that the phase does not take or the hook did not
-// declare. Kinds that need no grant need no declaration either.
+// checkKind refuses kinds that the phase does not take or the hook did not declare.
 func checkKind(row phases.Row, h *Hook, c phases.Contribution) (Drop, bool) {
-	k := c.Kind()
+	k := phases.KindOf(c)
 	switch {
 	case !row.Accepts(k):
 		return Drop{Cause: phases.CodeNotAllowed, Message: fmt.Sprintf("hook %s: phase %s does not take %s", h.Hook, row.Phase, k)}, true
@@ -219,8 +197,7 @@ func checkKind(row phases.Row, h *Hook, c phases.Contribution) (Drop, bool) {
 	return Drop{}, false
 }
 
-// named returns c with an id: c itself, or a copy with the id that its place in
-// the reply gives it.
+// named returns c with an id, by default SUBSCRIPTION#INDEX in a copy.
 func named(h *Hook, index int, c phases.Contribution) phases.Contribution {
 	if c.Head().ContributionID != "" {
 		return c
@@ -230,8 +207,6 @@ func named(h *Hook, index int, c phases.Contribution) phases.Contribution {
 	return c
 }
 
-// identified returns c with an id of which nothing else is known: one that is not
-// an id is replaced by that of its place.
 func identified(h *Hook, index int, c phases.Contribution) phases.Contribution {
 	if id := c.Head().ContributionID; id != "" && !phases.ValidID(id) {
 		c = phases.CloneContribution(c)
@@ -240,8 +215,7 @@ func identified(h *Hook, index int, c phases.Contribution) phases.Contribution {
 	return named(h, index, c)
 }
 
-// bare returns c without what the plugin has to say about it, which is passed on
-// apart from it: c itself if that is nothing.
+// bare returns c without its diagnostics, which are reported apart from it.
 func bare(c phases.Contribution) phases.Contribution {
 	if c.Head().Diagnostics == nil {
 		return c
@@ -251,9 +225,8 @@ func bare(c phases.Contribution) phases.Contribution {
 	return c
 }
 
-// drop records a refused contribution.
 func (a *Admitted) drop(h *Hook, c phases.Contribution, d Drop) {
-	d.ContributionID, d.Kind, d.Chars = c.Head().ContributionID, c.Kind(), charsOf(c)
+	d.ContributionID, d.Kind, d.Chars = c.Head().ContributionID, phases.KindOf(c), charsOf(c)
 	a.Dropped = append(a.Dropped, d)
 	a.Diagnostics = append(a.Diagnostics, phases.Diagnostic{
 		Code: string(d.Cause), Severity: phases.SeverityWarning, Message: d.Message,
@@ -261,7 +234,7 @@ func (a *Admitted) drop(h *Hook, c phases.Contribution, d Drop) {
 	})
 }
 
-// guarded remarks on headings that would have passed for the compiler's own.
+// guarded reports headings that would have passed for the compiler's own.
 func (a *Admitted) guarded(h *Hook, e *Entry) {
 	if e.text == nil || e.text.forged == 0 {
 		return
@@ -271,13 +244,12 @@ func (a *Admitted) guarded(h *Hook, e *Entry) {
 		slot = s.SectionID
 	}
 	a.Diagnostics = append(a.Diagnostics, phases.Diagnostic{
-		Code: phases.CodeHeadingEscaped, Severity: phases.SeverityWarning, Plugin: h.Plugin, Subscription: h.Subscription, Slot: slot, Visibility: h.Visibility,
-		Message: fmt.Sprintf("%s: %d headings read like sections of the compiler's own; they were taken away or escaped", slot, e.text.forged),
+		Code: codeHeadingEscaped, Severity: phases.SeverityWarning, Plugin: h.Plugin, Subscription: h.Subscription, Slot: slot, Visibility: h.Visibility,
+		Message: fmt.Sprintf("%s: %d headings read like the compiler's own sections; they were removed or escaped", slot, e.text.forged),
 	})
 }
 
-// pass takes over what the plugin has to say about its contribution. Whose it
-// is cannot be forged.
+// pass adds the plugin's remarks about its contribution under the plugin's own name.
 func (a *Admitted) pass(h *Hook, remarks []phases.Diagnostic) {
 	for _, d := range remarks {
 		d = d.Remark(h.Visibility)
@@ -286,17 +258,15 @@ func (a *Admitted) pass(h *Hook, remarks []phases.Diagnostic) {
 	}
 }
 
-// LeftOut returns the manifest's row for a refused contribution of h.
-func (d Drop) LeftOut(h *Hook) phases.LeftOut {
+// Omitted returns the manifest's row for a refused contribution of h.
+func (d Drop) Omitted(h *Hook) phases.Omitted {
 	id := d.ContributionID
 	if d.Kind == phases.KindPromptSection && d.Slot != "" {
 		id = d.Slot
 	}
-	return phases.LeftOut{ID: id, Owner: h.Plugin, Reason: string(d.Cause), Chars: d.Chars}
+	return phases.Omitted{ID: id, Owner: h.Plugin, Reason: string(d.Cause), Chars: d.Chars}
 }
 
-// charsOf is the length of the text that a contribution would have put before
-// the model, as it was sent.
 func charsOf(c phases.Contribution) int {
 	switch c := c.(type) {
 	case *phases.PromptSection:
@@ -307,4 +277,76 @@ func charsOf(c phases.Contribution) int {
 		return text.Chars(c.Text)
 	}
 	return 0
+}
+
+func checkGrants(h *Hook, c phases.Contribution) (Drop, bool) {
+	g := h.Grants
+	if g == nil {
+		g = &phases.Grants{}
+	}
+	if k := phases.KindOf(c); k.NeedsGrant() && !phases.Allows(g.Contribute, string(k)) {
+		return forbidden(h, "", "may not contribute %s", k)
+	}
+	if p, ok := c.(*phases.Policy); ok {
+		// A policy's grant includes its domain.
+		if slot := p.Domain + "/" + p.Key; !phases.Allows(g.Policies, slot) {
+			return forbidden(h, slot, "may not set policy %q", slot)
+		}
+		return Drop{}, false
+	}
+	if d := c.Head().Domain; d != "" && !phases.Allows(g.Domains, d) {
+		return forbidden(h, "", "may not speak for domain %q", d)
+	}
+	switch c := c.(type) {
+	case *phases.PromptSection:
+		return checkSection(h, g, c)
+	case *phases.ToolBundle:
+		for i := range c.Tools {
+			if name := c.Tools[i].Name; !phases.Allows(g.Tools, name) {
+				return forbidden(h, name, "may not offer tool %q", name)
+			}
+		}
+	}
+	return Drop{}, false
+}
+
+// checkSection checks the grants for a section id. A stable section needs only the grant
+// for stable ones; the compiler's rows for hooks keep their own stability.
+func checkSection(h *Hook, g *phases.Grants, c *phases.PromptSection) (Drop, bool) {
+	id := c.SectionID
+	switch {
+	case sections.Reserved(id):
+		return forbidden(h, id, "may not contribute section %q: it belongs to builtin", id)
+	case c.Stability == phases.StabilityStable && sections.ForHooks(id) == nil:
+		if !names(g.StableSections, id) {
+			return forbidden(h, id, "may not contribute section %q as a stable one", id)
+		}
+	case !names(g.Sections, id) && !names(g.Join, id):
+		return forbidden(h, id, "may not contribute section %q", id)
+	}
+	return Drop{}, false
+}
+
+func forbidden(h *Hook, slot, format string, args ...any) (Drop, bool) {
+	msg := fmt.Sprintf("plugin %s "+format, append([]any{h.Plugin}, args...)...)
+	return Drop{Cause: phases.CauseForbidden, Slot: slot, Message: msg}, true
+}
+
+func (h *Hook) ownsSection(id string) bool {
+	return h.Grants != nil && (names(h.Grants.Sections, id) || names(h.Grants.StableSections, id))
+}
+
+func (h *Hook) joinsSection(id string) bool {
+	return h.Grants != nil && names(h.Grants.Join, id)
+}
+
+// names reports whether grants cover a section id. Wildcards do not cover the compiler's rows.
+func names(granted []string, id string) bool {
+	switch {
+	case sections.Reserved(id):
+		return false
+	case sections.ForHooks(id) != nil:
+		return slices.Contains(granted, id)
+	}
+	return phases.Allows(granted, id)
 }

@@ -93,11 +93,11 @@ func TestAdmitGrants(t *testing.T) {
 				}
 				return
 			}
-			if len(got.Entries) != 1 || got.Entries[0].Value.Kind() != phases.KindNoop || len(got.Dropped) != 1 {
+			if len(got.Entries) != 1 || phases.KindOf(got.Entries[0].Value) != phases.KindNoop || len(got.Dropped) != 1 {
 				t.Fatalf("got %+v, want only the sibling", got)
 			}
 			want := merge.Drop{
-				ContributionID: "p.h#0", Slot: tt.slot, Kind: tt.give.Kind(), Cause: phases.CauseForbidden,
+				ContributionID: "p.h#0", Slot: tt.slot, Kind: phases.KindOf(tt.give), Cause: phases.CauseForbidden,
 				Message: got.Dropped[0].Message, Chars: got.Dropped[0].Chars,
 			}
 			if diff := cmp.Diff(got.Dropped[0], want); diff != "" {
@@ -144,9 +144,9 @@ func TestAdmitKinds(t *testing.T) {
 	if d := got.Dropped[1]; d.Chars != 5 || d.ContributionID != "p.h#1" {
 		t.Errorf("drop = %+v, want its length and id", d)
 	}
-	leftOut := got.Dropped[1].LeftOut(h)
-	if diff := cmp.Diff(leftOut, phases.LeftOut{ID: "p.h#1", Owner: "p", Reason: "contribution_not_allowed", Chars: 5}); diff != "" {
-		t.Errorf("left out (-got +want):\n%s", diff)
+	omitted := got.Dropped[1].Omitted(h)
+	if diff := cmp.Diff(omitted, phases.Omitted{ID: "p.h#1", Owner: "p", Reason: "contribution_not_allowed", Chars: 5}); diff != "" {
+		t.Errorf("omitted (-got +want):\n%s", diff)
 	}
 }
 
@@ -253,7 +253,7 @@ func TestAdmitHashesEveryKind(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got.Entries[i].Hash != digest.XXH64(want) {
-			t.Errorf("%s: hash is not that of %s", c.Kind(), want)
+			t.Errorf("%s: hash is not that of %s", phases.KindOf(c), want)
 		}
 	}
 }

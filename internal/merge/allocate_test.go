@@ -143,7 +143,7 @@ func TestSectionTokens(t *testing.T) {
 
 	got := merge.Merge(anyRow(), []merge.Reply{reply}, merge.State{}, merge.Limits{CountTokens: words})
 	if len(got.Merged.Sections) != 2 {
-		t.Fatalf("sections = %v, left out %v; want s and a part of t", truncations(got), leftOut(got))
+		t.Fatalf("sections = %v, omitted %v; want s and a part of t", truncations(got), omitted(got))
 	}
 	first, second := got.Merged.Sections[0], got.Merged.Sections[1]
 	if first.Truncation != nil || second.Truncation == nil || second.Truncation.Limit != phases.LimitSubscription {

@@ -33,7 +33,7 @@ func BenchmarkAdmitAndMerge(b *testing.B) {
 					replies[i].Entries = admitted.Entries
 				}
 				if got := merge.Merge(row, replies, merge.State{}, merge.Limits{}); len(got.Merged.Sections) != size.sections {
-					b.Fatal(got.LeftOut)
+					b.Fatal(got.Omitted)
 				}
 			}
 		})

@@ -40,7 +40,7 @@ func TestContexts(t *testing.T) {
 		replies func(t *testing.T) []merge.Reply
 		want    []string
 		turns   []string // the turn's set, if it is not the dispatch's
-		leftOut []string
+		omitted []string
 	}{
 		{
 			name: "by rank", replies: func(t *testing.T) []merge.Reply {
@@ -54,7 +54,7 @@ func TestContexts(t *testing.T) {
 			name: "count", limits: merge.Limits{Contexts: 1}, replies: func(t *testing.T) []merge.Reply {
 				return []merge.Reply{from(t, ranked("a.h", 1), contextOf("x", "1", 0)), from(t, ranked("b.h", 2), contextOf("z", "333", 0))}
 			},
-			want: []string{"z of b.h: 3"}, leftOut: []string{"x of a: budget"},
+			want: []string{"z of b.h: 3"}, omitted: []string{"x of a: budget"},
 		},
 		{
 			name: "limits", limits: merge.Limits{ContextChars: 400}, replies: func(t *testing.T) []merge.Reply {
@@ -64,13 +64,13 @@ func TestContexts(t *testing.T) {
 				}
 			},
 			want:    []string{"own of a.h: 99 contribution 60/500", "sub of b.h: 150 subscription 110/500", "rest of c.h: 151 total 111/500"},
-			leftOut: []string{"none of c: budget", "blank of c: blank"},
+			omitted: []string{"none of c: budget", "blank of c: blank"},
 		},
 		{
 			name: "a smaller one may follow one that does not fit", limits: merge.Limits{ContextChars: 20}, replies: func(t *testing.T) []merge.Reply {
 				return []merge.Reply{from(t, hook("a.h"), contextOf("big", chars(50), 0), contextOf("small", chars(20), 0))}
 			},
-			want: []string{"small of a.h: 20"}, leftOut: []string{"big of a: budget"},
+			want: []string{"small of a.h: 20"}, omitted: []string{"big of a: budget"},
 		},
 		{
 			name: "later replaces in one dispatch", replies: func(t *testing.T) []merge.Reply {
@@ -78,7 +78,7 @@ func TestContexts(t *testing.T) {
 					from(t, ranked("a.one", 9), contextOf("x", "1", 0)), from(t, ranked("a.two", 1), contextOf("x", "22", 0)), from(t, hook("b.h"), contextOf("x", "333", 0)),
 				}
 			},
-			want: []string{"x of a.two: 2", "x of b.h: 3"}, leftOut: []string{"x of a: replaced"},
+			want: []string{"x of a.two: 2", "x of b.h: 3"}, omitted: []string{"x of a: replaced"},
 		},
 		{
 			name: "totals of the turn", limits: merge.Limits{ContextChars: 100, Contexts: 3},
@@ -88,7 +88,7 @@ func TestContexts(t *testing.T) {
 			},
 			want:    []string{"x of a.other: 50", "z of a.other: 10"},
 			turns:   []string{"y of b.h: 40", "x of a.other: 50", "z of a.other: 10"},
-			leftOut: []string{"w of a: budget"},
+			omitted: []string{"w of a: budget"},
 		},
 		{
 			name: "what was taken back is gone", limits: merge.Limits{ContextChars: 50},
@@ -96,7 +96,7 @@ func TestContexts(t *testing.T) {
 			replies: func(t *testing.T) []merge.Reply {
 				return []merge.Reply{from(t, hook("a.h"), contextOf("x", chars(400), 20))}
 			},
-			leftOut: []string{"x of a: budget"},
+			omitted: []string{"x of a: budget"},
 		},
 	}
 	for _, tt := range tests {
@@ -113,8 +113,8 @@ func TestContexts(t *testing.T) {
 			if diff := cmp.Diff(entries(got.Contexts), tt.turns); diff != "" {
 				t.Errorf("the turn's set (-got +want):\n%s", diff)
 			}
-			if diff := cmp.Diff(leftOut(got), tt.leftOut); diff != "" {
-				t.Errorf("left out (-got +want):\n%s", diff)
+			if diff := cmp.Diff(omitted(got), tt.omitted); diff != "" {
+				t.Errorf("omitted (-got +want):\n%s", diff)
 			}
 		})
 	}

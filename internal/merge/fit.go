@@ -7,29 +7,26 @@ import (
 	"github.com/grapnelhq/grapnel/phases"
 )
 
-// unbounded is a limit that nothing reaches.
 const unbounded = math.MaxInt
 
-// textRoom is what is left of a subscription's text budget. Its contexts and
-// its sections use it up together.
-type textRoom struct{ chars, tokens int }
+// textBudget is what is left of a subscription's text budget, for contexts and sections.
+type textBudget struct{ chars, tokens int }
 
-// roomOf returns the room of a reply, filling all of them in at first use.
-func (m *merger) roomOf(reply int) *textRoom {
-	if m.room == nil {
-		m.room = make([]textRoom, len(m.replies))
+// budgetOf returns what is left of a reply's text budget.
+func (m *merger) budgetOf(reply int) *textBudget {
+	if m.budgets == nil {
+		m.budgets = make([]textBudget, len(m.replies))
 		for i := range m.replies {
 			b := m.replies[i].Hook.Budget
-			m.room[i] = textRoom{orUnbounded(b.Chars), unbounded}
+			m.budgets[i] = textBudget{orUnbounded(b.Chars), unbounded}
 			if m.limits.CountTokens != nil {
-				m.room[i].tokens = orUnbounded(b.Tokens)
+				m.budgets[i].tokens = orUnbounded(b.Tokens)
 			}
 		}
 	}
-	return &m.room[reply]
+	return &m.budgets[reply]
 }
 
-// orUnbounded reads a limit of settings and contributions, where 0 is none.
 func orUnbounded(limit int) int {
 	if limit <= 0 {
 		return unbounded
@@ -37,21 +34,17 @@ func orUnbounded(limit int) int {
 	return limit
 }
 
-// fragment is one contribution's text on its way to the room that it gets.
+// fragment is one contribution's text while its length is settled.
 type fragment struct {
 	*item
 	*prepared
-	// bounds are the limits, and tokens the token budget when its turn came.
 	bounds bounds
-	tokens int
-	// take is what it would use if the total allowed it.
-	take int
-	// fitted and cut are the outcome.
+	tokens int // the token budget when its turn came
+	take   int // what it would use if the total allowed it
 	fitted text.Fitted
 	cut    phases.Truncation
 }
 
-// newFragment begins to fit the text of an item that has one.
 func newFragment(it *item, maxChars int) fragment {
 	return fragment{
 		item: it, prepared: it.entry.text, tokens: unbounded,
@@ -59,37 +52,33 @@ func newFragment(it *item, maxChars int) fragment {
 	}
 }
 
-// bounds are the limits of one text.
 type bounds struct{ contribution, subscription, section, total int }
 
-// least returns the limit that binds: of equal ones the first in the order of
-// the specification.
+// least returns the limit that binds, of equal ones the first.
 func (b bounds) least() (int, phases.Limit) {
-	room, limit := b.contribution, phases.LimitContribution
-	if b.subscription < room {
-		room, limit = b.subscription, phases.LimitSubscription
+	chars, limit := b.contribution, phases.LimitContribution
+	for _, other := range []struct {
+		chars int
+		limit phases.Limit
+	}{{b.subscription, phases.LimitSubscription}, {b.section, phases.LimitSection}, {b.total, phases.LimitTotal}} {
+		if other.chars < chars {
+			chars, limit = other.chars, other.limit
+		}
 	}
-	if b.section < room {
-		room, limit = b.section, phases.LimitSection
-	}
-	if b.total < room {
-		room, limit = b.total, phases.LimitTotal
-	}
-	return room, limit
+	return chars, limit
 }
 
-// claimRoom sets the fragment's bounds but for the total, and takes what it can
-// use out of its subscription's budget. It takes nothing when the bounds leave
-// no room for anything of use, so that others may have it.
-func (m *merger) claimRoom(f *fragment, section int) {
-	left := m.roomOf(f.reply)
+// claimBudget sets the fragment's bounds but for the total, and takes what it can use out
+// of its subscription's budget: nothing if no useful text fits.
+func (m *merger) claimBudget(f *fragment, section int) {
+	left := m.budgetOf(f.reply)
 	f.bounds.subscription, f.bounds.section, f.tokens = left.chars, section, left.tokens
 	if f.tokens < unbounded {
-		room, _ := f.bounds.least()
-		f.bounds.subscription = min(f.bounds.subscription, m.tokenRoom(f, room))
+		chars, _ := f.bounds.least()
+		f.bounds.subscription = min(f.bounds.subscription, m.charsForTokens(f, chars))
 	}
-	room, _ := f.bounds.least()
-	if f.take = min(f.size, room); f.take < f.size && f.take < text.Least(f.frame, f.bodyChars) {
+	chars, _ := f.bounds.least()
+	if f.take = min(f.size, chars); f.take < f.size && f.take < text.Least(f.frame, f.bodyChars) {
 		f.take = 0
 	}
 	if left.chars < unbounded {
@@ -100,24 +89,22 @@ func (m *merger) claimRoom(f *fragment, section int) {
 	}
 }
 
-// at returns the fragment as it is with so much room.
-func (f *fragment) at(room int) text.Fitted {
-	if f.size <= room {
+func (f *fragment) at(chars int) text.Fitted {
+	if f.size <= chars {
 		return text.Fitted{Text: f.whole, Body: f.body, Original: f.bodyChars, Kept: f.bodyChars}
 	}
-	return text.Cut(f.body, room, f.frame)
+	return text.Cut(f.body, chars, f.frame)
 }
 
-// tokenRoom returns how many characters, at most room, the fragment may have to
-// keep to its token budget: unbounded if it does with all of room. Counts
-// hardly ever fall when a text grows; where they do, the answer may be smaller
-// than need be, and never too large.
-func (m *merger) tokenRoom(f *fragment, room int) int {
+// charsForTokens returns how many characters of the fragment, up to chars, fit into its
+// token budget: unbounded if all do. The search assumes that counts grow with the text;
+// where they do not, the answer may be too small but not too large.
+func (m *merger) charsForTokens(f *fragment, chars int) int {
 	fits := func(r int) bool { return m.limits.CountTokens(f.at(r).Text) <= f.tokens }
-	if fits(room) {
+	if fits(chars) {
 		return unbounded
 	}
-	low, high := 0, min(room, f.size) // low fits, high does not
+	low, high := 0, min(chars, f.size) // low fits, high does not
 	for high-low > 1 {
 		if mid := low + (high-low)/2; fits(mid) {
 			low = mid
@@ -128,22 +115,21 @@ func (m *merger) tokenRoom(f *fragment, room int) int {
 	return low
 }
 
-// fit cuts the fragment to its bounds and records which of them did it.
+// fit cuts the fragment to its bounds and records which one did it.
 func (m *merger) fit(f *fragment) {
-	room, limit := f.bounds.least()
+	chars, limit := f.bounds.least()
 	if f.tokens < unbounded {
-		if r := m.tokenRoom(f, room); r < room {
-			room, limit = r, phases.LimitSubscription
+		if r := m.charsForTokens(f, chars); r < chars {
+			chars, limit = r, phases.LimitSubscription
 		}
 	}
-	f.fitted = f.at(room)
+	f.fitted = f.at(chars)
 	f.cut = phases.Truncation{Original: f.fitted.Original, Kept: f.fitted.Kept}
 	if f.fitted.Cut || f.fitted.Omitted {
 		f.cut.Limit = limit
 	}
 }
 
-// recordCut notes a kept but shortened text for the ledger and for the source.
 func (m *merger) recordCut(f *fragment) {
 	if f.cut.Limit == "" {
 		return
@@ -155,10 +141,61 @@ func (m *merger) recordCut(f *fragment) {
 	part.Cuts = append(part.Cuts, phases.Cut{ContributionID: f.id(), SectionID: f.section, Truncation: f.cut})
 }
 
-// truncation returns the record of a cut, or nil.
 func truncation(t phases.Truncation) *phases.Truncation {
 	if t.Limit == "" {
 		return nil
 	}
 	return &t
+}
+
+// floorChars is what every section gets before any gets more.
+const floorChars = 512
+
+// allocate distributes the total to sections. Everything goes in rank order, so that a
+// raised priority never shortens a text:
+//
+//  1. demand: each fragment takes the least of its own limit, its subscription's
+//     remaining budget and its section's remaining limit.
+//  2. floors: each section gets up to floorChars, until the total is gone.
+//  3. remainder: each section gets more, up to its demand.
+//
+// What a cut leaves unused is not distributed again: the length of one text would then
+// depend on the line breaks of another.
+func allocate(list []section, total int) {
+	for i := range list {
+		s := &list[i]
+		s.granted = min(s.demand, floorChars, total)
+		total -= s.granted
+	}
+	for i := range list {
+		s := &list[i]
+		more := min(s.demand-s.granted, total)
+		s.granted += more
+		total -= more
+	}
+}
+
+func (m *merger) demand(list []section) {
+	for i := range list {
+		s := &list[i]
+		left := m.limits.SectionChars
+		for j := range s.fragments {
+			f := &s.fragments[j]
+			m.claimBudget(f, left)
+			left -= f.take
+			s.demand += f.take
+		}
+	}
+}
+
+func (m *merger) share(s *section) {
+	left := s.granted
+	for i := range s.fragments {
+		f := &s.fragments[i]
+		if f.take > 0 { // else its own bounds omit it, not the total
+			f.bounds.total = left
+			left -= min(f.take, left)
+		}
+		m.fit(f)
+	}
 }

@@ -2,15 +2,14 @@ package merge
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"github.com/grapnelhq/grapnel/phases"
 )
 
-// Merge applies the rules of each kind to the replies of one dispatch, given in
-// plan order. Replies of shadow hooks are recorded in Parts and not applied.
-// Merge is a pure function: it may run again with more replies of the same
-// dispatch, as between transform hooks.
+// Merge applies the rules of each kind to the replies of one dispatch, given in plan order. Replies of shadow hooks
+// are recorded in Parts and not applied. Merge is pure and may run again with more replies of the same dispatch.
 func Merge(row phases.Row, replies []Reply, st State, l Limits) Result {
 	m := &merger{row: row, replies: replies, state: st, limits: l.withDefaults()}
 	m.collect()
@@ -26,56 +25,40 @@ func Merge(row phases.Row, replies []Reply, st State, l Limits) Result {
 	return m.out
 }
 
-// merger is the state of one Merge.
 type merger struct {
 	row     phases.Row
 	replies []Reply
 	state   State
 	limits  Limits
-	// items are all contributions in plan order; claims point into it.
-	items []item
-	// room is what is left of each reply's text budget.
-	room  []textRoom
-	diags []placedDiagnostic
-	out   Result
+	items   []item       // all contributions in plan order; claims point into it
+	budgets []textBudget // what is left, by reply
+	diags   []placedDiagnostic
+	out     Result
 }
 
-// item is one contribution on its way through.
 type item struct {
-	// seq is the place in plan order, then by index: the last word of a rank.
-	seq   int
-	reply int
-	hook  *Hook
-	entry *Entry
-	// lost says that nothing of it was kept.
-	lost bool
-	// section is where its text went, and limit what cut it there.
-	section string
+	seq     int // place in plan order, then by index: the last criterion of a rank
+	reply   int
+	hook    *Hook
+	entry   *Entry
+	lost    bool   // nothing of it was kept
+	section string // where its text went, and limit what cut it there
 	limit   phases.Limit
 }
 
 func (it *item) id() string { return it.entry.Value.Head().ContributionID }
 
-// priority is the contribution's own.
 func (it *item) priority() int { return it.entry.Value.Head().Priority }
 
-// samePriorities reports whether neither of the two is the stronger one.
 func (it *item) samePriorities(other *item) bool {
 	return it.hook.Priority == other.hook.Priority && it.priority() == other.priority()
 }
 
 // compareRank orders by rank, strongest first.
 func compareRank(a, b *item) int {
-	if c := cmp.Compare(b.hook.Priority, a.hook.Priority); c != 0 {
-		return c
-	}
-	if c := cmp.Compare(b.priority(), a.priority()); c != 0 {
-		return c
-	}
-	return cmp.Compare(a.seq, b.seq)
+	return cmp.Or(cmp.Compare(b.hook.Priority, a.hook.Priority), cmp.Compare(b.priority(), a.priority()), cmp.Compare(a.seq, b.seq))
 }
 
-// claim is an item with its value's own type.
 type claim[T phases.Contribution] struct {
 	*item
 	value T
@@ -92,7 +75,7 @@ func claims[T phases.Contribution](m *merger) []claim[T] {
 	return out
 }
 
-// runs calls do for each run of neighbours that same holds together.
+// runs calls do for each run of neighbours for which same holds.
 func runs[T any](list []T, same func(a, b T) bool, do func(run []T)) {
 	for len(list) > 0 {
 		n := 1
@@ -104,8 +87,6 @@ func runs[T any](list []T, same func(a, b T) bool, do func(run []T)) {
 	}
 }
 
-// collect lists the items of all hooks that are not shadowed, and what the
-// boundary refused.
 func (m *merger) collect() {
 	n := 0
 	for i := range m.replies {
@@ -127,21 +108,17 @@ func (m *merger) collect() {
 			m.items = append(m.items, item{seq: len(m.items), reply: i, hook: r.Hook, entry: &r.Entries[j]})
 		}
 		for _, d := range r.Dropped {
-			m.out.LeftOut = append(m.out.LeftOut, d.LeftOut(r.Hook))
+			m.out.Omitted = append(m.out.Omitted, d.Omitted(r.Hook))
 		}
 	}
 }
 
-// handOn collects the kinds that are passed on as they are. A noop is only
-// recorded.
 func (m *merger) handOn() {
 	for i := range m.items {
 		it := &m.items[i]
 		switch v := it.entry.Value.(type) {
 		case *phases.ManifestDiagnostic:
-			d := phases.Diagnostic{Code: v.Code, Severity: v.Severity, Message: v.Message, SafeForUser: v.SafeForUser}.Remark(it.hook.Visibility)
-			d.Plugin, d.Subscription = it.hook.Plugin, it.hook.Subscription
-			m.diagnose(it.reply, d)
+			m.diagnose(it.reply, remark(it.hook, v))
 		case *phases.Audit:
 			m.out.Audits = append(m.out.Audits, Owned[*phases.Audit]{it.hook, v, it.entry.Hash})
 		case *phases.BackgroundJob:
@@ -150,8 +127,6 @@ func (m *merger) handOn() {
 	}
 }
 
-// finish writes what is in plan order: the kept contributions, their sources,
-// the ledger's parts and the diagnostics.
 func (m *merger) finish() {
 	m.out.Contributions = make([]phases.Applied, 0, len(m.items))
 	m.out.Sources = make([]phases.HookSource, 0, len(m.items))
@@ -181,9 +156,86 @@ func (m *merger) finish() {
 	}
 }
 
-// applied is the entry as an outcome lists it, with what its visibility hides taken out.
+// applied is the entry as an outcome lists it, without what its visibility hides.
 func (e *Entry) applied(h *Hook) phases.Applied {
-	a := phases.Applied{Kind: e.Value.Kind(), Hook: h.Hook, Subscription: h.Subscription, Plugin: h.Plugin, Hash: e.Hash, Value: e.Value}
+	a := phases.Applied{Kind: phases.KindOf(e.Value), Hook: h.Hook, Subscription: h.Subscription, Plugin: h.Plugin, Hash: e.Hash, Value: e.Value}
 	a.Conceal(h.Visibility)
 	return a
+}
+
+type placedDiagnostic struct {
+	reply int
+	phases.Diagnostic
+}
+
+// diagnose keeps a diagnostic for finish, which puts them in plan order.
+func (m *merger) diagnose(reply int, d phases.Diagnostic) {
+	m.diags = append(m.diags, placedDiagnostic{reply, d})
+}
+
+func (m *merger) omitPart(it *item, id, reason string, chars int) {
+	m.out.Omitted = append(m.out.Omitted, phases.Omitted{ID: id, Owner: it.hook.Plugin, Reason: reason, Chars: chars})
+}
+
+func (m *merger) lose(it *item, id, reason string, chars int) {
+	it.lost = true
+	m.omitPart(it, id, reason, chars)
+}
+
+// overBudget reports what a limit omitted; unlike a conflict that is not a failure.
+func (m *merger) overBudget(it *item, id string, chars int, why string) {
+	m.omitPart(it, id, ReasonBudget, chars)
+	m.diagnose(it.reply, phases.Diagnostic{
+		Code: phases.CodeOmitted, Severity: phases.SeverityWarning, Slot: id, Plugin: it.hook.Plugin, Subscription: it.hook.Subscription,
+		Message:    fmt.Sprintf("%q of %d characters was omitted: %s", id, chars, why),
+		Visibility: it.hook.Visibility,
+	})
+}
+
+// conflict records that a subscription loses a slot to another one, once for each slot and reply.
+func (m *merger) conflict(loser *item, other, slot, what string) {
+	if n := len(m.out.Losses); n > 0 && m.out.Losses[n-1].Reply == loser.reply && m.out.Losses[n-1].Slot == slot {
+		return
+	}
+	sub := loser.hook.Subscription
+	m.out.Losses = append(m.out.Losses, Loss{Reply: loser.reply, Subscription: sub, Cause: phases.CauseConflict, Slot: slot})
+	m.diagnose(loser.reply, phases.Diagnostic{
+		Code: string(phases.CauseConflict), Severity: phases.SeverityWarning, Plugin: loser.hook.Plugin,
+		Subscription: sub, OtherSubscription: other, Slot: slot, Visibility: loser.hook.Visibility,
+		Message: fmt.Sprintf("%s %q belongs to %s: what %s contributed to it was dropped", what, slot, other, sub),
+	})
+}
+
+func (m *merger) source(it *item) phases.HookSource {
+	word, refs := "none", 0
+	switch v := it.entry.Value.(type) {
+	case *phases.PromptSection:
+		word, refs = truncationWord(it.limit, selfCut(v)), len(v.SourceRefs)
+	case *phases.PromptContext:
+		word, refs = truncationWord(it.limit, false), len(v.SourceRefs)
+	}
+	return phases.HookSource{
+		HookID: it.hook.Hook, SubscriptionID: it.hook.Subscription, ContributionID: it.id(), ContributionHash: it.entry.Hash,
+		ContributionKind: phases.KindOf(it.entry.Value), SectionID: it.section, Phase: m.row.Phase, Priority: it.hook.Priority,
+		SourceCount: refs, Truncation: word, Plugin: it.hook.Plugin, PluginVersion: it.hook.PluginVersion,
+		CachedFrom: m.replies[it.reply].CachedFrom,
+	}
+}
+
+// selfCut reports whether the plugin says that it cut the text itself.
+func selfCut(c *phases.PromptSection) bool { return c.Cut != nil && c.Cut.Kept < c.Cut.Original }
+
+// truncationWord says whether the hook's own limits cut a text, the prompt's, or both.
+func truncationWord(limit phases.Limit, self bool) string {
+	hook := self || limit == phases.LimitContribution || limit == phases.LimitSubscription
+	prompt := limit == phases.LimitSection || limit == phases.LimitTotal
+	switch {
+	case hook && prompt:
+		return "hook_and_prompt"
+	case hook:
+		return "hook"
+	case prompt:
+		return "prompt"
+	}
+	return "none"
 }

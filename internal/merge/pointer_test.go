@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/grapnelhq/grapnel/internal/jsonscan"
 	"github.com/grapnelhq/grapnel/internal/merge"
 	"github.com/grapnelhq/grapnel/phases"
 )
@@ -115,7 +116,7 @@ func FuzzApplyRewrites(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if err := phases.CheckJSON(once, phases.MaxJSONDepth); err != nil {
+		if err := jsonscan.Check(once, phases.MaxJSONDepth); err != nil {
 			t.Fatalf("%s: %v", once, err)
 		}
 		twice, err := merge.ApplyRewrites(once, rewritesOf(path, value))

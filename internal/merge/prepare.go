@@ -1,44 +1,38 @@
 package merge
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 
+	"github.com/grapnelhq/grapnel/internal/digest"
+	"github.com/grapnelhq/grapnel/internal/sections"
 	"github.com/grapnelhq/grapnel/internal/text"
 	"github.com/grapnelhq/grapnel/phases"
 )
 
-// prepared is a text as far as it does not depend on what else there is:
-// normalised, escaped, measured, and set into its frame. Admit makes it, because
-// what was admitted is merged more than once: in a dispatch before the validators
-// and at the end, and as a cached answer in each turn. It never changes.
+// prepared is a text normalised, escaped, measured and framed. Admit makes it once,
+// because admitted texts are merged several times. It is immutable.
 type prepared struct {
-	frame text.Frame
-	body  string
-	// whole is the body in its frame, uncut.
-	whole string
-	// bodyChars is the length of the body, size of everything.
-	bodyChars, size int
-	// blank says that there is nothing to see of it.
-	blank bool
-	// title is a section's heading, empty for its id; forged counts the headings of
-	// the compiler's own that were taken out of title, frame and body.
-	title  string
-	forged int
+	frame           text.Frame
+	body            string
+	whole           string // the body in its frame, uncut
+	bodyChars, size int    // length of the body, and of whole
+	blank           bool   // nothing of it is visible
+	title           string // a section's heading; empty for its id
+	forged          int    // headings of the compiler's own that were removed
 }
 
-// prepare makes what merging needs of a contribution's long text; nil for kinds
-// that have none.
 func prepare(c phases.Contribution) *prepared {
 	switch c := c.(type) {
 	case *phases.PromptSection:
 		p := &prepared{title: clean(c.Title)}
-		_, known := knownTitle(c.SectionID)
+		known := sections.ForHooks(c.SectionID) != nil
 		if !known && forgedTitle(p.title) {
 			p.title = ""
 			p.forged++
 		}
-		// The rows that the compiler keeps for hooks hold the text of files and
-		// people, under headings of their own: it stays as it was written.
+		// The compiler's rows for hooks hold text of files and people under headings of their own, which stay.
 		p.fill(c.Content, c.Frame, !known)
 		return p
 	case *phases.PromptContext:
@@ -49,8 +43,6 @@ func prepare(c phases.Contribution) *prepared {
 	return nil
 }
 
-// fill prepares a text: normalise, escape, measure, render. Guarded text shows no
-// heading of the compiler's own.
 func (p *prepared) fill(content string, frame *phases.Frame, guarded bool) {
 	if frame != nil {
 		p.frame = text.Frame{Open: clean(frame.Open), Close: clean(frame.Close)}
@@ -67,49 +59,96 @@ func (p *prepared) fill(content string, frame *phases.Frame, guarded bool) {
 	p.blank = isBlank(p.body) && isBlank(p.frame.Open) && isBlank(p.frame.Close)
 }
 
-// guard escapes the headings of the compiler's own, also those that only frame and
-// body together make. A frame that changed by it guards its body anew.
+// guard escapes headings of the compiler's own, also those that only frame and body
+// together make. A changed frame escapes its body again.
 func (p *prepared) guard() {
 	was := p.frame
 	var n int
-	p.frame, p.body, n = text.EscapeFragmentHeadings(p.frame, p.body, houseHeading)
+	p.frame, p.body, n = text.EscapeFragmentHeadings(p.frame, p.body, sections.ReadsLikeOne)
 	p.forged += n
 	if p.frame != was {
 		p.body, _ = text.Escape(p.body, p.frame)
 	}
 }
 
-// guardFrame is guard for a body that stays as it was written: the frame is the plugin's
-// own in any case.
 func (p *prepared) guardFrame() {
 	was := p.frame
-	p.frame, _, _ = text.EscapeFragmentHeadings(was, p.body, houseHeading)
+	p.frame, _, _ = text.EscapeFragmentHeadings(was, p.body, sections.ReadsLikeOne)
 	p.forged += len(p.frame.Open) + len(p.frame.Close) - len(was.Open) - len(was.Close)
 	if p.frame != was {
 		p.body, _ = text.Escape(p.body, p.frame)
 	}
 }
 
-// forgedTitle reports whether a title, set as a heading, shows one of the compiler's
-// own: in any of its lines, or when they are made one.
+// forgedTitle reports whether a title, set as a heading, reads like one of the compiler's
+// own, in any of its lines or joined into one.
 func forgedTitle(title string) bool {
 	if strings.IndexFunc(title, func(r rune) bool { return !plainInTitle(r) }) < 0 { // nothing is hidden in it
-		return houseHeading(text.Letters(title))
+		return sections.ReadsLikeOne(text.Letters(title))
 	}
-	_, n := text.EscapeHeadings("## "+title+"\n## "+strings.Join(strings.Fields(title), " "), houseHeading)
+	_, n := text.EscapeHeadings("## "+title+"\n## "+strings.Join(strings.Fields(title), " "), sections.ReadsLikeOne)
 	return n > 0
 }
 
-// plainInTitle reports whether a character is what it seems to be: a letter or digit of
-// ASCII, a blank, or punctuation without a meaning in Markdown.
+// plainInTitle reports whether r is an ASCII letter or digit, a blank, or punctuation without meaning in Markdown.
 func plainInTitle(r rune) bool {
 	return '0' <= r && r <= '9' || 'A' <= r && r <= 'Z' || 'a' <= r && r <= 'z' || strings.ContainsRune(" .,:;'/-_", r)
 }
 
-// clean normalises and escapes a text that has no frame of its own.
 func clean(s string) string {
 	s, _ = text.Escape(text.Normalize(s), text.Frame{})
 	return s
 }
 
 func isBlank(s string) bool { return strings.TrimSpace(s) == "" }
+
+//nolint:gochecknoglobals // immutable and safe for concurrent use
+var (
+	toolEncoder = digest.EncoderOf[phases.Tool]()
+	// encoders write what is hashed of a contribution: its fields and its kind.
+	encoders = map[phases.Kind]appendFunc{
+		phases.KindPolicy:             encoderOf[phases.Policy](),
+		phases.KindPromptContext:      encoderOf[phases.PromptContext](),
+		phases.KindPromptSection:      encoderOf[phases.PromptSection](),
+		phases.KindToolBundle:         encoderOf[phases.ToolBundle](),
+		phases.KindDecision:           encoderOf[phases.Decision](),
+		phases.KindRewrite:            encoderOf[phases.Rewrite](),
+		phases.KindReminder:           encoderOf[phases.Reminder](),
+		phases.KindManifestDiagnostic: encoderOf[phases.ManifestDiagnostic](),
+		phases.KindAudit:              encoderOf[phases.Audit](),
+		phases.KindBackgroundJob:      encoderOf[phases.BackgroundJob](),
+		phases.KindNoop:               encoderOf[phases.Noop](),
+	}
+)
+
+type appendFunc func(dst []byte, c phases.Contribution) ([]byte, error)
+
+func encoderOf[T any, P interface {
+	*T
+	phases.Contribution
+}]() appendFunc {
+	kind := phases.KindOf(P(new(T)))
+	encoder := digest.TaggedEncoderOf[T]("kind", string(kind))
+	return func(dst []byte, c phases.Contribution) ([]byte, error) {
+		v, ok := c.(P)
+		if !ok {
+			return dst, fmt.Errorf("a %T is not of the kind %s", c, kind)
+		}
+		return encoder.Append(dst, v)
+	}
+}
+
+func hashOf(buf []byte, c phases.Contribution, key []byte) (string, []byte, error) {
+	need := 512 // names, ids, and what escaping adds
+	switch c := c.(type) {
+	case *phases.PromptSection:
+		need += len(c.Content)
+	case *phases.PromptContext:
+		need += len(c.Content)
+	}
+	out, err := encoders[phases.KindOf(c)](slices.Grow(buf[:0], need), c)
+	if err != nil {
+		return "", buf, err
+	}
+	return digest.Fingerprint(key, out), out, nil
+}

@@ -254,7 +254,7 @@ func checkKept(t *testing.T, replies []merge.Reply, got merge.Result) {
 		found[c.Hash+c.Subscription]++
 	}
 	rows := map[string]bool{}
-	for _, l := range got.LeftOut {
+	for _, l := range got.Omitted {
 		rows[l.ID] = true
 	}
 	shadowed := 0
@@ -283,7 +283,7 @@ func checkKept(t *testing.T, replies []merge.Reply, got merge.Result) {
 	}
 }
 
-// accounted reports whether one of the rows of left_out is about c: by its own
+// accounted reports whether one of the rows of omitted is about c: by its own
 // id, by its section, or by its tools.
 func accounted(c phases.Contribution, rows map[string]bool) bool {
 	switch c := c.(type) {
@@ -368,8 +368,8 @@ func FuzzSection(f *testing.F) {
 		}
 		got := merge.Merge(row, []merge.Reply{{Hook: h, Entries: admitted.Entries}}, merge.State{}, merge.Limits{})
 		if len(got.Merged.Sections) == 0 {
-			if len(got.LeftOut) != 1 {
-				t.Fatalf("gone without a row: %+v", got.LeftOut)
+			if len(got.Omitted) != 1 {
+				t.Fatalf("gone without a row: %+v", got.Omitted)
 			}
 			return
 		}

@@ -10,30 +10,27 @@ import (
 type Reply struct {
 	Hook    *Hook
 	Entries []Entry
-	// Dropped is what Admit refused; it becomes rows of Result.LeftOut.
+	// Dropped is what Admit refused; it becomes rows of Result.Omitted.
 	Dropped []Drop
 	// CachedFrom names the run that a cached answer came from.
 	CachedFrom string
 }
 
-// DefaultSectionChars is how long one section may be, in Unicode scalar values,
-// whatever else allows more.
-const DefaultSectionChars = 20_000
+// Default limits, in Unicode scalar values: of one section, and of all prompt contexts of a turn together.
+const (
+	DefaultSectionChars = 20_000
+	DefaultContextChars = 12_000
+)
 
-// DefaultContextChars is how long all prompt contexts of a turn may be together.
-const DefaultContextChars = 12_000
-
-// Limits bound what is kept of a dispatch. Zero fields are the defaults; a
-// negative field leaves room for nothing.
+// Limits bound what is kept of a dispatch. Zero fields are the defaults; a negative field leaves room for nothing.
 type Limits struct {
 	// Sections is how many (16), SectionChars how long one may be (20,000) and
 	// TotalChars how long all of a phase may be (64,000).
 	Sections, SectionChars, TotalChars int
-	// Contexts is how many entries (16) and ContextChars how many characters
-	// (12,000) all prompt contexts of a turn may come to.
+	// Contexts is how many entries (16), ContextChars how many characters (12,000) all
+	// prompt contexts of a turn may have.
 	Contexts, ContextChars int
-	// CountTokens counts for token budgets of subscriptions. Nil: such budgets
-	// are not enforced.
+	// CountTokens counts for token budgets; nil does not enforce them.
 	CountTokens func(string) int
 }
 
@@ -50,33 +47,28 @@ func (l Limits) withDefaults() Limits {
 type State struct {
 	Policies []phases.PolicyEntry
 	Contexts []phases.ContextEntry
-	// HostTools and HostSections are names that belong to the host. The rows of
-	// the compiler's table need not be among the sections: [Admit] guards them.
+	// HostTools and HostSections are names that belong to the host.
 	HostTools    []string
 	HostSections []string
 }
 
-// Part is what became of one reply, for the ledger.
+// Part is the result of one reply, for the ledger.
 type Part struct {
-	// Kept are the hashes of what was kept, in order; of a shadow hook, of what
-	// would have been applied. Never nil.
+	// Kept are the hashes of what was kept, or for a shadow hook would have been. Never nil.
 	Kept []string
-	// Cuts are the texts that were kept in part, whoever cut them; what was left
-	// out whole is in Result.LeftOut.
+	// Cuts are the texts that were kept in part.
 	Cuts []phases.Cut
 }
 
-// Loss is a slot that a subscription lost to another one. Its failure policy
-// for the cause applies.
+// Loss is a slot that a subscription lost to another one.
 type Loss struct {
-	// Reply is the index of the loser's reply.
-	Reply        int
+	Reply        int // index of the loser's reply
 	Subscription string
 	Cause        phases.Cause
 	Slot         string
 }
 
-// Owned is a contribution that is handed on as it is.
+// Owned is a contribution that is passed on unchanged.
 type Owned[T phases.Contribution] struct {
 	Hook  *Hook
 	Value T
@@ -85,44 +77,37 @@ type Owned[T phases.Contribution] struct {
 
 // Result is a merged dispatch.
 type Result struct {
-	// Contributions is what was kept, in plan order, as it was sent: Merged shows
-	// what was made of it.
+	// Contributions is what was kept, in plan order, as it was sent.
 	Contributions []phases.Applied
-	// Shadowed is what shadow hooks have contributed, in plan order.
+	// Shadowed is what shadow hooks contributed, in plan order.
 	Shadowed []phases.Applied
-	// Decision is nil when nobody decided.
+	// Decision is nil when no hook decided.
 	Decision *phases.Decided
-	// Merged is what this dispatch comes to. Policies are sorted by domain and
-	// key, contexts and sections by rank, tools by name, rewrites and reminders
-	// stand in plan order. The owner of a section or tool is the plugin, of
-	// anything else the subscription.
+	// Merged is the result of this dispatch: policies sorted by domain and key, contexts
+	// and sections by rank, tools by name, rewrites and reminders in plan order. Sections
+	// and tools are owned by the plugin, all else by the subscription.
 	Merged phases.Merged
-	// Policies and Contexts are the turn's whole sets after this dispatch, to be
-	// the next State: what was there, with what Merged adds or replaces. They
-	// may share memory with the State.
+	// Policies and Contexts are the turn's whole sets after this dispatch, for the next
+	// State. They may share memory with the State.
 	Policies []phases.PolicyEntry
 	Contexts []phases.ContextEntry
-	// Diagnostics are in plan order, then by kind, and include the plugins' own
-	// manifest_diagnostic contributions. Those of Admit are not repeated.
+	// Diagnostics are in plan order, then by kind, without those of Admit.
 	Diagnostics []phases.Diagnostic
-	LeftOut     []phases.LeftOut
+	Omitted     []phases.Omitted
 	// Sources has one entry per kept contribution, in plan order.
 	Sources []phases.HookSource
-	// Parts has one entry per reply, in the order of the replies.
+	// Parts has one entry per reply.
 	Parts  []Part
 	Losses []Loss
 	Audits []Owned[*phases.Audit]
 	Jobs   []Owned[*phases.BackgroundJob]
 }
 
-// Reasons in LeftOut that are not causes.
+// Reasons in Omitted that are not causes.
 const (
-	ReasonBudget = "budget"
-	ReasonBlank  = "blank"
-	// ReasonOutranked is a policy whose key holds a stronger value.
-	ReasonOutranked = "outranked"
-	// ReasonReplaced is a context that a later one of the same id replaced.
-	ReasonReplaced = "replaced"
-	// ReasonDuplicate is a reminder whose dedupe key came before.
-	ReasonDuplicate = "duplicate"
+	ReasonBudget    = "budget"    // a limit left no room for any of it
+	ReasonBlank     = "blank"     // the text holds nothing visible
+	ReasonOutranked = "outranked" // a policy whose key holds a stronger value
+	ReasonReplaced  = "replaced"  // a context that a later one of the same id replaced
+	ReasonDuplicate = "duplicate" // a reminder that was delivered before
 )

@@ -6,22 +6,97 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/grapnelhq/grapnel/internal/sections"
 	"github.com/grapnelhq/grapnel/internal/text"
 	"github.com/grapnelhq/grapnel/phases"
 )
 
-type sectionClaim = claim[*phases.PromptSection]
+type contextClaim = claim[*phases.PromptContext]
 
-// section is one section id with all fragments that may be in it.
-type section struct {
-	id, owner string
-	// fragments stand in rank order.
-	fragments []fragment
-	// demand is what all fragments can use, room what they got.
-	demand, room int
+// contexts takes texts by rank into what the turn's limits leave. A text that does not
+// fit is cut or omitted; a smaller one of lower rank may still fit.
+func (m *merger) contexts() {
+	list := claims[*phases.PromptContext](m)
+	if len(list) == 0 {
+		return
+	}
+	list = m.latest(list)
+	turn := without(m.state.Contexts, list)
+	slots, left := m.limits.Contexts-len(turn), m.limits.ContextChars
+	for i := range turn {
+		left -= text.Chars(turn[i].Content)
+	}
+	slices.SortFunc(list, func(a, b contextClaim) int { return compareRank(a.item, b.item) })
+	for _, c := range list {
+		f := newFragment(c.item, c.value.MaxChars)
+		switch {
+		case f.blank:
+			m.lose(c.item, c.id(), ReasonBlank, f.size)
+			continue
+		case slots <= 0:
+			c.lost = true
+			m.overBudget(c.item, c.id(), f.size, fmt.Sprintf("a turn keeps %d contexts", m.limits.Contexts))
+			continue
+		}
+		f.bounds.total = left
+		m.claimBudget(&f, unbounded)
+		if m.fit(&f); f.fitted.Omitted {
+			c.lost = true
+			m.overBudget(c.item, c.id(), f.size, fmt.Sprintf(noRoom, f.cut.Limit))
+			continue
+		}
+		m.recordCut(&f)
+		slots--
+		left -= text.Chars(f.fitted.Text)
+		m.out.Merged.Contexts = append(m.out.Merged.Contexts, contextEntry(c, &f))
+	}
+	m.out.Contexts = slices.Concat(turn, m.out.Merged.Contexts)
+	slices.SortStableFunc(m.out.Contexts, func(a, b phases.ContextEntry) int { return cmp.Compare(b.Priority, a.Priority) })
 }
 
-// size is the length of all fragments, uncut, without joins.
+func contextEntry(c contextClaim, f *fragment) phases.ContextEntry {
+	return phases.ContextEntry{
+		ContributionID: c.id(), Domain: c.value.Domain, Content: f.fitted.Text, Priority: c.hook.Priority,
+		Owner: c.hook.Subscription, Render: c.value.Rendered(), SourceRefs: c.value.SourceRefs, Truncation: truncation(f.cut),
+	}
+}
+
+// latest keeps of each plugin's contexts with one id the last in plan order.
+func (m *merger) latest(list []contextClaim) []contextClaim {
+	if len(list) == 1 {
+		return list
+	}
+	slices.SortFunc(list, func(a, b contextClaim) int {
+		return cmp.Or(cmp.Compare(a.hook.Plugin, b.hook.Plugin), cmp.Compare(a.id(), b.id()), cmp.Compare(a.seq, b.seq))
+	})
+	kept := list[:0]
+	runs(list, func(a, b contextClaim) bool { return a.hook.Plugin == b.hook.Plugin && a.id() == b.id() }, func(run []contextClaim) {
+		for _, c := range run[:len(run)-1] {
+			m.lose(c.item, c.id(), ReasonReplaced, charsOf(c.value))
+		}
+		kept = append(kept, run[len(run)-1])
+	})
+	return kept
+}
+
+// without returns the turn's contexts but for those that a new one of the same plugin
+// and id replaces, whether or not the new one fits: a plugin took the old text back.
+func without(turn []phases.ContextEntry, list []contextClaim) []phases.ContextEntry {
+	return slices.DeleteFunc(slices.Clone(turn), func(e phases.ContextEntry) bool {
+		plugin, _, _ := strings.Cut(e.Owner, ".") // a plugin's name has no dot
+		return slices.ContainsFunc(list, func(c contextClaim) bool { return c.hook.Plugin == plugin && c.id() == e.ContributionID })
+	})
+}
+
+type sectionClaim = claim[*phases.PromptSection]
+
+// section is one section id with all fragments that may be in it, in rank order.
+type section struct {
+	id, owner       string
+	fragments       []fragment
+	demand, granted int // what the fragments can use, and what they got
+}
+
 func (s *section) size() int {
 	n := 0
 	for i := range s.fragments {
@@ -30,25 +105,30 @@ func (s *section) size() int {
 	return n
 }
 
-// sections settles who owns each id, gives out room, and cuts.
+// sections settles who owns each id, allocates the text budget, and cuts.
 func (m *merger) sections() {
 	list := claims[*phases.PromptSection](m)
 	if len(list) == 0 {
 		return
 	}
-	sections := m.owned(list)
-	slices.SortFunc(sections, func(a, b section) int { return compareRank(a.fragments[0].item, b.fragments[0].item) })
-	sections = m.firstSections(sections)
-	m.demand(sections)
-	allocate(sections, m.limits.TotalChars)
-	for i := range sections {
-		m.share(&sections[i])
-		m.place(&sections[i])
+	owned := m.owned(list)
+	slices.SortFunc(owned, func(a, b section) int { return compareRank(a.fragments[0].item, b.fragments[0].item) })
+	if most := max(0, min(len(owned), m.limits.Sections)); most < len(owned) {
+		for i := range owned[most:] {
+			m.omit(&owned[most+i], fmt.Sprintf("a phase keeps %d sections", m.limits.Sections))
+		}
+		owned = owned[:most]
+	}
+	m.demand(owned)
+	allocate(owned, m.limits.TotalChars)
+	for i := range owned {
+		m.share(&owned[i])
+		m.place(&owned[i])
 	}
 }
 
-// owned groups the claims by id and drops those of plugins that neither own
-// nor may join, and blank ones. Each section's fragments are in rank order.
+// owned groups the claims by id and drops blank ones and those of plugins that neither
+// own nor may join the section. Each section's fragments are in rank order.
 func (m *merger) owned(list []sectionClaim) []section {
 	slices.SortFunc(list, func(a, b sectionClaim) int {
 		return cmp.Or(cmp.Compare(a.value.SectionID, b.value.SectionID), cmp.Compare(a.seq, b.seq))
@@ -61,7 +141,9 @@ func (m *merger) owned(list []sectionClaim) []section {
 			m.loseSection(run, phases.OwnerHost)
 			return
 		}
-		owner := run[ownerOf(run)].item
+		// The first in plan order that may own the section does; one that may only join owns it only if nobody may.
+		first := slices.IndexFunc(run, func(c sectionClaim) bool { return c.hook.ownsSection(id) })
+		owner := run[max(0, first)].item
 		from := len(fragments)
 		for _, c := range run {
 			if c.hook.Plugin != owner.hook.Plugin && !c.hook.joinsSection(id) {
@@ -79,14 +161,7 @@ func (m *merger) owned(list []sectionClaim) []section {
 	return out
 }
 
-// ownerOf returns the index of the claim whose plugin owns the section: the
-// first in plan order that may have it as its own. One that may only join
-// never drives the owner out; alone it stands for itself.
-func ownerOf(run []sectionClaim) int {
-	return max(0, slices.IndexFunc(run, func(c sectionClaim) bool { return c.hook.ownsSection(c.value.SectionID) }))
-}
-
-// loseSection records claims of a section that belongs to somebody else.
+// loseSection records claims of a section that belongs to another.
 func (m *merger) loseSection(losers []sectionClaim, owner string) {
 	for _, c := range losers {
 		m.lose(c.item, c.value.SectionID, string(phases.CauseConflict), charsOf(c.value))
@@ -94,92 +169,67 @@ func (m *merger) loseSection(losers []sectionClaim, owner string) {
 	}
 }
 
-// dropBlank removes fragments with nothing to see in them. They take no place
-// among the sections.
 func (m *merger) dropBlank(s *section) {
-	if !slices.ContainsFunc(s.fragments, func(f fragment) bool { return f.blank }) {
-		return
-	}
 	all := !slices.ContainsFunc(s.fragments, func(f fragment) bool { return !f.blank })
 	s.fragments = slices.DeleteFunc(s.fragments, func(f fragment) bool {
-		if !f.blank {
-			return false
+		if f.blank {
+			f.lost = true
+			if !all {
+				m.omitPart(f.item, f.id(), ReasonBlank, f.size)
+			}
 		}
-		f.lost = true
-		if !all {
-			m.leaveOut(f.item, f.id(), ReasonBlank, f.size)
-		}
-		return true
+		return f.blank
 	})
 	if all {
-		m.out.LeftOut = append(m.out.LeftOut, phases.LeftOut{ID: s.id, Owner: s.owner, Reason: ReasonBlank})
+		m.out.Omitted = append(m.out.Omitted, phases.Omitted{ID: s.id, Owner: s.owner, Reason: ReasonBlank})
 	}
 }
 
-// firstSections keeps as many sections as there may be, by rank.
-func (m *merger) firstSections(list []section) []section {
-	if len(list) <= m.limits.Sections {
-		return list
-	}
-	for i := range list[m.limits.Sections:] {
-		m.omit(&list[m.limits.Sections+i], fmt.Sprintf("a phase keeps %d sections", m.limits.Sections))
-	}
-	return list[:m.limits.Sections]
-}
-
-// omit leaves a section out whole, with one row for all its fragments.
+// omit drops a whole section, with one row for all its fragments.
 func (m *merger) omit(s *section, why string) {
 	for i := range s.fragments {
 		s.fragments[i].lost = true
 	}
 	m.overBudget(s.fragments[0].item, s.id, s.size(), why)
-	m.out.LeftOut[len(m.out.LeftOut)-1].Owner = s.owner
+	m.out.Omitted[len(m.out.Omitted)-1].Owner = s.owner
 }
 
-// place writes the merged section out of fragments that were cut to size.
+// place writes the merged section from fragments that were cut to size.
 func (m *merger) place(s *section) {
-	kept := 0
-	for i := range s.fragments {
-		if !s.fragments[i].fitted.Omitted {
-			kept++
-		}
-	}
-	if kept == 0 {
-		m.omit(s, noRoom(s.fragments[0].cut.Limit))
+	if !slices.ContainsFunc(s.fragments, func(f fragment) bool { return !f.fitted.Omitted }) {
+		m.omit(s, fmt.Sprintf(noRoom, s.fragments[0].cut.Limit))
 		return
 	}
 	out := m.heading(s)
-	out.Sources = make([]phases.HookSource, 0, kept)
 	var parts []string
+	var cuts []phases.Truncation
 	for i := range s.fragments {
 		f := &s.fragments[i]
 		if f.fitted.Omitted {
 			f.lost = true
-			m.overBudget(f.item, f.id(), f.size, noRoom(f.cut.Limit))
-			continue
-		}
-		f.section = s.id
-		f.selfReport()
-		m.recordCut(f)
-		if out.Content = f.fitted.Text; kept > 1 {
+			m.overBudget(f.item, f.id(), f.size, fmt.Sprintf(noRoom, f.cut.Limit))
+		} else {
+			f.section = s.id
+			f.selfReport()
+			m.recordCut(f)
 			parts = append(parts, f.fitted.Text)
+			out.Sources = append(out.Sources, m.source(f.item))
+			out.SourceRefs = append(out.SourceRefs, sectionOf(f).SourceRefs...)
 		}
-		out.Sources = append(out.Sources, m.source(f.item))
-		out.SourceRefs = append(out.SourceRefs, sectionOf(f).SourceRefs...)
+		cuts = append(cuts, f.cut)
 	}
-	if kept > 1 {
-		out.Content = strings.Join(parts, joint)
-	}
-	out.Truncation = truncation(combined(s.fragments))
+	out.Content = strings.Join(parts, joint)
+	out.Truncation = truncation(sections.Combine(cuts))
 	m.out.Merged.Sections = append(m.out.Merged.Sections, out)
 }
 
-// joint stands between two fragments of a section; it is in no budget.
-const joint = "\n\n"
+const (
+	joint  = "\n\n" // of fragments
+	noRoom = "the %s limit leaves no room for anything of it"
+)
 
-// heading fills in everything about a section but its text. Title and
-// placement are those of the owner's best fragment; a section is stable only if
-// all of it is; a row of the compiler's table keeps its own title and stability.
+// heading fills in all of a section but its text. Title and placement are those of the owner's best fragment; the
+// section is stable only if all fragments are. A row of the compiler's table keeps its own title and stability.
 func (m *merger) heading(s *section) phases.MergedSection {
 	best := &s.fragments[max(0, slices.IndexFunc(s.fragments, func(f fragment) bool { return f.hook.Plugin == s.owner }))]
 	out := phases.MergedSection{
@@ -187,59 +237,25 @@ func (m *merger) heading(s *section) phases.MergedSection {
 		Title: best.entry.text.title, Placement: cmp.Or(sectionOf(best).Placement, phases.PlacementSystem),
 		OriginalChars: s.size() + text.Chars(joint)*(len(s.fragments)-1),
 	}
-	for i := range s.fragments {
-		if sectionOf(&s.fragments[i]).Stability != phases.StabilityStable {
-			out.Stability = phases.StabilityDynamic
-		}
+	if slices.ContainsFunc(s.fragments, func(f fragment) bool { return sectionOf(&f).Stability != phases.StabilityStable }) {
+		out.Stability = phases.StabilityDynamic
 	}
-	if title, known := knownTitle(s.id); known {
-		out.Title, out.Stability = title, phases.StabilityDynamic
+	if row := sections.ForHooks(s.id); row != nil {
+		out.Title, out.Stability = row.Title, row.Stability
 	}
 	return out
 }
 
-// sectionOf returns the contribution of a section's fragment.
 func sectionOf(f *fragment) *phases.PromptSection {
-	c, ok := f.entry.Value.(*phases.PromptSection)
-	if !ok {
-		return &phases.PromptSection{} // cannot be: fragments of sections are made of sections
-	}
+	c, _ := f.entry.Value.(*phases.PromptSection)
 	return c
 }
 
-// selfReport takes the plugin's own word for what it left away where no limit
-// of ours cut the text. The numbers are a claim; they are bounded so that sums
-// of them stay numbers.
+// selfReport records what the plugin says it cut itself, if no limit of ours did. The
+// numbers are bounded so that their sums do not overflow.
 func (f *fragment) selfReport() {
 	const most = 1 << 40
 	if c := sectionOf(f); f.cut.Limit == "" && selfCut(c) {
 		f.cut = phases.Truncation{Limit: phases.LimitPlugin, Original: min(c.Cut.Original, most), Kept: min(c.Cut.Kept, most)}
 	}
-}
-
-// combined is the truncation of a whole section: the sums, and the limit that
-// took the most. On a tie it is the first of the order that limits have.
-func combined(list []fragment) phases.Truncation {
-	if len(list) == 1 {
-		return list[0].cut
-	}
-	var out phases.Truncation
-	most := -1
-	for i := range list {
-		c := list[i].cut
-		out.Original += c.Original
-		out.Kept += c.Kept
-		lost := c.Original - c.Kept
-		if c.Limit != "" && (lost > most || lost == most && order(c.Limit) < order(out.Limit)) {
-			out.Limit, most = c.Limit, lost
-		}
-	}
-	return out
-}
-
-// order is a limit's place in the order in which ties are settled.
-func order(l phases.Limit) int {
-	return slices.Index([]phases.Limit{
-		phases.LimitPlugin, phases.LimitContribution, phases.LimitSubscription, phases.LimitSection, phases.LimitTotal,
-	}, l)
 }

@@ -173,8 +173,8 @@ func TestFragmentsKeepTheirFrames(t *testing.T) {
 		t.Errorf("content (-got +want):\n%s", diff)
 	}
 	// THREE's frame and marker leave no room for anything; its siblings stay.
-	if diff := cmp.Diff(leftOut(got), []string{"a.two#1 of a: budget"}); diff != "" {
-		t.Errorf("left out (-got +want):\n%s", diff)
+	if diff := cmp.Diff(omitted(got), []string{"a.two#1 of a: budget"}); diff != "" {
+		t.Errorf("omitted (-got +want):\n%s", diff)
 	}
 	if diff := cmp.Diff(truncations(got), []string{"s contribution 190/1490"}); diff != "" {
 		t.Errorf("section (-got +want):\n%s", diff)
@@ -187,7 +187,7 @@ func TestFragmentsKeepTheirFrames(t *testing.T) {
 	}
 }
 
-func TestSectionsLeftOut(t *testing.T) {
+func TestSectionsOmitted(t *testing.T) {
 	t.Parallel()
 
 	got := merge.Merge(anyRow(), []merge.Reply{from(t, hook("a.h"),
@@ -197,22 +197,22 @@ func TestSectionsLeftOut(t *testing.T) {
 	if diff := cmp.Diff(truncations(got), []string{"best whole", "a whole", "b total 955/2000", "c whole"}); diff != "" {
 		t.Errorf("sections (-got +want):\n%s", diff)
 	}
-	want := []phases.LeftOut{
+	want := []phases.Omitted{
 		{ID: "a.h#7", Owner: "a", Reason: "blank", Chars: 1},
 		{ID: "blank", Owner: "a", Reason: "blank"},
 		{ID: "late", Owner: "a", Reason: "budget", Chars: 1},
 		{ID: "tiny", Owner: "a", Reason: "budget", Chars: 100},
 	}
-	if diff := cmp.Diff(got.LeftOut, want, cmpopts.SortSlices(func(a, b phases.LeftOut) bool { return a.ID < b.ID })); diff != "" {
-		t.Errorf("left out (-got +want):\n%s", diff)
+	if diff := cmp.Diff(got.Omitted, want, cmpopts.SortSlices(func(a, b phases.Omitted) bool { return a.ID < b.ID })); diff != "" {
+		t.Errorf("omitted (-got +want):\n%s", diff)
 	}
 	var messages []string
 	for _, d := range got.Diagnostics {
 		messages = append(messages, d.Code+" "+d.Slot+" "+d.Message)
 	}
 	wantMessages := []string{
-		"left_out late \"late\" of 1 characters was left out: a phase keeps 5 sections",
-		"left_out tiny \"tiny\" of 100 characters was left out: the contribution limit leaves no room for anything of it",
+		"omitted late \"late\" of 1 characters was omitted: a phase keeps 5 sections",
+		"omitted tiny \"tiny\" of 100 characters was omitted: the contribution limit leaves no room for anything of it",
 	}
 	if diff := cmp.Diff(messages, wantMessages); diff != "" {
 		t.Errorf("diagnostics (-got +want):\n%s", diff)

@@ -30,10 +30,10 @@ func lost(r merge.Result) []string {
 	return out
 }
 
-// leftOut lists what was left out as "id of owner: reason".
-func leftOut(r merge.Result) []string {
+// omitted lists what was omitted as "id of owner: reason".
+func omitted(r merge.Result) []string {
 	var out []string
-	for _, l := range r.LeftOut {
+	for _, l := range r.Omitted {
 		out = append(out, l.ID+" of "+l.Owner+": "+l.Reason)
 	}
 	return out
@@ -48,21 +48,21 @@ func TestPolicies(t *testing.T) {
 		replies   func(t *testing.T) []merge.Reply
 		want      []phases.PolicyEntry // of the dispatch
 		conflicts []string
-		leftOut   []string
+		omitted   []string
 	}{
 		{
 			name: "stronger subscription", replies: func(t *testing.T) []merge.Reply {
 				return []merge.Reply{from(t, ranked("a.h", 1), policy("d", "k", "1")), from(t, ranked("b.h", 2), policy("d", "k", "2"))}
 			},
 			want:    []phases.PolicyEntry{{Domain: "d", Key: "k", Value: json.RawMessage("2"), Priority: 2, Owner: "b.h"}},
-			leftOut: []string{"a.h#0 of a: outranked"},
+			omitted: []string{"a.h#0 of a: outranked"},
 		},
 		{
 			name: "stronger contribution", replies: func(t *testing.T) []merge.Reply {
 				return []merge.Reply{from(t, ranked("a.h", 1), policy("d", "k", "1")), from(t, ranked("b.h", 1), prio(policy("d", "k", "2"), 5))}
 			},
 			want:    []phases.PolicyEntry{{Domain: "d", Key: "k", Value: json.RawMessage("2"), Priority: 1, Owner: "b.h"}},
-			leftOut: []string{"a.h#0 of a: outranked"},
+			omitted: []string{"a.h#0 of a: outranked"},
 		},
 		{
 			name: "equal priorities, other value", replies: func(t *testing.T) []merge.Reply {
@@ -70,7 +70,7 @@ func TestPolicies(t *testing.T) {
 			},
 			want:      []phases.PolicyEntry{{Domain: "d", Key: "k", Value: json.RawMessage(`"secret1"`), Priority: 1, Owner: "a.h"}},
 			conflicts: []string{"b.h -> a.h: d/k"},
-			leftOut:   []string{"b.h#0 of b: conflict"},
+			omitted:   []string{"b.h#0 of b: conflict"},
 		},
 		{
 			name: "two conflicts of one reply", replies: func(t *testing.T) []merge.Reply {
@@ -83,7 +83,7 @@ func TestPolicies(t *testing.T) {
 				{Domain: "d", Key: "k", Value: json.RawMessage("1"), Owner: "a.h"}, {Domain: "d", Key: "l", Value: json.RawMessage("1"), Owner: "a.h"},
 			},
 			conflicts: []string{"b.h -> a.h: d/k", "b.h -> a.h: d/l"},
-			leftOut:   []string{"b.h#0 of b: conflict", "b.h#1 of b: conflict", "b.h#2 of b: conflict"},
+			omitted:   []string{"b.h#0 of b: conflict", "b.h#1 of b: conflict", "b.h#2 of b: conflict"},
 		},
 		{
 			name: "equal priorities, equal value", replies: func(t *testing.T) []merge.Reply {
@@ -106,14 +106,14 @@ func TestPolicies(t *testing.T) {
 			replies: func(t *testing.T) []merge.Reply {
 				return []merge.Reply{from(t, ranked("a.h", 1), policy("d", "k", "2"))}
 			},
-			want: []phases.PolicyEntry{}, leftOut: []string{"a.h#0 of a: outranked"},
+			want: []phases.PolicyEntry{}, omitted: []string{"a.h#0 of a: outranked"},
 		},
 		{
 			name: "the turn's is equal", turn: []phases.PolicyEntry{{Domain: "d", Key: "k", Value: json.RawMessage("1"), Priority: 1, Owner: "z.h"}},
 			replies: func(t *testing.T) []merge.Reply {
 				return []merge.Reply{from(t, ranked("a.h", 1), policy("d", "k", "2"))}
 			},
-			want: []phases.PolicyEntry{}, conflicts: []string{"a.h -> z.h: d/k"}, leftOut: []string{"a.h#0 of a: conflict"},
+			want: []phases.PolicyEntry{}, conflicts: []string{"a.h -> z.h: d/k"}, omitted: []string{"a.h#0 of a: conflict"},
 		},
 		{
 			name: "the turn's is of the same subscription", turn: []phases.PolicyEntry{{Domain: "d", Key: "k", Value: json.RawMessage("1"), Priority: 1, Owner: "a.h"}},
@@ -134,8 +134,8 @@ func TestPolicies(t *testing.T) {
 			if diff := cmp.Diff(lost(got), tt.conflicts); diff != "" {
 				t.Errorf("conflicts (-got +want):\n%s", diff)
 			}
-			if diff := cmp.Diff(leftOut(got), tt.leftOut); diff != "" {
-				t.Errorf("left out (-got +want):\n%s", diff)
+			if diff := cmp.Diff(omitted(got), tt.omitted); diff != "" {
+				t.Errorf("omitted (-got +want):\n%s", diff)
 			}
 			for _, d := range got.Diagnostics {
 				if strings.Contains(d.Message, "secret") {
@@ -269,8 +269,8 @@ func TestReminders(t *testing.T) {
 	if diff := cmp.Diff(texts, []string{"1 of a.one", "2 of a.one", "5 of a.two", "6 of b.one"}); diff != "" {
 		t.Errorf("reminders (-got +want):\n%s", diff)
 	}
-	if diff := cmp.Diff(leftOut(got), []string{"a.one#2 of a: duplicate", "a.two#0 of a: duplicate"}); diff != "" {
-		t.Errorf("left out (-got +want):\n%s", diff)
+	if diff := cmp.Diff(omitted(got), []string{"a.one#2 of a: duplicate", "a.two#0 of a: duplicate"}); diff != "" {
+		t.Errorf("omitted (-got +want):\n%s", diff)
 	}
 }
 
@@ -315,7 +315,7 @@ func TestShadowIsRecordedOnly(t *testing.T) {
 	shadow := with(hook("a.h"), func(h *merge.Hook) { h.Shadow = true })
 	reply := from(t, shadow, policy("d", "k", "1"), decision(phases.VerdictDeny, ""))
 	got := merged(reply, from(t, hook("b.h"), policy("d", "k", "2")))
-	if got.Decision != nil || len(got.Contributions) != 1 || len(got.LeftOut)+len(got.Diagnostics)+len(got.Losses) != 0 {
+	if got.Decision != nil || len(got.Contributions) != 1 || len(got.Omitted)+len(got.Diagnostics)+len(got.Losses) != 0 {
 		t.Errorf("a shadow hook had an effect: %+v", got)
 	}
 	if diff := cmp.Diff(got.Parts[0].Kept, merge.Admitted{Entries: reply.Entries}.Hashes()); diff != "" {
@@ -323,14 +323,14 @@ func TestShadowIsRecordedOnly(t *testing.T) {
 	}
 }
 
-func TestDroppedBecomesLeftOut(t *testing.T) {
+func TestDroppedBecomesOmitted(t *testing.T) {
 	t.Parallel()
 
 	h := hook("a.h")
 	h.Grants.Sections = []string{"mine"}
 	got := merged(from(t, h, section("yours", "abc"), section("mine", "x")))
-	want := []phases.LeftOut{{ID: "yours", Owner: "a", Reason: "forbidden", Chars: 3}}
-	if diff := cmp.Diff(got.LeftOut, want); diff != "" {
-		t.Errorf("left out (-got +want):\n%s", diff)
+	want := []phases.Omitted{{ID: "yours", Owner: "a", Reason: "forbidden", Chars: 3}}
+	if diff := cmp.Diff(got.Omitted, want); diff != "" {
+		t.Errorf("omitted (-got +want):\n%s", diff)
 	}
 }

@@ -27,8 +27,8 @@ func TestRequestTools(t *testing.T) {
 	if diff := cmp.Diff(lost(got), []string{"a.h -> builtin: request_tools"}); diff != "" {
 		t.Errorf("conflicts (-got +want):\n%s", diff)
 	}
-	if diff := cmp.Diff(got.LeftOut, []phases.LeftOut{{ID: phases.RequestTools, Owner: "a", Reason: "conflict"}}); diff != "" {
-		t.Errorf("left out (-got +want):\n%s", diff)
+	if diff := cmp.Diff(got.Omitted, []phases.Omitted{{ID: phases.RequestTools, Owner: "a", Reason: "conflict"}}); diff != "" {
+		t.Errorf("omitted (-got +want):\n%s", diff)
 	}
 	alone := merge.Merge(anyRow(), nil, merge.State{HostTools: []string{"read", phases.RequestTools}}, merge.Limits{})
 	if len(alone.Diagnostics) != 1 || alone.Diagnostics[0].Code != "conflict" || alone.Diagnostics[0].Slot != phases.RequestTools ||

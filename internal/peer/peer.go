@@ -16,16 +16,14 @@ import (
 
 // Credentials are who is at the other end of a unix socket.
 type Credentials struct {
-	// PID is 0 where the system does not say.
-	PID int
+	PID int // 0 where the system does not say
 	UID int
 }
 
 // ErrUnsupported is the answer of systems without peer credentials.
 var ErrUnsupported = errors.New("this system has no peer credentials")
 
-// Trusted reports whether a user may do what this process may: it is this process's
-// own user, or root.
+// Trusted reports whether a user may do what this process may: it is this process's own user, or root.
 func Trusted(uid int) bool { return uid == 0 || uid == os.Geteuid() }
 
 // Check refuses a unix socket whose other end belongs to a user who is not

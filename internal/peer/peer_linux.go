@@ -26,9 +26,8 @@ func Of(conn net.Conn) (Credentials, error) {
 // name of the program, which may hold blanks.
 const startField = 19
 
-// Started returns when a process started, in a form that only comparing makes sense
-// of: a process number that the system gave out again has another one. It is empty
-// if there is no such process.
+// Started returns when a process started, in a form that only comparing makes sense of: a process number that the
+// system gave out again has another one. It is empty if there is no such process.
 func Started(pid int) string {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

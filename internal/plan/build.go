@@ -8,25 +8,22 @@ import (
 	"strings"
 	"time"
 
+	"github.com/grapnelhq/grapnel/internal/suggest"
 	"github.com/grapnelhq/grapnel/phases"
 )
 
 // Build makes the plan of the given plugins. It checks
 //
-//   - plugins: names are well formed and not used twice;
-//   - budgets: the phase exists, the time is not negative and not of a queue
-//     phase, required subscriptions exist, belong to the phase and can complete
-//     in it: none of a queue phase, none that observes;
-//   - overrides: the subscription exists; of a plugin that never described
-//     itself a fail-closed one states the phase;
-//   - subscriptions, as they stand after the overrides: ids are unique, and
-//     everything that [phases.ValidateHook] checks; the operator's timeout is
-//     within the phase's budget; the condition compiles;
-//   - dependencies: hard ones exist, all are of the same phase and stage, and
-//     they do not go in a circle.
+//   - plugins: names are well formed and unique;
+//   - budgets: the phase exists, has time, and its required subscriptions exist, belong to it
+//     and can complete in it;
+//   - overrides: the subscription exists; a fail-closed one of a plugin that never described
+//     itself states the phase;
+//   - effective subscriptions: unique ids, [phases.ValidateHook], the operator's timeout is
+//     within the phase's budget, the condition compiles;
+//   - dependencies: hard ones exist, all are of one phase and stage, and there is no cycle.
 //
-// The diagnostics are remarks on a plan that holds, sorted. An error is a
-// [*Problems] with all mistakes; then there is no plan.
+// The diagnostics are sorted remarks on a valid plan. An error is a [*Problems] with all mistakes.
 func Build(plugins []Plugin, o Options) (*Plan, []phases.Diagnostic, error) {
 	b := newBuilder(o)
 	b.declare(plugins)
@@ -49,19 +46,14 @@ func Build(plugins []Plugin, o Options) (*Plan, []phases.Diagnostic, error) {
 	return p, b.notes(), nil
 }
 
-// builder collects what one Build makes.
 type builder struct {
-	table   *phases.Table
-	budgets map[phases.Phase]Budget
-	// plugins are sorted by name, without those whose name is a mistake.
-	plugins []*Plugin
-	byName  map[string]*Plugin
-	// nodes are the subscriptions by id. An id of broken is one that would be
-	// there without its mistake, so that nobody else is blamed for naming it.
-	nodes  map[string]*node
-	broken map[string]bool
-	// required are the checked Require lists.
-	required map[phases.Phase][]string
+	table    *phases.Table
+	budgets  map[phases.Phase]Budget
+	plugins  []*Plugin // sorted by name, without invalid names
+	byName   map[string]*Plugin
+	nodes    map[string]*node          // the subscriptions by id
+	broken   map[string]bool           // ids that a mistake keeps out of nodes; others may name them
+	required map[phases.Phase][]string // the checked Require lists
 
 	problems    []Problem
 	diagnostics []phases.Diagnostic
@@ -72,26 +64,19 @@ type node struct {
 	*Subscription
 
 	row phases.Row
-	// off is why it is off; "" when it is on.
-	off string
-	// operatorAfter and operatorBefore say whose the dependencies are.
+	off string // the reason why it is off; "" when it is on
+	// operatorAfter and operatorBefore say whether the dependencies are the operator's.
 	operatorAfter, operatorBefore bool
-	// next and previous are the dependencies that could be resolved.
-	next, previous []edge
+	next, previous                []edge // resolved dependencies
 }
 
 func newBuilder(o Options) *builder {
-	b := &builder{
-		table: o.Table, budgets: o.Budgets, byName: map[string]*Plugin{}, nodes: map[string]*node{},
+	return &builder{
+		table: cmp.Or(o.Table, phases.Standard()), budgets: o.Budgets, byName: map[string]*Plugin{}, nodes: map[string]*node{},
 		broken: map[string]bool{}, required: map[phases.Phase][]string{},
 	}
-	if b.table == nil {
-		b.table = phases.Standard()
-	}
-	return b
 }
 
-// declare sorts the plugins by name and refuses bad and double names.
 func (b *builder) declare(plugins []Plugin) {
 	first := map[string]int{}
 	for i := range plugins {
@@ -117,7 +102,7 @@ func (b *builder) checkBudgets() {
 		row, ok := b.table.Lookup(phase)
 		switch {
 		case !ok:
-			b.operatorf(nil, "", field, "unknown phase %q%s", phase, phases.DidYouMean(string(phase), b.table.Names()))
+			b.operatorf(nil, "", field, "unknown phase %q%s", phase, suggest.DidYouMean(string(phase), b.table.Names()))
 		case row.Queue && budget.Time != 0:
 			b.operatorf(nil, "", field+".time", "%s runs in the background and has no time budget", phase)
 		case budget.Time < 0:
@@ -126,7 +111,6 @@ func (b *builder) checkBudgets() {
 	}
 }
 
-// limit is the time of a phase; 0 is none, as in queue phases.
 func (b *builder) limit(row phases.Row) time.Duration {
 	if t := b.budgets[row.Phase].Time; t > 0 && !row.Queue {
 		return t
@@ -134,7 +118,6 @@ func (b *builder) limit(row phases.Row) time.Duration {
 	return row.Budget
 }
 
-// described adds the subscriptions of a plugin that described itself.
 func (b *builder) described(p *Plugin) {
 	first := map[string]int{}
 	for i, hook := range p.Description.Hooks {
@@ -153,11 +136,10 @@ func (b *builder) described(p *Plugin) {
 			}
 			continue
 		}
-		b.operatorf(p, id, "", "plugin %q has no hook for the subscription %q%s", p.Name, id, phases.DidYouMean(id, slices.Sorted(maps.Keys(first))))
+		b.operatorf(p, id, "", "plugin %q has no hook for the subscription %q%s", p.Name, id, suggest.DidYouMean(id, slices.Sorted(maps.Keys(first))))
 	}
 }
 
-// undescribed adds what the operator alone expects of a plugin.
 func (b *builder) undescribed(p *Plugin) {
 	for id, o := range p.Overrides {
 		name, ok := strings.CutPrefix(id, p.Name+".")
@@ -172,8 +154,7 @@ func (b *builder) undescribed(p *Plugin) {
 	}
 }
 
-// refused adds the guards of a plugin whose hooks do not fit: what nobody can ask
-// must not count as a yes.
+// refused adds the guards of a refused description: a guard that cannot be called must not count as an allow.
 func (b *builder) refused(p *Plugin) {
 	if p.Refused == nil {
 		return
@@ -191,8 +172,7 @@ func (b *builder) refused(p *Plugin) {
 	}
 }
 
-// needPhase refuses a guard that would silently be absent while its plugin is
-// down, because nobody could say which phase it guards.
+// needPhase refuses a guard that would silently be absent while its plugin is down, because its phase is unknown.
 func (b *builder) needPhase(p *Plugin, id string, o phases.Override, because string) {
 	off := o.Enabled != nil && !*o.Enabled
 	if o.Phase == nil && o.OnFailure != nil && o.OnFailure.Uses(phases.FailClosed) && !off {
@@ -200,8 +180,7 @@ func (b *builder) needPhase(p *Plugin, id string, o phases.Override, because str
 	}
 }
 
-// require checks what phases require, and expects it also of plugins that never
-// described themselves.
+// require checks what phases require, and expects it also of plugins that never described themselves.
 func (b *builder) require() {
 	for _, row := range b.table.Rows() {
 		for _, id := range b.budgets[row.Phase].Require {
@@ -237,9 +216,7 @@ func (b *builder) requireOne(row phases.Row, id string) bool {
 	return true
 }
 
-// neverCompletes says why a hook cannot complete in its phase, whatever it
-// answers, and what to do about it; "" if it can. A phase that waited for it
-// would fail closed every time.
+// neverCompletes says why a hook cannot complete in its phase; "" if it can.
 func neverCompletes(n *node, row phases.Row) string {
 	switch {
 	case row.Queue:
@@ -250,7 +227,6 @@ func neverCompletes(n *node, row phases.Row) string {
 	return ""
 }
 
-// nearest suggests an id: one of the phase before any other.
 func (b *builder) nearest(id string, phase phases.Phase) string {
 	var here, all []string
 	for known, n := range b.nodes {
@@ -261,16 +237,13 @@ func (b *builder) nearest(id string, phase phases.Phase) string {
 	}
 	slices.Sort(here)
 	slices.Sort(all)
-	return cmp.Or(phases.DidYouMean(id, here), phases.DidYouMean(id, all))
+	return cmp.Or(suggest.DidYouMean(id, here), suggest.DidYouMean(id, all))
 }
 
-// operatorf records a mistake of the operator's. The field is below the
-// subscription if there is one.
 func (b *builder) operatorf(p *Plugin, id, field, format string, args ...any) {
 	b.problem(p, id, field, true, fmt.Sprintf(format, args...))
 }
 
-// pluginf records a mistake in what a plugin proposed.
 func (b *builder) pluginf(p *Plugin, id, field, format string, args ...any) {
 	b.problem(p, id, field, false, fmt.Sprintf(format, args...))
 }
@@ -292,8 +265,6 @@ func (b *builder) notef(code string, severity phases.Severity, n *node, format s
 	})
 }
 
-// notes returns the diagnostics in an order that does not depend on that of
-// the plugins.
 func (b *builder) notes() []phases.Diagnostic {
 	slices.SortStableFunc(b.diagnostics, func(x, y phases.Diagnostic) int {
 		return cmp.Or(cmp.Compare(x.Plugin, y.Plugin), cmp.Compare(x.Subscription, y.Subscription), cmp.Compare(x.Code, y.Code), cmp.Compare(x.Message, y.Message))

@@ -151,7 +151,7 @@ func TestTimeoutOfPluginIsLowered(t *testing.T) {
 		t.Errorf("timeout %v, proposed %v", s.Timeout, s.ProposedTimeout)
 	}
 	want := []phases.Diagnostic{{
-		Code: phases.CodeTimeoutLowered, Severity: phases.SeverityInfo, Plugin: "a", Subscription: "a.h", Visibility: phases.VisibilityInternal,
+		Code: codeTimeoutLowered, Severity: phases.SeverityInfo, Plugin: "a", Subscription: "a.h", Visibility: phases.VisibilityInternal,
 		Message: "a.h wants 1m0s and gets 200ms, the budget of turn.pre_tool_materialization",
 	}}
 	if diff := cmp.Diff(notes, want); diff != "" {
@@ -254,7 +254,7 @@ func TestUndescribed(t *testing.T) {
 		}
 	}
 	want := []phases.Diagnostic{{
-		Code: phases.CodeSoftMissing, Severity: phases.SeverityWarning, Plugin: "a", Subscription: "a.h", Visibility: phases.VisibilityInternal,
+		Code: codeSoftMissing, Severity: phases.SeverityWarning, Plugin: "a", Subscription: "a.h", Visibility: phases.VisibilityInternal,
 		Message: "a.h stands after guard.check, whose plugin has not described itself; it counts as absent",
 	}}
 	if diff := cmp.Diff(notes, want); diff != "" {
@@ -405,21 +405,21 @@ func TestProblems(t *testing.T) {
 			[]Plugin{plugin("a", after(h("h", phases.PrePolicy), "a.g"), h("g", phases.PreTools))},
 			Problem{"a", "a.h", section + ".after", false, "belongs to the phase turn.pre_tool_materialization, not to turn.pre_policy"},
 		},
-		{"self", Options{}, []Plugin{plugin("a", after(h("h", phases.PrePolicy), "a.h"))}, Problem{"a", "a.h", section + ".after", false, "in a circle: a.h -> a.h"}},
+		{"self", Options{}, []Plugin{plugin("a", after(h("h", phases.PrePolicy), "a.h"))}, Problem{"a", "a.h", section + ".after", false, "in a cycle: a.h -> a.h"}},
 		{
-			"circle",
+			"cycle",
 			Options{},
 			[]Plugin{plugin("b", after(h("h", phases.PrePolicy), "a.h?")), plugin("a", after(h("h", phases.PrePolicy), "b.h")), plugin("c", after(h("tail", phases.PrePolicy), "b.h"))},
-			Problem{"b", "b.h", "subscriptions.b.h.after", false, "dependencies go in a circle: a.h -> b.h -> a.h"},
+			Problem{"b", "b.h", "subscriptions.b.h.after", false, "dependencies go in a cycle: a.h -> b.h -> a.h"},
 		},
 		{
-			"circle closed by the operator",
+			"cycle closed by the operator",
 			Options{},
 			[]Plugin{
 				plugin("a", h("h", phases.PrePolicy)).overriding("a.h", phases.Override{After: &[]string{"c.h"}}),
 				plugin("b", after(h("h", phases.PrePolicy), "a.h")), plugin("c", after(h("h", phases.PrePolicy), "b.h"), after(h("tail", phases.PrePolicy), "a.h")),
 			},
-			Problem{"a", "a.h", section + ".after", true, "dependencies go in a circle: a.h -> b.h -> c.h -> a.h"},
+			Problem{"a", "a.h", section + ".after", true, "dependencies go in a cycle: a.h -> b.h -> c.h -> a.h"},
 		},
 		{"required, no such plugin", budget(phases.PrePolicy, 0, "b.check"), []Plugin{plugin("a", h("check", phases.PrePolicy))}, Problem{"", "b.check", "budgets.phases.turn.pre_policy.require", true, `requires "b.check", which does not exist (did you mean "a.check"?)`}},
 		{"required, no such hook", budget(phases.PrePolicy, 0, "a.chekc"), []Plugin{plugin("a", h("check", phases.PrePolicy))}, Problem{"", "a.chekc", "budgets.phases.turn.pre_policy.require", true, `(did you mean "a.check"?)`}},

@@ -1,27 +1,27 @@
 package plan
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/grapnelhq/grapnel/internal/cond"
+	"github.com/grapnelhq/grapnel/internal/suggest"
 	"github.com/grapnelhq/grapnel/phases"
 )
 
-// Default timeouts: in phases that somebody waits for, and in queue phases.
 const (
 	defaultTimeout      = time.Second
 	defaultQueueTimeout = 30 * time.Second
 )
 
-// add makes the effective subscription of a proposal and checks it.
 func (b *builder) add(p *Plugin, id string, proposed phases.Hook, o phases.Override, undescribed bool) {
 	hook := applied(proposed, o)
 	row, ok := b.table.Lookup(hook.Phase)
 	if !ok {
 		b.broken[id] = true
-		b.problem(p, id, "phase", o.Phase != nil, id+": unknown phase \""+string(hook.Phase)+"\""+phases.DidYouMean(string(hook.Phase), b.table.Names()))
+		b.problem(p, id, "phase", o.Phase != nil, id+": unknown phase \""+string(hook.Phase)+"\""+suggest.DidYouMean(string(hook.Phase), b.table.Names()))
 		return
 	}
 	n := &node{
@@ -32,13 +32,16 @@ func (b *builder) add(p *Plugin, id string, proposed phases.Hook, o phases.Overr
 		n.PluginVersion = p.Description.Version
 	}
 	if undescribed && len(hook.Kinds) == 0 {
-		hook.Kinds = kindsOf(hook.Fallback) // nobody has said which it has
+		hook.Kinds = kindsOf(hook.Fallback) // it does not declare any
 	}
 	hook.Role = defaultRole(&hook, row)
-	hook.OnFailure.Default = defaultFailure(&hook)
-	if hook.Visibility == "" {
-		hook.Visibility = phases.VisibilityInternal
+	if hook.OnFailure.Default == "" {
+		hook.OnFailure.Default = phases.BestEffort
+		if hook.Decides() {
+			hook.OnFailure.Default = phases.FailClosed
+		}
 	}
+	hook.Visibility = cmp.Or(hook.Visibility, phases.VisibilityInternal)
 	n.Hook, n.Stage, n.FailClosed = hook, hook.Role, hook.OnFailure.Uses(phases.FailClosed)
 	b.nodes[id] = n
 	b.setTimeout(p, n, proposed.Timeout.D(), o.Timeout)
@@ -53,7 +56,6 @@ func (b *builder) add(p *Plugin, id string, proposed phases.Hook, o phases.Overr
 	b.checkVary(p, n, o)
 }
 
-// applied puts the operator's words over a proposal.
 func applied(h phases.Hook, o phases.Override) phases.Hook {
 	set(&h.Phase, o.Phase)
 	set(&h.Role, o.Role)
@@ -87,8 +89,7 @@ func set[T any](field, override *T) {
 	}
 }
 
-// defaultRole is the role of a hook that names none. One that rewrites does so
-// before others look, so that what they judge is what goes on.
+// defaultRole is the role of a hook that names none. A hook that rewrites does so before others judge.
 func defaultRole(h *phases.Hook, row phases.Row) phases.Role {
 	switch {
 	case h.Role != "":
@@ -102,21 +103,6 @@ func defaultRole(h *phases.Hook, row phases.Row) phases.Role {
 	}
 }
 
-// defaultFailure is the default word of a policy that names none: those who may
-// deny fail closed.
-func defaultFailure(h *phases.Hook) phases.FailureWord {
-	switch {
-	case h.OnFailure.Default != "":
-		return h.OnFailure.Default
-	case h.Decides():
-		return phases.FailClosed
-	default:
-		return phases.BestEffort
-	}
-}
-
-// setTimeout settles the timeout: the plugin's wish is lowered to the phase's
-// budget, the operator's word must be within it.
 func (b *builder) setTimeout(p *Plugin, n *node, proposed time.Duration, override *phases.Duration) {
 	limit, standard := b.limit(n.row), defaultTimeout
 	if n.row.Queue {
@@ -137,12 +123,11 @@ func (b *builder) setTimeout(p *Plugin, n *node, proposed time.Duration, overrid
 		b.operatorf(p, n.ID, "timeout", "%s: timeout %v is more than the budget of %s, %v", n.ID, wanted, n.Phase, limit)
 	default:
 		n.Timeout = phases.Duration(limit)
-		b.notef(phases.CodeTimeoutLowered, phases.SeverityInfo, n, "%s wants %v and gets %v, the budget of %s", n.ID, wanted, limit, n.Phase)
+		b.notef(codeTimeoutLowered, phases.SeverityInfo, n, "%s wants %v and gets %v, the budget of %s", n.ID, wanted, limit, n.Phase)
 	}
 }
 
-// checkGrants turns a subscription off that declares what its plugin may not
-// contribute.
+// checkGrants turns a subscription off whose kinds are not all granted.
 func (b *builder) checkGrants(p *Plugin, n *node) {
 	var missing []string
 	for _, k := range n.Kinds {
@@ -158,10 +143,9 @@ func (b *builder) checkGrants(p *Plugin, n *node) {
 		n.ID, strings.Join(missing, ", "), n.Plugin)
 }
 
-// checkNeeds compares what a hook needs to see with what its plugin is granted. A
-// hook that decides and may not see what it judges would allow everything: that is a
-// mistake, unless the operator has said that it be off. Shadow hooks and all others
-// run, and are told what is withheld.
+// checkNeeds compares what a hook needs to see with its plugin's grants. A hook that
+// decides without seeing what it judges would allow everything: that is a mistake unless
+// the operator turns it off. Shadow hooks and all others run without.
 func (b *builder) checkNeeds(p *Plugin, n *node, o phases.Override) {
 	if known := phases.Visible(n.row); known != nil {
 		n.Withheld = ungranted(p, known)
@@ -197,22 +181,14 @@ func (b *builder) checkNeeds(p *Plugin, n *node, o phases.Override) {
 	}
 }
 
-// ungranted are the names that a plugin may not see, in the order given.
 func ungranted(p *Plugin, names []string) []string {
-	var missing []string
-	for _, name := range names {
-		if name != alwaysSeen && name != phases.NeedsNothing && !phases.Allows(p.Grants.See, name) {
-			missing = append(missing, name)
-		}
-	}
-	return missing
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool {
+		return name == "tool" || name == phases.NeedsNothing || phases.Allows(p.Grants.See, name) // "tool" is always sent
+	})
 }
 
-// alwaysSeen is the field of an input that needs no grant.
-const alwaysSeen = "tool"
-
-// checkVary refuses the plugin's own wish to have answers vary with what it may not
-// see: by being asked, or not, it would learn when that changes.
+// checkVary refuses a plugin's wish to have answers vary with what it may not see: by being
+// called or not it would learn of changes.
 func (b *builder) checkVary(p *Plugin, n *node, o phases.Override) {
 	if n.Cache == nil || o.Cache != nil {
 		return
@@ -222,15 +198,14 @@ func (b *builder) checkVary(p *Plugin, n *node, o phases.Override) {
 		if !isInput && name != phases.SeeMetadata {
 			continue
 		}
-		if missing := ungranted(p, []string{field}); missing != nil {
+		if missing := ungranted(p, []string{field}); len(missing) > 0 {
 			b.problem(p, n.ID, "cache", false, n.ID+": cache: vary \""+name+"\" may not be seen by the plugin: grant see: ["+field+"], or write the cache in the configuration")
 		}
 	}
 }
 
-// compile compiles the condition. The operator's sees everything, the plugin's what
-// the plugin may see: whether a hook was filtered tells something of what its
-// condition looked at.
+// compile compiles the condition. The operator's sees everything, the plugin's what the
+// plugin may see: whether a hook was filtered tells something about its condition.
 func (b *builder) compile(p *Plugin, n *node, o phases.Override) {
 	if n.When == "" {
 		return
@@ -247,9 +222,8 @@ func (b *builder) compile(p *Plugin, n *node, o phases.Override) {
 	n.Condition = c
 }
 
-// checkHook checks the subscription as it stands, and finds out whose each
-// mistake is: the operator's field without which it would not be there, or else
-// the plugin's.
+// checkHook checks the effective subscription and attributes each mistake: to the
+// operator's field without which it would not be there, or else to the plugin.
 func (b *builder) checkHook(p *Plugin, n *node, proposed phases.Hook, o phases.Override) {
 	for _, message := range b.mistakes(n.Hook, n.Undescribed) {
 		field, operator := b.blame(message, proposed, o, n.Undescribed)
@@ -260,18 +234,15 @@ func (b *builder) checkHook(p *Plugin, n *node, proposed phases.Hook, o phases.O
 func (b *builder) blame(message string, proposed phases.Hook, o phases.Override, undescribed bool) (field string, operator bool) {
 	for _, f := range overridable() {
 		without := o
-		if !f.clear(&without) {
-			continue
-		}
-		if !slices.Contains(b.mistakes(applied(proposed, without), undescribed), message) {
+		if f.clear(&without) && !slices.Contains(b.mistakes(applied(proposed, without), undescribed), message) {
 			return f.name, true
 		}
 	}
 	return "", !slices.Contains(b.mistakes(proposed, undescribed), message)
 }
 
-// mistakes lists what is wrong with a hook. Of one that was never described
-// nobody knows the kinds and whether it is idempotent: that is no mistake.
+// mistakes lists what is wrong with a hook. The kinds and idempotence of a hook that was
+// never described are unknown, which is not a mistake.
 func (b *builder) mistakes(h phases.Hook, undescribed bool) []string {
 	if row, ok := b.table.Lookup(h.Phase); ok {
 		h.Role = defaultRole(&h, row)
@@ -289,26 +260,25 @@ func (b *builder) mistakes(h phases.Hook, undescribed bool) []string {
 	return messages
 }
 
-// kindsOf are the kinds of some contributions, each once.
 func kindsOf(list phases.Contributions) []phases.Kind {
 	var kinds []phases.Kind
 	for _, c := range list {
-		if c != nil && !slices.Contains(kinds, c.Kind()) {
-			kinds = append(kinds, c.Kind())
+		if c != nil && !slices.Contains(kinds, phases.KindOf(c)) {
+			kinds = append(kinds, phases.KindOf(c))
 		}
 	}
 	return kinds
 }
 
-// overrideField is one field of an override that can make a hook invalid.
+// overrideField is one field of an override that can make a hook invalid. clear removes
+// it, and returns false if it is not set.
 type overrideField struct {
-	name string
-	// clear takes the operator's word back; false if there is none.
+	name  string
 	clear func(*phases.Override) bool
 }
 
-// overridable lists the fields in the order in which they are suspected: the
-// phase, with which much else stands and falls, is the last.
+// overridable lists the fields in the order in which they are suspected; the phase is last
+// because most other fields depend on it.
 func overridable() []overrideField {
 	return []overrideField{
 		{"kinds", func(o *phases.Override) bool { had := o.Kinds != nil; o.Kinds = nil; return had }},
@@ -324,7 +294,6 @@ func overridable() []overrideField {
 	}
 }
 
-// taken sets a field to nil and reports whether it was set.
 func taken[T any](field **T) bool {
 	had := *field != nil
 	*field = nil

@@ -68,7 +68,7 @@ func TestNeeds(t *testing.T) {
 			name: "a guard that does not say", plugin: guard([]string{"arguments"}, func(h *phases.Hook) { h.Needs = nil }),
 			note: "may not see touched_paths", severity: phases.SeverityInfo,
 		},
-		{name: "no such field", plugin: guard(nil, func(h *phases.Hook) { h.Needs = []string{"argument"} }), problem: `needs "argument", which is no field`},
+		{name: "no such field", plugin: guard(nil, func(h *phases.Hook) { h.Needs = []string{"argument"} }), problem: `needs "argument", which is not a field`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

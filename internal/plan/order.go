@@ -9,22 +9,18 @@ import (
 	"github.com/grapnelhq/grapnel/phases"
 )
 
-// edge is one dependency, seen from one of its ends.
 type edge struct {
-	// to is the other end.
-	to *node
-	// by declared it, in the field "after" or "before".
-	by       *node
-	field    string
+	to       *node  // the other end
+	by       *node  // the node that declared it
+	field    string // "after" or "before"
 	operator bool
 }
 
-// order resolves all dependencies and gives each subscription its layer.
 func (b *builder) order() {
 	all := slices.SortedFunc(maps.Values(b.nodes), func(x, y *node) int { return cmp.Compare(x.ID, y.ID) })
 	for _, n := range all {
 		if n.Undescribed {
-			continue // its role is a guess, so what it says about order is none
+			continue // its role is a guess
 		}
 		for _, dep := range n.After {
 			b.link(n, dep, "after", n.operatorAfter)
@@ -37,11 +33,11 @@ func (b *builder) order() {
 	if untie(stuck) {
 		stuck = layers(all)
 	}
-	b.circles(stuck)
+	b.cycles(stuck)
 }
 
-// untie drops what subscriptions that are off say about order where it closes a
-// circle: switching one off must be a way out.
+// untie drops what subscriptions that are off say about order where that closes a cycle, so
+// that switching one off resolves it.
 func untie(stuck []*node) (changed bool) {
 	for _, n := range stuck {
 		n.next = slices.DeleteFunc(n.next, func(e edge) bool {
@@ -59,7 +55,6 @@ func untie(stuck []*node) (changed bool) {
 func following(n *node) []edge { return n.next }
 func preceding(n *node) []edge { return n.previous }
 
-// link adds the edge of one entry of after or before, if there is one.
 func (b *builder) link(n *node, dep, field string, operator bool) {
 	id, soft := strings.CutSuffix(dep, "?")
 	other := b.resolve(n, id, field, soft, operator)
@@ -77,7 +72,7 @@ func (b *builder) link(n *node, dep, field string, operator bool) {
 	to.previous = append(to.previous, edge{from, n, field, operator})
 }
 
-// resolve finds what a dependency names; nil where it does not count.
+// resolve finds what a dependency names; nil if it does not count.
 func (b *builder) resolve(n *node, id, field string, soft, operator bool) *node {
 	other := b.nodes[id]
 	name, _, _ := strings.Cut(id, ".")
@@ -86,7 +81,7 @@ func (b *builder) resolve(n *node, id, field string, soft, operator bool) *node 
 	switch {
 	case p != nil && p.Description == nil:
 		if !soft && n.off == "" {
-			b.notef(phases.CodeSoftMissing, phases.SeverityWarning, n, "%s stands %s %s, whose plugin has not described itself; it counts as absent", n.ID, field, id)
+			b.notef(codeSoftMissing, phases.SeverityWarning, n, "%s stands %s %s, whose plugin has not described itself; it counts as absent", n.ID, field, id)
 		}
 		return nil
 	case other == nil && (soft || b.broken[id]):
@@ -108,9 +103,8 @@ func (b *builder) resolve(n *node, id, field string, soft, operator bool) *node 
 	return nil
 }
 
-// layers gives each node the first layer behind all that it waits for, and
-// returns the nodes that wait for themselves or for such. A node that is off
-// passes order on and takes no layer of its own.
+// layers gives each node the first layer behind all that it waits for, and returns the nodes that are on or
+// behind a cycle. A node that is off passes order on and has no layer of its own.
 func layers(all []*node) (stuck []*node) {
 	waits := make(map[*node]int, len(all))
 	var ready []*node
@@ -137,37 +131,35 @@ func layers(all []*node) (stuck []*node) {
 	return slices.DeleteFunc(slices.Clone(all), func(n *node) bool { return waits[n] == 0 })
 }
 
-// circles records one problem for each knot of dependencies: its shortest
-// circle through the first id.
-func (b *builder) circles(stuck []*node) {
-	told := map[*node]bool{}
+// cycles records one problem for each knot of cycles: the shortest cycle through its first id.
+func (b *builder) cycles(stuck []*node) {
+	reported := map[*node]bool{}
 	for _, n := range stuck {
-		if told[n] {
+		if reported[n] {
 			continue
 		}
-		circle := shortestCircle(n)
-		if circle == nil {
-			continue // it only waits for a circle
+		cycle := shortestCycle(n)
+		if cycle == nil {
+			continue // it only waits for a cycle
 		}
 		for _, m := range knot(n) {
-			told[m] = true
+			reported[m] = true
 		}
 		path := []string{n.ID}
-		culprit := circle[0]
-		for _, e := range circle {
+		culprit := cycle[0]
+		for _, e := range cycle {
 			path = append(path, e.to.ID)
 			if e.operator && !culprit.operator {
 				culprit = e
 			}
 		}
 		b.problem(b.byName[culprit.by.Plugin], culprit.by.ID, culprit.field, culprit.operator,
-			"dependencies go in a circle: "+strings.Join(path, " -> "))
+			"dependencies go in a cycle: "+strings.Join(path, " -> "))
 	}
 }
 
-// shortestCircle returns the edges of a shortest way from n back to n; nil if
-// there is none.
-func shortestCircle(n *node) []edge {
+// shortestCycle returns the edges of a shortest cycle through n; nil if there is none.
+func shortestCycle(n *node) []edge {
 	type arrival struct {
 		from *node
 		by   edge
@@ -196,7 +188,6 @@ func shortestCircle(n *node) []edge {
 	return way
 }
 
-// knot returns all nodes that lie on some circle with n.
 func knot(n *node) []*node {
 	forth, back := reach(n, following), reach(n, preceding)
 	var both []*node
@@ -225,7 +216,6 @@ func reach(n *node, edges func(*node) []edge) map[*node]bool {
 	return seen
 }
 
-// plan puts everything into its place.
 func (b *builder) plan() *Plan {
 	p := &Plan{byName: map[phases.Phase]*Phase{}, byID: map[string]*Subscription{}}
 	byPhase := map[phases.Phase][]*node{}
@@ -242,7 +232,6 @@ func (b *builder) plan() *Plan {
 	return p
 }
 
-// fill sorts a phase's subscriptions into plan order, stages and layers.
 func (ph *Phase) fill(nodes []*node) {
 	roles := phases.Roles()
 	slices.SortFunc(nodes, func(x, y *node) int {
@@ -268,8 +257,6 @@ func (ph *Phase) fill(nodes []*node) {
 	}
 }
 
-// add puts a subscription into its layer; they come in order, and no layer is
-// empty.
 func (s *Stage) add(sub *Subscription) {
 	if len(s.Layers) <= sub.Layer {
 		s.Layers = append(s.Layers, nil)
@@ -279,8 +266,7 @@ func (s *Stage) add(sub *Subscription) {
 	s.FailClosed = s.FailClosed || sub.FailClosed && !sub.Shadow // a shadow hook fails nothing
 }
 
-// judgedEarlier remarks on hooks that decide before another one has rewritten what
-// they judge. A dispatch in which that happens does not take their word for it.
+// judgedEarlier warns of hooks that decide before another one may rewrite what they judge.
 func (b *builder) judgedEarlier(p *Plan) {
 	for _, ph := range p.Phases() {
 		for i, sub := range ph.Expected {
@@ -302,7 +288,7 @@ func (b *builder) judgedEarlier(p *Plan) {
 	}
 }
 
-// rewritesBehind reports whether a hook may rewrite what another one has judged.
+// rewritesBehind reports whether s may rewrite what judge has judged.
 func (s *Subscription) rewritesBehind(judge *Subscription) bool {
 	if s.Shadow || !slices.Contains(s.Kinds, phases.KindRewrite) {
 		return false

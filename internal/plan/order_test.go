@@ -64,7 +64,7 @@ func TestOrder(t *testing.T) {
 		{"soft in another phase", []Plugin{plugin("a", h("x", 0, "b.x?")), plugin("b", phases.Hook{Name: "x", Phase: phases.PrePolicy})}, "contribute: a.x"},
 		{"through one that is off", []Plugin{off(plugin("a", h("1", 0), h("2", 0, "a.1"), h("3", 9, "a.2")), "a.2")}, "contribute: a.1 | a.3"},
 		{"one that is off takes no layer", []Plugin{off(plugin("a", h("1", 0), h("2", 0, "a.1")), "a.1")}, "contribute: a.2"},
-		{"off is a way out of a circle", []Plugin{off(plugin("a", h("1", 0, "a.3"), h("2", 0, "a.1"), h("3", 0, "a.2")), "a.1")}, "contribute: a.2 | a.3"},
+		{"off is a way out of a cycle", []Plugin{off(plugin("a", h("1", 0, "a.3"), h("2", 0, "a.1"), h("3", 0, "a.2")), "a.1")}, "contribute: a.2 | a.3"},
 		{"hook names with dots", []Plugin{plugin("a", h("x.y", 0, "a.x"), h("x", 0))}, "contribute: a.x | a.x.y"},
 	}
 	for _, tt := range tests {
@@ -99,7 +99,7 @@ func TestStageFailClosed(t *testing.T) {
 }
 
 // world is a random set of plugins whose dependencies go from later to earlier
-// hooks of a hidden order, so that there is no circle.
+// hooks of a hidden order, so that there is no cycle.
 type world struct {
 	plugins []Plugin
 	// edges are pairs of ids, the first before the second.
@@ -153,7 +153,7 @@ func (w *world) shuffled(r *rand.Rand) []Plugin {
 }
 
 // The order is total, whatever the order of the input; every dependency holds,
-// also through what is off; and no layer could be left out.
+// also through what is off; and no layer could be omitted.
 func TestOrderProperties(t *testing.T) {
 	t.Parallel()
 
@@ -224,8 +224,8 @@ func checkPlaces(t *testing.T, ph *Phase) {
 	}
 }
 
-// A circle anywhere is found, and the path that is printed is one.
-func TestCirclesAreFound(t *testing.T) {
+// A cycle anywhere is found, and the path that is printed is one.
+func TestCyclesAreFound(t *testing.T) {
 	t.Parallel()
 
 	r := rand.New(rand.NewPCG(3, 4))
@@ -240,7 +240,7 @@ func TestCirclesAreFound(t *testing.T) {
 		for _, e := range w.edges {
 			edges[e] = true
 		}
-		closing := closeCircle(r, w)
+		closing := closeCycle(r, w)
 		if closing == nil {
 			continue
 		}
@@ -249,13 +249,13 @@ func TestCirclesAreFound(t *testing.T) {
 		_, _, err := Build(w.shuffled(r), Options{})
 		problems, ok := errors.AsType[*Problems](err)
 		if !ok {
-			t.Fatalf("round %d: Build = %v with the circle %v", round, err, *closing)
+			t.Fatalf("round %d: Build = %v with the cycle %v", round, err, *closing)
 		}
 		for _, one := range problems.List {
-			_, path, isCircle := strings.Cut(one.Message, "in a circle: ")
+			_, path, isCycle := strings.Cut(one.Message, "in a cycle: ")
 			steps := strings.Split(path, " -> ")
-			if !isCircle || len(steps) < 2 || steps[0] != steps[len(steps)-1] {
-				t.Fatalf("round %d: no circle: %v", round, one)
+			if !isCycle || len(steps) < 2 || steps[0] != steps[len(steps)-1] {
+				t.Fatalf("round %d: no cycle: %v", round, one)
 			}
 			for i := range len(steps) - 1 {
 				if !edges[[2]string{steps[i], steps[i+1]}] {
@@ -265,13 +265,13 @@ func TestCirclesAreFound(t *testing.T) {
 		}
 	}
 	if found < 100 {
-		t.Errorf("only %d of 300 worlds had a circle", found)
+		t.Errorf("only %d of 300 worlds had a cycle", found)
 	}
 }
 
-// closeCircle adds the reverse of one dependency, declared by the hook that
+// closeCycle adds the reverse of one dependency, declared by the hook that
 // now comes too early; nil if there is none.
-func closeCircle(r *rand.Rand, w *world) *[2]string {
+func closeCycle(r *rand.Rand, w *world) *[2]string {
 	if len(w.edges) == 0 {
 		return nil
 	}
@@ -288,7 +288,7 @@ func closeCircle(r *rand.Rand, w *world) *[2]string {
 	return nil
 }
 
-// Two knots give two problems, each with its shortest circle.
+// Two knots give two problems, each with its shortest cycle.
 func TestEveryKnotIsTold(t *testing.T) {
 	t.Parallel()
 
@@ -296,8 +296,8 @@ func TestEveryKnotIsTold(t *testing.T) {
 		return phases.Hook{Name: name, Phase: phases.PrePolicy, After: after}
 	}
 	_, _, err := Build([]Plugin{plugin("a", h("1", "a.3"), h("2", "a.1"), h("3", "a.2", "a.1"), h("7", "a.8"), h("8", "a.7"), h("9", "a.8", "a.3"))}, Options{})
-	want := "plugins.a.subscriptions.a.3.after: dependencies go in a circle: a.1 -> a.3 -> a.1\n" +
-		"plugins.a.subscriptions.a.8.after: dependencies go in a circle: a.7 -> a.8 -> a.7"
+	want := "plugins.a.subscriptions.a.3.after: dependencies go in a cycle: a.1 -> a.3 -> a.1\n" +
+		"plugins.a.subscriptions.a.8.after: dependencies go in a cycle: a.7 -> a.8 -> a.7"
 	if diff := gocmp.Diff(fmt.Sprint(err), want); diff != "" {
 		t.Errorf("problems (-got +want):\n%s", diff)
 	}

@@ -1,36 +1,39 @@
 package plan
 
 import (
+	"cmp"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/grapnelhq/grapnel/internal/cond"
 	"github.com/grapnelhq/grapnel/phases"
 )
 
-// Plugin is one declared plugin: what it says of itself and what the operator
-// says about it.
+// Codes of diagnostics.
+const (
+	codeTimeoutLowered = "timeout_lowered" // a hook wanted more time than its phase has
+	// codeSoftMissing: a hook is ordered after or before one whose plugin never described itself.
+	codeSoftMissing = "dependency_absent"
+)
+
+// Plugin is one declared plugin: its description and the operator's configuration.
 type Plugin struct {
-	// Name is the operator's name for it, the first part of its subscription
-	// ids.
+	// Name is the operator's name for it, the first part of its subscription ids.
 	Name string
-	// Description is what it described; nil as long as it never did. It should
-	// have passed [phases.ValidateDescription].
+	// Description is nil until the plugin described itself. It should have passed [phases.ValidateDescription].
 	Description *phases.Description
-	// Refused is what the plugin described and no plan would take. Of its hooks those
-	// that decide are expected all the same: the plugin is down, and they fail by
-	// their policy, which closes unless the operator says otherwise. Nil where there
-	// is none; ignored beside a Description.
+	// Refused is a description that no plan accepts. The plugin is down, and its hooks
+	// that decide fail by their policy. Ignored beside a Description.
 	Refused *phases.Description
 	Grants  phases.Grants
 	// Overrides are the operator's changes, by full subscription id.
 	Overrides map[string]phases.Override
-	// Command says that the plugin is a program of the operator's choice, which
-	// may be down when it matters. A fail-closed override must then state its
-	// phase, also while the plugin is up.
+	// Command says that the plugin is a program, which may be down: a fail-closed override must state its phase.
 	Command bool
 }
 
-// Budget is what the operator says about one phase.
+// Budget is the operator's configuration of one phase.
 type Budget struct {
 	// Time of 0 means the phase's default. Queue phases have none.
 	Time time.Duration
@@ -40,113 +43,234 @@ type Budget struct {
 
 // Options is what a plan depends on besides the plugins.
 type Options struct {
-	// Table is the phases that there are; nil means the standard ones.
+	// Table is the table of phases; nil means the standard one.
 	Table   *phases.Table
 	Budgets map[phases.Phase]Budget
 }
 
-// Plan says for each phase of a table which hooks run, and in which order. It
-// does not change, is safe for concurrent use, and shares memory with the
-// descriptions and overrides that it was built from: nobody may change those
-// any more.
+// Plan says for each phase of a table which hooks run, and in which order. It is immutable and safe for
+// concurrent use. It shares memory with the descriptions and overrides that it was built from.
 type Plan struct {
 	phases []*Phase
 	byName map[phases.Phase]*Phase
 	byID   map[string]*Subscription
 }
 
-// Phase returns the plan of a phase; never nil for a phase of the table, nil
-// for any other.
+// Phase returns the plan of a phase; nil for one that is not in the table.
 func (p *Plan) Phase(name phases.Phase) *Phase { return p.byName[name] }
 
 // Phases returns all phases in table order. The caller must not change it.
 func (p *Plan) Phases() []*Phase { return p.phases }
 
-// Subscription returns an expected subscription by its full id, on or off; nil
-// if there is none.
+// Subscription returns an expected subscription by its full id, on or off, or nil.
 func (p *Plan) Subscription(id string) *Subscription { return p.byID[id] }
 
 // Phase is the plan of one phase.
 type Phase struct {
 	Row phases.Row
-	// Budget is the time of one dispatch, by the operator's word or the
-	// phase's default. Zero in queue phases.
+	// Budget is the time of one dispatch; zero in queue phases.
 	Budget time.Duration
-	// Require are the ids of subscriptions that must have completed, sorted.
-	// Each of them is in Expected.
+	// Require are the ids of subscriptions that must complete, sorted.
 	Require []string
-	// Stages are those that have something to run, in the order of
-	// [phases.Roles].
+	// Stages are those that have something to run.
 	Stages []Stage
 	// Off are the subscriptions that do not run, in plan order.
 	Off []Off
-	// Expected is every subscription of the phase in plan order, those that
-	// are off and those of plugins that are down included. A subscription's
-	// Index is its place here.
+	// Expected is every subscription of the phase in plan order, including those that are
+	// off or whose plugins are down.
 	Expected []*Subscription
 }
 
 // Stage is what runs between two points of a phase.
 type Stage struct {
 	Role phases.Role
-	// Layers run one after another. The members of a layer run at the same
-	// time, but for the transform stage: there each sees what those before it
-	// did, so they run one by one, in this order.
+	// Layers run one after another. The members of a layer run at the same time, but in
+	// the transform stage one by one: each sees the rewrites of those before it.
 	Layers [][]*Subscription
-	// FailClosed says that one of the stage's subscriptions may fail the phase,
-	// so that earlier stages must leave it time.
+	// FailClosed says that a subscription of the stage may fail the phase, so that earlier stages must leave it time.
 	FailClosed bool
 }
 
 // Off is a subscription that is expected and does not run.
 type Off struct {
 	Subscription *Subscription
-	// Reason is a word for the ledger: one of the Reason constants.
+	// Reason is one of the Reason constants.
 	Reason string
 }
 
 // The reasons why a subscription is off.
 const (
-	// ReasonOperator: the operator's file says "enabled: false".
-	ReasonOperator = "operator"
-	// ReasonNotGranted: it declares a kind that its plugin may not contribute.
-	ReasonNotGranted = phases.CodeNotGranted
-	// ReasonNeedsNotGranted: it decides, and its plugin may not see what it needs.
-	ReasonNeedsNotGranted = phases.CodeNeedsNotGranted
+	ReasonOperator        = "operator"                 // the operator's file says "enabled: false"
+	ReasonNotGranted      = phases.CodeNotGranted      // it declares a kind that its plugin may not contribute
+	ReasonNeedsNotGranted = phases.CodeNeedsNotGranted // it decides, and its plugin may not see what it needs
 )
 
 // Subscription is one hook as it is in force.
 type Subscription struct {
-	// Hook is the proposal with the operator's overrides and with defaults
-	// filled in: Role, Timeout, OnFailure.Default and Visibility are never
-	// empty. Of a subscription that is Undescribed only what the operator wrote
-	// is known.
+	// Hook is the proposal with overrides and defaults applied: Role, Timeout,
+	// OnFailure.Default and Visibility are set.
 	phases.Hook
 
 	// ID is PLUGIN.HOOK, unique in the plan.
 	ID string
-	// Plugin is the operator's name; PluginVersion is the plugin's own word.
+	// Plugin is the operator's name; PluginVersion is from the description.
 	Plugin        string
 	PluginVersion string
 	Grants        *phases.Grants
 	// Condition is the compiled When; nil means always.
 	Condition *cond.Condition
-	// Withheld is what its plugin may not see of the phase's input and of the sets,
-	// sorted; nil in a phase of the host's own, whose fields nobody knows.
+	// Withheld is what its plugin may not see of the phase's input and of the sets, sorted;
+	// nil in a host's own phase, whose fields are unknown.
 	Withheld []string
 
-	// Stage is the role; Layer counts from 0 inside the stage; Index is the
-	// position in the phase's Expected.
+	// Stage is the role; Layer counts from 0 inside the stage; Index is the position in the phase's Expected.
 	Stage phases.Role
 	Layer int
 	Index int
 
-	// ProposedTimeout is what the plugin wanted, or the default if it did not
-	// say. Timeout is what it gets.
+	// ProposedTimeout is the plugin's, or the default; Timeout is the effective one.
 	ProposedTimeout time.Duration
-	// Undescribed says that the operator expects it and that its plugin never
-	// described itself.
+	// Undescribed says that its plugin never described itself.
 	Undescribed bool
 	// FailClosed says that some failure of it fails the phase.
 	FailClosed bool
 }
+
+// Problem is one mistake in the combined plan.
+type Problem struct {
+	// Plugin is the plugin in whose configuration it lies; "" for the phases' budgets.
+	Plugin string
+	// Subscription is the id that it is about, if any.
+	Subscription string
+	// Field is the path of the setting below the plugin's entry, or from the top of the
+	// file. For a value that the plugin proposed it is where the operator could override it.
+	Field string
+	// Operator says that the mistake is the operator's: the file has the field.
+	Operator bool
+	Message  string
+}
+
+// Error gives the place and the message.
+func (p Problem) Error() string {
+	where := p.Field
+	if p.Plugin != "" {
+		where = "plugins." + p.Plugin + "." + p.Field
+	}
+	return where + ": " + p.Message
+}
+
+// Problems is all mistakes of a plan; the error of [Build].
+type Problems struct {
+	// List is sorted and not empty.
+	List []Problem
+}
+
+// Error gives one problem a paragraph.
+func (p *Problems) Error() string {
+	lines := make([]string, len(p.List))
+	for i, one := range p.List {
+		lines[i] = one.Error()
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Unwrap returns the problems one by one.
+func (p *Problems) Unwrap() []error {
+	errs := make([]error, len(p.List))
+	for i, one := range p.List {
+		errs[i] = one
+	}
+	return errs
+}
+
+// sorted sorts the problems; nil if there are none.
+func sorted(list []Problem) *Problems {
+	if len(list) == 0 {
+		return nil
+	}
+	slices.SortStableFunc(list, func(a, b Problem) int {
+		return cmp.Or(cmp.Compare(a.Plugin, b.Plugin), cmp.Compare(a.Field, b.Field), cmp.Compare(a.Message, b.Message))
+	})
+	return &Problems{List: slices.Compact(list)}
+}
+
+// Document is a plan in the JSON shape of "grapnel plan --json".
+type Document struct {
+	Phases []PhaseView `json:"phases"`
+}
+
+// PhaseView is one phase of a Document.
+type PhaseView struct {
+	Phase    phases.Phase `json:"phase"`
+	BudgetMS float64      `json:"budget_ms"`
+	Require  []string     `json:"require"`
+	Stages   []StageView  `json:"stages"`
+	Off      []OffView    `json:"off"`
+}
+
+// StageView is one stage of a PhaseView.
+type StageView struct {
+	Role   phases.Role          `json:"role"`
+	Layers [][]SubscriptionView `json:"layers"`
+}
+
+// SubscriptionView is one subscription that runs.
+type SubscriptionView struct {
+	Subscription      string           `json:"subscription"`
+	Plugin            string           `json:"plugin"`
+	Priority          int              `json:"priority"`
+	TimeoutMS         float64          `json:"timeout_ms"`
+	ProposedTimeoutMS float64          `json:"proposed_timeout_ms"`
+	OnFailure         phases.OnFailure `json:"on_failure"`
+	When              string           `json:"when"`
+	// Needs is what the hook says it must see, Withheld what its plugin may not.
+	Needs    []string `json:"needs"`
+	Withheld []string `json:"withheld"`
+}
+
+// OffView is one subscription that does not run.
+type OffView struct {
+	Subscription string `json:"subscription"`
+	Reason       string `json:"reason"`
+}
+
+// View shows a plan: one phase, or all in table order for "". Lists are never nil.
+func View(p *Plan, phase phases.Phase) Document {
+	d := Document{Phases: []PhaseView{}}
+	for _, ph := range p.Phases() {
+		if phase == "" || ph.Row.Phase == phase {
+			d.Phases = append(d.Phases, viewPhase(ph))
+		}
+	}
+	return d
+}
+
+func viewPhase(ph *Phase) PhaseView {
+	v := PhaseView{
+		Phase: ph.Row.Phase, BudgetMS: milliseconds(ph.Budget), Require: append([]string{}, ph.Require...),
+		Stages: []StageView{}, Off: []OffView{},
+	}
+	for _, s := range ph.Stages {
+		stage := StageView{Role: s.Role, Layers: make([][]SubscriptionView, len(s.Layers))}
+		for i, layer := range s.Layers {
+			for _, sub := range layer {
+				stage.Layers[i] = append(stage.Layers[i], viewSubscription(sub))
+			}
+		}
+		v.Stages = append(v.Stages, stage)
+	}
+	for _, off := range ph.Off {
+		v.Off = append(v.Off, OffView{off.Subscription.ID, off.Reason})
+	}
+	return v
+}
+
+func viewSubscription(s *Subscription) SubscriptionView {
+	return SubscriptionView{
+		Subscription: s.ID, Plugin: s.Plugin, Priority: s.Priority, When: s.When, OnFailure: s.OnFailure,
+		Needs: append([]string{}, s.Needs...), Withheld: append([]string{}, s.Withheld...),
+		TimeoutMS: milliseconds(s.Timeout.D()), ProposedTimeoutMS: milliseconds(s.ProposedTimeout),
+	}
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

@@ -21,7 +21,7 @@ import (
 
 // scene is what a plugin finds on the machine that it attacks.
 type scene struct {
-	// Granted is a folder that it may read; Outside is one that it may not,
+	// Granted is a directory that it may read; Outside is one that it may not,
 	// with the files of layOut.
 	Granted string `json:"granted"`
 	Outside string `json:"outside"`
@@ -118,7 +118,7 @@ func outcome(err error) string {
 	return err.Error()
 }
 
-// own is a path in the plugin's private folder.
+// own is a path in the plugin's private directory.
 func own(name string) string { return filepath.Join(os.Getenv("TMPDIR"), name) }
 
 // read reads a file that must hold the secret.
@@ -135,13 +135,13 @@ func fileAttempts() []attempt {
 	return []attempt{
 		{"read a granted file", func(s *scene) error { return read(s.Granted + "/public-secret") }},
 		{"read a secret", func(s *scene) error { return read(s.Outside + "/secret") }},
-		{"list its folder", func(s *scene) error { _, err := os.ReadDir(s.Outside); return err }},
-		{"read by a symbolic link in a granted folder", func(s *scene) error { return read(s.Granted + "/link") }},
+		{"list its directory", func(s *scene) error { _, err := os.ReadDir(s.Outside); return err }},
+		{"read by a symbolic link in a granted directory", func(s *scene) error { return read(s.Granted + "/link") }},
 		{"read by a symbolic link of its own", func(s *scene) error {
 			_ = os.Symlink(s.Outside+"/secret", own("link"))
 			return read(own("link"))
 		}},
-		{"read by a hard link that lies in a granted folder", func(s *scene) error { return read(s.Granted + "/hard") }},
+		{"read by a hard link that lies in a granted directory", func(s *scene) error { return read(s.Granted + "/hard") }},
 		{"read by a hard link of its own", func(s *scene) error {
 			if err := os.Link(s.Outside+"/secret", own("hard")); err != nil {
 				return err
@@ -176,7 +176,7 @@ func fileAttempts() []attempt {
 			return exec.CommandContext(context.Background(), s.Outside+"/program").Run()
 		}},
 		{"see that a file is there", func(s *scene) error { _, err := os.Stat(s.Outside + "/secret"); return err }},
-		{"watch a folder that it may not list", func(s *scene) error {
+		{"watch a directory that it may not list", func(s *scene) error {
 			fd, err := unix.InotifyInit()
 			if err != nil {
 				return err
@@ -192,21 +192,21 @@ func fileAttempts() []attempt {
 func changeAttempts() []attempt {
 	create := func(path string) error { return os.WriteFile(path, []byte("x"), 0o600) }
 	return []attempt{
-		{"write in its own folder", func(*scene) error { return create(own("file")) }},
-		{"write in a folder that it may read", func(s *scene) error { return create(s.Granted + "/new") }},
+		{"write in its own directory", func(*scene) error { return create(own("file")) }},
+		{"write in a directory that it may read", func(s *scene) error { return create(s.Granted + "/new") }},
 		{"overwrite a file", func(s *scene) error { return create(s.Outside + "/file") }},
 		{"make a file", func(s *scene) error { return create(s.Outside + "/new") }},
 		{"cut a file", func(s *scene) error { return os.Truncate(s.Outside+"/long", 1) }},
-		{"move a file out of its folder", func(s *scene) error {
+		{"move a file out of its directory", func(s *scene) error {
 			_ = create(own("mine"))
 			return os.Rename(own("mine"), s.Outside+"/moved")
 		}},
-		{"move a file into its folder", func(s *scene) error { return os.Rename(s.Outside+"/stolen", own("stolen")) }},
+		{"move a file into its directory", func(s *scene) error { return os.Rename(s.Outside+"/stolen", own("stolen")) }},
 		{"remove a file", func(s *scene) error { return os.Remove(s.Outside + "/removed") }},
-		{"make a folder", func(s *scene) error { return os.Mkdir(s.Outside+"/folder", 0o700) }},
+		{"make a directory", func(s *scene) error { return os.Mkdir(s.Outside+"/directory", 0o700) }},
 		{"make a symbolic link", func(s *scene) error { return os.Symlink("/", s.Outside+"/newlink") }},
 		{"make a pipe", func(s *scene) error { return unix.Mkfifo(s.Outside+"/pipe", 0o600) }},
-		{"make a device in its own folder", func(*scene) error {
+		{"make a device in its own directory", func(*scene) error {
 			return unix.Mknod(own("null"), unix.S_IFCHR|0o600, int(unix.Mkdev(1, 3)))
 		}},
 		{"take a lease on a file that it may read", func(s *scene) error {

@@ -17,17 +17,16 @@ import (
 	"github.com/grapnelhq/grapnel/internal/sandbox"
 )
 
-func TestGroupName(t *testing.T) {
+func TestMarkOfADeadHost(t *testing.T) {
 	t.Parallel()
 
-	mark := identity(7, 8, "9") + "/" + strings.Repeat("a", 32)
-	name := groupName(mark)
-	if host, ok := hostOfGroup(name); !ok || host != "7.8.9" || strings.Contains(name, "/") {
-		t.Errorf("group %q is of the host %q, %v", name, host, ok)
+	dead := identity(1<<30, 8, "9")
+	if mark := dead + "/" + strings.Repeat("a", 32); !isDead(mark, "9") || isDead(mark, "8") {
+		t.Errorf("is the host of %q dead? %v, %v in another namespace", mark, isDead(mark, "9"), isDead(mark, "8"))
 	}
-	for _, name := range []string{"", "grapnel-", "grapnel-x", "other-7.8.9-" + strings.Repeat("a", 32), "grapnel-7.8.9-short"} {
-		if host, ok := hostOfGroup(name); ok {
-			t.Errorf("group %q is of the host %q", name, host)
+	for _, mark := range []string{"", "x", dead, dead + "/short"} {
+		if isDead(mark, "9") {
+			t.Errorf("%q is the mark of a dead host", mark)
 		}
 	}
 }
@@ -43,10 +42,10 @@ func TestGroupsOfDeadHostsAreSwept(t *testing.T) {
 	base := filepath.Join(found, fmt.Sprintf("tests-sweep-%d", os.Getpid()))
 	own := pidNamespace("self")
 	random := "-" + strings.Repeat("0", 32)
-	dead := filepath.Join(base, folderPrefix+identity(1, 1, own)+random) // nothing began at the time 1
+	dead := filepath.Join(base, dirPrefix+identity(1, 1, own)+random) // nothing began at the time 1
 	others := []string{
-		filepath.Join(base, folderPrefix+identity(1, 1, "1")+random),
-		filepath.Join(base, folderPrefix+hostIdentity()+random),
+		filepath.Join(base, dirPrefix+identity(1, 1, "1")+random),
+		filepath.Join(base, dirPrefix+hostIdentity()+random),
 		filepath.Join(base, "other"),
 	}
 	all := append([]string{base, dead}, others...)
@@ -84,7 +83,7 @@ func TestGroupsOfDeadHostsAreSwept(t *testing.T) {
 		}
 	}
 	if got := sweepGroups(t.Context(), t.TempDir()); got != 0 {
-		t.Errorf("swept %d groups of a folder that is none", got)
+		t.Errorf("swept %d groups of a directory that is none", got)
 	}
 }
 

@@ -312,7 +312,7 @@ func callsHost() {
 func callsAs(t *testing.T, uid uint32, tier sandbox.Tier, groups string) (outcomes map[string]string, unchanged bool) {
 	t.Helper()
 
-	dir := hostFolder(t, int(uid))
+	dir := hostDirectory(t, int(uid))
 	cmd := exec.CommandContext(t.Context(), filepath.Join(dir, "tests"), modeArg, "calls-host", dir+"/run", tier.String(), groups)
 	cmd.Dir = "/"
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

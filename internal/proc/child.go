@@ -1,7 +1,6 @@
 package proc
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"os"
@@ -9,15 +8,14 @@ import (
 	"runtime/debug"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
 
-// drainTime is how long the pipes of a dead child are still read. It matters
-// only where somebody who inherited them keeps them open.
+// drainTime is how long the pipes of a dead child are still read if somebody else holds them open.
 const drainTime = 50 * time.Millisecond
 
-// launch is what the system needs to start a program.
 type launch struct {
 	path    string
 	argv    []string
@@ -33,29 +31,26 @@ type child struct {
 	stdout *stdout
 	mark   string
 	now    func() time.Time
-	// atExit is called once, after exited is closed.
-	atExit func()
+	atExit func() // called once, after exited is closed
 	memory memory
 
-	// exited is closed when the child has been reaped, or will never start;
-	// drained when its output has been read to the end.
+	// exited is closed when the child was reaped or will never start; drained when its output was read to the end.
 	exited, drained chan struct{}
-	// condemned is closed by the first SIGKILL, also of a child that has yet to begin.
-	condemned chan struct{}
+	condemned       chan struct{} // closed by the first SIGKILL, even before the start
 
 	process *os.Process
 	family  *family
 	pipes   [2]*os.File // our ends: stdout, stderr
 	pumps   sync.WaitGroup
 
+	asked atomic.Bool // the end is our doing
+
 	mu     sync.Mutex
-	asked  bool // the end is our doing
 	doomed bool // condemned is closed
-	closed bool // there is no group any more
+	closed bool // the group no longer exists
 	exit   Exit
 }
 
-// abandon ends the life of a child that was never started.
 func (c *child) abandon() {
 	c.exit = Exit{Code: -1, At: c.now()}
 	close(c.exited)
@@ -63,8 +58,7 @@ func (c *child) abandon() {
 	c.atExit()
 }
 
-// start starts the program and returns when it is being executed. On an error
-// nothing was started; the caller abandons the child.
+// start returns when the program is being executed. On an error nothing was started; the caller abandons the child.
 func (c *child) start(l launch) error {
 	null, err := os.Open(os.DevNull)
 	if err != nil {
@@ -80,20 +74,18 @@ func (c *child) start(l launch) error {
 		}
 		c.pipes[i], files = r, append(files, w)
 	}
-	// They read before there is anything to read: the child may be dead by the
-	// time that its start is known.
+	// The child may be dead by the time its start is known, so the readers start first.
 	logs := &lineWriter{sink: c.sink}
 	c.pumps.Go(c.contained(func() { c.stdout.pump(c.pipes[0]) }))
 	c.pumps.Go(c.contained(func() {
-		_, _ = io.Copy(logs, onlyReader{c.pipes[1]})
+		_, _ = io.Copy(logs, c.pipes[1])
 		closeQuietly(logs)
 	}))
-	c.memory.begin()
+	c.memory.system = oomKills()
 	return c.launch(l, withoutStrays(slices.Concat(files, l.inherit)))
 }
 
-// contained returns read, which reads what the plugin has written, with a panic
-// made the plugin's end: what made it panic is among the plugin's last words.
+// contained kills the plugin if read panics over its output, and reports the panic among its last words.
 func (c *child) contained(read func()) func() {
 	return func() {
 		defer func() {
@@ -106,12 +98,9 @@ func (c *child) contained(read func()) func() {
 	}
 }
 
-// panicText describes a recovered panic, with the stack.
 func panicText(r any) string { return fmt.Sprintf("the host panicked: %v\n%s", r, debug.Stack()) }
 
-// launch starts the program from a thread of its own and sees to it that its end
-// is noticed. That thread may be confined like the program: whatever touches a
-// file, or a limit, happens here or in watch.
+// launch starts the program from its own thread: whatever touches a file or a limit happens here or in watch.
 func (c *child) launch(l launch, files []*os.File) error {
 	started := make(chan launched)
 	onOwnThread(onMainThread, func() { c.run(l, files, started) })
@@ -128,26 +117,23 @@ func (c *child) launch(l launch, files []*os.File) error {
 		return s.err
 	}
 	c.begin(s.process)
-	c.memory.begun()
+	c.memory.host = ownPeak() // a peak that the system counts includes what the host held before the exec
 	go c.watch(s.process, l.cage)
 	return nil
 }
 
-// launched is the outcome of starting a program.
 type launched struct {
 	process *os.Process
 	thread  int // that started it
 	err     error
 }
 
-// destroy kills a process that nobody knows of yet.
 func destroy(p *os.Process) {
 	signal(p, syscall.SIGKILL)
 	awaitEnd(p, func() {})
 }
 
-// signal sends a signal to a process that has not been reaped and to the group that
-// it was made the leader of. SIGKILL also reaches one that has joined another group.
+// signal signals an unreaped process and its group. SIGKILL also reaches a process that has joined another group.
 func signal(p *os.Process, sig syscall.Signal) {
 	signalGroup(p.Pid, sig)
 	if sig == syscall.SIGKILL {
@@ -155,17 +141,14 @@ func signal(p *os.Process, sig syscall.Signal) {
 	}
 }
 
-// onlyReader hides what else a file can do, so that io.Copy reads it in
-// pieces of a known size.
-type onlyReader struct{ io.Reader }
-
-// run starts the program. It runs on a thread of its own, because restrictions
-// stick to the thread, and so does the death signal: the thread of a program
-// that is not confined lives as long as it does.
+// run starts the program on a thread of its own: restrictions stick to the thread, and so does the death
+// signal, so that the thread of an unconfined program lives as long as the program.
 func (c *child) run(l launch, files []*os.File, started chan<- launched) {
-	if err := l.cage.enter(); err != nil {
-		started <- launched{err: err}
-		return
+	if l.cage.confinement != nil {
+		if err := l.cage.confinement.Apply(); err != nil {
+			started <- launched{err: err}
+			return
+		}
 	}
 	p, err := l.cage.spawn(l.path, l.argv, &os.ProcAttr{Dir: l.dir, Env: l.env, Files: files, Sys: sysProcAttr(l.cage)})
 	started <- launched{process: p, thread: threadID(), err: err}
@@ -174,18 +157,17 @@ func (c *child) run(l launch, files []*os.File, started chan<- launched) {
 	}
 }
 
-// watch waits for the end of the child and records it.
 func (c *child) watch(p *os.Process, g *cage) {
 	state := awaitEnd(p, c.closeGroup)
 	e := exitOf(state, c.now())
-	e.Asked, e.Limit = c.wasAsked(), c.memory.limit
-	e.OOM, e.Held = c.memory.judge(e, g.oomKilled(), peakOf(state))
+	e.Asked, e.Limit = c.asked.Load(), c.memory.limit
+	e.OOM, e.Held = c.memory.judge(e, g.group != nil && g.group.OOMKills() > 0, peakOf(state))
 	c.exit = e
 	close(c.exited)
 	c.atExit()
 }
 
-// begin records a child just started, and kills it if it was given up meanwhile.
+// begin records a started child, and kills it if it was condemned meanwhile.
 func (c *child) begin(p *os.Process) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -195,9 +177,7 @@ func (c *child) begin(p *os.Process) {
 	}
 }
 
-// onOwnThread runs f in a goroutine with a thread of its own, which ends with
-// it. A thread that is unfit, such as the process's first, is held until
-// another one has been found, so that it cannot be found again.
+// onOwnThread runs f on a thread that ends with it. Unfit threads are held until a fit one is found.
 func onOwnThread(unfit func() bool, f func()) {
 	var run func(found func())
 	run = func(found func()) {
@@ -217,9 +197,7 @@ func onOwnThread(unfit func() bool, f func()) {
 	go run(func() {})
 }
 
-// closeGroup kills what is left of the group of a child that has ended. After
-// it nothing is sent to the group any more: its number may come to mean
-// another.
+// closeGroup kills the rest of an ended child's group. Afterwards its number may belong to another group.
 func (c *child) closeGroup() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -227,24 +205,22 @@ func (c *child) closeGroup() {
 	c.closed = true
 }
 
-// signal sends a signal to the child and its group, if it lives. The end of the
-// child counts as asked for from then on.
+// signal signals the child and its group; the child's end then counts as asked for.
 func (c *child) signal(sig syscall.Signal) {
+	c.asked.Store(true)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.asked = true
 	c.send(sig)
 }
 
-// condemn kills the child and its group for something that it did: its end does
-// not count as asked for.
+// condemn kills the child and its group for something that it did.
 func (c *child) condemn() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.send(syscall.SIGKILL)
 }
 
-// send sends a signal to the child and its group. The caller holds the lock.
+// send signals the child and its group; c.mu is held.
 func (c *child) send(sig syscall.Signal) {
 	if sig == syscall.SIGKILL && !c.doomed {
 		c.doomed = true
@@ -255,22 +231,7 @@ func (c *child) send(sig syscall.Signal) {
 	}
 }
 
-// expectEnd makes the end of the child, if it still lives, count as asked for.
-func (c *child) expectEnd() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.asked = true
-}
-
-// wasAsked reports whether the end was our doing.
-func (c *child) wasAsked() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.asked
-}
-
-// drain reads what the dead child has left in its pipes and closes them. A
-// descendant that holds them open does not delay it for long.
+// drain reads what is left in the pipes, for at most drainTime, and closes them.
 func (c *child) drain() {
 	if c.processID() == 0 {
 		return
@@ -284,14 +245,13 @@ func (c *child) drain() {
 	close(c.drained)
 }
 
-// closeAll closes files; closing one twice does no harm.
 func closeAll(files []*os.File) {
 	for _, f := range files {
 		closeQuietly(f)
 	}
 }
 
-// processID returns the child's number, 0 before its start.
+// processID returns 0 before the start.
 func (c *child) processID() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -301,12 +261,10 @@ func (c *child) processID() int {
 	return c.process.Pid
 }
 
-// noteTime bounds the look that precedes a signal: whatever keeps the system from
-// answering must not keep the signal.
+// noteTime bounds noteFamily: a system that does not answer must not delay a signal.
 const noteTime = 100 * time.Millisecond
 
-// noteFamily remembers the descendants that the living child has: once it has ended,
-// nothing may lead to those any more that have shed their tag and mark.
+// noteFamily remembers the living child's descendants: after its end nothing may lead to those without tag and mark.
 func (c *child) noteFamily() {
 	f := c.descendants()
 	if f == nil {
@@ -323,23 +281,7 @@ func (c *child) noteFamily() {
 	}
 }
 
-// killFamily kills the child, if it has not ended, and its descendants, and returns
-// how many are left when ctx ends, less than 0 if it could not look.
-func (c *child) killFamily(ctx context.Context) int {
-	if f := c.descendants(); f != nil {
-		return f.kill(ctx)
-	}
-	return 0
-}
-
-// ending reports whether all that is left of the child and its descendants has been
-// killed and is ending.
-func (c *child) ending() bool {
-	f := c.descendants()
-	return f != nil && f.ending.Load()
-}
-
-// descendants returns the child's family, nil before its start.
+// descendants returns nil before the start.
 func (c *child) descendants() *family {
 	c.mu.Lock()
 	defer c.mu.Unlock()

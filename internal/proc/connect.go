@@ -16,18 +16,20 @@ import (
 	"github.com/grapnelhq/grapnel/phases"
 )
 
-// socketPoll is how often a socket is looked for that a plugin has named but
-// not yet made.
 const socketPoll = 5 * time.Millisecond
 
-// errWSARefused is what Windows says instead of ECONNREFUSED.
+// errWSARefused is the ECONNREFUSED of Windows.
 const errWSARefused = syscall.Errno(10061)
 
-// errGaveUp says that a start was given up, for a reason known elsewhere.
+// errGaveUp ends a start whose reason is known elsewhere.
 var errGaveUp = errors.New("start given up")
 
-// establish starts the process, reads its handshake and connects to it.
-func (p *Process) establish(ctx context.Context) error {
+func (p *Process) establish(ctx context.Context) (err error) {
+	defer func() {
+		if r := recover(); r != nil { // a plugin's first words may provoke one
+			err = &phases.Error{Code: phases.CauseInternal, Message: "the host failed as it started plugin " + p.spec.Name, Detail: panicText(r)}
+		}
+	}()
 	env := handshakeEnv()
 	var secure *tls.Config
 	if p.spec.MutualTLS {
@@ -56,13 +58,12 @@ func (p *Process) establish(ctx context.Context) error {
 	return p.open(ctx, raw, secure)
 }
 
-// awaitHandshake waits for the plugin's first line and reads it.
 func (p *Process) awaitHandshake(ctx context.Context) (handshake, error) {
 	var line firstLine
 	select {
 	case line = <-p.child.stdout.first:
 	case <-ctx.Done():
-		// A first line that is wrong explains more than the end that follows it.
+		// A malformed first line explains more than the exit that follows it.
 		select {
 		case <-p.child.exited:
 			<-p.child.drained
@@ -85,9 +86,7 @@ func (p *Process) awaitHandshake(ctx context.Context) (handshake, error) {
 	return handshake{}, err
 }
 
-// dial connects to the address of a handshake as soon as somebody listens
-// there, and returns the connection once it is known that its other end is the
-// plugin's.
+// dial connects as soon as something listens at the address, and checks that the peer belongs to the plugin.
 func (p *Process) dial(ctx context.Context, h handshake) (net.Conn, error) {
 	words, place := h.network+" "+clean(h.address, noiseShown), "address"
 	if h.network == "unix" {
@@ -137,23 +136,19 @@ func (p *Process) dialOnce(ctx context.Context, h handshake) (net.Conn, error) {
 	return conn, nil
 }
 
-// isNotYet reports whether an error may pass: the socket is not there, nobody
-// listens yet, too many wait already, or the connection was closed before it was
-// used. That the time is up the caller will see by itself, in a moment.
+// isNotYet reports whether an error may pass: no socket or listener yet, a full backlog, an early close, a timeout.
 func isNotYet(err error) bool {
 	return timedOut(err) || slices.ContainsFunc([]error{
 		fs.ErrNotExist, syscall.ECONNREFUSED, errWSARefused, syscall.EAGAIN, syscall.ECONNRESET,
 	}, func(passing error) bool { return errors.Is(err, passing) })
 }
 
-// timedOut reports whether a dial has run into its deadline, which the context may
-// not know yet.
 func timedOut(err error) bool {
 	timeout, ok := errors.AsType[net.Error](err)
 	return ok && timeout.Timeout()
 }
 
-// pause waits, and reports whether ctx lasted.
+// pause waits and reports whether ctx lasted.
 func pause(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-ctx.Done():
@@ -163,15 +158,13 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// foreign is the error of an address that is not the plugin's own.
 func (p *Process) foreign(h handshake, what string) error {
 	return &phases.Error{
 		Code: phases.CauseUnsafePath, Message: "plugin " + p.spec.Name + " names " + what, Detail: "it names " + h.network + " " + clean(h.address, noiseShown),
 	}
 }
 
-// open makes the gRPC connection, and reads what the plugin's library sends of
-// its standard output and error from then on.
+// open makes the gRPC connection and starts to read the plugin's standard streams from it.
 func (p *Process) open(ctx context.Context, raw net.Conn, secure *tls.Config) error {
 	conn, err := wire.ConnectOver(raw, p.spec.Frame, secure)
 	if err != nil {
@@ -188,8 +181,8 @@ func (p *Process) open(ctx context.Context, raw net.Conn, secure *tls.Config) er
 	stop := context.AfterFunc(ctx, cutOff)
 	stdio, err := wire.OpenStdio(lasting, conn)
 	if stop(); err != nil {
-		// One that crashes closes its connections a moment before its end is known.
-		p.awaitExit(ctx, KillTime)
+		// A crashing plugin closes its connections a moment before its exit is known.
+		await(p.child.exited, ctx.Done(), KillTime)
 		if ctx.Err() != nil {
 			return errGaveUp
 		}

@@ -2,81 +2,28 @@ package proc
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
+	"os"
+	"slices"
+	"strings"
 	"syscall"
+	"time"
 
 	"github.com/grapnelhq/grapnel/phases"
 )
 
-// Class says what a failed start means for the next one.
-type Class uint8
-
-// The classes. ClassNone is no failure of the plugin: nil, or the caller's
-// own cancellation.
-const (
-	ClassNone Class = iota
-	// ClassOrdinary failures may pass: wait longer each time, give up after a
-	// number of them.
-	ClassOrdinary
-	// ClassPermanent failures stay until somebody changes something.
-	ClassPermanent
-	// ClassResource failures are the host's own: wait, but do not count them
-	// against the plugin.
-	ClassResource
-)
-
-// String returns the class as a word.
-func (c Class) String() string {
-	switch c {
-	case ClassNone:
-		return "none"
-	case ClassOrdinary:
-		return "ordinary"
-	case ClassPermanent:
-		return "permanent"
-	case ClassResource:
-		return "resource"
-	}
-	return "undefined"
-}
-
-// ClassOf returns the class of an error from Start or of an exit.
-func ClassOf(err error) Class {
-	switch {
-	case err == nil:
-		return ClassNone
-	case isResource(err):
-		return ClassResource
-	}
-	switch phases.CodeOf(err) {
-	case phases.CauseCancelled:
-		return ClassNone
-	case phases.CauseExecFailed, phases.CauseVersionMismatch, phases.CauseChecksumMismatch, phases.CauseUnsafePath:
-		return ClassPermanent
-	default:
-		return ClassOrdinary
-	}
-}
-
-// isResource reports whether err says that the host ran out of something. A
-// busy text file is among them: another thread of the host has just written
-// the program and not yet closed it, or forked in between. A bad descriptor is
-// one whose number would be beyond the limit.
-func isResource(err error) bool {
-	for _, errno := range []syscall.Errno{
+// IsResource reports whether a start failed because the host ran out of something. ETXTBSY: another thread has just written the
+// program, or forked in between. EBADF: a descriptor number beyond the limit.
+func IsResource(err error) bool {
+	return slices.ContainsFunc([]syscall.Errno{
 		syscall.EMFILE, syscall.ENFILE, syscall.EAGAIN, syscall.ENOMEM, syscall.ENOSPC, syscall.EDQUOT, syscall.ETXTBSY, syscall.EBADF,
-	} {
-		if errors.Is(err, errno) {
-			return true
-		}
-	}
-	return false
+	}, func(errno syscall.Errno) bool { return errors.Is(err, errno) })
 }
 
-// resourceOr wraps an error of the host's system: as unavailable if the host
-// ran out of something, otherwise under code. format must end in %w.
+// resourceOr wraps a system error as unavailable if the host ran out of something, else under code. format ends in %w.
 func resourceOr(code phases.Cause, err error, format string, args ...any) *phases.Error {
-	if isResource(err) {
+	if IsResource(err) {
 		code = phases.CauseUnavailable
 	}
 	e := phases.Errorf(code, format, append(args, err)...)
@@ -84,13 +31,12 @@ func resourceOr(code phases.Cause, err error, format string, args ...any) *phase
 	return e
 }
 
-// execError explains why the system refused to execute a program that could be
-// opened and read. hint says more about its format, or is "".
+// execError explains why the system refused to execute a readable program.
 func execError(path, hint string, err error) *phases.Error {
 	switch {
 	case errors.Is(err, syscall.ENOEXEC):
 		if hint == "" {
-			hint = "it is no program for this machine, or a script without a #! line"
+			hint = "it is not a program for this machine, or a script without a #! line"
 		}
 		return phases.Errorf(phases.CauseExecFailed, "%s cannot be executed: %s: %w", path, hint, err)
 	case errors.Is(err, fs.ErrNotExist):
@@ -99,4 +45,67 @@ func execError(path, hint string, err error) *phases.Error {
 		return phases.Errorf(phases.CauseExecFailed, "%s cannot be executed: not executable, or on a file system mounted without execution: %w", path, err)
 	}
 	return resourceOr(phases.CauseExecFailed, err, "%s cannot be executed: %w", path)
+}
+
+// Exit is how a plugin process ended.
+type Exit struct {
+	Code   int            // the exit status, or -1 after a signal
+	Signal syscall.Signal // what killed it, or 0
+	// OOM says that it was killed for memory here or by the system, or refused memory. Without a control group
+	// the system's part is a guess.
+	OOM bool
+	// Held is the memory that it (and if measured its descendants) last held, and Limit the bound; 0 is unknown.
+	Held, Limit int64
+	Asked       bool      // Asked says that Stop or Kill came first
+	At          time.Time // when the host noticed the end
+	Stderr      []string  // the end of what the plugin wrote to stderr (64 KiB at most), as cleaned lines
+}
+
+func (e Exit) String() string {
+	switch {
+	case e.OOM:
+		return e.memoryWords()
+	case e.Signal != 0:
+		return fmt.Sprintf("killed by signal %d (%s)", int(e.Signal), e.Signal)
+	}
+	return fmt.Sprintf("exited with status %d", e.Code)
+}
+
+// Err returns the end as a crash or oom error with the plugin's last words as its detail. Exit status 0 is an
+// error too: a plugin never ends by itself.
+func (e Exit) Err(plugin string) *phases.Error {
+	code := phases.CauseCrash
+	if e.OOM {
+		code = phases.CauseOOM
+	}
+	err := phases.Errorf(code, "plugin %s %s", plugin, e)
+	err.Retryable, err.Detail = true, lastWords(e.Stderr)
+	return err
+}
+
+// lastWords quotes a Go program's panic, or else the last three lines.
+func lastWords(lines []string) string {
+	if len(lines) == 0 {
+		return ""
+	}
+	from := max(0, len(lines)-3)
+	for i, line := range lines {
+		if isDeath(line) {
+			from = i
+		}
+	}
+	lines = lines[from:min(len(lines), from+3)]
+	return fmt.Sprintf("stderr: %q", cut(strings.Join(lines, " | "), 500))
+}
+
+func exitOf(state *os.ProcessState, at time.Time) Exit {
+	e := Exit{Code: -1, At: at}
+	if state == nil {
+		return e
+	}
+	e.Code = state.ExitCode()
+	if ws, ok := state.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
+		e.Signal = ws.Signal()
+	}
+	return e
 }

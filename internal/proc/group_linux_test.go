@@ -19,7 +19,7 @@ type cloneArgs struct {
 	flags, pidfd, childTID, parentTID, exit, stack, stackSize, tls, setTID, setTIDSize, cgroup uint64
 }
 
-// cloneIntoGroup begins a child in the control group whose folder is its argument: it opens
+// cloneIntoGroup begins a child in the control group whose directory is its argument: it opens
 // it as a place only, which Landlock does not judge.
 func cloneIntoGroup(_, err *os.File) {
 	fd, e := unix.Open(os.Args[3], unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)

@@ -2,8 +2,14 @@ package proc
 
 import (
 	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
 	"crypto/x509"
+	"crypto/x509/pkix"
 	"encoding/base64"
+	"encoding/pem"
 	"fmt"
 	"io"
 	"net/netip"
@@ -12,30 +18,26 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/grapnelhq/grapnel/internal/wire"
 	"github.com/grapnelhq/grapnel/phases"
 )
 
 const (
-	// maxHandshake bounds the line that a plugin begins with, its certificate
-	// included.
-	maxHandshake = 4 << 10
-	// noiseShown is how much of something else is quoted.
-	noiseShown = 200
+	maxHandshake = 4 << 10 // maxHandshake bounds the first line, certificate included
+	noiseShown   = 200     // how much of anything else is quoted
 )
 
-// stdout reads a plugin's standard output: the first line is handed over;
-// everything after it is counted and thrown away, so that the plugin never
-// waits for a reader.
+// stdout hands over the first line of a plugin's standard output and counts and discards the rest, so that the
+// plugin never blocks on a write.
 type stdout struct {
-	first  chan firstLine // has room for the one that is sent
+	first  chan firstLine // buffered, for the one that is sent
 	extra  atomic.Int64
 	head   []byte
 	passed bool
 }
 
-// firstLine is what a plugin's standard output begins with.
 type firstLine struct {
 	text []byte
 	cut  bool // the output ended before the line did
@@ -43,14 +45,12 @@ type firstLine struct {
 
 func newStdout() *stdout { return &stdout{first: make(chan firstLine, 1)} }
 
-// Write counts output that reaches us over the connection. It implements
-// io.Writer and never fails.
+// Write counts output that arrives over the connection.
 func (o *stdout) Write(p []byte) (int, error) {
 	o.extra.Add(int64(len(p)))
 	return len(p), nil
 }
 
-// pump reads src until its end.
 func (o *stdout) pump(src io.Reader) {
 	buf := make([]byte, 32<<10)
 	for {
@@ -65,7 +65,6 @@ func (o *stdout) pump(src io.Reader) {
 	}
 }
 
-// take looks for the first line, and counts what follows it.
 func (o *stdout) take(p []byte) {
 	if o.passed {
 		o.extra.Add(int64(len(p)))
@@ -85,18 +84,13 @@ func (o *stdout) pass(line firstLine) {
 	o.first <- line
 }
 
-// handshake is go-plugin's first line, CORE|VERSION|NETWORK|ADDRESS|PROTOCOL or
-// CORE|VERSION|NETWORK|ADDRESS|PROTOCOL|CERTIFICATE, once it has been checked.
+// handshake is go-plugin's checked first line, CORE|VERSION|NETWORK|ADDRESS|PROTOCOL[|CERTIFICATE].
 type handshake struct {
 	network, address string
-	// certificate is what the plugin's server will prove that it is; nil if no
-	// certificate was asked for.
-	certificate *x509.Certificate
+	certificate      *x509.Certificate // nil unless the host asked for one
 }
 
-// parseHandshake reads the first line of a plugin from which a certificate was
-// asked for, or was not. It takes what go-plugin's servers write in answer to
-// the environment that the host sets, and nothing else.
+// parseHandshake accepts what go-plugin's servers write for the environment that the host sets, and nothing else.
 func parseHandshake(line firstLine, secure bool) (handshake, *phases.Error) {
 	text := strings.TrimSpace(string(line.text))
 	fields := strings.Split(text, "|")
@@ -130,7 +124,6 @@ func parseHandshake(line firstLine, secure bool) (handshake, *phases.Error) {
 	return h, err
 }
 
-// parseCertificate reads the certificate of a handshake, "" if there is none.
 func parseCertificate(text string, secure bool) (*x509.Certificate, *phases.Error) {
 	switch {
 	case !secure && text == "":
@@ -156,17 +149,7 @@ func parseCertificate(text string, secure bool) (*x509.Certificate, *phases.Erro
 	return certificate, nil
 }
 
-// String is the line as go-plugin writes it.
-func (h handshake) String() string {
-	var certificate string
-	if h.certificate != nil {
-		certificate = base64.RawStdEncoding.EncodeToString(h.certificate.Raw)
-	}
-	return fmt.Sprintf("%d|%d|%s|%s|%s|%s", wire.CoreVersion, wire.ProtocolVersion, h.network, h.address, wire.Transport, certificate)
-}
-
-// unfinished reports whether a line could have become a handshake if the output
-// had not ended: its plugin was too slow, or has crashed.
+// unfinished reports whether the output ended within a possible handshake: the plugin was slow, or crashed.
 func (l firstLine) unfinished() bool {
 	if !l.cut {
 		return false
@@ -180,14 +163,12 @@ func (l firstLine) unfinished() bool {
 	return true
 }
 
-// isNumber reports whether s is a short decimal number.
 func isNumber(s string) bool {
 	_, err := strconv.ParseUint(s, 10, 16)
 	return err == nil
 }
 
-// checkAddress refuses an address on another machine: what a host tells a
-// plugin must not leave the machine because the plugin says so.
+// checkAddress keeps a plugin from making its host send data to another machine.
 func checkAddress(network, addr string) *phases.Error {
 	switch network {
 	case "unix":
@@ -205,4 +186,34 @@ func checkAddress(network, addr string) *phases.Error {
 		Code: phases.CauseVersionMismatch, Message: "plugin does not listen on a local socket or a loopback address; this host speaks with no others",
 		Detail: fmt.Sprintf("it listens on %q %q", clean(network, 20), clean(addr, noiseShown)),
 	}
+}
+
+const certificateHost = "localhost"
+
+// certificateLife is generous: the certificate is shown once, when the connection is made.
+const certificateLife = 24 * time.Hour
+
+// newCertificate makes the host's self-signed certificate for one start; the plugin trusts it as a root.
+func newCertificate() (own tls.Certificate, encoded string, err error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return own, "", err
+	}
+	now := time.Now() // the plugin's clock is the system's
+	template := &x509.Certificate{
+		Subject:               pkix.Name{CommonName: certificateHost},
+		DNSNames:              []string{certificateHost},
+		ExtKeyUsage:           []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth},
+		KeyUsage:              x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+		BasicConstraintsValid: true,
+		IsCA:                  true,
+		NotBefore:             now.Add(-time.Minute),
+		NotAfter:              now.Add(certificateLife),
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		return own, "", err
+	}
+	encoded = string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, encoded, nil
 }

@@ -2,11 +2,13 @@ package proc
 
 import (
 	"encoding/base64"
+	"fmt"
 	"io"
 	"strings"
 	"testing"
 	"testing/iotest"
 
+	"github.com/grapnelhq/grapnel/internal/wire"
 	"github.com/grapnelhq/grapnel/phases"
 )
 
@@ -200,4 +202,13 @@ func FuzzHandshakeLine(f *testing.F) {
 			t.Fatalf("%q is read as %q, %v", h, again, err)
 		}
 	})
+}
+
+// String is the line as go-plugin writes it.
+func (h handshake) String() string {
+	var certificate string
+	if h.certificate != nil {
+		certificate = base64.RawStdEncoding.EncodeToString(h.certificate.Raw)
+	}
+	return fmt.Sprintf("%d|%d|%s|%s|%s|%s", wire.CoreVersion, wire.ProtocolVersion, h.network, h.address, wire.Transport, certificate)
 }

@@ -10,6 +10,8 @@ import (
 	"os"
 	"sync"
 	"time"
+
+	"github.com/grapnelhq/grapnel/internal/proc"
 )
 
 // The frames of HTTP/2, as far as the attacks send them.
@@ -37,7 +39,7 @@ const (
 )
 
 // flood is how much an attack without an end sends.
-const flood = 16 << 20
+func flood() int { return proc.Scaled(16 << 20) }
 
 // http2Attacks are what a server may send once the connection is there. Most need
 // a stream, which the host opens first.
@@ -46,7 +48,7 @@ func http2Attacks() map[string]func(*http2Peer) {
 		return func(p *http2Peer) {
 			batch := 1 + (32<<10)/len(frame)
 			chunk := bytes.Repeat(frame, batch)
-			for range min(flood/len(chunk), floodFrames/batch) {
+			for range max(1, min(flood()/len(chunk), proc.Scaled(floodFrames)/batch)) {
 				p.send(chunk)
 			}
 		}
@@ -74,7 +76,7 @@ func http2Attacks() map[string]func(*http2Peer) {
 		"header bomb": headerBomb,
 		"huge frame":  func(p *http2Peer) { p.send(frame(frameData, 0, stdioStream, make([]byte, 1<<24-1))) },
 		"endless trailers": func(p *http2Peer) {
-			for range floodFrames / 10 {
+			for range proc.Scaled(floodFrames / 10) {
 				p.send(frame(frameHeaders, endStream|endHeaders, sessionStream, append(responseHeaders("application/grpc"), literal("grpc-status", "12")...)))
 			}
 		},

@@ -27,7 +27,7 @@ func TestHostKilled(t *testing.T) {
 
 // TestHostKilledBesideFugitive: a plugin that has cleared its death signal, its
 // environment, its session and its parent dies when the next host begins, also
-// when it keeps its folder locked, and its folder goes.
+// when it keeps its directory locked, and its directory goes.
 func TestHostKilledBesideFugitive(t *testing.T) {
 	for _, tier := range []sandbox.Tier{sandbox.T0, sandbox.T1} {
 		t.Run(tier.String(), func(t *testing.T) {
@@ -43,7 +43,7 @@ func TestHostKilledBesideFugitive(t *testing.T) {
 			if !alive(fugitive) {
 				t.Error("the fugitive died with its host")
 			}
-			if got := proc.SweepLeftovers(t.Context(), b.dir); got.Processes < 1 || got.Folders != 1 || alive(fugitive) {
+			if got := proc.SweepLeftovers(t.Context(), b.dir); got.Processes < 1 || got.Directories != 1 || alive(fugitive) {
 				t.Errorf("swept %+v; the fugitive lives: %v", got, alive(fugitive))
 				_ = unix.Kill(fugitive, unix.SIGKILL)
 			}
@@ -103,12 +103,12 @@ func killHost(t *testing.T, tier sandbox.Tier) {
 		t.Fatalf("plugin %d: %v", pid, err)
 	}
 	defer func() { _ = unix.Close(handle) }()
-	if n := len(processesWith(t, mark)); n != 4 {
+	if n := len(processesWith(t, mark, true)); n != 4 {
 		t.Errorf("%d processes bear the mark, want 4", n)
 	}
 	// Other test binaries may have left processes of theirs behind meanwhile, so
 	// only the least number that is swept is known.
-	if got := proc.SweepLeftovers(t.Context(), b.dir); got.Folders != 0 || len(processesWith(t, mark)) != 4 {
+	if got := proc.SweepLeftovers(t.Context(), b.dir); got.Directories != 0 || len(processesWith(t, mark, true)) != 4 {
 		t.Errorf("swept %+v of a living host", got)
 	}
 	began := time.Now()
@@ -126,10 +126,10 @@ func killHost(t *testing.T, tier sandbox.Tier) {
 
 	got := proc.SweepLeftovers(t.Context(), b.dir)
 	// The child of the plugin's own group lives on too: nobody killed the group.
-	if got.Processes < 3 || got.Folders != 1 {
-		t.Errorf("swept %+v, want 3 processes at least and 1 folder", got)
+	if got.Processes < 3 || got.Directories != 1 {
+		t.Errorf("swept %+v, want 3 processes at least and 1 directory", got)
 	}
-	if left := processesWith(t, mark); len(left) > 0 {
+	if left := processesWith(t, mark, true); len(left) > 0 {
 		t.Errorf("left after the sweep: %v", left)
 	}
 }

@@ -5,6 +5,7 @@ package proc_test
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"maps"
@@ -38,6 +39,7 @@ func TestMain(m *testing.M) {
 		run()
 		os.Exit(0)
 	}
+	_ = flag.Set("test.parallel", "8") // most tests that run in parallel wait
 	goleak.VerifyTestMain(m)
 }
 
@@ -185,7 +187,7 @@ func startChildren() {
 	}
 }
 
-// litter leaves a folder that cannot be entered.
+// litter leaves a directory that cannot be entered.
 func litter() {
 	dir := filepath.Join(os.Getenv("TMPDIR"), "closed")
 	_ = os.MkdirAll(filepath.Join(dir, "inner"), 0o700)

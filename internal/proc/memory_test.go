@@ -1,11 +1,8 @@
 package proc
 
 import (
-	"strconv"
 	"syscall"
 	"testing"
-
-	"github.com/grapnelhq/grapnel/internal/sandbox"
 )
 
 func TestJudge(t *testing.T) {
@@ -54,17 +51,5 @@ func TestJudge(t *testing.T) {
 	guess := memory{system: oomKills() - 1}
 	if oom, _ := guess.judge(killed, false, 0); !oom {
 		t.Error("killed while the system was killing for memory: not for memory")
-	}
-}
-
-func TestLimitOf(t *testing.T) {
-	t.Parallel()
-
-	for limit, want := range map[uint64]int64{0: 0, 7: 7, sandbox.NoLimit: 0} {
-		var s Spec
-		s.Sandbox.Policy.Limits.Memory = limit
-		if got := limitOf(s); got != want {
-			t.Errorf("limit of %s = %d, want %d", strconv.FormatUint(limit, 10), got, want)
-		}
 	}
 }

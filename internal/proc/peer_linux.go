@@ -2,16 +2,23 @@ package proc
 
 import (
 	"context"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/netip"
+	"os"
+	"strconv"
+	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/grapnelhq/grapnel/internal/peer"
 )
 
-// checkListener checks, before anything is dialled, that every socket that
-// listens on a TCP address is the plugin's or a descendant's. Of a unix socket
-// the system says it on the connection.
+// checkListener checks before dialling that each listener of a TCP address is the plugin's; else checkPeer does.
 func (p *Process) checkListener(h handshake) error {
 	if h.network != "tcp" {
 		return nil
@@ -35,14 +42,12 @@ func (p *Process) checkListener(h handshake) error {
 	return nil
 }
 
-// checkPeer checks that the other end of a connection belongs to the plugin or
-// one of its descendants: to who listened, of a unix socket, and to who has
-// accepted it, of a TCP connection.
+// checkPeer checks that the process that listened on a unix socket, or accepted a TCP connection, is the plugin's.
 func (p *Process) checkPeer(ctx context.Context, conn net.Conn, h handshake) error {
 	if socket, ok := conn.(*net.UnixConn); ok {
-		pid, err := peerOf(socket)
-		if err == nil && !p.child.descendants().has(pid) {
-			err = p.foreign(h, fmt.Sprintf("a socket on which process %d listens, and that is none of its own", pid))
+		listener, err := peer.Of(socket)
+		if err == nil && !p.child.descendants().has(listener.PID) {
+			err = p.foreign(h, fmt.Sprintf("a socket on which process %d listens, which is not one of its own", listener.PID))
 		}
 		return err
 	}
@@ -70,27 +75,7 @@ func (p *Process) checkPeer(ctx context.Context, conn net.Conn, h handshake) err
 	}
 }
 
-// peerOf returns the process that listened on a unix socket when it began to.
-func peerOf(conn *net.UnixConn) (int, error) {
-	raw, err := conn.SyscallConn()
-	if err != nil {
-		return 0, err
-	}
-	var cred *unix.Ucred
-	var credErr error
-	if err := raw.Control(func(fd uintptr) {
-		cred, credErr = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
-	}); err != nil {
-		return 0, err
-	}
-	if credErr != nil {
-		return 0, credErr
-	}
-	return int(cred.Pid), nil
-}
-
-// has reports whether a process is the root, a descendant of it, or bears its
-// mark.
+// has reports whether a process belongs to the family.
 func (f *family) has(pid int) bool {
 	if pid == f.root.pid {
 		return true
@@ -106,14 +91,113 @@ func (f *family) has(pid int) bool {
 	return pid > 0 && readMark(pid) == f.mark
 }
 
-// holds reports whether the root, a descendant of it, or a process that bears
-// its mark has a socket open.
+// holds reports whether a member of the family has a socket open.
 func (f *family) holds(inode uint64) bool {
 	if hasSocket(f.root.pid, inode) {
 		return true
 	}
 	for _, p := range readProcesses(f.root.start) {
 		if hasSocket(p.id.pid, inode) && f.has(p.id.pid) {
+			return true
+		}
+	}
+	return false
+}
+
+const tcpListen = 0x0a
+
+type tcpRow struct {
+	local, remote netip.AddrPort
+	state         uint64
+	inode         uint64 // 0 for a connection that was not accepted yet
+}
+
+// tcpListeners returns the sockets that listen on addr, or else those that listen on all addresses.
+func tcpListeners(addr netip.AddrPort) ([]uint64, error) {
+	addr = unmap(addr)
+	var exact, wild []uint64
+	err := eachTCP(func(r tcpRow) {
+		switch {
+		case r.state != tcpListen || r.local.Port() != addr.Port():
+		case r.local == addr:
+			exact = append(exact, r.inode)
+		case r.local.Addr().IsUnspecified():
+			wild = append(wild, r.inode)
+		}
+	})
+	if len(exact) > 0 {
+		return exact, err
+	}
+	return wild, err
+}
+
+func tcpConnection(local, remote netip.AddrPort) (inode uint64, found bool, err error) {
+	local, remote = unmap(local), unmap(remote)
+	err = eachTCP(func(r tcpRow) {
+		if r.local == local && r.remote == remote {
+			inode, found = r.inode, true
+		}
+	})
+	return inode, found, err
+}
+
+// eachTCP calls f with each TCP socket of this network namespace.
+func eachTCP(f func(tcpRow)) error {
+	for _, name := range []string{"/proc/self/net/tcp", "/proc/self/net/tcp6"} {
+		data, err := os.ReadFile(name)
+		if errors.Is(err, fs.ErrNotExist) && name == "/proc/self/net/tcp6" {
+			continue // a system without IPv6
+		}
+		if err != nil {
+			return err
+		}
+		for line := range strings.Lines(string(data)) {
+			if row, ok := parseTCP(line); ok {
+				f(row)
+			}
+		}
+	}
+	return nil
+}
+
+func parseTCP(line string) (tcpRow, bool) {
+	fields := strings.Fields(line)
+	if len(fields) < 10 {
+		return tcpRow{}, false
+	}
+	local, okLocal := parseAddress(fields[1])
+	remote, okRemote := parseAddress(fields[2])
+	state, errState := strconv.ParseUint(fields[3], 16, 8)
+	inode, errInode := strconv.ParseUint(fields[9], 10, 64)
+	return tcpRow{local, remote, state, inode}, okLocal && okRemote && errState == nil && errInode == nil
+}
+
+// parseAddress reads hexadecimal address and port. The address is in 4-byte words of this machine's byte order.
+func parseAddress(s string) (netip.AddrPort, bool) {
+	host, port, _ := strings.Cut(s, ":")
+	bytes, errHost := hex.DecodeString(host)
+	number, errPort := strconv.ParseUint(port, 16, 16)
+	if errHost != nil || errPort != nil || len(bytes)%4 != 0 {
+		return netip.AddrPort{}, false
+	}
+	for word := bytes; len(word) > 0; word = word[4:] {
+		binary.NativeEndian.PutUint32(word, binary.BigEndian.Uint32(word))
+	}
+	addr, ok := netip.AddrFromSlice(bytes)
+	return unmap(netip.AddrPortFrom(addr, uint16(number))), ok
+}
+
+func unmap(a netip.AddrPort) netip.AddrPort { return netip.AddrPortFrom(a.Addr().Unmap(), a.Port()) }
+
+func hasSocket(pid int, inode uint64) bool {
+	dir := "/proc/" + strconv.Itoa(pid) + "/fd"
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return false
+	}
+	want := "socket:[" + strconv.FormatUint(inode, 10) + "]"
+	for _, e := range entries {
+		if name, err := os.Readlink(dir + "/" + e.Name()); err == nil && name == want {
 			return true
 		}
 	}

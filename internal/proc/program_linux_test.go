@@ -17,7 +17,7 @@ import (
 	"github.com/grapnelhq/grapnel/phases"
 )
 
-// write makes an executable file in a safe folder and returns its path.
+// write makes an executable file in a safe directory and returns its path.
 func write(t *testing.T, content []byte, mode os.FileMode) string {
 	t.Helper()
 
@@ -83,7 +83,7 @@ func TestProgramsThatCannotRun(t *testing.T) {
 		message string
 	}{
 		{"absent", func(t *testing.T, s *proc.Spec) { s.Path = filepath.Join(t.TempDir(), "no") }, phases.CauseExecFailed, "no such file"},
-		{"folder", func(t *testing.T, s *proc.Spec) { s.Path = t.TempDir() }, phases.CauseExecFailed, "no regular file"},
+		{"directory", func(t *testing.T, s *proc.Spec) { s.Path = t.TempDir() }, phases.CauseExecFailed, "not a regular file"},
 		{"not executable", func(t *testing.T, s *proc.Spec) { s.Path = write(t, self, 0o600) }, phases.CauseExecFailed, "not executable"},
 		{"another machine", func(t *testing.T, s *proc.Spec) { s.Path = write(t, foreign, 0o700) }, phases.CauseExecFailed, "it is built for EM_RISCV"},
 		{"no program", func(t *testing.T, s *proc.Spec) { s.Path = write(t, []byte("hello\n"), 0o700) }, phases.CauseExecFailed, "without a #! line"},
@@ -92,17 +92,17 @@ func TestProgramsThatCannotRun(t *testing.T) {
 		{"another interpreter", func(t *testing.T, s *proc.Spec) {
 			s.Path, s.Pins = write(t, script(t), 0o700), map[string]string{"/bin/sh": wrong}
 		}, phases.CauseChecksumMismatch, "/bin/sh has the checksum"},
-		{"pinned file replaced by a pipe", func(t *testing.T, s *proc.Spec) { s.Pins = map[string]string{pipe(t): wrong} }, phases.CauseChecksumMismatch, "no regular file"},
+		{"pinned file replaced by a pipe", func(t *testing.T, s *proc.Spec) { s.Pins = map[string]string{pipe(t): wrong} }, phases.CauseChecksumMismatch, "not a regular file"},
 		{"interpreter replaced by a pipe", func(t *testing.T, s *proc.Spec) {
 			s.Path = write(t, []byte("#!"+pipe(t)+"\n"), 0o700)
 		}, phases.CauseExecFailed, "is absent, or is not a file"},
 		{"pinned file absent", func(_ *testing.T, s *proc.Spec) { s.Pins = map[string]string{"/no/such": wrong} }, phases.CauseChecksumMismatch, "no such file"},
 		{"writable by all", func(t *testing.T, s *proc.Spec) { s.Path = write(t, self, 0o777) }, phases.CauseUnsafePath, "may be written by everybody"},
-		{"in a folder writable by all", func(t *testing.T, s *proc.Spec) {
+		{"in a directory writable by all", func(t *testing.T, s *proc.Spec) {
 			s.Path = write(t, self, 0o700)
 			chmod(t, filepath.Dir(s.Path), 0o777)
 		}, phases.CauseUnsafePath, "may be written by everybody (mode 0777)"},
-		{"link in a folder writable by all", func(t *testing.T, s *proc.Spec) {
+		{"link in a directory writable by all", func(t *testing.T, s *proc.Spec) {
 			target := write(t, self, 0o700)
 			s.Path = filepath.Join(t.TempDir(), "link")
 			if err := os.Symlink(target, s.Path); err != nil {
@@ -110,13 +110,13 @@ func TestProgramsThatCannotRun(t *testing.T) {
 			}
 			chmod(t, filepath.Dir(s.Path), 0o777)
 		}, phases.CauseUnsafePath, "may be written by everybody"},
-		{"runtime folder too long", func(t *testing.T, s *proc.Spec) {
+		{"runtime directory too long", func(t *testing.T, s *proc.Spec) {
 			s.RuntimeDir = filepath.Join(t.TempDir(), strings.Repeat("long", 20))
 			if err := os.Mkdir(s.RuntimeDir, 0o700); err != nil {
 				t.Fatal(err)
 			}
 		}, phases.CauseExecFailed, "is too long: a socket in it"},
-		{"runtime folder absent", func(_ *testing.T, s *proc.Spec) { s.RuntimeDir = "/no/such" }, phases.CauseExecFailed, "no such file"},
+		{"runtime directory absent", func(_ *testing.T, s *proc.Spec) { s.RuntimeDir = "/no/such" }, phases.CauseExecFailed, "no such file"},
 		{"argument with NUL", func(_ *testing.T, s *proc.Spec) { s.Args = []string{"a\x00b"} }, phases.CauseExecFailed, "invalid argument"},
 	}
 	for _, tt := range tests {
@@ -128,8 +128,8 @@ func TestProgramsThatCannotRun(t *testing.T) {
 			if err == nil {
 				t.Fatal("the program was started")
 			}
-			if got := phases.CodeOf(err); got != tt.code || proc.ClassOf(err) != proc.ClassPermanent {
-				t.Errorf("code = %q, class = %v, want %q, permanent: %v", got, proc.ClassOf(err), tt.code, err)
+			if got := phases.CodeOf(err); got != tt.code {
+				t.Errorf("code = %q, want %q: %v", got, tt.code, err)
 			}
 			if !strings.Contains(err.Error(), tt.message) {
 				t.Errorf("error %q does not contain %q", err, tt.message)
@@ -158,7 +158,7 @@ func TestProgramsThatRun(t *testing.T) {
 		zero string // what $0 of a script begins with
 	}{
 		{"pinned binary", func(t *testing.T, s *proc.Spec) { s.SHA256 = strings.ToUpper(checksum(t, s.Path)) }, ""},
-		{"in a sticky folder", func(t *testing.T, s *proc.Spec) {
+		{"in a sticky directory", func(t *testing.T, s *proc.Spec) {
 			s.Path = write(t, self, 0o700)
 			chmod(t, filepath.Dir(s.Path), 0o777|os.ModeSticky)
 		}, ""},
@@ -193,8 +193,8 @@ func TestProgramsThatRun(t *testing.T) {
 					t.Errorf("script says %q, want %q", got, tt.zero)
 				}
 			}
-			if p.Tier() != "T0" {
-				t.Errorf("tier = %q", p.Tier())
+			if p.Confinement().Tier.String() != "T0" {
+				t.Errorf("tier = %q", p.Confinement().Tier.String())
 			}
 		})
 	}
@@ -273,7 +273,7 @@ func TestPluginNeverStartsItself(t *testing.T) {
 	byFile.File = openSelf(t)
 	for _, s := range []proc.Spec{byPath, byFile} {
 		_, err := proc.Start(t.Context(), s)
-		if proc.ClassOf(err) != proc.ClassPermanent || !strings.Contains(err.Error(), "does not start itself") {
+		if phases.CodeOf(err) != phases.CauseExecFailed || !strings.Contains(err.Error(), "does not start itself") {
 			t.Errorf("start inside a plugin: %v", err)
 		}
 	}
@@ -320,18 +320,12 @@ func TestOutOfDescriptors(t *testing.T) {
 			}
 			return
 		}
-		if room < 8 && proc.ClassOf(err) != proc.ClassResource {
-			t.Errorf("with %d descriptors: class %v: %v", room, proc.ClassOf(err), err)
+		if room < 8 && !proc.IsResource(err) {
+			t.Errorf("with %d descriptors: %v", room, err)
 		}
 		if room > 40 {
 			t.Fatalf("with %d descriptors: %v", room, err)
 		}
-	}
-}
-
-func TestMissingIsEmptyHere(t *testing.T) {
-	if got := proc.Missing(); len(got) > 0 {
-		t.Errorf("missing on Linux: %q", got)
 	}
 }
 

@@ -22,7 +22,7 @@ func TestHeldUntilReleased(t *testing.T) {
 	}
 	dir := t.TempDir()
 	confinement, err := sandbox.Prepare(
-		sandbox.Policy{Limits: sandbox.Limits{Files: 77, Tasks: sandbox.NoLimit}}, sandbox.Program{Folder: dir, Script: true})
+		sandbox.Policy{Limits: sandbox.Limits{Files: 77, Tasks: sandbox.NoLimit}}, sandbox.Program{Dir: dir, Script: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,7 +30,7 @@ func TestHeldUntilReleased(t *testing.T) {
 	g := &cage{tier: sandbox.T1, confinement: confinement}
 	started := make(chan launched)
 	onOwnThread(onMainThread, func() {
-		if err := g.enter(); err != nil {
+		if err := g.confinement.Apply(); err != nil {
 			started <- launched{err: err}
 			return
 		}
@@ -73,7 +73,7 @@ func TestGroupTakesPtrace(t *testing.T) {
 	if err := sandbox.Probe().Check(sandbox.Policy{}); err != nil {
 		t.Skip(err)
 	}
-	confinement, err := sandbox.Prepare(sandbox.Policy{Limits: sandbox.Limits{Tasks: sandbox.NoLimit}}, sandbox.Program{Folder: t.TempDir(), Script: true})
+	confinement, err := sandbox.Prepare(sandbox.Policy{Limits: sandbox.Limits{Tasks: sandbox.NoLimit}}, sandbox.Program{Dir: t.TempDir(), Script: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +82,7 @@ func TestGroupTakesPtrace(t *testing.T) {
 		g := &cage{confinement: confinement, group: group}
 		done := make(chan error)
 		onOwnThread(onMainThread, func() {
-			err := errors.Join(forbid(unix.SYS_PTRACE), g.enter())
+			err := errors.Join(forbid(unix.SYS_PTRACE), g.confinement.Apply())
 			if err == nil {
 				var p *os.Process
 				if p, err = g.spawn("/bin/true", []string{"true"}, &os.ProcAttr{Sys: sysProcAttr(g)}); err == nil {

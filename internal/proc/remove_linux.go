@@ -10,19 +10,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxQueued bounds how many moved directories an emptier remembers. It finds
-// the others again in its next pass.
+// maxQueued bounds the moved directories that an emptier remembers; its next pass finds the others.
 const maxQueued = 1024
 
-// emptier removes everything in a directory while hostile processes may still
-// rename, replace and chmod what is in it. It never goes by a path: it opens
-// directories relative to a descriptor, without following links or entering
-// other file systems, and changes modes through descriptors alone.
+// emptier empties a directory while hostile processes may rename, replace and chmod what is in it. It opens
+// directories relative to a descriptor, never follows links or enters other file systems, and changes modes
+// through descriptors.
 //
-// It never descends more than one level. A directory that it finds below that
-// is moved up into the root first, so that a tree of any depth takes two or
-// three descriptors, bounded memory, and one rename for each directory. "..",
-// which a moved directory changes, is never used.
+// It descends one level only: directories below that are first moved up into the root, so that a tree of any
+// depth takes three descriptors, bounded memory, and one rename a directory.
 type emptier struct {
 	root   int
 	timeUp func() error // the context's error
@@ -33,9 +29,7 @@ type emptier struct {
 	err    error        // the first error of this pass
 }
 
-// removeTree removes a directory of which dir is open, and everything in it.
-// path serves only to remove the directory itself once it is empty. It stops
-// when ctx ends, and may be called again.
+// removeTree empties an open directory and removes path. It stops when ctx ends, and may be called again.
 func removeTree(ctx context.Context, dir *os.File, path string) error {
 	e := &emptier{timeUp: ctx.Err, root: int(dir.Fd()), stem: rand.Text()}
 	for {
@@ -72,8 +66,7 @@ func (e *emptier) empty() error {
 	}
 }
 
-// removeTop removes an entry of the root, and the directories that were moved
-// up on its account.
+// removeTop removes an entry of the root, and the directories moved up on its account.
 func (e *emptier) removeTop(name string) {
 	e.queue = append(e.queue, name)
 	for len(e.queue) > 0 && e.timeUp() == nil {
@@ -85,8 +78,7 @@ func (e *emptier) removeTop(name string) {
 	}
 }
 
-// remove removes an entry that is not a directory or an empty one, and reports
-// whether it is a directory that is not empty.
+// remove removes anything but a directory with entries, which it reports.
 func (e *emptier) remove(dir int, name string) (full bool) {
 	err := unix.Unlinkat(dir, name, 0)
 	if errors.Is(err, unix.EISDIR) {
@@ -99,7 +91,6 @@ func (e *emptier) remove(dir int, name string) (full bool) {
 	return false
 }
 
-// removeDir removes a directory of the root.
 func (e *emptier) removeDir(name string) {
 	fd, err := openDir(e.root, name, unix.O_RDONLY)
 	if errors.Is(err, unix.EACCES) && unlock(e.root, name) == nil {
@@ -122,8 +113,7 @@ func (e *emptier) removeDir(name string) {
 	e.note(err)
 }
 
-// moveUp moves a directory into the root. A user other than root needs to be
-// allowed to write it for that.
+// moveUp moves a directory into the root. Unless the user is root, it must be writable for that.
 func (e *emptier) moveUp(dir int, name string) {
 	e.moved++
 	to := e.stem + strconv.Itoa(e.moved)
@@ -137,8 +127,7 @@ func (e *emptier) moveUp(dir int, name string) {
 	e.note(err)
 }
 
-// note counts a change, or keeps the first error. That somebody else was
-// faster is neither.
+// note counts a change or keeps the first error; ENOENT, a race lost, is neither.
 func (e *emptier) note(err error) {
 	switch {
 	case err == nil:
@@ -148,7 +137,7 @@ func (e *emptier) note(err error) {
 	}
 }
 
-// each calls f with the names in an open directory until time is up.
+// each calls f with the names in a directory until ctx ends.
 func (e *emptier) each(dir int, f func(name string)) error {
 	if _, err := unix.Seek(dir, 0, 0); err != nil {
 		return err
@@ -170,23 +159,21 @@ func (e *emptier) each(dir int, f func(name string)) error {
 	}
 }
 
-// openDir opens a directory in another one: no link, and nothing that is
-// mounted there.
+// openDir opens a directory in another one, without following links or entering mounts.
 func openDir(dir int, name string, flags int) (int, error) {
 	flags |= unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
 	fd, err := unix.Openat2(dir, name, &unix.OpenHow{
 		Flags: uint64(flags), Resolve: unix.RESOLVE_NO_XDEV | unix.RESOLVE_NO_SYMLINKS, //nolint:gosec // flags are positive
 	})
 	if errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EPERM) {
-		// A kernel before 5.6, or a container that forbids the call. A mount
-		// point has not come here then: to remove it was refused as EBUSY.
+		// Before Linux 5.6, or in a container that forbids openat2. Mount points do not come here: their
+		// removal failed with EBUSY.
 		return unix.Openat(dir, name, flags, 0)
 	}
 	return fd, err
 }
 
-// unlockFolder gives a folder in base the mode 0700.
-func unlockFolder(base, name string) error {
+func unlockDir(base, name string) error {
 	dir, err := os.Open(base)
 	if err != nil {
 		return err
@@ -195,8 +182,7 @@ func unlockFolder(base, name string) error {
 	return unlock(int(dir.Fd()), name)
 }
 
-// unlock gives a directory the mode 0700. One that its owner may not read can
-// be opened only as a place, and changed only through /proc.
+// unlock gives a directory the mode 0700. One that its owner may not read can be changed only through /proc.
 func unlock(dir int, name string) error {
 	fd, err := openDir(dir, name, unix.O_PATH)
 	if err != nil {

@@ -18,6 +18,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// longTests is the variable that switches the long rows on: whole floods, deep trees,
+// many rounds of a race.
+const longTests = "GRAPNEL_LONG"
+
+// long reports whether the long rows run.
+func long() bool { return os.Getenv(longTests) == "1" }
+
+// scaled is how much of something a test makes: a tenth unless the long rows run.
+func scaled(n int) int {
+	if long() {
+		return n
+	}
+	return n / 10
+}
+
 // asUsers runs a test as the user of this process and, if that is root, once
 // more as nobody, in a process of that user.
 func asUsers(t *testing.T, run func(t *testing.T)) {
@@ -81,7 +96,7 @@ type outside struct {
 func makeOutside(t testing.TB) *outside {
 	t.Helper()
 
-	dir, err := os.MkdirTemp("", "go") //nolint:usetesting // it may belong to another user than the test's folder
+	dir, err := os.MkdirTemp("", "go") //nolint:usetesting // it may belong to another user than the test's directory
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,8 +147,8 @@ func (o *outside) check(t testing.TB) {
 	}
 }
 
-// removed removes a folder and fails if it is still there.
-func removed(t testing.TB, f *folder) {
+// removed removes a directory and fails if it is still there.
+func removed(t testing.TB, f *privateDir) {
 	t.Helper()
 
 	if err := f.remove(context.Background()); err != nil {
@@ -144,17 +159,17 @@ func removed(t testing.TB, f *folder) {
 	}
 }
 
-// private makes a private folder.
-func private(t *testing.T) *folder {
+// private makes a private directory.
+func private(t *testing.T) *privateDir {
 	t.Helper()
 
 	return privateIn(t, runtimeDir(t))
 }
 
-func privateIn(t *testing.T, base string) *folder {
+func privateIn(t *testing.T, base string) *privateDir {
 	t.Helper()
 
-	f, err := newFolder(base)
+	f, err := newPrivateDir(base)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -181,12 +196,12 @@ func makeDeep(t *testing.T, dir string, levels int) {
 func TestRemoveDeepTree(t *testing.T) {
 	asUsers(t, func(t *testing.T) {
 		f := privateIn(t, fastDir(t))
-		makeDeep(t, f.path, 100_000)
+		makeDeep(t, f.path, scaled(100_000))
 		removed(t, f)
 	})
 }
 
-// TestRemoveMovedAway: what stands in the folder's place is removed, and nothing that
+// TestRemoveMovedAway: what stands in the directory's place is removed, and nothing that
 // it leads to.
 func TestRemoveMovedAway(t *testing.T) {
 	asUsers(t, func(t *testing.T) {
@@ -223,13 +238,13 @@ func TestGiveUp(t *testing.T) {
 	if err := f.remove(over); !errors.Is(err, context.Canceled) {
 		t.Fatalf("removed without time: %v", err)
 	}
-	if n := sweepFolders(t.Context(), base); n != 0 {
-		t.Errorf("%d folders swept that are to be tried again", n)
+	if n := sweepDirs(t.Context(), base); n != 0 {
+		t.Errorf("%d directories swept that are to be tried again", n)
 	}
 	f.giveUp()
 	f.giveUp()
-	if n := sweepFolders(t.Context(), base); n != 1 || len(names(t, base)) != 0 {
-		t.Errorf("%d folders swept, left %q", n, names(t, base))
+	if n := sweepDirs(t.Context(), base); n != 1 || len(names(t, base)) != 0 {
+		t.Errorf("%d directories swept, left %q", n, names(t, base))
 	}
 }
 
@@ -237,7 +252,7 @@ func TestRemoveWideTree(t *testing.T) {
 	asUsers(t, func(t *testing.T) {
 		f := privateIn(t, fastDir(t))
 		makeDir(t, filepath.Join(f.path, "w"), 0o700)
-		for i := range 25_000 {
+		for i := range scaled(25_000) {
 			for _, name := range []string{fmt.Sprintf("%d\n", i), fmt.Sprintf("w/%d\xff", i)} {
 				if err := os.Symlink("/", filepath.Join(f.path, name)); err != nil {
 					t.Fatal(err)
@@ -279,8 +294,8 @@ func TestRemoveClosedDirectories(t *testing.T) {
 	})
 }
 
-// TestRemoveDoesNotEnterMounts: a file system mounted in a private folder, be it
-// the same as that of the folder, is not entered. What else is there goes.
+// TestRemoveDoesNotEnterMounts: a file system mounted in a private directory, be it
+// the same as that of the directory, is not entered. What else is there goes.
 func TestRemoveDoesNotEnterMounts(t *testing.T) {
 	out := makeOutside(t)
 	f := private(t)
@@ -377,9 +392,9 @@ func TestRemoveInTime(t *testing.T) {
 	if err := f.remove(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v", err)
 	}
-	if lock, err := lockFolder(f.path); err == nil {
+	if lock, err := lockDir(f.path); err == nil {
 		closeQuietly(lock)
-		t.Error("others may take a folder that its host still removes")
+		t.Error("others may take a directory that its host still removes")
 	}
 	removed(t, f)
 }
@@ -456,8 +471,8 @@ func TestRemoveBesideRacer(t *testing.T) {
 	asUsers(t, func(t *testing.T) {
 		out := makeOutside(t)
 		base := fastDir(t)
-		for range 2000 {
-			f, err := newFolder(base)
+		for range scaled(2000) {
+			f, err := newPrivateDir(base)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -475,7 +490,7 @@ func TestRemoveBesideRacer(t *testing.T) {
 			stop()
 			races.Wait()
 			closeQuietly(f.lock)
-			if _, err := os.Lstat(f.path); err == nil && sweepFolders(t.Context(), base) != 1 {
+			if _, err := os.Lstat(f.path); err == nil && sweepDirs(t.Context(), base) != 1 {
 				t.Fatalf("the sweep leaves %q", names(t, f.path))
 			}
 			out.check(t)
@@ -499,7 +514,7 @@ func FuzzRemove(f *testing.F) {
 			t.Fatal(err)
 		}
 		defer func() { _ = os.RemoveAll(base) }()
-		dir, err := newFolder(base)
+		dir, err := newPrivateDir(base)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/grapnelhq/grapnel/internal/proc"
 	"github.com/grapnelhq/grapnel/internal/sandbox"
+	"github.com/grapnelhq/grapnel/phases"
 )
 
 // needT1 skips a test where the tier cannot be reached, and says why.
@@ -157,7 +158,7 @@ func (b *testBench) attack(t *testing.T, s *scene, confined proc.Sandbox) map[st
 	spec := b.spec("attempts", string(arg))
 	spec.Sandbox = confined
 	p := b.start(t, spec)
-	if got := p.Tier(); got != confined.Tier.String() {
+	if got := p.Confinement().Tier.String(); got != confined.Tier.String() {
 		t.Errorf("tier = %s, want %s", got, confined.Tier)
 	}
 	if err := syscall.Kill(p.PID(), syscall.SIGUSR1); err != nil {
@@ -312,7 +313,7 @@ func TestNeverLessConfined(t *testing.T) {
 		sandbox proc.Sandbox
 		message string
 	}{
-		{"no control group", proc.Sandbox{Tier: sandbox.T2, Groups: "/nowhere"}, "the sandbox tier T2 is not reachable here: no control group was delegated: /nowhere is no control group"},
+		{"no control group", proc.Sandbox{Tier: sandbox.T2, Groups: "/nowhere"}, "the sandbox tier T2 is not reachable here: no control group was delegated: /nowhere is not a control group"},
 		{"no tier", proc.Sandbox{Tier: 7}, "undefined tier 7"},
 		{"a policy with a mistake", proc.Sandbox{Tier: sandbox.T1, Policy: sandbox.Policy{Read: []string{"x"}}}, `"x" is not absolute`},
 	}
@@ -322,8 +323,8 @@ func TestNeverLessConfined(t *testing.T) {
 			spec := b.spec("serve")
 			spec.Sandbox = tt.sandbox
 			_, err := proc.Start(t.Context(), spec)
-			if proc.ClassOf(err) != proc.ClassPermanent || !strings.Contains(err.Error(), tt.message) {
-				t.Errorf("class %v: %v; want %q", proc.ClassOf(err), err, tt.message)
+			if phases.CodeOf(err) != phases.CauseExecFailed || !strings.Contains(err.Error(), tt.message) {
+				t.Errorf("code %q: %v; want %q", phases.CodeOf(err), err, tt.message)
 			}
 		})
 	}

@@ -31,7 +31,7 @@ func openSessionOf(t *testing.T, b *testBench, spec proc.Spec) (*proc.Process, *
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = s.Close() })
+	t.Cleanup(s.Close)
 	if got := s.Description(); got.Version != "1.2.3" {
 		t.Errorf("description = %+v", got)
 	}
@@ -103,7 +103,7 @@ func TestSessionOverTLS(t *testing.T) {
 	}
 	defer func() { _ = conn.Close() }()
 	if other, err := wire.Open(ctx, conn, wire.HostOptions{Incarnation: 2, Instance: "tester"}); err == nil {
-		_ = other.Close()
+		other.Close()
 		t.Error("a connection without a certificate opens a session")
 	}
 	if err := p.Stop(ctx); err != nil {

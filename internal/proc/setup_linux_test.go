@@ -16,33 +16,60 @@ import (
 	"github.com/grapnelhq/grapnel/internal/proc"
 )
 
-// testBench is what one test of a real process needs: a folder for it, its log,
-// and what was there before it began.
+// testBench is what one test of a real process needs: a directory for it and its log.
 type testBench struct {
 	dir   string
 	lines chan proc.LogLine
-	files map[string]bool
 }
 
-// setup makes a bench and checks at the end of the test that nothing is left
-// of the processes that it started.
+// setup makes a bench and checks at the end of the test that nothing is left of the
+// processes that it started. It counts the goroutines and descriptors of the whole test
+// process: the test must not run in parallel with others.
 func setup(t *testing.T) *testBench {
+	t.Helper()
+
+	b := newBench(t)
+	files, ignore := openFiles(t), goleak.IgnoreCurrent()
+	t.Cleanup(func() {
+		goleak.VerifyNone(t, ignore)
+		b.checkNothingLeft(t)
+		checkFiles(t, files)
+		eventually(t, "processes left", func() string {
+			return strings.Join(processesWith(t, fmt.Sprintf("GRAPNEL_MARK=%d.", os.Getpid()), true), " ")
+		})
+	})
+	return b
+}
+
+// setupParallel is setup for a test that mostly waits: it runs in parallel with others
+// and checks only its own directory and processes. TestMain looks for goroutines.
+func setupParallel(t *testing.T) *testBench {
+	t.Helper()
+
+	t.Parallel()
+	b := newBench(t)
+	t.Cleanup(func() {
+		b.checkNothingLeft(t)
+		eventually(t, "processes left", func() string {
+			return strings.Join(processesWith(t, "PLUGIN_UNIX_SOCKET_DIR="+b.dir, false), " ")
+		})
+	})
+	return b
+}
+
+func newBench(t *testing.T) *testBench {
 	t.Helper()
 
 	dir, err := os.MkdirTemp("", "gt") //nolint:usetesting // a socket needs a short path
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &testBench{dir: dir, lines: make(chan proc.LogLine, 10_000), files: openFiles(t)}
-	ignore := goleak.IgnoreCurrent()
 	t.Cleanup(func() {
-		goleak.VerifyNone(t, ignore)
-		b.checkNothingLeft(t)
 		if err := os.RemoveAll(dir); err != nil {
 			t.Error(err)
 		}
 	})
-	return b
+	return &testBench{dir: dir, lines: make(chan proc.LogLine, 10_000)}
 }
 
 // spec is the spec of a mode of the test binary, wired to the bench.
@@ -71,8 +98,7 @@ func (b *testBench) waitLine(t *testing.T, prefix string) proc.LogLine {
 	}
 }
 
-// checkNothingLeft looks for folders, descriptors, children and processes with
-// a mark of ours.
+// checkNothingLeft looks for private directories.
 func (b *testBench) checkNothingLeft(t *testing.T) {
 	t.Helper()
 
@@ -81,19 +107,22 @@ func (b *testBench) checkNothingLeft(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(entries) > 0 {
-		t.Errorf("left in the runtime folder: %v", entries)
+		t.Errorf("left in the runtime directory: %v", entries)
 	}
+}
+
+// checkFiles looks for descriptors that were not there before.
+func checkFiles(t *testing.T, before map[string]bool) {
+	t.Helper()
+
 	eventually(t, "descriptors left", func() string {
 		var left []string
 		for name := range openFiles(t) {
-			if !b.files[name] && !strings.HasPrefix(name, "anon_inode:") {
+			if !before[name] && !strings.HasPrefix(name, "anon_inode:") {
 				left = append(left, name)
 			}
 		}
 		return strings.Join(left, " ")
-	})
-	eventually(t, "processes left", func() string {
-		return strings.Join(processesWith(t, fmt.Sprintf("GRAPNEL_MARK=%d.", os.Getpid())), " ")
 	})
 }
 
@@ -133,9 +162,9 @@ func openFiles(t *testing.T) map[string]bool {
 	return files
 }
 
-// processesWith lists living processes with a text in their environment, and
-// children of this process that nobody has reaped.
-func processesWith(t *testing.T, text string) []string {
+// processesWith lists living processes with a text in their environment and, if asked
+// to, children of this process that nobody has reaped.
+func processesWith(t *testing.T, text string, unreaped bool) []string {
 	t.Helper()
 
 	stats, err := filepath.Glob("/proc/[0-9]*")
@@ -146,7 +175,7 @@ func processesWith(t *testing.T, text string) []string {
 	for _, dir := range stats {
 		env, _ := os.ReadFile(filepath.Join(dir, "environ"))
 		stat, _ := os.ReadFile(filepath.Join(dir, "stat"))
-		zombie := bytes.Contains(stat, fmt.Appendf(nil, ") Z %d ", os.Getpid()))
+		zombie := unreaped && bytes.Contains(stat, fmt.Appendf(nil, ") Z %d ", os.Getpid()))
 		if zombie || bytes.Contains(env, []byte(text)) {
 			found = append(found, fmt.Sprintf("%s (zombie %v)", dir, zombie))
 		}

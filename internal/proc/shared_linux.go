@@ -14,20 +14,16 @@ import (
 )
 
 const (
-	// maxLooked bounds how many descriptors of one plugin a look examines. Of one
-	// that has more, each look takes another part.
+	// maxLooked bounds the descriptors of one plugin that a look examines; each look takes other ones.
 	maxLooked = 1 << 15
-	// maxMaps bounds how much of a process's list of mappings is read.
-	maxMaps = 8 << 20
+	maxMaps   = 8 << 20 // maxMaps bounds how much of a list of mappings is read
 )
 
-// inode names a file.
 type inode struct{ dev, ino uint64 }
 
 // segments are files in memory, with the bytes that each holds.
 type segments map[inode]int64
 
-// size sums them up.
 func (s segments) size() (sum int64) {
 	for _, n := range s {
 		sum += n
@@ -35,8 +31,7 @@ func (s segments) size() (sum int64) {
 	return sum
 }
 
-// sharedMemory returns how many bytes shared memory and files in memory take on
-// this machine, whoever holds them: one system call.
+// sharedMemory returns the size of all shared memory and files in memory of this machine: one system call.
 func sharedMemory() int64 {
 	var info unix.Sysinfo_t
 	if unix.Sysinfo(&info) != nil {
@@ -45,10 +40,8 @@ func sharedMemory() int64 {
 	return int64(info.Sharedram) * int64(info.Unit) //nolint:gosec // less than the machine's memory
 }
 
-// segmentsOf returns the files in memory that processes hold: those that are open
-// (memfds and files of a tmpfs, also deleted ones), the System V segments that they
-// have made, and shared memory that is mapped, resident or not. It ends early when its
-// time is over.
+// segmentsOf returns the files in memory that processes hold: open ones (memfds, files of a tmpfs, deleted ones
+// too), their System V segments, and mapped shared memory, resident or not. It stops at end.
 func segmentsOf(members map[procID]process, end time.Time) segments {
 	held, kernel := segments{}, kernelMount()
 	held.addSystemV(members, kernel)
@@ -68,9 +61,7 @@ func segmentsOf(members map[procID]process, end time.Time) segments {
 	return held
 }
 
-// addMapped adds shared memory of the kernel's own file system (anonymous, memfds and
-// System V segments) that a process has mapped. How much of it there is takes the
-// powers of root to see.
+// addMapped adds mapped shared memory of the kernel's own file system. Only root sees its size.
 func (s segments) addMapped(pid int, kernel uint64, end time.Time) {
 	dir := "/proc/" + strconv.Itoa(pid)
 	file, err := os.Open(dir + "/maps")
@@ -98,15 +89,15 @@ func (s segments) addMapped(pid int, kernel uint64, end time.Time) {
 	}
 }
 
-// mapName is the name of a mapping among map_files, which have no zeros in front.
+// mapName is the name in map_files, which has no leading zeros.
 func mapName(addresses string) string {
 	from, to, _ := strings.Cut(addresses, "-")
 	return strings.TrimLeft(from, "0") + "-" + strings.TrimLeft(to, "0")
 }
 
-// addOpen adds the files in memory that a process holds open, of at most budget
-// descriptors and until its time is over, and returns how many it looked at. It asks a file system nothing before
-// it knows that this is one in memory: a plugin can mount one that never answers.
+// addOpen adds the files in memory that a process holds open and returns how many descriptors it examined, at
+// most budget. It asks a file system nothing until it knows that it is one in memory: a plugin can mount one
+// that never answers.
 func (s segments) addOpen(pid, budget int, inMemory mounts, end time.Time) int {
 	dir, err := os.Open("/proc/" + strconv.Itoa(pid) + "/fd")
 	if err != nil {
@@ -132,7 +123,6 @@ func (s segments) addOpen(pid, budget int, inMemory mounts, end time.Time) int {
 	return looked
 }
 
-// addSystemV adds the System V segments that processes have made.
 func (s segments) addSystemV(members map[procID]process, kernel uint64) {
 	data, err := os.ReadFile("/proc/sysvipc/shm")
 	if err != nil {
@@ -149,8 +139,7 @@ func (s segments) addSystemV(members map[procID]process, kernel uint64) {
 	}
 }
 
-// parseSegment reads a line of /proc/sysvipc/shm: the segment's number, who made
-// it, and what it holds in memory and on disk.
+// parseSegment reads a line of /proc/sysvipc/shm: number, creator, and bytes in memory and swap.
 func parseSegment(line []byte) (id uint64, creator int, size int64, ok bool) {
 	fields := bytes.Fields(line)
 	if len(fields) < 16 {
@@ -163,8 +152,7 @@ func parseSegment(line []byte) (id uint64, creator int, size int64, ok bool) {
 	return id, creator, rss + swap, err == nil && errCreator == nil && errRSS == nil && errSwap == nil
 }
 
-// kernelMount returns the number of the file system in which the kernel keeps
-// memfds and System V segments.
+// kernelMount returns the device in which the kernel keeps memfds and System V segments.
 func kernelMount() uint64 {
 	fd, err := unix.MemfdCreate("", unix.MFD_CLOEXEC)
 	if err != nil {
@@ -178,8 +166,7 @@ func kernelMount() uint64 {
 	return st.Dev
 }
 
-// unsegmentedSize is proportionalSize without what a process has mapped of the
-// segments. If it cannot be told (too many mappings), those are counted too.
+// unsegmentedSize is proportionalSize without the mapped segments, unless there are too many mappings to read.
 func unsegmentedSize(pid int, held segments) int64 {
 	file, err := os.Open("/proc/" + strconv.Itoa(pid) + "/smaps")
 	if len(held) == 0 || err != nil {
@@ -194,9 +181,8 @@ func unsegmentedSize(pid int, held segments) int64 {
 	return sum
 }
 
-// parseMaps sums up the lines "Pss: 12 kB" of the mappings in /proc/PID/smaps
-// that are not of a held segment. A mapping begins with a line like
-// "7f0a-7f0b rw-s 00000000 00:01 1234 /memfd:name (deleted)".
+// parseMaps sums up "Pss: 12 kB" in /proc/PID/smaps for mappings that are not of a held segment. A mapping
+// begins with a line like "7f0a-7f0b rw-s 00000000 00:01 1234 /memfd:name (deleted)".
 func parseMaps(r io.Reader, held segments) (sum int64, err error) {
 	skip := false
 	lines := bufio.NewScanner(r)
@@ -215,7 +201,6 @@ func parseMaps(r io.Reader, held segments) (sum int64, err error) {
 	return sum, lines.Err()
 }
 
-// mappedInode reads the columns "00:01" and "1234" of a mapping.
 func mappedInode(dev, ino []byte) inode {
 	major, minor, _ := bytes.Cut(dev, []byte{':'})
 	maj, errMajor := strconv.ParseUint(string(major), 16, 32)
@@ -225,4 +210,64 @@ func mappedInode(dev, ino []byte) inode {
 		return inode{}
 	}
 	return inode{unix.Mkdev(uint32(maj), uint32(mnr)), n}
+}
+
+// mounts are numbers of mounts whose files are in memory. Numbers are unique across namespaces.
+type mounts map[string]bool
+
+// memoryMounts returns this process's mounts and the kernel's own, where memfds are and which no list has.
+func memoryMounts() mounts {
+	m := mounts{}
+	for _, flags := range []int{0, unix.MFD_HUGETLB} {
+		fd, err := unix.MemfdCreate("", flags|unix.MFD_CLOEXEC)
+		if err != nil {
+			continue
+		}
+		m[mountOf(os.Getpid(), strconv.Itoa(fd))] = true
+		_ = unix.Close(fd)
+	}
+	m.addOf("self")
+	return m
+}
+
+func (m mounts) addOf(pid string) {
+	file, err := os.Open("/proc/" + pid + "/mountinfo")
+	if err != nil {
+		return
+	}
+	defer closeQuietly(file)
+	m.parse(io.LimitReader(file, maxMaps))
+}
+
+func (m mounts) parse(r io.Reader) {
+	lines := bufio.NewScanner(r)
+	for lines.Scan() {
+		id, rest, _ := bytes.Cut(lines.Bytes(), []byte{' '})
+		_, rest, _ = bytes.Cut(rest, []byte(" - "))
+		switch kind, _, _ := bytes.Cut(rest, []byte{' '}); string(kind) {
+		case "tmpfs", "hugetlbfs", "ramfs":
+			m[string(id)] = true
+		}
+	}
+}
+
+// has reports whether an open file of a process is in memory. It asks no file system. What has no path (a
+// socket, an epoll instance) is skipped: even its fdinfo can block on what a plugin holds back.
+func (m mounts) has(pid int, dir *os.File, name string) bool {
+	var first [1]byte
+	if n, err := unix.Readlinkat(int(dir.Fd()), name, first[:]); n == 0 || err != nil || first[0] != '/' && first[0] != '(' {
+		return false
+	}
+	return m[mountOf(pid, name)]
+}
+
+// mountOf returns the number of an open file's mount, or "".
+func mountOf(pid int, descriptor string) string {
+	data, err := readProc(pid, "fdinfo/"+descriptor)
+	if err != nil {
+		return ""
+	}
+	_, rest, _ := bytes.Cut(data, []byte("mnt_id:"))
+	line, _, _ := bytes.Cut(rest, []byte{'\n'})
+	return string(bytes.TrimSpace(line))
 }

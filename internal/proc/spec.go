@@ -5,10 +5,12 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -18,93 +20,62 @@ import (
 
 // Defaults of Spec, and the bounds of stopping.
 const (
-	// DefaultStart is the start deadline where the context has none.
-	DefaultStart = 10 * time.Second
-	// DefaultGrace is the time that Stop gives a plugin to end by itself.
-	DefaultGrace = 2 * time.Second
-	// KillTime bounds each step of Stop beyond the grace: the kill with the search for
-	// descendants, and the removal of the folder.
+	defaultStart = 10 * time.Second // defaultStart applies if the context has no deadline
+	DefaultGrace = 2 * time.Second  // how long Stop lets a plugin end by itself
+	// KillTime bounds each step of Stop beyond the grace: the kill, and the removal of the directory.
 	KillTime = 300 * time.Millisecond
-	// ClearTime is what Clear may take to remove a folder that took Stop longer, and what
-	// is waited for processes that have been killed and are ending.
-	ClearTime = 3 * time.Second
-	// DefaultLogRate is the number of log lines a second; twice that in one go.
-	DefaultLogRate = 100
+	// ClearTime bounds the removal of the directory in Clear, and the wait for killed processes that are ending.
+	ClearTime      = 3 * time.Second
+	DefaultLogRate = 100 // in lines a second; a burst may have twice as many
 )
 
-// Environment says what of the environment a plugin gets. Nothing else of the
-// host's environment reaches it.
+// Environment is all that a plugin gets of the host's environment.
 type Environment struct {
-	// Pass names variables that are copied from the host where they are set.
-	Pass []string
-	// Set holds variables with their values; it wins over Pass.
-	Set map[string]string
+	Pass []string          // Pass names variables to copy from the host where they are set
+	Set  map[string]string // Set holds variables with their values; it wins over Pass
 }
 
 // Spec says what to start, and how. Start copies it.
 type Spec struct {
-	// Name is the operator's name for the plugin; required.
-	Name string
-	// Path is the absolute path of the program; required. With File set it is
-	// only the program's argv[0] and its name in messages.
+	Name string // the operator's name for the plugin; required
+	// Path is the absolute path of the program; required. With File set it is only argv[0] and the name in messages.
 	Path string
-	// File, if set, is executed instead of opening Path: a host's own binary,
-	// opened when the host began, for its built-in plugins. It stays the
-	// caller's and may serve several starts at once. A process that is itself
-	// a plugin refuses it, which makes a fork bomb impossible.
-	File *os.File
-	// Args are the arguments after argv[0].
-	Args []string
-	Env  Environment
-	// SHA256 is the expected checksum of the program in hex; "" is unpinned.
-	SHA256 string
-	// Pins are further files with their checksums, such as a script's
-	// interpreter: absolute path to hex.
+	// File, if set, is executed instead of opening Path: the host's own binary, for built-in plugins. The caller keeps
+	// it; several starts may share it. A process that is itself a plugin refuses it, which rules out fork bombs.
+	File   *os.File
+	Args   []string // the arguments after argv[0]
+	Env    Environment
+	SHA256 string // the expected checksum of the program in hex; "" means unpinned
+	// Pins maps the absolute paths of further files, such as a script's interpreter, to their checksums.
 	Pins map[string]string
-	// AllowUnsafePath skips the check of who may write the program's file and
-	// the folders above it.
+	// AllowUnsafePath skips the check of who may write the program's file and its parent directories.
 	AllowUnsafePath bool
-	// Sandbox confines the process; the zero value does no more than every
-	// start does.
-	Sandbox Sandbox
-	// Spawned, if set, is called when the program runs and before it has shaken
-	// hands, so that it can be measured from then on. It must not block.
+	Sandbox         Sandbox
+	// Spawned, if set, is called when the program runs, before its handshake, so that it can be measured. It
+	// must not block.
 	Spawned func(*Process)
-	// MutualTLS makes host and plugin prove to each other who they are with
-	// certificates made for this start, which takes some 15 ms more. Without it
-	// the private folder and the system's word on who is at the other end of
-	// the connection do that; a system other than Linux gives none for a
-	// loopback address, which is refused there. The plugin must be made with a
-	// go-plugin that knows it. It is always true on Windows, where go-plugin's
-	// servers listen on loopback addresses.
+	// MutualTLS authenticates both sides with certificates made for this start (some 15 ms). Without it the
+	// private directory and the peer credentials do; a loopback address has credentials only on Linux and is
+	// refused elsewhere. Windows always uses it.
 	MutualTLS bool
-	// Frame is the largest message in bytes; 0 is package wire's default.
-	Frame int
-	// Grace is how long Stop lets the plugin end by itself; 0 is DefaultGrace.
-	Grace time.Duration
-	// LogRate bounds the lines a second given to Log; 0 is DefaultLogRate.
-	LogRate int
-	// Log receives what the plugin writes to stderr, line by line, cleaned. It
-	// is called from one goroutine at a time and must not block: the plugin's
-	// output waits for it. nil discards.
+	Frame     int           // the largest message in bytes; 0 is package wire's default
+	Grace     time.Duration // Grace defaults to DefaultGrace, LogRate to DefaultLogRate
+	LogRate   int
+	// Log receives the plugin's stderr line by line, cleaned; nil discards. It is called from one goroutine at
+	// a time and must not block: the plugin's output waits for it.
 	Log func(LogLine)
-	// Redact, if set, takes secrets out of a text that the plugin has written, before
-	// it is cleaned and cut and once again after: for Log, and for the last words in
-	// Exit. It is called from several goroutines.
+	// Redact, if set, removes secrets from what goes to Log and to Exit, before a text is cleaned and cut and
+	// once again after. It is called from several goroutines.
 	Redact func(string) string
-	// RuntimeDir is where the private folder is made. "" is $XDG_RUNTIME_DIR
-	// if that is fit, otherwise the temporary folder.
+	// RuntimeDir is where the private directory is made; "" is $XDG_RUNTIME_DIR if usable, else the temporary
+	// directory.
 	RuntimeDir string
-	// Now is the clock of log lines and exits; nil is time.Now.
-	Now func() time.Time
-	// Random is the source of the mark; nil is crypto/rand.
-	Random io.Reader
+	Now        func() time.Time // the clock of log lines and exits; nil is time.Now
+	Random     io.Reader        // the source of the mark; nil is crypto/rand
 
 	_ struct{}
 }
 
-// withDefaults returns the spec with its zero values filled in and its lists
-// copied, or what is wrong with it.
 func (s Spec) withDefaults() (Spec, error) {
 	if err := s.validate(); err != nil {
 		return s, err
@@ -129,7 +100,7 @@ func (s Spec) withDefaults() (Spec, error) {
 	return s, nil
 }
 
-// validate checks what a caller may have got wrong. The errors are permanent.
+// validate checks what a caller may have got wrong. Its errors are permanent.
 func (s Spec) validate() error {
 	var problem string
 	switch {
@@ -145,7 +116,7 @@ func (s Spec) validate() error {
 			problem = fmt.Sprintf("pin %q: %q is not an absolute path with 64 hex digits", path, sum)
 		}
 	}
-	for _, name := range s.Env.names() {
+	for _, name := range slices.AppendSeq(slices.Clone(s.Env.Pass), maps.Keys(s.Env.Set)) {
 		if name == "" || strings.ContainsAny(name, "=\x00") {
 			problem = fmt.Sprintf("environment variable %q has no valid name", name)
 		} else if slices.Contains(reservedEnv(), name) {
@@ -158,14 +129,59 @@ func (s Spec) validate() error {
 	return phases.Errorf(phases.CauseExecFailed, "plugin %q cannot be started: %s", s.Name, problem)
 }
 
-// isSHA256 reports whether s is a SHA-256 checksum in hex.
 func isSHA256(s string) bool {
 	b, err := hex.DecodeString(s)
 	return err == nil && len(b) == 32
 }
 
-// InsidePlugin reports whether this process was itself started as a plugin.
-// Such a process never starts its own binary as a plugin again.
+// InsidePlugin reports whether this process is itself a plugin, which never starts its own binary as one.
 func InsidePlugin() bool {
 	return os.Getenv(wire.HandshakeCookieKey) == wire.HandshakeCookieValue
+}
+
+const (
+	markKey      = "GRAPNEL_MARK"
+	socketDirKey = "PLUGIN_UNIX_SOCKET_DIR"
+)
+
+// handshakeEnv returns what go-plugin's servers read. The ports are for servers that cannot listen on a unix socket.
+func handshakeEnv() []string {
+	return []string{
+		wire.HandshakeCookieKey + "=" + wire.HandshakeCookieValue,
+		"PLUGIN_PROTOCOL_VERSIONS=" + strconv.Itoa(wire.ProtocolVersion), "PLUGIN_MIN_PORT=10000", "PLUGIN_MAX_PORT=25000",
+	}
+}
+
+// reservedEnv lists variables whose change by an operator would break the handshake or the search for leftovers.
+func reservedEnv() []string {
+	return []string{
+		wire.HandshakeCookieKey, markKey, socketDirKey, "PLUGIN_UNIX_SOCKET_GROUP",
+		"PLUGIN_MIN_PORT", "PLUGIN_MAX_PORT", "PLUGIN_PROTOCOL_VERSIONS", "PLUGIN_CLIENT_CERT", "PLUGIN_MULTIPLEX_GRPC",
+	}
+}
+
+// environ returns a plugin's whole environment, sorted by name.
+func (e Environment) environ(lookup func(string) (string, bool), dir, mark string, handshake []string) []string {
+	vars := map[string]string{}
+	for _, name := range slices.Concat(requiredEnv(), e.Pass) {
+		if v, ok := lookup(name); ok {
+			vars[name] = v
+		}
+	}
+	// Servers built with an old go-plugin make their socket in TMPDIR.
+	vars["TMPDIR"] = dir
+	maps.Copy(vars, e.Set)
+	for _, entry := range handshake {
+		if name, v, ok := strings.Cut(entry, "="); ok {
+			vars[name] = v
+		}
+	}
+	vars[socketDirKey] = dir
+	vars[markKey] = mark
+
+	list := make([]string, 0, len(vars))
+	for _, name := range slices.Sorted(maps.Keys(vars)) {
+		list = append(list, name+"="+vars[name])
+	}
+	return list
 }

@@ -59,7 +59,7 @@ func TestSpecValidate(t *testing.T) {
 				}
 				return
 			}
-			if ClassOf(err) != ClassPermanent || !strings.Contains(err.Error(), tt.message) {
+			if phases.CodeOf(err) != phases.CauseExecFailed || !strings.Contains(err.Error(), tt.message) {
 				t.Errorf("error %v does not contain %q", err, tt.message)
 			}
 		})
@@ -81,47 +81,26 @@ func TestEnviron(t *testing.T) {
 	}
 }
 
-func TestClassOf(t *testing.T) {
+func TestIsResource(t *testing.T) {
 	t.Parallel()
 
-	tests := []struct {
-		name string
-		err  error
-		want Class
-	}{
-		{"nil", nil, ClassNone},
-		{"cancelled", phases.Errorf(phases.CauseCancelled, "x"), ClassNone},
-		{"timeout", phases.Errorf(phases.CauseStartTimeout, "x"), ClassOrdinary},
-		{"noise", phases.Errorf(phases.CauseStartNoise, "x"), ClassOrdinary},
-		{"unknown", errors.New("x"), ClassOrdinary},
-		{"unsafe path", phases.Errorf(phases.CauseUnsafePath, "x"), ClassPermanent},
-		{"checksum", phases.Errorf(phases.CauseChecksumMismatch, "x"), ClassPermanent},
-		{"version", fmt.Errorf("y: %w", phases.Errorf(phases.CauseVersionMismatch, "x")), ClassPermanent},
-		{"format", execError("p", "", syscall.ENOEXEC), ClassPermanent},
-		{"permission", execError("p", "", syscall.EACCES), ClassPermanent},
-		{"loader", execError("p", "", syscall.ENOENT), ClassPermanent},
-		{"no descriptors", execError("p", "", syscall.EMFILE), ClassResource},
-		{"no processes", resourceOr(phases.CauseInternal, syscall.EAGAIN, "x: %w"), ClassResource},
-		{"no memory", fmt.Errorf("y: %w", syscall.ENOMEM), ClassResource},
+	for _, errno := range []syscall.Errno{syscall.ENOEXEC, syscall.EACCES, syscall.ENOENT} {
+		if err := execError("p", "", errno); IsResource(err) || err.Code != phases.CauseExecFailed {
+			t.Errorf("%v is a failure of the host: %v", errno, err)
+		}
 	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-
-			if got := ClassOf(tt.err); got != tt.want {
-				t.Errorf("ClassOf(%v) = %v, want %v", tt.err, got, tt.want)
-			}
-		})
+	for _, err := range []error{
+		execError("p", "", syscall.EMFILE), resourceOr(phases.CauseInternal, syscall.EAGAIN, "x: %w"), fmt.Errorf("y: %w", syscall.ENOMEM),
+	} {
+		if !IsResource(err) {
+			t.Errorf("not a failure of the host: %v", err)
+		}
 	}
 	if got := resourceOr(phases.CauseInternal, syscall.EMFILE, "x: %w"); got.Code != phases.CauseUnavailable || !got.Retryable {
 		t.Errorf("resourceOr = %+v", got)
 	}
 	if got := resourceOr(phases.CauseInternal, fs.ErrExist, "x: %w"); got.Code != phases.CauseInternal || !errors.Is(got, fs.ErrExist) {
 		t.Errorf("resourceOr = %+v", got)
-	}
-	words := []string{ClassNone.String(), ClassOrdinary.String(), ClassPermanent.String(), ClassResource.String(), Class(9).String()}
-	if diff := cmp.Diff(words, []string{"none", "ordinary", "permanent", "resource", "undefined"}); diff != "" {
-		t.Errorf("words (-got +want):\n%s", diff)
 	}
 }
 

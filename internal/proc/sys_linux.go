@@ -3,9 +3,11 @@ package proc
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"strconv"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -13,34 +15,18 @@ import (
 // maxSocketPath is the size of sun_path less its final zero.
 const maxSocketPath = 107
 
-// shortTemp is where sockets go when the temporary folder has too long a path.
+// shortTemp is for sockets if the temporary directory has too long a path.
 const shortTemp = "/tmp"
 
-// Missing lists the protections that this system does not give, in words for
-// people. It is empty on Linux with /proc.
-func Missing() []string {
-	if canExecHandle() {
-		return nil
-	}
-	return []string{
-		"programs are executed by path, not by the handle that was checked (no /proc)",
-		"descendants outside the process group are not found (no /proc)",
-	}
-}
-
-// canExecHandle reports whether a file can be executed by its descriptor.
 func canExecHandle() bool {
 	_, err := os.Stat("/proc/self/fd")
 	return err == nil
 }
 
-// requiredEnv lists variables without which no program works here: none.
 func requiredEnv() []string { return nil }
 
-// sysProcAttr makes the child the leader of its own process group, so that the
-// keys of a terminal do not reach it, and has it killed when the thread that
-// started it ends. The system forgets the latter for a set-user-ID program. If it is
-// confined it is held until release.
+// sysProcAttr gives the child its own process group, out of reach of a terminal's keys, and has it killed when
+// the thread that started it ends (not so for set-user-ID programs). A confined one is held until release.
 func sysProcAttr(g *cage) *syscall.SysProcAttr {
 	attr := &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	if g.confinement != nil {
@@ -52,9 +38,8 @@ func sysProcAttr(g *cage) *syscall.SysProcAttr {
 	return attr
 }
 
-// withoutStrays adds to a child's files what closes the host's own descriptors
-// in it. Go opens everything so that children do not get it; C libraries, and
-// whoever started the host, may not have. An entry that is nil is closed.
+// withoutStrays adds nil entries, which close the host's own descriptors in the child. Go opens files
+// close-on-exec; C libraries, and whoever started the host, may not have.
 func withoutStrays(files []*os.File) []*os.File {
 	dir, err := os.Open("/proc/self/fd")
 	if err != nil {
@@ -81,12 +66,9 @@ func withoutStrays(files []*os.File) []*os.File {
 	return append(files, make([]*os.File, last+1-len(files))...)
 }
 
-// signalGroup signals the process group that pid leads.
 func signalGroup(pid int, sig syscall.Signal) { _ = unix.Kill(-pid, sig) }
 
-// awaitEnd waits for the end of a child and returns its state. It calls last
-// between the end and the reaping, while the child's number still means its
-// group.
+// awaitEnd waits for the end of a child. It calls last before the reaping, while the number still means its group.
 func awaitEnd(p *os.Process, last func()) *os.ProcessState {
 	for errors.Is(unix.Waitid(unix.P_PID, p.Pid, nil, unix.WEXITED|unix.WNOWAIT, nil), unix.EINTR) {
 	}
@@ -98,21 +80,15 @@ func awaitEnd(p *os.Process, last func()) *os.ProcessState {
 	return state
 }
 
-// onMainThread reports whether the calling thread is the process's first. The
-// death signal and restrictions stick to a thread, and the first is special.
+// onMainThread reports whether the calling thread is the process's first, whose end would not be noticed.
 func onMainThread() bool { return threadID() == unix.Getpid() }
+func threadID() int      { return unix.Gettid() }
 
-// threadID returns the number of the calling thread.
-func threadID() int { return unix.Gettid() }
-
-// limitCore forbids core dumps to a process that has just begun. The limit is
-// 1, not 0: it stops files as 0 does, and it is the only value that also stops
-// a program to which the system pipes dumps.
+// limitCore forbids core dumps to a new process. 1, unlike 0, also stops dumps that the system pipes to a program.
 func limitCore(pid int) {
 	_ = unix.Prlimit(pid, unix.RLIMIT_CORE, &unix.Rlimit{Cur: 1, Max: 1}, nil)
 }
 
-// ownPeak returns the most resident memory that this process has held.
 func ownPeak() int64 {
 	var u unix.Rusage
 	if unix.Getrusage(unix.RUSAGE_SELF, &u) != nil {
@@ -121,8 +97,7 @@ func ownPeak() int64 {
 	return u.Maxrss * 1024
 }
 
-// peakOf returns the most resident memory that a process which has ended held,
-// or one that it waited for.
+// peakOf returns the peak memory of an ended process or of one that it waited for.
 func peakOf(state *os.ProcessState) int64 {
 	if state == nil {
 		return 0
@@ -133,8 +108,7 @@ func peakOf(state *os.ProcessState) int64 {
 	return 0
 }
 
-// oomKills counts the processes that the system has killed for memory since
-// it began; 0 if it does not say.
+// oomKills counts the system's memory kills since its start; 0 if it does not say.
 func oomKills() int {
 	data, err := os.ReadFile("/proc/vmstat")
 	if err != nil {
@@ -147,4 +121,78 @@ func oomKills() int {
 		return 0
 	}
 	return n
+}
+
+// spawn starts a program from a thread that enter has restricted. A confined program is stopped before its
+// first instruction until release, because the thread, which it could trace, must have ended first.
+func (g *cage) spawn(path string, argv []string, attr *os.ProcAttr) (*os.Process, error) {
+	p, err := os.StartProcess(path, argv, attr)
+	if g.confinement == nil {
+		return p, err
+	}
+	if errors.Is(err, unix.EPERM) {
+		if g.group != nil {
+			return nil, fmt.Errorf("ptrace is forbidden here, without which the program would run before it is in its control group: write sandbox: T1: %w", err)
+		}
+		// A debugger that follows the host's children holds this one too.
+		attr.Sys.Ptrace = false
+		g.missing = append(g.missing, "it runs for a moment before its limits are set, and beside a thread of the host that it may trace (ptrace is forbidden here)")
+		p, err = os.StartProcess(path, argv, attr)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if attr.Sys.Ptrace {
+		hold(p.Pid)
+	}
+	if err := g.confinement.Leave(); err != nil {
+		destroy(p)
+		return nil, err
+	}
+	return p, nil
+}
+
+// hold ends the tracing of a process before its first instruction and leaves it stopped, unless it was killed.
+func hold(pid int) {
+	const stopped = unix.WSTOPPED | unix.WEXITED | unix.WNOWAIT
+	for errors.Is(unix.Waitid(unix.P_PID, pid, nil, stopped, nil), unix.EINTR) {
+	}
+	_ = unix.Kill(pid, unix.SIGSTOP)
+	_ = unix.PtraceDetach(pid)
+}
+
+func (g *cage) release(pid, thread int) error {
+	limitCore(pid)
+	if g.confinement == nil {
+		return nil
+	}
+	if err := awaitThread(thread); err != nil {
+		return err
+	}
+	if g.group != nil {
+		if err := g.group.Add(pid); err != nil {
+			return err
+		}
+	}
+	if err := g.confinement.Limit(pid, g.group); err != nil {
+		return err
+	}
+	_ = unix.Kill(pid, unix.SIGCONT) // it may have been killed
+	return nil
+}
+
+// awaitThread waits for the end of a thread. Only a failing signal shows it.
+func awaitThread(thread int) error {
+	const patience = 5 * time.Second
+	look, limit := time.NewTicker(20*time.Microsecond), time.NewTimer(patience)
+	defer look.Stop()
+	defer limit.Stop()
+	for !errors.Is(unix.Tgkill(unix.Getpid(), thread, 0), unix.ESRCH) {
+		select {
+		case <-look.C:
+		case <-limit.C:
+			return fmt.Errorf("the thread that started the program has not ended in %s", patience)
+		}
+	}
+	return nil
 }

@@ -3,6 +3,7 @@
 package proc
 
 import (
+	"io/fs"
 	"os"
 	"syscall"
 )
@@ -10,48 +11,24 @@ import (
 // maxSocketPath is 0: plugins listen on loopback addresses here.
 const maxSocketPath = 0
 
-// shortTemp is no folder: the length of a path does not matter.
+// shortTemp is empty: the length of a path does not matter.
 const shortTemp = ""
 
-// Missing lists the protections that this system does not give, in words for
-// people.
-func Missing() []string {
-	return []string{
-		"a plugin outlives a host that is killed (no death signal)",
-		"a plugin is killed alone, not with its descendants",
-		"a plugin is not asked to end before it is killed, except over its connection",
-		"programs are executed by path, not by the handle that was checked",
-		"nobody checks who may write a plugin's program",
-		"core dumps of plugins are not turned off",
-		"nobody asks whose the socket is that a plugin names",
-		"no sandbox tier above T0 is reached",
-		"a plugin killed for memory counts as a crash",
-		"folders of killed hosts are not removed",
-	}
-}
-
-func canExecHandle() bool { return false }
-
 // requiredEnv lists variables without which no program can open a socket.
-func requiredEnv() []string { return []string{"SYSTEMROOT"} }
-
+func requiredEnv() []string                  { return []string{"SYSTEMROOT"} }
 func sysProcAttr(*cage) *syscall.SysProcAttr { return nil }
 
 // signalGroup does nothing: there are no process groups.
 func signalGroup(int, syscall.Signal) {}
 
-// withoutStrays adds nothing: this system does not tell which descriptors
-// there are.
-func withoutStrays(files []*os.File) []*os.File { return files }
+// checkPath accepts every path: this system has no permission bits.
+func checkPath(string, *os.File) error { return nil }
 
-func onMainThread() bool { return false }
+// writableByOthers finds nothing, for the same reason.
+func writableByOthers(fs.FileInfo) string { return "" }
 
-func threadID() int { return 0 }
+// lockDir locks nothing: this system has no locks on directories. Leftover directories are then never removed.
+func lockDir(string) (*os.File, error) { return nil, nil }
 
-func limitCore(int) {}
-
-func oomKills() int { return 0 }
-
-func ownPeak() int64 { return 0 }
-
-func peakOf(*os.ProcessState) int64 { return 0 }
+// ownedByUser is for the sweep, which locks first.
+func ownedByUser(fs.FileInfo) bool { return true }

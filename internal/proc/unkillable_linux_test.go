@@ -72,10 +72,14 @@ func inTiers(t *testing.T, test func(t *testing.T, how proc.Sandbox)) {
 // TestPluginLeavesItsGroup: a plugin is killed wherever it has gone, and with it
 // neither the host nor anybody of the host's group.
 func TestPluginLeavesItsGroup(t *testing.T) {
+	t.Parallel()
+
 	for _, to := range []string{"child", "host"} {
 		t.Run("for the group of its "+to, func(t *testing.T) {
+			t.Parallel()
+
 			inTiers(t, func(t *testing.T, how proc.Sandbox) {
-				b := setup(t)
+				b := setupParallel(t)
 				bystander := exec.CommandContext(t.Context(), "/bin/sleep", "600") // in the host's group
 				if err := bystander.Start(); err != nil {
 					t.Fatal(err)
@@ -107,8 +111,10 @@ func TestPluginLeavesItsGroup(t *testing.T) {
 
 // TestPluginLeavesItsGroupBeforeTheHandshake: a start that fails leaves nothing.
 func TestPluginLeavesItsGroupBeforeTheHandshake(t *testing.T) {
+	t.Parallel()
+
 	inTiers(t, func(t *testing.T, how proc.Sandbox) {
-		b := setup(t)
+		b := setupParallel(t)
 		spec := b.spec("leave-group-early", "child")
 		spec.Sandbox = how
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -357,7 +363,7 @@ func freeze(t *testing.T, pid int) (thaw func()) {
 // TestProcessThatCannotBeKilled: what it has started does not wait for it, Stop says that
 // it lives, and Clear that it does not any more.
 func TestProcessThatCannotBeKilled(t *testing.T) {
-	b := setup(t)
+	b := setupParallel(t)
 	p, err := proc.Start(t.Context(), b.spec("children"))
 	if err != nil {
 		t.Fatal(err)

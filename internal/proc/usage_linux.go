@@ -14,31 +14,25 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Bounds on what one call of measure costs beyond the table of processes.
+// Bounds on the cost of measure beyond the table of processes.
 const (
-	// nearTime bounds the close look at one family: half of it for what it holds
-	// without it being resident, half for what its processes share.
-	nearTime = 100 * time.Millisecond
-	// nearTotal is when no further close look begins.
-	nearTotal = 2 * nearTime
+	// nearTime bounds the close look at one family: half for what is not resident, half for what is shared.
+	nearTime  = 100 * time.Millisecond
+	nearTotal = 2 * nearTime // when no further close look begins
 )
 
-// nearLook is the last close look at a family.
 type nearLook struct {
 	at   time.Time
 	held int64
 }
 
-// table is the machine as measure sees it.
 type table struct {
 	processes []process
 	tagged    map[tag]map[procID]bool
-	// shared is all shared memory and files in memory, whoever holds them.
-	shared int64
+	shared    int64
 }
 
-// measure is Measure for families with their limits of memory, 0 for none; nil
-// is one that has not begun.
+// measure is Measure for families with their memory limits (0 is unlimited). A nil family has not begun.
 func measure(families []*family, limits []int64) ([]Usage, bool) {
 	if len(families) == 0 || !canExecHandle() { // it stands for /proc
 		return make([]Usage, len(families)), canExecHandle()
@@ -66,8 +60,7 @@ func measure(families []*family, limits []int64) ([]Usage, bool) {
 	return list, true
 }
 
-// newTable sorts processes by tag. A mark is not looked for: reading it takes as
-// long as a plugin wants, up to megabytes for each process.
+// newTable sorts processes by tag. Marks are not read: that may take megabytes for each process.
 func newTable(processes []process) *table {
 	t := &table{processes: processes, tagged: map[tag]map[procID]bool{}, shared: sharedMemory()}
 	for _, p := range processes {
@@ -81,11 +74,9 @@ func newTable(processes []process) *table {
 	return t
 }
 
-// usage sums up the living members of a family, and remembers them and no
-// others: a plugin may start a program for each of its calls. The table may lack
-// some, since it is older than what is known, or since this process had no
-// descriptor free to read it: they are forgotten when it is certain that they
-// have ended. Nothing else may lead to them any more.
+// usage sums up the living members of a family, and remembers only them, since a plugin may start a program for
+// each call. Known members that the table lacks are kept until it is certain that they have ended: nothing else
+// may lead to them.
 func (f *family) usage(t *table) (Usage, map[procID]process) {
 	roots := f.members()
 	maps.Copy(roots, t.tagged[f.tag])
@@ -93,24 +84,16 @@ func (f *family) usage(t *table) (Usage, map[procID]process) {
 	members := f.closure(t.processes, roots)
 	maps.DeleteFunc(members, func(_ procID, p process) bool { return p.zombie })
 	f.update(members)
-	u := Usage{RSS: resident(members), Processes: len(members)}
+	u := Usage{Processes: len(members)}
 	for _, p := range members {
+		u.RSS += p.pages * int64(os.Getpagesize()) // what they share is counted for each
 		u.Threads += p.threads
 	}
 	return u, members
 }
 
-// resident sums up what processes hold, what they share counted for each.
-func resident(members map[procID]process) (sum int64) {
-	for _, p := range members {
-		sum += p.pages * int64(os.Getpagesize())
-	}
-	return sum
-}
-
-// surely reports whether no close look is needed to compare a family with its limit:
-// it is one process that is over it, or all are below it even with all shared memory
-// of the machine and a page table for each address.
+// surely reports whether no close look is needed: one process alone is above the limit, or all are below it
+// even with all shared memory of the machine and a page table for each address.
 func (u Usage) surely(members map[procID]process, limit, shared int64) bool {
 	if len(members) == 1 && u.RSS > limit {
 		return true
@@ -122,14 +105,12 @@ func (u Usage) surely(members map[procID]process, limit, shared int64) bool {
 	return most <= limit
 }
 
-// pageTables returns the most that the page tables of so many addresses take: an
-// entry of 8 bytes for each page, and little for the levels above.
+// pageTables returns the most that the page tables for size bytes take: 8 bytes for each page and a little more.
 func pageTables(size int64) int64 {
 	const entry, levels = 8, 1 << 16
 	return size/int64(os.Getpagesize())*entry*9/8 + levels
 }
 
-// doubt is a family that takes a close look.
 type doubt struct {
 	family  *family
 	members map[procID]process
@@ -137,9 +118,8 @@ type doubt struct {
 	limit   int64
 }
 
-// settle looks closely at families, those first that were not looked at for longest,
-// until it has taken its time. The others hold what they held at their last look, and
-// before the first one no more than their limit.
+// settle looks closely at families until nearTotal, those first that have waited longest. The others hold what
+// they held at their last look, or no more than their limit before the first.
 func settle(list []doubt) {
 	slices.SortFunc(list, func(a, b doubt) int { return a.family.near.at.Compare(b.family.near.at) })
 	begin := time.Now()
@@ -154,14 +134,14 @@ func settle(list []doubt) {
 	}
 }
 
-// closely returns what a family holds, with its page tables and with what it holds
-// without it being resident. Only if that is more than its limit is everything counted
-// exactly once.
+// closely adds page tables and non-resident memory. Only a sum above the limit is counted exactly.
 func (f *family) closely(members map[procID]process, resident, limit int64) int64 {
 	end := time.Now().Add(nearTime / 2)
 	var tables int64
 	for id := range members {
-		tables += pageTablesOf(id.pid)
+		data, _ := readProc(id.pid, "status")
+		size, _ := parseSize(data, "VmPTE:")
+		tables += size
 		if tables > limit || time.Now().After(end) {
 			break
 		}
@@ -177,18 +157,6 @@ func (f *family) closely(members map[procID]process, resident, limit int64) int6
 	return sum
 }
 
-// pageTablesOf returns what the page tables of a process take.
-func pageTablesOf(pid int) int64 {
-	data, err := readProc(pid, "status")
-	if err != nil {
-		return 0
-	}
-	n, _ := parseSize(data, "VmPTE:")
-	return n
-}
-
-// update makes the living members the known ones, with those that the table lacked and
-// that have not ended.
 func (f *family) update(living map[procID]process) {
 	f.remember(living)
 	f.mu.Lock()
@@ -208,9 +176,7 @@ func hasEnded(id procID) bool {
 	return ok && (p.id != id || p.zombie)
 }
 
-// exact sums up the memory of processes once more, what they share and what they
-// hold in segments counted once. The system takes its time for that: of those that
-// take too long it takes a sample, in which large ones are likelier, and scales it up.
+// exact counts shared memory and segments once. If that takes too long it samples, large processes first.
 func exact(members map[procID]process, held segments) int64 {
 	type place struct {
 		process
@@ -236,8 +202,7 @@ func exact(members map[procID]process, held segments) int64 {
 	return held.size() + sum
 }
 
-// proportionalSize returns the memory of a process, what it shares with others
-// in equal parts; all of it where the system does not tell.
+// proportionalSize returns the memory of a process with shared memory divided where the system says it.
 func proportionalSize(pid int) int64 {
 	if data, err := readProc(pid, "smaps_rollup"); err == nil {
 		if n, ok := parsePSS(data); ok {
@@ -248,10 +213,8 @@ func proportionalSize(pid int) int64 {
 	return p.pages * int64(os.Getpagesize())
 }
 
-// parsePSS reads the line "Pss: 12 kB" of /proc/PID/smaps_rollup.
 func parsePSS(data []byte) (size int64, ok bool) { return parseSize(data, "Pss:") }
 
-// parseSize reads a line like "Pss: 12 kB".
 func parseSize(data []byte, name string) (size int64, ok bool) {
 	for line := range bytes.Lines(data) {
 		rest, found := bytes.CutPrefix(line, []byte(name))

@@ -71,7 +71,7 @@ func TestUsageForgetsTheDead(t *testing.T) {
 		t.Errorf("known are %v, want only %v", f.known, alive)
 	}
 	zombie := process{id: alive, zombie: true}
-	zombie.id.pid = os.Getppid() // a family does not count this process
+	zombie.id = procID{pid: os.Getppid(), start: 1} // a family does not count this process
 	f.known = map[procID]bool{zombie.id: true}
 	f.usage(&table{processes: []process{zombie}})
 	if len(f.known) != 0 {
@@ -80,7 +80,7 @@ func TestUsageForgetsTheDead(t *testing.T) {
 }
 
 // TestClearKills: descendants that could not be killed at the end of their process are
-// tried again, and not forgotten when the folder can be removed.
+// tried again, and not forgotten when the directory can be removed.
 func TestClearKills(t *testing.T) {
 	t.Parallel()
 
@@ -94,12 +94,12 @@ func TestClearKills(t *testing.T) {
 	if !ok {
 		t.Skip("no /proc")
 	}
-	private, err := newFolder(runtimeDir(t))
+	private, err := newPrivateDir(runtimeDir(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	p := &Process{
-		gone: make(chan struct{}), cage: &cage{}, folder: private,
+		gone: make(chan struct{}), cage: &cage{}, dir: private,
 		child: &child{family: &family{mark: "no mark", known: map[procID]bool{left.id: true}}},
 	}
 	if err := p.Clear(); err == nil || hasEnded(left.id) {
@@ -113,7 +113,7 @@ func TestClearKills(t *testing.T) {
 		t.Error("it lives on")
 	}
 	if _, err := os.Stat(private.path); !os.IsNotExist(err) {
-		t.Errorf("the folder is left: %v", err)
+		t.Errorf("the directory is left: %v", err)
 	}
 }
 

@@ -18,7 +18,7 @@ import (
 )
 
 // vandal starts a process that outlives its plugin: nothing leads to it, and it
-// swaps directories of the private folder for links as fast as it can.
+// swaps directories of the private directory for links as fast as it can.
 func vandal(_, stderr *os.File) {
 	dir := os.Getenv("TMPDIR")
 	_ = os.MkdirAll(filepath.Join(dir, "a/b/c"), 0o700)
@@ -58,7 +58,7 @@ func vandalise() {
 }
 
 // TestStopBesideVandal: a host that cleans up after a plugin changes nothing
-// outside, whatever a surviving process does meanwhile, and the folder goes.
+// outside, whatever a surviving process does meanwhile, and the directory goes.
 func TestStopBesideVandal(t *testing.T) {
 	proc.AsUsers(t, func(t *testing.T) {
 		for _, tier := range []sandbox.Tier{sandbox.T0, sandbox.T1} {
@@ -68,7 +68,7 @@ func TestStopBesideVandal(t *testing.T) {
 				}
 				out := proc.MakeOutside(t)
 				b := setup(t)
-				for range 10 {
+				for range proc.Scaled(20) {
 					stopBesideVandal(t, b, tier, out.Path())
 					proc.Check(out, t)
 				}

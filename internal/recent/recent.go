@@ -4,8 +4,7 @@ package recent
 import "slices"
 
 // Map is a bounded map whose keys have owners. A full map forgets the oldest key of the
-// owner that has most: of n owners, none loses a key while it has fewer than an nth of
-// the limit. It is not safe for concurrent use.
+// owner with most keys. It is not safe for concurrent use.
 type Map[V any] struct {
 	limit int
 	items map[string]item[V]
@@ -30,7 +29,7 @@ func (m *Map[V]) Get(key string) (V, bool) {
 	return i.value, ok
 }
 
-// Lookup is Get for a key that is not a string yet, and need not become one.
+// Lookup is Get without a conversion of the key.
 func (m *Map[V]) Lookup(key []byte) (V, bool) {
 	i, ok := m.items[string(key)]
 	return i.value, ok
@@ -42,12 +41,11 @@ func (m *Map[V]) Owner(key string) (string, bool) {
 	return i.owner, ok
 }
 
-// Keys returns the keys of an owner, oldest first. The list must not be changed, and is
-// valid until the map is.
+// Keys returns the keys of an owner, oldest first. The list must not be changed.
 func (m *Map[V]) Keys(owner string) []string { return m.order[owner] }
 
-// Put sets the value of a key; one that is there keeps its owner and its age. For a new
-// key a full map forgets another one, whose value it returns.
+// Put sets the value of a key; an existing one keeps its owner and age. A full map forgets
+// another key, whose value it returns.
 func (m *Map[V]) Put(owner, key string, v V) (forgotten V, full bool) {
 	if old, known := m.items[key]; known {
 		m.items[key] = item[V]{old.owner, v}
@@ -64,8 +62,8 @@ func (m *Map[V]) Put(owner, key string, v V) (forgotten V, full bool) {
 	return forgotten, full
 }
 
-// Evict forgets the oldest key of the owner with most keys, of the given one if it has as
-// many, and returns its value; false for an empty map.
+// Evict forgets the oldest key of the owner with most keys, preferring the given one, and
+// returns its value; false for an empty map.
 func (m *Map[V]) Evict(owner string) (V, bool) {
 	for o, keys := range m.order {
 		if len(keys) > len(m.order[owner]) {

@@ -73,8 +73,8 @@ type failing struct {
 	err error
 }
 
-// Repeat implements replay.Engine.
-func (f failing) Repeat(context.Context, *runtime.Exchange) (*runtime.Exchange, error) {
+// Replay implements replay.Engine.
+func (f failing) Replay(context.Context, *runtime.Exchange) (*runtime.Exchange, error) {
 	return f.now, f.err
 }
 
@@ -121,7 +121,7 @@ func TestRead(t *testing.T) {
 	}
 	text := head + configure("a", "one", "1", `{"v":1}`) + configure("b", "one", "1", `{"v":2}`) + call("a", "one", "1", "crash") + call("b", "one", "1", "cancelled") +
 		configure("a", "one", "2", `{"v":1}`) + call("a", "one", "2", "crash") + call("a", "other", "9", "timeout") +
-		`{"kind":"gap","session":"a","left_out":2,"why":"full"}` + "\n" + `{"kind":"end","session":"a","left_out":5,"why":"full"}` + "\n" + `{"kind":"end","ses`
+		`{"kind":"gap","session":"a","omitted":2,"why":"full"}` + "\n" + `{"kind":"end","session":"a","omitted":5,"why":"full"}` + "\n" + `{"kind":"end","ses`
 	all, err := replay.Read(strings.NewReader(text), replay.Filter{})
 	if err != nil {
 		t.Fatal(err)
@@ -134,7 +134,7 @@ func TestRead(t *testing.T) {
 	if diff := cmp.Diff(got, want); diff != "" {
 		t.Errorf("parts (-got +want):\n%s", diff)
 	}
-	if all.LeftOut != 5 || all.Why != "full" || all.Unfinished != 1 || all.Parts[0].Phases[0] != "x.host.p" {
+	if all.Omitted != 5 || all.Why != "full" || all.Unfinished != 1 || all.Parts[0].Phases[0] != "x.host.p" {
 		t.Errorf("recording %+v", all)
 	}
 	// Nobody knows what would have been answered to a caller who had gone.

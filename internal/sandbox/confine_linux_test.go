@@ -21,7 +21,7 @@ func needLandlock(t *testing.T) {
 	}
 }
 
-// fixture makes a folder to be granted and another one beside it, each with a file "f".
+// fixture makes a directory to be granted and another one beside it, each with a file "f".
 func fixture(t *testing.T) (granted string) {
 	t.Helper()
 
@@ -49,7 +49,7 @@ func TestConfinedShell(t *testing.T) {
 		fails        bool
 	}{
 		{"runs at all", "echo hello", nil, "hello", false},
-		{"its folder is its own", "echo a > x && mkdir d && mv x d/y && ln d/y z && cat z && rm -r d z", nil, "a", false},
+		{"its directory is its own", "echo a > x && mkdir d && mv x d/y && ln d/y z && cat z && rm -r d z", nil, "a", false},
 		{"devices that everything uses", "echo a > /dev/null && head -c 1 /dev/urandom | wc -c", nil, "1", false},
 		{"no reading without a grant", "read x < $DIR/f", nil, "Permission denied", true},
 		{"reading with a grant", `read x < $DIR/f; echo "$x"`, func(p *Policy, dir string) { p.Read = []string{dir} }, "text of granted", false},
@@ -85,7 +85,7 @@ func TestPrepareRefuses(t *testing.T) {
 	needLandlock(t)
 
 	for _, p := range []Policy{{Read: []string{"x"}}, {Write: []string{"/a/../b"}}, {Net: Net{Connect: []uint16{0}}}} {
-		if c, err := Prepare(p, Program{Folder: t.TempDir()}); err == nil {
+		if c, err := Prepare(p, Program{Dir: t.TempDir()}); err == nil {
 			c.Close()
 			t.Errorf("policy %+v is accepted", p)
 		}
@@ -97,13 +97,13 @@ func TestAbsentGrants(t *testing.T) {
 	needLandlock(t)
 
 	dir := t.TempDir()
-	c, err := Prepare(Policy{Read: []string{dir + "/no", dir}, Write: []string{"/dev/null/x"}}, Program{Folder: dir})
+	c, err := Prepare(Policy{Read: []string{dir + "/no", dir}, Write: []string{"/dev/null/x"}}, Program{Dir: dir})
 	if err != nil {
 		t.Fatal(err)
 	}
 	c.Close()
 	c.Close() // harmless
-	if diff := cmp.Diff(c.Absent(), []string{dir + "/no", "/dev/null/x"}); diff != "" {
+	if diff := cmp.Diff(c.Absent, []string{dir + "/no", "/dev/null/x"}); diff != "" {
 		t.Errorf("absent (-got +want):\n%s", diff)
 	}
 }
@@ -113,7 +113,7 @@ func TestApplyOnlyOnItsOwnThread(t *testing.T) {
 	needLandlock(t)
 
 	granted := fixture(t)
-	c, err := Prepare(Policy{}, Program{Folder: t.TempDir()})
+	c, err := Prepare(Policy{}, Program{Dir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -150,7 +150,7 @@ func TestFilter(t *testing.T) {
 			{before, some, tt.port},
 			{before, all, tt.all},
 		} {
-			want := uint32(allow)
+			want := uint32(unix.SECCOMP_RET_ALLOW)
 			if c.want != 0 {
 				want = refuse(c.want)
 			}

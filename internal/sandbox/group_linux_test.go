@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// fakeGroup makes a folder with control files.
+// fakeGroup makes a directory with control files.
 func fakeGroup(t *testing.T, files map[string]string) string {
 	t.Helper()
 
@@ -101,7 +101,7 @@ func TestFindGroupBase(t *testing.T) {
 		{"nothing offered", with(map[string]string{"cgroup.controllers": ""}), Limits{Memory: 1}, "does not offer memory, pids", false},
 		{"processes in it", with(map[string]string{"cgroup.procs": "7\n"}), Limits{Memory: 1}, "holds processes, and such a group cannot share out memory, pids", false},
 		{"processes, but shared out", with(map[string]string{"cgroup.procs": "7\n", "cgroup.subtree_control": "pids"}), Limits{}, "", false},
-		{"no group", nil, Limits{}, "is no control group of the second version", false},
+		{"no group", nil, Limits{}, "is not a control group of the second version", false},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -142,11 +142,11 @@ func TestEnable(t *testing.T) {
 		t.Errorf("written %q", got)
 	}
 	if err := enable(t.TempDir(), nil); err == nil {
-		t.Error("a folder that is no group can be shared out")
+		t.Error("a directory that is no group can be shared out")
 	}
 }
 
-func TestGroupFolder(t *testing.T) {
+func TestGroupDirectory(t *testing.T) {
 	t.Parallel()
 
 	const hybrid = "9:name=systemd:/\n8:pids:/x\n0::/user.slice/a b\n"
@@ -170,21 +170,21 @@ func TestGroupFolder(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 
-			got, err := groupFolder([]byte(tt.membership), []byte(tt.mounts))
+			got, err := groupDir([]byte(tt.membership), []byte(tt.mounts))
 			if got != tt.want || (err != nil) != (tt.problem != "") || err != nil && !strings.Contains(err.Error(), tt.problem) {
-				t.Errorf("groupFolder = %q, %v; want %q, %q", got, err, tt.want, tt.problem)
+				t.Errorf("groupDir = %q, %v; want %q, %q", got, err, tt.want, tt.problem)
 			}
 		})
 	}
 }
 
-func FuzzGroupFolder(f *testing.F) {
+func FuzzGroupDirectory(f *testing.F) {
 	f.Add([]byte("0::/a\n"), []byte("1 1 0:1 / /g rw - cgroup2 c rw\n"))
 	f.Add([]byte("0::/"), []byte("1 1 0:1 /a /g\\040h - cgroup2"))
 	f.Fuzz(func(t *testing.T, membership, mounts []byte) {
-		got, err := groupFolder(membership, mounts)
+		got, err := groupDir(membership, mounts)
 		if (got == "") != (err != nil) {
-			t.Fatalf("groupFolder = %q, %v", got, err)
+			t.Fatalf("groupDir = %q, %v", got, err)
 		}
 	})
 }
@@ -236,7 +236,7 @@ func realGroup(t *testing.T, l Limits) *Group {
 		for err := g.Remove(); errors.Is(err, unix.EBUSY); err = g.Remove() {
 			_ = g.Kill()
 		}
-		if _, err := os.Stat(g.Path()); err == nil {
+		if _, err := os.Stat(g.path); err == nil {
 			t.Error("the group is still there")
 		}
 	})
@@ -265,18 +265,18 @@ func TestRealGroup(t *testing.T) {
 	t.Parallel()
 
 	g := realGroup(t, Limits{Tasks: NoLimit})
-	if _, err := NewGroup(filepath.Dir(g.Path()), filepath.Base(g.Path()), Limits{Tasks: NoLimit}); err == nil {
+	if _, err := NewGroup(filepath.Dir(g.path), filepath.Base(g.path), Limits{Tasks: NoLimit}); err == nil {
 		t.Error("a group that exists is made again")
 	}
 	p := startIn(t, g, "sleep 600 & wait")
 	membership, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", p.Pid))
-	if err != nil || !strings.Contains(string(membership), filepath.Base(g.Path())) {
+	if err != nil || !strings.Contains(string(membership), filepath.Base(g.path)) {
 		t.Errorf("the program is in %q, %v", membership, err)
 	}
 	if err := g.Remove(); !errors.Is(err, unix.EBUSY) {
 		t.Errorf("removing a group in which something lives: %v", err)
 	}
-	if err := KillGroup(g.Path()); err != nil {
+	if err := KillGroup(g.path); err != nil {
 		t.Fatal(err)
 	}
 	state, err := p.Wait()
@@ -316,6 +316,6 @@ func TestKillWithoutTheControlFile(t *testing.T) {
 		t.Errorf("the program ended with %v, %v", state, err)
 	}
 	if err := KillGroup(t.TempDir()); err == nil {
-		t.Error("a folder that is no group can be killed")
+		t.Error("a directory that is no group can be killed")
 	}
 }

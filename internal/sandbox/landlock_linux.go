@@ -15,20 +15,18 @@ import (
 const (
 	fsRead = unix.LANDLOCK_ACCESS_FS_EXECUTE | unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_READ_DIR
 	fsUse  = unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE
-	// fsWrite leaves out device nodes: they are doors to what is not a file.
+	// fsWrite omits device nodes, which give access to more than files.
 	fsWrite = fsRead | fsUse | unix.LANDLOCK_ACCESS_FS_REMOVE_DIR | unix.LANDLOCK_ACCESS_FS_REMOVE_FILE |
 		unix.LANDLOCK_ACCESS_FS_MAKE_DIR | unix.LANDLOCK_ACCESS_FS_MAKE_REG | unix.LANDLOCK_ACCESS_FS_MAKE_SOCK |
 		unix.LANDLOCK_ACCESS_FS_MAKE_FIFO | unix.LANDLOCK_ACCESS_FS_MAKE_SYM | unix.LANDLOCK_ACCESS_FS_REFER
-	// fsAll has sockets besides: whoever owns one may do with it what its program
-	// lets clients do. A program reaches those of its own domain without a rule.
+	// fsAll adds devices and sockets of other programs. A program's own sockets need no rule.
 	fsAll = fsWrite | unix.LANDLOCK_ACCESS_FS_MAKE_CHAR | unix.LANDLOCK_ACCESS_FS_MAKE_BLOCK | unix.LANDLOCK_ACCESS_FS_IOCTL_DEV |
 		unix.LANDLOCK_ACCESS_FS_RESOLVE_UNIX
-	// fsOnFile are the rights that a rule for a single file may have.
+	// fsOnFile are the rights that a rule for a file may have.
 	fsOnFile = unix.LANDLOCK_ACCESS_FS_EXECUTE | fsUse | unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
 )
 
-// signalErratum is the number of Landlock's correction that lets threads of
-// one process signal each other again. Go's scheduler lives on that.
+// signalErratum is the Landlock fix that lets threads of one process signal each other, as Go's scheduler does.
 const signalErratum = 2
 
 // netPort is the kernel's struct landlock_net_port_attr.
@@ -36,8 +34,7 @@ type netPort struct {
 	access, port uint64
 }
 
-// landlock returns the version of the interface and its corrections, or why
-// there is none.
+// landlock returns the version of the interface and its fixed errata, or why there is none.
 func landlock() (abi int, errata uint64, why string) {
 	query := func(flag uintptr) (uintptr, unix.Errno) {
 		r, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, flag)
@@ -58,34 +55,26 @@ func landlock() (abi int, errata uint64, why string) {
 	return int(r), errata, ""
 }
 
-// handled returns the rights for files that a version of Landlock knows.
+// handled returns the file rights that a version of Landlock knows.
 func handled(abi int) uint64 {
 	rights := uint64(fsAll)
-	if abi < abiUnix {
-		rights &^= unix.LANDLOCK_ACCESS_FS_RESOLVE_UNIX
-	}
-	if abi < abiIoctl {
-		rights &^= unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
-	}
-	if abi < abiTruncate {
-		rights &^= unix.LANDLOCK_ACCESS_FS_TRUNCATE
-	}
-	if abi < 2 {
-		rights &^= unix.LANDLOCK_ACCESS_FS_REFER
+	for since, right := range map[int]uint64{
+		abiUnix: unix.LANDLOCK_ACCESS_FS_RESOLVE_UNIX, abiIoctl: unix.LANDLOCK_ACCESS_FS_IOCTL_DEV,
+		abiTruncate: unix.LANDLOCK_ACCESS_FS_TRUNCATE, abiRefer: unix.LANDLOCK_ACCESS_FS_REFER,
+	} {
+		if abi < since {
+			rights &^= right
+		}
 	}
 	return rights
 }
 
-// ruleset is a Landlock ruleset that is being made.
 type ruleset struct {
 	fd     int
 	rights uint64 // for files, those that this kernel knows
-	// absent are granted paths that cannot be reached.
-	absent []string
 }
 
-// newRuleset makes a ruleset that allows nothing. The caller has checked that
-// the system supports it.
+// newRuleset makes a ruleset that allows nothing.
 func newRuleset(s Support, n Net) (*ruleset, error) {
 	r := &ruleset{rights: handled(s.Landlock)}
 	attr := unix.LandlockRulesetAttr{Handled_access_fs: r.rights}
@@ -103,9 +92,8 @@ func newRuleset(s Support, n Net) (*ruleset, error) {
 	return r, err
 }
 
-// create makes an empty ruleset and returns its descriptor.
 func create(attr unix.LandlockRulesetAttr) (int, error) {
-	// Older kernels take a longer attribute whose rest is zero.
+	// Older kernels accept a longer attribute whose rest is zero.
 	fd, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attr)), unsafe.Sizeof(attr), 0) //nolint:gosec // how the kernel takes it
 	if errno != 0 {
 		return -1, os.NewSyscallError("landlock_create_ruleset", errno)
@@ -114,39 +102,21 @@ func create(attr unix.LandlockRulesetAttr) (int, error) {
 }
 
 // rightsOf translates a kind of access.
-func rightsOf(a Access) uint64 {
-	switch a {
-	case AccessRead:
-		return fsRead
-	case AccessUse:
-		return fsUse
-	case AccessWrite:
-		return fsWrite
-	case AccessAll:
-		return fsAll
-	case AccessNone:
-	}
-	return 0
-}
+func rightsOf(a Access) uint64 { return [...]uint64{0, fsRead, fsUse, fsWrite, fsAll}[a] }
 
-// path allows access to what a path leads to, links followed. A path that
-// leads nowhere, or where this user may not go, is noted if it was granted.
-func (r *ruleset) path(path string, a Access, granted bool) error {
+// path allows access to what a path leads to, links followed, and reports whether it could be reached.
+func (r *ruleset) path(path string, a Access) (bool, error) {
 	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) || errors.Is(err, unix.ENOTDIR) {
-		if granted {
-			r.absent = append(r.absent, path)
-		}
-		return nil
+		return false, nil
 	}
 	if err != nil {
-		return &os.PathError{Op: "open", Path: path, Err: err}
+		return false, &os.PathError{Op: "open", Path: path, Err: err}
 	}
 	defer func() { _ = unix.Close(fd) }()
-	return r.handle(fd, path, a)
+	return true, r.handle(fd, path, a)
 }
 
-// handle allows access to an open file or folder.
 func (r *ruleset) handle(fd int, path string, a Access) error {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
@@ -162,8 +132,7 @@ func (r *ruleset) handle(fd int, path string, a Access) error {
 	return nil
 }
 
-// ports allows TCP as granted. Nothing is handled, and no rule may be made, if
-// all is.
+// ports allows TCP as granted. If all is granted, no rules may be added.
 func (r *ruleset) ports(n Net) error {
 	if n.All {
 		return nil
@@ -184,7 +153,6 @@ func (r *ruleset) ports(n Net) error {
 // ruleNetPort is the kernel's LANDLOCK_RULE_NET_PORT.
 const ruleNetPort = 2
 
-// add adds one rule.
 func (r *ruleset) add(kind uintptr, attr unsafe.Pointer) error {
 	_, _, errno := unix.Syscall6(unix.SYS_LANDLOCK_ADD_RULE, uintptr(r.fd), kind, uintptr(attr), 0, 0, 0)
 	runtime.KeepAlive(attr)
@@ -194,7 +162,7 @@ func (r *ruleset) add(kind uintptr, attr unsafe.Pointer) error {
 	return nil
 }
 
-// restrict puts the calling thread into a new domain with these rules.
+// restrict puts the calling thread into a new domain.
 func (r *ruleset) restrict(flags uintptr) error {
 	if _, _, errno := unix.Syscall(unix.SYS_LANDLOCK_RESTRICT_SELF, uintptr(r.fd), flags, 0); errno != 0 {
 		return os.NewSyscallError("landlock_restrict_self", errno)

@@ -1,20 +1,22 @@
 package sandbox
 
+import (
+	"debug/elf"
+	"io"
+	"os"
+	"strings"
+)
+
 // Access is what may be done with a path. The zero value is nothing.
 type Access uint8
 
-// The kinds of access, each with all of the one before.
+// The kinds of access, each including the one before.
 const (
-	AccessNone Access = iota
-	// AccessRead is reading and executing files and listing folders.
-	AccessRead
-	// AccessUse is reading and writing files that exist.
-	AccessUse
-	// AccessWrite is all that can be done with files and folders, but making
-	// device nodes and commanding devices.
-	AccessWrite
-	// AccessAll is that too.
-	AccessAll
+	AccessNone  Access = iota
+	AccessRead         // reading and executing files and listing directories
+	AccessUse          // reading and writing existing files
+	AccessWrite        // everything but making device nodes and using ioctl on devices
+	AccessAll          // everything
 )
 
 // Kind is a property of a program that decides what it needs.
@@ -22,30 +24,23 @@ type Kind uint8
 
 // The kinds of programs.
 const (
-	// KindEvery is every program.
-	KindEvery Kind = iota
-	// KindDynamic is one that a loader links at its start, or a script.
-	KindDynamic
-	// KindScript is one that an interpreter runs.
-	KindScript
-	// KindNetwork is one that was granted network.
-	KindNetwork
+	KindEvery   Kind = iota // every program
+	KindDynamic             // a dynamically linked program, or a script
+	KindScript              // KindScript runs in an interpreter
+	KindNetwork             // KindNetwork was granted network
 )
 
-// Need is one path that a program may use without a grant.
+// Need is a row of [Needs]. Why says what fails without it.
 type Need struct {
 	Kind   Kind
 	Access Access
 	Paths  []string
-	// Why says what does not work without it.
-	Why string
+	Why    string
 }
 
-// Needs is the table of what a confined program gets without a grant, beside
-// its own file, that of its interpreter and of its loader, and its private
-// folder. A path that is absent is left out. Not in it, on purpose: /proc,
-// which shows the arguments of all processes; /sys; /tmp, since TMPDIR is the
-// private folder; and the home folder.
+// Needs is what a confined program gets without a grant, beside its own file, its interpreter, its loader and
+// its private directory. Absent paths are skipped. Deliberately not in it: /proc, which shows the arguments of
+// all processes; /sys; /tmp, since TMPDIR is private; and the home directory.
 func Needs() []Need {
 	return []Need{
 		{KindEvery, AccessUse, []string{"/dev/null", "/dev/zero", "/dev/full"}, "programs open them as their first act"},
@@ -65,4 +60,41 @@ func Needs() []Need {
 			"/usr/share/ca-certificates", "/usr/local/share/ca-certificates",
 		}, "the certificates of other machines could not be checked"},
 	}
+}
+
+// Program is what is going to be started.
+type Program struct {
+	Files  []*os.File // the program, or a script and its interpreter. The caller keeps them
+	Script bool       // Script says that an interpreter runs it
+	Dir    string     // the program's private directory, which it may use freely
+}
+
+func (p Program) kinds(n Net) (kinds map[Kind]bool, loaders []string) {
+	kinds = map[Kind]bool{KindEvery: true, KindNetwork: !n.none(), KindScript: p.Script, KindDynamic: p.Script}
+	for _, f := range p.Files {
+		if path := loader(f); path != "" {
+			kinds[KindDynamic] = true
+			loaders = append(loaders, path)
+		}
+	}
+	return kinds, loaders
+}
+
+// loader returns the path of an ELF program's loader, or "".
+func loader(f io.ReaderAt) string {
+	image, err := elf.NewFile(f)
+	if err != nil {
+		return ""
+	}
+	for _, segment := range image.Progs {
+		if segment.Type != elf.PT_INTERP || segment.Filesz > 4096 {
+			continue
+		}
+		path, err := io.ReadAll(segment.Open())
+		if err != nil {
+			return ""
+		}
+		return strings.TrimRight(string(path), "\x00")
+	}
+	return ""
 }

@@ -1,9 +1,54 @@
 package sandbox
 
-import "fmt"
+import (
+	"fmt"
+)
+
+// Tier is how strongly a process is confined. Each tier includes the ones before.
+type Tier uint8
+
+// The tiers; see the package comment.
+const (
+	T0 Tier = iota
+	T1
+	T2
+)
+
+// String returns the tier as operators write it.
+func (t Tier) String() string {
+	if t > T2 {
+		return fmt.Sprintf("undefined tier %d", uint8(t))
+	}
+	return "T" + string('0'+rune(t))
+}
+
+// ParseTier is the inverse of String; "" is T0.
+func ParseTier(s string) (Tier, error) {
+	for t := T0; t <= T2; t++ {
+		if s == t.String() {
+			return t, nil
+		}
+	}
+	if s == "" {
+		return T0, nil
+	}
+	return T0, fmt.Errorf("sandbox tier %q is not one of T0, T1, T2", s)
+}
+
+// UnreachableError says that this system cannot give a tier, and why.
+type UnreachableError struct {
+	Tier Tier
+	Why  string
+}
+
+// Error implements error.
+func (e *UnreachableError) Error() string {
+	return fmt.Sprintf("the sandbox tier %s is not reachable here: %s", e.Tier, e.Why)
+}
 
 // Versions of Landlock, by what they brought.
 const (
+	abiRefer    = 2 // Linux 5.19: moving files between directories
 	abiTruncate = 3 // Linux 6.2: cutting files
 	abiNet      = 4 // Linux 6.7: TCP
 	abiIoctl    = 5 // Linux 6.10: commands to devices
@@ -12,21 +57,17 @@ const (
 	abiUnix     = 9 // Linux 7.1: unix sockets with a path
 )
 
-// Support is what the running system offers for a confinement.
+// Support is what the running system offers.
 type Support struct {
-	// Landlock is the version of its interface, or 0.
-	Landlock int
-	// NoLandlock says why that is 0.
+	Landlock   int // the version of its interface, or 0; NoLandlock says why 0
 	NoLandlock string
-	// Signals says that signals can be kept inside without harm: kernels that
-	// brought that keep them from threads of the host itself, until corrected.
+	// Signals says that signals can be confined without harm: the first kernels that do so also keep them from
+	// the host's own threads.
 	Signals bool
-	// Filter says that system calls can be filtered.
-	Filter bool
+	Filter  bool // Filter says that system calls can be filtered
 }
 
-// Check says whether the system can enforce a policy: nil, or an
-// [*UnreachableError]. Cutting and TCP are what T1 promises.
+// Check says whether the system can enforce a policy: nil, or an [*UnreachableError]. T1 promises truncation and TCP.
 func (s Support) Check(p Policy) error {
 	needed, what := abiTruncate, "keeping files from being cut"
 	if !p.Net.All {
@@ -42,8 +83,7 @@ func (s Support) Check(p Policy) error {
 	return nil
 }
 
-// Missing lists what a policy's confinement lacks here, although its tier is
-// reached: what newer kernels add to it.
+// Missing lists what newer kernels would add to a reached tier.
 func (s Support) Missing(p Policy) []string {
 	var list []string
 	add := func(missing bool, text string) {
@@ -51,7 +91,7 @@ func (s Support) Missing(p Policy) []string {
 			list = append(list, text)
 		}
 	}
-	add(s.Landlock < abiIoctl && !p.writesAll(), "commands to devices in granted folders are not refused (Landlock 5, Linux 6.10)")
+	add(s.Landlock < abiIoctl && !p.writesAll(), "commands to devices in granted directories are not refused (Landlock 5, Linux 6.10)")
 	add(s.Landlock < abiScope, "abstract unix sockets of other programs are not refused (Landlock 6, Linux 6.12)")
 	add(!s.Signals, "signals to the user's other processes are not refused, and it outlives a host that is killed (Landlock 6 with its second correction, Linux 6.12)")
 	add(s.Landlock < abiUnix && !p.writesAll() && (!s.Filter || !p.Net.none()),
@@ -60,8 +100,7 @@ func (s Support) Missing(p Policy) []string {
 	return list
 }
 
-// MissingGrouped lists what a control group with these limits, as
-// [FindGroupBase] returned them, lacks beside what was asked for.
+// MissingGrouped lists what a control group with the limits got, from [FindGroupBase], lacks of those asked for.
 func MissingGrouped(asked, got Limits) []string {
 	if asked.Tasks == got.Tasks {
 		return nil
@@ -69,14 +108,14 @@ func MissingGrouped(asked, got Limits) []string {
 	return []string{"processes and threads are bounded with all of the user's, and root's not at all (the control group has no pids controller)"}
 }
 
-// Reach returns the highest tier that is reachable here for a policy, and what
-// keeps it from the next; "" at the highest. base is as in [FindGroupBase].
-func (s Support) Reach(p Policy, base string) (Tier, string) {
-	if err := s.Check(p); err != nil {
-		return T0, err.Error()
+// Reach says whether the system can give a tier for a policy: nil, or an [*UnreachableError].
+func (s Support) Reach(t Tier, p Policy, base string) error {
+	if t == T0 {
+		return nil
 	}
-	if _, _, err := FindGroupBase(base, p.Limits); err != nil {
-		return T1, err.Error()
+	err := s.Check(p)
+	if err == nil && t >= T2 {
+		_, _, err = FindGroupBase(base, p.Limits)
 	}
-	return T2, ""
+	return err
 }

@@ -40,7 +40,7 @@ type started struct {
 }
 
 // runConfined runs a program under a policy and returns its output, errors
-// included, and its exit status. Its private folder is its working folder. Its
+// included, and its exit status. Its private directory is its working directory. Its
 // standard input ends once its limits are set.
 func runConfined(t *testing.T, p Policy, script bool, path string, args ...string) started {
 	t.Helper()
@@ -50,8 +50,8 @@ func runConfined(t *testing.T, p Policy, script bool, path string, args ...strin
 		t.Fatal(err)
 	}
 	defer func() { _ = file.Close() }()
-	folder := t.TempDir()
-	c, err := Prepare(p, Program{Files: []*os.File{file}, Script: script, Folder: folder})
+	directory := t.TempDir()
+	c, err := Prepare(p, Program{Files: []*os.File{file}, Script: script, Dir: directory})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +71,7 @@ func runConfined(t *testing.T, p Policy, script bool, path string, args ...strin
 			return
 		}
 		proc, err = os.StartProcess(path, append([]string{path}, args...), &os.ProcAttr{
-			Dir: folder, Env: []string{"PATH=/usr/bin:/bin", "TMPDIR=" + folder}, Files: []*os.File{in, w, w},
+			Dir: directory, Env: []string{"PATH=/usr/bin:/bin", "TMPDIR=" + directory}, Files: []*os.File{in, w, w},
 		})
 	})
 	_ = w.Close()

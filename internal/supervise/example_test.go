@@ -23,14 +23,10 @@ func (c clockwork) Stop(context.Context) error { close(c.done); return nil }
 // The owner gives Serve a goroutine, waits for the first outcome, and ends it by
 // its context.
 func ExampleSupervisor() {
-	s, err := supervise.New(clockwork{}, supervise.Options{
+	s := supervise.New(clockwork{}, supervise.Options{
 		Name:    "clockwork",
 		OnEvent: func(e supervise.Event) { fmt.Println(e.Name, e.From, "->", e.Status.State) },
 	})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error)
 	go func() { ended <- s.Serve(ctx) }()

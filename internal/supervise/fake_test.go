@@ -133,10 +133,7 @@ func newRig(t *testing.T, o Options) *rig {
 			next(e)
 		}
 	}
-	sup, err := New(r.service, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	sup := New(r.service, o)
 	r.Supervisor = sup
 	return r
 }

@@ -7,25 +7,19 @@ import (
 	"sync"
 )
 
-// Limiter makes supervisors that share a host take turns with starting. [Gate]
-// is the implementation of this package.
+// Limiter makes supervisors that share a host take turns with starting; see [Gate].
 type Limiter interface {
-	// Acquire waits for a slot until ctx ends. The release that comes with a
-	// slot gives it back; the supervisor calls it exactly once. An error while
-	// ctx lives counts as the host's fault.
+	// Acquire waits for a slot until ctx ends; release gives it back. An error while ctx
+	// lives counts as the host's fault.
 	Acquire(ctx context.Context) (release func(), err error)
 }
 
-// Gate lets a fixed number of starts happen at the same time. Waiting starts of
-// required services go before those of optional ones; among equals the first
-// to come is the first to go. A gate does not take a slot back from who has it,
-// so that an owner who wants required ones to lead calls their Serve first.
-//
-// It is safe for concurrent use and has no goroutines.
+// Gate lets a fixed number of starts happen at the same time. Waiting starts of required services go before those of
+// optional ones; among equals the first to come goes first. It is safe for concurrent use.
 type Gate struct {
 	mu    sync.Mutex
 	free  int
-	lanes [2][]chan struct{} // who waits: required, optional
+	lanes [2][]chan struct{} // the waiting starts: required, optional
 }
 
 // NewGate returns a gate with that many slots; less than one means one.
@@ -33,11 +27,10 @@ func NewGate(slots int) *Gate {
 	return &Gate{free: max(slots, 1)}
 }
 
-// Required returns the gate as seen by a service that the host cannot do
-// without.
+// Required returns the gate for services that the host cannot do without.
 func (g *Gate) Required() Limiter { return lane{g, 0} }
 
-// Optional returns the gate as seen by any other service.
+// Optional returns the gate for any other service.
 func (g *Gate) Optional() Limiter { return lane{g, 1} }
 
 // Waiting is how many starts wait for a slot.
@@ -47,7 +40,6 @@ func (g *Gate) Waiting() int {
 	return len(g.lanes[0]) + len(g.lanes[1])
 }
 
-// lane is one of the two entrances of a gate.
 type lane struct {
 	gate  *Gate
 	index int
@@ -57,31 +49,24 @@ var _ Limiter = lane{}
 
 // Acquire implements [Limiter]. Its release may be called more than once.
 func (l lane) Acquire(ctx context.Context) (func(), error) {
-	if ctx.Err() != nil {
-		return nil, waitError(ctx)
+	if ctx.Err() == nil {
+		turn := l.gate.enter(l.index)
+		select {
+		case <-turn:
+			return sync.OnceFunc(l.gate.leave), nil
+		case <-ctx.Done():
+			l.gate.abandon(l.index, turn)
+		}
 	}
-	turn := l.gate.enter(l.index)
-	select {
-	case <-turn:
-		return sync.OnceFunc(l.gate.leave), nil
-	case <-ctx.Done():
-		l.gate.giveUp(l.index, turn)
-		return nil, waitError(ctx)
-	}
+	return nil, fmt.Errorf("supervise: waiting for a start slot: %w", context.Cause(ctx))
 }
 
-// waitError says why a wait for a slot ended without one.
-func waitError(ctx context.Context) error {
-	return fmt.Errorf("supervise: waiting for a start slot: %w", context.Cause(ctx))
-}
-
-// enter takes a slot or a place in the queue. The channel is closed once the
-// slot belongs to the caller; without a queue that is now.
+// enter takes a slot or a place in the queue. The channel is closed once the slot belongs to the caller.
 func (g *Gate) enter(index int) chan struct{} {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	turn := make(chan struct{})
-	// A free slot implies that nobody waits: leave hands slots on directly.
+	// A free slot implies an empty queue: leave hands slots on directly.
 	if g.free > 0 {
 		g.free--
 		close(turn)
@@ -91,14 +76,14 @@ func (g *Gate) enter(index int) chan struct{} {
 	return turn
 }
 
-// leave hands the slot to who waits first, or frees it.
+// leave hands the slot to the first in the queue, or frees it.
 func (g *Gate) leave() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.pass()
 }
 
-// pass is leave for who holds the lock.
+// pass is leave for a caller that holds the lock.
 func (g *Gate) pass() {
 	for i, queue := range g.lanes {
 		if len(queue) > 0 {
@@ -110,9 +95,8 @@ func (g *Gate) pass() {
 	g.free++
 }
 
-// giveUp leaves the queue. The slot may have come in the same moment; then it
-// goes on to the next one.
-func (g *Gate) giveUp(index int, turn chan struct{}) {
+// abandon leaves the queue. A slot that came in the same moment goes to the next one.
+func (g *Gate) abandon(index int, turn chan struct{}) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if at := slices.Index(g.lanes[index], turn); at >= 0 {

@@ -105,7 +105,7 @@ func TestGateGivesUpAGrantedSlot(t *testing.T) {
 	release := acquire(t, g.Optional())
 	first, second := g.enter(1), g.enter(1)
 	release() // first has the slot now
-	g.giveUp(1, first)
+	g.abandon(1, first)
 	select {
 	case <-second:
 	default:

@@ -15,28 +15,18 @@ const (
 	DefaultHealthMisses   = 3
 )
 
-// errMissed is the cause with which the context of a late check ends.
 var errMissed = errors.New("no answer within the deadline")
 
-// Health describes the periodic check of a running service. The zero value
-// means that there is none.
+// Health describes the periodic check of a running service. Without Check there is none.
 type Health struct {
-	// Check asks the service whether it is well. It must return soon after its
-	// context has ended. It is called from a goroutine of the supervisor's, one
-	// call at a time, and no call reaches from one incarnation into the next.
-	Check func(ctx context.Context) error
-	// Interval is the pause between the end of one check and the next one. It
-	// is a pause and no rhythm: after the machine has slept there is nothing to
-	// catch up on, and a single late check is a single miss.
-	Interval time.Duration
-	// Timeout bounds one check, on a clock that stands still while this process is
-	// stopped or the machine sleeps: what was late then was the host.
+	// Check asks the service whether it is well, one call at a time. It must return soon after its context has ended.
+	Check    func(ctx context.Context) error
+	Interval time.Duration // the pause between the end of one check and the next one
+	// Timeout bounds one check, on a clock that stands still while this process is stopped or the machine sleeps.
 	Timeout time.Duration
-	// Misses in a row make a failure; fewer make the service degraded.
-	Misses int
+	Misses  int // Misses in a row make a failure; fewer make the service degraded
 }
 
-// withDefaults returns the settings with their zero fields filled.
 func (h Health) withDefaults() Health {
 	setDefault(&h.Interval, DefaultHealthInterval)
 	setDefault(&h.Timeout, DefaultHealthTimeout)
@@ -44,7 +34,6 @@ func (h Health) withDefaults() Health {
 	return h
 }
 
-// loop sends the result of one check after the other until ctx ends.
 func (h Health) loop(ctx context.Context, results chan<- error) {
 	pause := time.NewTimer(h.Interval)
 	defer pause.Stop()
@@ -64,8 +53,7 @@ func (h Health) loop(ctx context.Context, results chan<- error) {
 	}
 }
 
-// once makes one check. An answer is an answer also when it comes late: what
-// was late may have been this machine, which had slept.
+// once makes one check. A late answer still counts: this machine may have slept.
 func (h Health) once(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -81,13 +69,10 @@ func (h Health) once(ctx context.Context) error {
 	return fmt.Errorf("%w: %w", context.Cause(ctx), err)
 }
 
-// awakeSteps is how often the clock of awake looks whether it runs.
 const awakeSteps = 8
 
-// awake calls over when this process has run for d, until it is stopped by what it
-// returns. The time is measured in short steps, one timer after the other: a
-// process that was stopped, or a machine that slept, finds one step over when it
-// goes on, however long that was.
+// awake calls over when this process has run for d, unless stop is called before. The time is measured in short steps,
+// so that a stopped process or a sleeping machine loses one step at most.
 func awake(d time.Duration, over func()) (stop func()) {
 	var mu sync.Mutex
 	var timer *time.Timer
@@ -112,13 +97,11 @@ func awake(d time.Duration, over func()) (stop func()) {
 	}
 }
 
-// misses counts the checks that were missed in a row.
 type misses struct {
 	count int
 	last  error
 }
 
-// add takes the result of a check into account.
 func (m *misses) add(err error) {
 	if err == nil {
 		*m = misses{}
@@ -128,12 +111,10 @@ func (m *misses) add(err error) {
 	m.last = err
 }
 
-// failure is what the misses amount to once they are too many.
 func (m *misses) failure() *Failure {
 	return failureOf(m.last, CodeTimeout, m.text())
 }
 
-// text says how many checks were missed.
 func (m *misses) text() string {
 	if m.count == 1 {
 		return "1 health check missed"

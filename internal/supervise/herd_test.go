@@ -208,7 +208,7 @@ func hammer(t *testing.T, r *rig, rng *rand.Rand) {
 		inc := [2]uint64{Any, st.Incarnation}[rng.IntN(2)]
 		switch rng.IntN(9) {
 		case 0:
-			r.Report(inc, Failure{Class: Class(rng.IntN(5)), Code: "x"})
+			r.Report(inc, Failure{Class: []Class{"", ClassOrdinary, ClassPermanent, ClassResource, ClassMemory}[rng.IntN(5)], Code: "x"})
 		case 1:
 			r.Recycle(inc, "y")
 		case 2:
@@ -233,10 +233,7 @@ func hammer(t *testing.T, r *rig, rng *rand.Rand) {
 }
 
 func BenchmarkStatus(b *testing.B) {
-	s, err := New(emptyService{}, Options{})
-	if err != nil {
-		b.Fatal(err)
-	}
+	s := New(emptyService{}, Options{})
 	b.ReportAllocs()
 	for b.Loop() {
 		if s.Status().State != StateDeclared {

@@ -267,7 +267,7 @@ func TestEventsCarryTheirOrigin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var last State
 		r := newRig(t, Options{OnEvent: func(e Event) {
-			if e.Name != "fake" || (last != StateUndefined && e.From != last) {
+			if e.Name != "fake" || (last != "" && e.From != last) {
 				t.Errorf("event %+v after %v", e, last)
 			}
 			last = e.Status.State

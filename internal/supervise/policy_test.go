@@ -96,7 +96,7 @@ func TestPolicyNext(t *testing.T) {
 			for i, st := range tt.steps {
 				now = now.Add(st.after)
 				switch {
-				case st.class != ClassUndefined:
+				case st.class != "":
 					got := p.Next(h, st.class, now)
 					h = got.History
 					got.History = History{}
@@ -116,7 +116,7 @@ func TestPolicyNext(t *testing.T) {
 
 func TestPolicyUndefinedClassIsOrdinary(t *testing.T) {
 	t.Parallel()
-	got, want := exact().Next(History{}, ClassUndefined, epoch), exact().Next(History{}, ClassOrdinary, epoch)
+	got, want := exact().Next(History{}, "", epoch), exact().Next(History{}, ClassOrdinary, epoch)
 	if diff := cmp.Diff(got, want, cmp.AllowUnexported(History{})); diff != "" {
 		t.Errorf("got -, want +\n%s", diff)
 	}
@@ -168,7 +168,7 @@ func TestDoubledNeverOverflows(t *testing.T) {
 // with what must hold of each decision, and with a plain count of the window.
 func TestPolicyProperties(t *testing.T) {
 	t.Parallel()
-	classes := []Class{ClassUndefined, ClassOrdinary, ClassOrdinary, ClassPermanent, ClassResource, ClassMemory}
+	classes := []Class{"", ClassOrdinary, ClassOrdinary, ClassPermanent, ClassResource, ClassMemory}
 	for seed := range uint64(200) {
 		rng := rand.New(rand.NewPCG(seed, 7))
 		p := Policy{Limit: 1 + rng.IntN(8), Window: time.Duration(1+rng.IntN(600)) * time.Second, Random: rng.Float64}

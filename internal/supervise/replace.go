@@ -13,41 +13,30 @@ const (
 	DefaultMaxReplace   = 10 * time.Minute
 )
 
-// ageJitter is the part of Replacement.Age that is random: services that came up
-// together do not all grow old in the same second.
+// ageJitter is the random part of Replacement.Age, so that services which came up
+// together are not all replaced in the same second.
 const ageJitter = 0.2
 
-// Replacement says when and how a service that runs well is replaced by a new
-// start of it. The successor comes up while the one before still serves; that one
-// then finishes what it has begun and is stopped. Neither counts as a failure. A
-// successor that does not come up changes nothing but that the service is called
-// degraded: the one that runs stays, and another is tried later. The zero value
-// replaces only what [Supervisor.Replace] names.
+// Replacement says when and how a service that runs well is replaced. The successor comes up while its predecessor
+// still serves; that one then finishes what it has begun and is stopped. A successor that does not come up only makes
+// the service degraded; another one is tried later. Neither counts as a failure. The zero value replaces only what
+// [Supervisor.Replace] names.
 type Replacement struct {
-	// Age is how long an incarnation may run; 0 is for ever. A random fifth of it
-	// at most is taken off.
-	Age time.Duration
-	// Alone is for services that cannot run twice at the same time: they are
-	// recycled instead, stop before start.
-	Alone bool
-	// Limiter gives out the slots of successors; nil is Options.Limiter.
-	Limiter Limiter
-	// Drain bounds how long the one that was replaced may take to finish, if it is
-	// a [Drainer].
-	Drain time.Duration
-	// MinRetry is the wait after a successor that did not come up; it doubles up
-	// to MaxRetry. A failure of ClassPermanent is waited for the longest at once.
+	Age     time.Duration // how long an incarnation may run, less a random fifth at most; 0 is for ever
+	Alone   bool          // for services that cannot run twice at the same time: stop before start
+	Limiter Limiter       // Limiter gives out the slots of successors; nil is Options.Limiter
+	Drain   time.Duration // Drain bounds how long the predecessor may take to finish, if it is a [Drainer]
+	// MinRetry is the wait after a successor that did not come up; it doubles up to
+	// MaxRetry. After a failure of ClassPermanent it is MaxRetry at once.
 	MinRetry, MaxRetry time.Duration
 }
 
 // Drainer is a [Running] that can finish what it has begun before it is stopped.
 type Drainer interface {
-	// Drain returns when nothing is left to do or ctx has ended. The service gets
-	// nothing new when it is called.
+	// Drain returns when nothing is left to do or ctx has ended. The service gets nothing new from then on.
 	Drain(ctx context.Context)
 }
 
-// withDefaults returns the settings with their zero fields filled.
 func (p Replacement) withDefaults(starts Limiter) Replacement {
 	setDefault(&p.Drain, DefaultReplaceDrain)
 	setDefault(&p.MinRetry, DefaultMinReplace)
@@ -58,9 +47,8 @@ func (p Replacement) withDefaults(starts Limiter) Replacement {
 	return p
 }
 
-// Replace starts a successor of an incarnation that is up and has it take over;
-// see [Replacement]. Asking again before that changes nothing. It returns whether
-// there is such an incarnation.
+// Replace starts a successor of an incarnation that is up; see [Replacement]. Asking again before it takes over
+// changes nothing. It reports whether there is such an incarnation.
 func (s *Supervisor) Replace(incarnation uint64, why string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -75,8 +63,7 @@ func (s *Supervisor) Replace(incarnation uint64, why string) bool {
 	return true
 }
 
-// Expel cuts the drain of an incarnation that was replaced short, and waits until
-// nothing is left of it. It fails when ctx ends before that.
+// Expel ends the drain of a replaced incarnation and waits until nothing is left of it, or ctx ends.
 func (s *Supervisor) Expel(ctx context.Context) error {
 	s.mu.Lock()
 	gone, hurry := s.gone, s.hurry
@@ -93,8 +80,7 @@ func (s *Supervisor) Expel(ctx context.Context) error {
 	}
 }
 
-// Hurry cuts the drain of this incarnation short, if it was replaced and drains. It
-// returns whether there is such an incarnation.
+// Hurry ends the drain of this incarnation, if it was replaced and drains; it reports whether it does.
 func (s *Supervisor) Hurry(incarnation uint64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -110,46 +96,36 @@ func (s *Supervisor) Hurry(incarnation uint64) bool {
 	}
 }
 
-// succession is what a run knows of its successor. It belongs to the goroutine
-// of Serve.
+// succession is what a run knows of its successor. It belongs to the goroutine of Serve.
 type succession struct {
-	// why is the reason to replace the run; empty for none.
-	why string
-	// due fires when a successor is to be started: at the run's age, or when
-	// another attempt is due.
-	due *time.Timer
-	// came gets the successor that was started; nil while none is on its way.
-	came chan successor
-	// failures counts the ones that did not come up; stuck tells of the first.
-	failures int
+	why      string         // the reason to replace the run; empty for none
+	due      *time.Timer    // due fires at the run's age, or when another attempt is due
+	came     chan successor // came receives the started successor; nil while none is on its way
+	failures int            // failures counts the successors that did not come up; stuck explains the first
 	stuck    *reason
 }
 
-// successor is the outcome of one start beside a run.
 type successor struct {
 	number  uint64
 	running Running
 	failure *Failure
 }
 
-// newSuccession sets the timer of a run's age.
 func (s *Supervisor) newSuccession() *succession {
 	p := &s.opts.Replacement
 	// A timer that is not set fires in some years.
 	n := &succession{due: time.NewTimer(1<<63 - 1)}
 	if p.Age > 0 {
-		age := p.Age - time.Duration(ageJitter*min(max(s.opts.Policy.Random(), 0), 1)*float64(p.Age))
-		n.due.Reset(age)
+		n.due.Reset(p.Age - time.Duration(ageJitter*min(max(s.opts.Policy.Random(), 0), 1)*float64(p.Age)))
 	}
 	return n
 }
 
-// replace begins to replace the run. It returns the end of the run if it has to
-// be stopped first.
+// replace begins to replace the run. It returns the run's ending if it must be stopped first.
 func (s *Supervisor) replace(ctx context.Context, r *run, n *succession, why string) (ending, bool) {
 	switch {
 	case n.came != nil, why != "" && n.failures > 0:
-		return ending{}, false // it is on its way, or to be tried again at its time
+		return ending{}, false // it is on its way, or due at its time
 	case n.why != "":
 	case why != "":
 		n.why = why
@@ -162,20 +138,15 @@ func (s *Supervisor) replace(ctx context.Context, r *run, n *succession, why str
 	s.number++
 	came, number := make(chan successor), s.number
 	n.came = came
-	gone := s.leaving()
+	s.mu.Lock()
+	gone := s.gone
+	s.mu.Unlock()
 	r.checks.Go(func() { s.succeed(ctx, number, gone, came) })
 	return ending{}, false
 }
 
-// leaving is closed when no replaced incarnation is left; nil if there is none.
-func (s *Supervisor) leaving() <-chan struct{} {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.gone
-}
-
-// succeed starts one successor and hands it over. Nobody takes it when the run
-// that it should replace has ended meanwhile: then it is stopped.
+// succeed starts one successor and hands it over, or stops it if the run that it should
+// replace has ended meanwhile. gone is closed when no replaced incarnation is left.
 func (s *Supervisor) succeed(ctx context.Context, number uint64, gone <-chan struct{}, came chan<- successor) {
 	next := successor{number: number}
 	if gone != nil { // never three at a time
@@ -199,8 +170,7 @@ func (s *Supervisor) succeed(ctx context.Context, number uint64, gone <-chan str
 	}
 }
 
-// arrived looks at the outcome of a successor's start: it takes over, or another
-// attempt is made later.
+// arrived handles a successor that has started, which takes over, or failed.
 func (s *Supervisor) arrived(ctx context.Context, n *succession, next successor) (ending, bool) {
 	n.came = nil
 	if next.running != nil {
@@ -229,8 +199,8 @@ func (s *Supervisor) arrived(ctx context.Context, n *succession, next successor)
 	return ending{}, false
 }
 
-// takeOver makes the successor the current run and retires the one before. It
-// fails if that one was given an order in this moment, which goes before.
+// takeOver makes the successor the current run. It fails if the old run was given an
+// order in this moment, which takes precedence.
 func (s *Supervisor) takeOver(ctx context.Context, old *run, e ending) (*run, context.Context, bool) {
 	ctx, end := context.WithCancelCause(ctx)
 	next := newRun(e.next.number, end)
@@ -251,10 +221,9 @@ func (s *Supervisor) takeOver(ctx context.Context, old *run, e ending) (*run, co
 	return next, ctx, true
 }
 
-// retire lets a run that was replaced finish and stops it, in a goroutine that
-// Serve waits for.
+// retire lets a replaced run finish and stops it, in a goroutine that Serve waits for.
 func (s *Supervisor) retire(ctx context.Context, old *run) {
-	old.end(nil) // its health is of no interest any more
+	old.end(nil) // ends its health checks
 	drain, hurry := context.WithTimeout(ctx, s.opts.Replacement.Drain)
 	gone := make(chan struct{})
 	s.mu.Lock()
@@ -270,11 +239,10 @@ func (s *Supervisor) retire(ctx context.Context, old *run) {
 	})
 }
 
-// mostLost is how many errors of lost stops Serve returns; what follows is as a
-// rule the same again.
+// mostLost bounds the errors of lost stops that Serve returns.
 const mostLost = 8
 
-// lost keeps the error of a stop that nothing else waits for, for Serve's.
+// lost keeps the error of a stop beside the run, for Serve to return.
 func (s *Supervisor) lost(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

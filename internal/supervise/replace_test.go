@@ -193,10 +193,7 @@ func TestReplaceDeadSuccessor(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		service := &stillborn{}
-		s, err := New(service, Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := New(service, Options{})
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error)
 		go func() { ended <- s.Serve(ctx) }()

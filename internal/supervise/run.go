@@ -11,55 +11,41 @@ import (
 // run is one incarnation, from the wait for its slot to the end of its stop.
 type run struct {
 	incarnation uint64
+	// end ends the run's context. The cause is the order: a *Failure or a *recycled.
+	end     context.CancelCauseFunc
+	ordered bool // ordered says that an order was given. Guarded by Supervisor.mu.
 
-	// end ends the run's context. The cause is the order: a *Failure or a
-	// *recycled.
-	end context.CancelCauseFunc
-	// ordered says that an order was given. Guarded by Supervisor.mu.
-	ordered bool
-
-	// mark is the owner's reason to call the run degraded, or nil; marked tells
-	// the loop that it has changed.
-	mark   atomic.Pointer[reason]
+	mark   atomic.Pointer[reason] // why the owner calls the run degraded, or nil; marked signals a change
 	marked chan struct{}
-	// asked has the reason of Replace until the loop looks at it.
-	asked chan string
+	asked  chan string // asked has the reason of Replace until the loop looks at it
 
-	// running is nil until the start has succeeded and after the stop.
-	running Running
-	// checks are the health checks of this run, and the start of its successor.
-	checks sync.WaitGroup
+	running Running        // nil until the start has succeeded and after the stop
+	checks  sync.WaitGroup // checks are the health checks of this run, and the start of its successor
 }
 
-// newRun returns a run that end ends.
 func newRun(incarnation uint64, end context.CancelCauseFunc) *run {
 	return &run{incarnation: incarnation, end: end, marked: make(chan struct{}, 1), asked: make(chan string, 1)}
 }
 
-// reason is a code with a detail.
 type reason struct{ code, detail string }
 
-// recycled is the cause that ends the context of a run which is to be replaced.
 type recycled struct{ reason string }
 
 var _ error = (*recycled)(nil)
 
-// Error implements error.
 func (r *recycled) Error() string { return "recycled: " + r.reason }
 
-// ending says how a run has ended: with a failure, with a successor that takes
-// over, or else to be recycled. When Serve's context has ended too, that is what
-// counts.
+// ending says how a run has ended: by a failure, by a successor that takes over, or else
+// to be recycled. The end of Serve's context takes precedence.
 type ending struct {
 	failure *Failure
 	next    *successor
 	recycle string
 }
 
-// failed is the ending by a failure.
 func failed(f *Failure) ending { return ending{failure: f} }
 
-// orderedEnding reads the order out of the run's context, which has ended.
+// orderedEnding reads the order from the run's context, which has ended.
 func orderedEnding(ctx context.Context) ending {
 	cause := context.Cause(ctx)
 	if r, ok := errors.AsType[*recycled](cause); ok {
@@ -68,9 +54,8 @@ func orderedEnding(ctx context.Context) ending {
 	return failed(failureOf(cause, CodeInternal, ""))
 }
 
-// stop stops what runs, once, and waits for the run's checks. The context that
-// it hands on is bounded, and does not end with ctx: the usual reason to stop is
-// that ctx has ended.
+// stop stops the run once and waits for its checks. The end of ctx does not end the
+// stop: it is the usual reason for it.
 func (r *run) stop(ctx context.Context, o Options) error {
 	if r.running == nil {
 		return nil
@@ -79,8 +64,7 @@ func (r *run) stop(ctx context.Context, o Options) error {
 	defer cancel()
 	err := r.running.Stop(ctx)
 	r.running = nil
-	// Only now: a check that waits for an answer in spite of its deadline gets
-	// free when the service is gone, and must not keep it from being stopped.
+	// Only now: a check that ignores its deadline returns when the service is gone.
 	r.checks.Wait()
 	if err != nil {
 		return fmt.Errorf("supervise: stopping incarnation %d of %s: %w", r.incarnation, o.Name, err)

@@ -9,12 +9,9 @@ import (
 	"time"
 )
 
-// Serve runs the service until ctx ends: it starts it at once, starts it again
-// as the policy says, and stops it in the end. It blocks; the owner gives it a
-// goroutine and waits for it. All changes of state happen in this goroutine.
-//
-// It returns nil when nothing is left of the service, the error of the last
-// stop otherwise, and [ErrServed] when it was called before.
+// Serve runs the service until ctx ends: it starts it, starts it again as the policy says, and stops it in the end. It
+// blocks. All changes of state happen in its goroutine. It returns the errors of stops that left something behind, and
+// [ErrServed] when it was called before.
 func (s *Supervisor) Serve(ctx context.Context) error {
 	if s.served.Swap(true) {
 		return ErrServed
@@ -34,9 +31,8 @@ func (s *Supervisor) Serve(ctx context.Context) error {
 	return err
 }
 
-// serveOnce takes one incarnation from its start to what follows its end, or to
-// that of the last of those that took over from it. It returns the error of the
-// stop.
+// serveOnce takes one incarnation from its start, or the last of those that took over
+// from it, to what follows its end. It returns the error of the stop.
 func (s *Supervisor) serveOnce(ctx context.Context) error {
 	runCtx, end := context.WithCancelCause(ctx)
 	defer end(nil)
@@ -53,7 +49,9 @@ func (s *Supervisor) serveOnce(ctx context.Context) error {
 		r, runCtx = next, nextCtx
 		e = s.watch(runCtx, r)
 	}
-	s.detach()
+	s.mu.Lock()
+	s.current = nil // no further orders
+	s.mu.Unlock()
 	r.end(nil) // ends the health checks, which stop waits for
 
 	switch {
@@ -63,8 +61,7 @@ func (s *Supervisor) serveOnce(ctx context.Context) error {
 		return s.fail(ctx, r, e.failure)
 	}
 	if err := s.drain(ctx, r, e.recycle); err != nil {
-		// What did not end may still hold what the next start needs. That a kill takes
-		// its time is the host's fault.
+		// What did not end may still hold what the next start needs.
 		f := failureOf(err, CodeInternal, "stopping it to recycle it failed: "+err.Error())
 		f.Class = ClassResource
 		return s.fail(ctx, r, f)
@@ -72,7 +69,6 @@ func (s *Supervisor) serveOnce(ctx context.Context) error {
 	return nil
 }
 
-// begin makes a new run the current one.
 func (s *Supervisor) begin(end context.CancelCauseFunc) *run {
 	first := s.number == 0
 	s.number++
@@ -90,13 +86,6 @@ func (s *Supervisor) begin(end context.CancelCauseFunc) *run {
 	return r
 }
 
-// detach takes the run out of reach of further orders.
-func (s *Supervisor) detach() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.current = nil
-}
-
 // live starts the run and watches it. ctx is the run's own.
 func (s *Supervisor) live(ctx context.Context, r *run) ending {
 	release, err := s.opts.Limiter.Acquire(ctx)
@@ -110,8 +99,7 @@ func (s *Supervisor) live(ctx context.Context, r *run) ending {
 	r.running = running
 	switch {
 	case ctx.Err() != nil:
-		// Whatever became of the start, it was called off; if it succeeded all
-		// the same, the run's stop takes care of it.
+		// The start was called off; if it succeeded anyway, the run's stop ends it.
 		return orderedEnding(ctx)
 	case f != nil:
 		return failed(f)
@@ -119,8 +107,7 @@ func (s *Supervisor) live(ctx context.Context, r *run) ending {
 	return s.watch(ctx, r)
 }
 
-// start calls the service's Start within its deadline and gives the slot back,
-// at the latest after SlotHold.
+// start calls the service's Start within its deadline. The slot is released after SlotHold at the latest.
 func (s *Supervisor) start(ctx context.Context, incarnation uint64, release func()) (Running, *Failure) {
 	release = sync.OnceFunc(release)
 	defer release()
@@ -139,8 +126,7 @@ func (s *Supervisor) start(ctx context.Context, incarnation uint64, release func
 	return running, nil
 }
 
-// watch follows a running service until it ends, has to, or its successor is up.
-// It leaves stopping it to others.
+// watch follows a running service until it ends, must end, or its successor is up. It does not stop it.
 func (s *Supervisor) watch(ctx context.Context, r *run) ending {
 	results := make(chan error)
 	if s.opts.Health.Check != nil {
@@ -150,8 +136,7 @@ func (s *Supervisor) watch(ctx context.Context, r *run) ending {
 	defer n.due.Stop()
 	var m misses
 	for {
-		// An end that is already known goes before a state that would be out of
-		// date as soon as it is told.
+		// A known end goes before a state that would be outdated at once.
 		if e, over := ended(ctx, r.running); over {
 			return e
 		}
@@ -180,9 +165,8 @@ func (s *Supervisor) watch(ctx context.Context, r *run) ending {
 	}
 }
 
-// ended reports whether the run is over. An order goes before the end of the
-// service: a service that was asked to leave may be gone before it is stopped,
-// and that is no crash.
+// ended reports whether the run is over. An order goes before the end of the service,
+// which may be the consequence of the order.
 func ended(ctx context.Context, running Running) (ending, bool) {
 	if ctx.Err() != nil {
 		return orderedEnding(ctx), true
@@ -195,8 +179,7 @@ func ended(ctx context.Context, running Running) (ending, bool) {
 	}
 }
 
-// showUp makes the state ready or degraded, whichever is true. stuck is why the
-// run could not be replaced, or nil.
+// showUp makes the state ready or degraded. stuck is why the run could not be replaced.
 func (s *Supervisor) showUp(r *run, m *misses, stuck *reason) {
 	now := time.Now()
 	why := cmp.Or(r.mark.Load(), stuck)
@@ -214,7 +197,6 @@ func (s *Supervisor) showUp(r *run, m *misses, stuck *reason) {
 	s.settle(nil)
 }
 
-// drain stops a run on purpose.
 func (s *Supervisor) drain(ctx context.Context, r *run, why string) error {
 	s.history = s.opts.Policy.Unhealthy(s.history, time.Now())
 	if r.running == nil {
@@ -235,7 +217,10 @@ func (s *Supervisor) fail(ctx context.Context, r *run, f *Failure) error {
 
 	state, detail := StateBackoff, f.summary()
 	if d.Action == ActionQuarantine {
-		state, detail = StateQuarantined, s.quarantineDetail(f, d)
+		state = StateQuarantined
+		if f.Class != ClassPermanent {
+			detail = fmt.Sprintf("%d failures within %s, the last: %s", d.Failures, s.opts.Policy.Window, detail)
+		}
 	}
 	note := func(st *Status) {
 		st.Last, st.Failures = f, d.Failures
@@ -246,8 +231,7 @@ func (s *Supervisor) fail(ctx context.Context, r *run, f *Failure) error {
 	s.enter(state, f.Code, detail, note)
 	s.settle(f)
 
-	// The state tells everybody at once that the service is gone; the wait runs
-	// while its remains are cleared away.
+	// The state says at once that the service is gone; the wait runs while its remains are cleared away.
 	err := r.stop(ctx, s.opts)
 	if err != nil {
 		s.enter(state, f.Code, detail+"; "+err.Error(), note)
@@ -256,16 +240,7 @@ func (s *Supervisor) fail(ctx context.Context, r *run, f *Failure) error {
 	return err
 }
 
-// quarantineDetail says what led to quarantine.
-func (s *Supervisor) quarantineDetail(f *Failure, d Decision) string {
-	if f.Class == ClassPermanent {
-		return f.summary()
-	}
-	return fmt.Sprintf("%d failures within %s, the last: %s", d.Failures, s.opts.Policy.Window, f.summary())
-}
-
-// pause waits for the end of the delay, which began at since, for Release, or
-// for the end of ctx.
+// pause waits for the end of the delay, which began at since, for Release, or for the end of ctx.
 func (s *Supervisor) pause(ctx context.Context, hold <-chan struct{}, d Decision, since time.Time) {
 	// A nil channel never fires: quarantine has no end of its own.
 	var delay <-chan time.Time
@@ -289,8 +264,7 @@ func (s *Supervisor) openHold() <-chan struct{} {
 	return s.hold
 }
 
-// closeHold ends that. If Release was called, also in the moment in which the
-// wait ended by itself, the past is forgotten as it was promised.
+// closeHold ends what openHold began. If Release was called, the past is forgotten.
 func (s *Supervisor) closeHold() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -300,8 +274,7 @@ func (s *Supervisor) closeHold() {
 	s.hold = nil
 }
 
-// enter puts the service into a state, with the reason for it. Further changes
-// belong to the same event.
+// enter puts the service into a state, with further edits for the same event.
 func (s *Supervisor) enter(state State, code, detail string, also ...func(*Status)) {
 	s.change("", func(st *Status) {
 		st.State, st.Code, st.Detail = state, code, detail
@@ -312,8 +285,8 @@ func (s *Supervisor) enter(state State, code, detail string, also ...func(*Statu
 	})
 }
 
-// change publishes a new status and tells OnEvent, unless nothing has changed.
-// replaced is why another incarnation has taken over, or empty.
+// change publishes a new status and calls OnEvent, unless nothing has changed. replaced
+// is why another incarnation has taken over, or empty.
 func (s *Supervisor) change(replaced string, edit func(*Status)) {
 	old := s.Status()
 	next := old

@@ -3,7 +3,6 @@ package supervise
 import (
 	"context"
 	"errors"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,24 +15,6 @@ func checkLog(t *testing.T, r *rig, want ...string) {
 	t.Helper()
 	if diff := cmp.Diff(r.log(), want); diff != "" {
 		t.Errorf("events: got -, want +\n%s", diff)
-	}
-}
-
-func TestNewRefuses(t *testing.T) {
-	t.Parallel()
-	if _, err := New(nil, Options{Name: "x"}); err == nil || !strings.Contains(err.Error(), "x: no service") {
-		t.Errorf("without a service: error = %v", err)
-	}
-	for name, o := range map[string]Options{
-		"StartTimeout":    {StartTimeout: -1},
-		"StopTimeout":     {StopTimeout: -1},
-		"Health.Misses":   {Health: Health{Misses: -1}},
-		"Policy.Window":   {Policy: Policy{Window: -1}},
-		"Health.Interval": {Health: Health{Interval: -1}},
-	} {
-		if _, err := New(&fakeService{t: t}, o); err == nil || !strings.Contains(err.Error(), name) {
-			t.Errorf("%s negative: error = %v, want it named", name, err)
-		}
 	}
 }
 
@@ -197,10 +178,7 @@ func TestStartTimeout(t *testing.T) {
 func TestStartReturnsNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s, err := New(emptyService{}, Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := New(emptyService{}, Options{})
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error)
 		go func() { ended <- s.Serve(ctx) }()

@@ -1,23 +1,26 @@
 package text
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Fitted is a fragment that keeps to its limit.
 type Fitted struct {
 	// Text is the whole fragment: frame, body, marker. Empty if Omitted.
 	Text string
-	// Body is what is left of the body, without frame and marker.
+	// Body is what is kept of the body, without frame and marker.
 	Body string
 	// Original and Kept count the characters of the body, before and after.
 	Original, Kept int
 	// Cut says that something was cut off, and that Text has a marker.
 	Cut bool
-	// Omitted says that the limit leaves no room for anything of use.
+	// Omitted says that not even a beginning fits into the limit.
 	Omitted bool
 }
 
-// Size returns the characters of a fragment that is not cut, with a body of so
-// many characters.
+// Size returns the characters of a fragment that is not cut, with a body of bodyChars
+// characters.
 func Size(frame Frame, bodyChars int) int {
 	n := bodyChars + frame.size()
 	if bodyChars == 0 && n > 0 {
@@ -26,56 +29,34 @@ func Size(frame Frame, bodyChars int) int {
 	return n
 }
 
-// Least returns the smallest limit under which [Cut] keeps anything of a body
-// of so many characters: the whole fragment or, if smaller, frame, marker and
-// one character. (Cut keeps a body's first grapheme cluster whole, so when
-// that is longer than one character, it may need more.)
+// Least returns the smallest limit with which [Cut] keeps anything of a body of
+// bodyChars characters, if its first grapheme cluster is one character.
 func Least(frame Frame, bodyChars int) int {
 	return min(Size(frame, bodyChars), frame.size()+1+markerSize(bodyChars))
 }
 
-// Render joins the parts of a fragment that are not empty by newlines, each
-// beginning a line. An empty marker means that nothing was cut.
+// Render joins the parts of a fragment that are not empty by newlines. An empty marker
+// means that nothing was cut.
 func Render(frame Frame, body, marker string) string {
-	var room [4]string
-	parts := room[:0]
-	for _, part := range [...]string{frame.Open, body, marker, frame.Close} {
-		if part != "" {
-			parts = append(parts, part)
-		}
-	}
+	parts := slices.DeleteFunc([]string{frame.Open, body, marker, frame.Close}, func(s string) bool { return s == "" })
 	return strings.Join(parts, "\n")
 }
 
-// Cut makes a fragment of the body s and its frame that has at most limit
-// characters, marker and joining newlines included. A limit of 0 or less
-// leaves room for nothing; it does not mean "no limit".
-//
-// s must be normalised and escaped for the same frame. If everything fits,
-// nothing is cut. Otherwise the head is kept by the rule of [Head], in what
-// the frame and the widest marker leave of the limit. If that is not even one
-// grapheme cluster, the fragment is left out.
-//
-// A cut never makes what [Escape] prevents: a head that would end in a line
-// or tag of the frame, because the cut took the rest of it, ends earlier. A larger limit never keeps less.
+// Cut makes a fragment of the body s and its frame that has at most limit characters. s
+// must be normalised and escaped for the same frame. If the fragment is too long, Cut
+// keeps a [Head] of s, which never ends in a line or tag that [Escape] prevents, or omits
+// the fragment. A larger limit never keeps less.
 func Cut(s string, limit int, frame Frame) Fitted {
 	original := Chars(s)
-	if limit < 0 || Size(frame, original) > limit {
-		return cut(s, original, limit, frame)
+	if limit >= 0 && Size(frame, original) <= limit {
+		return Fitted{Text: Render(frame, s, ""), Body: s, Original: original, Kept: original}
 	}
-	return Fitted{Text: Render(frame, s, ""), Body: s, Original: original, Kept: original}
-}
-
-// cut is Cut for what does not fit.
-func cut(s string, original, limit int, frame Frame) Fitted {
-	out := Fitted{Original: original, Omitted: true}
-	room := limit - frame.size() - markerSize(original)
-	if room < 1 {
-		return out
+	body := ""
+	if limit -= frame.size() + markerSize(original); limit >= 1 {
+		body = guardedHead(s, limit, frame)
 	}
-	body := honestHead(s, room, frame)
 	if body == "" {
-		return out
+		return Fitted{Original: original, Omitted: true}
 	}
 	kept := Chars(body)
 	return Fitted{
@@ -83,36 +64,36 @@ func cut(s string, original, limit int, frame Frame) Fitted {
 	}
 }
 
-// Head returns the beginning of s that a cut to room characters keeps. It is s
-// if that has no more than room characters. Otherwise it ends before the last
-// newline that leaves at least half of room, or else at the last grapheme
-// boundary within room; a grapheme cluster of more than 1,024 characters may
-// be divided. The newline on which it ends is not part of it: the one that
-// joins the marker stands in its place. s should be normalised.
+// Marker returns the line that says how much a cut kept, without a newline:
 //
-// The result has at most room characters, is valid UTF-8 if s is, and never
-// gets shorter when room grows.
-func Head(s string, room int) string {
-	end := offset(s, room)
+//	[truncated: kept 15,950 of 40,212 characters]
+func Marker(kept, original int) string {
+	return "[truncated: kept " + Thousands(kept) + " of " + Thousands(original) + " characters]"
+}
+
+func markerSize(original int) int { return len(Marker(original, original)) + 1 }
+
+// Head returns the beginning of s that a cut to limit characters keeps. It ends before
+// the last newline that leaves at least half of limit, or else at the last grapheme
+// boundary; a grapheme cluster of more than 1,024 characters may be divided. s should
+// be normalised. The result never gets shorter when limit grows.
+func Head(s string, limit int) string {
+	end := Offset(s, limit)
 	if end == len(s) {
 		return s
 	}
-	if newline := strings.LastIndexByte(s[:end+1], '\n'); newline >= 0 && 2*Chars(s[:newline]) >= room {
+	if newline := strings.LastIndexByte(s[:end+1], '\n'); newline >= 0 && 2*Chars(s[:newline]) >= limit {
 		return s[:newline]
 	}
-	return s[:clusterEnd(s, end)]
+	return s[:ClusterEnd(s, end)]
 }
 
-// honestHead is Head, going back as if there were less room while the last
-// line or tag is one that only the host may write. One step suffices unless the two
-// halves of a frame begin alike.
-func honestHead(s string, room int, frame Frame) string {
-	var space guardRoom
+// guardedHead is Head, shortened while it ends in a line or tag of the frame.
+func guardedHead(s string, limit int, frame Frame) string {
+	var space guardSpace
 	g := newGuard(frame, &space)
-	head := Head(s, room)
+	head := Head(s, limit)
 	for {
-		// All heads that end within the blanks behind a line would be refused
-		// like it, so the next try ends before its last visible character.
 		visible := strings.TrimRight(head, blanks)
 		if line := visible[strings.LastIndexByte(visible, '\n')+1:]; line == "" || !g.isLine(line) {
 			end := g.cutTag(head)

@@ -2,31 +2,26 @@
 // prompts.
 //
 // The order is always the same: [Valid], [Normalize], [Escape], measure with
-// [Chars] and [Size], allocate (the caller's business), [Cut]. Each step
-// expects what the one before it gives.
-//
-// A length is a number of Unicode scalar values ("characters"). A limit bounds
-// everything that one fragment renders to: its frame, its body and the marker
-// line that says how much was cut, with the newlines between them.
-//
-// # How a fragment is rendered
-//
-// The parts that are not empty, each beginning a line:
+// [Chars] and [Size], allocate, [Cut]. A length is a number of Unicode scalar values ("characters"). A limit bounds
+// everything that one fragment renders to: the frame, the body and the line that says
+// how much was cut, joined by newlines.
 //
 //	frame.Open
 //	body
 //	[truncated: kept 15,950 of 40,212 characters]    (only after a cut)
 //	frame.Close
 //
-// They are joined by one newline, and no newline follows the last. Fragments
-// of one section keep their own frames; joining them is not done here.
+// # Lenient reading
 //
-// # What it is not
+// A model takes "</ NOTES>", "＜/NOTES＞", "&lt;/NOTES&gt;" and "</ΝOTES" with a Greek
+// letter for the end of <NOTES>, and "  > [source: x]" for a line that it has seen
+// before. [Scanner] finds where such tags and lines may begin, [Tag], [Word] and
+// [StartsLine] say what stands there. They ignore case, accents, compatibility forms
+// such as fullwidth letters, characters that do not show, and differences between
+// ASCII, its lookalikes in other scripts, and HTML entities.
 //
-// It does not decide who gets how much, and it does not know sections, plugins
-// or files. All functions are pure: the same input gives the same output, and
-// none keeps a reference to anything but substrings of its argument. [Sanitize]
-// alone is not about prompts but about showing foreign text to an operator.
+// All functions are pure. [Sanitize] alone is not about prompts but about showing
+// foreign text to an operator.
 //
 // Stability: internal.
 package text

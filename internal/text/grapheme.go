@@ -6,19 +6,15 @@ import (
 	"github.com/rivo/uniseg"
 )
 
-// maxCluster is how many characters a cut goes back to keep a cluster whole.
-// Real clusters have a few dozen at most (a flag of a region, a family with
-// skin tones, a Tibetan stack); whoever writes longer ones gets them split.
+// maxCluster is how many characters a cut goes back to keep a cluster whole. Real
+// clusters have a few dozen at most.
 const maxCluster = 1024
 
-// clusterEnd returns the last grapheme boundary of s at or before the byte
-// end, which must be a character's beginning or len(s).
-//
-// It looks at no more than maxCluster characters before end and one after it,
-// however long s is: it goes back to a place that is a boundary whatever comes
-// before it, and divides from there. Without such a place, inside a cluster of
-// absurd length, it answers end.
-func clusterEnd(s string, end int) int {
+// ClusterEnd returns the last grapheme boundary of s at or before the byte end, which
+// must be a character's beginning or len(s). It goes back up to maxCluster characters
+// to a place that is a boundary whatever precedes it, and divides from there. Without
+// such a place it returns end.
+func ClusterEnd(s string, end int) int {
 	if end >= len(s) {
 		return len(s)
 	}
@@ -40,7 +36,6 @@ func clusterEnd(s string, end int) int {
 	}
 }
 
-// certainBoundary goes back from end to the nearest certain boundary.
 func certainBoundary(s string, end int) (int, bool) {
 	for range maxCluster {
 		if end == 0 || divides(s, end) {
@@ -52,11 +47,9 @@ func certainBoundary(s string, end int) (int, bool) {
 	return 0, end == 0
 }
 
-// divides reports whether at is a boundary because of its two neighbours
-// alone. The rules of UAX #29 look further back in two cases. Regional
-// indicators: uniseg, told of two of them only, says no boundary, which is the
-// cautious answer. Emoji joined by U+200D: there it would say boundary, so what
-// follows a joiner is never certain.
+// divides reports whether at is a boundary because of its two neighbours alone. The rules
+// of UAX #29 look further back for regional indicators, which never divide here, and for
+// emoji joined by U+200D: nothing is certain after a joiner.
 func divides(s string, at int) bool {
 	before, after := s[at-1], s[at]
 	if before < utf8.RuneSelf && after < utf8.RuneSelf {

@@ -2,55 +2,49 @@ package text
 
 import (
 	"html"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
 	"golang.org/x/text/unicode/norm"
-
-	"github.com/grapnelhq/grapnel/lenient"
 )
 
-// maxHeadingPasses is how often a text is searched: what was escaped may have hidden
-// another heading, as in "<h2><h2>Safety". Only who means to hide one needs more, and
-// then every heading of the text goes.
+// maxHeadingPasses is how often a text is searched, since an escaped heading may have
+// hidden another one, as in "<h2><h2>Safety". After that every heading is escaped.
 const maxHeadingPasses = 8
 
-// noHeading reports whether a text has none of the characters without which there is no
-// heading.
 func noHeading(s string) bool {
 	return !strings.ContainsAny(s, "#<=-&＃") && !strings.Contains(s, "**") && !strings.Contains(s, "__")
 }
 
-// Letters is what is left of a heading for a reader who does not look closely: its
-// letters and digits, in lower case. Marks, accents, blanks, punctuation and characters
-// that are not seen do not tell two headings apart, and neither do compatibility forms
-// such as fullwidth or mathematical letters (it folds by NFKD, which is NFKC with the
-// accents taken off), nor letters of another script that look alike.
+// Letters returns the letters and digits of a heading in lower case, as ASCII where they
+// look alike. Headings with the same letters read the same. It removes accents and
+// compatibility forms by NFKD.
 func Letters(s string) string {
 	return strings.Map(func(r rune) rune {
 		if (unicode.IsLetter(r) || unicode.IsDigit(r)) && !unseen(r) {
-			return unicode.ToLower(lenient.Lookalike(r))
+			return unicode.ToLower(lookalike(r))
 		}
 		return -1
 	}, norm.NFKD.String(s))
 }
 
 // EscapeHeadings inserts a backslash into each Markdown or HTML heading in s that is
-// reserved, so that it is no heading any more, and returns how many backslashes: before
-// the '#' of "## Safety", before the line below a heading that is underlined, after the
-// '<' of "<h2>Safety</h2>", before a line that is all bold. Headings in quotes and lists count, and characters that some
-// reader takes for a line break end a line. Reserved gets the [Letters] of a heading,
-// with and without its tags, comments and link targets. s should be normalised. Text
-// without headings comes back as it is, without allocation.
+// reserved, and returns the number of backslashes: before the '#' of "## Safety", before
+// the underline of a heading, after the '<' of "<h2>Safety</h2>", before a line that is
+// all bold. Headings may stand in quotes and lists, and end at any line break of Unicode
+// or Python. reserved gets the [Letters] of a heading, with and without its tags,
+// comments and link targets. s should be normalised. Text without headings comes back as
+// it is, without allocation.
 func EscapeHeadings(s string, reserved func(letters string) bool) (string, int) {
 	_, s, n := EscapeFragmentHeadings(Frame{}, s, reserved)
 	return s, n
 }
 
-// EscapeFragmentHeadings is [EscapeHeadings] for a body in its frame, as [Render] sets
-// them: a heading may begin in one part and end in the next.
+// EscapeFragmentHeadings is [EscapeHeadings] for a body in its frame: a heading may begin
+// in one part and end in the next.
 func EscapeFragmentHeadings(frame Frame, body string, reserved func(letters string) bool) (Frame, string, int) {
 	if noHeading(body) && noHeading(frame.Open) && noHeading(frame.Close) {
 		return frame, body, 0
@@ -60,7 +54,9 @@ func EscapeFragmentHeadings(frame Frame, body string, reserved func(letters stri
 		if pass == maxHeadingPasses {
 			reserved = func(string) bool { return true }
 		}
-		marks := headings(Render(frame, body, ""), reserved)
+		whole := Render(frame, body, "")
+		marks := appendElements(appendLines(nil, whole, reserved), whole, reserved)
+		slices.Sort(marks)
 		if len(marks) == 0 || pass > maxHeadingPasses {
 			return frame, body, count
 		}
@@ -72,38 +68,17 @@ func EscapeFragmentHeadings(frame Frame, body string, reserved func(letters stri
 			}
 			end := begin + len(*part)
 			n, _ := slices.BinarySearch(marks, end)
-			*part = withBackslashes(*part, begin, marks[:n])
+			for i := range marks[:n] {
+				marks[i] -= begin
+			}
+			*part = Backslashes(*part, marks[:n])
 			marks, begin = marks[n:], end+1
 		}
 	}
 }
 
-// withBackslashes inserts a backslash at each of the marks, counted from -begin.
-func withBackslashes(s string, begin int, marks []int) string {
-	if len(marks) == 0 {
-		return s
-	}
-	var out strings.Builder
-	out.Grow(len(s) + len(marks))
-	written := 0
-	for _, at := range marks {
-		out.WriteString(s[written : at-begin])
-		out.WriteByte('\\')
-		written = at - begin
-	}
-	out.WriteString(s[written:])
-	return out.String()
-}
-
-// headings returns where backslashes take the reserved headings away, in order.
-func headings(s string, reserved func(string) bool) []int {
-	marks := appendElements(appendLines(nil, s, reserved), s, reserved)
-	slices.Sort(marks)
-	return marks
-}
-
-// appendLines appends the marks of the headings that Markdown knows: lines that begin
-// with '#', and lines that underline what is above them.
+// appendLines appends the marks of Markdown headings: lines that begin with '#' or are
+// bold, and lines that underline what is above them.
 func appendLines(marks []int, s string, reserved func(string) bool) []int {
 	paragraph := 0 // where the paragraph above begins
 	above := ""    // the last line of it in which there is something to see
@@ -119,8 +94,9 @@ func appendLines(marks []int, s string, reserved func(string) bool) []int {
 			whole = s[begin:hard]
 		}
 		inner, inList := content(line)
+		first, _ := Shown(line, inner)
 		switch at := underline(line); {
-		case showsHash(line[inner:]) || isBold(line[inner:]):
+		case first == '#' || isBold(line[inner:]):
 			if reads(line[inner:], reserved) || len(whole) > len(line) && reads(whole[inner:], reserved) {
 				marks = append(marks, begin+inner)
 			}
@@ -145,24 +121,12 @@ func appendLines(marks []int, s string, reserved func(string) bool) []int {
 	return marks
 }
 
-// showsHash reports whether a line begins with '#', in whatever form.
-func showsHash(line string) bool {
-	c, _ := lenient.Shown(line, 0)
-	return c == '#'
-}
-
-// isBold reports whether all of a line is bold, which passes for a heading.
 func isBold(line string) bool {
 	line = strings.TrimRightFunc(line, func(r rune) bool { return unseen(r) || r == ':' })
-	for _, mark := range [...]string{"**", "__"} {
-		if len(line) > 2*len(mark) && strings.HasPrefix(line, mark) && strings.HasSuffix(line, mark) {
-			return true
-		}
-	}
-	return false
+	return len(line) > 4 && (strings.HasPrefix(line, "**") && strings.HasSuffix(line, "**") ||
+		strings.HasPrefix(line, "__") && strings.HasSuffix(line, "__"))
 }
 
-// lineEnd returns where the line that begins at begin ends, and where the next begins.
 func lineEnd(s string, begin int) (end, next int) {
 	n := strings.IndexFunc(s[begin:], isBreak)
 	if n < 0 {
@@ -172,18 +136,12 @@ func lineEnd(s string, begin int) (end, next int) {
 	return begin + n, begin + n + size
 }
 
-// isBreak reports whether some reader begins a line after r: Markdown, Unicode or
-// Python.
 func isBreak(r rune) bool {
-	switch r {
-	case '\n', '\v', '\f', '\x1c', '\x1d', '\x1e', '\u0085', '\u2028', '\u2029':
-		return true
-	}
-	return false
+	return r == '\n' || r == '\v' || r == '\f' || 0x1c <= r && r <= 0x1e || r == '\u0085' || r == '\u2028' || r == '\u2029'
 }
 
-// content returns where the content of a line begins, behind what is not seen, the
-// marks of quotes and those of lists, and whether there was one of a list.
+// content returns where the content of a line begins, after blanks, quote marks and list
+// marks, and whether there was a list mark.
 func content(line string) (at int, inList bool) {
 	for {
 		rest := strings.TrimLeftFunc(line[at:], unseen)
@@ -203,8 +161,7 @@ func content(line string) (at int, inList bool) {
 	}
 }
 
-// underline returns where the '=' or '-' begin of which alone a line consists, quoted
-// or not; -1 if there is something else.
+// underline returns where the '=' or '-' of an underline begin; -1 for another line.
 func underline(line string) int {
 	rest := strings.TrimLeftFunc(line, func(r rune) bool { return r == '>' || unseen(r) })
 	if rest == "" || rest[0] != '=' && rest[0] != '-' {
@@ -219,13 +176,14 @@ func underline(line string) int {
 	return len(line) - len(rest)
 }
 
-// appendElements appends the marks of the HTML headings, wherever they begin. One ends
-// where the next begins or ends; where it is not closed, its first line is compared too.
+// appendElements appends the marks of HTML headings. One ends where the next begins or
+// ends; if it is not closed, its first line is compared too.
 func appendElements(marks []int, s string, reserved func(string) bool) []int {
 	for at := element(s, 0, false); at < len(s); {
 		next := element(s, at+1, false)
 		inner := s[at:element(s[:next], at+1, true)]
-		if reads(inner, reserved) || reads(firstLine(withoutTags(inner, true)), reserved) || reads(firstLine(withoutTags(inner, false)), reserved) {
+		if reads(inner, reserved) || reads(firstLine(tags.ReplaceAllString(inner, "")), reserved) ||
+			reads(firstLine(quotedTags.ReplaceAllString(inner, "")), reserved) {
 			marks = append(marks, at+1)
 		}
 		at = next
@@ -233,8 +191,8 @@ func appendElements(marks []int, s string, reserved func(string) bool) []int {
 	return marks
 }
 
-// element returns where the next "<h2" begins, of any level, or the next "</h2" if it
-// is to be an end; the length of s if there is none.
+// element returns where the next "<h2" of any level begins, or the next "</h2" if ending;
+// len(s) without one.
 func element(s string, from int, ending bool) int {
 	for i := from; i < len(s); i++ {
 		n := strings.IndexByte(s[i:], '<')
@@ -250,15 +208,13 @@ func element(s string, from int, ending bool) int {
 	return len(s)
 }
 
-// firstLine returns the first line in which there is something to see.
 func firstLine(s string) string {
 	s = strings.TrimLeftFunc(s, unseen)
 	end, _ := lineEnd(s, 0)
 	return s[:end]
 }
 
-// reads reports whether a heading passes for a reserved one: as it is written, or with
-// the markup gone that Markdown and HTML do not show.
+// reads reports whether a heading reads like a reserved one, with or without its markup.
 func reads(s string, reserved func(string) bool) bool {
 	if reserved(Letters(s)) {
 		return true
@@ -266,8 +222,8 @@ func reads(s string, reserved func(string) bool) bool {
 	if !strings.ContainsAny(s, "<[{&") {
 		return false
 	}
-	s = withoutComments(withoutTargets(s))
-	for _, shown := range [...]string{s, withoutTags(s, false), withoutTags(s, true)} {
+	s = comments.ReplaceAllString(withoutTargets(s), "")
+	for _, shown := range [...]string{s, tags.ReplaceAllString(s, ""), quotedTags.ReplaceAllString(s, "")} {
 		if reserved(Letters(html.UnescapeString(shown))) {
 			return true
 		}
@@ -275,14 +231,14 @@ func reads(s string, reserved func(string) bool) bool {
 	return false
 }
 
-// unseen are the blanks and the characters without a shape, which may stand before a
-// heading or in it: Markdown takes up to three blanks, a model any.
+// unseen reports whether r is a blank or has no shape, and may stand in front of a
+// heading or in it.
 func unseen(r rune) bool {
 	return unicode.In(r, unicode.Z, unicode.Cc, unicode.Cf, unicode.M, unicode.Other_Default_Ignorable_Code_Point) || r == '\u2800'
 }
 
-// withoutTargets removes what follows the text of a link, notes and attributes: "(x)"
-// or "[x]" behind a ']', "[^x]", and "{x}".
+// withoutTargets removes targets of links, notes and attributes: "(x)" or "[x]" after a
+// ']', "[^x]", and "{x}".
 func withoutTargets(s string) string {
 	var out strings.Builder
 	written := 0
@@ -318,39 +274,9 @@ func withoutTargets(s string) string {
 	return out.String()
 }
 
-// withoutComments removes "<!-- x -->".
-func withoutComments(s string) string {
-	var out strings.Builder
-	for {
-		before, after, found := strings.Cut(s, "<!--")
-		out.WriteString(before)
-		if !found {
-			return out.String()
-		}
-		_, s, _ = strings.Cut(after, "-->")
-	}
-}
-
-// withoutTags removes everything between '<' and '>'. A '>' in quotes ends no tag if
-// quotes are heeded.
-func withoutTags(s string, quotes bool) string {
-	var out strings.Builder
-	inside := false
-	written := 0
-	for i := 0; i < len(s); i++ {
-		switch c := s[i]; {
-		case !inside && c == '<':
-			out.WriteString(s[written:i])
-			inside = true
-		case inside && c == '>':
-			inside = false
-			written = i + 1
-		case inside && quotes && (c == '"' || c == '\''):
-			i += max(0, strings.IndexByte(s[i+1:], c)+1)
-		}
-	}
-	if !inside {
-		out.WriteString(s[written:])
-	}
-	return out.String()
-}
+// What Markdown and HTML do not show: comments, and tags, with or without heed to quotes.
+var (
+	comments   = regexp.MustCompile(`(?s)<!--.*?(-->|$)`)
+	tags       = regexp.MustCompile(`<[^>]*(>|$)`)
+	quotedTags = regexp.MustCompile(`<("[^"]*"|'[^']*'|[^>])*(>|$)`)
+)

@@ -1,12 +1,14 @@
 package text
 
 import (
+	"fmt"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 )
 
-// Chars returns the number of Unicode scalar values in s. A byte that is not
-// part of valid UTF-8 counts as one, as everywhere in Go.
+// Chars returns the number of characters in s. A byte that is not part of valid UTF-8
+// counts as one.
 func Chars(s string) int {
 	n := asciiPrefix(s)
 	return n + utf8.RuneCountInString(s[n:])
@@ -15,22 +17,14 @@ func Chars(s string) int {
 // Thousands prints n in decimal with a comma between groups of three digits.
 func Thousands(n int) string {
 	digits := strconv.Itoa(n)
-	first := 0 // where the digits begin
-	if n < 0 {
-		first = 1
+	for i := len(digits) - 3; i > 0 && digits[i-1] != '-'; i -= 3 {
+		digits = digits[:i] + "," + digits[i:]
 	}
-	out := make([]byte, 0, len(digits)+len(digits)/3)
-	for i := range len(digits) {
-		if left := len(digits) - i; i > first && left%3 == 0 {
-			out = append(out, ',')
-		}
-		out = append(out, digits[i])
-	}
-	return string(out)
+	return digits
 }
 
-// asciiPrefix returns how many bytes at the beginning of s are certainly
-// ASCII, looking at eight at a time.
+// asciiPrefix returns how many bytes at the beginning of s are certainly ASCII, in
+// steps of eight.
 func asciiPrefix(s string) int {
 	i := 0
 	for ; i+8 <= len(s); i += 8 {
@@ -43,9 +37,9 @@ func asciiPrefix(s string) int {
 	return i
 }
 
-// offset returns the byte at which character n of s begins (counting from 0),
-// or len(s) when s has no more than n characters.
-func offset(s string, n int) int {
+// Offset returns the byte at which character n of s begins, counting from 0, or
+// len(s).
+func Offset(s string, n int) int {
 	if n <= 0 {
 		return 0
 	}
@@ -58,4 +52,40 @@ func offset(s string, n int) int {
 		i += size
 	}
 	return i
+}
+
+// Normalize returns s with LF newlines (CRLF and lone CR become LF) and without one
+// leading byte order mark.
+func Normalize(s string) string {
+	s = strings.TrimPrefix(s, "\ufeff")
+	if strings.IndexByte(s, '\r') < 0 {
+		return s
+	}
+	return strings.ReplaceAll(strings.ReplaceAll(s, "\r\n", "\n"), "\r", "\n")
+}
+
+// Valid returns an error unless s is UTF-8 without NUL. It names the first byte that is
+// wrong.
+func Valid(s string) error {
+	if utf8.ValidString(s) && strings.IndexByte(s, 0) < 0 {
+		return nil
+	}
+	for i, r := range s {
+		if r == 0 {
+			return fmt.Errorf("text has a NUL character at byte %d", i)
+		}
+		if r == utf8.RuneError && !strings.HasPrefix(s[i:], "\ufffd") {
+			return fmt.Errorf("text is not valid UTF-8 at byte %d", i)
+		}
+	}
+	return nil
+}
+
+// Repair returns s as UTF-8 without NUL: U+FFFD stands for each NUL and for
+// each run of bytes that is not UTF-8.
+func Repair(s string) string {
+	if Valid(s) == nil {
+		return s
+	}
+	return strings.ReplaceAll(strings.ToValidUTF8(s, "\ufffd"), "\x00", "\ufffd")
 }

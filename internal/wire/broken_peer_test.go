@@ -26,7 +26,7 @@ func TestOversizeFrames(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			const calls = 5
-			p := &stranger{act: func(s *strangerSession, in *pluginpb.HostFrame) error {
+			p := &unknown{act: func(s *strangerSession, in *pluginpb.HostFrame) error {
 				if s.frames = append(s.frames, in); len(s.frames) < calls {
 					return nil
 				}
@@ -59,7 +59,7 @@ func TestOversizeFrames(t *testing.T) {
 
 func TestOversizeFrameOfTheOnlyCall(t *testing.T) {
 	t.Parallel()
-	p := &stranger{act: func(s *strangerSession, in *pluginpb.HostFrame) error {
+	p := &unknown{act: func(s *strangerSession, in *pluginpb.HostFrame) error {
 		return s.Send(&pluginpb.PluginFrame{Id: in.GetId(), Incarnation: in.GetIncarnation(), Body: &pluginpb.PluginFrame_ToolResult{ToolResult: &pluginpb.ToolResult{ContentJson: make([]byte, 8<<20)}}})
 	}}
 	s, _ := openStranger(t, p, HostOptions{})
@@ -77,7 +77,7 @@ func TestSessionsThatBreak(t *testing.T) {
 	for name, end := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := &stranger{act: func(*strangerSession, *pluginpb.HostFrame) error { return end }}
+			p := &unknown{act: func(*strangerSession, *pluginpb.HostFrame) error { return end }}
 			s, _ := openStranger(t, p, HostOptions{})
 			f := newFreed()
 			_, _, err := s.Dispatch(deadline(t), textDispatch("x"), f.call)
@@ -112,7 +112,7 @@ func TestBadBeginnings(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			_, err := Open(c.ctx, strangerConn(t, &stranger{before: c.before}), HostOptions{Incarnation: 1})
+			_, err := Open(c.ctx, strangerConn(t, &unknown{before: c.before}), HostOptions{Incarnation: 1})
 			checkCode(t, err, c.want)
 		})
 	}
@@ -128,7 +128,7 @@ func TestNoSuchService(t *testing.T) {
 // its session; the reader never blocks.
 func TestFloodOfHostCalls(t *testing.T) {
 	t.Parallel()
-	p := &stranger{act: func(s *strangerSession, in *pluginpb.HostFrame) error {
+	p := &unknown{act: func(s *strangerSession, in *pluginpb.HostFrame) error {
 		for id := uint64(1); ; id++ {
 			frame := &pluginpb.PluginFrame{Id: id, Incarnation: in.GetIncarnation(), Body: &pluginpb.PluginFrame_HostCall{HostCall: &pluginpb.HostCall{Service: "s"}}}
 			if err := s.Send(frame); err != nil {
@@ -157,7 +157,7 @@ func TestFloodOfHostCalls(t *testing.T) {
 // counted.
 func TestInvalidationsWithoutID(t *testing.T) {
 	t.Parallel()
-	p := &stranger{act: func(s *strangerSession, in *pluginpb.HostFrame) error {
+	p := &unknown{act: func(s *strangerSession, in *pluginpb.HostFrame) error {
 		frame := &pluginpb.PluginFrame{Incarnation: in.GetIncarnation(), Body: &pluginpb.PluginFrame_Invalidate{Invalidate: &pluginpb.Invalidate{Parent: 12345}}}
 		return errors.Join(s.Send(frame), s.Send(frame), s.answer(in))
 	}}

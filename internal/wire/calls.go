@@ -2,48 +2,41 @@ package wire
 
 import (
 	"context"
+	"errors"
 	"sync"
+
+	"github.com/grapnelhq/grapnel/phases"
 )
 
-// call is one frame of the host's that is to be answered. The caller may leave
-// before the answer comes; the call stays in the table until then, because the
-// plugin still works on it.
+// call is a frame of the host that expects an answer. An abandoned call stays in the table until its answer comes,
+// because the plugin still works on it.
 type call struct {
 	id        uint64
 	ask, want body
 	// ctx is the caller's: host calls from within the call inherit from it.
-	ctx   context.Context //nolint:containedctx // the call's own, and gone with it
-	freed func()
-	frame outgoing
-	// answer is set before answered is signalled. That has room for the one
-	// signal, so that the reader never blocks.
-	answer    answer
-	answered  chan struct{}
-	abandoned bool // guarded by the table
+	ctx       context.Context //nolint:containedctx // the call's own, and gone with it
+	freed     func()
+	frame     outgoing
+	answered  chan answer // buffered, so that the reader never blocks
+	abandoned bool        // guarded by the table
 }
 
-// answer is a frame, or why there is none.
+// answer is a frame, or the error instead of one.
 type answer struct {
 	in  incoming
 	err error
 }
 
-// calls is the table of calls that are not answered yet.
+// calls is the table of unanswered calls.
 type calls struct {
 	mu      sync.Mutex
 	last    uint64
 	pending map[uint64]*call
-	err     error     // set once the session has ended
-	signals sync.Pool // of chan struct{}, empty
+	err     error // set once the session has ended
 }
 
-// begin makes a call with the next id.
 func (t *calls) begin(ctx context.Context, ask, want body, freed func()) (*call, error) {
-	signal, ok := t.signals.Get().(chan struct{})
-	if !ok {
-		signal = make(chan struct{}, 1)
-	}
-	c := &call{ask: ask, want: want, ctx: ctx, freed: freed, answered: signal}
+	c := &call{ask: ask, want: want, ctx: ctx, freed: freed, answered: make(chan answer, 1)}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.err != nil {
@@ -58,15 +51,14 @@ func (t *calls) begin(ctx context.Context, ask, want body, freed func()) (*call,
 	return c, nil
 }
 
-// drop takes back a call that was never sent.
+// drop removes a call that was never sent.
 func (t *calls) drop(c *call) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.pending, c.id) // also of a table that has ended, which is nil
 }
 
-// abandon notes that the caller has left. It reports false when the answer is
-// there: the caller should take it.
+// abandon marks the call as abandoned. It returns false if the answer is there already.
 func (t *calls) abandon(c *call) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -77,9 +69,8 @@ func (t *calls) abandon(c *call) bool {
 	return true
 }
 
-// refuse removes the call whose frame the plugin did not understand: the one
-// with this id and body, or any body if that is 0. A caller who has left only
-// sent a Cancel that was not understood; the answer is still to come.
+// refuse removes the call with this id and body (0: any) whose frame the plugin did not understand. For an abandoned
+// call it was the Cancel that was not understood: the answer is still to come.
 func (t *calls) refuse(id uint64, ask body) *call {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -91,7 +82,7 @@ func (t *calls) refuse(id uint64, ask body) *call {
 	return c
 }
 
-// take removes the call that an answer belongs to. Without one it says why.
+// take removes the call that an answer belongs to, or says why there is none.
 func (t *calls) take(id uint64) (*call, Dropped) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -99,7 +90,7 @@ func (t *calls) take(id uint64) (*call, Dropped) {
 	switch {
 	case c != nil:
 		delete(t.pending, id)
-		return c, 0
+		return c, ""
 	case id > 0 && id <= t.last:
 		return nil, DroppedDouble
 	default:
@@ -107,7 +98,7 @@ func (t *calls) take(id uint64) (*call, Dropped) {
 	}
 }
 
-// only returns the id of the one call that is pending, if there is just one.
+// only returns the id of the only pending call.
 func (t *calls) only() (uint64, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -140,27 +131,109 @@ func (t *calls) end(err error) map[uint64]*call {
 	return pending
 }
 
-// deliver hands the call its answer, or gives it up for a caller who has left.
-// The reader calls it, once a call.
+// deliver hands the call its answer, or drops the answer to an abandoned call. The reader calls it once for each call.
 func (c *call) deliver(a answer) {
 	if c.abandoned {
 		a.in.free()
-		c.free()
+		c.freed()
 		return
 	}
-	c.answer = a
-	c.answered <- struct{}{}
+	c.answered <- a
 }
 
-// received ends a call whose signal was received.
-func (t *calls) received(c *call) *answer {
-	t.signals.Put(c.answered)
-	c.free()
-	return &c.answer
+// request is one call: a frame of the body ask that holds m, to be answered by one of the body want.
+type request[A, B any] struct {
+	ask         body
+	m           *A
+	fields      func(*form, *A)
+	want        body
+	reply       *B
+	replyFields func(*form, *B)
+	freed       func()
+	urgent      bool
+	stats       Stats
 }
 
-func (c *call) free() {
-	if c.freed != nil {
-		c.freed()
+// exchange sends a request and waits for its reply, which is decoded here, in the caller's goroutine.
+func exchange[A, B any](ctx context.Context, s *Session, r *request[A, B]) error {
+	if r.freed == nil {
+		r.freed = func() {}
 	}
+	if ctx.Err() != nil {
+		r.freed()
+		return errAbandoned(ctx, s.who())
+	}
+	c, err := s.calls.begin(ctx, r.ask, r.want, r.freed)
+	if err != nil {
+		r.freed()
+		return err
+	}
+	if c.frame.data, err = encodeFrame(ctx, s.writer, c.id, r.ask, r.m, r.fields); err == nil {
+		r.stats.BytesIn = c.frame.size()
+		err = s.post(ctx, &c.frame, r.urgent)
+	} else if _, coded := errors.AsType[*phases.Error](err); !coded {
+		err = phases.Errorf(phases.CauseInternal, "%w", err)
+	}
+	if err != nil {
+		s.calls.drop(c)
+		c.freed()
+		return err
+	}
+	a, err := s.await(ctx, c)
+	if err != nil {
+		return err
+	}
+	r.stats.BytesOut = a.in.size
+	if err := decode(&s.writer.frames, &a.in, ruleClean, r.reply, r.replyFields); err != nil {
+		return s.invalid(err)
+	}
+	return nil
+}
+
+// post gives a frame to the writer. On an error it was not sent.
+func (s *Session) post(ctx context.Context, o *outgoing, urgent bool) error {
+	var err error
+	if urgent {
+		err = s.writer.hurry(o, false)
+	} else {
+		err = s.writer.send(ctx, o)
+	}
+	if err == nil {
+		return nil
+	}
+	s.writer.frames.recycle(o.data)
+	if ctx.Err() != nil {
+		return errAbandoned(ctx, s.who())
+	}
+	return err
+}
+
+func (s *Session) await(ctx context.Context, c *call) (answer, error) {
+	select {
+	case a := <-c.answered:
+		c.freed()
+		return a, a.err
+	case <-ctx.Done():
+	}
+	if s.writer.withdraw(&c.frame) {
+		s.calls.drop(c)
+		c.freed()
+		return answer{}, errAbandoned(ctx, s.who())
+	}
+	if !s.calls.abandon(c) {
+		a := <-c.answered // it came at the same moment
+		c.freed()
+		return a, a.err
+	}
+	if c.ask == hostDispatch || c.ask == hostCallTool {
+		// Notify the plugin, outside of the caller's context, which has just ended. On an error the session has, too.
+		if data, err := encodeFrame(s.stream.Context(), s.writer, c.id, hostCancel, &none{}, noFields); err == nil { //nolint:contextcheck // see above
+			_ = s.writer.hurry(&outgoing{data: data}, false)
+		}
+	}
+	return answer{}, errAbandoned(ctx, s.who())
+}
+
+func (s *Session) invalid(err error) error {
+	return phases.Errorf(phases.CauseInvalidReply, "the answer of %s %w", s.who(), err)
 }

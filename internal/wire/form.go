@@ -7,55 +7,42 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unsafe"
 
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// Bounds of what is decoded, against messages that are small on the wire and
-// large in memory.
+// Bounds against messages that are small on the wire and large in memory.
 const (
-	// maxMessages is the most nested messages in one frame.
-	maxMessages = 64 << 10
-	// largeFrame is the size from which short strings are copied out of the
-	// frame's text instead of keeping all of it alive.
+	maxMessages = 64 << 10 // the most nested messages in one frame
+	// From largeFrame on, short strings are copied instead of keeping the whole frame's text alive.
 	largeFrame  = 16 << 10
 	shortString = 256
 )
 
-// form is a message that is being written or read. The function of a message
-// names its fields once, in the order of their numbers, by calls such as
+// form is a message that is being written or read. The function of a message names its fields once, in the order of
+// their numbers, by calls such as f.text(1, &m.Kind).
 //
-//	f.text(1, &m.Kind)
-//	f.text(2, &m.ID)
-//
-// Writing, each call appends the field unless it is empty. Reading, each call
-// takes the field if it is the one at hand, and the form moves on to the next;
-// the function runs again until nothing is left, and what no call takes is an
-// unknown field. Fields in order are thus read in one pass, without tables or
-// reflection, and no field can be known to one direction only.
-//
-// The first error ends all work; see err.
+// Writing, each call appends the field unless it is empty. Reading, each call takes the field if it is the one at
+// hand and moves on to the next; the function runs again until nothing is left, and a field that no call takes is
+// unknown. Fields in order are thus read in one pass, without tables or reflection. The first error ends all work.
 type form struct {
-	writing bool
-	// rule is what text must be; repair makes writing replace what is not.
-	rule   textRule
-	repair bool
-	// repaired counts the replaced texts.
+	writing  bool
+	rule     textRule // what text must be. With repair, writing replaces what breaks it and counts in repaired.
+	repair   bool
 	repaired int
-	// most bounds the remaining time that a call is told; 0 does not.
-	most time.Duration
+	most     time.Duration // most, unless 0, bounds the remaining time that a call carries
 
-	out    []byte  // what was written
-	buffer *[]byte // where out began
-	// contribution is the one at hand; they are never nested.
-	contribution contribution
+	out          []byte       // what was written
+	buffer       *[]byte      // where out began
+	contribution contribution // the one at hand; they are never nested
 
 	in       string // reading: the rest of the message behind the field at hand
 	num      protowire.Number
 	typ      protowire.Type
 	u        uint64 // the field at hand, a number
 	s        string // the field at hand, bytes
-	steps    int    // counts fields, to notice that nobody took one
+	steps    int    // counts fields, to notice one that was not taken
 	messages int
 	large    bool
 
@@ -63,7 +50,6 @@ type form struct {
 	path []protowire.Number // where err is, innermost first
 }
 
-// failf notes the first error and stops.
 func (f *form) failf(format string, args ...any) {
 	if f.err == nil {
 		f.err = fmt.Errorf(format, args...)
@@ -72,7 +58,7 @@ func (f *form) failf(format string, args ...any) {
 	f.num, f.in = 0, ""
 }
 
-// problem returns the error with the numbers of the fields that lead to it.
+// problem returns the error with the path of field numbers.
 func (f *form) problem() error {
 	if f.err == nil {
 		return nil
@@ -89,7 +75,6 @@ func (f *form) problem() error {
 	return fmt.Errorf("field %s: %w", where.String()[1:], f.err)
 }
 
-// read decodes a whole message into m.
 func read[T any](f *form, data []byte, m *T, fields func(*form, *T)) error {
 	f.large = len(data) >= largeFrame
 	// One copy holds all strings of the message: data goes back to a pool.
@@ -97,7 +82,7 @@ func read[T any](f *form, data []byte, m *T, fields func(*form, *T)) error {
 	return f.problem()
 }
 
-// within reads a message that is s, then stands again where it was.
+// within reads the message s, then continues where it was.
 func within[T any](f *form, s string, m *T, fields func(*form, *T)) {
 	if f.messages++; f.messages > maxMessages {
 		f.failf("more than %d messages in one frame", maxMessages)
@@ -117,85 +102,50 @@ func within[T any](f *form, s string, m *T, fields func(*form, *T)) {
 	}
 }
 
-// next moves to the next field of the message; num is 0 at its end.
+// next moves to the next field; num is 0 at the end.
 func (f *form) next() {
 	f.steps++
 	if f.err != nil || f.in == "" {
 		f.num = 0
 		return
 	}
-	tag, n := uvarint(f.in)
-	num := tag >> 3
-	if n == 0 || num == 0 || num > uint64(protowire.MaxValidNumber) {
+	in := unsafe.Slice(unsafe.StringData(f.in), len(f.in)) //nolint:gosec // only read
+	num, typ, n := protowire.ConsumeTag(in)
+	if n < 0 {
 		f.failf("no field tag where one must be")
 		return
 	}
-	f.in = f.in[n:]
-	f.num, f.typ = protowire.Number(num), protowire.Type(tag&7)
-	switch f.typ {
+	in, f.in = in[n:], f.in[n:]
+	f.num, f.typ = num, typ
+	switch typ {
 	case protowire.VarintType:
-		f.u, n = uvarint(f.in)
+		f.u, n = protowire.ConsumeVarint(in)
 	case protowire.Fixed64Type:
-		f.u, n = fixed(f.in, 8)
+		f.u, n = protowire.ConsumeFixed64(in)
 	case protowire.Fixed32Type:
-		f.u, n = fixed(f.in, 4)
+		_, n = protowire.ConsumeFixed32(in) // no message has one
 	case protowire.BytesType:
-		f.s, n = lengthDelimited(f.in)
+		var s []byte
+		if s, n = protowire.ConsumeBytes(in); n >= 0 {
+			f.s = f.in[n-len(s) : n]
+		}
 	default:
-		n = 0 // groups are no part of this version of protobuf
+		n = -1 // this version of protobuf has no groups
 	}
-	if n == 0 {
+	if n < 0 {
 		f.failf("field is cut short or of an unknown wire type")
 		return
 	}
 	f.in = f.in[n:]
 }
 
-// uvarint reads a varint; the length is 0 where there is none.
-func uvarint(s string) (uint64, int) {
-	var v uint64
-	for i := 0; i < len(s) && i < 10; i++ {
-		b := s[i]
-		if i == 9 && b > 1 {
-			return 0, 0
-		}
-		v |= uint64(b&0x7f) << (7 * i)
-		if b < 0x80 {
-			return v, i + 1
-		}
-	}
-	return 0, 0
-}
-
-func fixed(s string, size int) (uint64, int) {
-	if len(s) < size {
-		return 0, 0
-	}
-	var v uint64
-	for i := range size {
-		v |= uint64(s[i]) << (8 * i)
-	}
-	return v, size
-}
-
-func lengthDelimited(s string) (string, int) {
-	size, n := uvarint(s)
-	if n == 0 || size > uint64(len(s)-n) { //nolint:gosec // n is at most len(s)
-		return "", 0
-	}
-	end := n + int(size) //nolint:gosec // bounded by len(s)
-	return s[n:end], end
-}
-
-// has reports whether the field at hand is n, as bytes.
 func (f *form) has(n protowire.Number) bool { return f.num == n && f.typ == protowire.BytesType }
 
-// hasNumber reports whether the field at hand is n, as a varint.
 func (f *form) hasNumber(n protowire.Number) bool {
 	return f.num == n && f.typ == protowire.VarintType
 }
 
-// text is a string field. Typed words are passed as (*string)(&m.Word).
+// text is a string field. Named types are passed as (*string)(&m.Word).
 func (f *form) text(n protowire.Number, p *string) {
 	if f.writing {
 		if *p != "" {
@@ -203,6 +153,14 @@ func (f *form) text(n protowire.Number, p *string) {
 		}
 	} else if f.has(n) {
 		*p = f.takeText()
+	}
+}
+
+// texts are string fields with consecutive numbers from n on.
+func (f *form) texts(n protowire.Number, list ...*string) {
+	for _, p := range list {
+		f.text(n, p)
+		n++
 	}
 }
 
@@ -233,45 +191,34 @@ func (f *form) takeText() string {
 	return s
 }
 
-// raw is a field of embedded JSON.
 func (f *form) raw(n protowire.Number, p *json.RawMessage) {
-	if f.writing {
-		if len(*p) > 0 {
-			f.putRaw(n, *p)
+	switch {
+	case f.writing && len(*p) > 0:
+		raw := *p
+		if !f.rule.holdsJSON(raw) {
+			if !f.repair {
+				f.num = n
+				f.failf("embedded JSON holds text that is not UTF-8 without NUL")
+				return
+			}
+			raw = f.rule.repairedJSON(raw)
+			f.repaired++
 		}
-	} else if f.has(n) {
-		*p = f.takeRaw()
-	}
-}
-
-func (f *form) putRaw(n protowire.Number, raw []byte) {
-	if !f.rule.holdsJSON(raw) {
-		if !f.repair {
-			f.num = n
-			f.failf("embedded JSON holds text that is not UTF-8 without NUL")
+		f.out = protowire.AppendTag(f.out, n, protowire.BytesType)
+		f.out = protowire.AppendBytes(f.out, raw)
+	case !f.writing && f.has(n):
+		*p = nil
+		if f.s != "" {
+			*p = json.RawMessage(f.s)
+		}
+		if !f.rule.holdsJSON(*p) {
+			f.failf("embedded JSON holds text that is not allowed")
 			return
 		}
-		raw = f.rule.repairedJSON(raw)
-		f.repaired++
+		f.next()
 	}
-	f.out = protowire.AppendTag(f.out, n, protowire.BytesType)
-	f.out = protowire.AppendBytes(f.out, raw)
 }
 
-func (f *form) takeRaw() json.RawMessage {
-	var raw json.RawMessage
-	if f.s != "" {
-		raw = json.RawMessage(f.s)
-	}
-	if !f.rule.holdsJSON(raw) {
-		f.failf("embedded JSON holds text that is not allowed")
-		return nil
-	}
-	f.next()
-	return raw
-}
-
-// flag is a bool field.
 func (f *form) flag(n protowire.Number, p *bool) {
 	if f.writing {
 		if *p {
@@ -283,7 +230,7 @@ func (f *form) flag(n protowire.Number, p *bool) {
 	}
 }
 
-// number is an integer field of any signedness; negative ones take ten bytes.
+// number is an integer field; negative numbers take ten bytes.
 func number[T ~int | ~int64 | ~uint64](f *form, n protowire.Number, p *T) {
 	if f.writing {
 		if *p != 0 {
@@ -295,12 +242,19 @@ func number[T ~int | ~int64 | ~uint64](f *form, n protowire.Number, p *T) {
 	}
 }
 
+// numbers are integer fields with consecutive numbers from n on.
+func numbers[T ~int | ~int64 | ~uint64](f *form, n protowire.Number, list ...*T) {
+	for _, p := range list {
+		number(f, n, p)
+		n++
+	}
+}
+
 func (f *form) putNumber(n protowire.Number, v uint64) {
 	f.out = protowire.AppendTag(f.out, n, protowire.VarintType)
 	f.out = protowire.AppendVarint(f.out, v)
 }
 
-// double is a field of a floating-point number.
 func (f *form) double(n protowire.Number, p *float64) {
 	if f.writing {
 		if bits := math.Float64bits(*p); bits != 0 {
@@ -313,7 +267,7 @@ func (f *form) double(n protowire.Number, p *float64) {
 	}
 }
 
-// instant is a time, RFC 3339 with its offset.
+// instant is a time in RFC 3339 with its offset.
 func (f *form) instant(n protowire.Number, p *time.Time) {
 	if f.writing {
 		if !p.IsZero() {
@@ -322,7 +276,7 @@ func (f *form) instant(n protowire.Number, p *time.Time) {
 	} else if f.has(n) {
 		t, err := time.Parse(time.RFC3339Nano, f.s)
 		if err != nil && f.s != "" {
-			f.failf("text is no time (RFC 3339)")
+			f.failf("text is not a time (RFC 3339)")
 			return
 		}
 		*p = t
@@ -331,7 +285,7 @@ func (f *form) instant(n protowire.Number, p *time.Time) {
 }
 
 func (f *form) putInstant(n protowire.Number, t time.Time) {
-	// The text form has no seconds in an offset, and years of four digits.
+	// RFC 3339 has no seconds in an offset, and years of four digits.
 	if _, offset := t.Zone(); offset%60 != 0 {
 		t = t.UTC()
 	}

@@ -1,19 +1,16 @@
 package wire
 
 import (
-	"encoding/json"
-
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// open leaves room for the length of what follows, one byte for now.
+// open reserves one byte for the length of what follows.
 func (f *form) open() int {
 	f.out = append(f.out, 0)
 	return len(f.out)
 }
 
-// close writes the length, and moves the content if that takes more than the
-// one byte. Most messages are short; long ones are moved once a level.
+// close writes the length, and moves the content if that takes more than one byte.
 func (f *form) close(mark int) {
 	size := len(f.out) - mark
 	if size < 0x80 {
@@ -28,7 +25,7 @@ func (f *form) close(mark int) {
 	protowire.AppendVarint(f.out[:mark-1], uint64(size))
 }
 
-// put writes a message, also an empty one.
+// put writes a message, even an empty one.
 func put[T any](f *form, n protowire.Number, m *T, fields func(*form, *T)) {
 	f.out = protowire.AppendTag(f.out, n, protowire.BytesType)
 	mark := f.open()
@@ -36,13 +33,12 @@ func put[T any](f *form, n protowire.Number, m *T, fields func(*form, *T)) {
 	f.close(mark)
 }
 
-// take reads the message at hand.
 func take[T any](f *form, m *T, fields func(*form, *T)) {
 	within(f, f.s, m, fields)
 	f.next()
 }
 
-// sub is a message held by value: absent when it is empty.
+// sub is a message held by value: absent when empty.
 func sub[T any](f *form, n protowire.Number, m *T, fields func(*form, *T)) {
 	if f.writing {
 		before := len(f.out)
@@ -55,7 +51,7 @@ func sub[T any](f *form, n protowire.Number, m *T, fields func(*form, *T)) {
 	}
 }
 
-// ptr is a message held by pointer: absent when that is nil.
+// ptr is a message held by pointer: absent when nil.
 func ptr[T any](f *form, n protowire.Number, p **T, fields func(*form, *T)) {
 	if f.writing {
 		if *p != nil {
@@ -69,7 +65,6 @@ func ptr[T any](f *form, n protowire.Number, p **T, fields func(*form, *T)) {
 	}
 }
 
-// each is a list of messages.
 func each[T any](f *form, n protowire.Number, p *[]T, fields func(*form, *T)) {
 	if f.writing {
 		for i := range *p {
@@ -83,8 +78,7 @@ func each[T any](f *form, n protowire.Number, p *[]T, fields func(*form, *T)) {
 	}
 }
 
-// texts is a list of strings or words.
-func texts[S ~string](f *form, n protowire.Number, p *[]S) {
+func list[S ~string](f *form, n protowire.Number, p *[]S) {
 	if f.writing {
 		for _, s := range *p {
 			f.putText(n, string(s))
@@ -99,22 +93,16 @@ func texts[S ~string](f *form, n protowire.Number, p *[]S) {
 // optional is a bool with a third state, absent.
 func (f *form) optional(n protowire.Number, p **bool) {
 	if f.writing {
-		if *p == nil {
-			return
-		}
-		if **p {
-			f.putNumber(n, 1)
-		} else {
-			f.putNumber(n, 0)
+		if *p != nil {
+			f.putNumber(n, protowire.EncodeBool(**p))
 		}
 	} else if f.hasNumber(n) {
-		v := f.u != 0
-		*p = &v
+		*p = new(f.u != 0)
 		f.next()
 	}
 }
 
-// entry is one entry of a map, a message of key and value.
+// entry is a map entry, a message of key and value.
 type entry[V any] struct {
 	key   string
 	value V
@@ -142,13 +130,9 @@ func pairs[K ~string, V any](f *form, n protowire.Number, p *map[K]V, value func
 	}
 }
 
-// The field functions of map values, and of words held in maps.
+// textValue is the field function of a map's texts.
 func textValue[S ~string](f *form, n protowire.Number, p *S) {
 	s := string(*p)
 	f.text(n, &s)
 	*p = S(s)
 }
-
-func flagValue(f *form, n protowire.Number, p *bool) { f.flag(n, p) }
-
-func rawValue(f *form, n protowire.Number, p *json.RawMessage) { f.raw(n, p) }

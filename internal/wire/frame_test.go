@@ -29,9 +29,9 @@ func TestEnvelope(t *testing.T) {
 		{name: "usual", data: bytes.Join([][]byte{id, incarnation, pong}, nil), want: envelope{id: 5, incarnation: 7, body: 9, payload: []byte("hi")}},
 		{name: "body first", data: bytes.Join([][]byte{pong, incarnation, id}, nil), want: envelope{id: 5, incarnation: 7, body: 9, payload: []byte("hi")}},
 		{name: "no body", data: id, want: envelope{id: 5}},
-		{name: "unknown body", data: bytes.Join([][]byte{id, strange}, nil), want: envelope{id: 5, stranger: 15}},
-		{name: "unknown field", data: bytes.Join([][]byte{id, pong, strange}, nil), want: envelope{id: 5, body: 9, payload: []byte("hi"), stranger: 15}},
-		{name: "id of another wire type", data: []byte{8 | 2, 1, 'x'}, want: envelope{stranger: 1}},
+		{name: "unknown body", data: bytes.Join([][]byte{id, strange}, nil), want: envelope{id: 5, unknown: 15}},
+		{name: "unknown field", data: bytes.Join([][]byte{id, pong, strange}, nil), want: envelope{id: 5, body: 9, payload: []byte("hi"), unknown: 15}},
+		{name: "id of another wire type", data: []byte{8 | 2, 1, 'x'}, want: envelope{unknown: 1}},
 		{name: "cut tag", data: append(bytes.Clone(id), 0x80), want: envelope{id: 5}, bad: true},
 		{name: "cut body", data: append(bytes.Clone(id), 9<<3|2, 9, 'x'), want: envelope{id: 5, body: 9}, bad: true},
 		{name: "garbage", data: []byte("\xff\xff\xff"), bad: true},
@@ -202,7 +202,7 @@ func checkRewritten[T any](t *testing.T, m *T, fields func(*form, *T)) {
 func TestRefusedMessages(t *testing.T) {
 	t.Parallel()
 	text := func(s string) []byte {
-		return encode(t, &phases.Room{}, func(f *form, _ *phases.Room) { f.out = protowire.AppendString([]byte{26}, s) })
+		return encode(t, &phases.AnswerBudget{}, func(f *form, _ *phases.AnswerBudget) { f.out = protowire.AppendString([]byte{26}, s) })
 	}
 	bomb := bytes.Repeat([]byte{18, 0}, maxMessages+1)
 	cases := []struct {
@@ -217,7 +217,7 @@ func TestRefusedMessages(t *testing.T) {
 		{"field number 0", "no field tag", []byte{0, 0}},
 		{"too many messages", "more than 65536 messages", bomb},
 		{"overlong number", "cut short", append([]byte{8}, bytes.Repeat([]byte{0xff}, 11)...)},
-		{"bad time", "is no time", protowire.AppendBytes([]byte{10}, protowire.AppendBytes([]byte{0x9a, 1}, protowire.AppendBytes([]byte{34}, []byte("today"))))},
+		{"bad time", "is not a time", protowire.AppendBytes([]byte{10}, protowire.AppendBytes([]byte{0x9a, 1}, protowire.AppendBytes([]byte{34}, []byte("today"))))},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {

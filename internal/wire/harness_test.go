@@ -72,7 +72,7 @@ func echoed(tb testing.TB, r *phases.Result) string {
 	}
 	section, ok := r.Contributions[0].(*phases.PromptSection)
 	if !ok {
-		tb.Fatalf("got a %s", r.Contributions[0].Kind())
+		tb.Fatalf("got a %s", phases.KindOf(r.Contributions[0]))
 	}
 	return section.Content
 }
@@ -85,8 +85,8 @@ func textDispatch(text string) *phases.Dispatch {
 			WorkspaceID: "w1", ThreadID: "t1", TurnID: "u1", Mode: phases.ModeAgent, Dir: "/repo",
 			Actor: phases.Actor{Kind: "user", ID: "someone"}, Now: time.Date(2026, 3, 1, 9, 30, 0, 0, time.UTC),
 		},
-		Input: &phases.RuntimePreContextInput{UserText: phases.T(text)},
-		Room:  phases.Room{MaxChars: 20000, MaxBytes: DefaultFrame},
+		Input:  &phases.RuntimePreContextInput{UserText: phases.T(text)},
+		Budget: phases.AnswerBudget{MaxChars: 20000, MaxBytes: DefaultFrame},
 	}
 }
 
@@ -109,7 +109,7 @@ func listen(tb testing.TB, srv *grpc.Server, frame int) *grpc.ClientConn {
 	return dial(tb, path, frame)
 }
 
-// shortTempDir is a temporary folder whose path leaves room for a socket's name.
+// shortTempDir is a temporary directory whose path leaves room for a socket's name.
 func shortTempDir(tb testing.TB) string {
 	tb.Helper()
 	dir, err := os.MkdirTemp("", "w") //nolint:usetesting // names of tests make paths too long for a socket
@@ -129,7 +129,7 @@ func dial(tb testing.TB, path string, frame int, more ...grpc.DialOption) *grpc.
 	opts := append([]grpc.DialOption{grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
 		var d net.Dialer
 		return d.DialContext(ctx, "unix", path)
-	})}, DialOptions(frame)...)
+	})}, DialOptions(frame, nil)...)
 	conn, err := grpc.NewClient("passthrough:///plugin", append(opts, more...)...)
 	if err != nil {
 		tb.Fatal(err)
@@ -163,11 +163,7 @@ func open(tb testing.TB, conn *grpc.ClientConn, o HostOptions) *Session {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	tb.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			tb.Error(err)
-		}
-	})
+	tb.Cleanup(s.Close)
 	return s
 }
 

@@ -222,7 +222,7 @@ func TestRandomMessages(t *testing.T) {
 		if d.Input == nil {
 			d.Input = &phases.SessionEndInput{}
 		}
-		d.Phase = d.Input.Phase()
+		d.Phase = phases.PhaseOf(d.Input)
 		fields := func(f *form, m *phases.Dispatch) {
 			dispatchFields(f, m)
 			if !f.writing {
@@ -281,17 +281,17 @@ func TestTimesKeepTheirMoment(t *testing.T) {
 	}
 }
 
-func TestUnknownKindsAreLeftOut(t *testing.T) {
+func TestUnknownKindsAreOmitted(t *testing.T) {
 	t.Parallel()
 	strange := []byte{10, 5, 0xfa, 0x06, 2, 'h', 'i'} // contributions[0] with a field 111
 	known := encode(t, &result{Result: phases.Result{Contributions: []phases.Contribution{&phases.Noop{}}}}, resultFields)
 	m := decodeAs(t, append(strange, known...), resultFields)
-	m.leftOut()
-	if len(m.Contributions) != 1 || m.Contributions[0].Kind() != phases.KindNoop {
+	m.reportUnknown()
+	if len(m.Contributions) != 1 || phases.KindOf(m.Contributions[0]) != phases.KindNoop {
 		t.Errorf("got %v, want the noop alone", m.Contributions)
 	}
-	if len(m.Diagnostics) != 1 || m.Diagnostics[0].Code != phases.CodeInvalid {
-		t.Errorf("got diagnostics %v, want one %s", m.Diagnostics, phases.CodeInvalid)
+	if len(m.Diagnostics) != 1 || m.Diagnostics[0].Code != codeInvalid {
+		t.Errorf("got diagnostics %v, want one %s", m.Diagnostics, codeInvalid)
 	}
 }
 

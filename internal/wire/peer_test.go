@@ -16,10 +16,10 @@ import (
 	"github.com/grapnelhq/grapnel/phases"
 )
 
-// A stranger is a plugin written against the contract alone, with generated
+// A unknown is a plugin written against the contract alone, with generated
 // code and the usual gRPC options, and as badly as a test wants. act is called
 // for each frame behind Hello, in the reader.
-type stranger struct {
+type unknown struct {
 	pluginpb.UnimplementedPluginServer
 	act func(s *strangerSession, in *pluginpb.HostFrame) error
 	// before, if set, replaces the description.
@@ -32,7 +32,7 @@ type strangerSession struct {
 }
 
 // Session implements the service.
-func (p *stranger) Session(stream grpc.BidiStreamingServer[pluginpb.HostFrame, pluginpb.PluginFrame]) error {
+func (p *unknown) Session(stream grpc.BidiStreamingServer[pluginpb.HostFrame, pluginpb.PluginFrame]) error {
 	s := &strangerSession{BidiStreamingServer: stream}
 	for {
 		in, err := stream.Recv()
@@ -44,7 +44,7 @@ func (p *stranger) Session(stream grpc.BidiStreamingServer[pluginpb.HostFrame, p
 			err = p.before(s, in)
 		case in.GetHello() != nil:
 			err = s.Send(&pluginpb.PluginFrame{Id: in.GetId(), Incarnation: in.GetIncarnation(), Body: &pluginpb.PluginFrame_Describe{
-				Describe: &pluginpb.Describe{Description: &pluginpb.Description{Name: "stranger", Version: "1"}},
+				Describe: &pluginpb.Describe{Description: &pluginpb.Description{Name: "unknown", Version: "1"}},
 			}})
 		default:
 			err = p.act(s, in)
@@ -64,7 +64,7 @@ func resultFrame(id, incarnation uint64, r *pluginpb.Result) *pluginpb.PluginFra
 	return &pluginpb.PluginFrame{Id: id, Incarnation: incarnation, Body: &pluginpb.PluginFrame_Result{Result: r}}
 }
 
-// bytesCodec lets a stranger send any bytes as a frame.
+// bytesCodec lets a unknown send any bytes as a frame.
 type bytesCodec struct{ encoding.CodecV2 }
 
 func (c bytesCodec) Marshal(v any) (mem.BufferSlice, error) {
@@ -76,16 +76,16 @@ func (c bytesCodec) Marshal(v any) (mem.BufferSlice, error) {
 
 func (s *strangerSession) sendBytes(data []byte) error { return s.SendMsg(data) }
 
-// openStranger opens a session with a stranger. Whatever it does, the host
+// openStranger opens a session with a unknown. Whatever it does, the host
 // notes what it dropped.
-func openStranger(t *testing.T, p *stranger, o HostOptions) (*Session, chan Dropped) {
+func openStranger(t *testing.T, p *unknown, o HostOptions) (*Session, chan Dropped) {
 	t.Helper()
 	dropped := make(chan Dropped, 1000)
 	o.OnDropped = func(d Dropped) { dropped <- d }
 	return open(t, strangerConn(t, p), o), dropped
 }
 
-func strangerConn(t *testing.T, p *stranger) *grpc.ClientConn {
+func strangerConn(t *testing.T, p *unknown) *grpc.ClientConn {
 	t.Helper()
 	srv := grpc.NewServer(grpc.ForceServerCodecV2(bytesCodec{encoding.GetCodecV2("proto")}), grpc.MaxSendMsgSize(1<<30))
 	pluginpb.RegisterPluginServer(srv, p)
@@ -100,7 +100,7 @@ func next(t *testing.T, dropped chan Dropped) Dropped {
 		return d
 	case <-deadline(t).Done():
 		t.Fatal("nothing was dropped")
-		return 0
+		return ""
 	}
 }
 
@@ -138,7 +138,7 @@ func TestWrongAnswers(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			p := &stranger{act: func(s *strangerSession, in *pluginpb.HostFrame) error {
+			p := &unknown{act: func(s *strangerSession, in *pluginpb.HostFrame) error {
 				if in.GetDispatch() == nil {
 					return nil // the host's own Unsupported
 				}
@@ -199,7 +199,7 @@ func TestInvalidAnswers(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			first := true
-			p := &stranger{act: func(s *strangerSession, in *pluginpb.HostFrame) error {
+			p := &unknown{act: func(s *strangerSession, in *pluginpb.HostFrame) error {
 				if !first {
 					return s.answer(in)
 				}
@@ -226,7 +226,7 @@ func TestUnsupportedCall(t *testing.T) {
 	refuse := func(s *strangerSession, in *pluginpb.HostFrame, body uint64) error {
 		return s.Send(&pluginpb.PluginFrame{Id: in.GetId(), Incarnation: in.GetIncarnation(), Body: &pluginpb.PluginFrame_Unsupported{Unsupported: &pluginpb.Unsupported{Body: body}}})
 	}
-	p := &stranger{act: func(s *strangerSession, in *pluginpb.HostFrame) error {
+	p := &unknown{act: func(s *strangerSession, in *pluginpb.HostFrame) error {
 		if in.GetCallTool() != nil {
 			return errors.Join(refuse(s, in, uint64(hostCancel)), refuse(s, in, uint64(hostCallTool)))
 		}
@@ -245,7 +245,7 @@ func TestUnsupportedCall(t *testing.T) {
 func TestUnsupportedCancel(t *testing.T) {
 	t.Parallel()
 	started, release := make(chan struct{}), make(chan struct{})
-	p := &stranger{act: func(s *strangerSession, in *pluginpb.HostFrame) error {
+	p := &unknown{act: func(s *strangerSession, in *pluginpb.HostFrame) error {
 		if in.GetCancel() == nil {
 			close(started)
 			return nil
@@ -277,7 +277,7 @@ func TestUnsupportedCancel(t *testing.T) {
 func TestUnknownBodies(t *testing.T) {
 	t.Parallel()
 	answered := make(chan *pluginpb.HostFrame, 1)
-	p := &stranger{act: func(s *strangerSession, in *pluginpb.HostFrame) error {
+	p := &unknown{act: func(s *strangerSession, in *pluginpb.HostFrame) error {
 		if in.GetUnsupported() != nil {
 			answered <- in
 			return nil

@@ -2,19 +2,19 @@ package wire
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"sync/atomic"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/grapnelhq/grapnel/internal/jsonscan"
 	"github.com/grapnelhq/grapnel/phases"
 )
 
-// readAll is the reader: it takes frames off the stream until that ends. It
-// decodes envelopes only, and never runs a handler, waits for a slot or blocks
-// on a queue.
 func (s *Session) readAll() {
 	var in incoming
 	var err error
@@ -46,9 +46,9 @@ func (s *Session) accept(in *incoming) error {
 		s.unsupported(in)
 		return nil
 	default:
-		id, stranger := in.id, in.stranger
+		id, unknown := in.id, in.unknown
 		s.drop(in, DroppedUnsupported)
-		return answerNow(s, id, hostUnsupported, &unsupported{uint64(stranger)}, unsupportedFields) //nolint:gosec // positive
+		return answerNow(s.stream.Context(), s.writer, id, hostUnsupported, &unsupported{uint64(unknown)}, unsupportedFields) //nolint:gosec // positive
 	}
 }
 
@@ -57,7 +57,6 @@ func (s *Session) drop(in *incoming, why Dropped) {
 	s.o.OnDropped(why)
 }
 
-// settle gives an answer to the call that it belongs to.
 func (s *Session) settle(in *incoming) {
 	c, why := s.calls.take(in.id)
 	if c == nil {
@@ -94,9 +93,7 @@ func (s *Session) unsupported(in *incoming) {
 	}})
 }
 
-// unreadable handles a frame that is no protobuf message. The call it was meant
-// for fails, if that can be told: by the id, which comes first, or because
-// there is only one.
+// unreadable fails the call that a malformed frame was meant for: by its id, or the only one.
 func (s *Session) unreadable(in *incoming, err error) {
 	id := in.id
 	in.free()
@@ -110,7 +107,7 @@ func (s *Session) unreadable(in *incoming, err error) {
 	}
 }
 
-// finish ends the session: everything that waits gets an answer.
+// finish ends the session and answers everything that waits.
 func (s *Session) finish(err error) {
 	reset, culprit := s.reason(err)
 	s.err = reset
@@ -130,8 +127,7 @@ func (s *Session) finish(err error) {
 	s.cancel(reset)
 }
 
-// reason says why the stream has ended, and whose frame was too large if that
-// was why and can be told.
+// reason says why the stream has ended and, if known, whose frame was too large.
 func (s *Session) reason(err error) (reset *phases.Error, culprit uint64) {
 	ctx := s.stream.Context()
 	if cause := context.Cause(ctx); errors.Is(cause, errClosed) {
@@ -153,12 +149,156 @@ func (s *Session) reason(err error) (reset *phases.Error, culprit uint64) {
 	return s.broken(phases.CauseSessionReset, "broke its session", err), 0
 }
 
-// broken is the error of a stream that ended. A plugin may end it with words of its
-// own, which the stream's error quotes.
+// broken is the error of a stream that ended. Its detail may be the plugin's own words.
 func (s *Session) broken(code phases.Cause, what string, err error) *phases.Error {
 	e := &phases.Error{Code: code, Message: s.who() + " " + what, Err: err}
 	if err != nil {
 		e.Detail = err.Error()
 	}
 	return e
+}
+
+// serving counts host calls: those that run, and all, including those whose answers are queued. A plugin that reads
+// its answers never meets the second bound.
+type serving struct {
+	running atomic.Int64
+	all     atomic.Int64
+}
+
+// enter takes a slot and reports whether one was free.
+func (n *serving) enter(limit int) bool {
+	running, all := n.running.Add(1), n.all.Add(1)
+	if running <= int64(limit) && all <= 2*int64(limit) {
+		return true
+	}
+	n.running.Add(-1)
+	n.all.Add(-1)
+	return false
+}
+
+func (s *Session) serveHost(in incoming) error {
+	if !s.serving.enter(s.o.HostCalls) {
+		id := in.id
+		in.free()
+		if id == 0 {
+			s.o.OnDropped(DroppedInvalidation)
+			return nil
+		}
+		m := hostReply{err: phases.Errorf(phases.CauseOverloaded, "more than %d host calls are in flight", s.o.HostCalls)}
+		return answerNow(s.stream.Context(), s.writer, id, hostReplied, &m, hostReplyFields)
+	}
+	s.tasks.Go(func() {
+		defer s.serving.all.Add(-1)
+		m := s.hostReply(&in)
+		s.serving.running.Add(-1)
+		if in.id != 0 {
+			s.reply(in.id, m)
+		}
+	})
+	return nil
+}
+
+func (s *Session) hostReply(in *incoming) (m hostReply) {
+	defer func() {
+		if r := recover(); r != nil {
+			m = hostReply{err: phases.Errorf(phases.CauseInternal, "the host service failed")}
+		}
+	}()
+	var err error
+	if in.body == pluginInvalidate {
+		err = s.invalidate(in)
+	} else {
+		m.result, err = s.callHost(in)
+	}
+	if err != nil {
+		return hostReply{err: ToPlugin(err)}
+	}
+	return m
+}
+
+func (s *Session) callHost(in *incoming) (json.RawMessage, error) {
+	var m hostCall
+	if err := decode(&s.writer.frames, in, ruleClean, &m, hostCallFields); err != nil {
+		return nil, phases.Errorf(phases.CauseInvalidReply, "the host call %w", err)
+	}
+	if len(m.params) > 0 {
+		if err := jsonscan.Check(m.params, phases.MaxJSONDepth); err != nil {
+			return nil, phases.Errorf(phases.CauseInvalidReply, "the host call's params: %w", err)
+		}
+	}
+	if s.o.Host == nil {
+		return nil, phases.Errorf(phases.CauseUnavailable, "this host has no services")
+	}
+	ctx, cancel, err := s.within(m.parent)
+	if err != nil {
+		return nil, err
+	}
+	defer cancel()
+	return s.o.Host.Call(ctx, m.service, m.method, m.params)
+}
+
+func (s *Session) invalidate(in *incoming) error {
+	var m invalidate
+	if err := decode(&s.writer.frames, in, ruleClean, &m, invalidateFields); err != nil {
+		return phases.Errorf(phases.CauseInvalidReply, "the invalidation %w", err)
+	}
+	if s.o.Host == nil {
+		return nil // nothing is cached for it
+	}
+	ctx, cancel, err := s.within(m.parent)
+	if err != nil {
+		// The invalidation still counts after its call.
+		ctx, cancel, _ = s.within(0)
+	}
+	defer cancel()
+	return s.o.Host.Invalidate(ctx, m.Invalidation)
+}
+
+// within returns a context for a host call that descends from the call parent, and ends with the session.
+func (s *Session) within(parent uint64) (context.Context, context.CancelFunc, error) {
+	session := s.stream.Context()
+	if parent == 0 {
+		ctx, cancel := context.WithCancel(session)
+		return ctx, cancel, nil
+	}
+	outer, ok := s.calls.context(parent)
+	if !ok {
+		return nil, nil, phases.Errorf(phases.CauseCancelled, "the call %d, which this one belongs to, has ended", parent)
+	}
+	ctx, cancel := context.WithCancelCause(outer)
+	stop := context.AfterFunc(session, func() { cancel(context.Cause(session)) })
+	return ctx, func() { stop(); cancel(nil) }, nil
+}
+
+// ToPlugin converts a host's error for a plugin; text that is not a coded error's is withheld. It is idempotent.
+func ToPlugin(err error) *phases.Error {
+	if coded, ok := errors.AsType[*phases.Error](err); ok {
+		return coded
+	}
+	code := phases.CauseInternal
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		code = phases.CauseTimeout
+	case errors.Is(err, context.Canceled):
+		code = phases.CauseCancelled
+	}
+	return &phases.Error{Code: code, Message: "the host service failed"}
+}
+
+// reply sends a HostReply. It waits for the queue until the session ends.
+func (s *Session) reply(id uint64, m hostReply) {
+	ctx := s.stream.Context()
+	data, err := encodeFrame(ctx, s.writer, id, hostReplied, &m, hostReplyFields)
+	if err != nil {
+		code := phases.CodeOf(err)
+		if code == phases.CauseOversizeRequest {
+			code = phases.CauseOversizeReply
+		}
+		m = hostReply{err: &phases.Error{Code: code, Message: "the host's answer cannot be sent"}}
+		data, err = encodeFrame(ctx, s.writer, id, hostReplied, &m, hostReplyFields)
+	}
+	if err == nil {
+		err = s.writer.send(ctx, &outgoing{data: data})
+	}
+	_ = err // the session has ended
 }

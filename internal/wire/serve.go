@@ -5,24 +5,20 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
 
-	"github.com/grapnelhq/grapnel/internal/wire/pluginpb"
 	"github.com/grapnelhq/grapnel/phases"
 )
 
-// Handler is what a plugin does; *sdk.Plugin is one. Its methods are called
-// from many goroutines at once. Their panics become errors with the code
-// "panic", and their contexts end with the call's deadline, with the host's
-// Cancel and with the session.
+// Handler is a plugin, such as an *sdk.Plugin. Its methods are called concurrently. Their panics become errors with
+// the code "panic"; their contexts end with the call's deadline, the host's Cancel and the session.
 type Handler interface {
 	// Describe is called when a session begins.
 	Describe(ctx context.Context) (*phases.Description, error)
-	// Configure is called next, and again whenever the operator changes the
-	// configuration. A *phases.ConfigError in the error's chain refuses it.
+	// Configure is called next, and whenever the configuration changes. A *phases.ConfigError in the error's chain
+	// refuses it.
 	Configure(ctx context.Context, c *phases.Configuration) (*phases.Description, error)
 	Dispatch(ctx context.Context, d *phases.Dispatch) (*phases.Result, error)
 	CallTool(ctx context.Context, c *phases.ToolCall) (*phases.ToolResult, error)
@@ -30,33 +26,27 @@ type Handler interface {
 
 // ServeOptions says how a plugin serves sessions.
 type ServeOptions struct {
-	// Frame bounds the answers in bytes, below the limit that the host sets;
-	// 0 leaves it to the host.
-	Frame int
-	// OnDrain is called when the host is about to end the session, in a
-	// goroutine of its own; the host does not wait for it.
-	OnDrain func()
+	Frame   int    // Frame bounds answers in bytes below the host's limit; 0 is the host's
+	OnDrain func() // called in its own goroutine when the host is about to end the session
 }
 
-// Register makes a server answer sessions with h. The server must have been made
-// with ServerOptions.
+// Register makes a server made with ServerOptions answer sessions with h.
 func Register(s *Server, h Handler, o ServeOptions) {
-	pluginpb.RegisterPluginServer(s, &service{handler: h, o: o, table: phases.Standard()})
+	desc := serviceDesc()
+	s.RegisterService(&desc, &service{handler: h, o: o, table: phases.Standard()})
 }
 
-// service is the gRPC service.
 type service struct {
-	pluginpb.UnimplementedPluginServer
 	handler Handler
 	o       ServeOptions
 	table   *phases.Table
 }
 
-// Session implements the service: it is the reader of one session, and returns
-// when that has ended and all handlers have returned.
-func (p *service) Session(stream grpc.BidiStreamingServer[pluginpb.HostFrame, pluginpb.PluginFrame]) error {
-	s := &served{service: p, ctx: stream.Context(), frame: DefaultFrame, calls: map[uint64]*handling{}, asked: map[uint64]chan answer{}, work: make(chan *handling)}
+// serve runs one session. It returns when the session has ended and all handlers have returned.
+func (p *service) serve(stream grpc.ServerStream) error {
+	s := &served{service: p, ctx: stream.Context(), calls: map[uint64]*handling{}, work: make(chan *handling)}
 	s.writer = newWriter(stream, DefaultFrame)
+	s.writer.rule, s.writer.what, s.writer.oversize = ruleClean, "the answer", phases.CauseOversizeReply
 	s.tasks.Go(s.writer.run)
 	err := s.readAll(stream)
 	s.end()
@@ -69,19 +59,15 @@ type served struct {
 	ctx    context.Context //nolint:containedctx // the session's, for its handlers
 	writer *writer
 	tasks  sync.WaitGroup // writer, workers and other handlers
-	work   chan *handling // from the reader to a worker that waits
-	idle   atomic.Int64   // workers that wait
+	work   chan *handling // from the reader to an idle worker
 
-	mu          sync.Mutex
-	incarnation uint64
-	frame       int
-	calls       map[uint64]*handling // that handlers work on
-	drains      []uint64             // ids to answer when nothing is left
-	lastAsked   uint64
-	asked       map[uint64]chan answer // host calls; nil when the session has ended
+	asked calls // host calls of the plugin
+
+	mu     sync.Mutex
+	calls  map[uint64]*handling // that handlers work on
+	drains []uint64             // ids to answer when nothing is left
 }
 
-// readAll takes frames off the stream until it ends.
 func (s *served) readAll(stream grpc.ServerStream) error {
 	var in incoming
 	for {
@@ -100,18 +86,14 @@ func (s *served) end() {
 	s.writer.close(errWriterClosed)
 	s.mu.Lock()
 	for _, h := range s.calls {
-		h.cancel(context.Canceled)
+		h.end()
 	}
-	for _, reply := range s.asked {
-		reply <- answer{err: errSessionOver()}
-	}
-	s.asked = nil
 	s.mu.Unlock()
+	over := phases.Errorf(phases.CauseSessionReset, "the session with the host has ended")
+	for _, c := range s.asked.end(over) {
+		c.deliver(answer{err: over})
+	}
 	s.tasks.Wait()
-}
-
-func errSessionOver() error {
-	return phases.Errorf(phases.CauseSessionReset, "the session with the host has ended")
 }
 
 // accept handles one frame; it runs no handler. An error ends the session.
@@ -143,14 +125,16 @@ func (s *served) accept(in *incoming) error {
 		s.refused(in)
 	default:
 		in.free()
-		return hurry(s, in.id, pluginUnsupported, &unsupported{uint64(in.stranger)}, unsupportedFields) //nolint:gosec // positive
+		return answerNow(s.ctx, s.writer, in.id, pluginUnsupported, &unsupported{uint64(in.unknown)}, unsupportedFields) //nolint:gosec // positive
 	}
 	return nil
 }
 
-func (s *served) pong(id uint64) error { return hurry(s, id, pluginPong, &none{}, noFields) }
+func (s *served) pong(id uint64) error {
+	return answerNow(s.ctx, s.writer, id, pluginPong, &none{}, noFields)
+}
 
-// drain answers when nothing is left to answer.
+// drain answers when no calls are left.
 func (s *served) drain(id uint64) error {
 	if s.o.OnDrain != nil {
 		s.tasks.Go(s.o.OnDrain)
@@ -165,14 +149,12 @@ func (s *served) drain(id uint64) error {
 	return s.pong(id)
 }
 
-// cancel ends the context of a handler. A call that is not there has been
-// answered.
+// cancel ends the context of a handler; the call may have been answered.
 func (s *served) cancel(id uint64) {
 	s.mu.Lock()
-	h := s.calls[id]
-	s.mu.Unlock()
-	if h != nil {
-		h.cancel(context.Canceled)
+	defer s.mu.Unlock()
+	if h := s.calls[id]; h != nil {
+		h.end()
 	}
 }
 
@@ -183,14 +165,13 @@ func (s *served) hello(in incoming) error {
 	if err := decode(&s.writer.frames, &in, ruleValid, &m, helloFields); err != nil {
 		return fmt.Errorf("the host's Hello %w", err)
 	}
-	s.mu.Lock()
-	s.incarnation = in.incarnation
-	s.frame = frameLimit(int(min(m.frame, MaxFrame)))
+	frame := frameLimit(int(min(m.frame, MaxFrame)))
 	if s.o.Frame > 0 {
-		s.frame = min(s.frame, s.o.Frame)
+		frame = min(frame, s.o.Frame)
 	}
-	s.writer.limit(s.frame)
-	s.mu.Unlock()
+	s.writer.mu.Lock()
+	s.writer.incarnation, s.writer.frame = in.incarnation, frame
+	s.writer.mu.Unlock()
 	s.tasks.Go(func() { s.describe(id, m) })
 	return nil
 }
@@ -204,7 +185,7 @@ func (s *served) describe(id uint64, m hello) {
 		d.description, err = recovering(s.ctx, none{}, func(ctx context.Context, _ none) (*phases.Description, error) { return s.handler.Describe(ctx) })
 		d.err = failure(err, d.description == nil)
 	}
-	respond(s, id, pluginDescribe, &d, describeFields, func(err *phases.Error) *described { return &described{err: err} })
+	respond(s, id, pluginDescribe, &d, &d.err, describeFields)
 }
 
 func (s *served) configure(in incoming) {
@@ -223,13 +204,12 @@ func (s *served) configure(in incoming) {
 	} else {
 		m.err = failure(err, m.description == nil)
 	}
-	respond(s, id, pluginConfigured, &m, configuredFields, func(err *phases.Error) *configured { return &configured{err: err} })
+	respond(s, id, pluginConfigured, &m, &m.err, configuredFields)
 }
 
-// begin notes a call, so that Cancel finds it, and gives it to a worker that
-// waits, or to a new one.
+// begin notes a call, so that Cancel finds it, and handles it.
 func (s *served) begin(in incoming) {
-	h := &handling{Context: s.ctx, session: s, in: in}
+	h := &handling{session: s, in: in}
 	s.mu.Lock()
 	s.calls[in.id] = h
 	s.mu.Unlock()
@@ -240,35 +220,26 @@ func (s *served) begin(in incoming) {
 	}
 }
 
-// maxIdle is how many workers stay when there is nothing to do.
-const maxIdle = 64
-
-// worker handles calls. It waits for further ones, because a new goroutine
-// would have to grow its stack each time.
+// worker handles calls and waits for more: a new goroutine would have to grow its stack each time.
 func (s *served) worker(h *handling) {
-	for ok := true; ok; {
+	for ok := true; ok; h, ok = <-s.work {
 		s.handle(h)
-		if s.idle.Add(1) > maxIdle {
-			s.idle.Add(-1)
-			return
-		}
-		h, ok = <-s.work
-		s.idle.Add(-1)
 	}
 }
 
-// handle runs the handler of one call and answers, whatever happens.
+// handle runs the handler of one call and always answers.
 func (s *served) handle(h *handling) {
 	if h.in.body == hostDispatch {
-		respond(s, h.in.id, pluginResult, s.dispatch(h), resultFields, func(err *phases.Error) *result { return &result{err: err} })
+		m := s.dispatch(h)
+		respond(s, h.in.id, pluginResult, m, &m.err, resultFields)
 	} else {
-		respond(s, h.in.id, pluginToolResult, s.callTool(h), toolResultFields, func(err *phases.Error) *toolResult { return &toolResult{err: err} })
+		m := s.callTool(h)
+		respond(s, h.in.id, pluginToolResult, m, &m.err, toolResultFields)
 	}
-	h.cancel(context.Canceled)
 	s.finished(h.in.id)
 }
 
-// finished forgets a call, and ends the drain that waited for it.
+// finished forgets a call, and answers the drain that waited for it.
 func (s *served) finished(id uint64) {
 	s.mu.Lock()
 	delete(s.calls, id)
@@ -290,13 +261,11 @@ func (s *served) dispatch(h *handling) *result {
 		return &result{err: unreadableRequest(err)}
 	}
 	completeInput(d, s.table)
-	h.within(d.Remaining)
-	res, err := recovering(h, d, s.handler.Dispatch)
-	m := &result{err: failure(h.late(err), false)}
-	if res != nil && err == nil {
-		m.Result = *res
+	res, err := timed(h, d.Remaining, d, s.handler.Dispatch)
+	if res == nil {
+		res = &phases.Result{}
 	}
-	return m
+	return &result{Result: *res, err: err}
 }
 
 func (s *served) callTool(h *handling) *toolResult {
@@ -304,27 +273,93 @@ func (s *served) callTool(h *handling) *toolResult {
 	if err := decode(&s.writer.frames, &h.in, ruleValid, c, toolCallFields); err != nil {
 		return &toolResult{err: unreadableRequest(err)}
 	}
-	h.within(c.Remaining)
-	res, err := recovering(h, c, s.handler.CallTool)
-	m := &toolResult{err: failure(h.late(err), false)}
-	if res != nil && err == nil {
-		m.ToolResult = *res
+	res, err := timed(h, c.Remaining, c, s.handler.CallTool)
+	if res == nil {
+		res = &phases.ToolResult{}
 	}
-	return m
+	return &toolResult{ToolResult: *res, err: err}
 }
 
-// late makes the error of a handler that noticed the deadline a timeout: it may
-// notice a moment before the host does.
-func (h *handling) late(err error) error {
-	if errors.Is(err, context.DeadlineExceeded) && h.Err() != nil {
-		return phases.Errorf(phases.CauseTimeout, "the handler ran out of time: %w", err)
+// timed calls a handler with the time that is left. Its own deadline error is a timeout too.
+func timed[A, B any](h *handling, left time.Duration, in A, handle func(context.Context, A) (*B, error)) (*B, *phases.Error) {
+	ctx, cancel := context.WithCancel(context.WithValue(h.session.ctx, handlingKey{}, h))
+	defer cancel()
+	if left > 0 {
+		var stop context.CancelFunc
+		ctx, stop = context.WithTimeout(ctx, left)
+		defer stop()
 	}
-	return err
+	h.session.mu.Lock()
+	h.cancel = cancel
+	if h.cancelled {
+		cancel()
+	}
+	h.session.mu.Unlock()
+	out, err := recovering(ctx, in, handle)
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() != nil {
+		err = phases.Errorf(phases.CauseTimeout, "the handler ran out of time: %w", err)
+	}
+	if err != nil {
+		return nil, asError(err)
+	}
+	return out, nil
 }
 
-// within sets the deadline of a call that has so much time left.
-func (h *handling) within(remaining time.Duration) {
-	if remaining > 0 {
-		h.until(time.Now().Add(remaining))
+// handling is one call that a plugin works on.
+type handling struct {
+	session *served
+	in      incoming
+
+	// Guarded by the session: cancel is set while the handler runs, cancelled by an earlier Cancel too.
+	cancel    context.CancelFunc
+	cancelled bool
+}
+
+// end cancels the call's context. The session is locked.
+func (h *handling) end() {
+	h.cancelled = true
+	if h.cancel != nil {
+		h.cancel()
 	}
+}
+
+// handlingKey is the context key of a handler's call.
+type handlingKey struct{}
+
+// respond sends a plugin's answer, or an error instead of what cannot be sent: every call is answered.
+func respond[T any](s *served, id uint64, b body, m *T, failed **phases.Error, fields func(*form, *T)) {
+	data, err := encodeFrame(s.ctx, s.writer, id, b, m, fields)
+	if err != nil {
+		*m = *new(T)
+		*failed = asError(err) // part of m
+		data, err = encodeFrame(s.ctx, s.writer, id, b, m, fields)
+	}
+	if err == nil {
+		err = s.writer.send(s.ctx, &outgoing{data: data})
+	}
+	_ = err // the session has ended
+}
+
+func recovering[A, B any](ctx context.Context, in A, handle func(context.Context, A) (*B, error)) (v *B, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			v, err = nil, panicked(r)
+		}
+	}()
+	return handle(ctx, in)
+}
+
+// failure converts a handler's error for the wire. Neither error nor answer is an error too.
+func failure(err error, empty bool) *phases.Error {
+	if err == nil && empty {
+		err = &phases.Error{Code: phases.CausePluginError, PluginCode: "no_answer", Message: "the plugin gave no answer"}
+	}
+	if err == nil {
+		return nil
+	}
+	return asError(err)
+}
+
+func unreadableRequest(err error) *phases.Error {
+	return &phases.Error{Code: phases.CausePluginError, PluginCode: "invalid_request", Message: fmt.Sprintf("the request %v", err), Err: err}
 }

@@ -9,35 +9,23 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/peer"
 
-	"github.com/grapnelhq/grapnel/internal/wire/pluginpb"
+	"github.com/grapnelhq/grapnel/internal/jsonscan"
 	"github.com/grapnelhq/grapnel/phases"
 )
 
-// defaultHostCalls is the limit of host calls in flight.
 const defaultHostCalls = 64
 
-// HostOptions says how a host opens a session. The zero value of each field is
-// its default.
+// HostOptions says how a host opens a session.
 type HostOptions struct {
-	// Incarnation is the number of this start of the plugin. Answers of another
-	// one are dropped.
-	Incarnation uint64
-	// Instance is the operator's name of the plugin, for errors.
-	Instance string
-	// Frame is the longest frame in bytes, DefaultFrame if 0, at most MaxFrame.
-	Frame int
-	// HostCalls is how many host calls may be in flight, 64 if 0. More are
-	// answered "overloaded".
-	HostCalls int
-	// Features are those that the host has, phases.Features() if nil.
-	Features []string
-	// Host answers host calls; without one they are refused. Its methods run in
-	// goroutines of their own. The context they get descends from that of the
-	// Dispatch or CallTool which the host call belongs to, and ends with the
-	// session; they must return when it ends, for Close waits for them.
+	Incarnation uint64   // the number of this start of the plugin. Answers of another one are dropped.
+	Instance    string   // the operator's name of the plugin, for errors
+	Frame       int      // the longest frame in bytes, DefaultFrame if 0, at most MaxFrame
+	HostCalls   int      // how many host calls may be in flight, 64 if 0. Further ones are answered "overloaded".
+	Features    []string // the host's, phases.Features() if nil
+	// Host answers host calls; nil refuses them. Its methods run in their own goroutines. Their contexts descend from
+	// the Dispatch or CallTool that the host call belongs to, and end with the session; Close waits for them.
 	Host phases.Host
-	// OnDropped is told what was not applied. It runs in the reader: it must be
-	// fast and must not call the session.
+	// OnDropped is called with what was not applied, from the reader: it must be fast and must not call the session.
 	OnDropped func(Dropped)
 }
 
@@ -57,29 +45,27 @@ func (o HostOptions) withDefaults() HostOptions {
 
 // Stats are the sizes of one call's frames.
 type Stats struct {
-	// BytesIn went to the plugin and BytesOut came back.
-	BytesIn  int
+	BytesIn  int // BytesIn went to the plugin and BytesOut came back, in a call's frames
 	BytesOut int
 }
 
 // Session is the host's side of one session with a plugin process:
 //
-//  1. Open says Hello and waits for the description.
-//  2. Configure hands over the configuration; it may be called again.
-//  3. Dispatch, CallTool and Ping, from any number of goroutines.
-//  4. Drain waits until all calls are answered.
-//  5. Close ends it. It is safe at any time, and more than once.
+// 1. Open says Hello and waits for the description.
+// 2. Configure hands over the configuration; it may be called again.
+// 3. Dispatch, CallTool and Ping, concurrently.
+// 4. Drain waits until all calls are answered.
+// 5. Close ends it, at any time, and more than once.
 //
-// Done is closed when the session has ended, for whatever reason; Err says
-// which. A session that has ended fails all calls with that error; another one
-// may be opened on the same connection.
+// Done is closed when the session has ended for whatever reason, which Err returns and all further calls fail with.
+// Another session may be opened on the same connection.
 type Session struct {
 	o           HostOptions
 	stream      grpc.ClientStream
 	cancel      context.CancelCauseFunc
 	writer      *writer
 	calls       calls
-	tap         *tap // nil if the connection has none
+	tap         *tap // nil if the connection is not tapped
 	description *phases.Description
 
 	serving serving
@@ -91,39 +77,39 @@ type Session struct {
 // errClosed is the cause of a session's end by Close.
 var errClosed = errors.New("the session was closed")
 
-// Open starts a session on a connection to a plugin process and returns when
-// the plugin has described itself. ctx bounds only that; its values go on to
-// host calls outside of a dispatch. A plugin that requires a feature which the
-// host lacks is a version_mismatch.
+// Open starts a session and returns when the plugin has described itself. ctx bounds only that; its values go on to
+// host calls outside of a dispatch. A plugin that requires a missing feature is a version_mismatch.
 func Open(ctx context.Context, conn *ClientConn, o HostOptions) (*Session, error) {
 	s := &Session{o: o.withDefaults(), done: make(chan struct{})}
 	var lasting context.Context
 	lasting, s.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() { s.cancel(context.Cause(ctx)) })
 	var err error
-	s.stream, err = conn.NewStream(lasting, &pluginpb.Plugin_ServiceDesc.Streams[0], pluginpb.Plugin_Session_FullMethodName, callOptions(s.o.Frame)...)
+	s.stream, err = conn.NewStream(lasting, &serviceDesc().Streams[0], sessionMethod,
+		grpc.ForceCodecV2(newCodec()), grpc.MaxCallRecvMsgSize(s.o.Frame), grpc.MaxCallSendMsgSize(s.o.Frame))
 	stop() // from here on each wait has the context itself
 	if err != nil {
 		s.cancel(err)
 		if ctx.Err() != nil {
-			return nil, left(ctx, s.who())
+			return nil, errAbandoned(ctx, s.who())
 		}
 		return nil, s.broken(phases.CauseSessionReset, "opened no session", err)
 	}
 	if p, ok := peer.FromContext(s.stream.Context()); ok { //nolint:contextcheck // the stream's, which descends from ctx
-		s.tap = tapOf(p.AuthInfo)
+		info, _ := p.AuthInfo.(tapInfo)
+		s.tap = info.tap
 	}
 	s.writer = newWriter(s.stream, s.o.Frame)
+	s.writer.incarnation, s.writer.what, s.writer.oversize = s.o.Incarnation, "the request to "+s.who(), phases.CauseOversizeRequest
 	s.tasks.Go(s.writer.run)
 	s.tasks.Go(s.readAll)
 	if err := s.hello(ctx); err != nil {
-		_ = s.Close() // always nil
+		s.Close()
 		return nil, err
 	}
 	return s, nil
 }
 
-// hello introduces the host and waits for the description.
 func (s *Session) hello(ctx context.Context) error {
 	m := hello{version: ProtocolVersion, features: s.o.Features, frame: uint64(s.o.Frame), hostCalls: uint64(s.o.HostCalls)} //nolint:gosec // positive
 	var d described
@@ -132,28 +118,33 @@ func (s *Session) hello(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	switch {
-	case d.err != nil && d.err.Code == phases.CauseVersionMismatch:
-		return refusesVersion(s.o.Instance, d.err)
-	case d.err != nil:
-		return fromPlugin(d.err)
-	case d.description == nil:
-		return phases.Errorf(phases.CauseInvalidReply, "plugin %q did not describe itself", s.o.Instance)
+	if d.err != nil && d.err.Code == phases.CauseVersionMismatch {
+		message := fmt.Sprintf("%s does not speak version %d of the protocol", s.who(), ProtocolVersion)
+		return &phases.Error{Code: d.err.Code, Message: message, Detail: d.err.Message}
 	}
-	s.description = d.description
-	return checkFeatures(s.o.Instance, d.description, s.o.Features)
+	var err error
+	s.description, err = s.checked(d.description, d.err)
+	return err
 }
 
-// who names the plugin in errors.
+// checked is a description that the plugin has sent, or the error instead.
+func (s *Session) checked(d *phases.Description, err *phases.Error) (*phases.Description, error) {
+	switch {
+	case err != nil:
+		return nil, fromPlugin(err)
+	case d == nil:
+		return nil, phases.Errorf(phases.CauseInvalidReply, "%s did not describe itself", s.who())
+	}
+	return d, checkFeatures(s.o.Instance, d, s.o.Features)
+}
+
 func (s *Session) who() string { return fmt.Sprintf("plugin %q", s.o.Instance) }
 
-// Description returns what the plugin said of itself before it was configured.
-// It must not be modified.
+// Description returns the plugin's description before its configuration. It must not be modified.
 func (s *Session) Description() *phases.Description { return s.description }
 
-// Configure hands the plugin its configuration and returns the description that
-// then counts. A configuration that the plugin refuses is an error which wraps
-// a *phases.ConfigError.
+// Configure hands the plugin its configuration and returns the description in force. A refused configuration is an
+// error that wraps a *phases.ConfigError.
 func (s *Session) Configure(ctx context.Context, c *phases.Configuration) (*phases.Description, error) {
 	var m configured
 	if err := exchange(ctx, s, &request[phases.Configuration, configured]{
@@ -161,26 +152,18 @@ func (s *Session) Configure(ctx context.Context, c *phases.Configuration) (*phas
 	}); err != nil {
 		return nil, err
 	}
-	switch {
-	case m.rejected != nil:
+	if m.rejected != nil {
 		return nil, &phases.Error{
-			Code: phases.CausePluginError, Message: fmt.Sprintf("plugin %q refuses its configuration", s.o.Instance), Detail: m.rejected.Error(), Err: m.rejected,
+			Code: phases.CausePluginError, Message: s.who() + " refuses its configuration", Detail: m.rejected.Error(), Err: m.rejected,
 		}
-	case m.err != nil:
-		return nil, fromPlugin(m.err)
-	case m.description == nil:
-		return nil, phases.Errorf(phases.CauseInvalidReply, "plugin %q did not describe itself once configured", s.o.Instance)
 	}
-	return m.description, checkFeatures(s.o.Instance, m.description, s.o.Features)
+	return s.checked(m.description, m.err)
 }
 
-// Dispatch calls a hook. When ctx ends it tells the plugin so and returns at
-// once, with a *phases.Error (timeout or cancelled, by ctx's cause) that wraps
-// ctx's error. freed may be nil; it is called exactly once, perhaps after
-// Dispatch has returned and then from the reader, where it must not block: when
-// the answer has arrived, when the session has ended, or when nothing was sent.
-// The incarnation of d is the session's, and its remaining time is bounded by
-// ctx's deadline.
+// Dispatch calls a hook. When ctx ends it notifies the plugin and returns at once with a *phases.Error (timeout or
+// cancelled, by ctx's cause) that wraps ctx's error. freed may be nil; it is called exactly once, when the answer has
+// arrived, the session has ended, or nothing was sent: perhaps after Dispatch has returned, from the reader, where it
+// must not block. The incarnation of d is the session's, and ctx's deadline bounds its remaining time.
 func (s *Session) Dispatch(ctx context.Context, d *phases.Dispatch, freed func()) (*phases.Result, Stats, error) {
 	var m result
 	r := request[phases.Dispatch, result]{
@@ -192,11 +175,11 @@ func (s *Session) Dispatch(ctx context.Context, d *phases.Dispatch, freed func()
 	if m.err != nil {
 		return nil, r.stats, fromPlugin(m.err)
 	}
-	m.leftOut()
+	m.reportUnknown()
 	return &m.Result, r.stats, nil
 }
 
-// CallTool calls a tool, under the same terms as Dispatch.
+// CallTool calls a tool under the same terms as Dispatch.
 func (s *Session) CallTool(ctx context.Context, c *phases.ToolCall, freed func()) (*phases.ToolResult, Stats, error) {
 	var m toolResult
 	r := request[phases.ToolCall, toolResult]{
@@ -209,21 +192,19 @@ func (s *Session) CallTool(ctx context.Context, c *phases.ToolCall, freed func()
 		return nil, r.stats, fromPlugin(m.err)
 	}
 	if len(m.Content) > 0 {
-		if err := phases.CheckJSON(m.Content, phases.MaxJSONDepth); err != nil {
+		if err := jsonscan.Check(m.Content, phases.MaxJSONDepth); err != nil {
 			return nil, r.stats, s.invalid(fmt.Errorf("content %w", err))
 		}
 	}
 	return &m.ToolResult, r.stats, nil
 }
 
-// Ping asks for a sign of life.
+// Ping waits for a sign of life.
 func (s *Session) Ping(ctx context.Context) error { return s.urgent(ctx, hostPing) }
 
-// Drain tells the plugin that the end is near, and returns when it has answered
-// everything, or when ctx ends. It does not keep others from calling.
+// Drain announces the end and returns when the plugin has answered everything; others may still call.
 func (s *Session) Drain(ctx context.Context) error { return s.urgent(ctx, hostDrain) }
 
-// urgent sends a frame before all others and waits for Pong.
 func (s *Session) urgent(ctx context.Context, ask body) error {
 	var m none
 	return exchange(ctx, s, &request[none, none]{
@@ -232,17 +213,16 @@ func (s *Session) urgent(ctx context.Context, ask body) error {
 }
 
 // Close ends the session and waits for its goroutines.
-func (s *Session) Close() error {
+func (s *Session) Close() {
 	s.cancel(errClosed)
 	s.tasks.Wait()
-	return nil
 }
 
 // Done is closed when the session has ended.
 func (s *Session) Done() <-chan struct{} { return s.done }
 
-// Err says why the session has ended: an *phases.Error, session_reset or, after
-// a frame that was too large, oversize_reply. It is nil before.
+// Err says why the session has ended: session_reset or, after a frame that was too large, oversize_reply. It is nil
+// before.
 func (s *Session) Err() error {
 	select {
 	case <-s.done:

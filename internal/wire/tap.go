@@ -11,27 +11,17 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// A message that is longer than the limit ends its stream: gRPC reads five
-// bytes of it and says so, but not whose answer it was. The tap knows. It looks
-// at what comes from the connection, follows the HTTP/2 frames, and when a gRPC
-// message is announced that is too long, notes the id that its first bytes
-// hold. It changes and delays nothing, and costs a few instructions a frame.
+// A message above the limit ends its stream, and gRPC does not say whose answer it was. The tap does: it follows the
+// HTTP/2 frames of a connection and, when a gRPC message that is too long is announced, notes the id in its first
+// bytes. It changes and delays nothing.
 //
-// The id is found if it is the first field of the frame, as the contract asks.
-//
-// The tap also ends a connection whose messages come in crumbs. gRPC keeps each
-// HTTP/2 frame of a message apart until the message is complete, which takes a
-// hundred bytes for a frame that holds one.
+// It also ends a connection whose messages come in crumbs: gRPC keeps each HTTP/2 frame of a message apart until the
+// message is complete, at a hundred bytes for a frame that holds one.
 
-// tapCredentials put a tap into each connection. They are the place where gRPC
-// lets one wrap a connection after all handshakes.
+// tapCredentials put a tap into each connection: gRPC lets credentials wrap a connection after all handshakes.
 type tapCredentials struct {
 	credentials.TransportCredentials
 	frame int
-}
-
-func newTapCredentials(frame int, below credentials.TransportCredentials) credentials.TransportCredentials {
-	return &tapCredentials{below, frame}
 }
 
 // ClientHandshake implements credentials.TransportCredentials.
@@ -55,13 +45,6 @@ type tapInfo struct {
 	tap *tap
 }
 
-func tapOf(info credentials.AuthInfo) *tap {
-	if i, ok := info.(tapInfo); ok {
-		return i.tap
-	}
-	return nil
-}
-
 // HTTP/2 frames and gRPC messages, as far as the tap looks.
 const (
 	http2Header   = 9
@@ -71,23 +54,16 @@ const (
 	flagEndStream = 1
 	flagPadded    = 8
 	grpcHeader    = 5
-	// idBytes is how much of a message is looked at: a tag and a varint.
-	idBytes = 11
-	// maxFlows bounds the streams that are followed; a host opens about three.
-	maxFlows = 1024
-	// A message of n bytes may come in minCrumbs + n/crumb frames.
-	minCrumbs = 64
-	crumb     = 256
-	// culpritWait is how long the first bytes of a message may take to follow
-	// its length.
-	culpritWait = 100 * time.Millisecond
+	idBytes       = 11   // how much of a message is looked at: a tag and a varint
+	maxFlows      = 1024 // maxFlows bounds the streams that are followed; a host opens about three
+	minCrumbs     = 64   // A message of n bytes may come in minCrumbs + n/crumb frames
+	crumb         = 256
+	culpritWait   = 100 * time.Millisecond // how long the first bytes of a message may take to follow its length
 )
 
-// errCrumbs ends a connection.
 var errCrumbs = errors.New("the plugin sends messages in too many HTTP/2 frames, or on too many streams")
 
-// tap is a connection that is listened to. Only the goroutine that reads it
-// touches its state.
+// tap is a connection that is listened to. Only the goroutine that reads it touches its state.
 type tap struct {
 	net.Conn
 	limit int
@@ -104,12 +80,11 @@ type tap struct {
 
 // flow is one stream's sequence of gRPC messages.
 type flow struct {
-	header [grpcHeader]byte
-	have   int
-	left   int // bytes of the message still to come
-	frames int // HTTP/2 frames that may still bring them
-	// watched holds the first bytes of a message that is too long.
-	watched []byte
+	header  [grpcHeader]byte
+	have    int
+	left    int    // bytes of the message still to come
+	frames  int    // HTTP/2 frames that may still bring them
+	watched []byte // watched holds the first bytes of a message that is too long
 	long    bool
 }
 
@@ -134,7 +109,6 @@ func (t *tap) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// scan follows HTTP/2 frames.
 func (t *tap) scan(p []byte) {
 	for len(p) > 0 {
 		if t.left == 0 {
@@ -183,7 +157,6 @@ func (t *tap) begin() {
 	}
 }
 
-// data follows the gRPC messages in a piece of a DATA frame.
 func (t *tap) data(p []byte) {
 	rest := t.left - len(p) // of the frame, behind p
 	if t.padding < 0 {

@@ -2,31 +2,27 @@ package wire
 
 import (
 	"bytes"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 )
 
-// textRule is what text on the wire must be. Both rules ask for UTF-8 without
-// NUL.
+// textRule is what text on the wire must be. Both rules want UTF-8 without NUL.
 type textRule uint8
 
 const (
-	// ruleValid asks for nothing more: a host passes on what people wrote.
-	ruleValid textRule = iota
-	// ruleClean is for plugins: their text also holds no character that
-	// reorders what a reader sees (embeddings, overrides and isolates; not the
-	// marks U+200E and U+200F, which ordinary text needs).
+	ruleValid textRule = iota // for hosts, which pass on what people wrote
+	// ruleClean is for plugins: also no character that reorders text (embeddings, overrides, isolates; not the marks
+	// U+200E and U+200F, which ordinary text needs).
 	ruleClean
 )
 
 const replacement = "\uFFFD"
 
-// holds reports whether s keeps the rule.
 func (r textRule) holds(s string) bool {
 	return strings.IndexByte(s, 0) < 0 && utf8.ValidString(s) && (r != ruleClean || !reorders(s))
 }
 
-// broken says in what way s breaks the rule.
 func (r textRule) broken(s string) string {
 	switch {
 	case !utf8.ValidString(s):
@@ -38,7 +34,7 @@ func (r textRule) broken(s string) string {
 	}
 }
 
-// repaired returns s with U+FFFD in place of what breaks the rule.
+// repaired replaces what breaks the rule by U+FFFD.
 func (r textRule) repaired(s string) string {
 	return strings.Map(func(c rune) rune {
 		if c == 0 || r == ruleClean && reordering(c) {
@@ -48,8 +44,7 @@ func (r textRule) repaired(s string) string {
 	}, strings.ToValidUTF8(s, replacement))
 }
 
-// reorders reports whether s holds a reordering character. All of them begin
-// with the byte 0xE2, which makes looking for it a fast first check.
+// reorders reports whether s holds a reordering character. All of them begin with the byte 0xE2.
 func reorders(s string) bool {
 	for {
 		i := strings.IndexByte(s, 0xE2)
@@ -66,8 +61,7 @@ func reorders(s string) bool {
 
 func reordering(c rune) bool { return c >= 0x202A && c <= 0x202E || c >= 0x2066 && c <= 0x2069 }
 
-// holdsJSON reports whether embedded JSON keeps the rule, in its bytes and in
-// the characters that it spells as \uXXXX. Lone surrogates break both rules.
+// holdsJSON checks embedded JSON, in its bytes and in its \uXXXX escapes. Lone surrogates break both rules.
 func (r textRule) holdsJSON(raw []byte) bool {
 	if bytes.IndexByte(raw, 0) >= 0 || !utf8.Valid(raw) {
 		return false
@@ -78,7 +72,6 @@ func (r textRule) holdsJSON(raw []byte) bool {
 	return r.badEscape(raw, 0) < 0
 }
 
-// repairedJSON returns raw with U+FFFD in place of what breaks the rule.
 func (r textRule) repairedJSON(raw []byte) []byte {
 	out := []byte(r.repaired(string(raw)))
 	for i := r.badEscape(out, 0); i >= 0; i = r.badEscape(out, i+escapeLen) {
@@ -87,11 +80,9 @@ func (r textRule) repairedJSON(raw []byte) []byte {
 	return out
 }
 
-// escapeLen is the length of \uXXXX.
 const escapeLen = 6
 
-// badEscape returns the place of the first escape at or behind from that spells
-// a character which the rule does not allow, or -1.
+// badEscape returns the index of the first escape from there on that the rule does not allow, or -1.
 func (r textRule) badEscape(raw []byte, from int) int {
 	if !bytes.Contains(raw[from:], []byte(`\u`)) {
 		return -1
@@ -124,19 +115,6 @@ func escape(raw []byte) (rune, bool) {
 	if len(raw) < escapeLen || raw[0] != '\\' || raw[1] != 'u' {
 		return 0, false
 	}
-	var c rune
-	for _, b := range raw[2:escapeLen] {
-		switch {
-		case b >= '0' && b <= '9':
-			b -= '0'
-		case b >= 'a' && b <= 'f':
-			b -= 'a' - 10
-		case b >= 'A' && b <= 'F':
-			b -= 'A' - 10
-		default:
-			return 0, false
-		}
-		c = c<<4 | rune(b)
-	}
-	return c, true
+	c, err := strconv.ParseUint(string(raw[2:escapeLen]), 16, 16)
+	return rune(c), err == nil
 }

@@ -3,25 +3,24 @@ package wire
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"google.golang.org/grpc/mem"
+
+	"github.com/grapnelhq/grapnel/phases"
 )
 
-// Bounds of the write queue.
 const (
-	// maxQueue is the most frames that wait to be sent, and apart from them the
-	// most that the reader may have made in answer to its peer.
+	// maxQueue bounds the frames that wait, and separately those that the reader made in answer to its peer.
 	maxQueue = 256
-	// directBytes is how much may wait inside gRPC while callers send by
-	// themselves. gRPC blocks a sender when 64 KiB of a stream wait; below half
-	// of it sending never blocks.
+	// directBytes is how much may wait inside gRPC while callers send by themselves. gRPC blocks a sender when 64 KiB
+	// of a stream wait.
 	directBytes = 32 << 10
-	// combined is how many frames of others a caller sends after its own,
-	// before the writer's goroutine takes over.
-	combined = 16
+	combined    = 16 // how many frames of others a caller sends after its own
 )
 
 var (
@@ -29,10 +28,10 @@ var (
 	errFlooded      = errors.New("the peer asks and does not read the answers")
 )
 
-// outgoing is one frame on its way out.
 type outgoing struct {
-	data   *[]byte
-	buffer mem.Buffer
+	data     *[]byte
+	buffer   mem.Buffer
+	admitted chan struct{} // closed when a waiting frame is queued
 }
 
 func (o *outgoing) size() int { return len(*o.data) }
@@ -40,47 +39,76 @@ func (o *outgoing) size() int { return len(*o.data) }
 // sender is the sending half of a gRPC stream.
 type sender interface{ SendMsg(m any) error }
 
-// writer sends frames, one at a time, in order. Whoever finds nobody sending
-// and little waiting inside gRPC sends by itself, which saves two switches of
-// goroutines; otherwise frames wait in a bounded queue for the one who is
-// sending, or for the writer's own goroutine when sending may block.
+// writer sends frames one at a time, in order. A caller that finds nobody sending and little waiting inside gRPC
+// sends by itself, which saves two switches of goroutines; otherwise frames wait in a bounded queue for whoever is
+// sending, or for the writer's goroutine if sending may block.
 type writer struct {
 	stream    sender
-	maxBytes  int // of queued frames
 	frames    frames
 	unflushed atomic.Int64 // bytes inside gRPC, not yet given to the connection
 	wake      chan struct{}
 	closed    chan struct{}
 
-	mu      sync.Mutex
-	sending bool // somebody is in SendMsg, or the goroutine is about to be
-	urgent  []*outgoing
-	queue   []*outgoing
-	bytes   int
-	waiting []*waiter
-	err     error
-}
+	rule     textRule // repaired by a plugin, demanded of a host
+	what     string   // frames are, in errors
+	oversize phases.Cause
 
-// waiter is a frame for which the queue has no room yet.
-type waiter struct {
-	o        *outgoing
-	admitted chan struct{}
+	mu          sync.Mutex
+	incarnation uint64
+	frame       int  // the limit
+	sending     bool // somebody is in SendMsg, or the goroutine is about to be
+	urgent      []*outgoing
+	queue       []*outgoing
+	bytes       int
+	waiting     []*outgoing // for which the queue has no room yet
+	err         error
 }
 
 func newWriter(stream sender, frame int) *writer {
-	w := &writer{stream: stream, maxBytes: 2 * frame, wake: make(chan struct{}, 1), closed: make(chan struct{})}
+	w := &writer{stream: stream, frame: frame, wake: make(chan struct{}, 1), closed: make(chan struct{})}
 	w.frames.flushed = func(size int) { w.unflushed.Add(int64(-size)) }
 	return w
 }
 
-// limit sets the size of a frame, which bounds the queue.
-func (w *writer) limit(frame int) {
+// encodeFrame writes a frame within the limit. The request's remaining time is bounded by ctx.
+func encodeFrame[T any](ctx context.Context, w *writer, id uint64, b body, m *T, fields func(*form, *T)) (data *[]byte, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			data, err = nil, panicked(r)
+		}
+	}()
 	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.maxBytes = 2 * frame
+	incarnation, limit := w.incarnation, w.frame
+	w.mu.Unlock()
+	f := w.frames.begin(w.rule)
+	f.repair = w.rule == ruleClean
+	if deadline, ok := ctx.Deadline(); ok {
+		f.most = max(time.Until(deadline), 1)
+	}
+	putFrame(f, id, incarnation, b, m, fields)
+	if data, err = w.frames.seal(f); err != nil {
+		return nil, fmt.Errorf("%s cannot be sent: %w", w.what, err)
+	}
+	if len(*data) > limit {
+		defer w.frames.recycle(data)
+		return nil, phases.Errorf(w.oversize, "%s takes %d bytes; a frame holds %d", w.what, len(*data), limit)
+	}
+	return data, nil
 }
 
-// run sends what callers may not send by themselves. It returns after close.
+// answerNow sends what a reader answers by itself. It never waits; an error means that the peer does not read.
+func answerNow[T any](ctx context.Context, w *writer, id uint64, b body, m *T, fields func(*form, *T)) error {
+	data, err := encodeFrame(ctx, w, id, b, m, fields)
+	if err == nil {
+		err = w.hurry(&outgoing{data: data}, true)
+	}
+	if errors.Is(err, errFlooded) {
+		return fmt.Errorf("answer %d: %w", id, err)
+	}
+	return nil // or the session has ended
+}
+
+// run sends what callers may not send by themselves, until close.
 func (w *writer) run() {
 	for {
 		select {
@@ -94,8 +122,7 @@ func (w *writer) run() {
 	}
 }
 
-// close ends the writer: frames in the queue are dropped, callers that wait get
-// err. A SendMsg that blocks is ended by the stream's context, not here.
+// close drops queued frames and fails waiting callers. A SendMsg that blocks is ended by the stream's context.
 func (w *writer) close(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -107,19 +134,14 @@ func (w *writer) close(err error) {
 	close(w.closed)
 }
 
-// send sends o or queues it, in order. It waits for room in the queue until ctx
-// ends; on an error o was not and will not be sent.
+// send sends or queues o, in order. It waits for room in the queue until ctx ends; on an error o will not be sent.
 func (w *writer) send(ctx context.Context, o *outgoing) error {
 	w.mu.Lock()
 	if w.err != nil {
 		w.mu.Unlock()
 		return w.err
 	}
-	if w.direct() {
-		w.sending = true
-		w.mu.Unlock()
-		w.transmit(o)
-		w.release()
+	if w.direct(o) {
 		return nil
 	}
 	if len(w.waiting) == 0 && w.fits(o) {
@@ -127,32 +149,26 @@ func (w *writer) send(ctx context.Context, o *outgoing) error {
 		w.mu.Unlock()
 		return nil
 	}
-	wait := &waiter{o, make(chan struct{})}
-	w.waiting = append(w.waiting, wait)
+	o.admitted = make(chan struct{})
+	w.waiting = append(w.waiting, o)
 	w.mu.Unlock()
 	select {
-	case <-wait.admitted:
+	case <-o.admitted:
 		return nil
 	case <-w.closed:
 		return w.err
 	case <-ctx.Done():
-		return w.giveUp(ctx, wait)
 	}
-}
-
-// giveUp takes a frame back whose caller does not wait any longer.
-func (w *writer) giveUp(ctx context.Context, wait *waiter) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if i := slices.Index(w.waiting, wait); i >= 0 {
+	if i := slices.Index(w.waiting, o); i >= 0 {
 		w.waiting = slices.Delete(w.waiting, i, i+1)
 		return context.Cause(ctx)
 	}
 	return w.err // it was admitted just now, unless the writer was closed
 }
 
-// withdraw takes a frame out of the queue. It reports false when that is too
-// late.
+// withdraw takes a frame out of the queue; false if it is too late.
 func (w *writer) withdraw(o *outgoing) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -167,8 +183,8 @@ func (w *writer) withdraw(o *outgoing) bool {
 	return true
 }
 
-// hurry sends o before all frames that wait. It never blocks: bounded frames
-// are refused when too many of them wait, and the session should then end.
+// hurry sends o before all frames that wait. It never blocks: bounded frames are refused when too many wait, and the
+// session should then end.
 func (w *writer) hurry(o *outgoing, bounded bool) error {
 	w.mu.Lock()
 	if w.err != nil || bounded && len(w.urgent) >= maxQueue {
@@ -178,11 +194,7 @@ func (w *writer) hurry(o *outgoing, bounded bool) error {
 		}
 		return errFlooded
 	}
-	if w.direct() {
-		w.sending = true
-		w.mu.Unlock()
-		w.transmit(o)
-		w.release()
+	if w.direct(o) {
 		return nil
 	}
 	w.urgent = append(w.urgent, o)
@@ -191,13 +203,20 @@ func (w *writer) hurry(o *outgoing, bounded bool) error {
 	return nil
 }
 
-// direct reports whether the caller may send by itself. w.mu is held.
-func (w *writer) direct() bool {
-	return !w.sending && len(w.urgent) == 0 && len(w.queue) == 0 && w.unflushed.Load() < directBytes
+// direct sends o if the caller may send by itself: it then unlocks w.mu.
+func (w *writer) direct(o *outgoing) bool {
+	if w.sending || len(w.urgent) > 0 || len(w.queue) > 0 || w.unflushed.Load() >= directBytes {
+		return false
+	}
+	w.sending = true
+	w.mu.Unlock()
+	w.transmit(o)
+	w.release()
+	return true
 }
 
 func (w *writer) fits(o *outgoing) bool {
-	return len(w.queue) < maxQueue && w.bytes+o.size() <= w.maxBytes
+	return len(w.queue) < maxQueue && w.bytes+o.size() <= 2*w.frame
 }
 
 func (w *writer) enqueue(o *outgoing) {
@@ -206,8 +225,7 @@ func (w *writer) enqueue(o *outgoing) {
 	w.start()
 }
 
-// start makes the goroutine send, unless somebody sends already and will look
-// at the queue afterwards.
+// start wakes the goroutine unless somebody is sending, who will look at the queue afterwards.
 func (w *writer) start() {
 	if !w.sending {
 		w.sending = true
@@ -217,15 +235,14 @@ func (w *writer) start() {
 
 // admit moves waiting frames into the queue, in order.
 func (w *writer) admit() {
-	for len(w.waiting) > 0 && w.fits(w.waiting[0].o) {
+	for len(w.waiting) > 0 && w.fits(w.waiting[0]) {
 		first := w.waiting[0]
 		w.waiting = slices.Delete(w.waiting, 0, 1)
-		w.enqueue(first.o)
+		w.enqueue(first)
 		close(first.admitted)
 	}
 }
 
-// next takes the next frame to send, or ends the sending.
 func (w *writer) next() *outgoing {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -250,8 +267,8 @@ func (w *writer) pop() *outgoing {
 	return o
 }
 
-// release ends a caller's turn of sending: it sends some frames that came
-// meanwhile, as long as that cannot block, and leaves the rest to the goroutine.
+// release ends a caller's turn: it sends some of the frames that came meanwhile, as long as that cannot block, and
+// leaves the rest to the goroutine.
 func (w *writer) release() {
 	for range combined {
 		if w.unflushed.Load() >= directBytes {
@@ -272,8 +289,7 @@ func (w *writer) release() {
 	w.wake <- struct{}{} // sending stays set and is the goroutine's now
 }
 
-// transmit hands a frame to gRPC. An error means that the stream has ended,
-// which the reader learns too, with the reason.
+// transmit hands a frame to gRPC. On an error the stream has ended, which the reader notices with the reason.
 func (w *writer) transmit(o *outgoing) {
 	w.unflushed.Add(int64(o.size()))
 	o.buffer = mem.NewBuffer(o.data, &w.frames)

@@ -10,8 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/jsonschema-go/jsonschema"
 
+	"github.com/grapnelhq/grapnel/internal/agentsdoc/chain"
 	"github.com/grapnelhq/grapnel/phases"
-	"github.com/grapnelhq/grapnel/plugins/agentsdoc/chain"
 )
 
 func TestConfigMistakes(t *testing.T) {
@@ -22,7 +22,7 @@ func TestConfigMistakes(t *testing.T) {
 		{"source that the host does not have", `{"source":"both"}`, "/source", `"both" takes documents of the thread tree from the host service "documents", which the plugin does not have: grant it with host: [documents]`},
 		{"mistyped source", `{"source":"file"}`, "/source", `did you mean "files"?`},
 		{"mistyped preset", `{"preset":"defalt"}`, "/preset", `did you mean "default"?`},
-		{"name with a folder", `{"names":["AGENTS.md","a/b"]}`, "/names/1", "not a plain file name"},
+		{"name with a directory", `{"names":["AGENTS.md","a/b"]}`, "/names/1", "not a plain file name"},
 		{"relative root", `{"root":"src"}`, "/root", "not an absolute path"},
 		{"global of another type", `{"global":3}`, "/global", "want true, false, or the path of a file"},
 		{"number as a text", `{"budget":{"total":"32KiB"}}`, "/budget/total", "want int, got string"},

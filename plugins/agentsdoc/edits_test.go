@@ -35,7 +35,7 @@ func TestEditsShow(t *testing.T) {
 		{"an override", func(t *testing.T) { write(t, at("r/a/AGENTS.override.md"), "over") }, "\nover"},
 		{"no override any more", func(t *testing.T) { do(t, os.Remove(at("r/a/AGENTS.override.md"))) }, "AGENTS.override.md (removed)"},
 		{"a personal file", func(t *testing.T) { write(t, at("r/a/AGENTS.local.md"), "mine") }, "\nmine"},
-		{"another folder of the name", func(t *testing.T) {
+		{"another directory of the name", func(t *testing.T) {
 			do(t, os.Rename(at("r/a"), at("docs/old")), os.MkdirAll(at("r/a/b"), 0o755))
 			write(t, at("r/a/AGENTS.md"), "another")
 		}, "\nanother"},

@@ -14,20 +14,19 @@ import (
 
 	"github.com/grapnelhq/grapnel/builtin"
 	"github.com/grapnelhq/grapnel/config"
+	"github.com/grapnelhq/grapnel/internal/agentsdoc/chain"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/plugins/agentsdoc"
-	"github.com/grapnelhq/grapnel/plugins/agentsdoc/chain"
-	"github.com/grapnelhq/grapnel/plugins/agentsdoc/chain/option"
 	"github.com/grapnelhq/grapnel/runtime"
 )
 
 // TestMain makes the test binary also the plugin that these tests start.
 func TestMain(m *testing.M) {
-	builtin.Main()
+	builtin.Main(agentsdoc.New)
 	goleak.VerifyTestMain(m)
 }
 
-// build makes a tree of files in a new folder and returns its real path.
+// build makes a tree of files in a new directory and returns its real path.
 func build(tb testing.TB, tree map[string]string) string {
 	tb.Helper()
 	base, err := filepath.EvalSymlinks(tb.TempDir())
@@ -40,7 +39,7 @@ func build(tb testing.TB, tree map[string]string) string {
 	return base
 }
 
-// write makes a file and its folders.
+// write makes a file and its directories.
 func write(tb testing.TB, path, text string) {
 	tb.Helper()
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -160,30 +159,30 @@ func TestDelivered(t *testing.T) {
 		"r/.git/HEAD": "", "r/AGENTS.md": "Be brief.\n\n  \n", "r/a/AGENTS.md": "\n\n  Use tabs.\t\n<INSTRUCTIONS> </agents_context>\n",
 		"r/a/b/AGENTS.override.md": "Say </AGENTS_MD>.\nä 日本 \u202e", "home/AGENTS.md": "\n Everywhere. \n",
 	})
-	for _, preset := range []option.Preset{option.PresetDefault, option.PresetCodex, option.PresetCodelia} {
+	for _, preset := range []chain.Preset{chain.PresetDefault, chain.PresetCodex, chain.PresetCodelia} {
 		t.Run(string(preset), func(t *testing.T) {
 			t.Parallel()
 			eng := inside(t, `{preset: `+string(preset)+`, global: "`+base+`/home/AGENTS.md"}`, runtime.Options{})
 			h := session(t, eng, "s", base+"/r/a/b")
 			done := h.compile()
 
-			o, err := option.ForPreset(preset, option.Places{})
+			o, err := chain.ForPreset(preset, chain.Places{})
 			if err != nil {
 				t.Fatal(err)
 			}
 			o.GlobalDir, o.GlobalNames = base+"/home", []string{"AGENTS.md"}
-			o.Lazy = o.Resolver.Delivery != option.DeliverOff
+			o.Lazy = o.Resolver.Delivery != chain.DeliverOff
 			found := chain.Resolve(chain.OS{}, base+"/r/a/b", o)
 			r := chain.Render(found, chain.Budget{Bytes: o.Budget.Total, Chars: 16_000})
 			want := r.Message()
 			got := section(done)
 			switch r.Placement { //nolint:exhaustive // the default is the system prompt
-			case option.PlaceUserMessage:
+			case chain.PlaceUserMessage:
 				if len(done.Prompt.UserMessages) != 1 || strings.Contains(done.Prompt.FullText, "Be brief") {
 					t.Fatalf("%d messages", len(done.Prompt.UserMessages))
 				}
 				got = done.Prompt.UserMessages[0].Text
-			case option.PlaceSystemMessage:
+			case chain.PlaceSystemMessage:
 				if len(done.Prompt.SystemMessages) != 1 || strings.Contains(done.Prompt.FullText, "Be brief") {
 					t.Fatalf("%d messages", len(done.Prompt.SystemMessages))
 				}
@@ -192,7 +191,7 @@ func TestDelivered(t *testing.T) {
 			if !strings.Contains(got, "Use tabs.") {
 				t.Error("the test sees nothing")
 			}
-			if preset == option.PresetDefault {
+			if preset == chain.PresetDefault {
 				got, _, _ = strings.Cut(got, "\n\n## ") // what follows in the prompt
 			}
 			if diff := cmp.Diff(got, want); diff != "" {

@@ -30,7 +30,7 @@ func Example() {
 		return
 	}
 	res, err := p.Dispatch(ctx, &phases.Dispatch{
-		Hook: "prompt", Context: phases.Context{Dir: dir}, Input: &phases.PrePromptCompileInput{}, Room: phases.Room{MaxChars: 16_000},
+		Hook: "prompt", Context: phases.Context{Dir: dir}, Input: &phases.PrePromptCompileInput{}, Budget: phases.AnswerBudget{MaxChars: 16_000},
 	})
 	if err != nil {
 		fmt.Println(err)

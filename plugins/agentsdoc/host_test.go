@@ -6,8 +6,8 @@ import (
 	"errors"
 	"sync"
 
+	"github.com/grapnelhq/grapnel/internal/agentsdoc/thread"
 	"github.com/grapnelhq/grapnel/phases"
-	"github.com/grapnelhq/grapnel/plugins/agentsdoc/thread"
 )
 
 // fakeHost keeps state as a host does, and records what was invalidated.

@@ -33,13 +33,13 @@ func TestHostileTrees(t *testing.T) {
 				t.Fatal(err)
 			}
 		}, "not_regular"},
-		{"folder", func(t *testing.T, base, _ string) { write(t, base+"/a/AGENTS.md/x", "") }, "not_regular"},
+		{"directory", func(t *testing.T, base, _ string) { write(t, base+"/a/AGENTS.md/x", "") }, "not_regular"},
 		{"links in a loop", func(t *testing.T, base, _ string) {
 			link(t, "L2", base+"/a/AGENTS.md")
 			link(t, "AGENTS.md", base+"/a/L2")
 		}, "read_error"},
 		{"git's own file", func(t *testing.T, base, _ string) { link(t, "../.git/config", base+"/a/AGENTS.md") }, "git_metadata"},
-		{"folder that leaves", func(t *testing.T, base, outside string) {
+		{"directory that leaves", func(t *testing.T, base, outside string) {
 			if err := os.RemoveAll(base + "/a"); err != nil {
 				t.Fatal(err)
 			}
@@ -68,7 +68,7 @@ func TestHostileTrees(t *testing.T) {
 				textSb66.WriteString(r.Text)
 			}
 			text += textSb66.String()
-			if tt.name != "folder that leaves" { // the working folder is the person's word
+			if tt.name != "directory that leaves" { // the working directory is the person's word
 				h.where.Dir = base + "/a"
 				done := h.compile()
 				text += section(done)
@@ -89,7 +89,7 @@ func TestHostileTrees(t *testing.T) {
 	}
 }
 
-// TestForgedNames: a folder's name can forge neither a reminder nor a delimiter.
+// TestForgedNames: a directory's name can forge neither a reminder nor a delimiter.
 func TestForgedNames(t *testing.T) {
 	t.Parallel()
 	for _, preset := range []string{"default", "codelia"} {

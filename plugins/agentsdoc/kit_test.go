@@ -6,8 +6,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/grapnelhq/grapnel/internal/agentsdoc/chain"
 	"github.com/grapnelhq/grapnel/phases"
-	"github.com/grapnelhq/grapnel/plugins/agentsdoc/chain"
 	"github.com/grapnelhq/grapnel/sdk"
 	"github.com/grapnelhq/grapnel/sdk/plugintest"
 )
@@ -104,7 +104,7 @@ func TestKitOnAllHooks(t *testing.T) {
 			}
 			for _, c := range answer.Contributions {
 				if tt.want == "" {
-					t.Errorf("got %s: %v", c.Kind(), codes(c))
+					t.Errorf("got %s: %v", phases.KindOf(c), codes(c))
 				}
 			}
 			if tt.want == phases.KindPromptSection && len(answer.Contributions) != 1 {

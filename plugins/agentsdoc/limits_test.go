@@ -8,9 +8,10 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/grapnelhq/grapnel/internal/agentsdoc/agentsdoctest"
+	"github.com/grapnelhq/grapnel/internal/agentsdoc/chain"
 	"github.com/grapnelhq/grapnel/internal/merge"
 	"github.com/grapnelhq/grapnel/phases"
-	"github.com/grapnelhq/grapnel/plugins/agentsdoc/chain"
 )
 
 // hostCut merges a section as the host does and returns what came of it.
@@ -23,7 +24,7 @@ func hostCut(tb testing.TB, s *phases.PromptSection, chars int) phases.MergedSec
 	h := &merge.Hook{
 		Subscription: "agentsdoc.prompt", Hook: "prompt", Plugin: "agentsdoc", Priority: priority,
 		Kinds: []phases.Kind{phases.KindPromptSection}, Budget: phases.TextBudget{Chars: chars},
-		Grants: &phases.Grants{Contribute: []string{"prompt_section"}, Sections: []string{sectionID}, Domains: []string{threadDomain}},
+		Grants: &phases.Grants{Contribute: []string{"prompt_section"}, Sections: []string{sectionID}, Domains: []string{"thread_agents_doc"}},
 	}
 	admitted, err := merge.Admit(row, h, []phases.Contribution{s})
 	if err != nil || len(admitted.Entries) != 1 {
@@ -31,7 +32,7 @@ func hostCut(tb testing.TB, s *phases.PromptSection, chars int) phases.MergedSec
 	}
 	out := merge.Merge(row, []merge.Reply{{Hook: h, Entries: admitted.Entries}}, merge.State{}, merge.Limits{})
 	if len(out.Merged.Sections) != 1 {
-		tb.Fatalf("%d sections; left out: %+v", len(out.Merged.Sections), out.LeftOut)
+		tb.Fatalf("%d sections; omitted: %+v", len(out.Merged.Sections), out.Omitted)
 	}
 	return out.Merged.Sections[0]
 }
@@ -63,7 +64,7 @@ func checkHost(tb testing.TB, s *phases.PromptSection, chars int) {
 	}
 }
 
-// deepTree makes a repository with a file in each of n nested folders, and
+// deepTree makes a repository with a file in each of n nested directories, and
 // returns the innermost.
 func deepTree(tb testing.TB, n int, text func(i int) string) string {
 	tb.Helper()
@@ -84,15 +85,16 @@ var presets = map[string]string{
 
 func TestHostNeverCuts(t *testing.T) {
 	t.Parallel()
+	step := 64 / agentsdoctest.Rounds(64) // 1 or 10
 	for name, config := range presets {
-		for n := 1; n <= 64; n++ {
+		for n := 1; n <= 64; n += step {
 			t.Run(fmt.Sprintf("%s, %d files", name, n), func(t *testing.T) {
 				t.Parallel()
 				// Together far more than either limit, each with a word of its own.
 				dir := deepTree(t, n, func(i int) string { return fmt.Sprintf("file %d\n%s", i, lines(10+40_000/(10*n))) })
 				p := configured(t, config)
 				for _, room := range []int{16_000, 20_000, 3000} {
-					s, ok := ask(t, p, inDir(dir), phases.Room{MaxChars: room}).(*phases.PromptSection)
+					s, ok := ask(t, p, inDir(dir), phases.AnswerBudget{MaxChars: room}).(*phases.PromptSection)
 					if !ok { // codelia takes whole files or none
 						if name != "codelia" {
 							t.Errorf("room %d: no section", room)
@@ -120,7 +122,7 @@ func TestHostNeverCutsHostileText(t *testing.T) {
 		"日本語", "é", "e\u0301", "\r\n", "\r", "\ufeff", "\x00", "\xff", "\u202e", strings.Repeat("x", 300), `[omitted: 3 files, budget exhausted]`,
 	}
 	rng := rand.New(rand.NewPCG(21, 22))
-	for range 40 {
+	for range agentsdoctest.Rounds(40) {
 		dir := deepTree(t, 1+rng.IntN(6), func(int) string {
 			var out strings.Builder
 			for range 1 + rng.IntN(200) {
@@ -131,7 +133,7 @@ func TestHostNeverCutsHostileText(t *testing.T) {
 		for _, config := range presets {
 			p := configured(t, config)
 			for _, room := range []int{1500, 2000, 4000, 1500 + rng.IntN(15_000)} {
-				if s, ok := ask(t, p, inDir(dir), phases.Room{MaxChars: room}).(*phases.PromptSection); ok {
+				if s, ok := ask(t, p, inDir(dir), phases.AnswerBudget{MaxChars: room}).(*phases.PromptSection); ok {
 					checkHost(t, s, room)
 				}
 			}
@@ -145,7 +147,7 @@ func TestEveryRoomIsKept(t *testing.T) {
 	p := configured(t, presets["default"])
 	sections := 0
 	for room := 1; room < 3600; room += 7 {
-		if s, ok := ask(t, p, inDir(dir), phases.Room{MaxChars: room}).(*phases.PromptSection); ok {
+		if s, ok := ask(t, p, inDir(dir), phases.AnswerBudget{MaxChars: room}).(*phases.PromptSection); ok {
 			sections++
 			checkHost(t, s, room)
 		}
@@ -159,6 +161,6 @@ func BenchmarkPrompt(b *testing.B) {
 	dir := deepTree(b, 6, func(int) string { return lines(100) })
 	p := configured(b, "")
 	for b.Loop() {
-		askSection(b, p, inDir(dir), phases.Room{MaxChars: 16_000})
+		askSection(b, p, inDir(dir), phases.AnswerBudget{MaxChars: 16_000})
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/grapnelhq/grapnel/runtime"
 )
 
-// named are the files that reminders name, below a folder, one list a reminder.
+// named are the files that reminders name, below a directory, one list a reminder.
 func named(base string, list []phases.MergedReminder) []string {
 	var out []string
 	for _, r := range list {
@@ -29,7 +29,7 @@ func named(base string, list []phases.MergedReminder) []string {
 	return out
 }
 
-// nestedTree is a tree with files beside the way to its working folder.
+// nestedTree is a tree with files beside the way to its working directory.
 func nestedTree(tb testing.TB) string {
 	tb.Helper()
 	return build(tb, map[string]string{
@@ -38,7 +38,7 @@ func nestedTree(tb testing.TB) string {
 	})
 }
 
-// TestNested: files of folders that tools touch come once for each content.
+// TestNested: files of directories that tools touch come once for each content.
 func TestNested(t *testing.T) {
 	t.Parallel()
 	for _, delivery := range []string{"body", "reminder"} {
@@ -156,7 +156,7 @@ func TestResume(t *testing.T) {
 	}{
 		{"nothing", func(*testing.T, string, *phases.Context) {}, []string{"Nothing has changed"}},
 		{"edited", func(t *testing.T, base string, _ *phases.Context) { write(t, base+"/AGENTS.md", "edited") }, []string{"- $/AGENTS.md (mtime"}},
-		{"another folder", func(_ *testing.T, base string, where *phases.Context) { where.Dir = base + "/api" }, []string{
+		{"another directory", func(_ *testing.T, base string, where *phases.Context) { where.Dir = base + "/api" }, []string{
 			"- cwd: $ -> $/api", "- $/api/AGENTS.md (mtime",
 		}},
 		{"another root", func(t *testing.T, base string, where *phases.Context) {
@@ -252,8 +252,8 @@ func TestResumeByTheHostsState(t *testing.T) {
 	}
 }
 
-// TestAnotherFolder: a session that goes on elsewhere is told so.
-func TestAnotherFolder(t *testing.T) {
+// TestAnotherDirectory: a session that goes on elsewhere is told so.
+func TestAnotherDirectory(t *testing.T) {
 	t.Parallel()
 	base := nestedTree(t)
 	eng := inside(t, "{global: false}", runtime.Options{})

@@ -10,7 +10,7 @@ import (
 	"github.com/grapnelhq/grapnel/sdk"
 )
 
-// told are the files below a folder that reminders say to apply.
+// told are the files below a directory that reminders say to apply.
 func told(base string, list []phases.Contribution) []string {
 	var files []string
 	for _, c := range list {
@@ -29,7 +29,7 @@ func told(base string, list []phases.Contribution) []string {
 }
 
 // TestRelativePaths: a path that a tool touches is meant from the host's working
-// folder, whatever folder the session's text is from.
+// directory, whatever directory the session's text is from.
 func TestRelativePaths(t *testing.T) {
 	t.Parallel()
 	tree := map[string]string{
@@ -42,21 +42,21 @@ func TestRelativePaths(t *testing.T) {
 		begin func(t *testing.T, p *sdk.Plugin, base string) phases.Context
 		want  []string
 	}{
-		{"in the session's folder", func(t *testing.T, p *sdk.Plugin, base string) phases.Context {
+		{"in the session's directory", func(t *testing.T, p *sdk.Plugin, base string) phases.Context {
 			where := inSession("s", base+"/r/a")
-			ask(t, p, where, phases.Room{})
+			ask(t, p, where, phases.AnswerBudget{})
 			return where
 		}, []string{"r/a/x/AGENTS.md"}},
 		{"in another one, before its prompt", func(t *testing.T, p *sdk.Plugin, base string) phases.Context {
 			where := inSession("s", base+"/r")
-			ask(t, p, where, phases.Room{})
+			ask(t, p, where, phases.AnswerBudget{})
 			return in(where, base+"/r/a")
 		}, []string{"r/a/AGENTS.md", "r/a/x/AGENTS.md"}},
 		{"in a sub-task's", func(t *testing.T, p *sdk.Plugin, base string) phases.Context {
-			ask(t, p, inSession("parent", base+"/r"), phases.Room{})
+			ask(t, p, inSession("parent", base+"/r"), phases.AnswerBudget{})
 			where := inSession("s", base+"/r/a")
 			where.ParentSessionID = "parent"
-			ask(t, p, where, phases.Room{})
+			ask(t, p, where, phases.AnswerBudget{})
 			return where
 		}, []string{"r/a/AGENTS.md", "r/a/x/AGENTS.md"}},
 		{"without any prompt", func(_ *testing.T, _ *sdk.Plugin, base string) phases.Context {
@@ -64,7 +64,7 @@ func TestRelativePaths(t *testing.T) {
 		}, []string{"r/AGENTS.md", "r/a/AGENTS.md", "r/a/x/AGENTS.md"}},
 		{"without any prompt, in another tree than before", func(t *testing.T, p *sdk.Plugin, base string) phases.Context {
 			where := inSession("s", base+"/r/a")
-			dispatch(t, p, "touching", where, &phases.ToolPreCallInput{Tool: "edit", TouchedPaths: []string{"y"}}, phases.Room{})
+			dispatch(t, p, "touching", where, &phases.ToolPreCallInput{Tool: "edit", TouchedPaths: []string{"y"}}, phases.AnswerBudget{})
 			return in(where, base+"/other")
 		}, []string{"other/AGENTS.md", "other/x/AGENTS.md"}},
 	}
@@ -75,7 +75,7 @@ func TestRelativePaths(t *testing.T) {
 			p := configured(t, `{"global":false}`)
 			where := tt.begin(t, p, base)
 			touch := func() []string {
-				return told(base, dispatch(t, p, "touching", where, &phases.ToolPreCallInput{Tool: "edit", TouchedPaths: []string{"x/y.go"}}, phases.Room{}))
+				return told(base, dispatch(t, p, "touching", where, &phases.ToolPreCallInput{Tool: "edit", TouchedPaths: []string{"x/y.go"}}, phases.AnswerBudget{}))
 			}
 			if diff := cmp.Diff(touch(), tt.want); diff != "" {
 				t.Errorf("(-got +want)\n%s", diff)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/grapnelhq/grapnel/builtin"
 	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/plugins/agentsdoc"
 	"github.com/grapnelhq/grapnel/runtime"
 )
 
@@ -43,12 +44,12 @@ func startProcess(tb testing.TB, settings string) *process {
 func startGranted(tb testing.TB, grants, settings string, services map[string]runtime.Service) *process {
 	tb.Helper()
 	// A socket needs a short path.
-	dir, err := os.MkdirTemp("", "ad") //nolint:usetesting // the test's own folder has a long name
+	dir, err := os.MkdirTemp("", "ad") //nolint:usetesting // the test's own directory has a long name
 	if err != nil {
 		tb.Fatal(err)
 	}
-	tb.Cleanup(func() { _ = os.RemoveAll(dir) }) // only litter in a temporary folder
-	launches, err := builtin.Launches()
+	tb.Cleanup(func() { _ = os.RemoveAll(dir) }) // only litter in a temporary directory
+	launches, err := builtin.Plugins{agentsdoc.New}.Launches()
 	if err != nil {
 		tb.Fatal(err)
 	}

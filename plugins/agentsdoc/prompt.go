@@ -1,18 +1,25 @@
 package agentsdoc
 
 import (
+	"cmp"
 	"context"
+	"math"
+	"slices"
+	"strings"
+	"unicode/utf8"
 
+	"github.com/grapnelhq/grapnel/internal/agentsdoc/chain"
+	"github.com/grapnelhq/grapnel/internal/agentsdoc/lazy"
+	"github.com/grapnelhq/grapnel/internal/agentsdoc/settings"
+	"github.com/grapnelhq/grapnel/internal/agentsdoc/thread"
+	"github.com/grapnelhq/grapnel/internal/agentsdoc/watch"
 	"github.com/grapnelhq/grapnel/phases"
-	"github.com/grapnelhq/grapnel/plugins/agentsdoc/chain"
-	"github.com/grapnelhq/grapnel/plugins/agentsdoc/chain/settings"
-	"github.com/grapnelhq/grapnel/plugins/agentsdoc/lazy"
 	"github.com/grapnelhq/grapnel/sdk"
+	"github.com/grapnelhq/grapnel/sdk/prompttext"
 )
 
-// prompt is the handler of the hook "prompt". Within a session it says the same
-// in every turn of an epoch; without one it looks afresh, and the host is asked
-// not to answer from memory.
+// prompt is the handler of the hook "prompt". Within a session it repeats the block in every turn of an epoch;
+// without one it looks again, uncached.
 func (d *docs) prompt(ctx context.Context, call *sdk.Call, _ *phases.PrePromptCompileInput) ([]phases.Contribution, error) {
 	where := &call.Context
 	if where.Dir == "" || d.withheld(where) {
@@ -20,22 +27,22 @@ func (d *docs) prompt(ctx context.Context, call *sdk.Call, _ *phases.PrePromptCo
 	}
 	if where.SessionID == "" {
 		passing(ctx, call)
-		return d.afresh(ctx, call)
+		return d.withoutSession(ctx, call)
 	}
 	s, err := d.open(ctx, call)
 	if err != nil {
 		return nil, err
 	}
 	defer s.leave()
-	s.room = call.Room
-	b, err := d.begin(ctx, call, s, s.room)
+	s.budget = call.Budget
+	b, err := d.begin(ctx, call, s, s.budget)
 	return b.reply(), err
 }
 
-// afresh is the answer for a turn without a session. For the turn itself it is
-// remembered what was said, so that tools do not bring it again.
-func (d *docs) afresh(ctx context.Context, call *sdk.Call) ([]phases.Contribution, error) {
-	b, err := d.first(ctx, call, call.Room)
+// withoutSession answers a turn without a session. It remembers the block for the turn, so that tools do not bring
+// its files again.
+func (d *docs) withoutSession(ctx context.Context, call *sdk.Call) ([]phases.Contribution, error) {
+	b, err := d.first(ctx, call, call.Budget)
 	if err != nil {
 		return nil, err
 	}
@@ -50,9 +57,8 @@ func (d *docs) afresh(ctx context.Context, call *sdk.Call) ([]phases.Contributio
 	return b.reply(), nil
 }
 
-// open waits for the session of a call and brings it to the call's epoch. The
-// caller leaves it. Of a call that belongs to nothing it is a session that
-// nobody else will find.
+// open waits for the session of a call and brings it to the call's epoch. The caller must leave it. A call without
+// session and turn gets a session of its own.
 func (d *docs) open(ctx context.Context, call *sdk.Call) (*session, error) {
 	where := &call.Context
 	s := newSession(sessionKey{})
@@ -70,17 +76,17 @@ func (d *docs) open(ctx context.Context, call *sdk.Call) (*session, error) {
 	return s, nil
 }
 
-// begin returns what is said of the call's working folder in the session. The
-// first time in an epoch it finds that out.
-func (d *docs) begin(ctx context.Context, call *sdk.Call, s *session, room phases.Room) (*block, error) {
+// begin returns the block of the call's working directory in the session, which is made on first use in an epoch.
+func (d *docs) begin(ctx context.Context, call *sdk.Call, s *session, budget phases.AnswerBudget) (*block, error) {
 	dir := call.Context.Dir
-	b, ok := s.begun(dir, room)
-	if ok && dir == s.dir() && b.seen != nil {
+	b := s.blocks[dir]
+	known := b != nil && b.fits(budget)
+	if known && dir == s.dir() && b.seen != nil {
 		return b, nil
 	}
-	if !ok { // else back in a folder where the session was before
+	if !known { // else back in a known directory
 		var err error
-		if b, err = d.first(ctx, call, room); err != nil {
+		if b, err = d.first(ctx, call, budget); err != nil {
 			return nil, err
 		}
 	}
@@ -92,7 +98,7 @@ func (d *docs) begin(ctx context.Context, call *sdk.Call, s *session, room phase
 // say puts a block in force in a session.
 func (d *docs) say(s *session, where *phases.Context, b *block) {
 	if b.seen == nil { // another process's
-		again := newBlock(d.view, d.rules(where), b.found.Dir, phases.Room{})
+		again := newBlock(d.view, d.rules(where), b.found.Dir, phases.AnswerBudget{})
 		b.found, b.rendering, b.seen = again.found, again.rendering, again.seen
 	}
 	s.keep(where.Dir, b)
@@ -106,12 +112,23 @@ func (d *docs) say(s *session, where *phases.Context, b *block) {
 	d.observe(s, b.seen)
 }
 
-// first finds out what is said of the call's working folder. An answer that
-// nobody waits for any more is not kept.
-func (d *docs) first(ctx context.Context, call *sdk.Call, room phases.Room) (*block, error) {
-	b, err := d.resolved(ctx, call, room)
-	if err != nil {
-		return nil, err
+// first makes the block of the call's working directory, unless the call was abandoned.
+func (d *docs) first(ctx context.Context, call *sdk.Call, budget phases.AnswerBudget) (*block, error) {
+	where := &call.Context
+	var b *block
+	var err error
+	if isSubtask(where) && d.settings.Subtasks == settings.SubtasksInherit {
+		if b, err = d.inherited(ctx, call); err != nil {
+			return nil, err
+		}
+	}
+	if b == nil || !b.fits(budget) {
+		b = newBlock(d.view, d.rules(where), where.Dir, budget)
+		for _, note := range b.found.Diagnostics {
+			if note.Code == chain.CodeBusy { // for a moment, so nothing is kept
+				return nil, sdk.Fail(string(note.Code), prompttext.Name(note.Path)+": "+note.Detail)
+			}
+		}
 	}
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
@@ -119,19 +136,148 @@ func (d *docs) first(ctx context.Context, call *sdk.Call, room phases.Room) (*bl
 	return b, nil
 }
 
-// resolved is first for who need not be waiting.
-func (d *docs) resolved(ctx context.Context, call *sdk.Call, room phases.Room) (*block, error) {
+const (
+	sectionID    = "agents_md"
+	sectionTitle = "AGENTS.md"
+)
+
+// block is what the hook "prompt" contributes for a working directory, and what that came from.
+type block struct {
+	contribution phases.Contribution // nil if there is nothing to say
+	chars        int                 // length of the whole in Unicode scalar values
+
+	found     chain.Chain
+	rendering chain.Rendering
+	seen      watch.Seen // what was looked at, to detect changes
+}
+
+// TextChars returns how many characters the instruction text may have within a limit for the whole: the frame and the
+// two newlines within it take the rest. A limit of 0 does not bound, as in [phases.AnswerBudget].
+func TextChars(limit int, f phases.Frame) int {
+	if limit == 0 {
+		return math.MaxInt
+	}
+	return max(0, limit-utf8.RuneCountInString(f.Open)-utf8.RuneCountInString(f.Close)-len("\n\n"))
+}
+
+func newBlock(view chain.FS, o chain.Options, dir string, budget phases.AnswerBudget) *block {
+	b := &block{}
+	b.found, b.seen = look(view, dir, o)
+	b.rendering = chain.RenderForHost(b.found, chain.Budget{Bytes: o.Budget.Total, Chars: TextChars(budget.MaxChars, b.found.Frame())})
+	b.chars = utf8.RuneCountInString(b.rendering.Message())
+	b.contribution = contribution(&b.found, &b.rendering)
+	return b
+}
+
+func (b *block) fits(budget phases.AnswerBudget) bool {
+	return budget.MaxChars == 0 || b.chars <= budget.MaxChars
+}
+
+// reply hands out a copy: what a handler returns belongs to the host.
+func (b *block) reply() []phases.Contribution {
+	if b == nil || b.contribution == nil {
+		return nil
+	}
+	return []phases.Contribution{phases.CloneContribution(b.contribution)}
+}
+
+// contribution is the section for a text, a noop if there are only diagnostics, or nil.
+func contribution(found *chain.Chain, r *chain.Rendering) phases.Contribution {
+	common := phases.Common{Diagnostics: diagnostics(slices.Concat(found.Diagnostics, r.Diagnostics))}
+	if r.Text == "" && len(common.Diagnostics) > 0 {
+		return &phases.Noop{Common: common}
+	}
+	if r.Text == "" {
+		return nil
+	}
+	s := &phases.PromptSection{
+		Common: common, SectionID: sectionID, Title: sectionTitle, Stability: phases.StabilityDynamic,
+		SourceRefs: sourceRefs(r.Sources),
+	}
+	// In the system prompt a text has a frame, which the host protects. A message is given whole, as in the preset's tool.
+	if s.Placement = placement(r.Placement); s.Placement != "" {
+		s.Content = printable(r.Message())
+	} else {
+		s.Content = printable(r.Content)
+		s.Frame = &r.Frame
+	}
+	if r.Cut() {
+		kept := utf8.RuneCountInString(s.Content)
+		// A marker line may be longer than what it replaces.
+		s.Cut = &phases.SelfCut{Kept: kept, Original: max(kept-r.Chars+r.FullChars, kept+1)}
+	}
+	return s
+}
+
+// placement is empty for the system prompt.
+func placement(p chain.Placement) phases.Placement {
+	switch p {
+	case chain.PlaceUserMessage:
+		return phases.PlacementUserMessage
+	case chain.PlaceSystemMessage:
+		return phases.PlacementSystemMessage
+	default:
+		return ""
+	}
+}
+
+// printable is a text without NUL, which no prompt can carry. The default preset has none; the others pass on what a
+// file holds.
+func printable(text string) string { return strings.ReplaceAll(text, "\x00", "\uFFFD") }
+
+// sourceRefs names the files whose text is in the section, in its order. Paths are printed as in the prompt: the wire
+// refuses text that reorders itself.
+func sourceRefs(sources []chain.Source) []phases.SourceRef {
+	var refs []phases.SourceRef
+	for i := range sources {
+		if s := &sources[i]; s.DeliveredBytes > 0 {
+			refs = append(refs, phases.SourceRef{Kind: "file", ID: prompttext.Name(s.Path), Label: prompttext.Name(s.Display)})
+		}
+	}
+	return refs
+}
+
+// diagnostics converts a chain's diagnostics. They never hold text of a file, so anyone may see them.
+func diagnostics(list []chain.Diagnostic) []phases.Diagnostic {
+	var out []phases.Diagnostic
+	for _, d := range list {
+		out = append(out, phases.Diagnostic{
+			Code: string(d.Code), Severity: d.Severity,
+			Message: cmp.Or(prompttext.Name(d.Path), "options") + ": " + printable(d.Detail), SafeForUser: true,
+		})
+	}
+	return out
+}
+
+// threadPrompt is the handler of the hook "thread_prompt". It asks again in each turn, also within a session.
+func (d *docs) threadPrompt(ctx context.Context, call *sdk.Call, _ *phases.PrePromptCompileInput) ([]phases.Contribution, error) {
 	where := &call.Context
-	if isSubtask(where) && d.settings.Subtasks == settings.SubtasksInherit {
-		if b, err := d.inherited(ctx, call); err != nil || b != nil && b.fits(room) {
-			return b, err
-		}
+	if isSubtask(where) && d.settings.Subtasks != settings.SubtasksInherit {
+		return nil, nil // a document is people's, not the operator's
 	}
-	b := newBlock(d.view, d.rules(where), where.Dir, room)
-	for _, note := range b.found.Diagnostics {
-		if note.Code == chain.CodeBusy { // for a moment: nothing is kept of it
-			return nil, sdk.Fail(string(note.Code), chain.PrintPath(note.Path)+": "+note.Detail)
-		}
+	answer, err := thread.Ask(ctx, call.Host, where)
+	if err != nil {
+		return nil, err
 	}
-	return b, nil
+	common := phases.Common{ContributionID: "prompt.agents_doc", Domain: "thread_agents_doc", Diagnostics: answer.Diagnostics} // as operators grant it
+	if d.settings.Source == settings.SourceBoth {
+		// With equal priorities of both hooks, the default, the document is the later fragment, which is cut first.
+		common.Priority = -1
+	}
+	var r thread.Rendering
+	if answer.Document != nil {
+		r = thread.Render(answer.Document, call.Budget.MaxChars)
+		common.Diagnostics = slices.Concat(common.Diagnostics, r.Diagnostics)
+	}
+	switch {
+	case r.Content != "":
+		frame := thread.Frame()
+		return sdk.Reply(&phases.PromptSection{
+			Common: common, SectionID: sectionID, Title: sectionTitle, Stability: phases.StabilityDynamic, Placement: placement(d.options.Placement),
+			Content: r.Content, Frame: &frame, SourceRefs: []phases.SourceRef{answer.Document.Ref()}, Cut: r.Cut,
+		})
+	case len(common.Diagnostics) > 0:
+		return sdk.Reply(&phases.Noop{Common: common})
+	}
+	return nil, nil
 }

@@ -11,15 +11,15 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/grapnelhq/grapnel/internal/agentsdoc/chain"
 	"github.com/grapnelhq/grapnel/phases"
-	"github.com/grapnelhq/grapnel/plugins/agentsdoc/chain"
 )
 
 func TestSection(t *testing.T) {
 	t.Parallel()
 	base := build(t, map[string]string{"r/.git/HEAD": "", "r/AGENTS.md": "Be brief.\n", "r/a/AGENTS.md": "Use tabs.\n", "r/a/b/x.go": ""})
 	p := configured(t, "")
-	got := askSection(t, p, inDir(base, "r/a/b"), phases.Room{MaxChars: 16_000})
+	got := askSection(t, p, inDir(base, "r/a/b"), phases.AnswerBudget{MaxChars: 16_000})
 	content := got.Content
 	got.Content = ""
 	want := &phases.PromptSection{
@@ -61,11 +61,11 @@ func TestNothingToSay(t *testing.T) {
 		room         int
 		codes        []string // of a noop; nil is no contribution
 	}{
-		{"no folder in the context", "", "", 0, nil},
+		{"no directory in the context", "", "", 0, nil},
 		{"no file", "", "r/a", 0, nil},
 		{"blank file", "", "e", 0, nil},
 		{"near miss only", "", "n", 0, []string{"near_miss_name"}},
-		{"folder is not there", "", "r/gone", 0, []string{"read_error"}},
+		{"directory is not there", "", "r/gone", 0, []string{"read_error"}},
 		{"budget of nothing", `{"budget":{"total":0},"names":["x"]}`, "r/a", 0, nil},
 		{"room smaller than the frame", `{"names":["near.md","agents.md"]}`, "n", 10, []string{"omitted_budget"}},
 		{"root elsewhere", `{"root":"` + base + `/e"}`, "r", 0, []string{"root_refused"}},
@@ -77,7 +77,7 @@ func TestNothingToSay(t *testing.T) {
 			if tt.dir != "" {
 				where = inDir(base, tt.dir)
 			}
-			c := ask(t, configured(t, tt.config), where, phases.Room{MaxChars: tt.room})
+			c := ask(t, configured(t, tt.config), where, phases.AnswerBudget{MaxChars: tt.room})
 			if tt.codes == nil {
 				if c != nil {
 					t.Errorf("got %T with %v, want nothing", c, codes(c))
@@ -98,7 +98,7 @@ func TestDiagnosticsNameThePath(t *testing.T) {
 	t.Parallel()
 	base := build(t, map[string]string{"r/.git/HEAD": "", "r/AGENTS.md": "bad \xff byte", "r/a\u202e[b/AGENTS.md": "x"})
 	p := configured(t, "")
-	got := askSection(t, p, inDir(base, "r/a\u202e[b"), phases.Room{})
+	got := askSection(t, p, inDir(base, "r/a\u202e[b"), phases.AnswerBudget{})
 	want := []phases.Diagnostic{{
 		Code: "invalid_utf8", Severity: phases.SeverityWarning, Message: filepath.Join(base, "r/AGENTS.md") + ": ", SafeForUser: true,
 	}}
@@ -122,7 +122,7 @@ func TestCutIsReported(t *testing.T) {
 	})
 	t.Run("by the room", func(t *testing.T) {
 		t.Parallel()
-		got := askSection(t, configured(t, ""), inDir(base, "r/a"), phases.Room{MaxChars: 8000})
+		got := askSection(t, configured(t, ""), inDir(base, "r/a"), phases.AnswerBudget{MaxChars: 8000})
 		if got.Cut == nil || got.Cut.Kept != len(got.Content) || got.Cut.Original < 13_000 {
 			t.Errorf("cut is %+v, the content has %d", got.Cut, len(got.Content))
 		}
@@ -138,21 +138,21 @@ func TestCutIsReported(t *testing.T) {
 	})
 	t.Run("by the bytes", func(t *testing.T) {
 		t.Parallel()
-		got := askSection(t, configured(t, `{"budget":{"total":3000}}`), inDir(base, "r/a"), phases.Room{MaxChars: 8000})
+		got := askSection(t, configured(t, `{"budget":{"total":3000}}`), inDir(base, "r/a"), phases.AnswerBudget{MaxChars: 8000})
 		if size := len(got.Content) + 1; got.Cut == nil || size > 3000 || size < 2900 {
 			t.Errorf("cut is %+v, %d bytes of 3000 are used", got.Cut, size)
 		}
 	})
 	t.Run("by one byte of one file", func(t *testing.T) {
 		t.Parallel()
-		got := askSection(t, configured(t, `{"budget":{"file":32}}`), inDir(base, "one"), phases.Room{})
+		got := askSection(t, configured(t, `{"budget":{"file":32}}`), inDir(base, "one"), phases.AnswerBudget{})
 		if got.Cut == nil || got.Cut.Original <= got.Cut.Kept {
 			t.Errorf("cut is %+v: the marker is longer than what it stands for, and still it is a cut", got.Cut)
 		}
 	})
 	t.Run("not at all", func(t *testing.T) {
 		t.Parallel()
-		if got := askSection(t, configured(t, ""), inDir(base, "one"), phases.Room{}); got.Cut != nil {
+		if got := askSection(t, configured(t, ""), inDir(base, "one"), phases.AnswerBudget{}); got.Cut != nil {
 			t.Errorf("cut is %+v", got.Cut)
 		}
 	})
@@ -169,7 +169,7 @@ func TestTurnsOfASessionAtOnce(t *testing.T) {
 	for i := range texts {
 		wg.Go(func() {
 			_ = os.WriteFile(filepath.Join(base, "AGENTS.md"), []byte(strconv.Itoa(i)), 0o644)
-			if s, ok := ask(t, p, where, phases.Room{}).(*phases.PromptSection); ok {
+			if s, ok := ask(t, p, where, phases.AnswerBudget{}).(*phases.PromptSection); ok {
 				texts[i] = s.Content
 			}
 		})

@@ -34,7 +34,7 @@ func TestReadCountsAsDelivered(t *testing.T) {
 		{"read", "read_file", "ok", file, nil, []string{"a/AGENTS.md"}, nil},
 		{"the host does not say how it went", "Read", "", file, nil, []string{"a/AGENTS.md"}, nil},
 		{"failed", "read_file", "error", file, nil, []string{"a/AGENTS.md", "a/b/AGENTS.md"}, nil},
-		{"another file of the folder", "read_file", "ok", beside, []string{"a/AGENTS.md", "a/b/AGENTS.md"}, nil, nil},
+		{"another file of the directory", "read_file", "ok", beside, []string{"a/AGENTS.md", "a/b/AGENTS.md"}, nil, nil},
 		{"edited", "edit", "ok", file, []string{"a/AGENTS.md", "a/b/AGENTS.md"}, nil, nil},
 		{"a file that no name counts for", "read", "ok", "a/b/CLAUDE.md", []string{"a/AGENTS.md", "a/b/AGENTS.md"}, nil, nil},
 		{"a file that another one stands before", "read", "ok", "over/AGENTS.md", nil, []string{"over/AGENTS.override.md"}, []string{"a/AGENTS.md", "a/b/AGENTS.md"}},
@@ -52,11 +52,11 @@ func TestReadCountsAsDelivered(t *testing.T) {
 			p := withoutHome()
 			configure(t, p, `{"global":false,"watch":false}`, host)
 			where := inSession("s", base)
-			ask(t, p, where, phases.Room{})
+			ask(t, p, where, phases.AnswerBudget{})
 			call := func(tool, outcome, path string) (before, after []string) {
 				paths := []string{path}
-				return told(base, dispatch(t, p, "touching", where, &phases.ToolPreCallInput{Tool: tool, TouchedPaths: paths}, phases.Room{})),
-					told(base, dispatch(t, p, "touched", where, &phases.ToolPostCallInput{Tool: tool, TouchedPaths: paths, Outcome: outcome}, phases.Room{}))
+				return told(base, dispatch(t, p, "touching", where, &phases.ToolPreCallInput{Tool: tool, TouchedPaths: paths}, phases.AnswerBudget{})),
+					told(base, dispatch(t, p, "touched", where, &phases.ToolPostCallInput{Tool: tool, TouchedPaths: paths, Outcome: outcome}, phases.AnswerBudget{}))
 			}
 			before, after := call(tt.tool, tt.outcome, tt.path)
 			if diff := cmp.Diff([][]string{before, after}, [][]string{tt.before, tt.after}); diff != "" {

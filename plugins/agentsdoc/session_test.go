@@ -11,8 +11,8 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/grapnelhq/grapnel/internal/agentsdoc/chain"
 	"github.com/grapnelhq/grapnel/phases"
-	"github.com/grapnelhq/grapnel/plugins/agentsdoc/chain"
 	"github.com/grapnelhq/grapnel/sdk"
 )
 
@@ -27,9 +27,9 @@ func TestSessionKeepsItsBytes(t *testing.T) {
 	file := filepath.Join(base, "r/AGENTS.md")
 	p := configured(t, "")
 	here := inSession("s", filepath.Join(base, "r"))
-	first := askSection(t, p, here, phases.Room{MaxChars: 5000})
+	first := askSection(t, p, here, phases.AnswerBudget{MaxChars: 5000})
 	empty := inSession("empty", filepath.Join(base, "s"))
-	if c := ask(t, p, empty, phases.Room{}); c != nil {
+	if c := ask(t, p, empty, phases.AnswerBudget{}); c != nil {
 		t.Fatalf("got %T of a tree without files", c)
 	}
 	want := first.Content
@@ -47,7 +47,7 @@ func TestSessionKeepsItsBytes(t *testing.T) {
 		{"more room", func(*phases.Context) {}, 9000, true},
 		{"another session", func(c *phases.Context) { c.SessionID = "t" }, 5000, false},
 		{"another workspace", func(c *phases.Context) { c.WorkspaceID = "v" }, 5000, false},
-		{"another folder", func(c *phases.Context) { c.Dir += "/a" }, 5000, false},
+		{"another directory", func(c *phases.Context) { c.Dir += "/a" }, 5000, false},
 		{"back in the first", func(*phases.Context) {}, 5000, true},
 		{"no session", func(c *phases.Context) { c.SessionID = "" }, 5000, false},
 		{"less room", func(*phases.Context) {}, utf8.RuneCountInString(chain.FrameOpen) + len(want), false},
@@ -56,7 +56,7 @@ func TestSessionKeepsItsBytes(t *testing.T) {
 	for _, tt := range tests {
 		where := here
 		tt.change(&where)
-		got := askSection(t, p, where, phases.Room{MaxChars: tt.room})
+		got := askSection(t, p, where, phases.AnswerBudget{MaxChars: tt.room})
 		if same := got.Content == want; same != tt.same {
 			t.Errorf("%s: same text: %t, want %t", tt.name, same, tt.same)
 		}
@@ -64,7 +64,7 @@ func TestSessionKeepsItsBytes(t *testing.T) {
 			t.Errorf("%s: the answer is shared with the host", tt.name)
 		}
 	}
-	if c := ask(t, p, empty, phases.Room{}); c != nil {
+	if c := ask(t, p, empty, phases.AnswerBudget{}); c != nil {
 		t.Errorf("a session that began without files got %T", c)
 	}
 }
@@ -79,10 +79,10 @@ func TestNewEpochs(t *testing.T) {
 	}{
 		{name: "nothing", do: func(*testing.T, *sdk.Plugin, *fakeHost, *phases.Context) {}, same: true},
 		{name: "compaction", do: func(t *testing.T, p *sdk.Plugin, _ *fakeHost, where *phases.Context) {
-			dispatch(t, p, "compacted", *where, &phases.PostCompactionInput{}, phases.Room{})
+			dispatch(t, p, "compacted", *where, &phases.PostCompactionInput{}, phases.AnswerBudget{})
 		}},
 		{name: "begun anew", do: func(t *testing.T, p *sdk.Plugin, _ *fakeHost, where *phases.Context) {
-			dispatch(t, p, "start", *where, &phases.SessionStartInput{Source: "clear"}, phases.Room{})
+			dispatch(t, p, "start", *where, &phases.SessionStartInput{Source: "clear"}, phases.AnswerBudget{})
 		}},
 		{name: "the host counts on", do: func(_ *testing.T, _ *sdk.Plugin, _ *fakeHost, where *phases.Context) { where.Epoch++ }},
 		{name: "a late turn of an epoch before", do: func(_ *testing.T, _ *sdk.Plugin, _ *fakeHost, where *phases.Context) { where.Epoch-- }, same: true},
@@ -90,7 +90,7 @@ func TestNewEpochs(t *testing.T) {
 			configure(t, p, `{"global":false}`, host)
 		}},
 		{name: "forgotten and recalled", do: func(t *testing.T, p *sdk.Plugin, _ *fakeHost, where *phases.Context) {
-			dispatch(t, p, "end", *where, &phases.SessionEndInput{}, phases.Room{})
+			dispatch(t, p, "end", *where, &phases.SessionEndInput{}, phases.AnswerBudget{})
 		}, same: true},
 	}
 	for _, tt := range tests {
@@ -102,10 +102,10 @@ func TestNewEpochs(t *testing.T) {
 			configure(t, p, `{"global":false}`, host)
 			where := inSession("s", base)
 			where.Epoch = 3
-			want := askSection(t, p, where, phases.Room{}).Content
+			want := askSection(t, p, where, phases.AnswerBudget{}).Content
 			write(t, base+"/AGENTS.md", "two")
 			tt.do(t, p, host, &where)
-			if same := askSection(t, p, where, phases.Room{}).Content == want; same != tt.same {
+			if same := askSection(t, p, where, phases.AnswerBudget{}).Content == want; same != tt.same {
 				t.Errorf("same text: %t, want %t", same, tt.same)
 			}
 		})
@@ -137,7 +137,7 @@ func TestAnotherProcess(t *testing.T) {
 			host := &fakeHost{}
 			first := newPlugin(powers{view: chain.OS{}, getenv: environment(nil)})
 			configure(t, first, `{"global":false}`, host)
-			want := askSection(t, first, where, phases.Room{}).Content
+			want := askSection(t, first, where, phases.AnswerBudget{}).Content
 			write(t, base+"/AGENTS.md", "two")
 			if tt.spoil != nil {
 				tt.spoil(host)
@@ -147,17 +147,17 @@ func TestAnotherProcess(t *testing.T) {
 				tt.config = `{"global":false}`
 			}
 			configure(t, second, tt.config, host)
-			if same := askSection(t, second, where, phases.Room{}).Content == want; same != tt.same {
+			if same := askSection(t, second, where, phases.AnswerBudget{}).Content == want; same != tt.same {
 				t.Errorf("same text: %t, want %t", same, tt.same)
 			}
 			var got []string
-			for _, c := range dispatch(t, second, "changed", where, &phases.PrePromptCompileInput{}, phases.Room{}) {
+			for _, c := range dispatch(t, second, "changed", where, &phases.PrePromptCompileInput{}, phases.AnswerBudget{}) {
 				got = append(got, codes(c)...)
 			}
 			if tt.code != "" && strings.Join(got, " ") != tt.code {
 				t.Errorf("remarks are %q, want %s", got, tt.code)
 			}
-			if again := dispatch(t, second, "changed", where, &phases.PrePromptCompileInput{}, phases.Room{}); len(again) != 0 {
+			if again := dispatch(t, second, "changed", where, &phases.PrePromptCompileInput{}, phases.AnswerBudget{}); len(again) != 0 {
 				t.Errorf("it is said again: %v", codes(again[0]))
 			}
 		})
@@ -184,18 +184,18 @@ func TestNoReadingInSteadyTurns(t *testing.T) {
 	for _, dir := range []string{"", "empty"} {
 		where := inSession("s"+dir, filepath.Join(base, dir))
 		turn := func() {
-			ask(t, p, where, phases.Room{})
-			dispatch(t, p, "changed", where, &phases.PrePromptCompileInput{}, phases.Room{})
+			ask(t, p, where, phases.AnswerBudget{})
+			dispatch(t, p, "changed", where, &phases.PrePromptCompileInput{}, phases.AnswerBudget{})
 		}
 		turn()
 		first := view.opened.Load()
 		turn()
 		if again := view.opened.Load(); first == 0 || again != first {
-			t.Errorf("folder %q: %d folders opened at first, %d after the next turn", dir, first, again)
+			t.Errorf("directory %q: %d directories opened at first, %d after the next turn", dir, first, again)
 		}
 		where.SessionID = ""
-		if ask(t, p, where, phases.Room{}); view.opened.Load() == first {
-			t.Errorf("folder %q: a turn without a session does not look afresh", dir)
+		if ask(t, p, where, phases.AnswerBudget{}); view.opened.Load() == first {
+			t.Errorf("directory %q: a turn without a session does not look afresh", dir)
 		}
 	}
 }
@@ -213,19 +213,20 @@ func TestSessionsAreForgotten(t *testing.T) {
 		t.Fatal("the first session is forgotten too early")
 	}
 	m.of(key("one more"))
-	m.forget(key("2"))
-	m.forget(key("2"))
-	if m.known(key("1").text()) != nil || m.known(key("0").text()) != first || len(m.index) != maxSessions-1 || m.recent.Len() != maxSessions-1 {
-		t.Errorf("%d sessions, %d in order; session 1 is there: %t", len(m.index), m.recent.Len(), m.known(key("1").text()) != nil)
+	for range 2 {
+		m.forget(func(k sessionKey) bool { return k == key("2") })
+	}
+	if m.known(key("1").text()) != nil || m.known(key("0").text()) != first || len(m.recent) != maxSessions-1 {
+		t.Errorf("%d sessions; session 1 is there: %t", len(m.recent), m.known(key("1").text()) != nil)
 	}
 	if strings.Join(dropped, " ") != "1 2" {
 		t.Errorf("dropped are %q", dropped)
 	}
 }
 
-func TestFoldersOfASessionAreBounded(t *testing.T) {
+func TestDirectoriesOfASessionAreBounded(t *testing.T) {
 	t.Parallel()
-	var s session
+	s := newSession(sessionKey{})
 	for i := range maxBlocks + 3 {
 		s.keep(strconv.Itoa(i), &block{chars: i})
 	}
@@ -243,7 +244,7 @@ func TestAbandonedCall(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := newDocs(powers{view: chain.OS{}}, s, &phases.Configuration{})
-	t.Cleanup(d.close)
+	t.Cleanup(d.watcher.Close)
 	gone := errors.New("gone")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	where := inSession("s", base)
@@ -287,9 +288,9 @@ func TestSubtasks(t *testing.T) {
 			where := tt.where
 			where.Dir = base + "/a"
 			p := configured(t, `{"global":false,"subtasks":"`+tt.subtasks+`","managed":"`+base+`/managed.md"}`)
-			parent := askSection(t, p, inSession("s", base), phases.Room{MaxChars: 16_000})
+			parent := askSection(t, p, inSession("s", base), phases.AnswerBudget{MaxChars: 16_000})
 			write(t, base+"/AGENTS.md", "fresh")
-			got, _ := ask(t, p, where, phases.Room{MaxChars: 16_000}).(*phases.PromptSection)
+			got, _ := ask(t, p, where, phases.AnswerBudget{MaxChars: 16_000}).(*phases.PromptSection)
 			if tt.has == "" {
 				if got != nil {
 					t.Errorf("got %q", got.Content)

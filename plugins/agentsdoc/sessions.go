@@ -1,31 +1,30 @@
 package agentsdoc
 
 import (
-	"container/list"
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 
+	"github.com/grapnelhq/grapnel/internal/agentsdoc/chain"
+	"github.com/grapnelhq/grapnel/internal/agentsdoc/lazy"
+	"github.com/grapnelhq/grapnel/internal/agentsdoc/settings"
+	"github.com/grapnelhq/grapnel/internal/agentsdoc/watch"
 	"github.com/grapnelhq/grapnel/phases"
-	"github.com/grapnelhq/grapnel/plugins/agentsdoc/lazy"
-	"github.com/grapnelhq/grapnel/plugins/agentsdoc/watch"
+	"github.com/grapnelhq/grapnel/sdk"
 )
 
-// maxSessions bounds the sessions in memory. One that is pushed out is read back
-// from the host, or looks afresh at its next turn.
-const maxSessions = 256
+const (
+	maxSessions = 256 // in memory; an evicted one is read back from the host, or looks again at its next turn
+	maxBlocks   = 8   // working directories of which a session keeps the block
+)
 
-// maxBlocks bounds the working folders of which a session keeps the block.
-const maxBlocks = 8
-
-// sessionKey names a session, a sub-task within one, or, of a host that has no
-// sessions, a turn.
+// sessionKey names a session, a sub-task within one, or, for a host without sessions, a turn.
 type sessionKey struct {
 	workspace, session, task, turn string
 }
 
-// keyOf names what the context belongs to. Not ok means that it names nothing:
-// then nothing can be remembered.
+// keyOf names what the context belongs to. Not ok means nothing, so nothing can be remembered.
 func keyOf(c *phases.Context) (key sessionKey, ok bool) {
 	switch {
 	case c.SessionID != "":
@@ -37,54 +36,46 @@ func keyOf(c *phases.Context) (key sessionKey, ok bool) {
 	}
 }
 
-// text is the key as the id of a watch.
 func (k sessionKey) text() string {
 	return k.workspace + "\x00" + k.session + "\x00" + k.task + "\x00" + k.turn
 }
 
-// kept reports whether the host keeps the state: what it keeps of a session is
-// the session's own, and not that of a sub-task in it.
 func (k sessionKey) kept() bool { return k.session != "" && k.task == "" }
 
-// session is what the plugin knows of one session. Its fields belong to who
-// holds the turn, but for those that say otherwise.
+// session is what the plugin knows of one session. Its fields belong to the holder of turn, unless they say
+// otherwise.
 type session struct {
-	key sessionKey
-	// turn is held by whoever works on the session: one handler at a time.
-	turn chan struct{}
-	// read says that the host was asked for what it has.
-	read bool
-	// epoch is the host's number of the epoch that all below belongs to.
-	epoch int
-	// blocks are what was said at the beginning, by working folder, and order
-	// has the folders, the latest last. The latest is the one in force.
+	key   sessionKey
+	id    string        // the text of key
+	turn  chan struct{} // held by the handler that works on the session
+	read  bool          // the host was asked for the state
+	epoch int           // the number that the host gave the epoch
+	// blocks are the blocks by working directory, and order has the directories, the latest last. The latest is in
+	// force.
 	blocks map[string]*block
 	order  []string
-	// nested is what of the files was delivered since, and what is to be told.
-	nested *lazy.State
-	// room is what the host takes of a block, as it said last.
-	room phases.Room
-	// told are the codes of remarks that were made, waiting is what is to be told
-	// with the next answer, and said counts the messages.
-	told    map[string]bool
-	waiting []phases.Contribution
-	said    int
-	// seen is what was looked at last, and polled that it is to be looked at
-	// again each turn, because nobody watches.
-	seen   watch.Seen
-	polled bool
-	// dirty is set by the watcher, which holds nothing, and thread is the thread
-	// of the last turn, which others ask for.
+	nested *lazy.State         // what was delivered of the files since, and what is to be reported
+	budget phases.AnswerBudget // the latest one of the host for a block
+	// remarked are the codes of remarks that were made, waiting is what the next answer adds, and said counts the
+	// messages.
+	remarked map[string]bool
+	waiting  []phases.Contribution
+	said     int
+	seen     watch.Seen // what was looked at last
+	polled   bool       // it is not watched, so it must be looked at again each turn
+	// dirty is set by the watcher without turn, and thread, the thread of the last turn, is read by other sessions.
 	dirty  atomic.Bool
 	thread atomic.Pointer[string]
 }
 
-// newSession is a session that nothing was said in.
 func newSession(key sessionKey) *session {
-	return &session{key: key, turn: make(chan struct{}, 1), room: phases.Room{MaxChars: MaxChars}}
+	return &session{
+		key: key, id: key.text(), turn: make(chan struct{}, 1), budget: phases.AnswerBudget{MaxChars: MaxChars},
+		blocks: map[string]*block{}, remarked: map[string]bool{},
+	}
 }
 
-// enter waits for the session. The caller leaves it.
+// enter waits for the session. The caller must leave it.
 func (s *session) enter(ctx context.Context) error {
 	select {
 	case s.turn <- struct{}{}:
@@ -94,17 +85,9 @@ func (s *session) enter(ctx context.Context) error {
 	}
 }
 
-// leave lets the next one in.
 func (s *session) leave() { <-s.turn }
 
-// begun reports whether the session has a block for a working folder that the
-// host takes whole.
-func (s *session) begun(dir string, room phases.Room) (*block, bool) {
-	b, ok := s.blocks[dir]
-	return b, ok && b.fits(room)
-}
-
-// dir is the working folder of the block in force; empty before the first.
+// dir is the working directory of the block in force; empty before the first.
 func (s *session) dir() string {
 	if len(s.order) == 0 {
 		return ""
@@ -112,103 +95,69 @@ func (s *session) dir() string {
 	return s.order[len(s.order)-1]
 }
 
-// latest is the block in force: that of the working folder that was asked for
-// last; nil before the first.
-func (s *session) latest() *block {
-	return s.blocks[s.dir()]
-}
+func (s *session) latest() *block { return s.blocks[s.dir()] }
 
-// folder is the one whose files apply in a working folder: in a sub-task, that
-// of the session which its text is from.
-func (s *session) folder(dir string) string {
-	if b, ok := s.blocks[dir]; ok {
-		return b.found.Dir
-	}
-	return dir
-}
-
-// keep puts the block of a working folder in force.
+// keep puts the block of a working directory in force.
 func (s *session) keep(dir string, b *block) {
-	if s.blocks == nil {
-		s.blocks = map[string]*block{}
-	}
 	s.blocks[dir] = b
-	kept := s.order[:0:0]
-	for _, other := range s.order {
-		if other != dir {
-			kept = append(kept, other)
-		}
-	}
-	kept = append(kept, dir)
-	s.order = kept
+	s.order = append(slices.DeleteFunc(slices.Clone(s.order), func(other string) bool { return other == dir }), dir)
 	if len(s.order) > maxBlocks {
 		delete(s.blocks, s.order[0])
 		s.order = s.order[1:]
 	}
 }
 
-// renew begins an epoch: nothing was said and nothing delivered in it yet.
+// renew begins an epoch: nothing was delivered in it yet.
 func (s *session) renew(epoch int) {
-	s.epoch = epoch
-	s.blocks, s.order, s.nested = nil, nil, nil
+	s.epoch, s.blocks, s.order, s.nested = epoch, map[string]*block{}, nil, nil
 }
 
-// sessions are those that were asked for last. The zero value is ready, and
-// safe for concurrent use.
+// sessions are the most recently used. The zero value is ready, and safe for concurrent use.
 type sessions struct {
-	// dropped, if set, is told of each that is forgotten, without any lock held.
+	// dropped, if set, is called for each forgotten session, without any lock held.
 	dropped func(*session)
 
 	mu     sync.Mutex
-	recent list.List // of *session, the latest in front
-	index  map[string]*list.Element
+	recent []*session // the latest last
 }
 
 // of returns the session of a key, a new one if there is none.
 func (m *sessions) of(key sessionKey) *session {
-	s, old := m.find(key)
-	m.tell(old)
+	m.mu.Lock()
+	var s *session
+	if i := m.index(key.text()); i >= 0 {
+		s = m.recent[i]
+		m.recent = slices.Delete(m.recent, i, i+1)
+	} else {
+		s = newSession(key)
+	}
+	m.recent = append(m.recent, s)
+	old := slices.Clone(m.recent[:max(0, len(m.recent)-maxSessions)])
+	m.recent = slices.Delete(m.recent, 0, len(old))
+	m.mu.Unlock()
+	m.notify(old)
 	return s
 }
 
-// find is of; it also returns the session that was pushed out, or nil.
-func (m *sessions) find(key sessionKey) (s, old *session) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if e, ok := m.index[key.text()]; ok {
-		m.recent.MoveToFront(e)
-		s, _ := e.Value.(*session)
-		return s, nil
-	}
-	if m.index == nil {
-		m.index = map[string]*list.Element{}
-	}
-	s = newSession(key)
-	m.index[key.text()] = m.recent.PushFront(s)
-	if m.recent.Len() > maxSessions {
-		old = m.remove(m.recent.Back())
-	}
-	return s, old
+func (m *sessions) index(id string) int {
+	return slices.IndexFunc(m.recent, func(s *session) bool { return s.id == id })
 }
 
 // known returns the session of an id, the text of its key, or nil.
 func (m *sessions) known(id string) *session {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	e, ok := m.index[id]
-	if !ok {
-		return nil
+	if i := m.index(id); i >= 0 {
+		return m.recent[i]
 	}
-	s, _ := e.Value.(*session)
-	return s
+	return nil
 }
 
 // ofThread returns the session of the last turn of a thread, or nil.
 func (m *sessions) ofThread(workspace, thread string) *session {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for e := m.recent.Front(); e != nil; e = e.Next() {
-		s, _ := e.Value.(*session)
+	for _, s := range slices.Backward(m.recent) {
 		if of := s.thread.Load(); s.key.workspace == workspace && s.key.kept() && of != nil && *of == thread {
 			return s
 		}
@@ -216,45 +165,125 @@ func (m *sessions) ofThread(workspace, thread string) *session {
 	return nil
 }
 
-// forget drops a session.
-func (m *sessions) forget(key sessionKey) {
-	m.mu.Lock()
-	var old *session
-	if e, ok := m.index[key.text()]; ok {
-		old = m.remove(e)
-	}
-	m.mu.Unlock()
-	m.tell(old)
-}
-
-// forgetTasks drops the sub-tasks that have no session but that of a turn.
-func (m *sessions) forgetTasks(c *phases.Context) {
+// forget drops the sessions of some keys.
+func (m *sessions) forget(is func(sessionKey) bool) {
 	var old []*session
 	m.mu.Lock()
-	for e := m.recent.Front(); e != nil; {
-		s, _ := e.Value.(*session)
-		next := e.Next()
-		if k := s.key; k.task != "" && k.workspace == c.WorkspaceID && k.session == c.SessionID {
-			old = append(old, m.remove(e))
+	m.recent = slices.DeleteFunc(m.recent, func(s *session) bool {
+		if !is(s.key) {
+			return false
 		}
-		e = next
-	}
+		old = append(old, s)
+		return true
+	})
 	m.mu.Unlock()
+	m.notify(old)
+}
+
+// forgetTasks drops the sub-tasks that share the session of a turn.
+func (m *sessions) forgetTasks(c *phases.Context) {
+	m.forget(func(k sessionKey) bool {
+		return k.task != "" && k.workspace == c.WorkspaceID && k.session == c.SessionID
+	})
+}
+
+func (m *sessions) notify(old []*session) {
 	for _, s := range old {
-		m.tell(s)
+		if m.dropped != nil {
+			m.dropped(s)
+		}
 	}
 }
 
-// remove drops an element and returns its session; the caller holds the lock.
-func (m *sessions) remove(e *list.Element) *session {
-	s, _ := m.recent.Remove(e).(*session)
-	delete(m.index, s.key.text())
-	return s
+// Codes of remarks about the plugin's own work.
+const (
+	codeWatchDegraded = "watch_degraded" // directories are looked at again in each turn
+	codeStateNotKept  = "state_not_kept" // the state is in this process only
+	codeStateDamaged  = "state_damaged"  // the kept state cannot be used
+	codeStateTooLong  = "state_too_long" // the text is not kept
+)
+
+// remark adds a diagnostic to the session's next answer; each code once.
+func (s *session) remark(code string, severity phases.Severity, message string) {
+	if s.remarked[code] {
+		return
+	}
+	s.remarked[code] = true
+	d := phases.Diagnostic{Code: code, Severity: severity, Message: printable(message)}
+	s.waiting = append(s.waiting, &phases.Noop{Common: phases.Common{Diagnostics: []phases.Diagnostic{d}}})
 }
 
-// tell says that a session is not kept any more.
-func (m *sessions) tell(old *session) {
-	if old != nil && m.dropped != nil {
-		m.dropped(old)
+func (s *session) takeWaiting() []phases.Contribution {
+	waiting := s.waiting
+	s.waiting = nil
+	return waiting
+}
+
+func isSubtask(c *phases.Context) bool {
+	return c.Mode == phases.ModeTask || hasParent(c) || c.Conversation() != c.ThreadID
+}
+
+func hasParent(c *phases.Context) bool {
+	return c.ParentSessionID != "" && c.ParentSessionID != c.SessionID
+}
+
+// taskOf identifies a sub-task without a session of its own: each is a conversation that knows nothing of what the
+// session was told. It is empty for all other turns.
+func taskOf(c *phases.Context) string {
+	if !isSubtask(c) || hasParent(c) {
+		return ""
 	}
+	return c.ThreadID + "\x00" + c.TaskID
+}
+
+func (d *docs) withheld(c *phases.Context) bool {
+	return d.settings.Subtasks == settings.SubtasksNone && isSubtask(c)
+}
+
+func (d *docs) rules(c *phases.Context) chain.Options {
+	o := d.bounded(c)
+	if d.settings.Subtasks == settings.SubtasksManagedOnly && isSubtask(c) {
+		o.Names, o.FallbackNames, o.LocalNames, o.GlobalDir = []string{}, []string{}, []string{}, ""
+		o.ChildHint, o.Lazy = false, false
+	}
+	return o
+}
+
+// bounded are the plugin's options within what a host lets a turn read.
+func (d *docs) bounded(c *phases.Context) chain.Options {
+	o := d.options
+	o.Boundary = c.DirRoot
+	return o
+}
+
+// inherited is a copy of the block in force of the session that a sub-task belongs to, or nil.
+func (d *docs) inherited(ctx context.Context, call *sdk.Call) (*block, error) {
+	where := &call.Context
+	parent := d.parent(where)
+	if own, ok := keyOf(where); parent == nil || ok && parent.key == own {
+		return nil, nil
+	}
+	if err := parent.enter(ctx); err != nil {
+		return nil, err
+	}
+	defer parent.leave()
+	d.recall(ctx, call, parent)
+	b := parent.latest()
+	if b == nil {
+		return nil, nil
+	}
+	copied := *b
+	return &copied, nil
+}
+
+// parent is the session that a sub-task belongs to: the named one, that of its conversation, or the one that it runs
+// in.
+func (d *docs) parent(c *phases.Context) *session {
+	if c.ParentSessionID != "" {
+		return d.sessions.of(sessionKey{workspace: c.WorkspaceID, session: c.ParentSessionID})
+	}
+	if s := d.sessions.ofThread(c.WorkspaceID, c.Conversation()); s != nil || c.SessionID == "" {
+		return s
+	}
+	return d.sessions.of(sessionKey{workspace: c.WorkspaceID, session: c.SessionID})
 }

@@ -8,13 +8,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/grapnelhq/grapnel/internal/agentsdoc/chain"
+	"github.com/grapnelhq/grapnel/internal/agentsdoc/thread"
 	"github.com/grapnelhq/grapnel/phases"
-	"github.com/grapnelhq/grapnel/plugins/agentsdoc/chain"
-	"github.com/grapnelhq/grapnel/plugins/agentsdoc/thread"
 	"github.com/grapnelhq/grapnel/sdk"
 )
 
-// build makes a tree of files in a new folder and returns its real path.
+// build makes a tree of files in a new directory and returns its real path.
 func build(tb testing.TB, tree map[string]string) string {
 	tb.Helper()
 	base, err := filepath.EvalSymlinks(tb.TempDir())
@@ -27,7 +27,7 @@ func build(tb testing.TB, tree map[string]string) string {
 	return base
 }
 
-// write makes a file and its folders.
+// write makes a file and its directories.
 func write(tb testing.TB, path, text string) {
 	tb.Helper()
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -74,7 +74,7 @@ func configure(tb testing.TB, p *sdk.Plugin, config string, host *fakeHost) {
 }
 
 // ask dispatches the hook and returns its one contribution, or nil.
-func ask(tb testing.TB, p *sdk.Plugin, where phases.Context, room phases.Room) phases.Contribution {
+func ask(tb testing.TB, p *sdk.Plugin, where phases.Context, room phases.AnswerBudget) phases.Contribution {
 	tb.Helper()
 	switch cs := dispatch(tb, p, "prompt", where, &phases.PrePromptCompileInput{}, room); len(cs) {
 	case 0:
@@ -88,10 +88,10 @@ func ask(tb testing.TB, p *sdk.Plugin, where phases.Context, room phases.Room) p
 }
 
 // dispatch calls a hook.
-func dispatch(tb testing.TB, p *sdk.Plugin, hook string, where phases.Context, in phases.Input, room phases.Room) []phases.Contribution {
+func dispatch(tb testing.TB, p *sdk.Plugin, hook string, where phases.Context, in phases.Input, room phases.AnswerBudget) []phases.Contribution {
 	tb.Helper()
 	res, err := p.Dispatch(tb.Context(), &phases.Dispatch{
-		Subscription: "agentsdoc." + hook, Hook: hook, Phase: in.Phase(), Context: where, Input: in, Room: room,
+		Subscription: "agentsdoc." + hook, Hook: hook, Phase: phases.PhaseOf(in), Context: where, Input: in, Budget: room,
 	})
 	if err != nil {
 		tb.Fatal(err)
@@ -100,7 +100,7 @@ func dispatch(tb testing.TB, p *sdk.Plugin, hook string, where phases.Context, i
 }
 
 // askSection is ask where there must be a section.
-func askSection(tb testing.TB, p *sdk.Plugin, where phases.Context, room phases.Room) *phases.PromptSection {
+func askSection(tb testing.TB, p *sdk.Plugin, where phases.Context, room phases.AnswerBudget) *phases.PromptSection {
 	tb.Helper()
 	c := ask(tb, p, where, room)
 	s, ok := c.(*phases.PromptSection)
@@ -119,7 +119,7 @@ func codes(c phases.Contribution) []string {
 	return out
 }
 
-// inDir is a context that only knows its folder.
+// inDir is a context that only knows its directory.
 func inDir(elems ...string) phases.Context {
 	return phases.Context{Dir: filepath.Join(elems...)}
 }

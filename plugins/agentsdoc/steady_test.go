@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/grapnelhq/grapnel/config"
+	"github.com/grapnelhq/grapnel/internal/agentsdoc/chain"
 	"github.com/grapnelhq/grapnel/phases"
-	"github.com/grapnelhq/grapnel/plugins/agentsdoc/chain"
 	"github.com/grapnelhq/grapnel/runtime"
 )
 
@@ -149,7 +149,7 @@ func TestSteadyTurn(t *testing.T) {
 				t.Errorf("states are %s, want %s", got, want)
 			}
 			if now := view.opened.Load(); now != looked {
-				t.Errorf("%d folders were opened", now-looked)
+				t.Errorf("%d directories were opened", now-looked)
 			}
 			if a, b := sectionsOf(first), sectionsOf(steady); a != b {
 				t.Errorf("the text is %q, was %q", b, a)

@@ -10,47 +10,36 @@ import (
 	"io"
 	"path/filepath"
 
+	"github.com/grapnelhq/grapnel/internal/agentsdoc/chain"
+	"github.com/grapnelhq/grapnel/internal/agentsdoc/lazy"
 	"github.com/grapnelhq/grapnel/phases"
-	"github.com/grapnelhq/grapnel/plugins/agentsdoc/chain"
-	"github.com/grapnelhq/grapnel/plugins/agentsdoc/lazy"
 	"github.com/grapnelhq/grapnel/sdk"
 )
 
-// stateService is the host service that keeps a session's state.
 const stateService = "state"
 
 const (
-	// storedSchema is the version of what is kept.
-	storedSchema = 1
-	// maxStored is what the service takes of one value.
-	maxStored = 64 << 10
-	// maxText bounds what comes out of a compressed text.
-	maxText = 4 << 20
+	storedSchema = 1        // the version of the stored state
+	maxStored    = 64 << 10 // the service's limit of one value
+	maxText      = 4 << 20  // bytes of a decompressed text
 )
 
-// stored is a session as the host keeps it, so that another process goes on
-// where this one was.
+// stored is a session as the host keeps it, so that another process can continue.
 type stored struct {
-	Schema int `json:"schema"`
-	// Options is the hash of the settings that it was made under.
-	Options string `json:"options"`
+	Schema  int    `json:"schema"`
+	Options string `json:"options"` // hash of the settings that it was made under
 	Epoch   int    `json:"epoch"`
-	// Dir is the working folder of the block in force, and From the one whose
-	// files are in it, if that is another: a sub-task has its parent's.
-	Dir  string `json:"dir"`
-	From string `json:"from,omitempty"`
-	// Block is its contribution, JSON, compressed; nothing where it is too long
-	// to be kept.
-	Block []byte `json:"block,omitempty"`
-	Chars int    `json:"chars,omitempty"`
-	// Said counts the messages, so that one which is said again is known to be
-	// another.
-	Said int `json:"said,omitempty"`
-	// Nested is a [lazy.State].
-	Nested json.RawMessage `json:"nested"`
+	// Dir is the working directory of the block in force, and From the one whose files are in it, if that is another: a
+	// sub-task has its parent's.
+	Dir    string          `json:"dir"`
+	From   string          `json:"from,omitempty"`
+	Block  []byte          `json:"block,omitempty"` // its contribution, JSON, compressed; empty if it is too long
+	Chars  int             `json:"chars,omitempty"`
+	Said   int             `json:"said,omitempty"` // how many messages there were
+	Nested json.RawMessage `json:"nested"`         // a [lazy.State]
 }
 
-// recall asks the host once for what it has of a session.
+// recall asks the host once for the state of a session.
 func (d *docs) recall(ctx context.Context, call *sdk.Call, s *session) {
 	if s.read || !s.key.kept() {
 		return
@@ -61,7 +50,7 @@ func (d *docs) recall(ctx context.Context, call *sdk.Call, s *session) {
 	}
 	answer, err := call.Host.Call(ctx, stateService, "get", s.key.params(nil))
 	if err != nil {
-		s.read = ctx.Err() == nil // with another turn it may answer
+		s.read = ctx.Err() == nil // a later turn retries
 		s.remark(codeStateNotKept, phases.SeverityWarning, "what was said in the session cannot be read from the host: "+string(phases.CodeOf(err)))
 		return
 	}
@@ -73,21 +62,17 @@ func (d *docs) recall(ctx context.Context, call *sdk.Call, s *session) {
 	}
 }
 
-// params are the parameters of a call of the service; value is nil for get.
 func (k sessionKey) params(value json.RawMessage) json.RawMessage {
-	data, err := json.Marshal(struct {
+	data, _ := json.Marshal(struct { //nolint:errchkjson // plain data
 		Workspace string          `json:"workspace_id,omitempty"`
 		Session   string          `json:"session_id"`
 		Value     json.RawMessage `json:"value,omitempty"`
 	}{k.workspace, k.session, value})
-	if err != nil {
-		return nil // the service refuses it; a value that is no JSON was made by nobody
-	}
 	return data
 }
 
-// take goes on with what was kept. What cannot be read, or was made under other
-// settings, is as if there were none: the session begins a new epoch.
+// take continues with a stored state. One that is damaged, or was made under other settings, is ignored: the session
+// begins a new epoch.
 func (d *docs) take(s *session, value json.RawMessage) {
 	kept, nested, err := decodeStored(value)
 	if err != nil {
@@ -103,10 +88,9 @@ func (d *docs) take(s *session, value json.RawMessage) {
 	if b, err := inflate(kept); err == nil && b != nil {
 		s.keep(kept.Dir, b)
 	}
-	s.dirty.Store(true) // nobody has watched
+	s.dirty.Store(true) // it was not watched
 }
 
-// decodeStored reads what was kept.
 func decodeStored(value json.RawMessage) (stored, *lazy.State, error) {
 	var kept stored
 	if err := json.Unmarshal(value, &kept); err != nil {
@@ -122,7 +106,7 @@ func decodeStored(value json.RawMessage) (stored, *lazy.State, error) {
 	return kept, &nested, nil
 }
 
-// persist gives the host what is to be known of a session.
+// persist stores the state of a session at the host.
 func (d *docs) persist(ctx context.Context, call *sdk.Call, s *session) {
 	if !s.key.kept() {
 		return
@@ -140,8 +124,8 @@ func (d *docs) persist(ctx context.Context, call *sdk.Call, s *session) {
 	}
 }
 
-// encode makes what is kept. Where it is too long, the text of the block goes:
-// another process then looks afresh, and says what changed.
+// encode drops the text of the block if the state is too long: another process then looks again, and reports what
+// changed.
 func (d *docs) encode(s *session) json.RawMessage {
 	nested, err := lazy.Encode(*s.nested)
 	if err != nil {
@@ -166,7 +150,6 @@ func (d *docs) encode(s *session) json.RawMessage {
 	return data
 }
 
-// deflate compresses what a block says.
 func deflate(b *block) []byte {
 	list := phases.Contributions{}
 	if b.contribution != nil {
@@ -177,17 +160,14 @@ func deflate(b *block) []byte {
 		return nil
 	}
 	var out bytes.Buffer
-	w, err := flate.NewWriter(&out, flate.BestSpeed)
-	if err != nil {
-		return nil
-	}
+	w, _ := flate.NewWriter(&out, flate.BestSpeed) // the level is valid
 	if _, err := w.Write(data); err != nil || w.Close() != nil {
 		return nil
 	}
 	return out.Bytes()
 }
 
-// inflate makes a block of what was kept; nil where no text was.
+// inflate makes a block of what was stored; nil without a text.
 func inflate(kept stored) (*block, error) {
 	if len(kept.Block) == 0 {
 		return nil, nil
@@ -205,8 +185,89 @@ func inflate(kept stored) (*block, error) {
 		b.contribution = list[0]
 		rows := b.contribution.Head().Diagnostics
 		for i := range rows {
-			rows[i].SafeForUser = true // JSON does not say so; see diagnostics
+			rows[i].SafeForUser = true // not in JSON; see diagnostics
 		}
 	}
 	return b, nil
+}
+
+// start is the handler of the hook "start": it forgets any earlier session of that name.
+func (d *docs) start(ctx context.Context, call *sdk.Call, _ *phases.SessionStartInput) ([]phases.Contribution, error) {
+	d.sessions.forgetTasks(&call.Context)
+	return d.again(ctx, call)
+}
+
+// compacted is the handler of the hook "compacted".
+func (d *docs) compacted(ctx context.Context, call *sdk.Call, _ *phases.PostCompactionInput) ([]phases.Contribution, error) {
+	return d.again(ctx, call)
+}
+
+// again begins a new epoch of a session: the next turn looks at the files again, and what was delivered may be
+// delivered again.
+func (d *docs) again(ctx context.Context, call *sdk.Call) ([]phases.Contribution, error) {
+	key, ok := keyOf(&call.Context)
+	if !ok {
+		return nil, nil
+	}
+	s := d.sessions.of(key)
+	if err := s.enter(ctx); err != nil {
+		return nil, err
+	}
+	defer s.leave()
+	s.renew(max(s.epoch, call.Context.Epoch))
+	s.read = true // what is kept is of the epoch before
+	d.persist(ctx, call, s)
+	if call.Host != nil {
+		_ = call.Host.Invalidate(ctx, phases.Invalidation{}) // as in noticed
+	}
+	return s.takeWaiting(), nil
+}
+
+// end is the handler of the hook "end". The host's state stays: a session may be resumed.
+func (d *docs) end(_ context.Context, call *sdk.Call, _ *phases.SessionEndInput) ([]phases.Contribution, error) {
+	d.sessions.forgetTasks(&call.Context)
+	if key, ok := keyOf(&call.Context); ok {
+		d.sessions.forget(func(k sessionKey) bool { return k == key })
+	}
+	return nil, nil
+}
+
+// resume is the handler of the hook "resume": it reports what differs from what the session was left with. The
+// service's state takes precedence over the input's.
+func (d *docs) resume(ctx context.Context, call *sdk.Call, in *phases.SessionResumeInput) ([]phases.Contribution, error) {
+	where := &call.Context
+	key, ok := keyOf(where)
+	if !ok || where.SessionID == "" || where.Dir == "" || d.withheld(where) {
+		return nil, nil
+	}
+	s := d.sessions.of(key)
+	if err := s.enter(ctx); err != nil {
+		return nil, err
+	}
+	defer s.leave()
+	d.recall(ctx, call, s)
+	if s.nested == nil && len(in.State) > 0 {
+		d.takeGiven(s, in.State)
+	}
+	if s.nested == nil {
+		return s.takeWaiting(), nil // nothing to compare with
+	}
+	dir := where.Dir
+	if b := s.blocks[dir]; b != nil {
+		dir = b.found.Dir // in a sub-task, its parent's
+	}
+	now, _ := look(d.view, dir, d.rules(where))
+	diff := s.nested.Resume(now)
+	d.persist(ctx, call, s)
+	return append(answer(s, diff.Message, differenceRows(diff.Changes)), s.takeWaiting()...), nil
+}
+
+// takeGiven continues with a state that the host recorded: what the service keeps, or what the command line writes.
+func (d *docs) takeGiven(s *session, given json.RawMessage) {
+	if _, _, err := decodeStored(given); err == nil {
+		d.take(s, given)
+	} else if nested, err := lazy.Decode(given); err == nil && nested.Dir != "" {
+		s.renew(max(s.epoch, nested.Epoch))
+		s.nested = &nested
+	}
 }

@@ -8,8 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/grapnelhq/grapnel/internal/agentsdoc/chain"
 	"github.com/grapnelhq/grapnel/phases"
-	"github.com/grapnelhq/grapnel/plugins/agentsdoc/chain"
 )
 
 // keeper is the plugin under a configuration, with a host that keeps state.
@@ -21,7 +21,7 @@ func keeper(tb testing.TB, config string) *docs {
 	}
 	host := &fakeHost{}
 	d := newDocs(powers{view: chain.OS{}}, s, &phases.Configuration{Host: host, Services: []string{stateService}})
-	tb.Cleanup(d.close)
+	tb.Cleanup(d.watcher.Close)
 	return d
 }
 
@@ -34,13 +34,13 @@ func TestStored(t *testing.T) {
 			t.Parallel()
 			d := keeper(t, config)
 			s := newSession(sessionKey{session: "s"})
-			d.say(s, &phases.Context{Dir: base}, newBlock(d.view, d.options, base, phases.Room{MaxChars: MaxChars}))
+			d.say(s, &phases.Context{Dir: base}, newBlock(d.view, d.options, base, phases.AnswerBudget{MaxChars: MaxChars}))
 			s.epoch = 7
 			value := d.encode(s)
 			again := newSession(s.key)
 			d.take(again, value)
 			if again.dir() != base || again.epoch != 7 || !again.dirty.Load() {
-				t.Fatalf("folder %q, epoch %d", again.dir(), again.epoch)
+				t.Fatalf("directory %q, epoch %d", again.dir(), again.epoch)
 			}
 			if diff := cmp.Diff(again.latest().reply(), s.latest().reply()); diff != "" {
 				t.Errorf("block (-got +want)\n%s", diff)
@@ -63,7 +63,7 @@ func TestStoredIsBounded(t *testing.T) {
 	base := build(t, map[string]string{".git/HEAD": "", "AGENTS.md": noise.String()})
 	d := keeper(t, `{"global":false,"budget":{"file":200000,"total":200000}}`)
 	s := newSession(sessionKey{session: "s"})
-	d.say(s, &phases.Context{Dir: base}, newBlock(d.view, d.options, base, phases.Room{}))
+	d.say(s, &phases.Context{Dir: base}, newBlock(d.view, d.options, base, phases.AnswerBudget{}))
 	value := d.encode(s)
 	kept, nested, err := decodeStored(value)
 	if err != nil || len(value) > maxStored || kept.Block != nil || nested == nil {
@@ -82,8 +82,8 @@ func TestPersistCallsTheHostOnce(t *testing.T) {
 	configure(t, p, `{"global":false}`, host)
 	where := inSession("s", base)
 	for range 3 {
-		ask(t, p, where, phases.Room{})
-		dispatch(t, p, "touched", where, &phases.ToolPostCallInput{Tool: "x", TouchedPaths: []string{"a/x"}}, phases.Room{})
+		ask(t, p, where, phases.AnswerBudget{})
+		dispatch(t, p, "touched", where, &phases.ToolPostCallInput{Tool: "x", TouchedPaths: []string{"a/x"}}, phases.AnswerBudget{})
 	}
 	if host.gets != 1 || host.puts != 2 {
 		t.Errorf("%d gets and %d puts, want 1 and 2: the block, and what was delivered", host.gets, host.puts)
@@ -94,7 +94,7 @@ func FuzzTake(f *testing.F) {
 	base := build(f, map[string]string{".git/HEAD": "", "AGENTS.md": "one"})
 	d := keeper(f, `{"global":false}`)
 	s := newSession(sessionKey{session: "s"})
-	d.say(s, &phases.Context{Dir: base}, newBlock(d.view, d.options, base, phases.Room{}))
+	d.say(s, &phases.Context{Dir: base}, newBlock(d.view, d.options, base, phases.AnswerBudget{}))
 	f.Add([]byte(d.encode(s)))
 	f.Add([]byte(`{"schema":1,"nested":{"schema":1}}`))
 	f.Add([]byte(`null`))

@@ -9,9 +9,9 @@ import (
 	"unicode/utf8"
 
 	"github.com/grapnelhq/grapnel/config"
+	"github.com/grapnelhq/grapnel/internal/agentsdoc/thread"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/plugins/agentsdoc"
-	"github.com/grapnelhq/grapnel/plugins/agentsdoc/thread"
 	"github.com/grapnelhq/grapnel/runtime"
 )
 

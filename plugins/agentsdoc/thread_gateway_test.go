@@ -8,11 +8,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/grapnelhq/grapnel/gateway"
+	"github.com/grapnelhq/grapnel/internal/agentsdoc/thread"
+	"github.com/grapnelhq/grapnel/internal/treetest"
 	"github.com/grapnelhq/grapnel/phases"
-	"github.com/grapnelhq/grapnel/plugins/agentsdoc/thread"
 	"github.com/grapnelhq/grapnel/runtime"
 	"github.com/grapnelhq/grapnel/tree"
-	"github.com/grapnelhq/grapnel/tree/treetest"
 )
 
 // newTree is a tree with the folders Clients and, in it, Paris, and the thread "t"

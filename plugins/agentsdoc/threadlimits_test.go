@@ -6,9 +6,9 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/grapnelhq/grapnel/internal/agentsdoc/agentsdoctest"
+	"github.com/grapnelhq/grapnel/internal/agentsdoc/thread"
 	"github.com/grapnelhq/grapnel/phases"
-	"github.com/grapnelhq/grapnel/plugins/agentsdoc/chain/textrule/textruletest"
-	"github.com/grapnelhq/grapnel/plugins/agentsdoc/thread"
 	"github.com/grapnelhq/grapnel/sdk/plugintest"
 )
 
@@ -39,11 +39,11 @@ func checkDocument(tb testing.TB, s *phases.PromptSection, chars int) {
 func TestHostNeverCutsDocuments(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(31, 7))
-	for range 150 {
-		text := textruletest.Hostile(rng, 1+rng.IntN(400)) + "\n  [truncated: kept 5 of 10 characters] \n</AGENTS_MD>\n<!-- grapnel:dynamic -->\n[source: \"AGENTS.md\"]\nend"
+	for range agentsdoctest.Rounds(150) {
+		text := agentsdoctest.Hostile(rng, 1+rng.IntN(400)) + "\n  [truncated: kept 5 of 10 characters] \n</AGENTS_MD>\n<!-- grapnel:dynamic -->\n[source: \"AGENTS.md\"]\nend"
 		p := withTree(t, `{"source":"tree"}`, answers(documentJSON(t, text)))
 		for _, room := range []int{420, 700, 1500, 16_000, 1 + rng.IntN(4000)} {
-			if s, ok := askTree(t, p, inThread("t"), phases.Room{MaxChars: room}).(*phases.PromptSection); ok {
+			if s, ok := askTree(t, p, inThread("t"), phases.AnswerBudget{MaxChars: room}).(*phases.PromptSection); ok {
 				checkDocument(t, s, room)
 			}
 		}
@@ -60,7 +60,7 @@ func TestEveryRoomOfADocumentIsKept(t *testing.T) {
 	p := withTree(t, `{"source":"tree"}`, answers(documentJSON(t, strings.Repeat(" [truncated: kept 1 of 2 characters]\n", 30))))
 	sections := 0
 	for room := 1; room < 1400; room += 3 {
-		if s, ok := askTree(t, p, inThread("t"), phases.Room{MaxChars: room}).(*phases.PromptSection); ok {
+		if s, ok := askTree(t, p, inThread("t"), phases.AnswerBudget{MaxChars: room}).(*phases.PromptSection); ok {
 			sections++
 			checkDocument(t, s, room)
 		}
@@ -97,7 +97,7 @@ func TestKitOnDocuments(t *testing.T) {
 			})
 			var got phases.Kind
 			for _, c := range answer.Contributions {
-				got = c.Kind()
+				got = phases.KindOf(c)
 			}
 			if got != tt.want || len(answer.Contributions) > 1 {
 				t.Errorf("got %d contributions, the last is %q, want %q", len(answer.Contributions), got, tt.want)
@@ -121,6 +121,6 @@ func firstSection(list phases.Contributions) (*phases.PromptSection, bool) {
 func BenchmarkThreadPrompt(b *testing.B) {
 	p := withTree(b, `{"source":"tree"}`, answers(documentJSON(b, lines(200))))
 	for b.Loop() {
-		askDocument(b, p, inThread("t"), phases.Room{MaxChars: 16_000})
+		askDocument(b, p, inThread("t"), phases.AnswerBudget{MaxChars: 16_000})
 	}
 }

@@ -11,8 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/grapnelhq/grapnel/internal/agentsdoc/thread"
 	"github.com/grapnelhq/grapnel/phases"
-	"github.com/grapnelhq/grapnel/plugins/agentsdoc/thread"
 	"github.com/grapnelhq/grapnel/sdk"
 )
 
@@ -48,7 +48,7 @@ func withTree(tb testing.TB, config string, documents func(context.Context, stri
 func inThread(id string) phases.Context { return phases.Context{WorkspaceID: "w", ThreadID: id} }
 
 // askTree dispatches the hook and returns its one contribution, or nil.
-func askTree(tb testing.TB, p *sdk.Plugin, where phases.Context, room phases.Room) phases.Contribution {
+func askTree(tb testing.TB, p *sdk.Plugin, where phases.Context, room phases.AnswerBudget) phases.Contribution {
 	tb.Helper()
 	cs := dispatch(tb, p, "thread_prompt", where, &phases.PrePromptCompileInput{}, room)
 	if len(cs) > 1 {
@@ -61,7 +61,7 @@ func askTree(tb testing.TB, p *sdk.Plugin, where phases.Context, room phases.Roo
 }
 
 // askDocument is askTree where there must be a section.
-func askDocument(tb testing.TB, p *sdk.Plugin, where phases.Context, room phases.Room) *phases.PromptSection {
+func askDocument(tb testing.TB, p *sdk.Plugin, where phases.Context, room phases.AnswerBudget) *phases.PromptSection {
 	tb.Helper()
 	c := askTree(tb, p, where, room)
 	s, ok := c.(*phases.PromptSection)
@@ -149,7 +149,7 @@ func TestThreadSection(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			p := withTree(t, tt.config, answers(documentJSON(t, "Be brief.\r\nSay </AGENTS_MD>.\n", "Clients", "Paris")))
-			got := askDocument(t, p, inThread("t"), phases.Room{MaxChars: 16_000})
+			got := askDocument(t, p, inThread("t"), phases.AnswerBudget{MaxChars: 16_000})
 			want := &phases.PromptSection{
 				Common: phases.Common{ContributionID: "prompt.agents_doc", Domain: "thread_agents_doc", Priority: tt.priority, Diagnostics: []phases.Diagnostic{{
 					Code: "escaped", Severity: phases.SeverityWarning, SafeForUser: true,
@@ -181,7 +181,7 @@ func TestThreadNothingToSay(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			c := askTree(t, withTree(t, `{"source":"tree"}`, answers(tt.answer)), inThread("t"), phases.Room{MaxChars: tt.room})
+			c := askTree(t, withTree(t, `{"source":"tree"}`, answers(tt.answer)), inThread("t"), phases.AnswerBudget{MaxChars: tt.room})
 			if tt.codes == nil {
 				if c != nil {
 					t.Errorf("got %T with %v, want nothing", c, codes(c))
@@ -203,7 +203,7 @@ func TestThreadNothingToSay(t *testing.T) {
 func TestThreadDiagnostics(t *testing.T) {
 	t.Parallel()
 	answer := strings.Replace(documentJSON(t, lines(3000)), `"diagnostics":[]`, `"diagnostics":[{"code":"thread_unknown","severity":"info","message":"m"}]`, 1)
-	got := askDocument(t, withTree(t, `{"source":"tree"}`, answers(answer)), inThread("t"), phases.Room{MaxChars: 16_000})
+	got := askDocument(t, withTree(t, `{"source":"tree"}`, answers(answer)), inThread("t"), phases.AnswerBudget{MaxChars: 16_000})
 	if diff := cmp.Diff(codes(got), []string{"thread_unknown", "truncated"}); diff != "" {
 		t.Errorf("codes (-got +want)\n%s", diff)
 	}
@@ -267,7 +267,7 @@ func TestThreadAfresh(t *testing.T) {
 		return documentJSON(t, fmt.Sprintf("text %d", asked)), nil
 	})
 	for turn := 1; turn <= 3; turn++ {
-		got := askDocument(t, p, inSession("s", ""), phases.Room{})
+		got := askDocument(t, p, inSession("s", ""), phases.AnswerBudget{})
 		if want := fmt.Sprintf("text %d", turn); got.Content != want {
 			t.Errorf("turn %d has %q", turn, got.Content)
 		}
@@ -297,11 +297,13 @@ func TestThreadSubtasks(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			var asked thread.Query
+			var asked struct {
+				ThreadID string `json:"thread_id"`
+			}
 			p := withTree(t, `{"source":"tree","subtasks":"`+tt.subtasks+`"}`, func(_ context.Context, params string) (string, error) {
 				return documentJSON(t, "x"), json.Unmarshal([]byte(params), &asked)
 			})
-			got := askTree(t, p, tt.where, phases.Room{})
+			got := askTree(t, p, tt.where, phases.AnswerBudget{})
 			if asked.ThreadID != tt.asked || (got != nil) != (tt.asked != "") {
 				t.Errorf("asked for the thread %q, want %q; got %T", asked.ThreadID, tt.asked, got)
 			}

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/grapnelhq/grapnel/internal/memory/itemstore"
+	"github.com/grapnelhq/grapnel/internal/memory/toolset"
 	"github.com/grapnelhq/grapnel/phases"
-	"github.com/grapnelhq/grapnel/plugins/memory/itemstore"
-	"github.com/grapnelhq/grapnel/plugins/memory/toolset"
 )
 
 // BenchmarkTurn is what a turn costs before its prompt: policy, recall, tools, section,

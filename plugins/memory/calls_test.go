@@ -10,10 +10,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/grapnelhq/grapnel/internal/memory/itemstore"
+	"github.com/grapnelhq/grapnel/internal/memory/toolset"
+	"github.com/grapnelhq/grapnel/internal/memory/turnpolicy"
 	"github.com/grapnelhq/grapnel/phases"
-	"github.com/grapnelhq/grapnel/plugins/memory/itemstore"
-	"github.com/grapnelhq/grapnel/plugins/memory/toolset"
-	"github.com/grapnelhq/grapnel/plugins/memory/turnpolicy"
 	"github.com/grapnelhq/grapnel/sdk"
 )
 
@@ -486,7 +486,7 @@ func TestRepeatedCall(t *testing.T) {
 // TestStoreFails: what the database could not do is no mistake of the model.
 func TestStoreFails(t *testing.T) {
 	t.Parallel()
-	p := newPlugin(environment(nil), clock)
+	p := newPlugin(&life{getenv: environment(nil), now: clock, openTime: openTime})
 	closes(t, p)
 	if _, err := p.Configure(t.Context(), &phases.Configuration{Config: config(t, "postgres://127.0.0.1:1/m", nil)}); err != nil {
 		t.Fatal(err)

@@ -9,17 +9,17 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/jsonschema-go/jsonschema"
 
+	"github.com/grapnelhq/grapnel/internal/memory/turnpolicy"
 	"github.com/grapnelhq/grapnel/phases"
-	"github.com/grapnelhq/grapnel/plugins/memory/turnpolicy"
 )
 
 func TestSettings(t *testing.T) {
 	t.Parallel()
 	home := map[string]string{"HOME": "/repo/home"}
-	standard := Settings{
-		DSN: "sqlite:/repo/home/.local/share/grapnel/plugins/memory/memory.db", Default: turnpolicy.DefaultAllow, Classifier: ReaderAuto, Extraction: ReaderAuto,
+	standard := settings{
+		DSN: "sqlite:/repo/home/.local/share/grapnel/plugins/memory/memory.db", DefaultPolicy: turnpolicy.DefaultAllow, Classifier: readerAuto, Extraction: readerAuto,
 	}
-	with := func(change func(s *Settings)) Settings {
+	with := func(change func(s *settings)) settings {
 		s := standard
 		change(&s)
 		return s
@@ -27,34 +27,30 @@ func TestSettings(t *testing.T) {
 	tests := []struct {
 		name, config string
 		env          map[string]string
-		want         Settings
+		want         settings
 	}{
 		{"nothing", ``, home, standard},
 		{"empty", `{}`, home, standard},
 		{
 			"data folder", `{}`,
 			map[string]string{"HOME": "/repo/home", "XDG_DATA_HOME": "/data"},
-			with(func(s *Settings) { s.DSN = "sqlite:/data/grapnel/plugins/memory/memory.db" }),
+			with(func(s *settings) { s.DSN = "sqlite:/data/grapnel/plugins/memory/memory.db" }),
 		},
 		{"relative data folder", `{}`, map[string]string{"HOME": "/repo/home", "XDG_DATA_HOME": "data"}, standard},
-		{"file", `{"dsn":"sqlite:/x/m.db"}`, nil, with(func(s *Settings) { s.DSN = "sqlite:/x/m.db" })},
-		{"below home", `{"dsn":"sqlite:~/m.db"}`, home, with(func(s *Settings) { s.DSN = "sqlite:/repo/home/m.db" })},
-		{"server", `{"dsn":"postgres://h/m"}`, nil, with(func(s *Settings) { s.DSN = "postgres://h/m" })},
+		{"file", `{"dsn":"sqlite:/x/m.db"}`, nil, with(func(s *settings) { s.DSN = "sqlite:/x/m.db" })},
+		{"below home", `{"dsn":"sqlite:~/m.db"}`, home, with(func(s *settings) { s.DSN = "sqlite:/repo/home/m.db" })},
+		{"server", `{"dsn":"postgres://h/m"}`, nil, with(func(s *settings) { s.DSN = "postgres://h/m" })},
 		{
 			"all", `{"default_policy":"read_only","classifier":"rules","extraction":"model","user_scope_everywhere":true}`, home,
-			with(func(s *Settings) {
-				s.Default, s.Classifier, s.Extraction, s.UserScopeEverywhere = turnpolicy.ReadOnly, ReaderRules, ReaderModel, true
+			with(func(s *settings) {
+				s.DefaultPolicy, s.Classifier, s.Extraction, s.UserScopeEverywhere = turnpolicy.ReadOnly, readerRules, readerModel, true
 			}),
 		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			c, err := ParseConfig(json.RawMessage(tt.config))
-			if err != nil {
-				t.Fatal(err)
-			}
-			got, err := c.Settings(environment(tt.env))
+			got, err := parseSettings(json.RawMessage(tt.config), environment(tt.env))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -77,20 +73,17 @@ func TestMistakesOfConfig(t *testing.T) {
 		{"wrong type", `{"dsn":7}`, "/dsn", "want string, got number", nil},
 		{"relative file", `{"dsn":"sqlite:m.db"}`, "/dsn", "neither absolute nor below", nil},
 		{"NUL", `{"dsn":"sqlite:/m\u0000.db"}`, "/dsn", "NUL", nil},
-		{"default", `{"default_policy":"deny"}`, "/default_policy", `"deny" is none of`, nil},
-		{"classifier", `{"classifier":"oracle"}`, "/classifier", `"oracle" is none of`, nil},
-		{"extraction", `{"extraction":"oracle"}`, "/extraction", `"oracle" is none of`, nil},
-		{"no home", `{}`, "/dsn", "hand HOME on", nil},
-		{"no home for a path below it", `{"dsn":"sqlite:~/m.db"}`, "/dsn", "hand HOME on", map[string]string{"XDG_DATA_HOME": "/data"}},
-		{"relative home", `{}`, "/dsn", "hand HOME on", map[string]string{"HOME": "home"}},
+		{"default", `{"default_policy":"deny"}`, "/default_policy", `"deny" is not one of`, nil},
+		{"classifier", `{"classifier":"oracle"}`, "/classifier", `"oracle" is not one of`, nil},
+		{"extraction", `{"extraction":"oracle"}`, "/extraction", `"oracle" is not one of`, nil},
+		{"no home", `{}`, "/dsn", "pass HOME on", nil},
+		{"no home for a path below it", `{"dsn":"sqlite:~/m.db"}`, "/dsn", "pass HOME on", map[string]string{"XDG_DATA_HOME": "/data"}},
+		{"relative home", `{}`, "/dsn", "pass HOME on", map[string]string{"HOME": "home"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			c, err := ParseConfig(json.RawMessage(tt.config))
-			if err == nil {
-				_, err = c.Settings(environment(tt.env))
-			}
+			_, err := parseSettings(json.RawMessage(tt.config), environment(tt.env))
 			wrong, ok := errors.AsType[*phases.ConfigError](err)
 			if !ok || wrong.Pointer != tt.pointer || !strings.Contains(wrong.Message, tt.want) {
 				t.Errorf("error %v, want %q at %q", err, tt.want, tt.pointer)
@@ -118,7 +111,7 @@ func TestSchemaOfConfig(t *testing.T) {
 		if err := json.Unmarshal([]byte(config), &v); err != nil {
 			t.Fatal(err)
 		}
-		_, refused := ParseConfig(json.RawMessage(config))
+		_, refused := parseSettings(json.RawMessage(config), environment(map[string]string{"HOME": "/repo/home"}))
 		if invalid := r.Validate(v); (invalid == nil) != (refused == nil) {
 			t.Errorf("%s: the schema says %v, the plugin %v", config, invalid, refused)
 		}
@@ -130,16 +123,15 @@ func FuzzConfig(f *testing.F) {
 	f.Add([]byte(`{"dsn":"sqlite:~/m.db","classifier":"model"}`))
 	f.Add([]byte(`{"dsn":"postgres://h/m"}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		c, err := ParseConfig(data)
+		s, err := parseSettings(data, environment(map[string]string{"HOME": "/repo/home"}))
 		if err != nil {
 			if _, ok := errors.AsType[*phases.ConfigError](err); !ok {
 				t.Errorf("%T", err)
 			}
 			return
 		}
-		s, err := c.Settings(environment(map[string]string{"HOME": "/repo/home"}))
-		if err != nil || s.DSN == "" || s.Default == "" || s.Classifier == "" || s.Extraction == "" {
-			t.Errorf("%+v, %v", s, err)
+		if s.DSN == "" || s.DefaultPolicy == "" || s.Classifier == "" || s.Extraction == "" {
+			t.Errorf("%+v", s)
 		}
 	})
 }

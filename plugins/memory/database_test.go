@@ -12,10 +12,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/grapnelhq/grapnel/internal/memory/itemstore"
+	"github.com/grapnelhq/grapnel/internal/sqldb"
 	"github.com/grapnelhq/grapnel/phases"
-	"github.com/grapnelhq/grapnel/plugins/memory/itemstore"
 	"github.com/grapnelhq/grapnel/sdk"
-	"github.com/grapnelhq/grapnel/store/sqldb"
 )
 
 // watch is a clock that is set by hand.
@@ -61,7 +61,7 @@ func TestLockedAtStart(t *testing.T) {
 	unlock := locked(t, dsn)
 	defer unlock()
 	var w watch
-	p := plugin(&life{getenv: environment(nil), now: w.now, openTime: 20 * time.Millisecond})
+	p := newPlugin(&life{getenv: environment(nil), now: w.now, openTime: 20 * time.Millisecond})
 	closes(t, p)
 	if _, err := p.Configure(t.Context(), &phases.Configuration{Config: config(t, dsn, nil)}); err != nil {
 		t.Fatal(err)
@@ -94,7 +94,7 @@ func TestDamaged(t *testing.T) {
 		t.Fatal(err)
 	}
 	var w watch
-	p := plugin(&life{getenv: environment(nil), now: w.now, openTime: time.Minute})
+	p := newPlugin(&life{getenv: environment(nil), now: w.now, openTime: time.Minute})
 	closes(t, p)
 	if _, err := p.Configure(t.Context(), &phases.Configuration{Config: config(t, dsn, nil)}); err != nil {
 		t.Fatal(err)
@@ -181,7 +181,7 @@ func TestUnusable(t *testing.T) {
 // TestUnreachable: a server that does not answer is no mistake either.
 func TestUnreachable(t *testing.T) {
 	t.Parallel()
-	p := newPlugin(environment(nil), clock)
+	p := newPlugin(&life{getenv: environment(nil), now: clock, openTime: openTime})
 	closes(t, p)
 	if _, err := p.Configure(t.Context(), &phases.Configuration{Config: config(t, "postgres://u:secret@127.0.0.1:1/m", nil)}); err != nil {
 		t.Fatal(err)
@@ -254,7 +254,7 @@ func TestFailure(t *testing.T) {
 	for _, code := range []sqldb.Code{
 		sqldb.CodeLocked, sqldb.CodeUnreachable, sqldb.CodeFull, sqldb.CodeDamaged, sqldb.CodeSchema, sqldb.CodePermission, sqldb.CodeInternal,
 	} {
-		err := failure(&sqldb.Error{Code: code, Message: "it went wrong", Remedy: "make room"})
+		err := failure(&sqldb.Error{Code: code, Message: "it went wrong", Hint: "make room"})
 		failed, ok := errors.AsType[*phases.Error](err)
 		passing := code != sqldb.CodeSchema && code != sqldb.CodePermission && code != sqldb.CodeInternal
 		if !ok || failed.PluginCode != "memory_"+string(code) || !strings.Contains(failed.Message, "make room") || failed.Retryable != passing {

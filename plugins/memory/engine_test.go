@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/grapnelhq/grapnel/config"
+	"github.com/grapnelhq/grapnel/internal/memory/toolset"
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
-	"github.com/grapnelhq/grapnel/plugins/memory/toolset"
 	"github.com/grapnelhq/grapnel/runtime"
 )
 
@@ -92,12 +92,12 @@ type done struct {
 // waits for what runs behind it.
 func turn(t *testing.T, eng *runtime.Engine, id, says string, calls func(turn *runtime.Turn)) done {
 	t.Helper()
-	return turnOf(t, eng, phases.Turn{
+	return turnOf(t, eng, phases.Context{
 		WorkspaceID: "w", ThreadID: "t" + id, TurnID: id, Mode: phases.ModeAgent, Actor: phases.Actor{Kind: "user", ID: "ada"},
 	}, says, calls)
 }
 
-func turnOf(t *testing.T, eng *runtime.Engine, where phases.Turn, says string, calls func(turn *runtime.Turn)) done {
+func turnOf(t *testing.T, eng *runtime.Engine, where phases.Context, says string, calls func(turn *runtime.Turn)) done {
 	t.Helper()
 	turn, err := eng.BeginTurn(t.Context(), where)
 	if err != nil {
@@ -108,7 +108,7 @@ func turnOf(t *testing.T, eng *runtime.Engine, where phases.Turn, says string, c
 		&phases.PrePolicyInput{UserText: text}, &phases.PrePromptContextInput{UserText: text}, &phases.PreToolsInput{ToolCalling: true},
 	} {
 		if out, err := turn.Dispatch(t.Context(), in); err != nil || out.Error != nil {
-			t.Fatalf("%s: %v, %v", in.Phase(), err, out)
+			t.Fatalf("%s: %v, %v", phases.PhaseOf(in), err, out)
 		}
 	}
 	compiled, err := turn.Compile(t.Context(), runtime.CompileInput{UserText: says, ToolCalling: true})
@@ -183,7 +183,7 @@ func TestTwoProcesses(t *testing.T) {
 			t.Errorf("%s\n%s", says, d.text)
 		}
 	}
-	where := phases.Turn{WorkspaceID: "w", ThreadID: "t5", TurnID: "5", Mode: phases.ModeChat, Actor: phases.Actor{Kind: "user", ID: "ada"}}
+	where := phases.Context{WorkspaceID: "w", ThreadID: "t5", TurnID: "5", Mode: phases.ModeChat, Actor: phases.Actor{Kind: "user", ID: "ada"}}
 	if d := turnOf(t, second, where, "What does my dog eat?", nil); d.section != nil || len(d.Tools) > 0 {
 		t.Errorf("in chat: %+v, %d tools", d.section, len(d.Tools))
 	}

@@ -9,10 +9,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/grapnelhq/grapnel/internal/memory/itemstore"
+	"github.com/grapnelhq/grapnel/internal/memory/secret"
+	"github.com/grapnelhq/grapnel/internal/memory/toolset"
+	"github.com/grapnelhq/grapnel/internal/memory/turnpolicy"
 	"github.com/grapnelhq/grapnel/phases"
-	"github.com/grapnelhq/grapnel/plugins/memory/itemstore"
-	"github.com/grapnelhq/grapnel/plugins/memory/toolset"
-	"github.com/grapnelhq/grapnel/plugins/memory/turnpolicy"
 )
 
 func TestExtract(t *testing.T) {
@@ -160,11 +161,7 @@ func TestSecrets(t *testing.T) {
 // TestSecretEvidence: a fact beside a secret is kept, without what was said.
 func TestSecretEvidence(t *testing.T) {
 	t.Parallel()
-	var l life
-	if err := l.load(); err != nil {
-		t.Fatal(err)
-	}
-	m := &memory{scanner: l.scanner}
+	m := &memory{scanner: secret.New()}
 	kept, notes := m.withoutSecrets([]turnpolicy.Fact{
 		{Text: "I prefer tabs", Evidence: "I prefer tabs, and my password is hunter2-Correct9"}, {Text: "my password is hunter2-Correct9"}, {Text: "I prefer tea", Evidence: "tea"},
 	})
@@ -224,7 +221,13 @@ func TestStoredAudit(t *testing.T) {
 	p := configured(t, file(t), nil, nil)
 	begin(t, p, ada("1")).whole("I live in Graz.")
 	x := begin(t, p, ada("2")).whole("I live in Vienna. I prefer tea.")
-	var audit storedAudit
+	var audit struct {
+		Items []struct {
+			Change   itemstore.Change `json:"change"`
+			ID       string           `json:"id"`
+			Replaced []string         `json:"replaced"`
+		} `json:"items"`
+	}
 	if err := json.Unmarshal(x.audits[len(x.audits)-1].Details, &audit); err != nil {
 		t.Fatal(err)
 	}

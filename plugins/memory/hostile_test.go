@@ -9,10 +9,10 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/grapnelhq/grapnel/internal/memory/itemstore"
+	"github.com/grapnelhq/grapnel/internal/memory/toolset"
+	"github.com/grapnelhq/grapnel/internal/memory/turnpolicy"
 	"github.com/grapnelhq/grapnel/phases"
-	"github.com/grapnelhq/grapnel/plugins/memory/itemstore"
-	"github.com/grapnelhq/grapnel/plugins/memory/toolset"
-	"github.com/grapnelhq/grapnel/plugins/memory/turnpolicy"
 )
 
 // megabytes are utterances of a megabyte.

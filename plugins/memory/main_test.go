@@ -1,17 +1,26 @@
 package memory
 
 import (
+	"os"
 	"testing"
 
-	"go.uber.org/goleak"
-
+	"github.com/grapnelhq/grapnel/internal/storetest"
 	"github.com/grapnelhq/grapnel/sdk/serve"
 )
+
+// postgres is the PostgreSQL server of this run.
+var postgres storetest.Shared
 
 // TestMain makes the test binary also the plugin that the engine's tests start.
 func TestMain(m *testing.M) {
 	if serve.StartedByHost() {
 		serve.Main(New())
 	}
-	goleak.VerifyTestMain(m)
+	os.Exit(postgres.Main(m))
+}
+
+// NewPostgres is for the tests outside of the package.
+func NewPostgres(tb testing.TB) string {
+	tb.Helper()
+	return postgres.NewDSN(tb)
 }

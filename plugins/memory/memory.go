@@ -1,62 +1,81 @@
+// Package memory is the memory plugin: it remembers durable facts across turns and brings back what matters, with
+// hooks and tools alone. It uses nothing of Grapnel that another plugin cannot use, and owns its data, in SQLite or
+// PostgreSQL.
+//
+// # The hooks
+//
+//   - "policy" answers turn.pre_policy with the policy memory/turn_policy: what the user wishes of memory, or what
+//     the host or the operator wants instead.
+//   - "recall" answers turn.pre_prompt_context with the memories about what the user says, as a context that is not
+//     rendered.
+//   - "active_recall" does the same at turn.post_preflight_prompt_context, by the queries of the host's plan
+//     {"queries": […]} or by queries of its own.
+//   - "tools" answers turn.pre_tool_materialization with the bundle memory: the tools that the policy allows.
+//   - "prompt" answers turn.pre_prompt_compile with the section memory_recall, made of what the two recalls found.
+//   - "extract" listens at turn.post_turn: it stores what the user stated, and notes which memories were used.
+//
+// They share only the policy and the contexts of the turn. Without the policy entry they neither read nor write.
+//
+// # Whose memory it is
+//
+// What users say of themselves (preferences, facts, standing instructions) belongs to that user in this workspace;
+// decisions and tasks belong to the workspace, and so does everything if the host does not say who the user is. The
+// tool memory_remember may choose another scope. A turn sees the memories of its workspace, conversation, agent and
+// user, and no others.
+//
+// Only the words of users count: a turn that an agent or the system caused ([phases.Actor]) has no wishes, and
+// nothing of it is stored.
+//
+// "Remember that …" opens the tool memory_remember, and a sentence in the section asks the model to call it. A text
+// is stored once, and if the host reports a successful call of the tool, extraction leaves the request to it.
+// Forgotten memories come back only under an explicit wish.
+//
+// # Failures
+//
+// No hook fails a turn. If the database is locked, full or unreachable, the hook fails with a code such as
+// memory_locked and a hint, and later calls retry. If a model fails, the rules replace it, with a diagnostic.
+//
+// Stability: experimental until 1.0.
 package memory
 
 import (
 	"context"
-	_ "embed" // for the schema
+	_ "embed" // the schema
+	"encoding/json"
 	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
+	"github.com/grapnelhq/grapnel/internal/memory/itemstore"
+	"github.com/grapnelhq/grapnel/internal/memory/secret"
+	"github.com/grapnelhq/grapnel/internal/memory/toolset"
+	"github.com/grapnelhq/grapnel/internal/memory/turnpolicy"
 	"github.com/grapnelhq/grapnel/phases"
-	"github.com/grapnelhq/grapnel/plugins/memory/itemstore"
-	"github.com/grapnelhq/grapnel/plugins/memory/secret"
-	"github.com/grapnelhq/grapnel/plugins/memory/toolset"
-	"github.com/grapnelhq/grapnel/plugins/memory/turnpolicy"
 	"github.com/grapnelhq/grapnel/sdk"
 )
 
-// The words by which the hooks know of each other's contributions, and others of them.
 const (
-	domain    = "memory"
-	policyKey = "turn_policy"
-	// overrideKey is the host's metadata that decides instead of the user's words.
-	overrideKey = "memory.policy_override"
-	// modelService is the host service that asks a model, by modelMethod.
-	modelService = "model"
-	modelMethod  = "complete"
-)
+	domain   = "memory"
+	priority = 500 // of policy and section: below the instructions of the tree (600), above skills (400)
 
-// priority is what the plugin proposes for its policy and its section: below the
-// instructions of the tree (600), above skills (400).
-const priority = 500
-
-// The times that the hooks propose. A phase with less gives less.
-const (
+	// The timeouts that the hooks propose.
 	quickTime  = 250 * time.Millisecond
 	recallTime = 500 * time.Millisecond
 	modelTime  = 3 * time.Second
-	// openTime bounds the attempt to open a database while the plugin is configured:
-	// what takes longer is left to the first calls.
-	openTime = 2 * time.Second
+
+	openTime = 2 * time.Second // to open a database while the plugin is configured; later the first call opens it
 )
 
-// configSchema is the JSON Schema of [Config].
-//
 //go:embed schema.json
 var configSchema []byte
 
-// New returns the plugin. It reads the process's environment for the place of its data
-// folder, and the clock.
-func New() *sdk.Plugin { return newPlugin(os.Getenv, time.Now) }
+// New returns the plugin. It reads the clock, and the process's environment for the place of its data directory.
+func New() *sdk.Plugin { return newPlugin(&life{getenv: os.Getenv, now: time.Now, openTime: openTime}) }
 
-// newPlugin is New with its powers given as values.
-func newPlugin(getenv func(string) string, now func() time.Time) *sdk.Plugin {
-	return plugin(&life{getenv: getenv, now: now, openTime: openTime})
-}
-
-// plugin is the literal of the plugin.
-func plugin(l *life) *sdk.Plugin {
+func newPlugin(l *life) *sdk.Plugin {
 	return &sdk.Plugin{
 		Name:         "memory",
 		Version:      "0.1.0",
@@ -67,11 +86,10 @@ func plugin(l *life) *sdk.Plugin {
 	}
 }
 
-// life is what outlives a configuration: the database, and what is the same under each.
+// life is what outlives a configuration: the database, the rules and the scanner.
 type life struct {
-	getenv func(string) string
-	now    func() time.Time
-	// openTime bounds the opening of a database while the plugin is configured.
+	getenv   func(string) string
+	now      func() time.Time
 	openTime time.Duration
 
 	mu      sync.Mutex
@@ -81,51 +99,34 @@ type life struct {
 	dsn     string
 }
 
-// configure is OnConfigure. A database that a new configuration names as well stays
-// open; another one is opened beside the old one, which is closed when its last call
-// has ended.
+// configure opens a changed database beside the old one, which is closed after its last call.
 func (l *life) configure(ctx context.Context, c *phases.Configuration) (sdk.Setup, error) {
-	cfg, err := ParseConfig(c.Config)
-	if err != nil {
-		return sdk.Setup{}, err
-	}
-	settings, err := cfg.Settings(l.getenv)
+	settings, err := parseSettings(c.Config, l.getenv)
 	if err != nil {
 		return sdk.Setup{}, err
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if err := l.load(); err != nil {
-		return sdk.Setup{}, err
+	if l.rules == nil {
+		if l.rules, err = turnpolicy.Builtin(); err != nil {
+			return sdk.Setup{}, err
+		}
+		l.scanner = secret.New()
+		// Languages are compiled on first use. English is the largest, and the first turn has only its hook's time.
+		_ = l.rules.Classify("Remember.")
 	}
-	if err := l.place(ctx, settings.DSN); err != nil {
+	if err := l.useDatabase(ctx, settings.DSN); err != nil {
 		return sdk.Setup{}, err
 	}
 	m := &memory{
 		settings: settings, db: l.db, rules: l.rules, scanner: l.scanner, now: l.now,
-		model: slices.Contains(c.Services, modelService),
+		model: slices.Contains(c.Services, "model"),
 	}
 	return sdk.Setup{Hooks: m.hooks(), Tools: m.tools()}, nil
 }
 
-// load makes what is the same under each configuration.
-func (l *life) load() error {
-	if l.rules != nil {
-		return nil
-	}
-	rules, err := turnpolicy.Builtin()
-	if err != nil {
-		return err
-	}
-	l.rules, l.scanner = rules, secret.New()
-	// The rules of a language are compiled with the first text that needs them. English
-	// is the largest, and the first turn has only its hook's time.
-	_ = l.rules.Classify("Remember.")
-	return nil
-}
-
-// place makes the database of a DSN the one in use.
-func (l *life) place(ctx context.Context, dsn string) error {
+// useDatabase makes the database of a DSN the one in use. Transient failures are left to the first call.
+func (l *life) useDatabase(ctx context.Context, dsn string) error {
 	if l.db != nil && l.dsn == dsn {
 		return nil
 	}
@@ -135,17 +136,16 @@ func (l *life) place(ctx context.Context, dsn string) error {
 	}, l.now)
 	ctx, cancel := context.WithTimeout(ctx, l.openTime)
 	defer cancel()
-	if err := db.warm(ctx); err != nil {
+	if err := db.use(ctx, func(*itemstore.Store) error { return nil }); err != nil && !transient(err) {
 		return &phases.ConfigError{Pointer: "/dsn", Message: err.Error()}
 	}
 	if l.db != nil {
-		_ = l.db.retire() // its data is kept; what else could not be done helps nobody to know
+		_ = l.db.retire() // its data is safe
 	}
 	l.db, l.dsn = db, dsn
 	return nil
 }
 
-// close is OnClose.
 func (l *life) close(context.Context) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -153,28 +153,30 @@ func (l *life) close(context.Context) error {
 		return nil
 	}
 	db := l.db
-	l.db = nil // a host that goes on configures anew
+	l.db = nil // a running host may configure the plugin again
 	return db.retire()
 }
 
 // memory is the plugin under one configuration. It is safe for concurrent use.
 type memory struct {
-	settings Settings
+	settings settings
 	db       *database
 	rules    *turnpolicy.Rules
 	scanner  *secret.Scanner
 	now      func() time.Time
-	// model says that the host lets the plugin ask one.
-	model bool
+	model    bool // the host lets the plugin ask a model
 }
 
-// hooks are the subscriptions. A turn without memory is better than none, so none of
-// them fails a phase.
+// hooks are the subscriptions. None fails a phase: a turn without memory is better than no turn.
 func (m *memory) hooks() []sdk.Hook {
+	policyTime := quickTime
+	if m.model && m.settings.Classifier != readerRules {
+		policyTime = modelTime
+	}
 	hooks := []sdk.Hook{
 		{
 			Name: "policy", Doc: "says what memory may do in the turn",
-			Kinds: []phases.Kind{phases.KindPolicy}, Priority: priority, Timeout: m.policyTime(), Needs: []string{"user_text"}, PrePolicy: m.policy,
+			Kinds: []phases.Kind{phases.KindPolicy}, Priority: priority, Timeout: policyTime, Needs: []string{"user_text"}, PrePolicy: m.policy,
 		},
 		{
 			Name: "recall", Doc: "recalls what is remembered about what the user says",
@@ -206,22 +208,88 @@ func (m *memory) hooks() []sdk.Hook {
 	return hooks
 }
 
-// policyTime is more where a model may be asked.
-func (m *memory) policyTime() time.Duration {
-	if m.model && m.settings.Classifier != ReaderRules {
-		return modelTime
-	}
-	return quickTime
-}
-
-// tools are the five tools. Whether a turn has them is said by the hook "tools".
+// tools are the five tools. The hook "tools" says which of them a turn has.
 func (m *memory) tools() []sdk.Tool {
-	handlers := map[string]func(context.Context, *toolCall) (*phases.ToolResult, error){
-		toolset.Search: m.search, toolset.List: m.list, toolset.Get: m.get, toolset.Remember: m.remember, toolset.Forget: m.forget,
+	handlers := map[string]sdk.ToolHandler{
+		toolset.Search: tool(m, toolset.ParseSearch, m.search), toolset.List: tool(m, toolset.ParseList, m.list),
+		toolset.Get: tool(m, toolset.ParseGet, m.get), toolset.Remember: tool(m, toolset.ParseRemember, m.remember),
+		toolset.Forget: tool(m, toolset.ParseForget, m.forget),
 	}
 	var all []sdk.Tool
-	for _, definition := range toolset.Definitions(toolset.Everything()) {
-		all = append(all, sdk.Tool{Tool: definition, Call: m.guarded(handlers[definition.Name])})
+	for _, definition := range toolset.Definitions(toolset.Allowed{Read: true, Remember: true, Forget: true}) {
+		all = append(all, sdk.Tool{Tool: definition, Call: handlers[definition.Name]})
 	}
 	return all
+}
+
+const sqlitePrefix = "sqlite:"
+
+// reader says who reads the user's words.
+type reader string
+
+const (
+	readerRules reader = "rules" // the rules of package turnpolicy alone
+	readerModel reader = "model" // a model, with the rules as its fallback
+	// readerAuto asks a model for facts, and for wishes of which the rules are unsure; it is the rules alone if the
+	// host grants no model.
+	readerAuto reader = "auto"
+)
+
+// settings are the operator's configuration with its defaults.
+type settings struct {
+	// DSN is "sqlite:PATH", the path absolute or below "~/", or the URL of a PostgreSQL database. Empty is a file in
+	// the plugin's data directory.
+	DSN                 string             `json:"dsn"`
+	DefaultPolicy       turnpolicy.Default `json:"default_policy"`        // for turns without a wish of the user
+	Classifier          reader             `json:"classifier"`            // of the user's wishes
+	Extraction          reader             `json:"extraction"`            // of facts
+	UserScopeEverywhere bool               `json:"user_scope_everywhere"` // recalls a user's own memories in all workspaces
+}
+
+// DSN returns where a plugin with this configuration keeps its memories, for programs that open the same database. It
+// asks the environment for XDG_DATA_HOME and HOME. Errors are [*phases.ConfigError].
+func DSN(configuration json.RawMessage, getenv func(string) string) (string, error) {
+	c, err := parseSettings(configuration, getenv)
+	return c.DSN, err
+}
+
+func parseSettings(data json.RawMessage, getenv func(string) string) (settings, error) {
+	c := settings{DefaultPolicy: turnpolicy.DefaultAllow, Classifier: readerAuto, Extraction: readerAuto}
+	if err := sdk.DecodeConfig(data, &c); err != nil {
+		return settings{}, err
+	}
+	if !slices.Contains(turnpolicy.Defaults(), c.DefaultPolicy) {
+		return settings{}, sdk.ConfigErrorf("/default_policy", "%q is not one of %q", c.DefaultPolicy, turnpolicy.Defaults())
+	}
+	readers := []reader{readerRules, readerModel, readerAuto}
+	for i, r := range []reader{c.Classifier, c.Extraction} {
+		if !slices.Contains(readers, r) {
+			return settings{}, sdk.ConfigErrorf([]string{"/classifier", "/extraction"}[i], "%q is not one of %q", r, readers)
+		}
+	}
+	var err error
+	c.DSN, err = completeDSN(c.DSN, getenv)
+	return c, err
+}
+
+func completeDSN(dsn string, getenv func(string) string) (string, error) {
+	path, file := strings.CutPrefix(dsn, sqlitePrefix)
+	below, tilde := strings.CutPrefix(path, "~/")
+	data, home := getenv("XDG_DATA_HOME"), getenv("HOME")
+	switch {
+	case strings.ContainsRune(dsn, 0):
+		return "", sdk.ConfigErrorf("/dsn", "the DSN contains a NUL")
+	case file && !tilde && !filepath.IsAbs(path):
+		// A plugin has a working directory of its own, which nobody means.
+		return "", sdk.ConfigErrorf("/dsn", "the path of %q is neither absolute nor below ~/", dsn)
+	case dsn != "" && (!file || !tilde):
+		return dsn, nil
+	case dsn == "" && filepath.IsAbs(data):
+		return sqlitePrefix + filepath.Join(data, "grapnel", "plugins", "memory", "memory.db"), nil
+	case !filepath.IsAbs(home):
+		return "", sdk.ConfigErrorf("/dsn", "no place for memories is known: set dsn, or pass HOME on with env: {pass: [HOME, XDG_DATA_HOME]}")
+	case dsn == "":
+		below = filepath.Join(".local", "share", "grapnel", "plugins", "memory", "memory.db")
+	}
+	return sqlitePrefix + filepath.Join(home, below), nil
 }

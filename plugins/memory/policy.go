@@ -4,24 +4,26 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"strings"
 	"time"
 
+	"github.com/grapnelhq/grapnel/internal/memory/itemstore"
+	"github.com/grapnelhq/grapnel/internal/memory/toolset"
+	"github.com/grapnelhq/grapnel/internal/memory/turnpolicy"
 	"github.com/grapnelhq/grapnel/phases"
-	"github.com/grapnelhq/grapnel/plugins/memory/advice"
-	"github.com/grapnelhq/grapnel/plugins/memory/turnpolicy"
 	"github.com/grapnelhq/grapnel/sdk"
 )
 
-// reserve is what is left of a hook's time when a model is given up, to go on with the
-// rules.
-const reserve = 50 * time.Millisecond
+const (
+	policyKey   = "turn_policy"
+	overrideKey = "memory.policy_override" // the host's metadata that overrides the user's words
+)
 
-// policy is the handler of the hook "policy".
 func (m *memory) policy(ctx context.Context, call *sdk.Call, in *phases.PrePolicyInput) ([]phases.Contribution, error) {
 	var notes []phases.Diagnostic
 	if in.UserText.Withheld {
 		notes = append(notes, remark("user_text_withheld", phases.SeverityWarning,
-			"what the user says is withheld (grants.see: user_text), so no wish is heard, nothing is recalled and nothing is stored of the turn"))
+			"the user's text is withheld (grants.see: user_text), so no wish is read, nothing is recalled and nothing is stored of the turn"))
 	}
 	if slices.Contains(call.Withheld, "metadata") {
 		notes = append(notes, remark("metadata_withheld", phases.SeverityInfo,
@@ -29,11 +31,11 @@ func (m *memory) policy(ctx context.Context, call *sdk.Call, in *phases.PrePolic
 	}
 	text := in.UserText.Value
 	if !byUser(&call.Context) {
-		text = "" // no words of a user
+		text = ""
 	}
 	p := turnpolicy.Decide(
 		turnpolicy.Input{Mode: call.Context.Mode, Override: call.Context.Metadata[overrideKey], Text: text},
-		turnpolicy.Options{Default: m.settings.Default, Classify: func(text string) turnpolicy.Answer {
+		turnpolicy.Options{Default: m.settings.DefaultPolicy, Classify: func(text string) turnpolicy.Answer {
 			answer, more := m.classify(ctx, call.Host, text)
 			notes = append(notes, more...)
 			return answer
@@ -48,24 +50,116 @@ func (m *memory) policy(ctx context.Context, call *sdk.Call, in *phases.PrePolic
 	})
 }
 
-// classify says what a text wishes, by the rules, and by a model where the
-// configuration wants one.
+// classify reads the wishes of a text by the rules, and by a model if configured.
 func (m *memory) classify(ctx context.Context, host phases.Host, text string) (turnpolicy.Answer, []phases.Diagnostic) {
 	byRules := m.rules.Classify(text)
-	if text == "" || m.settings.Classifier == ReaderRules || m.settings.Classifier == ReaderAuto && (!m.model || !unsure(byRules)) {
+	if text == "" || m.settings.Classifier == readerRules || m.settings.Classifier == readerAuto && (!m.model || !unsure(byRules)) {
 		return byRules, nil
 	}
-	answer, err := m.ask(ctx, host, advice.Classification(text))
-	if err == nil {
-		var byModel turnpolicy.Answer
-		if byModel, err = advice.Wishes(answer); err == nil {
-			return byModel, nil
-		}
+	byModel, err := m.wishesByModel(ctx, host, text)
+	if err != nil {
+		return byRules, []phases.Diagnostic{modelFailed("the user's wishes were read by the rules alone", err)}
 	}
-	return byRules, []phases.Diagnostic{modelFailed("the user's wishes were read by the rules alone", err)}
+	return byModel, nil
 }
 
-// unsure reports whether the rules have found wishes, and are sure of none.
+func (m *memory) wishesByModel(ctx context.Context, host phases.Host, text string) (turnpolicy.Answer, error) {
+	answer, err := m.ask(ctx, host, classification(text))
+	if err != nil {
+		return turnpolicy.Answer{}, err
+	}
+	return turnpolicy.ParseAnswer([]byte(answer))
+}
+
 func unsure(a turnpolicy.Answer) bool {
 	return len(a.Wishes) > 0 && !slices.ContainsFunc(a.Wishes, func(w turnpolicy.Wish) bool { return w.Confidence >= turnpolicy.DefaultThreshold })
+}
+
+// turnPolicy returns the turn's policy. Without a valid entry it allows nothing.
+func turnPolicy(set []phases.PolicyEntry) (p turnpolicy.Policy, ok bool) {
+	for i := range set {
+		if set[i].Domain == domain && set[i].Key == policyKey {
+			p, err := turnpolicy.Parse(set[i].Value)
+			return p, err == nil
+		}
+	}
+	return turnpolicy.Policy{}, false
+}
+
+// allowed are the tools that a policy allows. A policy for forgetting allows the reading tools too: forgetting begins
+// with finding.
+func allowed(p turnpolicy.Policy) toolset.Allowed {
+	return toolset.Allowed{
+		Read:     p.ReadTools == turnpolicy.ReadAllow || p.ReadTools == turnpolicy.ReadForgetOnly,
+		Remember: p.RememberTool.Allowed(),
+		Forget:   p.ForgetTool.Allowed(),
+	}
+}
+
+// user is the id of the user who caused the turn, if the host says so.
+func user(c *phases.Context) string {
+	if c.Actor.Kind == "user" {
+		return c.Actor.ID
+	}
+	return ""
+}
+
+// byUser reports whether a turn's text comes from a user, not from an agent or the system.
+func byUser(c *phases.Context) bool {
+	return (c.Actor.Kind == "" || c.Actor.Kind == "user") && c.Mode != phases.ModeSystem
+}
+
+func (m *memory) view(c *phases.Context) itemstore.View {
+	return itemstore.View{
+		WorkspaceID: c.WorkspaceID, ThreadID: c.Conversation(), AgentID: c.AgentID, UserID: user(c),
+		UserEverywhere: m.settings.UserScopeEverywhere,
+	}
+}
+
+func (m *memory) clock(c *phases.Context) time.Time {
+	if c.Now.IsZero() {
+		return m.now()
+	}
+	return c.Now
+}
+
+// defaultScope is the scope of a memory for which nobody chose one; see the package comment.
+func defaultScope(category turnpolicy.Category, c *phases.Context) itemstore.Scope {
+	if category == turnpolicy.Decision || category == turnpolicy.Task || user(c) == "" {
+		return itemstore.ScopeWorkspace
+	}
+	return itemstore.ScopeUser
+}
+
+func scopeID(scope itemstore.Scope, c *phases.Context) (id string, ok bool) {
+	switch scope {
+	case itemstore.ScopeThread:
+		id = c.Conversation()
+	case itemstore.ScopeAgent:
+		id = c.AgentID
+	case itemstore.ScopeUser:
+		id = user(c)
+	case itemstore.ScopeWorkspace:
+		return "", true
+	}
+	return id, id != ""
+}
+
+// remark is a diagnostic that contains no user's text.
+func remark(code string, severity phases.Severity, message string) phases.Diagnostic {
+	return phases.Diagnostic{Code: code, Severity: severity, Message: message, SafeForUser: true}
+}
+
+func remarks(list []phases.Diagnostic) []phases.Contribution {
+	if len(list) == 0 {
+		return nil
+	}
+	return []phases.Contribution{&phases.Noop{Common: phases.Common{Domain: domain, Diagnostics: list}}}
+}
+
+// samePlugin reports whether two subscriptions belong to one plugin, whose name has no dot. Another plugin's
+// contributions to our domain do not count.
+func samePlugin(a, b string) bool {
+	plugin, _, _ := strings.Cut(a, ".")
+	return strings.HasPrefix(b+".", plugin+".")
 }

@@ -3,14 +3,13 @@ package memory
 import (
 	"testing"
 
-	"github.com/grapnelhq/grapnel/plugins/memory/toolset"
-	"github.com/grapnelhq/grapnel/store/storetest"
+	"github.com/grapnelhq/grapnel/internal/memory/toolset"
 )
 
 // TestPostgres: two processes share one memory on a server.
 func TestPostgres(t *testing.T) {
 	t.Parallel()
-	dsn := storetest.NewPostgres(t)
+	dsn := postgres.NewDSN(t)
 	one, other := configured(t, dsn, nil, nil), configured(t, dsn, nil, nil)
 	begin(t, one, ada("1")).whole("Remember that my dog is called Rex. I live in Graz.")
 	begin(t, other, ada("2")).whole("I live in Vienna.")

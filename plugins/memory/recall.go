@@ -4,56 +4,50 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
+	"github.com/grapnelhq/grapnel/internal/memory/itemstore"
+	"github.com/grapnelhq/grapnel/internal/memory/recall"
+	"github.com/grapnelhq/grapnel/internal/memory/turnpolicy"
 	"github.com/grapnelhq/grapnel/phases"
-	"github.com/grapnelhq/grapnel/plugins/memory/handover"
-	"github.com/grapnelhq/grapnel/plugins/memory/itemstore"
-	"github.com/grapnelhq/grapnel/plugins/memory/recall"
 	"github.com/grapnelhq/grapnel/sdk"
 )
 
-// The ids of the contexts that are handed on.
+// The ids of the contexts in which the recalls pass on what they found.
 const (
 	recallID       = "recall"
 	activeRecallID = "active_recall"
 )
 
-// around is about what the section writes around a memory: "- (workspace, instruction) ".
-const around = 28
-
-// Bounds of a recall plan.
 const (
-	maxPlan      = 16 << 10 // bytes
-	maxPlanQuery = 1_000    // bytes
+	// Bounds of a recall plan, in bytes.
+	maxPlan      = 16 << 10
+	maxPlanQuery = 1_000
+
+	// Bounds of what is decoded from a context.
+	maxPassedBytes = 64 << 10
+	maxPassedItems = 32
+	maxPassedID    = 64
 )
 
-// limits bound what one recall brings.
-func limits() recall.Limits { return recall.Limits{Around: around} }
+// limits count what the section writes around a memory, such as "- (workspace, instruction) ".
+func limits() recall.Limits { return recall.Limits{Around: 28} }
 
-// recall is the handler of the hook "recall".
 func (m *memory) recall(ctx context.Context, call *sdk.Call, in *phases.PrePromptContextInput) ([]phases.Contribution, error) {
 	p, _ := turnPolicy(call.Policies)
 	if !p.Recall.Allowed() || in.UserText.Value == "" {
-		return nil, nil // a text that is withheld was remarked on by the hook "policy"
+		return nil, nil // the hook "policy" reports a withheld text
 	}
-	var picked recall.Selection
-	err := m.db.use(ctx, func(s *itemstore.Store) error {
-		found, err := s.Recall(ctx, m.view(&call.Context), recall.Read(in.UserText.Value), m.clock(&call.Context))
-		picked = recall.Pick(found.Ranked, limits())
-		return err
-	})
+	ranked, err := m.rank(ctx, call, []string{in.UserText.Value})
 	if err != nil {
 		return nil, failure(err)
 	}
-	return handOn(recallID, "memory_recalled", picked, nil)
+	return passOn(recallID, "memory_recalled", recall.Pick(ranked[0], limits()), nil)
 }
 
-// activeRecall is the handler of the hook "active_recall".
 func (m *memory) activeRecall(ctx context.Context, call *sdk.Call, in *phases.PostPreflightInput) ([]phases.Contribution, error) {
 	p, _ := turnPolicy(call.Policies)
 	if !p.ActiveRecall.Allowed() {
@@ -63,26 +57,29 @@ func (m *memory) activeRecall(ctx context.Context, call *sdk.Call, in *phases.Po
 	if len(queries) == 0 {
 		return remarks(notes), nil
 	}
-	var answers [][]recall.Scored
-	err := m.db.use(ctx, func(s *itemstore.Store) error {
+	ranked, err := m.rank(ctx, call, queries)
+	if err != nil {
+		return nil, failure(err)
+	}
+	already, more := received(call, recallID)
+	return passOn(activeRecallID, "memory_actively_recalled", recall.Active(ranked, already.Items, limits()), append(notes, more...))
+}
+
+func (m *memory) rank(ctx context.Context, call *sdk.Call, queries []string) (ranked [][]recall.Scored, err error) {
+	err = m.db.use(ctx, func(s *itemstore.Store) error {
 		for _, q := range queries {
 			found, err := s.Recall(ctx, m.view(&call.Context), recall.Read(q), m.clock(&call.Context))
 			if err != nil {
 				return err
 			}
-			answers = append(answers, found.Ranked)
+			ranked = append(ranked, found.Ranked)
 		}
 		return nil
 	})
-	if err != nil {
-		return nil, failure(err)
-	}
-	parcel, more := received(call, recallID)
-	return handOn(activeRecallID, "memory_actively_recalled", recall.Active(answers, parcel.Recalled(), limits()), append(notes, more...))
+	return ranked, err
 }
 
-// queries are those of the host's plan, or of the user's text if there is no plan that
-// can be read.
+// queries are the host's plan or, without a valid one, made from the user's text.
 func (m *memory) queries(call *sdk.Call, in *phases.PostPreflightInput) ([]string, []phases.Diagnostic) {
 	var notes []phases.Diagnostic
 	switch plan := bytes.TrimSpace(in.RecallPlan); {
@@ -98,8 +95,7 @@ func (m *memory) queries(call *sdk.Call, in *phases.PostPreflightInput) ([]strin
 	return recall.Split(in.UserText.Value), notes
 }
 
-// parsePlan reads a host's recall plan, {"queries": ["…"]}, strictly. Of many queries
-// the first [recall.MaxQueries] count.
+// parsePlan reads a host's recall plan, {"queries": ["…"]}, strictly. Only the first [recall.MaxQueries] count.
 func parsePlan(data []byte) ([]string, error) {
 	if len(data) > maxPlan {
 		return nil, fmt.Errorf("more than %d bytes", maxPlan)
@@ -107,13 +103,8 @@ func parsePlan(data []byte) ([]string, error) {
 	var plan struct {
 		Queries []string `json:"queries"`
 	}
-	d := json.NewDecoder(bytes.NewReader(data))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&plan); err != nil {
-		return nil, fmt.Errorf(`want {"queries": ["…"]}: %s`, strings.TrimPrefix(err.Error(), "json: "))
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("more than one value")
+	if err := sdk.DecodeConfig(data, &plan); err != nil {
+		return nil, fmt.Errorf(`want {"queries": ["…"]}: %w`, err)
 	}
 	var queries []string
 	for i, q := range plan.Queries {
@@ -128,66 +119,90 @@ func parsePlan(data []byte) ([]string, error) {
 	return queries, nil
 }
 
-// handOn is the answer of a recall: what was selected, for later hooks only, and an
-// audit of it without any text.
-func handOn(id, event string, s recall.Selection, notes []phases.Diagnostic) ([]phases.Contribution, error) {
+// passOn is the answer of a recall: the selection as a context for later hooks only, and an audit of it without any
+// text.
+func passOn(id, event string, s recall.Selection, notes []phases.Diagnostic) ([]phases.Contribution, error) {
 	if len(s.Items) == 0 {
 		return remarks(notes), nil
 	}
-	parcel := handover.Of(s)
-	content, err := parcel.Encode()
-	if err != nil {
-		return nil, err
-	}
-	details, err := json.Marshal(auditOf(parcel))
+	content, err := json.Marshal(s) // one line without "<", so that no rule for prompts changes it
 	if err != nil {
 		return nil, err
 	}
 	hidden := false
 	c := &phases.PromptContext{
-		Common: phases.Common{ContributionID: id, Domain: domain, Diagnostics: notes}, Content: content, Render: &hidden,
+		Common: phases.Common{ContributionID: id, Domain: domain, Diagnostics: notes}, Content: string(content), Render: &hidden,
 	}
-	for _, item := range parcel.Items {
-		c.SourceRefs = append(c.SourceRefs, phases.SourceRef{Kind: "memory", ID: item.ID, Label: item.Scope + " " + item.Category})
+	type item struct {
+		ID     string  `json:"id"`
+		Score  float64 `json:"score"`
+		Pinned bool    `json:"pinned,omitempty"`
+	}
+	audit := struct {
+		Items   []item `json:"items"`
+		Omitted int    `json:"omitted,omitempty"`
+	}{Omitted: s.Omitted}
+	for _, i := range s.Items {
+		audit.Items = append(audit.Items, item{i.ID, i.Score, i.Pinned})
+		c.SourceRefs = append(c.SourceRefs, phases.SourceRef{Kind: "memory", ID: i.ID, Label: i.Scope + " " + i.Category})
+	}
+	details, err := json.Marshal(audit)
+	if err != nil {
+		return nil, err
 	}
 	return sdk.Reply(c, &phases.Audit{Common: phases.Common{ContributionID: id + "_audit", Domain: domain}, EventKind: event, Details: details, SafeForUser: true})
 }
 
-// recalledAudit is what the audit trail has of a recall.
-type recalledAudit struct {
-	Items []recalledItem `json:"items"`
-	Left  int            `json:"left,omitempty"`
-}
-
-// recalledItem is one memory of it.
-type recalledItem struct {
-	ID     string  `json:"id"`
-	Score  float64 `json:"score"`
-	Pinned bool    `json:"pinned,omitempty"`
-}
-
-func auditOf(p handover.Parcel) recalledAudit {
-	a := recalledAudit{Left: p.Left}
-	for _, i := range p.Items {
-		a.Items = append(a.Items, recalledItem{i.ID, i.Score, i.Pinned})
+// received returns what a recall of this turn has passed on. An unreadable context, such as one that the turn's
+// limits have cut, counts as nothing, with a remark.
+func received(call *sdk.Call, id string) (recall.Selection, []phases.Diagnostic) {
+	c := contextOf(call, id)
+	if c == nil || c.Render {
+		return recall.Selection{}, nil
 	}
-	return a
+	s, err := decodeSelection(c.Content)
+	if err != nil {
+		return recall.Selection{}, []phases.Diagnostic{remark("recall_unreadable", phases.SeverityWarning,
+			"the memories recalled by "+c.Owner+" did not arrive whole, because the turn's contexts exceed their limit, and are omitted")}
+	}
+	return s, nil
 }
 
-// received returns what a hook of this plugin has handed on under an id. What cannot be
-// read, such as a text that the turn's limits have cut, is nothing and a remark.
-func received(call *sdk.Call, id string) (handover.Parcel, []phases.Diagnostic) {
+func contextOf(call *sdk.Call, id string) *phases.ContextEntry {
 	for i := range call.Contexts {
-		c := &call.Contexts[i]
-		if c.Domain != domain || c.ContributionID != id || c.Render || !siblings(c.Owner, call.Subscription) {
+		if c := &call.Contexts[i]; c.Domain == domain && c.ContributionID == id && samePlugin(c.Owner, call.Subscription) {
+			return c
+		}
+	}
+	return nil
+}
+
+// decodeSelection reads what passOn encoded. It is input like any other, and refused whole.
+func decodeSelection(content string) (s recall.Selection, err error) {
+	if content == "" || len(content) > maxPassedBytes {
+		return s, fmt.Errorf("empty, or more than %d bytes", maxPassedBytes)
+	}
+	if err := sdk.DecodeConfig([]byte(content), &s); err != nil {
+		return recall.Selection{}, err
+	}
+	if len(s.Items) > maxPassedItems || s.Omitted < 0 {
+		return recall.Selection{}, fmt.Errorf("%d items and %d omitted", len(s.Items), s.Omitted)
+	}
+	for n, i := range s.Items {
+		var why string
+		switch {
+		case i.ID == "" || len(i.ID) > maxPassedID || strings.ContainsFunc(i.ID, func(r rune) bool { return r <= ' ' || r >= 0x7f }):
+			why = fmt.Sprintf("id: %q", i.ID)
+		case !slices.Contains(itemstore.Scopes(), itemstore.Scope(i.Scope)):
+			why = fmt.Sprintf("scope: %q", i.Scope)
+		case !slices.Contains(turnpolicy.Categories(), turnpolicy.Category(i.Category)):
+			why = fmt.Sprintf("category: %q", i.Category)
+		case strings.TrimSpace(i.Text) == "" || utf8.RuneCountInString(i.Text) > itemstore.MaxText:
+			why = "the text is empty or too long"
+		default:
 			continue
 		}
-		parcel, err := handover.Decode(c.Content)
-		if err != nil {
-			return handover.Parcel{}, []phases.Diagnostic{remark("recall_unreadable", phases.SeverityWarning,
-				"what "+c.Owner+" recalled did not arrive whole, for want of room among the turn's contexts, and is left out")}
-		}
-		return parcel, nil
+		return recall.Selection{}, fmt.Errorf("item %d: %s", n, why)
 	}
-	return handover.Parcel{}, nil
+	return s, nil
 }

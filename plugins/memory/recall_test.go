@@ -10,11 +10,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/grapnelhq/grapnel/internal/memory/itemstore"
+	"github.com/grapnelhq/grapnel/internal/memory/toolset"
+	"github.com/grapnelhq/grapnel/internal/memory/turnpolicy"
 	"github.com/grapnelhq/grapnel/phases"
-	"github.com/grapnelhq/grapnel/plugins/memory/handover"
-	"github.com/grapnelhq/grapnel/plugins/memory/itemstore"
-	"github.com/grapnelhq/grapnel/plugins/memory/toolset"
-	"github.com/grapnelhq/grapnel/plugins/memory/turnpolicy"
 	"github.com/grapnelhq/grapnel/sdk"
 )
 
@@ -40,11 +39,11 @@ func TestRecallLimits(t *testing.T) {
 	seed(t, dsn, items...)
 	p := configured(t, dsn, nil, nil)
 	x := begin(t, p, ada("1")).says("What about kiwi of Zanzibar in the warehouse?")
-	parcel, err := handover.Decode(x.contexts[0].Content)
-	if err != nil || len(parcel.Items) != 5 || parcel.Left == 0 {
-		t.Fatalf("%d items, %d left: %v", len(parcel.Items), parcel.Left, err)
+	passed, err := decodeSelection(x.contexts[0].Content)
+	if err != nil || len(passed.Items) != 5 || passed.Omitted == 0 {
+		t.Fatalf("%d items, %d left: %v", len(passed.Items), passed.Omitted, err)
 	}
-	for _, i := range parcel.Items {
+	for _, i := range passed.Items {
 		if n := utf8.RuneCountInString(i.Text); n > 280 || !i.Cut {
 			t.Errorf("%d characters", n)
 		}
@@ -56,7 +55,7 @@ func TestRecallLimits(t *testing.T) {
 	if c := x.contexts[0]; c.Render || c.Domain != domain || c.ContributionID != recallID || len(c.SourceRefs) != 5 {
 		t.Errorf("context %+v", c)
 	}
-	if s := x.section(); !strings.HasSuffix(s.Content, fmt.Sprintf("(not shown: %d more; memory_search finds them)", parcel.Left)) {
+	if s := x.section(); !strings.HasSuffix(s.Content, fmt.Sprintf("(not shown: %d more; memory_search finds them)", passed.Omitted)) {
 		t.Errorf("section %q", s.Content)
 	}
 }
@@ -236,7 +235,7 @@ func TestSectionRoom(t *testing.T) {
 		s := x.section()
 		switch {
 		case s == nil:
-			if diff := cmp.Diff(x.codes(), []string{"no_room"}); diff != "" {
+			if diff := cmp.Diff(x.codes(), []string{"budget_too_small"}); diff != "" {
 				t.Errorf("less %d: remarks (-got +want):\n%s", less, diff)
 			}
 		case (s.Cut != nil) != (len(s.SourceRefs) < all):

@@ -9,11 +9,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/grapnelhq/grapnel/internal/memory/itemstore"
+	"github.com/grapnelhq/grapnel/internal/memory/toolset"
+	"github.com/grapnelhq/grapnel/internal/memory/turnpolicy"
 	"github.com/grapnelhq/grapnel/phases"
-	"github.com/grapnelhq/grapnel/plugins/memory/handover"
-	"github.com/grapnelhq/grapnel/plugins/memory/itemstore"
-	"github.com/grapnelhq/grapnel/plugins/memory/toolset"
-	"github.com/grapnelhq/grapnel/plugins/memory/turnpolicy"
 	"github.com/grapnelhq/grapnel/sdk"
 )
 
@@ -67,7 +66,7 @@ func configured(tb testing.TB, dsn string, more map[string]any, host phases.Host
 
 // patientPlugin is the plugin, with time to open its database on a busy machine.
 func patientPlugin() *sdk.Plugin {
-	return plugin(&life{getenv: environment(nil), now: clock, openTime: time.Minute})
+	return newPlugin(&life{getenv: environment(nil), now: clock, openTime: time.Minute})
 }
 
 // ada is a turn of a user in a thread.
@@ -103,15 +102,15 @@ func begin(tb testing.TB, p *sdk.Plugin, c phases.Context) *turn {
 func (x *turn) dispatch(hook string, in phases.Input) []phases.Contribution {
 	x.tb.Helper()
 	res, err := x.plugin.Dispatch(x.tb.Context(), &phases.Dispatch{
-		Subscription: "memory." + hook, Hook: hook, Phase: in.Phase(), Context: x.context, Input: in, Policies: x.policies, Contexts: x.contexts,
-		Withheld: x.withheld, IdempotencyKey: x.context.TurnID + "/memory." + hook, Room: phases.Room{MaxChars: x.room}, Attempt: 1,
+		Subscription: "memory." + hook, Hook: hook, Phase: phases.PhaseOf(in), Context: x.context, Input: in, Policies: x.policies, Contexts: x.contexts,
+		Withheld: x.withheld, IdempotencyKey: x.context.TurnID + "/memory." + hook, Budget: phases.AnswerBudget{MaxChars: x.room}, Attempt: 1,
 	})
 	if err != nil {
 		x.errors = append(x.errors, err)
 		return nil
 	}
 	for _, c := range res.Contributions {
-		row, _ := phases.Standard().Lookup(in.Phase())
+		row, _ := phases.Standard().Lookup(phases.PhaseOf(in))
 		if err := phases.ValidateContribution(c, row); err != nil {
 			x.tb.Errorf("%s: %v", hook, err)
 		}
@@ -153,11 +152,11 @@ func (x *turn) recalled() []string {
 	x.tb.Helper()
 	var all []string
 	for _, c := range x.contexts {
-		parcel, err := handover.Decode(c.Content)
+		s, err := decodeSelection(c.Content)
 		if err != nil {
 			x.tb.Fatal(err)
 		}
-		for _, i := range parcel.Items {
+		for _, i := range s.Items {
 			all = append(all, i.Text)
 		}
 	}

@@ -9,12 +9,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/grapnelhq/grapnel/internal/memory/itemstore"
+	"github.com/grapnelhq/grapnel/internal/memory/toolset"
+	"github.com/grapnelhq/grapnel/internal/memory/turnpolicy"
+	"github.com/grapnelhq/grapnel/internal/storetest"
 	"github.com/grapnelhq/grapnel/phases"
-	"github.com/grapnelhq/grapnel/plugins/memory/itemstore"
-	"github.com/grapnelhq/grapnel/plugins/memory/toolset"
-	"github.com/grapnelhq/grapnel/plugins/memory/turnpolicy"
+	"github.com/grapnelhq/grapnel/plugins/memory"
 	"github.com/grapnelhq/grapnel/runtime"
-	"github.com/grapnelhq/grapnel/store/storetest"
 )
 
 // keep stores facts of a workspace, and forgets all that it had before.
@@ -52,7 +53,7 @@ func keep(t *testing.T, dsn, workspace string, texts []string) {
 // tool finds, with scores. The turn fails, so that nothing counts as used.
 func seen(t *testing.T, eng *runtime.Engine, says string) string {
 	t.Helper()
-	turn, err := eng.BeginTurn(t.Context(), phases.Turn{
+	turn, err := eng.BeginTurn(t.Context(), phases.Context{
 		WorkspaceID: "w", ThreadID: "t", Mode: phases.ModeAgent, Actor: phases.Actor{Kind: "user", ID: "ada"}, Now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC),
 	})
 	if err != nil {
@@ -61,7 +62,7 @@ func seen(t *testing.T, eng *runtime.Engine, says string) string {
 	text := phases.T(says)
 	for _, in := range []phases.Input{&phases.PrePolicyInput{UserText: text}, &phases.PrePromptContextInput{UserText: text}, &phases.PreToolsInput{ToolCalling: true}} {
 		if out, err := turn.Dispatch(t.Context(), in); err != nil || out.Error != nil {
-			t.Fatalf("%s: %v, %v", in.Phase(), err, out)
+			t.Fatalf("%s: %v, %v", phases.PhaseOf(in), err, out)
 		}
 	}
 	compiled, err := turn.Compile(t.Context(), runtime.CompileInput{UserText: says, ToolCalling: true})
@@ -85,7 +86,7 @@ func seen(t *testing.T, eng *runtime.Engine, says string) string {
 func TestOtherWorkspaces(t *testing.T) {
 	for name, newDSN := range map[string]func(*testing.T) string{
 		"sqlite":   func(t *testing.T) string { return storetest.SQLite(t) },
-		"postgres": storetest.NewPostgres,
+		"postgres": func(t *testing.T) string { return memory.NewPostgres(t) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			place(t)

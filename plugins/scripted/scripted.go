@@ -3,12 +3,11 @@
 // plugin, and for tests. Any number of instances may run, each under a name of
 // its own.
 //
-// It is not a template language: an answer is fixed text. Start reading at
-// [New]; the configuration is a list of [Hook].
+// It is not a template language: an answer is fixed text. Start reading at [New]; the
+// configuration is a list of [Hook].
 package scripted
 
 import (
-	"bytes"
 	"context"
 	_ "embed" // for the schema
 	"encoding/json"
@@ -78,15 +77,12 @@ func New() *sdk.Plugin {
 	}
 }
 
-// configure turns the configuration into hooks.
 func configure(_ context.Context, c *phases.Configuration) (sdk.Setup, error) {
 	var cfg struct {
 		Hooks []json.RawMessage `json:"hooks"`
 	}
-	if len(c.Config) > 0 {
-		if err := strict(c.Config, &cfg); err != nil {
-			return sdk.Setup{}, &phases.ConfigError{Message: err.Error()}
-		}
+	if err := sdk.DecodeConfig(c.Config, &cfg); err != nil {
+		return sdk.Setup{}, err
 	}
 	var setup sdk.Setup
 	seen := map[string]int{}
@@ -105,12 +101,11 @@ func configure(_ context.Context, c *phases.Configuration) (sdk.Setup, error) {
 // are the indices of those before it, by id.
 func decodeHook(pointer string, raw json.RawMessage, seen map[string]int) (*Hook, error) {
 	var h Hook
-	if err := strict(raw, &h); err != nil {
-		member, err := blame(raw, err)
-		return nil, &phases.ConfigError{Pointer: pointer + member, Message: err.Error()}
+	if err := sdk.DecodeConfig(raw, &h); err != nil {
+		return nil, blame(pointer, raw, err)
 	}
 	if first, dup := seen[h.ID]; dup {
-		return nil, &phases.ConfigError{Pointer: pointer + "/id", Message: fmt.Sprintf("the hook %q is there twice, first as hooks[%d]", h.ID, first)}
+		return nil, &phases.ConfigError{Pointer: pointer + "/id", Message: fmt.Sprintf("the hook %q is a duplicate of hooks[%d]", h.ID, first)}
 	}
 	if err := check(&h); err != nil {
 		return nil, &phases.ConfigError{Pointer: pointer, Message: err.Error()}
@@ -118,33 +113,26 @@ func decodeHook(pointer string, raw json.RawMessage, seen map[string]int) (*Hook
 	return &h, nil
 }
 
-// strict decodes JSON and refuses unknown fields.
-func strict(raw json.RawMessage, v any) error {
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(v); err != nil {
-		return errors.New(strings.TrimPrefix(err.Error(), "json: "))
-	}
-	return nil
-}
-
-// blame finds the member of a hook that cannot be decoded: the first that cannot
-// when it is alone. Decoders of single values do not know where they stand.
-func blame(raw json.RawMessage, whole error) (pointer string, err error) {
+// blame finds the member of a hook that cannot be decoded: the first that fails alone.
+// Decoders of single values do not know their place.
+func blame(pointer string, raw json.RawMessage, whole error) error {
+	member := ""
 	var members map[string]json.RawMessage
-	if json.Unmarshal(raw, &members) != nil {
-		return "", whole
-	}
+	_ = json.Unmarshal(raw, &members) // without members the whole hook is to blame
 	for _, name := range slices.Sorted(maps.Keys(members)) {
 		alone, err := json.Marshal(map[string]json.RawMessage{name: members[name]})
-		if err == nil {
-			err = strict(alone, new(Hook))
-		}
 		if err != nil {
-			return "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(name), err // RFC 6901
+			continue
+		}
+		if err := sdk.DecodeConfig(alone, new(Hook)); err != nil {
+			member, whole = "/"+strings.NewReplacer("~", "~0", "/", "~1").Replace(name), err // RFC 6901
+			break
 		}
 	}
-	return "", whole
+	if config, ok := errors.AsType[*phases.ConfigError](whole); ok {
+		return &phases.ConfigError{Pointer: pointer + member, Message: config.Message}
+	}
+	return whole
 }
 
 // check finds the mistakes of one hook while its place in the file is known. A
@@ -157,7 +145,6 @@ func check(h *Hook) error {
 	return errors.Join(phases.ValidateHook(&hook, phases.Standard())...)
 }
 
-// proposal is the hook as the validator sees it.
 func (h *Hook) proposal() phases.Hook {
 	return phases.Hook{
 		Name: h.ID, Phase: h.Phase, Kinds: h.kinds(), Role: h.Role, Needs: h.needs(), Priority: h.Priority, After: h.After, Before: h.Before, When: h.When,
@@ -166,8 +153,6 @@ func (h *Hook) proposal() phases.Hook {
 	}
 }
 
-// needs are what the script says, or nothing: the answer is the same whatever is
-// there to see.
 func (h *Hook) needs() []string {
 	if len(h.Needs) == 0 {
 		return []string{phases.NeedsNothing}
@@ -175,13 +160,12 @@ func (h *Hook) needs() []string {
 	return h.Needs
 }
 
-// kinds are those of the answer and the fallback.
 func (h *Hook) kinds() []phases.Kind {
 	var kinds []phases.Kind
 	seen := map[phases.Kind]bool{}
 	for _, list := range []phases.Contributions{h.Respond, h.Fallback} {
 		for _, c := range list {
-			if k := c.Kind(); !seen[k] {
+			if k := phases.KindOf(c); !seen[k] {
 				seen[k] = true
 				kinds = append(kinds, k)
 			}
@@ -190,7 +174,6 @@ func (h *Hook) kinds() []phases.Kind {
 	return kinds
 }
 
-// hook is the subscription with its handler.
 func (h *Hook) hook() sdk.Hook {
 	return sdk.Hook{
 		Name: h.ID, Doc: "scripted", Phase: h.Phase, Kinds: h.kinds(), Role: h.Role, Needs: h.needs(), Priority: h.Priority, After: h.After, Before: h.Before,
@@ -200,7 +183,6 @@ func (h *Hook) hook() sdk.Hook {
 	}
 }
 
-// answer waits, fails or responds.
 func (h *Hook) answer(ctx context.Context, _ *sdk.Call, _ phases.Input) ([]phases.Contribution, error) {
 	if h.Delay > 0 {
 		timer := time.NewTimer(h.Delay.D())

@@ -180,7 +180,7 @@ func TestMistakes(t *testing.T) {
 		{"failure policy", `{"hooks":[{"id":"h","phase":"session.end","on_failure":"open"}]}`, "/hooks/0/on_failure", `unknown failure policy "open"`},
 		{"unknown phase", `{"hooks":[{"id":"h","phase":"session.ends"}]}`, "/hooks/0", `unknown phase "session.ends" (did you mean "session.end"?)`},
 		{"no id", `{"hooks":[{"phase":"session.end"}]}`, "/hooks/0", `name ""`},
-		{"id twice", `{"hooks":[{"id":"h","phase":"session.end"},{"id":"h","phase":"turn.post_turn"}]}`, "/hooks/1/id", `the hook "h" is there twice, first as hooks[0]`},
+		{"id twice", `{"hooks":[{"id":"h","phase":"session.end"},{"id":"h","phase":"turn.post_turn"}]}`, "/hooks/1/id", `the hook "h" is a duplicate of hooks[0]`},
 		{"kind of another phase", `{"hooks":[{"id":"h","phase":"session.end","respond":[{"kind":"decision","verdict":"deny"}]}]}`, "/hooks/0", "does not take decision"},
 		{"fallback without contributions", `{"hooks":[{"id":"h","phase":"session.end","on_failure":"fallback"}]}`, "/hooks/0", "no fallback contributions"},
 	}

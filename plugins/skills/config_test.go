@@ -12,25 +12,25 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/google/jsonschema-go/jsonschema"
 
+	"github.com/grapnelhq/grapnel/internal/skillset"
 	"github.com/grapnelhq/grapnel/phases"
-	"github.com/grapnelhq/grapnel/plugins/skills/skillset"
 )
 
 func TestConfigMistakes(t *testing.T) {
 	t.Parallel()
-	many := `{"folders":["` + strings.Join(strings.Split(strings.Repeat("x", maxConfigFolders+1), ""), `/a","b/`) + `"]}`
+	many := `{"directories":["` + strings.Join(strings.Split(strings.Repeat("x", maxConfigDirectories+1), ""), `/a","b/`) + `"]}`
 	tests := []struct{ name, in, pointer, message string }{
 		{"no object", `[]`, "", "cannot unmarshal"},
-		{"unknown key", `{"folder":["x"]}`, "", `unknown field "folder"`},
-		{"parent", `{"folders":["a","../b"]}`, "/folders/1", "neither a path below the working folder"},
-		{"working folder itself", `{"folders":["."]}`, "/folders/0", "neither a path below the working folder"},
-		{"empty folder", `{"folders":[""]}`, "/folders/0", "neither a path below the working folder"},
-		{"out of home", `{"folders":["~/../x"]}`, "/folders/0", "neither a path below the working folder"},
-		{"NUL", `{"folders":["a\u0000"]}`, "/folders/0", "neither a path below the working folder"},
-		{"twice", `{"folders":["a","b","a"]}`, "/folders/2", `"a" is there twice`},
-		{"too many", many, "/folders", "at most 16"},
-		{"home is unknown", `{"folders":["a","~/skills"]}`, "/folders/1", "env: {pass: [HOME]}"},
-		{"marker with a folder", `{"markers":["a/b"]}`, "/markers/0", "not a plain file name"},
+		{"unknown key", `{"directory":["x"]}`, "", `unknown field "directory"`},
+		{"parent", `{"directories":["a","../b"]}`, "/directories/1", "neither a path below the working directory"},
+		{"working directory itself", `{"directories":["."]}`, "/directories/0", "neither a path below the working directory"},
+		{"empty directory", `{"directories":[""]}`, "/directories/0", "neither a path below the working directory"},
+		{"out of home", `{"directories":["~/../x"]}`, "/directories/0", "neither a path below the working directory"},
+		{"NUL", `{"directories":["a\u0000"]}`, "/directories/0", "neither a path below the working directory"},
+		{"twice", `{"directories":["a","b","a"]}`, "/directories/2", `"a" is there twice`},
+		{"too many", many, "/directories", "at most 16"},
+		{"home is unknown", `{"directories":["a","~/skills"]}`, "/directories/1", "env: {pass: [HOME]}"},
+		{"marker with a directory", `{"markers":["a/b"]}`, "/markers/0", "not a plain file name"},
 		{"slug", `{"include":["ok","No"]}`, "/include/1", "not a skill's slug"},
 		{"wildcard inside", `{"exclude":["a*b"]}`, "/exclude/0", "not a skill's slug"},
 		{"fewer than none", `{"max_active_bodies":-1}`, "/max_active_bodies", "less than 0"},
@@ -49,42 +49,39 @@ func TestConfigMistakes(t *testing.T) {
 	}
 }
 
-func TestSettings(t *testing.T) {
+func TestOptions(t *testing.T) {
 	t.Parallel()
-	defaults := Settings{
-		Options:         skillset.Options{Folders: []string{".agents/skills", ".claude/skills"}, Markers: []string{".git", ".jj", ".hg"}},
-		MaxActiveBodies: 3, MaxChars: 12_000,
-	}
-	set := func(change func(*Settings)) Settings {
-		s := defaults
-		change(&s)
-		return s
-	}
+	dirs, markers := []string{".agents/skills", ".claude/skills"}, []string{".git", ".jj", ".hg"}
 	tests := []struct {
-		name, in string
-		env      map[string]string
-		want     Settings
+		name, in      string
+		env           map[string]string
+		want          skillset.Options
+		bodies, chars int
 	}{
-		{"nothing", "", nil, defaults},
-		{"home", "{}", map[string]string{"HOME": "/h/"}, set(func(s *Settings) { s.Options.Home = "/h" })},
-		{"odd home", "{}", map[string]string{"HOME": "h"}, defaults},
+		{"nothing", "", nil, skillset.Options{Directories: dirs, Markers: markers}, 3, 12_000},
+		{"home", "{}", map[string]string{"HOME": "/h/"}, skillset.Options{Directories: dirs, Markers: markers, Home: "/h"}, 3, 12_000},
+		{"odd home", "{}", map[string]string{"HOME": "h"}, skillset.Options{Directories: dirs, Markers: markers}, 3, 12_000},
 		{
-			"everything", `{"folders":["x/y","~/s","/abs"],"markers":[],"include":["a*"],"exclude":["ab"],"max_active_bodies":0,"max_chars":500}`,
+			"everything", `{"directories":["x/y","~/s","/abs"],"markers":[],"include":["a*"],"exclude":["ab"],"max_active_bodies":0,"max_chars":500}`,
 			map[string]string{"HOME": "/h"},
-			Settings{Options: skillset.Options{Folders: []string{"x/y", "/h/s", "/abs"}, Markers: []string{}, Home: "/h"}, MaxChars: 500},
+			skillset.Options{Directories: []string{"x/y", "/h/s", "/abs"}, Markers: []string{}, Home: "/h"},
+			0, 500,
 		},
-		{"no folders", `{"folders":[]}`, nil, set(func(s *Settings) { s.Options.Folders = []string{} })},
+		{"no directories", `{"directories":[]}`, nil, skillset.Options{Directories: []string{}, Markers: markers}, 3, 12_000},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			c, err := ParseConfig(json.RawMessage(tt.in))
+			c, err := parseConfig(json.RawMessage(tt.in))
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, err := c.Settings(environment(tt.env))
-			if diff := cmp.Diff(got, tt.want, cmpopts.IgnoreFields(skillset.Options{}, "Keep")); diff != "" || err != nil {
+			got, err := c.options(environment(tt.env))
+			if diff := cmp.Diff(got, tt.want, cmpopts.IgnoreFields(skillset.Options{}, "Keep"), cmpopts.EquateEmpty()); diff != "" || err != nil {
 				t.Errorf("%v (-got +want)\n%s", err, diff)
+			}
+			if c.MaxActiveBodies != tt.bodies || c.MaxChars != tt.chars {
+				t.Errorf("limits %d and %d, want %d and %d", c.MaxActiveBodies, c.MaxChars, tt.bodies, tt.chars)
 			}
 		})
 	}
@@ -102,7 +99,7 @@ func TestKeep(t *testing.T) {
 		{`{"include":[]}`, ""},
 		{`{"exclude":["*"]}`, ""},
 	} {
-		c, err := ParseConfig(json.RawMessage(tt.in))
+		c, err := parseConfig(json.RawMessage(tt.in))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -122,7 +119,7 @@ func TestSchema(t *testing.T) {
 		t.Fatal(err)
 	}
 	var names, known []string
-	for f := range reflect.TypeFor[Config]().Fields() {
+	for f := range reflect.TypeFor[config]().Fields() {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		names = append(names, name)
 	}
@@ -134,12 +131,12 @@ func TestSchema(t *testing.T) {
 	if diff := cmp.Diff(known, names); diff != "" {
 		t.Errorf("keys (-schema +type)\n%s", diff)
 	}
-	s, err := (&Config{}).Settings(environment(nil))
+	c, err := parseConfig(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for key, want := range map[string]any{
-		"folders": s.Options.Folders, "markers": s.Options.Markers, "exclude": []string{}, "max_active_bodies": s.MaxActiveBodies, "max_chars": s.MaxChars,
+		"directories": c.Directories, "markers": c.Markers, "exclude": []string{}, "max_active_bodies": c.MaxActiveBodies, "max_chars": c.MaxChars,
 	} {
 		data, err := json.Marshal(want)
 		if err != nil {
@@ -155,8 +152,8 @@ func TestSchema(t *testing.T) {
 		t.Fatal(err)
 	}
 	for in, ok := range map[string]bool{
-		`{}`: true, `{"folders":["a","/b"],"markers":[],"include":["a-b*","*"],"exclude":[],"max_active_bodies":0,"max_chars":500}`: true,
-		`[]`: false, `{"x":1}`: false, `{"folders":["a","a"]}`: false, `{"folders":[""]}`: false, `{"include":["A"]}`: false,
+		`{}`: true, `{"directories":["a","/b"],"markers":[],"include":["a-b*","*"],"exclude":[],"max_active_bodies":0,"max_chars":500}`: true,
+		`[]`: false, `{"x":1}`: false, `{"directories":["a","a"]}`: false, `{"directories":[""]}`: false, `{"include":["A"]}`: false,
 		`{"max_active_bodies":-1}`: false, `{"max_chars":499}`: false, `{"max_chars":1.5}`: false,
 	} {
 		var value any
@@ -166,16 +163,16 @@ func TestSchema(t *testing.T) {
 		if err := resolved.Validate(value); (err == nil) != ok {
 			t.Errorf("the schema says of %s: %v", in, err)
 		}
-		if _, err := ParseConfig([]byte(in)); (err == nil) != ok {
-			t.Errorf("ParseConfig says of %s: %v", in, err)
+		if _, err := parseConfig([]byte(in)); (err == nil) != ok {
+			t.Errorf("parseConfig says of %s: %v", in, err)
 		}
 	}
 }
 
 func FuzzParseConfig(f *testing.F) {
-	f.Add([]byte(`{"folders":["~/x"],"include":["a*"],"max_chars":900}`))
+	f.Add([]byte(`{"directories":["~/x"],"include":["a*"],"max_chars":900}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		c, err := ParseConfig(data)
+		c, err := parseConfig(data)
 		if err != nil {
 			if _, ok := errors.AsType[*phases.ConfigError](err); !ok {
 				t.Fatalf("%T: %v", err, err)
@@ -186,12 +183,12 @@ func FuzzParseConfig(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := ParseConfig(out); err != nil {
+		if _, err := parseConfig(out); err != nil {
 			t.Fatalf("%s is refused: %v", out, err)
 		}
-		s, err := c.Settings(environment(map[string]string{"HOME": "/h"}))
-		if err != nil || slices.ContainsFunc(s.Options.Folders, func(f string) bool { return strings.HasPrefix(f, "~/") }) {
-			t.Fatalf("%v, %q", err, s.Options.Folders)
+		o, err := c.options(environment(map[string]string{"HOME": "/h"}))
+		if err != nil || slices.ContainsFunc(o.Directories, func(f string) bool { return strings.HasPrefix(f, "~/") }) {
+			t.Fatalf("%v, %q", err, o.Directories)
 		}
 	})
 }

@@ -13,12 +13,13 @@ import (
 	"github.com/grapnelhq/grapnel/builtin"
 	"github.com/grapnelhq/grapnel/config"
 	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/plugins/skills"
 	"github.com/grapnelhq/grapnel/runtime"
 )
 
 // TestMain makes the test binary also the plugin that these tests start.
 func TestMain(m *testing.M) {
-	builtin.Main()
+	builtin.Main(skills.New)
 	goleak.VerifyTestMain(m)
 }
 
@@ -42,13 +43,13 @@ func documented(t *testing.T, lang string) string {
 func engine(t *testing.T, text string) *runtime.Engine {
 	t.Helper()
 	// A socket needs a short path.
-	dir, err := os.MkdirTemp("", "sk") //nolint:usetesting // the test's own folder has a long name
+	dir, err := os.MkdirTemp("", "sk") //nolint:usetesting // the test's own directory has a long name
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) }) // only litter in a temporary folder
+	t.Cleanup(func() { _ = os.RemoveAll(dir) }) // only litter in a temporary directory
 	t.Setenv("XDG_RUNTIME_DIR", dir)
-	launches, err := builtin.Launches()
+	launches, err := builtin.Plugins{skills.New}.Launches()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,7 +128,7 @@ func prompt(t *testing.T, turn *runtime.Turn) *runtime.Compiled {
 // Not parallel: engine sets a variable of the environment.
 func TestTurns(t *testing.T) {
 	eng, dir := engine(t, documented(t, "yaml")), tree(t)
-	where := phases.Turn{WorkspaceID: "w", ThreadID: "t", TurnID: "1", SessionID: "s", Dir: dir}
+	where := phases.Context{WorkspaceID: "w", ThreadID: "t", TurnID: "1", SessionID: "s", Dir: dir}
 	turn, err := eng.BeginTurn(t.Context(), where)
 	if err != nil {
 		t.Fatal(err)
@@ -187,7 +188,7 @@ func TestTurns(t *testing.T) {
 // TestWithoutGrants: nothing is there that the operator did not allow.
 func TestWithoutGrants(t *testing.T) {
 	eng, dir := engine(t, "version: 1\nplugins: [{name: skills, builtin: skills, grants: {contribute: [prompt_section]}}]\n"), tree(t)
-	done, err := eng.CompileTurn(t.Context(), phases.Turn{ThreadID: "t", TurnID: "1", Dir: dir}, runtime.CompileInput{ToolCalling: true})
+	done, err := eng.CompileTurn(t.Context(), phases.Context{ThreadID: "t", TurnID: "1", Dir: dir}, runtime.CompileInput{ToolCalling: true})
 	if err != nil {
 		t.Fatal(err)
 	}

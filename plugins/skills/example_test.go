@@ -18,13 +18,13 @@ func Example() {
 		return
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	folder := filepath.Join(dir, ".agents", "skills", "release")
-	if err := os.MkdirAll(folder, 0o700); err != nil {
+	directory := filepath.Join(dir, ".agents", "skills", "release")
+	if err := os.MkdirAll(directory, 0o700); err != nil {
 		fmt.Println(err)
 		return
 	}
 	text := "---\nname: release\ndescription: How to cut a release.\n---\n\n1. Update the changelog.\n"
-	if err := os.WriteFile(filepath.Join(folder, "SKILL.md"), []byte(text), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(directory, "SKILL.md"), []byte(text), 0o600); err != nil {
 		fmt.Println(err)
 		return
 	}

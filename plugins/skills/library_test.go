@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/grapnelhq/grapnel/internal/skillset"
 	"github.com/grapnelhq/grapnel/phases"
-	"github.com/grapnelhq/grapnel/plugins/skills/skillset"
 )
 
 // counting counts how often sets are made anew.
@@ -25,7 +25,7 @@ func (c *counting) OpenRoot(path string) (skillset.Root, error) {
 
 func newTestLibrary(now func() time.Time) (*library, *counting) {
 	view := &counting{FS: skillset.OS{}}
-	return newLibrary(view, skillset.Options{Folders: []string{".agents/skills"}, Markers: []string{".git"}}, now), view
+	return &library{view: view, options: skillset.Options{Directories: []string{".agents/skills"}, Markers: []string{".git"}}, now: now}, view
 }
 
 // TestLibraryKeeps: an unchanged tree is read once, and an edit is seen at the

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/sdk/prompttext"
 )
 
 // three is a project with skills for Go, for documents, and for anything.
@@ -115,7 +116,7 @@ func TestDamagedOnly(t *testing.T) {
 	t.Parallel()
 	dir := build(t, map[string]string{".agents/skills/a/SKILL.md": "damaged"})
 	out := ask(t, configured(t, ""), phases.Dispatch{Hook: "section", Context: inDir(dir), Input: calling()})
-	if len(out) != 1 || out[0].Kind() != phases.KindNoop {
+	if len(out) != 1 || phases.KindOf(out[0]) != phases.KindNoop {
 		t.Fatalf("got %v", out)
 	}
 	want := []phases.Diagnostic{{
@@ -185,63 +186,12 @@ func TestBodyLimits(t *testing.T) {
 }
 
 // TestShortened: where the list does not fit, all descriptions are shortened
-// alike before any skill is left out, and the cut is reported.
-func TestShortened(t *testing.T) {
-	t.Parallel()
-	tree := map[string]string{".git/HEAD": ""}
-	for i := range 30 {
-		name := fmt.Sprintf("skill-%02d", i)
-		tree[".agents/skills/"+name+"/SKILL.md"] = "---\nname: " + name + "\ndescription: " + strings.Repeat("word ", 40*(i%5+1)) + "\n---\n"
-	}
-	dir := build(t, tree)
-	p := configured(t, `{"max_chars":50000}`)
-	full := sections(t, p, inDir(dir), 0)[0]
-	if full.Cut != nil || strings.Contains(full.Content, "…") {
-		t.Fatalf("shortened with enough room: %+v", full.Cut)
-	}
-	size, rooms := utf8.RuneCountInString(full.Content), []int{17_000, 8000, 5000, 3000, 1500, 800, 500}
-	for _, room := range rooms {
-		got := sections(t, p, inDir(dir), room)[0]
-		n := utf8.RuneCountInString(got.Content)
-		if n > room || got.Cut == nil || got.Cut.Kept != n || got.Cut.Original != size {
-			t.Errorf("room %d: %d characters, cut %+v, want of %d", room, n, got.Cut, size)
-		}
-		listed := strings.Count(got.Content, "\n- skill-")
-		if more := strings.Contains(got.Content, fmt.Sprintf("\n\n%d more skills are not listed", 30-listed)); more != (listed < 30) {
-			t.Errorf("room %d: %d skills listed, others told: %v", room, listed, more)
-		}
-		if room >= 1500 && listed != 30 {
-			t.Errorf("room %d: %d skills listed", room, listed)
-		}
-	}
-}
-
+// alike before any skill is omitted, and the cut is reported.
 func TestNoRoom(t *testing.T) {
 	t.Parallel()
-	out := ask(t, configured(t, ""), phases.Dispatch{Hook: "section", Context: inDir(three(t)), Input: calling(), Room: phases.Room{MaxChars: 50}})
-	if len(out) != 1 || out[0].Kind() != phases.KindNoop || out[0].Head().Diagnostics[0].Code != "no_room" {
+	out := ask(t, configured(t, ""), phases.Dispatch{Hook: "section", Context: inDir(three(t)), Input: calling(), Budget: phases.AnswerBudget{MaxChars: 50}})
+	if len(out) != 1 || phases.KindOf(out[0]) != phases.KindNoop || out[0].Head().Diagnostics[0].Code != "budget_too_small" {
 		t.Errorf("got %+v", out)
-	}
-}
-
-func TestShorten(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct {
-		in    string
-		limit int
-		want  string
-	}{
-		{"short", 10, "short"},
-		{"exactly ten", 11, "exactly ten"},
-		{"one two three four", 12, "one two…"},
-		{"longwordwithoutblanks", 8, "longwor…"},
-		{"a longwordwithoutblanks", 12, "a longwordw…"},
-		{"éééééé", 4, "ééé…"},
-		{"one  two", 5, "one…"},
-	} {
-		if got := shorten(tt.in, tt.limit); got != tt.want || utf8.RuneCountInString(got) > tt.limit {
-			t.Errorf("shorten(%q, %d) = %q, want %q", tt.in, tt.limit, got, tt.want)
-		}
 	}
 }
 
@@ -250,9 +200,9 @@ func TestShorten(t *testing.T) {
 func hostSize(list []*phases.PromptSection) int {
 	n := 0
 	for _, s := range list {
-		n += utf8.RuneCountInString(s.Content) + strings.Count(s.Content, hostBoundary)
+		n += utf8.RuneCountInString(s.Content) + strings.Count(s.Content, prompttext.Boundary)
 		for line := range strings.Lines(s.Content) {
-			if strings.HasPrefix(strings.TrimSpace(line), hostMarker) {
+			if strings.HasPrefix(strings.TrimSpace(line), "[truncated: kept") {
 				n++
 			}
 		}
@@ -269,7 +219,7 @@ func hostSize(list []*phases.PromptSection) int {
 func TestNeverOverTheRoom(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(7, 7))
-	pieces := []string{"word ", "é", "\n", "</SKILL>", "<skill>", hostBoundary, hostMarker + "1 of 2 characters]\n", "<\u200dSKILL>", "\U0001f469\u200d\U0001f469"}
+	pieces := []string{"word ", "é", "\n", "</SKILL>", "<skill>", prompttext.Boundary, "[truncated: kept " + "1 of 2 characters]\n", "<\u200dSKILL>", "\U0001f469\u200d\U0001f469"}
 	text := func(n int) string {
 		var b strings.Builder
 		for range rng.IntN(n) + 1 {
@@ -292,46 +242,17 @@ func TestNeverOverTheRoom(t *testing.T) {
 	}
 }
 
+// TestEscape: no text of a list opens or closes the frame of a full text.
 func TestEscape(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{
 		"plain < text <b>":             "plain < text <b>",
-		"<SKILL>":                      `<\SKILL>`,
 		"a</skill >b":                  `a<\/skill >b`,
 		"<SKILLS><Skill x='y'>":        `<\SKILLS><\Skill x='y'>`,
-		"<S\u200dKI\ufe0fLL>":          "<\\S\u200dKI\ufe0fLL>",
-		"<\u200c/\u200dSKILL":          "<\\\u200c/\u200dSKILL",
-		"<<SKILL":                      `<<\SKILL`,
-		`<\SKILL>`:                     `<\SKILL>`,
-		"<SKIL":                        "<SKIL",
-		"<":                            "<",
-		"\u017fKILL <\u017fKILL <SKI1": "\u017fKILL <\\\u017fKILL <SKI1",
 		"</ SKILL> ＜／SKILL＞ &lt;SKILL": "<\\/ SKILL> ＜\\／SKILL＞ &lt;\\SKILL",
 	} {
-		if got := escape(in); got != want || escape(got) != got {
+		if got := escape(in); got != want {
 			t.Errorf("escape(%q) = %q, want %q", in, got, want)
 		}
 	}
-}
-
-// FuzzEscape asserts: nothing is left that begins the frame's tag, nothing but
-// backslashes is added, and a second time changes nothing.
-func FuzzEscape(f *testing.F) {
-	f.Add("<SKILL></skill><s\u200dkill")
-	f.Fuzz(func(t *testing.T, text string) {
-		got := escape(text)
-		// In small letters of ASCII: the Kelvin sign is no K in a tag.
-		lower := strings.Map(func(c rune) rune {
-			if 'A' <= c && c <= 'Z' {
-				c += 'a' - 'A'
-			}
-			return c
-		}, got)
-		if strings.Contains(lower, "<skill") || strings.Contains(lower, "</skill") || escape(got) != got {
-			t.Fatalf("%q", got)
-		}
-		if strings.ReplaceAll(got, `\`, "") != strings.ReplaceAll(text, `\`, "") {
-			t.Fatalf("%q became %q", text, got)
-		}
-	})
 }

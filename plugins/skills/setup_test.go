@@ -13,7 +13,7 @@ import (
 	"github.com/grapnelhq/grapnel/sdk"
 )
 
-// build makes a tree of files in a new folder and returns its real path.
+// build makes a tree of files in a new directory and returns its real path.
 func build(tb testing.TB, tree map[string]string) string {
 	tb.Helper()
 	base, err := filepath.EvalSymlinks(tb.TempDir())
@@ -26,7 +26,7 @@ func build(tb testing.TB, tree map[string]string) string {
 	return base
 }
 
-// write makes a file and its folders.
+// write makes a file and its directories.
 func write(tb testing.TB, path, text string) {
 	tb.Helper()
 	err := os.MkdirAll(filepath.Dir(path), 0o755)
@@ -75,7 +75,7 @@ func configured(tb testing.TB, config string) *sdk.Plugin {
 	return p
 }
 
-// inDir is a context of a thread in a folder.
+// inDir is a context of a thread in a directory.
 func inDir(dir string) phases.Context {
 	return phases.Context{WorkspaceID: "w", ThreadID: "t", SessionID: "s", Dir: dir}
 }
@@ -88,7 +88,7 @@ func calling() *phases.PrePromptCompileInput {
 // ask dispatches one hook.
 func ask(tb testing.TB, p *sdk.Plugin, d phases.Dispatch) []phases.Contribution {
 	tb.Helper()
-	d.Subscription, d.Phase = "skills."+d.Hook, d.Input.Phase()
+	d.Subscription, d.Phase = "skills."+d.Hook, phases.PhaseOf(d.Input)
 	res, err := p.Dispatch(tb.Context(), &d)
 	if err != nil {
 		tb.Fatal(err)
@@ -100,7 +100,7 @@ func ask(tb testing.TB, p *sdk.Plugin, d phases.Dispatch) []phases.Contribution 
 func sections(tb testing.TB, p *sdk.Plugin, where phases.Context, room int) []*phases.PromptSection {
 	tb.Helper()
 	var out []*phases.PromptSection
-	for _, c := range ask(tb, p, phases.Dispatch{Hook: "section", Context: where, Input: calling(), Room: phases.Room{MaxChars: room}}) {
+	for _, c := range ask(tb, p, phases.Dispatch{Hook: "section", Context: where, Input: calling(), Budget: phases.AnswerBudget{MaxChars: room}}) {
 		if s, ok := c.(*phases.PromptSection); ok {
 			out = append(out, s)
 		}

@@ -14,10 +14,10 @@ import (
 func TestReadSkill(t *testing.T) {
 	t.Parallel()
 	dir := three(t)
-	folder := filepath.Join(dir, ".agents/skills/go-style")
-	write(t, filepath.Join(folder, "refs/names.md"), "Short names.\n")
-	write(t, filepath.Join(folder, "bin"), "\x00")
-	head := "Skill: go-style\nFolder: " + folder + " (paths in the text are relative to it)\n\n"
+	directory := filepath.Join(dir, ".agents/skills/go-style")
+	write(t, filepath.Join(directory, "refs/names.md"), "Short names.\n")
+	write(t, filepath.Join(directory, "bin"), "\x00")
+	head := "Skill: go-style\nDirectory: " + directory + " (paths in the text are relative to it)\n\n"
 	tests := []struct {
 		name, arguments string
 		want            string
@@ -30,11 +30,11 @@ func TestReadSkill(t *testing.T) {
 		{"not near", `{"slug":"xxxxxxxxxxxx"}`, `there is no skill "xxxxxxxxxxxx"; there are: any, docs, go-style`, true},
 		{"case counts", `{"slug":"Go-Style"}`, `there is no skill "Go-Style" (did you mean "go-style"?); there are: any, docs, go-style`, true},
 		{"hostile slug", `{"slug":"../<x>\u202e"}`, `there is no skill "../\\u{3c}x\\u{3e}\\u{202e}"; there are: any, docs, go-style`, true},
-		{"escape", `{"slug":"any","file":"../go-style/SKILL.md"}`, `the file "../go-style/SKILL.md" of the skill any is not a path below the skill's folder`, true},
-		{"absolute file", `{"slug":"any","file":"/etc/passwd"}`, `the file "/etc/passwd" of the skill any is not a path below the skill's folder`, true},
+		{"escape", `{"slug":"any","file":"../go-style/SKILL.md"}`, `the file "../go-style/SKILL.md" of the skill any is not a path below the skill's directory`, true},
+		{"absolute file", `{"slug":"any","file":"/etc/passwd"}`, `the file "/etc/passwd" of the skill any is not a path below the skill's directory`, true},
 		{"absent file", `{"slug":"any","file":"x"}`, `the file "x" of the skill any does not exist`, true},
 		{"binary file", `{"slug":"go-style","file":"bin"}`, `the file "bin" of the skill go-style holds a NUL, so it is not text`, true},
-		{"folder", `{"slug":"go-style","file":"refs"}`, `the file "refs" of the skill go-style is a folder`, true},
+		{"directory", `{"slug":"go-style","file":"refs"}`, `the file "refs" of the skill go-style is a directory`, true},
 		{"no slug", `{}`, `the arguments are {"slug": …} or {"slug": …, "file": …}, both texts`, true},
 		{"nothing", ``, `the arguments are {"slug": …} or {"slug": …, "file": …}, both texts`, true},
 		{"another field", `{"slug":"any","path":"x"}`, `the arguments are {"slug": …} or {"slug": …, "file": …}, both texts`, true},
@@ -51,7 +51,7 @@ func TestReadSkill(t *testing.T) {
 	}
 }
 
-// TestReadsOnlyItsContext: a skill that the call's own folder does not show cannot
+// TestReadsOnlyItsContext: a skill that the call's own directory does not show cannot
 // be read, nor one that the operator leaves out.
 func TestReadsOnlyItsContext(t *testing.T) {
 	t.Parallel()
@@ -67,7 +67,7 @@ func TestReadsOnlyItsContext(t *testing.T) {
 		t.Error("not even where it is shown")
 	}
 	if text, isError := readSkill(t, p, phases.Context{}, `{"slug":"any"}`); !isError || text != "there are no skills here" {
-		t.Errorf("without a folder: %q", text)
+		t.Errorf("without a directory: %q", text)
 	}
 }
 
@@ -76,7 +76,7 @@ func TestAnswerFitsTheFrame(t *testing.T) {
 	dir := project(t, map[string]string{"a": "|" + strings.Repeat("x", 5000)})
 	for most, want := range map[int]bool{0: false, 4 << 20: false, 6000: true, 1000: true} {
 		res, err := configured(t, "").CallTool(t.Context(), &phases.ToolCall{
-			Tool: toolName, Arguments: json.RawMessage(`{"slug":"a"}`), Context: inDir(dir), Room: phases.Room{MaxBytes: most},
+			Tool: toolName, Arguments: json.RawMessage(`{"slug":"a"}`), Context: inDir(dir), Budget: phases.AnswerBudget{MaxBytes: most},
 		})
 		if err != nil || res.IsError != want || most > 0 && len(res.Content) > most {
 			t.Errorf("room %d: error %v, %d bytes, %v", most, res.IsError, len(res.Content), err)

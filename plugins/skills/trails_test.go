@@ -29,10 +29,10 @@ func TestMatches(t *testing.T) {
 		{"absolute path", "", []string{"$DIR/docs/x.md"}, []string{"list", "body/b-docs"}},
 		{"path with dots", "", []string{"x/../docs/./x.md"}, []string{"list", "body/b-docs"}},
 		{"outside", "", []string{"../docs/x.md", "/docs/x.go"}, []string{"list"}},
-		{"relative to the working folder", "docs", []string{"../api/x"}, []string{"list", "body/b-docs", "body/c-api"}},
+		{"relative to the working directory", "docs", []string{"../api/x"}, []string{"list", "body/b-docs", "body/c-api"}},
 		{"in the order of touching", "", []string{"docs/x.md", "x.go"}, []string{"list", "body/b-docs", "body/a-go"}},
 		{"both at once", "", []string{"api/x.go"}, []string{"list", "body/a-go", "body/c-api"}},
-		{"the working folder comes first", "docs", []string{"x.go"}, []string{"list", "body/b-docs", "body/a-go"}},
+		{"the working directory comes first", "docs", []string{"x.go"}, []string{"list", "body/b-docs", "body/a-go"}},
 		{"a NUL", "", []string{"docs/\x00"}, []string{"list"}},
 		{"a long path", "", []string{"docs/" + strings.Repeat("x", maxPathBytes)}, []string{"list"}},
 	}
@@ -181,10 +181,10 @@ func TestTrailBounds(t *testing.T) {
 	for i := range maxTrails + 5 {
 		list.add(&phases.Context{ThreadID: strconv.Itoa(i), Dir: "/d"}, []string{"f"})
 	}
-	if list.recent.Len() != maxTrails || len(list.index) != maxTrails {
-		t.Errorf("%d threads, %d in the index, want %d", list.recent.Len(), len(list.index), maxTrails)
+	if len(list.recent) != maxTrails {
+		t.Errorf("%d threads, want %d", len(list.recent), maxTrails)
 	}
-	if _, kept := list.index[key]; kept {
+	if list.get(key) != nil {
 		t.Error("the oldest thread is still there")
 	}
 }

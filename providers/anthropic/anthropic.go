@@ -1,15 +1,12 @@
 // Package anthropic translates a request to the Messages API of Anthropic, in
 // the types of github.com/anthropics/anthropic-sdk-go.
 //
-// Start at [Build]: its parameters go to the SDK's Messages.New, and [Usage] and
-// [Reply] take what comes back.
+// Start at [Build]: its parameters go to the SDK's Messages.New, and [Usage] and [Reply] take what comes back.
 //
-// Anthropic renders tools, then the system prompt, then messages, and caches
-// prefixes of that up to the blocks that say so. The plan's breakpoints become
-// cache_control of the last tool and of the system blocks.
+// Anthropic renders tools, then the system prompt, then messages, and caches prefixes of that up to the blocks that
+// say so. The plan's breakpoints become cache_control of the last tool and of the system blocks.
 //
-// It sends nothing. Options that the plan does not speak of (temperature,
-// thinking) are the host's, who may change the parameters before sending them.
+// It sends nothing. The host may set other parameters (temperature, thinking) before sending them.
 //
 // Stability: experimental until 1.0.
 package anthropic
@@ -23,26 +20,22 @@ import (
 	sdk "github.com/anthropics/anthropic-sdk-go"
 	"github.com/anthropics/anthropic-sdk-go/packages/param"
 
+	"github.com/grapnelhq/grapnel/compiler"
 	"github.com/grapnelhq/grapnel/history"
 	"github.com/grapnelhq/grapnel/manifest"
+	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/providers"
-	"github.com/grapnelhq/grapnel/providers/facts"
 )
 
-// nameMax is how long a tool's name may be.
 const nameMax = 128
 
 // Options are what the plan leaves to the host.
 type Options struct {
-	// LongThrough is the last place whose breakpoint, like all before it, lives
-	// for an hour instead of five minutes; empty means none. Longer lifetimes
-	// thus always come first, as the API demands.
+	// LongThrough is the last place whose breakpoint, like all before it, lives for an hour instead of five minutes;
+	// empty means none. The API wants longer lifetimes first.
 	LongThrough manifest.BreakAfter
-	// CacheConversation puts one more breakpoint, of five minutes, behind the
-	// last message, so that the next round of the turn finds this one. The next
-	// turn does too, if nothing before it changes: that is what
-	// [providers.Request.AfterConversation] is for, which stands behind the
-	// breakpoint.
+	// CacheConversation puts one more breakpoint, of five minutes, behind the last message, for the next round of the
+	// turn. It serves the next turn too if nothing before it changes: see [providers.Request.AfterConversation].
 	CacheConversation bool
 }
 
@@ -54,15 +47,14 @@ type Built struct {
 	Warnings []providers.Warning
 }
 
-// Build translates a request. A MaxTokens of 0 asks the API to fill its cache
-// and answer nothing. Errors are those of [providers.Lay], and an unknown place
-// in the options.
+// Build translates a request. With a MaxTokens of 0 the API fills its cache and answers
+// nothing. Errors are those of [providers.Lay], and an unknown place in the options.
 func Build(r providers.Request, o Options) (Built, error) {
 	places := []manifest.BreakAfter{"", manifest.AfterTools, manifest.AfterStable, manifest.AfterDynamic}
 	if !slices.Contains(places, o.LongThrough) {
 		return Built{}, fmt.Errorf("anthropic: unknown place %q for long lifetimes", o.LongThrough)
 	}
-	known, err := r.Known(facts.Anthropic)
+	known, err := r.Known(compiler.Anthropic)
 	if err != nil {
 		return Built{}, err
 	}
@@ -90,12 +82,11 @@ func Build(r providers.Request, o Options) (Built, error) {
 type builder struct {
 	*providers.Layout
 
-	// long is the index in places of the last one with a long lifetime.
-	long   int
+	long   int // the index in places of the last one with a long lifetime
 	places []manifest.BreakAfter
 }
 
-// cacheAt is the mark of a breakpoint; none where there is no breakpoint.
+// cacheAt returns the mark of a breakpoint, zero for none.
 func (b builder) cacheAt(after manifest.BreakAfter) sdk.CacheControlEphemeralParam {
 	if after == "" {
 		return sdk.CacheControlEphemeralParam{}
@@ -113,7 +104,7 @@ func (b builder) tools() []sdk.ToolUnionParam {
 		t := &b.Tools[i]
 		tool := &sdk.ToolParam{
 			Name: t.Name,
-			// As it is, so that the bytes of equal schemas are equal.
+			// Overridden to keep its canonical bytes.
 			InputSchema: param.Override[sdk.ToolInputSchemaParam](t.Schema),
 		}
 		if t.Description != "" {
@@ -132,8 +123,7 @@ func (b builder) system() []sdk.TextBlockParam {
 	for _, s := range b.System {
 		out = append(out, sdk.TextBlockParam{Text: s.Text, CacheControl: b.cacheAt(s.Break.After)})
 	}
-	// There is no system message among the messages, so those of the prompt are
-	// blocks behind it.
+	// The API has no system messages.
 	for _, text := range b.SystemMessages {
 		out = append(out, sdk.TextBlockParam{Text: text})
 	}
@@ -160,7 +150,7 @@ func (b builder) messages() []sdk.MessageParam {
 
 func (b builder) blocks(p providers.Part) []sdk.ContentBlockParamUnion {
 	var raw []json.RawMessage
-	plain := b.For(facts.Anthropic, p, func(data json.RawMessage) error { return json.Unmarshal(data, &raw) })
+	plain := b.For(compiler.Anthropic, p, func(data json.RawMessage) error { return json.Unmarshal(data, &raw) })
 	var out []sdk.ContentBlockParamUnion
 	for _, block := range raw {
 		out = append(out, param.Override[sdk.ContentBlockParamUnion](block))
@@ -189,7 +179,6 @@ func toolResult(r *history.Result) *sdk.ToolResultBlockParam {
 	return out
 }
 
-// markLast puts a breakpoint behind the conversation.
 func (b builder) markLast(messages []sdk.MessageParam) {
 	if n := len(messages); n > 0 {
 		blocks := messages[n-1].Content
@@ -201,8 +190,6 @@ func (b builder) markLast(messages []sdk.MessageParam) {
 	b.Warnf(providers.CodeBreakpoint, "the breakpoint behind the conversation has no place in the last message")
 }
 
-// withTail puts what stands behind the conversation into the user's last message,
-// where texts come after results.
 func (b builder) withTail(messages []sdk.MessageParam) []sdk.MessageParam {
 	if b.Tail == "" {
 		return messages
@@ -213,4 +200,41 @@ func (b builder) withTail(messages []sdk.MessageParam) []sdk.MessageParam {
 		return messages
 	}
 	return append(messages, sdk.NewUserMessage(tail))
+}
+
+// Usage returns what the provider reported. InputTokens includes the tokens read from and written to the cache.
+func Usage(u sdk.Usage) phases.Usage {
+	return phases.Usage{
+		InputTokens:      int(u.InputTokens + u.CacheReadInputTokens + u.CacheCreationInputTokens),
+		OutputTokens:     int(u.OutputTokens),
+		CacheReadTokens:  int(u.CacheReadInputTokens),
+		CacheWriteTokens: int(u.CacheCreationInputTokens),
+	}
+}
+
+// Reply makes an entry of a response: its text, its calls under the names of the tools
+// and, if it has anything else (thinking, which must be sent back unchanged), the whole
+// as the entry's native form. A call of an unknown tool keeps its name.
+func Reply(m *sdk.Message, names providers.Names) (history.Entry, error) {
+	e := history.Entry{Role: history.RoleAssistant}
+	var text strings.Builder
+	for i := range m.Content {
+		block := &m.Content[i]
+		switch block.Type {
+		case "text":
+			text.WriteString(block.Text)
+		case "tool_use":
+			e.Calls = append(e.Calls, names.Call(block.ID, block.Name, block.Input))
+		}
+	}
+	e.Text = text.String()
+	if !slices.ContainsFunc(m.Content, func(b sdk.ContentBlockUnion) bool { return b.Type != "text" && b.Type != "tool_use" }) {
+		return e, nil
+	}
+	data, err := json.Marshal(m.ToParam().Content)
+	if err != nil {
+		return history.Entry{}, err
+	}
+	e.Native = &history.Native{Provider: compiler.Anthropic, Data: data}
+	return e, nil
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/providers"
-	"github.com/grapnelhq/grapnel/providers/providerstest"
+	"github.com/grapnelhq/grapnel/providers/internal/providerstest"
 )
 
 var update = flag.Bool("update", false, "write the expectations of testdata anew")
@@ -176,7 +176,7 @@ func TestBreakpoints(t *testing.T) {
 			plan: func(b []manifest.Breakpoint) []manifest.Breakpoint {
 				return append(b, manifest.Breakpoint{After: manifest.AfterDynamic, SectionID: "extra_system"})
 			},
-			want: "5m 5m 5m 5m", warnings: " breakpoint_left_out",
+			want: "5m 5m 5m 5m", warnings: " breakpoint_omitted",
 		},
 	}
 	for _, tt := range tests {
@@ -246,7 +246,7 @@ func TestBuildWarnings(t *testing.T) {
 		{"native form", func(r *providers.Request) { r.Turn = native }, Options{}, "tool_renamed native_ignored"},
 		{"no conversation", func(r *providers.Request) {
 			r.Turn, r.History, r.Prompt.UserMessages = nil, history.Window{}, nil
-		}, Options{CacheConversation: true}, "tool_renamed breakpoint_left_out"},
+		}, Options{CacheConversation: true}, "tool_renamed breakpoint_omitted"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -4,15 +4,11 @@
 // Start at [Build]: its contents and config go to the SDK's
 // Models.GenerateContent, and [Usage] and [Reply] take what comes back.
 //
-// Gemini caches prefixes by itself. It also has caches that a host makes
-// beforehand: [NewCache] says what goes into one, namely the tools and the
-// stable part, and [Options] name one in a request. A request with such a cache
-// may not have a system instruction of its own, so the dynamic part then begins
-// the user's first message: weaker words for the model, which the host weighs
-// against the price.
+// Gemini caches prefixes by itself, and has explicit caches: [NewCache] returns what goes into one (the tools and the
+// stable part), and [Options] name one in a request. A request with such a cache may not have a system instruction,
+// so the dynamic part then begins the user's first message, where it has less weight.
 //
-// It sends nothing. Options that the plan does not speak of are the host's, who
-// may change the config before sending it.
+// It sends nothing. The host may change the config before sending it.
 //
 // Stability: experimental until 1.0.
 package gemini
@@ -20,15 +16,18 @@ package gemini
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"google.golang.org/genai"
 
+	"github.com/grapnelhq/grapnel/compiler"
 	"github.com/grapnelhq/grapnel/history"
 	"github.com/grapnelhq/grapnel/internal/digest"
+	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/providers"
-	"github.com/grapnelhq/grapnel/providers/facts"
 )
 
 // Options are what the plan leaves to the host.
@@ -41,8 +40,7 @@ type Options struct {
 type Handle struct {
 	// Name is the provider's, such as "cachedContents/…".
 	Name string
-	// Key is what [NewCache] returned when the cache was made. A cache with
-	// another key than the request's is not used.
+	// Key is what [NewCache] returned. A cache with another key than the request's is not used.
 	Key string
 }
 
@@ -56,12 +54,11 @@ type Built struct {
 	Warnings []providers.Warning
 }
 
-// rules are those of function declarations.
 func rules() providers.Rules { return providers.Rules{NameChars: ".:", NameMax: 64} }
 
 // Build translates a request. Errors are those of [providers.Lay].
 func Build(r providers.Request, o Options) (Built, error) {
-	known, err := r.Known(facts.Gemini)
+	known, err := r.Known(compiler.Gemini)
 	if err != nil {
 		return Built{}, err
 	}
@@ -82,16 +79,15 @@ func Build(r providers.Request, o Options) (Built, error) {
 		config.Tools = b.tools()
 	}
 	if o.Cache.Name != "" && !cached {
-		l.Warnf(providers.CodeCacheStale, "the cache %s is not of this model, stable part and tools", o.Cache.Name)
+		l.Warnf(providers.CodeCacheStale, "the cache %s does not match this model, stable part and tools", o.Cache.Name)
 	}
 	contents := b.contents(lead)
 	l.CheckMinimum(r.Model, known, l.Whole(r.CountTokens))
 	return Built{Model: r.Model, Contents: contents, Config: config, Names: l.Names, Warnings: l.Warnings}, nil
 }
 
-// NewCache returns what goes into an explicit cache for requests like this one,
-// for the SDK's Caches.Create, and the key that tells whether the cache is that
-// of a later request. ttl is its life; 0 is the provider's default.
+// NewCache returns what goes into an explicit cache for requests like this one, for the
+// SDK's Caches.Create, and the cache's key. A ttl of 0 is the provider's default.
 func NewCache(r providers.Request, ttl time.Duration) (key string, config *genai.CreateCachedContentConfig, err error) {
 	l, err := providers.Lay(r, rules())
 	if err != nil {
@@ -108,11 +104,9 @@ func NewCache(r providers.Request, ttl time.Duration) (key string, config *genai
 
 type builder struct{ *providers.Layout }
 
-// cacheKey is a hash of what a cache holds. It does not go by the plan's key
-// alone, which knows nothing of tools and may be keyed by a secret.
 func (b builder) cacheKey(r providers.Request) string {
-	var h digest.Hasher
-	write := func(s string) { _, _ = fmt.Fprintf(&h, "%d:%s", len(s), s) } // a hash never fails
+	h := digest.NewHasher(nil)
+	write := func(s string) { _, _ = fmt.Fprintf(h, "%d:%s", len(s), s) } // a hash never fails
 	write(r.Model)
 	write(r.Prompt.StableText)
 	for i := range b.Tools {
@@ -135,7 +129,7 @@ func (b builder) tools() []*genai.Tool {
 	return []*genai.Tool{out}
 }
 
-// contents are the conversation; lead begins the user's first message.
+// contents returns the conversation; lead begins the user's first message.
 func (b builder) contents(lead []*genai.Part) []*genai.Content {
 	var out []*genai.Content
 	if len(lead) > 0 && (len(b.Messages) == 0 || b.Messages[0].Assistant) {
@@ -158,7 +152,6 @@ func (b builder) contents(lead []*genai.Part) []*genai.Content {
 	return b.withTail(out)
 }
 
-// withTail puts what stands behind the conversation into the user's last content.
 func (b builder) withTail(contents []*genai.Content) []*genai.Content {
 	tail := parts([]string{b.Tail})
 	if n := len(contents); n > 0 && len(tail) > 0 && contents[n-1].Role == genai.RoleUser {
@@ -173,7 +166,7 @@ func (b builder) withTail(contents []*genai.Content) []*genai.Content {
 
 func (b builder) parts(p providers.Part) []*genai.Part {
 	var native genai.Content
-	plain := b.For(facts.Gemini, p, func(data json.RawMessage) error { return json.Unmarshal(data, &native) })
+	plain := b.For(compiler.Gemini, p, func(data json.RawMessage) error { return json.Unmarshal(data, &native) })
 	out := native.Parts
 	for _, p := range plain {
 		switch {
@@ -190,7 +183,7 @@ func (b builder) parts(p providers.Part) []*genai.Part {
 	return out
 }
 
-// object decodes an object and keeps numbers as they are written.
+// object decodes an object without changing numbers.
 func object(raw json.RawMessage) map[string]any {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.UseNumber()
@@ -201,8 +194,6 @@ func object(raw json.RawMessage) map[string]any {
 	return out
 }
 
-// response is a tool's answer, under the names that the API gives to good and
-// bad ones.
 func (b builder) response(r *history.Result) *genai.FunctionResponse {
 	member := "output"
 	if r.IsError {
@@ -221,10 +212,80 @@ func parts(texts []string) []*genai.Part {
 	return out
 }
 
-// content is nil where there is nothing in it.
 func content(role string, parts []*genai.Part) *genai.Content {
 	if len(parts) == 0 {
 		return nil
 	}
 	return &genai.Content{Role: role, Parts: parts}
+}
+
+// Usage returns what the provider reported. Thinking counts as output. Gemini does not
+// report what it wrote to its cache.
+func Usage(u *genai.GenerateContentResponseUsageMetadata) phases.Usage {
+	if u == nil {
+		return phases.Usage{}
+	}
+	return phases.Usage{
+		InputTokens:     int(u.PromptTokenCount) + int(u.ToolUsePromptTokenCount),
+		OutputTokens:    int(u.CandidatesTokenCount) + int(u.ThoughtsTokenCount),
+		CacheReadTokens: int(u.CachedContentTokenCount),
+	}
+}
+
+// Reply makes an entry of a response's first candidate: its text, its calls under the names of the tools and, if it
+// has anything else (signatures of thoughts, which must be sent back), the whole as the entry's native form. newID
+// makes ids of calls that Gemini omitted. A call of an unknown tool keeps its name. A response without a candidate,
+// because it was blocked, is an error.
+func Reply(r *genai.GenerateContentResponse, names providers.Names, newID func() string) (history.Entry, error) {
+	if len(r.Candidates) == 0 || r.Candidates[0].Content == nil {
+		return history.Entry{}, errors.New("gemini: the response has no content")
+	}
+	e := history.Entry{Role: history.RoleAssistant}
+	whole := genai.Content{Role: genai.RoleModel}
+	var text strings.Builder
+	more := false
+	for _, given := range r.Candidates[0].Content.Parts {
+		p := *given
+		more = more || len(p.ThoughtSignature) > 0
+		switch {
+		case p.FunctionCall != nil:
+			call, err := callOf(&p, names, newID)
+			if err != nil {
+				return history.Entry{}, err
+			}
+			e.Calls = append(e.Calls, call)
+		case p.Text != "" && !p.Thought:
+			text.WriteString(p.Text)
+		default:
+			more = more || !p.Thought
+		}
+		whole.Parts = append(whole.Parts, &p)
+	}
+	e.Text = text.String()
+	if !more {
+		return e, nil
+	}
+	data, err := json.Marshal(whole)
+	if err != nil {
+		return history.Entry{}, err
+	}
+	e.Native = &history.Native{Provider: compiler.Gemini, Data: data}
+	return e, nil
+}
+
+// callOf returns the call of a part, and completes the part's id.
+func callOf(p *genai.Part, names providers.Names, newID func() string) (history.Call, error) {
+	f := *p.FunctionCall
+	if f.ID == "" {
+		f.ID = newID()
+	}
+	p.FunctionCall = &f
+	if f.Args == nil {
+		f.Args = map[string]any{}
+	}
+	arguments, err := json.Marshal(f.Args)
+	if err != nil {
+		return history.Call{}, err
+	}
+	return names.Call(f.ID, f.Name, arguments), nil
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/grapnelhq/grapnel/history"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/providers"
-	"github.com/grapnelhq/grapnel/providers/providerstest"
+	"github.com/grapnelhq/grapnel/providers/internal/providerstest"
 )
 
 var update = flag.Bool("update", false, "write the expectations of testdata anew")

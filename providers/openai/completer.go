@@ -17,28 +17,23 @@ import (
 	"github.com/grapnelhq/grapnel/phases"
 )
 
-// maxAnswerBytes bounds what is read of an answer: the longest text that plugins
-// are given, with each of its bytes escaped, and room for what stands around it.
-const maxAnswerBytes = 6*phases.MaxCompletionOutput + 512<<10
+const (
+	// maxAnswerBytes bounds an answer: the longest text for plugins with each of its
+	// bytes escaped, and what stands around it.
+	maxAnswerBytes  = 6*phases.MaxCompletionOutput + 512<<10
+	maxProblemBytes = 64 << 10 // of an answer that reports an error
+	schemaName      = "answer" // the default; the API demands one
+)
 
-// maxProblemBytes is what is read of an answer that reports a problem.
-const maxProblemBytes = 64 << 10
-
-// schemaName is the name of a schema that has none; the API demands one.
-const schemaName = "answer"
-
-// CompleterOptions say whom a Completer asks.
+// CompleterOptions say which server and model a Completer calls.
 type CompleterOptions struct {
-	// BaseURL is the server's, with its version, such as
-	// "http://localhost:8000/v1"; empty is OpenAI's own.
+	// BaseURL is the server's, with its version, such as "http://localhost:8000/v1"; empty is OpenAI's own.
 	BaseURL string
-	// APIKey is sent as the bearer's token; empty sends none. Nothing is taken from
-	// the environment.
+	// APIKey is sent as the bearer token; empty sends none. The environment is ignored.
 	APIKey string
 	// Model is the model's name there. It must be set.
 	Model string
-	// OldLimit sends max_tokens in the place of max_completion_tokens, for servers
-	// that know no other.
+	// OldLimit sends max_tokens instead of max_completion_tokens, for older servers.
 	OldLimit bool
 	// Extra are further members of each request, such as "temperature".
 	Extra map[string]any
@@ -48,9 +43,8 @@ type CompleterOptions struct {
 	_ struct{}
 }
 
-// Completer asks a model over the Chat Completions API, which most servers of
-// models speak. Its Complete is what runtime.Options.Complete takes. It is safe
-// for concurrent use.
+// Completer calls a model over the Chat Completions API. Its Complete is a
+// runtime.Options.Complete. It is safe for concurrent use.
 type Completer struct {
 	service sdk.ChatCompletionService
 	o       CompleterOptions
@@ -65,7 +59,7 @@ func NewCompleter(o CompleterOptions) (*Completer, error) {
 	if o.BaseURL != "" {
 		u, err := url.Parse(o.BaseURL)
 		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-			return nil, errors.New("openai: the completer's base URL is no http or https URL") // which may hold a password
+			return nil, errors.New("openai: the completer's base URL is not an http or https URL") // it may hold a password
 		}
 		opts = append(opts, option.WithBaseURL(o.BaseURL))
 	}
@@ -79,9 +73,8 @@ func NewCompleter(o CompleterOptions) (*Completer, error) {
 	return &Completer{service: sdk.NewChatCompletionService(opts...), o: o}, nil
 }
 
-// Complete asks once, without repeating a request that failed. An error is a
-// *[phases.Error]: what may work later is Retryable, and no text of the server's
-// is in the message, which a plugin may see.
+// Complete sends one request and does not retry. An error is a *[phases.Error]; it is Retryable if the request may
+// work later. Plugins may see its message, which has no text of the server.
 func (c *Completer) Complete(ctx context.Context, rq phases.CompletionRequest) (phases.CompletionResponse, error) {
 	var got *http.Response
 	body := &bounded{}
@@ -90,7 +83,7 @@ func (c *Completer) Complete(ctx context.Context, rq phases.CompletionRequest) (
 	case err == nil:
 		return c.response(res)
 	case ctx.Err() != nil:
-		return phases.CompletionResponse{}, gone(ctx)
+		return phases.CompletionResponse{}, abandoned(ctx)
 	case errors.Is(err, errTooLong):
 		return phases.CompletionResponse{}, phases.Errorf(phases.CauseOversizeReply, "the model's server answered with more than %d bytes", maxAnswerBytes)
 	case got != nil && got.StatusCode >= http.StatusBadRequest:
@@ -101,7 +94,6 @@ func (c *Completer) Complete(ctx context.Context, rq phases.CompletionRequest) (
 	return phases.CompletionResponse{}, nonsense(err)
 }
 
-// params is the request in the SDK's words.
 func (c *Completer) params(rq phases.CompletionRequest) sdk.ChatCompletionNewParams {
 	p := sdk.ChatCompletionNewParams{Model: c.o.Model}
 	if rq.System != "" {
@@ -124,7 +116,6 @@ func (c *Completer) params(rq phases.CompletionRequest) sdk.ChatCompletionNewPar
 	return p
 }
 
-// response is the answer in the words of plugins.
 func (c *Completer) response(res *sdk.ChatCompletion) (phases.CompletionResponse, error) {
 	if len(res.Choices) == 0 {
 		return phases.CompletionResponse{}, nonsense(errors.New("it has no choices"))
@@ -143,7 +134,6 @@ func (c *Completer) response(res *sdk.ChatCompletion) (phases.CompletionResponse
 	return out, nil
 }
 
-// stopped translates a finish_reason. Some servers give none.
 func stopped(reason string) phases.Stop {
 	switch reason {
 	case "stop", "":
@@ -156,30 +146,28 @@ func stopped(reason string) phases.Stop {
 	return phases.StoppedOther
 }
 
-// gone says that the caller's time is over, or that it has gone.
-func gone(ctx context.Context) *phases.Error {
+func abandoned(ctx context.Context) *phases.Error {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return phases.Errorf(phases.CauseTimeout, "the model's server has not answered in time: %w", ctx.Err())
 	}
-	return phases.Errorf(phases.CauseCancelled, "the caller does not wait any longer: %w", ctx.Err())
+	return phases.Errorf(phases.CauseCancelled, "the caller has abandoned the call: %w", ctx.Err())
 }
 
-// refused is the error of a status.
 func refused(status int, err error) *phases.Error {
 	var e *phases.Error
 	switch {
 	case status == http.StatusTooManyRequests:
-		e = phases.Errorf(phases.CauseOverloaded, "the model's server takes no more requests for now (status %d)", status)
+		e = phases.Errorf(phases.CauseOverloaded, "the model's server accepts no more requests for now (status %d)", status)
 		e.Retryable = true
 	case status == http.StatusRequestTimeout, status >= http.StatusInternalServerError:
 		e = phases.Errorf(phases.CauseUnavailable, "the model's server failed (status %d)", status)
 		e.Retryable = true
 	case status == http.StatusUnauthorized, status == http.StatusForbidden, status == http.StatusNotFound:
-		e = phases.Errorf(phases.CauseUnavailable, "the model's server does not give the host this model (status %d)", status)
+		e = phases.Errorf(phases.CauseUnavailable, "the model's server refuses this model to the host (status %d)", status)
 	case status == http.StatusRequestEntityTooLarge:
 		e = phases.Errorf(phases.CauseOversizeRequest, "the request is too large for the model's server (status %d)", status)
 	default:
-		e = phases.Errorf(phases.CauseInvalidReply, "the model's server does not take the request (status %d)", status)
+		e = phases.Errorf(phases.CauseInvalidReply, "the model's server refuses the request (status %d)", status)
 	}
 	e.Err = err
 	return e
@@ -190,23 +178,19 @@ func unreachable(err error) *phases.Error {
 }
 
 func nonsense(err error) *phases.Error {
-	return &phases.Error{Code: phases.CauseInvalidReply, Message: "the answer of the model's server makes no sense", Err: err}
+	return &phases.Error{Code: phases.CauseInvalidReply, Message: "the answer of the model's server cannot be read", Err: err}
 }
 
-// errTooLong ends the reading of an answer that is too long.
 var errTooLong = errors.New("the answer is too long")
 
-// bounded reads the body of one answer, up to a limit.
 type bounded struct {
 	io.ReadCloser
-	left int
-	// silent cuts without an error.
-	silent bool
-	// failed is set when the connection broke.
-	failed bool
+	left   int
+	silent bool // the limit is not an error
+	failed bool // the connection broke
 }
 
-// bind takes the place of the answer's body. It is the SDK's middleware.
+// bind replaces the answer's body. It is the SDK's middleware.
 func (b *bounded) bind(rq *http.Request, next option.MiddlewareNext) (*http.Response, error) {
 	res, err := next(rq)
 	if err != nil || res == nil || res.Body == nil {

@@ -1,19 +1,14 @@
-// Package openai translates a request to the Responses API of OpenAI, in the
-// types of github.com/openai/openai-go/v3.
+// Package openai translates a request to the Responses API of OpenAI, in the types of github.com/openai/openai-go/v3.
 //
-// Start at [Build]: its parameters go to the SDK's Responses.New, and [Usage]
-// and [Reply] take what comes back.
+// Start at [Build]: its parameters go to the SDK's Responses.New, and [Usage] and [Reply] take what comes back.
 //
-// OpenAI finds the prefixes to cache by itself; the plan's key becomes
-// prompt_cache_key, which brings requests with one stable part together. Models
-// that take explicit breakpoints get the plan's too, if the host says so.
+// OpenAI caches prefixes by itself; the plan's key becomes prompt_cache_key, which groups requests with one stable
+// part. Models that accept explicit breakpoints get the plan's too, if the host wants it. Nothing is sent: the host
+// may set other parameters (store, reasoning, temperature) first. Requests contain the history and do not refer to
+// earlier responses.
 //
-// None of these sends anything. Options that the plan does not speak of (store, reasoning,
-// temperature) are the host's, who may change the parameters before sending
-// them. Requests do not lean on earlier responses: the history is in them.
-//
-// A [Completer] is another thing: it asks a model for plugins, over the older Chat
-// Completions API, which servers of many makers speak. It does send.
+// A [Completer] does send: it calls a model for plugins, over the older Chat Completions
+// API, which many servers speak.
 //
 // Stability: experimental until 1.0.
 package openai
@@ -22,23 +17,24 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	sdk "github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/packages/param"
 	"github.com/openai/openai-go/v3/responses"
 
+	"github.com/grapnelhq/grapnel/compiler"
 	"github.com/grapnelhq/grapnel/history"
+	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/providers"
-	"github.com/grapnelhq/grapnel/providers/facts"
 )
 
 // Options are what the plan leaves to the host.
 type Options struct {
-	// Breakpoints sends the plan's breakpoints of the system prompt to models that
-	// take them. There is none behind the tools.
+	// Breakpoints sends the plan's breakpoints of the system prompt, but not the one
+	// behind the tools, to models that accept them.
 	Breakpoints bool
-	// Lifetime is the least that a cached prefix lives for, such as "12h", with
-	// Breakpoints; empty is the API's default.
+	// Lifetime is the least lifetime of a cached prefix, such as "12h", with Breakpoints; empty is the API's default.
 	Lifetime string
 }
 
@@ -50,10 +46,9 @@ type Built struct {
 	Warnings []providers.Warning
 }
 
-// Build translates a request. Errors are those of [providers.Lay], and a
-// lifetime that the model does not have.
+// Build translates a request. Errors are those of [providers.Lay], and a lifetime that the model does not have.
 func Build(r providers.Request, o Options) (Built, error) {
-	known, err := r.Known(facts.OpenAI)
+	known, err := r.Known(compiler.OpenAI)
 	if err != nil {
 		return Built{}, err
 	}
@@ -83,7 +78,7 @@ func Build(r providers.Request, o Options) (Built, error) {
 	if rules.Breakpoints > 0 {
 		params.PromptCacheOptions.Ttl = o.Lifetime
 	} else if o.Breakpoints {
-		l.Warnf(providers.CodeBreakpoint, "model %s takes no breakpoints (as of %s)", r.Model, known.Date)
+		l.Warnf(providers.CodeBreakpoint, "model %s accepts no breakpoints (as of %s)", r.Model, known.Date)
 	}
 	l.CheckMinimum(r.Model, known, l.Whole(r.CountTokens))
 	return Built{Params: params, Names: l.Names, Warnings: l.Warnings}, nil
@@ -105,7 +100,7 @@ func (b builder) tools() []responses.ToolUnionParam {
 	return out
 }
 
-// members divides an object into its members, which keep their bytes.
+// members splits an object into its members, which keep their bytes.
 func members(object json.RawMessage) map[string]any {
 	var raw map[string]json.RawMessage
 	if err := json.Unmarshal(object, &raw); err != nil {
@@ -118,7 +113,6 @@ func members(object json.RawMessage) map[string]any {
 	return out
 }
 
-// items are the system prompt and the conversation.
 func (b builder) items() responses.ResponseInputParam {
 	var out responses.ResponseInputParam
 	if item, ok := b.system(); ok {
@@ -161,7 +155,7 @@ func (b builder) system() (responses.ResponseInputItemUnionParam, bool) {
 
 func (b builder) part(m providers.Message, p providers.Part) responses.ResponseInputParam {
 	var raw []json.RawMessage
-	plain := b.For(facts.OpenAI, p, func(data json.RawMessage) error { return json.Unmarshal(data, &raw) })
+	plain := b.For(compiler.OpenAI, p, func(data json.RawMessage) error { return json.Unmarshal(data, &raw) })
 	var out responses.ResponseInputParam
 	for _, item := range raw {
 		out = append(out, param.Override[responses.ResponseInputItemUnionParam](item))
@@ -181,8 +175,7 @@ func (b builder) part(m providers.Message, p providers.Part) responses.ResponseI
 	return out
 }
 
-// arguments are a string in this API, so that what a model got wrong can be sent
-// back as it was.
+// arguments are a string in this API, so that what a model got wrong can be sent back as it was.
 func arguments(c *history.Call) string {
 	if len(c.Arguments) == 0 {
 		return "{}"
@@ -190,11 +183,68 @@ func arguments(c *history.Call) string {
 	return string(c.Arguments)
 }
 
-// result is a tool's answer. The API has no place for "this is an error"; the
-// text says it, or nothing does.
+// result is a tool's answer. The API has no place for "this is an error"; the text says it, or nothing does.
 func result(r *history.Result) responses.ResponseInputItemUnionParam {
 	return responses.ResponseInputItemUnionParam{OfFunctionCallOutput: &responses.ResponseInputItemFunctionCallOutputParam{
 		CallID: sdk.String(r.CallID),
 		Output: responses.ResponseInputItemFunctionCallOutputOutputUnionParam{OfString: sdk.String(r.Text)},
 	}}
+}
+
+// Usage returns what the provider reported. InputTokens includes those read from and written to the cache.
+func Usage(u responses.ResponseUsage) phases.Usage {
+	return phases.Usage{
+		InputTokens:      int(u.InputTokens),
+		OutputTokens:     int(u.OutputTokens),
+		CacheReadTokens:  int(u.InputTokensDetails.CachedTokens),
+		CacheWriteTokens: int(u.InputTokensDetails.CacheWriteTokens),
+	}
+}
+
+// Reply makes an entry of a response: its text, its calls under the names of the tools and, if there is anything else
+// in it (reasoning, which has to be sent back as it is), the whole as the entry's native form. A refusal is text. A
+// call of a tool that was not offered keeps the name that the model gave it.
+func Reply(r *responses.Response, names providers.Names) (history.Entry, error) {
+	e := history.Entry{Role: history.RoleAssistant}
+	var text strings.Builder
+	for i := range r.Output {
+		item := &r.Output[i]
+		switch item.Type {
+		case "message":
+			for _, c := range item.Content {
+				text.WriteString(c.Text + c.Refusal)
+			}
+		case "function_call":
+			call := item.AsFunctionCall()
+			e.Calls = append(e.Calls, names.Call(call.CallID, call.Name, arguable(call.Arguments)))
+		}
+	}
+	e.Text = text.String()
+	if !slices.ContainsFunc(r.Output, func(i responses.ResponseOutputItemUnion) bool {
+		return i.Type != "message" && i.Type != "function_call"
+	}) {
+		return e, nil
+	}
+	items := make([]json.RawMessage, len(r.Output))
+	for i := range r.Output {
+		items[i] = json.RawMessage(r.Output[i].RawJSON())
+	}
+	data, err := json.Marshal(items)
+	if err != nil {
+		return history.Entry{}, err
+	}
+	e.Native = &history.Native{Provider: compiler.OpenAI, Data: data}
+	return e, nil
+}
+
+// arguable keeps an entry fit for storing as JSON: arguments that are none become a JSON string.
+func arguable(arguments string) json.RawMessage {
+	if json.Valid([]byte(arguments)) {
+		return json.RawMessage(arguments)
+	}
+	quoted, err := json.Marshal(arguments)
+	if err != nil {
+		return nil // a string always encodes
+	}
+	return quoted
 }

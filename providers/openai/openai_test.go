@@ -15,7 +15,7 @@ import (
 	"github.com/grapnelhq/grapnel/history"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/providers"
-	"github.com/grapnelhq/grapnel/providers/providerstest"
+	"github.com/grapnelhq/grapnel/providers/internal/providerstest"
 )
 
 var update = flag.Bool("update", false, "write the expectations of testdata anew")
@@ -149,7 +149,7 @@ func TestBuildOptions(t *testing.T) {
 	}{
 		{"none wanted", "gpt-5.6-sol", Options{}, 0, "tool_renamed"},
 		{"wanted", "gpt-6-sol", Options{Breakpoints: true}, 2, "tool_renamed"},
-		{"not taken", "gpt-5", Options{Breakpoints: true}, 0, "tool_renamed breakpoint_left_out"},
+		{"not taken", "gpt-5", Options{Breakpoints: true}, 0, "tool_renamed breakpoint_omitted"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

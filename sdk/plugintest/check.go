@@ -4,14 +4,24 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"runtime/pprof"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
+	"github.com/grapnelhq/grapnel/internal/jsonscan"
+	"github.com/grapnelhq/grapnel/internal/wire"
 	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/sdk"
 )
 
-// checkCancelled makes the call with a context that has ended: it must return.
-// If it does not, it is left behind, and nothing more can be tried.
+// checkCancelled makes the call with a context that has ended. If it does not return, nothing more can be tried.
 func (r *run) checkCancelled() bool {
 	ctx, cancel := context.WithCancel(r.Context())
 	cancel()
@@ -20,12 +30,10 @@ func (r *run) checkCancelled() bool {
 		defer close(done)
 		r.ask(ctx, inProcess{r.plugin})
 	}()
-	patience := time.NewTimer(r.c.Patience)
-	defer patience.Stop()
 	select {
 	case <-done:
 		return true
-	case <-patience.C:
+	case <-time.After(r.c.Patience):
 		r.Errorf("the call does not return when its context ends: after %v it still runs", r.c.Patience)
 		return false
 	}
@@ -45,7 +53,6 @@ func (r *run) twice(where string, to caller) Answer {
 	return first
 }
 
-// checkAnswer checks an answer by itself.
 func (r *run) checkAnswer(a Answer) {
 	switch {
 	case isPanic(a):
@@ -57,7 +64,7 @@ func (r *run) checkAnswer(a Answer) {
 		r.Errorf("the plugin succeeds, want the error %q", r.c.WantCode)
 	}
 	if len(a.Content) > 0 {
-		if err := phases.CheckJSON(a.Content, phases.MaxJSONDepth); err != nil {
+		if err := jsonscan.Check(a.Content, phases.MaxJSONDepth); err != nil {
 			r.Errorf("the tool's content %v", err)
 		}
 	}
@@ -69,7 +76,7 @@ func (r *run) checkAnswer(a Answer) {
 			r.Errorf("contribution %d is nil", i)
 			continue
 		}
-		if k := c.Kind(); k.NeedsGrant() && !slices.Contains(r.hook.Kinds, k) {
+		if k := phases.KindOf(c); k.NeedsGrant() && !slices.Contains(r.hook.Kinds, k) {
 			r.Errorf("contribution %d is of the kind %s, which the hook %s does not declare in Kinds", i, k, r.hook.Name)
 		}
 		if err := phases.ValidateContribution(c, r.row); err != nil {
@@ -80,19 +87,19 @@ func (r *run) checkAnswer(a Answer) {
 
 func isPanic(a Answer) bool { return a.Error != nil && a.Error.Code == codePanic }
 
-// encode is an answer as it is compared. The stack of a panic is never the same.
-func (r *run) encode(a Answer) []byte {
-	if isPanic(a) {
+// encode is a value as it is compared: an answer without the stack of a panic.
+func (r *run) encode(v any) []byte {
+	if a, ok := v.(Answer); ok && isPanic(a) {
 		a.Error = &Failure{Code: codePanic}
+		v = a
 	}
-	data, err := encode(a)
+	data, err := encode(v)
 	if err != nil {
 		r.Errorf("the answer cannot be written as JSON: %v", err)
 	}
 	return data
 }
 
-// encode writes JSON on lines, with text as it is.
 func encode(v any) ([]byte, error) {
 	var out bytes.Buffer
 	enc := json.NewEncoder(&out)
@@ -100,4 +107,117 @@ func encode(v any) ([]byte, error) {
 	enc.SetIndent("", "  ")
 	err := enc.Encode(v)
 	return out.Bytes(), err
+}
+
+// label marks the goroutines of one run in the runtime's profile; the ones that they start inherit it.
+const label = "plugintest"
+
+// watch runs f and reports goroutines that f has started and that still run after patience.
+func watch(t TB, patience time.Duration, f func()) {
+	t.Helper()
+	// The address of a local value is this run's own.
+	var mark byte
+	id := fmt.Sprintf("%p", &mark)
+	defer runtime.KeepAlive(&mark)
+	pprof.Do(t.Context(), pprof.Labels(label, id), func(context.Context) { f() })
+
+	left := labelled(id)
+	for end := time.Now().Add(patience); left != "" && time.Now().Before(end); left = labelled(id) {
+		<-time.After(time.Millisecond)
+	}
+	if left != "" {
+		t.Errorf("goroutines of the plugin are left:\n%s", left)
+	}
+}
+
+func labelled(id string) string {
+	var out bytes.Buffer
+	if err := pprof.Lookup("goroutine").WriteTo(&out, 1); err != nil {
+		return "" // a buffer takes everything
+	}
+	var left []string
+	for record := range strings.SplitSeq(out.String(), "\n\n") {
+		if strings.Contains(record, strconv.Quote(label)+":"+strconv.Quote(id)) {
+			left = append(left, record)
+		}
+	}
+	return strings.Join(left, "\n\n")
+}
+
+// overWire makes the call through the wire and compares description and answer with those in process.
+func (r *run) overWire(want *phases.Description) {
+	s, stop, err := serve(r.Context(), r.plugin, r.c.Host)
+	if err != nil {
+		r.Errorf("over the wire: %v", err)
+		return
+	}
+	defer stop()
+	got, err := s.Configure(r.Context(), r.configuration())
+	if err != nil {
+		r.Errorf("over the wire: the plugin does not take its configuration: %v", err)
+		return
+	}
+	if a, b := r.encode(want), r.encode(got); !bytes.Equal(a, b) {
+		r.Errorf("the description is another over the wire\nin process: %s\nwire:       %s", a, b)
+	}
+	answer := r.twice("over the wire", session{s})
+	if a, b := r.encode(r.answer), r.encode(answer); r.c.Volatile == "" && !bytes.Equal(a, b) {
+		r.Errorf("the answer is another over the wire\nin process: %s\nwire:       %s", a, b)
+	}
+}
+
+type session struct{ *wire.Session }
+
+func (s session) dispatch(ctx context.Context, d *phases.Dispatch) (*phases.Result, error) {
+	res, _, err := s.Dispatch(ctx, d, nil)
+	return res, err
+}
+
+func (s session) callTool(ctx context.Context, c *phases.ToolCall) (*phases.ToolResult, error) {
+	res, _, err := s.CallTool(ctx, c, nil)
+	return res, err
+}
+
+// serve serves a plugin on a socket and opens a session with it. stop ends both and waits for them.
+func serve(ctx context.Context, p *sdk.Plugin, host phases.Host) (s *wire.Session, stop func(), err error) {
+	// Not the test's own directory: its path may be too long for a socket.
+	dir, err := os.MkdirTemp("", "plugintest")
+	if err != nil {
+		return nil, nil, err
+	}
+	ends := []func(){func() { _ = os.RemoveAll(dir) }} // only litter in a temporary directory
+	stop = func() {
+		for _, end := range slices.Backward(ends) {
+			end()
+		}
+	}
+	defer func() {
+		if err != nil {
+			stop()
+		}
+	}()
+	socket := filepath.Join(dir, "s")
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "unix", socket)
+	if err != nil {
+		return nil, nil, err
+	}
+	server := wire.NewServer(wire.ServerOptions(0)...)
+	wire.Register(server, p, wire.ServeOptions{})
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		_ = server.Serve(listener) // ends by Stop; what else goes wrong the session meets
+	}()
+	ends = append(ends, func() { server.Stop(); <-served })
+	conn, err := wire.Connect(socket, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	ends = append(ends, func() { _ = conn.Close() }) // fails only when closed before
+	s, err = wire.Open(ctx, conn, wire.HostOptions{Incarnation: 1, Instance: p.Name, Host: host})
+	if err != nil {
+		return nil, nil, err
+	}
+	ends = append(ends, s.Close)
+	return s, stop, nil
 }

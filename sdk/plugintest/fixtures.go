@@ -6,35 +6,33 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
+
+	"golang.org/x/tools/txtar"
 
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/sdk"
 )
 
-// workVar stands in a fixture for the folder of its files.
 const workVar = "$WORK"
 
-// Fixtures runs each file "*.txtar" of a folder as a subtest by [Run] and
-// compares the answer. A file begins with a comment, which should say what it
-// pins; then come, each optional but the last,
+// Fixtures runs each file "*.txtar" of a directory as a subtest by [Run] and compares the answer. A file begins with a
+// comment, which should say what it pins; then come, each optional but the last,
 //
 //	-- hook --          the hook's name; not needed if the plugin has one hook
 //	-- tool --          or the tool's name
 //	-- config.json --   the operator's configuration
 //	-- context.json --  the context
 //	-- input.json --    the hook's input, or the tool's arguments
-//	-- max_chars --     the text budget that the plugin is told
+//	-- max_chars --     the plugin's text budget
 //	-- withhold --      what the operator does not grant, separated by spaces
 //	-- want.json --     the answer, as JSON of [Answer]
 //
-// All other files of the archive are written into a new folder, for plugins that
-// read files. The text $WORK stands for the folder's path everywhere.
-//
-// When the test binary has a flag "update" that is true, want.json is rewritten
-// instead of compared. Define it in your test:
+// All other files are written into a new directory, whose path $WORK stands for everywhere. If the test binary has a
+// flag "update" that is true, want.json is rewritten instead:
 //
 //	var _ = flag.Bool("update", false, "rewrite the fixtures")
 func Fixtures(t *testing.T, p *sdk.Plugin, dir string) {
@@ -43,21 +41,16 @@ func Fixtures(t *testing.T, p *sdk.Plugin, dir string) {
 	if err != nil || len(paths) == 0 {
 		t.Fatalf("no fixtures *.txtar in %s (%v)", dir, err)
 	}
+	f := flag.Lookup("update")
+	update := f != nil && f.Value.String() == "true"
 	for _, path := range paths {
 		// Not in parallel: one plugin is configured by one case at a time.
 		t.Run(strings.TrimSuffix(filepath.Base(path), ".txtar"), func(t *testing.T) {
-			fixture(t, p, path, t.TempDir(), updating())
+			fixture(t, p, path, t.TempDir(), update)
 		})
 	}
 }
 
-// updating reports whether the author's flag asks for new fixtures.
-func updating() bool {
-	f := flag.Lookup("update")
-	return f != nil && f.Value.String() == "true"
-}
-
-// fixture runs one file, with its files in the folder work.
 func fixture(t TB, p *sdk.Plugin, path, work string, update bool) {
 	t.Helper()
 	data, err := os.ReadFile(path)
@@ -65,7 +58,7 @@ func fixture(t TB, p *sdk.Plugin, path, work string, update bool) {
 		t.Errorf("%v", err)
 		return
 	}
-	a := parseArchive(string(data))
+	a := txtar.Parse(data)
 	c, want, err := readFixture(t, p, a, work)
 	if err != nil {
 		t.Errorf("%s: %v", path, err)
@@ -80,8 +73,12 @@ func fixture(t TB, p *sdk.Plugin, path, work string, update bool) {
 	got := strings.ReplaceAll(string(out), work, workVar)
 	switch {
 	case update:
-		a.set("want.json", got)
-		if err := os.WriteFile(path, []byte(a.String()), 0o600); err != nil {
+		if i := fileIndex(a, "want.json"); i >= 0 {
+			a.Files[i].Data = []byte(got)
+		} else {
+			a.Files = append(a.Files, txtar.File{Name: "want.json", Data: []byte(got)})
+		}
+		if err := os.WriteFile(path, txtar.Format(a), 0o600); err != nil {
 			t.Errorf("%v", err)
 		}
 	case !sameJSON(got, want):
@@ -90,9 +87,18 @@ func fixture(t TB, p *sdk.Plugin, path, work string, update bool) {
 }
 
 // readFixture makes a case of an archive and writes its files.
-func readFixture(t TB, p *sdk.Plugin, a archive, work string) (c Case, want string, err error) {
-	rest := archive{files: append([]archived{}, a.files...)}
-	take := func(name string) string { return strings.ReplaceAll(rest.take(name), workVar, work) }
+func readFixture(t TB, p *sdk.Plugin, a *txtar.Archive, work string) (c Case, want string, err error) {
+	rest := &txtar.Archive{Files: slices.Clone(a.Files)}
+	cut := func(name string) string {
+		i := fileIndex(rest, name)
+		if i < 0 {
+			return ""
+		}
+		text := strings.TrimSuffix(string(rest.Files[i].Data), "\n")
+		rest.Files = slices.Delete(rest.Files, i, i+1)
+		return text
+	}
+	take := func(name string) string { return strings.ReplaceAll(cut(name), workVar, work) }
 	c = Case{Hook: take("hook"), Tool: take("tool"), Config: take("config.json"), Withhold: strings.Fields(take("withhold"))}
 	input, maxChars := take("input.json"), take("max_chars")
 	if c.Context, err = phases.DecodeContext([]byte(take("context.json"))); err != nil {
@@ -103,7 +109,7 @@ func readFixture(t TB, p *sdk.Plugin, a archive, work string) (c Case, want stri
 			return c, "", fmt.Errorf("max_chars: %w", err)
 		}
 	}
-	want = rest.take("want.json") // its $WORK stays, as in what it is compared with
+	want = cut("want.json") // its $WORK stays, as in what it is compared with
 	c.WantCode = wantedCode(want)
 	if err := writeFiles(rest, work); err != nil {
 		return c, "", err
@@ -113,6 +119,10 @@ func readFixture(t TB, p *sdk.Plugin, a archive, work string) (c Case, want stri
 		return c, want, nil
 	}
 	return c, want, c.fillHook(t, p, input)
+}
+
+func fileIndex(a *txtar.Archive, name string) int {
+	return slices.IndexFunc(a.Files, func(f txtar.File) bool { return f.Name == name })
 }
 
 // fillHook finds the hook and decodes its input.
@@ -140,7 +150,6 @@ func (c *Case) fillHook(t TB, p *sdk.Plugin, input string) error {
 	return fmt.Errorf("the file names no hook of the plugin: %q", c.Hook)
 }
 
-// wantedCode is the code of the error in a wanted answer.
 func wantedCode(want string) string {
 	var a struct {
 		Error struct {
@@ -153,24 +162,22 @@ func wantedCode(want string) string {
 	return a.Error.Code
 }
 
-// writeFiles writes the files of an archive below a folder.
-func writeFiles(a archive, work string) error {
-	for _, f := range a.files {
-		if !filepath.IsLocal(f.name) {
-			return fmt.Errorf("the file %q lies outside", f.name)
+func writeFiles(a *txtar.Archive, work string) error {
+	for _, f := range a.Files {
+		if !filepath.IsLocal(f.Name) {
+			return fmt.Errorf("the file %q lies outside", f.Name)
 		}
-		path := filepath.Join(work, filepath.FromSlash(f.name))
+		path := filepath.Join(work, filepath.FromSlash(f.Name))
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 			return err
 		}
-		if err := os.WriteFile(path, []byte(f.text), 0o600); err != nil {
+		if err := os.WriteFile(path, f.Data, 0o600); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// sameJSON compares two JSON texts, not minding blanks and the order of members.
 func sameJSON(a, b string) bool {
 	var x, y any
 	if json.Unmarshal([]byte(a), &x) != nil || json.Unmarshal([]byte(b), &y) != nil {

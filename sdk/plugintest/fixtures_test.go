@@ -26,39 +26,6 @@ func reader() *sdk.Plugin {
 	})
 }
 
-func TestArchive(t *testing.T) {
-	t.Parallel()
-	text := "why\n\n-- a --\none\n--  b/c --\n-- no end\n-- --\n-- last --\nno newline"
-	a := parseArchive(text)
-	want := archive{"why\n\n", []archived{{"a", "one\n"}, {"b/c", "-- no end\n-- --\n"}, {"last", "no newline"}}}
-	if diff := cmp.Diff(a, want, cmp.AllowUnexported(archive{}, archived{})); diff != "" {
-		t.Errorf("(-got +want)\n%s", diff)
-	}
-	if got := a.take("a"); got != "one" || len(a.files) != 2 || a.take("a") != "" {
-		t.Errorf("took %q, left %v", got, a.files)
-	}
-	a.set("last", "new\n")
-	a.set("added", "x\n")
-	if got := a.String(); got != "why\n\n-- b/c --\n-- no end\n-- --\n-- last --\nnew\n-- added --\nx\n" {
-		t.Errorf("written as %q", got)
-	}
-}
-
-func FuzzArchive(f *testing.F) {
-	f.Add("c\n-- a --\nx\n-- b --\n")
-	f.Add("-- a --\r\nx")
-	f.Fuzz(func(t *testing.T, text string) {
-		a := parseArchive(text)
-		if len(a.files) > 0 && !strings.HasSuffix(a.files[len(a.files)-1].text, "\n") {
-			a.files[len(a.files)-1].text += "\n"
-		}
-		again := parseArchive(a.String())
-		if diff := cmp.Diff(again, a, cmp.AllowUnexported(archive{}, archived{})); diff != "" {
-			t.Fatalf("%q (-again +first)\n%s", text, diff)
-		}
-	})
-}
-
 func TestFixtures(t *testing.T) {
 	Fixtures(t, reader(), "testdata")
 }

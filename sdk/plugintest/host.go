@@ -11,15 +11,11 @@ import (
 	"github.com/grapnelhq/grapnel/phases"
 )
 
-// Host is a fake host: it answers host calls from a script and records them.
-// The zero value refuses every call, as a host does without the grant. Fill
-// Services in before it is used; its methods are safe for concurrent use.
-//
-// A case calls its hook several times, so that the record of one [Run] holds the
-// calls of all of them.
+// Host is a fake host: it answers host calls from a script and records them. The zero value refuses every call, as a
+// host does without the grant. Set Services before use; methods are safe for concurrent use. The record of one [Run]
+// holds the calls of all its attempts.
 type Host struct {
-	// Services answers by "service/method", such as "model/complete"; see [Reply].
-	Services map[string]Service
+	Services map[string]Service // Services answers by "service/method", such as "model/complete"; see [Reply]
 
 	mu          sync.Mutex
 	calls       []HostCall
@@ -38,8 +34,7 @@ func Reply(answer string) Service {
 
 // HostCall is one recorded call.
 type HostCall struct {
-	// Name is "service/method".
-	Name   string
+	Name   string // "service/method"
 	Params json.RawMessage
 }
 
@@ -63,8 +58,7 @@ func (h *Host) Invalidate(_ context.Context, what phases.Invalidation) error {
 	return nil
 }
 
-// Calls returns the calls so far, sorted by name and parameters: the order in
-// which concurrent calls arrive says nothing.
+// Calls returns the calls so far, sorted by name and parameters.
 func (h *Host) Calls() []HostCall {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -80,7 +74,6 @@ func (h *Host) Invalidations() []phases.Invalidation {
 	return slices.Clone(h.invalidated)
 }
 
-// services are the names of the services in the script.
 func (h *Host) services() []string {
 	var names []string
 	for name := range h.Services {

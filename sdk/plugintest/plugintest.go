@@ -9,12 +9,13 @@ import (
 	"slices"
 	"time"
 
+	"github.com/grapnelhq/grapnel/internal/suggest"
 	"github.com/grapnelhq/grapnel/internal/wire"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/sdk"
 )
 
-// TB is what the kit needs of a test; a *testing.T has it.
+// TB is what the kit needs of a *testing.T.
 type TB interface {
 	Helper()
 	// Context ends with the test.
@@ -22,82 +23,57 @@ type TB interface {
 	Errorf(format string, args ...any)
 }
 
-// Case is one call of one hook or tool. The zero value of each field but Hook
-// and Tool is a sensible default.
+// Case is one call of one hook or tool. The zero value of each field but Hook and Tool is a sensible default.
 type Case struct {
-	// Hook names the hook that is called, Tool the tool instead; set one of them.
-	Hook, Tool string
-	// Config is the operator's configuration, JSON; empty for none. The kit does
-	// not check it against the plugin's schema, as a host does.
-	Config string
-	// Context is what the hook is told of where it is.
-	Context phases.Context
-	// Input is the hook's input; nil is an empty one of its phase.
-	Input phases.Input
-	// Policies and Contexts are the turn's sets so far. A tool sees the policies
-	// only, and none with OutsideTurn.
+	Hook, Tool string         // Hook names the hook to call, or Tool the tool
+	Config     string         // the operator's configuration, JSON or empty. It is not checked against the plugin's schema.
+	Context    phases.Context // where the hook runs
+	Input      phases.Input   // the hook's input; nil is an empty one of its phase
+	// Policies and Contexts are the turn's sets so far. A tool sees the policies only, and none with OutsideTurn.
 	Policies []phases.PolicyEntry
 	Contexts []phases.ContextEntry
-	// Withhold names what the operator does not grant: input fields by JSON name,
-	// "policy", "context", "metadata". They are withheld as a host withholds them. A
+	// Withhold names what the operator does not grant: input fields by JSON name, "policy", "context", "metadata". A
 	// guard should not allow what it was not shown.
-	Withhold []string
-	// OutsideTurn calls a tool as a host does by itself, in no turn.
-	OutsideTurn bool
-	// Arguments are the tool's, JSON.
-	Arguments string
-	// MaxChars is the text budget that the plugin is told; 0 is 20,000.
-	MaxChars int
-	// Host answers host calls; nil refuses them all.
-	Host *Host
-	// WantCode is the code of the error that the plugin has to answer with, such
-	// as "upstream_down". Empty means that it has to succeed.
-	WantCode string
-	// Volatile switches the comparison of equal calls off, for plugins that
-	// answer from what changes; it says why.
+	Withhold    []string
+	OutsideTurn bool   // OutsideTurn calls a tool outside of a turn
+	Arguments   string // Arguments are the tool's, JSON
+	MaxChars    int    // the plugin's text budget; 0 is 20,000
+	Host        *Host  // Host answers host calls; nil refuses them all
+	WantCode    string // the code of the expected error, such as "upstream_down"; empty expects success
+	// Volatile says why equal calls may have different answers, and switches their comparison off.
 	Volatile string
-	// Patience is how long the kit waits for an end: of a cancelled call, of the
-	// last goroutine. 0 is two seconds.
+	// Patience is how long the kit waits for a cancelled call and for the last goroutine; 0 is two seconds.
 	Patience time.Duration
 
-	// anyCode takes success and every error.
-	anyCode bool
+	anyCode bool // anyCode accepts success and every error
 	_       struct{}
 }
 
 // Answer is what a plugin answered. Its JSON is the "want.json" of a fixture.
 type Answer struct {
-	// Contributions are a hook's.
-	Contributions phases.Contributions `json:"contributions,omitempty"`
-	// Content and IsError are a tool's.
-	Content json.RawMessage `json:"content,omitempty"`
-	IsError bool            `json:"is_error,omitempty"`
-	// Diagnostics stand beside either.
-	Diagnostics []phases.Diagnostic `json:"diagnostics,omitempty"`
-	// Error is set instead of all that.
-	Error *Failure `json:"error,omitempty"`
+	Contributions phases.Contributions `json:"contributions,omitempty"` // Contributions are a hook's
+	Content       json.RawMessage      `json:"content,omitempty"`       // Content and IsError are a tool's
+	IsError       bool                 `json:"is_error,omitempty"`
+	Diagnostics   []phases.Diagnostic  `json:"diagnostics,omitempty"` // Diagnostics stand beside either
+	Error         *Failure             `json:"error,omitempty"`       // set instead of all that
 }
 
 // Failure is the error of a plugin, as a host gets it.
 type Failure struct {
-	// Code is the plugin's own word.
-	Code      string `json:"code"`
+	Code      string `json:"code"` // the plugin's own word
 	Message   string `json:"message,omitempty"`
 	Retryable bool   `json:"retryable,omitempty"`
 }
 
-// The plugin's codes that the kit knows.
 const (
-	codePanic = "panic"
-	// callTimeout bounds each call; it is what the plugin is told to have left.
-	callTimeout     = 10 * time.Second
+	codePanic       = "panic"
+	callTimeout     = 10 * time.Second // bounds each call
 	defaultPatience = 2 * time.Second
 	defaultChars    = 20_000
 )
 
-// Run makes the call of a case as the package comment lists, reports what is
-// wrong, and returns the answer. It configures the plugin anew and may be
-// called many times, but not at the same time for one plugin.
+// Run makes the call of a case as the package comment lists, reports what is wrong, and returns the answer. It
+// configures the plugin again; calls for one plugin must not overlap.
 func Run(t TB, p *sdk.Plugin, c Case) Answer {
 	t.Helper()
 	r := &run{TB: t, plugin: p, c: c.withDefaults()}
@@ -106,19 +82,12 @@ func Run(t TB, p *sdk.Plugin, c Case) Answer {
 }
 
 func (c Case) withDefaults() Case {
-	if c.Host == nil {
-		c.Host = &Host{}
-	}
-	if c.Patience <= 0 {
-		c.Patience = defaultPatience
-	}
-	if c.MaxChars == 0 {
-		c.MaxChars = defaultChars
-	}
+	c.Host = cmp.Or(c.Host, &Host{})
+	c.Patience = cmp.Or(max(c.Patience, 0), defaultPatience)
+	c.MaxChars = cmp.Or(c.MaxChars, defaultChars)
 	return c
 }
 
-// run is one Run.
 type run struct {
 	TB
 	plugin *sdk.Plugin
@@ -135,7 +104,6 @@ type caller interface {
 	callTool(ctx context.Context, c *phases.ToolCall) (*phases.ToolResult, error)
 }
 
-// all is what is done for a case.
 func (r *run) all() {
 	description, err := r.plugin.Configure(r.Context(), r.configuration())
 	if err != nil {
@@ -154,8 +122,7 @@ func (r *run) all() {
 	}
 }
 
-// close ends the plugin as a host does. Whoever goes on with it configures it again,
-// as the next case does.
+// close ends the plugin as a host does; the next case configures it again.
 func (r *run) close() {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), r.c.Patience)
 	defer cancel()
@@ -164,7 +131,6 @@ func (r *run) close() {
 	}
 }
 
-// find looks the hook or tool of the case up.
 func (r *run) find(d *phases.Description) error {
 	if (r.c.Hook == "") == (r.c.Tool == "") {
 		return errors.New("the case names both a hook and a tool, or none")
@@ -201,14 +167,12 @@ func (r *run) takeHook(h phases.Hook) error {
 	}
 	for _, name := range r.c.Withhold {
 		if known := phases.Visible(r.row); known != nil && !slices.Contains(known, name) {
-			return fmt.Errorf("the case withholds %q, which %s does not have%s", name, h.Phase, phases.DidYouMean(name, known))
+			return fmt.Errorf("the case withholds %q, which %s does not have%s", name, h.Phase, suggest.DidYouMean(name, known))
 		}
 	}
 	return nil
 }
 
-// configuration is what the plugin is configured with, over the wire and in
-// process.
 func (r *run) configuration() *phases.Configuration {
 	c := &phases.Configuration{Instance: r.plugin.Name, Services: r.c.Host.services(), Host: r.c.Host}
 	if r.c.Config != "" {
@@ -221,10 +185,10 @@ func (r *run) configuration() *phases.Configuration {
 func (r *run) ask(ctx context.Context, to caller) Answer {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	room := phases.Room{MaxChars: r.c.MaxChars, MaxBytes: wire.DefaultFrame}
+	budget := phases.AnswerBudget{MaxChars: r.c.MaxChars, MaxBytes: wire.DefaultFrame}
 	if r.c.Tool != "" {
 		call := &phases.ToolCall{
-			Tool: r.c.Tool, Arguments: json.RawMessage(r.c.Arguments), Context: r.c.Context.Clone(), Room: room,
+			Tool: r.c.Tool, Arguments: json.RawMessage(r.c.Arguments), Context: r.c.Context.Clone(), Budget: budget,
 			OutsideTurn: r.c.OutsideTurn, Remaining: callTimeout, Generation: 1, Incarnation: 1,
 		}
 		if !call.OutsideTurn {
@@ -238,7 +202,7 @@ func (r *run) ask(ctx context.Context, to caller) Answer {
 	}
 	d := &phases.Dispatch{
 		Subscription: r.plugin.Name + "." + r.c.Hook, Hook: r.c.Hook, Phase: r.hook.Phase, Context: r.c.Context.Clone(),
-		Input: phases.CloneInput(r.c.Input), Policies: r.c.Policies, Contexts: r.c.Contexts, Attempt: 1, Room: room,
+		Input: phases.CloneInput(r.c.Input), Policies: r.c.Policies, Contexts: r.c.Contexts, Attempt: 1, Budget: budget,
 		Remaining: callTimeout, Generation: 1, Incarnation: 1,
 	}
 	if len(r.c.Withhold) > 0 {
@@ -252,7 +216,6 @@ func (r *run) ask(ctx context.Context, to caller) Answer {
 	return Answer{Contributions: res.Contributions, Diagnostics: res.Diagnostics}
 }
 
-// failure is an error as a host gets it; nil for none.
 func failure(err error) *Failure {
 	if err == nil {
 		return nil
@@ -261,31 +224,20 @@ func failure(err error) *Failure {
 	if !ok {
 		return &Failure{Code: "error", Message: err.Error()}
 	}
-	// The words are the plugin's, and so is the test that reads them.
-	f := &Failure{Code: coded.PluginCode, Message: cmp.Or(coded.Detail, coded.Message), Retryable: coded.Retryable}
-	if f.Code == "" {
-		f.Code = string(coded.Code)
+	return &Failure{
+		Code: cmp.Or(coded.PluginCode, string(coded.Code)), Message: cmp.Or(coded.Detail, coded.Message), Retryable: coded.Retryable,
 	}
-	return f
 }
 
-// inProcess calls the plugin as a host does that runs it inside.
+// inProcess calls the plugin like a host that runs it inside.
 type inProcess struct{ plugin *sdk.Plugin }
 
 func (p inProcess) dispatch(ctx context.Context, d *phases.Dispatch) (*phases.Result, error) {
 	res, err := p.plugin.Dispatch(ctx, d)
-	return res, asHost(err)
+	return res, wire.FromPlugin(err)
 }
 
 func (p inProcess) callTool(ctx context.Context, c *phases.ToolCall) (*phases.ToolResult, error) {
 	res, err := p.plugin.CallTool(ctx, c)
-	return res, asHost(err)
-}
-
-// asHost makes a plugin's error what a host makes of it.
-func asHost(err error) error {
-	if err == nil {
-		return nil
-	}
-	return wire.FromPlugin(err)
+	return res, wire.FromPlugin(err)
 }

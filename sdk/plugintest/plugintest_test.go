@@ -282,7 +282,7 @@ func TestCustomPhase(t *testing.T) {
 	p := &sdk.Plugin{Name: "p", Version: "1", Hooks: []sdk.Hook{{
 		Name: "h", Phase: "x.acme.idle", Kinds: []phases.Kind{phases.KindReminder},
 		Any: func(_ context.Context, _ *sdk.Call, in phases.Input) ([]phases.Contribution, error) {
-			return sdk.Reply(&phases.Reminder{Type: "idle", Text: string(in.Phase())})
+			return sdk.Reply(&phases.Reminder{Type: "idle", Text: string(phases.PhaseOf(in))})
 		},
 	}}}
 	rec := newRecorder(t)

@@ -74,7 +74,7 @@ func echo() *sdk.Plugin {
 				return nil, err
 			}
 			value, _ := call.Policy("d", "k")
-			return section(fmt.Sprintf("%s %s %s %s %v %s %d", config, call.Subscription, call.Context.Dir, now, in.AvailableTools, value, call.Room.MaxChars)), nil
+			return section(fmt.Sprintf("%s %s %s %s %v %s %d", config, call.Subscription, call.Context.Dir, now, in.AvailableTools, value, call.Budget.MaxChars)), nil
 		}
 		tool := sdk.Tool{Tool: phases.Tool{Name: "t"}, Call: func(_ context.Context, call *sdk.ToolCall) (*phases.ToolResult, error) {
 			return &phases.ToolResult{Content: call.Arguments, IsError: call.Context.Dir == ""}, nil

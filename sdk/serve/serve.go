@@ -1,19 +1,13 @@
-// Package serve runs an [sdk.Plugin] as a process: one call for an author's
-// main.
+// Package serve runs an [sdk.Plugin] as a process:
 //
 //	func main() { serve.Main(plugin) }
 //
-// It speaks hashicorp/go-plugin's handshake and Grapnel's session protocol, and
-// is the only package that links them for plugin authors. A program that only
-// tests its plugin, or that runs it inside a host, does not need it.
+// It is the only package that links hashicorp/go-plugin and gRPC for plugin authors: tests of a plugin, and hosts
+// that run it in process, do not need it.
 //
-// # Logs
-//
-// What the plugin writes to standard error is a log line of the host's, under
-// the plugin's name; lines of JSON in the form of hclog keep their level and
-// fields. Standard output belongs to the handshake: do not print to it before
-// Main has begun. Both are always read by the host, so that writing never blocks
-// for long, and both are limited there.
+// The host logs what the plugin writes to standard error under the plugin's name; JSON lines in the form of hclog
+// keep their level and fields. Standard output belongs to the handshake: print nothing before Main. The host always
+// reads both, with limits.
 //
 // Stability: experimental until 1.0.
 package serve
@@ -22,6 +16,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"runtime/debug"
 	"strconv"
@@ -31,23 +26,20 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/go-plugin"
 
+	"github.com/grapnelhq/grapnel/internal/peer"
 	"github.com/grapnelhq/grapnel/internal/wire"
 	"github.com/grapnelhq/grapnel/sdk"
 )
 
-// ErrNotStartedByHost is returned when the program was started by hand: a host
-// sets an environment variable that tells plugins apart from programs.
+// ErrNotStartedByHost is returned when the program was started by hand.
 var ErrNotStartedByHost = errors.New("this program is a Grapnel plugin: a host starts it; declare it under plugins in grapnel.yaml, or try it with: grapnel plugin run")
 
-// gcPercent lets the heap of a plugin grow to 8 MiB before it is collected,
-// instead of 4: a plugin holds little and answers often, so that at the default
-// every few hundred calls pay for a collection. An operator sets another value by
-// GOGC in the plugin's environment.
+// gcPercent lets the heap grow to 8 MiB instead of 4 before a collection: a plugin holds little and answers often. An
+// operator can set GOGC in the plugin's environment.
 const gcPercent = 200
 
-// Main serves the plugin until the host ends it, and exits: 0 at a regular end,
-// 2 when the program was started by hand, or the plugin's literal has a mistake or
-// cannot be closed, which is printed to standard error. It does not return.
+// Main serves the plugin until the host ends it, and exits: with 0, or with 2 and a message if the program was
+// started by hand, or the plugin's literal has a mistake or cannot be closed.
 func Main(p *sdk.Plugin) {
 	if err := Serve(p); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -56,13 +48,11 @@ func Main(p *sdk.Plugin) {
 	os.Exit(0)
 }
 
-// closeTime bounds how long a plugin may take to end what it has started. It is
-// less than what a host waits for the process.
+// closeTime bounds OnClose. It is less than a host waits for the process.
 const closeTime = time.Second
 
-// Serve is Main for programs that are more than a plugin: it returns instead of
-// exiting. Call it at most once a process; it replaces os.Stdout and os.Stderr
-// by streams to the host.
+// Serve is Main for programs that are more than a plugin: it returns. Call it at most once a process; it replaces
+// os.Stdout and os.Stderr by streams to the host.
 func Serve(p *sdk.Plugin) error {
 	if !StartedByHost() {
 		return ErrNotStartedByHost
@@ -98,26 +88,47 @@ func StartedByHost() bool {
 	return os.Getenv(wire.HandshakeCookieKey) == wire.HandshakeCookieValue
 }
 
-// clientCertKey is the variable by which a host asks go-plugin for mutual TLS.
+// clientCertKey is the variable by which a host asks for mutual TLS.
 const clientCertKey = "PLUGIN_CLIENT_CERT"
 
-// markKey is the variable in which a host says who it is: its process number,
-// start time and namespace, and behind a slash what else it needs.
+// markKey is the variable that names the host: PID.START.NAMESPACE, a slash, and more.
 const markKey = "GRAPNEL_MARK"
 
-// hostOf returns the process number of the host in a mark, and the namespace in
-// which it counts.
-func hostOf(mark string) (pid int, namespace string, ok bool) {
-	identity, _, _ := strings.Cut(mark, "/")
-	parts := strings.Split(identity, ".")
-	if len(parts) != 3 {
-		return 0, "", false
+// newHostCheck returns a check that admits only the host. A host in this namespace must be that very process;
+// otherwise the user decides.
+func newHostCheck(getenv func(string) string) func(net.Conn) error {
+	host, known := hostOf(getenv(markKey))
+	return func(conn net.Conn) error {
+		if _, ok := conn.(*net.UnixConn); !ok {
+			return nil // a loopback address: the system does not say who connects
+		}
+		c, err := peer.Of(conn)
+		switch {
+		case errors.Is(err, peer.ErrUnsupported):
+			return nil // the socket's directory is open to this user alone
+		case err != nil:
+			return err
+		case known && c.PID != host:
+			return fmt.Errorf("process %d connects, which is not the host", c.PID)
+		case !peer.Trusted(c.UID):
+			return fmt.Errorf("user %d connects", c.UID)
+		}
+		return nil
 	}
-	pid, err := strconv.Atoi(parts[0])
-	return pid, parts[2], err == nil && pid > 0
 }
 
-// served is the plugin as go-plugin sees it.
+// hostOf returns the process number in a mark of this process's namespace.
+func hostOf(mark string) (pid int, ok bool) {
+	identity, _, _ := strings.Cut(mark, "/")
+	parts := strings.Split(identity, ".")
+	own, err := os.Readlink("/proc/self/ns/pid")
+	if err != nil || len(parts) != 3 || own != "pid:["+parts[2]+"]" {
+		return 0, false
+	}
+	pid, err = strconv.Atoi(parts[0])
+	return pid, err == nil && pid > 0
+}
+
 type served struct {
 	plugin.NetRPCUnsupportedPlugin
 	handler wire.Handler
@@ -131,7 +142,7 @@ func (s *served) GRPCServer(_ *plugin.GRPCBroker, server *wire.Server) error {
 	return nil
 }
 
-// GRPCClient implements plugin.GRPCPlugin. A plugin has no client side.
+// GRPCClient implements plugin.GRPCPlugin.
 func (s *served) GRPCClient(context.Context, *plugin.GRPCBroker, *wire.ClientConn) (any, error) {
 	return nil, errors.New("serve: not a client")
 }

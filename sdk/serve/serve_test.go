@@ -134,7 +134,7 @@ func TestProcess(t *testing.T) {
 			ProtocolVersion: wire.ProtocolVersion, MagicCookieKey: wire.HandshakeCookieKey, MagicCookieValue: wire.HandshakeCookieValue,
 		},
 		Plugins: plugin.PluginSet{wire.PluginName: client{}}, AllowedProtocols: []plugin.Protocol{plugin.ProtocolGRPC},
-		Cmd: program(t, "plugin", closedVar+"="+closed), GRPCDialOptions: wire.DialOptions(0), Logger: hclog.NewNullLogger(),
+		Cmd: program(t, "plugin", closedVar+"="+closed), GRPCDialOptions: wire.DialOptions(0, nil), Logger: hclog.NewNullLogger(),
 	})
 	t.Cleanup(c.Kill)
 	protocol, err := c.Client()
@@ -155,7 +155,7 @@ func TestProcess(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = session.Close() }() // always nil
+	defer session.Close()
 	if d := session.Description(); d.Name != "greeter" || d.Version != "1.0.0" || len(d.Hooks) != 0 {
 		t.Errorf("described %+v", d)
 	}
@@ -169,7 +169,7 @@ func TestProcess(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(res.Contributions, []phases.Contribution{&phases.PromptSection{SectionID: "greeting", Content: `"hello"`}}); diff != "" {
+	if diff := cmp.Diff(res.Contributions, phases.Contributions{&phases.PromptSection{SectionID: "greeting", Content: `"hello"`}}); diff != "" {
 		t.Errorf("(-got +want)\n%s", diff)
 	}
 	if _, err := os.Stat(closed); err == nil {

@@ -25,7 +25,7 @@ func TestStrangerIsRefused(t *testing.T) {
 			ProtocolVersion: wire.ProtocolVersion, MagicCookieKey: wire.HandshakeCookieKey, MagicCookieValue: wire.HandshakeCookieValue,
 		},
 		Plugins: plugin.PluginSet{wire.PluginName: client{}}, AllowedProtocols: []plugin.Protocol{plugin.ProtocolGRPC},
-		Cmd: program(t, "plugin", mark), GRPCDialOptions: wire.DialOptions(0), Logger: hclog.NewNullLogger(),
+		Cmd: program(t, "plugin", mark), GRPCDialOptions: wire.DialOptions(0, nil), Logger: hclog.NewNullLogger(),
 	})
 	t.Cleanup(c.Kill)
 	addr, err := c.Start()

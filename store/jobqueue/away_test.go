@@ -9,12 +9,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/grapnelhq/grapnel/internal/queuetest"
+	"github.com/grapnelhq/grapnel/internal/sqldb"
+	"github.com/grapnelhq/grapnel/internal/storetest"
+	"github.com/grapnelhq/grapnel/jobs"
 	"github.com/grapnelhq/grapnel/phases"
-	"github.com/grapnelhq/grapnel/runtime"
-	"github.com/grapnelhq/grapnel/runtime/queuetest"
 	"github.com/grapnelhq/grapnel/store/jobqueue"
-	"github.com/grapnelhq/grapnel/store/sqldb"
-	"github.com/grapnelhq/grapnel/store/storetest"
 )
 
 // TestServerAway has tests that end the server, which is not shared with other
@@ -43,25 +43,25 @@ func TestServerAway(t *testing.T) {
 }
 
 // testAwayForAWhile ends the server under work, and brings it back. What was taken
-// is done; the verdict of work that went on meanwhile is stored when it is back.
+// is done; the result of work that continued meanwhile is stored when it is back.
 func testAwayForAWhile(t *testing.T, pg *storetest.Postgres, dsn string) {
 	t.Helper()
 	q := open(t, dsn, jobqueue.Options{})
 	begun, finish := make(chan struct{}, 1), make(chan struct{})
-	serve(t, q, func(_ context.Context, j runtime.Job, attempt int) runtime.Verdict {
+	serve(t, q, func(_ context.Context, j jobs.Job, attempt int) jobs.Result {
 		if j.Kind == "long" && attempt == 1 {
 			begun <- struct{}{}
 			either(t, finish)
 		}
-		return runtime.Verdict{Action: runtime.JobDone}
+		return jobs.Result{Action: jobs.Done}
 	})
-	add(t, q, runtime.Job{Kind: "long", Plugin: "p"})
+	add(t, q, jobs.Job{Kind: "long", Plugin: "p"})
 	<-begun
 	if err := pg.Crash(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	close(finish)
-	wantCode(t, q.Add(t.Context(), runtime.Job{Plugin: "p"}), sqldb.CodeUnreachable)
+	wantCode(t, q.Add(t.Context(), jobs.Job{Plugin: "p"}), sqldb.CodeUnreachable)
 	wantCode(t, q.Idle(t.Context()), sqldb.CodeUnreachable)
 	_, err := q.Counts(t.Context())
 	wantCode(t, err, sqldb.CodeUnreachable)
@@ -73,59 +73,59 @@ func testAwayForAWhile(t *testing.T, pg *storetest.Postgres, dsn string) {
 		t.Fatal(err)
 	}
 	for n := range 20 {
-		add(t, q, runtime.Job{Kind: strconv.Itoa(n), Plugin: "p"})
+		add(t, q, jobs.Job{Kind: strconv.Itoa(n), Plugin: "p"})
 	}
 	// A server that has started again before anybody noticed fails nobody.
 	if err := errors.Join(pg.Crash(t.Context()), pg.Restart(t.Context())); err != nil {
 		t.Fatal(err)
 	}
-	add(t, q, runtime.Job{Kind: "at once", Plugin: "p"})
-	queuetest.Await(t, "no jobs", func() bool { return counts(t, q) == runtime.QueueCounts{} })
+	add(t, q, jobs.Job{Kind: "at once", Plugin: "p"})
+	queuetest.Await(t, "no jobs", func() bool { return counts(t, q) == jobs.Counts{} })
 }
 
-// testAwayForLong: when the server is away for longer than a lease, work is
-// told before another process may have its job.
+// testAwayForLong: when the server is down for longer than a lease, work is cancelled
+// before another process may take its job.
 func testAwayForLong(t *testing.T, pg *storetest.Postgres, dsn string) {
 	t.Helper()
 	q := open(t, dsn, jobqueue.Options{Lease: 2 * time.Second})
-	begun, told := make(chan time.Time, 2), make(chan error, 2)
-	serve(t, q, func(ctx context.Context, _ runtime.Job, attempt int) runtime.Verdict {
+	begun, causes := make(chan time.Time, 2), make(chan error, 2)
+	serve(t, q, func(ctx context.Context, _ jobs.Job, attempt int) jobs.Result {
 		if attempt > 1 {
-			return runtime.Verdict{Action: runtime.JobDone}
+			return jobs.Result{Action: jobs.Done}
 		}
 		begun <- time.Now()
 		<-ctx.Done()
-		told <- context.Cause(ctx)
-		return runtime.Verdict{Action: runtime.JobRequeue, Err: context.Cause(ctx)}
+		causes <- context.Cause(ctx)
+		return jobs.Result{Action: jobs.Requeue, Err: context.Cause(ctx)}
 	})
-	add(t, q, runtime.Job{Kind: "k", Plugin: "p"})
+	add(t, q, jobs.Job{Kind: "k", Plugin: "p"})
 	<-begun
 	if err := pg.Crash(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := <-told; err == nil || !strings.Contains(err.Error(), "lease") {
-		t.Errorf("it was told %v", err)
+	if err := <-causes; err == nil || !strings.Contains(err.Error(), "lease") {
+		t.Errorf("it was cancelled with %v", err)
 	}
 	if err := pg.Restart(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	queuetest.Await(t, "no jobs", func() bool { return counts(t, q) == runtime.QueueCounts{} })
+	queuetest.Await(t, "no jobs", func() bool { return counts(t, q) == jobs.Counts{} })
 }
 
-// testAwayAtFirst: Serve waits for a server that is away as it begins, and
-// ends with its context all the same.
+// testAwayAtFirst: Serve waits for a server that is down as it begins, and still ends
+// with its context.
 func testAwayAtFirst(t *testing.T, pg *storetest.Postgres, dsn string) {
 	t.Helper()
 	q, idle := open(t, dsn, jobqueue.Options{}), open(t, dsn, jobqueue.Options{})
-	add(t, q, runtime.Job{Kind: "k", Plugin: "p"})
+	add(t, q, jobs.Job{Kind: "k", Plugin: "p"})
 	if err := pg.Crash(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	end := serve(t, idle, done)
 	ran := make(chan struct{})
-	serve(t, q, func(context.Context, runtime.Job, int) runtime.Verdict {
+	serve(t, q, func(context.Context, jobs.Job, int) jobs.Result {
 		close(ran)
-		return runtime.Verdict{Action: runtime.JobDone}
+		return jobs.Result{Action: jobs.Done}
 	})
 	end()
 	if err := pg.Restart(t.Context()); err != nil {
@@ -134,17 +134,17 @@ func testAwayAtFirst(t *testing.T, pg *storetest.Postgres, dsn string) {
 	<-ran
 }
 
-// testAwayAtLast: the end of Serve does not wait for a server that is away.
+// testAwayAtLast: the end of Serve does not wait for a server that is down.
 func testAwayAtLast(t *testing.T, pg *storetest.Postgres, dsn string) {
 	t.Helper()
 	q := open(t, dsn, jobqueue.Options{})
 	begun := make(chan struct{})
-	end := serve(t, q, func(ctx context.Context, _ runtime.Job, _ int) runtime.Verdict {
+	end := serve(t, q, func(ctx context.Context, _ jobs.Job, _ int) jobs.Result {
 		close(begun)
 		<-ctx.Done()
-		return runtime.Verdict{Action: runtime.JobRequeue, Err: context.Cause(ctx)}
+		return jobs.Result{Action: jobs.Requeue, Err: context.Cause(ctx)}
 	})
-	add(t, q, runtime.Job{Kind: "k", Plugin: "p"})
+	add(t, q, jobs.Job{Kind: "k", Plugin: "p"})
 	<-begun
 	if err := pg.Crash(t.Context()); err != nil {
 		t.Fatal(err)
@@ -159,15 +159,15 @@ func testAwayAtLast(t *testing.T, pg *storetest.Postgres, dsn string) {
 	}
 }
 
-// TestLocked has somebody else who keeps the file locked. Adding says so after a
-// while; work goes on when the lock is gone.
+// TestLocked: while another process keeps the file locked, adding fails after a while;
+// work continues when the lock is released.
 func TestLocked(t *testing.T) {
 	t.Parallel()
 
 	dsn := storetest.SQLite(t)
 	q := on(t, openDB(t, dsn, sqldb.Options{LockTimeout: 300 * time.Millisecond}), jobqueue.Options{})
 	serve(t, q, done)
-	add(t, q, runtime.Job{Kind: "before", Plugin: "p"})
+	add(t, q, jobs.Job{Kind: "before", Plugin: "p"})
 	other := openDB(t, dsn, sqldb.Options{})
 	var holder *sql.Tx
 	queuetest.Await(t, "a moment without a lock", func() (held bool) {
@@ -175,23 +175,23 @@ func TestLocked(t *testing.T) {
 		holder, err = other.Writer().BeginTx(t.Context(), nil)
 		return err == nil
 	})
-	wantCode(t, q.Add(t.Context(), runtime.Job{Kind: "meanwhile", Plugin: "p"}), sqldb.CodeLocked)
+	wantCode(t, q.Add(t.Context(), jobs.Job{Kind: "meanwhile", Plugin: "p"}), sqldb.CodeLocked)
 	cause := errors.New("no more time")
 	ctx, cancel := context.WithTimeoutCause(t.Context(), 50*time.Millisecond, cause)
 	defer cancel()
-	if err := q.Add(ctx, runtime.Job{Plugin: "p"}); !errors.Is(err, cause) {
+	if err := q.Add(ctx, jobs.Job{Plugin: "p"}); !errors.Is(err, cause) {
 		t.Errorf("a context that ends: %v", err)
 	}
 	counts(t, q) // reading goes on
 	if err := holder.Rollback(); err != nil {
 		t.Fatal(err)
 	}
-	add(t, q, runtime.Job{Kind: "after", Plugin: "p"})
-	queuetest.Await(t, "no jobs", func() bool { return counts(t, q) == runtime.QueueCounts{} })
+	add(t, q, jobs.Job{Kind: "after", Plugin: "p"})
+	queuetest.Await(t, "no jobs", func() bool { return counts(t, q) == jobs.Counts{} })
 }
 
-// TestFull fills a file that may not grow. What was taken is there, and done when
-// there is room.
+// TestFull fills a file that must not grow. Jobs that were taken are kept, and done when
+// there is space.
 func TestFull(t *testing.T) {
 	t.Parallel()
 
@@ -202,7 +202,7 @@ func TestFull(t *testing.T) {
 		t.Fatal(err)
 	}
 	taken := 0
-	job := runtime.Job{Kind: "k", Plugin: "p", Payload: []byte(`"` + strings.Repeat("x", 8000) + `"`)}
+	job := jobs.Job{Kind: "k", Plugin: "p", Payload: []byte(`"` + strings.Repeat("x", 8000) + `"`)}
 	var err error
 	for ; err == nil; taken++ {
 		err = q.Add(t.Context(), job)
@@ -243,7 +243,7 @@ func TestClosed(t *testing.T) {
 		_, retryErr := q.Retry(t.Context(), 1)
 		_, removeErr := q.Remove(t.Context(), 1)
 		for name, err := range map[string]error{
-			"Add": q.Add(t.Context(), runtime.Job{}), "Serve": q.Serve(t.Context(), simple(done)), "Counts": countErr,
+			"Add": q.Add(t.Context(), jobs.Job{}), "Serve": q.Serve(t.Context(), simple(done)), "Counts": countErr,
 			"List": listErr, "Job": jobErr, "Retry": retryErr, "Remove": removeErr,
 		} {
 			if phases.CodeOf(err) != phases.CauseUnavailable {

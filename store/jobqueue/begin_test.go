@@ -9,35 +9,35 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/grapnelhq/grapnel/internal/queuetest"
+	"github.com/grapnelhq/grapnel/internal/sqldb"
+	"github.com/grapnelhq/grapnel/internal/storetest"
+	"github.com/grapnelhq/grapnel/jobs"
 	"github.com/grapnelhq/grapnel/phases"
-	"github.com/grapnelhq/grapnel/runtime"
-	"github.com/grapnelhq/grapnel/runtime/queuetest"
 	"github.com/grapnelhq/grapnel/store/jobqueue"
-	"github.com/grapnelhq/grapnel/store/sqldb"
-	"github.com/grapnelhq/grapnel/store/storetest"
 )
 
-// TestBegunIsNotRepeated: an attempt that had begun what must not be repeated, and
-// has no verdict, is the last until an operator says otherwise; then it may be
-// repeated, and is interrupted once more.
+// TestBegunIsNotRepeated: an attempt that has begun work which must not be repeated, and
+// has no result, is the last until an operator retries the job; it can then be
+// interrupted again.
 func TestBegunIsNotRepeated(t *testing.T) {
 	t.Parallel()
 
 	storetest.Both(t, server.NewDSN, func(t *testing.T, dsn string) {
 		q := open(t, dsn, jobqueue.Options{Lease: 4 * shortLease}) // it is lost on a busy machine if shorter
 		attempts := make(chan int, 9)
-		serveAttempts(t, q, func(ctx context.Context, a runtime.Attempt) runtime.Verdict {
+		serveAttempts(t, q, func(ctx context.Context, a jobs.Attempt) jobs.Result {
 			if err := a.Begin(ctx); err != nil {
 				t.Errorf("Begin: %v", err)
 			}
 			if attempts <- a.Number; len(attempts) < 3 {
 				panic("as good as the end of the process")
 			}
-			return runtime.Verdict{Action: runtime.JobDone}
+			return jobs.Result{Action: jobs.Done}
 		})
-		add(t, q, runtime.Job{Kind: "k", Plugin: "p", Attempts: 9})
+		add(t, q, jobs.Job{Kind: "k", Plugin: "p", Attempts: 9})
 		for n := range 2 {
-			queuetest.Await(t, "a dead job", func() bool { return counts(t, q) == runtime.QueueCounts{Dead: 1} })
+			queuetest.Await(t, "a dead job", func() bool { return counts(t, q) == jobs.Counts{Dead: 1} })
 			list, err := q.List(t.Context(), jobqueue.Filter{Dead: true})
 			if err != nil || len(list) != 1 || list[0].Code != phases.CauseInterrupted || list[0].Attempts != 1 || !strings.Contains(list[0].Error, "may have been done") {
 				t.Fatalf("dead: %+v, %v", list, err)
@@ -47,41 +47,41 @@ func TestBegunIsNotRepeated(t *testing.T) {
 			}
 			wantIDs(t, q.Retry, []int64{list[0].ID}, list[0].ID)
 		}
-		queuetest.Await(t, "no jobs", func() bool { return counts(t, q) == runtime.QueueCounts{} })
+		queuetest.Await(t, "no jobs", func() bool { return counts(t, q) == jobs.Counts{} })
 		if got := []int{<-attempts, <-attempts, <-attempts}; !cmp.Equal(got, []int{1, 1, 1}) || len(attempts) > 0 {
 			t.Errorf("attempts %v and %d", got, len(attempts))
 		}
 	})
 }
 
-// TestBegunWithVerdict: what a verdict says counts, whatever had begun; and an
-// attempt after that which never began may be repeated.
-func TestBegunWithVerdict(t *testing.T) {
+// TestBegunWithResult: a result counts, whether or not work had begun; a later attempt
+// that never began may be repeated.
+func TestBegunWithResult(t *testing.T) {
 	t.Parallel()
 
-	for _, action := range []runtime.JobAction{runtime.JobRequeue, runtime.JobRetry} {
+	for _, action := range []jobs.Action{jobs.Requeue, jobs.Retry} {
 		t.Run(string(action), func(t *testing.T) {
 			t.Parallel()
 
 			storetest.Both(t, server.NewDSN, func(t *testing.T, dsn string) {
 				q := open(t, dsn, jobqueue.Options{Lease: 4 * shortLease}) // it is lost on a busy machine if shorter
 				calls := make(chan int, 9)
-				serveAttempts(t, q, func(ctx context.Context, a runtime.Attempt) runtime.Verdict {
+				serveAttempts(t, q, func(ctx context.Context, a jobs.Attempt) jobs.Result {
 					switch calls <- a.Requeued; len(calls) {
 					case 1:
 						if err := errors.Join(a.Begin(ctx), a.Begin(ctx)); err != nil {
 							t.Errorf("Begin: %v", err)
 						}
-						return runtime.Verdict{Action: action, Err: errors.New("not now")}
+						return jobs.Result{Action: action, Err: errors.New("not now")}
 					case 2:
 						panic("as good as the end of the process")
 					}
-					return runtime.Verdict{Action: runtime.JobDone}
+					return jobs.Result{Action: jobs.Done}
 				})
-				add(t, q, runtime.Job{Kind: "k", Plugin: "p", Attempts: 9, Backoff: time.Millisecond})
-				queuetest.Await(t, "no jobs", func() bool { return counts(t, q) == runtime.QueueCounts{} })
+				add(t, q, jobs.Job{Kind: "k", Plugin: "p", Attempts: 9, Backoff: time.Millisecond})
+				queuetest.Await(t, "no jobs", func() bool { return counts(t, q) == jobs.Counts{} })
 				want := []int{0, 1, 1}
-				if action == runtime.JobRetry {
+				if action == jobs.Retry {
 					want = []int{0, 0, 0}
 				}
 				if got := []int{<-calls, <-calls, <-calls}; !cmp.Equal(got, want) || len(calls) > 0 {
@@ -92,21 +92,21 @@ func TestBegunWithVerdict(t *testing.T) {
 	}
 }
 
-// TestBeginWithoutLease: who does not have the job any more must not begin.
+// TestBeginWithoutLease: a process that has lost the job must not begin.
 func TestBeginWithoutLease(t *testing.T) {
 	t.Parallel()
 
 	storetest.Both(t, server.NewDSN, func(t *testing.T, dsn string) {
 		q := open(t, dsn, jobqueue.Options{})
 		begun := make(chan error, 1)
-		serveAttempts(t, q, func(ctx context.Context, a runtime.Attempt) runtime.Verdict {
+		serveAttempts(t, q, func(ctx context.Context, a jobs.Attempt) jobs.Result {
 			if a.Number == 1 {
 				execute(t, dsn, "UPDATE {job} SET attempt = 2") //nolint:contextcheck // of the test
 				begun <- a.Begin(ctx)
 			}
-			return runtime.Verdict{Action: runtime.JobDone}
+			return jobs.Result{Action: jobs.Done}
 		})
-		add(t, q, runtime.Job{Kind: "k", Plugin: "p"})
+		add(t, q, jobs.Job{Kind: "k", Plugin: "p"})
 		if err := <-begun; err == nil || !strings.Contains(err.Error(), "lease") {
 			t.Errorf("Begin = %v", err)
 		}
@@ -114,8 +114,8 @@ func TestBeginWithoutLease(t *testing.T) {
 	})
 }
 
-// TestLook: an operator looks at the jobs of a store without working on them, also at
-// one that is open for reading alone, or has no queue.
+// TestLook: an operator lists the jobs of a store without working on them, also if it is
+// open for reading only or has no queue.
 func TestLook(t *testing.T) {
 	t.Parallel()
 
@@ -131,7 +131,7 @@ func TestLook(t *testing.T) {
 		r := look(db)
 		list, err := r.List(t.Context(), jobqueue.Filter{})
 		c, countErr := r.Counts(t.Context())
-		if err := errors.Join(err, countErr); err != nil || len(list) != 0 || c != (runtime.QueueCounts{}) {
+		if err := errors.Join(err, countErr); err != nil || len(list) != 0 || c != (jobs.Counts{}) {
 			t.Errorf("no queue: %+v, %+v, %v", list, c, err)
 		}
 		_, err = r.Job(t.Context(), 1)
@@ -140,17 +140,17 @@ func TestLook(t *testing.T) {
 
 		q := on(t, db, jobqueue.Options{})
 		running, end := make(chan struct{}), make(chan struct{})
-		serve(t, q, func(_ context.Context, j runtime.Job, _ int) runtime.Verdict {
+		serve(t, q, func(_ context.Context, j jobs.Job, _ int) jobs.Result {
 			if j.Kind == "dead" {
-				return runtime.Verdict{Action: runtime.JobDead, Err: phases.Errorf(phases.CauseForbidden, "no grant")}
+				return jobs.Result{Action: jobs.Discard, Err: phases.Errorf(phases.CauseForbidden, "no grant")}
 			}
 			close(running)
 			either(t, end)
-			return runtime.Verdict{Action: runtime.JobDone}
+			return jobs.Result{Action: jobs.Done}
 		})
-		add(t, q, runtime.Job{Kind: "dead", Plugin: "p"})
-		add(t, q, runtime.Job{Kind: "runs", Plugin: "p"})
-		add(t, q, runtime.Job{Kind: "later", Plugin: "o", NotBefore: time.Now().Add(time.Hour)})
+		add(t, q, jobs.Job{Kind: "dead", Plugin: "p"})
+		add(t, q, jobs.Job{Kind: "runs", Plugin: "p"})
+		add(t, q, jobs.Job{Kind: "later", Plugin: "o", NotBefore: time.Now().Add(time.Hour)})
 		<-running
 		queuetest.Await(t, "a dead job", func() bool { return counts(t, q).Dead == 1 })
 		seeAll(t, look(openDB(t, dsn, sqldb.Options{ReadOnly: true})))

@@ -9,10 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/grapnelhq/grapnel/runtime"
+	"github.com/grapnelhq/grapnel/internal/sqldb"
+	"github.com/grapnelhq/grapnel/internal/storetest"
+	"github.com/grapnelhq/grapnel/jobs"
 	"github.com/grapnelhq/grapnel/store/jobqueue"
-	"github.com/grapnelhq/grapnel/store/sqldb"
-	"github.com/grapnelhq/grapnel/store/storetest"
 )
 
 func benchBoth(b *testing.B, bench func(b *testing.B, dsn string)) {
@@ -25,8 +25,8 @@ func benchBoth(b *testing.B, bench func(b *testing.B, dsn string)) {
 func roomy() jobqueue.Options { return jobqueue.Options{PerPlugin: 1024} }
 
 // ordinary is a job of ordinary size.
-func ordinary() runtime.Job {
-	return runtime.Job{Kind: "k", Plugin: "p", Subscription: "p.s", Payload: []byte(`{"text":"` + strings.Repeat("x", 1024) + `"}`)}
+func ordinary() jobs.Job {
+	return jobs.Job{Kind: "k", Plugin: "p", Subscription: "p.s", Payload: []byte(`{"text":"` + strings.Repeat("x", 1024) + `"}`)}
 }
 
 // BenchmarkAdd adds jobs, by one caller and by many. Nobody works on them; the queue
@@ -74,20 +74,20 @@ func BenchmarkJobs(b *testing.B) {
 func benchJobs(b *testing.B, q *jobqueue.Queue, once bool) {
 	b.Helper()
 	flight := make(chan struct{}, 64)
-	end := serveAttempts(b, q, func(ctx context.Context, a runtime.Attempt) runtime.Verdict {
+	end := serveAttempts(b, q, func(ctx context.Context, a jobs.Attempt) jobs.Result {
 		if once {
 			if err := a.Begin(ctx); err != nil {
 				b.Error(err)
 			}
 		}
 		<-flight
-		return runtime.Verdict{Action: runtime.JobDone}
+		return jobs.Result{Action: jobs.Done}
 	})
 	defer end()
-	jobs := 0
+	total := 0
 	var group sync.WaitGroup
 	for b.Loop() {
-		jobs++
+		total++
 		flight <- struct{}{}
 		group.Go(func() { add(b, q, ordinary()) })
 	}
@@ -95,7 +95,7 @@ func benchJobs(b *testing.B, q *jobqueue.Queue, once bool) {
 	if err := q.Idle(b.Context()); err != nil {
 		b.Fatal(err)
 	}
-	b.ReportMetric(float64(jobs)/b.Elapsed().Seconds(), "jobs/s")
+	b.ReportMetric(float64(total)/b.Elapsed().Seconds(), "jobs/s")
 }
 
 // BenchmarkLatency is the time from Add to the beginning of the work, and of Add
@@ -104,9 +104,9 @@ func BenchmarkLatency(b *testing.B) {
 	benchBoth(b, func(b *testing.B, dsn string) {
 		q := open(b, dsn, roomy())
 		begun := make(chan time.Time)
-		serve(b, q, func(context.Context, runtime.Job, int) runtime.Verdict {
+		serve(b, q, func(context.Context, jobs.Job, int) jobs.Result {
 			begun <- time.Now()
-			return runtime.Verdict{Action: runtime.JobDone}
+			return jobs.Result{Action: jobs.Done}
 		})
 		var whole, adding []time.Duration
 		for b.Loop() {

@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/grapnelhq/grapnel/runtime"
-	"github.com/grapnelhq/grapnel/runtime/queuetest"
+	"github.com/grapnelhq/grapnel/internal/queuetest"
+	"github.com/grapnelhq/grapnel/internal/storetest"
+	"github.com/grapnelhq/grapnel/jobs"
 	"github.com/grapnelhq/grapnel/store/jobqueue"
-	"github.com/grapnelhq/grapnel/store/storetest"
 )
 
 // setClock makes a database look as it does when its clock has been set forward by so
@@ -34,38 +34,45 @@ func setClock(t *testing.T, dsn string, hours int) {
 func TestClockSetForward(t *testing.T) {
 	t.Parallel()
 
-	storetest.Both(t, server.NewDSN, func(t *testing.T, dsn string) {
-		for _, hours := range []int{1, 24} {
-			o := jobqueue.Options{Lease: 2 * time.Second}
-			q := open(t, dsn, o)
-			var began atomic.Int32
-			release := make(chan struct{})
-			work := func(ctx context.Context, _ runtime.Job, _ int) runtime.Verdict {
-				began.Add(1)
-				select {
-				case <-release:
-				case <-ctx.Done():
-				}
-				return runtime.Verdict{Action: runtime.JobDone}
-			}
-			end := serve(t, q, work)
-			add(t, q, named(fmt.Sprintf("hours-%d", hours)))
-			queuetest.Await(t, "it begins", func() bool { return began.Load() == 1 })
-			other := open(t, dsn, o)
-			setClock(t, dsn, hours)
-			endOther := serve(t, other, work)
-			// The second process looks when it begins, and then every half second.
-			looked := time.Now()
-			queuetest.Await(t, "time", func() bool { return time.Since(looked) > 2*time.Second })
-			if n := began.Load(); n != 1 {
-				t.Errorf("%d hours: it began %d times", hours, n)
-			}
-			close(release)
-			queuetest.Await(t, "no open jobs", func() bool { return counts(t, q) == runtime.QueueCounts{} })
-			end()
-			endOther()
+	for _, hours := range []int{1, 24} {
+		t.Run(fmt.Sprint(hours, "h"), func(t *testing.T) {
+			t.Parallel()
+
+			storetest.Both(t, server.NewDSN, func(t *testing.T, dsn string) { setForward(t, dsn, hours) })
+		})
+	}
+}
+
+func setForward(t *testing.T, dsn string, hours int) {
+	t.Helper()
+	o := jobqueue.Options{Lease: 2 * time.Second}
+	q := open(t, dsn, o)
+	var began atomic.Int32
+	release := make(chan struct{})
+	work := func(ctx context.Context, _ jobs.Job, _ int) jobs.Result {
+		began.Add(1)
+		select {
+		case <-release:
+		case <-ctx.Done():
 		}
-	})
+		return jobs.Result{Action: jobs.Done}
+	}
+	end := serve(t, q, work)
+	add(t, q, named(fmt.Sprintf("hours-%d", hours)))
+	queuetest.Await(t, "it begins", func() bool { return began.Load() == 1 })
+	other := open(t, dsn, o)
+	setClock(t, dsn, hours)
+	endOther := serve(t, other, work)
+	// The second process looks when it begins, and then every half second.
+	looked := time.Now()
+	queuetest.Await(t, "time", func() bool { return time.Since(looked) > 2*time.Second })
+	if n := began.Load(); n != 1 {
+		t.Errorf("%d hours: it began %d times", hours, n)
+	}
+	close(release)
+	queuetest.Await(t, "no open jobs", func() bool { return counts(t, q) == jobs.Counts{} })
+	end()
+	endOther()
 }
 
 // TestClockSetBack: what waits when a clock is set back is not lost, and done once.
@@ -74,8 +81,8 @@ func TestClockSetBack(t *testing.T) {
 
 	storetest.Both(t, server.NewDSN, func(t *testing.T, dsn string) {
 		q := open(t, dsn, jobqueue.Options{Lease: 2 * time.Second})
-		const jobs = 10
-		for n := range jobs {
+		const total = 10
+		for n := range total {
 			add(t, q, named(fmt.Sprint("job-", n)))
 		}
 		setClock(t, dsn, -24)
@@ -83,19 +90,19 @@ func TestClockSetBack(t *testing.T) {
 			t.Error("a job that waits was added twice")
 		}
 		var began atomic.Int32
-		serve(t, q, func(context.Context, runtime.Job, int) runtime.Verdict {
+		serve(t, q, func(context.Context, jobs.Job, int) jobs.Result {
 			began.Add(1)
-			return runtime.Verdict{Action: runtime.JobDone}
+			return jobs.Result{Action: jobs.Done}
 		})
 		add(t, q, named("later")) // by the clock as it is now
 		queuetest.Await(t, "the new one is done", func() bool { return began.Load() > 0 })
-		if c := counts(t, q); c.Waiting+c.Scheduled+int(began.Load()) < jobs+1 {
+		if c := counts(t, q); c.Waiting+c.Scheduled+int(began.Load()) < total+1 {
 			t.Errorf("jobs are lost: %+v, %d begun", c, began.Load())
 		}
 		setClock(t, dsn, 24) // the time comes
-		queuetest.Await(t, "no open jobs", func() bool { return counts(t, q) == runtime.QueueCounts{} })
-		if n := began.Load(); n != jobs+1 {
-			t.Errorf("%d jobs began %d times", jobs+1, n)
+		queuetest.Await(t, "no open jobs", func() bool { return counts(t, q) == jobs.Counts{} })
+		if n := began.Load(); n != total+1 {
+			t.Errorf("%d jobs began %d times", total+1, n)
 		}
 	})
 }

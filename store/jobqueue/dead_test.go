@@ -11,32 +11,32 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/grapnelhq/grapnel/runtime"
-	"github.com/grapnelhq/grapnel/runtime/queuetest"
+	"github.com/grapnelhq/grapnel/internal/queuetest"
+	"github.com/grapnelhq/grapnel/internal/sqldb"
+	"github.com/grapnelhq/grapnel/internal/storetest"
+	"github.com/grapnelhq/grapnel/jobs"
 	"github.com/grapnelhq/grapnel/store/jobqueue"
-	"github.com/grapnelhq/grapnel/store/sqldb"
-	"github.com/grapnelhq/grapnel/store/storetest"
 )
 
-// TestDead: dead jobs are listed whole, page by page; one that is retried begins
-// anew, and one that is removed is gone, with its key.
+// TestDead: dead jobs are listed whole, page by page; a retried one starts again, and a
+// removed one is gone with its key.
 func TestDead(t *testing.T) {
 	t.Parallel()
 
 	storetest.Both(t, server.NewDSN, func(t *testing.T, dsn string) {
-		const jobs = 5
+		const total = 5
 		q := open(t, dsn, jobqueue.Options{})
-		end := serve(t, q, func(_ context.Context, j runtime.Job, attempt int) runtime.Verdict {
+		end := serve(t, q, func(_ context.Context, j jobs.Job, attempt int) jobs.Result {
 			if attempt == 1 {
-				return runtime.Verdict{Action: runtime.JobRetry, Err: errors.New("for now")}
+				return jobs.Result{Action: jobs.Retry, Err: errors.New("for now")}
 			}
-			return runtime.Verdict{Action: runtime.JobDead, Err: fmt.Errorf("hopeless: %s", j.Kind)}
+			return jobs.Result{Action: jobs.Discard, Err: fmt.Errorf("hopeless: %s", j.Kind)}
 		})
 		start := time.Now().Add(-time.Minute) // clocks differ
-		for n := range jobs {
+		for n := range total {
 			add(t, q, deadOne(n))
 		}
-		queuetest.Await(t, "dead jobs", func() bool { return counts(t, q) == runtime.QueueCounts{Dead: jobs} })
+		queuetest.Await(t, "dead jobs", func() bool { return counts(t, q) == jobs.Counts{Dead: total} })
 		end()
 		list := pages(t, q, 2)
 		for n, d := range list {
@@ -47,7 +47,7 @@ func TestDead(t *testing.T) {
 				t.Errorf("job %d: %+v", n, d)
 			}
 		}
-		if err := q.Add(t.Context(), deadOne(0)); !errors.Is(err, runtime.ErrDuplicateJob) {
+		if err := q.Add(t.Context(), deadOne(0)); !errors.Is(err, jobs.ErrDuplicate) {
 			t.Errorf("the key of a dead job: %v", err)
 		}
 
@@ -60,13 +60,13 @@ func TestDead(t *testing.T) {
 		_, err := q.Job(t.Context(), list[1].ID)
 		wantCode(t, err, sqldb.CodeNotFound)
 		add(t, q, deadOne(1))
-		if diff := cmp.Diff(counts(t, q), runtime.QueueCounts{Waiting: 2, Dead: jobs - 2}); diff != "" {
+		if diff := cmp.Diff(counts(t, q), jobs.Counts{Waiting: 2, Dead: total - 2}); diff != "" {
 			t.Errorf("counts (-got +want):\n%s", diff)
 		}
 		again := make(chan string, 2)
-		serve(t, open(t, dsn, jobqueue.Options{}), func(_ context.Context, j runtime.Job, attempt int) runtime.Verdict {
+		serve(t, open(t, dsn, jobqueue.Options{}), func(_ context.Context, j jobs.Job, attempt int) jobs.Result {
 			again <- fmt.Sprint(j.Kind, " ", attempt)
-			return runtime.Verdict{Action: runtime.JobDone}
+			return jobs.Result{Action: jobs.Done}
 		})
 		got := map[string]bool{<-again: true, <-again: true}
 		if diff := cmp.Diff(got, map[string]bool{"0 1": true, "1 1": true}); diff != "" {
@@ -85,8 +85,8 @@ func wantIDs(t *testing.T, change func(context.Context, ...int64) ([]int64, erro
 	}
 }
 
-func deadOne(n int) runtime.Job {
-	return runtime.Job{
+func deadOne(n int) jobs.Job {
+	return jobs.Job{
 		Kind: strconv.Itoa(n), Plugin: "p", Subscription: "p.s", IdempotencyKey: fmt.Sprint("key", n),
 		Payload: []byte(`{"b":1,"a":2}`), Attempts: 2, Backoff: time.Millisecond,
 	}

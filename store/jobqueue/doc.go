@@ -1,6 +1,6 @@
-// Package jobqueue keeps background work in the store's database, where it
-// outlives the process that asked for it, and where several engines share it. It
-// is a [runtime.Queue] on [River], on SQLite and on PostgreSQL.
+// Package jobqueue keeps background work in the store's database, where it outlives the process
+// that asked for it and several engines share it. It is a [jobs.Queue] on [River], for SQLite
+// and PostgreSQL.
 //
 //	st, err := store.Open(ctx, dsn, store.Options{})
 //	q, err := jobqueue.Open(ctx, st.DB(), jobqueue.Options{})
@@ -8,59 +8,37 @@
 //	…
 //	eng.Close(ctx); q.Close(); st.Close()
 //
-// # What is River's, and what is not
+// # What River does
 //
-// River has the tables and their migrations, inserts with unique keys, hands out
-// due jobs (several engines never get the same one), wakes engines up, elects who
-// tidies up, and removes finished jobs when their time is over.
-//
-// Leases and verdicts are this package's. River takes a job away from a process
-// that works on it for long, dead or alive, and takes the verdict of whoever
-// comes, up to a quarter of a second later. Here a process renews the leases of
-// its jobs, whoever finds one that has run out offers the job again, and a verdict
-// is stored at once, by one statement that asks whether the job is still this
-// process's, in this attempt. One that comes too late changes nothing.
+// River has the tables and their migrations, unique keys, fetching, waking, and the removal of
+// finished jobs. Leases and results are this package's: a process renews the leases of its jobs,
+// any process rescues jobs whose lease has expired, and a result is stored at once, by one
+// statement that checks whether the job still belongs to this process and attempt.
 //
 // # What is repeated
 //
-// What [Queue.Add] took is offered until a verdict is stored that it is done or
-// dead. Work is repeated only if its verdict was not stored: because the process
-// or the database went away meanwhile. A process that is killed leaves its jobs
-// behind for [Options.Lease] and a quarter of it at most. Such an attempt counts; a
-// job that ends its process with each of them is dead after five more than it may
-// have.
+// A job that [Queue.Add] took is offered until the result of an attempt is stored that ends it.
+// Work is repeated only if its result was not stored because the process or the database went
+// down; such jobs are rescued after [Options.Lease] and a quarter of it at most. A job that
+// kills its process each time is discarded after five attempts more than it may have.
 //
-// Work that must not be repeated says so when it begins ([runtime.Attempt]). That
-// is stored first, and an attempt that has begun and has no verdict is the last:
-// the job is dead, with the cause "interrupted".
+// Work that must not be repeated says so when it begins ([jobs.Attempt]): an attempt that has
+// begun and has no result is the last, and the job is discarded with the cause "interrupted".
 //
-// A job that waits for less than ten seconds comes at its time. Those that wait
-// longer are brought back by the process that River has elected for that; when it
-// crashes, they may be a quarter of a minute late.
+// # Bounds and storage
 //
-// # Bounds
+// The queue of one database holds [Options.Waiting] jobs, and [Options.PerPlugin] of one plugin;
+// on PostgreSQL more if over 64 callers add jobs at the same moment.
 //
-// The queue of one database holds [Options.Waiting] jobs that wait, now or for
-// their time, and [Options.PerPlugin] of one plugin. On SQLite that is exact; on
-// PostgreSQL too, unless more than 64 callers add jobs at the same moment.
+// In a SQLite file River's tables are beside the store's and share its one writer
+// ([sqldb.DB.Join]). In PostgreSQL they have a schema of their own ([Options.Schema]).
 //
-// # Where it is kept
+// A finished job leaves only the hash of its idempotency key, for [Options.KeepDone]. A dead one
+// stays whole for [Options.KeepDead]; operators list, retry or remove it, by [Records] and
+// [Look], which need no queue that is served.
 //
-// In a SQLite file River's tables stand beside the store's, and everything goes
-// through the file's one writer: jobs that are added or ended together with
-// manifests share their waits for the disk ([sqldb.DB.Join]). In PostgreSQL they
-// have a schema of their own ([Options.Schema]), and River a small pool of
-// connections. River's own tools can look at both.
-//
-// A finished job leaves only the hash of its idempotency key, for
-// [Options.KeepDone]. A dead one stays whole for [Options.KeepDead], and an
-// operator lists, retries or removes it ([Records]), also by "grapnel jobs" and
-// [Look], which need no queue that works.
-//
-// # Errors
-//
-// Failures of the database are a *[sqldb.Error]; a full queue is a *phases.Error
-// with CauseOverloaded, a closed one CauseUnavailable.
+// Failures of the database are a *[sqldb.Error]; a full queue is a *phases.Error with
+// CauseOverloaded, a closed one CauseUnavailable.
 //
 // Stability: experimental until 1.0.
 //

@@ -12,17 +12,18 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/grapnelhq/grapnel/config"
+	"github.com/grapnelhq/grapnel/internal/queuetest"
+	"github.com/grapnelhq/grapnel/internal/storetest"
+	"github.com/grapnelhq/grapnel/jobs"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/runtime"
-	"github.com/grapnelhq/grapnel/runtime/queuetest"
 	"github.com/grapnelhq/grapnel/sdk"
 	"github.com/grapnelhq/grapnel/store/jobqueue"
-	"github.com/grapnelhq/grapnel/store/storetest"
 )
 
 // TestEngine: observing hooks and background jobs go through the queue. An engine
 // that is closed in the middle leaves the rest to the next one, and nothing is done
-// twice, nor left out.
+// twice or omitted.
 func TestEngine(t *testing.T) {
 	t.Parallel()
 
@@ -31,7 +32,7 @@ func TestEngine(t *testing.T) {
 		var finished journal
 		// The first engine gets stuck in the middle of the jobs.
 		stuck := make(chan struct{}, turns)
-		first := newEngine(t, dsn, &finished, func(ctx context.Context, j runtime.Job) error {
+		first := newEngine(t, dsn, &finished, func(ctx context.Context, j jobs.Job) error {
 			if n := len(finished.all()); n < turns/2 {
 				return nil
 			}
@@ -49,12 +50,12 @@ func TestEngine(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		defer cancel()
 		if err := first.Close(ctx); err == nil {
-			t.Error("Close did not tell that work was interrupted")
+			t.Error("Close did not report that work was interrupted")
 		}
 		if len(finished.all()) == len(want) {
 			t.Error("the first engine did everything: nothing was tested")
 		}
-		second := newEngine(t, dsn, &finished, func(context.Context, runtime.Job) error { return nil })
+		second := newEngine(t, dsn, &finished, func(context.Context, jobs.Job) error { return nil })
 		queuetest.Await(t, "all turns", func() bool { return len(finished.all()) >= len(want) })
 		if err := second.WaitBackground(t.Context()); err != nil {
 			t.Error(err)
@@ -67,7 +68,7 @@ func TestEngine(t *testing.T) {
 
 // newEngine is an engine of its own process on a database, with a plugin that
 // observes and asks for a job in each turn.
-func newEngine(t *testing.T, dsn string, finished *journal, before func(context.Context, runtime.Job) error) *runtime.Engine {
+func newEngine(t *testing.T, dsn string, finished *journal, before func(context.Context, jobs.Job) error) *runtime.Engine {
 	t.Helper()
 	plugin := &sdk.Plugin{Name: "p", Version: "1.0.0", Hooks: []sdk.Hook{
 		{Name: "ask", Phase: phases.PrePolicy, Kinds: []phases.Kind{phases.KindBackgroundJob}, Any: func(_ context.Context, c *sdk.Call, _ phases.Input) ([]phases.Contribution, error) {
@@ -84,7 +85,7 @@ func newEngine(t *testing.T, dsn string, finished *journal, before func(context.
 	eng, err := runtime.New(t.Context(), cfg, runtime.Options{
 		InProcess: map[string]runtime.Plugin{"p": plugin},
 		Queue:     open(t, dsn, jobqueue.Options{}),
-		Jobs: map[string]func(context.Context, runtime.Job) error{"k": func(ctx context.Context, j runtime.Job) error {
+		Jobs: map[string]func(context.Context, jobs.Job) error{"k": func(ctx context.Context, j jobs.Job) error {
 			var turn string
 			if err := json.Unmarshal(j.Payload, &turn); err != nil {
 				return err
@@ -106,7 +107,7 @@ func newEngine(t *testing.T, dsn string, finished *journal, before func(context.
 // takeTurn runs a turn in which something is to be done in the background.
 func takeTurn(t *testing.T, eng *runtime.Engine, id string) {
 	t.Helper()
-	turn, err := eng.BeginTurn(t.Context(), phases.Turn{WorkspaceID: "w", ThreadID: "t", TurnID: id, Mode: phases.ModeAgent})
+	turn, err := eng.BeginTurn(t.Context(), phases.Context{WorkspaceID: "w", ThreadID: "t", TurnID: id, Mode: phases.ModeAgent})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,14 +140,14 @@ func (j *journal) all() map[string]int {
 	return maps.Clone(j.lines)
 }
 
-// TestEngineCollects: who waits for background work learns how it ended, also where
-// the queue has written it down meanwhile.
+// TestEngineCollects: a caller that waits for background work learns how it ended, also
+// if the queue has stored it meanwhile.
 func TestEngineCollects(t *testing.T) {
 	t.Parallel()
 
 	storetest.Both(t, server.NewDSN, func(t *testing.T, dsn string) {
 		var finished journal
-		eng := newEngine(t, dsn, &finished, func(context.Context, runtime.Job) error { return nil })
+		eng := newEngine(t, dsn, &finished, func(context.Context, jobs.Job) error { return nil })
 		ctx, wait := eng.Collect(t.Context())
 		c := phases.Context{WorkspaceID: "w", ThreadID: "t", TurnID: "1", Mode: phases.ModeAgent}
 		for _, in := range []phases.Input{&phases.PrePolicyInput{}, &phases.PrePolicyInput{}, &phases.PostTurnInput{}} {

@@ -9,12 +9,13 @@ import (
 	"time"
 
 	"github.com/grapnelhq/grapnel/config"
+	"github.com/grapnelhq/grapnel/internal/schema"
+	"github.com/grapnelhq/grapnel/internal/sqldb"
+	"github.com/grapnelhq/grapnel/jobs"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/runtime"
 	"github.com/grapnelhq/grapnel/sdk"
 	"github.com/grapnelhq/grapnel/store/jobqueue"
-	"github.com/grapnelhq/grapnel/store/schema"
-	"github.com/grapnelhq/grapnel/store/sqldb"
 )
 
 // hostTurns takes turns until it is killed, and prints each that has ended with all of
@@ -49,7 +50,7 @@ func hostTurns(ctx context.Context, dsn, path string) error {
 }
 
 func turnOf(ctx context.Context, eng *runtime.Engine, id string) error {
-	turn, err := eng.BeginTurn(ctx, phases.Turn{WorkspaceID: "w", ThreadID: "t", TurnID: id, Mode: phases.ModeAgent})
+	turn, err := eng.BeginTurn(ctx, phases.Context{WorkspaceID: "w", ThreadID: "t", TurnID: id, Mode: phases.ModeAgent})
 	if err != nil {
 		return err
 	}
@@ -58,7 +59,7 @@ func turnOf(ctx context.Context, eng *runtime.Engine, id string) error {
 	return errors.Join(askErr, untaken(asked), endErr, untaken(ended))
 }
 
-// untaken says what the queue has not taken, as the outcome tells it.
+// untaken is an error if the outcome says that the queue has refused something.
 func untaken(out *phases.Outcome) error {
 	if out == nil {
 		return nil
@@ -78,7 +79,7 @@ func untaken(out *phases.Outcome) error {
 
 // newToughEngine is an engine with a plugin that has two observing hooks and two
 // tools for jobs. Of each, one may be repeated. What they do is to write a line.
-func newToughEngine(ctx context.Context, q runtime.Queue, path string) (*runtime.Engine, error) {
+func newToughEngine(ctx context.Context, q jobs.Queue, path string) (*runtime.Engine, error) {
 	do := func(what string, c phases.Context) error {
 		err := note(path, what+" "+c.TurnID+"\n")
 		<-time.After(rand.N(50 * time.Millisecond)) // work takes a while

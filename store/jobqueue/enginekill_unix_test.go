@@ -13,11 +13,11 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/grapnelhq/grapnel/internal/queuetest"
+	"github.com/grapnelhq/grapnel/internal/sqldb"
+	"github.com/grapnelhq/grapnel/internal/storetest"
 	"github.com/grapnelhq/grapnel/phases"
-	"github.com/grapnelhq/grapnel/runtime/queuetest"
 	"github.com/grapnelhq/grapnel/store/jobqueue"
-	"github.com/grapnelhq/grapnel/store/sqldb"
-	"github.com/grapnelhq/grapnel/store/storetest"
 )
 
 // TestKilledEngines kills one of two hosts that share a database, again and again,
@@ -28,12 +28,12 @@ func TestKilledEngines(t *testing.T) {
 	t.Parallel()
 
 	storetest.Both(t, server.NewDSN, func(t *testing.T, dsn string) {
-		open(t, dsn, toughOptions()) // who comes first makes the tables
+		open(t, dsn, toughOptions()) // the first makes the tables
 		path := filepath.Join(t.TempDir(), "done")
 		random := rand.New(rand.NewPCG(7, 9))
 		var turns []string
 		standing := startHost(t, dsn, path)
-		for range killRuns {
+		for range killRuns() {
 			next := startHost(t, dsn, path)
 			turns = append(turns, standing.killAfter(t, 1+random.IntN(12))...)
 			standing = next
@@ -75,13 +75,13 @@ func checkTurns(t *testing.T, turns []string, runs, dead map[string]int) {
 			}
 		}
 	}
-	for name, n := range runs { // also of turns that nobody was told of any more
+	for name, n := range runs { // also of turns that were not printed
 		if n > 1 && (strings.HasPrefix(name, "once") || strings.HasPrefix(name, "plain")) {
 			t.Errorf("%s was done %d times", name, n)
 		}
 	}
 	t.Logf("%d turns, %d pieces of work repeated, %d interrupted", len(turns), repeated, interrupted)
-	if repeated == 0 || interrupted == 0 {
+	if storetest.Long() && (repeated == 0 || interrupted == 0) {
 		t.Error("nothing was interrupted: nothing was tested")
 	}
 }
@@ -125,7 +125,7 @@ func journalOf(t *testing.T, path string) map[string]int {
 	return lines
 }
 
-// host is a process with an engine, and the turns that it has told of.
+// host is a process with an engine that prints its turns.
 type host struct {
 	cmd   *exec.Cmd
 	lines *bufio.Reader
@@ -144,17 +144,17 @@ func startHost(t *testing.T, dsn, path string) *host {
 	return &host{cmd: cmd, lines: bufio.NewReader(out)}
 }
 
-// killAfter kills the host when it has taken so many more turns, and has all turns
-// that it told of.
+// killAfter kills the host when it has taken so many more turns, and returns all turns
+// that it printed.
 func (h *host) killAfter(t *testing.T, turns int) []string {
 	t.Helper()
-	var told []string
+	var printed []string
 	for n := 1; ; n++ {
-		line, err := h.lines.ReadString('\n') // what is cut off was not told
+		line, err := h.lines.ReadString('\n') // a cut line does not count
 		if err != nil {
 			break
 		}
-		told = append(told, strings.TrimSpace(line))
+		printed = append(printed, strings.TrimSpace(line))
 		if n == turns {
 			if err := h.cmd.Process.Signal(syscall.SIGKILL); err != nil {
 				t.Error(err)
@@ -164,5 +164,5 @@ func (h *host) killAfter(t *testing.T, turns int) []string {
 	if err := h.cmd.Wait(); err == nil || h.cmd.ProcessState.ExitCode() > 0 {
 		t.Fatalf("the host ended by itself: %v", err)
 	}
-	return told
+	return printed
 }

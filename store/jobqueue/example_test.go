@@ -7,7 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/grapnelhq/grapnel/runtime"
+	"github.com/grapnelhq/grapnel/jobs"
 	"github.com/grapnelhq/grapnel/store"
 	"github.com/grapnelhq/grapnel/store/jobqueue"
 )
@@ -46,19 +46,19 @@ func example(ctx context.Context) error {
 	defer end()
 	ended := make(chan error, 1)
 	go func() {
-		ended <- q.Serve(serving, func(_ context.Context, a runtime.Attempt) runtime.Verdict {
+		ended <- q.Serve(serving, func(_ context.Context, a jobs.Attempt) jobs.Result {
 			fmt.Println("attempt", a.Number, "at", a.Job.Kind)
-			return runtime.Verdict{Action: runtime.JobDead, Err: errors.New("the address does not exist")}
+			return jobs.Result{Action: jobs.Discard, Err: errors.New("the address does not exist")}
 		})
 	}()
-	mail := runtime.Job{Kind: "mail", Plugin: "p", IdempotencyKey: "turn-1"}
+	mail := jobs.Job{Kind: "mail", Plugin: "p", IdempotencyKey: "turn-1"}
 	if err := q.Add(ctx, mail); err != nil {
 		return err
 	}
 	if err := q.Idle(ctx); err != nil {
 		return err
 	}
-	fmt.Println("a second one:", errors.Is(q.Add(ctx, mail), runtime.ErrDuplicateJob))
+	fmt.Println("a second one:", errors.Is(q.Add(ctx, mail), jobs.ErrDuplicate))
 	end()
 	if err := <-ended; !errors.Is(err, context.Canceled) {
 		return err

@@ -6,42 +6,21 @@ import (
 	"database/sql"
 	"errors"
 	"log/slog"
-	"math/rand/v2"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/riverqueue/river/rivertype"
 
+	"github.com/grapnelhq/grapnel/internal/schema"
+	"github.com/grapnelhq/grapnel/internal/sqldb"
+	"github.com/grapnelhq/grapnel/jobs"
 	"github.com/grapnelhq/grapnel/phases"
-	"github.com/grapnelhq/grapnel/runtime"
-	"github.com/grapnelhq/grapnel/store/schema"
-	"github.com/grapnelhq/grapnel/store/sqldb"
 )
-
-// TestBackoff: waits double up to a bound, and jitter takes no more than half.
-func TestBackoff(t *testing.T) {
-	t.Parallel()
-
-	random := rand.New(rand.NewPCG(1, 2))
-	for range 5000 {
-		first, most := time.Duration(random.Int64N(int64(time.Hour)))+1, time.Duration(random.Int64N(int64(time.Hour)))+1
-		times := 1 + random.IntN(80)
-		whole := (&Queue{opts: Options{Random: func() float64 { return 1 }}}).backoff(first, times, most)
-		least := (&Queue{opts: Options{Random: func() float64 { return 0 }}}).backoff(first, times, most)
-		next := (&Queue{opts: Options{Random: func() float64 { return 1 }}}).backoff(first, times+1, most)
-		if whole > most || whole < min(first, most)-1 || least < whole/2-1 || least > whole || next < whole {
-			t.Fatalf("first %s, most %s, time %d: %s to %s, then %s", first, most, times, least, whole, next)
-		}
-		if next > 2*whole+2 {
-			t.Fatalf("first %s, most %s, time %d: %s, then %s", first, most, times, whole, next)
-		}
-	}
-}
 
 // TestQuiet: a message of River's comes a level lower, and once in a while.
 func TestQuiet(t *testing.T) {
@@ -54,7 +33,7 @@ func TestQuiet(t *testing.T) {
 		}
 		return a
 	}})
-	q := &quiet{next: under, said: &said{}}
+	q := &quietHandler{under, &sync.Mutex{}, map[string]time.Time{}}
 	at := time.Unix(1000, 0)
 	say := func(h slog.Handler, after time.Duration, level slog.Level, message string) {
 		if h.Enabled(t.Context(), level) {
@@ -68,37 +47,15 @@ func TestQuiet(t *testing.T) {
 	say(q.WithAttrs([]slog.Attr{slog.Int("n", 1)}).WithGroup("g"), 2*time.Second, slog.LevelError, "down")
 	say(q, time.Second, slog.LevelWarn, "odd")
 	say(q, time.Second, slog.LevelInfo, "usual")
-	say(q, sayAgain, slog.LevelError, "down")
+	say(q, repeatAfter, slog.LevelError, "down")
 	if diff := cmp.Diff(out.String(), "level=WARN msg=down\nlevel=INFO msg=odd\nlevel=WARN msg=down\n"); diff != "" {
 		t.Errorf("log (-got +want):\n%s", diff)
 	}
-	for n := range 3 * maxSaid {
-		q.said.due(strconv.Itoa(n), at)
+	for n := range 3 * maxSeen {
+		say(q, 0, slog.LevelError, strconv.Itoa(n))
 	}
-	if len(q.said.last) > maxSaid {
-		t.Errorf("%d messages are remembered", len(q.said.last))
-	}
-}
-
-// TestKnownIsBounded: jobs that others have ended are forgotten in the end.
-func TestKnownIsBounded(t *testing.T) {
-	t.Parallel()
-
-	var k known
-	asked := 0
-	for id := range int64(5 * maxKnown) {
-		if k.add(id) {
-			asked++
-			if asked > 1 { // the first time the database was away
-				k.keep(map[int64]bool{id: true, 3: true})
-			}
-		}
-	}
-	if len(k.ids) > 2*maxKnown || asked < 2 || asked > 6 {
-		t.Errorf("%d are known after %d times of looking", len(k.ids), asked)
-	}
-	if !k.has(map[int64]bool{3: true}) {
-		t.Error("a job that is open was forgotten")
+	if len(q.last) > maxSeen {
+		t.Errorf("%d messages are remembered", len(q.last))
 	}
 }
 
@@ -106,7 +63,7 @@ func TestKnownIsBounded(t *testing.T) {
 func TestLeases(t *testing.T) {
 	t.Parallel()
 
-	var l leases
+	l := leases{held: map[attempt]*lease{}}
 	ends := map[string]error{}
 	hold := func(name string, id int64) *lease {
 		return l.hold(attempt{id: id, number: 1}, func(cause error) { ends[name] = cause })
@@ -133,7 +90,7 @@ func TestLeases(t *testing.T) {
 func TestLeaseOfTheSameNumber(t *testing.T) {
 	t.Parallel()
 
-	var l leases
+	l := leases{held: map[attempt]*lease{}}
 	a := attempt{id: 1, number: 1}
 	before, after := l.hold(a, func(error) {}), l.hold(a, func(error) {})
 	if l.release(before); len(l.all()) != 1 {
@@ -159,7 +116,7 @@ func TestSQLiteReadsNoJobs(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, statement := range map[string]string{
-		"count": q.phrases.count, "states": q.phrases.states, "open": q.phrases.open, "busy": q.phrases.busy, "soon": q.phrases.soon,
+		"count": q.statements.count, "states": q.statements.states, "due": q.statements.due,
 	} {
 		var args []any
 		if strings.Contains(statement, "$1") {
@@ -211,31 +168,25 @@ func FuzzRow(f *testing.F) {
 	f.Add(`{}`, "[", "[")
 	f.Add(`[`, `{"requeued":"x"}`, `7`)
 	f.Fuzz(func(t *testing.T, args, meta, failure string) {
-		given := rawRow{id: 7, args: args, meta: meta, failure: sql.NullString{String: failure, Valid: true}}
-		if row := given.row(); row.ID != 7 {
+		row := Row{ID: 7}
+		if row.decode(args, meta, failure); row.ID != 7 {
 			t.Errorf("%+v", row)
 		}
-		want := runtime.Job{Plugin: strings.ToValidUTF8(meta, ""), Kind: strings.ToValidUTF8(args, "")}
-		given = rawRow{
-			id: 8, args: encode(jobArgs{Job: encode(want)}), meta: encode(jobMeta{Requeued: 3, Why: "busy"}), due: 1.5, state: "dead",
-			failure: sql.NullString{String: failureOf(2, phases.Errorf(phases.CauseTimeout, "late")), Valid: true},
-		}
-		if diff := cmp.Diff(given.row(), Row{
+		want := jobs.Job{Plugin: strings.ToValidUTF8(meta, ""), Kind: strings.ToValidUTF8(args, "")}
+		row = Row{ID: 8, State: StateDead}
+		late := ending{attempt: attempt{number: 2}, result: jobs.Result{Err: phases.Errorf(phases.CauseTimeout, "late")}}
+		row.decode(encode(jobArgs{Job: encode(want)}), encode(jobMeta{Requeued: 3, Why: "busy"}), late.failure())
+		if diff := cmp.Diff(row, Row{
 			ID: 8, State: StateDead, Job: want, Requeued: 3, Why: "busy", Code: phases.CauseTimeout, Error: "late (timeout)",
-			Due: time.UnixMilli(1500).UTC(),
 		}); diff != "" {
 			t.Errorf("round trip (-got +want):\n%s", diff)
 		}
 	})
 }
 
-func failureOf(attempt int, err error) string {
-	return failure(&rivertype.JobRow{Attempt: attempt}, err)
-}
-
-// TestSettleWithoutDatabase: a verdict that cannot be stored holds up nobody whose
-// time is over.
-func TestSettleWithoutDatabase(t *testing.T) {
+// TestStoreWithoutDatabase: a result that cannot be stored delays nobody whose time is
+// over.
+func TestStoreWithoutDatabase(t *testing.T) {
 	t.Parallel()
 
 	db, err := sqldb.Open(t.Context(), "sqlite:"+filepath.Join(t.TempDir(), "x.db"), sqldb.Options{Schema: schema.Current()})
@@ -251,11 +202,11 @@ func TestSettleWithoutDatabase(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	held := q.leases.hold(attempt{id: 1, number: 1}, func(error) { cancel() })
-	settled := make(chan struct{})
+	stored := make(chan struct{})
 	go func() {
-		defer close(settled)
-		q.settle(ctx, held, &rivertype.JobRow{ID: 1, Attempt: 1}, runtime.Job{}, runtime.Verdict{Action: runtime.JobDone})
+		defer close(stored)
+		q.store(ctx, &ending{attempt: held.attempt, result: jobs.Result{Action: jobs.Done}})
 	}()
 	q.leases.expire(0)
-	<-settled
+	<-stored
 }

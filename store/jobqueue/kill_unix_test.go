@@ -13,19 +13,24 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/grapnelhq/grapnel/internal/queuetest"
+	"github.com/grapnelhq/grapnel/internal/storetest"
+	"github.com/grapnelhq/grapnel/jobs"
 	"github.com/grapnelhq/grapnel/phases"
-	"github.com/grapnelhq/grapnel/runtime"
-	"github.com/grapnelhq/grapnel/runtime/queuetest"
 	"github.com/grapnelhq/grapnel/store/jobqueue"
-	"github.com/grapnelhq/grapnel/store/storetest"
 )
 
 // killRuns is how often a working program is killed.
-const killRuns = 6
+func killRuns() int {
+	if storetest.Long() {
+		return 12
+	}
+	return 2
+}
 
 // TestKilledLosesNothing kills a program that adds jobs and works on them, again and
-// again. What it was told is kept, and is done in the end; no job begins again after
-// its verdict was stored. A job that must not be repeated begins once, and if it was
+// again. Each job that was taken is kept, and done in the end; no job begins again after
+// its result was stored. A job that must not be repeated begins once, and if it was
 // killed then, is among the dead ones.
 func TestKilledLosesNothing(t *testing.T) {
 	t.Parallel()
@@ -35,12 +40,12 @@ func TestKilledLosesNothing(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "begun")
 		l := &ledger{dsn: dsn, path: path, attempts: map[string]int{}, ended: map[string]bool{}}
 		random := rand.New(rand.NewPCG(3, 5))
-		for range killRuns {
+		for range killRuns() {
 			l.runAndKill(t, 1+random.IntN(120))
 			l.check(t)
 		}
 		serveAttempts(t, q, noting(path))
-		queuetest.Await(t, "no open jobs", func() bool { return counts(t, q) == runtime.QueueCounts{Dead: len(l.dead(t, q))} })
+		queuetest.Await(t, "no open jobs", func() bool { return counts(t, q) == jobs.Counts{Dead: len(l.dead(t, q))} })
 		l.check(t)
 		dead := l.dead(t, q)
 		for _, name := range l.added {
@@ -54,7 +59,7 @@ func TestKilledLosesNothing(t *testing.T) {
 			}
 		}
 		t.Logf("%d jobs were taken; %d begun, %d times; %d ended, %d dead", len(l.added), len(l.attempts), l.begun, len(l.ended), len(dead))
-		if l.begun == len(l.attempts) || len(dead) == 0 {
+		if storetest.Long() && (l.begun == len(l.attempts) || len(dead) == 0) {
 			t.Error("no job was interrupted: nothing was tested")
 		}
 	})
@@ -68,14 +73,14 @@ type ledger struct {
 	added    []string
 	begun    int
 	attempts map[string]int
-	// ended are those of which a verdict is stored; read is how much of the file was
+	// ended are those whose result is stored; read is how much of the file was
 	// read.
 	ended map[string]bool
 	read  int
 }
 
 // runAndKill runs a program until it has added some jobs.
-func (l *ledger) runAndKill(t *testing.T, jobs int) {
+func (l *ledger) runAndKill(t *testing.T, total int) {
 	t.Helper()
 	cmd := storetest.Program(t, "work", l.dsn, l.path)
 	out, err := cmd.StdoutPipe()
@@ -87,12 +92,12 @@ func (l *ledger) runAndKill(t *testing.T, jobs int) {
 	}
 	lines := bufio.NewReader(out)
 	for n := 0; ; n++ {
-		line, err := lines.ReadString('\n') // what is cut off was not told
+		line, err := lines.ReadString('\n') // a cut line does not count
 		if err != nil {
 			break
 		}
 		l.added = append(l.added, strings.TrimSpace(line))
-		if n == jobs {
+		if n == total {
 			if err := cmd.Process.Signal(syscall.SIGKILL); err != nil {
 				t.Error(err)
 			}
@@ -117,7 +122,7 @@ func (l *ledger) check(t *testing.T) {
 			t.Fatalf("%q: %v", line, err)
 		}
 		if l.ended[name] {
-			t.Errorf("%s began again, as attempt %d, after its verdict was stored", name, attempt)
+			t.Errorf("%s began again, as attempt %d, after its result was stored", name, attempt)
 		}
 		if attempt <= l.attempts[name] || l.attempts[name] > 0 && once(name) {
 			t.Errorf("attempt %d at %s after attempt %d", attempt, name, l.attempts[name])

@@ -2,26 +2,32 @@ package jobqueue_test
 
 import (
 	"context"
+	"flag"
 	"os"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/grapnelhq/grapnel/runtime"
-	"github.com/grapnelhq/grapnel/runtime/queuetest"
+	"github.com/grapnelhq/grapnel/internal/queuetest"
+	"github.com/grapnelhq/grapnel/internal/schema"
+	"github.com/grapnelhq/grapnel/internal/sqldb"
+	"github.com/grapnelhq/grapnel/internal/storetest"
+	"github.com/grapnelhq/grapnel/jobs"
 	"github.com/grapnelhq/grapnel/store/jobqueue"
-	"github.com/grapnelhq/grapnel/store/schema"
-	"github.com/grapnelhq/grapnel/store/sqldb"
-	"github.com/grapnelhq/grapnel/store/storetest"
 )
 
 // server is one PostgreSQL for all tests.
 var server storetest.Shared
 
-// TestMain also is the programs that other tests start.
+// TestMain also is the programs that other tests start. Most tests wait for leases and
+// other processes, so many run at the same time.
 func TestMain(m *testing.M) {
 	if code, ok := programs().Run(context.Background()); ok {
 		os.Exit(code)
+	}
+	flag.Parse()
+	if err := flag.Set("test.parallel", "12"); err != nil {
+		panic(err)
 	}
 	os.Exit(server.Main(m))
 }
@@ -82,13 +88,13 @@ func execute(tb testing.TB, dsn, statement string) {
 }
 
 // serve serves a queue until the test ends, or end is called, which waits for it.
-func serve(tb testing.TB, q runtime.Queue, work func(ctx context.Context, j runtime.Job, attempt int) runtime.Verdict) (end func()) {
+func serve(tb testing.TB, q jobs.Queue, work func(ctx context.Context, j jobs.Job, attempt int) jobs.Result) (end func()) {
 	tb.Helper()
 	return serveAttempts(tb, q, simple(work))
 }
 
 // serveAttempts is serve for work that wants to know all of an attempt.
-func serveAttempts(tb testing.TB, q runtime.Queue, work func(context.Context, runtime.Attempt) runtime.Verdict) (end func()) {
+func serveAttempts(tb testing.TB, q jobs.Queue, work func(context.Context, jobs.Attempt) jobs.Result) (end func()) {
 	tb.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(tb.Context()))
 	ended := make(chan struct{})
@@ -107,11 +113,11 @@ func serveAttempts(tb testing.TB, q runtime.Queue, work func(context.Context, ru
 }
 
 // simple is work that wants to know no more of an attempt than its number.
-func simple(work func(ctx context.Context, j runtime.Job, attempt int) runtime.Verdict) func(context.Context, runtime.Attempt) runtime.Verdict {
-	return func(ctx context.Context, a runtime.Attempt) runtime.Verdict { return work(ctx, a.Job, a.Number) }
+func simple(work func(ctx context.Context, j jobs.Job, attempt int) jobs.Result) func(context.Context, jobs.Attempt) jobs.Result {
+	return func(ctx context.Context, a jobs.Attempt) jobs.Result { return work(ctx, a.Job, a.Number) }
 }
 
-func add(tb testing.TB, q runtime.Queue, j runtime.Job) {
+func add(tb testing.TB, q jobs.Queue, j jobs.Job) {
 	tb.Helper()
 	if err := q.Add(tb.Context(), j); err != nil {
 		tb.Fatalf("Add: %v", err)
@@ -119,7 +125,7 @@ func add(tb testing.TB, q runtime.Queue, j runtime.Job) {
 }
 
 // counts are the queue's, but for how old its oldest job is.
-func counts(tb testing.TB, q *jobqueue.Queue) runtime.QueueCounts {
+func counts(tb testing.TB, q *jobqueue.Queue) jobs.Counts {
 	tb.Helper()
 	c, err := q.Counts(tb.Context())
 	if err != nil {
@@ -139,8 +145,8 @@ func wantCode(tb testing.TB, err error, code sqldb.Code) {
 	}
 }
 
-func done(context.Context, runtime.Job, int) runtime.Verdict {
-	return runtime.Verdict{Action: runtime.JobDone}
+func done(context.Context, jobs.Job, int) jobs.Result {
+	return jobs.Result{Action: jobs.Done}
 }
 
 func TestSuite(t *testing.T) {
@@ -153,7 +159,7 @@ func TestSuite(t *testing.T) {
 			if name == "postgres" {
 				server.Postgres(t)
 			}
-			queuetest.Suite(t, func(t *testing.T) runtime.Queue {
+			queuetest.Suite(t, func(t *testing.T) jobs.Queue {
 				t.Helper()
 				return open(t, newDSN(t), jobqueue.Options{})
 			})

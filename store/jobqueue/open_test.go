@@ -9,11 +9,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/grapnelhq/grapnel/runtime"
-	"github.com/grapnelhq/grapnel/runtime/queuetest"
+	"github.com/grapnelhq/grapnel/internal/queuetest"
+	"github.com/grapnelhq/grapnel/internal/sqldb"
+	"github.com/grapnelhq/grapnel/internal/storetest"
+	"github.com/grapnelhq/grapnel/jobs"
 	"github.com/grapnelhq/grapnel/store/jobqueue"
-	"github.com/grapnelhq/grapnel/store/sqldb"
-	"github.com/grapnelhq/grapnel/store/storetest"
 )
 
 // TestOpenAtOnce: several programs may make the tables of one database.
@@ -31,7 +31,7 @@ func TestOpenAtOnce(t *testing.T) {
 			group.Go(func() {
 				q, err := jobqueue.Open(t.Context(), db, jobqueue.Options{})
 				if err == nil {
-					err = errors.Join(q.Add(t.Context(), runtime.Job{Plugin: "p"}), q.Close())
+					err = errors.Join(q.Add(t.Context(), jobs.Job{Plugin: "p"}), q.Close())
 				}
 				errs[n] = err
 			})
@@ -98,7 +98,7 @@ func TestNewer(t *testing.T) {
 }
 
 // TestSchemas: stores in several schemas of a database have queues of their own, and
-// a schema that this user may not make is told.
+// a schema that this user may not create is an error.
 func TestSchemas(t *testing.T) {
 	t.Parallel()
 
@@ -107,9 +107,9 @@ func TestSchemas(t *testing.T) {
 	execute(t, dsn, "CREATE ROLE poor LOGIN")
 	public, tenant := open(t, dsn, jobqueue.Options{}), open(t, dsn+"&search_path=tenant", jobqueue.Options{})
 	named := open(t, dsn, jobqueue.Options{Schema: "named"})
-	add(t, tenant, runtime.Job{Kind: "tenant's", Plugin: "p"})
-	add(t, named, runtime.Job{Kind: "named", Plugin: "p"})
-	if c := counts(t, public); c != (runtime.QueueCounts{}) {
+	add(t, tenant, jobs.Job{Kind: "tenant's", Plugin: "p"})
+	add(t, named, jobs.Job{Kind: "named", Plugin: "p"})
+	if c := counts(t, public); c != (jobs.Counts{}) {
 		t.Errorf("there are %+v", c)
 	}
 	execute(t, dsn, "GRANT ALL ON ALL TABLES IN SCHEMA public TO poor")
@@ -123,13 +123,13 @@ func TestKeptForAWhile(t *testing.T) {
 
 	storetest.Both(t, server.NewDSN, func(t *testing.T, dsn string) {
 		q := open(t, dsn, jobqueue.Options{})
-		job := runtime.Job{Kind: "k", Plugin: "p", IdempotencyKey: "once"}
+		job := jobs.Job{Kind: "k", Plugin: "p", IdempotencyKey: "once"}
 		add(t, q, job)
 		end := serve(t, q, done)
 		if err := q.Idle(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if err := q.Add(t.Context(), job); !errors.Is(err, runtime.ErrDuplicateJob) {
+		if err := q.Add(t.Context(), job); !errors.Is(err, jobs.ErrDuplicate) {
 			t.Errorf("a second one: %v", err)
 		}
 		end()
@@ -139,13 +139,13 @@ func TestKeptForAWhile(t *testing.T) {
 	})
 }
 
-// TestDoneIsForgotten: of a finished job nothing is left that it was about.
+// TestDoneIsForgotten: nothing of a finished job's content is kept.
 func TestDoneIsForgotten(t *testing.T) {
 	t.Parallel()
 
 	storetest.Both(t, server.NewDSN, func(t *testing.T, dsn string) {
 		q := open(t, dsn, jobqueue.Options{})
-		add(t, q, runtime.Job{Kind: "k", Plugin: "p", IdempotencyKey: "s3cret", Payload: []byte(`"s3cret"`)})
+		add(t, q, jobs.Job{Kind: "k", Plugin: "p", IdempotencyKey: "s3cret", Payload: []byte(`"s3cret"`)})
 		serve(t, q, done)
 		if err := q.Idle(t.Context()); err != nil {
 			t.Fatal(err)
@@ -160,8 +160,8 @@ func TestDoneIsForgotten(t *testing.T) {
 	})
 }
 
-// TestOpenInSchemaThatIsThere: a user who may make no schemas is given one, and needs
-// no more.
+// TestOpenInSchemaThatIsThere: a user who may not create schemas can use an existing
+// one.
 func TestOpenInSchemaThatIsThere(t *testing.T) {
 	t.Parallel()
 
@@ -184,6 +184,6 @@ func TestOpenInSchemaThatIsThere(t *testing.T) {
 	}
 	for range 2 {
 		q := open(t, theirs.String(), jobqueue.Options{})
-		add(t, q, runtime.Job{Kind: "k", Plugin: "p"})
+		add(t, q, jobs.Job{Kind: "k", Plugin: "p"})
 	}
 }

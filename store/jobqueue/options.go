@@ -1,16 +1,17 @@
 package jobqueue
 
 import (
+	"cmp"
 	"log/slog"
 	"math/rand/v2"
 	"regexp"
 	"time"
 
+	"github.com/grapnelhq/grapnel/internal/sqldb"
 	"github.com/grapnelhq/grapnel/phases"
-	"github.com/grapnelhq/grapnel/store/sqldb"
 )
 
-// Options say how a queue works. The zero value is right for most.
+// Options configure a queue. The zero value is right for most.
 type Options struct {
 	// Workers is how many jobs this process works on at once; zero is 4.
 	Workers int
@@ -18,25 +19,22 @@ type Options struct {
 	Waiting int
 	// PerPlugin is how many of them may be one plugin's; zero is a quarter.
 	PerPlugin int
-	// Lease is how long a job belongs to a process that says nothing more; zero is
-	// a minute. It is renewed four times as often. Engines that share a database
-	// need the same one.
+	// Lease is how long a job belongs to a process that does not renew it; zero is a minute.
+	// Engines that share a database need the same.
 	Lease time.Duration
-	// KeepDone is how long idempotency keys of finished jobs are remembered; zero
-	// is a day.
+	// KeepDone is how long idempotency keys of finished jobs are remembered; zero is a day.
 	KeepDone time.Duration
 	// KeepDead is how long dead jobs are kept; zero is 30 days.
 	KeepDead time.Duration
-	// Poll is how often an engine looks for work that nobody has told it of; zero
-	// is 100 ms on SQLite, where no other process can tell, and 250 ms on PostgreSQL.
+	// Poll is how often an engine looks for work without a notification; zero is 100 ms on
+	// SQLite, where other processes cannot notify, and 250 ms on PostgreSQL.
 	Poll time.Duration
-	// Schema is PostgreSQL's schema of the queue's tables, which is created if this
-	// user may. Empty is "grapnel_queue", or "grapnel_queue_X" where the store is in
-	// another schema X than public.
+	// Schema is PostgreSQL's schema of the queue's tables, created if this user may. Empty is
+	// "grapnel_queue", or "grapnel_queue_X" if the store is in a schema X other than public.
 	Schema string
 	// MaxConns bounds the queue's own connections to PostgreSQL; zero is 4.
 	MaxConns int
-	// Logger is told what goes wrong; nil discards it.
+	// Logger is nil for none.
 	Logger *slog.Logger
 	// Random gives numbers in [0, 1) for the jitter of waits; nil is math/rand.
 	Random func() float64
@@ -45,48 +43,30 @@ type Options struct {
 }
 
 const (
-	// shortestLease leaves a renewal time to be late.
-	shortestLease = 400 * time.Millisecond
-	// shortestPoll is River's.
-	shortestPoll = 5 * time.Millisecond
-	// maxSchema is what River's names of channels leave.
-	maxSchema = 40
+	shortestLease = 400 * time.Millisecond // leaves time for a late renewal
+	shortestPoll  = 5 * time.Millisecond   // River's minimum
+	maxSchema     = 40                     // leaves space for River's channel names
 )
 
-// schemaName is what needs no quotes.
+// schemaName matches names that need no quotes.
 var schemaName = regexp.MustCompile(`^[a-z_][a-z0-9_]*$`)
 
 func (o Options) withDefaults(kind sqldb.Kind) Options {
-	poll := 100 * time.Millisecond
-	if kind == sqldb.Postgres {
-		poll = 250 * time.Millisecond
-	}
-	o.Workers = or(o.Workers, 4)
-	o.Waiting = or(o.Waiting, 1024)
-	o.PerPlugin = or(o.PerPlugin, max(o.Waiting/4, 1))
-	o.Lease = or(o.Lease, time.Minute)
-	o.KeepDone = or(o.KeepDone, 24*time.Hour)
-	o.KeepDead = or(o.KeepDead, 30*24*time.Hour)
-	o.Poll = or(o.Poll, poll)
-	o.MaxConns = or(o.MaxConns, 4)
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+	o.Workers = cmp.Or(o.Workers, 4)
+	o.Waiting = cmp.Or(o.Waiting, 1024)
+	o.PerPlugin = cmp.Or(o.PerPlugin, max(o.Waiting/4, 1))
+	o.Lease = cmp.Or(o.Lease, time.Minute)
+	o.KeepDone = cmp.Or(o.KeepDone, 24*time.Hour)
+	o.KeepDead = cmp.Or(o.KeepDead, 30*24*time.Hour)
+	o.Poll = cmp.Or(o.Poll, map[sqldb.Kind]time.Duration{sqldb.SQLite: 100 * time.Millisecond, sqldb.Postgres: 250 * time.Millisecond}[kind])
+	o.MaxConns = cmp.Or(o.MaxConns, 4)
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	if o.Random == nil {
 		o.Random = rand.Float64
 	}
 	return o
 }
 
-func or[T comparable](v, fallback T) T {
-	var zero T
-	if v == zero {
-		return fallback
-	}
-	return v
-}
-
-// check refuses what makes no sense.
 func (o Options) check() error {
 	switch {
 	case o.Workers < 1 || o.Workers > 1000:
@@ -111,19 +91,17 @@ func badOption(format string, args ...any) error {
 	return sqldb.Failf(sqldb.CodeInternal, "", "queue options: "+format, args...)
 }
 
-// full refuses a plugin's job if too many wait.
 func (o Options) full(plugin string, waiting, ofPlugin int) error {
 	if waiting >= o.Waiting {
-		return phases.Errorf(phases.CauseOverloaded, "%d background jobs wait already", waiting)
+		return phases.Errorf(phases.CauseOverloaded, "%d background jobs are waiting already", waiting)
 	}
 	if ofPlugin >= o.PerPlugin {
-		return phases.Errorf(phases.CauseOverloaded, "%d background jobs of %s wait already", ofPlugin, plugin)
+		return phases.Errorf(phases.CauseOverloaded, "%d background jobs of %s are waiting already", ofPlugin, plugin)
 	}
 	return nil
 }
 
-// almostFull says whether callers who count at the same moment could together
-// exceed a bound.
+// almostFull reports whether concurrent callers could together exceed a bound.
 func (o Options) almostFull(waiting, ofPlugin int) bool {
 	return waiting+adders >= o.Waiting || ofPlugin+adders >= o.PerPlugin
 }

@@ -3,14 +3,12 @@ package jobqueue
 import (
 	"context"
 	"errors"
-	"fmt"
 	"hash/fnv"
 	"log/slog"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
-	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/riverdriver"
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
@@ -19,34 +17,34 @@ import (
 	"github.com/riverqueue/river/rivershared/riverpilot"
 	"github.com/riverqueue/river/rivertype"
 
-	"github.com/grapnelhq/grapnel/store/sqldb"
+	"github.com/grapnelhq/grapnel/internal/sqldb"
 )
 
-// adders is how many callers that add jobs at the same moment cannot exceed a
-// bound: those who come closer to it add one after the other.
+// adders is how many callers may add jobs at once. Closer to a bound than that, they add one
+// after the other.
 const adders = 64
 
-// postgresFlow is River on the store's PostgreSQL, by a pool of its own: River's
-// driver needs one.
+// postgresFlow has a pool of its own: River's driver needs one.
 type postgresFlow struct {
-	opts    Options
-	db      *sqldb.DB
-	phrases *phrases
-	pool    *pgxpool.Pool
-	client  *river.Client[pgx.Tx]
-	pilot   *pilot
-	// lock is the number of the lock of those who add.
-	lock int64
+	client[pgx.Tx]
+
+	opts       Options
+	db         *sqldb.DB
+	statements *statements
+	pool       *pgxpool.Pool
+	lock       int64 // the queue's advisory lock; a collision with another one only delays
 }
 
 var _ flow = (*postgresFlow)(nil)
 
-func openPostgres(ctx context.Context, db *sqldb.DB, o Options, id string, w *worker) (*postgresFlow, *phrases, error) {
-	cfg, err := poolConfig(ctx, db)
+func openPostgres(ctx context.Context, db *sqldb.DB, o Options, id string, w *worker) (*postgresFlow, *statements, error) {
+	server := db.Server()
+	cfg, err := pgxpool.ParseConfig(server.ConnString())
 	if err != nil {
 		return nil, nil, db.Fail(ctx, "opening the queue", err)
 	}
-	cfg.MaxConns = int32(o.MaxConns) //nolint:gosec // checked
+	cfg.ConnConfig.RuntimeParams = server.RuntimeParams // with the program's name
+	cfg.MaxConns = int32(o.MaxConns)                    //nolint:gosec // checked
 	schema, err := schemaFor(ctx, db, o)
 	if err != nil {
 		return nil, nil, err
@@ -55,43 +53,26 @@ func openPostgres(ctx context.Context, db *sqldb.DB, o Options, id string, w *wo
 	if err != nil {
 		return nil, nil, db.Fail(ctx, "opening the queue", err)
 	}
-	f := &postgresFlow{opts: o, db: db, phrases: phrasesFor(sqldb.Postgres, schema), pool: pool, pilot: &pilot{}, lock: lockNumber(schema)}
+	h := fnv.New64a()
+	_, _ = h.Write([]byte("grapnel queue " + schema)) // it never fails
+	f := &postgresFlow{
+		client: client[pgx.Tx]{pilot: &pilot{}}, opts: o, db: db, statements: statementsFor(sqldb.Postgres, schema), pool: pool,
+		lock: int64(h.Sum64()), //nolint:gosec // any number will do
+	}
 	if err := f.migrate(ctx, schema); err != nil {
 		pool.Close()
 		return nil, nil, db.Fail(ctx, "making the queue's tables", err)
 	}
 	driver := &postgresDriver{Driver: riverpgxv5.New(pool), pilot: f.pilot, log: o.Logger}
-	if f.client, err = river.NewClient(driver, riverConfig(o, id, schema, w)); err != nil {
+	if f.Client, err = river.NewClient(driver, riverConfig(o, id, schema, w)); err != nil {
 		pool.Close()
 		return nil, nil, err
 	}
 	driver.listens = true
-	return f, f.phrases, nil
+	return f, f.statements, nil
 }
 
-// poolConfig reaches the server as the store does.
-func poolConfig(ctx context.Context, db *sqldb.DB) (cfg *pgxpool.Config, err error) {
-	conn, err := db.Writer().Conn(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, conn.Close()) }()
-	err = conn.Raw(func(c any) error {
-		own, ok := c.(*stdlib.Conn)
-		if !ok {
-			return fmt.Errorf("the store's driver is a %T", c)
-		}
-		of := own.Conn().Config()
-		if cfg, err = pgxpool.ParseConfig(of.ConnString()); err == nil {
-			cfg.ConnConfig.RuntimeParams = of.RuntimeParams // with the program's name
-		}
-		return err
-	})
-	return cfg, err
-}
-
-// schemaFor is the schema of the queue's tables. Stores in several schemas of one
-// database have a queue each.
+// schemaFor is the schema of the queue's tables: each schema with a store has its own queue.
 func schemaFor(ctx context.Context, db *sqldb.DB, o Options) (string, error) {
 	if o.Schema != "" {
 		return o.Schema, nil
@@ -107,16 +88,7 @@ func schemaFor(ctx context.Context, db *sqldb.DB, o Options) (string, error) {
 	return o.Schema, o.check()
 }
 
-// lockNumber is a number for what is done to a schema's queue. Locks of others may
-// have the same one, which delays and does no harm.
-func lockNumber(schema string) int64 {
-	h := fnv.New64a()
-	_, _ = h.Write([]byte("grapnel queue " + schema)) // it never fails
-	return int64(h.Sum64())                           //nolint:gosec // any number will do
-}
-
-// migrate makes River's tables, or brings them up to date. A second program that
-// comes meanwhile waits, and finds the work done.
+// migrate upgrades River's tables. A second program waits and finds the work done.
 func (f *postgresFlow) migrate(ctx context.Context, schema string) error {
 	m, err := rivermigrate.New(riverpgxv5.New(f.pool), &rivermigrate.Config{Schema: schema, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
@@ -132,18 +104,15 @@ func (f *postgresFlow) migrate(ctx context.Context, schema string) error {
 		return err
 	}
 	if there {
-		versions, err := m.ExistingVersions(ctx)
-		if err != nil {
-			return tooNew(ctx, f.db, err)
-		}
-		if isCurrent(m, versions) {
-			return nil
+		existing, err := m.ExistingVersions(ctx)
+		if current, err := migrated(ctx, f.db, m, existing, err); err != nil || current {
+			return err
 		}
 	}
 	if _, err := conn.Exec(ctx, "SELECT pg_advisory_lock($1)", f.lock); err != nil {
 		return err
 	}
-	// A connection that cannot unlock is not used again, and has no locks.
+	// A connection that cannot unlock is closed, which frees its locks.
 	defer func() {
 		if _, err := conn.Exec(context.WithoutCancel(ctx), "SELECT pg_advisory_unlock($1)", f.lock); err != nil {
 			_ = conn.Conn().Close(context.WithoutCancel(ctx))
@@ -158,15 +127,13 @@ func (f *postgresFlow) migrate(ctx context.Context, schema string) error {
 	return err
 }
 
-// insert implements flow. Callers who are far from the bounds count and add at the
-// same time; the others one after the other, and when the former are done.
-func (f *postgresFlow) insert(ctx context.Context, args *jobArgs, opts *river.InsertOpts, plugin string) (id int64, duplicate bool, err error) {
+// insert counts and adds beside other callers; close to a bound, one after the other.
+func (f *postgresFlow) insert(ctx context.Context, args *jobArgs, opts *river.InsertOpts, plugin string) (duplicate bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, f.db.LockTimeout())
 	defer cancel()
 	var res *rivertype.JobInsertResult
 	for _, exclusive := range []bool{false, true} {
-		// After a restart of the server, each connection of the pool may turn out to be
-		// dead, before anything was sent by it.
+		// After a restart of the server every connection of the pool may be dead.
 		for range f.opts.MaxConns + 1 {
 			if res, err = f.tryInsert(ctx, args, opts, plugin, exclusive); !pgconn.SafeToRetry(err) {
 				break
@@ -177,12 +144,11 @@ func (f *postgresFlow) insert(ctx context.Context, args *jobArgs, opts *river.In
 		}
 	}
 	if err != nil {
-		return 0, false, err
+		return false, err
 	}
-	return res.Job.ID, res.UniqueSkippedAsDuplicate, nil
+	return res.UniqueSkippedAsDuplicate, nil
 }
 
-// errAlmostFull asks a caller who counted beside others to wait for them.
 var errAlmostFull = errors.New("the queue is almost full")
 
 func (f *postgresFlow) tryInsert(ctx context.Context, args *jobArgs, opts *river.InsertOpts, plugin string, exclusive bool) (res *rivertype.JobInsertResult, err error) {
@@ -197,21 +163,21 @@ func (f *postgresFlow) tryInsert(ctx context.Context, args *jobArgs, opts *river
 		if err := f.opts.full(plugin, waiting, ofPlugin); err != nil {
 			return err
 		}
-		res, err = f.client.InsertTx(ctx, tx, args, opts)
+		res, err = f.InsertTx(ctx, tx, args, opts)
 		return err
 	})
 	return res, err
 }
 
-// count has how many jobs wait, when nobody adds any who would not see the others.
+// count counts the waiting jobs, with a lock that makes the counts of concurrent callers add up.
 func (f *postgresFlow) count(ctx context.Context, tx pgx.Tx, plugin string, exclusive bool) (waiting, ofPlugin int, err error) {
 	lock := "SELECT pg_advisory_xact_lock_shared($1)"
 	if exclusive {
 		lock = "SELECT pg_advisory_xact_lock($1)"
 	}
-	batch := &pgx.Batch{} // one round trip, two statements: the second sees what the first waited for
+	batch := &pgx.Batch{} // two statements in one round trip: the second sees what the first waited for
 	batch.Queue(lock, f.lock)
-	batch.Queue(f.phrases.count, plugin)
+	batch.Queue(f.statements.count, plugin)
 	results := tx.SendBatch(ctx, batch)
 	if _, err = results.Exec(); err == nil {
 		err = results.QueryRow().Scan(&waiting, &ofPlugin)
@@ -219,12 +185,8 @@ func (f *postgresFlow) count(ctx context.Context, tx pgx.Tx, plugin string, excl
 	return waiting, ofPlugin, errors.Join(err, results.Close())
 }
 
-func (f *postgresFlow) start(ctx context.Context) error { return start(ctx, f.client, f.pilot) }
-func (f *postgresFlow) stop(ctx context.Context) error  { return stop(ctx, f.client, f.pilot) }
-func (f *postgresFlow) wake()                           { f.pilot.wake() }
-func (f *postgresFlow) close()                          { f.pool.Close() }
+func (f *postgresFlow) close() { f.pool.Close() }
 
-// postgresDriver is River's driver, with our pilot.
 type postgresDriver struct {
 	*riverpgxv5.Driver
 
@@ -236,15 +198,15 @@ type postgresDriver struct {
 
 var _ riverdriver.Driver[pgx.Tx] = (*postgresDriver)(nil)
 
-// PluginInit is a part of how River asks for a pilot.
+// PluginInit implements riverdriver.Driver.
 func (d *postgresDriver) PluginInit(*baseservice.Archetype) {}
 
-// PluginPilot is the other.
+// PluginPilot implements riverdriver.Driver.
 func (d *postgresDriver) PluginPilot() riverpilot.Pilot { return d.pilot }
 
-// SupportsListener implements riverdriver.Driver. A client asks once whether it is to
-// listen for jobs of others, and later, for each job of its own process, whether it
-// will hear of that anyway. It will, but not of each, and later.
+// SupportsListener implements riverdriver.Driver. A client asks once whether to listen for
+// others' jobs, and later, for each job of its own, whether it will be notified of that anyway.
+// Such notifications are merged and late, so the later answer is no.
 func (d *postgresDriver) SupportsListener() bool { return !d.listens }
 
 // GetExecutor implements riverdriver.Driver.

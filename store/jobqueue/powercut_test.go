@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/grapnelhq/grapnel/internal/storetest"
 	"github.com/grapnelhq/grapnel/store/jobqueue"
-	"github.com/grapnelhq/grapnel/store/storetest"
 )
 
 // TestPowerCut cuts the power while a program adds jobs and works on them. Each job
@@ -16,7 +16,11 @@ import (
 func TestPowerCut(t *testing.T) {
 	t.Parallel()
 
-	storetest.Record(t, "drain", "60").Cuts(t, func(t *testing.T, dsn string, printed []string) {
+	count := "15"
+	if storetest.Long() {
+		count = "60"
+	}
+	storetest.Record(t, "drain", count).Cuts(t, func(t *testing.T, dsn string, printed []string) {
 		open(t, dsn, jobqueue.Options{})
 		var sound string
 		if err := storetest.Raw(t, dsn).QueryRowContext(t.Context(), "PRAGMA integrity_check").Scan(&sound); err != nil || sound != "ok" {

@@ -11,12 +11,12 @@ import (
 	"sync"
 	"time"
 
+	"github.com/grapnelhq/grapnel/internal/schema"
+	"github.com/grapnelhq/grapnel/internal/sqldb"
+	"github.com/grapnelhq/grapnel/internal/storetest"
+	"github.com/grapnelhq/grapnel/jobs"
 	"github.com/grapnelhq/grapnel/phases"
-	"github.com/grapnelhq/grapnel/runtime"
 	"github.com/grapnelhq/grapnel/store/jobqueue"
-	"github.com/grapnelhq/grapnel/store/schema"
-	"github.com/grapnelhq/grapnel/store/sqldb"
-	"github.com/grapnelhq/grapnel/store/storetest"
 )
 
 // programs are what the test binary is for other tests.
@@ -80,14 +80,14 @@ func drain(ctx context.Context, dsn, arg string) error {
 	serving, stop := context.WithCancel(ctx)
 	var group sync.WaitGroup
 	group.Go(func() {
-		_ = q.Serve(serving, func(ctx context.Context, a runtime.Attempt) runtime.Verdict {
+		_ = q.Serve(serving, func(ctx context.Context, a jobs.Attempt) jobs.Result {
 			if once(a.Job.IdempotencyKey) {
 				if err := a.Begin(ctx); err != nil {
-					return runtime.Verdict{Action: runtime.JobRequeue, Err: err}
+					return jobs.Result{Action: jobs.Requeue, Err: err}
 				}
 				fmt.Println("begun", a.Job.IdempotencyKey)
 			}
-			return runtime.Verdict{Action: runtime.JobDone}
+			return jobs.Result{Action: jobs.Done}
 		})
 	})
 	for n := 0; n < count && err == nil; n++ {
@@ -96,7 +96,7 @@ func drain(ctx context.Context, dsn, arg string) error {
 		}
 	}
 	for err == nil {
-		var c runtime.QueueCounts
+		var c jobs.Counts
 		if c, err = q.Counts(ctx); c.Waiting+c.Running+c.Scheduled == 0 {
 			fmt.Println("drained 0")
 			break
@@ -108,8 +108,8 @@ func drain(ctx context.Context, dsn, arg string) error {
 }
 
 // named is a job that knows its name.
-func named(name string) runtime.Job {
-	return runtime.Job{
+func named(name string) jobs.Job {
+	return jobs.Job{
 		Kind: "k", Plugin: "p", Context: phases.Context{WorkspaceID: "w"},
 		Payload: json.RawMessage(`"` + name + `"`), IdempotencyKey: name, Attempts: 20,
 	}
@@ -119,21 +119,21 @@ func named(name string) runtime.Job {
 func once(name string) bool { return (name[len(name)-1]-'0')%2 == 1 }
 
 // noting is work that writes to a file what it begins, and takes a while.
-func noting(path string) func(context.Context, runtime.Attempt) runtime.Verdict {
-	return func(ctx context.Context, a runtime.Attempt) runtime.Verdict {
+func noting(path string) func(context.Context, jobs.Attempt) jobs.Result {
+	return func(ctx context.Context, a jobs.Attempt) jobs.Result {
 		if once(a.Job.IdempotencyKey) {
 			if err := a.Begin(ctx); err != nil {
-				return runtime.Verdict{Action: runtime.JobRequeue, Err: err}
+				return jobs.Result{Action: jobs.Requeue, Err: err}
 			}
 		}
 		if err := note(path, fmt.Sprintf("%s %d\n", a.Job.IdempotencyKey, a.Number)); err != nil {
-			return runtime.Verdict{Action: runtime.JobRetry, Err: err}
+			return jobs.Result{Action: jobs.Retry, Err: err}
 		}
 		select {
 		case <-time.After(rand.N(5 * time.Millisecond)):
-			return runtime.Verdict{Action: runtime.JobDone}
+			return jobs.Result{Action: jobs.Done}
 		case <-ctx.Done():
-			return runtime.Verdict{Action: runtime.JobRequeue, Err: context.Cause(ctx)}
+			return jobs.Result{Action: jobs.Requeue, Err: context.Cause(ctx)}
 		}
 	}
 }

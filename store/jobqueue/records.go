@@ -5,84 +5,83 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"sync/atomic"
 	"time"
 
+	"github.com/grapnelhq/grapnel/internal/sqldb"
+	"github.com/grapnelhq/grapnel/jobs"
 	"github.com/grapnelhq/grapnel/phases"
-	"github.com/grapnelhq/grapnel/runtime"
-	"github.com/grapnelhq/grapnel/store/sqldb"
 )
 
-// maxPage is the longest page of a list, and pageSize the usual one.
 const (
 	maxPage  = 500
 	pageSize = 50
 )
 
-// State is how far a job has come.
+// State is the state of a job.
 type State string
 
-// The states of jobs that are kept.
+// The states of kept jobs.
 const (
-	// StateWaiting is due; StateScheduled waits for its time or its next attempt.
-	StateWaiting   State = "waiting"
-	StateScheduled State = "scheduled"
+	StateWaiting   State = "waiting"   // due
+	StateScheduled State = "scheduled" // waits for its time or its next attempt
 	StateRunning   State = "running"
-	// StateDead is given up, and waits for an operator.
-	StateDead State = "dead"
+	StateDead      State = "dead" // discarded, and waits for an operator
 )
 
-// States are all of them.
+// States lists all states.
 func States() []State { return []State{StateWaiting, StateScheduled, StateRunning, StateDead} }
 
-// Filter is a part of a list.
+// Filter selects a page of a list.
 type Filter struct {
-	// Dead lists dead jobs; otherwise it is those that have not ended.
+	// Dead lists dead jobs instead of unfinished ones.
 	Dead bool
-	// Plugin is whose jobs are wanted; empty is everybody's.
+	// Plugin selects one plugin's jobs; empty is all.
 	Plugin string
-	// After is the last id of the page before; zero begins.
+	// After is the last id of the previous page; zero begins.
 	After int64
-	// Limit is how many are wanted; zero is 50, more than 500 is 500.
+	// Limit is 50 if zero, and 500 at most.
 	Limit int
 }
 
-// Row is a job as the queue keeps it.
+// Row is a job in the queue.
 type Row struct {
 	// ID is its number in the queue's database.
 	ID    int64
 	State State
-	Job   runtime.Job
-	// Attempts is how often it was tried, Requeued how often it was put off since, and
-	// Why the last reason for that.
+	Job   jobs.Job
+	// Attempts is how often it was tried, Requeued how often it was requeued since, and Why the
+	// last reason.
 	Attempts int
 	Requeued int
 	Why      string
-	// Code is the cause of the last failure, and Error what there is to say of it, for
-	// the operator's eyes.
+	// Code is the cause of the last failure and Error its text, for operators only.
 	Code  phases.Cause
 	Error string
 	// Added is when it was queued, Due when it may be tried, Begun when the last
-	// attempt began or its lease was renewed, Ended when it was given up.
+	// attempt began or its lease was renewed, Ended when it was discarded.
 	Added, Due, Begun, Ended time.Time
-	// Holder is the process that works on it, or did last: host, process id, and a
-	// word of its own.
+	// Holder is the process that works on it, or did last: host, process id, and a random part.
 	Holder string
 }
 
-// Records are what a database says of its queue, without working on it. They are
-// safe for concurrent use.
+// Records lists and changes jobs without working on them. It is safe for concurrent use.
 type Records struct {
-	db      *sqldb.DB
-	phrases *phrases
-	// refuse says why nothing can be asked any more; nil for records by themselves.
-	refuse func() error
-	// absent says that the database has no queue.
-	absent bool
+	db         *sqldb.DB
+	statements *statements
+	absent     bool
+	closed     atomic.Bool // with the queue
 }
 
-// Look opens the records of a database, which may be open for reading alone, and may
-// have no queue yet: that is one without jobs. Of the options only Schema matters.
-// Nothing has to be closed.
+func (r *Records) checkOpen() error {
+	if r.closed.Load() {
+		return phases.Errorf(phases.CauseUnavailable, "the queue of background work is closed")
+	}
+	return nil
+}
+
+// Look opens the records of a database, which may be read-only. Without a queue it has no jobs.
+// Of the options only Schema matters. Nothing must be closed.
 func Look(ctx context.Context, db *sqldb.DB, o Options) (*Records, error) {
 	o = o.withDefaults(db.Kind())
 	if err := o.check(); err != nil {
@@ -96,116 +95,83 @@ func Look(ctx context.Context, db *sqldb.DB, o Options) (*Records, error) {
 		}
 		exists = "SELECT to_regclass('" + schema + ".river_job') IS NOT NULL" // it needs no quotes
 	}
-	r := &Records{db: db, phrases: phrasesFor(db.Kind(), schema)}
+	r := &Records{db: db, statements: statementsFor(db.Kind(), schema)}
 	var there bool
 	err := db.Reader().QueryRowContext(ctx, exists).Scan(&there)
 	r.absent = !there
 	return r, db.Fail(ctx, "looking for the queue", err)
 }
 
-// usable refuses what cannot be asked any more.
-func (r *Records) usable() error {
-	if r.refuse == nil {
-		return nil
-	}
-	return r.refuse()
-}
-
-// Counts counts the jobs in the database, but for finished ones. It implements
-// [runtime.QueueCounter].
-func (r *Records) Counts(ctx context.Context) (runtime.QueueCounts, error) {
-	var c runtime.QueueCounts
-	if err := r.usable(); err != nil || r.absent {
+// Counts counts unfinished and dead jobs. It implements [jobs.Counter].
+func (r *Records) Counts(ctx context.Context) (jobs.Counts, error) {
+	var c jobs.Counts
+	if err := r.checkOpen(); err != nil || r.absent {
 		return c, err
 	}
-	err := r.db.Reader().QueryRowContext(ctx, r.phrases.states).Scan(&c.Running, &c.Waiting, &c.Scheduled, &c.Dead, &c.OldestSeconds)
+	err := r.db.Reader().QueryRowContext(ctx, r.statements.states).Scan(&c.Running, &c.Waiting, &c.Scheduled, &c.Dead, &c.OldestSeconds)
 	c.OldestSeconds = max(c.OldestSeconds, 0) // clocks differ
 	return c, r.db.Fail(ctx, "counting jobs", err)
 }
 
 // List lists jobs in the order in which they were queued.
 func (r *Records) List(ctx context.Context, f Filter) ([]Row, error) {
-	statement := r.phrases.list
+	statement := r.statements.list
 	if f.Dead {
-		statement = r.phrases.listDead
+		statement = r.statements.listDead
 	}
 	return r.rows(ctx, statement, f.After, f.Plugin, min(cmp.Or(max(f.Limit, 0), pageSize), maxPage))
 }
 
-// Job has one job. It fails with CodeNotFound where no job that has not ended, and no
-// dead one, has the id.
+// Job returns one job that is unfinished or dead; others are CodeNotFound.
 func (r *Records) Job(ctx context.Context, id int64) (Row, error) {
-	list, err := r.rows(ctx, r.phrases.show, id)
+	list, err := r.rows(ctx, r.statements.show, id)
+	if err == nil && len(list) == 0 {
+		err = sqldb.Failf(sqldb.CodeNotFound, "list jobs to see their ids", "no job has the id %d", id)
+	}
 	if err != nil {
 		return Row{}, err
-	}
-	if len(list) == 0 {
-		return Row{}, sqldb.Failf(sqldb.CodeNotFound, "list jobs to see their ids", "looking for a job: none has the id %d", id)
 	}
 	return list[0], nil
 }
 
-// rows has the jobs of a statement that selects phrases.columns.
 func (r *Records) rows(ctx context.Context, statement string, args ...any) ([]Row, error) {
-	if err := r.usable(); err != nil || r.absent {
+	if err := r.checkOpen(); err != nil || r.absent {
 		return nil, err
 	}
-	list := []Row{}
-	err := r.db.Snapshot(ctx, "listing jobs", func(tx *sql.Tx) error {
-		list = list[:0]
-		return sqldb.Each(ctx, tx, statement, args, func(rows *sql.Rows) error {
-			var raw rawRow
-			if err := raw.scan(rows); err != nil {
-				return err
-			}
-			list = append(list, raw.row())
-			return nil
-		})
-	})
-	return list, err
+	return sqldb.ReadList(ctx, r.db, "listing jobs", statement, args, scanRow)
 }
 
-// rawRow is a row of River's table.
-type rawRow struct {
-	id              int64
-	state           string
-	attempt         int
-	args, meta      string
-	failure, holder sql.NullString
-	added, due      float64
-	begun, ended    sql.NullFloat64
+func scanRow(rows *sql.Rows, row *Row) error {
+	var args, metadata, failure string
+	var added, due, begun, ended float64
+	err := rows.Scan(&row.ID, &row.State, &row.Attempts, &args, &metadata, sqldb.OrZero(&failure), sqldb.OrZero(&row.Holder),
+		&added, &due, sqldb.OrZero(&begun), sqldb.OrZero(&ended))
+	row.Added, row.Due, row.Begun, row.Ended = at(added), at(due), at(begun), at(ended)
+	row.decode(args, metadata, failure)
+	return err
 }
 
-func (r *rawRow) scan(rows *sql.Rows) error {
-	return rows.Scan(&r.id, &r.state, &r.attempt, &r.args, &r.meta, &r.failure, &r.holder, &r.added, &r.due, &r.begun, &r.ended)
-}
-
-// row reads it. A job that cannot be read is listed all the same: an operator can
-// remove it.
-func (r *rawRow) row() Row {
+// decode keeps a job that cannot be decoded, so that an operator can remove it.
+func (row *Row) decode(args, metadata, failure string) {
 	var meta jobMeta
-	_ = json.Unmarshal([]byte(r.meta), &meta) // what cannot be read says nothing
-	row := Row{
-		ID: r.id, State: State(r.state), Attempts: r.attempt, Requeued: meta.Requeued, Why: meta.Why, Holder: r.holder.String,
-		Added: at(r.added), Due: at(r.due), Begun: at(r.begun.Float64), Ended: at(r.ended.Float64),
-	}
+	_ = json.Unmarshal([]byte(metadata), &meta) // unreadable metadata says nothing
+	row.Requeued, row.Why = meta.Requeued, meta.Why
 	var last attemptError
-	if r.failure.Valid && json.Unmarshal([]byte(r.failure.String), &last) == nil {
+	if json.Unmarshal([]byte(failure), &last) == nil {
 		row.Code, row.Error = last.Code, last.Error
 	}
-	var args jobArgs
-	err := json.Unmarshal([]byte(r.args), &args)
+	var stored jobArgs
+	err := json.Unmarshal([]byte(args), &stored)
 	if err == nil {
-		err = json.Unmarshal([]byte(args.Job), &row.Job)
+		err = json.Unmarshal([]byte(stored.Job), &row.Job)
 	}
 	if err != nil {
-		row.Job = runtime.Job{Plugin: meta.Plugin}
+		row.Job = jobs.Job{Plugin: meta.Plugin}
 		row.Code, row.Error = phases.CauseInternal, "the job cannot be read: "+err.Error()
 	}
-	return row
 }
 
-// at is a time of so many seconds since 1970; none is the zero time.
+// at converts seconds since 1970; zero is the zero time.
 func at(seconds float64) time.Time {
 	if seconds == 0 {
 		return time.Time{}
@@ -213,32 +179,29 @@ func at(seconds float64) time.Time {
 	return time.UnixMilli(int64(seconds*1000 + 0.5)).UTC()
 }
 
-// Retry offers dead jobs again, at once and with all their attempts, and has those
-// that were. The queue's bounds do not hold for them. One that was interrupted is
-// repeated by that: whoever retries it has found out that it may be.
+// Retry offers dead jobs again, at once, with all their attempts and beyond the queue's bounds.
+// It returns the ids that were dead. Interrupted jobs are repeated: the caller has decided so.
 func (r *Records) Retry(ctx context.Context, ids ...int64) ([]int64, error) {
-	return r.onDead(ctx, "offering dead jobs again", r.phrases.retryDead, ids)
+	return r.onDead(ctx, "offering dead jobs again", r.statements.retryDead, ids)
 }
 
-// Remove removes dead jobs, and with them the memory of their idempotency keys, and
-// has those that were.
+// Remove removes dead jobs with their idempotency keys, and returns the ids that were dead.
 func (r *Records) Remove(ctx context.Context, ids ...int64) ([]int64, error) {
-	return r.onDead(ctx, "removing dead jobs", r.phrases.removeDead, ids)
+	return r.onDead(ctx, "removing dead jobs", r.statements.removeDead, ids)
 }
 
-// onDead runs a statement on dead jobs.
 func (r *Records) onDead(ctx context.Context, doing, statement string, ids []int64) ([]int64, error) {
-	if err := r.usable(); err != nil || r.absent || len(ids) == 0 {
-		return nil, err
-	}
-	list, err := json.Marshal(ids)
-	if err != nil {
+	if err := r.checkOpen(); err != nil || r.absent || len(ids) == 0 {
 		return nil, err
 	}
 	var changed []int64
-	err = r.db.Join(ctx, doing, func(ctx context.Context, tx *sql.Tx) (err error) {
-		changed, err = idsOf(ctx, tx, statement, string(list))
+	err := r.db.Join(ctx, doing, func(ctx context.Context, tx *sql.Tx) (err error) {
+		changed, err = idsOf(ctx, tx, statement, encode(ids))
 		return err
 	})
 	return changed, err
+}
+
+func idsOf(ctx context.Context, tx *sql.Tx, statement string, args ...any) ([]int64, error) {
+	return sqldb.List(ctx, tx, statement, args, func(rows *sql.Rows, id *int64) error { return rows.Scan(id) })
 }

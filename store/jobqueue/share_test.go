@@ -11,10 +11,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/grapnelhq/grapnel/runtime"
-	"github.com/grapnelhq/grapnel/runtime/queuetest"
+	"github.com/grapnelhq/grapnel/internal/queuetest"
+	"github.com/grapnelhq/grapnel/internal/storetest"
+	"github.com/grapnelhq/grapnel/jobs"
 	"github.com/grapnelhq/grapnel/store/jobqueue"
-	"github.com/grapnelhq/grapnel/store/storetest"
 )
 
 // shortLease is as short as it may be.
@@ -25,7 +25,7 @@ func TestShared(t *testing.T) {
 	t.Parallel()
 
 	storetest.Both(t, server.NewDSN, func(t *testing.T, dsn string) {
-		const jobs = 80
+		const total = 80
 		var mu sync.Mutex
 		runs := map[string]int{}
 		begun := []chan struct{}{make(chan struct{}), make(chan struct{})}
@@ -34,7 +34,7 @@ func TestShared(t *testing.T) {
 			q := open(t, dsn, jobqueue.Options{Workers: 2})
 			queues = append(queues, q)
 			var once sync.Once
-			serve(t, q, func(ctx context.Context, j runtime.Job, _ int) runtime.Verdict {
+			serve(t, q, func(ctx context.Context, j jobs.Job, _ int) jobs.Result {
 				mu.Lock()
 				runs[j.Kind]++
 				mu.Unlock()
@@ -43,11 +43,11 @@ func TestShared(t *testing.T) {
 				case <-begun[1-n]:
 				case <-ctx.Done():
 				}
-				return runtime.Verdict{Action: runtime.JobDone}
+				return jobs.Result{Action: jobs.Done}
 			})
 		}
-		for n := range jobs {
-			add(t, queues[n%2], runtime.Job{Kind: strconv.Itoa(n), Plugin: "p"})
+		for n := range total {
+			add(t, queues[n%2], jobs.Job{Kind: strconv.Itoa(n), Plugin: "p"})
 		}
 		for _, q := range queues {
 			if err := q.Idle(t.Context()); err != nil {
@@ -56,7 +56,7 @@ func TestShared(t *testing.T) {
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		for n := range jobs {
+		for n := range total {
 			if runs[strconv.Itoa(n)] != 1 {
 				t.Errorf("job %d ran %d times", n, runs[strconv.Itoa(n)])
 			}
@@ -64,25 +64,25 @@ func TestShared(t *testing.T) {
 	})
 }
 
-// TestOneTakesOver: what an engine that ends has not done, another does.
+// TestOneTakesOver: an engine does what another one has not done at its end.
 func TestOneTakesOver(t *testing.T) {
 	t.Parallel()
 
 	storetest.Both(t, server.NewDSN, func(t *testing.T, dsn string) {
 		first, second := open(t, dsn, jobqueue.Options{}), open(t, dsn, jobqueue.Options{})
 		begun := make(chan struct{})
-		end := serve(t, first, func(ctx context.Context, _ runtime.Job, _ int) runtime.Verdict {
+		end := serve(t, first, func(ctx context.Context, _ jobs.Job, _ int) jobs.Result {
 			close(begun)
 			<-ctx.Done()
-			return runtime.Verdict{Action: runtime.JobRequeue, Err: context.Cause(ctx)}
+			return jobs.Result{Action: jobs.Requeue, Err: context.Cause(ctx)}
 		})
-		add(t, first, runtime.Job{Kind: "k", Plugin: "p"})
+		add(t, first, jobs.Job{Kind: "k", Plugin: "p"})
 		<-begun
 		end()
 		attempts := make(chan int, 1)
-		serve(t, second, func(_ context.Context, _ runtime.Job, attempt int) runtime.Verdict {
+		serve(t, second, func(_ context.Context, _ jobs.Job, attempt int) jobs.Result {
 			attempts <- attempt
-			return runtime.Verdict{Action: runtime.JobDone}
+			return jobs.Result{Action: jobs.Done}
 		})
 		if n := <-attempts; n != 1 {
 			t.Errorf("attempt %d, want the first once more", n)
@@ -97,25 +97,25 @@ func TestLongWork(t *testing.T) {
 	storetest.Both(t, server.NewDSN, func(t *testing.T, dsn string) {
 		var mu sync.Mutex
 		runs := 0
-		work := func(ctx context.Context, _ runtime.Job, _ int) runtime.Verdict {
+		work := func(ctx context.Context, _ jobs.Job, _ int) jobs.Result {
 			mu.Lock()
 			runs++
 			mu.Unlock()
 			select {
-			case <-time.After(4 * shortLease):
-				return runtime.Verdict{Action: runtime.JobDone}
+			case <-time.After(10 * shortLease):
+				return jobs.Result{Action: jobs.Done}
 			case <-ctx.Done():
 				t.Error("it was interrupted: ", context.Cause(ctx))
-				return runtime.Verdict{Action: runtime.JobRequeue}
+				return jobs.Result{Action: jobs.Requeue}
 			}
 		}
 		var q *jobqueue.Queue
 		for range 2 {
 			// A machine that is very busy may miss the shortest.
-			q = open(t, dsn, jobqueue.Options{Lease: 2 * shortLease})
+			q = open(t, dsn, jobqueue.Options{Lease: 5 * shortLease})
 			serve(t, q, work)
 		}
-		add(t, q, runtime.Job{Kind: "k", Plugin: "p"})
+		add(t, q, jobs.Job{Kind: "k", Plugin: "p"})
 		if err := q.Idle(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -127,12 +127,12 @@ func TestLongWork(t *testing.T) {
 	})
 }
 
-// TestLostLease: who has lost his lease is told, and his verdict is of no effect:
-// that of the one who has the job now counts.
+// TestLostLease: the work of a process that has lost its lease is cancelled, and its
+// result has no effect: only the result of the new holder counts.
 func TestLostLease(t *testing.T) {
 	t.Parallel()
 
-	for _, late := range []runtime.JobAction{runtime.JobDone, runtime.JobDead, runtime.JobRequeue, runtime.JobRetry} {
+	for _, late := range []jobs.Action{jobs.Done, jobs.Discard, jobs.Requeue, jobs.Retry} {
 		t.Run(string(late), func(t *testing.T) {
 			t.Parallel()
 
@@ -152,25 +152,25 @@ func either(t *testing.T, c <-chan struct{}) {
 	}
 }
 
-func loseLease(t *testing.T, dsn string, late runtime.JobAction) {
+func loseLease(t *testing.T, dsn string, late jobs.Action) {
 	t.Helper()
 	// The slow one works on one job, so that it does not take the job again.
 	slow, other := open(t, dsn, jobqueue.Options{Lease: 4 * time.Second, Workers: 1}), open(t, dsn, jobqueue.Options{Lease: 4 * time.Second})
-	told, stored := make(chan error, 1), make(chan struct{})
+	causes, stored := make(chan error, 1), make(chan struct{})
 	begun, taken, finish := make(chan struct{}), make(chan int, 8), make(chan struct{})
-	endSlow := serve(t, slow, func(ctx context.Context, _ runtime.Job, _ int) runtime.Verdict {
+	endSlow := serve(t, slow, func(ctx context.Context, _ jobs.Job, _ int) jobs.Result {
 		close(begun)
 		<-ctx.Done()
-		told <- context.Cause(ctx)
+		causes <- context.Cause(ctx)
 		either(t, stored)
-		return runtime.Verdict{Action: late, Err: errors.New("too late")}
+		return jobs.Result{Action: late, Err: errors.New("too late")}
 	})
-	add(t, slow, runtime.Job{Kind: "k", Plugin: "p", Attempts: 5, Backoff: time.Millisecond})
+	add(t, slow, jobs.Job{Kind: "k", Plugin: "p", Attempts: 5, Backoff: time.Millisecond})
 	<-begun
-	serve(t, other, func(_ context.Context, _ runtime.Job, attempt int) runtime.Verdict {
+	serve(t, other, func(_ context.Context, _ jobs.Job, attempt int) jobs.Result {
 		taken <- attempt
 		either(t, finish)
-		return runtime.Verdict{Action: runtime.JobDone}
+		return jobs.Result{Action: jobs.Done}
 	})
 	// As if the process had been asleep for long. It wakes up at times, and renews its
 	// lease where it still has it.
@@ -181,22 +181,22 @@ func loseLease(t *testing.T, dsn string, late runtime.JobAction) {
 	if n := <-taken; n != 2 {
 		t.Errorf("attempt %d, want the second: the lost one counts", n)
 	}
-	if err := <-told; err == nil || !strings.Contains(err.Error(), "lease") {
-		t.Errorf("it was told %v", err)
+	if err := <-causes; err == nil || !strings.Contains(err.Error(), "lease") {
+		t.Errorf("it was cancelled with %v", err)
 	}
 	close(stored)
 	endSlow()
-	if diff := cmp.Diff(counts(t, other), runtime.QueueCounts{Running: 1}); diff != "" {
-		t.Errorf("after the late verdict (-got +want):\n%s", diff)
+	if diff := cmp.Diff(counts(t, other), jobs.Counts{Running: 1}); diff != "" {
+		t.Errorf("after the late result (-got +want):\n%s", diff)
 	}
 	close(finish)
-	queuetest.Await(t, "no jobs", func() bool { return counts(t, other) == runtime.QueueCounts{} })
+	queuetest.Await(t, "no jobs", func() bool { return counts(t, other) == jobs.Counts{} })
 	if len(taken) > 0 {
 		t.Errorf("it ran again, as attempt %d", <-taken)
 	}
 }
 
-// TestJobThatKillsItsHost: a job whose attempts never have a verdict is given up.
+// TestJobThatKillsItsHost: a job whose attempts never have a result is discarded.
 func TestJobThatKillsItsHost(t *testing.T) {
 	t.Parallel()
 
@@ -204,13 +204,13 @@ func TestJobThatKillsItsHost(t *testing.T) {
 		q := open(t, dsn, jobqueue.Options{Lease: shortLease})
 		var mu sync.Mutex
 		var attempts []int
-		serve(t, q, func(_ context.Context, _ runtime.Job, attempt int) runtime.Verdict {
+		serve(t, q, func(_ context.Context, _ jobs.Job, attempt int) jobs.Result {
 			mu.Lock()
 			attempts = append(attempts, attempt)
 			mu.Unlock()
 			panic("as good as killing it")
 		})
-		add(t, q, runtime.Job{Kind: "k", Plugin: "p", Attempts: 2})
+		add(t, q, jobs.Job{Kind: "k", Plugin: "p", Attempts: 2})
 		queuetest.Await(t, "a dead job", func() bool { return counts(t, q).Dead == 1 })
 		mu.Lock()
 		defer mu.Unlock()
@@ -218,20 +218,19 @@ func TestJobThatKillsItsHost(t *testing.T) {
 			t.Errorf("attempts (-got +want):\n%s", diff)
 		}
 		list, err := q.List(t.Context(), jobqueue.Filter{Dead: true})
-		if err != nil || len(list) != 1 || list[0].Attempts != 7 || !strings.Contains(list[0].Error, "without a verdict") {
+		if err != nil || len(list) != 1 || list[0].Attempts != 7 || !strings.Contains(list[0].Error, "without a result") {
 			t.Errorf("dead: %+v, %v", list, err)
 		}
 	})
 }
 
-// TestUnreadable: what stands in the database and is no job of ours is given up, not
-// tried for ever.
+// TestUnreadable: a row that is not a job of ours is discarded, not tried for ever.
 func TestUnreadable(t *testing.T) {
 	t.Parallel()
 
 	storetest.Both(t, server.NewDSN, func(t *testing.T, dsn string) {
 		q := open(t, dsn, jobqueue.Options{Lease: shortLease})
-		add(t, q, runtime.Job{Kind: "k", Plugin: "p"})
+		add(t, q, jobs.Job{Kind: "k", Plugin: "p"})
 		execute(t, dsn, `UPDATE {job} SET args = '{"job": "nothing"}'`)
 		serve(t, q, done)
 		queuetest.Await(t, "a dead job", func() bool { return counts(t, q).Dead == 1 })
@@ -242,27 +241,27 @@ func TestUnreadable(t *testing.T) {
 	})
 }
 
-// TestLaterJobs: jobs that are far away are brought back by River's scheduler.
+// TestLaterJobs: jobs that wait for long come when their time has come.
 func TestLaterJobs(t *testing.T) {
 	t.Parallel()
 
 	storetest.Both(t, server.NewDSN, func(t *testing.T, dsn string) {
 		q := open(t, dsn, jobqueue.Options{})
 		ran := make(chan string, 3)
-		serve(t, q, func(_ context.Context, j runtime.Job, attempt int) runtime.Verdict {
+		serve(t, q, func(_ context.Context, j jobs.Job, attempt int) jobs.Result {
 			if attempt == 1 && j.Kind == "fails" {
-				return runtime.Verdict{Action: runtime.JobRetry, Err: errors.New("not now")}
+				return jobs.Result{Action: jobs.Retry, Err: errors.New("not now")}
 			}
 			ran <- j.Kind
-			return runtime.Verdict{Action: runtime.JobDone}
+			return jobs.Result{Action: jobs.Done}
 		})
-		add(t, q, runtime.Job{Kind: "later", Plugin: "p", NotBefore: time.Now().Add(time.Hour)})
-		add(t, q, runtime.Job{Kind: "fails", Plugin: "p", Attempts: 2, Backoff: time.Hour})
-		queuetest.Await(t, "two jobs that wait for their time", func() bool { return counts(t, q) == runtime.QueueCounts{Scheduled: 2} })
+		add(t, q, jobs.Job{Kind: "later", Plugin: "p", NotBefore: time.Now().Add(time.Hour)})
+		add(t, q, jobs.Job{Kind: "fails", Plugin: "p", Attempts: 2, Backoff: time.Hour})
+		queuetest.Await(t, "two jobs that wait for their time", func() bool { return counts(t, q) == jobs.Counts{Scheduled: 2} })
 		if strings.HasPrefix(dsn, "sqlite:") {
-			execute(t, dsn, "UPDATE {job} SET scheduled_at = datetime('now', '-1 second') WHERE state IN ('scheduled', 'retryable')")
+			execute(t, dsn, "UPDATE {job} SET scheduled_at = datetime('now', '-1 second')")
 		} else {
-			execute(t, dsn, "UPDATE {job} SET scheduled_at = now() - interval '1 second' WHERE state IN ('scheduled', 'retryable')")
+			execute(t, dsn, "UPDATE {job} SET scheduled_at = now() - interval '1 second'")
 		}
 		got := map[string]bool{<-ran: true, <-ran: true}
 		if diff := cmp.Diff(got, map[string]bool{"later": true, "fails": true}); diff != "" {

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/grapnelhq/grapnel/store/sqldb"
-	"github.com/grapnelhq/grapnel/store/storetest"
+	"github.com/grapnelhq/grapnel/internal/sqldb"
+	"github.com/grapnelhq/grapnel/internal/storetest"
 	"github.com/grapnelhq/grapnel/store/treestore"
 	"github.com/grapnelhq/grapnel/tree"
 )
@@ -79,7 +79,7 @@ func callsOf(s *treestore.Store) map[string]func(ctx context.Context) error {
 func TestLocked(t *testing.T) {
 	t.Parallel()
 
-	storetest.Both(t, newPostgres, func(t *testing.T, dsn string) {
+	storetest.Both(t, shared.NewStore, func(t *testing.T, dsn string) {
 		saveText(t, open(t, dsn), "x")
 		impatient := on(t, openDB(t, dsn, sqldb.Options{LockTimeout: 500 * time.Millisecond}), treestore.Options{})
 		patient := on(t, openDB(t, dsn, sqldb.Options{LockTimeout: time.Hour}), treestore.Options{})
@@ -153,7 +153,7 @@ func TestFull(t *testing.T) {
 func TestReadOnly(t *testing.T) {
 	t.Parallel()
 
-	storetest.Both(t, newPostgres, func(t *testing.T, dsn string) {
+	storetest.Both(t, shared.NewStore, func(t *testing.T, dsn string) {
 		saveText(t, open(t, dsn), "x")
 		s := on(t, openDB(t, dsn, sqldb.Options{ReadOnly: true}), treestore.Options{})
 		if view, err := s.Doc(t.Context(), scope("")); err != nil || view.Effective == nil {

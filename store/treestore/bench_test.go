@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/grapnelhq/grapnel/store/sqldb"
-	"github.com/grapnelhq/grapnel/store/storetest"
+	"github.com/grapnelhq/grapnel/internal/sqldb"
+	"github.com/grapnelhq/grapnel/internal/storetest"
 	"github.com/grapnelhq/grapnel/store/treestore"
 	"github.com/grapnelhq/grapnel/tree"
 )
@@ -28,27 +28,34 @@ const (
 	bareFolders  = 10 * benchDepth
 )
 
+// analyze updates what the planner knows of a database, as PostgreSQL does by itself
+// sooner or later.
+func analyze(tb testing.TB, dsn string) {
+	tb.Helper()
+	if strings.HasPrefix(dsn, "postgres:") {
+		storetest.Exec(tb, dsn, "ANALYZE")
+	}
+}
+
 // benchText is a document of some 2 KiB.
 var benchText = strings.Repeat("Prefer small functions, and say why in comments.\n", 42)
 
-// fill makes the tree of the benchmarks in an empty database.
-func fill(tb testing.TB, dsn string) *treestore.Store {
+// fill makes a tree as that of the benchmarks in an empty database.
+func fill(tb testing.TB, dsn string, folders, threads int) *treestore.Store {
 	tb.Helper()
 	s := open(tb, dsn)
 	const numbers = "WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < $1 - 1) INSERT INTO "
 	text := tree.Doc{Content: benchText, ContentSHA256: tree.Sum(benchText)}
 	storetest.Exec(tb, dsn, numbers+fmt.Sprintf(`tree_folders (workspace_id, id, parent_id, name, has_doc, created_at, created_by)
-		SELECT 'w', 'f' || i, CASE WHEN i %% %d = 0 THEN NULL ELSE 'f' || (i - 1) END, 'Folder ' || i, i >= %d, 0, 'ann' FROM n`, benchDepth, bareFolders), benchFolders)
+		SELECT 'w', 'f' || i, CASE WHEN i %% %d = 0 THEN NULL ELSE 'f' || (i - 1) END, 'Folder ' || i, i >= %d, 0, 'ann' FROM n`, benchDepth, bareFolders), folders)
 	storetest.Exec(tb, dsn, "UPDATE tree_folders SET parent = (SELECT p.node FROM tree_folders p WHERE p.workspace_id = 'w' AND p.id = tree_folders.parent_id)")
 	storetest.Exec(tb, dsn, numbers+fmt.Sprintf(`tree_threads (workspace_id, id, folder_id, title, created_at, created_by)
-		SELECT 'w', 't' || i, 'f' || (i %% %d), 'Thread ' || i, 0, 'ann' FROM n`, benchFolders), benchThreads)
+		SELECT 'w', 't' || i, 'f' || (i %% %d), 'Thread ' || i, 0, 'ann' FROM n`, folders), threads)
 	storetest.Exec(tb, dsn, numbers+fmt.Sprintf(`thread_agents_doc
 		(id, workspace_id, folder_id, status, title, content_sha256, version, chars, created_at, updated_at, created_by, updated_by, content)
 		SELECT 'doc' || i, 'w', CASE WHEN i < %d THEN NULL ELSE 'f' || i END, 'active', 'AGENTS.md', CAST($2 AS TEXT), 1, %d, 0, 0, 'ann', 'ann', CAST($3 AS TEXT)
-		FROM n WHERE i >= %d - 1`, bareFolders, len(benchText), bareFolders), benchFolders, text.ContentSHA256, text.Content)
-	if strings.HasPrefix(dsn, "postgres:") {
-		storetest.Exec(tb, dsn, "VACUUM ANALYZE") // as the server does by itself, sooner or later
-	}
+		FROM n WHERE i >= %d - 1`, bareFolders, len(benchText), bareFolders), folders, text.ContentSHA256, text.Content)
+	analyze(tb, dsn)
 	return s
 }
 
@@ -69,10 +76,10 @@ func BenchmarkResolve(b *testing.B) {
 	for _, kind := range []struct {
 		name   string
 		newDSN func(tb testing.TB) string
-	}{{"sqlite", storetest.SQLite}, {"postgres", newPostgres}} {
+	}{{"sqlite", storetest.SQLite}, {"postgres", shared.NewStore}} {
 		b.Run(kind.name, func(b *testing.B) {
 			dsn := kind.newDSN(b)
-			fill(b, dsn)
+			fill(b, dsn, benchFolders, benchThreads)
 			db := openDB(b, dsn, sqldb.Options{MaxConns: 1})
 			s := on(b, db, treestore.Options{})
 			row, err := db.Reader().PrepareContext(b.Context(), "SELECT title FROM tree_threads WHERE workspace_id = $1 AND id = $2")
@@ -116,7 +123,7 @@ func BenchmarkAutosave(b *testing.B) {
 	}{
 		{"sqlite as fast as possible", storetest.SQLite, 0},
 		{"sqlite 1500 a second", storetest.SQLite, 200 * time.Second / 1500},
-		{"postgres as fast as possible", newPostgres, 0},
+		{"postgres as fast as possible", shared.NewStore, 0},
 	} {
 		b.Run(tt.name, func(b *testing.B) {
 			s := open(b, tt.newDSN(b))
@@ -209,9 +216,9 @@ func BenchmarkPage(b *testing.B) {
 	for _, kind := range []struct {
 		name   string
 		newDSN func(tb testing.TB) string
-	}{{"sqlite", storetest.SQLite}, {"postgres", newPostgres}} {
+	}{{"sqlite", storetest.SQLite}, {"postgres", shared.NewStore}} {
 		b.Run(kind.name, func(b *testing.B) {
-			s := fill(b, kind.newDSN(b))
+			s := fill(b, kind.newDSN(b), benchFolders, benchThreads)
 			for b.Loop() {
 				page, err := s.Tree(b.Context(), tree.Query{Scope: scope(""), Threads: tree.NoThreads})
 				if err != nil || len(page.Folders) != benchFolders || len(page.AgentsDocs) != benchFolders-bareFolders+1 {
@@ -232,9 +239,9 @@ func BenchmarkAffected(b *testing.B) {
 	for _, kind := range []struct {
 		name   string
 		newDSN func(tb testing.TB) string
-	}{{"sqlite", storetest.SQLite}, {"postgres", newPostgres}} {
+	}{{"sqlite", storetest.SQLite}, {"postgres", shared.NewStore}} {
 		b.Run(kind.name, func(b *testing.B) {
-			s := fill(b, kind.newDSN(b))
+			s := fill(b, kind.newDSN(b), benchFolders, benchThreads)
 			for b.Loop() {
 				if n, err := s.Affected(b.Context(), scope("")); err != nil || n != bareFolders {
 					b.Fatal(n, err)

@@ -11,8 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/grapnelhq/grapnel/store/sqldb"
-	"github.com/grapnelhq/grapnel/store/storetest"
+	"github.com/grapnelhq/grapnel/internal/sqldb"
+	"github.com/grapnelhq/grapnel/internal/storetest"
 	"github.com/grapnelhq/grapnel/store/treestore"
 	"github.com/grapnelhq/grapnel/tree"
 )
@@ -98,7 +98,7 @@ func logPast(t *testing.T, dsn, folder string) *sql.Tx {
 // It is not parallel: what it keeps open holds up the readers of all databases of the
 // server.
 func TestCommitsOutOfOrder(t *testing.T) {
-	dsn := newPostgres(t)
+	dsn := shared.NewStore(t)
 	s := open(t, dsn)
 	_, after := changesBehind(t, s, 0)
 	first, second := logPast(t, dsn, "first"), logPast(t, dsn, "second")
@@ -136,7 +136,7 @@ func TestCommitsOutOfOrder(t *testing.T) {
 //
 // It is not parallel, for the same reason.
 func TestWaitingForOlderTransactions(t *testing.T) {
-	dsn := newPostgres(t)
+	dsn := shared.NewStore(t)
 	s := open(t, dsn)
 	_, after := changesBehind(t, s, 0)
 	older := logPast(t, dsn, "older")
@@ -167,7 +167,7 @@ func TestWaitingForOlderTransactions(t *testing.T) {
 func TestRestoredLog(t *testing.T) {
 	t.Parallel()
 
-	dsn := newPostgres(t)
+	dsn := shared.NewStore(t)
 	s := open(t, dsn)
 	for _, seq := range []int64{3, 1 << 40} { // places that look old, and like the future
 		t.Run(strconv.FormatInt(seq, 10), func(t *testing.T) {
@@ -214,7 +214,7 @@ func mustNext(tb testing.TB, s tree.Store) tree.Seq {
 func TestListenToOthers(t *testing.T) {
 	t.Parallel()
 
-	storetest.Both(t, newPostgres, func(t *testing.T, dsn string) {
+	storetest.Both(t, shared.NewStore, func(t *testing.T, dsn string) {
 		here, there := open(t, dsn), open(t, dsn)
 		_, after := changesBehind(t, here, 0)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -233,7 +233,10 @@ func TestListenToOthers(t *testing.T) {
 			start := time.Now()
 			saveText(t, there, strconv.Itoa(n))
 			for list := []string(nil); len(list) == 0; list, after = changesBehind(t, here, after) {
-				<-woken
+				select {
+				case <-woken:
+				case <-time.After(5 * time.Second): // woken long ago, while others on the server held the change up
+				}
 			}
 			t.Logf("%s after the save", time.Since(start))
 		}

@@ -4,7 +4,7 @@ import (
 	"context"
 	"testing"
 
-	"github.com/grapnelhq/grapnel/store/storetest"
+	"github.com/grapnelhq/grapnel/internal/storetest"
 	"github.com/grapnelhq/grapnel/store/treestore"
 	"github.com/grapnelhq/grapnel/tree"
 )
@@ -14,7 +14,7 @@ import (
 func TestDamagedTree(t *testing.T) {
 	t.Parallel()
 
-	storetest.Both(t, newPostgres, func(t *testing.T, dsn string) {
+	storetest.Both(t, shared.NewStore, func(t *testing.T, dsn string) {
 		s := open(t, dsn)
 		ctx := t.Context()
 		parent := tree.FolderID("")

@@ -5,26 +5,23 @@ import (
 	"database/sql"
 	"encoding/json"
 
+	"github.com/grapnelhq/grapnel/internal/sqldb"
 	"github.com/grapnelhq/grapnel/tree"
 )
 
-// What one transaction of DeleteFolder takes: so many folders and threads, where a
-// document counts as one more for each charsPerRow, since its text is copied.
+// Bounds of one transaction of DeleteFolder, in folders and threads. A document, whose text is
+// copied, counts once more for each charsPerRow.
 const (
 	deletePiece = 256
 	charsPerRow = 4096
 )
 
-// DeleteFolder implements [tree.Store]. What is large goes in pieces, since SQLite
-// has one writer and manifests wait for it no longer than half a second. The deepest
-// folders go first, each with its document and threads: so every thread is at any
-// time in a folder that is there, and resolves to what it did before or will after.
+// DeleteFolder implements [tree.Store]. A large folder goes in several short transactions. The
+// deepest folders go first, so that every thread is always in an existing folder and resolves
+// to the document of before or after.
 func (s *Store) DeleteFolder(ctx context.Context, p tree.DeleteFolder) (f tree.Folder, err error) {
-	if err := p.Check(); err != nil {
-		return f, err
-	}
 	err = s.db.Pieces(ctx, func() (more bool, err error) {
-		err = s.change(ctx, "deleting a folder", func(ctx context.Context, tx txn) (err error) {
+		err = s.change(ctx, "deleting a folder", p, func(ctx context.Context, tx txn) (err error) {
 			f, more, err = s.deleteSome(ctx, tx, p)
 			return err
 		})
@@ -33,27 +30,21 @@ func (s *Store) DeleteFolder(ctx context.Context, p tree.DeleteFolder) (f tree.F
 	return f, outcome(err)
 }
 
-// deleteSome deletes a piece of a folder, and reports whether there is more of it. It
-// keeps what goes from changing: saves share their folder's row, so the folders' rows
-// are seized first.
+// deleteSome deletes a piece of a folder and reports whether more is left. It seizes the
+// folders' rows first, because saves share them.
 func (s *Store) deleteSome(ctx context.Context, tx txn, p tree.DeleteFolder) (f tree.Folder, more bool, err error) {
 	if f, err = s.owned(ctx, tx, p.WorkspaceID, p.FolderID); err != nil {
 		return f, false, err
 	}
-	piece := piece{workspace: p.WorkspaceID, folders: []string{}, threads: []string{}, left: deletePiece}
-	all := true
+	piece, all := piece{workspace: p.WorkspaceID, folders: []string{f.ID}, threads: []string{}, left: deletePiece}, true
 	if p.Recursive {
-		all, err = piece.collect(ctx, tx, f.ID, 1)
-	} else {
-		piece.folders = append(piece.folders, f.ID)
-	}
-	if err != nil {
-		return f, false, err
-	}
-	if s.phrase.seize != "" {
-		if err := s.seize(ctx, tx, &piece); err != nil {
+		piece.folders = []string{}
+		if all, err = piece.collect(ctx, tx, f.ID, 1); err != nil {
 			return f, false, err
 		}
+	}
+	if err := s.seize(ctx, tx, &piece); err != nil {
+		return f, false, err
 	}
 	if !p.Recursive {
 		scope := tree.Scope{WorkspaceID: p.WorkspaceID, FolderID: tree.FolderID(f.ID)}
@@ -61,26 +52,24 @@ func (s *Store) deleteSome(ctx context.Context, tx txn, p tree.DeleteFolder) (f 
 			return f, false, err
 		}
 	}
-	d, err := s.deed(ctx, tx, p.WorkspaceID, p.Actor)
+	d, err := s.beginEntry(ctx, tx, p.WorkspaceID, p.Actor)
 	if err != nil {
 		return f, false, err
 	}
 	return f, !all, s.deletePiece(ctx, tx, &piece, f.ParentID, d)
 }
 
-// piece is what one transaction deletes: folders, each behind all that are below it,
-// and the threads that move out of them.
+// piece is what one transaction deletes: folders, each after all below it, and the threads that
+// move out of them.
 type piece struct {
 	workspace        string
 	folders, threads []string
-	// left is how much more it may take.
-	left int
+	left             int
 }
 
-// collect takes a folder behind all that is in it, as far as there is room, and
-// reports whether it took all. Depth is how deep it has gone.
+// collect adds a folder after all that is in it, and reports false if the piece is full.
 func (p *piece) collect(ctx context.Context, tx txn, folder string, depth int) (all bool, err error) {
-	if depth >= tree.DamagedDepth {
+	if depth >= damagedDepth {
 		return false, damaged(p.workspace)
 	}
 	if p.left <= 0 {
@@ -117,29 +106,28 @@ func (p *piece) collect(ctx context.Context, tx txn, folder string, depth int) (
 	return true, nil
 }
 
-// ids are what is in a folder: one more than fits is enough.
-func (p *piece) ids(ctx context.Context, tx txn, from, folder string) (list []string, err error) {
+func (p *piece) ids(ctx context.Context, tx txn, from, folder string) ([]string, error) {
 	query := "SELECT id FROM " + from + " AND deleted_at IS NULL LIMIT $3"
-	err = each(ctx, tx, query, []any{p.workspace, folder, p.left + 1}, &list, func(rows *sql.Rows, id *string) error { return rows.Scan(id) })
-	return list, err
+	return sqldb.List(ctx, tx.Tx, query, []any{p.workspace, folder, p.left + 1}, func(rows *sql.Rows, id *string) error { return rows.Scan(id) })
 }
 
-// args are the arguments of statements about a piece, before others.
 func (p *piece) args(more ...any) []any {
 	folders, _ := json.Marshal(p.folders) //nolint:errchkjson // strings always encode
 	threads, _ := json.Marshal(p.threads) //nolint:errchkjson // likewise
 	return append([]any{p.workspace, string(folders), string(threads)}, more...)
 }
 
-// gone is the beginning of a statement about a piece: table gone(id) has its folders,
-// table moving(id) its threads.
+// gone begins a statement about a piece: table gone(id) has its folders, moving(id) its
+// threads.
 func (s *Store) gone() string {
 	return "WITH gone(id) AS (SELECT value FROM " + s.phrase.list[0] + "$2" + s.phrase.list[1] +
 		"), moving(id) AS (SELECT value FROM " + s.phrase.list[0] + "$3" + s.phrase.list[1] + ") "
 }
 
-// seize locks folders that are to be deleted, and the threads in them.
 func (s *Store) seize(ctx context.Context, tx txn, p *piece) error {
+	if s.phrase.seize == "" {
+		return nil
+	}
 	for _, rows := range []string{
 		"tree_folders WHERE workspace_id = $1 AND id IN (SELECT id FROM gone) ORDER BY id",
 		"tree_threads WHERE workspace_id = $1 AND id IN (SELECT id FROM moving) ORDER BY id",
@@ -151,19 +139,18 @@ func (s *Store) seize(ctx context.Context, tx txn, p *piece) error {
 	return nil
 }
 
-// The rows that go, or move, with a folder.
+// The rows of a folder, for the log and for revisions.
 const (
 	goneDocs    = " FROM thread_agents_doc WHERE " + ofGoneDocs
 	ofGoneDocs  = "workspace_id = $1 AND folder_id IN (SELECT id FROM gone) AND folder_id IS NOT NULL AND status <> 'archived'"
 	goneThreads = "workspace_id = $1 AND id IN (SELECT id FROM moving)"
-	noDoc       = "NULL, CAST(NULL AS TEXT), CAST(NULL AS BIGINT), CAST(NULL AS BIGINT)" // in the columns of documents
+	noDoc       = "NULL, CAST(NULL AS TEXT), CAST(NULL AS BIGINT), CAST(NULL AS BIGINT)" // the columns of documents
 	goneFolders = "workspace_id = $1 AND id IN (SELECT id FROM gone)"
 )
 
-// deletePiece deletes folders: their documents are archived and their threads move
-// to a parent. What is logged, or kept as a revision, is taken from the rows before
-// they change.
-func (s *Store) deletePiece(ctx context.Context, tx txn, p *piece, parent tree.FolderID, d deed) error {
+// deletePiece archives the folders' documents, moves their threads to parent, and deletes them.
+// Log and revisions are written from the rows before they change.
+func (s *Store) deletePiece(ctx context.Context, tx txn, p *piece, parent tree.FolderID, d logEntry) error {
 	at := d.at.UnixNano()
 	log := "INSERT INTO tree_changes (" + logColumns + ") SELECT " + s.seqOf("$4") + ", workspace_id, CAST($5 AS TEXT), CAST($6 AS TEXT), CAST($7 AS TEXT), CAST($8 AS BIGINT), id, "
 	logged := func(k kind, action tree.Action, more ...any) []any {

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/grapnelhq/grapnel/store/sqldb"
-	"github.com/grapnelhq/grapnel/store/storetest"
+	"github.com/grapnelhq/grapnel/internal/sqldb"
+	"github.com/grapnelhq/grapnel/internal/storetest"
 	"github.com/grapnelhq/grapnel/store/treestore"
 	"github.com/grapnelhq/grapnel/tree"
 )
@@ -20,7 +20,7 @@ import (
 func TestLargeDeletesComeInPieces(t *testing.T) {
 	t.Parallel()
 
-	storetest.Both(t, newPostgres, func(t *testing.T, dsn string) {
+	storetest.Both(t, shared.NewStore, func(t *testing.T, dsn string) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		broken := errors.New("broken off")
 		deleting, pieces := false, 0
@@ -133,11 +133,11 @@ func wantThreadsPlaced(t *testing.T, s *treestore.Store, below tree.FolderID) {
 	}
 }
 
-// wantSmallTransactions expects no transaction with much more than a piece.
+// wantSmallTransactions expects several transactions, none with much more than a piece.
 func wantSmallTransactions(t *testing.T, s *treestore.Store, after tree.Seq) {
 	t.Helper()
 	rows, chars := map[tree.Seq]int{}, map[tree.Seq]int{}
-	for more := true; more; {
+	for more := true; more || len(rows) < 4; { // others on the server may hold them up
 		changes, err := s.Changes(t.Context(), after, 10_000)
 		if err != nil {
 			t.Fatal(err)
@@ -155,8 +155,5 @@ func wantSmallTransactions(t *testing.T, s *treestore.Store, after tree.Seq) {
 		if n > treestore.DeletePiece || chars[seq] > 16*tree.MaxChars {
 			t.Errorf("transaction %d is about %d folders and threads, and %d characters", seq, n, chars[seq])
 		}
-	}
-	if len(rows) < 4 {
-		t.Errorf("%d transactions", len(rows))
 	}
 }

@@ -3,47 +3,30 @@ package treestore
 import (
 	"cmp"
 	"context"
-	"database/sql"
-	"fmt"
 
+	"github.com/grapnelhq/grapnel/internal/sqldb"
 	"github.com/grapnelhq/grapnel/tree"
 )
 
-// headColumns are a document without its text, docColumns all of it. The content
-// stands last in its row, and may be long.
+// The content stands last in its row, and may be long.
 const (
 	headColumns = "d.id, d.workspace_id, d.folder_id, d.status, d.title, d.content_sha256, d.version, d.created_at, d.updated_at, d.created_by, d.updated_by"
 	docColumns  = headColumns + ", d.content"
 )
 
-// revisionColumns are those of thread_agents_doc_revision.
 const revisionColumns = "doc_id, version, content_sha256, chars, saved_at, saved_by, save_reason, content"
 
-// head is where a document without its text is scanned to.
-type head struct {
-	doc              tree.Doc
-	folder           sql.NullString
-	created, updated int64
+// into are the destinations of headColumns; those that a LEFT JOIN leaves null stay zero.
+func into(d *tree.Doc, more ...any) []any {
+	return append([]any{
+		sqldb.OrZero(&d.ID), sqldb.OrZero(&d.WorkspaceID), sqldb.OrZero(&d.FolderID), sqldb.OrZero(&d.Status), sqldb.OrZero(&d.Title), sqldb.OrZero(&d.ContentSHA256), sqldb.OrZero(&d.Version),
+		sqldb.Nanos{To: &d.CreatedAt},
+		sqldb.Nanos{To: &d.UpdatedAt},
+		sqldb.OrZero(&d.CreatedBy), sqldb.OrZero(&d.UpdatedBy),
+	}, more...)
 }
 
-// into are the destinations of headColumns.
-func (h *head) into() []any {
-	d := &h.doc
-	return []any{&d.ID, &d.WorkspaceID, &h.folder, &d.Status, &d.Title, &d.ContentSHA256, &d.Version, &h.created, &h.updated, &d.CreatedBy, &d.UpdatedBy}
-}
-
-// read returns the document that was scanned.
-func (h *head) read() *tree.Doc {
-	h.doc.FolderID = tree.FolderID(h.folder.String)
-	h.doc.CreatedAt, h.doc.UpdatedAt = fromNanos(h.created), fromNanos(h.updated)
-	return &h.doc
-}
-
-// liveHead is a query for a scope's live document, without its text.
-func liveHead(scope tree.Scope) (string, []any) { return live(scope, headColumns) }
-
-// live is a query for columns of a scope's live document. It repeats what its index
-// is about.
+// live queries a scope's live document. Its condition repeats that of the partial index.
 func live(scope tree.Scope, columns string) (string, []any) {
 	in, args := inScope("d.folder_id", scope)
 	if scope.FolderID != "" {
@@ -52,19 +35,21 @@ func live(scope tree.Scope, columns string) (string, []any) {
 	return "SELECT " + columns + " FROM thread_agents_doc d WHERE " + in + " AND d.status <> 'archived'", args
 }
 
-// lockLive returns a scope's live document without its text, which nobody else
-// changes until the transaction ends; nil for none.
+// lockLive returns a scope's live document, if any, without its text, and locks it.
 func (s *Store) lockLive(ctx context.Context, tx txn, scope tree.Scope) (*tree.Doc, error) {
-	query, args := liveHead(scope)
-	var h head
-	ok, err := tx.one(ctx, query+s.phrase.own, args, h.into())
+	query, args := live(scope, headColumns)
+	return oneDoc(ctx, tx, query+s.phrase.own, args)
+}
+
+func oneDoc(ctx context.Context, tx txn, query string, args []any) (*tree.Doc, error) {
+	var d tree.Doc
+	ok, err := tx.one(ctx, query, args, into(&d))
 	if err != nil || !ok {
 		return nil, err
 	}
-	return h.read(), nil
+	return &d, nil
 }
 
-// The statements that write a document and its revisions.
 const (
 	insertDoc = `INSERT INTO thread_agents_doc
 		(id, workspace_id, folder_id, status, title, content_sha256, version, chars, created_at, updated_at, created_by, updated_by, content)
@@ -76,10 +61,9 @@ const (
 	insertRevision = "INSERT INTO thread_agents_doc_revision (" + revisionColumns + ") VALUES ($1, $2, $3, $4, $5, $6, $7, $8)"
 )
 
-// savingTexts are the statements that saving a document takes.
 func (s *Store) savingTexts() []string {
-	root, _ := liveHead(tree.Scope{})
-	folder, _ := liveHead(tree.Scope{FolderID: "f"})
+	root, _ := live(tree.Scope{}, headColumns)
+	folder, _ := live(tree.Scope{FolderID: "f"}, headColumns)
 	return []string{
 		workspaceIsThere, folderIsThere + s.phrase.share, root + s.phrase.own, folder + s.phrase.own,
 		insertDoc, updateText, updateStatus, insertRevision, s.phrase.nextSeq, s.insertChange(),
@@ -88,7 +72,7 @@ func (s *Store) savingTexts() []string {
 
 // Save implements [tree.Store].
 func (s *Store) Save(ctx context.Context, p tree.Save) (tree.Saved, error) {
-	if err := p.Check(); err != nil {
+	if err := tree.Check(p); err != nil {
 		return tree.Saved{}, err
 	}
 	content, err := tree.Normalize(p.Content)
@@ -97,11 +81,11 @@ func (s *Store) Save(ctx context.Context, p tree.Save) (tree.Saved, error) {
 	}
 	id, err := s.newID("") // for a new document
 	if err != nil {
-		return tree.Saved{}, fmt.Errorf("making an id: %w", err)
+		return tree.Saved{}, err
 	}
 	text := tree.Doc{Content: content, ContentSHA256: tree.Sum(content), Status: tree.StatusOf(content), UpdatedBy: p.Actor}
 	var saved tree.Saved
-	err = s.change(ctx, "saving a document", func(ctx context.Context, tx txn) error {
+	err = s.change(ctx, "saving a document", nil, func(ctx context.Context, tx txn) error {
 		if err := s.enter(ctx, tx, p.Scope, ofDoc, string(p.FolderID)); err != nil {
 			return err
 		}
@@ -110,81 +94,63 @@ func (s *Store) Save(ctx context.Context, p tree.Save) (tree.Saved, error) {
 			if err != nil {
 				return err
 			}
-			if err := judge(p, had); err != nil {
+			if p.ExpectedVersion == nil && had != nil {
+				return tree.ConflictWith(nil, had)
+			}
+			if err := expect(p.ExpectedVersion, p.ExpectedDocID, had); err != nil {
 				return err
 			}
 			done, err := s.saveOn(ctx, tx, p, id, had, text, &saved)
 			if done || err != nil {
 				return err
 			}
-			// Somebody else made a document in between: now it is seen, and locked.
+			// Somebody else has made a document: now it is visible, and locked.
 		}
 	})
 	return saved, err
 }
 
-// judge refuses to save on another document than the one that was expected.
-func judge(p tree.Save, live *tree.Doc) error {
-	expected := int64(0)
-	if p.ExpectedVersion != nil {
-		expected = *p.ExpectedVersion
+// expect refuses an unexpected live document. A nil version expects nothing.
+func expect(version *int64, id string, live *tree.Doc) error {
+	var had tree.Doc
+	if live != nil {
+		had = *live
 	}
-	if expected != versionOf(live) || p.ExpectedDocID != "" && p.ExpectedDocID != idOf(live) {
-		return tree.ConflictWith(p.ExpectedVersion, live)
+	if version != nil && *version != had.Version || id != "" && id != had.ID {
+		return tree.ConflictWith(version, live)
 	}
 	return nil
 }
 
-// versionOf is the version of a live document, 0 for none.
-func versionOf(d *tree.Doc) int64 {
-	if d == nil {
-		return 0
-	}
-	return d.Version
-}
-
-// idOf is the id of a live document, "" for none.
-func idOf(d *tree.Doc) string {
-	if d == nil {
-		return ""
-	}
-	return d.ID
-}
-
-// saveOn saves a text on the live document, or makes one if there is none. It
-// reports false where somebody else was faster.
+// saveOn saves a text on the live document, or a new one. It reports false if another caller
+// has made one.
 func (s *Store) saveOn(ctx context.Context, tx txn, p tree.Save, id string, had *tree.Doc, text tree.Doc, saved *tree.Saved) (bool, error) {
 	if had != nil && had.ContentSHA256 == text.ContentSHA256 {
 		had.Content = text.Content
 		*saved = tree.Saved{Doc: *had, Unchanged: true}
 		return true, nil
 	}
-	d, err := s.deed(ctx, tx, p.WorkspaceID, p.Actor)
+	d, err := s.beginEntry(ctx, tx, p.WorkspaceID, p.Actor)
 	if err != nil {
 		return false, err
 	}
-	doc := had
+	doc, ok := had, true
 	reason := cmp.Or(p.SaveReason, tree.Manual)
 	if had == nil {
 		doc = &tree.Doc{ID: id, WorkspaceID: p.WorkspaceID, FolderID: p.FolderID, Title: tree.Title, CreatedBy: p.Actor, CreatedAt: d.at}
-		ok, err := s.insert(ctx, tx, doc, text, d)
-		if !ok || err != nil {
-			return false, err
-		}
-		err = s.putRevision(ctx, tx, doc, reason)
-		if err != nil {
-			return false, err
-		}
-	} else if err := s.putVersion(ctx, tx, doc, text, reason, d); err != nil {
+		ok, err = s.insert(ctx, tx, doc, text, reason, d)
+	} else {
+		err = s.putVersion(ctx, tx, doc, text, reason, d)
+	}
+	if err != nil || !ok {
 		return false, err
 	}
 	*saved = tree.Saved{Doc: *doc}
 	return true, s.logDoc(ctx, tx, d, tree.DocSaved, doc)
 }
 
-// insert makes a document at version 1. It reports false where its scope has one by
-// now.
-func (s *Store) insert(ctx context.Context, tx txn, doc *tree.Doc, text tree.Doc, d deed) (bool, error) {
+// insert makes a document at version 1. It reports false if its scope has one by now.
+func (s *Store) insert(ctx context.Context, tx txn, doc *tree.Doc, text tree.Doc, reason tree.SaveReason, d logEntry) (bool, error) {
 	doc.Content, doc.ContentSHA256, doc.Status, doc.Version = text.Content, text.ContentSHA256, text.Status, 1
 	doc.UpdatedAt, doc.UpdatedBy = d.at, d.actor
 	n, err := tx.exec(ctx, insertDoc, doc.ID, doc.WorkspaceID, nullable(doc.FolderID), string(doc.Status), doc.Title,
@@ -192,11 +158,13 @@ func (s *Store) insert(ctx context.Context, tx txn, doc *tree.Doc, text tree.Doc
 	if n != 1 || err != nil {
 		return false, err
 	}
-	return true, markFolder(ctx, tx, doc)
+	if err := markFolder(ctx, tx, doc); err != nil {
+		return false, err
+	}
+	return true, s.putRevision(ctx, tx, doc, reason)
 }
 
-// putVersion makes the next version of a document, and its revision.
-func (s *Store) putVersion(ctx context.Context, tx txn, doc *tree.Doc, text tree.Doc, reason tree.SaveReason, d deed) error {
+func (s *Store) putVersion(ctx context.Context, tx txn, doc *tree.Doc, text tree.Doc, reason tree.SaveReason, d logEntry) error {
 	was := doc.Status
 	doc.Content, doc.ContentSHA256, doc.Status = text.Content, text.ContentSHA256, text.Status
 	doc.Version++
@@ -216,9 +184,8 @@ func (s *Store) putVersion(ctx context.Context, tx txn, doc *tree.Doc, text tree
 	return s.putRevision(ctx, tx, doc, reason)
 }
 
-// putStatus keeps a document's new status. It is apart from the rest, because it
-// changes indexes, which most versions do not.
-func (s *Store) putStatus(ctx context.Context, tx txn, doc *tree.Doc, d deed) error {
+// putStatus is separate because it changes indexes, which most versions do not.
+func (s *Store) putStatus(ctx context.Context, tx txn, doc *tree.Doc, d logEntry) error {
 	if doc.Status != tree.Archived {
 		_, err := tx.exec(ctx, updateStatus, doc.ID, string(doc.Status))
 		return err
@@ -238,9 +205,119 @@ func markFolder(ctx context.Context, tx txn, doc *tree.Doc) error {
 	return err
 }
 
-// putRevision keeps a document's newest version.
 func (s *Store) putRevision(ctx context.Context, tx txn, doc *tree.Doc, reason tree.SaveReason) error {
 	_, err := tx.exec(ctx, insertRevision, doc.ID, doc.Version, doc.ContentSHA256, tree.Chars(doc.Content),
 		doc.UpdatedAt.UnixNano(), doc.UpdatedBy, string(reason), doc.Content)
 	return err
+}
+
+// Archive implements [tree.Store].
+func (s *Store) Archive(ctx context.Context, p tree.ArchiveDoc) (tree.ArchivedNow, error) {
+	var now tree.ArchivedNow
+	err := s.change(ctx, "archiving a document", p, func(ctx context.Context, tx txn) error {
+		now = tree.ArchivedNow{}
+		if err := s.enter(ctx, tx, p.Scope, ofDoc, string(p.FolderID)); err != nil {
+			return err
+		}
+		doc, err := s.lockLive(ctx, tx, p.Scope)
+		if err != nil {
+			return err
+		}
+		if err := expect(p.ExpectedVersion, p.ExpectedDocID, doc); err != nil {
+			return err
+		}
+		if doc != nil {
+			now.Archived, now.Doc = true, doc
+			if err := s.archive(ctx, tx, doc, p.Actor); err != nil {
+				return err
+			}
+		}
+		got, err := resolveScope(ctx, tx, p.Scope)
+		now.Effective = got.effective(s.now())
+		return err
+	})
+	return now, err
+}
+
+func (s *Store) archive(ctx context.Context, tx txn, doc *tree.Doc, actor string) error {
+	text := tree.Doc{ContentSHA256: doc.ContentSHA256, Status: tree.Archived}
+	const query = "SELECT content FROM thread_agents_doc WHERE id = $1"
+	if _, err := tx.one(ctx, query, []any{doc.ID}, []any{&text.Content}); err != nil {
+		return err
+	}
+	d, err := s.beginEntry(ctx, tx, doc.WorkspaceID, actor)
+	if err != nil {
+		return err
+	}
+	if err := s.putVersion(ctx, tx, doc, text, tree.Archive, d); err != nil {
+		return err
+	}
+	return s.logDoc(ctx, tx, d, tree.DocArchived, doc)
+}
+
+// Restore implements [tree.Store]. If another caller makes a document for the scope at the same
+// time, the unique index refuses the second, and it is judged again.
+func (s *Store) Restore(ctx context.Context, p tree.RestoreDoc) (tree.Doc, error) {
+	var restored tree.Doc
+	err := s.change(ctx, "restoring a document", p, func(ctx context.Context, tx txn) error {
+		if err := s.enter(ctx, tx, p.Scope, ofDoc, string(p.FolderID)); err != nil {
+			return err
+		}
+		had, err := s.lockLive(ctx, tx, p.Scope)
+		if err != nil {
+			return err
+		}
+		to, text, err := s.restorable(ctx, tx, p, had)
+		if err != nil {
+			return err
+		}
+		if p.ExpectedVersion != nil && *p.ExpectedVersion != to.Version {
+			return tree.ConflictWith(p.ExpectedVersion, had)
+		}
+		d, err := s.beginEntry(ctx, tx, p.WorkspaceID, p.Actor)
+		if err != nil {
+			return err
+		}
+		if err := s.putVersion(ctx, tx, to, text, tree.Restore, d); err != nil {
+			return err
+		}
+		restored = *to
+		return s.logDoc(ctx, tx, d, tree.DocRestored, to)
+	})
+	return restored, err
+}
+
+// restorable returns the document that a text is restored to, and the text.
+func (s *Store) restorable(ctx context.Context, tx txn, p tree.RestoreDoc, live *tree.Doc) (to *tree.Doc, text tree.Doc, err error) {
+	// Not locked: changes of a document in the same scope wait anyway.
+	const some = "SELECT " + headColumns + " FROM thread_agents_doc d WHERE "
+	from := live
+	if p.DocID != "" {
+		from, err = oneDoc(ctx, tx, some+"d.workspace_id = $1 AND d.id = $2", []any{p.WorkspaceID, p.DocID})
+	} else if live == nil {
+		in, args := inScope("d.folder_id", p.Scope)
+		from, err = oneDoc(ctx, tx, some+in+" AND d.status = 'archived' ORDER BY d.archived_seq DESC, d.id DESC LIMIT 1", args)
+	}
+	if err != nil {
+		return nil, text, err
+	}
+	if from == nil {
+		return nil, text, notFound("document", p.DocID)
+	}
+	const query = "SELECT content, content_sha256 FROM thread_agents_doc_revision WHERE doc_id = $1 AND version = $2"
+	ok, err := tx.one(ctx, query, []any{from.ID, p.Version}, []any{&text.Content, &text.ContentSHA256})
+	if err != nil {
+		return nil, text, err
+	}
+	if !ok {
+		return nil, text, tree.Errorf(tree.CodeNotFound, "version: document %q has no revision %d", from.ID, p.Version)
+	}
+	text.Status = tree.StatusOf(text.Content)
+	if live != nil {
+		return live, text, nil
+	}
+	if from.Status != tree.Archived || from.FolderID != p.FolderID {
+		return nil, text, tree.Errorf(tree.CodeInvalid, "doc_id: %q is not an archived document of this scope, which has no other", from.ID)
+	}
+	return from, text, nil
 }

@@ -6,20 +6,20 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/grapnelhq/grapnel/store/storetest"
+	"github.com/grapnelhq/grapnel/internal/storetest"
 	"github.com/grapnelhq/grapnel/store/treestore"
 	"github.com/grapnelhq/grapnel/tree"
 )
 
-// TestResolvingUsesIndexes asks both databases how they look for the document in
-// effect: by both partial indexes, and never by reading a whole table. A prepared
-// statement is planned without its parameters.
-func TestResolvingUsesIndexes(t *testing.T) {
+// TestResolving: a thread 32 folders deep finds what the root has, and then what is
+// nearer. Both databases look for it by the partial indexes, and never read a whole
+// table. A prepared statement is planned without its parameters.
+func TestResolving(t *testing.T) {
 	t.Parallel()
 
 	const rootIndex, folderIndex = "uq_thread_agents_doc_root_active", "uq_thread_agents_doc_folder_active"
-	storetest.Both(t, newPostgres, func(t *testing.T, dsn string) {
-		fill(t, dsn)
+	storetest.Both(t, shared.NewStore, func(t *testing.T, dsn string) {
+		deepResolving(t, fill(t, dsn, 10*bareFolders, 60*bareFolders))
 		for name, query := range map[string]string{"thread": treestore.ForThread, "folder": treestore.ForFolder} {
 			explain := explainSQLite
 			if strings.HasPrefix(dsn, "postgres:") {
@@ -98,30 +98,24 @@ func planOf(t *testing.T, explain func(ctx context.Context) (*sql.Rows, error)) 
 	return plan.String()
 }
 
-// TestDeepResolving: a thread 32 folders deep finds what the root has, and then what
-// is nearer.
-func TestDeepResolving(t *testing.T) {
-	t.Parallel()
-
-	storetest.Both(t, newPostgres, func(t *testing.T, dsn string) {
-		s := fill(t, dsn)
-		for _, tt := range []struct {
-			thread string
-			source tree.FolderID
-			path   []string
-		}{
-			{"t31", "", []string{}},
-			{"t320", "f320", []string{"Folder 320"}},
-			{"t322", "f322", []string{"Folder 320", "Folder 321", "Folder 322"}},
-		} {
-			got, err := s.Resolve(t.Context(), tree.ThreadRef{WorkspaceID: "w", ThreadID: tt.thread})
-			if err != nil || got.Effective == nil {
-				t.Fatalf("%+v, %v", got, err)
-			}
-			e := got.Effective
-			if e.SourceFolderID != tt.source || strings.Join(e.SourcePath, "/") != strings.Join(tt.path, "/") || e.Doc.Content != benchText {
-				t.Errorf("%s: from %q, %q", tt.thread, e.SourceFolderID, e.SourcePath)
-			}
+func deepResolving(t *testing.T, s *treestore.Store) {
+	t.Helper()
+	for _, tt := range []struct {
+		thread string
+		source tree.FolderID
+		path   []string
+	}{
+		{"t31", "", []string{}},
+		{"t320", "f320", []string{"Folder 320"}},
+		{"t322", "f322", []string{"Folder 320", "Folder 321", "Folder 322"}},
+	} {
+		got, err := s.Resolve(t.Context(), tree.ThreadRef{WorkspaceID: "w", ThreadID: tt.thread})
+		if err != nil || got.Effective == nil {
+			t.Fatalf("%+v, %v", got, err)
 		}
-	})
+		e := got.Effective
+		if e.SourceFolderID != tt.source || strings.Join(e.SourcePath, "/") != strings.Join(tt.path, "/") || e.Doc.Content != benchText {
+			t.Errorf("%s: from %q, %q", tt.thread, e.SourceFolderID, e.SourcePath)
+		}
+	}
 }

@@ -8,3 +8,6 @@ const (
 
 // DeletePiece is how many folders and threads one transaction deletes.
 const DeletePiece = deletePiece
+
+// MaxMove is how many folders may lie below one that is moved.
+const MaxMove = maxMove

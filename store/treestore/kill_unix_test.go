@@ -15,13 +15,10 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/grapnelhq/grapnel/store/storetest"
+	"github.com/grapnelhq/grapnel/internal/storetest"
 	"github.com/grapnelhq/grapnel/store/treestore"
 	"github.com/grapnelhq/grapnel/tree"
 )
-
-// killRuns is how often a saving program is killed.
-const killRuns = 8
 
 // TestKilledLosesNothing kills a program that saves for many clients, again and
 // again. What it was told is kept, is kept; no scope has two live documents, and
@@ -29,12 +26,16 @@ const killRuns = 8
 func TestKilledLosesNothing(t *testing.T) {
 	t.Parallel()
 
-	storetest.Both(t, newPostgres, func(t *testing.T, dsn string) {
+	storetest.Both(t, shared.NewStore, func(t *testing.T, dsn string) {
 		s := open(t, dsn)
 		makePlaces(t, s)
 		random := rand.New(rand.NewPCG(7, 11))
 		kept := &ledger{docs: map[string]string{}}
-		for range killRuns {
+		runs := 2
+		if storetest.Long() {
+			runs = 50
+		}
+		for range runs {
 			cmd := storetest.Program(t, "save", dsn, "1000000")
 			after := 1 + random.IntN(200)
 			err := kept.follow(t, cmd, func(n int) {
@@ -49,7 +50,7 @@ func TestKilledLosesNothing(t *testing.T) {
 			}
 			kept.check(t, s)
 		}
-		checkMarks(t, dsn)
+		storetest.CheckFolders(t, dsn)
 	})
 }
 
@@ -57,7 +58,7 @@ func TestKilledLosesNothing(t *testing.T) {
 func TestProgramsAtOnce(t *testing.T) {
 	t.Parallel()
 
-	storetest.Both(t, newPostgres, func(t *testing.T, dsn string) {
+	storetest.Both(t, shared.NewStore, func(t *testing.T, dsn string) {
 		s := open(t, dsn)
 		makePlaces(t, s)
 		kept := &ledger{docs: map[string]string{}}
@@ -71,7 +72,7 @@ func TestProgramsAtOnce(t *testing.T) {
 		}
 		group.Wait()
 		kept.check(t, s)
-		checkMarks(t, dsn)
+		storetest.CheckFolders(t, dsn)
 	})
 }
 

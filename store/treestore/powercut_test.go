@@ -5,13 +5,14 @@ package treestore_test
 import (
 	"testing"
 
-	"github.com/grapnelhq/grapnel/store/storetest"
+	"github.com/grapnelhq/grapnel/internal/storetest"
 	"github.com/grapnelhq/grapnel/tree"
 )
 
 // TestPowerCut cuts the power while many clients save, archive and restore. Each
 // version that was acknowledged is there, without gaps, and the tree is whole.
 func TestPowerCut(t *testing.T) {
+	storetest.SkipShort(t)
 	t.Parallel()
 
 	storetest.Record(t, "plant", "12").Cuts(t, func(t *testing.T, dsn string, printed []string) {
@@ -25,7 +26,7 @@ func TestPowerCut(t *testing.T) {
 			kept.docs[doc] = sum
 		}
 		kept.check(t, s)
-		checkMarks(t, dsn)
+		storetest.CheckFolders(t, dsn)
 		var sound string
 		if err := storetest.Raw(t, dsn).QueryRowContext(t.Context(), "PRAGMA integrity_check").Scan(&sound); err != nil || sound != "ok" {
 			t.Errorf("integrity: %s, %v", sound, err)

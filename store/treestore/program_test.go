@@ -10,9 +10,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/grapnelhq/grapnel/store/schema"
-	"github.com/grapnelhq/grapnel/store/sqldb"
-	"github.com/grapnelhq/grapnel/store/storetest"
+	"github.com/grapnelhq/grapnel/internal/schema"
+	"github.com/grapnelhq/grapnel/internal/sqldb"
+	"github.com/grapnelhq/grapnel/internal/storetest"
 	"github.com/grapnelhq/grapnel/store/treestore"
 	"github.com/grapnelhq/grapnel/tree"
 )

@@ -1,6 +1,3 @@
-// Package pluginpb is the code that protoc makes of plugin.proto: run make
-// generate after a change of the contract, and commit what it writes.
-//
-// Only package wire imports it, for the service's description and for tests.
-// Messages of the product are written and read by package wire itself.
+// Package pluginpb is the code that "make generate" makes of plugin.proto. Only tests and test kits import it: package
+// wire encodes the product's messages itself, and a test keeps this package out of every binary.
 package pluginpb

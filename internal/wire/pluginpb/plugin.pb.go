@@ -2005,10 +2005,10 @@ type Dispatch struct {
 	Policies []*PolicyEntry  `protobuf:"bytes,6,rep,name=policies,proto3" json:"policies,omitempty"`
 	Contexts []*ContextEntry `protobuf:"bytes,7,rep,name=contexts,proto3" json:"contexts,omitempty"`
 	// Counts from 1.
-	Attempt        int64  `protobuf:"varint,8,opt,name=attempt,proto3" json:"attempt,omitempty"`
-	IdempotencyKey string `protobuf:"bytes,9,opt,name=idempotency_key,json=idempotencyKey,proto3" json:"idempotency_key,omitempty"`
-	Trace          *Trace `protobuf:"bytes,10,opt,name=trace,proto3" json:"trace,omitempty"`
-	Room           *Room  `protobuf:"bytes,11,opt,name=room,proto3" json:"room,omitempty"`
+	Attempt        int64         `protobuf:"varint,8,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	IdempotencyKey string        `protobuf:"bytes,9,opt,name=idempotency_key,json=idempotencyKey,proto3" json:"idempotency_key,omitempty"`
+	Trace          *Trace        `protobuf:"bytes,10,opt,name=trace,proto3" json:"trace,omitempty"`
+	Budget         *AnswerBudget `protobuf:"bytes,11,opt,name=budget,proto3" json:"budget,omitempty"`
 	// What is left of the time when the frame was written; 0 is unlimited. The
 	// host does not wait longer.
 	RemainingNs int64 `protobuf:"varint,12,opt,name=remaining_ns,json=remainingNs,proto3" json:"remaining_ns,omitempty"`
@@ -2139,9 +2139,9 @@ func (x *Dispatch) GetTrace() *Trace {
 	return nil
 }
 
-func (x *Dispatch) GetRoom() *Room {
+func (x *Dispatch) GetBudget() *AnswerBudget {
 	if x != nil {
-		return x.Room
+		return x.Budget
 	}
 	return nil
 }
@@ -2479,11 +2479,11 @@ type CallTool struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Tool  string                 `protobuf:"bytes,1,opt,name=tool,proto3" json:"tool,omitempty"`
 	// The arguments as the model gave them: check them.
-	ArgumentsJson  []byte   `protobuf:"bytes,2,opt,name=arguments_json,json=argumentsJson,proto3" json:"arguments_json,omitempty"`
-	Context        *Context `protobuf:"bytes,3,opt,name=context,proto3" json:"context,omitempty"`
-	IdempotencyKey string   `protobuf:"bytes,4,opt,name=idempotency_key,json=idempotencyKey,proto3" json:"idempotency_key,omitempty"`
-	Trace          *Trace   `protobuf:"bytes,5,opt,name=trace,proto3" json:"trace,omitempty"`
-	Room           *Room    `protobuf:"bytes,6,opt,name=room,proto3" json:"room,omitempty"`
+	ArgumentsJson  []byte        `protobuf:"bytes,2,opt,name=arguments_json,json=argumentsJson,proto3" json:"arguments_json,omitempty"`
+	Context        *Context      `protobuf:"bytes,3,opt,name=context,proto3" json:"context,omitempty"`
+	IdempotencyKey string        `protobuf:"bytes,4,opt,name=idempotency_key,json=idempotencyKey,proto3" json:"idempotency_key,omitempty"`
+	Trace          *Trace        `protobuf:"bytes,5,opt,name=trace,proto3" json:"trace,omitempty"`
+	Budget         *AnswerBudget `protobuf:"bytes,6,opt,name=budget,proto3" json:"budget,omitempty"`
 	// As in Dispatch.
 	RemainingNs int64  `protobuf:"varint,7,opt,name=remaining_ns,json=remainingNs,proto3" json:"remaining_ns,omitempty"`
 	Generation  uint64 `protobuf:"varint,8,opt,name=generation,proto3" json:"generation,omitempty"`
@@ -2562,9 +2562,9 @@ func (x *CallTool) GetTrace() *Trace {
 	return nil
 }
 
-func (x *CallTool) GetRoom() *Room {
+func (x *CallTool) GetBudget() *AnswerBudget {
 	if x != nil {
-		return x.Room
+		return x.Budget
 	}
 	return nil
 }
@@ -2669,8 +2669,8 @@ func (x *ToolResult) GetError() *Error {
 	return nil
 }
 
-// Room is the budget of an answer; zero does not bound.
-type Room struct {
+// AnswerBudget bounds an answer; zero is unbounded.
+type AnswerBudget struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Frames of sections included.
 	MaxChars      int64 `protobuf:"varint,1,opt,name=max_chars,json=maxChars,proto3" json:"max_chars,omitempty"`
@@ -2679,20 +2679,20 @@ type Room struct {
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *Room) Reset() {
-	*x = Room{}
+func (x *AnswerBudget) Reset() {
+	*x = AnswerBudget{}
 	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *Room) String() string {
+func (x *AnswerBudget) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*Room) ProtoMessage() {}
+func (*AnswerBudget) ProtoMessage() {}
 
-func (x *Room) ProtoReflect() protoreflect.Message {
+func (x *AnswerBudget) ProtoReflect() protoreflect.Message {
 	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -2704,19 +2704,19 @@ func (x *Room) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use Room.ProtoReflect.Descriptor instead.
-func (*Room) Descriptor() ([]byte, []int) {
+// Deprecated: Use AnswerBudget.ProtoReflect.Descriptor instead.
+func (*AnswerBudget) Descriptor() ([]byte, []int) {
 	return file_grapnel_plugin_v1_plugin_proto_rawDescGZIP(), []int{28}
 }
 
-func (x *Room) GetMaxChars() int64 {
+func (x *AnswerBudget) GetMaxChars() int64 {
 	if x != nil {
 		return x.MaxChars
 	}
 	return 0
 }
 
-func (x *Room) GetMaxBytes() int64 {
+func (x *AnswerBudget) GetMaxBytes() int64 {
 	if x != nil {
 		return x.MaxBytes
 	}
@@ -2798,7 +2798,7 @@ type Context struct {
 	Actor   *Actor `protobuf:"bytes,12,opt,name=actor,proto3" json:"actor,omitempty"`
 	// The turn's clock. Use it instead of your own.
 	Now string `protobuf:"bytes,13,opt,name=now,proto3" json:"now,omitempty"`
-	// The working folder, an absolute path.
+	// The working directory, an absolute path.
 	Dir string `protobuf:"bytes,14,opt,name=dir,proto3" json:"dir,omitempty"`
 	// The host's switches; a missing one is false.
 	Flags map[string]bool `protobuf:"bytes,15,rep,name=flags,proto3" json:"flags,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
@@ -3980,7 +3980,7 @@ type ToolPreCallInput struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Tool          string                 `protobuf:"bytes,1,opt,name=tool,proto3" json:"tool,omitempty"`
 	ArgumentsJson []byte                 `protobuf:"bytes,2,opt,name=arguments_json,json=argumentsJson,proto3" json:"arguments_json,omitempty"`
-	// Files and folders that the call is about.
+	// Files and directories that the call is about.
 	TouchedPaths  []string `protobuf:"bytes,3,rep,name=touched_paths,json=touchedPaths,proto3" json:"touched_paths,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -4406,7 +4406,7 @@ type PreCompactionInput struct {
 	// The host's word for why.
 	Trigger     string       `protobuf:"bytes,1,opt,name=trigger,proto3" json:"trigger,omitempty"`
 	SourceRange *SourceRange `protobuf:"bytes,2,opt,name=source_range,json=sourceRange,proto3" json:"source_range,omitempty"`
-	// The room for the summary, in tokens.
+	// The budget of the summary, in tokens.
 	TokenBudget   int64    `protobuf:"varint,3,opt,name=token_budget,json=tokenBudget,proto3" json:"token_budget,omitempty"`
 	Policies      []string `protobuf:"bytes,4,rep,name=policies,proto3" json:"policies,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -4670,7 +4670,7 @@ func (x *CustomInput) GetFieldsJson() []byte {
 }
 
 // Contribution is one typed output of a hook. One without a kind that the host
-// knows is left out, with a diagnostic; its siblings stay.
+// knows is omitted, with a diagnostic; its siblings stay.
 type Contribution struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The plugin's own id; the host makes one up if it is empty.
@@ -5982,7 +5982,7 @@ const file_grapnel_plugin_v1_plugin_proto_rawDesc = "" +
 	"\x05Cache\x12\x15\n" +
 	"\x06ttl_ns\x18\x01 \x01(\x03R\x05ttlNs\x12\x12\n" +
 	"\x04vary\x18\x02 \x03(\tR\x04vary\x12\x12\n" +
-	"\x04tags\x18\x03 \x03(\tR\x04tags\"\xed\r\n" +
+	"\x04tags\x18\x03 \x03(\tR\x04tags\"\xf9\r\n" +
 	"\bDispatch\x12\"\n" +
 	"\fsubscription\x18\x01 \x01(\tR\fsubscription\x12\x12\n" +
 	"\x04hook\x18\x02 \x01(\tR\x04hook\x12\x14\n" +
@@ -5994,8 +5994,8 @@ const file_grapnel_plugin_v1_plugin_proto_rawDesc = "" +
 	"\aattempt\x18\b \x01(\x03R\aattempt\x12'\n" +
 	"\x0fidempotency_key\x18\t \x01(\tR\x0eidempotencyKey\x12.\n" +
 	"\x05trace\x18\n" +
-	" \x01(\v2\x18.grapnel.plugin.v1.TraceR\x05trace\x12+\n" +
-	"\x04room\x18\v \x01(\v2\x17.grapnel.plugin.v1.RoomR\x04room\x12!\n" +
+	" \x01(\v2\x18.grapnel.plugin.v1.TraceR\x05trace\x127\n" +
+	"\x06budget\x18\v \x01(\v2\x1f.grapnel.plugin.v1.AnswerBudgetR\x06budget\x12!\n" +
 	"\fremaining_ns\x18\f \x01(\x03R\vremainingNs\x12\x1e\n" +
 	"\n" +
 	"generation\x18\r \x01(\x04R\n" +
@@ -6022,14 +6022,14 @@ const file_grapnel_plugin_v1_plugin_proto_rawDesc = "" +
 	"\x06Result\x12E\n" +
 	"\rcontributions\x18\x01 \x03(\v2\x1f.grapnel.plugin.v1.ContributionR\rcontributions\x12?\n" +
 	"\vdiagnostics\x18\x02 \x03(\v2\x1d.grapnel.plugin.v1.DiagnosticR\vdiagnostics\x12.\n" +
-	"\x05error\x18\x03 \x01(\v2\x18.grapnel.plugin.v1.ErrorR\x05error\"\xa3\x03\n" +
+	"\x05error\x18\x03 \x01(\v2\x18.grapnel.plugin.v1.ErrorR\x05error\"\xaf\x03\n" +
 	"\bCallTool\x12\x12\n" +
 	"\x04tool\x18\x01 \x01(\tR\x04tool\x12%\n" +
 	"\x0earguments_json\x18\x02 \x01(\fR\rargumentsJson\x124\n" +
 	"\acontext\x18\x03 \x01(\v2\x1a.grapnel.plugin.v1.ContextR\acontext\x12'\n" +
 	"\x0fidempotency_key\x18\x04 \x01(\tR\x0eidempotencyKey\x12.\n" +
-	"\x05trace\x18\x05 \x01(\v2\x18.grapnel.plugin.v1.TraceR\x05trace\x12+\n" +
-	"\x04room\x18\x06 \x01(\v2\x17.grapnel.plugin.v1.RoomR\x04room\x12!\n" +
+	"\x05trace\x18\x05 \x01(\v2\x18.grapnel.plugin.v1.TraceR\x05trace\x127\n" +
+	"\x06budget\x18\x06 \x01(\v2\x1f.grapnel.plugin.v1.AnswerBudgetR\x06budget\x12!\n" +
 	"\fremaining_ns\x18\a \x01(\x03R\vremainingNs\x12\x1e\n" +
 	"\n" +
 	"generation\x18\b \x01(\x04R\n" +
@@ -6042,8 +6042,8 @@ const file_grapnel_plugin_v1_plugin_proto_rawDesc = "" +
 	"\fcontent_json\x18\x01 \x01(\fR\vcontentJson\x12\x19\n" +
 	"\bis_error\x18\x02 \x01(\bR\aisError\x12?\n" +
 	"\vdiagnostics\x18\x03 \x03(\v2\x1d.grapnel.plugin.v1.DiagnosticR\vdiagnostics\x12.\n" +
-	"\x05error\x18\x04 \x01(\v2\x18.grapnel.plugin.v1.ErrorR\x05error\"@\n" +
-	"\x04Room\x12\x1b\n" +
+	"\x05error\x18\x04 \x01(\v2\x18.grapnel.plugin.v1.ErrorR\x05error\"H\n" +
+	"\fAnswerBudget\x12\x1b\n" +
 	"\tmax_chars\x18\x01 \x01(\x03R\bmaxChars\x12\x1b\n" +
 	"\tmax_bytes\x18\x02 \x01(\x03R\bmaxBytes\"5\n" +
 	"\x05Trace\x12\x16\n" +
@@ -6335,7 +6335,7 @@ var file_grapnel_plugin_v1_plugin_proto_goTypes = []any{
 	(*Result)(nil),                 // 25: grapnel.plugin.v1.Result
 	(*CallTool)(nil),               // 26: grapnel.plugin.v1.CallTool
 	(*ToolResult)(nil),             // 27: grapnel.plugin.v1.ToolResult
-	(*Room)(nil),                   // 28: grapnel.plugin.v1.Room
+	(*AnswerBudget)(nil),           // 28: grapnel.plugin.v1.AnswerBudget
 	(*Trace)(nil),                  // 29: grapnel.plugin.v1.Trace
 	(*Context)(nil),                // 30: grapnel.plugin.v1.Context
 	(*Actor)(nil),                  // 31: grapnel.plugin.v1.Actor
@@ -6422,7 +6422,7 @@ var file_grapnel_plugin_v1_plugin_proto_depIdxs = []int32{
 	32,  // 33: grapnel.plugin.v1.Dispatch.policies:type_name -> grapnel.plugin.v1.PolicyEntry
 	33,  // 34: grapnel.plugin.v1.Dispatch.contexts:type_name -> grapnel.plugin.v1.ContextEntry
 	29,  // 35: grapnel.plugin.v1.Dispatch.trace:type_name -> grapnel.plugin.v1.Trace
-	28,  // 36: grapnel.plugin.v1.Dispatch.room:type_name -> grapnel.plugin.v1.Room
+	28,  // 36: grapnel.plugin.v1.Dispatch.budget:type_name -> grapnel.plugin.v1.AnswerBudget
 	38,  // 37: grapnel.plugin.v1.Dispatch.session_start:type_name -> grapnel.plugin.v1.SessionStartInput
 	39,  // 38: grapnel.plugin.v1.Dispatch.session_resume:type_name -> grapnel.plugin.v1.SessionResumeInput
 	40,  // 39: grapnel.plugin.v1.Dispatch.pre_policy:type_name -> grapnel.plugin.v1.PrePolicyInput
@@ -6444,7 +6444,7 @@ var file_grapnel_plugin_v1_plugin_proto_depIdxs = []int32{
 	15,  // 55: grapnel.plugin.v1.Result.error:type_name -> grapnel.plugin.v1.Error
 	30,  // 56: grapnel.plugin.v1.CallTool.context:type_name -> grapnel.plugin.v1.Context
 	29,  // 57: grapnel.plugin.v1.CallTool.trace:type_name -> grapnel.plugin.v1.Trace
-	28,  // 58: grapnel.plugin.v1.CallTool.room:type_name -> grapnel.plugin.v1.Room
+	28,  // 58: grapnel.plugin.v1.CallTool.budget:type_name -> grapnel.plugin.v1.AnswerBudget
 	32,  // 59: grapnel.plugin.v1.CallTool.policies:type_name -> grapnel.plugin.v1.PolicyEntry
 	16,  // 60: grapnel.plugin.v1.ToolResult.diagnostics:type_name -> grapnel.plugin.v1.Diagnostic
 	15,  // 61: grapnel.plugin.v1.ToolResult.error:type_name -> grapnel.plugin.v1.Error

@@ -1,46 +1,36 @@
 package wiretest
 
 import (
+	"slices"
 	"time"
 
-	"google.golang.org/grpc/peer"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/grapnelhq/grapnel/internal/wire/pluginpb"
 )
 
-// Section is a Result with one section, under any id and incarnation.
+// Section is a Result with one section.
 func Section(id, incarnation uint64, section, content string) []byte {
 	return Sections(id, incarnation, 1, section, content)
 }
 
-// Sections is a Result with the same section n times; 0 is an answer without
-// contributions.
+// Sections is a Result with the same section n times.
 func Sections(id, incarnation uint64, n int, section, content string) []byte {
-	all := make([]*pluginpb.Contribution, n)
-	for i := range all {
-		all[i] = &pluginpb.Contribution{Kind: &pluginpb.Contribution_PromptSection{
-			PromptSection: &pluginpb.PromptSection{SectionId: section, Title: section, Content: content},
-		}}
-	}
-	return result(id, incarnation, all...)
+	c := &pluginpb.Contribution{Kind: &pluginpb.Contribution_PromptSection{
+		PromptSection: &pluginpb.PromptSection{SectionId: section, Title: section, Content: content},
+	}}
+	return Result(id, incarnation, slices.Repeat([]*pluginpb.Contribution{c}, n)...)
 }
 
-// Audit is a Result with one audit event, whose details may be no JSON.
+// Audit is a Result with one audit event, whose details may be invalid JSON.
 func Audit(id, incarnation uint64, details []byte) []byte {
-	return result(id, incarnation, &pluginpb.Contribution{Kind: &pluginpb.Contribution_Audit{
+	return Result(id, incarnation, &pluginpb.Contribution{Kind: &pluginpb.Contribution_Audit{
 		Audit: &pluginpb.Audit{EventKind: "bad", DetailsJson: details},
 	}})
 }
 
-// Dribble lets one byte at a time out to the host from now on, with a pause
-// behind each.
-func (s *Session) Dribble(pause time.Duration) {
-	if p, ok := peer.FromContext(s.stream.Context()); ok {
-		if info, ok := p.AuthInfo.(cutInfo); ok {
-			info.conn.pause.Store(int64(pause))
-		}
-	}
-}
+// Dribble lets one byte at a time out to the host from now on, with a pause after each.
+func (s *Session) Dribble(pause time.Duration) { s.conn().pause.Store(int64(pause)) }
 
 // dribble writes byte by byte until the connection is closed.
 func (c *cutConn) dribble(p []byte, pause time.Duration) (int, error) {
@@ -53,4 +43,17 @@ func (c *cutConn) dribble(p []byte, pause time.Duration) (int, error) {
 		<-timer.C
 	}
 	return len(p), nil
+}
+
+// Result is a frame that answers a Dispatch.
+func Result(id, incarnation uint64, all ...*pluginpb.Contribution) []byte {
+	return encode(&pluginpb.PluginFrame{Id: id, Incarnation: incarnation, Body: &pluginpb.PluginFrame_Result{
+		Result: &pluginpb.Result{Contributions: all},
+	}})
+}
+
+// encode returns nil for text that is not UTF-8, which protobuf refuses.
+func encode(f *pluginpb.PluginFrame) []byte {
+	data, _ := proto.Marshal(f)
+	return data
 }

@@ -1,10 +1,6 @@
-// Package wiretest lets a test be a plugin that breaks the rules of the wire:
-// it speaks the session protocol frame by frame, and may send what a plugin
-// must not send, from an answer with somebody else's id to half a message.
-//
-// It is no second implementation of the protocol: what it reads of a frame is
-// its id, its incarnation and what kind it is. Plugins that keep the rules are
-// served by package wire. Start reading at [Register].
+// Package wiretest lets a test be a plugin that breaks the rules of the wire: it speaks the session protocol frame by
+// frame, from an answer with a foreign id to half a message. It reads only id, incarnation and kind of a frame. Start
+// reading at [Register].
 //
 // Stability: internal.
 package wiretest
@@ -14,28 +10,36 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/encoding"
+	protocodec "google.golang.org/grpc/encoding/proto"
+	"google.golang.org/grpc/mem"
+	"google.golang.org/grpc/peer"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/grapnelhq/grapnel/internal/wire"
 	"github.com/grapnelhq/grapnel/internal/wire/pluginpb"
 )
 
-// Script is the plugin's side of one session. The session ends when it returns,
-// with its error.
+// Script is the plugin's side of one session, which ends when it returns.
 type Script func(s *Session) error
 
-// NewServer returns a server for Register, in the place of wire.NewServer.
+// NewServer returns a server for Register.
 func NewServer(opts ...wire.ServerOption) *wire.Server {
 	return grpc.NewServer(append(opts, grpc.ForceServerCodecV2(newCodec()), grpc.Creds(newCutter()), grpc.MaxSendMsgSize(maxMessage))...)
 }
 
-// maxMessage is the longest frame that a script may send: far more than any host
-// takes.
+// maxMessage is far more than any host accepts.
 const maxMessage = 1 << 30
 
-// Register makes a server that NewServer made answer sessions with a script.
+// Register makes a server of NewServer answer sessions with a script.
 func Register(server *wire.Server, script Script) {
 	server.RegisterService(&grpc.ServiceDesc{
 		ServiceName: pluginpb.Plugin_ServiceDesc.ServiceName,
@@ -50,17 +54,15 @@ func Register(server *wire.Server, script Script) {
 // Session is one session as a script sees it. It is for one goroutine.
 type Session struct{ stream grpc.ServerStream }
 
-// Frame is a frame of the host's.
+// Frame is a frame of the host's. Body is a *pluginpb.HostFrame's oneof, Hook the hook's name in a Dispatch.
 type Frame struct {
 	ID          uint64
 	Incarnation uint64
-	// Body is what it holds: a *pluginpb.HostFrame's oneof.
-	Body any
-	// Hook is the hook's name in a Dispatch.
-	Hook string
+	Body        any
+	Hook        string
 }
 
-// Receive waits for the host's next frame; io.EOF when there is none.
+// Receive waits for the host's next frame; io.EOF after the last.
 func (s *Session) Receive() (*Frame, error) {
 	var in frame
 	if err := s.stream.RecvMsg(&in); err != nil {
@@ -76,24 +78,18 @@ func (s *Session) Receive() (*Frame, error) {
 // Send sends any bytes as a frame.
 func (s *Session) Send(data []byte) error { return s.stream.SendMsg((*frame)(&data)) }
 
-// Plugin is what a well-mannered script says of itself.
+// Plugin is what a well-behaved script says of itself.
 type Plugin struct {
 	Name, Version string
-	// Hooks are those of turn.pre_prompt_compile, by name.
-	Hooks []string
-	// Kinds are what they declare; nil is sections.
-	Kinds []string
-	// Phase is another phase of the hooks; there is then one of
-	// turn.pre_prompt_compile beside them, "sections".
-	Phase string
-	// DeafTools leaves calls of tools unanswered.
-	DeafTools bool
-	// Change changes the description, by a name of [Descriptions]; "" leaves it.
-	Change string
+	Hooks         []string                    // those of turn.pre_prompt_compile, by name
+	Kinds         []string                    // what they declare; nil is sections
+	Phase         string                      // another phase of the hooks; "sections" of turn.pre_prompt_compile is then added
+	DeafTools     bool                        // DeafTools leaves calls of tools unanswered
+	Change        func(*pluginpb.Description) // if set, changes the description
 }
 
-// Answering is a script that keeps the rules, but for what answer does with each
-// Dispatch. It does nothing meanwhile: answer is called by the one who reads.
+// Answering is a script that keeps the rules except for what answer does with each Dispatch, in the reader's
+// goroutine.
 func Answering(p Plugin, answer func(s *Session, f *Frame) error) Script {
 	return func(s *Session) error {
 		for {
@@ -116,8 +112,7 @@ func Answering(p Plugin, answer func(s *Session, f *Frame) error) Script {
 	}
 }
 
-// Reply is what the rules ask for, nil for frames that want no answer. A Dispatch
-// is answered by the script.
+// Reply is what the rules ask for; nil for a Dispatch and for frames that want no answer.
 func (p Plugin) Reply(f *Frame) []byte {
 	out := &pluginpb.PluginFrame{Id: f.ID, Incarnation: f.Incarnation}
 	switch f.Body.(type) {
@@ -152,8 +147,102 @@ func (p Plugin) description() *pluginpb.Description {
 		d.Tools = []*pluginpb.Tool{{Name: "job"}}
 		d.Hooks = append(d.Hooks, &pluginpb.Hook{Name: "sections", Phase: usual, Kinds: []string{"prompt_section", "reminder"}})
 	}
-	if change := descriptions()[p.Change]; change != nil {
-		change(d)
+	if p.Change != nil {
+		p.Change(d)
 	}
 	return d
+}
+
+type frame []byte
+
+// codec sends and receives frames as bytes, and everything else (go-plugin's services) as protobuf.
+type codec struct{ encoding.CodecV2 }
+
+var _ encoding.CodecV2 = codec{}
+
+func newCodec() codec { return codec{encoding.GetCodecV2(protocodec.Name)} }
+
+// Marshal implements encoding.CodecV2.
+func (c codec) Marshal(v any) (mem.BufferSlice, error) {
+	if f, ok := v.(*frame); ok {
+		return mem.BufferSlice{mem.SliceBuffer(*f)}, nil
+	}
+	return c.CodecV2.Marshal(v)
+}
+
+// Unmarshal implements encoding.CodecV2.
+func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
+	if f, ok := v.(*frame); ok {
+		*f = data.Materialize()
+		return nil
+	}
+	return c.CodecV2.Unmarshal(data, v)
+}
+
+// cutter puts a cutConn into each connection.
+type cutter struct {
+	credentials.TransportCredentials
+}
+
+func newCutter() credentials.TransportCredentials { return &cutter{insecure.NewCredentials()} }
+
+// ServerHandshake implements credentials.TransportCredentials.
+func (c *cutter) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	conn, info, err := c.TransportCredentials.ServerHandshake(raw)
+	if err != nil {
+		return nil, nil, err
+	}
+	cut := &cutConn{Conn: conn}
+	return cut, cutInfo{info, cut}, nil
+}
+
+// Clone implements credentials.TransportCredentials.
+func (c *cutter) Clone() credentials.TransportCredentials {
+	return &cutter{c.TransportCredentials.Clone()}
+}
+
+type cutInfo struct {
+	credentials.AuthInfo
+	conn *cutConn
+}
+
+// cutConn is a connection that may vanish in the middle of a write, or write very slowly.
+type cutConn struct {
+	net.Conn
+	armed atomic.Pointer[cut]
+	pause atomic.Int64 // that of Dribble in nanoseconds; 0 writes at once
+}
+
+type cut struct {
+	left int
+	then func()
+	once sync.Once
+}
+
+// Write implements net.Conn. gRPC calls it from one goroutine.
+func (c *cutConn) Write(p []byte) (int, error) {
+	if pause := c.pause.Load(); pause > 0 {
+		return c.dribble(p, time.Duration(pause))
+	}
+	a := c.armed.Load()
+	if a == nil || len(p) <= a.left {
+		if a != nil {
+			a.left -= len(p)
+		}
+		return c.Conn.Write(p)
+	}
+	n, err := c.Conn.Write(p[:a.left])
+	a.left = 0
+	a.once.Do(a.then)
+	return n, errors.Join(err, c.Close())
+}
+
+// CutAfter lets n more bytes out to the host, then calls then, which usually ends the process, and closes the
+// connection.
+func (s *Session) CutAfter(n int, then func()) { s.conn().armed.Store(&cut{left: n, then: then}) }
+
+// conn is the connection of a session with a server of NewServer.
+func (s *Session) conn() *cutConn {
+	p, _ := peer.FromContext(s.stream.Context())
+	return p.AuthInfo.(cutInfo).conn //nolint:forcetypeassert // its credentials are a cutter
 }

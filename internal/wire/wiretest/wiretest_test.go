@@ -43,7 +43,7 @@ func open(t *testing.T, script wiretest.Script) *wire.Session {
 			t.Error(err)
 		}
 	})
-	conn, err := grpc.NewClient("unix:"+path, wire.DialOptions(0)...)
+	conn, err := grpc.NewClient("unix:"+path, wire.DialOptions(0, nil)...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +54,7 @@ func open(t *testing.T, script wiretest.Script) *wire.Session {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = s.Close() })
+	t.Cleanup(s.Close)
 	return s
 }
 

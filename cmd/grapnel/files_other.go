@@ -1,0 +1,32 @@
+//go:build !(darwin || dragonfly || freebsd || linux || netbsd || openbsd)
+
+package main
+
+import (
+	"context"
+	"io/fs"
+	"net"
+	"os"
+)
+
+const holdsLock = false // a locked file cannot be replaced
+
+// tryLock locks nothing: this system has no such locks, and the later of two commands wins.
+func tryLock(*os.File) (bool, error) { return true, nil }
+
+// checkDir checks nothing: this system has no modes.
+func checkDir(string) error { return nil }
+
+func checkFile(string, fs.FileInfo) error { return nil }
+
+// openOwn relies on the access rights of the directory.
+func openOwn(path string, flags int) (*os.File, error) { return os.OpenFile(path, flags, 0o600) }
+
+// listenPrivately relies on the access rights of the directory.
+func listenPrivately(ctx context.Context, path string) (net.Listener, error) {
+	l, err := (&net.ListenConfig{}).Listen(ctx, "unix", path)
+	if ul, ok := l.(*net.UnixListener); ok {
+		ul.SetUnlinkOnClose(false)
+	}
+	return l, err
+}

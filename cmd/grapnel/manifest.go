@@ -1,0 +1,339 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/grapnelhq/grapnel/internal/api"
+	"github.com/grapnelhq/grapnel/internal/text"
+	"github.com/grapnelhq/grapnel/manifest"
+	"github.com/grapnelhq/grapnel/store"
+)
+
+type filterFlags struct {
+	workspace, thread string
+}
+
+func (f *filterFlags) register(c *cobra.Command) {
+	flags := c.Flags()
+	flags.StringVar(&f.workspace, "workspace", "", "only manifests of the workspace `ID` (default all)")
+	flags.StringVar(&f.thread, "thread", "", "only manifests of the thread `ID` (default all)")
+}
+
+func (f *filterFlags) filter() store.Filter {
+	return store.Filter{Workspace: f.workspace, Thread: f.thread}
+}
+
+// about says whose manifests were looked for, as the end of a sentence.
+func (f *filterFlags) about() string {
+	return textIf(f.thread != "", " of the thread "+strconv.Quote(f.thread)) + textIf(f.workspace != "", " in the workspace "+strconv.Quote(f.workspace))
+}
+
+// notThere turns "not found" into the answer "no".
+func notThere(err error) error {
+	if store.HasCode(err, store.CodeNotFound) {
+		return refused(err)
+	}
+	return storeError(err)
+}
+
+func (a *app) completeManifests(most int) cobra.CompletionFunc {
+	return func(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		if len(args) >= most {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		words := []string{api.Latest + "\tthe newest"}
+		err := a.withStore(c.Context(), store.Options{ReadOnly: true}, func(s *openedStore) error {
+			list, err := s.List(c.Context(), store.Filter{Limit: api.ListLimit})
+			for i := len(list) - 1; i >= 0; i-- {
+				x := &list[i]
+				words = append(words, x.ManifestID+"\t"+clock(x.CreatedAt)+" "+clean(x.ThreadID)+" "+clean(x.TurnID))
+			}
+			return err
+		})
+		if err != nil && errors.Is(err, context.Canceled) {
+			return nil, cobra.ShellCompDirectiveError
+		}
+		return words, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// Newest last: on a terminal the end is what is seen.
+func (a *app) manifestListCommand() *cobra.Command {
+	var f filterFlags
+	var limit int
+	c := newCommand("list", "List the newest kept manifests", noArgs(),
+		func(c *cobra.Command, _ []string) error {
+			if limit < 0 {
+				return usagef("--limit %d: give a number of manifests, or 0 for all", limit)
+			}
+			return a.withStore(c.Context(), store.Options{ReadOnly: true}, func(s *openedStore) error {
+				return a.manifestList(c.Context(), s, &f, limit)
+			})
+		})
+	f.register(c)
+	c.Flags().IntVar(&limit, "limit", api.ListLimit, "list the newest `N`; 0 lists all")
+	return c
+}
+
+func (a *app) manifestList(ctx context.Context, s *openedStore, f *filterFlags, limit int) error {
+	filter := f.filter()
+	filter.Limit = limit
+	list, err := s.List(ctx, filter)
+	if err != nil {
+		return err
+	}
+	older := 0
+	if limit > 0 && len(list) == limit && !a.json {
+		all, err := s.Count(ctx, filter)
+		if err != nil {
+			return err
+		}
+		older = all - len(list)
+	}
+	return a.print(api.ManifestList{Manifests: list}, func() {
+		if len(list) == 0 {
+			a.printf("there are no manifests%s\n", f.about())
+		}
+		printList(a, "", "manifest|created|workspace|thread|>seq|turn|profile|prompt", list, func(x *manifest.Index) cells {
+			return cells{x.ManifestID, clock(x.CreatedAt), x.WorkspaceID, x.ThreadID, x.Seq, x.TurnID, x.Profile, x.FingerprintFull}
+		})
+		if older > 0 {
+			a.printf("\n%s not shown; --limit 0 shows all\n", count(older, "older manifest is", "older manifests are"))
+		}
+	})
+}
+
+type auditList struct {
+	Audits []auditRow `json:"audits" jsonschema:"newest last"`
+}
+
+type auditRow struct {
+	ManifestID string `json:"manifest_id" jsonschema:"the manifest that it is in; empty for one that is kept beside the log"`
+	manifest.AuditEvent
+}
+
+func (a *app) manifestAuditsCommand() *cobra.Command {
+	var f filterFlags
+	var turn, plugin string
+	var limit int
+	c := newCommand("audits", "List the audit events that plugins brought", noArgs(),
+		func(c *cobra.Command, _ []string) error {
+			if limit < 0 {
+				return usagef("--limit %d: give a number of events, or 0 for all", limit)
+			}
+			filter := store.AuditFilter{Workspace: f.workspace, Thread: f.thread, Turn: turn, Plugin: plugin, Limit: limit}
+			return a.withStore(c.Context(), store.Options{ReadOnly: true}, func(s *openedStore) error {
+				return a.manifestAudits(c.Context(), s, filter)
+			})
+		})
+	f.register(c)
+	c.Flags().StringVar(&turn, "turn", "", "only events of the turn `ID`")
+	c.Flags().StringVar(&plugin, "plugin", "", "only events of the plugin `NAME`")
+	c.Flags().IntVar(&limit, "limit", api.ListLimit, "list the newest `N`; 0 lists all")
+	return c
+}
+
+func (a *app) manifestAudits(ctx context.Context, s *openedStore, f store.AuditFilter) error {
+	beside, err := s.Audits(ctx, f)
+	if err != nil {
+		return err
+	}
+	list := auditList{Audits: []auditRow{}}
+	for _, e := range beside {
+		list.Audits = append(list.Audits, auditRow{"", e})
+	}
+	in, err := auditsInLog(ctx, s, f)
+	if err != nil {
+		return err
+	}
+	list.Audits = append(list.Audits, in...)
+	slices.SortStableFunc(list.Audits, func(x, y auditRow) int { return x.At.Compare(y.At) })
+	if f.Limit > 0 && len(list.Audits) > f.Limit {
+		list.Audits = list.Audits[len(list.Audits)-f.Limit:]
+	}
+	return a.print(list, func() {
+		if len(list.Audits) == 0 {
+			a.println("there are no such audit events")
+		}
+		printList(a, "", "at|thread|turn|phase|subscription|event|manifest|details", list.Audits, func(x *auditRow) cells {
+			return cells{clock(x.At), x.ThreadID, x.TurnID, x.Phase, x.SubscriptionID, x.EventKind, x.ManifestID, auditDetails(&x.Audit)}
+		})
+	})
+}
+
+// auditsInLog skips what a later round of a turn repeats of the rounds before.
+func auditsInLog(ctx context.Context, s *openedStore, f store.AuditFilter) ([]auditRow, error) {
+	var all []auditRow
+	seen := map[[3]string]int{}
+	for r, err := range s.Records(ctx, store.Filter{Workspace: f.Workspace, Thread: f.Thread}) {
+		if err != nil {
+			return nil, err
+		}
+		if f.Turn != "" && r.Index.TurnID != f.Turn {
+			continue
+		}
+		m, err := manifest.Parse(r.Data)
+		if err != nil {
+			return nil, fmt.Errorf("the manifest %s: %w", r.Index.ManifestID, err)
+		}
+		turn := [3]string{m.WorkspaceID, m.ThreadID, m.TurnID}
+		before := 0
+		if m.Round > 0 {
+			before = min(seen[turn], len(m.Audits))
+		}
+		seen[turn] = len(m.Audits)
+		for _, e := range m.Audits[before:] {
+			if f.Plugin == "" || e.Plugin == f.Plugin {
+				all = append(all, auditRow{m.ManifestID, manifest.AuditEvent{
+					Audit: e, At: m.CreatedAt, WorkspaceID: m.WorkspaceID, ThreadID: m.ThreadID, TurnID: m.TurnID, SessionID: m.SessionID,
+				}})
+			}
+		}
+	}
+	return all, nil
+}
+
+func auditDetails(e *manifest.Audit) string {
+	switch {
+	case len(e.Details) > 0:
+		return string(e.Details)
+	case e.DetailsFingerprint != "":
+		return fmt.Sprintf("%d bytes, %s", e.DetailsBytes, e.DetailsFingerprint)
+	}
+	return ""
+}
+
+func (a *app) printAudits(title string, audits []manifest.Audit) {
+	printList(a, title, "phase|subscription|event|details", audits, func(e *manifest.Audit) cells { return cells{e.Phase, e.SubscriptionID, e.EventKind, auditDetails(e)} })
+}
+
+// printLaterAudits prints the events of a manifest's turn that are kept beside it.
+func (a *app) printLaterAudits(ctx context.Context, s *openedStore, m *manifest.Manifest) error {
+	if m.TurnID == "" {
+		return nil // they could be of any turn
+	}
+	list, err := s.Audits(ctx, store.AuditFilter{Workspace: m.WorkspaceID, Thread: m.ThreadID, Turn: m.TurnID})
+	if err != nil {
+		return err
+	}
+	audits := make([]manifest.Audit, 0, len(list))
+	for i := range list {
+		audits = append(audits, list[i].Audit)
+	}
+	a.printAudits("audit events of the turn, beside the manifest", audits)
+	return nil
+}
+
+type manifestBlame struct {
+	Turns []manifest.BlamedTurn `json:"turns" jsonschema:"one entry per kept manifest, oldest first"`
+}
+
+func (a *app) manifestBlameCommand() *cobra.Command {
+	var f filterFlags
+	c := newCommand("blame --thread ID",
+		"Name, turn by turn, the section that broke the provider's prompt cache", noArgs(),
+		func(c *cobra.Command, _ []string) error {
+			if f.thread == "" {
+				return usagef("blame needs a --thread; see: grapnel manifest list")
+			}
+			return a.withStore(c.Context(), store.Options{ReadOnly: true}, func(s *openedStore) error {
+				progress := a.startCount("reading: %s manifests")
+				rows, err := s.blame(c.Context(), f.filter(), progress.add)
+				progress.stop()
+				if err != nil {
+					return err
+				}
+				if len(rows) == 0 {
+					return refused(fmt.Errorf("there are no manifests%s; see: grapnel manifest list", f.about()))
+				}
+				return a.printBlame(rows, &f)
+			})
+		})
+	f.register(c)
+	return c
+}
+
+type blamedRow struct {
+	manifest.BlamedTurn
+
+	index manifest.Index
+}
+
+// blame compares each manifest with the one before it, and holds no more than those two.
+func (s *openedStore) blame(ctx context.Context, f store.Filter, seen func()) ([]blamedRow, error) {
+	var rows []blamedRow
+	last := map[string]*manifest.Manifest{} // by workspace
+	for r, err := range s.Records(ctx, f) {
+		if err != nil {
+			return nil, err
+		}
+		m, err := manifest.Parse(r.Data)
+		if err != nil {
+			return nil, fmt.Errorf("manifest %s is not readable: %w; see: grapnel manifest verify", r.Index.ManifestID, oneLine{err})
+		}
+		pair := []*manifest.Manifest{&m}
+		if before := last[m.WorkspaceID]; before != nil {
+			pair = []*manifest.Manifest{before, &m}
+		}
+		blamed := manifest.Blame(pair)
+		rows = append(rows, blamedRow{blamed[len(blamed)-1], m.Index()})
+		last[m.WorkspaceID] = &m
+		seen()
+	}
+	return rows, nil
+}
+
+func (a *app) printBlame(rows []blamedRow, f *filterFlags) error {
+	if a.json {
+		result := manifestBlame{Turns: []manifest.BlamedTurn{}}
+		for i := range rows {
+			result.Turns = append(result.Turns, rows[i].BlamedTurn)
+		}
+		return a.printJSON(result)
+	}
+	several := f.workspace == "" && slices.ContainsFunc(rows, func(r blamedRow) bool { return r.index.WorkspaceID != rows[0].index.WorkspaceID })
+	columns := "?workspace|>seq|turn|manifest|broke at|owner|>tokens behind|expected"
+	printList(a, "turns of the thread "+clean(f.thread), columns, rows, func(r *blamedRow) cells {
+		return cells{
+			textIf(several, r.index.WorkspaceID), r.index.Seq, r.TurnID, r.ManifestID, r.BrokeAt, r.Owner,
+			textIf(r.BrokeAt != "", text.Thousands(r.TokensBehind)), textIf(r.Expected, "after a compaction"),
+		}
+	})
+	a.printCulprits(rows)
+	return nil
+}
+
+// printCulprits prints which sections broke the prefix, the most expensive first, not counting expected breaks.
+func (a *app) printCulprits(rows []blamedRow) {
+	type culprit struct {
+		section, owner string
+		turns, tokens  int
+	}
+	var list []culprit
+	for i := range rows {
+		r := &rows[i]
+		if r.BrokeAt == "" || r.Expected {
+			continue
+		}
+		at := slices.IndexFunc(list, func(c culprit) bool { return c.section == r.BrokeAt && c.owner == r.Owner })
+		if at < 0 {
+			at, list = len(list), append(list, culprit{section: r.BrokeAt, owner: r.Owner})
+		}
+		list[at].turns++
+		list[at].tokens += r.TokensBehind
+	}
+	if len(list) == 0 {
+		a.println("\nno turn broke the prefix")
+	}
+	slices.SortStableFunc(list, func(x, y culprit) int {
+		return cmp.Or(cmp.Compare(y.tokens, x.tokens), cmp.Compare(y.turns, x.turns))
+	})
+	printList(a, "sections that broke the prefix", "section|owner|>turns|>tokens behind", list, func(c *culprit) cells { return cells{c.section, c.owner, c.turns, text.Thousands(c.tokens)} })
+}

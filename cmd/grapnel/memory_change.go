@@ -1,0 +1,448 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"iter"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/grapnelhq/grapnel/internal/jsonscan"
+	"github.com/grapnelhq/grapnel/internal/memory/itemstore"
+	"github.com/grapnelhq/grapnel/internal/text"
+)
+
+type memoryForgotten struct {
+	DryRun    bool             `json:"dry_run"`
+	Items     []itemstore.Item `json:"items"     jsonschema:"what was to be forgotten, the first of them"`
+	Count     int              `json:"count"     jsonschema:"how many were to be forgotten"`
+	Forgotten []string         `json:"forgotten" jsonschema:"the ids that are gone, older versions included; of very many not all"`
+	Gone      int              `json:"gone"      jsonschema:"how many are gone, older versions included"`
+	More      bool             `json:"more"      jsonschema:"others fit the query that were not shown and not forgotten"`
+	Lingering string           `json:"lingering" jsonschema:"why their bytes may still be in the files of the database; empty if they are not"`
+
+	ids map[string][]string
+}
+
+type forgetFlags struct {
+	memoryFlags
+	narrowed
+
+	ids      []string
+	query    string
+	all      bool
+	yes, dry bool
+}
+
+func (a *app) memoryForgetCommand() *cobra.Command {
+	var f forgetFlags
+	c := newCommand("forget ID... | forget --query TEXT | forget --all", "Remove memories for good", nil,
+		func(c *cobra.Command, args []string) error {
+			f.ids = slices.Compact(slices.Sorted(slices.Values(args)))
+			return a.memoryForget(c.Context(), &f)
+		})
+	f.registerWorkspace(c)
+	f.narrowed.register(c)
+	flags := c.Flags()
+	flags.StringVar(&f.query, "query", "", "forget what fits the `TEXT`")
+	flags.BoolVar(&f.all, "all", false, "forget all memories of the workspace; with --scope and --category those")
+	flags.BoolVar(&f.yes, "yes", false, "do not ask")
+	flags.BoolVar(&f.dry, "dry-run", false, "show what would be forgotten, and forget nothing")
+	return c
+}
+
+// add notes one memory that is to be forgotten.
+func (r *memoryForgotten) add(i itemstore.Item) {
+	r.ids[i.WorkspaceID] = append(r.ids[i.WorkspaceID], i.ID)
+	r.Count++
+	if len(r.Items) < memoryPage {
+		r.Items = append(r.Items, i)
+	}
+}
+
+// memoryForget finds what is meant, asks, and only then opens the store for writing.
+func (a *app) memoryForget(ctx context.Context, f *forgetFlags) error {
+	f.query = strings.TrimSpace(f.query)
+	filter, err := f.filter()
+	ways := 0
+	for _, given := range []bool{len(f.ids) > 0, f.query != "", f.all} {
+		if given {
+			ways++
+		}
+	}
+	switch {
+	case ways != 1:
+		return usagef("say what to forget: an ID (see: grapnel memory list), --query TEXT, or --all")
+	case f.narrowed != (narrowed{}) && !f.all:
+		return usagef("--scope and --category go with --all")
+	case err != nil:
+		return err
+	}
+	r := &memoryForgotten{DryRun: f.dry, Items: []itemstore.Item{}, Forgotten: []string{}, ids: map[string][]string{}}
+	var found *memories
+	err = a.withMemories(ctx, &f.memoryFlags, func(m *memories) error {
+		found = m
+		return f.find(ctx, m, filter, r)
+	})
+	if err == nil && r.Count > 0 && !f.dry {
+		err = a.forget(ctx, found, f.yes, r)
+	}
+	if err != nil {
+		return err
+	}
+	if r.Lingering != "" {
+		reportf(a.err, "grapnel: it is forgotten, but bytes of it may still be in the files of the database: %s\n", r.Lingering)
+	}
+	return a.print(r, func() { a.printForgotten(r, found) })
+}
+
+// find finds what is to be forgotten.
+func (f *forgetFlags) find(ctx context.Context, m *memories, filter itemstore.Filter, r *memoryForgotten) error {
+	for _, id := range f.ids {
+		item, err := m.find(ctx, id)
+		if err != nil {
+			return err
+		}
+		r.add(item)
+	}
+	switch {
+	case len(f.ids) > 0 || len(m.workspaces) == 0:
+		return nil
+	case len(m.workspaces) > 1:
+		some := m.workspaces[:min(len(m.workspaces), 10)]
+		return usagef("there are memories of %d workspaces; choose one with --workspace: %s", len(m.workspaces), clean(strings.Join(some, ", ")))
+	case f.all:
+		return m.each(ctx, m.workspaces[0], filter, r.add)
+	}
+	hits, omitted, err := m.Search(ctx, whole(m.workspaces[0]), f.query, itemstore.MaxMatches, itemstore.MinShare, time.Now())
+	for i := range hits {
+		r.add(hits[i].Item)
+	}
+	r.More = omitted > 0
+	return err
+}
+
+func (m *memories) each(ctx context.Context, workspace string, filter itemstore.Filter, do func(itemstore.Item)) error {
+	page := itemstore.Page{Limit: itemstore.MaxPage}
+	for {
+		items, next, err := m.List(ctx, whole(workspace), filter, page)
+		if err != nil {
+			return err
+		}
+		for i := range items {
+			do(items[i])
+		}
+		if page.After = next; next == "" {
+			return nil
+		}
+	}
+}
+
+const forgetPart = 5_000 // how many memories are forgotten at once; the database is tidied after each part
+
+// forget asks, unless yes is given, and forgets what was found.
+func (a *app) forget(ctx context.Context, m *memories, yes bool, r *memoryForgotten) error {
+	if !yes {
+		err := a.confirm("forget", "forgotten", r.Count, memoryCount(r.Count), func() {
+			a.printMemories("to be forgotten", r.Items)
+			a.printMore(r.Count - len(r.Items))
+		})
+		if err != nil {
+			return err
+		}
+	}
+	progress := a.startCount("forgetting: %s memories")
+	defer progress.stop()
+	return m.open(ctx, a, itemstore.Options{}, func() error {
+		for _, workspace := range slices.Sorted(maps.Keys(r.ids)) {
+			for part := range slices.Chunk(r.ids[workspace], forgetPart) {
+				done, err := m.Forget(ctx, whole(workspace), part)
+				r.removed(&done)
+				progress.Store(int64(r.Gone))
+				switch {
+				case err != nil && r.Gone > 0:
+					return unable(fmt.Errorf("%s of %s are forgotten, the rest is not: %w", text.Thousands(r.Gone), memoryCount(r.Count), oneLine{err}))
+				case err != nil:
+					return err
+				}
+			}
+		}
+		return nil
+	})
+}
+
+// Only the first ids of very many are listed. Bytes that lingered after one part may be gone after the next.
+func (r *memoryForgotten) removed(done *itemstore.Removed) {
+	r.Gone += len(done.IDs)
+	rest := itemstore.MaxPage - min(len(r.Forgotten), itemstore.MaxPage)
+	r.Forgotten = append(r.Forgotten, done.IDs[:min(len(done.IDs), rest)]...)
+	r.Lingering = ""
+	if done.Lingering != nil {
+		r.Lingering = oneLine{done.Lingering}.Error()
+	}
+}
+
+func memoryCount(n int) string { return count(n, "memory", "memories") }
+
+func (a *app) printForgotten(r *memoryForgotten, m *memories) {
+	switch {
+	case len(m.workspaces) == 0:
+		a.println(m.nothing())
+		return
+	case r.Count == 0:
+		a.println(nothingFits)
+		return
+	case r.DryRun:
+		a.printf("would forget %s", memoryCount(r.Count))
+	default:
+		a.printf("forgot %s", memoryCount(r.Count))
+	}
+	if older := r.Gone - r.Count; older > 0 {
+		a.printf(" and %s of them", count(older, "older version", "older versions"))
+	}
+	a.println()
+	a.printMemories("", r.Items)
+	a.printMore(r.Count - len(r.Items))
+	if r.More {
+		a.println("\nmore than these fit: run the same again")
+	}
+}
+
+type memoryExported struct {
+	File       string   `json:"file"`
+	Items      int      `json:"items"      jsonschema:"how many memories were written, those included that others took the place of"`
+	Workspaces []string `json:"workspaces"`
+}
+
+func (a *app) memoryExportCommand() *cobra.Command {
+	var f memoryFlags
+	c := newCommand("export [FILE]",
+		"Write memories as JSON lines to a new FILE, or to standard output", atMost(1, "export takes at most one FILE"),
+		func(c *cobra.Command, args []string) error {
+			if len(args) == 1 && args[0] != "-" {
+				return a.memoryExportTo(c.Context(), &f, args[0])
+			}
+			_, err := a.memoryExport(c.Context(), &f, a.stdout)
+			return err
+		})
+	f.registerWorkspace(c)
+	return c
+}
+
+// The export bypasses the buffer of other results. A closed pipe is not an error.
+func (a *app) memoryExport(ctx context.Context, f *memoryFlags, to io.Writer) (memoryExported, error) {
+	done := memoryExported{Workspaces: []string{}}
+	out := bufio.NewWriterSize(to, 1<<16)
+	var line bytes.Buffer
+	enc := json.NewEncoder(&line)
+	enc.SetEscapeHTML(false)
+	progress := a.startCount("exporting: %s memories")
+	defer progress.stop()
+	err := a.withMemories(ctx, f, func(m *memories) error {
+		for _, workspace := range m.workspaces {
+			err := m.Export(ctx, whole(workspace), func(i itemstore.Item) error {
+				done.Items++
+				progress.add()
+				line.Reset()
+				if err := enc.Encode(&i); err != nil {
+					return err
+				}
+				_, err := out.Write(escapeJSON(line.Bytes()))
+				return err
+			})
+			if err != nil {
+				return unable(fmt.Errorf("the export is not complete: %w", err))
+			}
+			done.Workspaces = append(done.Workspaces, workspace)
+		}
+		return out.Flush()
+	})
+	if errors.Is(err, syscall.EPIPE) {
+		err = nil
+	}
+	return done, err
+}
+
+func (a *app) memoryExportTo(ctx context.Context, f *memoryFlags, name string) error {
+	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	switch {
+	case errors.Is(err, fs.ErrExist):
+		return usagef("%s is there already; name a new FILE", name)
+	case err != nil:
+		return usagef("%s: %w", name, unwrapPath(err))
+	}
+	done, err := a.memoryExport(ctx, f, file)
+	if closed := file.Close(); err == nil && closed != nil {
+		err = unable(closed)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(name))
+	}
+	done.File = name
+	return a.print(done, func() {
+		a.printf("wrote %s of %s to %s\n", memoryCount(done.Items), count(len(done.Workspaces), "workspace", "workspaces"), clean(name))
+	})
+}
+
+type memoryImported struct {
+	itemstore.Imported
+
+	Lines  int  `json:"lines"   jsonschema:"how many memories the file has"`
+	DryRun bool `json:"dry_run"`
+}
+
+func (a *app) memoryImportCommand() *cobra.Command {
+	var f memoryFlags
+	var dry bool
+	c := newCommand("import FILE|-",
+		"Add memories from JSON lines, as export writes them", exactlyOne("import takes one FILE, or - for standard input"),
+		func(c *cobra.Command, args []string) error { return a.memoryImport(c.Context(), &f, args[0], dry) })
+	f.register(c)
+	c.Flags().BoolVar(&dry, "dry-run", false, "check the lines, and import nothing")
+	return c
+}
+
+// memoryImport reads the file twice: to check it, and to import it.
+func (a *app) memoryImport(ctx context.Context, f *memoryFlags, name string, dry bool) (err error) {
+	m, err := a.memories(f)
+	if err != nil {
+		return err
+	}
+	file, done, err := a.importFile(name)
+	if err != nil {
+		return err
+	}
+	defer func() { err = firstOf(err, done()) }()
+	result := memoryImported{DryRun: dry}
+	for item, err := range memoryLines(file) {
+		if err == nil {
+			err = item.Check()
+		}
+		if err != nil {
+			return usagef("%s:%d: %w; nothing was imported", cmp.Or(textIf(name == "-", "standard input"), name), result.Lines+1, oneLine{err})
+		}
+		result.Lines++
+	}
+	if !dry {
+		if err := a.importInto(ctx, m, file, &result); err != nil {
+			return err
+		}
+	}
+	return a.print(result, func() {
+		place := clean(shownDSN(m.dsn))
+		if dry {
+			a.printf("the lines of %s are right; nothing was imported into %s\n", memoryCount(result.Lines), place)
+			return
+		}
+		a.printf("imported %s into %s", memoryCount(result.Added+result.Replaced), place)
+		for _, c := range []struct {
+			name string
+			n    int
+		}{{"new", result.Added}, {"new in place of older ones", result.Replaced}, {"there already", result.Known}, {"older than what is there", result.Outdated}, {"forgotten here before", result.Forgotten}} {
+			if c.n > 0 {
+				a.printf(", %s %s", c.name, text.Thousands(c.n))
+			}
+		}
+		a.println()
+	})
+}
+
+func (a *app) importInto(ctx context.Context, m *memories, file *os.File, r *memoryImported) error {
+	if _, err := file.Seek(0, io.SeekStart); err != nil {
+		return unable(err)
+	}
+	progress := a.startCount("importing: %s memories")
+	defer progress.stop()
+	items := func(yield func(itemstore.Item, error) bool) {
+		for item, err := range memoryLines(file) {
+			progress.add()
+			if !yield(item, err) {
+				return
+			}
+		}
+	}
+	return m.open(ctx, a, itemstore.Options{}, func() (err error) {
+		if r.Imported, err = m.Import(ctx, items); err != nil {
+			return unable(fmt.Errorf("the import is not complete, and can be repeated: %w", oneLine{err}))
+		}
+		return nil
+	})
+}
+
+// importFile copies anything but a regular file, so that it can be read twice.
+func (a *app) importFile(name string) (file *os.File, done func() error, err error) {
+	in := a.in
+	if name != "-" {
+		if file, err = os.Open(name); err != nil {
+			return nil, nil, usagef("%s: %w", name, unwrapPath(err))
+		}
+		info, err := file.Stat()
+		switch {
+		case err == nil && info.Mode().IsRegular():
+			return file, file.Close, nil
+		case err == nil && info.IsDir():
+			_ = file.Close() // only looked at
+			return nil, nil, usagef("%s: is a directory", name)
+		}
+		defer func() { _ = file.Close() }() // it is copied
+		in = file
+	}
+	copied, err := os.CreateTemp("", "grapnel-import-")
+	if err != nil {
+		return nil, nil, unable(err)
+	}
+	done = func() error { return errors.Join(copied.Close(), os.Remove(copied.Name())) }
+	if _, err = io.Copy(copied, in); err == nil {
+		_, err = copied.Seek(0, io.SeekStart)
+	}
+	if err != nil {
+		return nil, nil, errors.Join(unable(fmt.Errorf("%s: %w", cmp.Or(textIf(name == "-", "standard input"), name), err)), done())
+	}
+	return copied, done, nil
+}
+
+const maxImportLine = 64 << 10 // holds a whole memory in escapes of six bytes a character
+
+func memoryLines(r io.Reader) iter.Seq2[itemstore.Item, error] {
+	return func(yield func(itemstore.Item, error) bool) {
+		lines := bufio.NewScanner(r)
+		lines.Buffer(nil, maxImportLine)
+		for lines.Scan() {
+			item, err := memoryLine(lines.Bytes())
+			if !yield(item, err) || err != nil {
+				return
+			}
+		}
+		switch err := lines.Err(); {
+		case errors.Is(err, bufio.ErrTooLong):
+			yield(itemstore.Item{}, fmt.Errorf("the line has more than %s bytes, which no memory has", text.Thousands(maxImportLine)))
+		case err != nil:
+			yield(itemstore.Item{}, err)
+		}
+	}
+}
+
+func memoryLine(line []byte) (itemstore.Item, error) {
+	var item itemstore.Item
+	err := jsonscan.Decode(line, &item)
+	switch {
+	case errors.Is(err, io.EOF):
+		return item, errors.New("the line is empty")
+	case err != nil:
+		return item, fmt.Errorf("it is not a memory in JSON: %w", err)
+	}
+	return item, nil
+}

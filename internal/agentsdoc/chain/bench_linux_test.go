@@ -1,0 +1,103 @@
+//go:build linux
+
+package chain
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// BenchmarkBare64 is the yardstick of BenchmarkResolve64: the same system calls,
+// relative to descriptors, and nothing else.
+func BenchmarkBare64(b *testing.B) {
+	dir := deepTree(b, 64)
+	names := strings.Split(strings.Trim(dir, "/"), "/")
+	b.ReportAllocs()
+	for b.Loop() {
+		if n := bareWalk(b, names); n != 64 {
+			b.Fatalf("%d files", n)
+		}
+	}
+}
+
+// BenchmarkOverBare64 takes turns with the yardstick, so that both see the same
+// machine, and reports how many times longer the best of Resolve is: what the
+// policy costs. It should be below 1.3.
+func BenchmarkOverBare64(b *testing.B) {
+	dir := deepTree(b, 64)
+	names := strings.Split(strings.Trim(dir, "/"), "/")
+	bare, full := time.Hour, time.Hour
+	for b.Loop() {
+		start := time.Now()
+		bareWalk(b, names)
+		middle := time.Now()
+		Resolve(OS{}, dir, Options{})
+		bare, full = min(bare, middle.Sub(start)), min(full, time.Since(middle))
+	}
+	b.ReportMetric(float64(full)/float64(bare), "x-bare")
+	b.ReportMetric(float64(full.Microseconds()), "best-µs")
+}
+
+// bareWalk opens each directory from its parent and looks for markers; then it
+// looks for candidates and near misses in each and reads the file that is there.
+func bareWalk(b *testing.B, names []string) (found int) {
+	b.Helper()
+	const directoryFlags = unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC
+	fd, err := unix.Open("/", directoryFlags, 0)
+	if err != nil {
+		b.Fatal(err)
+	}
+	fds := []int{fd}
+	for _, name := range names {
+		if fd, err = unix.Openat(fd, name, directoryFlags|unix.O_NOFOLLOW, 0); err != nil {
+			b.Fatal(err)
+		}
+		bareProbe(fd, ".git", ".jj", ".hg")
+		fds = append(fds, fd)
+	}
+	buf := make([]byte, 4096)
+	for _, fd := range fds {
+		found += bareRead(fd, buf)
+		_ = unix.Close(fd)
+	}
+	return found
+}
+
+// bareProbe looks for names.
+func bareProbe(fd int, names ...string) {
+	var st unix.Stat_t
+	for _, name := range names {
+		_ = unix.Fstatat(fd, name, &st, unix.AT_SYMLINK_NOFOLLOW)
+	}
+}
+
+// bareRead looks for the names of one directory and reads the file, if any.
+func bareRead(fd int, buf []byte) (found int) {
+	const fileFlags = unix.O_RDONLY | unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_NOCTTY | unix.O_CLOEXEC
+	bareProbe(fd, "AGENTS.override.md", "AGENTS.md", "AGENTS.local.md")
+	bareProbe(fd, "agents.md", "Agents.md", "AGENTS.MD", "AGENT.md", "Agent.md", "agent.md")
+	file, err := unix.Openat(fd, "AGENTS.md", fileFlags, 0)
+	if err != nil {
+		return 0
+	}
+	var st unix.Stat_t
+	_ = unix.Fstat(file, &st)
+	n, err := unix.Read(file, buf)
+	if err == nil && n > 0 {
+		found = 1
+	}
+	_ = unix.Close(file)
+	return found
+}
+
+func TestBareWalkSeesTheSame(t *testing.T) {
+	t.Parallel()
+	dir := deepTree(t, 3)
+	if c := Resolve(OS{}, dir, Options{}); len(c.Sources) != 3 || c.Root != filepath.Dir(filepath.Dir(filepath.Dir(dir))) {
+		t.Errorf("the benchmark's tree gives %s", outline(c, ""))
+	}
+}

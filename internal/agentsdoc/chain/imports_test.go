@@ -1,0 +1,195 @@
+package chain
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestImportBounds(t *testing.T) {
+	t.Parallel()
+	many := strings.Repeat("@./x.md\n", 40)
+	tests := []struct {
+		name    string
+		tree    files
+		options Options
+		want    string // of the nearest source's text
+		refused []string
+	}{
+		{
+			"more than 32, reported once",
+			files{"AGENTS.md": many, "x.md": "X\n"},
+			Options{},
+			strings.Repeat("X\n", 32) + strings.TrimSuffix(strings.Repeat("@./x.md\n", 8), "\n"),
+			[]string{"line 33: more than 32 imports"},
+		},
+		{
+			"refused ones count",
+			files{"AGENTS.md": strings.Repeat("@./no.md\n", 32) + "@./x.md", "x.md": "X"},
+			Options{},
+			strings.Repeat("@./no.md\n", 32) + "@./x.md", append(repeatLines(32, "there is no such file"), "line 33: more than 32 imports"),
+		},
+		{
+			"64 KiB to the byte, and one more",
+			files{"AGENTS.md": "@./a.md\n@./b.md\n@./c.md\n", "a.md": filler(40 << 10), "b.md": filler(24 << 10), "c.md": "c"},
+			Options{Budget: Limits{File: 1 << 20}},
+			filler(40<<10) + "\n" + filler(24<<10) + "\n@./c.md",
+			[]string{"line 3: more than 64 KiB of imports"},
+		},
+		{
+			"what does not fit takes no room",
+			files{"AGENTS.md": "@./a.md\n@./c.md\n", "a.md": filler(65 << 10), "c.md": "c"},
+			Options{},
+			"@./a.md\nc",
+			[]string{"line 1: more than 64 KiB of imports"},
+		},
+		{
+			"each other",
+			files{"AGENTS.md": "@./a.md", "a.md": "A\n@./b.md", "b.md": "B\n@./a.md"},
+			Options{},
+			"A\nB\n@./a.md",
+			[]string{"line 2: the file imports itself"},
+		},
+		{
+			"with the newlines of other systems",
+			files{"AGENTS.md": "one\r\n@./a.md\r\ntwo\r\n", "a.md": "\ufeffA\r\nB\r\n"},
+			Options{},
+			"one\nA\nB\ntwo", nil,
+		},
+		{
+			"from where a linked file really is",
+			files{"AGENTS.md": "-> docs/main.md", "docs/main.md": "@./a.md", "docs/a.md": "A", "a.md": "not this"},
+			Options{},
+			"A", nil,
+		},
+		{
+			"through a link inside the root",
+			files{"AGENTS.md": "@./l/a.md", "l": "-> docs", "docs/a.md": "A"},
+			Options{},
+			"A", nil,
+		},
+		{
+			"nothing but an import of nothing",
+			files{"AGENTS.md": "@./a.md", "a.md": "\n"},
+			Options{},
+			"", nil,
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			tt.tree[".git/"] = ""
+			o := tt.options
+			o.Imports = true
+			c := Resolve(OS{}, build(t, tt.tree), o)
+			if s := c.Sources[0]; s.Text != tt.want || (s.State == StateKept) != (tt.want != "") {
+				t.Errorf("%s: got %.200q, want %.200q", s.State, s.Text, tt.want)
+			}
+			var refused []string
+			for _, d := range c.Diagnostics {
+				if d.Code == CodeImportRefused {
+					refused = append(refused, d.Detail)
+				}
+			}
+			if fmt.Sprint(refused) != fmt.Sprint(tt.refused) {
+				t.Errorf("refused %q, want %q", refused, tt.refused)
+			}
+		})
+	}
+}
+
+// repeatLines is a detail for each of the first n lines.
+func repeatLines(n int, detail string) []string {
+	var out []string
+	for i := range n {
+		out = append(out, fmt.Sprintf("line %d: %s", i+1, detail))
+	}
+	return out
+}
+
+func TestImportsOfTheGlobalFile(t *testing.T) {
+	t.Parallel()
+	base := build(t, files{"r/.git/": "", "r/x.md": "tree", "g/AGENTS.md": "@./x.md\n@../r/x.md\n", "g/x.md": "user"})
+	c := Resolve(OS{}, filepath.Join(base, "r"), Options{Imports: true, GlobalDir: filepath.Join(base, "g")})
+	if got, want := c.Sources[0].Text, "user\n@../r/x.md"; got != want {
+		t.Errorf("got %q, want %q: the user's files are apart from the tree", got, want)
+	}
+}
+
+func TestTwinsByWhatTheyImport(t *testing.T) {
+	t.Parallel()
+	runCases(t, []resolveCase{{
+		name: "one line, two files",
+		tree: files{".git/": "", "AGENTS.md": "@./x.md", "x.md": "one", "a/AGENTS.md": "@./x.md", "a/x.md": "two", "a/b/AGENTS.md": "two"},
+		dir:  "a/b",
+		opts: Options{Imports: true},
+		want: lines(`root "" found=true`, "kept project AGENTS.md: one", "duplicate project a/AGENTS.md (duplicate) = a/b/AGENTS.md",
+			"kept project a/b/AGENTS.md: two", "! info duplicate a/AGENTS.md"),
+	}})
+}
+
+func TestKeptOfImports(t *testing.T) {
+	t.Parallel()
+	inserts := []insert{{at: 10, size: 100, line: 8}, {at: 120, size: 2, line: 9}}
+	// own:  0-10 text, 10-18 line, 18-28 text, 28-37 line, …
+	tests := []struct{ n, want int }{{0, 0}, {10, 10}, {11, 10}, {109, 10}, {110, 18}, {120, 28}, {121, 28}, {122, 37}, {130, 45}}
+	for _, tt := range tests {
+		if got := ownBytes(inserts, tt.n); got != tt.want {
+			t.Errorf("%d bytes stand for %d of the file, want %d", tt.n, got, tt.want)
+		}
+	}
+}
+
+func TestKeptNeverExceedsTheFile(t *testing.T) {
+	t.Parallel()
+	base := build(t, files{".git/": "", "AGENTS.md": "one\r\n@./a.md\r\n" + numbered(600), "a.md": numbered(2000)})
+	c := Resolve(OS{}, base, Options{Imports: true})
+	size := c.Sources[0].Bytes
+	rng := rand.New(rand.NewPCG(41, 42))
+	last := int64(0)
+	for n := 400; n < 3200; n += 1 + rng.IntN(20) {
+		s := Render(c, Budget{n, plenty}).Sources[0]
+		if s.Kept < last || s.Kept > size || s.State == StateTruncated && s.Kept == size {
+			t.Fatalf("budget %d: %s, kept %d of %d, %d before", n, s.State, s.Kept, size, last)
+		}
+		last = s.Kept
+	}
+	if last != size {
+		t.Errorf("kept %d of %d in the end", last, size)
+	}
+}
+
+func FuzzImports(f *testing.F) {
+	f.Add("@./a.md\n```\n@./a.md\n", "@../AGENTS.md")
+	f.Add("@./AGENTS.md", "~~~\n@./a.md")
+	f.Fuzz(func(t *testing.T, text, imported string) {
+		base := build(t, files{".git/": "", "AGENTS.md": "x" + text, "a.md": imported, "d/secret": "", "secret": ""})
+		view := &faultFS{FS: OS{}}
+		c := Resolve(view, filepath.Join(base, "d"), Options{Imports: true, Root: base})
+		for _, path := range view.opened {
+			if !Within(base, path) {
+				t.Errorf("opened %s", path)
+			}
+		}
+		checkRendering(t, c, Budget{1000, 900}, Render(c, Budget{1000, 900}))
+	})
+}
+
+func TestDigestIsOfImportsToo(t *testing.T) {
+	t.Parallel()
+	base := build(t, files{".git/": "", "AGENTS.md": "one\n@./x.md\n", "a/AGENTS.md": "two\n@./gone.md\n", "x.md": "three"})
+	look := func() (with, without *Source) {
+		list := Resolve(OS{}, filepath.Join(base, "a"), Options{Imports: true}).Sources
+		return &list[0], &list[1]
+	}
+	with, without := look()
+	if with.Digest() == with.SHA256 || without.Digest() != without.SHA256 {
+		t.Errorf("digests %s and %s: only that of the file that imports is another than its hash", with.Digest(), without.Digest())
+	}
+	addFile(t, filepath.Join(base, "x.md"), "four")
+	if after, _ := look(); after.SHA256 != with.SHA256 || after.Digest() == with.Digest() {
+		t.Error("a file whose import changed counts as the same")
+	}
+}

@@ -1,0 +1,280 @@
+package chain
+
+import (
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/grapnelhq/grapnel/internal/agentsdoc/fsview"
+	"github.com/grapnelhq/grapnel/sdk/prompttext"
+)
+
+// Resolve finds the chain of files for a working directory, an absolute path, which is walked as it is written: a
+// directory reached through a link keeps its logical parents. It copies the options and fills in defaults.
+//
+// It never fails and never blocks on what it finds: each obstacle becomes a diagnostic, and the chain is made of the
+// rest. A root given by the options without the working directory below it gives a chain without sources. All that
+// was opened is closed when it returns.
+func Resolve(view FS, dir string, o Options) Chain { return resolve(view, dir, o, false) }
+
+// ResolveTouched is [Resolve] for a directory that a tool touched, which no person named: a link on the way that
+// leaves the root ends the chain above it.
+func ResolveTouched(view FS, dir string, o Options) Chain { return resolve(view, dir, o, true) }
+
+func resolve(view FS, dir string, o Options, touched bool) Chain {
+	r := &resolver{view: view, touched: touched, chain: Chain{
+		Dir: filepath.Clean(dir), Options: o.Filled(),
+		Sources: []Source{}, Diagnostics: []Diagnostic{},
+	}}
+	n := r.candidates()
+	s, ok := r.survey()
+	if !ok {
+		return r.chain
+	}
+	defer s.close()
+	r.trusted = r.isTrusted()
+	r.chain.Sources = make([]Source, 0, min(len(r.tree)+1, 64))
+	if o := &r.chain.Options; o.Managed != "" {
+		dir, name := filepath.Split(filepath.Clean(o.Managed))
+		r.visitPlace(dir, ScopeManaged, []string{name})
+	}
+	if o := &r.chain.Options; o.GlobalDir != "" {
+		r.visitPlace(o.GlobalDir, ScopeGlobal, n.global)
+	}
+	r.visitTree(n)
+	if r.chain.Options.Checks.Duplicates {
+		r.markDuplicates()
+	}
+	return r.chain
+}
+
+type resolver struct {
+	reader
+	view    fsview.FS
+	touched bool
+	chain   Chain
+	markers []string
+
+	tree    []directory // root to working directory, as far as they exist
+	trusted bool        // the root
+	allowed *[]string
+	gitDirs *[]string
+
+	known []fsview.Info // visitor's list of existing candidates, reused between visits
+}
+
+// names are the valid candidates.
+type names struct {
+	project, local, global []string
+}
+
+func (r *resolver) candidates() names {
+	o := &r.chain.Options
+	r.markers = r.plain(o.Markers)
+	n := names{
+		project: r.plain(slices.Concat(o.Names, o.FallbackNames)),
+		local:   r.plain(o.LocalNames),
+		global:  r.plain(o.GlobalNames),
+	}
+	n.local = slices.DeleteFunc(n.local, func(name string) bool { return slices.Contains(n.project, name) })
+	for _, pattern := range o.Exclude {
+		if !IsGlob(pattern) {
+			r.report(diagnostic(CodeMarkerInvalid, pattern, "not a pattern of a path in the tree; it excludes nothing"))
+		}
+	}
+	return n
+}
+
+func (r *resolver) report(d Diagnostic) { r.chain.Diagnostics = append(r.chain.Diagnostics, d) }
+
+// plain keeps the names that are file names and reports the others.
+func (r *resolver) plain(names []string) (good []string) {
+	for _, name := range names {
+		switch {
+		case !IsFileName(name):
+			r.report(diagnostic(CodeMarkerInvalid, name, "not a plain file name; it is not looked for"))
+		case !slices.Contains(good, name):
+			good = append(good, name)
+		}
+	}
+	return good
+}
+
+func (r *resolver) visitPlace(path string, scope Scope, names []string) {
+	f := directory{path: filepath.Clean(path)}
+	if !filepath.IsAbs(f.path) {
+		r.report(diagnostic(CodeReadError, path, "the directory of the %s file: its path is not absolute", scope))
+		return
+	}
+	var err error
+	if f.real, err = r.view.RealPath(f.path); err == nil {
+		f.dir, err = r.view.OpenDir(f.real)
+	}
+	if err != nil {
+		if p := problemOf(err); !p.gone {
+			r.report(diagnostic(p.code, f.path, "the directory of the %s file: %s", scope, p.detail))
+		}
+		return
+	}
+	defer func() { _ = f.dir.Close() }()
+	r.visit(f, scope, names)
+}
+
+// visitTree takes the files from the root to the working directory. A directory's handle is closed when the directory
+// below is done; only the root's stays, for links that lead into it.
+func (r *resolver) visitTree(n names) {
+	for i := range r.tree {
+		f := &r.tree[i]
+		if f.dir == nil {
+			dir, err := f.open(r.view, r.tree[i-1].dir)
+			if err != nil {
+				r.reportDirectory(f.path, err)
+				return
+			}
+			f.dir = dir
+		}
+		if r.visit(*f, ScopeProject, n.project) {
+			r.visit(*f, ScopeLocal, n.local)
+		}
+		if i > 1 {
+			r.tree[i-1].close()
+		}
+	}
+}
+
+func (r *resolver) reportDirectory(path string, err error) {
+	p := problemOf(err)
+	if p.gone {
+		p = &problem{code: CodeReadError, detail: "no such directory"}
+	}
+	r.report(diagnostic(p.code, path, "the directory cannot be entered: %s", p.detail))
+}
+
+// display is the path of a file as a person in the tree would call it.
+func (r *resolver) display(path string, scope Scope) string {
+	switch scope { //nolint:exhaustive // the others lie in the tree
+	case ScopeGlobal:
+		return "~"
+	case ScopeManaged:
+		return filepath.ToSlash(path)
+	}
+	rest := strings.TrimPrefix(path, r.chain.Root)
+	return filepath.ToSlash(strings.TrimLeft(rest, string(filepath.Separator)))
+}
+
+// isTrusted judges the root. Unknown values trust nothing.
+func (r *resolver) isTrusted() bool {
+	switch r.chain.Options.Trust {
+	case TrustAll, "":
+		return true
+	case TrustListed:
+		return len(r.tree) > 0 && slices.ContainsFunc(r.allowedDirectories(), func(dir string) bool {
+			return Within(dir, r.tree[0].real)
+		})
+	default:
+		return false
+	}
+}
+
+// withhold keeps only the name of an untrusted source.
+func (r *resolver) withhold(src *Source) {
+	src.State, src.Reason = StateSkipped, string(CodeUntrustedRoot)
+	r.report(diagnostic(CodeUntrustedRoot, src.Path, "its root is not trusted, so only its name is given"))
+}
+
+// allowedDirectories are the real paths of the directories that the options allow, looked up on first use.
+func (r *resolver) allowedDirectories() []string {
+	if r.allowed != nil {
+		return *r.allowed
+	}
+	r.allowed = new([]string)
+	for _, path := range r.chain.Options.Allow {
+		if !filepath.IsAbs(path) {
+			continue
+		}
+		if real, err := r.view.RealPath(filepath.Clean(path)); err == nil {
+			*r.allowed = append(*r.allowed, real)
+		}
+	}
+	return *r.allowed
+}
+
+// markDuplicates keeps only the nearest of sources that are one file or have one text.
+func (r *resolver) markDuplicates() {
+	sources := r.chain.Sources
+	// A file is known by its number or, without one, by its real path.
+	type key struct {
+		id   fsview.FileID
+		path string
+		text textSum
+	}
+	seen := make(map[key]int, 2*len(sources))
+	for i := len(sources) - 1; i >= 0; i-- {
+		s := &sources[i]
+		if !s.usable() || s.origin.untrusted {
+			continue
+		}
+		file, text := key{id: s.origin.id}, key{text: s.origin.sum}
+		if s.origin.id == (fsview.FileID{}) {
+			file.path = s.RealPath
+		}
+		at, ok := seen[file]
+		if !ok {
+			at, ok = seen[text]
+		}
+		if !ok {
+			seen[file], seen[text] = i, i
+			continue
+		}
+		s.State, s.Reason, s.DuplicateOf = StateDuplicate, string(CodeDuplicate), sources[at].Path
+		s.Text, s.origin = "", origin{}
+	}
+	for _, s := range sources {
+		if s.State == StateDuplicate {
+			r.report(diagnostic(CodeDuplicate, s.Path, "stands nearer in the chain as well, as %s", prompttext.Name(s.DuplicateOf)))
+		}
+	}
+}
+
+// Excluded reports whether patterns, as in [Options].Exclude, exclude a file, or a directory that it is in. The file
+// is given by its path below the root, with slashes. Invalid patterns exclude nothing.
+func Excluded(patterns []string, display string) bool {
+	return slices.ContainsFunc(patterns, func(pattern string) bool {
+		if !IsGlob(pattern) {
+			return false
+		}
+		parts, elems := strings.Split(strings.Trim(pattern, "/"), "/"), strings.Split(display, "/")
+		if strings.Contains(strings.TrimRight(pattern, "/"), "/") {
+			return matchesBeginning(parts, elems)
+		}
+		return slices.ContainsFunc(elems, func(elem string) bool { return matchesElem(parts[0], elem) })
+	})
+}
+
+// matchesBeginning matches element by element; ** stands for any number.
+func matchesBeginning(parts, elems []string) bool {
+	for len(parts) > 0 {
+		if parts[0] == "**" {
+			if parts = parts[1:]; len(parts) > 0 && parts[0] == "**" {
+				continue // one says as much as two
+			}
+			for i := range len(elems) + 1 {
+				if matchesBeginning(parts, elems[i:]) {
+					return true
+				}
+			}
+			return false
+		}
+		if len(elems) == 0 || !matchesElem(parts[0], elems[0]) {
+			return false
+		}
+		parts, elems = parts[1:], elems[1:]
+	}
+	return true
+}
+
+func matchesElem(pattern, elem string) bool {
+	ok, err := path.Match(pattern, elem)
+	return err == nil && ok
+}

@@ -1,0 +1,111 @@
+package chain
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/grapnelhq/grapnel/internal/agentsdoc/fsview"
+)
+
+// files describes a tree: the text of each file by its slash-separated path. A
+// text that begins with "-> " makes a symbolic link, a path that ends in a slash
+// a directory.
+type files map[string]string
+
+// build makes the tree in a new directory and returns its real path.
+func build(t testing.TB, tree files) string {
+	t.Helper()
+	base, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range tree {
+		path := filepath.Join(base, filepath.FromSlash(name))
+		directory := filepath.Dir(path)
+		if strings.HasSuffix(name, "/") {
+			directory = path
+		}
+		if err := os.MkdirAll(directory, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		switch target, isLink := strings.CutPrefix(text, "-> "); {
+		case strings.HasSuffix(name, "/"):
+		case isLink:
+			err = os.Symlink(strings.ReplaceAll(target, "BASE", base), path)
+		default:
+			err = os.WriteFile(path, []byte(text), 0o644)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return base
+}
+
+// views are the implementations that keep the same promises.
+func views() map[string]FS { return map[string]FS{"os": OS{}, "portable": fsview.Portable{}} }
+
+// outline prints what a chain says, one line a row, with paths below base.
+func outline(c Chain, base string) string {
+	var out strings.Builder
+	short := func(path string) string {
+		return strings.TrimPrefix(filepath.ToSlash(strings.TrimPrefix(path, base)), "/")
+	}
+	if c.Root != "" {
+		fmt.Fprintf(&out, "root %q found=%t\n", short(c.Root), c.RootFound)
+	}
+	for _, s := range c.Sources {
+		fmt.Fprintf(&out, "%s %s %s", s.State, s.Scope, s.Display)
+		if s.Reason != "" {
+			fmt.Fprintf(&out, " (%s)", s.Reason)
+		}
+		if s.DuplicateOf != "" {
+			fmt.Fprintf(&out, " = %s", short(s.DuplicateOf))
+		}
+		if s.Text != "" {
+			fmt.Fprintf(&out, ": %s", s.Text)
+		}
+		out.WriteByte('\n')
+	}
+	for _, d := range c.Diagnostics {
+		fmt.Fprintf(&out, "! %s %s %s\n", d.Severity, d.Code, short(d.Path))
+	}
+	return out.String()
+}
+
+// lines joins lines as outline prints them.
+func lines(list ...string) string {
+	if len(list) == 0 {
+		return ""
+	}
+	return strings.Join(list, "\n") + "\n"
+}
+
+// normalText is the normal form of bytes.
+func normalText(raw string) string {
+	text, _ := form{normal: true}.text(raw)
+	return text
+}
+
+// addFile makes a file and its directories.
+func addFile(t testing.TB, path, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The documented limits of the presets.
+const (
+	defaultFileBytes  = 32 << 10
+	defaultTotalBytes = 32 << 10
+	defaultFiles      = 32
+	codexBytes        = 32 << 10
+	codeliaBytes      = 256 << 10
+)

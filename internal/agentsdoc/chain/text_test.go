@@ -1,0 +1,151 @@
+package chain
+
+import (
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestNormalise(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name, in, want string
+		replaced       int
+	}{
+		{"normal", "a\nb é\uFFFD", "a\nb é\uFFFD", 0},
+		{"mark", "\uFEFFa", "a", 0},
+		{"only one mark", "\uFEFF\uFEFFa", "\uFEFFa", 0},
+		{"mark later", "a\uFEFF", "a\uFEFF", 0},
+		{"newlines", "a\r\nb\rc\r\r\n\n", "a\nb\nc\n\n\n", 0},
+		{"NUL", "a\x00b", "a\uFFFDb", 1},
+		{"stray bytes", "a\xff\xfeb\x80", "a\uFFFD\uFFFDb\uFFFD", 3},
+		{"half a character is one piece", "\xf0\x9f\x91x\xe6\x97", "\uFFFDx\uFFFD", 2},
+		{"overlong", "\xc0\xaf\xe0\x80\x80", "\uFFFD\uFFFD\uFFFD\uFFFD\uFFFD", 5},
+		{"surrogate", "\xed\xa0\x80", "\uFFFD\uFFFD\uFFFD", 3},
+		{"beyond Unicode", "\xf4\x90\x80\x80", "\uFFFD\uFFFD\uFFFD\uFFFD", 4},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			got, replaced := form{normal: true}.text(tt.in)
+			if got != tt.want || replaced != tt.replaced {
+				t.Errorf("got %q (%d), want %q (%d)", got, replaced, tt.want, tt.replaced)
+			}
+		})
+	}
+}
+
+func TestOtherForms(t *testing.T) {
+	t.Parallel()
+	raw := "\uFEFFa\r\n\x00\xff\xe6\x97\u202eb\U000e0041\u200bc"
+	tests := []struct {
+		name     string
+		form     form
+		want     string
+		replaced int
+	}{
+		{"bytes only", form{}, "\uFEFFa\r\n\x00\uFFFD\uFFFD\u202eb\U000e0041\u200bc", 2},
+		{"stripped", form{strip: true}, "\uFEFFa\r\n\x00\uFFFD\uFFFDb\u200bc", 2},
+		{"both", form{normal: true, strip: true}, "a\n\uFFFD\uFFFD\uFFFDb\u200bc", 3},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			if got, n := tt.form.text(raw); got != tt.want || n != tt.replaced {
+				t.Errorf("got %q (%d), want %q (%d)", got, n, tt.want, tt.replaced)
+			}
+		})
+	}
+}
+
+func FuzzForm(f *testing.F) {
+	f.Add("a\r\nb\xf0\x9f\x91")
+	f.Add("\uFEFF\x00\r\u202e")
+	f.Fuzz(checkForms)
+}
+
+// checkForms asserts what must hold of any bytes in any form.
+func checkForms(t *testing.T, raw string) {
+	t.Helper()
+	for _, form := range []form{{}, {strip: true}, {normal: true}, {normal: true, strip: true}} {
+		checkForm(t, form, raw)
+	}
+}
+
+func checkForm(t *testing.T, form form, raw string) {
+	t.Helper()
+	text, _ := form.text(raw)
+	if !utf8.ValidString(text) || form.normal && strings.ContainsAny(text, "\r\x00") || form.strip && strings.ContainsAny(text, "\u202e\U000e0041") {
+		t.Fatalf("%+v: %q became %q", form, raw, text)
+	}
+	if again, replaced := form.text(text); replaced > 0 || again != text && again != strings.TrimPrefix(text, byteOrderMark) {
+		t.Fatalf("%+v: %q is not stable: %q", form, text, again)
+	}
+	// A beginning of the text comes from the beginning of the bytes that is
+	// counted for it.
+	for at := range text {
+		used := form.sourceBytes(raw, at)
+		if got, _ := form.text(raw[:used]); got != text[:at] && used > 0 {
+			t.Fatalf("%+v: %d bytes of %q give %q, want %q", form, used, raw, got, text[:at])
+		}
+	}
+	if used := form.sourceBytes(raw, len(text)); text != "" && used != len(raw) {
+		t.Fatalf("%+v: all of %q counts as %d bytes", form, raw, used)
+	}
+}
+
+func TestFormsRandom(t *testing.T) {
+	t.Parallel()
+	rng := rand.New(rand.NewPCG(9, 10))
+	pieces := []string{"\r", "\n", "a", "bc", "é", "日", "\uFEFF", "\x00", "\xff", "\xe6\x97", "\xf0\x9f\x91", "\x80", "\u202e", "\u2066", "\U000e0041"}
+	for range 3000 {
+		var raw strings.Builder
+		for range rng.IntN(12) {
+			raw.WriteString(pieces[rng.IntN(len(pieces))])
+		}
+		checkForms(t, raw.String())
+	}
+}
+
+func TestFindHidden(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name, text string
+		want       Hidden
+	}{
+		{"nothing", "plain é 日本 ⚠\ufe0f\ne\u0301", Hidden{}},
+		{"zero-width", "a\u200bb\u2060\ufeff", Hidden{3, []int{1}}},
+		{"bidirectional", "a\n\u202eb\u2069\n\n\u061c", Hidden{3, []int{2, 4}}},
+		{"tags", "\n\U000e0041\U000e007f", Hidden{2, []int{2}}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			if diff := cmp.Diff(FindHidden(tt.text), tt.want); diff != "" {
+				t.Errorf("(-got +want)\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestPrintPlainPath(t *testing.T) {
+	t.Parallel()
+	tests := []struct{ name, in, want string }{
+		{"as other tools print it", "/r/[a] \"b\"/\u200b\u202e/AGENTS.md", "/r/[a] \"b\"/\u200b\u202e/AGENTS.md"},
+		{"newlines and controls", "a\nb\x1b\u0085\u2028", `a\u{a}b\u{1b}\u{85}\u{2028}`},
+		{"tags", "a</agents_context>", `a\u{3c}/agents_context\u{3e}`},
+		{"no UTF-8", "a\xff\xfeb", "a\uFFFD\uFFFDb"},
+		{"one too long", strings.Repeat("a", 256) + strings.Repeat("b", 257), strings.Repeat("a", 255) + "…" + strings.Repeat("b", 255)},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			if got := PrintPlainPath(tt.in); got != tt.want {
+				t.Errorf("got  %q\nwant %q", got, tt.want)
+			}
+		})
+	}
+}

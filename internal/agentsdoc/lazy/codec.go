@@ -1,0 +1,163 @@
+package lazy
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/grapnelhq/grapnel/internal/jsonscan"
+)
+
+// MaxBytes bounds an encoded state. It leaves a quarter of the 64 KiB that a host keeps of a plugin for other data.
+const MaxBytes = 48 << 10
+
+// Encode returns the state as JSON of at most [MaxBytes]. If it is longer, the encoded copy drops entries: first
+// covered directories, then versions of files that are gone, older versions of others, the end of the queue, and
+// versions that were delivered first; then the versions of the files farthest from the working directory. A path that
+// is not valid UTF-8 is encoded as "base64:" and its bytes.
+func Encode(s State) ([]byte, error) {
+	s = s.Clone()
+	for _, path := range s.paths() {
+		*path = encodePath(*path)
+	}
+	data, err := json.Marshal(s)
+	for err == nil && len(data) > MaxBytes {
+		before := len(data)
+		s.shrink(before - MaxBytes)
+		if data, err = json.Marshal(s); len(data) == before {
+			return nil, fmt.Errorf("the state has %d bytes with nothing left to forget; at most %d are kept", before, MaxBytes)
+		}
+	}
+	return data, err
+}
+
+// Decode reads what [Encode] wrote. An unknown schema and malformed data are errors.
+func Decode(data []byte) (State, error) {
+	if len(data) > MaxBytes {
+		return State{}, fmt.Errorf("the state has %d bytes; at most %d are kept", len(data), MaxBytes)
+	}
+	var head struct {
+		Schema int `json:"schema"`
+	}
+	var s State
+	err := json.Unmarshal(data, &head)
+	if err == nil && head.Schema != Schema {
+		return State{}, fmt.Errorf("the state has schema %d, and %d is known here", head.Schema, Schema)
+	}
+	if err == nil {
+		s, err = decode(data)
+	}
+	if err != nil {
+		return State{}, fmt.Errorf("the state is damaged: %w", err)
+	}
+	return s, nil
+}
+
+func decode(data []byte) (State, error) {
+	var s State
+	if err := jsonscan.Decode(data, &s); err != nil {
+		return s, err
+	}
+	for _, path := range s.paths() {
+		var err error
+		if *path, err = decodePath(*path); err != nil {
+			return s, err
+		}
+	}
+	return s.Clone(), s.check()
+}
+
+func (s *State) check() error {
+	for _, path := range []string{s.Root, s.Dir} {
+		if path != "" && !filepath.IsAbs(path) || strings.Contains(path, "\x00") {
+			return errors.New("the root or the working directory is not an absolute path")
+		}
+	}
+	for i, v := range slices.Concat(s.Initial, s.Delivered) {
+		if v.Path == "" || len(v.SHA256) != 64 || strings.Trim(v.SHA256, "0123456789abcdef") != "" || v.Size < 0 {
+			return fmt.Errorf("entry %d is not a version of a file", i)
+		}
+	}
+	return nil
+}
+
+func (s *State) paths() []*string {
+	list := []*string{&s.Root, &s.Dir}
+	for i := range s.Covered {
+		list = append(list, &s.Covered[i])
+	}
+	for i := range s.Queue {
+		list = append(list, &s.Queue[i])
+	}
+	for _, versions := range [][]Version{s.Initial, s.Delivered} {
+		for i := range versions {
+			list = append(list, &versions[i].Path, &versions[i].RealPath)
+		}
+	}
+	return list
+}
+
+// pathPrefix marks a path that JSON cannot hold. No absolute path begins so.
+const pathPrefix = "base64:"
+
+func encodePath(path string) string {
+	if utf8.ValidString(path) && !strings.HasPrefix(path, pathPrefix) {
+		return path
+	}
+	return pathPrefix + base64.RawStdEncoding.EncodeToString([]byte(path))
+}
+
+func decodePath(form string) (string, error) {
+	text, ok := strings.CutPrefix(form, pathPrefix)
+	if !ok {
+		return form, nil
+	}
+	path, err := base64.RawStdEncoding.DecodeString(text)
+	return string(path), err
+}
+
+// shrink drops at least need bytes of JSON, if there are so many, in the order that [Encode] documents.
+func (s *State) shrink(need int) {
+	s.Covered = drop(s.Covered, &need, nil)
+	s.dropWorn(&need)
+	s.Queue = dropLast(s.Queue, &need)
+	s.Delivered = drop(s.Delivered, &need, nil)
+	s.Initial = drop(s.Initial, &need, nil)
+	s.Markers = dropLast(s.Markers, &need)
+}
+
+// dropWorn drops versions of files that are gone, and those with a later one.
+func (s *State) dropWorn(need *int) {
+	s.Delivered = drop(s.Delivered, need, func(_ int, v Version) bool { return v.Gone })
+	last := map[string]int{}
+	for i := range s.Delivered {
+		last[s.Delivered[i].real()] = i
+	}
+	s.Delivered = drop(s.Delivered, need, func(i int, v Version) bool { return last[v.real()] != i })
+}
+
+// drop drops the first entries that may be dropped, all if may is nil, until need bytes of JSON are gone.
+func drop[T any](list []T, need *int, may func(int, T) bool) []T {
+	i := -1
+	return slices.DeleteFunc(list, func(v T) bool {
+		i++
+		if *need <= 0 || may != nil && !may(i, v) {
+			return false
+		}
+		data, _ := json.Marshal(v) // strings and numbers always can
+		*need -= len(data) + len(",")
+		return true
+	})
+}
+
+func dropLast(list []string, need *int) []string {
+	slices.Reverse(list)
+	list = drop(list, need, nil)
+	slices.Reverse(list)
+	return list
+}

@@ -1,0 +1,105 @@
+package lazy
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/grapnelhq/grapnel/internal/agentsdoc/chain"
+)
+
+// files describes a tree: the text of each file by its slash-separated path. A
+// text that begins with "-> " makes a symbolic link, a path that ends in a slash
+// a directory.
+type files map[string]string
+
+// build makes the tree in a new directory and returns its real path.
+func build(tb testing.TB, tree files) string {
+	tb.Helper()
+	base, err := filepath.EvalSymlinks(tb.TempDir())
+	if err != nil {
+		tb.Fatal(err)
+	}
+	for name, text := range tree {
+		put(tb, base, name, text)
+	}
+	return base
+}
+
+// put makes one entry of a tree.
+func put(tb testing.TB, base, name, text string) {
+	tb.Helper()
+	path := filepath.Join(base, filepath.FromSlash(name))
+	directory := filepath.Dir(path)
+	if strings.HasSuffix(name, "/") {
+		directory = path
+	}
+	if err := os.MkdirAll(directory, 0o755); err != nil {
+		tb.Fatal(err)
+	}
+	var err error
+	switch target, isLink := strings.CutPrefix(text, "-> "); {
+	case strings.HasSuffix(name, "/"):
+	case isLink:
+		err = os.Symlink(strings.ReplaceAll(target, "BASE", base), path)
+	default:
+		err = os.WriteFile(path, []byte(text), 0o644)
+	}
+	if err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// remove removes what a tree has under a name.
+func remove(tb testing.TB, base, name string) {
+	tb.Helper()
+	if err := os.RemoveAll(filepath.Join(base, filepath.FromSlash(name))); err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// preset are the options of a preset for a user without directories.
+func preset(tb testing.TB, name chain.Preset) chain.Options {
+	tb.Helper()
+	o, err := chain.ForPreset(name, chain.Places{})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return o
+}
+
+// begin is a session whose working directory is the one below base.
+func begin(base, dir string, o chain.Options) State {
+	c := chain.Resolve(chain.OS{}, filepath.Join(base, filepath.FromSlash(dir)), o)
+	return Begin(0, c, chain.Render(c, chain.Budget{Bytes: 1 << 20, Chars: 1 << 20}))
+}
+
+// outline prints what an answer says, one line a row, with paths below base.
+func outline(got Touched, base string) string {
+	var out strings.Builder
+	for _, f := range got.Files {
+		fmt.Fprintf(&out, "%s %s %s\n", f.Reason, f.Delivery, f.Display)
+	}
+	if got.Pending > 0 {
+		fmt.Fprintf(&out, "pending %d\n", got.Pending)
+	}
+	for _, d := range got.Diagnostics {
+		fmt.Fprintf(&out, "! %s %s\n", d.Code, short(d.Path, base))
+	}
+	return out.String()
+}
+
+// short is a path below base.
+func short(path, base string) string {
+	return filepath.ToSlash(strings.TrimPrefix(path, base+separator))
+}
+
+// lines joins lines as outline prints them.
+func lines(list ...string) string {
+	if len(list) == 0 {
+		return ""
+	}
+	return strings.Join(list, "\n") + "\n"
+}

@@ -1,0 +1,247 @@
+package lint
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha1" //nolint:gosec // git's choice
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/grapnelhq/grapnel/internal/agentsdoc/chain"
+	"github.com/grapnelhq/grapnel/internal/agentsdoc/fsview"
+)
+
+// gitName is git's directory, or a file that names it.
+const gitName = ".git"
+
+const (
+	maxGitText  = 1 << 20
+	maxGitIndex = 512 << 20 // several million files
+	gitPatience = 20 * time.Second
+)
+
+// ownPatterns are the repository's own ignore patterns, if the root is a repository.
+func ownPatterns(view chain.FS, root string) string {
+	directory := gitDirectory(view, root)
+	if directory == "" {
+		return ""
+	}
+	if above := filepath.Dir(directory); filepath.Base(above) == "worktrees" {
+		directory = filepath.Dir(above) // a worktree shares the list
+	}
+	text, _ := readText(view, filepath.Join(directory, "info"), "exclude")
+	return text
+}
+
+// gitDirectory is the real path of the git directory of the repository at top, or "". The author of the tree may have
+// written its .git: a link is not followed, and a directory that a .git file names counts only if it lists the tree
+// as a worktree.
+func gitDirectory(view chain.FS, top string) string {
+	top, err := view.RealPath(top)
+	if err != nil {
+		return ""
+	}
+	dir, err := view.OpenDir(top)
+	if err != nil {
+		return ""
+	}
+	defer func() { _ = dir.Close() }()
+	info, err := dir.Lstat(gitName)
+	own := filepath.Join(top, gitName)
+	switch {
+	case err != nil:
+		return ""
+	case info.Mode.IsDir():
+		return own
+	case !info.Mode.IsRegular():
+		return ""
+	}
+	text, err := readText(view, top, gitName)
+	target, ok := strings.CutPrefix(strings.TrimSpace(text), "gitdir:")
+	if err != nil || !ok {
+		return ""
+	}
+	var back, real string
+	directory, err := view.RealPath(resolvePath(top, target))
+	if err == nil {
+		back, err = readText(view, directory, "gitdir")
+	}
+	if err == nil {
+		real, err = view.RealPath(resolvePath(directory, back))
+	}
+	if err != nil || real != own {
+		return ""
+	}
+	return directory
+}
+
+func resolvePath(from, text string) string {
+	path := filepath.FromSlash(strings.TrimSpace(text))
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(from, path)
+	}
+	return filepath.Clean(path)
+}
+
+// openRegular opens a file without ever blocking. No element of the directory's real path may have become a link.
+func openRegular(view chain.FS, directory, name string) (fsview.File, error) {
+	dir, err := chain.OpenRoot(view, directory, &chain.Options{Boundary: directory})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = dir.Close() }()
+	return fsview.Open(dir, name)
+}
+
+func readText(view chain.FS, directory, name string) (string, error) {
+	dir, err := chain.OpenRoot(view, directory, &chain.Options{Boundary: directory})
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = dir.Close() }()
+	return fsview.ReadText(dir, name, maxGitText)
+}
+
+const codeTrackedLocal chain.Code = "tracked_local"
+
+// reportTracked reports personal files that git tracks. The index is read only if there are personal files.
+func (w *walker) reportTracked() {
+	if len(w.locals) == 0 {
+		return
+	}
+	top, directory := w.repository()
+	if directory == "" {
+		return
+	}
+	names := make([]string, len(w.locals))
+	for i, path := range w.locals {
+		names[i] = display(top, path)
+	}
+	tracked, err := trackedFiles(w.ctx, w.memory.FS, directory, names)
+	if err != nil {
+		w.findings.add(chain.CodeReadError, filepath.Join(directory, "index"), "git's index cannot be read, so tracked personal files may be missed: "+chain.Cause(err))
+		return
+	}
+	for i, path := range w.locals {
+		if slices.Contains(tracked, names[i]) {
+			w.findings.add(codeTrackedLocal, path, "a personal file that git tracks, so that everyone gets it; git rm --cached takes it out")
+		}
+	}
+}
+
+// repository is the top of the repository around the root and its git directory; empty if there is none.
+func (w *walker) repository() (top, directory string) {
+	for path := w.root; ; path = filepath.Dir(path) {
+		if directory := gitDirectory(w.memory.FS, path); directory != "" {
+			return path, directory
+		}
+		if filepath.Dir(path) == path {
+			return "", ""
+		}
+	}
+}
+
+// trackedFiles returns which of the names are in the index of a git directory. Git reads a copy of the index in an
+// empty repository of ours, so that no configuration, hook or object of the tree's repository takes part.
+func trackedFiles(ctx context.Context, view chain.FS, directory string, names []string) ([]string, error) {
+	index, err := openRegular(view, directory, "index")
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = index.Close() }()
+	if info, err := index.Info(); err != nil || info.Size > maxGitIndex {
+		return nil, fmt.Errorf("the file is larger than %d bytes", maxGitIndex)
+	}
+	temp, err := os.MkdirTemp("", "grapnel-lint-")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = os.RemoveAll(temp) }()
+	format, err := copyIndex(filepath.Join(temp, "index"), index)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range []string{"objects", "refs"} {
+		if err := os.Mkdir(filepath.Join(temp, name), 0o700); err != nil {
+			return nil, err
+		}
+	}
+	for name, text := range map[string]string{
+		"HEAD":   "ref: refs/heads/main\n",
+		"config": "[core]\nrepositoryformatversion = 1\n[extensions]\nobjectformat = " + format + "\n",
+	} {
+		if err := os.WriteFile(filepath.Join(temp, name), []byte(text), 0o600); err != nil {
+			return nil, err
+		}
+	}
+	return listIndex(ctx, temp, names)
+}
+
+// copyIndex copies an index and returns the name of its trailing hash, which git does not check: it takes a truncated
+// index for one with empty entries. A hash of zeros means that it was not written.
+func copyIndex(path string, index io.Reader) (format string, err error) {
+	out, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = out.Close() }()
+	size, err := io.Copy(out, io.LimitReader(index, maxGitIndex+1))
+	switch {
+	case err != nil:
+		return "", err
+	case size > maxGitIndex:
+		return "", fmt.Errorf("the file is larger than %d bytes", maxGitIndex)
+	}
+	for _, hash := range []struct {
+		name string
+		hash.Hash
+	}{{"sha256", sha256.New()}, {"sha1", sha1.New()}} { //nolint:gosec // git's choice
+		body := size - int64(hash.Size())
+		if body < 0 {
+			continue
+		}
+		tail := make([]byte, hash.Size())
+		if _, err := out.ReadAt(tail, body); err != nil {
+			return "", err
+		}
+		if _, err := io.Copy(hash, io.NewSectionReader(out, 0, body)); err != nil {
+			return "", err
+		}
+		if bytes.Equal(tail, hash.Sum(nil)) || bytes.Equal(tail, make([]byte, len(tail))) {
+			return hash.name, nil
+		}
+	}
+	return "", errors.New("the file is damaged")
+}
+
+func listIndex(ctx context.Context, repository string, names []string) ([]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, gitPatience)
+	defer cancel()
+	args := []string{"--git-dir=" + repository, "--work-tree=" + repository, "--literal-pathspecs", "ls-files", "-z", "--cached", "--"}
+	git := exec.CommandContext(ctx, "git", append(args, names...)...) //nolint:gosec // the names are behind --
+	git.Dir = repository
+	git.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + repository, "GIT_CONFIG_NOSYSTEM=1", "GIT_NO_LAZY_FETCH=1", "GIT_ALLOW_PROTOCOL=none", "LC_ALL=C"}
+	var complaint bytes.Buffer
+	git.Stderr = &complaint
+	out, err := git.Output()
+	if err != nil {
+		if text, _, _ := strings.Cut(strings.TrimSpace(complaint.String()), "\n"); text != "" {
+			err = fmt.Errorf("git says: %s", text)
+		}
+		return nil, err
+	}
+	return strings.Split(string(out), "\x00"), nil
+}

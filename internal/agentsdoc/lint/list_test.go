@@ -1,0 +1,126 @@
+package lint
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/grapnelhq/grapnel/internal/agentsdoc/agentsdoctest"
+	"github.com/grapnelhq/grapnel/internal/agentsdoc/chain"
+)
+
+// TestList compares a listing with the standard library's, for directories of one
+// entry and of more than fit into one answer of the system.
+func TestList(t *testing.T) {
+	t.Parallel()
+
+	for _, n := range []int{0, 1, 3000} {
+		base := build(t, files{"AGENTS.md": "x", "file": "x", "link": "-> directory", "directory/": "", "AGENTS.override.md/": ""})
+		want := []string{"AGENTS.override.md", "directory"}
+		for i := range n {
+			name := fmt.Sprintf("directory-%05d-%s", i, "with a long name, so that many do not fit")
+			if err := os.Mkdir(filepath.Join(base, name), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			want = append(want, name)
+		}
+		slices.Sort(want)
+		f, err := openTop(base)
+		if err != nil {
+			t.Fatal(err)
+		}
+		notable := newNotable(chain.Default())
+		got, err := f.list(&notable)
+		f.close()
+		slices.Sort(got.notable)
+		if diff := cmp.Diff(got, listing{want, []string{"AGENTS.md", "AGENTS.override.md"}}, cmp.AllowUnexported(listing{})); diff != "" || err != nil {
+			t.Errorf("%d directories: %v (-got +want):\n%s", n, err, diff)
+		}
+	}
+}
+
+// TestChild: only a directory is entered, whatever it was when it was listed.
+func TestChild(t *testing.T) {
+	t.Parallel()
+
+	base := build(t, files{"file": "x", "link": "-> directory", "directory/": ""})
+	f, err := openTop(base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.close()
+	for name, want := range map[string]error{"file": errReplaced, "link": errReplaced, "nowhere": fs.ErrNotExist, "directory": nil} {
+		child, err := f.child(name)
+		if !errors.Is(err, want) {
+			t.Errorf("%s: error %v, want %v", name, err, want)
+		}
+		if err == nil {
+			child.close()
+		}
+	}
+}
+
+// TestReportDirectory: a directory that cannot be listed is a row, by its cause.
+func TestReportDirectory(t *testing.T) {
+	t.Parallel()
+
+	for _, tt := range []struct {
+		err  error
+		code chain.Code
+	}{
+		{syscall.EACCES, chain.CodePermission},
+		{&fs.PathError{Op: "open", Path: "/x", Err: fs.ErrPermission}, chain.CodePermission},
+		{syscall.EMFILE, chain.CodeReadError},
+		{syscall.ENAMETOOLONG, chain.CodePathTooLong},
+	} {
+		w := newWalker(t.Context(), chain.OS{}, t.TempDir(), &Options{})
+		w.reportDirectory("/x", tt.err)
+		r := w.findings.report(Report{})
+		w.memory.close()
+		if len(r.Problems) != 1 || r.Problems[0].Code != tt.code || r.Problems[0].Path != "/x" {
+			t.Errorf("%v: %v, want %s", tt.err, r.Problems, tt.code)
+		}
+	}
+}
+
+// TestUnreadable: directories and files that may not be read are errors, and the rest
+// is looked at.
+func TestUnreadable(t *testing.T) {
+	t.Parallel()
+
+	if runtime.GOOS == "windows" {
+		t.Skip("this system has no such permissions")
+	}
+	base := build(t, files{".git/": "", "AGENTS.md": "R\n", "a/AGENTS.md": "A\n", "b/AGENTS.md": "B\n"})
+	open(t, base)
+	for _, path := range []string{filepath.Join(base, "a"), filepath.Join(base, "b", "AGENTS.md")} {
+		if err := os.Chmod(path, 0); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = os.Chmod(path, 0o700) }) // so that it can be removed
+	}
+	var r Report
+	agentsdoctest.AsOrdinary(t, base, func() { r = mustRun(t, base, noGlobals(nil)) })
+	if diff := cmp.Diff(outline(&r, base), []string{"2 files, 2 directories, 0 over", "error permission a", "error permission b/AGENTS.md"}); diff != "" {
+		t.Errorf("report (-got +want):\n%s", diff)
+	}
+}
+
+// open lets everybody look at a tree.
+func open(t *testing.T, base string) {
+	t.Helper()
+	err := filepath.WalkDir(base, func(path string, _ fs.DirEntry, err error) error {
+		return errors.Join(err, os.Chmod(path, 0o755))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,189 @@
+package lint
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/grapnelhq/grapnel/internal/agentsdoc/chain"
+	"github.com/grapnelhq/grapnel/internal/agentsdoc/ignore"
+)
+
+const (
+	maxPath  = 4096 // bytes, as of the path of a working directory
+	maxDepth = 80   // each directory has a chain of all above it
+)
+
+var errTooDeep = errors.New("it is nested more than 80 directories deep")
+
+type walker struct {
+	ctx      context.Context //nolint:containedctx // of one call, which does not outlive it
+	options  *Options
+	root     string
+	memory   *memory
+	notable  notable
+	ignored  ignore.Way
+	findings findings
+	report   Report
+
+	locals []string // the personal files of the tree
+}
+
+func newWalker(ctx context.Context, view chain.FS, root string, o *Options) *walker {
+	n := newNotable(o.Chain.Filled())
+	return &walker{
+		ctx: ctx, options: o, root: root, report: Report{Root: root}, notable: n, memory: newMemory(view, root, n.all),
+		findings: findings{root: root, at: map[findingKey]int{}},
+	}
+}
+
+// walkTree visits the root and everything below. A root that cannot be listed still has a chain.
+func (w *walker) walkTree() {
+	w.ignored.Add(ownPatterns(w.memory.FS, w.root))
+	top, err := openTop(w.root)
+	if err != nil {
+		w.reportDirectory(w.root, err)
+		w.report.Directories++
+		w.memory.enter(w.root, nil, false)
+		w.judge(w.root, listing{})
+		return
+	}
+	defer top.close()
+	w.visit(top, w.root)
+}
+
+func (w *walker) visit(f directory, path string) {
+	list, err := f.list(&w.notable)
+	if err != nil {
+		w.reportDirectory(path, err)
+	}
+	if path != w.root && w.notable.isTree(list.notable) {
+		w.report.Nested++
+		return
+	}
+	w.report.Directories++
+	if w.options.Seen != nil {
+		w.options.Seen()
+	}
+	w.memory.enter(path, list.notable, err == nil)
+	defer w.memory.leave()
+	if slices.Contains(list.notable, ignore.File) {
+		w.ignored.Add(w.memory.readBeside(ignore.File, ignore.MaxBytes))
+	}
+	w.judge(path, list)
+	for _, name := range list.directories {
+		if w.ctx.Err() != nil {
+			return
+		}
+		w.descend(f, path, name)
+	}
+}
+
+// descend visits a directory in another one unless it is skipped.
+func (w *walker) descend(parent directory, parentPath, name string) {
+	switch {
+	case ignore.IsMetadata(name):
+		return
+	case ignore.IsForeign(name):
+		w.report.Foreign++
+		return
+	}
+	w.ignored.Enter(name)
+	defer w.ignored.Leave()
+	if w.ignored.Ignored() {
+		w.report.Ignored++
+		return
+	}
+	path := chain.Below(parentPath, name)
+	switch {
+	case len(path) > maxPath:
+		w.reportDirectory(path, syscall.ENAMETOOLONG)
+		return
+	case strings.Count(path[len(w.root):], string(filepath.Separator)) > maxDepth:
+		w.reportDirectory(path, errTooDeep)
+		return
+	}
+	f, err := parent.child(name)
+	if err != nil {
+		// It was a directory a moment ago: that it is gone is not a problem.
+		if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, errReplaced) {
+			w.reportDirectory(path, err)
+		}
+		return
+	}
+	defer f.close()
+	w.visit(f, path)
+}
+
+func (w *walker) reportDirectory(path string, err error) {
+	code := chain.CodeReadError
+	switch {
+	case errors.Is(err, fs.ErrPermission):
+		code = chain.CodePermission
+	case errors.Is(err, syscall.ENAMETOOLONG), errors.Is(err, errTooDeep):
+		code = chain.CodePathTooLong
+	}
+	w.findings.add(code, path, "the directory cannot be listed, so nothing below it is looked at: "+chain.Cause(err))
+}
+
+type listing struct {
+	directories []string // sorted
+	notable     []string
+}
+
+// notable are the names that lint looks for.
+type notable struct {
+	all        map[string]bool
+	candidates map[string]bool // candidates make a chain worth looking at
+	markers    map[string]bool // markers make a directory a nested tree
+}
+
+// suggested is the name that people most often have in a tree without AGENTS.md.
+const suggested = "CLAUDE.md"
+
+func newNotable(o chain.Options) notable {
+	n := notable{all: map[string]bool{ignore.File: true}, candidates: map[string]bool{}, markers: map[string]bool{}}
+	for _, name := range slices.Concat([]string{suggested}, o.Names, o.FallbackNames, o.LocalNames) {
+		n.candidates[name], n.all[name] = true, true
+	}
+	for _, name := range append([]string{gitName}, o.Markers...) {
+		n.markers[name], n.all[name] = true, true
+	}
+	return n
+}
+
+// isMiss reports whether a name could be taken for an instruction file's; package chain decides.
+func isMiss(name string) bool {
+	return strings.EqualFold(name, "AGENT.md") || strings.EqualFold(name, "AGENTS.md")
+}
+
+func (n *notable) isTree(names []string) bool {
+	return slices.ContainsFunc(names, func(name string) bool { return n.markers[name] })
+}
+
+func (n *notable) judged(names []string) bool {
+	return slices.ContainsFunc(names, func(name string) bool { return n.candidates[name] || isMiss(name) })
+}
+
+// errReplaced is for a directory that became something else after its parent was listed.
+var errReplaced = errors.New("is not a directory any more")
+
+// list returns what is of interest in a directory; with an error, what was seen before it.
+func (d directory) list(n *notable) (listing, error) {
+	var list listing
+	entries, err := d.read()
+	for _, e := range entries {
+		if e.IsDir() {
+			list.directories = append(list.directories, e.Name())
+		}
+		if n.all[e.Name()] || isMiss(e.Name()) {
+			list.notable = append(list.notable, e.Name())
+		}
+	}
+	slices.Sort(list.directories)
+	return list, err
+}

@@ -1,0 +1,6 @@
+//go:build !linux
+
+package watch
+
+// remote is known on Linux only.
+func remote(string) bool { return false }

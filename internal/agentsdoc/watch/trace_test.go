@@ -1,0 +1,164 @@
+package watch
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/grapnelhq/grapnel/internal/agentsdoc/chain"
+	"github.com/grapnelhq/grapnel/internal/agentsdoc/fsview"
+)
+
+// traced resolves the chain of a directory and returns what was looked at for it.
+func traced(tb testing.TB, dir string) Seen {
+	tb.Helper()
+	trace := NewTrace(fsview.OS{})
+	found := chain.Resolve(trace, dir, chain.Options{})
+	if !found.RootFound {
+		return trace.Seen()
+	}
+	return trace.Seen().Below(found.Root, found.Options.Markers)
+}
+
+// changes are edits of a tree that the chain of its directory r/a/b may be another
+// after, and some that it cannot.
+var changes = []struct {
+	name  string
+	do    func(tb testing.TB, base string)
+	quiet bool
+}{
+	{name: "edit", do: func(tb testing.TB, base string) { write(tb, base+"/r/AGENTS.md", "another text") }},
+	{name: "new file", do: func(tb testing.TB, base string) { write(tb, base+"/r/a/b/AGENTS.md", "new") }},
+	{name: "new override", do: func(tb testing.TB, base string) { write(tb, base+"/r/AGENTS.override.md", "new") }},
+	{name: "new local file", do: func(tb testing.TB, base string) { write(tb, base+"/r/a/AGENTS.local.md", "new") }},
+	{name: "near miss", do: func(tb testing.TB, base string) { write(tb, base+"/r/a/agents.md", "new") }},
+	{name: "removed file", do: func(tb testing.TB, base string) { must(tb, os.Remove(base+"/r/AGENTS.md")) }},
+	{name: "renamed file", do: func(tb testing.TB, base string) { must(tb, os.Rename(base+"/r/AGENTS.md", base+"/r/old.md")) }},
+	{name: "replaced by another", do: func(tb testing.TB, base string) {
+		write(tb, base+"/r/tmp", "be brief")
+		must(tb, os.Rename(base+"/r/tmp", base+"/r/AGENTS.md"))
+	}},
+	{name: "touched", do: func(tb testing.TB, base string) {
+		must(tb, os.Chtimes(base+"/r/AGENTS.md", time.Time{}, time.Unix(1_000_000_000, 0)))
+	}},
+	{name: "new marker", do: func(tb testing.TB, base string) { must(tb, os.Mkdir(base+"/r/a/.git", 0o755)) }},
+	{name: "removed marker", do: func(tb testing.TB, base string) { must(tb, os.RemoveAll(base+"/r/.git")) }},
+	{name: "target of a link", do: func(tb testing.TB, base string) { write(tb, base+"/r/docs/RULES.md", "another text") }},
+	{name: "link to another file", do: func(tb testing.TB, base string) {
+		must(tb, os.Remove(base+"/r/a/AGENTS.md"))
+		must(tb, os.Symlink("../AGENTS.md", base+"/r/a/AGENTS.md"))
+	}},
+	{name: "link in between", do: func(tb testing.TB, base string) {
+		must(tb, os.Remove(base+"/r/way"))
+		must(tb, os.Symlink("other", base+"/r/way"))
+	}},
+	{name: "end of a link that led nowhere", do: func(tb testing.TB, base string) { write(tb, base+"/r/later/RULES.md", "now") }},
+	{name: "directory swapped for a link", do: func(tb testing.TB, base string) {
+		must(tb, os.Rename(base+"/r/a", base+"/elsewhere"))
+		must(tb, os.Symlink(base+"/elsewhere", base+"/r/a"))
+	}},
+	{name: "directory of the way removed", do: func(tb testing.TB, base string) { must(tb, os.RemoveAll(base+"/r/a")) }},
+	{name: "another file", do: func(tb testing.TB, base string) { write(tb, base+"/r/README.md", "new") }, quiet: true},
+	{name: "another directory", do: func(tb testing.TB, base string) { write(tb, base+"/r/c/AGENTS.md", "new") }, quiet: true},
+	{name: "inside of the marker", do: func(tb testing.TB, base string) { write(tb, base+"/r/.git/index", "new") }, quiet: true},
+	{name: "above the root", do: func(tb testing.TB, base string) { write(tb, base+"/AGENTS.md", "new") }, quiet: true},
+}
+
+func must(tb testing.TB, err error) {
+	tb.Helper()
+	if err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// tree is the tree that changes are made to.
+func tree(tb testing.TB) (base, dir string) {
+	tb.Helper()
+	base = build(tb, map[string]string{"r/.git/HEAD": "", "r/AGENTS.md": "be brief", "r/docs/RULES.md": "linked", "r/a/b/x.go": ""})
+	must(tb, os.Symlink("../docs/RULES.md", base+"/r/a/AGENTS.md"))
+	must(tb, os.Symlink("../../way/RULES.md", base+"/r/a/b/AGENTS.local.md"))
+	must(tb, os.Symlink("docs", base+"/r/way"))
+	must(tb, os.Symlink("../../later/RULES.md", base+"/r/a/b/AGENTS.override.md"))
+	return base, filepath.Join(base, "r/a/b")
+}
+
+func TestChanged(t *testing.T) {
+	t.Parallel()
+	for _, tt := range changes {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			base, dir := tree(t)
+			seen := traced(t, dir)
+			if seen.Changed(fsview.OS{}) {
+				t.Fatal("something has changed before anything was done")
+			}
+			tt.do(t, base)
+			if got := seen.Changed(fsview.OS{}); got == tt.quiet {
+				t.Errorf("changed is %t", got)
+			}
+		})
+	}
+}
+
+func TestSeenWithoutRoot(t *testing.T) {
+	t.Parallel()
+	base := build(t, map[string]string{"a/b/AGENTS.md": "x"})
+	seen := traced(t, base+"/a/b")
+	write(t, base+"/.git/HEAD", "")
+	if !seen.Changed(fsview.OS{}) {
+		t.Error("a marker above a directory without a root is not seen")
+	}
+}
+
+func TestSeenOfWhatIsNotThere(t *testing.T) {
+	t.Parallel()
+	base := build(t, map[string]string{"r/.git/HEAD": ""})
+	trace := NewTrace(fsview.OS{})
+	chain.Resolve(trace, base+"/r", chain.Options{GlobalDir: base + "/person/.config/grapnel", GlobalNames: []string{"AGENTS.md"}})
+	seen := trace.Seen()
+	if _, ok := seen[base]["person"]; !ok {
+		t.Errorf("the nearest directory that is there is not among %q", seen.Directories())
+	}
+	write(t, base+"/person/x", "")
+	if !seen.Changed(fsview.OS{}) {
+		t.Error("the new directory is not seen")
+	}
+}
+
+func TestBelow(t *testing.T) {
+	t.Parallel()
+	seen := Seen{
+		"/":       {"w": {}, ".git": {absent: true}},
+		"/w":      {"r": {}, ".git": {absent: true}, "AGENTS.md": {}},
+		"/w/r":    {".git": {}, "a": {}},
+		"/w/rest": {"x": {}},
+		"/w/r/a":  {".git": {absent: true}},
+	}
+	got := seen.Below("/w/r", []string{".git"})
+	want := Seen{"/w": {"AGENTS.md": {}}, "/w/r": seen["/w/r"], "/w/r/a": seen["/w/r/a"], "/w/rest": seen["/w/rest"]}
+	if diff := cmp.Diff(got, want, cmp.AllowUnexported(stamp{})); diff != "" {
+		t.Errorf("(-got +want)\n%s", diff)
+	}
+	got.Add(Seen{"/w": {"AGENTS.md": {absent: true}, "new": {}}})
+	if diff := cmp.Diff(got["/w"], map[string]stamp{"AGENTS.md": {}, "new": {}}, cmp.AllowUnexported(stamp{})); diff != "" {
+		t.Errorf("what was seen first does not stay (-got +want)\n%s", diff)
+	}
+}
+
+func TestTraceChangesNothing(t *testing.T) {
+	t.Parallel()
+	_, dir := tree(t)
+	report := func(view fsview.FS) string {
+		found := chain.Resolve(view, dir, chain.Options{})
+		data, err := json.Marshal(chain.NewReport(found, chain.Render(found, chain.Budget{Bytes: 1000, Chars: 1000})))
+		must(t, err)
+		return string(data)
+	}
+	if diff := cmp.Diff(report(NewTrace(fsview.OS{})), report(fsview.OS{})); diff != "" {
+		t.Errorf("(-traced +bare)\n%s", diff)
+	}
+}

@@ -1,0 +1,217 @@
+package watch
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/grapnelhq/grapnel/internal/agentsdoc/fsview"
+)
+
+func TestWatch(t *testing.T) {
+	t.Parallel()
+	for _, tt := range changes {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			base, dir := tree(t)
+			w, calls := listening(t, Options{})
+			must(t, w.Watch("s", traced(t, dir)))
+			tt.do(t, base)
+			if tt.quiet {
+				// What is told next must be of the file that is touched last.
+				must(t, w.Watch("s", traced(t, dir)))
+				write(t, base+"/r/AGENTS.md", "now")
+			}
+			if diff := cmp.Diff(heard(t, calls), []string{"s"}); diff != "" {
+				t.Errorf("(-got +want)\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestQuiet counts the calls of changes that nobody wants to know of.
+func TestQuiet(t *testing.T) {
+	t.Parallel()
+	base, dir := tree(t)
+	w, calls := listening(t, Options{})
+	must(t, w.Watch("s", traced(t, dir)))
+	for _, tt := range changes {
+		if tt.quiet {
+			tt.do(t, base)
+		}
+	}
+	must(t, w.Watch("last", Seen{base: {"last": {absent: true}}}))
+	write(t, base+"/last", "")
+	if diff := cmp.Diff(heard(t, calls), []string{"last"}); diff != "" {
+		t.Errorf("(-got +want)\n%s", diff)
+	}
+}
+
+func TestWhoIsConcerned(t *testing.T) {
+	t.Parallel()
+	base := build(t, map[string]string{"x/a": "", "x/b": "", "y/a": ""})
+	w, calls := listening(t, Options{})
+	must(t, w.Watch("one", Seen{base + "/x": {"a": {}}}))
+	must(t, w.Watch("two", Seen{base + "/x": {"a": {}, "b": {}}}))
+	must(t, w.Watch("three", Seen{base + "/y": {"a": {}}}))
+	write(t, base+"/x/a", "1")
+	if diff := cmp.Diff(heard(t, calls), []string{"one", "two"}); diff != "" {
+		t.Errorf("(-got +want)\n%s", diff)
+	}
+	must(t, w.Watch("one", Seen{base + "/y": {"a": {}}})) // in the place of what it was
+	w.Forget("two")
+	write(t, base+"/x/a", "2")
+	write(t, base+"/y/a", "2")
+	if diff := cmp.Diff(heard(t, calls), []string{"one", "three"}); diff != "" {
+		t.Errorf("(-got +want)\n%s", diff)
+	}
+	w.Forget("nobody")
+}
+
+func TestDirectoryMadeAnew(t *testing.T) {
+	t.Parallel()
+	base := build(t, map[string]string{"r/a/AGENTS.md": "1", "r/.git/HEAD": ""})
+	w, calls := listening(t, Options{})
+	must(t, w.Watch("s", traced(t, base+"/r/a")))
+	for i := range 3 {
+		must(t, os.RemoveAll(base+"/r/a"))
+		heard(t, calls)
+		write(t, base+"/r/a/AGENTS.md", fmt.Sprint("again ", i))
+		must(t, w.Watch("s", traced(t, base+"/r/a")))
+		drain(calls)
+		write(t, base+"/r/a/AGENTS.md", fmt.Sprint("edited ", i))
+		heard(t, calls)
+	}
+}
+
+// drain forgets what was told so far.
+func drain(calls <-chan []string) {
+	for {
+		select {
+		case <-calls:
+		default:
+			return
+		}
+	}
+}
+
+func TestDirectoryThatIsNotThere(t *testing.T) {
+	t.Parallel()
+	base := build(t, nil)
+	w, calls := listening(t, Options{})
+	seen := Seen{}
+	seen.look(fsview.OS{}, base+"/a/b/c")
+	must(t, w.Watch("s", seen))
+	write(t, base+"/a/b/c", "")
+	heard(t, calls)
+	if err := w.Watch("t", Seen{base + "/gone": {"x": {absent: true}}}); !errors.Is(err, ErrDegraded) {
+		t.Errorf("a directory that nobody would tell of: error %v", err)
+	}
+}
+
+func TestDegraded(t *testing.T) {
+	t.Parallel()
+	base := build(t, map[string]string{"x/a": "", "y/a": ""})
+	tests := []struct {
+		name string
+		o    Options
+		want string
+	}{
+		{"too many directories", Options{directories: 1}, "more than 1 directories"},
+		{"another machine's", Options{Remote: func(directory string) bool { return filepath.Base(directory) == "y" }}, "another machine"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			w, calls := listening(t, tt.o)
+			err := w.Watch("s", Seen{base + "/x": {"a": {}}, base + "/y": {"a": {}}})
+			if !errors.Is(err, ErrDegraded) || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("error is %v", err)
+			}
+			if w.events != nil || len(w.ids) != 0 || len(w.directories) != 0 {
+				t.Errorf("something is watched: %d directories", len(w.directories))
+			}
+			must(t, w.Watch("t", Seen{base + "/x": {"a": {}}}))
+			write(t, base+"/x/a", "1")
+			if diff := cmp.Diff(heard(t, calls), []string{"t"}); diff != "" {
+				t.Errorf("(-got +want)\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestClose(t *testing.T) {
+	t.Parallel()
+	base := build(t, map[string]string{"a": ""})
+	w, _ := listening(t, Options{})
+	must(t, w.Watch("s", Seen{base: {"a": {}}}))
+	w.Close()
+	w.Close()
+	if err := w.Watch("s", Seen{base: {"a": {}}}); !errors.Is(err, ErrDegraded) {
+		t.Errorf("error is %v", err)
+	}
+	New(Options{}).Close()
+}
+
+// TestManyAtOnce has sessions that come and go while files change.
+func TestManyAtOnce(t *testing.T) {
+	t.Parallel()
+	base := build(t, map[string]string{"a": ""})
+	w := New(Options{Changed: func([]string) {}})
+	t.Cleanup(w.Close)
+	var all sync.WaitGroup
+	for i := range 8 {
+		all.Go(func() {
+			id := strconv.Itoa(i)
+			for n := range 50 {
+				if err := w.Watch(id, Seen{base: {"a": {}, id: {}}}); err != nil {
+					t.Error(err)
+				}
+				write(t, filepath.Join(base, id), strconv.Itoa(n))
+				w.Forget(id)
+			}
+		})
+	}
+	all.Wait()
+}
+
+func BenchmarkWatch(b *testing.B) {
+	_, dir := tree(b)
+	seen := traced(b, dir)
+	w := New(Options{Changed: func([]string) {}})
+	defer w.Close()
+	for b.Loop() {
+		if err := w.Watch("s", seen); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkChanged(b *testing.B) {
+	_, dir := tree(b)
+	seen := traced(b, dir)
+	for b.Loop() {
+		if seen.Changed(fsview.OS{}) {
+			b.Fatal("changed")
+		}
+	}
+}
+
+// BenchmarkTold is the time from an edit to the call.
+func BenchmarkTold(b *testing.B) {
+	base := build(b, map[string]string{"a": ""})
+	w, calls := listening(b, Options{})
+	must(b, w.Watch("s", Seen{base: {"a": {}}}))
+	for b.Loop() {
+		write(b, base+"/a", "x")
+		heard(b, calls)
+		drain(calls)
+	}
+}

@@ -1,0 +1,129 @@
+// Package api has the types that users of both the command line and the gateway see, so
+// that they do not differ: [TurnInput] of a turn that is compiled, [ManifestList] and
+// [Find] of kept manifests, and [Schemas], which describe the JSON of Go types.
+//
+// Stability: internal.
+package api
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	goruntime "runtime"
+	"strings"
+	"time"
+
+	"github.com/grapnelhq/grapnel/compiler"
+	"github.com/grapnelhq/grapnel/manifest"
+	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/runtime"
+	"github.com/grapnelhq/grapnel/store"
+)
+
+// TurnInput is the JSON of the file of compile's --input, and of the input of the
+// gateway's turn/compile. All fields may be absent.
+type TurnInput struct {
+	UserText      string          `json:"user_text,omitempty"      jsonschema:"the user's message; --message goes before it"`
+	Model         string          `json:"model,omitempty"`
+	Provider      string          `json:"provider,omitempty"`
+	ToolCalling   bool            `json:"tool_calling,omitempty"   jsonschema:"whether the provider can call tools"`
+	ExistingTools []string        `json:"existing_tools,omitempty" jsonschema:"names of the host's own tools"`
+	RecallPlan    json.RawMessage `json:"recall_plan,omitempty"    jsonschema:"what the host's planner wants recalled; without it that phase is not run"`
+	Texts         HostTexts       `json:"texts,omitzero"           jsonschema:"texts for the compiler's own sections"`
+}
+
+// HostTexts is compiler.HostTexts with JSON names.
+type HostTexts struct {
+	Identity             string `json:"identity,omitempty"`
+	Safety               string `json:"safety,omitempty"`
+	SoulCore             string `json:"soul_core,omitempty"`
+	IdentityCore         string `json:"identity_core,omitempty"`
+	UserPersona          string `json:"user_persona,omitempty"`
+	ToolRecovery         bool   `json:"tool_recovery,omitempty"`
+	ToolRecoveryPolicy   string `json:"tool_recovery_policy,omitempty"`
+	TaskTools            bool   `json:"task_tools,omitempty"`
+	TaskOrchestration    string `json:"task_orchestration,omitempty"`
+	RecoveryContinuation string `json:"recovery_continuation,omitempty"`
+	RetryInstruction     string `json:"retry_instruction,omitempty"`
+	DynamicContext       string `json:"dynamic_context,omitempty"`
+}
+
+// CompileInput returns the engine's input, without Facts.
+func (in *TurnInput) CompileInput() runtime.CompileInput {
+	return runtime.CompileInput{
+		UserText: in.UserText, Model: in.Model, Provider: in.Provider, ToolCalling: in.ToolCalling,
+		ExistingTools: in.ExistingTools, RecallPlan: in.RecallPlan,
+		Host: compiler.HostTexts(in.Texts),
+	}
+}
+
+// Complete fills in defaults: mode agent, profile full, actor user. It refuses an unknown
+// profile.
+func Complete(c phases.Context) (phases.Context, error) {
+	c.Mode = cmp.Or(c.Mode, phases.ModeAgent)
+	c.Profile = cmp.Or(c.Profile, phases.ProfileFull)
+	c.Actor.Kind = cmp.Or(c.Actor.Kind, "user")
+	switch c.Profile {
+	case phases.ProfileFull, phases.ProfileMinimal, phases.ProfileNone:
+		return c, nil
+	default:
+		return c, fmt.Errorf("the profile %q is not full, minimal or none", c.Profile)
+	}
+}
+
+// HostFacts returns this machine's facts. The zone is that of the turn's clock, so that a
+// pinned clock gives the same prompt anywhere.
+func HostFacts(at time.Time) compiler.Facts {
+	return compiler.Facts{TimeZone: ZoneName(at), OS: goruntime.GOOS}
+}
+
+// ZoneName names the zone of a time by its distance from UTC, because names of zones
+// depend on the machine.
+func ZoneName(at time.Time) string {
+	if _, offset := at.Zone(); offset != 0 {
+		return at.Format("UTC-07:00")
+	}
+	return "UTC"
+}
+
+// ManifestList is the JSON of a list of kept manifests.
+type ManifestList struct {
+	Manifests []manifest.Index `json:"manifests" jsonschema:"the newest manifests, newest last"`
+}
+
+// ListLimit is how many manifests are listed unless more are asked for.
+const ListLimit = 50
+
+// Latest is the word for the newest manifest.
+const Latest = "latest"
+
+// IsManifestID reports whether a word is "latest" or the beginning of an id.
+func IsManifestID(word string) bool {
+	const alphabet = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+	return word == Latest || word != "" && len(word) <= WholeID && strings.Trim(strings.ToUpper(word), alphabet) == ""
+}
+
+// WholeID is the length of a manifest's id.
+const WholeID = 26
+
+// Finder finds kept manifests; a *store.Store is one.
+type Finder interface {
+	Get(ctx context.Context, id string) (*manifest.Manifest, error)
+	Latest(ctx context.Context, f store.Filter) (*manifest.Manifest, error)
+}
+
+// Find returns a manifest by its id, the beginning of one, or "latest": the newest that
+// the filter accepts.
+func Find(ctx context.Context, in Finder, id string, f store.Filter) (*manifest.Manifest, error) {
+	if id == Latest {
+		return in.Latest(ctx, f)
+	}
+	return in.Get(ctx, id)
+}
+
+var headPattern = regexp.MustCompile(`^(sha256|hmac-sha256):[0-9a-f]{64}$`)
+
+// IsHead reports whether a text is the whole hash of a manifest.
+func IsHead(hash string) bool { return headPattern.MatchString(hash) }

@@ -1,0 +1,129 @@
+package api_test
+
+import (
+	"encoding/json"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/grapnelhq/grapnel/compiler"
+	"github.com/grapnelhq/grapnel/internal/api"
+	"github.com/grapnelhq/grapnel/manifest"
+	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/runtime"
+	"github.com/grapnelhq/grapnel/store"
+)
+
+var _ api.Finder = (*store.Store)(nil)
+
+// TestCompileInput checks that no field of the JSON is lost on its way to the
+// engine: a new one that is forgotten leaves a zero behind.
+func TestCompileInput(t *testing.T) {
+	t.Parallel()
+
+	const full = `{"user_text": "u", "model": "m", "provider": "p", "tool_calling": true, "existing_tools": ["e"], "recall_plan": {"r": 1},
+		"texts": {"identity": "a", "safety": "b", "soul_core": "c", "identity_core": "d", "user_persona": "e", "tool_recovery": true,
+		"tool_recovery_policy": "f", "task_tools": true, "task_orchestration": "g", "recovery_continuation": "h", "retry_instruction": "i", "dynamic_context": "j"}}`
+	var in api.TurnInput
+	if err := json.Unmarshal([]byte(full), &in); err != nil {
+		t.Fatal(err)
+	}
+	for name, v := range map[string]reflect.Value{"input": reflect.ValueOf(in), "texts": reflect.ValueOf(in.Texts)} {
+		for i := range v.NumField() {
+			if v.Field(i).IsZero() {
+				t.Errorf("%s: the test has no %s", name, v.Type().Field(i).Name)
+			}
+		}
+	}
+	want := runtime.CompileInput{
+		UserText: "u", Model: "m", Provider: "p", ToolCalling: true, ExistingTools: []string{"e"}, RecallPlan: json.RawMessage(`{"r": 1}`),
+		Host: compiler.HostTexts{
+			Identity: "a", Safety: "b", SoulCore: "c", IdentityCore: "d", UserPersona: "e", ToolRecovery: true, ToolRecoveryPolicy: "f",
+			TaskTools: true, TaskOrchestration: "g", RecoveryContinuation: "h", RetryInstruction: "i", DynamicContext: "j",
+		},
+	}
+	got := in.CompileInput()
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v\nwant %+v", got, want)
+	}
+}
+
+// TestHostFacts checks that the zone is the clock's and not this machine's.
+func TestHostFacts(t *testing.T) {
+	t.Parallel()
+
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for offset, want := range map[int]string{0: "UTC", 2 * 3600: "UTC+02:00", -9*3600 - 1800: "UTC-09:30"} {
+		got := api.HostFacts(at.In(time.FixedZone("", offset)))
+		if diff := cmp.Diff(got, compiler.Facts{TimeZone: want, OS: got.OS}); diff != "" || got.OS == "" {
+			t.Errorf("facts (-got +want):\n%s", diff)
+		}
+	}
+}
+
+func TestIsHead(t *testing.T) {
+	t.Parallel()
+
+	const digits = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+	for hash, want := range map[string]bool{
+		"sha256:" + digits: true, "hmac-sha256:" + digits: true,
+		"": false, digits: false, "sha256:" + digits[1:]: false, "md5:" + digits: false, "sha256:" + digits + "\n": false,
+	} {
+		if got := api.IsHead(hash); got != want {
+			t.Errorf("IsHead(%q) = %v, want %v", hash, got, want)
+		}
+	}
+}
+
+// word is a vocabulary of this test's own.
+type word string
+
+// TestSchemas checks that what reflection does not see is in the schemas, whether
+// it is ours or the caller's.
+func TestSchemas(t *testing.T) {
+	t.Parallel()
+
+	own := api.Schemas{}
+	api.AddWords(own, word("yes"), word("no"))
+	m, err := api.NewSchemas(own)
+	if err != nil {
+		t.Fatal(err)
+	}
+	type sample struct {
+		Word     word              `json:"word"`
+		At       time.Time         `json:"at"`
+		List     []string          `json:"list"`
+		Outcome  *phases.Outcome   `json:"outcome"`
+		Compiled *runtime.Compiled `json:"compiled"`
+		Manifest manifest.Manifest `json:"manifest,omitzero"`
+	}
+	s, err := m.Of(reflect.TypeFor[sample]())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := s.Properties["word"].Enum; !reflect.DeepEqual(got, []any{"yes", "no"}) {
+		t.Errorf("words: %v", got)
+	}
+	if got := s.Properties["list"]; got.Type != "array" || got.Types != nil {
+		t.Errorf("a list may be %q %v, want an array only", got.Type, got.Types)
+	}
+	resolved, err := s.Resolve(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for value, valid := range map[string]bool{
+		`{"word": "yes", "at": "2026-01-02T03:04:05Z", "list": [], "outcome": null, "compiled": null}`:   true,
+		`{"word": "maybe", "at": "2026-01-02T03:04:05Z", "list": [], "outcome": null, "compiled": null}`: false,
+		`{"word": "yes", "at": "2026-01-02T03:04:05Z", "list": null, "outcome": null, "compiled": null}`: false,
+	} {
+		var v any
+		if err := json.Unmarshal([]byte(value), &v); err != nil {
+			t.Fatal(err)
+		}
+		if err := resolved.Validate(v); (err == nil) != valid {
+			t.Errorf("%s: %v, want valid: %v", value, err, valid)
+		}
+	}
+}

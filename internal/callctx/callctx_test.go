@@ -1,0 +1,75 @@
+package callctx
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestDeadlinesShareATimer(t *testing.T) {
+	t.Parallel()
+
+	synctest.Test(t, func(t *testing.T) {
+		var g Group[string]
+		defer g.Stop()
+		begin := time.Now()
+		late := g.New(t.Context(), "late", begin.Add(3*time.Second))
+		early := g.New(t.Context(), "early", begin.Add(time.Second))
+		ended := g.New(t.Context(), "ended", begin.Add(2*time.Second))
+		ended.Cancel()
+		if err := ended.Err(); !errors.Is(err, context.Canceled) {
+			t.Errorf("after Cancel: %v", err)
+		}
+		for i, c := range []*Context[string]{early, late} {
+			<-c.Done()
+			if took, want := time.Since(begin), time.Duration(2*i+1)*time.Second; took != want || !errors.Is(c.Err(), context.DeadlineExceeded) {
+				t.Errorf("%s ended after %s with %v", c.Site, took, c.Err())
+			}
+			c.Cancel()
+			if !errors.Is(c.Err(), context.DeadlineExceeded) {
+				t.Errorf("%s: Cancel changed the error to %v", c.Site, c.Err())
+			}
+		}
+	})
+}
+
+func TestCallerEndsTheCall(t *testing.T) {
+	t.Parallel()
+
+	var g Group[string]
+	defer g.Stop()
+	ctx, cancel := context.WithCancel(t.Context())
+	c := g.New(ctx, "", time.Now().Add(time.Hour))
+	defer c.Cancel()
+	cancel()
+	<-c.Done()
+	if !errors.Is(c.Err(), context.Canceled) {
+		t.Errorf("Err = %v", c.Err())
+	}
+	if again := g.New(ctx, "", time.Now().Add(time.Hour)); again.Err() == nil {
+		t.Error("a call of an ended caller has not ended")
+	}
+}
+
+func TestChain(t *testing.T) {
+	t.Parallel()
+
+	if Of[string](t.Context()) != nil {
+		t.Error("there is a call outside of any")
+	}
+	var g Group[string]
+	defer g.Stop()
+	outer := g.New(t.Context(), "outer", time.Now().Add(time.Hour))
+	defer outer.Cancel()
+	inner := g.New(context.WithoutCancel(outer), "inner", time.Now().Add(time.Hour))
+	defer inner.Cancel()
+	l := Of[string](inner)
+	if l == nil || l.Site != "inner" || l.Depth != 1 || l.Parent == nil || l.Parent.Site != "outer" || l.Parent.Parent != nil {
+		t.Errorf("the chain is %+v", l)
+	}
+	if Of[int](inner) != nil {
+		t.Error("calls of another kind are mixed in")
+	}
+}

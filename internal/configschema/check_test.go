@@ -1,0 +1,50 @@
+package configschema
+
+import (
+	"encoding/json"
+	"errors"
+	"testing"
+
+	"github.com/grapnelhq/grapnel/phases"
+)
+
+// TestCheckPlace pins the place that a schema error is about.
+func TestCheckPlace(t *testing.T) {
+	t.Parallel()
+	schema := json.RawMessage(`{
+		"type": "object", "additionalProperties": false,
+		"properties": {"hooks": {"type": "array", "items": {"$ref": "#/$defs/hook"}}, "n": {"type": "integer"}},
+		"$defs": {"hook": {"type": "object", "required": ["id"], "additionalProperties": false, "properties": {
+			"id": {"type": "string"}, "role": {"enum": ["a", "b"]},
+			"tags": {"type": "array", "items": {"type": "string"}}
+		}}}
+	}`)
+	tests := []struct{ name, config, pointer string }{
+		{"unknown key at the top", `{"x": 1}`, "/x"},
+		{"wrong type", `{"n": "s"}`, "/n"},
+		{"unknown key in an item", `{"hooks": [{"id": "a"}, {"id": "b", "typo": 1}]}`, "/hooks/1/typo"},
+		{"word that is not in the list", `{"hooks": [{"id": "a"}, {"id": "b", "role": "z"}]}`, "/hooks/1/role"},
+		{"missing member", `{"hooks": [{"id": "a"}, {}]}`, "/hooks/1"},
+		{"item in an item", `{"hooks": [{"id": "a"}, {"id": "b", "tags": ["x", 2]}]}`, "/hooks/1/tags/1"},
+		{"two failing items: the first", `{"hooks": [{}, {"id": 1}]}`, "/hooks/0"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			err := Check(schema, json.RawMessage(tt.config))
+			rejected, ok := errors.AsType[*phases.ConfigError](err)
+			if !ok {
+				t.Fatalf("got %v, want a *phases.ConfigError", err)
+			}
+			if rejected.Pointer != tt.pointer {
+				t.Errorf("pointer %q (%s), want %q", rejected.Pointer, rejected.Message, tt.pointer)
+			}
+		})
+	}
+	if err := Check(schema, json.RawMessage(`{"hooks": [{"id": "a"}], "n": 1}`)); err != nil {
+		t.Errorf("a fitting configuration: %v", err)
+	}
+	if err := Check(nil, json.RawMessage(`{"a": 1}`)); err == nil {
+		t.Error("a configuration for a plugin without a schema was accepted")
+	}
+}

@@ -1,0 +1,238 @@
+package main
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/grapnelhq/grapnel/gateway"
+	"github.com/grapnelhq/grapnel/phases"
+)
+
+func phaseTable(string) (string, error) {
+	var rows [][]string
+	for _, row := range phases.Standard().Rows() {
+		kinds := make([]string, len(row.Kinds))
+		for i, k := range row.Kinds {
+			kinds[i] = string(k)
+		}
+		time := "background"
+		if !row.Queue {
+			time = row.Budget.String()
+		}
+		field := strings.TrimSuffix(reflect.TypeOf(row.NewInput()).Elem().Name(), "Input")
+		rows = append(rows, []string{code(string(row.Phase)), code(field), row.When, codes(kinds), time})
+	}
+	return grid([]string{"phase", "handler field", "when", "may contribute", "time"}, rows), nil
+}
+
+func prefixed(prefix string) func(name string) bool {
+	return func(name string) bool {
+		rest, ok := strings.CutPrefix(strings.ToUpper(name[:1])+name[1:], prefix)
+		return ok && rest != ""
+	}
+}
+
+func kindTable(root string) (string, error) {
+	kinds, err := constants(root, "phases", prefixed("Kind"))
+	var rows [][]string
+	for _, k := range kinds {
+		rows = append(rows, []string{code(k.value), code("phases." + strings.TrimPrefix(k.name, "Kind")), k.doc})
+	}
+	return grid([]string{"kind", "type", "what it does"}, rows), err
+}
+
+func causeTable(root string) (string, error) {
+	causes, err := constants(root, "phases", prefixed("Cause"))
+	var rows [][]string
+	for _, c := range causes {
+		if phases.Cause(c.value).Failure() {
+			rows = append(rows, []string{code(c.value), c.doc})
+		}
+	}
+	return grid([]string{"cause", "what happened"}, rows), err
+}
+
+// codeTable lists the codes of diagnostics, runs and events that the engine's packages
+// declare and that are not causes, by name.
+func codeTable(root string) (string, error) {
+	return engineWords(root, "code", func(dir, name string) bool {
+		return prefixed("Code")(name) || dir == offReasons && prefixed("Reason")(name)
+	})
+}
+
+func reasonTable(root string) (string, error) {
+	return engineWords(root, "reason", func(dir, name string) bool { return dir != offReasons && prefixed("Reason")(name) })
+}
+
+const offReasons = "internal/plan" // the package whose reasons are those of hooks that are off: codes of runs
+
+// engineWords lists constants of the engine's packages. Of two with the same value the
+// first one, by the package's name, is shown.
+func engineWords(root, what string, match func(dir, name string) bool) (string, error) {
+	dirs, err := engine(root)
+	if err != nil {
+		return "", err
+	}
+	words := map[string]constant{}
+	for _, dir := range dirs {
+		found, err := constants(root, dir, func(name string) bool { return match(dir, name) })
+		if err != nil {
+			return "", err
+		}
+		for _, c := range found {
+			if words[c.value].value == "" && !phases.Cause(c.value).Failure() {
+				words[c.value] = c
+			}
+			if c.doc == "" {
+				return "", fmt.Errorf("%s: %s has no doc comment", dir, c.name)
+			}
+		}
+	}
+	var rows [][]string
+	for _, value := range slices.Sorted(maps.Keys(words)) {
+		rows = append(rows, []string{code(value), words[value].doc})
+	}
+	return grid([]string{what, "meaning"}, rows), nil
+}
+
+func frameTable(root string) (string, error) {
+	data, err := os.ReadFile(filepath.Join(root, "proto", "grapnel", "plugin", "v1", "plugin.proto"))
+	if err != nil {
+		return "", err
+	}
+	docs := map[string]string{}
+	for _, m := range regexp.MustCompile(`(?m)((?:^//.*\n)+)message (\w+) \{`).FindAllStringSubmatch(string(data), -1) {
+		docs[m[2]] = cell(m[2], strings.ReplaceAll(m[1], "//", ""))
+	}
+	var rows [][]string
+	for _, side := range []struct{ frame, from string }{{"HostFrame", "host"}, {"PluginFrame", "plugin"}} {
+		_, body, _ := strings.Cut(string(data), "\nmessage "+side.frame+" {")
+		_, body, _ = strings.Cut(body, "oneof body {")
+		body, _, _ = strings.Cut(body, "}")
+		for _, m := range regexp.MustCompile(`(\w+) (\w+) = \d+;`).FindAllStringSubmatch(body, -1) {
+			rows = append(rows, []string{side.from, code(m[2]), docs[m[1]]})
+		}
+	}
+	return grid([]string{"from", "body", "meaning"}, rows), nil
+}
+
+func featureTable(string) (string, error) { return codes(phases.Features()) + "\n", nil }
+
+type rpcSchema struct {
+	Methods map[string]struct {
+		Description string     `json:"description"`
+		Right       string     `json:"right"`
+		Params      rpcMembers `json:"params"`
+		Result      rpcMembers `json:"result"`
+	} `json:"methods"`
+	Notifications map[string]struct {
+		Description string     `json:"description"`
+		Params      rpcMembers `json:"params"`
+	} `json:"notifications"`
+	Errors []struct {
+		Number      int    `json:"number"`
+		Code        string `json:"code"`
+		Description string `json:"description"`
+	} `json:"errors"`
+}
+
+func readRPC() (*rpcSchema, error) {
+	data, err := gateway.Schema()
+	if err != nil {
+		return nil, err
+	}
+	s := &rpcSchema{}
+	return s, json.Unmarshal(data, s)
+}
+
+type rpcMembers struct {
+	Properties map[string]json.RawMessage `json:"properties"`
+	Required   []string                   `json:"required"`
+}
+
+// params lists an object's members, required ones first. The actor, which every method
+// takes, is left to the text.
+func (m rpcMembers) params() string {
+	names := slices.SortedFunc(maps.Keys(m.Properties), func(a, b string) int {
+		if x, y := slices.Contains(m.Required, a), slices.Contains(m.Required, b); x != y {
+			return map[bool]int{true: -1, false: 1}[x]
+		}
+		return cmp.Compare(a, b)
+	})
+	names = slices.DeleteFunc(names, func(name string) bool { return name == "actor" })
+	for i, name := range names {
+		if !slices.Contains(m.Required, name) {
+			names[i] += "?"
+		}
+	}
+	return cmp.Or(strings.Join(names, ", "), "–")
+}
+
+// commandResults are the methods that answer with the result of a command, by the name
+// of its schema.
+func commandResults() map[string]string {
+	return map[string]string{
+		"turn/compile": "compile", "phase/dispatch": "dispatch", "turn/dispatch": "dispatch", "turn/end": "dispatch",
+		"session/start": "dispatch", "session/resume": "dispatch", "session/end": "dispatch", "manifest/list": "manifest-list",
+		"manifest/get": "manifest", "manifest/diff": "manifest-diff", "manifest/verify": "manifest-verify",
+	}
+}
+
+func methodTable(string) (string, error) {
+	s, err := readRPC()
+	if err != nil {
+		return "", err
+	}
+	var rows [][]string
+	for _, name := range slices.Sorted(maps.Keys(s.Methods)) {
+		m := s.Methods[name]
+		result := strings.Join(slices.Sorted(maps.Keys(m.Result.Properties)), ", ")
+		if schema := commandResults()[name]; schema != "" {
+			result = "as " + code("grapnel schema "+schema)
+		}
+		rows = append(rows, []string{code(name), m.Right, m.Params.params(), result, m.Description})
+	}
+	return grid([]string{"method", "right", "params", "result", "meaning"}, rows), nil
+}
+
+func notificationTable(string) (string, error) {
+	s, err := readRPC()
+	if err != nil {
+		return "", err
+	}
+	var rows [][]string
+	for _, name := range slices.Sorted(maps.Keys(s.Notifications)) {
+		n := s.Notifications[name]
+		rows = append(rows, []string{code(name), n.Params.params(), n.Description})
+	}
+	return grid([]string{"notification", "params", "meaning"}, rows), nil
+}
+
+func errorTable(string) (string, error) {
+	s, err := readRPC()
+	if err != nil {
+		return "", err
+	}
+	var rows [][]string
+	for _, e := range s.Errors {
+		rows = append(rows, []string{strconv.Itoa(e.Number), code(e.Code), e.Description})
+	}
+	return grid([]string{"number", "code", "meaning"}, rows), nil
+}
+
+func metricTable(string) (string, error) {
+	var rows [][]string
+	for _, m := range gateway.Metrics() {
+		rows = append(rows, []string{code(m.Name), m.Type, codes(m.Labels), cell("", m.Help)})
+	}
+	return grid([]string{"metric", "type", "labels", "meaning"}, rows), nil
+}

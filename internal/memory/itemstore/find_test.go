@@ -1,0 +1,204 @@
+package itemstore_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/grapnelhq/grapnel/internal/memory/itemstore"
+	"github.com/grapnelhq/grapnel/internal/memory/recall"
+	"github.com/grapnelhq/grapnel/internal/memory/turnpolicy"
+	"github.com/grapnelhq/grapnel/internal/storetest"
+)
+
+// sentence is a text of common and rare words, in several scripts.
+func sentence(r *rand.Rand) string {
+	common := strings.Fields("the user build deploy server please database tests Große Maßnahme naïve café パスワード設定 東京都 база данных order_id getUserName C++ don't")
+	words := make([]string, 3+r.IntN(12))
+	for n := range words {
+		if words[n] = common[r.IntN(len(common))]; r.IntN(3) == 0 {
+			words[n] = fmt.Sprint("word", r.IntN(400))
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// randomNew is an item in one of a few scopes.
+func randomNew(r *rand.Rand) itemstore.New {
+	n := fact(sentence(r))
+	n.Category = turnpolicy.Categories()[r.IntN(6)]
+	if n.Category == turnpolicy.Instruction && r.IntN(4) > 0 {
+		n.Category = turnpolicy.Task
+	}
+	if r.IntN(2) == 0 {
+		n.Scope = []itemstore.Scope{itemstore.ScopeThread, itemstore.ScopeAgent, itemstore.ScopeUser}[r.IntN(3)]
+		n.ScopeID = []string{"a", "b"}[r.IntN(2)]
+	}
+	if r.IntN(5) == 0 {
+		n.Slot = fmt.Sprint("slot ", r.IntN(8))
+	}
+	return n
+}
+
+// TestOneOrder does the same on both databases. All answers are the same, to the byte.
+func TestOneOrder(t *testing.T) {
+	storetest.SkipShort(t)
+	t.Parallel()
+
+	var answers [2][]string
+	for n, dsn := range []string{storetest.SQLite(t), shared.NewDSN(t)} {
+		c := newClock()
+		s := open(t, dsn, fixed(c))
+		r := rand.New(rand.NewPCG(3, 5))
+		say := func(v any, err error) {
+			t.Helper()
+			data, jsonErr := json.Marshal(v)
+			if err != nil || jsonErr != nil {
+				t.Fatal(err, jsonErr)
+			}
+			answers[n] = append(answers[n], string(data))
+		}
+		for range rounds(10, 40) {
+			b := itemstore.Batch{WorkspaceID: []string{"w", "w", "v"}[r.IntN(3)]}
+			for range 1 + r.IntN(40) {
+				b.Items = append(b.Items, randomNew(r))
+			}
+			c.move(time.Duration(r.IntN(90)) * time.Hour)
+			outcomes, err := s.Remember(t.Context(), b)
+			say(outcomes, err)
+			view := itemstore.View{WorkspaceID: "w", ThreadID: "a", AgentID: "b", UserID: "a", UserEverywhere: r.IntN(2) == 0}
+			view.AllScopes = !view.UserEverywhere && r.IntN(2) == 0
+			found, err := s.Recall(t.Context(), view, recall.Read(sentence(r)+" buidl servre"), c.Now())
+			say(found, err)
+			hits, err := search(t.Context(), s, view, sentence(r), 20)
+			say(hits, err)
+			var used []string
+			for _, h := range found.Ranked[:min(5, len(found.Ranked))] {
+				used = append(used, h.ID)
+			}
+			say(nil, s.Used(t.Context(), view, used, c.Now()))
+			if len(used) > 0 && r.IntN(4) == 0 {
+				removed, err := s.Forget(t.Context(), view, used[:1])
+				slices.Sort(removed.IDs)
+				say(removed, err)
+			}
+		}
+		items, next, err := s.List(t.Context(), everything("w"), itemstore.Filter{History: true}, itemstore.Page{Limit: itemstore.MaxPage})
+		say(items, err)
+		say(next, nil)
+		stats, err := s.Stats(t.Context(), everything("w"))
+		stats.Bytes = 0
+		say(stats, err)
+		checkIndex(t, dsn)
+	}
+	if diff := cmp.Diff(answers[0], answers[1]); diff != "" {
+		t.Errorf("(-sqlite +postgres):\n%.4000s", diff)
+	}
+}
+
+// TestCandidates: a recall ranks at most 200 items, those of rare terms first, of a
+// common one the newest; pinned ones come besides.
+func TestCandidates(t *testing.T) {
+	t.Parallel()
+
+	storetest.Both(t, shared.NewDSN, func(t *testing.T, dsn string) {
+		s := open(t, dsn, itemstore.Options{})
+		var rare, newest []string
+		for n := range 5 {
+			var items []itemstore.New
+			for m := range 60 {
+				text := fmt.Sprintf("common item%d", n*60+m)
+				if m == 7 {
+					text += " rarity"
+					rare = append(rare, text)
+				} else {
+					newest = append(newest, text)
+				}
+				items = append(items, fact(text))
+			}
+			rule := fact(fmt.Sprint("rule", n))
+			rule.Category = turnpolicy.Instruction
+			remember(t, s, append(items, rule)...)
+		}
+		again := newest[3]
+		remember(t, s, fact(again)) // said again, it is the newest
+		found, err := s.Recall(t.Context(), itemstore.View{WorkspaceID: "w"}, recall.Read("common rarity"), time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var pinned int
+		got := map[string]bool{}
+		for _, r := range found.Ranked {
+			if got[r.Text] = true; r.Pinned {
+				pinned++
+			}
+		}
+		want := map[string]bool{again: true}
+		for _, text := range slices.Concat(rare, newest[len(newest)-194:], []string{"rule0", "rule1", "rule2", "rule3", "rule4"}) {
+			want[text] = true
+		}
+		if diff := cmp.Diff(want, got); diff != "" || pinned != 5 || found.Candidates != 205 {
+			t.Errorf("%d pinned, %d candidates (-want +got):\n%s", pinned, found.Candidates, diff)
+		}
+		if found.Terms[0].Text != "rariti" || !strings.Contains(found.Ranked[5].Text, "rarity") {
+			t.Errorf("terms %v, the best %q", found.Terms, found.Ranked[5].Text)
+		}
+	})
+}
+
+// TestPinned: of too many pinned items the newest come, and none in a search.
+func TestPinned(t *testing.T) {
+	t.Parallel()
+
+	storetest.Both(t, shared.NewDSN, func(t *testing.T, dsn string) {
+		s := open(t, dsn, itemstore.Options{})
+		for n := range 60 {
+			rule := fact(fmt.Sprint("rule", n))
+			rule.Category = turnpolicy.Instruction
+			remember(t, s, rule)
+		}
+		found, err := s.Recall(t.Context(), itemstore.View{WorkspaceID: "w"}, recall.Read(""), time.Now())
+		got := map[string]bool{}
+		for _, r := range found.Ranked {
+			got[r.Text] = true
+		}
+		if err != nil || len(got) != 50 || got["rule9"] || !got["rule10"] {
+			t.Errorf("%d pinned items: %v, %v", len(got), got, err)
+		}
+		if hits, err := search(t.Context(), s, everything("w"), "rule7", 3); err != nil || len(hits) != 3 || hits[0].Text != "rule7" {
+			t.Errorf("search: %+v, %v", hits, err)
+		}
+		if hits, err := search(t.Context(), s, everything("w"), "law", 0); err != nil || len(hits) != 0 {
+			t.Errorf("search for what is not there: %+v, %v", hits, err)
+		}
+	})
+}
+
+// TestSyntax: nothing that is searched for is taken for a query's syntax.
+func TestSyntax(t *testing.T) {
+	t.Parallel()
+
+	storetest.Both(t, shared.NewDSN, func(t *testing.T, dsn string) {
+		s := open(t, dsn, itemstore.Options{})
+		remember(t, s, fact("alpha beta"), fact("NEAR the OR gate"), fact("100% of 'users'; DROP TABLE"))
+		for text, want := range map[string]int{
+			`"alpha`: 1, `alpha*`: 1, `alph*`: 0, `NOT alpha`: 1, `alpha AND gamma`: 1, `tokens:alpha`: 1, `NEAR(alpha beta)`: 2, `^alpha`: 1,
+			`1xalpha`: 0, `" OR "1x`: 1, `(((`: 0, `'; --`: 0, `{tokens}: x`: 0, "\x00alpha\xff": 1, `drop table memory_items`: 1, "": 0,
+		} {
+			hits, err := search(t.Context(), s, everything("w"), text, 0)
+			if err != nil || len(hits) != want {
+				t.Errorf("%q: %d hits, %v, want %d", text, len(hits), err, want)
+			}
+		}
+		long := strings.Repeat("alpha betta gama ", 70_000) // 1 MB
+		if hits, err := search(t.Context(), s, everything("w"), long, 0); err != nil || len(hits) != 1 {
+			t.Errorf("1 MB: %d hits, %v", len(hits), err)
+		}
+	})
+}

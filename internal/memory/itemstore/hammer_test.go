@@ -1,0 +1,163 @@
+package itemstore_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/grapnelhq/grapnel/internal/memory/itemstore"
+	"github.com/grapnelhq/grapnel/internal/memory/recall"
+	"github.com/grapnelhq/grapnel/internal/memory/turnpolicy"
+	"github.com/grapnelhq/grapnel/internal/storetest"
+)
+
+// TestHammer has many at once write, read, use and forget the same few items, by two
+// stores on one database, as two gateways have it. Nobody fails, no text is there
+// twice, no slot has two answers, and what was counted is right.
+func TestHammer(t *testing.T) {
+	t.Parallel()
+
+	storetest.Both(t, shared.NewDSN, func(t *testing.T, dsn string) {
+		stores := []*itemstore.Store{open(t, dsn, itemstore.Options{}), open(t, dsn, itemstore.Options{})}
+		var group sync.WaitGroup
+		for n := range 8 {
+			group.Go(func() {
+				r := rand.New(rand.NewPCG(uint64(n), 77))
+				for range rounds(20, 40) {
+					if err := hit(t, stores[n%2], r); err != nil {
+						t.Error(err)
+						return
+					}
+				}
+			})
+		}
+		group.Wait()
+		seen := map[string]bool{}
+		for _, i := range list(t, stores[0], everything("w")) {
+			for _, unique := range []string{"text " + recall.Key(i.Text), "slot " + i.Slot} {
+				if i.SupersededBy != "" || unique == "slot " {
+					continue
+				}
+				if unique += " of " + spot(i); seen[unique] {
+					t.Errorf("%s is there twice", unique)
+				}
+				seen[unique] = true
+			}
+		}
+		checkIndex(t, dsn)
+	})
+}
+
+// hit does one thing to a store.
+func hit(t *testing.T, s *itemstore.Store, r *rand.Rand) error {
+	t.Helper()
+	view := itemstore.View{WorkspaceID: "w", ThreadID: "a", UserID: "b"}
+	items, _, err := s.List(t.Context(), view, itemstore.Filter{}, itemstore.Page{Limit: 10})
+	if err != nil {
+		return err
+	}
+	var ids []string
+	for _, i := range items {
+		ids = append(ids, i.ID)
+	}
+	r.Shuffle(len(ids), func(a, b int) { ids[a], ids[b] = ids[b], ids[a] })
+	switch r.IntN(8) {
+	case 0:
+		_, err = s.Forget(t.Context(), view, ids[:min(2, len(ids))])
+	case 1, 2:
+		err = s.Used(t.Context(), view, ids[:min(5, len(ids))], time.Now())
+	case 3:
+		_, err = s.Recall(t.Context(), view, recall.Read("fact number 3 and 7"), time.Now())
+	default:
+		b := itemstore.Batch{WorkspaceID: []string{"w", "w", "v"}[r.IntN(3)], Restore: r.IntN(2) == 0}
+		if r.IntN(2) == 0 {
+			b.Key = fmt.Sprint("key ", r.IntN(20))
+		}
+		for range 1 + r.IntN(8) {
+			n := fact(fmt.Sprint("fact number ", r.IntN(12)))
+			n.Category = turnpolicy.Categories()[r.IntN(6)]
+			if r.IntN(2) == 0 {
+				n = of([]itemstore.Scope{itemstore.ScopeThread, itemstore.ScopeUser}[r.IntN(2)], []string{"a", "b"}[r.IntN(2)], n)
+			}
+			if r.IntN(3) == 0 {
+				n.Slot = fmt.Sprint("slot ", r.IntN(3))
+			}
+			b.Items = append(b.Items, n)
+		}
+		_, err = s.Remember(t.Context(), b)
+	}
+	return err
+}
+
+// TestUsesAreExact: uses that come together are all counted.
+func TestUsesAreExact(t *testing.T) {
+	t.Parallel()
+
+	storetest.Both(t, shared.NewDSN, func(t *testing.T, dsn string) {
+		s, other := open(t, dsn, itemstore.Options{}), open(t, dsn, itemstore.Options{})
+		var ids []string
+		for _, o := range remember(t, s, fact("a"), fact("b"), of(itemstore.ScopeUser, "ann", fact("c"))) {
+			ids = append(ids, o.Item.ID)
+		}
+		const users, times = 6, 15
+		var group sync.WaitGroup
+		for n := range users {
+			group.Go(func() {
+				mine := slices.Clone(ids)
+				if n%2 == 0 {
+					slices.Reverse(mine)
+				}
+				for range times {
+					if err := []*itemstore.Store{s, other}[n%2].Used(t.Context(), everything("w"), mine, time.Now()); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		group.Wait()
+		for _, i := range list(t, s, everything("w")) {
+			if i.Uses != users*times {
+				t.Errorf("%s was used %d times, want %d", i.Text, i.Uses, users*times)
+			}
+		}
+	})
+}
+
+// TestOneKeyAtOnce: of batches with one key that come together one is written, and all
+// get its answer.
+func TestOneKeyAtOnce(t *testing.T) {
+	t.Parallel()
+
+	storetest.Both(t, shared.NewDSN, func(t *testing.T, dsn string) {
+		stores := []*itemstore.Store{open(t, dsn, itemstore.Options{}), open(t, dsn, itemstore.Options{})}
+		for round := range 10 {
+			var group sync.WaitGroup
+			var mu sync.Mutex
+			first, ids := 0, map[string]bool{}
+			for n := range 6 {
+				group.Go(func() {
+					got, err := stores[n%2].Remember(t.Context(), itemstore.Batch{
+						WorkspaceID: "w", Key: fmt.Sprint("key ", round), Items: []itemstore.New{fact(fmt.Sprint("by ", n, " in round ", round))},
+					})
+					mu.Lock()
+					defer mu.Unlock()
+					if err != nil || len(got) != 1 {
+						t.Errorf("%+v, %v", got, err)
+						return
+					}
+					ids[got[0].Item.ID] = true
+					if !got[0].Repeated {
+						first++
+					}
+				})
+			}
+			group.Wait()
+			if first != 1 || len(ids) != 1 || ids[""] {
+				t.Errorf("round %d: %d wrote, ids %v", round, first, ids)
+			}
+		}
+	})
+}

@@ -1,0 +1,152 @@
+//go:build unix
+
+package itemstore_test
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/grapnelhq/grapnel/internal/memory/itemstore"
+	"github.com/grapnelhq/grapnel/internal/storetest"
+)
+
+// killRuns is how often a writing program is killed.
+func killRuns() int { return rounds(3, 20) }
+
+// TestKilledLosesNothing kills a program that writes, uses and forgets, again and
+// again. What it was told is kept, is kept; what it was told is gone, is gone; index
+// and statistics are what they should be, and the file is whole.
+func TestKilledLosesNothing(t *testing.T) {
+	t.Parallel()
+
+	storetest.Both(t, shared.NewDSN, func(t *testing.T, dsn string) {
+		random := rand.New(rand.NewPCG(7, 11))
+		told := &ledger{kept: map[string]string{}, gone: map[string]bool{}}
+		for range killRuns() {
+			cmd := storetest.Program(t, "write", dsn, "")
+			after := 1 + random.IntN(120)
+			err := told.follow(t, cmd, func(n int) {
+				if n == after {
+					if err := cmd.Process.Signal(syscall.SIGKILL); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+			if err == nil {
+				t.Fatal("the program ended by itself")
+			}
+			told.check(t, dsn)
+		}
+		if len(told.kept) < 3*killRuns() {
+			t.Errorf("%d items: this test shows little", len(told.kept))
+		}
+	})
+}
+
+// TestProgramsAtOnce has two programs that write to one database at the same time.
+func TestProgramsAtOnce(t *testing.T) {
+	t.Parallel()
+
+	storetest.Both(t, shared.NewDSN, func(t *testing.T, dsn string) {
+		told := &ledger{kept: map[string]string{}, gone: map[string]bool{}}
+		var group sync.WaitGroup
+		for range 2 {
+			group.Go(func() {
+				if err := told.follow(t, storetest.Program(t, "write a little", dsn, ""), func(int) {}); err != nil {
+					t.Errorf("a program: %v", err)
+				}
+			})
+		}
+		group.Wait()
+		told.check(t, dsn)
+	})
+}
+
+// ledger is what programs were told.
+type ledger struct {
+	mu sync.Mutex
+	// kept are hashes by ids.
+	kept map[string]string
+	gone map[string]bool
+}
+
+// follow runs a program to its end and notes what it prints. Each is called with how
+// many lines there were by then.
+func (l *ledger) follow(t *testing.T, cmd *exec.Cmd, each func(n int)) error {
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	lines := bufio.NewReader(out)
+	for n := 1; ; n++ {
+		line, err := lines.ReadString('\n') // what is cut off was not told
+		if err != nil {
+			if !errors.Is(err, io.EOF) {
+				t.Error(err)
+			}
+			return cmd.Wait()
+		}
+		l.note(strings.TrimSpace(line))
+		each(n)
+	}
+}
+
+func (l *ledger) note(line string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if id, forgotten := strings.CutPrefix(line, "-"); forgotten {
+		l.gone[id] = true
+		return
+	}
+	id, hash, _ := strings.Cut(strings.TrimPrefix(line, "+"), " ")
+	l.kept[id] = hash
+}
+
+// check compares what was told with what is there. What a program had begun to forget
+// when it was killed may be gone untold, so it looks for what is there of that, too:
+// such items are few, and their tombstones say that they were forgotten.
+func (l *ledger) check(t *testing.T, dsn string) {
+	t.Helper()
+	s, err := itemstore.Open(t.Context(), dsn, itemstore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	here := map[string]string{}
+	for _, i := range list(t, s, everything("w")) {
+		here[i.ID] = i.Hash
+	}
+	var graves int
+	if err := storetest.Raw(t, dsn).QueryRowContext(t.Context(), "SELECT count(*) FROM memory_tombstones").Scan(&graves); err != nil {
+		t.Fatal(err)
+	}
+	missing := 0
+	for id, hash := range l.kept {
+		switch {
+		case l.gone[id] && here[id] != "":
+			t.Errorf("%s was forgotten, and is there", id)
+		case !l.gone[id] && here[id] == "":
+			missing++
+		case !l.gone[id] && here[id] != hash:
+			t.Errorf("%s has another text", id)
+		}
+	}
+	if missing > graves-len(l.gone) {
+		t.Errorf("%d of %d items are missing, and only %d were forgotten untold", missing, len(l.kept), graves-len(l.gone))
+	}
+	checkIndex(t, dsn)
+}

@@ -1,0 +1,322 @@
+package itemstore_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/grapnelhq/grapnel/internal/memory/itemstore"
+	"github.com/grapnelhq/grapnel/internal/memory/turnpolicy"
+	"github.com/grapnelhq/grapnel/internal/sqldb"
+	"github.com/grapnelhq/grapnel/internal/storetest"
+)
+
+// TestRemembered: what was said is there as it was said.
+func TestRemembered(t *testing.T) {
+	t.Parallel()
+
+	storetest.Both(t, shared.NewDSN, func(t *testing.T, dsn string) {
+		c := newClock()
+		s := open(t, dsn, fixed(c))
+		n := itemstore.New{
+			Scope: itemstore.ScopeUser, ScopeID: "ann", Category: turnpolicy.Preference, Text: "  Prefers tabs. ",
+			Evidence: "I prefer tabs, really.", Source: itemstore.SourceTool, Slot: "indent",
+		}
+		got := remember(t, s, n)[0]
+		want := itemstore.Item{
+			ID: got.Item.ID, WorkspaceID: "w", Scope: itemstore.ScopeUser, ScopeID: "ann", Category: turnpolicy.Preference, Text: "Prefers tabs.",
+			Evidence: "I prefer tabs, really.", Source: itemstore.SourceTool, Slot: "indent", CreatedAt: c.Now(), UpdatedAt: c.Now(), Hash: got.Item.Hash,
+		}
+		if diff := cmp.Diff(itemstore.Outcome{Change: itemstore.Added, Item: want}, got); diff != "" || len(got.Item.ID) != 26 || len(got.Item.Hash) != 64 {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+		view := itemstore.View{WorkspaceID: "w", UserID: "ann"}
+		for name, s := range map[string]*itemstore.Store{"this store": s, "another": open(t, dsn, itemstore.Options{ReadOnly: true})} {
+			item, err := s.Get(t.Context(), view, want.ID)
+			if diff := cmp.Diff(want, item); diff != "" || err != nil {
+				t.Errorf("%s: %v (-want +got):\n%s", name, err, diff)
+			}
+		}
+	})
+}
+
+// step is a batch and what becomes of it, in one word an item.
+type step struct {
+	batch itemstore.Batch
+	want  string
+}
+
+// TestChanges: what becomes of new items, next to what is there.
+func TestChanges(t *testing.T) {
+	t.Parallel()
+
+	say := func(want string, items ...itemstore.New) step {
+		return step{itemstore.Batch{Items: items}, want}
+	}
+	cases := map[string]struct {
+		steps []step
+		want  []string
+	}{
+		"one text once": {
+			[]step{say("added", fact("The build is green.")), say("known", fact("the build is GREEN"))},
+			[]string{"The build is green."},
+		},
+		"one text twice in a batch": {
+			[]step{say("added, known", fact("a b"), fact("A  b."))},
+			[]string{"a b"},
+		},
+		"one text in two scopes": {
+			[]step{say("added, added", fact("a b"), of(itemstore.ScopeUser, "ann", fact("a b")))},
+			[]string{"a b", "a b"},
+		},
+		"one text in two workspaces": {
+			[]step{say("added", fact("a b")), {itemstore.Batch{WorkspaceID: "another than ", Items: []itemstore.New{fact("a b")}}, "added"}},
+			[]string{"a b"},
+		},
+		"a slot has one answer": {
+			[]step{say("added", inSlot("city", "lives in Bern")), say("replaced", inSlot("city", "lives in Ulm"))},
+			[]string{"lives in Ulm"},
+		},
+		"a slot twice in a batch": {
+			[]step{say("added, replaced, replaced", inSlot("city", "Bern"), inSlot("city", "Ulm"), inSlot("city", "Bern"))},
+			[]string{"Bern"},
+		},
+		"a slot per scope": {
+			[]step{say("added, added", inSlot("city", "Bern"), of(itemstore.ScopeUser, "ann", inSlot("city", "Ulm")))},
+			[]string{"Bern", "Ulm"},
+		},
+		"a known text gets a slot": {
+			[]step{say("added, added", fact("lives in Ulm"), inSlot("city", "lives in Bern")), say("known", inSlot("city", "lives in Ulm"))},
+			[]string{"lives in Ulm"},
+		},
+		"a known text keeps its slot": {
+			[]step{say("added, known, replaced", inSlot("city", "Ulm"), fact("Ulm"), inSlot("city", "Bern"))},
+			[]string{"Bern"},
+		},
+	}
+	storetest.Both(t, shared.NewDSN, func(t *testing.T, dsn string) {
+		s := open(t, dsn, fixed(newClock()))
+		for name, tt := range cases {
+			t.Run(name, func(t *testing.T) {
+				for n, step := range tt.steps {
+					step.batch.WorkspaceID += name
+					var got []string
+					for _, o := range write(t, s, step.batch) {
+						got = append(got, string(o.Change))
+					}
+					if words := strings.Join(got, ", "); words != step.want {
+						t.Errorf("step %d: %q, want %q", n, words, step.want)
+					}
+				}
+				if diff := cmp.Diff(tt.want, texts(list(t, s, everything(name)))); diff != "" {
+					t.Errorf("(-want +got):\n%s", diff)
+				}
+			})
+		}
+		checkIndex(t, dsn)
+	})
+}
+
+// TestReplaces: an item names what it takes the place of, also in another scope.
+func TestReplaces(t *testing.T) {
+	t.Parallel()
+
+	storetest.Both(t, shared.NewDSN, func(t *testing.T, dsn string) {
+		s := open(t, dsn, fixed(newClock()))
+		first := remember(t, s, of(itemstore.ScopeThread, "t", fact("ships on Monday")), inSlot("day", "ships some day"))
+		n := inSlot("day", "ships on Friday")
+		n.Replaces = first[0].Item.ID
+		got := remember(t, s, n)[0]
+		want := []string{first[0].Item.ID, first[1].Item.ID}
+		if diff := cmp.Diff(want, got.Replaced); diff != "" || got.Change != itemstore.Replaced || got.Item.Supersedes != want[0] {
+			t.Errorf("%+v (-want +got):\n%s", got, diff)
+		}
+		for _, id := range want {
+			if old, err := s.Get(t.Context(), everything("w"), id); err != nil || old.SupersededBy != got.Item.ID {
+				t.Errorf("history: %+v, %v", old, err)
+			}
+		}
+		if hits, err := search(t.Context(), s, everything("w"), "ships on Monday some day", 0); err != nil || len(hits) != 1 || hits[0].ID != got.Item.ID {
+			t.Errorf("search: %+v, %v", hits, err)
+		}
+		again := fact("ships on Sunday")
+		for name, id := range map[string]string{"history": want[0], "nobody's": "01K00000000000000000000000", "no id": "Monday"} {
+			again.Replaces = id
+			_, err := s.Remember(t.Context(), itemstore.Batch{WorkspaceID: "w", Items: []itemstore.New{fact(name), again}})
+			wantCode(t, err, sqldb.CodeNotFound)
+		}
+		again.Replaces = got.Item.ID
+		_, err := s.Remember(t.Context(), itemstore.Batch{WorkspaceID: "another", Items: []itemstore.New{again}})
+		wantCode(t, err, sqldb.CodeNotFound)
+		if diff := cmp.Diff([]string{"ships on Friday"}, texts(list(t, s, everything("w")))); diff != "" {
+			t.Errorf("a batch that was refused (-want +got):\n%s", diff)
+		}
+		checkIndex(t, dsn)
+	})
+}
+
+// TestKnownAgain: what is said again is newer, and otherwise as it was.
+func TestKnownAgain(t *testing.T) {
+	t.Parallel()
+
+	storetest.Both(t, shared.NewDSN, func(t *testing.T, dsn string) {
+		c := newClock()
+		s := open(t, dsn, fixed(c))
+		want := remember(t, s, fact("a fact"))[0].Item
+		c.move(time.Hour)
+		again := of(itemstore.ScopeWorkspace, "", fact("A fact!"))
+		again.Category, again.Evidence, again.Source = turnpolicy.Instruction, "new evidence", itemstore.SourceUser
+		got := remember(t, s, again)[0]
+		want.UpdatedAt = c.Now()
+		if diff := cmp.Diff(itemstore.Outcome{Change: itemstore.Known, Item: want}, got); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+		if diff := cmp.Diff([]itemstore.Item{want}, list(t, s, everything("w"))); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+		checkIndex(t, dsn)
+	})
+}
+
+// TestKeys: a batch whose key was seen does nothing, whatever is in it.
+func TestKeys(t *testing.T) {
+	t.Parallel()
+
+	storetest.Both(t, shared.NewDSN, func(t *testing.T, dsn string) {
+		c := newClock()
+		s := open(t, dsn, fixed(c))
+		first := itemstore.Batch{WorkspaceID: "w", Key: "turn 1", Items: []itemstore.New{inSlot("x", "one"), inSlot("x", "two"), fact("three")}}
+		did := write(t, s, first)
+		c.move(29 * 24 * time.Hour)
+		for _, again := range []itemstore.Batch{first, {WorkspaceID: "w", Key: "turn 1", Items: []itemstore.New{fact("other")}}, {WorkspaceID: "w", Key: "turn 1"}} {
+			got := write(t, s, again)
+			want := []itemstore.Outcome{}
+			for _, o := range did {
+				o.Repeated = true
+				want = append(want, o)
+			}
+			want[0].Item.SupersededBy = did[1].Item.ID
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		}
+		forget(t, s, did[2].Item.ID)
+		if got := write(t, s, first); got[2].Change != itemstore.Added || got[2].Item.ID != "" || got[2].Item.Text != "" {
+			t.Errorf("a repetition after forgetting: %+v", got[2])
+		}
+		elsewhere := first
+		elsewhere.WorkspaceID = "another"
+		if got := write(t, s, elsewhere); got[0].Repeated {
+			t.Errorf("keys of two workspaces: %+v", got[0])
+		}
+		c.move(2 * 24 * time.Hour)
+		write(t, s, itemstore.Batch{WorkspaceID: "w", Key: "turn 2"})
+		var n int
+		if err := storetest.Raw(t, dsn).QueryRowContext(t.Context(), "SELECT count(*) FROM memory_batches").Scan(&n); err != nil || n != 2 {
+			t.Errorf("%d keys after a month, %v", n, err)
+		}
+	})
+}
+
+// TestKeyOfRefused: a batch that was refused may come again with its key.
+func TestKeyOfRefused(t *testing.T) {
+	t.Parallel()
+
+	storetest.Both(t, shared.NewDSN, func(t *testing.T, dsn string) {
+		s := open(t, dsn, fixed(newClock()))
+		n := fact("new")
+		n.Replaces = "nothing"
+		_, err := s.Remember(t.Context(), itemstore.Batch{WorkspaceID: "w", Key: "k", Items: []itemstore.New{n}})
+		wantCode(t, err, sqldb.CodeNotFound)
+		n.Replaces = ""
+		if got := write(t, s, itemstore.Batch{WorkspaceID: "w", Key: "k", Items: []itemstore.New{n}}); got[0].Repeated || got[0].Change != itemstore.Added {
+			t.Errorf("%+v", got)
+		}
+	})
+}
+
+// TestRefused: what makes no sense is refused, and nothing is changed.
+func TestRefused(t *testing.T) {
+	t.Parallel()
+
+	long := func(n int) string { return strings.Repeat("ä", n) }
+	with := func(change func(n *itemstore.New)) itemstore.Batch {
+		n := fact("good")
+		change(&n)
+		return itemstore.Batch{WorkspaceID: "w", Items: []itemstore.New{fact("before"), n}}
+	}
+	cases := map[string]itemstore.Batch{
+		"text too long":     with(func(n *itemstore.New) { n.Text = long(itemstore.MaxText + 1) }),
+		"evidence too long": with(func(n *itemstore.New) { n.Evidence = long(itemstore.MaxEvidence + 1) }),
+		"no text":           with(func(n *itemstore.New) { n.Text = " " }),
+		"only signs":        with(func(n *itemstore.New) { n.Text = "..." }),
+		"NUL":               with(func(n *itemstore.New) { n.Text = "a\x00b" }),
+		"no UTF-8":          with(func(n *itemstore.New) { n.Evidence = "a\xffb" }),
+		"scope":             with(func(n *itemstore.New) { n.Scope = "rest" }),
+		"no scope":          with(func(n *itemstore.New) { n.Scope = "" }),
+		"scope without id":  with(func(n *itemstore.New) { n.Scope = itemstore.ScopeThread }),
+		"workspace with id": with(func(n *itemstore.New) { n.ScopeID = "x" }),
+		"id of NUL":         with(func(n *itemstore.New) { n.Scope, n.ScopeID = itemstore.ScopeUser, "\x00" }),
+		"category":          with(func(n *itemstore.New) { n.Category = "rumour" }),
+		"source":            with(func(n *itemstore.New) { n.Source = "" }),
+		"slot too long":     with(func(n *itemstore.New) { n.Slot = long(itemstore.MaxSlot) }),
+		"workspace":         {WorkspaceID: long(itemstore.MaxName), Items: []itemstore.New{fact("good")}},
+		"key":               {WorkspaceID: "w", Key: "a\x00", Items: []itemstore.New{fact("good")}},
+		"too many":          {WorkspaceID: "w", Items: make([]itemstore.New, itemstore.MaxBatch+1)},
+	}
+	storetest.Both(t, shared.NewDSN, func(t *testing.T, dsn string) {
+		s := open(t, dsn, itemstore.Options{})
+		for name, b := range cases {
+			_, err := s.Remember(t.Context(), b)
+			if !sqldb.HasCode(err, itemstore.CodeInvalid) {
+				t.Errorf("%s: error %v", name, err)
+			}
+		}
+		bad := itemstore.View{WorkspaceID: "w", UserID: "\xff"}
+		_, err := s.Get(t.Context(), bad, "x")
+		_, _, listErr := s.List(t.Context(), bad, itemstore.Filter{}, itemstore.Page{})
+		_, forgetErr := s.Forget(t.Context(), bad, nil)
+		_, searchErr := search(t.Context(), s, bad, "x", 0)
+		_, statsErr := s.Stats(t.Context(), bad)
+		for _, err := range []error{err, listErr, forgetErr, searchErr, statsErr, s.Used(t.Context(), bad, nil, time.Time{})} {
+			wantCode(t, err, itemstore.CodeInvalid)
+		}
+		_, err = s.Get(t.Context(), everything("w"), "\x00\xff")
+		wantCode(t, err, sqldb.CodeNotFound)
+		if got := list(t, s, everything("w")); len(got) != 0 {
+			t.Errorf("kept %+v", got)
+		}
+		full := with(func(n *itemstore.New) {
+			n.Text, n.Evidence = long(itemstore.MaxText), long(itemstore.MaxEvidence)
+			n.Slot, n.Scope, n.ScopeID = strings.Repeat("s", itemstore.MaxSlot), itemstore.ScopeUser, strings.Repeat("u", itemstore.MaxName)
+		})
+		if _, err := s.Remember(t.Context(), full); err != nil {
+			t.Errorf("at the limits: %v", err)
+		}
+	})
+}
+
+// TestContext: work ends with the caller's context, and says why.
+func TestContext(t *testing.T) {
+	t.Parallel()
+
+	storetest.Both(t, shared.NewDSN, func(t *testing.T, dsn string) {
+		s := open(t, dsn, itemstore.Options{})
+		cause := errors.New("no more time")
+		ctx, cancel := contextWithCause(t, cause)
+		cancel()
+		_, err := s.Remember(ctx, itemstore.Batch{WorkspaceID: "w", Items: []itemstore.New{fact("late")}})
+		_, _, listErr := s.List(ctx, everything("w"), itemstore.Filter{}, itemstore.Page{})
+		for _, err := range []error{err, listErr} {
+			if !errors.Is(err, cause) {
+				t.Errorf("error %v, want %v", err, cause)
+			}
+		}
+		if got := list(t, s, everything("w")); len(got) != 0 {
+			t.Errorf("kept %+v", got)
+		}
+	})
+}

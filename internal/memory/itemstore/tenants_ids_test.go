@@ -1,0 +1,70 @@
+package itemstore_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/grapnelhq/grapnel/internal/memory/itemstore"
+	"github.com/grapnelhq/grapnel/internal/storetest"
+)
+
+// TestIDsOfOthers: an id that is another workspace's by now, or that another workspace's
+// item names, is of no effect there.
+func TestIDsOfOthers(t *testing.T) {
+	storetest.SkipShort(t)
+	t.Parallel()
+
+	storetest.Both(t, shared.NewDSN, func(t *testing.T, dsn string) {
+		c := newClock()
+		s := open(t, dsn, fixed(c))
+		b := itemstore.Batch{WorkspaceID: "w", Key: "k", Items: []itemstore.New{fact("of w")}}
+		moved := write(t, s, b)[0].Item
+		forget(t, s, moved.ID)
+		// The version of v names an item that there is not yet.
+		version := moved
+		version.ID, version.WorkspaceID, version.Text, version.SupersededBy = "01K0000000000000000000000A", "v", "version of v", moved.ID
+		importAll(t, s, []itemstore.Item{version})
+		moved.WorkspaceID, moved.Text = "u", "of u"
+		importAll(t, s, []itemstore.Item{moved})
+		if got := write(t, s, b); len(got) != 1 || !got[0].Repeated || got[0].Item.Text != "" {
+			t.Errorf("w repeats its batch: %+v", got)
+		}
+		if removed, err := s.Forget(t.Context(), everything("u"), []string{moved.ID}); err != nil || len(removed.IDs) != 1 {
+			t.Errorf("u forgets: %+v, %v", removed, err)
+		}
+		if got := list(t, s, everything("v")); len(got) != 1 || got[0].Text != "version of v" {
+			t.Errorf("v has %+v", got)
+		}
+		checkIndex(t, dsn)
+	})
+}
+
+// TestKeysOfOthers: how long a workspace's batch is known is up to the time alone, and
+// not to how many batches others write.
+func TestKeysOfOthers(t *testing.T) {
+	storetest.SkipShort(t)
+	t.Parallel()
+
+	storetest.Both(t, shared.NewDSN, func(t *testing.T, dsn string) {
+		c := newClock()
+		s := open(t, dsn, fixed(c))
+		const day = 24 * time.Hour
+		for _, busy := range []bool{false, true} {
+			b := itemstore.Batch{WorkspaceID: "w", Key: fmt.Sprint("busy ", busy), Items: []itemstore.New{fact("x")}}
+			write(t, s, b)
+			for _, tt := range []struct {
+				after    time.Duration
+				repeated bool
+			}{{30 * day, true}, {time.Second, false}, {time.Second, true}} {
+				c.move(tt.after)
+				for n := 0; busy && n < 3; n++ {
+					write(t, s, itemstore.Batch{WorkspaceID: "v", Key: fmt.Sprint(c.Now(), n), Items: []itemstore.New{fact("y")}})
+				}
+				if got := write(t, s, b); len(got) != 1 || got[0].Repeated != tt.repeated {
+					t.Errorf("busy %v, %s later: %+v", busy, tt.after, got)
+				}
+			}
+		}
+	})
+}

@@ -1,0 +1,371 @@
+package itemstore_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/grapnelhq/grapnel/internal/memory/itemstore"
+	"github.com/grapnelhq/grapnel/internal/memory/recall"
+	"github.com/grapnelhq/grapnel/internal/memory/turnpolicy"
+	"github.com/grapnelhq/grapnel/internal/storetest"
+)
+
+// tenantItems are what workspace "w" remembers: few items in all of its scopes.
+func tenantItems() []itemstore.New {
+	var items []itemstore.New
+	for n, text := range []string{
+		"Katharina leads the billing team", "our database is PostgreSQL 17", "we deploy on Tuesdays", "the staging server is called kiwi",
+		"invoices are sent on the first of the month", "order_id is a UUID", "der Vertrag mit Müller läuft bis Mai", "東京オフィスは九時に開く",
+	} {
+		items = append(items, fact(text), of(itemstore.ScopeUser, "ann", fact("ann says: "+text)), of(itemstore.ScopeUser, "bob", fact(fmt.Sprint("bob ", n, " knows ", text))))
+	}
+	rule := fact("always answer in Dutch")
+	rule.Category = turnpolicy.Instruction
+	return append(
+		items, rule, inSlot("city", "the office is in Bern"), of(itemstore.ScopeThread, "t", fact("this thread is about the migration of invoices")),
+		of(itemstore.ScopeAgent, "a", fact("the agent reviews database migrations")),
+	)
+}
+
+// tenantQuestions are what it asks: plainly, misspelt, of what nobody there has said. Short runs
+// ask every second one.
+func tenantQuestions() []string {
+	var list []string
+	for n, q := range []string{
+		"Who is Katharina?", "Which database is it?", "What is order_id?", "When do we deploy?", "Wie lange läuft der Vertrag mit Müller?",
+		"What is the staging server called?", "東京オフィスはいつ開く", "When are invoices sent?", "What about zanzibar and xylophones?", "Where is the office?",
+		"", "Who reviews the migrations?",
+	} {
+		if n%rounds(2, 1) != 0 {
+			continue
+		}
+		list = append(list, "please tell me: "+q+" katarina databse invoces migraton")
+		if storetest.Long() {
+			list = append(list, q, strings.ToUpper(q), q+" "+q+" of the and the")
+		}
+	}
+	return append(list, "Katharnia", "Katharinna", "kathrina databsae", strings.Repeat("Katharina zanzibar ", 400))
+}
+
+// tenantViews are how it asks.
+func tenantViews() []itemstore.View {
+	return []itemstore.View{
+		{WorkspaceID: "w"},
+		{WorkspaceID: "w", ThreadID: "t", AgentID: "a", UserID: "ann"},
+		{WorkspaceID: "w", UserID: "bob"},
+		{WorkspaceID: "w", UserID: "bob", UserEverywhere: true},
+		everything("w"),
+	}
+}
+
+// answers is all that a workspace can learn of a store, to the byte.
+func answers(t *testing.T, s *itemstore.Store, now time.Time) []string {
+	t.Helper()
+	var all []string
+	say := func(v any, err error) {
+		t.Helper()
+		data, jsonErr := json.Marshal(v)
+		if err != nil || jsonErr != nil {
+			t.Fatal(err, jsonErr)
+		}
+		all = append(all, string(data))
+	}
+	for _, v := range tenantViews() {
+		for _, q := range tenantQuestions() {
+			say(s.Recall(t.Context(), v, recall.Read(q), now))
+		}
+		say(search(t.Context(), s, v, tenantQuestions()[3], 100))
+		items, next, err := s.List(t.Context(), v, itemstore.Filter{History: true}, itemstore.Page{Limit: 10})
+		say(items, err)
+		say(next, nil)
+		stats, err := s.Stats(t.Context(), v)
+		stats.Bytes = 0 // of the database, for its operator
+		say(stats, err)
+	}
+	return all
+}
+
+// neighbour is a batch of a workspace that is made to be noticed in another one.
+func neighbour(r *rand.Rand, workspace string) itemstore.Batch {
+	b := itemstore.Batch{WorkspaceID: workspace}
+	for range itemstore.MaxBatch {
+		words := []string{}
+		for range 1 + r.IntN(40) {
+			words = append(words, []string{
+				"Katharina", "Katharine", "Katarina", "databse", "database", "invoces", "invoice", "migraton", "zanzibar", "kiwi", "Müller", "東京", "order_id", "please", "the",
+				fmt.Sprint("word", r.IntN(3000)),
+			}[r.IntN(16)])
+		}
+		n := fact(strings.Join(words, " "))
+		switch r.IntN(5) {
+		case 0:
+			n.Text = strings.Repeat("Katharina ", itemstore.MaxText/10)[:itemstore.MaxText-1-r.IntN(700)]
+		case 1:
+			n.Text = "C" // next to nothing
+		case 2:
+			n.Category = turnpolicy.Instruction
+		}
+		if r.IntN(2) == 0 { // the names of w's own scopes
+			n = of([]itemstore.Scope{itemstore.ScopeUser, itemstore.ScopeThread, itemstore.ScopeAgent}[r.IntN(3)], []string{"ann", "t", "a"}[r.IntN(3)], n)
+		}
+		if r.IntN(8) == 0 {
+			n.Slot = "city"
+		}
+		b.Items = append(b.Items, n)
+	}
+	return b
+}
+
+// TestOthersChangeNothing: what other workspaces remember, import, use and forget
+// changes no answer of a workspace: no item, no order, no score.
+func TestOthersChangeNothing(t *testing.T) {
+	storetest.SkipShort(t)
+	t.Parallel()
+
+	storetest.Both(t, shared.NewDSN, func(t *testing.T, dsn string) {
+		c := newClock()
+		s := open(t, dsn, fixed(c))
+		remember(t, s, tenantItems()...)
+		want := answers(t, s, c.Now())
+		if len(want) < rounds(65, 250) || !strings.Contains(want[0], "Katharina leads") {
+			t.Fatalf("%d answers, the first %s", len(want), want[0])
+		}
+		same := func(after string) {
+			t.Helper()
+			if diff := cmp.Diff(want, answers(t, s, c.Now())); diff != "" {
+				t.Fatalf("after %s (-before +after):\n%.3000s", after, diff)
+			}
+		}
+		r := rand.New(rand.NewPCG(21, 22))
+		for _, workspace := range []string{"v", "", "w2"} {
+			for range rounds(1, 4) {
+				write(t, s, neighbour(r, workspace))
+			}
+			same("batches of " + workspace)
+		}
+		copied := exported(t, s)
+		for n := range copied {
+			copied[n].WorkspaceID = "copy"
+			if copied[n].ScopeID == "bob" {
+				copied[n].ScopeID = "rob" // bob sees his own items everywhere
+			}
+		}
+		importAll(t, s, copied)
+		same("an import of its own items by another")
+		for _, workspace := range []string{"v", "copy", ""} {
+			var ids []string
+			for _, i := range list(t, s, everything(workspace)) {
+				ids = append(ids, i.ID)
+			}
+			if err := s.Used(t.Context(), everything(workspace), ids, c.Now()); err != nil {
+				t.Fatal(err)
+			}
+			same("uses in " + workspace)
+			removed, err := s.Forget(t.Context(), everything(workspace), ids)
+			if err != nil || len(removed.IDs) < len(ids) || removed.Lingering != nil {
+				t.Fatal(err, removed)
+			}
+			same("forgetting " + workspace)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		s = open(t, dsn, fixed(c))
+		same("opening again")
+		checkIndex(t, dsn)
+	})
+}
+
+// TestAmongOthers: a workspace that shares its store from the beginning has the answers
+// of one that has a store to itself, whatever comes between its own changes.
+func TestAmongOthers(t *testing.T) {
+	storetest.SkipShort(t)
+	t.Parallel()
+
+	storetest.Both(t, shared.NewDSN, func(t *testing.T, dsn string) {
+		c := newClock()
+		alone, among := open(t, storetest.SQLite(t), fixed(c)), open(t, dsn, fixed(c))
+		r, noise := rand.New(rand.NewPCG(31, 32)), rand.New(rand.NewPCG(33, 34))
+		for range rounds(4, 12) {
+			var items []itemstore.New
+			for range 1 + r.IntN(50) {
+				items = append(items, randomNew(r))
+			}
+			forgotten := r.IntN(3)
+			for _, s := range []*itemstore.Store{alone, among} {
+				remember(t, s, items...)
+				var ids []string
+				for _, i := range list(t, s, everything("w"))[:forgotten] {
+					ids = append(ids, i.ID)
+				}
+				forget(t, s, ids...)
+			}
+			write(t, among, neighbour(noise, "v"))
+			c.move(time.Minute)
+			question := sentence(r) + " buidl servre"
+			for _, v := range []itemstore.View{everything("w"), {WorkspaceID: "w", ThreadID: "a", AgentID: "b", UserID: "a"}} {
+				if diff := cmp.Diff(said(t, alone, v, question, c.Now()), said(t, among, v, question, c.Now())); diff != "" {
+					t.Fatalf("%q in %+v (-alone +among others):\n%s", question, v, diff)
+				}
+			}
+		}
+		checkIndex(t, dsn)
+	})
+}
+
+// said is a recall without ids, which no two stores have in common.
+func said(t *testing.T, s *itemstore.Store, v itemstore.View, question string, now time.Time) []string {
+	t.Helper()
+	found, err := s.Recall(t.Context(), v, recall.Read(question), now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := []string{fmt.Sprint(found.Candidates, found.Terms)}
+	for _, r := range found.Ranked {
+		lines = append(lines, fmt.Sprintf("%.6f %.6f %s %s", r.Score, r.Evidence, r.Scope, r.Text))
+	}
+	return lines
+}
+
+// TestScoresAreOfTheView calculates answers again from what is in view, and nothing
+// else: no score tells of the scopes of others, of one's own workspace either.
+func TestScoresAreOfTheView(t *testing.T) {
+	storetest.SkipShort(t)
+	t.Parallel()
+
+	storetest.Both(t, shared.NewDSN, func(t *testing.T, dsn string) {
+		c := newClock()
+		s := open(t, dsn, fixed(c))
+		r := rand.New(rand.NewPCG(41, 42))
+		for _, workspace := range []string{"w", "v"} {
+			for range rounds(1, 3) {
+				b := itemstore.Batch{WorkspaceID: workspace}
+				for range 40 {
+					b.Items = append(b.Items, randomNew(r))
+				}
+				write(t, s, b)
+			}
+		}
+		views := []itemstore.View{
+			{WorkspaceID: "w"},
+			{WorkspaceID: "w", ThreadID: "a"},
+			{WorkspaceID: "v", AgentID: "b", UserID: "a"},
+			{WorkspaceID: "w", UserID: "b", UserEverywhere: true},
+			{WorkspaceID: "x", UserID: "a", UserEverywhere: true},
+			{WorkspaceID: "x", UserID: "a"},
+			everything("w"), everything("v"),
+		}
+		for range rounds(6, 30) {
+			// A misspelt word beside the right one: it is counted once.
+			question := sentence(r) + " database databse word17"
+			for _, v := range views {
+				terms, ranked := calculated(t, s, v, question, c.Now())
+				found, err := s.Recall(t.Context(), v, recall.Read(question), c.Now())
+				if err != nil {
+					t.Fatal(err)
+				}
+				if diff := cmp.Diff(terms, found.Terms); diff != "" {
+					t.Fatalf("%q in %+v, terms (-calculated +recalled):\n%s", question, v, diff)
+				}
+				if diff := cmp.Diff(ranked, scores(found.Ranked)); diff != "" {
+					t.Fatalf("%q in %+v (-calculated +recalled):\n%s", question, v, diff)
+				}
+			}
+		}
+	})
+}
+
+// calculated is a recall by the items that a list has.
+func calculated(t *testing.T, s *itemstore.Store, v itemstore.View, question string, now time.Time) ([]recall.Term, []string) {
+	t.Helper()
+	var candidates []recall.Candidate
+	stats, length := recall.Stats{DF: map[string]int{}}, 0
+	for _, i := range list(t, s, v) {
+		if i.SupersededBy != "" {
+			continue
+		}
+		counts, n := recall.Index(i.Text)
+		for term := range counts {
+			stats.DF[term]++
+		}
+		length += n
+		candidates = append(candidates, recall.Candidate{
+			ID: i.ID, Counts: counts, Length: n, UpdatedAt: i.UpdatedAt, LastUsedAt: i.LastUsedAt, Uses: i.Uses, Pinned: i.Category == turnpolicy.Instruction,
+		})
+	}
+	if stats.Docs = len(candidates); stats.Docs > 0 {
+		stats.AvgLen = float64(length) / float64(stats.Docs)
+	}
+	terms := recall.Terms(recall.Read(question), stats)
+	return terms, scores(recall.Rank(terms, stats, candidates, now))
+}
+
+// scores are those of ranked items.
+func scores(ranked []recall.Scored) []string {
+	lines := make([]string, 0, len(ranked))
+	for _, r := range ranked {
+		lines = append(lines, fmt.Sprint(r.ID, r.Score, r.Evidence, r.Pinned))
+	}
+	return lines
+}
+
+// TestNothingIsLeft: when all of a workspace is forgotten, the statistics have no row
+// of it, and the other workspace's are as they were.
+func TestNothingIsLeft(t *testing.T) {
+	storetest.SkipShort(t)
+	t.Parallel()
+
+	storetest.Both(t, shared.NewDSN, func(t *testing.T, dsn string) {
+		s := open(t, dsn, itemstore.Options{})
+		r := rand.New(rand.NewPCG(51, 52))
+		remember(t, s, tenantItems()...)
+		write(t, s, neighbour(r, "v"))
+		for _, workspace := range []string{"v", "w"} {
+			if len(statistics(t, dsn)) == 0 {
+				t.Fatal("no statistics: this test shows nothing")
+			}
+			var ids []string
+			for _, i := range list(t, s, everything(workspace)) {
+				ids = append(ids, i.ID)
+			}
+			if removed, err := s.Forget(t.Context(), everything(workspace), ids); err != nil || removed.Lingering != nil {
+				t.Fatal(removed, err)
+			}
+			checkIndex(t, dsn)
+		}
+		if left := statistics(t, dsn); len(left) > 0 {
+			t.Errorf("left: %q", left)
+		}
+	})
+}
+
+// statistics are the rows of the statistics, as they are in the tables.
+func statistics(t *testing.T, dsn string) []string {
+	t.Helper()
+	text := "SELECT name FROM memory_counts"
+	if isPostgres(dsn) {
+		text += " UNION ALL SELECT name FROM memory_deltas"
+	}
+	tx, err := storetest.Raw(t, dsn).BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback() }()
+	var rows []string
+	query(t, tx, text, func(scan func(...any) error) {
+		var name string
+		if err := scan(&name); err != nil {
+			t.Fatal(err)
+		}
+		rows = append(rows, name)
+	})
+	slices.Sort(rows)
+	return rows
+}

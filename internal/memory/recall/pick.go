@@ -1,0 +1,212 @@
+package recall
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/grapnelhq/grapnel/sdk/prompttext"
+)
+
+// The defaults of [Limits].
+const (
+	DefaultItems      = 5
+	DefaultItemChars  = 280
+	DefaultTotalChars = 1500
+)
+
+// Limits bound what goes into the prompt; 0 or less means the default. Characters are Unicode scalar values.
+type Limits struct {
+	Items      int // the most items
+	ItemChars  int // of one item's text
+	TotalChars int // of all texts together with what is around them
+	Around     int // how many characters the caller writes around each text
+}
+
+func (l Limits) withDefaults() Limits {
+	return Limits{
+		cmp.Or(max(l.Items, 0), DefaultItems), cmp.Or(max(l.ItemChars, 0), DefaultItemChars),
+		cmp.Or(max(l.TotalChars, 0), DefaultTotalChars), max(l.Around, 0),
+	}
+}
+
+// Recalled is an item as it goes into the prompt.
+type Recalled struct {
+	ID       string `json:"id"`
+	Scope    string `json:"scope"`
+	Category string `json:"category"`
+	// Text is one line of valid UTF-8, shortened by [prompttext.Line]. It is not escaped.
+	Text   string  `json:"text"`
+	Cut    bool    `json:"cut,omitempty"` // the item's text is longer
+	Pinned bool    `json:"pinned,omitempty"`
+	Score  float64 `json:"score"`
+}
+
+// Selection is the result of [Pick].
+type Selection struct {
+	Items []Recalled `json:"items"`
+	// Omitted is how many more items were good enough but exceeded the limits.
+	Omitted int `json:"omitted,omitempty"`
+}
+
+// Pick selects from the result of [Rank], in that order: pinned items, and those with evidence (see the package
+// comment), up to the limits. It drops duplicates, as [Key] compares texts. An item that does not fit into TotalChars
+// is shortened, unless fewer than 40 characters are left; then a smaller one after it may still fit.
+func Pick(ranked []Scored, limits Limits) Selection {
+	p := newPicker(limits, tuned())
+	p.pinned = true
+	p.take(ranked)
+	return p.selection
+}
+
+// minCut is the fewest characters that a text is shortened to.
+const minCut = 40
+
+type picker struct {
+	tuning    tuning
+	limits    Limits
+	pinned    bool            // pinned items need no evidence
+	left      int             // of TotalChars
+	ids, keys map[string]bool // of the items that are in the prompt already
+	selection Selection
+}
+
+func newPicker(limits Limits, with tuning) *picker {
+	limits = limits.withDefaults()
+	return &picker{tuning: with, limits: limits, left: limits.TotalChars, ids: map[string]bool{}, keys: map[string]bool{}}
+}
+
+func (p *picker) take(ranked []Scored) {
+	for _, r := range p.eligible(ranked) {
+		p.put(r)
+	}
+}
+
+func (p *picker) eligible(ranked []Scored) []*Scored {
+	var best float64
+	for i := range ranked {
+		if ranked[i].Evidence >= p.tuning.evidence {
+			best = max(best, ranked[i].Score)
+		}
+	}
+	var good []*Scored
+	for i := range ranked {
+		r := &ranked[i]
+		if r.Pinned && p.pinned || r.Evidence >= p.tuning.evidence && r.Score >= p.tuning.tail*best {
+			good = append(good, r)
+		}
+	}
+	return good
+}
+
+func (p *picker) put(r *Scored) {
+	if len(p.selection.Items) == p.limits.Items {
+		p.selection.Omitted++
+		return
+	}
+	whole := strings.Join(strings.Fields(strings.ToValidUTF8(r.Text, "\uFFFD")), " ")
+	// Items that look alike when they are shortened are duplicates.
+	shown, _ := prompttext.Line(whole, p.limits.ItemChars)
+	key := Key(shown)
+	if whole == "" || p.ids[r.ID] || p.keys[key] {
+		return
+	}
+	most := min(p.limits.ItemChars, p.left-p.limits.Around)
+	text, cut := prompttext.Line(whole, most)
+	if text == "" || cut && most < min(p.limits.ItemChars, minCut) {
+		p.selection.Omitted++
+		return
+	}
+	p.ids[r.ID], p.keys[key] = true, true
+	p.left -= prompttext.Chars(text) + p.limits.Around
+	p.selection.Items = append(p.selection.Items, Recalled{
+		ID: r.ID, Scope: r.Scope, Category: r.Category, Text: text, Cut: cut, Pinned: r.Pinned, Score: r.Score,
+	})
+}
+
+// MaxQueries is how many queries an active recall runs.
+const MaxQueries = 3
+
+// Active selects from the results of [Rank] for the first three queries of an active recall: the best items up to the
+// limits, without those already recalled, by id or by text; weaker ones do not move up. Pinned items need evidence,
+// since recall has brought them. TotalChars bounds each query.
+func Active(answers [][]Scored, already []Recalled, limits Limits) Selection {
+	p := newPicker(limits, tuned())
+	for _, r := range already {
+		p.ids[r.ID], p.keys[Key(r.Text)] = true, true
+	}
+	var all Selection
+	for _, ranked := range answers[:min(len(answers), MaxQueries)] {
+		ranked = slices.SortedFunc(slices.Values(ranked), func(a, b Scored) int {
+			return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.ID, b.ID))
+		})
+		good := p.eligible(ranked)
+		p.left, p.selection = p.limits.TotalChars, Selection{Omitted: max(0, len(good)-p.limits.Items)}
+		for _, r := range good[:len(good)-p.selection.Omitted] {
+			p.put(r)
+		}
+		all.Items = append(all.Items, p.selection.Items...)
+		all.Omitted += p.selection.Omitted
+	}
+	return all
+}
+
+// Split returns up to three queries for an active recall of an utterance about several things: the sentences with the
+// most words that are not talk, in their order; none if there is only one, because recall has asked for it.
+func Split(utterance string) []string {
+	head, tail := windows(utterance)
+	type sentence struct {
+		text            string
+		place, subjects int
+	}
+	var found []sentence
+	for n, s := range append(sentences(head), sentences(tail)...) {
+		if subjects := subjects(s); subjects > 1 {
+			found = append(found, sentence{s, n, subjects})
+		}
+	}
+	if len(found) < 2 {
+		return nil
+	}
+	slices.SortStableFunc(found, func(a, b sentence) int { return cmp.Compare(b.subjects, a.subjects) })
+	found = found[:min(len(found), MaxQueries)]
+	slices.SortFunc(found, func(a, b sentence) int { return cmp.Compare(a.place, b.place) })
+	queries := make([]string, 0, len(found))
+	for _, s := range found {
+		queries = append(queries, s.text)
+	}
+	return queries
+}
+
+// subjects counts the different words of a text that are not talk.
+func subjects(text string) (n int) {
+	q := Read(text)
+	for _, t := range q.words {
+		if t.kind != part && q.tuning.share(t) == 0 {
+			n++
+		}
+	}
+	return n
+}
+
+func sentences(text string) []string {
+	var parts []string
+	start := 0
+	for i, c := range text {
+		end := i + utf8.RuneLen(c)
+		switch c {
+		case '\n', '。', '\uFF01', '\uFF1F':
+		case '.', '!', '?', ';':
+			// Not the points of versions, numbers and file names.
+			if end < len(text) && text[end] != ' ' && text[end] != '\n' {
+				continue
+			}
+		default:
+			continue
+		}
+		parts = append(parts, strings.TrimSpace(text[start:end]))
+		start = end
+	}
+	return append(parts, strings.TrimSpace(text[start:]))
+}

@@ -1,0 +1,231 @@
+package recall
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// good returns a scored item with evidence.
+func good(id, text string, score float64) Scored {
+	return Scored{Candidate: Candidate{ID: id, Text: text}, Score: score, Evidence: score}
+}
+
+// pinnedItem returns a scored item that is pinned and fits nothing.
+func pinnedItem(id, text string) Scored {
+	return Scored{Candidate: Candidate{ID: id, Text: text, Pinned: true}}
+}
+
+// picked returns the ids and texts of a selection.
+func picked(s Selection) []string {
+	all := []string{}
+	for _, r := range s.Items {
+		all = append(all, r.ID+" "+r.Text)
+	}
+	return all
+}
+
+func TestPick(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("abcd ", 100)
+	var many []Scored
+	for i := range 8 {
+		many = append(many, good(strconv.Itoa(i), fmt.Sprint("text ", i), 2))
+	}
+	for _, c := range []struct {
+		name   string
+		ranked []Scored
+		limits Limits
+		want   []string
+		left   int
+	}{
+		{"nothing", nil, Limits{}, []string{}, 0},
+		{"the best five", many, Limits{}, []string{"0 text 0", "1 text 1", "2 text 2", "3 text 3", "4 text 4"}, 3},
+		{"fewer by the limits", many, Limits{Items: 2}, []string{"0 text 0", "1 text 1"}, 6},
+		{"no evidence", []Scored{good("a", "A", 0.69), good("b", "B", 0.7)}, Limits{}, []string{"b B"}, 0},
+		{"the tail", []Scored{good("a", "A", 4), good("b", "B", 1), good("c", "C", 0.99)}, Limits{}, []string{"a A", "b B"}, 0},
+		{"pinned items need no evidence", []Scored{pinnedItem("p", "P"), good("a", "A", 0.1)}, Limits{}, []string{"p P"}, 0},
+		{"and take the place of others", []Scored{pinnedItem("p", "P"), good("a", "A", 1)}, Limits{Items: 1}, []string{"p P"}, 1},
+		{"one text comes once", []Scored{good("a", "Use tabs.", 2), good("b", "use  TABS", 1)}, Limits{}, []string{"a Use tabs."}, 0},
+		{"one id comes once", []Scored{good("a", "A", 2), good("a", "B", 1)}, Limits{}, []string{"a A"}, 0},
+		{"one line", []Scored{good("a", "\t<b>\n\n two\r\nlines ", 1)}, Limits{}, []string{"a <b> two lines"}, 0},
+		{"empty texts are nothing", []Scored{good("a", " \n", 1)}, Limits{}, []string{}, 0},
+		{"a long text is cut", []Scored{good("a", "one two three", 1)}, Limits{ItemChars: 9}, []string{"a one two…"}, 0},
+		{
+			"the last is cut shorter",
+			[]Scored{good("a", long, 2), good("b", "x "+long, 1)},
+			Limits{ItemChars: 60, TotalChars: 101},
+			[]string{"a " + strings.Repeat("abcd ", 11) + "abcd…", "b x " + strings.Repeat("abcd ", 6) + "abcd…"},
+			0,
+		},
+		{
+			"but not too short, and then smaller ones follow",
+			[]Scored{good("a", long, 3), good("b", "x "+long, 2), good("c", "small", 1)},
+			Limits{ItemChars: 60, TotalChars: 98},
+			[]string{"a " + strings.Repeat("abcd ", 11) + "abcd…", "c small"},
+			1,
+		},
+		{"what stands around counts", many, Limits{TotalChars: 40, Around: 10}, []string{"0 text 0", "1 text 1"}, 6},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			got := Pick(c.ranked, c.limits)
+			if diff := cmp.Diff(c.want, picked(got)); diff != "" || got.Omitted != c.left {
+				t.Errorf("left %d, want %d (-want +got):\n%s", got.Omitted, c.left, diff)
+			}
+		})
+	}
+}
+
+func TestPickPassesOn(t *testing.T) {
+	t.Parallel()
+	s := good("a", "one two", 1.5)
+	s.Scope, s.Category, s.Pinned = "user", "preference", true
+	want := Selection{Items: []Recalled{{ID: "a", Scope: "user", Category: "preference", Text: "one…", Cut: true, Pinned: true, Score: 1.5}}}
+	if diff := cmp.Diff(want, Pick([]Scored{s}, Limits{ItemChars: 5})); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestActive(t *testing.T) {
+	t.Parallel()
+	a, b, c, d := good("a", "A", 3), good("b", "B", 2), good("c", "C", 1), good("d", "D", 1)
+	pinned := pinnedItem("p", "P")
+	var many []Scored
+	for i := range 7 {
+		many = append(many, good(strconv.Itoa(i), fmt.Sprint("text ", i), 2))
+	}
+	for _, test := range []struct {
+		name    string
+		answers [][]Scored
+		already []Recalled
+		limits  Limits
+		want    []string
+		left    int
+	}{
+		{"nothing", nil, nil, Limits{}, []string{}, 0},
+		{"query by query", [][]Scored{{b, c}, {a, c}}, nil, Limits{}, []string{"b B", "c C", "a A"}, 0},
+		{"what recall brought, by id", [][]Scored{{a, b}}, []Recalled{{ID: "a", Text: "other"}}, Limits{}, []string{"b B"}, 0},
+		{"what recall brought, by text", [][]Scored{{a, b}}, []Recalled{{ID: "z", Text: " a. "}}, Limits{}, []string{"b B"}, 0},
+		{"what it brought makes no room", [][]Scored{{a, b, c}}, []Recalled{{ID: "a"}}, Limits{Items: 2}, []string{"b B"}, 1},
+		{"three queries", [][]Scored{{a}, {b}, {c}, {d}}, nil, Limits{}, []string{"a A", "b B", "c C"}, 0},
+		{"five of each", [][]Scored{many, {a}}, nil, Limits{}, []string{"0 text 0", "1 text 1", "2 text 2", "3 text 3", "4 text 4", "a A"}, 2},
+		{"pinned items only with evidence", [][]Scored{{pinned, a}}, nil, Limits{}, []string{"a A"}, 0},
+		{"room for each query", [][]Scored{{a, b}, {c, d}}, nil, Limits{TotalChars: 1}, []string{"a A", "c C"}, 2},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			got := Active(test.answers, test.already, test.limits)
+			if diff := cmp.Diff(test.want, picked(got)); diff != "" || got.Omitted != test.left {
+				t.Errorf("left %d, want %d (-want +got):\n%s", got.Omitted, test.left, diff)
+			}
+		})
+	}
+}
+
+func TestSplit(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name, in string
+		want     []string
+	}{
+		{"nothing", "", nil},
+		{"one sentence", "Which port does the staging database have?", nil},
+		{"one of subjects", "Hello! Which port does the staging database have? Thanks.", nil},
+		{
+			"two", "Which port has the staging database? And when do deployments happen on main?",
+			[]string{"Which port has the staging database?", "And when do deployments happen on main?"},
+		},
+		{
+			"points in names", "Look at camt.go v1.26 importer; then run the linter in CI.",
+			[]string{"Look at camt.go v1.26 importer;", "then run the linter in CI."},
+		},
+		{"Chinese", "我们什么时候发布新版本。日志要保留多少天?", []string{"我们什么时候发布新版本。", "日志要保留多少天?"}},
+		{
+			"the richest three in order", "One apple falls.\nApple pear plum cherry.\nPear fig nut berry.\nPear tree.\nFig date lime lemon.",
+			[]string{"Apple pear plum cherry.", "Pear fig nut berry.", "Fig date lime lemon."},
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			if diff := cmp.Diff(c.want, Split(c.in)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestPickBounds: whatever is picked keeps the limits.
+func TestPickBounds(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(7, 8))
+	pieces := []string{"word ", "longer-word ", "é", "e\u0301", "🇩🇪", "👩‍👧", "数据", "\n", "\xff", ", ", "한글"}
+	for range 300 {
+		var ranked []Scored
+		for i := range random.IntN(20) {
+			var text strings.Builder
+			for range random.IntN(120) {
+				text.WriteString(pieces[random.IntN(len(pieces))])
+			}
+			s := good(strconv.Itoa(i), text.String(), random.Float64()*4)
+			s.Pinned = random.IntN(6) == 0
+			ranked = append(ranked, s)
+		}
+		limits := Limits{Items: random.IntN(9) - 1, ItemChars: random.IntN(300) - 10, TotalChars: random.IntN(1200) - 10, Around: random.IntN(40) - 5}
+		got := Pick(ranked, limits)
+		checkLimits(t, got.Items, limits)
+		if again := Pick(ranked, limits); !cmp.Equal(got, again) {
+			t.Fatalf("again: %+v, before: %+v", again, got)
+		}
+		if got.Omitted+len(got.Items) > len(ranked) {
+			t.Fatalf("%d items and %d left of %d", len(got.Items), got.Omitted, len(ranked))
+		}
+		active := Active([][]Scored{ranked}, got.Items, limits)
+		checkLimits(t, active.Items, limits)
+		for _, r := range active.Items {
+			for _, before := range got.Items {
+				if r.ID == before.ID || Key(r.Text) == Key(before.Text) {
+					t.Fatalf("%+v was brought already: %+v", r, before)
+				}
+			}
+		}
+	}
+}
+
+// checkLimits holds items to limits.
+func checkLimits(t *testing.T, items []Recalled, limits Limits) {
+	t.Helper()
+	limits = limits.withDefaults()
+	total := 0
+	for _, r := range items {
+		chars := utf8.RuneCountInString(r.Text)
+		total += chars + limits.Around
+		if chars > limits.ItemChars || chars == 0 || !utf8.ValidString(r.Text) || strings.ContainsAny(r.Text, "\n\r\t") {
+			t.Fatalf("text %q under %+v", r.Text, limits)
+		}
+	}
+	if len(items) > limits.Items || total > limits.TotalChars {
+		t.Fatalf("%d items with %d characters under %+v", len(items), total, limits)
+	}
+}
+
+func FuzzPick(f *testing.F) {
+	f.Add("Use tabs.|use TABS|數據庫|p", 2, 40, 100, 5)
+	f.Add("\xff|"+strings.Repeat("x", 400)+"|👩‍👩‍👧‍👦", 5, 280, 300, 0)
+	f.Fuzz(func(t *testing.T, text string, items, itemChars, totalChars, around int) {
+		limits := Limits{items, itemChars, totalChars, min(around, 1<<20)}
+		var ranked []Scored
+		for i, part := range strings.Split(text, "|") {
+			s := good(strconv.Itoa(i), part, 4/float64(i+1))
+			s.Pinned = len(part)%5 == 1
+			ranked = append(ranked, s)
+		}
+		checkLimits(t, Pick(ranked, limits).Items, limits)
+		checkLimits(t, Active([][]Scored{ranked}, nil, limits).Items, limits)
+	})
+}

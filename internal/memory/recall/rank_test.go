@@ -1,0 +1,180 @@
+package recall
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	gocmp "github.com/google/go-cmp/cmp"
+)
+
+// weighted returns terms of the weight 1.
+func weighted(texts ...string) []Term {
+	var terms []Term
+	for _, text := range texts {
+		terms = append(terms, Term{Text: text, Weight: 1})
+	}
+	return terms
+}
+
+// item returns a candidate of four terms that has some of them once.
+func item(id string, terms ...string) Candidate {
+	c := Candidate{ID: id, Text: "text of " + id, Length: 4, Counts: map[string]int{}}
+	for _, t := range terms {
+		c.Counts[t]++
+	}
+	return c
+}
+
+// ids returns the ids of what was ranked.
+func ids(ranked []Scored) []string {
+	var all []string
+	for _, r := range ranked {
+		all = append(all, r.ID)
+	}
+	return all
+}
+
+func TestRank(t *testing.T) {
+	t.Parallel()
+	now := judgedNow()
+	with := func(c Candidate, change func(*Candidate)) Candidate {
+		change(&c)
+		return c
+	}
+	for _, c := range []struct {
+		name       string
+		candidates []Candidate
+		want       []string
+	}{
+		{"nothing", nil, nil},
+		{"more terms are better, none is out", []Candidate{item("a"), item("b", "x"), item("c", "x", "y")}, []string{"c", "b"}},
+		{"ids decide between equals", []Candidate{item("b", "x"), item("c", "x"), item("a", "x")}, []string{"a", "b", "c"}},
+		{"a shorter item is better", []Candidate{
+			with(item("a", "x"), func(c *Candidate) { c.Length = 9 }), item("b", "x"),
+		}, []string{"b", "a"}},
+		{"a term twice is better", []Candidate{item("a", "x"), item("b", "x", "x")}, []string{"b", "a"}},
+		{"pinned items come first and without terms", []Candidate{
+			item("a", "x", "y"), with(item("c"), func(c *Candidate) { c.Pinned = true }),
+			with(item("b"), func(c *Candidate) { c.Pinned = true }),
+			with(item("d", "x"), func(c *Candidate) { c.Pinned = true }),
+		}, []string{"d", "b", "c", "a"}},
+		{"the newer is better", []Candidate{
+			with(item("a", "x"), func(c *Candidate) { c.UpdatedAt = now.AddDate(0, -8, 0) }),
+			with(item("b", "x"), func(c *Candidate) { c.UpdatedAt = now.AddDate(0, -1, 0) }),
+		}, []string{"b", "a"}},
+		{"the more used is better", []Candidate{
+			with(item("a", "x"), func(c *Candidate) { c.Uses, c.LastUsedAt = 1, now }),
+			with(item("b", "x"), func(c *Candidate) { c.Uses, c.LastUsedAt = 5, now }),
+		}, []string{"b", "a"}},
+		{"neither makes up for a term", []Candidate{
+			with(item("a", "x"), func(c *Candidate) { c.Uses, c.LastUsedAt, c.UpdatedAt = 99, now, now }),
+			item("b", "x", "y"),
+		}, []string{"b", "a"}},
+		{"one id comes once", []Candidate{item("a", "x"), item("a", "x", "y")}, []string{"a"}},
+		{"damaged counts", []Candidate{
+			with(item("a", "x"), func(c *Candidate) { c.Counts["x"], c.Length, c.Uses = -1, -1, -1 }),
+			with(item("b", "x"), func(c *Candidate) { c.Length, c.Uses = -1, -1 }),
+		}, []string{"b"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			got := ids(Rank(weighted("x", "y"), Stats{Docs: 10, AvgLen: 4}, c.candidates, now))
+			if diff := gocmp.Diff(c.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestScore(t *testing.T) {
+	t.Parallel()
+	terms := []Term{{Text: "x", Weight: 1}, {Text: "please", Weight: 0.25, Talk: true}}
+	got := Rank(terms, Stats{AvgLen: 4}, []Candidate{item("a", "x", "please")}, judgedNow())[0]
+	if got.Score != 1.25 || got.Evidence != 1 {
+		t.Errorf("score %v and evidence %v, want 1.25 and 1", got.Score, got.Evidence)
+	}
+	// One rare term and all that recency and use can add.
+	best := item("a", "x")
+	best.UpdatedAt, best.LastUsedAt, best.Uses = judgedNow(), judgedNow(), manyUses
+	if got := Rank(terms, Stats{AvgLen: 4}, []Candidate{best}, judgedNow())[0]; got.Score != 1.3 {
+		t.Errorf("score %v, want 1.3", got.Score)
+	}
+}
+
+// TestMonotone: what is newer, used more, or used later never scores less.
+func TestMonotone(t *testing.T) {
+	t.Parallel()
+	random, now := rand.New(rand.NewPCG(3, 4)), judgedNow()
+	when := func() time.Time {
+		if random.IntN(5) == 0 {
+			return time.Time{}
+		}
+		return now.Add(time.Duration(random.Int64N(int64(4*365*24*time.Hour))) - 3*365*24*time.Hour)
+	}
+	score := func(c Candidate) float64 { return tuned().score(weighted("x"), 4, &c, now).Score }
+	for range 5000 {
+		c := item("a", "x")
+		c.UpdatedAt, c.LastUsedAt, c.Uses, c.Length = when(), when(), random.IntN(40), 1+random.IntN(30)
+		before := score(c)
+		for name, change := range map[string]func(*Candidate){
+			"newer":      func(c *Candidate) { c.UpdatedAt = later(c.UpdatedAt, when()) },
+			"used later": func(c *Candidate) { c.LastUsedAt = later(c.LastUsedAt, when()) },
+			"used more":  func(c *Candidate) { c.Uses += random.IntN(9) },
+			"shorter":    func(c *Candidate) { c.Length = 1 + c.Length/2 },
+		} {
+			d := c
+			change(&d)
+			if after := score(d); after < before || after > 2.2*1.3 || math.IsNaN(after) {
+				t.Fatalf("%s: from %v to %v: %+v", name, before, after, d)
+			}
+		}
+	}
+}
+
+// later returns the later of two times.
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// TestRankOrder: the order of the candidates, and what else the store holds, does not
+// matter.
+func TestRankOrder(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(5, 6))
+	terms := weighted("a", "b", "c", "d", "e")
+	for range 200 {
+		var candidates []Candidate
+		for i := range random.IntN(60) {
+			c := item(fmt.Sprintf("id%d", i))
+			for _, term := range terms {
+				c.Counts[term.Text] = max(0, random.IntN(6)-3)
+			}
+			c.Length, c.Pinned = 1+random.IntN(4), random.IntN(20) == 0
+			candidates = append(candidates, c)
+		}
+		want := Rank(terms, Stats{AvgLen: 3}, candidates, judgedNow())
+		random.Shuffle(len(candidates), func(i, j int) { candidates[i], candidates[j] = candidates[j], candidates[i] })
+		if diff := gocmp.Diff(want, Rank(terms, Stats{AvgLen: 3}, candidates, judgedNow())); diff != "" {
+			t.Fatalf("another order gives (-want +got):\n%s", diff)
+		}
+		if !slices.IsSortedFunc(want, func(a, b Scored) int {
+			if a.Pinned != b.Pinned && b.Pinned {
+				return 1
+			}
+			if a.Pinned != b.Pinned {
+				return -1
+			}
+			return cmp.Compare(b.Score, a.Score)
+		}) {
+			t.Fatal("not in order")
+		}
+	}
+}

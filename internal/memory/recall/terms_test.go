@@ -1,0 +1,196 @@
+package recall
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// texts returns the terms' texts.
+func texts(terms []Term) []string {
+	var all []string
+	for _, t := range terms {
+		all = append(all, t.Text)
+	}
+	return all
+}
+
+func TestVocabulary(t *testing.T) {
+	t.Parallel()
+	q := read("Test the test of scheduler_lease, the lease!", unstemmed())
+	want := []string{"test", "the", "of", "scheduler", "lease", "schedulerlease"}
+	if diff := cmp.Diff(want, q.Vocabulary()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	for _, q := range []Query{{}, read("", unstemmed()), read(" \xff ", unstemmed())} {
+		if got := q.Vocabulary(); len(got) != 0 {
+			t.Errorf("of nothing: %q", got)
+		}
+	}
+}
+
+// TestLongQueries: of a long utterance the beginning and the end are read.
+func TestLongQueries(t *testing.T) {
+	t.Parallel()
+	middle := strings.Repeat("filler ", 150_000)
+	q := read("begin "+middle+"midst "+middle+"end", unstemmed())
+	if diff := cmp.Diff([]string{"begin", "filler", "end"}, dropShort(q.Vocabulary(), "filler")); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	var many strings.Builder
+	for i := range 100_000 {
+		fmt.Fprintf(&many, "w%s ", strings.Repeat("x", i%7)+string(rune('a'+i%26))+string(rune('a'+i/26%26))+string(rune('a'+i/676%26)))
+	}
+	if n := len(read(many.String(), unstemmed()).Vocabulary()); n != maxVocabulary {
+		t.Errorf("%d terms, want %d", n, maxVocabulary)
+	}
+	short := strings.Repeat("é", window) + " " + strings.Repeat("o", window-1)
+	if head, tail := windows(short); head != short || tail != "" {
+		t.Errorf("a text of two windows is divided into %d and %d bytes", len(head), len(tail))
+	}
+	long := strings.Repeat("é", 3*window)
+	if head, tail := windows(long); utf8.RuneCountInString(head) != window || utf8.RuneCountInString(tail) != window {
+		t.Errorf("windows of %d and %d bytes", len(head), len(tail))
+	}
+}
+
+// dropShort leaves out beginnings of a word, which the edge of a window makes.
+func dropShort(terms []string, word string) []string {
+	return slices.DeleteFunc(terms, func(t string) bool {
+		return t != word && (strings.HasPrefix(word, t) || strings.HasSuffix(word, t))
+	})
+}
+
+func TestTerms(t *testing.T) {
+	t.Parallel()
+	stats := Stats{Docs: 1000, AvgLen: 10, DF: map[string]int{
+		"the": 700, "lease": 3, "scheduler": 40, "postgresql": 3, "clock": 3, "tool": 900, "zero": 0, "less": -1,
+	}}
+	for _, c := range []struct {
+		name, query string
+		want        []string
+	}{
+		{
+			"rarest first, then oftenest in the query, then in order",
+			"the tools: scheduler, lease, postgresql, the clock, that clock",
+			[]string{"clock", "lease", "postgresql", "scheduler", "the", "tool"},
+		},
+		{"what no item has is omitted", "zero less nonsense", nil},
+		{"misspelt", "the shceduler", []string{"scheduler", "the"}},
+		{"misspelt and right are one term", "lease leease", []string{"lease"}},
+		{"short words are not guessed at", "clok", nil},
+		{"identifiers are not guessed at", "shceduler_x2", nil},
+		{"nothing", "", nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			if diff := cmp.Diff(c.want, texts(Terms(read(c.query, unstemmed()), stats))); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestTermWeights(t *testing.T) {
+	t.Parallel()
+	stats := Stats{Docs: 1000, DF: map[string]int{"please": 1, "lease": 1, "clock": 100, "misspelt": 1}}
+	got := map[string]Term{}
+	for _, term := range Terms(read("please lease clock missspelt", unstemmed()), stats) {
+		got[term.Text] = term
+	}
+	if w := got["lease"].Weight; w != 1 {
+		t.Errorf("a term of one item weighs %v, want 1", w)
+	}
+	if w := got["misspelt"].Weight; w != tuned().guess {
+		t.Errorf("a guessed term of one item weighs %v, want %v", w, tuned().guess)
+	}
+	if clock, please := got["clock"], got["please"]; !(please.Weight < clock.Weight && clock.Weight < 1) || !please.Talk || clock.Talk {
+		t.Errorf("please is %+v and clock is %+v, want the first lighter and of talk", please, clock)
+	}
+}
+
+// TestTermsBounds: whatever the statistics, there are at most twelve terms with
+// weights from 0 to 1, the rarest first, and the same input gives the same terms.
+func TestTermsBounds(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(1, 2))
+	letters := []string{"lease", "clock", "scheduler", "数据库", "Übung", "the", "please", "v2", "order_id", "HTTPServer", "shceduler", "ます"}
+	for range 500 {
+		var text strings.Builder
+		for range random.IntN(60) {
+			text.WriteString(letters[random.IntN(len(letters))] + string(rune('a'+random.IntN(26))) + " ")
+		}
+		q := read(text.String(), unstemmed())
+		stats := Stats{Docs: random.IntN(100) - 5, DF: map[string]int{}}
+		for _, term := range slices.Concat(q.Vocabulary(), q.Guesses(Stats{})) {
+			stats.DF[term] = random.IntN(200) - 20
+		}
+		terms := Terms(q, stats)
+		if diff := cmp.Diff(terms, Terms(read(text.String(), unstemmed()), stats)); diff != "" || len(terms) > MaxTerms {
+			t.Fatalf("%d terms; and again:\n%s", len(terms), diff)
+		}
+		for _, term := range terms {
+			if stats.DF[term.Text] <= 0 || term.Weight <= 0 || term.Weight > 1 {
+				t.Fatalf("%+v with %d of %d items", term, stats.DF[term.Text], stats.Docs)
+			}
+		}
+	}
+}
+
+func TestGuesses(t *testing.T) {
+	t.Parallel()
+	q := read("the shceduler databse shceduler wrogn unknown please x_y", unstemmed())
+	stats := Stats{Docs: 10, DF: map[string]int{"unknown": 1}}
+	guesses := q.Guesses(stats)
+	for _, want := range []string{"scheduler", "database", "wrong"} {
+		if !slices.Contains(guesses, want) {
+			t.Errorf("%q is not among the guesses", want)
+		}
+	}
+	if !slices.IsSorted(guesses) || len(slices.Compact(slices.Clone(guesses))) != len(guesses) {
+		t.Error("the guesses are not sorted, or not unique")
+	}
+	long := strings.Repeat("z", maxMisspelt)
+	most := read(long+" q"+long[1:]+" x"+long[1:]+" y"+long[1:], unstemmed()).Guesses(Stats{})
+	if len(most) > 2200 {
+		t.Errorf("%d guesses", len(most))
+	}
+	for _, none := range []string{"", "this is all known", "sieben77 Größe x" + long, "order_shceduler"} {
+		known := Stats{DF: map[string]int{"known": 1}}
+		if got := read(none, unstemmed()).Guesses(known); len(got) != 0 && !strings.Contains(none, "Größe") {
+			t.Errorf("%q has %d guesses", none, len(got))
+		}
+	}
+}
+
+// TestDistance: a guess is one step away, in its first letter right, and no word of
+// talk.
+func TestDistance(t *testing.T) {
+	t.Parallel()
+	got := Query{}.neighbours("abcde")
+	for _, want := range []string{"abcd", "abce", "acbde", "abced", "abxde", "abcdef", "abcdex"} {
+		if !slices.Contains(got, want) {
+			t.Errorf("%q is no neighbour", want)
+		}
+	}
+	for _, other := range []string{"xbcde", "bacde", "bcde", "xabcde", "abedc", "abc"} {
+		if slices.Contains(got, other) {
+			t.Errorf("%q is a neighbour", other)
+		}
+	}
+	if slices.Contains(Query{}.neighbours("whtich"), "which") {
+		t.Error("a word of talk is guessed")
+	}
+}
+
+// unstemmed leaves words as they are, so that tests can name them.
+func unstemmed() tuning {
+	t := tuned()
+	t.stems = false
+	return t
+}

@@ -1,0 +1,165 @@
+package recall
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// wordsOf returns the tokens of a text before they are stemmed, with blanks between.
+func wordsOf(text string) string {
+	var words []string
+	tokens(text, tuned(), func(t token) { words = append(words, t.plain) })
+	return strings.Join(words, " ")
+}
+
+func TestTokens(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ name, in, want string }{
+		{"nothing", "", ""},
+		{"no words", " … -- '’' 👍 ++ # _ . \u200b", ""},
+		{"words", "Run the tests, please.", "run the tests please"},
+		{"snake case", "orders_customer_created_idx", "orders customer created idx orderscustomercreatedidx"},
+		{"camel case", "parseCamtEntry", "parse camt entry parsecamtentry"},
+		{"camel case with an acronym", "HTTPServer userID URLs IDs", "http server httpserver user id userid url id"},
+		{"camel case after a digit", "S3Bucket", "s3 bucket s3bucket"},
+		{"kebab case", "invoice-writer", "invoice writer invoicewriter"},
+		{"a method", "RefundService.SplitRefund", "refund service split refund refundservice splitrefund refundservicesplitrefund"},
+		{"a phase", "turn.pre_call", "turn pre call precall turnprecall"},
+		{"a path", "importer/camt.go", "importer camt go camtgo"},
+		{"a flag", "--dry-run=true", "dry run dryrun true"},
+		{"a version", "v1.26.3", "v1 26 3 v1263"},
+		{"letters and digits", "UTF-8 utf8 SHA256", "utf 8 utf8 utf 8 utf8 sha 256 sha256"},
+		{"single letters and digits", "k8s v2 p95", "k8s v2 p95"},
+		{"a host with many parts", "a1.b2.c3.d4.e5", "a1 b2 c3 d4 e5"},
+		{"a sentence that lacks its blanks", "done.Next", "done next donenext"},
+		{"left-over letters", "e-mail x-axis iPhone", "mail email axis xaxis phone iphone"},
+		{"languages", "C++ and C# and F#, c", "cpp and csharp and fsharp c"},
+		{"not languages", "a++b ab++ issue #4", "app b ab issue 4"},
+		{"English apostrophes", "don't they've Anna's I'm", "dont theyve annas i m"},
+		{"French apostrophes", "l'été qu’il aujourd'hui d'", "l ete qu il aujourd hui d"},
+		{"a quotation", "'quoted' and 'more'", "quoted and more"},
+		{"an apostrophe in a compound", "don't-care", "dont care dontcare"},
+		{"accents", "Schlüsselgröße", "schlusselgrosse"},
+		{"Chinese", "数据库端口", "数据 据库 库端 端口"},
+		{"one character", "库", "库"},
+		{"Chinese with Latin", "用Redis集群", "用 redis 集群"},
+		{"Japanese", "データベースは東京", "デー ータ タベ ベー ース スは は東 東京"},
+		{"Japanese with a dot", "ジョン・スミス", "ジョ ョン スミ ミス"},
+		{"half width is full width", "ﾃﾞｰﾀ", "デー ータ"},
+		{"Korean by words", "로그인 토큰", "로그 그인 토큰"},
+		{"Korean beside Chinese", "서울市內", "서울 市內"},
+		{"Thai", "ไทย", "ไท ทย"},
+		{"Hindi", "हिन्दी", "हिन्दी"},
+		{"marks alone", "\u0301\u0301", ""},
+		{"not UTF-8", "ab\xffcd", "ab cd"},
+		{"NUL", "ab\x00cd", "ab cd"},
+		{"syntax of queries", `"drop" OR NEAR(a*, b) -c:d ^e`, "drop or near a b c d e"},
+		{"a long word", strings.Repeat("x", 100), strings.Repeat("x", 64)},
+		{"a word with more bytes than characters", strings.Repeat("ж", 40), strings.Repeat("ж", 40)},
+		{"a long compound", strings.Repeat("ab_", 40), strings.TrimSpace(strings.Repeat("ab ", 40))},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			if diff := cmp.Diff(c.want, wordsOf(c.in)); diff != "" {
+				t.Errorf("tokens of %q (-want +got):\n%s", c.in, diff)
+			}
+		})
+	}
+}
+
+// TestSpellings: the ways to write one name have its whole and its parts in common.
+func TestSpellings(t *testing.T) {
+	t.Parallel()
+	want := []string{"id", "order", "orderid"}
+	for _, name := range []string{"order_id", "orderId", "OrderID", "ORDER_ID", "order-id", "Order.Id", "order‑id"} {
+		counts, length := Index(name)
+		if diff := cmp.Diff(want, slices.Sorted(maps.Keys(counts))); diff != "" || length != 3 {
+			t.Errorf("%s: length %d (-want +got):\n%s", name, length, diff)
+		}
+	}
+}
+
+func TestIndex(t *testing.T) {
+	t.Parallel()
+	counts, length := Index("Tests test the tester.")
+	if diff := cmp.Diff(map[string]int{"test": 2, "the": 1, "tester": 1}, counts); diff != "" || length != 4 {
+		t.Errorf("length %d (-want +got):\n%s", length, diff)
+	}
+	if counts, length := Index(""); counts == nil || len(counts) != 0 || length != 0 {
+		t.Errorf("of nothing: %v, %d", counts, length)
+	}
+}
+
+func TestKey(t *testing.T) {
+	t.Parallel()
+	same := [][2]string{
+		{"Use tabs.", "use  TABS"},
+		{"« Réponds en français »", "« reponds en francais »"},
+		{"- \"Stand-up at 9:45!\"", "stand-up at 9:45"},
+		{"ＡＰＩを使う。", "apiを使う"},
+	}
+	for _, pair := range same {
+		if a, b := Key(pair[0]), Key(pair[1]); a != b || a == "" {
+			t.Errorf("keys %q and %q of %q and %q, want one", a, b, pair[0], pair[1])
+		}
+	}
+	for _, pair := range [][2]string{{"Use C++", "Use C#"}, {"port 5432", "port 5433"}, {"A before B", "B before A"}} {
+		if a, b := Key(pair[0]), Key(pair[1]); a == b {
+			t.Errorf("%q and %q have the key %q", pair[0], pair[1], a)
+		}
+	}
+}
+
+func TestWordsOfTalk(t *testing.T) {
+	t.Parallel()
+	for _, w := range []string{"please", "bitte", "merci", "gracias", "请问", "教え", "언제"} {
+		if !isTalk(w) || fold(w) != w {
+			t.Errorf("%q is no word of talk, or not folded", w)
+		}
+	}
+	for _, w := range []string{"", "go", "test", "name", "c", "deploy"} {
+		if isTalk(w) {
+			t.Errorf("%q is a word of talk", w)
+		}
+	}
+	if !isGrammar("ます") || isGrammar("東は") || isGrammar("デー") {
+		t.Error("grammar is what is of hiragana alone")
+	}
+}
+
+func FuzzTokens(f *testing.F) {
+	for _, seed := range []string{
+		"Run `make test-fast`; don't wait.", "parseCamtEntry v1.26 utf8", "数据库 データﾍﾞｰｽ 한글 ไทย",
+		"C++ C# F#", "e\u0301\u200b\u00ad", "\xff\xfe", "a_b-c.d'e’f", "ﬁ ß İ Ǆ ⅷ",
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		n := 0
+		tokens(text, tuned(), func(tok token) {
+			n++
+			if tok.term == "" || !utf8.ValidString(tok.term) || utf8.RuneCountInString(tok.term) > maxTerm {
+				t.Fatalf("term %q of %q", tok.term, text)
+			}
+			for _, c := range tok.term {
+				if classOf(c) == between {
+					t.Fatalf("term %q of %q has %q", tok.term, text, c)
+				}
+			}
+			if again := fold(tok.plain); again != tok.plain {
+				t.Fatalf("%q of %q is not folded: %q", tok.plain, text, again)
+			}
+		})
+		if most := 3 * len(text); n > most {
+			t.Fatalf("%d tokens of %d bytes", n, len(text))
+		}
+		if key := Key(text); Key(key) != key {
+			t.Fatalf("key %q of %q has the key %q", key, text, Key(key))
+		}
+	})
+}

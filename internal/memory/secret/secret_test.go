@@ -1,0 +1,144 @@
+package secret
+
+import (
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestFindSeveral: findings come in order, without overlaps, and the surer pattern
+// has the place.
+func TestFindSeveral(t *testing.T) {
+	t.Parallel()
+	key := "ghp_" + roll(alnum, 36)
+	text := "pin: 4471\npassword=" + key + " and card 4111111111111111, then " + key + "."
+	var got []string
+	for _, f := range New().Find(text) {
+		got = append(got, f.Pattern+" "+text[f.Start:f.End])
+	}
+	want := []string{"pin 4471", "github-pat " + key, "credit-card 4111111111111111", "github-pat " + key}
+	if diff := cmp.Diff(got, want); diff != "" {
+		t.Errorf("(-got +want):\n%s", diff)
+	}
+}
+
+// TestProse: people and programs write much that looks odd and is no secret.
+func TestProse(t *testing.T) {
+	t.Parallel()
+	scanner := New()
+	for _, text := range []string{
+		"", "\xff\xfe", "We deploy on Tuesdays only. My name is Renée and I prefer tabs over spaces.",
+		"The commit 3f786850e387550fdab836ed7e6dc881de23001b broke main, see #4471 and v1.26.0-rc.1+build.5.",
+		"request id 550e8400-e29b-41d4-a716-446655440000, trace 4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7",
+		"github.com/grapnelhq/grapnel v0.0.0-20240131120000-3f786850e387 h1:" + roll(alnum, 43) + "=",
+		"sha256:" + roll(hex, 64) + " image digest",
+		"Call +49 30 1234567 or write to someone@example.org on 2026-01-31T10:00:00Z.",
+		"IBAN DE89 3704 0044 0532 0130 00, order 1234-5678-9012-3456-7",
+		"The password policy says: at least 12 characters, one digit. Passwords are hashed with bcrypt.",
+		"Forgot your password? Reset it. The token bucket refills at 100 tokens per second.",
+		"func (s *Server) Password(ctx context.Context, token string) (secret []byte, err error) { return s.secrets[token], nil }",
+		"secretKeyRef:\n  name: db\n  key: password",
+		"密码要有八个字符。パスワードを変更してください。",
+		"![](data:image/png;base64," + roll(alnum+"+/", 120) + "==)",
+		strings.Repeat(roll(alnum+"+/", 76)+"\n", 30),
+	} {
+		for _, f := range scanner.Find(text) {
+			t.Errorf("%s is found in %q: %q", f.Pattern, text, text[f.Start:f.End])
+		}
+	}
+}
+
+// TestFindHasBounds: a text of secrets alone gives no endless list.
+func TestFindHasBounds(t *testing.T) {
+	t.Parallel()
+	scanner := New()
+	for name, part := range map[string]string{
+		"pin": "pin: 4471\n", "credit-card": "4111111111111111,\n", "private-key": "-----BEGIN PRIVATE KEY-----\n-----END \n", "random-token": roll(alnum, 40) + " ",
+	} {
+		got := scanner.Find(strings.Repeat(part, 2*maxFindings))
+		if len(got) != maxFindings || got[0].Pattern != name {
+			t.Errorf("%s: %d findings", name, len(got))
+		}
+	}
+}
+
+// TestZeroScanner: no patterns find nothing.
+func TestZeroScanner(t *testing.T) {
+	t.Parallel()
+	var s Scanner
+	if got := s.Find("pin: 4471"); len(got)+len(s.Patterns()) > 0 {
+		t.Errorf("got %v", got)
+	}
+}
+
+// TestJWT: a signed token has a header that names an algorithm.
+func TestJWT(t *testing.T) {
+	t.Parallel()
+	scanner := New()
+	for header, want := range map[string]bool{`{"alg":"HS256"}`: true, `{"typ":"JWT"}`: false, `{"alg`: false} {
+		found := scanner.Find(signed(header))
+		if got := len(found) == 1 && found[0].Pattern == "jwt"; got != want {
+			t.Errorf("%q: %+v", header, found)
+		}
+	}
+}
+
+// FuzzFind: findings are in order, apart, inside the text, on whole characters, of
+// known patterns, and the same each time; and a secret in front is found whatever
+// follows on the next line.
+func FuzzFind(f *testing.F) {
+	scanner := New()
+	known := map[string]bool{}
+	for _, name := range scanner.Patterns() {
+		known[name] = true
+	}
+	for _, s := range samples() {
+		f.Add(strings.NewReplacer("⟦", "", "⟧", "").Replace(s.has[0]))
+		f.Add(s.not[0])
+	}
+	f.Add("-----BEGIN \xff PuTTY-User-Key-File- ://:@ 4111 -")
+	f.Fuzz(func(t *testing.T, text string) {
+		found := scanner.Find(text)
+		if diff := cmp.Diff(found, scanner.Find(text)); diff != "" {
+			t.Fatalf("twice is not once:\n%s", diff)
+		}
+		end := 0
+		for _, finding := range found {
+			if finding.Start < end || finding.End <= finding.Start || finding.End > len(text) || !known[finding.Pattern] {
+				t.Fatalf("%+v in %q", found, text)
+			}
+			if utf8.ValidString(text) && !utf8.ValidString(text[finding.Start:finding.End]) {
+				t.Fatalf("%+v tears a character of %q", finding, text)
+			}
+			end = finding.End
+		}
+		first := scanner.Find("AKIA" + roll(base3, 16) + "\n" + text)
+		if len(first) == 0 || first[0] != (Finding{"aws-access-token", 0, 20}) {
+			t.Fatalf("%+v", first)
+		}
+	})
+}
+
+// BenchmarkFind is the cost of a fact, of the longest, and of one that many rules try.
+func BenchmarkFind(b *testing.B) {
+	scanner := New()
+	for _, bm := range []struct{ name, text string }{
+		{"fact", "We deploy on Tuesdays only, and the staging database lives on port 5433."},
+		{"long", strings.Repeat("The parser reads a token and looks at the next one.\n", 16)},
+		{"hostile", strings.Repeat("password is a key: token=x://a:b-secret 4111 1111 -----BEGIN sk-eyJ.", 12)},
+	} {
+		b.Run(bm.name, func(b *testing.B) {
+			for b.Loop() {
+				scanner.Find(bm.text)
+			}
+		})
+	}
+}
+
+func BenchmarkNew(b *testing.B) {
+	for b.Loop() {
+		New()
+	}
+}

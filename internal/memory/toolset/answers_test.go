@@ -1,0 +1,280 @@
+package toolset
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/grapnelhq/grapnel/internal/memory/itemstore"
+	"github.com/grapnelhq/grapnel/internal/memory/turnpolicy"
+)
+
+// item is one with a text.
+func item(id, text string) itemstore.Item {
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	return itemstore.Item{
+		ID: id, WorkspaceID: "w", Scope: itemstore.ScopeUser, ScopeID: "ada", Category: turnpolicy.Preference, Text: text,
+		Evidence: "I said: " + text, Source: itemstore.SourceTurn, CreatedAt: at, UpdatedAt: at, Uses: 2,
+	}
+}
+
+// large is the largest item that a store can have, in signs that JSON writes longest.
+func large(i int) itemstore.Item {
+	it := item(fmt.Sprintf("01J8Z%021d", i), strings.Repeat("\x01", itemstore.MaxText))
+	it.WorkspaceID, it.ScopeID = strings.Repeat("\x02", itemstore.MaxName), strings.Repeat("\x03", itemstore.MaxName)
+	it.Evidence = strings.Repeat("\x04", itemstore.MaxEvidence)
+	it.Slot = strings.Repeat("\x05", itemstore.MaxSlot)
+	it.Supersedes, it.SupersededBy, it.Uses = it.ID, it.ID, 1<<30
+	it.LastUsedAt = it.CreatedAt
+	return it
+}
+
+// checkAnswer reports an answer that is no JSON, or too long.
+func checkAnswer(t *testing.T, raw json.RawMessage, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !json.Valid(raw) || utf8.RuneCount(raw) > MaxAnswer {
+		t.Errorf("%d characters of valid JSON: %v", utf8.RuneCount(raw), json.Valid(raw))
+	}
+}
+
+func TestAnswers(t *testing.T) {
+	t.Parallel()
+	one, two := item("01", "I prefer <tabs>"), item("02", "second")
+	const entry = `"scope":"user","scope_id":"ada","category":"preference","text":`
+	const at = `"updated_at":"2026-01-02T03:04:05Z","uses":2`
+	tests := []struct {
+		name   string
+		answer func() (json.RawMessage, error)
+		want   string
+	}{
+		{
+			"search", func() (json.RawMessage, error) { return AnswerSearch([]itemstore.Hit{{Item: one, Score: 1.5}}, 3) },
+			`{"items":[{"id":"01",` + entry + `"I prefer <tabs>",` + at + `,"score":1.5}],"omitted":3}`,
+		},
+		{"found nothing", func() (json.RawMessage, error) { return AnswerSearch(nil, 0) }, `{"items":[]}`},
+		{
+			"list", func() (json.RawMessage, error) {
+				raw, n, err := AnswerList([]itemstore.Item{one, two}, "c")
+				if n != 2 {
+					t.Errorf("%d shown", n)
+				}
+				return raw, err
+			},
+			`{"items":[{"id":"01",` + entry + `"I prefer <tabs>",` + at + `},{"id":"02",` + entry + `"second",` + at + `}],"next":"c"}`,
+		},
+		{
+			"get", func() (json.RawMessage, error) { return AnswerGet(&one) },
+			`{"item":{"id":"01",` + entry + `"I prefer <tabs>",` + at + `,"workspace_id":"w","evidence":"I said: I prefer <tabs>","source":"turn","created_at":"2026-01-02T03:04:05Z"}}`,
+		},
+		{
+			"added", func() (json.RawMessage, error) {
+				return AnswerRemember(&itemstore.Outcome{Change: itemstore.Added, Item: one})
+			},
+			`{"change":"added","id":"01"}`,
+		},
+		{
+			"replaced", func() (json.RawMessage, error) {
+				return AnswerRemember(&itemstore.Outcome{Change: itemstore.Replaced, Item: one, Replaced: []string{"00"}})
+			},
+			`{"change":"replaced","id":"01","replaced":["00"]}`,
+		},
+		{
+			"known", func() (json.RawMessage, error) {
+				return AnswerRemember(&itemstore.Outcome{Change: itemstore.Known, Item: one})
+			},
+			`{"change":"known","id":"01","message":"This is remembered already."}`,
+		},
+		{
+			"matches", func() (json.RawMessage, error) {
+				return AnswerMatches([]itemstore.Item{two}, Ask{Count: 1, Confirmation: "forget-x"})
+			},
+			`{"matches":[{"id":"02",` + entry + `"second",` + at + `}],"count":1,"confirmation":"forget-x",` +
+				`"message":"Nothing is forgotten yet. If all of these are to be forgotten, call again with the same arguments and this confirmation; if only some, call with their ids."}`,
+		},
+		{
+			"no match", func() (json.RawMessage, error) { return AnswerMatches(nil, Ask{Confirmation: "forget-x"}) },
+			`{"matches":[],"count":0,"message":"Nothing that is remembered matches."}`,
+		},
+		{
+			"forgotten", func() (json.RawMessage, error) {
+				return AnswerForget(itemstore.Removed{IDs: []string{"01"}, Lingering: errors.New("busy")}, false)
+			},
+			`{"count":1,"ids":["01"],"lingering":"busy"}`,
+		},
+		{"nothing forgotten", func() (json.RawMessage, error) { return AnswerForget(itemstore.Removed{}, false) }, `{"count":0,"ids":[]}`},
+		{
+			"refused", func() (json.RawMessage, error) { return AnswerRefusal("en.no_save.dont", "not now") },
+			`{"error":"not now","reason_code":"en.no_save.dont"}`,
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			raw, err := tt.answer()
+			checkAnswer(t, raw, err)
+			if diff := cmp.Diff(string(raw), tt.want); diff != "" {
+				t.Errorf("(-got +want):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestForgottenIsSaid: a model is told why something was not stored.
+func TestForgottenIsSaid(t *testing.T) {
+	t.Parallel()
+	raw, err := AnswerRemember(&itemstore.Outcome{Change: itemstore.Forgotten})
+	checkAnswer(t, raw, err)
+	if !strings.Contains(string(raw), `"change":"forgotten","message":"The user once had this forgotten`) {
+		t.Errorf("got %s", raw)
+	}
+}
+
+// TestLarge: of the largest items at least one has room, whatever the answer.
+func TestLarge(t *testing.T) {
+	t.Parallel()
+	var items []itemstore.Item
+	var hits []itemstore.Hit
+	var ids []string
+	for i := range 500 {
+		items = append(items, large(i))
+		hits = append(hits, itemstore.Hit{Item: items[i], Score: 1})
+		ids = append(ids, items[i].ID)
+	}
+	raw, err := AnswerSearch(hits, 7)
+	checkAnswer(t, raw, err)
+	var found Hits
+	if err := json.Unmarshal(raw, &found); err != nil || len(found.Items) < 1 || found.Omitted != 507-len(found.Items) {
+		t.Errorf("%d hits, %d omitted: %v", len(found.Items), found.Omitted, err)
+	}
+	raw, n, err := AnswerList(items[:50], strings.Repeat("x", maxCursor))
+	checkAnswer(t, raw, err)
+	if n < 1 {
+		t.Error("a page of nothing")
+	}
+	raw, err = AnswerGet(&items[0])
+	checkAnswer(t, raw, err)
+	var whole Whole
+	if err := json.Unmarshal(raw, &whole); err != nil || !whole.Shortened {
+		t.Errorf("whole: %v, %v", whole.Shortened, err)
+	}
+	shown, err := Preview(items[:20])
+	if err != nil || len(shown) < 1 {
+		t.Fatalf("%d shown: %v", len(shown), err)
+	}
+	raw, err = AnswerMatches(shown, Ask{Count: len(shown), Confirmation: Confirmation("w", shown), More: true, Stale: true})
+	checkAnswer(t, raw, err)
+	var m Matches
+	if err := json.Unmarshal(raw, &m); err != nil || len(m.Matches) != len(shown) {
+		t.Errorf("%d of %d matches: %v", len(m.Matches), len(shown), err)
+	}
+	raw, err = AnswerMatches(items, Ask{Count: 500, Confirmation: Confirmation("w", items), More: true})
+	checkAnswer(t, raw, err)
+	raw, err = AnswerForget(itemstore.Removed{IDs: ids, Lingering: errors.New(strings.Repeat("\x01", 9000))}, true)
+	checkAnswer(t, raw, err)
+	var gone Forgotten
+	if err := json.Unmarshal(raw, &gone); err != nil || gone.Count != 500 || len(gone.IDs) < 100 {
+		t.Errorf("%d ids of %d: %v", len(gone.IDs), gone.Count, err)
+	}
+	raw, err = AnswerRefusal(strings.Repeat("\x01", 9000), strings.Repeat("\x01", 9000))
+	checkAnswer(t, raw, err)
+}
+
+// TestGetShortens: the evidence is shortened before the text.
+func TestGetShortens(t *testing.T) {
+	t.Parallel()
+	it := item("01", strings.Repeat(`"`, itemstore.MaxText))
+	it.Evidence = strings.Repeat("\x01", itemstore.MaxEvidence) + strings.Repeat("\x01", 900)
+	raw, err := AnswerGet(&it)
+	checkAnswer(t, raw, err)
+	var whole Whole
+	if err := json.Unmarshal(raw, &whole); err != nil {
+		t.Fatal(err)
+	}
+	if whole.Item.Text != it.Text || len(whole.Item.Evidence) >= len(it.Evidence) || !whole.Shortened {
+		t.Errorf("text %d, evidence %d, shortened %v", len(whole.Item.Text), len(whole.Item.Evidence), whole.Shortened)
+	}
+}
+
+func TestConfirmation(t *testing.T) {
+	t.Parallel()
+	a, b, c := item("a", "x"), item("b", "y"), item("c", "z")
+	both := Confirmation("w", []itemstore.Item{a, b})
+	if got := Confirmation("w", []itemstore.Item{b, a}); got != both {
+		t.Errorf("the order counts: %s and %s", got, both)
+	}
+	others := []string{
+		Confirmation("w", nil), Confirmation("w", []itemstore.Item{a}), Confirmation("w", []itemstore.Item{a, c}),
+		Confirmation("w", []itemstore.Item{a, b, c}), Confirmation("v", []itemstore.Item{a, b}), Confirmation("w", []itemstore.Item{item("ab", "")}),
+	}
+	if slices.Contains(others, both) || len(slices.Compact(slices.Sorted(slices.Values(others)))) != len(others) {
+		t.Errorf("not distinct: %s and %q", both, others)
+	}
+	if len(both) > maxID {
+		t.Errorf("%q is longer than the argument may be", both)
+	}
+}
+
+// FuzzAnswers: whatever items say, answers keep to their length.
+func FuzzAnswers(f *testing.F) {
+	f.Add("I prefer tabs", "x", 3, uint64(1))
+	f.Add(strings.Repeat("\x01", 800), "\u2028\U0001F600", 100, uint64(2))
+	f.Fuzz(func(t *testing.T, text, evidence string, n int, seed uint64) {
+		r := rand.New(rand.NewPCG(seed, 0))
+		var items []itemstore.Item
+		var hits []itemstore.Hit
+		for i := range max(0, min(n, 60)) {
+			it := item(fmt.Sprintf("id%d", i), head(strings.Repeat(text, 1+r.IntN(50)), itemstore.MaxText))
+			it.Evidence = head(strings.Repeat(evidence, r.IntN(50)), itemstore.MaxEvidence)
+			items = append(items, it)
+			hits = append(hits, itemstore.Hit{Item: it, Score: r.Float64()})
+		}
+		raw, err := AnswerSearch(hits, 0)
+		checkAnswer(t, raw, err)
+		raw, shown, err := AnswerList(items, strings.Repeat("c", min(len(text), maxCursor)))
+		checkAnswer(t, raw, err)
+		if len(items) > 0 && shown == 0 {
+			t.Error("a page of nothing")
+		}
+		preview, err := Preview(items)
+		if err != nil {
+			t.Fatal(err)
+		}
+		raw, err = AnswerMatches(preview, Ask{Count: len(preview), Confirmation: Confirmation("w", preview), More: true})
+		checkAnswer(t, raw, err)
+		if len(items) > 0 {
+			raw, err = AnswerGet(&items[0])
+			checkAnswer(t, raw, err)
+		}
+	})
+}
+
+// head is the first characters of a text.
+func head(text string, most int) string {
+	runes := []rune(text)
+	return string(runes[:min(len(runes), most)])
+}
+
+func BenchmarkAnswerSearch(b *testing.B) {
+	var hits []itemstore.Hit
+	for i := range 20 {
+		hits = append(hits, itemstore.Hit{Item: item(strconv.Itoa(i), strings.Repeat("word ", 150))})
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := AnswerSearch(hits, 0); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,248 @@
+// Package toolset is what a model sees of the memory plugin's five tools: their definitions ([Definitions]), their
+// arguments (the Parse functions) and their answers (the Answer functions).
+//
+// Arguments are checked against the JSON Schemas, and errors are written for the model. No answer is longer than
+// [MaxAnswer] characters: it would have fewer items instead.
+//
+// The first call of memory_forget with a query forgets nothing: it answers with what matches and a confirmation, a
+// fingerprint of the workspace and of the ids that were shown ([Confirmation]). A second call with the same query and
+// the confirmation looks again, and forgets if the same items match, also after a restart and on another machine.
+package toolset
+
+import (
+	"cmp"
+	"embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/grapnelhq/grapnel/internal/memory/itemstore"
+	"github.com/grapnelhq/grapnel/internal/memory/turnpolicy"
+	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/sdk"
+)
+
+// The names of the tools.
+const (
+	Search   = "memory_search"
+	List     = "memory_list"
+	Get      = "memory_get"
+	Remember = "memory_remember"
+	Forget   = "memory_forget"
+)
+
+// Names returns the names of all tools.
+func Names() []string { return []string{Search, List, Get, Remember, Forget} }
+
+//go:embed schemas/*.json
+var schemas embed.FS
+
+// Allowed says which of the tools may be called.
+type Allowed struct {
+	Read             bool // memory_search, memory_list and memory_get
+	Remember, Forget bool
+}
+
+// Allows reports whether a tool may be called.
+func (a Allowed) Allows(tool string) bool {
+	switch tool {
+	case Search, List, Get:
+		return a.Read
+	case Remember:
+		return a.Remember
+	case Forget:
+		return a.Forget
+	}
+	return false
+}
+
+// Definitions returns the allowed tools, as a model sees them. A tool is always the same bytes: tools are at the very
+// beginning of what providers cache.
+func Definitions(a Allowed) []phases.Tool {
+	descriptions := map[string]string{
+		Search: "Searches what is remembered from earlier conversations, and returns the memories that fit best. " +
+			"Use it when the user refers to something that they said before.",
+		List: "Lists what is remembered, the latest first, in pages. Use it when the user asks what you remember.",
+		Get:  "Returns one memory whole, with what was said when it was stored.",
+		Remember: "Stores one fact that will still matter in later conversations: a preference, a decision, something about the user or their work. " +
+			"Use it when the user asks you to remember something. Never store passwords, keys or other secrets.",
+		Forget: "Removes memories for good: by ids at once, or by a query in two calls, the second of which confirms what the first one found. " +
+			"Use it only when the user asks you to forget something.",
+	}
+	var all []phases.Tool
+	for _, name := range Names() {
+		if a.Allows(name) {
+			schema, _ := schemas.ReadFile("schemas/" + name + ".json") // each tool has one, as a test checks
+			all = append(all, phases.Tool{Name: name, Description: descriptions[name], InputSchema: schema})
+		}
+	}
+	return all
+}
+
+// Bounds of arguments, as in the schemas, in Unicode scalar values.
+const (
+	maxArguments = 64 << 10 // bytes
+	maxQuery     = 500
+	maxID        = 64
+	maxIDs       = 50
+	maxCursor    = 200
+
+	defaultHits, maxHits = 8, 20
+	defaultPage, maxPage = 20, 50
+)
+
+// SearchArguments are the arguments of memory_search.
+type SearchArguments struct {
+	Query string `json:"query"`
+	Limit int    `json:"limit"`
+}
+
+// ParseSearch reads the arguments of memory_search, with the default limit.
+func ParseSearch(data json.RawMessage) (SearchArguments, error) {
+	var a SearchArguments
+	err := decode(data, &a)
+	a.Query = strings.TrimSpace(a.Query)
+	limit := limited(&a.Limit, defaultHits, maxHits)
+	return checked(a, err, needed("query", a.Query, maxQuery), limit)
+}
+
+// ListArguments are the arguments of memory_list.
+type ListArguments struct {
+	Scope    itemstore.Scope     `json:"scope"`
+	Category turnpolicy.Category `json:"category"`
+	Limit    int                 `json:"limit"`
+	Cursor   string              `json:"cursor"`
+}
+
+// ParseList reads the arguments of memory_list, with the default limit.
+func ParseList(data json.RawMessage) (ListArguments, error) {
+	var a ListArguments
+	err := decode(data, &a)
+	limit := limited(&a.Limit, defaultPage, maxPage)
+	return checked(a, err, word("scope", a.Scope, itemstore.Scopes()), word("category", a.Category, turnpolicy.Categories()),
+		text("cursor", a.Cursor, maxCursor), limit)
+}
+
+// GetArguments are the arguments of memory_get.
+type GetArguments struct {
+	ID string `json:"id"`
+}
+
+// ParseGet reads the arguments of memory_get.
+func ParseGet(data json.RawMessage) (GetArguments, error) {
+	var a GetArguments
+	err := decode(data, &a)
+	return checked(a, err, needed("id", a.ID, maxID))
+}
+
+// RememberArguments are the arguments of memory_remember.
+type RememberArguments struct {
+	Text     string              `json:"text"`
+	Category turnpolicy.Category `json:"category"`
+	Scope    itemstore.Scope     `json:"scope"`
+	Replaces string              `json:"replaces"`
+}
+
+// ParseRemember reads the arguments of memory_remember. The default category is a fact; an omitted scope stays empty.
+func ParseRemember(data json.RawMessage) (RememberArguments, error) {
+	var a RememberArguments
+	err := decode(data, &a)
+	a.Text = strings.TrimSpace(a.Text)
+	if a.Category == "" {
+		a.Category = turnpolicy.Factual
+	}
+	return checked(a, err, needed("text", a.Text, itemstore.MaxText), word("category", a.Category, turnpolicy.Categories()),
+		word("scope", a.Scope, itemstore.Scopes()), text("replaces", a.Replaces, maxID))
+}
+
+// ForgetArguments are the arguments of memory_forget: IDs, or Query, or Everything.
+type ForgetArguments struct {
+	IDs          []string        `json:"ids"`
+	Query        string          `json:"query"`
+	Everything   bool            `json:"everything"`
+	Scope        itemstore.Scope `json:"scope"`
+	Confirmation string          `json:"confirmation"`
+}
+
+// ParseForget reads the arguments of memory_forget.
+func ParseForget(data json.RawMessage) (ForgetArguments, error) {
+	var a ForgetArguments
+	if err := decode(data, &a); err != nil {
+		return ForgetArguments{}, err
+	}
+	a.Query = strings.TrimSpace(a.Query)
+	ways := 0
+	for _, given := range []bool{len(a.IDs) > 0, a.Query != "", a.Everything} {
+		if given {
+			ways++
+		}
+	}
+	var err error
+	switch {
+	case ways != 1:
+		err = errors.New("give either ids, or a query, or everything: true")
+	case len(a.IDs) > maxIDs:
+		err = fmt.Errorf("%d ids; at most %d at a time", len(a.IDs), maxIDs)
+	case a.Scope != "" && !a.Everything:
+		err = errors.New("scope goes with everything: true")
+	case a.Confirmation != "" && len(a.IDs) > 0:
+		err = errors.New("ids need no confirmation")
+	}
+	problems := []error{err, text("query", a.Query, maxQuery), word("scope", a.Scope, itemstore.Scopes()), text("confirmation", a.Confirmation, maxID)}
+	for _, id := range a.IDs {
+		problems = append(problems, needed("ids", id, maxID))
+	}
+	return checked(a, problems...)
+}
+
+func decode(data json.RawMessage, into any) error {
+	if len(data) > maxArguments {
+		return fmt.Errorf("the arguments have more than %d bytes", maxArguments)
+	}
+	return sdk.DecodeArguments(data, into)
+}
+
+// checked returns the arguments, or nothing and the first problem.
+func checked[T any](a T, problems ...error) (T, error) {
+	if err := cmp.Or(problems...); err != nil {
+		var none T
+		return none, err
+	}
+	return a, nil
+}
+
+func needed(name, value string, most int) error {
+	if value == "" {
+		return fmt.Errorf("%s is missing", name)
+	}
+	return text(name, value, most)
+}
+
+func text(name, value string, most int) error {
+	switch n := utf8.RuneCountInString(value); {
+	case n > most:
+		return fmt.Errorf("%s has %d characters; at most %d are taken", name, n, most)
+	case strings.ContainsRune(value, 0):
+		return fmt.Errorf("%s has a NUL in it", name)
+	}
+	return nil
+}
+
+// word reports a value that is neither empty nor in a list.
+func word[T ~string](name string, value T, list []T) error {
+	if value == "" || slices.Contains(list, value) {
+		return nil
+	}
+	return fmt.Errorf("%s is %.40q and should be one of %q", name, value, list)
+}
+
+// limited fills in an omitted limit, and reports one out of bounds.
+func limited(limit *int, standard, most int) error {
+	if *limit = cmp.Or(*limit, standard); *limit < 0 || *limit > most {
+		return fmt.Errorf("limit is %d and should be from 1 to %d", *limit, most)
+	}
+	return nil
+}

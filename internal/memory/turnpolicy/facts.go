@@ -1,0 +1,239 @@
+package turnpolicy
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Bounds of an extraction: facts, and characters of each text.
+const (
+	MaxFacts    = 8
+	MaxFactText = 800
+	MaxEvidence = 500
+)
+
+// Category is the kind of a fact. The empty one is undefined.
+type Category string
+
+// The categories.
+const (
+	Preference  Category = "preference"
+	Factual     Category = "fact"
+	Decision    Category = "decision"
+	Task        Category = "task"
+	Instruction Category = "instruction"
+	Other       Category = "other"
+)
+
+// Categories returns the categories.
+func Categories() []Category {
+	return []Category{Preference, Factual, Decision, Task, Instruction, Other}
+}
+
+// Fact is one thing to remember.
+type Fact struct {
+	Category Category `json:"category"`
+	// Text is what to remember, in the user's words, at most MaxFactText characters.
+	Text string `json:"text"`
+	// Evidence is its sentence, with the one that asks to remember it, at most MaxEvidence characters.
+	Evidence string `json:"evidence,omitempty"`
+	Slot     Slot   `json:"slot,omitempty"`     // the question that the fact alone answers, if any
+	Explicit bool   `json:"explicit,omitempty"` // the user asked for it
+	Rule     string `json:"rule,omitempty"`     // the id of the rule that found it; models omit it
+}
+
+// Extract returns the facts that a user states in a text of any size: what they ask to remember, and sentences that
+// state a durable fact about them or their work. They are in the order of the text, without duplicates, at most
+// [MaxFacts].
+//
+// The text must be the user's own words: the rules take "I" for the user. Extract checks neither the policy nor
+// whether a fact is a secret.
+func (r *Rules) Extract(text string) []Fact {
+	var all []Fact
+	seen := map[string]bool{}
+	for _, part := range r.read(text) {
+		for i := range part.sentences {
+			for _, f := range part.facts(i) {
+				key := fold(f.Text).text
+				if key == "" || seen[key] || len(all) == MaxFacts {
+					continue
+				}
+				seen[key] = true
+				f.Slot = r.Slot(f.Text)
+				all = append(all, f)
+			}
+		}
+	}
+	return all
+}
+
+// facts returns what a sentence states, unless the user forbids to keep it or it is in the middle of a long text.
+func (p *reading) facts(i int) []Fact {
+	var best hit
+	for _, h := range p.hits {
+		if h.sentence != i {
+			continue
+		}
+		if h.pattern.Intent != IntentRemember {
+			return nil
+		}
+		if h.confidence > best.confidence && h.confidence >= DefaultThreshold {
+			best = h
+		}
+	}
+	if best.pattern != nil {
+		return p.asked(best)
+	}
+	refersHere := func(h hit) bool {
+		return h.sentence == i+1 && h.it == (span{}) && h.pattern.Refers == refersBefore
+	}
+	// If the next sentence refers to this one, it is taken there.
+	if !p.edge[i] || slices.ContainsFunc(p.hits, refersHere) {
+		return nil
+	}
+	if f, ok := p.stated(p.sentences[i]); ok {
+		return []Fact{f}
+	}
+	return nil
+}
+
+func (p *reading) asked(h hit) []Fact {
+	at := p.sentences[h.sentence]
+	things := []span{h.it}
+	switch {
+	case h.it != (span{}):
+	case h.pattern.Refers == refersBefore && h.sentence > 0:
+		things = p.sentences[h.sentence-1 : h.sentence]
+	case h.pattern.Refers == refersAfter:
+		things = listed(p.text, p.sentences, h.sentence)
+	}
+	var all []Fact
+	for _, s := range things {
+		if s == (span{}) {
+			continue
+		}
+		category := Factual
+		if f, ok := p.stated(s); ok {
+			category = f.Category
+		}
+		both := span{min(at.from, s.from), max(at.to, s.to)}
+		all = append(all, Fact{
+			Category: category, Text: tidy(p.quote(s), MaxFactText),
+			Evidence: tidy(p.quote(both), MaxEvidence), Explicit: true, Rule: h.pattern.ID,
+		})
+	}
+	return all
+}
+
+func (p *reading) stated(s span) (Fact, bool) {
+	for n := range p.rules {
+		l := &p.rules[n]
+		sentence := l.hear(s.in(p.text))
+		for i := range l.facts {
+			rule := &l.facts[i]
+			it, ok := rule.find(sentence)
+			if !ok || l.guarded(sentence, "") {
+				continue
+			}
+			said := cmp.Or(it.after(s.from), s)
+			return Fact{
+				Category: rule.category, Text: tidy(p.quote(said), MaxFactText), Evidence: tidy(p.quote(s), MaxEvidence), Rule: rule.ID,
+			}, true
+		}
+	}
+	return Fact{}, false
+}
+
+// ParseFacts reads a model's facts, such as {"facts": [{"category": "preference", "text": "…", "evidence": "…",
+// "slot": "home", "explicit": true}]}; the last three keys are optional. It rejects anything else, also too many or
+// too long facts, and drops duplicates.
+func ParseFacts(data []byte) ([]Fact, error) {
+	var answer struct {
+		Facts []Fact `json:"facts"`
+	}
+	if err := decode(data, &answer); err != nil {
+		return nil, fmt.Errorf("facts: %w", err)
+	}
+	if len(answer.Facts) > MaxFacts {
+		return nil, fmt.Errorf("facts: more than %d", MaxFacts)
+	}
+	var all []Fact
+	seen := map[string]bool{}
+	for i, f := range answer.Facts {
+		f.Text, f.Evidence = strings.TrimSpace(f.Text), strings.TrimSpace(f.Evidence)
+		if err := f.validate(); err != nil {
+			return nil, fmt.Errorf("facts: fact %d: %w", i, err)
+		}
+		if key := fold(f.Text).text; !seen[key] {
+			seen[key] = true
+			all = append(all, f)
+		}
+	}
+	return all, nil
+}
+
+func (f Fact) validate() error {
+	switch {
+	case f.Text == "":
+		return errors.New("text: none")
+	case f.Rule != "":
+		return errors.New("rule: only rules have one")
+	}
+	return errors.Join(
+		known("slot", f.Slot, append(Slots(), "")),
+		known("category", f.Category, Categories()),
+		validText("text", f.Text, MaxFactText),
+		validText("evidence", f.Evidence, MaxEvidence),
+	)
+}
+
+// Slot names the question that a fact alone answers: of two facts with one slot the newer holds. Most facts have
+// none.
+type Slot string
+
+// The slots. All are about one person.
+const (
+	SlotName          Slot = "name"
+	SlotPronouns      Slot = "pronouns"
+	SlotHome          Slot = "home"
+	SlotAddress       Slot = "address"
+	SlotEmail         Slot = "email"
+	SlotPhone         Slot = "phone"
+	SlotBirthday      Slot = "birthday"
+	SlotEmployer      Slot = "employer"
+	SlotJob           Slot = "job"
+	SlotTimeZone      Slot = "time_zone"
+	SlotEditor        Slot = "editor"
+	SlotShell         Slot = "shell"
+	SlotSystem        Slot = "operating_system"
+	SlotReplyLanguage Slot = "reply_language"
+)
+
+// Slots returns the slots.
+func Slots() []Slot {
+	return []Slot{
+		SlotName, SlotPronouns, SlotHome, SlotAddress, SlotEmail, SlotPhone, SlotBirthday, SlotEmployer, SlotJob,
+		SlotTimeZone, SlotEditor, SlotShell, SlotSystem, SlotReplyLanguage,
+	}
+}
+
+// Slot returns the slot of a fact, by its text; empty if it has none or in doubt: a wrong slot would replace another
+// fact.
+func (r *Rules) Slot(fact string) Slot {
+	if len(fact) > MaxFactText {
+		return ""
+	}
+	text := fold(tidy(fact, MaxFactText)).text
+	for _, l := range r.in(text) {
+		heard := l.hear(text)
+		for i := range l.slots {
+			if _, ok := l.slots[i].find(heard); ok {
+				return l.slots[i].slot
+			}
+		}
+	}
+	return ""
+}

@@ -1,0 +1,123 @@
+package turnpolicy
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestSlotSays holds every slot of every language to its examples, and every language
+// to the slots that matter most.
+func TestSlotSays(t *testing.T) {
+	t.Parallel()
+	rules := builtin(t)
+	for _, lazy := range rules.languages {
+		l, err := lazy.compile()
+		if err != nil {
+			t.Fatal(err)
+		}
+		has := map[Slot]bool{}
+		for _, p := range l.slots {
+			has[p.slot] = true
+			for _, text := range p.Says {
+				if got := rules.Slot(text); got != p.slot {
+					t.Errorf("%s: Slot(%q) = %q", p.ID, text, got)
+				}
+			}
+		}
+		for _, want := range []Slot{SlotName, SlotHome, SlotReplyLanguage} {
+			if !has[want] {
+				t.Errorf("%s has no slot %s", lazy.file.Language, want)
+			}
+		}
+	}
+}
+
+func TestSlot(t *testing.T) {
+	t.Parallel()
+	rules := builtin(t)
+	tests := []struct {
+		text string
+		want Slot
+	}{
+		{"My name is Zoë.", SlotName},
+		{"call me Zoë", SlotName},
+		{"Please call me Zoë", SlotName},
+		{"I live in Graz", SlotHome},
+		{"I've recently moved to New York", SlotHome},
+		{"The user lives in São Paulo", SlotHome},
+		{"I now work for Initech", SlotEmployer},
+		{"The user works at Initech", SlotEmployer},
+		{"The user's time zone is Europe/Vienna", SlotTimeZone},
+		{"Reply to me in German from now on", SlotReplyLanguage},
+		{"My OS is Debian 13", SlotSystem},
+		{"My email is zoe@example.com", SlotEmail},
+		{"Ich wohne jetzt in Wien", SlotHome},
+		{"J'habite à Paris", SlotHome},
+		{"我搬到了上海。", SlotHome},
+		{"東京に住んでいます", SlotHome},
+
+		// Facts that stand beside each other, or that are none.
+		{"", ""},
+		{"I prefer tabs", ""},
+		{"I'm allergic to nuts", ""},
+		{"Call me back later", ""},
+		{"Call me when the build is done", ""},
+		{"My dog's name is Rex", ""},
+		{"The server's name is kiwi", ""},
+		{"I live in Graz in summer and in Vienna in winter", ""},
+		{"I don't live in Graz", ""},
+		{"I used to live in Graz", ""},
+		{"I no longer work at Initech", ""},
+		{"I work at night", ""},
+		{"I live in a small house", ""},
+		{"My editor is slow", ""},
+		{"My wife lives in Graz", ""},
+		{"We use Postgres", ""},
+		{"Our editor is Helix", ""},
+		{"Answer me in one sentence", ""},
+		{"Never answer in German", ""},
+		{"Ich wohne nicht mehr in Graz", ""},
+		{"Je n'habite pas à Lyon", ""},
+		{"我不住在上海", ""},
+		{"犬が好きです", ""},
+		{"My name is " + strings.Repeat("x", MaxFactText), ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.text[:min(len(tt.text), 40)], func(t *testing.T) {
+			t.Parallel()
+			if got := rules.Slot(tt.text); got != tt.want {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+// TestExtractSlots: what is extracted has its slot, whether it was asked for or not.
+func TestExtractSlots(t *testing.T) {
+	t.Parallel()
+	got := builtin(t).Extract("Remember that I live in Graz. My name is Zoë. I prefer tabs.")
+	var slots []Slot
+	for _, f := range got {
+		slots = append(slots, f.Slot)
+	}
+	if len(slots) != 3 || slots[0] != SlotHome || slots[1] != SlotName || slots[2] != "" {
+		t.Errorf("slots %q of %+v", slots, got)
+	}
+}
+
+// FuzzSlot: a slot is a known one, and is the same in other letters.
+func FuzzSlot(f *testing.F) {
+	rules := builtin(f)
+	f.Add("My name is Zoë")
+	f.Add("我住在上海。")
+	f.Add("I live in \xff")
+	f.Fuzz(func(t *testing.T, text string) {
+		got := rules.Slot(text)
+		if got != "" && known("slot", got, Slots()) != nil {
+			t.Fatalf("%q has the slot %q", text, got)
+		}
+		if upper := strings.ToUpper(text); fold(upper).text == fold(text).text && rules.Slot(upper) != got {
+			t.Fatalf("%q has the slot %q in large letters, and %q", text, rules.Slot(upper), got)
+		}
+	})
+}

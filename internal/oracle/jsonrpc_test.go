@@ -1,0 +1,202 @@
+package oracle
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+	"github.com/creachadair/jrpc2"
+	"github.com/creachadair/jrpc2/channel"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/grapnelhq/grapnel/internal/rpc"
+)
+
+// said is the params of the notification, and of the method test/watch.
+type said struct {
+	Text string `json:"text"`
+}
+
+// newServer returns a server whose methods m and n return their params.
+func newServer(tb testing.TB, conns chan *rpc.Conn) *rpc.Server {
+	tb.Helper()
+	echo := func(_ context.Context, _ *rpc.Caller, p json.RawMessage) (json.RawMessage, error) {
+		if len(p) == 0 {
+			return json.RawMessage("null"), nil
+		}
+		return p, nil
+	}
+	srv, err := rpc.New(rpc.Options{
+		Methods: []rpc.Method{
+			rpc.Typed("m", rpc.NoRight, "Returns its params.", echo),
+			rpc.Typed("n", rpc.NoRight, "Returns its params.", echo),
+			rpc.Typed("test/conflict", rpc.NoRight, "Fails with data.", func(context.Context, *rpc.Caller, struct{}) (bool, error) {
+				return false, &rpc.Error{Code: rpc.CodeConflict, Message: "another version", Data: map[string]any{"actual_version": 7}}
+			}),
+			rpc.Typed("test/watch", rpc.NoRight, "Hands its connection to the test.", func(_ context.Context, c *rpc.Caller, _ struct{}) (bool, error) {
+				conns <- c.Conn
+				return true, nil
+			}),
+		},
+		Notifications: []rpc.Notification{rpc.TypedNotification[said]("test/said", "Something was said.")},
+		Limits:        rpc.Limits{Rate: -1},
+	})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return srv
+}
+
+// wsChannel carries the messages of jrpc2's client over a WebSocket.
+type wsChannel struct{ ws *websocket.Conn }
+
+var _ channel.Channel = wsChannel{}
+
+func (c wsChannel) Send(text []byte) error {
+	return c.ws.Write(context.Background(), websocket.MessageText, text)
+}
+
+func (c wsChannel) Recv() ([]byte, error) {
+	_, text, err := c.ws.Read(context.Background())
+	return text, err
+}
+
+func (c wsChannel) Close() error { return c.ws.CloseNow() }
+
+// A client of jrpc2 and the gateway's server understand each other.
+func TestJrpc2Client(t *testing.T) {
+	t.Parallel()
+
+	conns, notes := make(chan *rpc.Conn, 1), make(chan string, 10)
+	srv := httptest.NewServer(newServer(t, conns).Handler())
+	defer srv.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	ws, _, err := websocket.Dial(ctx, "ws"+strings.TrimPrefix(srv.URL, "http")+"/ws", nil) //nolint:bodyclose // nil for a handshake that succeeds
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := jrpc2.NewClient(wsChannel{ws}, &jrpc2.ClientOptions{OnNotify: func(r *jrpc2.Request) { notes <- r.Method() + r.ParamString() }})
+	defer c.Close() //nolint:errcheck // the test is over
+
+	var got said
+	if err := c.CallResult(ctx, "m", said{Text: "é"}, &got); err != nil || got.Text != "é" {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	_, err = c.Call(ctx, "test/conflict", nil)
+	want := &jrpc2.Error{Code: -32001, Message: "another version", Data: json.RawMessage(`{"actual_version":7,"code":"version_conflict"}`)}
+	if diff := cmp.Diff(err, error(want)); diff != "" {
+		t.Errorf("error (-got +want):\n%s", diff)
+	}
+	list, err := c.Batch(ctx, []jrpc2.Spec{{Method: "n"}, {Method: "n", Notify: true}, {Method: "test/eco"}})
+	if err != nil || len(list) != 2 {
+		t.Fatalf("got %v, %v", list, err)
+	}
+	if list[0].ResultString() != `null` || list[1].Error().Code != jrpc2.MethodNotFound {
+		t.Errorf("got %v and %v", list[0], list[1].Error())
+	}
+	if err := c.Notify(ctx, "test/watch", nil); err != nil {
+		t.Fatal(err)
+	}
+	(<-conns).Notify("", "test/said", said{Text: "x"})
+	if got := <-notes; got != `test/said{"text":"x"}` {
+		t.Errorf("got %s", got)
+	}
+}
+
+// response is one answer of the server.
+type response struct {
+	ID     json.RawMessage `json:"id"`
+	Result json.RawMessage `json:"result"`
+	Error  *struct {
+		Code int `json:"code"`
+	} `json:"error"`
+}
+
+// refused reports whether the server did not take the request for one.
+func (r response) refused() bool {
+	return r.Error != nil && (r.Error.Code == -32700 || r.Error.Code == -32600)
+}
+
+// FuzzRequests compares with jrpc2's parser, which is less strict: what the server
+// accepts, jrpc2 accepts in the same order with the same ids and params.
+func FuzzRequests(f *testing.F) {
+	for _, seed := range []string{
+		`{"jsonrpc":"2.0","method":"m","id":1,"params":{"a":["\ud83d\ude00",1.5e3,null,true]}}`,
+		`[{"jsonrpc":"2.0","method":"m"},{"jsonrpc":"2.0","method":"n","id":"x"},1]`,
+		`{"jsonrpc":"2.0","method":"m","id":null}`, `{"a":"\ud800"}`, "\xff", `[`, `{"id":01}`, strings.Repeat("[", 40),
+		`[{"jsonrpc":"2.0","method":"n","id":-0.5,"params":[]},{"jsonrpc":"2.0","method":"nobody","id":2}]`,
+	} {
+		f.Add([]byte(seed))
+	}
+	handler := newServer(f, make(chan *rpc.Conn, 1)).Handler()
+	f.Fuzz(func(t *testing.T, text []byte) {
+		ours := post(t, handler, text)
+		ours = slices.DeleteFunc(ours, response.refused)
+		if len(ours) == 0 {
+			return
+		}
+		theirs, err := jrpc2.ParseRequests(text)
+		if err != nil {
+			t.Fatalf("jrpc2 refuses what was answered with %+v: %v", ours, err)
+		}
+		for _, r := range theirs {
+			if len(ours) > 0 && r.Error == nil && same(ours[0], r) {
+				ours = ours[1:]
+			}
+		}
+		if len(ours) > 0 {
+			t.Fatalf("jrpc2 has no request in this place for %s %s", ours[0].ID, ours[0].Result)
+		}
+	})
+}
+
+// same reports whether an answer is one to a request as jrpc2 reads it. To jrpc2 an
+// id that is null is none; m and n answer with their params.
+func same(answer response, r *jrpc2.ParsedRequest) bool {
+	id := string(answer.ID)
+	if id == "null" {
+		id = ""
+	}
+	if id != r.ID {
+		return false
+	}
+	if r.Method != "m" && r.Method != "n" {
+		return true
+	}
+	params := bytes.TrimSpace(r.Params)
+	if len(params) == 0 {
+		params = []byte("null")
+	}
+	var got, want any
+	return json.Unmarshal(answer.Result, &got) == nil && json.Unmarshal(params, &want) == nil && cmp.Equal(got, want)
+}
+
+// post sends a message and returns the answers to it.
+func post(t *testing.T, handler http.Handler, text []byte) []response {
+	t.Helper()
+	req := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "http://127.0.0.1/rpc", bytes.NewReader(text))
+	req.RemoteAddr = "127.0.0.1:1"
+	req.Header.Set("Content-Type", "application/json")
+	w := httptest.NewRecorder()
+	handler.ServeHTTP(w, req)
+	body := bytes.TrimSpace(w.Body.Bytes())
+	if len(body) == 0 {
+		return nil // notifications only
+	}
+	if body[0] != '[' {
+		body = slices.Concat([]byte("["), body, []byte("]"))
+	}
+	var out []response
+	if err := json.Unmarshal(body, &out); err != nil {
+		t.Fatalf("the answer %d %s: %v", w.Code, body, err)
+	}
+	return out
+}

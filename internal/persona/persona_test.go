@@ -1,0 +1,253 @@
+package persona_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/grapnelhq/grapnel/internal/persona"
+	"github.com/grapnelhq/grapnel/internal/text"
+	"github.com/grapnelhq/grapnel/manifest"
+	"github.com/grapnelhq/grapnel/phases"
+)
+
+// newHome is a folder with files.
+func newHome(t testing.TB, files map[string]string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, content := range files {
+		put(t, dir, name, content)
+	}
+	return dir
+}
+
+func put(t testing.TB, dir, name, content string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// codes lists the diagnostics of a persona: "code section" each.
+func codes(f *persona.Files) []string {
+	list := []string{}
+	for _, file := range f.All() {
+		for _, d := range file.Diagnostics {
+			list = append(list, d.Code+" "+d.Slot)
+		}
+	}
+	return list
+}
+
+// rows lists the files of a persona.
+func rows(f *persona.Files) []manifest.File {
+	var list []manifest.File
+	for _, file := range f.All() {
+		list = append(list, file.Row)
+	}
+	return list
+}
+
+func TestLoad(t *testing.T) {
+	t.Parallel()
+
+	const missing, loaded = persona.StatusMissing, persona.StatusLoaded
+	tests := []struct {
+		name  string
+		files map[string]string
+		rows  []manifest.File
+		codes []string
+	}{
+		{
+			name:  "all three, in order",
+			files: map[string]string{"SOUL.md": "soul", "IDENTITY.md": "é", "USER.md": "tea\n", "OTHER.md": "no"},
+			rows:  []manifest.File{{Path: "SOUL.md", Status: loaded, Chars: 4}, {Path: "IDENTITY.md", Status: loaded, Chars: 1}, {Path: "USER.md", Status: loaded, Chars: 4}},
+			codes: []string{},
+		},
+		{
+			name:  "nothing",
+			rows:  []manifest.File{{Path: "SOUL.md", Status: missing}, {Path: "IDENTITY.md", Status: missing}, {Path: "USER.md", Status: missing}},
+			codes: []string{"missing_file soul_core", "missing_file identity_core"},
+		},
+		{
+			name:  "empty is not missing",
+			files: map[string]string{"SOUL.md": "", "IDENTITY.md": "\ufeff", "USER.md": ""},
+			rows:  []manifest.File{{Path: "SOUL.md", Status: loaded}, {Path: "IDENTITY.md", Status: loaded}, {Path: "USER.md", Status: loaded}},
+			codes: []string{},
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+
+			f := persona.Load(newHome(t, tt.files))
+			if diff := cmp.Diff(rows(&f), tt.rows); diff != "" {
+				t.Errorf("rows (-got +want):\n%s", diff)
+			}
+			if diff := cmp.Diff(codes(&f), tt.codes); diff != "" {
+				t.Errorf("diagnostics (-got +want):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestLoadNowhere: no folder, a folder that is not there, and the working folder
+// unasked.
+func TestLoadNowhere(t *testing.T) {
+	t.Chdir(newHome(t, map[string]string{"SOUL.md": "of the project"}))
+	for _, dir := range []string{"", filepath.Join(t.TempDir(), "not", "there")} {
+		f := persona.Load(dir)
+		if f.Soul.Row.Status != persona.StatusMissing || f.Soul.Text != "" || f.Soul.Row.Chars != 0 {
+			t.Errorf("Load(%q).Soul = %+v", dir, f.Soul)
+		}
+	}
+	if f := persona.Load("."); f.Soul.Text != "of the project" {
+		t.Errorf("Load(.).Soul = %+v", f.Soul)
+	}
+}
+
+// TestLoadTexts: what a file holds, and what is made of it.
+func TestLoadTexts(t *testing.T) {
+	t.Parallel()
+
+	tests := []struct{ name, content, text, code string }{
+		{"as it is", "# I\n\n  am\n", "# I\n\n  am\n", ""},
+		{"byte order mark", "\ufeffI am", "I am", ""},
+		{"CRLF and CR", "a\r\nb\rc\r\n", "a\nb\nc\n", ""},
+		{"NUL", "a\x00b", "a\ufffdb", "invalid_utf8"},
+		{"not UTF-8", "caf\xe9 \xff\xfe!", "caf\ufffd \ufffd!", "invalid_utf8"},
+		{"a replacement character of its own", "a\ufffdb", "a\ufffdb", ""},
+		{"an incomplete character at the end", "a\xe2\x82", "a\ufffd", "invalid_utf8"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+
+			f := persona.Load(newHome(t, map[string]string{"SOUL.md": "s", "IDENTITY.md": "i", "USER.md": tt.content}))
+			if f.User.Text != tt.text || f.User.Row.Status != persona.StatusLoaded || f.User.Row.Chars != text.Chars(tt.text) {
+				t.Errorf("user = %+v, want %q", f.User, tt.text)
+			}
+			if got, want := strings.Join(codes(&f), ","), strings.TrimSuffix(tt.code+" user_persona", " user_persona"); (tt.code == "") != (got == "") || !strings.HasPrefix(got, want) {
+				t.Errorf("diagnostics %q, want %q", got, want)
+			}
+		})
+	}
+}
+
+// TestLoadLarge: a file is read to its bound, which never parts a character and
+// is no damage of the file.
+func TestLoadLarge(t *testing.T) {
+	t.Parallel()
+
+	tests := []struct {
+		name    string
+		content string
+		chars   int
+		message string
+	}{
+		{"at the bound", strings.Repeat("x", persona.MaxBytes), persona.MaxBytes, ""},
+		{"one more", strings.Repeat("x", persona.MaxBytes+1), persona.MaxBytes, "SOUL.md is too large: only the first 1,048,576 of its 1,048,577 bytes were read"},
+		{"10 MB", strings.Repeat("0123456789", 1_000_000), persona.MaxBytes, "SOUL.md is too large: only the first 1,048,576 of its 10,000,000 bytes were read"},
+		{"a cut character", strings.Repeat("€", persona.MaxBytes/3+1), persona.MaxBytes / 3, "SOUL.md is too large: only the first 1,048,576 of its 1,048,578 bytes were read"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+
+			f := persona.Load(newHome(t, map[string]string{"SOUL.md": tt.content, "IDENTITY.md": "i"}))
+			if f.Soul.Row != (manifest.File{Path: "SOUL.md", Status: persona.StatusLoaded, Chars: tt.chars}) || !strings.HasPrefix(tt.content, f.Soul.Text) {
+				t.Errorf("row = %+v", f.Soul.Row)
+			}
+			var want []phases.Diagnostic
+			if tt.message != "" {
+				want = []phases.Diagnostic{{Code: "file_truncated", Severity: phases.SeverityWarning, Message: tt.message, Slot: "soul_core", SafeForUser: true}}
+			}
+			if diff := cmp.Diff(f.Soul.Diagnostics, want); diff != "" {
+				t.Errorf("diagnostics (-got +want):\n%s", diff)
+			}
+		})
+	}
+}
+
+// A text that was cut and is damaged is told twice: these are two things to do.
+func TestLoadLargeAndDamaged(t *testing.T) {
+	t.Parallel()
+
+	f := persona.Load(newHome(t, map[string]string{"SOUL.md": strings.Repeat("\x80", persona.MaxBytes+7), "IDENTITY.md": ""}))
+	if diff := cmp.Diff(codes(&f), []string{"file_truncated soul_core", "invalid_utf8 soul_core"}); diff != "" {
+		t.Errorf("diagnostics (-got +want):\n%s", diff)
+	}
+}
+
+// TestLoadKeepsNothing: an edit shows in the next reading, also one that changes
+// neither size nor time.
+func TestLoadKeepsNothing(t *testing.T) {
+	t.Parallel()
+
+	dir := newHome(t, map[string]string{"SOUL.md": "calm"})
+	path := filepath.Join(dir, "SOUL.md")
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := persona.Load(dir); got.Soul.Text != "calm" {
+		t.Fatalf("soul = %+v", got.Soul)
+	}
+	put(t, dir, "SOUL.md", "bold")
+	if err := os.Chtimes(path, info.ModTime(), info.ModTime()); err != nil {
+		t.Fatal(err)
+	}
+	if got := persona.Load(dir); got.Soul.Text != "bold" {
+		t.Errorf("soul = %+v", got.Soul)
+	}
+}
+
+// FuzzLoad: whatever is in a file, what comes of it can go into a prompt, and
+// only a repair is told.
+func FuzzLoad(f *testing.F) {
+	for _, s := range []string{"", "plain\n", "\ufeff\ufeffx", "a\r\n\rb", "\x00", "\xff\xfeh\x00i\x00", "€\xe2\x82", "<!-- grapnel:dynamic -->"} {
+		f.Add(s)
+	}
+	dir := f.TempDir()
+	f.Fuzz(func(t *testing.T, content string) {
+		put(t, dir, "SOUL.md", content)
+		files := persona.Load(dir)
+		got := files.Soul
+		if got.Row.Status != persona.StatusLoaded || got.Row.Chars != text.Chars(got.Text) {
+			t.Fatalf("row = %+v", got.Row)
+		}
+		if err := text.Valid(got.Text); err != nil {
+			t.Fatalf("%q became %q: %v", content, got.Text, err)
+		}
+		if strings.ContainsRune(got.Text, '\r') || len(got.Text) > 3*len(content) {
+			t.Fatalf("%q became %q", content, got.Text)
+		}
+		if whole := text.Valid(content) == nil; whole != (len(got.Diagnostics) == 0) || whole && got.Text != text.Normalize(content) {
+			t.Fatalf("%q became %q with %+v", content, got.Text, got.Diagnostics)
+		}
+	})
+}
+
+// BenchmarkLoad is what a turn pays for its persona.
+func BenchmarkLoad(b *testing.B) {
+	body := strings.Repeat("A line of a file of ordinary size, in ASCII.\n", 90)
+	for _, bb := range []struct {
+		name  string
+		files map[string]string
+	}{
+		{"missing", nil},
+		{"4KB", map[string]string{"SOUL.md": body, "IDENTITY.md": body, "USER.md": body}},
+		{"1MiB", map[string]string{"SOUL.md": strings.Repeat(body, 300), "IDENTITY.md": body}},
+	} {
+		b.Run(bb.name, func(b *testing.B) {
+			dir := newHome(b, bb.files)
+			b.ReportAllocs()
+			for b.Loop() {
+				persona.Load(dir)
+			}
+		})
+	}
+}

@@ -1,0 +1,247 @@
+package rpc
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+	"github.com/google/go-cmp/cmp"
+)
+
+// quietConn is a connection without goroutines, whose queue only grows.
+func quietConn(t *testing.T, queue int) *Conn {
+	t.Helper()
+	srv, err := New(Options{Limits: Limits{Queue: queue}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { srv.stop(ErrClosed) })
+	return newConn(srv, nil, nil, true)
+}
+
+// waiting takes everything from the queue.
+func (c *Conn) waiting() []string {
+	var out []string
+	for {
+		it, ok, bye := c.next()
+		switch {
+		case ok && it.answer != nil:
+			out = append(out, string(it.answer))
+		case ok:
+			out = append(out, it.key+" "+it.method+" "+string(it.params))
+		case bye != nil:
+			return append(out, bye.reason)
+		default:
+			return out
+		}
+	}
+}
+
+func TestNotifyQueue(t *testing.T) {
+	t.Parallel()
+
+	const tooSlow = "this client reads too slowly: connect again, and ask what changed since"
+	raw := func(s string) json.RawMessage { return json.RawMessage(s) }
+	tests := []struct {
+		name string
+		do   func(c *Conn)
+		want []string
+	}{
+		{"in order, answers among them", func(c *Conn) {
+			c.Notify("a", "m", raw("1"))
+			c.reply([]byte("answer"), c.srv.quota.lease(nil, c.memory, nil))
+			c.Notify("b", "m", map[string]string{"x": "<"})
+		}, []string{"a m 1", "answer", `b m {"x":"<"}`}},
+		{"the same key is replaced, at the end", func(c *Conn) {
+			c.Notify("a", "m", raw("1"))
+			c.Notify("b", "m", raw("2"))
+			c.Notify("a", "n", raw("3"))
+		}, []string{"b m 2", "a n 3"}},
+		{"without a key nothing is replaced", func(c *Conn) {
+			c.Notify("", "m", raw("1"))
+			c.Notify("", "m", raw("2"))
+		}, []string{" m 1", " m 2"}},
+		{"as many as may wait, however often they change", func(c *Conn) {
+			for i := range 30 {
+				c.Notify(itoa(i%3), "m", raw(itoa(i)))
+			}
+		}, []string{"0 m 27", "1 m 28", "2 m 29"}},
+		{"one more", func(c *Conn) {
+			for i := range 4 {
+				c.Notify(itoa(i), "m", raw("1"))
+			}
+		}, []string{tooSlow}},
+		{"answers do not count", func(c *Conn) {
+			for range 5 {
+				c.reply([]byte("answer"), c.srv.quota.lease(nil, c.memory, nil))
+			}
+			c.Notify("", "m", raw("1"))
+		}, []string{"answer", "answer", "answer", "answer", "answer", " m 1"}},
+		{"nothing behind the end", func(c *Conn) {
+			c.close(websocket.StatusPolicyViolation, "bye", false)
+			c.Notify("", "m", raw("1"))
+			c.reply([]byte("answer"), c.srv.quota.lease(nil, c.memory, nil))
+		}, []string{"bye"}},
+		{"answers before a patient end", func(c *Conn) {
+			c.Notify("", "m", raw("1"))
+			c.close(websocket.StatusGoingAway, "bye", true)
+			c.Notify("", "m", raw("2"))
+			c.reply([]byte("answer"), c.srv.quota.lease(nil, c.memory, nil))
+		}, []string{" m 1", "answer", "bye"}},
+		{"the patient end waits for what is in flight", func(c *Conn) {
+			c.slots <- struct{}{}
+			c.close(websocket.StatusGoingAway, "bye", true)
+		}, nil},
+		{"an end at once goes before a patient one", func(c *Conn) {
+			c.Notify("", "m", raw("1"))
+			c.close(websocket.StatusGoingAway, "bye", true)
+			c.close(websocket.StatusPolicyViolation, "now", false)
+			c.close(websocket.StatusGoingAway, "later", true)
+			c.close(websocket.StatusGoingAway, "later", false)
+		}, []string{"now"}},
+		{"what does not encode is omitted", func(c *Conn) {
+			c.Notify("", "m", func() {})
+			c.Notify("", "m", nil)
+		}, []string{" m null"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+
+			c := quietConn(t, 3)
+			tt.do(c)
+			if diff := cmp.Diff(c.waiting(), tt.want); diff != "" {
+				t.Errorf("queue (-got +want):\n%s", diff)
+			}
+		})
+	}
+}
+
+// watch opens a connection and returns both of its ends.
+func (h *harness) watch(t testing.TB) (*websocket.Conn, *Conn) {
+	t.Helper()
+	ws := h.dial(t)
+	say(t, ws, `{"jsonrpc":"2.0","id":1,"method":"test/watch"}`)
+	hear(t, ws)
+	return ws, await(t, h.hooks.conn, "the connection")
+}
+
+func TestNotify(t *testing.T) {
+	t.Parallel()
+
+	h := start(t)
+	ws, conn := h.watch(t)
+	for i := range 200 {
+		conn.Notify("", "test/said", echoed{Text: "é<" + itoa(i)})
+	}
+	for i := range 200 {
+		want := `{"jsonrpc":"2.0","method":"test/said","params":{"text":"é<` + itoa(i) + `"}}`
+		if got := hear(t, ws); got != want {
+			t.Fatalf("got %s, want %s", got, want)
+		}
+	}
+	_ = ws.CloseNow()
+	await(t, conn.Done(), "the end of the connection")
+	conn.Notify("", "test/said", echoed{}) // nobody minds
+	if err := conn.Context().Err(); err == nil {
+		t.Error("the context of the connection has not ended")
+	}
+}
+
+// A client that reads slowly is told so, when it reads at last.
+func TestSlowReader(t *testing.T) {
+	t.Parallel()
+
+	h := start(t, func(o *Options) { o.Limits.Queue = 4 })
+	ws, conn := h.watch(t)
+	big := json.RawMessage(`"` + strings.Repeat("x", 4<<20) + `"`)
+	for range 100 {
+		conn.Notify("", "test/said", big)
+	}
+	await(t, conn.Done(), "the end of the connection")
+	got := hearClose(t, ws)
+	want := websocket.CloseError{Code: websocket.StatusTryAgainLater, Reason: "this client reads too slowly: connect again, and ask what changed since"}
+	if diff := cmp.Diff(got, want); diff != "" {
+		t.Errorf("close (-got +want):\n%s", diff)
+	}
+	h.awaitOpen(t, 0)
+}
+
+// A client that never reads is given up, with whatever waits for it.
+func TestNoReader(t *testing.T) {
+	t.Parallel()
+
+	h := start(t, func(o *Options) { o.Limits.Write = 50 * time.Millisecond })
+	conn := h.rawSocket(t, 4096)
+	for i := range 3 {
+		body := `{"jsonrpc":"2.0","id":` + itoa(i) + `,"method":"test/big","params":{"text":"","count":10000000}}`
+		if _, err := conn.Write(frame(len(body), body)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.awaitOpen(t, 1)
+	h.awaitOpen(t, 0)
+}
+
+func TestSetTokensCloses(t *testing.T) {
+	t.Parallel()
+
+	ann := Token{Name: "ann", SHA256: sum("a"), Rights: []Right{ReadRight}, Workspaces: []string{"w"}}
+	tests := []struct {
+		name   string
+		tokens []Token
+		stays  bool
+	}{
+		{"the same", []Token{{Name: "bob", SHA256: sum("b")}, ann}, true},
+		{"gone", []Token{{Name: "bob", SHA256: sum("b")}}, false},
+		{"none at all", []Token{}, false},
+		{"open", nil, false},
+		{"another secret", []Token{{Name: "ann", SHA256: sum("x"), Rights: ann.Rights, Workspaces: ann.Workspaces}}, false},
+		{"other rights", []Token{{Name: "ann", SHA256: ann.SHA256, Rights: []Right{ReadRight, WriteRight}, Workspaces: ann.Workspaces}}, false},
+		{"other workspaces", []Token{{Name: "ann", SHA256: ann.SHA256, Rights: ann.Rights, Workspaces: []string{"v"}}}, false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+
+			h := start(t, func(o *Options) { o.Tokens = []Token{ann} })
+			ws := h.dial(t, func(o *websocket.DialOptions) { o.Subprotocols = []string{subprotocol + "a"} })
+			say(t, ws, `{"jsonrpc":"2.0","id":1,"method":"test/hang"}`)
+			await(t, h.hooks.began, "the call")
+			if err := h.srv.SetTokens(tt.tokens); err != nil {
+				t.Fatal(err)
+			}
+			if tt.stays {
+				say(t, ws, `{"jsonrpc":"2.0","id":1,"method":"test/who"}`)
+				if got := summaries(t, hear(t, ws)); got[0] != `1 "ann"` {
+					t.Errorf("got %v", got)
+				}
+				return
+			}
+			want := websocket.CloseError{Code: websocket.StatusPolicyViolation, Reason: "the token is no longer valid"}
+			if diff := cmp.Diff(hearClose(t, ws), want); diff != "" {
+				t.Errorf("close (-got +want):\n%s", diff)
+			}
+			if err := await(t, h.hooks.ended, "the end of the call"); !errors.Is(err, ErrClosed) {
+				t.Errorf("the cause is %v", err)
+			}
+		})
+	}
+}
+
+func TestSetTokensRefuses(t *testing.T) {
+	t.Parallel()
+
+	h := start(t)
+	ws, _ := h.watch(t)
+	if err := h.srv.SetTokens([]Token{{Name: "ann", SHA256: "secret"}}); err == nil {
+		t.Error("a token without a hash was accepted")
+	}
+	say(t, ws, `{"jsonrpc":"2.0","id":1,"method":"test/who"}`)
+	if got := summaries(t, hear(t, ws)); got[0] != `1 "open"` {
+		t.Errorf("got %v: the connection should be as it was", got)
+	}
+}

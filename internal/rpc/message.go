@@ -1,0 +1,282 @@
+package rpc
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"unicode/utf8"
+
+	"github.com/grapnelhq/grapnel/internal/jsonscan"
+)
+
+type request struct {
+	// id is as the client wrote it; nil for a notification, which is not answered. A null is
+	// answered.
+	id     json.RawMessage
+	method string
+	params json.RawMessage // an object or array; nil for none
+	bad    *Error          // why the request is refused. An invalid request is answered even without an id
+}
+
+func (r *request) silent() bool {
+	return r.id == nil && (r.bad == nil || r.bad.Code != CodeRequest)
+}
+
+type message struct {
+	batch    bool
+	requests []request
+}
+
+// parse reads a message; its error refuses the whole message.
+//
+// Unlike encoding/json it refuses invalid UTF-8, duplicate names, lone surrogates and NULs in
+// strings, and deep nesting.
+func parse(text []byte, l Limits) (message, *Error) {
+	if !utf8.Valid(text) {
+		return message{}, Errorf(CodeParse, "the message is not valid UTF-8")
+	}
+	s := jsonscan.Scanner{Text: text, MaxDepth: l.Depth}
+	m := message{batch: s.Next() == '['}
+	var err error
+	if m.batch {
+		err = s.Elements(0, func() error {
+			if len(m.requests) == l.Batch {
+				return Errorf(CodeRequest, "the batch has more than %d requests", l.Batch)
+			}
+			r, err := parseRequest(&s, 1)
+			m.requests = append(m.requests, r)
+			return err
+		})
+	} else {
+		m.requests = make([]request, 1)
+		m.requests[0], err = parseRequest(&s, 0)
+	}
+	if err == nil {
+		err = s.End()
+	}
+	if err != nil {
+		return message{}, messageError(err, l)
+	}
+	if len(m.requests) == 0 {
+		return message{}, Errorf(CodeRequest, "the batch is empty")
+	}
+	return m, nil
+}
+
+func messageError(err error, l Limits) *Error {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e
+	}
+	if errors.Is(err, jsonscan.ErrTooDeep) {
+		return Errorf(CodeRequest, "the message is nested more than %d deep", l.Depth)
+	}
+	return &Error{Code: CodeParse, Message: "the message is not JSON: " + err.Error(), Err: err}
+}
+
+// parseRequest reads a request. Its error is one of syntax.
+func parseRequest(s *jsonscan.Scanner, depth int) (request, error) {
+	var r request
+	if s.Next() != '{' {
+		r.refuse(CodeRequest, "a request is an object")
+		return r, s.Value(depth)
+	}
+	version := false
+	err := eachMember(s, depth, func(m member) error {
+		if m.duplicate {
+			r.refuse(CodeRequest, "the member "+clip(m.name)+" is a duplicate")
+		}
+		switch m.name {
+		case "jsonrpc":
+			version = unquoteIf(m.value) == "2.0"
+		case "id":
+			r.takeID(m)
+		case "method":
+			if r.method = unquoteIf(m.value); r.method == "" || m.flaw != nil {
+				r.refuse(CodeRequest, "method: it is not a text, or empty")
+			}
+		case "params":
+			r.takeParams(m)
+		default:
+			r.refuse(CodeRequest, "a request has no member "+clip(m.name))
+		}
+		return nil
+	})
+	switch {
+	case !version:
+		r.refuse(CodeRequest, `jsonrpc: it must be "2.0"`)
+	case r.method == "":
+		r.refuse(CodeRequest, "method: it is missing")
+	}
+	return r, err
+}
+
+type member struct {
+	name      string
+	value     json.RawMessage
+	duplicate bool
+	flaw      error // the first flaw in the name or value
+}
+
+func eachMember(s *jsonscan.Scanner, depth int, each func(member) error) error {
+	var seen jsonscan.Names
+	s.Flaw = nil
+	return s.Members(depth, func(from, to int) error {
+		name := s.Text[from:to]
+		m := member{name: jsonscan.Unquote(name), duplicate: !seen.Add(name)}
+		from = s.Pos
+		if err := s.Value(depth + 1); err != nil {
+			return err
+		}
+		m.value, m.flaw = s.Text[from:s.Pos], s.Flaw
+		s.Flaw = nil
+		return each(m)
+	})
+}
+
+const maxID = 1024 // bounds an id in bytes: answers repeat it
+
+func (r *request) takeID(m member) {
+	switch m.value[0] {
+	case '{', '[', 't', 'f':
+		r.refuse(CodeRequest, "id: it must be a string, a number or null")
+		return
+	}
+	switch {
+	case m.flaw != nil:
+		r.refuse(CodeRequest, "id: "+m.flaw.Error())
+		return
+	case len(m.value) > maxID:
+		r.refuse(CodeRequest, fmt.Sprintf("id: it may have at most %d bytes", maxID))
+		return
+	}
+	r.id = m.value
+}
+
+func (r *request) takeParams(m member) {
+	switch m.value[0] {
+	case 'n':
+	case '{', '[':
+		if m.flaw != nil {
+			r.refuse(CodeInvalid, "params: "+m.flaw.Error())
+			return
+		}
+		r.params = m.value
+	default:
+		r.refuse(CodeRequest, "params: they must be an object")
+	}
+}
+
+// refuse keeps the first reason; CodeRequest replaces others.
+func (r *request) refuse(code, message string) {
+	if r.bad == nil || r.bad.Code != CodeRequest && code == CodeRequest {
+		r.bad = &Error{Code: code, Message: message}
+	}
+}
+
+func unquoteIf(value json.RawMessage) string {
+	if value[0] != '"' {
+		return ""
+	}
+	return jsonscan.Unquote(value)
+}
+
+// The codes in the data of errors. The table below has their meanings and numbers.
+const (
+	CodeParse        = "parse_error"
+	CodeRequest      = "invalid_request"
+	CodeMethod       = "unknown_method"
+	CodeInvalid      = "invalid_params"
+	CodeTooLarge     = "too_large"
+	CodeCycle        = "cycle"
+	CodeTurnNeeded   = "turn_needed"
+	CodeInternal     = "internal"
+	CodeConflict     = "version_conflict"
+	CodeNotFound     = "not_found"
+	CodeTurnUnknown  = "turn_unknown"
+	CodeUnauthorized = "unauthorized"
+	CodeUnavailable  = "unavailable"
+	CodeOverloaded   = "overloaded"
+)
+
+// codes lists the codes for the schema, JSON-RPC's own first.
+func codes() []codeDoc {
+	return []codeDoc{
+		{-32700, CodeParse, "the text is not JSON, or not UTF-8"},
+		{-32600, CodeRequest, "JSON that is not a request, or nested too deeply, or too many requests in a batch"},
+		{-32601, CodeMethod, "a method that does not exist; the message names the nearest one"},
+		{-32602, CodeInvalid, "params that make no sense; the message names the one"},
+		{-32602, CodeTooLarge, "a text or message that is too long"},
+		{-32602, CodeCycle, "a folder that would be below itself"},
+		{-32602, CodeTurnNeeded, "a phase with a hook that needs a turn, dispatched without one, or in a turn that has not been through `turn.pre_policy`; the message names the hook"},
+		{-32603, CodeInternal, "a failure of the gateway; its log says more"},
+		{-32001, CodeConflict, "a text based on another version than the newest; data says the newest one"},
+		{-32002, CodeNotFound, "something that does not exist, or belongs to another workspace"},
+		{-32002, CodeTurnUnknown, "a turn that this gateway does not keep, or not any more; reason is unknown, ended, idle or stopping"},
+		{-32003, CodeUnauthorized, "no token, an unknown token, or one without the right"},
+		{-32004, CodeUnavailable, "something that may succeed later: try again"},
+		{-32004, CodeOverloaded, "the gateway holds too much already for the connection, the token or the process, or runs too many calls of this kind (share: connection, token, process, calls): read answers that are due, and try again after retry_after_ms with less at once"},
+	}
+}
+
+type codeDoc struct {
+	Number int    `json:"number"`
+	Code   string `json:"code"`
+	Doc    string `json:"description"`
+}
+
+// Error is returned by methods to choose the client's error. Any other error becomes
+// CodeInternal, and its text is only logged.
+type Error struct {
+	// Number is JSON-RPC's; 0 is the code's.
+	Number int
+	// Code is one of the codes; clients get it as data.code.
+	Code string
+	// Message tells people what is wrong and what to do.
+	Message string
+	// Data has further members of the client's data. May be nil.
+	Data map[string]any
+	// Err is the cause, for the log only. May be nil.
+	Err error
+}
+
+// Errorf makes an Error without data and cause.
+func Errorf(code, format string, args ...any) *Error {
+	return &Error{Code: code, Message: fmt.Sprintf(format, args...)}
+}
+
+// Error implements error.
+func (e *Error) Error() string {
+	if e.Err != nil {
+		return e.Message + ": " + e.Err.Error()
+	}
+	return e.Message
+}
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// MarshalJSON writes the error object of JSON-RPC.
+func (e *Error) MarshalJSON() ([]byte, error) {
+	data := map[string]any{}
+	maps.Copy(data, e.Data)
+	data["code"] = e.Code
+	number := e.Number
+	if at := slices.IndexFunc(codes(), func(row codeDoc) bool { return row.Code == e.Code }); number == 0 && at >= 0 {
+		number = codes()[at].Number
+	}
+	return json.Marshal(struct {
+		Code    int            `json:"code"`
+		Message string         `json:"message"`
+		Data    map[string]any `json:"data"`
+	}{cmp.Or(number, -32603), e.Message, data})
+}
+
+func asError(err error) *Error {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e
+	}
+	return &Error{Code: CodeInternal, Message: "internal error; the gateway's log says more", Err: err}
+}

@@ -1,0 +1,181 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+	"github.com/google/go-cmp/cmp"
+)
+
+// What is in flight ends; what is new is refused; connections are told.
+func TestDrain(t *testing.T) {
+	t.Parallel()
+
+	h := start(t)
+	idle, busy := h.dial(t), h.dial(t)
+	say(t, busy, `{"jsonrpc":"2.0","id":1,"method":"test/wait"}`)
+	await(t, h.hooks.began, "the call")
+	posted := make(chan string, 1)
+	go func() {
+		_, body := h.post(t, `{"jsonrpc":"2.0","id":2,"method":"test/wait"}`)
+		posted <- body
+	}()
+	await(t, h.hooks.began, "the POST")
+
+	h.stop()
+	gone := websocket.CloseError{Code: websocket.StatusGoingAway, Reason: "the gateway is stopping"}
+	if diff := cmp.Diff(hearClose(t, idle), gone); diff != "" {
+		t.Errorf("the idle connection (-got +want):\n%s", diff)
+	}
+	say(t, busy, `{"jsonrpc":"2.0","id":3,"method":"test/who"}`)
+	if got := summaries(t, hear(t, busy)); got[0] != "3 -32004 unavailable" {
+		t.Errorf("a new call got %v", got)
+	}
+	if _, _, err := h.tryDial(t); err == nil {
+		t.Error("a new connection was accepted")
+	}
+	close(h.hooks.release)
+	if got := hear(t, busy); got != `{"jsonrpc":"2.0","id":1,"result":"waited"}` {
+		t.Errorf("the call in flight got %s", got)
+	}
+	if diff := cmp.Diff(hearClose(t, busy), gone); diff != "" {
+		t.Errorf("the busy connection (-got +want):\n%s", diff)
+	}
+	if got := await(t, posted, "the POST"); got != `{"jsonrpc":"2.0","id":2,"result":"waited"}` {
+		t.Errorf("the POST in flight got %s", got)
+	}
+	if err := h.ended(t); err != nil {
+		t.Errorf("Serve: %v", err)
+	}
+}
+
+// Calls that do not end in time are cut short.
+func TestDrainCuts(t *testing.T) {
+	t.Parallel()
+
+	h := start(t, func(o *Options) { o.Limits.Drain = 2 * time.Second })
+	ws := h.dial(t)
+	say(t, ws, `{"jsonrpc":"2.0","id":1,"method":"test/hang"}`)
+	await(t, h.hooks.began, "the call")
+	h.stop()
+	if err := await(t, h.hooks.ended, "the end of the call's context"); !errors.Is(err, ErrClosed) {
+		t.Errorf("the cause is %v", err)
+	}
+	if err := h.ended(t); err != nil {
+		t.Errorf("Serve: %v", err)
+	}
+}
+
+// A method that ignores its context is the one thing that Serve gives up on.
+func TestDrainGivesUp(t *testing.T) {
+	t.Parallel()
+
+	h := start(t, func(o *Options) { o.Limits.Drain = 50 * time.Millisecond })
+	ws := h.dial(t)
+	say(t, ws, `{"jsonrpc":"2.0","id":1,"method":"test/wait"}`)
+	await(t, h.hooks.began, "the call")
+	h.stop()
+	if err := h.ended(t); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Serve: %v", err)
+	}
+	close(h.hooks.release)
+}
+
+// Without Serve, Shutdown does the same for connections.
+func TestShutdown(t *testing.T) {
+	t.Parallel()
+
+	h := start(t)
+	ws := h.dial(t)
+	if err := h.srv.Shutdown(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if got := hearClose(t, ws); got.Code != websocket.StatusGoingAway {
+		t.Errorf("got %v", got)
+	}
+	_, answer, err := h.tryDial(t)
+	if err == nil || !strings.HasPrefix(answer, "Service Unavailable") {
+		t.Errorf("a new connection got %q, %v", answer, err)
+	}
+	if _, body := h.post(t, `{"jsonrpc":"2.0","id":1,"method":"test/who"}`); summaries(t, body)[0] != "1 -32004 unavailable" {
+		t.Errorf("a new call got %s", body)
+	}
+	if err := h.srv.Shutdown(t.Context()); err != nil {
+		t.Errorf("the second time: %v", err)
+	}
+}
+
+func TestServeListenerFails(t *testing.T) {
+	t.Parallel()
+
+	srv, err := New(Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	good, bad := listen(t, "tcp", "127.0.0.1:0"), listen(t, "tcp", "127.0.0.1:0")
+	_ = bad.Close()
+	if err := srv.Serve(t.Context(), srv.Handler(), good, bad); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("got %v", err)
+	}
+	if _, err := good.Accept(); err == nil {
+		t.Error("the other listener is still open")
+	}
+}
+
+func TestConnectionLimit(t *testing.T) {
+	t.Parallel()
+
+	h := start(t, func(o *Options) { o.Limits.Connections = 2 })
+	first := h.dial(t)
+	h.dial(t)
+	h.awaitOpen(t, 2)
+	_, answer, err := h.tryDial(t)
+	if err == nil || !strings.HasPrefix(answer, "Service Unavailable") || !strings.Contains(answer, CodeUnavailable) {
+		t.Errorf("the third connection got %q, %v", answer, err)
+	}
+	_ = first.Close(websocket.StatusNormalClosure, "")
+	h.awaitOpen(t, 1)
+	h.dial(t)
+}
+
+func TestNewRefuses(t *testing.T) {
+	t.Parallel()
+
+	call := func(context.Context, *Caller, none) (none, error) { return none{}, nil }
+	good := Typed("m", ReadRight, "", call)
+	type cyclic struct{ Next *cyclic }
+	tests := []struct {
+		name string
+		o    Options
+		want string
+	}{
+		{"no name", Options{Methods: []Method{Typed("", ReadRight, "", call)}}, "no name"},
+		{"no function", Options{Methods: []Method{{Name: "m"}}}, "no function"},
+		{"twice", Options{Methods: []Method{good, good}}, `method "m": duplicate`},
+		{"no schema", Options{Methods: []Method{{Name: "m", Call: good.Call}}}, "there is no schema"},
+		{"unknown right", Options{Methods: []Method{Typed("m", "reed", "", call)}}, `unknown right "reed"`},
+		{"a type without end", Options{Methods: []Method{Typed("m", ReadRight, "", func(context.Context, *Caller, none) (cyclic, error) { return cyclic{}, nil })}}, "cycle"},
+		{"notification twice", Options{Notifications: []Notification{TypedNotification[none]("n", ""), TypedNotification[none]("n", "")}}, `notification "n"`},
+		{"notification without schema", Options{Notifications: []Notification{{Name: "n"}}}, "there is no schema"},
+		{"host with a scheme", Options{Hosts: []string{"http://example.org"}}, `host "http://example.org"`},
+		{"no host", Options{Hosts: []string{"good.example:1", ""}}, `host ""`},
+		{"origin without a scheme", Options{Origins: []string{"example.org"}}, `origin "example.org"`},
+		{"origin with a path", Options{Origins: []string{"https://good.example", "https://example.org/"}}, `origin "https://example.org/"`},
+		{"bad token", Options{Tokens: []Token{{Name: "ann", SHA256: "x"}}}, `token "ann": sha256`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+
+			_, err := New(tt.o)
+			if err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("got %v, want something about %q", err, tt.want)
+			}
+		})
+	}
+}

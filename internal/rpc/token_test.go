@@ -1,0 +1,77 @@
+package rpc
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestCheckTokens(t *testing.T) {
+	t.Parallel()
+
+	good := Token{Name: "ann", SHA256: sum("a"), Rights: Rights()}
+	tests := []struct {
+		name   string
+		tokens []Token
+		want   []string // each is in the message
+	}{
+		{"none", nil, nil},
+		{"good", []Token{good}, nil},
+		{"no name", []Token{{SHA256: sum("a")}}, []string{"token 1 has no name"}},
+		{"twice", []Token{good, good}, []string{`token "ann": duplicate name`}},
+		{"the secret itself", []Token{{Name: "x", SHA256: "secret"}}, []string{"64 hexadecimal digits"}},
+		{"too short a hash", []Token{{Name: "x", SHA256: sum("a")[:62]}}, []string{"64 hexadecimal digits"}},
+		{"too long a hash", []Token{{Name: "x", SHA256: sum("a") + "00"}}, []string{"64 hexadecimal digits"}},
+		{"another's hash", []Token{good, {Name: "bob", SHA256: strings.ToUpper(sum("a"))}}, []string{`token "bob": sha256 is that of another token`}},
+		{"the hash of nothing", []Token{{Name: "x", SHA256: sum("")}}, []string{"or of the empty text"}},
+		{"a workspace without an id", []Token{{Name: "x", SHA256: sum("a"), Workspaces: []string{"w", ""}}}, []string{`token "x": a workspace without an id`}},
+		{"unknown right", []Token{{Name: "x", SHA256: sum("a"), Rights: []Right{"root"}}}, []string{`unknown right "root"`}},
+		{"all at once", []Token{{}, {Name: "x"}}, []string{"token 1 has no name", `token "x": sha256`}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+
+			err := CheckTokens(tt.tokens)
+			if (err == nil) != (tt.want == nil) {
+				t.Fatalf("got %v, want %q", err, tt.want)
+			}
+			for _, part := range tt.want {
+				if !strings.Contains(err.Error(), part) {
+					t.Errorf("got %v, want %q", err, part)
+				}
+			}
+		})
+	}
+}
+
+func TestCaller(t *testing.T) {
+	t.Parallel()
+
+	tests := []struct {
+		name                        string
+		caller                      *Caller
+		read, write, own, other, no bool
+	}{
+		{"open", &Caller{Open: true}, true, true, true, true, true},
+		{"nothing", Token{Name: "x"}.Caller(nil), false, false, false, false, true},
+		{"one workspace", Token{Rights: []Right{ReadRight}, Workspaces: []string{"own"}}.Caller(nil), true, false, true, false, true},
+		{"every workspace", Token{Rights: []Right{WriteRight}, Workspaces: []string{EveryWorkspace}}.Caller(nil), false, true, true, true, true},
+		{"admin is no right to write", Token{Rights: []Right{AdminRight}}.Caller(nil), false, false, false, false, true},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+
+			c := tt.caller
+			got := []bool{c.May(ReadRight), c.May(WriteRight), c.MayWorkspace("own"), c.MayWorkspace("other"), c.May(NoRight)}
+			for i, want := range []bool{tt.read, tt.write, tt.own, tt.other, tt.no} {
+				if got[i] != want {
+					t.Errorf("answer %d is %v", i, got[i])
+				}
+			}
+			if c.AllWorkspaces() != tt.other {
+				t.Errorf("AllWorkspaces is %v", !tt.other)
+			}
+		})
+	}
+}

@@ -1,0 +1,202 @@
+// Package sessions caches what an engine remembers from turn to turn: delivered reminders,
+// the last prompt of a thread, what the start of a session brought, and requested hidden
+// tool domains. The cache is bounded and in memory.
+//
+// Stability: internal.
+package sessions
+
+import (
+	"slices"
+	"strings"
+	"sync"
+	"unicode/utf8"
+
+	"github.com/grapnelhq/grapnel/internal/recent"
+	"github.com/grapnelhq/grapnel/manifest"
+	"github.com/grapnelhq/grapnel/phases"
+)
+
+const (
+	// maxSessions bounds the sessions and threads; each workspace evicts its own first.
+	maxSessions = 4096
+	// maxKeys bounds the dedupe keys of one session and epoch.
+	maxKeys = 1024
+	// maxDomains bounds the domains of one session and epoch.
+	maxDomains = 256
+)
+
+// Cache is safe for concurrent use.
+type Cache struct {
+	mu sync.Mutex
+	// delivered holds the dedupe keys of reminders, domains the requested hidden domains,
+	// begun what the start brought; all by session.
+	delivered recent.Map[*epochSet]
+	domains   recent.Map[*epochSet]
+	begun     recent.Map[Start]
+	// prompts holds the last prompt by thread.
+	prompts recent.Map[*manifest.Manifest]
+}
+
+type epochSet struct {
+	epoch int
+	names recent.Map[bool]
+}
+
+// New returns an empty cache.
+func New() *Cache {
+	return &Cache{
+		delivered: recent.New[*epochSet](maxSessions), domains: recent.New[*epochSet](maxSessions),
+		begun: recent.New[Start](maxSessions), prompts: recent.New[*manifest.Manifest](maxSessions),
+	}
+}
+
+// Undelivered returns the reminders that were not delivered yet in the session and epoch,
+// remembers them, and returns a row for each of the others. Without a session all are
+// returned.
+func (s *Cache) Undelivered(c phases.Context, reminders []phases.MergedReminder) ([]phases.MergedReminder, []phases.Omitted) {
+	if c.SessionID == "" || len(reminders) == 0 {
+		return reminders, nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	seen := s.deliveredIn(c)
+	kept := make([]phases.MergedReminder, 0, len(reminders))
+	var before []phases.Omitted
+	for _, r := range reminders {
+		if _, again := seen.names.Get(reminderKey(r)); again && r.DedupeKey != "" {
+			plugin, _, _ := strings.Cut(r.Owner, ".")
+			before = append(before, phases.Omitted{ID: r.ContributionID, Owner: plugin, Reason: "duplicate", Chars: utf8.RuneCountInString(r.Text)})
+			continue
+		}
+		if r.DedupeKey != "" {
+			seen.names.Put("", reminderKey(r), true)
+		}
+		kept = append(kept, r)
+	}
+	return kept, before
+}
+
+// TakeBack forgets that reminders were delivered: their prompt was not sent.
+func (s *Cache) TakeBack(c phases.Context, reminders []phases.MergedReminder) {
+	if c.SessionID == "" || len(reminders) == 0 {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	seen := s.deliveredIn(c)
+	for _, r := range reminders {
+		seen.names.Drop(reminderKey(r))
+	}
+}
+
+// reminderKey is the dedupe key under its owner: one plugin cannot silence another.
+func reminderKey(r phases.MergedReminder) string { return r.Owner + "\x00" + r.DedupeKey }
+
+func (s *Cache) deliveredIn(c phases.Context) *epochSet {
+	set, ok := s.delivered.Get(sessionOf(c))
+	if !ok || set.epoch != c.Epoch {
+		set = &epochSet{epoch: c.Epoch, names: recent.New[bool](maxKeys)}
+		s.delivered.Put(c.WorkspaceID, sessionOf(c), set)
+	}
+	return set
+}
+
+// Previous returns the last prompt of the context's thread; nil if this engine has
+// compiled none.
+func (s *Cache) Previous(c phases.Context) *manifest.Manifest {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p, _ := s.prompts.Get(threadOf(c))
+	return p
+}
+
+// KeepPrompt remembers the latest prompt of a thread or session.
+func (s *Cache) KeepPrompt(c phases.Context, p *manifest.Manifest) {
+	if c.ThreadID == "" && c.SessionID == "" {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.prompts.Put(c.WorkspaceID, threadOf(c), p)
+}
+
+// Start is what the start of a session brought for its turns.
+type Start struct {
+	Phase    phases.Phase
+	Contexts []phases.ContextEntry
+	Sources  []phases.HookSource
+}
+
+// Begin remembers what the start of a session brought.
+func (s *Cache) Begin(c phases.Context, out *phases.Outcome) {
+	if c.SessionID == "" {
+		return
+	}
+	begun := Start{Phase: out.Phase, Contexts: out.Merged.Contexts}
+	for _, source := range out.Sources {
+		if source.ContributionKind == phases.KindPromptContext {
+			begun.Sources = append(begun.Sources, source)
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.begun.Put(c.WorkspaceID, sessionOf(c), begun)
+}
+
+// Started returns what the start of the context's session brought; false if unknown.
+func (s *Cache) Started(c phases.Context) (Start, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.begun.Get(sessionOf(c))
+}
+
+// End forgets a session.
+func (s *Cache) End(c phases.Context) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.begun.Drop(sessionOf(c))
+	s.delivered.Drop(sessionOf(c))
+	s.domains.Drop(sessionOf(c))
+}
+
+// Ask remembers hidden domains that were loaded, for the following turns of the session
+// and epoch. A turn of an older epoch asks for itself only.
+func (s *Cache) Ask(c phases.Context, domains []string) {
+	if c.SessionID == "" || len(domains) == 0 {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	set, ok := s.domains.Get(sessionOf(c))
+	switch {
+	case ok && set.epoch > c.Epoch:
+		return
+	case !ok || set.epoch < c.Epoch:
+		set = &epochSet{epoch: c.Epoch, names: recent.New[bool](maxDomains)}
+		s.domains.Put(c.WorkspaceID, sessionOf(c), set)
+	}
+	for _, domain := range domains {
+		set.names.Put("", domain, true)
+	}
+}
+
+// Asked returns the domains requested in the context's session and epoch.
+func (s *Cache) Asked(c phases.Context) []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	set, ok := s.domains.Get(sessionOf(c))
+	if !ok || set.epoch != c.Epoch {
+		return nil
+	}
+	return slices.Clone(set.names.Keys(""))
+}
+
+func sessionOf(c phases.Context) string { return c.WorkspaceID + "\x00" + c.SessionID }
+
+// threadOf is the thread within its workspace, or the session of a host without threads.
+func threadOf(c phases.Context) string {
+	if c.ThreadID == "" {
+		return c.WorkspaceID + "\x00\x00" + c.SessionID
+	}
+	return c.WorkspaceID + "\x00" + c.ThreadID
+}

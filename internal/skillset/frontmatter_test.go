@@ -1,0 +1,235 @@
+package skillset
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestParseSkill(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("é", maxDescription)
+	tests := []struct {
+		name, in, body string
+		description    string
+		code           Code
+	}{
+		{"usual", "---\nname: a\ndescription: b\n---\n\nBody\n\nmore\n\n", "Body\n\nmore", "b", ""},
+		{"no body", "---\nname: a\ndescription: b\n---", "", "b", ""},
+		{"byte order mark and CRLF", "\ufeff---\r\nname: a\r\ndescription: b\r\n---\r\nBody\r\n", "Body", "b", ""},
+		{"blanks behind the lines", "--- \nname: a\ndescription: b\n---\t\nBody", "Body", "b", ""},
+		{"line of the body", "---\nname: a\ndescription: b\n---\nx\n---\ny", "x\n---\ny", "b", ""},
+		{"literal", "---\nname: a\ndescription: |\n  one\n  two\n---", "", "one two", ""},
+		{"quoted colon", "---\nname: a\ndescription: 'b: c'\n---", "", "b: c", ""},
+		{"comment", "---\n# x\nname: a # y\ndescription: b\n---", "", "b", ""},
+		{"flow", "---\n{name: a, description: b}\n---", "", "b", ""},
+		{"longest", "---\nname: a\ndescription: " + long + "\n---", "", long, ""},
+		{"too long", "---\nname: a\ndescription: " + long + "x\n---", "", "", CodeDescription},
+		{"blank line first", "\n---\nname: a\ndescription: b\n---", "", "", CodeFrontMatter},
+		{"four hyphens", "----\nname: a\n----", "", "", CodeFrontMatter},
+		{"too much of it", "---\nname: a\ndescription: b\n# " + strings.Repeat("x", maxHeader) + "\n---", "", "", CodeFrontMatter},
+		{"null description", "---\nname: a\ndescription:\n---", "", "", CodeDescription},
+		{"list as a name", "---\nname: [a]\ndescription: b\n---", "", "", CodeName},
+		{"NUL in an escape", "---\nname: \"a\\0\"\ndescription: b\n---", "", "", CodeName},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			h, body, p := parseSkill(tt.in)
+			if p == nil {
+				p = &FileError{}
+			}
+			if p.Code != tt.code || body != tt.body && tt.code == "" || h.description != tt.description {
+				t.Errorf("got %+v, body %q, %+v", h, body, p)
+			}
+		})
+	}
+}
+
+func TestValidSlug(t *testing.T) {
+	t.Parallel()
+	for _, slug := range []string{"a", "0", "pdf-processing", "a-1-b", strings.Repeat("a", 64)} {
+		if !ValidSlug(slug) {
+			t.Errorf("%q is refused", slug)
+		}
+	}
+	for _, slug := range []string{"", "-a", "a-", "a--b", "A", "a_b", "a.b", "a b", "é", "..", "a/b", "a\x00", strings.Repeat("a", 65)} {
+		if ValidSlug(slug) {
+			t.Errorf("%q is accepted", slug)
+		}
+	}
+}
+
+// TestBombs: texts that are small and would cost much are refused or read in next
+// to no time.
+func TestBombs(t *testing.T) {
+	t.Parallel()
+	var aliases, keys, indents strings.Builder
+	aliases.WriteString("a: &a [x, x, x, x, x, x, x, x, x]\n")
+	for c := 'b'; c <= 'i'; c++ {
+		aliases.WriteString(string(c) + ": &" + string(c) + " [" + strings.Repeat("*"+string(c-1)+", ", 9) + "x]\n")
+	}
+	for i := range 1500 {
+		keys.WriteString(strings.Repeat("k", i%40) + string(rune('a'+i%26)) + ":\n")
+	}
+	for i := range 120 {
+		indents.WriteString(strings.Repeat(" ", i) + "k:\n")
+	}
+	room := maxHeader - 100
+	bombs := map[string]string{
+		"aliases":        aliases.String(),
+		"keys":           keys.String(),
+		"indents":        indents.String(),
+		"brackets":       "k: " + strings.Repeat("[", room),
+		"braces":         "k: " + strings.Repeat("{", room),
+		"braces of keys": "k: " + strings.Repeat("{a: ", room/4),
+		"chain of keys":  strings.Repeat("a: ", room/3),
+		"flow chain":     "k: {" + strings.Repeat("a: ", room/3) + "}",
+		"lists":          strings.Repeat("- ", room/2),
+		"blank lines":    "k: |\n" + strings.Repeat("\n", room) + " x",
+		"blanks":         "k: >\n" + strings.Repeat(" \n", room/2) + " x",
+		"quote":          "k: \"" + strings.Repeat("\n\n", room/2),
+		"escapes":        "k: \"" + strings.Repeat(`\u0041`, room/6) + "\"",
+		"comments":       strings.Repeat("#\n", room/2),
+		"tabs":           strings.Repeat("\t", room),
+		"questions":      strings.Repeat("? ", room/2),
+		"pipes":          strings.Repeat("a: |\n", room/5),
+		"documents":      strings.Repeat("...\n", room/4),
+		"directive":      "%YAML 1.2\n",
+	}
+	for name, yaml := range bombs {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			start := time.Now()
+			_, _, _ = parseSkill("---\n" + yaml + "\nname: a\ndescription: b\n---\n")
+			if took := time.Since(start); took > 20*time.Second { // what is not linear takes hours
+				t.Errorf("took %v", took)
+			}
+		})
+	}
+	if _, _, p := parseSkill("---\n" + aliases.String() + "name: a\ndescription: b\n---\n"); p == nil || p.Code != CodeFrontMatter {
+		t.Errorf("the alias bomb: %+v", p)
+	}
+}
+
+// TestYAMLBounds: one step below each bound is accepted.
+func TestYAMLBounds(t *testing.T) {
+	t.Parallel()
+	keys := func(n int) string {
+		var b strings.Builder
+		for i := range n {
+			fmt.Fprintf(&b, "k%d: x\n", i)
+		}
+		return b.String()
+	}
+	brackets := func(n int) string { return "k: " + strings.Repeat("[", n) + strings.Repeat("]", n) + "\n" }
+	blank := func(n int) string { return "k: |\n" + strings.Repeat("\n", n) + " x\n" }
+	for name, tt := range map[string]struct {
+		yaml   string
+		detail string
+	}{
+		"keys":              {keys(maxKeys - 2), ""},
+		"too many keys":     {keys(maxKeys - 1), "more than 256 keys"},
+		"brackets":          {brackets(maxFlow), ""},
+		"too many brackets": {brackets(maxFlow + 1), "line 2: brackets deeper than 16"},
+		"blank":             {blank(maxBlank), ""},
+		"too blank":         {blank(maxBlank + 1), "more than 256 blank lines"},
+	} {
+		_, _, p := parseSkill("---\n" + tt.yaml + "name: a\ndescription: b\n---\n")
+		if p == nil {
+			p = &FileError{}
+		}
+		if !strings.HasSuffix(p.Detail, tt.detail) || (tt.detail == "") != (p.Code == "") {
+			t.Errorf("%s: %+v, want %q", name, p, tt.detail)
+		}
+	}
+}
+
+// FuzzParseSkill asserts of any text: no panic, and what is accepted keeps the
+// rules, hides nothing, and reads the same when it is written again.
+func FuzzParseSkill(f *testing.F) {
+	f.Add("---\nname: a\ndescription: b\n---\nBody")
+	f.Add("---\nname: a\ndescription: >\n  x\n\n  y\npaths: [a/**, '*.{x,y}']\nmetadata: {paths: z}\n---\n\u202e")
+	f.Add("---\nname: &a a\ndescription: *a\n---")
+	f.Add("---\n\"name\": 'a'\ndescription: \"\\u202e\\0\"\ndisable-model-invocation: true\n---")
+	f.Add("---\nname: a\n? x\n: y\ndescription: |2-\n   b\n---")
+	f.Fuzz(func(t *testing.T, text string) {
+		h, body, p := parseSkill(text)
+		if p != nil {
+			if p.Code == "" || p.Detail == "" || !utf8.ValidString(p.Detail) {
+				t.Fatalf("a problem without words: %+v", p)
+			}
+			return
+		}
+		if !ValidSlug(h.name) || h.description == "" || utf8.RuneCountInString(h.description) > maxDescription {
+			t.Fatalf("name %q, description %q", h.name, h.description)
+		}
+		if strings.ContainsAny(h.description, "\n\r\t\x00") || strings.ContainsFunc(h.description, hides) || !utf8.ValidString(h.description) {
+			t.Fatalf("the description hides something: %q", h.description)
+		}
+		if len(h.globs)+len(h.badGlobs) > maxHeader || len(h.globs) > maxGlobs {
+			t.Fatalf("%d globs", len(h.globs))
+		}
+		clean, _ := reveal(body)
+		again, hidden := reveal(clean)
+		if again != clean || hidden != 0 || !utf8.ValidString(clean) {
+			t.Fatalf("reveal is not idempotent: %q, %q", clean, again)
+		}
+		quoted := strings.NewReplacer("'", "''").Replace(h.description)
+		h2, _, p := parseSkill("---\nname: '" + h.name + "'\ndescription: '" + quoted + "'\n---\n")
+		if p != nil || h2.description != h.description || h2.name != h.name {
+			t.Fatalf("written again: %+v, %+v, want %+v", h2, p, h)
+		}
+	})
+}
+
+// FuzzGlob asserts: no panic, and matching by any order of alternatives is the
+// same.
+func FuzzGlob(f *testing.F) {
+	for _, p := range []string{"**/*.go", "{a,b}/**", `\{x`, "[a-z]*", "a/"} {
+		f.Add(p, "a/b.go")
+	}
+	f.Fuzz(func(t *testing.T, pattern, name string) {
+		g, err := ParseGlob(pattern)
+		if err != nil {
+			return
+		}
+		if n := len(g.alternatives); n == 0 || n > maxAlternatives {
+			t.Fatalf("%d alternatives", n)
+		}
+		got := g.Match(name)
+		slices.Reverse(g.alternatives)
+		if g.Match(name) != got {
+			t.Fatalf("%q on %q depends on the order", pattern, name)
+		}
+	})
+}
+
+func TestReveal(t *testing.T) {
+	t.Parallel()
+	type out struct {
+		Text  string
+		Count int
+	}
+	for in, want := range map[string]out{
+		"plain\ttext\n":        {"plain\ttext\n", 0},
+		"a\x00\x1b[1m\x7fb":    {"a\ufffd\ufffd[1m\ufffdb", 3},
+		"\u00ad\u2028\u3164":   {"\ufffd\ufffd\ufffd", 3},
+		"\ufffd stays":         {"\ufffd stays", 0},
+		"\xe9\xff":             {"\ufffd\ufffd", 2},
+		"\U000e0061\ufe01":     {"\ufffd\ufffd", 2},
+		"\u06dd \u200c \ufe0f": {"\u06dd \u200c \ufe0f", 0},
+		"\U000e0080":           {"\ufffd", 1},
+		"\u0085":               {"\ufffd", 1},
+	} {
+		text, n := reveal(in)
+		if diff := cmp.Diff(out{text, n}, want); diff != "" {
+			t.Errorf("%q (-got +want)\n%s", in, diff)
+		}
+	}
+}

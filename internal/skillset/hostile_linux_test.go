@@ -1,0 +1,206 @@
+//go:build linux
+
+package skillset
+
+import (
+	"errors"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
+)
+
+// TestNothingBlocks puts what is no file in the place of a file and of a directory.
+func TestNothingBlocks(t *testing.T) {
+	t.Parallel()
+	makers := map[string]func(path string) error{
+		"fifo": func(path string) error { return unix.Mkfifo(path, 0o644) },
+		"device": func(path string) error {
+			return unix.Mknod(path, unix.S_IFCHR|0o644, int(unix.Mkdev(5, 0)))
+		},
+		"link to a fifo": func(path string) error {
+			if err := unix.Mkfifo(path+".fifo", 0o644); err != nil {
+				return err
+			}
+			return os.Symlink(filepath.Base(path)+".fifo", path)
+		},
+		"socket": func(path string) error {
+			l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path})
+			if err != nil {
+				return err
+			}
+			l.SetUnlinkOnClose(false)
+			return l.Close()
+		},
+	}
+	for kind, create := range makers {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			base := build(t, files{"s/a/": "", "s/fine/SKILL.md": skillText("fine", "", ""), "s/fine/refs/": ""})
+			for _, name := range []string{"s/a/SKILL.md", "u", "s/fine/refs/x"} {
+				if err := create(filepath.Join(base, name)); err != nil {
+					t.Skipf("cannot make one here: %v", err)
+				}
+			}
+			s := within5s(t, func() *Set { return Resolve(OS{}, base, project("s", "u")) })
+			if diff := cmp.Diff(codes(s), []Code{CodeNotRegular, CodeNotRegular}); diff != "" || len(s.Skills) != 1 {
+				t.Errorf("%q (-got +want)\n%s", told(s, base), diff)
+			}
+			err := within5s(t, func() error { _, err := ReadFile(OS{}, s.Find("fine"), "refs/x"); return err })
+			if failed, ok := errors.AsType[*FileError](err); !ok || failed.Code != CodeNotRegular {
+				t.Errorf("ReadFile: %v", err)
+			}
+		})
+	}
+}
+
+// swapFS changes the tree between the moment at which a file is looked at and
+// the one at which it is opened.
+type swapFS struct {
+	FS
+
+	swap func(name string)
+}
+
+// swapRoot is a root of swapFS.
+type swapRoot struct {
+	Root
+
+	swap func(name string)
+}
+
+func (f swapFS) OpenRoot(path string) (Root, error) {
+	root, err := f.FS.OpenRoot(path)
+	return swapRoot{root, f.swap}, err
+}
+
+func (r swapRoot) OpenRoot(name string) (Root, error) {
+	root, err := r.Root.OpenRoot(name)
+	return swapRoot{root, r.swap}, err
+}
+
+func (r swapRoot) Open(name string) (fs.File, error) {
+	r.swap(name)
+	return r.Root.Open(name)
+}
+
+func TestFileBecomesFifo(t *testing.T) {
+	t.Parallel()
+	base := build(t, files{"s/a/SKILL.md": skillText("a", "", "")})
+	path := filepath.Join(base, "s/a/SKILL.md")
+	view := swapFS{OS{}, func(name string) {
+		if name != skillFile {
+			return
+		}
+		if err := os.Remove(path); err != nil {
+			t.Error(err)
+		}
+		if err := unix.Mkfifo(path, 0o644); err != nil {
+			t.Error(err)
+		}
+	}}
+	s := within5s(t, func() *Set { return Resolve(view, base, project("s")) })
+	if diff := cmp.Diff(codes(s), []Code{CodeNotRegular}); diff != "" || len(s.Skills) != 0 {
+		t.Errorf("(-got +want)\n%s", diff)
+	}
+}
+
+// TestSwapBehindTheLook swaps a file and a fifo under one name all the time, so
+// that some opens meet another one than was looked at. None may wait for a writer.
+func TestSwapBehindTheLook(t *testing.T) {
+	t.Parallel()
+	base := build(t, files{"x": "text", "file": "text"})
+	if err := unix.Mkfifo(filepath.Join(base, "fifo"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	var stop atomic.Bool
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for i := 0; !stop.Load(); i++ {
+			temporary := filepath.Join(base, "next")
+			source := []string{"fifo", "file"}[i%2]
+			if err := os.Link(filepath.Join(base, source), temporary); err != nil {
+				t.Error(err)
+				return
+			}
+			if err := os.Rename(temporary, filepath.Join(base, "x")); err != nil {
+				t.Error(err)
+				return
+			}
+			_ = os.Remove(temporary) // a rename onto another name of the same file leaves it
+		}
+	})
+	root, err := OS{}.OpenRoot(base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = root.Close() }()
+	caught := within5s(t, func() int {
+		caught := 0
+		for i := 0; caught < 3 && i < 200_000; i++ {
+			f, err := root.Open("x")
+			if err == nil {
+				_ = f.Close() // it was only opened
+			} else if errors.Is(err, errChanged) {
+				caught++
+			}
+		}
+		return caught
+	})
+	stop.Store(true)
+	wg.Wait()
+	t.Logf("a fifo was open %d times", caught)
+}
+
+// TestDirectoryBecomesLink: the directory was seen, and is a link to elsewhere when it
+// is opened.
+func TestDirectoryBecomesLink(t *testing.T) {
+	t.Parallel()
+	base := build(t, files{"repo/.git/": "", "repo/s/a/SKILL.md": skillText("a", "", ""), "out/a/SKILL.md": skillText("a", "", "secret")})
+	view := swapFS{OS{}, func(name string) {
+		if name != "s" {
+			return
+		}
+		if err := os.RemoveAll(filepath.Join(base, "repo/s")); err != nil {
+			t.Error(err)
+		}
+		if err := os.Symlink("../out", filepath.Join(base, "repo/s")); err != nil {
+			t.Error(err)
+		}
+	}}
+	s := Resolve(view, filepath.Join(base, "repo"), project("s"))
+	if diff := cmp.Diff(codes(s), []Code{CodeSymlinkEscape}); diff != "" || len(s.Skills) != 0 {
+		t.Errorf("%q (-got +want)\n%s", told(s, base), diff)
+	}
+}
+
+func TestDescriptorsAreClosed(t *testing.T) {
+	// Not parallel: it counts the descriptors of the process.
+	base := build(t, files{
+		".git/": "", "s/a/SKILL.md": skillText("a", "", ""), "s/b/SKILL.md": "damaged", "s/c": "-> ../../x", "s/d/SKILL.md/": "", "u/x/SKILL.md": skillText("x", "", ""),
+	})
+	count := func() int {
+		list, err := os.ReadDir("/proc/self/fd")
+		if err != nil {
+			t.Skipf("no /proc: %v", err)
+		}
+		return len(list)
+	}
+	before := count()
+	for range 20 {
+		s := Resolve(OS{}, base, project("s", filepath.Join(base, "u"), filepath.Join(base, "s/a/SKILL.md")))
+		for _, name := range []string{"SKILL.md", "absent", "..", "/"} {
+			_, _ = ReadFile(OS{}, s.Find("a"), name) // only its descriptors matter
+		}
+		s.Fresh(OS{})
+	}
+	if after := count(); after > before {
+		t.Errorf("%d descriptors before, %d after", before, after)
+	}
+}

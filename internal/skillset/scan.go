@@ -1,0 +1,214 @@
+package skillset
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/grapnelhq/grapnel/sdk/prompttext"
+)
+
+const skillFile = "SKILL.md"
+
+// directory adds the skills of one directory, by name, unless it was searched under another name.
+func (r *resolver) directory(base Root, at place) {
+	if real, err := r.view.RealPath(at.path()); err == nil {
+		if r.visited[real] {
+			return
+		}
+		r.visited[real] = true
+	}
+	if len(r.visited) > maxDirectories {
+		r.report(at.path(), problemf(CodeTooMany, "more than %d directories of skills; this one is omitted", maxDirectories))
+		return
+	}
+	names, err := list(base, at.rel)
+	if err != nil {
+		r.report(at.path(), r.openError(at, err, r.boundOf(at)))
+		return
+	}
+	if len(names) > maxEntries {
+		r.report(at.path(), problemf(CodeTooMany, "more than %d entries in one directory; all of it is omitted", maxEntries))
+		return
+	}
+	for _, name := range names {
+		if r.options.Keep == nil || r.options.Keep(name) {
+			r.skill(base, at.below(name))
+		}
+	}
+}
+
+// list returns the names in a directory that may be skills, sorted; more than maxEntries if there are too many.
+func list(base Root, rel string) ([]string, error) {
+	f, err := base.Open(rel)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	dir, ok := f.(fs.ReadDirFile)
+	if info, err := f.Stat(); err != nil || !ok || !info.IsDir() {
+		return nil, ErrNotRegular
+	}
+	entries, err := dir.ReadDir(maxEntries + 1)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	names := make([]string, 0, len(entries))
+	for _, e := range entries {
+		isDirectory := e.IsDir() || e.Type() == fs.ModeSymlink
+		if len(entries) > maxEntries || isDirectory && !strings.HasPrefix(e.Name(), ".") {
+			names = append(names, e.Name())
+		}
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+// skill adds the skill in a directory, if there is one.
+func (r *resolver) skill(base Root, at place) {
+	file := filepath.Join(at.path(), skillFile)
+	if !r.exists(file) && !r.dangling(file) {
+		return // a directory of something else
+	}
+	slug := filepath.Base(at.rel)
+	info := r.set.seen[len(r.set.seen)-1].info
+	if i, dup := r.owner[slug]; dup {
+		// The same file under two names, as with a linked directory, is not a duplicate.
+		first := &r.set.Skills[i]
+		if known, err := r.view.Stat(filepath.Join(first.Dir, skillFile)); info == nil || err != nil || !os.SameFile(known, info) {
+			r.report(file, problemf(CodeDuplicate, "the skill %s is taken from %s", slug, prompttext.Name(first.Label)))
+		}
+		return
+	}
+	if len(r.set.Skills) == maxSkills {
+		r.report(file, problemf(CodeTooMany, "more than %d skills; this one is omitted", maxSkills))
+		return
+	}
+	text, p := r.read(base, at)
+	if p == nil {
+		p = r.take(at, slug, text)
+	}
+	if p != nil {
+		r.report(file, p)
+	}
+}
+
+// read reads a SKILL.md within its directory.
+func (r *resolver) read(base Root, at place) (string, *FileError) {
+	directory, err := base.OpenRoot(at.rel)
+	if err != nil {
+		return "", r.openError(at, err, r.boundOf(at))
+	}
+	defer func() { _ = directory.Close() }()
+	raw, p := readText(directory, skillFile, maxSkill)
+	if p != nil && !p.gone && p.Code == CodeReadError {
+		// This link is bounded by the skill's real directory.
+		if real, err := r.view.RealPath(at.path()); err == nil {
+			return "", r.openError(place{"", real, skillFile}, errors.New(p.Detail), "the skill's directory")
+		}
+	}
+	if r.bytes += len(raw); p == nil && r.bytes > maxTotal {
+		return "", problemf(CodeTooLarge, "all skills together have more than %d bytes; this one is omitted", maxTotal)
+	}
+	return raw, p
+}
+
+func (r *resolver) take(at place, slug, text string) *FileError {
+	h, body, p := parseSkill(text)
+	switch {
+	case p != nil:
+		return p
+	case h.name != slug:
+		return problemf(CodeName, "the name is not that of the directory")
+	case h.notForModels:
+		return problemf(CodeNotForModels, "its author keeps it from being called by models")
+	}
+	path := filepath.Join(at.path(), skillFile)
+	body, hidden := reveal(body)
+	if hidden += h.hidden; hidden > 0 {
+		r.report(path, problemf(CodeHidden, "%d characters that hide or are not UTF-8 were replaced", hidden))
+	}
+	if len(h.badGlobs) > 0 {
+		r.report(path, problemf(CodePaths, "patterns that cannot be read, by number: %s", strings.Trim(fmt.Sprint(h.badGlobs), "[]")))
+	}
+	label := path
+	if rel, ok := r.set.Rel(path); ok {
+		label = rel
+	}
+	r.owner[slug] = len(r.set.Skills)
+	r.set.Skills = append(r.set.Skills, Skill{
+		Slug: slug, Description: h.description, Globs: h.globs, Body: body, Dir: at.path(), Label: label, at: at,
+	})
+	return nil
+}
+
+// readText reads a regular text file of at most limit bytes.
+func readText(directory Root, name string, limit int64) (string, *FileError) {
+	f, err := directory.Open(name)
+	if err != nil {
+		return "", problemOf(err)
+	}
+	defer func() { _ = f.Close() }()
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+		return "", problemOf(err)
+	case !info.Mode().IsRegular():
+		return "", problemf(CodeNotRegular, "is a directory")
+	case info.Size() > limit:
+		return "", problemf(CodeTooLarge, "has %d bytes; at most %d are read", info.Size(), limit)
+	}
+	raw, err := io.ReadAll(io.LimitReader(f, limit+1)) // the size need not be true
+	switch {
+	case err != nil:
+		return "", problemOf(err)
+	case int64(len(raw)) > limit:
+		return "", problemf(CodeTooLarge, "has more than the %d bytes that are read", limit)
+	case slices.Contains(raw, 0):
+		return "", problemf(CodeBinary, "holds a NUL, so it is not text")
+	}
+	return string(raw), nil
+}
+
+// FileError says why a skill or a file of it cannot be used.
+type FileError struct {
+	Code   Code
+	Detail string // a sentence without text of any file
+	gone   bool   // the file does not exist, which needs no diagnostic
+}
+
+func (e *FileError) Error() string { return e.Detail }
+
+// ReadFile returns a text file of a skill's directory, normalised. The name is relative, with slashes. Errors are
+// [*FileError].
+func ReadFile(view FS, s *Skill, name string) (string, error) {
+	name = filepath.Clean(filepath.FromSlash(name))
+	if !filepath.IsLocal(name) || name == "." {
+		return "", problemf(CodeReadError, "is not a path below the skill's directory")
+	}
+	base, err := openBase(view, s.at.boundary, s.at.base)
+	if err != nil {
+		return "", problemOf(err)
+	}
+	defer func() { _ = base.Close() }()
+	directory, err := base.OpenRoot(s.at.rel)
+	if err != nil {
+		return "", problemOf(err)
+	}
+	defer func() { _ = directory.Close() }()
+	raw, p := readText(directory, name, maxSkill)
+	switch {
+	case p != nil:
+		return "", p
+	case !utf8.ValidString(raw):
+		return "", problemf(CodeBinary, "is not UTF-8, so it is not text")
+	}
+	shown, _ := reveal(normalise(raw))
+	return shown, nil
+}

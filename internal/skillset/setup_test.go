@@ -1,0 +1,127 @@
+package skillset
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/grapnelhq/grapnel/sdk/prompttext"
+)
+
+// files describes a tree: the text of each file by its slash-separated path. A
+// text that begins with "-> " makes a symbolic link, a path that ends in a slash
+// a directory. BASE in a link's target is the tree's directory.
+type files map[string]string
+
+// build makes the tree in a new directory and returns its real path.
+func build(tb testing.TB, tree files) string {
+	tb.Helper()
+	base, err := filepath.EvalSymlinks(tb.TempDir())
+	if err != nil {
+		tb.Fatal(err)
+	}
+	for name, text := range tree {
+		write(tb, base, name, text)
+	}
+	return base
+}
+
+// write makes one file of a tree.
+func write(tb testing.TB, base, name, text string) {
+	tb.Helper()
+	path := filepath.Join(base, filepath.FromSlash(name))
+	directory := filepath.Dir(path)
+	if strings.HasSuffix(name, "/") {
+		directory = path
+	}
+	err := os.MkdirAll(directory, 0o755)
+	if target, link := strings.CutPrefix(text, "-> "); err == nil && link {
+		err = os.Symlink(strings.ReplaceAll(strings.TrimSpace(target), "BASE", base), path)
+	} else if err == nil && directory != path {
+		err = os.WriteFile(path, []byte(text), 0o644)
+	}
+	if err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// skillText is a SKILL.md with more keys and a body.
+func skillText(name, more, body string) string {
+	return fmt.Sprintf("---\nname: %s\ndescription: About %s.\n%s---\n%s\n", name, name, more, body)
+}
+
+// project are the options of most tests.
+func project(directories ...string) Options {
+	if directories == nil {
+		directories = []string{".agents/skills"}
+	}
+	return Options{Directories: directories, Markers: []string{".git"}}
+}
+
+// slugs are those of a set.
+func slugs(s *Set) []string {
+	var out []string
+	for i := range s.Skills {
+		out = append(out, s.Skills[i].Slug)
+	}
+	return out
+}
+
+// told are the diagnostics as "code path: detail", with BASE for the tree's
+// directory.
+func told(s *Set, base string) []string {
+	var out []string
+	for _, d := range s.Diagnostics {
+		out = append(out, strings.ReplaceAll(fmt.Sprintf("%s %s: %s", d.Code, prompttext.Name(d.Path), d.Detail), base, "BASE"))
+	}
+	return out
+}
+
+// codes are the codes of the diagnostics.
+func codes(s *Set) []Code {
+	var out []Code
+	for _, d := range s.Diagnostics {
+		out = append(out, d.Code)
+	}
+	return out
+}
+
+// within5s fails the test if a call takes longer than anything here may.
+func within5s[T any](t *testing.T, call func() T) T {
+	t.Helper()
+	done := make(chan T, 1)
+	go func() { done <- call() }()
+	select {
+	case got := <-done:
+		return got
+	case <-time.After(5 * time.Second):
+		t.Fatal("it blocks")
+		panic("unreachable")
+	}
+}
+
+// age makes all files of a tree old, so that a set of it is settled.
+func age(tb testing.TB, base string) {
+	tb.Helper()
+	old := time.Now().Add(-time.Hour)
+	err := filepath.WalkDir(base, func(path string, d os.DirEntry, err error) error {
+		if err != nil || d.Type()&os.ModeSymlink != 0 {
+			return err
+		}
+		return os.Chtimes(path, old, old)
+	})
+	if err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// sortedCodes are the codes, each once.
+func sortedCodes(s *Set) []Code {
+	list := codes(s)
+	slices.Sort(list)
+	return slices.Compact(list)
+}

@@ -1,0 +1,368 @@
+// Package treetest has a [tree.Store] in memory for tests: [Model], written to be obviously
+// right, not fast. The package's own tests compare what keeps or serves trees with it by random
+// calls: SQLite, PostgreSQL, the gateway's client, and a gateway that is killed.
+//
+// Stability: internal.
+package treetest
+
+import (
+	"cmp"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+
+	"github.com/grapnelhq/grapnel/tree"
+)
+
+// Clock is a clock that stands still until it is moved. It is safe for concurrent use.
+type Clock struct {
+	mu sync.Mutex
+	at time.Time
+}
+
+// NewClock returns a clock that shows the given time.
+func NewClock(at time.Time) *Clock { return &Clock{at: at} }
+
+// Now returns the time that the clock shows.
+func (c *Clock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.at
+}
+
+// Add moves the clock, backwards if d is negative.
+func (c *Clock) Add(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.at = c.at.Add(d)
+}
+
+// Model is a [tree.Store] in memory: maps under one mutex. It is safe for concurrent use.
+// [NewModel] makes it.
+type Model struct {
+	now   func() time.Time
+	newID func() string
+
+	mu      sync.Mutex
+	spaces  map[string]*space
+	log     []tree.Change
+	seq     tree.Seq // of the last change; 0 before the first
+	thinned tree.Seq // of the last change that Thin removed
+	// changed is closed, and replaced, by the next change.
+	changed chan struct{}
+}
+
+var _ tree.Store = (*Model)(nil)
+
+// space is a workspace. Nothing is removed from its maps.
+type space struct {
+	tree.Workspace
+
+	deleted bool
+	folders map[string]*folder
+	threads map[string]*thread
+	docs    map[string]*document
+}
+
+type folder struct {
+	tree.Folder
+
+	deleted bool
+}
+
+type thread struct {
+	tree.Thread
+
+	deleted bool
+}
+
+type document struct {
+	tree.Doc
+
+	// archivedSeq orders archived documents: times may be equal.
+	archivedSeq tree.Seq
+	archivedAt  time.Time
+	archivedBy  string
+	revisions   []revision // oldest first
+}
+
+type revision struct {
+	tree.Revision
+
+	content string
+}
+
+// NewModel makes an empty model. A nil clock is time.Now. Ids are ULIDs of the clock's time and
+// a counter: with a still clock, the same calls give the same ids.
+func NewModel(now func() time.Time) *Model {
+	if now == nil {
+		now = time.Now
+	}
+	m := &Model{
+		now:     func() time.Time { return now().UTC().Round(0) }, // without the monotonic part, which would not compare equal
+		spaces:  map[string]*space{},
+		changed: make(chan struct{}),
+	}
+	var ids uint64
+	m.newID = func() string {
+		ids++
+		var id ulid.ULID
+		binary.BigEndian.PutUint64(id[:], uint64(max(0, m.now().UnixMilli()))<<16)
+		binary.BigEndian.PutUint64(id[8:], ids)
+		return id.String()
+	}
+	return m
+}
+
+func locked[R any](ctx context.Context, m *Model, invalid error, f func() (R, error)) (R, error) {
+	var none R
+	if invalid != nil {
+		return none, invalid
+	}
+	if err := ctx.Err(); err != nil {
+		return none, fmt.Errorf("model: %w", err)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	got, err := f()
+	if err != nil {
+		return none, err
+	}
+	return got, nil
+}
+
+func in[R any](ctx context.Context, m *Model, workspace string, invalid error, f func(sp *space) (R, error)) (R, error) {
+	return locked(ctx, m, invalid, func() (got R, err error) {
+		sp := m.spaces[workspace]
+		if sp == nil || sp.deleted {
+			return got, tree.Errorf(tree.CodeNotFound, "workspace %q: not there", workspace)
+		}
+		return f(sp)
+	})
+}
+
+func inScope[R any](ctx context.Context, m *Model, s tree.Scope, invalid error, f func(sp *space) (R, error)) (R, error) {
+	return in(ctx, m, s.WorkspaceID, invalid, func(sp *space) (got R, err error) {
+		if err := sp.place(s.FolderID); err != nil {
+			return got, err
+		}
+		return f(sp)
+	})
+}
+
+func (m *Model) commit(workspace, actor string, at time.Time, changes ...tree.Change) {
+	m.seq++
+	for _, c := range changes {
+		c.Seq, c.WorkspaceID, c.Actor, c.At = m.seq, workspace, actor, at
+		m.log = append(m.log, c)
+	}
+	close(m.changed)
+	m.changed = make(chan struct{})
+}
+
+func notFound(what, id string) error {
+	return tree.Errorf(tree.CodeNotFound, "%s %q: not in this workspace", what, id)
+}
+
+// taken: revisions and the log keep the ids of what is deleted.
+func taken(id string) error { return tree.Errorf(tree.CodeInvalid, "id: %q is taken, or was", id) }
+
+func notEmpty(what, id string) error {
+	return tree.Errorf(tree.CodeInvalid, "%s %q: it is not empty; delete it with recursive", what, id)
+}
+
+// CreateWorkspace implements tree.Store.
+func (m *Model) CreateWorkspace(ctx context.Context, p tree.CreateWorkspace) (tree.Workspace, error) {
+	return locked(ctx, m, tree.Check(p), func() (tree.Workspace, error) {
+		want := tree.Workspace{ID: p.ID, Name: p.Name}
+		if had := m.spaces[p.ID]; had != nil {
+			if had.deleted || had.Workspace != want {
+				return want, taken(p.ID)
+			}
+			return want, nil
+		}
+		want.ID = cmp.Or(want.ID, m.newID())
+		m.spaces[want.ID] = &space{
+			Workspace: want, folders: map[string]*folder{}, threads: map[string]*thread{}, docs: map[string]*document{},
+		}
+		m.commit(want.ID, p.Actor, m.now(), tree.Change{Action: tree.Created, Workspace: &want})
+		return want, nil
+	})
+}
+
+// Workspaces implements tree.Store.
+func (m *Model) Workspaces(ctx context.Context) ([]tree.Workspace, error) {
+	return locked(ctx, m, nil, func() ([]tree.Workspace, error) {
+		list := []tree.Workspace{}
+		for _, id := range slices.Sorted(maps.Keys(m.spaces)) {
+			if sp := m.spaces[id]; !sp.deleted {
+				list = append(list, sp.Workspace)
+			}
+		}
+		return list, nil
+	})
+}
+
+// RenameWorkspace implements tree.Store.
+func (m *Model) RenameWorkspace(ctx context.Context, p tree.RenameWorkspace) (tree.Workspace, error) {
+	return in(ctx, m, p.WorkspaceID, tree.Check(p), func(sp *space) (tree.Workspace, error) {
+		if sp.Name != p.Name {
+			sp.Name = p.Name
+			now := sp.Workspace
+			m.commit(sp.ID, p.Actor, m.now(), tree.Change{Action: tree.Renamed, Workspace: &now})
+		}
+		return sp.Workspace, nil
+	})
+}
+
+// DeleteWorkspace implements tree.Store.
+func (m *Model) DeleteWorkspace(ctx context.Context, p tree.DeleteWorkspace) (tree.Workspace, error) {
+	return in(ctx, m, p.WorkspaceID, tree.Check(p), func(sp *space) (tree.Workspace, error) {
+		if !p.Recursive && !sp.empty("") {
+			return sp.Workspace, notEmpty("workspace", sp.ID)
+		}
+		sp.deleted = true
+		was := sp.Workspace
+		m.commit(sp.ID, p.Actor, m.now(), tree.Change{Action: tree.Deleted, Workspace: &was})
+		return was, nil
+	})
+}
+
+// CreateThread implements tree.Store.
+func (m *Model) CreateThread(ctx context.Context, p tree.CreateThread) (tree.Thread, error) {
+	scope := tree.Scope{WorkspaceID: p.WorkspaceID, FolderID: p.FolderID}
+	return inScope(ctx, m, scope, tree.Check(p), func(sp *space) (tree.Thread, error) {
+		want := tree.Thread{ID: p.ID, FolderID: p.FolderID, Title: p.Title}
+		if had := sp.threads[p.ID]; had != nil {
+			if had.deleted || had.Thread != want {
+				return want, taken(p.ID)
+			}
+			return want, nil
+		}
+		want.ID = cmp.Or(want.ID, m.newID())
+		sp.threads[want.ID] = &thread{Thread: want}
+		m.commit(sp.ID, p.Actor, m.now(), tree.Change{Action: tree.Created, Thread: &want})
+		return want, nil
+	})
+}
+
+// RenameThread implements tree.Store.
+func (m *Model) RenameThread(ctx context.Context, p tree.RenameThread) (tree.Thread, error) {
+	return m.changeThread(ctx, tree.Renamed, tree.Scope{WorkspaceID: p.WorkspaceID}, p.ThreadID, p.Actor, tree.Check(p),
+		func(t *thread) { t.Title = p.Title })
+}
+
+// MoveThread implements tree.Store.
+func (m *Model) MoveThread(ctx context.Context, p tree.MoveThread) (tree.Thread, error) {
+	return m.changeThread(ctx, tree.Moved, tree.Scope{WorkspaceID: p.WorkspaceID, FolderID: p.FolderID}, p.ThreadID, p.Actor, tree.Check(p),
+		func(t *thread) { t.FolderID = p.FolderID })
+}
+
+// DeleteThread implements tree.Store.
+func (m *Model) DeleteThread(ctx context.Context, p tree.DeleteThread) (tree.Thread, error) {
+	return m.changeThread(ctx, tree.Deleted, tree.Scope{WorkspaceID: p.WorkspaceID}, p.ThreadID, p.Actor, tree.Check(p),
+		func(t *thread) { t.deleted = true })
+}
+
+func (m *Model) changeThread(ctx context.Context, action tree.Action, s tree.Scope, id, actor string, invalid error, change func(*thread)) (tree.Thread, error) {
+	return inScope(ctx, m, s, invalid, func(sp *space) (tree.Thread, error) {
+		t := sp.threads[id]
+		if t == nil || t.deleted {
+			return tree.Thread{}, notFound("thread", id)
+		}
+		before := *t
+		change(t)
+		if *t != before {
+			now := t.Thread
+			m.commit(sp.ID, actor, m.now(), tree.Change{Action: action, Thread: &now})
+		}
+		return t.Thread, nil
+	})
+}
+
+// Changes implements tree.Store.
+func (m *Model) Changes(ctx context.Context, after tree.Seq, limit int) (tree.Changes, error) {
+	return locked(ctx, m, nil, func() (tree.Changes, error) {
+		if after < m.thinned || after > m.seq {
+			return tree.Changes{Gap: true, Next: m.seq}, nil
+		}
+		if limit < 1 {
+			limit = 1_000
+		}
+		got := tree.Changes{Next: after}
+		for _, c := range m.log {
+			if c.Seq <= after {
+				continue
+			}
+			if len(got.List) >= limit && c.Seq != got.Next {
+				got.More = true
+				break
+			}
+			got.Next = c.Seq
+			got.List = append(got.List, c)
+		}
+		if first := got.Next; len(got.List) > limit && got.List[0].Seq != first { // the last transaction does not fit
+			got.List = slices.DeleteFunc(got.List, func(c tree.Change) bool { return c.Seq == first })
+			got.Next, got.More = got.List[len(got.List)-1].Seq, true
+		}
+		return got, nil
+	})
+}
+
+// Listen implements tree.Store. It returns only when ctx ends.
+func (m *Model) Listen(ctx context.Context, wake func()) error {
+	for {
+		changed, err := locked(ctx, m, nil, func() (chan struct{}, error) { return m.changed, nil })
+		if err != nil {
+			return err
+		}
+		wake()
+		select {
+		case <-ctx.Done():
+		case <-changed:
+		}
+	}
+}
+
+// Thin implements tree.Store.
+func (m *Model) Thin(ctx context.Context, now time.Time) (int, error) {
+	return locked(ctx, m, nil, func() (int, error) {
+		removed := 0
+		for _, sp := range m.spaces {
+			for _, d := range sp.docs {
+				before := len(d.revisions)
+				d.revisions = thinned(d.revisions, now.Add(-tree.ThinAge))
+				removed += before - len(d.revisions)
+			}
+		}
+		// Only the beginning of the log is removed.
+		young := slices.IndexFunc(m.log, func(c tree.Change) bool { return !c.At.Before(now.Add(-tree.ChangesAge)) })
+		if young < 0 {
+			young = len(m.log)
+		}
+		if young > 0 {
+			m.thinned = m.log[young-1].Seq
+			m.log = slices.Clone(m.log[young:])
+		}
+		return removed, nil
+	})
+}
+
+func thinned(list []revision, before time.Time) []revision {
+	step := func(r revision) int64 { return r.SavedAt.Unix() / int64(tree.ThinStep/time.Second) }
+	old := func(r revision) bool { return r.SaveReason == tree.Autosave && r.SavedAt.Before(before) }
+	var kept []revision
+	for n, r := range list {
+		followed := slices.ContainsFunc(list[n+1:], func(later revision) bool { return old(later) && step(later) == step(r) })
+		if !old(r) || !followed {
+			kept = append(kept, r)
+		}
+	}
+	return kept
+}

@@ -1,0 +1,222 @@
+package turnstate
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"math/big"
+	"slices"
+	"strings"
+
+	"github.com/grapnelhq/grapnel/phases"
+)
+
+const (
+	codeDenyIgnored = "deny_ignored" // a hook denied the turn or the call, and the host went on
+	// codePhaseSkipped: the host skipped a phase that hooks are subscribed to, or called a
+	// tool without a tool.pre_call for it.
+	codePhaseSkipped = "phase_skipped"
+)
+
+// CodeAsk means: a hook asks for consent, so no prompt is compiled.
+const CodeAsk phases.Cause = "ask"
+
+// Blocked returns an error if a phase decided anything but allow; nil otherwise.
+func Blocked(out *phases.Outcome) *phases.Error {
+	if out.Decision == nil || out.Decision.Verdict == phases.VerdictAllow {
+		return nil
+	}
+	code := phases.CauseDenied
+	if out.Decision.Verdict == phases.VerdictAsk {
+		code = CodeAsk
+	}
+	err := &phases.Error{Code: code, Phase: out.Phase}
+	for _, r := range out.Decision.Reasons {
+		if r.Verdict == out.Decision.Verdict {
+			err.Subscription, err.Message = r.Subscription, r.Reason
+			break
+		}
+	}
+	return err
+}
+
+// maxJudged bounds the judged tool calls that a turn remembers until they are made.
+const maxJudged = 256
+
+// conduct is how a host has gone through its turn. A host may skip phases and go on after a
+// deny, at its own risk: the ledger says so. The state's lock guards it.
+type conduct struct {
+	passed  map[phases.Phase]bool // passed says of each dispatched phase whether the turn may go on after it
+	refused *phases.Error         // the decision that blocks the turn, and text what turn.pre_policy has judged last
+	text    fingerprint
+	judged  []judgedCall // the tool calls that tool.pre_call has seen, the oldest first
+}
+
+// fingerprint recognizes a text, which may have megabytes.
+type fingerprint = [sha256.Size]byte
+
+type judgedCall struct {
+	tool      fingerprint
+	arguments fingerprint
+	refused   *phases.Error
+}
+
+func judged(tool string, arguments json.RawMessage, refused *phases.Error) judgedCall {
+	return judgedCall{sha256.Sum256([]byte(tool)), sha256.Sum256(canonical(arguments)), refused}
+}
+
+func (c *conduct) note(out *phases.Outcome) {
+	c.passed[out.Phase] = out.Error == nil && (out.Decision == nil || out.Decision.Verdict != phases.VerdictDeny)
+	refused := Blocked(out)
+	switch in := out.Rewritten.(type) {
+	case *phases.PrePolicyInput:
+		text := sha256.Sum256([]byte(in.UserText.Value))
+		if c.refused == nil || text == c.text { // another text does not take a deny back
+			c.refused = refused
+		}
+		c.text = text
+	case *phases.ToolPreCallInput:
+		if len(c.judged) >= maxJudged {
+			oldest := slices.IndexFunc(c.judged, func(j judgedCall) bool { return j.refused == nil }) // a deny is kept longest
+			c.judged = slices.Delete(c.judged, max(0, oldest), max(0, oldest)+1)
+		}
+		c.judged = append(c.judged, judged(in.Tool, in.Arguments, refused))
+	}
+}
+
+func (c *conduct) dispatched(p phases.Phase) bool {
+	_, ok := c.passed[p]
+	return ok
+}
+
+// Passed reports whether a phase was dispatched, and did not stop the turn the last time.
+func (s *State) Passed(p phases.Phase) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.conduct.passed[p]
+}
+
+// Dispatched reports whether a phase was dispatched in the turn.
+func (s *State) Dispatched(p phases.Phase) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.conduct.dispatched(p)
+}
+
+// Stop keeps the turn from going on after a dispatched phase.
+func (s *State) Stop(p phases.Phase) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.conduct.dispatched(p) {
+		s.conduct.passed[p] = false
+	}
+}
+
+// canonical is the form of JSON by which arguments are compared: sorted members, whole numbers without a fraction.
+func canonical(raw json.RawMessage) []byte {
+	if text := string(bytes.TrimSpace(raw)); text == "" || text == "null" {
+		return []byte("{}")
+	}
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber()
+	var v any
+	if err := dec.Decode(&v); err != nil {
+		return raw // was refused, or will be
+	}
+	out, err := json.Marshal(wholeNumbers(v))
+	if err != nil {
+		return raw
+	}
+	return out
+}
+
+// wholeNumbers writes 1.0 as 1. Numbers that take long to parse stay as they are.
+func wholeNumbers(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		for name := range v {
+			v[name] = wholeNumbers(v[name])
+		}
+	case []any:
+		for i := range v {
+			v[i] = wholeNumbers(v[i])
+		}
+	case json.Number:
+		if len(v) > 64 || strings.ContainsAny(string(v), "eE") {
+			return v
+		}
+		if r, ok := new(big.Rat).SetString(string(v)); ok && r.IsInt() {
+			return json.Number(r.Num().String())
+		}
+	}
+	return v
+}
+
+// Remarks reports what the host has skipped before it compiles, or ignored. hooks returns
+// the subscriptions that a dispatch of a phase runs.
+func (s *State) Remarks(userText string, hooks func(phases.Phase) []string) []phases.Diagnostic {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := &s.conduct
+	var list []phases.Diagnostic
+	if c.refused != nil {
+		list = append(list, phases.Diagnostic{
+			Code: codeDenyIgnored, Severity: phases.SeverityError, Subscription: c.refused.Subscription,
+			Message: fmt.Sprintf("%s answered %q for this turn, and the host compiled its prompt anyway", phases.PrePolicy, c.refused.Code),
+		})
+	}
+	if len(hooks(phases.PrePolicy)) > 0 && c.dispatched(phases.PrePolicy) && userText != "" && sha256.Sum256([]byte(userText)) != c.text {
+		list = append(list, phases.Diagnostic{
+			Code: phases.CodeJudgedEarlier, Severity: phases.SeverityWarning,
+			Message: fmt.Sprintf("the host compiles another text of the user's than %s has judged", phases.PrePolicy),
+		})
+	}
+	for _, phase := range []phases.Phase{phases.PrePolicy, phases.PrePromptContext, phases.PreTools} {
+		if all := hooks(phase); len(all) > 0 && !c.dispatched(phase) {
+			list = append(list, phases.Diagnostic{
+				Code: codePhaseSkipped, Severity: phases.SeverityWarning,
+				Message: fmt.Sprintf("the host has compiled without %s: %s never ran", phase, strings.Join(all, ", ")),
+			})
+		}
+	}
+	return list
+}
+
+// CallRemark says what is wrong with a host's call of a tool, if something is: it was not judged by tool.pre_call, or
+// differs from what was judged, or was denied. A judged call counts once.
+func (s *State) CallRemark(call *phases.ToolCall, hooks []string) (remark phases.Diagnostic, wrong bool) {
+	if len(hooks) == 0 {
+		return remark, false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c, made := &s.conduct, judged(call.Tool, call.Arguments, nil)
+	same := func(j judgedCall) bool { return j.tool == made.tool && j.arguments == made.arguments }
+	i := len(c.judged) - 1
+	for i >= 0 && !same(c.judged[i]) {
+		i--
+	}
+	remark = phases.Diagnostic{Code: codePhaseSkipped, Severity: phases.SeverityWarning}
+	switch {
+	case c.refused != nil:
+		remark.Code, remark.Severity, remark.Subscription = codeDenyIgnored, phases.SeverityError, c.refused.Subscription
+		remark.Message = fmt.Sprintf("%s answered %q for this turn, and the host calls the tool %q anyway", phases.PrePolicy, c.refused.Code, call.Tool)
+	case i < 0 && slices.ContainsFunc(c.judged, func(j judgedCall) bool { return j.tool == made.tool }):
+		remark.Code = phases.CodeJudgedEarlier
+		remark.Message = fmt.Sprintf("the host calls the tool %q with other arguments than %s has judged", call.Tool, phases.ToolPreCall)
+	case i < 0:
+		remark.Message = fmt.Sprintf("the host calls the tool %q without a dispatch of %s for this call: %s did not judge it", call.Tool, phases.ToolPreCall, strings.Join(hooks, ", "))
+	default:
+		last := c.judged[i]
+		c.judged = slices.Delete(c.judged, i, i+1)
+		if last.refused == nil || last.refused.Code == CodeAsk { // the answer may have been yes
+			c.judged = slices.DeleteFunc(c.judged, func(j judgedCall) bool { return same(j) && j.refused != nil }) // it was judged again
+			return remark, false
+		}
+		remark.Code, remark.Severity, remark.Subscription = codeDenyIgnored, phases.SeverityError, last.refused.Subscription
+		remark.Message = fmt.Sprintf("%s denied a call of the tool %q, and the host makes it anyway", phases.ToolPreCall, call.Tool)
+	}
+	s.notes.add([]phases.Diagnostic{remark})
+	return remark, true
+}

@@ -1,0 +1,113 @@
+package turnstate
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/grapnelhq/grapnel/config"
+	"github.com/grapnelhq/grapnel/phases"
+)
+
+// TestModelAccount: steps of one account, in order.
+func TestModelAccount(t *testing.T) {
+	t.Parallel()
+
+	type step struct {
+		wanted, got int
+		refused     string
+		// used is settled at once; -1 leaves the call on its way.
+		used int
+	}
+	const calls, tokens = "all calls of the model are used up (limits.model.calls)", "all output tokens of the model are used up (limits.model.output_tokens)"
+	tests := []struct {
+		name   string
+		budget config.ModelBudget
+		steps  []step
+	}{
+		{"the defaults", config.ModelBudget{}, []step{{wanted: 9000, got: 4000, used: 1000}, {wanted: 3000, got: 3000, used: 1}, {wanted: 1, got: 1}, {wanted: 1, got: 1}, {wanted: 1, refused: calls}}},
+		{"no wish", config.ModelBudget{OutputTokens: 1500}, []step{{got: 1024, used: -1}, {got: 476, used: -1}, {refused: tokens}}},
+		{"a wish below nothing", config.ModelBudget{}, []step{{wanted: -5, got: 1024}}},
+		{"what is not used comes back", config.ModelBudget{OutputTokens: 100}, []step{{wanted: 100, got: 100, used: 10}, {wanted: 100, got: 90, used: 90}, {wanted: 1, refused: tokens}}},
+		{"what is used twice is gone", config.ModelBudget{OutputTokens: 100}, []step{{wanted: 10, got: 10, used: 200}, {wanted: 1, refused: tokens}}},
+		{"overdrawn by little", config.ModelBudget{OutputTokens: 100}, []step{{wanted: 10, got: 10, used: 60}, {wanted: 100, got: 40}}},
+		{"calls before tokens", config.ModelBudget{Calls: 1, OutputTokens: 1}, []step{{wanted: 1, got: 1, used: 1}, {wanted: 1, refused: calls}}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+
+			a := New(config.TurnBudget{})
+			for i, s := range tt.steps {
+				got, err := a.ReserveModel("p", tt.budget, s.wanted)
+				message := ""
+				if err != nil {
+					message = err.Message
+				}
+				if got != s.got || message != s.refused {
+					t.Fatalf("step %d: %d, %v; want %d, %q", i, got, err, s.got, s.refused)
+				}
+				if err == nil && s.used >= 0 {
+					a.SettleModel("p", got, s.used)
+				}
+			}
+		})
+	}
+}
+
+// TestModelAccountIsNeverExceeded: whatever is asked for at the same time, honest
+// calls never use more than the budget, and no more calls are made than it has.
+func TestModelAccountIsNeverExceeded(t *testing.T) {
+	t.Parallel()
+
+	for seed := range uint64(500) {
+		rng := rand.New(rand.NewPCG(seed, 7))
+		b := config.ModelBudget{Calls: 1 + rng.IntN(20), OutputTokens: 1 + rng.IntN(5000)}
+		a := New(config.TurnBudget{})
+		var open []int
+		calls, used := 0, 0
+		for range 60 {
+			if len(open) > 0 && rng.IntN(2) == 0 {
+				last := open[len(open)-1]
+				open = open[:len(open)-1]
+				n := rng.IntN(last + 1)
+				used += n
+				a.SettleModel("p", last, n)
+				continue
+			}
+			n, err := a.ReserveModel("p", b, rng.IntN(3000)-10)
+			switch {
+			case err == nil && n <= 0:
+				t.Fatalf("seed %d: %d tokens were granted", seed, n)
+			case err == nil:
+				calls++
+				open = append(open, n)
+			case err.Code != phases.CauseBudgetExhausted:
+				t.Fatalf("seed %d: %v", seed, err)
+			}
+		}
+		for _, n := range open {
+			used += n
+		}
+		if calls > b.Calls || used > b.OutputTokens {
+			t.Fatalf("seed %d: %d calls used %d tokens of %+v", seed, calls, used, b)
+		}
+	}
+}
+
+// TestModelAccountsArePerPlugin: no plugin uses up what is another's.
+func TestModelAccountsArePerPlugin(t *testing.T) {
+	t.Parallel()
+
+	s := New(config.TurnBudget{})
+	one := config.ModelBudget{Calls: 1}
+	for _, plugin := range []string{"p", "q"} {
+		n, err := s.ReserveModel(plugin, one, 10)
+		if err != nil || n != 10 {
+			t.Fatalf("%s: %d, %v", plugin, n, err)
+		}
+		s.SettleModel(plugin, n, 3)
+		if _, err := s.ReserveModel(plugin, one, 10); err == nil {
+			t.Errorf("%s has a second call", plugin)
+		}
+	}
+}

@@ -1,0 +1,260 @@
+// Package turnstate is what a turn gathers over its phases: policies, contexts, sections and tools of hooks, the
+// ledger of runs, diagnostics, remaining budgets, and how the host has gone through the phases. It knows no plugin,
+// process or clock: a dispatch reads a [State], runs its hooks and adds the outcome.
+//
+// Stability: internal.
+package turnstate
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"github.com/grapnelhq/grapnel/config"
+	"github.com/grapnelhq/grapnel/internal/merge"
+	"github.com/grapnelhq/grapnel/internal/plan"
+	"github.com/grapnelhq/grapnel/manifest"
+	"github.com/grapnelhq/grapnel/phases"
+)
+
+// State is the state of one turn. It is safe for concurrent use.
+type State struct {
+	// gathers is false for a dispatch outside of a turn.
+	gathers bool
+
+	mu       sync.Mutex
+	budget   budget
+	policies []phases.PolicyEntry
+	contexts []phases.ContextEntry
+	// brought is what each phase brought; a repeated dispatch replaces it.
+	brought   []brought
+	ledger    ledger
+	notes     notes
+	audits    audits
+	reminders []phases.MergedReminder
+	// own are the ids of the host's own sections.
+	own       []string
+	round     int
+	requested map[string]bool // hidden domains
+	offered   bool            // the model was offered request_tools
+	conduct   conduct
+}
+
+type budget struct {
+	time   time.Duration // for blocking phases, and chars for the text of hooks
+	chars  int
+	models map[string]*modelAccount // the accounts of plugins that have asked the model, by name
+}
+
+type brought struct {
+	phase    phases.Phase
+	sections []phases.MergedSection
+	chars    int // the length of the sections
+	tools    []phases.MergedTool
+	sources  []phases.HookSource
+	omitted  []phases.Omitted
+}
+
+// New begins the state of a turn with the operator's budgets, or the defaults.
+func New(b config.TurnBudget) *State {
+	s := Outside(b)
+	s.gathers = true
+	return s
+}
+
+// Outside is the state for one dispatch or call outside of a turn. It has the budgets of a turn and gathers nothing.
+func Outside(b config.TurnBudget) *State {
+	return &State{
+		budget: budget{
+			time: cmp.Or(b.Time.D(), config.DefaultTurnTime), chars: cmp.Or(b.Chars, config.DefaultTurnChars), models: map[string]*modelAccount{},
+		},
+		requested: map[string]bool{}, conduct: conduct{passed: map[phases.Phase]bool{}},
+	}
+}
+
+// Begin sets what the state begins with: the sets, and their sources if another phase brought them before the turn.
+func (s *State) Begin(policies []phases.PolicyEntry, contexts []phases.ContextEntry, from phases.Phase, sources []phases.HookSource) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.policies, s.contexts = policies, contexts
+	if from != "" {
+		s.brought = []brought{{phase: from, sources: sources}}
+	}
+}
+
+// TimeLeft is what the turn may still spend on blocking phases.
+func (s *State) TimeLeft() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return max(0, s.budget.time)
+}
+
+// Debit takes the wall time of a blocking phase off the turn's.
+func (s *State) Debit(used time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.budget.time -= used
+}
+
+// CharsLeft is the text budget for the sections of a phase: the turn's, less what other
+// phases have brought. It is negative when nothing is left.
+func (s *State) CharsLeft(phase phases.Phase) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	left := s.budget.chars
+	for i := range s.brought {
+		if s.brought[i].phase != phase {
+			left -= s.brought[i].chars
+		}
+	}
+	if left <= 0 {
+		return -1
+	}
+	return left
+}
+
+// Sets returns what hooks of the next phase may see and what their contributions are merged with.
+func (s *State) Sets(in phases.Input) merge.State {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	st := merge.State{Policies: slices.Clip(s.policies), Contexts: slices.Clip(s.contexts), HostSections: s.own}
+	if tools, ok := in.(*phases.PreToolsInput); ok {
+		st.HostTools = tools.ExistingTools
+	}
+	return st
+}
+
+// Policies are the turn's policies so far; they must not be changed.
+func (s *State) Policies() []phases.PolicyEntry {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clip(s.policies)
+}
+
+// Add gathers the outcome of a phase.
+func (s *State) Add(out *phases.Outcome, merged *merge.Result, phase *plan.Phase) {
+	if !s.gathers {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	// A phase that accepts neither may have begun before the last one that does.
+	if phase.Row.Accepts(phases.KindPolicy) {
+		s.policies = merged.Policies
+	}
+	if phase.Row.Accepts(phases.KindPromptContext) {
+		s.contexts = merged.Contexts
+	}
+	used := 0
+	for i := range out.Merged.Sections {
+		used += utf8.RuneCountInString(out.Merged.Sections[i].Content)
+	}
+	s.bring(brought{out.Phase, out.Merged.Sections, used, out.Merged.Tools, out.Sources, out.Omitted})
+	s.conduct.note(out)
+	s.reminders = append(s.reminders, out.Merged.Reminders...)
+	s.notes.add(out.Diagnostics)
+	for i := range out.Merged.Contexts {
+		used += utf8.RuneCountInString(out.Merged.Contexts[i].Content)
+	}
+	// The budget is the configured one: what was left differs from run to run.
+	s.ledger.addOutcome(out, manifest.PhaseBudget{Phase: out.Phase, Budget: manifest.Budget{
+		GrantedMS: millis(phase.Budget), UsedMS: out.Budget.UsedMS, GrantedChars: s.charsFor(phase.Row), UsedChars: used,
+	}})
+}
+
+// charsFor is the text that a phase may bring into a turn that has brought none.
+func (s *State) charsFor(row phases.Row) int {
+	n := 0
+	if row.Accepts(phases.KindPromptSection) {
+		n += s.budget.chars
+	}
+	if row.Accepts(phases.KindPromptContext) {
+		n += merge.DefaultContextChars
+	}
+	return n
+}
+
+// bring replaces what a phase brought before. Calls of tools each bring their own.
+func (s *State) bring(b brought) {
+	if b.phase != phases.ToolPreCall && b.phase != phases.ToolPostCall {
+		s.brought = slices.DeleteFunc(s.brought, func(o brought) bool { return o.phase == b.phase })
+	}
+	s.brought = append(s.brought, b)
+}
+
+// Claim notes the ids of the host's own sections, which no hook may contribute.
+func (s *State) Claim(ids []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.own = ids
+}
+
+// Contributed returns what hooks have brought for the prompt.
+func (s *State) Contributed() (sections []phases.MergedSection, contexts []phases.ContextEntry) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range s.brought {
+		if s.brought[i].phase != phases.RuntimePreContext { // another program's prompt
+			sections = append(sections, s.brought[i].sections...)
+		}
+	}
+	return sections, slices.Clip(s.contexts)
+}
+
+// TakeReminders returns the reminders for the next prompt, each once.
+func (s *State) TakeReminders() []phases.MergedReminder {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	taken := append([]phases.MergedReminder{}, s.reminders...)
+	s.reminders = nil
+	return taken
+}
+
+// NextRound counts a compilation and returns its number, from 0.
+func (s *State) NextRound() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.round++
+	return s.round - 1
+}
+
+func millis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+// answerTokens are reserved for a call that does not name a number: not the whole budget,
+// so that a concurrent call finds some.
+const answerTokens = 1024
+
+// modelAccount is what one plugin has left of its model budget in one turn. It may be
+// overdrawn by what a provider reports.
+type modelAccount struct{ calls, tokens int }
+
+// ReserveModel takes one call off a plugin's account, with the output tokens that it may
+// use: at most the wanted ones; 0 leaves the number to the account.
+func (s *State) ReserveModel(plugin string, b config.ModelBudget, wanted int) (tokens int, refused *phases.Error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	a, ok := s.budget.models[plugin]
+	if !ok {
+		a = &modelAccount{cmp.Or(b.Calls, config.DefaultModelCalls), cmp.Or(b.OutputTokens, config.DefaultModelOutputTokens)}
+		s.budget.models[plugin] = a
+	}
+	switch {
+	case a.calls <= 0:
+		return 0, phases.Errorf(phases.CauseBudgetExhausted, "all calls of the model are used up (limits.model.calls)")
+	case a.tokens <= 0:
+		return 0, phases.Errorf(phases.CauseBudgetExhausted, "all output tokens of the model are used up (limits.model.output_tokens)")
+	}
+	tokens = min(cmp.Or(max(wanted, 0), answerTokens), a.tokens)
+	a.calls--
+	a.tokens -= tokens
+	return tokens, nil
+}
+
+// SettleModel gives back the reserved tokens that a call did not use, or takes off what it used beyond them.
+func (s *State) SettleModel(plugin string, reserved, used int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.budget.models[plugin].tokens += reserved - used
+}

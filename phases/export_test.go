@@ -1,0 +1,9 @@
+package phases
+
+// What the tests of this package look at beside its public names.
+var (
+	InputNames = inputNames
+	Withhold   = withhold
+)
+
+const MaxTurnEvents = maxTurnEvents

@@ -1,0 +1,73 @@
+package runtime
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/grapnelhq/grapnel/internal/answers"
+	"github.com/grapnelhq/grapnel/internal/merge"
+	"github.com/grapnelhq/grapnel/internal/pool"
+	"github.com/grapnelhq/grapnel/phases"
+)
+
+type sharedKeys struct{ policies, contexts string }
+
+// recall settles a call from the cache if it can; otherwise it notes where to keep the
+// answer. The calls of a dispatch are recalled one after the other.
+func (d *dispatch) recall(c *call) {
+	inc := c.hook.in.Live()
+	if c.settled || c.hook.vary == nil || inc == nil || d.gen.dropped.Load() {
+		return
+	}
+	q := answers.Question{Context: &d.rq.context, Input: d.input, Chars: d.textBudget(c)}
+	if c.hook.sight.Policy {
+		if d.keys.policies == "" {
+			d.keys.policies = answers.JSON(d.policies)
+		}
+		q.Policies = d.keys.policies
+	}
+	if c.hook.sight.Context {
+		if d.keys.contexts == "" {
+			d.keys.contexts = answers.JSON(d.contexts)
+		}
+		q.Contexts = d.keys.contexts
+	}
+	var space [256]byte // longer keys are allocated
+	key := c.hook.vary.AppendKey(space[:0], q)
+	found, epoch := c.hook.answers.Get(key, inc.Number)
+	if found == nil {
+		c.key, c.epoch = string(key), epoch
+		return
+	}
+	c.entries, c.notes, c.settled = merge.Clone(found.Entries), slices.Clip(found.Notes), true
+	c.run.State, c.run.CachedFrom, c.run.Incarnation = phases.StateCached, found.Run, inc.Number
+}
+
+func (d *dispatch) keepAnswer(c *call) {
+	if c.key == "" || c.run.State != phases.StateSucceeded {
+		return
+	}
+	a := &answers.Answer{
+		Entries: merge.Clone(c.entries), Notes: slices.Clone(c.notes), Incarnation: c.run.Incarnation,
+		Run: fmt.Sprintf("%s/%d/%d", c.sub.ID, c.run.Incarnation, d.engine.runs.Add(1)),
+	}
+	if ttl := c.sub.Cache.TTL.D(); ttl > 0 {
+		a.Until = time.Now().Add(ttl)
+	}
+	c.hook.answers.Put(c.key, c.epoch, a)
+}
+
+// invalidate forgets cached answers of one plugin: of the named subscriptions, of those
+// under the named tags, or all.
+func (e *Engine) invalidate(in *pool.Instance, what phases.Invalidation) {
+	all := len(what.Subscriptions)+len(what.Tags) == 0
+	for _, g := range e.generationsInUse() {
+		for id, h := range g.planned.Load().hooks {
+			if h.in == in && (all || slices.Contains(what.Subscriptions, id) ||
+				slices.ContainsFunc(what.Tags, func(tag string) bool { return slices.Contains(h.tags, tag) })) {
+				h.answers.Invalidate()
+			}
+		}
+	}
+}

@@ -1,0 +1,297 @@
+package runtime_test
+
+import (
+	"errors"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/grapnelhq/grapnel/internal/badplugin"
+	"github.com/grapnelhq/grapnel/internal/wire/pluginpb"
+	"github.com/grapnelhq/grapnel/internal/wire/wiretest"
+	"github.com/grapnelhq/grapnel/phases"
+)
+
+// manners is how a script describes itself and answers when it does no harm.
+func manners(change string) wiretest.Plugin {
+	return wiretest.Plugin{
+		Name: "hostile", Version: "1.0.0", Hooks: []string{"h"}, Change: wireDescriptions()[change],
+		Phase: hostilePhase, Kinds: kindsOf(harmlessKinds()),
+	}
+}
+
+// harmlessKinds are those of hooks that are called side by side.
+func harmlessKinds() []phases.Kind {
+	return []phases.Kind{
+		phases.KindPromptSection, phases.KindPromptContext, phases.KindReminder, phases.KindManifestDiagnostic, phases.KindAudit, phases.KindBackgroundJob, phases.KindNoop,
+	}
+}
+
+func kindsOf(kinds []phases.Kind) []string {
+	var words []string
+	for _, k := range kinds {
+		words = append(words, string(k))
+	}
+	return words
+}
+
+// moment is a time in a session at which a frame is out of order.
+type moment func(p *hostile, body string) wiretest.Script
+
+// moments are all of them.
+func moments() map[string]moment {
+	return map[string]moment{
+		"before-describe":   instead((*pluginpb.HostFrame_Hello)(nil), false),
+		"before-configured": instead((*pluginpb.HostFrame_Configure)(nil), false),
+		"in-answer":         instead((*pluginpb.HostFrame_Dispatch)(nil), false),
+		"after-cancel":      instead((*pluginpb.HostFrame_Cancel)(nil), true),
+		"after-drain":       instead((*pluginpb.HostFrame_Drain)(nil), true),
+		"unknown-ids":       outOfTheBlue([]uint64{0, 1 << 40, math.MaxUint64}, 1),
+		"ids-of-others":     outOfTheBlue([]uint64{1, 2, 3, 4, 5, 6, 7, 8}, 1),
+		"repeated":          outOfTheBlue([]uint64{0, 1, 2, 3}, 300),
+	}
+}
+
+// frameAttacks are each body of a frame at each wrong moment.
+func frameAttacks() map[string]func(*hostile) error {
+	all := map[string]func(*hostile) error{}
+	for when, script := range moments() {
+		for _, body := range frameBodies() {
+			name := "frame-" + when + "-" + strings.ReplaceAll(body, "_", "-")
+			all[name] = func(p *hostile) error { return p.ServeScript(script(p, body)) }
+		}
+	}
+	all["frame-flood"] = (*hostile).floodFrames
+	all["frame-incarnations"] = (*hostile).floodIncarnations
+	return all
+}
+
+// instead sends a frame with the id of one of the host's, before the answer, or in
+// place of it. The Dispatch of a Cancel stays open until it is cancelled.
+func instead[T any](_ T, silent bool) moment {
+	return func(p *hostile, body string) wiretest.Script {
+		return func(s *wiretest.Session) error {
+			var said atomic.Bool
+			return eachFrame(s, func(f *wiretest.Frame) error {
+				_, now := f.Body.(T)
+				_, dispatch := f.Body.(*pluginpb.HostFrame_Dispatch)
+				var err error
+				if now {
+					err = errors.Join(s.Send(emptyBody(body, f.ID, f.Incarnation)), s.Send(emptyBody(body, f.ID, f.Incarnation)))
+				}
+				if (now || dispatch) && !said.Swap(true) {
+					p.did("done")
+				}
+				switch reply := manners("").Reply(f); {
+				case dispatch && !silent:
+					err = errors.Join(err, badplugin.Answer(s, f, badplugin.Right))
+				case reply != nil:
+					err = errors.Join(err, s.Send(reply))
+				}
+				return err
+			})
+		}
+	}
+}
+
+// outOfTheBlue sends frames with ids of its own choice during a dispatch.
+func outOfTheBlue(ids []uint64, times int) moment {
+	return func(p *hostile, body string) wiretest.Script {
+		return wiretest.Answering(manners(""), func(s *wiretest.Session, f *wiretest.Frame) error {
+			for range times {
+				for _, id := range ids {
+					if err := s.Send(emptyBody(body, id, f.Incarnation)); err != nil {
+						return err
+					}
+				}
+			}
+			p.did("done")
+			return badplugin.Answer(s, f, badplugin.Right)
+		})
+	}
+}
+
+// eachFrame calls handle with each frame of the host's.
+func eachFrame(s *wiretest.Session, handle func(*wiretest.Frame) error) error {
+	for {
+		f, err := s.Receive()
+		if err == nil {
+			err = handle(f)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// floodFrames answers what nobody asked, as fast as it can.
+func (p *hostile) floodFrames() error {
+	return p.ServeScript(wiretest.Answering(manners(""), func(s *wiretest.Session, f *wiretest.Frame) error {
+		for i := range uint64(30_000) {
+			if err := s.Send(emptyBody("pong", 1<<40+i, f.Incarnation)); err != nil {
+				return err
+			}
+		}
+		p.did("done")
+		return badplugin.Answer(s, f, badplugin.Right)
+	}))
+}
+
+// floodIncarnations answers for other starts of itself.
+func (p *hostile) floodIncarnations() error {
+	return p.ServeScript(wiretest.Answering(manners(""), func(s *wiretest.Session, f *wiretest.Frame) error {
+		for _, n := range []uint64{0, 1 << 40, math.MaxUint64} {
+			if err := s.Send(wiretest.Section(f.ID, n, badplugin.Section, badplugin.Wrong)); err != nil {
+				return err
+			}
+		}
+		p.did("done")
+		return badplugin.Answer(s, f, badplugin.Right)
+	}))
+}
+
+// describeAttacks describe themselves in each way that harms.
+func describeAttacks() map[string]func(*hostile) error {
+	all := map[string]func(*hostile) error{}
+	for name := range wireDescriptions() {
+		all["describe-"+name] = func(p *hostile) error {
+			said := false
+			return p.ServeScript(func(s *wiretest.Session) error {
+				return eachFrame(s, func(f *wiretest.Frame) error {
+					reply := manners(name).Reply(f)
+					if _, dispatch := f.Body.(*pluginpb.HostFrame_Dispatch); dispatch {
+						return badplugin.Answer(s, f, badplugin.Right)
+					}
+					if reply == nil {
+						return nil
+					}
+					err := s.Send(reply)
+					if !said {
+						p.did("done")
+						said = true
+					}
+					return err
+				})
+			})
+		}
+	}
+	return all
+}
+
+// answerAttacks answer a dispatch with what harms.
+func answerAttacks() map[string]func(*hostile) error {
+	all := map[string]func(*hostile) error{
+		"answer-extremes": (*hostile).answerExtremes,
+		"answer-never":    func(p *hostile) error { return p.neverAnswer() },
+	}
+	for name, answer := range costlyAnswers() {
+		all["answer-"+name] = func(p *hostile) error {
+			manners := manners("")
+			manners.DeafTools = name == "jobs-never-done"
+			return p.ServeScript(wiretest.Answering(manners, func(s *wiretest.Session, f *wiretest.Frame) error {
+				p.did("done")
+				return s.Send(answer.frame(f.ID, f.Incarnation))
+			}))
+		}
+	}
+	return all
+}
+
+// answerExtremes goes through all extremes, one a dispatch, and says how many there
+// are.
+func (p *hostile) answerExtremes() error {
+	all := extremes()
+	next := 0
+	p.did(strconv.Itoa(len(all)))
+	manners := manners("")
+	manners.Kinds = kindsOf(phases.Kinds())
+	return p.ServeScript(wiretest.Answering(manners, func(s *wiretest.Session, f *wiretest.Frame) error {
+		e := all[next%len(all)]
+		next++
+		return s.Send(wiretest.Result(f.ID, f.Incarnation, e.Contribution))
+	}))
+}
+
+// neverAnswer reads what it is sent and answers nothing but pings, and cancels late.
+func (p *hostile) neverAnswer() error {
+	return p.ServeScript(wiretest.Answering(manners(""), func(*wiretest.Session, *wiretest.Frame) error {
+		p.did("done")
+		return nil
+	}))
+}
+
+// floodCalls are more calls than a session takes at once.
+const floodCalls = 300
+
+// hostCallAttacks ask the host for more than it can give.
+func hostCallAttacks() map[string]func(*hostile) error {
+	call := func(service, method string, params []byte) func(*wiretest.Session, *wiretest.Frame) error {
+		return func(s *wiretest.Session, f *wiretest.Frame) error {
+			for i := range uint64(floodCalls) {
+				if err := s.Send(hostCallFrame(i+1, f.Incarnation, f.ID, service, method, params)); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+	}
+	all := map[string]func(*wiretest.Session, *wiretest.Frame) error{
+		"hostcall-state-flood":   call("state", "put", []byte(`{"key":"k","value":"v"}`)),
+		"hostcall-model-flood":   call("model", "complete", []byte(`{"messages":[{"role":"user","text":"x"}]}`)),
+		"hostcall-unknown-flood": call(strings.Repeat("s", 1000), strings.Repeat("m", 1000), []byte("{}")),
+		"hostcall-deep-json":     call("state", "put", []byte(strings.Repeat("[", 20_000))),
+		"hostcall-long-key":      call("state", "get", []byte(`{"key":"`+strings.Repeat("k", 10_000)+`"}`)),
+		"hostcall-again":         call("again", "now", nil),
+		"hostcall-parents": func(s *wiretest.Session, f *wiretest.Frame) error {
+			for i := range uint64(floodCalls) {
+				if err := s.Send(hostCallFrame(i+1, f.Incarnation, math.MaxUint64-i, "state", "get", []byte(`{"key":"k"}`))); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+		"hostcall-invalidate-flood": func(s *wiretest.Session, f *wiretest.Frame) error {
+			tags := slices.Repeat([]string{"t"}, 300_000)
+			for i := range uint64(10) {
+				if err := s.Send(invalidateFrame(i, f.Incarnation, tags)); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
+	scripts := map[string]func(*hostile) error{}
+	for name, attack := range all {
+		scripts[name] = func(p *hostile) error {
+			change := ""
+			if name == "hostcall-invalidate-flood" {
+				change = "some-tags"
+			}
+			return p.ServeScript(wiretest.Answering(manners(change), func(s *wiretest.Session, f *wiretest.Frame) error {
+				err := attack(s, f)
+				p.did("done")
+				return errors.Join(err, badplugin.Answer(s, f, badplugin.Right))
+			}))
+		}
+	}
+	scripts["hostcall-unread"] = (*hostile).askAndDoNotRead
+	return scripts
+}
+
+// askAndDoNotRead asks the host all the time and never reads what it answers.
+func (p *hostile) askAndDoNotRead() error {
+	return p.ServeScript(wiretest.Answering(manners(""), func(s *wiretest.Session, f *wiretest.Frame) error {
+		params := []byte(`{"key":"` + strings.Repeat("k", 100) + `"}`)
+		p.did("done")
+		end := time.Now().Add(300 * time.Millisecond)
+		for i := uint64(1); time.Now().Before(end); i++ {
+			if err := s.Send(hostCallFrame(i, f.Incarnation, f.ID, "state", "get", params)); err != nil {
+				return err
+			}
+		}
+		return badplugin.Answer(s, f, badplugin.Right)
+	}))
+}

@@ -1,0 +1,200 @@
+package runtime
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+
+	"github.com/grapnelhq/grapnel/compiler"
+	"github.com/grapnelhq/grapnel/internal/persona"
+	"github.com/grapnelhq/grapnel/internal/text"
+	"github.com/grapnelhq/grapnel/internal/turnstate"
+	"github.com/grapnelhq/grapnel/manifest"
+	"github.com/grapnelhq/grapnel/phases"
+)
+
+type recording struct {
+	turn   *Turn
+	id     string
+	round  int
+	now    time.Time
+	output compiler.Output
+	// draft is what the manifest holds of the output, once it is known.
+	draft *manifest.Manifest
+	// notes are diagnostics from before the output.
+	notes []phases.Diagnostic
+	// persona are the persona files, once they have been read.
+	persona *persona.Files
+}
+
+func (t *Turn) newRecording() (*recording, error) {
+	now := t.engine.opts.Now()
+	id, err := ulid.New(uint64(max(0, now.UnixMilli())), t.engine.opts.Entropy)
+	if err != nil {
+		return nil, fmt.Errorf("an id for the manifest: %w", err)
+	}
+	return &recording{turn: t, id: id.String(), round: t.state.NextRound(), now: now}, nil
+}
+
+// compile prepares the prompt, dispatches turn.pre_prompt_compile, renders, and dispatches
+// turn.post_prompt_compile.
+func (r *recording) compile(ctx context.Context, in *CompileInput) (*manifest.Manifest, error) {
+	t := r.turn
+	r.notes = append(r.notes, t.state.Remarks(in.UserText, t.gen.subscribed)...)
+	own := make([]string, len(in.Custom))
+	for i := range in.Custom {
+		own[i] = in.Custom[i].SectionID
+	}
+	t.state.Claim(own)
+	input := r.input(in)
+	input.Previous = r.previous(ctx)
+	prepared, err := compiler.Prepare(input)
+	if err != nil {
+		return nil, err
+	}
+	_, err = t.dispatch(ctx, &phases.PrePromptCompileInput{
+		ToolCalling: in.ToolCalling, AvailableTools: turnstate.ToolNames(prepared.Offered, in.ExistingTools), Sections: prepared.Sections,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if r.output, err = prepared.Render(t.state.Contributed()); err != nil {
+		return nil, err
+	}
+	r.output.Diagnostics = append(r.output.Diagnostics, r.notes...)
+	encoded := json.RawMessage("{}") // for no hook
+	if len(t.gen.planned.Load().phases[phases.PostPromptCompile].Expected) > 0 {
+		if encoded, err = manifest.Canonical(r.manifest()); err != nil {
+			return nil, err
+		}
+	}
+	out, err := t.dispatch(ctx, &phases.PostPromptCompileInput{Manifest: encoded, PromptText: phases.T(r.output.Prompt.FullText)})
+	if err == nil {
+		err = blocked(out)
+	}
+	return r.manifest(), err // with the ledger of the last phase
+}
+
+// input is what the prompt depends on, without the hooks of turn.pre_prompt_compile.
+func (r *recording) input(in *CompileInput) compiler.Input {
+	t, o := r.turn, &r.turn.engine.opts
+	t.state.Ask(in.RequestedDomains)
+	input := compiler.Input{
+		Profile: in.Profile, Order: in.Order, Host: in.Host, Custom: in.Custom, Limits: in.Limits, Facts: in.Facts, MoveUnstable: in.MoveUnstable,
+		Provider: in.Provider, Model: in.Model, ToolCalling: in.ToolCalling, ExistingTools: in.ExistingTools,
+		Tools: t.state.Tools(), RequestedDomains: t.state.Requested(),
+		CountTokens: o.CountTokens, Tokenizer: o.TokenizerName, KeepTexts: o.Sink != nil && t.gen.cfg.Manifest.KeepText,
+		FingerprintKey: []byte(t.gen.cfg.Manifest.FingerprintKey.Value),
+	}
+	if input.Profile == "" {
+		input.Profile = t.context.Profile
+	}
+	if input.Facts.Date == "" {
+		input.Facts.Date = t.context.Now.Format(time.DateOnly)
+	}
+	if o.CacheRules != nil {
+		if rules, ok := o.CacheRules(in.Provider, in.Model); ok {
+			input.CacheRules = &rules
+		}
+	}
+	r.readPersona(&input)
+	return input
+}
+
+// readPersona reads the persona files, once a recording, and gives their texts to the
+// sections without a text of the host's. Errors are diagnostics.
+func (r *recording) readPersona(in *compiler.Input) {
+	dir := r.turn.engine.opts.PersonaDir
+	if dir == "" {
+		return
+	}
+	first := r.persona == nil
+	if first {
+		files := persona.Load(dir)
+		r.persona = &files
+	}
+	texts := []*string{&in.Host.SoulCore, &in.Host.IdentityCore, &in.Host.UserPersona}
+	for i, f := range r.persona.All() {
+		if *texts[i] != "" {
+			continue
+		}
+		*texts[i] = f.Text
+		row := f.Row
+		row.Chars = 0 // the compiler counts them
+		in.Files = append(in.Files, row)
+		if first {
+			r.notes = append(r.notes, f.Diagnostics...)
+		}
+	}
+}
+
+// blocked is the result of a turn whose prompt must not be sent. Its manifest is kept for
+// auditors.
+func (r *recording) blocked(ctx context.Context, in *CompileInput, err error) (*Compiled, error) {
+	if r.output.Profile == "" { // blocked before there was a prompt: fingerprints of an empty one
+		input := r.input(in)
+		none := manifest.Fingerprint("", input.FingerprintKey)
+		r.output.Profile, r.output.Files, r.output.Diagnostics = input.Profile, input.Files, r.notes
+		r.output.Fingerprints = manifest.Fingerprints{
+			FingerprintStable: none, FingerprintDynamic: none, FingerprintDynamicWithoutExtraSystem: none, FingerprintFull: none, FingerprintTools: none,
+		}
+	}
+	m := r.manifest()
+	// No provider has seen the prompt.
+	m.Cache = manifest.Cache{Provider: m.Cache.Provider, Model: m.Cache.Model}
+	if kept := r.keep(ctx, m); kept != nil {
+		err = errors.Join(err, kept)
+	}
+	return r.refused(m, err)
+}
+
+// refused is the result of a turn whose prompt, and so its reminders, is not delivered.
+func (r *recording) refused(m *manifest.Manifest, err error) (*Compiled, error) {
+	done := r.compiled(nil, m)
+	r.turn.engine.sessions.TakeBack(r.turn.context, done.Reminders)
+	done.Error = codedError(err)
+	return done, err
+}
+
+func (r *recording) compiled(prompt *compiler.Prompt, m *manifest.Manifest) *Compiled {
+	s := r.turn.state
+	return &Compiled{
+		Prompt: prompt, Manifest: m, Tools: turnstate.Definitions(r.output.Offered), Reminders: s.TakeReminders(), Diagnostics: append(s.Diagnostics(), r.output.Diagnostics...),
+	}
+}
+
+// manifest is the record of the compilation with the turn's ledger as it is now. keep seals
+// it.
+func (r *recording) manifest() *manifest.Manifest {
+	t, c := r.turn, &r.turn.context
+	if r.draft == nil {
+		m := r.output.Manifest()
+		m.ManifestID, m.Round, m.CreatedAt, m.Generation, m.Epoch = r.id, r.round, r.now, t.gen.number, c.Epoch
+		m.WorkspaceID, m.ThreadID, m.TurnID, m.SessionID = c.WorkspaceID, c.ThreadID, c.TurnID, c.SessionID
+		r.draft = &m
+	}
+	m := *r.draft
+	m.Diagnostics = slices.Clip(m.Diagnostics)
+	m.Plugins = t.gen.rows()
+	for i := range m.Plugins {
+		m.Plugins[i].Message, m.Plugins[i].Detail = text.Sanitize(m.Plugins[i].Message, turnstate.MaxNoteChars), ""
+	}
+	t.state.Record(&m, t.gen.cfg.Budgets.Turn, func(n int) []phases.Diagnostic { return t.engine.lostAudits(n, nil) })
+	m.Complete()
+	if t.gen.cfg.Manifest.Labels == "hash" {
+		m = manifest.HashLabels(m, []byte(t.gen.cfg.Manifest.FingerprintKey.Value))
+	}
+	return &m
+}
+
+func blocked(out *phases.Outcome) error {
+	if err := turnstate.Blocked(out); err != nil {
+		return err
+	}
+	return nil
+}

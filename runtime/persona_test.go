@@ -1,0 +1,310 @@
+package runtime_test
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/grapnelhq/grapnel/compiler"
+	"github.com/grapnelhq/grapnel/manifest"
+	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/runtime"
+)
+
+// writePersona puts files into a persona directory.
+func writePersona(t testing.TB, dir string, files map[string]string) string {
+	t.Helper()
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(files[name]), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// withPersona is an engine with a persona directory.
+func withPersona(dir string) *hosted {
+	h := newHosted()
+	h.opts.PersonaDir = dir
+	return h
+}
+
+// remarks lists the diagnostics of a manifest: "code section" each.
+func remarks(m *manifest.Manifest) []string {
+	list := []string{}
+	for _, d := range m.Diagnostics {
+		list = append(list, strings.TrimSpace(d.Code+" "+d.SectionID))
+	}
+	return list
+}
+
+func file(name, status string, chars int) manifest.File {
+	return manifest.File{Path: name, Status: status, Chars: chars}
+}
+
+// TestPersona: the texts stand in their sections, and the manifest says how much of
+// each file.
+func TestPersona(t *testing.T) {
+	t.Parallel()
+
+	tests := []struct {
+		name    string
+		files   map[string]string
+		profile phases.Profile
+		prompt  runtime.CompileInput
+		rows    []manifest.File
+		remarks []string
+		has     []string
+		hasNot  []string
+	}{
+		{
+			name:    "all three",
+			files:   map[string]string{"SOUL.md": "Curious.\n", "IDENTITY.md": "\ufeffI am\r\nProbe.", "USER.md": "Likes tea."},
+			rows:    []manifest.File{file("SOUL.md", "loaded", 8), file("IDENTITY.md", "loaded", 11), file("USER.md", "loaded", 10)},
+			remarks: []string{},
+			has: []string{
+				"## Soul Core\n\nCurious.\n\n(This is your file SOUL.md.", "## Identity Core\n\nI am\nProbe.\n\n(This is your file IDENTITY.md.",
+				"## User Persona\n\nLikes tea.\n\n",
+			},
+		},
+		{
+			name:    "without a user, and an empty soul",
+			files:   map[string]string{"SOUL.md": "", "IDENTITY.md": "Probe."},
+			rows:    []manifest.File{file("SOUL.md", "loaded", 0), file("IDENTITY.md", "loaded", 6), file("USER.md", "missing", 0)},
+			remarks: []string{},
+			hasNot:  []string{"Soul Core", "User Persona"},
+		},
+		{
+			name:    "an empty directory",
+			rows:    []manifest.File{file("SOUL.md", "missing", 0), file("IDENTITY.md", "missing", 0), file("USER.md", "missing", 0)},
+			remarks: []string{"missing_file", "missing_file"},
+		},
+		{
+			name:    "read in every profile, and omitted by the compiler",
+			files:   map[string]string{"SOUL.md": "Curious\x00.", "USER.md": "Likes tea."},
+			profile: phases.ProfileMinimal,
+			rows:    []manifest.File{file("SOUL.md", "loaded", 0), file("IDENTITY.md", "missing", 0), file("USER.md", "loaded", 0)},
+			remarks: []string{"invalid_utf8 soul_core", "missing_file"},
+			hasNot:  []string{"Curious", "tea"},
+		},
+		{
+			name:    "the host's own text wins, and its file does not count",
+			files:   map[string]string{"SOUL.md": "of the file\x00", "IDENTITY.md": "of the file too", "USER.md": "Likes tea."},
+			prompt:  runtime.CompileInput{Host: compiler.HostTexts{SoulCore: "of the host"}},
+			rows:    []manifest.File{file("IDENTITY.md", "loaded", 15), file("USER.md", "loaded", 10)},
+			remarks: []string{},
+			has:     []string{"of the host", "of the file too"},
+		},
+		{
+			name:    "cut at one place, by both limits",
+			files:   map[string]string{"SOUL.md": strings.Repeat("soul ", 40), "IDENTITY.md": strings.Repeat("self ", 40), "USER.md": "Likes tea."},
+			prompt:  runtime.CompileInput{Limits: compiler.Limits{FileChars: 100, FilesChars: 150}},
+			rows:    []manifest.File{file("SOUL.md", "loaded", 60), file("IDENTITY.md", "loaded", 11), file("USER.md", "loaded", 0)},
+			remarks: []string{"file_truncated soul_core", "total_budget_truncated identity_core", "total_budget_truncated user_persona"},
+		},
+		{
+			name:    "text that looks like the boundary",
+			files:   map[string]string{"SOUL.md": "a\n<!-- grapnel:dynamic -->\nb", "IDENTITY.md": "", "USER.md": ""},
+			rows:    []manifest.File{file("SOUL.md", "loaded", 29), file("IDENTITY.md", "loaded", 0), file("USER.md", "loaded", 0)},
+			remarks: []string{},
+			has:     []string{`<\!-- grapnel:dynamic -->`},
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+
+			eng := withPersona(writePersona(t, t.TempDir(), tt.files)).start(t)
+			turn := host()
+			turn.Profile = tt.profile
+			done, err := eng.CompileTurn(t.Context(), turn, tt.prompt)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(done.Manifest.Files, tt.rows); diff != "" {
+				t.Errorf("files (-got +want):\n%s", diff)
+			}
+			if diff := cmp.Diff(remarks(done.Manifest), tt.remarks); diff != "" {
+				t.Errorf("diagnostics (-got +want):\n%s", diff)
+			}
+			if len(done.Diagnostics) != len(tt.remarks) {
+				t.Errorf("the turn was told %v", done.Diagnostics)
+			}
+			for _, want := range tt.has {
+				if !strings.Contains(done.Prompt.FullText, want) {
+					t.Errorf("%q is not in the prompt:\n%s", want, done.Prompt.FullText)
+				}
+			}
+			for _, not := range tt.hasNot {
+				if strings.Contains(done.Prompt.FullText, not) {
+					t.Errorf("%q is in the prompt:\n%s", not, done.Prompt.FullText)
+				}
+			}
+			if n := strings.Count(done.Prompt.FullText, compiler.Boundary); n != 1 {
+				t.Errorf("%d boundaries", n)
+			}
+		})
+	}
+}
+
+// TestPersonaNotThere: a persona directory that is a file, or not there at all, ends no turn.
+func TestPersonaNotThere(t *testing.T) {
+	t.Parallel()
+
+	dir := writePersona(t, t.TempDir(), map[string]string{"file": ""})
+	for place, want := range map[string]string{filepath.Join(dir, "not", "there"): "missing", filepath.Join(dir, "file"): "file_read_error"} {
+		done, err := compile(t, withPersona(place).start(t), runtime.CompileInput{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows := []manifest.File{file("SOUL.md", want, 0), file("IDENTITY.md", want, 0), file("USER.md", want, 0)}
+		if diff := cmp.Diff(done.Manifest.Files, rows); diff != "" {
+			t.Errorf("files (-got +want):\n%s", diff)
+		}
+		for _, d := range done.Manifest.Diagnostics {
+			if d.Message == "" || strings.Contains(d.Message, dir) {
+				t.Errorf("message %q", d.Message)
+			}
+		}
+	}
+}
+
+// TestNoPersona: without a persona directory nothing is looked for.
+func TestNoPersona(t *testing.T) {
+	t.Chdir(writePersona(t, t.TempDir(), map[string]string{"SOUL.md": "of the project"}))
+	done, err := compile(t, newHosted().start(t), runtime.CompileInput{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(done.Manifest.Files) != 0 || len(done.Diagnostics) != 0 || strings.Contains(done.Prompt.FullText, "of the project") {
+		t.Errorf("files = %v, diagnostics = %v", done.Manifest.Files, done.Diagnostics)
+	}
+}
+
+// TestHomeEdited: what is written shows in the next turn, and in the next round
+// of the same one.
+func TestHomeEdited(t *testing.T) {
+	t.Parallel()
+
+	dir := writePersona(t, t.TempDir(), map[string]string{"SOUL.md": "calm", "IDENTITY.md": "i"})
+	eng := withPersona(dir).start(t)
+	turn, err := eng.BeginTurn(t.Context(), host())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var before string
+	for _, soul := range []string{"calm", "bold"} {
+		writePersona(t, dir, map[string]string{"SOUL.md": soul})
+		done, err := turn.Compile(t.Context(), runtime.CompileInput{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(done.Prompt.StableText, soul) || done.Manifest.FingerprintStable == before {
+			t.Errorf("%q is not in the prompt:\n%s", soul, done.Prompt.StableText)
+		}
+		before = done.Manifest.FingerprintStable
+	}
+	if _, err := turn.End(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(filepath.Join(dir, "SOUL.md")); err != nil {
+		t.Fatal(err)
+	}
+	done, err := compile(t, eng, runtime.CompileInput{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(remarks(done.Manifest), []string{"missing_file"}); diff != "" {
+		t.Errorf("diagnostics (-got +want):\n%s", diff)
+	}
+}
+
+// TestHomeOfABlockedTurn: the files stand in its manifest, too. Nothing of them
+// went into a prompt unless there was one.
+func TestHomeOfABlockedTurn(t *testing.T) {
+	t.Parallel()
+
+	for phase, chars := range map[phases.Phase]int{phases.PrePolicy: 0, phases.PostPromptCompile: 4} {
+		h := newHosted(plugin("p", on("guard", phase, reply(deny("no")), phases.KindDecision)))
+		h.opts.PersonaDir = writePersona(t, t.TempDir(), map[string]string{"SOUL.md": "calm"})
+		done, err := compile(t, h.start(t), runtime.CompileInput{})
+		if err == nil || done.Prompt != nil {
+			t.Fatalf("%s: the turn was not blocked", phase)
+		}
+		rows := []manifest.File{file("SOUL.md", "loaded", chars), file("IDENTITY.md", "missing", 0), file("USER.md", "missing", 0)}
+		if diff := cmp.Diff(done.Manifest.Files, rows); diff != "" {
+			t.Errorf("%s: files (-got +want):\n%s", phase, diff)
+		}
+		if diff := cmp.Diff(remarks(done.Manifest), []string{"missing_file"}); diff != "" {
+			t.Errorf("%s: diagnostics (-got +want):\n%s", phase, diff)
+		}
+	}
+}
+
+// TestSeedPersona: New prepares the directory where that is wanted, and fails if it
+// cannot.
+func TestSeedPersona(t *testing.T) {
+	t.Parallel()
+
+	h := withPersona(filepath.Join(t.TempDir(), "new", "home"))
+	h.opts.SeedPersona = true
+	done, err := compile(t, h.start(t), runtime.CompileInput{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var statuses []string
+	for _, f := range done.Manifest.Files {
+		statuses = append(statuses, f.Status)
+	}
+	if diff := cmp.Diff(statuses, []string{"loaded", "loaded", "missing"}); diff != "" || len(done.Diagnostics) != 0 {
+		t.Errorf("files (-got +want):\n%s\ndiagnostics: %v", diff, done.Diagnostics)
+	}
+
+	dir := writePersona(t, t.TempDir(), map[string]string{"file": ""})
+	for place, want := range map[string]string{"": "the option SeedPersona needs a PersonaDir", filepath.Join(dir, "file"): "persona directory: "} {
+		h := withPersona(place)
+		h.opts.SeedPersona = true
+		if eng, err := runtime.New(t.Context(), &h.cfg, h.opts); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("New with the directory %q = %v, %v, want %q", place, eng, err, want)
+		}
+	}
+}
+
+// TestRelativePersona: a persona directory stays where it was when the engine was made.
+func TestRelativePersona(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	if err := os.Mkdir("home", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	writePersona(t, "home", map[string]string{"SOUL.md": "calm"})
+	eng := withPersona("home").start(t)
+	t.Chdir(t.TempDir())
+	done, err := compile(t, eng, runtime.CompileInput{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if done.Manifest.Files[0] != file("SOUL.md", "loaded", 4) {
+		t.Errorf("files = %v", done.Manifest.Files)
+	}
+}
+
+// TestHomeWithHashedLabels: paths are text, too.
+func TestHomeWithHashedLabels(t *testing.T) {
+	t.Parallel()
+
+	h := withPersona(writePersona(t, t.TempDir(), map[string]string{"SOUL.md": "calm"}))
+	h.cfg.Manifest.Labels = "hash"
+	done, err := compile(t, h.start(t), runtime.CompileInput{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f := done.Manifest.Files[0]; f != file(manifest.Fingerprint("SOUL.md", nil), "loaded", 4) {
+		t.Errorf("file = %+v", f)
+	}
+}

@@ -1,0 +1,183 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/grapnelhq/grapnel/internal/bounded"
+	"github.com/grapnelhq/grapnel/internal/pool"
+	"github.com/grapnelhq/grapnel/internal/supervise"
+	"github.com/grapnelhq/grapnel/phases"
+)
+
+// Closer is an optional interface of plugins inside the host that start something of
+// their own, such as a watch. [Engine.Close] calls it once, when no more calls are made;
+// abandoned ones may still run. A *sdk.Plugin is one.
+type Closer interface {
+	// Close must return when ctx ends.
+	Close(ctx context.Context) error
+}
+
+const closeGrace = 500 * time.Millisecond
+
+// closePlugins closes the plugins inside the host, all at the same time. They have their
+// grace whatever is left of ctx.
+func (e *Engine) closePlugins(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeGrace)
+	defer cancel()
+	names := slices.Sorted(maps.Keys(e.opts.InProcess))
+	errs := make([]error, len(names))
+	var wait sync.WaitGroup
+	for i, name := range names {
+		if c, ok := e.opts.InProcess[name].(Closer); ok {
+			wait.Go(func() { errs[i] = closePlugin(ctx, name, c) })
+		}
+	}
+	wait.Wait()
+	return errors.Join(errs...)
+}
+
+func closePlugin(ctx context.Context, name string, c Closer) error {
+	_, err := bounded.Abandonable(ctx, func() {}, func() (struct{}, error) { return struct{}{}, c.Close(ctx) })
+	if err != nil {
+		return fmt.Errorf("close the plugin %s: %w", name, err)
+	}
+	return nil
+}
+
+// Released is the result of [Engine.Release].
+type Released struct {
+	Plugin string `json:"plugin"`
+	// From is the state that it was released from, State its state now: ready or degraded;
+	// "backoff" or "quarantined" if it failed again; starting if the wait ended before.
+	From  phases.PluginState `json:"from"`
+	State phases.PluginState `json:"state"`
+	// Code and Detail explain State; both are empty for a healthy plugin.
+	Code   string `json:"code"`
+	Detail string `json:"detail"`
+	// Breakers are the subscriptions whose breakers were closed.
+	Breakers []string `json:"breakers" jsonschema:"subscriptions whose breakers were closed"`
+}
+
+// Up reports whether the plugin takes calls.
+func (r *Released) Up() bool {
+	return r.State == phases.PluginReady || r.State == phases.PluginDegraded
+}
+
+// ReleaseError says why there is nothing to release.
+type ReleaseError struct {
+	// Unknown says that there is no such plugin.
+	Unknown bool
+	Message string
+}
+
+// Error implements error.
+func (e *ReleaseError) Error() string { return e.Message }
+
+// Release starts a plugin in quarantine or backoff at once, with its failures forgotten,
+// and closes the breakers of its subscriptions; of a plugin that takes calls it only closes
+// breakers. It waits until the start has succeeded or failed, as long as ctx and the time
+// of a start allow; another failure is not an error. A [*ReleaseError] is for a plugin that
+// is not declared, or that there is nothing to release from.
+func (e *Engine) Release(ctx context.Context, plugin string) (*Released, error) {
+	g, err := e.acquire()
+	if err != nil {
+		return nil, err
+	}
+	defer g.leave()
+	in, ok := g.byName[plugin]
+	if !ok {
+		return nil, &ReleaseError{true, g.undeclared(plugin)}
+	}
+	before := in.Status()
+	r := &Released{Plugin: plugin, From: phases.PluginState(before.State)}
+	started := in.Release()
+	if started || before.State.Up() {
+		r.Breakers = g.closeBreakers(in)
+	}
+	if !started && len(r.Breakers) == 0 {
+		return nil, &ReleaseError{Message: fmt.Sprintf("the plugin %s is %s, and none of its breakers is open: there is nothing to release it from", plugin, before.State)}
+	}
+	now := before
+	if started {
+		now = in.AwaitStart(ctx, before.Incarnation)
+	}
+	r.State, r.Code, r.Detail = phases.PluginState(now.State), now.Code, now.Detail
+	if r.Breakers == nil {
+		r.Breakers = []string{}
+	}
+	return r, nil
+}
+
+// closeBreakers closes the breakers of a plugin's subscriptions and names those that were
+// not closed.
+func (g *generation) closeBreakers(in *pool.Instance) []string {
+	var closed []string
+	for id, h := range g.planned.Load().hooks {
+		if h.in == in && h.breaker.Reset() {
+			closed = append(closed, id)
+		}
+	}
+	slices.Sort(closed)
+	return closed
+}
+
+func (e *Engine) newPool() *pool.Pool {
+	programs := map[string]pool.Program{}
+	for name, l := range e.opts.Builtins {
+		programs[name] = pool.Program(l)
+	}
+	h := e.opts.Health
+	return pool.New(pool.Options{
+		Logger: e.opts.Logger, Observer: observer{e}, Programs: programs,
+		Local:    func(plugin string) pool.Plugin { return e.opts.InProcess[plugin] },
+		Check:    func(d *phases.Description) error { return phases.ValidateDescription(d, e.table) },
+		Services: e.services.Granted,
+		Host:     e.hostOf,
+		Health:   supervise.Health{Interval: h.Interval, Timeout: h.Timeout, Misses: h.Misses},
+		Random:   e.opts.Random, SlotHold: e.opts.slotHold,
+	})
+}
+
+func (e *Engine) hostOf(in *pool.Instance) phases.Host {
+	if e.opts.Host != nil {
+		return e.opts.Host(in.Declared.Name)
+	}
+	return &hostFor{engine: e, in: in}
+}
+
+type observer struct{ *Engine }
+
+// Changed implements pool.Observer.
+func (o observer) Changed(in *pool.Instance, st supervise.Status, words string) {
+	o.emit(Event{Kind: EventPlugin, Plugin: in.Declared.Name, State: string(st.State), Code: st.Code, Message: st.Detail, Detail: words})
+}
+
+// Described implements pool.Observer.
+func (o observer) Described(in *pool.Instance, d *phases.Description) error {
+	return o.described(in, d)
+}
+
+// Configuring implements pool.Observer.
+func (o observer) Configuring(inc *pool.Incarnation) func(*phases.Configuration, *phases.Description, error) {
+	x := o.beginExchange(inc, ExchangeConfigure, 0, "")
+	if x == nil {
+		return nil
+	}
+	return func(c *phases.Configuration, d *phases.Description, err error) { x.configured(inc.Instance, c, d, err) }
+}
+
+// Dropped implements pool.Observer.
+func (o observer) Dropped(in *pool.Instance, why string) {
+	o.emit(Event{Kind: EventDropped, Plugin: in.Declared.Name, Code: why})
+}
+
+// Logged implements pool.Observer.
+func (o observer) Logged(in *pool.Instance, l pool.LogLine) {
+	o.emit(Event{Kind: EventLog, Plugin: in.Declared.Name, State: l.Level.String(), Detail: l.Message, Count: l.Dropped})
+}

@@ -1,9 +1,0 @@
-//go:build !unix
-
-package storetest
-
-import "os/exec"
-
-func giveAway(string) error { return nil }
-
-func asOrdinaryUser(*exec.Cmd) error { return nil }
