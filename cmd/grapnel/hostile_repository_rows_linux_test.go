@@ -126,8 +126,8 @@ func largeRows() []repositoryRow {
 		repositoryRow{name: "10 MiB in a line", code: "read_cap", build: planted(map[string]string{"AGENTS.md": line, onlySkill: line, ".git/info/exclude": line, ".gitignore": line})},
 		repositoryRow{name: "10 MiB of front matter", code: "file_too_large", build: planted(map[string]string{onlySkill: "---\nname: one\ndescription: " + line + "\n---\n"})},
 		repositoryRow{name: "a million patterns", touch: "a/b/c", build: planted(map[string]string{".gitignore": strings.Repeat("*a*b*c*d*/\n", 1<<20), ".git/info/exclude": strings.Repeat("[a-\n[!\n", 1<<18), "a/b/c/x": ""})},
-		repositoryRow{name: "20,000 files in a directory", code: "too_many", build: crowd(true, 20_000)},
-		repositoryRow{name: "2,000 directories with an AGENTS.md", build: crowd(false, 2_000)},
+		repositoryRow{name: "crowded directory", code: "too_many", build: crowd(true, rounds(20_000, 2_000))},
+		repositoryRow{name: "crowd of directories with an AGENTS.md", build: crowd(false, rounds(2_000, 200))},
 	)
 }
 
@@ -158,7 +158,7 @@ func crowd(files bool, n int) func(*testing.T, *hostileTree) {
 // deepRows nest directories.
 func deepRows() []repositoryRow {
 	const levels = 1900
-	some := rounds(500, 100)
+	some := rounds(500, 20)
 	end := strings.Repeat("d/", levels)
 	near := strings.Repeat("d/", some)
 	catastrophe := strings.Repeat("**/"+strings.Repeat("*a", 20)+"/**/*x/[!]-a]*\n", 4000)

@@ -347,4 +347,5 @@ func TestWebSocketInFlight(t *testing.T) {
 	if len(got) != 8 {
 		t.Errorf("got %d different answers: %v", len(got), got)
 	}
+	_ = ws.CloseNow() // the gateway would wait for its answer to the close
 }
