@@ -31,8 +31,8 @@ var (
 // end.
 //
 // Its reader starts a goroutine for each message, up to [Limits.InFlight], and then stops
-// reading. Only its writer writes: answers and notifications in queue order, pings, and the
-// close frame. Whichever ends first ends the other; the reader waits for the calls that it
+// reading. Its writer writes answers and notifications in queue order, and the close frame; beside
+// it a ping waits for its pong. Whichever ends first ends the other; the reader waits for the calls that it
 // started.
 type Conn struct {
 	srv    *Server
@@ -317,6 +317,8 @@ func (c *Conn) handle(text []byte, l *lease) {
 
 func (c *Conn) write() {
 	defer c.over()
+	var pings sync.WaitGroup
+	defer pings.Wait()
 	defer c.abort()
 	limits := c.srv.limits
 	quiet := time.NewTimer(limits.Ping)
@@ -343,13 +345,15 @@ func (c *Conn) write() {
 			}
 			return
 		case <-quiet.C:
-			if now := c.reads.Load(); now != heard || len(c.slots) == cap(c.slots) {
-				heard = now // it is alive, or the reader too busy to see a pong
-			} else if err := c.ping(); err != nil && c.reads.Load() == heard {
-				c.lost("no pong", err)
-				return
+			if now := c.reads.Load(); now != heard || c.full() {
+				heard = now
+				quiet.Reset(limits.Ping)
+				continue
 			}
-			quiet.Reset(limits.Ping)
+			pings.Go(func() {
+				c.ping(heard)
+				quiet.Reset(limits.Ping)
+			})
 		}
 	}
 }
@@ -387,12 +391,19 @@ func (c *Conn) release() {
 	c.wakeWriter()
 }
 
-// ping waits for a pong. Nothing else is written meanwhile.
-func (c *Conn) ping() error {
+// ping ends a connection that has sent neither a pong in time nor any message since the one with
+// the number heard.
+func (c *Conn) ping(heard int64) {
 	ctx, cancel := context.WithTimeout(c.ctx, c.srv.limits.Write)
 	defer cancel()
-	return c.ws.Ping(ctx)
+	if err := c.ws.Ping(ctx); err != nil && c.reads.Load() == heard && !c.full() {
+		c.lost("no pong", err)
+		c.abort()
+	}
 }
+
+// full reports whether the reader has as many messages in flight as it may, and so reads no pong.
+func (c *Conn) full() bool { return len(c.slots) == cap(c.slots) }
 
 // finish sends the close frame and waits for the peer's for a part of Limits.Drain.
 func (c *Conn) finish(end *closing) {

@@ -347,5 +347,35 @@ func TestWebSocketInFlight(t *testing.T) {
 	if len(got) != 8 {
 		t.Errorf("got %d different answers: %v", len(got), got)
 	}
-	_ = ws.CloseNow() // the gateway would wait for its answer to the close
+}
+
+// A ping whose pong is late holds up no answer.
+func TestWebSocketLatePong(t *testing.T) {
+	t.Parallel()
+
+	h := start(t, func(o *Options) {
+		o.Limits.InFlight = 3
+		o.Limits.Ping, o.Limits.Write = time.Millisecond, 10*patience
+	})
+	pinged := make(chan struct{}, 1)
+	ws := h.dial(t, func(o *websocket.DialOptions) {
+		o.OnPingReceived = func(context.Context, []byte) bool {
+			pinged <- struct{}{}
+			return false
+		}
+	})
+	answers := make(chan string, 8)
+	go func() {
+		for range cap(answers) {
+			answers <- hear(t, ws)
+		}
+	}()
+	await(t, pinged, "a ping")
+	for i := range cap(answers) {
+		say(t, ws, `{"jsonrpc":"2.0","id":`+itoa(i)+`,"method":"test/wait"}`)
+	}
+	close(h.hooks.release)
+	for range cap(answers) {
+		await(t, answers, "an answer")
+	}
 }
