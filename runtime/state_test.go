@@ -127,6 +127,9 @@ func TestStateOwnAccount(t *testing.T) {
 
 // TestStateIsBounded: the memory forgets what was put first.
 func TestStateIsBounded(t *testing.T) {
+	if testing.Short() {
+		t.Skip("16 MiB, one value after another: it runs without -short")
+	}
 	t.Parallel()
 
 	a := startAsker(t, nil, "p")

@@ -150,6 +150,7 @@ func hostDirectory(t *testing.T, uid int) string {
 }
 
 func TestForkBomb(t *testing.T) {
+	skipShort(t)
 	needT1(t)
 	// More than the limit can be: all tasks of this system, and what is added.
 	data, err := os.ReadFile("/proc/loadavg")
@@ -176,6 +177,7 @@ func TestForkBomb(t *testing.T) {
 }
 
 func TestSetUserIDProgramOfRoot(t *testing.T) {
+	skipShort(t)
 	needT1(t)
 	for tier, want := range map[sandbox.Tier]string{sandbox.T0: "0", sandbox.T1: strconv.Itoa(nobody)} {
 		if got := strings.TrimSpace(asNobody(t, "setuid", tier, "")); got != "setuid "+want {

@@ -42,6 +42,7 @@ func twins(_, err *os.File) {
 // TestEnforceMemory: what is shared counts once where it matters, who holds too
 // much is killed for it with all its descendants, and its end says so.
 func TestEnforceMemory(t *testing.T) {
+	skipShort(t)
 	for _, tt := range []struct {
 		name   string
 		limit  uint64

@@ -22,6 +22,16 @@ import (
 	"github.com/grapnelhq/grapnel/phases"
 )
 
+// skipShort skips a test of what the kernel denies or counts, for the race detector: the host does
+// little at the same time there.
+func skipShort(t *testing.T) {
+	t.Helper()
+
+	if testing.Short() {
+		t.Skip("processes that attack the system, one after another: it runs without -short")
+	}
+}
+
 // needT1 skips a test where the tier cannot be reached, and says why.
 func needT1(t *testing.T) {
 	t.Helper()
@@ -190,6 +200,7 @@ func confinement(s *scene) proc.Sandbox {
 // TestDenials proves each denial by an attempt from inside a plugin, and that
 // the same attempt succeeds without the sandbox.
 func TestDenials(t *testing.T) {
+	skipShort(t)
 	needT1(t)
 	b := setup(t)
 	results := map[bool]map[string]string{}
@@ -258,6 +269,7 @@ func networkGrants() map[string][4]string {
 }
 
 func TestNetworkGrants(t *testing.T) {
+	skipShort(t)
 	needT1(t)
 	grants := [4]struct {
 		name  string

@@ -60,6 +60,7 @@ func vandalise() {
 // TestStopBesideVandal: a host that cleans up after a plugin changes nothing
 // outside, whatever a surviving process does meanwhile, and the directory goes.
 func TestStopBesideVandal(t *testing.T) {
+	skipShort(t)
 	proc.AsUsers(t, func(t *testing.T) {
 		for _, tier := range []sandbox.Tier{sandbox.T0, sandbox.T1} {
 			t.Run(tier.String(), func(t *testing.T) {

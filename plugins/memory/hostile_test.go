@@ -155,14 +155,17 @@ func TestIDs(t *testing.T) {
 func TestCrowd(t *testing.T) {
 	t.Parallel()
 	p := configured(t, file(t), nil, nil)
-	const people = 8
+	people, each := 8, 5
+	if testing.Short() {
+		people, each = 4, 2
+	}
 	t.Run("turns", func(t *testing.T) {
 		for n := range people {
 			t.Run(strconv.Itoa(n), func(t *testing.T) {
 				t.Parallel()
 				c := ada("1")
 				c.Actor.ID = fmt.Sprint("user", n)
-				for i := range 5 {
+				for i := range each {
 					c.TurnID = fmt.Sprintf("%d-%d", n, i)
 					begin(t, p, c).whole(fmt.Sprintf("Remember that kiwi%d lives in house number %d.", n, i))
 					x := begin(t, p, c).says(fmt.Sprintf("Where does kiwi%d live?", n))
@@ -175,7 +178,7 @@ func TestCrowd(t *testing.T) {
 			})
 		}
 	})
-	if got := memories(t, p); len(got) != people*5 {
+	if got := memories(t, p); len(got) != people*each {
 		t.Errorf("%d memories", len(got))
 	}
 }

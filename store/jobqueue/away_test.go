@@ -165,7 +165,7 @@ func TestLocked(t *testing.T) {
 	t.Parallel()
 
 	dsn := storetest.SQLite(t)
-	q := on(t, openDB(t, dsn, sqldb.Options{LockTimeout: 300 * time.Millisecond}), jobqueue.Options{})
+	q := on(t, openDB(t, dsn, sqldb.Options{LockTimeout: 2 * time.Second}), jobqueue.Options{})
 	serve(t, q, done)
 	add(t, q, jobs.Job{Kind: "before", Plugin: "p"})
 	other := openDB(t, dsn, sqldb.Options{})
@@ -193,6 +193,7 @@ func TestLocked(t *testing.T) {
 // TestFull fills a file that must not grow. Jobs that were taken are kept, and done when
 // there is space.
 func TestFull(t *testing.T) {
+	storetest.SkipShort(t)
 	t.Parallel()
 
 	dsn := storetest.SQLite(t)

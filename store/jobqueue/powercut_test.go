@@ -14,6 +14,7 @@ import (
 // that was taken is there or done, what must not be repeated and has begun is known to
 // have begun, and what was done is done.
 func TestPowerCut(t *testing.T) {
+	storetest.SkipShort(t)
 	t.Parallel()
 
 	count := "15"
