@@ -252,8 +252,12 @@ func TestAppendAllocatesNothing(t *testing.T) {
 	}); got != 0 {
 		t.Errorf("%v allocations per value, want 0", got)
 	}
-	if got := testing.AllocsPerRun(100, func() { digest.XXH64(buf[:cap(buf)]) }); got > 1 {
-		t.Errorf("%v allocations per hash, want at most 1, the result", got)
+	most := 1.0 // the result
+	if raceDetector {
+		most = 2 // a pool drops some of what it is given
+	}
+	if got := testing.AllocsPerRun(100, func() { digest.XXH64(buf[:cap(buf)]) }); got > most {
+		t.Errorf("%v allocations per hash, want at most %v", got, most)
 	}
 }
 

@@ -1,0 +1,6 @@
+//go:build !race
+
+package digest_test
+
+// raceDetector is true under go test -race.
+const raceDetector = false
