@@ -91,8 +91,10 @@ func TestClosedEngine(t *testing.T) {
 func TestMetrics(t *testing.T) {
 	t.Parallel()
 
-	s := serve(t, Options{Engine: &fakeEngine{plugins: []phases.PluginRow{{Plugin: "p", State: phases.PluginReady, Restarts: 2}}}})
-	workspace(t, s.g.opts.Tree, "w")
+	s := serve(t, Options{
+		Tree:   treeOf(t, "w"), // made later, its creation could be a third notification
+		Engine: &fakeEngine{plugins: []phases.PluginRow{{Plugin: "p", State: phases.PluginReady, Restarts: 2}}},
+	})
 	c := s.dial(t, "")
 	ready(t, c, object{"workspace_id": "w"})
 	do[any](t, c, "thread/agents_doc/save", object{"workspace_id": "w", "content": "x"})
@@ -121,7 +123,7 @@ func TestMetrics(t *testing.T) {
 		`grapnel_manifests_total{outcome="kept"} 7`,
 	} {
 		if !strings.Contains(body, want+"\n") {
-			t.Errorf("no %s", want)
+			t.Errorf("no %s in\n%s", want, body)
 		}
 	}
 	if status, _ := s.get(t, "/metrics", "evil.example"); status != http.StatusForbidden {
