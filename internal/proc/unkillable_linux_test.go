@@ -29,6 +29,7 @@ func unkillableModes() map[string]func() {
 	return map[string]func(){
 		"leave-group":       func() { signal.Ignore(syscall.SIGTERM); after(func() { serve(); block() }, leaveGroup) },
 		"leave-group-early": func() { signal.Ignore(syscall.SIGTERM); leaveGroup(os.Stdout, os.Stderr); block() },
+		"tracer":            holdTraced,
 		"clone-parent":      func() { after(serve, cloneParent) },
 		"headless":          func() { startHeadless(); serve() },
 		"headless-itself":   loseLeader,

@@ -15,6 +15,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/riverqueue/river"
 
 	"github.com/grapnelhq/grapnel/internal/schema"
 	"github.com/grapnelhq/grapnel/internal/sqldb"
@@ -209,4 +210,29 @@ func TestStoreWithoutDatabase(t *testing.T) {
 	}()
 	q.leases.expire(0)
 	<-stored
+}
+
+// failing is a flow whose transaction failed after it had found a duplicate.
+type failing struct{ flow }
+
+func (failing) insert(context.Context, *jobArgs, *river.InsertOpts, string) (bool, error) {
+	return true, errors.New("the commit failed")
+}
+
+// TestFailedCommitIsNoDuplicate: whoever is told that a job is there already would lose it.
+func TestFailedCommitIsNoDuplicate(t *testing.T) {
+	t.Parallel()
+
+	db, err := sqldb.Open(t.Context(), "sqlite:"+filepath.Join(t.TempDir(), "jobs.db"), sqldb.Options{Schema: schema.Current()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	q := &Queue{Records: &Records{db: db}, flow: failing{}}
+	if err := q.Add(t.Context(), jobs.Job{Plugin: "p"}); err == nil || errors.Is(err, jobs.ErrDuplicate) {
+		t.Errorf("got %v, want the failure", err)
+	}
+	if n := q.open.Load(); n != 0 {
+		t.Errorf("%d jobs are open", n)
+	}
 }
