@@ -1,0 +1,144 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/spf13/pflag"
+
+	"github.com/grapnelhq/grapnel/internal/api"
+	"github.com/grapnelhq/grapnel/internal/jsonscan"
+	"github.com/grapnelhq/grapnel/phases"
+)
+
+const maxInput = 16 << 20
+
+func inputName(flag, path string) string {
+	if flag == "" {
+		return path
+	}
+	return "--" + flag + " " + path
+}
+
+// readInput reads the file that a flag names, standard input for "-", and nothing for "".
+func (a *app) readInput(flag, path string) ([]byte, error) {
+	if path == "" {
+		return nil, nil
+	}
+	in := a.in
+	if path != "-" {
+		f, err := os.Open(path)
+		if err != nil {
+			return nil, usagef("%s: %w", inputName(flag, path), unwrapPath(err))
+		}
+		defer f.Close() //nolint:errcheck // only read
+		in = f
+	}
+	data, err := io.ReadAll(io.LimitReader(in, maxInput+1))
+	if err != nil {
+		return nil, usagef("%s: %w", inputName(flag, path), unwrapPath(err))
+	}
+	if len(data) > maxInput {
+		return nil, usagef("%s: is larger than %d MiB", inputName(flag, path), maxInput>>20)
+	}
+	return data, nil
+}
+
+// readJSON is readInput for JSON: syntax errors have their position.
+func (a *app) readJSON(flag, path string) ([]byte, error) {
+	data, err := a.readInput(flag, path)
+	if err != nil || len(bytes.TrimSpace(data)) == 0 {
+		return nil, err
+	}
+	var value json.RawMessage
+	if err := json.Unmarshal(data, &value); err != nil {
+		syntax, ok := errors.AsType[*json.SyntaxError](err)
+		if !ok {
+			return nil, usagef("%s: %w", inputName(flag, path), err)
+		}
+		line, column := position(data, int(syntax.Offset))
+		return nil, usagef("%s:%d:%d: %w", inputName(flag, path), line, column, err)
+	}
+	return data, nil
+}
+
+// position turns the offset behind a byte into its line and column, from 1.
+func position(data []byte, offset int) (line, column int) {
+	before := data[:max(0, min(offset, len(data))-1)]
+	return bytes.Count(before, []byte{'\n'}) + 1, utf8.RuneCount(before[bytes.LastIndexByte(before, '\n')+1:]) + 1
+}
+
+func strictJSON(data []byte, v any) error {
+	if err := jsonscan.Check(data, phases.MaxJSONDepth); err != nil {
+		return err
+	}
+	if err := jsonscan.Decode(data, v); err != nil {
+		return errors.New(strings.TrimPrefix(err.Error(), "json: "))
+	}
+	return nil
+}
+
+type contextFlags struct {
+	dir                              string
+	mode, profile                    string
+	workspace, thread, turn, session string
+	now                              string
+}
+
+func (f *contextFlags) register(flags *pflag.FlagSet) {
+	flags.StringVar(&f.dir, "dir", "", "working `DIR` of the turn (default the current directory)")
+	flags.StringVar(&f.profile, "profile", "", "how much is compiled: full, minimal or none (default full)")
+	flags.StringVar(&f.mode, "mode", "", "mode of the turn: chat, agent, task, system or a word of the host's (default agent)")
+	flags.StringVar(&f.workspace, "workspace", "", "workspace `ID` (default local)")
+	flags.StringVar(&f.thread, "thread", "", "thread `ID` (default local)")
+	flags.StringVar(&f.turn, "turn", "", "turn `ID` (default local)")
+	flags.StringVar(&f.session, "session", "", "session `ID` (default none)")
+	flags.StringVar(&f.now, "now", "", "the turn's clock, as `RFC3339` (default the real one)")
+}
+
+func (f *contextFlags) fill(c phases.Context) (phases.Context, error) {
+	c.WorkspaceID = cmp.Or(f.workspace, c.WorkspaceID, "local")
+	c.ThreadID = cmp.Or(f.thread, c.ThreadID, "local")
+	c.TurnID = cmp.Or(f.turn, c.TurnID, "local")
+	c.SessionID = cmp.Or(f.session, c.SessionID)
+	c.Mode = cmp.Or(phases.Mode(f.mode), c.Mode)
+	c.Profile = cmp.Or(phases.Profile(f.profile), c.Profile)
+	c.Dir = cmp.Or(f.dir, c.Dir)
+	c, err := api.Complete(c)
+	if err != nil {
+		return c, usagef("%w", err)
+	}
+	if f.now != "" {
+		now, err := time.Parse(time.RFC3339, f.now)
+		if err != nil {
+			return c, usagef("--now %q: write a time such as 2026-01-31T12:00:00Z", f.now)
+		}
+		c.Now = now
+	}
+	return c, fillDir(&c)
+}
+
+// fillDir keeps symbolic links in the name, as os.Getwd believes $PWD.
+func fillDir(c *phases.Context) error {
+	dir, err := filepath.Abs(c.Dir)
+	if err != nil {
+		return usagef("the working directory: %w", err)
+	}
+	info, err := os.Stat(dir)
+	if err != nil {
+		return usagef("working directory %s: %w", c.Dir, unwrapPath(err))
+	}
+	if !info.IsDir() {
+		return usagef("working directory %s: is not a directory", c.Dir)
+	}
+	c.Dir = dir
+	return nil
+}

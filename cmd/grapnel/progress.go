@@ -1,0 +1,133 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/grapnelhq/grapnel/internal/text"
+	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/runtime"
+)
+
+// Long work shows its progress after progressAfter, and draws it anew every progressEvery.
+const (
+	progressAfter = 300 * time.Millisecond
+	progressEvery = 100 * time.Millisecond
+)
+
+// startProgress shows a line on a terminal until stop is called. line may be called at any time.
+func (a *app) startProgress(line func() string) (stop func()) {
+	if !isTerminal(a.err) {
+		return func() {}
+	}
+	return drawProgress(a.err, line)
+}
+
+func drawProgress(out io.Writer, line func() string) (stop func()) {
+	const wipe = "\r\x1b[K"
+	var mu sync.Mutex
+	var timer *time.Timer
+	var last string
+	stopped := false
+	draw := func() {
+		mu.Lock()
+		defer mu.Unlock()
+		if stopped {
+			return
+		}
+		if now := line(); now != last {
+			reportf(out, wipe+"%s", now)
+			last = now
+		}
+		timer.Reset(progressEvery)
+	}
+	mu.Lock()
+	timer = time.AfterFunc(progressAfter, draw)
+	mu.Unlock()
+	return func() {
+		mu.Lock()
+		defer mu.Unlock()
+		timer.Stop()
+		if last != "" && !stopped {
+			reportf(out, wipe)
+		}
+		stopped = true
+	}
+}
+
+// counter shows how much long work has done.
+type counter struct {
+	atomic.Int64
+
+	stop func()
+}
+
+func (c *counter) add() { c.Add(1) }
+
+// startCount begins a count; format has a place for it.
+func (a *app) startCount(format string) *counter {
+	c := &counter{}
+	c.stop = a.startProgress(func() string { return fmt.Sprintf(format, text.Thousands(int(c.Load()))) })
+	return c
+}
+
+// starting are the plugins that are still starting.
+type starting struct {
+	mu      sync.Mutex
+	waiting map[string]bool
+}
+
+// showStarting shows them until stop is called.
+func (a *app) showStarting(o *runtime.Options) (stop func()) {
+	s := &starting{waiting: map[string]bool{}}
+	others := o.OnEvent
+	o.OnEvent = func(ev runtime.Event) {
+		s.event(ev)
+		if others != nil {
+			others(ev)
+		}
+	}
+	return a.startProgress(s.line)
+}
+
+func (s *starting) event(ev runtime.Event) {
+	if ev.Kind != runtime.EventPlugin {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if state := phases.PluginState(ev.State); state == phases.PluginDeclared || state == phases.PluginStarting {
+		s.waiting[ev.Plugin] = true
+	} else {
+		delete(s.waiting, ev.Plugin)
+	}
+}
+
+func (s *starting) line() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch names := slices.Sorted(maps.Keys(s.waiting)); len(names) {
+	case 0:
+		return ""
+	case 1:
+		return "starting plugins: " + names[0]
+	default:
+		return fmt.Sprintf("starting plugins: %s and %d more", names[0], len(names)-1)
+	}
+}
+
+// isTerminal reports whether w is a character device.
+func isTerminal(w any) bool {
+	f, ok := w.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
