@@ -175,7 +175,7 @@ func directoryAttacks() map[string]func(*hostile) error {
 		"dir-links":      func(p *hostile) error { return manyLinks(own("."), p.Arg("canary")) },
 		"dir-hard-links": func(p *hostile) error { return ignored(os.Link(p.Arg("canary")+"/secret", own("hard"))) },
 		"dir-sockets":    func(*hostile) error { return manySockets(own("s")) },
-		"dir-deep":       func(*hostile) error { return deep(own("d"), 1500) },
+		"dir-deep":       func(*hostile) error { return deep(own("d"), 700) },
 		"dir-socket-swapped": func(p *hostile) error {
 			sockets, err := filepath.Glob(own("plugin*"))
 			for _, path := range sockets {
