@@ -68,7 +68,7 @@ func (e *Engine) invoke(ctx context.Context, i *invocation) *phases.Error {
 		return failure
 	}
 	defer inc.Leave()
-	report, failure := i.start(ctx)
+	ticket, failure := i.start(ctx)
 	if failure != nil {
 		l.Free()
 		return failure
@@ -77,7 +77,7 @@ func (e *Engine) invoke(ctx context.Context, i *invocation) *phases.Error {
 	if failure == nil {
 		failure = i.frame.admit(inc)
 	}
-	report(pool.OutcomeOf(failure, ownTime))
+	i.report(ticket, pool.OutcomeOf(failure, ownTime))
 	return failure
 }
 
@@ -148,21 +148,26 @@ func (i *invocation) incarnation(ctx context.Context) (*pool.Incarnation, *phase
 
 // start asks the breaker, and records the start of work that must not be done twice. The
 // caller reports the outcome.
-func (i *invocation) start(ctx context.Context) (report func(supervise.Outcome), failure *phases.Error) {
-	report = func(supervise.Outcome) {}
+func (i *invocation) start(ctx context.Context) (ticket supervise.Ticket, failure *phases.Error) {
 	if i.breaker != nil {
 		var err error
-		if report, err = i.breaker.Allow(); err != nil {
-			return nil, breakerOpen(i.subscription)
+		if ticket, err = i.breaker.Allow(); err != nil {
+			return 0, breakerOpen(i.subscription)
 		}
 	}
 	if i.once != nil {
 		if failure := i.once(ctx); failure != nil {
-			report(supervise.OutcomeNeutral)
-			return nil, failure
+			i.report(ticket, supervise.OutcomeNeutral)
+			return 0, failure
 		}
 	}
-	return report, nil
+	return ticket, nil
+}
+
+func (i *invocation) report(ticket supervise.Ticket, o supervise.Outcome) {
+	if i.breaker != nil {
+		i.breaker.Report(ticket, o)
+	}
 }
 
 // ask sends the message and waits for the answer or the deadline. ownTime says that the

@@ -54,16 +54,22 @@ type BreakerOptions struct {
 type Breaker struct {
 	o BreakerOptions
 
+	// steady is the ticket for calls while the breaker is closed without a failure, which then take no lock; 0 otherwise.
+	steady atomic.Uint64
+
 	mu       sync.Mutex
 	state    BreakerState
 	failures int
 	// openUntil is when the open breaker becomes half open; probing says that its probe is under way then.
 	openUntil  time.Time
 	probing    bool
-	epoch      uint64          // epoch numbers the states and resets: outcomes of calls from before are ignored
+	epoch      Ticket          // epoch numbers the states and resets from 1: outcomes of calls from before are ignored
 	changes    []breakerChange // changes wait for OnChange, which one goroutine at a time calls
 	delivering bool
 }
+
+// Ticket identifies the state in which a call was allowed.
+type Ticket uint64
 
 type breakerChange struct{ from, to BreakerState }
 
@@ -71,7 +77,9 @@ type breakerChange struct{ from, to BreakerState }
 func NewBreaker(o BreakerOptions) *Breaker {
 	o.Failures = cmp.Or(max(o.Failures, 0), DefaultBreakerFailures)
 	o.OpenFor = cmp.Or(max(o.OpenFor, 0), DefaultBreakerOpenFor)
-	return &Breaker{o: o, state: BreakerClosed}
+	b := &Breaker{o: o, state: BreakerClosed, epoch: 1}
+	b.steady.Store(1)
+	return b
 }
 
 // Reset closes the breaker and forgets its failures; outcomes of calls that are under
@@ -84,41 +92,48 @@ func (b *Breaker) Reset() bool {
 	return was != BreakerClosed
 }
 
-// Allow asks whether a call may be made now. If so, it returns done, which the caller
-// must call with the outcome: a probe that is never reported keeps the breaker half
-// open for ever. Only the first report counts. Otherwise it returns [ErrBreakerOpen].
-func (b *Breaker) Allow() (done func(Outcome), err error) {
+// Allow asks whether a call may be made now. If so, the caller must pass the ticket and
+// the outcome to Report, once: a probe that is never reported keeps the breaker half open
+// for ever. Otherwise it returns [ErrBreakerOpen].
+func (b *Breaker) Allow() (Ticket, error) {
+	if t := b.steady.Load(); t != 0 {
+		return Ticket(t), nil
+	}
 	b.lock()
 	defer b.unlock()
 	if b.state == BreakerOpen || b.probing {
-		return nil, ErrBreakerOpen
+		return 0, ErrBreakerOpen
 	}
 	b.probing = b.state == BreakerHalfOpen
-	epoch := b.epoch
-	var reported atomic.Bool
-	return func(o Outcome) {
-		if !reported.Swap(true) {
-			b.report(epoch, o)
-		}
-	}, nil
+	return b.epoch, nil
 }
 
-// report counts the outcome of a call that was allowed in the given epoch.
-func (b *Breaker) report(epoch uint64, o Outcome) {
+// Report counts the outcome of a call that Allow let pass.
+func (b *Breaker) Report(t Ticket, o Outcome) {
+	if o != OutcomeFailure && b.steady.Load() == uint64(t) {
+		return // there is no failure to forget
+	}
 	b.lock()
 	defer b.unlock()
-	if epoch != b.epoch {
+	if t != b.epoch {
 		return
 	}
-	b.probing = false
+	if b.probing {
+		b.probing = false
+		b.epoch++ // a second report does not count
+	}
 	switch o {
 	case OutcomeSuccess:
 		b.failures = 0
+		if b.state == BreakerClosed {
+			b.steady.Store(uint64(b.epoch))
+		}
 		if b.state == BreakerHalfOpen {
 			b.enter(BreakerClosed)
 		}
 	case OutcomeFailure:
 		b.failures++
+		b.steady.Store(0)
 		if b.state == BreakerHalfOpen || b.failures >= b.o.Failures {
 			b.openUntil = time.Now().Add(b.o.OpenFor)
 			b.enter(BreakerOpen)
@@ -129,6 +144,9 @@ func (b *Breaker) report(epoch uint64, o Outcome) {
 
 // State returns the state as of now.
 func (b *Breaker) State() BreakerState {
+	if b.steady.Load() != 0 {
+		return BreakerClosed
+	}
 	b.lock()
 	defer b.unlock()
 	return b.state
@@ -141,6 +159,10 @@ func (b *Breaker) enter(s BreakerState) {
 	}
 	b.state, b.failures, b.probing = s, 0, false
 	b.epoch++
+	b.steady.Store(0)
+	if s == BreakerClosed {
+		b.steady.Store(uint64(b.epoch))
+	}
 }
 
 // lock locks the breaker, and makes it half open when that is due.

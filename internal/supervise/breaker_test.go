@@ -16,19 +16,18 @@ import (
 // pass asks for a call that must be allowed.
 func pass(t *testing.T, b *Breaker) func(Outcome) {
 	t.Helper()
-	done, err := b.Allow()
+	ticket, err := b.Allow()
 	if err != nil {
 		t.Fatalf("Allow = %v, want a call", err)
 	}
-	return done
+	return func(o Outcome) { b.Report(ticket, o) }
 }
 
 // refused asks for a call that must not be allowed.
 func refused(t *testing.T, b *Breaker) {
 	t.Helper()
-	done, err := b.Allow()
-	if !errors.Is(err, ErrBreakerOpen) || done != nil {
-		t.Fatalf("Allow = done %v, error %v, want ErrBreakerOpen alone", done != nil, err)
+	if _, err := b.Allow(); !errors.Is(err, ErrBreakerOpen) {
+		t.Fatalf("Allow = %v, want ErrBreakerOpen", err)
 	}
 }
 
@@ -223,9 +222,9 @@ func TestBreakerHammer(t *testing.T) {
 		wg.Go(func() {
 			rng := rand.New(rand.NewPCG(uint64(w), 5))
 			for range 2000 {
-				if done, err := b.Allow(); err == nil {
+				if ticket, err := b.Allow(); err == nil {
 					calls.Add(1)
-					done([]Outcome{OutcomeNeutral, OutcomeSuccess, OutcomeFailure}[rng.IntN(3)])
+					b.Report(ticket, []Outcome{OutcomeNeutral, OutcomeSuccess, OutcomeFailure}[rng.IntN(3)])
 				}
 			}
 		})
@@ -242,12 +241,16 @@ func TestBreakerHammer(t *testing.T) {
 	}
 }
 
-// TestBreakerAllocations keeps the refusal free of garbage: it is what happens
-// most while something is broken.
+// TestBreakerAllocations keeps what happens most free of garbage: calls, and refusals
+// while something is broken.
 func TestBreakerAllocations(t *testing.T) {
 	b := openBreaker(t, BreakerOptions{OpenFor: time.Hour})
 	if n := testing.AllocsPerRun(100, func() { _, _ = b.Allow() }); n != 0 {
 		t.Errorf("a refusal allocates %v times, want 0", n)
+	}
+	b.Reset()
+	if n := testing.AllocsPerRun(100, func() { ticket, _ := b.Allow(); b.Report(ticket, OutcomeSuccess) }); n != 0 {
+		t.Errorf("a call allocates %v times, want 0", n)
 	}
 }
 
@@ -256,20 +259,20 @@ func BenchmarkBreaker(b *testing.B) {
 		br := NewBreaker(BreakerOptions{})
 		b.ReportAllocs()
 		for b.Loop() {
-			done, err := br.Allow()
+			ticket, err := br.Allow()
 			if err != nil {
 				b.Fatal(err)
 			}
-			done(OutcomeSuccess)
+			br.Report(ticket, OutcomeSuccess)
 		}
 	})
 	b.Run("open", func(b *testing.B) {
 		br := NewBreaker(BreakerOptions{Failures: 1, OpenFor: time.Hour})
-		done, err := br.Allow()
+		ticket, err := br.Allow()
 		if err != nil {
 			b.Fatal(err)
 		}
-		done(OutcomeFailure)
+		br.Report(ticket, OutcomeFailure)
 		b.ReportAllocs()
 		for b.Loop() {
 			if _, err := br.Allow(); err == nil {
@@ -282,8 +285,8 @@ func BenchmarkBreaker(b *testing.B) {
 		b.ReportAllocs()
 		b.RunParallel(func(pb *testing.PB) {
 			for pb.Next() {
-				if done, err := br.Allow(); err == nil {
-					done(OutcomeNeutral)
+				if ticket, err := br.Allow(); err == nil {
+					br.Report(ticket, OutcomeNeutral)
 				}
 			}
 		})

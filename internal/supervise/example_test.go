@@ -65,12 +65,12 @@ func ExampleBreaker() {
 	for _, o := range []supervise.Outcome{
 		supervise.OutcomeFailure, supervise.OutcomeNeutral, supervise.OutcomeFailure,
 	} {
-		done, err := b.Allow()
+		ticket, err := b.Allow()
 		if err != nil {
 			fmt.Println(err)
 			return
 		}
-		done(o)
+		b.Report(ticket, o)
 		fmt.Println(o, "->", b.State())
 	}
 	_, err := b.Allow()
