@@ -24,6 +24,7 @@ type Condition struct {
 	source  string
 	program *vm.Program
 	slots   []slot // what the program loads, by number
+	quick   *quick // instead of the program; nil for most kinds of conditions
 }
 
 // Env is what a condition may look at. Eval only reads it.
@@ -56,7 +57,7 @@ func Compile(source string, row phases.Row, sees func(name string) bool) (c *Con
 	if err != nil {
 		return nil, located(source, err)
 	}
-	return &Condition{source: source, program: program, slots: w.slots}, nil
+	return &Condition{source: source, program: program, slots: w.slots, quick: w.quick}, nil
 }
 
 // build is expr's own pipeline with two passes of ours: the walker resolves names
@@ -79,6 +80,7 @@ func build(source string, w *walker) (*vm.Program, error) {
 	if _, err := w.visit(&tree.Node); err != nil {
 		return nil, err
 	}
+	w.quick = quicken(tree.Node, w.slots)
 	if _, err := checker.Check(tree, config); err != nil {
 		if _, placed := errors.AsType[*file.Error](err); !placed {
 			err = mistakef(tree.Node, "must give true or false: %v", err)
@@ -128,6 +130,15 @@ func (c *Condition) Eval(env Env) (holds bool, err error) {
 	if env.Context == nil {
 		env.Context = &phases.Context{}
 	}
+	if c.quick != nil {
+		if holds, ok := c.quick.eval(&env); ok {
+			return holds, nil
+		}
+	}
+	return c.run(env)
+}
+
+func (c *Condition) run(env Env) (holds bool, err error) {
 	out, err := vm.Run(c.program, &frame{cond: c, env: env, left: MaxWork, values: make([]value, len(c.slots))})
 	if err != nil {
 		return false, failure(err)

@@ -39,6 +39,11 @@ func FuzzCondition(f *testing.F) {
 		if again, errAgain := c.Eval(env); again != first || (errAgain == nil) != (errFirst == nil) {
 			t.Errorf("Eval(%q) = %v, %v; then %v, %v", source, first, errFirst, again, errAgain)
 		}
+		program := *c
+		program.quick = nil
+		if slow, errSlow := program.Eval(env); slow != first || (errSlow == nil) != (errFirst == nil) {
+			t.Errorf("Eval(%q) = %v, %v; its program gives %v, %v", source, first, errFirst, slow, errSlow)
+		}
 		if after := printed(t, env); after != before {
 			t.Errorf("Eval(%q) changed %s to %s", source, before, after)
 		}

@@ -20,6 +20,10 @@ type leaf struct {
 	// grant is the input field or set that a plugin must be granted to see this; empty means everybody may.
 	grant string
 	read  func(*Env) (any, error)
+	// text and flag read a text and a boolean without boxing; nil for what is neither. A text that is not ok is to be
+	// read by read, with its error.
+	text func(Env) (s string, ok bool)
+	flag func(Env) bool
 }
 
 // space is a name with names below it and no value of its own. Either fields
@@ -42,35 +46,37 @@ const everything = "*"
 func newScope(row phases.Row, sees func(grant string) bool) *scope {
 	name := string(row.Phase)
 	s := &scope{leaves: map[string]leaf{}, spaces: map[string]space{}, sees: sees}
-	s.text("phase", func(*Env) string { return name })
-	s.text("dir", func(e *Env) string { return e.Context.Dir })
-	s.text("turn.id", func(e *Env) string { return e.Context.TurnID })
-	s.text("turn.mode", func(e *Env) string { return string(e.Context.Mode) })
-	s.text("turn.profile", func(e *Env) string { return string(e.Context.Profile) })
-	s.text("thread.id", func(e *Env) string { return e.Context.ThreadID })
-	s.text("thread.conversation_id", func(e *Env) string { return e.Context.Conversation() })
-	s.text("workspace.id", func(e *Env) string { return e.Context.WorkspaceID })
-	s.text("session.id", func(e *Env) string { return e.Context.SessionID })
-	s.text("agent.id", func(e *Env) string { return e.Context.AgentID })
-	s.text("task.id", func(e *Env) string { return e.Context.TaskID })
-	s.text("actor.kind", func(e *Env) string { return e.Context.Actor.Kind })
-	s.text("actor.id", func(e *Env) string { return e.Context.Actor.ID })
+	s.text("phase", func(Env) string { return name })
+	s.text("dir", func(e Env) string { return e.Context.Dir })
+	s.text("turn.id", func(e Env) string { return e.Context.TurnID })
+	s.text("turn.mode", func(e Env) string { return string(e.Context.Mode) })
+	s.text("turn.profile", func(e Env) string { return string(e.Context.Profile) })
+	s.text("thread.id", func(e Env) string { return e.Context.ThreadID })
+	s.text("thread.conversation_id", func(e Env) string { return e.Context.Conversation() })
+	s.text("workspace.id", func(e Env) string { return e.Context.WorkspaceID })
+	s.text("session.id", func(e Env) string { return e.Context.SessionID })
+	s.text("agent.id", func(e Env) string { return e.Context.AgentID })
+	s.text("task.id", func(e Env) string { return e.Context.TaskID })
+	s.text("actor.kind", func(e Env) string { return e.Context.Actor.Kind })
+	s.text("actor.id", func(e Env) string { return e.Context.Actor.ID })
 	s.spaces["flags"] = space{open: flag, usage: "flags.NAME"}
 	s.spaces["policy"] = space{open: policy, usage: `policy["domain/key"]`}
 	tool := s.input(row)
-	s.text("tool.name", func(e *Env) string {
-		if e.Tool != "" || tool.read == nil {
+	s.text("tool.name", func(e Env) string {
+		if e.Tool != "" || tool.text == nil {
 			return e.Tool
 		}
-		v, _ := tool.read(e) // an error is reported where input.tool is read
-		name, _ := v.(string)
+		name, _ := tool.text(e) // an error is reported where input.tool is read
 		return name
 	})
 	return s
 }
 
-func (s *scope) text(name string, read func(*Env) string) {
-	l := leaf{name: name, typ: reflect.TypeFor[string](), read: func(e *Env) (any, error) { return read(e), nil }}
+func (s *scope) text(name string, read func(Env) string) {
+	l := leaf{
+		name: name, typ: reflect.TypeFor[string](), read: func(e *Env) (any, error) { return read(*e), nil },
+		text: func(e Env) (string, bool) { return read(e), true },
+	}
 	root, field, below := strings.Cut(name, ".")
 	if !below {
 		s.leaves[name] = l
@@ -98,6 +104,9 @@ func (s *scope) input(row phases.Row) (tool leaf) {
 			if plainType(f.Type) == nil {
 				l.typ = nil
 			}
+			if f.Type.Kind() == reflect.String {
+				l.text = textField(t, i)
+			}
 			if name == "tool" {
 				l.grant = "" // always sent
 			}
@@ -121,6 +130,16 @@ func readField(t reflect.Type, i int) func(*Env) (any, error) {
 	}
 }
 
+func textField(t reflect.Type, i int) func(Env) (string, bool) {
+	return func(e Env) (string, bool) {
+		v := reflect.ValueOf(e.Input)
+		if v.Kind() != reflect.Pointer || v.IsNil() || v.Type().Elem() != t {
+			return "", false
+		}
+		return v.Elem().Field(i).String(), true
+	}
+}
+
 // readCustom reads the whole input of a host's own phase, one JSON object.
 func readCustom(e *Env) (any, error) {
 	in, ok := e.Input.(*phases.CustomInput)
@@ -134,7 +153,8 @@ func readCustom(e *Env) (any, error) {
 }
 
 func flag(name string) leaf {
-	return leaf{name: "flags." + name, typ: reflect.TypeFor[bool](), read: func(e *Env) (any, error) { return e.Context.Flags[name], nil }}
+	set := func(e Env) bool { return e.Context.Flags[name] }
+	return leaf{name: "flags." + name, typ: reflect.TypeFor[bool](), read: func(e *Env) (any, error) { return set(*e), nil }, flag: set}
 }
 
 // policy returns the leaf of one entry of the policy set; only that entry is decoded.

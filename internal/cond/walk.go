@@ -61,6 +61,7 @@ var operators = map[string]int{
 type walker struct {
 	scope *scope
 	slots []slot
+	quick *quick
 	index map[string]int
 	// seen holds the visited nodes. The parser puts one node at two places for
 	// a < b < c and a ?: b; nested, that doubles the work of later passes.
