@@ -28,7 +28,7 @@ FUZZ := ./internal/proc:FuzzHandshakeLine ./internal/wire:FuzzSession ./config:F
 SOAK ?= 1000000
 
 # Systems that Grapnel is built for besides the one at hand.
-CROSS := darwin/arm64 darwin/amd64 windows/amd64
+CROSS := darwin/arm64 windows/amd64
 PROTOS := $(wildcard proto/grapnel/plugin/v1/*.proto)
 
 .DEFAULT_GOAL := help
@@ -109,10 +109,11 @@ fuzz: ## fuzz decoder, configuration, conditions, merging, batches for FUZZTIME 
 soak: ## run a million dispatches over 20 plugins, a third of them bad (SOAK=100000 or SOAK=30m)
 	GRAPNEL_SOAK=$(SOAK) go test ./internal/soak -run '^TestSoak$$' -v -count 1 -timeout 0
 
+# Without optimizations: it is only to compile.
 cross: ## compile for the other supported systems
 	@for target in $(CROSS); do \
 		echo "== $$target"; \
-		CGO_ENABLED=0 GOOS="$${target%/*}" GOARCH="$${target#*/}" go build ./...; \
+		CGO_ENABLED=0 GOOS="$${target%/*}" GOARCH="$${target#*/}" go build -gcflags='all=-N -l' ./...; \
 	done
 
 tools: $(addprefix $(BIN)/,golangci-lint gofumpt protoc-gen-go protoc-gen-go-grpc benchstat) ## build all pinned tools into .cache/bin

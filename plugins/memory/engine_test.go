@@ -11,6 +11,7 @@ import (
 
 	"github.com/grapnelhq/grapnel/config"
 	"github.com/grapnelhq/grapnel/internal/memory/toolset"
+	"github.com/grapnelhq/grapnel/internal/storetest"
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/runtime"
@@ -244,6 +245,7 @@ func TestModelOfTheHost(t *testing.T) {
 
 // TestWithoutGrants: what the operator does not allow is not there, and says so.
 func TestWithoutGrants(t *testing.T) {
+	storetest.SkipShort(t)
 	place(t)
 	tests := []struct{ name, old, new, code string }{
 		{"no policy", "policies: [memory/turn_policy]", "policies: []", "forbidden"},

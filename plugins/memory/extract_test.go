@@ -13,6 +13,7 @@ import (
 	"github.com/grapnelhq/grapnel/internal/memory/secret"
 	"github.com/grapnelhq/grapnel/internal/memory/toolset"
 	"github.com/grapnelhq/grapnel/internal/memory/turnpolicy"
+	"github.com/grapnelhq/grapnel/internal/storetest"
 	"github.com/grapnelhq/grapnel/phases"
 )
 
@@ -70,6 +71,7 @@ func TestSlots(t *testing.T) {
 
 // TestStatuses: only what succeeded is worth keeping.
 func TestStatuses(t *testing.T) {
+	storetest.SkipShort(t)
 	t.Parallel()
 	for _, status := range []phases.TurnStatus{
 		phases.TurnFailed, phases.TurnProviderFailure, phases.TurnInterrupted, phases.TurnBlocked, "", phases.TurnSucceeded,

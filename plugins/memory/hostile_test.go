@@ -12,6 +12,7 @@ import (
 	"github.com/grapnelhq/grapnel/internal/memory/itemstore"
 	"github.com/grapnelhq/grapnel/internal/memory/toolset"
 	"github.com/grapnelhq/grapnel/internal/memory/turnpolicy"
+	"github.com/grapnelhq/grapnel/internal/storetest"
 	"github.com/grapnelhq/grapnel/phases"
 )
 
@@ -36,6 +37,7 @@ func megabytes() map[string]string {
 // only its ends count. The rules of all languages are compiled before, as in a process
 // that has run for a while.
 func TestMegabyte(t *testing.T) {
+	storetest.SkipShort(t)
 	dsn := file(t)
 	seed(t, dsn, itemstore.New{Text: "My dog is called Rex"})
 	p := configured(t, dsn, nil, nil)
@@ -110,6 +112,7 @@ func TestMarkup(t *testing.T) {
 
 // TestSyntax: what has a meaning in a query language has none here.
 func TestSyntax(t *testing.T) {
+	storetest.SkipShort(t)
 	t.Parallel()
 	p := desk(t)
 	for _, text := range []string{
@@ -138,6 +141,7 @@ func TestSyntax(t *testing.T) {
 // TestIDs: hosts' ids are any text. What the store does not take is an error of the hook
 // and no panic.
 func TestIDs(t *testing.T) {
+	storetest.SkipShort(t)
 	t.Parallel()
 	p := configured(t, file(t), nil, nil)
 	for _, id := range []string{"", "a/b", "'; --", "漢字", strings.Repeat("x", 400), strings.Repeat("x", 5000), "a b", "%"} {

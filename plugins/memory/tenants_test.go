@@ -84,6 +84,7 @@ func seen(t *testing.T, eng *runtime.Engine, says string) string {
 // TestOtherWorkspaces: what other workspaces remember and forget changes nothing that a
 // turn sees through the plugin's process.
 func TestOtherWorkspaces(t *testing.T) {
+	storetest.SkipShort(t)
 	for name, newDSN := range map[string]func(*testing.T) string{
 		"sqlite":   func(t *testing.T) string { return storetest.SQLite(t) },
 		"postgres": func(t *testing.T) string { return memory.NewPostgres(t) },
