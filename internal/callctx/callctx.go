@@ -75,18 +75,25 @@ func (g *Group[S]) arm(at time.Time) {
 }
 
 func (g *Group[S]) fire() {
+	for _, c := range g.due(time.Now()) {
+		c.end(context.DeadlineExceeded)
+	}
+}
+
+func (g *Group[S]) due(now time.Time) []*Context[S] {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.armed = time.Time{}
-	now := time.Now()
+	var due []*Context[S]
 	for c := range g.calls {
 		if c.deadline.After(now) {
 			g.arm(c.deadline)
 			continue
 		}
 		delete(g.calls, c)
-		c.end(context.DeadlineExceeded)
+		due = append(due, c)
 	}
+	return due
 }
 
 // Stop stops the timer, once no more calls are made.
@@ -99,67 +106,150 @@ func (g *Group[S]) Stop() {
 }
 
 // Context is the context of one call: the caller's, with the call's own deadline and link.
+// It costs next to nothing until its end is waited for: by Done, Ends or OnEnd.
 type Context[S any] struct {
 	Link[S]
 
-	deadline time.Time
-	done     chan struct{}
+	deadline time.Time // zero for none
 	group    *Group[S]
-	// release ends the watch of the caller's context.
-	release func() bool
 
 	mu  sync.Mutex
 	err error
+	// done and onEnd are what waits for the end.
+	done  chan struct{}
+	onEnd func()
+	// timed says that the group knows the call; release ends the watch of the caller's context.
+	timed   bool
+	release func() bool
 }
 
 var _ context.Context = (*Context[struct{}])(nil)
 
-// New returns the context of one call. The caller must call its Cancel.
+// New returns the context of one call; a zero deadline is the caller's. The caller must
+// call its Cancel.
 func (g *Group[S]) New(ctx context.Context, site S, deadline time.Time) *Context[S] {
-	c := &Context[S]{Link: Link[S]{Context: ctx, Site: site, Parent: Of[S](ctx)}, deadline: deadline, done: make(chan struct{}), group: g}
+	c := &Context[S]{Link: Link[S]{Context: ctx, Site: site, Parent: Of[S](ctx)}, deadline: deadline, group: g}
 	if c.Parent != nil {
 		c.Depth = c.Parent.Depth + 1
 	}
-	if err := ctx.Err(); err != nil {
-		c.end(err)
-		return c
-	}
-	if ctx.Done() != nil {
-		c.release = context.AfterFunc(ctx, func() { c.end(ctx.Err()) })
-	}
-	g.add(c)
 	return c
 }
 
 // Cancel ends the call.
-func (c *Context[S]) Cancel() {
-	c.group.remove(c)
-	if c.release != nil {
-		c.release()
-	}
-	c.end(context.Canceled)
-}
+func (c *Context[S]) Cancel() { c.end(context.Canceled) }
 
 func (c *Context[S]) end(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.err == nil {
-		c.err = err
+	if c.err != nil {
+		return
+	}
+	c.err = err
+	if c.done != nil {
 		close(c.done)
+	}
+	if c.onEnd != nil {
+		c.onEnd()
+		c.onEnd = nil
+	}
+	c.forget()
+}
+
+// forget ends the watches; c is locked.
+func (c *Context[S]) forget() {
+	if c.timed {
+		c.group.remove(c)
+	}
+	if c.release != nil {
+		c.release()
+	}
+}
+
+// watch lets the group's timer, and the caller's end unless ownOnly, end the call; c is
+// locked.
+func (c *Context[S]) watch(ownOnly bool) {
+	if !c.timed && !c.deadline.IsZero() {
+		c.timed = true
+		c.group.add(c)
+	}
+	if !ownOnly && c.release == nil && c.Context.Done() != nil {
+		c.release = context.AfterFunc(c.Context, func() { c.end(c.Context.Err()) })
 	}
 }
 
 // Deadline implements context.Context.
-func (c *Context[S]) Deadline() (time.Time, bool) { return c.deadline, true }
+func (c *Context[S]) Deadline() (time.Time, bool) {
+	if c.deadline.IsZero() {
+		return c.Context.Deadline()
+	}
+	return c.deadline, true
+}
 
 // Done implements context.Context.
-func (c *Context[S]) Done() <-chan struct{} { return c.done }
+func (c *Context[S]) Done() <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	done := c.channel()
+	if c.err == nil {
+		c.watch(false)
+	}
+	return done
+}
+
+// Ends is Done in two: own is closed when the call ends by itself, caller when its caller's
+// context does. Waiting for both costs less than waiting for Done.
+func (c *Context[S]) Ends() (own, caller <-chan struct{}) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	own = c.channel()
+	if c.err == nil {
+		c.watch(true)
+	}
+	return own, c.Context.Done()
+}
+
+func (c *Context[S]) channel() chan struct{} {
+	if c.done == nil {
+		c.done = make(chan struct{})
+		if c.err != nil {
+			close(c.done)
+		}
+	}
+	return c.done
+}
+
+// OnEnd makes f be called when the call ends, at once if it has; nil takes that back. f must
+// not use c.
+func (c *Context[S]) OnEnd(f func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.onEnd = nil
+	switch {
+	case f == nil:
+	case c.err != nil:
+		f()
+	default:
+		c.onEnd = f
+		c.watch(false)
+	}
+}
 
 // Err implements context.Context.
 func (c *Context[S]) Err() error {
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.err
+	err := c.err
+	c.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	if err = c.Context.Err(); err == nil && !c.deadline.IsZero() && !time.Now().Before(c.deadline) {
+		err = context.DeadlineExceeded
+	}
+	if err == nil {
+		return nil
+	}
+	c.end(err)
+	return c.Err()
 }
 
 // Value implements context.Context.

@@ -142,6 +142,7 @@ func (inc *Incarnation) open(ctx context.Context) (*phases.Description, error) {
 		Instance:    inc.Instance.Declared.Name,
 		Frame:       FrameSize(&inc.Instance.Declared),
 		Host:        inc.Instance.host,
+		Lane:        inc.process.TakeLane(), // a session that is opened again goes without
 		OnDropped:   func(d wire.Dropped) { inc.Instance.pool.opts.Observer.Dropped(inc.Instance, string(d)) },
 	})
 	if err != nil {

@@ -3,8 +3,10 @@ package proc
 import (
 	"context"
 	"errors"
+	"net"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -29,6 +31,7 @@ type Process struct {
 	// Set by connect, valid when connected is closed. hangUp asks the plugin to end and closes the connection;
 	// cutOff ends the wait for its answer.
 	conn       *wire.ClientConn
+	lane       atomic.Pointer[net.Conn] // the host's end, until somebody takes it
 	hangUp     func()
 	cutOff     func()
 	streams    sync.WaitGroup
@@ -132,10 +135,23 @@ func (p *Process) spawn(ctx context.Context, handshake []string) error {
 	if ctx.Err() != nil {
 		return errGaveUp
 	}
+	inherit := p.program.inherit
+	if !p.spec.MutualTLS {
+		lane, plugins, err := wire.LanePair()
+		if err != nil {
+			return err
+		}
+		if lane != nil {
+			p.lane.Store(&lane)
+			defer closeQuietly(plugins)
+			handshake = append(handshake, wire.LaneKey+"="+strconv.Itoa(firstChildFD+len(inherit)))
+			inherit = append(slices.Clone(inherit), plugins)
+		}
+	}
 	dir := p.dir.path
 	env := p.spec.Env.environ(os.LookupEnv, dir, p.child.mark, handshake)
 	err := p.child.start(launch{
-		path: p.program.target(dir, p.spec.Name), argv: p.program.argv, env: env, dir: dir, inherit: p.program.inherit, cage: p.cage,
+		path: p.program.target(dir, p.spec.Name), argv: p.program.argv, env: env, dir: dir, inherit: inherit, cage: p.cage,
 	})
 	if err == nil && p.spec.Spawned != nil {
 		p.spec.Spawned(p)
@@ -170,6 +186,9 @@ func (p *Process) finish(ctx context.Context) {
 	<-p.connected
 	p.cutOff()
 	p.hangUp()
+	if lane := p.TakeLane(); lane != nil {
+		closeQuietly(lane)
+	}
 	p.streams.Wait()
 	p.child.contained(func() { closeQuietly(p.stdio) })()
 	p.child.sink.close()
@@ -242,6 +261,15 @@ func ended(ctx context.Context, plugin, waiting string, other error) *phases.Err
 
 // Conn returns the connection to the plugin. The end of the process closes it.
 func (p *Process) Conn() *wire.ClientConn { return p.conn }
+
+// TakeLane returns the host's end of the plugin's lane, which the caller must close; nil if there is none, or it was
+// taken.
+func (p *Process) TakeLane() net.Conn {
+	if lane := p.lane.Swap(nil); lane != nil {
+		return *lane
+	}
+	return nil
+}
 
 // Done is closed when the exit status is known. Descendants may live a moment longer; Stop waits for them.
 func (p *Process) Done() <-chan struct{} { return p.child.exited }

@@ -155,7 +155,7 @@ func handshakeEnv() []string {
 // reservedEnv lists variables whose change by an operator would break the handshake or the search for leftovers.
 func reservedEnv() []string {
 	return []string{
-		wire.HandshakeCookieKey, markKey, socketDirKey, "PLUGIN_UNIX_SOCKET_GROUP",
+		wire.HandshakeCookieKey, wire.LaneKey, markKey, socketDirKey, "PLUGIN_UNIX_SOCKET_GROUP",
 		"PLUGIN_MIN_PORT", "PLUGIN_MAX_PORT", "PLUGIN_PROTOCOL_VERSIONS", "PLUGIN_CLIENT_CERT", "PLUGIN_MULTIPLEX_GRPC",
 	}
 }

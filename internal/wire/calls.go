@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 
 	"github.com/grapnelhq/grapnel/phases"
 )
@@ -32,7 +33,18 @@ type calls struct {
 	mu      sync.Mutex
 	last    uint64
 	pending map[uint64]*call
-	err     error // set once the session has ended
+	open    atomic.Int64 // len(pending)
+	err     error        // set once the session has ended
+}
+
+// crowd is from how many calls on others are likely to be about to send.
+const crowd = 3
+
+func (t *calls) crowded() bool { return t.open.Load() >= crowd }
+
+func (t *calls) remove(id uint64) {
+	delete(t.pending, id) // also of a table that has ended, which is nil
+	t.open.Store(int64(len(t.pending)))
 }
 
 func (t *calls) begin(ctx context.Context, ask, want body, freed func()) (*call, error) {
@@ -48,6 +60,7 @@ func (t *calls) begin(ctx context.Context, ask, want body, freed func()) (*call,
 		t.pending = map[uint64]*call{}
 	}
 	t.pending[c.id] = c
+	t.open.Store(int64(len(t.pending)))
 	return c, nil
 }
 
@@ -55,7 +68,7 @@ func (t *calls) begin(ctx context.Context, ask, want body, freed func()) (*call,
 func (t *calls) drop(c *call) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	delete(t.pending, c.id) // also of a table that has ended, which is nil
+	t.remove(c.id)
 }
 
 // abandon marks the call as abandoned. It returns false if the answer is there already.
@@ -78,7 +91,7 @@ func (t *calls) refuse(id uint64, ask body) *call {
 	if c == nil || ask != c.ask && (ask != 0 || c.abandoned) {
 		return nil
 	}
-	delete(t.pending, id)
+	t.remove(id)
 	return c
 }
 
@@ -89,7 +102,7 @@ func (t *calls) take(id uint64) (*call, Dropped) {
 	c := t.pending[id]
 	switch {
 	case c != nil:
-		delete(t.pending, id)
+		t.remove(id)
 		return c, ""
 	case id > 0 && id <= t.last:
 		return nil, DroppedDouble
@@ -156,17 +169,26 @@ type request[A, B any] struct {
 
 // exchange sends a request and waits for its reply, which is decoded here, in the caller's goroutine.
 func exchange[A, B any](ctx context.Context, s *Session, r *request[A, B]) error {
+	c, err := begin(ctx, s, r)
+	if err != nil {
+		return err
+	}
+	return conclude(ctx, s, c, r)
+}
+
+// begin sends a request.
+func begin[A, B any](ctx context.Context, s *Session, r *request[A, B]) (*call, error) {
 	if r.freed == nil {
 		r.freed = func() {}
 	}
 	if ctx.Err() != nil {
 		r.freed()
-		return errAbandoned(ctx, s.who())
+		return nil, errAbandoned(ctx, s.who())
 	}
 	c, err := s.calls.begin(ctx, r.ask, r.want, r.freed)
 	if err != nil {
 		r.freed()
-		return err
+		return nil, err
 	}
 	if c.frame.data, err = encodeFrame(ctx, s.writer, c.id, r.ask, r.m, r.fields); err == nil {
 		r.stats.BytesIn = c.frame.size()
@@ -177,8 +199,13 @@ func exchange[A, B any](ctx context.Context, s *Session, r *request[A, B]) error
 	if err != nil {
 		s.calls.drop(c)
 		c.freed()
-		return err
+		return nil, err
 	}
+	return c, nil
+}
+
+// conclude waits for the reply to a request.
+func conclude[A, B any](ctx context.Context, s *Session, c *call, r *request[A, B]) error {
 	a, err := s.await(ctx, c)
 	if err != nil {
 		return err
@@ -209,11 +236,9 @@ func (s *Session) post(ctx context.Context, o *outgoing, urgent bool) error {
 }
 
 func (s *Session) await(ctx context.Context, c *call) (answer, error) {
-	select {
-	case a := <-c.answered:
+	if a, ok := s.answer(ctx, c); ok {
 		c.freed()
 		return a, a.err
-	case <-ctx.Done():
 	}
 	if s.writer.withdraw(&c.frame) {
 		s.calls.drop(c)
@@ -232,6 +257,21 @@ func (s *Session) await(ctx context.Context, c *call) (answer, error) {
 		}
 	}
 	return answer{}, errAbandoned(ctx, s.who())
+}
+
+// answer waits for the answer to a call, or the end of ctx.
+func (s *Session) answer(ctx context.Context, c *call) (answer, bool) {
+	if s.lane != nil {
+		return s.lane.await(ctx, c)
+	}
+	own, caller := ends(ctx)
+	select {
+	case a := <-c.answered:
+		return a, true
+	case <-own:
+	case <-caller:
+	}
+	return answer{}, false
 }
 
 func (s *Session) invalid(err error) error {

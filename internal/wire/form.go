@@ -75,10 +75,14 @@ func (f *form) problem() error {
 	return fmt.Errorf("field %s: %w", where.String()[1:], f.err)
 }
 
-func read[T any](f *form, data []byte, m *T, fields func(*form, *T)) error {
+// read reads a message. Unless its bytes are the message's own, one copy of them holds all its strings.
+func read[T any](f *form, data []byte, owned bool, m *T, fields func(*form, *T)) error {
 	f.large = len(data) >= largeFrame
-	// One copy holds all strings of the message: data goes back to a pool.
-	within(f, string(data), m, fields)
+	if owned {
+		within(f, unsafe.String(unsafe.SliceData(data), len(data)), m, fields) //nolint:gosec // never written again
+	} else {
+		within(f, string(data), m, fields)
+	}
 	return f.problem()
 }
 

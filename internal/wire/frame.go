@@ -134,15 +134,17 @@ func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
 type incoming struct {
 	envelope
 	size   int
-	buffer mem.Buffer
+	buffer mem.Buffer // what gRPC brought; nil for a frame of the lane
+	data   []byte     // what the lane brought
+	owned  bool       // data is nobody else's: text may point into it
 }
 
 // parse reads the envelope. The payload is valid until free.
 func (in *incoming) parse(last body) (err error) {
-	if in.buffer == nil {
-		return nil
+	data := in.data
+	if in.buffer != nil {
+		data = in.buffer.ReadOnlyData()
 	}
-	data := in.buffer.ReadOnlyData()
 	in.size = len(data)
 	in.envelope, err = parseEnvelope(data, last)
 	return err
@@ -152,8 +154,8 @@ func (in *incoming) parse(last body) (err error) {
 func (in *incoming) free() {
 	if in.buffer != nil {
 		in.buffer.Free()
-		in.buffer, in.payload = nil, nil
 	}
+	in.buffer, in.data, in.payload = nil, nil, nil
 }
 
 // decode reads the body of a frame and frees it. A panic, a bug of ours that a peer has found, costs only this frame.
@@ -167,7 +169,7 @@ func decode[T any](p *frames, in *incoming, rule textRule, m *T, fields func(*fo
 	f := p.form()
 	defer p.forms.Put(f)
 	f.rule = rule
-	if err := read(f, in.payload, m, fields); err != nil {
+	if err := read(f, in.payload, in.owned, m, fields); err != nil {
 		return fmt.Errorf("cannot be read: %w", err)
 	}
 	return nil

@@ -121,7 +121,7 @@ func FuzzResult(f *testing.F) {
 	f.Add(protowire.AppendString([]byte{26}, "\x0a\x07timeout"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		m := new(result)
-		if read(&form{rule: ruleClean}, data, m, resultFields) != nil {
+		if read(&form{rule: ruleClean}, data, false, m, resultFields) != nil {
 			return
 		}
 		if err := proto.Unmarshal(data, &pluginpb.Result{}); err != nil {
@@ -139,7 +139,7 @@ func FuzzDispatch(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		m := new(phases.Dispatch)
-		if read(&form{}, data, m, dispatchFields) == nil {
+		if read(&form{}, data, false, m, dispatchFields) == nil {
 			checkRewritten(t, m, dispatchFields)
 		}
 	})
@@ -154,7 +154,7 @@ func FuzzToolCall(f *testing.F) {
 	f.Add(encode(f, &phases.ToolCall{Policies: make([]phases.PolicyEntry, 2), OutsideTurn: true}, toolCallFields))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		m := new(phases.ToolCall)
-		if read(&form{rule: ruleValid}, data, m, toolCallFields) != nil {
+		if read(&form{rule: ruleValid}, data, false, m, toolCallFields) != nil {
 			return
 		}
 		if err := proto.Unmarshal(data, &pluginpb.CallTool{}); err != nil {
@@ -171,7 +171,7 @@ func FuzzDescription(f *testing.F) {
 	f.Add(encode(f, &d, descriptionFields))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		m := new(phases.Description)
-		if read(&form{rule: ruleClean}, data, m, descriptionFields) == nil {
+		if read(&form{rule: ruleClean}, data, false, m, descriptionFields) == nil {
 			checkRewritten(t, m, descriptionFields)
 		}
 	})
@@ -189,7 +189,7 @@ func checkRewritten[T any](t *testing.T, m *T, fields func(*form, *T)) {
 		}
 	}
 	again := new(T)
-	if err := read(&form{}, first.out, again, fields); err != nil {
+	if err := read(&form{}, first.out, false, again, fields); err != nil {
 		t.Fatalf("cannot read what was written: %v", err)
 	}
 	second := form{writing: true}
@@ -222,7 +222,7 @@ func TestRefusedMessages(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			err := read(&form{rule: ruleClean}, c.data, new(result), resultFields)
+			err := read(&form{rule: ruleClean}, c.data, false, new(result), resultFields)
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v, want %q", err, c.want)
 			}
@@ -275,7 +275,7 @@ func BenchmarkDecodeResult(b *testing.B) {
 	data := encode(b, &m, resultFields)
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := read(&form{rule: ruleClean}, data, new(result), resultFields); err != nil {
+		if err := read(&form{rule: ruleClean}, data, false, new(result), resultFields); err != nil {
 			b.Fatal(err)
 		}
 	}

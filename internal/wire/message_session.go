@@ -23,11 +23,13 @@ func helloFields(f *form, m *hello) {
 type described struct {
 	description *phases.Description
 	err         *phases.Error
+	lane        bool
 }
 
 func describeFields(f *form, m *described) {
 	ptr(f, 1, &m.description, descriptionFields)
 	ptr(f, 2, &m.err, errorFields)
+	f.flag(3, &m.lane)
 }
 
 func configureFields(f *form, m *phases.Configuration) {

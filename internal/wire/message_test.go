@@ -28,7 +28,7 @@ func encode[T any](tb testing.TB, m *T, fields func(*form, *T)) []byte {
 func decodeAs[T any](tb testing.TB, data []byte, fields func(*form, *T)) *T {
 	tb.Helper()
 	m := new(T)
-	if err := read(&form{rule: ruleClean}, data, m, fields); err != nil {
+	if err := read(&form{rule: ruleClean}, data, false, m, fields); err != nil {
 		tb.Fatalf("read: %v", err)
 	}
 	return m

@@ -117,6 +117,7 @@ func (s *Session) finish(err error) {
 	}
 	close(s.done) // before the calls end: their callers may ask Err
 	s.writer.close(others)
+	s.closeLane()
 	for id, c := range s.calls.end(others) {
 		if id == culprit {
 			c.deliver(answer{err: reset})
@@ -129,9 +130,15 @@ func (s *Session) finish(err error) {
 
 // reason says why the stream has ended and, if known, whose frame was too large.
 func (s *Session) reason(err error) (reset *phases.Error, culprit uint64) {
-	ctx := s.stream.Context()
-	if cause := context.Cause(ctx); errors.Is(cause, errClosed) {
+	cause := context.Cause(s.stream.Context())
+	if errors.Is(cause, errClosed) {
 		return phases.Errorf(phases.CauseSessionReset, "plugin %q: %w", s.o.Instance, cause), 0
+	}
+	if long, ok := errors.AsType[*tooLong](cause); ok {
+		return s.broken(phases.CauseOversizeReply, "sent a frame that was too large", long), long.id
+	}
+	if broken, ok := errors.AsType[*laneError](cause); ok {
+		err = broken.error
 	}
 	if status.Code(err) == codes.ResourceExhausted {
 		id, ok := s.calls.only()

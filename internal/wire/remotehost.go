@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 
+	"github.com/grapnelhq/grapnel/internal/callctx"
 	"github.com/grapnelhq/grapnel/phases"
 )
 
@@ -27,8 +28,8 @@ func (r *remoteHost) Invalidate(ctx context.Context, what phases.Invalidation) e
 
 // parent returns the id of the call whose handler asks.
 func (r *remoteHost) parent(ctx context.Context) uint64 {
-	if h, ok := ctx.Value(handlingKey{}).(*handling); ok && h.session == r.s {
-		return h.in.id
+	if l := callctx.Of[*handling](ctx); l != nil && l.Site.session == r.s {
+		return l.Site.in.id
 	}
 	return 0
 }
@@ -38,6 +39,7 @@ func ask[T any](ctx context.Context, s *served, b body, m *T, fields func(*form,
 	if ctx.Err() != nil {
 		return nil, errAbandoned(ctx, "the host")
 	}
+	s.lane.yield()
 	c, err := s.asked.begin(ctx, b, hostReplied, func() {})
 	if err != nil {
 		return nil, err

@@ -4,11 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
 
+	"github.com/grapnelhq/grapnel/internal/callctx"
 	"github.com/grapnelhq/grapnel/phases"
 )
 
@@ -28,6 +32,8 @@ type Handler interface {
 type ServeOptions struct {
 	Frame   int    // Frame bounds answers in bytes below the host's limit; 0 is the host's
 	OnDrain func() // called in its own goroutine when the host is about to end the session
+	// Lane, unless nil, is the plugin's end of a lane. It serves one session, the first whose host offers it.
+	Lane net.Conn
 }
 
 // Register makes a server made with ServerOptions answer sessions with h.
@@ -40,11 +46,12 @@ type service struct {
 	handler Handler
 	o       ServeOptions
 	table   *phases.Table
+	laned   atomic.Bool // the lane serves, or has served, a session
 }
 
 // serve runs one session. It returns when the session has ended and all handlers have returned.
 func (p *service) serve(stream grpc.ServerStream) error {
-	s := &served{service: p, ctx: stream.Context(), calls: map[uint64]*handling{}, work: make(chan *handling)}
+	s := &served{service: p, ctx: stream.Context(), calls: map[uint64]*handling{}, work: make(chan *handling), over: make(chan struct{})}
 	s.writer = newWriter(stream, DefaultFrame)
 	s.writer.rule, s.writer.what, s.writer.oversize = ruleClean, "the answer", phases.CauseOversizeReply
 	s.tasks.Go(s.writer.run)
@@ -58,14 +65,18 @@ type served struct {
 	*service
 	ctx    context.Context //nolint:containedctx // the session's, for its handlers
 	writer *writer
+	lane   *pluginLane    // nil if frames go over gRPC
 	tasks  sync.WaitGroup // writer, workers and other handlers
 	work   chan *handling // from the reader to an idle worker
+	over   chan struct{}  // closed when the session ends
 
 	asked calls // host calls of the plugin
+	group callctx.Group[*handling]
 
 	mu     sync.Mutex
 	calls  map[uint64]*handling // that handlers work on
 	drains []uint64             // ids to answer when nothing is left
+	ended  bool
 }
 
 func (s *served) readAll(stream grpc.ServerStream) error {
@@ -82,9 +93,13 @@ func (s *served) readAll(stream grpc.ServerStream) error {
 
 // end stops everything that belongs to the session and waits for it.
 func (s *served) end() {
-	close(s.work)
 	s.writer.close(errWriterClosed)
+	if s.lane != nil {
+		s.lane.end()
+	}
+	close(s.over)
 	s.mu.Lock()
+	s.ended = true
 	for _, h := range s.calls {
 		h.end()
 	}
@@ -94,6 +109,7 @@ func (s *served) end() {
 		c.deliver(answer{err: over})
 	}
 	s.tasks.Wait()
+	s.group.Stop()
 }
 
 // accept handles one frame; it runs no handler. An error ends the session.
@@ -172,12 +188,18 @@ func (s *served) hello(in incoming) error {
 	s.writer.mu.Lock()
 	s.writer.incarnation, s.writer.frame = in.incarnation, frame
 	s.writer.mu.Unlock()
-	s.tasks.Go(func() { s.describe(id, m) })
+	var d described
+	if s.o.Lane != nil && slices.Contains(m.features, featureLane) && !s.laned.Swap(true) {
+		if err := s.serveLane(); err != nil {
+			return err
+		}
+		d.lane = true
+	}
+	s.tasks.Go(func() { s.describe(id, m, d) })
 	return nil
 }
 
-func (s *served) describe(id uint64, m hello) {
-	var d described
+func (s *served) describe(id uint64, m hello, d described) {
 	if m.version != ProtocolVersion {
 		d.err = phases.Errorf(phases.CauseVersionMismatch, "the host speaks version %d of the protocol, this plugin version %d", m.version, ProtocolVersion)
 	} else {
@@ -207,12 +229,19 @@ func (s *served) configure(in incoming) {
 	respond(s, id, pluginConfigured, &m, &m.err, configuredFields)
 }
 
-// begin notes a call, so that Cancel finds it, and handles it.
-func (s *served) begin(in incoming) {
+// enter notes a call, so that Cancel finds it.
+func (s *served) enter(in incoming) *handling {
 	h := &handling{session: s, in: in}
 	s.mu.Lock()
 	s.calls[in.id] = h
+	h.cancelled = s.ended
 	s.mu.Unlock()
+	return h
+}
+
+// begin handles a call, in a worker.
+func (s *served) begin(in incoming) {
+	h := s.enter(in)
 	select {
 	case s.work <- h:
 	default:
@@ -222,21 +251,23 @@ func (s *served) begin(in incoming) {
 
 // worker handles calls and waits for more: a new goroutine would have to grow its stack each time.
 func (s *served) worker(h *handling) {
-	for ok := true; ok; h, ok = <-s.work {
-		s.handle(h)
+	for {
+		h.read()
+		s.post(h.run())
+		s.finished(h.in.id)
+		select {
+		case h = <-s.work:
+		case <-s.over:
+			return
+		}
 	}
 }
 
-// handle runs the handler of one call and always answers.
-func (s *served) handle(h *handling) {
-	if h.in.body == hostDispatch {
-		m := s.dispatch(h)
-		respond(s, h.in.id, pluginResult, m, &m.err, resultFields)
-	} else {
-		m := s.callTool(h)
-		respond(s, h.in.id, pluginToolResult, m, &m.err, toolResultFields)
+// post sends an answer; nil is none.
+func (s *served) post(o *outgoing) {
+	if o != nil {
+		_ = s.writer.send(s.ctx, o) // or the session has ended
 	}
-	s.finished(h.in.id)
 }
 
 // finished forgets a call, and answers the drain that waited for it.
@@ -255,44 +286,80 @@ func (s *served) finished(id uint64) {
 	}
 }
 
-func (s *served) dispatch(h *handling) *result {
-	d := &phases.Dispatch{Incarnation: h.in.incarnation}
-	if err := decode(&s.writer.frames, &h.in, ruleValid, d, dispatchFields); err != nil {
-		return &result{err: unreadableRequest(err)}
-	}
-	completeInput(d, s.table)
-	res, err := timed(h, d.Remaining, d, s.handler.Dispatch)
-	if res == nil {
-		res = &phases.Result{}
-	}
-	return &result{Result: *res, err: err}
+// handling is one call that a plugin works on.
+type handling struct {
+	session *served
+	in      incoming
+
+	// The request, once it is read.
+	dispatch *phases.Dispatch
+	tool     *phases.ToolCall
+	bad      *phases.Error
+
+	// Guarded by the session: call is set while the handler runs, cancelled by an earlier Cancel too.
+	call      *callctx.Context[*handling]
+	cancelled bool
 }
 
-func (s *served) callTool(h *handling) *toolResult {
-	c := &phases.ToolCall{Incarnation: h.in.incarnation}
-	if err := decode(&s.writer.frames, &h.in, ruleValid, c, toolCallFields); err != nil {
-		return &toolResult{err: unreadableRequest(err)}
+// end cancels the call's context. The session is locked.
+func (h *handling) end() {
+	h.cancelled = true
+	if h.call != nil {
+		h.call.Cancel()
 	}
-	res, err := timed(h, c.Remaining, c, s.handler.CallTool)
-	if res == nil {
-		res = &phases.ToolResult{}
+}
+
+// read decodes the request. Its frame is not needed afterwards.
+func (h *handling) read() {
+	var err error
+	if h.in.body == hostDispatch {
+		h.dispatch = &phases.Dispatch{Incarnation: h.in.incarnation}
+		if err = decode(&h.session.writer.frames, &h.in, ruleValid, h.dispatch, dispatchFields); err == nil {
+			completeInput(h.dispatch, h.session.table)
+		}
+	} else {
+		h.tool = &phases.ToolCall{Incarnation: h.in.incarnation}
+		err = decode(&h.session.writer.frames, &h.in, ruleValid, h.tool, toolCallFields)
 	}
-	return &toolResult{ToolResult: *res, err: err}
+	if err != nil {
+		h.bad = unreadableRequest(err)
+	}
+}
+
+// run runs the handler and returns its answer, or the error instead; nil once the session has ended.
+func (h *handling) run() *outgoing {
+	s := h.session
+	if h.dispatch != nil {
+		res, err := timed(h, h.dispatch.Remaining, h.dispatch, s.handler.Dispatch)
+		m := result{err: err}
+		if res != nil {
+			m.Result = *res
+		}
+		return answerOf(s, h.in.id, pluginResult, &m, &m.err, resultFields)
+	}
+	res, err := timed(h, h.tool.Remaining, h.tool, s.handler.CallTool)
+	m := toolResult{err: err}
+	if res != nil {
+		m.ToolResult = *res
+	}
+	return answerOf(s, h.in.id, pluginToolResult, &m, &m.err, toolResultFields)
 }
 
 // timed calls a handler with the time that is left. Its own deadline error is a timeout too.
 func timed[A, B any](h *handling, left time.Duration, in A, handle func(context.Context, A) (*B, error)) (*B, *phases.Error) {
-	ctx, cancel := context.WithCancel(context.WithValue(h.session.ctx, handlingKey{}, h))
-	defer cancel()
-	if left > 0 {
-		var stop context.CancelFunc
-		ctx, stop = context.WithTimeout(ctx, left)
-		defer stop()
+	if h.bad != nil {
+		return nil, h.bad
 	}
+	var deadline time.Time
+	if left > 0 {
+		deadline = time.Now().Add(left)
+	}
+	ctx := h.session.group.New(h.session.ctx, h, deadline)
+	defer ctx.Cancel()
 	h.session.mu.Lock()
-	h.cancel = cancel
+	h.call = ctx
 	if h.cancelled {
-		cancel()
+		ctx.Cancel()
 	}
 	h.session.mu.Unlock()
 	out, err := recovering(ctx, in, handle)
@@ -305,39 +372,23 @@ func timed[A, B any](h *handling, left time.Duration, in A, handle func(context.
 	return out, nil
 }
 
-// handling is one call that a plugin works on.
-type handling struct {
-	session *served
-	in      incoming
-
-	// Guarded by the session: cancel is set while the handler runs, cancelled by an earlier Cancel too.
-	cancel    context.CancelFunc
-	cancelled bool
-}
-
-// end cancels the call's context. The session is locked.
-func (h *handling) end() {
-	h.cancelled = true
-	if h.cancel != nil {
-		h.cancel()
-	}
-}
-
-// handlingKey is the context key of a handler's call.
-type handlingKey struct{}
-
 // respond sends a plugin's answer, or an error instead of what cannot be sent: every call is answered.
 func respond[T any](s *served, id uint64, b body, m *T, failed **phases.Error, fields func(*form, *T)) {
+	s.post(answerOf(s, id, b, m, failed, fields))
+}
+
+// answerOf encodes a plugin's answer, or an error instead of what cannot be sent; nil once the session has ended.
+func answerOf[T any](s *served, id uint64, b body, m *T, failed **phases.Error, fields func(*form, *T)) *outgoing {
 	data, err := encodeFrame(s.ctx, s.writer, id, b, m, fields)
 	if err != nil {
 		*m = *new(T)
 		*failed = asError(err) // part of m
 		data, err = encodeFrame(s.ctx, s.writer, id, b, m, fields)
 	}
-	if err == nil {
-		err = s.writer.send(s.ctx, &outgoing{data: data})
+	if err != nil {
+		return nil
 	}
-	_ = err // the session has ended
+	return &outgoing{data: data}
 }
 
 func recovering[A, B any](ctx context.Context, in A, handle func(context.Context, A) (*B, error)) (v *B, err error) {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"slices"
 	"sync"
 
 	"google.golang.org/grpc"
@@ -25,6 +27,9 @@ type HostOptions struct {
 	// Host answers host calls; nil refuses them. Its methods run in their own goroutines. Their contexts descend from
 	// the Dispatch or CallTool that the host call belongs to, and end with the session; Close waits for them.
 	Host phases.Host
+	// Lane, unless nil, is the host's end of a lane that the plugin has inherited; the session closes it. A lane serves
+	// one session.
+	Lane net.Conn
 	// OnDropped is called with what was not applied, from the reader: it must be fast and must not call the session.
 	OnDropped func(Dropped)
 }
@@ -65,7 +70,8 @@ type Session struct {
 	cancel      context.CancelCauseFunc
 	writer      *writer
 	calls       calls
-	tap         *tap // nil if the connection is not tapped
+	lane        *hostLane // nil if frames go over gRPC
+	tap         *tap      // nil if the connection is not tapped
 	description *phases.Description
 
 	serving serving
@@ -89,6 +95,7 @@ func Open(ctx context.Context, conn *ClientConn, o HostOptions) (*Session, error
 		grpc.ForceCodecV2(newCodec()), grpc.MaxCallRecvMsgSize(s.o.Frame), grpc.MaxCallSendMsgSize(s.o.Frame))
 	stop() // from here on each wait has the context itself
 	if err != nil {
+		s.closeLane()
 		s.cancel(err)
 		if ctx.Err() != nil {
 			return nil, errAbandoned(ctx, s.who())
@@ -111,7 +118,11 @@ func Open(ctx context.Context, conn *ClientConn, o HostOptions) (*Session, error
 }
 
 func (s *Session) hello(ctx context.Context) error {
-	m := hello{version: ProtocolVersion, features: s.o.Features, frame: uint64(s.o.Frame), hostCalls: uint64(s.o.HostCalls)} //nolint:gosec // positive
+	features := s.o.Features
+	if s.o.Lane != nil {
+		features = append(slices.Clone(features), featureLane)
+	}
+	m := hello{version: ProtocolVersion, features: features, frame: uint64(s.o.Frame), hostCalls: uint64(s.o.HostCalls)} //nolint:gosec // positive
 	var d described
 	if err := exchange(ctx, s, &request[hello, described]{
 		ask: hostHello, m: &m, fields: helloFields, want: pluginDescribe, reply: &d, replyFields: describeFields,
@@ -123,8 +134,20 @@ func (s *Session) hello(ctx context.Context) error {
 		return &phases.Error{Code: d.err.Code, Message: message, Detail: d.err.Message}
 	}
 	var err error
-	s.description, err = s.checked(d.description, d.err)
-	return err
+	if s.description, err = s.checked(d.description, d.err); err != nil {
+		return err
+	}
+	if s.o.Lane != nil && d.lane {
+		return s.useLane()
+	}
+	s.closeLane()
+	return nil
+}
+
+func (s *Session) closeLane() {
+	if s.o.Lane != nil {
+		_ = s.o.Lane.Close()
+	}
 }
 
 // checked is a description that the plugin has sent, or the error instead.
@@ -160,23 +183,46 @@ func (s *Session) Configure(ctx context.Context, c *phases.Configuration) (*phas
 	return s.checked(m.description, m.err)
 }
 
-// Dispatch calls a hook. When ctx ends it notifies the plugin and returns at once with a *phases.Error (timeout or
-// cancelled, by ctx's cause) that wraps ctx's error. freed may be nil; it is called exactly once, when the answer has
-// arrived, the session has ended, or nothing was sent: perhaps after Dispatch has returned, from the reader, where it
-// must not block. The incarnation of d is the session's, and ctx's deadline bounds its remaining time.
+// Asked is a dispatch that was sent, or failed to be.
+type Asked struct {
+	session *Session
+	call    *call
+	request request[phases.Dispatch, result]
+	answer  result
+	err     error
+}
+
+// Send calls a hook. The caller must call Answer of what it returns, once. freed may be nil; it is called exactly once,
+// when the answer has arrived, the session has ended, or nothing was sent: perhaps after Answer has returned, from the
+// reader, where it must not block. The incarnation of d is the session's, and ctx's deadline bounds its remaining time.
+func (s *Session) Send(ctx context.Context, d *phases.Dispatch, freed func()) *Asked {
+	a := &Asked{session: s}
+	a.request = request[phases.Dispatch, result]{
+		ask: hostDispatch, m: d, fields: dispatchFields, want: pluginResult, reply: &a.answer, replyFields: resultFields, freed: freed,
+	}
+	a.call, a.err = begin(ctx, s, &a.request)
+	return a
+}
+
+// Answer waits for the hook's answer. When ctx, the one of Send, ends, it notifies the plugin and returns at once with a
+// *phases.Error (timeout or cancelled, by ctx's cause) that wraps ctx's error.
+func (a *Asked) Answer(ctx context.Context) (*phases.Result, Stats, error) {
+	if a.err == nil {
+		a.err = conclude(ctx, a.session, a.call, &a.request)
+	}
+	if a.err == nil && a.answer.err != nil {
+		a.err = fromPlugin(a.answer.err)
+	}
+	if a.err != nil {
+		return nil, a.request.stats, a.err
+	}
+	a.answer.reportUnknown()
+	return &a.answer.Result, a.request.stats, nil
+}
+
+// Dispatch is Send and Answer in one.
 func (s *Session) Dispatch(ctx context.Context, d *phases.Dispatch, freed func()) (*phases.Result, Stats, error) {
-	var m result
-	r := request[phases.Dispatch, result]{
-		ask: hostDispatch, m: d, fields: dispatchFields, want: pluginResult, reply: &m, replyFields: resultFields, freed: freed,
-	}
-	if err := exchange(ctx, s, &r); err != nil {
-		return nil, r.stats, err
-	}
-	if m.err != nil {
-		return nil, r.stats, fromPlugin(m.err)
-	}
-	m.reportUnknown()
-	return &m.Result, r.stats, nil
+	return s.Send(ctx, d, freed).Answer(ctx)
 }
 
 // CallTool calls a tool under the same terms as Dispatch.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -16,11 +17,9 @@ import (
 
 const (
 	// maxQueue bounds the frames that wait, and separately those that the reader made in answer to its peer.
-	maxQueue = 256
-	// directBytes is how much may wait inside gRPC while callers send by themselves. gRPC blocks a sender when 64 KiB
-	// of a stream wait.
-	directBytes = 32 << 10
-	combined    = 16 // how many frames of others a caller sends after its own
+	maxQueue   = 256
+	combined   = 16       // how often a caller sends what others have queued meanwhile
+	batchBytes = 64 << 10 // from which size on a batch is not added to
 )
 
 var (
@@ -36,39 +35,84 @@ type outgoing struct {
 
 func (o *outgoing) size() int { return len(*o.data) }
 
-// sender is the sending half of a gRPC stream.
-type sender interface{ SendMsg(m any) error }
+// carrier takes frames to the peer: gRPC's stream, or the lane. One goroutine at a time uses it. Errors end the
+// session, of which the reader learns the reason.
+type carrier interface {
+	// send sends frames in order; they are the carrier's then. It may block only if full was true before.
+	send(batch []*outgoing)
+	full() bool
+	// flush waits until full is false.
+	flush()
+	// most is how many frames send takes at once.
+	most() int
+}
 
-// writer sends frames one at a time, in order. A caller that finds nobody sending and little waiting inside gRPC
+// writer sends frames one batch at a time, in order. A caller that finds nobody sending and a carrier that is not full
 // sends by itself, which saves two switches of goroutines; otherwise frames wait in a bounded queue for whoever is
 // sending, or for the writer's goroutine if sending may block.
 type writer struct {
-	stream    sender
-	frames    frames
-	unflushed atomic.Int64 // bytes inside gRPC, not yet given to the connection
-	wake      chan struct{}
-	closed    chan struct{}
+	frames frames
+	wake   chan struct{}
+	closed chan struct{}
 
 	rule     textRule // repaired by a plugin, demanded of a host
 	what     string   // frames are, in errors
 	oversize phases.Cause
 
 	mu          sync.Mutex
+	carrier     carrier
+	crowded     func() bool // reports whether other callers are about to send; nil if that does not matter
 	incarnation uint64
 	frame       int  // the limit
-	sending     bool // somebody is in SendMsg, or the goroutine is about to be
+	sending     bool // somebody is in send, or the goroutine is about to be
 	urgent      []*outgoing
 	queue       []*outgoing
 	bytes       int
+	batch       []*outgoing // that is being sent, by whoever set sending
 	waiting     []*outgoing // for which the queue has no room yet
 	err         error
 }
 
 func newWriter(stream sender, frame int) *writer {
-	w := &writer{stream: stream, frame: frame, wake: make(chan struct{}, 1), closed: make(chan struct{})}
-	w.frames.flushed = func(size int) { w.unflushed.Add(int64(-size)) }
+	w := &writer{frame: frame, wake: make(chan struct{}, 1), closed: make(chan struct{})}
+	s := &streamCarrier{stream: stream, frames: &w.frames}
+	w.carrier, w.frames.flushed = s, func(size int) { s.unflushed.Add(int64(-size)) }
 	return w
 }
+
+// change makes all further frames go another way.
+func (w *writer) change(c carrier, crowded func() bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.carrier, w.crowded = c, crowded
+}
+
+// sender is the sending half of a gRPC stream.
+type sender interface{ SendMsg(m any) error }
+
+// directBytes is how much may wait inside gRPC while callers send by themselves. gRPC blocks a sender when 64 KiB of
+// a stream wait.
+const directBytes = 32 << 10
+
+type streamCarrier struct {
+	stream    sender
+	frames    *frames
+	unflushed atomic.Int64 // bytes inside gRPC, not yet given to the connection
+}
+
+var _ carrier = (*streamCarrier)(nil)
+
+func (s *streamCarrier) send(batch []*outgoing) {
+	for _, o := range batch {
+		s.unflushed.Add(int64(o.size()))
+		o.buffer = mem.NewBuffer(o.data, s.frames)
+		_ = s.stream.SendMsg(o)
+	}
+}
+
+func (s *streamCarrier) full() bool { return s.unflushed.Load() >= directBytes }
+func (s *streamCarrier) flush()     {} // send waits by itself
+func (s *streamCarrier) most() int  { return 1 }
 
 // encodeFrame writes a frame within the limit. The request's remaining time is bounded by ctx.
 func encodeFrame[T any](ctx context.Context, w *writer, id uint64, b body, m *T, fields func(*form, *T)) (data *[]byte, err error) {
@@ -116,8 +160,13 @@ func (w *writer) run() {
 		case <-w.closed:
 			return
 		}
-		for o := w.next(); o != nil; o = w.next() {
-			w.transmit(o)
+		for {
+			w.current().flush()
+			batch, c := w.next()
+			if len(batch) == 0 {
+				break
+			}
+			c.send(batch)
 		}
 	}
 }
@@ -205,12 +254,22 @@ func (w *writer) hurry(o *outgoing, bounded bool) error {
 
 // direct sends o if the caller may send by itself: it then unlocks w.mu.
 func (w *writer) direct(o *outgoing) bool {
-	if w.sending || len(w.urgent) > 0 || len(w.queue) > 0 || w.unflushed.Load() >= directBytes {
+	if w.sending || len(w.urgent) > 0 || len(w.queue) > 0 || w.carrier.full() {
 		return false
 	}
 	w.sending = true
+	if w.crowded != nil && w.crowded() {
+		// Others run before: their frames go with this one.
+		w.queue, w.bytes = append(w.queue, o), w.bytes+o.size()
+		w.mu.Unlock()
+		runtime.Gosched()
+		w.release()
+		return true
+	}
+	w.batch = append(w.batch[:0], o)
+	c, batch := w.carrier, w.batch
 	w.mu.Unlock()
-	w.transmit(o)
+	c.send(batch)
 	w.release()
 	return true
 }
@@ -243,12 +302,21 @@ func (w *writer) admit() {
 	}
 }
 
-func (w *writer) next() *outgoing {
+// next takes the frames that are sent next, and the way they go; none ends the turn of whoever sends.
+func (w *writer) next() ([]*outgoing, carrier) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	o := w.pop()
-	w.sending = o != nil
-	return o
+	clear(w.batch)
+	batch := w.batch[:0]
+	for size := 0; len(batch) < w.carrier.most() && size < batchBytes; {
+		o := w.pop()
+		if o == nil {
+			break
+		}
+		batch, size = append(batch, o), size+o.size()
+	}
+	w.batch, w.sending = batch, len(batch) > 0
+	return batch, w.carrier
 }
 
 func (w *writer) pop() *outgoing {
@@ -271,27 +339,47 @@ func (w *writer) pop() *outgoing {
 // leaves the rest to the goroutine.
 func (w *writer) release() {
 	for range combined {
-		if w.unflushed.Load() >= directBytes {
+		if w.current().full() {
 			break
 		}
-		o := w.next()
-		if o == nil {
+		batch, c := w.next()
+		if len(batch) == 0 {
 			return
 		}
-		w.transmit(o)
+		c.send(batch)
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if len(w.urgent) == 0 && len(w.queue) == 0 {
+	if len(w.urgent) == 0 && len(w.queue) == 0 && !w.carrier.full() {
 		w.sending = false
 		return
 	}
 	w.wake <- struct{}{} // sending stays set and is the goroutine's now
 }
 
-// transmit hands a frame to gRPC. On an error the stream has ended, which the reader notices with the reason.
-func (w *writer) transmit(o *outgoing) {
-	w.unflushed.Add(int64(o.size()))
-	o.buffer = mem.NewBuffer(o.data, &w.frames)
-	_ = w.stream.SendMsg(o)
+func (w *writer) current() carrier {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.carrier
+}
+
+// hold queues a frame without sending it; a later flushHeld, or another frame, does.
+func (w *writer) hold(o *outgoing) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.err == nil {
+		w.queue, w.bytes = append(w.queue, o), w.bytes+o.size()
+	}
+}
+
+// flushHeld sends what is held.
+func (w *writer) flushHeld() {
+	w.mu.Lock()
+	if w.sending || len(w.queue) == 0 {
+		w.mu.Unlock()
+		return
+	}
+	w.sending = true
+	w.mu.Unlock()
+	w.release()
 }

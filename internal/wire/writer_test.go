@@ -6,6 +6,7 @@ import (
 	"errors"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -63,7 +64,7 @@ func blockedWriter(t *testing.T, frame int) (*writer, *gate, func()) {
 	t.Helper()
 	g := &gate{entered: make(chan struct{}, 2*maxQueue), open: make(chan struct{})}
 	w := newWriter(g, frame)
-	w.unflushed.Store(directBytes)
+	unflushed(w).Store(directBytes)
 	var run sync.WaitGroup
 	run.Go(w.run)
 	if err := w.send(deadline(t), w.parcel("first", 10)); err != nil {
@@ -87,6 +88,10 @@ func (g *gate) waitFor(n int) {
 	}
 }
 
+func unflushed(w *writer) *atomic.Int64 {
+	return &w.carrier.(*streamCarrier).unflushed //nolint:forcetypeassert // newWriter makes it
+}
+
 func TestWriterSendsDirectly(t *testing.T) {
 	t.Parallel()
 	g := &gate{entered: make(chan struct{}, 10), open: make(chan struct{})}
@@ -100,7 +105,7 @@ func TestWriterSendsDirectly(t *testing.T) {
 	if diff := cmp.Diff([]string{"0", "1", "2"}, g.all()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if got := w.unflushed.Load(); got != 0 {
+	if got := unflushed(w).Load(); got != 0 {
 		t.Errorf("%d bytes are said to wait", got)
 	}
 }

@@ -60,6 +60,10 @@ func Serve(p *sdk.Plugin) error {
 	if err := p.Validate(); err != nil {
 		return err
 	}
+	lane, err := openLane()
+	if err != nil {
+		return err
+	}
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}
@@ -69,7 +73,7 @@ func Serve(p *sdk.Plugin) error {
 			MagicCookieKey:   wire.HandshakeCookieKey,
 			MagicCookieValue: wire.HandshakeCookieValue,
 		},
-		Plugins: plugin.PluginSet{wire.PluginName: &served{handler: p}},
+		Plugins: plugin.PluginSet{wire.PluginName: &served{handler: p, lane: lane}},
 		GRPCServer: func(opts []wire.ServerOption) *wire.Server {
 			if os.Getenv(clientCertKey) == "" {
 				opts = append(opts, wire.AcceptOnly(newHostCheck(os.Getenv)))
@@ -132,13 +136,27 @@ func hostOf(mark string) (pid int, ok bool) {
 type served struct {
 	plugin.NetRPCUnsupportedPlugin
 	handler wire.Handler
+	lane    net.Conn
+}
+
+// openLane returns the plugin's end of the lane that the host has announced; nil if it has not.
+func openLane() (net.Conn, error) {
+	value, ok := os.LookupEnv(wire.LaneKey)
+	if !ok {
+		return nil, nil //nolint:nilnil // there need not be one
+	}
+	fd, err := strconv.Atoi(value)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", wire.LaneKey, err)
+	}
+	return wire.LaneOf(fd)
 }
 
 var _ plugin.GRPCPlugin = (*served)(nil)
 
 // GRPCServer implements plugin.GRPCPlugin.
 func (s *served) GRPCServer(_ *plugin.GRPCBroker, server *wire.Server) error {
-	wire.Register(server, s.handler, wire.ServeOptions{})
+	wire.Register(server, s.handler, wire.ServeOptions{Lane: s.lane})
 	return nil
 }
 

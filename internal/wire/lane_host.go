@@ -1,0 +1,167 @@
+package wire
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"sync/atomic"
+	"time"
+)
+
+// keeperTick is how long nobody may have read before the keeper does.
+const keeperTick = time.Millisecond
+
+// hostLane is the host's end of a lane. A caller that waits for an answer reads by itself, for all callers, if nobody
+// else does: its own answer then needs no other goroutine. Whoever has taken the token reads. When callers have not
+// read for a moment, the keeper does.
+type hostLane struct {
+	*lane
+	session *Session
+	token   chan struct{}
+	turns   atomic.Uint64 // how often the token was given back
+}
+
+// useLane sends all further frames on the lane, and reads there too.
+func (s *Session) useLane() error {
+	l, err := newLane(s.o.Lane, s.o.Frame, &s.writer.frames)
+	if err != nil {
+		return err
+	}
+	s.lane = &hostLane{lane: l, session: s, token: make(chan struct{}, 1)}
+	s.lane.token <- struct{}{}
+	s.writer.change(l, s.calls.crowded)
+	s.tasks.Go(s.lane.keep)
+	return nil
+}
+
+// keep reads while no caller does, until the session ends.
+func (l *hostLane) keep() {
+	timer := time.NewTimer(keeperTick)
+	defer timer.Stop()
+	for seen := uint64(0); ; timer.Reset(keeperTick) {
+		select {
+		case <-timer.C:
+		case <-l.session.done:
+			return
+		}
+		if turns := l.turns.Load(); turns != seen {
+			seen = turns
+			continue
+		}
+		select {
+		case <-l.token:
+			err := l.take()
+			if errors.Is(err, os.ErrDeadlineExceeded) { // meant for the reader before
+				err = l.resume()
+			}
+			l.pass()
+			if err != nil {
+				l.session.cancel(&laneError{err})
+				return
+			}
+		default: // a caller reads
+		}
+	}
+}
+
+// laneError ends a session whose lane broke.
+type laneError struct{ error }
+
+// Unwrap returns the reason.
+func (e *laneError) Unwrap() error { return e.error }
+
+func (l *hostLane) pass() {
+	l.turns.Add(1)
+	l.token <- struct{}{}
+}
+
+// take reads a frame, and those that came with it.
+func (l *hostLane) take() error {
+	for {
+		data, owned, err := l.next()
+		if err != nil {
+			return err
+		}
+		if !owned {
+			data = bytes.Clone(data)
+		}
+		if err := l.session.accept(&incoming{data: data, owned: true}); err != nil {
+			return err
+		}
+		if !l.buffered() {
+			return nil
+		}
+	}
+}
+
+// interrupt ends a read, and the next one until resume.
+func (l *hostLane) interrupt()    { _ = l.conn.SetReadDeadline(time.Unix(1, 0)) }
+func (l *hostLane) resume() error { return l.conn.SetReadDeadline(time.Time{}) }
+
+// await waits for the answer to a call, or the end of ctx.
+func (l *hostLane) await(ctx context.Context, c *call) (answer, bool) {
+	select {
+	case <-l.token:
+		return l.lead(ctx, c)
+	default:
+	}
+	own, caller := ends(ctx)
+	select {
+	case a := <-c.answered:
+		return a, true
+	case <-l.token:
+		return l.lead(ctx, c)
+	case <-own:
+	case <-caller:
+	}
+	return answer{}, false
+}
+
+// lead reads until the call is answered or ctx ends.
+func (l *hostLane) lead(ctx context.Context, c *call) (answer, bool) {
+	defer l.pass()
+	defer whenEnds(ctx, l.interrupt)()
+	for {
+		select { // perhaps somebody else has read it
+		case a := <-c.answered:
+			return a, true
+		default:
+		}
+		if ctx.Err() != nil {
+			return answer{}, false
+		}
+		err := l.take()
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			err = l.resume() // perhaps it was meant for the reader before
+		}
+		if err != nil {
+			l.session.cancel(&laneError{err}) // which answers all calls
+			return <-c.answered, true
+		}
+	}
+}
+
+// ender is a context whose end is cheaper to wait for than by Done, such as a *callctx.Context.
+type ender interface {
+	Ends() (own, caller <-chan struct{})
+	OnEnd(f func())
+}
+
+// ends returns channels of which one is closed when ctx ends.
+func ends(ctx context.Context) (own, caller <-chan struct{}) {
+	if e, ok := ctx.(ender); ok {
+		return e.Ends()
+	}
+	return nil, ctx.Done()
+}
+
+// whenEnds makes f be called when ctx ends, until stop.
+func whenEnds(ctx context.Context, f func()) (stop func()) {
+	if e, ok := ctx.(ender); ok {
+		e.OnEnd(f)
+		return func() { e.OnEnd(nil) }
+	}
+	cancelled := context.AfterFunc(ctx, f)
+	return func() { cancelled() }
+}
