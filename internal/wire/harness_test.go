@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -146,9 +147,33 @@ func dial(tb testing.TB, path string, frame int, more ...grpc.DialOption) *grpc.
 func serve(tb testing.TB, h Handler, o ServeOptions, frame int) *grpc.ClientConn {
 	tb.Helper()
 	srv := grpc.NewServer(ServerOptions(0)...)
+	if !laned {
+		Register(srv, h, o)
+		return listen(tb, srv, frame)
+	}
+	host, file, err := LanePair()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if o.Lane, err = net.FileConn(file); err != nil {
+		tb.Fatal(err)
+	}
+	_ = file.Close()
 	Register(srv, h, o)
-	return listen(tb, srv, frame)
+	conn := listen(tb, srv, frame)
+	lanes.Store(conn, host)
+	tb.Cleanup(func() { // of a lane that no session has used
+		_, _ = host.Close(), o.Lane.Close()
+		lanes.Delete(conn)
+	})
+	return conn
 }
+
+// laned says that sessions of this run use a lane; lanes are the hosts' ends by their connections.
+var (
+	laned bool
+	lanes sync.Map
+)
 
 // open opens a session that ends with the test.
 func open(tb testing.TB, conn *grpc.ClientConn, o HostOptions) *Session {
@@ -158,6 +183,9 @@ func open(tb testing.TB, conn *grpc.ClientConn, o HostOptions) *Session {
 	}
 	if o.Instance == "" {
 		o.Instance = "tested"
+	}
+	if lane, ok := lanes.LoadAndDelete(conn); ok {
+		o.Lane = lane.(net.Conn) //nolint:forcetypeassert // serve puts nothing else there
 	}
 	s, err := Open(deadline(tb), conn, o)
 	if err != nil {

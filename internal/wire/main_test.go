@@ -1,8 +1,10 @@
 package wire
 
 import (
+	"flag"
 	"fmt"
 	"os"
+	"runtime"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -20,5 +22,16 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(bothWays{m})
+}
+
+// bothWays runs the tests over gRPC alone and, but for measurements and fuzzing, over a lane.
+type bothWays struct{ m *testing.M }
+
+func (b bothWays) Run() int {
+	code := b.m.Run()
+	if laned = runtime.GOOS != "windows"; code != 0 || !laned || flag.Lookup("test.bench").Value.String() != "" || flag.Lookup("test.fuzz").Value.String() != "" {
+		return code
+	}
+	return b.m.Run()
 }
