@@ -139,7 +139,7 @@ func (p *Process) spawn(ctx context.Context, handshake []string) error {
 	if !p.spec.MutualTLS {
 		lane, plugins, err := wire.LanePair()
 		if err != nil {
-			return err
+			return p.program.startError(err)
 		}
 		if lane != nil {
 			p.lane.Store(&lane)

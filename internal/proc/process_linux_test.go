@@ -305,7 +305,7 @@ func TestPluginSeesOnlyItsEnvironment(t *testing.T) {
 	if err := syscall.Kill(p.PID(), syscall.SIGUSR1); err != nil {
 		t.Fatal(err)
 	}
-	b.waitLine(t, "env ") // the first is GRAPNEL_MARK
+	b.waitLine(t, "env ") // the first is GRAPNEL_LANE
 	var names []string
 	facts := map[string]string{}
 	for l := b.waitLine(t, ""); l.Message != "done"; l = b.waitLine(t, "") {
@@ -318,7 +318,7 @@ func TestPluginSeesOnlyItsEnvironment(t *testing.T) {
 		facts[key] = value
 	}
 	want := []string{
-		"GRAPNEL_PLUGIN", "GRAPNEL_TEST_PASSED", "LANG", "PLUGIN_MAX_PORT", "PLUGIN_MIN_PORT",
+		"GRAPNEL_MARK", "GRAPNEL_PLUGIN", "GRAPNEL_TEST_PASSED", "LANG", "PLUGIN_MAX_PORT", "PLUGIN_MIN_PORT",
 		"PLUGIN_PROTOCOL_VERSIONS", "PLUGIN_UNIX_SOCKET_DIR", "TMPDIR",
 	}
 	if diff := cmp.Diff(names, want); diff != "" {
