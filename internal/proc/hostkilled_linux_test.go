@@ -36,8 +36,7 @@ func TestHostKilledBesideFugitive(t *testing.T) {
 			}
 			b := setup(t)
 			cmd, lines := startHost(t, b, tier, "fugitive")
-			fugitive := numberAfter(t, lines, "fugitive")
-			numberAfter(t, lines, "plugin")
+			fugitive := numbersAfter(t, lines, "fugitive", "plugin")[0]
 			_ = cmd.Process.Kill()
 			_ = cmd.Wait()
 			if !alive(fugitive) {
@@ -70,18 +69,23 @@ func startHost(t *testing.T, b *testBench, tier sandbox.Tier, mode string) (*exe
 	return cmd, bufio.NewScanner(out)
 }
 
-// numberAfter reads lines until one begins with a word, and returns the number
-// after that.
-func numberAfter(t *testing.T, lines *bufio.Scanner, word string) (number int) {
+// numbersAfter reads lines until each of the words has begun one, in any order, and returns
+// the numbers after them.
+func numbersAfter(t *testing.T, lines *bufio.Scanner, words ...string) []int {
 	t.Helper()
 
-	for lines.Scan() {
-		if n, _ := fmt.Sscanf(lines.Text(), word+" %d", &number); n == 1 {
-			return number
+	numbers := make([]int, len(words))
+	for left := len(words); left > 0; {
+		if !lines.Scan() {
+			t.Fatalf("no lines begin with %q: %v", words, lines.Err())
+		}
+		for i, word := range words {
+			if n, _ := fmt.Sscanf(lines.Text(), word+" %d", &numbers[i]); n == 1 {
+				left--
+			}
 		}
 	}
-	t.Fatalf("no line begins with %q: %v", word, lines.Err())
-	return 0
+	return numbers
 }
 
 // killHost kills a host of a plugin of some tier; the death signal must outlive

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -304,14 +303,17 @@ func TestRunFindsLiars(t *testing.T) {
 			t.Parallel()
 
 			found := func(play func(context.Context, RunOptions, func()) error) bool {
-				return slices.ContainsFunc([]uint64{1, 2, 3, 4, 5, 6}, func(seed uint64) bool {
+				for seed := range uint64(100) { // most are found by the first; how calls at once meet is up to the machine
 					l := &liar{Model: NewModel(nil), rng: rand.New(rand.NewPCG(seed, 5)), save: save}
 					err := play(ctx, RunOptions{Seed: seed, Clients: Clients(l, 4)}, nil)
 					if err != nil && !strings.Contains(err.Error(), fmt.Sprintf("seed %d", seed)) {
 						t.Errorf("the failure does not tell the seed %d: %v", seed, err)
 					}
-					return err != nil
-				})
+					if err != nil {
+						return true
+					}
+				}
+				return false
 			}
 			if !found(play) {
 				t.Error("not found by calls in turns")
