@@ -32,8 +32,11 @@ type call struct {
 	// once, if set, runs right before the plugin is called; see background.Attempt.
 	once func(ctx context.Context) *phases.Error
 	// asked and answer are the last message and its answer.
-	asked  *phases.Dispatch
-	answer *phases.Result
+	asked   *phases.Dispatch
+	pending pool.Pending
+	answer  *phases.Result
+	// sent is the invocation of a call that was sent and waits for its answer.
+	sent *invocation
 }
 
 // reply is what is left of an answer once it has been admitted, or recalled.
@@ -104,15 +107,45 @@ func (d *dispatch) try(ctx context.Context, c *call, attempt int, until time.Tim
 	if time.Until(until) <= 0 {
 		return phases.Errorf(phases.CauseBudgetExhausted, "there was no time left when its turn came")
 	}
-	i := c.invocation()
-	i.once, i.until = c.once, until
-	return d.engine.invoke(ctx, &i)
+	return d.engine.invoke(ctx, c.invocation(until))
 }
 
-func (c *call) invocation() invocation {
+// send sends a call whose answer collect waits for. It returns false if that could take
+// time; what cannot be called at all is settled.
+func (d *dispatch) send(ctx context.Context, c *call, until time.Time) bool {
+	if c.sub.Retry != nil || c.once != nil || time.Until(until) <= 0 {
+		return false
+	}
+	i := c.invocation(until)
+	if !i.tryAcquire(ctx) {
+		return false
+	}
+	c.run.Attempts = 1
+	ctx, c.span = d.engine.beginRun(ctx, phases.Trace{}, c.run)
+	if failure := d.engine.send(ctx, i); failure != nil {
+		c.fail(failure)
+		c.span.done()
+		return true
+	}
+	c.sent = i
+	return true
+}
+
+// collect waits for the answer of a call that was sent.
+func (d *dispatch) collect(c *call) {
+	if failure := d.engine.receive(c.sent); failure != nil {
+		c.fail(failure)
+	} else {
+		d.keepAnswer(c)
+	}
+	c.span.done()
+}
+
+func (c *call) invocation(until time.Time) *invocation {
 	d := c.dispatch
-	return invocation{
-		frame: c, in: c.hook.in, run: c.run, kind: ExchangeDispatch, breaker: c.hook.breaker, subscription: c.sub.ID, timeout: c.sub.Timeout.D(),
+	return &invocation{
+		frame: c, in: c.hook.in, run: c.run, kind: ExchangeDispatch, breaker: c.hook.breaker, subscription: c.sub.ID,
+		once: c.once, timeout: c.sub.Timeout.D(), until: until,
 		site: site{plugin: c.sub.Plugin, turn: d.rq.context, state: d.rq.state, subscription: c.sub.ID, generation: d.gen.number},
 	}
 }
@@ -135,11 +168,15 @@ func (d *dispatch) refuse(ctx context.Context, c *call, until time.Time) bool {
 var _ frame = (*call)(nil)
 
 // send implements frame.
-func (c *call) send(ctx context.Context, inc *pool.Incarnation, remaining time.Duration, freed func()) (stats wire.Stats, err error) {
-	d := c.dispatch
-	c.judged = d.applied
-	c.asked = d.message(c, inc, remaining)
-	c.answer, stats, err = inc.Peer().Dispatch(ctx, c.asked, freed)
+func (c *call) send(ctx context.Context, inc *pool.Incarnation, remaining time.Duration, freed func()) {
+	c.judged = c.dispatch.applied
+	c.asked = c.dispatch.message(c, inc, remaining)
+	c.pending = inc.Send(ctx, c.asked, freed)
+}
+
+// wait implements frame.
+func (c *call) wait(ctx context.Context) (stats wire.Stats, err error) {
+	c.answer, stats, err = c.pending.Answer(ctx)
 	return stats, err
 }
 

@@ -50,6 +50,7 @@ type dispatch struct {
 	view
 
 	calls []call
+	sent  []*call
 	// runs are the rows of the ledger; each call writes its own.
 	runs []phases.Run
 	// failed is why the phase failed closed.
@@ -182,7 +183,7 @@ func (e *Engine) prepare(ctx context.Context, g *generation, rq request) *dispat
 	phase := g.planned.Load().phases[phases.PhaseOf(rq.input)]
 	*d = dispatch{
 		engine: e, gen: g, phase: phase, rq: rq, phaseBudget: phaseBudget{start: time.Now()}, view: view{input: rq.input},
-		calls: d.calls, replies: d.replies, runs: slices.Clone(phase.runs),
+		calls: d.calls, sent: d.sent, replies: d.replies, runs: slices.Clone(phase.runs),
 	}
 	d.granted = d.phase.Budget
 	if d.phase.Row.TurnTime {
@@ -209,7 +210,7 @@ func (d *dispatch) release() {
 	e := d.engine
 	clear(d.calls)
 	clear(d.replies)
-	*d = dispatch{calls: d.calls[:0], replies: d.replies[:0]}
+	*d = dispatch{calls: d.calls[:0], sent: d.sent, replies: d.replies[:0]}
 	e.spare.Put(d)
 }
 
@@ -242,24 +243,29 @@ func (d *dispatch) until(role phases.Role) time.Time {
 	return d.deadline
 }
 
-// parallel runs the hooks of a layer at the same time. Cached answers, refused calls and
-// the last open call need no goroutine: a call always returns at its deadline.
+// parallel runs the hooks of a layer at the same time: it sends all messages and then
+// waits for the answers, those with the earliest deadline first. Only calls that have to
+// wait before they are sent need goroutines.
 func (d *dispatch) parallel(ctx context.Context, layer []*plan.Subscription, until time.Time) {
 	var others sync.WaitGroup
-	var last *call
+	sent := d.sent[:0]
 	for _, sub := range layer {
 		c := &d.calls[sub.Index]
 		if d.recall(c); c.settled || d.refuse(ctx, c, until) {
 			continue
 		}
-		if previous := last; previous != nil {
-			others.Go(func() { d.call(ctx, previous, until) })
+		if !d.send(ctx, c, until) {
+			others.Go(func() { d.call(ctx, c, until) })
+		} else if c.sent != nil {
+			sent = append(sent, c)
 		}
-		last = c
 	}
-	if last != nil {
-		d.call(ctx, last, until)
+	slices.SortStableFunc(sent, func(a, b *call) int { return a.sent.deadline.Compare(b.sent.deadline) })
+	for _, c := range sent {
+		d.collect(c)
 	}
+	clear(sent)
+	d.sent = sent
 	others.Wait()
 }
 

@@ -39,11 +39,30 @@ type invocation struct {
 	until   time.Time
 	// replay waits for a plugin that is not up yet, takes no slot and records no exchange.
 	replay bool
+
+	progress
+}
+
+// progress is how far an invocation has got.
+type progress struct {
+	caller context.Context //nolint:containedctx // an invocation's own
+	lease  *pool.Lease
+	inc    *pool.Incarnation
+	ticket supervise.Ticket
+	call   *callctx.Context[site]
+	begun  time.Time
+	// deadline is when the plugin's answer must be there. ownTime says that the plugin has
+	// its whole timeout until then.
+	deadline time.Time
+	ownTime  bool
 }
 
 type frame interface {
-	// send calls the plugin; see pool.Peer for ctx and freed.
-	send(ctx context.Context, inc *pool.Incarnation, remaining time.Duration, freed func()) (wire.Stats, error)
+	// send sends the message to the incarnation, or says what wait will; see
+	// pool.Incarnation for ctx and freed.
+	send(ctx context.Context, inc *pool.Incarnation, remaining time.Duration, freed func())
+	// wait waits for the answer.
+	wait(ctx context.Context) (wire.Stats, error)
 	// show puts what was sent and answered into an exchange.
 	show(x *Exchange)
 	// admit checks the answer.
@@ -55,30 +74,17 @@ type frame interface {
 // invoke calls a plugin: it takes a slot, waits for a live incarnation, asks the
 // breaker, sends the message and admits the answer. It returns by until.
 func (e *Engine) invoke(ctx context.Context, i *invocation) *phases.Error {
-	if failure := i.refusal(); failure != nil {
-		return failure
-	}
-	l, failure := i.lease(ctx)
-	if failure != nil {
-		return failure
-	}
-	inc, failure := i.incarnation(ctx)
-	if failure != nil {
-		l.Free()
-		return failure
-	}
-	defer inc.Leave()
-	ticket, failure := i.start(ctx)
-	if failure != nil {
-		l.Free()
-		return failure
-	}
-	ownTime, failure := e.ask(ctx, i, inc, l)
+	failure := i.refusal()
 	if failure == nil {
-		failure = i.frame.admit(inc)
+		failure = i.acquire(ctx)
 	}
-	i.report(ticket, pool.OutcomeOf(failure, ownTime))
-	return failure
+	if failure == nil {
+		failure = e.send(ctx, i)
+	}
+	if failure != nil {
+		return failure
+	}
+	return e.receive(i)
 }
 
 func (i *invocation) refusal() *phases.Error {
@@ -98,13 +104,46 @@ func refusal(in *pool.Instance, b *supervise.Breaker, subscription string) *phas
 	return nil
 }
 
-// lease waits for a slot until the caller's time is over. A plugin that is on the call
-// chain has one already.
-func (i *invocation) lease(ctx context.Context) (*pool.Lease, *phases.Error) {
-	if i.replay || onChain(ctx, i.in.Declared.Name) {
-		return i.in.Borrow(), nil
+// acquire waits for a slot, until the caller's time is over, and for a live incarnation.
+func (i *invocation) acquire(ctx context.Context) (failure *phases.Error) {
+	if i.tryAcquire(ctx) {
+		return nil
 	}
-	if l := i.in.TryLease(); l != nil {
+	if i.lease, failure = i.awaitSlot(ctx); failure != nil {
+		return failure
+	}
+	if i.inc, failure = i.incarnation(ctx); failure != nil {
+		i.lease.Free()
+	}
+	return failure
+}
+
+// tryAcquire is acquire that does not wait; false if it would have to.
+func (i *invocation) tryAcquire(ctx context.Context) bool {
+	if i.replay || ctx.Err() != nil {
+		return false
+	}
+	if i.lease = i.takeSlot(ctx); i.lease == nil {
+		return false
+	}
+	if i.inc = i.in.TryEnter(); i.inc == nil {
+		i.lease.Free()
+		return false
+	}
+	return true
+}
+
+// takeSlot returns nil if no slot is free. A plugin that is on the call chain has one
+// already.
+func (i *invocation) takeSlot(ctx context.Context) *pool.Lease {
+	if i.replay || onChain(ctx, i.in.Declared.Name) {
+		return i.in.Borrow()
+	}
+	return i.in.TryLease()
+}
+
+func (i *invocation) awaitSlot(ctx context.Context) (*pool.Lease, *phases.Error) {
+	if l := i.takeSlot(ctx); l != nil {
 		return l, nil
 	}
 	waiting := time.Now()
@@ -148,65 +187,83 @@ func (i *invocation) incarnation(ctx context.Context) (*pool.Incarnation, *phase
 
 // start asks the breaker, and records the start of work that must not be done twice. The
 // caller reports the outcome.
-func (i *invocation) start(ctx context.Context) (ticket supervise.Ticket, failure *phases.Error) {
+func (i *invocation) start(ctx context.Context) *phases.Error {
 	if i.breaker != nil {
 		var err error
-		if ticket, err = i.breaker.Allow(); err != nil {
-			return 0, breakerOpen(i.subscription)
+		if i.ticket, err = i.breaker.Allow(); err != nil {
+			return breakerOpen(i.subscription)
 		}
 	}
 	if i.once != nil {
 		if failure := i.once(ctx); failure != nil {
-			i.report(ticket, supervise.OutcomeNeutral)
-			return 0, failure
+			i.report(supervise.OutcomeNeutral)
+			return failure
 		}
 	}
-	return ticket, nil
+	return nil
 }
 
-func (i *invocation) report(ticket supervise.Ticket, o supervise.Outcome) {
+func (i *invocation) report(o supervise.Outcome) {
 	if i.breaker != nil {
-		i.breaker.Report(ticket, o)
+		i.breaker.Report(i.ticket, o)
 	}
 }
 
-// ask sends the message and waits for the answer or the deadline. ownTime says that the
-// plugin had its whole timeout.
-func (e *Engine) ask(ctx context.Context, i *invocation, inc *pool.Incarnation, l *pool.Lease) (ownTime bool, failure *phases.Error) {
-	begin := time.Now()
-	deadline := begin.Add(i.timeout)
-	if ownTime = !i.until.Before(deadline); !ownTime {
-		deadline = i.until
+// send sends the message of an invocation that has acquired its plugin; receive must
+// follow. On a failure the plugin is let go.
+func (e *Engine) send(ctx context.Context, i *invocation) *phases.Error {
+	if failure := i.start(ctx); failure != nil {
+		i.lease.Free()
+		i.inc.Leave()
+		return failure
 	}
-	at := i.site
-	at.incarnation = inc.Number
+	i.caller, i.begun = ctx, time.Now()
+	i.deadline = i.begun.Add(i.timeout)
+	if i.ownTime = !i.until.Before(i.deadline); !i.ownTime {
+		i.deadline = i.until
+	}
+	i.site.incarnation = i.inc.Number
 	if !i.replay {
-		at.exchange = e.beginExchange(inc, i.kind, at.generation, at.subscription)
-		inc.Called()
+		i.site.exchange = e.beginExchange(i.inc, i.kind, i.site.generation, i.site.subscription)
+		i.inc.Called()
 	}
-	call := e.calls.New(ctx, at, deadline)
-	defer call.Cancel()
-	size, err := i.frame.send(call, inc, deadline.Sub(begin), l.Free)
-	i.run.DurationMS += millis(time.Since(begin))
+	i.call = e.calls.New(ctx, i.site, i.deadline)
+	i.frame.send(i.call, i.inc, i.deadline.Sub(i.begun), i.lease.Free)
+	return nil
+}
+
+// receive waits for the answer or the deadline.
+func (e *Engine) receive(i *invocation) (failure *phases.Error) {
+	defer i.inc.Leave()
+	defer i.call.Cancel()
+	size, err := i.frame.wait(i.call)
+	if size.Arrived.IsZero() {
+		size.Arrived = time.Now()
+	}
+	i.run.DurationMS += millis(size.Arrived.Sub(i.begun))
 	i.run.BytesIn += size.BytesIn
 	i.run.BytesOut += size.BytesOut
-	i.run.Incarnation = inc.Number
+	i.run.Incarnation = i.inc.Number
 	switch {
 	case err == nil:
-	case call.Err() != nil:
-		e.abandon(i, inc, l)
-		failure = i.frame.timeUp(ctx, true)
+	case i.call.Err() != nil:
+		e.abandon(i)
+		failure = i.frame.timeUp(i.caller, true)
 	default:
-		failure = inc.Explain(call, codedError(err))
+		failure = i.inc.Explain(i.call, codedError(err))
 	}
-	at.exchange.ended(i.frame, failure)
-	return ownTime, failure
+	i.site.exchange.ended(i.frame, failure)
+	if failure == nil {
+		failure = i.frame.admit(i.inc)
+	}
+	i.report(pool.OutcomeOf(failure, i.ownTime))
+	return failure
 }
 
-func (e *Engine) abandon(i *invocation, inc *pool.Incarnation, l *pool.Lease) {
+func (e *Engine) abandon(i *invocation) {
 	plugin := i.in.Declared.Name
 	counters := e.stats.Caller(plugin, i.subscription)
-	l.Abandon(inc, func() {
+	i.lease.Abandon(i.inc, func() {
 		counters.Unanswered(1)
 		e.emit(Event{Kind: EventAbandoned, Plugin: plugin, Subscription: i.subscription})
 	}, func() { counters.Unanswered(-1) })
@@ -258,7 +315,7 @@ func (e *Engine) Replay(ctx context.Context, x *Exchange) (*Exchange, error) {
 	if !ok {
 		return nil, errors.New(g.undeclared(x.Plugin))
 	}
-	r := &replayed{&Exchange{Kind: x.Kind, Plugin: x.Plugin, Generation: g.number, Subscription: x.Subscription, Begin: e.opts.Now()}}
+	r := &replayed{now: &Exchange{Kind: x.Kind, Plugin: x.Plugin, Generation: g.number, Subscription: x.Subscription, Begin: e.opts.Now()}}
 	at := site{plugin: x.Plugin, state: turnstate.Outside(g.cfg.Budgets.Turn), subscription: x.Subscription, generation: g.number}
 	var timeout time.Duration
 	switch {
@@ -284,22 +341,31 @@ func (e *Engine) Replay(ctx context.Context, x *Exchange) (*Exchange, error) {
 	return r.now, nil
 }
 
-type replayed struct{ now *Exchange }
+type replayed struct {
+	now   *Exchange
+	inc   *pool.Incarnation
+	freed func()
+}
 
 var _ frame = (*replayed)(nil)
 
-// send implements frame, with the recorded remaining time.
-func (r *replayed) send(ctx context.Context, inc *pool.Incarnation, _ time.Duration, freed func()) (stats wire.Stats, err error) {
+// send implements frame.
+func (r *replayed) send(_ context.Context, inc *pool.Incarnation, _ time.Duration, freed func()) {
+	r.inc, r.freed = inc, freed
+}
+
+// wait implements frame, with the recorded remaining time.
+func (r *replayed) wait(ctx context.Context) (stats wire.Stats, err error) {
 	x := r.now
-	x.Start, x.Incarnation = inc.Start, inc.Number
+	x.Start, x.Incarnation = r.inc.Start, r.inc.Number
 	begin := time.Now()
 	defer func() { x.Took = time.Since(begin) }()
 	if x.Dispatch != nil {
-		x.Dispatch.Incarnation = inc.Number
-		x.Result, stats, err = inc.Peer().Dispatch(ctx, x.Dispatch, freed)
+		x.Dispatch.Incarnation = r.inc.Number
+		x.Result, stats, err = r.inc.Send(ctx, x.Dispatch, r.freed).Answer(ctx)
 	} else {
-		x.ToolCall.Incarnation = inc.Number
-		x.ToolResult, stats, err = inc.Peer().CallTool(ctx, x.ToolCall, freed)
+		x.ToolCall.Incarnation = r.inc.Number
+		x.ToolResult, stats, err = r.inc.CallTool(ctx, x.ToolCall, r.freed)
 	}
 	return stats, err
 }

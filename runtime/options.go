@@ -72,6 +72,10 @@ type Options struct {
 	// InProcess are plugins that run inside the host, by declared name. One that ignores
 	// its context can only be abandoned.
 	InProcess map[string]Plugin
+	// Inline names those of them that promise never to block: their hooks run on the
+	// goroutine of whoever dispatches. One that blocks all the same delays its turn beyond
+	// its budget.
+	Inline []string
 	// Phases are the host's own phases, made with phases.Custom.
 	Phases []phases.Row
 	// WaitFor says what New waits for.

@@ -136,6 +136,7 @@ func (e *Engine) newPool() *pool.Pool {
 	return pool.New(pool.Options{
 		Logger: e.opts.Logger, Observer: observer{e}, Programs: programs,
 		Local:    func(plugin string) pool.Plugin { return e.opts.InProcess[plugin] },
+		Inline:   func(plugin string) bool { return slices.Contains(e.opts.Inline, plugin) },
 		Check:    func(d *phases.Description) error { return phases.ValidateDescription(d, e.table) },
 		Services: e.services.Granted,
 		Host:     e.hostOf,

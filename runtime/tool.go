@@ -74,6 +74,8 @@ type toolCall struct {
 	// limit is the operator's; deadline is when the call ends, by limit or caller.
 	limit    time.Duration
 	deadline time.Time
+	inc      *pool.Incarnation
+	freed    func()
 	answer   *phases.ToolResult
 }
 
@@ -172,10 +174,15 @@ const toolVisibility = phases.VisibilityUserVisible
 var _ frame = (*toolCall)(nil)
 
 // send implements frame.
-func (c *toolCall) send(ctx context.Context, inc *pool.Incarnation, remaining time.Duration, freed func()) (stats wire.Stats, err error) {
+func (c *toolCall) send(_ context.Context, inc *pool.Incarnation, remaining time.Duration, freed func()) {
 	c.call.Remaining, c.call.Generation, c.call.Incarnation = remaining, c.gen.number, inc.Number
 	c.call.Budget.MaxBytes = pool.FrameSize(&c.in.Declared)
-	c.answer, stats, err = inc.Peer().CallTool(ctx, &c.call, freed)
+	c.inc, c.freed = inc, freed
+}
+
+// wait implements frame.
+func (c *toolCall) wait(ctx context.Context) (stats wire.Stats, err error) {
+	c.answer, stats, err = c.inc.CallTool(ctx, &c.call, c.freed)
 	return stats, err
 }
 

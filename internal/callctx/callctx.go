@@ -259,3 +259,27 @@ func (c *Context[S]) Value(key any) any {
 	}
 	return c.Context.Value(key)
 }
+
+// ender is a *Context of any kind.
+type ender interface {
+	Ends() (own, caller <-chan struct{})
+	OnEnd(f func())
+}
+
+// Ends is the Ends of a context that is one of ours; of any other, caller is its Done.
+func Ends(ctx context.Context) (own, caller <-chan struct{}) {
+	if e, ok := ctx.(ender); ok {
+		return e.Ends()
+	}
+	return nil, ctx.Done()
+}
+
+// OnEnd makes f be called when any context ends, until stop.
+func OnEnd(ctx context.Context, f func()) (stop func()) {
+	if e, ok := ctx.(ender); ok {
+		e.OnEnd(f)
+		return func() { e.OnEnd(nil) }
+	}
+	cancelled := context.AfterFunc(ctx, f)
+	return func() { cancelled() }
+}

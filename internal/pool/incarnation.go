@@ -96,7 +96,7 @@ func (in *Instance) started(p *proc.Process) {
 
 func (inc *Incarnation) configureLocal(ctx context.Context) error {
 	p := inc.Instance.local
-	inc.local = &local{p}
+	inc.local = &local{p, inc.Instance.pool.opts.Inline(inc.Instance.Declared.Name), &inc.Instance.pool.workers}
 	call := func(f func() (*phases.Description, error)) (*phases.Description, error) {
 		return abandonable(ctx, func() {}, func() (*phases.Description, error) {
 			d, err := f()
@@ -208,14 +208,6 @@ func (inc *Incarnation) broken(err error) bool {
 
 func (inc *Incarnation) exitError() *phases.Error {
 	return inc.process.Exit().Err(inc.Instance.Declared.Name)
-}
-
-// Peer returns what takes calls now.
-func (inc *Incarnation) Peer() Peer {
-	if inc.local != nil {
-		return inc.local
-	}
-	return inc.session.Load()
 }
 
 // watch ends the incarnation when its process has ended. A session that breaks while the

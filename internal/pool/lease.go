@@ -164,6 +164,14 @@ func (in *Instance) mostAbandoned() int {
 	return min(in.slots.size(), max(4, in.slots.size()/2))
 }
 
+// TryEnter is Await that does not wait: it returns nil if no incarnation takes calls right now.
+func (in *Instance) TryEnter() *Incarnation {
+	if inc := in.live.Load(); inc != nil && inc.visits.enter() {
+		return inc
+	}
+	return nil
+}
+
 // Await returns the incarnation that takes calls; the caller must call its Leave. A plugin that is just being replaced
 // is waited for until the given time or the end of ctx; in other states Await fails at once. A patient caller also
 // waits for the next start of a plugin that has failed.

@@ -5,43 +5,125 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"sync/atomic"
 
 	"github.com/grapnelhq/grapnel/internal/bounded"
+	"github.com/grapnelhq/grapnel/internal/callctx"
 	"github.com/grapnelhq/grapnel/internal/jsonscan"
 	"github.com/grapnelhq/grapnel/internal/wire"
 	"github.com/grapnelhq/grapnel/phases"
 )
 
-// Peer is one incarnation of a plugin as its callers see it. Both calls return when ctx
-// ends; freed is called exactly once, when the plugin has let go of the call.
-type Peer interface {
-	Dispatch(ctx context.Context, d *phases.Dispatch, freed func()) (*phases.Result, wire.Stats, error)
-	CallTool(ctx context.Context, c *phases.ToolCall, freed func()) (*phases.ToolResult, wire.Stats, error)
+// Pending is a hook's call on its way.
+type Pending interface {
+	// Answer waits for the answer until ctx ends, the one of the call. It is called once.
+	Answer(ctx context.Context) (*phases.Result, wire.Stats, error)
 }
 
-var (
-	_ Peer = (*wire.Session)(nil)
-	_ Peer = (*local)(nil)
-)
+// Send calls a hook and returns without waiting for its answer. freed is called exactly once, when the plugin has let go of
+// the call: perhaps after Answer has returned.
+func (inc *Incarnation) Send(ctx context.Context, d *phases.Dispatch, freed func()) Pending {
+	if inc.local != nil {
+		return inc.local.send(ctx, d, freed)
+	}
+	return inc.session.Load().Send(ctx, d, freed)
+}
+
+// CallTool calls a tool and waits for its answer until ctx ends; freed is as in Send.
+func (inc *Incarnation) CallTool(ctx context.Context, c *phases.ToolCall, freed func()) (*phases.ToolResult, wire.Stats, error) {
+	if inc.local != nil {
+		return inc.local.callTool(ctx, c, freed)
+	}
+	return inc.session.Load().CallTool(ctx, c, freed)
+}
 
 // local is a plugin inside the host. Arguments and answers are copied and panics recovered.
-type local struct{ plugin Plugin }
-
-// Dispatch implements Peer.
-func (l *local) Dispatch(ctx context.Context, d *phases.Dispatch, freed func()) (*phases.Result, wire.Stats, error) {
-	given := cloneDispatch(d)
-	res, err := abandonable(ctx, freed, func() (*phases.Result, error) {
-		res, err := l.plugin.Dispatch(ctx, given)
-		return res, wire.FromPlugin(err)
-	})
-	if err != nil || res == nil {
-		return &phases.Result{}, wire.Stats{}, err
-	}
-	return &phases.Result{Diagnostics: slices.Clone(res.Diagnostics), Contributions: CloneContributions(res.Contributions)}, wire.Stats{}, nil
+type local struct {
+	plugin  Plugin
+	inline  bool // its hooks run on the goroutine of whoever calls them
+	workers *workers
 }
 
-// CallTool implements Peer.
-func (l *local) CallTool(ctx context.Context, c *phases.ToolCall, freed func()) (*phases.ToolResult, wire.Stats, error) {
+func (l *local) send(ctx context.Context, d *phases.Dispatch, freed func()) Pending {
+	c := &localCall{ctx: ctx, plugin: l.plugin, given: cloneDispatch(d), freed: freed, done: make(chan struct{}, 1)}
+	if l.inline {
+		c.run()
+	} else {
+		l.workers.do(c)
+	}
+	return c
+}
+
+// localCall is one call of a hook inside the host.
+type localCall struct {
+	ctx    context.Context //nolint:containedctx // the call's own, and gone with it
+	plugin Plugin
+	given  *phases.Dispatch
+	freed  func()
+
+	done chan struct{} // takes one value, when res and err are set
+	res  *phases.Result
+	err  error
+}
+
+func (c *localCall) run() {
+	defer c.freed()
+	res, err := bounded.Recovered(func() (*phases.Result, error) { return c.plugin.Dispatch(c.ctx, c.given) })
+	c.res, c.err = res, wire.FromPlugin(panicked(err))
+	c.done <- struct{}{}
+}
+
+// Answer implements Pending.
+func (c *localCall) Answer(ctx context.Context) (*phases.Result, wire.Stats, error) {
+	own, caller := callctx.Ends(ctx)
+	select {
+	case <-c.done:
+	case <-own:
+		return nil, wire.Stats{}, context.DeadlineExceeded
+	case <-caller:
+		return nil, wire.Stats{}, context.Cause(ctx)
+	}
+	if c.err != nil || c.res == nil {
+		return &phases.Result{}, wire.Stats{}, c.err
+	}
+	return &phases.Result{Diagnostics: slices.Clone(c.res.Diagnostics), Contributions: CloneContributions(c.res.Contributions)}, wire.Stats{}, nil
+}
+
+// workers run calls of plugins inside the host. A new goroutine would have to grow its stack for each call.
+type workers struct {
+	work chan *localCall // to a worker that waits
+	idle atomic.Int64
+	over <-chan struct{}
+}
+
+// maxIdle is how many workers wait for calls.
+const maxIdle = 64
+
+func (w *workers) do(c *localCall) {
+	select {
+	case w.work <- c:
+	default:
+		go w.run(c)
+	}
+}
+
+func (w *workers) run(c *localCall) {
+	for {
+		c.run()
+		if w.idle.Add(1) > maxIdle {
+			w.idle.Add(-1)
+			return
+		}
+		select {
+		case c = <-w.work:
+			w.idle.Add(-1)
+		case <-w.over:
+			return
+		}
+	}
+}
+
+func (l *local) callTool(ctx context.Context, c *phases.ToolCall, freed func()) (*phases.ToolResult, wire.Stats, error) {
 	given := *c
 	given.Context, given.Arguments, given.Policies = c.Context.Clone(), slices.Clone(c.Arguments), clonePolicies(c.Policies)
 	res, err := abandonable(ctx, freed, func() (*phases.ToolResult, error) {
@@ -73,10 +155,15 @@ func checkAnswer(c *phases.ToolCall, content json.RawMessage) error {
 // abandonable is bounded.Abandonable for a call of the plugin: a panic is its error.
 func abandonable[T any](ctx context.Context, freed func(), call func() (*T, error)) (*T, error) {
 	value, err := bounded.Abandonable(ctx, freed, call)
+	return value, panicked(err)
+}
+
+// panicked converts the error of a panic.
+func panicked(err error) error {
 	if p, ok := errors.AsType[*bounded.PanicError](err); ok {
-		err = &phases.Error{Code: phases.CausePluginError, PluginCode: phases.PluginCodePanic, Message: "the plugin panicked", Detail: p.Error()}
+		return &phases.Error{Code: phases.CausePluginError, PluginCode: phases.PluginCodePanic, Message: "the plugin panicked", Detail: p.Error()}
 	}
-	return value, err
+	return err
 }
 
 func cloneDispatch(d *phases.Dispatch) *phases.Dispatch {

@@ -66,6 +66,7 @@ type Options struct {
 	Observer Observer
 	// Local returns the plugin of a name that runs inside the host; nil for a process.
 	Local    func(plugin string) Plugin
+	Inline   func(plugin string) bool          // Inline reports whether hooks of a local plugin run on their callers' goroutines
 	Programs map[string]Program                // Programs are the built-in plugins
 	Check    func(d *phases.Description) error // Check checks the description of a plugin
 	Services func(grants []string) []string    // Services are the names of the host services that grants allow
@@ -83,11 +84,14 @@ type Pool struct {
 	memory   *memwatch
 	unkilled unkilled
 	starts   atomic.Uint64
+	workers  workers
+	over     chan struct{} // closed by Close
 }
 
 // New returns a pool without plugins.
 func New(o Options) *Pool {
-	return &Pool{opts: o, gate: supervise.NewGate(StartsAtOnce), memory: newMemwatch()}
+	over := make(chan struct{})
+	return &Pool{opts: o, gate: supervise.NewGate(StartsAtOnce), memory: newMemwatch(), over: over, workers: workers{work: make(chan *localCall), over: over}}
 }
 
 // Serve watches the memory of the plugins' processes until ctx ends. Beside the first
@@ -145,6 +149,7 @@ func (*Pool) Stop(ins ...*Instance) {
 func (p *Pool) Close(ins ...*Instance) {
 	p.unkilled.retry()
 	p.Stop(ins...)
+	close(p.over)
 }
 
 // FrameSize is the most bytes of one message that a declared plugin takes.

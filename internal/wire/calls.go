@@ -5,7 +5,9 @@ import (
 	"errors"
 	"sync"
 	"sync/atomic"
+	"time"
 
+	"github.com/grapnelhq/grapnel/internal/callctx"
 	"github.com/grapnelhq/grapnel/phases"
 )
 
@@ -25,6 +27,7 @@ type call struct {
 // answer is a frame, or the error instead of one.
 type answer struct {
 	in  incoming
+	at  time.Time // of its arrival
 	err error
 }
 
@@ -151,6 +154,7 @@ func (c *call) deliver(a answer) {
 		c.freed()
 		return
 	}
+	a.at = time.Now()
 	c.answered <- a
 }
 
@@ -210,7 +214,7 @@ func conclude[A, B any](ctx context.Context, s *Session, c *call, r *request[A, 
 	if err != nil {
 		return err
 	}
-	r.stats.BytesOut = a.in.size
+	r.stats.BytesOut, r.stats.Arrived = a.in.size, a.at
 	if err := decode(&s.writer.frames, &a.in, ruleClean, r.reply, r.replyFields); err != nil {
 		return s.invalid(err)
 	}
@@ -264,7 +268,7 @@ func (s *Session) answer(ctx context.Context, c *call) (answer, bool) {
 	if s.lane != nil {
 		return s.lane.await(ctx, c)
 	}
-	own, caller := ends(ctx)
+	own, caller := callctx.Ends(ctx)
 	select {
 	case a := <-c.answered:
 		return a, true

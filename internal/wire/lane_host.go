@@ -7,6 +7,8 @@ import (
 	"os"
 	"sync/atomic"
 	"time"
+
+	"github.com/grapnelhq/grapnel/internal/callctx"
 )
 
 // keeperTick is how long nobody may have read before the keeper does.
@@ -106,7 +108,7 @@ func (l *hostLane) await(ctx context.Context, c *call) (answer, bool) {
 		return l.lead(ctx, c)
 	default:
 	}
-	own, caller := ends(ctx)
+	own, caller := callctx.Ends(ctx)
 	select {
 	case a := <-c.answered:
 		return a, true
@@ -121,7 +123,7 @@ func (l *hostLane) await(ctx context.Context, c *call) (answer, bool) {
 // lead reads until the call is answered or ctx ends.
 func (l *hostLane) lead(ctx context.Context, c *call) (answer, bool) {
 	defer l.pass()
-	defer whenEnds(ctx, l.interrupt)()
+	defer callctx.OnEnd(ctx, l.interrupt)()
 	for {
 		select { // perhaps somebody else has read it
 		case a := <-c.answered:
@@ -140,28 +142,4 @@ func (l *hostLane) lead(ctx context.Context, c *call) (answer, bool) {
 			return <-c.answered, true
 		}
 	}
-}
-
-// ender is a context whose end is cheaper to wait for than by Done, such as a *callctx.Context.
-type ender interface {
-	Ends() (own, caller <-chan struct{})
-	OnEnd(f func())
-}
-
-// ends returns channels of which one is closed when ctx ends.
-func ends(ctx context.Context) (own, caller <-chan struct{}) {
-	if e, ok := ctx.(ender); ok {
-		return e.Ends()
-	}
-	return nil, ctx.Done()
-}
-
-// whenEnds makes f be called when ctx ends, until stop.
-func whenEnds(ctx context.Context, f func()) (stop func()) {
-	if e, ok := ctx.(ender); ok {
-		e.OnEnd(f)
-		return func() { e.OnEnd(nil) }
-	}
-	cancelled := context.AfterFunc(ctx, f)
-	return func() { cancelled() }
 }

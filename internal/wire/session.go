@@ -7,6 +7,7 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/peer"
@@ -48,10 +49,11 @@ func (o HostOptions) withDefaults() HostOptions {
 	return o
 }
 
-// Stats are the sizes of one call's frames.
+// Stats are the sizes of one call's frames, and the time of its answer.
 type Stats struct {
 	BytesIn  int // BytesIn went to the plugin and BytesOut came back, in a call's frames
 	BytesOut int
+	Arrived  time.Time // zero if there was no answer
 }
 
 // Session is the host's side of one session with a plugin process:
