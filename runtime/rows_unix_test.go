@@ -68,8 +68,19 @@ func (c rowCase) title() string {
 	return fmt.Sprintf("%02d_%s", c.row, name)
 }
 
-// TestRows runs the table.
-func TestRows(t *testing.T) {
+// TestRows runs the table, with plugins that take the lane.
+func TestRows(t *testing.T) { testRows(t) }
+
+// TestRowsOverGRPC runs it with plugins that do not, as those in other languages.
+func TestRowsOverGRPC(t *testing.T) {
+	if os.Getenv(longTests) == "" {
+		t.Skip("TestRows runs the same over the lane: GRAPNEL_LONG=1 runs both")
+	}
+	testRows(t)
+}
+
+func testRows(t *testing.T) {
+	t.Helper()
 	cases := rows()
 	slices.SortStableFunc(cases, func(a, b rowCase) int { return a.row - b.row })
 	for _, c := range cases {

@@ -16,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/grapnelhq/grapnel/config"
+	"github.com/grapnelhq/grapnel/internal/badplugin"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/runtime"
 )
@@ -63,11 +64,14 @@ func bad(t testing.TB, name, mode string, args ...string) config.Plugin {
 	if err != nil {
 		t.Fatal(err)
 	}
+	env := map[string]config.Secret{"GORACE": {Value: "atexit_sleep_ms=0"}} // else the race detector holds a process up as it ends
+	if strings.Contains(t.Name(), "OverGRPC") || os.Getenv(badplugin.OverGRPC) != "" {
+		env[badplugin.OverGRPC] = config.Secret{Value: "1"}
+	}
 	return config.Plugin{
 		Name: name, Command: self, Path: self, Args: append([]string{asProgram, mode}, args...), Grants: allGrants(),
 		Limits: config.Limits{Start: phases.Duration(generous)},
-		// The race detector holds a process up as it ends.
-		Env: config.Env{Set: map[string]config.Secret{"GORACE": {Value: "atexit_sleep_ms=0"}}},
+		Env:    config.Env{Set: env},
 	}
 }
 

@@ -63,8 +63,8 @@ const layers = `
 	phases, sdk, sdk/serve, runtime, internal/wire, golang.org/x/tools < sdk/plugintest;
 
 	# The wire and the processes.
-	phases, internal/wire/..., google.golang.org/grpc,
-	google.golang.org/protobuf < internal/wire/...;
+	phases, internal/callctx, internal/wire/..., google.golang.org/grpc,
+	google.golang.org/protobuf, golang.org/x/sys < internal/wire/...;
 	phases, internal/peer, internal/sandbox, internal/wire,
 	golang.org/x/sys < internal/proc;
 
@@ -72,7 +72,7 @@ const layers = `
 
 	# Calls that may hang, and the plugins that run.
 	phases < internal/bounded;
-	phases, config, internal/bounded, internal/configschema, internal/suggest, internal/wire, internal/proc, internal/sandbox,
+	phases, config, internal/bounded, internal/callctx, internal/configschema, internal/suggest, internal/wire, internal/proc, internal/sandbox,
 	internal/supervise < internal/pool;
 
 	# The engine.

@@ -16,6 +16,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/grapnelhq/grapnel/internal/wire"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/sdk"
 	"github.com/grapnelhq/grapnel/sdk/serve"
@@ -35,8 +36,19 @@ type Program struct {
 // Modes lists the modes.
 func Modes() []string { return slices.Sorted(maps.Keys(modes())) }
 
+// OverGRPC is an environment variable that keeps the program off the lane that its host offers.
+const OverGRPC = "GRAPNEL_TEST_GRPC"
+
+// KeepOffLane does what OverGRPC asks for.
+func KeepOffLane() {
+	if os.Getenv(OverGRPC) != "" {
+		_ = os.Unsetenv(wire.LaneKey) // which cannot fail
+	}
+}
+
 // Run runs the program and returns its exit status.
 func (p Program) Run() int {
+	KeepOffLane()
 	all := modes()
 	maps.Copy(all, p.More)
 	run, ok := all[p.Mode]

@@ -10,6 +10,10 @@
 // by itself goes in front of the write queue, or ends the session when even that is full. Callers and workers decode
 // bodies, from bytes (see codec), so that a bad body fails its call and not the stream.
 //
+// Frames go over gRPC's stream or, where plugin and host agree, over a lane (lane.go): a pair of sockets that the
+// plugin has inherited. There the caller that waits is the host's reader (lane_host.go), and the plugin's reader runs
+// the handler unless that takes long (lane_plugin.go). Everything else is the same; the writer sends by a carrier.
+//
 // Messages are encoded by hand: a [form] function names the fields of a message once, for both directions. That takes
 // less than half the time of the generated code (which tests compare with), and no direction can miss a field.
 //

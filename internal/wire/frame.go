@@ -236,6 +236,7 @@ func (p *frames) seal(f *form) (*[]byte, error) {
 }
 
 func (p *frames) recycle(b *[]byte) {
+	poison(*b)
 	if cap(*b) <= largestPooled {
 		p.pool.Put(b)
 	}

@@ -90,6 +90,7 @@ func (e *tooLong) Error() string {
 // next returns the next frame: the caller's own, or valid until the following call. After an error that passes, such
 // as the end of a deadline, it goes on where it was.
 func (l *lane) next() (frame []byte, owned bool, err error) {
+	poison(l.buf[:l.r])
 	for {
 		if l.long != nil {
 			if l.have == len(l.long) {

@@ -152,7 +152,7 @@ func TestOtherMessages(t *testing.T) {
 	}{
 		{"Describe", func(t *testing.T) {
 			t.Helper()
-			checkMessage(t, &described{description: &d, err: failure}, describeFields, &pluginpb.Describe{}, true)
+			checkMessage(t, &described{description: &d, err: failure, lane: true}, describeFields, &pluginpb.Describe{}, true)
 		}},
 		{"Configure", func(t *testing.T) {
 			t.Helper()

@@ -501,7 +501,7 @@ type Hello struct {
 	// Error of the code "version_mismatch".
 	ProtocolVersion uint64 `protobuf:"varint,1,opt,name=protocol_version,json=protocolVersion,proto3" json:"protocol_version,omitempty"`
 	// Features that the host has: "cancel", "host_calls", "invalidate",
-	// "reconfigure", "tools".
+	// "reconfigure", "tools", and "lane" if it offers the plugin a lane.
 	Features []string `protobuf:"bytes,2,rep,name=features,proto3" json:"features,omitempty"`
 	// The longest frame that either side may send.
 	MaxFrameBytes uint64 `protobuf:"varint,3,opt,name=max_frame_bytes,json=maxFrameBytes,proto3" json:"max_frame_bytes,omitempty"`
@@ -574,7 +574,10 @@ type Describe struct {
 	state       protoimpl.MessageState `protogen:"open.v1"`
 	Description *Description           `protobuf:"bytes,1,opt,name=description,proto3" json:"description,omitempty"`
 	// Set if the plugin cannot describe itself; the description is then ignored.
-	Error         *Error `protobuf:"bytes,2,opt,name=error,proto3" json:"error,omitempty"`
+	Error *Error `protobuf:"bytes,2,opt,name=error,proto3" json:"error,omitempty"`
+	// The plugin takes the lane that the host offers: both send all further frames
+	// there.
+	Lane          bool `protobuf:"varint,3,opt,name=lane,proto3" json:"lane,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -621,6 +624,13 @@ func (x *Describe) GetError() *Error {
 		return x.Error
 	}
 	return nil
+}
+
+func (x *Describe) GetLane() bool {
+	if x != nil {
+		return x.Lane
+	}
+	return false
 }
 
 // Configure hands the plugin its configuration.
@@ -5867,10 +5877,11 @@ const file_grapnel_plugin_v1_plugin_proto_rawDesc = "" +
 	"\x10protocol_version\x18\x01 \x01(\x04R\x0fprotocolVersion\x12\x1a\n" +
 	"\bfeatures\x18\x02 \x03(\tR\bfeatures\x12&\n" +
 	"\x0fmax_frame_bytes\x18\x03 \x01(\x04R\rmaxFrameBytes\x12$\n" +
-	"\x0emax_host_calls\x18\x04 \x01(\x04R\fmaxHostCalls\"|\n" +
+	"\x0emax_host_calls\x18\x04 \x01(\x04R\fmaxHostCalls\"\x90\x01\n" +
 	"\bDescribe\x12@\n" +
 	"\vdescription\x18\x01 \x01(\v2\x1e.grapnel.plugin.v1.DescriptionR\vdescription\x12.\n" +
-	"\x05error\x18\x02 \x01(\v2\x18.grapnel.plugin.v1.ErrorR\x05error\"d\n" +
+	"\x05error\x18\x02 \x01(\v2\x18.grapnel.plugin.v1.ErrorR\x05error\x12\x12\n" +
+	"\x04lane\x18\x03 \x01(\bR\x04lane\"d\n" +
 	"\tConfigure\x12\x1a\n" +
 	"\binstance\x18\x01 \x01(\tR\binstance\x12\x1f\n" +
 	"\vconfig_json\x18\x02 \x01(\fR\n" +

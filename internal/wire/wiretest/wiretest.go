@@ -7,10 +7,14 @@ package wiretest
 
 import (
 	"cmp"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"net"
+	"os"
+	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -41,18 +45,39 @@ const maxMessage = 1 << 30
 
 // Register makes a server of NewServer answer sessions with a script.
 func Register(server *wire.Server, script Script) {
+	var lane atomic.Pointer[cutConn]
+	lane.Store(openLane())
 	server.RegisterService(&grpc.ServiceDesc{
 		ServiceName: pluginpb.Plugin_ServiceDesc.ServiceName,
 		HandlerType: (*any)(nil),
 		Streams: []grpc.StreamDesc{{
 			StreamName: pluginpb.Plugin_ServiceDesc.Streams[0].StreamName, ServerStreams: true, ClientStreams: true,
-			Handler: func(_ any, stream grpc.ServerStream) error { return script(&Session{stream: stream}) },
+			Handler: func(_ any, stream grpc.ServerStream) error {
+				return script(&Session{stream: stream, offered: lane.Swap(nil)})
+			},
 		}},
 	}, nil)
 }
 
+// openLane returns the lane that the process was started with; nil without one.
+func openLane() *cutConn {
+	fd, err := strconv.Atoi(os.Getenv(wire.LaneKey))
+	if err != nil {
+		return nil
+	}
+	conn, err := wire.LaneOf(fd)
+	if err != nil {
+		return nil // as a plugin that does not know it
+	}
+	return &cutConn{Conn: conn}
+}
+
 // Session is one session as a script sees it. It is for one goroutine.
-type Session struct{ stream grpc.ServerStream }
+type Session struct {
+	stream grpc.ServerStream
+	// offered is the lane that a Describe may take; lane is set from then on.
+	offered, lane *cutConn
+}
 
 // Frame is a frame of the host's. Body is a *pluginpb.HostFrame's oneof, Hook the hook's name in a Dispatch.
 type Frame struct {
@@ -60,23 +85,51 @@ type Frame struct {
 	Incarnation uint64
 	Body        any
 	Hook        string
+	Lane        bool // a Hello offers a lane, and this process has one
 }
 
 // Receive waits for the host's next frame; io.EOF after the last.
 func (s *Session) Receive() (*Frame, error) {
 	var in frame
-	if err := s.stream.RecvMsg(&in); err != nil {
+	var err error
+	if s.lane != nil {
+		in, err = s.receiveLane()
+	} else {
+		err = s.stream.RecvMsg(&in)
+	}
+	if err != nil {
 		return nil, err
 	}
 	var f pluginpb.HostFrame
 	if err := proto.Unmarshal(in, &f); err != nil {
 		return nil, fmt.Errorf("frame of the host: %w", err)
 	}
-	return &Frame{ID: f.GetId(), Incarnation: f.GetIncarnation(), Body: f.GetBody(), Hook: f.GetDispatch().GetHook()}, nil
+	lane := s.offered != nil && slices.Contains(f.GetHello().GetFeatures(), "lane")
+	return &Frame{ID: f.GetId(), Incarnation: f.GetIncarnation(), Body: f.GetBody(), Hook: f.GetDispatch().GetHook(), Lane: lane}, nil
 }
 
-// Send sends any bytes as a frame.
-func (s *Session) Send(data []byte) error { return s.stream.SendMsg((*frame)(&data)) }
+func (s *Session) receiveLane() ([]byte, error) {
+	var head [4]byte
+	if _, err := io.ReadFull(s.lane, head[:]); err != nil {
+		return nil, io.EOF // the host closes it
+	}
+	data := make([]byte, binary.LittleEndian.Uint32(head[:]))
+	_, err := io.ReadFull(s.lane, data)
+	return data, err
+}
+
+// Send sends any bytes as a frame. After a Describe that takes the lane, all goes there.
+func (s *Session) Send(data []byte) error {
+	if s.lane != nil {
+		_, err := s.lane.Write(append(binary.LittleEndian.AppendUint32(nil, uint32(len(data))), data...)) //nolint:gosec // a test's
+		return err
+	}
+	var f pluginpb.PluginFrame
+	if s.offered != nil && proto.Unmarshal(data, &f) == nil && f.GetDescribe().GetLane() {
+		s.lane = s.offered
+	}
+	return s.stream.SendMsg((*frame)(&data))
+}
 
 // Plugin is what a well-behaved script says of itself.
 type Plugin struct {
@@ -117,7 +170,7 @@ func (p Plugin) Reply(f *Frame) []byte {
 	out := &pluginpb.PluginFrame{Id: f.ID, Incarnation: f.Incarnation}
 	switch f.Body.(type) {
 	case *pluginpb.HostFrame_Hello:
-		out.Body = &pluginpb.PluginFrame_Describe{Describe: &pluginpb.Describe{Description: p.description()}}
+		out.Body = &pluginpb.PluginFrame_Describe{Describe: &pluginpb.Describe{Description: p.description(), Lane: f.Lane}}
 	case *pluginpb.HostFrame_Configure:
 		out.Body = &pluginpb.PluginFrame_Configured{Configured: &pluginpb.Configured{Description: p.description()}}
 	case *pluginpb.HostFrame_Ping, *pluginpb.HostFrame_Drain:
@@ -219,7 +272,7 @@ type cut struct {
 	once sync.Once
 }
 
-// Write implements net.Conn. gRPC calls it from one goroutine.
+// Write implements net.Conn. One goroutine calls it.
 func (c *cutConn) Write(p []byte) (int, error) {
 	if pause := c.pause.Load(); pause > 0 {
 		return c.dribble(p, time.Duration(pause))
@@ -243,6 +296,9 @@ func (s *Session) CutAfter(n int, then func()) { s.conn().armed.Store(&cut{left:
 
 // conn is the connection of a session with a server of NewServer.
 func (s *Session) conn() *cutConn {
+	if s.lane != nil {
+		return s.lane
+	}
 	p, _ := peer.FromContext(s.stream.Context())
 	return p.AuthInfo.(cutInfo).conn //nolint:forcetypeassert // its credentials are a cutter
 }

@@ -1,0 +1,215 @@
+//go:build unix
+
+package wire
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"net"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/grapnelhq/grapnel/internal/wire/pluginpb"
+	"github.com/grapnelhq/grapnel/phases"
+)
+
+// lanePair returns the two ends of a lane.
+func lanePair(t *testing.T) (host, plugin net.Conn) {
+	t.Helper()
+	host, file, err := LanePair()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if plugin, err = net.FileConn(file); err != nil {
+		t.Fatal(err)
+	}
+	_ = file.Close()
+	t.Cleanup(func() { _, _ = host.Close(), plugin.Close() })
+	return host, plugin
+}
+
+func laneOver(t *testing.T, conn net.Conn, limit int) *lane {
+	t.Helper()
+	f := &frames{flushed: func(int) {}}
+	l, err := newLane(conn, limit, f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// TestLaneFrames: frames of all lengths arrive whole and in order, however the socket splits them and however
+// often a read is interrupted.
+func TestLaneFrames(t *testing.T) {
+	t.Parallel()
+	host, plugin := lanePair(t)
+	rng := rand.New(rand.NewPCG(16, 1))
+	sent := make([][]byte, 400)
+	for i := range sent {
+		size := []int{rng.IntN(8), rng.IntN(2000), rng.IntN(3 * laneBuffer)}[rng.IntN(3)]
+		sent[i] = bytes.Repeat([]byte{byte(i)}, size)
+	}
+	out := laneOver(t, plugin, MaxFrame)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for rest := sent; len(rest) > 0; {
+			n := min(1+rng.IntN(5), len(rest))
+			var batch []*outgoing
+			for _, data := range rest[:n] {
+				b := out.frames.Get(len(data))
+				*b = append(*b, data...)
+				batch = append(batch, &outgoing{data: b})
+			}
+			out.flush()
+			out.send(batch)
+			rest = rest[n:]
+		}
+		out.flush()
+	}()
+	in := laneOver(t, host, MaxFrame)
+	for i, try := 0, 0; i < len(sent); try++ {
+		_ = host.SetReadDeadline(time.Now().Add(time.Duration(try%3) * 50 * time.Microsecond))
+		got, owned, err := in.next()
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			continue
+		}
+		if err != nil || !bytes.Equal(got, sent[i]) {
+			t.Fatalf("frame %d: %d bytes, want %d: %v", i, len(got), len(sent[i]), err)
+		}
+		if long := len(got) > laneBuffer-laneHead; owned != long {
+			t.Errorf("frame %d of %d bytes: owned %v", i, len(got), owned)
+		}
+		i++
+	}
+	<-done
+	_ = host.SetReadDeadline(time.Time{})
+	_ = plugin.Close()
+	if _, _, err := in.next(); !errors.Is(err, io.EOF) {
+		t.Errorf("at the end: %v", err)
+	}
+}
+
+// TestLaneIsFull: what the socket has no room for is kept, and sending never waits.
+func TestLaneIsFull(t *testing.T) {
+	t.Parallel()
+	host, plugin := lanePair(t)
+	out := laneOver(t, host, MaxFrame)
+	data := make([]byte, 4<<20)
+	out.send([]*outgoing{{data: &data}})
+	if !out.full() {
+		t.Fatal("a socket holds 4 MiB")
+	}
+	flushed := make(chan struct{})
+	go func() { defer close(flushed); out.flush() }()
+	got, _, err := laneOver(t, plugin, MaxFrame).next()
+	if err != nil || len(got) != len(data) {
+		t.Fatalf("%d bytes: %v", len(got), err)
+	}
+	if <-flushed; out.full() {
+		t.Error("it is full after flush")
+	}
+}
+
+// onLane opens a session with a peer that takes the lane and then does what act says.
+func onLane(t *testing.T, o HostOptions, act func(plugin *lane)) *Session {
+	t.Helper()
+	host, plugin := lanePair(t)
+	o.Lane = host
+	peer := laneOver(t, plugin, MaxFrame)
+	p := &unknown{before: func(s *strangerSession, in *pluginpb.HostFrame) error {
+		return s.Send(&pluginpb.PluginFrame{Id: in.GetId(), Incarnation: in.GetIncarnation(), Body: &pluginpb.PluginFrame_Describe{
+			Describe: &pluginpb.Describe{Description: &pluginpb.Description{Name: "test", Version: "1"}, Lane: true},
+		}})
+	}, act: func(_ *strangerSession, in *pluginpb.HostFrame) error {
+		t.Errorf("over gRPC came %v", in)
+		return nil
+	}}
+	s, _ := openStranger(t, p, o)
+	go act(peer)
+	return s
+}
+
+// TestLaneTooLong: a frame above the limit ends the session, and the call that it belongs to is known.
+func TestLaneTooLong(t *testing.T) {
+	t.Parallel()
+	s := onLane(t, HostOptions{Frame: 1 << 20}, func(p *lane) {
+		if _, _, err := p.next(); err != nil {
+			t.Error(err)
+			return
+		}
+		data := append([]byte{8, 2, 16, 7}, make([]byte, 2<<20)...) // id 2, incarnation 7
+		p.send([]*outgoing{{data: &data}})
+	})
+	_, _, err := s.Dispatch(deadline(t), textDispatch("x"), nil)
+	checkCode(t, err, phases.CauseOversizeReply)
+	checkCode(t, s.Err(), phases.CauseOversizeReply)
+}
+
+// TestLaneOfTheDead: a plugin that closes its end loses its session, also while nobody reads for an answer.
+func TestLaneOfTheDead(t *testing.T) {
+	t.Parallel()
+	s := onLane(t, HostOptions{}, func(p *lane) { _ = p.conn.Close() })
+	select {
+	case <-s.Done():
+		checkCode(t, s.Err(), phases.CauseSessionReset)
+	case <-deadline(t).Done():
+		t.Fatal("the session goes on")
+	}
+}
+
+// TestLaneOfTheDeaf: callers of a plugin that reads nothing wait no longer than they want to, and Close does not wait
+// for it.
+func TestLaneOfTheDeaf(t *testing.T) {
+	t.Parallel()
+	s := onLane(t, HostOptions{}, func(*lane) {})
+	text := string(bytes.Repeat([]byte("x"), 1<<20))
+	for range 12 {
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		_, _, err := s.Dispatch(ctx, textDispatch(text), nil)
+		cancel()
+		checkCode(t, err, phases.CauseTimeout)
+	}
+	s.Close()
+}
+
+// TestLaneHandsOver: a handler that waits delays no other call, and its cancellation reaches it.
+func TestLaneHandsOver(t *testing.T) {
+	t.Parallel()
+	if !laned {
+		t.Skip("it is about the lane")
+	}
+	entered, ended := make(chan struct{}, 8), make(chan error, 8)
+	s := open(t, serve(t, &testPlugin{dispatch: func(ctx context.Context, d *phases.Dispatch) (*phases.Result, error) {
+		if d.Hook != "slow" {
+			return echo(d), nil
+		}
+		entered <- struct{}{}
+		<-ctx.Done()
+		ended <- ctx.Err()
+		return nil, ctx.Err()
+	}}, ServeOptions{}, 0), HostOptions{})
+	if s.lane == nil {
+		t.Fatal("the session has no lane")
+	}
+	slow := textDispatch("x")
+	slow.Hook = "slow"
+	for range 3 {
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() { _, _, _ = s.Dispatch(ctx, slow, nil) }()
+		<-entered
+		for range 200 { // fast ones, in the reader again after a while
+			if _, _, err := s.Dispatch(deadline(t), textDispatch("y"), nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		cancel()
+		if err := <-ended; !errors.Is(err, context.Canceled) {
+			t.Errorf("the slow handler's context ended with %v", err)
+		}
+	}
+}
