@@ -16,7 +16,7 @@ import (
 const maxHeadingPasses = 8
 
 func noHeading(s string) bool {
-	return !strings.ContainsAny(s, "#<=-&＃") && !strings.Contains(s, "**") && !strings.Contains(s, "__")
+	return !strings.ContainsAny(s, "#<=-&") && !strings.Contains(s, "＃") && !strings.Contains(s, "**") && !strings.Contains(s, "__")
 }
 
 // Letters returns the letters and digits of a heading in lower case, as ASCII where they
