@@ -10,7 +10,6 @@ import (
 	"github.com/grapnelhq/grapnel/internal/background"
 	"github.com/grapnelhq/grapnel/internal/bounded"
 	"github.com/grapnelhq/grapnel/internal/merge"
-	"github.com/grapnelhq/grapnel/internal/pool"
 	"github.com/grapnelhq/grapnel/jobs"
 	"github.com/grapnelhq/grapnel/phases"
 )
@@ -83,9 +82,10 @@ func (d *dispatch) denyOnFailure() {
 }
 
 func (d *dispatch) outcome(used time.Duration) *phases.Outcome {
+	plugins := d.gen.rows()
 	out := &phases.Outcome{
 		Phase: d.phase.Row.Phase, Contributions: d.merged.Contributions, Shadowed: d.merged.Shadowed, Decision: d.merged.Decision, Merged: d.merged.Merged,
-		Runs: d.runs, Plugins: d.gen.rows(), Error: d.failed, Omitted: d.merged.Omitted, Sources: d.merged.Sources,
+		Runs: d.runs, Plugins: plugins.rows, Error: d.failed, Omitted: d.merged.Omitted, Sources: d.merged.Sources,
 		Budget:    phases.BudgetUse{GrantedMS: millis(d.granted), UsedMS: millis(used), SpentBy: []phases.Spent{}},
 		Rewritten: d.input,
 	}
@@ -103,30 +103,18 @@ func (d *dispatch) outcome(used time.Duration) *phases.Outcome {
 			out.Budget.SpentBy = append(out.Budget.SpentBy, phases.Spent{Subscription: c.sub.ID, MS: c.run.DurationMS})
 		}
 	}
-	out.Diagnostics = d.allDiagnostics(out.Plugins)
+	out.Diagnostics = d.allDiagnostics(plugins.notes)
 	return out
 }
 
 // allDiagnostics lists the diagnostics about plugins, the plan, each hook in plan order,
 // and the merge.
-func (d *dispatch) allDiagnostics(rows []phases.PluginRow) []phases.Diagnostic {
-	n := len(d.phase.notes) + len(d.merged.Diagnostics)
+func (d *dispatch) allDiagnostics(plugins []phases.Diagnostic) []phases.Diagnostic {
+	n := len(plugins) + len(d.phase.notes) + len(d.merged.Diagnostics)
 	for i := range d.calls {
 		n += len(d.calls[i].notes)
 	}
-	all := make([]phases.Diagnostic, 0, n)
-	for i := range rows {
-		row := &rows[i]
-		if row.State != phases.PluginReady {
-			all = append(all, phases.Diagnostic{
-				Code: row.Code, Severity: phases.SeverityWarning, Plugin: row.Plugin,
-				Message: "the plugin " + row.Plugin + " is " + string(row.State) + ": " + row.Message, Detail: row.Detail,
-			})
-		}
-		if note, ok := pool.SandboxNote(row); ok {
-			all = append(all, note)
-		}
-	}
+	all := append(make([]phases.Diagnostic, 0, n), plugins...)
 	all = append(all, d.phase.notes...)
 	for i := range d.calls {
 		all = append(all, d.calls[i].notes...)

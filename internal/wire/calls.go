@@ -20,8 +20,9 @@ type call struct {
 	ctx       context.Context //nolint:containedctx // the call's own, and gone with it
 	freed     func()
 	frame     outgoing
-	answered  chan answer // buffered, so that the reader never blocks
-	abandoned bool        // guarded by the table
+	answer    answer
+	answered  chan struct{} // takes one value, when answer is set; buffered, so that the reader never blocks
+	abandoned bool          // guarded by the table
 }
 
 // answer is a frame, or the error instead of one.
@@ -51,7 +52,7 @@ func (t *calls) remove(id uint64) {
 }
 
 func (t *calls) begin(ctx context.Context, ask, want body, freed func()) (*call, error) {
-	c := &call{ask: ask, want: want, ctx: ctx, freed: freed, answered: make(chan answer, 1)}
+	c := &call{ask: ask, want: want, ctx: ctx, freed: freed, answered: make(chan struct{}, 1)}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.err != nil {
@@ -155,7 +156,8 @@ func (c *call) deliver(a answer) {
 		return
 	}
 	a.at = time.Now()
-	c.answered <- a
+	c.answer = a
+	c.answered <- struct{}{}
 }
 
 // request is one call: a frame of the body ask that holds m, to be answered by one of the body want.
@@ -239,20 +241,20 @@ func (s *Session) post(ctx context.Context, o *outgoing, urgent bool) error {
 	return err
 }
 
-func (s *Session) await(ctx context.Context, c *call) (answer, error) {
-	if a, ok := s.answer(ctx, c); ok {
+func (s *Session) await(ctx context.Context, c *call) (*answer, error) {
+	if s.answered(ctx, c) {
 		c.freed()
-		return a, a.err
+		return &c.answer, c.answer.err
 	}
 	if s.writer.withdraw(&c.frame) {
 		s.calls.drop(c)
 		c.freed()
-		return answer{}, errAbandoned(ctx, s.who())
+		return nil, errAbandoned(ctx, s.who())
 	}
 	if !s.calls.abandon(c) {
-		a := <-c.answered // it came at the same moment
+		<-c.answered // it came at the same moment
 		c.freed()
-		return a, a.err
+		return &c.answer, c.answer.err
 	}
 	if c.ask == hostDispatch || c.ask == hostCallTool {
 		// Notify the plugin, outside of the caller's context, which has just ended. On an error the session has, too.
@@ -260,22 +262,22 @@ func (s *Session) await(ctx context.Context, c *call) (answer, error) {
 			_ = s.writer.hurry(&outgoing{data: data}, false)
 		}
 	}
-	return answer{}, errAbandoned(ctx, s.who())
+	return nil, errAbandoned(ctx, s.who())
 }
 
-// answer waits for the answer to a call, or the end of ctx.
-func (s *Session) answer(ctx context.Context, c *call) (answer, bool) {
+// answered waits for the answer to a call. It returns false if ctx ended before.
+func (s *Session) answered(ctx context.Context, c *call) bool {
 	if s.lane != nil {
 		return s.lane.await(ctx, c)
 	}
 	own, caller := callctx.Ends(ctx)
 	select {
-	case a := <-c.answered:
-		return a, true
+	case <-c.answered:
+		return true
 	case <-own:
 	case <-caller:
 	}
-	return answer{}, false
+	return false
 }
 
 func (s *Session) invalid(err error) error {

@@ -101,8 +101,8 @@ func (l *hostLane) take() error {
 func (l *hostLane) interrupt()    { _ = l.conn.SetReadDeadline(time.Unix(1, 0)) }
 func (l *hostLane) resume() error { return l.conn.SetReadDeadline(time.Time{}) }
 
-// await waits for the answer to a call, or the end of ctx.
-func (l *hostLane) await(ctx context.Context, c *call) (answer, bool) {
+// await waits for the answer to a call. It returns false if ctx ended before.
+func (l *hostLane) await(ctx context.Context, c *call) bool {
 	select {
 	case <-l.token:
 		return l.lead(ctx, c)
@@ -110,36 +110,38 @@ func (l *hostLane) await(ctx context.Context, c *call) (answer, bool) {
 	}
 	own, caller := callctx.Ends(ctx)
 	select {
-	case a := <-c.answered:
-		return a, true
+	case <-c.answered:
+		return true
 	case <-l.token:
 		return l.lead(ctx, c)
 	case <-own:
 	case <-caller:
 	}
-	return answer{}, false
+	return false
 }
 
 // lead reads until the call is answered or ctx ends.
-func (l *hostLane) lead(ctx context.Context, c *call) (answer, bool) {
+func (l *hostLane) lead(ctx context.Context, c *call) bool {
 	defer l.pass()
-	defer callctx.OnEnd(ctx, l.interrupt)()
+	stop := callctx.OnEnd(ctx, l.interrupt)
+	defer stop()
 	for {
 		select { // perhaps somebody else has read it
-		case a := <-c.answered:
-			return a, true
+		case <-c.answered:
+			return true
 		default:
 		}
 		if ctx.Err() != nil {
-			return answer{}, false
+			return false
 		}
-		err := l.take()
+		err := l.take() //nolint:contextcheck // frames of others have contexts of their own
 		if errors.Is(err, os.ErrDeadlineExceeded) {
 			err = l.resume() // perhaps it was meant for the reader before
 		}
 		if err != nil {
 			l.session.cancel(&laneError{err}) // which answers all calls
-			return <-c.answered, true
+			<-c.answered
+			return true
 		}
 	}
 }

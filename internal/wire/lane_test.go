@@ -32,10 +32,10 @@ func lanePair(t *testing.T) (host, plugin net.Conn) {
 	return host, plugin
 }
 
-func laneOver(t *testing.T, conn net.Conn, limit int) *lane {
+func laneOver(t *testing.T, conn net.Conn) *lane {
 	t.Helper()
 	f := &frames{flushed: func(int) {}}
-	l, err := newLane(conn, limit, f)
+	l, err := newLane(conn, MaxFrame, f)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +53,7 @@ func TestLaneFrames(t *testing.T) {
 		size := []int{rng.IntN(8), rng.IntN(2000), rng.IntN(3 * laneBuffer)}[rng.IntN(3)]
 		sent[i] = bytes.Repeat([]byte{byte(i)}, size)
 	}
-	out := laneOver(t, plugin, MaxFrame)
+	out := laneOver(t, plugin)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -71,7 +71,7 @@ func TestLaneFrames(t *testing.T) {
 		}
 		out.flush()
 	}()
-	in := laneOver(t, host, MaxFrame)
+	in := laneOver(t, host)
 	for i, try := 0, 0; i < len(sent); try++ {
 		_ = host.SetReadDeadline(time.Now().Add(time.Duration(try%3) * 50 * time.Microsecond))
 		got, owned, err := in.next()
@@ -98,7 +98,7 @@ func TestLaneFrames(t *testing.T) {
 func TestLaneIsFull(t *testing.T) {
 	t.Parallel()
 	host, plugin := lanePair(t)
-	out := laneOver(t, host, MaxFrame)
+	out := laneOver(t, host)
 	data := make([]byte, 4<<20)
 	out.send([]*outgoing{{data: &data}})
 	if !out.full() {
@@ -106,7 +106,7 @@ func TestLaneIsFull(t *testing.T) {
 	}
 	flushed := make(chan struct{})
 	go func() { defer close(flushed); out.flush() }()
-	got, _, err := laneOver(t, plugin, MaxFrame).next()
+	got, _, err := laneOver(t, plugin).next()
 	if err != nil || len(got) != len(data) {
 		t.Fatalf("%d bytes: %v", len(got), err)
 	}
@@ -120,7 +120,7 @@ func onLane(t *testing.T, o HostOptions, act func(plugin *lane)) *Session {
 	t.Helper()
 	host, plugin := lanePair(t)
 	o.Lane = host
-	peer := laneOver(t, plugin, MaxFrame)
+	peer := laneOver(t, plugin)
 	p := &unknown{before: func(s *strangerSession, in *pluginpb.HostFrame) error {
 		return s.Send(&pluginpb.PluginFrame{Id: in.GetId(), Incarnation: in.GetIncarnation(), Body: &pluginpb.PluginFrame_Describe{
 			Describe: &pluginpb.Describe{Description: &pluginpb.Description{Name: "test", Version: "1"}, Lane: true},

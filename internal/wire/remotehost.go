@@ -57,17 +57,16 @@ func ask[T any](ctx context.Context, s *served, b body, m *T, fields func(*form,
 		}
 		return nil, err
 	}
-	var a answer
 	select {
-	case a = <-c.answered:
+	case <-c.answered:
 	case <-ctx.Done():
 		return nil, errAbandoned(ctx, "the host")
 	}
-	if a.err != nil {
-		return nil, a.err
+	if c.answer.err != nil {
+		return nil, c.answer.err
 	}
 	var reply hostReply
-	if err := decode(&s.writer.frames, &a.in, ruleValid, &reply, hostReplyFields); err != nil {
+	if err := decode(&s.writer.frames, &c.answer.in, ruleValid, &reply, hostReplyFields); err != nil {
 		return nil, phases.Errorf(phases.CauseInternal, "the host's answer %w", err)
 	}
 	if reply.err != nil {
