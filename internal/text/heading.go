@@ -15,14 +15,14 @@ import (
 // hidden another one, as in "<h2><h2>Safety". After that every heading is escaped.
 const maxHeadingPasses = 8
 
-// noHeading searches for one mark after the other, which is several times as fast as for all at once.
+// noHeading reports whether s certainly holds none. Searches for single bytes are far faster than one for a set.
 func noHeading(s string) bool {
-	for _, mark := range [...]string{"#", "<", "=", "-", "&", "＃", "**", "__"} {
-		if strings.Contains(s, mark) {
+	for _, mark := range [...]byte{'#', '<', '=', '-', '&'} {
+		if strings.IndexByte(s, mark) >= 0 {
 			return false
 		}
 	}
-	return true
+	return !strings.Contains(s, "＃") && !strings.Contains(s, "**") && !strings.Contains(s, "__")
 }
 
 // Letters returns the letters and digits of a heading in lower case, as ASCII where they
