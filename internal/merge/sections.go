@@ -137,7 +137,7 @@ func (m *merger) owned(list []sectionClaim) []section {
 	fragments := make([]fragment, 0, len(list)) // never grows: sections point into it
 	runs(list, func(a, b sectionClaim) bool { return a.value.SectionID == b.value.SectionID }, func(run []sectionClaim) {
 		id := run[0].value.SectionID
-		if slices.Contains(m.state.HostSections, id) {
+		if _, ok := slices.BinarySearch(m.state.HostSections, id); ok {
 			m.loseSection(run, phases.OwnerHost)
 			return
 		}
