@@ -18,24 +18,33 @@ const (
 	maxHooks         = 256
 	maxTools         = 256
 	MaxIDBytes       = 256
+	maxName          = 128
 	// MaxListed bounds each list of a description and of a contribution. An invalidation
 	// with more names is one of everything.
 	MaxListed        = 256
 	maxRetryAttempts = 10
 )
 
-var (
-	namePattern    = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.:/-]{0,127}$`)
-	idPattern      = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.:/#-]*$`)
-	versionPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.+~-]{0,63}$`)
-)
+var versionPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.+~-]{0,63}$`)
 
 // ValidID reports whether s may be an id that a plugin chooses:
 // like ValidName, with "#" behind the first character and up to MaxIDBytes long.
-func ValidID(s string) bool { return len(s) <= MaxIDBytes && idPattern.MatchString(s) }
+func ValidID(s string) bool { return len(s) <= MaxIDBytes && isName(s, "_.:/-#") }
 
 // ValidName reports whether s may name a hook, a section, a tool or a domain.
-func ValidName(s string) bool { return namePattern.MatchString(s) }
+func ValidName(s string) bool { return len(s) <= maxName && isName(s, "_.:/-") }
+
+// isName reports whether s is ASCII letters, digits and, behind the first character, signs.
+func isName(s, signs string) bool {
+	for i := range len(s) {
+		switch c := s[i]; {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9':
+		case i == 0 || strings.IndexByte(signs, c) < 0:
+			return false
+		}
+	}
+	return s != ""
+}
 
 // ValidPluginName reports whether s may name a plugin: like ValidName, without
 // dots, because the first dot of a subscription id ends the plugin's name.

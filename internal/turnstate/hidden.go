@@ -82,7 +82,7 @@ func (s *State) Load(names []string) Loaded {
 		case !slices.ContainsFunc(a.Loaded, func(l LoadedDomain) bool { return l.Domain == name }):
 			slices.SortFunc(tools, func(x, y loadedTool) int { return strings.Compare(x.Name, y.Name) })
 			a.Loaded = append(a.Loaded, LoadedDomain{name, tools})
-			s.requested[name] = true
+			s.request(name)
 		}
 	}
 	for _, d := range slices.Sorted(maps.Keys(domains)) {
@@ -116,8 +116,15 @@ func (s *State) Ask(domains []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, d := range domains {
-		s.requested[d] = true
+		s.request(d)
 	}
+}
+
+func (s *State) request(domain string) {
+	if s.requested == nil {
+		s.requested = map[string]bool{}
+	}
+	s.requested[domain] = true
 }
 
 // RefusedTool is the error of a call that the turn does not allow. The model sees it, too.

@@ -134,6 +134,9 @@ func (s *State) AddHostCall(run *phases.Run) bool {
 		if s.ledger.unmade[like] {
 			return false
 		}
+		if s.ledger.unmade == nil {
+			s.ledger.unmade = map[[2]string]bool{}
+		}
 		s.ledger.unmade[like] = true
 	}
 	s.ledger.addRuns(*run)

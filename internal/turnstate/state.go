@@ -60,18 +60,13 @@ type brought struct {
 // New begins the state of a turn with the operator's budgets, or the defaults.
 func New(b config.TurnBudget) *State {
 	s := Outside(b)
-	s.gathers = true
+	s.gathers, s.conduct.passed = true, map[phases.Phase]bool{}
 	return s
 }
 
 // Outside is the state for one dispatch or call outside of a turn. It has the budgets of a turn and gathers nothing.
 func Outside(b config.TurnBudget) *State {
-	return &State{
-		budget: budget{
-			time: cmp.Or(b.Time.D(), config.DefaultTurnTime), chars: cmp.Or(b.Chars, config.DefaultTurnChars), models: map[string]*modelAccount{},
-		},
-		requested: map[string]bool{}, ledger: ledger{unmade: map[[2]string]bool{}}, conduct: conduct{passed: map[phases.Phase]bool{}},
-	}
+	return &State{budget: budget{time: cmp.Or(b.Time.D(), config.DefaultTurnTime), chars: cmp.Or(b.Chars, config.DefaultTurnChars)}}
 }
 
 // Begin sets what the state begins with: the sets, and their sources if another phase brought them before the turn.
@@ -253,6 +248,9 @@ func (s *State) ReserveModel(plugin string, b config.ModelBudget, wanted int) (t
 	defer s.mu.Unlock()
 	a, ok := s.budget.models[plugin]
 	if !ok {
+		if s.budget.models == nil {
+			s.budget.models = map[string]*modelAccount{}
+		}
 		a = &modelAccount{cmp.Or(b.Calls, config.DefaultModelCalls), cmp.Or(b.OutputTokens, config.DefaultModelOutputTokens)}
 		s.budget.models[plugin] = a
 	}
