@@ -3,7 +3,6 @@ package phases
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -24,18 +23,40 @@ const (
 	maxRetryAttempts = 10
 )
 
-var (
-	namePattern    = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.:/-]{0,127}$`)
-	idPattern      = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.:/#-]*$`)
-	versionPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.+~-]{0,63}$`)
+// Marks that names, ids and versions may have behind their first character.
+const (
+	nameMarks    = "_.:/-"
+	idMarks      = "_.:/#-"
+	versionMarks = "_.+~-"
+)
+
+const (
+	maxNameBytes    = 128
+	maxVersionBytes = 64
 )
 
 // ValidID reports whether s may be an id that a plugin chooses:
 // like ValidName, with "#" behind the first character and up to MaxIDBytes long.
-func ValidID(s string) bool { return len(s) <= MaxIDBytes && idPattern.MatchString(s) }
+func ValidID(s string) bool { return isWord(s, idMarks, MaxIDBytes) }
 
-// ValidName reports whether s may name a hook, a section, a tool or a domain.
-func ValidName(s string) bool { return namePattern.MatchString(s) }
+// ValidName reports whether s may name a hook, a section, a tool or a domain:
+// up to 128 ASCII letters, digits and _.:/- behind a letter or digit.
+func ValidName(s string) bool { return isWord(s, nameMarks, maxNameBytes) }
+
+// isWord reports whether s is a letter or digit followed by letters, digits and marks, all ASCII.
+func isWord(s, marks string, limit int) bool {
+	if s == "" || len(s) > limit {
+		return false
+	}
+	for i := range len(s) {
+		c := s[i]
+		letter := 'a' <= c|0x20 && c|0x20 <= 'z'
+		if !letter && (c < '0' || c > '9') && (i == 0 || strings.IndexByte(marks, c) < 0) {
+			return false
+		}
+	}
+	return true
+}
 
 // ValidPluginName reports whether s may name a plugin: like ValidName, without
 // dots, because the first dot of a subscription id ends the plugin's name.
@@ -62,7 +83,7 @@ func ValidateDescription(d *Description, t *Table) error {
 	switch {
 	case d.Version == "":
 		v.addf("no version")
-	case !versionPattern.MatchString(d.Version):
+	case !isWord(d.Version, versionMarks, maxVersionBytes):
 		v.addf("version %.80q: use letters, digits and _ . + ~ -, at most 64", d.Version)
 	}
 	if len(d.Hooks) > maxHooks || len(d.Tools) > maxTools {
