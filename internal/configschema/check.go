@@ -92,9 +92,10 @@ func Locate(schema *jsonschema.Resolved, value any, err error) error {
 	return &phases.ConfigError{Pointer: pointer, Message: message}
 }
 
-func escapePointer(name string) string {
-	return strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
-}
+//nolint:gochecknoglobals // immutable
+var pointerEscapes = strings.NewReplacer("~", "~0", "/", "~1")
+
+func escapePointer(name string) string { return pointerEscapes.Replace(name) }
 
 func failingItem(schema *jsonschema.Resolved, value any, pointer string, at any) int {
 	list, _ := at.([]any)
