@@ -16,8 +16,10 @@ var (
 	chainEncoder = sync.OnceValue(digest.EncoderOf[Chain])
 )
 
-// sizeHint is enough for the record of an ordinary turn.
-const sizeHint = 32 << 10
+// sizeHint is enough for the record of an ordinary turn, and for the rows of a long one.
+func (m *Manifest) sizeHint() int {
+	return 32<<10 + len(m.Runs)<<9 + len(m.HookSources)<<9 + len(m.Budgets.Phases)<<7
+}
 
 // Fingerprint returns the fingerprint of a text: "xxh64:" and 16 hex digits, or with a key "hmac-sha256:" and 64.
 func Fingerprint(text string, key []byte) string {
@@ -30,7 +32,7 @@ func Fingerprint(text string, key []byte) string {
 // Canonical returns the record as canonical JSON (RFC 8785): the bytes that are
 // stored and hashed. A text that is not UTF-8 is an error that names the field.
 func Canonical(m *Manifest) ([]byte, error) {
-	return appendCanonical(make([]byte, 0, sizeHint), m)
+	return appendCanonical(make([]byte, 0, m.sizeHint()), m)
 }
 
 func appendCanonical(buf []byte, m *Manifest) ([]byte, error) {
@@ -55,7 +57,7 @@ func appendCanonical(buf []byte, m *Manifest) ([]byte, error) {
 //
 // m is not changed. The hash is not keyed, but covers fingerprints, which may be.
 func ContentHash(m *Manifest) (string, error) {
-	sum, _, err := hashContent(make([]byte, 0, sizeHint), m)
+	sum, _, err := hashContent(make([]byte, 0, m.sizeHint()), m)
 	return sum, err
 }
 
@@ -84,7 +86,7 @@ func (m *Manifest) Link() Link { return Link{Seq: m.Seq, Hash: m.Hash} }
 //
 // Everything else must be set before; a record that was changed afterwards can be sealed again.
 func Seal(m *Manifest, last *Link, key []byte) error {
-	_, err := SealRecord(make([]byte, 0, sizeHint), m, last, key)
+	_, err := SealRecord(make([]byte, 0, m.sizeHint()), m, last, key)
 	return err
 }
 

@@ -318,7 +318,8 @@ type Outcome struct {
 	Decision *Decided `json:"decision"`
 	Merged   Merged   `json:"merged"`
 	// Runs has one entry per expected subscription, in plan order.
-	Runs    []Run       `json:"runs"`
+	Runs []Run `json:"runs"`
+	// Plugins has one row per declared plugin. Outcomes share them: they must not be changed.
 	Plugins []PluginRow `json:"plugins"`
 	Budget  BudgetUse   `json:"budget"`
 	// Diagnostics are in plan order, then by kind.

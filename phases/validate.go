@@ -17,45 +17,33 @@ const (
 	maxHooks         = 256
 	maxTools         = 256
 	MaxIDBytes       = 256
+	maxName          = 128
+	maxVersion       = 64
 	// MaxListed bounds each list of a description and of a contribution. An invalidation
 	// with more names is one of everything.
 	MaxListed        = 256
 	maxRetryAttempts = 10
 )
 
-// Marks that names, ids and versions may have behind their first character.
-const (
-	nameMarks    = "_.:/-"
-	idMarks      = "_.:/#-"
-	versionMarks = "_.+~-"
-)
-
-const (
-	maxNameBytes    = 128
-	maxVersionBytes = 64
-)
-
 // ValidID reports whether s may be an id that a plugin chooses:
 // like ValidName, with "#" behind the first character and up to MaxIDBytes long.
-func ValidID(s string) bool { return isWord(s, idMarks, MaxIDBytes) }
+func ValidID(s string) bool { return len(s) <= MaxIDBytes && isName(s, "_.:/-#") }
 
-// ValidName reports whether s may name a hook, a section, a tool or a domain:
-// up to 128 ASCII letters, digits and _.:/- behind a letter or digit.
-func ValidName(s string) bool { return isWord(s, nameMarks, maxNameBytes) }
+// ValidName reports whether s may name a hook, a section, a tool or a domain.
+func ValidName(s string) bool { return len(s) <= maxName && isName(s, "_.:/-") }
 
-// isWord reports whether s is a letter or digit followed by letters, digits and marks, all ASCII.
-func isWord(s, marks string, limit int) bool {
-	if s == "" || len(s) > limit {
-		return false
-	}
+func validVersion(s string) bool { return len(s) <= maxVersion && isName(s, "_.+~-") }
+
+// isName reports whether s is ASCII letters, digits and, behind the first character, signs.
+func isName(s, signs string) bool {
 	for i := range len(s) {
-		c := s[i]
-		letter := 'a' <= c|0x20 && c|0x20 <= 'z'
-		if !letter && (c < '0' || c > '9') && (i == 0 || strings.IndexByte(marks, c) < 0) {
+		switch c := s[i]; {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9':
+		case i == 0 || strings.IndexByte(signs, c) < 0:
 			return false
 		}
 	}
-	return true
+	return s != ""
 }
 
 // ValidPluginName reports whether s may name a plugin: like ValidName, without
@@ -83,7 +71,7 @@ func ValidateDescription(d *Description, t *Table) error {
 	switch {
 	case d.Version == "":
 		v.addf("no version")
-	case !isWord(d.Version, versionMarks, maxVersionBytes):
+	case !validVersion(d.Version):
 		v.addf("version %.80q: use letters, digits and _ . + ~ -, at most 64", d.Version)
 	}
 	if len(d.Hooks) > maxHooks || len(d.Tools) > maxTools {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -339,4 +340,21 @@ func TestFeaturesAreSorted(t *testing.T) {
 	if !slices.IsSorted(phases.Features()) || len(phases.Features()) != 5 {
 		t.Errorf("features are %v", phases.Features())
 	}
+}
+
+// FuzzValidNames compares the checks of names and ids with the patterns that define them.
+func FuzzValidNames(f *testing.F) {
+	name := regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.:/-]{0,127}$`)
+	id := regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.:/#-]*$`)
+	for _, s := range []string{"", "a", "_a", "house_rules", "a#1", "#", "a b", "a\n", "é", "\xff", strings.Repeat("a", 128), strings.Repeat("a", 129), strings.Repeat("a", 257)} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		if got, want := phases.ValidName(s), name.MatchString(s); got != want {
+			t.Errorf("ValidName(%q) = %v", s, got)
+		}
+		if got, want := phases.ValidID(s), len(s) <= phases.MaxIDBytes && id.MatchString(s); got != want {
+			t.Errorf("ValidID(%q) = %v", s, got)
+		}
+	})
 }

@@ -23,13 +23,13 @@ func (d *dispatch) recall(c *call) {
 	q := answers.Question{Context: &d.rq.context, Input: d.input, Chars: d.textBudget(c)}
 	if c.hook.sight.Policy {
 		if d.keys.policies == "" {
-			d.keys.policies = answers.JSON(d.policies)
+			d.keys.policies = listJSON(d.policies)
 		}
 		q.Policies = d.keys.policies
 	}
 	if c.hook.sight.Context {
 		if d.keys.contexts == "" {
-			d.keys.contexts = answers.JSON(d.contexts)
+			d.keys.contexts = listJSON(d.contexts)
 		}
 		q.Contexts = d.keys.contexts
 	}
@@ -40,8 +40,16 @@ func (d *dispatch) recall(c *call) {
 		c.key, c.epoch = string(key), epoch
 		return
 	}
-	c.entries, c.notes, c.settled = merge.Clone(found.Entries), slices.Clip(found.Notes), true
+	c.entries, c.notes, c.settled = merge.AppendClones(c.space[:0], found.Entries), slices.Clip(found.Notes), true
 	c.run.State, c.run.CachedFrom, c.run.Incarnation = phases.StateCached, found.Run, inc.Number
+}
+
+// listJSON is answers.JSON.
+func listJSON[T any](list []T) string {
+	if list == nil {
+		return "null"
+	}
+	return answers.JSON(list)
 }
 
 func (d *dispatch) keepAnswer(c *call) {
@@ -49,7 +57,7 @@ func (d *dispatch) keepAnswer(c *call) {
 		return
 	}
 	a := &answers.Answer{
-		Entries: merge.Clone(c.entries), Notes: slices.Clone(c.notes), Incarnation: c.run.Incarnation,
+		Entries: merge.AppendClones(nil, c.entries), Notes: slices.Clone(c.notes), Incarnation: c.run.Incarnation,
 		Run: fmt.Sprintf("%s/%d/%d", c.sub.ID, c.run.Incarnation, d.engine.runs.Add(1)),
 	}
 	if ttl := c.sub.Cache.TTL.D(); ttl > 0 {

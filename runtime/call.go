@@ -42,6 +42,7 @@ type call struct {
 // reply is what is left of an answer once it has been admitted, or recalled.
 type reply struct {
 	entries []merge.Entry
+	space   [1]merge.Entry // for entries
 	dropped []merge.Drop
 	notes   []phases.Diagnostic
 }
@@ -209,7 +210,13 @@ func (d *dispatch) message(c *call, inc *pool.Incarnation, remaining time.Durati
 // admit implements frame: it checks the answer and settles the call with it.
 func (c *call) admit(*pool.Incarnation) *phases.Error {
 	d, res := c.dispatch, c.answer
-	admitted, err := merge.Admit(d.phase.Row, &c.hook.merge, res.Contributions)
+	var admitted merge.Admitted
+	var err error
+	if d.engine.opts.OnExchange == nil {
+		admitted, err = merge.AdmitOwned(d.phase.Row, &c.hook.merge, res.Contributions, c.space[:0])
+	} else { // it has the answer, too
+		admitted, err = merge.Admit(d.phase.Row, &c.hook.merge, res.Contributions)
+	}
 	if err != nil {
 		return codedError(err)
 	}

@@ -51,6 +51,8 @@ type dispatch struct {
 
 	calls []call
 	sent  []*call
+	// others are the calls of a layer that have goroutines.
+	others sync.WaitGroup
 	// runs are the rows of the ledger; each call writes its own.
 	runs []phases.Run
 	// failed is why the phase failed closed.
@@ -58,6 +60,7 @@ type dispatch struct {
 	// sets are the turn's policies and contexts; replies are the calls for merging.
 	sets    merge.State
 	replies []merge.Reply
+	scratch merge.Scratch
 	// merged is the result of the last of so many merges.
 	merged merge.Result
 	merges int
@@ -183,7 +186,7 @@ func (e *Engine) prepare(ctx context.Context, g *generation, rq request) *dispat
 	phase := g.planned.Load().phases[phases.PhaseOf(rq.input)]
 	*d = dispatch{
 		engine: e, gen: g, phase: phase, rq: rq, phaseBudget: phaseBudget{start: time.Now()}, view: view{input: rq.input},
-		calls: d.calls, sent: d.sent, replies: d.replies, runs: slices.Clone(phase.runs),
+		calls: d.calls, sent: d.sent, replies: d.replies, scratch: d.scratch, runs: slices.Clone(phase.runs),
 	}
 	d.granted = d.phase.Budget
 	if d.phase.Row.TurnTime {
@@ -210,7 +213,8 @@ func (d *dispatch) release() {
 	e := d.engine
 	clear(d.calls)
 	clear(d.replies)
-	*d = dispatch{calls: d.calls[:0], sent: d.sent, replies: d.replies[:0]}
+	d.scratch.Clear()
+	*d = dispatch{calls: d.calls[:0], sent: d.sent, replies: d.replies[:0], scratch: d.scratch}
 	e.spare.Put(d)
 }
 
@@ -247,7 +251,6 @@ func (d *dispatch) until(role phases.Role) time.Time {
 // waits for the answers, those with the earliest deadline first. Only calls that have to
 // wait before they are sent need goroutines.
 func (d *dispatch) parallel(ctx context.Context, layer []*plan.Subscription, until time.Time) {
-	var others sync.WaitGroup
 	sent := d.sent[:0]
 	for _, sub := range layer {
 		c := &d.calls[sub.Index]
@@ -255,7 +258,7 @@ func (d *dispatch) parallel(ctx context.Context, layer []*plan.Subscription, unt
 			continue
 		}
 		if !d.send(ctx, c, until) {
-			others.Go(func() { d.call(ctx, c, until) })
+			d.others.Go(func() { d.call(ctx, c, until) })
 		} else if c.sent != nil {
 			sent = append(sent, c)
 		}
@@ -266,7 +269,7 @@ func (d *dispatch) parallel(ctx context.Context, layer []*plan.Subscription, unt
 	}
 	clear(sent)
 	d.sent = sent
-	others.Wait()
+	d.others.Wait()
 }
 
 // transform runs a hook that may rewrite the input; the next one sees its rewrites.

@@ -237,7 +237,7 @@ func (e *Engine) Plan(phase phases.Phase) PlanView {
 func (e *Engine) Config() *config.Config { return e.current.Load().cfg }
 
 // Plugins returns a row for each declared plugin.
-func (e *Engine) Plugins() []phases.PluginRow { return e.current.Load().rows() }
+func (e *Engine) Plugins() []phases.PluginRow { return slices.Clone(e.current.Load().rows().rows) }
 
 // Descriptions returns the plugins' descriptions of themselves by name, without plugins
 // that never described themselves.

@@ -4,13 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/grapnelhq/grapnel/internal/background"
 	"github.com/grapnelhq/grapnel/internal/bounded"
 	"github.com/grapnelhq/grapnel/internal/merge"
-	"github.com/grapnelhq/grapnel/internal/pool"
 	"github.com/grapnelhq/grapnel/jobs"
 	"github.com/grapnelhq/grapnel/phases"
 )
@@ -38,17 +36,26 @@ func (d *dispatch) requireCompleted() {
 		return
 	}
 	for _, id := range d.phase.Require {
-		i := slices.IndexFunc(d.calls, func(c call) bool { return c.sub.ID == id })
-		if i < 0 {
+		c := d.callOf(id)
+		if c == nil {
 			d.failed = &phases.Error{Code: phases.CauseRequiredMissing, Phase: d.phase.Row.Phase, Subscription: id, Message: "it is required and no plugin offers it"}
 			return
 		}
-		if run := d.calls[i].run; !run.State.Completed() {
+		if run := c.run; !run.State.Completed() {
 			d.failed = phases.Errorf(phases.CauseRequiredMissing, "it is required and did not complete: %s %s", run.State, run.Code)
 			d.failed.Phase, d.failed.Subscription = d.phase.Row.Phase, id
 			return
 		}
 	}
+}
+
+func (d *dispatch) callOf(subscription string) *call {
+	for i := range d.calls {
+		if d.calls[i].sub.ID == subscription {
+			return &d.calls[i]
+		}
+	}
+	return nil
 }
 
 func (d *dispatch) observe(ctx context.Context) {
@@ -83,9 +90,10 @@ func (d *dispatch) denyOnFailure() {
 }
 
 func (d *dispatch) outcome(used time.Duration) *phases.Outcome {
+	plugins := d.gen.rows()
 	out := &phases.Outcome{
 		Phase: d.phase.Row.Phase, Contributions: d.merged.Contributions, Shadowed: d.merged.Shadowed, Decision: d.merged.Decision, Merged: d.merged.Merged,
-		Runs: d.runs, Plugins: d.gen.rows(), Error: d.failed, Omitted: d.merged.Omitted, Sources: d.merged.Sources,
+		Runs: d.runs, Plugins: plugins.rows, Error: d.failed, Omitted: d.merged.Omitted, Sources: d.merged.Sources,
 		Budget:    phases.BudgetUse{GrantedMS: millis(d.granted), UsedMS: millis(used), SpentBy: []phases.Spent{}},
 		Rewritten: d.input,
 	}
@@ -103,30 +111,18 @@ func (d *dispatch) outcome(used time.Duration) *phases.Outcome {
 			out.Budget.SpentBy = append(out.Budget.SpentBy, phases.Spent{Subscription: c.sub.ID, MS: c.run.DurationMS})
 		}
 	}
-	out.Diagnostics = d.allDiagnostics(out.Plugins)
+	out.Diagnostics = d.allDiagnostics(plugins.notes)
 	return out
 }
 
 // allDiagnostics lists the diagnostics about plugins, the plan, each hook in plan order,
 // and the merge.
-func (d *dispatch) allDiagnostics(rows []phases.PluginRow) []phases.Diagnostic {
-	n := len(d.phase.notes) + len(d.merged.Diagnostics)
+func (d *dispatch) allDiagnostics(plugins []phases.Diagnostic) []phases.Diagnostic {
+	n := len(plugins) + len(d.phase.notes) + len(d.merged.Diagnostics)
 	for i := range d.calls {
 		n += len(d.calls[i].notes)
 	}
-	all := make([]phases.Diagnostic, 0, n)
-	for i := range rows {
-		row := &rows[i]
-		if row.State != phases.PluginReady {
-			all = append(all, phases.Diagnostic{
-				Code: row.Code, Severity: phases.SeverityWarning, Plugin: row.Plugin,
-				Message: "the plugin " + row.Plugin + " is " + string(row.State) + ": " + row.Message, Detail: row.Detail,
-			})
-		}
-		if note, ok := pool.SandboxNote(row); ok {
-			all = append(all, note)
-		}
-	}
+	all := append(make([]phases.Diagnostic, 0, n), plugins...)
 	all = append(all, d.phase.notes...)
 	for i := range d.calls {
 		all = append(all, d.calls[i].notes...)
@@ -178,8 +174,8 @@ func (d *dispatch) addJobs(ctx context.Context, merged *merge.Result) []phases.D
 			Kind: job.JobKind, Plugin: owned.Hook.Plugin, Subscription: owned.Hook.Subscription, Context: d.rq.context, Payload: job.Payload,
 			IdempotencyKey: job.IdempotencyKey, NotBefore: job.NotBefore, Attempts: jobAttempts, Backoff: time.Second,
 		}
-		if i := slices.IndexFunc(d.calls, func(c call) bool { return c.sub.ID == j.Subscription }); i >= 0 {
-			j.Trace = d.calls[i].span.trace
+		if c := d.callOf(j.Subscription); c != nil {
+			j.Trace = c.span.trace
 		}
 		if in := d.gen.byName[j.Plugin]; in != nil && phases.Allows(in.Declared.Grants.See, "policy") {
 			j.Policies = merged.Policies

@@ -28,6 +28,9 @@ type generation struct {
 	cfg       *config.Config
 	instances []*pool.Instance
 	byName    map[string]*pool.Instance
+	pool      *pool.Pool
+	// known are the rows of the plugins as they were last.
+	known atomic.Pointer[pluginRows]
 	// planned is replaced when a plugin describes itself for the first time later.
 	planned atomic.Pointer[planned]
 	// dropped is set when the generation no longer hears of invalidations: its turns get
@@ -44,12 +47,36 @@ type generation struct {
 	idle    chan struct{}
 }
 
-func (g *generation) rows() []phases.PluginRow {
-	rows := make([]phases.PluginRow, len(g.instances))
-	for i, in := range g.instances {
-		rows[i] = in.Row(g.number)
+// pluginRows are the rows of a generation's plugins, and the diagnostics about them, as of a
+// revision of the pool. They are shared and must not be changed.
+type pluginRows struct {
+	revision uint64
+	rows     []phases.PluginRow
+	notes    []phases.Diagnostic
+}
+
+// rows makes the rows again only when one may have changed: most dispatches find all as it was.
+func (g *generation) rows() *pluginRows {
+	revision := g.pool.Revision()
+	if known := g.known.Load(); known != nil && known.revision == revision {
+		return known
 	}
-	return rows
+	p := &pluginRows{revision: revision, rows: make([]phases.PluginRow, len(g.instances))}
+	for i, in := range g.instances {
+		row := &p.rows[i]
+		*row = in.Row(g.number)
+		if row.State != phases.PluginReady {
+			p.notes = append(p.notes, phases.Diagnostic{
+				Code: row.Code, Severity: phases.SeverityWarning, Plugin: row.Plugin,
+				Message: "the plugin " + row.Plugin + " is " + string(row.State) + ": " + row.Message, Detail: row.Detail,
+			})
+		}
+		if note, ok := pool.SandboxNote(row); ok {
+			p.notes = append(p.notes, note)
+		}
+	}
+	g.known.Store(p)
+	return p
 }
 
 func (g *generation) undeclared(name string) string {
@@ -164,7 +191,7 @@ func (e *Engine) load(ctx context.Context, cfg *config.Config, prev *generation)
 	}
 	e.mu.Lock()
 	e.numbers++
-	g := &generation{number: e.numbers, cfg: cfg, byName: map[string]*pool.Instance{}, idle: make(chan struct{})}
+	g := &generation{number: e.numbers, cfg: cfg, byName: map[string]*pool.Instance{}, pool: e.pool, idle: make(chan struct{})}
 	e.mu.Unlock()
 	fresh := e.populate(g, prev)
 	e.expect(g, &planned{}) // starts fail before there is a plan

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/grapnelhq/grapnel/internal/badplugin"
 	"github.com/grapnelhq/grapnel/internal/sandbox"
 )
 
@@ -187,6 +188,9 @@ func runHostileHost(t *testing.T, program string, tier sandbox.Tier, user uint32
 	cmd.Env = []string{
 		"PATH=" + os.Getenv("PATH"), "HOME=/", hostileTier + "=" + tier.String(), hostileOnly + "=" + strings.Join(rows, ","),
 		hostileAlone + "=" + os.Getenv(hostileAlone), "GOTRACEBACK=single", "GORACE=atexit_sleep_ms=0",
+	}
+	if user != uint32(os.Geteuid()) { // the one over the lane, the other without
+		cmd.Env = append(cmd.Env, badplugin.OverGRPC+"=1")
 	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if os.Geteuid() == 0 {

@@ -180,7 +180,7 @@ func (r *recording) manifest() *manifest.Manifest {
 	}
 	m := *r.draft
 	m.Diagnostics = slices.Clip(m.Diagnostics)
-	m.Plugins = t.gen.rows()
+	m.Plugins = slices.Clone(t.gen.rows().rows)
 	for i := range m.Plugins {
 		m.Plugins[i].Message, m.Plugins[i].Detail = text.Sanitize(m.Plugins[i].Message, turnstate.MaxNoteChars), ""
 	}

@@ -191,7 +191,7 @@ func (e *Engine) newHook(g *generation, row phases.Row, sub *plan.Subscription, 
 		merge: merge.Hook{
 			Subscription: sub.ID, Hook: sub.Name, Plugin: sub.Plugin, PluginVersion: sub.PluginVersion, Priority: sub.Priority,
 			Kinds: sub.Kinds, Budget: sub.Budget, Grants: grants, Shadow: sub.Shadow, Visibility: sub.Visibility,
-			Key: []byte(g.cfg.Manifest.FingerprintKey.Value),
+			Key: []byte(g.cfg.Manifest.FingerprintKey.Value), IDs: merge.DefaultIDs(sub.ID),
 		},
 		sight: phases.NewSight(sub.Needs, func(name string) bool { return phases.Allows(grants.See, name) }),
 	}

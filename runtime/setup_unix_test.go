@@ -65,7 +65,7 @@ func bad(t testing.TB, name, mode string, args ...string) config.Plugin {
 		t.Fatal(err)
 	}
 	env := map[string]config.Secret{"GORACE": {Value: "atexit_sleep_ms=0"}} // else the race detector holds a process up as it ends
-	if strings.Contains(t.Name(), "OverGRPC") {
+	if strings.Contains(t.Name(), "OverGRPC") || os.Getenv(badplugin.OverGRPC) != "" {
 		env[badplugin.OverGRPC] = config.Secret{Value: "1"}
 	}
 	return config.Plugin{

@@ -39,11 +39,16 @@ func Modes() []string { return slices.Sorted(maps.Keys(modes())) }
 // OverGRPC is an environment variable that keeps the program off the lane that its host offers.
 const OverGRPC = "GRAPNEL_TEST_GRPC"
 
+// KeepOffLane does what OverGRPC asks for.
+func KeepOffLane() {
+	if os.Getenv(OverGRPC) != "" {
+		_ = os.Unsetenv(wire.LaneKey) // which cannot fail
+	}
+}
+
 // Run runs the program and returns its exit status.
 func (p Program) Run() int {
-	if os.Getenv(OverGRPC) != "" {
-		_ = os.Unsetenv(wire.LaneKey) // no name fails
-	}
+	KeepOffLane()
 	all := modes()
 	maps.Copy(all, p.More)
 	run, ok := all[p.Mode]

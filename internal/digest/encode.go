@@ -272,7 +272,7 @@ func appendString(dst []byte, s string) ([]byte, error) {
 	}
 	dst = append(dst, '"')
 	done := 0
-	for i := range len(s) {
+	for i := plain(s, 0); i < len(s); i = plain(s, i+1) {
 		if c := s[i]; c < ' ' || c == '"' || c == '\\' {
 			dst = append(dst, s[done:i]...)
 			dst = appendEscaped(dst, s[i:i+1])
@@ -281,4 +281,18 @@ func appendString(dst []byte, s string) ([]byte, error) {
 	}
 	dst = append(dst, s[done:]...)
 	return append(dst, '"'), nil
+}
+
+// plain skips bytes of s from i on that need no escape, eight at a time.
+func plain(s string, i int) int {
+	const each = 0x0101010101010101
+	for ; i+8 <= len(s); i += 8 {
+		w := uint64(s[i]) | uint64(s[i+1])<<8 | uint64(s[i+2])<<16 | uint64(s[i+3])<<24 |
+			uint64(s[i+4])<<32 | uint64(s[i+5])<<40 | uint64(s[i+6])<<48 | uint64(s[i+7])<<56
+		quote, slash := w^each*'"', w^each*'\\'
+		if ((w-each*' ')&^w|(quote-each)&^quote|(slash-each)&^slash)&(each*0x80) != 0 {
+			break
+		}
+	}
+	return i
 }

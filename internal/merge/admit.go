@@ -33,6 +33,8 @@ type Hook struct {
 	Visibility phases.Visibility
 	// Key is the key of fingerprints; nil leaves hashes plain.
 	Key []byte
+	// IDs are the [DefaultIDs] of the subscription, which need not be made again then.
+	IDs []string
 
 	scratch sync.Pool // *[]byte that Admit hashes in
 }
@@ -57,16 +59,15 @@ func (e *Entry) Size() int {
 	return n
 }
 
-// Clone returns copies of entries whose values share no mutable memory with them.
-func Clone(entries []Entry) []Entry {
-	if len(entries) == 0 {
-		return nil
+// AppendClones appends copies of entries to dst; their values share no mutable memory with them.
+func AppendClones(dst, entries []Entry) []Entry {
+	from := len(dst)
+	dst = append(dst, entries...)
+	for i := range dst[from:] {
+		e := &dst[from+i]
+		e.Value = phases.CloneContribution(e.Value)
 	}
-	out := slices.Clone(entries)
-	for i := range out {
-		out[i].Value = phases.CloneContribution(out[i].Value)
-	}
-	return out
+	return dst
 }
 
 // Drop is one contribution that was refused while its siblings stay.
@@ -108,6 +109,17 @@ func (a Admitted) Hashes() []string {
 // Admit does not change cs: a contribution without an id is copied before it gets SUBSCRIPTION#INDEX. Otherwise
 // the entries share memory with cs.
 func Admit(row phases.Row, h *Hook, cs []phases.Contribution) (Admitted, error) {
+	return admit(row, h, cs, nil, phases.CloneContribution)
+}
+
+// AdmitOwned is [Admit] for contributions that nobody else has: it changes them instead of copies. It appends the
+// entries to dst.
+func AdmitOwned(row phases.Row, h *Hook, cs []phases.Contribution, dst []Entry) (Admitted, error) {
+	return admit(row, h, cs, dst, func(c phases.Contribution) phases.Contribution { return c })
+}
+
+// admit is Admit; own returns a contribution that may be changed.
+func admit(row phases.Row, h *Hook, cs []phases.Contribution, dst []Entry, own ownFunc) (Admitted, error) {
 	var out Admitted
 	if len(cs) > phases.MaxContributions {
 		return out, invalid(row, h, fmt.Errorf("%d contributions; at most %d", len(cs), phases.MaxContributions))
@@ -115,7 +127,7 @@ func Admit(row phases.Row, h *Hook, cs []phases.Contribution) (Admitted, error) 
 	if len(cs) == 0 {
 		return out, nil
 	}
-	out.Entries = make([]Entry, 0, len(cs))
+	out.Entries = slices.Grow(dst, len(cs))
 	buf, ok := h.scratch.Get().(*[]byte)
 	if !ok {
 		buf = new([]byte)
@@ -130,9 +142,10 @@ func Admit(row phases.Row, h *Hook, cs []phases.Contribution) (Admitted, error) 
 			return Admitted{}, invalid(row, h, fmt.Errorf("contribution %d is empty", i))
 		}
 		if d, refused := checkKind(row, h, c); refused {
-			known := identified(h, i, c)
+			id := c.Head().ContributionID
+			known := identified(h, i, c, own)
 			out.drop(h, known, d)
-			if id := c.Head().ContributionID; id != "" && id != known.Head().ContributionID {
+			if id != "" && id != known.Head().ContributionID {
 				out.Diagnostics[len(out.Diagnostics)-1].Detail = fmt.Sprintf("%s: its id was %.80q", d.Message, id)
 			}
 			continue
@@ -140,13 +153,13 @@ func Admit(row phases.Row, h *Hook, cs []phases.Contribution) (Admitted, error) 
 		if err := wellFormed(row, c); err != nil {
 			return Admitted{}, invalid(row, h, fmt.Errorf("contribution %d: %w", i, err))
 		}
-		c = named(h, i, c)
+		c = named(h, i, c, own)
 		if d, refused := checkGrants(h, c); refused {
 			out.drop(h, c, d)
 			continue
 		}
 		remarks := c.Head().Diagnostics
-		c = bare(c)
+		c = bare(c, own)
 		hash, grown, err := hashOf(*buf, c, h.Key)
 		if err != nil {
 			err = phases.WithDetail("has no canonical form", err.Error(), err) // its words quote the value
@@ -162,6 +175,8 @@ func Admit(row phases.Row, h *Hook, cs []phases.Contribution) (Admitted, error) 
 }
 
 const maxScratch = 64 << 10
+
+type ownFunc = func(phases.Contribution) phases.Contribution
 
 func wellFormed(row phases.Row, c phases.Contribution) error {
 	if err := phases.ValidateContribution(c, row); err != nil {
@@ -197,30 +212,48 @@ func checkKind(row phases.Row, h *Hook, c phases.Contribution) (Drop, bool) {
 	return Drop{}, false
 }
 
-// named returns c with an id, by default SUBSCRIPTION#INDEX in a copy.
-func named(h *Hook, index int, c phases.Contribution) phases.Contribution {
+// DefaultIDs are the ids of the first contributions of a subscription that have none of their own.
+func DefaultIDs(subscription string) []string {
+	const most = 4 // few hooks bring more
+	ids := make([]string, most)
+	for i := range ids {
+		ids[i] = defaultID(subscription, i)
+	}
+	return ids
+}
+
+func defaultID(subscription string, index int) string {
+	return subscription + "#" + strconv.Itoa(index)
+}
+
+// named returns c with an id, by default SUBSCRIPTION#INDEX.
+func named(h *Hook, index int, c phases.Contribution, own ownFunc) phases.Contribution {
 	if c.Head().ContributionID != "" {
 		return c
 	}
-	c = phases.CloneContribution(c)
-	c.Head().ContributionID = h.Subscription + "#" + strconv.Itoa(index)
+	c = own(c)
+	if index < len(h.IDs) {
+		c.Head().ContributionID = h.IDs[index]
+	} else {
+		c.Head().ContributionID = defaultID(h.Subscription, index)
+	}
 	return c
 }
 
-func identified(h *Hook, index int, c phases.Contribution) phases.Contribution {
+func identified(h *Hook, index int, c phases.Contribution, own ownFunc) phases.Contribution {
 	if id := c.Head().ContributionID; id != "" && !phases.ValidID(id) {
-		c = phases.CloneContribution(c)
+		c = own(c)
 		c.Head().ContributionID = ""
 	}
-	return named(h, index, c)
+	return named(h, index, c, own)
 }
 
 // bare returns c without its diagnostics, which are reported apart from it.
-func bare(c phases.Contribution) phases.Contribution {
+func bare(c phases.Contribution, own ownFunc) phases.Contribution {
 	if c.Head().Diagnostics == nil {
 		return c
 	}
-	c = phases.CloneContribution(c)
+	c = own(c)
 	c.Head().Diagnostics = nil
 	return c
 }

@@ -14,15 +14,13 @@ type textBudget struct{ chars, tokens int }
 
 // budgetOf returns what is left of a reply's text budget.
 func (m *merger) budgetOf(reply int) *textBudget {
-	if m.budgets == nil {
-		m.budgets = make([]textBudget, len(m.replies))
-		for i := range m.replies {
-			b := m.replies[i].Hook.Budget
-			m.budgets[i] = textBudget{orUnbounded(b.Chars), unbounded}
-			if m.limits.CountTokens != nil {
-				m.budgets[i].tokens = orUnbounded(b.Tokens)
-			}
+	for i := len(m.budgets); i < len(m.replies); i++ {
+		b := m.replies[i].Hook.Budget
+		left := textBudget{orUnbounded(b.Chars), unbounded}
+		if m.limits.CountTokens != nil {
+			left.tokens = orUnbounded(b.Tokens)
 		}
+		m.budgets = append(m.budgets, left)
 	}
 	return &m.budgets[reply]
 }
@@ -145,7 +143,8 @@ func truncation(t phases.Truncation) *phases.Truncation {
 	if t.Limit == "" {
 		return nil
 	}
-	return &t
+	kept := t // t itself would be allocated for every text
+	return &kept
 }
 
 // floorChars is what every section gets before any gets more.

@@ -53,6 +53,7 @@ func FuzzMerge(f *testing.F) {
 			if diff := cmp.Diff(encode(t, replies), before); diff != "" {
 				t.Errorf("Merge changed its input:\n%s", diff)
 			}
+			checkScratch(t, replies, w, got)
 			w.state.Policies, w.state.Contexts = got.Policies, got.Contexts
 		}
 	})
@@ -74,6 +75,7 @@ func admitted(t *testing.T, w *world, given []fuzzReply) []merge.Reply {
 		h := hook(g.Subscription, phases.Kinds()...)
 		h.Priority, h.Budget, h.Shadow, h.Grants = g.Priority, g.Budget, g.Shadow, &g.Grants
 		got, err := merge.Admit(anyRow(), h, g.Contributions)
+		checkOwned(t, h, g.Contributions, got, err)
 		if err != nil {
 			if phases.CodeOf(err) != phases.CauseInvalidReply || len(got.Entries) > 0 {
 				t.Errorf("refused with %v and %d entries", err, len(got.Entries))

@@ -11,7 +11,13 @@ import (
 // Merge applies the rules of each kind to the replies of one dispatch, given in plan order. Replies of shadow hooks
 // are recorded in Parts and not applied. Merge is pure and may run again with more replies of the same dispatch.
 func Merge(row phases.Row, replies []Reply, st State, l Limits) Result {
-	m := &merger{row: row, replies: replies, state: st, limits: l.withDefaults()}
+	return new(Scratch).Merge(row, replies, st, l)
+}
+
+// Merge is [Merge] in the memory of s. Of the result, Parts are there, until s is used again.
+func (s *Scratch) Merge(row phases.Row, replies []Reply, st State, l Limits) Result {
+	s.Clear()
+	m := &merger{Scratch: s, row: row, replies: replies, state: st, limits: l.withDefaults()}
 	m.collect()
 	m.policies()
 	m.contexts()
@@ -26,13 +32,12 @@ func Merge(row phases.Row, replies []Reply, st State, l Limits) Result {
 }
 
 type merger struct {
+	*Scratch
+
 	row     phases.Row
 	replies []Reply
 	state   State
 	limits  Limits
-	items   []item       // all contributions in plan order; claims point into it
-	budgets []textBudget // what is left, by reply
-	diags   []placedDiagnostic
 	out     Result
 }
 
@@ -64,9 +69,8 @@ type claim[T phases.Contribution] struct {
 	value T
 }
 
-// claims returns the items of one kind, in plan order.
-func claims[T phases.Contribution](m *merger) []claim[T] {
-	var out []claim[T]
+// claims appends the items of one kind to out, in plan order.
+func claims[T phases.Contribution](m *merger, out []claim[T]) []claim[T] {
 	for i := range m.items {
 		if v, ok := m.items[i].entry.Value.(T); ok {
 			out = append(out, claim[T]{&m.items[i], v})
@@ -92,8 +96,9 @@ func (m *merger) collect() {
 	for i := range m.replies {
 		n += len(m.replies[i].Entries)
 	}
-	m.items = make([]item, 0, n)
-	m.out.Parts = make([]Part, len(m.replies))
+	m.items = slices.Grow(m.items, n) // never grows again: much points into it
+	m.parts = slices.Grow(m.parts, len(m.replies))[:len(m.replies)]
+	m.out.Parts = m.parts
 	m.out.Merged = phases.Merged{
 		Policies: []phases.PolicyEntry{}, Contexts: []phases.ContextEntry{}, Sections: []phases.MergedSection{},
 		Tools: []phases.MergedTool{}, Rewrites: []phases.MergedRewrite{}, Reminders: []phases.MergedReminder{},
@@ -130,9 +135,10 @@ func (m *merger) handOn() {
 func (m *merger) finish() {
 	m.out.Contributions = make([]phases.Applied, 0, len(m.items))
 	m.out.Sources = make([]phases.HookSource, 0, len(m.items))
+	hashes := make([]string, 0, len(m.items)) // one array for all parts
 	for i := range m.replies {
 		r := &m.replies[i]
-		m.out.Parts[i].Kept = make([]string, 0, len(r.Entries))
+		m.out.Parts[i].Kept = hashes[:0:0]
 		if r.Hook.Shadow {
 			m.out.Parts[i].Kept = Admitted{Entries: r.Entries}.Hashes()
 			for j := range r.Entries {
@@ -146,7 +152,8 @@ func (m *merger) finish() {
 			continue
 		}
 		part := &m.out.Parts[it.reply]
-		part.Kept = append(part.Kept, it.entry.Hash)
+		hashes = append(hashes, it.entry.Hash)
+		part.Kept = slices.Clip(hashes[len(hashes)-len(part.Kept)-1:])
 		m.out.Sources = append(m.out.Sources, m.source(it))
 		m.out.Contributions = append(m.out.Contributions, it.entry.applied(it.hook))
 	}

@@ -85,7 +85,7 @@ func (p *prepared) guardFrame() {
 // own, in any of its lines or joined into one.
 func forgedTitle(title string) bool {
 	if strings.IndexFunc(title, func(r rune) bool { return !plainInTitle(r) }) < 0 { // nothing is hidden in it
-		return sections.ReadsLikeOne(text.Letters(title))
+		return sections.TitleReadsLikeOne(title)
 	}
 	_, n := text.EscapeHeadings("## "+title+"\n## "+strings.Join(strings.Fields(title), " "), sections.ReadsLikeOne)
 	return n > 0

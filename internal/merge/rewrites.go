@@ -19,7 +19,10 @@ type rewriteClaim = claim[*phases.Rewrite]
 // an earlier one did. At equal priorities only one may write a path, and no other
 // subscription above or below it. Appending to an array never conflicts.
 func (m *merger) rewrites() {
-	list := claims[*phases.Rewrite](m)
+	list := claims[*phases.Rewrite](m, nil)
+	if len(list) == 0 {
+		return
+	}
 	taken := writes{at: map[place]*item{}, below: map[place]*item{}}
 	for _, c := range list {
 		if other := taken.holder(c); other != nil {

@@ -16,11 +16,11 @@ type contextClaim = claim[*phases.PromptContext]
 // contexts takes texts by rank into what the turn's limits leave. A text that does not
 // fit is cut or omitted; a smaller one of lower rank may still fit.
 func (m *merger) contexts() {
-	list := claims[*phases.PromptContext](m)
-	if len(list) == 0 {
+	m.inContext = claims(m, m.inContext)
+	if len(m.inContext) == 0 {
 		return
 	}
-	list = m.latest(list)
+	list := m.latest(m.inContext)
 	turn := without(m.state.Contexts, list)
 	slots, left := m.limits.Contexts-len(turn), m.limits.ContextChars
 	for i := range turn {
@@ -107,11 +107,12 @@ func (s *section) size() int {
 
 // sections settles who owns each id, allocates the text budget, and cuts.
 func (m *merger) sections() {
-	list := claims[*phases.PromptSection](m)
-	if len(list) == 0 {
+	m.inSection = claims(m, m.inSection)
+	if len(m.inSection) == 0 {
 		return
 	}
-	owned := m.owned(list)
+	m.own()
+	owned := m.owners
 	slices.SortFunc(owned, func(a, b section) int { return compareRank(a.fragments[0].item, b.fragments[0].item) })
 	if most := max(0, min(len(owned), m.limits.Sections)); most < len(owned) {
 		for i := range owned[most:] {
@@ -121,44 +122,44 @@ func (m *merger) sections() {
 	}
 	m.demand(owned)
 	allocate(owned, m.limits.TotalChars)
+	m.out.Merged.Sections = make([]phases.MergedSection, 0, len(owned))
 	for i := range owned {
 		m.share(&owned[i])
 		m.place(&owned[i])
 	}
 }
 
-// owned groups the claims by id and drops blank ones and those of plugins that neither
+// own groups the claims by id and drops blank ones and those of plugins that neither
 // own nor may join the section. Each section's fragments are in rank order.
-func (m *merger) owned(list []sectionClaim) []section {
+func (m *merger) own() {
+	list := m.inSection
 	slices.SortFunc(list, func(a, b sectionClaim) int {
 		return cmp.Or(cmp.Compare(a.value.SectionID, b.value.SectionID), cmp.Compare(a.seq, b.seq))
 	})
-	var out []section
-	fragments := make([]fragment, 0, len(list)) // never grows: sections point into it
+	m.fragments = slices.Grow(m.fragments, len(list)) // never grows again: sections point into it
 	runs(list, func(a, b sectionClaim) bool { return a.value.SectionID == b.value.SectionID }, func(run []sectionClaim) {
 		id := run[0].value.SectionID
-		if slices.Contains(m.state.HostSections, id) {
+		if _, ok := slices.BinarySearch(m.state.HostSections, id); ok {
 			m.loseSection(run, phases.OwnerHost)
 			return
 		}
 		// The first in plan order that may own the section does; one that may only join owns it only if nobody may.
 		first := slices.IndexFunc(run, func(c sectionClaim) bool { return c.hook.ownsSection(id) })
 		owner := run[max(0, first)].item
-		from := len(fragments)
+		from := len(m.fragments)
 		for _, c := range run {
 			if c.hook.Plugin != owner.hook.Plugin && !c.hook.joinsSection(id) {
 				m.loseSection([]sectionClaim{c}, owner.hook.Subscription)
 				continue
 			}
-			fragments = append(fragments, newFragment(c.item, c.value.MaxChars))
+			m.fragments = append(m.fragments, newFragment(c.item, c.value.MaxChars))
 		}
-		s := section{id: id, owner: owner.hook.Plugin, fragments: fragments[from:]}
+		s := section{id: id, owner: owner.hook.Plugin, fragments: m.fragments[from:]}
 		if m.dropBlank(&s); len(s.fragments) > 0 {
 			slices.SortFunc(s.fragments, func(a, b fragment) int { return compareRank(a.item, b.item) })
-			out = append(out, s)
+			m.owners = append(m.owners, s)
 		}
 	})
-	return out
 }
 
 // loseSection records claims of a section that belongs to another.
@@ -201,8 +202,8 @@ func (m *merger) place(s *section) {
 		return
 	}
 	out := m.heading(s)
-	var parts []string
-	var cuts []phases.Truncation
+	out.Sources = make([]phases.HookSource, 0, len(s.fragments))
+	texts, cuts := len(m.texts), len(m.cuts)
 	for i := range s.fragments {
 		f := &s.fragments[i]
 		if f.fitted.Omitted {
@@ -212,14 +213,14 @@ func (m *merger) place(s *section) {
 			f.section = s.id
 			f.selfReport()
 			m.recordCut(f)
-			parts = append(parts, f.fitted.Text)
+			m.texts = append(m.texts, f.fitted.Text)
 			out.Sources = append(out.Sources, m.source(f.item))
 			out.SourceRefs = append(out.SourceRefs, sectionOf(f).SourceRefs...)
 		}
-		cuts = append(cuts, f.cut)
+		m.cuts = append(m.cuts, f.cut)
 	}
-	out.Content = strings.Join(parts, joint)
-	out.Truncation = truncation(sections.Combine(cuts))
+	out.Content = strings.Join(m.texts[texts:], joint)
+	out.Truncation = truncation(sections.Combine(m.cuts[cuts:]))
 	m.out.Merged.Sections = append(m.out.Merged.Sections, out)
 }
 

@@ -16,7 +16,7 @@ type policyClaim = claim[*phases.Policy]
 // policies gives each (domain, key) the value of the strongest rank. Weaker values are
 // omitted, an equally strong different one is a conflict, an equal value is kept.
 func (m *merger) policies() {
-	list := claims[*phases.Policy](m)
+	list := claims[*phases.Policy](m, nil)
 	if len(list) == 0 {
 		return
 	}
@@ -112,7 +112,7 @@ type offer struct {
 // tool that loses its name is dropped alone; a bundle is lost with its last tool.
 func (m *merger) tools() {
 	m.checkHostTools()
-	bundles := claims[*phases.ToolBundle](m)
+	bundles := claims[*phases.ToolBundle](m, nil)
 	if len(bundles) == 0 {
 		return
 	}
@@ -180,7 +180,7 @@ func mergedTool(o offer) phases.MergedTool {
 
 // decisions takes the strongest verdict (deny > ask > allow) and keeps all reasons.
 func (m *merger) decisions() {
-	list := claims[*phases.Decision](m)
+	list := claims[*phases.Decision](m, nil)
 	if len(list) == 0 {
 		return
 	}
@@ -199,7 +199,10 @@ func (m *merger) decisions() {
 // reminders keeps the first of one plugin's reminders with one dedupe key. A key does not
 // silence other plugins' reminders.
 func (m *merger) reminders() {
-	list := claims[*phases.Reminder](m)
+	list := claims[*phases.Reminder](m, nil)
+	if len(list) == 0 {
+		return
+	}
 	type key struct{ plugin, dedupe string }
 	seen := map[key]bool{}
 	for _, c := range list {

@@ -81,17 +81,17 @@ func (in *Instance) started(p *proc.Process) {
 	if len(c.Missing)+len(c.Absent) > 0 {
 		in.pool.opts.Logger.Warn(CodeSandboxPartial, "plugin", in.Declared.Name, "tier", c.Tier.String(), "lacks", c.Missing, "absent", c.Absent)
 	}
-	in.known.mu.Lock()
-	defer in.known.mu.Unlock()
-	in.known.confined = &c
-	switch {
-	case in.Declared.SHA256 != "":
-		in.known.sha256 = p.SHA256()
-	case in.Declared.Builtin != "":
-		in.known.sha256 = "builtin"
-	default:
-		in.known.sha256 = "unpinned"
-	}
+	in.learn(func(k *known) {
+		k.confined = &c
+		switch {
+		case in.Declared.SHA256 != "":
+			k.sha256 = p.SHA256()
+		case in.Declared.Builtin != "":
+			k.sha256 = "builtin"
+		default:
+			k.sha256 = "unpinned"
+		}
+	})
 }
 
 func (inc *Incarnation) configureLocal(ctx context.Context) error {
@@ -116,9 +116,7 @@ func (inc *Incarnation) configureLocal(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	inc.Instance.known.mu.Lock()
-	inc.Instance.known.sha256 = "in_process"
-	inc.Instance.known.mu.Unlock()
+	inc.Instance.learn(func(k *known) { k.sha256 = "in_process" })
 	inc.description = d
 	return inc.accept(d)
 }

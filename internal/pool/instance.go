@@ -96,6 +96,7 @@ func (in *Instance) shutdown() {
 }
 
 func (in *Instance) changed(ev supervise.Event) {
+	in.pool.revision.Add(1)
 	st := ev.Status
 	if st.State.Up() {
 		in.takeOver(st.Incarnation)
@@ -178,12 +179,12 @@ func (in *Instance) Start(ctx context.Context, number uint64) (supervise.Running
 
 // adopt keeps the first description; a later one must be the same.
 func (in *Instance) adopt(d *phases.Description) error {
-	in.known.mu.Lock()
-	first := in.known.described
-	if first == nil {
-		in.known.described = d
-	}
-	in.known.mu.Unlock()
+	var first *phases.Description
+	in.learn(func(k *known) {
+		if first = k.described; first == nil {
+			k.described = d
+		}
+	})
 	if first != nil && sameDescription(first, d) {
 		return nil
 	}
@@ -201,11 +202,19 @@ func (in *Instance) adopt(d *phases.Description) error {
 
 // forget drops a description that does not fit the plan.
 func (in *Instance) forget(d *phases.Description) {
+	in.learn(func(k *known) {
+		if k.described == d {
+			k.described = nil
+		}
+	})
+}
+
+// learn changes what is known of the plugin, and so its row.
+func (in *Instance) learn(change func(*known)) {
 	in.known.mu.Lock()
 	defer in.known.mu.Unlock()
-	if in.known.described == d {
-		in.known.described = nil
-	}
+	change(&in.known)
+	in.pool.revision.Add(1)
 }
 
 // Reject quarantines a plugin whose description does not fit the plan.

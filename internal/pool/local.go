@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"github.com/grapnelhq/grapnel/internal/bounded"
 	"github.com/grapnelhq/grapnel/internal/callctx"
@@ -61,15 +62,16 @@ type localCall struct {
 	given  *phases.Dispatch
 	freed  func()
 
-	done chan struct{} // takes one value, when res and err are set
-	res  *phases.Result
-	err  error
+	done  chan struct{} // takes one value, when what follows is set
+	res   *phases.Result
+	err   error
+	stats wire.Stats
 }
 
 func (c *localCall) run() {
 	defer c.freed()
 	res, err := bounded.Recovered(func() (*phases.Result, error) { return c.plugin.Dispatch(c.ctx, c.given) })
-	c.res, c.err = res, wire.FromPlugin(panicked(err))
+	c.res, c.err, c.stats.Arrived = res, wire.FromPlugin(panicked(err)), time.Now()
 	c.done <- struct{}{}
 }
 
@@ -84,9 +86,9 @@ func (c *localCall) Answer(ctx context.Context) (*phases.Result, wire.Stats, err
 		return nil, wire.Stats{}, context.Cause(ctx)
 	}
 	if c.err != nil || c.res == nil {
-		return &phases.Result{}, wire.Stats{}, c.err
+		return &phases.Result{}, c.stats, c.err
 	}
-	return &phases.Result{Diagnostics: slices.Clone(c.res.Diagnostics), Contributions: CloneContributions(c.res.Contributions)}, wire.Stats{}, nil
+	return &phases.Result{Diagnostics: slices.Clone(c.res.Diagnostics), Contributions: CloneContributions(c.res.Contributions)}, c.stats, nil
 }
 
 // workers run calls of plugins inside the host. A new goroutine would have to grow its stack for each call.

@@ -84,6 +84,7 @@ type Pool struct {
 	memory   *memwatch
 	unkilled unkilled
 	starts   atomic.Uint64
+	revision atomic.Uint64 // see Revision
 	workers  workers
 	over     chan struct{} // closed by Close
 }
@@ -104,6 +105,9 @@ func (p *Pool) Serve(ctx context.Context) {
 	}
 	watch.Wait()
 }
+
+// Revision rises when the row of a plugin has changed.
+func (p *Pool) Revision() uint64 { return p.revision.Load() }
 
 // Waiting is how many starts wait for a slot.
 func (p *Pool) Waiting() int { return p.gate.Waiting() }

@@ -114,7 +114,13 @@ func ForHooks(id string) *Row {
 
 // Reserved reports whether hooks must not write a section under an id, whatever
 // they are granted: it is a row of the compiler's, or reads like one.
-func Reserved(id string) bool { return ForHooks(id) == nil && ReadsLikeOne(text.Letters(id)) }
+func Reserved(id string) bool { return ForHooks(id) == nil && TitleReadsLikeOne(id) }
+
+// TitleReadsLikeOne is [ReadsLikeOne] for a heading itself.
+func TitleReadsLikeOne(title string) bool {
+	var space [64]byte
+	return letters[string(text.AppendLetters(space[:0], title))]
+}
 
 // ReadsLikeOne reports whether a heading of the given letters (see text.Letters)
 // would pass for a section of the table.

@@ -28,6 +28,7 @@ const modeRandom = "random"
 // pluginMain is the program of all plugins of a run. The arguments are a mode, and for the
 // random one its seed. It returns the exit status; exit ends the process at once.
 func pluginMain(self, args []string, exit func(status int)) int {
+	badplugin.KeepOffLane()
 	if len(args) == 0 {
 		return 2
 	}
@@ -314,6 +315,9 @@ func (d *declarer) plugin(i int, timeout time.Duration, both bool, args ...strin
 		Grants:        phases.Grants{Contribute: all, Sections: all, Policies: all, See: all},
 		Limits:        config.Limits{Start: phases.Duration(badStart), Memory: 512 << 20},
 		Subscriptions: map[string]phases.Override{},
+	}
+	if i%2 == 1 { // half of the good, and half of the bad
+		p.Env.Set = map[string]config.Secret{badplugin.OverGRPC: {Value: "1"}}
 	}
 	o := phases.Override{Timeout: new(phases.Duration(timeout)), OnFailure: &phases.OnFailure{Default: phases.BestEffort}}
 	if isBad(i) {

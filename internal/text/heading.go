@@ -16,14 +16,38 @@ import (
 // hidden another one, as in "<h2><h2>Safety". After that every heading is escaped.
 const maxHeadingPasses = 8
 
+// noHeading reports whether s certainly holds none. Searches for single bytes are far faster than one for a set.
 func noHeading(s string) bool {
-	return !strings.ContainsAny(s, "#<=-&＃") && !strings.Contains(s, "**") && !strings.Contains(s, "__")
+	for _, mark := range [...]byte{'#', '<', '=', '-', '&'} {
+		if strings.IndexByte(s, mark) >= 0 {
+			return false
+		}
+	}
+	return !strings.Contains(s, "＃") && !strings.Contains(s, "**") && !strings.Contains(s, "__")
 }
 
 // Letters returns the letters and digits of a heading in lower case, as ASCII where they
 // look alike. Headings with the same letters read the same. It removes accents and
 // compatibility forms by NFKD.
 func Letters(s string) string {
+	var space [64]byte
+	return string(AppendLetters(space[:0], s))
+}
+
+// AppendLetters appends the [Letters] of s to dst.
+func AppendLetters(dst []byte, s string) []byte {
+	if !isASCII(s) {
+		return append(dst, foreignLetters(s)...)
+	}
+	for i := range len(s) {
+		if c := lower(s[i]); 'a' <= c && c <= 'z' || '0' <= c && c <= '9' {
+			dst = append(dst, c)
+		}
+	}
+	return dst
+}
+
+func foreignLetters(s string) string {
 	return strings.Map(func(r rune) rune {
 		if (unicode.IsLetter(r) || unicode.IsDigit(r)) && !unseen(r) {
 			return unicode.ToLower(lookalike(r))

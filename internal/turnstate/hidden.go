@@ -82,7 +82,7 @@ func (s *State) Load(names []string) Loaded {
 		case !slices.ContainsFunc(a.Loaded, func(l LoadedDomain) bool { return l.Domain == name }):
 			slices.SortFunc(tools, func(x, y loadedTool) int { return strings.Compare(x.Name, y.Name) })
 			a.Loaded = append(a.Loaded, LoadedDomain{name, tools})
-			s.requested[name] = true
+			s.request(name)
 		}
 	}
 	for _, d := range slices.Sorted(maps.Keys(domains)) {
@@ -116,8 +116,15 @@ func (s *State) Ask(domains []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, d := range domains {
-		s.requested[d] = true
+		s.request(d)
 	}
+}
+
+func (s *State) request(domain string) {
+	if s.requested == nil {
+		s.requested = map[string]bool{}
+	}
+	s.requested[domain] = true
 }
 
 // RefusedTool is the error of a call that the turn does not allow. The model sees it, too.
@@ -130,15 +137,18 @@ func (s *State) Callable(name string) (owner string, refused *phases.Error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var known []string
-	for _, t := range s.allTools() {
-		if t.Name != name {
-			known = append(known, t.Name)
-			continue
+	for i := range s.brought {
+		for j := range s.brought[i].tools {
+			t := &s.brought[i].tools[j]
+			if t.Name != name {
+				known = append(known, t.Name)
+				continue
+			}
+			if d := t.Definition.HiddenDomain; d != "" && !s.requested[d] {
+				return t.Owner, RefusedTool("the tool %q is hidden: call %s with its domain %q first", name, phases.RequestTools, d)
+			}
+			return t.Owner, nil
 		}
-		if d := t.Definition.HiddenDomain; d != "" && !s.requested[d] {
-			return t.Owner, RefusedTool("the tool %q is hidden: call %s with its domain %q first", name, phases.RequestTools, d)
-		}
-		return t.Owner, nil
 	}
 	return "", RefusedTool("no plugin has brought a tool %.80q into this turn%s: only what turn.pre_tool_materialization brought can be called",
 		name, suggest.DidYouMean(name, known))

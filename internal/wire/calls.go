@@ -22,7 +22,7 @@ type call struct {
 	frame     outgoing
 	answer    answer
 	answered  chan struct{} // takes one value, when answer is set; buffered, so that the reader never blocks
-	abandoned bool        // guarded by the table
+	abandoned bool          // guarded by the table
 }
 
 // answer is a frame, or the error instead of one.

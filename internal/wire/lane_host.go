@@ -123,7 +123,8 @@ func (l *hostLane) await(ctx context.Context, c *call) bool {
 // lead reads until the call is answered or ctx ends.
 func (l *hostLane) lead(ctx context.Context, c *call) bool {
 	defer l.pass()
-	defer callctx.OnEnd(ctx, l.interrupt)()
+	stop := callctx.OnEnd(ctx, l.interrupt)
+	defer stop()
 	for {
 		select { // perhaps somebody else has read it
 		case <-c.answered:
@@ -133,7 +134,7 @@ func (l *hostLane) lead(ctx context.Context, c *call) bool {
 		if ctx.Err() != nil {
 			return false
 		}
-		err := l.take()
+		err := l.take() //nolint:contextcheck // frames of others have contexts of their own
 		if errors.Is(err, os.ErrDeadlineExceeded) {
 			err = l.resume() // perhaps it was meant for the reader before
 		}

@@ -22,7 +22,7 @@ func rawCall(trap, fd uintptr, p []byte, flags uintptr) (int, error) {
 		n, _, errno := unix.RawSyscall6(trap, fd, uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)), flags, 0, 0) //nolint:gosec // as in package unix
 		switch errno {
 		case 0:
-			return int(n), nil //nolint:gosec // at most len(p)
+			return int(n), nil
 		case unix.EINTR:
 		default:
 			return 0, errno

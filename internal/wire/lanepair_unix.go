@@ -23,7 +23,7 @@ func LanePair() (host net.Conn, plugin *os.File, err error) {
 	if err != nil {
 		return nil, nil, os.NewSyscallError("socketpair", err)
 	}
-	plugin = os.NewFile(uintptr(fds[1]), "lane") //nolint:gosec // a descriptor
+	plugin = os.NewFile(uintptr(fds[1]), "lane")
 	if host, err = connOf(fds[0]); err != nil {
 		_ = plugin.Close()
 		return nil, nil, err
@@ -39,7 +39,7 @@ func LaneOf(fd int) (net.Conn, error) {
 
 // connOf takes over a descriptor.
 func connOf(fd int) (net.Conn, error) {
-	f := os.NewFile(uintptr(fd), "lane") //nolint:gosec // a descriptor
+	f := os.NewFile(uintptr(fd), "lane")
 	if f == nil {
 		return nil, os.ErrInvalid
 	}
