@@ -119,7 +119,7 @@ func Reserved(id string) bool { return ForHooks(id) == nil && TitleReadsLikeOne(
 // TitleReadsLikeOne is [ReadsLikeOne] for a heading itself.
 func TitleReadsLikeOne(title string) bool {
 	var space [64]byte
-	return letters[string(text.AppendLetters(space[:0], title))]
+	return letters()[string(text.AppendLetters(space[:0], title))]
 }
 
 // ReadsLikeOne reports whether a heading of the given letters (see text.Letters)
