@@ -3,6 +3,7 @@ package manifest
 import (
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/grapnelhq/grapnel/internal/digest"
@@ -11,8 +12,8 @@ import (
 
 //nolint:gochecknoglobals // immutable tables
 var (
-	encoder      = digest.EncoderOf[Manifest]()
-	chainEncoder = digest.EncoderOf[Chain]()
+	encoder      = sync.OnceValue(digest.EncoderOf[Manifest])
+	chainEncoder = sync.OnceValue(digest.EncoderOf[Chain])
 )
 
 // sizeHint is enough for the record of an ordinary turn, and for the rows of a long one.
@@ -35,7 +36,7 @@ func Canonical(m *Manifest) ([]byte, error) {
 }
 
 func appendCanonical(buf []byte, m *Manifest) ([]byte, error) {
-	b, err := encoder.Append(buf, m)
+	b, err := encoder().Append(buf, m)
 	if err != nil {
 		return nil, fmt.Errorf("manifest %s: %w", m.ManifestID, err)
 	}
@@ -198,7 +199,7 @@ func (c *Chain) Sign(key []byte) error {
 func (c *Chain) signature(key []byte) (string, error) {
 	unsigned := *c
 	unsigned.Signature = ""
-	b, err := chainEncoder.Append(nil, &unsigned)
+	b, err := chainEncoder().Append(nil, &unsigned)
 	if err != nil {
 		return "", err
 	}
