@@ -176,7 +176,7 @@ func (c *compilation) toolTokens() int {
 	for i := range c.out.Offered {
 		tool := c.out.Offered[i].Definition
 		tool.HiddenDomain = "" // not in a request
-		b, err := toolEncoder.Append(nil, &tool)
+		b, err := toolEncoder().Append(nil, &tool)
 		if err != nil {
 			b = append([]byte(valid(tool.Description)), tool.InputSchema...) // not JSON
 		}

@@ -318,7 +318,7 @@ func (f *fakeProvider) serve(t *testing.T, out *Output) int {
 		request.WriteString(s)
 	}
 	if len(out.Offered) > 0 {
-		b, err := toolEncoder.Append(nil, &out.Offered[0].Definition)
+		b, err := toolEncoder().Append(nil, &out.Offered[0].Definition)
 		if err != nil {
 			t.Fatal(err)
 		}

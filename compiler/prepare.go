@@ -233,32 +233,24 @@ func (c *compilation) absence(s *section) string {
 	return ""
 }
 
-// place is one place in the order: a row of the table, a group, or a section of a hook or
-// the host. Custom sections can stand beside a row without text.
-type place struct {
-	id      string
-	section *section // nil: only a place
-	pace    Pace
-	beside  string // the id that a custom section was put behind
-}
-
 // place lists the sections that were brought, in the order of the table. final means that
 // all hooks have contributed.
 func (c *compilation) place(hooks []phases.MergedSection, final bool) []*section {
-	list := make([]place, 0, len(sections.All())+len(hooks)+len(c.in.Custom))
+	o := newOrder(len(sections.All()) + len(hooks) + len(c.in.Custom))
 	rows := byRow(hooks)
 	for i := range sections.All() {
 		r := &sections.All()[i]
 		pace := Pace(r.Pace)
 		for _, m := range rows[r.ID] {
-			list = append(list, place{id: m.SectionID, section: fromHook(r, m), pace: pace})
+			o.insert(m.SectionID, fromHook(r, m), pace, &o.ring)
 		}
 		if r.IsGroup() || len(rows[r.ID]) == 0 {
-			list = append(list, place{id: r.ID, section: c.own[r.ID], pace: pace})
+			o.insert(r.ID, c.own[r.ID], pace, &o.ring)
 		}
 	}
-	out := make([]*section, 0, len(list)+len(c.in.Custom))
-	for _, p := range c.insertCustom(list, final) {
+	c.insertCustom(o, final)
+	out := make([]*section, 0, len(o.places))
+	for p := o.ring.next; p != &o.ring; p = p.next {
 		if s := p.section; s != nil && (s.given || s.raw != "" || s.final != "") {
 			out = append(out, s)
 		}
@@ -283,59 +275,4 @@ func byRow(list []phases.MergedSection) map[string][]*phases.MergedSection {
 		rows[id] = append(rows[id], m)
 	}
 	return rows
-}
-
-// insertCustom puts the host's sections beside their anchors, sorted by id. An anchor may
-// itself be custom, so this repeats until nothing more finds its anchor.
-func (c *compilation) insertCustom(list []place, final bool) []place {
-	waiting := slices.SortedFunc(slices.Values(c.in.Custom), func(a, b CustomSection) int { return strings.Compare(a.SectionID, b.SectionID) })
-	insert := func(s CustomSection) bool {
-		at := slices.IndexFunc(list, func(p place) bool { return p.id == anchor(&s) })
-		if at >= 0 {
-			list = c.insertAt(list, &s, at)
-		}
-		return at >= 0
-	}
-	for progress := true; progress; {
-		before := len(waiting)
-		waiting = slices.DeleteFunc(waiting, insert)
-		progress = len(waiting) < before
-	}
-	for _, s := range waiting {
-		if final {
-			c.diagnose(s.SectionID, phases.SeverityInfo, CodeAnchor,
-				fmt.Sprintf("section %s stands behind the hook sections: there is no section %.128q to stand beside", s.SectionID, valid(anchor(&s))))
-		}
-		s.Before, s.After = "", ""
-		insert(s)
-	}
-	return list
-}
-
-// anchor returns the id that a custom section stands beside.
-func anchor(s *CustomSection) string {
-	switch {
-	case s.Before != "" || s.After != "":
-		return s.Before + s.After // one of them is empty
-	case s.Stability == stable:
-		return sections.GroupStable
-	default:
-		return sections.GroupDynamic
-	}
-}
-
-// insertAt puts a custom section beside a place; behind it, after those that were put there
-// before, and their own followers.
-func (c *compilation) insertAt(list []place, s *CustomSection, at int) []place {
-	p := place{id: s.SectionID, section: c.own[s.SectionID], pace: cmp.Or(s.Pace, list[at].pace)}
-	p.section.pace = p.pace
-	if s.Before != "" {
-		return slices.Insert(list, at, p)
-	}
-	p.beside = list[at].id
-	family := []string{p.beside}
-	for at++; at < len(list) && slices.Contains(family, list[at].beside); at++ {
-		family = append(family, list[at].id)
-	}
-	return slices.Insert(list, at, p)
 }

@@ -58,15 +58,15 @@ func (c *compilation) findUnstable() {
 	if c.in.Previous == nil || !c.in.Previous.SameSession {
 		return
 	}
+	previous := make(map[string]*manifest.Section, len(c.in.Previous.Sections))
+	for i := range slices.Backward(c.in.Previous.Sections) { // the first of an id counts
+		previous[c.in.Previous.Sections[i].SectionID] = &c.in.Previous.Sections[i]
+	}
 	for _, s := range c.sections {
-		if s.Stability != stable {
+		before := previous[s.SectionID]
+		if s.Stability != stable || before == nil {
 			continue
 		}
-		at := slices.IndexFunc(c.in.Previous.Sections, func(before manifest.Section) bool { return before.SectionID == s.SectionID })
-		if at < 0 {
-			continue
-		}
-		before := &c.in.Previous.Sections[at]
 		// The fingerprints' algorithm changes with the key's setting.
 		algorithm, _, _ := strings.Cut(before.Fingerprint, ":")
 		changed := before.Stability == stable && before.Fingerprint != s.Fingerprint && strings.HasPrefix(s.Fingerprint, algorithm+":")

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/grapnelhq/grapnel/internal/digest"
 	"github.com/grapnelhq/grapnel/internal/sections"
@@ -56,8 +57,8 @@ func (c *compilation) hiddenDomains() string {
 
 //nolint:gochecknoglobals // immutable and safe for concurrent use
 var (
-	toolsEncoder = digest.EncoderOf[[]manifest.Tool]()
-	toolEncoder  = digest.EncoderOf[phases.Tool]()
+	toolsEncoder = sync.OnceValue(digest.EncoderOf[[]manifest.Tool])
+	toolEncoder  = sync.OnceValue(digest.EncoderOf[phases.Tool])
 )
 
 // tools lists and fingerprints the tools.
@@ -105,7 +106,7 @@ func (c *compilation) offerRequest() {
 		c.noRequest = string(phases.CauseConflict)
 	default:
 		t := phases.MergedTool{Name: phases.RequestTools, Owner: phases.OwnerBuiltin, Definition: RequestTools()}
-		if b, err := toolEncoder.Append(nil, &t.Definition); err == nil { // a constant that encodes
+		if b, err := toolEncoder().Append(nil, &t.Definition); err == nil { // a constant that encodes
 			t.Hash = digest.Fingerprint(c.in.FingerprintKey, b)
 		}
 		c.addTool(t, "")
@@ -115,6 +116,6 @@ func (c *compilation) offerRequest() {
 // offeredFingerprint is the fingerprint of the offered tools.
 func (c *compilation) offeredFingerprint() string {
 	offered := slices.DeleteFunc(slices.Clone(c.out.Tools), func(t manifest.Tool) bool { return t.HiddenDomain != "" })
-	b, _ := toolsEncoder.Append(nil, &offered) // strings that are valid UTF-8 always encode
+	b, _ := toolsEncoder().Append(nil, &offered) // strings that are valid UTF-8 always encode
 	return digest.Fingerprint(c.in.FingerprintKey, b)
 }

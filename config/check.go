@@ -165,7 +165,7 @@ func commandKeys() []string { return []string{"args", "sha256", "pins", "unsafe_
 
 func (c *checker) checksums(p *Plugin, n *node) {
 	const form = "a SHA-256 checksum has 64 hex digits"
-	if at := n.child("sha256"); at != nil && at.kind == textNode && !checksum.MatchString(p.SHA256) {
+	if at := n.child("sha256"); at != nil && at.kind == textNode && !checksum().MatchString(p.SHA256) {
 		c.badf(at, form)
 	}
 	p.SHA256 = strings.ToLower(p.SHA256)
@@ -175,7 +175,7 @@ func (c *checker) checksums(p *Plugin, n *node) {
 		if !filepath.IsAbs(path) {
 			c.badKeyf(at, "%.80q is not an absolute path", path)
 		}
-		if at.kind == textNode && !checksum.MatchString(at.text) {
+		if at.kind == textNode && !checksum().MatchString(at.text) {
 			c.badf(at, form)
 		} else {
 			p.Pins[path] = strings.ToLower(p.Pins[path])

@@ -2,8 +2,8 @@ package config
 
 import (
 	"math"
-	"regexp"
 
+	"github.com/grapnelhq/grapnel/internal/lazyregexp"
 	"github.com/grapnelhq/grapnel/phases"
 )
 
@@ -36,7 +36,7 @@ const (
 	netPattern = `^(\*|(\*|listen):[1-9][0-9]{0,4})$`
 )
 
-var checksum = regexp.MustCompile(hexPattern)
+var checksum = lazyregexp.New(hexPattern)
 
 // keyRules are the rules of all keys, "STRUCT.KEY" by the names of the Go types.
 //

@@ -4,9 +4,10 @@ import (
 	"fmt"
 	"math"
 	"math/big"
-	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/grapnelhq/grapnel/internal/lazyregexp"
 )
 
 // maxNumber bounds the digits of a number, and maxExponent the digits of its
@@ -17,9 +18,9 @@ const (
 )
 
 var (
-	decimal   = regexp.MustCompile(`^([-+]?)([0-9]*)(\.[0-9]*)?([eE][-+]?([0-9]+))?$`)
-	otherBase = regexp.MustCompile(`^0(x[0-9a-fA-F]+|o[0-7]+)$`)
-	special   = regexp.MustCompile(`^([-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN))$`)
+	decimal   = lazyregexp.New(`^([-+]?)([0-9]*)(\.[0-9]*)?([eE][-+]?([0-9]+))?$`)
+	otherBase = lazyregexp.New(`^0(x[0-9a-fA-F]+|o[0-7]+)$`)
+	special   = lazyregexp.New(`^([-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN))$`)
 )
 
 // resolve gives a scalar without quotes its kind by the core schema of YAML 1.2. Numbers come back as JSON writes
@@ -33,14 +34,14 @@ func resolve(text string) (kind nodeKind, value, problem string) {
 	case "false", "False", "FALSE":
 		return boolNode, "false", ""
 	}
-	if special.MatchString(text) {
+	if special().MatchString(text) {
 		return numberNode, "0", text + " is not a number in JSON"
 	}
-	if otherBase.MatchString(text) && len(text) <= maxNumber {
+	if otherBase().MatchString(text) && len(text) <= maxNumber {
 		n, _ := new(big.Int).SetString(text, 0)
 		return numberNode, n.String(), ""
 	}
-	part := decimal.FindStringSubmatch(text)
+	part := decimal().FindStringSubmatch(text)
 	if part == nil || part[2] == "" && len(part[3]) < 2 {
 		return textNode, text, ""
 	}

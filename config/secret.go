@@ -3,11 +3,11 @@ package config
 import (
 	"bytes"
 	"encoding/json"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/grapnelhq/grapnel/internal/lazyregexp"
 	"github.com/grapnelhq/grapnel/phases"
 )
 
@@ -35,12 +35,12 @@ func (s Secret) GoString() string { return s.String() }
 // MarshalText implements encoding.TextMarshaler; see String.
 func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-var variable = regexp.MustCompile(`^\$\{([A-Za-z_][A-Za-z0-9_]*)\}$`)
+var variable = lazyregexp.New(`^\$\{([A-Za-z_][A-Za-z0-9_]*)\}$`)
 
 // fromEnv returns the variable that a text stands for, "" for plain text. A secret within a longer text could not be
 // redacted, and other programs expand ${NAME} there.
 func fromEnv(text string) string {
-	if m := variable.FindStringSubmatch(text); m != nil {
+	if m := variable().FindStringSubmatch(text); m != nil {
 		return m[1]
 	}
 	return ""

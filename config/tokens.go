@@ -78,7 +78,7 @@ func (d *decoder) tokens(list []Token, n *node) {
 	for i := range list {
 		t, at := &list[i], n.item(i)
 		t.SHA256 = strings.ToLower(t.SHA256)
-		if at := at.child("sha256"); at != nil && at.kind == textNode && !checksum.MatchString(t.SHA256) {
+		if at := at.child("sha256"); at != nil && at.kind == textNode && !checksum().MatchString(t.SHA256) {
 			d.badf(at, "a SHA-256 checksum has 64 hex digits; \"printf %%s TOKEN | sha256sum\" prints it")
 		}
 		switch {

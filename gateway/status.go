@@ -13,12 +13,12 @@ import (
 	"math"
 	"net"
 	"net/http"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/grapnelhq/grapnel/internal/lazyregexp"
 	"github.com/grapnelhq/grapnel/internal/rpc"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/runtime"
@@ -425,7 +425,7 @@ const newest = tree.Seq(math.MaxInt64) // after all changes: reading from there 
 // parameter nonce returns its [Proof].
 const IdentityPath = "/identity"
 
-var nonceForm = regexp.MustCompile(`^[A-Za-z0-9]{16,64}$`) // anybody may ask, so only this form is signed
+var nonceForm = lazyregexp.New(`^[A-Za-z0-9]{16,64}$`) // anybody may ask, so only this form is signed
 
 // Proof answers a nonce with the secret. The address, as HOST:PORT, is where the gateway was
 // asked, so that a program at another address that forwards the question gets a useless proof.
@@ -441,7 +441,7 @@ func Proof(secret []byte, nonce, address string) string {
 func (g *Gateway) identify(w http.ResponseWriter, r *http.Request) {
 	nonce := r.URL.Query().Get("nonce")
 	at, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
-	if !ok || !nonceForm.MatchString(nonce) {
+	if !ok || !nonceForm().MatchString(nonce) {
 		http.Error(w, "nonce: 16 to 64 letters and digits", http.StatusBadRequest)
 		return
 	}

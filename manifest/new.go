@@ -61,16 +61,34 @@ func completeRows[T any](list []T, lacks func(T) bool, fill func(*T)) []T {
 // Diagnose adds rows for diagnostics of the compiler or of a dispatch, as [phases.AudienceAudit] may see them. A slot
 // counts as a section only if the record names that section, in the prompt or omitted: add those first.
 func (m *Manifest) Diagnose(list []phases.Diagnostic) {
+	var named map[string]bool
 	for i := range list {
 		d := list[i].For(phases.AudienceAudit)
 		row := Diagnostic{
 			Code: d.Code, Cause: d.Cause, Severity: cmp.Or(d.Severity, phases.SeverityInfo), Message: d.Message, HookSource: d.Subscription,
 		}
-		if d.Slot != "" && (holds(m.Sections, d.Slot) || slices.ContainsFunc(m.Omitted, func(l phases.Omitted) bool { return l.ID == d.Slot })) {
-			row.SectionID = d.Slot
+		if d.Slot != "" {
+			if named == nil {
+				named = m.named()
+			}
+			if named[d.Slot] {
+				row.SectionID = d.Slot
+			}
 		}
 		m.Diagnostics = append(m.Diagnostics, row)
 	}
+}
+
+// named are the sections that the record names.
+func (m *Manifest) named() map[string]bool {
+	ids := make(map[string]bool, len(m.Sections)+len(m.Omitted))
+	for i := range m.Sections {
+		ids[m.Sections[i].SectionID] = true
+	}
+	for i := range m.Omitted {
+		ids[m.Omitted[i].ID] = true
+	}
+	return ids
 }
 
 // schemaJSON is generated from the Go types and their doc comments; a test fails

@@ -3,6 +3,7 @@ package manifest
 import (
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/grapnelhq/grapnel/internal/digest"
@@ -11,12 +12,14 @@ import (
 
 //nolint:gochecknoglobals // immutable tables
 var (
-	encoder      = digest.EncoderOf[Manifest]()
-	chainEncoder = digest.EncoderOf[Chain]()
+	encoder      = sync.OnceValue(digest.EncoderOf[Manifest])
+	chainEncoder = sync.OnceValue(digest.EncoderOf[Chain])
 )
 
-// sizeHint is enough for the record of an ordinary turn.
-const sizeHint = 32 << 10
+// sizeHint is enough for the record of an ordinary turn, and for the rows of a long one.
+func (m *Manifest) sizeHint() int {
+	return 32<<10 + len(m.Runs)<<9 + len(m.HookSources)<<9 + len(m.Budgets.Phases)<<7
+}
 
 // Fingerprint returns the fingerprint of a text: "xxh64:" and 16 hex digits, or with a key "hmac-sha256:" and 64.
 func Fingerprint(text string, key []byte) string {
@@ -29,11 +32,11 @@ func Fingerprint(text string, key []byte) string {
 // Canonical returns the record as canonical JSON (RFC 8785): the bytes that are
 // stored and hashed. A text that is not UTF-8 is an error that names the field.
 func Canonical(m *Manifest) ([]byte, error) {
-	return appendCanonical(make([]byte, 0, sizeHint), m)
+	return appendCanonical(make([]byte, 0, m.sizeHint()), m)
 }
 
 func appendCanonical(buf []byte, m *Manifest) ([]byte, error) {
-	b, err := encoder.Append(buf, m)
+	b, err := encoder().Append(buf, m)
 	if err != nil {
 		return nil, fmt.Errorf("manifest %s: %w", m.ManifestID, err)
 	}
@@ -54,7 +57,7 @@ func appendCanonical(buf []byte, m *Manifest) ([]byte, error) {
 //
 // m is not changed. The hash is not keyed, but covers fingerprints, which may be.
 func ContentHash(m *Manifest) (string, error) {
-	sum, _, err := hashContent(make([]byte, 0, sizeHint), m)
+	sum, _, err := hashContent(make([]byte, 0, m.sizeHint()), m)
 	return sum, err
 }
 
@@ -83,13 +86,12 @@ func (m *Manifest) Link() Link { return Link{Seq: m.Seq, Hash: m.Hash} }
 //
 // Everything else must be set before; a record that was changed afterwards can be sealed again.
 func Seal(m *Manifest, last *Link, key []byte) error {
-	_, err := SealRecord(make([]byte, 0, sizeHint), m, last, key)
+	_, err := m.seal(make([]byte, 0, m.sizeHint()), last, key)
 	return err
 }
 
-// SealRecord is [Seal], and returns the record as it is stored: with cache.actual null. The record's data is written
-// to buf if it is large enough, and valid until the caller uses buf again.
-func SealRecord(buf []byte, m *Manifest, last *Link, key []byte) (Record, error) {
+// seal returns the canonical bytes that the hash covers.
+func (m *Manifest) seal(buf []byte, last *Link, key []byte) ([]byte, error) {
 	m.Complete()
 	m.Seq, m.Prev = 0, ""
 	if last != nil {
@@ -97,14 +99,24 @@ func SealRecord(buf []byte, m *Manifest, last *Link, key []byte) (Record, error)
 	}
 	var err error
 	if m.ContentHash, buf, err = hashContent(buf, m); err != nil {
-		return Record{}, err
+		return nil, err
 	}
 	stored := m.unsigned()
 	data, err := appendCanonical(buf, &stored)
 	if err != nil {
-		return Record{}, err
+		return nil, err
 	}
 	m.Hash = sumOf(data, key)
+	return data, nil
+}
+
+// SealRecord is [Seal], and returns the record as it is stored: with cache.actual null. The record's data is written
+// to buf if it is large enough, and valid until the caller uses buf again.
+func SealRecord(buf []byte, m *Manifest, last *Link, key []byte) (Record, error) {
+	data, err := m.seal(buf, last, key)
+	if err != nil {
+		return Record{}, err
+	}
 	at := -1
 	scanObject(data, func(name, _ []byte, start int) bool {
 		if string(name) == "hash" {
@@ -196,7 +208,7 @@ func (c *Chain) Sign(key []byte) error {
 func (c *Chain) signature(key []byte) (string, error) {
 	unsigned := *c
 	unsigned.Signature = ""
-	b, err := chainEncoder.Append(nil, &unsigned)
+	b, err := chainEncoder().Append(nil, &unsigned)
 	if err != nil {
 		return "", err
 	}

@@ -3,7 +3,6 @@ package phases
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -19,13 +18,12 @@ const (
 	maxTools         = 256
 	MaxIDBytes       = 256
 	maxName          = 128
+	maxVersion       = 64
 	// MaxListed bounds each list of a description and of a contribution. An invalidation
 	// with more names is one of everything.
 	MaxListed        = 256
 	maxRetryAttempts = 10
 )
-
-var versionPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.+~-]{0,63}$`)
 
 // ValidID reports whether s may be an id that a plugin chooses:
 // like ValidName, with "#" behind the first character and up to MaxIDBytes long.
@@ -33,6 +31,8 @@ func ValidID(s string) bool { return len(s) <= MaxIDBytes && isName(s, "_.:/-#")
 
 // ValidName reports whether s may name a hook, a section, a tool or a domain.
 func ValidName(s string) bool { return len(s) <= maxName && isName(s, "_.:/-") }
+
+func validVersion(s string) bool { return len(s) <= maxVersion && isName(s, "_.+~-") }
 
 // isName reports whether s is ASCII letters, digits and, behind the first character, signs.
 func isName(s, signs string) bool {
@@ -71,7 +71,7 @@ func ValidateDescription(d *Description, t *Table) error {
 	switch {
 	case d.Version == "":
 		v.addf("no version")
-	case !versionPattern.MatchString(d.Version):
+	case !validVersion(d.Version):
 		v.addf("version %.80q: use letters, digits and _ . + ~ -, at most 64", d.Version)
 	}
 	if len(d.Hooks) > maxHooks || len(d.Tools) > maxTools {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/grapnelhq/grapnel/internal/background"
@@ -37,17 +36,26 @@ func (d *dispatch) requireCompleted() {
 		return
 	}
 	for _, id := range d.phase.Require {
-		i := slices.IndexFunc(d.calls, func(c call) bool { return c.sub.ID == id })
-		if i < 0 {
+		c := d.callOf(id)
+		if c == nil {
 			d.failed = &phases.Error{Code: phases.CauseRequiredMissing, Phase: d.phase.Row.Phase, Subscription: id, Message: "it is required and no plugin offers it"}
 			return
 		}
-		if run := d.calls[i].run; !run.State.Completed() {
+		if run := c.run; !run.State.Completed() {
 			d.failed = phases.Errorf(phases.CauseRequiredMissing, "it is required and did not complete: %s %s", run.State, run.Code)
 			d.failed.Phase, d.failed.Subscription = d.phase.Row.Phase, id
 			return
 		}
 	}
+}
+
+func (d *dispatch) callOf(subscription string) *call {
+	for i := range d.calls {
+		if d.calls[i].sub.ID == subscription {
+			return &d.calls[i]
+		}
+	}
+	return nil
 }
 
 func (d *dispatch) observe(ctx context.Context) {
@@ -166,8 +174,8 @@ func (d *dispatch) addJobs(ctx context.Context, merged *merge.Result) []phases.D
 			Kind: job.JobKind, Plugin: owned.Hook.Plugin, Subscription: owned.Hook.Subscription, Context: d.rq.context, Payload: job.Payload,
 			IdempotencyKey: job.IdempotencyKey, NotBefore: job.NotBefore, Attempts: jobAttempts, Backoff: time.Second,
 		}
-		if i := slices.IndexFunc(d.calls, func(c call) bool { return c.sub.ID == j.Subscription }); i >= 0 {
-			j.Trace = d.calls[i].span.trace
+		if c := d.callOf(j.Subscription); c != nil {
+			j.Trace = c.span.trace
 		}
 		if in := d.gen.byName[j.Plugin]; in != nil && phases.Allows(in.Declared.Grants.See, "policy") {
 			j.Policies = merged.Policies

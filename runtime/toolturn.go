@@ -3,6 +3,7 @@ package runtime
 import (
 	"context"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/grapnelhq/grapnel/internal/digest"
@@ -70,7 +71,7 @@ func (t *Turn) refuseTool(ctx context.Context, owner, tool string, why *phases.E
 }
 
 //nolint:gochecknoglobals // an immutable plan of a type
-var answerEncoder = digest.EncoderOf[turnstate.Loaded]()
+var answerEncoder = sync.OnceValue(digest.EncoderOf[turnstate.Loaded])
 
 // requestTools answers a call of request_tools. Errors of the model are in the answer
 // (IsError); valid domains are loaded anyway.
@@ -93,7 +94,7 @@ func (t *Turn) requestTools(ctx context.Context, call phases.ToolCall) (*phases.
 		a = t.state.Load(nil)
 		a.Errors = []string{err.Error()}
 	}
-	content, err := answerEncoder.Append(nil, &a)
+	content, err := answerEncoder().Append(nil, &a)
 	if err != nil {
 		return nil, t.refuseTool(ctx, phases.OwnerBuiltin, call.Tool, phases.Errorf(phases.CauseInternal, "the answer of %s: %w", call.Tool, err))
 	}

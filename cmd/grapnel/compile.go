@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -120,6 +121,9 @@ func (a *app) compileJob(f *compileFlags) (*compileJob, error) {
 func (a *app) compileTurn(ctx context.Context, cfg *config.Config, job *compileJob, rec *recorder) (*runtime.Compiled, error) {
 	opts := job.opts
 	rec.wire(&opts)
+	var loading sync.WaitGroup
+	loading.Go(func() { opts.CountTokens(" ") }) // unpacks the vocabulary while plugins start
+	defer loading.Wait()
 	var done *runtime.Compiled
 	err := a.withEngine(ctx, cfg, opts, func(ctx context.Context, eng *runtime.Engine) error {
 		var err error

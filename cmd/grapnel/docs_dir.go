@@ -10,13 +10,13 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/grapnelhq/grapnel/internal/lazyregexp"
 	"github.com/grapnelhq/grapnel/internal/text"
 	"github.com/grapnelhq/grapnel/tree"
 )
@@ -274,7 +274,7 @@ func layout(folders []tree.Folder) map[tree.FolderID]string {
 	return paths
 }
 
-var devices = regexp.MustCompile(`^(?i:CON|PRN|AUX|NUL|(COM|LPT)[0-9])(\.|$)`) // names that Windows takes for devices
+var devices = lazyregexp.New(`^(?i:CON|PRN|AUX|NUL|(COM|LPT)[0-9])(\.|$)`) // names that Windows takes for devices
 
 // safeName returns a name that is valid on every system, is not hidden, and collides with no file of an export.
 func safeName(name string) string {
@@ -292,7 +292,7 @@ func safeName(name string) string {
 	if rest, hidden := strings.CutPrefix(name, "."); hidden {
 		name = "_" + rest
 	}
-	if name == "" || strings.EqualFold(name, docFile) || devices.MatchString(name) {
+	if name == "" || strings.EqualFold(name, docFile) || devices().MatchString(name) {
 		name += "_"
 	}
 	return name

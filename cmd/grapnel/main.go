@@ -21,6 +21,7 @@ import (
 	"os"
 	"os/signal"
 	goruntime "runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"syscall"
@@ -39,9 +40,18 @@ import (
 
 func main() {
 	builtin.Main(firstParty()...) // does not return in a plugin's process
+	delayGC()
 	// A handler makes writes to a closed pipe fail instead of ending the process.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	os.Exit(run(context.Background(), os.Args[1:], streams{in: os.Stdin, out: os.Stdout, err: os.Stderr}))
+}
+
+// delayGC lets the heap grow to 16 MiB instead of 4 before the first collection: most commands end before it.
+func delayGC() {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(400)
+		goruntime.AddCleanup(new([64]byte), func(usual int) { debug.SetGCPercent(usual) }, 100)
+	}
 }
 
 func firstParty() builtin.Plugins {

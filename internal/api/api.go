@@ -10,12 +10,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"regexp"
 	goruntime "runtime"
 	"strings"
 	"time"
 
 	"github.com/grapnelhq/grapnel/compiler"
+	"github.com/grapnelhq/grapnel/internal/lazyregexp"
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/runtime"
@@ -123,7 +123,7 @@ func Find(ctx context.Context, in Finder, id string, f store.Filter) (*manifest.
 	return in.Get(ctx, id)
 }
 
-var headPattern = regexp.MustCompile(`^(sha256|hmac-sha256):[0-9a-f]{64}$`)
+var headPattern = lazyregexp.New(`^(sha256|hmac-sha256):[0-9a-f]{64}$`)
 
 // IsHead reports whether a text is the whole hash of a manifest.
-func IsHead(hash string) bool { return headPattern.MatchString(hash) }
+func IsHead(hash string) bool { return headPattern().MatchString(hash) }

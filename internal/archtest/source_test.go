@@ -160,7 +160,7 @@ var goroutineOwners = []string{
 	"gateway",
 	// One reads and one writes each connection; calls end before their connection.
 	"internal/rpc", "gateway/client",
-	// Somebody waits for SIGHUP while the gateway serves.
+	// Somebody waits for SIGHUP while the gateway serves, and a vocabulary is unpacked while plugins start.
 	"cmd/grapnel",
 	// It leaks them: that is what it is for.
 	"internal/badplugin",

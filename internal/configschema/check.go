@@ -9,12 +9,12 @@ import (
 	"fmt"
 	"maps"
 	"path"
-	"regexp"
 	"strconv"
 	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
 
+	"github.com/grapnelhq/grapnel/internal/lazyregexp"
 	"github.com/grapnelhq/grapnel/phases"
 )
 
@@ -60,16 +60,16 @@ func resolve(schema json.RawMessage) (*jsonschema.Resolved, error) {
 
 // schemaStep is one step of the path in the schema that begins the validator's errors:
 // "validating /properties/hooks: validating /properties/hooks/items: …".
-var schemaStep = regexp.MustCompile(`^validating (\S+): `)
+var schemaStep = lazyregexp.New(`^validating (\S+): `)
 
-var misnamed = regexp.MustCompile(`^unexpected additional properties \["([^"]+)"`)
+var misnamed = lazyregexp.New(`^unexpected additional properties \["([^"]+)"`)
 
 // Locate makes a validation error a *phases.ConfigError with the place of the value. The schema's path has names of
 // members; the item of a list is found by validating the list with one item at a time.
 func Locate(schema *jsonschema.Resolved, value any, err error) error {
 	message, pointer, at := err.Error(), "", value
 	for {
-		step := schemaStep.FindStringSubmatch(message)
+		step := schemaStep().FindStringSubmatch(message)
 		if step == nil {
 			break
 		}
@@ -86,15 +86,16 @@ func Locate(schema *jsonschema.Resolved, value any, err error) error {
 			}
 		}
 	}
-	if name := misnamed.FindStringSubmatch(message); name != nil {
+	if name := misnamed().FindStringSubmatch(message); name != nil {
 		return &phases.ConfigError{Pointer: pointer + "/" + escapePointer(name[1]), Message: fmt.Sprintf("unknown key %q", name[1])}
 	}
 	return &phases.ConfigError{Pointer: pointer, Message: message}
 }
 
-func escapePointer(name string) string {
-	return strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
-}
+//nolint:gochecknoglobals // immutable
+var pointerEscapes = strings.NewReplacer("~", "~0", "/", "~1")
+
+func escapePointer(name string) string { return pointerEscapes.Replace(name) }
 
 func failingItem(schema *jsonschema.Resolved, value any, pointer string, at any) int {
 	list, _ := at.([]any)

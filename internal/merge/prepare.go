@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/grapnelhq/grapnel/internal/digest"
 	"github.com/grapnelhq/grapnel/internal/sections"
@@ -104,7 +105,7 @@ func isBlank(s string) bool { return strings.TrimSpace(s) == "" }
 
 //nolint:gochecknoglobals // immutable and safe for concurrent use
 var (
-	toolEncoder = digest.EncoderOf[phases.Tool]()
+	toolEncoder = sync.OnceValue(digest.EncoderOf[phases.Tool])
 	// encoders write what is hashed of a contribution: its fields and its kind.
 	encoders = map[phases.Kind]appendFunc{
 		phases.KindPolicy:             encoderOf[phases.Policy](),
@@ -128,13 +129,13 @@ func encoderOf[T any, P interface {
 	phases.Contribution
 }]() appendFunc {
 	kind := phases.KindOf(P(new(T)))
-	encoder := digest.TaggedEncoderOf[T]("kind", string(kind))
+	encoder := sync.OnceValue(func() *digest.Encoder[T] { return digest.TaggedEncoderOf[T]("kind", string(kind)) })
 	return func(dst []byte, c phases.Contribution) ([]byte, error) {
 		v, ok := c.(P)
 		if !ok {
 			return dst, fmt.Errorf("a %T is not of the kind %s", c, kind)
 		}
-		return encoder.Append(dst, v)
+		return encoder().Append(dst, v)
 	}
 }
 

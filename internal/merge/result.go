@@ -47,7 +47,7 @@ func (l Limits) withDefaults() Limits {
 type State struct {
 	Policies []phases.PolicyEntry
 	Contexts []phases.ContextEntry
-	// HostTools and HostSections are names that belong to the host.
+	// HostTools and HostSections are names that belong to the host; HostSections are sorted.
 	HostTools    []string
 	HostSections []string
 }

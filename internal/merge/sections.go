@@ -139,7 +139,7 @@ func (m *merger) own() {
 	m.fragments = slices.Grow(m.fragments, len(list)) // never grows again: sections point into it
 	runs(list, func(a, b sectionClaim) bool { return a.value.SectionID == b.value.SectionID }, func(run []sectionClaim) {
 		id := run[0].value.SectionID
-		if slices.Contains(m.state.HostSections, id) {
+		if _, ok := slices.BinarySearch(m.state.HostSections, id); ok {
 			m.loseSection(run, phases.OwnerHost)
 			return
 		}

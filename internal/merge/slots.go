@@ -172,7 +172,7 @@ func mergedTool(o offer) phases.MergedTool {
 		def.InputSchema = schema
 	}
 	out := phases.MergedTool{Name: def.Name, BundleID: o.bundle, Owner: o.hook.Plugin, Definition: def}
-	if b, err := toolEncoder.Append(nil, &def); err == nil { // Admit encoded the same parts
+	if b, err := toolEncoder().Append(nil, &def); err == nil { // Admit encoded the same parts
 		out.Hash = digest.Fingerprint(o.hook.Key, b)
 	}
 	return out

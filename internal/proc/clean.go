@@ -1,16 +1,17 @@
 package proc
 
 import (
-	"regexp"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/grapnelhq/grapnel/internal/lazyregexp"
 )
 
 // ellipsis ends a text that was cut.
 const ellipsis = "…"
 
 // sequences are those of terminals, in both their forms. One that nothing ends extends to the end of the text.
-var sequences = regexp.MustCompile(`(?s)(?:\x1b\[|\x{9b})[ -?]*[@-~]?|` + // control sequences
+var sequences = lazyregexp.New(`(?s)(?:\x1b\[|\x{9b})[ -?]*[@-~]?|` + // control sequences
 	`(?:\x1b[\]PX^_]|[\x{90}\x{98}\x{9d}-\x{9f}]).*?(?:\x07|\x1b\\|\x{9c}|\z)|` + // control strings
 	`\x1b[ -/]*[0-~]?`)
 
@@ -25,7 +26,7 @@ func clean(s string, limit int) string {
 			return -1
 		}
 		return r
-	}, sequences.ReplaceAllString(s, ""))
+	}, sequences().ReplaceAllString(s, ""))
 	return cut(strings.TrimSpace(s), limit)
 }
 

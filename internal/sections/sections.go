@@ -8,6 +8,7 @@ package sections
 import (
 	"math"
 	"slices"
+	"sync"
 
 	"github.com/grapnelhq/grapnel/internal/text"
 	"github.com/grapnelhq/grapnel/phases"
@@ -86,7 +87,7 @@ var byID = func() map[string]*Row {
 // letters are the letters (see text.Letters) of all ids and titles.
 //
 //nolint:gochecknoglobals // an immutable table
-var letters = func() map[string]bool {
+var letters = sync.OnceValue(func() map[string]bool {
 	m := map[string]bool{}
 	for i := range table {
 		if !table[i].IsGroup() {
@@ -94,7 +95,7 @@ var letters = func() map[string]bool {
 		}
 	}
 	return m
-}()
+})
 
 // All returns the table in the reference order, which is the order in the prompt
 // but for messages and an order for caches. It is read only.
@@ -118,12 +119,12 @@ func Reserved(id string) bool { return ForHooks(id) == nil && TitleReadsLikeOne(
 // TitleReadsLikeOne is [ReadsLikeOne] for a heading itself.
 func TitleReadsLikeOne(title string) bool {
 	var space [64]byte
-	return letters[string(text.AppendLetters(space[:0], title))]
+	return letters()[string(text.AppendLetters(space[:0], title))]
 }
 
 // ReadsLikeOne reports whether a heading of the given letters (see text.Letters)
 // would pass for a section of the table.
-func ReadsLikeOne(heading string) bool { return letters[heading] }
+func ReadsLikeOne(heading string) bool { return letters()[heading] }
 
 // IsGroup reports whether the row is a place for hook sections without a row.
 func (r *Row) IsGroup() bool { return r.ID == GroupStable || r.ID == GroupDynamic }

@@ -2,13 +2,14 @@ package text
 
 import (
 	"html"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
 	"golang.org/x/text/unicode/norm"
+
+	"github.com/grapnelhq/grapnel/internal/lazyregexp"
 )
 
 // maxHeadingPasses is how often a text is searched, since an escaped heading may have
@@ -206,8 +207,8 @@ func appendElements(marks []int, s string, reserved func(string) bool) []int {
 	for at := element(s, 0, false); at < len(s); {
 		next := element(s, at+1, false)
 		inner := s[at:element(s[:next], at+1, true)]
-		if reads(inner, reserved) || reads(firstLine(tags.ReplaceAllString(inner, "")), reserved) ||
-			reads(firstLine(quotedTags.ReplaceAllString(inner, "")), reserved) {
+		if reads(inner, reserved) || reads(firstLine(tags().ReplaceAllString(inner, "")), reserved) ||
+			reads(firstLine(quotedTags().ReplaceAllString(inner, "")), reserved) {
 			marks = append(marks, at+1)
 		}
 		at = next
@@ -246,8 +247,8 @@ func reads(s string, reserved func(string) bool) bool {
 	if !strings.ContainsAny(s, "<[{&") {
 		return false
 	}
-	s = comments.ReplaceAllString(withoutTargets(s), "")
-	for _, shown := range [...]string{s, tags.ReplaceAllString(s, ""), quotedTags.ReplaceAllString(s, "")} {
+	s = comments().ReplaceAllString(withoutTargets(s), "")
+	for _, shown := range [...]string{s, tags().ReplaceAllString(s, ""), quotedTags().ReplaceAllString(s, "")} {
 		if reserved(Letters(html.UnescapeString(shown))) {
 			return true
 		}
@@ -300,7 +301,7 @@ func withoutTargets(s string) string {
 
 // What Markdown and HTML do not show: comments, and tags, with or without heed to quotes.
 var (
-	comments   = regexp.MustCompile(`(?s)<!--.*?(-->|$)`)
-	tags       = regexp.MustCompile(`<[^>]*(>|$)`)
-	quotedTags = regexp.MustCompile(`<("[^"]*"|'[^']*'|[^>])*(>|$)`)
+	comments   = lazyregexp.New(`(?s)<!--.*?(-->|$)`)
+	tags       = lazyregexp.New(`<[^>]*(>|$)`)
+	quotedTags = lazyregexp.New(`<("[^"]*"|'[^']*'|[^>])*(>|$)`)
 )

@@ -2,10 +2,11 @@ package text
 
 import (
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/grapnelhq/grapnel/internal/lazyregexp"
 )
 
 // maxSequence bounds a terminal's escape sequence, in bytes. Longer ones are shown.
@@ -28,7 +29,7 @@ func Sanitize(s string, limit int) string {
 	keep := 0 // bytes of out that leave space for an ellipsis
 	for s != "" {
 		if s[0] == 0x1b {
-			if n := len(escapeSequence.FindString(s[:min(len(s), maxSequence)])); n > 0 {
+			if n := len(escapeSequence().FindString(s[:min(len(s), maxSequence)])); n > 0 {
 				s = s[n:]
 				continue
 			}
@@ -55,5 +56,5 @@ func isClean(s string) bool {
 }
 
 // escapeSequence (ECMA-48) is a control sequence, a string up to BEL or ESC \, or another escape.
-var escapeSequence = regexp.MustCompile(
+var escapeSequence = lazyregexp.New(
 	`^\x1b(?:\[[ -?]*[@-~]|[\]PX^_][^\x07\x1b\n]*(?:\x07|\x1b\\)|[ -/]+[0-~]|[0-OQ-WYZ\\\x60-~])`)

@@ -137,15 +137,18 @@ func (s *State) Callable(name string) (owner string, refused *phases.Error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var known []string
-	for _, t := range s.allTools() {
-		if t.Name != name {
-			known = append(known, t.Name)
-			continue
+	for i := range s.brought {
+		for j := range s.brought[i].tools {
+			t := &s.brought[i].tools[j]
+			if t.Name != name {
+				known = append(known, t.Name)
+				continue
+			}
+			if d := t.Definition.HiddenDomain; d != "" && !s.requested[d] {
+				return t.Owner, RefusedTool("the tool %q is hidden: call %s with its domain %q first", name, phases.RequestTools, d)
+			}
+			return t.Owner, nil
 		}
-		if d := t.Definition.HiddenDomain; d != "" && !s.requested[d] {
-			return t.Owner, RefusedTool("the tool %q is hidden: call %s with its domain %q first", name, phases.RequestTools, d)
-		}
-		return t.Owner, nil
 	}
 	return "", RefusedTool("no plugin has brought a tool %.80q into this turn%s: only what turn.pre_tool_materialization brought can be called",
 		name, suggest.DidYouMean(name, known))

@@ -24,7 +24,8 @@ type ledger struct {
 	// bytes is about the size of the rows as JSON, and of what other lists of the state hold of a dispatch.
 	bytes   int
 	refused int
-	final   bool // final says that the last prompt, the one with a full ledger, was compiled
+	unmade  map[[2]string]bool // unmade has the subscriptions and codes of refused host calls
+	final   bool               // final says that the last prompt, the one with a full ledger, was compiled
 }
 
 func (l *ledger) admit() *phases.Error {
@@ -128,10 +129,15 @@ func (s *State) AddCall(run phases.Run, res *phases.ToolResult) {
 func (s *State) AddHostCall(run *phases.Run) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if run.Attempts == 0 && slices.ContainsFunc(s.ledger.runs, func(o phases.Run) bool {
-		return o.Phase == phases.PhaseHostCall && o.Attempts == 0 && o.Subscription == run.Subscription && o.Code == run.Code
-	}) {
-		return false
+	if run.Attempts == 0 {
+		like := [2]string{run.Subscription, run.Code}
+		if s.ledger.unmade[like] {
+			return false
+		}
+		if s.ledger.unmade == nil {
+			s.ledger.unmade = map[[2]string]bool{}
+		}
+		s.ledger.unmade[like] = true
 	}
 	s.ledger.addRuns(*run)
 	return true

@@ -34,7 +34,7 @@ type State struct {
 	notes     notes
 	audits    audits
 	reminders []phases.MergedReminder
-	// own are the ids of the host's own sections.
+	// own are the ids of the host's own sections, sorted.
 	own       []string
 	round     int
 	requested map[string]bool // hidden domains
@@ -146,7 +146,7 @@ func (s *State) Add(out *phases.Outcome, merged *merge.Result, phase *plan.Phase
 	for i := range out.Merged.Sections {
 		used += utf8.RuneCountInString(out.Merged.Sections[i].Content)
 	}
-	s.bring(brought{out.Phase, out.Merged.Sections, used, out.Merged.Tools, out.Sources, out.Omitted})
+	s.bring(brought{out.Phase, out.Merged.Sections, used, out.Merged.Tools, slices.Clip(out.Sources), slices.Clip(out.Omitted)})
 	s.conduct.note(out)
 	s.reminders = append(s.reminders, out.Merged.Reminders...)
 	s.notes.add(out.Diagnostics)
@@ -171,19 +171,35 @@ func (s *State) charsFor(row phases.Row) int {
 	return n
 }
 
-// bring replaces what a phase brought before. Calls of tools each bring their own.
+// bring replaces what a phase brought before. Calls of tools each bring their own, in one
+// entry as long as no other phase stands between them: there may be thousands.
 func (s *State) bring(b brought) {
-	if b.phase != phases.ToolPreCall && b.phase != phases.ToolPostCall {
-		s.brought = slices.DeleteFunc(s.brought, func(o brought) bool { return o.phase == b.phase })
-	}
 	s.brought = append(s.brought, b)
+	all := s.brought
+	s.brought = all[:0]
+	for i, o := range all {
+		last := len(s.brought) - 1
+		switch {
+		case o.ofTool() && last >= 0 && s.brought[last].ofTool():
+			s.brought[last].sources = append(s.brought[last].sources, o.sources...)
+			s.brought[last].omitted = append(s.brought[last].omitted, o.omitted...)
+		case o.phase != b.phase || o.ofTool() || i == len(all)-1:
+			s.brought = append(s.brought, o)
+		}
+	}
+	clear(all[len(s.brought):])
+}
+
+// ofTool reports whether a call of a tool brought it. It has neither sections nor tools.
+func (b *brought) ofTool() bool {
+	return b.phase == phases.ToolPreCall || b.phase == phases.ToolPostCall
 }
 
 // Claim notes the ids of the host's own sections, which no hook may contribute.
 func (s *State) Claim(ids []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.own = ids
+	s.own = slices.Sorted(slices.Values(ids))
 }
 
 // Contributed returns what hooks have brought for the prompt.

@@ -18,7 +18,7 @@ import (
 )
 
 // lanePair returns the two ends of a lane.
-func lanePair(t *testing.T) (host, plugin net.Conn) {
+func lanePair(t testing.TB) (host, plugin net.Conn) {
 	t.Helper()
 	host, file, err := LanePair()
 	if err != nil {
@@ -32,7 +32,7 @@ func lanePair(t *testing.T) (host, plugin net.Conn) {
 	return host, plugin
 }
 
-func laneOver(t *testing.T, conn net.Conn) *lane {
+func laneOver(t testing.TB, conn net.Conn) *lane {
 	t.Helper()
 	f := &frames{flushed: func(int) {}}
 	l, err := newLane(conn, MaxFrame, f)
@@ -116,7 +116,7 @@ func TestLaneIsFull(t *testing.T) {
 }
 
 // onLane opens a session with a peer that takes the lane and then does what act says.
-func onLane(t *testing.T, o HostOptions, act func(plugin *lane)) *Session {
+func onLane(t testing.TB, o HostOptions, act func(plugin *lane)) *Session {
 	t.Helper()
 	host, plugin := lanePair(t)
 	o.Lane = host
@@ -212,4 +212,33 @@ func TestLaneHandsOver(t *testing.T) {
 			t.Errorf("the slow handler's context ended with %v", err)
 		}
 	}
+}
+
+// FuzzLane sends any bytes to the host, while a caller waits and while none does: the session ends with a reason, and
+// nothing else.
+func FuzzLane(f *testing.F) {
+	f.Add([]byte{}, true)
+	f.Add([]byte{4, 0, 0, 0, 8, 2, 16, 7}, true)                         // no body
+	f.Add([]byte{6, 0, 0, 0, 8, 2, 16, 7, 42, 0}, true)                  // an empty result
+	f.Add([]byte{0, 0, 0, 0, 255, 255, 255, 255, 8, 2}, false)           // too long, and cut short
+	f.Add([]byte{8, 0, 0, 0, 8, 1, 16, 7, 58, 2, 18, 0, 3, 0, 0}, false) // a host call, and half a length
+	f.Add(bytes.Repeat([]byte{2, 0, 0, 0, 255, 255}, 50), true)          // no protobuf
+	f.Fuzz(func(t *testing.T, data []byte, asked bool) {
+		s := onLane(t, HostOptions{}, func(p *lane) {
+			if asked {
+				_, _, _ = p.next()
+			}
+			_, _ = p.conn.Write(data)
+			_ = p.conn.Close()
+		})
+		if asked {
+			if _, _, err := s.Dispatch(deadline(t), textDispatch("x"), nil); err != nil && phases.CodeOf(err) == "" {
+				t.Errorf("an error without a code: %v", err)
+			}
+		}
+		<-s.Done()
+		if code := phases.CodeOf(s.Err()); code != phases.CauseSessionReset && code != phases.CauseOversizeReply {
+			t.Errorf("the session ended with %v", s.Err())
+		}
+	})
 }

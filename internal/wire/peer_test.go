@@ -78,14 +78,14 @@ func (s *strangerSession) sendBytes(data []byte) error { return s.SendMsg(data) 
 
 // openStranger opens a session with a unknown. Whatever it does, the host
 // notes what it dropped.
-func openStranger(t *testing.T, p *unknown, o HostOptions) (*Session, chan Dropped) {
+func openStranger(t testing.TB, p *unknown, o HostOptions) (*Session, chan Dropped) {
 	t.Helper()
 	dropped := make(chan Dropped, 1000)
 	o.OnDropped = func(d Dropped) { dropped <- d }
 	return open(t, strangerConn(t, p), o), dropped
 }
 
-func strangerConn(t *testing.T, p *unknown) *grpc.ClientConn {
+func strangerConn(t testing.TB, p *unknown) *grpc.ClientConn {
 	t.Helper()
 	srv := grpc.NewServer(grpc.ForceServerCodecV2(bytesCodec{encoding.GetCodecV2("proto")}), grpc.MaxSendMsgSize(1<<30))
 	pluginpb.RegisterPluginServer(srv, p)

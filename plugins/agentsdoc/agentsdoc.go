@@ -39,7 +39,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"os"
 	"slices"
 	"sync"
@@ -75,7 +74,7 @@ func newPlugin(with powers) *sdk.Plugin {
 		Name:         "agentsdoc",
 		Version:      "0.2.0",
 		Doc:          "Puts the AGENTS.md files of the working directory's source tree into the prompt, and tells of others when they come to matter.",
-		ConfigSchema: configSchema(),
+		ConfigSchema: settings.Schema(),
 		OnConfigure: func(_ context.Context, c *phases.Configuration) (sdk.Setup, error) {
 			s, err := settingsOf(c.Config, with.getenv)
 			if err != nil {
@@ -97,15 +96,6 @@ func newPlugin(with powers) *sdk.Plugin {
 			return nil
 		},
 	}
-}
-
-func configSchema() json.RawMessage {
-	schema, err := settings.Schema()
-	data, marshalErr := json.Marshal(schema)
-	if err := errors.Join(err, marshalErr); err != nil {
-		panic(err) // it is made of a type
-	}
-	return data
 }
 
 // settingsOf makes settings of a configuration. The error is a [*phases.ConfigError].

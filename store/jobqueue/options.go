@@ -4,9 +4,9 @@ import (
 	"cmp"
 	"log/slog"
 	"math/rand/v2"
-	"regexp"
 	"time"
 
+	"github.com/grapnelhq/grapnel/internal/lazyregexp"
 	"github.com/grapnelhq/grapnel/internal/sqldb"
 	"github.com/grapnelhq/grapnel/phases"
 )
@@ -49,7 +49,7 @@ const (
 )
 
 // schemaName matches names that need no quotes.
-var schemaName = regexp.MustCompile(`^[a-z_][a-z0-9_]*$`)
+var schemaName = lazyregexp.New(`^[a-z_][a-z0-9_]*$`)
 
 func (o Options) withDefaults(kind sqldb.Kind) Options {
 	o.Workers = cmp.Or(o.Workers, 4)
@@ -79,7 +79,7 @@ func (o Options) check() error {
 		return badOption("KeepDone is %s and KeepDead %s; take more than nothing", o.KeepDone, o.KeepDead)
 	case o.Poll < shortestPoll:
 		return badOption("Poll is %s; take %s or more", o.Poll, shortestPoll)
-	case o.Schema != "" && (len(o.Schema) > maxSchema || !schemaName.MatchString(o.Schema)):
+	case o.Schema != "" && (len(o.Schema) > maxSchema || !schemaName().MatchString(o.Schema)):
 		return badOption("Schema is %q; take up to %d of a-z, 0-9 and _, no digit first", o.Schema, maxSchema)
 	case o.MaxConns < 2:
 		return badOption("MaxConns is %d; River listens on one, so take 2 or more", o.MaxConns)

@@ -1,6 +1,8 @@
 package settings
 
 import (
+	"bytes"
+	_ "embed" // for the schema
 	"encoding/json"
 	"maps"
 	"path/filepath"
@@ -8,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/google/jsonschema-go/jsonschema"
 
@@ -19,11 +22,14 @@ import (
 // Parse decodes a configuration strictly and checks it. Errors are [*phases.ConfigError]. No data is the zero Config.
 func Parse(data json.RawMessage) (Config, error) {
 	var c Config
+	if len(data) == 0 {
+		return c, nil
+	}
 	if err := sdk.DecodeConfig(data, &c); err != nil {
 		return Config{}, err
 	}
 	// The decoder accepts keys in another case, and the schema does not.
-	s, err := Schema()
+	s, err := parsedSchema()
 	var value any
 	if err == nil {
 		err = sdk.DecodeConfig(data, &value)
@@ -169,23 +175,16 @@ func wordSchemas() map[reflect.Type]*jsonschema.Schema {
 	return words
 }
 
-// Schema is the JSON Schema of [Config].
-func Schema() (*jsonschema.Schema, error) {
-	special := wordSchemas()
-	special[reflect.TypeFor[Global]()] = &jsonschema.Schema{
-		OneOf: []*jsonschema.Schema{{Type: "boolean"}, {Type: "string", MinLength: new(1)}},
-	}
-	s, err := jsonschema.For[Config](&jsonschema.ForOptions{TypeSchemas: special})
-	if err != nil {
-		return nil, err
-	}
-	s.Title = "agentsdoc"
-	for _, n := range (&Config{}).numbers() {
-		field := s
-		for name := range strings.SplitSeq(strings.TrimPrefix(n.pointer, "/"), "/") {
-			field = field.Properties[name]
-		}
-		field.Minimum = new(float64(n.least))
-	}
-	return s, nil
-}
+// schemaJSON is generated from [Config]; a test fails when it is stale and writes it with -update.
+//
+//go:embed schema.json
+var schemaJSON []byte
+
+// Schema returns the JSON Schema of [Config]. The caller may keep and change the copy.
+func Schema() json.RawMessage { return bytes.Clone(schemaJSON) }
+
+//nolint:gochecknoglobals // read once, then immutable
+var parsedSchema = sync.OnceValues(func() (*jsonschema.Schema, error) {
+	s := new(jsonschema.Schema)
+	return s, json.Unmarshal(schemaJSON, s)
+})

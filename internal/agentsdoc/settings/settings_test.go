@@ -199,7 +199,7 @@ func TestSettingsShareNothing(t *testing.T) {
 
 func TestSchema(t *testing.T) {
 	t.Parallel()
-	s, err := Schema()
+	s, err := parsedSchema()
 	if err != nil {
 		t.Fatal(err)
 	}

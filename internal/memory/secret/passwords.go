@@ -2,10 +2,11 @@ package secret
 
 import (
 	_ "embed" // ordinary words
-	"regexp"
 	"slices"
 	"strings"
 	"unicode"
+
+	"github.com/grapnelhq/grapnel/internal/lazyregexp"
 )
 
 // Bounds of a password, in bytes, and the least length of other named secrets.
@@ -34,35 +35,35 @@ func passwords() []rule {
 	return []rule{
 		{
 			name: "password-in-url", keywords: []string{"://"}, check: func(v value) bool { return v.plain() && !ordinary(v.raw) },
-			re: compile(`\b[A-Za-z][A-Za-z0-9+.-]{0,32}://[^\s:/@"'<>]*:([^\s/@"'<>]+)@[A-Za-z0-9\[]`),
+			re: lazyregexp.New(`\b[A-Za-z][A-Za-z0-9+.-]{0,32}://[^\s:/@"'<>]*:([^\s/@"'<>]+)@[A-Za-z0-9\[]`),
 		},
 		{
 			name: "authorization-header", keywords: []string{"authorization", "bearer"}, check: value.chosen,
-			re: compile(`(?i)\b(?:authorization["']?\s?[:=]\s?["']?(?:bearer|basic|token|apikey)\s|bearer\s)["']?([A-Za-z0-9._~+/=-]{12,})`),
+			re: lazyregexp.New(`(?i)\b(?:authorization["']?\s?[:=]\s?["']?(?:bearer|basic|token|apikey)\s|bearer\s)["']?([A-Za-z0-9._~+/=-]{12,})`),
 		},
 		{
 			name: "password-flag", keywords: []string{"-pass", "-pwd", "-token", "-secret", "-api", "-auth", "-access", "-u ", "--user"}, check: value.flagged,
-			re: compile(`(?i)(?:^|\s)(?:--?(?:password|passwd|passphrase|pass|pwd|token|secret|api-?key|auth-?token|access-?key)(?:=| )|(?:-u|--user)(?: |=)["']?[^\s:"']+:)` + quotedOr),
+			re: lazyregexp.New(`(?i)(?:^|\s)(?:--?(?:password|passwd|passphrase|pass|pwd|token|secret|api-?key|auth-?token|access-?key)(?:=| )|(?:-u|--user)(?: |=)["']?[^\s:"']+:)` + quotedOr),
 		},
 		{
 			name: "password-assigned", keywords: named, atKeyword: true, check: value.assigned,
-			re: compile(`(?i)^` + names + `(?:[_-][a-z0-9]+)*(?:["'` + "`" + `\])]| \([^)\n]{0,32}\))?[ \t]*(?:=>|:=|==?|:)[ \t]*` + quotedOr),
+			re: lazyregexp.New(`(?i)^` + names + `(?:[_-][a-z0-9]+)*(?:["'` + "`" + `\])]| \([^)\n]{0,32}\))?[ \t]*(?:=>|:=|==?|:)[ \t]*` + quotedOr),
 		},
 		{
 			name: "password-said", keywords: named, atKeyword: true, check: value.said,
-			re: compile(`(?i)^` + names + `(?: (?:for|of|to|on|at|in|from|für|von|pour|de|para|del?)(?: [^\s.,;:!?]+){1,5}?)? (?:is|was|will be|equals|ist|lautet|war|est|es|é|jest)(?: (?:now|still|currently|set to|jetzt|ahora|maintenant))?:? ` + quotedOr),
+			re: lazyregexp.New(`(?i)^` + names + `(?: (?:for|of|to|on|at|in|from|für|von|pour|de|para|del?)(?: [^\s.,;:!?]+){1,5}?)? (?:is|was|will be|equals|ist|lautet|war|est|es|é|jest)(?: (?:now|still|currently|set to|jetzt|ahora|maintenant))?:? ` + quotedOr),
 		},
 		{
 			name: "password-said", keywords: strings.Split(eastern, "|"), check: value.plain,
-			re: compile(`(?:` + eastern + `)(?:是|为|為|は|:|：|=|는|은)[ 「“"]?([!-~]{4,})`),
+			re: lazyregexp.New(`(?:` + eastern + `)(?:是|为|為|は|:|：|=|는|은)[ 「“"]?([!-~]{4,})`),
 		},
 		{
 			name: "pin", keywords: []string{"pin", "cvv", "cvc", "puk"},
-			re: compile(`(?i)\b(?:pin|cvv2?|cvc2?|puk)(?:[ -](?:code|number|nummer))?(?: (?:for|of|to)(?: [a-z0-9']+){1,4}?)?(?: is|: ?| ?= ?| ist| est| es) ?(\d{3,8})(?:$|[^\d.]|\.(?:$|\s))`),
+			re: lazyregexp.New(`(?i)\b(?:pin|cvv2?|cvc2?|puk)(?:[ -](?:code|number|nummer))?(?: (?:for|of|to)(?: [a-z0-9']+){1,4}?)?(?: is|: ?| ?= ?| ist| est| es) ?(\d{3,8})(?:$|[^\d.]|\.(?:$|\s))`),
 		},
 		{
 			name: "recovery-phrase", keywords: []string{"seed", "recovery", "mnemonic", "backup"},
-			re: compile(`(?i)\b(?:seed|recovery|mnemonic|backup)[ -]?(?:phrase|words?|seed)?[^\n:=]{0,24}(?:is|are|:|=)\s{0,4}((?:[a-z]{3,8}[ ,]{1,2}){11,23}[a-z]{3,8})\b`),
+			re: lazyregexp.New(`(?i)\b(?:seed|recovery|mnemonic|backup)[ -]?(?:phrase|words?|seed)?[^\n:=]{0,24}(?:is|are|:|=)\s{0,4}((?:[a-z]{3,8}[ ,]{1,2}){11,23}[a-z]{3,8})\b`),
 		},
 	}
 }
@@ -94,9 +95,9 @@ func (v value) chosen() bool {
 }
 
 // forPassword reports whether the name before the value is a password's, which people choose; machines make tokens.
-func (v value) forPassword() bool { return passwordName.MatchString(v.text[v.start:v.from]) }
+func (v value) forPassword() bool { return passwordName().MatchString(v.text[v.start:v.from]) }
 
-var passwordName = regexp.MustCompile(`(?i)passw|passphrase|passcode|pwd|kennwort|mot de passe|mdp|contrase|senha|wachtwoord|hasło|пароль`)
+var passwordName = lazyregexp.New(`(?i)passw|passphrase|passcode|pwd|kennwort|mot de passe|mdp|contrase|senha|wachtwoord|hasło|пароль`)
 
 // plausible reports whether the value fits its name: a password is chosen, others are longer and not a number.
 func (v value) plausible() bool {
@@ -146,9 +147,9 @@ func placeholder(s string) bool {
 }
 
 // codePattern matches calls, paths, references, URLs, and fields such as "form.password".
-var codePattern = regexp.MustCompile(`[()]|^\.?/|^[&*]|://|^\pL+\.[\pL._]*\pL[\pL._]*$`)
+var codePattern = lazyregexp.New(`[()]|^\.?/|^[&*]|://|^\pL+\.[\pL._]*\pL[\pL._]*$`)
 
-func code(s string) bool { return codePattern.MatchString(s) }
+func code(s string) bool { return codePattern().MatchString(s) }
 
 func isWord(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsLetter(r) })

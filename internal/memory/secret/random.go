@@ -1,10 +1,11 @@
 package secret
 
 import (
-	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/grapnelhq/grapnel/internal/lazyregexp"
 )
 
 // cardPattern matches numbers in the groups and with the first digits of the issuers of payment cards.
@@ -42,23 +43,23 @@ const (
 )
 
 var (
-	tokenPattern = regexp.MustCompile(`[\w+/=-]+`)
-	hintPattern  = regexp.MustCompile(`(?i)key|token|secret|credential|passw|bearer|auth`)
+	tokenPattern = lazyregexp.New(`[\w+/=-]+`)
+	hintPattern  = lazyregexp.New(`(?i)key|token|secret|credential|passw|bearer|auth`)
 	// publicToken are hashes, UUIDs, SSH keys and checksums; publicPlace is what directly precedes parts of URLs,
 	// pictures and checksums.
-	publicToken = regexp.MustCompile(`^(?:[0-9a-f]+|[0-9A-F]+|(?i:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(?:[-_/].*)?|AAAA.{0,8}3NzaC.*|sha(?:1|256|384|512)-.*)$`)
-	publicPlace = regexp.MustCompile("(?:://|base64,)[^\\s\"'`<>()]*$|(?:h1|(?i:sha256)|data):$")
+	publicToken = lazyregexp.New(`^(?:[0-9a-f]+|[0-9A-F]+|(?i:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(?:[-_/].*)?|AAAA.{0,8}3NzaC.*|sha(?:1|256|384|512)-.*)$`)
+	publicPlace = lazyregexp.New("(?:://|base64,)[^\\s\"'`<>()]*$|(?:h1|(?i:sha256)|data):$")
 	// pemBlock is a certificate or a public key, whose lines look random.
-	pemBlock    = regexp.MustCompile(`(?s)-----BEGIN .*?(?:-----END |\z)`)
-	wordInToken = regexp.MustCompile(`[A-Z][a-z]{3,}|[a-z]{4,}`)
+	pemBlock    = lazyregexp.New(`(?s)-----BEGIN .*?(?:-----END |\z)`)
+	wordInToken = lazyregexp.New(`[A-Z][a-z]{3,}|[a-z]{4,}`)
 )
 
 // randomTokens finds runs of letters and digits that no person and no common format writes: alone only with small and
 // capital letters and digits, after a word such as "key" also with less.
 func randomTokens(text string) [][2]int {
 	var all [][2]int
-	blocks := pemBlock.FindAllStringIndex(text, -1)
-	for _, m := range tokenPattern.FindAllStringIndex(text, -1) {
+	blocks := pemBlock().FindAllStringIndex(text, -1)
+	for _, m := range tokenPattern().FindAllStringIndex(text, -1) {
 		for len(blocks) > 0 && blocks[0][1] <= m[0] {
 			blocks = blocks[1:]
 		}
@@ -81,12 +82,12 @@ func trimToken(text string, from, to int) (int, int) {
 func isRandom(text string, from, to int) bool {
 	token := text[from:to]
 	before := text[max(0, from-512):from]
-	if len(token) < minToken || len(token) > maxToken || publicToken.MatchString(token) || publicPlace.MatchString(before) || inFile(text, from, to) {
+	if len(token) < minToken || len(token) > maxToken || publicToken().MatchString(token) || publicPlace().MatchString(before) || inFile(text, from, to) {
 		return false
 	}
 	small, capital, digits := kinds(token)
 	inWords := 0
-	for _, word := range wordInToken.FindAllString(token, -1) {
+	for _, word := range wordInToken().FindAllString(token, -1) {
 		inWords += len(word)
 	}
 	signs := len(token) - small - capital - digits
@@ -95,7 +96,7 @@ func isRandom(text string, from, to int) bool {
 	}
 	bothCases := small > 3 && capital > 3
 	before = before[max(0, len(before)-48):]
-	if hintPattern.MatchString(before) && !strings.Contains(strings.ToLower(before), "public key") {
+	if hintPattern().MatchString(before) && !strings.Contains(strings.ToLower(before), "public key") {
 		return (digits >= 3 || bothCases) && entropy(token) >= hintedBits
 	}
 	return len(token) >= 32 && bothCases && digits > 3 && entropy(token) >= aloneBits
@@ -123,7 +124,7 @@ func inFile(text string, from, to int) bool {
 	}
 	isLine := func(line string) bool {
 		line = strings.TrimRight(line, "\r")
-		m := tokenPattern.FindStringIndex(line)
+		m := tokenPattern().FindStringIndex(line)
 		return len(line) >= 40 && m != nil && m[1]-m[0] == len(line)
 	}
 	before := strings.TrimSuffix(text[max(0, from-2*maxToken):from], "\n")

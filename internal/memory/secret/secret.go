@@ -18,7 +18,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
+
+	"github.com/grapnelhq/grapnel/internal/lazyregexp"
 )
 
 // maxFindings bounds the findings of one rule.
@@ -66,7 +67,7 @@ const (
 // New returns a scanner with all rules. It compiles none of them.
 func New() *Scanner {
 	return &Scanner{slices.Concat(load(formats), load(gitleaks), passwords(), []rule{
-		{name: "credit-card", keywords: []string{"2", "3", "4", "5", "6"}, re: compile(cardPattern), check: isCard},
+		{name: "credit-card", keywords: []string{"2", "3", "4", "5", "6"}, re: lazyregexp.New(cardPattern), check: isCard},
 		{name: "random-token", spans: randomTokens},
 	})}
 }
@@ -84,14 +85,10 @@ func load(data []byte) (rules []rule) {
 		panic(err) // the files are part of the program
 	}
 	for _, r := range file.Rules {
-		re := compile(strings.Replace(r.Regex, gitleaksEnd, proseEnd, 1))
+		re := lazyregexp.New(strings.Replace(r.Regex, gitleaksEnd, proseEnd, 1))
 		rules = append(rules, rule{name: r.ID, keywords: r.Keywords, re: re, entropy: r.Entropy})
 	}
 	return rules
-}
-
-func compile(expr string) func() *regexp.Regexp {
-	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
 }
 
 // Patterns returns the names of all rules. Of several that find the same place, the first is reported.

@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/grapnelhq/grapnel/internal/jsonscan"
+	"github.com/grapnelhq/grapnel/internal/lazyregexp"
 )
 
 //go:embed rules/*.json
@@ -229,13 +230,13 @@ func (f *ruleFile) compilePattern(p *pattern) error {
 	return nil
 }
 
-var partName = regexp.MustCompile(`\{[a-z_]+\}`)
+var partName = lazyregexp.New(`\{[a-z_]+\}`)
 
 // regexp compiles a pattern with its parts.
 func (f *ruleFile) regexp(text string) (*regexp.Regexp, error) {
-	for depth := 0; partName.MatchString(text); depth++ {
+	for depth := 0; partName().MatchString(text); depth++ {
 		missing := ""
-		text = partName.ReplaceAllStringFunc(text, func(s string) string {
+		text = partName().ReplaceAllStringFunc(text, func(s string) string {
 			part, ok := f.Parts[strings.Trim(s, "{}")]
 			if !ok {
 				missing = s
