@@ -121,13 +121,13 @@ func (h *hostileTree) attack(t *testing.T, row *repositoryRow) {
 	}
 	var all strings.Builder
 	for _, args := range commands {
-		code, out := h.run(t, args)
+		code, out, words := h.run(t, args)
 		if code != exitOK && (code != exitNo || args[1] != "lint") && !row.mayFail {
-			t.Errorf("%q: exit code %d: %.600s", args[:2], code, out)
+			t.Errorf("%q: exit code %d: %.600s", args[:2], code, out+words)
 		} else if args[0] == "compile" && code == exitOK && !row.mayFail {
 			checkCompiled(t, out)
 		}
-		if len(out) > 16<<20 { // 2,000 files have paths of 4 KiB
+		if out += words; len(out) > 16<<20 { // 2,000 files have paths of 4 KiB
 			t.Errorf("%q prints %d bytes", args[:2], len(out))
 		}
 		all.WriteString(out)
@@ -154,7 +154,7 @@ func (h *hostileTree) attack(t *testing.T, row *repositoryRow) {
 const repositoryMemory = "393216"
 
 // run runs a command as a user would who is in the repository and has it in his PATH.
-func (h *hostileTree) run(t *testing.T, args []string) (code int, out string) {
+func (h *hostileTree) run(t *testing.T, args []string) (code int, out, words string) {
 	t.Helper()
 	cmd, _ := command(t, args...)
 	cmd.Env = append(cmd.Env, homeIn(filepath.Join(h.base, "home"))...)
@@ -168,13 +168,13 @@ func (h *hostileTree) run(t *testing.T, args []string) (code int, out string) {
 		cmd.Args = append([]string{"sh", "-c", `ulimit -d ` + repositoryMemory + `; exec "$@"`, "sh", name}, args...)
 		cmd.Path = "/bin/sh"
 	}
-	var buf bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &buf, &buf
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr // a slow disk is a warning there
 	cmd.Stdin = strings.NewReader(canary) // what /dev/stdin would give
 	if err := cmd.Run(); err != nil && cmd.ProcessState == nil {
 		t.Fatal(err)
 	}
-	return cmd.ProcessState.ExitCode(), buf.String()
+	return cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()
 }
 
 // checkCompiled checks that all hooks ran, and that what a prompt has once is there once.

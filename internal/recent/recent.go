@@ -10,6 +10,8 @@ type Map[V any] struct {
 	items map[string]item[V]
 	// order has the keys of each owner, oldest first; an owner without keys is not in it.
 	order map[string][]string
+	// sizes[n] is how many owners have n keys, up to the most that one has.
+	sizes []int
 }
 
 type item[V any] struct {
@@ -58,16 +60,19 @@ func (m *Map[V]) Put(owner, key string, v V) (forgotten V, full bool) {
 		forgotten, full = m.Evict(owner)
 	}
 	m.items[key] = item[V]{owner, v}
-	m.order[owner] = append(m.order[owner], key)
+	m.setOrder(owner, append(m.order[owner], key))
 	return forgotten, full
 }
 
 // Evict forgets the oldest key of the owner with most keys, preferring the given one, and
 // returns its value; false for an empty map.
 func (m *Map[V]) Evict(owner string) (V, bool) {
-	for o, keys := range m.order {
-		if len(keys) > len(m.order[owner]) {
-			owner = o
+	if most := len(m.sizes) - 1; len(m.order[owner]) < most {
+		for o, keys := range m.order {
+			if len(keys) == most {
+				owner = o
+				break
+			}
 		}
 	}
 	keys := m.order[owner]
@@ -94,9 +99,19 @@ func (m *Map[V]) Drop(key string) {
 }
 
 func (m *Map[V]) setOrder(owner string, keys []string) {
+	if n := len(m.order[owner]); n > 0 {
+		m.sizes[n]--
+	}
+	for len(m.sizes) <= len(keys) {
+		m.sizes = append(m.sizes, 0)
+	}
 	if len(keys) == 0 {
 		delete(m.order, owner)
-		return
+	} else {
+		m.order[owner] = keys
+		m.sizes[len(keys)]++
 	}
-	m.order[owner] = keys
+	for len(m.sizes) > 0 && m.sizes[len(m.sizes)-1] == 0 {
+		m.sizes = m.sizes[:len(m.sizes)-1]
+	}
 }
