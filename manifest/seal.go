@@ -86,13 +86,12 @@ func (m *Manifest) Link() Link { return Link{Seq: m.Seq, Hash: m.Hash} }
 //
 // Everything else must be set before; a record that was changed afterwards can be sealed again.
 func Seal(m *Manifest, last *Link, key []byte) error {
-	_, err := SealRecord(make([]byte, 0, m.sizeHint()), m, last, key)
+	_, err := m.seal(make([]byte, 0, m.sizeHint()), last, key)
 	return err
 }
 
-// SealRecord is [Seal], and returns the record as it is stored: with cache.actual null. The record's data is written
-// to buf if it is large enough, and valid until the caller uses buf again.
-func SealRecord(buf []byte, m *Manifest, last *Link, key []byte) (Record, error) {
+// seal returns the canonical bytes that the hash covers.
+func (m *Manifest) seal(buf []byte, last *Link, key []byte) ([]byte, error) {
 	m.Complete()
 	m.Seq, m.Prev = 0, ""
 	if last != nil {
@@ -100,14 +99,24 @@ func SealRecord(buf []byte, m *Manifest, last *Link, key []byte) (Record, error)
 	}
 	var err error
 	if m.ContentHash, buf, err = hashContent(buf, m); err != nil {
-		return Record{}, err
+		return nil, err
 	}
 	stored := m.unsigned()
 	data, err := appendCanonical(buf, &stored)
 	if err != nil {
-		return Record{}, err
+		return nil, err
 	}
 	m.Hash = sumOf(data, key)
+	return data, nil
+}
+
+// SealRecord is [Seal], and returns the record as it is stored: with cache.actual null. The record's data is written
+// to buf if it is large enough, and valid until the caller uses buf again.
+func SealRecord(buf []byte, m *Manifest, last *Link, key []byte) (Record, error) {
+	data, err := m.seal(buf, last, key)
+	if err != nil {
+		return Record{}, err
+	}
 	at := -1
 	scanObject(data, func(name, _ []byte, start int) bool {
 		if string(name) == "hash" {

@@ -155,7 +155,7 @@ func (t *Turn) dispatch(ctx context.Context, in phases.Input) (*phases.Outcome, 
 	if err := t.judgeless(phases.PhaseOf(in)); err != nil {
 		return nil, err
 	}
-	return t.engine.dispatch(ctx, t.gen, request{context: t.context, input: in, state: t.state, key: t.key(phases.PhaseOf(in))})
+	return t.engine.dispatch(ctx, t.gen, &request{context: t.context, input: in, state: t.state, key: t.key(phases.PhaseOf(in))})
 }
 
 // key makes the calls of a turn repeatable: the same turn id gives the same keys to the
