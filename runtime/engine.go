@@ -272,7 +272,7 @@ func (e *Engine) Dispatch(ctx context.Context, c phases.Context, in phases.Input
 	if in == nil {
 		return nil, errNoInput
 	}
-	if err := checkContext(&c); err != nil {
+	if err := turnstate.CheckContext(&c); err != nil {
 		return nil, err
 	}
 	if p := g.planned.Load().phases[phases.PhaseOf(in)]; p != nil && p.turnNeeded != nil {

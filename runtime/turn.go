@@ -61,7 +61,7 @@ type Turn struct {
 // begins with the contexts of the session's start or resume, and with the hidden tools that
 // were requested in the session's epoch.
 func (e *Engine) BeginTurn(_ context.Context, t phases.Context) (*Turn, error) {
-	if err := checkContext(&t); err != nil {
+	if err := turnstate.CheckContext(&t); err != nil {
 		return nil, err
 	}
 	g, err := e.acquire()
