@@ -88,7 +88,7 @@ func plan(t reflect.Type, within []reflect.Type) encodeFunc {
 	case reflect.Float64:
 		return encodeFloat
 	case reflect.String:
-		return func(dst []byte, v reflect.Value) ([]byte, error) { return appendString(dst, v.String()) }
+		return func(dst []byte, v reflect.Value) ([]byte, error) { return AppendString(dst, v.String()) }
 	case reflect.Struct:
 		return encodeFields(t, planFields(t, within))
 	case reflect.Pointer:
@@ -155,7 +155,7 @@ func planFields(t reflect.Type, within []reflect.Type) (fields []field) {
 		}
 		omitEmpty, omitZero := strings.Contains(options, "omitempty"), strings.Contains(options, "omitzero")
 		ownZero := omitZero && implements[interface{ IsZero() bool }](sf.Type) && sf.Type != reflect.TypeFor[time.Time]()
-		key, err := appendString(nil, name)
+		key, err := AppendString(nil, name)
 		if err != nil || ownZero || sf.Anonymous || strings.Contains(options, "string") {
 			panic(fmt.Sprintf("digest: field %s of %s cannot be planned", sf.Name, t))
 		}
@@ -265,8 +265,8 @@ func encodeFloat(dst []byte, v reflect.Value) ([]byte, error) {
 	return appendFloat(dst, f), nil
 }
 
-// appendString appends s as a canonical JSON string.
-func appendString(dst []byte, s string) ([]byte, error) {
+// AppendString appends s as a canonical JSON string. It refuses what is not UTF-8.
+func AppendString(dst []byte, s string) ([]byte, error) {
 	if !utf8.ValidString(s) {
 		return dst, errInvalidUTF8
 	}

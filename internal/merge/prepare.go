@@ -147,9 +147,13 @@ func hashOf(buf []byte, c phases.Contribution, key []byte) (string, []byte, erro
 	case *phases.PromptContext:
 		need += len(c.Content)
 	}
-	out, err := encoders[phases.KindOf(c)](slices.Grow(buf[:0], need), c)
-	if err != nil {
-		return "", buf, err
+	buf = slices.Grow(buf[:0], need)
+	out, ok := appendUsual(buf, c)
+	if !ok {
+		var err error
+		if out, err = encoders[phases.KindOf(c)](buf, c); err != nil {
+			return "", buf, err
+		}
 	}
 	return digest.Fingerprint(key, out), out, nil
 }
