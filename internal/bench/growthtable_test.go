@@ -20,7 +20,7 @@ var (
 	growthSVG    = flag.String("growth.svg", "", "the file for the plot")
 )
 
-// growthCurve is the median time of one thing by how many there are, in nanoseconds.
+// growthCurve is the median processor time of one thing by how many there are, in nanoseconds.
 type growthCurve map[int]float64
 
 // TestGrowthTable writes a table and a plot of what BenchmarkGrowth and BenchmarkGrowthOfTurns have printed.
@@ -56,7 +56,7 @@ func readGrowth(t *testing.T, file string) (names []string, curves map[string]gr
 		t.Fatal(err)
 	}
 	all := map[string]map[int][]float64{}
-	for _, m := range regexp.MustCompile(`(?m)^BenchmarkGrowth\w*/(.+)/n=(\d+)\S*\s+\d+\s+([\d.]+) ns/op`).FindAllStringSubmatch(string(raw), -1) {
+	for _, m := range regexp.MustCompile(`(?m)^BenchmarkGrowth\w*/(.+)/n=(\d+)\b.*\s([\d.]+) cpu-ns/op`).FindAllStringSubmatch(string(raw), -1) {
 		name := strings.ReplaceAll(m[1], "_", " ")
 		n, _ := strconv.Atoi(m[2])
 		ns, _ := strconv.ParseFloat(m[3], 64)
