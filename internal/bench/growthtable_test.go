@@ -85,7 +85,7 @@ func (c growthCurve) String() string {
 	first, last := sizes[0], sizes[len(sizes)-1]
 	previous := sizes[len(sizes)-2]
 	power := math.Log(c[last]/c[previous]) / math.Log(float64(last)/float64(previous))
-	return fmt.Sprintf("%s to %s, %.1f", rounded(c[first]), rounded(c[last]), power)
+	return fmt.Sprintf("%s to %s, %.1f", rounded(c[first]), rounded(c[last]), math.Round(10*power)/10+0)
 }
 
 func rounded(ns float64) string {
