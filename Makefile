@@ -29,10 +29,13 @@ SOAK ?= 1000000
 
 # Systems that Grapnel is built for besides the one at hand.
 CROSS := darwin/arm64 windows/amd64
+# What `release` builds for, and the version that the programs print.
+RELEASES ?= linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64
+VERSION  ?= $(patsubst v%,%,$(shell git describe --tags --always --dirty))
 PROTOS := $(wildcard proto/grapnel/plugin/v1/*.proto)
 
 .DEFAULT_GOAL := help
-.PHONY: help build test nested race lint fmt fmt-check generate bench fuzz soak verify cross tools
+.PHONY: help build test nested race lint fmt fmt-check generate bench fuzz soak verify cross release tools
 
 help: ## list these targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-10s %s\n", $$1, $$2}'
@@ -114,6 +117,15 @@ cross: ## compile for the other supported systems
 	@for target in $(CROSS); do \
 		echo "== $$target"; \
 		CGO_ENABLED=0 GOOS="$${target%/*}" GOARCH="$${target#*/}" go build -gcflags='all=-N -l' ./...; \
+	done
+
+release: ## build static programs without debug data into dist (VERSION=1.0.0 RELEASES=linux/amd64)
+	@for target in $(RELEASES); do \
+		os="$${target%/*}" arch="$${target#*/}"; \
+		out="dist/grapnel-$(VERSION)-$$os-$$arch$$([ "$$os" != windows ] || echo .exe)"; \
+		echo "== $$out"; \
+		CGO_ENABLED=0 GOOS="$$os" GOARCH="$$arch" \
+			go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o "$$out" ./cmd/grapnel; \
 	done
 
 tools: $(addprefix $(BIN)/,golangci-lint gofumpt protoc-gen-go protoc-gen-go-grpc benchstat) ## build all pinned tools into .cache/bin

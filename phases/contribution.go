@@ -277,6 +277,30 @@ func (*Noop) kind() Kind               { return KindNoop }
 
 // CloneContribution returns a copy that shares no mutable memory with c.
 func CloneContribution(c Contribution) Contribution {
+	switch c := c.(type) { // the usual ones, without reflection
+	case *PromptSection:
+		own := *c
+		own.Diagnostics, own.SourceRefs = slices.Clone(c.Diagnostics), slices.Clone(c.SourceRefs)
+		own.Frame, own.Cut = clonePointer(c.Frame), clonePointer(c.Cut)
+		return &own
+	case *PromptContext:
+		own := *c
+		own.Diagnostics, own.SourceRefs = slices.Clone(c.Diagnostics), slices.Clone(c.SourceRefs)
+		own.Render = clonePointer(c.Render)
+		return &own
+	}
+	return cloneAny(c)
+}
+
+func clonePointer[T any](p *T) *T {
+	if p == nil {
+		return nil
+	}
+	own := *p
+	return &own
+}
+
+func cloneAny(c Contribution) Contribution {
 	v := reflect.New(reflect.TypeOf(c).Elem())
 	v.Elem().Set(reflect.ValueOf(c).Elem())
 	unshare(v.Elem())

@@ -109,10 +109,9 @@ func unshare(v reflect.Value) {
 	}
 }
 
-// withhold returns a copy of in without the fields that see refuses, and their names in order. Texts and
-// embedded JSON become {withheld, chars}, other fields empty. The tool's name and empty fields are kept.
+// withhold returns in without the fields that see refuses, a copy if there are any, and their names in order.
+// Texts and embedded JSON become {withheld, chars}, other fields empty. The tool's name and empty fields are kept.
 func withhold(in Input, see func(field string) bool) (Input, []string) {
-	out := CloneInput(in)
 	var names []string
 	hides := func(name string, empty bool) bool {
 		if empty || name == alwaysSent || see(name) {
@@ -121,24 +120,33 @@ func withhold(in Input, see func(field string) bool) (Input, []string) {
 		names = append(names, name)
 		return true
 	}
-	if fields := members(out); fields != nil {
+	if fields := members(in); fields != nil {
 		for name, value := range fields {
 			if hides(name, len(value) == 0) {
 				fields[name] = withheldRaw(value)
 			}
 		}
-		if len(names) > 0 {
-			text, err := json.Marshal(fields)
-			if err != nil {
-				text = nil // the members were decoded from JSON
-			}
-			out.(*CustomInput).Fields = text //nolint:forcetypeassert // it has members
+		if len(names) == 0 {
+			return in, nil
 		}
+		text, err := json.Marshal(fields)
+		if err != nil {
+			text = nil // the members were decoded from JSON
+		}
+		out := CloneInput(in)
+		out.(*CustomInput).Fields = text //nolint:forcetypeassert // it has members
 		slices.Sort(names)
 		return out, names
 	}
+	eachField(in, func(name string, field reflect.Value) {
+		hides(name, field.IsZero() || field.Kind() == reflect.Slice && field.Len() == 0)
+	})
+	if len(names) == 0 {
+		return in, nil
+	}
+	out := CloneInput(in)
 	eachField(out, func(name string, field reflect.Value) {
-		if !hides(name, field.IsZero() || field.Kind() == reflect.Slice && field.Len() == 0) {
+		if !slices.Contains(names, name) {
 			return
 		}
 		switch p := field.Addr().Interface().(type) {

@@ -116,7 +116,7 @@ func (e *Engine) runQueuedHook(ctx context.Context, g *generation, a *background
 	}
 	rq.state.Begin(j.Policies, j.Contexts, "", nil)
 	known := g.planned.Load() // before prepare, whose plan may know more
-	d := e.prepare(ctx, g, rq)
+	d := e.prepare(ctx, g, &rq)
 	i := slices.IndexFunc(d.calls, func(c call) bool { return c.sub.ID == j.Subscription })
 	if i < 0 {
 		return noHook(g, known, &j)

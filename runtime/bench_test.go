@@ -1,19 +1,31 @@
 package runtime_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/runtime"
 )
 
 // BenchmarkPolicyLayer is the engine without a process: plan, condition, budget,
-// copies, validation, merge and ledger of one hook inside the host.
+// copies, validation, merge and ledger of one hook inside the host, on a goroutine of
+// its own and on the caller's.
 func BenchmarkPolicyLayer(b *testing.B) {
-	hook := section("text", "house_rules", strings.Repeat("0123456789abcdef", 64))
-	hook.When = `turn.mode == "agent"`
-	eng := newHosted(plugin("house", hook)).start(b)
-	turn := phases.Context{WorkspaceID: "w", ThreadID: "t", TurnID: "1", Mode: phases.ModeAgent}
+	for _, inline := range [][]string{nil, {"house"}} {
+		b.Run(fmt.Sprintf("inline=%v", inline != nil), func(b *testing.B) {
+			hook := section("text", "house_rules", strings.Repeat("0123456789abcdef", 64))
+			hook.When = `turn.mode == "agent"`
+			h := newHosted(plugin("house", hook))
+			h.opts.Inline = inline
+			benchmarkDispatch(b, h.start(b), phases.Context{WorkspaceID: "w", ThreadID: "t", TurnID: "1", Mode: phases.ModeAgent})
+		})
+	}
+}
+
+func benchmarkDispatch(b *testing.B, eng *runtime.Engine, turn phases.Context) {
+	b.Helper()
 	b.ReportAllocs()
 	for b.Loop() {
 		out, err := eng.Dispatch(b.Context(), turn, &phases.PrePromptCompileInput{})
@@ -28,13 +40,6 @@ func BenchmarkPolicyLayer(b *testing.B) {
 func BenchmarkFromMemory(b *testing.B) {
 	hook := section("text", "house_rules", strings.Repeat("0123456789abcdef", 1000))
 	hook.Cache = &phases.Cache{Vary: []string{"session_id", "epoch", "dir"}}
-	eng := newHosted(plugin("house", hook)).start(b)
 	turn := phases.Context{WorkspaceID: "w", ThreadID: "t", TurnID: "1", SessionID: "s", Dir: "/w", Mode: phases.ModeAgent}
-	b.ReportAllocs()
-	for b.Loop() {
-		out, err := eng.Dispatch(b.Context(), turn, &phases.PrePromptCompileInput{})
-		if err != nil || len(out.Merged.Sections) != 1 {
-			b.Fatalf("%v %+v", err, out)
-		}
-	}
+	benchmarkDispatch(b, newHosted(plugin("house", hook)).start(b), turn)
 }

@@ -69,7 +69,7 @@ func (d *dispatch) call(ctx context.Context, c *call, until time.Time) {
 			d.keepAnswer(c)
 			return
 		}
-		if attempt == attempts || !retryable(failure) || !pause(ctx, backoff, until) {
+		if attempt == attempts || !retryable(failure) || !bounded.Pause(ctx, backoff, until) {
 			c.fail(failure)
 			return
 		}
@@ -83,24 +83,6 @@ func retryable(err *phases.Error) bool {
 		return true
 	}
 	return err.Retryable
-}
-
-// pause waits between attempts; false if there is no time for another one.
-func pause(ctx context.Context, d time.Duration, until time.Time) bool {
-	if time.Until(until) <= d {
-		return false
-	}
-	if d == 0 {
-		return ctx.Err() == nil
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }
 
 func (d *dispatch) try(ctx context.Context, c *call, attempt int, until time.Time) *phases.Error {
@@ -144,19 +126,20 @@ func (d *dispatch) collect(c *call) {
 
 func (c *call) invocation(until time.Time) *invocation {
 	d := c.dispatch
-	return &invocation{
+	i := &invocation{
 		frame: c, in: c.hook.in, run: c.run, kind: ExchangeDispatch, breaker: c.hook.breaker, subscription: c.sub.ID,
 		once: c.once, timeout: c.sub.Timeout.D(), until: until,
-		site: site{plugin: c.sub.Plugin, turn: d.rq.context, state: d.rq.state, subscription: c.sub.ID, generation: d.gen.number},
 	}
+	i.call.Site = site{plugin: c.sub.Plugin, turn: d.rq.context, state: d.rq.state, subscription: c.sub.ID, generation: d.gen.number}
+	return i
 }
 
 func (d *dispatch) refuse(ctx context.Context, c *call, until time.Time) bool {
-	if c.sub.Retry != nil || time.Until(until) <= 0 {
+	if c.sub.Retry != nil {
 		return false
 	}
 	failure := refusal(c.hook.in, c.hook.breaker, c.sub.ID)
-	if failure == nil {
+	if failure == nil || time.Until(until) <= 0 {
 		return false
 	}
 	_, c.span = d.engine.beginRun(ctx, phases.Trace{}, c.run)
@@ -169,10 +152,10 @@ func (d *dispatch) refuse(ctx context.Context, c *call, until time.Time) bool {
 var _ frame = (*call)(nil)
 
 // send implements frame.
-func (c *call) send(ctx context.Context, inc *pool.Incarnation, remaining time.Duration, freed func()) {
+func (c *call) send(ctx context.Context, inc *pool.Incarnation, remaining time.Duration, l *pool.Lease) {
 	c.judged = c.dispatch.applied
 	c.asked = c.dispatch.message(c, inc, remaining)
-	c.pending = inc.Send(ctx, c.asked, freed)
+	c.pending = inc.Send(ctx, c.asked, l)
 }
 
 // wait implements frame.

@@ -41,6 +41,21 @@ func (e *PhaseError) Unwrap() error { return e.Coded }
 // dispatch is the one path that every phase takes. It is reused: nothing that outlives
 // Engine.dispatch may point into it. Hooks of one layer write to their own call only.
 type dispatch struct {
+	course
+
+	// The rest is memory for the next one.
+
+	calls []call
+	sent  []*call
+	// others are the calls of a layer that have goroutines.
+	others sync.WaitGroup
+	// replies are the calls for merging.
+	replies []merge.Reply
+	scratch merge.Scratch
+}
+
+// course is what belongs to one dispatch alone.
+type course struct {
 	engine *Engine
 	gen    *generation
 	phase  *plannedPhase
@@ -49,18 +64,12 @@ type dispatch struct {
 	phaseBudget
 	view
 
-	calls []call
-	sent  []*call
-	// others are the calls of a layer that have goroutines.
-	others sync.WaitGroup
 	// runs are the rows of the ledger; each call writes its own.
 	runs []phases.Run
 	// failed is why the phase failed closed.
 	failed *phases.Error
-	// sets are the turn's policies and contexts; replies are the calls for merging.
-	sets    merge.State
-	replies []merge.Reply
-	scratch merge.Scratch
+	// sets are the turn's policies and contexts.
+	sets merge.State
 	// merged is the result of the last of so many merges.
 	merged merge.Result
 	merges int
@@ -88,7 +97,7 @@ type view struct {
 
 // dispatch runs a phase: the hooks of each stage, layer by layer, and the merge of their
 // answers.
-func (e *Engine) dispatch(ctx context.Context, g *generation, rq request) (*phases.Outcome, error) {
+func (e *Engine) dispatch(ctx context.Context, g *generation, rq *request) (*phases.Outcome, error) {
 	if err := e.checkInput(rq.input); err != nil {
 		return nil, err
 	}
@@ -178,16 +187,13 @@ func (e *Engine) checkInput(in phases.Input) error {
 }
 
 // prepare begins a dispatch: its budget, its view, and a call for each expected hook.
-func (e *Engine) prepare(ctx context.Context, g *generation, rq request) *dispatch {
+func (e *Engine) prepare(ctx context.Context, g *generation, rq *request) *dispatch {
 	d, ok := e.spare.Get().(*dispatch)
 	if !ok {
 		d = &dispatch{}
 	}
 	phase := g.planned.Load().phases[phases.PhaseOf(rq.input)]
-	*d = dispatch{
-		engine: e, gen: g, phase: phase, rq: rq, phaseBudget: phaseBudget{start: time.Now()}, view: view{input: rq.input},
-		calls: d.calls, sent: d.sent, replies: d.replies, scratch: d.scratch, runs: slices.Clone(phase.runs),
-	}
+	d.engine, d.gen, d.phase, d.rq, d.start, d.input, d.runs = e, g, phase, *rq, time.Now(), rq.input, slices.Clone(phase.runs)
 	d.granted = d.phase.Budget
 	if d.phase.Row.TurnTime {
 		d.granted = min(d.granted, rq.state.TimeLeft())
@@ -200,9 +206,11 @@ func (e *Engine) prepare(ctx context.Context, g *generation, rq request) *dispat
 	d.sets = rq.state.Sets(rq.input)
 	d.policies, d.contexts = d.sets.Policies, d.sets.Contexts
 	d.chars = rq.state.CharsLeft(phase.Row.Phase)
+	d.calls = slices.Grow(d.calls, len(phase.Expected))[:len(phase.Expected)] // zero, see release
 	for i, sub := range phase.Expected {
-		run := &d.runs[i]
-		d.calls = append(d.calls, call{dispatch: d, sub: sub, hook: phase.hooks[i], run: run, settled: run.State == phases.StateDisabled})
+		c := &d.calls[i]
+		c.dispatch, c.sub, c.hook, c.run = d, sub, phase.hooks[i], &d.runs[i]
+		c.settled = c.run.State == phases.StateDisabled
 	}
 	return d
 }
@@ -214,7 +222,7 @@ func (d *dispatch) release() {
 	clear(d.calls)
 	clear(d.replies)
 	d.scratch.Clear()
-	*d = dispatch{calls: d.calls[:0], sent: d.sent, replies: d.replies[:0], scratch: d.scratch}
+	d.course, d.calls, d.replies = course{}, d.calls[:0], d.replies[:0]
 	e.spare.Put(d)
 }
 

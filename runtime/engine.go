@@ -272,7 +272,7 @@ func (e *Engine) Dispatch(ctx context.Context, c phases.Context, in phases.Input
 	if in == nil {
 		return nil, errNoInput
 	}
-	if err := checkContext(&c); err != nil {
+	if err := turnstate.CheckContext(&c); err != nil {
 		return nil, err
 	}
 	if p := g.planned.Load().phases[phases.PhaseOf(in)]; p != nil && p.turnNeeded != nil {
@@ -282,7 +282,7 @@ func (e *Engine) Dispatch(ctx context.Context, c phases.Context, in phases.Input
 	if c.Now.IsZero() {
 		c.Now = e.opts.Now()
 	}
-	return e.dispatch(ctx, g, request{context: c, input: in, state: turnstate.Outside(g.cfg.Budgets.Turn)})
+	return e.dispatch(ctx, g, &request{context: c, input: in, state: turnstate.Outside(g.cfg.Budgets.Turn)})
 }
 
 var _ pool.Observer = observer{}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -162,25 +161,6 @@ func (e *Engine) isClosed() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.closed
-}
-
-// checkContext refuses a context that phases.CheckContext refuses, a relative directory,
-// and a root that does not contain the directory.
-func checkContext(c *phases.Context) error {
-	if err := phases.CheckContext(c); err != nil {
-		return err
-	}
-	if c.Dir != "" && !filepath.IsAbs(c.Dir) {
-		return fmt.Errorf("the context's dir %q is not an absolute path", c.Dir)
-	}
-	if c.Dir == "" || c.DirRoot == "" {
-		return nil
-	}
-	rel, err := filepath.Rel(c.DirRoot, c.Dir)
-	if err != nil || !filepath.IsAbs(c.DirRoot) || !filepath.IsLocal(rel) {
-		return fmt.Errorf("the context's dir %q is not below its dir_root %q", c.Dir, c.DirRoot)
-	}
-	return nil
 }
 
 // load builds a generation: plugins started, waited for and planned. Those of prev with the

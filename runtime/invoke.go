@@ -23,9 +23,7 @@ type invocation struct {
 	frame frame
 	in    *pool.Instance
 	// run is the row that times and sizes are added to.
-	run *phases.Run
-	// site identifies the call to the host calls made in its course.
-	site site
+	run  *phases.Run
 	kind ExchangeKind
 	// subscription is the hook's; empty for a tool.
 	subscription string
@@ -39,6 +37,9 @@ type invocation struct {
 	until   time.Time
 	// replay waits for a plugin that is not up yet, takes no slot and records no exchange.
 	replay bool
+	// call is the context of the plugin's work; its site identifies the call to the host
+	// calls made in its course.
+	call callctx.Context[site]
 
 	progress
 }
@@ -46,10 +47,9 @@ type invocation struct {
 // progress is how far an invocation has got.
 type progress struct {
 	caller context.Context //nolint:containedctx // an invocation's own
-	lease  *pool.Lease
+	lease  pool.Lease
 	inc    *pool.Incarnation
 	ticket supervise.Ticket
-	call   *callctx.Context[site]
 	begun  time.Time
 	// deadline is when the plugin's answer must be there. ownTime says that the plugin has
 	// its whole timeout until then.
@@ -59,8 +59,8 @@ type progress struct {
 
 type frame interface {
 	// send sends the message to the incarnation, or says what wait will; see
-	// pool.Incarnation for ctx and freed.
-	send(ctx context.Context, inc *pool.Incarnation, remaining time.Duration, freed func())
+	// pool.Incarnation for ctx and the lease.
+	send(ctx context.Context, inc *pool.Incarnation, remaining time.Duration, l *pool.Lease)
 	// wait waits for the answer.
 	wait(ctx context.Context) (wire.Stats, error)
 	// show puts what was sent and answered into an exchange.
@@ -109,7 +109,7 @@ func (i *invocation) acquire(ctx context.Context) (failure *phases.Error) {
 	if i.tryAcquire(ctx) {
 		return nil
 	}
-	if i.lease, failure = i.awaitSlot(ctx); failure != nil {
+	if failure = i.awaitSlot(ctx); failure != nil {
 		return failure
 	}
 	if i.inc, failure = i.incarnation(ctx); failure != nil {
@@ -123,7 +123,7 @@ func (i *invocation) tryAcquire(ctx context.Context) bool {
 	if i.replay || ctx.Err() != nil {
 		return false
 	}
-	if i.lease = i.takeSlot(ctx); i.lease == nil {
+	if !i.takeSlot(ctx) {
 		return false
 	}
 	if i.inc = i.in.TryEnter(); i.inc == nil {
@@ -133,33 +133,34 @@ func (i *invocation) tryAcquire(ctx context.Context) bool {
 	return true
 }
 
-// takeSlot returns nil if no slot is free. A plugin that is on the call chain has one
+// takeSlot returns false if no slot is free. A plugin that is on the call chain has one
 // already.
-func (i *invocation) takeSlot(ctx context.Context) *pool.Lease {
+func (i *invocation) takeSlot(ctx context.Context) bool {
 	if i.replay || onChain(ctx, i.in.Declared.Name) {
-		return i.in.Borrow()
+		i.lease.Borrow(i.in)
+		return true
 	}
-	return i.in.TryLease()
+	return i.lease.TryTake(i.in)
 }
 
-func (i *invocation) awaitSlot(ctx context.Context) (*pool.Lease, *phases.Error) {
-	if l := i.takeSlot(ctx); l != nil {
-		return l, nil
+func (i *invocation) awaitSlot(ctx context.Context) *phases.Error {
+	if i.takeSlot(ctx) {
+		return nil
 	}
 	waiting := time.Now()
 	bounded, cancel := context.WithDeadline(ctx, i.until)
 	defer cancel()
-	l, err := i.in.Lease(bounded)
+	err := i.lease.Take(bounded, i.in)
 	i.run.QueueMS += millis(time.Since(waiting))
 	switch {
 	case err == nil && time.Now().Before(i.until):
-		return l, nil
+		return nil
 	case err == nil: // at the very end of the time
-		l.Free()
+		i.lease.Free()
 	case bounded.Err() == nil:
-		return nil, codedError(err) // too many wait already
+		return codedError(err) // too many wait already
 	}
-	return nil, i.frame.timeUp(ctx, false)
+	return i.frame.timeUp(ctx, false)
 }
 
 // incarnation waits for the incarnation that takes calls, but no longer than the plugin's
@@ -222,13 +223,14 @@ func (e *Engine) send(ctx context.Context, i *invocation) *phases.Error {
 	if i.ownTime = !i.until.Before(i.deadline); !i.ownTime {
 		i.deadline = i.until
 	}
-	i.site.incarnation = i.inc.Number
+	at := &i.call.Site
+	at.incarnation = i.inc.Number
 	if !i.replay {
-		i.site.exchange = e.beginExchange(i.inc, i.kind, i.site.generation, i.site.subscription)
+		at.exchange = e.beginExchange(i.inc, i.kind, at.generation, at.subscription)
 		i.inc.Called()
 	}
-	i.call = e.calls.New(ctx, i.site, i.deadline)
-	i.frame.send(i.call, i.inc, i.deadline.Sub(i.begun), i.lease.Free)
+	e.calls.Begin(ctx, &i.call, i.deadline)
+	i.frame.send(&i.call, i.inc, i.deadline.Sub(i.begun), &i.lease)
 	return nil
 }
 
@@ -236,7 +238,7 @@ func (e *Engine) send(ctx context.Context, i *invocation) *phases.Error {
 func (e *Engine) receive(i *invocation) (failure *phases.Error) {
 	defer i.inc.Leave()
 	defer i.call.Cancel()
-	size, err := i.frame.wait(i.call)
+	size, err := i.frame.wait(&i.call)
 	if size.Arrived.IsZero() {
 		size.Arrived = time.Now()
 	}
@@ -250,9 +252,9 @@ func (e *Engine) receive(i *invocation) (failure *phases.Error) {
 		e.abandon(i)
 		failure = i.frame.timeUp(i.caller, true)
 	default:
-		failure = i.inc.Explain(i.call, codedError(err))
+		failure = i.inc.Explain(&i.call, codedError(err))
 	}
-	i.site.exchange.ended(i.frame, failure)
+	i.call.Site.exchange.ended(i.frame, failure)
 	if failure == nil {
 		failure = i.frame.admit(i.inc)
 	}
@@ -329,9 +331,11 @@ func (e *Engine) Replay(ctx context.Context, x *Exchange) (*Exchange, error) {
 		return nil, fmt.Errorf("an exchange of the kind %q cannot be replayed", x.Kind)
 	}
 	timeout = cmp.Or(timeout, config.DefaultTool)
-	r.now.Err = e.invoke(ctx, &invocation{
-		frame: r, in: in, run: &phases.Run{}, site: at, timeout: timeout, until: time.Now().Add(pool.StartTimeout(&in.Declared) + timeout), replay: true,
-	})
+	i := &invocation{
+		frame: r, in: in, run: &phases.Run{}, timeout: timeout, until: time.Now().Add(pool.StartTimeout(&in.Declared) + timeout), replay: true,
+	}
+	i.call.Site = at
+	r.now.Err = e.invoke(ctx, i)
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
@@ -344,14 +348,14 @@ func (e *Engine) Replay(ctx context.Context, x *Exchange) (*Exchange, error) {
 type replayed struct {
 	now   *Exchange
 	inc   *pool.Incarnation
-	freed func()
+	lease *pool.Lease
 }
 
 var _ frame = (*replayed)(nil)
 
 // send implements frame.
-func (r *replayed) send(_ context.Context, inc *pool.Incarnation, _ time.Duration, freed func()) {
-	r.inc, r.freed = inc, freed
+func (r *replayed) send(_ context.Context, inc *pool.Incarnation, _ time.Duration, l *pool.Lease) {
+	r.inc, r.lease = inc, l
 }
 
 // wait implements frame, with the recorded remaining time.
@@ -362,10 +366,10 @@ func (r *replayed) wait(ctx context.Context) (stats wire.Stats, err error) {
 	defer func() { x.Took = time.Since(begin) }()
 	if x.Dispatch != nil {
 		x.Dispatch.Incarnation = r.inc.Number
-		x.Result, stats, err = r.inc.Send(ctx, x.Dispatch, r.freed).Answer(ctx)
+		x.Result, stats, err = r.inc.Send(ctx, x.Dispatch, r.lease).Answer(ctx)
 	} else {
 		x.ToolCall.Incarnation = r.inc.Number
-		x.ToolResult, stats, err = r.inc.CallTool(ctx, x.ToolCall, r.freed)
+		x.ToolResult, stats, err = r.inc.CallTool(ctx, x.ToolCall, r.lease)
 	}
 	return stats, err
 }

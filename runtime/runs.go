@@ -68,7 +68,11 @@ func (e *Engine) beginRun(ctx context.Context, from phases.Trace, run *phases.Ru
 	return ctx, span{trace: trace, end: end}
 }
 
-func (s *span) done() { s.over = time.Now() }
+func (s *span) done() {
+	if s.end != nil {
+		s.over = time.Now()
+	}
+}
 
 // report reports a settled run once: the event, and the end of its span. A row without a
 // call begins and ends here.

@@ -1,13 +1,16 @@
 package runtime_test
 
 import (
+	"context"
 	"encoding/json"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/sdk"
 )
 
 // TestOutcomesStay: what a dispatch returns is not in the memory that later ones use.
@@ -51,4 +54,41 @@ func asJSON(t *testing.T, v any) []byte {
 		t.Error(err)
 	}
 	return b
+}
+
+// TestLateAnswersReachNobody: what an abandoned call brings after all is not another call's answer.
+func TestLateAnswersReachNobody(t *testing.T) {
+	t.Parallel()
+
+	release := make(chan struct{})
+	late := section("late", "late", "")
+	late.Timeout = 20 * time.Millisecond
+	late.PrePromptCompile = func(_ context.Context, c *sdk.Call, _ *phases.PrePromptCompileInput) ([]phases.Contribution, error) {
+		if c.Context.TurnID == "blocked" {
+			<-release
+		}
+		return sdk.Reply(&phases.PromptSection{SectionID: "late", Content: "of " + c.Context.TurnID})
+	}
+	eng := newHosted(plugin("house", late)).start(t)
+	turn := phases.Context{WorkspaceID: "w", ThreadID: "t", TurnID: "blocked", Mode: phases.ModeAgent}
+	for range 2 {
+		if out, err := eng.Dispatch(t.Context(), turn, &phases.PrePromptCompileInput{}); err != nil || len(out.Merged.Sections) != 0 {
+			t.Fatalf("%v %+v", err, out)
+		}
+	}
+	for i := range 50 {
+		if i == 25 {
+			close(release)
+		}
+		turn.TurnID = strconv.Itoa(i)
+		out, err := eng.Dispatch(t.Context(), turn, &phases.PrePromptCompileInput{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range out.Merged.Sections { // none where the machine was too busy
+			if s.Content != "of "+turn.TurnID {
+				t.Errorf("turn %d got the answer %q", i, s.Content)
+			}
+		}
+	}
 }

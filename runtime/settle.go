@@ -133,7 +133,7 @@ func (d *dispatch) mergeOnce() {
 		d.replies = append(d.replies, merge.Reply{Hook: &c.hook.merge, Entries: c.entries, Dropped: c.dropped, CachedFrom: c.run.CachedFrom})
 	}
 	limits := merge.Limits{TotalChars: d.chars, CountTokens: d.engine.opts.CountTokens}
-	d.merged = d.scratch.Merge(d.phase.Row, d.replies, d.sets, limits)
+	d.scratch.Merge(&d.merged, d.phase.Row, d.replies, d.sets, limits)
 }
 
 // advance shows the next stage what earlier ones have brought.

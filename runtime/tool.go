@@ -75,7 +75,7 @@ type toolCall struct {
 	limit    time.Duration
 	deadline time.Time
 	inc      *pool.Incarnation
-	freed    func()
+	lease    *pool.Lease
 	answer   *phases.ToolResult
 }
 
@@ -117,16 +117,14 @@ func (c *toolCall) perform(caller context.Context, plugin string) (*phases.ToolR
 		return nil, failure
 	}
 	c.run.Attempts = 1
-	i := invocation{
-		frame: c, in: c.in, run: &c.run, kind: ExchangeTool, once: c.once, timeout: c.limit, until: c.deadline,
-		site: site{plugin: plugin, turn: c.call.Context, state: c.state, subscription: c.run.Subscription, generation: c.gen.number},
-	}
+	i := &invocation{frame: c, in: c.in, run: &c.run, kind: ExchangeTool, once: c.once, timeout: c.limit, until: c.deadline}
+	i.call.Site = site{plugin: plugin, turn: c.call.Context, state: c.state, subscription: c.run.Subscription, generation: c.gen.number}
 	if failure := i.refusal(); failure != nil {
 		return nil, failure
 	}
 	ctx, begun := c.engine.beginRun(caller, c.call.Trace, &c.run)
 	c.span, c.call.Trace = begun, begun.trace
-	if failure := c.engine.invoke(ctx, &i); failure != nil {
+	if failure := c.engine.invoke(ctx, i); failure != nil {
 		return nil, failure
 	}
 	return c.answer, nil
@@ -174,15 +172,15 @@ const toolVisibility = phases.VisibilityUserVisible
 var _ frame = (*toolCall)(nil)
 
 // send implements frame.
-func (c *toolCall) send(_ context.Context, inc *pool.Incarnation, remaining time.Duration, freed func()) {
+func (c *toolCall) send(_ context.Context, inc *pool.Incarnation, remaining time.Duration, l *pool.Lease) {
 	c.call.Remaining, c.call.Generation, c.call.Incarnation = remaining, c.gen.number, inc.Number
 	c.call.Budget.MaxBytes = pool.FrameSize(&c.in.Declared)
-	c.inc, c.freed = inc, freed
+	c.inc, c.lease = inc, l
 }
 
 // wait implements frame.
 func (c *toolCall) wait(ctx context.Context) (stats wire.Stats, err error) {
-	c.answer, stats, err = c.inc.CallTool(ctx, &c.call, c.freed)
+	c.answer, stats, err = c.inc.CallTool(ctx, &c.call, c.lease)
 	return stats, err
 }
 

@@ -61,7 +61,7 @@ type Turn struct {
 // begins with the contexts of the session's start or resume, and with the hidden tools that
 // were requested in the session's epoch.
 func (e *Engine) BeginTurn(_ context.Context, t phases.Context) (*Turn, error) {
-	if err := checkContext(&t); err != nil {
+	if err := turnstate.CheckContext(&t); err != nil {
 		return nil, err
 	}
 	g, err := e.acquire()
@@ -155,7 +155,7 @@ func (t *Turn) dispatch(ctx context.Context, in phases.Input) (*phases.Outcome, 
 	if err := t.judgeless(phases.PhaseOf(in)); err != nil {
 		return nil, err
 	}
-	return t.engine.dispatch(ctx, t.gen, request{context: t.context, input: in, state: t.state, key: t.key(phases.PhaseOf(in))})
+	return t.engine.dispatch(ctx, t.gen, &request{context: t.context, input: in, state: t.state, key: t.key(phases.PhaseOf(in))})
 }
 
 // key makes the calls of a turn repeatable: the same turn id gives the same keys to the

@@ -72,6 +72,10 @@ func BenchmarkPaired(b *testing.B) {
 	b.Run("1KiB/callers=64", func(b *testing.B) {
 		paired(b, 64, dispatch(startEngine(b, 1), text, 1), unary(startBare(b, 1)[0], text))
 	})
+	b.Run("16KiB/callers=1", func(b *testing.B) {
+		long := payload(16 << 10)
+		paired(b, 1, dispatchSection(startEngine(b, 1), long), unary(startBare(b, 1)[0], long))
+	})
 	b.Run("eight", func(b *testing.B) {
 		paired(b, 1, dispatch(startEngine(b, 8), text, 8), unaryAll(startBare(b, 8), text))
 	})

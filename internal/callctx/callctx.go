@@ -128,11 +128,18 @@ var _ context.Context = (*Context[struct{}])(nil)
 // New returns the context of one call; a zero deadline is the caller's. The caller must
 // call its Cancel.
 func (g *Group[S]) New(ctx context.Context, site S, deadline time.Time) *Context[S] {
-	c := &Context[S]{Link: Link[S]{Context: ctx, Site: site, Parent: Of[S](ctx)}, deadline: deadline, group: g}
+	c := &Context[S]{}
+	c.Site = site
+	g.Begin(ctx, c, deadline)
+	return c
+}
+
+// Begin is New for a context that is part of another value, and has its Site.
+func (g *Group[S]) Begin(ctx context.Context, c *Context[S], deadline time.Time) {
+	c.Context, c.Parent, c.deadline, c.group = ctx, Of[S](ctx), deadline, g
 	if c.Parent != nil {
 		c.Depth = c.Parent.Depth + 1
 	}
-	return c
 }
 
 // Cancel ends the call.

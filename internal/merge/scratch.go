@@ -19,14 +19,19 @@ type Scratch struct {
 
 // Clear forgets what the last merge has left, and keeps the memory.
 func (s *Scratch) Clear() {
-	*s = Scratch{
-		items: emptied(s.items), parts: emptied(s.parts), budgets: emptied(s.budgets), diags: emptied(s.diags),
-		inSection: emptied(s.inSection), inContext: emptied(s.inContext), owners: emptied(s.owners),
-		fragments: emptied(s.fragments), texts: emptied(s.texts), cuts: emptied(s.cuts),
-	}
+	empty(&s.items)
+	empty(&s.parts)
+	empty(&s.budgets)
+	empty(&s.diags)
+	empty(&s.inSection)
+	empty(&s.inContext)
+	empty(&s.owners)
+	empty(&s.fragments)
+	empty(&s.texts)
+	empty(&s.cuts)
 }
 
-func emptied[T any](list []T) []T {
-	clear(list)
-	return list[:0]
+func empty[T any](list *[]T) {
+	clear(*list)
+	*list = (*list)[:0]
 }

@@ -17,8 +17,9 @@ func checkScratch(t *testing.T, replies []merge.Reply, w world, want merge.Resul
 	t.Helper()
 
 	var s merge.Scratch
-	s.Merge(anyRow(), slices.Concat(replies, replies), w.state, w.limits) // leaves more than is needed
-	got := s.Merge(anyRow(), replies, w.state, w.limits)
+	var got merge.Result
+	s.Merge(&got, anyRow(), slices.Concat(replies, replies), w.state, w.limits) // leaves more than is needed
+	s.Merge(&got, anyRow(), replies, w.state, w.limits)
 	if diff := cmp.Diff(encode(t, want), encode(t, got)); diff != "" {
 		t.Errorf("merged in memory that is used again:\n%s", diff)
 	}

@@ -116,3 +116,28 @@ func SandboxNote(row *phases.PluginRow) (phases.Diagnostic, bool) {
 		Message: "the plugin " + row.Plugin + " runs in the sandbox tier " + row.Tier + ": " + strings.Join(words, ". "),
 	}, true
 }
+
+// CodeNotEnforced: a setting has no effect here.
+const CodeNotEnforced = "not_enforced"
+
+// NotEnforced warns of limits that are accepted here and have no effect.
+func (p *Pool) NotEnforced(cfg *config.Config) (notes []phases.Diagnostic) {
+	warn := func(plugin, slot, message string) {
+		notes = append(notes, phases.Diagnostic{Code: CodeNotEnforced, Severity: phases.SeverityWarning, Plugin: plugin, Slot: slot, Message: message})
+	}
+	for i := range cfg.Plugins {
+		declared := &cfg.Plugins[i]
+		inside := p.opts.Local(declared.Name) != nil
+		if inside && declared.Limits.Recycle != (config.Recycle{}) {
+			warn(declared.Name, "limits.recycle", "the plugin "+declared.Name+" runs inside the host: it has no process to recycle")
+		}
+		switch unlimited := "the memory limit of the plugin " + declared.Name + " is not enforced: "; {
+		case declared.Limits.Memory <= 0:
+		case inside:
+			warn(declared.Name, "limits.memory", unlimited+"it runs inside the host")
+		case !MeasuresMemory():
+			warn(declared.Name, "limits.memory", unlimited+"this system cannot measure a process")
+		}
+	}
+	return notes
+}

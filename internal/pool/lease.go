@@ -63,7 +63,7 @@ func (s *slots) lower(n int) {
 
 func (s *slots) taken() int { return len(s.free) - int(s.kept.Load()) }
 
-// Lease is one call of a plugin, as a rule with a slot.
+// Lease is one call of a plugin, as a rule with a slot. The zero value holds nothing.
 type Lease struct {
 	in   *Instance
 	slot bool
@@ -81,26 +81,33 @@ const (
 	leaseFreed
 )
 
-// TryLease takes a slot if one is free; else it returns nil.
-func (in *Instance) TryLease() *Lease {
+// TryTake takes a slot of the instance if one is free.
+func (l *Lease) TryTake(in *Instance) bool {
 	if !in.slots.tryAcquire() {
-		return nil
+		return false
 	}
-	return &Lease{in: in, slot: true}
+	l.hold(in, true)
+	return true
 }
 
-// Lease takes a slot, waiting for one until ctx ends. It fails at once with
+// Take takes a slot of the instance, waiting for one until ctx ends. It fails at once with
 // CauseOverloaded when too many wait already.
-func (in *Instance) Lease(ctx context.Context) (*Lease, error) {
+func (l *Lease) Take(ctx context.Context, in *Instance) error {
 	if err := in.slots.acquire(ctx); err != nil {
-		return nil, err
+		return err
 	}
-	return &Lease{in: in, slot: true}, nil
+	l.hold(in, true)
+	return nil
 }
 
-// Borrow returns a lease without a slot, for a call of a plugin that has one already:
-// waiting for a second one could deadlock.
-func (in *Instance) Borrow() *Lease { return &Lease{in: in} }
+// Borrow holds no slot, for a call of a plugin that has one already: waiting for a second
+// one could deadlock.
+func (l *Lease) Borrow(in *Instance) { l.hold(in, false) }
+
+func (l *Lease) hold(in *Instance, slot bool) {
+	l.in, l.slot = in, slot
+	l.state.Store(leaseHeld)
+}
 
 // Free gives the slot back. It is called exactly once, when the plugin lets go of the
 // call, or when the call was not made.

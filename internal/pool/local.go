@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -21,21 +22,21 @@ type Pending interface {
 	Answer(ctx context.Context) (*phases.Result, wire.Stats, error)
 }
 
-// Send calls a hook and returns without waiting for its answer. freed is called exactly once, when the plugin has let go of
-// the call: perhaps after Answer has returned.
-func (inc *Incarnation) Send(ctx context.Context, d *phases.Dispatch, freed func()) Pending {
+// Send calls a hook and returns without waiting for its answer. The lease is freed when the plugin has let go of the
+// call: perhaps after Answer has returned.
+func (inc *Incarnation) Send(ctx context.Context, d *phases.Dispatch, l *Lease) Pending {
 	if inc.local != nil {
-		return inc.local.send(ctx, d, freed)
+		return inc.local.send(ctx, d, l)
 	}
-	return inc.session.Load().Send(ctx, d, freed)
+	return inc.session.Load().Send(ctx, d, l.Free)
 }
 
-// CallTool calls a tool and waits for its answer until ctx ends; freed is as in Send.
-func (inc *Incarnation) CallTool(ctx context.Context, c *phases.ToolCall, freed func()) (*phases.ToolResult, wire.Stats, error) {
+// CallTool calls a tool and waits for its answer until ctx ends; the lease is as in Send.
+func (inc *Incarnation) CallTool(ctx context.Context, c *phases.ToolCall, l *Lease) (*phases.ToolResult, wire.Stats, error) {
 	if inc.local != nil {
-		return inc.local.callTool(ctx, c, freed)
+		return inc.local.callTool(ctx, c, l.Free)
 	}
-	return inc.session.Load().CallTool(ctx, c, freed)
+	return inc.session.Load().CallTool(ctx, c, l.Free)
 }
 
 // local is a plugin inside the host. Arguments and answers are copied and panics recovered.
@@ -45,13 +46,19 @@ type local struct {
 	workers *workers
 }
 
-func (l *local) send(ctx context.Context, d *phases.Dispatch, freed func()) Pending {
-	c := &localCall{ctx: ctx, plugin: l.plugin, given: cloneDispatch(d), freed: freed, done: make(chan struct{}, 1)}
+func (l *local) send(ctx context.Context, d *phases.Dispatch, lease *Lease) Pending {
+	c := &localCall{ctx: ctx, plugin: l.plugin, given: cloneDispatch(d), lease: lease}
 	if l.inline {
 		c.run()
-	} else {
-		l.workers.do(c)
+		return c
 	}
+	c.spare = &l.workers.done
+	if done, ok := c.spare.Get().(chan struct{}); ok {
+		c.done = done
+	} else {
+		c.done = make(chan struct{}, 1)
+	}
+	l.workers.do(c)
 	return c
 }
 
@@ -59,36 +66,52 @@ func (l *local) send(ctx context.Context, d *phases.Dispatch, freed func()) Pend
 type localCall struct {
 	ctx    context.Context //nolint:containedctx // the call's own, and gone with it
 	plugin Plugin
-	given  *phases.Dispatch
-	freed  func()
+	given  phases.Dispatch
+	lease  *Lease
 
-	done  chan struct{} // takes one value, when what follows is set
+	done  chan struct{} // takes one value, when what follows is set; nil for an inline call
+	spare *sync.Pool    // takes done back
 	res   *phases.Result
 	err   error
 	stats wire.Stats
+
+	answer phases.Result
 }
 
 func (c *localCall) run() {
-	defer c.freed()
-	res, err := bounded.Recovered(func() (*phases.Result, error) { return c.plugin.Dispatch(c.ctx, c.given) })
+	defer c.lease.Free()
+	res, err := bounded.Recovered(func() (*phases.Result, error) { return c.plugin.Dispatch(c.ctx, &c.given) })
 	c.res, c.err, c.stats.Arrived = res, wire.FromPlugin(panicked(err)), time.Now()
-	c.done <- struct{}{}
+	if c.done != nil {
+		c.done <- struct{}{}
+	}
 }
 
 // Answer implements Pending.
 func (c *localCall) Answer(ctx context.Context) (*phases.Result, wire.Stats, error) {
+	if err := c.wait(ctx); err != nil {
+		return nil, wire.Stats{}, err
+	}
+	if c.err == nil && c.res != nil {
+		c.answer.Diagnostics, c.answer.Contributions = slices.Clone(c.res.Diagnostics), CloneContributions(c.res.Contributions)
+	}
+	return &c.answer, c.stats, c.err
+}
+
+func (c *localCall) wait(ctx context.Context) error {
+	if c.done == nil {
+		return nil
+	}
 	own, caller := callctx.Ends(ctx)
 	select {
-	case <-c.done:
+	case <-c.done: // nobody sends to it again
+		c.spare.Put(c.done)
+		return nil
 	case <-own:
-		return nil, wire.Stats{}, context.DeadlineExceeded
+		return context.DeadlineExceeded
 	case <-caller:
-		return nil, wire.Stats{}, context.Cause(ctx)
+		return context.Cause(ctx)
 	}
-	if c.err != nil || c.res == nil {
-		return &phases.Result{}, c.stats, c.err
-	}
-	return &phases.Result{Diagnostics: slices.Clone(c.res.Diagnostics), Contributions: CloneContributions(c.res.Contributions)}, c.stats, nil
 }
 
 // workers run calls of plugins inside the host. A new goroutine would have to grow its stack for each call.
@@ -96,6 +119,7 @@ type workers struct {
 	work chan *localCall // to a worker that waits
 	idle atomic.Int64
 	over <-chan struct{}
+	done sync.Pool // of empty channels
 }
 
 // maxIdle is how many workers wait for calls.
@@ -168,7 +192,7 @@ func panicked(err error) error {
 	return err
 }
 
-func cloneDispatch(d *phases.Dispatch) *phases.Dispatch {
+func cloneDispatch(d *phases.Dispatch) phases.Dispatch {
 	given := *d
 	given.Context = d.Context.Clone()
 	given.Input = phases.CloneInput(d.Input)
@@ -178,7 +202,7 @@ func cloneDispatch(d *phases.Dispatch) *phases.Dispatch {
 	for i := range given.Contexts {
 		given.Contexts[i].SourceRefs = slices.Clone(given.Contexts[i].SourceRefs)
 	}
-	return &given
+	return given
 }
 
 func clonePolicies(list []phases.PolicyEntry) []phases.PolicyEntry {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/big"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -219,4 +220,23 @@ func (s *State) CallRemark(call *phases.ToolCall, hooks []string) (remark phases
 	}
 	s.notes.add([]phases.Diagnostic{remark})
 	return remark, true
+}
+
+// CheckContext refuses a context that phases.CheckContext refuses, a relative directory,
+// and a root that does not contain the directory.
+func CheckContext(c *phases.Context) error {
+	if err := phases.CheckContext(c); err != nil {
+		return err
+	}
+	if c.Dir != "" && !filepath.IsAbs(c.Dir) {
+		return fmt.Errorf("the context's dir %q is not an absolute path", c.Dir)
+	}
+	if c.Dir == "" || c.DirRoot == "" {
+		return nil
+	}
+	rel, err := filepath.Rel(c.DirRoot, c.Dir)
+	if err != nil || !filepath.IsAbs(c.DirRoot) || !filepath.IsLocal(rel) {
+		return fmt.Errorf("the context's dir %q is not below its dir_root %q", c.Dir, c.DirRoot)
+	}
+	return nil
 }
