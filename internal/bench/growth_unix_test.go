@@ -75,14 +75,14 @@ func BenchmarkGrowth(b *testing.B) {
 				b.Run(fmt.Sprintf("n=%d", n), func(b *testing.B) {
 					op := g.prepare(b, n)
 					b.ReportAllocs()
-					begin := processorTime(b)
+					begin := processorUsed(b)
 					for b.Loop() {
 						err := op()
 						if errors.Is(err, errFull) {
 							b.StopTimer()
-							stopped := processorTime(b)
+							stopped := processorUsed(b)
 							op = g.prepare(b, n)
-							begin += processorTime(b) - stopped
+							begin += processorUsed(b) - stopped
 							b.StartTimer()
 							err = op()
 						}
@@ -90,7 +90,7 @@ func BenchmarkGrowth(b *testing.B) {
 							b.Fatal(err)
 						}
 					}
-					reportProcessor(b, processorTime(b)-begin, b.N)
+					reportProcessor(b, processorUsed(b)-begin, b.N)
 				})
 			}
 		})
@@ -108,13 +108,13 @@ func BenchmarkGrowthOfTurns(b *testing.B) {
 				b.Run(fmt.Sprintf("n=%d", n), func(b *testing.B) {
 					for ; done < n; done++ {
 						if done == n-1000 {
-							took = -processorTime(b)
+							took = -processorUsed(b)
 						}
 						if err := oneTurn(b, eng, kind, done); err != nil {
 							b.Fatal(err)
 						}
 						if done == n-1 {
-							took += processorTime(b)
+							took += processorUsed(b)
 						}
 					}
 					reportProcessor(b, took, 1000)
@@ -128,8 +128,8 @@ func BenchmarkGrowthOfTurns(b *testing.B) {
 	}
 }
 
-// processorTime is what the process has used: unlike time, other work of the machine does not lengthen it.
-func processorTime(b *testing.B) time.Duration {
+// processorUsed is what the process has used: unlike time, other work of the machine does not lengthen it.
+func processorUsed(b *testing.B) time.Duration {
 	b.Helper()
 	var used syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
