@@ -15,7 +15,8 @@ import (
 type order struct {
 	ring   place
 	places []place // never grows: the ring points into it
-	byID   map[string]*place
+	// byID has the places beside which custom sections are put, and theirs.
+	byID map[string]*place
 }
 
 // place is one place in the order: a row of the table, a group, or a section of a hook or
@@ -86,9 +87,14 @@ func (c *compilation) insertCustom(o *order, final bool) {
 	if len(custom) == 0 {
 		return
 	}
-	o.byID = make(map[string]*place, cap(o.places))
+	o.byID = map[string]*place{sections.GroupStable: nil, sections.GroupDynamic: nil}
+	for i := range custom {
+		o.byID[anchor(&custom[i])] = nil
+	}
 	for p := o.ring.next; p != &o.ring; p = p.next {
-		o.byID[p.id] = p
+		if _, wanted := o.byID[p.id]; wanted {
+			o.byID[p.id] = p
+		}
 	}
 	passes := o.passes(custom)
 	queue := make([]int, len(custom))

@@ -69,7 +69,7 @@ func (d *dispatch) call(ctx context.Context, c *call, until time.Time) {
 			d.keepAnswer(c)
 			return
 		}
-		if attempt == attempts || !retryable(failure) || !pause(ctx, backoff, until) {
+		if attempt == attempts || !retryable(failure) || !bounded.Pause(ctx, backoff, until) {
 			c.fail(failure)
 			return
 		}
@@ -83,24 +83,6 @@ func retryable(err *phases.Error) bool {
 		return true
 	}
 	return err.Retryable
-}
-
-// pause waits between attempts; false if there is no time for another one.
-func pause(ctx context.Context, d time.Duration, until time.Time) bool {
-	if time.Until(until) <= d {
-		return false
-	}
-	if d == 0 {
-		return ctx.Err() == nil
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }
 
 func (d *dispatch) try(ctx context.Context, c *call, attempt int, until time.Time) *phases.Error {

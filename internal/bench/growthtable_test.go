@@ -20,7 +20,7 @@ var (
 	growthSVG    = flag.String("growth.svg", "", "the file for the plot")
 )
 
-// growthCurve is the median time of one thing by how many there are, in nanoseconds.
+// growthCurve is the median processor time of one thing by how many there are, in nanoseconds.
 type growthCurve map[int]float64
 
 // TestGrowthTable writes a table and a plot of what BenchmarkGrowth and BenchmarkGrowthOfTurns have printed.
@@ -56,7 +56,7 @@ func readGrowth(t *testing.T, file string) (names []string, curves map[string]gr
 		t.Fatal(err)
 	}
 	all := map[string]map[int][]float64{}
-	for _, m := range regexp.MustCompile(`(?m)^BenchmarkGrowth\w*/(.+)/n=(\d+)\S*\s+\d+\s+([\d.]+) ns/op`).FindAllStringSubmatch(string(raw), -1) {
+	for _, m := range regexp.MustCompile(`(?m)^BenchmarkGrowth\w*/(.+)/n=(\d+)\b.*\s([\d.]+) cpu-ns/op`).FindAllStringSubmatch(string(raw), -1) {
 		name := strings.ReplaceAll(m[1], "_", " ")
 		n, _ := strconv.Atoi(m[2])
 		ns, _ := strconv.ParseFloat(m[3], 64)
@@ -85,7 +85,7 @@ func (c growthCurve) String() string {
 	first, last := sizes[0], sizes[len(sizes)-1]
 	previous := sizes[len(sizes)-2]
 	power := math.Log(c[last]/c[previous]) / math.Log(float64(last)/float64(previous))
-	return fmt.Sprintf("%s to %s, %.1f", rounded(c[first]), rounded(c[last]), power)
+	return fmt.Sprintf("%s to %s, %.1f", rounded(c[first]), rounded(c[last]), math.Round(10*power)/10+0)
 }
 
 func rounded(ns float64) string {

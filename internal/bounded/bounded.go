@@ -160,3 +160,21 @@ func TimeUp(caller context.Context) *phases.Error {
 	}
 	return phases.Errorf(phases.CauseTimeout, "no answer in time")
 }
+
+// Pause waits for d; false if until or the end of ctx comes before.
+func Pause(ctx context.Context, d time.Duration, until time.Time) bool {
+	if time.Until(until) <= d {
+		return false
+	}
+	if d == 0 {
+		return ctx.Err() == nil
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
