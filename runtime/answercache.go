@@ -13,8 +13,8 @@ import (
 
 type sharedKeys struct{ policies, contexts string }
 
-// recall settles a call from the cache if it can; otherwise it notes where to keep the
-// answer. The calls of a dispatch are recalled one after the other.
+// recall settles a call from the cache if it can; otherwise it notes where to keep the answer. The calls of a
+// dispatch are recalled one after the other.
 func (d *dispatch) recall(c *call) {
 	inc := c.hook.in.Live()
 	if c.settled || c.hook.vary == nil || inc == nil || d.gen.dropped.Load() {
@@ -66,8 +66,7 @@ func (d *dispatch) keepAnswer(c *call) {
 	c.hook.answers.Put(c.key, c.epoch, a)
 }
 
-// invalidate forgets cached answers of one plugin: of the named subscriptions, of those
-// under the named tags, or all.
+// invalidate forgets cached answers of one plugin: of the named subscriptions, of those under the named tags, or all.
 func (e *Engine) invalidate(in *pool.Instance, what phases.Invalidation) {
 	all := len(what.Subscriptions)+len(what.Tags) == 0
 	for _, g := range e.generationsInUse() {

@@ -27,19 +27,17 @@ const (
 // QueueStatus is the state of an engine's background work.
 type QueueStatus = background.Status
 
-// Queue returns the state of background work, of all engines that share the queue. ctx
-// bounds the query of the queue.
+// Queue returns the state of background work, of all engines that share the queue. ctx bounds the query of the queue.
 func (e *Engine) Queue(ctx context.Context) QueueStatus { return e.background.Status(ctx) }
 
 // WaitBackground waits until no background work is due, or ctx ends.
 func (e *Engine) WaitBackground(ctx context.Context) error { return e.background.Idle(ctx) }
 
-// Collect returns a context with which calls of the engine (Dispatch, CompileTurn,
-// Turn.End, …) collect the background work that they queue, and what that queues itself.
-// Wait must be called once. It waits until that work or ctx has ended, and returns a row
-// for each job in queueing order, never nil. Jobs that wait for a later time or a plugin,
-// or go on in another process, are not waited for: they are "queued". The error is the
-// context's or the queue's.
+// Collect returns a context with which calls of the engine (Dispatch, CompileTurn, Turn.End, …) collect the
+// background work that they queue, and what that queues itself. Wait must be called once. It waits until that work or
+// ctx has ended, and returns a row for each job in queueing order, never nil. Jobs that wait for a later time or a
+// plugin, or go on in another process, are not waited for: they are "queued". The error is the context's or the
+// queue's.
 func (e *Engine) Collect(ctx context.Context) (calling context.Context, wait func(ctx context.Context) ([]phases.BackgroundRun, error)) {
 	return e.background.Collect(ctx)
 }
@@ -71,8 +69,7 @@ func (r engineRunner) JobChanged(j jobs.Job, state string, err error) {
 	r.engine.jobChanged(j, state, err)
 }
 
-// Run implements background.Runner: it runs the hook, the host's handler, or the plugin's
-// tool.
+// Run implements background.Runner: it runs the hook, the host's handler, or the plugin's tool.
 func (r engineRunner) Run(ctx context.Context, a *background.Attempt) error {
 	e, j := r.engine, a.Job
 	g := e.inForce() // also while Close drains the queue
@@ -150,8 +147,7 @@ func (e *Engine) runQueuedHook(ctx context.Context, g *generation, a *background
 	return nil
 }
 
-// noHook says why a plan does not have a job's hook: hooks of a plugin are known only once
-// it has been up.
+// noHook says why a plan does not have a job's hook: hooks of a plugin are known only once it has been up.
 func noHook(g *generation, p *planned, j *jobs.Job) error {
 	for i, in := range g.instances {
 		if in.Declared.Name == j.Plugin && p.descriptions[i] == nil {
@@ -166,8 +162,7 @@ func idempotent(in *pool.Instance, hook string) bool {
 	return d != nil && slices.ContainsFunc(d.Hooks, func(h phases.Hook) bool { return h.Name == hook && h.Idempotent })
 }
 
-// queued makes one attempt (the queue makes the others) and queues the jobs that the hook
-// contributes.
+// queued makes one attempt (the queue makes the others) and queues the jobs that the hook contributes.
 func (d *dispatch) queued(ctx context.Context, c *call, attempt int) *phases.Error {
 	if failure := d.try(ctx, c, attempt, d.start.Add(slotTime+c.sub.Timeout.D())); failure != nil {
 		c.fail(failure)
@@ -180,8 +175,7 @@ func (d *dispatch) queued(ctx context.Context, c *call, attempt int) *phases.Err
 	return nil
 }
 
-// unapplied reports contributions of a background hook that have no effect because its
-// phase is over.
+// unapplied reports contributions of a background hook that have no effect because its phase is over.
 func (d *dispatch) unapplied(c *call) []phases.Diagnostic {
 	var remarks []phases.Diagnostic
 	for i := range c.entries {

@@ -53,8 +53,7 @@ type cacheSlot struct {
 	epoch uint64
 }
 
-// call runs one hook: attempts within its budgets, then the check of its answer. It
-// returns at until at the latest.
+// call runs one hook: attempts within its budgets, then the check of its answer. It returns at until at the latest.
 func (d *dispatch) call(ctx context.Context, c *call, until time.Time) {
 	attempts := 1
 	var backoff time.Duration
@@ -93,8 +92,8 @@ func (d *dispatch) try(ctx context.Context, c *call, attempt int, until time.Tim
 	return d.engine.invoke(ctx, c.invocation(until))
 }
 
-// send sends a call whose answer collect waits for. It returns false if that could take
-// time; what cannot be called at all is settled.
+// send sends a call whose answer collect waits for. It returns false if that could take time; what cannot be called
+// at all is settled.
 func (d *dispatch) send(ctx context.Context, c *call, until time.Time) bool {
 	if c.sub.Retry != nil || c.once != nil || time.Until(until) <= 0 {
 		return false
@@ -229,8 +228,7 @@ func (c *call) admit(*pool.Incarnation) *phases.Error {
 	return nil
 }
 
-// condition settles a hook whose condition is false or fails, judged by what its handler
-// would be sent now.
+// condition settles a hook whose condition is false or fails, judged by what its handler would be sent now.
 func (d *dispatch) condition(c *call) {
 	if c.settled {
 		return

@@ -11,35 +11,32 @@ import (
 	"github.com/grapnelhq/grapnel/phases"
 )
 
-// CompileInput is what a host brings to a compilation. The zero value has no message, and
-// a provider without tools.
+// CompileInput is what a host brings to a compilation. The zero value has no message, and a provider without tools.
 type CompileInput struct {
 	UserText string
 	// Model and Provider have at most [phases.MaxIDBytes].
 	Model, Provider string
 	// ToolCalling says whether the provider can call tools.
 	ToolCalling bool
-	// ExistingTools are the names of the host's own tools. While one is called
-	// request_tools, hidden tools cannot be requested.
+	// ExistingTools are the names of the host's own tools. While one is called request_tools, hidden tools cannot be
+	// requested.
 	ExistingTools []string
 	// RequestedDomains are hidden domains whose tools are offered from now on.
 	RequestedDomains []string
-	// RecallPlan is the host planner's JSON for turn.post_preflight_prompt_context, which
-	// Round omits without it.
+	// RecallPlan is the host planner's JSON for turn.post_preflight_prompt_context, which Round omits without it.
 	RecallPlan json.RawMessage
 	// Profile is how much is compiled; empty is the profile of the turn's context.
 	Profile phases.Profile
 	// Order is how the dynamic part of the prompt is sorted.
 	Order compiler.Order
-	// Host and Custom are the host's texts: for sections of the table, and for its own.
-	// Limits bound them.
+	// Host and Custom are the host's texts: for sections of the table, and for its own. Limits bound them.
 	Host   compiler.HostTexts
 	Custom []compiler.CustomSection
 	Limits compiler.Limits
 	// Facts stand at the end of the prompt. The date is the turn's if empty.
 	Facts compiler.Facts
-	// MoveUnstable moves a section that was declared stable and changed within the session
-	// to the dynamic part, from then on.
+	// MoveUnstable moves a section that was declared stable and changed within the session to the dynamic part, from
+	// then on.
 	MoveUnstable bool
 }
 
@@ -48,9 +45,8 @@ type Compiled struct {
 	// Prompt is nil when the turn was blocked before or after compiling.
 	Prompt   *compiler.Prompt   `json:"prompt"`
 	Manifest *manifest.Manifest `json:"manifest"`
-	// Tools are the definitions to offer the model beside the host's own, by name: those
-	// of plugins that are not hidden, and request_tools if some are hidden and ToolCalling
-	// is set. Turn.CallTool answers them.
+	// Tools are the definitions to offer the model beside the host's own, by name: those of plugins that are not
+	// hidden, and request_tools if some are hidden and ToolCalling is set. Turn.CallTool answers them.
 	Tools       []phases.Tool           `json:"tools"`
 	Reminders   []phases.MergedReminder `json:"reminders"`
 	Diagnostics []phases.Diagnostic     `json:"diagnostics"`
@@ -58,8 +54,8 @@ type Compiled struct {
 	Error *phases.Error `json:"error,omitempty"`
 }
 
-// For returns the compiled turn as the audience may see it (phases.Diagnostic.For); the
-// manifest is the same for all. It shares unchanged parts with c; nil stays nil.
+// For returns the compiled turn as the audience may see it (phases.Diagnostic.For); the manifest is the same for all.
+// It shares unchanged parts with c; nil stays nil.
 func (c *Compiled) For(a phases.Audience) *Compiled {
 	if c == nil {
 		return nil
@@ -69,13 +65,12 @@ func (c *Compiled) For(a phases.Audience) *Compiled {
 	return &shown
 }
 
-// CompileTurn runs a whole turn up to the prompt: turn.pre_policy,
-// turn.pre_prompt_context, turn.post_preflight_prompt_context (only with a recall plan),
-// turn.pre_tool_materialization, turn.pre_prompt_compile, the compiler, and
-// turn.post_prompt_compile. No CallTool answers request_tools afterwards: a host puts the
-// domains that a model asks for into RequestedDomains of the next call. A deny, or an ask
-// (nobody can be asked), blocks it: the error is a *phases.Error with the code "denied" or
-// "ask". The result still holds what is known; it is nil only if no turn could begin.
+// CompileTurn runs a whole turn up to the prompt: turn.pre_policy, turn.pre_prompt_context,
+// turn.post_preflight_prompt_context (only with a recall plan), turn.pre_tool_materialization,
+// turn.pre_prompt_compile, the compiler, and turn.post_prompt_compile. No CallTool answers request_tools afterwards:
+// a host puts the domains that a model asks for into RequestedDomains of the next call. A deny, or an ask (nobody can
+// be asked), blocks it: the error is a *phases.Error with the code "denied" or "ask". The result still holds what is
+// known; it is nil only if no turn could begin.
 func (e *Engine) CompileTurn(ctx context.Context, turn phases.Context, in CompileInput) (*Compiled, error) {
 	t, err := e.BeginTurn(ctx, turn)
 	if err != nil {
@@ -85,11 +80,10 @@ func (e *Engine) CompileTurn(ctx context.Context, turn phases.Context, in Compil
 	return t.Round(ctx, in)
 }
 
-// Round compiles the prompt of one round with the provider: first the phases ahead of the
-// compiler ([Engine.CompileTurn]) that this turn has not passed yet, then [Turn.Compile]. A
-// phase that failed or was denied is dispatched again; an ask counts as passed only if the
-// host dispatched the phase itself, and so could ask. Rounds of one turn must not run
-// concurrently. Result and error are those of CompileTurn and Compile.
+// Round compiles the prompt of one round with the provider: first the phases ahead of the compiler
+// ([Engine.CompileTurn]) that this turn has not passed yet, then [Turn.Compile]. A phase that failed or was denied is
+// dispatched again; an ask counts as passed only if the host dispatched the phase itself, and so could ask. Rounds of
+// one turn must not run concurrently. Result and error are those of CompileTurn and Compile.
 func (t *Turn) Round(ctx context.Context, in CompileInput) (*Compiled, error) {
 	if err := t.enterRound(&in); err != nil {
 		return nil, err
@@ -135,11 +129,10 @@ func (t *Turn) before(ctx context.Context, in CompileInput) error {
 	return nil
 }
 
-// Compile dispatches turn.pre_prompt_compile, compiles the prompt of what the turn has
-// gathered, dispatches turn.post_prompt_compile with the manifest, and records it. It may
-// be called again for the next round with the provider. A deny or an ask of the last phase
-// gives no prompt and an error with the code "denied" or "ask". A blocked turn is recorded
-// too. The result is nil only if the turn has ended, its ledger is full
+// Compile dispatches turn.pre_prompt_compile, compiles the prompt of what the turn has gathered, dispatches
+// turn.post_prompt_compile with the manifest, and records it. It may be called again for the next round with the
+// provider. A deny or an ask of the last phase gives no prompt and an error with the code "denied" or "ask". A
+// blocked turn is recorded too. The result is nil only if the turn has ended, its ledger is full
 // ([Turn.LedgerBytes]), or the input is refused.
 func (t *Turn) Compile(ctx context.Context, in CompileInput) (*Compiled, error) {
 	if err := t.enterRound(&in); err != nil {

@@ -24,8 +24,8 @@ type request struct {
 	key string
 }
 
-// PhaseError says that a phase failed closed, was denied its budget or was cancelled.
-// Outcome holds everything that is known.
+// PhaseError says that a phase failed closed, was denied its budget or was cancelled. Outcome holds everything that
+// is known.
 type PhaseError struct {
 	// Coded says where and why; errors.As finds it.
 	Coded   *phases.Error
@@ -38,8 +38,8 @@ func (e *PhaseError) Error() string { return e.Coded.Error() }
 // Unwrap returns the coded error.
 func (e *PhaseError) Unwrap() error { return e.Coded }
 
-// dispatch is the one path that every phase takes. It is reused: nothing that outlives
-// Engine.dispatch may point into it. Hooks of one layer write to their own call only.
+// dispatch is the one path that every phase takes. It is reused: nothing that outlives Engine.dispatch may point into
+// it. Hooks of one layer write to their own call only.
 type dispatch struct {
 	course
 
@@ -95,8 +95,7 @@ type view struct {
 	keys sharedKeys
 }
 
-// dispatch runs a phase: the hooks of each stage, layer by layer, and the merge of their
-// answers.
+// dispatch runs a phase: the hooks of each stage, layer by layer, and the merge of their answers.
 func (e *Engine) dispatch(ctx context.Context, g *generation, rq *request) (*phases.Outcome, error) {
 	if err := e.checkInput(rq.input); err != nil {
 		return nil, err
@@ -116,9 +115,9 @@ func (e *Engine) dispatch(ctx context.Context, g *generation, rq *request) (*pha
 	return out, err
 }
 
-// stage runs the hooks of one stage and applies their failure policies. Transforming hooks
-// run one by one, each on the previous one's rewrites; all others run at the same time,
-// layer by layer, after all conditions. Observers are queued in finish.
+// stage runs the hooks of one stage and applies their failure policies. Transforming hooks run one by one, each on
+// the previous one's rewrites; all others run at the same time, layer by layer, after all conditions. Observers are
+// queued in finish.
 func (d *dispatch) stage(ctx context.Context, s *plan.Stage) {
 	if s.Role == phases.RoleObserve {
 		return
@@ -139,8 +138,7 @@ func (d *dispatch) stage(ctx context.Context, s *plan.Stage) {
 	d.eachCall(s, d.applyPolicy)
 }
 
-// finish merges, checks what was required, settles what did not run, queues the observers
-// and builds the outcome.
+// finish merges, checks what was required, settles what did not run, queues the observers and builds the outcome.
 func (d *dispatch) finish(ctx context.Context) (*phases.Outcome, error) {
 	if bounded.Cancelled(ctx) && d.failed == nil {
 		d.failed = bounded.TimeUp(ctx)
@@ -215,8 +213,8 @@ func (e *Engine) prepare(ctx context.Context, g *generation, rq *request) *dispa
 	return d
 }
 
-// release gives the dispatch back to the engine, for the next one. All hooks have
-// returned or were abandoned; an abandoned one has its message and nothing else.
+// release gives the dispatch back to the engine, for the next one. All hooks have returned or were abandoned; an
+// abandoned one has its message and nothing else.
 func (d *dispatch) release() {
 	e := d.engine
 	clear(d.calls)
@@ -226,8 +224,7 @@ func (d *dispatch) release() {
 	e.spare.Put(d)
 }
 
-// mergeBefore merges what earlier stages have brought, where the hooks of a stage are to
-// see it.
+// mergeBefore merges what earlier stages have brought, where the hooks of a stage are to see it.
 func (d *dispatch) mergeBefore(role phases.Role) {
 	if role == phases.RoleValidate || role == phases.RoleContribute && d.phase.Stages[0].Role == phases.RoleTransform {
 		d.merge()
@@ -242,8 +239,8 @@ func (d *dispatch) eachCall(s *plan.Stage, do func(*call)) {
 	}
 }
 
-// until is when a stage must end: one before a fail-closed stage leaves that one the last
-// quarter of the phase's time.
+// until is when a stage must end: one before a fail-closed stage leaves that one the last quarter of the phase's
+// time.
 func (d *dispatch) until(role phases.Role) time.Time {
 	later := false
 	for _, s := range d.phase.Stages {
@@ -255,9 +252,8 @@ func (d *dispatch) until(role phases.Role) time.Time {
 	return d.deadline
 }
 
-// parallel runs the hooks of a layer at the same time: it sends all messages and then
-// waits for the answers, those with the earliest deadline first. Only calls that have to
-// wait before they are sent need goroutines.
+// parallel runs the hooks of a layer at the same time: it sends all messages and then waits for the answers, those
+// with the earliest deadline first. Only calls that have to wait before they are sent need goroutines.
 func (d *dispatch) parallel(ctx context.Context, layer []*plan.Subscription, until time.Time) {
 	sent := d.sent[:0]
 	for _, sub := range layer {

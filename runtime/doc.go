@@ -1,5 +1,5 @@
-// Package runtime is the engine: it starts plugins, dispatches phases to them,
-// merges what they contribute, and compiles prompts with their manifests.
+// Package runtime is the engine: it starts plugins, dispatches phases to them, merges what they contribute, and
+// compiles prompts with their manifests.
 //
 // # For hosts
 //
@@ -16,32 +16,29 @@
 //	…
 //	_, err = turn.End(ctx, &phases.PostTurnInput{Status: phases.TurnSucceeded})
 //
-// or, for the prompt alone, calls [Engine.CompileTurn]. Plugins are written with package
-// sdk; package phases owns the types that both sides share.
+// or, for the prompt alone, calls [Engine.CompileTurn]. Plugins are written with package sdk; package phases owns the
+// types that both sides share.
 //
 // # How a phase runs
 //
-// Every phase takes one path, in dispatch.go: conditions, then stages (transform,
-// contribute, validate, observe), in each the layers of dependencies, and in each layer
-// all hooks at the same time, bounded by each plugin's slots. A hook gets the least of
-// its own timeout, what is left of the phase and of the turn, and the caller's deadline;
-// then the caller goes on, whatever the plugin does. Answers are checked one by one
-// (internal/merge.Admit) and merged in plan order. Each expected hook has a row in the
-// ledger, whether or not it ran, and each failure that did not stop its phase leaves a
-// fail_open diagnostic.
+// Every phase takes one path, in dispatch.go: conditions, then stages (transform, contribute, validate, observe), in
+// each the layers of dependencies, and in each layer all hooks at the same time, bounded by each plugin's slots. A
+// hook gets the least of its own timeout, what is left of the phase and of the turn, and the caller's deadline; then
+// the caller goes on, whatever the plugin does. Answers are checked one by one (internal/merge.Admit) and merged in
+// plan order. Each expected hook has a row in the ledger, whether or not it ran, and each failure that did not stop
+// its phase leaves a fail_open diagnostic.
 //
 // # Instances, incarnations, generations
 //
-// A declared plugin is an instance: a supervisor starts it, restarts it with backoff, and
-// quarantines it for reasons that no restart cures. A start of it is an incarnation. A
-// loaded configuration is a generation; a turn ends on the one that it began with, and
-// Reload keeps the processes whose declaration did not change.
+// A declared plugin is an instance: a supervisor starts it, restarts it with backoff, and quarantines it for reasons
+// that no restart cures. A start of it is an incarnation. A loaded configuration is a generation; a turn ends on the
+// one that it began with, and Reload keeps the processes whose declaration did not change.
 //
 // # Background work
 //
-// Hooks that observe and background_job contributions are put into Options.Queue and done
-// when the turn goes on (background.go). The default queue is in memory. One in the
-// store's database outlives the process, and engines share it:
+// Hooks that observe and background_job contributions are put into Options.Queue and done when the turn goes on
+// (background.go). The default queue is in memory. One in the store's database outlives the process, and engines
+// share it:
 //
 //	st, err := store.Open(ctx, dsn, store.Options{})
 //	q, err := jobqueue.Open(ctx, st.DB(), jobqueue.Options{})
@@ -49,17 +46,15 @@
 //	…
 //	eng.Close(ctx); q.Close(); st.Close()
 //
-// Interrupted work is done again only if that is declared harmless: a hook by Idempotent,
-// a job of a tool by its idempotency key, a handler of the host's ([Options].Jobs) always.
-// The start of all other work is recorded in the queue first ([jobs.Attempt]); it is
-// discarded if nobody knows how it ended.
+// Interrupted work is done again only if that is declared harmless: a hook by Idempotent, a job of a tool by its
+// idempotency key, a handler of the host's ([Options].Jobs) always. The start of all other work is recorded in the
+// queue first ([jobs.Attempt]); it is discarded if nobody knows how it ended.
 //
 // # Manifests
 //
-// Each compiled turn, also a blocked one, has a manifest. Options.Sink keeps it, with the
-// texts of the prompt if the operator wants that, and what the provider reports
-// afterwards ([Turn.ReportUsage]). No call of the sink holds up a turn for longer than half
-// a second; what was not kept is an event, a diagnostic or an error, and counted
+// Each compiled turn, also a blocked one, has a manifest. Options.Sink keeps it, with the texts of the prompt if the
+// operator wants that, and what the provider reports afterwards ([Turn.ReportUsage]). No call of the sink holds up a
+// turn for longer than half a second; what was not kept is an event, a diagnostic or an error, and counted
 // ([Engine.Stats]). The thread's previous manifest predicts the provider's prompt cache.
 //
 // Stability: experimental until 1.0.

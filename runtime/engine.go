@@ -61,8 +61,7 @@ type Engine struct {
 	calls callctx.Group[site]
 	// spare holds finished dispatches for reuse.
 	spare sync.Pool
-	// exchangeFailed is set by the first failure of Options.OnExchange, the only one that
-	// is reported.
+	// exchangeFailed is set by the first failure of Options.OnExchange, the only one that is reported.
 	exchangeFailed atomic.Bool
 }
 
@@ -96,9 +95,9 @@ func Load(ctx context.Context, path string, o Options) (*Engine, error) {
 	return New(ctx, cfg, o)
 }
 
-// New starts an engine. An error in the configuration, or one that only the plugins'
-// descriptions show, names file and line. A plugin that does not start is not an error: it
-// is a row in every ledger, and the failure policies of its subscriptions apply.
+// New starts an engine. An error in the configuration, or one that only the plugins' descriptions show, names file
+// and line. A plugin that does not start is not an error: it is a row in every ledger, and the failure policies of
+// its subscriptions apply.
 func New(ctx context.Context, cfg *config.Config, o Options) (*Engine, error) {
 	table, err := phases.NewTable(o.Phases...)
 	if err != nil {
@@ -137,8 +136,7 @@ func New(ctx context.Context, cfg *config.Config, o Options) (*Engine, error) {
 	return e, nil
 }
 
-// install puts a generation in force and retires the previous one. It fails on a closed
-// engine.
+// install puts a generation in force and retires the previous one. It fails on a closed engine.
 func (e *Engine) install(g *generation) bool {
 	e.mu.Lock()
 	if e.closed {
@@ -156,9 +154,9 @@ func (e *Engine) install(g *generation) bool {
 	return true
 }
 
-// Reload puts another configuration in force. Plugins whose declaration did not change
-// keep their process; the others must be ready or have failed once before any turn gets
-// them. Running turns end on the configuration that they began with.
+// Reload puts another configuration in force. Plugins whose declaration did not change keep their process; the others
+// must be ready or have failed once before any turn gets them. Running turns end on the configuration that they began
+// with.
 func (e *Engine) Reload(ctx context.Context, cfg *config.Config) error {
 	e.reloading.Lock()
 	defer e.reloading.Unlock()
@@ -180,11 +178,10 @@ func (e *Engine) Reload(ctx context.Context, cfg *config.Config) error {
 	return nil
 }
 
-// Close ends the engine. Background work that has begun may finish while ctx lasts;
-// plugins then have their grace to end. After it no process, socket, directory or
-// goroutine of the engine is left, unless it returns an error: a sink or Complete hangs, or
-// a process could not be killed. A directory that cannot be removed is a warning in the
-// log. A second call waits for the first and returns nil.
+// Close ends the engine. Background work that has begun may finish while ctx lasts; plugins then have their grace to
+// end. After it no process, socket, directory or goroutine of the engine is left, unless it returns an error: a sink
+// or Complete hangs, or a process could not be killed. A directory that cannot be removed is a warning in the log. A
+// second call waits for the first and returns nil.
 func (e *Engine) Close(ctx context.Context) (err error) {
 	e.closing.Do(func() { err = e.close(ctx) })
 	return err
@@ -214,8 +211,7 @@ func (e *Engine) close(ctx context.Context) error {
 // goroutineTime is how long Close waits for goroutines after all plugins have stopped.
 const goroutineTime = 10 * time.Second
 
-// awaitGoroutines waits for the engine's goroutines. One that reads about a process can
-// hang in the kernel.
+// awaitGoroutines waits for the engine's goroutines. One that reads about a process can hang in the kernel.
 func (e *Engine) awaitGoroutines() error {
 	ctx, cancel := context.WithTimeoutCause(context.Background(), goroutineTime, errors.New("a goroutine of the engine has not ended"))
 	defer cancel()
@@ -223,12 +219,11 @@ func (e *Engine) awaitGoroutines() error {
 	return err
 }
 
-// PlanView is a plan in the JSON shape of "grapnel plan --json": the stages of each phase,
-// their layers, and each subscription as it is in force.
+// PlanView is a plan in the JSON shape of "grapnel plan --json": the stages of each phase, their layers, and each
+// subscription as it is in force.
 type PlanView = plan.Document
 
-// Plan shows the plan in force: of one phase, or of all for "". An unknown phase gives an
-// empty list.
+// Plan shows the plan in force: of one phase, or of all for "". An unknown phase gives an empty list.
 func (e *Engine) Plan(phase phases.Phase) PlanView {
 	return plan.View(e.current.Load().planned.Load().plan, phase)
 }
@@ -239,8 +234,8 @@ func (e *Engine) Config() *config.Config { return e.current.Load().cfg }
 // Plugins returns a row for each declared plugin.
 func (e *Engine) Plugins() []phases.PluginRow { return slices.Clone(e.current.Load().rows().rows) }
 
-// Descriptions returns the plugins' descriptions of themselves by name, without plugins
-// that never described themselves.
+// Descriptions returns the plugins' descriptions of themselves by name, without plugins that never described
+// themselves.
 func (e *Engine) Descriptions() map[string]*phases.Description {
 	out := map[string]*phases.Description{}
 	for _, in := range e.current.Load().instances {
@@ -251,18 +246,16 @@ func (e *Engine) Descriptions() map[string]*phases.Description {
 	return out
 }
 
-// Diagnostics returns the planner's diagnostics about the configuration in force:
-// subscriptions that are off, timeouts that were lowered.
+// Diagnostics returns the planner's diagnostics about the configuration in force: subscriptions that are off,
+// timeouts that were lowered.
 func (e *Engine) Diagnostics() []phases.Diagnostic {
 	return e.current.Load().planned.Load().diagnostics
 }
 
-// Dispatch runs one phase outside any turn, under its own time budget, without policies,
-// contexts or hidden tools; see [Turn] for phases of a turn. A phase with a hook that needs
-// a turn (its condition reads policies, or it decides and its grants name policies or
-// contexts) is refused with a nil outcome and [phases.CauseTurnNeeded]. The outcome is nil,
-// too, for a context that [phases.CheckContext] refuses. Other errors are those of
-// [Turn.Dispatch].
+// Dispatch runs one phase outside any turn, under its own time budget, without policies, contexts or hidden tools;
+// see [Turn] for phases of a turn. A phase with a hook that needs a turn (its condition reads policies, or it decides
+// and its grants name policies or contexts) is refused with a nil outcome and [phases.CauseTurnNeeded]. The outcome
+// is nil, too, for a context that [phases.CheckContext] refuses. Other errors are those of [Turn.Dispatch].
 func (e *Engine) Dispatch(ctx context.Context, c phases.Context, in phases.Input) (*phases.Outcome, error) {
 	g, err := e.acquire()
 	if err != nil {

@@ -13,39 +13,36 @@ type EventKind string
 const (
 	// EventPlugin is a change of a plugin's state.
 	EventPlugin EventKind = "plugin"
-	// EventRun is a finished run of a hook, call of a tool, or call of the host's model by
-	// a plugin; it carries the run. Message is why it failed.
+	// EventRun is a finished run of a hook, call of a tool, or call of the host's model by a plugin; it carries the
+	// run. Message is why it failed.
 	EventRun EventKind = "run"
 	// EventFailOpen is a failure that did not stop its phase.
 	EventFailOpen EventKind = "fail_open"
 	// EventDropped is an answer that was late, duplicate, stale or unknown.
 	EventDropped EventKind = "dropped"
-	// EventLog is a line that a plugin wrote to its standard error. Count is how many
-	// lines before it were dropped because of their rate.
+	// EventLog is a line that a plugin wrote to its standard error. Count is how many lines before it were dropped
+	// because of their rate.
 	EventLog EventKind = "log"
-	// EventAudit is an audit contribution: Code is its kind, Detail its JSON if the plugin
-	// called that safe for users, else its length and fingerprint.
+	// EventAudit is an audit contribution: Code is its kind, Detail its JSON if the plugin called that safe for
+	// users, else its length and fingerprint.
 	EventAudit EventKind = "audit"
-	// EventDiagnostic is a diagnostic without an outcome: of background work or of
-	// Options.OnExchange. State is its severity, Code its code.
+	// EventDiagnostic is a diagnostic without an outcome: of background work or of Options.OnExchange. State is its
+	// severity, Code its code.
 	EventDiagnostic EventKind = "diagnostic"
 	// EventJob is a change of a background job.
 	EventJob EventKind = "job"
 	// EventReload is a new generation in force, or one that was refused.
 	EventReload EventKind = "reload"
-	// EventDispatch is a finished dispatch of a phase; Took is its wall time. State is
-	// "succeeded", "failed" with its code, or "cancelled".
+	// EventDispatch is a finished dispatch of a phase; Took is its wall time. State is "succeeded", "failed" with its
+	// code, or "cancelled".
 	EventDispatch EventKind = "dispatch"
-	// EventBreaker is a change of a subscription's breaker; State is "closed", "open" or
-	// "half_open".
+	// EventBreaker is a change of a subscription's breaker; State is "closed", "open" or "half_open".
 	EventBreaker EventKind = "breaker"
-	// EventAbandoned is an abandoned call whose plugin has not answered; for a tool it has
-	// no subscription.
+	// EventAbandoned is an abandoned call whose plugin has not answered; for a tool it has no subscription.
 	EventAbandoned EventKind = "abandoned"
-	// EventManifest is a failure of the sink; Detail begins with the manifest's id. State
-	// is "not_kept" or "kept_late" for a manifest, "usage_not_kept" for a provider's
-	// report, "audits_not_kept" for audits that are in no manifest, and
-	// "previous_unavailable" for a thread whose last manifest could not be read.
+	// EventManifest is a failure of the sink; Detail begins with the manifest's id. State is "not_kept" or
+	// "kept_late" for a manifest, "usage_not_kept" for a provider's report, "audits_not_kept" for audits that are in
+	// no manifest, and "previous_unavailable" for a thread whose last manifest could not be read.
 	EventManifest EventKind = "manifest"
 )
 
@@ -56,16 +53,13 @@ type Event struct {
 	Plugin       string
 	Subscription string
 	Phase        phases.Phase
-	// State is the state of a plugin or job, the level of a log line, or the severity of a
-	// diagnostic.
+	// State is the state of a plugin or job, the level of a log line, or the severity of a diagnostic.
 	State string
 	// Code is the cause.
 	Code string
-	// Message is the engine's sentence, or a plugin's if the operator may read it anyway
-	// (see phases.Visibility).
+	// Message is the engine's sentence, or a plugin's if the operator may read it anyway (see phases.Visibility).
 	Message string
-	// Detail is for the operator alone: words of plugins, of a sink or of the system. It
-	// is never encoded.
+	// Detail is for the operator alone: words of plugins, of a sink or of the system. It is never encoded.
 	Detail string `json:"-"`
 	// Run is set for EventRun.
 	Run *phases.Run

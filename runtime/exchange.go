@@ -15,25 +15,24 @@ type ExchangeKind string
 
 // The kinds of exchanges.
 const (
-	// ExchangeConfigure is the configuration of a plugin that was started, or whose
-	// session was opened again.
+	// ExchangeConfigure is the configuration of a plugin that was started, or whose session was opened again.
 	ExchangeConfigure ExchangeKind = "configure"
 	// ExchangeDispatch is one call of one hook, ExchangeTool one of a tool.
 	ExchangeDispatch ExchangeKind = "dispatch"
 	ExchangeTool     ExchangeKind = "tool"
-	// ExchangeHost is a host call outside of other exchanges: on the plugin's own account,
-	// or after its call had been abandoned.
+	// ExchangeHost is a host call outside of other exchanges: on the plugin's own account, or after its call had been
+	// abandoned.
 	ExchangeHost ExchangeKind = "host"
 )
 
-// Exchange is one message to a plugin and its answer, before anything of it is checked,
-// merged or cut. Each attempt is one; cached answers and refused calls are not.
+// Exchange is one message to a plugin and its answer, before anything of it is checked, merged or cut. Each attempt
+// is one; cached answers and refused calls are not.
 type Exchange struct {
 	Kind ExchangeKind
 	// Plugin is the operator's name; Version and SHA256 are as in the ledger.
 	Plugin, Version, SHA256 string
-	// Start numbers the starts of all plugins of one engine: exchanges of one start went
-	// to one process. It is 0 for an ExchangeHost of a replaced process.
+	// Start numbers the starts of all plugins of one engine: exchanges of one start went to one process. It is 0 for
+	// an ExchangeHost of a replaced process.
 	Start                   uint64
 	Generation, Incarnation uint64
 	// Subscription is the hook's full id, or PLUGIN.TOOL.
@@ -62,8 +61,7 @@ type Exchange struct {
 // ExchangeConfiguration is what a plugin was configured with, without its secrets.
 type ExchangeConfiguration struct {
 	Instance string
-	// Config has "***" for each of Secrets: JSON pointers with the names of the
-	// environment variables of the values.
+	// Config has "***" for each of Secrets: JSON pointers with the names of the environment variables of the values.
 	Config   json.RawMessage
 	Secrets  map[string]string
 	Services []string

@@ -115,8 +115,7 @@ func (d *dispatch) outcome(used time.Duration) *phases.Outcome {
 	return out
 }
 
-// allDiagnostics lists the diagnostics about plugins, the plan, each hook in plan order,
-// and the merge.
+// allDiagnostics lists the diagnostics about plugins, the plan, each hook in plan order, and the merge.
 func (d *dispatch) allDiagnostics(plugins []phases.Diagnostic) []phases.Diagnostic {
 	n := len(plugins) + len(d.phase.notes) + len(d.merged.Diagnostics)
 	for i := range d.calls {
@@ -163,8 +162,7 @@ func (d *dispatch) enqueue(ctx context.Context, c *call) error {
 	return d.engine.background.Add(ctx, j)
 }
 
-// addJobs queues the background_job contributions of a phase, and returns a diagnostic for
-// each that was refused.
+// addJobs queues the background_job contributions of a phase, and returns a diagnostic for each that was refused.
 func (d *dispatch) addJobs(ctx context.Context, merged *merge.Result) []phases.Diagnostic {
 	e := d.engine
 	var refused []phases.Diagnostic

@@ -32,22 +32,20 @@ type generation struct {
 	known atomic.Pointer[pluginRows]
 	// planned is replaced when a plugin describes itself for the first time later.
 	planned atomic.Pointer[planned]
-	// dropped is set when the generation no longer hears of invalidations: its turns get
-	// no cached answers then.
+	// dropped is set when the generation no longer hears of invalidations: its turns get no cached answers then.
 	dropped atomic.Bool
 	// planning serializes plans: the last one knows most.
 	planning sync.Mutex
 
 	mu    sync.Mutex
 	users int
-	// retired is set when another generation is in force; idle is closed when the last
-	// user has gone after that.
+	// retired is set when another generation is in force; idle is closed when the last user has gone after that.
 	retired bool
 	idle    chan struct{}
 }
 
-// pluginRows are the rows of a generation's plugins, and the diagnostics about them, as of a
-// revision of the pool. They are shared and must not be changed.
+// pluginRows are the rows of a generation's plugins, and the diagnostics about them, as of a revision of the pool.
+// They are shared and must not be changed.
 type pluginRows struct {
 	revision uint64
 	rows     []phases.PluginRow
@@ -82,8 +80,7 @@ func (g *generation) undeclared(name string) string {
 	return fmt.Sprintf("no plugin %q is declared%s", name, suggest.DidYouMean(name, slices.Sorted(maps.Keys(g.byName))))
 }
 
-// acquire returns the generation in force and keeps it until the caller calls its leave.
-// It fails on a closed engine.
+// acquire returns the generation in force and keeps it until the caller calls its leave. It fails on a closed engine.
 func (e *Engine) acquire() (*generation, error) {
 	if e.isClosed() {
 		return nil, ErrClosed
@@ -119,8 +116,7 @@ func (g *generation) leave() {
 	}
 }
 
-// retire waits for the last turn of a generation, bounded, and stops the plugins that no
-// other generation uses.
+// retire waits for the last turn of a generation, bounded, and stops the plugins that no other generation uses.
 func (e *Engine) retire(g *generation) {
 	g.mu.Lock()
 	g.retired = true
@@ -163,8 +159,8 @@ func (e *Engine) isClosed() bool {
 	return e.closed
 }
 
-// load builds a generation: plugins started, waited for and planned. Those of prev with the
-// same declaration are taken over. On error prev is as it was.
+// load builds a generation: plugins started, waited for and planned. Those of prev with the same declaration are
+// taken over. On error prev is as it was.
 func (e *Engine) load(ctx context.Context, cfg *config.Config, prev *generation) (*generation, error) {
 	if err := e.pool.Check(cfg); err != nil {
 		return nil, err
@@ -185,8 +181,7 @@ func (e *Engine) load(ctx context.Context, cfg *config.Config, prev *generation)
 	return g, nil
 }
 
-// populate fills a generation with instances and returns the new ones, which are not
-// started yet.
+// populate fills a generation with instances and returns the new ones, which are not started yet.
 func (e *Engine) populate(g, prev *generation) (fresh []*pool.Instance) {
 	for _, p := range g.cfg.Plugins {
 		in := prev.keeps(p)
@@ -200,8 +195,8 @@ func (e *Engine) populate(g, prev *generation) (fresh []*pool.Instance) {
 	return fresh
 }
 
-// begin parks the exclusive predecessors, starts the fresh plugins, required ones first,
-// and settles the generation. On error they are stopped.
+// begin parks the exclusive predecessors, starts the fresh plugins, required ones first, and settles the generation.
+// On error they are stopped.
 func (e *Engine) begin(ctx context.Context, g *generation, fresh, parked []*pool.Instance) error {
 	for _, in := range parked {
 		if err := in.Park(ctx); err != nil {
@@ -224,8 +219,8 @@ func (e *Engine) begin(ctx context.Context, g *generation, fresh, parked []*pool
 	return nil
 }
 
-// keeps returns the instance of an unchanged declaration, unless it is in quarantine: a
-// reload is one of the ways out of it.
+// keeps returns the instance of an unchanged declaration, unless it is in quarantine: a reload is one of the ways out
+// of it.
 func (g *generation) keeps(p config.Plugin) *pool.Instance {
 	if g == nil {
 		return nil
@@ -265,8 +260,8 @@ func (g *generation) requires(plugin string) bool {
 	return false
 }
 
-// ErrNotUp is the error of a refused Reload: a plugin that is up did not come up with its
-// new declaration. The same reload may succeed later.
+// ErrNotUp is the error of a refused Reload: a plugin that is up did not come up with its new declaration. The same
+// reload may succeed later.
 var ErrNotUp = errors.New("a plugin that is up does not come up with its new declaration")
 
 // notUpError is ErrNotUp with its place in the operator's file.
@@ -287,9 +282,9 @@ func (g *generation) hasHooks(plugin string) bool {
 	return d != nil && len(d.Hooks) > 0
 }
 
-// settle waits for the fresh plugins and plans. What the operator got wrong is an error; a
-// plugin that is down is not, unless it would replace one that is up, whose guards would be
-// gone. A reload waits for all of them: hooks that are not known yet would be missing.
+// settle waits for the fresh plugins and plans. What the operator got wrong is an error; a plugin that is down is
+// not, unless it would replace one that is up, whose guards would be gone. A reload waits for all of them: hooks that
+// are not known yet would be missing.
 func (e *Engine) settle(ctx context.Context, g *generation, fresh []*pool.Instance) error {
 	first := e.current.Load() == nil
 	for _, in := range fresh {

@@ -17,8 +17,8 @@ import (
 	"github.com/grapnelhq/grapnel/phases"
 )
 
-// invocation is one attempt to call a plugin. Hooks, tools, background jobs and replays
-// all take the steps of [Engine.invoke].
+// invocation is one attempt to call a plugin. Hooks, tools, background jobs and replays all take the steps of
+// [Engine.invoke].
 type invocation struct {
 	frame frame
 	in    *pool.Instance
@@ -31,14 +31,12 @@ type invocation struct {
 	breaker *supervise.Breaker
 	// once, if set, runs right before the plugin is called; its error prevents the call.
 	once func(ctx context.Context) *phases.Error
-	// timeout is what the plugin has once it is called; until is when the caller stops
-	// waiting.
+	// timeout is what the plugin has once it is called; until is when the caller stops waiting.
 	timeout time.Duration
 	until   time.Time
 	// replay waits for a plugin that is not up yet, takes no slot and records no exchange.
 	replay bool
-	// call is the context of the plugin's work; its site identifies the call to the host
-	// calls made in its course.
+	// call is the context of the plugin's work; its site identifies the call to the host calls made in its course.
 	call callctx.Context[site]
 
 	progress
@@ -51,15 +49,14 @@ type progress struct {
 	inc    *pool.Incarnation
 	ticket supervise.Ticket
 	begun  time.Time
-	// deadline is when the plugin's answer must be there. ownTime says that the plugin has
-	// its whole timeout until then.
+	// deadline is when the plugin's answer must be there. ownTime says that the plugin has its whole timeout until
+	// then.
 	deadline time.Time
 	ownTime  bool
 }
 
 type frame interface {
-	// send sends the message to the incarnation, or says what wait will; see
-	// pool.Incarnation for ctx and the lease.
+	// send sends the message to the incarnation, or says what wait will; see pool.Incarnation for ctx and the lease.
 	send(ctx context.Context, inc *pool.Incarnation, remaining time.Duration, l *pool.Lease)
 	// wait waits for the answer.
 	wait(ctx context.Context) (wire.Stats, error)
@@ -71,8 +68,8 @@ type frame interface {
 	timeUp(caller context.Context, sent bool) *phases.Error
 }
 
-// invoke calls a plugin: it takes a slot, waits for a live incarnation, asks the
-// breaker, sends the message and admits the answer. It returns by until.
+// invoke calls a plugin: it takes a slot, waits for a live incarnation, asks the breaker, sends the message and
+// admits the answer. It returns by until.
 func (e *Engine) invoke(ctx context.Context, i *invocation) *phases.Error {
 	failure := i.refusal()
 	if failure == nil {
@@ -133,8 +130,7 @@ func (i *invocation) tryAcquire(ctx context.Context) bool {
 	return true
 }
 
-// takeSlot returns false if no slot is free. A plugin that is on the call chain has one
-// already.
+// takeSlot returns false if no slot is free. A plugin that is on the call chain has one already.
 func (i *invocation) takeSlot(ctx context.Context) bool {
 	if i.replay || onChain(ctx, i.in.Declared.Name) {
 		i.lease.Borrow(i.in)
@@ -163,8 +159,8 @@ func (i *invocation) awaitSlot(ctx context.Context) *phases.Error {
 	return i.frame.timeUp(ctx, false)
 }
 
-// incarnation waits for the incarnation that takes calls, but no longer than the plugin's
-// own timeout. The caller must call its Leave.
+// incarnation waits for the incarnation that takes calls, but no longer than the plugin's own timeout. The caller
+// must call its Leave.
 func (i *invocation) incarnation(ctx context.Context) (*pool.Incarnation, *phases.Error) {
 	begin := time.Now()
 	patience := i.timeout
@@ -186,8 +182,7 @@ func (i *invocation) incarnation(ctx context.Context) (*pool.Incarnation, *phase
 	return nil, i.frame.timeUp(ctx, false)
 }
 
-// start asks the breaker, and records the start of work that must not be done twice. The
-// caller reports the outcome.
+// start asks the breaker, and records the start of work that must not be done twice. The caller reports the outcome.
 func (i *invocation) start(ctx context.Context) *phases.Error {
 	if i.breaker != nil {
 		var err error
@@ -210,8 +205,8 @@ func (i *invocation) report(o supervise.Outcome) {
 	}
 }
 
-// send sends the message of an invocation that has acquired its plugin; receive must
-// follow. On a failure the plugin is let go.
+// send sends the message of an invocation that has acquired its plugin; receive must follow. On a failure the plugin
+// is let go.
 func (e *Engine) send(ctx context.Context, i *invocation) *phases.Error {
 	if failure := i.start(ctx); failure != nil {
 		i.lease.Free()
@@ -291,8 +286,8 @@ type site struct {
 	exchange *exchange
 }
 
-// onChain reports whether the plugin is on the call chain and so has a slot already:
-// waiting for a second one could deadlock.
+// onChain reports whether the plugin is on the call chain and so has a slot already: waiting for a second one could
+// deadlock.
 func onChain(ctx context.Context, plugin string) bool {
 	for l := callctx.Of[site](ctx); l != nil; l = l.Parent {
 		if l.Site.plugin == plugin {
@@ -302,11 +297,10 @@ func onChain(ctx context.Context, plugin string) bool {
 	return false
 }
 
-// Replay sends a recorded dispatch or tool call to the plugin of that name again, with the
-// recorded context, texts and remaining time, and returns the answer of now. It bypasses
-// plan, conditions, grants, slots, breakers, caches, merging and Options.OnExchange, and
-// waits for a plugin that is coming back. If the plugin fails, the new exchange has an
-// Err; the error says that x cannot be replayed here, or that ctx has ended.
+// Replay sends a recorded dispatch or tool call to the plugin of that name again, with the recorded context, texts
+// and remaining time, and returns the answer of now. It bypasses plan, conditions, grants, slots, breakers, caches,
+// merging and Options.OnExchange, and waits for a plugin that is coming back. If the plugin fails, the new exchange
+// has an Err; the error says that x cannot be replayed here, or that ctx has ended.
 func (e *Engine) Replay(ctx context.Context, x *Exchange) (*Exchange, error) {
 	g, err := e.acquire()
 	if err != nil {

@@ -36,8 +36,8 @@ func (e *Engine) sinkFailed(state, message, id string, err error) phases.Cause {
 	return code
 }
 
-// keep seals the manifest and hands it to the sink with the texts that the operator wants
-// kept. A failure is always reported, and an error if the operator wants the turn refused.
+// keep seals the manifest and hands it to the sink with the texts that the operator wants kept. A failure is always
+// reported, and an error if the operator wants the turn refused.
 func (r *recording) keep(ctx context.Context, m *manifest.Manifest) error {
 	e := r.turn.engine
 	if e.keeper == nil {
@@ -59,8 +59,8 @@ func (r *recording) keep(ctx context.Context, m *manifest.Manifest) error {
 	return manifest.Seal(m, nil, nil)
 }
 
-// previous returns the previous prompt of the turn's thread: from the cache or, for a
-// thread that is new to this engine, from the sink.
+// previous returns the previous prompt of the turn's thread: from the cache or, for a thread that is new to this
+// engine, from the sink.
 func (r *recording) previous(ctx context.Context) *compiler.Previous {
 	t, e := r.turn, r.turn.engine
 	m := e.sessions.Previous(t.context)
@@ -78,24 +78,22 @@ func (r *recording) previous(ctx context.Context) *compiler.Previous {
 	return compiler.PreviousOf(m, r.now, t.context.SessionID)
 }
 
-// remember makes the prompt the previous one of its thread. Only what the next compilation
-// needs is held.
+// remember makes the prompt the previous one of its thread. Only what the next compilation needs is held.
 func (r *recording) remember(m *manifest.Manifest) {
 	slim := &manifest.Manifest{Sections: r.output.Sections, Cache: r.output.Cache}
 	slim.CreatedAt, slim.SessionID, slim.FingerprintTools = m.CreatedAt, m.SessionID, m.FingerprintTools
 	r.turn.engine.sessions.KeepPrompt(r.turn.context, slim)
 }
 
-// AuditSink is an optional interface of a [Sink]: it keeps the audit contributions that are
-// in no manifest, those of phases after the prompt, of background work, of dispatches
-// outside of a turn, and of turns without a manifest.
+// AuditSink is an optional interface of a [Sink]: it keeps the audit contributions that are in no manifest, those of
+// phases after the prompt, of background work, of dispatches outside of a turn, and of turns without a manifest.
 type AuditSink interface {
 	// KeepAudits keeps all of them or none. It is called like the methods of Sink.
 	KeepAudits(ctx context.Context, events []manifest.AuditEvent) error
 }
 
-// reportAudits emits the audit contributions of a phase. The event has their details if
-// those are safe for users, else a fingerprint.
+// reportAudits emits the audit contributions of a phase. The event has their details if those are safe for users,
+// else a fingerprint.
 func (e *Engine) reportAudits(g *generation, phase phases.Phase, merged *merge.Result) []manifest.Audit {
 	if len(merged.Audits) == 0 {
 		return nil
@@ -119,8 +117,8 @@ func (e *Engine) reportAudits(g *generation, phase phases.Phase, merged *merge.R
 	return rows
 }
 
-// audit reports the audits of a dispatch, and keeps them: for the turn's manifest, or at
-// once. It returns a diagnostic if they could not be kept.
+// audit reports the audits of a dispatch, and keeps them: for the turn's manifest, or at once. It returns a
+// diagnostic if they could not be kept.
 func (d *dispatch) audit(ctx context.Context, merged *merge.Result) []phases.Diagnostic {
 	rows := d.engine.reportAudits(d.gen, d.phase.Row.Phase, merged)
 	if len(rows) == 0 {
@@ -180,8 +178,8 @@ func (e *Engine) lostAudits(lost int, err error) []phases.Diagnostic {
 	}}
 }
 
-// ReportUsage keeps what a provider reported for a manifest, for hosts without a Turn.
-// Rounds is 1 and ReportedAt now by default. Errors are those of [Turn.ReportUsage].
+// ReportUsage keeps what a provider reported for a manifest, for hosts without a Turn. Rounds is 1 and ReportedAt now
+// by default. Errors are those of [Turn.ReportUsage].
 func (e *Engine) ReportUsage(ctx context.Context, u manifest.Usage) error {
 	if u.Rounds == 0 {
 		u.Rounds = 1
@@ -204,8 +202,7 @@ func (e *Engine) ReportUsage(ctx context.Context, u manifest.Usage) error {
 	return phases.Errorf(code, "the provider's report for the manifest %s was not kept: %w", u.ManifestID, err)
 }
 
-// reportWhole keeps the usage of a turn whose rounds were not reported. A failure is a
-// diagnostic of the turn's end.
+// reportWhole keeps the usage of a turn whose rounds were not reported. A failure is a diagnostic of the turn's end.
 func (t *Turn) reportWhole(ctx context.Context, u phases.Usage, out *phases.Outcome) {
 	id, rounds := t.usage.Whole()
 	if rounds == 0 || u == (phases.Usage{}) {

@@ -41,8 +41,7 @@ func (t *Turn) newRecording() (*recording, error) {
 	return &recording{turn: t, id: id.String(), round: t.state.NextRound(), now: now}, nil
 }
 
-// compile prepares the prompt, dispatches turn.pre_prompt_compile, renders, and dispatches
-// turn.post_prompt_compile.
+// compile prepares the prompt, dispatches turn.pre_prompt_compile, renders, and dispatches turn.post_prompt_compile.
 func (r *recording) compile(ctx context.Context, in *CompileInput) (*manifest.Manifest, error) {
 	t := r.turn
 	r.notes = append(r.notes, t.state.Remarks(in.UserText, t.gen.subscribed)...)
@@ -106,8 +105,8 @@ func (r *recording) input(in *CompileInput) compiler.Input {
 	return input
 }
 
-// readPersona reads the persona files, once a recording, and gives their texts to the
-// sections without a text of the host's. Errors are diagnostics.
+// readPersona reads the persona files, once a recording, and gives their texts to the sections without a text of the
+// host's. Errors are diagnostics.
 func (r *recording) readPersona(in *compiler.Input) {
 	dir := r.turn.engine.opts.PersonaDir
 	if dir == "" {
@@ -133,8 +132,7 @@ func (r *recording) readPersona(in *compiler.Input) {
 	}
 }
 
-// blocked is the result of a turn whose prompt must not be sent. Its manifest is kept for
-// auditors.
+// blocked is the result of a turn whose prompt must not be sent. Its manifest is kept for auditors.
 func (r *recording) blocked(ctx context.Context, in *CompileInput, err error) (*Compiled, error) {
 	if r.output.Profile == "" { // blocked before there was a prompt: fingerprints of an empty one
 		input := r.input(in)
@@ -168,8 +166,7 @@ func (r *recording) compiled(prompt *compiler.Prompt, m *manifest.Manifest) *Com
 	}
 }
 
-// manifest is the record of the compilation with the turn's ledger as it is now. keep seals
-// it.
+// manifest is the record of the compilation with the turn's ledger as it is now. keep seals it.
 func (r *recording) manifest() *manifest.Manifest {
 	t, c := r.turn, &r.turn.context
 	if r.draft == nil {

@@ -16,10 +16,9 @@ import (
 	"github.com/grapnelhq/grapnel/phases"
 )
 
-// Plugin is what the engine needs of a plugin inside the host, such as a *sdk.Plugin, and
-// of the other side of the wire. Describe is called first, Configure next and again when
-// the configuration changes; Dispatch and CallTool then concurrently. Arguments are copies
-// and belong to the plugin.
+// Plugin is what the engine needs of a plugin inside the host, such as a *sdk.Plugin, and of the other side of the
+// wire. Describe is called first, Configure next and again when the configuration changes; Dispatch and CallTool then
+// concurrently. Arguments are copies and belong to the plugin.
 type Plugin interface {
 	Describe(ctx context.Context) (*phases.Description, error)
 	Configure(ctx context.Context, c *phases.Configuration) (*phases.Description, error)
@@ -29,8 +28,8 @@ type Plugin interface {
 
 // Launch says how to start a built-in plugin's process.
 type Launch struct {
-	// Path is the program. File, if set, is executed in its place: a host that starts
-	// itself opens itself once, so that a replaced file does not mix versions.
+	// Path is the program. File, if set, is executed in its place: a host that starts itself opens itself once, so
+	// that a replaced file does not mix versions.
 	Path string
 	File *os.File
 	Args []string
@@ -38,14 +37,13 @@ type Launch struct {
 	Env map[string]string
 }
 
-// Sink keeps manifests, their usage, and on demand the texts of prompts. Its methods are
-// called concurrently, on goroutines of the engine. Each call has half a second, beside
-// the turn's own time; then the turn goes on without it. A panic is an error.
+// Sink keeps manifests, their usage, and on demand the texts of prompts. Its methods are called concurrently, on
+// goroutines of the engine. Each call has half a second, beside the turn's own time; then the turn goes on without
+// it. A panic is an error.
 type Sink interface {
-	// Append keeps m, for which it fills seq, prev and the hashes, and the rendered
-	// sections of its prompt in texts, if any, in one transaction. It is called once a
-	// compiled turn, in the order of the turns of a thread. The manifest is the sink's;
-	// the texts are shared and must not be changed.
+	// Append keeps m, for which it fills seq, prev and the hashes, and the rendered sections of its prompt in texts,
+	// if any, in one transaction. It is called once a compiled turn, in the order of the turns of a thread. The
+	// manifest is the sink's; the texts are shared and must not be changed.
 	Append(ctx context.Context, m *manifest.Manifest, texts []manifest.Text) error
 	// Last returns the newest manifest of a thread, nil without an error if there is none.
 	Last(ctx context.Context, workspace, thread string) (*manifest.Manifest, error)
@@ -64,87 +62,74 @@ const (
 	WaitRequired
 )
 
-// Options are what a host's code wires into an engine, beside the operator's
-// configuration. The zero value works for configurations without plugins.
+// Options are what a host's code wires into an engine, beside the operator's configuration. The zero value works for
+// configurations without plugins.
 type Options struct {
 	// Builtins are the plugins that a configuration names by "builtin".
 	Builtins map[string]Launch
-	// InProcess are plugins that run inside the host, by declared name. One that ignores
-	// its context can only be abandoned.
+	// InProcess are plugins that run inside the host, by declared name. One that ignores its context can only be
+	// abandoned.
 	InProcess map[string]Plugin
-	// Inline names those of them that promise never to block: their hooks run on the
-	// goroutine of whoever dispatches. One that blocks all the same delays its turn beyond
-	// its budget.
+	// Inline names those of them that promise never to block: their hooks run on the goroutine of whoever dispatches.
+	// One that blocks all the same delays its turn beyond its budget.
 	Inline []string
 	// Phases are the host's own phases, made with phases.Custom.
 	Phases []phases.Row
 	// WaitFor says what New waits for.
 	WaitFor WaitFor
-	// Services are host services by name, beside the engine's own service "state", which
-	// one of that name replaces. Plugins call them by grants that name a service, or one
-	// method as SERVICE.METHOD.
+	// Services are host services by name, beside the engine's own service "state", which one of that name replaces.
+	// Plugins call them by grants that name a service, or one method as SERVICE.METHOD.
 	Services map[string]Service
-	// Complete asks a model for plugins with the grant: it is the method "complete" of the
-	// host service "model". The request is checked and has its MaxOutputTokens by the
-	// plugin's budget. It is called concurrently, at most 64 times at once, with a context
-	// that ends before the asking hook does, and is abandoned then. A panic is an error. A
-	// *phases.Error reaches the plugin with its code and message, other errors as
-	// "internal" or "timeout" without their text. The answer's text may have 256 KiB and
-	// must be JSON where the request has a schema. For other rules provide a service
-	// "model" instead.
+	// Complete asks a model for plugins with the grant: it is the method "complete" of the host service "model". The
+	// request is checked and has its MaxOutputTokens by the plugin's budget. It is called concurrently, at most 64
+	// times at once, with a context that ends before the asking hook does, and is abandoned then. A panic is an
+	// error. A *phases.Error reaches the plugin with its code and message, other errors as "internal" or "timeout"
+	// without their text. The answer's text may have 256 KiB and must be JSON where the request has a schema. For
+	// other rules provide a service "model" instead.
 	Complete func(ctx context.Context, rq phases.CompletionRequest) (phases.CompletionResponse, error)
-	// State keeps the values of the service "state"; nil is memory, which a restart
-	// empties.
+	// State keeps the values of the service "state"; nil is memory, which a restart empties.
 	State State
-	// Jobs runs background_job contributions by job_kind. A kind that is not here is a
-	// call of the contributing plugin's tool of that name. A job may run more than once:
-	// an error is followed by another attempt, up to five; one with CauseOverloaded or
-	// CauseUnavailable postpones the job and is not counted.
+	// Jobs runs background_job contributions by job_kind. A kind that is not here is a call of the contributing
+	// plugin's tool of that name. A job may run more than once: an error is followed by another attempt, up to five;
+	// one with CauseOverloaded or CauseUnavailable postpones the job and is not counted.
 	Jobs map[string]func(ctx context.Context, j jobs.Job) error
-	// Queue keeps background work, and is to be closed after the engine; see
-	// store/jobqueue. Nil is a queue in memory, which a restart empties: it holds 1,024
-	// jobs, a quarter of them of one plugin at most, and reports each job that it drops at
-	// the end by an event with the state "lost".
+	// Queue keeps background work, and is to be closed after the engine; see store/jobqueue. Nil is a queue in
+	// memory, which a restart empties: it holds 1,024 jobs, a quarter of them of one plugin at most, and reports each
+	// job that it drops at the end by an event with the state "lost".
 	Queue jobs.Queue
 	// Sink keeps manifests; nil keeps none.
 	Sink Sink
-	// PersonaDir is the directory of the persona files SOUL.md, IDENTITY.md and USER.md, which
-	// are read for each prompt unless the host provides the texts; empty is none. What is
-	// missing or cannot be read is a diagnostic of the turn.
+	// PersonaDir is the directory of the persona files SOUL.md, IDENTITY.md and USER.md, which are read for each
+	// prompt unless the host provides the texts; empty is none. What is missing or cannot be read is a diagnostic of
+	// the turn.
 	PersonaDir string
-	// SeedPersona makes New create PersonaDir with a SOUL.md and an IDENTITY.md where they are
-	// absent, or fail.
+	// SeedPersona makes New create PersonaDir with a SOUL.md and an IDENTITY.md where they are absent, or fail.
 	SeedPersona bool
 	// Logger takes what operators should read; nil discards.
 	Logger *slog.Logger
-	// OnEvent is called for everything that happens, synchronously and from many
-	// goroutines: it must return at once and not call the engine. May be nil.
+	// OnEvent is called for everything that happens, synchronously and from many goroutines: it must return at once
+	// and not call the engine. May be nil.
 	OnEvent func(Event)
-	// BeginRun gives runs their place in the host's traces; may be nil. It is called once
-	// for each row of the ledger: before the first attempt, or for a row without a call
-	// when it is reported, with the caller's context (for a queued run: with the trace
-	// from in which it was queued) and the row as it is. It returns the context to go on
-	// with, the plugin's trace (Dispatch.Trace, ToolCall.Trace), and a function that is
-	// called once with the settled row and the time when the run ended. Both follow the
-	// rules of OnEvent.
+	// BeginRun gives runs their place in the host's traces; may be nil. It is called once for each row of the ledger:
+	// before the first attempt, or for a row without a call when it is reported, with the caller's context (for a
+	// queued run: with the trace from in which it was queued) and the row as it is. It returns the context to go on
+	// with, the plugin's trace (Dispatch.Trace, ToolCall.Trace), and a function that is called once with the settled
+	// row and the time when the run ended. Both follow the rules of OnEvent.
 	BeginRun func(ctx context.Context, from phases.Trace, run *phases.Run) (context.Context, phases.Trace, func(run *phases.Run, end time.Time))
-	// OnExchange gets what each plugin was sent and has answered, right after each
-	// exchange, while its caller waits, and from many goroutines. The exchange must not be
-	// changed or kept. Its first error or panic is an event (EventDiagnostic,
-	// CodeNotRecorded) and changes nothing else. May be nil.
+	// OnExchange gets what each plugin was sent and has answered, right after each exchange, while its caller waits,
+	// and from many goroutines. The exchange must not be changed or kept. Its first error or panic is an event
+	// (EventDiagnostic, CodeNotRecorded) and changes nothing else. May be nil.
 	OnExchange func(x *Exchange) error
-	// Host answers the host calls of a plugin in place of the engine with its services,
-	// grants and bounds, for a replay; nil is the engine.
+	// Host answers the host calls of a plugin in place of the engine with its services, grants and bounds, for a
+	// replay; nil is the engine.
 	Host func(plugin string) phases.Host
-	// CountTokens counts tokens for budgets and manifests; TokenizerName names it. Nil
-	// omits tokens.
+	// CountTokens counts tokens for budgets and manifests; TokenizerName names it. Nil omits tokens.
 	CountTokens   func(string) int
 	TokenizerName string
-	// CacheRules says how a model's prompt cache works, for predictions; false is an
-	// unknown model, nil predicts nothing. It is called once a compilation.
+	// CacheRules says how a model's prompt cache works, for predictions; false is an unknown model, nil predicts
+	// nothing. It is called once a compilation.
 	CacheRules func(provider, model string) (compiler.CacheRules, bool)
-	// Now is the clock of contexts and manifests; nil is time.Now. Deadlines use the
-	// monotonic clock.
+	// Now is the clock of contexts and manifests; nil is time.Now. Deadlines use the monotonic clock.
 	Now func() time.Time
 	// Entropy is the source of manifest ids, safe for concurrent use; nil is crypto/rand.
 	Entropy io.Reader
@@ -159,9 +144,9 @@ type Options struct {
 	_ struct{}
 }
 
-// Health is how often a running plugin must answer a ping. One that misses too many in a
-// row is killed and started again. Time in which the host itself was stopped or asleep does
-// not count. Fields that are not positive have the defaults.
+// Health is how often a running plugin must answer a ping. One that misses too many in a row is killed and started
+// again. Time in which the host itself was stopped or asleep does not count. Fields that are not positive have the
+// defaults.
 type Health struct {
 	// Interval is the pause between two pings; 5 s by default.
 	Interval time.Duration
@@ -187,8 +172,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// preparePersona makes the directory of the persona files absolute, and seeds it if that is
-// wanted.
+// preparePersona makes the directory of the persona files absolute, and seeds it if that is wanted.
 func (o *Options) preparePersona() (err error) {
 	var created []string
 	o.PersonaDir, created, err = persona.Prepare(o.PersonaDir, o.SeedPersona)

@@ -19,21 +19,19 @@ type planned struct {
 	phases      map[phases.Phase]*plannedPhase
 	// hooks holds the hooks of all phases, by subscription.
 	hooks map[string]*hook
-	// descriptions are those that the plan was made of, by instance; nil where there was
-	// none. refused are those that could not be planned.
+	// descriptions are those that the plan was made of, by instance; nil where there was none. refused are those that
+	// could not be planned.
 	descriptions, refused []*phases.Description
 }
 
-// plannedPhase is the plan of one phase, with what its dispatches begin with. Its lists are
-// in the order of Expected.
+// plannedPhase is the plan of one phase, with what its dispatches begin with. Its lists are in the order of Expected.
 type plannedPhase struct {
 	*plan.Phase
 	hooks []*hook
 	// runs are the rows of the ledger before anything has happened.
 	runs []phases.Run
-	// notes are the planner's diagnostics about the phase's subscriptions, with a fail_open
-	// mark for each guard that is off for want of a grant; unguarded are the events of
-	// these marks.
+	// notes are the planner's diagnostics about the phase's subscriptions, with a fail_open mark for each guard that
+	// is off for want of a grant; unguarded are the events of these marks.
 	notes     []phases.Diagnostic
 	unguarded []Event
 	// turnNeeded is why the phase cannot be dispatched without a turn; nil if it can.
@@ -58,8 +56,8 @@ func (g *generations) generationsInUse() []*generation {
 	return slices.Clone(g.inUse)
 }
 
-// described plans all generations again when an instance has its first description. An
-// error of the one in force refuses it; turns on older ones go on without its hooks.
+// described plans all generations again when an instance has its first description. An error of the one in force
+// refuses it; turns on older ones go on without its hooks.
 func (e *Engine) described(in *pool.Instance, d *phases.Description) error {
 	inForce := e.current.Load()
 	var refused error
@@ -76,8 +74,8 @@ func (e *Engine) described(in *pool.Instance, d *phases.Description) error {
 	return refused
 }
 
-// refresh includes the plugins that have described themselves between the plan of a new
-// generation and its coming into force. A plugin that conflicts goes into quarantine.
+// refresh includes the plugins that have described themselves between the plan of a new generation and its coming
+// into force. A plugin that conflicts goes into quarantine.
 func (e *Engine) refresh(g *generation) {
 	for i, in := range g.instances {
 		d := in.Description()
@@ -95,8 +93,8 @@ func unplannable(err error) *phases.Error {
 	return &phases.Error{Code: phases.CauseInvalidReply, Message: "its hooks conflict with the running plan", Detail: phases.Whole(err), Err: err}
 }
 
-// include plans a generation again with the description of one more of its plugins. On
-// error the plan only gets the plugin's guards, which fail.
+// include plans a generation again with the description of one more of its plugins. On error the plan only gets the
+// plugin's guards, which fail.
 func (e *Engine) include(g *generation, in *pool.Instance, d *phases.Description) error {
 	i := slices.Index(g.instances, in)
 	if i < 0 {
@@ -118,8 +116,8 @@ func (e *Engine) include(g *generation, in *pool.Instance, d *phases.Description
 	return err
 }
 
-// replan builds the plan of descriptions, and of refused ones, by instance. Breakers and
-// cached answers are kept. The caller holds g.planning, or g is not shared yet.
+// replan builds the plan of descriptions, and of refused ones, by instance. Breakers and cached answers are kept. The
+// caller holds g.planning, or g is not shared yet.
 func (e *Engine) replan(g *generation, descriptions, refused []*phases.Description) error {
 	next := &planned{phases: map[phases.Phase]*plannedPhase{}, hooks: map[string]*hook{}, descriptions: descriptions, refused: refused}
 	plugins := make([]plan.Plugin, len(g.cfg.Plugins))
@@ -170,8 +168,7 @@ func (e *Engine) newPhase(g *generation, next *planned, phase *plan.Phase, old *
 	return out
 }
 
-// markOff marks a guard that is off for want of a grant, not by the operator's choice. A
-// shadow hook guards nothing.
+// markOff marks a guard that is off for want of a grant, not by the operator's choice. A shadow hook guards nothing.
 func (p *plannedPhase) markOff(off plan.Off) {
 	sub := off.Subscription
 	if off.Reason == plan.ReasonOperator || !sub.Decides() || sub.Shadow {
@@ -224,8 +221,7 @@ func locate(cfg *config.Config, err error) error {
 	return errors.Join(all...)
 }
 
-// subscribed are the subscriptions that a dispatch of the phase runs, if their conditions
-// allow.
+// subscribed are the subscriptions that a dispatch of the phase runs, if their conditions allow.
 func (g *generation) subscribed(phase phases.Phase) []string {
 	var hooks []string
 	for _, s := range g.planned.Load().phases[phase].Stages {
@@ -236,8 +232,8 @@ func (g *generation) subscribed(phase phases.Phase) []string {
 	return hooks
 }
 
-// judgeless is why a phase that decides cannot be dispatched yet: a guard of it depends on
-// turn.pre_policy, which has hooks and has not been dispatched.
+// judgeless is why a phase that decides cannot be dispatched yet: a guard of it depends on turn.pre_policy, which has
+// hooks and has not been dispatched.
 func (t *Turn) judgeless(phase phases.Phase) error {
 	p := t.gen.planned.Load().phases[phase]
 	if p == nil || p.turnNeeded == nil || !p.Row.Decides() || len(t.gen.subscribed(phases.PrePolicy)) == 0 {

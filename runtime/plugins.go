@@ -15,9 +15,8 @@ import (
 	"github.com/grapnelhq/grapnel/phases"
 )
 
-// Closer is an optional interface of plugins inside the host that start something of
-// their own, such as a watch. [Engine.Close] calls it once, when no more calls are made;
-// abandoned ones may still run. A *sdk.Plugin is one.
+// Closer is an optional interface of plugins inside the host that start something of their own, such as a watch.
+// [Engine.Close] calls it once, when no more calls are made; abandoned ones may still run. A *sdk.Plugin is one.
 type Closer interface {
 	// Close must return when ctx ends.
 	Close(ctx context.Context) error
@@ -25,8 +24,8 @@ type Closer interface {
 
 const closeGrace = 500 * time.Millisecond
 
-// closePlugins closes the plugins inside the host, all at the same time. They have their
-// grace whatever is left of ctx.
+// closePlugins closes the plugins inside the host, all at the same time. They have their grace whatever is left of
+// ctx.
 func (e *Engine) closePlugins(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeGrace)
 	defer cancel()
@@ -53,8 +52,8 @@ func closePlugin(ctx context.Context, name string, c Closer) error {
 // Released is the result of [Engine.Release].
 type Released struct {
 	Plugin string `json:"plugin"`
-	// From is the state that it was released from, State its state now: ready or degraded;
-	// "backoff" or "quarantined" if it failed again; starting if the wait ended before.
+	// From is the state that it was released from, State its state now: ready or degraded; "backoff" or "quarantined"
+	// if it failed again; starting if the wait ended before.
 	From  phases.PluginState `json:"from"`
 	State phases.PluginState `json:"state"`
 	// Code and Detail explain State; both are empty for a healthy plugin.
@@ -79,11 +78,10 @@ type ReleaseError struct {
 // Error implements error.
 func (e *ReleaseError) Error() string { return e.Message }
 
-// Release starts a plugin in quarantine or backoff at once, with its failures forgotten,
-// and closes the breakers of its subscriptions; of a plugin that takes calls it only closes
-// breakers. It waits until the start has succeeded or failed, as long as ctx and the time
-// of a start allow; another failure is not an error. A [*ReleaseError] is for a plugin that
-// is not declared, or that there is nothing to release from.
+// Release starts a plugin in quarantine or backoff at once, with its failures forgotten, and closes the breakers of
+// its subscriptions; of a plugin that takes calls it only closes breakers. It waits until the start has succeeded or
+// failed, as long as ctx and the time of a start allow; another failure is not an error. A [*ReleaseError] is for a
+// plugin that is not declared, or that there is nothing to release from.
 func (e *Engine) Release(ctx context.Context, plugin string) (*Released, error) {
 	g, err := e.acquire()
 	if err != nil {
@@ -114,8 +112,7 @@ func (e *Engine) Release(ctx context.Context, plugin string) (*Released, error) 
 	return r, nil
 }
 
-// closeBreakers closes the breakers of a plugin's subscriptions and names those that were
-// not closed.
+// closeBreakers closes the breakers of a plugin's subscriptions and names those that were not closed.
 func (g *generation) closeBreakers(in *pool.Instance) []string {
 	var closed []string
 	for id, h := range g.planned.Load().hooks {

@@ -9,8 +9,7 @@ import (
 	"github.com/grapnelhq/grapnel/phases"
 )
 
-// applyPolicy applies the failure policy of a failed hook. Shadow hooks never affect the
-// outcome.
+// applyPolicy applies the failure policy of a failed hook. Shadow hooks never affect the outcome.
 func (d *dispatch) applyPolicy(c *call) {
 	if c.failure == nil {
 		return
@@ -43,9 +42,8 @@ func (d *dispatch) failClosed(c *call) {
 	}
 }
 
-// useFallback replaces the answer by copies of the fallback contributions, which pass the
-// same checks. If nothing is left of them, a hook that may decide fails closed: a guard
-// must not open because of a missing grant.
+// useFallback replaces the answer by copies of the fallback contributions, which pass the same checks. If nothing is
+// left of them, a hook that may decide fails closed: a guard must not open because of a missing grant.
 func (d *dispatch) useFallback(c *call) {
 	admitted, err := merge.Admit(d.phase.Row, &c.hook.merge, pool.CloneContributions(c.sub.Fallback))
 	c.dropped = append(c.dropped, admitted.Dropped...)
@@ -101,8 +99,7 @@ type failMark struct {
 	fallback int
 }
 
-// failOpen marks a failure that did not stop its phase. markKept words it once all is
-// merged.
+// failOpen marks a failure that did not stop its phase. markKept words it once all is merged.
 func (d *dispatch) failOpen(c *call, use fallbackUse) {
 	c.mark.row, c.mark.use = len(c.notes)+1, use
 	c.notes = append(c.notes, phases.Diagnostic{

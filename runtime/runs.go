@@ -13,8 +13,8 @@ import (
 	"github.com/grapnelhq/grapnel/phases"
 )
 
-// logFailure logs a plugin's own words about a failure. They reach others only by
-// phases.Error.For, within the visibility of the subscription.
+// logFailure logs a plugin's own words about a failure. They reach others only by phases.Error.For, within the
+// visibility of the subscription.
 func (e *Engine) logFailure(run *phases.Run, failure *phases.Error) {
 	words := phases.DetailOf(failure)
 	if words == "" {
@@ -58,8 +58,8 @@ type span struct {
 	over time.Time
 }
 
-// beginRun reports that a run begins, and returns the context to go on with. from is the
-// trace in which it was queued, if it was.
+// beginRun reports that a run begins, and returns the context to go on with. from is the trace in which it was
+// queued, if it was.
 func (e *Engine) beginRun(ctx context.Context, from phases.Trace, run *phases.Run) (context.Context, span) {
 	if e.opts.BeginRun == nil {
 		return ctx, span{trace: from}
@@ -74,8 +74,7 @@ func (s *span) done() {
 	}
 }
 
-// report reports a settled run once: the event, and the end of its span. A row without a
-// call begins and ends here.
+// report reports a settled run once: the event, and the end of its span. A row without a call begins and ends here.
 func (e *Engine) report(ctx context.Context, s *span, run *phases.Run, failure *phases.Error) {
 	if s.end == nil {
 		_, *s = e.beginRun(ctx, s.trace, run)

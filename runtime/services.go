@@ -23,13 +23,12 @@ type Service map[string]Method
 type Method struct {
 	// Doc is a sentence for authors of plugins.
 	Doc string
-	// Params and Result are JSON Schemas; nil takes anything. Invalid parameters never
-	// reach Call; results are not checked.
+	// Params and Result are JSON Schemas; nil takes anything. Invalid parameters never reach Call; results are not
+	// checked.
 	Params, Result json.RawMessage
-	// Call answers, concurrently, at most 64 times at once for one plugin, with a context
-	// that carries the calling hook's deadline. Params is valid JSON of bounded depth, or
-	// nil if the schema allows that. A *phases.Error reaches the plugin with its code,
-	// other errors and panics as "internal" without their text.
+	// Call answers, concurrently, at most 64 times at once for one plugin, with a context that carries the calling
+	// hook's deadline. Params is valid JSON of bounded depth, or nil if the schema allows that. A *phases.Error
+	// reaches the plugin with its code, other errors and panics as "internal" without their text.
 	Call func(ctx context.Context, caller Caller, params json.RawMessage) (json.RawMessage, error)
 
 	_ struct{}
@@ -39,20 +38,18 @@ type Method struct {
 type Caller struct {
 	// Plugin is the operator's name of the calling plugin.
 	Plugin string
-	// Context is the context of the plugin's dispatch or tool call; zero if it calls on its
-	// own account.
+	// Context is the context of the plugin's dispatch or tool call; zero if it calls on its own account.
 	Context phases.Context
 
 	_ struct{}
 }
 
-// State keeps the values of the host service "state": one for each workspace, session and
-// plugin. It is called concurrently.
+// State keeps the values of the host service "state": one for each workspace, session and plugin. It is called
+// concurrently.
 type State interface {
 	// GetState returns the value that was put last, nil if there is none.
 	GetState(ctx context.Context, k phases.StateKey) (json.RawMessage, error)
-	// PutState replaces the value; nil removes it. It returns how many older values of the
-	// plugin were evicted.
+	// PutState replaces the value; nil removes it. It returns how many older values of the plugin were evicted.
 	PutState(ctx context.Context, k phases.StateKey, value json.RawMessage) (evicted int, err error)
 }
 
@@ -98,8 +95,7 @@ func (e *Engine) stateEvicted(plugin string, n int) {
 type hostFor struct {
 	engine *Engine
 	in     *pool.Instance
-	// running counts the running calls. The wire has its own bound; this one also holds
-	// for plugins inside the host.
+	// running counts the running calls. The wire has its own bound; this one also holds for plugins inside the host.
 	running atomic.Int32
 }
 
@@ -158,8 +154,7 @@ func (h *hostFor) call(ctx context.Context, service, name string, caller *hostse
 	return nil, wire.ToPlugin(err)
 }
 
-// Invalidate implements phases.Host. Too many names count as all: forgetting too much is
-// never wrong.
+// Invalidate implements phases.Host. Too many names count as all: forgetting too much is never wrong.
 func (h *hostFor) Invalidate(_ context.Context, what phases.Invalidation) error {
 	if len(what.Subscriptions)+len(what.Tags) > phases.MaxListed {
 		what = phases.Invalidation{}
@@ -171,8 +166,8 @@ func (h *hostFor) Invalidate(_ context.Context, what phases.Invalidation) error 
 type hostRun struct {
 	engine *Engine
 	in     *pool.Instance
-	// at is the call of the plugin in whose course it was made; nil for one on the
-	// plugin's own account, which is only reported.
+	// at is the call of the plugin in whose course it was made; nil for one on the plugin's own account, which is
+	// only reported.
 	at  *site
 	row phases.Run
 	// span is its place in the host's trace.
@@ -209,8 +204,8 @@ func (r *hostRun) account() *hostservice.Account {
 	}
 }
 
-// settle settles and reports the row. Calls that were not made leave one row for each
-// reason: a plugin cannot fill the ledger with refusals.
+// settle settles and reports the row. Calls that were not made leave one row for each reason: a plugin cannot fill
+// the ledger with refusals.
 func (r *hostRun) settle(ctx context.Context, result json.RawMessage, err error) {
 	r.row.BytesOut, r.row.State = len(result), phases.StateSucceeded
 	var failure *phases.Error
@@ -226,8 +221,7 @@ func (r *hostRun) settle(ctx context.Context, result json.RawMessage, err error)
 	r.engine.report(ctx, &r.span, &row, failure)
 }
 
-// reportHostCall adds a host call to the exchange in whose course it was made, or reports
-// it alone.
+// reportHostCall adds a host call to the exchange in whose course it was made, or reports it alone.
 func (h *hostFor) reportHostCall(ctx context.Context, c HostCall, begin time.Time, err error) {
 	e := h.engine
 	if e.opts.OnExchange == nil {

@@ -16,8 +16,8 @@ func (d *dispatch) rewrite() error {
 	return err
 }
 
-// merge merges the answers so far, and applies the failure policies of hooks that lost a
-// slot or judged an input that does not go on.
+// merge merges the answers so far, and applies the failure policies of hooks that lost a slot or judged an input that
+// does not go on.
 func (d *dispatch) merge() {
 	d.mergeLosses()
 	for d.rewriteAll() && d.discardJudged() {
@@ -25,8 +25,7 @@ func (d *dispatch) merge() {
 	}
 }
 
-// mergeLosses merges until no further hook loses a slot: a fallback may take another
-// hook's.
+// mergeLosses merges until no further hook loses a slot: a fallback may take another hook's.
 func (d *dispatch) mergeLosses() {
 	for again := true; again; {
 		again = false
@@ -51,8 +50,8 @@ func (c *call) rewrites() bool {
 	return slices.ContainsFunc(c.entries, func(e merge.Entry) bool { return phases.KindOf(e.Value) == phases.KindRewrite })
 }
 
-// rewriteAll applies the merged rewrites without those that fail to apply. It reports
-// false if the phase failed over them.
+// rewriteAll applies the merged rewrites without those that fail to apply. It reports false if the phase failed over
+// them.
 func (d *dispatch) rewriteAll() bool {
 	for err := d.rewrite(); err != nil; err = d.rewrite() {
 		if !d.discardRewrite(err) {
@@ -64,8 +63,8 @@ func (d *dispatch) rewriteAll() bool {
 	return true
 }
 
-// discardJudged discards the replies of deciding hooks that judged another input than the
-// one that goes on, by the policies of these hooks. It reports whether there were any.
+// discardJudged discards the replies of deciding hooks that judged another input than the one that goes on, by the
+// policies of these hooks. It reports whether there were any.
 func (d *dispatch) discardJudged() bool {
 	found := false
 	for i := range d.calls {
@@ -88,8 +87,8 @@ func (d *dispatch) discardJudged() bool {
 	return found
 }
 
-// outdated reports whether a deciding hook must judge the final input: it judged another
-// one, or its condition excluded that and does not exclude this one.
+// outdated reports whether a deciding hook must judge the final input: it judged another one, or its condition
+// excluded that and does not exclude this one.
 func (d *dispatch) outdated(c *call) bool {
 	switch c.run.State {
 	case phases.StateSucceeded:
@@ -105,8 +104,8 @@ func (d *dispatch) outdated(c *call) bool {
 	return false
 }
 
-// discardRewrite discards a reply whose rewrite cannot be applied, by the policy of its
-// hook. It returns false if no hook owns the rewrite.
+// discardRewrite discards a reply whose rewrite cannot be applied, by the policy of its hook. It returns false if no
+// hook owns the rewrite.
 func (d *dispatch) discardRewrite(err error) bool {
 	owner := codedError(err).Subscription
 	for i := range d.calls {

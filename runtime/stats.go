@@ -9,8 +9,8 @@ import (
 
 // The types of an engine's stats.
 type (
-	// Overview is the state of an engine and all that it has counted, as "grapnel
-	// status" prints it: rows for plugins, hooks and phases.
+	// Overview is the state of an engine and all that it has counted, as "grapnel status" prints it: rows for
+	// plugins, hooks and phases.
 	Overview = stats.Overview
 	// PluginHealth is one declared plugin: its state, its slots, what it did.
 	PluginHealth = stats.PluginHealth
@@ -33,21 +33,19 @@ func SizeBounds() []uint64 { return stats.SizeBounds() }
 
 // Stats counts what a host's sink was given since the engine began.
 type Stats struct {
-	// ManifestsKept were taken by the sink, ManifestsNotKept not in time or not at all.
-	// ManifestsKeptLate are those of ManifestsNotKept that it took after their turns had
-	// gone on.
+	// ManifestsKept were taken by the sink, ManifestsNotKept not in time or not at all. ManifestsKeptLate are those
+	// of ManifestsNotKept that it took after their turns had gone on.
 	ManifestsKept     uint64 `json:"manifests_kept"`
 	ManifestsNotKept  uint64 `json:"manifests_not_kept"`
 	ManifestsKeptLate uint64 `json:"manifests_kept_late"`
 	// UsageKept and UsageNotKept count reports of providers.
 	UsageKept    uint64 `json:"usage_kept"`
 	UsageNotKept uint64 `json:"usage_not_kept"`
-	// AuditsKept are the audits in no manifest that the sink took, AuditsNotKept all lost
-	// ones.
+	// AuditsKept are the audits in no manifest that the sink took, AuditsNotKept all lost ones.
 	AuditsKept    uint64 `json:"audits_kept"`
 	AuditsNotKept uint64 `json:"audits_not_kept"`
-	// SinkHanging and ModelHanging are how many abandoned calls of the sink, and of
-	// Options.Complete, have not returned.
+	// SinkHanging and ModelHanging are how many abandoned calls of the sink, and of Options.Complete, have not
+	// returned.
 	SinkHanging  int `json:"sink_hanging"`
 	ModelHanging int `json:"model_hanging"`
 }
@@ -66,9 +64,8 @@ func (e *Engine) Stats() Stats {
 	return st
 }
 
-// Overview returns a snapshot of the engine. It may be called at any time, also after
-// Close, but not by Options.OnEvent. It takes some microseconds per subscription and does
-// not delay runs.
+// Overview returns a snapshot of the engine. It may be called at any time, also after Close, but not by
+// Options.OnEvent. It takes some microseconds per subscription and does not delay runs.
 func (e *Engine) Overview() Overview {
 	g := e.current.Load()
 	p := g.planned.Load()
@@ -119,8 +116,8 @@ func (e *Engine) expect(g *generation, p *planned) {
 	e.stats.Expect(plugins, hooks)
 }
 
-// forgetStats drops the stats of what no generation has any more. The hooks of a plugin
-// that is starting again, and has not described itself yet, are kept.
+// forgetStats drops the stats of what no generation has any more. The hooks of a plugin that is starting again, and
+// has not described itself yet, are kept.
 func (e *Engine) forgetStats(generations []*generation) {
 	e.stats.Forget(func(plugin string) bool {
 		return slices.ContainsFunc(generations, func(g *generation) bool { return g.byName[plugin] != nil })
@@ -132,7 +129,6 @@ func (e *Engine) forgetStats(generations []*generation) {
 	})
 }
 
-// Memory returns the resident memory of each plugin's processes and their descendants in
-// bytes, by declared name, as of about a second ago. Plugins without a process are absent,
-// and so are all where it cannot be measured.
+// Memory returns the resident memory of each plugin's processes and their descendants in bytes, by declared name, as
+// of about a second ago. Plugins without a process are absent, and so are all where it cannot be measured.
 func (e *Engine) Memory() map[string]int64 { return e.pool.Memory() }

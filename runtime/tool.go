@@ -15,11 +15,10 @@ import (
 	"github.com/grapnelhq/grapnel/phases"
 )
 
-// CallTool calls a tool of the named plugin outside any turn: what a turn has brought in or
-// hides does not matter, and the call is only reported as an [EventRun]. The plugin sees no
-// policies. The call takes no longer than the plugin's limits.tool and ctx allow. An error
-// is a *[phases.Error]; a failure that the tool reports to the model (IsError) is not one.
-// The call's context and idempotency key have the bounds of [phases.CheckContext].
+// CallTool calls a tool of the named plugin outside any turn: what a turn has brought in or hides does not matter,
+// and the call is only reported as an [EventRun]. The plugin sees no policies. The call takes no longer than the
+// plugin's limits.tool and ctx allow. An error is a *[phases.Error]; a failure that the tool reports to the model
+// (IsError) is not one. The call's context and idempotency key have the bounds of [phases.CheckContext].
 func (e *Engine) CallTool(ctx context.Context, plugin string, call phases.ToolCall) (*phases.ToolResult, error) {
 	g, err := e.acquire()
 	if err != nil {
@@ -37,8 +36,7 @@ func (e *Engine) CallTool(ctx context.Context, plugin string, call phases.ToolCa
 	return res, err
 }
 
-// callTool makes and reports one call of a plugin's tool. The run is its row of the
-// ledger.
+// callTool makes and reports one call of a plugin's tool. The run is its row of the ledger.
 func (e *Engine) callTool(ctx context.Context, g *generation, s *turnstate.State, plugin string, call phases.ToolCall) (*phases.ToolResult, phases.Run, error) {
 	c := &toolCall{engine: e, gen: g, state: s, call: call, run: newToolRun(g, plugin, call.Tool)}
 	res, err := c.do(ctx, plugin)
@@ -79,8 +77,7 @@ type toolCall struct {
 	answer   *phases.ToolResult
 }
 
-// newToolRun is the ledger's row of a tool call before anything happened. A model may have
-// made up the name.
+// newToolRun is the ledger's row of a tool call before anything happened. A model may have made up the name.
 func newToolRun(g *generation, plugin, tool string) phases.Run {
 	name := text.Head(text.Repair(tool), phases.MaxIDBytes)
 	run := phases.Run{
@@ -93,8 +90,7 @@ func newToolRun(g *generation, plugin, tool string) phases.Run {
 	return run
 }
 
-// settleTool settles and reports the row of a call. The span is nil for a call that has
-// not begun.
+// settleTool settles and reports the row of a call. The span is nil for a call that has not begun.
 func (e *Engine) settleTool(ctx context.Context, s *span, run *phases.Run, res *phases.ToolResult, failure *phases.Error) {
 	switch {
 	case failure != nil:
@@ -194,8 +190,8 @@ func (c *toolCall) admit(*pool.Incarnation) *phases.Error {
 	return nil
 }
 
-// stamp marks the diagnostics of an answer as the plugin's and redacts them, in a copy:
-// those of a plugin inside the host may be its own.
+// stamp marks the diagnostics of an answer as the plugin's and redacts them, in a copy: those of a plugin inside the
+// host may be its own.
 func (c *toolCall) stamp(res *phases.ToolResult) {
 	res.Diagnostics = slices.Clone(res.Diagnostics)
 	for i := range res.Diagnostics {

@@ -11,18 +11,18 @@ import (
 	"github.com/grapnelhq/grapnel/phases"
 )
 
-// CallTool calls a tool of this turn: one that a plugin's tool bundle has brought in and
-// that is not hidden, or the engine's own request_tools, which loads hidden ones. Other
-// tools are refused with CauseForbidden and a message that says what to do.
+// CallTool calls a tool of this turn: one that a plugin's tool bundle has brought in and that is not hidden, or the
+// engine's own request_tools, which loads hidden ones. Other tools are refused with CauseForbidden and a message that
+// says what to do.
 //
-// Each call, also a refused one, leaves a row in the turn's ledger, and in the runs of the
-// next manifest, under the phase [phases.PhaseToolCall]. Calls may run concurrently. The
-// result is handed out whole; a preview of it belongs into tool.post_call.
+// Each call, also a refused one, leaves a row in the turn's ledger, and in the runs of the next manifest, under the
+// phase [phases.PhaseToolCall]. Calls may run concurrently. The result is handed out whole; a preview of it belongs
+// into tool.post_call.
 //
-// The plugin gets the turn's context and, with the grant see: policy, its policies, in
-// place of the call's. The idempotency key has at most [phases.MaxIDBytes]; without one the
-// call is numbered within the turn. A host that may repeat a call gives a key, such as the
-// model's id of the call. A turn with a full ledger makes no call ([Turn.LedgerBytes]).
+// The plugin gets the turn's context and, with the grant see: policy, its policies, in place of the call's. The
+// idempotency key has at most [phases.MaxIDBytes]; without one the call is numbered within the turn. A host that may
+// repeat a call gives a key, such as the model's id of the call. A turn with a full ledger makes no call
+// ([Turn.LedgerBytes]).
 func (t *Turn) CallTool(ctx context.Context, call phases.ToolCall) (*phases.ToolResult, error) {
 	if err := t.enter(); err != nil {
 		return nil, err
@@ -73,8 +73,8 @@ func (t *Turn) refuseTool(ctx context.Context, owner, tool string, why *phases.E
 //nolint:gochecknoglobals // an immutable plan of a type
 var answerEncoder = sync.OnceValue(digest.EncoderOf[turnstate.Loaded])
 
-// requestTools answers a call of request_tools. Errors of the model are in the answer
-// (IsError); valid domains are loaded anyway.
+// requestTools answers a call of request_tools. Errors of the model are in the answer (IsError); valid domains are
+// loaded anyway.
 func (t *Turn) requestTools(ctx context.Context, call phases.ToolCall) (*phases.ToolResult, error) {
 	begin := time.Now()
 	if !t.state.OffersRequest() {

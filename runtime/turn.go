@@ -31,9 +31,8 @@ const endTime = 2 * time.Second
 //  3. End it, once all its calls have returned. A turn that is not ended keeps its
 //     configuration and plugins for a minute after a reload.
 //
-// Tool phases may run concurrently; other phases wait for each other. The error of a phase
-// that failed closed is a *PhaseError; the outcome is still returned. After the engine was
-// closed all calls fail with ErrClosed.
+// Tool phases may run concurrently; other phases wait for each other. The error of a phase that failed closed is a
+// *PhaseError; the outcome is still returned. After the engine was closed all calls fail with ErrClosed.
 type Turn struct {
 	engine  *Engine
 	gen     *generation
@@ -56,10 +55,9 @@ type Turn struct {
 	ofSession bool
 }
 
-// BeginTurn begins a turn. Empty fields of t are unknown; Now is the engine's clock if
-// zero. A context that [phases.CheckContext] refuses is an error. A turn of a session
-// begins with the contexts of the session's start or resume, and with the hidden tools that
-// were requested in the session's epoch.
+// BeginTurn begins a turn. Empty fields of t are unknown; Now is the engine's clock if zero. A context that
+// [phases.CheckContext] refuses is an error. A turn of a session begins with the contexts of the session's start or
+// resume, and with the hidden tools that were requested in the session's epoch.
 func (e *Engine) BeginTurn(_ context.Context, t phases.Context) (*Turn, error) {
 	if err := turnstate.CheckContext(&t); err != nil {
 		return nil, err
@@ -81,14 +79,13 @@ func (e *Engine) BeginTurn(_ context.Context, t phases.Context) (*Turn, error) {
 	return turn, nil
 }
 
-// InSession reports whether the turn began with what [Engine.StartSession] or
-// [Engine.ResumeSession] of its session brought. It is false, too, for a session that began
-// in another engine or was forgotten.
+// InSession reports whether the turn began with what [Engine.StartSession] or [Engine.ResumeSession] of its session
+// brought. It is false, too, for a session that began in another engine or was forgotten.
 func (t *Turn) InSession() bool { return t.ofSession }
 
-// LedgerBytes returns about how large the turn's ledger is, up to 4 MiB; manifests of its
-// next compilations grow by as much. A turn with a full ledger refuses dispatches and tool
-// calls ([phases.CauseBudgetExhausted]), and compiles once more.
+// LedgerBytes returns about how large the turn's ledger is, up to 4 MiB; manifests of its next compilations grow by
+// as much. A turn with a full ledger refuses dispatches and tool calls ([phases.CauseBudgetExhausted]), and compiles
+// once more.
 func (t *Turn) LedgerBytes() int { return t.state.LedgerBytes() }
 
 // Context returns the turn's context.
@@ -129,8 +126,8 @@ func (t *Turn) close(ctx context.Context) {
 	}
 }
 
-// Dispatch runs any phase in this turn; the typed methods do the same. A turn whose ledger
-// is full runs none ([Turn.LedgerBytes]).
+// Dispatch runs any phase in this turn; the typed methods do the same. A turn whose ledger is full runs none
+// ([Turn.LedgerBytes]).
 func (t *Turn) Dispatch(ctx context.Context, in phases.Input) (*phases.Outcome, error) {
 	if err := t.enter(); err != nil {
 		return nil, err
@@ -158,8 +155,7 @@ func (t *Turn) dispatch(ctx context.Context, in phases.Input) (*phases.Outcome, 
 	return t.engine.dispatch(ctx, t.gen, &request{context: t.context, input: in, state: t.state, key: t.key(phases.PhaseOf(in))})
 }
 
-// key makes the calls of a turn repeatable: the same turn id gives the same keys to the
-// same dispatches of a phase.
+// key makes the calls of a turn repeatable: the same turn id gives the same keys to the same dispatches of a phase.
 func (t *Turn) key(p phases.Phase) string {
 	if t.context.TurnID == "" {
 		return ""
@@ -196,14 +192,12 @@ func (t *Turn) RuntimePreContext(ctx context.Context, in *phases.RuntimePreConte
 	return t.Dispatch(ctx, in)
 }
 
-// ToolPreCall dispatches tool.pre_call. The outcome's Rewritten holds the arguments to go
-// on with.
+// ToolPreCall dispatches tool.pre_call. The outcome's Rewritten holds the arguments to go on with.
 func (t *Turn) ToolPreCall(ctx context.Context, in *phases.ToolPreCallInput) (*phases.Outcome, error) {
 	return t.Dispatch(ctx, in)
 }
 
-// ToolPostCall dispatches tool.post_call. The outcome's Rewritten holds the result to go
-// on with.
+// ToolPostCall dispatches tool.post_call. The outcome's Rewritten holds the result to go on with.
 func (t *Turn) ToolPostCall(ctx context.Context, in *phases.ToolPostCallInput) (*phases.Outcome, error) {
 	return t.Dispatch(ctx, in)
 }
@@ -218,10 +212,10 @@ func (t *Turn) PostCompaction(ctx context.Context, in *phases.PostCompactionInpu
 	return t.Dispatch(ctx, in)
 }
 
-// End dispatches turn.post_turn, whose hooks run in the background, and releases the
-// configuration. The input is cut to the phase's bounds; nil is an empty one. Its usage is
-// kept for the turn's last manifest, as the sum of all rounds, unless ReportUsage reported
-// rounds. A turn ends even if ctx is done. A second call returns the first outcome.
+// End dispatches turn.post_turn, whose hooks run in the background, and releases the configuration. The input is cut
+// to the phase's bounds; nil is an empty one. Its usage is kept for the turn's last manifest, as the sum of all
+// rounds, unless ReportUsage reported rounds. A turn ends even if ctx is done. A second call returns the first
+// outcome.
 func (t *Turn) End(ctx context.Context, in *phases.PostTurnInput) (*phases.Outcome, error) {
 	t.mu.Lock()
 	if t.ended {
@@ -251,8 +245,7 @@ func (t *Turn) End(ctx context.Context, in *phases.PostTurnInput) (*phases.Outco
 	return out, err
 }
 
-// Session is one session of a host. It holds nothing but its context: turns of the session
-// carry its id.
+// Session is one session of a host. It holds nothing but its context: turns of the session carry its id.
 type Session struct {
 	engine  *Engine
 	context phases.Context
@@ -260,15 +253,14 @@ type Session struct {
 	Outcome *phases.Outcome
 }
 
-// StartSession begins a session and dispatches session.start. The source is "startup" or
-// "clear". The session is nil for any error but a *PhaseError. Its prompt_context is kept
-// for the turns of the session; its reminders are the host's to deliver.
+// StartSession begins a session and dispatches session.start. The source is "startup" or "clear". The session is nil
+// for any error but a *PhaseError. Its prompt_context is kept for the turns of the session; its reminders are the
+// host's to deliver.
 func (e *Engine) StartSession(ctx context.Context, s phases.Context, source string) (*Session, error) {
 	return e.session(ctx, s, &phases.SessionStartInput{Source: source})
 }
 
-// ResumeSession resumes a stored session and dispatches session.resume with what the host
-// recorded of it.
+// ResumeSession resumes a stored session and dispatches session.resume with what the host recorded of it.
 func (e *Engine) ResumeSession(ctx context.Context, s phases.Context, in *phases.SessionResumeInput) (*Session, error) {
 	return e.session(ctx, s, in)
 }
@@ -293,13 +285,11 @@ func (s *Session) End(ctx context.Context, reason string) (*phases.Outcome, erro
 	return s.engine.EndSession(ctx, s.context, reason)
 }
 
-// ForgetSession forgets what was kept for the turns of a session, without notifying
-// plugins: it may be resumed.
+// ForgetSession forgets what was kept for the turns of a session, without notifying plugins: it may be resumed.
 func (e *Engine) ForgetSession(s phases.Context) { e.sessions.End(s) }
 
-// EndSession dispatches session.end, whose hooks run in the background, and forgets what
-// was kept for the session's turns, even if ctx is done. The session may have begun in
-// another process.
+// EndSession dispatches session.end, whose hooks run in the background, and forgets what was kept for the session's
+// turns, even if ctx is done. The session may have begun in another process.
 func (e *Engine) EndSession(ctx context.Context, s phases.Context, reason string) (*phases.Outcome, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTime)
 	defer cancel()
@@ -307,10 +297,9 @@ func (e *Engine) EndSession(ctx context.Context, s phases.Context, reason string
 	return e.Dispatch(ctx, s, &phases.SessionEndInput{Reason: reason})
 }
 
-// ReportUsage keeps what the provider reported for the prompt that this turn compiled
-// last: call it once a round. A host that knows only the sum puts it into the input of End
-// instead. An error is ErrNothingCompiled, ErrTurnEnded, ErrClosed, the sink's, or of
-// [manifest.Usage.Check], and not a reason to fail the turn. Without a sink nothing is
+// ReportUsage keeps what the provider reported for the prompt that this turn compiled last: call it once a round. A
+// host that knows only the sum puts it into the input of End instead. An error is ErrNothingCompiled, ErrTurnEnded,
+// ErrClosed, the sink's, or of [manifest.Usage.Check], and not a reason to fail the turn. Without a sink nothing is
 // kept, which is not an error.
 func (t *Turn) ReportUsage(ctx context.Context, u phases.Usage) error {
 	if err := t.enter(); err != nil {
