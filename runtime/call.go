@@ -68,20 +68,12 @@ func (d *dispatch) call(ctx context.Context, c *call, until time.Time) {
 			d.keepAnswer(c)
 			return
 		}
-		if attempt == attempts || !retryable(failure) || !bounded.Pause(ctx, backoff, until) {
+		if attempt == attempts || !pool.Retryable(failure) || !bounded.Pause(ctx, backoff, until) {
 			c.fail(failure)
 			return
 		}
 		d.engine.logFailure(c.run, failure)
 	}
-}
-
-func retryable(err *phases.Error) bool {
-	switch err.Code {
-	case phases.CauseTimeout, phases.CauseCrash, phases.CauseOOM, phases.CauseSessionReset, phases.CauseUnavailable, phases.CauseOverloaded:
-		return true
-	}
-	return err.Retryable
 }
 
 func (d *dispatch) try(ctx context.Context, c *call, attempt int, until time.Time) *phases.Error {

@@ -49,8 +49,7 @@ type progress struct {
 	inc    *pool.Incarnation
 	ticket supervise.Ticket
 	begun  time.Time
-	// deadline is when the plugin's answer must be there. ownTime says that the plugin has its whole timeout until
-	// then.
+	// deadline is when the plugin's answer must be there; ownTime says that this is its whole timeout.
 	deadline time.Time
 	ownTime  bool
 }
@@ -117,10 +116,7 @@ func (i *invocation) acquire(ctx context.Context) (failure *phases.Error) {
 
 // tryAcquire is acquire that does not wait; false if it would have to.
 func (i *invocation) tryAcquire(ctx context.Context) bool {
-	if i.replay || ctx.Err() != nil {
-		return false
-	}
-	if !i.takeSlot(ctx) {
+	if i.replay || ctx.Err() != nil || !i.takeSlot(ctx) {
 		return false
 	}
 	if i.inc = i.in.TryEnter(); i.inc == nil {

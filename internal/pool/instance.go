@@ -383,3 +383,12 @@ func OutcomeOf(err *phases.Error, ownTime bool) supervise.Outcome {
 	}
 	return supervise.OutcomeNeutral
 }
+
+// Retryable reports whether another attempt at a call may succeed.
+func Retryable(err *phases.Error) bool {
+	switch err.Code {
+	case phases.CauseTimeout, phases.CauseCrash, phases.CauseOOM, phases.CauseSessionReset, phases.CauseUnavailable, phases.CauseOverloaded:
+		return true
+	}
+	return err.Retryable
+}
