@@ -10,7 +10,8 @@ import (
 const (
 	// inlineTick is how long a handler may keep the reader before another goroutine reads: one to two ticks.
 	inlineTick = 500 * time.Microsecond
-	// A handler that takes longer than inlineMost leaves the next slowCalls to workers.
+	// Two handlers in a row that take longer than inlineMost leave the next slowCalls to workers. One may have been
+	// unlucky with the processor.
 	inlineMost = 50 * time.Microsecond
 	slowCalls  = 64
 	maxHeld    = 16 // answers that wait for those to frames that are there already
@@ -24,6 +25,7 @@ type pluginLane struct {
 
 	// turn is odd while a handler runs in the reader. Whoever makes it even reads next.
 	turn atomic.Uint64
+	late atomic.Int64 // handlers in a row that took long
 	slow atomic.Int64 // calls that go to workers
 	held int          // answers; of the reader
 
@@ -92,10 +94,13 @@ func (l *pluginLane) inline(in incoming) bool {
 	begin := time.Now()
 	o := h.run()
 	quick := time.Since(begin) < inlineMost
-	if !quick {
-		l.slow.Store(slowCalls)
-	}
 	reads := l.turn.CompareAndSwap(turn, turn+1)
+	switch {
+	case quick:
+		l.late.Store(0)
+	case reads:
+		l.tookLong()
+	}
 	if o != nil && reads && quick && o.size() < batchBytes {
 		l.held++
 		l.served.writer.hold(o)
@@ -104,6 +109,12 @@ func (l *pluginLane) inline(in incoming) bool {
 	}
 	l.served.finished(h.in.id)
 	return reads
+}
+
+func (l *pluginLane) tookLong() {
+	if l.late.Add(1) > 1 {
+		l.slow.Store(slowCalls)
+	}
 }
 
 // watch sets the timer.
@@ -135,7 +146,7 @@ func (l *pluginLane) tick() {
 		}
 		return
 	case turn == seen:
-		l.slow.Store(slowCalls)
+		l.tookLong()
 		l.handOver(turn)
 	}
 	l.timer.Reset(inlineTick)
