@@ -74,7 +74,7 @@ func spent(b *testing.B, pid int) (total time.Duration) {
 			total += time.Duration(ns)
 		}
 		children, _ := os.ReadFile(filepath.Join(task, "children"))
-		for _, child := range strings.Fields(string(children)) {
+		for child := range strings.FieldsSeq(string(children)) {
 			n, _ := strconv.Atoi(child)
 			total += spent(b, n)
 		}

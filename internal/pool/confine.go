@@ -117,7 +117,7 @@ func SandboxNote(row *phases.PluginRow) (phases.Diagnostic, bool) {
 	}, true
 }
 
-// CodeNotEnforced: a setting has no effect here.
+// CodeNotEnforced means: a setting has no effect here.
 const CodeNotEnforced = "not_enforced"
 
 // NotEnforced warns of limits that are accepted here and have no effect.
