@@ -53,7 +53,7 @@ func program(args []string) error {
 	fmt.Println(l.Addr())
 	switch args[0] {
 	case "http":
-		return http.Serve(l, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { //nolint:gosec // a benchmark's
+		return http.Serve(l, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			data, _ := io.ReadAll(r.Body) // the benchmark compares the answer
 			_, _ = w.Write(data)
 		}))
@@ -152,6 +152,6 @@ func readRaw(in io.Reader) ([]byte, error) {
 }
 
 func writeRaw(out io.Writer, data []byte) error {
-	_, err := out.Write(append(binary.LittleEndian.AppendUint32(make([]byte, 0, 4+len(data)), uint32(len(data))), data...)) //nolint:gosec // a payload
+	_, err := out.Write(append(binary.LittleEndian.AppendUint32(make([]byte, 0, 4+len(data)), uint32(len(data))), data...))
 	return err
 }
