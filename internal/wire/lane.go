@@ -78,13 +78,13 @@ func newLane(conn net.Conn, limit int, f *frames) (*lane, error) {
 
 // tooLong is the error of a frame above the limit. The id is 0 if it cannot be read.
 type tooLong struct {
-	size, limit int
-	id          uint64
+	limit int
+	id    uint64
 }
 
 // Error implements error.
 func (e *tooLong) Error() string {
-	return fmt.Sprintf("a frame of %d bytes; at most %d are taken", e.size, e.limit)
+	return fmt.Sprintf("a frame of more than %d bytes", e.limit)
 }
 
 // next returns the next frame: the caller's own, or valid until the following call. After an error that passes, such
@@ -108,7 +108,7 @@ func (l *lane) next() (frame []byte, owned bool, err error) {
 		switch {
 		case !known || size > l.limit && there < idBytes:
 		case size > l.limit:
-			return nil, false, &tooLong{size, l.limit, idOf(l.buf[l.r+laneHead : l.w])}
+			return nil, false, &tooLong{l.limit, idOf(l.buf[l.r+laneHead : l.w])}
 		case there >= size:
 			frame = l.buf[l.r+laneHead:][:size]
 			l.r += laneHead + size
@@ -125,12 +125,13 @@ func (l *lane) next() (frame []byte, owned bool, err error) {
 	}
 }
 
-// size returns the length of the frame at hand.
+// size returns the length of the frame at hand, or more than the limit.
 func (l *lane) size() (int, bool) {
 	if l.w-l.r < laneHead {
 		return 0, false
 	}
-	return int(binary.LittleEndian.Uint32(l.buf[l.r:])), true
+	size := binary.LittleEndian.Uint32(l.buf[l.r:])
+	return int(min(size, MaxFrame+1)), true // an int may have 32 bits
 }
 
 // buffered reports whether next has a frame without reading.

@@ -58,6 +58,7 @@ func (l *hostLane) keep() {
 				err = l.resume()
 			}
 			l.pass()
+			seen = l.turns.Load() // unless a caller has read since, it goes on after the next tick
 			if err != nil {
 				l.session.cancel(&laneError{err})
 				return

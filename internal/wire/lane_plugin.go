@@ -149,7 +149,11 @@ func (l *pluginLane) tick() {
 		l.tookLong()
 		l.handOver(turn)
 	}
-	l.timer.Reset(inlineTick)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.over {
+		l.timer.Reset(inlineTick)
+	}
 }
 
 // handOver lets another goroutine read while a handler runs in the reader, or does nothing if none does.

@@ -279,6 +279,9 @@ func (s *served) finished(id uint64) {
 		drained, s.drains = s.drains, nil
 	}
 	s.mu.Unlock()
+	if len(drained) > 0 {
+		s.writer.flushHeld() // the answers come first
+	}
 	for _, id := range drained {
 		if s.pong(id) != nil {
 			return // the host floods; the reader will notice by itself
