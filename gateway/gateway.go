@@ -73,46 +73,40 @@ type Options struct {
 	// Log holds manifests; without one those methods are unavailable.
 	Log Log
 
-	// Roots are absolute paths of the directories that a turn's dir may lie in. Without roots
-	// every dir is refused.
+	// Roots are absolute paths of the directories that a turn's dir may lie in. Without roots every dir is refused.
 	Roots []string
-	// Facts are what prompts say about their environment. An empty zone is that of the turn's
-	// clock.
+	// Facts are what prompts say about their environment. An empty zone is that of the turn's clock.
 	Facts compiler.Facts
-	// PromptChars is how much of a document a prompt takes: saving a longer one returns a
-	// warning. Zero never warns.
+	// PromptChars is how much of a document a prompt takes: saving a longer one returns a warning. Zero never warns.
 	PromptChars int
-	// TurnIdle is how long a kept turn lives without a call, 10 minutes if 0. Then it ends as
-	// interrupted.
+	// TurnIdle is how long a kept turn lives without a call, 10 minutes if 0. Then it ends as interrupted.
 	TurnIdle time.Duration
 	// Turns is how many turns are kept at most, 1,024 if 0. A token may have half of them.
 	Turns int
 
 	// Config says where the configuration in force was read, for status.
 	Config string
-	// Load reads the operator's files again, for Reload, which fails without it. Its result
-	// beside an error may name the Config.
+	// Load reads the operator's files again, for Reload, which fails without it. Its result beside an error may name
+	// the Config.
 	Load func(ctx context.Context) (*Loaded, error)
 	// OnReload, if set, is called with the result of each Reload.
 	OnReload func(r Reload)
 
-	// Tokens are the callers. Nil lets in everybody on loopback and on a unix socket, but
-	// nobody else; an empty list lets in nobody. Plugins are callers too: a sandbox does not
-	// keep them from a socket of their own user.
+	// Tokens are the callers. Nil lets in everybody on loopback and on a unix socket, but nobody else; an empty list
+	// lets in nobody. Plugins are callers too: a sandbox does not keep them from a socket of their own user.
 	Tokens []Token
-	// Hosts are names, with or without a port, by which clients may call besides localhost and
-	// loopback addresses. They keep a hostile page from making its own name point here.
+	// Hosts are names, with or without a port, by which clients may call besides localhost and loopback addresses.
+	// They keep a hostile page from making its own name point here.
 	Hosts []string
-	// Origins are origins of pages, like "https://example.org", that may connect besides the
-	// gateway's own.
+	// Origins are origins of pages, like "https://example.org", that may connect besides the gateway's own.
 	Origins []string
 	Limits  Limits
 
-	// Probe shows that the database can be written, for /readyz, as (*sqldb.DB).Probe does; at
-	// most once a second. If nil, the database is only read.
+	// Probe shows that the database can be written, for /readyz, as (*sqldb.DB).Probe does; at most once a second. If
+	// nil, the database is only read.
 	Probe func(ctx context.Context) error
-	// Secret, if set, lets callers who know it verify that they have reached this gateway
-	// before they send a token: see Proof.
+	// Secret, if set, lets callers who know it verify that they have reached this gateway before they send a token:
+	// see Proof.
 	Secret []byte
 	// Version and StoreName (without a password) are for status.
 	Version, StoreName string
@@ -126,9 +120,8 @@ type Options struct {
 
 // Gateway serves methods and reports changes.
 //
-// New starts nothing. Serve listens until its context ends, and may be called once. SetTokens
-// and Reload may be called at any time. The caller closes the tree, the engine and the log
-// after Serve.
+// New starts nothing. Serve listens until its context ends, and may be called once. SetTokens and Reload may be
+// called at any time. The caller closes the tree, the engine and the log after Serve.
 type Gateway struct {
 	opts     Options
 	rpc      *rpc.Server
@@ -190,8 +183,8 @@ func New(o Options) (*Gateway, error) {
 	return g, nil
 }
 
-// SetTokens replaces the tokens and closes connections of tokens that are gone or changed. If a
-// token is invalid, nothing changes.
+// SetTokens replaces the tokens and closes connections of tokens that are gone or changed. If a token is invalid,
+// nothing changes.
 func (g *Gateway) SetTokens(tokens []Token) error {
 	if err := checkNames(tokens); err != nil {
 		return err
@@ -209,8 +202,8 @@ func checkNames(tokens []Token) error {
 	return nil
 }
 
-// Serve answers on the listeners until ctx ends, and closes them. It then waits, within a
-// bounded time, for calls in flight, and ends kept turns as interrupted.
+// Serve answers on the listeners until ctx ends, and closes them. It then waits, within a bounded time, for calls in
+// flight, and ends kept turns as interrupted.
 func (g *Gateway) Serve(ctx context.Context, listeners ...net.Listener) error {
 	// The hub outlives the calls, which may wait for it.
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -236,8 +229,8 @@ func (g *Gateway) Serve(ctx context.Context, listeners ...net.Listener) error {
 	return err
 }
 
-// Handler serves what Serve does, for tests and hosts with a server of their own. Notifications
-// and the end of idle turns need Serve.
+// Handler serves what Serve does, for tests and hosts with a server of their own. Notifications and the end of idle
+// turns need Serve.
 func (g *Gateway) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/", g.rpc.Handler())
@@ -246,8 +239,8 @@ func (g *Gateway) Handler() http.Handler {
 	if len(g.opts.Secret) > 0 {
 		mux.Handle("GET "+IdentityPath, g.rpc.Guard(http.HandlerFunc(g.identify)))
 	}
-	// Peers on this machine need no token. Guard comes first: a page could read the metrics
-	// through a name of its own that points here.
+	// Peers on this machine need no token. Guard comes first: a page could read the metrics through a name of its own
+	// that points here.
 	metrics := promhttp.HandlerFor(g.metrics.registry, promhttp.HandlerOpts{MaxRequestsInFlight: maxScrapes})
 	mux.Handle("GET /metrics", g.rpc.Guard(g.rpc.Admit(rpc.ReadRight, metrics)))
 	return mux
@@ -282,8 +275,8 @@ func (g *Gateway) thin(ctx context.Context) {
 	}
 }
 
-// Schema describes the gateway to clients: methods with the JSON Schemas of params and result,
-// notifications, and errors. The same version returns the same bytes.
+// Schema describes the gateway to clients: methods with the JSON Schemas of params and result, notifications, and
+// errors. The same version returns the same bytes.
 func Schema() (json.RawMessage, error) {
 	types, err := wireTypes()
 	if err != nil {

@@ -1,5 +1,4 @@
-// Package store keeps manifests in a SQL database: SQLite, embedded, for one
-// machine, and PostgreSQL for many.
+// Package store keeps manifests in a SQL database: SQLite, embedded, for one machine, and PostgreSQL for many.
 //
 //   - [Open] takes a DSN and gives a [Store].
 //   - [Store.Append], [Store.Last] and [Store.Report] are the runtime's sink.
@@ -11,22 +10,22 @@
 //
 // # What is kept
 //
-// A manifest is one row: its canonical JSON as text, and columns with copies of
-// some of its fields as indexes. An auditor reads the log with the sqlite3 shell:
+// A manifest is one row: its canonical JSON as text, and columns with copies of some of its fields as indexes. An
+// auditor reads the log with the sqlite3 shell:
 //
 //	sqlite3 grapnel.db "SELECT record FROM manifests WHERE thread_id = 't' ORDER BY seq"
 //
-// Providers report later, so their reports have a table of their own, outside of the
-// hashes. Each thread has a sign-off ([manifest.Chain]), renewed in the transaction that
-// appends. With a key, the hashes of manifests and the sign-offs are keyed.
+// Providers report later, so their reports have a table of their own, outside of the hashes. Each thread has a
+// sign-off ([manifest.Chain]), renewed in the transaction that appends. With a key, the hashes of manifests and the
+// sign-offs are keyed.
 //
 // # Concurrency and errors
 //
-// A Store is safe for concurrent use, and several processes may share a database: SQLite
-// takes one writer at a time, PostgreSQL locks the thread's sign-off.
+// A Store is safe for concurrent use, and several processes may share a database: SQLite takes one writer at a time,
+// PostgreSQL locks the thread's sign-off.
 //
-// Failures of the database are an [*Error] with a code to branch on and a hint
-// for people. Errors of a context are returned wrapped.
+// Failures of the database are an [*Error] with a code to branch on and a hint for people. Errors of a context are
+// returned wrapped.
 //
 // Stability: experimental until 1.0.
 package store
@@ -61,13 +60,12 @@ type Options struct {
 	FingerprintKey []byte
 	// Synchronous is for SQLite only.
 	Synchronous Synchronous
-	// ReadOnly opens an existing database and changes nothing. A SQLite file in a directory
-	// that cannot be written is read as it is: nobody may change it meanwhile.
+	// ReadOnly opens an existing database and changes nothing. A SQLite file in a directory that cannot be written is
+	// read as it is: nobody may change it meanwhile.
 	ReadOnly bool
 	// LockTimeout is how long appending waits for others; zero is 5 s.
 	LockTimeout time.Duration
-	// MaxConns bounds the connections for reading, and separately those to a server for
-	// changes; zero is 8.
+	// MaxConns bounds the connections for reading, and separately those to a server for changes; zero is 8.
 	MaxConns int
 	// Now is the clock of states; nil is time.Now. Manifests bring their own times.
 	Now func() time.Time
@@ -90,8 +88,7 @@ type phrases struct {
 	lockChain   string
 	putTexts    string
 	textsAtOnce bool
-	// sharing ends a statement about a manifest that must not be removed before the transaction
-	// ends.
+	// sharing ends a statement about a manifest that must not be removed before the transaction ends.
 	sharing string
 	// unlockedOnly ends a statement that skips locked rows.
 	unlockedOnly string
@@ -107,8 +104,8 @@ func phrasesOf(k sqldb.Kind) phrases {
 	return phrases{lockChain: lockChainSQLite, putTexts: putTextSQLite}
 }
 
-// Open opens a store and upgrades its schema. The DSN is "sqlite:PATH" or a PostgreSQL URL.
-// SQLite files and missing directories are created for this user alone.
+// Open opens a store and upgrades its schema. The DSN is "sqlite:PATH" or a PostgreSQL URL. SQLite files and missing
+// directories are created for this user alone.
 //
 // The context bounds opening only. The store must be closed.
 func Open(ctx context.Context, dsn string, o Options) (*Store, error) {
@@ -137,8 +134,7 @@ func Open(ctx context.Context, dsn string, o Options) (*Store, error) {
 // DB returns the database, for what is kept beside the manifests. It is closed with the store.
 func (s *Store) DB() *sqldb.DB { return s.db }
 
-// Close closes the store after running calls have ended; later ones fail. It is safe to call
-// twice.
+// Close closes the store after running calls have ended; later ones fail. It is safe to call twice.
 func (s *Store) Close() error { return s.db.Close() }
 
 func scanChain(scan func(...any) error) (manifest.Chain, error) {

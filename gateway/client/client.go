@@ -1,11 +1,11 @@
-// Package client calls a Grapnel gateway: methods over HTTP POST, WebSocket or a unix socket,
-// and notifications over the latter two.
+// Package client calls a Grapnel gateway: methods over HTTP POST, WebSocket or a unix socket, and notifications over
+// the latter two.
 //
-// Start at [Dial] and [Client.Call]. [NewTree] makes a client a [tree.Store]. The gateway's schema
-// (grapnel schema rpc) has the methods, params and results.
+// Start at [Dial] and [Client.Call]. [NewTree] makes a client a [tree.Store]. The gateway's schema (grapnel schema
+// rpc) has the methods, params and results.
 //
-// It does not reconnect: a lost WebSocket connection ends its [Client]; a client that watches a
-// workspace dials again and sends since_seq.
+// It does not reconnect: a lost WebSocket connection ends its [Client]; a client that watches a workspace dials again
+// and sends since_seq.
 //
 // Stability: experimental until 1.0.
 package client
@@ -110,11 +110,11 @@ type answer struct {
 	Params json.RawMessage `json:"params"`
 }
 
-// Call calls a method. Params are encoded as a JSON object, nil for none; the result is decoded
-// into result, unless that is nil.
+// Call calls a method. Params are encoded as a JSON object, nil for none; the result is decoded into result, unless
+// that is nil.
 //
-// An *[Error] is the gateway's. [ErrLost] is no answer. A context that ends gives its error;
-// over HTTP the gateway then cancels the call, over WebSocket the call goes on.
+// An *[Error] is the gateway's. [ErrLost] is no answer. A context that ends gives its error; over HTTP the gateway
+// then cancels the call, over WebSocket the call goes on.
 func (c *Client) Call(ctx context.Context, method string, params, result any) error {
 	id := c.lastID.Add(1)
 	request, err := encode(struct {
@@ -150,8 +150,8 @@ func (c *Client) Done() <-chan struct{} { return c.way.done() }
 // Err says why Done is closed; nil before, and after Close.
 func (c *Client) Err() error { return c.way.err() }
 
-// Close ends the connection. Waiting calls get [ErrLost]. It returns when all goroutines of the
-// client have ended; do not call it from OnNotification. It is safe to call twice.
+// Close ends the connection. Waiting calls get [ErrLost]. It returns when all goroutines of the client have ended; do
+// not call it from OnNotification. It is safe to call twice.
 func (c *Client) Close() error { return c.way.close() }
 
 func encode(v any) ([]byte, error) {
@@ -213,14 +213,12 @@ func validText(v reflect.Value) bool {
 type Options struct {
 	// Token is the caller's secret; empty for none.
 	Token string
-	// OnNotification is called for each notification, in order, on a goroutine of its own. It
-	// may call the client, but not close it. Falling behind by 256 ends the connection. Nil
-	// drops them. HTTP has none.
+	// OnNotification is called for each notification, in order, on a goroutine of its own. It may call the client,
+	// but not close it. Falling behind by 256 ends the connection. Nil drops them. HTTP has none.
 	OnNotification func(method string, params json.RawMessage)
-	// Prove, if set, is called with each new connection before anything is sent, and may
-	// exchange a request of its own. Its error closes the connection, so that a program that is
-	// not the gateway gets neither the token nor a call. It is for http, ws and unix, and
-	// disables proxies; a certificate proves the other schemes.
+	// Prove, if set, is called with each new connection before anything is sent, and may exchange a request of its
+	// own. Its error closes the connection, so that a program that is not the gateway gets neither the token nor a
+	// call. It is for http, ws and unix, and disables proxies; a certificate proves the other schemes.
 	Prove func(ctx context.Context, conn net.Conn) error
 
 	_ struct{}
@@ -233,8 +231,8 @@ type Options struct {
 //   - unix:PATH: the same over a unix socket. Nothing is sent if the listening program belongs
 //     to another user than this one or root.
 //
-// A path in the URL replaces /rpc or /ws. Redirects are not followed. A refusal of the gateway
-// is an *[Error]. Ctx is for dialling only; Close ends the client.
+// A path in the URL replaces /rpc or /ws. Redirects are not followed. A refusal of the gateway is an *[Error]. Ctx is
+// for dialling only; Close ends the client.
 func Dial(ctx context.Context, target string, o Options) (*Client, error) {
 	if path, ok := strings.CutPrefix(target, "unix:"); ok {
 		check := func(ctx context.Context, conn net.Conn) error {
@@ -279,8 +277,7 @@ func Dial(ctx context.Context, target string, o Options) (*Client, error) {
 	}
 }
 
-// proven makes a transport whose connections are proven before use. They all lead to address,
-// unless that is empty.
+// proven makes a transport whose connections are proven before use. They all lead to address, unless that is empty.
 func proven(network, address string, prove func(context.Context, net.Conn) error) *http.Transport {
 	return &http.Transport{DialContext: func(ctx context.Context, _, host string) (net.Conn, error) {
 		conn, err := (&net.Dialer{}).DialContext(ctx, network, cmp.Or(address, host))

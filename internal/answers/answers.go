@@ -1,6 +1,5 @@
-// Package answers caches what hooks have answered, so that the same question need not be
-// asked twice. [Vary.AppendKey] names what an answer depends on; a [Cache] keeps the
-// answers of one subscription.
+// Package answers caches what hooks have answered, so that the same question need not be asked twice.
+// [Vary.AppendKey] names what an answer depends on; a [Cache] keeps the answers of one subscription.
 //
 // Stability: internal.
 package answers
@@ -26,9 +25,8 @@ const (
 	maxBytes   = 4 << 20
 )
 
-// Cache holds the answers of one subscription. One is used again while all that it depends
-// on is the same, until it expires, is invalidated, or the plugin is restarted. It is safe
-// for concurrent use.
+// Cache holds the answers of one subscription. One is used again while all that it depends on is the same, until it
+// expires, is invalidated, or the plugin is restarted. It is safe for concurrent use.
 type Cache struct {
 	mu sync.Mutex
 	// epoch is raised by Invalidate: answers to earlier questions are not kept.
@@ -53,8 +51,8 @@ type Answer struct {
 	bytes int
 }
 
-// Get returns the answer that the running incarnation gave to a key, or nil, and the epoch
-// under which a new one may be kept.
+// Get returns the answer that the running incarnation gave to a key, or nil, and the epoch under which a new one may
+// be kept.
 func (c *Cache) Get(key []byte, incarnation uint64) (*Answer, uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -65,8 +63,7 @@ func (c *Cache) Get(key []byte, incarnation uint64) (*Answer, uint64) {
 	return found, c.epoch
 }
 
-// Put keeps an answer, unless the cache was invalidated after the epoch. The oldest answers
-// are evicted.
+// Put keeps an answer, unless the cache was invalidated after the epoch. The oldest answers are evicted.
 func (c *Cache) Put(key string, epoch uint64, a *Answer) {
 	a.bytes = len(key)
 	for i := range a.Entries {
@@ -117,8 +114,8 @@ type Question struct {
 // Vary says what the answers of one subscription depend on, beside what every key holds.
 type Vary struct{ context, input []field }
 
-// field is a field of a struct by its index, which is -1 for the input of a host's own
-// phase, and by its name in JSON.
+// field is a field of a struct by its index, which is -1 for the input of a host's own phase, and by its name in
+// JSON.
 type field struct {
 	index int
 	name  string
@@ -146,9 +143,8 @@ func fieldOf(form reflect.Type, name string) field {
 	return field{-1, name}
 }
 
-// AppendKey appends a key of all that the answer to a question may depend on. The keys of
-// one subscription have the same parts, each with its length before it, so that different
-// questions have different keys.
+// AppendKey appends a key of all that the answer to a question may depend on. The keys of one subscription have the
+// same parts, each with its length before it, so that different questions have different keys.
 func (v *Vary) AppendKey(dst []byte, q Question) []byte {
 	dst = appendPart(dst, q.Context.WorkspaceID)
 	dst = appendPart(dst, q.Context.Actor.Kind)
@@ -184,8 +180,7 @@ func appendPart[T ~string | ~[]byte](dst []byte, part T) []byte {
 	return append(dst, part...)
 }
 
-// appendField appends a value exactly as it was given: values that a hook could tell apart
-// must not have one key.
+// appendField appends a value exactly as it was given: values that a hook could tell apart must not have one key.
 func appendField(dst []byte, v reflect.Value) []byte {
 	switch v.Kind() { //nolint:exhaustive // others as JSON
 	case reflect.String:

@@ -25,10 +25,9 @@ type collector struct {
 
 type collectorKey struct{}
 
-// Collect returns a context for calls whose background work is collected, with what that
-// queues itself. Wait must be called once: it waits until all of it, ctx or Serve has
-// ended, and returns a row for each job in queueing order, never nil. Jobs that wait for a
-// later time or a plugin, or go on in another process, are "queued". The error is the
+// Collect returns a context for calls whose background work is collected, with what that queues itself. Wait must be
+// called once: it waits until all of it, ctx or Serve has ended, and returns a row for each job in queueing order,
+// never nil. Jobs that wait for a later time or a plugin, or go on in another process, are "queued". The error is the
 // context's or the queue's.
 func (w *Work) Collect(ctx context.Context) (calling context.Context, wait func(context.Context) ([]phases.BackgroundRun, error)) {
 	c := &collector{work: w, retrying: map[string]bool{}, changed: make(chan struct{})}

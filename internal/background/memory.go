@@ -183,8 +183,7 @@ func (q *memoryQueue) next(ctx context.Context) (queuedJob, bool) {
 	}
 }
 
-// finish ends an attempt. A job to retry goes back, even if Serve is about to end and
-// reports it as lost.
+// finish ends an attempt. A job to retry goes back, even if Serve is about to end and reports it as lost.
 func (q *memoryQueue) finish(j queuedJob, r jobs.Result) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

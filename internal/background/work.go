@@ -1,7 +1,6 @@
-// Package background does an engine's background work: it adds jobs to a queue, makes
-// attempts at them through the engine ([Runner]), decides what follows from each attempt,
-// and collects results for callers that wait. How a hook or tool is run is up to the
-// Runner. Start at [Work.Serve].
+// Package background does an engine's background work: it adds jobs to a queue, makes attempts at them through the
+// engine ([Runner]), decides what follows from each attempt, and collects results for callers that wait. How a hook
+// or tool is run is up to the Runner. Start at [Work.Serve].
 //
 // Stability: internal.
 package background
@@ -21,8 +20,8 @@ import (
 const (
 	drainTime      = 2 * time.Second  // bounds Drain if its caller sets no deadline
 	quarantineTime = 10 * time.Minute // how long jobs wait for a plugin in quarantine
-	// sharedOffers is how often a job that this engine cannot do is requeued for the other
-	// engines of a shared queue: for about ten minutes.
+	// sharedOffers is how often a job that this engine cannot do is requeued for the other engines of a shared queue:
+	// for about ten minutes.
 	sharedOffers = 60
 )
 
@@ -43,8 +42,7 @@ type Runner interface {
 	JobChanged(j jobs.Job, state string, err error)
 }
 
-// Unwanted is an error that no other attempt can fix and that is not a failure: the work is
-// not wanted any more.
+// Unwanted is an error that no other attempt can fix and that is not a failure: the work is not wanted any more.
 type Unwanted struct{ error }
 
 // Unwantedf formats an [Unwanted].
@@ -63,8 +61,8 @@ func IsUnwanted(err error) bool {
 type Attempt struct {
 	jobs.Attempt
 
-	// Run, Kinds and Notes are a hook's row, the kinds of its contributions, and the
-	// engine's diagnostics; for collectors.
+	// Run, Kinds and Notes are a hook's row, the kinds of its contributions, and the engine's diagnostics; for
+	// collectors.
 	Run   *phases.Run
 	Kinds []phases.Kind
 	Notes []phases.Diagnostic
@@ -72,9 +70,8 @@ type Attempt struct {
 	begun bool
 }
 
-// Once records the start of work that must not be done twice. The Runner calls it right
-// before it calls a plugin that does not declare repetition harmless. It does nothing for
-// nil and when called again.
+// Once records the start of work that must not be done twice. The Runner calls it right before it calls a plugin that
+// does not declare repetition harmless. It does nothing for nil and when called again.
 func (a *Attempt) Once(ctx context.Context) *phases.Error {
 	if a == nil || a.begun {
 		return nil
@@ -101,8 +98,7 @@ type Work struct {
 	collectors map[string]*collector
 }
 
-// New returns the background work of an engine. A nil queue is one in memory; a nil random
-// is math/rand.
+// New returns the background work of an engine. A nil queue is one in memory; a nil random is math/rand.
 func New(runner Runner, queue jobs.Queue, random func() float64) *Work {
 	w := &Work{runner: runner, queue: queue, inMemory: queue == nil, ended: make(chan struct{}), collectors: map[string]*collector{}}
 	if queue == nil {
@@ -213,8 +209,8 @@ func (w *Work) result(ctx context.Context, a *Attempt, err error) jobs.Result {
 	return jobs.Result{Action: jobs.Discard, Err: err}
 }
 
-// failed reports whether the plugin itself has said that a call had no effect. After any
-// other failure, and after a panic, the work may have been done.
+// failed reports whether the plugin itself has said that a call had no effect. After any other failure, and after a
+// panic, the work may have been done.
 func failed(err error) bool {
 	e, ok := errors.AsType[*phases.Error](err)
 	return ok && (e.Code == phases.CausePluginError && e.PluginCode != phases.PluginCodePanic || e.Code == phases.CauseOverloaded)
@@ -224,8 +220,7 @@ func hopeless(code phases.Cause) bool {
 	return code == phases.CauseForbidden || code == phases.CauseCondition || code == phases.CauseOversizeRequest
 }
 
-// untried reports whether a plugin was not called, or was overloaded: that does not count
-// as an attempt.
+// untried reports whether a plugin was not called, or was overloaded: that does not count as an attempt.
 func untried(code phases.Cause) bool {
 	switch code {
 	case phases.CauseUnavailable, phases.CauseQuarantined, phases.CauseBreakerOpen, phases.CauseOverloaded, phases.CauseBudgetExhausted:

@@ -23,8 +23,8 @@ const (
 	closeTime = 500 * time.Millisecond
 )
 
-// Func bounds the calls of one function that may hang, such as a sink: it never holds up a
-// caller beyond the caller's context, and never runs more than 64 goroutines.
+// Func bounds the calls of one function that may hang, such as a sink: it never holds up a caller beyond the caller's
+// context, and never runs more than 64 goroutines.
 type Func struct {
 	name    string
 	closeAs error
@@ -34,8 +34,7 @@ type Func struct {
 	closed  atomic.Bool
 }
 
-// New returns the bounds of a function, by its name in errors. After Close calls fail with
-// the given error.
+// New returns the bounds of a function, by its name in errors. After Close calls fail with the given error.
 func New(name string, closed error) *Func {
 	return &Func{name: name, closeAs: closed, slots: make(chan struct{}, maxCalls)}
 }
@@ -43,9 +42,8 @@ func New(name string, closed error) *Func {
 // Hanging is how many calls were abandoned and have not returned.
 func (b *Func) Hanging() int { return int(b.hanging.Load()) }
 
-// Call runs do on its own goroutine and waits for it until ctx ends. Then it returns the
-// cause of ctx; late, if not nil, gets the error of do when that returns. A panic is a
-// [*PanicError].
+// Call runs do on its own goroutine and waits for it until ctx ends. Then it returns the cause of ctx; late, if not
+// nil, gets the error of do when that returns. A panic is a [*PanicError].
 func Call[T any](ctx context.Context, b *Func, do func() (T, error), late func(error)) (none T, err error) {
 	if b.closed.Load() {
 		return none, b.closeAs
@@ -90,8 +88,8 @@ func Call[T any](ctx context.Context, b *Func, do func() (T, error), late func(e
 	return r.value, r.err
 }
 
-// Close refuses further calls and waits a bounded time for running ones, whatever is left
-// of ctx. It fails if some of them hang.
+// Close refuses further calls and waits a bounded time for running ones, whatever is left of ctx. It fails if some of
+// them hang.
 func (b *Func) Close(ctx context.Context) error {
 	if b.closed.Swap(true) {
 		return nil
@@ -127,8 +125,8 @@ func Recovered[T any](do func() (T, error)) (value T, err error) {
 	return do()
 }
 
-// Abandonable runs call on its own goroutine and waits for it until ctx ends; then it
-// returns the cause of ctx. freed runs when the call has ended.
+// Abandonable runs call on its own goroutine and waits for it until ctx ends; then it returns the cause of ctx. freed
+// runs when the call has ended.
 func Abandonable[T any](ctx context.Context, freed func(), call func() (T, error)) (T, error) {
 	type result struct {
 		value T
@@ -149,8 +147,7 @@ func Abandonable[T any](ctx context.Context, freed func(), call func() (T, error
 	}
 }
 
-// Cancelled reports whether the caller has gone. Its deadline does not count: that is a
-// budget like any other.
+// Cancelled reports whether the caller has gone. Its deadline does not count: that is a budget like any other.
 func Cancelled(ctx context.Context) bool { return errors.Is(ctx.Err(), context.Canceled) }
 
 // TimeUp is why a caller got no answer.

@@ -1,5 +1,5 @@
-// Package callctx makes the contexts of calls of plugins: each has a deadline, all share one
-// timer, and each knows the calls in whose course it was made.
+// Package callctx makes the contexts of calls of plugins: each has a deadline, all share one timer, and each knows
+// the calls in whose course it was made.
 //
 // Stability: internal.
 package callctx
@@ -10,12 +10,10 @@ import (
 	"time"
 )
 
-// Group is the calls that share a timer. The zero value is ready for use; all methods may
-// be called concurrently.
+// Group is the calls that share a timer. The zero value is ready for use; all methods may be called concurrently.
 //
-// The timer is set to the earliest deadline and not stopped when a call ends before:
-// setting a timer for each call may wake the thread that waits for the network, which
-// costs more than the rest of the engine.
+// The timer is set to the earliest deadline and not stopped when a call ends before: setting a timer for each call
+// may wake the thread that waits for the network, which costs more than the rest of the engine.
 type Group[S any] struct {
 	mu    sync.Mutex
 	calls map[*Context[S]]struct{}
@@ -24,8 +22,8 @@ type Group[S any] struct {
 	armed time.Time
 }
 
-// Link is one call of the chain that leads from the host to a plugin's handler; contexts
-// made from the call's carry it.
+// Link is one call of the chain that leads from the host to a plugin's handler; contexts made from the call's carry
+// it.
 type Link[S any] struct {
 	context.Context //nolint:containedctx // the caller's, of which a Context is made
 
@@ -105,8 +103,8 @@ func (g *Group[S]) Stop() {
 	}
 }
 
-// Context is the context of one call: the caller's, with the call's own deadline and link.
-// It costs next to nothing until its end is waited for: by Done, Ends or OnEnd.
+// Context is the context of one call: the caller's, with the call's own deadline and link. It costs next to nothing
+// until its end is waited for: by Done, Ends or OnEnd.
 type Context[S any] struct {
 	Link[S]
 
@@ -125,8 +123,7 @@ type Context[S any] struct {
 
 var _ context.Context = (*Context[struct{}])(nil)
 
-// New returns the context of one call; a zero deadline is the caller's. The caller must
-// call its Cancel.
+// New returns the context of one call; a zero deadline is the caller's. The caller must call its Cancel.
 func (g *Group[S]) New(ctx context.Context, site S, deadline time.Time) *Context[S] {
 	c := &Context[S]{}
 	c.Site = site
@@ -172,8 +169,7 @@ func (c *Context[S]) forget() {
 	}
 }
 
-// watch lets the group's timer, and the caller's end unless ownOnly, end the call; c is
-// locked.
+// watch lets the group's timer, and the caller's end unless ownOnly, end the call; c is locked.
 func (c *Context[S]) watch(ownOnly bool) {
 	if !c.timed && !c.deadline.IsZero() {
 		c.timed = true
@@ -203,8 +199,8 @@ func (c *Context[S]) Done() <-chan struct{} {
 	return done
 }
 
-// Ends is Done in two: own is closed when the call ends by itself, caller when its caller's
-// context does. Waiting for both costs less than waiting for Done.
+// Ends is Done in two: own is closed when the call ends by itself, caller when its caller's context does. Waiting for
+// both costs less than waiting for Done.
 func (c *Context[S]) Ends() (own, caller <-chan struct{}) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -225,8 +221,7 @@ func (c *Context[S]) channel() chan struct{} {
 	return c.done
 }
 
-// OnEnd makes f be called when the call ends, at once if it has; nil takes that back. f must
-// not use c.
+// OnEnd makes f be called when the call ends, at once if it has; nil takes that back. f must not use c.
 func (c *Context[S]) OnEnd(f func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -1,5 +1,5 @@
-// Package hostservice holds the services that plugins may call in their host: the list of
-// them with its checks, and the two that an engine brings itself, "state" and "model".
+// Package hostservice holds the services that plugins may call in their host: the list of them with its checks, and
+// the two that an engine brings itself, "state" and "model".
 //
 // Stability: internal.
 package hostservice

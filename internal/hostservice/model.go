@@ -22,8 +22,8 @@ const (
 	MethodComplete = "complete"
 )
 
-// A call of the model ends a tenth of its caller's time before that one, at most this
-// much: a hook without an answer can still do without.
+// A call of the model ends a tenth of its caller's time before that one, at most this much: a hook without an answer
+// can still do without.
 const modelGrace = 100 * time.Millisecond
 
 const (
@@ -45,8 +45,7 @@ type Model struct {
 	complete Complete
 }
 
-// NewModel returns the model of a host's function. After Close calls fail with the given
-// error.
+// NewModel returns the model of a host's function. After Close calls fail with the given error.
 func NewModel(complete Complete, closed error) *Model {
 	return &Model{bounded.New("the model", closed), complete}
 }
@@ -60,8 +59,8 @@ type Account struct {
 	Begin func(ctx context.Context) (context.Context, func())
 }
 
-// Service asks the host's model: {input, system?, schema?, schema_name?,
-// max_output_tokens?, purpose?} gives {text, model, usage, stopped}.
+// Service asks the host's model: {input, system?, schema?, schema_name?, max_output_tokens?, purpose?} gives {text,
+// model, usage, stopped}.
 func (m *Model) Service() Service {
 	return Service{MethodComplete: {Params: json.RawMessage(completeParams), Result: json.RawMessage(completeResult), Call: m.answer}}
 }
@@ -112,9 +111,8 @@ func readCompletion(params json.RawMessage) (rq phases.CompletionRequest, err er
 	return rq, nil
 }
 
-// ask calls the host's function, for as long as the operator and the caller allow. It
-// returns the output tokens that count: those reported, or the reserved ones if nobody
-// knows; none for a call that failed by itself.
+// ask calls the host's function, for as long as the operator and the caller allow. It returns the output tokens that
+// count: those reported, or the reserved ones if nobody knows; none for a call that failed by itself.
 func (m *Model) ask(ctx context.Context, limit time.Duration, rq phases.CompletionRequest) (res *phases.CompletionResponse, used int, err error) {
 	why := "within " + limit.String() + " (limits.model.time)"
 	if until, ok := ctx.Deadline(); ok {
@@ -156,8 +154,7 @@ func (m *Model) call(ctx context.Context, rq phases.CompletionRequest) (*phases.
 	return &res, nil
 }
 
-// checkCompletion refuses an answer that is too long, or is not JSON as requested, and
-// repairs the text of others.
+// checkCompletion refuses an answer that is too long, or is not JSON as requested, and repairs the text of others.
 func checkCompletion(rq *phases.CompletionRequest, res *phases.CompletionResponse) error {
 	if n := len(res.Text); n > phases.MaxCompletionOutput {
 		return phases.Errorf(phases.CauseOversizeReply, "the model's answer has %d bytes; at most %d are taken", n, phases.MaxCompletionOutput)

@@ -38,9 +38,9 @@ const (
 	statePutResult = `{"type":"object"}`
 )
 
-// StateService keeps one value for each session: "get" returns {value}, what the plugin put
-// last or null; "put" keeps {value}, any JSON of at most MaxState bytes, null removes it.
-// Evicted is called after older values of a plugin were evicted.
+// StateService keeps one value for each session: "get" returns {value}, what the plugin put last or null; "put" keeps
+// {value}, any JSON of at most MaxState bytes, null removes it. Evicted is called after older values of a plugin were
+// evicted.
 func StateService(s State, evicted func(plugin string, n int)) Service {
 	get := func(ctx context.Context, caller *Caller, params json.RawMessage) (json.RawMessage, error) {
 		key, _, err := stateKey(caller, params)

@@ -1,5 +1,4 @@
-// Package keeper calls a host's sink without ever being held up by it, and counts what was
-// kept.
+// Package keeper calls a host's sink without ever being held up by it, and counts what was kept.
 //
 // Stability: internal.
 package keeper
@@ -16,8 +15,7 @@ import (
 )
 
 const (
-	// sinkTime is the longest that a call of the sink may hold up a turn; its own context
-	// ends sinkGrace earlier.
+	// sinkTime is the longest that a call of the sink may hold up a turn; its own context ends sinkGrace earlier.
 	sinkTime  = 500 * time.Millisecond
 	sinkGrace = 50 * time.Millisecond
 )
@@ -42,8 +40,7 @@ type Keeper struct {
 	sink Sink
 }
 
-// Counts are the calls of the sink by their end. A manifest that was kept late is counted as
-// not kept, too.
+// Counts are the calls of the sink by their end. A manifest that was kept late is counted as not kept, too.
 type Counts struct {
 	Kept, NotKept, KeptLate, Usage, UsageLost, Audits, AuditsLost atomic.Uint64
 }
@@ -53,8 +50,8 @@ func New(sink Sink, closed error) *Keeper {
 	return &Keeper{Func: bounded.New("the sink", closed), sink: sink}
 }
 
-// call calls the sink for at most sinkTime, even if the caller's context has ended: an
-// interrupted turn is worth keeping, too.
+// call calls the sink for at most sinkTime, even if the caller's context has ended: an interrupted turn is worth
+// keeping, too.
 func (k *Keeper) call(ctx context.Context, do func(ctx context.Context) error, late func(error)) error {
 	ctx = context.WithoutCancel(ctx)
 	limited, cancel := context.WithTimeoutCause(ctx, sinkTime, phases.Errorf(phases.CauseTimeout, "the sink has not answered within %s", sinkTime))
@@ -67,8 +64,8 @@ func (k *Keeper) call(ctx context.Context, do func(ctx context.Context) error, l
 	return err
 }
 
-// Append keeps a manifest, which is the sink's from then on. Late is called if the sink
-// takes it after the call was abandoned.
+// Append keeps a manifest, which is the sink's from then on. Late is called if the sink takes it after the call was
+// abandoned.
 func (k *Keeper) Append(ctx context.Context, m *manifest.Manifest, texts []manifest.Text, late func()) error {
 	err := k.call(ctx, func(ctx context.Context) error { return k.sink.Append(ctx, m, texts) }, func(err error) {
 		if err == nil {
@@ -101,8 +98,7 @@ func (k *Keeper) Report(ctx context.Context, u manifest.Usage) error {
 	return err
 }
 
-// KeepAudits keeps audit events, all or none; without a sink for them it does nothing. The
-// caller counts lost ones.
+// KeepAudits keeps audit events, all or none; without a sink for them it does nothing. The caller counts lost ones.
 func (k *Keeper) KeepAudits(ctx context.Context, events []manifest.AuditEvent) error {
 	sink, ok := k.sink.(AuditSink)
 	if !ok {

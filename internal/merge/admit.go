@@ -16,8 +16,8 @@ import (
 // codeHeadingEscaped: a plugin's text held a heading that reads like a reserved section.
 const codeHeadingEscaped = "heading_escaped"
 
-// Hook is what merging must know of a subscription. It is made once, read only and safe
-// for concurrent use; it must not be copied.
+// Hook is what merging must know of a subscription. It is made once, read only and safe for concurrent use; it must
+// not be copied.
 type Hook struct {
 	// Subscription is the full id; Hook is the plugin's own name for it.
 	Subscription, Hook, Plugin, PluginVersion string
@@ -102,12 +102,12 @@ func (a Admitted) Hashes() []string {
 
 // Admit checks one hook's contributions at the boundary: real, cached and fallback ones.
 //
-// One that is not well formed, or more than [phases.MaxContributions], makes the whole reply invalid: a
-// *phases.Error with CauseInvalidReply. A kind that the phase does not take or the hook did not declare is
-// dropped with CodeNotAllowed, what the operator did not grant with CauseForbidden; siblings stay.
+// One that is not well formed, or more than [phases.MaxContributions], makes the whole reply invalid: a *phases.Error
+// with CauseInvalidReply. A kind that the phase does not take or the hook did not declare is dropped with
+// CodeNotAllowed, what the operator did not grant with CauseForbidden; siblings stay.
 //
-// Admit does not change cs: a contribution without an id is copied before it gets SUBSCRIPTION#INDEX. Otherwise
-// the entries share memory with cs.
+// Admit does not change cs: a contribution without an id is copied before it gets SUBSCRIPTION#INDEX. Otherwise the
+// entries share memory with cs.
 func Admit(row phases.Row, h *Hook, cs []phases.Contribution) (Admitted, error) {
 	return admit(row, h, cs, nil, phases.CloneContribution)
 }
@@ -343,8 +343,8 @@ func checkGrants(h *Hook, c phases.Contribution) (Drop, bool) {
 	return Drop{}, false
 }
 
-// checkSection checks the grants for a section id. A stable section needs only the grant
-// for stable ones; the compiler's rows for hooks keep their own stability.
+// checkSection checks the grants for a section id. A stable section needs only the grant for stable ones; the
+// compiler's rows for hooks keep their own stability.
 func checkSection(h *Hook, g *phases.Grants, c *phases.PromptSection) (Drop, bool) {
 	id := c.SectionID
 	switch {

@@ -66,8 +66,8 @@ func (b bounds) least() (int, phases.Limit) {
 	return chars, limit
 }
 
-// claimBudget sets the fragment's bounds but for the total, and takes what it can use out
-// of its subscription's budget: nothing if no useful text fits.
+// claimBudget sets the fragment's bounds but for the total, and takes what it can use out of its subscription's
+// budget: nothing if no useful text fits.
 func (m *merger) claimBudget(f *fragment, section int) {
 	left := m.budgetOf(f.reply)
 	f.bounds.subscription, f.bounds.section, f.tokens = left.chars, section, left.tokens
@@ -94,9 +94,9 @@ func (f *fragment) at(chars int) text.Fitted {
 	return text.Cut(f.body, chars, f.frame)
 }
 
-// charsForTokens returns how many characters of the fragment, up to chars, fit into its
-// token budget: unbounded if all do. The search assumes that counts grow with the text;
-// where they do not, the answer may be too small but not too large.
+// charsForTokens returns how many characters of the fragment, up to chars, fit into its token budget: unbounded if
+// all do. The search assumes that counts grow with the text; where they do not, the answer may be too small but not
+// too large.
 func (m *merger) charsForTokens(f *fragment, chars int) int {
 	fits := func(r int) bool { return m.limits.CountTokens(f.at(r).Text) <= f.tokens }
 	if fits(chars) {
@@ -150,16 +150,16 @@ func truncation(t phases.Truncation) *phases.Truncation {
 // floorChars is what every section gets before any gets more.
 const floorChars = 512
 
-// allocate distributes the total to sections. Everything goes in rank order, so that a
-// raised priority never shortens a text:
+// allocate distributes the total to sections. Everything goes in rank order, so that a raised priority never shortens
+// a text:
 //
 //  1. demand: each fragment takes the least of its own limit, its subscription's
 //     remaining budget and its section's remaining limit.
 //  2. floors: each section gets up to floorChars, until the total is gone.
 //  3. remainder: each section gets more, up to its demand.
 //
-// What a cut leaves unused is not distributed again: the length of one text would then
-// depend on the line breaks of another.
+// What a cut leaves unused is not distributed again: the length of one text would then depend on the line breaks of
+// another.
 func allocate(list []section, total int) {
 	for i := range list {
 		s := &list[i]

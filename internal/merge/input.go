@@ -10,8 +10,7 @@ import (
 	"github.com/grapnelhq/grapnel/phases"
 )
 
-// RewriteInput returns the input of a phase with its rewrites applied, a copy unless there
-// are none.
+// RewriteInput returns the input of a phase with its rewrites applied, a copy unless there are none.
 func RewriteInput(in phases.Input, rewrites []phases.MergedRewrite) (phases.Input, error) {
 	if len(rewrites) == 0 {
 		return in, nil
@@ -31,8 +30,7 @@ func RewriteInput(in phases.Input, rewrites []phases.MergedRewrite) (phases.Inpu
 	return nil, fmt.Errorf("the input of %s cannot be rewritten", phases.PhaseOf(in))
 }
 
-// rewrittenResult rewrites a tool's result: JSON inside, any other text as one JSON string
-// that the path "" replaces.
+// rewrittenResult rewrites a tool's result: JSON inside, any other text as one JSON string that the path "" replaces.
 func rewrittenResult(in *phases.ToolPostCallInput, rewrites []phases.MergedRewrite) (phases.Input, error) {
 	doc := json.RawMessage(in.Result.Text)
 	if !json.Valid(doc) {
@@ -59,8 +57,8 @@ func rewrittenResult(in *phases.ToolPostCallInput, rewrites []phases.MergedRewri
 	return &out, nil
 }
 
-// Differs returns the owner of the first rewrite, other than the subscription's own, that
-// only one of the lists has; "" if there is none.
+// Differs returns the owner of the first rewrite, other than the subscription's own, that only one of the lists has;
+// "" if there is none.
 func Differs(before, after []phases.MergedRewrite, subscription string) string {
 	others := func(list []phases.MergedRewrite) []phases.MergedRewrite {
 		return slices.DeleteFunc(slices.Clone(list), func(r phases.MergedRewrite) bool { return r.Owner == subscription })
@@ -88,8 +86,7 @@ func Owners(list []phases.MergedRewrite) []string {
 	return names
 }
 
-// Verdict is the strongest verdict among contributions, with its reason code; empty
-// without a decision.
+// Verdict is the strongest verdict among contributions, with its reason code; empty without a decision.
 func Verdict(entries []Entry) (strongest phases.Verdict, reasonCode string) {
 	for i := range entries {
 		decision, ok := entries[i].Value.(*phases.Decision)

@@ -12,8 +12,8 @@ import (
 	"github.com/grapnelhq/grapnel/phases"
 )
 
-// prepared is a text normalised, escaped, measured and framed. Admit makes it once,
-// because admitted texts are merged several times. It is immutable.
+// prepared is a text normalised, escaped, measured and framed. Admit makes it once, because admitted texts are merged
+// several times. It is immutable.
 type prepared struct {
 	frame           text.Frame
 	body            string
@@ -60,8 +60,8 @@ func (p *prepared) fill(content string, frame *phases.Frame, guarded bool) {
 	p.blank = isBlank(p.body) && isBlank(p.frame.Open) && isBlank(p.frame.Close)
 }
 
-// guard escapes headings of the compiler's own, also those that only frame and body
-// together make. A changed frame escapes its body again.
+// guard escapes headings of the compiler's own, also those that only frame and body together make. A changed frame
+// escapes its body again.
 func (p *prepared) guard() {
 	was := p.frame
 	var n int
@@ -81,8 +81,8 @@ func (p *prepared) guardFrame() {
 	}
 }
 
-// forgedTitle reports whether a title, set as a heading, reads like one of the compiler's
-// own, in any of its lines or joined into one.
+// forgedTitle reports whether a title, set as a heading, reads like one of the compiler's own, in any of its lines or
+// joined into one.
 func forgedTitle(title string) bool {
 	if strings.IndexFunc(title, func(r rune) bool { return !plainInTitle(r) }) < 0 { // nothing is hidden in it
 		return sections.TitleReadsLikeOne(title)

@@ -24,11 +24,11 @@ const (
 
 // Limits bound what is kept of a dispatch. Zero fields are the defaults; a negative field leaves room for nothing.
 type Limits struct {
-	// Sections is how many (16), SectionChars how long one may be (20,000) and
-	// TotalChars how long all of a phase may be (64,000).
+	// Sections is how many (16), SectionChars how long one may be (20,000) and TotalChars how long all of a phase may
+	// be (64,000).
 	Sections, SectionChars, TotalChars int
-	// Contexts is how many entries (16), ContextChars how many characters (12,000) all
-	// prompt contexts of a turn may have.
+	// Contexts is how many entries (16), ContextChars how many characters (12,000) all prompt contexts of a turn may
+	// have.
 	Contexts, ContextChars int
 	// CountTokens counts for token budgets; nil does not enforce them.
 	CountTokens func(string) int
@@ -83,12 +83,12 @@ type Result struct {
 	Shadowed []phases.Applied
 	// Decision is nil when no hook decided.
 	Decision *phases.Decided
-	// Merged is the result of this dispatch: policies sorted by domain and key, contexts
-	// and sections by rank, tools by name, rewrites and reminders in plan order. Sections
-	// and tools are owned by the plugin, all else by the subscription.
+	// Merged is the result of this dispatch: policies sorted by domain and key, contexts and sections by rank, tools
+	// by name, rewrites and reminders in plan order. Sections and tools are owned by the plugin, all else by the
+	// subscription.
 	Merged phases.Merged
-	// Policies and Contexts are the turn's whole sets after this dispatch, for the next
-	// State. They may share memory with the State.
+	// Policies and Contexts are the turn's whole sets after this dispatch, for the next State. They may share memory
+	// with the State.
 	Policies []phases.PolicyEntry
 	Contexts []phases.ContextEntry
 	// Diagnostics are in plan order, then by kind, without those of Admit.

@@ -15,9 +15,9 @@ import (
 
 type rewriteClaim = claim[*phases.Rewrite]
 
-// rewrites keeps rewrites in plan order, several on one path too: a later one sees what
-// an earlier one did. At equal priorities only one may write a path, and no other
-// subscription above or below it. Appending to an array never conflicts.
+// rewrites keeps rewrites in plan order, several on one path too: a later one sees what an earlier one did. At equal
+// priorities only one may write a path, and no other subscription above or below it. Appending to an array never
+// conflicts.
 func (m *merger) rewrites() {
 	list := claims[*phases.Rewrite](m, nil)
 	if len(list) == 0 {
@@ -45,8 +45,8 @@ type place struct {
 
 type writes struct {
 	at map[place]*item
-	// below has the first writer below a path. A subscription's rewrites stand together
-	// in plan order, so if that one is its own, there is no other.
+	// below has the first writer below a path. A subscription's rewrites stand together in plan order, so if that one
+	// is its own, there is no other.
 	below map[place]*item
 }
 
@@ -103,8 +103,8 @@ const appendToken = "-"
 // ApplyRewrites returns doc with the rewrites applied in order; doc is not changed.
 //
 // A path is a JSON pointer (RFC 6901); "" replaces the whole document. An existing value is replaced, a missing
-// member added, and an array takes its length, or "-", as "append". The values above must exist. An absent doc
-// is an empty object. Numbers keep their digits; members are sorted by name.
+// member added, and an array takes its length, or "-", as "append". The values above must exist. An absent doc is an
+// empty object. Numbers keep their digits; members are sorted by name.
 //
 // A rewrite that does not apply, or nests deeper than [phases.MaxJSONDepth], is a *phases.Error with
 // CauseInvalidReply and the rewrite's owner as Subscription.

@@ -13,8 +13,8 @@ import (
 
 type contextClaim = claim[*phases.PromptContext]
 
-// contexts takes texts by rank into what the turn's limits leave. A text that does not
-// fit is cut or omitted; a smaller one of lower rank may still fit.
+// contexts takes texts by rank into what the turn's limits leave. A text that does not fit is cut or omitted; a
+// smaller one of lower rank may still fit.
 func (m *merger) contexts() {
 	m.inContext = claims(m, m.inContext)
 	if len(m.inContext) == 0 {
@@ -79,8 +79,8 @@ func (m *merger) latest(list []contextClaim) []contextClaim {
 	return kept
 }
 
-// without returns the turn's contexts but for those that a new one of the same plugin
-// and id replaces, whether or not the new one fits: a plugin took the old text back.
+// without returns the turn's contexts but for those that a new one of the same plugin and id replaces, whether or not
+// the new one fits: a plugin took the old text back.
 func without(turn []phases.ContextEntry, list []contextClaim) []phases.ContextEntry {
 	return slices.DeleteFunc(slices.Clone(turn), func(e phases.ContextEntry) bool {
 		plugin, _, _ := strings.Cut(e.Owner, ".") // a plugin's name has no dot
@@ -129,8 +129,8 @@ func (m *merger) sections() {
 	}
 }
 
-// own groups the claims by id and drops blank ones and those of plugins that neither
-// own nor may join the section. Each section's fragments are in rank order.
+// own groups the claims by id and drops blank ones and those of plugins that neither own nor may join the section.
+// Each section's fragments are in rank order.
 func (m *merger) own() {
 	list := m.inSection
 	slices.SortFunc(list, func(a, b sectionClaim) int {
@@ -252,8 +252,8 @@ func sectionOf(f *fragment) *phases.PromptSection {
 	return c
 }
 
-// selfReport records what the plugin says it cut itself, if no limit of ours did. The
-// numbers are bounded so that their sums do not overflow.
+// selfReport records what the plugin says it cut itself, if no limit of ours did. The numbers are bounded so that
+// their sums do not overflow.
 func (f *fragment) selfReport() {
 	const most = 1 << 40
 	if c := sectionOf(f); f.cut.Limit == "" && selfCut(c) {

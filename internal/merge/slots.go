@@ -13,8 +13,8 @@ import (
 
 type policyClaim = claim[*phases.Policy]
 
-// policies gives each (domain, key) the value of the strongest rank. Weaker values are
-// omitted, an equally strong different one is a conflict, an equal value is kept.
+// policies gives each (domain, key) the value of the strongest rank. Weaker values are omitted, an equally strong
+// different one is a conflict, an equal value is kept.
 func (m *merger) policies() {
 	list := claims[*phases.Policy](m, nil)
 	if len(list) == 0 {
@@ -53,8 +53,8 @@ func holds(e phases.PolicyEntry, c policyClaim) bool {
 	return e.Owner != c.hook.Subscription && e.Priority >= c.hook.Priority
 }
 
-// policyHolder is the owner of a key. An entry of an earlier dispatch has no item; only
-// its subscription's priority is known.
+// policyHolder is the owner of a key. An entry of an earlier dispatch has no item; only its subscription's priority
+// is known.
 type policyHolder struct {
 	subscription string
 	value        json.RawMessage
@@ -69,8 +69,8 @@ func (h policyHolder) equalPriorities(c policyClaim) bool {
 	return h.priority == c.hook.Priority
 }
 
-// settlePolicies drops those who do not hold the key. Messages do not show the values:
-// policies may be secrets of the operator.
+// settlePolicies drops those who do not hold the key. Messages do not show the values: policies may be secrets of the
+// operator.
 func (m *merger) settlePolicies(holder policyHolder, others []policyClaim) {
 	for _, c := range others {
 		slot := c.value.Domain + "/" + c.value.Key
@@ -108,8 +108,8 @@ type offer struct {
 	kept   *int // the bundle's remaining tools
 }
 
-// tools gives each name one owner: the engine, the host, or the first in plan order. A
-// tool that loses its name is dropped alone; a bundle is lost with its last tool.
+// tools gives each name one owner: the engine, the host, or the first in plan order. A tool that loses its name is
+// dropped alone; a bundle is lost with its last tool.
 func (m *merger) tools() {
 	m.checkHostTools()
 	bundles := claims[*phases.ToolBundle](m, nil)
@@ -164,8 +164,8 @@ func (m *merger) loseTools(losers []offer, owner string) {
 	}
 }
 
-// mergedTool gives a tool its hash and its canonical schema, so that providers' caches
-// do not depend on how a plugin spells it.
+// mergedTool gives a tool its hash and its canonical schema, so that providers' caches do not depend on how a plugin
+// spells it.
 func mergedTool(o offer) phases.MergedTool {
 	def := *o.tool
 	if schema, err := digest.JSON(nil, def.InputSchema); err == nil {
@@ -196,8 +196,8 @@ func (m *merger) decisions() {
 	m.out.Decision = d
 }
 
-// reminders keeps the first of one plugin's reminders with one dedupe key. A key does not
-// silence other plugins' reminders.
+// reminders keeps the first of one plugin's reminders with one dedupe key. A key does not silence other plugins'
+// reminders.
 func (m *merger) reminders() {
 	list := claims[*phases.Reminder](m, nil)
 	if len(list) == 0 {

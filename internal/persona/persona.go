@@ -1,12 +1,12 @@
-// Package persona reads and prepares the persona files, which an assistant keeps about
-// itself in a directory of its own:
+// Package persona reads and prepares the persona files, which an assistant keeps about itself in a directory of its
+// own:
 //
 //	SOUL.md      what the assistant cares about and how it behaves
 //	IDENTITY.md  who it is and what it is for
 //	USER.md      what it knows about the person it works for; optional
 //
-// [Load] reads them once a turn; the compiler cuts and escapes them. [Seed] writes the
-// first two where they are absent.
+// [Load] reads them once a turn; the compiler cuts and escapes them. [Seed] writes the first two where they are
+// absent.
 //
 // Stability: internal.
 package persona
@@ -42,8 +42,8 @@ const (
 	CodeMissing = "missing_file" // SOUL.md or IDENTITY.md is not there
 	// CodeReadError: a persona file cannot be read: no permission, a loop of links or a link to nothing.
 	CodeReadError = "file_read_error"
-	// CodeNotRegular: a directory, pipe, socket or device stands in a persona file's place. It
-	// is not opened; links to files are fine.
+	// CodeNotRegular: a directory, pipe, socket or device stands in a persona file's place. It is not opened; links
+	// to files are fine.
 	CodeNotRegular  = "file_not_regular"
 	CodeTruncated   = "file_truncated" // only the first [MaxBytes] of a file were read
 	CodeInvalidUTF8 = "invalid_utf8"   // a text was repaired
@@ -70,9 +70,9 @@ type File struct {
 	Diagnostics []phases.Diagnostic
 }
 
-// Load reads the persona files of a directory; if dir is empty all are missing. It never
-// fails and never waits for another program: pipes and devices are not opened. Links are
-// followed, since people keep such files under version control elsewhere.
+// Load reads the persona files of a directory; if dir is empty all are missing. It never fails and never waits for
+// another program: pipes and devices are not opened. Links are followed, since people keep such files under version
+// control elsewhere.
 func Load(dir string) Files {
 	read := func(section string) File { return load(dir, sections.Lookup(section).File, section) }
 	return Files{Soul: read("soul_core"), Identity: read("identity_core"), User: read("user_persona")}
@@ -144,8 +144,8 @@ const (
 
 // read returns a file's content, up to MaxBytes and one more, and its size.
 //
-// It checks before it opens, because opening makes some devices act, and again afterwards,
-// because the file may have been replaced; opening does not wait either (openFlags).
+// It checks before it opens, because opening makes some devices act, and again afterwards, because the file may have
+// been replaced; opening does not wait either (openFlags).
 func read(path string) (data []byte, size int64, err error) {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -186,11 +186,11 @@ func readAtMost(f *os.File, limit time.Duration) ([]byte, error) {
 //go:embed seed/SOUL.md seed/IDENTITY.md
 var seeds embed.FS // the first texts
 
-// Seed creates the directory, SOUL.md and IDENTITY.md for their owner only, each only where nothing of that
-// name exists, not even an empty file or a link to nothing. USER.md is never made.
+// Seed creates the directory, SOUL.md and IDENTITY.md for their owner only, each only where nothing of that name
+// exists, not even an empty file or a link to nothing. USER.md is never made.
 //
-// It returns the paths that it created and those that it kept, also with an error of the disk. Several
-// processes may seed one directory at once.
+// It returns the paths that it created and those that it kept, also with an error of the disk. Several processes may
+// seed one directory at once.
 func Seed(dir string) (created, kept []string, err error) {
 	if dir == "" {
 		return nil, nil, errors.New("persona directory: no directory is named")
@@ -220,8 +220,7 @@ func Seed(dir string) (created, kept []string, err error) {
 	return created, kept, nil
 }
 
-// Prepare returns the directory's absolute path, seeded if that is wanted; empty stays
-// empty.
+// Prepare returns the directory's absolute path, seeded if that is wanted; empty stays empty.
 func Prepare(dir string, seed bool) (abs string, created []string, err error) {
 	switch {
 	case dir == "" && seed:

@@ -1,6 +1,6 @@
-// Package plan turns what plugins propose and what the operator decided into an ordered,
-// checked plan: for each phase the stages, the layers of a stage, and the effective fields
-// of every subscription. It is pure, and the order of the plugins does not matter.
+// Package plan turns what plugins propose and what the operator decided into an ordered, checked plan: for each phase
+// the stages, the layers of a stage, and the effective fields of every subscription. It is pure, and the order of the
+// plugins does not matter.
 //
 // # From proposal to subscription
 //
@@ -11,12 +11,12 @@
 //
 // # Order
 //
-// The stages are transform, contribute, validate, observe. after and before divide a stage
-// into as few layers as possible. Inside a layer the order is priority (descending), plugin
-// name, subscription id. Dependencies order also through a subscription that is off.
+// The stages are transform, contribute, validate, observe. after and before divide a stage into as few layers as
+// possible. Inside a layer the order is priority (descending), plugin name, subscription id. Dependencies order also
+// through a subscription that is off.
 //
-// [Build] finds all mistakes; each [Problem] says in whose configuration and at which field
-// it lies. [View] is a plan in the JSON of the command line.
+// [Build] finds all mistakes; each [Problem] says in whose configuration and at which field it lies. [View] is a plan
+// in the JSON of the command line.
 //
 // Stability: internal.
 package plan

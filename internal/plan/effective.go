@@ -143,9 +143,9 @@ func (b *builder) checkGrants(p *Plugin, n *node) {
 		n.ID, strings.Join(missing, ", "), n.Plugin)
 }
 
-// checkNeeds compares what a hook needs to see with its plugin's grants. A hook that
-// decides without seeing what it judges would allow everything: that is a mistake unless
-// the operator turns it off. Shadow hooks and all others run without.
+// checkNeeds compares what a hook needs to see with its plugin's grants. A hook that decides without seeing what it
+// judges would allow everything: that is a mistake unless the operator turns it off. Shadow hooks and all others run
+// without.
 func (b *builder) checkNeeds(p *Plugin, n *node, o phases.Override) {
 	if known := phases.Visible(n.row); known != nil {
 		n.Withheld = ungranted(p, known)
@@ -187,8 +187,8 @@ func ungranted(p *Plugin, names []string) []string {
 	})
 }
 
-// checkVary refuses a plugin's wish to have answers vary with what it may not see: by being
-// called or not it would learn of changes.
+// checkVary refuses a plugin's wish to have answers vary with what it may not see: by being called or not it would
+// learn of changes.
 func (b *builder) checkVary(p *Plugin, n *node, o phases.Override) {
 	if n.Cache == nil || o.Cache != nil {
 		return
@@ -204,8 +204,8 @@ func (b *builder) checkVary(p *Plugin, n *node, o phases.Override) {
 	}
 }
 
-// compile compiles the condition. The operator's sees everything, the plugin's what the
-// plugin may see: whether a hook was filtered tells something about its condition.
+// compile compiles the condition. The operator's sees everything, the plugin's what the plugin may see: whether a
+// hook was filtered tells something about its condition.
 func (b *builder) compile(p *Plugin, n *node, o phases.Override) {
 	if n.When == "" {
 		return
@@ -222,8 +222,8 @@ func (b *builder) compile(p *Plugin, n *node, o phases.Override) {
 	n.Condition = c
 }
 
-// checkHook checks the effective subscription and attributes each mistake: to the
-// operator's field without which it would not be there, or else to the plugin.
+// checkHook checks the effective subscription and attributes each mistake: to the operator's field without which it
+// would not be there, or else to the plugin.
 func (b *builder) checkHook(p *Plugin, n *node, proposed phases.Hook, o phases.Override) {
 	for _, message := range b.mistakes(n.Hook, n.Undescribed) {
 		field, operator := b.blame(message, proposed, o, n.Undescribed)
@@ -241,8 +241,8 @@ func (b *builder) blame(message string, proposed phases.Hook, o phases.Override,
 	return "", !slices.Contains(b.mistakes(proposed, undescribed), message)
 }
 
-// mistakes lists what is wrong with a hook. The kinds and idempotence of a hook that was
-// never described are unknown, which is not a mistake.
+// mistakes lists what is wrong with a hook. The kinds and idempotence of a hook that was never described are unknown,
+// which is not a mistake.
 func (b *builder) mistakes(h phases.Hook, undescribed bool) []string {
 	if row, ok := b.table.Lookup(h.Phase); ok {
 		h.Role = defaultRole(&h, row)
@@ -270,15 +270,15 @@ func kindsOf(list phases.Contributions) []phases.Kind {
 	return kinds
 }
 
-// overrideField is one field of an override that can make a hook invalid. clear removes
-// it, and returns false if it is not set.
+// overrideField is one field of an override that can make a hook invalid. clear removes it, and returns false if it
+// is not set.
 type overrideField struct {
 	name  string
 	clear func(*phases.Override) bool
 }
 
-// overridable lists the fields in the order in which they are suspected; the phase is last
-// because most other fields depend on it.
+// overridable lists the fields in the order in which they are suspected; the phase is last because most other fields
+// depend on it.
 func overridable() []overrideField {
 	return []overrideField{
 		{"kinds", func(o *phases.Override) bool { had := o.Kinds != nil; o.Kinds = nil; return had }},

@@ -36,8 +36,8 @@ func (b *builder) order() {
 	b.cycles(stuck)
 }
 
-// untie drops what subscriptions that are off say about order where that closes a cycle, so
-// that switching one off resolves it.
+// untie drops what subscriptions that are off say about order where that closes a cycle, so that switching one off
+// resolves it.
 func untie(stuck []*node) (changed bool) {
 	for _, n := range stuck {
 		n.next = slices.DeleteFunc(n.next, func(e edge) bool {
@@ -103,8 +103,8 @@ func (b *builder) resolve(n *node, id, field string, soft, operator bool) *node 
 	return nil
 }
 
-// layers gives each node the first layer behind all that it waits for, and returns the nodes that are on or
-// behind a cycle. A node that is off passes order on and has no layer of its own.
+// layers gives each node the first layer behind all that it waits for, and returns the nodes that are on or behind a
+// cycle. A node that is off passes order on and has no layer of its own.
 func layers(all []*node) (stuck []*node) {
 	waits := make(map[*node]int, len(all))
 	var ready []*node

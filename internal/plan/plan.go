@@ -23,8 +23,8 @@ type Plugin struct {
 	Name string
 	// Description is nil until the plugin described itself. It should have passed [phases.ValidateDescription].
 	Description *phases.Description
-	// Refused is a description that no plan accepts. The plugin is down, and its hooks
-	// that decide fail by their policy. Ignored beside a Description.
+	// Refused is a description that no plan accepts. The plugin is down, and its hooks that decide fail by their
+	// policy. Ignored beside a Description.
 	Refused *phases.Description
 	Grants  phases.Grants
 	// Overrides are the operator's changes, by full subscription id.
@@ -48,8 +48,8 @@ type Options struct {
 	Budgets map[phases.Phase]Budget
 }
 
-// Plan says for each phase of a table which hooks run, and in which order. It is immutable and safe for
-// concurrent use. It shares memory with the descriptions and overrides that it was built from.
+// Plan says for each phase of a table which hooks run, and in which order. It is immutable and safe for concurrent
+// use. It shares memory with the descriptions and overrides that it was built from.
 type Plan struct {
 	phases []*Phase
 	byName map[phases.Phase]*Phase
@@ -76,16 +76,16 @@ type Phase struct {
 	Stages []Stage
 	// Off are the subscriptions that do not run, in plan order.
 	Off []Off
-	// Expected is every subscription of the phase in plan order, including those that are
-	// off or whose plugins are down.
+	// Expected is every subscription of the phase in plan order, including those that are off or whose plugins are
+	// down.
 	Expected []*Subscription
 }
 
 // Stage is what runs between two points of a phase.
 type Stage struct {
 	Role phases.Role
-	// Layers run one after another. The members of a layer run at the same time, but in
-	// the transform stage one by one: each sees the rewrites of those before it.
+	// Layers run one after another. The members of a layer run at the same time, but in the transform stage one by
+	// one: each sees the rewrites of those before it.
 	Layers [][]*Subscription
 	// FailClosed says that a subscription of the stage may fail the phase, so that earlier stages must leave it time.
 	FailClosed bool
@@ -107,8 +107,8 @@ const (
 
 // Subscription is one hook as it is in force.
 type Subscription struct {
-	// Hook is the proposal with overrides and defaults applied: Role, Timeout,
-	// OnFailure.Default and Visibility are set.
+	// Hook is the proposal with overrides and defaults applied: Role, Timeout, OnFailure.Default and Visibility are
+	// set.
 	phases.Hook
 
 	// ID is PLUGIN.HOOK, unique in the plan.
@@ -119,8 +119,8 @@ type Subscription struct {
 	Grants        *phases.Grants
 	// Condition is the compiled When; nil means always.
 	Condition *cond.Condition
-	// Withheld is what its plugin may not see of the phase's input and of the sets, sorted;
-	// nil in a host's own phase, whose fields are unknown.
+	// Withheld is what its plugin may not see of the phase's input and of the sets, sorted; nil in a host's own
+	// phase, whose fields are unknown.
 	Withheld []string
 
 	// Stage is the role; Layer counts from 0 inside the stage; Index is the position in the phase's Expected.
@@ -142,8 +142,8 @@ type Problem struct {
 	Plugin string
 	// Subscription is the id that it is about, if any.
 	Subscription string
-	// Field is the path of the setting below the plugin's entry, or from the top of the
-	// file. For a value that the plugin proposed it is where the operator could override it.
+	// Field is the path of the setting below the plugin's entry, or from the top of the file. For a value that the
+	// plugin proposed it is where the operator could override it.
 	Field string
 	// Operator says that the mistake is the operator's: the file has the field.
 	Operator bool

@@ -7,8 +7,8 @@ import (
 	"github.com/grapnelhq/grapnel/phases"
 )
 
-// TurnNeeded is why a phase cannot be dispatched without a turn; nil if it can. Phases of a
-// session belong to no turn, and turn.pre_policy is the first of one.
+// TurnNeeded is why a phase cannot be dispatched without a turn; nil if it can. Phases of a session belong to no
+// turn, and turn.pre_policy is the first of one.
 func (p *Phase) TurnNeeded() *phases.Error {
 	switch p.Row.Phase {
 	case phases.SessionStart, phases.SessionResume, phases.SessionEnd, phases.PrePolicy:
@@ -28,10 +28,9 @@ func (p *Phase) TurnNeeded() *phases.Error {
 	return nil
 }
 
-// needsTurn says what a subscription needs of a turn, in words; empty for none. A hook
-// needs a turn if its condition reads policies, or if it decides and needs to see policies
-// or contexts: without a turn there are none, and it would allow. If it does not declare
-// its needs, grants by name count; a wildcard does not.
+// needsTurn says what a subscription needs of a turn, in words; empty for none. A hook needs a turn if its condition
+// reads policies, or if it decides and needs to see policies or contexts: without a turn there are none, and it would
+// allow. If it does not declare its needs, grants by name count; a wildcard does not.
 func needsTurn(sub *Subscription) string {
 	if read := sub.Condition.Policies(); len(read) > 0 {
 		return "its condition reads " + strings.Join(read, ", ")

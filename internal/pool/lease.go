@@ -13,8 +13,8 @@ import (
 // MaxWaiting is how many calls may wait for a slot of one plugin.
 const MaxWaiting = 1024
 
-// slots bound the calls that one plugin works on at once. Only an answer or the plugin's
-// end gives a slot back, never a deadline: what a plugin still works on counts.
+// slots bound the calls that one plugin works on at once. Only an answer or the plugin's end gives a slot back, never
+// a deadline: what a plugin still works on counts.
 type slots struct {
 	free    chan struct{}
 	waiting atomic.Int32
@@ -53,7 +53,8 @@ func (s *slots) release() { <-s.free }
 
 func (s *slots) size() int { return cap(s.free) - int(s.kept.Load()) }
 
-// lower keeps slots back until at most n are left; 0 changes nothing. It is called before any slot has been given out.
+// lower keeps slots back until at most n are left; 0 changes nothing. It is called before any slot has been given
+// out.
 func (s *slots) lower(n int) {
 	for n > 0 && s.size() > n {
 		s.free <- struct{}{}
@@ -67,8 +68,8 @@ func (s *slots) taken() int { return len(s.free) - int(s.kept.Load()) }
 type Lease struct {
 	in   *Instance
 	slot bool
-	// inc is the incarnation whose call was abandoned; returned runs when the plugin lets
-	// go of it. Both are set before the state says so.
+	// inc is the incarnation whose call was abandoned; returned runs when the plugin lets go of it. Both are set
+	// before the state says so.
 	inc      *Incarnation
 	returned func()
 	state    atomic.Int32
@@ -90,8 +91,8 @@ func (l *Lease) TryTake(in *Instance) bool {
 	return true
 }
 
-// Take takes a slot of the instance, waiting for one until ctx ends. It fails at once with
-// CauseOverloaded when too many wait already.
+// Take takes a slot of the instance, waiting for one until ctx ends. It fails at once with CauseOverloaded when too
+// many wait already.
 func (l *Lease) Take(ctx context.Context, in *Instance) error {
 	if err := in.slots.acquire(ctx); err != nil {
 		return err
@@ -100,8 +101,7 @@ func (l *Lease) Take(ctx context.Context, in *Instance) error {
 	return nil
 }
 
-// Borrow holds no slot, for a call of a plugin that has one already: waiting for a second
-// one could deadlock.
+// Borrow holds no slot, for a call of a plugin that has one already: waiting for a second one could deadlock.
 func (l *Lease) Borrow(in *Instance) { l.hold(in, false) }
 
 func (l *Lease) hold(in *Instance, slot bool) {
@@ -109,8 +109,8 @@ func (l *Lease) hold(in *Instance, slot bool) {
 	l.state.Store(leaseHeld)
 }
 
-// Free gives the slot back. It is called exactly once, when the plugin lets go of the
-// call, or when the call was not made.
+// Free gives the slot back. It is called exactly once, when the plugin lets go of the call, or when the call was not
+// made.
 func (l *Lease) Free() {
 	if l.state.Swap(leaseFreed) == leaseAbandoned {
 		l.returned()
@@ -121,8 +121,8 @@ func (l *Lease) Free() {
 	}
 }
 
-// Abandon is called when the caller stops waiting. Unless the plugin has let go of the call already, it runs abandoned
-// and counts the call against the incarnation; returned runs when the plugin lets go after all.
+// Abandon is called when the caller stops waiting. Unless the plugin has let go of the call already, it runs
+// abandoned and counts the call against the incarnation; returned runs when the plugin lets go after all.
 func (l *Lease) Abandon(inc *Incarnation, abandoned, returned func()) {
 	l.inc, l.returned = inc, returned
 	if l.state.CompareAndSwap(leaseHeld, leaseAbandoned) {
@@ -179,9 +179,9 @@ func (in *Instance) TryEnter() *Incarnation {
 	return nil
 }
 
-// Await returns the incarnation that takes calls; the caller must call its Leave. A plugin that is just being replaced
-// is waited for until the given time or the end of ctx; in other states Await fails at once. A patient caller also
-// waits for the next start of a plugin that has failed.
+// Await returns the incarnation that takes calls; the caller must call its Leave. A plugin that is just being
+// replaced is waited for until the given time or the end of ctx; in other states Await fails at once. A patient
+// caller also waits for the next start of a plugin that has failed.
 func (in *Instance) Await(ctx context.Context, until time.Time, patient bool) (*Incarnation, *phases.Error) {
 	for {
 		changed := in.changes()
@@ -209,12 +209,12 @@ func (in *Instance) Await(ctx context.Context, until time.Time, patient bool) (*
 	}
 }
 
-// startSlack is how long AwaitStart waits beyond the time of a start: for the previous
-// start's slot, and the end of what has failed.
+// startSlack is how long AwaitStart waits beyond the time of a start: for the previous start's slot, and the end of
+// what has failed.
 const startSlack = 5 * time.Second
 
-// AwaitStart waits until the start after an incarnation has succeeded, failed or taken
-// too long, and returns the state then.
+// AwaitStart waits until the start after an incarnation has succeeded, failed or taken too long, and returns the
+// state then.
 func (in *Instance) AwaitStart(ctx context.Context, before uint64) supervise.Status {
 	ctx, cancel := context.WithTimeout(ctx, StartTimeout(&in.Declared)+startSlack)
 	defer cancel()

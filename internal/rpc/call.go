@@ -20,8 +20,8 @@ import (
 	"github.com/grapnelhq/grapnel/internal/suggest"
 )
 
-// answer runs a message's requests in order and returns the answer, nil if none is due. The
-// lease holds the text, and then the answer.
+// answer runs a message's requests in order and returns the answer, nil if none is due. The lease holds the text, and
+// then the answer.
 func (s *Server) answer(ctx context.Context, caller *Caller, limit *rate.Limiter, l *lease, text []byte) []byte {
 	bad := l.decode(ctx, len(text))
 	var m message
@@ -131,8 +131,7 @@ func tooOften(limit *rate.Limiter) *Error {
 	return e
 }
 
-// invoke runs a method and appends its result. Errors that are not the client's are logged
-// here.
+// invoke runs a method and appends its result. Errors that are not the client's are logged here.
 func (w *work) invoke(method *Method, params json.RawMessage) (bad *Error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -230,8 +229,7 @@ func refusal(bad *Error) []byte {
 
 const contentType = "application/json"
 
-// servePost answers one message. JSON-RPC errors have the status 200, a message of
-// notifications only 204.
+// servePost answers one message. JSON-RPC errors have the status 200, a message of notifications only 204.
 func (s *Server) servePost(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)

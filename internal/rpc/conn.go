@@ -22,18 +22,15 @@ import (
 var (
 	// ErrPeerGone is a client that closed or does not answer pings.
 	ErrPeerGone = errors.New("the client is gone")
-	// ErrClosed is a connection that the gateway closed: a slow client, a removed token, or a
-	// gateway that stops.
+	// ErrClosed is a connection that the gateway closed: a slow client, a removed token, or a gateway that stops.
 	ErrClosed = errors.New("the gateway closed the connection")
 )
 
-// Conn is one WebSocket connection. Its methods are safe for concurrent use, also after its
-// end.
+// Conn is one WebSocket connection. Its methods are safe for concurrent use, also after its end.
 //
-// Its reader starts a goroutine for each message, up to [Limits.InFlight], and then stops
-// reading. Its writer writes answers and notifications in queue order, and the close frame; beside
-// it a ping waits for its pong. Whichever ends first ends the other; the reader waits for the calls that it
-// started.
+// Its reader starts a goroutine for each message, up to [Limits.InFlight], and then stops reading. Its writer writes
+// answers and notifications in queue order, and the close frame; beside it a ping waits for its pong. Whichever ends
+// first ends the other; the reader waits for the calls that it started.
 type Conn struct {
 	srv    *Server
 	ws     *websocket.Conn
@@ -100,13 +97,12 @@ func (c *Conn) Caller() *Caller { return c.caller }
 // Done is closed when the connection has ended.
 func (c *Conn) Done() <-chan struct{} { return c.ctx.Done() }
 
-// Notify queues a notification and never blocks. It replaces a queued one with the same key,
-// unless that is empty, but goes to the end of the queue: a client must not see it before
-// earlier changes. Params that are a [json.RawMessage] are shared and must not change
-// afterwards.
+// Notify queues a notification and never blocks. It replaces a queued one with the same key, unless that is empty,
+// but goes to the end of the queue: a client must not see it before earlier changes. Params that are a
+// [json.RawMessage] are shared and must not change afterwards.
 //
-// If [Limits.Queue] notifications wait, the connection is closed with the status 1013: the
-// client must reconnect and catch up.
+// If [Limits.Queue] notifications wait, the connection is closed with the status 1013: the client must reconnect and
+// catch up.
 func (c *Conn) Notify(key, method string, params any) {
 	raw, ok := params.(json.RawMessage)
 	if !ok {
@@ -138,8 +134,7 @@ func (c *Conn) Notify(key, method string, params any) {
 	c.wakeWriter()
 }
 
-// reply queues an answer. It keeps its slot and lease until it is written, which bounds unread
-// answers.
+// reply queues an answer. It keeps its slot and lease until it is written, which bounds unread answers.
 func (c *Conn) reply(answer []byte, l *lease) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -157,8 +152,7 @@ func (c *Conn) close(code websocket.StatusCode, reason string, patient bool) {
 	c.closeLocked(closing{code, reason, patient})
 }
 
-// closeLocked closes the connection once; an immediate closing replaces a patient one. The lock
-// is held.
+// closeLocked closes the connection once; an immediate closing replaces a patient one. The lock is held.
 func (c *Conn) closeLocked(f closing) {
 	if c.closing != nil && (!c.closing.patient || f.patient) {
 		return
@@ -219,8 +213,8 @@ func (c *Conn) next() (it item, ok bool, end *closing) {
 	return item{}, false, nil
 }
 
-// abort ends the connection at once. Both must be closed: ws has a finalizer and refers to
-// itself, so it would never be freed.
+// abort ends the connection at once. Both must be closed: ws has a finalizer and refers to itself, so it would never
+// be freed.
 func (c *Conn) abort() {
 	c.cancel(ErrPeerGone)
 	_ = c.nc.Close() // first, so that CloseNow does not wait
@@ -254,8 +248,8 @@ func (c *Conn) read() {
 	}
 }
 
-// receive reads a message. The writer's pings bound the wait for its beginning, Limits.Read the
-// rest. The caller must release the lease.
+// receive reads a message. The writer's pings bound the wait for its beginning, Limits.Read the rest. The caller must
+// release the lease.
 func (c *Conn) receive() ([]byte, *lease, error) {
 	kind, r, err := c.ws.Reader(context.Background())
 	if err != nil {
@@ -391,8 +385,7 @@ func (c *Conn) release() {
 	c.wakeWriter()
 }
 
-// ping ends a connection that has sent neither a pong in time nor any message since the one with
-// the number heard.
+// ping ends a connection that has sent neither a pong in time nor any message since the one with the number heard.
 func (c *Conn) ping(heard int64) {
 	ctx, cancel := context.WithTimeout(c.ctx, c.srv.limits.Write)
 	defer cancel()

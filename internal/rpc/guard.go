@@ -52,8 +52,8 @@ type Token struct {
 	Rights     []Right
 }
 
-// CheckTokens refuses missing and duplicate names, invalid and duplicate hashes and that of an
-// empty secret (such as an unset variable), empty workspaces, and unknown rights.
+// CheckTokens refuses missing and duplicate names, invalid and duplicate hashes and that of an empty secret (such as
+// an unset variable), empty workspaces, and unknown rights.
 func CheckTokens(tokens []Token) error {
 	var problems []error
 	names, sums := map[string]bool{}, map[[sha256.Size]byte]bool{sha256.Sum256(nil): true}
@@ -94,8 +94,7 @@ func (t Token) sum() ([sha256.Size]byte, error) {
 	return [sha256.Size]byte(sum), nil
 }
 
-// Caller returns the token's caller over conn, nil for HTTP POST. It is exported for tests of
-// methods.
+// Caller returns the token's caller over conn, nil for HTTP POST. It is exported for tests of methods.
 func (t Token) Caller(conn *Conn) *Caller {
 	return &Caller{
 		Name: t.Name, Conn: conn,
@@ -145,8 +144,7 @@ type key struct {
 	memory *account      // counts the messages and answers of all its connections
 }
 
-// newKeyring keeps the limiters and memory of tokens that stay, so that a reload grants no
-// fresh calls.
+// newKeyring keeps the limiters and memory of tokens that stay, so that a reload grants no fresh calls.
 func newKeyring(tokens []Token, old *keyring, perSecond int, q *quota) *keyring {
 	ring := &keyring{open: tokens == nil}
 	for _, t := range tokens {
@@ -189,8 +187,8 @@ func (r *keyring) find(secret string) *key {
 	return found
 }
 
-// has reports whether a key, maybe of another ring, is in force with the same grants. A nil key
-// is in force without tokens.
+// has reports whether a key, maybe of another ring, is in force with the same grants. A nil key is in force without
+// tokens.
 func (r *keyring) has(k *key) bool {
 	if k == nil {
 		return r.open
@@ -200,13 +198,12 @@ func (r *keyring) has(k *key) bool {
 		slices.Equal(now.token.Workspaces, k.token.Workspaces) && slices.Equal(now.token.Rights, k.token.Rights)
 }
 
-// Guard answers 403 unless the Host is localhost, a loopback address or one of
-// [Options.Hosts], or the socket is a unix socket, and the Origin is absent, the
-// gateway's own or one of [Options.Origins].
+// Guard answers 403 unless the Host is localhost, a loopback address or one of [Options.Hosts], or the socket is a
+// unix socket, and the Origin is absent, the gateway's own or one of [Options.Origins].
 func (s *Server) Guard(next http.Handler) http.Handler { return s.guard(s.hostAllowed, next) }
 
-// GuardProbe is Guard for probes of orchestrators, which use any name: the Host is checked only
-// for requests that arrive at a loopback address.
+// GuardProbe is Guard for probes of orchestrators, which use any name: the Host is checked only for requests that
+// arrive at a loopback address.
 func (s *Server) GuardProbe(next http.Handler) http.Handler {
 	return s.guard(func(r *http.Request) bool {
 		at, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
@@ -255,8 +252,7 @@ func (s *Server) hostAllowed(r *http.Request) bool {
 	return host == "localhost" || isLoopback(host) || slices.Contains(s.hosts, host) || slices.Contains(s.hosts, net.JoinHostPort(host, port))
 }
 
-// splitHost splits NAME or NAME:PORT and normalizes the name: lower case, IPv6 in its shortest
-// form without brackets.
+// splitHost splits NAME or NAME:PORT and normalizes the name: lower case, IPv6 in its shortest form without brackets.
 func splitHost(hostport string) (host, port string) {
 	host = hostport
 	if h, p, err := net.SplitHostPort(hostport); err == nil {
@@ -299,8 +295,7 @@ func checkAddresses(o Options) error {
 	return errors.Join(problems...)
 }
 
-// overUnix reports whether a request came over a unix socket, whose permissions decide who may
-// connect.
+// overUnix reports whether a request came over a unix socket, whose permissions decide who may connect.
 func overUnix(r *http.Request) bool {
 	addr, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	return ok && addr.Network() == "unix"
@@ -319,8 +314,7 @@ func isLoopback(host string) bool {
 	return err == nil && addr.Unmap().IsLoopback()
 }
 
-// subprotocol begins the WebSocket subprotocol that carries a browser's token: pages cannot set
-// headers.
+// subprotocol begins the WebSocket subprotocol that carries a browser's token: pages cannot set headers.
 const subprotocol = "grapnel.bearer."
 
 const plainSubprotocol = "grapnel" // preferred, so that the answer does not repeat the token
@@ -382,8 +376,7 @@ func deny(w http.ResponseWriter, status int, bad *Error) {
 	_, _ = w.Write(refusal(bad))
 }
 
-// serveWebSocket returns after the handshake, so that the connection does not hold the
-// resources of an HTTP request.
+// serveWebSocket returns after the handshake, so that the connection does not hold the resources of an HTTP request.
 func (s *Server) serveWebSocket(w http.ResponseWriter, r *http.Request) {
 	k, bad := s.authenticate(r)
 	if bad != nil {
@@ -420,8 +413,7 @@ func (s *Server) serveWebSocket(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// admit registers a connection before its handshake; leave removes it. The caller must call
-// Done of wg.
+// admit registers a connection before its handshake; leave removes it. The caller must call Done of wg.
 func (s *Server) admit(c *Conn) *Error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -13,8 +13,7 @@ import (
 )
 
 type request struct {
-	// id is as the client wrote it; nil for a notification, which is not answered. A null is
-	// answered.
+	// id is as the client wrote it; nil for a notification, which is not answered. A null is answered.
 	id     json.RawMessage
 	method string
 	params json.RawMessage // an object or array; nil for none
@@ -32,8 +31,8 @@ type message struct {
 
 // parse reads a message; its error refuses the whole message.
 //
-// Unlike encoding/json it refuses invalid UTF-8, duplicate names, lone surrogates and NULs in
-// strings, and deep nesting.
+// Unlike encoding/json it refuses invalid UTF-8, duplicate names, lone surrogates and NULs in strings, and deep
+// nesting.
 func parse(text []byte, l Limits) (message, *Error) {
 	if !utf8.Valid(text) {
 		return message{}, Errorf(CodeParse, "the message is not valid UTF-8")
@@ -227,8 +226,8 @@ type codeDoc struct {
 	Doc    string `json:"description"`
 }
 
-// Error is returned by methods to choose the client's error. Any other error becomes
-// CodeInternal, and its text is only logged.
+// Error is returned by methods to choose the client's error. Any other error becomes CodeInternal, and its text is
+// only logged.
 type Error struct {
 	// Number is JSON-RPC's; 0 is the code's.
 	Number int

@@ -19,12 +19,12 @@ import (
 	"github.com/grapnelhq/grapnel/internal/suggest"
 )
 
-// Typed makes a method of a Go function. P is a struct for the params' object; [New] generates
-// the schemas of P and R.
+// Typed makes a method of a Go function. P is a struct for the params' object; [New] generates the schemas of P and
+// R.
 //
-// Decoding is strict: no unknown or duplicate members, exact names, no invalid text or NULs in
-// strings, and members without omitempty or omitzero are required. Absent params are an empty
-// object. If P is [json.RawMessage], the function decodes.
+// Decoding is strict: no unknown or duplicate members, exact names, no invalid text or NULs in strings, and members
+// without omitempty or omitzero are required. Absent params are an empty object. If P is [json.RawMessage], the
+// function decodes.
 func Typed[P, R any](name string, right Right, doc string, call func(ctx context.Context, c *Caller, p P) (R, error)) Method {
 	known := membersOf(reflect.TypeFor[P]())
 	return Method{
@@ -95,8 +95,8 @@ func decodeParams(params json.RawMessage, known *members, into any) error {
 	return nil
 }
 
-// checkNames refuses unknown members: encoding/json takes "Name" for "name". It returns the
-// required ones that are absent or null.
+// checkNames refuses unknown members: encoding/json takes "Name" for "name". It returns the required ones that are
+// absent or null.
 func checkNames(object json.RawMessage, known *members) (missing []string, err error) {
 	if known == nil {
 		return nil, nil
@@ -185,8 +185,8 @@ type document struct {
 	Errors        []codeDoc                  `json:"errors"`
 }
 
-// Schema describes methods with the JSON Schemas of params and results, notifications, and
-// errors. The same methods give the same bytes.
+// Schema describes methods with the JSON Schemas of params and results, notifications, and errors. The same methods
+// give the same bytes.
 func (s *Server) Schema() (json.RawMessage, error) {
 	doc := document{
 		Schema:  "https://json-schema.org/draft/2020-12/schema",
@@ -213,10 +213,9 @@ type Method struct {
 	Name, Doc string
 	// Right is what the caller must have; [NoRight] for none.
 	Right Right
-	// Call does the work, concurrently with other calls. The params are nil if the client gave
-	// none, else valid JSON within the limits, without duplicate names or invalid text. The
-	// context ends with the connection, or when a stopping gateway no longer waits. A panic is
-	// logged as an internal error.
+	// Call does the work, concurrently with other calls. The params are nil if the client gave none, else valid JSON
+	// within the limits, without duplicate names or invalid text. The context ends with the connection, or when a
+	// stopping gateway no longer waits. A panic is logged as an internal error.
 	Call func(ctx context.Context, c *Caller, params json.RawMessage) (any, error)
 
 	in, out        reflect.Type // of params and result
@@ -238,28 +237,24 @@ type Options struct {
 	// Schema makes the schema of a type; nil is that of reflection.
 	Schema func(t reflect.Type) (*jsonschema.Schema, error)
 
-	// Tokens are the callers. Nil lets in everybody on loopback and on a unix socket, but
-	// nobody else; an empty list lets in nobody. Plugins are callers too: a sandbox does not
-	// keep them from a socket of their own user.
+	// Tokens are the callers. Nil lets in everybody on loopback and on a unix socket, but nobody else; an empty list
+	// lets in nobody. Plugins are callers too: a sandbox does not keep them from a socket of their own user.
 	Tokens []Token
-	// Hosts are names, with or without a port, by which clients may call besides localhost and
-	// loopback addresses. They keep a hostile page from making its own name point here.
+	// Hosts are names, with or without a port, by which clients may call besides localhost and loopback addresses.
+	// They keep a hostile page from making its own name point here.
 	Hosts []string
-	// Origins are origins of pages, like "https://example.org", that may connect besides the
-	// gateway's own.
+	// Origins are origins of pages, like "https://example.org", that may connect besides the gateway's own.
 	Origins []string
 
 	Limits Limits
 	// Logger is nil for none.
 	Logger *slog.Logger
-	// Now is time.Now if nil, for rates and durations. Sockets' deadlines use the system's
-	// clock.
+	// Now is time.Now if nil, for rates and durations. Sockets' deadlines use the system's clock.
 	Now func() time.Time
 
-	// OnCall is called after each call with the method (empty if unknown) and the error's code
-	// (empty for success); OnConn with the number of open WebSocket connections; OnNotify once
-	// for each [Conn.Notify] with its outcome. They may be nil, must return at once, and must
-	// not call the connection.
+	// OnCall is called after each call with the method (empty if unknown) and the error's code (empty for success);
+	// OnConn with the number of open WebSocket connections; OnNotify once for each [Conn.Notify] with its outcome.
+	// They may be nil, must return at once, and must not call the connection.
 	OnCall   func(method, code string, took time.Duration)
 	OnConn   func(open int)
 	OnNotify func(outcome string)
@@ -275,21 +270,19 @@ type Limits struct {
 	Batch int
 	// Depth is how deep the JSON of a message may be nested. 32.
 	Depth int
-	// Connections is how many WebSocket connections each listener may have, half of them of one
-	// token. 1,024. There may be an eighth as many other sockets; beyond that the oldest idle
-	// one is closed.
+	// Connections is how many WebSocket connections each listener may have, half of them of one token. 1,024. There
+	// may be an eighth as many other sockets; beyond that the oldest idle one is closed.
 	Connections int
-	// Unauthenticated is how many sockets of each listener may have no authenticated request,
-	// half of them of one address. Beyond that the oldest one is closed. 256.
+	// Unauthenticated is how many sockets of each listener may have no authenticated request, half of them of one
+	// address. Beyond that the oldest one is closed. 256.
 	Unauthenticated int
-	// Rate is how many calls a second each token may make, in bursts of as many; negative is no
-	// bound. Callers on the same machine have none. 200.
+	// Rate is how many calls a second each token may make, in bursts of as many; negative is no bound. Callers on the
+	// same machine have none. 200.
 	Rate int
 	// InFlight is how many messages of a connection are worked on at once. 16.
 	InFlight int
-	// Memory is how many bytes the messages and answers of all clients may hold at once. A
-	// token may have half, a connection a quarter; a quarter of each is for long messages that
-	// arrive. 128 MiB.
+	// Memory is how many bytes the messages and answers of all clients may hold at once. A token may have half, a
+	// connection a quarter; a quarter of each is for long messages that arrive. 128 MiB.
 	Memory int
 	// Answer is how many bytes a result may have; a batch stops beyond it. 16 MiB.
 	Answer int
@@ -298,20 +291,17 @@ type Limits struct {
 
 	// Header is how long an HTTP header may take to arrive. 5 s.
 	Header time.Duration
-	// UnauthenticatedIdle is how long a socket without an authenticated request may be
-	// silent. 10 s.
+	// UnauthenticatedIdle is how long a socket without an authenticated request may be silent. 10 s.
 	UnauthenticatedIdle time.Duration
 	// Read is how long a message may take to arrive, and a third of it for each 16 KiB. 30 s.
 	Read time.Duration
-	// Write is how long a peer may take to read each begun MiB of a message, and each 16 KiB.
-	// 10 s. If others wait for memory, a peer that reads nothing for a fifth of that is
-	// disconnected.
+	// Write is how long a peer may take to read each begun MiB of a message, and each 16 KiB. 10 s. If others wait
+	// for memory, a peer that reads nothing for a fifth of that is disconnected.
 	Write time.Duration
-	// Admission is how long a call waits for memory. 5 s. If others wait, each arriving 16 KiB
-	// have a tenth of that.
+	// Admission is how long a call waits for memory. 5 s. If others wait, each arriving 16 KiB have a tenth of that.
 	Admission time.Duration
-	// Ping is how long a WebSocket connection may be silent before it is pinged; the pong has
-	// the time of Write. 30 s.
+	// Ping is how long a WebSocket connection may be silent before it is pinged; the pong has the time of Write. 30
+	// s.
 	Ping time.Duration
 	// Drain is how long stopping may take, calls in flight included. 10 s.
 	Drain time.Duration

@@ -14,14 +14,13 @@ import (
 
 const (
 	callBytes = 256 << 10 // reserved for the answer of a call; [Expect] reserves more
-	// decodedFactor is how much larger a message gets when decoded: maps take a dozen bytes for
-	// one of a short member.
+	// decodedFactor is how much larger a message gets when decoded: maps take a dozen bytes for one of a short
+	// member.
 	decodedFactor = 8
 )
 
-// quota bounds the memory of messages and answers. Bytes are reserved before they are used, and
-// count against the process, the token and the connection, so that one client cannot take
-// everything.
+// quota bounds the memory of messages and answers. Bytes are reserved before they are used, and count against the
+// process, the token and the connection, so that one client cannot take everything.
 type quota struct {
 	log       *slog.Logger
 	admission time.Duration // how long a reservation waits
@@ -42,8 +41,8 @@ type account struct {
 	arriving   *account // the part for incomplete messages; nil there
 }
 
-// newAccount makes a share. A quarter of it is for long messages that arrive, so that slow
-// senders leave the rest to calls.
+// newAccount makes a share. A quarter of it is for long messages that arrive, so that slow senders leave the rest to
+// calls.
 func newAccount(name string, most, body int64) *account {
 	return &account{name: name, most: most, arriving: &account{name: name, most: max(most/4, min(most, body))}}
 }
@@ -96,9 +95,9 @@ func (q *quota) lease(k *key, conn *account, to *socket) *lease {
 	return l
 }
 
-// set makes the lease hold n bytes. Less takes effect at once. More waits for others, up to
-// [Limits.Admission], and holds only what is fixed meanwhile, so that waiters cannot block each
-// other. The error is CodeOverloaded, at once if n exceeds a whole share.
+// set makes the lease hold n bytes. Less takes effect at once. More waits for others, up to [Limits.Admission], and
+// holds only what is fixed meanwhile, so that waiters cannot block each other. The error is CodeOverloaded, at once
+// if n exceeds a whole share.
 func (l *lease) set(ctx context.Context, n int64) *Error { return l.reserve(ctx, n, false) }
 
 // reserve is set for a message that is arriving, or has arrived.
@@ -225,8 +224,8 @@ func (l *lease) in(a *account) bool {
 	return slices.ContainsFunc(l.accounts, func(own *account) bool { return own == a || l.arriving && own.arriving == a })
 }
 
-// admit grants the reservations that fit, the smallest holder first. It repeats because a grant
-// may free memory. The lock is held.
+// admit grants the reservations that fit, the smallest holder first. It repeats because a grant may free memory. The
+// lock is held.
 func (q *quota) admit() (freed bool) {
 	slices.SortStableFunc(q.waiting, func(a, b *waiter) int { return cmp.Compare(a.own().used, b.own().used) })
 	q.waiting = slices.DeleteFunc(q.waiting, func(w *waiter) bool {
@@ -277,8 +276,7 @@ func (w *waiter) giveUp(ctx context.Context) *Error {
 	return overloaded(full)
 }
 
-// evict disconnects clients that hold the full share and do not read their answers or send
-// their messages.
+// evict disconnects clients that hold the full share and do not read their answers or send their messages.
 func (w *waiter) evict() {
 	w.q.mu.Lock()
 	defer w.q.mu.Unlock()
@@ -322,9 +320,8 @@ func isOverloaded(err error) bool {
 
 type leaseKey struct{}
 
-// Expect reserves n bytes for what a method is about to build, answer included, instead of the
-// 256 KiB of every call. It waits for others; the error is [CodeOverloaded]. Outside of a call
-// it does nothing.
+// Expect reserves n bytes for what a method is about to build, answer included, instead of the 256 KiB of every call.
+// It waits for others; the error is [CodeOverloaded]. Outside of a call it does nothing.
 func Expect(ctx context.Context, n int) error {
 	l, ok := ctx.Value(leaseKey{}).(*lease)
 	if !ok {
@@ -337,15 +334,13 @@ func Expect(ctx context.Context, n int) error {
 }
 
 const (
-	// A message up to smallMessage does not count as arriving: it gets past long ones that
-	// others send slowly.
+	// A message up to smallMessage does not count as arriving: it gets past long ones that others send slowly.
 	smallMessage = 16 << 10
 	readPiece    = 16 << 10 // how much must arrive to count as progress
 )
 
-// arrival reads a message and reserves its memory. A long one is reserved as a whole, so that
-// messages do not wait for each other's second halves. Each piece must arrive within a third of
-// [Limits.Read].
+// arrival reads a message and reserves its memory. A long one is reserved as a whole, so that messages do not wait
+// for each other's second halves. Each piece must arrive within a third of [Limits.Read].
 type arrival struct {
 	ctx      context.Context //nolint:containedctx // io.Reader takes none
 	lease    *lease

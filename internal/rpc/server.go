@@ -20,9 +20,9 @@ import (
 
 // Server answers calls of JSON-RPC 2.0.
 //
-// [New] starts nothing. [Server.Serve] listens until its context ends; a test may use
-// [Server.Handler] and [Server.Shutdown]. [Server.SetTokens] may be called at any time. A
-// stopped server answers with [CodeUnavailable] and cannot be started again.
+// [New] starts nothing. [Server.Serve] listens until its context ends; a test may use [Server.Handler] and
+// [Server.Shutdown]. [Server.SetTokens] may be called at any time. A stopped server answers with [CodeUnavailable]
+// and cannot be started again.
 type Server struct {
 	methods       map[string]*Method
 	names         []string // of the methods, sorted
@@ -47,8 +47,7 @@ type Server struct {
 	posts    map[*post]struct{}
 }
 
-// New makes a server. Its error lists every invalid method, notification, host, origin and
-// token.
+// New makes a server. Its error lists every invalid method, notification, host, origin and token.
 func New(o Options) (*Server, error) {
 	o = o.withDefaults()
 	base, stop := context.WithCancelCause(context.Background())
@@ -135,10 +134,9 @@ func (s *Server) TokenMay(name, workspace string) bool {
 	return k != nil && k.token.Caller(nil).MayWorkspace(workspace)
 }
 
-// SetTokens replaces the tokens for calls that begin from now on. Connections of tokens that
-// are gone or changed are closed: WebSockets with the status 1008, HTTP after the request in
-// flight, whose remaining calls are refused. Contexts of their calls end. If a token is
-// invalid, nothing changes.
+// SetTokens replaces the tokens for calls that begin from now on. Connections of tokens that are gone or changed are
+// closed: WebSockets with the status 1008, HTTP after the request in flight, whose remaining calls are refused.
+// Contexts of their calls end. If a token is invalid, nothing changes.
 func (s *Server) SetTokens(tokens []Token) error {
 	if err := CheckTokens(tokens); err != nil {
 		return fmt.Errorf("rpc: %w", err)
@@ -175,8 +173,7 @@ func limiterOf(k *key, local bool) *rate.Limiter {
 	return k.rate
 }
 
-// begin counts a message as in flight unless the server is stopping. The caller must call Done
-// of inFlight.
+// begin counts a message as in flight unless the server is stopping. The caller must call Done of inFlight.
 func (s *Server) begin() *Error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -187,9 +184,9 @@ func (s *Server) begin() *Error {
 	return nil
 }
 
-// Serve answers requests on the listeners with handler, which contains [Server.Handler], until
-// ctx ends or a listener fails. Then it closes the listeners, stops like [Server.Shutdown], and
-// returns when every goroutine has ended. The end of ctx is not an error.
+// Serve answers requests on the listeners with handler, which contains [Server.Handler], until ctx ends or a listener
+// fails. Then it closes the listeners, stops like [Server.Shutdown], and returns when every goroutine has ended. The
+// end of ctx is not an error.
 func (s *Server) Serve(ctx context.Context, handler http.Handler, listeners ...net.Listener) error {
 	hs := &http.Server{
 		Handler:     track(handler),
@@ -219,10 +216,9 @@ func (s *Server) Serve(ctx context.Context, handler http.Handler, listeners ...n
 	return err
 }
 
-// Shutdown stops the server. It refuses new calls and connections. Calls in flight may take
-// four fifths of [Limits.Drain], then their contexts end. A WebSocket connection is closed with
-// the status 1001 when it has none in flight. The error says that calls have not ended in time.
-// Only Serve waits for POSTs too.
+// Shutdown stops the server. It refuses new calls and connections. Calls in flight may take four fifths of
+// [Limits.Drain], then their contexts end. A WebSocket connection is closed with the status 1001 when it has none in
+// flight. The error says that calls have not ended in time. Only Serve waits for POSTs too.
 func (s *Server) Shutdown(ctx context.Context) error { return s.shutdown(ctx, nil) }
 
 func (s *Server) shutdown(ctx context.Context, hs *http.Server) error {

@@ -10,8 +10,7 @@ import (
 	"time"
 )
 
-// listener wraps a listener of Serve. Each has its own limits, so that peers of one cannot lock
-// out those of another.
+// listener wraps a listener of Serve. Each has its own limits, so that peers of one cannot lock out those of another.
 type listener struct {
 	net.Listener
 
@@ -44,8 +43,8 @@ type socket struct {
 	moved   atomic.Int64 // when the current write made progress, in Unix nanoseconds; 0 for none
 }
 
-// Accept implements net.Listener. A socket beyond a limit replaces the oldest idle one, so that
-// filling the limit locks nobody out.
+// Accept implements net.Listener. A socket beyond a limit replaces the oldest idle one, so that filling the limit
+// locks nobody out.
 func (ln *listener) Accept() (net.Conn, error) {
 	for {
 		conn, err := ln.Listener.Accept()
@@ -64,8 +63,7 @@ func (ln *listener) Accept() (net.Conn, error) {
 	}
 }
 
-// peerOf is the address that a peer is counted by; for IPv6 the network, all of which a peer
-// may have.
+// peerOf is the address that a peer is counted by; for IPv6 the network, all of which a peer may have.
 func peerOf(addr net.Addr) netip.Prefix {
 	tcp, ok := addr.(*net.TCPAddr)
 	if !ok {
@@ -104,8 +102,7 @@ func (ln *listener) admit(s *socket) (replaced *socket, ok bool) {
 	return replaced, true
 }
 
-// oldest returns the oldest of some sockets, preferring idle ones, and their number. The lock is
-// held.
+// oldest returns the oldest of some sockets, preferring idle ones, and their number. The lock is held.
 func (ln *listener) oldest(of func(*socket) bool) (found *socket, n int) {
 	for s := range ln.sockets {
 		if !of(s) {
@@ -119,9 +116,8 @@ func (ln *listener) oldest(of func(*socket) bool) (found *socket, n int) {
 	return found, n
 }
 
-// authenticated notes an authenticated request; k is nil without tokens. A token may have half
-// of a listener's sockets: beyond that its oldest idle one is closed, and if there is none it
-// returns false.
+// authenticated notes an authenticated request; k is nil without tokens. A token may have half of a listener's
+// sockets: beyond that its oldest idle one is closed, and if there is none it returns false.
 func (s *socket) authenticated(k *key) (ok bool) {
 	if s == nil {
 		return true
@@ -170,8 +166,7 @@ func (s *socket) listener() *listener {
 	return s.via
 }
 
-// SetReadDeadline limits the silence of a socket that is not authenticated, whatever net/http
-// grants.
+// SetReadDeadline limits the silence of a socket that is not authenticated, whatever net/http grants.
 func (s *socket) SetReadDeadline(t time.Time) error {
 	s.via.mu.Lock()
 	known := s.known
@@ -235,8 +230,8 @@ func socketOf(r *http.Request) *socket {
 	return s
 }
 
-// track counts handlers at work. A chunked request ends its connection: net/http drops a
-// Content-Length beside it, and a proxy that used that would take the rest for another request.
+// track counts handlers at work. A chunked request ends its connection: net/http drops a Content-Length beside it,
+// and a proxy that used that would take the rest for another request.
 func track(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if len(r.TransferEncoding) > 0 {

@@ -1,6 +1,5 @@
-// Package sessions caches what an engine remembers from turn to turn: delivered reminders,
-// the last prompt of a thread, what the start of a session brought, and requested hidden
-// tool domains. The cache is bounded and in memory.
+// Package sessions caches what an engine remembers from turn to turn: delivered reminders, the last prompt of a
+// thread, what the start of a session brought, and requested hidden tool domains. The cache is bounded and in memory.
 //
 // Stability: internal.
 package sessions
@@ -28,8 +27,8 @@ const (
 // Cache is safe for concurrent use.
 type Cache struct {
 	mu sync.Mutex
-	// delivered holds the dedupe keys of reminders, domains the requested hidden domains,
-	// begun what the start brought; all by session.
+	// delivered holds the dedupe keys of reminders, domains the requested hidden domains, begun what the start
+	// brought; all by session.
 	delivered recent.Map[*epochSet]
 	domains   recent.Map[*epochSet]
 	begun     recent.Map[Start]
@@ -50,9 +49,8 @@ func New() *Cache {
 	}
 }
 
-// Undelivered returns the reminders that were not delivered yet in the session and epoch,
-// remembers them, and returns a row for each of the others. Without a session all are
-// returned.
+// Undelivered returns the reminders that were not delivered yet in the session and epoch, remembers them, and returns
+// a row for each of the others. Without a session all are returned.
 func (s *Cache) Undelivered(c phases.Context, reminders []phases.MergedReminder) ([]phases.MergedReminder, []phases.Omitted) {
 	if c.SessionID == "" || len(reminders) == 0 {
 		return reminders, nil
@@ -101,8 +99,7 @@ func (s *Cache) deliveredIn(c phases.Context) *epochSet {
 	return set
 }
 
-// Previous returns the last prompt of the context's thread; nil if this engine has
-// compiled none.
+// Previous returns the last prompt of the context's thread; nil if this engine has compiled none.
 func (s *Cache) Previous(c phases.Context) *manifest.Manifest {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -159,8 +156,8 @@ func (s *Cache) End(c phases.Context) {
 	s.domains.Drop(sessionOf(c))
 }
 
-// Ask remembers hidden domains that were loaded, for the following turns of the session
-// and epoch. A turn of an older epoch asks for itself only.
+// Ask remembers hidden domains that were loaded, for the following turns of the session and epoch. A turn of an older
+// epoch asks for itself only.
 func (s *Cache) Ask(c phases.Context, domains []string) {
 	if c.SessionID == "" || len(domains) == 0 {
 		return

@@ -1,5 +1,5 @@
-// Package sqldb opens SQL databases (SQLite or PostgreSQL) and runs transactions on them, for
-// Grapnel's store and for plugins that own a database.
+// Package sqldb opens SQL databases (SQLite or PostgreSQL) and runs transactions on them, for Grapnel's store and for
+// plugins that own a database.
 //
 //   - [Open] takes a DSN, "sqlite:PATH" or "postgres://…", and a [Schema], and upgrades the
 //     database.
@@ -33,8 +33,8 @@ const (
 	Postgres Kind = "postgres"
 )
 
-// Synchronous says what a power cut may take from SQLite. A crash of the program takes nothing,
-// and the database stays whole.
+// Synchronous says what a power cut may take from SQLite. A crash of the program takes nothing, and the database
+// stays whole.
 type Synchronous int
 
 // The choices. Full is the default.
@@ -50,16 +50,16 @@ type Options struct {
 	Schema Schema
 	// Synchronous is for SQLite only.
 	Synchronous Synchronous
-	// ReadOnly opens an existing database and changes nothing. A SQLite file in a directory
-	// that cannot be written is read as it is: nobody may change it meanwhile.
+	// ReadOnly opens an existing database and changes nothing. A SQLite file in a directory that cannot be written is
+	// read as it is: nobody may change it meanwhile.
 	ReadOnly bool
-	// SecureDelete makes SQLite overwrite deleted data with zeros. The write-ahead log still
-	// holds it until it is next copied.
+	// SecureDelete makes SQLite overwrite deleted data with zeros. The write-ahead log still holds it until it is
+	// next copied.
 	SecureDelete bool
 	// LockTimeout is how long changes wait for others; zero is 5 s.
 	LockTimeout time.Duration
-	// MaxConns bounds the connections for reading, and separately those to a server for
-	// changes; zero is 8. Each [DB.Watch] has one more.
+	// MaxConns bounds the connections for reading, and separately those to a server for changes; zero is 8. Each
+	// [DB.Watch] has one more.
 	MaxConns int
 
 	// atRest opens a SQLite file without its -wal and -shm.
@@ -83,8 +83,8 @@ type DB struct {
 	opts    Options
 	dialect dialect
 	name    string
-	// write is for changes; on SQLite it is one connection, which locks as it begins. Readers
-	// have a pool of their own, so that they cannot block changes.
+	// write is for changes; on SQLite it is one connection, which locks as it begins. Readers have a pool of their
+	// own, so that they cannot block changes.
 	write, read *sql.DB
 	group       group
 	scans       scans
@@ -111,9 +111,8 @@ type dialect struct {
 	foreign  func(ctx context.Context, db *sql.DB, table string) error
 }
 
-// Open opens a database and upgrades its schema. The DSN is "sqlite:PATH" or a PostgreSQL URL.
-// SQLite files and missing directories are created for this user alone. The context bounds
-// opening only. The database must be closed.
+// Open opens a database and upgrades its schema. The DSN is "sqlite:PATH" or a PostgreSQL URL. SQLite files and
+// missing directories are created for this user alone. The context bounds opening only. The database must be closed.
 func Open(ctx context.Context, dsn string, o Options) (*DB, error) {
 	o.LockTimeout, o.MaxConns = cmp.Or(o.LockTimeout, 5*time.Second), cmp.Or(o.MaxConns, 8)
 	if err := o.check(); err != nil {
@@ -164,8 +163,7 @@ func (d *DB) start(ctx context.Context) error {
 	return d.upgrade(ctx, missing)
 }
 
-// Close closes the database after running calls have ended; later ones fail. It is safe to call
-// twice.
+// Close closes the database after running calls have ended; later ones fail. It is safe to call twice.
 func (d *DB) Close() error {
 	if d.read == d.write {
 		return d.read.Close()
@@ -188,8 +186,8 @@ func (d *DB) Server() *pgx.ConnConfig { return d.server.Copy() }
 // Reader is the pool for single queries and statements prepared for them.
 func (d *DB) Reader() *sql.DB { return d.read }
 
-// Writer is the pool for changes, one connection on SQLite. Use it to prepare statements;
-// [DB.Change] begins transactions.
+// Writer is the pool for changes, one connection on SQLite. Use it to prepare statements; [DB.Change] begins
+// transactions.
 func (d *DB) Writer() *sql.DB { return d.write }
 
 // Code is the kind of failure of an [Error]. Other packages define more.
@@ -245,8 +243,8 @@ func Failf(code Code, hint, format string, args ...any) error {
 	return &Error{Code: code, Hint: hint, Message: fmt.Sprintf(format, args...)}
 }
 
-// Fail turns a failure of the database into an [*Error]. An [*Error] stays as it is, errors of
-// the context are wrapped, nil stays nil.
+// Fail turns a failure of the database into an [*Error]. An [*Error] stays as it is, errors of the context are
+// wrapped, nil stays nil.
 func (d *DB) Fail(ctx context.Context, doing string, err error) error {
 	if err == nil {
 		return nil

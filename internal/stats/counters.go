@@ -1,5 +1,6 @@
 // Package stats counts what becomes of an engine's work, in the types that package runtime shows to hosts. [Counters]
-// is the only place that counts; the engine's Overview, the gateway's /metrics, and package telemetry are views of it.
+// is the only place that counts; the engine's Overview, the gateway's /metrics, and package telemetry are views of
+// it.
 //
 // Stability: internal.
 package stats
@@ -16,14 +17,14 @@ import (
 	"github.com/grapnelhq/grapnel/phases"
 )
 
-// Overview is the state of an engine and what it has counted so far. Stats of a
-// subscription or plugin continue over reloads while it stays in the configuration. The
-// JSON is part of the output of "grapnel status". Lists are never nil.
+// Overview is the state of an engine and what it has counted so far. Stats of a subscription or plugin continue over
+// reloads while it stays in the configuration. The JSON is part of the output of "grapnel status". Lists are never
+// nil.
 type Overview struct {
 	// Plugins has a row for each declared plugin, in the order of the file.
 	Plugins []PluginHealth `json:"plugins"`
-	// Hooks has a row for each expected subscription, by phase in plan order; then one for
-	// the tools, and one for the model calls, of each plugin that were called.
+	// Hooks has a row for each expected subscription, by phase in plan order; then one for the tools, and one for the
+	// model calls, of each plugin that were called.
 	Hooks []HookRow `json:"hooks"`
 	// Phases has a row for each phase that was dispatched, in the order of the table.
 	Phases []PhaseRow `json:"phases"`
@@ -32,17 +33,17 @@ type Overview struct {
 	ReloadsRefused uint64 `json:"reloads_refused"`
 }
 
-// RunStats counts the runs of one subscription, of all calls of one plugin's tools,
-// or of all calls that a plugin made of the host's model.
+// RunStats counts the runs of one subscription, of all calls of one plugin's tools, or of all calls that a plugin
+// made of the host's model.
 type RunStats struct {
-	// Runs is how often it had to run: all of States but filtered, disabled, cached and
-	// queued. Each attempt of a queued hook counts.
+	// Runs is how often it had to run: all of States but filtered, disabled, cached and queued. Each attempt of a
+	// queued hook counts.
 	Runs   uint64 `json:"runs"`
 	Cached uint64 `json:"cached"` // how often its answer came from the cache
 	// States counts all rows of the ledger by state, if there are any.
 	States map[phases.RunState]uint64 `json:"states"`
-	// Failed counts failed runs, Failures the same by cause. Neither a denial nor a tool's
-	// error for the model is a failure.
+	// Failed counts failed runs, Failures the same by cause. Neither a denial nor a tool's error for the model is a
+	// failure.
 	Failed   uint64                  `json:"failed"`
 	Failures map[phases.Cause]uint64 `json:"failures"`
 	// FailedInARow counts the failures since the last success; 0 for a healthy one.
@@ -62,8 +63,8 @@ type HookRow struct {
 	Subscription string `json:"subscription"`
 	Hook         string `json:"hook"`
 	Plugin       string `json:"plugin"`
-	// Phase may be phases.PhaseToolCall or phases.PhaseHostCall; Role is the stage in the
-	// plan, phases.StageTool or phases.StageHost.
+	// Phase may be phases.PhaseToolCall or phases.PhaseHostCall; Role is the stage in the plan, phases.StageTool or
+	// phases.StageHost.
 	Phase   phases.Phase `json:"phase"`
 	Role    phases.Role  `json:"role"`
 	Off     string       `json:"off"`     // Off says why it never runs, as the ledger does; empty if it can run
@@ -75,23 +76,23 @@ type HookRow struct {
 type PluginHealth struct {
 	phases.PluginRow
 
-	// Since is when it entered its state, StartedAt when the process that takes calls was
-	// started; NextStart is the next restart during a back-off.
+	// Since is when it entered its state, StartedAt when the process that takes calls was started; NextStart is the
+	// next restart during a back-off.
 	Since     time.Time `json:"since"`
 	StartedAt time.Time `json:"started_at,omitzero"`
 	NextStart time.Time `json:"next_start,omitzero"`
-	// MemoryBytes is the resident memory of its process and descendants; 0 for
-	// plugins inside the host and where it cannot be measured.
+	// MemoryBytes is the resident memory of its process and descendants; 0 for plugins inside the host and where it
+	// cannot be measured.
 	MemoryBytes int64      `json:"memory_bytes"`
 	LastError   *LastError `json:"last_error"` // the latest failure of the process; null if there was none
-	// Working calls hold one of the plugin's Concurrency slots, Waiting calls wait
-	// for one. Abandoned calls are unanswered and still hold their slot.
+	// Working calls hold one of the plugin's Concurrency slots, Waiting calls wait for one. Abandoned calls are
+	// unanswered and still hold their slot.
 	Working     int `json:"working"`
 	Waiting     int `json:"waiting"`
 	Concurrency int `json:"concurrency"`
 	Abandoned   int `json:"abandoned"`
-	// AbandonedTotal, LogLinesDropped (by the rate limit), AnswersDropped (late, duplicate,
-	// stale …) and Truncations (cut texts, by limit) count from the beginning.
+	// AbandonedTotal, LogLinesDropped (by the rate limit), AnswersDropped (late, duplicate, stale …) and Truncations
+	// (cut texts, by limit) count from the beginning.
 	AbandonedTotal  uint64                  `json:"abandoned_total"`
 	LogLinesDropped uint64                  `json:"log_lines_dropped"`
 	AnswersDropped  uint64                  `json:"answers_dropped"`
@@ -116,8 +117,8 @@ type PhaseRow struct {
 type LastError struct {
 	Code       string `json:"code"`
 	PluginCode string `json:"plugin_code"` // the plugin's own code in a plugin_error
-	// Message is for operators, without a plugin's own message unless it was marked safe.
-	// The last lines of a crashed process are in it.
+	// Message is for operators, without a plugin's own message unless it was marked safe. The last lines of a crashed
+	// process are in it.
 	Message string    `json:"message"`
 	At      time.Time `json:"at"`
 }
@@ -128,8 +129,8 @@ const (
 	maxMessageChars = 1000
 )
 
-// Counters counts for [Overview]. Counting a run takes no lock and does not allocate. The
-// maps of counters are replaced when the plan changes; events of unknown names are ignored.
+// Counters counts for [Overview]. Counting a run takes no lock and does not allocate. The maps of counters are
+// replaced when the plan changes; events of unknown names are ignored.
 type Counters struct {
 	now   func() time.Time
 	known atomic.Pointer[known]
@@ -274,8 +275,8 @@ func (c *Counters) Run(run *phases.Run, message string) {
 	}
 }
 
-// countersOf returns the counters of a run; nil for a tool or model call that was never
-// made: a caller could repeat it at will.
+// countersOf returns the counters of a run; nil for a tool or model call that was never made: a caller could repeat
+// it at will.
 func (c *Counters) countersOf(run *phases.Run) *RunCounters {
 	known := c.known.Load()
 	if run.Phase != phases.PhaseToolCall && run.Phase != phases.PhaseHostCall {
@@ -378,8 +379,8 @@ func (c *Counters) Abandoned(plugin, subscription string) {
 	}
 }
 
-// Caller returns the counters of a subscription, or those of a plugin's tools if it is
-// empty; nil if there are none. All methods of nil counters do nothing.
+// Caller returns the counters of a subscription, or those of a plugin's tools if it is empty; nil if there are none.
+// All methods of nil counters do nothing.
 func (c *Counters) Caller(plugin, subscription string) *RunCounters {
 	known := c.known.Load()
 	if subscription != "" {
@@ -437,8 +438,8 @@ func (c *Counters) PluginFailed(plugin, code, message string) {
 	p.last = &LastError{Code: code, Message: text.Sanitize(message, maxMessageChars), At: c.now()}
 }
 
-// Fill completes an overview whose Plugins and Hooks lack only what is counted, adds the
-// rows of tools and model calls, and sets the rest.
+// Fill completes an overview whose Plugins and Hooks lack only what is counted, adds the rows of tools and model
+// calls, and sets the rest.
 func (c *Counters) Fill(o *Overview) {
 	known := c.known.Load()
 	took := map[string]*Snapshot{}

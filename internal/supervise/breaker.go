@@ -14,8 +14,8 @@ const (
 	DefaultBreakerOpenFor  = 10 * time.Second
 )
 
-// ErrBreakerOpen is returned by [Breaker.Allow] when the call must not be made:
-// the breaker is open, or half open with its one probe under way.
+// ErrBreakerOpen is returned by [Breaker.Allow] when the call must not be made: the breaker is open, or half open
+// with its one probe under way.
 var ErrBreakerOpen = errors.New("supervise: breaker is open")
 
 // BreakerState says whether a [Breaker] lets calls pass.
@@ -44,17 +44,18 @@ const (
 type BreakerOptions struct {
 	Failures int           // Failures in a row open the breaker
 	OpenFor  time.Duration // how long it stays open before a probe is let through
-	// OnChange is called for each change of state, in order and one at a time, with no lock held. The change from open
-	// to half open happens with the first Allow or State after OpenFor has passed. May be nil.
+	// OnChange is called for each change of state, in order and one at a time, with no lock held. The change from
+	// open to half open happens with the first Allow or State after OpenFor has passed. May be nil.
 	OnChange func(from, to BreakerState)
 }
 
-// Breaker refuses calls to a target that has failed too often in a row. Create it with
-// [NewBreaker]; it is safe for concurrent use.
+// Breaker refuses calls to a target that has failed too often in a row. Create it with [NewBreaker]; it is safe for
+// concurrent use.
 type Breaker struct {
 	o BreakerOptions
 
-	// steady is the ticket for calls while the breaker is closed without a failure, which then take no lock; 0 otherwise.
+	// steady is the ticket for calls while the breaker is closed without a failure, which then take no lock; 0
+	// otherwise.
 	steady atomic.Uint64
 
 	mu       sync.Mutex
@@ -82,8 +83,8 @@ func NewBreaker(o BreakerOptions) *Breaker {
 	return b
 }
 
-// Reset closes the breaker and forgets its failures; outcomes of calls that are under
-// way do not count any more. It reports whether the breaker was not closed.
+// Reset closes the breaker and forgets its failures; outcomes of calls that are under way do not count any more. It
+// reports whether the breaker was not closed.
 func (b *Breaker) Reset() bool {
 	b.lock()
 	defer b.unlock()
@@ -92,9 +93,8 @@ func (b *Breaker) Reset() bool {
 	return was != BreakerClosed
 }
 
-// Allow asks whether a call may be made now. If so, the caller must pass the ticket and
-// the outcome to Report, once: a probe that is never reported keeps the breaker half open
-// for ever. Otherwise it returns [ErrBreakerOpen].
+// Allow asks whether a call may be made now. If so, the caller must pass the ticket and the outcome to Report, once:
+// a probe that is never reported keeps the breaker half open for ever. Otherwise it returns [ErrBreakerOpen].
 func (b *Breaker) Allow() (Ticket, error) {
 	if t := b.steady.Load(); t != 0 {
 		return Ticket(t), nil
@@ -173,8 +173,8 @@ func (b *Breaker) lock() {
 	}
 }
 
-// unlock unlocks the breaker and calls OnChange, unless another goroutine is doing so:
-// that one delivers the new changes too, in order.
+// unlock unlocks the breaker and calls OnChange, unless another goroutine is doing so: that one delivers the new
+// changes too, in order.
 func (b *Breaker) unlock() {
 	if b.delivering {
 		b.mu.Unlock()

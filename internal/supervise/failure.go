@@ -14,13 +14,14 @@ type Class string
 // The classes of failures. The zero value is treated as ClassOrdinary.
 const (
 	ClassOrdinary Class = "ordinary" // a failure that a new start may cure, such as a crash
-	// ClassPermanent is a failure that no new start can cure, such as a wrong version. It leads to quarantine at once.
+	// ClassPermanent is a failure that no new start can cure, such as a wrong version. It leads to quarantine at
+	// once.
 	ClassPermanent Class = "permanent"
-	// ClassResource is the host's fault, such as a lack of descriptors. It is waited out
-	// and never counted against the service.
+	// ClassResource is the host's fault, such as a lack of descriptors. It is waited out and never counted against
+	// the service.
 	ClassResource Class = "resource"
-	// ClassMemory says that the service was ended for using too much memory. It counts
-	// like an ordinary failure and is followed by a longer wait.
+	// ClassMemory says that the service was ended for using too much memory. It counts like an ordinary failure and
+	// is followed by a longer wait.
 	ClassMemory Class = "memory"
 )
 
@@ -33,8 +34,8 @@ const (
 	CodeInternal     = "internal"      // an error that says nothing about itself
 )
 
-// Failure is the error by which a service reports why it did not start or why it ended.
-// It may be wrapped, and must not be changed once it was handed over.
+// Failure is the error by which a service reports why it did not start or why it ended. It may be wrapped, and must
+// not be changed once it was handed over.
 type Failure struct {
 	Class  Class  // Class decides what happens next; zero means ClassOrdinary
 	Code   string // a stable word for machines; the supervisor chooses one if it is empty

@@ -9,8 +9,8 @@ import (
 
 // Limiter makes supervisors that share a host take turns with starting; see [Gate].
 type Limiter interface {
-	// Acquire waits for a slot until ctx ends; release gives it back. An error while ctx
-	// lives counts as the host's fault.
+	// Acquire waits for a slot until ctx ends; release gives it back. An error while ctx lives counts as the host's
+	// fault.
 	Acquire(ctx context.Context) (release func(), err error)
 }
 

@@ -71,8 +71,8 @@ func (h Health) once(ctx context.Context) error {
 
 const awakeSteps = 8
 
-// awake calls over when this process has run for d, unless stop is called before. The time is measured in short steps,
-// so that a stopped process or a sleeping machine loses one step at most.
+// awake calls over when this process has run for d, unless stop is called before. The time is measured in short
+// steps, so that a stopped process or a sleeping machine loses one step at most.
 func awake(d time.Duration, over func()) (stop func()) {
 	var mu sync.Mutex
 	var timer *time.Timer

@@ -19,18 +19,17 @@ const (
 	DefaultFailureWindow = 5 * time.Minute
 )
 
-// Policy decides what follows a failure. It is a value without state: the past is in the
-// [History] that the caller keeps. Fields that are not positive have their defaults. It
-// may be shared.
+// Policy decides what follows a failure. It is a value without state: the past is in the [History] that the caller
+// keeps. Fields that are not positive have their defaults. It may be shared.
 type Policy struct {
 	// MinBackoff is the wait after a first failure; it doubles with each further one up to MaxBackoff.
 	MinBackoff, MaxBackoff time.Duration
 	MinMemory, MaxMemory   time.Duration // MinMemory and MaxMemory are the same for failures of ClassMemory
-	// Jitter is the random part of a wait: d becomes a wait between d*(1-Jitter) and d.
-	// At most 1; negative means none.
+	// Jitter is the random part of a wait: d becomes a wait between d*(1-Jitter) and d. At most 1; negative means
+	// none.
 	Jitter float64
-	// ResetAfter is how long a service must have been healthy for its next wait to begin
-	// at MinBackoff again. It does not touch the count for quarantine.
+	// ResetAfter is how long a service must have been healthy for its next wait to begin at MinBackoff again. It does
+	// not touch the count for quarantine.
 	ResetAfter time.Duration
 	Limit      int // the number of counted failures within Window that leads to quarantine
 	Window     time.Duration
@@ -76,8 +75,8 @@ func (h History) Healthy(now time.Time) History {
 	return h
 }
 
-// Unhealthy ends the healthy period, and forgets the streak of failures if the period
-// was long enough. Next does this by itself.
+// Unhealthy ends the healthy period, and forgets the streak of failures if the period was long enough. Next does this
+// by itself.
 func (p Policy) Unhealthy(h History, now time.Time) History {
 	p = p.withDefaults()
 	if !h.healthy.IsZero() && now.Sub(h.healthy) >= p.ResetAfter {
@@ -104,8 +103,8 @@ type Decision struct {
 	History  History       // what to hand to the next call
 }
 
-// Next decides what follows a failure of the given class at the time now. It does not
-// change history. But for Random it is a pure function of its arguments.
+// Next decides what follows a failure of the given class at the time now. It does not change history. But for Random
+// it is a pure function of its arguments.
 func (p Policy) Next(history History, class Class, now time.Time) Decision {
 	p = p.withDefaults()
 	h := p.Unhealthy(history, now)

@@ -13,8 +13,8 @@ const (
 	DefaultMaxReplace   = 10 * time.Minute
 )
 
-// ageJitter is the random part of Replacement.Age, so that services which came up
-// together are not all replaced in the same second.
+// ageJitter is the random part of Replacement.Age, so that services which came up together are not all replaced in
+// the same second.
 const ageJitter = 0.2
 
 // Replacement says when and how a service that runs well is replaced. The successor comes up while its predecessor
@@ -26,8 +26,8 @@ type Replacement struct {
 	Alone   bool          // for services that cannot run twice at the same time: stop before start
 	Limiter Limiter       // Limiter gives out the slots of successors; nil is Options.Limiter
 	Drain   time.Duration // Drain bounds how long the predecessor may take to finish, if it is a [Drainer]
-	// MinRetry is the wait after a successor that did not come up; it doubles up to
-	// MaxRetry. After a failure of ClassPermanent it is MaxRetry at once.
+	// MinRetry is the wait after a successor that did not come up; it doubles up to MaxRetry. After a failure of
+	// ClassPermanent it is MaxRetry at once.
 	MinRetry, MaxRetry time.Duration
 }
 
@@ -145,8 +145,8 @@ func (s *Supervisor) replace(ctx context.Context, r *run, n *succession, why str
 	return ending{}, false
 }
 
-// succeed starts one successor and hands it over, or stops it if the run that it should
-// replace has ended meanwhile. gone is closed when no replaced incarnation is left.
+// succeed starts one successor and hands it over, or stops it if the run that it should replace has ended meanwhile.
+// gone is closed when no replaced incarnation is left.
 func (s *Supervisor) succeed(ctx context.Context, number uint64, gone <-chan struct{}, came chan<- successor) {
 	next := successor{number: number}
 	if gone != nil { // never three at a time
@@ -199,8 +199,8 @@ func (s *Supervisor) arrived(ctx context.Context, n *succession, next successor)
 	return ending{}, false
 }
 
-// takeOver makes the successor the current run. It fails if the old run was given an
-// order in this moment, which takes precedence.
+// takeOver makes the successor the current run. It fails if the old run was given an order in this moment, which
+// takes precedence.
 func (s *Supervisor) takeOver(ctx context.Context, old *run, e ending) (*run, context.Context, bool) {
 	ctx, end := context.WithCancelCause(ctx)
 	next := newRun(e.next.number, end)

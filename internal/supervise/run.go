@@ -35,8 +35,8 @@ var _ error = (*recycled)(nil)
 
 func (r *recycled) Error() string { return "recycled: " + r.reason }
 
-// ending says how a run has ended: by a failure, by a successor that takes over, or else
-// to be recycled. The end of Serve's context takes precedence.
+// ending says how a run has ended: by a failure, by a successor that takes over, or else to be recycled. The end of
+// Serve's context takes precedence.
 type ending struct {
 	failure *Failure
 	next    *successor
@@ -54,8 +54,8 @@ func orderedEnding(ctx context.Context) ending {
 	return failed(failureOf(cause, CodeInternal, ""))
 }
 
-// stop stops the run once and waits for its checks. The end of ctx does not end the
-// stop: it is the usual reason for it.
+// stop stops the run once and waits for its checks. The end of ctx does not end the stop: it is the usual reason for
+// it.
 func (r *run) stop(ctx context.Context, o Options) error {
 	if r.running == nil {
 		return nil

@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// Serve runs the service until ctx ends: it starts it, starts it again as the policy says, and stops it in the end. It
-// blocks. All changes of state happen in its goroutine. It returns the errors of stops that left something behind, and
-// [ErrServed] when it was called before.
+// Serve runs the service until ctx ends: it starts it, starts it again as the policy says, and stops it in the end.
+// It blocks. All changes of state happen in its goroutine. It returns the errors of stops that left something behind,
+// and [ErrServed] when it was called before.
 func (s *Supervisor) Serve(ctx context.Context) error {
 	if s.served.Swap(true) {
 		return ErrServed
@@ -31,8 +31,8 @@ func (s *Supervisor) Serve(ctx context.Context) error {
 	return err
 }
 
-// serveOnce takes one incarnation from its start, or the last of those that took over
-// from it, to what follows its end. It returns the error of the stop.
+// serveOnce takes one incarnation from its start, or the last of those that took over from it, to what follows its
+// end. It returns the error of the stop.
 func (s *Supervisor) serveOnce(ctx context.Context) error {
 	runCtx, end := context.WithCancelCause(ctx)
 	defer end(nil)
@@ -165,8 +165,8 @@ func (s *Supervisor) watch(ctx context.Context, r *run) ending {
 	}
 }
 
-// ended reports whether the run is over. An order goes before the end of the service,
-// which may be the consequence of the order.
+// ended reports whether the run is over. An order goes before the end of the service, which may be the consequence of
+// the order.
 func ended(ctx context.Context, running Running) (ending, bool) {
 	if ctx.Err() != nil {
 		return orderedEnding(ctx), true
@@ -206,8 +206,8 @@ func (s *Supervisor) drain(ctx context.Context, r *run, why string) error {
 	return r.stop(ctx, s.opts)
 }
 
-// fail enters backoff or quarantine, stops what is left of the run, and waits
-// until the service may be started again or ctx ends.
+// fail enters backoff or quarantine, stops what is left of the run, and waits until the service may be started again
+// or ctx ends.
 func (s *Supervisor) fail(ctx context.Context, r *run, f *Failure) error {
 	now := time.Now()
 	d := s.opts.Policy.Next(s.history, f.Class, now)
@@ -285,8 +285,8 @@ func (s *Supervisor) enter(state State, code, detail string, also ...func(*Statu
 	})
 }
 
-// change publishes a new status and calls OnEvent, unless nothing has changed. replaced
-// is why another incarnation has taken over, or empty.
+// change publishes a new status and calls OnEvent, unless nothing has changed. replaced is why another incarnation
+// has taken over, or empty.
 func (s *Supervisor) change(replaced string, edit func(*Status)) {
 	old := s.Status()
 	next := old

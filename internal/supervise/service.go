@@ -8,9 +8,9 @@ import (
 // Service is what a [Supervisor] starts again and again: one start at a time, and none while an earlier [Running] has
 // not been stopped, except one that is being replaced or drains (see [Replacement]).
 type Service interface {
-	// Start brings the service up and returns once it can be used. The incarnation numbers this start, from 1; numbers
-	// of starts that were called off are skipped. ctx bounds the start alone. A Start that returns an error, which
-	// should be or wrap a *Failure, leaves nothing behind.
+	// Start brings the service up and returns once it can be used. The incarnation numbers this start, from 1;
+	// numbers of starts that were called off are skipped. ctx bounds the start alone. A Start that returns an error,
+	// which should be or wrap a *Failure, leaves nothing behind.
 	Start(ctx context.Context, incarnation uint64) (Running, error)
 }
 
@@ -18,11 +18,11 @@ type Service interface {
 type Running interface {
 	// Done is closed when the service has ended, by itself or by Stop.
 	Done() <-chan struct{}
-	// Err says why the service ended, once Done is closed: a *Failure as a rule. Nil is a
-	// crash too if the service was not asked to end.
+	// Err says why the service ended, once Done is closed: a *Failure as a rule. Nil is a crash too if the service
+	// was not asked to end.
 	Err() error
-	// Stop ends the service and frees all that belongs to it. It is called exactly once,
-	// also after Done; when ctx ends, Stop must use force and return.
+	// Stop ends the service and frees all that belongs to it. It is called exactly once, also after Done; when ctx
+	// ends, Stop must use force and return.
 	Stop(ctx context.Context) error
 }
 
@@ -34,8 +34,8 @@ const (
 	StateDeclared State = "declared" // the state from New until Serve begins
 	StateStarting State = "starting" // StateStarting covers the wait for a start slot and the start itself
 	StateReady    State = "ready"    // StateReady says that the service is up and answers
-	// StateDegraded says that the service is up but missed a health check, cannot be
-	// replaced, or was called degraded by its owner.
+	// StateDegraded says that the service is up but missed a health check, cannot be replaced, or was called degraded
+	// by its owner.
 	StateDegraded State = "degraded"
 	// StateBackoff says that the service failed and is started again at Status.NextAttempt.
 	StateBackoff State = "backoff"
@@ -52,8 +52,8 @@ func (s State) Up() bool { return s == StateReady || s == StateDegraded }
 type Status struct {
 	State State
 	Since time.Time // when the service entered State
-	// Code says why it is in State, as a word for machines; Detail is the same for
-	// people. Both are empty if there is nothing to explain.
+	// Code says why it is in State, as a word for machines; Detail is the same for people. Both are empty if there is
+	// nothing to explain.
 	Code, Detail string
 	Incarnation  uint64 // the number of the current or latest start, 0 before the first
 	// Restarts counts the starts that followed an end, Recycled the incarnations that took over from one that ran.

@@ -1,5 +1,5 @@
-// Package supervise keeps one [Service] running: it starts it, watches it, and starts it again when it ends, at a pace
-// that harms neither the service nor the host. It knows nothing of plugins, phases or processes.
+// Package supervise keeps one [Service] running: it starts it, watches it, and starts it again when it ends, at a
+// pace that harms neither the service nor the host. It knows nothing of plugins, phases or processes.
 //
 //   - [Policy] is the pure part: given past failures, the latest one and the time, it
 //     says when to try again, or to give up.
@@ -67,13 +67,13 @@ type Options struct {
 	// StartTimeout bounds one start from the moment that it has its slot, StopTimeout one stop.
 	StartTimeout, StopTimeout time.Duration
 	Limiter                   Limiter // Limiter gives out start slots; nil means that no slot is needed
-	// SlotHold is the longest time for which one start keeps its slot: a start that
-	// hangs must not keep others from theirs.
+	// SlotHold is the longest time for which one start keeps its slot: a start that hangs must not keep others from
+	// theirs.
 	SlotHold    time.Duration
 	Health      Health      // the periodic check of the running service
 	Replacement Replacement // how a service that runs well is replaced
-	// OnEvent is called for each change, in order, by the goroutine of Serve and with no
-	// lock held. It must not block or call Wait. May be nil.
+	// OnEvent is called for each change, in order, by the goroutine of Serve and with no lock held. It must not block
+	// or call Wait. May be nil.
 	OnEvent func(Event)
 }
 
@@ -117,8 +117,8 @@ type Supervisor struct {
 	mu      sync.Mutex
 	current *run          // the run that orders are for; nil between two runs
 	hold    chan struct{} // closed to end backoff or quarantine; nil at other times
-	// gone is closed when the latest replaced incarnation, numbered replaced, is gone,
-	// and hurry ends its drain; nil if there was none.
+	// gone is closed when the latest replaced incarnation, numbered replaced, is gone, and hurry ends its drain; nil
+	// if there was none.
 	gone      chan struct{}
 	hurry     context.CancelFunc
 	replaced  uint64
@@ -159,8 +159,8 @@ func (s *Supervisor) Report(incarnation uint64, f Failure) bool {
 	return s.order(incarnation, failureOf(&f, CodeInternal, ""))
 }
 
-// Recycle replaces the incarnation by a new one: stop, then start at once. It does not
-// count as a failure. Its result is that of Report.
+// Recycle replaces the incarnation by a new one: stop, then start at once. It does not count as a failure. Its result
+// is that of Report.
 func (s *Supervisor) Recycle(incarnation uint64, reason string) bool {
 	return s.order(incarnation, &recycled{reason: reason})
 }
@@ -177,8 +177,8 @@ func (s *Supervisor) order(incarnation uint64, cause error) bool {
 	return true
 }
 
-// Degrade marks the incarnation as degraded until Restore is called or the service is
-// started again. It reports whether there is such an incarnation.
+// Degrade marks the incarnation as degraded until Restore is called or the service is started again. It reports
+// whether there is such an incarnation.
 func (s *Supervisor) Degrade(incarnation uint64, code, detail string) bool {
 	return s.mark(incarnation, &reason{code: code, detail: detail})
 }
@@ -211,8 +211,8 @@ func (s *Supervisor) currentRun(incarnation uint64) *run {
 	return s.current
 }
 
-// Release ends quarantine or backoff: the service is started at once and its failures
-// are forgotten. It returns false in any other state.
+// Release ends quarantine or backoff: the service is started at once and its failures are forgotten. It returns false
+// in any other state.
 func (s *Supervisor) Release() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -12,8 +12,8 @@ import (
 	"github.com/grapnelhq/grapnel/internal/lazyregexp"
 )
 
-// maxHeadingPasses is how often a text is searched, since an escaped heading may have
-// hidden another one, as in "<h2><h2>Safety". After that every heading is escaped.
+// maxHeadingPasses is how often a text is searched, since an escaped heading may have hidden another one, as in
+// "<h2><h2>Safety". After that every heading is escaped.
 const maxHeadingPasses = 8
 
 // noHeading reports whether s certainly holds none. Searches for single bytes are far faster than one for a set.
@@ -26,9 +26,8 @@ func noHeading(s string) bool {
 	return !strings.Contains(s, "＃") && !strings.Contains(s, "**") && !strings.Contains(s, "__")
 }
 
-// Letters returns the letters and digits of a heading in lower case, as ASCII where they
-// look alike. Headings with the same letters read the same. It removes accents and
-// compatibility forms by NFKD.
+// Letters returns the letters and digits of a heading in lower case, as ASCII where they look alike. Headings with
+// the same letters read the same. It removes accents and compatibility forms by NFKD.
 func Letters(s string) string {
 	var space [64]byte
 	return string(AppendLetters(space[:0], s))
@@ -56,20 +55,18 @@ func foreignLetters(s string) string {
 	}, norm.NFKD.String(s))
 }
 
-// EscapeHeadings inserts a backslash into each Markdown or HTML heading in s that is
-// reserved, and returns the number of backslashes: before the '#' of "## Safety", before
-// the underline of a heading, after the '<' of "<h2>Safety</h2>", before a line that is
-// all bold. Headings may stand in quotes and lists, and end at any line break of Unicode
-// or Python. reserved gets the [Letters] of a heading, with and without its tags,
-// comments and link targets. s should be normalised. Text without headings comes back as
-// it is, without allocation.
+// EscapeHeadings inserts a backslash into each Markdown or HTML heading in s that is reserved, and returns the number
+// of backslashes: before the '#' of "## Safety", before the underline of a heading, after the '<' of
+// "<h2>Safety</h2>", before a line that is all bold. Headings may stand in quotes and lists, and end at any line
+// break of Unicode or Python. reserved gets the [Letters] of a heading, with and without its tags, comments and link
+// targets. s should be normalised. Text without headings comes back as it is, without allocation.
 func EscapeHeadings(s string, reserved func(letters string) bool) (string, int) {
 	_, s, n := EscapeFragmentHeadings(Frame{}, s, reserved)
 	return s, n
 }
 
-// EscapeFragmentHeadings is [EscapeHeadings] for a body in its frame: a heading may begin
-// in one part and end in the next.
+// EscapeFragmentHeadings is [EscapeHeadings] for a body in its frame: a heading may begin in one part and end in the
+// next.
 func EscapeFragmentHeadings(frame Frame, body string, reserved func(letters string) bool) (Frame, string, int) {
 	if noHeading(body) && noHeading(frame.Open) && noHeading(frame.Close) {
 		return frame, body, 0
@@ -102,8 +99,8 @@ func EscapeFragmentHeadings(frame Frame, body string, reserved func(letters stri
 	}
 }
 
-// appendLines appends the marks of Markdown headings: lines that begin with '#' or are
-// bold, and lines that underline what is above them.
+// appendLines appends the marks of Markdown headings: lines that begin with '#' or are bold, and lines that underline
+// what is above them.
 func appendLines(marks []int, s string, reserved func(string) bool) []int {
 	paragraph := 0 // where the paragraph above begins
 	above := ""    // the last line of it in which there is something to see
@@ -165,8 +162,8 @@ func isBreak(r rune) bool {
 	return r == '\n' || r == '\v' || r == '\f' || 0x1c <= r && r <= 0x1e || r == '\u0085' || r == '\u2028' || r == '\u2029'
 }
 
-// content returns where the content of a line begins, after blanks, quote marks and list
-// marks, and whether there was a list mark.
+// content returns where the content of a line begins, after blanks, quote marks and list marks, and whether there was
+// a list mark.
 func content(line string) (at int, inList bool) {
 	for {
 		rest := strings.TrimLeftFunc(line[at:], unseen)
@@ -201,8 +198,8 @@ func underline(line string) int {
 	return len(line) - len(rest)
 }
 
-// appendElements appends the marks of HTML headings. One ends where the next begins or
-// ends; if it is not closed, its first line is compared too.
+// appendElements appends the marks of HTML headings. One ends where the next begins or ends; if it is not closed, its
+// first line is compared too.
 func appendElements(marks []int, s string, reserved func(string) bool) []int {
 	for at := element(s, 0, false); at < len(s); {
 		next := element(s, at+1, false)
@@ -216,8 +213,7 @@ func appendElements(marks []int, s string, reserved func(string) bool) []int {
 	return marks
 }
 
-// element returns where the next "<h2" of any level begins, or the next "</h2" if ending;
-// len(s) without one.
+// element returns where the next "<h2" of any level begins, or the next "</h2" if ending; len(s) without one.
 func element(s string, from int, ending bool) int {
 	for i := from; i < len(s); i++ {
 		n := strings.IndexByte(s[i:], '<')
@@ -256,14 +252,12 @@ func reads(s string, reserved func(string) bool) bool {
 	return false
 }
 
-// unseen reports whether r is a blank or has no shape, and may stand in front of a
-// heading or in it.
+// unseen reports whether r is a blank or has no shape, and may stand in front of a heading or in it.
 func unseen(r rune) bool {
 	return unicode.In(r, unicode.Z, unicode.Cc, unicode.Cf, unicode.M, unicode.Other_Default_Ignorable_Code_Point) || r == '\u2800'
 }
 
-// withoutTargets removes targets of links, notes and attributes: "(x)" or "[x]" after a
-// ']', "[^x]", and "{x}".
+// withoutTargets removes targets of links, notes and attributes: "(x)" or "[x]" after a ']', "[^x]", and "{x}".
 func withoutTargets(s string) string {
 	var out strings.Builder
 	written := 0

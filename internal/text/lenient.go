@@ -10,8 +10,7 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// Scanner finds the places of a text where a tag or a line in brackets may begin:
-// where it shows "<" or "[".
+// Scanner finds the places of a text where a tag or a line in brackets may begin: where it shows "<" or "[".
 type Scanner struct {
 	s              string
 	at             int
@@ -28,8 +27,7 @@ func Scan(s string) Scanner {
 	return sc
 }
 
-// Next returns the next place: what it shows, '<' or '[', its index and the index
-// after it. At the end c is 0.
+// Next returns the next place: what it shows, '<' or '[', its index and the index after it. At the end c is 0.
 func (sc *Scanner) Next() (c byte, at, after int) {
 	if sc.ascii {
 		switch {
@@ -61,8 +59,7 @@ func mayOpen(b byte) bool {
 	return b == '<' || b == '[' || b == '&' || b == 0xcb || 0xe1 <= b && b <= 0xe3 || b == 0xef
 }
 
-// Opening returns '<' or '[' if s shows it right at index i, and the index after it;
-// otherwise 0.
+// Opening returns '<' or '[' if s shows it right at index i, and the index after it; otherwise 0.
 func Opening(s string, i int) (c byte, after int) {
 	r, size := decode(s[i:])
 	switch {
@@ -85,9 +82,8 @@ func indexFrom(s string, i int, c byte) int {
 	return len(s)
 }
 
-// Word returns the index after word if s shows it from index i on, otherwise 0. The word
-// is ASCII in any case. A blank in it stands for any number of blanks, and a backslash
-// may stand before punctuation.
+// Word returns the index after word if s shows it from index i on, otherwise 0. The word is ASCII in any case. A
+// blank in it stands for any number of blanks, and a backslash may stand before punctuation.
 func Word(s string, i int, word string) int {
 	for w := range len(word) {
 		if word[w] == ' ' {
@@ -117,9 +113,8 @@ func Blanks(s string, i int) int {
 	}
 }
 
-// Tag returns the index after the name if s, from the index i after a "<" on, reads as an
-// opening or closing tag of that name, which is ASCII; otherwise 0. The name may go on:
-// see [Ends].
+// Tag returns the index after the name if s, from the index i after a "<" on, reads as an opening or closing tag of
+// that name, which is ASCII; otherwise 0. The name may go on: see [Ends].
 func Tag(s string, i int, name string) int {
 	if plain := i + len(s[i:]) - len(strings.TrimPrefix(s[i:], "/")); plain < len(s) { // fast for other tags
 		if c := lower(s[plain]); 'a' <= c && c <= 'z' && c != lower(name[0]) {
@@ -143,8 +138,8 @@ func Ends(s string, i int) bool {
 	return !isNameByte(c, false)
 }
 
-// StartsLine reports whether index i begins its line, perhaps quoted, listed, indented,
-// emphasised or after characters of also.
+// StartsLine reports whether index i begins its line, perhaps quoted, listed, indented, emphasised or after
+// characters of also.
 func StartsLine(s string, i int, also string) bool {
 	for i > 0 {
 		r, size := utf8.DecodeLastRuneInString(s[:i])
@@ -176,9 +171,9 @@ func lastEntity(s string) (r rune, size int) {
 	return rune(s[len(s)-1]), 1
 }
 
-// Shown returns what s shows at index i: an ASCII character or its lookalike, letters in
-// lower case; ' ' for any blank, '\n' for any line break, and 0 for everything else and
-// at the end. next is the index after it. It skips characters that do not show.
+// Shown returns what s shows at index i: an ASCII character or its lookalike, letters in lower case; ' ' for any
+// blank, '\n' for any line break, and 0 for everything else and at the end. next is the index after it. It skips
+// characters that do not show.
 func Shown(s string, i int) (c byte, next int) {
 	for i < len(s) {
 		if b := s[i]; ' ' <= b && b < 0x7f && b != '&' {
@@ -222,8 +217,7 @@ const (
 	maxBareEntity = len("&Aacute") // old ones that browsers accept without a semicolon
 )
 
-// entity decodes the entity of one character at the beginning of s; size is 0 without
-// one.
+// entity decodes the entity of one character at the beginning of s; size is 0 without one.
 func entity(s string) (r rune, size int) {
 	end := 1
 	for end < len(s) && end < maxEntity && isEntityByte(s[end]) {
@@ -303,8 +297,8 @@ func fold(r rune) byte {
 	return ascii(lookalike(first))
 }
 
-// hidden reports whether a character beyond ASCII has no shape of its own: format
-// characters, combining marks, selectors, fillers and tags.
+// hidden reports whether a character beyond ASCII has no shape of its own: format characters, combining marks,
+// selectors, fillers and tags.
 func hidden(r rune) bool {
 	if r < 0x80 || r == '\u0085' {
 		return false
@@ -318,14 +312,14 @@ const (
 	brackets = "\ufe39\ufe3b\ufe5d【〔⟦❲⦋⁅［﹇"
 )
 
-// alike lists, after each ASCII character, those of other scripts that look like it.
-// Compatibility decomposition covers more.
+// alike lists, after each ASCII character, those of other scripts that look like it. Compatibility decomposition
+// covers more.
 const alike = "aАаΑα" + "bВвΒЬьβ" + "cСсϹϲ" + "dԀԁ" + "eЕеΕεЁё" + "fϜϝƒ" + "gԌԍɡ" + "hНнΗһҺ" + "iІіΙιıӀӏ" + "jЈјϳ" + "kКкΚκ" + "lⅬӏ" + "mМмΜ" +
 	"nΝΠηп" + "oОоΟοσօ" + "pРрΡρ" + "qԚԛ" + "rгᴦ" + "sЅѕꜱ" + "tТтΤτ" + "uԱսυ" + "vѴѵΝνᴠ" + "wԜԝѡω" + "xХхΧχ" + "yУуΥγҮү" + "zΖζᴢ" +
 	"<" + angles + ">›❯❱⟩〉〉ᐳ⦒⧽˃" + "/⁄∕╱⧸⟋Ⳇ〳" + "[" + brackets + "]】〕⟧❳⦌⁆" + ":ːː׃։∶꞉˸" + "_‿⁀ˍ" + "-‐‑‒–—−⁃" + "#♯⌗" + "\\∖⧵⧹"
 
-// lookalike returns the ASCII character that a letter or sign of another script looks
-// like, letters in lower case, and any other character as it is.
+// lookalike returns the ASCII character that a letter or sign of another script looks like, letters in lower case,
+// and any other character as it is.
 func lookalike(r rune) rune {
 	if r < utf8.RuneSelf {
 		return r

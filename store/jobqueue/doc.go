@@ -1,6 +1,5 @@
-// Package jobqueue keeps background work in the store's database, where it outlives the process
-// that asked for it and several engines share it. It is a [jobs.Queue] on [River], for SQLite
-// and PostgreSQL.
+// Package jobqueue keeps background work in the store's database, where it outlives the process that asked for it and
+// several engines share it. It is a [jobs.Queue] on [River], for SQLite and PostgreSQL.
 //
 //	st, err := store.Open(ctx, dsn, store.Options{})
 //	q, err := jobqueue.Open(ctx, st.DB(), jobqueue.Options{})
@@ -10,35 +9,35 @@
 //
 // # What River does
 //
-// River has the tables and their migrations, unique keys, fetching, waking, and the removal of
-// finished jobs. Leases and results are this package's: a process renews the leases of its jobs,
-// any process rescues jobs whose lease has expired, and a result is stored at once, by one
-// statement that checks whether the job still belongs to this process and attempt.
+// River has the tables and their migrations, unique keys, fetching, waking, and the removal of finished jobs. Leases
+// and results are this package's: a process renews the leases of its jobs, any process rescues jobs whose lease has
+// expired, and a result is stored at once, by one statement that checks whether the job still belongs to this process
+// and attempt.
 //
 // # What is repeated
 //
-// A job that [Queue.Add] took is offered until the result of an attempt is stored that ends it.
-// Work is repeated only if its result was not stored because the process or the database went
-// down; such jobs are rescued after [Options.Lease] and a quarter of it at most. A job that
-// kills its process each time is discarded after five attempts more than it may have.
+// A job that [Queue.Add] took is offered until the result of an attempt is stored that ends it. Work is repeated only
+// if its result was not stored because the process or the database went down; such jobs are rescued after
+// [Options.Lease] and a quarter of it at most. A job that kills its process each time is discarded after five
+// attempts more than it may have.
 //
-// Work that must not be repeated says so when it begins ([jobs.Attempt]): an attempt that has
-// begun and has no result is the last, and the job is discarded with the cause "interrupted".
+// Work that must not be repeated says so when it begins ([jobs.Attempt]): an attempt that has begun and has no result
+// is the last, and the job is discarded with the cause "interrupted".
 //
 // # Bounds and storage
 //
-// The queue of one database holds [Options.Waiting] jobs, and [Options.PerPlugin] of one plugin;
-// on PostgreSQL more if over 64 callers add jobs at the same moment.
+// The queue of one database holds [Options.Waiting] jobs, and [Options.PerPlugin] of one plugin; on PostgreSQL more
+// if over 64 callers add jobs at the same moment.
 //
-// In a SQLite file River's tables are beside the store's and share its one writer
-// ([sqldb.DB.Join]). In PostgreSQL they have a schema of their own ([Options.Schema]).
+// In a SQLite file River's tables are beside the store's and share its one writer ([sqldb.DB.Join]). In PostgreSQL
+// they have a schema of their own ([Options.Schema]).
 //
-// A finished job leaves only the hash of its idempotency key, for [Options.KeepDone]. A dead one
-// stays whole for [Options.KeepDead]; operators list, retry or remove it, by [Records] and
-// [Look], which need no queue that is served.
+// A finished job leaves only the hash of its idempotency key, for [Options.KeepDone]. A dead one stays whole for
+// [Options.KeepDead]; operators list, retry or remove it, by [Records] and [Look], which need no queue that is
+// served.
 //
-// Failures of the database are a *[sqldb.Error]; a full queue is a *phases.Error with
-// CauseOverloaded, a closed one CauseUnavailable.
+// Failures of the database are a *[sqldb.Error]; a full queue is a *phases.Error with CauseOverloaded, a closed one
+// CauseUnavailable.
 //
 // Stability: experimental until 1.0.
 //

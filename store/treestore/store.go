@@ -1,5 +1,5 @@
-// Package treestore keeps the thread tree of package tree in a SQL database: SQLite
-// or PostgreSQL, beside the manifests of package store.
+// Package treestore keeps the thread tree of package tree in a SQL database: SQLite or PostgreSQL, beside the
+// manifests of package store.
 //
 //	st, err := store.Open(ctx, "sqlite:grapnel.db", store.Options{})
 //	tr, err := treestore.New(ctx, st.DB(), treestore.Options{})
@@ -8,25 +8,23 @@
 //
 // # Concurrency
 //
-// The database enforces the rules. Two partial unique indexes allow one live document per
-// scope. Each change is one transaction, which also writes the log of changes.
+// The database enforces the rules. Two partial unique indexes allow one live document per scope. Each change is one
+// transaction, which also writes the log of changes.
 //
-// On SQLite concurrent calls share a transaction ([sqldb.DB.Join]). On PostgreSQL rows are
-// locked in this order: the workspace, folders, documents, threads. Changes of folders lock
-// the workspace's row; calls that need a folder to exist share its row. A missing live
-// document is inserted; if another caller was faster, the call is judged again.
+// On SQLite concurrent calls share a transaction ([sqldb.DB.Join]). On PostgreSQL rows are locked in this order: the
+// workspace, folders, documents, threads. Changes of folders lock the workspace's row; calls that need a folder to
+// exist share its row. A missing live document is inserted; if another caller was faster, the call is judged again.
 //
 // # The log of changes
 //
-// On SQLite the number of a transaction is the id of its first change, in the order of
-// commits. On PostgreSQL it is the transaction's own number, and transactions commit in
-// another order: so [Store.Changes] stops before the oldest that still runs, and waits a
-// moment for it if nothing else is new. A transaction gets its number with its first row
-// lock. So that numbers follow the order of changes, callers first queue up for advisory
-// locks on names, which give no number.
+// On SQLite the number of a transaction is the id of its first change, in the order of commits. On PostgreSQL it is
+// the transaction's own number, and transactions commit in another order: so [Store.Changes] stops before the oldest
+// that still runs, and waits a moment for it if nothing else is new. A transaction gets its number with its first row
+// lock. So that numbers follow the order of changes, callers first queue up for advisory locks on names, which give
+// no number.
 //
-// A restored database may have a log whose numbers mean nothing on its new server. The log
-// then begins again with new numbers, and readers see a gap.
+// A restored database may have a log whose numbers mean nothing on its new server. The log then begins again with new
+// numbers, and readers see a gap.
 //
 // Stability: experimental until 1.0.
 package treestore
@@ -52,8 +50,7 @@ import (
 type Options struct {
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
-	// Random makes the ids that callers omit; nil is crypto/rand.Reader. It must be safe for
-	// concurrent use.
+	// Random makes the ids that callers omit; nil is crypto/rand.Reader. It must be safe for concurrent use.
 	Random io.Reader
 
 	_ struct{}
@@ -73,8 +70,7 @@ type Store struct {
 
 var _ tree.Store = (*Store)(nil)
 
-// New returns the tree in a database. The context bounds New only. The store must be closed
-// before the database.
+// New returns the tree in a database. The context bounds New only. The store must be closed before the database.
 func New(ctx context.Context, db *sqldb.DB, o Options) (*Store, error) {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -116,8 +112,7 @@ func prepared(ctx context.Context, db *sql.DB, texts ...string) (map[string]*sql
 	return all, nil
 }
 
-// Close releases the store's statements; the database stays open. Calls must have ended. It is
-// safe to call twice.
+// Close releases the store's statements; the database stays open. Calls must have ended. It is safe to call twice.
 func (s *Store) Close() error {
 	var errs []error
 	for _, all := range []map[string]*sql.Stmt{s.saving, s.reading} {
@@ -144,8 +139,7 @@ func (s *Store) newID(chosen string) (string, error) {
 	return id.String(), nil
 }
 
-// outcome turns a database error into a [tree.Error] if it means a refusal or an unavailable
-// database.
+// outcome turns a database error into a [tree.Error] if it means a refusal or an unavailable database.
 func outcome(err error) error {
 	if refused, ok := errors.AsType[*tree.Error](err); ok {
 		return refused
@@ -174,8 +168,8 @@ type txn struct {
 
 const maxCollisions = 10
 
-// change checks the caller's parameters, if any, runs do in a transaction, which may be retried, and
-// wakes the listeners.
+// change checks the caller's parameters, if any, runs do in a transaction, which may be retried, and wakes the
+// listeners.
 func (s *Store) change(ctx context.Context, doing string, params any, do func(ctx context.Context, tx txn) error) error {
 	if err := check(params); err != nil {
 		return err
@@ -251,19 +245,17 @@ func found(err error) (bool, error) {
 	return err == nil, err
 }
 
-// phrases are the parts of statements that differ between the databases. On SQLite the first
-// statement locks the whole database.
+// phrases are the parts of statements that differ between the databases. On SQLite the first statement locks the
+// whole database.
 type phrases struct {
-	// queue waits for all others who change a workspace, queueBeside for those who change the
-	// same item. They come first in a transaction, which has no number while it waits, so that
-	// numbers are in the order of changes.
+	// queue waits for all others who change a workspace, queueBeside for those who change the same item. They come
+	// first in a transaction, which has no number while it waits, so that numbers are in the order of changes.
 	queue, queueBeside string
-	// share ends a query for a folder f that must not be deleted before the transaction ends,
-	// own one for rows that nobody else may change, seize one for rows that nobody else may
-	// share.
+	// share ends a query for a folder f that must not be deleted before the transaction ends, own one for rows that
+	// nobody else may change, seize one for rows that nobody else may share.
 	share, own, seize string
-	// seq is the transaction's number in the log, around what the caller knows of it, which
-	// nextSeq asks for on SQLite.
+	// seq is the transaction's number in the log, around what the caller knows of it, which nextSeq asks for on
+	// SQLite.
 	seq     [2]string
 	nextSeq string
 	inLog   string    // continues a condition that seq is greater than $1: in the log's order, by an index
