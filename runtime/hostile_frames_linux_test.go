@@ -79,11 +79,11 @@ func instead[T any](_ T, silent bool) moment {
 				_, now := f.Body.(T)
 				_, dispatch := f.Body.(*pluginpb.HostFrame_Dispatch)
 				var err error
+				if (now || dispatch) && !said.Swap(true) {
+					p.did("done") // before the host can end the process for it
+				}
 				if now {
 					err = errors.Join(s.Send(emptyBody(body, f.ID, f.Incarnation)), s.Send(emptyBody(body, f.ID, f.Incarnation)))
-				}
-				if (now || dispatch) && !said.Swap(true) {
-					p.did("done")
 				}
 				switch reply := manners("").Reply(f); {
 				case dispatch && !silent:
@@ -101,6 +101,7 @@ func instead[T any](_ T, silent bool) moment {
 func outOfTheBlue(ids []uint64, times int) moment {
 	return func(p *hostile, body string) wiretest.Script {
 		return wiretest.Answering(manners(""), func(s *wiretest.Session, f *wiretest.Frame) error {
+			p.did("done") // before the host can end the process for it
 			for range times {
 				for _, id := range ids {
 					if err := s.Send(emptyBody(body, id, f.Incarnation)); err != nil {
@@ -108,7 +109,6 @@ func outOfTheBlue(ids []uint64, times int) moment {
 					}
 				}
 			}
-			p.did("done")
 			return badplugin.Answer(s, f, badplugin.Right)
 		})
 	}
@@ -168,12 +168,11 @@ func describeAttacks() map[string]func(*hostile) error {
 					if reply == nil {
 						return nil
 					}
-					err := s.Send(reply)
 					if !said {
-						p.did("done")
+						p.did("done") // before the host can end the process for it
 						said = true
 					}
-					return err
+					return s.Send(reply)
 				})
 			})
 		}
@@ -271,9 +270,8 @@ func hostCallAttacks() map[string]func(*hostile) error {
 				change = "some-tags"
 			}
 			return p.ServeScript(wiretest.Answering(manners(change), func(s *wiretest.Session, f *wiretest.Frame) error {
-				err := attack(s, f)
-				p.did("done")
-				return errors.Join(err, badplugin.Answer(s, f, badplugin.Right))
+				p.did("done") // before the host can end the process for it
+				return errors.Join(attack(s, f), badplugin.Answer(s, f, badplugin.Right))
 			}))
 		}
 	}
