@@ -230,6 +230,7 @@ func (e *Engine) receive(i *invocation) (failure *phases.Error) {
 	defer i.inc.Leave()
 	defer i.call.Cancel()
 	size, err := i.frame.wait(&i.call)
+	failed := err != nil && i.inTime(size.Arrived)
 	if size.Arrived.IsZero() {
 		size.Arrived = time.Now()
 	}
@@ -239,7 +240,7 @@ func (e *Engine) receive(i *invocation) (failure *phases.Error) {
 	i.run.Incarnation = i.inc.Number
 	switch {
 	case err == nil:
-	case i.call.Err() != nil:
+	case !failed && i.call.Err() != nil:
 		e.abandon(i)
 		failure = i.frame.timeUp(i.caller, true)
 	default:
@@ -251,6 +252,11 @@ func (e *Engine) receive(i *invocation) (failure *phases.Error) {
 	}
 	i.report(pool.OutcomeOf(failure, i.ownTime))
 	return failure
+}
+
+// inTime reports whether something came while the caller waited, who may have collected it later.
+func (i *invocation) inTime(arrived time.Time) bool {
+	return !arrived.IsZero() && arrived.Before(i.deadline) && !bounded.Cancelled(i.caller)
 }
 
 func (e *Engine) abandon(i *invocation) {

@@ -248,7 +248,7 @@ func (inc *Incarnation) exited(ctx context.Context) bool {
 	case <-ctx.Done():
 	case <-time.After(grace):
 	}
-	return false
+	return inc.dead()
 }
 
 // reapGrace is how long the end of a session waits for the end of its process.

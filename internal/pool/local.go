@@ -103,14 +103,22 @@ func (c *localCall) wait(ctx context.Context) error {
 		return nil
 	}
 	own, caller := callctx.Ends(ctx)
+	var err error
 	select {
 	case <-c.done: // nobody sends to it again
 		c.spare.Put(c.done)
 		return nil
 	case <-own:
-		return context.DeadlineExceeded
+		err = context.DeadlineExceeded
 	case <-caller:
-		return context.Cause(ctx)
+		err = context.Cause(ctx)
+	}
+	select { // it may have been there for long: answers are collected one after the other
+	case <-c.done:
+		c.spare.Put(c.done)
+		return nil
+	default:
+		return err
 	}
 }
 

@@ -213,10 +213,12 @@ func begin[A, B any](ctx context.Context, s *Session, r *request[A, B]) (*call, 
 // conclude waits for the reply to a request.
 func conclude[A, B any](ctx context.Context, s *Session, c *call, r *request[A, B]) error {
 	a, err := s.await(ctx, c)
+	if a != nil {
+		r.stats.BytesOut, r.stats.Arrived = a.in.size, a.at
+	}
 	if err != nil {
 		return err
 	}
-	r.stats.BytesOut, r.stats.Arrived = a.in.size, a.at
 	if err := decode(&s.writer.frames, &a.in, ruleClean, r.reply, r.replyFields); err != nil {
 		return s.invalid(err)
 	}

@@ -53,7 +53,7 @@ func (o HostOptions) withDefaults() HostOptions {
 type Stats struct {
 	BytesIn  int // BytesIn went to the plugin and BytesOut came back, in a call's frames
 	BytesOut int
-	Arrived  time.Time // zero if there was no answer
+	Arrived  time.Time // of the answer, or the error instead of it; zero if the caller gave up before
 }
 
 // Session is the host's side of one session with a plugin process:
@@ -202,7 +202,9 @@ func (s *Session) Send(ctx context.Context, d *phases.Dispatch, freed func()) *A
 	a.request = request[phases.Dispatch, result]{
 		ask: hostDispatch, m: d, fields: dispatchFields, want: pluginResult, reply: &a.answer, replyFields: resultFields, freed: freed,
 	}
-	a.call, a.err = begin(ctx, s, &a.request)
+	if a.call, a.err = begin(ctx, s, &a.request); a.err != nil && ctx.Err() == nil {
+		a.request.stats.Arrived = time.Now()
+	}
 	return a
 }
 

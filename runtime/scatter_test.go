@@ -1,0 +1,45 @@
+package runtime_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/sdk"
+)
+
+// TestAnswersBesideOneThatNeverComes: what the others have answered in time counts, although it is collected when the
+// time of all is over.
+func TestAnswersBesideOneThatNeverComes(t *testing.T) {
+	t.Parallel()
+
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		var hooks []sdk.Hook
+		want := []string{"p.a timed_out timeout", "p.b failed plugin_error"}
+		hooks = append(hooks, on("a", phases.PrePromptCompile, deaf(release)), on("b", phases.PrePromptCompile, failing(sdk.Fail("own", "no"))))
+		for i := range 8 {
+			name := fmt.Sprintf("c%d", i)
+			h := section(name, name, "text")
+			answer := h.PrePromptCompile
+			h.PrePromptCompile = func(ctx context.Context, c *sdk.Call, in *phases.PrePromptCompileInput) ([]phases.Contribution, error) {
+				ctx, cancel := context.WithTimeout(ctx, time.Minute)
+				defer cancel()
+				return answer(ctx, c, in)
+			}
+			hooks, want = append(hooks, h), append(want, "p."+name+" succeeded")
+		}
+		eng := newHosted(plugin("p", hooks...)).start(t)
+		out := dispatch(t, eng, &phases.PrePromptCompileInput{})
+		if diff := cmp.Diff(states(out), want); diff != "" {
+			t.Errorf("ledger (-got +want):\n%s", diff)
+		}
+		close(release)
+		synctest.Wait()
+	})
+}
