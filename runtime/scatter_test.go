@@ -43,3 +43,30 @@ func TestAnswersBesideOneThatNeverComes(t *testing.T) {
 		synctest.Wait()
 	})
 }
+
+// broken is an error whose methods panic.
+type broken struct{ text *string }
+
+func (b *broken) Error() string { return *b.text }
+
+// TestAnswersThatPanic: neither an error nor an answer of a plugin inside the host that cannot even be looked at ends
+// the host.
+func TestAnswersThatPanic(t *testing.T) {
+	t.Parallel()
+
+	for _, inline := range []bool{false, true} {
+		h := newHosted(
+			plugin("error", on("h", phases.PrePromptCompile, failing((*broken)(nil)))),
+			plugin("nil", on("h", phases.PrePromptCompile, reply((*phases.PromptSection)(nil)), phases.KindPromptSection)),
+		)
+		if inline {
+			h.opts.Inline = []string{"error", "nil"}
+		}
+		out := dispatch(t, h.start(t), &phases.PrePromptCompileInput{})
+		for _, id := range []string{"error.h", "nil.h"} {
+			if run := runOf(t, out, id); run.State != phases.StateFailed || run.PluginCode != phases.PluginCodePanic {
+				t.Errorf("inline %v: %+v", inline, run)
+			}
+		}
+	}
+}

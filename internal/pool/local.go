@@ -69,19 +69,23 @@ type localCall struct {
 	given  phases.Dispatch
 	lease  *Lease
 
-	done  chan struct{} // takes one value, when what follows is set; nil for an inline call
-	spare *sync.Pool    // takes done back
-	res   *phases.Result
-	err   error
-	stats wire.Stats
-
+	done   chan struct{} // takes one value, when what follows is set; nil for an inline call
+	spare  *sync.Pool    // takes done back
 	answer phases.Result
+	err    error
+	stats  wire.Stats
 }
 
 func (c *localCall) run() {
 	defer c.lease.Free()
-	res, err := bounded.Recovered(func() (*phases.Result, error) { return c.plugin.Dispatch(c.ctx, &c.given) })
-	c.res, c.err, c.stats.Arrived = res, wire.FromPlugin(panicked(err)), time.Now()
+	answer, err := bounded.Recovered(func() (a phases.Result, err error) {
+		res, err := c.plugin.Dispatch(c.ctx, &c.given)
+		if err == nil && res != nil { // copying may panic, too, and so may an error's text
+			a.Diagnostics, a.Contributions = slices.Clone(res.Diagnostics), CloneContributions(res.Contributions)
+		}
+		return a, wire.FromPlugin(err)
+	})
+	c.answer, c.err, c.stats.Arrived = answer, panicked(err), time.Now()
 	if c.done != nil {
 		c.done <- struct{}{}
 	}
@@ -91,9 +95,6 @@ func (c *localCall) run() {
 func (c *localCall) Answer(ctx context.Context) (*phases.Result, wire.Stats, error) {
 	if err := c.wait(ctx); err != nil {
 		return nil, wire.Stats{}, err
-	}
-	if c.err == nil && c.res != nil {
-		c.answer.Diagnostics, c.answer.Contributions = slices.Clone(c.res.Diagnostics), CloneContributions(c.res.Contributions)
 	}
 	return &c.answer, c.stats, c.err
 }
