@@ -17,7 +17,10 @@ import (
 	"github.com/grapnelhq/grapnel/internal/rpc"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// TestMain finds goroutines that are left; those of net/http linger for half a second.
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("net/http.(*conn).closeWriteAndWait"))
+}
 
 // patience is how long a test waits for something that must happen.
 const patience = 20 * time.Second

@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 		childMain()
 		return
 	}
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("net/http.(*conn).closeWriteAndWait")) // which lasts half a second
 }
 
 // patience is how long a test waits for something that must happen.

@@ -54,8 +54,8 @@ func TestKilledLosesNothing(t *testing.T) {
 			}
 		}
 		for name := range dead {
-			if l.attempts[name] > 1 {
-				t.Errorf("%s is dead after %d attempts", name, l.attempts[name])
+			if !once(name) { // the others begin once, perhaps after attempts that were lost before that
+				t.Errorf("%s may be repeated, and is dead after attempt %d", name, l.attempts[name])
 			}
 		}
 		t.Logf("%d jobs were taken; %d begun, %d times; %d ended, %d dead", len(l.added), len(l.attempts), l.begun, len(l.ended), len(dead))
