@@ -170,7 +170,7 @@ func (h *hostileTree) run(t *testing.T, args []string) (code int, out, words str
 	}
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr // a slow disk is a warning there
-	cmd.Stdin = strings.NewReader(canary) // what /dev/stdin would give
+	cmd.Stdin = strings.NewReader(canary)     // what /dev/stdin would give
 	if err := cmd.Run(); err != nil && cmd.ProcessState == nil {
 		t.Fatal(err)
 	}
