@@ -2,6 +2,7 @@ package proc_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -104,6 +105,9 @@ func stopBesideVandal(t *testing.T, b *testBench, tier sandbox.Tier, target stri
 		t.Fatal(err)
 	}
 	stopped := p.Stop(t.Context())
+	if errors.Is(stopped, proc.ErrAlive) { // on a busy machine
+		stopped = p.Clear()
+	}
 	// In T1 it cannot drop the tag by which it is found.
 	if got, want := alive(pid), tier == sandbox.T0; got != want {
 		t.Errorf("the vandal is alive: %t", got)

@@ -58,7 +58,7 @@ func TestDrain(t *testing.T) {
 func TestDrainCuts(t *testing.T) {
 	t.Parallel()
 
-	h := start(t, func(o *Options) { o.Limits.Drain = 5 * time.Second })
+	h := start(t, func(o *Options) { o.Limits.Drain = 10 * time.Second })
 	ws := h.dial(t)
 	say(t, ws, `{"jsonrpc":"2.0","id":1,"method":"test/hang"}`)
 	await(t, h.hooks.began, "the call")

@@ -161,24 +161,21 @@ func (q *Queue) rescue(ctx context.Context) error {
 // clock notices steps of the database's clock. After a step forward every lease looks expired
 // until its holder renews it.
 type clock struct {
-	wall float64 // the database's, in seconds
-	seen time.Time
-	wait int // looks during which leases are not judged
+	wall  float64 // the database's, in seconds
+	seen  time.Time
+	since time.Time // when it was first looked at, or seen to step
 }
 
-// steady reports whether the database's clock, just read, can judge leases: not at the first
-// look, nor soon after a step that could make living leases look expired.
+// steady reports whether the database's clock, just read, can judge leases: not before it has been
+// watched for a lease without a step that could make living leases look expired. In that time each
+// living process renews its leases, or gives them up.
 func (c *clock) steady(wall float64, now time.Time, lease time.Duration) bool {
 	step := wall - c.wall - now.Sub(c.seen).Seconds()
-	if c.seen.IsZero() {
-		step, c.wait = 0, 1
-	} else if c.wait > 0 {
-		c.wait--
+	if c.seen.IsZero() || math.Abs(step) > lease.Seconds()/2 {
+		c.since = now
 	}
-	if c.wall, c.seen = wall, now; math.Abs(step) > lease.Seconds()/2 {
-		c.wait = 2 // in one of these each living process renews its leases
-	}
-	return c.wait == 0
+	c.wall, c.seen = wall, now
+	return now.Sub(c.since) >= lease
 }
 
 func seconds(d time.Duration) float64 { return float64(d.Milliseconds()) / 1000 }
