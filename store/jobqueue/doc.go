@@ -20,8 +20,8 @@
 // A job that [Queue.Add] took is offered until the result of an attempt is stored that ends it.
 // Work is repeated only if its result was not stored because the process or the database went
 // down; such jobs are rescued after [Options.Lease] and a quarter of it at most, or as long after
-// the first process has begun. A job that
-// kills its process each time is discarded after five attempts more than it may have.
+// the first process has begun. A job that kills its process each time is discarded after five
+// attempts more than it may have.
 //
 // Work that must not be repeated says so when it begins ([jobs.Attempt]): an attempt that has
 // begun and has no result is the last, and the job is discarded with the cause "interrupted".
