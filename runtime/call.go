@@ -32,9 +32,9 @@ type call struct {
 	// once, if set, runs right before the plugin is called; see background.Attempt.
 	once func(ctx context.Context) *phases.Error
 	// asked and answer are the last message and its answer.
-	asked   *phases.Dispatch
+	asked   phases.Dispatch
 	pending pool.Pending
-	answer  *phases.Result
+	answer  phases.Result
 	// sent is the invocation of a call that was sent and waits for its answer.
 	sent *invocation
 }
@@ -113,11 +113,16 @@ func (d *dispatch) collect(c *call) {
 		d.keepAnswer(c)
 	}
 	c.span.done()
+	d.engine.recycle(c.sent)
 }
 
 func (c *call) invocation(until time.Time) *invocation {
 	d := c.dispatch
-	i := &invocation{
+	i, ok := d.engine.over.Get().(*invocation)
+	if !ok {
+		i = &invocation{}
+	}
+	*i = invocation{
 		frame: c, in: c.hook.in, run: c.run, kind: ExchangeDispatch, breaker: c.hook.breaker, subscription: c.sub.ID,
 		once: c.once, timeout: c.sub.Timeout.D(), until: until,
 	}
@@ -145,18 +150,20 @@ var _ frame = (*call)(nil)
 // send implements frame.
 func (c *call) send(ctx context.Context, inc *pool.Incarnation, remaining time.Duration, l *pool.Lease) {
 	c.judged = c.dispatch.applied
-	c.asked = c.dispatch.message(c, inc, remaining)
-	c.pending = inc.Send(ctx, c.asked, l)
+	c.dispatch.message(c, inc, remaining)
+	c.pending = inc.Send(ctx, &c.asked, l)
 }
 
 // wait implements frame.
-func (c *call) wait(ctx context.Context) (stats wire.Stats, err error) {
-	c.answer, stats, err = c.pending.Answer(ctx)
-	return stats, err
+func (c *call) wait(ctx context.Context) (wire.Stats, error) {
+	return c.pending.Answer(ctx, &c.answer)
 }
 
 // show implements frame.
-func (c *call) show(x *Exchange) { x.Dispatch, x.Result = c.asked, c.answer }
+func (c *call) show(x *Exchange) {
+	asked, answer := c.asked, c.answer
+	x.Dispatch, x.Result = &asked, &answer
+}
 
 // timeUp implements frame.
 func (c *call) timeUp(caller context.Context, sent bool) *phases.Error {
@@ -166,10 +173,10 @@ func (c *call) timeUp(caller context.Context, sent bool) *phases.Error {
 	return bounded.TimeUp(caller)
 }
 
-// message is the call as the plugin sees it: what was not granted is withheld.
-func (d *dispatch) message(c *call, inc *pool.Incarnation, remaining time.Duration) *phases.Dispatch {
-	h := c.hook
-	m := &phases.Dispatch{
+// message makes the call as the plugin sees it: what was not granted is withheld.
+func (d *dispatch) message(c *call, inc *pool.Incarnation, remaining time.Duration) {
+	h, m := c.hook, &c.asked
+	*m = phases.Dispatch{
 		Subscription: c.sub.ID, Hook: c.sub.Name, Phase: d.phase.Row.Phase, Context: d.rq.context, Input: d.input, Policies: d.policies, Contexts: d.contexts,
 		Attempt: c.run.Attempts, Trace: c.span.trace, Remaining: remaining, Generation: d.gen.number, Incarnation: inc.Number,
 		Budget: phases.AnswerBudget{MaxChars: d.textBudget(c), MaxBytes: pool.FrameSize(&h.in.Declared)},
@@ -178,12 +185,11 @@ func (d *dispatch) message(c *call, inc *pool.Incarnation, remaining time.Durati
 		m.IdempotencyKey = d.rq.key + "/" + c.sub.ID
 	}
 	h.sight.Withhold(m)
-	return m
 }
 
 // admit implements frame: it checks the answer and settles the call with it.
 func (c *call) admit(*pool.Incarnation) *phases.Error {
-	d, res := c.dispatch, c.answer
+	d, res := c.dispatch, &c.answer
 	var admitted merge.Admitted
 	var err error
 	if d.engine.opts.OnExchange == nil {

@@ -61,6 +61,8 @@ type Engine struct {
 	calls callctx.Group[site]
 	// spare holds finished dispatches for reuse.
 	spare sync.Pool
+	// over holds invocations that nobody knows any more, for reuse.
+	over sync.Pool
 	// exchangeFailed is set by the first failure of Options.OnExchange, the only one that is reported.
 	exchangeFailed atomic.Bool
 }

@@ -52,6 +52,8 @@ type progress struct {
 	// deadline is when the plugin's answer must be there; ownTime says that this is its whole timeout.
 	deadline time.Time
 	ownTime  bool
+	// shared says that others may still know the invocation when it is over.
+	shared bool
 }
 
 type frame interface {
@@ -228,8 +230,8 @@ func (e *Engine) send(ctx context.Context, i *invocation) *phases.Error {
 // receive waits for the answer or the deadline.
 func (e *Engine) receive(i *invocation) (failure *phases.Error) {
 	defer i.inc.Leave()
-	defer i.call.Cancel()
 	size, err := i.frame.wait(&i.call)
+	defer func() { i.shared = !i.call.Cancel() || size.Lent || err != nil }()
 	failed := err != nil && i.inTime(size.Arrived)
 	if size.Arrived.IsZero() {
 		size.Arrived = time.Now()
@@ -252,6 +254,14 @@ func (e *Engine) receive(i *invocation) (failure *phases.Error) {
 	}
 	i.report(pool.OutcomeOf(failure, i.ownTime))
 	return failure
+}
+
+// recycle lets an invocation be used again, unless others may still know it.
+func (e *Engine) recycle(i *invocation) {
+	if !i.shared {
+		*i = invocation{}
+		e.over.Put(i)
+	}
 }
 
 // inTime reports whether something came while the caller waited, who may have collected it later.
@@ -362,7 +372,8 @@ func (r *replayed) wait(ctx context.Context) (stats wire.Stats, err error) {
 	defer func() { x.Took = time.Since(begin) }()
 	if x.Dispatch != nil {
 		x.Dispatch.Incarnation = r.inc.Number
-		x.Result, stats, err = r.inc.Send(ctx, x.Dispatch, r.lease).Answer(ctx)
+		x.Result = &phases.Result{}
+		stats, err = r.inc.Send(ctx, x.Dispatch, r.lease).Answer(ctx, x.Result)
 	} else {
 		x.ToolCall.Incarnation = r.inc.Number
 		x.ToolResult, stats, err = r.inc.CallTool(ctx, x.ToolCall, r.lease)

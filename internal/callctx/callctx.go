@@ -53,10 +53,13 @@ func (g *Group[S]) add(c *Context[S]) {
 	g.arm(c.deadline)
 }
 
-func (g *Group[S]) remove(c *Context[S]) {
+// remove returns false if the timer has found the call due, and is about to end it.
+func (g *Group[S]) remove(c *Context[S]) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	_, known := g.calls[c]
 	delete(g.calls, c)
+	return known
 }
 
 // arm sets the timer, unless it fires before; the caller holds the lock.
@@ -139,14 +142,15 @@ func (g *Group[S]) Begin(ctx context.Context, c *Context[S], deadline time.Time)
 	}
 }
 
-// Cancel ends the call.
-func (c *Context[S]) Cancel() { c.end(context.Canceled) }
+// Cancel ends the call. It returns true if nothing else was about to: the Context may then begin again, unless
+// somebody else was given it.
+func (c *Context[S]) Cancel() bool { return c.end(context.Canceled) }
 
-func (c *Context[S]) end(err error) {
+func (c *Context[S]) end(err error) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.err != nil {
-		return
+		return false
 	}
 	c.err = err
 	if c.done != nil {
@@ -156,17 +160,13 @@ func (c *Context[S]) end(err error) {
 		c.onEnd()
 		c.onEnd = nil
 	}
-	c.forget()
+	return c.forget()
 }
 
-// forget ends the watches; c is locked.
-func (c *Context[S]) forget() {
-	if c.timed {
-		c.group.remove(c)
-	}
-	if c.release != nil {
-		c.release()
-	}
+// forget ends the watches, and returns false if one of them is about to end c, which is locked.
+func (c *Context[S]) forget() bool {
+	mine := !c.timed || c.group.remove(c)
+	return (c.release == nil || c.release()) && mine
 }
 
 // watch lets the group's timer, and the caller's end unless ownOnly, end the call; c is locked.
@@ -276,12 +276,26 @@ func Ends(ctx context.Context) (own, caller <-chan struct{}) {
 	return nil, ctx.Done()
 }
 
-// OnEnd makes f be called when any context ends, until stop.
-func OnEnd(ctx context.Context, f func()) (stop func()) {
+// Watch is a function that waits for a context's end.
+type Watch struct {
+	ours   ender
+	cancel func() bool // of another context
+}
+
+// OnEnd makes f be called when any context ends, until Stop.
+func OnEnd(ctx context.Context, f func()) Watch {
 	if e, ok := ctx.(ender); ok {
 		e.OnEnd(f)
-		return func() { e.OnEnd(nil) }
+		return Watch{ours: e}
 	}
-	cancelled := context.AfterFunc(ctx, f)
-	return func() { cancelled() }
+	return Watch{cancel: context.AfterFunc(ctx, f)}
+}
+
+// Stop ends the watch. f may run still if the context is not one of ours.
+func (w Watch) Stop() {
+	if w.ours != nil {
+		w.ours.OnEnd(nil)
+	} else {
+		w.cancel()
+	}
 }

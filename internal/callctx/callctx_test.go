@@ -73,3 +73,27 @@ func TestChain(t *testing.T) {
 		t.Error("calls of another kind are mixed in")
 	}
 }
+
+// TestCancelTellsWhoEnds: a context that the timer is about to end is not free to begin again.
+func TestCancelTellsWhoEnds(t *testing.T) {
+	t.Parallel()
+
+	var g Group[string]
+	defer g.Stop()
+	soon := time.Now().Add(time.Hour)
+	watched, due := g.New(t.Context(), "watched", soon), g.New(t.Context(), "due", soon)
+	watched.Done()
+	if !watched.Cancel() || watched.Cancel() {
+		t.Error("only the first Cancel of a call ends it")
+	}
+	if !g.New(t.Context(), "unwatched", soon).Cancel() {
+		t.Error("nothing but Cancel could end the call")
+	}
+	due.Done()
+	if got := g.due(soon.Add(time.Second)); len(got) != 1 || got[0] != due {
+		t.Fatalf("%d calls are due", len(got))
+	}
+	if due.Cancel() {
+		t.Error("the timer is about to end the call")
+	}
+}

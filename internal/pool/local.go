@@ -18,8 +18,8 @@ import (
 
 // Pending is a hook's call on its way.
 type Pending interface {
-	// Answer waits for the answer until ctx ends, the one of the call. It is called once.
-	Answer(ctx context.Context) (*phases.Result, wire.Stats, error)
+	// Answer waits for the answer, which becomes res, until ctx ends, the one of the call. It is called once.
+	Answer(ctx context.Context, res *phases.Result) (wire.Stats, error)
 }
 
 // Send calls a hook and returns without waiting for its answer. The lease is freed when the plugin has let go of the
@@ -47,7 +47,7 @@ type local struct {
 }
 
 func (l *local) send(ctx context.Context, d *phases.Dispatch, lease *Lease) Pending {
-	c := &localCall{ctx: ctx, plugin: l.plugin, given: cloneDispatch(d), lease: lease}
+	c := &localCall{ctx: ctx, plugin: l.plugin, given: cloneDispatch(d), lease: lease, stats: wire.Stats{Lent: true}}
 	if l.inline {
 		c.run()
 		return c
@@ -73,7 +73,7 @@ type localCall struct {
 	spare  *sync.Pool    // takes done back
 	answer phases.Result
 	err    error
-	stats  wire.Stats
+	stats  wire.Stats // Lent: the plugin has the call's context
 }
 
 func (c *localCall) run() {
@@ -92,11 +92,12 @@ func (c *localCall) run() {
 }
 
 // Answer implements Pending.
-func (c *localCall) Answer(ctx context.Context) (*phases.Result, wire.Stats, error) {
+func (c *localCall) Answer(ctx context.Context, res *phases.Result) (wire.Stats, error) {
 	if err := c.wait(ctx); err != nil {
-		return nil, wire.Stats{}, err
+		return wire.Stats{}, err
 	}
-	return &c.answer, c.stats, c.err
+	*res = c.answer
+	return c.stats, c.err
 }
 
 func (c *localCall) wait(ctx context.Context) error {
@@ -166,11 +167,11 @@ func (l *local) callTool(ctx context.Context, c *phases.ToolCall, freed func()) 
 		return res, wire.FromPlugin(err)
 	})
 	if err != nil || res == nil {
-		return &phases.ToolResult{}, wire.Stats{}, err
+		return &phases.ToolResult{}, wire.Stats{Lent: true}, err
 	}
 	out := *res
 	out.Content, out.Diagnostics = slices.Clone(res.Content), slices.Clone(res.Diagnostics)
-	return &out, wire.Stats{}, checkAnswer(c, out.Content)
+	return &out, wire.Stats{Lent: true}, checkAnswer(c, out.Content)
 }
 
 // checkAnswer checks a tool's answer as the wire does for plugins outside the host.

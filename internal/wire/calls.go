@@ -17,12 +17,14 @@ type call struct {
 	id        uint64
 	ask, want body
 	// ctx is the caller's: host calls from within the call inherit from it.
-	ctx       context.Context //nolint:containedctx // the call's own, and gone with it
-	freed     func()
-	frame     outgoing
-	answer    answer
-	answered  chan struct{} // takes one value, when answer is set; buffered, so that the reader never blocks
-	abandoned bool          // guarded by the table
+	ctx      context.Context //nolint:containedctx // the call's own, and gone with it
+	freed    func()
+	frame    outgoing
+	answer   answer
+	answered chan struct{} // takes one value, when answer is set; buffered, so that the reader never blocks
+
+	// Guarded by the table. lent says that ctx was given to a host call.
+	abandoned, lent bool
 }
 
 // answer is a frame, or the error instead of one.
@@ -51,12 +53,16 @@ func (t *calls) remove(id uint64) {
 	t.open.Store(int64(len(t.pending)))
 }
 
-func (t *calls) begin(ctx context.Context, ask, want body, freed func()) (*call, error) {
-	c := &call{ask: ask, want: want, ctx: ctx, freed: freed, answered: make(chan struct{}, 1)}
+// begin adds a call, which has its ask, want and freed.
+func (t *calls) begin(ctx context.Context, c *call) error {
+	c.ctx = ctx
+	if c.answered == nil {
+		c.answered = make(chan struct{}, 1)
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.err != nil {
-		return nil, t.err
+		return t.err
 	}
 	t.last++
 	c.id = t.last
@@ -65,7 +71,7 @@ func (t *calls) begin(ctx context.Context, ask, want body, freed func()) (*call,
 	}
 	t.pending[c.id] = c
 	t.open.Store(int64(len(t.pending)))
-	return c, nil
+	return nil
 }
 
 // drop removes a call that was never sent.
@@ -136,6 +142,7 @@ func (t *calls) context(id uint64) (context.Context, bool) {
 	if c == nil {
 		return nil, false
 	}
+	c.lent = true
 	return c.ctx, true
 }
 
@@ -162,59 +169,55 @@ func (c *call) deliver(a answer) {
 
 // request is one call: a frame of the body ask that holds m, to be answered by one of the body want.
 type request[A, B any] struct {
-	ask         body
+	call
 	m           *A
 	fields      func(*form, *A)
-	want        body
 	reply       *B
 	replyFields func(*form, *B)
-	freed       func()
 	urgent      bool
 	stats       Stats
 }
 
 // exchange sends a request and waits for its reply, which is decoded here, in the caller's goroutine.
 func exchange[A, B any](ctx context.Context, s *Session, r *request[A, B]) error {
-	c, err := begin(ctx, s, r)
-	if err != nil {
+	if err := begin(ctx, s, r); err != nil {
 		return err
 	}
-	return conclude(ctx, s, c, r)
+	return conclude(ctx, s, r)
 }
 
 // begin sends a request.
-func begin[A, B any](ctx context.Context, s *Session, r *request[A, B]) (*call, error) {
+func begin[A, B any](ctx context.Context, s *Session, r *request[A, B]) error {
 	if r.freed == nil {
 		r.freed = func() {}
 	}
 	if ctx.Err() != nil {
 		r.freed()
-		return nil, errAbandoned(ctx, s.who())
+		return errAbandoned(ctx, s.who())
 	}
-	c, err := s.calls.begin(ctx, r.ask, r.want, r.freed)
+	err := s.calls.begin(ctx, &r.call)
 	if err != nil {
 		r.freed()
-		return nil, err
+		return err
 	}
-	if c.frame.data, err = encodeFrame(ctx, s.writer, c.id, r.ask, r.m, r.fields); err == nil {
-		r.stats.BytesIn = c.frame.size()
-		err = s.post(ctx, &c.frame, r.urgent)
+	if r.frame.data, err = encodeFrame(ctx, s.writer, r.id, r.ask, r.m, r.fields); err == nil {
+		r.stats.BytesIn = r.frame.size()
+		err = s.post(ctx, &r.frame, r.urgent)
 	} else if _, coded := errors.AsType[*phases.Error](err); !coded {
 		err = phases.Errorf(phases.CauseInternal, "%w", err)
 	}
 	if err != nil {
-		s.calls.drop(c)
-		c.freed()
-		return nil, err
+		s.calls.drop(&r.call)
+		r.freed()
 	}
-	return c, nil
+	return err
 }
 
 // conclude waits for the reply to a request.
-func conclude[A, B any](ctx context.Context, s *Session, c *call, r *request[A, B]) error {
-	a, err := s.await(ctx, c)
+func conclude[A, B any](ctx context.Context, s *Session, r *request[A, B]) error {
+	a, err := s.await(ctx, &r.call)
 	if a != nil {
-		r.stats.BytesOut, r.stats.Arrived = a.in.size, a.at
+		r.stats.BytesOut, r.stats.Arrived, r.stats.Lent = a.in.size, a.at, r.lent
 	}
 	if err != nil {
 		return err

@@ -116,9 +116,12 @@ func TestHostCalls(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			ctx := context.WithValue(deadline(t), turnKey{}, c.name)
-			res, _, err := s.Dispatch(ctx, hook(c.name), nil)
+			res, stats, err := s.Dispatch(ctx, hook(c.name), nil)
 			if err != nil {
 				t.Fatal(err)
+			}
+			if stats.Lent != c.inside {
+				t.Errorf("the call's context was lent: %v", stats.Lent)
 			}
 			if got := echoed(t, res); got != c.want {
 				t.Errorf("got %s, want %s", got, c.want)

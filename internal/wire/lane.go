@@ -187,6 +187,7 @@ func (l *lane) send(batch []*outgoing) {
 		out = binary.LittleEndian.AppendUint32(out, uint32(o.size())) //nolint:gosec // bounded by the frame
 		out = append(out, *o.data...)
 		l.frames.recycle(o.data)
+		o.sent.Store(true)
 	}
 	if l.out = out; cap(out) > largestPooled {
 		l.out = nil

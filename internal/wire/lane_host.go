@@ -22,6 +22,8 @@ type hostLane struct {
 	session *Session
 	token   chan struct{}
 	turns   atomic.Uint64 // how often the token was given back
+	// interrupt ends a read, and the next one until resume.
+	interrupt func()
 }
 
 // useLane sends all further frames on the lane, and reads there too.
@@ -31,6 +33,7 @@ func (s *Session) useLane() error {
 		return err
 	}
 	s.lane = &hostLane{lane: l, session: s, token: make(chan struct{}, 1)}
+	s.lane.interrupt = func() { _ = l.conn.SetReadDeadline(time.Unix(1, 0)) }
 	s.lane.token <- struct{}{}
 	s.writer.change(l, s.calls.crowded)
 	s.tasks.Go(s.lane.keep)
@@ -98,8 +101,6 @@ func (l *hostLane) take() error {
 	}
 }
 
-// interrupt ends a read, and the next one until resume.
-func (l *hostLane) interrupt()    { _ = l.conn.SetReadDeadline(time.Unix(1, 0)) }
 func (l *hostLane) resume() error { return l.conn.SetReadDeadline(time.Time{}) }
 
 // await waits for the answer to a call. It returns false if ctx ended before.
@@ -124,8 +125,8 @@ func (l *hostLane) await(ctx context.Context, c *call) bool {
 // lead reads until the call is answered or ctx ends.
 func (l *hostLane) lead(ctx context.Context, c *call) bool {
 	defer l.pass()
-	stop := callctx.OnEnd(ctx, l.interrupt)
-	defer stop()
+	watch := callctx.OnEnd(ctx, l.interrupt)
+	defer watch.Stop()
 	for {
 		select { // perhaps somebody else has read it
 		case <-c.answered:

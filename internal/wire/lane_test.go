@@ -10,8 +10,11 @@ import (
 	"math/rand/v2"
 	"net"
 	"os"
+	"strings"
 	"testing"
 	"time"
+
+	"google.golang.org/protobuf/proto"
 
 	"github.com/grapnelhq/grapnel/internal/wire/pluginpb"
 	"github.com/grapnelhq/grapnel/phases"
@@ -175,6 +178,68 @@ func TestLaneOfTheDeaf(t *testing.T) {
 		checkCode(t, err, phases.CauseTimeout)
 	}
 	s.Close()
+}
+
+// TestLaneAnswersEarly: a plugin that answers a call before its frame was sent gets every frame once and whole, since
+// the memory of a call whose frame waits is not another call's.
+func TestLaneAnswersEarly(t *testing.T) {
+	t.Parallel()
+	const first, early, last = 2, 12, 13
+	answer, read := make(chan struct{}), make(chan struct{})
+	s := onLane(t, HostOptions{}, func(p *lane) {
+		<-answer
+		p.result(t, early, "e")
+		<-read
+		for id := uint64(first); id <= last; id++ {
+			data, _, err := p.next()
+			var in pluginpb.HostFrame
+			if err == nil {
+				err = proto.Unmarshal(data, &in)
+			}
+			text := in.GetDispatch().GetRuntimePreContext().GetUserText().GetValue()
+			if err != nil || in.GetId() != id || len(text) != 1<<18 {
+				t.Errorf("instead of frame %d came %d with %d bytes: %v", id, in.GetId(), len(text), err)
+				return
+			}
+			if id != early {
+				p.result(t, id, text[:1])
+			}
+		}
+	})
+	ctx := deadline(t)
+	asked := map[uint64]*Asked{}
+	send := func(id uint64) {
+		asked[id] = s.Send(ctx, textDispatch(strings.Repeat(string(rune('A'+id)), 1<<18)), nil)
+	}
+	check := func(id uint64, want string) {
+		var res phases.Result
+		if _, err := asked[id].Answer(ctx, &res); err != nil || echoed(t, &res) != want {
+			t.Errorf("%d: %v", id, err)
+		}
+	}
+	for id := uint64(first); id <= early; id++ {
+		send(id)
+	}
+	close(answer)
+	check(early, "e")
+	send(last)
+	close(read)
+	for id := uint64(first); id <= last; id++ {
+		if id != early {
+			check(id, string(rune('A'+id)))
+		}
+	}
+}
+
+// result answers a dispatch with one section.
+func (l *lane) result(t testing.TB, id uint64, text string) {
+	t.Helper()
+	section := &pluginpb.Contribution_PromptSection{PromptSection: &pluginpb.PromptSection{SectionId: "echo", Content: text}}
+	data, err := proto.Marshal(resultFrame(id, 7, &pluginpb.Result{Contributions: []*pluginpb.Contribution{{Kind: section}}}))
+	if err != nil {
+		t.Error(err)
+	}
+	l.send([]*outgoing{{data: &data}})
 }
 
 // TestLaneHandsOver: a handler that waits delays no other call, and its cancellation reaches it.

@@ -40,8 +40,8 @@ func ask[T any](ctx context.Context, s *served, b body, m *T, fields func(*form,
 		return nil, errAbandoned(ctx, "the host")
 	}
 	s.lane.yield()
-	c, err := s.asked.begin(ctx, b, hostReplied, func() {})
-	if err != nil {
+	c := &call{ask: b, want: hostReplied, freed: func() {}}
+	if err := s.asked.begin(ctx, c); err != nil {
 		return nil, err
 	}
 	defer s.asked.drop(c) // a late reply is ignored

@@ -54,6 +54,7 @@ type Stats struct {
 	BytesIn  int // BytesIn went to the plugin and BytesOut came back, in a call's frames
 	BytesOut int
 	Arrived  time.Time // of the answer, or the error instead of it; zero if the caller gave up before
+	Lent     bool      // host calls were made in the course of the call, and have contexts made of its own
 }
 
 // Session is the host's side of one session with a plugin process:
@@ -72,6 +73,7 @@ type Session struct {
 	cancel      context.CancelCauseFunc
 	writer      *writer
 	calls       calls
+	spare       sync.Pool // of Asked whose calls are over
 	lane        *hostLane // nil if frames go over gRPC
 	tap         *tap      // nil if the connection is not tapped
 	description *phases.Description
@@ -127,7 +129,7 @@ func (s *Session) hello(ctx context.Context) error {
 	m := hello{version: ProtocolVersion, features: features, frame: uint64(s.o.Frame), hostCalls: uint64(s.o.HostCalls)} //nolint:gosec // positive
 	var d described
 	if err := exchange(ctx, s, &request[hello, described]{
-		ask: hostHello, m: &m, fields: helloFields, want: pluginDescribe, reply: &d, replyFields: describeFields,
+		call: call{ask: hostHello, want: pluginDescribe}, m: &m, fields: helloFields, reply: &d, replyFields: describeFields,
 	}); err != nil {
 		return err
 	}
@@ -173,7 +175,7 @@ func (s *Session) Description() *phases.Description { return s.description }
 func (s *Session) Configure(ctx context.Context, c *phases.Configuration) (*phases.Description, error) {
 	var m configured
 	if err := exchange(ctx, s, &request[phases.Configuration, configured]{
-		ask: hostConfigure, m: c, fields: configureFields, want: pluginConfigured, reply: &m, replyFields: configuredFields,
+		call: call{ask: hostConfigure, want: pluginConfigured}, m: c, fields: configureFields, reply: &m, replyFields: configuredFields,
 	}); err != nil {
 		return nil, err
 	}
@@ -188,7 +190,6 @@ func (s *Session) Configure(ctx context.Context, c *phases.Configuration) (*phas
 // Asked is a dispatch that was sent, or failed to be.
 type Asked struct {
 	session *Session
-	call    *call
 	request request[phases.Dispatch, result]
 	answer  result
 	err     error
@@ -197,43 +198,67 @@ type Asked struct {
 // Send calls a hook. The caller must call Answer of what it returns, once. freed may be nil; it is called exactly once,
 // when the answer has arrived, the session has ended, or nothing was sent: perhaps after Answer has returned, from the
 // reader, where it must not block. The incarnation of d is the session's, and ctx's deadline bounds its remaining time.
+// d is not used after Send has returned.
 func (s *Session) Send(ctx context.Context, d *phases.Dispatch, freed func()) *Asked {
-	a := &Asked{session: s}
-	a.request = request[phases.Dispatch, result]{
-		ask: hostDispatch, m: d, fields: dispatchFields, want: pluginResult, reply: &a.answer, replyFields: resultFields, freed: freed,
+	a, ok := s.spare.Get().(*Asked)
+	if !ok {
+		a = &Asked{}
 	}
-	if a.call, a.err = begin(ctx, s, &a.request); a.err != nil && ctx.Err() == nil {
-		a.request.stats.Arrived = time.Now()
+	a.session = s
+	r := &a.request
+	r.ask, r.want, r.freed, r.m, r.fields, r.reply, r.replyFields = hostDispatch, pluginResult, freed, d, dispatchFields, &a.answer, resultFields
+	if a.err = begin(ctx, s, r); a.err != nil && ctx.Err() == nil {
+		r.stats.Arrived = time.Now()
 	}
+	r.m = nil
 	return a
 }
 
-// Answer waits for the hook's answer. When ctx, the one of Send, ends, it notifies the plugin and returns at once with a
-// *phases.Error (timeout or cancelled, by ctx's cause) that wraps ctx's error.
-func (a *Asked) Answer(ctx context.Context) (*phases.Result, Stats, error) {
+// Answer waits for the hook's answer, which becomes res. When ctx, the one of Send, ends, it notifies the plugin and
+// returns at once with a *phases.Error (timeout or cancelled, by ctx's cause) that wraps ctx's error.
+func (a *Asked) Answer(ctx context.Context, res *phases.Result) (Stats, error) {
 	if a.err == nil {
-		a.err = conclude(ctx, a.session, a.call, &a.request)
+		a.err = conclude(ctx, a.session, &a.request)
 	}
 	if a.err == nil && a.answer.err != nil {
 		a.err = fromPlugin(a.answer.err)
 	}
+	stats := a.request.stats
 	if a.err != nil {
-		return nil, a.request.stats, a.err
+		return stats, a.err
 	}
 	a.answer.reportUnknown()
-	return &a.answer.Result, a.request.stats, nil
+	*res = a.answer.Result
+	a.release()
+	return stats, nil
+}
+
+// release lets the memory of an answered call be used again, unless its frame may still wait to be sent: a plugin can
+// answer before it is asked.
+func (a *Asked) release() {
+	if s, r := a.session, &a.request; r.frame.sent.Load() {
+		answered := r.answered
+		*a = Asked{}
+		r.answered = answered
+		s.spare.Put(a)
+	}
 }
 
 // Dispatch is Send and Answer in one.
 func (s *Session) Dispatch(ctx context.Context, d *phases.Dispatch, freed func()) (*phases.Result, Stats, error) {
-	return s.Send(ctx, d, freed).Answer(ctx)
+	var res phases.Result
+	stats, err := s.Send(ctx, d, freed).Answer(ctx, &res)
+	if err != nil {
+		return nil, stats, err
+	}
+	return &res, stats, nil
 }
 
 // CallTool calls a tool under the same terms as Dispatch.
 func (s *Session) CallTool(ctx context.Context, c *phases.ToolCall, freed func()) (*phases.ToolResult, Stats, error) {
 	var m toolResult
 	r := request[phases.ToolCall, toolResult]{
-		ask: hostCallTool, m: c, fields: toolCallFields, want: pluginToolResult, reply: &m, replyFields: toolResultFields, freed: freed,
+		call: call{ask: hostCallTool, want: pluginToolResult, freed: freed}, m: c, fields: toolCallFields, reply: &m, replyFields: toolResultFields,
 	}
 	if err := exchange(ctx, s, &r); err != nil {
 		return nil, r.stats, err
@@ -258,7 +283,7 @@ func (s *Session) Drain(ctx context.Context) error { return s.urgent(ctx, hostDr
 func (s *Session) urgent(ctx context.Context, ask body) error {
 	var m none
 	return exchange(ctx, s, &request[none, none]{
-		ask: ask, m: &m, fields: noFields, want: pluginPong, reply: &m, replyFields: noFields, urgent: true,
+		call: call{ask: ask, want: pluginPong}, m: &m, fields: noFields, reply: &m, replyFields: noFields, urgent: true,
 	})
 }
 

@@ -31,6 +31,7 @@ type outgoing struct {
 	data     *[]byte
 	buffer   mem.Buffer
 	admitted chan struct{} // closed when a waiting frame is queued
+	sent     atomic.Bool   // the carrier has its data
 }
 
 func (o *outgoing) size() int { return len(*o.data) }
@@ -107,6 +108,7 @@ func (s *streamCarrier) send(batch []*outgoing) {
 		s.unflushed.Add(int64(o.size()))
 		o.buffer = mem.NewBuffer(o.data, s.frames)
 		_ = s.stream.SendMsg(o)
+		o.sent.Store(true)
 	}
 }
 
