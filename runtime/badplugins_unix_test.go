@@ -27,6 +27,7 @@ func ownModes() map[string]func(*badplugin.Program) error {
 		"claims":  func(*badplugin.Program) error { return sdkserve.Serve(claims()) },
 		"vandal":  func(*badplugin.Program) error { return sdkserve.Serve(vandal()) },
 		"witness": func(*badplugin.Program) error { return sdkserve.Serve(witness()) },
+		"early":   func(*badplugin.Program) error { return sdkserve.Serve(early()) },
 		"told":    func(p *badplugin.Program) error { return sdkserve.Serve(told(p)) },
 		"tools":   toolsPlugin,
 		"stuck":   stuck,
