@@ -22,16 +22,10 @@ func (d *dispatch) recall(c *call) {
 	}
 	q := answers.Question{Context: &d.rq.context, Input: d.input, Chars: d.textBudget(c)}
 	if c.hook.sight.Policy {
-		if d.keys.policies == "" {
-			d.keys.policies = listJSON(d.policies)
-		}
-		q.Policies = d.keys.policies
+		q.Policies = sharedKey(&d.keys.policies, d.policies)
 	}
 	if c.hook.sight.Context {
-		if d.keys.contexts == "" {
-			d.keys.contexts = listJSON(d.contexts)
-		}
-		q.Contexts = d.keys.contexts
+		q.Contexts = sharedKey(&d.keys.contexts, d.contexts)
 	}
 	var space [256]byte // longer keys are allocated
 	key := c.hook.vary.AppendKey(space[:0], q)
@@ -44,12 +38,14 @@ func (d *dispatch) recall(c *call) {
 	c.run.State, c.run.CachedFrom, c.run.Incarnation = phases.StateCached, found.Run, inc.Number
 }
 
-// listJSON is answers.JSON.
-func listJSON[T any](list []T) string {
+func sharedKey[T any](key *string, list []T) string {
 	if list == nil {
-		return "null"
+		return "null" // as below, and quickly
 	}
-	return answers.JSON(list)
+	if *key == "" {
+		*key = answers.JSON(list)
+	}
+	return *key
 }
 
 func (d *dispatch) keepAnswer(c *call) {

@@ -113,7 +113,10 @@ func (d *dispatch) collect(c *call) {
 		d.keepAnswer(c)
 	}
 	c.span.done()
-	d.engine.recycle(c.sent)
+	if i := c.sent; !i.shared {
+		*i = invocation{}
+		d.engine.over.Put(i)
+	}
 }
 
 func (c *call) invocation(until time.Time) *invocation {

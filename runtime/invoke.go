@@ -72,7 +72,10 @@ type frame interface {
 // invoke calls a plugin: it takes a slot, waits for a live incarnation, asks the breaker, sends the message and
 // admits the answer. It returns by until.
 func (e *Engine) invoke(ctx context.Context, i *invocation) *phases.Error {
-	failure := i.refusal()
+	var failure *phases.Error
+	if !i.replay {
+		failure = refusal(i.in, i.breaker, i.subscription)
+	}
 	if failure == nil {
 		failure = i.acquire(ctx)
 	}
@@ -83,13 +86,6 @@ func (e *Engine) invoke(ctx context.Context, i *invocation) *phases.Error {
 		return failure
 	}
 	return e.receive(i)
-}
-
-func (i *invocation) refusal() *phases.Error {
-	if i.replay {
-		return nil
-	}
-	return refusal(i.in, i.breaker, i.subscription)
 }
 
 func refusal(in *pool.Instance, b *supervise.Breaker, subscription string) *phases.Error {
@@ -254,14 +250,6 @@ func (e *Engine) receive(i *invocation) (failure *phases.Error) {
 	}
 	i.report(pool.OutcomeOf(failure, i.ownTime))
 	return failure
-}
-
-// recycle lets an invocation be used again, unless others may still know it.
-func (e *Engine) recycle(i *invocation) {
-	if !i.shared {
-		*i = invocation{}
-		e.over.Put(i)
-	}
 }
 
 // inTime reports whether something came while the caller waited, who may have collected it later.

@@ -121,10 +121,7 @@ func (e *Engine) reportAudits(g *generation, phase phases.Phase, merged *merge.R
 // diagnostic if they could not be kept.
 func (d *dispatch) audit(ctx context.Context, merged *merge.Result) []phases.Diagnostic {
 	rows := d.engine.reportAudits(d.gen, d.phase.Row.Phase, merged)
-	if len(rows) == 0 {
-		return nil
-	}
-	if d.rq.state.AddAudits(d.phase.Row.Phase, rows) {
+	if len(rows) == 0 || d.rq.state.AddAudits(d.phase.Row.Phase, rows) {
 		return nil
 	}
 	return d.engine.keepAudits(ctx, d.rq.context, d.gen, rows)

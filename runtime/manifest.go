@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -84,18 +85,13 @@ func (r *recording) input(in *CompileInput) compiler.Input {
 	t, o := r.turn, &r.turn.engine.opts
 	t.state.Ask(in.RequestedDomains)
 	input := compiler.Input{
-		Profile: in.Profile, Order: in.Order, Host: in.Host, Custom: in.Custom, Limits: in.Limits, Facts: in.Facts, MoveUnstable: in.MoveUnstable,
+		Profile: cmp.Or(in.Profile, t.context.Profile), Order: in.Order, Host: in.Host, Custom: in.Custom, Limits: in.Limits, Facts: in.Facts, MoveUnstable: in.MoveUnstable,
 		Provider: in.Provider, Model: in.Model, ToolCalling: in.ToolCalling, ExistingTools: in.ExistingTools,
 		Tools: t.state.Tools(), RequestedDomains: t.state.Requested(),
 		CountTokens: o.CountTokens, Tokenizer: o.TokenizerName, KeepTexts: o.Sink != nil && t.gen.cfg.Manifest.KeepText,
 		FingerprintKey: []byte(t.gen.cfg.Manifest.FingerprintKey.Value),
 	}
-	if input.Profile == "" {
-		input.Profile = t.context.Profile
-	}
-	if input.Facts.Date == "" {
-		input.Facts.Date = t.context.Now.Format(time.DateOnly)
-	}
+	input.Facts.Date = cmp.Or(input.Facts.Date, t.context.Now.Format(time.DateOnly))
 	if o.CacheRules != nil {
 		if rules, ok := o.CacheRules(in.Provider, in.Model); ok {
 			input.CacheRules = &rules

@@ -236,10 +236,7 @@ func (g *generation) subscribed(phase phases.Phase) []string {
 // hooks and has not been dispatched.
 func (t *Turn) judgeless(phase phases.Phase) error {
 	p := t.gen.planned.Load().phases[phase]
-	if p == nil || p.turnNeeded == nil || !p.Row.Decides() || len(t.gen.subscribed(phases.PrePolicy)) == 0 {
-		return nil
-	}
-	if t.state.Dispatched(phases.PrePolicy) {
+	if p == nil || p.turnNeeded == nil || !p.Row.Decides() || t.state.Dispatched(phases.PrePolicy) || len(t.gen.subscribed(phases.PrePolicy)) == 0 {
 		return nil
 	}
 	return p.turnNeeded

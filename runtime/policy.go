@@ -48,17 +48,16 @@ func (d *dispatch) useFallback(c *call) {
 	admitted, err := merge.Admit(d.phase.Row, &c.hook.merge, pool.CloneContributions(c.sub.Fallback))
 	c.dropped = append(c.dropped, admitted.Dropped...)
 	c.notes = append(c.notes, admitted.Diagnostics...)
-	if err == nil && len(admitted.Entries) > 0 {
+	switch {
+	case err == nil && len(admitted.Entries) > 0:
 		c.entries = append(c.entries, admitted.Entries...)
 		c.mark.fallback = len(admitted.Entries)
 		d.failOpen(c, fallbackUsed)
-		return
-	}
-	if slices.Contains(c.sub.Kinds, phases.KindDecision) {
+	case slices.Contains(c.sub.Kinds, phases.KindDecision):
 		d.failClosed(c)
-		return
+	default:
+		d.failOpen(c, fallbackRefused)
 	}
-	d.failOpen(c, fallbackRefused)
 }
 
 // fail settles a call with a failure; the policy is applied later, in plan order.

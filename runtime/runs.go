@@ -85,13 +85,12 @@ func (e *Engine) report(ctx context.Context, s *span, run *phases.Run, failure *
 		e.logFailure(run, failure)
 	}
 	e.emit(ev)
-	if s.end == nil {
-		return
+	if s.end != nil {
+		if s.over.IsZero() {
+			s.done()
+		}
+		s.end(run, s.over)
 	}
-	if s.over.IsZero() {
-		s.done()
-	}
-	s.end(run, s.over)
 }
 
 func codedError(err error) *phases.Error {

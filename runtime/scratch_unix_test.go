@@ -62,7 +62,7 @@ func TestContextsStay(t *testing.T) {
 	for range 100 {
 		dispatch("later")
 		now, _ := ctx.Deadline()
-		if !errors.Is(ctx.Err(), context.Canceled) || ctx.Value(turn{}) != "early" || now != until {
+		if !errors.Is(ctx.Err(), context.Canceled) || ctx.Value(turn{}) != "early" || !now.Equal(until) {
 			t.Fatalf("the context is now %v's, with %v until %s, once %s", ctx.Value(turn{}), ctx.Err(), now, until)
 		}
 	}

@@ -115,7 +115,7 @@ func (c *toolCall) perform(caller context.Context, plugin string) (*phases.ToolR
 	c.run.Attempts = 1
 	i := &invocation{frame: c, in: c.in, run: &c.run, kind: ExchangeTool, once: c.once, timeout: c.limit, until: c.deadline}
 	i.call.Site = site{plugin: plugin, turn: c.call.Context, state: c.state, subscription: c.run.Subscription, generation: c.gen.number}
-	if failure := i.refusal(); failure != nil {
+	if failure := refusal(c.in, nil, ""); failure != nil {
 		return nil, failure
 	}
 	ctx, begun := c.engine.beginRun(caller, c.call.Trace, &c.run)
