@@ -2,6 +2,7 @@ package digest
 
 import (
 	"encoding"
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -285,14 +286,19 @@ func AppendString(dst []byte, s string) ([]byte, error) {
 
 // plain skips bytes of s from i on that need no escape, eight at a time.
 func plain(s string, i int) int {
-	const each = 0x0101010101010101
-	for ; i+8 <= len(s); i += 8 {
-		w := uint64(s[i]) | uint64(s[i+1])<<8 | uint64(s[i+2])<<16 | uint64(s[i+3])<<24 |
-			uint64(s[i+4])<<32 | uint64(s[i+5])<<40 | uint64(s[i+6])<<48 | uint64(s[i+7])<<56
-		quote, slash := w^each*'"', w^each*'\\'
-		if ((w-each*' ')&^w|(quote-each)&^quote|(slash-each)&^slash)&(each*0x80) != 0 {
-			break
-		}
+	rest, le := []byte(s)[i:], binary.LittleEndian // the bytes are not copied
+	for len(rest) >= 32 && special(le.Uint64(rest))|special(le.Uint64(rest[8:]))|special(le.Uint64(rest[16:]))|special(le.Uint64(rest[24:])) == 0 {
+		rest = rest[32:]
 	}
-	return i
+	for len(rest) >= 8 && special(le.Uint64(rest)) == 0 {
+		rest = rest[8:]
+	}
+	return len(s) - len(rest)
+}
+
+// special is 0 if none of the eight bytes of w needs an escape.
+func special(w uint64) uint64 {
+	const each = 0x0101010101010101
+	quote, slash := w^each*'"', w^each*'\\'
+	return ((w-each*' ')&^w | (quote-each)&^quote | (slash-each)&^slash) & (each * 0x80)
 }

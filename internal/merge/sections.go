@@ -47,7 +47,11 @@ func (m *merger) contexts() {
 		}
 		m.recordCut(&f)
 		slots--
-		left -= text.Chars(f.fitted.Text)
+		if f.fitted.Cut {
+			left -= text.Chars(f.fitted.Text)
+		} else {
+			left -= f.size
+		}
 		m.out.Merged.Contexts = append(m.out.Merged.Contexts, contextEntry(c, &f))
 	}
 	m.out.Contexts = slices.Concat(turn, m.out.Merged.Contexts)

@@ -118,6 +118,9 @@ type guardSpace struct {
 // newGuard reads a frame. A half without any tag is guarded by its line next to the
 // body.
 func newGuard(f Frame, space *guardSpace) guard {
+	if f == (Frame{}) {
+		return guard{}
+	}
 	open := appendTags(space.tags[:0], f.Open)
 	g := guard{tags: appendTags(open, f.Close), lines: space.lines[:0]}
 	if len(open) == 0 {

@@ -1,6 +1,7 @@
 package text
 
 import (
+	"encoding/binary"
 	"fmt"
 	"strconv"
 	"strings"
@@ -26,15 +27,15 @@ func Thousands(n int) string {
 // asciiPrefix returns how many bytes at the beginning of s are certainly ASCII, in
 // steps of eight.
 func asciiPrefix(s string) int {
-	i := 0
-	for ; i+8 <= len(s); i += 8 {
-		w := uint64(s[i]) | uint64(s[i+1])<<8 | uint64(s[i+2])<<16 | uint64(s[i+3])<<24 |
-			uint64(s[i+4])<<32 | uint64(s[i+5])<<40 | uint64(s[i+6])<<48 | uint64(s[i+7])<<56
-		if w&0x8080808080808080 != 0 {
-			break
-		}
+	const high = 0x8080808080808080
+	rest, le := []byte(s), binary.LittleEndian // the bytes are not copied
+	for len(rest) >= 32 && (le.Uint64(rest)|le.Uint64(rest[8:])|le.Uint64(rest[16:])|le.Uint64(rest[24:]))&high == 0 {
+		rest = rest[32:]
 	}
-	return i
+	for len(rest) >= 8 && le.Uint64(rest)&high == 0 {
+		rest = rest[8:]
+	}
+	return len(s) - len(rest)
 }
 
 // Offset returns the byte at which character n of s begins, counting from 0, or
