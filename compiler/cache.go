@@ -44,8 +44,7 @@ func tokens(sections []manifest.Section) int {
 	return n
 }
 
-// breakpoints places at most three: behind the tools, the stable part, and the dynamic
-// sections that did not change.
+// breakpoints places at most three: behind the tools, the stable part, and the dynamic sections that did not change.
 func (c *compilation) breakpoints() manifest.CachePlan {
 	var plan manifest.CachePlan
 	if len(c.out.Offered) > 0 {
@@ -169,8 +168,7 @@ func (c *compilation) served(rules *CacheRules, tools, same, end int) (int, mani
 	}
 }
 
-// toolTokens counts the offered definitions as canonical JSON, an estimate: providers write
-// them in other forms.
+// toolTokens counts the offered definitions as canonical JSON, an estimate: providers write them in other forms.
 func (c *compilation) toolTokens() int {
 	n := 0
 	for i := range c.out.Offered {

@@ -21,9 +21,8 @@ const (
 	Gemini    = "gemini"
 )
 
-// CacheFacts is what providers say about their prompt caches, as of a date. They serve warnings
-// and shapes of requests; nothing is refused because of them. Where two pages of a provider
-// differ, the larger minimum counts.
+// CacheFacts is what providers say about their prompt caches, as of a date. They serve warnings and shapes of
+// requests; nothing is refused because of them. Where two pages of a provider differ, the larger minimum counts.
 type CacheFacts struct {
 	// Date is the day on which the numbers were looked up, as 2006-01-02.
 	Date      string          `json:"date"`
@@ -52,8 +51,7 @@ type CacheFact struct {
 	MinimumTokens int `json:"minimum_tokens"`
 	// Breakpoints is how many a request may have; 0 if it takes none.
 	Breakpoints int `json:"breakpoints,omitempty"`
-	// LookbackBlocks is how far before a breakpoint an earlier entry is looked for; 0 if
-	// there is no such limit.
+	// LookbackBlocks is how far before a breakpoint an earlier entry is looked for; 0 if there is no such limit.
 	LookbackBlocks int `json:"lookback_blocks,omitempty"`
 	// Lifetimes are those that can be asked for, the longest first; empty without a choice.
 	Lifetimes []string `json:"lifetimes,omitempty"`

@@ -165,8 +165,7 @@ func (c *compilation) omit(s *section, reason string) {
 	c.out.Omitted = append(c.out.Omitted, phases.Omitted{ID: s.SectionID, Owner: s.Owner, Reason: reason, Chars: text.Chars(s.final) + text.Chars(s.raw)})
 }
 
-// diagnose adds a diagnostic about a section. Messages name ids, limits and numbers only,
-// so they are safe for users.
+// diagnose adds a diagnostic about a section. Messages name ids, limits and numbers only, so they are safe for users.
 func (c *compilation) diagnose(id string, severity phases.Severity, code, message string) {
 	c.out.Diagnostics = append(c.out.Diagnostics, diagnostic(id, severity, code, message))
 }

@@ -66,8 +66,7 @@ func (p *place) detach() {
 	}
 }
 
-// beside puts a custom section beside its anchor: right before it, or behind it and its
-// followers.
+// beside puts a custom section beside its anchor: right before it, or behind it and its followers.
 func (o *order) beside(at *place, s *CustomSection, own *section) *place {
 	own.pace = cmp.Or(s.Pace, at.pace)
 	if s.Before != "" {
@@ -79,9 +78,8 @@ func (o *order) beside(at *place, s *CustomSection, own *section) *place {
 	return p
 }
 
-// insertCustom puts the host's sections beside their anchors. The result is that of putting
-// them there one by one, sorted by id, in as many passes as it takes: an anchor may itself
-// be custom.
+// insertCustom puts the host's sections beside their anchors. The result is that of putting them there one by one,
+// sorted by id, in as many passes as it takes: an anchor may itself be custom.
 func (c *compilation) insertCustom(o *order, final bool) {
 	custom := slices.SortedFunc(slices.Values(c.in.Custom), func(a, b CustomSection) int { return strings.Compare(a.SectionID, b.SectionID) })
 	if len(custom) == 0 {

@@ -58,8 +58,7 @@ type Prompt struct {
 	FullText string `json:"full_text"`
 	// Boundary is the boundary in FullText; empty if there is none.
 	Boundary string `json:"boundary"`
-	// SystemMessages follow the system prompt, UserMessages precede the user's first
-	// turn. Neither is in FullText.
+	// SystemMessages follow the system prompt, UserMessages precede the user's first turn. Neither is in FullText.
 	SystemMessages []Message `json:"system_messages"`
 	UserMessages   []Message `json:"user_messages"`
 	// CachePlan is where the provider should be asked to cache.

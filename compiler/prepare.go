@@ -90,8 +90,7 @@ type section struct {
 	manifest.Section
 	row  *sections.Row
 	pace Pace
-	// final is text of hooks and our own; raw is still to be normalised, escaped and cut.
-	// A section may have both.
+	// final is text of hooks and our own; raw is still to be normalised, escaped and cut. A section may have both.
 	final, raw string
 	note       string // our own sentence after raw
 	pool       *pool  // the budget of raw; nil is the budget of host texts
@@ -233,8 +232,7 @@ func (c *compilation) absence(s *section) string {
 	return ""
 }
 
-// place lists the sections that were brought, in the order of the table. final means that
-// all hooks have contributed.
+// place lists the sections that were brought, in the order of the table. final means that all hooks have contributed.
 func (c *compilation) place(hooks []phases.MergedSection, final bool) []*section {
 	o := newOrder(len(sections.All()) + len(hooks) + len(c.in.Custom))
 	rows := byRow(hooks)

@@ -51,9 +51,8 @@ func (p *Prepared) Render(list []phases.MergedSection, contexts []phases.Context
 	return c.out, nil
 }
 
-// findUnstable compares the sections that were declared stable with those of the
-// session's previous prompt. One that changed is reported and, with MoveUnstable, moved
-// to the dynamic part, where the next prompt then finds it.
+// findUnstable compares the sections that were declared stable with those of the session's previous prompt. One that
+// changed is reported and, with MoveUnstable, moved to the dynamic part, where the next prompt then finds it.
 func (c *compilation) findUnstable() {
 	if c.in.Previous == nil || !c.in.Previous.SameSession {
 		return

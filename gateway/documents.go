@@ -32,9 +32,8 @@ type documentDiagnostic struct {
 	Message  string          `json:"message"`
 }
 
-// Documents is the host service "documents": a plugin with the grant reads the document in
-// effect for its thread, without access to a database. With a nil tree (a host without one) its
-// calls fail.
+// Documents is the host service "documents": a plugin with the grant reads the document in effect for its thread,
+// without access to a database. With a nil tree (a host without one) its calls fail.
 func Documents(t tree.Store) runtime.Service {
 	return runtime.Service{"resolve_for_thread": {
 		Doc: "Finds the AGENTS.md document in effect for a thread: the context's, unless params name another one of the same workspace.",

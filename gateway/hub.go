@@ -13,8 +13,7 @@ import (
 )
 
 const (
-	// readEvery is how often the log of changes is read without being woken, and readTime
-	// bounds each read.
+	// readEvery is how often the log of changes is read without being woken, and readTime bounds each read.
 	readEvery    = 5 * time.Second
 	readTime     = 5 * time.Second
 	backoffLeast = 100 * time.Millisecond // the first wait between attempts to listen; backoffMost is the longest
@@ -180,8 +179,7 @@ func (h *hub) take(next tree.Seq) map[string]bool {
 	return wanted
 }
 
-// prepare encodes notes once for all recipients and counts the affected folders, within a
-// bounded time for all notes.
+// prepare encodes notes once for all recipients and counts the affected folders, within a bounded time for all notes.
 func (h *hub) prepare(ctx context.Context, notes []note) []note {
 	ctx, cancel := context.WithTimeout(ctx, readTime)
 	defer cancel()
@@ -255,8 +253,7 @@ func (h *hub) sendGap(upTo tree.Seq) {
 	h.sent = upTo
 }
 
-// place returns the places up to which changes were read and everybody was notified; false
-// before the first read.
+// place returns the places up to which changes were read and everybody was notified; false before the first read.
 func (h *hub) place() (taken, sent tree.Seq, known bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -290,8 +287,7 @@ type watchResult struct {
 
 const (
 	maxWatches = 256
-	// catchUpRounds is how many batches of changes are read for a returning client, and
-	// catchUpTime bounds the time.
+	// catchUpRounds is how many batches of changes are read for a returning client, and catchUpTime bounds the time.
 	catchUpRounds = 16
 	catchUpTime   = 10 * time.Second
 )

@@ -106,8 +106,7 @@ type anyone struct {
 	Actor string `json:"actor,omitempty"`
 }
 
-// methods lists all methods in the order of the documents. Those that only read are admitted a
-// few at a time.
+// methods lists all methods in the order of the documents. Those that only read are admitted a few at a time.
 func (g *Gateway) methods() []rpc.Method {
 	all := slices.Concat(g.treeMethods(), g.docMethods(), g.turnMethods(), g.sessionMethods(), g.manifestMethods(), g.operatorMethods())
 	reads, verifies := newLane(maxLight), newLane(maxVerifies)
@@ -201,8 +200,7 @@ func (l *lane) enter(ctx context.Context, c *rpc.Caller) (leave func(), err erro
 	return leave, nil
 }
 
-// wireError turns a failure into the client's error. Package rpc logs other errors and hides
-// their text.
+// wireError turns a failure into the client's error. Package rpc logs other errors and hides their text.
 func wireError(err error) error {
 	if err == nil {
 		return nil

@@ -113,8 +113,7 @@ func (g *Gateway) treeMethods() []rpc.Method {
 
 const pageBytes = 4 << 20 // a full page of the tree: 10,000 rows and their JSON
 
-// createWorkspace lets a token that is bound to workspaces create only those, or it could not
-// see the new one.
+// createWorkspace lets a token that is bound to workspaces create only those, or it could not see the new one.
 func (g *Gateway) createWorkspace(ctx context.Context, c call[tree.CreateWorkspace]) (workspaceResult, error) {
 	if !c.MayWorkspace(c.params.ID) {
 		return workspaceResult{}, rpc.Errorf(rpc.CodeUnauthorized, "this token is bound to workspaces: it may create those, by their id, and no others")
@@ -177,16 +176,14 @@ func (g *Gateway) docMethods() []rpc.Method {
 	}
 }
 
-// maxTexts is how many characters the texts of a list may have together, and charBytes the most
-// that a character takes, as text and as JSON with its buffer. Such a list fits
-// [rpc.Limits.Answer].
+// maxTexts is how many characters the texts of a list may have together, and charBytes the most that a character
+// takes, as text and as JSON with its buffer. Such a list fits [rpc.Limits.Answer].
 const (
 	maxTexts  = 40 * tree.MaxChars
 	charBytes = 4 + 6
 )
 
-// listed reads a list with texts first without them: it refuses more than one answer takes, and
-// reserves memory.
+// listed reads a list with texts first without them: it refuses more than one answer takes, and reserves memory.
 func listed[T any](ctx context.Context, texts bool, limit int, chars func(*T) int, ask func(texts bool) ([]T, error)) ([]T, error) {
 	list, err := ask(false)
 	if err != nil || !texts {

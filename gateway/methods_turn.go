@@ -240,9 +240,8 @@ func (g *Gateway) completeTurn(ctx context.Context, c *rpc.Caller, turn phases.C
 	return g.completeContext(ctx, c, "turn", turn)
 }
 
-// collected makes a call of the engine, waits for the background work that it queued, and adds
-// that to the outcome. Work that takes too long goes on; the error then says what has
-// succeeded, in done.
+// collected makes a call of the engine, waits for the background work that it queued, and adds that to the outcome.
+// Work that takes too long goes on; the error then says what has succeeded, in done.
 func (g *Gateway) collected(ctx context.Context, done string, call func(ctx context.Context) (*phases.Outcome, error)) (*phases.Outcome, error) {
 	calling, wait := g.opts.Engine.Collect(ctx)
 	out, err := call(calling)

@@ -135,9 +135,8 @@ func (m *metrics) save(outcome string, err error) {
 	m.saves.WithLabelValues(outcome).Inc()
 }
 
-// snapshot collects what others count, at each scrape. Label values are names of the
-// configuration, of plugins' hooks, and words of closed lists. Only what has occurred has
-// series.
+// snapshot collects what others count, at each scrape. Label values are names of the configuration, of plugins'
+// hooks, and words of closed lists. Only what has occurred has series.
 type snapshot struct {
 	g       *Gateway
 	metrics map[string]metricDesc
@@ -221,8 +220,7 @@ func (s sender) histogram(name string, n uint64, sum float64, within map[float64
 	}
 }
 
-// seconds has bounds of powers of two of a microsecond, for which the engine's counts are
-// exact: from 64 µs to 17 s.
+// seconds has bounds of powers of two of a microsecond, for which the engine's counts are exact: from 64 µs to 17 s.
 func (s sender) seconds(name string, l *runtime.Latency, labels ...string) {
 	within := map[float64]uint64{}
 	for n, bound := 0, 64*time.Microsecond; n <= 18; n, bound = n+1, 2*bound {
@@ -282,8 +280,7 @@ func (s sender) plugin(p *runtime.PluginHealth) {
 	s.histogram("grapnel_plugin_reply_bytes", p.Replies.Count, float64(p.Replies.Bytes), within, name)
 }
 
-// hook sends the stats of a subscription, or with an empty one, of a plugin's tools or model
-// calls.
+// hook sends the stats of a subscription, or with an empty one, of a plugin's tools or model calls.
 func (s sender) hook(h *runtime.HookRow) {
 	where := []string{h.Plugin, h.Subscription, string(h.Phase)}
 	counts(s, "grapnel_hook_runs_total", h.States, where...)

@@ -63,8 +63,7 @@ type note struct {
 	params      json.RawMessage
 }
 
-// itemOf names what a change is about. A document counts by its scope, so that it replaces an
-// archived one.
+// itemOf names what a change is about. A document counts by its scope, so that it replaces an archived one.
 func itemOf(c *tree.Change) string {
 	switch {
 	case c.Doc != nil:
@@ -78,9 +77,8 @@ func itemOf(c *tree.Change) string {
 	}
 }
 
-// digest makes notes of the changes of one workspace: one for each item, its last change, in
-// the order of the log, and before a document's another one for clients that show the tree.
-// More than most of them become one gap.
+// digest makes notes of the changes of one workspace: one for each item, its last change, in the order of the log,
+// and before a document's another one for clients that show the tree. More than most of them become one gap.
 func digest(changes []tree.Change, most int) []note {
 	last := make(map[string]int, len(changes))
 	for i := range changes {

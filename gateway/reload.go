@@ -33,8 +33,7 @@ type Loaded struct {
 	// Roots and PromptChars are those of Options.
 	Roots       []string
 	PromptChars int
-	// Tokens replace those in force. Nil keeps them, so that a reload never opens or closes a
-	// gateway.
+	// Tokens replace those in force. Nil keeps them, so that a reload never opens or closes a gateway.
 	Tokens []rpc.Token
 	// Changed lists the changed keys, for people.
 	Changed []string
@@ -93,9 +92,8 @@ type settings struct {
 
 var errNoReload = rpc.Errorf(rpc.CodeUnavailable, "this gateway cannot read its configuration again: restart it")
 
-// Reload puts the operator's files in force again, all or nothing. Reloads run one at a time
-// while ctx lasts. Calls and turns in flight keep what they began with. The result also goes to
-// Options.OnReload and into the status.
+// Reload puts the operator's files in force again, all or nothing. Reloads run one at a time while ctx lasts. Calls
+// and turns in flight keep what they began with. The result also goes to Options.OnReload and into the status.
 func (g *Gateway) Reload(ctx context.Context, cause ReloadCause, actor string) Reload {
 	began := g.opts.Now()
 	r := Reload{Cause: cause, Actor: actor, Changed: []string{}, Mistakes: []Mistake{}, NeedsRestart: []string{}}

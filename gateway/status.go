@@ -41,8 +41,7 @@ type Status struct {
 	// Seq is the place up to which changes were reported; null until the database was reached.
 	Seq   *tree.Seq `json:"seq"`
 	Turns TurnsKept `json:"kept_turns"`
-	// Overview has plugins, hooks and phases. A plugin's row begins as "grapnel dispatch"
-	// prints it.
+	// Overview has plugins, hooks and phases. A plugin's row begins as "grapnel dispatch" prints it.
 	runtime.Overview
 
 	// Issues need attention, the worst first.
@@ -163,8 +162,7 @@ type Issue struct {
 	// Phase is empty for the plugin itself.
 	Subscription string       `json:"subscription"`
 	Phase        phases.Phase `json:"phase"`
-	// Code is the cause, Reason the same for people. At is when it last failed, or got into its
-	// state.
+	// Code is the cause, Reason the same for people. At is when it last failed, or got into its state.
 	Code   string    `json:"code"`
 	Reason string    `json:"reason"`
 	At     time.Time `json:"at"`
@@ -216,8 +214,7 @@ func followsFromDown(code string) bool {
 
 func pluginIssue(p *runtime.PluginHealth) (Issue, bool) {
 	t := Issue{Plugin: p.Plugin, Code: p.Code, Reason: p.Message, At: p.Since}
-	// A plugin that hangs as it starts is hardly ever in backoff: its starts take far longer
-	// than the first waits.
+	// A plugin that hangs as it starts is hardly ever in backoff: its starts take far longer than the first waits.
 	startsAgain := p.State == phases.PluginStarting && p.Restarts > 0 && p.LastError != nil
 	switch {
 	case p.State == phases.PluginQuarantined:
@@ -289,8 +286,7 @@ func hookIssue(h *runtime.HookRow) (Issue, bool) {
 	return t, true
 }
 
-// commonCause is the most frequent cause before the breaker opened; the breaker's own refusals
-// say nothing.
+// commonCause is the most frequent cause before the breaker opened; the breaker's own refusals say nothing.
 func commonCause(h *runtime.HookRow) (code, reason string) {
 	var most phases.Cause
 	for _, cause := range phases.FailureCauses() {
@@ -342,8 +338,7 @@ type readiness struct {
 	Hint     string `json:"hint,omitempty"` // says what to do about the database
 }
 
-// ready reports whether calls are likely to succeed: 200, or 503. It names no file or server:
-// anybody may ask.
+// ready reports whether calls are likely to succeed: 200, or 503. It names no file or server: anybody may ask.
 func (g *Gateway) ready(w http.ResponseWriter, r *http.Request) {
 	answer := g.readiness(r.Context())
 	w.Header().Set("Content-Type", "application/json")

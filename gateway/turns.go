@@ -86,8 +86,7 @@ func newTurnTable(o *Options) *turnTable {
 	}
 }
 
-// mostOfToken is half of all turns, so that a client that forgets to end its turns leaves some
-// for others.
+// mostOfToken is half of all turns, so that a client that forgets to end its turns leaves some for others.
 func (t *turnTable) mostOfToken(c *rpc.Caller) int {
 	if c.Open {
 		return t.most
@@ -149,8 +148,7 @@ func (k *keptTurn) usedBy(c *rpc.Caller) {
 	}
 }
 
-// find returns an open turn. An unknown handle and one of another token give the same error.
-// The lock is held.
+// find returns an open turn. An unknown handle and one of another token give the same error. The lock is held.
 func (t *turnTable) find(c *rpc.Caller, handle string) (*keptTurn, error) {
 	if k := t.open[handle]; k != nil && mayUse(c, k.token, k.context.WorkspaceID) {
 		return k, nil

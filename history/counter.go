@@ -53,8 +53,7 @@ type Counter struct {
 	remember      int
 }
 
-// textKey identifies a text. Two texts of one length share a key once in 2^64 pairs, which
-// costs one wrong estimate.
+// textKey identifies a text. Two texts of one length share a key once in 2^64 pairs, which costs one wrong estimate.
 type textKey struct {
 	sum    uint64
 	length int

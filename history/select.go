@@ -24,8 +24,7 @@ type Settings struct {
 	ReserveTokens int // kept free for the response
 	MaxEntries    int // of a window (200)
 	EntryOverhead int // what an entry, a call, a result or a tool takes besides its text (4); -1 is none
-	// CompactStart (8000) and CompactNow (9500) are thresholds for the whole past, in
-	// basis points of the budget.
+	// CompactStart (8000) and CompactNow (9500) are thresholds for the whole past, in basis points of the budget.
 	CompactStart, CompactNow int
 }
 

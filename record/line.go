@@ -1,28 +1,24 @@
-// Package record keeps what an engine's plugins were sent and what they answered in a
-// file, so that it can be inspected, and replayed without host or model. [Open] makes a
-// [Writer], whose Write is runtime.Options.OnExchange; [NewReader] reads a file. To replay
-// one see "grapnel plugin replay", and runtime.Engine.Replay for one exchange.
+// Package record keeps what an engine's plugins were sent and what they answered in a file, so that it can be
+// inspected, and replayed without host or model. [Open] makes a [Writer], whose Write is runtime.Options.OnExchange;
+// [NewReader] reads a file. To replay one see "grapnel plugin replay", and runtime.Engine.Replay for one exchange.
 //
 // # The format
 //
 // A file is JSON Lines in UTF-8. Each writing program begins a session with a header,
-// {"grapnel_record":1,"kind":"header","session":…}; other lines name their session, so that
-// two programs may append to one file. The kinds "configure", "dispatch", "tool" and "host"
-// are exchanges; "gap" says that some are missing, and why; "end" closes a session with its
-// counts. Fields have the names of the wire contract. "grapnel schema record" prints the
-// JSON Schema of a line ([Line]).
+// {"grapnel_record":1,"kind":"header","session":…}; other lines name their session, so that two programs may append
+// to one file. The kinds "configure", "dispatch", "tool" and "host" are exchanges; "gap" says that some are missing,
+// and why; "end" closes a session with its counts. Fields have the names of the wire contract. "grapnel schema
+// record" prints the JSON Schema of a line ([Line]).
 //
-// A line is written by one system call before the caller of the plugin goes on: a killed
-// program leaves at most its last line unfinished, which readers tolerate. A line that
-// cannot be written is counted and reported. A disk that hangs holds up recorded calls:
-// choose a local one.
+// A line is written by one system call before the caller of the plugin goes on: a killed program leaves at most its
+// last line unfinished, which readers tolerate. A line that cannot be written is counted and reported. A disk that
+// hangs holds up recorded calls: choose a local one.
 //
 // # What is in it
 //
-// Everything that plugins were shown: texts of users, tool arguments, answers of models.
-// The file is for its owner alone (mode 0600). Configuration values from the environment
-// are replaced by "***", with the variable's name beside them, but not in a plugin's
-// answers. A plugin's environment is not recorded.
+// Everything that plugins were shown: texts of users, tool arguments, answers of models. The file is for its owner
+// alone (mode 0600). Configuration values from the environment are replaced by "***", with the variable's name beside
+// them, but not in a plugin's answers. A plugin's environment is not recorded.
 //
 // Stability: experimental; the format is versioned and only grows.
 package record

@@ -11,8 +11,7 @@ import (
 	"github.com/grapnelhq/grapnel/runtime"
 )
 
-// MaxLine is the longest line that is read. An exchange has two frames of 16 MiB at most,
-// and its host calls.
+// MaxLine is the longest line that is read. An exchange has two frames of 16 MiB at most, and its host calls.
 const MaxLine = 256 << 20
 
 // Entry is one exchange of a file, or a number of missing ones.
@@ -41,12 +40,10 @@ func NewReader(r io.Reader) *Reader {
 	return &Reader{in: bufio.NewReaderSize(r, 64<<10), sessions: map[string]bool{}, missing: map[string]int{}}
 }
 
-// Unfinished is how many lines so far were cut off: their program was killed, or is still
-// writing.
+// Unfinished is how many lines so far were cut off: their program was killed, or is still writing.
 func (r *Reader) Unfinished() int { return r.unfinished }
 
-// Next returns the next entry; io.EOF at the end. Other errors name the line, and are
-// final.
+// Next returns the next entry; io.EOF at the end. Other errors name the line, and are final.
 func (r *Reader) Next() (*Entry, error) {
 	for {
 		data, err := r.next()

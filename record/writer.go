@@ -42,8 +42,7 @@ type Writer struct {
 	file io.WriteCloser
 	size int64
 	torn bool // the file does not end with a whole line
-	// recorded and omitted count exchanges, missing those since the last gap line; why is
-	// the last reason.
+	// recorded and omitted count exchanges, missing those since the last gap line; why is the last reason.
 	recorded, omitted, missing int
 	why                        error
 	// full says that the bound was reached: from then on everything is omitted.
@@ -200,8 +199,7 @@ func (w *Writer) append(line []byte) error {
 	return err
 }
 
-// Counts returns how many exchanges this writer has recorded and omitted, and the last
-// reason for the latter.
+// Counts returns how many exchanges this writer has recorded and omitted, and the last reason for the latter.
 func (w *Writer) Counts() (recorded, omitted int, why error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -49,9 +49,8 @@ func (a *appendStatements) prepare(ctx context.Context, db *sql.DB, p *phrases) 
 // hashes, and renews the thread's sign-off, in one transaction. After an error those fields
 // mean nothing, and the manifest may be appended again.
 //
-// Texts are the rendered sections of its prompt, if the operator wants them kept; a known
-// text is only marked as used. A text with a NUL or invalid UTF-8 is refused, and the manifest
-// with it.
+// Texts are the rendered sections of its prompt, if the operator wants them kept; a known text is only marked as
+// used. A text with a NUL or invalid UTF-8 is refused, and the manifest with it.
 //
 // It waits for others until ctx ends, and up to LockTimeout. It is the runtime's sink.
 func (s *Store) Append(ctx context.Context, m *manifest.Manifest, texts []manifest.Text) error {
@@ -106,8 +105,7 @@ func (s *Store) lockChain(ctx context.Context, tx *sql.Tx, workspace, thread str
 	return c, err
 }
 
-// signOff signs and writes a chain. A chain that was signed with a key is never signed without
-// one.
+// signOff signs and writes a chain. A chain that was signed with a key is never signed without one.
 func (s *Store) signOff(ctx context.Context, stmt *sql.Stmt, c *manifest.Chain) error {
 	if len(s.opts.Key) == 0 && strings.HasPrefix(c.Signature, keyedPrefix) {
 		return sqldb.Failf(CodeKey, "open the store with the key", "the manifests of thread %q are keyed", c.ThreadID)
@@ -146,8 +144,7 @@ func checkKeepable(m *manifest.Manifest) error {
 	return nil
 }
 
-// putTexts for one text (SQLite) and for any number (PostgreSQL, where each statement is a
-// round trip).
+// putTexts for one text (SQLite) and for any number (PostgreSQL, where each statement is a round trip).
 const (
 	putTextSQLite    = "INSERT INTO texts (fingerprint, hash, last_used, text) SELECT $1, $2, id, $4 FROM manifests WHERE manifest_id = $3" + textIsThere
 	putTextsPostgres = `INSERT INTO texts (fingerprint, hash, last_used, text)
@@ -158,8 +155,7 @@ const (
 
 type textRow struct{ fingerprint, hash, text string }
 
-// textRows gives texts their addresses, unique and in order: concurrent transactions lock them
-// in the same order.
+// textRows gives texts their addresses, unique and in order: concurrent transactions lock them in the same order.
 func textRows(texts []manifest.Text) ([]textRow, error) {
 	rows := make([]textRow, 0, len(texts))
 	for _, t := range texts {

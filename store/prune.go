@@ -13,8 +13,7 @@ import (
 
 // Retention says what may be removed: what either rule covers. The zero value keeps everything.
 type Retention struct {
-	// Age removes older manifests; 0 is no limit. Within a thread the order of appending
-	// counts, not the clock.
+	// Age removes older manifests; 0 is no limit. Within a thread the order of appending counts, not the clock.
 	Age time.Duration
 	// Count keeps the newest of each thread; 0 is no limit.
 	Count int
@@ -28,8 +27,7 @@ type Pruned struct {
 	Audits    int `json:"audits"`
 }
 
-// Bounds of one transaction, so that appending never waits long: rows, and bytes of manifests
-// or texts.
+// Bounds of one transaction, so that appending never waits long: rows, and bytes of manifests or texts.
 const (
 	pruneBatch = 256
 	pruneBytes = 8 << 20

@@ -80,8 +80,7 @@ func (f Filter) newestOfThread(columns string) (string, []any) {
 	return workspaces + columns + from + limit, []any{f.Thread, f.Limit}
 }
 
-// oldest orders manifests oldest first; for a named thread by workspace, since no index has
-// their common order.
+// oldest orders manifests oldest first; for a named thread by workspace, since no index has their common order.
 func (f Filter) oldest() (string, []any) {
 	where, args := f.where()
 	if f.Thread != "" {
@@ -152,9 +151,8 @@ func scanFound(rows *sql.Rows, x *Found) error {
 	return rows.Scan(&x.ManifestID, &x.WorkspaceID, &x.ThreadID, &x.Bytes)
 }
 
-// Find finds the manifest with an id, or the only one whose id begins with it, in any case;
-// without an id, the newest selected one. Its errors have the codes CodeNotFound and
-// CodeAmbiguous, which lists some of the ids.
+// Find finds the manifest with an id, or the only one whose id begins with it, in any case; without an id, the newest
+// selected one. Its errors have the codes CodeNotFound and CodeAmbiguous, which lists some of the ids.
 func (s *Store) Find(ctx context.Context, id string, f Filter) (Found, error) {
 	var x Found
 	err := s.db.Snapshot(ctx, "looking for a manifest", func(tx *sql.Tx) (err error) {

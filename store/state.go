@@ -12,8 +12,7 @@ import (
 	"github.com/grapnelhq/grapnel/phases"
 )
 
-// GetState returns a plugin's state for a session, nil if there is none. With PutState it is
-// the runtime's State.
+// GetState returns a plugin's state for a session, nil if there is none. With PutState it is the runtime's State.
 func (s *Store) GetState(ctx context.Context, k phases.StateKey) (json.RawMessage, error) {
 	const query = "SELECT value FROM states WHERE workspace_id = $1 AND session_id = $2 AND plugin = $3"
 	var value json.RawMessage
@@ -91,8 +90,7 @@ func (s *Store) PutState(ctx context.Context, k phases.StateKey, value json.RawM
 	return evicted, nil
 }
 
-// removeStates removes values that were put before a time and returns how many bytes the plugin
-// then keeps.
+// removeStates removes values that were put before a time and returns how many bytes the plugin then keeps.
 func removeStates(ctx context.Context, tx *sql.Tx, plugin string, before int64, keys ...phases.StateKey) (total int, err error) {
 	if err := tx.QueryRowContext(ctx, lockTotal, plugin).Scan(&total); err != nil {
 		return 0, err

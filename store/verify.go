@@ -12,9 +12,8 @@ import (
 	"github.com/grapnelhq/grapnel/manifest"
 )
 
-// Verify checks the selected manifests, whole threads at a time, in one state of the database:
-// schema, chain, index, sign-offs, fingerprints and kept texts. Missing keys are the store's.
-// It ignores the limit.
+// Verify checks the selected manifests, whole threads at a time, in one state of the database: schema, chain, index,
+// sign-offs, fingerprints and kept texts. Missing keys are the store's. It ignores the limit.
 //
 // A bad log is a verdict, not an error. [manifest.ErrKeyNeeded] means that the verdict is
 // incomplete for want of a key.

@@ -42,8 +42,7 @@ type Changes struct {
 	Next Seq
 	// More says that the limit cut the list off.
 	More bool
-	// Gap says that changes after the given place are gone, or that the place was never one of
-	// this log: the caller must read everything again. Then the list is empty and Next is the
-	// newest place.
+	// Gap says that changes after the given place are gone, or that the place was never one of this log: the caller
+	// must read everything again. Then the list is empty and Next is the newest place.
 	Gap bool
 }

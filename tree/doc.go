@@ -1,6 +1,5 @@
-// Package tree is the vocabulary of the thread tree: workspaces, the folders and threads in
-// them, and the AGENTS.md documents of a workspace's root and its folders. The nearest document
-// above a thread is in effect for it.
+// Package tree is the vocabulary of the thread tree: workspaces, the folders and threads in them, and the AGENTS.md
+// documents of a workspace's root and its folders. The nearest document above a thread is in effect for it.
 //
 // It has types and rules. [Store] keeps a tree: package store/treestore in SQL databases,
 // package internal/treetest in memory. The JSON of the types is the gateway's.

@@ -1,8 +1,7 @@
 package tree
 
-// The parameters of a [Store]'s methods. Ids that callers choose follow [CheckID]; if ID is
-// empty, the store makes a ULID. Actor is recorded; it may be empty. [Check] refuses what is
-// invalid in any tree.
+// The parameters of a [Store]'s methods. Ids that callers choose follow [CheckID]; if ID is empty, the store makes a
+// ULID. Actor is recorded; it may be empty. [Check] refuses what is invalid in any tree.
 
 // CreateWorkspace makes a workspace.
 type CreateWorkspace struct {
@@ -50,9 +49,8 @@ type MoveFolder struct {
 	Actor       string   `json:"actor,omitempty"`
 }
 
-// DeleteFolder deletes a folder. One that is not empty needs Recursive: then the folders below
-// it are deleted too, all their documents are archived, and their threads move to the deleted
-// folder's parent.
+// DeleteFolder deletes a folder. One that is not empty needs Recursive: then the folders below it are deleted too,
+// all their documents are archived, and their threads move to the deleted folder's parent.
 type DeleteFolder struct {
 	WorkspaceID string `json:"workspace_id"`
 	FolderID    string `json:"folder_id"`
@@ -113,8 +111,7 @@ type Save struct {
 	// ExpectedVersion is the version that the text is based on; nil or 0 for no document. It is
 	// required for autosave.
 	ExpectedVersion *int64 `json:"expected_version,omitempty"`
-	// ExpectedDocID guards against a document that was archived, and maybe created again; empty
-	// does not check.
+	// ExpectedDocID guards against a document that was archived, and maybe created again; empty does not check.
 	ExpectedDocID string `json:"expected_doc_id,omitempty"`
 	// SaveReason is autosave or manual; empty is manual.
 	SaveReason SaveReason `json:"save_reason,omitempty"`
@@ -131,9 +128,8 @@ type ArchiveDoc struct {
 	Actor           string `json:"actor,omitempty"`
 }
 
-// RestoreDoc restores the text of a revision, as the next version of the scope's live document.
-// Without one the revision's document, which must be archived and of the scope (else
-// CodeInvalid), becomes live again.
+// RestoreDoc restores the text of a revision, as the next version of the scope's live document. Without one the
+// revision's document, which must be archived and of the scope (else CodeInvalid), becomes live again.
 type RestoreDoc struct {
 	Scope
 
@@ -141,8 +137,7 @@ type RestoreDoc struct {
 	// is the live one, else the scope's last archived.
 	DocID   string `json:"doc_id,omitempty"`
 	Version int64  `json:"version"`
-	// ExpectedVersion is the version of the document that gets the text, live or archived; nil
-	// does not check.
+	// ExpectedVersion is the version of the document that gets the text, live or archived; nil does not check.
 	ExpectedVersion *int64 `json:"expected_version,omitempty"`
 	Actor           string `json:"actor,omitempty"`
 }
@@ -165,8 +160,7 @@ type RevisionQuery struct {
 type ArchivedQuery struct {
 	Scope
 
-	// All selects every scope of the workspace, deleted folders included; then the folder is
-	// ignored.
+	// All selects every scope of the workspace, deleted folders included; then the folder is ignored.
 	All bool `json:"all,omitempty"`
 	// Limit is DefaultLimit if zero, and at most MaxLimit.
 	Limit          int  `json:"limit,omitempty"`

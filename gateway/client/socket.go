@@ -21,8 +21,7 @@ const (
 
 const notesAhead = 256 // how many notifications may wait for OnNotification
 
-// socket makes calls over one WebSocket connection. Its goroutines read, write, and deliver
-// notifications.
+// socket makes calls over one WebSocket connection. Its goroutines read, write, and deliver notifications.
 type socket struct {
 	ws     *websocket.Conn
 	http   *http.Transport
@@ -235,8 +234,7 @@ func (s *socket) take(a *answer) error {
 	return nil // or nobody waits for it
 }
 
-// whose finds the call of an answer. An error without an id belongs to the only call, if there
-// is one.
+// whose finds the call of an answer. An error without an id belongs to the only call, if there is one.
 func (s *socket) whose(a *answer) (chan<- *answer, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -22,9 +22,8 @@ var (
 	errNotFinite   = errors.New("number is not finite")
 )
 
-// JSON appends the canonical form of the JSON text raw to dst. It refuses what the package
-// comment lists, and anything beside the one JSON value but blanks. On an error dst is
-// returned unchanged.
+// JSON appends the canonical form of the JSON text raw to dst. It refuses what the package comment lists, and
+// anything beside the one JSON value but blanks. On an error dst is returned unchanged.
 func JSON(dst, raw []byte) ([]byte, error) {
 	out, _, err := appendJSON(dst, raw)
 	if err != nil {
@@ -237,9 +236,8 @@ func isInteger(n []byte) bool {
 	return string(n) != "-0"
 }
 
-// appendFloat is Number.prototype.toString of ECMAScript for a finite number:
-// shortest digits, exponents only outside [1e-6, 1e21) and without a leading
-// zero, no negative zero.
+// appendFloat is Number.prototype.toString of ECMAScript for a finite number: shortest digits, exponents only outside
+// [1e-6, 1e21) and without a leading zero, no negative zero.
 func appendFloat(dst []byte, f float64) []byte {
 	if f == 0 {
 		return append(dst, '0')

@@ -14,26 +14,22 @@ import (
 	"unicode/utf8"
 )
 
-// Encoder writes values of T as canonical JSON. It is immutable and safe for concurrent
-// use. [EncoderOf] makes it.
+// Encoder writes values of T as canonical JSON. It is immutable and safe for concurrent use. [EncoderOf] makes it.
 type Encoder[T any] struct {
 	encode encodeFunc
 }
 
-// EncoderOf plans the encoding of T by reflection. Call it once for each type
-// and keep the result:
+// EncoderOf plans the encoding of T by reflection. Call it once for each type and keep the result:
 //
 //	var entryEncoder = digest.EncoderOf[Entry]()
 //
-// The bytes are those of RFC 8785 over encoding/json for a pointer to the value.
-// Structs, slices, pointers, strings, numbers, booleans, times and
-// json.RawMessage are written directly; everything else goes through
-// encoding/json and [JSON], which is slower.
+// The bytes are those of RFC 8785 over encoding/json for a pointer to the value. Structs, slices, pointers, strings,
+// numbers, booleans, times and json.RawMessage are written directly; everything else goes through encoding/json and
+// [JSON], which is slower.
 //
-// EncoderOf panics for types that it cannot plan: those without a JSON form,
-// those that contain themselves, and structs with the tag option string, with a
-// tagged embedded struct, with two fields of one name, or with omitzero on a type
-// that has its own IsZero (other than time.Time).
+// EncoderOf panics for types that it cannot plan: those without a JSON form, those that contain themselves, and
+// structs with the tag option string, with a tagged embedded struct, with two fields of one name, or with omitzero on
+// a type that has its own IsZero (other than time.Time).
 func EncoderOf[T any]() *Encoder[T] {
 	return &Encoder[T]{encode: plan(reflect.TypeFor[T](), nil)}
 }
@@ -240,8 +236,7 @@ func encodeRaw(dst []byte, v reflect.Value) ([]byte, error) {
 	return JSON(dst, v.Bytes())
 }
 
-// maxExact is the largest integer below which every integer is a double. Larger
-// ones are rounded to one.
+// maxExact is the largest integer below which every integer is a double. Larger ones are rounded to one.
 const maxExact = 1 << 53
 
 func encodeInt(dst []byte, v reflect.Value) ([]byte, error) {

@@ -30,8 +30,7 @@ func SHA256(b []byte) string {
 	return PrefixSHA256 + hex.EncodeToString(sum[:])
 }
 
-// HMACSHA256 returns "hmac-sha256:" and the 64 hex digits of HMAC-SHA-256 over
-// b. The key may have any length.
+// HMACSHA256 returns "hmac-sha256:" and the 64 hex digits of HMAC-SHA-256 over b. The key may have any length.
 func HMACSHA256(key, b []byte) string {
 	mac := hmac.New(sha256.New, key)
 	mac.Write(b) // a hash never returns an error

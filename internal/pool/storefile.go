@@ -12,9 +12,8 @@ import (
 // codeStoreExposed: the grants of a confined plugin cover the store's file.
 const codeStoreExposed = "store_exposed"
 
-// StoreExposed warns of confined plugins that may open the files of the configuration's
-// embedded store. Reading is enough to block writers: a reader may take SQLite's fcntl
-// locks.
+// StoreExposed warns of confined plugins that may open the files of the configuration's embedded store. Reading is
+// enough to block writers: a reader may take SQLite's fcntl locks.
 func StoreExposed(cfg *config.Config) []phases.Diagnostic {
 	file := cfg.StoreFile()
 	if file == "" {

@@ -12,9 +12,8 @@ import (
 
 // Schema is what a program keeps in a database.
 type Schema struct {
-	// Migrations has the directories common, sqlite and postgres, each optional, with goose
-	// files NUMBER_NAME.sql, numbered through all of them. Those in common run on every
-	// database.
+	// Migrations has the directories common, sqlite and postgres, each optional, with goose files NUMBER_NAME.sql,
+	// numbered through all of them. Those in common run on every database.
 	Migrations fs.FS
 	// Table records the applied migrations. Several schemas can share a PostgreSQL database if
 	// all their names differ; a SQLite file has one.
@@ -118,8 +117,7 @@ func (d *DB) checkSchema(ctx context.Context) (fs.FS, error) {
 	return files, nil
 }
 
-// upgrade runs the missing migrations. If two programs do so at once, one fails and finds the
-// work done.
+// upgrade runs the missing migrations. If two programs do so at once, one fails and finds the work done.
 func (d *DB) upgrade(ctx context.Context, files fs.FS) error {
 	const attempts = 8
 	for n := 1; ; n++ {

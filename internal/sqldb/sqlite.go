@@ -53,8 +53,7 @@ func openSQLite(path string, o Options) (*DB, error) {
 	return d, nil
 }
 
-// prepareFile creates the directory and file for this user alone. SQLite gives the files beside
-// it the same mode.
+// prepareFile creates the directory and file for this user alone. SQLite gives the files beside it the same mode.
 func prepareFile(path string, readOnly bool) error {
 	info, err := os.Stat(path)
 	if err == nil && !info.Mode().IsRegular() {
@@ -105,8 +104,7 @@ func createFile(path string) error {
 	if err = os.Link(file.Name(), path); err == nil || errors.Is(err, fs.ErrExist) {
 		return nil
 	}
-	// Not all file systems have links. Then two stores that create a file at once must be in
-	// different processes.
+	// Not all file systems have links. Then two stores that create a file at once must be in different processes.
 	if file, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600); err == nil {
 		return file.Close()
 	} else if errors.Is(err, fs.ErrExist) {

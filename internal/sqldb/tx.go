@@ -73,8 +73,7 @@ func (n Nanos) Scan(value any) error {
 	return err
 }
 
-// Snapshot calls do with a read-only transaction that sees one state of the database. Errors
-// name what it was doing.
+// Snapshot calls do with a read-only transaction that sees one state of the database. Errors name what it was doing.
 func (d *DB) Snapshot(ctx context.Context, doing string, do func(tx *sql.Tx) error) error {
 	d.tryEmptyLog(ctx)
 	select {
@@ -124,9 +123,8 @@ func (d *DB) Change(ctx context.Context, doing string, do func(ctx context.Conte
 	return d.Fail(ctx, doing, tx.Commit())
 }
 
-// Pieces calls do, a short transaction (some 50 ms), until it reports that nothing is left. On
-// SQLite it pauses after each for as long, so that other processes get their turn. Earlier
-// pieces are kept after an error.
+// Pieces calls do, a short transaction (some 50 ms), until it reports that nothing is left. On SQLite it pauses after
+// each for as long, so that other processes get their turn. Earlier pieces are kept after an error.
 func (d *DB) Pieces(ctx context.Context, do func() (more bool, err error)) error {
 	for {
 		began := time.Now()
@@ -216,10 +214,9 @@ const (
 
 var errBatchLost = errors.New("the transaction was given up")
 
-// Join is [DB.Change] for many concurrent callers. On SQLite, where each transaction waits for
-// the disk, waiting calls share one: the first caller leads and runs what has queued up. Each
-// call is a savepoint, so that one that fails is undone alone. It returns when the transaction
-// is committed.
+// Join is [DB.Change] for many concurrent callers. On SQLite, where each transaction waits for the disk, waiting
+// calls share one: the first caller leads and runs what has queued up. Each call is a savepoint, so that one that
+// fails is undone alone. It returns when the transaction is committed.
 //
 // Do may run in the goroutine of another caller. On PostgreSQL, Join is Change.
 func (d *DB) Join(ctx context.Context, doing string, do func(ctx context.Context, tx *sql.Tx) error) error {

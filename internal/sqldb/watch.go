@@ -20,9 +20,8 @@ const (
 	askTimeout = 5 * time.Second
 )
 
-// Watch calls changed soon after the database has changed, and once when it begins; spurious
-// calls are possible. It returns when ctx ends or it can no longer watch. It uses a connection
-// of its own.
+// Watch calls changed soon after the database has changed, and once when it begins; spurious calls are possible. It
+// returns when ctx ends or it can no longer watch. It uses a connection of its own.
 //
 // On PostgreSQL it listens to the channel. SQLite is polled; a value from wake polls at once,
 // for changes of this program.
@@ -36,8 +35,7 @@ func (d *DB) Watch(ctx context.Context, channel string, wake <-chan struct{}, ch
 	return d.Fail(ctx, "watching for changes", err)
 }
 
-// watchSQLite polls a number that changes when any other connection commits, this program's
-// writer included.
+// watchSQLite polls a number that changes when any other connection commits, this program's writer included.
 func (d *DB) watchSQLite(ctx context.Context, wake <-chan struct{}, changed func()) (err error) {
 	db, err := sql.Open("sqlite", d.reader)
 	if err != nil {
@@ -145,8 +143,7 @@ func (d *DB) Probe(ctx context.Context) error {
 	return d.probeFile(d.name + "-wal")
 }
 
-// probeFile reports a file that was removed or replaced while it was open: what is written to
-// it is lost.
+// probeFile reports a file that was removed or replaced while it was open: what is written to it is lost.
 func (d *DB) probeFile(path string) error {
 	info, err := os.Stat(path)
 	switch {
@@ -159,8 +156,7 @@ func (d *DB) probeFile(path string) error {
 	return nil
 }
 
-// probePostgres begins a change. It asks first, for errors that name the server's state rather
-// than a statement.
+// probePostgres begins a change. It asks first, for errors that name the server's state rather than a statement.
 func probePostgres(ctx context.Context, tx *sql.Tx) error {
 	var recovering, readOnly bool
 	err := tx.QueryRowContext(ctx, "SELECT pg_is_in_recovery(), current_setting('transaction_read_only')::boolean").Scan(&recovering, &readOnly)

@@ -19,8 +19,7 @@ type Fitted struct {
 	Omitted bool
 }
 
-// Size returns the characters of a fragment that is not cut, with a body of bodyChars
-// characters.
+// Size returns the characters of a fragment that is not cut, with a body of bodyChars characters.
 func Size(frame Frame, bodyChars int) int {
 	n := bodyChars + frame.size()
 	if bodyChars == 0 && n > 0 {
@@ -35,17 +34,15 @@ func Least(frame Frame, bodyChars int) int {
 	return min(Size(frame, bodyChars), frame.size()+1+markerSize(bodyChars))
 }
 
-// Render joins the parts of a fragment that are not empty by newlines. An empty marker
-// means that nothing was cut.
+// Render joins the parts of a fragment that are not empty by newlines. An empty marker means that nothing was cut.
 func Render(frame Frame, body, marker string) string {
 	parts := slices.DeleteFunc([]string{frame.Open, body, marker, frame.Close}, func(s string) bool { return s == "" })
 	return strings.Join(parts, "\n")
 }
 
-// Cut makes a fragment of the body s and its frame that has at most limit characters. s
-// must be normalised and escaped for the same frame. If the fragment is too long, Cut
-// keeps a [Head] of s, which never ends in a line or tag that [Escape] prevents, or omits
-// the fragment. A larger limit never keeps less.
+// Cut makes a fragment of the body s and its frame that has at most limit characters. s must be normalised and
+// escaped for the same frame. If the fragment is too long, Cut keeps a [Head] of s, which never ends in a line or tag
+// that [Escape] prevents, or omits the fragment. A larger limit never keeps less.
 func Cut(s string, limit int, frame Frame) Fitted {
 	original := Chars(s)
 	if limit >= 0 && Size(frame, original) <= limit {
@@ -73,10 +70,9 @@ func Marker(kept, original int) string {
 
 func markerSize(original int) int { return len(Marker(original, original)) + 1 }
 
-// Head returns the beginning of s that a cut to limit characters keeps. It ends before
-// the last newline that leaves at least half of limit, or else at the last grapheme
-// boundary; a grapheme cluster of more than 1,024 characters may be divided. s should
-// be normalised. The result never gets shorter when limit grows.
+// Head returns the beginning of s that a cut to limit characters keeps. It ends before the last newline that leaves
+// at least half of limit, or else at the last grapheme boundary; a grapheme cluster of more than 1,024 characters may
+// be divided. s should be normalised. The result never gets shorter when limit grows.
 func Head(s string, limit int) string {
 	end := Offset(s, limit)
 	if end == len(s) {

@@ -6,8 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// Boundary separates the stable from the dynamic part of a compiled prompt. No
-// text of a section may contain it.
+// Boundary separates the stable from the dynamic part of a compiled prompt. No text of a section may contain it.
 const Boundary = "<!-- grapnel:dynamic -->"
 
 // blanks are invisible at the end of a line.
@@ -84,11 +83,9 @@ func escapeLines(s string, g *guard) (string, int) {
 	return Backslashes(s, marks), count
 }
 
-// Frame is the text around a fragment's body. It survives every cut whole. The zero
-// value is no frame.
+// Frame is the text around a fragment's body. It survives every cut whole. The zero value is no frame.
 type Frame struct {
-	// Open stands before the body: perhaps a preamble, then usually a line
-	// with a tag such as <AGENTS_MD>.
+	// Open stands before the body: perhaps a preamble, then usually a line with a tag such as <AGENTS_MD>.
 	Open string
 	// Close stands after the body: usually the closing tag.
 	Close string
@@ -115,8 +112,7 @@ type guardSpace struct {
 	lines [2]string
 }
 
-// newGuard reads a frame. A half without any tag is guarded by its line next to the
-// body.
+// newGuard reads a frame. A half without any tag is guarded by its line next to the body.
 func newGuard(f Frame, space *guardSpace) guard {
 	if f == (Frame{}) {
 		return guard{}
@@ -142,8 +138,7 @@ func appendLine(lines []string, line string) []string {
 	return lines
 }
 
-// guards reports whether the bracket c, from index at to after, begins what only the
-// host may write.
+// guards reports whether the bracket c, from index at to after, begins what only the host may write.
 func (g *guard) guards(s string, c byte, at, after int) bool {
 	if c == '[' {
 		return Word(s, at, markerWord) > 0 && StartsLine(s, at, "")

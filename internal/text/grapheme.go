@@ -6,14 +6,12 @@ import (
 	"github.com/rivo/uniseg"
 )
 
-// maxCluster is how many characters a cut goes back to keep a cluster whole. Real
-// clusters have a few dozen at most.
+// maxCluster is how many characters a cut goes back to keep a cluster whole. Real clusters have a few dozen at most.
 const maxCluster = 1024
 
-// ClusterEnd returns the last grapheme boundary of s at or before the byte end, which
-// must be a character's beginning or len(s). It goes back up to maxCluster characters
-// to a place that is a boundary whatever precedes it, and divides from there. Without
-// such a place it returns end.
+// ClusterEnd returns the last grapheme boundary of s at or before the byte end, which must be a character's beginning
+// or len(s). It goes back up to maxCluster characters to a place that is a boundary whatever precedes it, and divides
+// from there. Without such a place it returns end.
 func ClusterEnd(s string, end int) int {
 	if end >= len(s) {
 		return len(s)

@@ -8,8 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// Chars returns the number of characters in s. A byte that is not part of valid UTF-8
-// counts as one.
+// Chars returns the number of characters in s. A byte that is not part of valid UTF-8 counts as one.
 func Chars(s string) int {
 	n := asciiPrefix(s)
 	return n + utf8.RuneCountInString(s[n:])
@@ -24,8 +23,7 @@ func Thousands(n int) string {
 	return digits
 }
 
-// asciiPrefix returns how many bytes at the beginning of s are certainly ASCII, in
-// steps of eight.
+// asciiPrefix returns how many bytes at the beginning of s are certainly ASCII, in steps of eight.
 func asciiPrefix(s string) int {
 	const high = 0x8080808080808080
 	rest, le := []byte(s), binary.LittleEndian // the bytes are not copied
@@ -38,8 +36,7 @@ func asciiPrefix(s string) int {
 	return len(s) - len(rest)
 }
 
-// Offset returns the byte at which character n of s begins, counting from 0, or
-// len(s).
+// Offset returns the byte at which character n of s begins, counting from 0, or len(s).
 func Offset(s string, n int) int {
 	if n <= 0 {
 		return 0
@@ -55,8 +52,7 @@ func Offset(s string, n int) int {
 	return i
 }
 
-// Normalize returns s with LF newlines (CRLF and lone CR become LF) and without one
-// leading byte order mark.
+// Normalize returns s with LF newlines (CRLF and lone CR become LF) and without one leading byte order mark.
 func Normalize(s string) string {
 	s = strings.TrimPrefix(s, "\ufeff")
 	if strings.IndexByte(s, '\r') < 0 {
@@ -65,8 +61,7 @@ func Normalize(s string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(s, "\r\n", "\n"), "\r", "\n")
 }
 
-// Valid returns an error unless s is UTF-8 without NUL. It names the first byte that is
-// wrong.
+// Valid returns an error unless s is UTF-8 without NUL. It names the first byte that is wrong.
 func Valid(s string) error {
 	if utf8.ValidString(s) && strings.IndexByte(s, 0) < 0 {
 		return nil
@@ -82,8 +77,7 @@ func Valid(s string) error {
 	return nil
 }
 
-// Repair returns s as UTF-8 without NUL: U+FFFD stands for each NUL and for
-// each run of bytes that is not UTF-8.
+// Repair returns s as UTF-8 without NUL: U+FFFD stands for each NUL and for each run of bytes that is not UTF-8.
 func Repair(s string) string {
 	if Valid(s) == nil {
 		return s

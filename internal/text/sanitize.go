@@ -12,11 +12,10 @@ import (
 // maxSequence bounds a terminal's escape sequence, in bytes. Longer ones are shown.
 const maxSequence = 256
 
-// Sanitize makes foreign text fit for one line of a log, a diagnostic or a terminal. It
-// drops escape sequences of terminals, and shows other characters that are not printable
-// as \u{…} with their hex number. Bytes that are not UTF-8 become U+FFFD. The result has
-// at most limit characters; if it was cut it ends with an ellipsis. Clean text comes back
-// as it is.
+// Sanitize makes foreign text fit for one line of a log, a diagnostic or a terminal. It drops escape sequences of
+// terminals, and shows other characters that are not printable as \u{…} with their hex number. Bytes that are not
+// UTF-8 become U+FFFD. The result has at most limit characters; if it was cut it ends with an ellipsis. Clean text
+// comes back as it is.
 func Sanitize(s string, limit int) string {
 	if limit <= 0 {
 		return ""

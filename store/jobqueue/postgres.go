@@ -20,8 +20,7 @@ import (
 	"github.com/grapnelhq/grapnel/internal/sqldb"
 )
 
-// adders is how many callers may add jobs at once. Closer to a bound than that, they add one
-// after the other.
+// adders is how many callers may add jobs at once. Closer to a bound than that, they add one after the other.
 const adders = 64
 
 // postgresFlow has a pool of its own: River's driver needs one.

@@ -145,8 +145,7 @@ func (q *Queue) Add(ctx context.Context, j jobs.Job) error {
 	return q.db.Fail(ctx, "queueing a job", err)
 }
 
-// Serve implements [jobs.Queue]. It waits for a database that is down. It returns the cause of
-// ctx's end.
+// Serve implements [jobs.Queue]. It waits for a database that is down. It returns the cause of ctx's end.
 func (q *Queue) Serve(ctx context.Context, work func(context.Context, jobs.Attempt) jobs.Result) error {
 	if err := q.checkOpen(); err != nil {
 		return err
@@ -317,8 +316,7 @@ func encode(v any) string {
 	return string(text)
 }
 
-// Idle implements [jobs.Queue]. A job that this process has added counts while it runs,
-// wherever that is.
+// Idle implements [jobs.Queue]. A job that this process has added counts while it runs, wherever that is.
 func (q *Queue) Idle(ctx context.Context) error {
 	for q.open.Load() > 0 {
 		var busy bool

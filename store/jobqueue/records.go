@@ -50,8 +50,7 @@ type Row struct {
 	ID    int64
 	State State
 	Job   jobs.Job
-	// Attempts is how often it was tried, Requeued how often it was requeued since, and Why the
-	// last reason.
+	// Attempts is how often it was tried, Requeued how often it was requeued since, and Why the last reason.
 	Attempts int
 	Requeued int
 	Why      string

@@ -28,8 +28,7 @@ const (
 type jobArgs struct {
 	// River makes its unique key from Key.
 	Key string `json:"key,omitempty" river:"unique"`
-	// Job is JSON as text: as JSON, PostgreSQL would rewrite it, refuse some of it, and index
-	// each word.
+	// Job is JSON as text: as JSON, PostgreSQL would rewrite it, refuse some of it, and index each word.
 	Job string `json:"job"`
 }
 
@@ -57,8 +56,7 @@ type attemptError struct {
 
 // flow is a River client on one of the databases.
 type flow interface {
-	// insert stores a job unless too many are waiting, and reports whether its key is a
-	// duplicate.
+	// insert stores a job unless too many are waiting, and reports whether its key is a duplicate.
 	insert(ctx context.Context, args *jobArgs, opts *river.InsertOpts, plugin string) (duplicate bool, err error)
 	// stop ends fetching and waits for running jobs, or for ctx; it can be called again.
 	start(ctx context.Context) error
@@ -123,9 +121,8 @@ func (p *pilot) wake() {
 	}
 }
 
-// JobSetStateIfRunningMany does nothing: River does not check whose attempt it ends. Results
-// are stored before a worker returns; attempts without one are rescued when their lease
-// expires.
+// JobSetStateIfRunningMany does nothing: River does not check whose attempt it ends. Results are stored before a
+// worker returns; attempts without one are rescued when their lease expires.
 func (p *pilot) JobSetStateIfRunningMany(context.Context, riverdriver.Executor, *riverdriver.JobSetStateIfRunningManyParams) ([]*rivertype.JobRow, error) {
 	return nil, nil
 }

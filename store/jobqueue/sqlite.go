@@ -142,8 +142,7 @@ func (e *sqliteExecutor) Begin(ctx context.Context) (riverdriver.ExecutorTx, err
 	}
 }
 
-// JobGetAvailable implements riverdriver.Executor. It looks with a reader before fetching,
-// which takes the writer.
+// JobGetAvailable implements riverdriver.Executor. It looks with a reader before fetching, which takes the writer.
 func (e *sqliteExecutor) JobGetAvailable(ctx context.Context, params *riverdriver.JobGetAvailableParams) ([]*rivertype.JobRow, error) {
 	due, f := true, e.driver.flow
 	if err := f.db.Reader().QueryRowContext(ctx, f.statements.due).Scan(&due); err == nil && !due {

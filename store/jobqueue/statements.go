@@ -19,8 +19,7 @@ type statements struct {
 	// list and listDead select up to $3 jobs after the id $1, of the plugin $2 unless it is
 	// empty; show selects the job $1.
 	list, listDead, show string
-	// busy asks whether a job that the process $1 has added or taken is running or due; due,
-	// whether any is.
+	// busy asks whether a job that the process $1 has added or taken is running or due; due, whether any is.
 	busy, due string
 	// done, discard, retry and requeue end the attempt $2 of the process $3 at the job $1, if
 	// it is current. Discard adds the failure $4; retry and requeue offer the job again after

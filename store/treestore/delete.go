@@ -16,9 +16,8 @@ const (
 	charsPerRow = 4096
 )
 
-// DeleteFolder implements [tree.Store]. A large folder goes in several short transactions. The
-// deepest folders go first, so that every thread is always in an existing folder and resolves
-// to the document of before or after.
+// DeleteFolder implements [tree.Store]. A large folder goes in several short transactions. The deepest folders go
+// first, so that every thread is always in an existing folder and resolves to the document of before or after.
 func (s *Store) DeleteFolder(ctx context.Context, p tree.DeleteFolder) (f tree.Folder, err error) {
 	err = s.db.Pieces(ctx, func() (more bool, err error) {
 		err = s.change(ctx, "deleting a folder", p, func(ctx context.Context, tx txn) (err error) {
@@ -59,8 +58,7 @@ func (s *Store) deleteSome(ctx context.Context, tx txn, p tree.DeleteFolder) (f 
 	return f, !all, s.deletePiece(ctx, tx, &piece, f.ParentID, d)
 }
 
-// piece is what one transaction deletes: folders, each after all below it, and the threads that
-// move out of them.
+// piece is what one transaction deletes: folders, each after all below it, and the threads that move out of them.
 type piece struct {
 	workspace        string
 	folders, threads []string
@@ -117,8 +115,7 @@ func (p *piece) args(more ...any) []any {
 	return append([]any{p.workspace, string(folders), string(threads)}, more...)
 }
 
-// gone begins a statement about a piece: table gone(id) has its folders, moving(id) its
-// threads.
+// gone begins a statement about a piece: table gone(id) has its folders, moving(id) its threads.
 func (s *Store) gone() string {
 	return "WITH gone(id) AS (SELECT value FROM " + s.phrase.list[0] + "$2" + s.phrase.list[1] +
 		"), moving(id) AS (SELECT value FROM " + s.phrase.list[0] + "$3" + s.phrase.list[1] + ") "

@@ -122,8 +122,7 @@ func expect(version *int64, id string, live *tree.Doc) error {
 	return nil
 }
 
-// saveOn saves a text on the live document, or a new one. It reports false if another caller
-// has made one.
+// saveOn saves a text on the live document, or a new one. It reports false if another caller has made one.
 func (s *Store) saveOn(ctx context.Context, tx txn, p tree.Save, id string, had *tree.Doc, text tree.Doc, saved *tree.Saved) (bool, error) {
 	if had != nil && had.ContentSHA256 == text.ContentSHA256 {
 		had.Content = text.Content

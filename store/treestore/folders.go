@@ -19,8 +19,7 @@ func below(scope tree.Scope) (string, []any) {
 			WHERE f.workspace_id = $1 AND f.parent_id = below.id AND f.deleted_at IS NULL AND below.depth < ` + damagedText + `) `, args
 }
 
-// above queries the folders from a place upwards, as up(id, parent_id, depth); the place itself
-// is 1.
+// above queries the folders from a place upwards, as up(id, parent_id, depth); the place itself is 1.
 const above = `WITH RECURSIVE up(id, parent_id, depth) AS (
 	SELECT id, parent_id, 1 FROM tree_folders WHERE workspace_id = $1 AND id = $2
 	UNION ALL
@@ -34,8 +33,7 @@ const (
 	// damagedDepth stops walks through a damaged tree.
 	damagedDepth = 256
 	damagedText  = "256" // in statements
-	// maxMove bounds the folders below one that is moved: moving needs their depth, with the
-	// tree locked.
+	// maxMove bounds the folders below one that is moved: moving needs their depth, with the tree locked.
 	maxMove = 10_000
 )
 
@@ -80,8 +78,7 @@ func (s *Store) depth(ctx context.Context, tx txn, place tree.Scope, folder stri
 	return depth, hits > 0, err
 }
 
-// height returns the height and number of the folders below a scope; it looks at no more than
-// most.
+// height returns the height and number of the folders below a scope; it looks at no more than most.
 func (s *Store) height(ctx context.Context, tx txn, scope tree.Scope, most int) (height, folders int, err error) {
 	with, args := below(scope)
 	query := with + "SELECT coalesce(max(depth), 0), count(*) FROM (SELECT depth FROM below LIMIT " + strconv.Itoa(most) + ") b"

@@ -75,9 +75,8 @@ func (g *pager) read(ctx context.Context, tx txn) error {
 	return g.threads(ctx, tx)
 }
 
-// within are the parts of a query for a page: what precedes it, a condition on the folders in
-// column, and their arguments. With containing it omits the deepest folders, whose content is
-// too deep.
+// within are the parts of a query for a page: what precedes it, a condition on the folders in column, and their
+// arguments. With containing it omits the deepest folders, whose content is too deep.
 func (g *pager) within(column string, containing bool) (with, condition string, args []any) {
 	q := g.query
 	if q.FolderID == "" && q.Depth == 0 {
@@ -98,8 +97,7 @@ func (g *pager) within(column string, containing bool) (with, condition string, 
 	return with, "workspace_id = $1 AND (" + self + " OR " + column + " IN (SELECT id FROM below WHERE depth < " + strconv.Itoa(depth) + "))", args
 }
 
-// ordered ends a query in the order of ids after the cursor, with one row more than the page
-// takes.
+// ordered ends a query in the order of ids after the cursor, with one row more than the page takes.
 func (g *pager) ordered(args []any) (string, []any) {
 	n := len(args)
 	return fmt.Sprintf(" AND deleted_at IS NULL AND id > $%d ORDER BY id LIMIT $%d", n+1, n+2), append(args, g.after, tree.MaxPage-len(g.page.Folders)+1)
@@ -128,8 +126,7 @@ func (g *pager) next(phase byte, id string) {
 	g.page.NextCursor = &cursor
 }
 
-// docs reads the live documents of the page's folders, which lie between the first and the last
-// of them.
+// docs reads the live documents of the page's folders, which lie between the first and the last of them.
 func (g *pager) docs(ctx context.Context, tx txn) error {
 	with, within, args := g.within("folder_id", false)
 	n := len(args)
@@ -186,8 +183,7 @@ func (s *Store) Revisions(ctx context.Context, q tree.RevisionQuery) ([]tree.Rev
 	return list, err
 }
 
-// revised is the id of the document that a query is about. A named one may be in any scope,
-// deleted ones included.
+// revised is the id of the document that a query is about. A named one may be in any scope, deleted ones included.
 func (s *Store) revised(ctx context.Context, tx txn, q tree.RevisionQuery) (string, error) {
 	query, args := "SELECT id FROM thread_agents_doc WHERE workspace_id = $1 AND id = $2", []any{q.WorkspaceID, q.DocID}
 	place := tree.Scope{WorkspaceID: q.WorkspaceID}

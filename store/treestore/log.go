@@ -64,8 +64,7 @@ func (s *Store) logDoc(ctx context.Context, tx txn, d logEntry, action tree.Acti
 	return err
 }
 
-// scanChange reads a row of the log. Rows of an unknown kind are a newer program's and come
-// without content.
+// scanChange reads a row of the log. Rows of an unknown kind are a newer program's and come without content.
 func scanChange(rows *sql.Rows, c *tree.Change) error {
 	var k, id, name string
 	d := tree.Summary{}
@@ -254,8 +253,7 @@ func (s *Store) Listen(ctx context.Context, wake func()) error {
 
 const thinBatch = 1_000
 
-// Thin implements [tree.Store]. Batches are transactions: after an error, earlier ones are
-// kept.
+// Thin implements [tree.Store]. Batches are transactions: after an error, earlier ones are kept.
 func (s *Store) Thin(ctx context.Context, now time.Time) (int, error) {
 	taken := 0
 	err := s.db.Pieces(ctx, func() (more bool, err error) {
@@ -269,9 +267,8 @@ func (s *Store) Thin(ctx context.Context, now time.Time) (int, error) {
 	return taken, outcome(err)
 }
 
-// thinRevisions removes autosaves before a time that a later one of the same document and step
-// follows. The newest of a document always stays, so they can be found before anything is
-// locked.
+// thinRevisions removes autosaves before a time that a later one of the same document and step follows. The newest of
+// a document always stays, so they can be found before anything is locked.
 func (s *Store) thinRevisions(ctx context.Context, before time.Time) (n int, err error) {
 	type revision struct {
 		doc     string

@@ -61,8 +61,7 @@ func (s *Store) own(ctx context.Context, tx txn, id, mode string) (tree.Workspac
 	return s.workspace(ctx, tx, id, mode)
 }
 
-// enter checks that a place exists and stays, and waits for others who change folders or the
-// same item.
+// enter checks that a place exists and stays, and waits for others who change folders or the same item.
 func (s *Store) enter(ctx context.Context, tx txn, scope tree.Scope, k kind, id string) error {
 	if s.phrase.queueBeside != "" {
 		_, err := tx.exec(ctx, s.phrase.queueBeside, "tree "+scope.WorkspaceID, "tree "+scope.WorkspaceID+" "+string(k)+" "+id)

@@ -14,9 +14,8 @@ import (
 // the depth, the start, the names of the folders down to the document, and the document. A null
 // start is a missing thing, an empty one the root.
 //
-// The conditions repeat those of the partial indexes, which are not used otherwise. Names
-// have no line breaks, which join them. Ids have their own collation in PostgreSQL; nullif
-// gives a null of that type.
+// The conditions repeat those of the partial indexes, which are not used otherwise. Names have no line breaks, which
+// join them. Ids have their own collation in PostgreSQL; nullif gives a null of that type.
 const (
 	resolveBegin = `WITH RECURSIVE up(parent, depth, start, source, path) AS (
 	SELECT s.node, 0, `
@@ -124,8 +123,7 @@ func (s *Store) Doc(ctx context.Context, scope tree.Scope) (tree.View, error) {
 	return view, err
 }
 
-// Affected implements [tree.Store]. It walks down, but not into folders with an active document
-// of their own.
+// Affected implements [tree.Store]. It walks down, but not into folders with an active document of their own.
 func (s *Store) Affected(ctx context.Context, scope tree.Scope) (int, error) {
 	const inherits = " AND NOT f.has_doc"
 	child, args := inScope("f.parent_id", scope)
