@@ -136,7 +136,7 @@ func (s *served) accept(in *incoming) error {
 		return s.pong(in.id)
 	case hostDrain:
 		in.free()
-		return s.drain(in.id)
+		s.drain(in.id)
 	case hostUnsupported:
 		s.refused(in)
 	default:
@@ -151,7 +151,7 @@ func (s *served) pong(id uint64) error {
 }
 
 // drain answers when no calls are left.
-func (s *served) drain(id uint64) error {
+func (s *served) drain(id uint64) {
 	if s.o.OnDrain != nil {
 		s.tasks.Go(s.o.OnDrain)
 	}
@@ -159,10 +159,20 @@ func (s *served) drain(id uint64) error {
 	if len(s.calls) > 0 {
 		s.drains = append(s.drains, id)
 		s.mu.Unlock()
-		return nil
+		return
 	}
 	s.mu.Unlock()
-	return s.pong(id)
+	s.drained(id)
+}
+
+// drained answers drains, behind all answers that are queued or held.
+func (s *served) drained(ids ...uint64) {
+	for _, id := range ids {
+		if data, err := encodeFrame(s.ctx, s.writer, id, pluginPong, &none{}, noFields); err == nil {
+			s.writer.hold(&outgoing{data: data})
+		}
+	}
+	s.writer.flushHeld()
 }
 
 // cancel ends the context of a handler; the call may have been answered.
@@ -280,12 +290,7 @@ func (s *served) finished(id uint64) {
 	}
 	s.mu.Unlock()
 	if len(drained) > 0 {
-		s.writer.flushHeld() // the answers come first
-	}
-	for _, id := range drained {
-		if s.pong(id) != nil {
-			return // the host floods; the reader will notice by itself
-		}
+		s.drained(drained...)
 	}
 }
 

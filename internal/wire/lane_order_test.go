@@ -1,0 +1,71 @@
+//go:build unix
+
+package wire
+
+import (
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/grapnelhq/grapnel/internal/wire/pluginpb"
+	"github.com/grapnelhq/grapnel/phases"
+)
+
+// frame sends frames, all at once.
+func (l *lane) frame(t testing.TB, all ...proto.Message) {
+	t.Helper()
+	var batch []*outgoing
+	for _, m := range all {
+		data, err := proto.Marshal(m)
+		if err != nil {
+			t.Error(err)
+		}
+		batch = append(batch, &outgoing{data: &data})
+	}
+	l.send(batch)
+}
+
+// TestLanePongIsLast: the answer to a drain comes behind all other answers, also behind those that are held back
+// because more frames are there already.
+func TestLanePongIsLast(t *testing.T) {
+	t.Parallel()
+	host, plugin := lanePair(t)
+	srv := grpc.NewServer(ServerOptions(0)...)
+	Register(srv, &testPlugin{}, ServeOptions{Lane: plugin})
+	stream, err := pluginpb.NewPluginClient(listen(t, srv, 0)).Session(deadline(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	hello := &pluginpb.HostFrame{Id: 1, Incarnation: 7, Body: &pluginpb.HostFrame_Hello{Hello: &pluginpb.Hello{
+		ProtocolVersion: ProtocolVersion, Features: []string{featureLane},
+	}}}
+	if err := stream.Send(hello); err != nil {
+		t.Fatal(err)
+	}
+	if in, err := stream.Recv(); err != nil || !in.GetDescribe().GetLane() {
+		t.Fatal(in, err)
+	}
+	l := laneOver(t, host)
+	_ = host.SetDeadline(time.Now().Add(20 * time.Second))
+	for id := uint64(2); id < 200; id += 4 {
+		var all []proto.Message
+		for i := range uint64(3) {
+			all = append(all, &pluginpb.HostFrame{Id: id + i, Incarnation: 7, Body: &pluginpb.HostFrame_Dispatch{Dispatch: &pluginpb.Dispatch{
+				Subscription: "test.echo", Hook: "echo", Phase: string(phases.RuntimePreContext),
+			}}})
+		}
+		l.frame(t, append(all, &pluginpb.HostFrame{Id: id + 3, Incarnation: 7, Body: &pluginpb.HostFrame_Drain{Drain: &pluginpb.Drain{}}})...)
+		for i := range 4 {
+			data, _, err := l.next()
+			var out pluginpb.PluginFrame
+			if err == nil {
+				err = proto.Unmarshal(data, &out)
+			}
+			if pong := out.GetPong() != nil; err != nil || pong != (i == 3) {
+				t.Fatalf("frame %d behind the drain %d: %v %v", i, id+3, &out, err)
+			}
+		}
+	}
+}
