@@ -272,8 +272,8 @@ func (s *Session) await(ctx context.Context, c *call) (*answer, error) {
 
 // answered waits for the answer to a call. It returns false if ctx ended before.
 func (s *Session) answered(ctx context.Context, c *call) bool {
-	if s.lane != nil {
-		return s.lane.await(ctx, c)
+	if l := s.lane.Load(); l != nil {
+		return l.await(ctx, c)
 	}
 	own, caller := callctx.Ends(ctx)
 	select {

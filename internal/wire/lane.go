@@ -30,7 +30,7 @@ const (
 
 // lane is one end. One goroutine at a time reads, one writes.
 type lane struct {
-	conn   net.Conn
+	conn   *net.UnixConn
 	raw    syscall.RawConn
 	limit  int     // the longest frame that is read
 	frames *frames // of the writer
@@ -56,7 +56,7 @@ type transfer struct {
 }
 
 func newLane(conn net.Conn, limit int, f *frames) (*lane, error) {
-	c, ok := conn.(syscall.Conn)
+	c, ok := conn.(*net.UnixConn)
 	if !ok {
 		return nil, fmt.Errorf("a lane over %T", conn)
 	}
@@ -64,7 +64,7 @@ func newLane(conn net.Conn, limit int, f *frames) (*lane, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &lane{conn: conn, raw: raw, limit: limit, frames: f, buf: make([]byte, laneBuffer)}
+	l := &lane{conn: c, raw: raw, limit: limit, frames: f, buf: make([]byte, laneBuffer)}
 	l.in.do = func(fd uintptr) bool {
 		l.in.n, l.in.err = receive(fd, l.in.data)
 		return !wouldBlock(l.in.err)
@@ -196,7 +196,7 @@ func (l *lane) send(batch []*outgoing) {
 	err := l.raw.Write(l.ex.do)
 	switch n := max(l.ex.n, 0); {
 	case err != nil || l.ex.err != nil && !wouldBlock(l.ex.err):
-		_ = l.conn.Close() // the reader notices
+		l.hangUp() // the reader notices
 	case n < len(out):
 		l.rest = out[n:]
 		l.stuck.Store(true)
@@ -212,7 +212,7 @@ func (l *lane) flush() {
 		return
 	}
 	if _, err := l.conn.Write(l.rest); err != nil {
-		_ = l.conn.Close()
+		l.hangUp()
 	}
 	l.rest = nil
 	l.stuck.Store(false)
@@ -220,5 +220,8 @@ func (l *lane) flush() {
 
 // most implements carrier.
 func (l *lane) most() int { return maxQueue }
+
+// hangUp ends both directions. The reader still gets what has arrived, if the system keeps it, and then the end.
+func (l *lane) hangUp() { _, _ = l.conn.CloseRead(), l.conn.CloseWrite() }
 
 func wouldBlock(err error) bool { return errors.Is(err, syscall.EAGAIN) }

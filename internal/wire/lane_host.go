@@ -22,7 +22,8 @@ type hostLane struct {
 	session *Session
 	token   chan struct{}
 	turns   atomic.Uint64 // how often the token was given back
-	// interrupt ends a read, and the next one until resume.
+	over    chan struct{} // closed by the last reader, who keeps the token
+	// interrupt ends a read, or the next one.
 	interrupt func()
 }
 
@@ -32,11 +33,12 @@ func (s *Session) useLane() error {
 	if err != nil {
 		return err
 	}
-	s.lane = &hostLane{lane: l, session: s, token: make(chan struct{}, 1)}
-	s.lane.interrupt = func() { _ = l.conn.SetReadDeadline(time.Unix(1, 0)) }
-	s.lane.token <- struct{}{}
+	h := &hostLane{lane: l, session: s, token: make(chan struct{}, 1), over: make(chan struct{})}
+	h.interrupt = func() { _ = l.conn.SetReadDeadline(time.Unix(1, 0)) }
+	h.token <- struct{}{}
+	s.lane.Store(h)
 	s.writer.change(l, s.calls.crowded)
-	s.tasks.Go(s.lane.keep)
+	s.tasks.Go(h.keep)
 	return nil
 }
 
@@ -56,16 +58,12 @@ func (l *hostLane) keep() {
 		}
 		select {
 		case <-l.token:
-			err := l.take()
-			if errors.Is(err, os.ErrDeadlineExceeded) { // meant for the reader before
-				err = l.resume()
+			if err := l.take(); err != nil {
+				l.end(err)
+				return
 			}
 			l.pass()
 			seen = l.turns.Load() // unless a caller has read since, it goes on after the next tick
-			if err != nil {
-				l.session.cancel(&laneError{err})
-				return
-			}
 		default: // a caller reads
 		}
 	}
@@ -82,10 +80,31 @@ func (l *hostLane) pass() {
 	l.token <- struct{}{}
 }
 
-// take reads a frame, and those that came with it.
+// end ends the session.
+func (l *hostLane) end(err error) {
+	l.session.cancel(&laneError{err})
+	close(l.over)
+}
+
+// finish returns when all that the plugin had sent was read, and nobody reads any more.
+func (l *hostLane) finish() {
+	l.hangUp()
+	select {
+	case <-l.over:
+	case <-l.token:
+		for l.take() == nil {
+		}
+		close(l.over)
+	}
+}
+
+// take reads a frame, and those that came with it, or none if it was interrupted.
 func (l *hostLane) take() error {
 	for {
 		data, owned, err := l.next()
+		if errors.Is(err, os.ErrDeadlineExceeded) { // perhaps it was meant for the reader before
+			return l.conn.SetReadDeadline(time.Time{})
+		}
 		if err != nil {
 			return err
 		}
@@ -100,8 +119,6 @@ func (l *hostLane) take() error {
 		}
 	}
 }
-
-func (l *hostLane) resume() error { return l.conn.SetReadDeadline(time.Time{}) }
 
 // await waits for the answer to a call. It returns false if ctx ended before.
 func (l *hostLane) await(ctx context.Context, c *call) bool {
@@ -124,26 +141,30 @@ func (l *hostLane) await(ctx context.Context, c *call) bool {
 
 // lead reads until the call is answered or ctx ends.
 func (l *hostLane) lead(ctx context.Context, c *call) bool {
-	defer l.pass()
+	answered, err := l.seek(ctx, c)
+	if err != nil {
+		l.end(err) // which answers all calls
+		<-c.answered
+		return true
+	}
+	l.pass()
+	return answered
+}
+
+func (l *hostLane) seek(ctx context.Context, c *call) (bool, error) {
 	watch := callctx.OnEnd(ctx, l.interrupt)
 	defer watch.Stop()
 	for {
 		select { // perhaps somebody else has read it
 		case <-c.answered:
-			return true
+			return true, nil
 		default:
 		}
 		if ctx.Err() != nil {
-			return false
+			return false, nil
 		}
-		err := l.take() //nolint:contextcheck // frames of others have contexts of their own
-		if errors.Is(err, os.ErrDeadlineExceeded) {
-			err = l.resume() // perhaps it was meant for the reader before
-		}
-		if err != nil {
-			l.session.cancel(&laneError{err}) // which answers all calls
-			<-c.answered
-			return true
+		if err := l.take(); err != nil { //nolint:contextcheck // frames of others have contexts of their own
+			return false, err
 		}
 	}
 }

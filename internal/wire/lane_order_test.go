@@ -3,6 +3,7 @@
 package wire
 
 import (
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -66,6 +67,64 @@ func TestLanePongIsLast(t *testing.T) {
 			if pong := out.GetPong() != nil; err != nil || pong != (i == 3) {
 				t.Fatalf("frame %d behind the drain %d: %v %v", i, id+3, &out, err)
 			}
+		}
+	}
+}
+
+// TestLaneEndsWithItsReader: a session is not over while a caller reads, who may begin a host call.
+func TestLaneEndsWithItsReader(t *testing.T) {
+	t.Parallel()
+	reading, hungUp := make(chan struct{}), make(chan struct{})
+	var session atomic.Pointer[Session]
+	first := true
+	s := onLane(t, HostOptions{OnDropped: func(Dropped) {
+		if first {
+			first = false
+			close(reading)
+			<-hungUp
+		}
+		if session.Load().Err() != nil {
+			t.Error("a frame was read after the session's end")
+		}
+	}}, func(p *lane) {
+		_, _, _ = p.next()
+		p.frame(t, resultFrame(98, 7, &pluginpb.Result{}), resultFrame(99, 7, &pluginpb.Result{}))
+		_, _, _ = p.next()
+		close(hungUp)
+	})
+	session.Store(s)
+	answered := make(chan error)
+	go func() {
+		_, _, err := s.Dispatch(deadline(t), textDispatch("x"), nil)
+		answered <- err
+	}()
+	<-reading
+	s.Close()
+	checkCode(t, <-answered, phases.CauseSessionReset)
+}
+
+// TestLaneLastWords: a call that a plugin answered before it died was answered.
+func TestLaneLastWords(t *testing.T) {
+	t.Parallel()
+	for range 5 {
+		host, plugin := lanePair(t)
+		dead := make(chan struct{})
+		s, _ := openStranger(t, &unknown{before: func(s *strangerSession, in *pluginpb.HostFrame) error {
+			_ = s.describeLane(in)
+			<-dead
+			return errClosed
+		}}, HostOptions{Lane: host})
+		asked := s.Send(deadline(t), textDispatch("x"), nil)
+		p := laneOver(t, plugin)
+		if _, _, err := p.next(); err != nil {
+			t.Fatal(err)
+		}
+		p.result(t, 2, "x")
+		close(dead)
+		<-s.Done()
+		var res phases.Result
+		if _, err := asked.Answer(deadline(t), &res); err != nil {
+			t.Error(err)
 		}
 	}
 }

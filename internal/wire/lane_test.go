@@ -124,17 +124,20 @@ func onLane(t testing.TB, o HostOptions, act func(plugin *lane)) *Session {
 	host, plugin := lanePair(t)
 	o.Lane = host
 	peer := laneOver(t, plugin)
-	p := &unknown{before: func(s *strangerSession, in *pluginpb.HostFrame) error {
-		return s.Send(&pluginpb.PluginFrame{Id: in.GetId(), Incarnation: in.GetIncarnation(), Body: &pluginpb.PluginFrame_Describe{
-			Describe: &pluginpb.Describe{Description: &pluginpb.Description{Name: "test", Version: "1"}, Lane: true},
-		}})
-	}, act: func(_ *strangerSession, in *pluginpb.HostFrame) error {
+	p := &unknown{before: (*strangerSession).describeLane, act: func(_ *strangerSession, in *pluginpb.HostFrame) error {
 		t.Errorf("over gRPC came %v", in)
 		return nil
 	}}
 	s, _ := openStranger(t, p, o)
 	go act(peer)
 	return s
+}
+
+// describeLane takes the lane.
+func (s *strangerSession) describeLane(in *pluginpb.HostFrame) error {
+	return s.Send(&pluginpb.PluginFrame{Id: in.GetId(), Incarnation: in.GetIncarnation(), Body: &pluginpb.PluginFrame_Describe{
+		Describe: &pluginpb.Describe{Description: &pluginpb.Description{Name: "test", Version: "1"}, Lane: true},
+	}})
 }
 
 // TestLaneTooLong: a frame above the limit ends the session, and the call that it belongs to is known.
@@ -258,7 +261,7 @@ func TestLaneHandsOver(t *testing.T) {
 		ended <- ctx.Err()
 		return nil, ctx.Err()
 	}}, ServeOptions{}, 0), HostOptions{})
-	if s.lane == nil {
+	if s.lane.Load() == nil {
 		t.Fatal("the session has no lane")
 	}
 	slow := textDispatch("x")

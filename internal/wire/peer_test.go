@@ -81,7 +81,9 @@ func (s *strangerSession) sendBytes(data []byte) error { return s.SendMsg(data) 
 func openStranger(t testing.TB, p *unknown, o HostOptions) (*Session, chan Dropped) {
 	t.Helper()
 	dropped := make(chan Dropped, 1000)
-	o.OnDropped = func(d Dropped) { dropped <- d }
+	if o.OnDropped == nil {
+		o.OnDropped = func(d Dropped) { dropped <- d }
+	}
 	return open(t, strangerConn(t, p), o), dropped
 }
 

@@ -110,6 +110,9 @@ func (s *Session) unreadable(in *incoming, err error) {
 // finish ends the session and answers everything that waits.
 func (s *Session) finish(err error) {
 	reset, culprit := s.reason(err)
+	if l := s.lane.Load(); l != nil {
+		l.finish()
+	}
 	s.err = reset
 	others := reset
 	if reset.Code == phases.CauseOversizeReply {

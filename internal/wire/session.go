@@ -7,6 +7,7 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
@@ -73,9 +74,9 @@ type Session struct {
 	cancel      context.CancelCauseFunc
 	writer      *writer
 	calls       calls
-	spare       sync.Pool // of Asked whose calls are over
-	lane        *hostLane // nil if frames go over gRPC
-	tap         *tap      // nil if the connection is not tapped
+	spare       sync.Pool                // of Asked whose calls are over
+	lane        atomic.Pointer[hostLane] // nil if frames go over gRPC
+	tap         *tap                     // nil if the connection is not tapped
 	description *phases.Description
 
 	serving serving
