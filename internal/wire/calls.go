@@ -74,11 +74,15 @@ func (t *calls) begin(ctx context.Context, c *call) error {
 	return nil
 }
 
-// drop removes a call that was never sent.
-func (t *calls) drop(c *call) {
+// drop removes a call that was not sent. It returns false if an answer is there all the same, or the session's end.
+func (t *calls) drop(c *call) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if t.pending[c.id] != c {
+		return false
+	}
 	t.remove(c.id)
+	return true
 }
 
 // abandon marks the call as abandoned. It returns false if the answer is there already.
@@ -157,9 +161,9 @@ func (t *calls) end(err error) map[uint64]*call {
 
 // deliver hands the call its answer, or drops the answer to an abandoned call. The reader calls it once for each call.
 func (c *call) deliver(a answer) {
+	c.freed() // the caller may look only later
 	if c.abandoned {
 		a.in.free()
-		c.freed()
 		return
 	}
 	a.at = time.Now()
@@ -202,12 +206,11 @@ func begin[A, B any](ctx context.Context, s *Session, r *request[A, B]) error {
 	}
 	if r.frame.data, err = encodeFrame(ctx, s.writer, r.id, r.ask, r.m, r.fields); err == nil {
 		r.stats.BytesIn = r.frame.size()
-		err = s.post(ctx, &r.frame, r.urgent)
+		err = s.post(&r.frame, r.urgent)
 	} else if _, coded := errors.AsType[*phases.Error](err); !coded {
 		err = phases.Errorf(phases.CauseInternal, "%w", err)
 	}
-	if err != nil {
-		s.calls.drop(&r.call)
+	if err != nil && s.calls.drop(&r.call) {
 		r.freed()
 	}
 	return err
@@ -228,37 +231,32 @@ func conclude[A, B any](ctx context.Context, s *Session, r *request[A, B]) error
 	return nil
 }
 
-// post gives a frame to the writer. On an error it was not sent.
-func (s *Session) post(ctx context.Context, o *outgoing, urgent bool) error {
+// post gives a frame to the writer, without waiting for room. On an error it will not be sent.
+func (s *Session) post(o *outgoing, urgent bool) error {
 	var err error
 	if urgent {
 		err = s.writer.hurry(o, false)
 	} else {
-		err = s.writer.send(ctx, o)
+		err = s.writer.post(o)
 	}
-	if err == nil {
-		return nil
-	}
-	s.writer.frames.recycle(o.data)
-	if ctx.Err() != nil {
-		return errAbandoned(ctx, s.who())
+	if err != nil {
+		s.writer.frames.recycle(o.data)
 	}
 	return err
 }
 
 func (s *Session) await(ctx context.Context, c *call) (*answer, error) {
 	if s.answered(ctx, c) {
-		c.freed()
 		return &c.answer, c.answer.err
 	}
 	if s.writer.withdraw(&c.frame) {
-		s.calls.drop(c)
-		c.freed()
+		if s.calls.drop(c) {
+			c.freed()
+		}
 		return nil, errAbandoned(ctx, s.who())
 	}
 	if !s.calls.abandon(c) {
 		<-c.answered // it came at the same moment
-		c.freed()
 		return &c.answer, c.answer.err
 	}
 	if c.ask == hostDispatch || c.ask == hostCallTool {

@@ -3,6 +3,8 @@
 package wire
 
 import (
+	"context"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -126,5 +128,42 @@ func TestLaneLastWords(t *testing.T) {
 		if _, err := asked.Answer(deadline(t), &res); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// TestFreedOnArrival: a call is over when its answer is there, although nobody has asked for it yet.
+func TestFreedOnArrival(t *testing.T) {
+	t.Parallel()
+	s := open(t, serve(t, &testPlugin{}, ServeOptions{}, 0), HostOptions{})
+	freed := newFreed()
+	asked := s.Send(deadline(t), textDispatch("x"), freed.call)
+	freed.wait(t)
+	var res phases.Result
+	if _, err := asked.Answer(deadline(t), &res); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestSendDoesNotWait: a plugin that reads nothing does not hold up the sender, who has others to ask.
+func TestSendDoesNotWait(t *testing.T) {
+	t.Parallel()
+	s := onLane(t, HostOptions{}, func(*lane) {})
+	ctx, cancel := context.WithCancel(deadline(t))
+	var all []*Asked
+	freed := make(chan struct{}, 12)
+	for range cap(freed) {
+		all = append(all, s.Send(ctx, textDispatch(strings.Repeat("x", 1<<20)), func() { freed <- struct{}{} }))
+	}
+	if ctx.Err() != nil {
+		t.Error("sending waited")
+	}
+	cancel()
+	for _, asked := range all {
+		_, err := asked.Answer(ctx, &phases.Result{})
+		checkCode(t, err, phases.CauseCancelled)
+	}
+	s.Close()
+	if len(freed) != cap(freed) {
+		t.Errorf("%d calls were freed", len(freed))
 	}
 }

@@ -185,8 +185,9 @@ func (w *writer) close(err error) {
 	close(w.closed)
 }
 
-// send sends or queues o, in order. It waits for room in the queue until ctx ends; on an error o will not be sent.
-func (w *writer) send(ctx context.Context, o *outgoing) error {
+// post sends or queues o, in order; without room in the queue it waits, to be queued later. On an error it will not be
+// sent.
+func (w *writer) post(o *outgoing) error {
 	w.mu.Lock()
 	if w.err != nil {
 		w.mu.Unlock()
@@ -203,6 +204,14 @@ func (w *writer) send(ctx context.Context, o *outgoing) error {
 	o.admitted = make(chan struct{})
 	w.waiting = append(w.waiting, o)
 	w.mu.Unlock()
+	return nil
+}
+
+// send is post that waits for room in the queue until ctx ends; on an error o will not be sent.
+func (w *writer) send(ctx context.Context, o *outgoing) error {
+	if err := w.post(o); err != nil || o.admitted == nil {
+		return err
+	}
 	select {
 	case <-o.admitted:
 		return nil
@@ -219,16 +228,18 @@ func (w *writer) send(ctx context.Context, o *outgoing) error {
 	return w.err // it was admitted just now, unless the writer was closed
 }
 
-// withdraw takes a frame out of the queue; false if it is too late.
+// withdraw takes a frame out of the queue, or out of those that wait for room; false if it is too late.
 func (w *writer) withdraw(o *outgoing) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	i := slices.Index(w.queue, o)
-	if i < 0 {
+	if i := slices.Index(w.waiting, o); i >= 0 {
+		w.waiting = slices.Delete(w.waiting, i, i+1)
+	} else if i = slices.Index(w.queue, o); i >= 0 {
+		w.queue = slices.Delete(w.queue, i, i+1)
+		w.bytes -= o.size()
+	} else {
 		return false
 	}
-	w.queue = slices.Delete(w.queue, i, i+1)
-	w.bytes -= o.size()
 	w.admit()
 	w.frames.recycle(o.data)
 	return true
