@@ -59,6 +59,7 @@ func TestContextsStay(t *testing.T) {
 	dispatch("early")
 	ctx := <-kept
 	until, _ := ctx.Deadline()
+	<-ctx.Done() // a moment after the dispatch
 	for range 100 {
 		dispatch("later")
 		now, _ := ctx.Deadline()
