@@ -129,7 +129,7 @@ func appendLines(marks []int, s string, reserved func(string) bool) []int {
 				marks = append(marks, begin+at)
 			}
 			paragraph, above = next, ""
-		case strings.Trim(whole, " \t") == "" && end == hard:
+		case inner == len(line) && end == hard && strings.Trim(whole, " \t") == "":
 			paragraph, above = next, ""
 		default:
 			if inList {

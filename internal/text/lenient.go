@@ -77,6 +77,8 @@ func mayOpen(b byte) bool {
 func Opening(s string, i int) (c byte, after int) {
 	r, size := decode(s[i:])
 	switch {
+	case '〔' < r && r < '\ufe39': // kana, ideographs, Hangul
+		return 0, i
 	case r == '<' || r == '[':
 		c = byte(r)
 	case strings.ContainsRune(angles, r):
