@@ -125,11 +125,11 @@ func (c *call) invocation(until time.Time) *invocation {
 	if !ok {
 		i = &invocation{}
 	}
-	*i = invocation{
-		frame: c, in: c.hook.in, run: c.run, kind: ExchangeDispatch, breaker: c.hook.breaker, subscription: c.sub.ID,
-		once: c.once, timeout: c.sub.Timeout.D(), until: until,
-	}
-	i.call.Site = site{plugin: c.sub.Plugin, turn: d.rq.context, state: d.rq.state, subscription: c.sub.ID, generation: d.gen.number}
+	// Field by field: a literal would be made first and copied then.
+	i.frame, i.in, i.run, i.kind, i.breaker, i.subscription = c, c.hook.in, c.run, ExchangeDispatch, c.hook.breaker, c.sub.ID
+	i.once, i.timeout, i.until = c.once, c.sub.Timeout.D(), until
+	at := &i.call.Site
+	at.plugin, at.turn, at.state, at.subscription, at.generation = c.sub.Plugin, d.rq.context, d.rq.state, c.sub.ID, d.gen.number
 	return i
 }
 
@@ -179,11 +179,11 @@ func (c *call) timeUp(caller context.Context, sent bool) *phases.Error {
 // message makes the call as the plugin sees it: what was not granted is withheld.
 func (d *dispatch) message(c *call, inc *pool.Incarnation, remaining time.Duration) {
 	h, m := c.hook, &c.asked
-	*m = phases.Dispatch{
-		Subscription: c.sub.ID, Hook: c.sub.Name, Phase: d.phase.Row.Phase, Context: d.rq.context, Input: d.input, Policies: d.policies, Contexts: d.contexts,
-		Attempt: c.run.Attempts, Trace: c.span.trace, Remaining: remaining, Generation: d.gen.number, Incarnation: inc.Number,
-		Budget: phases.AnswerBudget{MaxChars: d.textBudget(c), MaxBytes: pool.FrameSize(&h.in.Declared)},
-	}
+	*m = phases.Dispatch{}
+	m.Subscription, m.Hook, m.Phase, m.Context = c.sub.ID, c.sub.Name, d.phase.Row.Phase, d.rq.context
+	m.Input, m.Policies, m.Contexts = d.input, d.policies, d.contexts
+	m.Attempt, m.Trace, m.Remaining, m.Generation, m.Incarnation = c.run.Attempts, c.span.trace, remaining, d.gen.number, inc.Number
+	m.Budget = phases.AnswerBudget{MaxChars: d.textBudget(c), MaxBytes: pool.FrameSize(&h.in.Declared)}
 	if d.rq.key != "" {
 		m.IdempotencyKey = d.rq.key + "/" + c.sub.ID
 	}

@@ -281,19 +281,21 @@ func AppendString(dst []byte, s string) ([]byte, error) {
 
 // plain skips bytes of s from i on that need no escape, eight at a time.
 func plain(s string, i int) int {
+	const high = 0x8080808080808080
 	rest, le := []byte(s)[i:], binary.LittleEndian // the bytes are not copied
-	for len(rest) >= 32 && special(le.Uint64(rest))|special(le.Uint64(rest[8:]))|special(le.Uint64(rest[16:]))|special(le.Uint64(rest[24:])) == 0 {
+	for len(rest) > 32 && (special(le.Uint64(rest))|special(le.Uint64(rest[8:]))|special(le.Uint64(rest[16:]))|special(le.Uint64(rest[24:])))&high == 0 {
 		rest = rest[32:]
 	}
-	for len(rest) >= 8 && special(le.Uint64(rest)) == 0 {
+	for len(rest) > 8 && special(le.Uint64(rest))&high == 0 {
 		rest = rest[8:]
 	}
 	return len(s) - len(rest)
 }
 
-// special is 0 if none of the eight bytes of w needs an escape.
+// special sets the high bit of a byte if one of the eight in w needs an escape. With its bit 1 flipped a quote follows
+// the controls.
 func special(w uint64) uint64 {
 	const each = 0x0101010101010101
-	quote, slash := w^each*'"', w^each*'\\'
-	return ((w-each*' ')&^w | (quote-each)&^quote | (slash-each)&^slash) & (each * 0x80)
+	low, slash := w^each*0b10, w^each*'\\'
+	return (low-each*('"'-1))&^low | (slash-each)&^slash
 }

@@ -85,9 +85,9 @@ func TestAppendStrings(t *testing.T) {
 	check(t, "<a & b>", `"<a & b>"`)
 	check(t, "\u2028\u2029\u007f", "\"\u2028\u2029\u007f\"")
 	check(t, "\x00\x08\x0b\x1f", `"\u0000\b\u000b\u001f"`)
-	for c := range rune(0x100) { // each byte at each place of a word
-		for n := range 9 {
-			check(t, strings.Repeat("x", n)+string(c)+strings.Repeat("y", 8), "")
+	for c := range rune(0x100) { // each byte at each place of a word, and of some in long texts
+		for _, n := range []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 19, 31, 32, 38} {
+			check(t, strings.Repeat("x", n)+string(c)+strings.Repeat("y", 8+n), "")
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package text
 
 import (
+	"encoding/binary"
 	"html"
 	"slices"
 	"strings"
@@ -128,7 +129,7 @@ func appendLines(marks []int, s string, reserved func(string) bool) []int {
 				marks = append(marks, begin+at)
 			}
 			paragraph, above = next, ""
-		case strings.Trim(whole, " \t") == "" && end == hard:
+		case inner == len(line) && end == hard && strings.Trim(whole, " \t") == "":
 			paragraph, above = next, ""
 		default:
 			if inList {
@@ -144,18 +145,39 @@ func appendLines(marks []int, s string, reserved func(string) bool) []int {
 }
 
 func isBold(line string) bool {
+	if !strings.HasPrefix(line, "**") && !strings.HasPrefix(line, "__") {
+		return false
+	}
 	line = strings.TrimRightFunc(line, func(r rune) bool { return unseen(r) || r == ':' })
-	return len(line) > 4 && (strings.HasPrefix(line, "**") && strings.HasSuffix(line, "**") ||
-		strings.HasPrefix(line, "__") && strings.HasSuffix(line, "__"))
+	return len(line) > 4 && line[len(line)-2:] == line[:2]
 }
 
+// lineEnd returns where the line ends that begins there, and where the next one begins.
 func lineEnd(s string, begin int) (end, next int) {
-	n := strings.IndexFunc(s[begin:], isBreak)
-	if n < 0 {
-		return len(s), len(s)
+	for i := begin; i < len(s); {
+		i = visible(s, i)
+		for stop := min(i+8, len(s)); i < stop; i++ {
+			if c := s[i]; c >= ' ' && c != 0xc2 && c != 0xe2 { // no break begins with it
+				continue
+			}
+			if r, size := utf8.DecodeRuneInString(s[i:]); isBreak(r) {
+				return i, i + size
+			}
+		}
 	}
-	_, size := utf8.DecodeRuneInString(s[begin+n:])
-	return begin + n, begin + n + size
+	return len(s), len(s)
+}
+
+// visible skips bytes of s from i on that are ASCII and not controls, eight at a time.
+func visible(s string, i int) int {
+	rest := []byte(s)[i:] // the bytes are not copied
+	for len(rest) > 8 {
+		if w := binary.LittleEndian.Uint64(rest); (w|(w-each*' '))&high != 0 {
+			break
+		}
+		rest = rest[8:]
+	}
+	return len(s) - len(rest)
 }
 
 func isBreak(r rune) bool {
@@ -172,7 +194,10 @@ func content(line string) (at int, inList bool) {
 			at++
 			continue
 		}
-		mark := len(rest) - len(strings.TrimLeft(rest, "0123456789"))
+		mark := 0
+		for mark < len(rest) && '0' <= rest[mark] && rest[mark] <= '9' {
+			mark++
+		}
 		if mark == len(rest) || mark == 0 && !strings.ContainsRune("-*+", rune(rest[0])) || mark > 0 && rest[mark] != '.' && rest[mark] != ')' {
 			return at, inList
 		}
@@ -254,6 +279,9 @@ func reads(s string, reserved func(string) bool) bool {
 
 // unseen reports whether r is a blank or has no shape, and may stand in front of a heading or in it.
 func unseen(r rune) bool {
+	if r < utf8.RuneSelf {
+		return r <= ' ' || r == 0x7f
+	}
 	return unicode.In(r, unicode.Z, unicode.Cc, unicode.Cf, unicode.M, unicode.Other_Default_Ignorable_Code_Point) || r == '\u2800'
 }
 

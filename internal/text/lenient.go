@@ -2,6 +2,7 @@ package text
 
 import (
 	"bytes"
+	"encoding/binary"
 	"html"
 	"strings"
 	"unicode"
@@ -40,18 +41,31 @@ func (sc *Scanner) Next() (c byte, at, after int) {
 		}
 		return sc.s[at], at, at + 1
 	}
-	for sc.at < len(sc.s) {
-		at := sc.at
-		sc.at++
-		if !mayOpen(sc.s[at]) {
-			continue
-		}
-		if c, after := Opening(sc.s, at); c != 0 {
-			sc.at = after
-			return c, at, after
+	for at := sc.at; at < len(sc.s); {
+		at = closed(sc.s, at)
+		for stop := min(at+8, len(sc.s)); at < stop; at++ {
+			if !mayOpen(sc.s[at]) {
+				continue
+			}
+			if c, sc.at = Opening(sc.s, at); c != 0 {
+				return c, at, sc.at
+			}
 		}
 	}
+	sc.at = len(sc.s)
 	return 0, len(sc.s), len(sc.s)
+}
+
+// closed skips bytes of s from i on that are ASCII and open nothing, eight at a time.
+func closed(s string, i int) int {
+	rest := []byte(s)[i:] // the bytes are not copied
+	for len(rest) > 8 {
+		if w := binary.LittleEndian.Uint64(rest); (w|((w^each*'<')-each)|((w^each*'[')-each)|((w^each*'&')-each))&high != 0 {
+			break
+		}
+		rest = rest[8:]
+	}
+	return len(s) - len(rest)
 }
 
 // mayOpen reports whether a character that shows "<" or "[" may begin with b.
@@ -63,6 +77,8 @@ func mayOpen(b byte) bool {
 func Opening(s string, i int) (c byte, after int) {
 	r, size := decode(s[i:])
 	switch {
+	case '〔' < r && r < '\ufe39': // kana, ideographs, Hangul
+		return 0, i
 	case r == '<' || r == '[':
 		c = byte(r)
 	case strings.ContainsRune(angles, r):

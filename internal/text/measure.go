@@ -23,9 +23,11 @@ func Thousands(n int) string {
 	return digits
 }
 
+// each and high are 1, and the highest bit, in each byte of a word.
+const each, high = 0x0101010101010101, 0x8080808080808080
+
 // asciiPrefix returns how many bytes at the beginning of s are certainly ASCII, in steps of eight.
 func asciiPrefix(s string) int {
-	const high = 0x8080808080808080
 	rest, le := []byte(s), binary.LittleEndian // the bytes are not copied
 	for len(rest) >= 32 && (le.Uint64(rest)|le.Uint64(rest[8:])|le.Uint64(rest[16:])|le.Uint64(rest[24:]))&high == 0 {
 		rest = rest[32:]

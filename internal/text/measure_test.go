@@ -41,6 +41,11 @@ func TestChars(t *testing.T) {
 			t.Errorf("Chars(%q) = %d, want %d", in, got, want)
 		}
 	}
+	for n := range 80 { // é begins at each place of a long text
+		if got := text.Chars(strings.Repeat("a", n) + "é" + strings.Repeat("b", 79-n)); got != 80 {
+			t.Errorf("Chars with %d before é = %d", n, got)
+		}
+	}
 	rng := rand.New(rand.NewPCG(1, 1))
 	for range 5000 {
 		s := randomText(rng, 12)

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"encoding/binary"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -20,8 +21,29 @@ const (
 const replacement = "\uFFFD"
 
 func (r textRule) holds(s string) bool {
-	return strings.IndexByte(s, 0) < 0 && utf8.ValidString(s) && (r != ruleClean || !reorders(s))
+	return plain(s) || strings.IndexByte(s, 0) < 0 && utf8.ValidString(s) && (r != ruleClean || !reorders(s))
 }
+
+// plain reports whether s is ASCII without NUL, as most texts are.
+func plain(s string) bool {
+	const high = 0x8080808080808080
+	rest, le := []byte(s), binary.LittleEndian // the bytes are not copied
+	for len(rest) > 32 && (odd(le.Uint64(rest))|odd(le.Uint64(rest[8:]))|odd(le.Uint64(rest[16:]))|odd(le.Uint64(rest[24:])))&high == 0 {
+		rest = rest[32:]
+	}
+	for len(rest) > 8 && odd(le.Uint64(rest))&high == 0 {
+		rest = rest[8:]
+	}
+	for _, c := range rest {
+		if c == 0 || c >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
+}
+
+// odd sets the high bit of a byte if one of the eight in w is NUL or beyond ASCII.
+func odd(w uint64) uint64 { return w | (w - 0x0101010101010101) }
 
 func (r textRule) broken(s string) string {
 	switch {
