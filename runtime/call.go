@@ -112,7 +112,7 @@ func (d *dispatch) collect(c *call) {
 	} else {
 		d.keepAnswer(c)
 	}
-	c.span.done()
+	c.span.over = c.sent.arrived
 	if i := c.sent; !i.shared {
 		*i = invocation{}
 		d.engine.over.Put(i)

@@ -114,10 +114,10 @@ func (x *exchange) configured(in *pool.Instance, c *phases.Configuration, d *pha
 	if err != nil {
 		x.out.Err = codedError(err)
 	}
-	x.end()
+	x.end(time.Now())
 }
 
-func (x *exchange) ended(f frame, failure *phases.Error) {
+func (x *exchange) ended(f frame, failure *phases.Error, at time.Time) {
 	if x == nil {
 		return
 	}
@@ -125,11 +125,11 @@ func (x *exchange) ended(f frame, failure *phases.Error) {
 	if x.out.Err = failure; failure != nil {
 		x.out.Result, x.out.ToolResult = nil, nil
 	}
-	x.end()
+	x.end(at)
 }
 
-func (x *exchange) end() {
-	x.out.Took = time.Since(x.began)
+func (x *exchange) end(at time.Time) {
+	x.out.Took = at.Sub(x.began)
 	x.mu.Lock()
 	x.over = true
 	x.mu.Unlock()

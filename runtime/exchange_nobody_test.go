@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"testing"
+	"time"
 
 	"github.com/grapnelhq/grapnel/internal/pool"
 )
@@ -12,6 +13,6 @@ func BenchmarkNobodyRecords(b *testing.B) {
 	e, inc := &Engine{}, &pool.Incarnation{Instance: &pool.Instance{}}
 	b.ReportAllocs()
 	for b.Loop() {
-		e.beginExchange(inc, ExchangeDispatch, 1, "plugin.hook").ended(nil, nil)
+		e.beginExchange(inc, ExchangeDispatch, 1, "plugin.hook").ended(nil, nil, time.Time{})
 	}
 }

@@ -52,6 +52,8 @@ type progress struct {
 	// deadline is when the plugin's answer must be there; ownTime says that this is its whole timeout.
 	deadline time.Time
 	ownTime  bool
+	// arrived is when the answer came, or the caller stopped waiting.
+	arrived time.Time
 	// shared says that others may still know the invocation when it is over.
 	shared bool
 }
@@ -229,10 +231,10 @@ func (e *Engine) receive(i *invocation) (failure *phases.Error) {
 	size, err := i.frame.wait(&i.call)
 	defer func() { i.shared = !i.call.Cancel() || size.Lent || err != nil }()
 	failed := err != nil && i.inTime(size.Arrived)
-	if size.Arrived.IsZero() {
-		size.Arrived = time.Now()
+	if i.arrived = size.Arrived; i.arrived.IsZero() {
+		i.arrived = time.Now()
 	}
-	i.run.DurationMS += millis(size.Arrived.Sub(i.begun))
+	i.run.DurationMS += millis(i.arrived.Sub(i.begun))
 	i.run.BytesIn += size.BytesIn
 	i.run.BytesOut += size.BytesOut
 	i.run.Incarnation = i.inc.Number
@@ -244,7 +246,7 @@ func (e *Engine) receive(i *invocation) (failure *phases.Error) {
 	default:
 		failure = i.inc.Explain(&i.call, codedError(err))
 	}
-	i.call.Site.exchange.ended(i.frame, failure)
+	i.call.Site.exchange.ended(i.frame, failure, i.arrived)
 	if failure == nil {
 		failure = i.frame.admit(i.inc)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/runtime"
 	"github.com/grapnelhq/grapnel/sdk"
 )
 
@@ -69,4 +70,27 @@ func TestAnswersThatPanic(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestTimesBesideASlowHook: spans and exchanges of hooks end when their answers come, not when they are collected.
+func TestTimesBesideASlowHook(t *testing.T) {
+	t.Parallel()
+
+	synctest.Test(t, func(t *testing.T) {
+		h := newHosted(plugin("p", on("slow", phases.PrePromptCompile, taking(100*ms)), on("swift", phases.PrePromptCompile, taking(ms))))
+		begin, ends, took := time.Now(), map[string]time.Duration{}, map[string]time.Duration{}
+		h.opts.BeginRun = func(ctx context.Context, _ phases.Trace, _ *phases.Run) (context.Context, phases.Trace, func(*phases.Run, time.Time)) {
+			return ctx, phases.Trace{}, func(run *phases.Run, end time.Time) { ends[run.Subscription] = end.Sub(begin) }
+		}
+		h.opts.OnExchange = func(x *runtime.Exchange) error {
+			took[x.Subscription] = x.Took
+			return nil
+		}
+		dispatch(t, h.start(t), &phases.PrePromptCompileInput{})
+		want := map[string]time.Duration{"p.slow": 100 * ms, "p.swift": ms}
+		delete(took, "")
+		if diff := cmp.Diff(ends, want) + cmp.Diff(took, want); diff != "" {
+			t.Errorf("(-got +want):\n%s", diff)
+		}
+	})
 }
