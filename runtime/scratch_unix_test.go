@@ -68,3 +68,16 @@ func TestContextsStay(t *testing.T) {
 		}
 	}
 }
+
+// TestLaneLostOnTheWay: a plugin that is started by a program which hands on no descriptors serves over gRPC.
+func TestLaneLostOnTheWay(t *testing.T) {
+	b := newBench(t)
+	p := bad(t, "bad", "early")
+	script := `for fd in 3 4 5 6 7; do eval "exec $fd>&-"; done; exec "$0" "$@"`
+	p.Args = append([]string{"-c", script, p.Command}, p.Args...)
+	p.Command, p.Path = "/bin/sh", "/bin/sh"
+	out := dispatch(t, b.startWith(t, patient(p), runtime.Options{}), &phases.PrePromptCompileInput{})
+	if run := runOf(t, out, "bad.h"); run.State != phases.StateSucceeded {
+		t.Errorf("%+v", run)
+	}
+}

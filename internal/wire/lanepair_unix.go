@@ -31,8 +31,16 @@ func LanePair() (host net.Conn, plugin *os.File, err error) {
 	return host, plugin, nil
 }
 
-// LaneOf returns the plugin's end, which no process that it starts inherits.
+// LaneOf returns the plugin's end, which no process that it starts inherits. A descriptor of something else is left
+// alone.
 func LaneOf(fd int) (net.Conn, error) {
+	address, err := unix.Getsockname(fd)
+	if err != nil {
+		return nil, os.NewSyscallError("getsockname", err)
+	}
+	if _, ok := address.(*unix.SockaddrUnix); !ok {
+		return nil, os.ErrInvalid
+	}
 	unix.CloseOnExec(fd)
 	return connOf(fd)
 }
