@@ -107,13 +107,13 @@ func (d *dispatch) send(ctx context.Context, c *call, until time.Time) bool {
 
 // collect waits for the answer of a call that was sent.
 func (d *dispatch) collect(c *call) {
-	if failure := d.engine.receive(c.sent); failure != nil {
+	i := c.sent
+	if failure := d.engine.receive(i); failure != nil {
 		c.fail(failure)
 	} else {
 		d.keepAnswer(c)
 	}
-	c.span.over = c.sent.arrived
-	if i := c.sent; !i.shared {
+	if c.span.over = i.arrived; !i.shared {
 		*i = invocation{}
 		d.engine.over.Put(i)
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 
 	"github.com/grapnelhq/grapnel/compiler"
+	"github.com/grapnelhq/grapnel/internal/turnstate"
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
 )
@@ -119,7 +120,7 @@ func (t *Turn) before(ctx context.Context, in CompileInput) error {
 		}
 		out, err := t.Dispatch(ctx, step)
 		if err == nil {
-			err = blocked(out)
+			err = turnstate.Blocked(out)
 		}
 		if err != nil {
 			t.state.Stop(phases.PhaseOf(step)) // nobody was asked

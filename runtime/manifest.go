@@ -75,7 +75,7 @@ func (r *recording) compile(ctx context.Context, in *CompileInput) (*manifest.Ma
 	}
 	out, err := t.dispatch(ctx, &phases.PostPromptCompileInput{Manifest: encoded, PromptText: phases.T(r.output.Prompt.FullText)})
 	if err == nil {
-		err = blocked(out)
+		err = turnstate.Blocked(out)
 	}
 	return r.manifest(), err // with the ledger of the last phase
 }
@@ -183,11 +183,4 @@ func (r *recording) manifest() *manifest.Manifest {
 		m = manifest.HashLabels(m, []byte(t.gen.cfg.Manifest.FingerprintKey.Value))
 	}
 	return &m
-}
-
-func blocked(out *phases.Outcome) error {
-	if err := turnstate.Blocked(out); err != nil {
-		return err
-	}
-	return nil
 }

@@ -344,8 +344,7 @@ func (a *app) initialise(dir string) error {
 	})
 }
 
-// memoryOffer declares the memory plugin in comments: nobody gets a memory without asking for
-// one.
+// memoryOffer declares the memory plugin in comments: nobody gets a memory without asking for one.
 //
 //go:embed memory_offer.yaml
 var memoryOffer []byte

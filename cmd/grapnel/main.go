@@ -1,9 +1,8 @@
 // Grapnel is the command line of the hook runtime: it compiles prompts, runs
 // single phases, shows plans, and looks after plugins.
 //
-// It holds wiring, flags and printing, and no behaviour of its own: what a
-// command does is done by the packages that it calls. Results go to standard
-// output, for people or, with --json, for programs in the shapes that "grapnel
+// It holds wiring, flags and printing, and no behaviour of its own: what a command does is done by the packages that
+// it calls. Results go to standard output, for people or, with --json, for programs in the shapes that "grapnel
 // schema" prints. Everything else goes to standard error.
 //
 // Start reading at [run]. Each group of commands has a file of its own; how its result

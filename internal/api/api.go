@@ -59,8 +59,7 @@ func (in *TurnInput) CompileInput() runtime.CompileInput {
 	}
 }
 
-// Complete fills in defaults: mode agent, profile full, actor user. It refuses an unknown
-// profile.
+// Complete fills in defaults: mode agent, profile full, actor user. It refuses an unknown profile.
 func Complete(c phases.Context) (phases.Context, error) {
 	c.Mode = cmp.Or(c.Mode, phases.ModeAgent)
 	c.Profile = cmp.Or(c.Profile, phases.ProfileFull)
@@ -79,8 +78,7 @@ func HostFacts(at time.Time) compiler.Facts {
 	return compiler.Facts{TimeZone: ZoneName(at), OS: goruntime.GOOS}
 }
 
-// ZoneName names the zone of a time by its distance from UTC, because names of zones
-// depend on the machine.
+// ZoneName names the zone of a time by its distance from UTC, because names of zones depend on the machine.
 func ZoneName(at time.Time) string {
 	if _, offset := at.Zone(); offset != 0 {
 		return at.Format("UTC-07:00")
@@ -114,8 +112,7 @@ type Finder interface {
 	Latest(ctx context.Context, f store.Filter) (*manifest.Manifest, error)
 }
 
-// Find returns a manifest by its id, the beginning of one, or "latest": the newest that
-// the filter accepts.
+// Find returns a manifest by its id, the beginning of one, or "latest": the newest that the filter accepts.
 func Find(ctx context.Context, in Finder, id string, f store.Filter) (*manifest.Manifest, error) {
 	if id == Latest {
 		return in.Latest(ctx, f)

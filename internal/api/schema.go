@@ -17,12 +17,10 @@ import (
 // Draft is the dialect of all schemas.
 const Draft = "https://json-schema.org/draft/2020-12/schema"
 
-// Schemas are the schemas of types with an encoding of their own, closed vocabularies, and
-// unions.
+// Schemas are the schemas of types with an encoding of their own, closed vocabularies, and unions.
 type Schemas map[reflect.Type]*jsonschema.Schema
 
-// NewSchemas returns the schemas of what Grapnel prints, and the caller's own. Each call
-// makes them again.
+// NewSchemas returns the schemas of what Grapnel prints, and the caller's own. Each call makes them again.
 func NewSchemas(own Schemas) (Schemas, error) {
 	m := plainSchemas()
 	maps.Copy(m, own)

@@ -6,9 +6,8 @@ import (
 	"github.com/expr-lang/expr/ast"
 )
 
-// quick is a condition of the usual kind as a tree: texts compared with constants, and flags,
-// joined by and, or and not. It allocates nothing. Where it is not sure to agree with the
-// program it says so, and the program runs.
+// quick is a condition of the usual kind as a tree: texts compared with constants, and flags, joined by and, or and
+// not. It allocates nothing. Where it is not sure to agree with the program it says so, and the program runs.
 type quick struct {
 	op          quickOp
 	left, right *quick

@@ -115,8 +115,7 @@ func words(schema map[string]any) string {
 	return ": " + codes(list)
 }
 
-// fieldTable lists the fields of one group of a manifest. A field counts if changing it
-// changes the content hash.
+// fieldTable lists the fields of one group of a manifest. A field counts if changing it changes the content hash.
 func fieldTable(group string) (string, error) {
 	var m manifest.Manifest
 	fields, err := fieldsOf(reflect.ValueOf(&m).Elem(), "")

@@ -1,13 +1,11 @@
-// Command docgen writes the tables of the documents that repeat what the code says:
-// packages, phases, causes, codes, metrics and so on. A table stands in a document
-// between the marks
+// Command docgen writes the tables of the documents that repeat what the code says: packages, phases, causes, codes,
+// metrics and so on. A table stands in a document between the marks
 //
 //	<!-- generated: NAME -->
 //	<!-- end -->
 //
-// and its sentences are the doc comments, help texts and schema descriptions of the
-// code. Run it with "go generate ./internal/docgen"; the package's test fails if a
-// document is stale. A new table is one more row of tables.
+// and its sentences are the doc comments, help texts and schema descriptions of the code. Run it with "go generate
+// ./internal/docgen"; the package's test fails if a document is stale. A new table is one more row of tables.
 package main
 
 import (

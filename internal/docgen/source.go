@@ -106,8 +106,7 @@ type goPackage struct {
 	// dir is slash-separated, below the root.
 	dir, doc string
 	imports  []string
-	// level is 0 for a package that imports none of ours, else one more than the
-	// highest of its imports.
+	// level is 0 for a package that imports none of ours, else one more than the highest of its imports.
 	level int
 }
 

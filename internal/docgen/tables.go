@@ -159,8 +159,7 @@ type rpcMembers struct {
 	Required   []string                   `json:"required"`
 }
 
-// params lists an object's members, required ones first. The actor, which every method
-// takes, is left to the text.
+// params lists an object's members, required ones first. The actor, which every method takes, is left to the text.
 func (m rpcMembers) params() string {
 	names := slices.SortedFunc(maps.Keys(m.Properties), func(a, b string) int {
 		if x, y := slices.Contains(m.Required, a), slices.Contains(m.Required, b); x != y {
@@ -177,8 +176,7 @@ func (m rpcMembers) params() string {
 	return cmp.Or(strings.Join(names, ", "), "–")
 }
 
-// commandResults are the methods that answer with the result of a command, by the name
-// of its schema.
+// commandResults are the methods that answer with the result of a command, by the name of its schema.
 func commandResults() map[string]string {
 	return map[string]string{
 		"turn/compile": "compile", "phase/dispatch": "dispatch", "turn/dispatch": "dispatch", "turn/end": "dispatch",

@@ -1,6 +1,5 @@
-// Package jsonscan reads JSON text without decoding it. It is stricter than
-// encoding/json: it bounds the depth, and notes duplicate names, lone surrogates
-// and NULs in strings.
+// Package jsonscan reads JSON text without decoding it. It is stricter than encoding/json: it bounds the depth, and
+// notes duplicate names, lone surrogates and NULs in strings.
 //
 // Start at [Check] for text that has to be valid, and at [Scanner] to walk through
 // it. Neither recurses deeper than the given depth.
@@ -191,8 +190,7 @@ func (s *Scanner) Elements(depth int, each func() error) error {
 	return err
 }
 
-// Members skips an object. It calls each in front of every value; each skips it. The
-// quoted name is Text[from:to].
+// Members skips an object. It calls each in front of every value; each skips it. The quoted name is Text[from:to].
 func (s *Scanner) Members(depth int, each func(from, to int) error) error {
 	empty, err := s.open(depth, '}')
 	for more := !empty; err == nil && more; {

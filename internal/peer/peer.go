@@ -26,9 +26,8 @@ var ErrUnsupported = errors.New("this system has no peer credentials")
 // Trusted reports whether a user may do what this process may: it is this process's own user, or root.
 func Trusted(uid int) bool { return uid == 0 || uid == os.Geteuid() }
 
-// Check refuses a unix socket whose other end belongs to a user who is not
-// [Trusted]. Where the system has no peer credentials it refuses nothing: the modes
-// of the socket and its directory are all that there is.
+// Check refuses a unix socket whose other end belongs to a user who is not [Trusted]. Where the system has no peer
+// credentials it refuses nothing: the modes of the socket and its directory are all that there is.
 func Check(conn net.Conn) error {
 	c, err := Of(conn)
 	switch {

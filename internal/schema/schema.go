@@ -1,6 +1,5 @@
-// Package schema is the schema of Grapnel's own database: manifests, what belongs
-// to them, plugins' state, and the thread tree. Package store and those below it
-// use it side by side; [sqldb] brings a database up to date with it.
+// Package schema is the schema of Grapnel's own database: manifests, what belongs to them, plugins' state, and the
+// thread tree. Package store and those below it use it side by side; [sqldb] brings a database up to date with it.
 //
 // A released migration is never changed: what is to be different is a new one.
 //

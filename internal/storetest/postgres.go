@@ -16,9 +16,8 @@ import (
 // ErrNoPostgres says that no PostgreSQL server is installed.
 var ErrNoPostgres = errors.New("no PostgreSQL server is installed: initdb and pg_ctl were found neither by pg_config nor in the usual directories")
 
-// Postgres is a server in a temporary directory, reached by a socket there, without a port. If
-// this process is root, it runs as the user postgres, or nobody. It ends with this process,
-// however that ends.
+// Postgres is a server in a temporary directory, reached by a socket there, without a port. If this process is root,
+// it runs as the user postgres, or nobody. It ends with this process, however that ends.
 type Postgres struct {
 	bin, dir string
 	count    atomic.Int64

@@ -29,9 +29,8 @@ type diskOp struct {
 	at   int64  // write, truncate
 }
 
-// Record runs one of the test binary's programs to its end on a new SQLite database, and
-// records every change of its directory. The test is skipped if system calls cannot be traced;
-// with GRAPNEL_REQUIRE_STRACE=1 it fails.
+// Record runs one of the test binary's programs to its end on a new SQLite database, and records every change of its
+// directory. The test is skipped if system calls cannot be traced; with GRAPNEL_REQUIRE_STRACE=1 it fails.
 func Record(tb testing.TB, name, arg string) *Recording {
 	tb.Helper()
 	root := tb.TempDir()
@@ -94,8 +93,7 @@ type disk struct {
 	files   map[string][]byte
 }
 
-// write makes the disk a temporary directory, in memory if possible, and returns the DSN of its
-// database.
+// write makes the disk a temporary directory, in memory if possible, and returns the DSN of its database.
 func (d *disk) write(tb testing.TB) (dsn string) {
 	tb.Helper()
 	base := "/dev/shm"
@@ -249,8 +247,7 @@ func (f *inode) cut(random *rand.Rand) []byte {
 	return data
 }
 
-// apply changes a file. A torn write has lost some of its sectors; where the file grew, they
-// are zeros.
+// apply changes a file. A torn write has lost some of its sectors; where the file grew, they are zeros.
 func (op *diskOp) apply(data []byte, tear *rand.Rand, sector int64) []byte {
 	end := op.at + int64(len(op.data))
 	if op.kind == "truncate" && end < int64(len(data)) {

@@ -15,12 +15,10 @@ const (
 	programArg  = "GRAPNEL_TEST_ARG"
 )
 
-// Programs are what a test binary does when started as another process, by name, with a
-// database and an argument.
+// Programs are what a test binary does when started as another process, by name, with a database and an argument.
 type Programs map[string]func(ctx context.Context, dsn, arg string) error
 
-// Program returns the command that runs one of the test binary's own programs. It ends with the
-// test.
+// Program returns the command that runs one of the test binary's own programs. It ends with the test.
 func Program(tb testing.TB, name, dsn, arg string) *exec.Cmd {
 	tb.Helper()
 	cmd := exec.CommandContext(tb.Context(), os.Args[0]) //nolint:gosec // the test binary itself

@@ -71,9 +71,8 @@ func (s *Shared) NewDSN(tb testing.TB) string {
 	return dsn
 }
 
-// NewStore returns the DSN of a database with Grapnel's schema, much faster than migrating an
-// empty one. Several are made at a time: making one runs a transaction that delays the readers
-// of every log of changes on the server.
+// NewStore returns the DSN of a database with Grapnel's schema, much faster than migrating an empty one. Several are
+// made at a time: making one runs a transaction that delays the readers of every log of changes on the server.
 func (s *Shared) NewStore(tb testing.TB) string {
 	tb.Helper()
 	pg := s.Postgres(tb)
@@ -152,8 +151,7 @@ func (s *Shared) Main(m *testing.M, more ...func() error) int {
 	return code
 }
 
-// Both runs a test on an empty database of each kind, at the same time. Postgres makes one on a
-// server.
+// Both runs a test on an empty database of each kind, at the same time. Postgres makes one on a server.
 func Both(t *testing.T, postgres func(testing.TB) string, test func(t *testing.T, dsn string)) {
 	t.Helper()
 	for _, kind := range []struct {
@@ -193,8 +191,7 @@ func Exec(tb testing.TB, dsn, statement string, args ...any) {
 	}
 }
 
-// CheckFolders compares the columns has_doc and parent of the tree's folders with what they are
-// derived from.
+// CheckFolders compares the columns has_doc and parent of the tree's folders with what they are derived from.
 func CheckFolders(tb testing.TB, dsn string) {
 	tb.Helper()
 	const active = `EXISTS (SELECT 1 FROM thread_agents_doc d WHERE d.workspace_id = f.workspace_id AND d.folder_id = f.id AND d.status = 'active')`

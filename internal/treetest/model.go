@@ -43,8 +43,7 @@ func (c *Clock) Add(d time.Duration) {
 	c.at = c.at.Add(d)
 }
 
-// Model is a [tree.Store] in memory: maps under one mutex. It is safe for concurrent use.
-// [NewModel] makes it.
+// Model is a [tree.Store] in memory: maps under one mutex. It is safe for concurrent use. [NewModel] makes it.
 type Model struct {
 	now   func() time.Time
 	newID func() string

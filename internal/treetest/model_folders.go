@@ -35,8 +35,7 @@ func (sp *space) up(id tree.FolderID) []*folder {
 	return list
 }
 
-// below returns the live folders below a place in the order of their ids, and each one's depth,
-// 1 for children.
+// below returns the live folders below a place in the order of their ids, and each one's depth, 1 for children.
 func (sp *space) below(place tree.FolderID) ([]*folder, map[string]int) {
 	var list []*folder
 	depths := map[string]int{}
@@ -177,8 +176,7 @@ func (m *Model) DeleteFolder(ctx context.Context, p tree.DeleteFolder) (tree.Fol
 	})
 }
 
-// Tree implements tree.Store. A cursor is "f" or "t" for a folder or thread, and the id of the
-// last one.
+// Tree implements tree.Store. A cursor is "f" or "t" for a folder or thread, and the id of the last one.
 func (m *Model) Tree(ctx context.Context, q tree.Query) (tree.Page, error) {
 	invalid := tree.Check(q)
 	if invalid == nil && q.Cursor != "" && (q.Cursor[0] != 'f' && q.Cursor[0] != 't' || tree.CheckID("cursor", q.Cursor[1:]) != nil) {

@@ -23,8 +23,15 @@ const (
 // CodeAsk means: a hook asks for consent, so no prompt is compiled.
 const CodeAsk phases.Cause = "ask"
 
-// Blocked returns an error if a phase decided anything but allow; nil otherwise.
-func Blocked(out *phases.Outcome) *phases.Error {
+// Blocked returns a *phases.Error if a phase decided anything but allow; nil otherwise.
+func Blocked(out *phases.Outcome) error {
+	if refused := blocked(out); refused != nil {
+		return refused
+	}
+	return nil
+}
+
+func blocked(out *phases.Outcome) *phases.Error {
 	if out.Decision == nil || out.Decision.Verdict == phases.VerdictAllow {
 		return nil
 	}
@@ -69,7 +76,7 @@ func judged(tool string, arguments json.RawMessage, refused *phases.Error) judge
 
 func (c *conduct) note(out *phases.Outcome) {
 	c.passed[out.Phase] = out.Error == nil && (out.Decision == nil || out.Decision.Verdict != phases.VerdictDeny)
-	refused := Blocked(out)
+	refused := blocked(out)
 	switch in := out.Rewritten.(type) {
 	case *phases.PrePolicyInput:
 		text := sha256.Sum256([]byte(in.UserText.Value))

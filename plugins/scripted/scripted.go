@@ -1,6 +1,5 @@
-// Package scripted is a plugin that answers from its own configuration: to try a
-// configuration out, to add fixed text or a fixed decision without writing a
-// plugin, and for tests. Any number of instances may run, each under a name of
+// Package scripted is a plugin that answers from its own configuration: to try a configuration out, to add fixed text
+// or a fixed decision without writing a plugin, and for tests. Any number of instances may run, each under a name of
 // its own.
 //
 // It is not a template language: an answer is fixed text. Start reading at [New]; the
@@ -28,9 +27,8 @@ import (
 //go:embed schema.json
 var configSchema []byte
 
-// Hook is one scripted hook: every field of a subscription under the same name,
-// and what it does when it is called. With none of Respond, Delay and Error it
-// gives an empty answer.
+// Hook is one scripted hook: every field of a subscription under the same name, and what it does when it is called.
+// With none of Respond, Delay and Error it gives an empty answer.
 type Hook struct {
 	// ID is the hook's name; the subscription is INSTANCE.ID.
 	ID         string               `json:"id"`
@@ -52,8 +50,7 @@ type Hook struct {
 
 	// Respond is the answer.
 	Respond phases.Contributions `json:"respond,omitempty"`
-	// Delay is waited for before anything else; it ends early when the call is
-	// cancelled.
+	// Delay is waited for before anything else; it ends early when the call is cancelled.
 	Delay phases.Duration `json:"delay,omitempty"`
 	// Error is returned instead of an answer.
 	Error *Failure `json:"error,omitempty"`
