@@ -51,7 +51,7 @@ type CacheFact struct {
 	MinimumTokens int `json:"minimum_tokens"`
 	// Breakpoints is how many a request may have; 0 if it takes none.
 	Breakpoints int `json:"breakpoints,omitempty"`
-	// LookbackBlocks is how far before a breakpoint an earlier entry is looked for; 0 if there is no such limit.
+	// LookbackBlocks is how far before a breakpoint the provider looks for an earlier entry; 0 means no limit.
 	LookbackBlocks int `json:"lookback_blocks,omitempty"`
 	// Lifetimes are those that can be asked for, the longest first; empty without a choice.
 	Lifetimes []string `json:"lifetimes,omitempty"`

@@ -214,7 +214,7 @@ func (e *Engine) prepare(ctx context.Context, g *generation, rq *request) *dispa
 }
 
 // release gives the dispatch back to the engine, for the next one. All hooks have returned or were abandoned; an
-// abandoned one has its message and nothing else.
+// abandoned one has a copy of its message.
 func (d *dispatch) release() {
 	e := d.engine
 	clear(d.calls)

@@ -292,8 +292,8 @@ func plain(s string, i int) int {
 	return len(s) - len(rest)
 }
 
-// special sets the high bit of a byte if one of the eight in w needs an escape. With its bit 1 flipped a quote follows
-// the controls.
+// special sets the high bit of a byte if one of the eight in w needs an escape. Flipping bit 1 puts the quote right
+// behind the control characters, so that one comparison finds both.
 func special(w uint64) uint64 {
 	const each = 0x0101010101010101
 	low, slash := w^each*0b10, w^each*'\\'

@@ -83,7 +83,7 @@ func escapeLines(s string, g *guard) (string, int) {
 	return Backslashes(s, marks), count
 }
 
-// Frame is the text around a fragment's body. It survives every cut whole. The zero value is no frame.
+// Frame is the text around a fragment's body. It survives every cut whole. The zero value means no frame.
 type Frame struct {
 	// Open stands before the body: perhaps a preamble, then usually a line with a tag such as <AGENTS_MD>.
 	Open string

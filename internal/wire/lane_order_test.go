@@ -144,7 +144,7 @@ func TestFreedOnArrival(t *testing.T) {
 	}
 }
 
-// TestSendDoesNotWait: a plugin that reads nothing does not hold up the sender, who has others to ask.
+// TestSendDoesNotWait: sending to a plugin that reads nothing does not block the caller.
 func TestSendDoesNotWait(t *testing.T) {
 	t.Parallel()
 	s := onLane(t, HostOptions{}, func(*lane) {})

@@ -10,8 +10,8 @@ import (
 	"github.com/grapnelhq/grapnel/internal/wire"
 )
 
-// TestNoLane: a descriptor that is no lane, because a program in between has closed the real one, is left alone, and
-// the plugin goes without.
+// TestNoLane: if another program has closed the lane, whatever now has its descriptor is left alone, and the
+// plugin goes without.
 func TestNoLane(t *testing.T) {
 	file, err := os.Open(os.DevNull)
 	if err != nil {

@@ -76,7 +76,7 @@ func setForward(t *testing.T, dsn string, hours int) {
 	add(t, q, named(fmt.Sprintf("hours-%d", hours)))
 	queuetest.Await(t, "it begins", func() bool { return began.Load() == 1 })
 	other := open(t, dsn, o)
-	// Moving the rows back is no step that q could see, as it sees one of a real clock: if q looked for lost jobs before
+	// q cannot notice that the rows move back, as it would notice a step of a real clock: if q looked for lost jobs before
 	// it renewed, it would take its own for lost.
 	awaitRenewal(t, dsn)
 	<-time.After(o.Lease / 8)
