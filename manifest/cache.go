@@ -10,6 +10,8 @@ type Cache struct {
 	Provider string `json:"provider,omitempty"`
 	// Model is the model that the prompt was compiled for; empty where that is not known.
 	Model string `json:"model,omitempty"`
+	// Rules are what was known of the model's cache; absent where nothing was.
+	Rules *CacheRules `json:"rules,omitempty"`
 	// Predicted is how many tokens of tools and sections the provider should serve from its cache: an estimate that
 	// takes no account of the conversation behind them. Null without a previous manifest, a tokenizer, or known rules
 	// of the model.
@@ -26,6 +28,18 @@ type Cache struct {
 	Owner string `json:"owner"`
 	// TokensBehind is what stands from BrokeAt on and has to be read again; 0 without a tokenizer.
 	TokensBehind int `json:"tokens_behind"`
+}
+
+// CacheRules are the rules of one model's cache that a prediction rests on.
+type CacheRules struct {
+	// MinimumTokens is the shortest prefix that is cached.
+	MinimumTokens int `json:"minimum_tokens"`
+	// LifetimeS is how long an unused prefix is kept, in seconds; 0 if unknown.
+	LifetimeS int `json:"lifetime_s,omitempty"`
+	// Step is by how many tokens a prefix grows that was found without breakpoints; 0 is any number.
+	Step int `json:"step,omitempty"`
+	// Explicit says that prefixes end at breakpoints only.
+	Explicit bool `json:"explicit,omitempty"`
 }
 
 // Miss says why a prompt should find nothing in the provider's cache.

@@ -15,7 +15,7 @@ func (m *Manifest) Clone() Manifest {
 	c := *m
 	c.Sections = mapped(m.Sections, func(s *Section) {
 		s.Tokens, s.Truncation = pointed(s.Tokens), pointed(s.Truncation)
-		s.SourceRefs = slices.Clone(s.SourceRefs)
+		s.SourceRefs, s.ContentMap = slices.Clone(s.SourceRefs), slices.Clone(s.ContentMap)
 	})
 	c.SectionIDs = slices.Clone(m.SectionIDs)
 	c.Omitted = slices.Clone(m.Omitted)
@@ -29,6 +29,11 @@ func (m *Manifest) Clone() Manifest {
 	})
 	c.Policies = mapped(m.Policies, func(p *phases.PolicyEntry) { p.Value = bytes.Clone(p.Value) })
 	c.Tools = slices.Clone(m.Tools)
+	c.HostTools, c.History, c.Reminders = slices.Clone(m.HostTools), pointed(m.History), slices.Clone(m.Reminders)
+	c.Calls = mapped(m.Calls, func(c *Call) {
+		c.DecidedBy, c.RewrittenBy = slices.Clone(c.DecidedBy), slices.Clone(c.RewrittenBy)
+	})
+	c.Erasure, c.Cache.Rules = pointed(m.Erasure), pointed(m.Cache.Rules)
 	c.Budgets.Phases = slices.Clone(m.Budgets.Phases)
 	c.Files = slices.Clone(m.Files)
 	c.Diagnostics = slices.Clone(m.Diagnostics)
@@ -47,12 +52,13 @@ func pointed[T any](p *T) *T {
 // content returns the record without what [ContentHash] ignores.
 func content(m *Manifest) Manifest {
 	c := *m
-	c.Head = Head{SchemaVersion: m.SchemaVersion, CompilerVersion: m.CompilerVersion, Profile: m.Profile}
+	c.Head = Head{SchemaVersion: m.SchemaVersion, Kind: m.Kind, CompilerVersion: m.CompilerVersion, Profile: m.Profile}
 	c.Integrity = Integrity{}
 	c.Cache = Cache{}
 	c.Runs = mapped(m.Runs, contentOfRun)
 	c.HookSources = mapped(m.HookSources, func(h *phases.HookSource) { h.CachedFrom = "" })
 	c.Plugins = mapped(m.Plugins, contentOfPlugin)
+	c.Calls = mapped(m.Calls, func(c *Call) { c.CallID = "" })
 	c.Budgets.Turn.UsedMS, c.Budgets.Turn.UsedChars = 0, 0
 	c.Budgets.Phases = mapped(m.Budgets.Phases, func(b *PhaseBudget) { b.UsedMS, b.UsedChars = 0, 0 })
 	c.Diagnostics = mapped(m.Diagnostics, func(d *Diagnostic) { d.Message = "" })

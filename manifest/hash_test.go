@@ -101,7 +101,8 @@ func TestContentHashCountsEachField(t *testing.T) {
 
 	free := []string{
 		"Head.ManifestID", "Head.Seq", "Head.Round", "Head.Generation", "Head.WorkspaceID", "Head.ThreadID", "Head.TurnID",
-		"Head.SessionID", "Head.Epoch", "Head.CreatedAt", "Integrity.ContentHash", "Integrity.Prev", "Integrity.Hash",
+		"Head.SessionID", "Head.Epoch", "Head.CreatedAt", "Head.Actor", "Head.AgentID", "Head.TaskID", "Head.Mode", "Head.Build", "Head.ConfigHash",
+		"Head.TextsKept", "Integrity.ContentHash", "Integrity.Prev", "Integrity.Hash",
 		"Cache.Plan.Key", "Cache.Provider", "Cache.Model", "Cache.Miss", "Cache.Predicted", "Cache.Actual", "Cache.BrokeAt", "Cache.Owner", "Cache.TokensBehind",
 		"Runs[0].Generation", "Runs[0].Incarnation", "Runs[0].Attempts", "Runs[0].QueueMS", "Runs[0].DurationMS",
 		"Runs[0].BytesIn", "Runs[0].BytesOut", "Runs[0].CachedFrom",
@@ -109,7 +110,8 @@ func TestContentHashCountsEachField(t *testing.T) {
 		"Plugins[0].Generation", "Plugins[0].Restarts", "Plugins[0].Recycled", "Plugins[0].Message",
 		"Plugins[0].TierLacks[0]", "Plugins[0].AbsentPaths[0]",
 		"Budgets.Turn.UsedMS", "Budgets.Turn.UsedChars", "Budgets.Phases[0].Budget.UsedMS", "Budgets.Phases[0].Budget.UsedChars",
-		"Diagnostics[0].Message",
+		"Diagnostics[0].Message", "Calls[0].CallID",
+		"Cache.Rules.MinimumTokens", "Cache.Rules.LifetimeS", "Cache.Rules.Step", "Cache.Rules.Explicit",
 	}
 	want := map[string]bool{}
 	for _, f := range free {
@@ -210,6 +212,8 @@ func eachLeaf(path string, v reflect.Value, check func(path string)) {
 		}
 	case reflect.String:
 		change(v, reflect.ValueOf("changed").Convert(v.Type()), path, check)
+	case reflect.Bool:
+		change(v, reflect.ValueOf(!v.Bool()), path, check)
 	default:
 		change(v, reflect.ValueOf(77).Convert(v.Type()), path, check)
 	}

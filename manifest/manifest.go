@@ -43,6 +43,16 @@ type Manifest struct {
 	Policies []phases.PolicyEntry `json:"policies"`
 	// Tools are the tools offered to the model, and those that it may request, by name, with their owners.
 	Tools []Tool `json:"tools"`
+	// HostTools are the tools that the host offers beside them, by name; absent without any.
+	HostTools []HostTool `json:"host_tools,omitempty"`
+	// History is the conversation that the host sends behind the prompt; absent where it did not say.
+	History *History `json:"history,omitempty"`
+	// Reminders are those that were handed to the host with the prompt; absent without any.
+	Reminders []Reminder `json:"reminders,omitempty"`
+	// Calls are the decided dispatches since the turn's previous record, in order; absent without any.
+	Calls []Call `json:"calls,omitempty"`
+	// Erasure says what was erased; absent from other records.
+	Erasure *Erasure `json:"erasure,omitempty"`
 	// Budgets are time and text, granted and used.
 	Budgets Budgets `json:"budgets"`
 	// Files are the runtime-home files that were read, or looked for.
@@ -58,6 +68,8 @@ type Manifest struct {
 type Head struct {
 	// SchemaVersion is the version of this record's JSON.
 	SchemaVersion int `json:"schema_version"`
+	// Kind says what the record is about: a prompt, what came after it, or an erasure.
+	Kind RecordKind `json:"kind"`
 	// ManifestID is a ULID, made when the compilation began.
 	ManifestID string `json:"manifest_id"`
 	// Seq counts the records of one workspace and thread, from 0. The store assigns it; 0 without one.
@@ -81,9 +93,33 @@ type Head struct {
 	// Epoch counts the compactions, clears and reloads of the session, from 0: a
 	// prompt of another epoch than the one before it follows other history.
 	Epoch int `json:"epoch,omitempty"`
+	// Actor is who the turn was made for, as the host says; absent without one.
+	Actor string `json:"actor,omitempty"`
+	// AgentID is the host's id of the agent; absent without one.
+	AgentID string `json:"agent_id,omitempty"`
+	// TaskID is the host's id of the task; absent without one.
+	TaskID string `json:"task_id,omitempty"`
+	// Mode is the host's mode; absent without one.
+	Mode phases.Mode `json:"mode,omitempty"`
+	// Build is the version of Grapnel that made the record.
+	Build string `json:"build,omitempty"`
+	// ConfigHash is the hash of the configuration in force.
+	ConfigHash string `json:"config_hash,omitempty"`
+	// TextsKept says that the texts of the sections were given to the store with the record.
+	TextsKept bool `json:"texts_kept,omitempty"`
 	// CreatedAt is when the record was made, in UTC.
 	CreatedAt time.Time `json:"created_at"`
 }
+
+// RecordKind says what a record is about.
+type RecordKind string
+
+// The kinds of records.
+const (
+	KindPrompt  RecordKind = "prompt"  // a compiled prompt, or a turn that was blocked before there was one
+	KindEvents  RecordKind = "events"  // what happened after a turn's last prompt, or outside of a turn
+	KindErasure RecordKind = "erasure" // texts that were erased: by whom, when and why
+)
 
 // Fingerprints are the fingerprints of the prompt as a whole. Parts that are
 // empty have the fingerprint of the empty text.
@@ -127,8 +163,22 @@ type Section struct {
 	Truncation *phases.Truncation `json:"truncation"`
 	// Fingerprint is that of the rendered section, heading included.
 	Fingerprint string `json:"fingerprint"`
+	// ContentMap says who wrote what of the text, in order and without a gap.
+	ContentMap []Span `json:"content_map"`
 	// SourceRefs say where the text came from.
 	SourceRefs []phases.SourceRef `json:"source_refs"`
+}
+
+// Span is a piece of a section's text that one owner wrote. Separators and markers of cuts belong to "builtin".
+type Span struct {
+	// Offset is where it begins in the text without the heading, in Unicode scalar values.
+	Offset int `json:"offset"`
+	// Length is how long it is, in Unicode scalar values.
+	Length int `json:"length"`
+	// Owner is a plugin's name, "builtin" or "host".
+	Owner string `json:"owner"`
+	// ContributionID is that of the hook source; absent from texts of the host and the engine.
+	ContributionID string `json:"contribution_id,omitempty"`
 }
 
 // Tool is one tool that was offered to the model, or that it could request.

@@ -25,8 +25,9 @@ func (m *Manifest) Complete() {
 		m.Profile = phases.ProfileFull
 	}
 	m.CreatedAt = m.CreatedAt.UTC()
-	m.Sections = completeRows(m.Sections, func(s Section) bool { return s.SourceRefs == nil },
-		func(s *Section) { s.SourceRefs = notNil(s.SourceRefs) })
+	m.Kind = cmp.Or(m.Kind, KindPrompt)
+	m.Sections = completeRows(m.Sections, func(s Section) bool { return s.SourceRefs == nil || s.ContentMap == nil },
+		func(s *Section) { s.SourceRefs, s.ContentMap = notNil(s.SourceRefs), notNil(s.ContentMap) })
 	m.SectionIDs = make([]string, len(m.Sections))
 	for i := range m.Sections {
 		m.SectionIDs[i] = m.Sections[i].SectionID

@@ -41,6 +41,18 @@ func sampleManifest(sections, runs, plugins int) Manifest {
 		{Phase: phases.PrePolicy, Plugin: "p", PluginVersion: "1", SubscriptionID: "p.h", EventKind: "seen", ContributionHash: Fingerprint("a", nil), Details: json.RawMessage(`{"text":"what was seen"}`), DetailsBytes: 24},
 		{Phase: phases.PrePolicy, Plugin: "p", PluginVersion: "1", SubscriptionID: "p.h", EventKind: "hidden", ContributionHash: Fingerprint("b", nil), DetailsFingerprint: Fingerprint("d", nil), DetailsBytes: 9},
 	}
+	m.HostTools = []HostTool{{Name: "shell", Hash: Fingerprint("shell", nil)}}
+	m.History = &History{Entries: 4, Hash: Fingerprint("history", nil), Cut: 2, Summarized: 1, Repaired: 1}
+	m.Reminders = []Reminder{{Type: "tool.output", Owner: "p", ContributionID: "c", Fingerprint: Fingerprint("r", nil), Chars: 9}}
+	m.Calls = []Call{{
+		Phase: phases.ToolPreCall, CallID: "call-1", Tool: "shell", Owner: phases.OwnerHost, Came: Fingerprint("x", nil), Went: Fingerprint("y", nil),
+		Verdict: phases.VerdictAllow, RewrittenBy: []string{"p.r"},
+		DecidedBy: []Decider{{Subscription: "p.h", Verdict: phases.VerdictAllow, ReasonCode: "known", Shadow: true}},
+	}}
+	m.Erasure = &Erasure{
+		By: "dpo", Reason: "asked for", At: m.CreatedAt, WorkspaceID: "w", ThreadID: "t", Actor: "a", Before: m.CreatedAt, Records: 2, Texts: 1,
+	}
+	m.Cache.Rules = &CacheRules{MinimumTokens: 1024, LifetimeS: 300, Step: 128}
 	m.Omitted = []phases.Omitted{{ID: "memory_recall", Owner: "memory", Reason: "profile", Chars: 12}}
 	m.Policies = []phases.PolicyEntry{{Domain: "memory", Key: "mode", Value: json.RawMessage(`"off"`), Priority: 5, Owner: "memory.policy"}}
 	m.Tools = []Tool{{Name: "read_file", BundleID: "files", Owner: "files", Hash: Fingerprint("tool", nil)}}
@@ -63,6 +75,7 @@ func sampleSection(i int) Section {
 		Placement: phases.PlacementSystem, Owner: phases.OwnerBuiltin, Position: i, Chars: 100 + i, OriginalChars: 100 + i,
 		Tokens: &tokens, Tokenizer: "cl100k_base", Fingerprint: Fingerprint(strconv.Itoa(i), nil),
 		SourceRefs: []phases.SourceRef{{Kind: "file", ID: "/repo/AGENTS.md", Label: "AGENTS.md"}},
+		ContentMap: []Span{{Offset: 0, Length: 100 + i, Owner: phases.OwnerBuiltin, ContributionID: "c"}},
 	}
 	if i%4 == 0 {
 		s.OriginalChars = 200 + i

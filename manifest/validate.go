@@ -83,6 +83,7 @@ func (v *validator) needf(ok bool, format string, args ...any) {
 
 func (v *validator) head(m *Manifest) {
 	v.needf(m.SchemaVersion == SchemaVersion, "schema_version: %d is not %d", m.SchemaVersion, SchemaVersion)
+	v.needf(slices.Contains([]RecordKind{KindPrompt, KindEvents, KindErasure}, m.Kind), "kind: %.80q is not prompt, events or erasure", m.Kind)
 	v.needf(isULID(m.ManifestID), "manifest_id: %q is not a ULID", m.ManifestID)
 	v.needf(m.Round >= 0, "round: %d is below 0", m.Round)
 	v.needf(m.CompilerVersion != "", "compiler_version: is empty")
@@ -123,6 +124,7 @@ func (v *validator) section(s *Section, i int) {
 		v.needf(t.Limit != "" && 0 <= t.Kept && t.Kept <= t.Original, "%s: truncation from %d to %d by %q", where, t.Original, t.Kept, t.Limit)
 	}
 	v.needf(s.SourceRefs != nil, "%s: source_refs is null", where)
+	v.needf(s.ContentMap != nil, "%s: content_map is null", where)
 }
 
 func (v *validator) sectionIDs(m *Manifest) {

@@ -140,10 +140,14 @@ const (
 type PluginRow struct {
 	Plugin  string `json:"plugin"`
 	Version string `json:"version"`
-	// SHA256 is the checksum of the program in hex, or "unpinned" where the
-	// operator pinned none; "builtin" and "in_process" where there is no file.
-	SHA256 string      `json:"sha256"`
-	State  PluginState `json:"state"`
+	// SHA256 is the checksum of the program in hex; "builtin" and "in_process" where
+	// there is no file, and "unpinned" where it could not be read.
+	SHA256 string `json:"sha256"`
+	// Pinned says that the operator's file names the checksum.
+	Pinned bool `json:"pinned,omitempty"`
+	// GrantHash is the hash of what the operator grants the plugin.
+	GrantHash string      `json:"grant_hash,omitempty"`
+	State     PluginState `json:"state"`
 	// Code and Message say why it is not ready. The message is the engine's own; it
 	// keeps its name in stored manifests.
 	Code    string `json:"code"`

@@ -45,6 +45,8 @@ func fieldsOf(v reflect.Value, path string) ([]field, error) {
 		return membersOf(v, path)
 	case reflect.String:
 		return leaf("a", "b")
+	case reflect.Bool:
+		return leaf(true, false)
 	case reflect.Int, reflect.Uint64, reflect.Float64:
 		return leaf(1, 2)
 	}

@@ -1,0 +1,99 @@
+package manifest
+
+import (
+	"time"
+
+	"github.com/grapnelhq/grapnel/phases"
+)
+
+// HostTool is one tool of the host's own.
+type HostTool struct {
+	// Name is the name that the model calls.
+	Name string `json:"name"`
+	// Hash is the hash of its definition; empty where the host gave only the name.
+	Hash string `json:"hash"`
+}
+
+// History is what the host said about the conversation behind the prompt.
+type History struct {
+	// Entries is how many messages are sent.
+	Entries int `json:"entries"`
+	// Hash is the fingerprint of all of them in order.
+	Hash string `json:"hash"`
+	// Cut is how many were left out; absent if none.
+	Cut int `json:"cut,omitempty"`
+	// Summarized is how many a summary stands for; absent if none.
+	Summarized int `json:"summarized,omitempty"`
+	// Repaired is how many were changed so that the provider accepts them; absent if none.
+	Repaired int `json:"repaired,omitempty"`
+}
+
+// Reminder is one reminder that was handed to the host.
+type Reminder struct {
+	// Type says what kind of reminder it is.
+	Type string `json:"type"`
+	// Owner is the subscription that it is from.
+	Owner string `json:"owner"`
+	// ContributionID is that of the contribution.
+	ContributionID string `json:"contribution_id"`
+	// Fingerprint is that of its text.
+	Fingerprint string `json:"fingerprint"`
+	// Chars is the length of its text in Unicode scalar values.
+	Chars int `json:"chars"`
+}
+
+// Call is one dispatch that was decided, or that rewrote its input: a tool call, as a rule.
+type Call struct {
+	// Phase is the phase that was dispatched.
+	Phase phases.Phase `json:"phase"`
+	// CallID is the host's id of the tool call; absent from other dispatches.
+	CallID string `json:"call_id,omitempty"`
+	// Tool is the name of the tool; absent from other dispatches.
+	Tool string `json:"tool,omitempty"`
+	// Owner answers the tool: a plugin, "host" or "builtin"; absent from other dispatches.
+	Owner string `json:"owner,omitempty"`
+	// Came is the fingerprint of the input as the host gave it, as canonical JSON.
+	Came string `json:"came"`
+	// Went is the fingerprint of the input after all rewrites.
+	Went string `json:"went"`
+	// Verdict is the decision; absent where no hook decided.
+	Verdict phases.Verdict `json:"verdict,omitempty"`
+	// DecidedBy are the subscriptions behind the verdict, in order; absent without one.
+	DecidedBy []Decider `json:"decided_by,omitempty"`
+	// RewrittenBy are the subscriptions whose rewrites were applied, in order; absent without any.
+	RewrittenBy []string `json:"rewritten_by,omitempty"`
+}
+
+// Decider is one hook's part in a decision.
+type Decider struct {
+	// Subscription is the full id of the hook.
+	Subscription string `json:"subscription"`
+	// Verdict is what it decided.
+	Verdict phases.Verdict `json:"verdict"`
+	// ReasonCode is the plugin's own word for the reason; absent without one.
+	ReasonCode string `json:"reason_code,omitempty"`
+	// Shadow says that it decided nothing: it would have decided so.
+	Shadow bool `json:"shadow,omitempty"`
+}
+
+// Erasure says which texts were taken out of the log.
+type Erasure struct {
+	// By is who asked for it.
+	By string `json:"by"`
+	// Reason is why.
+	Reason string `json:"reason"`
+	// At is when, in UTC.
+	At time.Time `json:"at"`
+	// WorkspaceID narrows it to a workspace; absent if it did not.
+	WorkspaceID string `json:"workspace_id,omitempty"`
+	// ThreadID narrows it to a thread; absent if it did not.
+	ThreadID string `json:"thread_id,omitempty"`
+	// Actor narrows it to a person; absent if it did not.
+	Actor string `json:"actor,omitempty"`
+	// Before narrows it to older records; absent if it did not.
+	Before time.Time `json:"before,omitzero"`
+	// Records is how many records named one of the texts.
+	Records int `json:"records"`
+	// Texts is how many texts went.
+	Texts int `json:"texts"`
+}
