@@ -79,6 +79,7 @@ func (c *compilation) compose(s *section) bool {
 			return false
 		}
 	}
+	s.attribute(&c.spans, s.text)
 	parts := s.cuts
 	if s.body != "" {
 		parts = append(slices.Clip(parts), s.bodyCut)
@@ -100,9 +101,8 @@ func (p *pool) code(limit phases.Limit, other string) string {
 	return other
 }
 
-// measure fills in the lengths. parts describe the cut parts of the text, if any.
+// measure fills in the length before cuts. parts describe the cut parts of the text, if any.
 func (s *section) measure(parts []phases.Truncation) {
-	s.Chars = text.Chars(s.text)
 	if len(parts) == 0 {
 		s.OriginalChars = cmp.Or(max(s.OriginalChars, 0), s.Chars)
 		return

@@ -81,6 +81,7 @@ type compilation struct {
 	own       map[string]*section
 	noRequest string // why request_tools is not offered although tools are hidden
 	sections  []*section
+	spans     contentMap
 	rendered  []string // the texts of the sections with headings
 	out       Output
 }
@@ -92,8 +93,11 @@ type section struct {
 	pace Pace
 	// final is text of hooks and our own; raw is still to be normalised, escaped and cut. A section may have both.
 	final, raw string
-	note       string // our own sentence after raw
-	pool       *pool  // the budget of raw; nil is the budget of host texts
+	// parts are those of final, and contribution the only one; empty for text of the owner's.
+	parts        []phases.TextPart
+	contribution string
+	note         string // our own sentence after raw
+	pool         *pool  // the budget of raw; nil is the budget of host texts
 	// body is what is kept of raw, and bodyCut how much that is.
 	body     string
 	bodyCut  phases.Truncation
@@ -207,6 +211,9 @@ func fromHook(r *sections.Row, m *phases.MergedSection) *section {
 	}
 	s.Placement = placement(m.Placement)
 	s.final, s.given, s.OriginalChars, s.SourceRefs = m.Content, true, m.OriginalChars, m.SourceRefs
+	if s.parts = m.Parts; len(m.Sources) == 1 {
+		s.contribution = m.Sources[0].ContributionID
+	}
 	if m.Truncation != nil {
 		s.Truncation = new(*m.Truncation)
 	}

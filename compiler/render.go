@@ -27,7 +27,9 @@ func (p *Prepared) Render(list []phases.MergedSection, contexts []phases.Context
 	}
 	c.out.Omitted, c.out.Diagnostics = []phases.Omitted{}, []phases.Diagnostic{}
 	c.own[sections.DynamicContext].addContexts(contexts)
-	for _, s := range c.place(list, true) {
+	placed := c.place(list, true)
+	c.spans.spans = make([]manifest.Span, 0, 2*len(placed))
+	for _, s := range placed {
 		if reason := c.absence(s); reason != "" {
 			c.omit(s, reason)
 		} else if c.compose(s) {

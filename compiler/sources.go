@@ -103,8 +103,21 @@ func (s *section) addContexts(contexts []phases.ContextEntry) {
 			t = *e.Truncation
 		}
 		s.cuts = append(s.cuts, t)
+		s.addPart(e, content, t)
 	}
 	s.final = strings.Join(texts, join)
+}
+
+func (s *section) addPart(e *phases.ContextEntry, content string, cut phases.Truncation) {
+	if len(s.parts) > 0 {
+		s.parts = append(s.parts, phases.TextPart{Bytes: len(join), Owner: phases.OwnerBuiltin})
+	}
+	plugin, _, _ := strings.Cut(e.Owner, ".") // a plugin's name has no dot
+	marker := markerOf(content, cut)
+	s.parts = append(s.parts, phases.TextPart{Bytes: len(content) - len(marker), Owner: plugin, ContributionID: e.ContributionID})
+	if marker != "" {
+		s.parts = append(s.parts, phases.TextPart{Bytes: len(marker), Owner: phases.OwnerBuiltin})
+	}
 }
 
 func (f *Facts) lines() string {

@@ -53,8 +53,8 @@ func parseCanonical(data, buf []byte) (*Manifest, []byte, error) {
 //   - fingerprints have the form of one, and so do content hash, prev and hash
 //     where they are set (a record that is not sealed yet is fine);
 //   - sections have valid ids without repetition, positions that count from 0,
-//     known stability and placement, lengths that fit together, and are the
-//     ones that section_ids names;
+//     known stability and placement, lengths that fit together, content maps
+//     without a gap, and are the ones that section_ids names;
 //   - numbers of the cache are not below 0, its words are known, and a miss goes
 //     with a prediction of 0;
 //   - no list is nil.
@@ -125,6 +125,12 @@ func (v *validator) section(s *Section, i int) {
 	}
 	v.needf(s.SourceRefs != nil, "%s: source_refs is null", where)
 	v.needf(s.ContentMap != nil, "%s: content_map is null", where)
+	at := 0
+	for _, span := range s.ContentMap {
+		v.needf(span.Offset == at && span.Length > 0 && span.Owner != "", "%s: content_map has a gap or an empty span at %d", where, at)
+		at += span.Length
+	}
+	v.needf(at == s.Chars || len(s.ContentMap) == 0, "%s: content_map covers %d of %d characters", where, at, s.Chars)
 }
 
 func (v *validator) sectionIDs(m *Manifest) {

@@ -217,6 +217,17 @@ type MergedSection struct {
 	SourceRefs    []SourceRef `json:"-"`
 	// Sources are the contributions whose text is in it, in order.
 	Sources []HookSource `json:"-"`
+	// Parts say who wrote what of Content, without a gap. Nil means that it is all from the only source, or else
+	// from the owner.
+	Parts []TextPart `json:"-"`
+}
+
+// TextPart is a piece of a text that one owner wrote.
+type TextPart struct {
+	Bytes int
+	// Owner is a plugin, or "builtin" for separators and the markers of cuts.
+	Owner          string
+	ContributionID string
 }
 
 // HookSource says where a contribution of a hook went.

@@ -217,6 +217,9 @@ func (m *merger) place(s *section) {
 			f.section = s.id
 			f.selfReport()
 			m.recordCut(f)
+			if len(s.fragments) > 1 || f.fitted.Cut { // else the source says it
+				out.Parts = f.appendParts(out.Parts)
+			}
 			m.texts = append(m.texts, f.fitted.Text)
 			out.Sources = append(out.Sources, m.source(f.item))
 			out.SourceRefs = append(out.SourceRefs, sectionOf(f).SourceRefs...)
@@ -226,6 +229,29 @@ func (m *merger) place(s *section) {
 	out.Content = strings.Join(m.texts[texts:], joint)
 	out.Truncation = truncation(sections.Combine(m.cuts[cuts:]))
 	m.out.Merged.Sections = append(m.out.Merged.Sections, out)
+}
+
+// appendParts says who wrote the fragment, and the joint in front of it.
+func (f *fragment) appendParts(parts []phases.TextPart) []phases.TextPart {
+	add := func(s, owner, id string) {
+		if s != "" {
+			parts = append(parts, phases.TextPart{Bytes: len(s), Owner: owner, ContributionID: id})
+		}
+	}
+	if len(parts) > 0 {
+		add(joint, phases.OwnerBuiltin, "")
+	}
+	whole, marker, end := f.fitted.Text, "", ""
+	if f.fitted.Cut {
+		marker = "\n" + text.Marker(f.fitted.Kept, f.fitted.Original)
+		if end = f.frame.Close; end != "" {
+			marker += "\n"
+		}
+	}
+	add(whole[:len(whole)-len(marker)-len(end)], f.hook.Plugin, f.id())
+	add(marker, phases.OwnerBuiltin, "")
+	add(end, f.hook.Plugin, f.id())
+	return parts
 }
 
 const (
@@ -240,7 +266,10 @@ func (m *merger) heading(s *section) phases.MergedSection {
 	out := phases.MergedSection{
 		SectionID: s.id, Owner: s.owner, Priority: s.fragments[0].hook.Priority, Stability: phases.StabilityStable,
 		Title: best.entry.text.title, Placement: cmp.Or(sectionOf(best).Placement, phases.PlacementSystem),
-		OriginalChars: s.size() + text.Chars(joint)*(len(s.fragments)-1),
+		OriginalChars: text.Chars(joint) * (len(s.fragments) - 1),
+	}
+	for i := range s.fragments {
+		out.OriginalChars += s.fragments[i].original()
 	}
 	if slices.ContainsFunc(s.fragments, func(f fragment) bool { return sectionOf(&f).Stability != phases.StabilityStable }) {
 		out.Stability = phases.StabilityDynamic
@@ -256,11 +285,22 @@ func sectionOf(f *fragment) *phases.PromptSection {
 	return c
 }
 
-// selfReport records what the plugin says it cut itself, if no limit of ours did. The numbers are bounded so that
-// their sums do not overflow.
+// mostReported bounds the numbers of plugins' own cuts so that their sums do not overflow.
+const mostReported = 1 << 40
+
+// selfReport records what the plugin says it cut itself, if no limit of ours did.
 func (f *fragment) selfReport() {
-	const most = 1 << 40
 	if c := sectionOf(f); f.cut.Limit == "" && selfCut(c) {
-		f.cut = phases.Truncation{Limit: phases.LimitPlugin, Original: min(c.Cut.Original, most), Kept: min(c.Cut.Kept, most)}
+		f.cut = phases.Truncation{Limit: phases.LimitPlugin, Original: min(c.Cut.Original, mostReported), Kept: min(c.Cut.Kept, mostReported)}
 	}
+}
+
+// original is the length of the fragment before any cut, also the plugin's own.
+func (f *fragment) original() int {
+	c := sectionOf(f)
+	if !selfCut(c) {
+		return f.size
+	}
+	original, kept := min(c.Cut.Original, mostReported), min(c.Cut.Kept, mostReported)
+	return max(original, f.size+original-kept)
 }

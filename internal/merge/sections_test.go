@@ -142,6 +142,11 @@ func TestSectionIsCutOnceAndSaysSo(t *testing.T) {
 	wantSection := phases.MergedSection{
 		SectionID: "s", Stability: phases.StabilityDynamic, Priority: 7, Owner: "p", Truncation: &tr, Title: "Notes", Placement: phases.PlacementSystem,
 		OriginalChars: 1800 + 28, SourceRefs: c.SourceRefs, Sources: []phases.HookSource{source},
+		Parts: []phases.TextPart{
+			{Bytes: 19 + 125, Owner: "p", ContributionID: "p.h#0"},
+			{Bytes: len("\n[truncated: kept 125 of 1,800 characters]\n"), Owner: phases.OwnerBuiltin},
+			{Bytes: len("</NOTES>"), Owner: "p", ContributionID: "p.h#0"},
+		},
 	}
 	if diff := cmp.Diff(s, wantSection); diff != "" {
 		t.Errorf("section (-got +want):\n%s", diff)
