@@ -27,11 +27,11 @@ const usageIsThere = ` ON CONFLICT (manifest_id, reported_at) DO UPDATE SET roun
 // Last returns the newest manifest of a workspace and thread, nil if there is none. Unlike in a
 // [Filter], an empty id is the id "".
 func (s *Store) Last(ctx context.Context, workspace, thread string) (*manifest.Manifest, error) {
-	const query = "SELECT manifest_id, record FROM manifests WHERE workspace_id = $1 AND thread_id = $2 ORDER BY seq DESC LIMIT 1"
+	const query = "SELECT " + manifestColumns + " FROM manifests WHERE workspace_id = $1 AND thread_id = $2 ORDER BY seq DESC LIMIT 1"
 	var last *manifest.Manifest
 	err := s.db.Snapshot(ctx, "reading the last manifest", func(tx *sql.Tx) error {
 		return sqldb.Each(ctx, tx, query, []any{workspace, thread}, func(rows *sql.Rows) error {
-			return scanManifest(rows, &last)
+			return scanManifest()(rows, &last)
 		})
 	})
 	return last, err
