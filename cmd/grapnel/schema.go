@@ -89,6 +89,7 @@ func schemas() []namedSchema {
 		{"manifest-list", "the result of manifest list --json", generated[api.ManifestList]},
 		{"manifest-text", "the result of manifest show --text --json", generated[manifestText]},
 		{"manifest-audits", "the result of manifest audits --json", generated[auditList]},
+		{"manifest-calls", "the result of manifest calls --json", generated[callList]},
 		{"manifest-diff", "the result of manifest diff --json", generated[manifest.Difference]},
 		{"manifest-blame", "the result of manifest blame --json", generated[manifestBlame]},
 		{"manifest-verify", "the result of manifest verify --json", generated[manifest.Verdict]},
