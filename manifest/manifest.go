@@ -138,6 +138,16 @@ type Fingerprints struct {
 	FingerprintFull string `json:"fingerprint_full"`
 	// FingerprintTools is the fingerprint of the tool list.
 	FingerprintTools string `json:"fingerprint_tools"`
+	// FingerprintKeyID differs from key to key; absent without one.
+	FingerprintKeyID string `json:"fingerprint_key_id,omitempty"`
+}
+
+// KeyID returns the fingerprint_key_id of a key: it tells keys apart and reveals none.
+func KeyID(key []byte) string {
+	if len(key) == 0 {
+		return ""
+	}
+	return Fingerprint("grapnel fingerprint key", key)[len(digest.PrefixHMACSHA256):][:16]
 }
 
 // Section is one section of the prompt.

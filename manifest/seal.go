@@ -185,6 +185,8 @@ type Chain struct {
 	// Next is the seq of the next record, and Last the hash of the last one; empty while there is none.
 	Next uint64 `json:"next"`
 	Last string `json:"last"`
+	// LastAt is when the last record was made: no later one is from before that.
+	LastAt time.Time `json:"last_at,omitzero"`
 	// Signature covers all of it: see [Chain.Sign].
 	Signature string `json:"signature"`
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/grapnelhq/grapnel/internal/digest"
@@ -14,35 +15,44 @@ import (
 	"github.com/grapnelhq/grapnel/manifest"
 )
 
-// The statements of Append. PostgreSQL inserts and locks the chain in one statement; SQLite has
-// locked the database already.
+// The statements of Append. The first locks the thread until the transaction ends.
 const (
-	lockChainPostgres = `INSERT INTO chains (workspace_id, thread_id, first_seq, first_prev, next_seq, last_hash, signature)
-		VALUES ($1, $2, 0, '', 0, '', '')
+	lockChain = `INSERT INTO chains (workspace_id, thread_id, first_seq, first_prev, next_seq, last_hash, last_at, signature)
+		VALUES ($1, $2, 0, '', 0, '', 0, '')
 		ON CONFLICT (thread_id, workspace_id) DO UPDATE SET signature = chains.signature
-		RETURNING ` + chainColumns
-	lockChainSQLite = "SELECT " + chainColumns + " FROM chains WHERE workspace_id = $1 AND thread_id = $2"
-	putManifest     = `INSERT INTO manifests
-		(manifest_id, workspace_id, thread_id, seq, turn_id, created_at, profile, fingerprint_full, hash, record)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, CAST($10 AS TEXT))` // the record comes as bytes, without a copy
-	putChain = `INSERT INTO chains (workspace_id, thread_id, first_seq, first_prev, next_seq, last_hash, signature)
-		VALUES ($1, $2, $3, $4, $5, $6, $7)
-		ON CONFLICT (thread_id, workspace_id) DO UPDATE SET first_seq = excluded.first_seq, first_prev = excluded.first_prev,
-			next_seq = excluded.next_seq, last_hash = excluded.last_hash, signature = excluded.signature`
+		RETURNING id, ` + chainColumns
+	putManifest = `INSERT INTO manifests
+		(manifest_id, workspace_id, thread_id, seq, turn_id, created_at, profile, fingerprint_full, hash, bytes, record)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) RETURNING id`
+	putPending = "INSERT INTO pending (id) VALUES ($1)"
+	putChain   = `UPDATE chains SET first_seq = $2, first_prev = $3, next_seq = $4, last_hash = $5, last_at = $6, signature = $7 WHERE id = $1`
 )
 
 // appendStatements are closed with the database.
 type appendStatements struct {
-	lock, manifest, chain, text *sql.Stmt
+	lock, manifest, pending, chain, text, use *sql.Stmt
 }
 
 func (a *appendStatements) prepare(ctx context.Context, db *sql.DB, p *phrases) error {
-	var errs [4]error
-	a.lock, errs[0] = db.PrepareContext(ctx, p.lockChain)
-	a.manifest, errs[1] = db.PrepareContext(ctx, putManifest)
-	a.chain, errs[2] = db.PrepareContext(ctx, putChain)
-	a.text, errs[3] = db.PrepareContext(ctx, p.putTexts)
-	return errors.Join(errs[:]...)
+	var all error
+	for _, s := range []struct {
+		to    **sql.Stmt
+		query string
+	}{
+		{&a.lock, lockChain},
+		{&a.manifest, putManifest},
+		{&a.pending, putPending},
+		{&a.chain, putChain},
+		{&a.text, p.putText},
+		{&a.use, p.putUse},
+	} {
+		var err error
+		if s.query != "" {
+			*s.to, err = db.PrepareContext(ctx, s.query) //nolint:sqlclosecheck // see above
+		}
+		all = errors.Join(all, err)
+	}
+	return all
 }
 
 // Append keeps a manifest as the next of its workspace and thread: it sets seq, prev and the
@@ -61,63 +71,89 @@ func (s *Store) Append(ctx context.Context, m *manifest.Manifest, texts []manife
 	if err != nil {
 		return err
 	}
-	return s.db.Change(ctx, "keeping a manifest", func(ctx context.Context, tx *sql.Tx) error {
-		if err := s.appendIn(ctx, tx, m); err != nil {
+	var id int64
+	err = s.db.Change(ctx, "keeping a manifest", func(ctx context.Context, tx *sql.Tx) error {
+		var chain int64
+		if id, chain, err = s.appendIn(ctx, tx, m); err != nil {
 			return err
 		}
-		return s.putTexts(ctx, tx, rows, m.ManifestID)
+		return s.putTexts(ctx, tx, rows, chain, id)
 	})
+	if err == nil && id%settleBatch == 0 {
+		_ = s.Settle(ctx) // what is left is settled by the next one
+	}
+	return err
 }
 
-func (s *Store) appendIn(ctx context.Context, tx *sql.Tx, m *manifest.Manifest) error {
+// appendIn returns the numbers of the record and its chain.
+func (s *Store) appendIn(ctx context.Context, tx *sql.Tx, m *manifest.Manifest) (id, chainID int64, err error) {
 	chain, err := s.lockChain(ctx, tx, m.WorkspaceID, m.ThreadID)
 	if err != nil {
-		return err
+		return 0, 0, err
 	}
-	buf, _ := s.buffers.Get().(*[]byte)
-	if buf == nil {
-		buf = new([]byte)
+	if m.CreatedAt.Before(chain.LastAt) {
+		m.CreatedAt = chain.LastAt
 	}
-	defer s.buffers.Put(buf)
-	record, err := manifest.SealRecord(*buf, m, chain.Link(), s.opts.Key)
+	p := s.packers.Get()
+	defer s.packers.Put(p)
+	record, err := manifest.SealRecord(p.plain, m, chain.Link(), s.opts.Key)
 	if err != nil {
-		return &Error{Code: CodeInvalid, Message: "the manifest cannot be kept", Err: err}
+		return 0, 0, &Error{Code: CodeInvalid, Message: "the manifest cannot be kept", Err: err}
 	}
 	x := &record.Index
-	*buf = record.Data
-	_, err = tx.StmtContext(ctx, s.append.manifest).ExecContext( //nolint:sqlclosecheck // closed with the transaction
+	p.plain = record.Data
+	err = tx.StmtContext(ctx, s.append.manifest).QueryRowContext( //nolint:sqlclosecheck // closed with the transaction
 		ctx, x.ManifestID, x.WorkspaceID, x.ThreadID, signed(x.Seq), x.TurnID,
-		x.CreatedAt.UnixNano(), string(x.Profile), x.FingerprintFull, x.Hash, record.Data,
-	)
+		x.CreatedAt.UnixNano(), string(x.Profile), x.FingerprintFull, x.Hash, len(record.Data), p.pack(),
+	).Scan(&id)
 	if err != nil {
-		return err
+		return 0, 0, err
 	}
-	chain.Next, chain.Last = x.Seq+1, x.Hash
-	return s.signOff(ctx, tx.StmtContext(ctx, s.append.chain), &chain)
+	if _, err := tx.StmtContext(ctx, s.append.pending).ExecContext(ctx, id); err != nil { //nolint:sqlclosecheck // closed with the transaction
+		return 0, 0, err
+	}
+	chain.Next, chain.Last, chain.LastAt = x.Seq+1, x.Hash, x.CreatedAt
+	return id, chain.id, s.signOff(ctx, tx, &chain)
+}
+
+// lockedChain is a thread's sign-off and its number.
+type lockedChain struct {
+	manifest.Chain
+
+	id int64
 }
 
 // lockChain locks a thread until the transaction ends and returns its sign-off.
-func (s *Store) lockChain(ctx context.Context, tx *sql.Tx, workspace, thread string) (manifest.Chain, error) {
-	c, err := scanChain(tx.StmtContext(ctx, s.append.lock).QueryRowContext(ctx, workspace, thread).Scan) //nolint:sqlclosecheck // closed with the transaction
-	if errors.Is(err, sql.ErrNoRows) {
-		return manifest.Chain{WorkspaceID: workspace, ThreadID: thread}, nil
-	}
+func (s *Store) lockChain(ctx context.Context, tx *sql.Tx, workspace, thread string) (lockedChain, error) {
+	var c lockedChain
+	row := tx.StmtContext(ctx, s.append.lock).QueryRowContext(ctx, workspace, thread) //nolint:sqlclosecheck // closed with the transaction
+	var err error
+	c.Chain, err = scanChain(func(to ...any) error { return row.Scan(append([]any{&c.id}, to...)...) })
 	return c, err
 }
 
 // signOff signs and writes a chain. A chain that was signed with a key is never signed without one.
-func (s *Store) signOff(ctx context.Context, stmt *sql.Stmt, c *manifest.Chain) error {
+func (s *Store) signOff(ctx context.Context, tx *sql.Tx, c *lockedChain) error {
 	if len(s.opts.Key) == 0 && strings.HasPrefix(c.Signature, keyedPrefix) {
 		return sqldb.Failf(CodeKey, "open the store with the key", "the manifests of thread %q are keyed", c.ThreadID)
 	}
 	if err := c.Sign(s.opts.Key); err != nil {
 		return err
 	}
-	_, err := stmt.ExecContext(ctx, c.WorkspaceID, c.ThreadID, signed(c.First), c.Before, signed(c.Next), c.Last, c.Signature)
+	_, err := tx.StmtContext(ctx, s.append.chain).ExecContext( //nolint:sqlclosecheck // closed with the transaction
+		ctx, c.id, signed(c.First), c.Before, signed(c.Next), c.Last, nanos(c.LastAt), c.Signature)
 	return err
 }
 
 const keyedPrefix = "hmac-"
+
+// nanos is a time as it is kept: the zero time is 0.
+func nanos(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixNano()
+}
 
 func signed(n uint64) int64 { return int64(n) } //nolint:gosec // nobody appends 2^63 manifests
 
@@ -144,13 +180,17 @@ func checkKeepable(m *manifest.Manifest) error {
 	return nil
 }
 
-// putTexts for one text (SQLite) and for any number (PostgreSQL, where each statement is a round trip).
+// The statements for texts: SQLite has one for a text and one for its use, PostgreSQL, where each statement is a round
+// trip, one for all. It locks the rows of known texts too, so that nobody removes one before its use is there.
 const (
-	putTextSQLite    = "INSERT INTO texts (fingerprint, hash, last_used, text) SELECT $1, $2, id, $4 FROM manifests WHERE manifest_id = $3" + textIsThere
-	putTextsPostgres = `INSERT INTO texts (fingerprint, hash, last_used, text)
-		SELECT t.fingerprint, t.hash, (SELECT id FROM manifests WHERE manifest_id = $3), t.text
-		FROM unnest($1::text[], $2::text[], $4::text[]) AS t(fingerprint, hash, text)` + textIsThere
-	textIsThere = ` ON CONFLICT (fingerprint, hash) DO UPDATE SET last_used = excluded.last_used WHERE texts.last_used < excluded.last_used`
+	putTextSQLite = "INSERT INTO texts (fingerprint, hash, text) VALUES ($1, $2, $3) ON CONFLICT (fingerprint, hash) DO NOTHING"
+	putUseSQLite  = `INSERT INTO text_uses (text_id, chain_id, first_id, last_id)
+		SELECT id, $3, $4, $4 FROM texts WHERE fingerprint = $1 AND hash = $2` + useIsThere
+	putTextsPostgres = `WITH t AS (
+			INSERT INTO texts (fingerprint, hash, text) SELECT f, h, t FROM unnest($1::text[], $2::text[], $3::text[]) AS u(f, h, t)
+			ON CONFLICT (fingerprint, hash) DO UPDATE SET hash = excluded.hash RETURNING id)
+		INSERT INTO text_uses (text_id, chain_id, first_id, last_id) SELECT id, $4, $5, $5 FROM t` + useIsThere
+	useIsThere = " ON CONFLICT (text_id, chain_id) DO UPDATE SET last_id = excluded.last_id"
 )
 
 type textRow struct{ fingerprint, hash, text string }
@@ -172,21 +212,25 @@ func textRows(texts []manifest.Text) ([]textRow, error) {
 
 func isText(s string) bool { return strings.IndexByte(s, 0) < 0 && utf8.ValidString(s) }
 
-func (s *Store) putTexts(ctx context.Context, tx *sql.Tx, rows []textRow, manifestID string) error {
+func (s *Store) putTexts(ctx context.Context, tx *sql.Tx, rows []textRow, chain, id int64) error {
 	if len(rows) == 0 {
 		return nil
 	}
 	put := tx.StmtContext(ctx, s.append.text) //nolint:sqlclosecheck // closed with the transaction
-	if s.phrase.textsAtOnce {
+	if s.phrase.putUse == "" {
 		var fingerprints, hashes, texts []string
 		for _, r := range rows {
 			fingerprints, hashes, texts = append(fingerprints, r.fingerprint), append(hashes, r.hash), append(texts, r.text)
 		}
-		_, err := put.ExecContext(ctx, fingerprints, hashes, manifestID, texts)
+		_, err := put.ExecContext(ctx, fingerprints, hashes, texts, chain, id)
 		return err
 	}
+	use := tx.StmtContext(ctx, s.append.use) //nolint:sqlclosecheck // closed with the transaction
 	for _, r := range rows {
-		if _, err := put.ExecContext(ctx, r.fingerprint, r.hash, manifestID, r.text); err != nil {
+		if _, err := put.ExecContext(ctx, r.fingerprint, r.hash, r.text); err != nil {
+			return err
+		}
+		if _, err := use.ExecContext(ctx, r.fingerprint, r.hash, chain, id); err != nil {
 			return err
 		}
 	}

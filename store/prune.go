@@ -1,10 +1,9 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/grapnelhq/grapnel/internal/sqldb"
@@ -42,6 +41,9 @@ func (s *Store) Prune(ctx context.Context, r Retention, now time.Time) (Pruned, 
 	if r.Age < 0 || r.Count < 0 {
 		return done, sqldb.Failf(CodeInvalid, "", "retention with a negative limit")
 	}
+	if err := s.Settle(ctx); err != nil {
+		return done, err
+	}
 	var threads []thread
 	err := s.db.Snapshot(ctx, "retention", func(tx *sql.Tx) (err error) {
 		threads, err = threadsOf(ctx, tx, Filter{})
@@ -62,7 +64,7 @@ func (s *Store) Prune(ctx context.Context, r Retention, now time.Time) (Pruned, 
 		})
 		done.Manifests += taken
 		if err == nil && taken > 0 {
-			err = s.pruneAuditsBefore(ctx, t, &done.Audits)
+			err = cmp.Or(s.pruneUses(ctx, t), s.pruneAuditsBefore(ctx, t, &done.Audits))
 		}
 		if err != nil {
 			return done, err
@@ -89,7 +91,7 @@ func (s *Store) pruneThread(ctx context.Context, r Retention, now time.Time, t t
 			return err
 		}
 		was := chain.First
-		ids, err := r.advance(ctx, tx, &chain, now)
+		ids, err := r.advance(ctx, tx, &chain.Chain, now)
 		if err != nil || len(ids) == 0 {
 			return err
 		}
@@ -102,7 +104,7 @@ func (s *Store) pruneThread(ctx context.Context, r Retention, now time.Time, t t
 			return err
 		}
 		taken = len(ids)
-		return s.signOff(ctx, tx.StmtContext(ctx, s.append.chain), &chain)
+		return s.signOff(ctx, tx, &chain)
 	})
 	return taken, err
 }
@@ -133,51 +135,38 @@ func (r Retention) advance(ctx context.Context, tx *sql.Tx, c *manifest.Chain, n
 }
 
 func pruneUsages(ctx context.Context, tx *sql.Tx, ids []any) error {
-	var places []string
-	for i := range ids {
-		places = append(places, "$"+strconv.Itoa(i+1))
-	}
-	_, err := tx.ExecContext(ctx, "DELETE FROM usages WHERE manifest_id IN ("+strings.Join(places, ", ")+")", ids...) //nolint:gosec // placeholders only
+	_, err := tx.ExecContext(ctx, "DELETE FROM usages WHERE manifest_id IN ("+places(len(ids))+")", ids...) //nolint:gosec // placeholders only
 	return err
 }
 
-// pruneTexts removes texts that were last used before the oldest remaining manifest was
-// appended, without waiting for appends that use one.
-func (s *Store) pruneTexts(ctx context.Context) (n int, err error) {
-	const find = `SELECT fingerprint, hash, last_used, octet_length(text) FROM texts
-		WHERE last_used < coalesce((SELECT min(id) FROM manifests), (SELECT max(last_used) + 1 FROM texts)) LIMIT $1`
-	remove := `DELETE FROM texts WHERE (fingerprint, hash) IN (SELECT fingerprint, hash FROM texts
-		WHERE fingerprint = $1 AND hash = $2 AND last_used < coalesce((SELECT min(id) FROM manifests), $3 + 1)` + s.phrase.unlockedOnly + ")"
-	err = s.db.Pieces(ctx, func() (more bool, err error) {
-		var found [][]any
-		left, deleted := pruneBytes, 0
-		err = s.db.Snapshot(ctx, "retention of texts", func(tx *sql.Tx) error {
-			return sqldb.Each(ctx, tx, find, []any{pruneBatch}, func(rows *sql.Rows) error {
-				var fingerprint, hash string
-				var used int64
-				var size int
-				err := rows.Scan(&fingerprint, &hash, &used, &size)
-				if left > 0 {
-					found, left = append(found, []any{fingerprint, hash, used}), left-size
-				}
-				return err
-			})
-		})
-		if err != nil || len(found) == 0 {
-			return false, err
+// pruneUses forgets which texts a thread used in records that are gone.
+func (s *Store) pruneUses(ctx context.Context, t thread) error {
+	const query = `DELETE FROM text_uses WHERE chain_id = $1 AND last_id < coalesce(
+		(SELECT min(id) FROM manifests WHERE thread_id = $2 AND workspace_id = $3), last_id + 1)`
+	return s.db.Change(ctx, "retention of texts", func(ctx context.Context, tx *sql.Tx) error {
+		chain, err := s.lockChain(ctx, tx, t.workspace, t.id)
+		if err == nil {
+			_, err = tx.ExecContext(ctx, query, chain.id, t.id, t.workspace)
 		}
+		return err
+	})
+}
+
+// pruneTexts removes the texts that no thread uses, without waiting for appends that use one.
+func (s *Store) pruneTexts(ctx context.Context) (n int, err error) {
+	const unused = "SELECT id FROM texts t WHERE id > $1 AND NOT EXISTS (SELECT 1 FROM text_uses u WHERE u.text_id = t.id) ORDER BY id LIMIT $2"
+	remove := "DELETE FROM texts WHERE id IN (" + unused + s.phrase.unlockedOnly + ") RETURNING id"
+	last := int64(0)
+	err = s.db.Pieces(ctx, func() (more bool, err error) {
 		err = s.db.Change(ctx, "retention of texts", func(ctx context.Context, tx *sql.Tx) error {
-			for _, text := range found {
-				gone, err := affected(tx.ExecContext(ctx, remove, text...))
-				if err != nil {
-					return err
-				}
-				deleted += gone
+			gone, err := sqldb.List(ctx, tx, remove, []any{last, pruneBatch}, func(rows *sql.Rows, id *int64) error { return rows.Scan(id) })
+			for _, id := range gone {
+				last = max(last, id)
 			}
-			return nil
+			n, more = n+len(gone), len(gone) > 0
+			return err
 		})
-		n += deleted
-		return deleted > 0, err
+		return more, err
 	})
 	return n, err
 }

@@ -109,18 +109,29 @@ func (s *Store) List(ctx context.Context, f Filter) ([]manifest.Index, error) {
 
 // Manifests returns the newest manifests, newest last, as blame wants them.
 func (s *Store) Manifests(ctx context.Context, f Filter) ([]*manifest.Manifest, error) {
-	query, args := f.newest("manifest_id, record")
-	list, err := sqldb.ReadList(ctx, s.db, "reading manifests", query, args, scanManifest)
+	query, args := f.newest(manifestColumns)
+	list, err := sqldb.ReadList(ctx, s.db, "reading manifests", query, args, scanManifest())
 	slices.Reverse(list)
 	return list, err
 }
 
-func scanManifest(rows *sql.Rows, to **manifest.Manifest) error {
-	var id string
-	var data sql.RawBytes
-	if err := rows.Scan(&id, &data); err != nil {
-		return err
+const manifestColumns = "manifest_id, bytes, record"
+
+// scanManifest scans the rows of one query.
+func scanManifest() func(rows *sql.Rows, to **manifest.Manifest) error {
+	var u unpacker
+	return func(rows *sql.Rows, to **manifest.Manifest) error {
+		var id string
+		var size int
+		var packed sql.RawBytes
+		if err := rows.Scan(&id, &size, &packed); err != nil {
+			return err
+		}
+		return parseManifest(id, u.unpack(packed, size), to)
 	}
+}
+
+func parseManifest(id string, data []byte, to **manifest.Manifest) error {
 	m, err := manifest.Parse(data)
 	if err != nil {
 		var head struct {
@@ -144,8 +155,7 @@ type Found struct {
 	Bytes                             int
 }
 
-// foundColumns are what scanFound reads. octet_length does not read the record.
-const foundColumns = "manifest_id, workspace_id, thread_id, octet_length(record)"
+const foundColumns = "manifest_id, workspace_id, thread_id, bytes"
 
 func scanFound(rows *sql.Rows, x *Found) error {
 	return rows.Scan(&x.ManifestID, &x.WorkspaceID, &x.ThreadID, &x.Bytes)
@@ -208,8 +218,8 @@ func (s *Store) Get(ctx context.Context, id string) (*manifest.Manifest, error) 
 		if err != nil {
 			return err
 		}
-		return sqldb.Each(ctx, tx, "SELECT manifest_id, record FROM manifests WHERE manifest_id = $1", []any{x.ManifestID}, func(rows *sql.Rows) error {
-			return scanManifest(rows, &m)
+		return sqldb.Each(ctx, tx, "SELECT "+manifestColumns+" FROM manifests WHERE manifest_id = $1", []any{x.ManifestID}, func(rows *sql.Rows) error {
+			return scanManifest()(rows, &m)
 		})
 	})
 	return m, err
@@ -258,11 +268,15 @@ func (s *Store) Records(ctx context.Context, f Filter) iter.Seq2[manifest.Record
 }
 
 func eachRecord(ctx context.Context, tx *sql.Tx, tail string, args []any, do func(r manifest.Record) error) error {
-	return sqldb.Each(ctx, tx, "SELECT "+indexColumns+", record FROM manifests"+tail, args, func(rows *sql.Rows) error {
+	var u unpacker
+	return sqldb.Each(ctx, tx, "SELECT "+indexColumns+", bytes, record FROM manifests"+tail, args, func(rows *sql.Rows) error {
 		var r manifest.Record
-		if err := scanIndex(rows, &r.Index, (*sql.RawBytes)(&r.Data)); err != nil {
+		var size int
+		var packed sql.RawBytes
+		if err := scanIndex(rows, &r.Index, &size, &packed); err != nil {
 			return err
 		}
+		r.Data = u.unpack(packed, size)
 		return do(r)
 	})
 }

@@ -29,12 +29,12 @@ const maxEvents = 256
 
 // Last returns the newest manifest of a prompt of a workspace and thread, nil if there is none among the newest records. Unlike in a [Filter], an empty id is the id "".
 func (s *Store) Last(ctx context.Context, workspace, thread string) (*manifest.Manifest, error) {
-	const query = "SELECT manifest_id, record FROM manifests WHERE workspace_id = $1 AND thread_id = $2 AND seq < $3 ORDER BY seq DESC LIMIT 1"
+	const query = "SELECT " + manifestColumns + " FROM manifests WHERE workspace_id = $1 AND thread_id = $2 AND seq < $3 ORDER BY seq DESC LIMIT 1"
 	var last *manifest.Manifest
 	err := s.db.Snapshot(ctx, "reading the last manifest", func(tx *sql.Tx) error {
 		for before, tries := int64(math.MaxInt64), 0; tries < maxEvents; tries++ {
 			var m *manifest.Manifest
-			err := sqldb.Each(ctx, tx, query, []any{workspace, thread, before}, func(rows *sql.Rows) error { return scanManifest(rows, &m) })
+			err := sqldb.Each(ctx, tx, query, []any{workspace, thread, before}, func(rows *sql.Rows) error { return scanManifest()(rows, &m) })
 			if err != nil || m == nil {
 				return err
 			}

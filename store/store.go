@@ -10,10 +10,10 @@
 //
 // # What is kept
 //
-// A manifest is one row: its canonical JSON as text, and columns with copies of some of its fields as indexes. An
+// A manifest is one row: its canonical JSON, compressed, and columns with copies of some of its fields as indexes. An
 // auditor reads the log with the sqlite3 shell:
 //
-//	sqlite3 grapnel.db "SELECT record FROM manifests WHERE thread_id = 't' ORDER BY seq"
+//	sqlite3 grapnel.db "SELECT sqlar_uncompress(record, bytes) FROM manifests WHERE thread_id = 't' ORDER BY seq"
 //
 // Providers report later, so their reports have a table of their own, outside of the hashes. Each thread has a
 // sign-off ([manifest.Chain]), renewed in the transaction that appends. With a key, the hashes of manifests and the
@@ -33,7 +33,6 @@ package store
 import (
 	"context"
 	"errors"
-	"sync"
 	"time"
 
 	"github.com/grapnelhq/grapnel/internal/schema"
@@ -75,19 +74,17 @@ type Options struct {
 
 // Store is an open database, made by [Open]. It is safe for concurrent use.
 type Store struct {
-	opts   Options
-	db     *sqldb.DB
-	phrase phrases
-	append appendStatements
-	// buffers are *[]byte, reused to encode records.
-	buffers sync.Pool
+	opts    Options
+	db      *sqldb.DB
+	phrase  phrases
+	append  appendStatements
+	packers packers
 }
 
 // phrases are the statements that differ between the databases.
 type phrases struct {
-	lockChain   string
-	putTexts    string
-	textsAtOnce bool
+	// putText keeps one text, and putUse its use; without that, putText keeps any number with their uses.
+	putText, putUse string
 	// sharing ends a statement about a manifest that must not be removed before the transaction ends.
 	sharing string
 	// unlockedOnly ends a statement that skips locked rows.
@@ -97,11 +94,10 @@ type phrases struct {
 func phrasesOf(k sqldb.Kind) phrases {
 	if k == sqldb.Postgres {
 		return phrases{
-			lockChain: lockChainPostgres, putTexts: putTextsPostgres, textsAtOnce: true,
-			sharing: " FOR KEY SHARE", unlockedOnly: " FOR UPDATE SKIP LOCKED",
+			putText: putTextsPostgres, sharing: " FOR KEY SHARE", unlockedOnly: " FOR UPDATE SKIP LOCKED",
 		}
 	}
-	return phrases{lockChain: lockChainSQLite, putTexts: putTextSQLite}
+	return phrases{putText: putTextSQLite, putUse: putUseSQLite}
 }
 
 // Open opens a store and upgrades its schema. The DSN is "sqlite:PATH" or a PostgreSQL URL. SQLite files and missing
@@ -139,13 +135,16 @@ func (s *Store) Close() error { return s.db.Close() }
 
 func scanChain(scan func(...any) error) (manifest.Chain, error) {
 	var c manifest.Chain
-	var first, next int64
-	err := scan(&c.WorkspaceID, &c.ThreadID, &first, &c.Before, &next, &c.Last, &c.Signature)
+	var first, next, lastAt int64
+	err := scan(&c.WorkspaceID, &c.ThreadID, &first, &c.Before, &next, &c.Last, &lastAt, &c.Signature)
 	c.First, c.Next = unsigned(first), unsigned(next)
+	if lastAt != 0 {
+		c.LastAt = time.Unix(0, lastAt).UTC()
+	}
 	return c, err
 }
 
-const chainColumns = "workspace_id, thread_id, first_seq, first_prev, next_seq, last_hash, signature"
+const chainColumns = "workspace_id, thread_id, first_seq, first_prev, next_seq, last_hash, last_at, signature"
 
 func unsigned(n int64) uint64 { return uint64(n) } //nolint:gosec // see above
 

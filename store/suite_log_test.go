@@ -46,7 +46,7 @@ func (x suite) testTampered(t *testing.T) {
 		name, statements string
 		want             manifest.Bad
 	}{
-		{"edited", "UPDATE manifests SET record = replace(record, 'Section 3', 'Section X') WHERE seq = 3", manifest.Bad{ManifestID: sampleID(3), Seq: 3, Reason: manifest.BadAltered}},
+		{"edited", "edit", manifest.Bad{ManifestID: sampleID(3), Seq: 3, Reason: manifest.BadAltered}},
 		{"replaced", "UPDATE manifests SET record = 'gone' WHERE seq = 3", manifest.Bad{ManifestID: sampleID(3), Seq: 3, Reason: manifest.BadSchema}},
 		{"index", "UPDATE manifests SET turn_id = 'x' WHERE seq = 2", manifest.Bad{ManifestID: sampleID(2), Seq: 2, Reason: manifest.BadAltered}},
 		{"time", "UPDATE manifests SET created_at = created_at + 1 WHERE seq = 2", manifest.Bad{ManifestID: sampleID(2), Seq: 2, Reason: manifest.BadAltered}},
@@ -62,8 +62,8 @@ func (x suite) testTampered(t *testing.T) {
 		{"sign-off removed", "DELETE FROM chains", manifest.Bad{ManifestID: sampleID(4), Seq: 4, Reason: manifest.BadMissing}},
 		{"sign-off set back", "UPDATE chains SET next_seq = 4", manifest.Bad{ManifestID: sampleID(4), Seq: 4, Reason: manifest.BadInserted}},
 		{
-			"inserted", "INSERT INTO manifests (manifest_id, workspace_id, thread_id, seq, turn_id, created_at, profile, fingerprint_full, hash, record) " +
-				"SELECT 'X', workspace_id, thread_id, 5, turn_id, created_at, profile, fingerprint_full, hash, (" + second + ") FROM manifests WHERE seq = 1",
+			"inserted", "INSERT INTO manifests (manifest_id, workspace_id, thread_id, seq, turn_id, created_at, profile, fingerprint_full, hash, bytes, record) " +
+				"SELECT 'X', workspace_id, thread_id, 5, turn_id, created_at, profile, fingerprint_full, hash, bytes, (" + second + ") FROM manifests WHERE seq = 1",
 			manifest.Bad{ManifestID: sampleID(1), Seq: 1, Reason: manifest.BadInserted},
 		},
 	}
@@ -75,7 +75,11 @@ func (x suite) testTampered(t *testing.T) {
 			s := open(t, dsn, store.Options{})
 			fillThread(t, s, "w", "t", 0, 5)
 			for statement := range strings.SplitSeq(tt.statements, "; ") {
-				storetest.Exec(t, dsn, statement)
+				if statement == "edit" {
+					storetest.EditRecord(t, dsn, "seq = 3", "Section 3", "Section X")
+				} else {
+					storetest.Exec(t, dsn, statement)
+				}
 			}
 			got := verify(t, s, manifest.VerifyOptions{})
 			if got.OK || got.FirstBad == nil {
@@ -209,7 +213,7 @@ func (x suite) testNewerManifest(t *testing.T) {
 	dsn := x.newDSN(t)
 	s := open(t, dsn, store.Options{})
 	fillThread(t, s, "w", "t", 0, 2)
-	storetest.Exec(t, dsn, `UPDATE manifests SET record = replace(record, '"schema_version":1', '"new":{},"schema_version":2') WHERE seq = 1`)
+	storetest.EditRecord(t, dsn, "seq = 1", `"schema_version":1`, `"new":{},"schema_version":2`)
 	_, errGet := s.Get(t.Context(), sampleID(1))
 	_, errLatest := s.Latest(t.Context(), store.Filter{})
 	_, errLast := s.Last(t.Context(), "w", "t")

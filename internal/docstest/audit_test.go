@@ -14,6 +14,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/grapnelhq/grapnel/internal/sqldb"
+	"github.com/grapnelhq/grapnel/internal/storetest"
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/store"
 )
@@ -30,7 +32,7 @@ type attack struct {
 func attacks() []attack {
 	return []attack{
 		{"changes a field of a record", func(t *testing.T, l *auditLog) {
-			l.exec(t, `UPDATE manifests SET record = replace(record, '"turn_id":"turn-2"', '"turn_id":"turn-9"') WHERE seq = 2 AND thread_id = 't1'`)
+			storetest.EditRecord(t, "sqlite:"+l.path, "seq = 2 AND thread_id = 't1'", `"turn_id":"turn-2"`, `"turn_id":"turn-9"`)
 		}},
 		{"changes a column beside a record, such as `turn_id`", func(t *testing.T, l *auditLog) {
 			l.exec(t, "UPDATE manifests SET turn_id = 'turn-9' WHERE seq = 2 AND thread_id = 't1'")
@@ -59,7 +61,8 @@ func attacks() []attack {
 		}},
 		{"puts an older copy of the database in place", func(t *testing.T, l *auditLog) {
 			l.exec(t, "DELETE FROM manifests WHERE seq > 2 AND thread_id = 't1'")
-			l.exec(t, "UPDATE chains SET next_seq = $1, last_hash = $2, signature = $3 WHERE thread_id = 't1'", l.older.Next, l.older.Last, l.older.Signature)
+			l.exec(t, "UPDATE chains SET next_seq = $1, last_hash = $2, last_at = $3, signature = $4 WHERE thread_id = 't1'",
+				l.older.Next, l.older.Last, l.older.LastAt.UnixNano(), l.older.Signature)
 		}},
 		{"takes a whole thread away, sign-off included", func(t *testing.T, l *auditLog) {
 			l.exec(t, "DELETE FROM manifests WHERE thread_id = 't1'")
@@ -267,8 +270,8 @@ func (l *auditLog) chain(t *testing.T) manifest.Chain {
 	t.Helper()
 	c := manifest.Chain{WorkspaceID: "w", ThreadID: "t1"}
 	l.on(t, func(ctx context.Context, db *sql.DB) error {
-		const query = "SELECT first_seq, first_prev, next_seq, last_hash, signature FROM chains WHERE thread_id = 't1'"
-		return db.QueryRowContext(ctx, query).Scan(&c.First, &c.Before, &c.Next, &c.Last, &c.Signature)
+		const query = "SELECT first_seq, first_prev, next_seq, last_hash, last_at, signature FROM chains WHERE thread_id = 't1'"
+		return db.QueryRowContext(ctx, query).Scan(&c.First, &c.Before, &c.Next, &c.Last, sqldb.Nanos{To: &c.LastAt}, &c.Signature)
 	})
 	return c
 }
@@ -280,7 +283,7 @@ func (l *auditLog) sign(t *testing.T, c manifest.Chain) {
 	if err := c.Sign(nil); err != nil {
 		t.Fatal(err)
 	}
-	l.exec(t, "UPDATE chains SET first_seq = $1, first_prev = $2, next_seq = $3, last_hash = $4, signature = $5 WHERE thread_id = 't1'",
+	l.exec(t, "UPDATE chains SET first_seq = $1, first_prev = $2, next_seq = $3, last_hash = $4, last_at = 0, signature = $5 WHERE thread_id = 't1'",
 		c.First, c.Before, c.Next, c.Last, c.Signature)
 }
 
@@ -323,8 +326,8 @@ func (l *auditLog) put(t *testing.T, m *manifest.Manifest, last *manifest.Link) 
 		t.Fatal(err)
 	}
 	x := &record.Index
-	l.exec(t, `INSERT INTO manifests (manifest_id, workspace_id, thread_id, seq, turn_id, created_at, profile, fingerprint_full, hash, record)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
+	l.exec(t, `INSERT INTO manifests (manifest_id, workspace_id, thread_id, seq, turn_id, created_at, profile, fingerprint_full, hash, bytes, record)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
 		x.ManifestID, x.WorkspaceID, x.ThreadID, int64(x.Seq), x.TurnID, x.CreatedAt.UnixNano(), string(x.Profile), x.FingerprintFull, x.Hash,
-		string(record.Data))
+		len(record.Data), storetest.Pack(t, record.Data))
 }
