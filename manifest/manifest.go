@@ -330,18 +330,6 @@ func FingerprintJSON(raw json.RawMessage, key []byte) string {
 	return digest.Fingerprint(key, raw)
 }
 
-// AuditEvent is an audit that is in no record: it came after the prompt, from background work, or outside of a turn.
-type AuditEvent struct {
-	Audit
-	// At is when it was kept, in UTC.
-	At time.Time `json:"at"`
-	// The ids are those of the hook's context; they may be empty.
-	WorkspaceID string `json:"workspace_id"`
-	ThreadID    string `json:"thread_id"`
-	TurnID      string `json:"turn_id"`
-	SessionID   string `json:"session_id"`
-}
-
 // Text is one rendered section of a prompt, heading included. A store keeps each once, by its fingerprint.
 type Text struct {
 	Fingerprint string
