@@ -83,7 +83,7 @@ func walk() []struct {
 		{"manifest/list", object{w: "w"}, object{"manifests.0.turn_id": "1", "manifests.1.turn_id": "2", "manifests.2.turn_id": "3"}},
 		{"manifest/get", object{"manifest_id": "latest", w: "w", "thread_id": "t"}, object{"turn_id": "3"}},
 		{"manifest/diff", object{"a": "latest", "b": "latest"}, object{"same": true}},
-		{"manifest/verify", object{}, object{"ok": true, "checked": 3.0}},
+		{"manifest/verify", object{}, object{"ok": true, "checked": 5.0}},
 		{"status", object{}, object{"version": "test", "store": "memory", "plugins.0.plugin": "house", "plugins.0.state": "ready"}},
 		{"config/reload", object{}, object{"ok": true, "config": "g.yaml", "cause": "call", "actor": "local", "mistakes": []any{}}},
 		{"plugin/release", object{"plugin": "sick"}, object{"from": "quarantined", "state": "ready", "breakers": []any{}}},

@@ -12,6 +12,8 @@ type Cache struct {
 	Model string `json:"model,omitempty"`
 	// Rules are what was known of the model's cache; absent where nothing was.
 	Rules *CacheRules `json:"rules,omitempty"`
+	// ToolTokens is about how many tokens the definitions of the offered tools have; absent without a tokenizer.
+	ToolTokens int `json:"tool_tokens,omitempty"`
 	// Predicted is how many tokens of tools and sections the provider should serve from its cache: an estimate that
 	// takes no account of the conversation behind them. Null without a previous manifest, a tokenizer, or known rules
 	// of the model.

@@ -102,8 +102,8 @@ func TestContentHashCountsEachField(t *testing.T) {
 	free := []string{
 		"Head.ManifestID", "Head.Seq", "Head.Round", "Head.Generation", "Head.WorkspaceID", "Head.ThreadID", "Head.TurnID",
 		"Head.SessionID", "Head.Epoch", "Head.CreatedAt", "Head.Actor", "Head.AgentID", "Head.TaskID", "Head.Mode", "Head.Build", "Head.ConfigHash",
-		"Head.TextsKept", "Integrity.ContentHash", "Integrity.Prev", "Integrity.Hash",
-		"Cache.Plan.Key", "Cache.Provider", "Cache.Model", "Cache.Miss", "Cache.Predicted", "Cache.Actual", "Cache.BrokeAt", "Cache.Owner", "Cache.TokensBehind",
+		"Head.TurnEnded", "Head.TextsKept", "Integrity.ContentHash", "Integrity.Prev", "Integrity.Hash",
+		"Cache.Plan.Key", "Cache.Provider", "Cache.Model", "Cache.Miss", "Cache.ToolTokens", "Cache.Predicted", "Cache.Actual", "Cache.BrokeAt", "Cache.Owner", "Cache.TokensBehind",
 		"Runs[0].Generation", "Runs[0].Incarnation", "Runs[0].Attempts", "Runs[0].QueueMS", "Runs[0].DurationMS",
 		"Runs[0].BytesIn", "Runs[0].BytesOut", "Runs[0].CachedFrom",
 		"Runs[0].Usage.InputTokens", "Runs[0].Usage.OutputTokens", "Runs[0].Usage.CacheReadTokens", "Runs[0].Usage.CacheWriteTokens", "HookSources[0].CachedFrom",

@@ -32,10 +32,11 @@ type Manifest struct {
 	Omitted []phases.Omitted `json:"omitted"`
 	// HookSources has one entry per kept contribution of each hook that ran.
 	HookSources []phases.HookSource `json:"hook_sources"`
-	// Runs is the ledger of every phase of the turn so far: one row per
-	// subscription expected, and one per call of a tool.
+	// Runs is the ledger of every phase of the turn so far: one row per subscription expected, and one per call of a
+	// tool; in a record of events, those since the last prompt.
 	Runs []phases.Run `json:"runs"`
-	// Audits are the events that plugins brought for the audit trail, up to this record; absent without any.
+	// Audits are the events that plugins brought for the audit trail since the turn's previous record; absent without
+	// any.
 	Audits []Audit `json:"audits,omitempty"`
 	// Plugins has one row per declared plugin.
 	Plugins []phases.PluginRow `json:"plugins"`
@@ -105,6 +106,8 @@ type Head struct {
 	Build string `json:"build,omitempty"`
 	// ConfigHash is the hash of the configuration in force.
 	ConfigHash string `json:"config_hash,omitempty"`
+	// TurnEnded says that the turn ended with this record; absent where more may follow.
+	TurnEnded bool `json:"turn_ended,omitempty"`
 	// TextsKept says that the texts of the sections were given to the store with the record.
 	TextsKept bool `json:"texts_kept,omitempty"`
 	// CreatedAt is when the record was made, in UTC.
@@ -135,6 +138,16 @@ type Fingerprints struct {
 	FingerprintFull string `json:"fingerprint_full"`
 	// FingerprintTools is the fingerprint of the tool list.
 	FingerprintTools string `json:"fingerprint_tools"`
+	// FingerprintKeyID differs from key to key; absent without one.
+	FingerprintKeyID string `json:"fingerprint_key_id,omitempty"`
+}
+
+// KeyID returns the fingerprint_key_id of a key: it tells keys apart and reveals none.
+func KeyID(key []byte) string {
+	if len(key) == 0 {
+		return ""
+	}
+	return Fingerprint("grapnel fingerprint key", key)[len(digest.PrefixHMACSHA256):][:16]
 }
 
 // Section is one section of the prompt.
@@ -309,16 +322,12 @@ func (a *Audit) HashDetails(key []byte) {
 	}
 }
 
-// AuditEvent is an audit that is in no record: it came after the prompt, from background work, or outside of a turn.
-type AuditEvent struct {
-	Audit
-	// At is when it was kept, in UTC.
-	At time.Time `json:"at"`
-	// The ids are those of the hook's context; they may be empty.
-	WorkspaceID string `json:"workspace_id"`
-	ThreadID    string `json:"thread_id"`
-	TurnID      string `json:"turn_id"`
-	SessionID   string `json:"session_id"`
+// FingerprintJSON is the fingerprint of JSON in its canonical form; of anything else, that of the text.
+func FingerprintJSON(raw json.RawMessage, key []byte) string {
+	if canonical, err := digest.JSON(nil, raw); err == nil {
+		raw = canonical
+	}
+	return digest.Fingerprint(key, raw)
 }
 
 // Text is one rendered section of a prompt, heading included. A store keeps each once, by its fingerprint.

@@ -1,12 +1,10 @@
 package runtime_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -14,42 +12,7 @@ import (
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/runtime"
-	"github.com/grapnelhq/grapnel/sdk"
 )
-
-// auditSink is a memorySink that keeps audits too.
-type auditSink struct {
-	memorySink
-
-	events struct {
-		sync.Mutex
-		list []manifest.AuditEvent
-	}
-}
-
-var _ runtime.AuditSink = (*auditSink)(nil)
-
-// KeepAudits implements runtime.AuditSink.
-func (s *auditSink) KeepAudits(ctx context.Context, events []manifest.AuditEvent) error {
-	if err := s.called(ctx, "KeepAudits"); err != nil {
-		return err
-	}
-	s.events.Lock()
-	defer s.events.Unlock()
-	s.events.list = append(s.events.list, events...)
-	return nil
-}
-
-// kinds are the events that were kept, as "turn phase kind".
-func (s *auditSink) kinds() []string {
-	s.events.Lock()
-	defer s.events.Unlock()
-	list := []string{}
-	for _, e := range s.events.list {
-		list = append(list, fmt.Sprintf("%s/%s %s %s", e.ThreadID, e.TurnID, e.Phase, e.EventKind))
-	}
-	return list
-}
 
 // auditing is a hook that brings an audit event, whose details hold a word that users
 // may or may not see.
@@ -67,12 +30,24 @@ func auditor() *hosted {
 	))
 }
 
-// TestAudits: those before a prompt stand in its manifest, later ones are kept beside
-// it, and what is not safe for users is nowhere.
+// audits are the events of all records, as "kind turn phase kind".
+func (s *memorySink) audits() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	list := []string{}
+	for _, m := range s.records {
+		for _, a := range m.Audits {
+			list = append(list, fmt.Sprintf("%s %s/%s %s %s", m.Kind, m.ThreadID, m.TurnID, a.Phase, a.EventKind))
+		}
+	}
+	return list
+}
+
+// TestAudits: each audit stands in one record of the chain, and what is not safe for users is nowhere.
 func TestAudits(t *testing.T) {
 	t.Parallel()
 
-	h, sink := auditor(), &auditSink{}
+	h, sink := auditor(), &memorySink{}
 	var told journal
 	h.opts.Sink = sink
 	h.opts.OnEvent = func(ev runtime.Event) {
@@ -104,36 +79,23 @@ func TestAudits(t *testing.T) {
 	if diff := cmp.Diff(done.Manifest.Hash, sink.records[0].Hash); diff != "" {
 		t.Errorf("the one that was kept is another: %s", diff)
 	}
-	if err := eng.WaitBackground(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-
 	turn, err := eng.BeginTurn(t.Context(), phases.Context{WorkspaceID: "w", ThreadID: "t", TurnID: "2", SessionID: "s"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	outcome(t)(turn.PrePolicy(t.Context(), &phases.PrePolicyInput{}))
 	outcome(t)(turn.ToolPreCall(t.Context(), &phases.ToolPreCallInput{Tool: "x"}))
-	if diff := cmp.Diff([]string{"t/2 tool.pre_call guarded"}, sink.kinds()); diff != "" {
-		t.Errorf("during the turn (-want +got):\n%s", diff)
-	}
 	outcome(t)(turn.End(t.Context(), nil))
 	if err := eng.WaitBackground(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	dispatch(t, eng, &phases.PrePolicyInput{})
-	want := []string{"t/1 turn.pre_policy policed", "t/2 tool.pre_call guarded", "t/2 turn.post_turn observed", "t/2 turn.pre_policy policed"}
-	if diff := cmp.Diff(want, sorted(sink.kinds())); diff != "" {
-		t.Errorf("beside manifests (-want +got):\n%s", diff)
+	want := []string{
+		"events t/1 turn.pre_policy policed", "events t/2 tool.pre_call guarded", "events t/2 turn.post_turn observed", "events t/2 turn.pre_policy policed",
+		"prompt t/1 turn.pre_policy policed", "prompt t/1 turn.pre_prompt_compile compiled",
 	}
-	for _, e := range sink.events.list {
-		safe := e.EventKind != "observed"
-		if (string(e.Details) == details) != safe || (e.DetailsFingerprint == "") != safe || e.WorkspaceID != "w" || e.At.IsZero() || e.ContributionHash == "" {
-			t.Errorf("kept %+v", e)
-		}
-	}
-	if got := eng.Stats(); got.AuditsKept != 4 || got.AuditsNotKept != 0 {
-		t.Errorf("stats %+v", got)
+	if diff := cmp.Diff(want, sorted(sink.audits())); diff != "" {
+		t.Errorf("in the records (-want +got):\n%s", diff)
 	}
 	for _, line := range told.all() {
 		kind, said, _ := strings.Cut(line, " ")
@@ -143,58 +105,43 @@ func TestAudits(t *testing.T) {
 	}
 }
 
-// TestAuditsLost: events that cannot be kept, and floods of them, are counted and told
-// where somebody looks.
-func TestAuditsLost(t *testing.T) {
+// TestAuditsOfLostRecords: what a record held that was not kept stands in the next one; and floods are counted.
+func TestAuditsOfLostRecords(t *testing.T) {
 	t.Parallel()
 
-	h, sink := auditor(), &auditSink{}
-	sink.before = failingAt("KeepAudits", errors.New("disk full"))
+	h, sink := auditor(), &memorySink{}
+	sink.before = failingAt("Append", errors.New("disk full"))
 	var j journal
 	h.opts.Sink, h.opts.OnEvent = sink, j.events(runtime.EventManifest)
 	eng := h.start(t)
-	out := dispatch(t, eng, &phases.ToolPreCallInput{Tool: "x"})
-	if !slices.ContainsFunc(out.Diagnostics, func(d phases.Diagnostic) bool {
-		return d.Code == "audits_not_kept" && d.SafeForUser && d.Severity == phases.SeverityError
-	}) {
-		t.Errorf("diagnostics %+v", out.Diagnostics)
+	turn, err := eng.BeginTurn(t.Context(), host())
+	if err != nil {
+		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]string{"audits_not_kept unavailable"}, j.all()); diff != "" {
+	if _, err := turn.Round(t.Context(), runtime.CompileInput{}); err != nil {
+		t.Fatal(err)
+	}
+	sink.before = nil
+	outcome(t)(turn.End(t.Context(), nil))
+	if diff := cmp.Diff([]string{"events t/1 turn.pre_policy policed", "events t/1 turn.pre_prompt_compile compiled"}, sorted(sink.audits())); diff != "" {
+		t.Errorf("kept (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"not_kept unavailable"}, j.all()); diff != "" {
 		t.Errorf("told (-want +got):\n%s", diff)
-	}
-	if got := eng.Stats(); got.AuditsKept != 0 || got.AuditsNotKept != 1 {
-		t.Errorf("stats %+v", got)
 	}
 
 	var many []phases.Contribution
 	for n := range 200 {
 		many = append(many, &phases.Audit{EventKind: fmt.Sprint("kind_", n)})
 	}
-	flood := func(name string, phase phases.Phase) sdk.Hook {
-		return on(name, phase, reply(many...), phases.KindAudit)
-	}
-	h = newHosted(plugin("p",
-		flood("guard", phases.ToolPreCall), flood("guards", phases.ToolPreCall), flood("policy", phases.PrePolicy), flood("policies", phases.PrePolicy),
-	))
-	sink = &auditSink{}
+	h = newHosted(plugin("p", on("guard", phases.ToolPreCall, reply(many...), phases.KindAudit), on("guards", phases.ToolPreCall, reply(many...), phases.KindAudit)))
+	sink = &memorySink{}
 	h.opts.Sink = sink
-	eng = h.start(t)
-	dispatch(t, eng, &phases.ToolPreCallInput{Tool: "x"})
-	done, err := eng.CompileTurn(t.Context(), host(), runtime.CompileInput{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := eng.Stats(); len(sink.kinds()) != 256 || got.AuditsKept != 256 || len(done.Manifest.Audits) != 256 || got.AuditsNotKept != 2*(400-256) {
-		t.Errorf("kept %d beside and %d in the manifest; %+v", len(sink.kinds()), len(done.Manifest.Audits), got)
-	}
-
-	// A sink that does not want them is not asked, and nothing is lost.
-	h, plain := auditor(), &memorySink{}
-	h.opts.Sink = plain
-	eng = h.start(t)
-	dispatch(t, eng, &phases.ToolPreCallInput{Tool: "x"})
-	if got := eng.Stats(); got.AuditsNotKept != 0 {
-		t.Errorf("without a sink for them: %+v", got)
+	dispatch(t, h.start(t), &phases.ToolPreCallInput{Tool: "x"})
+	if m := sink.records[0]; len(m.Audits) != 256 || !slices.ContainsFunc(m.Diagnostics, func(d manifest.Diagnostic) bool {
+		return d.Code == "audits_not_kept" && strings.HasPrefix(d.Message, "144 ") && d.Severity == phases.SeverityError
+	}) {
+		t.Errorf("kept %d audits; %+v", len(m.Audits), m.Diagnostics)
 	}
 }
 
@@ -202,18 +149,19 @@ func TestAuditsLost(t *testing.T) {
 func TestAuditsLabels(t *testing.T) {
 	t.Parallel()
 
-	h, sink := auditor(), &auditSink{}
+	h, sink := auditor(), &memorySink{}
 	h.cfg.Manifest.Labels = "hash"
 	h.opts.Sink = sink
 	eng := h.start(t)
-	done, err := eng.CompileTurn(t.Context(), host(), runtime.CompileInput{})
-	if err != nil {
+	if _, err := eng.CompileTurn(t.Context(), host(), runtime.CompileInput{}); err != nil {
 		t.Fatal(err)
 	}
 	dispatch(t, eng, &phases.ToolPreCallInput{Tool: "x"})
-	for _, a := range append(done.Manifest.Audits, sink.events.list[0].Audit) {
-		if len(a.Details) > 0 || a.DetailsFingerprint == "" || a.DetailsBytes == 0 {
-			t.Errorf("kept %+v", a)
+	for _, m := range sink.records {
+		for _, a := range m.Audits {
+			if len(a.Details) > 0 || a.DetailsFingerprint == "" || a.DetailsBytes == 0 {
+				t.Errorf("kept %+v", a)
+			}
 		}
 	}
 }

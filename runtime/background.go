@@ -84,7 +84,7 @@ func (r engineRunner) Run(ctx context.Context, a *background.Attempt) error {
 		return background.Unwantedf("the plugin %s is not declared any more", j.Plugin)
 	}
 	c := &toolCall{
-		engine: e, gen: g, state: turnstate.Outside(g.cfg.Budgets.Turn), run: newToolRun(g, j.Plugin, j.Kind),
+		engine: e, gen: g, state: g.outside(), run: newToolRun(g, j.Plugin, j.Kind),
 		call: phases.ToolCall{
 			Tool: j.Kind, Arguments: j.Payload, Context: j.Context, Policies: j.Policies, IdempotencyKey: j.IdempotencyKey, Trace: j.Trace,
 		},
@@ -108,7 +108,7 @@ func (e *Engine) runQueuedHook(ctx context.Context, g *generation, a *background
 		return background.Unwantedf("%w", err)
 	}
 	rq := request{
-		context: j.Context, input: in, state: turnstate.Outside(g.cfg.Budgets.Turn),
+		context: j.Context, input: in, state: g.outside(),
 		key: strings.TrimSuffix(j.IdempotencyKey, "/"+j.Subscription),
 	}
 	rq.state.Begin(j.Policies, j.Contexts, "", nil)
@@ -130,6 +130,10 @@ func (e *Engine) runQueuedHook(ctx context.Context, g *generation, a *background
 	}
 	e.report(ctx, &c.span, c.run, c.failure)
 	e.reportNotes(j, c.notes)
+	if rq.state.Unrecorded(false) {
+		rq.state.AddRun(c.run)
+		e.keepEvents(ctx, g, &j.Context, rq.state, false)
+	}
 	a.Run, a.Notes = c.run, c.notes
 	if failure == nil {
 		for i := range c.entries {
@@ -171,7 +175,8 @@ func (d *dispatch) queued(ctx context.Context, c *call, attempt int) *phases.Err
 	merged := merge.Merge(d.phase.Row, []merge.Reply{{Hook: &c.hook.merge, Entries: c.entries, Dropped: c.dropped}}, d.sets, merge.Limits{})
 	c.run.Contributions = merged.Parts[0].Kept
 	c.notes = slices.Concat(c.notes, merged.Diagnostics, d.unapplied(c))
-	c.notes = slices.Concat(c.notes, d.addJobs(ctx, &merged), d.audit(ctx, &merged))
+	c.notes = slices.Concat(c.notes, d.addJobs(ctx, &merged))
+	d.rq.state.AddAudits(d.engine.reportAudits(d.gen, d.phase.Row.Phase, &merged))
 	return nil
 }
 

@@ -77,7 +77,8 @@ func (e *Engine) CompileTurn(ctx context.Context, turn phases.Context, in Compil
 	if err != nil {
 		return nil, err
 	}
-	defer t.close(ctx)
+	defer t.close()
+	t.oneShot = true
 	return t.Round(ctx, in)
 }
 

@@ -156,11 +156,11 @@ func (d *dispatch) finish(ctx context.Context) (*phases.Outcome, error) {
 	if d.phase.Row.TurnTime {
 		d.rq.state.Debit(used)
 	}
-	d.rq.state.Add(out, &d.merged, d.phase.Phase)
+	d.rq.state.Add(d.rq.input, out, &d.merged, d.phase.Phase)
 	if d.failed == nil {
 		out.Diagnostics = append(out.Diagnostics, d.addJobs(ctx, &d.merged)...)
 	}
-	out.Diagnostics = append(out.Diagnostics, d.audit(ctx, &d.merged)...)
+	d.rq.state.AddAudits(d.engine.reportAudits(d.gen, d.phase.Row.Phase, &d.merged))
 	for _, open := range d.phase.unguarded {
 		d.engine.emit(open)
 	}

@@ -277,7 +277,9 @@ func (e *Engine) Dispatch(ctx context.Context, c phases.Context, in phases.Input
 	if c.Now.IsZero() {
 		c.Now = e.opts.Now()
 	}
-	return e.dispatch(ctx, g, &request{context: c, input: in, state: turnstate.Outside(g.cfg.Budgets.Turn)})
+	rq := &request{context: c, input: in, state: g.outside()}
+	defer e.keepEvents(ctx, g, &rq.context, rq.state, false)
+	return e.dispatch(ctx, g, rq)
 }
 
 var _ pool.Observer = observer{}

@@ -41,8 +41,8 @@ const (
 	// EventAbandoned is an abandoned call whose plugin has not answered; for a tool it has no subscription.
 	EventAbandoned EventKind = "abandoned"
 	// EventManifest is a failure of the sink; Detail begins with the manifest's id. State is "not_kept" or
-	// "kept_late" for a manifest, "usage_not_kept" for a provider's report, "audits_not_kept" for audits that are in
-	// no manifest, and "previous_unavailable" for a thread whose last manifest could not be read.
+	// "kept_late" for a manifest, "usage_not_kept" for a provider's report, and "previous_unavailable" for a thread
+	// whose last manifest could not be read.
 	EventManifest EventKind = "manifest"
 )
 

@@ -20,7 +20,7 @@ func TestExchangeOfProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	calls := log.of(runtime.ExchangeDispatch)
-	if len(calls) != 1 || calls[0].Err == nil || calls[0].Err.Code != phases.CauseCrash || calls[0].Start != 1 || calls[0].SHA256 != "unpinned" {
+	if len(calls) != 1 || calls[0].Err == nil || calls[0].Err.Code != phases.CauseCrash || calls[0].Start != 1 || len(calls[0].SHA256) != 64 {
 		t.Fatalf("exchanges %+v", calls)
 	}
 	for range 2 {

@@ -12,10 +12,13 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/grapnelhq/grapnel/compiler"
 	"github.com/grapnelhq/grapnel/config"
 	"github.com/grapnelhq/grapnel/internal/pool"
 	"github.com/grapnelhq/grapnel/internal/suggest"
 	"github.com/grapnelhq/grapnel/internal/supervise"
+	"github.com/grapnelhq/grapnel/internal/turnstate"
+	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
 )
 
@@ -28,6 +31,9 @@ type generation struct {
 	instances []*pool.Instance
 	byName    map[string]*pool.Instance
 	pool      *pool.Pool
+	// head is what the generation's records begin with, and grants the hashes of the plugins' grants, in order.
+	head   manifest.Head
+	grants []string
 	// known are the rows of the plugins as they were last.
 	known atomic.Pointer[pluginRows]
 	// planned is replaced when a plugin describes itself for the first time later.
@@ -62,6 +68,7 @@ func (g *generation) rows() *pluginRows {
 	for i, in := range g.instances {
 		row := &p.rows[i]
 		*row = in.Row(g.number)
+		row.GrantHash = g.grants[i]
 		if row.State != phases.PluginReady {
 			p.notes = append(p.notes, phases.Diagnostic{
 				Code: row.Code, Severity: phases.SeverityWarning, Plugin: row.Plugin,
@@ -74,6 +81,22 @@ func (g *generation) rows() *pluginRows {
 	}
 	g.known.Store(p)
 	return p
+}
+
+// hashLabels completes a record, and replaces its texts where the operator wants that.
+func (g *generation) hashLabels(m *manifest.Manifest) {
+	m.Complete()
+	if g.cfg.Manifest.Labels == "hash" {
+		*m = manifest.HashLabels(*m, g.key())
+	}
+}
+
+// key keys fingerprints; empty leaves them plain.
+func (g *generation) key() []byte { return []byte(g.cfg.Manifest.FingerprintKey.Value) }
+
+// outside is the state of a dispatch or call outside of a turn.
+func (g *generation) outside() *turnstate.State {
+	return turnstate.Outside(g.cfg.Budgets.Turn, g.key())
 }
 
 func (g *generation) undeclared(name string) string {
@@ -169,6 +192,10 @@ func (e *Engine) load(ctx context.Context, cfg *config.Config, prev *generation)
 	e.numbers++
 	g := &generation{number: e.numbers, cfg: cfg, byName: map[string]*pool.Instance{}, pool: e.pool, idle: make(chan struct{})}
 	e.mu.Unlock()
+	var err error
+	if g.head, g.grants, err = turnstate.Origin(cfg, manifest.Head{CompilerVersion: compiler.Version, Generation: g.number, Build: e.opts.Build}); err != nil {
+		return nil, err
+	}
 	fresh := e.populate(g, prev)
 	e.expect(g, &planned{}) // starts fail before there is a plan
 	parked := prev.exclusive(fresh)

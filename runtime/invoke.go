@@ -314,7 +314,7 @@ func (e *Engine) Replay(ctx context.Context, x *Exchange) (*Exchange, error) {
 		return nil, errors.New(g.undeclared(x.Plugin))
 	}
 	r := &replayed{now: &Exchange{Kind: x.Kind, Plugin: x.Plugin, Generation: g.number, Subscription: x.Subscription, Begin: e.opts.Now()}}
-	at := site{plugin: x.Plugin, state: turnstate.Outside(g.cfg.Budgets.Turn), subscription: x.Subscription, generation: g.number}
+	at := site{plugin: x.Plugin, state: g.outside(), subscription: x.Subscription, generation: g.number}
 	var timeout time.Duration
 	switch {
 	case x.Kind == ExchangeDispatch && x.Dispatch != nil:

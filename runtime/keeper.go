@@ -3,11 +3,13 @@ package runtime
 import (
 	"context"
 	"fmt"
+	"time"
+
+	"github.com/oklog/ulid/v2"
 
 	"github.com/grapnelhq/grapnel/compiler"
 	"github.com/grapnelhq/grapnel/internal/keeper"
 	"github.com/grapnelhq/grapnel/internal/merge"
-	"github.com/grapnelhq/grapnel/internal/text"
 	"github.com/grapnelhq/grapnel/internal/turnstate"
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
@@ -21,8 +23,6 @@ const (
 	codePreviousUnavailable = "previous_unavailable"
 	// codeUsageNotKept: the sink did not take the provider's report.
 	codeUsageNotKept = "usage_not_kept"
-	// codeAuditsNotKept: the sink did not take audit events, or there were too many.
-	codeAuditsNotKept = "audits_not_kept"
 
 	stateNotKept  = "not_kept"
 	stateKeptLate = "kept_late"
@@ -41,11 +41,13 @@ func (e *Engine) sinkFailed(state, message, id string, err error) phases.Cause {
 func (r *recording) keep(ctx context.Context, m *manifest.Manifest) error {
 	e := r.turn.engine
 	if e.keeper == nil {
+		r.turn.state.Kept()
 		return manifest.Seal(m, nil, nil)
 	}
 	own := m.Clone() // a sink that hangs may use it for ever
-	err := e.keeper.Append(ctx, &own, r.output.Texts, func() { e.emit(Event{Kind: EventManifest, State: stateKeptLate, Detail: r.id}) })
+	err := e.append(ctx, &own, r.output.Texts)
 	if err == nil {
+		r.turn.state.Kept()
 		m.Seq, m.Integrity = own.Seq, own.Integrity
 		return nil
 	}
@@ -85,94 +87,58 @@ func (r *recording) remember(m *manifest.Manifest) {
 	r.turn.engine.sessions.KeepPrompt(r.turn.context, slim)
 }
 
-// AuditSink is an optional interface of a [Sink]: it keeps the audit contributions that are in no manifest, those of
-// phases after the prompt, of background work, of dispatches outside of a turn, and of turns without a manifest.
-type AuditSink interface {
-	// KeepAudits keeps all of them or none. It is called like the methods of Sink.
-	KeepAudits(ctx context.Context, events []manifest.AuditEvent) error
-}
-
 // reportAudits emits the audit contributions of a phase. The event has their details if those are safe for users,
 // else a fingerprint.
 func (e *Engine) reportAudits(g *generation, phase phases.Phase, merged *merge.Result) []manifest.Audit {
 	if len(merged.Audits) == 0 {
 		return nil
 	}
-	key := []byte(g.cfg.Manifest.FingerprintKey.Value)
-	rows := make([]manifest.Audit, 0, len(merged.Audits))
-	for _, a := range merged.Audits {
-		row := manifest.Audit{
-			Phase: phase, Plugin: a.Hook.Plugin, PluginVersion: a.Hook.PluginVersion, SubscriptionID: a.Hook.Subscription,
-			EventKind: text.Sanitize(a.Value.EventKind, turnstate.MaxWordChars), ContributionHash: a.Hash,
-		}
-		row.SetDetails(a.Value.Details, a.Value.SafeForUser, key)
+	rows := turnstate.AuditRows(phase, merged.Audits, g.key())
+	for i := range rows {
+		row := &rows[i]
 		detail := string(row.Details)
 		if row.DetailsFingerprint != "" {
 			detail = fmt.Sprintf("%d bytes, %s", row.DetailsBytes, row.DetailsFingerprint)
-			e.opts.Logger.Info("audit", "plugin", row.Plugin, "subscription", row.SubscriptionID, "event", row.EventKind, "fingerprint", row.DetailsFingerprint, "words", string(a.Value.Details))
+			e.opts.Logger.Info("audit", "plugin", row.Plugin, "subscription", row.SubscriptionID, "event", row.EventKind, "fingerprint", row.DetailsFingerprint, "words", string(merged.Audits[i].Value.Details))
 		}
 		e.emit(Event{Kind: EventAudit, Plugin: row.Plugin, Subscription: row.SubscriptionID, Phase: phase, Code: row.EventKind, Detail: detail})
-		rows = append(rows, row)
 	}
 	return rows
 }
 
-// audit reports the audits of a dispatch, and keeps them: for the turn's manifest, or at once. It returns a
-// diagnostic if they could not be kept.
-func (d *dispatch) audit(ctx context.Context, merged *merge.Result) []phases.Diagnostic {
-	rows := d.engine.reportAudits(d.gen, d.phase.Row.Phase, merged)
-	if len(rows) == 0 || d.rq.state.AddAudits(d.phase.Row.Phase, rows) {
-		return nil
+// keepEvents makes and keeps the record of what a turn, or a dispatch outside of one, has brought since its last record.
+func (e *Engine) keepEvents(ctx context.Context, g *generation, c *phases.Context, s *turnstate.State, ends bool) {
+	if e.keeper == nil || !s.Unrecorded(ends) {
+		return
 	}
-	return d.engine.keepAudits(ctx, d.rq.context, d.gen, rows)
-}
-
-func (t *Turn) keepRest(ctx context.Context) []phases.Diagnostic {
-	return t.engine.keepAudits(ctx, t.context, t.gen, t.state.RestAudits())
-}
-
-// keepAudits hands audits to a sink that takes them, and reports those that are lost.
-func (e *Engine) keepAudits(ctx context.Context, c phases.Context, g *generation, rows []manifest.Audit) []phases.Diagnostic {
-	if _, ok := e.opts.Sink.(AuditSink); !ok || len(rows) == 0 {
-		return nil
+	m := manifest.New()
+	var err error
+	m.Head = turnstate.Head(g.head, c)
+	m.CreatedAt = e.opts.Now()
+	if m.ManifestID, err = e.newID(m.CreatedAt); err == nil {
+		s.Events(&m, turnstate.AuditedRows(g.rows().rows), g.cfg.Budgets.Turn, ends)
+		g.hashLabels(&m)
+		err = e.append(ctx, &m, nil)
 	}
-	lost := max(0, len(rows)-turnstate.MaxAudits)
-	rows = rows[:len(rows)-lost]
-	events := make([]manifest.AuditEvent, len(rows))
-	for i, row := range rows {
-		if g.cfg.Manifest.Labels == "hash" {
-			row.HashDetails([]byte(g.cfg.Manifest.FingerprintKey.Value))
-		}
-		events[i] = manifest.AuditEvent{
-			Audit: row, At: e.opts.Now().UTC(),
-			WorkspaceID: c.WorkspaceID, ThreadID: c.ThreadID, TurnID: c.TurnID, SessionID: c.SessionID,
-		}
-	}
-	err := e.keeper.KeepAudits(ctx, events)
 	if err != nil {
-		lost += len(rows)
+		e.sinkFailed(stateNotKept, "what happened after the last prompt was not kept", m.ManifestID, err)
+		return
 	}
-	if lost == 0 {
-		return nil
-	}
-	return e.lostAudits(lost, err)
+	s.Kept()
 }
 
-// lostAudits counts and reports lost audits; err is nil for those that are too many.
-func (e *Engine) lostAudits(lost int, err error) []phases.Diagnostic {
-	if e.keeper != nil {
-		e.keeper.AuditsLost.Add(uint64(lost)) //nolint:gosec // not negative
-	}
-	code, why := phases.CauseOverloaded, fmt.Sprintf("there are more than %d", turnstate.MaxAudits)
+func (e *Engine) newID(now time.Time) (string, error) {
+	id, err := ulid.New(uint64(max(0, now.UnixMilli())), e.opts.Entropy)
 	if err != nil {
-		code, why = keeper.Code(err), err.Error()
+		return "", fmt.Errorf("an id for the manifest: %w", err)
 	}
-	e.emit(Event{Kind: EventManifest, State: codeAuditsNotKept, Code: string(code), Detail: fmt.Sprintf("%d audits: %s", lost, why)})
-	e.opts.Logger.Error("audits were not kept", "audits", lost, "error", why)
-	return []phases.Diagnostic{{
-		Code: codeAuditsNotKept, Severity: phases.SeverityError, SafeForUser: true,
-		Message: fmt.Sprintf("%d audit events were not kept (%s)", lost, code),
-	}}
+	return id.String(), nil
+}
+
+// append hands a manifest to the sink.
+func (e *Engine) append(ctx context.Context, m *manifest.Manifest, texts []manifest.Text) error {
+	id := m.ManifestID
+	return e.keeper.Append(ctx, m, texts, func() { e.emit(Event{Kind: EventManifest, State: stateKeptLate, Detail: id}) })
 }
 
 // ReportUsage keeps what a provider reported for a manifest, for hosts without a Turn. Rounds is 1 and ReportedAt now

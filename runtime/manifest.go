@@ -5,15 +5,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
-	"github.com/oklog/ulid/v2"
-
 	"github.com/grapnelhq/grapnel/compiler"
 	"github.com/grapnelhq/grapnel/internal/persona"
-	"github.com/grapnelhq/grapnel/internal/text"
 	"github.com/grapnelhq/grapnel/internal/turnstate"
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
@@ -35,11 +31,11 @@ type recording struct {
 
 func (t *Turn) newRecording() (*recording, error) {
 	now := t.engine.opts.Now()
-	id, err := ulid.New(uint64(max(0, now.UnixMilli())), t.engine.opts.Entropy)
+	id, err := t.engine.newID(now)
 	if err != nil {
-		return nil, fmt.Errorf("an id for the manifest: %w", err)
+		return nil, err
 	}
-	return &recording{turn: t, id: id.String(), round: t.state.NextRound(), now: now}, nil
+	return &recording{turn: t, id: id, round: t.state.NextRound(), now: now}, nil
 }
 
 // compile prepares the prompt, dispatches turn.pre_prompt_compile, renders, and dispatches turn.post_prompt_compile.
@@ -89,7 +85,7 @@ func (r *recording) input(in *CompileInput) compiler.Input {
 		Provider: in.Provider, Model: in.Model, ToolCalling: in.ToolCalling, ExistingTools: in.ExistingTools,
 		Tools: t.state.Tools(), RequestedDomains: t.state.Requested(),
 		CountTokens: o.CountTokens, Tokenizer: o.TokenizerName, KeepTexts: o.Sink != nil && t.gen.cfg.Manifest.KeepText,
-		FingerprintKey: []byte(t.gen.cfg.Manifest.FingerprintKey.Value),
+		FingerprintKey: t.gen.key(),
 	}
 	input.Facts.Date = cmp.Or(input.Facts.Date, t.context.Now.Format(time.DateOnly))
 	if o.CacheRules != nil {
@@ -140,7 +136,7 @@ func (r *recording) blocked(ctx context.Context, in *CompileInput, err error) (*
 	}
 	m := r.manifest()
 	// No provider has seen the prompt.
-	m.Cache = manifest.Cache{Provider: m.Cache.Provider, Model: m.Cache.Model}
+	m.Cache, m.Reminders = manifest.Cache{Provider: m.Cache.Provider, Model: m.Cache.Model}, nil
 	if kept := r.keep(ctx, m); kept != nil {
 		err = errors.Join(err, kept)
 	}
@@ -164,23 +160,18 @@ func (r *recording) compiled(prompt *compiler.Prompt, m *manifest.Manifest) *Com
 
 // manifest is the record of the compilation with the turn's ledger as it is now. keep seals it.
 func (r *recording) manifest() *manifest.Manifest {
-	t, c := r.turn, &r.turn.context
+	t := r.turn
 	if r.draft == nil {
 		m := r.output.Manifest()
-		m.ManifestID, m.Round, m.CreatedAt, m.Generation, m.Epoch = r.id, r.round, r.now, t.gen.number, c.Epoch
-		m.WorkspaceID, m.ThreadID, m.TurnID, m.SessionID = c.WorkspaceID, c.ThreadID, c.TurnID, c.SessionID
+		profile := m.Profile
+		m.Head = turnstate.Head(t.gen.head, &t.context)
+		m.ManifestID, m.Round, m.CreatedAt, m.Profile, m.TextsKept = r.id, r.round, r.now, profile, len(r.output.Texts) > 0
 		r.draft = &m
 	}
 	m := *r.draft
 	m.Diagnostics = slices.Clip(m.Diagnostics)
-	m.Plugins = slices.Clone(t.gen.rows().rows)
-	for i := range m.Plugins {
-		m.Plugins[i].Message, m.Plugins[i].Detail = text.Sanitize(m.Plugins[i].Message, turnstate.MaxNoteChars), ""
-	}
-	t.state.Record(&m, t.gen.cfg.Budgets.Turn, func(n int) []phases.Diagnostic { return t.engine.lostAudits(n, nil) })
-	m.Complete()
-	if t.gen.cfg.Manifest.Labels == "hash" {
-		m = manifest.HashLabels(m, []byte(t.gen.cfg.Manifest.FingerprintKey.Value))
-	}
+	m.Plugins = turnstate.AuditedRows(t.gen.rows().rows)
+	t.state.Record(&m, t.gen.cfg.Budgets.Turn, t.oneShot)
+	t.gen.hashLabels(&m)
 	return &m
 }

@@ -42,10 +42,11 @@ type Launch struct {
 // it. A panic is an error.
 type Sink interface {
 	// Append keeps m, for which it fills seq, prev and the hashes, and the rendered sections of its prompt in texts,
-	// if any, in one transaction. It is called once a compiled turn, in the order of the turns of a thread. The
-	// manifest is the sink's; the texts are shared and must not be changed.
+	// if any, in one transaction. It is called for each prompt, at the end of a turn, and for each dispatch outside of
+	// a turn that decided or audited something; for prompts in the order of the turns of a thread. The manifest is the
+	// sink's; the texts are shared and must not be changed.
 	Append(ctx context.Context, m *manifest.Manifest, texts []manifest.Text) error
-	// Last returns the newest manifest of a thread, nil without an error if there is none.
+	// Last returns the newest manifest of a prompt of a thread, nil without an error if there is none.
 	Last(ctx context.Context, workspace, thread string) (*manifest.Manifest, error)
 	// Report keeps what the provider reported. A manifest that does not exist is an error.
 	Report(ctx context.Context, u manifest.Usage) error
@@ -97,6 +98,8 @@ type Options struct {
 	// memory, which a restart empties: it holds 1,024 jobs, a quarter of them of one plugin at most, and reports each
 	// job that it drops at the end by an event with the state "lost".
 	Queue jobs.Queue
+	// Build is Grapnel's version as records have it; empty is what the program's build information says.
+	Build string
 	// Sink keeps manifests; nil keeps none.
 	Sink Sink
 	// PersonaDir is the directory of the persona files SOUL.md, IDENTITY.md and USER.md, which are read for each
@@ -168,6 +171,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Now == nil {
 		o.Now = time.Now
+	}
+	if o.Build == "" {
+		o.Build = manifest.Build("")
 	}
 	return o
 }

@@ -76,7 +76,24 @@ func (s *memorySink) Last(ctx context.Context, workspace, thread string) (*manif
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.last(workspace, thread), nil
+	for _, m := range slices.Backward(s.records) {
+		if m.WorkspaceID == workspace && m.ThreadID == thread && m.Kind == manifest.KindPrompt {
+			return m, nil
+		}
+	}
+	return nil, nil
+}
+
+// prompts are the records that are not of events.
+func (s *memorySink) prompts() (list []*manifest.Manifest) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, m := range s.records {
+		if m.Kind == manifest.KindPrompt {
+			list = append(list, m)
+		}
+	}
+	return list
 }
 
 // Report implements runtime.Sink.

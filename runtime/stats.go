@@ -41,9 +41,6 @@ type Stats struct {
 	// UsageKept and UsageNotKept count reports of providers.
 	UsageKept    uint64 `json:"usage_kept"`
 	UsageNotKept uint64 `json:"usage_not_kept"`
-	// AuditsKept are the audits in no manifest that the sink took, AuditsNotKept all lost ones.
-	AuditsKept    uint64 `json:"audits_kept"`
-	AuditsNotKept uint64 `json:"audits_not_kept"`
 	// SinkHanging and ModelHanging are how many abandoned calls of the sink, and of Options.Complete, have not
 	// returned.
 	SinkHanging  int `json:"sink_hanging"`
@@ -58,7 +55,6 @@ func (e *Engine) Stats() Stats {
 	}
 	if k := e.keeper; k != nil {
 		st.ManifestsKept, st.ManifestsNotKept, st.ManifestsKeptLate = k.Kept.Load(), k.NotKept.Load(), k.KeptLate.Load()
-		st.AuditsKept, st.AuditsNotKept = k.Audits.Load(), k.AuditsLost.Load()
 		st.UsageKept, st.UsageNotKept, st.SinkHanging = k.Usage.Load(), k.UsageLost.Load(), k.Hanging()
 	}
 	return st

@@ -32,7 +32,7 @@ func (e *Engine) CallTool(ctx context.Context, plugin string, call phases.ToolCa
 		return nil, err
 	}
 	call.OutsideTurn, call.Policies = true, nil
-	res, _, err := e.callTool(ctx, g, turnstate.Outside(g.cfg.Budgets.Turn), plugin, call)
+	res, _, err := e.callTool(ctx, g, g.outside(), plugin, call)
 	return res, err
 }
 

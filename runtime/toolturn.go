@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/grapnelhq/grapnel/internal/digest"
+	"github.com/grapnelhq/grapnel/internal/text"
 	"github.com/grapnelhq/grapnel/internal/turnstate"
 	"github.com/grapnelhq/grapnel/phases"
 )
@@ -32,15 +33,16 @@ func (t *Turn) CallTool(ctx context.Context, call phases.ToolCall) (*phases.Tool
 		return nil, err
 	}
 	call.Context, call.OutsideTurn = t.context, false
+	id := call.IdempotencyKey
 	if err := phases.CheckID("idempotency_key", call.IdempotencyKey); err != nil {
-		return nil, t.refuseTool(ctx, "", call.Tool, err)
+		return nil, t.refuseTool(ctx, "", &call, err)
 	}
 	if call.Tool == phases.RequestTools {
 		return t.requestTools(ctx, call)
 	}
 	owner, refused := t.state.Callable(call.Tool)
 	if refused != nil {
-		return nil, t.refuseTool(ctx, owner, call.Tool, refused)
+		return nil, t.refuseTool(ctx, owner, &call, refused)
 	}
 	if call.IdempotencyKey == "" {
 		if key := t.key(phases.PhaseToolCall); key != "" {
@@ -50,7 +52,7 @@ func (t *Turn) CallTool(ctx context.Context, call phases.ToolCall) (*phases.Tool
 	call.Policies = t.state.Policies()
 	remark, wrong := t.state.CallRemark(&call, t.gen.subscribed(phases.ToolPreCall))
 	res, run, err := t.engine.callTool(ctx, t.gen, t.state, owner, call)
-	t.state.AddCall(run, res)
+	t.state.AddCall(run, &call, id, res)
 	if wrong {
 		t.engine.emit(Event{
 			Kind: EventDiagnostic, Plugin: owner, Subscription: run.Subscription, Phase: phases.PhaseToolCall,
@@ -63,10 +65,10 @@ func (t *Turn) CallTool(ctx context.Context, call phases.ToolCall) (*phases.Tool
 	return res, err
 }
 
-func (t *Turn) refuseTool(ctx context.Context, owner, tool string, why *phases.Error) error {
-	run := newToolRun(t.gen, owner, tool)
+func (t *Turn) refuseTool(ctx context.Context, owner string, call *phases.ToolCall, why *phases.Error) error {
+	run := newToolRun(t.gen, owner, call.Tool)
 	t.engine.settleTool(ctx, nil, &run, nil, why)
-	t.state.AddCall(run, nil)
+	t.state.AddCall(run, call, text.Head(text.Repair(call.IdempotencyKey), phases.MaxIDBytes), nil)
 	return why
 }
 
@@ -78,7 +80,7 @@ var answerEncoder = sync.OnceValue(digest.EncoderOf[turnstate.Loaded])
 func (t *Turn) requestTools(ctx context.Context, call phases.ToolCall) (*phases.ToolResult, error) {
 	begin := time.Now()
 	if !t.state.OffersRequest() {
-		return nil, t.refuseTool(ctx, phases.OwnerBuiltin, call.Tool,
+		return nil, t.refuseTool(ctx, phases.OwnerBuiltin, &call,
 			turnstate.RefusedTool("%s was not offered in this turn: nothing is hidden, or the prompt does not list it", phases.RequestTools))
 	}
 	var a turnstate.Loaded
@@ -96,12 +98,12 @@ func (t *Turn) requestTools(ctx context.Context, call phases.ToolCall) (*phases.
 	}
 	content, err := answerEncoder().Append(nil, &a)
 	if err != nil {
-		return nil, t.refuseTool(ctx, phases.OwnerBuiltin, call.Tool, phases.Errorf(phases.CauseInternal, "the answer of %s: %w", call.Tool, err))
+		return nil, t.refuseTool(ctx, phases.OwnerBuiltin, &call, phases.Errorf(phases.CauseInternal, "the answer of %s: %w", call.Tool, err))
 	}
 	res := &phases.ToolResult{Content: content, IsError: len(a.Errors) > 0}
 	run := newToolRun(t.gen, phases.OwnerBuiltin, call.Tool)
 	run.Attempts, run.DurationMS = 1, millis(time.Since(begin))
 	t.engine.settleTool(ctx, nil, &run, res, nil)
-	t.state.AddCall(run, nil)
+	t.state.AddCall(run, &call, call.IdempotencyKey, nil)
 	return res, nil
 }

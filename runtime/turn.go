@@ -51,8 +51,8 @@ type Turn struct {
 	calls map[phases.Phase]int
 	// last is the outcome of End.
 	last *phases.Outcome
-	// ofSession says that the engine knows how the turn's session began.
-	ofSession bool
+	// ofSession says that the engine knows how the turn's session began, and oneShot that the turn ends with its prompt.
+	ofSession, oneShot bool
 }
 
 // BeginTurn begins a turn. Empty fields of t are unknown; Now is the engine's clock if zero. A context that
@@ -69,7 +69,7 @@ func (e *Engine) BeginTurn(_ context.Context, t phases.Context) (*Turn, error) {
 	if t.Now.IsZero() {
 		t.Now = e.opts.Now()
 	}
-	turn := &Turn{engine: e, gen: g, context: t.Clone(), state: turnstate.New(g.cfg.Budgets.Turn), users: 1, calls: map[phases.Phase]int{}}
+	turn := &Turn{engine: e, gen: g, context: t.Clone(), state: turnstate.New(g.cfg.Budgets.Turn, g.key()), users: 1, calls: map[phases.Phase]int{}}
 	if t.SessionID != "" {
 		begun, known := e.sessions.Started(t)
 		turn.ofSession = known
@@ -114,16 +114,20 @@ func (t *Turn) leave() {
 	}
 }
 
-// close ends the turn without turn.post_turn.
-func (t *Turn) close(ctx context.Context) {
+// close ends the turn without turn.post_turn. Its last record is that of its prompt, which says so.
+func (t *Turn) close() {
 	t.mu.Lock()
 	again := t.ended
 	t.ended = true
 	t.mu.Unlock()
 	if !again {
-		t.keepRest(ctx)
 		t.leave()
 	}
+}
+
+// keepRest keeps what came after the turn's last prompt.
+func (t *Turn) keepRest(ctx context.Context) {
+	t.engine.keepEvents(ctx, t.gen, &t.context, t.state, true)
 }
 
 // Dispatch runs any phase in this turn; the typed methods do the same. A turn whose ledger is full runs none
@@ -236,9 +240,7 @@ func (t *Turn) End(ctx context.Context, in *phases.PostTurnInput) (*phases.Outco
 	defer cancel()
 	out, err := t.dispatch(ctx, in)
 	t.reportWhole(ctx, in.Usage, out)
-	if out != nil {
-		out.Diagnostics = append(out.Diagnostics, t.keepRest(ctx)...)
-	}
+	t.keepRest(ctx)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.last = out

@@ -141,7 +141,7 @@ func TestBlockedIsNoRound(t *testing.T) {
 	if _, err := turn.End(t.Context(), &phases.PostTurnInput{Usage: phases.Usage{InputTokens: 5}}); err != nil {
 		t.Fatal(err)
 	}
-	if len(s.records) != 2 || len(s.usage) != 1 || s.usage[0].ManifestID != id || s.usage[0].Rounds != 1 {
+	if len(s.prompts()) != 2 || len(s.usage) != 1 || s.usage[0].ManifestID != id || s.usage[0].Rounds != 1 {
 		t.Errorf("kept %d, usage %+v", len(s.records), s.usage)
 	}
 }

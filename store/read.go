@@ -225,17 +225,26 @@ func (s *Store) Get(ctx context.Context, id string) (*manifest.Manifest, error) 
 	return m, err
 }
 
-// Latest returns the newest selected manifest, or an error with CodeNotFound.
+// Latest returns the newest selected manifest of a prompt, or an error with CodeNotFound. Where none of the newest 32
+// records is one, it is the newest record.
 func (s *Store) Latest(ctx context.Context, f Filter) (*manifest.Manifest, error) {
-	f.Limit = 1
-	list, err := s.Manifests(ctx, f)
-	if err == nil && len(list) == 0 {
-		err = errEmpty
+	var newest *manifest.Manifest
+	for _, f.Limit = range []int{1, 32} {
+		list, err := s.Manifests(ctx, f)
+		if err == nil && len(list) == 0 {
+			err = errEmpty
+		}
+		if err != nil {
+			return nil, err
+		}
+		newest = list[len(list)-1]
+		for _, m := range slices.Backward(list) {
+			if m.Kind == manifest.KindPrompt {
+				return m, nil
+			}
+		}
 	}
-	if err != nil {
-		return nil, err
-	}
-	return list[0], nil
+	return newest, nil
 }
 
 // Records streams stored manifests as they are, oldest first, from one state of the database;

@@ -51,8 +51,6 @@ func runSuite(t *testing.T, s suite) {
 		{"usage", s.testUsage},
 		{"usage refused", s.testUsageRefused},
 		{"prune usage", s.testPruneUsage},
-		{"audits", s.testAudits},
-		{"prune audits", s.testPruneAudits},
 		{"prune all texts", s.testPruneAllTexts},
 		{"prune while appending", s.testPruneWhileAppending},
 		{"state", s.testState},

@@ -149,7 +149,7 @@ func newWords() words {
 			string(jobs.Done), string(jobs.Retry), string(jobs.Requeue), string(jobs.Discard),
 			"refused", "duplicate", "lost",
 		),
-		manifests: set("not_kept", "kept_late", "usage_not_kept", "audits_not_kept", "previous_unavailable"),
+		manifests: set("not_kept", "kept_late", "usage_not_kept", "previous_unavailable"),
 	}
 	for _, r := range phases.Roles() {
 		w.stages[string(r)] = true

@@ -61,8 +61,8 @@ type Checkpoint struct {
 	Origin string `json:"origin"`
 	// Leaves is how many records it had, and Root the hash over all of them.
 	Leaves int64     `json:"leaves"`
-	Root   tlog.Hash `json:"root"`
-	// Note is the signed text.
+	Root   tlog.Hash `json:"-"`
+	// Note is the signed text, with both.
 	Note string `json:"note"`
 }
 

@@ -273,6 +273,7 @@ func (a *app) printContent(m *manifest.Manifest) {
 		return cells{t.Name, t.Owner, t.BundleID, t.Hash, t.HiddenDomain}
 	})
 	a.printPolicies(m.Policies)
+	a.printCalls(m.Calls)
 	a.printAudits("audit events", m.Audits)
 }
 

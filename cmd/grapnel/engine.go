@@ -112,7 +112,7 @@ func (a *app) withEngine(ctx context.Context, cfg *config.Config, o runtime.Opti
 	if o.Builtins, err = firstParty().Launches(); err != nil {
 		return err
 	}
-	o.Logger = logger
+	o.Logger, o.Build = logger, manifest.Build(version)
 	if o.Services == nil {
 		o.Services = map[string]runtime.Service{gateway.ServiceDocuments: gateway.Documents(nil)}
 	}
@@ -407,12 +407,7 @@ func (r *recorder) refused() bool { return r.whyLost() != "" && r.must }
 // lostSink stands for a store that cannot be opened.
 type lostSink struct{ err error }
 
-var (
-	_ runtime.Sink      = lostSink{}
-	_ runtime.AuditSink = lostSink{}
-)
-
-func (s lostSink) KeepAudits(context.Context, []manifest.AuditEvent) error { return s.err }
+var _ runtime.Sink = lostSink{}
 
 func (s lostSink) Append(context.Context, *manifest.Manifest, []manifest.Text) error { return s.err }
 

@@ -64,7 +64,7 @@ func (a *app) manifestShow(ctx context.Context, s *openedStore, m *manifest.Mani
 		return a.printJSON(m)
 	}
 	a.printStored(m, usage)
-	return a.printLaterAudits(ctx, s, m)
+	return nil
 }
 
 // manifestText prints the prompt even if a text was altered.
@@ -116,7 +116,10 @@ func (s *openedStore) checkPrompt(m *manifest.Manifest, p *compiler.Prompt) erro
 func (a *app) printStored(m *manifest.Manifest, usage *manifest.Usage) {
 	a.printHead(m)
 	a.printf("created %s · seq %d · compiler %s\n", clock(m.CreatedAt), m.Seq, clean(m.CompilerVersion))
-	if len(m.Sections) == 0 {
+	switch {
+	case m.Kind == manifest.KindEvents:
+		a.println("there is no prompt: this is what happened after the last one" + textIf(m.TurnID == "", ", or outside of a turn"))
+	case len(m.Sections) == 0:
 		a.println("there is no prompt: the turn was blocked")
 	}
 	a.printContent(m)

@@ -250,8 +250,8 @@ func (a *app) manifestPrune(ctx context.Context, s *openedStore, r store.Retenti
 		return err
 	}
 	printed := a.print(done, func() {
-		a.printf("removed %s, %s, %s and %s\n", manifests(done.Manifests), count(done.Texts, "kept text", "kept texts"),
-			count(done.Audits, "audit event", "audit events"), count(done.States, "state of a plugin", "states of plugins"))
+		a.printf("removed %s, %s and %s\n", manifests(done.Manifests), count(done.Texts, "kept text", "kept texts"),
+			count(done.States, "state of a plugin", "states of plugins"))
 	})
 	return cmp.Or(printed, err)
 }

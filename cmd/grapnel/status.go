@@ -316,7 +316,6 @@ func (a *app) printStatus(r *statusResult) {
 		t.add("changes", fmt.Sprintf("reported up to %d", *q))
 	}
 	t.add("manifests", fmt.Sprintf("%d kept, %d not kept, of which %d late", s.ManifestsKept, s.ManifestsNotKept, s.ManifestsKeptLate))
-	t.addSome("audits", textIf(s.AuditsNotKept > 0, fmt.Sprintf("%d kept, %d not kept", s.AuditsKept, s.AuditsNotKept)))
 	t.add("jobs", queueText(&r.Queue))
 	t.addSome("hanging", textIf(s.SinkHanging > 0, fmt.Sprintf("%d calls of the store were abandoned and have not returned", s.SinkHanging)))
 	t.addSome("hanging", textIf(s.ModelHanging > 0, fmt.Sprintf("%d calls of the model were abandoned and have not returned", s.ModelHanging)))

@@ -24,6 +24,9 @@ func XXH64(b []byte) string { return formatXXH64(xxhash.Sum64(b)) }
 // XXH64String is [XXH64] over the bytes of s, without copying them.
 func XXH64String(s string) string { return formatXXH64(xxhash.Sum64String(s)) }
 
+// Sum64 returns XXH64 (seed 0) over the bytes of s as a number.
+func Sum64(s string) uint64 { return xxhash.Sum64String(s) }
+
 // SHA256 returns "sha256:" and the 64 hex digits of SHA-256 over b.
 func SHA256(b []byte) string {
 	sum := sha256.Sum256(b)

@@ -96,7 +96,7 @@ func exampleEngine(t *testing.T, declaration, home string) *runtime.Engine {
 	}
 	now := time.Date(2026, 3, 2, 9, 30, 0, 0, time.UTC)
 	o := runtime.Options{
-		InProcess: map[string]runtime.Plugin{}, PersonaDir: home, CountTokens: counter.Count, TokenizerName: string(counter.Encoding()),
+		Build: "0.1.0", InProcess: map[string]runtime.Plugin{}, PersonaDir: home, CountTokens: counter.Count, TokenizerName: string(counter.Encoding()),
 		Now: func() time.Time { return now }, Entropy: rand.NewChaCha8([32]byte{}), CacheRules: exampleRules(t),
 	}
 	for _, p := range cfg.Plugins {

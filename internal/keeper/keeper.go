@@ -27,11 +27,6 @@ type Sink interface {
 	Report(ctx context.Context, u manifest.Usage) error
 }
 
-// AuditSink is what [runtime.AuditSink] is.
-type AuditSink interface {
-	KeepAudits(ctx context.Context, events []manifest.AuditEvent) error
-}
-
 // Keeper calls a sink, concurrently.
 type Keeper struct {
 	*bounded.Func
@@ -42,7 +37,7 @@ type Keeper struct {
 
 // Counts are the calls of the sink by their end. A manifest that was kept late is counted as not kept, too.
 type Counts struct {
-	Kept, NotKept, KeptLate, Usage, UsageLost, Audits, AuditsLost atomic.Uint64
+	Kept, NotKept, KeptLate, Usage, UsageLost atomic.Uint64
 }
 
 // New returns the keeper of a sink. After Close calls fail with the given error.
@@ -95,19 +90,6 @@ func (k *Keeper) Last(ctx context.Context, workspace, thread string) (*manifest.
 func (k *Keeper) Report(ctx context.Context, u manifest.Usage) error {
 	err := k.call(ctx, func(ctx context.Context) error { return k.sink.Report(ctx, u) }, nil)
 	count(err, &k.Usage, &k.UsageLost)
-	return err
-}
-
-// KeepAudits keeps audit events, all or none; without a sink for them it does nothing. The caller counts lost ones.
-func (k *Keeper) KeepAudits(ctx context.Context, events []manifest.AuditEvent) error {
-	sink, ok := k.sink.(AuditSink)
-	if !ok {
-		return nil
-	}
-	err := k.call(ctx, func(ctx context.Context) error { return sink.KeepAudits(ctx, events) }, nil)
-	if err == nil {
-		k.Audits.Add(uint64(len(events)))
-	}
 	return err
 }
 

@@ -1,6 +1,7 @@
 package pool
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -83,13 +84,8 @@ func (in *Instance) started(p *proc.Process) {
 	}
 	in.learn(func(k *known) {
 		k.confined = &c
-		switch {
-		case in.Declared.SHA256 != "":
-			k.sha256 = p.SHA256()
-		case in.Declared.Builtin != "":
+		if k.sha256 = cmp.Or(p.SHA256(), "unpinned"); in.Declared.SHA256 == "" && in.Declared.Builtin != "" {
 			k.sha256 = "builtin"
-		default:
-			k.sha256 = "unpinned"
 		}
 	})
 }

@@ -263,7 +263,7 @@ func (in *Instance) Row(generation uint64) phases.PluginRow {
 	if in.known.described != nil {
 		row.Version = in.known.described.Version
 	}
-	row.SHA256 = in.known.sha256
+	row.SHA256, row.Pinned = in.known.sha256, in.Declared.SHA256 != ""
 	if c := in.known.confined; c != nil {
 		row.Tier, row.TierLacks, row.AbsentPaths = c.Tier.String(), c.Missing, c.Absent
 	}
@@ -331,6 +331,7 @@ func (in *Instance) spec() (proc.Spec, error) {
 		return s, phases.Errorf(phases.CauseExecFailed, "the plugin %s cannot be confined: %w", p.Name, err)
 	}
 	if p.Builtin == "" {
+		s.Sums = &in.pool.sums
 		return s, nil
 	}
 	own, ok := in.pool.opts.Programs[p.Builtin]

@@ -83,6 +83,7 @@ type Pool struct {
 	gate     *supervise.Gate
 	memory   *memwatch
 	unkilled unkilled
+	sums     proc.Sums
 	starts   atomic.Uint64
 	revision atomic.Uint64 // see Revision
 	workers  workers

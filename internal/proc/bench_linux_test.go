@@ -113,6 +113,20 @@ func BenchmarkMutualTLS(b *testing.B) {
 	})
 }
 
+// BenchmarkSums compares starts of a program that is not hashed with those that remember its checksum, and that read it.
+func BenchmarkSums(b *testing.B) {
+	dir, err := os.MkdirTemp("", "gt") //nolint:usetesting // a socket needs a short path
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	var known proc.Sums
+	takeTurns(b, []string{"none", "remembered", "read"}, []func(){
+		startOnly(b, dir, func(*proc.Spec) {}), startOnly(b, dir, func(s *proc.Spec) { s.Sums = &known }),
+		startOnly(b, dir, func(s *proc.Spec) { s.Sums = &proc.Sums{} }),
+	})
+}
+
 // takeTurns runs functions by turns and reports the median of each, and of what
 // each takes more than the first of the same turn.
 func takeTurns(b *testing.B, names []string, functions []func()) {

@@ -8,3 +8,10 @@ func (p *Process) DroppedLines() int { return p.child.sink.droppedLines() }
 
 // StrayOutput returns how many bytes the plugin wrote to stdout after its handshake.
 func (p *Process) StrayOutput() int64 { return p.child.stdout.extra.Load() }
+
+// Forge replaces all remembered checksums.
+func (s *Sums) Forge(sum string) {
+	for id := range s.known {
+		s.known[id] = sum
+	}
+}

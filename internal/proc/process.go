@@ -74,8 +74,13 @@ func Start(ctx context.Context, s Spec) (*Process, error) {
 	// alive also ends with the process.
 	alive, exit := context.WithCancel(ctx)
 	p.child.atExit = exit
-	go p.connect(alive)
-	go p.finish(context.WithoutCancel(ctx)) // ctx bounds the start only
+	hashed := make(chan struct{})
+	go p.connect(alive, hashed)
+	go p.finish(context.WithoutCancel(ctx))   // ctx bounds the start only
+	if s.Sums != nil && p.program.sum == "" { // while the program gets ready
+		p.program.sum = s.Sums.of(ctx, p.program.file)
+	}
+	close(hashed)
 
 	select {
 	case <-p.connected:
@@ -159,9 +164,11 @@ func (p *Process) spawn(ctx context.Context, handshake []string) error {
 	return p.program.startError(err)
 }
 
-func (p *Process) connect(ctx context.Context) {
+// connect keeps the program's file open until it is hashed.
+func (p *Process) connect(ctx context.Context, hashed <-chan struct{}) {
 	defer close(p.connected)
 	p.connectErr = p.establish(ctx)
+	<-hashed
 	p.program.close()
 	p.cage.begun()
 	if p.child.processID() == 0 {
@@ -283,7 +290,8 @@ func (p *Process) Exit() Exit {
 // PID returns the process number.
 func (p *Process) PID() int { return p.child.processID() }
 
-// SHA256 returns the checksum in hex of a pinned program; others are not hashed.
+// SHA256 returns the checksum in hex of the program's file, for a script that of the script; empty where it was
+// neither pinned nor to be remembered (Spec.Sums), or cannot be read.
 func (p *Process) SHA256() string { return p.program.sum }
 
 // Confinement returns how the process is confined.

@@ -28,7 +28,7 @@ type program struct {
 	path string   // the operator's name for it
 	file *os.File // the program itself
 	own  bool     // file is ours to close
-	sum  string   // hex, or "" if it was not asked for
+	sum  string   // hex, or "" if it is not known
 
 	argv     []string
 	inherit  []*os.File // the files that the child gets as descriptors from firstChildFD

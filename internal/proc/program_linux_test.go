@@ -1,6 +1,7 @@
 package proc_test
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -197,6 +198,39 @@ func TestProgramsThatRun(t *testing.T) {
 				t.Errorf("tier = %q", p.Confinement().Tier.String())
 			}
 		})
+	}
+}
+
+// TestSums: a program that is not pinned is hashed, and read again only when its file was written.
+func TestSums(t *testing.T) {
+	b := setup(t)
+	var sums proc.Sums
+	sumOf := func(path string) string {
+		s := b.spec("serve")
+		s.Path, s.Sums = path, &sums
+		return b.start(t, s).SHA256()
+	}
+	first := write(t, script(t), 0o700)
+	if got, want := sumOf(first), checksum(t, first); got != want {
+		t.Errorf("SHA256 = %q, want %q", got, want)
+	}
+	sums.Forge("remembered")
+	if got := sumOf(first); got != "remembered" {
+		t.Errorf("the second start read the file again: %q", got)
+	}
+	info, err := os.Stat(first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := bytes.Replace(script(t), []byte("zero"), []byte("nero"), 1) // as long as before
+	if err := os.WriteFile(first, changed, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chtimes(first, info.ModTime(), info.ModTime()); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := sumOf(first), checksum(t, first); got != want {
+		t.Errorf("a changed file with its old time: SHA256 = %q, want %q", got, want)
 	}
 }
 

@@ -46,6 +46,8 @@ type Spec struct {
 	Args   []string // the arguments after argv[0]
 	Env    Environment
 	SHA256 string // the expected checksum of the program in hex; "" means unpinned
+	// Sums, if set, remembers the checksums of programs that are not pinned; several starts share it.
+	Sums *Sums
 	// Pins maps the absolute paths of further files, such as a script's interpreter, to their checksums.
 	Pins map[string]string
 	// AllowUnsafePath skips the check of who may write the program's file and its parent directories.

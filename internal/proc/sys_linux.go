@@ -25,6 +25,18 @@ func canExecHandle() bool {
 
 func requiredEnv() []string { return nil }
 
+// identify is false for a file system that does not say what its files are.
+func identify(info os.FileInfo) (fileID, bool) {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return fileID{}, false
+	}
+	return fileID{
+		device: uint64(st.Dev), inode: st.Ino, size: uint64(st.Size), //nolint:gosec,unconvert // sizes are not negative; Dev has other types elsewhere
+		modified: st.Mtim.Nano(), changed: st.Ctim.Nano(),
+	}, true
+}
+
 // sysProcAttr gives the child its own process group, out of reach of a terminal's keys, and has it killed when
 // the thread that started it ends (not so for set-user-ID programs). A confined one is held until release.
 func sysProcAttr(g *cage) *syscall.SysProcAttr {

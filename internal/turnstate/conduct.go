@@ -75,6 +75,9 @@ func judged(tool string, arguments json.RawMessage, refused *phases.Error) judge
 }
 
 func (c *conduct) note(out *phases.Outcome) {
+	if c.passed == nil { // outside of a turn
+		return
+	}
 	c.passed[out.Phase] = out.Error == nil && (out.Decision == nil || out.Decision.Verdict != phases.VerdictDeny)
 	refused := blocked(out)
 	switch in := out.Rewritten.(type) {

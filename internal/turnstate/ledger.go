@@ -1,12 +1,8 @@
 package turnstate
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
 
-	"github.com/grapnelhq/grapnel/config"
-	"github.com/grapnelhq/grapnel/internal/sections"
 	"github.com/grapnelhq/grapnel/internal/text"
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
@@ -114,14 +110,23 @@ func (s *State) LedgerBytes() int {
 	return s.ledger.bytes
 }
 
-// AddCall adds a tool call with the diagnostics of its answer.
-func (s *State) AddCall(run phases.Run, res *phases.ToolResult) {
+// AddCall adds a tool call, which the host knows by an id, with the diagnostics of its answer.
+func (s *State) AddCall(run phases.Run, call *phases.ToolCall, id string, res *phases.ToolResult) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ledger.addRuns(run)
+	arguments := s.argumentsOf(call.Arguments)
+	s.addCall(manifest.Call{Phase: phases.PhaseToolCall, CallID: id, Tool: call.Tool, Came: arguments, Went: arguments})
 	if res != nil {
 		s.notes.add(res.Diagnostics)
 	}
+}
+
+// AddRun adds the run of a queued hook.
+func (s *State) AddRun(run *phases.Run) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ledger.addRuns(*run)
 }
 
 // AddHostCall adds a host call. It returns false for one that was refused like another one
@@ -147,102 +152,5 @@ func (s *State) AddHostCall(run *phases.Run) bool {
 func (s *State) Diagnostics() []phases.Diagnostic {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return append(s.notes.rows(), s.ledger.notes()...)
-}
-
-// MaxAudits bounds the audits of one manifest.
-const MaxAudits = 256
-
-type audits struct {
-	list []manifest.Audit
-	// kept is how many of them are in a manifest or kept otherwise, lost how many were
-	// over the bound; notes report those.
-	kept, lost int
-	notes      []phases.Diagnostic
-}
-
-// AddAudits adds the audits of a phase for the turn's manifest. It returns false if they
-// are not in one: the phase comes after the prompt, or there is no turn.
-func (s *State) AddAudits(phase phases.Phase, rows []manifest.Audit) bool {
-	before := []phases.Phase{phases.PrePolicy, phases.PrePromptContext, phases.PostPreflight, phases.PreTools, phases.PrePromptCompile, phases.PostPromptCompile}
-	if !s.gathers || !slices.Contains(before, phase) {
-		return false
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.audits.list = append(s.audits.list, rows...)
-	for i := range rows {
-		s.ledger.bytes += 256 + len(rows[i].Details)
-	}
-	return true
-}
-
-// RestAudits returns the audits that are in no manifest, once.
-func (s *State) RestAudits() []manifest.Audit {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	rest := s.audits.list[s.audits.kept:]
-	s.audits.kept = len(s.audits.list)
-	return rest
-}
-
-// Record writes what the turn has gathered into a manifest that has the compiler's rows.
-// lost is called for audits beyond the bound, once for each.
-func (s *State) Record(m *manifest.Manifest, b config.TurnBudget, lost func(n int) []phases.Diagnostic) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var before []phases.Omitted
-	m.HookSources = nil
-	for i := range s.brought {
-		m.HookSources = append(m.HookSources, s.brought[i].sources...)
-		before = append(before, s.brought[i].omitted...)
-	}
-	m.Omitted = append(before, m.Omitted...)
-	s.placeContexts(m)
-	m.Runs = slices.Clone(s.ledger.runs)
-	for i := range m.Runs {
-		m.Runs[i].PluginCode = text.Sanitize(m.Runs[i].PluginCode, MaxWordChars)
-		m.Runs[i].ReasonCode = text.Sanitize(m.Runs[i].ReasonCode, MaxWordChars)
-	}
-	a := &s.audits
-	n := min(len(a.list), MaxAudits)
-	if over := len(a.list) - n; over > a.lost {
-		a.notes = append(a.notes, lost(over-a.lost)...)
-		a.lost = over
-	}
-	m.Audits, a.kept = slices.Clone(a.list[:n]), len(a.list)
-	m.Policies = s.policies
-	m.Budgets = s.budgetRows(b)
-	m.Diagnose(a.notes)
-	m.Diagnose(s.notes.rows())
-	m.Diagnose(s.ledger.notes())
-}
-
-// placeContexts names the section of rendered contexts in their sources, which merging
-// cannot know. The caller holds the lock.
-func (s *State) placeContexts(m *manifest.Manifest) {
-	if !slices.ContainsFunc(m.Sections, func(row manifest.Section) bool { return row.SectionID == sections.DynamicContext }) {
-		return
-	}
-	for i := range m.HookSources {
-		h := &m.HookSources[i]
-		if h.ContributionKind == phases.KindPromptContext && slices.ContainsFunc(s.contexts, func(c phases.ContextEntry) bool {
-			return c.Render && c.Owner == h.SubscriptionID && c.ContributionID == h.ContributionID
-		}) {
-			h.SectionID = sections.DynamicContext
-		}
-	}
-}
-
-// budgetRows needs the lock.
-func (s *State) budgetRows(b config.TurnBudget) manifest.Budgets {
-	granted := cmp.Or(b.Time.D(), config.DefaultTurnTime)
-	rows := manifest.Budgets{
-		Turn:   manifest.Budget{GrantedMS: millis(granted), UsedMS: millis(granted - s.budget.time), GrantedChars: s.budget.chars},
-		Phases: slices.Clone(s.ledger.budgets),
-	}
-	for i := range s.brought {
-		rows.Turn.UsedChars += s.brought[i].chars
-	}
-	return rows
+	return append(s.notes.rows(0), s.ledger.notes()...)
 }

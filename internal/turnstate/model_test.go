@@ -36,7 +36,7 @@ func TestModelAccount(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 
-			a := New(config.TurnBudget{})
+			a := New(config.TurnBudget{}, nil)
 			for i, s := range tt.steps {
 				got, err := a.ReserveModel("p", tt.budget, s.wanted)
 				message := ""
@@ -62,7 +62,7 @@ func TestModelAccountIsNeverExceeded(t *testing.T) {
 	for seed := range uint64(500) {
 		rng := rand.New(rand.NewPCG(seed, 7))
 		b := config.ModelBudget{Calls: 1 + rng.IntN(20), OutputTokens: 1 + rng.IntN(5000)}
-		a := New(config.TurnBudget{})
+		a := New(config.TurnBudget{}, nil)
 		var open []int
 		calls, used := 0, 0
 		for range 60 {
@@ -98,7 +98,7 @@ func TestModelAccountIsNeverExceeded(t *testing.T) {
 func TestModelAccountsArePerPlugin(t *testing.T) {
 	t.Parallel()
 
-	s := New(config.TurnBudget{})
+	s := New(config.TurnBudget{}, nil)
 	one := config.ModelBudget{Calls: 1}
 	for _, plugin := range []string{"p", "q"} {
 		n, err := s.ReserveModel(plugin, one, 10)

@@ -78,9 +78,9 @@ func (n *notes) put(d phases.Diagnostic, must bool) {
 	n.list = append(n.list, d)
 }
 
-// rows returns a copy of the kept diagnostics, and one about the others.
-func (n *notes) rows() []phases.Diagnostic {
-	out := append([]phases.Diagnostic{}, n.list...)
+// rows returns a copy of the kept diagnostics from the given one on, and one about those that were dropped.
+func (n *notes) rows(from int) []phases.Diagnostic {
+	out := append([]phases.Diagnostic{}, n.list[from:]...)
 	if n.dropped.rows > 0 {
 		out = append(out, phases.Diagnostic{
 			Code: codeNotesDropped, Severity: phases.SeverityWarning,
@@ -95,7 +95,7 @@ func (n *notes) rows() []phases.Diagnostic {
 func Bounded(list []phases.Diagnostic) []phases.Diagnostic {
 	var n notes
 	n.add(list)
-	return n.rows()
+	return n.rows(0)
 }
 
 func tidy(d phases.Diagnostic) phases.Diagnostic {

@@ -65,17 +65,17 @@ func TestNotes(t *testing.T) {
 			for _, list := range tt.lists {
 				n.add(list)
 			}
-			if diff := cmp.Diff(byPlugin(n.rows()), tt.want); diff != "" {
+			if diff := cmp.Diff(byPlugin(n.rows(0)), tt.want); diff != "" {
 				t.Errorf("rows (-got +want):\n%s", diff)
 			}
 		})
 	}
 	var n notes
 	n.add(many(50))
-	if rows := n.rows(); len(rows) != maxNotes+1 || byPlugin(rows)["p0"] != MaxPluginNotes {
+	if rows := n.rows(0); len(rows) != maxNotes+1 || byPlugin(rows)["p0"] != MaxPluginNotes {
 		t.Errorf("%d rows of 50 plugins that flood", len(rows))
 	}
-	if last := n.rows()[maxNotes]; !strings.HasPrefix(last.Message, "48,976 diagnostics of ") {
+	if last := n.rows(0)[maxNotes]; !strings.HasPrefix(last.Message, "48,976 diagnostics of ") {
 		t.Errorf("the last row is %+v", last)
 	}
 }
@@ -94,7 +94,7 @@ func TestNotesAreBounded(t *testing.T) {
 		})
 	}
 	bytes := 0
-	for _, d := range n.rows() {
+	for _, d := range n.rows(0) {
 		bytes += NoteBytes(&d)
 		if text.Chars(d.Message) > MaxNoteChars {
 			t.Errorf("a message of %d characters", text.Chars(d.Message))

@@ -23,6 +23,8 @@ import (
 type State struct {
 	// gathers is false for a dispatch outside of a turn.
 	gathers bool
+	// key keys fingerprints; nil leaves them plain.
+	key []byte
 
 	mu       sync.Mutex
 	budget   budget
@@ -32,7 +34,9 @@ type State struct {
 	brought   []brought
 	ledger    ledger
 	notes     notes
-	audits    audits
+	audits    []manifest.Audit
+	calls     []manifest.Call
+	recorded  recorded
 	reminders []phases.MergedReminder
 	// own are the ids of the host's own sections, sorted.
 	own       []string
@@ -57,16 +61,17 @@ type brought struct {
 	omitted  []phases.Omitted
 }
 
-// New begins the state of a turn with the operator's budgets, or the defaults.
-func New(b config.TurnBudget) *State {
-	s := Outside(b)
+// New begins the state of a turn with the operator's budgets, or the defaults, and the key of fingerprints.
+func New(b config.TurnBudget, key []byte) *State {
+	s := Outside(b, key)
 	s.gathers, s.conduct.passed = true, map[phases.Phase]bool{}
 	return s
 }
 
-// Outside is the state for one dispatch or call outside of a turn. It has the budgets of a turn and gathers nothing.
-func Outside(b config.TurnBudget) *State {
-	return &State{budget: budget{time: cmp.Or(b.Time.D(), config.DefaultTurnTime), chars: cmp.Or(b.Chars, config.DefaultTurnChars)}}
+// Outside is the state for one dispatch or call outside of a turn. It has the budgets of a turn, and gathers only what
+// is to be recorded of a dispatch that decided or audited something.
+func Outside(b config.TurnBudget, key []byte) *State {
+	return &State{key: key, budget: budget{time: cmp.Or(b.Time.D(), config.DefaultTurnTime), chars: cmp.Or(b.Chars, config.DefaultTurnChars)}}
 }
 
 // Begin sets what the state begins with: the sets, and their sources if another phase brought them before the turn.
@@ -128,9 +133,9 @@ func (s *State) Policies() []phases.PolicyEntry {
 	return slices.Clip(s.policies)
 }
 
-// Add gathers the outcome of a phase.
-func (s *State) Add(out *phases.Outcome, merged *merge.Result, phase *plan.Phase) {
-	if !s.gathers {
+// Add gathers the outcome of a phase that was dispatched with an input.
+func (s *State) Add(in phases.Input, out *phases.Outcome, merged *merge.Result, phase *plan.Phase) {
+	if !s.gathers && out.Decision == nil && len(out.Shadowed)+len(out.Merged.Rewrites)+len(merged.Audits) == 0 {
 		return
 	}
 	s.mu.Lock()
@@ -148,6 +153,7 @@ func (s *State) Add(out *phases.Outcome, merged *merge.Result, phase *plan.Phase
 	}
 	s.bring(brought{out.Phase, out.Merged.Sections, used, out.Merged.Tools, slices.Clip(out.Sources), slices.Clip(out.Omitted)})
 	s.conduct.note(out)
+	s.addDecided(in, out)
 	s.reminders = append(s.reminders, out.Merged.Reminders...)
 	s.notes.add(out.Diagnostics)
 	for i := range out.Merged.Contexts {

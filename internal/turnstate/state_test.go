@@ -26,7 +26,7 @@ func TestBring(t *testing.T) {
 	all := []phases.Phase{phases.ToolPreCall, phases.ToolPostCall, phases.PrePolicy, phases.PreTools, phases.PrePromptCompile}
 	for seed := range uint64(500) {
 		random := rand.New(rand.NewPCG(seed, 1))
-		s := New(config.TurnBudget{})
+		s := New(config.TurnBudget{}, nil)
 		var each []brought // one entry a call
 		var outcomes [][]phases.HookSource
 		for i := range 40 {
@@ -85,7 +85,7 @@ func flat(list []brought) (out []string) {
 func TestAddHostCall(t *testing.T) {
 	t.Parallel()
 
-	s := New(config.TurnBudget{})
+	s := New(config.TurnBudget{}, nil)
 	var rows []bool
 	for _, run := range []phases.Run{
 		{Subscription: "p.h", Code: "forbidden"},

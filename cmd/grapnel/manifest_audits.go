@@ -1,0 +1,175 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/grapnelhq/grapnel/internal/api"
+	"github.com/grapnelhq/grapnel/manifest"
+	"github.com/grapnelhq/grapnel/store"
+)
+
+// recorded says which record of the log something stands in.
+type recorded struct {
+	ManifestID  string    `json:"manifest_id"`
+	At          time.Time `json:"at"           jsonschema:"when the record was made, in UTC"`
+	WorkspaceID string    `json:"workspace_id"`
+	ThreadID    string    `json:"thread_id"`
+	TurnID      string    `json:"turn_id"`
+	SessionID   string    `json:"session_id"`
+}
+
+func placeOf(m *manifest.Manifest) recorded {
+	return recorded{m.ManifestID, m.CreatedAt, m.WorkspaceID, m.ThreadID, m.TurnID, m.SessionID}
+}
+
+type auditList struct {
+	Audits []auditRow `json:"audits" jsonschema:"newest last"`
+}
+
+type auditRow struct {
+	recorded
+	manifest.Audit
+}
+
+type callList struct {
+	Calls []callRow `json:"calls" jsonschema:"newest last"`
+}
+
+type callRow struct {
+	recorded
+	manifest.Call
+}
+
+// eventFlags select what stands in records.
+type eventFlags struct {
+	filterFlags
+
+	turn, plugin, tool string
+	limit              int
+}
+
+func (a *app) manifestAuditsCommand() *cobra.Command {
+	var f eventFlags
+	c := a.eventsCommand("audits", "List the audit events that plugins brought", &f, a.manifestAudits)
+	c.Flags().StringVar(&f.plugin, "plugin", "", "only events of the plugin `NAME`")
+	return c
+}
+
+func (a *app) manifestCallsCommand() *cobra.Command {
+	var f eventFlags
+	c := a.eventsCommand("calls", "List what was decided: tool calls, verdicts and rewrites, and by whom", &f, a.manifestCalls)
+	c.Flags().StringVar(&f.tool, "tool", "", "only calls of the tool `NAME`")
+	return c
+}
+
+func (a *app) eventsCommand(name, short string, f *eventFlags, run func(context.Context, *openedStore, *eventFlags) error) *cobra.Command {
+	c := newCommand(name, short, noArgs(),
+		func(c *cobra.Command, _ []string) error {
+			if f.limit < 0 {
+				return usagef("--limit %d: give a number of events, or 0 for all", f.limit)
+			}
+			return a.withStore(c.Context(), store.Options{ReadOnly: true}, func(s *openedStore) error { return run(c.Context(), s, f) })
+		})
+	f.register(c)
+	c.Flags().StringVar(&f.turn, "turn", "", "only events of the turn `ID`")
+	c.Flags().IntVar(&f.limit, "limit", api.ListLimit, "list the newest `N`; 0 lists all")
+	return c
+}
+
+// eventRows returns the newest rows that records have.
+func eventRows[T any](ctx context.Context, s *openedStore, f *eventFlags, of func(m *manifest.Manifest) []T) ([]T, error) {
+	rows := []T{}
+	for r, err := range s.Records(ctx, f.filter()) {
+		if err != nil {
+			return nil, err
+		}
+		if f.turn != "" && r.Index.TurnID != f.turn {
+			continue
+		}
+		m, err := manifest.Parse(r.Data)
+		if err != nil {
+			return nil, fmt.Errorf("the manifest %s: %w", r.Index.ManifestID, err)
+		}
+		if rows = append(rows, of(&m)...); f.limit > 0 && len(rows) > f.limit {
+			rows = slices.Delete(rows, 0, len(rows)-f.limit)
+		}
+	}
+	return rows, nil
+}
+
+func (a *app) manifestAudits(ctx context.Context, s *openedStore, f *eventFlags) error {
+	rows, err := eventRows(ctx, s, f, func(m *manifest.Manifest) (rows []auditRow) {
+		for _, e := range m.Audits {
+			if f.plugin == "" || e.Plugin == f.plugin {
+				rows = append(rows, auditRow{placeOf(m), e})
+			}
+		}
+		return rows
+	})
+	if err != nil {
+		return err
+	}
+	return a.print(auditList{rows}, func() {
+		if len(rows) == 0 {
+			a.println("there are no such audit events")
+		}
+		printList(a, "", "at|thread|turn|phase|subscription|event|manifest|details", rows, func(x *auditRow) cells {
+			return cells{clock(x.At), x.ThreadID, x.TurnID, x.Phase, x.SubscriptionID, x.EventKind, x.ManifestID, auditDetails(&x.Audit)}
+		})
+	})
+}
+
+func (a *app) manifestCalls(ctx context.Context, s *openedStore, f *eventFlags) error {
+	rows, err := eventRows(ctx, s, f, func(m *manifest.Manifest) (rows []callRow) {
+		for _, c := range m.Calls {
+			if f.tool == "" || c.Tool == f.tool {
+				rows = append(rows, callRow{placeOf(m), c})
+			}
+		}
+		return rows
+	})
+	if err != nil {
+		return err
+	}
+	return a.print(callList{rows}, func() {
+		if len(rows) == 0 {
+			a.println("there are no such calls")
+		}
+		printList(a, "", "at|thread|turn|phase|tool|owner|verdict|decided by|rewritten by|went|manifest", rows, func(x *callRow) cells {
+			return append(cells{clock(x.At), x.ThreadID, x.TurnID}, append(callCells(&x.Call), x.ManifestID)...)
+		})
+	})
+}
+
+// callCells are a call without its place in the log.
+func callCells(c *manifest.Call) cells {
+	by := make([]string, len(c.DecidedBy))
+	for i, d := range c.DecidedBy {
+		by[i] = d.Subscription + " (" + string(d.Verdict) + textIf(d.ReasonCode != "", " "+d.ReasonCode) + textIf(d.Shadow, ", shadow") + ")"
+	}
+	return cells{c.Phase, c.Tool, c.Owner, c.Verdict, strings.Join(by, ", "), strings.Join(c.RewrittenBy, ", "), c.Went}
+}
+
+func (a *app) printCalls(calls []manifest.Call) {
+	printList(a, "calls", "phase|tool|owner|verdict|decided by|rewritten by|went", calls, callCells)
+}
+
+func auditDetails(e *manifest.Audit) string {
+	switch {
+	case len(e.Details) > 0:
+		return string(e.Details)
+	case e.DetailsFingerprint != "":
+		return fmt.Sprintf("%d bytes, %s", e.DetailsBytes, e.DetailsFingerprint)
+	}
+	return ""
+}
+
+func (a *app) printAudits(title string, audits []manifest.Audit) {
+	printList(a, title, "phase|subscription|event|details", audits, func(e *manifest.Audit) cells { return cells{e.Phase, e.SubscriptionID, e.EventKind, auditDetails(e)} })
+}

@@ -1,0 +1,91 @@
+package turnstate
+
+import (
+	"encoding/json"
+	"slices"
+
+	"github.com/grapnelhq/grapnel/internal/merge"
+	"github.com/grapnelhq/grapnel/internal/text"
+	"github.com/grapnelhq/grapnel/manifest"
+	"github.com/grapnelhq/grapnel/phases"
+)
+
+// addDecided adds a call for a dispatch that was decided or rewritten, would have been, or is about a tool's call.
+func (s *State) addDecided(in phases.Input, out *phases.Outcome) {
+	c := manifest.Call{Phase: out.Phase}
+	if out.Decision != nil {
+		c.Verdict = out.Decision.Verdict
+		for _, r := range out.Decision.Reasons {
+			c.DecidedBy = append(c.DecidedBy, decider(r.Subscription, r.Verdict, r.ReasonCode))
+		}
+	}
+	for i := range out.Shadowed {
+		if d, ok := out.Shadowed[i].Value.(*phases.Decision); ok {
+			by := decider(out.Shadowed[i].Subscription, d.Verdict, d.ReasonCode)
+			by.Shadow = true
+			c.DecidedBy = append(c.DecidedBy, by)
+		}
+	}
+	if out.Error == nil {
+		c.RewrittenBy = merge.Owners(out.Merged.Rewrites)
+	}
+	if out.Phase != phases.ToolPreCall && len(c.DecidedBy)+len(c.RewrittenBy) == 0 {
+		return
+	}
+	c.Tool, c.Came = s.judgedInput(in)
+	if c.Went = c.Came; len(c.RewrittenBy) > 0 {
+		_, c.Went = s.judgedInput(out.Rewritten)
+	}
+	s.addCall(c)
+}
+
+func (s *State) addCall(c manifest.Call) {
+	if c.Tool != "" {
+		c.Tool = text.Head(text.Repair(c.Tool), phases.MaxIDBytes) // a model may have made it up
+		c.Owner = s.ownerOf(c.Tool)
+	}
+	s.calls = append(s.calls, c)
+	s.ledger.bytes += 256 + len(c.Tool) + len(c.CallID)
+	for i := range c.DecidedBy {
+		s.ledger.bytes += 96 + len(c.DecidedBy[i].Subscription) + len(c.DecidedBy[i].ReasonCode)
+	}
+}
+
+func decider(subscription string, v phases.Verdict, code string) manifest.Decider {
+	return manifest.Decider{Subscription: subscription, Verdict: v, ReasonCode: text.Sanitize(code, MaxWordChars)}
+}
+
+// judgedInput returns the tool that an input is about, and the fingerprint of what is judged in it: the tool's
+// arguments or its result, a compiled prompt's text, or else all of it.
+func (s *State) judgedInput(in phases.Input) (tool, fingerprint string) {
+	switch in := in.(type) {
+	case *phases.ToolPreCallInput:
+		return in.Tool, s.argumentsOf(in.Arguments)
+	case *phases.ToolPostCallInput:
+		return in.Tool, manifest.Fingerprint(in.Result.Text, s.key)
+	case *phases.PostPromptCompileInput: // the manifest beside it has ids and times
+		return "", manifest.Fingerprint(in.PromptText.Value, s.key)
+	}
+	raw, _ := json.Marshal(in) //nolint:errchkjson // inputs are checked
+	return "", manifest.FingerprintJSON(raw, s.key)
+}
+
+func (s *State) argumentsOf(raw json.RawMessage) string {
+	if len(raw) == 0 {
+		raw = json.RawMessage("{}")
+	}
+	return manifest.FingerprintJSON(raw, s.key)
+}
+
+// ownerOf returns who answers a tool.
+func (s *State) ownerOf(tool string) string {
+	for i := range s.brought {
+		if j := slices.IndexFunc(s.brought[i].tools, func(t phases.MergedTool) bool { return t.Name == tool }); j >= 0 {
+			return s.brought[i].tools[j].Owner
+		}
+	}
+	if tool == phases.RequestTools {
+		return phases.OwnerBuiltin
+	}
+	return phases.OwnerHost
+}

@@ -1,0 +1,154 @@
+package manifest
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/grapnelhq/grapnel/internal/digest"
+	"github.com/grapnelhq/grapnel/phases"
+)
+
+// Outline is what [Compare] needs to know of a record. It is a twentieth of the record's size, so that a store can
+// keep it beside the record (see [Outline.Append]), and breaks of a long thread can be found without reading records.
+type Outline struct {
+	Kind RecordKind
+	// Sent says that the prompt was given to the host to be sent.
+	Sent                                                 bool
+	ManifestID, WorkspaceID, ThreadID, TurnID, SessionID string
+	Seq                                                  uint64
+	Round, Epoch                                         int
+	CreatedAt                                            time.Time
+	Provider, Model                                      string
+	Profile                                              phases.Profile
+	Mode                                                 phases.Mode
+	// Build, CompilerVersion and ConfigHash say what compiled the prompt.
+	Build, CompilerVersion, ConfigHash string
+	// Keyed says that the fingerprints are keyed, and Key with which key.
+	Keyed bool
+	Key   Mark
+	// ToolList is the fingerprint of the offered tools, and ToolTokens about how many tokens their definitions have.
+	ToolList   Mark
+	ToolTokens int
+	Rules      *CacheRules
+	// PlanKey is the plan's key.
+	PlanKey     Mark
+	Breakpoints []Breakpoint
+	Sections    []OutlineSection
+	Tools       []OutlineTool
+	HostTools   []OutlineTool
+	History     *OutlineHistory
+	Plugins     []OutlinePlugin
+}
+
+// Mark stands for a hash or fingerprint: equal ones have equal marks. The empty one is 0.
+type Mark uint64
+
+func markOf(sum string) Mark {
+	if sum == "" {
+		return 0
+	}
+	return Mark(digest.Sum64(sum))
+}
+
+// OutlineSection is one section of the prompt.
+type OutlineSection struct {
+	SectionID, Owner string
+	Stability        phases.Stability
+	Placement        phases.Placement
+	Chars            int
+	// Tokens is -1 without a tokenizer.
+	Tokens      int
+	Fingerprint Mark
+	// Spans say who wrote the text, in order, without separators; empty where nobody but the owner did.
+	Spans []OutlineSpan
+}
+
+// OutlineSpan is a piece of a text that one owner wrote.
+type OutlineSpan struct {
+	Owner, ContributionID string
+	Chars                 int
+	// Hash is the contribution's, which covers the text before any cut and the contribution's own priority.
+	Hash Mark
+	// Priority is the subscription's.
+	Priority int
+}
+
+// OutlineTool is a tool of a plugin or the host.
+type OutlineTool struct {
+	Name, Owner, Bundle, HiddenDomain string
+	Hash                              Mark
+}
+
+// OutlineHistory is the conversation behind the prompt.
+type OutlineHistory struct {
+	Entries, Cut, Summarized, Repaired int
+	Hash                               Mark
+}
+
+// OutlinePlugin is a declared plugin.
+type OutlinePlugin struct {
+	Name, Version  string
+	Program, Grant Mark
+}
+
+// Outline returns the record's outline, which shares no lists with it.
+func (m *Manifest) Outline() Outline {
+	c := &m.Cache
+	o := Outline{
+		Kind: cmp.Or(m.Kind, KindPrompt), Sent: m.Sent(),
+		ManifestID: m.ManifestID, WorkspaceID: m.WorkspaceID, ThreadID: m.ThreadID, TurnID: m.TurnID, SessionID: m.SessionID,
+		Seq: m.Seq, Round: m.Round, Epoch: m.Epoch, CreatedAt: m.CreatedAt.UTC(), Provider: c.Provider, Model: c.Model,
+		Profile: m.Profile, Mode: m.Mode, Build: m.Build, CompilerVersion: m.CompilerVersion, ConfigHash: m.ConfigHash,
+		Keyed: strings.HasPrefix(m.FingerprintFull, "hmac-"), Key: markOf(m.FingerprintKeyID),
+		ToolList: markOf(m.FingerprintTools), ToolTokens: c.ToolTokens, Rules: pointed(c.Rules),
+		PlanKey: markOf(c.Plan.Key), Breakpoints: slices.Clone(c.Plan.Breakpoints), Sections: m.outlineSections(),
+	}
+	for _, t := range m.Tools {
+		o.Tools = append(o.Tools, OutlineTool{t.Name, t.Owner, t.BundleID, t.HiddenDomain, markOf(t.Hash)})
+	}
+	for _, t := range m.HostTools {
+		o.HostTools = append(o.HostTools, OutlineTool{Name: t.Name, Owner: phases.OwnerHost, Hash: markOf(t.Hash)})
+	}
+	if h := m.History; h != nil {
+		o.History = &OutlineHistory{h.Entries, h.Cut, h.Summarized, h.Repaired, markOf(h.Hash)}
+	}
+	for i := range m.Plugins {
+		p := &m.Plugins[i]
+		o.Plugins = append(o.Plugins, OutlinePlugin{p.Plugin, p.Version, markOf(p.SHA256), markOf(p.GrantHash)})
+	}
+	return o
+}
+
+func (m *Manifest) outlineSections() []OutlineSection {
+	type place struct{ plugin, id string }
+	sources := make(map[place]*phases.HookSource, len(m.HookSources))
+	for i := range m.HookSources {
+		h := &m.HookSources[i]
+		sources[place{h.Plugin, h.ContributionID}] = h
+	}
+	var out []OutlineSection
+	for i := range m.Sections {
+		s := &m.Sections[i]
+		row := OutlineSection{
+			SectionID: s.SectionID, Owner: s.Owner, Stability: s.Stability, Placement: s.Placement,
+			Chars: s.Chars, Tokens: -1, Fingerprint: markOf(s.Fingerprint),
+		}
+		if s.Tokens != nil {
+			row.Tokens = *s.Tokens
+		}
+		for _, span := range s.ContentMap {
+			if span.ContributionID == "" && (span.Owner == phases.OwnerBuiltin || span.Owner == s.Owner) {
+				continue
+			}
+			piece := OutlineSpan{Owner: span.Owner, ContributionID: span.ContributionID, Chars: span.Length}
+			if h := sources[place{span.Owner, span.ContributionID}]; h != nil {
+				piece.Hash, piece.Priority = markOf(h.ContributionHash), h.Priority
+			}
+			row.Spans = append(row.Spans, piece)
+		}
+		out = append(out, row)
+	}
+	return out
+}

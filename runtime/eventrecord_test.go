@@ -1,0 +1,122 @@
+package runtime_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/grapnelhq/grapnel/manifest"
+	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/runtime"
+	"github.com/grapnelhq/grapnel/sdk"
+)
+
+// judging is a plugin that brings a tool, rewrites and allows its calls, would deny them, and denies "rm".
+func judging() *hosted {
+	h := newHosted(plugin("p",
+		on("tools", phases.PreTools, reply(&phases.ToolBundle{BundleID: "b", Tools: []phases.Tool{{Name: "list"}}}), phases.KindToolBundle),
+		on("safe", phases.ToolPreCall, func(_ context.Context, _ *sdk.Call, in phases.Input) ([]phases.Contribution, error) {
+			if call, ok := in.(*phases.ToolPreCallInput); ok && call.Tool == "rm" {
+				return []phases.Contribution{&phases.Decision{Verdict: phases.VerdictDeny, Reason: "words of the plugin", ReasonCode: "destructive"}}, nil
+			}
+			return []phases.Contribution{
+				&phases.Decision{Verdict: phases.VerdictAllow, ReasonCode: "known"},
+				&phases.Rewrite{Path: "/depth", Value: raw("1")},
+			}, nil
+		}, phases.KindDecision, phases.KindRewrite),
+		on("strict", phases.ToolPreCall, reply(&phases.Decision{Verdict: phases.VerdictDeny}), phases.KindDecision),
+		on("end", phases.PostTurn, reply(), phases.KindNoop),
+	))
+	h.cfg.Plugins[0].Subscriptions = map[string]phases.Override{"p.strict": {Shadow: new(true)}}
+	return h
+}
+
+// TestEventRecords: what happens after a prompt is in a record of the same chain, which says who allowed what.
+func TestEventRecords(t *testing.T) {
+	t.Parallel()
+
+	h, sink := judging(), &memorySink{}
+	h.opts.Sink = sink
+	eng := h.start(t)
+	where := host()
+	where.Actor, where.AgentID, where.TaskID = phases.Actor{Kind: "user", ID: "42"}, "agent", "task"
+	turn, err := eng.BeginTurn(t.Context(), where)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := turn.Round(t.Context(), runtime.CompileInput{ToolCalling: true}); err != nil {
+		t.Fatal(err)
+	}
+	arguments := raw(`{"depth": 9, "path": "."}`)
+	outcome(t)(turn.ToolPreCall(t.Context(), &phases.ToolPreCallInput{Tool: "list", Arguments: arguments}))
+	_, _ = turn.CallTool(t.Context(), phases.ToolCall{Tool: "list", Arguments: raw(`{"path":".","depth":1}`), IdempotencyKey: "call-1"})
+	outcome(t)(turn.ToolPreCall(t.Context(), &phases.ToolPreCallInput{Tool: "rm"}))
+	outcome(t)(turn.End(t.Context(), nil))
+	if len(sink.records) != 2 || sink.last("w", "t").Kind != manifest.KindEvents {
+		t.Fatalf("%d records", len(sink.records))
+	}
+	m := sink.records[1]
+	came, went, empty := manifest.FingerprintJSON(arguments, nil), manifest.FingerprintJSON(raw(`{"depth":1,"path":"."}`), nil), manifest.FingerprintJSON(raw("{}"), nil)
+	safe := func(v phases.Verdict, code string) []manifest.Decider {
+		return []manifest.Decider{{Subscription: "p.safe", Verdict: v, ReasonCode: code}, {Subscription: "p.strict", Verdict: phases.VerdictDeny, Shadow: true}}
+	}
+	want := []manifest.Call{
+		{Phase: phases.ToolPreCall, Tool: "list", Owner: "p", Came: came, Went: went, Verdict: phases.VerdictAllow, DecidedBy: safe(phases.VerdictAllow, "known"), RewrittenBy: []string{"p.safe"}},
+		{Phase: phases.PhaseToolCall, CallID: "call-1", Tool: "list", Owner: "p", Came: went, Went: went},
+		{Phase: phases.ToolPreCall, Tool: "rm", Owner: phases.OwnerHost, Came: empty, Went: empty, Verdict: phases.VerdictDeny, DecidedBy: safe(phases.VerdictDeny, "destructive")},
+	}
+	if diff := cmp.Diff(m.Calls, want); diff != "" {
+		t.Errorf("calls (-got +want):\n%s", diff)
+	}
+	var rows []string
+	for _, r := range m.Runs {
+		rows = append(rows, string(r.Phase)+" "+r.Hook)
+	}
+	if diff := cmp.Diff(rows, []string{"tool.pre_call safe", "tool.pre_call strict", "tool.call list", "tool.pre_call safe", "tool.pre_call strict", "turn.post_turn end"}); diff != "" {
+		t.Errorf("runs since the prompt (-got +want):\n%s", diff)
+	}
+	none := manifest.Fingerprint("", nil)
+	if m.Prev != sink.records[0].Hash || !m.TurnEnded || sink.records[0].TurnEnded || m.FingerprintFull != none || len(m.Plugins) != 1 || len(m.Sections) != 0 {
+		t.Errorf("record %+v", m.Head)
+	}
+	for _, m := range sink.records {
+		if err := manifest.Validate(m); err != nil {
+			t.Error(err)
+		}
+		if m.Actor != "user:42" || m.AgentID != "agent" || m.TaskID != "task" || m.Mode != phases.ModeAgent || m.Build == "" || m.ConfigHash == "" || m.Plugins[0].GrantHash == "" {
+			t.Errorf("head %+v, plugins %+v", m.Head, m.Plugins)
+		}
+		if b, err := json.Marshal(m); err != nil || bytes.Contains(b, []byte("words of the plugin")) {
+			t.Errorf("the record has a plugin's words, or %v", err)
+		}
+	}
+}
+
+// TestEventsOutsideOfTurns: a dispatch outside of a turn leaves a record if something was decided.
+func TestEventsOutsideOfTurns(t *testing.T) {
+	t.Parallel()
+
+	h, sink := judging(), &memorySink{}
+	h.opts.Sink = sink
+	eng := h.start(t)
+	dispatch(t, eng, &phases.PostTurnInput{})
+	if err := eng.WaitBackground(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if len(sink.records) != 0 {
+		t.Fatalf("a dispatch that decides nothing left %d records", len(sink.records))
+	}
+	dispatch(t, eng, &phases.ToolPreCallInput{Tool: "rm"})
+	if len(sink.records) != 1 || len(sink.records[0].Calls) != 1 || sink.records[0].Calls[0].Verdict != phases.VerdictDeny || sink.records[0].TurnEnded || len(sink.records[0].Runs) != 2 {
+		t.Errorf("records %+v", sink.records)
+	}
+	if _, err := eng.CompileTurn(t.Context(), host(), runtime.CompileInput{}); err != nil {
+		t.Fatal(err)
+	}
+	if last := sink.last("w", "t"); last.Kind != manifest.KindPrompt || !last.TurnEnded {
+		t.Errorf("the record of a turn that ends with its prompt: %+v", last.Head)
+	}
+}
