@@ -115,7 +115,7 @@ const layers = `
 	tree, internal/peer, github.com/coder/websocket < gateway/client;
 	phases, config, manifest, compiler, runtime, store, tree, internal/rpc, internal/recent, internal/api, internal/text,
 	github.com/prometheus/client_golang < gateway;
-	phases, github.com/tiktoken-go/tokenizer < history;
+	phases, manifest, github.com/tiktoken-go/tokenizer < history;
 	phases, manifest, compiler, history, internal/digest < providers;
 	phases, manifest, history, providers, compiler,
 	github.com/anthropics/anthropic-sdk-go < providers/anthropic;
