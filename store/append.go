@@ -55,8 +55,8 @@ func (a *appendStatements) prepare(ctx context.Context, db *sql.DB, p *phrases) 
 	return all
 }
 
-// Append keeps a manifest as the next of its workspace and thread: it sets seq, prev and the
-// hashes, and renews the thread's sign-off, in one transaction. After an error those fields
+// Append keeps a manifest as the next of its workspace and thread: it sets seq, prev, texts_kept and the
+// hashes, raises created_at to that of the record before if it is earlier, and renews the thread's sign-off, in one transaction. After an error those fields
 // mean nothing, and the manifest may be appended again.
 //
 // Texts are the rendered sections of its prompt, if the operator wants them kept; a known text is only marked as
@@ -71,6 +71,7 @@ func (s *Store) Append(ctx context.Context, m *manifest.Manifest, texts []manife
 	if err != nil {
 		return err
 	}
+	m.TextsKept = hasAll(rows, m.Sections)
 	var id int64
 	err = s.db.Change(ctx, "keeping a manifest", func(ctx context.Context, tx *sql.Tx) error {
 		var chain int64
@@ -208,6 +209,15 @@ func textRows(texts []manifest.Text) ([]textRow, error) {
 		return cmp.Or(strings.Compare(a.fingerprint, b.fingerprint), strings.Compare(a.hash, b.hash))
 	})
 	return slices.CompactFunc(rows, func(a, b textRow) bool { return a.fingerprint == b.fingerprint && a.hash == b.hash }), nil
+}
+
+// hasAll reports whether the texts are those of all sections, and there are some.
+func hasAll(rows []textRow, sections []manifest.Section) bool {
+	fingerprints := make(map[string]bool, len(rows))
+	for _, r := range rows {
+		fingerprints[r.fingerprint] = true
+	}
+	return len(sections) > 0 && !slices.ContainsFunc(sections, func(s manifest.Section) bool { return !fingerprints[s.Fingerprint] })
 }
 
 func isText(s string) bool { return strings.IndexByte(s, 0) < 0 && utf8.ValidString(s) }

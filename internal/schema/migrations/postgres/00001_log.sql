@@ -75,10 +75,12 @@ CREATE TABLE pending (
 -- The tree of hashes over the whole log (RFC 6962): which record is which leaf, the
 -- hashes in blocks, how many leaves there are, and the checkpoints that were signed.
 -- The one row of tree_state is what settling locks. Nothing of it goes with records
--- that retention removes.
+-- that retention removes: chain_id and seq say which sign-off accounts for those.
 CREATE TABLE leaves (
-    leaf BIGINT NOT NULL PRIMARY KEY,
-    id   BIGINT NOT NULL UNIQUE
+    leaf     BIGINT NOT NULL PRIMARY KEY,
+    id       BIGINT NOT NULL UNIQUE,
+    chain_id BIGINT NOT NULL,
+    seq      BIGINT NOT NULL
 );
 CREATE TABLE tree_blocks (
     block  BIGINT NOT NULL PRIMARY KEY,

@@ -73,10 +73,12 @@ CREATE TABLE pending (
 -- The tree of hashes over the whole log (RFC 6962): which record is which leaf, the
 -- hashes in blocks, how many leaves there are, and the checkpoints that were signed.
 -- The one row of tree_state is what settling locks. Nothing of it goes with records
--- that retention removes.
+-- that retention removes: chain_id and seq say which sign-off accounts for those.
 CREATE TABLE leaves (
-    leaf INTEGER NOT NULL PRIMARY KEY,
-    id   INTEGER NOT NULL UNIQUE
+    leaf     INTEGER NOT NULL PRIMARY KEY,
+    id       INTEGER NOT NULL UNIQUE,
+    chain_id INTEGER NOT NULL,
+    seq      INTEGER NOT NULL
 );
 CREATE TABLE tree_blocks (
     block  INTEGER NOT NULL PRIMARY KEY,
