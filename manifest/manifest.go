@@ -225,7 +225,8 @@ type Budget struct {
 	UsedMS float64 `json:"used_ms"`
 	// GrantedChars is the text allowed, in Unicode scalar values.
 	GrantedChars int `json:"granted_chars"`
-	// UsedChars is the text that was kept, in Unicode scalar values.
+	// UsedChars is what is in the prompt, in Unicode scalar values: of a turn the sections of plugins, of a phase what
+	// the spans of its last dispatch have.
 	UsedChars int `json:"used_chars"`
 }
 

@@ -69,7 +69,7 @@ func (x suite) testTree(t *testing.T) {
 		if int(c.Leaves) != from+step || c.Root != rootOf(hashes) {
 			t.Errorf("step %d: %d leaves with the root %s, want %d with %s", n, c.Leaves, c.Root, from+step, rootOf(hashes))
 		}
-		g, err := s.Grow(t.Context(), before.Leaves, func(n string) (translog.Checkpoint, error) { return l.Open(n) })
+		g, err := s.Grow(t.Context(), before.Leaves)
 		if err != nil || g.To.Leaves != c.Leaves || g.Check(before.Root) != nil || n > 0 && g.Check(c.Root) == nil {
 			t.Errorf("step %d: growth %+v, %v, %v", n, g, err, g.Check(before.Root))
 		}
@@ -94,7 +94,7 @@ func (x suite) testTree(t *testing.T) {
 func proveOne(t *testing.T, s *store.Store, l *translog.Log, x manifest.Index, leaf int) {
 	t.Helper()
 	open := func(n string) (translog.Checkpoint, error) { return l.Open(n) }
-	file, err := s.Prove(t.Context(), x.ManifestID, "", open)
+	file, err := s.Prove(t.Context(), x.ManifestID, "")
 	if err != nil {
 		t.Fatal(err)
 	}

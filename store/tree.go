@@ -179,9 +179,9 @@ func lastCheckpoint(ctx context.Context, tx *sql.Tx, above int64) (signed string
 	return signed, err
 }
 
-// Prove returns a proof that a record was in the log when a checkpoint was made (C2SP tlog-proof): without one, the
-// newest that the log keeps. Open checks the checkpoint's signature.
-func (s *Store) Prove(ctx context.Context, manifestID, signed string, open func(string) (translog.Checkpoint, error)) (file []byte, err error) {
+// Prove returns a proof that the record with an id was in the log when a checkpoint was made (C2SP tlog-proof): without
+// one, the newest that the log keeps. The id is a whole one.
+func (s *Store) Prove(ctx context.Context, manifestID, signed string) (file []byte, err error) {
 	err = s.db.Snapshot(ctx, "proving a record", func(tx *sql.Tx) error {
 		var leaf sql.NullInt64
 		const query = "SELECT (SELECT leaf FROM leaves l WHERE l.id = m.id) FROM manifests m WHERE manifest_id = $1"
@@ -196,7 +196,7 @@ func (s *Store) Prove(ctx context.Context, manifestID, signed string, open func(
 		if signed == "" {
 			return sqldb.Failf(CodeNotFound, "make one: grapnel manifest checkpoint", "the log has no checkpoint")
 		}
-		c, err := open(signed)
+		c, err := translog.Read(signed)
 		if err != nil {
 			return &Error{Code: CodeInvalid, Message: "the checkpoint cannot be used", Err: err}
 		}
@@ -204,8 +204,12 @@ func (s *Store) Prove(ctx context.Context, manifestID, signed string, open func(
 			return sqldb.Failf(CodeNotFound, "make a newer one: grapnel manifest checkpoint", "the record is newer than the checkpoint of %d records", c.Leaves)
 		}
 		hashes := newTreeHashes(ctx, tx)
-		if root, err := translog.Root(c.Leaves, hashes); err != nil || root != c.Root {
-			return cmpError(err, sqldb.Failf(CodeDamaged, "verify the log", "the log is not the one that the checkpoint was made of"))
+		root, err := translog.Root(c.Leaves, hashes)
+		if err == nil && root != c.Root {
+			err = sqldb.Failf(CodeDamaged, "verify the log", "the log is not the one that the checkpoint was made of")
+		}
+		if err != nil {
+			return err
 		}
 		file, err = translog.Prove(c, leaf.Int64, hashes)
 		return err
@@ -213,15 +217,8 @@ func (s *Store) Prove(ctx context.Context, manifestID, signed string, open func(
 	return file, err
 }
 
-func cmpError(err, other error) error {
-	if err != nil {
-		return err
-	}
-	return other
-}
-
 // Grow returns the proof that the log, as its newest checkpoint says it is, continues what it was with so many leaves.
-func (s *Store) Grow(ctx context.Context, from int64, open func(string) (translog.Checkpoint, error)) (g translog.Growth, err error) {
+func (s *Store) Grow(ctx context.Context, from int64) (g translog.Growth, err error) {
 	err = s.db.Snapshot(ctx, "proving growth", func(tx *sql.Tx) error {
 		signed, err := lastCheckpoint(ctx, tx, from)
 		if err != nil {
@@ -230,7 +227,7 @@ func (s *Store) Grow(ctx context.Context, from int64, open func(string) (translo
 		if signed == "" {
 			return sqldb.Failf(CodeNotFound, "make one: grapnel manifest checkpoint", "the log has no checkpoint of %d records or more", from)
 		}
-		c, err := open(signed)
+		c, err := translog.Read(signed)
 		if err != nil {
 			return &Error{Code: CodeInvalid, Message: "the checkpoint cannot be used", Err: err}
 		}

@@ -330,4 +330,5 @@ func (l *auditLog) put(t *testing.T, m *manifest.Manifest, last *manifest.Link) 
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
 		x.ManifestID, x.WorkspaceID, x.ThreadID, int64(x.Seq), x.TurnID, x.CreatedAt.UnixNano(), string(x.Profile), x.FingerprintFull, x.Hash,
 		len(record.Data), storetest.Pack(t, record.Data))
+	l.exec(t, "INSERT INTO pending (id) SELECT id FROM manifests WHERE manifest_id = $1", x.ManifestID)
 }
