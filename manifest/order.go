@@ -41,6 +41,7 @@ func (n *node) compareIndex(record, stored *Index) {
 		{"workspace_id", record.WorkspaceID, stored.WorkspaceID},
 		{"thread_id", record.ThreadID, stored.ThreadID},
 		{"turn_id", record.TurnID, stored.TurnID},
+		{"actor", record.Actor, stored.Actor},
 		{"profile", string(record.Profile), string(stored.Profile)},
 		{"fingerprint_full", record.FingerprintFull, stored.FingerprintFull},
 		{"hash", record.Hash, stored.Hash},

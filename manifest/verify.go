@@ -1,6 +1,7 @@
 package manifest
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"slices"
@@ -103,7 +104,7 @@ type Verifier struct {
 	threads                                 int
 	texts                                   map[string]bool // fingerprints of Texts that no record has named yet
 	last                                    Index
-	buf                                     []byte // for canonical forms
+	buf, outline                            []byte // for canonical forms
 }
 
 // NewVerifier returns a verifier without records.
@@ -237,13 +238,13 @@ func (v *Verifier) inspect(r Record) node {
 	v.thread.keyed = v.thread.keyed || n.keyed
 	n.compareIndex(&l.Index, &r.Index)
 	if !v.opts.ChainOnly && n.finding == nil {
-		v.inspectContent(&n, r.Data)
+		v.inspectContent(&n, &r)
 	}
 	return n
 }
 
-func (v *Verifier) inspectContent(n *node, data []byte) {
-	m, buf, err := parseCanonical(data, v.buf)
+func (v *Verifier) inspectContent(n *node, r *Record) {
+	m, buf, err := parseCanonical(r.Data, v.buf)
 	if v.buf = buf; err != nil {
 		n.findf(BadSchema, "%s", strings.ReplaceAll(err.Error(), "\n", "; "))
 		return
@@ -252,6 +253,12 @@ func (v *Verifier) inspectContent(n *node, data []byte) {
 	if v.buf = buf; err != nil || sum != m.ContentHash {
 		n.findf(BadFingerprint, "its content_hash does not match its content")
 		return
+	}
+	if r.Outline != nil {
+		o := m.Outline()
+		if v.outline = o.Append(v.outline[:0]); !bytes.Equal(v.outline, r.Outline) {
+			n.findf(BadAltered, "the stored outline is not that of the record")
+		}
 	}
 	v.inspectTexts(n, m)
 }

@@ -501,7 +501,7 @@ func FuzzVerifier(f *testing.F) {
 	f.Add([]byte(`{"a":1}`), []byte(`{"hash":"","manifest_id":"\u0000"}`))
 	f.Add([]byte(`{"a":"`), []byte(`{"a":[{"]}`))
 	f.Fuzz(func(t *testing.T, a, b []byte) {
-		l := stored{chain: s.chain, records: []Record{{s.records[0].Index, a}, {s.records[1].Index, b}}}
+		l := stored{chain: s.chain, records: []Record{{Index: s.records[0].Index, Data: a}, {Index: s.records[1].Index, Data: b}}}
 		got, _ := l.verify(VerifyOptions{})
 		same := string(a) == string(s.records[0].Data) && string(b) == string(s.records[1].Data)
 		if got.OK && !same && !strings.Contains(string(a)+string(b), "hmac") {
