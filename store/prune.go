@@ -70,6 +70,9 @@ func (s *Store) Prune(ctx context.Context, r Retention, now time.Time) (Pruned, 
 	if done.Texts, err = s.pruneTexts(ctx); err != nil {
 		return done, err
 	}
+	if err := s.pruneMarks(ctx); err != nil {
+		return done, err
+	}
 	if r.Age == 0 {
 		return done, nil
 	}
@@ -148,13 +151,20 @@ func (s *Store) pruneUses(ctx context.Context, t thread) error {
 // pruneTexts removes the texts that no thread uses, without waiting for appends that use one.
 func (s *Store) pruneTexts(ctx context.Context) (n int, err error) {
 	const unused = "SELECT id FROM texts t WHERE id > $1 AND NOT EXISTS (SELECT 1 FROM text_uses u WHERE u.text_id = t.id) ORDER BY id LIMIT $2"
-	remove := "DELETE FROM texts WHERE id IN (" + unused + s.phrase.unlockedOnly + ") RETURNING id"
+	remove := "DELETE FROM texts WHERE id IN (" + unused + s.phrase.unlockedOnly + ") RETURNING id, text"
 	last := int64(0)
 	err = s.db.Pieces(ctx, func() (more bool, err error) {
 		err = s.db.Change(ctx, "retention of texts", func(ctx context.Context, tx *sql.Tx) error {
-			gone, err := sqldb.List(ctx, tx, remove, []any{last, pruneBatch}, func(rows *sql.Rows, id *int64) error { return rows.Scan(id) })
-			for _, id := range gone {
-				last = max(last, id)
+			type row struct {
+				id   int64
+				text string
+			}
+			gone, err := sqldb.List(ctx, tx, remove, []any{last, pruneBatch}, func(rows *sql.Rows, t *row) error { return rows.Scan(&t.id, &t.text) })
+			for _, t := range gone {
+				last = max(last, t.id)
+				if err == nil {
+					err = s.removeWords(ctx, tx, t.id, t.text)
+				}
 			}
 			n, more = n+len(gone), len(gone) > 0
 			return err
