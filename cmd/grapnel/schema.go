@@ -91,7 +91,7 @@ func schemas() []namedSchema {
 		{"manifest-audits", "the result of manifest audits --json", generated[auditList]},
 		{"manifest-calls", "the result of manifest calls --json", generated[callList]},
 		{"manifest-diff", "the result of manifest diff --json", generated[manifest.Difference]},
-		{"manifest-blame", "the result of manifest blame --json", generated[manifestBlame]},
+		{"manifest-blame", "the result of manifest blame --json", generated[api.Blame]},
 		{"manifest-verify", "the result of manifest verify --json", generated[manifest.Verdict]},
 		{"manifest-prune", "the result of manifest prune --json", generated[store.Pruned]},
 		{"agents-chain", "the result of agents chain --json", pluginSchema(chain.ReportSchema)},
