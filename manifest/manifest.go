@@ -227,7 +227,8 @@ type Budget struct {
 	UsedMS float64 `json:"used_ms"`
 	// GrantedChars is the text allowed, in Unicode scalar values.
 	GrantedChars int `json:"granted_chars"`
-	// UsedChars is the text that was kept, in Unicode scalar values.
+	// UsedChars is what is in the prompt, in Unicode scalar values: of a turn the sections of plugins, of a phase what
+	// the spans of its last dispatch have.
 	UsedChars int `json:"used_chars"`
 }
 
@@ -330,18 +331,6 @@ func FingerprintJSON(raw json.RawMessage, key []byte) string {
 		raw = canonical
 	}
 	return digest.Fingerprint(key, raw)
-}
-
-// AuditEvent is an audit that is in no record: it came after the prompt, from background work, or outside of a turn.
-type AuditEvent struct {
-	Audit
-	// At is when it was kept, in UTC.
-	At time.Time `json:"at"`
-	// The ids are those of the hook's context; they may be empty.
-	WorkspaceID string `json:"workspace_id"`
-	ThreadID    string `json:"thread_id"`
-	TurnID      string `json:"turn_id"`
-	SessionID   string `json:"session_id"`
 }
 
 // Text is one rendered section of a prompt, heading included. A store keeps each once, by its fingerprint.

@@ -22,6 +22,11 @@ type CompileInput struct {
 	// ExistingTools are the names of the host's own tools. While one is called request_tools, hidden tools cannot be
 	// requested.
 	ExistingTools []string
+	// HostTools are definitions of the host's own tools, for the record. Their names are existing tools, too.
+	HostTools []phases.Tool
+	// History is what the host sends behind the prompt, for the record; nil where it does not say. See
+	// history.Window.Record.
+	History *manifest.History
 	// RequestedDomains are hidden domains whose tools are offered from now on.
 	RequestedDomains []string
 	// RecallPlan is the host planner's JSON for turn.post_preflight_prompt_context, which Round omits without it.
@@ -98,7 +103,7 @@ func (t *Turn) Round(ctx context.Context, in CompileInput) (*Compiled, error) {
 	case errors.Is(err, ErrTurnEnded):
 		return nil, err
 	}
-	r, failed := t.newRecording()
+	r, failed := t.newRecording(&in)
 	if failed != nil {
 		return nil, failed
 	}
@@ -149,6 +154,7 @@ func (t *Turn) enterRound(in *CompileInput) error {
 	if err := cmp.Or(phases.CheckID("model", in.Model), phases.CheckID("provider", in.Provider)); err != nil {
 		return err
 	}
+	in.ExistingTools = t.gen.tools.Names(in.ExistingTools, in.HostTools)
 	if err := t.enter(); err != nil {
 		return err
 	}
@@ -160,7 +166,7 @@ func (t *Turn) enterRound(in *CompileInput) error {
 }
 
 func (t *Turn) compile(ctx context.Context, in CompileInput) (*Compiled, error) {
-	r, err := t.newRecording()
+	r, err := t.newRecording(&in)
 	if err != nil {
 		return nil, err
 	}

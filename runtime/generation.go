@@ -34,6 +34,7 @@ type generation struct {
 	// head is what the generation's records begin with, and grants the hashes of the plugins' grants, in order.
 	head   manifest.Head
 	grants []string
+	tools  turnstate.HostTools
 	// known are the rows of the plugins as they were last.
 	known atomic.Pointer[pluginRows]
 	// planned is replaced when a plugin describes itself for the first time later.

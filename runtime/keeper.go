@@ -106,20 +106,19 @@ func (e *Engine) keepEvents(ctx context.Context, g *generation, c *phases.Contex
 	if e.keeper == nil || !s.Unrecorded(ends) {
 		return
 	}
-	m := manifest.New()
-	var err error
-	m.Head = turnstate.Head(g.head, c)
-	m.CreatedAt = e.opts.Now()
-	if m.ManifestID, err = e.newID(m.CreatedAt); err == nil {
+	m, now := manifest.New(), e.opts.Now()
+	id, err := e.newID(now)
+	if m.Head = turnstate.Head(g.head, c); err == nil {
+		m.ManifestID, m.CreatedAt = id, now
 		s.Events(&m, turnstate.AuditedRows(g.rows().rows), g.cfg.Budgets.Turn, ends)
 		g.hashLabels(&m)
 		err = e.append(ctx, &m, nil)
 	}
-	if err != nil {
-		e.sinkFailed(stateNotKept, "what happened after the last prompt was not kept", m.ManifestID, err)
-		return
+	if err == nil {
+		s.Kept()
+	} else {
+		e.sinkFailed(stateNotKept, "what happened after the last prompt was not kept", id, err)
 	}
-	s.Kept()
 }
 
 func (e *Engine) newID(now time.Time) (string, error) {

@@ -29,15 +29,16 @@ type recording struct {
 	notes []phases.Diagnostic
 	// persona are the persona files, once they have been read.
 	persona *persona.Files
+	in      *CompileInput
 }
 
-func (t *Turn) newRecording() (*recording, error) {
+func (t *Turn) newRecording(in *CompileInput) (*recording, error) {
 	now := t.engine.opts.Now()
 	id, err := t.engine.newID(now)
 	if err != nil {
 		return nil, err
 	}
-	return &recording{turn: t, id: id, round: t.state.NextRound(), now: now}, nil
+	return &recording{turn: t, id: id, round: t.state.NextRound(), now: now, in: in}, nil
 }
 
 // compile prepares the prompt, dispatches turn.pre_prompt_compile, renders, and dispatches turn.post_prompt_compile.
@@ -169,6 +170,7 @@ func (r *recording) manifest() *manifest.Manifest {
 		profile := m.Profile
 		m.Head = turnstate.Head(t.gen.head, &t.context)
 		m.ManifestID, m.Round, m.CreatedAt, m.Profile, m.TextsKept = r.id, r.round, r.now, profile, len(r.output.Texts) > 0
+		m.HostTools, m.History = t.gen.tools.Rows(r.in.ExistingTools, r.in.HostTools, t.gen.key()), turnstate.History(r.in.History, t.gen.key())
 		r.draft = &m
 	}
 	m := *r.draft

@@ -125,11 +125,6 @@ func (t *Turn) close() {
 	}
 }
 
-// keepRest keeps what came after the turn's last prompt.
-func (t *Turn) keepRest(ctx context.Context) {
-	t.engine.keepEvents(ctx, t.gen, &t.context, t.state, true)
-}
-
 // Dispatch runs any phase in this turn; the typed methods do the same. A turn whose ledger is full runs none
 // ([Turn.LedgerBytes]).
 func (t *Turn) Dispatch(ctx context.Context, in phases.Input) (*phases.Outcome, error) {
@@ -230,7 +225,7 @@ func (t *Turn) End(ctx context.Context, in *phases.PostTurnInput) (*phases.Outco
 	t.mu.Unlock()
 	defer t.leave()
 	if t.engine.isClosed() {
-		t.keepRest(ctx)
+		t.engine.keepEvents(ctx, t.gen, &t.context, t.state, true)
 		return nil, ErrClosed
 	}
 	if in == nil {
@@ -240,7 +235,7 @@ func (t *Turn) End(ctx context.Context, in *phases.PostTurnInput) (*phases.Outco
 	defer cancel()
 	out, err := t.dispatch(ctx, in)
 	t.reportWhole(ctx, in.Usage, out)
-	t.keepRest(ctx)
+	t.engine.keepEvents(ctx, t.gen, &t.context, t.state, true)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.last = out

@@ -63,10 +63,6 @@ func keepOne(ctx context.Context, s *store.Store, n int) error {
 		return err
 	}
 	fmt.Println("usage", m.ManifestID)
-	if err := s.KeepAudits(ctx, []manifest.AuditEvent{{At: at, WorkspaceID: "w", ThreadID: "t", TurnID: m.TurnID}, {At: at, TurnID: m.TurnID}}); err != nil {
-		return err
-	}
-	fmt.Println("audit", m.TurnID)
 	key := phases.StateKey{WorkspaceID: "w", SessionID: strconv.Itoa(n % 5), Plugin: "p"}
 	if _, err := s.PutState(ctx, key, json.RawMessage(strconv.Itoa(n))); err != nil {
 		return err
@@ -148,13 +144,6 @@ func checkDisk(t *testing.T, dsn string, printed []string) (missing int, err err
 func missingOf(t *testing.T, s *store.Store, printed []string) (missing int, err error) {
 	t.Helper()
 	there := map[string]bool{}
-	audits, err := s.Audits(t.Context(), store.AuditFilter{})
-	if err != nil {
-		return 0, err
-	}
-	for _, e := range audits {
-		there["audit "+e.TurnID] = true
-	}
 	list, err := s.List(t.Context(), store.Filter{})
 	if err != nil {
 		return 0, err

@@ -1,7 +1,6 @@
 package store
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 	"time"
@@ -23,7 +22,6 @@ type Pruned struct {
 	Manifests int `json:"manifests"`
 	Texts     int `json:"texts"`
 	States    int `json:"states"`
-	Audits    int `json:"audits"`
 }
 
 // Bounds of one transaction, so that appending never waits long: rows, and bytes of manifests or texts.
@@ -32,8 +30,7 @@ const (
 	pruneBytes = 8 << 20
 )
 
-// Prune removes old manifests with their reports, audit events by the same rules (those of a
-// thread with its manifests, others by age), and texts that no remaining manifest can name.
+// Prune removes old manifests with their reports, and texts that no remaining manifest can name.
 // Each thread's sign-off then begins with its first remaining manifest, so that the log still
 // verifies. Batches are transactions: after an error, earlier ones are kept.
 func (s *Store) Prune(ctx context.Context, r Retention, now time.Time) (Pruned, error) {
@@ -64,7 +61,7 @@ func (s *Store) Prune(ctx context.Context, r Retention, now time.Time) (Pruned, 
 		})
 		done.Manifests += taken
 		if err == nil && taken > 0 {
-			err = cmp.Or(s.pruneUses(ctx, t), s.pruneAuditsBefore(ctx, t, &done.Audits))
+			err = s.pruneUses(ctx, t)
 		}
 		if err != nil {
 			return done, err
@@ -76,11 +73,7 @@ func (s *Store) Prune(ctx context.Context, r Retention, now time.Time) (Pruned, 
 	if r.Age == 0 {
 		return done, nil
 	}
-	before := now.Add(-r.Age).UnixNano()
-	if err := s.pruneStates(ctx, before, &done.States); err != nil {
-		return done, err
-	}
-	return done, s.deleteAudits(ctx, before, &done.Audits, "")
+	return done, s.pruneStates(ctx, now.Add(-r.Age).UnixNano(), &done.States)
 }
 
 // pruneThread removes one batch at the front of a thread.

@@ -16,7 +16,6 @@ var _ interface {
 	Append(ctx context.Context, m *manifest.Manifest, texts []manifest.Text) error
 	Last(ctx context.Context, workspace, thread string) (*manifest.Manifest, error)
 	Report(ctx context.Context, u manifest.Usage) error
-	KeepAudits(ctx context.Context, events []manifest.AuditEvent) error
 } = (*store.Store)(nil)
 
 func Example() {

@@ -23,6 +23,7 @@ import (
 	recording "github.com/grapnelhq/grapnel/record"
 	"github.com/grapnelhq/grapnel/runtime"
 	"github.com/grapnelhq/grapnel/store"
+	"github.com/grapnelhq/grapnel/translog"
 	"github.com/grapnelhq/grapnel/store/jobqueue"
 	"github.com/grapnelhq/grapnel/tree"
 )
@@ -93,6 +94,11 @@ func schemas() []namedSchema {
 		{"manifest-diff", "the result of manifest diff --json", generated[manifest.Difference]},
 		{"manifest-blame", "the result of manifest blame --json", generated[api.Blame]},
 		{"manifest-verify", "the result of manifest verify --json", generated[manifest.Verdict]},
+		{"manifest-proven", "the result of manifest verify --proof FILE --json", generated[provenRecord]},
+		{"manifest-checkpoint", "the result of manifest checkpoint --json", generated[checkpointResult]},
+		{"manifest-witness", "the result of manifest witness --json", generated[translog.Checkpoint]},
+		{"manifest-prove", "the result of manifest prove --json", generated[manifestProof]},
+		{"manifest-key", "the result of manifest key --json", generated[logKey]},
 		{"manifest-prune", "the result of manifest prune --json", generated[store.Pruned]},
 		{"agents-chain", "the result of agents chain --json", pluginSchema(chain.ReportSchema)},
 		{"agents-touch", "the result of agents touch --json", pluginSchema(lazy.TouchedSchema)},

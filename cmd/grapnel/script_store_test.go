@@ -1,10 +1,15 @@
 package main
 
 import (
+	"bytes"
+	"compress/zlib"
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
 	"strconv"
@@ -13,6 +18,7 @@ import (
 
 	"github.com/oklog/ulid/v2"
 	"github.com/rogpeppe/go-internal/testscript"
+	"modernc.org/sqlite"
 
 	"github.com/grapnelhq/grapnel/compiler"
 	"github.com/grapnelhq/grapnel/internal/api"
@@ -112,13 +118,34 @@ func cmdForge(ts *testscript.TestScript, _ bool, args []string) {
 		args      []any
 	}{
 		{"DELETE FROM manifests WHERE thread_id = $1 AND seq = $2", []any{args[2], c.Next}},
-		{"UPDATE chains SET next_seq = $1, last_hash = $2, signature = $3 WHERE thread_id = $4", []any{c.Next, c.Last, c.Signature, args[2]}},
+		{"UPDATE chains SET next_seq = $1, last_hash = $2, last_at = 0, signature = $3 WHERE thread_id = $4", []any{c.Next, c.Last, c.Signature, args[2]}},
 	} {
 		_, err := db.ExecContext(ctx, change.statement, change.args...)
 		ts.Check(err)
 	}
 	ts.Check(db.Close())
 }
+
+// edit is a function of SQL, edit(record, from, to): the compressed record with a piece of its text replaced.
+var _ = func() bool {
+	sqlite.MustRegisterDeterministicScalarFunction("edit", 3, func(_ *sqlite.FunctionContext, args []driver.Value) (driver.Value, error) {
+		packed, _ := args[0].([]byte)
+		r, err := zlib.NewReader(bytes.NewReader(packed))
+		if err != nil {
+			return nil, err
+		}
+		record, err := io.ReadAll(r)
+		if err != nil {
+			return nil, err
+		}
+		var out bytes.Buffer
+		w := zlib.NewWriter(&out)
+		_, err = w.Write(bytes.Replace(record, []byte(args[1].(string)), []byte(args[2].(string)), 1))
+		err = errors.Join(err, w.Close())
+		return out.Bytes(), err
+	})
+	return true
+}()
 
 // copied opens a copy of a log with the driver that the store brings along.
 func copied(ts *testscript.TestScript, from, to string) *sql.DB {

@@ -25,13 +25,15 @@ import (
 // TurnInput is the JSON of the file of compile's --input, and of the input of the
 // gateway's turn/compile. All fields may be absent.
 type TurnInput struct {
-	UserText      string          `json:"user_text,omitempty"      jsonschema:"the user's message; --message goes before it"`
-	Model         string          `json:"model,omitempty"`
-	Provider      string          `json:"provider,omitempty"`
-	ToolCalling   bool            `json:"tool_calling,omitempty"   jsonschema:"whether the provider can call tools"`
-	ExistingTools []string        `json:"existing_tools,omitempty" jsonschema:"names of the host's own tools"`
-	RecallPlan    json.RawMessage `json:"recall_plan,omitempty"    jsonschema:"what the host's planner wants recalled; without it that phase is not run"`
-	Texts         HostTexts       `json:"texts,omitzero"           jsonschema:"texts for the compiler's own sections"`
+	UserText      string            `json:"user_text,omitempty"      jsonschema:"the user's message; --message goes before it"`
+	Model         string            `json:"model,omitempty"`
+	Provider      string            `json:"provider,omitempty"`
+	ToolCalling   bool              `json:"tool_calling,omitempty"   jsonschema:"whether the provider can call tools"`
+	ExistingTools []string          `json:"existing_tools,omitempty" jsonschema:"names of the host's own tools"`
+	HostTools     []phases.Tool     `json:"host_tools,omitempty"     jsonschema:"definitions of the host's own tools, for the record; their names are existing tools, too"`
+	History       *manifest.History `json:"history,omitempty"        jsonschema:"what the host sends behind the prompt, for the record"`
+	RecallPlan    json.RawMessage   `json:"recall_plan,omitempty"    jsonschema:"what the host's planner wants recalled; without it that phase is not run"`
+	Texts         HostTexts         `json:"texts,omitzero"           jsonschema:"texts for the compiler's own sections"`
 }
 
 // HostTexts is compiler.HostTexts with JSON names.
@@ -54,7 +56,7 @@ type HostTexts struct {
 func (in *TurnInput) CompileInput() runtime.CompileInput {
 	return runtime.CompileInput{
 		UserText: in.UserText, Model: in.Model, Provider: in.Provider, ToolCalling: in.ToolCalling,
-		ExistingTools: in.ExistingTools, RecallPlan: in.RecallPlan,
+		ExistingTools: in.ExistingTools, HostTools: in.HostTools, History: in.History, RecallPlan: in.RecallPlan,
 		Host: compiler.HostTexts(in.Texts),
 	}
 }

@@ -24,6 +24,7 @@ func TestCompileInput(t *testing.T) {
 	t.Parallel()
 
 	const full = `{"user_text": "u", "model": "m", "provider": "p", "tool_calling": true, "existing_tools": ["e"], "recall_plan": {"r": 1},
+		"host_tools": [{"name": "e"}], "history": {"entries": 2, "hash": "h"},
 		"texts": {"identity": "a", "safety": "b", "soul_core": "c", "identity_core": "d", "user_persona": "e", "tool_recovery": true,
 		"tool_recovery_policy": "f", "task_tools": true, "task_orchestration": "g", "recovery_continuation": "h", "retry_instruction": "i", "dynamic_context": "j"}}`
 	var in api.TurnInput
@@ -38,7 +39,8 @@ func TestCompileInput(t *testing.T) {
 		}
 	}
 	want := runtime.CompileInput{
-		UserText: "u", Model: "m", Provider: "p", ToolCalling: true, ExistingTools: []string{"e"}, RecallPlan: json.RawMessage(`{"r": 1}`),
+		UserText: "u", Model: "m", Provider: "p", ToolCalling: true, ExistingTools: []string{"e"}, HostTools: []phases.Tool{{Name: "e"}},
+		History: &manifest.History{Entries: 2, Hash: "h"}, RecallPlan: json.RawMessage(`{"r": 1}`),
 		Host: compiler.HostTexts{
 			Identity: "a", Safety: "b", SoulCore: "c", IdentityCore: "d", UserPersona: "e", ToolRecovery: true, ToolRecoveryPolicy: "f",
 			TaskTools: true, TaskOrchestration: "g", RecoveryContinuation: "h", RetryInstruction: "i", DynamicContext: "j",

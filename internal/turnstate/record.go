@@ -103,7 +103,7 @@ func (s *State) Record(m *manifest.Manifest, b config.TurnBudget, ends bool) {
 	s.placeContexts(m)
 	m.Runs = runRows(s.ledger.runs)
 	m.Policies = s.policies
-	m.Budgets = s.budgetRows(b, 0)
+	m.Budgets = s.budgetRows(m, b, 0)
 	m.Reminders = s.reminderRows()
 	s.since(m)
 	m.Diagnose(s.notes.rows(0))
@@ -125,7 +125,7 @@ func (s *State) Events(m *manifest.Manifest, plugins []phases.PluginRow, b confi
 	s.sources(m)
 	m.HookSources, m.Omitted = added(m.HookSources, sources), added(m.Omitted, omitted)
 	m.Runs = runRows(s.ledger.runs[r.kept.runs:])
-	m.Budgets = s.budgetRows(b, r.kept.budgets)
+	m.Budgets = s.budgetRows(m, b, r.kept.budgets)
 	for i := range plugins {
 		if slices.ContainsFunc(m.Runs, func(run phases.Run) bool { return run.Plugin == plugins[i].Plugin }) {
 			m.Plugins = append(m.Plugins, plugins[i])
@@ -229,15 +229,32 @@ func (s *State) placeContexts(m *manifest.Manifest) {
 	}
 }
 
-// budgetRows are the turn's budget and those of its dispatches from the given one on.
-func (s *State) budgetRows(b config.TurnBudget, from int) manifest.Budgets {
+// budgetRows are the turn's budget and those of its dispatches from the given one on. Used is the text that is in the
+// prompt: of several dispatches of a phase, the last one brought it.
+func (s *State) budgetRows(m *manifest.Manifest, b config.TurnBudget, from int) manifest.Budgets {
 	granted := cmp.Or(b.Time.D(), config.DefaultTurnTime)
 	rows := manifest.Budgets{
 		Turn:   manifest.Budget{GrantedMS: millis(granted), UsedMS: millis(granted - s.budget.time), GrantedChars: s.budget.chars},
 		Phases: slices.Clone(s.ledger.budgets[from:]),
 	}
-	for i := range s.brought {
-		rows.Turn.UsedChars += s.brought[i].chars
+	used := map[phases.Phase]int{}
+	for i := range m.Sections {
+		row := &m.Sections[i]
+		if row.Owner != phases.OwnerBuiltin && row.Owner != phases.OwnerHost {
+			rows.Turn.UsedChars += row.Chars
+		}
+		for _, span := range row.ContentMap {
+			if at := slices.IndexFunc(m.HookSources, func(h phases.HookSource) bool {
+				return span.ContributionID != "" && h.Plugin == span.Owner && h.ContributionID == span.ContributionID && h.SectionID == row.SectionID
+			}); at >= 0 {
+				used[m.HookSources[at].Phase] += span.Length
+			}
+		}
+	}
+	for i := range slices.Backward(rows.Phases) {
+		p := &rows.Phases[i]
+		p.UsedChars = used[p.Phase]
+		delete(used, p.Phase)
 	}
 	return rows
 }

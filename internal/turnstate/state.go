@@ -151,18 +151,42 @@ func (s *State) Add(in phases.Input, out *phases.Outcome, merged *merge.Result, 
 	for i := range out.Merged.Sections {
 		used += utf8.RuneCountInString(out.Merged.Sections[i].Content)
 	}
-	s.bring(brought{out.Phase, out.Merged.Sections, used, out.Merged.Tools, slices.Clip(out.Sources), slices.Clip(out.Omitted)})
+	s.bring(brought{out.Phase, out.Merged.Sections, used, out.Merged.Tools, s.lasting(out), slices.Clip(out.Omitted)})
 	s.conduct.note(out)
 	s.addDecided(in, out)
 	s.reminders = append(s.reminders, out.Merged.Reminders...)
 	s.notes.add(out.Diagnostics)
-	for i := range out.Merged.Contexts {
-		used += utf8.RuneCountInString(out.Merged.Contexts[i].Content)
-	}
 	// The budget is the configured one: what was left differs from run to run.
 	s.ledger.addOutcome(out, manifest.PhaseBudget{Phase: out.Phase, Budget: manifest.Budget{
-		GrantedMS: millis(phase.Budget), UsedMS: out.Budget.UsedMS, GrantedChars: s.charsFor(phase.Row), UsedChars: used,
+		GrantedMS: millis(phase.Budget), UsedMS: out.Budget.UsedMS, GrantedChars: s.charsFor(phase.Row),
 	}})
+}
+
+// lasting are the sources of a dispatch, behind those of contexts of earlier dispatches of the phase that are still in
+// force.
+func (s *State) lasting(out *phases.Outcome) []phases.HookSource {
+	var sources []phases.HookSource
+	for i := range s.brought {
+		if s.brought[i].phase != out.Phase {
+			continue
+		}
+		for _, h := range s.brought[i].sources {
+			again := func(o phases.HookSource) bool {
+				return o.SubscriptionID == h.SubscriptionID && o.ContributionID == h.ContributionID
+			}
+			if h.ContributionKind == phases.KindPromptContext && s.inForce(&h) && !slices.ContainsFunc(out.Sources, again) {
+				sources = append(sources, h)
+			}
+		}
+	}
+	return append(sources, slices.Clip(out.Sources)...)
+}
+
+// inForce reports whether a contribution is one of the turn's contexts.
+func (s *State) inForce(h *phases.HookSource) bool {
+	return slices.ContainsFunc(s.contexts, func(c phases.ContextEntry) bool {
+		return c.Owner == h.SubscriptionID && c.ContributionID == h.ContributionID
+	})
 }
 
 // charsFor is the text that a phase may bring into a turn that has brought none.

@@ -1,0 +1,49 @@
+package turnstate_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/grapnelhq/grapnel/internal/turnstate"
+	"github.com/grapnelhq/grapnel/manifest"
+	"github.com/grapnelhq/grapnel/phases"
+)
+
+func TestHostTools(t *testing.T) {
+	t.Parallel()
+
+	var h turnstate.HostTools
+	tool := phases.Tool{Name: "shell", Description: "Runs a command.", InputSchema: json.RawMessage(`{"type": "object"}`)}
+	names := h.Names([]string{"write", "read"}, []phases.Tool{tool})
+	hash := manifest.FingerprintJSON([]byte(`{"description":"Runs a command.","input_schema":{"type":"object"},"name":"shell"}`), nil)
+	want := []manifest.HostTool{{Name: "read"}, {Name: "shell", Hash: hash}, {Name: "write"}}
+	for range 2 { // the second time it is remembered
+		if diff := cmp.Diff(h.Rows(names, []phases.Tool{tool}, nil), want); diff != "" {
+			t.Errorf("rows (-got +want):\n%s", diff)
+		}
+	}
+	tool.InputSchema[2] = 'T' // a host that uses the same bytes again
+	if got := h.Rows(names, []phases.Tool{tool}, nil); got[1].Hash == hash {
+		t.Error("a changed schema has the old hash")
+	}
+}
+
+func BenchmarkHostTools(b *testing.B) {
+	var tools []phases.Tool
+	for i := range 40 {
+		schema := fmt.Sprintf(`{"type":"object","properties":{"path":{"type":"string","description":%q}}}`, strings.Repeat("what it is ", 120))
+		tools = append(tools, phases.Tool{Name: fmt.Sprint("tool_", i), Description: "Does something.", InputSchema: json.RawMessage(schema)})
+	}
+	var h turnstate.HostTools
+	names := h.Names(nil, tools)
+	b.ReportAllocs()
+	for b.Loop() {
+		if len(h.Rows(names, tools, nil)) != len(tools) {
+			b.Fatal("rows are missing")
+		}
+	}
+}
