@@ -27,7 +27,7 @@ func ExampleVerifier() {
 	}
 	verify := func(records []manifest.Record, head string) {
 		v := manifest.NewVerifier(manifest.VerifyOptions{Head: head})
-		v.Begin("w", "t", &chain)
+		v.Begin("w", "t", &chain, nil)
 		for _, r := range records {
 			v.Add(r)
 		}

@@ -3,6 +3,7 @@ package manifest
 import (
 	"fmt"
 	"slices"
+	"time"
 )
 
 // This file finds out why a record does not follow the one before it. From there on, records are collected in a
@@ -25,6 +26,7 @@ type node struct {
 	// noPrev is set if prev is unknown, base for what precedes the first record,
 	// moved if it was reported as reordered, bad if anything was reported.
 	keyed, noPrev, base, moved, bad bool
+	textGone                        bool // one of its kept texts is gone
 }
 
 func (n *node) findf(reason BadReason, format string, args ...any) {
@@ -39,6 +41,7 @@ func (n *node) compareIndex(record, stored *Index) {
 		{"workspace_id", record.WorkspaceID, stored.WorkspaceID},
 		{"thread_id", record.ThreadID, stored.ThreadID},
 		{"turn_id", record.TurnID, stored.TurnID},
+		{"actor", record.Actor, stored.Actor},
 		{"profile", string(record.Profile), string(stored.Profile)},
 		{"fingerprint_full", record.FingerprintFull, stored.FingerprintFull},
 		{"hash", record.Hash, stored.Hash},
@@ -67,6 +70,41 @@ type threadCheck struct {
 	tip, before       node   // the last two records that have their place
 	window            []node // records behind the tip without a place
 	beyond            bool   // a record behind the sign-off was reported
+	kept              map[string]bool
+	erasures          []erasure
+	gone              []goneText
+}
+
+// erasure is what an erasure record at a place in the order says.
+type erasure struct {
+	Erasure
+
+	order int
+}
+
+// goneText is a record one of whose kept texts is gone.
+type goneText struct {
+	node
+
+	actor     string
+	at        time.Time
+	sectionID string
+}
+
+// covers reports whether the erasure accounts for a text that is gone.
+func (e *erasure) covers(g *goneText) bool {
+	return e.order > g.order && (e.Actor == "" || e.Actor == g.actor) && (e.Before.IsZero() || g.at.Before(e.Before))
+}
+
+// reportGone reports the kept texts that are gone and that nobody erased.
+func (v *Verifier) reportGone() {
+	t := &v.thread
+	for i := range t.gone {
+		g := &t.gone[i]
+		if !slices.ContainsFunc(t.erasures, func(e erasure) bool { return e.covers(g) }) {
+			v.problemf(&g.node, BadText, "the text that was kept for section %s is gone, and no erasure accounts for it", g.sectionID)
+		}
+	}
 }
 
 // settle gives records of the window their places as far as possible; at the end of the thread, all of them.
@@ -208,6 +246,7 @@ func (v *Verifier) endThread() {
 	}
 	t.open = false
 	v.settle(true)
+	v.reportGone()
 	v.order++
 	n := node{id: t.tip.id, seq: t.tip.seq, order: v.order}
 	valid, keyed := v.checkSignature(&n)

@@ -45,6 +45,9 @@ func scanLink(data, key []byte) (link, bool) {
 			seq = string(value)
 			missing--
 		}
+		if string(name) == "actor" {
+			return readText(value, &l.Actor)
+		}
 		to := texts[string(name)]
 		if to == nil {
 			return true

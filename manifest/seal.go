@@ -153,6 +153,7 @@ type Index struct {
 	ThreadID        string         `json:"thread_id"`
 	TurnID          string         `json:"turn_id"`
 	CreatedAt       time.Time      `json:"created_at"`
+	Actor           string         `json:"actor,omitempty"`
 	Profile         phases.Profile `json:"profile"`
 	FingerprintFull string         `json:"fingerprint_full"`
 	Hash            string         `json:"hash"`
@@ -162,14 +163,16 @@ type Index struct {
 func (m *Manifest) Index() Index {
 	return Index{
 		ManifestID: m.ManifestID, Seq: m.Seq, WorkspaceID: m.WorkspaceID, ThreadID: m.ThreadID, TurnID: m.TurnID,
-		CreatedAt: m.CreatedAt, Profile: m.Profile, FingerprintFull: m.FingerprintFull, Hash: m.Hash,
+		CreatedAt: m.CreatedAt, Actor: m.Actor, Profile: m.Profile, FingerprintFull: m.FingerprintFull, Hash: m.Hash,
 	}
 }
 
-// Record is one stored record: its canonical bytes, and the index as the store has it.
+// Record is one stored record: its canonical bytes, and the index and the encoded outline as the store has them; without
+// an outline it is nil.
 type Record struct {
-	Index Index
-	Data  []byte
+	Index   Index
+	Data    []byte
+	Outline []byte
 }
 
 // Chain is the sign-off of one thread's records. A store keeps one beside the records of each thread and renews it

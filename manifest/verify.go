@@ -1,6 +1,7 @@
 package manifest
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"slices"
@@ -20,6 +21,8 @@ const (
 	BadInserted    BadReason = "inserted"    // a record that nobody appended
 	BadFingerprint BadReason = "fingerprint" // a content hash or fingerprint that does not match
 	BadSchema      BadReason = "schema"      // not a record of this schema, or not in canonical form
+	BadText        BadReason = "text"        // a kept text that is gone, though nobody erased it
+	BadTree        BadReason = "tree"        // a tree of hashes that is not that of the records, or not the one that was signed
 )
 
 // ErrKeyNeeded says that records could not be checked without their key.
@@ -72,9 +75,6 @@ type VerifyOptions struct {
 	Head string
 	// Texts are prompts, or parts of them. Some record must name the fingerprint of each.
 	Texts []string
-	// Differs, if set, is called for each fingerprint of each record, and reports
-	// that the text kept under it has another one.
-	Differs func(fingerprint string) bool
 	// Seen, if set, is called with the index of each record.
 	Seen func(Index)
 	// ChainOnly checks hashes, order, index and sign-off without decoding records: several times faster.
@@ -88,7 +88,8 @@ type VerifyOptions struct {
 //  1. [NewVerifier].
 //  2. For each thread: [Verifier.Begin], then [Verifier.Add] for each of its
 //     records in the order of their stored seq.
-//  3. [Verifier.Verdict], once.
+//  3. [Verifier.Report] for what else was found.
+//  4. [Verifier.Verdict], once.
 //
 // Its memory does not grow with the log. It is not safe for concurrent use.
 type Verifier struct {
@@ -103,7 +104,7 @@ type Verifier struct {
 	threads                                 int
 	texts                                   map[string]bool // fingerprints of Texts that no record has named yet
 	last                                    Index
-	buf                                     []byte // for canonical forms
+	buf, outline                            []byte // for canonical forms
 }
 
 // NewVerifier returns a verifier without records.
@@ -116,11 +117,12 @@ func NewVerifier(o VerifyOptions) *Verifier {
 	return v
 }
 
-// Begin turns to another thread. The chain is the thread's stored sign-off, nil if it is missing.
-func (v *Verifier) Begin(workspace, thread string, chain *Chain) {
+// Begin turns to another thread. The chain is the thread's stored sign-off, nil if it is missing. Kept are the texts
+// that the thread's records may name, by their fingerprints: whether each is as it was; nil if that is not to be checked.
+func (v *Verifier) Begin(workspace, thread string, chain *Chain, kept map[string]bool) {
 	v.endThread()
 	v.threads++
-	v.thread = threadCheck{workspace: workspace, thread: thread, open: true}
+	v.thread = threadCheck{workspace: workspace, thread: thread, open: true, kept: kept}
 	if chain != nil {
 		v.thread.chain, v.thread.signed = *chain, true
 	}
@@ -143,6 +145,20 @@ func (v *Verifier) Add(r Record) {
 	}
 	t.window = append(t.window, n)
 	v.settle(false)
+}
+
+// Skip says that the thread's records up to the one with that seq and hash were verified before. It comes before Add.
+func (v *Verifier) Skip(seq uint64, hash string) {
+	v.thread.tip = node{seq: seq, next: seq + 1, hash: hash, base: true}
+	v.thread.keyed = isKeyed(hash)
+}
+
+// Report adds a problem that is not of one thread's records.
+func (v *Verifier) Report(p Problem) {
+	v.endThread()
+	v.order++
+	v.thread = threadCheck{workspace: p.WorkspaceID, thread: p.ThreadID}
+	v.problemf(&node{id: p.ManifestID, seq: p.Seq, order: v.order}, p.Reason, "%s", p.Detail)
 }
 
 // Verdict ends the verification. The error is [ErrKeyNeeded] if records could not
@@ -222,13 +238,13 @@ func (v *Verifier) inspect(r Record) node {
 	v.thread.keyed = v.thread.keyed || n.keyed
 	n.compareIndex(&l.Index, &r.Index)
 	if !v.opts.ChainOnly && n.finding == nil {
-		v.inspectContent(&n, r.Data)
+		v.inspectContent(&n, &r)
 	}
 	return n
 }
 
-func (v *Verifier) inspectContent(n *node, data []byte) {
-	m, buf, err := parseCanonical(data, v.buf)
+func (v *Verifier) inspectContent(n *node, r *Record) {
+	m, buf, err := parseCanonical(r.Data, v.buf)
 	if v.buf = buf; err != nil {
 		n.findf(BadSchema, "%s", strings.ReplaceAll(err.Error(), "\n", "; "))
 		return
@@ -238,11 +254,21 @@ func (v *Verifier) inspectContent(n *node, data []byte) {
 		n.findf(BadFingerprint, "its content_hash does not match its content")
 		return
 	}
+	if r.Outline != nil {
+		o := m.Outline()
+		if v.outline = o.Append(v.outline[:0]); !bytes.Equal(v.outline, r.Outline) {
+			n.findf(BadAltered, "the stored outline is not that of the record")
+		}
+	}
 	v.inspectTexts(n, m)
 }
 
 func (v *Verifier) inspectTexts(n *node, m *Manifest) {
-	if len(v.opts.Texts) == 0 && v.opts.Differs == nil {
+	t := &v.thread
+	if m.Kind == KindErasure && m.Erasure != nil {
+		t.erasures = append(t.erasures, erasure{*m.Erasure, n.order})
+	}
+	if len(v.opts.Texts) == 0 && t.kept == nil {
 		return
 	}
 	if len(v.opts.Texts) > 0 && len(v.opts.FingerprintKey) == 0 && strings.HasPrefix(m.FingerprintFull, digest.PrefixHMACSHA256) {
@@ -250,7 +276,7 @@ func (v *Verifier) inspectTexts(n *node, m *Manifest) {
 	}
 	check := func(what, fingerprint string) {
 		delete(v.texts, fingerprint)
-		if v.opts.Differs != nil && v.opts.Differs(fingerprint) {
+		if whole, kept := t.kept[fingerprint]; kept && !whole {
 			n.findf(BadFingerprint, "the text kept for %s does not have the fingerprint %s", what, fingerprint)
 		}
 	}
@@ -258,6 +284,11 @@ func (v *Verifier) inspectTexts(n *node, m *Manifest) {
 	check("fingerprint_stable", m.FingerprintStable)
 	check("fingerprint_dynamic", m.FingerprintDynamic)
 	for i := range m.Sections {
-		check("section "+m.Sections[i].SectionID, m.Sections[i].Fingerprint)
+		s := &m.Sections[i]
+		check("section "+s.SectionID, s.Fingerprint)
+		if _, kept := t.kept[s.Fingerprint]; !kept && m.TextsKept && t.kept != nil && !n.textGone {
+			n.textGone = true
+			t.gone = append(t.gone, goneText{*n, m.Actor, m.CreatedAt, s.SectionID})
+		}
 	}
 }

@@ -3,10 +3,13 @@ package manifest
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -15,6 +18,7 @@ import (
 type stored struct {
 	records []Record
 	chain   *Chain
+	kept    map[string]bool
 }
 
 // sampleLog is a good log of n records, and its parts to make bad ones of.
@@ -74,7 +78,7 @@ func (s *stored) edit(tb testing.TB, i int, rehash bool, change func(m *Manifest
 
 func (s *stored) verify(o VerifyOptions) (Verdict, error) {
 	v := NewVerifier(o)
-	v.Begin("w", "t", s.chain)
+	v.Begin("w", "t", s.chain, s.kept)
 	for _, r := range s.records {
 		v.Add(r)
 	}
@@ -355,8 +359,8 @@ func TestVerifierSeveralThreads(t *testing.T) {
 
 	s := sampleLog(t, 3, nil)
 	v := NewVerifier(VerifyOptions{Head: s.chain.Last})
-	v.Begin("w", "empty", &Chain{})
-	v.Begin("w", "t", s.chain)
+	v.Begin("w", "empty", &Chain{}, nil)
+	v.Begin("w", "t", s.chain, nil)
 	for _, r := range s.records {
 		v.Add(r)
 	}
@@ -389,8 +393,6 @@ func TestVerifierTexts(t *testing.T) {
 		{"keyed", key, VerifyOptions{Texts: []string{"full"}, FingerprintKey: key}, "", nil},
 		{"keyed, another text", key, VerifyOptions{Texts: []string{"other"}, FingerprintKey: key}, BadFingerprint, nil},
 		{"keyed without the key: no finding", key, VerifyOptions{Texts: []string{"other"}}, "", ErrKeyNeeded},
-		{"kept text differs", nil, VerifyOptions{Differs: func(f string) bool { return f == Fingerprint("1", nil) }}, BadFingerprint, nil},
-		{"kept texts agree", nil, VerifyOptions{Differs: func(string) bool { return false }}, "", nil},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -406,6 +408,55 @@ func TestVerifierTexts(t *testing.T) {
 			}
 			if (got.FirstBad == nil) != (tt.want == "") || got.FirstBad != nil && got.FirstBad.Reason != tt.want {
 				t.Errorf("problems %+v, want %q", got.Problems, tt.want)
+			}
+		})
+	}
+}
+
+// TestVerifierOfKeptTexts: kept texts are as they were, and those that are gone were erased.
+func TestVerifierOfKeptTexts(t *testing.T) {
+	t.Parallel()
+
+	all := map[string]bool{}
+	for i := range 3 {
+		all[Fingerprint(strconv.Itoa(i), nil)] = true
+	}
+	differs, gone := maps.Clone(all), maps.Clone(all)
+	differs[Fingerprint("1", nil)] = false
+	delete(gone, Fingerprint("1", nil))
+	early, late := time.Unix(0, 0).UTC(), time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC)
+	tests := []struct {
+		name    string
+		kept    map[string]bool
+		erasure *Erasure
+		want    BadReason
+	}{
+		{"all there", all, nil, ""},
+		{"not checked", nil, nil, ""},
+		{"another text", differs, nil, BadFingerprint},
+		{"gone", gone, nil, BadText},
+		{"erased", gone, &Erasure{By: "dpo"}, ""},
+		{"erased for its actor", gone, &Erasure{Actor: "ann"}, ""},
+		{"erased for somebody else", gone, &Erasure{Actor: "bob"}, BadText},
+		{"erased with what is older", gone, &Erasure{Before: late}, ""},
+		{"erased what is older than it", gone, &Erasure{Before: early}, BadText},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+
+			s := stored{chain: &Chain{WorkspaceID: "w", ThreadID: "t"}, kept: tt.kept}
+			m := sampleManifest(3, 1, 1)
+			m.TextsKept, m.Actor = true, "ann"
+			s.add(t, &m, nil)
+			if tt.erasure != nil {
+				e := sampleManifest(0, 0, 0)
+				e.Kind, e.Erasure = KindErasure, tt.erasure
+				s.add(t, &e, nil)
+			}
+			got, err := s.verify(VerifyOptions{})
+			if err != nil || (got.FirstBad == nil) != (tt.want == "") || got.FirstBad != nil && got.FirstBad.Reason != tt.want {
+				t.Errorf("problems %+v, %v, want %q", got.Problems, err, tt.want)
 			}
 		})
 	}
@@ -450,7 +501,7 @@ func FuzzVerifier(f *testing.F) {
 	f.Add([]byte(`{"a":1}`), []byte(`{"hash":"","manifest_id":"\u0000"}`))
 	f.Add([]byte(`{"a":"`), []byte(`{"a":[{"]}`))
 	f.Fuzz(func(t *testing.T, a, b []byte) {
-		l := stored{chain: s.chain, records: []Record{{s.records[0].Index, a}, {s.records[1].Index, b}}}
+		l := stored{chain: s.chain, records: []Record{{Index: s.records[0].Index, Data: a}, {Index: s.records[1].Index, Data: b}}}
 		got, _ := l.verify(VerifyOptions{})
 		same := string(a) == string(s.records[0].Data) && string(b) == string(s.records[1].Data)
 		if got.OK && !same && !strings.Contains(string(a)+string(b), "hmac") {

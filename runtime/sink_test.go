@@ -252,7 +252,7 @@ func TestClockGoesBack(t *testing.T) {
 	if err := chain.Sign(nil); err != nil {
 		t.Fatal(err)
 	}
-	v.Begin("w", "t", &chain)
+	v.Begin("w", "t", &chain, nil)
 	for _, m := range s.records {
 		b, err := manifest.Canonical(m)
 		if err != nil {

@@ -22,8 +22,8 @@ const (
 		ON CONFLICT (thread_id, workspace_id) DO UPDATE SET signature = chains.signature
 		RETURNING id, ` + chainColumns
 	putManifest = `INSERT INTO manifests
-		(manifest_id, workspace_id, thread_id, seq, turn_id, created_at, profile, fingerprint_full, hash, bytes, record)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) RETURNING id`
+		(manifest_id, workspace_id, thread_id, seq, turn_id, created_at, actor, profile, fingerprint_full, hash, bytes, outline, record)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13) RETURNING id`
 	putPending = "INSERT INTO pending (id) VALUES ($1)"
 	putChain   = `UPDATE chains SET first_seq = $2, first_prev = $3, next_seq = $4, last_hash = $5, last_at = $6, signature = $7 WHERE id = $1`
 )
@@ -55,8 +55,8 @@ func (a *appendStatements) prepare(ctx context.Context, db *sql.DB, p *phrases) 
 	return all
 }
 
-// Append keeps a manifest as the next of its workspace and thread: it sets seq, prev and the
-// hashes, and renews the thread's sign-off, in one transaction. After an error those fields
+// Append keeps a manifest as the next of its workspace and thread: it sets seq, prev, texts_kept and the
+// hashes, raises created_at to that of the record before if it is earlier, and renews the thread's sign-off, in one transaction. After an error those fields
 // mean nothing, and the manifest may be appended again.
 //
 // Texts are the rendered sections of its prompt, if the operator wants them kept; a known text is only marked as
@@ -71,13 +71,14 @@ func (s *Store) Append(ctx context.Context, m *manifest.Manifest, texts []manife
 	if err != nil {
 		return err
 	}
+	m.TextsKept = hasAll(rows, m.Sections)
 	var id int64
 	err = s.db.Change(ctx, "keeping a manifest", func(ctx context.Context, tx *sql.Tx) error {
 		var chain int64
 		if id, chain, err = s.appendIn(ctx, tx, m); err != nil {
 			return err
 		}
-		return s.putTexts(ctx, tx, rows, chain, id)
+		return s.putTexts(ctx, tx, rows, chain, m.Actor, id)
 	})
 	if err == nil && id%settleBatch == 0 {
 		_ = s.Settle(ctx) // what is left is settled by the next one
@@ -102,9 +103,11 @@ func (s *Store) appendIn(ctx context.Context, tx *sql.Tx, m *manifest.Manifest) 
 	}
 	x := &record.Index
 	p.plain = record.Data
+	outline := m.Outline()
+	p.outline = outline.Append(p.outline[:0])
 	err = tx.StmtContext(ctx, s.append.manifest).QueryRowContext( //nolint:sqlclosecheck // closed with the transaction
 		ctx, x.ManifestID, x.WorkspaceID, x.ThreadID, signed(x.Seq), x.TurnID,
-		x.CreatedAt.UnixNano(), string(x.Profile), x.FingerprintFull, x.Hash, len(record.Data), p.pack(),
+		x.CreatedAt.UnixNano(), x.Actor, string(x.Profile), x.FingerprintFull, x.Hash, len(record.Data), p.outline, p.pack(),
 	).Scan(&id)
 	if err != nil {
 		return 0, 0, err
@@ -164,6 +167,7 @@ func checkKeepable(m *manifest.Manifest) error {
 		{"workspace_id", m.WorkspaceID},
 		{"thread_id", m.ThreadID},
 		{"turn_id", m.TurnID},
+		{"actor", m.Actor},
 		{"profile", string(m.Profile)},
 		{"fingerprint_full", m.FingerprintFull},
 	} {
@@ -184,13 +188,13 @@ func checkKeepable(m *manifest.Manifest) error {
 // trip, one for all. It locks the rows of known texts too, so that nobody removes one before its use is there.
 const (
 	putTextSQLite = "INSERT INTO texts (fingerprint, hash, text) VALUES ($1, $2, $3) ON CONFLICT (fingerprint, hash) DO NOTHING"
-	putUseSQLite  = `INSERT INTO text_uses (text_id, chain_id, first_id, last_id)
-		SELECT id, $3, $4, $4 FROM texts WHERE fingerprint = $1 AND hash = $2` + useIsThere
+	putUseSQLite  = `INSERT INTO text_uses (text_id, chain_id, actor, first_id, last_id)
+		SELECT id, $3, $4, $5, $5 FROM texts WHERE fingerprint = $1 AND hash = $2` + useIsThere
 	putTextsPostgres = `WITH t AS (
 			INSERT INTO texts (fingerprint, hash, text) SELECT f, h, t FROM unnest($1::text[], $2::text[], $3::text[]) AS u(f, h, t)
 			ON CONFLICT (fingerprint, hash) DO UPDATE SET hash = excluded.hash RETURNING id)
-		INSERT INTO text_uses (text_id, chain_id, first_id, last_id) SELECT id, $4, $5, $5 FROM t` + useIsThere
-	useIsThere = " ON CONFLICT (text_id, chain_id) DO UPDATE SET last_id = excluded.last_id"
+		INSERT INTO text_uses (text_id, chain_id, actor, first_id, last_id) SELECT id, $4, $5, $6, $6 FROM t` + useIsThere
+	useIsThere = " ON CONFLICT (text_id, chain_id, actor) DO UPDATE SET last_id = excluded.last_id"
 )
 
 type textRow struct{ fingerprint, hash, text string }
@@ -210,9 +214,18 @@ func textRows(texts []manifest.Text) ([]textRow, error) {
 	return slices.CompactFunc(rows, func(a, b textRow) bool { return a.fingerprint == b.fingerprint && a.hash == b.hash }), nil
 }
 
+// hasAll reports whether the texts are those of all sections, and there are some.
+func hasAll(rows []textRow, sections []manifest.Section) bool {
+	fingerprints := make(map[string]bool, len(rows))
+	for _, r := range rows {
+		fingerprints[r.fingerprint] = true
+	}
+	return len(sections) > 0 && !slices.ContainsFunc(sections, func(s manifest.Section) bool { return !fingerprints[s.Fingerprint] })
+}
+
 func isText(s string) bool { return strings.IndexByte(s, 0) < 0 && utf8.ValidString(s) }
 
-func (s *Store) putTexts(ctx context.Context, tx *sql.Tx, rows []textRow, chain, id int64) error {
+func (s *Store) putTexts(ctx context.Context, tx *sql.Tx, rows []textRow, chain int64, actor string, id int64) error {
 	if len(rows) == 0 {
 		return nil
 	}
@@ -222,7 +235,7 @@ func (s *Store) putTexts(ctx context.Context, tx *sql.Tx, rows []textRow, chain,
 		for _, r := range rows {
 			fingerprints, hashes, texts = append(fingerprints, r.fingerprint), append(hashes, r.hash), append(texts, r.text)
 		}
-		_, err := put.ExecContext(ctx, fingerprints, hashes, texts, chain, id)
+		_, err := put.ExecContext(ctx, fingerprints, hashes, texts, chain, actor, id)
 		return err
 	}
 	use := tx.StmtContext(ctx, s.append.use) //nolint:sqlclosecheck // closed with the transaction
@@ -230,7 +243,7 @@ func (s *Store) putTexts(ctx context.Context, tx *sql.Tx, rows []textRow, chain,
 		if _, err := put.ExecContext(ctx, r.fingerprint, r.hash, r.text); err != nil {
 			return err
 		}
-		if _, err := use.ExecContext(ctx, r.fingerprint, r.hash, chain, id); err != nil {
+		if _, err := use.ExecContext(ctx, r.fingerprint, r.hash, chain, actor, id); err != nil {
 			return err
 		}
 	}

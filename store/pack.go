@@ -11,9 +11,11 @@ import (
 type packers struct{ pool sync.Pool }
 
 type packer struct {
-	plain  []byte // the record, uncompressed; its memory is used again
-	packed bytes.Buffer
-	zlib   *zlib.Writer
+	plain []byte // the record, uncompressed; its memory is used again
+	// outline is the record's, encoded.
+	outline []byte
+	packed  bytes.Buffer
+	zlib    *zlib.Writer
 }
 
 // Get returns a packer that nobody else uses, until Put.

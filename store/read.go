@@ -89,11 +89,11 @@ func (f Filter) oldest() (string, []any) {
 	return where + " ORDER BY id", args
 }
 
-const indexColumns = "manifest_id, seq, workspace_id, thread_id, turn_id, created_at, profile, fingerprint_full, hash"
+const indexColumns = "manifest_id, seq, workspace_id, thread_id, turn_id, created_at, actor, profile, fingerprint_full, hash"
 
 func scanIndex(rows *sql.Rows, x *manifest.Index, more ...any) error {
 	var seq int64
-	to := []any{&x.ManifestID, &seq, &x.WorkspaceID, &x.ThreadID, &x.TurnID, sqldb.Nanos{To: &x.CreatedAt}, &x.Profile, &x.FingerprintFull, &x.Hash}
+	to := []any{&x.ManifestID, &seq, &x.WorkspaceID, &x.ThreadID, &x.TurnID, sqldb.Nanos{To: &x.CreatedAt}, &x.Actor, &x.Profile, &x.FingerprintFull, &x.Hash}
 	err := rows.Scan(append(to, more...)...)
 	x.Seq = unsigned(seq)
 	return err
@@ -269,14 +269,14 @@ func (s *Store) Records(ctx context.Context, f Filter) iter.Seq2[manifest.Record
 
 func eachRecord(ctx context.Context, tx *sql.Tx, tail string, args []any, do func(r manifest.Record) error) error {
 	var u unpacker
-	return sqldb.Each(ctx, tx, "SELECT "+indexColumns+", bytes, record FROM manifests"+tail, args, func(rows *sql.Rows) error {
+	return sqldb.Each(ctx, tx, "SELECT "+indexColumns+", bytes, outline, record FROM manifests"+tail, args, func(rows *sql.Rows) error {
 		var r manifest.Record
 		var size int
-		var packed sql.RawBytes
-		if err := scanIndex(rows, &r.Index, &size, &packed); err != nil {
+		var outline, packed sql.RawBytes
+		if err := scanIndex(rows, &r.Index, &size, &outline, &packed); err != nil {
 			return err
 		}
-		r.Data = u.unpack(packed, size)
+		r.Outline, r.Data = outline, u.unpack(packed, size)
 		return do(r)
 	})
 }

@@ -17,6 +17,8 @@ const settleBatch = 128
 type settling struct {
 	ID   int64
 	Hash string
+	// Chain and Seq are its place.
+	Chain, Seq int64
 	// Record is the record, uncompressed.
 	Record []byte
 }
@@ -61,19 +63,17 @@ func (s *Store) settle(ctx context.Context, tx *sql.Tx) (int, error) {
 
 // unsettled returns the oldest records that are not settled, at most limit.
 func (s *Store) unsettled(ctx context.Context, tx *sql.Tx, limit int) ([]settling, error) {
-	const query = `SELECT m.id, m.hash, m.bytes, m.record FROM pending p JOIN manifests m ON m.id = p.id ORDER BY p.id LIMIT $1`
+	const query = `SELECT m.id, m.hash, c.id, m.seq, m.bytes, m.record FROM pending p JOIN manifests m ON m.id = p.id
+		JOIN chains c ON c.thread_id = m.thread_id AND c.workspace_id = m.workspace_id ORDER BY p.id LIMIT $1`
 	var u unpacker
 	return sqldb.List(ctx, tx, query, []any{limit}, func(rows *sql.Rows, r *settling) error {
 		var size int
 		var packed sql.RawBytes
-		err := rows.Scan(&r.ID, &r.Hash, &size, &packed)
+		err := rows.Scan(&r.ID, &r.Hash, &r.Chain, &r.Seq, &size, &packed)
 		r.Record = slices.Clone(u.unpack(packed, size))
 		return err
 	})
 }
-
-// sequence gives records the next leaves of the tree of hashes.
-func (s *Store) sequence(context.Context, *sql.Tx, []settling) error { return nil }
 
 // index makes records findable.
 func (s *Store) index(context.Context, *sql.Tx, []settling) error { return nil }

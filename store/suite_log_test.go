@@ -62,8 +62,8 @@ func (x suite) testTampered(t *testing.T) {
 		{"sign-off removed", "DELETE FROM chains", manifest.Bad{ManifestID: sampleID(4), Seq: 4, Reason: manifest.BadMissing}},
 		{"sign-off set back", "UPDATE chains SET next_seq = 4", manifest.Bad{ManifestID: sampleID(4), Seq: 4, Reason: manifest.BadInserted}},
 		{
-			"inserted", "INSERT INTO manifests (manifest_id, workspace_id, thread_id, seq, turn_id, created_at, profile, fingerprint_full, hash, bytes, record) " +
-				"SELECT 'X', workspace_id, thread_id, 5, turn_id, created_at, profile, fingerprint_full, hash, bytes, (" + second + ") FROM manifests WHERE seq = 1",
+			"inserted", "INSERT INTO manifests (manifest_id, workspace_id, thread_id, seq, turn_id, created_at, actor, profile, fingerprint_full, hash, bytes, outline, record) " +
+				"SELECT 'X', workspace_id, thread_id, 5, turn_id, created_at, actor, profile, fingerprint_full, hash, bytes, outline, (" + second + ") FROM manifests WHERE seq = 1",
 			manifest.Bad{ManifestID: sampleID(1), Seq: 1, Reason: manifest.BadInserted},
 		},
 	}

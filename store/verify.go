@@ -4,78 +4,146 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/grapnelhq/grapnel/internal/digest"
 	"github.com/grapnelhq/grapnel/internal/sqldb"
 	"github.com/grapnelhq/grapnel/manifest"
+	"github.com/grapnelhq/grapnel/translog"
 )
 
 // Verify checks the selected manifests, whole threads at a time, in one state of the database: schema, chain, index,
-// sign-offs, fingerprints and kept texts. Missing keys are the store's. It ignores the limit.
+// sign-offs, fingerprints and kept texts; without a filter, also the tree of hashes over all of them. Missing keys are
+// the store's. It ignores the limit.
 //
 // A bad log is a verdict, not an error. [manifest.ErrKeyNeeded] means that the verdict is
 // incomplete for want of a key.
 func (s *Store) Verify(ctx context.Context, f Filter, o manifest.VerifyOptions) (manifest.Verdict, error) {
+	return s.VerifySince(ctx, f, o, Since{})
+}
+
+// Since is what a log was at some time. The zero value is nothing.
+type Since struct {
+	// Checkpoint is what the log must continue; nil if nothing is known.
+	Checkpoint *translog.Checkpoint
+	// OnlyNewer reads only the records behind the checkpoint. Of those in front of it, whose content was verified before,
+	// only the hashes are compared with the tree.
+	OnlyNewer bool
+}
+
+// VerifySince is [Store.Verify] of a log that must continue a checkpoint.
+func (s *Store) VerifySince(ctx context.Context, f Filter, o manifest.VerifyOptions, since Since) (manifest.Verdict, error) {
 	if len(o.Key) == 0 {
 		o.Key = s.opts.Key
 	}
 	if len(o.FingerprintKey) == 0 {
 		o.FingerprintKey = s.opts.FingerprintKey
 	}
+	f.Limit = 0
 	var verdict manifest.Verdict
 	err := s.db.Scan(ctx, "verifying", func(tx *sql.Tx) error {
-		if !o.ChainOnly && o.Differs == nil {
-			differing, err := differingTexts(ctx, tx, o.FingerprintKey)
-			if err != nil {
-				return err
-			}
-			if len(differing) > 0 {
-				o.Differs = func(fingerprint string) bool { return differing[fingerprint] }
-			}
-		}
-		v := manifest.NewVerifier(o)
-		if err := verifyThreads(ctx, tx, f, v); err != nil {
+		r := verification{ctx: ctx, tx: tx, opts: &o, since: since, verifier: manifest.NewVerifier(o)}
+		if err := r.skipTo(); err != nil {
 			return err
 		}
+		if err := r.threads(f); err != nil {
+			return err
+		}
+		var proven bool
+		if f == (Filter{}) {
+			var err error
+			if proven, err = r.tree(); err != nil {
+				return err
+			}
+		}
 		var err error
-		verdict, err = v.Verdict()
+		verdict, err = r.verifier.Verdict()
+		verdict.Anchored = verdict.Anchored || proven && verdict.OK && verdict.Checked > 0
 		return err
 	})
 	return verdict, err
 }
 
+// verification is one run of Verify.
+type verification struct {
+	ctx      context.Context //nolint:containedctx // of one call
+	tx       *sql.Tx
+	opts     *manifest.VerifyOptions
+	since    Since
+	verifier *manifest.Verifier
+	// skipped is the id of the last record that is not read.
+	skipped int64
+}
+
+func (r *verification) skipTo() error {
+	if r.since.Checkpoint == nil || !r.since.OnlyNewer {
+		return nil
+	}
+	const query = "SELECT coalesce(max(id), 0) FROM leaves WHERE leaf < $1"
+	return r.tx.QueryRowContext(r.ctx, query, r.since.Checkpoint.Leaves).Scan(&r.skipped)
+}
+
 type thread struct {
 	workspace, id string
+	chainID       int64
 	chain         *manifest.Chain
 }
 
-func verifyThreads(ctx context.Context, tx *sql.Tx, f Filter, v *manifest.Verifier) error {
-	threads, err := threadsOf(ctx, tx, f)
+func (r *verification) threads(f Filter) error {
+	threads, err := threadsOf(r.ctx, r.tx, f)
 	if err != nil {
 		return err
 	}
-	for _, t := range threads {
-		v.Begin(t.workspace, t.id, t.chain)
-		const tail = " WHERE workspace_id = $1 AND thread_id = $2 ORDER BY seq, id"
-		err := eachRecord(ctx, tx, tail, []any{t.workspace, t.id}, func(r manifest.Record) error {
-			v.Add(r)
-			return nil
-		})
-		if err != nil {
+	for i := range threads {
+		if err := r.thread(&threads[i]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+func (r *verification) thread(t *thread) error {
+	var kept map[string]bool
+	if !r.opts.ChainOnly {
+		var err error
+		if kept, err = keptTexts(r.ctx, r.tx, t.chainID, r.opts.FingerprintKey); err != nil {
+			return err
+		}
+	}
+	r.verifier.Begin(t.workspace, t.id, t.chain, kept)
+	if r.skipped > 0 {
+		if err := r.skip(t); err != nil {
+			return err
+		}
+	}
+	const tail = " WHERE workspace_id = $1 AND thread_id = $2 AND id > $3 ORDER BY seq, id"
+	return eachRecord(r.ctx, r.tx, tail, []any{t.workspace, t.id, r.skipped}, func(rec manifest.Record) error {
+		r.verifier.Add(rec)
+		return nil
+	})
+}
+
+func (r *verification) skip(t *thread) error {
+	const query = `SELECT seq, hash FROM manifests WHERE workspace_id = $1 AND thread_id = $2 AND id <= $3 ORDER BY seq DESC LIMIT 1`
+	return sqldb.Each(r.ctx, r.tx, query, []any{t.workspace, t.id, r.skipped}, func(rows *sql.Rows) error {
+		var seq int64
+		var hash string
+		if err := rows.Scan(&seq, &hash); err != nil {
+			return err
+		}
+		r.verifier.Skip(unsigned(seq), hash)
+		return nil
+	})
+}
+
 // threadsOf lists the threads with manifests or a sign-off, in byte order of their ids.
 func threadsOf(ctx context.Context, tx *sql.Tx, f Filter) ([]thread, error) {
 	where, args := f.where()
-	list, err := sqldb.List(ctx, tx, "SELECT "+chainColumns+" FROM chains"+where, args, func(rows *sql.Rows, t *thread) error {
-		c, err := scanChain(rows.Scan)
-		*t = thread{c.WorkspaceID, c.ThreadID, &c}
+	list, err := sqldb.List(ctx, tx, "SELECT id, "+chainColumns+" FROM chains"+where, args, func(rows *sql.Rows, t *thread) error {
+		c, err := scanChain(func(to ...any) error { return rows.Scan(append([]any{&t.chainID}, to...)...) })
+		t.workspace, t.id, t.chain = c.WorkspaceID, c.ThreadID, &c
 		return err
 	})
 	if err != nil {
@@ -95,21 +163,22 @@ func threadsOf(ctx context.Context, tx *sql.Tx, f Filter) ([]thread, error) {
 	return list, err
 }
 
-// differingTexts returns the fingerprints whose kept text was changed. Without its key a keyed
+// keptTexts returns the fingerprints of a thread's texts, and whether each text is as it was. Without its key a keyed
 // fingerprint cannot be checked; the text's hash still can.
-func differingTexts(ctx context.Context, tx *sql.Tx, key []byte) (map[string]bool, error) {
-	differing := map[string]bool{}
-	err := sqldb.Each(ctx, tx, "SELECT fingerprint, hash, text FROM texts", nil, func(rows *sql.Rows) error {
-		var fingerprint, hash, text string
+func keptTexts(ctx context.Context, tx *sql.Tx, chain int64, key []byte) (map[string]bool, error) {
+	const query = "SELECT t.fingerprint, t.hash, t.text FROM text_uses u JOIN texts t ON t.id = u.text_id WHERE u.chain_id = $1"
+	whole := map[string]bool{}
+	err := sqldb.Each(ctx, tx, query, []any{chain}, func(rows *sql.Rows) error {
+		var fingerprint, hash string
+		var text sql.RawBytes
 		if err := rows.Scan(&fingerprint, &hash, &text); err != nil {
 			return err
 		}
-		if hash != digest.SHA256([]byte(text)) || !fits(fingerprint, text, key) {
-			differing[fingerprint] = true
-		}
+		before, known := whole[fingerprint] // two texts may have one fingerprint
+		whole[fingerprint] = (before || !known) && hash == digest.SHA256(text) && fits(fingerprint, string(text), key)
 		return nil
 	})
-	return differing, err
+	return whole, err
 }
 
 // fits reports whether a text has a fingerprint, or that cannot be checked.
@@ -120,4 +189,91 @@ func fits(fingerprint, text string, key []byte) bool {
 		return true
 	}
 	return manifest.Fingerprint(text, key) == fingerprint
+}
+
+// tree compares the tree of hashes with the records, and with the checkpoint. It reports whether the checkpoint proves
+// all records that there are.
+func (r *verification) tree() (proven bool, err error) {
+	leaves, err := treeLeaves(r.ctx, r.tx)
+	if err != nil {
+		return false, err
+	}
+	next, err := r.leaves()
+	switch {
+	case HasCode(err, CodeDamaged):
+		r.reportf("", "%v", err)
+		return false, nil
+	case err != nil:
+		return false, err
+	case next != leaves:
+		r.reportf("", "it has %d leaves, and should have %d", next, leaves)
+	}
+	if err := r.strangers(); err != nil || r.since.Checkpoint == nil {
+		return false, err
+	}
+	return r.signed(leaves)
+}
+
+// leaves compares the leaves with the records, and all hashes with those of the leaves, up to the first gap. It returns
+// how many there are.
+func (r *verification) leaves() (next int64, err error) {
+	check := treeCheck{stored: newTreeHashes(r.ctx, r.tx)}
+	for {
+		rows, err := leavesFrom(r.ctx, r.tx, next)
+		if err != nil || len(rows) == 0 {
+			return next, err
+		}
+		for _, l := range rows {
+			if l.leaf != next {
+				return next, nil
+			}
+			next++
+			good, err := check.add(l)
+			if err != nil {
+				return next, err
+			}
+			switch {
+			case l.hash == "" && !l.removed:
+				r.reportf("", "the record of leaf %d is gone, and its thread's sign-off does not account for that", l.leaf)
+			case !good:
+				r.reportf(l.manifestID, "leaf %d of the tree is another record: records were put into another order, or one was replaced", l.leaf)
+			}
+		}
+	}
+}
+
+func (r *verification) reportf(manifestID, format string, args ...any) {
+	r.verifier.Report(manifest.Problem{Bad: manifest.Bad{ManifestID: manifestID, Reason: manifest.BadTree}, Detail: fmt.Sprintf(format, args...)})
+}
+
+// strangers reports records that are not in the tree, and do not wait for a place in it.
+func (r *verification) strangers() error {
+	const query = `SELECT manifest_id FROM manifests m WHERE NOT EXISTS (SELECT 1 FROM leaves l WHERE l.id = m.id)
+		AND NOT EXISTS (SELECT 1 FROM pending p WHERE p.id = m.id) ORDER BY id LIMIT 100`
+	return sqldb.Each(r.ctx, r.tx, query, nil, func(rows *sql.Rows) error {
+		var id string
+		err := rows.Scan(&id)
+		r.reportf(id, "it is not in the tree of hashes")
+		return err
+	})
+}
+
+// signed compares the tree with the checkpoint.
+func (r *verification) signed(leaves int64) (proven bool, err error) {
+	c := r.since.Checkpoint
+	if c.Leaves > leaves {
+		r.reportf("", "the checkpoint is of %d records, and the tree has %d", c.Leaves, leaves)
+		return false, nil
+	}
+	root, err := translog.Root(c.Leaves, newTreeHashes(r.ctx, r.tx))
+	if err != nil {
+		return false, err
+	}
+	if root != c.Root {
+		r.reportf("", "the first %d records are not those that the checkpoint was made of", c.Leaves)
+		return false, nil
+	}
+	var pending int
+	err = r.tx.QueryRowContext(r.ctx, "SELECT count(*) FROM pending").Scan(&pending)
+	return c.Leaves == leaves && pending == 0, err
 }

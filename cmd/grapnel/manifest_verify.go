@@ -17,10 +17,13 @@ import (
 	"github.com/grapnelhq/grapnel/internal/text"
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/store"
+	"github.com/grapnelhq/grapnel/translog"
 )
 
 type verifyFlags struct {
 	filterFlags
+	proofFlags
+
 	text, head, keyFile string
 	unkeyed             bool // takes threads that ended before there was a key
 }
@@ -33,11 +36,19 @@ func (a *app) manifestVerifyCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if f.proof != "" {
+				return a.verifyProof(&f.proofFlags, key)
+			}
+			since, err := a.since(&f.proofFlags)
+			if err != nil {
+				return err
+			}
 			return a.withStore(c.Context(), store.Options{ReadOnly: true, Key: key}, func(s *openedStore) error {
-				return a.manifestVerify(c.Context(), s, &f, opts)
+				return a.manifestVerify(c.Context(), s, &f, opts, since)
 			})
 		})
-	f.register(c)
+	f.filterFlags.register(c)
+	f.proofFlags.register(c)
 	flags := c.Flags()
 	flags.StringVar(&f.text, "text", "", "a text that some manifest must have the fingerprint of: a `FILE`, or -")
 	flags.StringVar(&f.head, "head", "", "the `HASH` of a manifest that must be there, as kept from an earlier verify")
@@ -75,7 +86,7 @@ func (a *app) verifyOptions(f *verifyFlags) (key []byte, o manifest.VerifyOption
 }
 
 // A log known to be broken is reported as broken even if other parts could not be checked.
-func (a *app) manifestVerify(ctx context.Context, s *openedStore, f *verifyFlags, o manifest.VerifyOptions) error {
+func (a *app) manifestVerify(ctx context.Context, s *openedStore, f *verifyFlags, o manifest.VerifyOptions, since store.Since) error {
 	var heads []manifest.Index // the newest manifest of each thread
 	place := map[[2]string]int{}
 	progress := a.startCount("verifying: %s manifests")
@@ -87,7 +98,7 @@ func (a *app) manifestVerify(ctx context.Context, s *openedStore, f *verifyFlags
 		heads[place[thread]] = x
 		progress.add()
 	}
-	verdict, err := s.Verify(ctx, f.filter(), o)
+	verdict, err := s.VerifySince(ctx, f.filter(), o, since)
 	progress.stop()
 	unchecked := errors.Is(err, manifest.ErrKeyNeeded)
 	if err != nil && !unchecked {
@@ -97,7 +108,7 @@ func (a *app) manifestVerify(ctx context.Context, s *openedStore, f *verifyFlags
 		return unable(fmt.Errorf("there are no manifests%s to verify; see: grapnel manifest list", f.about()))
 	}
 	verdict.OK = verdict.OK && !unchecked
-	if err := a.print(verdict, func() { a.printVerdict(&verdict, heads, o.Head) }); err != nil {
+	if err := a.print(verdict, func() { a.printVerdict(&verdict, heads, o.Head, since.Checkpoint) }); err != nil {
 		return err
 	}
 	switch {
@@ -111,7 +122,7 @@ func (a *app) manifestVerify(ctx context.Context, s *openedStore, f *verifyFlags
 
 const mostHeads = 20 // bounds the heads that are shown: a log may have thousands of threads
 
-func (a *app) printVerdict(v *manifest.Verdict, threads []manifest.Index, head string) {
+func (a *app) printVerdict(v *manifest.Verdict, threads []manifest.Index, head string, c *translog.Checkpoint) {
 	switch {
 	case !v.OK && v.FirstBad == nil:
 		a.printf("%s looked at; it is unknown whether they are whole\n", manifests(v.Checked))
@@ -126,6 +137,10 @@ func (a *app) printVerdict(v *manifest.Verdict, threads []manifest.Index, head s
 	a.printf("whole: %s of %s, in order and as they were written\n",
 		manifests(v.Checked), count(len(threads), "thread", "threads"))
 	switch {
+	case v.Anchored && c != nil:
+		a.printf("anchored: the checkpoint of %s signs all of them, in their order\n", clean(c.Origin))
+	case c != nil:
+		a.printf("the log continues the checkpoint of %s: its first %s are what was signed; what is newer rests on the chains\n", clean(c.Origin), manifests(int(c.Leaves)))
 	case v.Anchored && head != "":
 		a.println("anchored: the end of every thread is proven too")
 	case v.Anchored:

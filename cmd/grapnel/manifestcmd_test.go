@@ -193,7 +193,7 @@ func TestHeadsAreBounded(t *testing.T) {
 		heads = append(heads, manifest.Index{WorkspaceID: "w", ThreadID: strconv.Itoa(i), Hash: fmt.Sprintf("sha256:%d", i)})
 	}
 	a := &app{}
-	a.printVerdict(&manifest.Verdict{OK: true, Checked: 6 * mostHeads}, heads, "")
+	a.printVerdict(&manifest.Verdict{OK: true, Checked: 6 * mostHeads}, heads, "", nil)
 	got := a.out.String()
 	if n := strings.Count(got, "\n  w "); n != mostHeads || !strings.Contains(got, "and 40 more") {
 		t.Errorf("%d heads are shown:\n%s", n, got)

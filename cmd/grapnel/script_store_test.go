@@ -16,6 +16,7 @@ import (
 
 	"github.com/grapnelhq/grapnel/compiler"
 	"github.com/grapnelhq/grapnel/internal/api"
+	"github.com/grapnelhq/grapnel/internal/storetest"
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/store"
@@ -27,6 +28,7 @@ func storeCommands() map[string]func(*testscript.TestScript, bool, []string) {
 		"record": cmdRecord,
 		"report": cmdReport,
 		"tamper": cmdTamper,
+		"edit":   cmdEdit,
 		"forge":  cmdForge,
 		"newest": cmdNewest,
 		"lines":  cmdLines,
@@ -112,11 +114,23 @@ func cmdForge(ts *testscript.TestScript, _ bool, args []string) {
 		args      []any
 	}{
 		{"DELETE FROM manifests WHERE thread_id = $1 AND seq = $2", []any{args[2], c.Next}},
-		{"UPDATE chains SET next_seq = $1, last_hash = $2, signature = $3 WHERE thread_id = $4", []any{c.Next, c.Last, c.Signature, args[2]}},
+		{"UPDATE chains SET next_seq = $1, last_hash = $2, last_at = 0, signature = $3 WHERE thread_id = $4", []any{c.Next, c.Last, c.Signature, args[2]}},
 	} {
 		_, err := db.ExecContext(ctx, change.statement, change.args...)
 		ts.Check(err)
 	}
+	ts.Check(db.Close())
+}
+
+// cmdEdit is "edit FROM TO WHERE OLD NEW": a copy of a log in which a piece of the selected record was replaced.
+func cmdEdit(ts *testscript.TestScript, _ bool, args []string) {
+	db, ctx := copied(ts, args[0], args[1]), context.Background()
+	var packed []byte
+	ts.Check(db.QueryRowContext(ctx, "SELECT record FROM manifests WHERE "+args[2]).Scan(&packed))
+	edited, err := storetest.Edit(packed, args[3], args[4])
+	ts.Check(err)
+	_, err = db.ExecContext(ctx, "UPDATE manifests SET record = $1 WHERE "+args[2], edited)
+	ts.Check(err)
 	ts.Check(db.Close())
 }
 

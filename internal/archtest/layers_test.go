@@ -95,19 +95,21 @@ const layers = `
 	# beside the package that needs them.
 	github.com/jackc/pgx/v5, github.com/pressly/goose/v3, modernc.org/sqlite < internal/sqldb;
 	internal/sqldb < internal/schema;
-	phases, manifest, internal/digest, internal/schema, internal/sqldb < store;
+	github.com/transparency-dev/formats, golang.org/x/mod < translog;
+	phases, manifest, translog, internal/digest, internal/schema, internal/sqldb, golang.org/x/mod < store;
 	tree, internal/sqldb, github.com/oklog/ulid/v2 < store/treestore;
 	internal/schema, internal/sqldb, go.uber.org/goleak < internal/storetest;
 	phases, jobs, internal/sqldb, github.com/jackc/pgx/v5, github.com/riverqueue/river < store/jobqueue;
 
 	# The API of OpenTelemetry: neither its globals nor its SDK.
-	phases, jobs, runtime, go.opentelemetry.io/otel/attribute, go.opentelemetry.io/otel/codes, go.opentelemetry.io/otel/metric,
+	phases, jobs, manifest, runtime, go.opentelemetry.io/otel/attribute, go.opentelemetry.io/otel/codes, go.opentelemetry.io/otel/metric,
 	go.opentelemetry.io/otel/propagation, go.opentelemetry.io/otel/trace < telemetry;
 
 	# What plugins were sent, kept and sent again.
 	phases, runtime < record;
 	phases, record, runtime, internal/digest < internal/replay;
 
+	manifest < internal/logexport;
 	phases, manifest, compiler, runtime, store, github.com/google/jsonschema-go < internal/api;
 	phases, github.com/coder/websocket, github.com/google/jsonschema-go,
 	golang.org/x/time < internal/rpc;

@@ -29,7 +29,6 @@ func (s *sink) Last(context.Context, string, string) (*manifest.Manifest, error)
 
 func (s *sink) Report(context.Context, manifest.Usage) error { return s.answer() }
 
-
 func TestKeeper(t *testing.T) {
 	t.Parallel()
 

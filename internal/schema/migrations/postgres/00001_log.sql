@@ -15,11 +15,12 @@ CREATE TABLE manifests (
     seq              BIGINT NOT NULL,
     turn_id          TEXT COLLATE "C" NOT NULL,
     created_at       BIGINT NOT NULL,
+    actor            TEXT COLLATE "C" NOT NULL,
     profile          TEXT COLLATE "C" NOT NULL,
     fingerprint_full TEXT COLLATE "C" NOT NULL,
     hash             TEXT COLLATE "C" NOT NULL,
     bytes            BIGINT NOT NULL,
-    outline          BYTEA,
+    outline          BYTEA NOT NULL,
     record           BYTEA NOT NULL
 );
 -- The first two are promises of the log: ids are unique, and no two manifests of
@@ -49,8 +50,8 @@ CREATE TABLE chains (
 
 -- Texts of prompts, kept only where the operator says so. hash is the SHA-256 of
 -- the text, fingerprint what manifests name it by. Each chain whose records name a
--- text has a row of text_uses, with the ids of the first and the last of them: a text
--- without one may go.
+-- text has a row of text_uses for each actor, with the ids of the first and the last of
+-- them: a text without one may go.
 CREATE TABLE texts (
     id          BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     fingerprint TEXT COLLATE "C" NOT NULL,
@@ -61,9 +62,10 @@ CREATE TABLE texts (
 CREATE TABLE text_uses (
     text_id  BIGINT NOT NULL REFERENCES texts (id),
     chain_id BIGINT NOT NULL,
+    actor    TEXT COLLATE "C" NOT NULL,
     first_id BIGINT NOT NULL,
     last_id  BIGINT NOT NULL,
-    PRIMARY KEY (text_id, chain_id)
+    PRIMARY KEY (text_id, chain_id, actor)
 );
 CREATE INDEX text_uses_chain ON text_uses (chain_id, last_id);
 
@@ -75,10 +77,12 @@ CREATE TABLE pending (
 -- The tree of hashes over the whole log (RFC 6962): which record is which leaf, the
 -- hashes in blocks, how many leaves there are, and the checkpoints that were signed.
 -- The one row of tree_state is what settling locks. Nothing of it goes with records
--- that retention removes.
+-- that retention removes: chain_id and seq say which sign-off accounts for those.
 CREATE TABLE leaves (
-    leaf BIGINT NOT NULL PRIMARY KEY,
-    id   BIGINT NOT NULL UNIQUE
+    leaf     BIGINT NOT NULL PRIMARY KEY,
+    id       BIGINT NOT NULL UNIQUE,
+    chain_id BIGINT NOT NULL,
+    seq      BIGINT NOT NULL
 );
 CREATE TABLE tree_blocks (
     block  BIGINT NOT NULL PRIMARY KEY,

@@ -14,11 +14,12 @@ CREATE TABLE manifests (
     seq              INTEGER NOT NULL,
     turn_id          TEXT NOT NULL,
     created_at       INTEGER NOT NULL,
+    actor            TEXT NOT NULL,
     profile          TEXT NOT NULL,
     fingerprint_full TEXT NOT NULL,
     hash             TEXT NOT NULL,
     bytes            INTEGER NOT NULL,
-    outline          BLOB,
+    outline          BLOB NOT NULL,
     record           BLOB NOT NULL
 );
 -- The first two are promises of the log: ids are unique, and no two manifests of
@@ -47,8 +48,8 @@ CREATE TABLE chains (
 
 -- Texts of prompts, kept only where the operator says so. hash is the SHA-256 of
 -- the text, fingerprint what manifests name it by. Each chain whose records name a
--- text has a row of text_uses, with the ids of the first and the last of them: a text
--- without one may go.
+-- text has a row of text_uses for each actor, with the ids of the first and the last of
+-- them: a text without one may go.
 CREATE TABLE texts (
     id          INTEGER PRIMARY KEY AUTOINCREMENT,
     fingerprint TEXT NOT NULL,
@@ -59,9 +60,10 @@ CREATE TABLE texts (
 CREATE TABLE text_uses (
     text_id  INTEGER NOT NULL REFERENCES texts (id),
     chain_id INTEGER NOT NULL,
+    actor    TEXT NOT NULL,
     first_id INTEGER NOT NULL,
     last_id  INTEGER NOT NULL,
-    PRIMARY KEY (text_id, chain_id)
+    PRIMARY KEY (text_id, chain_id, actor)
 ) WITHOUT ROWID;
 CREATE INDEX text_uses_chain ON text_uses (chain_id, last_id);
 
@@ -73,10 +75,12 @@ CREATE TABLE pending (
 -- The tree of hashes over the whole log (RFC 6962): which record is which leaf, the
 -- hashes in blocks, how many leaves there are, and the checkpoints that were signed.
 -- The one row of tree_state is what settling locks. Nothing of it goes with records
--- that retention removes.
+-- that retention removes: chain_id and seq say which sign-off accounts for those.
 CREATE TABLE leaves (
-    leaf INTEGER NOT NULL PRIMARY KEY,
-    id   INTEGER NOT NULL UNIQUE
+    leaf     INTEGER NOT NULL PRIMARY KEY,
+    id       INTEGER NOT NULL UNIQUE,
+    chain_id INTEGER NOT NULL,
+    seq      INTEGER NOT NULL
 );
 CREATE TABLE tree_blocks (
     block  INTEGER NOT NULL PRIMARY KEY,

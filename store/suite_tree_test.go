@@ -1,0 +1,193 @@
+package store_test
+
+import (
+	"strings"
+	"sync"
+	"testing"
+
+	"golang.org/x/mod/sumdb/tlog"
+
+	"github.com/grapnelhq/grapnel/internal/storetest"
+	"github.com/grapnelhq/grapnel/manifest"
+	"github.com/grapnelhq/grapnel/store"
+	"github.com/grapnelhq/grapnel/translog"
+)
+
+func newLog(t *testing.T) *translog.Log {
+	t.Helper()
+	private, _, err := translog.NewKey("example.com/prompts")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := translog.NewLog(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func checkpoint(t *testing.T, s *store.Store, l *translog.Log) translog.Checkpoint {
+	t.Helper()
+	c, err := s.Checkpoint(t.Context(), l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// rootOf computes the hash over records from the definition in RFC 6962, section 2.1.
+func rootOf(hashes []string) tlog.Hash {
+	if len(hashes) == 1 {
+		return tlog.RecordHash([]byte(hashes[0]))
+	}
+	k := 1
+	for k*2 < len(hashes) {
+		k *= 2
+	}
+	return tlog.NodeHash(rootOf(hashes[:k]), rootOf(hashes[k:]))
+}
+
+// testTree: the tree is that of the records in their order, across settlings and blocks.
+func (x suite) testTree(t *testing.T) {
+	s, l := open(t, x.newDSN(t), store.Options{}), newLog(t)
+	if c := checkpoint(t, s, l); c.Leaves != 0 {
+		t.Errorf("an empty log has %d leaves", c.Leaves)
+	}
+	for n, step := range []int{1, 2, 126, 3, 171} {
+		before := checkpoint(t, s, l)
+		from := int(before.Leaves)
+		fillThread(t, s, "w", "t", from, from+step)
+		c := checkpoint(t, s, l)
+		list, err := s.List(t.Context(), store.Filter{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		hashes := make([]string, len(list))
+		for i := range list {
+			hashes[i] = list[i].Hash
+		}
+		if int(c.Leaves) != from+step || c.Root != rootOf(hashes) {
+			t.Errorf("step %d: %d leaves with the root %s, want %d with %s", n, c.Leaves, c.Root, from+step, rootOf(hashes))
+		}
+		g, err := s.Grow(t.Context(), before.Leaves)
+		if err != nil || g.To.Leaves != c.Leaves || g.Check(before.Root) != nil || n > 0 && g.Check(c.Root) == nil {
+			t.Errorf("step %d: growth %+v, %v, %v", n, g, err, g.Check(before.Root))
+		}
+		for _, leaf := range []int{0, len(list) / 2, len(list) - 1} {
+			proveOne(t, s, l, list[leaf], leaf)
+		}
+		got, err := s.VerifySince(t.Context(), store.Filter{}, manifest.VerifyOptions{}, store.Since{Checkpoint: &before})
+		if err != nil || !got.OK || got.Anchored {
+			t.Errorf("step %d: verified with the checkpoint before: %+v, %v", n, got, err)
+		}
+		got, err = s.VerifySince(t.Context(), store.Filter{}, manifest.VerifyOptions{}, store.Since{Checkpoint: &c})
+		if err != nil || !got.OK || !got.Anchored {
+			t.Errorf("step %d: verified with the checkpoint of all: %+v, %v", n, got, err)
+		}
+		got, err = s.VerifySince(t.Context(), store.Filter{}, manifest.VerifyOptions{}, store.Since{Checkpoint: &before, OnlyNewer: true})
+		if err != nil || !got.OK || got.Checked != step {
+			t.Errorf("step %d: verified what is newer: %+v, %v, want %d records", n, got, err, step)
+		}
+	}
+}
+
+func proveOne(t *testing.T, s *store.Store, l *translog.Log, x manifest.Index, leaf int) {
+	t.Helper()
+	open := func(n string) (translog.Checkpoint, error) { return l.Open(n) }
+	file, err := s.Prove(t.Context(), x.ManifestID, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, at, err := translog.CheckProof(file, x.Hash, open); err != nil || at != int64(leaf) {
+		t.Errorf("the proof of leaf %d: leaf %d, %v", leaf, at, err)
+	}
+	if _, _, err := translog.CheckProof(file, strings.Replace(x.Hash, "sha256:", "sha256:0", 1), open); err == nil {
+		t.Error("the proof proves another record too")
+	}
+}
+
+// testOneTree: stores that share a database extend one tree.
+func (x suite) testOneTree(t *testing.T) {
+	const each = 150
+	dsn, l := x.newDSN(t), newLog(t)
+	var all sync.WaitGroup
+	for i, thread := range []string{"a", "b"} {
+		s := open(t, dsn, store.Options{})
+		all.Go(func() {
+			for n := range each {
+				if err := s.Append(t.Context(), sample("w", thread, i*each+n), nil); err != nil {
+					t.Error(err)
+				}
+				if n%50 == 49 {
+					if _, err := s.Checkpoint(t.Context(), l); err != nil {
+						t.Error(err)
+					}
+				}
+			}
+		})
+	}
+	all.Wait()
+	s := open(t, dsn, store.Options{})
+	c := checkpoint(t, s, l)
+	got, err := s.VerifySince(t.Context(), store.Filter{}, manifest.VerifyOptions{}, store.Since{Checkpoint: &c})
+	if err != nil || !got.OK || !got.Anchored || c.Leaves != 2*each {
+		t.Errorf("%d leaves, %+v, %v", c.Leaves, got, err)
+	}
+}
+
+// testTreeTampered: what the chains of threads do not notice.
+func (x suite) testTreeTampered(t *testing.T) {
+	tests := []struct {
+		name       string
+		statements []string
+	}{
+		{"order", []string{"UPDATE manifests SET id = -1 WHERE id = 3", "UPDATE manifests SET id = 3 WHERE id = 4", "UPDATE manifests SET id = 4 WHERE id = -1"}},
+		{"leaf taken away", []string{"DELETE FROM leaves WHERE leaf = 2"}},
+		{"last leaves taken away", []string{"DELETE FROM leaves WHERE leaf > 2", "UPDATE tree_state SET leaves = 3"}},
+		{"hash changed", nil},
+		{"whole thread taken away", []string{"DELETE FROM manifests WHERE thread_id = 'u'", "DELETE FROM chains WHERE thread_id = 'u'"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+
+			dsn, l := x.newDSN(t), newLog(t)
+			s := open(t, dsn, store.Options{})
+			for n := range 3 { // ids 1 to 6, in turn
+				fillThread(t, s, "w", "t", n, n+1)
+				fillThread(t, s, "w", "u", 100+n, 101+n)
+			}
+			c := checkpoint(t, s, l)
+			tamper(t, dsn, tt.name, tt.statements)
+			got, err := s.VerifySince(t.Context(), store.Filter{}, manifest.VerifyOptions{}, store.Since{Checkpoint: &c})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got.OK || got.FirstBad.Reason != manifest.BadTree {
+				t.Errorf("not seen: %+v", got)
+			}
+			if plain := verify(t, s, manifest.VerifyOptions{}); plain.OK {
+				t.Errorf("not seen without the checkpoint: %+v", plain)
+			}
+		})
+	}
+}
+
+func tamper(t *testing.T, dsn, name string, statements []string) {
+	t.Helper()
+	if name == "hash changed" {
+		var hashes []byte
+		if err := storetest.Raw(t, dsn).QueryRowContext(t.Context(), "SELECT hashes FROM tree_blocks WHERE block = 0").Scan(&hashes); err != nil {
+			t.Fatal(err)
+		}
+		hashes[40]++
+		storetest.Exec(t, dsn, "UPDATE tree_blocks SET hashes = $1 WHERE block = 0", hashes)
+		return
+	}
+	if name == "order" && strings.HasPrefix(dsn, "postgres") {
+		storetest.Exec(t, dsn, "ALTER TABLE manifests ALTER COLUMN id DROP IDENTITY")
+	}
+	for _, statement := range statements {
+		storetest.Exec(t, dsn, statement)
+	}
+}
