@@ -3,6 +3,7 @@ package main
 import (
 	"maps"
 	"reflect"
+	"slices"
 
 	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/spf13/cobra"
@@ -23,8 +24,8 @@ import (
 	recording "github.com/grapnelhq/grapnel/record"
 	"github.com/grapnelhq/grapnel/runtime"
 	"github.com/grapnelhq/grapnel/store"
-	"github.com/grapnelhq/grapnel/translog"
 	"github.com/grapnelhq/grapnel/store/jobqueue"
+	"github.com/grapnelhq/grapnel/translog"
 	"github.com/grapnelhq/grapnel/tree"
 )
 
@@ -77,16 +78,9 @@ type namedSchema struct {
 	schema    func() (any, error)
 }
 
-// Names of results are those of the commands, with a dash between the words.
-func schemas() []namedSchema {
-	list := []namedSchema{
-		{"config", "grapnel.yaml", func() (any, error) { return config.Schema(), nil }},
-		{"manifest", "a PromptManifest: the result of manifest show --json, and each line of manifest export", func() (any, error) { return manifest.Schema(), nil }},
-		{"compile", "the result of compile --json", generated[runtime.Compiled]},
-		{"compile-input", "the file of compile --input", generated[api.TurnInput]},
-		{"dispatch", "the result of dispatch --json and plugin run --json", generated[phases.Outcome]},
-		{"plan", "the result of plan --json", generated[plan.Document]},
-		{"explain", "the result of explain --json", generated[explanation]},
+// manifestSchemas are those of the results of "grapnel manifest".
+func manifestSchemas() []namedSchema {
+	return []namedSchema{
 		{"manifest-list", "the result of manifest list --json", generated[api.ManifestList]},
 		{"manifest-text", "the result of manifest show --text --json", generated[manifestText]},
 		{"manifest-audits", "the result of manifest audits --json", generated[auditList]},
@@ -100,6 +94,19 @@ func schemas() []namedSchema {
 		{"manifest-prove", "the result of manifest prove --json", generated[manifestProof]},
 		{"manifest-key", "the result of manifest key --json", generated[logKey]},
 		{"manifest-prune", "the result of manifest prune --json", generated[store.Pruned]},
+	}
+}
+
+// Names of results are those of the commands, with a dash between the words.
+func schemas() []namedSchema {
+	list := []namedSchema{
+		{"config", "grapnel.yaml", func() (any, error) { return config.Schema(), nil }},
+		{"manifest", "a PromptManifest: the result of manifest show --json, and each line of manifest export", func() (any, error) { return manifest.Schema(), nil }},
+		{"compile", "the result of compile --json", generated[runtime.Compiled]},
+		{"compile-input", "the file of compile --input", generated[api.TurnInput]},
+		{"dispatch", "the result of dispatch --json and plugin run --json", generated[phases.Outcome]},
+		{"plan", "the result of plan --json", generated[plan.Document]},
+		{"explain", "the result of explain --json", generated[explanation]},
 		{"agents-chain", "the result of agents chain --json", pluginSchema(chain.ReportSchema)},
 		{"agents-touch", "the result of agents touch --json", pluginSchema(lazy.TouchedSchema)},
 		{"agents-resume", "the result of agents resume --json", pluginSchema(lazy.ResumedSchema)},
@@ -136,6 +143,7 @@ func schemas() []namedSchema {
 		{"version", "the result of version --json", generated[versionResult]},
 		{"kinds", "a contribution of any kind", kindsSchema},
 	}
+	list = slices.Insert(list, 7, manifestSchemas()...) // behind explain
 	for _, row := range phases.Standard().Rows() {
 		list = append(list, namedSchema{
 			"phase:" + string(row.Phase), "input and context of a dispatch: " + row.When,
