@@ -86,7 +86,7 @@ func manifestSchemas() []namedSchema {
 		{"manifest-audits", "the result of manifest audits --json", generated[auditList]},
 		{"manifest-calls", "the result of manifest calls --json", generated[callList]},
 		{"manifest-diff", "the result of manifest diff --json", generated[manifest.Difference]},
-		{"manifest-blame", "the result of manifest blame --json", generated[manifestBlame]},
+		{"manifest-blame", "the result of manifest blame --json", generated[api.Blame]},
 		{"manifest-verify", "the result of manifest verify --json", generated[manifest.Verdict]},
 		{"manifest-proven", "the result of manifest verify --proof FILE --json", generated[provenRecord]},
 		{"manifest-checkpoint", "the result of manifest checkpoint --json", generated[checkpointResult]},
