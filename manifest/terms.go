@@ -28,7 +28,7 @@ const (
 	TermAgent      TermKind = "agent"      // the host's id of the agent
 	TermDiagnostic TermKind = "diagnostic" // the code of a diagnostic, or the cause of a failed run
 	TermVerdict    TermKind = "verdict"    // what a hook decided
-	TermMiss       TermKind = "miss"       // why nothing was expected from the provider's cache
+	TermCause      TermKind = "cause"      // what broke the prefix that the provider keeps
 	TermKindOf     TermKind = "kind"       // the kind of the record
 	TermWorkspace  TermKind = "workspace"  // the workspace
 	TermThread     TermKind = "thread"     // the thread
@@ -48,7 +48,7 @@ func (m *Manifest) Terms() []Term {
 	t.add(TermAgent, m.AgentID)
 	t.add(TermModel, m.Cache.Model)
 	t.add(TermProvider, m.Cache.Provider)
-	t.add(TermMiss, string(m.Cache.Miss))
+	t.add(TermCause, string(m.Cache.Cause))
 	t.add(TermHash, m.FingerprintFull, m.FingerprintStable, m.FingerprintDynamic, m.ContentHash, m.Hash, m.ConfigHash)
 	t.addSections(m)
 	t.addWork(m)

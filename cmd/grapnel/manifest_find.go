@@ -53,7 +53,7 @@ func (a *app) manifestFindCommand() *cobra.Command {
 		{manifest.TermTurn, "ID", "of this turn"},
 		{manifest.TermDiagnostic, "CODE", "with this diagnostic, or a run that failed with it"},
 		{manifest.TermVerdict, "VERDICT", "in which a hook decided so: allow, deny, ask"},
-		{manifest.TermMiss, "REASON", "that expected nothing from the provider's cache for this reason"},
+		{manifest.TermCause, "CAUSE", "whose prompt broke the prefix that the provider keeps by this cause (see blame)"},
 		{manifest.TermKindOf, "KIND", "of this kind: prompt, events, erasure"},
 	} {
 		f.terms[row.kind] = flags.StringArray(string(row.kind), nil, "only manifests "+row.of+" (`"+row.value+"`; may be repeated, all must hold)")
@@ -73,7 +73,7 @@ func (a *app) query(f *findFlags, args []string) (store.Query, error) {
 	q.Limit = f.limit
 	for _, kind := range []manifest.TermKind{
 		manifest.TermSection, manifest.TermOwner, manifest.TermPlugin, manifest.TermTool, manifest.TermHash, manifest.TermModel, manifest.TermProvider, manifest.TermActor,
-		manifest.TermAgent, manifest.TermSession, manifest.TermTurn, manifest.TermDiagnostic, manifest.TermVerdict, manifest.TermMiss, manifest.TermKindOf,
+		manifest.TermAgent, manifest.TermSession, manifest.TermTurn, manifest.TermDiagnostic, manifest.TermVerdict, manifest.TermCause, manifest.TermKindOf,
 	} {
 		for _, value := range *f.terms[kind] {
 			q.Terms = append(q.Terms, manifest.Term{Kind: kind, Value: value})

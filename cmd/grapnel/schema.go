@@ -87,7 +87,7 @@ func manifestSchemas() []namedSchema {
 		{"manifest-audits", "the result of manifest audits --json", generated[auditList]},
 		{"manifest-calls", "the result of manifest calls --json", generated[callList]},
 		{"manifest-diff", "the result of manifest diff --json", generated[manifest.Difference]},
-		{"manifest-blame", "the result of manifest blame --json", generated[manifestBlame]},
+		{"manifest-blame", "the result of manifest blame --json", generated[api.Blame]},
 		{"manifest-verify", "the result of manifest verify --json", generated[manifest.Verdict]},
 		{"manifest-proven", "the result of manifest verify --proof FILE --json", generated[provenRecord]},
 		{"manifest-checkpoint", "the result of manifest checkpoint --json", generated[checkpointResult]},
@@ -174,7 +174,7 @@ func specialSchemas() (api.Schemas, error) {
 	chain.AddWords(own, chain.StateKept, chain.StateTruncated, chain.StateOmitted, chain.StateSkipped, chain.StateDuplicate)
 	chain.AddWords(own, phases.SeverityError, phases.SeverityWarning, phases.SeverityInfo)
 	api.AddWords(own, pinUnpinned, pinSame, pinChanged)
-	api.AddWords(own, explainsSection, explainsSubscription)
+	api.AddWords(own, explainsSection, explainsSubscription, explainsPlugin, explainsTool, explainsSentence)
 	api.AddWords(own, docWritten, docRemoved, docKept, docSaved, docCreated, docConflict, docMissing, docSkipped, docRefused, docUnchanged)
 	api.AddWords(own, replay.Outcomes()...)
 	api.AddWords(own, recording.Kinds()...)
