@@ -3,7 +3,6 @@ package compiler
 import (
 	"cmp"
 	"fmt"
-	"slices"
 
 	"github.com/grapnelhq/grapnel/internal/text"
 	"github.com/grapnelhq/grapnel/manifest"
@@ -15,21 +14,22 @@ import (
 func (c *compilation) planCache() {
 	cache := &c.out.Cache
 	cache.Provider, cache.Model = valid(c.in.Provider), valid(c.in.Model)
-	same := 0 // sections that the previous prompt began with too
-	if c.in.Previous != nil {
-		if len(c.in.Previous.Sections) > 0 {
-			same = len(c.out.Sections)
-		}
-		if at, broke := manifest.FirstBreak(c.in.Previous.Sections, c.out.Sections); broke {
-			same = at.Index
-			cache.BrokeAt, cache.Owner = at.SectionID, at.Owner
-			cache.TokensBehind = tokens(c.out.Sections[at.Index:])
-		}
-	}
 	cache.Plan = c.breakpoints()
 	c.out.Prompt.CachePlan = cache.Plan
-	if rules := c.in.CacheRules; rules != nil && c.in.CountTokens != nil {
-		c.predict(rules, same)
+	if c.in.CountTokens != nil {
+		cache.ToolTokens = c.toolTokens()
+	}
+	if rules := c.in.CacheRules; rules != nil {
+		cache.Rules = &manifest.CacheRules{
+			MinimumTokens: rules.MinimumTokens, LifetimeS: int(rules.Lifetime.Seconds()), Step: rules.Step, Explicit: rules.Explicit,
+		}
+		c.warnOfMinimum(rules)
+	}
+	if prev := c.in.Previous; prev != nil {
+		m := manifest.Manifest{Fingerprints: c.out.Fingerprints, Sections: c.out.Sections, Tools: c.out.Tools, Cache: *cache}
+		m.CreatedAt, m.Profile, m.CompilerVersion = prev.CreatedAt.Add(prev.Age), c.out.Profile, Version
+		m.Judge(&prev.Outline)
+		*cache = m.Cache
 	}
 }
 
@@ -85,7 +85,7 @@ func (c *compilation) steady(now []manifest.Section) int {
 		if before.Placement != phases.PlacementSystem || before.Stability == stable {
 			continue
 		}
-		if n == len(now) || before.SectionID != now[n].SectionID || before.Fingerprint != now[n].Fingerprint {
+		if n == len(now) || before.SectionID != now[n].SectionID || before.Fingerprint != manifest.MarkOf(now[n].Fingerprint) {
 			break
 		}
 		n++
@@ -93,79 +93,22 @@ func (c *compilation) steady(now []manifest.Section) int {
 	return n
 }
 
-// keptBefore returns how many of the first sections the previous plan's last breakpoint among them covers.
-func (c *compilation) keptBefore(same int) int {
-	for n := same; n > 0; n-- {
-		id := c.out.Sections[n-1].SectionID
-		if slices.ContainsFunc(c.in.Previous.Plan.Breakpoints, func(b manifest.Breakpoint) bool { return b.SectionID == id }) {
-			return n
-		}
-	}
-	return 0
-}
-
-// predict estimates what the provider serves from its cache, and warns of a prompt that is too short for it.
-func (c *compilation) predict(rules *CacheRules, same int) {
+// warnOfMinimum warns of a prompt that is too short for the provider's cache.
+func (c *compilation) warnOfMinimum(rules *CacheRules) {
 	_, end := c.dynamicPart()
 	if !rules.Explicit {
 		end = len(c.out.Sections) // messages of the prompt are part of what is compared
 	}
-	tools := c.toolTokens()
-	if whole := tools + tokens(c.out.Sections[:end]); whole > 0 && whole < rules.MinimumTokens {
-		severity := phases.SeverityInfo // the conversation behind the prompt may make up for it
-		if rules.Explicit {
-			severity = phases.SeverityWarning
-		}
-		c.diagnose("", severity, CodeBelowMinimum, fmt.Sprintf("tools and prompt have about %s tokens together, and %s caches from %s on",
-			text.Thousands(whole), cmp.Or(oneLine(c.in.Model), "the model"), text.Thousands(rules.MinimumTokens)))
-	}
-	prev := c.in.Previous
-	if prev == nil || len(prev.Sections) == 0 {
+	whole := c.out.Cache.ToolTokens + tokens(c.out.Sections[:end])
+	if whole == 0 || whole >= rules.MinimumTokens {
 		return
 	}
-	served, miss := 0, c.lost(rules)
-	if miss == "" {
-		served, miss = c.served(rules, tools, same, end)
-	}
-	c.out.Cache.Predicted, c.out.Cache.Miss = &served, miss
-}
-
-// lost says why nothing in the cache can be of use; empty if the sections decide.
-func (c *compilation) lost(rules *CacheRules) manifest.Miss {
-	prev := c.in.Previous
-	differs := func(before, now string) bool { return before != "" && now != "" && before != now }
-	switch {
-	case differs(prev.Provider, c.in.Provider) || differs(prev.Model, c.in.Model):
-		return manifest.MissModel
-	case prev.Tools != c.out.Fingerprints.FingerprintTools:
-		return manifest.MissTools
-	case rules.Lifetime > 0 && prev.Age > rules.Lifetime:
-		return manifest.MissExpired
-	}
-	return ""
-}
-
-// served returns the longest cached prefix, in tokens, and why there is none.
-func (c *compilation) served(rules *CacheRules, tools, same, end int) (int, manifest.Miss) {
-	n, found := min(same, end), 0
+	severity := phases.SeverityInfo // the conversation behind the prompt may make up for it
 	if rules.Explicit {
-		n = min(c.keptBefore(same), end)
+		severity = phases.SeverityWarning
 	}
-	keptTools := func(b manifest.Breakpoint) bool { return b.After == manifest.AfterTools }
-	if n > 0 || !rules.Explicit || slices.ContainsFunc(c.in.Previous.Plan.Breakpoints, keptTools) {
-		found = tools + tokens(c.out.Sections[:n])
-	}
-	if !rules.Explicit {
-		found -= found % max(rules.Step, 1)
-	}
-	switch {
-	case found > 0 && found >= rules.MinimumTokens:
-		return found, ""
-	case c.out.Cache.BrokeAt != "" && tools+tokens(c.out.Sections[:end]) >= rules.MinimumTokens:
-		return 0, manifest.MissSection
-	default:
-		return 0, manifest.MissMinimum
-	}
+	c.diagnose("", severity, CodeBelowMinimum, fmt.Sprintf("tools and prompt have about %s tokens together, and %s caches from %s on",
+		text.Thousands(whole), cmp.Or(oneLine(c.in.Model), "the model"), text.Thousands(rules.MinimumTokens)))
 }
 
 // toolTokens counts the offered definitions as canonical JSON, an estimate: providers write them in other forms.

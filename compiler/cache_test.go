@@ -62,34 +62,34 @@ func TestPredict(t *testing.T) {
 		now   func(in *Input)
 		prev  func(p *Previous)
 		want  int
-		miss  manifest.Miss
+		miss  manifest.Cause
 	}{
 		{"explicit: everything is the same", explicit, nil, nil, tools + stable, ""},
 		{"implicit: everything is the same", implicit, nil, nil, down(tools + stable + agents + recall), ""},
 		{"explicit: the previous plan went further", explicit, nil, func(p *Previous) {
-			p.Plan.Breakpoints = append(p.Plan.Breakpoints, manifest.Breakpoint{After: manifest.AfterDynamic, SectionID: "agents_md"})
+			p.Breakpoints = append(p.Breakpoints, manifest.Breakpoint{After: manifest.AfterDynamic, SectionID: "agents_md"})
 		}, tools + stable + agents, ""},
-		{"implicit: the recall changed", implicit, func(in *Input) { in.Sections[1].Content = "other" }, nil, down(tools + stable + agents), ""},
-		{"explicit: the recall changed", explicit, func(in *Input) { in.Sections[1].Content = "other" }, nil, tools + stable, ""},
-		{"explicit: only the tools are the same", explicit, func(in *Input) { in.Host.Identity = "x" }, nil, 0, manifest.MissSection},
-		{"explicit: the tools are enough", CacheRules{MinimumTokens: 10, Explicit: true}, func(in *Input) { in.Host.Identity = "x" }, nil, tools, ""},
+		{"implicit: the recall changed", implicit, func(in *Input) { in.Sections[1].Content = "other" }, nil, down(tools + stable + agents), manifest.CauseText},
+		{"explicit: the recall changed", explicit, func(in *Input) { in.Sections[1].Content = "other" }, nil, tools + stable, manifest.CauseText},
+		{"explicit: only the tools are the same", explicit, func(in *Input) { in.Host.Identity = "x" }, nil, 0, manifest.CauseText},
+		{"explicit: the tools are enough", CacheRules{MinimumTokens: 10, Explicit: true}, func(in *Input) { in.Host.Identity = "x" }, nil, tools, manifest.CauseText},
 		{"explicit: the previous plan kept no tools", CacheRules{Explicit: true}, func(in *Input) { in.Host.Identity = "x" }, func(p *Previous) {
-			p.Plan.Breakpoints = p.Plan.Breakpoints[1:]
-		}, 0, manifest.MissSection},
-		{"implicit: the safety text changed", implicit, func(in *Input) { in.Host.Safety = strings.Repeat("x", 100) }, nil, down(tools + 113), ""},
+			p.Breakpoints = p.Breakpoints[1:]
+		}, 0, manifest.CauseText},
+		{"implicit: the safety text changed", implicit, func(in *Input) { in.Host.Safety = strings.Repeat("x", 100) }, nil, down(tools + 113), manifest.CauseText},
 		{"no minimum and no step", CacheRules{}, nil, nil, tools + stable + agents + recall, ""},
-		{"other tools", explicit, func(in *Input) { in.Tools[0].Hash = "xxh64:1" }, nil, 0, manifest.MissTools},
-		{"no tools any more", implicit, func(in *Input) { in.Tools = nil }, nil, 0, manifest.MissTools},
-		{"another model", explicit, func(in *Input) { in.Model = "m2" }, nil, 0, manifest.MissModel},
-		{"another provider", explicit, func(in *Input) { in.Provider = "openai" }, nil, 0, manifest.MissModel},
+		{"other tools", explicit, func(in *Input) { in.Tools[0].Hash = "xxh64:1" }, nil, 0, manifest.CauseTools},
+		{"no tools any more", implicit, func(in *Input) { in.Tools = nil }, nil, 0, manifest.CauseTools},
+		{"another model", explicit, func(in *Input) { in.Model = "m2" }, nil, 0, manifest.CauseModel},
+		{"another provider", explicit, func(in *Input) { in.Provider = "openai" }, nil, 0, manifest.CauseProvider},
 		{"a model that was not known", explicit, nil, func(p *Previous) { p.Model, p.Provider = "", "" }, tools + stable, ""},
 		{"a model that is not known", explicit, func(in *Input) { in.Model, in.Provider = "", "" }, nil, tools + stable, ""},
 		{"as old as can be", explicit, nil, func(p *Previous) { p.Age = time.Minute }, tools + stable, ""},
-		{"expired", explicit, nil, func(p *Previous) { p.Age = time.Minute + 1 }, 0, manifest.MissExpired},
+		{"expired", explicit, nil, func(p *Previous) { p.Age = time.Minute + 1 }, 0, manifest.CauseExpired},
 		{"a clock that went back", explicit, nil, func(p *Previous) { p.Age = -time.Hour }, tools + stable, ""},
 		{"nobody knows the lifetime", implicit, nil, func(p *Previous) { p.Age = 1e6 * time.Hour }, down(tools + stable + agents + recall), ""},
-		{"below the minimum", CacheRules{MinimumTokens: 1000}, nil, nil, 0, manifest.MissMinimum},
-		{"below the minimum after a step down", CacheRules{MinimumTokens: tools + stable + agents + recall, Step: 1000}, nil, nil, 0, manifest.MissMinimum},
+		{"below the minimum", CacheRules{MinimumTokens: 1000}, nil, nil, 0, manifest.CauseMinimum},
+		{"below the minimum after a step down", CacheRules{MinimumTokens: tools + stable + agents + recall, Step: 1000}, nil, nil, 0, manifest.CauseMinimum},
 		{"nothing was there", explicit, nil, func(p *Previous) { p.Sections = nil }, none, ""},
 	}
 	for _, tt := range tests {
@@ -107,8 +107,8 @@ func TestPredict(t *testing.T) {
 			if p := out.Cache.Predicted; p != nil {
 				got = *p
 			}
-			if got != tt.want || out.Cache.Miss != tt.miss {
-				t.Errorf("predicted %d, miss %q; want %d, %q", got, out.Cache.Miss, tt.want, tt.miss)
+			if got != tt.want || out.Cache.Cause != tt.miss {
+				t.Errorf("predicted %d, miss %q; want %d, %q", got, out.Cache.Cause, tt.want, tt.miss)
 			}
 			if out.Cache.Model != in.Model || out.Cache.Provider != in.Provider {
 				t.Errorf("recorded for %s, %s", out.Cache.Provider, out.Cache.Model)
@@ -140,8 +140,8 @@ func TestNothingIsPredicted(t *testing.T) {
 				t.Fatal("nothing is predicted even so")
 			}
 			tt.change(&in)
-			if out := mustCompile(t, in); out.Cache.Predicted != nil || out.Cache.Miss != "" {
-				t.Errorf("predicted %d, miss %q", *out.Cache.Predicted, out.Cache.Miss)
+			if out := mustCompile(t, in); out.Cache.Predicted != nil || out.Cache.Cause != "" {
+				t.Errorf("predicted %d, miss %q", *out.Cache.Predicted, out.Cache.Cause)
 			}
 		})
 	}

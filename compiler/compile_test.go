@@ -57,7 +57,8 @@ func TestCompileRefuses(t *testing.T) {
 
 // inSession makes an output the previous prompt of the same session.
 func inSession(out Output) *Previous {
-	return &Previous{Sections: out.Sections, Tools: out.Fingerprints.FingerprintTools, Plan: out.Cache.Plan, SameSession: true}
+	m := out.Manifest()
+	return &Previous{Outline: m.Outline(), SameSession: true}
 }
 
 func TestUnstable(t *testing.T) {

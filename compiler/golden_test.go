@@ -72,7 +72,7 @@ func (s *scenario) input(t *testing.T) Input {
 		if s.NewSession {
 			session = "now"
 		}
-		in.Previous = PreviousOf(&m, m.CreatedAt.Add(time.Duration(s.Age)*time.Second), session)
+		in.Previous = PreviousOf(new(m.Outline()), m.CreatedAt.Add(time.Duration(s.Age)*time.Second), session)
 	}
 	return in
 }

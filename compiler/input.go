@@ -78,12 +78,7 @@ type Input struct {
 
 // Previous describes the thread's previous prompt; [PreviousOf] takes it from a manifest.
 type Previous struct {
-	Sections []manifest.Section
-	// Tools is its fingerprint_tools.
-	Tools string
-	Plan  manifest.CachePlan
-	// Provider and Model may be empty if they are unknown; they then count as the same.
-	Provider, Model string
+	manifest.Outline
 	// Age is how long ago it was compiled.
 	Age time.Duration
 	// SameSession says that it belongs to the same session, in which sections that are
@@ -91,16 +86,12 @@ type Previous struct {
 	SameSession bool
 }
 
-// PreviousOf describes the prompt of a manifest as seen later from a session; nil for one
-// that was never sent. It shares lists with the manifest.
-func PreviousOf(m *manifest.Manifest, now time.Time, session string) *Previous {
-	if m == nil || !m.Sent() {
+// PreviousOf describes a prompt as seen later from a session; nil for one that was never sent.
+func PreviousOf(o *manifest.Outline, now time.Time, session string) *Previous {
+	if o == nil || !o.Sent {
 		return nil
 	}
-	return &Previous{
-		Sections: m.Sections, Tools: m.FingerprintTools, Plan: m.Cache.Plan, Provider: m.Cache.Provider, Model: m.Cache.Model,
-		Age: max(0, now.Sub(m.CreatedAt)), SameSession: session != "" && m.SessionID == session,
-	}
+	return &Previous{Outline: *o, Age: max(0, now.Sub(o.CreatedAt)), SameSession: session != "" && o.SessionID == session}
 }
 
 // CacheRules are facts about a model's prompt cache, as plain numbers.

@@ -291,7 +291,7 @@ func TestFingerprintsAreOfTheText(t *testing.T) {
 		last := strings.LastIndex(p.DynamicText, join+"## Extra System")
 		want := manifest.Fingerprints{
 			FingerprintStable: f(p.StableText), FingerprintDynamic: f(p.DynamicText), FingerprintFull: f(p.FullText),
-			FingerprintDynamicWithoutExtraSystem: f(p.DynamicText[:last]), FingerprintTools: f("[]"),
+			FingerprintDynamicWithoutExtraSystem: f(p.DynamicText[:last]), FingerprintTools: f("[]"), FingerprintKeyID: manifest.KeyID(key),
 		}
 		if diff := cmp.Diff(out.Fingerprints, want); diff != "" {
 			t.Errorf("key %q (-got +want):\n%s", key, diff)

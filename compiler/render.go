@@ -59,18 +59,17 @@ func (c *compilation) findUnstable() {
 	if c.in.Previous == nil || !c.in.Previous.SameSession {
 		return
 	}
-	previous := make(map[string]*manifest.Section, len(c.in.Previous.Sections))
+	previous := make(map[string]*manifest.OutlineSection, len(c.in.Previous.Sections))
 	for i := range slices.Backward(c.in.Previous.Sections) { // the first of an id counts
 		previous[c.in.Previous.Sections[i].SectionID] = &c.in.Previous.Sections[i]
 	}
+	sameKey := c.in.Previous.Key == manifest.MarkOf(manifest.KeyID(c.in.FingerprintKey))
 	for _, s := range c.sections {
 		before := previous[s.SectionID]
 		if s.Stability != stable || before == nil {
 			continue
 		}
-		// The fingerprints' algorithm changes with the key's setting.
-		algorithm, _, _ := strings.Cut(before.Fingerprint, ":")
-		changed := before.Stability == stable && before.Fingerprint != s.Fingerprint && strings.HasPrefix(s.Fingerprint, algorithm+":")
+		changed := sameKey && before.Stability == stable && before.Fingerprint != manifest.MarkOf(s.Fingerprint)
 		if changed {
 			c.reportUnstable(s)
 		}
@@ -260,6 +259,7 @@ func (c *compilation) fingerprint(pieces ...string) string {
 
 func (c *compilation) fingerprints() {
 	f, p := &c.out.Fingerprints, &c.out.Prompt
+	f.FingerprintKeyID = manifest.KeyID(c.in.FingerprintKey)
 	f.FingerprintStable = c.fingerprint(p.StableText)
 	f.FingerprintDynamic = c.fingerprint(p.DynamicText)
 	f.FingerprintFull = c.fingerprint(p.FullText)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
 	"net"
 	"net/http"
@@ -46,6 +47,7 @@ type Log interface {
 	List(ctx context.Context, f store.Filter) ([]manifest.Index, error)
 	Get(ctx context.Context, id string) (*manifest.Manifest, error)
 	Find(ctx context.Context, id string, f store.Filter) (store.Found, error)
+	Entries(ctx context.Context, f store.Filter) iter.Seq2[manifest.Entry, error]
 	Verify(ctx context.Context, f store.Filter, o manifest.VerifyOptions) (manifest.Verdict, error)
 }
 

@@ -13,7 +13,10 @@ import (
 	"github.com/grapnelhq/grapnel/store"
 )
 
-const rowBytes = 1 << 10 // the JSON of a list's row
+const (
+	rowBytes      = 1 << 10 // the JSON of a list's row
+	outlineFactor = 8       // an outline in memory takes so many rows
+)
 
 // A manifest takes manifestFactor times its record (read, decoded, compared or hashed, and
 // encoded), and answerBytes besides.
@@ -47,6 +50,11 @@ type (
 
 		ManifestID string `json:"manifest_id" jsonschema:"an id, which may be shortened, or the word latest"`
 	}
+	blameParams struct {
+		manifestFilter
+
+		Limit int `json:"limit,omitempty" jsonschema:"the newest so many prompts: 100 if absent, 1000 at most"`
+	}
 	diffParams struct {
 		manifestFilter
 
@@ -73,6 +81,7 @@ func (g *Gateway) manifestMethods() []rpc.Method {
 			return list[0], nil
 		}),
 		logged(g, "manifest/diff", "Compares two kept manifests, as \"grapnel manifest diff\" does.", g.diffManifests),
+		logged(g, "manifest/blame", "Says what broke the provider's prompt cache in a thread, as \"grapnel manifest blame\" does.", g.blameManifests),
 		logged(g, methodVerify, "Checks that the log is whole, as \"grapnel manifest verify\" does. A broken log is a result that says so.", g.verifyManifests),
 	}
 }
@@ -111,6 +120,23 @@ func (g *Gateway) listManifests(ctx context.Context, c call[listParams]) (api.Ma
 	defer cancel()
 	list, err := g.opts.Log.List(ctx, filter)
 	return api.ManifestList{Manifests: list}, err
+}
+
+func (g *Gateway) blameManifests(ctx context.Context, c call[blameParams]) (api.Blame, error) {
+	filter := c.params.filter()
+	filter.Limit = cmp.Or(c.params.Limit, api.BlameLimit)
+	switch {
+	case filter.Thread == "":
+		return api.Blame{}, rpc.Errorf(rpc.CodeInvalid, "thread_id: blame is about one thread")
+	case filter.Limit < 1 || filter.Limit > maxList:
+		return api.Blame{}, rpc.Errorf(rpc.CodeInvalid, "limit: %d is not between 1 and %d", filter.Limit, maxList)
+	}
+	if err := rpc.Expect(ctx, filter.Limit*rowBytes*outlineFactor); err != nil {
+		return api.Blame{}, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	return api.BlameOf(g.opts.Log.Entries(ctx, filter), filter.Limit, func() {})
 }
 
 // readManifests reads the selected manifests once it has memory for all of them.

@@ -83,6 +83,7 @@ func walk() []struct {
 		{"manifest/list", object{w: "w"}, object{"manifests.0.turn_id": "1", "manifests.1.turn_id": "2", "manifests.2.turn_id": "3"}},
 		{"manifest/get", object{"manifest_id": "latest", w: "w", "thread_id": "t"}, object{"turn_id": "3"}},
 		{"manifest/diff", object{"a": "latest", "b": "latest"}, object{"same": true}},
+		{"manifest/blame", object{"thread_id": "t", "limit": 1}, object{}},
 		{"manifest/verify", object{}, object{"ok": true, "checked": 5.0}},
 		{"status", object{}, object{"version": "test", "store": "memory", "plugins.0.plugin": "house", "plugins.0.state": "ready"}},
 		{"config/reload", object{}, object{"ok": true, "config": "g.yaml", "cause": "call", "actor": "local", "mistakes": []any{}}},
@@ -241,7 +242,7 @@ func TestForeignWorkspace(t *testing.T) {
 	own := map[string]string{
 		"workspace/create": rpc.CodeUnauthorized, "workspace/list": "", "status": "",
 		"config/reload": rpc.CodeUnauthorized, "plugin/release": rpc.CodeUnauthorized, // they are about all workspaces
-		"manifest/diff": rpc.CodeUnauthorized, "manifest/verify": rpc.CodeUnauthorized, // the walk gives them no workspace
+		"manifest/diff": rpc.CodeUnauthorized, "manifest/blame": rpc.CodeUnauthorized, "manifest/verify": rpc.CodeUnauthorized, // the walk gives them no workspace
 	}
 	for _, m := range s.g.methods() {
 		for _, id := range []string{"w", "no-such"} {

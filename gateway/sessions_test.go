@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"iter"
 	"strconv"
 	"strings"
 	"sync"
@@ -143,6 +144,8 @@ func (l *largeLog) Get(context.Context, string) (*manifest.Manifest, error) {
 	<-l.goOn
 	return &manifest.Manifest{}, nil
 }
+
+func (l *largeLog) Entries(context.Context, store.Filter) iter.Seq2[manifest.Entry, error] { return nil }
 
 func (l *largeLog) Verify(context.Context, store.Filter, manifest.VerifyOptions) (manifest.Verdict, error) {
 	return manifest.Verdict{}, nil

@@ -70,15 +70,11 @@ func ExampleParse() {
 	// Output: [identity] <nil>
 }
 
-func ExampleFirstBreak() {
-	list := func(texts ...string) (out []manifest.Section) {
-		for i, text := range texts {
-			id := []string{"identity", "agents_md", "memory_recall"}[i]
-			out = append(out, manifest.Section{SectionID: id, Owner: "owner of " + id, Fingerprint: manifest.Fingerprint(text, nil)})
-		}
-		return out
-	}
-	at, broke := manifest.FirstBreak(list("I", "rules", "then"), list("I", "new rules", "now"))
-	fmt.Println(broke, at.Index, at.SectionID, at.Owner)
-	// Output: true 1 agents_md owner of agents_md
+func ExampleCompare() {
+	before, after := record("01JZ0000000000000000000000"), record("01JZ0000000000000000000001")
+	after.Sections[0].Fingerprint = manifest.Fingerprint("You are brief.", nil)
+	was, is := before.Outline(), after.Outline()
+	b := manifest.Compare(&was, &is, nil, nil)
+	fmt.Println(b.Cause, b.BrokeAt, b.Owner)
+	// Output: section_text identity builtin
 }

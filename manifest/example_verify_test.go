@@ -62,10 +62,13 @@ func ExampleDiff() {
 func ExampleBlame() {
 	a, b := record("01JZ0000000000000000000000"), record("01JZ0000000000000000000001")
 	b.Sections[0].Fingerprint = manifest.Fingerprint("You are brief.", nil)
-	for _, turn := range manifest.Blame([]*manifest.Manifest{&a, &b}) {
-		fmt.Printf("%s broke at %q of %q\n", turn.ManifestID[24:], turn.BrokeAt, turn.Owner)
+	entries := func(yield func(manifest.Entry, error) bool) {
+		_ = yield(manifest.Entry{Outline: a.Outline()}, nil) && yield(manifest.Entry{Outline: b.Outline()}, nil)
+	}
+	for turn, err := range manifest.Blame(entries) {
+		fmt.Printf("%s broke at %q of %q: %s %v\n", turn.ManifestID[24:], turn.BrokeAt, turn.Owner, turn.Words(), err)
 	}
 	// Output:
-	// 00 broke at "" of ""
-	// 01 broke at "identity" of "builtin"
+	// 00 broke at "" of "":  <nil>
+	// 01 broke at "identity" of "builtin": another text <nil>
 }

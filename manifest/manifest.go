@@ -94,6 +94,8 @@ type Head struct {
 	// Epoch counts the compactions, clears and reloads of the session, from 0: a
 	// prompt of another epoch than the one before it follows other history.
 	Epoch int `json:"epoch,omitempty"`
+	// Blocked says that the turn was blocked: no provider has seen a prompt of this record.
+	Blocked bool `json:"blocked,omitempty"`
 	// Actor is who the turn was made for, as the host says; absent without one.
 	Actor string `json:"actor,omitempty"`
 	// AgentID is the host's id of the agent; absent without one.

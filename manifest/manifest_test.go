@@ -50,10 +50,8 @@ func TestValidate(t *testing.T) {
 		{"a prediction", func(m *Manifest) { m.Cache.Predicted, m.Cache.Actual = new(10), new(12) }, ""},
 		{"a prediction below 0", func(m *Manifest) { m.Cache.Predicted = new(-1) }, "cache.predicted"},
 		{"a report below 0", func(m *Manifest) { m.Cache.Actual = new(-1) }, "cache.actual"},
-		{"a miss", func(m *Manifest) { m.Cache.Predicted, m.Cache.Miss = new(0), MissTools }, ""},
-		{"a miss without a prediction", func(m *Manifest) { m.Cache.Miss = MissTools }, "cache.miss"},
-		{"a miss and a hit", func(m *Manifest) { m.Cache.Predicted, m.Cache.Miss = new(5), MissTools }, "cache.miss"},
-		{"an unknown miss", func(m *Manifest) { m.Cache.Predicted, m.Cache.Miss = new(0), "moon" }, "cache.miss"},
+		{"a cause", func(m *Manifest) { m.Cache.Cause = CauseTools }, ""},
+		{"an unknown cause", func(m *Manifest) { m.Cache.Cause = "moon" }, "cache: the cause"},
 		{"an unknown breakpoint", func(m *Manifest) { m.Cache.Plan.Breakpoints = []Breakpoint{{After: "lunch"}} }, "breakpoints[0]"},
 		{"nil list", func(m *Manifest) { m.Files = nil }, "files: is null"},
 		{"nil list in a run", func(m *Manifest) { m.Runs[0].Cut = nil }, "runs[0]"},
@@ -116,61 +114,6 @@ func TestDiagnose(t *testing.T) {
 	}
 	if diff := cmp.Diff(m.Diagnostics, want); diff != "" {
 		t.Errorf("diagnostics (-got +want):\n%s", diff)
-	}
-}
-
-func TestFirstBreak(t *testing.T) {
-	t.Parallel()
-
-	// "a1 b1" are sections a and b with contents 1.
-	list := func(s string) []Section {
-		var out []Section
-		for f := range strings.FieldsSeq(s) {
-			out = append(out, Section{SectionID: f[:1], Owner: "owner-" + f[:1], Fingerprint: f[1:]})
-		}
-		return out
-	}
-	tests := []struct {
-		name, earlier, later, want string
-		index                      int
-	}{
-		{"first prompt", "", "a1 b1", "", 0},
-		{"same", "a1 b1", "a1 b1", "", 0},
-		{"changed", "a1 b1 c1", "a1 b2 c1", "b", 1},
-		{"added between", "a1 c1", "a1 b1 c1", "b", 1},
-		{"added behind", "a1", "a1 b1", "b", 1},
-		{"removed between", "a1 b1 c1", "a1 c1", "b", 1},
-		{"removed behind", "a1 b1", "a1", "b", 1},
-		{"moved to the front", "a1 b1 c1", "c1 a1 b1", "c", 0},
-		{"replaced", "a1 b1 c1", "a1 d1 c1", "b", 1},
-		{"two changes", "a1 b1 c1", "a1 b2 c2", "b", 1},
-		{"all gone", "a1", "", "a", 0},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-
-			got, broke := FirstBreak(list(tt.earlier), list(tt.later))
-			want := Break{}
-			if tt.want != "" {
-				want = Break{Index: tt.index, SectionID: tt.want, Owner: "owner-" + tt.want}
-			}
-			if diff := cmp.Diff(got, want); diff != "" || broke != (tt.want != "") {
-				t.Errorf("broke = %v (-got +want):\n%s", broke, diff)
-			}
-		})
-	}
-}
-
-// TestFirstBreakAtTheBoundary: a text that goes over to the other part is another
-// prefix, though it has the same fingerprint.
-func TestFirstBreakAtTheBoundary(t *testing.T) {
-	t.Parallel()
-
-	earlier := []Section{{SectionID: "a", Owner: "x", Fingerprint: "1", Stability: phases.StabilityStable}}
-	later := []Section{{SectionID: "a", Owner: "x", Fingerprint: "1", Stability: phases.StabilityDynamic}}
-	if got, broke := FirstBreak(earlier, later); !broke || got != (Break{SectionID: "a", Owner: "x"}) {
-		t.Errorf("FirstBreak = %+v, %v", got, broke)
 	}
 }
 

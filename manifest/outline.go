@@ -3,7 +3,6 @@ package manifest
 import (
 	"cmp"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/grapnelhq/grapnel/internal/digest"
@@ -25,9 +24,8 @@ type Outline struct {
 	Mode                                                 phases.Mode
 	// Build, CompilerVersion and ConfigHash say what compiled the prompt.
 	Build, CompilerVersion, ConfigHash string
-	// Keyed says that the fingerprints are keyed, and Key with which key.
-	Keyed bool
-	Key   Mark
+	// Key says with which key fingerprints were made; 0 is none.
+	Key Mark
 	// ToolList is the fingerprint of the offered tools, and ToolTokens about how many tokens their definitions have.
 	ToolList   Mark
 	ToolTokens int
@@ -45,7 +43,8 @@ type Outline struct {
 // Mark stands for a hash or fingerprint: equal ones have equal marks. The empty one is 0.
 type Mark uint64
 
-func markOf(sum string) Mark {
+// MarkOf returns the mark of a hash or fingerprint.
+func MarkOf(sum string) Mark {
 	if sum == "" {
 		return 0
 	}
@@ -101,22 +100,22 @@ func (m *Manifest) Outline() Outline {
 		ManifestID: m.ManifestID, WorkspaceID: m.WorkspaceID, ThreadID: m.ThreadID, TurnID: m.TurnID, SessionID: m.SessionID,
 		Seq: m.Seq, Round: m.Round, Epoch: m.Epoch, CreatedAt: m.CreatedAt.UTC(), Provider: c.Provider, Model: c.Model,
 		Profile: m.Profile, Mode: m.Mode, Build: m.Build, CompilerVersion: m.CompilerVersion, ConfigHash: m.ConfigHash,
-		Keyed: strings.HasPrefix(m.FingerprintFull, "hmac-"), Key: markOf(m.FingerprintKeyID),
-		ToolList: markOf(m.FingerprintTools), ToolTokens: c.ToolTokens, Rules: pointed(c.Rules),
-		PlanKey: markOf(c.Plan.Key), Breakpoints: slices.Clone(c.Plan.Breakpoints), Sections: m.outlineSections(),
+		Key:      MarkOf(m.FingerprintKeyID),
+		ToolList: MarkOf(m.FingerprintTools), ToolTokens: c.ToolTokens, Rules: pointed(c.Rules),
+		PlanKey: MarkOf(c.Plan.Key), Breakpoints: slices.Clone(c.Plan.Breakpoints), Sections: m.outlineSections(),
 	}
 	for _, t := range m.Tools {
-		o.Tools = append(o.Tools, OutlineTool{t.Name, t.Owner, t.BundleID, t.HiddenDomain, markOf(t.Hash)})
+		o.Tools = append(o.Tools, OutlineTool{t.Name, t.Owner, t.BundleID, t.HiddenDomain, MarkOf(t.Hash)})
 	}
 	for _, t := range m.HostTools {
-		o.HostTools = append(o.HostTools, OutlineTool{Name: t.Name, Owner: phases.OwnerHost, Hash: markOf(t.Hash)})
+		o.HostTools = append(o.HostTools, OutlineTool{Name: t.Name, Owner: phases.OwnerHost, Hash: MarkOf(t.Hash)})
 	}
 	if h := m.History; h != nil {
-		o.History = &OutlineHistory{h.Entries, h.Cut, h.Summarized, h.Repaired, markOf(h.Hash)}
+		o.History = &OutlineHistory{h.Entries, h.Cut, h.Summarized, h.Repaired, MarkOf(h.Hash)}
 	}
 	for i := range m.Plugins {
 		p := &m.Plugins[i]
-		o.Plugins = append(o.Plugins, OutlinePlugin{p.Plugin, p.Version, markOf(p.SHA256), markOf(p.GrantHash)})
+		o.Plugins = append(o.Plugins, OutlinePlugin{p.Plugin, p.Version, MarkOf(p.SHA256), MarkOf(p.GrantHash)})
 	}
 	return o
 }
@@ -133,7 +132,7 @@ func (m *Manifest) outlineSections() []OutlineSection {
 		s := &m.Sections[i]
 		row := OutlineSection{
 			SectionID: s.SectionID, Owner: s.Owner, Stability: s.Stability, Placement: s.Placement,
-			Chars: s.Chars, Tokens: -1, Fingerprint: markOf(s.Fingerprint),
+			Chars: s.Chars, Tokens: -1, Fingerprint: MarkOf(s.Fingerprint),
 		}
 		if s.Tokens != nil {
 			row.Tokens = *s.Tokens
@@ -144,7 +143,7 @@ func (m *Manifest) outlineSections() []OutlineSection {
 			}
 			piece := OutlineSpan{Owner: span.Owner, ContributionID: span.ContributionID, Chars: span.Length}
 			if h := sources[place{span.Owner, span.ContributionID}]; h != nil {
-				piece.Hash, piece.Priority = markOf(h.ContributionHash), h.Priority
+				piece.Hash, piece.Priority = MarkOf(h.ContributionHash), h.Priority
 			}
 			row.Spans = append(row.Spans, piece)
 		}

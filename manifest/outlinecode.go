@@ -54,7 +54,6 @@ func (c *outlineCoder) outline(o *Outline) {
 	c.ints(&o.Round, &o.Epoch, &o.ToolTokens)
 	c.time(&o.CreatedAt)
 	c.texts(&o.Provider, &o.Model, (*string)(&o.Profile), (*string)(&o.Mode), &o.Build, &o.CompilerVersion, &o.ConfigHash)
-	c.flag(&o.Keyed)
 	c.marks(&o.Key, &o.ToolList, &o.PlanKey)
 	if optional(c, &o.Rules) {
 		c.ints(&o.Rules.MinimumTokens, &o.Rules.LifetimeS, &o.Rules.Step)

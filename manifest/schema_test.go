@@ -234,7 +234,11 @@ func wordSchemas() map[reflect.Type]*jsonschema.Schema {
 	add(reflect.TypeFor[phases.Role](), "transform", "contribute", "validate", "observe", "tool", "host")
 	add(reflect.TypeFor[phases.Severity](), "info", "warning", "error")
 	add(reflect.TypeFor[BreakAfter](), "tools", "stable", "dynamic")
-	add(reflect.TypeFor[Miss](), "", "model_changed", "tools_changed", "expired", "section_changed", "below_minimum")
+	var words []any
+	for _, c := range causes() {
+		words = append(words, c)
+	}
+	add(reflect.TypeFor[Cause](), words...)
 	add(reflect.TypeFor[phases.RunState](), "succeeded", "denied", "failed", "timed_out", "cancelled", "filtered", "disabled",
 		"unavailable", "budget_exhausted", "cached", "shadowed", "queued")
 	add(reflect.TypeFor[phases.PluginState](), "declared", "starting", "ready", "degraded", "backoff", "quarantined", "draining", "stopped")

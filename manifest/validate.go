@@ -149,12 +149,11 @@ func (v *validator) cache(c *Cache) {
 	for _, n := range []struct {
 		name  string
 		value *int
-	}{{"predicted", c.Predicted}, {"actual", c.Actual}, {"tokens_behind", &c.TokensBehind}} {
+	}{{"predicted", c.Predicted}, {"actual", c.Actual}, {"tokens_lost", &c.TokensLost}} {
 		v.needf(n.value == nil || *n.value >= 0, "cache.%s: is below 0", n.name)
 	}
-	if c.Miss != "" {
-		v.needf(slices.Contains([]Miss{MissModel, MissTools, MissExpired, MissSection, MissMinimum}, c.Miss), "cache.miss: %.80q is unknown", c.Miss)
-		v.needf(c.Predicted != nil && *c.Predicted == 0, "cache.miss: goes with nothing but a prediction of 0")
+	for _, cause := range []Cause{c.Cause, c.Because} {
+		v.needf(cause == "" || slices.Contains(causes(), cause), "cache: the cause %.80q is unknown", cause)
 	}
 	for i, b := range c.Plan.Breakpoints {
 		v.needf(slices.Contains([]BreakAfter{AfterTools, AfterStable, AfterDynamic}, b.After), "cache.plan.breakpoints[%d]: after %.80q is unknown", i, b.After)

@@ -32,7 +32,8 @@ func threeSections(t testing.TB) Request {
 		t.Fatal(err)
 	}
 	before.Sections[len(before.Sections)-2].Fingerprint = "another c"
-	in.Previous = &compiler.Previous{Sections: before.Sections}
+	m := before.Manifest()
+	in.Previous = &compiler.Previous{Outline: m.Outline()}
 	out, err := compiler.Compile(in)
 	if err != nil {
 		t.Fatal(err)

@@ -54,7 +54,8 @@ func compiled(t testing.TB, rng *rand.Rand, order compiler.Order) Request {
 	if err != nil {
 		t.Fatal(err)
 	}
-	in.Previous = &compiler.Previous{Sections: first.Sections}
+	m := first.Manifest()
+	in.Previous = &compiler.Previous{Outline: m.Outline()}
 	if n := len(in.Sections); n > 0 {
 		in.Sections[rng.IntN(n)].Content = "changed"
 	}

@@ -177,7 +177,7 @@ func (t *Turn) compile(ctx context.Context, in CompileInput) (*Compiled, error) 
 	if err := r.keep(ctx, m); err != nil {
 		return r.refused(m, err)
 	}
-	r.remember(m)
+	t.engine.sessions.KeepPrompt(t.context, r.outline)
 	t.state.Offer(r.output.Offered)
 	t.usage.Compiled(r.id)
 	return r.compiled(&r.output.Prompt, m), nil

@@ -7,7 +7,6 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
-	"github.com/grapnelhq/grapnel/compiler"
 	"github.com/grapnelhq/grapnel/internal/keeper"
 	"github.com/grapnelhq/grapnel/internal/merge"
 	"github.com/grapnelhq/grapnel/internal/turnstate"
@@ -62,29 +61,25 @@ func (r *recording) keep(ctx context.Context, m *manifest.Manifest) error {
 }
 
 // previous returns the previous prompt of the turn's thread: from the cache or, for a thread that is new to this
-// engine, from the sink.
-func (r *recording) previous(ctx context.Context) *compiler.Previous {
+// engine or that others may have continued, from the sink.
+func (r *recording) previous(ctx context.Context) *manifest.Outline {
 	t, e := r.turn, r.turn.engine
-	m := e.sessions.Previous(t.context)
-	if m == nil && e.keeper != nil && t.context.ThreadID != "" {
-		var err error
-		if m, err = e.keeper.Last(ctx, t.context.WorkspaceID, t.context.ThreadID); err != nil {
+	known := e.sessions.Previous(t.context)
+	if e.keeper != nil && (known == nil || e.keeper.Shared()) && t.context.ThreadID != "" {
+		m, err := e.keeper.Last(ctx, t.context.WorkspaceID, t.context.ThreadID)
+		switch {
+		case err != nil:
 			code := e.sinkFailed(codePreviousUnavailable, "the thread's previous manifest cannot be read", r.id, err)
 			r.notes = append(r.notes, phases.Diagnostic{
 				Code: codePreviousUnavailable, Severity: phases.SeverityWarning,
 				Message: "the previous manifest of this thread could not be read (" + string(code) + "): nothing is known of the provider's cache",
 			})
 			return nil
+		case m != nil:
+			return new(m.Outline())
 		}
 	}
-	return compiler.PreviousOf(m, r.now, t.context.SessionID)
-}
-
-// remember makes the prompt the previous one of its thread. Only what the next compilation needs is held.
-func (r *recording) remember(m *manifest.Manifest) {
-	slim := &manifest.Manifest{Sections: r.output.Sections, Cache: r.output.Cache}
-	slim.CreatedAt, slim.SessionID, slim.FingerprintTools = m.CreatedAt, m.SessionID, m.FingerprintTools
-	r.turn.engine.sessions.KeepPrompt(r.turn.context, slim)
+	return known
 }
 
 // reportAudits emits the audit contributions of a phase. The event has their details if those are safe for users,

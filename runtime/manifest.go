@@ -23,6 +23,8 @@ type recording struct {
 	output compiler.Output
 	// draft is what the manifest holds of the output, once it is known.
 	draft *manifest.Manifest
+	// before is the thread's previous prompt, and outline what the next one compares itself with.
+	before, outline *manifest.Outline
 	// notes are diagnostics from before the output.
 	notes []phases.Diagnostic
 	// persona are the persona files, once they have been read.
@@ -49,7 +51,8 @@ func (r *recording) compile(ctx context.Context, in *CompileInput) (*manifest.Ma
 	}
 	t.state.Claim(own)
 	input := r.input(in)
-	input.Previous = r.previous(ctx)
+	r.before = r.previous(ctx)
+	input.Previous = compiler.PreviousOf(r.before, r.now, t.context.SessionID)
 	prepared, err := compiler.Prepare(input)
 	if err != nil {
 		return nil, err
@@ -132,12 +135,12 @@ func (r *recording) blocked(ctx context.Context, in *CompileInput, err error) (*
 		none := manifest.Fingerprint("", input.FingerprintKey)
 		r.output.Profile, r.output.Files, r.output.Diagnostics = input.Profile, input.Files, r.notes
 		r.output.Fingerprints = manifest.Fingerprints{
-			FingerprintStable: none, FingerprintDynamic: none, FingerprintDynamicWithoutExtraSystem: none, FingerprintFull: none, FingerprintTools: none,
+			FingerprintKeyID: manifest.KeyID(input.FingerprintKey), FingerprintStable: none, FingerprintDynamic: none, FingerprintDynamicWithoutExtraSystem: none, FingerprintFull: none, FingerprintTools: none,
 		}
 	}
 	m := r.manifest()
 	// No provider has seen the prompt.
-	m.Cache, m.Reminders = manifest.Cache{Provider: m.Cache.Provider, Model: m.Cache.Model}, nil
+	m.Blocked, m.Cache, m.Reminders = true, manifest.Cache{Provider: m.Cache.Provider, Model: m.Cache.Model}, nil
 	if kept := r.keep(ctx, m); kept != nil {
 		err = errors.Join(err, kept)
 	}
@@ -174,6 +177,7 @@ func (r *recording) manifest() *manifest.Manifest {
 	m.Diagnostics = slices.Clip(m.Diagnostics)
 	m.Plugins = turnstate.AuditedRows(t.gen.rows().rows)
 	t.state.Record(&m, t.gen.cfg.Budgets.Turn, t.oneShot)
+	r.outline = m.Judge(r.before)
 	t.gen.hashLabels(&m)
 	return &m
 }

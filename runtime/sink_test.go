@@ -244,7 +244,7 @@ func TestClockGoesBack(t *testing.T) {
 			t.Errorf("turn %d: seq %d behind %q at %s", i, m.Seq, m.Prev, m.CreatedAt)
 		}
 		if i > 0 && (m.Cache.Predicted == nil || *m.Cache.Predicted == 0) {
-			t.Errorf("turn %d: predicted %v, %q", i, m.Cache.Predicted, m.Cache.Miss)
+			t.Errorf("turn %d: predicted %v, %q", i, m.Cache.Predicted, m.Cache.Cause)
 		}
 		chain.Next, chain.Last = m.Seq+1, m.Hash
 	}

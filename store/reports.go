@@ -20,31 +20,6 @@ const usageIsThere = ` ON CONFLICT (manifest_id, reported_at) DO UPDATE SET roun
 	input_tokens = excluded.input_tokens, output_tokens = excluded.output_tokens,
 	cache_read_tokens = excluded.cache_read_tokens, cache_write_tokens = excluded.cache_write_tokens`
 
-// maxEvents bounds how far Last looks back over records of events.
-const maxEvents = 256
-
-// Last returns the newest manifest of a prompt of a workspace and thread, nil if there is none among the newest records. Unlike in a [Filter], an empty id is the id "".
-func (s *Store) Last(ctx context.Context, workspace, thread string) (*manifest.Manifest, error) {
-	const query = "SELECT " + manifestColumns + " FROM manifests WHERE workspace_id = $1 AND thread_id = $2 AND seq < $3 ORDER BY seq DESC LIMIT 1"
-	var last *manifest.Manifest
-	err := s.db.Snapshot(ctx, "reading the last manifest", func(tx *sql.Tx) error {
-		for before, tries := int64(math.MaxInt64), 0; tries < maxEvents; tries++ {
-			var m *manifest.Manifest
-			err := sqldb.Each(ctx, tx, query, []any{workspace, thread, before}, func(rows *sql.Rows) error { return scanManifest()(rows, &m) })
-			if err != nil || m == nil {
-				return err
-			}
-			if m.Kind == manifest.KindPrompt {
-				last = m
-				return nil
-			}
-			before = int64(m.Seq) //nolint:gosec // it is a column
-		}
-		return nil
-	})
-	return last, err
-}
-
 // Report keeps a provider's report about a manifest, outside of its hash. The error's code is
 // CodeNotFound if the manifest is missing, and CodeInvalid for impossible numbers.
 //

@@ -13,8 +13,9 @@
 // # What is never exported
 //
 // Content: no text of a prompt, contribution, document or reminder, no argument or result of a tool, no policy's
-// value, no message of an error, no log line, no plugin's own error code, no id of a workspace, thread, turn or user,
-// and no hash of any of these. Exported are names of the operator's configuration and of described plugins (plugins,
+// value, no message of an error, no log line, no plugin's own error code, no id of a workspace, turn or user, and no
+// hash of any of these. The ids of threads and agents are in spans of records alone, and [Options].OmitIDs keeps them
+// out. Exported are names of the operator's configuration and of described plugins (plugins,
 // hooks, tools that were called), versions of plugins, words of closed lists (phases, states, causes, limits), and
 // numbers. A word that is not in its list is exported as "_OTHER"; a name that does not look like one is omitted. In
 // a turn, a tool has a name only if a plugin offers it; outside of one (runtime.Engine.CallTool) the host names the
@@ -51,6 +52,17 @@
 // A failure gives the span the status error, with the cause as its description. Denied and cancelled runs are not
 // errors. Hooks that were filtered, are off, or were queued have no span unless [Options].AllRuns asks for it; a
 // queued one gets its span when it runs. A cached answer is a span of no length.
+//
+// With a sink there are two more, which join traces with the log:
+//
+//	keep_manifest   grapnel.manifest.id, grapnel.manifest.kind, gen_ai.conversation.id (the thread), gen_ai.agent.id,
+//	                gen_ai.provider.name, gen_ai.request.model
+//	report_usage    grapnel.manifest.id, gen_ai.usage.input_tokens, …output_tokens, …cache_read.input_tokens,
+//	                …cache_creation.input_tokens
+//
+// The host's own span of its request to the provider gets the first ones with [Telemetry.Attributes]. The names that
+// begin with gen_ai. are those of https://github.com/open-telemetry/semantic-conventions-genai (docs/registry), which are
+// in development.
 //
 // A span's parent is the span of the host's context, or of the hook or tool that made the call; of a queued hook or a
 // job, the trace that queued it. It begins before the wait for a slot and ends with the last attempt. The plugin gets

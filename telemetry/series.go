@@ -8,6 +8,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/grapnelhq/grapnel/jobs"
+	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
 )
 
@@ -30,6 +31,8 @@ const (
 	keyCuts          = attribute.Key("grapnel.cuts")
 	keyLimit         = attribute.Key("grapnel.limit")
 	keyReason        = attribute.Key("grapnel.reason")
+	keyManifest      = attribute.Key("grapnel.manifest.id")
+	keyKind          = attribute.Key("grapnel.manifest.kind")
 
 	keyError        = attribute.Key("error.type")
 	keyOperation    = attribute.Key("gen_ai.operation.name")
@@ -37,6 +40,12 @@ const (
 	keyModel        = attribute.Key("gen_ai.response.model")
 	keyInputTokens  = attribute.Key("gen_ai.usage.input_tokens")
 	keyOutputTokens = attribute.Key("gen_ai.usage.output_tokens")
+	keyCacheRead    = attribute.Key("gen_ai.usage.cache_read.input_tokens")
+	keyCacheWrite   = attribute.Key("gen_ai.usage.cache_creation.input_tokens")
+	keyRequestModel = attribute.Key("gen_ai.request.model")
+	keyProvider     = attribute.Key("gen_ai.provider.name")
+	keyConversation = attribute.Key("gen_ai.conversation.id")
+	keyAgent        = attribute.Key("gen_ai.agent.id")
 )
 
 // place has the attributes of a measurement: words of closed lists, and names of the configuration.
@@ -131,7 +140,7 @@ const maxWord = phases.MaxIDBytes + 1
 
 // words are the closed lists.
 type words struct {
-	states, causes, limits, stages, dropped, jobs, manifests map[string]bool
+	states, causes, limits, stages, dropped, jobs, manifests, kinds map[string]bool
 }
 
 func newWords() words {
@@ -150,6 +159,7 @@ func newWords() words {
 			"refused", "duplicate", "lost",
 		),
 		manifests: set("not_kept", "kept_late", "usage_not_kept", "previous_unavailable"),
+		kinds:     set(manifest.KindPrompt, manifest.KindEvents, manifest.KindErasure),
 	}
 	for _, r := range phases.Roles() {
 		w.stages[string(r)] = true

@@ -32,6 +32,9 @@ type Options struct {
 	// MaxSeries bounds how many combinations of plugin, subscription, phase, state
 	// and cause get attributes of their own; 0 is DefaultMaxSeries.
 	MaxSeries int
+	// OmitIDs omits the ids of threads and agents, for hosts whose ids say something about people. The ids of manifests
+	// still join spans with the log.
+	OmitIDs bool
 
 	_ struct{}
 }
@@ -42,8 +45,8 @@ var ErrWatched = errors.New("telemetry: an engine is watched already, or telemet
 // Telemetry makes spans and metrics of one engine's events. Its methods are safe for concurrent use.
 //
 //  1. [New] makes the instruments.
-//  2. Attach, or OnEvent and BeginRun by hand, before the engine is made, whose start is
-//     counted too.
+//  2. Attach, or OnEvent, BeginRun and Sink by hand, before the engine is made, whose start
+//     is counted too.
 //  3. Watch, after the engine is made, for the instruments that read its counters.
 //  4. Close, after the engine's. Safe to call twice, and without Watch. The host flushes
 //     and shuts down the providers.
@@ -51,6 +54,7 @@ type Telemetry struct {
 	tracer   trace.Tracer // nil without tracing
 	meter    metric.Meter
 	allRuns  bool
+	omitIDs  bool
 	words    words
 	measures instruments
 	series   seriesCache
@@ -76,6 +80,7 @@ func New(o Options) (*Telemetry, error) {
 	t := &Telemetry{
 		meter:    o.MeterProvider.Meter(scope),
 		allRuns:  o.AllRuns,
+		omitIDs:  o.OmitIDs,
 		words:    newWords(),
 		series:   seriesCache{limit: cmp.Or(o.MaxSeries, DefaultMaxSeries), known: map[place]*series{}},
 		restarts: map[string]restarts{},
@@ -90,7 +95,8 @@ func New(o Options) (*Telemetry, error) {
 	return t, nil
 }
 
-// Attach returns o with an OnEvent that calls that of o and t's, and with t's BeginRun.
+// Attach returns o with an OnEvent that calls that of o and t's, with t's BeginRun, and with its sink, if any, as
+// [Telemetry.Sink] returns it.
 func (t *Telemetry) Attach(o runtime.Options) runtime.Options {
 	before := o.OnEvent
 	o.OnEvent = func(ev runtime.Event) {
@@ -99,7 +105,7 @@ func (t *Telemetry) Attach(o runtime.Options) runtime.Options {
 		}
 		t.OnEvent(ev)
 	}
-	o.BeginRun = t.BeginRun
+	o.BeginRun, o.Sink = t.BeginRun, t.Sink(o.Sink)
 	return o
 }
 

@@ -110,103 +110,74 @@ func (a *app) manifestList(ctx context.Context, s *openedStore, f *filterFlags, 
 	})
 }
 
-type manifestBlame struct {
-	Turns []manifest.BlamedTurn `json:"turns" jsonschema:"one entry per kept manifest, oldest first"`
-}
-
 func (a *app) manifestBlameCommand() *cobra.Command {
 	var f filterFlags
+	var limit int
 	c := newCommand("blame --thread ID",
-		"Name, turn by turn, the section that broke the provider's prompt cache", noArgs(),
+		"Say, turn by turn, what broke the provider's prompt cache, and who did", noArgs(),
 		func(c *cobra.Command, _ []string) error {
-			if f.thread == "" {
+			switch {
+			case f.thread == "":
 				return usagef("blame needs a --thread; see: grapnel manifest list")
+			case limit < 0:
+				return usagef("--limit %d: give a number of prompts, or 0 for all", limit)
 			}
+			filter := f.filter()
+			filter.Limit = limit
 			return a.withStore(c.Context(), store.Options{ReadOnly: true}, func(s *openedStore) error {
 				progress := a.startCount("reading: %s manifests")
-				rows, err := s.blame(c.Context(), f.filter(), progress.add)
+				blame, err := api.BlameOf(s.Entries(c.Context(), filter), limit, progress.add)
 				progress.stop()
 				if err != nil {
-					return err
+					return storeError(err)
 				}
-				if len(rows) == 0 {
-					return refused(fmt.Errorf("there are no manifests%s; see: grapnel manifest list", f.about()))
+				if len(blame.Turns) == 0 {
+					return refused(fmt.Errorf("there are no prompts%s; see: grapnel manifest list", f.about()))
 				}
-				return a.printBlame(rows, &f)
+				return a.printBlame(&blame, &f)
 			})
 		})
 	f.register(c)
+	c.Flags().IntVar(&limit, "limit", api.BlameLimit, "judge the newest `N` prompts; 0 judges all")
 	return c
 }
 
-type blamedRow struct {
-	manifest.BlamedTurn
-
-	index manifest.Index
-}
-
-// blame compares each manifest with the one before it, and holds no more than those two.
-func (s *openedStore) blame(ctx context.Context, f store.Filter, seen func()) ([]blamedRow, error) {
-	var rows []blamedRow
-	last := map[string]*manifest.Manifest{} // by workspace
-	for r, err := range s.Records(ctx, f) {
-		if err != nil {
-			return nil, err
-		}
-		m, err := manifest.Parse(r.Data)
-		if err != nil {
-			return nil, fmt.Errorf("manifest %s is not readable: %w; see: grapnel manifest verify", r.Index.ManifestID, oneLine{err})
-		}
-		pair := []*manifest.Manifest{&m}
-		if before := last[m.WorkspaceID]; before != nil {
-			pair = []*manifest.Manifest{before, &m}
-		}
-		blamed := manifest.Blame(pair)
-		rows = append(rows, blamedRow{blamed[len(blamed)-1], m.Index()})
-		last[m.WorkspaceID] = &m
-		seen()
-	}
-	return rows, nil
-}
-
-func (a *app) printBlame(rows []blamedRow, f *filterFlags) error {
+func (a *app) printBlame(blame *api.Blame, f *filterFlags) error {
 	if a.json {
-		result := manifestBlame{Turns: []manifest.BlamedTurn{}}
-		for i := range rows {
-			result.Turns = append(result.Turns, rows[i].BlamedTurn)
-		}
-		return a.printJSON(result)
+		return a.printJSON(blame)
 	}
-	several := f.workspace == "" && slices.ContainsFunc(rows, func(r blamedRow) bool { return r.index.WorkspaceID != rows[0].index.WorkspaceID })
-	columns := "?workspace|>seq|turn|manifest|broke at|owner|>tokens behind|expected"
-	printList(a, "turns of the thread "+clean(f.thread), columns, rows, func(r *blamedRow) cells {
+	rows := blame.Turns
+	several := f.workspace == "" && slices.ContainsFunc(rows, func(r manifest.BlamedTurn) bool { return r.WorkspaceID != rows[0].WorkspaceID })
+	columns := "?workspace|>seq|turn|manifest|broke at|owner|>tokens lost|why"
+	printList(a, "turns of the thread "+clean(f.thread), columns, rows, func(r *manifest.BlamedTurn) cells {
 		return cells{
-			textIf(several, r.index.WorkspaceID), r.index.Seq, r.TurnID, r.ManifestID, r.BrokeAt, r.Owner,
-			textIf(r.BrokeAt != "", text.Thousands(r.TokensBehind)), textIf(r.Expected, "after a compaction"),
+			textIf(several, r.WorkspaceID), r.Seq, r.TurnID, r.ManifestID, r.Place(), r.Owner,
+			textIf(r.Cause != "", text.Thousands(r.TokensLost)), r.Words() + textIf(r.Expected && r.Cause != manifest.CauseEpoch, ", after a compaction"),
 		}
 	})
 	a.printCulprits(rows)
 	return nil
 }
 
-// printCulprits prints which sections broke the prefix, the most expensive first, not counting expected breaks.
-func (a *app) printCulprits(rows []blamedRow) {
+// printCulprits prints what broke the prefix, the most expensive first, not counting expected breaks.
+func (a *app) printCulprits(rows []manifest.BlamedTurn) {
 	type culprit struct {
-		section, owner string
-		turns, tokens  int
+		place, owner  string
+		cause         manifest.Cause
+		turns, tokens int
 	}
 	var list []culprit
 	for i := range rows {
 		r := &rows[i]
-		if r.BrokeAt == "" || r.Expected {
+		if r.Cause == "" || r.Expected {
 			continue
 		}
-		at := slices.IndexFunc(list, func(c culprit) bool { return c.section == r.BrokeAt && c.owner == r.Owner })
+		at := slices.IndexFunc(list, func(c culprit) bool { return c.place == r.Place() && c.owner == r.Owner && c.cause == r.Cause })
 		if at < 0 {
-			at, list = len(list), append(list, culprit{section: r.BrokeAt, owner: r.Owner})
+			at, list = len(list), append(list, culprit{place: r.Place(), owner: r.Owner, cause: r.Cause})
 		}
 		list[at].turns++
-		list[at].tokens += r.TokensBehind
+		list[at].tokens += r.TokensLost
 	}
 	if len(list) == 0 {
 		a.println("\nno turn broke the prefix")
@@ -214,5 +185,7 @@ func (a *app) printCulprits(rows []blamedRow) {
 	slices.SortStableFunc(list, func(x, y culprit) int {
 		return cmp.Or(cmp.Compare(y.tokens, x.tokens), cmp.Compare(y.turns, x.turns))
 	})
-	printList(a, "sections that broke the prefix", "section|owner|>turns|>tokens behind", list, func(c *culprit) cells { return cells{c.section, c.owner, c.turns, text.Thousands(c.tokens)} })
+	printList(a, "what broke the prefix", "broke at|cause|owner|>turns|>tokens lost", list, func(c *culprit) cells {
+		return cells{c.place, c.cause, c.owner, c.turns, text.Thousands(c.tokens)}
+	})
 }

@@ -59,6 +59,9 @@ func (a *app) manifestShow(ctx context.Context, s *openedStore, m *manifest.Mani
 	if n := len(reports); n > 0 {
 		usage = &reports[n-1]
 		m.Cache.Actual = &usage.CacheReadTokens
+		if err := s.Judge(ctx, m); err != nil {
+			return err
+		}
 	}
 	if a.json {
 		return a.printJSON(m)
@@ -142,14 +145,16 @@ func (a *app) printCache(m *manifest.Manifest, u *manifest.Usage) {
 	tokens := func(n int) string { return count(n, "token", "tokens") }
 	t := newTable("", "")
 	if c.Predicted != nil {
-		t.add("predicted", tokens(*c.Predicted)+textIf(c.Miss != "", " ("+missText(c.Miss)+")"))
+		t.add("predicted", tokens(*c.Predicted)+textIf(*c.Predicted == 0 && c.Cause != "", " ("+string(c.Cause)+")"))
 	}
 	if u != nil {
 		t.add("actual", fmt.Sprintf("%s of %s in%s, %s out", tokens(u.CacheReadTokens), text.Thousands(u.InputTokens),
 			textIf(u.CacheWriteTokens > 0, fmt.Sprintf(", %s written to the cache", text.Thousands(u.CacheWriteTokens))), text.Thousands(u.OutputTokens)))
 		t.add("reported", clock(u.ReportedAt)+cmp.Or(textIf(u.Rounds == 1, ", for this prompt alone"), fmt.Sprintf(", for %d rounds up to this one", u.Rounds)))
 	}
-	t.addSome("broke at", textIf(c.BrokeAt != "", fmt.Sprintf("%s (%s)", c.BrokeAt, c.Owner)+textIf(c.TokensBehind > 0, ", "+tokens(c.TokensBehind)+" from there on")))
+	if c.Cause != "" {
+		t.add("broke at", c.Place()+textIf(c.Owner != "", " ("+c.Owner+")")+": "+c.Words()+textIf(c.TokensLost > 0, ", "+tokens(c.TokensLost)+" lost"))
+	}
 	if len(t.rows) == 0 {
 		return
 	}
@@ -160,18 +165,6 @@ func (a *app) printCache(m *manifest.Manifest, u *manifest.Usage) {
 	t.addSome("breakpoints", strings.Join(places, ", "))
 	a.println("\nprompt cache")
 	a.printTable(t)
-}
-
-// missText says what a reason means; the manifest's word stands in front.
-func missText(miss manifest.Miss) string {
-	why := map[manifest.Miss]string{
-		manifest.MissModel:   "the last prompt was for another model",
-		manifest.MissTools:   "the tools in front of everything changed",
-		manifest.MissExpired: "the last prompt is older than what the provider keeps",
-		manifest.MissSection: "a section changed in front of what the provider keeps",
-		manifest.MissMinimum: "what did not change is shorter than what the model caches",
-	}[miss]
-	return clean(string(miss)) + textIf(why != "", ": "+why)
 }
 
 func (a *app) manifestDiffCommand() *cobra.Command {

@@ -135,7 +135,7 @@ func TestExportStreams(t *testing.T) {
 	s := keptLog(t, manifests)
 	out := &chunks{}
 	a := &app{err: io.Discard, stdout: out}
-	if err := a.manifestExport(t.Context(), s, store.Filter{}); err != nil {
+	if err := a.manifestExport(t.Context(), s, &exportFlags{format: "jsonl"}, nil); err != nil {
 		t.Fatal(err)
 	}
 	if out.lines != manifests || out.writes < 5 || out.largest > 1<<16 || a.out.Len() > 0 {
@@ -149,38 +149,40 @@ func TestExportStreams(t *testing.T) {
 		"a full disk":          {syscall.ENOSPC, exitUnable},
 	} {
 		a := &app{err: io.Discard, stdout: &chunks{err: tt.err}}
-		if err := a.manifestExport(t.Context(), s, store.Filter{}); codeOf(err) != tt.want {
+		if err := a.manifestExport(t.Context(), s, &exportFlags{format: "jsonl"}, nil); codeOf(err) != tt.want {
 			t.Errorf("%s: %v, want exit code %d", name, err, tt.want)
 		}
 	}
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errors.New("enough"))
-	if err := a.manifestExport(ctx, s, store.Filter{}); codeOf(err) != exitUnable {
+	if err := a.manifestExport(ctx, s, &exportFlags{format: "jsonl"}, nil); codeOf(err) != exitUnable {
 		t.Errorf("interrupted: %v", err)
 	}
 }
 
-// TestBlameIsManifestBlame: going through the log two by two says what package
-// manifest says of the whole list.
-func TestBlameIsManifestBlame(t *testing.T) {
+// TestBlameIsLimited: the newest prompts are judged as they are among all.
+func TestBlameIsLimited(t *testing.T) {
 	t.Parallel()
 
 	s := keptLog(t, 6)
-	all, err := s.Manifests(t.Context(), store.Filter{})
+	all := blamed(t, s, 0)
+	if len(all) != 6 {
+		t.Errorf("%d of 6 prompts are judged", len(all))
+	}
+	for limit := 1; limit <= 7; limit++ {
+		if diff := cmp.Diff(blamed(t, s, limit), all[max(0, len(all)-limit):]); diff != "" {
+			t.Errorf("the newest %d (-got +want):\n%s", limit, diff)
+		}
+	}
+}
+
+func blamed(t *testing.T, s *openedStore, limit int) []manifest.BlamedTurn {
+	t.Helper()
+	b, err := api.BlameOf(s.Entries(t.Context(), store.Filter{Thread: "t", Limit: limit}), limit, func() {})
 	if err != nil {
 		t.Fatal(err)
 	}
-	rows, err := s.blame(t.Context(), store.Filter{Thread: "t"}, func() {})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var got []manifest.BlamedTurn
-	for i := range rows {
-		got = append(got, rows[i].BlamedTurn)
-	}
-	if diff := cmp.Diff(got, manifest.Blame(all)); diff != "" {
-		t.Errorf("turns (-got +want):\n%s", diff)
-	}
+	return b.Turns
 }
 
 // TestHeadsAreBounded: a log of many threads still fits a screen, and says what

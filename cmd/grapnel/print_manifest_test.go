@@ -36,17 +36,17 @@ func TestPrintCache(t *testing.T) {
 		},
 		{
 			"broken",
-			manifest.Cache{Predicted: new(0), Miss: manifest.MissSection, BrokeAt: "agents_md", Owner: "agentsdoc", TokensBehind: 1500},
+			manifest.Cache{Predicted: new(0), Break: manifest.Break{Cause: manifest.CauseText, BrokeAt: "agents_md", Field: "text", Owner: "agentsdoc", Because: manifest.CauseVersion, TokensLost: 1500}},
 			nil,
 			"\nprompt cache\n" +
-				"  predicted  0 tokens (section_changed: a section changed in front of what the provider keeps)\n" +
-				"  broke at   agents_md (agentsdoc), 1,500 tokens from there on\n",
+				"  predicted  0 tokens (section_text)\n" +
+				"  broke at   agents_md (agentsdoc): another text, with another version of agentsdoc, 1,500 tokens lost\n",
 		},
 		{
 			"a reason of a later version",
-			manifest.Cache{Predicted: new(0), Miss: "moon"},
+			manifest.Cache{Predicted: new(0), Break: manifest.Break{Cause: "moon"}},
 			nil,
-			"\nprompt cache\n  predicted  0 tokens (moon)\n",
+			"\nprompt cache\n  predicted  0 tokens (moon)\n  broke at   moon: moon\n",
 		},
 	}
 	for _, tt := range tests {
@@ -59,17 +59,6 @@ func TestPrintCache(t *testing.T) {
 				t.Errorf("cache (-got +want):\n%s", diff)
 			}
 		})
-	}
-}
-
-// TestMissesHaveWords: a reason that is only a word tells nobody anything.
-func TestMissesHaveWords(t *testing.T) {
-	t.Parallel()
-
-	for _, miss := range []manifest.Miss{manifest.MissModel, manifest.MissTools, manifest.MissExpired, manifest.MissSection, manifest.MissMinimum} {
-		if text := missText(miss); text == string(miss) {
-			t.Errorf("%s has no words", miss)
-		}
 	}
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"maps"
 	"reflect"
+	"slices"
 
 	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/spf13/cobra"
@@ -23,8 +24,8 @@ import (
 	recording "github.com/grapnelhq/grapnel/record"
 	"github.com/grapnelhq/grapnel/runtime"
 	"github.com/grapnelhq/grapnel/store"
-	"github.com/grapnelhq/grapnel/translog"
 	"github.com/grapnelhq/grapnel/store/jobqueue"
+	"github.com/grapnelhq/grapnel/translog"
 	"github.com/grapnelhq/grapnel/tree"
 )
 
@@ -77,6 +78,25 @@ type namedSchema struct {
 	schema    func() (any, error)
 }
 
+// manifestSchemas are those of the results of "grapnel manifest".
+func manifestSchemas() []namedSchema {
+	return []namedSchema{
+		{"manifest-list", "the result of manifest list --json", generated[api.ManifestList]},
+		{"manifest-text", "the result of manifest show --text --json", generated[manifestText]},
+		{"manifest-audits", "the result of manifest audits --json", generated[auditList]},
+		{"manifest-calls", "the result of manifest calls --json", generated[callList]},
+		{"manifest-diff", "the result of manifest diff --json", generated[manifest.Difference]},
+		{"manifest-blame", "the result of manifest blame --json", generated[api.Blame]},
+		{"manifest-verify", "the result of manifest verify --json", generated[manifest.Verdict]},
+		{"manifest-proven", "the result of manifest verify --proof FILE --json", generated[provenRecord]},
+		{"manifest-checkpoint", "the result of manifest checkpoint --json", generated[checkpointResult]},
+		{"manifest-witness", "the result of manifest witness --json", generated[translog.Checkpoint]},
+		{"manifest-prove", "the result of manifest prove --json", generated[manifestProof]},
+		{"manifest-key", "the result of manifest key --json", generated[logKey]},
+		{"manifest-prune", "the result of manifest prune --json", generated[store.Pruned]},
+	}
+}
+
 // Names of results are those of the commands, with a dash between the words.
 func schemas() []namedSchema {
 	list := []namedSchema{
@@ -87,19 +107,6 @@ func schemas() []namedSchema {
 		{"dispatch", "the result of dispatch --json and plugin run --json", generated[phases.Outcome]},
 		{"plan", "the result of plan --json", generated[plan.Document]},
 		{"explain", "the result of explain --json", generated[explanation]},
-		{"manifest-list", "the result of manifest list --json", generated[api.ManifestList]},
-		{"manifest-text", "the result of manifest show --text --json", generated[manifestText]},
-		{"manifest-audits", "the result of manifest audits --json", generated[auditList]},
-		{"manifest-calls", "the result of manifest calls --json", generated[callList]},
-		{"manifest-diff", "the result of manifest diff --json", generated[manifest.Difference]},
-		{"manifest-blame", "the result of manifest blame --json", generated[manifestBlame]},
-		{"manifest-verify", "the result of manifest verify --json", generated[manifest.Verdict]},
-		{"manifest-proven", "the result of manifest verify --proof FILE --json", generated[provenRecord]},
-		{"manifest-checkpoint", "the result of manifest checkpoint --json", generated[checkpointResult]},
-		{"manifest-witness", "the result of manifest witness --json", generated[translog.Checkpoint]},
-		{"manifest-prove", "the result of manifest prove --json", generated[manifestProof]},
-		{"manifest-key", "the result of manifest key --json", generated[logKey]},
-		{"manifest-prune", "the result of manifest prune --json", generated[store.Pruned]},
 		{"agents-chain", "the result of agents chain --json", pluginSchema(chain.ReportSchema)},
 		{"agents-touch", "the result of agents touch --json", pluginSchema(lazy.TouchedSchema)},
 		{"agents-resume", "the result of agents resume --json", pluginSchema(lazy.ResumedSchema)},
@@ -136,6 +143,7 @@ func schemas() []namedSchema {
 		{"version", "the result of version --json", generated[versionResult]},
 		{"kinds", "a contribution of any kind", kindsSchema},
 	}
+	list = slices.Insert(list, 7, manifestSchemas()...) // behind explain
 	for _, row := range phases.Standard().Rows() {
 		list = append(list, namedSchema{
 			"phase:" + string(row.Phase), "input and context of a dispatch: " + row.When,

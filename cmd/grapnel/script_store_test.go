@@ -1,15 +1,10 @@
 package main
 
 import (
-	"bytes"
-	"compress/zlib"
 	"context"
 	"database/sql"
-	"database/sql/driver"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"os"
 	"strconv"
@@ -18,10 +13,10 @@ import (
 
 	"github.com/oklog/ulid/v2"
 	"github.com/rogpeppe/go-internal/testscript"
-	"modernc.org/sqlite"
 
 	"github.com/grapnelhq/grapnel/compiler"
 	"github.com/grapnelhq/grapnel/internal/api"
+	"github.com/grapnelhq/grapnel/internal/storetest"
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/store"
@@ -33,6 +28,7 @@ func storeCommands() map[string]func(*testscript.TestScript, bool, []string) {
 		"record": cmdRecord,
 		"report": cmdReport,
 		"tamper": cmdTamper,
+		"edit":   cmdEdit,
 		"forge":  cmdForge,
 		"newest": cmdNewest,
 		"lines":  cmdLines,
@@ -126,26 +122,17 @@ func cmdForge(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(db.Close())
 }
 
-// edit is a function of SQL, edit(record, from, to): the compressed record with a piece of its text replaced.
-var _ = func() bool {
-	sqlite.MustRegisterDeterministicScalarFunction("edit", 3, func(_ *sqlite.FunctionContext, args []driver.Value) (driver.Value, error) {
-		packed, _ := args[0].([]byte)
-		r, err := zlib.NewReader(bytes.NewReader(packed))
-		if err != nil {
-			return nil, err
-		}
-		record, err := io.ReadAll(r)
-		if err != nil {
-			return nil, err
-		}
-		var out bytes.Buffer
-		w := zlib.NewWriter(&out)
-		_, err = w.Write(bytes.Replace(record, []byte(args[1].(string)), []byte(args[2].(string)), 1))
-		err = errors.Join(err, w.Close())
-		return out.Bytes(), err
-	})
-	return true
-}()
+// cmdEdit is "edit FROM TO WHERE OLD NEW": a copy of a log in which a piece of the selected record was replaced.
+func cmdEdit(ts *testscript.TestScript, _ bool, args []string) {
+	db, ctx := copied(ts, args[0], args[1]), context.Background()
+	var packed []byte
+	ts.Check(db.QueryRowContext(ctx, "SELECT record FROM manifests WHERE "+args[2]).Scan(&packed))
+	edited, err := storetest.Edit(packed, args[3], args[4])
+	ts.Check(err)
+	_, err = db.ExecContext(ctx, "UPDATE manifests SET record = $1 WHERE "+args[2], edited)
+	ts.Check(err)
+	ts.Check(db.Close())
+}
 
 // copied opens a copy of a log with the driver that the store brings along.
 func copied(ts *testscript.TestScript, from, to string) *sql.DB {

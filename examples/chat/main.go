@@ -190,12 +190,8 @@ func table(ctx context.Context, log *store.Store, out io.Writer) error {
 }
 
 func broken(c *manifest.Cache) string {
-	switch {
-	case c.Miss == manifest.MissTools || c.Miss == manifest.MissModel || c.Miss == manifest.MissExpired:
-		return string(c.Miss)
-	case c.BrokeAt != "":
-		return fmt.Sprintf("%s of %s, %d tokens behind", c.BrokeAt, c.Owner, c.TokensBehind)
-	default:
+	if c.Cause == "" {
 		return "-"
 	}
+	return fmt.Sprintf("%s of %s, %d tokens lost", c.Place(), c.Owner, c.TokensLost)
 }

@@ -102,13 +102,14 @@ const layers = `
 	phases, jobs, internal/sqldb, github.com/jackc/pgx/v5, github.com/riverqueue/river < store/jobqueue;
 
 	# The API of OpenTelemetry: neither its globals nor its SDK.
-	phases, jobs, runtime, go.opentelemetry.io/otel/attribute, go.opentelemetry.io/otel/codes, go.opentelemetry.io/otel/metric,
+	phases, jobs, manifest, runtime, go.opentelemetry.io/otel/attribute, go.opentelemetry.io/otel/codes, go.opentelemetry.io/otel/metric,
 	go.opentelemetry.io/otel/propagation, go.opentelemetry.io/otel/trace < telemetry;
 
 	# What plugins were sent, kept and sent again.
 	phases, runtime < record;
 	phases, record, runtime, internal/digest < internal/replay;
 
+	manifest < internal/logexport;
 	phases, manifest, compiler, runtime, store, github.com/google/jsonschema-go < internal/api;
 	phases, github.com/coder/websocket, github.com/google/jsonschema-go,
 	golang.org/x/time < internal/rpc;

@@ -318,7 +318,8 @@ func compileAgain(b *testing.B, in compiler.Input) call {
 	if err != nil {
 		b.Fatal(err)
 	}
-	in.Previous = &compiler.Previous{Sections: before.Sections, SameSession: true}
+	m := before.Manifest()
+	in.Previous = &compiler.Previous{Outline: m.Outline(), SameSession: true}
 	return func() error { _, err := compiler.Compile(in); return err }
 }
 

@@ -181,7 +181,7 @@ func commandResults() map[string]string {
 	return map[string]string{
 		"turn/compile": "compile", "phase/dispatch": "dispatch", "turn/dispatch": "dispatch", "turn/end": "dispatch",
 		"session/start": "dispatch", "session/resume": "dispatch", "session/end": "dispatch", "manifest/list": "manifest-list",
-		"manifest/get": "manifest", "manifest/diff": "manifest-diff", "manifest/verify": "manifest-verify",
+		"manifest/get": "manifest", "manifest/diff": "manifest-diff", "manifest/blame": "manifest-blame", "manifest/verify": "manifest-verify",
 	}
 }
 

@@ -325,10 +325,14 @@ func (l *auditLog) put(t *testing.T, m *manifest.Manifest, last *manifest.Link) 
 	if err != nil {
 		t.Fatal(err)
 	}
+	packed, err := storetest.Pack(record.Data)
+	if err != nil {
+		t.Fatal(err)
+	}
 	x := &record.Index
 	l.exec(t, `INSERT INTO manifests (manifest_id, workspace_id, thread_id, seq, turn_id, created_at, actor, profile, fingerprint_full, hash, bytes, outline, record)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
 		x.ManifestID, x.WorkspaceID, x.ThreadID, int64(x.Seq), x.TurnID, x.CreatedAt.UnixNano(), string(x.Profile), x.FingerprintFull, x.Hash,
-		len(record.Data), storetest.Pack(t, record.Data))
+		len(record.Data), packed)
 	l.exec(t, "INSERT INTO pending (id) SELECT id FROM manifests WHERE manifest_id = $1", x.ManifestID)
 }

@@ -45,6 +45,12 @@ func New(sink Sink, closed error) *Keeper {
 	return &Keeper{Func: bounded.New("the sink", closed), sink: sink}
 }
 
+// Shared reports whether others append to the sink's threads, too.
+func (k *Keeper) Shared() bool {
+	s, ok := k.sink.(interface{ Shared() bool })
+	return ok && s.Shared()
+}
+
 // call calls the sink for at most sinkTime, even if the caller's context has ended: an interrupted turn is worth
 // keeping, too.
 func (k *Keeper) call(ctx context.Context, do func(ctx context.Context) error, late func(error)) error {

@@ -33,7 +33,7 @@ type Cache struct {
 	domains   recent.Map[*epochSet]
 	begun     recent.Map[Start]
 	// prompts holds the last prompt by thread.
-	prompts recent.Map[*manifest.Manifest]
+	prompts recent.Map[*manifest.Outline]
 }
 
 type epochSet struct {
@@ -45,7 +45,7 @@ type epochSet struct {
 func New() *Cache {
 	return &Cache{
 		delivered: recent.New[*epochSet](maxSessions), domains: recent.New[*epochSet](maxSessions),
-		begun: recent.New[Start](maxSessions), prompts: recent.New[*manifest.Manifest](maxSessions),
+		begun: recent.New[Start](maxSessions), prompts: recent.New[*manifest.Outline](maxSessions),
 	}
 }
 
@@ -100,7 +100,7 @@ func (s *Cache) deliveredIn(c phases.Context) *epochSet {
 }
 
 // Previous returns the last prompt of the context's thread; nil if this engine has compiled none.
-func (s *Cache) Previous(c phases.Context) *manifest.Manifest {
+func (s *Cache) Previous(c phases.Context) *manifest.Outline {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p, _ := s.prompts.Get(threadOf(c))
@@ -108,7 +108,7 @@ func (s *Cache) Previous(c phases.Context) *manifest.Manifest {
 }
 
 // KeepPrompt remembers the latest prompt of a thread or session.
-func (s *Cache) KeepPrompt(c phases.Context, p *manifest.Manifest) {
+func (s *Cache) KeepPrompt(c phases.Context, p *manifest.Outline) {
 	if c.ThreadID == "" && c.SessionID == "" {
 		return
 	}

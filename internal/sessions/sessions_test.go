@@ -66,7 +66,7 @@ func TestAsked(t *testing.T) {
 func TestPrevious(t *testing.T) {
 	t.Parallel()
 
-	c, m := New(), &manifest.Manifest{}
+	c, m := New(), &manifest.Outline{}
 	c.KeepPrompt(phases.Context{WorkspaceID: "w"}, m)
 	if c.Previous(phases.Context{WorkspaceID: "w"}) != nil {
 		t.Error("a prompt without a thread and a session was kept")

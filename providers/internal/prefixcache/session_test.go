@@ -147,9 +147,8 @@ func session(t testing.TB, a arrangement, l length, model string, rules *compile
 			if err != nil {
 				t.Fatal(err)
 			}
-			previous = &compiler.Previous{
-				Sections: done.Sections, Tools: done.Fingerprints.FingerprintTools, Plan: done.Cache.Plan, Age: pause, SameSession: true,
-			}
+			m := done.Manifest()
+			previous = &compiler.Previous{Outline: m.Outline(), Age: pause, SameSession: true}
 			r := request(t, a, done, past, said, count)
 			r.Model = model
 			out = append(out, step{request: r, predicted: done.Cache.Predicted})

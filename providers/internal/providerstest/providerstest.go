@@ -54,7 +54,8 @@ func Sample(t testing.TB, model string) providers.Request {
 	if err != nil {
 		t.Fatal(err)
 	}
-	in.Previous, in.Sections[1].Content = &compiler.Previous{Sections: first.Sections}, "turn 2"
+	m := first.Manifest()
+	in.Previous, in.Sections[1].Content = &compiler.Previous{Outline: m.Outline()}, "turn 2"
 	out, err := compiler.Compile(in)
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,58 @@
+package manifest
+
+import "iter"
+
+// Entry is a record and what the provider reported for its prompt; nil if it has not.
+type Entry struct {
+	Outline Outline
+	Usage   *Usage
+}
+
+// BlamedTurn says what one prompt cost the provider's cache. A list of them is
+// the output of "grapnel manifest blame".
+type BlamedTurn struct {
+	WorkspaceID string `json:"workspace_id"`
+	ThreadID    string `json:"thread_id"`
+	Seq         uint64 `json:"seq"`
+	TurnID      string `json:"turn_id"`
+	ManifestID  string `json:"manifest_id"`
+	// Break is how the prompt differs from the previous one of the thread; none for the first.
+	Break
+	// Expected is true behind a compaction: the history was replaced, so the
+	// cache was lost whatever the sections did.
+	Expected bool `json:"expected"`
+	// Actual is how many tokens came out of the cache, as the provider reported; null until it has.
+	Actual *int `json:"actual"`
+}
+
+// Blame compares each prompt with the one before it in the same workspace and thread. The entries are in the order in
+// which records were appended, and may be of several threads. It yields one row per prompt that was sent, in that
+// order, and holds one entry per thread. The first error ends it.
+func Blame(entries iter.Seq2[Entry, error]) iter.Seq2[BlamedTurn, error] {
+	return func(yield func(BlamedTurn, error) bool) {
+		last := map[[2]string]*Entry{}
+		for e, err := range entries {
+			if err != nil {
+				yield(BlamedTurn{}, err)
+				return
+			}
+			o := &e.Outline
+			if !o.Sent {
+				continue
+			}
+			row := BlamedTurn{WorkspaceID: o.WorkspaceID, ThreadID: o.ThreadID, Seq: o.Seq, TurnID: o.TurnID, ManifestID: o.ManifestID}
+			if e.Usage != nil {
+				row.Actual = &e.Usage.CacheReadTokens
+			}
+			thread := [2]string{o.WorkspaceID, o.ThreadID}
+			if before := last[thread]; before != nil {
+				row.Expected = o.afterReset(&before.Outline)
+				row.Break = Compare(&before.Outline, o, before.Usage, e.Usage)
+			}
+			last[thread] = &e
+			if !yield(row, nil) {
+				return
+			}
+		}
+	}
+}

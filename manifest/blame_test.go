@@ -1,0 +1,219 @@
+package manifest
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/grapnelhq/grapnel/phases"
+)
+
+// TestSent: a prompt was sent unless the turn was blocked.
+func TestSent(t *testing.T) {
+	t.Parallel()
+
+	for _, tt := range []struct {
+		name string
+		m    Manifest
+		want bool
+	}{
+		{"a prompt", Manifest{Head: Head{Kind: KindPrompt}, Sections: sectionsOf("a1x")}, true},
+		{"blocked with a prompt", Manifest{Head: Head{Kind: KindPrompt, Blocked: true}, Sections: sectionsOf("a1x")}, false},
+		{"blocked before there was one", Manifest{Head: Head{Kind: KindPrompt}}, false},
+		{"events", Manifest{Head: Head{Kind: KindEvents}, Sections: sectionsOf("a1x")}, false},
+	} {
+		if got := tt.m.Sent(); got != tt.want {
+			t.Errorf("%s: %t", tt.name, got)
+		}
+	}
+}
+
+func TestCompareSections(t *testing.T) {
+	t.Parallel()
+
+	for _, tt := range []struct {
+		name, earlier, later, want string
+		cause                      Cause
+	}{
+		{"same", "a1 b1", "a1 b1", "", ""},
+		{"changed", "a1 b1 c1", "a1 b2 c1", "b", CauseText},
+		{"added between", "a1 c1", "a1 b1 c1", "b", CauseInserted},
+		{"added behind", "a1", "a1 b1", "b", CauseInserted},
+		{"removed between", "a1 b1 c1", "a1 c1", "b", CauseRemoved},
+		{"removed behind", "a1 b1", "a1", "b", CauseRemoved},
+		{"moved to the front", "a1 b1 c1", "c1 a1 b1", "c", CauseOrder},
+		{"moved to the end", "a1 b1 c1", "b1 c1 a1", "a", CauseOrder},
+		{"replaced", "a1 b1 c1", "a1 d1 c1", "b", CauseRemoved},
+		{"two changes", "a1 b1 c1", "a1 b2 c2", "b", CauseText},
+		{"all gone", "a1", "", "a", CauseRemoved},
+	} {
+		before, after := Manifest{Sections: sectionsOf(tt.earlier)}, Manifest{Sections: sectionsOf(tt.later)}
+		for _, list := range [][]Section{before.Sections, after.Sections} {
+			for i := range list {
+				list[i].Owner = "owner-" + list[i].SectionID
+			}
+		}
+		want := Break{Cause: tt.cause, BrokeAt: tt.want}
+		if tt.want != "" {
+			want.Owner = "owner-" + tt.want
+		}
+		if want.Cause == CauseText {
+			want.Field = "text"
+		}
+		if diff := cmp.Diff(Compare(new(before.Outline()), new(after.Outline()), nil, nil), want); diff != "" {
+			t.Errorf("%s (-got +want):\n%s", tt.name, diff)
+		}
+	}
+}
+
+// joined is a section that p and q wrote, q with a priority.
+func joined(priority int, list ...OutlineSpan) *Outline {
+	for i := range list {
+		list[i].ContributionID, list[i].Chars = "c", 10+int(list[i].Hash%10)
+		if list[i].Owner == "q" {
+			list[i].Priority = priority
+		}
+	}
+	sum := Mark(0)
+	for i, s := range list {
+		sum = sum*31 + s.Hash + Mark(i)
+	}
+	return &Outline{Sent: true, Sections: []OutlineSection{{SectionID: "notes", Owner: phases.OwnerBuiltin, Tokens: -1, Fingerprint: sum, Spans: list}}}
+}
+
+// TestCompareJoined: inside a section that several wrote, the owner of the change is named.
+func TestCompareJoined(t *testing.T) {
+	t.Parallel()
+
+	p, q, host := OutlineSpan{Owner: "p", Hash: 1}, OutlineSpan{Owner: "q", Hash: 2}, OutlineSpan{Owner: phases.OwnerHost}
+	other := func(s OutlineSpan) OutlineSpan { s.Hash = 7; return s }
+	before := joined(5, p, q, host)
+	for _, tt := range []struct {
+		name         string
+		after        *Outline
+		owner, field string
+	}{
+		{"the first", joined(5, other(p), q, host), "p", "text"},
+		{"the second", joined(5, p, other(q), host), "q", "text"},
+		{"gone", joined(5, q, host), "p", "removed"},
+		{"come", joined(5, p, OutlineSpan{Owner: "r", Hash: 3}, q, host), "r", "added"},
+		{"put in front by its priority", joined(9, q, p, host), "q", "order"},
+	} {
+		want := Break{Cause: CauseText, BrokeAt: "notes", Owner: tt.owner, Field: tt.field}
+		if diff := cmp.Diff(Compare(before, tt.after, nil, nil), want); diff != "" {
+			t.Errorf("%s (-got +want):\n%s", tt.name, diff)
+		}
+	}
+	after := joined(5, p, q, host)
+	after.Sections[0].Fingerprint++
+	if got := Compare(before, after, nil, nil); got.Owner != phases.OwnerHost {
+		t.Errorf("a text without a contribution: %+v", got)
+	}
+}
+
+// TestComparePriority: a plugin that lowers its priority is blamed, not the neighbour that now stands in its place.
+func TestComparePriority(t *testing.T) {
+	t.Parallel()
+
+	section := func(id string, priority int) OutlineSection {
+		return OutlineSection{SectionID: id, Owner: "p-" + id, Tokens: -1, Fingerprint: MarkOf(id), Spans: []OutlineSpan{{Owner: "p-" + id, ContributionID: "c", Priority: priority}}}
+	}
+	before := &Outline{Sections: []OutlineSection{section("a", 9), section("b", 5)}}
+	for _, tt := range []struct {
+		name string
+		a, b int
+		want string
+	}{{"the first lowered it", 1, 5, "a"}, {"the second raised it", 9, 20, "b"}} {
+		got := Compare(before, &Outline{Sections: []OutlineSection{section("b", tt.b), section("a", tt.a)}}, nil, nil)
+		if diff := cmp.Diff(got, Break{Cause: CauseOrder, BrokeAt: tt.want, Owner: "p-" + tt.want}); diff != "" {
+			t.Errorf("%s (-got +want):\n%s", tt.name, diff)
+		}
+	}
+}
+
+func TestBlame(t *testing.T) {
+	t.Parallel()
+
+	turn := func(id, thread, session string, epoch int, sections string) Entry {
+		m := &Manifest{Head: Head{Kind: KindPrompt, ManifestID: "m" + id, TurnID: id, ThreadID: thread, SessionID: session, Epoch: epoch}, Sections: sectionsOf(sections)}
+		for i := range m.Sections {
+			m.Sections[i].Tokens = new(10 * (i + 1))
+		}
+		return Entry{Outline: m.Outline()}
+	}
+	denied, events := turn("5b", "t", "s", 1, "a9x"), turn("5c", "t", "s", 1, "a9x")
+	denied.Outline.Sent, events.Outline.Sent = false, false
+	list := []Entry{
+		turn("1", "t", "s", 0, "a1x b1y c1z"),
+		turn("2", "t", "s", 0, "a1x b1y c1z"),
+		turn("3", "other", "s", 5, "q1"), // does not come in between
+		turn("4", "t", "s", 0, "a1x b2y c1z"),
+		turn("5", "t", "s", 1, "a1x b2y c1z"),
+		turn("5a", "t", "s", 1, ""), // blocked before there was a prompt
+		denied, events,
+		turn("6", "t", "s", 2, "a1x c1z"),
+		turn("7", "t", "s2", 3, "a1x b2y c1z"), // another session has epochs of its own
+	}
+	list[1].Usage = &Usage{ReportedAt: time.Unix(1, 0), Usage: phases.Usage{InputTokens: 70, CacheReadTokens: 60}}
+	want := []BlamedTurn{
+		{TurnID: "1", ManifestID: "m1", ThreadID: "t"},
+		{TurnID: "2", ManifestID: "m2", ThreadID: "t", Actual: new(60)},
+		{TurnID: "3", ManifestID: "m3", ThreadID: "other"},
+		{TurnID: "4", ManifestID: "m4", ThreadID: "t", Break: Break{Cause: CauseText, BrokeAt: "b", Field: "text", Owner: "y", TokensLost: 60}},
+		{TurnID: "5", ManifestID: "m5", ThreadID: "t", Break: Break{Cause: CauseEpoch, Owner: phases.OwnerHost}, Expected: true},
+		{TurnID: "6", ManifestID: "m6", ThreadID: "t", Break: Break{Cause: CauseRemoved, BrokeAt: "b", Owner: "y", TokensLost: 50}, Expected: true},
+		{TurnID: "7", ManifestID: "m7", ThreadID: "t", Break: Break{Cause: CauseInserted, BrokeAt: "b", Owner: "y", TokensLost: 20}},
+	}
+	var got []BlamedTurn
+	failed := errors.New("no disk")
+	entries := func(yield func(Entry, error) bool) {
+		for _, e := range list {
+			if !yield(e, nil) {
+				return
+			}
+		}
+		yield(Entry{}, failed)
+	}
+	for row, err := range Blame(entries) {
+		if err != nil {
+			if !errors.Is(err, failed) {
+				t.Error(err)
+			}
+			break
+		}
+		got = append(got, row)
+	}
+	if diff := cmp.Diff(got, want); diff != "" {
+		t.Errorf("blame (-got +want):\n%s", diff)
+	}
+	for row := range Blame(entries) {
+		if row.TurnID == "2" {
+			break // may stop
+		}
+	}
+	if !slices.Equal(causes(), slices.Compact(slices.Clone(causes()))) {
+		t.Error("a cause is there twice")
+	}
+}
+
+// TestCausesHaveWords: a cause that is only a word tells nobody anything.
+func TestCausesHaveWords(t *testing.T) {
+	t.Parallel()
+
+	for _, cause := range causes() {
+		if words := (Break{Cause: cause, Tool: "t", Field: "text"}).Words(); words == string(cause) && cause != CauseProfile {
+			t.Errorf("%s has no words", cause)
+		}
+	}
+	for _, because := range []Cause{CauseVersion, CauseConfig, CauseBuild, CauseProfile} {
+		if with := (Break{Cause: CauseText, Field: "text", Because: because}).Words(); with == "another text" {
+			t.Errorf("because of %s is not said", because)
+		}
+	}
+	if got := (Break{Cause: CauseTools, Tool: "look", Field: "hidden_domain"}).Words(); got != "the tool look: hidden domain" {
+		t.Error(got)
+	}
+}

@@ -1,0 +1,323 @@
+package manifest
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/grapnelhq/grapnel/phases"
+)
+
+// Cause says why a provider's cache could not serve what it held of the previous prompt.
+type Cause string
+
+// The causes. Provider to HostTools lose everything, and so does an expired prompt.
+const (
+	CauseProvider Cause = "provider"         // a prompt for another provider
+	CauseModel    Cause = "model"            // a prompt for another model
+	CauseTools    Cause = "tools"            // tool and field say which definition in front of everything changed, and how
+	CauseHost     Cause = "host_tools"       // the same of the host's own tools
+	CauseExpired  Cause = "expired"          // the previous prompt is older than what the provider keeps
+	CauseText     Cause = "section_text"     // the text of a section
+	CauseOrder    Cause = "section_order"    // a section stands elsewhere
+	CauseInserted Cause = "section_inserted" // a section that was not there
+	CauseRemoved  Cause = "section_removed"  // a section that is no longer there
+	CauseMoved    Cause = "section_moved"    // field says whether stability or placement moved a section over a boundary
+	CauseKey      Cause = "key"              // another fingerprint key: the plan's key is another, no text need be
+	CausePoint    Cause = "breakpoint"       // no breakpoint where the previous prompt had one, or none at all there
+	CauseMinimum  Cause = "minimum"          // a prompt that is shorter than what the model caches
+	CauseEpoch    Cause = "epoch"            // a compaction, clear or reload replaced the conversation
+	CauseEdited   Cause = "history_edited"   // earlier messages are not what they were
+	CauseCut      Cause = "history_cut"      // earlier messages were left out or summarized
+	// These changed with the owner's section or tool, see because, or are all that changed where usage shows a loss.
+	CauseVersion Cause = "plugin_version"
+	CauseConfig  Cause = "configuration"
+	CauseBuild   Cause = "build"
+	CauseProfile Cause = "profile"
+	// CauseUnknown is a loss that usage shows and the records do not explain: the provider dropped what it held.
+	CauseUnknown Cause = "unknown"
+)
+
+// causes are all of them.
+func causes() []Cause {
+	return []Cause{
+		CauseProvider, CauseModel, CauseTools, CauseHost, CauseExpired, CauseText, CauseOrder, CauseInserted, CauseRemoved, CauseMoved, CauseKey,
+		CausePoint, CauseMinimum, CauseEpoch, CauseEdited, CauseCut, CauseVersion, CauseConfig, CauseBuild, CauseProfile, CauseUnknown,
+	}
+}
+
+// Break says where a prompt stops being the previous one for the provider's cache. The zero value is no break.
+type Break struct {
+	// Cause is the first change in the order of the request; absent if there is none.
+	Cause Cause `json:"cause,omitempty"`
+	// BrokeAt is the section that changed; empty where it was something else.
+	BrokeAt string `json:"broke_at"`
+	// Tool is the tool that changed; absent where it was something else.
+	Tool string `json:"tool,omitempty"`
+	// Field says what of the section or tool changed: text, order, added or removed contributions; stability or
+	// placement; definition, added, removed, hidden_domain or owner. Absent where the cause says it.
+	Field string `json:"field,omitempty"`
+	// Owner is who made the change: a plugin, "builtin" or "host".
+	Owner string `json:"owner"`
+	// Because is what changed at the same time and explains it: plugin_version, configuration, build or profile.
+	Because Cause `json:"because,omitempty"`
+	// TokensLost is what the provider held of the previous prompt and had to read again: as both usages say, else
+	// an estimate from the sections; 0 without a tokenizer.
+	TokensLost int `json:"tokens_lost"`
+}
+
+// usualLifetime is how long a provider keeps a prompt if nobody says otherwise.
+const usualLifetime = 5 * time.Minute
+
+// Compare says what of an earlier prompt the provider's cache could not serve for a later one of the same thread, and
+// why. Both must have been sent. The usages may be nil; those of several rounds say nothing about one prompt.
+func Compare(before, after *Outline, was, is *Usage) Break {
+	c := newComparison(before, after, was, is)
+	b := c.find()
+	if b.Cause != "" {
+		b.TokensLost = c.lost(&b)
+	}
+	return b
+}
+
+type comparison struct {
+	before, after *Outline
+	was, is       *Usage
+	rules         CacheRules
+	// sameKey says that fingerprints can be compared.
+	sameKey bool
+	// same is how many sections both begin with.
+	same int
+}
+
+func newComparison(before, after *Outline, was, is *Usage) *comparison {
+	c := &comparison{before: before, after: after, was: single(was), is: single(is)}
+	if r := cmp.Or(after.Rules, before.Rules); r != nil {
+		c.rules = *r
+	}
+	c.sameKey = before.Key == after.Key
+	for c.same < min(len(before.Sections), len(after.Sections)) && c.equal(&before.Sections[c.same], &after.Sections[c.same]) {
+		c.same++
+	}
+	return c
+}
+
+func single(u *Usage) *Usage {
+	if u == nil || u.Rounds > 1 || u.InputTokens == 0 {
+		return nil
+	}
+	return u
+}
+
+func (c *comparison) equal(a, b *OutlineSection) bool {
+	return a.SectionID == b.SectionID && a.Stability == b.Stability && a.Placement == b.Placement && c.sameText(a, b)
+}
+
+func (c *comparison) sameText(a, b *OutlineSection) bool {
+	return a.Chars == b.Chars && (a.Fingerprint == b.Fingerprint || !c.sameKey)
+}
+
+// find looks for the first change in the order of a request. What is only estimated gives way to what usage shows.
+func (c *comparison) find() Break {
+	b, a := c.before, c.after
+	differ := func(x, y string) bool { return x != "" && y != "" && x != y }
+	switch {
+	case differ(b.Provider, a.Provider):
+		return Break{Cause: CauseProvider, Owner: phases.OwnerHost}
+	case differ(b.Model, a.Model):
+		return Break{Cause: CauseModel, Owner: phases.OwnerHost}
+	}
+	if tool := c.tools(CauseTools, b.Tools, a.Tools); tool.Cause != "" && tool.Field != "owner" {
+		return tool
+	}
+	if tool := c.tools(CauseHost, b.HostTools, a.HostTools); tool.Cause != "" {
+		return tool
+	}
+	served := c.is != nil && c.is.CacheReadTokens > 0
+	switch {
+	case c.rules.LifetimeS > 0 && c.age() > time.Duration(c.rules.LifetimeS)*time.Second && !served:
+		return Break{Cause: CauseExpired}
+	case c.was != nil && c.whole(c.was.InputTokens) == 0 && !served:
+		return Break{Cause: CauseMinimum}
+	case c.same < max(len(b.Sections), len(a.Sections)):
+		return c.section()
+	case !c.sameKey:
+		return Break{Cause: CauseKey, Owner: phases.OwnerHost}
+	}
+	return c.behind(served)
+}
+
+// behind looks for what can break the cache although tools and sections are the same.
+func (c *comparison) behind(served bool) Break {
+	b, a := c.before, c.after
+	host := func(cause Cause) Break { return Break{Cause: cause, Owner: phases.OwnerHost} }
+	whole := a.tokens(len(a.Sections))
+	switch {
+	case c.rules.Explicit && !served && (whole > 0 && whole >= c.rules.MinimumTokens && c.kept() == 0 || c.was != nil && c.held() == 0):
+		return host(CausePoint)
+	case whole > 0 && c.whole(whole) == 0 && c.was == nil && !served:
+		return Break{Cause: CauseMinimum}
+	case a.afterReset(b):
+		return host(CauseEpoch)
+	}
+	if x, y := b.History, a.History; x != nil && y != nil {
+		switch {
+		case y.Cut > x.Cut || y.Summarized > x.Summarized || y.Entries < x.Entries:
+			return host(CauseCut)
+		case y.Entries == x.Entries && y.Hash != x.Hash && c.sameKey || y.Repaired > x.Repaired:
+			return host(CauseEdited)
+		}
+	}
+	if tool := c.tools(CauseTools, b.Tools, a.Tools); tool.Cause != "" {
+		return tool
+	}
+	if c.was == nil || c.is == nil || 10*(c.held()-c.is.CacheReadTokens) <= c.held() {
+		return Break{}
+	}
+	return c.unexplained()
+}
+
+// unexplained names what else is not as it was, for a loss that only usage shows.
+func (c *comparison) unexplained() Break {
+	b, a := c.before, c.after
+	switch {
+	case c.rules.LifetimeS == 0 && c.age() > usualLifetime:
+		return Break{Cause: CauseExpired}
+	case b.History != nil && a.History != nil && c.is.CacheReadTokens > 0:
+		return Break{Cause: CauseEdited, Owner: phases.OwnerHost}
+	}
+	for i := range a.Plugins {
+		if c.updated(a.Plugins[i].Name) {
+			return Break{Cause: CauseVersion, Owner: a.Plugins[i].Name}
+		}
+	}
+	switch {
+	case b.ConfigHash != a.ConfigHash:
+		return Break{Cause: CauseConfig, Owner: phases.OwnerHost}
+	case b.Build != a.Build || b.CompilerVersion != a.CompilerVersion:
+		return Break{Cause: CauseBuild, Owner: phases.OwnerBuiltin}
+	}
+	return Break{Cause: CauseUnknown}
+}
+
+// afterReset reports whether the conversation was replaced since an earlier prompt.
+func (o *Outline) afterReset(before *Outline) bool {
+	return before.SessionID == o.SessionID && o.Epoch > before.Epoch
+}
+
+// age is how long the provider has not been asked for the prefix.
+func (c *comparison) age() time.Duration {
+	used := c.before.CreatedAt
+	if c.was != nil && c.was.ReportedAt.After(used) && c.was.ReportedAt.Before(c.after.CreatedAt) {
+		used = c.was.ReportedAt
+	}
+	return c.after.CreatedAt.Sub(used)
+}
+
+// tokens are those of the tools and the first sections; 0 without a tokenizer.
+func (o *Outline) tokens(sections int) int {
+	n := o.ToolTokens
+	for i := range o.Sections[:sections] {
+		n += max(0, o.Sections[i].Tokens)
+	}
+	return n
+}
+
+// held is how many tokens of the previous prompt the provider had kept.
+func (c *comparison) held() int {
+	if c.was != nil {
+		if c.rules.Explicit {
+			return c.was.CacheReadTokens + c.was.CacheWriteTokens
+		}
+		return c.whole(c.was.InputTokens)
+	}
+	o := c.before
+	if !c.rules.Explicit {
+		return c.whole(o.tokens(len(o.Sections)))
+	}
+	most := 0
+	for _, p := range o.Breakpoints {
+		most = max(most, o.tokens(o.end(p)))
+	}
+	return c.whole(most)
+}
+
+// whole is as much of a prefix as a cache keeps.
+func (c *comparison) whole(tokens int) int {
+	if !c.rules.Explicit {
+		tokens -= tokens % max(1, c.rules.Step)
+	}
+	if tokens < c.rules.MinimumTokens {
+		return 0
+	}
+	return tokens
+}
+
+// end is how many sections a breakpoint has in front of it.
+func (o *Outline) end(p Breakpoint) int {
+	return 1 + slices.IndexFunc(o.Sections, func(s OutlineSection) bool { return p.SectionID != "" && s.SectionID == p.SectionID })
+}
+
+// kept is the longest common prefix that the provider was asked to keep, and is asked for again.
+func (c *comparison) kept() int {
+	reach := 0
+	for _, p := range c.after.Breakpoints {
+		reach = max(reach, c.after.tokens(c.after.end(p)))
+	}
+	most := 0
+	for _, p := range c.before.Breakpoints {
+		if n := c.before.end(p); n <= c.same && (n > 0 || p.After == AfterTools) {
+			most = max(most, c.after.tokens(n))
+		}
+	}
+	return min(most, reach)
+}
+
+// predicted is how many tokens of tools and sections the provider should serve.
+func (c *comparison) predicted(b *Break) int {
+	switch b.Cause { //nolint:exhaustive // others leave a prefix
+	case CauseProvider, CauseModel, CauseHost, CauseExpired:
+		return 0
+	case CauseTools:
+		if b.Field != "owner" {
+			return 0
+		}
+	}
+	if c.rules.Explicit {
+		return c.whole(c.kept())
+	}
+	return c.whole(c.after.tokens(c.same))
+}
+
+func (c *comparison) lost(b *Break) int {
+	served := c.predicted(b)
+	switch {
+	case c.is != nil:
+		served = c.is.CacheReadTokens
+	case b.Cause == CauseMinimum || b.Cause == CauseKey || b.Field == "owner":
+		return 0
+	case c.was == nil && (b.Cause == CauseEdited || b.Cause == CauseCut || b.Cause == CauseEpoch):
+		return 0 // the conversation is not in the record
+	}
+	return max(0, c.held()-served)
+}
+
+// Judge sets what the record says about the previous prompt of the thread: the break, and with rules and tokens how
+// much the provider should serve. Nil is none, as is one that was not sent. It returns the record's outline.
+func (m *Manifest) Judge(previous *Outline) *Outline {
+	m.Cache.Break, m.Cache.Predicted = Break{}, nil
+	o := m.Outline()
+	if previous == nil || !previous.Sent || len(previous.Sections) == 0 || len(o.Sections) == 0 {
+		return &o
+	}
+	c := newComparison(previous, &o, nil, nil)
+	b := c.find()
+	if b.Cause != "" {
+		b.TokensLost = c.lost(&b)
+	}
+	m.Cache.Break = b
+	if o.Rules != nil && o.Sections[0].Tokens >= 0 {
+		m.Cache.Predicted = new(c.predicted(&b))
+	}
+	return &o
+}

@@ -1,0 +1,154 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"iter"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/grapnelhq/grapnel/internal/sqldb"
+	"github.com/grapnelhq/grapnel/manifest"
+)
+
+// entryColumns are read without the record where there is an outline of it. The last is the newest report of usage.
+const entryColumns = `manifest_id, seq, outline, bytes, CASE WHEN outline IS NULL THEN record END,
+	(SELECT rounds || ' ' || reported_at || ' ' || input_tokens || ' ' || output_tokens || ' ' || cache_read_tokens || ' ' || cache_write_tokens
+		FROM usages u WHERE u.manifest_id = manifests.manifest_id ORDER BY reported_at DESC LIMIT 1)`
+
+// Entries returns what [manifest.Blame] needs of a thread, oldest first; records of several workspaces one workspace
+// after another. With a limit these are the newest so many prompts that were sent, and the one before them.
+func (s *Store) Entries(ctx context.Context, f Filter) iter.Seq2[manifest.Entry, error] {
+	return func(yield func(manifest.Entry, error) bool) {
+		err := s.db.Scan(ctx, "reading outlines", func(tx *sql.Tx) error {
+			each := func(e *manifest.Entry) error {
+				if !yield(*e, nil) {
+					return errStopped
+				}
+				return nil
+			}
+			if f.Limit == 0 {
+				tail, args := f.oldest()
+				return eachEntry(ctx, tx, tail, args, each)
+			}
+			workspaces := []string{f.Workspace}
+			if f.Workspace == "" {
+				var err error
+				if workspaces, err = workspacesOf(ctx, tx, f.Thread); err != nil {
+					return err
+				}
+			}
+			for _, w := range workspaces {
+				list, err := sent(ctx, tx, w, f.Thread, math.MaxInt64, f.Limit+1)
+				if err != nil {
+					return err
+				}
+				for i := range slices.Backward(list) {
+					if err := each(&list[i]); err != nil {
+						return err
+					}
+				}
+			}
+			return nil
+		})
+		if err != nil && !errors.Is(err, errStopped) {
+			yield(manifest.Entry{}, err)
+		}
+	}
+}
+
+func workspacesOf(ctx context.Context, tx *sql.Tx, thread string) ([]string, error) {
+	const query = "SELECT workspace_id FROM chains WHERE thread_id = $1 ORDER BY workspace_id"
+	return sqldb.List(ctx, tx, query, []any{thread}, func(rows *sql.Rows, w *string) error { return rows.Scan(w) })
+}
+
+// sent returns the newest prompts of a thread that were sent before a record, newest first.
+func sent(ctx context.Context, tx *sql.Tx, workspace, thread string, before int64, most int) ([]manifest.Entry, error) {
+	const tail = " WHERE workspace_id = $1 AND thread_id = $2 AND seq < $3 ORDER BY seq DESC LIMIT $4"
+	var list []manifest.Entry
+	atOnce := min(2*most+2, 256) // a turn has a record of its prompt and one of what came after it
+	for {
+		seen := 0
+		err := eachEntry(ctx, tx, tail, []any{workspace, thread, before, atOnce}, func(e *manifest.Entry) error {
+			seen, before = seen+1, int64(e.Outline.Seq) //nolint:gosec // it is a column
+			if e.Outline.Sent && len(list) < most {
+				list = append(list, *e)
+			}
+			return nil
+		})
+		if err != nil || seen < atOnce || len(list) == most {
+			return list, err
+		}
+	}
+}
+
+func eachEntry(ctx context.Context, tx *sql.Tx, tail string, args []any, do func(e *manifest.Entry) error) error {
+	var u unpacker
+	return sqldb.Each(ctx, tx, "SELECT "+entryColumns+" FROM manifests"+tail, args, func(rows *sql.Rows) error {
+		var e manifest.Entry
+		var id string
+		var seq int64
+		var size int
+		var outline, packed sql.RawBytes
+		var usage sql.NullString
+		err := rows.Scan(&id, &seq, &outline, &size, &packed, &usage)
+		if err != nil {
+			return err
+		}
+		if outline != nil {
+			e.Outline, err = manifest.ParseOutline(outline)
+		} else {
+			var m *manifest.Manifest
+			if err = parseManifest(id, u.unpack(packed, size), &m); err == nil {
+				e.Outline = m.Outline()
+			}
+		}
+		if err != nil {
+			return fmt.Errorf("the outline of the manifest %s: %w", id, err)
+		}
+		e.Outline.Seq = unsigned(seq)
+		if usage.Valid {
+			e.Usage = &manifest.Usage{ManifestID: id}
+			var at int64
+			n := e.Usage
+			if _, err := fmt.Sscan(usage.String, &n.Rounds, &at, &n.InputTokens, &n.OutputTokens, &n.CacheReadTokens, &n.CacheWriteTokens); err != nil {
+				return fmt.Errorf("the usage of the manifest %s: %w", id, err)
+			}
+			n.ReportedAt = time.Unix(0, at).UTC()
+		}
+		return do(&e)
+	})
+}
+
+// Judge sets what broke the provider's cache for a manifest's prompt as it is known by now, with what the provider
+// reported for it and the previous prompt of its thread. Without that one it changes nothing.
+func (s *Store) Judge(ctx context.Context, m *manifest.Manifest) error {
+	return s.db.Snapshot(ctx, "reading the previous prompt", func(tx *sql.Tx) error {
+		list, err := sent(ctx, tx, m.WorkspaceID, m.ThreadID, int64(m.Seq)+1, 2) //nolint:gosec // it is a column
+		if err == nil && len(list) == 2 && list[0].Outline.ManifestID == m.ManifestID {
+			m.Cache.Break = manifest.Compare(&list[1].Outline, &list[0].Outline, list[1].Usage, list[0].Usage)
+		}
+		return err
+	})
+}
+
+// Last returns the newest manifest of a thread whose prompt was sent, nil if there is none. Unlike in a [Filter], an
+// empty id is the id "".
+func (s *Store) Last(ctx context.Context, workspace, thread string) (*manifest.Manifest, error) {
+	const query = "SELECT " + manifestColumns + " FROM manifests WHERE manifest_id = $1"
+	var last *manifest.Manifest
+	err := s.db.Snapshot(ctx, "reading the last manifest", func(tx *sql.Tx) error {
+		list, err := sent(ctx, tx, workspace, thread, math.MaxInt64, 1)
+		if err != nil || len(list) == 0 {
+			return err
+		}
+		return sqldb.Each(ctx, tx, query, []any{list[0].Outline.ManifestID}, func(rows *sql.Rows) error { return scanManifest()(rows, &last) })
+	})
+	return last, err
+}
+
+// Shared reports whether other processes may append to the same threads: those of a server.
+func (s *Store) Shared() bool { return s.db.Kind() == sqldb.Postgres }
