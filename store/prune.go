@@ -149,7 +149,9 @@ func (s *Store) pruneThread(ctx context.Context, r Retention, now time.Time, t t
 	if err != nil || due == 0 {
 		return err
 	}
-	n, err := s.steps(ctx, "retention", p, func(ctx context.Context, tx *sql.Tx, most int) (int, error) { return s.pruneFront(ctx, tx, r, now, t, most, &held) })
+	n, err := s.steps(ctx, "retention", p, func(ctx context.Context, tx *sql.Tx, most int) (int, error) {
+		return s.pruneFront(ctx, tx, r, now, t, most, &held)
+	})
 	done.Manifests += n
 	if err != nil {
 		return err

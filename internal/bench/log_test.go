@@ -36,7 +36,7 @@ func TestFillLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	began := time.Now()
-	f := filler{random: rand.New(rand.NewPCG(1, 2)), entropy: ulid.Monotonic(rand.NewChaCha8([32]byte{}), 0)} //nolint:gosec // the same log each time
+	f := filler{known: map[string]string{}, random: rand.New(rand.NewPCG(1, 2)), entropy: ulid.Monotonic(rand.NewChaCha8([32]byte{}), 0)} //nolint:gosec // the same log each time
 	for n := range records {
 		m, texts := f.next(n, records)
 		if err := s.Append(t.Context(), m, texts); err != nil {
@@ -63,6 +63,7 @@ func TestFillLog(t *testing.T) {
 type filler struct {
 	random  *rand.Rand
 	entropy ulid.MonotonicReader
+	known   map[string]string
 }
 
 // fillStart is when the first record was made; the others follow by 10 seconds.
@@ -81,7 +82,7 @@ func (f *filler) place(n, records int) (workspace, thread string, turn int) {
 	return fmt.Sprintf("w%d", n%40), thread, n / width % 100
 }
 
-// next returns record n, an ordinary turn of 10 sections, 8 hooks and 20 tools, and its texts.
+// next returns record n, an ordinary turn of 10 sections, 8 hooks and 10 tools, and its texts.
 func (f *filler) next(n, records int) (*manifest.Manifest, []manifest.Text) {
 	workspace, thread, turn := f.place(n, records)
 	m := manifest.New()
@@ -99,7 +100,7 @@ func (f *filler) next(n, records int) (*manifest.Manifest, []manifest.Text) {
 			Plugin: fmt.Sprintf("plugin-%d", i), Version: "1.2.3", SHA256: sum("program", i)[len("sha256:"):], GrantHash: sum("grant", i), State: phases.PluginReady, Tier: "T0",
 		})
 	}
-	for i := range 20 {
+	for i := range 10 {
 		m.Tools = append(m.Tools, manifest.Tool{Name: fmt.Sprintf("tool_%02d", i), Owner: fmt.Sprintf("plugin-%d", i%5), Hash: sum("tool", i)})
 	}
 	m.History = &manifest.History{Entries: 2*turn + 1, Hash: sum(thread, turn)}
@@ -127,7 +128,7 @@ func (f *filler) sections(m *manifest.Manifest, turn int) []manifest.Text {
 		case 9:
 			seed = fmt.Sprint(m.ThreadID, turn)
 		}
-		text := words(seed, 40+100*(i%3))
+		text := f.words(seed, 40+100*(i%3))
 		fingerprint := manifest.Fingerprint(text, nil)
 		texts = append(texts, manifest.Text{Fingerprint: fingerprint, Text: text})
 		tokens := len(text) / 4
@@ -165,7 +166,10 @@ func (f *filler) hook(m *manifest.Manifest, i, turn int) {
 func sum(parts ...any) string { return digest.SHA256([]byte(fmt.Sprint(parts...))) }
 
 // words is a text of so many words, drawn by a seed.
-func words(seed string, n int) string {
+func (f *filler) words(seed string, n int) string {
+	if text, known := f.known[seed]; known {
+		return text
+	}
 	list := strings.Fields("the a file turn run test answer section note project review build change owner key table prompt person value of in to with and for from is was has will never always only first last")
 	var h [32]byte
 	copy(h[:], sum(seed)[len("sha256:"):])
@@ -174,5 +178,9 @@ func words(seed string, n int) string {
 	for range n {
 		b.WriteString(list[random.IntN(len(list))] + " ")
 	}
-	return b.String() + seed
+	if len(f.known) > 1e5 {
+		clear(f.known)
+	}
+	f.known[seed] = b.String() + seed
+	return f.known[seed]
 }
