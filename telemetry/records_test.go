@@ -3,6 +3,7 @@ package telemetry_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -75,7 +76,7 @@ func TestSinkSpans(t *testing.T) {
 				}
 			}
 			want := map[string][]string{
-				"chat": about, "keep_manifest": append(about[:len(about):len(about)], "grapnel.manifest.kind=prompt"),
+				"chat": about, "keep_manifest": append(slices.Clip(about), "grapnel.manifest.kind=prompt"),
 				"report_usage": {
 					"gen_ai.usage.cache_creation.input_tokens=5", "gen_ai.usage.cache_read.input_tokens=60", "gen_ai.usage.input_tokens=100",
 					"gen_ai.usage.output_tokens=20", id,

@@ -139,7 +139,11 @@ func TestExportToATerminal(t *testing.T) {
 
 	const line = "{\"a\":\"" + orders + "\"}"
 	for terminal, want := range map[bool]string{false: line + "\n", true: `{"a":"\u009b31mX\u007f\u202eY\u2066\u0085Z"}` + "\n"} {
-		if got := string((&app{terminal: terminal}).exported([]byte(line + "\n"))); got != want {
+		got := []byte(line + "\n")
+		if clean := (&app{terminal: terminal}).cleaned("jsonl"); clean != nil {
+			got = clean(got)
+		}
+		if string(got) != want {
 			t.Errorf("terminal %v: %q, want %q", terminal, got, want)
 		}
 	}

@@ -1,14 +1,12 @@
 package main
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -180,49 +178,6 @@ func (a *app) printProblems(v *manifest.Verdict) {
 		a.println("  and maybe more: these are the first")
 	}
 	a.printf("\n%s looked at\n", manifests(v.Checked))
-}
-
-func (a *app) manifestExportCommand() *cobra.Command {
-	var f filterFlags
-	c := newCommand("export", "Write the kept manifests to standard output, as JSON lines", noArgs(),
-		func(c *cobra.Command, _ []string) error {
-			return a.withStore(c.Context(), store.Options{ReadOnly: true}, func(s *openedStore) error {
-				return a.manifestExport(c.Context(), s, f.filter())
-			})
-		})
-	f.register(c)
-	return c
-}
-
-// The export bypasses the buffer of other results. A closed pipe is not an error.
-func (a *app) manifestExport(ctx context.Context, s *openedStore, f store.Filter) (err error) {
-	out := bufio.NewWriterSize(a.stdout, 1<<16)
-	progress := a.startCount("exporting: %s manifests")
-	for r, failed := range s.Records(ctx, f) {
-		if err = failed; err != nil {
-			break
-		}
-		if _, err = out.Write(a.exported(append(r.Data, '\n'))); err != nil {
-			break
-		}
-		progress.add()
-	}
-	if err == nil {
-		err = out.Flush()
-	}
-	progress.stop()
-	if err == nil || errors.Is(err, syscall.EPIPE) {
-		return nil
-	}
-	return unable(fmt.Errorf("the export is not complete: %w", err))
-}
-
-// The hashes are over these bytes, so only a terminal gets them escaped.
-func (a *app) exported(line []byte) []byte {
-	if a.terminal {
-		return escapeJSON(line)
-	}
-	return line
 }
 
 func (a *app) manifestPruneCommand() *cobra.Command {

@@ -135,7 +135,7 @@ func TestExportStreams(t *testing.T) {
 	s := keptLog(t, manifests)
 	out := &chunks{}
 	a := &app{err: io.Discard, stdout: out}
-	if err := a.manifestExport(t.Context(), s, store.Filter{}); err != nil {
+	if err := a.manifestExport(t.Context(), s, &exportFlags{format: "jsonl"}, nil); err != nil {
 		t.Fatal(err)
 	}
 	if out.lines != manifests || out.writes < 5 || out.largest > 1<<16 || a.out.Len() > 0 {
@@ -149,13 +149,13 @@ func TestExportStreams(t *testing.T) {
 		"a full disk":          {syscall.ENOSPC, exitUnable},
 	} {
 		a := &app{err: io.Discard, stdout: &chunks{err: tt.err}}
-		if err := a.manifestExport(t.Context(), s, store.Filter{}); codeOf(err) != tt.want {
+		if err := a.manifestExport(t.Context(), s, &exportFlags{format: "jsonl"}, nil); codeOf(err) != tt.want {
 			t.Errorf("%s: %v, want exit code %d", name, err, tt.want)
 		}
 	}
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errors.New("enough"))
-	if err := a.manifestExport(ctx, s, store.Filter{}); codeOf(err) != exitUnable {
+	if err := a.manifestExport(ctx, s, &exportFlags{format: "jsonl"}, nil); codeOf(err) != exitUnable {
 		t.Errorf("interrupted: %v", err)
 	}
 }

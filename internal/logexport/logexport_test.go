@@ -115,18 +115,21 @@ func TestCSV(t *testing.T) {
 func TestInToto(t *testing.T) {
 	t.Parallel()
 	r := sealed(t, "A <b> & \u2028")
-	var envelope struct{ Type, Payload string }
+	var envelope struct {
+		Type    string `json:"type"`
+		Payload string `json:"payload"`
+	}
 	if err := json.Unmarshal([]byte(export(t, logexport.InToto, options(), r)), &envelope); err != nil || envelope.Type != "application/vnd.in-toto+json" {
 		t.Fatalf("%v, %+v", err, envelope)
 	}
 	var s struct {
 		Type          string `json:"_type"`
-		PredicateType string
+		PredicateType string `json:"predicateType"`
 		Subject       []struct {
-			Name   string
-			Digest map[string]string
-		}
-		Predicate logexport.Predicate
+			Name   string            `json:"name"`
+			Digest map[string]string `json:"digest"`
+		} `json:"subject"`
+		Predicate logexport.Predicate `json:"predicate"`
 	}
 	if err := json.Unmarshal([]byte(envelope.Payload), &s); err != nil {
 		t.Fatal(err)

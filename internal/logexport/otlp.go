@@ -1,6 +1,7 @@
 package logexport
 
 import (
+	"slices"
 	"strconv"
 
 	"github.com/grapnelhq/grapnel/manifest"
@@ -94,9 +95,9 @@ func attributesOf(m *manifest.Manifest, usage []manifest.Usage) []keyValue {
 // texts makes attributes of keys and values in turn, without those that are empty.
 func texts(pairs ...string) []keyValue {
 	list := make([]keyValue, 0, len(pairs)/2)
-	for i := 0; i < len(pairs); i += 2 {
-		if pairs[i+1] != "" {
-			list = append(list, keyValue{pairs[i], value{String: &pairs[i+1]}})
+	for pair := range slices.Chunk(pairs, 2) {
+		if pair[1] != "" {
+			list = append(list, keyValue{pair[0], value{String: &pair[1]}})
 		}
 	}
 	return list
