@@ -1,6 +1,9 @@
 package history
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"strings"
+)
 
 // Role says whose an entry is.
 type Role string
@@ -29,6 +32,8 @@ type Entry struct {
 	Calls []Call `json:"calls,omitempty"`
 	// Results answer calls, in entries of RoleTool or before a user's text.
 	Results []Result `json:"results,omitempty"`
+	// Media are images and documents of a user's or a tool's entry. They stand behind its results and before its text.
+	Media []Media `json:"media,omitempty"`
 	// Native is an assistant's entry as its provider wrote it (signed reasoning). The same
 	// provider's adapter sends it instead of Text and Calls.
 	Native *Native `json:"native,omitempty"`
@@ -50,6 +55,21 @@ type Result struct {
 	Text    string `json:"text"`
 	IsError bool   `json:"is_error,omitempty"`
 }
+
+// Media is an image or a document. Adapters say in a note what a provider does not accept.
+type Media struct {
+	Type string `json:"type"`           // the media type, such as image/png or application/pdf
+	Name string `json:"name,omitempty"` // of the file, for people and for models that want one
+	// Data are its bytes. Without them, URI is where the provider finds it.
+	Data []byte `json:"data,omitempty"`
+	URI  string `json:"uri,omitempty"`
+	// Tokens is what the provider charges. 0 is a guess: 1,600 for an image; for a document what its text would take,
+	// or 3,000 and one for every 16 bytes of other data.
+	Tokens int `json:"tokens,omitempty"`
+}
+
+// Image reports whether it is an image.
+func (m *Media) Image() bool { return strings.HasPrefix(m.Type, "image/") }
 
 // Native is an entry in the words of one provider.
 type Native struct {

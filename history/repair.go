@@ -77,7 +77,10 @@ func repair(entries []Entry) repaired {
 		if len(p.Calls) != len(e.Calls) {
 			p.Native = nil // it still has the calls
 		}
-		if p.Text == "" && len(p.Calls) == 0 && len(p.Results) == 0 && p.Native == nil {
+		if e.Role == RoleAssistant {
+			p.Media = nil // models write none
+		}
+		if p.Text == "" && len(p.Calls) == 0 && len(p.Results) == 0 && len(p.Media) == 0 && p.Native == nil {
 			out.drop(i, e, "", ReasonBlank)
 			continue
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/grapnelhq/grapnel/phases"
 )
@@ -198,7 +199,23 @@ func (m meter) entry(e *Entry) int {
 	for _, r := range e.Results {
 		n += m.overhead + m.plain(r.Text)
 	}
+	for i := range e.Media {
+		n += m.overhead + m.media(&e.Media[i])
+	}
 	return n
+}
+
+func (m meter) media(v *Media) int {
+	switch {
+	case v.Tokens > 0:
+		return v.Tokens
+	case v.Image():
+		return 1600
+	case strings.HasPrefix(v.Type, "text/"):
+		return m.plain(string(v.Data))
+	default:
+		return 3000 + len(v.Data)/16
+	}
 }
 
 // text counts a message of its own; an empty one takes nothing.

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/grapnelhq/grapnel/manifest"
+	"github.com/grapnelhq/grapnel/phases"
 )
 
 // behind moves the sections of [Request.AfterConversation] from the dynamic part to the
@@ -23,6 +24,7 @@ func (l *Layout) behind(r Request) Request {
 	for _, p := range pieces {
 		if moves(p) {
 			moved = append(moved, p.text)
+			l.change(ChangePlacement, p.id, string(phases.PlacementSystem), PlaceAfterConversation)
 		} else {
 			kept = append(kept, p.text)
 		}

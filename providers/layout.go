@@ -1,18 +1,18 @@
 package providers
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 
 	"github.com/grapnelhq/grapnel/compiler"
 	"github.com/grapnelhq/grapnel/manifest"
 )
 
-// Rules are what a provider accepts.
+// Rules are what an adapter lays a request out by.
 type Rules struct {
-	// NameChars are allowed in names of tools, besides letters, digits, "_" and "-".
-	NameChars string
-	// NameMax bounds a name's length; 0 means 64.
-	NameMax int
+	// Provider is the one whose [PublicRules] hold. Without one, names of tools are as OpenAI wants them.
+	Provider string
 	// Breakpoints is how many breakpoints a request may have. Those at the end of the plan are omitted first.
 	Breakpoints int
 }
@@ -38,6 +38,10 @@ type Layout struct {
 	Tail     string
 	Names    Names
 	Warnings []Warning
+	// Changes are how the request differs from its manifest.
+	Changes []Change
+
+	rules checks
 }
 
 // Segment is a piece of the system prompt.
@@ -50,8 +54,9 @@ type Segment struct {
 // Lay lays a request out. It is a pure function; the layout shares memory with the request. It is an error if a
 // tool's schema is not a JSON Schema object, or two tools have one name.
 func Lay(r Request, rules Rules) (*Layout, error) {
-	l := &Layout{Key: r.Prompt.CachePlan.Key}
-	if err := l.layTools(r.Tools, rules); err != nil {
+	l := &Layout{Key: r.Prompt.CachePlan.Key, rules: checksFor(rules.Provider, r.Model)}
+	l.layKey()
+	if err := l.layTools(r.Tools); err != nil {
 		return nil, err
 	}
 	l.layMessages(r)
@@ -64,6 +69,22 @@ func Lay(r Request, rules Rules) (*Layout, error) {
 		}
 	}
 	return l, nil
+}
+
+// layKey replaces a key that is too long: with a fingerprint key it has 76 characters.
+func (l *Layout) layKey() {
+	if l.rules.breaks(RuleCacheKey, l.Key) {
+		sent := hashed(l.Key)
+		l.Warnf(CodeCacheKey, "the cache key has %d characters: its hash is sent", len(l.Key))
+		l.change(ChangeCacheKey, "", l.Key, sent)
+		l.Key = sent
+	}
+}
+
+// hashed returns 64 hexadecimal digits.
+func hashed(s string) string {
+	sum := sha256.Sum256([]byte(s))
+	return hex.EncodeToString(sum[:])
 }
 
 // affordable returns the breakpoints that the provider accepts. With a limit of 0 the

@@ -211,22 +211,34 @@ func TestTools(t *testing.T) {
 func TestNames(t *testing.T) {
 	t.Parallel()
 
-	r := Request{Tools: []phases.Tool{{Name: "a.b:c/d"}, {Name: strings.Repeat("x", 70)}, {Name: "plain_1-2"}}}
-	l := mustLay(t, r, Rules{NameChars: ":"})
-	for real, wire := range map[string]string{"a.b:c/d": "a_b:c_d", strings.Repeat("x", 70): strings.Repeat("x", 64), "plain_1-2": "plain_1-2"} {
+	long := strings.Repeat("x", 70)
+	r := Request{Tools: []phases.Tool{
+		{Name: "a.b:c/d"},
+		{Name: long},
+		{Name: "plain_1-2"},
+		{Name: "2nd"},
+		{Name: ".hidden"},
+		{Name: "e.f"},
+		{Name: "e_f"},
+		{Name: "e/f"},
+		{Name: long + "y"},
+	}}
+	l := mustLay(t, r, Rules{Provider: compiler.Gemini})
+	for real, wire := range map[string]string{
+		"a.b:c/d": "a.b:c_d", "plain_1-2": "plain_1-2", "2nd": "_2nd", ".hidden": "_.hidden", "e.f": "e.f", "e_f": "e_f",
+		"e/f": "e_f_" + hashed("e/f")[:8], long: strings.Repeat("x", 55) + "_" + hashed(long)[:8],
+		"not offered!": "not_offered_",
+	} {
 		back, ok := l.Names.Tool(wire)
-		if l.Names.Wire(real) != wire || back != real || !ok {
+		if offered := real != "not offered!"; l.Names.Wire(real) != wire || ok != offered || offered && back != real {
 			t.Errorf("%s is called %s, and that is %s, want %s", real, l.Names.Wire(real), back, wire)
 		}
 	}
-	if _, ok := l.Names.Tool("a.b:c/d"); ok {
-		t.Error("a name that was not offered was found")
+	if got, want := warned(l), strings.TrimSpace(strings.Repeat("tool_renamed ", 6)); got != want {
+		t.Errorf("warnings = %s, want %s", got, want)
 	}
-	if got := warned(l); got != "tool_renamed tool_renamed" {
-		t.Errorf("warnings = %s", got)
-	}
-	if _, err := Lay(Request{Tools: []phases.Tool{{Name: "a.b"}, {Name: "a/b"}}}, Rules{}); err == nil {
-		t.Error("two tools that get one name gave no error")
+	if _, err := Lay(Request{Tools: []phases.Tool{{Name: "a.b"}, {Name: "a.b"}}}, Rules{}); err == nil {
+		t.Error("two tools of one name gave no error")
 	}
 }
 

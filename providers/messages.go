@@ -3,6 +3,7 @@ package providers
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -13,7 +14,7 @@ import (
 type Message struct {
 	// Assistant is true for the model's messages, false for the user's.
 	Assistant bool
-	// Parts are in order; a user's results stand before its texts.
+	// Parts are in order; a user's results stand before its media and texts.
 	Parts []Part
 }
 
@@ -22,6 +23,7 @@ type Part struct {
 	Text   string
 	Call   *history.Call
 	Result *history.Result
+	Media  *history.Media
 	// Native is a piece of an assistant's message in a provider's own form. Plain is
 	// the same for all other providers.
 	Native *history.Native
@@ -39,28 +41,72 @@ func (l *Layout) layMessages(r Request) {
 		l.Warnf(CodeEntry, "entry %s of turn %s was omitted in part or whole: %s", d.EntryID, d.TurnID, d.Reason)
 	}
 	calls := map[string]made{} // that are not answered yet
+	ids := callIDs{Layout: l, used: map[string]bool{}}
+	media := 0
 	for i := range entries {
-		e := &entries[i]
+		e := entries[i]
 		if e.Role == history.RoleAssistant {
-			l.add(true, assistantParts(e)...)
-			for _, c := range e.Calls {
-				calls[c.ID] = made{message: len(l.Messages) - 1, tool: c.Tool}
+			real := e.Calls
+			e.Calls, e.Native = ids.rewrite(&e)
+			l.add(true, assistantParts(&e)...)
+			for j, c := range e.Calls {
+				calls[real[j].ID] = made{message: len(l.Messages) - 1, tool: c.Tool, id: c.ID}
 			}
 			continue
 		}
 		for _, result := range e.Results {
 			call := calls[result.CallID]
-			result.Tool = cmp.Or(result.Tool, call.tool)
-			l.answer(call.message, &result)
 			delete(calls, result.CallID)
+			result.Tool = cmp.Or(result.Tool, call.tool)
+			result.CallID = call.id
+			l.sayWhy(&result)
+			l.answer(call.message, &result)
+		}
+		for j := range e.Media {
+			media++
+			l.add(false, l.media(&e.Media[j], media))
 		}
 		l.add(false, text(e.Text)...)
 	}
 }
 
 type made struct {
-	message int
-	tool    string
+	message  int
+	tool, id string
+}
+
+// sayWhy gives a result that is an error a text, which Anthropic wants and without which others take it for success.
+func (l *Layout) sayWhy(r *history.Result) {
+	if r.IsError && strings.TrimSpace(r.Text) == "" {
+		r.Text = "The tool failed without saying why."
+		l.Warnf(CodeResultText, "the result of call %s is an error without text", r.CallID)
+		l.change(ChangeErrorText, r.CallID, "", r.Text)
+	}
+}
+
+// media returns a part for an image or document, or a note where the provider does not accept it.
+func (l *Layout) media(m *history.Media, number int) Part {
+	rule := RuleDocument
+	if m.Image() {
+		rule = RuleImage
+	}
+	var why string
+	switch r := l.rules[rule]; {
+	case r.match != nil && !r.match.MatchString(m.Type):
+		why = "its type is not accepted"
+	case r.Max > 0 && len(m.Data) > r.Max:
+		why = fmt.Sprintf("it has more than %d bytes", r.Max)
+	case l.rules.has(RuleMediaCount) && number > l.rules[RuleMediaCount].Max:
+		why = fmt.Sprintf("there are more than %d", l.rules[RuleMediaCount].Max)
+	case len(m.Data) == 0 && m.URI == "":
+		why = "it has no data"
+	default:
+		return Part{Media: m}
+	}
+	name := cmp.Or(m.Name, "without a name")
+	l.Warnf(CodeMedia, "the attachment %s (%s) is not sent: %s", name, m.Type, why)
+	l.change(ChangeMedia, m.Name, m.Type, "")
+	return Part{Text: fmt.Sprintf("[An attachment, %s (%s), could not be sent.]", name, m.Type)}
 }
 
 func text(s string) []Part {

@@ -70,6 +70,12 @@ const (
 	CodeEntry       Code = "entry_omitted"      // an entry, a call or a result cannot be sent
 	CodeNative      Code = "native_ignored"     // an entry's native form could not be read; its text was sent
 	CodeCacheStale  Code = "cache_stale"        // an explicit cache does not match this prompt and was not used
+	CodeCacheKey    Code = "cache_key_hashed"   // the plan's key is too long; its hash is sent
+	CodeToolOmitted Code = "tool_omitted"       // the provider does not accept so many tools
+	CodeCallID      Code = "call_id_rewritten"  // the provider does not accept a call's id, or another call has it
+	CodeResultText  Code = "error_text_added"   // a result that is an error had no text
+	CodeSignature   Code = "signature_missing"  // a call has no signature of the model's; a placeholder stands for it
+	CodeMedia       Code = "media_omitted"      // the provider does not accept an image or document; a note stands for it
 )
 
 // Warning says what a provider's request cannot express. Messages name ids, models and numbers, never texts.

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/grapnelhq/grapnel/compiler"
 	"github.com/grapnelhq/grapnel/history"
 	"github.com/grapnelhq/grapnel/internal/digest"
 	"github.com/grapnelhq/grapnel/phases"
@@ -27,18 +28,19 @@ type Tool struct {
 }
 
 // layTools sorts tools and makes their names and schemas canonical.
-func (l *Layout) layTools(tools []phases.Tool, rules Rules) error {
+func (l *Layout) layTools(tools []phases.Tool) error {
 	sorted := slices.SortedFunc(slices.Values(tools), func(a, b phases.Tool) int { return strings.Compare(a.Name, b.Name) })
-	l.Names = Names{rules: rules, real: map[string]string{}}
-	for i := range sorted {
-		t := &sorted[i]
-		wire := l.Names.Wire(t.Name)
-		if other, taken := l.Names.real[wire]; taken {
-			return fmt.Errorf("tools %q and %q would both be called %q", other, t.Name, wire)
+	for i := range sorted[min(len(sorted), 1):] {
+		if sorted[i].Name == sorted[i+1].Name {
+			return fmt.Errorf("two tools are called %q", sorted[i].Name)
 		}
-		l.Names.real[wire] = t.Name
+	}
+	l.Names = newNames(l.rules, sorted)
+	for _, t := range l.fewer(sorted) {
+		wire := l.Names.Wire(t.Name)
 		if wire != t.Name {
 			l.Warnf(CodeToolRenamed, "the tool %s is called %s: the provider does not accept its name", t.Name, wire)
+			l.change(ChangeToolName, t.Name, t.Name, wire)
 		}
 		out := Tool{Name: wire, Description: t.Description}
 		if err := out.define(t.InputSchema); err != nil {
@@ -47,6 +49,26 @@ func (l *Layout) layTools(tools []phases.Tool, rules Rules) error {
 		l.Tools = append(l.Tools, out)
 	}
 	return nil
+}
+
+// fewer returns as many tools as the provider accepts: the first by name, and the one that loads hidden tools.
+func (l *Layout) fewer(tools []phases.Tool) []phases.Tool {
+	most := l.rules[RuleToolCount].Max
+	if most == 0 || len(tools) <= most {
+		return tools
+	}
+	loader := compiler.RequestTools().Name
+	kept := slices.Clone(tools[:most])
+	if i := slices.IndexFunc(tools, func(t phases.Tool) bool { return t.Name == loader }); i >= most {
+		kept[most-1] = tools[i]
+	}
+	for _, t := range tools[most-1:] {
+		if !slices.ContainsFunc(kept[most-1:], func(k phases.Tool) bool { return k.Name == t.Name }) {
+			l.Warnf(CodeToolOmitted, "the tool %s was omitted: the provider accepts %d, and there are %d", t.Name, most, len(tools))
+			l.change(ChangeToolGone, t.Name, "", "")
+		}
+	}
+	return kept
 }
 
 // define fills in the schema and the text. A missing schema means no arguments, a missing type "object".
@@ -87,22 +109,63 @@ func canonical(v any) (json.RawMessage, error) {
 
 // Names translates names of tools. A host translates the name that a model calls back.
 type Names struct {
-	rules Rules
+	rules checks
+	wire  map[string]string // names that would be another tool's without a hash
 	real  map[string]string
 }
 
-// Wire returns the name for the provider: characters that it does not accept become "_",
-// and a name that is too long loses its end.
+func newNames(rules checks, tools []phases.Tool) Names {
+	if !rules.has(RuleToolName) {
+		rules = checksFor(compiler.OpenAI, "")
+	}
+	n := Names{rules: rules, wire: map[string]string{}, real: map[string]string{}}
+	users := map[string]int{}
+	for i := range tools {
+		users[n.Wire(tools[i].Name)]++
+	}
+	for i := range tools {
+		name := tools[i].Name
+		wire := n.Wire(name)
+		if wire != name && users[wire] > 1 {
+			wire = withHash(wire, name, n.rules[RuleToolName].Max)
+			n.wire[name] = wire
+		}
+		n.real[wire] = name
+	}
+	return n
+}
+
+// Wire returns the name for the provider: characters that it does not accept become "_", a first one that it does
+// not accept gets a "_" in front, and a name that is too long loses its end. A name that would be another tool's then
+// ends with a hash.
 func (n Names) Wire(name string) string {
-	wire := strings.Map(func(r rune) rune {
-		if 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' ||
-			r == '_' || r == '-' || strings.ContainsRune(n.rules.NameChars, r) {
-			return r
+	if wire, ok := n.wire[name]; ok {
+		return wire
+	}
+	return n.rules.fit(RuleToolName, name)
+}
+
+// fit makes a value match a rule whose first character may always be "_".
+func (c checks) fit(id RuleID, value string) string {
+	if value != "" && !c.breaks(id, value) {
+		return value
+	}
+	r := c[id]
+	fitted := strings.Map(func(x rune) rune {
+		if r.match.MatchString("_" + string(x)) {
+			return x
 		}
 		return '_'
-	}, name)
-	limit := cmp.Or(n.rules.NameMax, 64)
-	return wire[:min(len(wire), limit)]
+	}, value)
+	if fitted == "" || !r.match.MatchString(fitted[:1]) {
+		fitted = "_" + fitted
+	}
+	return fitted[:min(len(fitted), r.Max)]
+}
+
+// withHash ends a value with eight digits of a hash, within most bytes.
+func withHash(value, of string, most int) string {
+	return value[:min(len(value), most-9)] + "_" + hashed(of)[:8]
 }
 
 // Call returns a model's call. A tool that the model made up keeps its name.

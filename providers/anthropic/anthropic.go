@@ -12,6 +12,7 @@
 package anthropic
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -26,8 +27,6 @@ import (
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/providers"
 )
-
-const nameMax = 128
 
 // Options are what the plan leaves to the host.
 type Options struct {
@@ -45,6 +44,8 @@ type Built struct {
 	// Names translates the tools that the model calls.
 	Names    providers.Names
 	Warnings []providers.Warning
+	// Changes are how the request differs from its manifest.
+	Changes []providers.Change
 }
 
 // Build translates a request. With a MaxTokens of 0 the API fills its cache and answers
@@ -58,7 +59,7 @@ func Build(r providers.Request, o Options) (Built, error) {
 	if err != nil {
 		return Built{}, err
 	}
-	rules := providers.Rules{NameMax: nameMax, Breakpoints: known.Breakpoints}
+	rules := providers.Rules{Provider: compiler.Anthropic, Breakpoints: known.Breakpoints}
 	if o.CacheConversation {
 		rules.Breakpoints--
 	}
@@ -67,6 +68,7 @@ func Build(r providers.Request, o Options) (Built, error) {
 		return Built{}, fmt.Errorf("anthropic: %w", err)
 	}
 	b := builder{Layout: l, long: slices.Index(places, o.LongThrough), places: places}
+	l.Move(r, phases.PlacementSystemMessage, string(phases.PlacementSystem)) // the API has no system messages in front
 	params := sdk.MessageNewParams{
 		Model: r.Model, MaxTokens: int64(r.MaxTokens),
 		Tools: b.tools(), System: b.system(), Messages: b.messages(),
@@ -76,7 +78,7 @@ func Build(r providers.Request, o Options) (Built, error) {
 	}
 	params.Messages = b.withTail(params.Messages)
 	l.CheckMinimum(r.Model, known, l.Prefixes(r.CountTokens))
-	return Built{Params: params, Names: l.Names, Warnings: l.Warnings}, nil
+	return Built{Params: params, Names: l.Names, Warnings: l.Warnings, Changes: l.Changes}, nil
 }
 
 type builder struct {
@@ -123,7 +125,6 @@ func (b builder) system() []sdk.TextBlockParam {
 	for _, s := range b.System {
 		out = append(out, sdk.TextBlockParam{Text: s.Text, CacheControl: b.cacheAt(s.Break.After)})
 	}
-	// The API has no system messages.
 	for _, text := range b.SystemMessages {
 		out = append(out, sdk.TextBlockParam{Text: text})
 	}
@@ -161,6 +162,8 @@ func (b builder) blocks(p providers.Part) []sdk.ContentBlockParamUnion {
 			out = append(out, sdk.NewToolUseBlock(p.Call.ID, b.Arguments(p.Call), b.Names.Wire(p.Call.Tool)))
 		case p.Result != nil:
 			out = append(out, sdk.ContentBlockParamUnion{OfToolResult: toolResult(p.Result)})
+		case p.Media != nil:
+			out = append(out, media(p.Media))
 		default:
 			out = append(out, sdk.NewTextBlock(p.Text))
 		}
@@ -177,6 +180,30 @@ func toolResult(r *history.Result) *sdk.ToolResultBlockParam {
 		out.IsError = sdk.Bool(true)
 	}
 	return out
+}
+
+func media(m *history.Media) sdk.ContentBlockParamUnion {
+	data := base64.StdEncoding.EncodeToString(m.Data)
+	inline := len(m.Data) > 0
+	switch {
+	case m.Image() && inline:
+		return sdk.NewImageBlockBase64(m.Type, data)
+	case m.Image():
+		return sdk.NewImageBlock(sdk.URLImageSourceParam{URL: m.URI})
+	}
+	var block sdk.ContentBlockParamUnion
+	switch {
+	case !inline:
+		block = sdk.NewDocumentBlock(sdk.URLPDFSourceParam{URL: m.URI})
+	case m.Type == "text/plain":
+		block = sdk.NewDocumentBlock(sdk.PlainTextSourceParam{Data: string(m.Data)})
+	default:
+		block = sdk.NewDocumentBlock(sdk.Base64PDFSourceParam{Data: data})
+	}
+	if m.Name != "" {
+		block.OfDocument.Title = sdk.String(m.Name)
+	}
+	return block
 }
 
 func (b builder) markLast(messages []sdk.MessageParam) {

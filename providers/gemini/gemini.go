@@ -18,6 +18,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -52,9 +53,11 @@ type Built struct {
 	// Names translates the tools that the model calls.
 	Names    providers.Names
 	Warnings []providers.Warning
+	// Changes are how the request differs from its manifest.
+	Changes []providers.Change
 }
 
-func rules() providers.Rules { return providers.Rules{NameChars: ".:", NameMax: 64} }
+func rules() providers.Rules { return providers.Rules{Provider: compiler.Gemini} }
 
 // Build translates a request. Errors are those of [providers.Lay].
 func Build(r providers.Request, o Options) (Built, error) {
@@ -74,7 +77,10 @@ func Build(r providers.Request, o Options) (Built, error) {
 	case cached:
 		config.CachedContent = o.Cache.Name
 		lead = parts(append([]string{l.DynamicText}, l.SystemMessages...))
+		l.Move(r, phases.PlacementSystem, providers.PlaceFirstMessage)
+		l.Move(r, phases.PlacementSystemMessage, providers.PlaceFirstMessage)
 	default:
+		l.Move(r, phases.PlacementSystemMessage, string(phases.PlacementSystem))
 		config.SystemInstruction = content("", parts(append([]string{l.SystemText()}, l.SystemMessages...)))
 		config.Tools = b.tools()
 	}
@@ -82,8 +88,9 @@ func Build(r providers.Request, o Options) (Built, error) {
 		l.Warnf(providers.CodeCacheStale, "the cache %s does not match this model, stable part and tools", o.Cache.Name)
 	}
 	contents := b.contents(lead)
+	b.sign(contents)
 	l.CheckMinimum(r.Model, known, l.Whole(r.CountTokens))
-	return Built{Model: r.Model, Contents: contents, Config: config, Names: l.Names, Warnings: l.Warnings}, nil
+	return Built{Model: r.Model, Contents: contents, Config: config, Names: l.Names, Warnings: l.Warnings, Changes: l.Changes}, nil
 }
 
 // NewCache returns what goes into an explicit cache for requests like this one, for the
@@ -176,11 +183,43 @@ func (b builder) parts(p providers.Part) []*genai.Part {
 			}})
 		case p.Result != nil:
 			out = append(out, &genai.Part{FunctionResponse: b.response(p.Result)})
+		case p.Media != nil:
+			out = append(out, media(p.Media))
 		default:
 			out = append(out, &genai.Part{Text: p.Text})
 		}
 	}
 	return out
+}
+
+func media(m *history.Media) *genai.Part {
+	if len(m.Data) > 0 {
+		return genai.NewPartFromBytes(m.Data, m.Type)
+	}
+	return genai.NewPartFromURI(m.URI, m.Type)
+}
+
+// noSignature is what the API documents for calls that it has no signature of: those of another provider's model, or
+// of a history that did not keep it.
+const noSignature = "skip_thought_signature_validator"
+
+// sign gives the first call of each step a signature if it has none, as models from Gemini 3 on want it. They check
+// the current turn only; all are signed so that the bytes of a turn stay the same when the next one begins.
+func (b builder) sign(contents []*genai.Content) {
+	if !b.Has(providers.RuleSignature) {
+		return
+	}
+	foreign := 0
+	for _, c := range contents {
+		i := slices.IndexFunc(c.Parts, func(p *genai.Part) bool { return p.FunctionCall != nil })
+		if c.Role == genai.RoleModel && i >= 0 && len(c.Parts[i].ThoughtSignature) == 0 {
+			c.Parts[i].ThoughtSignature = []byte(noSignature)
+			foreign++
+		}
+	}
+	if foreign > 0 {
+		b.Warnf(providers.CodeSignature, "%d steps have no signature of the model's: it does not check them, and may answer worse", foreign)
+	}
 }
 
 // object decodes an object without changing numbers.

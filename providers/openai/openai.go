@@ -14,6 +14,8 @@
 package openai
 
 import (
+	"cmp"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -44,6 +46,8 @@ type Built struct {
 	// Names translates the tools that the model calls.
 	Names    providers.Names
 	Warnings []providers.Warning
+	// Changes are how the request differs from its manifest.
+	Changes []providers.Change
 }
 
 // Build translates a request. Errors are those of [providers.Lay], and a lifetime that the model does not have.
@@ -55,7 +59,7 @@ func Build(r providers.Request, o Options) (Built, error) {
 	if o.Lifetime != "" && !slices.Contains(known.Lifetimes, o.Lifetime) {
 		return Built{}, fmt.Errorf("openai: model %q has no cache lifetime %q, only %q", r.Model, o.Lifetime, known.Lifetimes)
 	}
-	rules := providers.Rules{}
+	rules := providers.Rules{Provider: compiler.OpenAI}
 	if o.Breakpoints {
 		rules.Breakpoints = known.Breakpoints
 	}
@@ -81,7 +85,7 @@ func Build(r providers.Request, o Options) (Built, error) {
 		l.Warnf(providers.CodeBreakpoint, "model %s accepts no breakpoints (as of %s)", r.Model, known.Date)
 	}
 	l.CheckMinimum(r.Model, known, l.Whole(r.CountTokens))
-	return Built{Params: params, Names: l.Names, Warnings: l.Warnings}, nil
+	return Built{Params: params, Names: l.Names, Warnings: l.Warnings, Changes: l.Changes}, nil
 }
 
 type builder struct{ *providers.Layout }
@@ -166,6 +170,9 @@ func (b builder) part(m providers.Message, p providers.Part) responses.ResponseI
 			out = append(out, responses.ResponseInputItemParamOfFunctionCall(arguments(p.Call), p.Call.ID, b.Names.Wire(p.Call.Tool)))
 		case p.Result != nil:
 			out = append(out, result(p.Result))
+		case p.Media != nil:
+			out = append(out, responses.ResponseInputItemParamOfMessage(
+				responses.ResponseInputMessageContentListParam{media(p.Media)}, responses.EasyInputMessageRoleUser))
 		case m.Assistant:
 			out = append(out, message(p.Text, responses.EasyInputMessageRoleAssistant))
 		default:
@@ -189,6 +196,26 @@ func result(r *history.Result) responses.ResponseInputItemUnionParam {
 		CallID: sdk.String(r.CallID),
 		Output: responses.ResponseInputItemFunctionCallOutputOutputUnionParam{OfString: sdk.String(r.Text)},
 	}}
+}
+
+// media is an image or a file. Both go as a data URL if the bytes are there.
+func media(m *history.Media) responses.ResponseInputContentUnionParam {
+	uri := m.URI
+	if len(m.Data) > 0 {
+		uri = "data:" + m.Type + ";base64," + base64.StdEncoding.EncodeToString(m.Data)
+	}
+	if m.Image() {
+		return responses.ResponseInputContentUnionParam{OfInputImage: &responses.ResponseInputImageParam{
+			ImageURL: sdk.String(uri), Detail: responses.ResponseInputImageDetailAuto,
+		}}
+	}
+	file := &responses.ResponseInputFileParam{}
+	if len(m.Data) > 0 {
+		file.FileData, file.Filename = sdk.String(uri), sdk.String(cmp.Or(m.Name, "document"))
+	} else {
+		file.FileURL = sdk.String(uri)
+	}
+	return responses.ResponseInputContentUnionParam{OfInputFile: file}
 }
 
 // Usage returns what the provider reported. InputTokens includes those read from and written to the cache.
