@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"database/sql"
 	"encoding/binary"
+	"errors"
 	"maps"
 	"slices"
 
@@ -83,31 +84,36 @@ func idsOf(first int64, ids []byte) []int64 {
 }
 
 // pruneMarks removes the marks of batches of which no record is left.
-func (s *Store) pruneMarks(ctx context.Context) error {
+func (s *Store) pruneMarks(ctx context.Context, p *pace) error {
 	const find = `SELECT first_id, terms FROM mark_batches b WHERE first_id > $1 AND NOT EXISTS
 		(SELECT 1 FROM manifests m WHERE m.id BETWEEN b.first_id AND b.last_id) ORDER BY first_id LIMIT 1`
 	last := int64(-1)
-	return s.db.Pieces(ctx, func() (more bool, err error) {
-		err = s.db.Change(ctx, "retention of the index", func(ctx context.Context, tx *sql.Tx) error {
-			type found struct {
-				first int64
-				terms []byte
+	var terms []byte
+	next := func(tx *sql.Tx) error {
+		err := tx.QueryRowContext(ctx, find, last).Scan(&last, &terms)
+		if errors.Is(err, sql.ErrNoRows) {
+			return nil
+		}
+		return err
+	}
+	_, err := s.steps(ctx, "retention of the index", p, func(ctx context.Context, tx *sql.Tx, most int) (n int, err error) {
+		if len(terms) == 0 {
+			if err := next(tx); err != nil || len(terms) == 0 {
+				return 0, err
 			}
-			list, err := sqldb.List(ctx, tx, find, []any{last}, func(rows *sql.Rows, f *found) error { return rows.Scan(&f.first, &f.terms) })
-			if err != nil || len(list) == 0 {
-				return err
+		}
+		for ; n < most && len(terms) >= 8; n, terms = n+1, terms[8:] {
+			if _, err := tx.ExecContext(ctx, "DELETE FROM marks WHERE term = $1 AND first_id = $2", int64(binary.BigEndian.Uint64(terms)), last); err != nil { //nolint:gosec // all bits count
+				return n, err
 			}
-			more, last = true, list[0].first
-			for terms := list[0].terms; len(terms) >= 8; terms = terms[8:] {
-				if _, err := tx.ExecContext(ctx, "DELETE FROM marks WHERE term = $1 AND first_id = $2", int64(binary.BigEndian.Uint64(terms)), last); err != nil { //nolint:gosec // all bits count
-					return err
-				}
-			}
+		}
+		if len(terms) < 8 {
+			terms = nil
 			_, err = tx.ExecContext(ctx, "DELETE FROM mark_batches WHERE first_id = $1", last)
-			return err
-		})
-		return more, err
+		}
+		return n, err
 	})
+	return err
 }
 
 // indexTexts indexes the kept texts with these fingerprints that are not indexed yet.
@@ -131,12 +137,22 @@ func (s *Store) indexTexts(ctx context.Context, tx *sql.Tx, fingerprints []strin
 	return nil
 }
 
-// removeWords takes a text out of the index, before it is removed.
-func (s *Store) removeWords(ctx context.Context, tx *sql.Tx, id int64, text string) error {
-	args := []any{id}
-	if s.db.Kind() == sqldb.SQLite { // its index has no copy of the words
-		args = append(args, s.phrase.words(text))
+// forget removes texts that are about to go from what makes them findable.
+func (s *Store) forget(ctx context.Context, tx *sql.Tx, ids []any) error {
+	type row struct {
+		id   int64
+		text string
 	}
-	_, err := tx.ExecContext(ctx, s.phrase.removeWords, args...)
+	gone, err := sqldb.List(ctx, tx, "SELECT id, text FROM texts WHERE id IN ("+places(len(ids))+")", ids,
+		func(rows *sql.Rows, r *row) error { return rows.Scan(&r.id, &r.text) })
+	for _, r := range gone {
+		if err == nil {
+			args := []any{r.id}
+			if s.db.Kind() == sqldb.SQLite { // its index has no copy of the words
+				args = append(args, s.phrase.words(r.text))
+			}
+			_, err = tx.ExecContext(ctx, s.phrase.removeWords, args...)
+		}
+	}
 	return err
 }
