@@ -94,6 +94,8 @@ func manifestSchemas() []namedSchema {
 		{"manifest-prove", "the result of manifest prove --json", generated[manifestProof]},
 		{"manifest-key", "the result of manifest key --json", generated[logKey]},
 		{"manifest-prune", "the result of manifest prune --json", generated[store.Pruned]},
+		{"manifest-erase", "the result of manifest erase --json", generated[erasure]},
+		{"manifest-hold", "the result of manifest hold --json and manifest release --json", generated[holdList]},
 	}
 }
 
