@@ -110,7 +110,7 @@ func Open(ctx context.Context, dsn string, o Options) (*Store, error) {
 	}
 	o.Key, o.FingerprintKey = append([]byte(nil), o.Key...), append([]byte(nil), o.FingerprintKey...)
 	db, err := sqldb.Open(ctx, dsn, sqldb.Options{
-		Schema: schema.Current(), Synchronous: o.Synchronous, ReadOnly: o.ReadOnly, LockTimeout: o.LockTimeout, MaxConns: o.MaxConns,
+		Schema: schema.Current(), Synchronous: o.Synchronous, ReadOnly: o.ReadOnly, SecureDelete: true, LockTimeout: o.LockTimeout, MaxConns: o.MaxConns,
 	})
 	if err != nil {
 		return nil, err

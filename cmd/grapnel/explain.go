@@ -28,7 +28,7 @@ type explanation struct {
 	ID         string      `json:"id"          jsonschema:"what was asked about"`
 	Kind       explainKind `json:"kind"`
 	ManifestID string      `json:"manifest_id" jsonschema:"the manifest that this is about"`
-	In         bool        `json:"in"          jsonschema:"whether the section is in the prompt, or anything of the subscription was kept"`
+	In         bool        `json:"in"          jsonschema:"whether the section or the sentence is in the prompt, anything of the subscription or plugin was kept, or the model was offered the tool"`
 	Why        string      `json:"why"         jsonschema:"the reason in a sentence, for people"`
 
 	Sections    []manifest.Section    `json:"sections"     jsonschema:"the section itself, or those with text of the subscription"`
@@ -37,6 +37,9 @@ type explanation struct {
 	Runs        []phases.Run          `json:"runs"         jsonschema:"the hook runs concerned; of a section that nobody contributed those that could have"`
 	Plugins     []phases.PluginRow    `json:"plugins"      jsonschema:"the plugins concerned"`
 	Diagnostics []manifest.Diagnostic `json:"diagnostics"  jsonschema:"remarks about the section or its hooks"`
+	Tools       []manifest.Tool       `json:"tools"        jsonschema:"the tool itself, or those of the plugin"`
+	Calls       []manifest.Call       `json:"calls"        jsonschema:"what was decided about the tool, or by the plugin"`
+	Said        []saying              `json:"said"         jsonschema:"who wrote which piece of the sentence, and where it stands"`
 }
 
 type explainKind string
@@ -44,27 +47,32 @@ type explainKind string
 const (
 	explainsSection      explainKind = "section"
 	explainsSubscription explainKind = "subscription"
+	explainsPlugin       explainKind = "plugin"
+	explainsTool         explainKind = "tool"
+	explainsSentence     explainKind = "sentence"
 )
 
 // A recorded turn is explained if there is one: a failed run can rarely be repeated.
 func (a *app) explainCommand() *cobra.Command {
 	var f compileFlags
-	var given string
+	var given, sentence string
 	var now bool
-	c := newCommand("explain SECTION|SUBSCRIPTION",
-		"Say why a section or subscription is, or is not, in the prompt", exactlyOne("explain needs one SECTION or SUBSCRIPTION, such as agents_md or agentsdoc.prompt"),
+	c := newCommand("explain SECTION|SUBSCRIPTION|PLUGIN|TOOL",
+		"Say why a section, subscription, plugin or tool is, or is not, in the prompt, or who said a sentence", atMost(1, "explain takes one id"),
 		func(c *cobra.Command, args []string) error {
 			if given != "" && now {
 				return usagef("--manifest and --compile contradict each other")
+			}
+			if (len(args) == 0) == (sentence == "") {
+				return usagef("explain needs one SECTION, SUBSCRIPTION, PLUGIN or TOOL, such as agents_md or agentsdoc.prompt, or --sentence; see: %s --help", c.CommandPath())
 			}
 			known, err := a.recordWanted(c, given, now, &f)
 			if err != nil {
 				return err
 			}
-			e, id := known.explain(args[0]), args[0]
-			if e == nil {
-				return refused(fmt.Errorf("the manifest %s knows no section or subscription %q%s; it knows: %s",
-					known.ManifestID, id, suggest.DidYouMean(id, known.ids()), quotedList(known.ids())))
+			e, err := known.answer(append(args, sentence)[0], sentence != "")
+			if err != nil {
+				return refused(err)
 			}
 			return a.print(e, func() {
 				a.printExplanation(e)
@@ -73,8 +81,24 @@ func (a *app) explainCommand() *cobra.Command {
 		})
 	f.register(c)
 	c.Flags().StringVar(&given, "manifest", "", "a manifest: an `ID` of the store, latest, a file, or -")
+	c.Flags().StringVar(&sentence, "sentence", "", "say who wrote this `TEXT` of the prompt; of kept manifests, texts must have been kept")
 	c.Flags().BoolVar(&now, "compile", false, "compile a turn now, also where there is a store")
 	return c
+}
+
+// answer explains an id, or a sentence.
+func (r *record) answer(asked string, sentence bool) (*explanation, error) {
+	if sentence && r.texts == nil {
+		return nil, fmt.Errorf("the texts of the manifest %s are not known: they are kept with manifest.keep_text only", r.ManifestID)
+	}
+	if sentence {
+		return r.explainSentence(asked, r.texts), nil
+	}
+	if e := r.explain(asked); e != nil {
+		return e, nil
+	}
+	return nil, fmt.Errorf("the manifest %s knows no section, subscription, plugin or tool %q%s; it knows: %s",
+		r.ManifestID, asked, suggest.DidYouMean(asked, r.ids()), quotedList(r.ids()))
 }
 
 func (a *app) recordWanted(c *cobra.Command, given string, now bool, f *compileFlags) (*record, error) {
@@ -82,11 +106,7 @@ func (a *app) recordWanted(c *cobra.Command, given string, now bool, f *compileF
 	case given != "" && api.IsManifestID(given), given == "" && !now && !saysCompile(c):
 		return a.recordKept(c.Context(), given, f)
 	case given != "":
-		m, err := a.readManifest("manifest", given)
-		if err != nil {
-			return nil, err
-		}
-		return &record{Manifest: *m}, nil
+		return a.readManifest("manifest", given)
 	}
 	return a.recordNow(c.Context(), f)
 }
@@ -111,11 +131,15 @@ func (a *app) recordKept(ctx context.Context, id string, f *compileFlags) (*reco
 	if id == "" && a.storeNamed(cfg, from).dsn == "" {
 		return a.recordNow(ctx, f)
 	}
-	var m *manifest.Manifest
+	var r record
 	err = a.withStore(ctx, store.Options{ReadOnly: true}, func(s *openedStore) error {
-		var err error
-		m, err = api.Find(ctx, s, cmp.Or(id, api.Latest), store.Filter{Workspace: f.workspace, Thread: f.thread})
-		return notThere(err)
+		m, err := api.Find(ctx, s, cmp.Or(id, api.Latest), store.Filter{Workspace: f.workspace, Thread: f.thread})
+		if err != nil {
+			return notThere(err)
+		}
+		r.Manifest = *m
+		r.texts, err = keptTexts(ctx, s, m)
+		return err
 	})
 	switch {
 	case id == "" && a.store == "" && store.HasCode(err, store.CodeNotFound):
@@ -123,7 +147,7 @@ func (a *app) recordKept(ctx context.Context, id string, f *compileFlags) (*reco
 	case err != nil:
 		return nil, err
 	}
-	return &record{Manifest: *m}, nil
+	return &r, nil
 }
 
 // record is a manifest and what else is known about its turn.
@@ -131,6 +155,7 @@ type record struct {
 	manifest.Manifest
 	claims map[string][]string // plugins by the sections that their grants name; nil if only the manifest is known
 	now    bool
+	texts  []string // of the sections, without headings; nil if they are not known
 }
 
 func (r *record) about() string {
@@ -153,7 +178,7 @@ func (a *app) recordNow(ctx context.Context, f *compileFlags) (*record, error) {
 	if done == nil {
 		return nil, err
 	}
-	r := &record{Manifest: *done.Manifest, claims: map[string][]string{}, now: true}
+	r := &record{Manifest: *done.Manifest, claims: map[string][]string{}, now: true, texts: sectionTexts(done.Manifest, done.Prompt)}
 	r.Diagnostics = turnDiagnostics(done)
 	for i := range cfg.Plugins {
 		for _, id := range cfg.Plugins[i].Grants.Sections {
@@ -178,13 +203,14 @@ func turnDiagnostics(done *runtime.Compiled) []manifest.Diagnostic {
 	return rows
 }
 
-func (a *app) readManifest(flag, path string) (*manifest.Manifest, error) {
+func (a *app) readManifest(flag, path string) (*record, error) {
 	data, err := a.readJSON(flag, path)
 	if err != nil {
 		return nil, err
 	}
 	var wrapped struct {
-		Manifest json.RawMessage `json:"manifest"`
+		Manifest json.RawMessage  `json:"manifest"`
+		Prompt   *compiler.Prompt `json:"prompt"`
 	}
 	if err := json.Unmarshal(data, &wrapped); err != nil {
 		if _, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
@@ -199,7 +225,7 @@ func (a *app) readManifest(flag, path string) (*manifest.Manifest, error) {
 	if err != nil {
 		return nil, usagef("%s: %w", inputName(flag, path), err)
 	}
-	return &m, nil
+	return &record{Manifest: m, texts: sectionTexts(&m, wrapped.Prompt)}, nil
 }
 
 func (r *record) fileOf(section string) *manifest.File {
@@ -230,17 +256,27 @@ func (r *record) ids() []string {
 	for i := range r.Runs {
 		ids = append(ids, r.Runs[i].Subscription)
 	}
+	for i := range r.Plugins {
+		ids = append(ids, r.Plugins[i].Plugin)
+	}
+	for i := range r.Tools {
+		ids = append(ids, r.Tools[i].Name)
+	}
 	slices.Sort(ids)
 	return slices.Compact(ids)
 }
 
 func (r *record) explain(id string) *explanation {
-	e := &explanation{ID: id, ManifestID: r.ManifestID, Plugins: []phases.PluginRow{}}
+	e := &explanation{ID: id, ManifestID: r.ManifestID, Plugins: []phases.PluginRow{}, Tools: []manifest.Tool{}, Calls: []manifest.Call{}, Said: []saying{}}
 	switch {
 	case r.isSection(id):
 		r.explainSection(e)
 	case r.isSubscription(id):
 		r.explainSubscription(e)
+	case slices.ContainsFunc(r.Plugins, func(p phases.PluginRow) bool { return p.Plugin == id }):
+		r.explainPlugin(e)
+	case r.isTool(id):
+		r.explainTool(e)
 	default:
 		return nil
 	}
@@ -447,10 +483,15 @@ func (a *app) printExplanation(e *explanation) {
 	switch {
 	case !e.In:
 		answer = "is not in the prompt"
-	case e.Kind == explainsSubscription:
+	case e.Kind == explainsSubscription, e.Kind == explainsPlugin:
 		answer = "contributed"
+	case e.Kind == explainsTool:
+		answer = "is offered to the model"
 	}
 	a.printf("%s %s %s: %s\n", e.Kind, clean(e.ID), answer, clean(e.Why))
+	printList(a, "said", "section|>offset|>length|owner|subscription|contribution|text", e.Said, func(s *saying) cells {
+		return cells{s.SectionID, s.Offset, s.Length, s.Owner, s.SubscriptionID, s.ContributionID, s.Text}
+	})
 	a.printSections(e.Sections)
 	printList(a, "contributions", "contribution|subscription|kind|section|>priority|truncation|hash", e.HookSources, func(h *phases.HookSource) cells {
 		return cells{h.ContributionID, h.SubscriptionID, h.ContributionKind, h.SectionID, h.Priority, h.Truncation, h.ContributionHash}
@@ -462,6 +503,10 @@ func (a *app) printExplanation(e *explanation) {
 		}
 	}
 	a.printTable(t)
+	printList(a, "tools", "tool|bundle|owner|hidden in|hash", e.Tools, func(t *manifest.Tool) cells {
+		return cells{t.Name, t.BundleID, t.Owner, t.HiddenDomain, t.Hash}
+	})
+	a.printCalls(e.Calls)
 	a.printOmitted(e.Omitted)
 	a.printRuns(e.Runs, true)
 	a.printPlugins("plugins", e.Plugins)

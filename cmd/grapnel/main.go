@@ -191,7 +191,7 @@ func (a *app) root() *cobra.Command {
 		group("manifest", "The audit log: look at kept manifests, compare and verify them",
 			a.manifestListCommand(), a.manifestShowCommand(), a.manifestAuditsCommand(), a.manifestCallsCommand(), a.manifestDiffCommand(), a.manifestBlameCommand(),
 			a.manifestVerifyCommand(), a.manifestCheckpointCommand(), a.manifestProveCommand(), a.manifestWitnessCommand(), a.manifestKeyCommand(),
-			a.manifestExportCommand(), a.manifestPruneCommand(),
+			a.manifestExportCommand(), a.manifestPruneCommand(), a.manifestEraseCommand(), a.manifestHoldCommand(), a.manifestReleaseCommand(),
 		),
 		group("agents", "AGENTS.md files: which apply to a directory, and what is wrong with them",
 			a.agentsChainCommand(), a.agentsTouchCommand(), a.agentsResumeCommand(), a.agentsLintCommand(), a.agentsExplainCommand(),

@@ -199,7 +199,11 @@ func (a *app) manifestDiffCommand() *cobra.Command {
 // A missing manifest is an error, not a difference.
 func (a *app) manifestNamed(ctx context.Context, arg string, f store.Filter) (*manifest.Manifest, error) {
 	if !api.IsManifestID(arg) {
-		return a.readManifest("", arg)
+		r, err := a.readManifest("", arg)
+		if err != nil {
+			return nil, err
+		}
+		return &r.Manifest, nil
 	}
 	var m *manifest.Manifest
 	err := a.withStore(ctx, store.Options{ReadOnly: true}, func(s *openedStore) error {

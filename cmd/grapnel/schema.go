@@ -94,6 +94,8 @@ func manifestSchemas() []namedSchema {
 		{"manifest-prove", "the result of manifest prove --json", generated[manifestProof]},
 		{"manifest-key", "the result of manifest key --json", generated[logKey]},
 		{"manifest-prune", "the result of manifest prune --json", generated[store.Pruned]},
+		{"manifest-erase", "the result of manifest erase --json", generated[erasure]},
+		{"manifest-hold", "the result of manifest hold --json and manifest release --json", generated[holdList]},
 	}
 }
 
@@ -173,7 +175,7 @@ func specialSchemas() (api.Schemas, error) {
 	chain.AddWords(own, chain.StateKept, chain.StateTruncated, chain.StateOmitted, chain.StateSkipped, chain.StateDuplicate)
 	chain.AddWords(own, phases.SeverityError, phases.SeverityWarning, phases.SeverityInfo)
 	api.AddWords(own, pinUnpinned, pinSame, pinChanged)
-	api.AddWords(own, explainsSection, explainsSubscription)
+	api.AddWords(own, explainsSection, explainsSubscription, explainsPlugin, explainsTool, explainsSentence)
 	api.AddWords(own, docWritten, docRemoved, docKept, docSaved, docCreated, docConflict, docMissing, docSkipped, docRefused, docUnchanged)
 	api.AddWords(own, replay.Outcomes()...)
 	api.AddWords(own, recording.Kinds()...)

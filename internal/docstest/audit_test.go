@@ -5,147 +5,87 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"maps"
+	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/grapnelhq/grapnel/internal/sqldb"
 	"github.com/grapnelhq/grapnel/internal/storetest"
 	"github.com/grapnelhq/grapnel/manifest"
+	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/store"
+	"github.com/grapnelhq/grapnel/translog"
 )
 
-// attack is what somebody does to a log who may write to its database and does
-// not have the key.
-type attack struct {
-	// name is the first cell of its row in docs/AUDIT.md.
-	name string
-	do   func(t *testing.T, l *auditLog)
-}
-
-// attacks are the rows of docs/AUDIT.md about the database, in order.
-func attacks() []attack {
-	return []attack{
-		{"changes a field of a record", func(t *testing.T, l *auditLog) {
-			storetest.EditRecord(t, "sqlite:"+l.path, "seq = 2 AND thread_id = 't1'", `"turn_id":"turn-2"`, `"turn_id":"turn-9"`)
-		}},
-		{"changes a column beside a record, such as `turn_id`", func(t *testing.T, l *auditLog) {
-			l.exec(t, "UPDATE manifests SET turn_id = 'turn-9' WHERE seq = 2 AND thread_id = 't1'")
-		}},
-		{"takes a record away from the middle", func(t *testing.T, l *auditLog) {
-			l.exec(t, "DELETE FROM manifests WHERE seq = 2 AND thread_id = 't1'")
-		}},
-		{"takes the newest records away", func(t *testing.T, l *auditLog) {
-			l.exec(t, "DELETE FROM manifests WHERE seq > 2 AND thread_id = 't1'")
-		}},
-		{"puts a record behind the newest", func(t *testing.T, l *auditLog) {
-			l.put(t, auditRecord("t1", 100), &manifest.Link{Seq: auditRecords - 1, Hash: l.hash(t, auditRecords-1)})
-		}},
-		{"changes a kept text", func(t *testing.T, l *auditLog) {
-			l.exec(t, "UPDATE texts SET text = 'another text', hash = 'sha256:of another text'")
-		}},
-		{"changes a record, and hashes it, all behind it and the sign-off anew", func(t *testing.T, l *auditLog) { l.rewrite(t, 2) }},
-		{"makes a whole thread anew, as if there had never been a key", func(t *testing.T, l *auditLog) { l.rewrite(t, 0) }},
-		{"takes the newest records away, and signs anew", func(t *testing.T, l *auditLog) {
-			l.exec(t, "DELETE FROM manifests WHERE seq > 2 AND thread_id = 't1'")
-			l.sign(t, manifest.Chain{Next: 3, Last: l.hash(t, 2)})
-		}},
-		{"takes the oldest records away, and signs anew", func(t *testing.T, l *auditLog) {
-			l.sign(t, manifest.Chain{First: 2, Before: l.hash(t, 1), Next: auditRecords, Last: l.hash(t, auditRecords-1)})
-			l.exec(t, "DELETE FROM manifests WHERE seq < 2 AND thread_id = 't1'")
-		}},
-		{"puts an older copy of the database in place", func(t *testing.T, l *auditLog) {
-			l.exec(t, "DELETE FROM manifests WHERE seq > 2 AND thread_id = 't1'")
-			l.exec(t, "UPDATE chains SET next_seq = $1, last_hash = $2, last_at = $3, signature = $4 WHERE thread_id = 't1'",
-				l.older.Next, l.older.Last, l.older.LastAt.UnixNano(), l.older.Signature)
-		}},
-		{"takes a whole thread away, sign-off included", func(t *testing.T, l *auditLog) {
-			l.exec(t, "DELETE FROM manifests WHERE thread_id = 't1'")
-			l.exec(t, "DELETE FROM chains WHERE thread_id = 't1'")
-		}},
-		{"changes what a provider reported", func(t *testing.T, l *auditLog) {
-			l.exec(t, "UPDATE usages SET cache_read_tokens = 0")
-		}},
-	}
-}
-
-// TestAuditThreats does to a log what docs/AUDIT.md says can be done to it, and
-// wants the verifier to notice it where the document says so: in a log of plain
-// hashes, in a keyed one, and in a plain one whose head was kept.
+// TestAuditThreats does to a log what docs/AUDIT.md says can be done to it, asks the verifier, and compares the outcome
+// with the document: for a log of plain hashes, a keyed one, and plain ones of which the auditor has kept a head, or a
+// checkpoint. With -update it writes the table.
 func TestAuditThreats(t *testing.T) {
 	t.Parallel()
 
 	const name = "docs/AUDIT.md"
-	table := threats(t, name)
-	var tried []string
-	for _, a := range attacks() {
-		tried = append(tried, a.name)
-		cells, ok := table[a.name]
-		if !ok || len(cells) != 3 {
-			t.Errorf("%s has no row %q with three answers", name, a.name)
-			continue
-		}
-		for i, way := range []string{"plain", "key", "head"} {
-			t.Run(a.name+"/"+way, func(t *testing.T) {
-				t.Parallel()
+	ways := []string{"plain", "key", "head", "checkpoint"}
+	list := attacks()
+	cells := make([][]string, len(list))
+	t.Run("attacks", func(t *testing.T) {
+		t.Parallel()
 
-				l := newAuditLog(t, way)
-				before := l.verdict(t)
-				if !before.OK || before.Anchored != (way == "key") {
-					t.Fatalf("before anything was done: %+v", before)
-				}
-				a.do(t, l)
-				if got := noticed(before, l.verdict(t)); got != cells[i] {
-					t.Errorf("it is %s, and %s says %s", got, name, cells[i])
-				}
-			})
-		}
-	}
-	slices.Sort(tried)
-	if diff := cmp.Diff(slices.Sorted(maps.Keys(table)), tried); diff != "" {
-		t.Errorf("attacks (-document +tried):\n%s", diff)
-	}
-}
+		for n, a := range list {
+			cells[n] = make([]string, len(ways))
+			for i, way := range ways {
+				t.Run(a.name+"/"+way, func(t *testing.T) {
+					t.Parallel()
 
-// threats are the rows of the document's table of attacks: their other cells by
-// the first one.
-func threats(t *testing.T, name string) map[string][]string {
-	t.Helper()
-	_, below, found := strings.Cut(prose(document{name, text(t, name)}), "\n| somebody who may write to the database |")
-	if !found {
-		t.Fatalf("%s has no table of attacks", name)
-	}
-	below, _, _ = strings.Cut(below, "\n\n")
-	out := map[string][]string{}
-	for line := range strings.Lines(below) {
-		if cells := strings.Split(strings.Trim(strings.TrimSpace(line), "| "), " | "); len(cells) == 4 && strings.HasPrefix(line, "| ") {
-			out[cells[0]] = cells[1:]
+					l := newAuditLog(t, way)
+					before := l.verdict(t)
+					if !before.OK || before.Anchored != (way == "key" || way == "checkpoint") {
+						t.Fatalf("before anything was done: %+v", before)
+					}
+					a.do(t, l)
+					cells[n][i] = noticed(before, l.verdict(t))
+				})
+			}
 		}
-	}
-	return out
+	})
+	t.Cleanup(func() {
+		var table strings.Builder
+		for n, a := range list {
+			table.WriteString("| " + a.name + " | " + strings.Join(cells[n], " | ") + " |\n")
+		}
+		whole := text(t, name)
+		at := strings.Index(whole, "\n| somebody who may write to the database |")
+		from := at + strings.Index(whole[at:], "|---|") + 1
+		from += strings.Index(whole[from:], "\n") + 1
+		to := from + strings.Index(whole[from:], "\n\n") + 1
+		if *update {
+			whole = whole[:from] + table.String() + whole[to:]
+			if err := os.WriteFile(filepath.Join(root(t), filepath.FromSlash(name)), []byte(whole), 0o600); err != nil {
+				t.Error(err)
+			}
+			return
+		}
+		if diff := cmp.Diff(strings.Split(whole[from:to], "\n"), strings.Split(table.String(), "\n")); diff != "" {
+			t.Errorf("attacks (-document +tried); -update writes them:\n%s", diff)
+		}
+	})
 }
 
 // auditRecords is how many records the thread has that is attacked.
 const auditRecords = 5
 
-// auditLog is a log that is about to be attacked: five records of the thread t1 and
-// two of another one.
+// auditLog is a log that is about to be attacked: five records of the thread t1 and two of t2, in turns.
 type auditLog struct {
 	path string
-	// opts and verify are the auditor's.
+	// opts, verify and since are the auditor's.
 	opts   store.Options
 	verify manifest.VerifyOptions
-	// older is the sign-off of t1 as it was after three records.
-	older manifest.Chain
+	since  store.Since
 }
 
-// newAuditLog makes a log with plain hashes, with a key, or with a head that the
-// auditor has kept.
+// newAuditLog makes a log with plain hashes, with a key, with a head that the auditor has kept, or with a checkpoint.
 func newAuditLog(t *testing.T, way string) *auditLog {
 	t.Helper()
 	l := &auditLog{path: filepath.Join(t.TempDir(), "log.db")}
@@ -156,28 +96,57 @@ func newAuditLog(t *testing.T, way string) *auditLog {
 	for i := range auditRecords {
 		m := auditRecord("t1", i)
 		texts := []manifest.Text{{Fingerprint: m.Sections[0].Fingerprint, Text: auditText}}
-		if err := s.Append(t.Context(), m, texts); err != nil {
-			t.Fatal(err)
-		}
-		if err := s.Report(t.Context(), manifest.Usage{ManifestID: m.ManifestID, Rounds: 1, ReportedAt: m.CreatedAt}); err != nil {
-			t.Fatal(err)
+		other := auditRecord("t2", auditRecords+i)
+		err := errors.Join(s.Append(t.Context(), m, texts),
+			s.Report(t.Context(), manifest.Usage{ManifestID: m.ManifestID, Rounds: 1, ReportedAt: m.CreatedAt, Usage: phases.Usage{CacheReadTokens: 7}}))
+		if i < 2 {
+			err = errors.Join(err, s.Append(t.Context(), other, nil))
 		}
 		if i == 2 {
-			l.older = l.chain(t)
+			err = errors.Join(err, s.Settle(t.Context()), s.Close(), copyFile(l.path, l.path+".older"))
+			s = l.open(t, l.opts)
+		}
+		if err != nil {
+			t.Fatal(err)
 		}
 		if way == "head" {
 			l.verify.Head = m.Hash
 		}
 	}
-	for i := range 2 {
-		if err := s.Append(t.Context(), auditRecord("t2", auditRecords+i), nil); err != nil {
-			t.Fatal(err)
-		}
+	err := s.Settle(t.Context())
+	if way == "checkpoint" {
+		l.since.Checkpoint = l.checkpoint(t, s)
 	}
-	if err := s.Close(); err != nil {
+	if err := errors.Join(err, s.Close()); err != nil {
 		t.Fatal(err)
 	}
 	return l
+}
+
+// checkpoint signs the log, with a key that is nowhere else.
+func (l *auditLog) checkpoint(t *testing.T, s *store.Store) *translog.Checkpoint {
+	t.Helper()
+	private, _, err := translog.NewKey("example.com/log")
+	if err != nil {
+		t.Fatal(err)
+	}
+	signer, err := translog.NewLog(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	made, err := s.Checkpoint(t.Context(), signer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &made
+}
+
+func copyFile(from, to string) error {
+	data, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(to, data, 0o600)
 }
 
 // auditText is the text of the section that the records have.
@@ -219,7 +188,7 @@ func (l *auditLog) verdict(t *testing.T) manifest.Verdict {
 	t.Helper()
 	o := l.opts
 	o.ReadOnly = true
-	verdict, err := l.open(t, o).Verify(t.Context(), store.Filter{}, l.verify)
+	verdict, err := l.open(t, o).VerifySince(t.Context(), store.Filter{}, l.verify, l.since)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -263,17 +232,6 @@ func (l *auditLog) exec(t *testing.T, statement string, args ...any) {
 		}
 		return nil
 	})
-}
-
-// chain is the sign-off of t1.
-func (l *auditLog) chain(t *testing.T) manifest.Chain {
-	t.Helper()
-	c := manifest.Chain{WorkspaceID: "w", ThreadID: "t1"}
-	l.on(t, func(ctx context.Context, db *sql.DB) error {
-		const query = "SELECT first_seq, first_prev, next_seq, last_hash, last_at, signature FROM chains WHERE thread_id = 't1'"
-		return db.QueryRowContext(ctx, query).Scan(&c.First, &c.Before, &c.Next, &c.Last, sqldb.Nanos{To: &c.LastAt}, &c.Signature)
-	})
-	return c
 }
 
 // sign puts a sign-off in place that was made without a key.
@@ -329,10 +287,39 @@ func (l *auditLog) put(t *testing.T, m *manifest.Manifest, last *manifest.Link) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	x := &record.Index
+	x, outline := &record.Index, m.Outline()
 	l.exec(t, `INSERT INTO manifests (manifest_id, workspace_id, thread_id, seq, turn_id, created_at, actor, profile, fingerprint_full, hash, bytes, outline, record)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
-		x.ManifestID, x.WorkspaceID, x.ThreadID, int64(x.Seq), x.TurnID, x.CreatedAt.UnixNano(), string(x.Profile), x.FingerprintFull, x.Hash,
-		len(record.Data), packed)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`,
+		x.ManifestID, x.WorkspaceID, x.ThreadID, int64(x.Seq), x.TurnID, x.CreatedAt.UnixNano(), m.Actor, string(x.Profile), x.FingerprintFull, x.Hash,
+		len(record.Data), outline.Append(nil), packed)
 	l.exec(t, "INSERT INTO pending (id) SELECT id FROM manifests WHERE manifest_id = $1", x.ManifestID)
+}
+
+// retree makes the tree anew from the records that there are, in their order.
+func (l *auditLog) retree(t *testing.T) {
+	t.Helper()
+	l.on(t, func(ctx context.Context, db *sql.DB) error {
+		var errs []error
+		for _, statement := range []string{
+			"DELETE FROM leaves", "DELETE FROM tree_blocks", "DELETE FROM checkpoints", "DELETE FROM pending", "UPDATE tree_state SET leaves = 0",
+			"INSERT INTO pending (id) SELECT id FROM manifests",
+		} {
+			_, err := db.ExecContext(ctx, statement)
+			errs = append(errs, err)
+		}
+		return errors.Join(errs...)
+	})
+	if err := l.open(t, store.Options{}).Settle(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// forge appends a record to t1 and signs anew, without a key.
+func (l *auditLog) forge(t *testing.T, m *manifest.Manifest) {
+	t.Helper()
+	l.put(t, m, &manifest.Link{Seq: auditRecords - 1, Hash: l.hash(t, auditRecords-1)})
+	l.sign(t, manifest.Chain{Next: auditRecords + 1, Last: m.Hash})
+	if err := l.open(t, store.Options{}).Settle(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 }
