@@ -49,6 +49,8 @@ type Log interface {
 	Find(ctx context.Context, id string, f store.Filter) (store.Found, error)
 	Entries(ctx context.Context, f store.Filter) iter.Seq2[manifest.Entry, error]
 	Verify(ctx context.Context, f store.Filter, o manifest.VerifyOptions) (manifest.Verdict, error)
+	Search(ctx context.Context, q store.Query) (store.SearchResult, error)
+	Stats(ctx context.Context, f store.Filter, since, until time.Time, seen func()) (manifest.Stats, error)
 }
 
 var (

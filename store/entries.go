@@ -14,9 +14,11 @@ import (
 	"github.com/grapnelhq/grapnel/manifest"
 )
 
-// entryColumns are read without the record where there is an outline of it. The last is the newest report of usage.
-const entryColumns = `manifest_id, seq, outline, bytes, CASE WHEN outline IS NULL THEN record END,
-	(SELECT rounds || ' ' || reported_at || ' ' || input_tokens || ' ' || output_tokens || ' ' || cache_read_tokens || ' ' || cache_write_tokens
+// entryColumns are read without the record where there is an outline of it.
+const entryColumns = "manifest_id, seq, outline, bytes, CASE WHEN outline IS NULL THEN record END, " + usageOf
+
+// usageOf is the newest report of usage for a row of manifests, for parseUsage.
+const usageOf = `(SELECT rounds || ' ' || reported_at || ' ' || input_tokens || ' ' || output_tokens || ' ' || cache_read_tokens || ' ' || cache_write_tokens
 		FROM usages u WHERE u.manifest_id = manifests.manifest_id ORDER BY reported_at DESC LIMIT 1)`
 
 // Entries returns what [manifest.Blame] needs of a thread, oldest first; records of several workspaces one workspace
@@ -110,17 +112,25 @@ func eachEntry(ctx context.Context, tx *sql.Tx, tail string, args []any, do func
 			return fmt.Errorf("the outline of the manifest %s: %w", id, err)
 		}
 		e.Outline.Seq = unsigned(seq)
-		if usage.Valid {
-			e.Usage = &manifest.Usage{ManifestID: id}
-			var at int64
-			n := e.Usage
-			if _, err := fmt.Sscan(usage.String, &n.Rounds, &at, &n.InputTokens, &n.OutputTokens, &n.CacheReadTokens, &n.CacheWriteTokens); err != nil {
-				return fmt.Errorf("the usage of the manifest %s: %w", id, err)
-			}
-			n.ReportedAt = time.Unix(0, at).UTC()
+		if e.Usage, err = parseUsage(id, usage); err != nil {
+			return err
 		}
 		return do(&e)
 	})
+}
+
+// parseUsage reads usageOf; nil is no report.
+func parseUsage(id string, usage sql.NullString) (*manifest.Usage, error) {
+	if !usage.Valid {
+		return nil, nil //nolint:nilnil // see above
+	}
+	n := manifest.Usage{ManifestID: id}
+	var at int64
+	if _, err := fmt.Sscan(usage.String, &n.Rounds, &at, &n.InputTokens, &n.OutputTokens, &n.CacheReadTokens, &n.CacheWriteTokens); err != nil {
+		return nil, fmt.Errorf("the usage of the manifest %s: %w", id, err)
+	}
+	n.ReportedAt = time.Unix(0, at).UTC()
+	return &n, nil
 }
 
 // Judge sets what broke the provider's cache for a manifest's prompt as it is known by now, with what the provider

@@ -83,6 +83,7 @@ func manifestSchemas() []namedSchema {
 	return []namedSchema{
 		{"manifest-list", "the result of manifest list --json", generated[api.ManifestList]},
 		{"manifest-find", "the result of manifest find --json", generated[store.SearchResult]},
+		{"manifest-stats", "the result of manifest stats --json", generated[manifest.Stats]},
 		{"manifest-text", "the result of manifest show --text --json", generated[manifestText]},
 		{"manifest-audits", "the result of manifest audits --json", generated[auditList]},
 		{"manifest-calls", "the result of manifest calls --json", generated[callList]},

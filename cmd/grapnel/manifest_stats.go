@@ -1,0 +1,75 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/grapnelhq/grapnel/internal/text"
+	"github.com/grapnelhq/grapnel/manifest"
+	"github.com/grapnelhq/grapnel/store"
+)
+
+func (a *app) manifestStatsCommand() *cobra.Command {
+	var f filterFlags
+	var since, until string
+	c := newCommand("stats", "Add up tokens, cuts, failures and cache hits by plugin, section and day", noArgs(),
+		func(c *cobra.Command, _ []string) error {
+			from, err := instant("since", since)
+			if err != nil {
+				return err
+			}
+			to, err := instant("until", until)
+			if err != nil {
+				return err
+			}
+			return a.withStore(c.Context(), store.Options{ReadOnly: true}, func(s *openedStore) error {
+				return a.manifestStats(c.Context(), s, &f, from, to)
+			})
+		})
+	f.register(c)
+	c.Flags().StringVar(&since, "since", "", "only manifests from this `TIME` on: a date, a time (RFC 3339), or a duration before now such as 7d")
+	c.Flags().StringVar(&until, "until", "", "only manifests from before this `TIME`")
+	return c
+}
+
+func (a *app) manifestStats(ctx context.Context, s *openedStore, f *filterFlags, since, until time.Time) error {
+	progress := a.startCount("reading: %s manifests")
+	stats, err := s.Stats(ctx, f.filter(), since, until, progress.add)
+	progress.stop()
+	if err != nil {
+		return err
+	}
+	return a.print(stats, func() { a.printStats(&stats, f) })
+}
+
+func (a *app) printStats(s *manifest.Stats, f *filterFlags) {
+	if s.Records == 0 {
+		a.printf("there are no manifests%s\n", f.about())
+		return
+	}
+	a.printf("%s of records, %s sent, %s blocked, from %s to %s\n", text.Thousands(s.Records), count(s.Prompts, "prompt", "prompts"),
+		count(s.Blocked, "turn", "turns"), clock(s.First), clock(s.Last))
+	number := func(n int) string { return textIf(n != 0, text.Thousands(n)) }
+	printList(a, "by plugin", "from|>tokens|>runs|>failed|>denied|>cuts|>omitted|>breaks|>tokens lost", s.Owners, func(o *manifest.OwnerStats) cells {
+		return cells{o.Owner, number(o.Tokens), number(o.Runs), number(o.Failed), number(o.Denied), number(o.Cuts), number(o.Omitted), number(o.Breaks), number(o.TokensLost)}
+	})
+	printList(a, "by section", "section|>prompts|>tokens|>cuts|>omitted|>breaks", s.Sections, func(s *manifest.SectionStats) cells {
+		return cells{s.SectionID, number(s.Prompts), number(s.Tokens), number(s.Cuts), number(s.Omitted), number(s.Breaks)}
+	})
+	printList(a, "by day", "day|>prompts|>tokens|>input|>from the cache|>output|>cuts|>failed|>breaks", s.Days, func(d *manifest.DayStats) cells {
+		return cells{
+			d.Day, number(d.Prompts), number(d.Tokens), number(d.InputTokens), hits(d), number(d.OutputTokens), number(d.Cuts), number(d.Failed), number(d.Breaks),
+		}
+	})
+}
+
+// hits is how many of a day's input tokens came from the provider's cache.
+func hits(d *manifest.DayStats) string {
+	if d.Reported == 0 || d.InputTokens == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s (%d %%)", text.Thousands(d.CacheReadTokens), 100*d.CacheReadTokens/d.InputTokens)
+}
