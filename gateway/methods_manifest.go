@@ -26,8 +26,12 @@ const (
 )
 
 const (
+	maxTerms     = 64
+	searchBytes  = 16 << 20 // for the numbers of a million records
 	maxList      = 1000
 	methodVerify = "manifest/verify" // reads whole logs, for verifyTime at most
+	methodFind   = "manifest/find"
+	methodStats  = "manifest/stats" // as verify
 	verifyTime   = time.Minute
 )
 
@@ -55,6 +59,22 @@ type (
 
 		Limit int `json:"limit,omitempty" jsonschema:"the newest so many prompts: 100 if absent, 1000 at most"`
 	}
+	findParams struct {
+		manifestFilter
+
+		Sentence string          `json:"sentence,omitempty" jsonschema:"a piece of a kept text: blanks and line ends count as one blank, and case counts"`
+		Text     string          `json:"text,omitempty"     jsonschema:"a whole section with its heading, or a whole prompt: it is found by its fingerprint, kept or not"`
+		Terms    []manifest.Term `json:"terms,omitempty"    jsonschema:"what a manifest must have, all of them: the kinds are the flags of \"grapnel manifest find\""`
+		Since    time.Time       `json:"since,omitzero"     jsonschema:"only manifests from this time on"`
+		Until    time.Time       `json:"until,omitzero"     jsonschema:"only manifests from before this time"`
+		Limit    int             `json:"limit,omitempty"    jsonschema:"the newest so many: 50 if absent, 1000 at most"`
+	}
+	statsParams struct {
+		manifestFilter
+
+		Since time.Time `json:"since,omitzero" jsonschema:"only manifests from this time on"`
+		Until time.Time `json:"until,omitzero" jsonschema:"only manifests from before this time"`
+	}
 	diffParams struct {
 		manifestFilter
 
@@ -81,6 +101,8 @@ func (g *Gateway) manifestMethods() []rpc.Method {
 			return list[0], nil
 		}),
 		logged(g, "manifest/diff", "Compares two kept manifests, as \"grapnel manifest diff\" does.", g.diffManifests),
+		logged(g, methodFind, "Finds the kept manifests whose prompt holds a sentence, or that have all the terms, as \"grapnel manifest find\" does.", g.searchManifests),
+		logged(g, methodStats, "Adds up tokens, cuts, failures and cache hits, as \"grapnel manifest stats\" does.", g.addUpManifests),
 		logged(g, "manifest/blame", "Says what broke the provider's prompt cache in a thread, as \"grapnel manifest blame\" does.", g.blameManifests),
 		logged(g, methodVerify, "Checks that the log is whole, as \"grapnel manifest verify\" does. A broken log is a result that says so.", g.verifyManifests),
 	}
@@ -120,6 +142,36 @@ func (g *Gateway) listManifests(ctx context.Context, c call[listParams]) (api.Ma
 	defer cancel()
 	list, err := g.opts.Log.List(ctx, filter)
 	return api.ManifestList{Manifests: list}, err
+}
+
+func (g *Gateway) searchManifests(ctx context.Context, c call[findParams]) (store.SearchResult, error) {
+	p := &c.params
+	q := store.Query{Filter: p.filter(), Terms: p.Terms, Sentence: p.Sentence, Text: p.Text, Since: p.Since, Until: p.Until}
+	q.Limit = cmp.Or(p.Limit, api.ListLimit)
+	switch {
+	case q.Limit < 1 || q.Limit > maxList:
+		return store.SearchResult{}, rpc.Errorf(rpc.CodeInvalid, "limit: %d is not between 1 and %d", q.Limit, maxList)
+	case len(p.Terms) > maxTerms:
+		return store.SearchResult{}, rpc.Errorf(rpc.CodeInvalid, "terms: %d are more than %d", len(p.Terms), maxTerms)
+	}
+	if err := rpc.Expect(ctx, searchBytes+q.Limit*rowBytes); err != nil {
+		return store.SearchResult{}, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	return g.opts.Log.Search(ctx, q)
+}
+
+// addUpManifests reads up to the whole log, while the caller waits.
+func (g *Gateway) addUpManifests(ctx context.Context, c call[statsParams]) (manifest.Stats, error) {
+	ctx, cancel := context.WithTimeout(ctx, verifyTime)
+	defer cancel()
+	stats, err := g.opts.Log.Stats(ctx, c.params.filter(), c.params.Since, c.params.Until, func() {})
+	if errors.Is(err, context.DeadlineExceeded) {
+		return stats, &rpc.Error{Code: rpc.CodeUnavailable, Err: err, Message: fmt.Sprintf(
+			"stats: that are too many manifests for one call of %s: bound the time, or run \"grapnel manifest stats\" at the database", verifyTime)}
+	}
+	return stats, err
 }
 
 func (g *Gateway) blameManifests(ctx context.Context, c call[blameParams]) (api.Blame, error) {

@@ -149,6 +149,14 @@ func (l *largeLog) Entries(context.Context, store.Filter) iter.Seq2[manifest.Ent
 	return nil
 }
 
+func (l *largeLog) Search(context.Context, store.Query) (store.SearchResult, error) {
+	return store.SearchResult{}, nil
+}
+
+func (l *largeLog) Stats(context.Context, store.Filter, time.Time, time.Time, func()) (manifest.Stats, error) {
+	return manifest.Stats{}, nil
+}
+
 func (l *largeLog) Verify(context.Context, store.Filter, manifest.VerifyOptions) (manifest.Verdict, error) {
 	return manifest.Verdict{}, nil
 }

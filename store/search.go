@@ -354,7 +354,7 @@ func (r *search) findTexts() error {
 			r.any = append(r.any, manifest.Term{Kind: manifest.TermHash, Value: fingerprint})
 		}
 	}
-	err := sqldb.Each(r.ctx, r.tx, r.store.phrase.findWords, []any{r.store.phrase.query(sentence), 100 * maxTexts}, func(rows *sql.Rows) error {
+	err := sqldb.Each(r.ctx, r.tx, r.store.phrase.findWords, []any{r.store.phrase.query(sentence), 100 * maxTexts, r.query.Workspace}, func(rows *sql.Rows) error {
 		var fingerprint, text string
 		if err := rows.Scan(&fingerprint, &text); err != nil {
 			return err
