@@ -77,7 +77,7 @@ func TestPredict(t *testing.T) {
 			p.Breakpoints = p.Breakpoints[1:]
 		}, 0, manifest.CauseText},
 		{"implicit: the safety text changed", implicit, func(in *Input) { in.Host.Safety = strings.Repeat("x", 100) }, nil, down(tools + 113), manifest.CauseText},
-		{"no minimum and no step", CacheRules{}, nil, nil, tools + stable + agents + recall, ""},
+		{"no minimum and no step", CacheRules{}, nil, nil, tools + stable + agents + recall + 4, ""},
 		{"other tools", explicit, func(in *Input) { in.Tools[0].Hash = "xxh64:1" }, nil, 0, manifest.CauseTools},
 		{"no tools any more", implicit, func(in *Input) { in.Tools = nil }, nil, 0, manifest.CauseTools},
 		{"another model", explicit, func(in *Input) { in.Model = "m2" }, nil, 0, manifest.CauseModel},
@@ -286,7 +286,7 @@ type fakeProvider struct {
 }
 
 // serve answers a request with the number of tokens that came from the cache, as
-// the compiler counts them: separators do not count. A request comes in blocks:
+// the compiler counts them: separators count only without breakpoints. A request comes in blocks:
 // the tools, the stable part, and each section behind it. Whoever caches without
 // being told compares all of it.
 func (f *fakeProvider) serve(t *testing.T, out *Output) int {
@@ -332,6 +332,9 @@ func (f *fakeProvider) serve(t *testing.T, out *Output) int {
 			t.Fatal(err)
 		}
 		add(body)
+		if !f.rules.Explicit {
+			count++ // a separator is about a token
+		}
 		isBreak := slices.ContainsFunc(plan, func(b manifest.Breakpoint) bool { return b.SectionID == s.SectionID })
 		if isBreak || s.Stability == dynamic || !f.rules.Explicit {
 			block(isBreak)

@@ -145,7 +145,9 @@ func (l *largeLog) Get(context.Context, string) (*manifest.Manifest, error) {
 	return &manifest.Manifest{}, nil
 }
 
-func (l *largeLog) Entries(context.Context, store.Filter) iter.Seq2[manifest.Entry, error] { return nil }
+func (l *largeLog) Entries(context.Context, store.Filter) iter.Seq2[manifest.Entry, error] {
+	return nil
+}
 
 func (l *largeLog) Verify(context.Context, store.Filter, manifest.VerifyOptions) (manifest.Verdict, error) {
 	return manifest.Verdict{}, nil

@@ -189,8 +189,8 @@ func TestBlame(t *testing.T) {
 	if diff := cmp.Diff(got, want); diff != "" {
 		t.Errorf("blame (-got +want):\n%s", diff)
 	}
-	for row := range Blame(entries) {
-		if row.TurnID == "2" {
+	for row, err := range Blame(entries) {
+		if err != nil || row.TurnID == "2" {
 			break // may stop
 		}
 	}

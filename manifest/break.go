@@ -29,13 +29,11 @@ const (
 	CauseEpoch    Cause = "epoch"            // a compaction, clear or reload replaced the conversation
 	CauseEdited   Cause = "history_edited"   // earlier messages are not what they were
 	CauseCut      Cause = "history_cut"      // earlier messages were left out or summarized
-	// These changed with the owner's section or tool, see because, or are all that changed where usage shows a loss.
-	CauseVersion Cause = "plugin_version"
-	CauseConfig  Cause = "configuration"
-	CauseBuild   Cause = "build"
-	CauseProfile Cause = "profile"
-	// CauseUnknown is a loss that usage shows and the records do not explain: the provider dropped what it held.
-	CauseUnknown Cause = "unknown"
+	CauseVersion  Cause = "plugin_version"   // this and the next three go with another cause, or are all that changed where usage shows a loss
+	CauseConfig   Cause = "configuration"
+	CauseBuild    Cause = "build"
+	CauseProfile  Cause = "profile"
+	CauseUnknown  Cause = "unknown" // a loss that usage shows and the records do not explain: the provider dropped what it held
 )
 
 // causes are all of them.
@@ -152,21 +150,17 @@ func (c *comparison) behind(served bool) Break {
 	b, a := c.before, c.after
 	host := func(cause Cause) Break { return Break{Cause: cause, Owner: phases.OwnerHost} }
 	whole := a.tokens(len(a.Sections))
+	unused := func(u *Usage) bool { return u != nil && u.CacheReadTokens+u.CacheWriteTokens == 0 }
 	switch {
-	case c.rules.Explicit && !served && (whole > 0 && whole >= c.rules.MinimumTokens && c.kept() == 0 || c.was != nil && c.held() == 0):
+	case c.rules.Explicit && !served && (whole > 0 && c.whole(whole) > 0 && c.kept() == 0 || unused(c.was) || unused(c.is)):
 		return host(CausePoint)
 	case whole > 0 && c.whole(whole) == 0 && c.was == nil && !served:
 		return Break{Cause: CauseMinimum}
 	case a.afterReset(b):
 		return host(CauseEpoch)
 	}
-	if x, y := b.History, a.History; x != nil && y != nil {
-		switch {
-		case y.Cut > x.Cut || y.Summarized > x.Summarized || y.Entries < x.Entries:
-			return host(CauseCut)
-		case y.Entries == x.Entries && y.Hash != x.Hash && c.sameKey || y.Repaired > x.Repaired:
-			return host(CauseEdited)
-		}
+	if cause := c.history(); cause != "" {
+		return host(cause)
 	}
 	if tool := c.tools(CauseTools, b.Tools, a.Tools); tool.Cause != "" {
 		return tool
@@ -175,6 +169,19 @@ func (c *comparison) behind(served bool) Break {
 		return Break{}
 	}
 	return c.unexplained()
+}
+
+// history says what became of the conversation; empty if it may only have grown.
+func (c *comparison) history() Cause {
+	b, a := c.before.History, c.after.History
+	switch {
+	case b == nil || a == nil:
+	case a.Cut > b.Cut || a.Summarized > b.Summarized || a.Entries < b.Entries:
+		return CauseCut
+	case a.Entries == b.Entries && a.Hash != b.Hash && c.sameKey || a.Repaired > b.Repaired:
+		return CauseEdited
+	}
+	return ""
 }
 
 // unexplained names what else is not as it was, for a loss that only usage shows.
@@ -286,7 +293,30 @@ func (c *comparison) predicted(b *Break) int {
 	if c.rules.Explicit {
 		return c.whole(c.kept())
 	}
-	return c.whole(c.after.tokens(c.same))
+	n := c.after.tokens(c.same)
+	if n == 0 {
+		return 0
+	}
+	return c.whole(n + c.same + c.inside()) // each section has a separator behind it
+}
+
+// inside is about how many tokens the next section begins with as before, by those who wrote it.
+func (c *comparison) inside() int {
+	if c.same >= len(c.before.Sections) || c.same >= len(c.after.Sections) {
+		return 0
+	}
+	b, a := &c.before.Sections[c.same], &c.after.Sections[c.same]
+	if b.SectionID != a.SectionID || c.crossed(b, a) || a.Tokens <= 0 {
+		return 0
+	}
+	chars := 0
+	for i := range min(len(b.Spans), len(a.Spans)) {
+		if b.Spans[i] != a.Spans[i] || a.Spans[i].Hash == 0 || !c.sameKey {
+			break
+		}
+		chars += a.Spans[i].Chars
+	}
+	return a.Tokens * min(chars, a.Chars) / max(a.Chars, 1)
 }
 
 func (c *comparison) lost(b *Break) int {

@@ -45,7 +45,7 @@ func (s *OutlineSection) author() string {
 
 // changed compares a section with the one that was in its place.
 func (c *comparison) changed(b, a *OutlineSection) Break {
-	if !c.sameText(b, a) {
+	if !c.sameText(b, a) && (b.Placement == a.Placement || b.Chars != a.Chars) { // a message has no heading
 		out := sectionBreak(CauseText, a)
 		out.Owner, out.Field = c.writer(b, a)
 		return out
@@ -183,7 +183,7 @@ func (c *comparison) writer(b, a *OutlineSection) (owner, field string) {
 		}
 	}
 	if x, y := kept(b.Spans, is), kept(a.Spans, was); !slices.Equal(x, y) {
-		return c.reordered(b.Spans, a.Spans, was, x, y), "order"
+		return c.reordered(a.Spans, was, x, y), "order"
 	}
 	for i := range a.Spans {
 		if c.rewritten(was[idOf(&a.Spans[i])], &a.Spans[i]) {
@@ -199,7 +199,7 @@ func (c *comparison) writer(b, a *OutlineSection) (owner, field string) {
 }
 
 // reordered is who changed the order of the contributions x into y.
-func (c *comparison) reordered(b, a []OutlineSpan, was map[spanID]*OutlineSpan, x, y []string) string {
+func (c *comparison) reordered(a []OutlineSpan, was map[spanID]*OutlineSpan, x, y []string) string {
 	at := 0
 	for x[at] == y[at] {
 		at++

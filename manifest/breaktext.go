@@ -15,7 +15,7 @@ func (b Break) Words() string {
 		CauseVersion: "another version of a plugin", CauseConfig: "another configuration", CauseBuild: "another build",
 		CauseUnknown: "the provider dropped it",
 	}[b.Cause]
-	switch b.Cause { //nolint:exhaustive // the others are above
+	switch b.Cause {
 	case "":
 		return ""
 	case CauseTools, CauseHost:
