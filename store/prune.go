@@ -121,6 +121,9 @@ func (s *Store) Prune(ctx context.Context, r Retention, now time.Time) (Pruned, 
 	if done.Texts, err = s.pruneTexts(ctx, &p); err != nil {
 		return done, err
 	}
+	if err := s.pruneMarks(ctx, &p); err != nil {
+		return done, err
+	}
 	if r.Age > 0 {
 		if err := s.pruneStates(ctx, now.Add(-r.Age).UnixNano(), &done.States); err != nil {
 			return done, err

@@ -75,12 +75,6 @@ func (s *Store) unsettled(ctx context.Context, tx *sql.Tx, limit int) ([]settlin
 	})
 }
 
-// forget removes texts that are about to go from what makes them findable.
-func (s *Store) forget(context.Context, *sql.Tx, []any) error { return nil }
-
-// index makes records findable.
-func (s *Store) index(context.Context, *sql.Tx, []settling) error { return nil }
-
 // places are n placeholders.
 func places(n int) string {
 	var b strings.Builder

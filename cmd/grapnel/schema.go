@@ -82,6 +82,7 @@ type namedSchema struct {
 func manifestSchemas() []namedSchema {
 	return []namedSchema{
 		{"manifest-list", "the result of manifest list --json", generated[api.ManifestList]},
+		{"manifest-find", "the result of manifest find --json", generated[store.SearchResult]},
 		{"manifest-text", "the result of manifest show --text --json", generated[manifestText]},
 		{"manifest-audits", "the result of manifest audits --json", generated[auditList]},
 		{"manifest-calls", "the result of manifest calls --json", generated[callList]},
