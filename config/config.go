@@ -164,6 +164,22 @@ type Manifest struct {
 	Labels string `json:"labels,omitempty"`
 	// OnFailure is "warn" (default) or "refuse": what a turn does if its manifest cannot be written.
 	OnFailure string `json:"on_failure,omitempty"`
+	// Retention says what "grapnel manifest prune" takes away.
+	Retention Retention `json:"retention,omitzero"`
+}
+
+// Retention says which manifests may go: what either rule covers. Zero fields are no rule.
+type Retention struct {
+	Older phases.Duration `json:"older,omitempty"`
+	Keep  int             `json:"keep,omitempty"`
+	// Workspaces have rules of their own instead, by id.
+	Workspaces map[string]WorkspaceRetention `json:"workspaces,omitempty"`
+}
+
+// WorkspaceRetention is the [Retention] of one workspace.
+type WorkspaceRetention struct {
+	Older phases.Duration `json:"older,omitempty"`
+	Keep  int             `json:"keep,omitempty"`
 }
 
 // Serve says what the gateway allows its clients. The zero value allows no directory, and requests to loopback only.

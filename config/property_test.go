@@ -70,9 +70,9 @@ func TestEveryKeyMistyped(t *testing.T) {
 			broken := replaceAt(t, text, at, key, key+"zzz")
 			_, err := Parse([]byte(broken), "f")
 			messages := mistakesAt(err, at)
-			// The id of a subscription is the operator's own word; without a kind
-			// nothing is known of the other keys.
-			if len(path) == 4 && path[2] == "subscriptions" || key == "kind" {
+			// The ids of subscriptions and workspaces are the operator's own words; without a
+			// kind nothing is known of the other keys.
+			if len(path) == 4 && (path[2] == "subscriptions" || path[2] == "workspaces") || key == "kind" {
 				return
 			}
 			if len(messages) != 1 || !strings.Contains(messages[0], key+"zzz") {

@@ -71,6 +71,14 @@ var keyRules = map[string]rule{
 	"Manifest.labels":          oneOf("`hash`: manifests have fingerprints of titles, labels, messages and paths instead of the texts. Default: `full`.", "full", "hash"),
 	"Manifest.on_failure":      oneOf("What a turn does if its manifest cannot be kept. `warn`: it continues, and the loss is logged, counted and in its diagnostics (`manifest_not_kept`). `refuse`: there is no prompt. Default: `warn`.", "warn", "refuse"),
 
+	"Manifest.retention": about("What `grapnel manifest prune` takes away when it is given no rule: what is older, or not among the newest so many of its thread."),
+
+	"Retention.older":          atLeast(1, "Takes away what is older, such as `2160h`. Default: nothing."),
+	"Retention.keep":           atLeast(1, "Takes away what is not among the newest so many of its thread. Default: nothing."),
+	"Retention.workspaces":     about("Rules of single workspaces, by id, in place of those for all: `{}` keeps everything. Default: none."),
+	"WorkspaceRetention.older": atLeast(1, "The same for the workspace. Default: nothing."),
+	"WorkspaceRetention.keep":  atLeast(1, "The same for the workspace. Default: nothing."),
+
 	"Plugin.name":          {doc: "Unique; subscriptions are `NAME.HOOK`. Default: required.", pattern: "^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$", required: true},
 	"Plugin.builtin":       about("A plugin of the program: `agentsdoc`, `memory` (MEMORY.md), `scripted`, `skills` (SKILLS.md)."),
 	"Plugin.command":       about("A program: an absolute path, a path relative to this file's directory, or a bare name that is looked up once in the absolute directories of `PATH`. `builtin` or `command`, or neither for a plugin that the host runs in process."),

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"hash/maphash"
-	"slices"
 	"strings"
 	"sync"
 	"unicode"
@@ -18,19 +17,16 @@ type Encoding string
 
 // The vocabularies.
 const (
-	Cl100kBase Encoding = "cl100k_base" // the estimate for all providers
-	O200kBase  Encoding = "o200k_base"  // the tokenizer of OpenAI's newer models
+	Cl100kBase Encoding = "cl100k_base" // the tokenizer of OpenAI's older models
+	O200kBase  Encoding = "o200k_base"  // that of its newer ones, and the estimate for all other models
 )
 
-// EncodingFor returns the vocabulary that fits a model best. A path before the name
-// ("openai/") and the prefix "ft:" do not matter.
+// EncodingFor returns the vocabulary that fits a model best; see [TokensFor]. For no model it is Cl100kBase.
 func EncodingFor(model string) Encoding {
-	model = strings.TrimPrefix(model[strings.LastIndexByte(model, '/')+1:], "ft:")
-	prefixes := []string{"gpt-4o", "gpt-4.1", "gpt-4.5", "gpt-5", "gpt-6", "gpt-oss", "chatgpt-4o", "o1", "o3", "o4"}
-	if slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(model, p) }) {
-		return O200kBase
+	if model == "" {
+		return Cl100kBase
 	}
-	return Cl100kBase
+	return TokensFor(model).Encoding
 }
 
 // CounterOptions configure a Counter.

@@ -129,8 +129,8 @@ func TestEncodingFor(t *testing.T) {
 
 	tests := map[string]Encoding{
 		"":                  Cl100kBase,
-		"claude-opus-5":     Cl100kBase,
-		"gemini-3.5-flash":  Cl100kBase,
+		"claude-opus-5":     O200kBase,
+		"gemini-3.5-flash":  O200kBase,
 		"gpt-4":             Cl100kBase,
 		"gpt-4-turbo":       Cl100kBase,
 		"gpt-3.5-turbo":     Cl100kBase,
@@ -140,7 +140,7 @@ func TestEncodingFor(t *testing.T) {
 		"openai/gpt-6-sol":  O200kBase,
 		"ft:gpt-4o:org::id": O200kBase,
 		"o3-mini":           O200kBase,
-		"not-gpt-5":         Cl100kBase,
+		"not-gpt-5":         O200kBase,
 	}
 	for model, want := range tests {
 		if got := EncodingFor(model); got != want {

@@ -16,7 +16,9 @@
 //  4. What no provider takes is omitted (see [Repair]).
 //
 // [Counter] counts tokens for Select. Its vocabularies add about 10 MB to a program, and are unpacked by the first
-// count, in 10 to 25 ms. Counts are exact for one provider and estimates for the others: keep a reserve.
+// count, in 10 to 25 ms. Counts are exact for one provider and estimates for the others. An [Estimator] learns from
+// reported usage what a provider charges, and Select takes its [Scale]: it then chooses less where the estimate is
+// less sure.
 //
 // Stability: experimental until 1.0.
 package history

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -27,6 +28,7 @@ type Settings struct {
 	EntryOverhead int // what an entry, a call, a result or a tool takes besides its text (4); -1 is none
 	// CompactStart (8000) and CompactNow (9500) are thresholds for the whole past, in basis points of the budget.
 	CompactStart, CompactNow int
+	Scale                    Scale // of an [Estimator]; the zero value takes counts as they are
 }
 
 func (s Settings) withDefaults() Settings {
@@ -34,6 +36,8 @@ func (s Settings) withDefaults() Settings {
 	s.EntryOverhead = max(cmp.Or(s.EntryOverhead, 4), 0)
 	s.CompactStart = cmp.Or(s.CompactStart, 8_000)
 	s.CompactNow = cmp.Or(s.CompactNow, 9_500)
+	s.Scale.Factor = cmp.Or(s.Scale.Factor, 1)
+	s.Scale.Safety, s.Scale.Unseen = max(s.Scale.Safety, 1), max(s.Scale.Unseen, s.Scale.Safety, 1)
 	return s
 }
 
@@ -47,6 +51,7 @@ func (s Settings) check() error {
 	check(s.ContextTokens > 0, "context tokens: want more than 0, got %d", s.ContextTokens)
 	check(s.ReserveTokens >= 0, "reserve tokens: want 0 or more, got %d", s.ReserveTokens)
 	check(s.MaxEntries >= 0, "max entries: want more than 0, got %d", s.MaxEntries)
+	check(s.Scale.Factor > 0, "scale: want a factor above 0, got %v", s.Scale.Factor)
 	check(s.CompactStart >= 0 && s.CompactStart <= s.CompactNow, "compaction thresholds: want 0 to %d (now) for the start, got %d", s.CompactNow, s.CompactStart)
 	return errors.Join(errs...)
 }
@@ -74,6 +79,7 @@ type Window struct {
 	// BasisPoints is Total in 1/10,000 of Budget, at least 10,000 if that is not positive.
 	BasisPoints int        `json:"basis_points"`
 	Compaction  Compaction `json:"compaction"`
+	Scale       Scale      `json:"scale"` // by which all tokens here are estimates
 }
 
 // Select chooses the entries to send by the rules of the package comment. An error is about the settings.
@@ -82,14 +88,15 @@ func Select(in Input, s Settings, count func(string) int) (Window, error) {
 	if err := s.check(); err != nil {
 		return Window{}, fmt.Errorf("history settings: %w", err)
 	}
-	m := meter{count: count, overhead: s.EntryOverhead}
+	m := meter{count: count, overhead: s.EntryOverhead, factor: s.Scale.Factor}
 	r := repair(in.Entries)
 	tokens := make([]int, len(r.entries))
-	w := Window{Summary: in.Summary, Fixed: m.fixed(in), Used: m.text(in.Summary)}
-	w.Budget = s.ContextTokens - s.ReserveTokens - w.Fixed
+	turn := m.turn(in.Turn)
+	w := Window{Summary: in.Summary, Fixed: m.fixed(in) + turn, Used: m.scaled(m.text(in.Summary)), Scale: s.Scale}
+	w.Budget = s.room(turn) - w.Fixed
 	w.Total = w.Used
 	for i := range r.entries {
-		tokens[i] = m.entry(&r.entries[i].Entry)
+		tokens[i] = m.scaled(m.entry(&r.entries[i].Entry))
 		w.Total += tokens[i]
 	}
 
@@ -106,6 +113,12 @@ func Select(in Input, s Settings, count func(string) int) (Window, error) {
 	}
 	w.advise(s, from > 0)
 	return w, nil
+}
+
+// room is how many estimated tokens a request may have, of which turn are the current turn's.
+func (s Settings) room(turn int) int {
+	unseen := float64(turn) * (s.Scale.Unseen - s.Scale.Safety)
+	return int(math.Floor((float64(s.ContextTokens-s.ReserveTokens) - unseen) / s.Scale.Safety))
 }
 
 // keep takes units from the end while they fit. It returns the first entry that is kept, and why the one before is not.
@@ -174,7 +187,10 @@ func (w *Window) advise(s Settings, cut bool) {
 type meter struct {
 	count    func(string) int
 	overhead int
+	factor   float64
 }
+
+func (m meter) scaled(tokens int) int { return int(math.Ceil(float64(tokens) * m.factor)) }
 
 func (m meter) fixed(in Input) int {
 	n := 0
@@ -184,10 +200,15 @@ func (m meter) fixed(in Input) int {
 	for _, t := range in.Tools {
 		n += m.overhead + m.plain(t.Name) + m.plain(t.Description) + m.plain(string(t.InputSchema))
 	}
-	for i := range in.Turn {
-		n += m.entry(&in.Turn[i])
+	return m.scaled(n)
+}
+
+func (m meter) turn(entries []Entry) int {
+	n := 0
+	for i := range entries {
+		n += m.entry(&entries[i])
 	}
-	return n
+	return m.scaled(n)
 }
 
 // entry counts text, calls and results. Providers charge Native by rules of their own, which the reserve covers.

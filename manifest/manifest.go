@@ -77,7 +77,7 @@ type Head struct {
 	Seq uint64 `json:"seq"`
 	// Round is the provider round within the turn, from 0.
 	Round int `json:"round"`
-	// CompilerVersion changes when the same input would give another prompt.
+	// CompilerVersion changes when the same input would give another prompt; empty in the record of an erasure.
 	CompilerVersion string `json:"compiler_version"`
 	// Profile is how much of the prompt was compiled.
 	Profile phases.Profile `json:"profile"`

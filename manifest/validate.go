@@ -86,7 +86,7 @@ func (v *validator) head(m *Manifest) {
 	v.needf(slices.Contains([]RecordKind{KindPrompt, KindEvents, KindErasure}, m.Kind), "kind: %.80q is not prompt, events or erasure", m.Kind)
 	v.needf(isULID(m.ManifestID), "manifest_id: %q is not a ULID", m.ManifestID)
 	v.needf(m.Round >= 0, "round: %d is below 0", m.Round)
-	v.needf(m.CompilerVersion != "", "compiler_version: is empty")
+	v.needf(m.CompilerVersion != "" || m.Kind == KindErasure, "compiler_version: is empty")
 	v.needf(slices.Contains([]phases.Profile{phases.ProfileFull, phases.ProfileMinimal, phases.ProfileNone}, m.Profile),
 		"profile: %q is not full, minimal or none", m.Profile)
 	v.needf(!m.CreatedAt.IsZero(), "created_at: is not set")

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/grapnelhq/grapnel/compiler"
+	"github.com/grapnelhq/grapnel/history"
 	"github.com/grapnelhq/grapnel/manifest"
 )
 
@@ -56,6 +57,9 @@ type Segment struct {
 func Lay(r Request, rules Rules) (*Layout, error) {
 	l := &Layout{Key: r.Prompt.CachePlan.Key, rules: checksFor(rules.Provider, r.Model)}
 	l.layKey()
+	if r.CountTokens != nil && !history.TokensFor(r.Model).Listed {
+		l.Warnf(CodeTokenizer, "the tokenizer of model %s is not known: its tokens are estimated with %s", r.Model, history.O200kBase)
+	}
 	if err := l.layTools(r.Tools); err != nil {
 		return nil, err
 	}

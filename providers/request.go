@@ -75,6 +75,7 @@ const (
 	CodeCallID      Code = "call_id_rewritten"  // the provider does not accept a call's id, or another call has it
 	CodeResultText  Code = "error_text_added"   // a result that is an error had no text
 	CodeSignature   Code = "signature_missing"  // a call has no signature of the model's; a placeholder stands for it
+	CodeTokenizer   Code = "tokenizer_unknown"  // nothing is known about the model's tokens: counts are estimates
 	CodeMedia       Code = "media_omitted"      // the provider does not accept an image or document; a note stands for it
 )
 

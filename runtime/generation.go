@@ -34,7 +34,9 @@ type generation struct {
 	// head is what the generation's records begin with, and grants the hashes of the plugins' grants, in order.
 	head   manifest.Head
 	grants []string
-	tools  turnstate.HostTools
+	// key keys fingerprints; empty leaves them plain.
+	key   []byte
+	tools turnstate.HostTools
 	// known are the rows of the plugins as they were last.
 	known atomic.Pointer[pluginRows]
 	// planned is replaced when a plugin describes itself for the first time later.
@@ -88,16 +90,13 @@ func (g *generation) rows() *pluginRows {
 func (g *generation) hashLabels(m *manifest.Manifest) {
 	m.Complete()
 	if g.cfg.Manifest.Labels == "hash" {
-		*m = manifest.HashLabels(*m, g.key())
+		*m = manifest.HashLabels(*m, g.key)
 	}
 }
 
-// key keys fingerprints; empty leaves them plain.
-func (g *generation) key() []byte { return []byte(g.cfg.Manifest.FingerprintKey.Value) }
-
 // outside is the state of a dispatch or call outside of a turn.
 func (g *generation) outside() *turnstate.State {
-	return turnstate.Outside(g.cfg.Budgets.Turn, g.key())
+	return turnstate.Outside(g.cfg.Budgets.Turn, g.key)
 }
 
 func (g *generation) undeclared(name string) string {
@@ -194,6 +193,7 @@ func (e *Engine) load(ctx context.Context, cfg *config.Config, prev *generation)
 	g := &generation{number: e.numbers, cfg: cfg, byName: map[string]*pool.Instance{}, pool: e.pool, idle: make(chan struct{})}
 	e.mu.Unlock()
 	var err error
+	g.key = []byte(cfg.Manifest.FingerprintKey.Value)
 	if g.head, g.grants, err = turnstate.Origin(cfg, manifest.Head{CompilerVersion: compiler.Version, Generation: g.number, Build: e.opts.Build}); err != nil {
 		return nil, err
 	}

@@ -88,7 +88,7 @@ func (e *Engine) reportAudits(g *generation, phase phases.Phase, merged *merge.R
 	if len(merged.Audits) == 0 {
 		return nil
 	}
-	rows := turnstate.AuditRows(phase, merged.Audits, g.key())
+	rows := turnstate.AuditRows(phase, merged.Audits, g.key)
 	for i := range rows {
 		row := &rows[i]
 		detail := string(row.Details)

@@ -89,7 +89,7 @@ func (r *recording) input(in *CompileInput) compiler.Input {
 		Provider: in.Provider, Model: in.Model, ToolCalling: in.ToolCalling, ExistingTools: in.ExistingTools,
 		Tools: t.state.Tools(), RequestedDomains: t.state.Requested(),
 		CountTokens: o.CountTokens, Tokenizer: o.TokenizerName, KeepTexts: o.Sink != nil && t.gen.cfg.Manifest.KeepText,
-		FingerprintKey: t.gen.key(),
+		FingerprintKey: t.gen.key,
 	}
 	input.Facts.Date = cmp.Or(input.Facts.Date, t.context.Now.Format(time.DateOnly))
 	if o.CacheRules != nil {
@@ -170,7 +170,7 @@ func (r *recording) manifest() *manifest.Manifest {
 		profile := m.Profile
 		m.Head = turnstate.Head(t.gen.head, &t.context)
 		m.ManifestID, m.Round, m.CreatedAt, m.Profile, m.TextsKept = r.id, r.round, r.now, profile, len(r.output.Texts) > 0
-		m.HostTools, m.History = t.gen.tools.Rows(r.in.ExistingTools, r.in.HostTools, t.gen.key()), turnstate.History(r.in.History, t.gen.key())
+		m.HostTools, m.History = t.gen.tools.Rows(r.in.ExistingTools, r.in.HostTools, t.gen.key), turnstate.History(r.in.History, t.gen.key)
 		r.draft = &m
 	}
 	m := *r.draft

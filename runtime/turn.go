@@ -69,7 +69,7 @@ func (e *Engine) BeginTurn(_ context.Context, t phases.Context) (*Turn, error) {
 	if t.Now.IsZero() {
 		t.Now = e.opts.Now()
 	}
-	turn := &Turn{engine: e, gen: g, context: t.Clone(), state: turnstate.New(g.cfg.Budgets.Turn, g.key()), users: 1, calls: map[phases.Phase]int{}}
+	turn := &Turn{engine: e, gen: g, context: t.Clone(), state: turnstate.New(g.cfg.Budgets.Turn, g.key), users: 1, calls: map[phases.Phase]int{}}
 	if t.SessionID != "" {
 		begun, known := e.sessions.Started(t)
 		turn.ofSession = known

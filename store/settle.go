@@ -75,9 +75,6 @@ func (s *Store) unsettled(ctx context.Context, tx *sql.Tx, limit int) ([]settlin
 	})
 }
 
-// index makes records findable.
-func (s *Store) index(context.Context, *sql.Tx, []settling) error { return nil }
-
 // places are n placeholders.
 func places(n int) string {
 	var b strings.Builder

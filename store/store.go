@@ -89,15 +89,17 @@ type phrases struct {
 	sharing string
 	// unlockedOnly ends a statement that skips locked rows.
 	unlockedOnly string
+	wordPhrases
 }
 
 func phrasesOf(k sqldb.Kind) phrases {
 	if k == sqldb.Postgres {
 		return phrases{
 			putText: putTextsPostgres, sharing: " FOR KEY SHARE", unlockedOnly: " FOR UPDATE SKIP LOCKED",
+			wordPhrases: wordsInPostgres(),
 		}
 	}
-	return phrases{putText: putTextSQLite, putUse: putUseSQLite}
+	return phrases{putText: putTextSQLite, putUse: putUseSQLite, wordPhrases: wordsInSQLite()}
 }
 
 // Open opens a store and upgrades its schema. The DSN is "sqlite:PATH" or a PostgreSQL URL. SQLite files and missing
@@ -110,7 +112,7 @@ func Open(ctx context.Context, dsn string, o Options) (*Store, error) {
 	}
 	o.Key, o.FingerprintKey = append([]byte(nil), o.Key...), append([]byte(nil), o.FingerprintKey...)
 	db, err := sqldb.Open(ctx, dsn, sqldb.Options{
-		Schema: schema.Current(), Synchronous: o.Synchronous, ReadOnly: o.ReadOnly, LockTimeout: o.LockTimeout, MaxConns: o.MaxConns,
+		Schema: schema.Current(), Synchronous: o.Synchronous, ReadOnly: o.ReadOnly, SecureDelete: true, LockTimeout: o.LockTimeout, MaxConns: o.MaxConns,
 	})
 	if err != nil {
 		return nil, err

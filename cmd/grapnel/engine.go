@@ -232,6 +232,7 @@ type openedStore struct {
 
 	ref            storeRef
 	fingerprintKey []byte // the key of fingerprints, if they have one
+	retention      config.Retention
 }
 
 // Reading commands give ReadOnly, so that looking at a log never changes it.
@@ -258,7 +259,7 @@ func (a *app) withStoreOr(ctx context.Context, o store.Options, missing func(ori
 		return storeError(err)
 	}
 	defer func() { err = firstOf(err, s.Close()) }()
-	return storeError(work(&openedStore{Store: s, ref: ref, fingerprintKey: []byte(cfg.Manifest.FingerprintKey.Value)}))
+	return storeError(work(&openedStore{Store: s, ref: ref, fingerprintKey: []byte(cfg.Manifest.FingerprintKey.Value), retention: cfg.Manifest.Retention}))
 }
 
 // storeError gives a store's error its exit code: a bad DSN or an ambiguous id is wrong usage.

@@ -189,9 +189,9 @@ func (a *app) root() *cobra.Command {
 	c.AddCommand(
 		a.compileCommand(), a.dispatchCommand(), a.planCommand(), a.explainCommand(),
 		group("manifest", "The audit log: look at kept manifests, compare and verify them",
-			a.manifestListCommand(), a.manifestShowCommand(), a.manifestAuditsCommand(), a.manifestCallsCommand(), a.manifestDiffCommand(), a.manifestBlameCommand(),
+			a.manifestListCommand(), a.manifestShowCommand(), a.manifestFindCommand(), a.manifestAuditsCommand(), a.manifestCallsCommand(), a.manifestDiffCommand(), a.manifestBlameCommand(),
 			a.manifestVerifyCommand(), a.manifestCheckpointCommand(), a.manifestProveCommand(), a.manifestWitnessCommand(), a.manifestKeyCommand(),
-			a.manifestExportCommand(), a.manifestPruneCommand(),
+			a.manifestExportCommand(), a.manifestPruneCommand(), a.manifestEraseCommand(), a.manifestHoldCommand(), a.manifestReleaseCommand(),
 		),
 		group("agents", "AGENTS.md files: which apply to a directory, and what is wrong with them",
 			a.agentsChainCommand(), a.agentsTouchCommand(), a.agentsResumeCommand(), a.agentsLintCommand(), a.agentsExplainCommand(),

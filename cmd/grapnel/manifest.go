@@ -84,18 +84,16 @@ func (a *app) manifestListCommand() *cobra.Command {
 
 func (a *app) manifestList(ctx context.Context, s *openedStore, f *filterFlags, limit int) error {
 	filter := f.filter()
-	filter.Limit = limit
+	if limit > 0 {
+		filter.Limit = limit + 1 // one more says whether there are older ones
+	}
 	list, err := s.List(ctx, filter)
 	if err != nil {
 		return err
 	}
-	older := 0
-	if limit > 0 && len(list) == limit && !a.json {
-		all, err := s.Count(ctx, filter)
-		if err != nil {
-			return err
-		}
-		older = all - len(list)
+	older := limit > 0 && len(list) > limit
+	if older {
+		list = list[1:]
 	}
 	return a.print(api.ManifestList{Manifests: list}, func() {
 		if len(list) == 0 {
@@ -104,8 +102,8 @@ func (a *app) manifestList(ctx context.Context, s *openedStore, f *filterFlags, 
 		printList(a, "", "manifest|created|workspace|thread|>seq|turn|profile|prompt", list, func(x *manifest.Index) cells {
 			return cells{x.ManifestID, clock(x.CreatedAt), x.WorkspaceID, x.ThreadID, x.Seq, x.TurnID, x.Profile, x.FingerprintFull}
 		})
-		if older > 0 {
-			a.printf("\n%s not shown; --limit 0 shows all\n", count(older, "older manifest is", "older manifests are"))
+		if older {
+			a.println("\nolder manifests are not shown; --limit 0 shows all")
 		}
 	})
 }

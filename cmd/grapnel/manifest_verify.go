@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/grapnelhq/grapnel/config"
 	"github.com/grapnelhq/grapnel/internal/api"
 	"github.com/grapnelhq/grapnel/internal/text"
 	"github.com/grapnelhq/grapnel/manifest"
@@ -190,6 +191,11 @@ func (a *app) manifestPruneCommand() *cobra.Command {
 				return err
 			}
 			return a.withStore(c.Context(), store.Options{}, func(s *openedStore) error {
+				if older == "" && !c.Flags().Changed("keep") {
+					if r, err = configured(&s.retention); err != nil {
+						return err
+					}
+				}
 				return a.manifestPrune(c.Context(), s, r)
 			})
 		})
@@ -197,6 +203,18 @@ func (a *app) manifestPruneCommand() *cobra.Command {
 	flags.StringVar(&older, "older", "", "take away what is older than the `DURATION`, such as 90d, 36h or 1d12h")
 	flags.IntVar(&keep, "keep", 0, "take away what is not among the newest `N` of its thread")
 	return c
+}
+
+// configured are the rules of the configuration.
+func configured(c *config.Retention) (store.Retention, error) {
+	r := store.Retention{Age: time.Duration(c.Older), Count: c.Keep, Workspaces: map[string]store.Retention{}}
+	for id, own := range c.Workspaces {
+		r.Workspaces[id] = store.Retention{Age: time.Duration(own.Older), Count: own.Keep}
+	}
+	if r.Age == 0 && r.Count == 0 && len(r.Workspaces) == 0 {
+		return r, usagef("prune needs --older DURATION or --keep N, or manifest.retention in the configuration; without a rule nothing goes")
+	}
+	return r, nil
 }
 
 func (a *app) manifestPrune(ctx context.Context, s *openedStore, r store.Retention) error {
@@ -207,6 +225,9 @@ func (a *app) manifestPrune(ctx context.Context, s *openedStore, r store.Retenti
 	printed := a.print(done, func() {
 		a.printf("removed %s, %s and %s\n", manifests(done.Manifests), count(done.Texts, "kept text", "kept texts"),
 			count(done.States, "state of a plugin", "states of plugins"))
+		if done.Held > 0 {
+			a.printf("%s kept what is held; see: grapnel manifest hold\n", count(done.Held, "thread", "threads"))
+		}
 	})
 	return cmp.Or(printed, err)
 }
@@ -214,8 +235,6 @@ func (a *app) manifestPrune(ctx context.Context, s *openedStore, r store.Retenti
 func retention(keepGiven bool, older string, keep int) (store.Retention, error) {
 	r := store.Retention{Count: keep}
 	switch {
-	case older == "" && !keepGiven:
-		return r, usagef("prune needs --older DURATION or --keep N; without a rule nothing goes")
 	case keepGiven && keep < 1:
 		return r, usagef("--keep %d: give the number of manifests that stay of each thread, 1 or more", keep)
 	case older == "":

@@ -82,6 +82,7 @@ type namedSchema struct {
 func manifestSchemas() []namedSchema {
 	return []namedSchema{
 		{"manifest-list", "the result of manifest list --json", generated[api.ManifestList]},
+		{"manifest-find", "the result of manifest find --json", generated[store.SearchResult]},
 		{"manifest-text", "the result of manifest show --text --json", generated[manifestText]},
 		{"manifest-audits", "the result of manifest audits --json", generated[auditList]},
 		{"manifest-calls", "the result of manifest calls --json", generated[callList]},
@@ -94,6 +95,8 @@ func manifestSchemas() []namedSchema {
 		{"manifest-prove", "the result of manifest prove --json", generated[manifestProof]},
 		{"manifest-key", "the result of manifest key --json", generated[logKey]},
 		{"manifest-prune", "the result of manifest prune --json", generated[store.Pruned]},
+		{"manifest-erase", "the result of manifest erase --json", generated[erasure]},
+		{"manifest-hold", "the result of manifest hold --json and manifest release --json", generated[holdList]},
 	}
 }
 

@@ -36,7 +36,7 @@ func TestSchemasAreClosed(t *testing.T) {
 
 	for _, name := range []string{
 		"compile", "dispatch", "plan", "explain", "plugin-list", "plugin-pin", "plugin-replay", "record", "config-check", "init", "version", "phase:tool.pre_call",
-		"manifest-list", "manifest-text", "manifest-diff", "manifest-blame", "manifest-verify", "manifest-prune",
+		"manifest-list", "manifest-text", "manifest-diff", "manifest-blame", "manifest-verify", "manifest-prune", "manifest-erase", "manifest-hold",
 		"memory-list", "memory-search", "memory-show", "memory-forget", "memory-export", "memory-import", "memory-stats", "memory-item",
 		"agents-chain", "agents-explain", "agents-lint", "agents-touch", "agents-resume", "agents-state",
 	} {

@@ -13,7 +13,7 @@ import (
 func TestCountTokens(t *testing.T) {
 	t.Parallel()
 
-	for model, want := range map[string]string{"": "cl100k_base", "claude-sonnet-5": "cl100k_base", "gpt-5": "o200k_base"} {
+	for model, want := range map[string]string{"": "cl100k_base", "claude-sonnet-5": "o200k_base", "gpt-5": "o200k_base"} {
 		var o runtime.Options
 		if err := countTokens(&o, model); err != nil {
 			t.Fatal(err)

@@ -24,6 +24,7 @@ type chat struct {
 	engine *runtime.Engine
 	model  model
 	count  func(string) int
+	tokens *history.Estimator // learns from each usage what the model's provider charges
 	past   []history.Entry
 }
 
@@ -93,7 +94,7 @@ func (c *chat) ask(ctx context.Context, t *runtime.Turn, said []history.Entry, s
 	}
 	window, err := history.Select(
 		history.Input{Entries: c.past, Fixed: fixed(done.Prompt), Tools: done.Tools, Turn: said},
-		history.Settings{ContextTokens: c.context, ReserveTokens: c.reserve}, c.count)
+		history.Settings{ContextTokens: c.context, ReserveTokens: c.reserve, Scale: c.tokens.Scale()}, c.count)
 	if err != nil {
 		return history.Entry{}, err
 	}
@@ -108,6 +109,7 @@ func (c *chat) ask(ctx context.Context, t *runtime.Turn, said []history.Entry, s
 		return history.Entry{}, err
 	}
 	*sum = add(*sum, usage)
+	c.tokens.Report(window, usage.InputTokens)
 	reply.TurnID = said[0].TurnID
 	return reply, t.ReportUsage(ctx, usage)
 }

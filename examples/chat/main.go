@@ -135,7 +135,7 @@ func run(ctx context.Context, o options) (err error) {
 	if err != nil {
 		return err
 	}
-	c := &chat{options: o, engine: eng, model: m, count: counter.Count}
+	c := &chat{options: o, engine: eng, model: m, count: counter.Count, tokens: history.NewEstimator(m.name)}
 	err = errors.Join(c.session(ctx), eng.Close(context.WithoutCancel(ctx)))
 	return errors.Join(err, table(ctx, log, os.Stdout))
 }

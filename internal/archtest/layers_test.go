@@ -96,7 +96,7 @@ const layers = `
 	github.com/jackc/pgx/v5, github.com/pressly/goose/v3, modernc.org/sqlite < internal/sqldb;
 	internal/sqldb < internal/schema;
 	github.com/transparency-dev/formats, golang.org/x/mod < translog;
-	phases, manifest, translog, internal/digest, internal/schema, internal/sqldb, golang.org/x/mod < store;
+	phases, manifest, translog, internal/digest, internal/schema, internal/sqldb, golang.org/x/mod, github.com/oklog/ulid/v2 < store;
 	tree, internal/sqldb, github.com/oklog/ulid/v2 < store/treestore;
 	internal/schema, internal/sqldb, go.uber.org/goleak < internal/storetest;
 	phases, jobs, internal/sqldb, github.com/jackc/pgx/v5, github.com/riverqueue/river < store/jobqueue;

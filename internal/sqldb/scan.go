@@ -101,9 +101,16 @@ func (d *DB) emptyLog(ctx context.Context) {
 			return
 		}
 	}
+	if d.truncateLog(ctx) {
+		d.scans.retry = 0
+	}
+}
+
+// truncateLog reports whether it emptied the log. It waits for readers of it a little, which blocks changes.
+func (d *DB) truncateLog(ctx context.Context) bool {
 	conn, err := d.write.Conn(ctx)
 	if err != nil {
-		return
+		return false
 	}
 	defer func() { _ = conn.Close() }() // it goes back to the pool
 	ctx = context.WithoutCancel(ctx)
@@ -111,8 +118,41 @@ func (d *DB) emptyLog(ctx context.Context) {
 	_, _ = conn.ExecContext(ctx, fmt.Sprintf("PRAGMA busy_timeout = %d", emptyWait.Milliseconds()))
 	err = conn.QueryRowContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)").Scan(&busy, &pages, &copied)
 	_, _ = conn.ExecContext(ctx, "PRAGMA busy_timeout = 0")
-	if err == nil && busy == 0 {
-		d.scans.retry = 0
+	return err == nil && busy == 0
+}
+
+// Wipe makes SQLite give free pages back to the system and empty its write-ahead log, so that nothing of what was
+// removed with SecureDelete is left in a file. It works in pieces, and waits up to LockTimeout for readers of the log.
+// PostgreSQL does so by itself.
+func (d *DB) Wipe(ctx context.Context) error {
+	if d.dialect.kind != SQLite {
+		return nil
+	}
+	const pages = 256 // of one piece
+	err := d.Pieces(ctx, func() (more bool, err error) {
+		err = d.Change(ctx, "giving space back", func(ctx context.Context, tx *sql.Tx) error {
+			var free int
+			if err := tx.QueryRowContext(ctx, "PRAGMA freelist_count").Scan(&free); err != nil {
+				return err
+			}
+			more = free > pages
+			return Each(ctx, tx, fmt.Sprintf("PRAGMA incremental_vacuum(%d)", pages), nil, func(*sql.Rows) error { return nil })
+		})
+		return more, err
+	})
+	if err != nil {
+		return err
+	}
+	d.scans.mu.Lock()
+	defer d.scans.mu.Unlock()
+	for until := time.Now().Add(d.opts.LockTimeout); ; {
+		if d.truncateLog(ctx) {
+			return nil
+		}
+		if time.Now().After(until) || ctx.Err() != nil {
+			return Failf(CodeLocked, "try again when nobody reads it: until then removed data stays in the file "+d.name+"-wal",
+				"%s: its log cannot be emptied, because somebody reads it", d.name)
+		}
 	}
 }
 

@@ -53,8 +53,8 @@ type Options struct {
 	// ReadOnly opens an existing database and changes nothing. A SQLite file in a directory that cannot be written is
 	// read as it is: nobody may change it meanwhile.
 	ReadOnly bool
-	// SecureDelete makes SQLite overwrite deleted data with zeros. The write-ahead log still holds it until it is
-	// next copied.
+	// SecureDelete makes SQLite overwrite deleted data with zeros, and lets [DB.Wipe] give its space back. The
+	// write-ahead log holds it until then, or until the log is next copied.
 	SecureDelete bool
 	// LockTimeout is how long changes wait for others; zero is 5 s.
 	LockTimeout time.Duration
@@ -64,6 +64,8 @@ type Options struct {
 
 	// atRest opens a SQLite file without its -wal and -shm.
 	atRest bool
+	// fresh says that a SQLite file has no tables yet.
+	fresh bool
 
 	_ struct{}
 }

@@ -46,6 +46,7 @@ func openSQLite(path string, o Options) (*DB, error) {
 	if o.ReadOnly {
 		return d, nil
 	}
+	o.fresh = d.file.Size() == 0
 	if d.write, err = sql.Open("sqlite", sqliteDSN(path, o, false)); err != nil {
 		return nil, errors.Join(fmt.Errorf("store: %w", err), d.read.Close())
 	}
@@ -148,6 +149,9 @@ func sqliteDSN(path string, o Options, reader bool) string {
 		q.Set("_journal_mode", "WAL")
 		q.Set("_synchronous", map[Synchronous]string{SynchronousFull: "FULL", SynchronousNormal: "NORMAL"}[o.Synchronous])
 		q.Add("_pragma", fmt.Sprintf("wal_autocheckpoint(%d)", checkpointPages))
+		if o.SecureDelete && o.fresh {
+			q.Set("_auto_vacuum", "INCREMENTAL") // it can only be set then, and takes a lock
+		}
 		if o.SecureDelete {
 			q.Add("_pragma", "secure_delete(1)")
 		}

@@ -1,0 +1,96 @@
+package store
+
+import (
+	"strings"
+	"unicode"
+)
+
+// wordPhrases are the statements about the words of kept texts.
+type wordPhrases struct {
+	// hasWords is whether the text t is indexed, putWords indexes one, removeWords takes one out, and findWords finds the
+	// newest that match a query.
+	hasWords, putWords, removeWords, findWords string
+	// words are those of a text as putWords takes them, and query what finds texts that may hold a sentence.
+	words, query func(text string) any
+}
+
+func wordsInPostgres() wordPhrases {
+	return wordPhrases{
+		hasWords:    "SELECT 1 FROM text_words w WHERE w.text_id = t.id",
+		putWords:    "INSERT INTO text_words (text_id, words) VALUES ($1, array_to_tsvector($2::text[]))",
+		removeWords: "DELETE FROM text_words WHERE text_id = $1",
+		findWords: `SELECT t.fingerprint, t.text FROM text_words w JOIN texts t ON t.id = w.text_id
+			WHERE w.words @@ $1::tsquery ORDER BY w.text_id DESC LIMIT $2`,
+		words: func(text string) any { return wordsOf(text) },
+		query: func(sentence string) any { return queryOf(sentence, "'", " & ", ":*") },
+	}
+}
+
+func wordsInSQLite() wordPhrases {
+	return wordPhrases{
+		hasWords: "SELECT 1 FROM text_words_docsize w WHERE w.id = t.id",
+		putWords: "INSERT INTO text_words (rowid, words) VALUES ($1, $2)",
+		removeWords: `INSERT INTO text_words (text_words, rowid, words) SELECT 'delete', $1, $2
+			WHERE EXISTS (SELECT 1 FROM text_words_docsize WHERE id = $1)`,
+		findWords: `SELECT t.fingerprint, t.text FROM text_words JOIN texts t ON t.id = text_words.rowid
+			WHERE text_words MATCH $1 ORDER BY text_words.rowid DESC LIMIT $2`,
+		words: func(text string) any { return strings.Join(wordsOf(text), " ") },
+		query: func(sentence string) any { return queryOf(sentence, `"`, " AND ", "*") },
+	}
+}
+
+// queryOf asks for texts that may hold a sentence. The words at its ends may be parts of words: they choose only where no
+// others do, and then the last one by its beginning.
+func queryOf(sentence, quote, and, goesOn string) string {
+	words := wordsOf(sentence)
+	if len(words) < 3 {
+		return quote + words[len(words)-1] + quote + goesOn
+	}
+	var b strings.Builder
+	for i, w := range words[1 : len(words)-1] {
+		if i > 0 {
+			b.WriteString(and)
+		}
+		b.WriteString(quote + w + quote)
+	}
+	return b.String()
+}
+
+const maxWord = 64 // characters of a word that are indexed
+
+// wordsOf returns the words of a text in lower case: runs of letters, digits and marks. In scripts that are written
+// without blanks each character is a word.
+func wordsOf(s string) []string {
+	var words []string
+	seen := map[string]bool{}
+	for _, run := range strings.FieldsFunc(s, func(c rune) bool { return !unicode.In(c, unicode.L, unicode.N, unicode.M) }) {
+		for _, w := range splitRun(strings.ToLower(run)) {
+			if !seen[w] {
+				seen[w] = true
+				words = append(words, w)
+			}
+		}
+	}
+	return words
+}
+
+func splitRun(run string) []string {
+	var words []string
+	var word []rune
+	flush := func() {
+		if len(word) > 0 {
+			words = append(words, string(word[:min(len(word), maxWord)]))
+		}
+		word = word[:0]
+	}
+	for _, c := range run {
+		if !unicode.In(c, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar) {
+			word = append(word, c)
+			continue
+		}
+		flush()
+		words = append(words, string(c))
+	}
+	flush()
+	return words
+}
