@@ -209,6 +209,9 @@ func (s speech) turn(id, language, results string) (said, rest []Entry) {
 // within 5 %, and no request has more tokens than the window from the first on.
 func TestEstimator(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("-short: much work without concurrency")
+	}
 
 	pool := newPool(t)
 	conversations := map[string][][2]string{ // language and results, turn by turn

@@ -162,10 +162,10 @@ func TestBlame(t *testing.T) {
 		{TurnID: "1", ManifestID: "m1", ThreadID: "t"},
 		{TurnID: "2", ManifestID: "m2", ThreadID: "t", Actual: new(60)},
 		{TurnID: "3", ManifestID: "m3", ThreadID: "other"},
-		{TurnID: "4", ManifestID: "m4", ThreadID: "t", Break: Break{Cause: CauseText, BrokeAt: "b", Field: "text", Owner: "y", TokensLost: 60}},
+		{TurnID: "4", ManifestID: "m4", ThreadID: "t", Break: Break{Cause: CauseText, BrokeAt: "b", Field: "text", Owner: "y", TokensLost: 59}},
 		{TurnID: "5", ManifestID: "m5", ThreadID: "t", Break: Break{Cause: CauseEpoch, Owner: phases.OwnerHost}, Expected: true},
-		{TurnID: "6", ManifestID: "m6", ThreadID: "t", Break: Break{Cause: CauseRemoved, BrokeAt: "b", Owner: "y", TokensLost: 50}, Expected: true},
-		{TurnID: "7", ManifestID: "m7", ThreadID: "t", Break: Break{Cause: CauseInserted, BrokeAt: "b", Owner: "y", TokensLost: 20}},
+		{TurnID: "6", ManifestID: "m6", ThreadID: "t", Break: Break{Cause: CauseRemoved, BrokeAt: "b", Owner: "y", TokensLost: 52}, Expected: true},
+		{TurnID: "7", ManifestID: "m7", ThreadID: "t", Break: Break{Cause: CauseInserted, BrokeAt: "b", Owner: "y", TokensLost: 21}},
 	}
 	var got []BlamedTurn
 	failed := errors.New("no disk")

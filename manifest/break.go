@@ -230,6 +230,15 @@ func (o *Outline) tokens(sections int) int {
 	return n
 }
 
+// read is [Outline.tokens] with a separator behind each section, as a provider reads it that goes by no breakpoints.
+func (o *Outline) read(sections int) int {
+	n := o.tokens(sections)
+	if n == 0 {
+		return 0
+	}
+	return n + sections
+}
+
 // held is how many tokens of the previous prompt the provider had kept.
 func (c *comparison) held() int {
 	if c.was != nil {
@@ -240,7 +249,7 @@ func (c *comparison) held() int {
 	}
 	o := c.before
 	if !c.rules.Explicit {
-		return c.whole(o.tokens(len(o.Sections)))
+		return c.whole(o.read(len(o.Sections)))
 	}
 	most := 0
 	for _, p := range o.Breakpoints {
@@ -293,11 +302,7 @@ func (c *comparison) predicted(b *Break) int {
 	if c.rules.Explicit {
 		return c.whole(c.kept())
 	}
-	n := c.after.tokens(c.same)
-	if n == 0 {
-		return 0
-	}
-	return c.whole(n + c.same + c.inside()) // each section has a separator behind it
+	return c.whole(c.after.read(c.same) + c.inside())
 }
 
 // inside is about how many tokens the next section begins with as before, by those who wrote it.

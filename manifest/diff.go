@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/grapnelhq/grapnel/internal/digest"
+	"github.com/grapnelhq/grapnel/phases"
 )
 
 // Difference is the JSON of "grapnel manifest diff". Lists are empty, not nil.
@@ -23,6 +24,46 @@ type Difference struct {
 	Policies []Change[PolicySlot] `json:"policies"`
 	// Tools are the tools that differ, by name.
 	Tools []Change[ToolSlot] `json:"tools"`
+	// HostTools are those of the host's own.
+	HostTools []Change[string] `json:"host_tools"`
+	// Head is what the prompts were made for and by: provider, model, profile, mode, agent, build, compiler_version,
+	// configuration and fingerprint_key.
+	Head []Change[string] `json:"head"`
+	// Plugins are the plugins whose version, program, grants or state differ.
+	Plugins []Change[PluginSlot] `json:"plugins"`
+	// Runs are the hooks with another end, named phase/subscription; one that ran several times counts with the last.
+	Runs []Change[RunSlot] `json:"runs"`
+	// Omitted is what was omitted, named owner/id, with the reason.
+	Omitted []Change[string] `json:"omitted"`
+	// Files are the persona files, with their status.
+	Files []Change[string] `json:"files"`
+	// Texts are the texts of sections that differ, where both were kept; which the caller adds.
+	Texts []TextChange `json:"texts,omitempty"`
+	// Break is what the later prompt breaks of the earlier one's cache; absent if they are the same.
+	Break *Break `json:"break,omitempty"`
+}
+
+// TextChange is how the text of a section differs.
+type TextChange struct {
+	SectionID string `json:"section_id"`
+	// Unified is a unified diff of the rendered sections.
+	Unified string `json:"unified"`
+}
+
+// PluginSlot is a declared plugin.
+type PluginSlot struct {
+	Version   string             `json:"version"`
+	SHA256    string             `json:"sha256"`
+	GrantHash string             `json:"grant_hash,omitempty"`
+	State     phases.PluginState `json:"state"`
+}
+
+// RunSlot is the end of a hook.
+type RunSlot struct {
+	State   phases.RunState `json:"state"`
+	Code    string          `json:"code,omitempty"`
+	Verdict phases.Verdict  `json:"verdict,omitempty"`
+	Plugin  string          `json:"plugin"`
 }
 
 // SectionChanges are ids of sections. One id can be in several of Moved, Changed and Reowned. Removed is in the
@@ -80,8 +121,8 @@ type ToolSlot struct {
 	HiddenDomain string `json:"hidden_domain,omitempty"`
 }
 
-// Diff compares the sections, granted budgets, policies and tools of an earlier record a and a later one b. It
-// ignores everything else, such as times, ids, used budgets and the ledger.
+// Diff compares an earlier record a and a later one b. It ignores what differs between two runs of the same work:
+// times, ids, used budgets, the conversation.
 func Diff(a, b *Manifest) Difference {
 	d := Difference{
 		Sections: diffSections(a.Sections, b.Sections),
@@ -89,8 +130,20 @@ func Diff(a, b *Manifest) Difference {
 		Policies: diffNamed(policySlots(a), policySlots(b), samePolicy, func(p *PolicySlot) *string { return &p.Owner }),
 		Tools:    diffNamed(toolSlots(a), toolSlots(b), func(x, y ToolSlot) bool { return x == y }, func(t *ToolSlot) *string { return &t.Owner }),
 	}
+	d.HostTools = diffTexts(hostTools(a), hostTools(b))
+	d.Head, d.Omitted, d.Files = diffTexts(headOf(a), headOf(b)), diffTexts(omittedOf(a), omittedOf(b)), diffTexts(filesOf(a), filesOf(b))
+	d.Plugins = diffNamed(pluginSlots(a), pluginSlots(b), func(x, y PluginSlot) bool { return x == y }, func(*PluginSlot) *string { return new("") })
+	d.Runs = diffNamed(runSlots(a), runSlots(b), func(x, y RunSlot) bool { return x == y }, func(r *RunSlot) *string { return &r.Plugin })
 	s := &d.Sections
-	d.Same = len(s.Added)+len(s.Removed)+len(s.Moved)+len(s.Changed)+len(s.Reowned)+len(d.Budgets)+len(d.Policies)+len(d.Tools) == 0
+	d.Same = len(s.Added)+len(s.Removed)+len(s.Moved)+len(s.Changed)+len(s.Reowned)+len(d.Budgets)+len(d.Policies)+len(d.Tools)+
+		len(d.HostTools)+len(d.Head)+len(d.Plugins)+len(d.Runs)+len(d.Omitted)+len(d.Files) == 0
+	if !d.Same && a.Sent() && b.Sent() {
+		before, after := a.Outline(), b.Outline()
+		after.CreatedAt = before.CreatedAt // records of any age are compared
+		if found := Compare(&before, &after, nil, nil); found.Cause != "" {
+			d.Break = &found
+		}
+	}
 	return d
 }
 

@@ -169,7 +169,7 @@ func (a *app) printCache(m *manifest.Manifest, u *manifest.Usage) {
 
 func (a *app) manifestDiffCommand() *cobra.Command {
 	var f filterFlags
-	c := newCommand("diff A B", "Compare two manifests: sections, granted budgets, policies and tools",
+	c := newCommand("diff A B", "Compare two manifests, and the texts of their prompts where they were kept",
 		func(c *cobra.Command, args []string) error {
 			if len(args) != 2 {
 				return usagef("diff needs two manifests: ids, latest, or files; see: %s --help", c.CommandPath())
@@ -185,6 +185,11 @@ func (a *app) manifestDiffCommand() *cobra.Command {
 				}
 			}
 			d := manifest.Diff(both[0], both[1])
+			if api.IsManifestID(args[0]) && api.IsManifestID(args[1]) {
+				if err := a.addTexts(c.Context(), both[0], both[1], &d); err != nil {
+					return err
+				}
+			}
 			err := a.print(d, func() { a.printDiff(both[0], both[1], &d) })
 			if err == nil && !d.Same {
 				return answerNo()
@@ -220,7 +225,7 @@ func (a *app) printDiff(from, to *manifest.Manifest, d *manifest.Difference) {
 	t.add("to", to.ManifestID, clock(to.CreatedAt), "thread "+to.ThreadID, "turn "+to.TurnID)
 	a.printTable(t)
 	if d.Same {
-		a.println("\nthe same sections, granted budgets, policies and tools")
+		a.println("\nthe same sections, budgets, policies, tools, plugins, runs, files, model, configuration and build")
 		return
 	}
 	a.printSectionChanges(from, to, &d.Sections)
@@ -237,6 +242,7 @@ func (a *app) printDiff(from, to *manifest.Manifest, d *manifest.Difference) {
 	printList(a, "tools", "tool|what|from|to", d.Tools, func(c *manifest.Change[manifest.ToolSlot]) cells {
 		return cells{c.Name, c.What, toolText(c.From), toolText(c.To)}
 	})
+	a.printOrigins(d)
 }
 
 // printSectionChanges prints one row per section that differs, in the later prompt's order, then those that are gone.

@@ -19,6 +19,7 @@ import (
 
 	"github.com/grapnelhq/grapnel/compiler"
 	"github.com/grapnelhq/grapnel/internal/api"
+	"github.com/grapnelhq/grapnel/internal/logexport"
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/store"
@@ -133,13 +134,17 @@ func TestExportStreams(t *testing.T) {
 
 	const manifests = 300
 	s := keptLog(t, manifests)
-	out := &chunks{}
-	a := &app{err: io.Discard, stdout: out}
-	if err := a.manifestExport(t.Context(), s, &exportFlags{format: "jsonl"}, nil); err != nil {
-		t.Fatal(err)
-	}
-	if out.lines != manifests || out.writes < 5 || out.largest > 1<<16 || a.out.Len() > 0 {
-		t.Errorf("got %+v and %d bytes in the buffer: the export was held", *out, a.out.Len())
+	envelope := func(_ string, payload []byte) ([]byte, error) { return payload, nil }
+	a := &app{err: io.Discard}
+	for _, format := range logexport.Formats() {
+		out := &chunks{}
+		a.stdout = out
+		if err := a.manifestExport(t.Context(), s, &exportFlags{format: string(format)}, envelope); err != nil {
+			t.Fatal(err)
+		}
+		if out.lines < manifests || out.writes < 2 || out.largest > 1<<16 || a.out.Len() > 0 {
+			t.Errorf("%s: got %+v and %d bytes in the buffer: the export was held", format, *out, a.out.Len())
+		}
 	}
 	for name, tt := range map[string]struct {
 		err  error

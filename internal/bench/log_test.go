@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -183,4 +184,51 @@ func (f *filler) words(seed string, n int) string {
 	}
 	f.known[seed] = b.String() + seed
 	return f.known[seed]
+}
+
+// BenchmarkAppendBesidePrune is how long an append takes while another program prunes the log GRAPNEL_LOG down to 50
+// records a thread. The log is smaller afterwards.
+func BenchmarkAppendBesidePrune(b *testing.B) {
+	dsn := os.Getenv("GRAPNEL_LOG")
+	if dsn == "" {
+		b.Skip("set GRAPNEL_LOG to the DSN of a log that TestFillLog made")
+	}
+	var stores [2]*store.Store
+	for i := range stores {
+		s, err := store.Open(b.Context(), dsn, store.Options{Synchronous: store.SynchronousNormal})
+		if err != nil {
+			b.Fatal(err)
+		}
+		defer func() { _ = s.Close() }()
+		stores[i] = s
+	}
+	pruned := make(chan error, 1)
+	go func() {
+		done, err := stores[1].Prune(b.Context(), store.Retention{Count: 50}, time.Now())
+		b.Logf("pruned %+v", done)
+		pruned <- err
+	}()
+	f := filler{known: map[string]string{}, random: rand.New(rand.NewPCG(3, 4)), entropy: ulid.Monotonic(rand.NewChaCha8([32]byte{1}), 0)} //nolint:gosec // as above
+	var took []float64
+	for n := 0; ; n++ {
+		select {
+		case err := <-pruned:
+			if err != nil {
+				b.Fatal(err)
+			}
+			slices.Sort(took)
+			b.ReportMetric(took[len(took)/2], "median-ms")
+			b.ReportMetric(took[len(took)*99/100], "p99-ms")
+			b.ReportMetric(took[len(took)-1], "max-ms")
+			return
+		case <-time.After(20 * time.Millisecond):
+		}
+		m, texts := f.next(n, 1)
+		m.ThreadID = "beside"
+		began := time.Now()
+		if err := stores[0].Append(b.Context(), m, texts); err != nil {
+			b.Fatal(err)
+		}
+		took = append(took, float64(time.Since(began).Microseconds())/1000)
+	}
 }

@@ -93,6 +93,7 @@ func attacks() []attack {
 		{"takes a whole thread away, sign-off included, and makes the tree anew", anew(do(
 			"DELETE FROM manifests WHERE thread_id = 't1'", "DELETE FROM chains WHERE thread_id = 't1'"))},
 		{"takes everything away", anew(do("DELETE FROM manifests", "DELETE FROM chains"))},
+		{"changes the index that `find` reads", do("DELETE FROM marks")},
 		{"changes what a provider reported", do("UPDATE usages SET cache_read_tokens = 0")},
 	}
 }

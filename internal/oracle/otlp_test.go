@@ -42,18 +42,18 @@ func TestOTLPIsLogsData(t *testing.T) {
 	if err := protojson.Unmarshal(out.Bytes(), &data); err != nil {
 		t.Fatalf("%v\n%s", err, out.Bytes())
 	}
-	scope := data.ResourceLogs[0].ScopeLogs[0]
-	record := scope.LogRecords[0]
-	if record.TimeUnixNano != uint64(m.CreatedAt.UnixNano()) || record.ObservedTimeUnixNano != record.TimeUnixNano ||
-		record.SeverityNumber != logs.SeverityNumber_SEVERITY_NUMBER_INFO || record.EventName != "grapnel.prompt" ||
-		record.Body.GetStringValue() != string(r.Data) || scope.Scope.Version != "1" {
+	scope := data.GetResourceLogs()[0].GetScopeLogs()[0]
+	record := scope.GetLogRecords()[0]
+	if record.GetTimeUnixNano() != uint64(m.CreatedAt.UnixNano()) || record.GetObservedTimeUnixNano() != record.GetTimeUnixNano() ||
+		record.GetSeverityNumber() != logs.SeverityNumber_SEVERITY_NUMBER_INFO || record.GetEventName() != "grapnel.prompt" ||
+		record.GetBody().GetStringValue() != string(r.Data) || scope.GetScope().GetVersion() != "1" {
 		t.Errorf("the record is %v", record)
 	}
 	got := map[string]any{}
-	for _, kv := range append(record.Attributes, data.ResourceLogs[0].Resource.Attributes...) {
-		got[kv.Key] = kv.Value.GetStringValue()
-		if got[kv.Key] == "" {
-			got[kv.Key] = kv.Value.GetIntValue()
+	for _, kv := range append(record.GetAttributes(), data.GetResourceLogs()[0].GetResource().GetAttributes()...) {
+		got[kv.GetKey()] = kv.GetValue().GetStringValue()
+		if got[kv.GetKey()] == "" {
+			got[kv.GetKey()] = kv.GetValue().GetIntValue()
 		}
 	}
 	for key, want := range map[string]any{

@@ -128,7 +128,7 @@ func (d *DB) Wipe(ctx context.Context) error {
 	if d.dialect.kind != SQLite {
 		return nil
 	}
-	const pages = 256 // of one piece
+	const pages = 64 // of one piece
 	err := d.Pieces(ctx, func() (more bool, err error) {
 		err = d.Change(ctx, "giving space back", func(ctx context.Context, tx *sql.Tx) error {
 			var free int
@@ -146,6 +146,8 @@ func (d *DB) Wipe(ctx context.Context) error {
 	d.scans.mu.Lock()
 	defer d.scans.mu.Unlock()
 	for until := time.Now().Add(d.opts.LockTimeout); ; {
+		// Copying most of the log beforehand holds up no other program.
+		_, _ = d.write.ExecContext(ctx, "PRAGMA wal_checkpoint(PASSIVE)")
 		if d.truncateLog(ctx) {
 			return nil
 		}

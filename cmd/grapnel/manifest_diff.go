@@ -1,0 +1,86 @@
+package main
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/aymanbagabas/go-udiff"
+
+	"github.com/grapnelhq/grapnel/manifest"
+	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/store"
+)
+
+// addTexts adds how the texts of changed, added and removed sections differ, where a store has kept them.
+func (a *app) addTexts(ctx context.Context, from, to *manifest.Manifest, d *manifest.Difference) error {
+	if !from.TextsKept || !to.TextsKept {
+		return nil
+	}
+	return a.withStore(ctx, store.Options{ReadOnly: true}, func(s *openedStore) error {
+		before, after := byID(from), byID(to)
+		for _, id := range slices.Concat(d.Sections.Removed, d.Sections.Changed, d.Sections.Added) {
+			var texts [2]string
+			for i, row := range []*manifest.Section{before[id], after[id]} {
+				if row == nil {
+					continue
+				}
+				var err error
+				if texts[i], err = s.Text(ctx, row.Fingerprint); err != nil {
+					if store.HasCode(err, store.CodeNotFound) {
+						return nil // retention took it
+					}
+					return err
+				}
+			}
+			if texts[0] != texts[1] {
+				d.Texts = append(d.Texts, manifest.TextChange{SectionID: id, Unified: udiff.Unified("from", "to", texts[0]+"\n", texts[1]+"\n")})
+			}
+		}
+		return nil
+	})
+}
+
+// printOrigins prints what differs beside the prompt itself: where it comes from, and what was done for it.
+func (a *app) printOrigins(d *manifest.Difference) {
+	plain := func(title string, list []manifest.Change[string]) {
+		printList(a, title, "name|what|from|to", list, func(c *manifest.Change[string]) cells {
+			return cells{c.Name, c.What, orEmpty(c.From), orEmpty(c.To)}
+		})
+	}
+	plain("made for and by", d.Head)
+	printList(a, "plugins", "plugin|what|from|to", d.Plugins, func(c *manifest.Change[manifest.PluginSlot]) cells {
+		text := func(p *manifest.PluginSlot) string {
+			if p == nil {
+				return ""
+			}
+			return strings.Join(slices.DeleteFunc([]string{p.Version, string(p.State), p.SHA256, p.GrantHash}, func(s string) bool { return s == "" }), " ")
+		}
+		return cells{c.Name, c.What, text(c.From), text(c.To)}
+	})
+	plain("the host's tools", d.HostTools)
+	printList(a, "runs", "hook|what|from|to", d.Runs, func(c *manifest.Change[manifest.RunSlot]) cells {
+		text := func(r *manifest.RunSlot) string {
+			if r == nil {
+				return ""
+			}
+			return string(r.State) + textIf(r.Code != "", " ("+r.Code+")") + textIf(r.Verdict != "", ", "+string(r.Verdict))
+		}
+		return cells{c.Name, c.What, text(c.From), text(c.To)}
+	})
+	plain("omitted", d.Omitted)
+	plain("files", d.Files)
+	if b := d.Break; b != nil {
+		a.printf("\nprompt cache\n  broke at  %s%s: %s\n", clean(b.Place()), textIf(b.Owner != "" && b.Owner != phases.OwnerHost, " ("+clean(b.Owner)+")"), clean(b.Words()))
+	}
+	for _, t := range d.Texts {
+		a.printf("\n%s\n%s", clean(t.SectionID), printable(t.Unified))
+	}
+}
+
+func orEmpty(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}
