@@ -82,8 +82,8 @@ func walk() []struct {
 		{"phase/dispatch", object{"phase": "turn.pre_policy", "context": object{w: "w"}, "input": object{"user_text": "deny me"}}, object{"phase": "turn.pre_policy", "decision.verdict": "deny"}},
 		{"manifest/list", object{w: "w"}, object{"manifests.0.turn_id": "1", "manifests.1.turn_id": "2", "manifests.2.turn_id": "3"}},
 		{"manifest/get", object{"manifest_id": "latest", w: "w", "thread_id": "t"}, object{"turn_id": "3"}},
-		{"manifest/find", object{w: "w", "terms": []object{{"kind": "turn", "value": "3"}}}, object{"total": 1.0, "records.0.turn_id": "3"}},
-		{"manifest/stats", object{w: "w"}, object{"prompts": 3.0}},
+		{"manifest/find", object{w: "w", "terms": []object{{"kind": "turn", "value": "3"}}}, object{"total": 2.0, "records.0.turn_id": "3"}},
+		{"manifest/stats", object{w: "w"}, object{"prompts": 2.0, "blocked": 1.0}},
 		{"manifest/diff", object{"a": "latest", "b": "latest"}, object{"same": true}},
 		{"manifest/blame", object{"thread_id": "t", "limit": 1}, object{}},
 		{"manifest/verify", object{}, object{"ok": true, "checked": 5.0}},
@@ -244,7 +244,6 @@ func TestForeignWorkspace(t *testing.T) {
 	own := map[string]string{
 		"workspace/create": rpc.CodeUnauthorized, "workspace/list": "", "status": "",
 		"config/reload": rpc.CodeUnauthorized, "plugin/release": rpc.CodeUnauthorized, // they are about all workspaces
-		"manifest/find": rpc.CodeUnauthorized, "manifest/stats": rpc.CodeUnauthorized,
 		"manifest/diff": rpc.CodeUnauthorized, "manifest/blame": rpc.CodeUnauthorized, "manifest/verify": rpc.CodeUnauthorized, // the walk gives them no workspace
 	}
 	for _, m := range s.g.methods() {

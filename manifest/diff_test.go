@@ -150,7 +150,8 @@ func compact(t *testing.T, d Difference) string {
 		s = s[:at] + "}"
 	}
 	for _, empty := range []string{
-		`"host_tools":[]`, `"head":[]`, `"plugins":[]`, `"runs":[]`, `"omitted":[]`, `"files":[]`, `"same":false`, `"same":true`, `"added":[]`, `"removed":[]`, `"moved":[]`, `"changed":[]`, `"reowned":[]`, `"budgets":[]`, `"policies":[]`, `"tools":[]`} {
+		`"host_tools":[]`, `"head":[]`, `"plugins":[]`, `"runs":[]`, `"omitted":[]`, `"files":[]`, `"same":false`, `"same":true`, `"added":[]`, `"removed":[]`, `"moved":[]`, `"changed":[]`, `"reowned":[]`, `"budgets":[]`, `"policies":[]`, `"tools":[]`,
+	} {
 		s = strings.ReplaceAll(s, empty+",", "")
 		s = strings.ReplaceAll(s, ","+empty, "")
 		s = strings.ReplaceAll(s, empty, "")

@@ -172,7 +172,7 @@ func (c *Counter) addRuns(m *Manifest, day *DayStats) {
 	}
 	for i := range runs {
 		r := &runs[i]
-		o := c.owner(r.Plugin)
+		o := c.owner(cmp.Or(r.Plugin, phases.OwnerHost)) // a tool that no plugin has
 		switch r.State {
 		case phases.StateFailed, phases.StateTimedOut, phases.StateUnavailable:
 			o.Failed++
