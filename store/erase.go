@@ -187,7 +187,7 @@ func (s *Store) erasePart(ctx context.Context, e *Erasing, p *erasedPart, rate *
 
 func (s *Store) erasureRecord(e *Erasing, p *erasedPart) (*manifest.Manifest, error) {
 	now := s.opts.Now()
-	id, err := ulid.New(uint64(max(0, now.UnixMilli())), ulid.DefaultEntropy()) //nolint:gosec // not negative
+	id, err := ulid.New(uint64(max(0, now.UnixMilli())), ulid.DefaultEntropy())
 	if err != nil {
 		return nil, err
 	}

@@ -287,7 +287,7 @@ func (s *Store) removeTexts(ctx context.Context, tx *sql.Tx, ids []any, removed 
 	if err := s.forget(ctx, tx, ids); err != nil {
 		return err
 	}
-	n, err := affected(tx.ExecContext(ctx, "DELETE FROM texts WHERE id IN ("+places(len(ids))+")", ids...)) //nolint:gosec // placeholders only
+	n, err := affected(tx.ExecContext(ctx, "DELETE FROM texts WHERE id IN ("+places(len(ids))+")", ids...))
 	*removed += n
 	return err
 }

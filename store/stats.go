@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/grapnelhq/grapnel/internal/sqldb"
@@ -13,21 +14,12 @@ import (
 // Stats adds up the selected records that were made from since on and before until; zero times do not bound it. It reads
 // all of them, and calls seen for each. It ignores the limit.
 func (s *Store) Stats(ctx context.Context, f Filter, since, until time.Time, seen func()) (manifest.Stats, error) {
+	q := search{query: &Query{Since: since, Until: until}}
+	from, to := q.bounds()
 	where, args := f.where()
-	and := " WHERE "
-	if where != "" {
-		and = " AND "
-	}
-	for _, bound := range []struct {
-		at time.Time
-		is string
-	}{{since, ">="}, {until, "<"}} {
-		if !bound.at.IsZero() {
-			args = append(args, bound.at.UnixNano())
-			where += fmt.Sprintf("%screated_at %s $%d", and, bound.is, len(args))
-			and = " AND "
-		}
-	}
+	where = strings.Replace(where, " WHERE", " AND", 1)
+	where = fmt.Sprintf(" WHERE created_at >= $%d AND created_at < $%d%s", len(args)+1, len(args)+2, where)
+	args = append(args, from, to)
 	counter := manifest.NewCounter()
 	var u unpacker
 	err := s.db.Scan(ctx, "adding up", func(tx *sql.Tx) error {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -184,7 +185,7 @@ func TestNothingLeft(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "grapnel.db")
 			s := open(t, "sqlite:"+path, store.Options{Synchronous: store.SynchronousNormal})
 			for n := range total {
-				keepSecret(t, s, "w", fmt.Sprint(n%7%2), []string{"ann", "ann", "bob"}[n*7/3%3], n)
+				keepSecret(t, s, "w", strconv.Itoa(n%7%2), []string{"ann", "ann", "bob"}[n*7/3%3], n)
 			}
 			before := size(t, path)
 			if err := remove(s); err != nil {

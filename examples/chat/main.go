@@ -170,6 +170,9 @@ func table(ctx context.Context, log *store.Store, out io.Writer) error {
 		return err
 	}
 	for _, m := range list {
+		if m.Kind != manifest.KindPrompt {
+			continue
+		}
 		usage, err := log.Usage(ctx, m.ManifestID)
 		if err != nil {
 			return err

@@ -60,12 +60,12 @@ model: You are welcome.
 
 turn round broken by
 1 0 -
-2 0 memory_recall of desk, # tokens behind
-2 1 tools_changed
+2 0 memory_recall of desk, # tokens lost
+2 1 add of desk, # tokens lost
 2 2 -
-3 0 memory_recall of desk, # tokens behind
+3 0 memory_recall of desk, # tokens lost
 3 1 -
-4 0 memory_recall of desk, # tokens behind
+4 0 memory_recall of desk, # tokens lost
 `
 
 // row is a line of the table. What is "-" there is -1.

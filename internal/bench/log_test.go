@@ -37,7 +37,7 @@ func TestFillLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	began := time.Now()
-	f := filler{known: map[string]string{}, random: rand.New(rand.NewPCG(1, 2)), entropy: ulid.Monotonic(rand.NewChaCha8([32]byte{}), 0)} //nolint:gosec // the same log each time
+	f := filler{known: map[string]string{}, random: rand.New(rand.NewPCG(1, 2)), entropy: ulid.Monotonic(rand.NewChaCha8([32]byte{}), 0)}
 	for n := range records {
 		m, texts := f.next(n, records)
 		if err := s.Append(t.Context(), m, texts); err != nil {
@@ -174,7 +174,7 @@ func (f *filler) words(seed string, n int) string {
 	list := strings.Fields("the a file turn run test answer section note project review build change owner key table prompt person value of in to with and for from is was has will never always only first last")
 	var h [32]byte
 	copy(h[:], sum(seed)[len("sha256:"):])
-	random := rand.New(rand.NewChaCha8(h)) //nolint:gosec // the same text each time
+	random := rand.New(rand.NewChaCha8(h))
 	var b strings.Builder
 	for range n {
 		b.WriteString(list[random.IntN(len(list))] + " ")
@@ -199,7 +199,7 @@ func BenchmarkAppendBesidePrune(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		defer func() { _ = s.Close() }()
+		b.Cleanup(func() { _ = s.Close() })
 		stores[i] = s
 	}
 	pruned := make(chan error, 1)
@@ -208,7 +208,7 @@ func BenchmarkAppendBesidePrune(b *testing.B) {
 		b.Logf("pruned %+v", done)
 		pruned <- err
 	}()
-	f := filler{known: map[string]string{}, random: rand.New(rand.NewPCG(3, 4)), entropy: ulid.Monotonic(rand.NewChaCha8([32]byte{1}), 0)} //nolint:gosec // as above
+	f := filler{known: map[string]string{}, random: rand.New(rand.NewPCG(3, 4)), entropy: ulid.Monotonic(rand.NewChaCha8([32]byte{1}), 0)}
 	var took []float64
 	for n := 0; ; n++ {
 		select {
