@@ -247,7 +247,7 @@ func storeError(e *store.Error) error {
 	switch e.Code {
 	case store.CodeNotFound:
 		return &rpc.Error{Code: rpc.CodeNotFound, Message: "there is no such manifest", Err: e}
-	case store.CodeAmbiguous:
+	case store.CodeAmbiguous, store.CodeInvalid:
 		return &rpc.Error{Code: rpc.CodeInvalid, Message: e.Message, Err: e}
 	case store.CodeKey:
 		return &rpc.Error{Code: rpc.CodeUnavailable, Message: "the log is keyed, and the gateway has no key", Err: e}

@@ -81,7 +81,7 @@ func (s *Store) Append(ctx context.Context, m *manifest.Manifest, texts []manife
 		return s.putTexts(ctx, tx, rows, chain, m.Actor, id)
 	})
 	if err == nil && id%settleBatch == 0 {
-		_ = s.Settle(ctx) // what is left is settled by the next one
+		s.settler.start(s)
 	}
 	return err
 }

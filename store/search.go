@@ -59,8 +59,15 @@ const maxTexts = 1000
 // read.
 func (s *Store) Search(ctx context.Context, q Query) (SearchResult, error) {
 	result := SearchResult{Records: []manifest.Index{}, Texts: []FoundText{}}
-	if strings.TrimSpace(q.Sentence) != "" && len(wordsOf(q.Sentence)) == 0 {
+	if q.Sentence != "" && len(wordsOf(q.Sentence)) == 0 {
 		return result, sqldb.Failf(CodeInvalid, "give at least one word of it", "the sentence %.80q has no letters and no digits", q.Sentence)
+	}
+	values := []string{q.Workspace, q.Thread, q.Sentence, q.Text}
+	for _, t := range q.Terms {
+		values = append(values, t.Value)
+	}
+	if i := slices.IndexFunc(values, func(s string) bool { return !isText(s) }); i >= 0 {
+		return result, sqldb.Failf(CodeInvalid, "", "it is not text: %.80q", values[i])
 	}
 	if q.Text != "" && q.Sentence != "" {
 		return result, sqldb.Failf(CodeInvalid, "give one of them", "a sentence and a whole text")

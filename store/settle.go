@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/grapnelhq/grapnel/internal/sqldb"
 )
@@ -21,6 +22,37 @@ type settling struct {
 	Chain, Seq int64
 	// Record is the record, uncompressed.
 	Record []byte
+}
+
+// settler settles beside the appends, one run at a time, until the store is closed.
+type settler struct {
+	mu              sync.Mutex
+	running, closed bool
+	work            sync.WaitGroup
+}
+
+// start settles in the background, unless somebody does already. What is left by an error is settled by the next run.
+func (r *settler) start(s *Store) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.running || r.closed {
+		return
+	}
+	r.running = true
+	r.work.Go(func() {
+		_ = s.Settle(context.Background())
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.running = false
+	})
+}
+
+// stop waits for a run to end, and allows no more.
+func (r *settler) stop() {
+	r.mu.Lock()
+	r.closed = true
+	r.mu.Unlock()
+	r.work.Wait()
 }
 
 // Settle gives the records that were appended since the last time their places in the tree of hashes, in the order in

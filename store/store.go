@@ -79,6 +79,7 @@ type Store struct {
 	phrase  phrases
 	append  appendStatements
 	packers packers
+	settler settler
 }
 
 // phrases are the statements that differ between the databases.
@@ -133,7 +134,10 @@ func Open(ctx context.Context, dsn string, o Options) (*Store, error) {
 func (s *Store) DB() *sqldb.DB { return s.db }
 
 // Close closes the store after running calls have ended; later ones fail. It is safe to call twice.
-func (s *Store) Close() error { return s.db.Close() }
+func (s *Store) Close() error {
+	s.settler.stop()
+	return s.db.Close()
+}
 
 func scanChain(scan func(...any) error) (manifest.Chain, error) {
 	var c manifest.Chain

@@ -161,8 +161,13 @@ func (x suite) testSentence(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := s.Search(t.Context(), store.Query{Sentence: "?!"}); !store.HasCode(err, store.CodeInvalid) {
-		t.Errorf("a sentence without words: %v", err)
+	for _, sentence := range []string{"?!", " ", "\u2028", "*", "\x00", "\U0001f4a3"} {
+		if _, err := s.Search(t.Context(), store.Query{Sentence: sentence}); !store.HasCode(err, store.CodeInvalid) {
+			t.Errorf("the sentence %q without words: %v", sentence, err)
+		}
+	}
+	if _, err := s.Search(t.Context(), store.Query{Sentence: "a\x00b \xff c", Terms: term(manifest.TermActor, "\x00\xff")}); err != nil && !store.HasCode(err, store.CodeInvalid) {
+		t.Errorf("what is not text: %v", err)
 	}
 	if _, err := s.Prune(t.Context(), store.Retention{Count: 1}, epoch()); err != nil {
 		t.Fatal(err)
