@@ -26,7 +26,7 @@ const (
 	TermProvider   TermKind = "provider"   // the provider of that model
 	TermActor      TermKind = "actor"      // who the turn was made for
 	TermAgent      TermKind = "agent"      // the host's id of the agent
-	TermDiagnostic TermKind = "diagnostic" // the code of a diagnostic, or the cause of a failed run
+	TermDiagnostic TermKind = "diagnostic" // the code of a diagnostic, the cause of a failed run, or the reason of a decision
 	TermVerdict    TermKind = "verdict"    // what a hook decided
 	TermCause      TermKind = "cause"      // what broke the prefix that the provider keeps
 	TermKindOf     TermKind = "kind"       // the kind of the record
@@ -49,7 +49,8 @@ func (m *Manifest) Terms() []Term {
 	t.add(TermModel, m.Cache.Model)
 	t.add(TermProvider, m.Cache.Provider)
 	t.add(TermCause, string(m.Cache.Cause))
-	t.add(TermHash, m.FingerprintFull, m.FingerprintStable, m.FingerprintDynamic, m.ContentHash, m.Hash, m.ConfigHash)
+	t.add(TermHash, m.FingerprintFull, m.FingerprintStable, m.FingerprintDynamic, m.FingerprintDynamicWithoutExtraSystem, m.FingerprintTools,
+		m.FingerprintKeyID, m.ContentHash, m.Prev, m.Hash, m.ConfigHash)
 	t.addSections(m)
 	t.addWork(m)
 	slices.SortFunc(t.list, func(a, b Term) int { return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Value, b.Value)) })
@@ -78,6 +79,7 @@ func (t *terms) addSections(m *Manifest) {
 	}
 	for i := range m.Omitted {
 		t.add(TermSection, m.Omitted[i].ID)
+		t.add(TermOwner, m.Omitted[i].Owner)
 	}
 	for i := range m.HookSources {
 		t.add(TermHash, m.HookSources[i].ContributionHash)
@@ -102,6 +104,7 @@ func (t *terms) addWork(m *Manifest) {
 		if strings.Trim(p.SHA256, "0123456789abcdef") == "" {
 			t.add(TermHash, p.SHA256)
 		}
+		t.add(TermHash, p.GrantHash)
 	}
 	for i := range m.Runs {
 		t.add(TermDiagnostic, m.Runs[i].Code)
@@ -115,5 +118,19 @@ func (t *terms) addWork(m *Manifest) {
 		t.add(TermTool, c.Tool)
 		t.add(TermVerdict, string(c.Verdict))
 		t.add(TermHash, c.Came, c.Went)
+		for j := range c.DecidedBy {
+			t.add(TermDiagnostic, c.DecidedBy[j].ReasonCode)
+			t.add(TermVerdict, string(c.DecidedBy[j].Verdict))
+		}
+	}
+	for i := range m.Reminders {
+		t.add(TermOwner, m.Reminders[i].Owner)
+		t.add(TermHash, m.Reminders[i].Fingerprint)
+	}
+	for i := range m.Audits {
+		t.add(TermHash, m.Audits[i].ContributionHash, m.Audits[i].DetailsFingerprint)
+	}
+	if m.History != nil {
+		t.add(TermHash, m.History.Hash)
 	}
 }

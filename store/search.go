@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -30,8 +31,7 @@ type Query struct {
 
 // SearchResult is what Search found.
 type SearchResult struct {
-	// Total is how many records there are. Beyond 50,000 it may count records that retention took not long ago.
-	// Threads is in how many threads the listed ones are.
+	// Total is how many records there are, and Threads in how many threads they are; 0 for more than 50,000 records.
 	Total   int `json:"total"`
 	Threads int `json:"threads"`
 	// First and Last are the first and the last of them in the order of appending; absent if there are none.
@@ -39,21 +39,25 @@ type SearchResult struct {
 	Last  *manifest.Index `json:"last,omitempty"`
 	// Records are the newest, newest last.
 	Records []manifest.Index `json:"records"`
-	// Texts are the texts that hold the sentence.
+	// Texts say who wrote the sentence in which section, the newest first.
 	Texts []FoundText `json:"texts"`
+	// Incomplete says that only the newest 10,000 texts with the sentence were looked at.
+	Incomplete bool `json:"incomplete,omitempty"`
 }
 
-// FoundText is a kept text that holds a sentence.
+// FoundText are kept texts that hold a sentence in the same section, from the same writers.
 type FoundText struct {
-	// Fingerprint is that of the section.
-	Fingerprint string `json:"fingerprint"`
-	// SectionID is the section's id, and Owners who wrote the sentence there, as the newest record says.
+	// SectionID is the section's id, and Owners who wrote the sentence there.
 	SectionID string   `json:"section_id"`
 	Owners    []string `json:"owners"`
+	// Texts is how many different texts these are, Fingerprint is that of the newest, and ManifestID a record that has it.
+	Texts       int    `json:"texts"`
+	Fingerprint string `json:"fingerprint"`
+	ManifestID  string `json:"manifest_id"`
 }
 
-// maxTexts bounds the texts that hold a sentence and are looked at.
-const maxTexts = 1000
+// maxTexts bounds the texts that hold a sentence.
+const maxTexts = 10_000
 
 // Search looks for records, in one state of the database. A limit of 0 lists all. Records that are not indexed yet are
 // read.
@@ -92,18 +96,21 @@ type search struct {
 	query *Query
 	all   []manifest.Term
 	// any are the terms of the texts with the sentence: a record has one of them.
-	any   []manifest.Term
-	texts map[string]string // by fingerprint
+	any []manifest.Term
+	// texts are those with the sentence, by fingerprint, and places the ids of unindexed records that name one.
+	texts      map[string]string
+	places     map[string]int64
+	incomplete bool
 }
 
 func (r *search) run(to *SearchResult) error {
-	if r.query.Text != "" {
+	if whole := r.query.Text + r.query.Sentence; whole != "" { // one of them
 		for _, key := range [][]byte{nil, r.store.opts.FingerprintKey} {
-			r.any = append(r.any, manifest.Term{Kind: manifest.TermHash, Value: manifest.Fingerprint(r.query.Text, key)})
+			r.any = append(r.any, manifest.Term{Kind: manifest.TermHash, Value: manifest.Fingerprint(whole, key)})
 		}
 	}
 	if r.query.Sentence != "" {
-		if err := r.findTexts(); err != nil || len(r.any) == 0 {
+		if err := r.findTexts(); err != nil {
 			return err
 		}
 	}
@@ -261,14 +268,22 @@ func (r *search) unindexed() ([]int64, error) {
 		if !slices.ContainsFunc(r.all, lacks) && (len(r.any) == 0 || slices.ContainsFunc(r.any, func(t manifest.Term) bool { return have[t] })) {
 			ids = append(ids, batch[i].ID)
 		}
+		for j := range m.Sections {
+			if r.places != nil {
+				r.places[m.Sections[j].Fingerprint] = batch[i].ID
+			}
+		}
 	}
 	return ids, nil
 }
 
 func (r *search) bounds() (from, to int64) {
-	from, to = nanos(r.query.Since), nanos(r.query.Until)
-	if r.query.Until.IsZero() {
-		to = math.MaxInt64
+	from, to = math.MinInt64, math.MaxInt64
+	if !r.query.Since.IsZero() {
+		from = r.query.Since.UnixNano()
+	}
+	if !r.query.Until.IsZero() {
+		to = r.query.Until.UnixNano()
 	}
 	return from, to
 }
@@ -278,13 +293,10 @@ const mostChecked = 50_000
 
 // kept keeps the ids of records from the time that is asked for, and that are still there.
 func (r *search) kept(ids []int64) ([]int64, error) {
-	if from, to := r.bounds(); from != 0 || to != math.MaxInt64 {
+	if from, to := r.bounds(); from != math.MinInt64 || to != math.MaxInt64 || len(ids) > mostChecked {
 		there, err := r.created()
 		slices.Sort(there)
 		return common(ids, there), err
-	}
-	if len(ids) > mostChecked {
-		return ids, nil
 	}
 	var there []int64
 	for part := range slices.Chunk(ids, 512) {
@@ -330,12 +342,31 @@ func (r *search) report(ids []int64, to *SearchResult) error {
 		return err
 	}
 	to.First, to.Last = &first[0], &to.Records[len(to.Records)-1]
-	threads := map[[2]string]bool{}
-	for _, x := range to.Records {
-		threads[[2]string{x.WorkspaceID, x.ThreadID}] = true
+	if len(ids) <= mostChecked {
+		if to.Threads, err = r.threads(ids); err != nil {
+			return err
+		}
 	}
-	to.Threads = len(threads)
-	return r.owners(to)
+	to.Incomplete = r.incomplete
+	return r.writers(ids, to)
+}
+
+// threads counts the threads of records.
+func (r *search) threads(ids []int64) (int, error) {
+	threads := map[[2]string]bool{}
+	for part := range slices.Chunk(ids, 512) {
+		query := "SELECT DISTINCT workspace_id, thread_id FROM manifests WHERE id IN (" + places(len(part)) + ")"
+		err := sqldb.Each(r.ctx, r.tx, query, anys(part), func(rows *sql.Rows) error {
+			var t [2]string
+			err := rows.Scan(&t[0], &t[1])
+			threads[t] = true
+			return err
+		})
+		if err != nil {
+			return 0, err
+		}
+	}
+	return len(threads), nil
 }
 
 func (r *search) rows(ids []int64) ([]manifest.Index, error) {
@@ -354,21 +385,23 @@ func (r *search) rows(ids []int64) ([]manifest.Index, error) {
 // findTexts finds the kept texts that hold the sentence.
 func (r *search) findTexts() error {
 	sentence := oneBlank(r.query.Sentence)
-	r.texts = map[string]string{}
+	r.texts, r.places = map[string]string{}, map[string]int64{}
 	look := func(fingerprint, text string) {
 		if strings.Contains(oneBlank(text), sentence) && r.texts[fingerprint] == "" {
 			r.texts[fingerprint] = text
 			r.any = append(r.any, manifest.Term{Kind: manifest.TermHash, Value: fingerprint})
 		}
 	}
-	err := sqldb.Each(r.ctx, r.tx, r.store.phrase.findWords, []any{r.store.phrase.query(sentence), 100 * maxTexts, r.query.Workspace}, func(rows *sql.Rows) error {
+	err := sqldb.Each(r.ctx, r.tx, r.store.phrase.findWords, []any{r.store.phrase.query(sentence), r.query.Workspace}, func(rows *sql.Rows) error {
 		var fingerprint, text string
 		if err := rows.Scan(&fingerprint, &text); err != nil {
 			return err
 		}
-		if look(fingerprint, text); len(r.any) == maxTexts {
+		if len(r.texts) == maxTexts {
+			r.incomplete = true
 			return errStopped
 		}
+		look(fingerprint, text)
 		return nil
 	})
 	if err != nil && err != error(errStopped) { //nolint:errorlint // it comes back as it is
@@ -385,32 +418,44 @@ func (r *search) findTexts() error {
 // oneBlank makes each run of white space one blank.
 func oneBlank(s string) string { return strings.Join(strings.Fields(s), " ") }
 
-// owners says who wrote the sentence in each of the texts, by the newest record that has it.
-func (r *search) owners(to *SearchResult) error {
-	if len(r.texts) == 0 {
-		return nil
-	}
-	left := map[string]bool{}
+// writers says who wrote the sentence in each of the texts, by the newest of the records that have it.
+func (r *search) writers(ids []int64, to *SearchResult) error {
+	newest := make(map[int64][]string, len(r.texts)) // fingerprints by id
 	for f := range r.texts {
-		left[f] = true
-	}
-	for _, x := range slices.Backward(to.Records) {
-		if len(left) == 0 {
-			break
+		have, err := r.postings([]mark{markOf(manifest.Term{Kind: manifest.TermHash, Value: f})})
+		if err != nil {
+			return err
 		}
+		if id := r.places[f]; id != 0 {
+			have = append(have, id)
+		}
+		if have = common(have, ids); len(have) > 0 {
+			id := have[len(have)-1]
+			newest[id] = append(newest[id], f)
+		}
+	}
+	unpack := scanManifest()
+	for _, id := range slices.Backward(slices.Sorted(maps.Keys(newest))) {
 		var m *manifest.Manifest
-		err := sqldb.Each(r.ctx, r.tx, "SELECT "+manifestColumns+" FROM manifests WHERE manifest_id = $1", []any{x.ManifestID}, func(rows *sql.Rows) error {
-			return scanManifest()(rows, &m)
-		})
+		err := sqldb.Each(r.ctx, r.tx, "SELECT "+manifestColumns+" FROM manifests WHERE id = $1", []any{id}, func(rows *sql.Rows) error { return unpack(rows, &m) })
 		if err != nil {
 			return err
 		}
 		for i := range m.Sections {
-			if s := &m.Sections[i]; left[s.Fingerprint] {
-				delete(left, s.Fingerprint)
-				to.Texts = append(to.Texts, FoundText{s.Fingerprint, s.SectionID, s.Writers(r.texts[s.Fingerprint], r.query.Sentence)})
+			if s := &m.Sections[i]; slices.Contains(newest[id], s.Fingerprint) {
+				to.addText(s, s.Writers(r.texts[s.Fingerprint], r.query.Sentence), m.ManifestID)
 			}
 		}
 	}
 	return nil
+}
+
+// addText adds a text to those of the same section and writers.
+func (r *SearchResult) addText(s *manifest.Section, owners []string, manifestID string) {
+	at := slices.IndexFunc(r.Texts, func(t FoundText) bool { return t.SectionID == s.SectionID && slices.Equal(t.Owners, owners) })
+	if at < 0 {
+		at = len(r.Texts)
+		r.Texts = append(r.Texts, FoundText{s.SectionID, owners, 0, s.Fingerprint, manifestID})
+	}
+	r.Texts[at].Texts++
 }

@@ -32,7 +32,7 @@ type settler struct {
 }
 
 // start settles in the background, unless somebody does already. What is left by an error is settled by the next run.
-func (r *settler) start(s *Store) {
+func (r *settler) start(ctx context.Context, s *Store) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.running || r.closed {
@@ -40,7 +40,7 @@ func (r *settler) start(s *Store) {
 	}
 	r.running = true
 	r.work.Go(func() {
-		_ = s.Settle(context.Background())
+		_ = s.Settle(ctx)
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.running = false

@@ -127,6 +127,7 @@ func (x suite) testSentence(t *testing.T) {
 	put(0, "Be polite.\n\nOffer no discount,\nnever. 割引はしません。", "desk")
 	put(1, "Be polite.\n\nOffer a discount. It's 5% off!", "sales")
 	put(2, "Be polite.\n\nOffer no discount,\nnever. 割引はしません。", "desk")
+	put(3, "Be polite.\n\nमुझे हिन्दी आती है। שָׁלוֹם עוֹלָם טוֹב สวัสดีครับ か\u3099ある", "desk")
 	tests := []struct {
 		sentence string
 		want     []int
@@ -138,12 +139,16 @@ func (x suite) testSentence(t *testing.T) {
 		{"Offer", []int{0, 1, 2}, nil},
 		{"Off", []int{0, 1, 2}, nil},
 		{"polite. Offer", []int{0, 1, 2}, nil},
-		{"Be polite.", []int{0, 1, 2}, []string{"house"}},
+		{"Be polite.", []int{0, 1, 2, 3}, []string{"house"}},
 		{"割引はし", []int{0, 2}, []string{"desk"}},
 		{"引は", []int{0, 2}, []string{"desk"}},
 		{"It's 5% off!", []int{1}, []string{"sales"}},
-		{"Rules", []int{0, 1, 2}, []string{"house"}},
+		{"Rules", []int{0, 1, 2, 3}, []string{"house"}},
 		{"nothing of the kind", []int{}, nil},
+		{"मुझे हिन्दी आती है", []int{3}, []string{"desk"}},
+		{"שָׁלוֹם עוֹלָם טוֹב", []int{3}, []string{"desk"}},
+		{"สวัสดีครับ", []int{3}, []string{"desk"}},
+		{"か\u3099ある", []int{3}, []string{"desk"}},
 		{`" OR "offer`, []int{}, nil},
 		{"' | 'offer", []int{}, nil},
 	}
@@ -175,7 +180,7 @@ func (x suite) testSentence(t *testing.T) {
 	if got := found(t, s, store.Query{Sentence: "It's 5% off!"}); len(got) != 0 {
 		t.Errorf("a text that is gone is found in %v", got)
 	}
-	if got := found(t, s, store.Query{Sentence: "Offer no discount"}); cmp.Diff(got, []int{2}) != "" {
+	if got := found(t, s, store.Query{Sentence: "हिन्दी आती"}); cmp.Diff(got, []int{3}) != "" {
 		t.Errorf("the text that is left is found in %v", got)
 	}
 }

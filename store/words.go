@@ -15,7 +15,7 @@ type wordPhrases struct {
 }
 
 // usedIn takes only texts of one workspace, if one is given: another one's must not push them out.
-const usedIn = ` AND ($3 = '' OR EXISTS (SELECT 1 FROM text_uses u JOIN chains c ON c.id = u.chain_id WHERE u.text_id = t.id AND c.workspace_id = $3))`
+const usedIn = ` AND ($2 = '' OR EXISTS (SELECT 1 FROM text_uses u JOIN chains c ON c.id = u.chain_id WHERE u.text_id = t.id AND c.workspace_id = $2))`
 
 func wordsInPostgres() wordPhrases {
 	return wordPhrases{
@@ -23,7 +23,7 @@ func wordsInPostgres() wordPhrases {
 		putWords:    "INSERT INTO text_words (text_id, words) VALUES ($1, array_to_tsvector($2::text[]))",
 		removeWords: "DELETE FROM text_words WHERE text_id = $1",
 		findWords: `SELECT t.fingerprint, t.text FROM text_words w JOIN texts t ON t.id = w.text_id
-			WHERE w.words @@ $1::tsquery` + usedIn + ` ORDER BY w.text_id DESC LIMIT $2`,
+			WHERE w.words @@ $1::tsquery` + usedIn + ` ORDER BY w.text_id DESC`,
 		words: func(text string) any { return wordsOf(text) },
 		query: func(sentence string) any { return queryOf(sentence, "'", " & ", ":*") },
 	}
@@ -36,7 +36,7 @@ func wordsInSQLite() wordPhrases {
 		removeWords: `INSERT INTO text_words (text_words, rowid, words) SELECT 'delete', $1, $2
 			WHERE EXISTS (SELECT 1 FROM text_words_docsize WHERE id = $1)`,
 		findWords: `SELECT t.fingerprint, t.text FROM text_words JOIN texts t ON t.id = text_words.rowid
-			WHERE text_words MATCH $1` + usedIn + ` ORDER BY text_words.rowid DESC LIMIT $2`,
+			WHERE text_words MATCH $1` + usedIn + ` ORDER BY text_words.rowid DESC`,
 		words: func(text string) any { return strings.Join(wordsOf(text), " ") },
 		query: func(sentence string) any { return queryOf(sentence, `"`, " AND ", "*") },
 	}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"time"
 
@@ -133,10 +132,13 @@ func (a *app) printMatches(r *store.SearchResult, f *findFlags) {
 		return
 	}
 	a.printf("%s, the first %s, the last %s\n", manifests(r.Total), clock(r.First.CreatedAt), clock(r.Last.CreatedAt))
-	printList(a, "texts", "section|from|fingerprint", r.Texts, func(t *store.FoundText) cells {
-		return cells{t.SectionID, strings.Join(t.Owners, ", "), t.Fingerprint}
+	printList(a, "who wrote it", "section|from|>texts|the newest", r.Texts, func(t *store.FoundText) cells {
+		return cells{t.SectionID, strings.Join(t.Owners, ", "), t.Texts, t.Fingerprint}
 	})
-	printList(a, fmt.Sprintf("the newest, of %s", count(r.Threads, "thread", "threads")), "manifest|created|workspace|thread|>seq|turn", r.Records, func(x *manifest.Index) cells {
+	if r.Incomplete {
+		a.println("  older texts were not looked at: bound the search by thread or workspace")
+	}
+	printList(a, "the newest"+textIf(r.Threads > 0, ", of "+count(r.Threads, "thread", "threads")), "manifest|created|workspace|thread|>seq|turn", r.Records, func(x *manifest.Index) cells {
 		return cells{x.ManifestID, clock(x.CreatedAt), x.WorkspaceID, x.ThreadID, x.Seq, x.TurnID}
 	})
 	if older := r.Total - len(r.Records); older > 0 {
