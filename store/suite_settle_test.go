@@ -30,7 +30,7 @@ func (x suite) testSettle(t *testing.T) {
 		})
 	}
 	all.Wait()
-	for began := time.Now(); unsettled(t, dsn) >= 2*each; time.Sleep(10 * time.Millisecond) {
+	for began := time.Now(); unsettled(t, dsn) >= 2*each; {
 		if time.Since(began) > 10*time.Second {
 			t.Fatal("nothing was settled beside the appends")
 		}
