@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/grapnelhq/grapnel/internal/jsonscan"
 	"github.com/grapnelhq/grapnel/phases"
 )
 
@@ -201,7 +202,27 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// FuzzParse: what Parse takes comes back the same from its canonical form.
+// What a store has is read without encoding/json, and is the same.
+func TestCanonicalRecordsAreReadDirectly(t *testing.T) {
+	t.Parallel()
+
+	for name, m := range map[string]Manifest{"full": fullManifest(), "sample": sampleManifest(3, 2, 1), "empty": New()} {
+		data := []byte(mustCanonical(t, &m))
+		var got, want Manifest
+		if !decoder().Decode(data, &got) {
+			t.Errorf("%s: not taken", name)
+			continue
+		}
+		if err := json.Unmarshal(data, &want); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(got, want); diff != "" {
+			t.Errorf("%s (-got +want):\n%s", name, diff)
+		}
+	}
+}
+
+// FuzzParse: what Parse takes is what encoding/json reads, and comes back the same from its canonical form.
 func FuzzParse(f *testing.F) {
 	for _, m := range []Manifest{sampleManifest(0, 0, 0), sampleManifest(2, 1, 1)} {
 		f.Add([]byte(mustCanonical(f, &m)))
@@ -211,6 +232,13 @@ func FuzzParse(f *testing.F) {
 		m, err := Parse(data)
 		if err != nil {
 			return
+		}
+		var want Manifest
+		if err := jsonscan.Decode(data, &want); err != nil {
+			t.Fatalf("encoding/json does not take it: %v", err)
+		}
+		if diff := cmp.Diff(m, want); diff != "" {
+			t.Errorf("record beside encoding/json's (-got +want):\n%s", diff)
 		}
 		b, err := Canonical(&m)
 		if err != nil {

@@ -1,7 +1,6 @@
 package manifest
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -23,8 +22,11 @@ func Parse(data []byte) (Manifest, error) {
 		return Manifest{}, fmt.Errorf("manifest: nested deeper than %d", maxDepth)
 	}
 	var m Manifest
-	if err := jsonscan.Decode(data, &m); err != nil {
-		return Manifest{}, fmt.Errorf("manifest: %w", err)
+	if !decoder().Decode(data, &m) {
+		m = Manifest{}
+		if err := jsonscan.Decode(data, &m); err != nil {
+			return Manifest{}, fmt.Errorf("manifest: %w", err)
+		}
 	}
 	if err := Validate(&m); err != nil {
 		return Manifest{}, fmt.Errorf("manifest %.40s: %w", m.ManifestID, err)
@@ -32,18 +34,17 @@ func Parse(data []byte) (Manifest, error) {
 	return m, nil
 }
 
-// parseCanonical is [Parse] for bytes that must be canonical, so that they have no
-// unknown fields. It encodes the record into buf, and returns buf for the next one.
-func parseCanonical(data, buf []byte) (*Manifest, []byte, error) {
+// parseCanonical is [Parse] for bytes that must be canonical.
+func parseCanonical(data []byte) (*Manifest, error) {
 	m := &Manifest{}
+	if decoder().Decode(data, m) {
+		return m, Validate(m)
+	}
+	*m = Manifest{}
 	if err := json.Unmarshal(data, m); err != nil {
-		return nil, buf, err
+		return nil, err
 	}
-	buf, err := appendCanonical(buf[:0], m)
-	if err == nil && !bytes.Equal(buf, data) {
-		err = errors.New("it is not in canonical form")
-	}
-	return m, buf, errors.Join(err, Validate(m))
+	return nil, errors.Join(errors.New("it is not in canonical form"), Validate(m))
 }
 
 // Validate says whether the record makes sense by itself. It checks that

@@ -244,8 +244,8 @@ func (v *Verifier) inspect(r Record) node {
 }
 
 func (v *Verifier) inspectContent(n *node, r *Record) {
-	m, buf, err := parseCanonical(r.Data, v.buf)
-	if v.buf = buf; err != nil {
+	m, err := parseCanonical(r.Data)
+	if err != nil {
 		n.findf(BadSchema, "%s", strings.ReplaceAll(err.Error(), "\n", "; "))
 		return
 	}

@@ -193,6 +193,9 @@ func (w *writer) escaped(quoted []byte) error {
 	return nil
 }
 
+// controls are the letters that stand for the control characters from the backspace on.
+const controls = "btn_fr"
+
 func appendEscaped(dst []byte, s string) []byte {
 	switch c := s[0]; {
 	case c == '"' || c == '\\':
@@ -200,12 +203,15 @@ func appendEscaped(dst []byte, s string) []byte {
 	case c >= ' ':
 		return append(dst, s...)
 	case c >= '\b' && c <= '\r' && c != '\v':
-		return append(dst, '\\', "btn_fr"[c-'\b'])
+		return append(dst, '\\', controls[c-'\b'])
 	default:
 		const digits = "0123456789abcdef"
 		return append(dst, '\\', 'u', '0', '0', digits[c>>4], digits[c&0xf])
 	}
 }
+
+// exactDigits is how many digits an integer can have and be a double for sure.
+const exactDigits = 15
 
 // number writes a number as ECMAScript prints the double.
 func (w *writer) number() error {
@@ -214,7 +220,6 @@ func (w *writer) number() error {
 		return err
 	}
 	n := w.Text[from:w.Pos]
-	const exactDigits = 15 // integers of so many digits are doubles
 	if len(n) <= exactDigits && isInteger(n) {
 		w.out = append(w.out, n...)
 		return nil

@@ -162,13 +162,17 @@ func planFields(t reflect.Type, within []reflect.Type) (fields []field) {
 }
 
 func encodeFields(t reflect.Type, fields []field) encodeFunc {
+	sortFields(t, fields)
+	return func(dst []byte, v reflect.Value) ([]byte, error) { return appendStruct(dst, v, fields) }
+}
+
+func sortFields(t reflect.Type, fields []field) {
 	slices.SortFunc(fields, func(a, b field) int { return compareUTF16([]byte(a.name), []byte(b.name)) })
 	for i := 1; i < len(fields); i++ {
 		if fields[i].name == fields[i-1].name {
 			panic(fmt.Sprintf("digest: %s has two fields %q", t, fields[i].name))
 		}
 	}
-	return func(dst []byte, v reflect.Value) ([]byte, error) { return appendStruct(dst, v, fields) }
 }
 
 func appendStruct(dst []byte, v reflect.Value, fields []field) ([]byte, error) {
