@@ -121,7 +121,7 @@ func (s *Store) Prune(ctx context.Context, r Retention, now time.Time) (Pruned, 
 	if done.Texts, err = s.pruneTexts(ctx, &p); err != nil {
 		return done, err
 	}
-	if err := s.pruneMarks(ctx, &p); err != nil {
+	if err := s.pruneMarks(ctx); err != nil {
 		return done, err
 	}
 	if r.Age > 0 {
@@ -174,8 +174,12 @@ func (s *Store) pruneFront(ctx context.Context, tx *sql.Tx, r Retention, now tim
 	if err != nil || len(ids) == 0 {
 		return 0, err
 	}
-	const remove = "DELETE FROM manifests WHERE workspace_id = $1 AND thread_id = $2 AND seq >= $3 AND seq < $4"
-	if _, err := tx.ExecContext(ctx, remove, t.workspace, t.id, signed(was), signed(chain.First)); err != nil {
+	const remove = "DELETE FROM manifests WHERE workspace_id = $1 AND thread_id = $2 AND seq >= $3 AND seq < $4 RETURNING id"
+	gone, err := sqldb.List(ctx, tx, remove, []any{t.workspace, t.id, signed(was), signed(chain.First)}, func(rows *sql.Rows, id *int64) error { return rows.Scan(id) })
+	if err != nil {
+		return 0, err
+	}
+	if err := dropFromBlocks(ctx, tx, ascending(gone)); err != nil {
 		return 0, err
 	}
 	// After the manifests: later reports wait for them, or see them gone.

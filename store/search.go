@@ -3,7 +3,8 @@ package store
 import (
 	"context"
 	"database/sql"
-	"errors"
+	"encoding/binary"
+	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -31,7 +32,7 @@ type Query struct {
 
 // SearchResult is what Search found.
 type SearchResult struct {
-	// Total is how many records there are, and Threads in how many threads they are; 0 for more than 50,000 records.
+	// Total is how many records there are, and Threads in how many threads they are.
 	Total   int `json:"total"`
 	Threads int `json:"threads"`
 	// First and Last are the first and the last of them in the order of appending; absent if there are none.
@@ -97,6 +98,12 @@ type search struct {
 	all   []manifest.Term
 	// any are the terms of the texts with the sentence: a record has one of them.
 	any []manifest.Term
+	// found are the ids of the indexed records with each mark, ascending.
+	found map[mark][]int64
+	// blocks are those that may hold records of the time that is asked for.
+	blocks blocks
+	// chains are those of the records.
+	chains map[int64]bool
 	// texts are those with the sentence, by fingerprint, and places the ids of unindexed records that name one.
 	texts      map[string]string
 	places     map[string]int64
@@ -122,159 +129,146 @@ func (r *search) run(to *SearchResult) error {
 	if err != nil {
 		return err
 	}
-	ids = append(ids, newer...)
-	slices.Sort(ids)
-	ids = slices.Compact(ids)
-	if ids, err = r.kept(ids); err != nil {
-		return err
-	}
-	return r.report(ids, to)
+	return r.report(ascending(append(ids, newer...)), to)
 }
 
 // indexed returns the ids of the indexed records that match.
-func (r *search) indexed() ([]int64, error) {
-	sets := make([][]mark, 0, len(r.all)+1)
+func (r *search) indexed() (ids []int64, err error) {
+	from, to := r.bounds()
+	if r.blocks, err = readBlocks(r.ctx, r.tx, "last_at >= $1 AND first_at < $2", from, to); err != nil {
+		return nil, err
+	}
+	var sets [][]mark
 	for _, t := range r.all {
 		sets = append(sets, []mark{markOf(t)})
 	}
 	if len(r.any) > 0 {
-		var set []mark
-		for _, t := range r.any {
-			set = append(set, markOf(t))
-		}
-		sets = append(sets, set)
+		sets = append(sets, marksOf(r.any))
 	}
 	if len(sets) == 0 {
-		return r.created()
+		return r.within(r.blocks.ids())
 	}
-	rarest, err := r.rarest(sets)
-	if err != nil {
-		return nil, err
-	}
-	ids, err := r.postings(sets[rarest])
-	if err != nil {
+	if r.found, err = r.postings(slices.Concat(sets...)); err != nil {
 		return nil, err
 	}
 	for i, set := range sets {
-		if i == rarest || len(ids) == 0 {
-			continue
-		}
-		if ids, err = r.intersect(ids, set); err != nil {
-			return nil, err
-		}
-	}
-	return ids, nil
-}
-
-// created returns the ids of all records of the time that is asked for.
-func (r *search) created() ([]int64, error) {
-	from, to := r.bounds()
-	const query = "SELECT id FROM manifests WHERE created_at >= $1 AND created_at < $2"
-	return sqldb.List(r.ctx, r.tx, query, []any{from, to}, func(rows *sql.Rows, id *int64) error { return rows.Scan(id) })
-}
-
-// rarest returns the set with the fewest batches.
-func (r *search) rarest(sets [][]mark) (int, error) {
-	const query = "SELECT count(*) FROM (SELECT 1 FROM marks WHERE term = $1 LIMIT 2000) AS few"
-	best, fewest := 0, -1
-	for i, set := range sets {
-		total := 0
+		var have []int64
 		for _, k := range set {
-			var n int
-			if err := r.tx.QueryRowContext(r.ctx, query, int64(k)).Scan(&n); err != nil {
-				return 0, err
-			}
-			total += n
+			have = append(have, r.found[k]...)
 		}
-		if fewest < 0 || total < fewest {
-			best, fewest = i, total
+		if have = ascending(have); i > 0 {
+			have = common(ids, have)
 		}
+		ids = have
 	}
-	return best, nil
+	return r.within(slices.DeleteFunc(ids, func(id int64) bool { return !r.blocks.has(id) }))
 }
 
-// postings returns the ids that have one of the marks, ascending.
-func (r *search) postings(set []mark) ([]int64, error) {
-	var ids []int64
-	for _, k := range set {
-		err := sqldb.Each(r.ctx, r.tx, "SELECT first_id, ids FROM marks WHERE term = $1 ORDER BY first_id", []any{int64(k)}, func(rows *sql.Rows) error {
-			var first int64
-			var packed sql.RawBytes
-			err := rows.Scan(&first, &packed)
-			ids = append(ids, idsOf(first, packed)...)
+func marksOf(terms []manifest.Term) []mark {
+	marks := make([]mark, len(terms))
+	for i, t := range terms {
+		marks[i] = markOf(t)
+	}
+	return marks
+}
+
+// postings returns the ids of the records that have each of the marks, ascending.
+func (r *search) postings(marks []mark) (map[mark][]int64, error) {
+	found := make(map[mark][]int64, len(marks))
+	for _, k := range marks {
+		found[k] = nil
+	}
+	all, err := segments(r.ctx, r.tx)
+	if err != nil {
+		return nil, err
+	}
+	for i := range all {
+		var slots []int64
+		for k := range found {
+			slots = append(slots, all[i].row(k.slot(all[i].Bits)))
+		}
+		err := r.inChunks("SELECT entries FROM marks WHERE id", ascending(slots), func(rows *sql.Rows) error {
+			var slot sql.RawBytes
+			err := rows.Scan(&slot)
+			for k, packed := range entries(slot) {
+				if ids, wanted := found[k]; wanted {
+					found[k] = appendIDs(ids, packed)
+				}
+			}
 			return err
 		})
 		if err != nil {
 			return nil, err
 		}
 	}
-	slices.Sort(ids)
-	return slices.Compact(ids), nil
+	for k, ids := range found {
+		found[k] = ascending(ids)
+	}
+	return found, nil
 }
 
-// intersect keeps the ids that have one of the marks.
-func (r *search) intersect(ids []int64, set []mark) ([]int64, error) {
-	if len(ids) > 4096 { // reading all is quicker than looking each batch up
-		other, err := r.postings(set)
-		if err != nil {
-			return nil, err
-		}
-		return common(ids, other), nil
-	}
-	const query = "SELECT first_id, ids FROM marks WHERE term = $1 AND first_id <= $2 ORDER BY first_id DESC LIMIT 1"
-	have := map[int64]bool{}
-	for _, k := range set {
-		next := int64(-1) // what is below was looked up
-		for _, id := range ids {
-			if id < next {
-				continue
-			}
-			var first int64
-			var packed []byte
-			err := r.tx.QueryRowContext(r.ctx, query, int64(k), id).Scan(&first, &packed)
-			if errors.Is(err, sql.ErrNoRows) {
-				continue
-			}
-			if err != nil {
-				return nil, err
-			}
-			next = id
-			for _, other := range idsOf(first, packed) {
-				have[other] = true
-				next = max(next, other+1)
-			}
+// inChunks calls do for each row of a query that ends where ids are chosen.
+func (r *search) inChunks(query string, ids []int64, do func(rows *sql.Rows) error) error {
+	for part := range slices.Chunk(ids, 512) {
+		if err := sqldb.Each(r.ctx, r.tx, query+" IN ("+places(len(part))+") ORDER BY 1", anys(part), do); err != nil {
+			return err
 		}
 	}
-	return slices.DeleteFunc(ids, func(id int64) bool { return !have[id] }), nil
+	return nil
+}
+
+// within keeps the ids of records from the time that is asked for. Where a block is only in part from that time, the
+// records are asked.
+func (r *search) within(ids []int64) ([]int64, error) {
+	from, to := r.bounds()
+	var there, asked []int64
+	for _, id := range ids {
+		if b := r.blocks[id/blockIDs]; b.first >= from && b.last < to {
+			there = append(there, id)
+		} else {
+			asked = append(asked, id)
+		}
+	}
+	err := r.inChunks(fmt.Sprintf("SELECT id FROM manifests WHERE created_at >= %d AND created_at < %d AND id", from, to), asked, func(rows *sql.Rows) error {
+		var id int64
+		err := rows.Scan(&id)
+		there = append(there, id)
+		return err
+	})
+	return ascending(there), err
 }
 
 // unindexed returns the ids of the records that are not indexed yet and match.
 func (r *search) unindexed() ([]int64, error) {
-	batch, err := r.store.unsettled(r.ctx, r.tx, 1<<20)
-	if err != nil {
-		return nil, err
-	}
 	var ids []int64
-	for i := range batch {
-		m, err := manifest.Parse(batch[i].Record)
-		if err != nil {
-			continue // the verifier reports it
+	from, to := r.bounds()
+	r.chains = map[int64]bool{}
+	err := unsettled(r.ctx, r.tx, math.MaxInt32, func(u *settling, record []byte) {
+		m, err := manifest.Parse(record)
+		if err != nil || u.Created < from || u.Created >= to {
+			return // the verifier reports one that cannot be read
 		}
-		have := map[manifest.Term]bool{}
-		for _, t := range m.Terms() {
-			have[t] = true
-		}
-		lacks := func(t manifest.Term) bool { return !have[t] }
-		if !slices.ContainsFunc(r.all, lacks) && (len(r.any) == 0 || slices.ContainsFunc(r.any, func(t manifest.Term) bool { return have[t] })) {
-			ids = append(ids, batch[i].ID)
+		if r.matches(&m) {
+			ids = append(ids, u.ID)
+			r.chains[u.Chain] = true
 		}
 		for j := range m.Sections {
 			if r.places != nil {
-				r.places[m.Sections[j].Fingerprint] = batch[i].ID
+				r.places[m.Sections[j].Fingerprint] = u.ID
 			}
 		}
+	})
+	return ids, err
+}
+
+// matches reports whether a record has all terms that it must have.
+func (r *search) matches(m *manifest.Manifest) bool {
+	have := map[manifest.Term]bool{}
+	for _, t := range m.Terms() {
+		have[t] = true
 	}
-	return ids, nil
+	lacks := func(t manifest.Term) bool { return !have[t] }
+	return !slices.ContainsFunc(r.all, lacks) && (len(r.any) == 0 || slices.ContainsFunc(r.any, func(t manifest.Term) bool { return have[t] }))
 }
 
 func (r *search) bounds() (from, to int64) {
@@ -288,31 +282,19 @@ func (r *search) bounds() (from, to int64) {
 	return from, to
 }
 
-// mostChecked bounds the ids that are looked up one by one.
-const mostChecked = 50_000
-
-// kept keeps the ids of records from the time that is asked for, and that are still there.
-func (r *search) kept(ids []int64) ([]int64, error) {
-	if from, to := r.bounds(); from != math.MinInt64 || to != math.MaxInt64 || len(ids) > mostChecked {
-		there, err := r.created()
-		slices.Sort(there)
-		return common(ids, there), err
-	}
-	var there []int64
-	for part := range slices.Chunk(ids, 512) {
-		some, err := sqldb.List(r.ctx, r.tx, "SELECT id FROM manifests WHERE id IN ("+places(len(part))+") ORDER BY id", anys(part),
-			func(rows *sql.Rows, id *int64) error { return rows.Scan(id) })
-		if err != nil {
-			return nil, err
-		}
-		there = append(there, some...)
-	}
-	return there, nil
-}
-
 // common keeps the ids that stand in another list too; both ascend.
 func common(ids, other []int64) []int64 {
-	return slices.DeleteFunc(ids, func(id int64) bool { _, found := slices.BinarySearch(other, id); return !found })
+	at := 0
+	return slices.DeleteFunc(ids, func(id int64) bool {
+		for near := 8; near > 0 && at < len(other) && other[at] < id; near-- {
+			at++
+		}
+		if at < len(other) && other[at] < id {
+			n, _ := slices.BinarySearch(other[at:], id)
+			at += n
+		}
+		return at == len(other) || other[at] != id
+	})
 }
 
 func anys(ids []int64) []any {
@@ -342,31 +324,40 @@ func (r *search) report(ids []int64, to *SearchResult) error {
 		return err
 	}
 	to.First, to.Last = &first[0], &to.Records[len(to.Records)-1]
-	if len(ids) <= mostChecked {
-		if to.Threads, err = r.threads(ids); err != nil {
-			return err
-		}
+	if err := r.countChains(ids); err != nil {
+		return err
 	}
+	to.Threads = len(r.chains)
 	to.Incomplete = r.incomplete
 	return r.writers(ids, to)
 }
 
-// threads counts the threads of records.
-func (r *search) threads(ids []int64) (int, error) {
-	threads := map[[2]string]bool{}
-	for part := range slices.Chunk(ids, 512) {
-		query := "SELECT DISTINCT workspace_id, thread_id FROM manifests WHERE id IN (" + places(len(part)) + ")"
-		err := sqldb.Each(r.ctx, r.tx, query, anys(part), func(rows *sql.Rows) error {
-			var t [2]string
-			err := rows.Scan(&t[0], &t[1])
-			threads[t] = true
-			return err
-		})
-		if err != nil {
-			return 0, err
+// countChains adds the chains of indexed records.
+func (r *search) countChains(ids []int64) error {
+	var numbers []int64
+	of := map[int64][]int64{}
+	_ = byBlock(ids, func(n int64, ids []int64) error {
+		if r.blocks[n] != nil {
+			numbers, of[n] = append(numbers, n), ids
 		}
-	}
-	return len(threads), nil
+		return nil
+	})
+	return r.inChunks("SELECT block, chains FROM mark_chains WHERE block", numbers, func(rows *sql.Rows) error {
+		var n int64
+		var chains sql.RawBytes
+		if err := rows.Scan(&n, &chains); err != nil {
+			return err
+		}
+		if len(chains) != 8*blockIDs {
+			return errIndexDamaged
+		}
+		for _, id := range of[n] {
+			if chain := binary.BigEndian.Uint64(chains[id%blockIDs*8:]); chain != 0 {
+				r.chains[int64(chain)] = true //nolint:gosec // ids are positive
+			}
+		}
+		return nil
+	})
 }
 
 func (r *search) rows(ids []int64) ([]manifest.Index, error) {
@@ -422,14 +413,11 @@ func oneBlank(s string) string { return strings.Join(strings.Fields(s), " ") }
 func (r *search) writers(ids []int64, to *SearchResult) error {
 	newest := make(map[int64][]string, len(r.texts)) // fingerprints by id
 	for f := range r.texts {
-		have, err := r.postings([]mark{markOf(manifest.Term{Kind: manifest.TermHash, Value: f})})
-		if err != nil {
-			return err
-		}
+		have := slices.Clip(r.found[markOf(manifest.Term{Kind: manifest.TermHash, Value: f})])
 		if id := r.places[f]; id != 0 {
 			have = append(have, id)
 		}
-		if have = common(have, ids); len(have) > 0 {
+		if have = common(slices.Clone(have), ids); len(have) > 0 {
 			id := have[len(have)-1]
 			newest[id] = append(newest[id], f)
 		}

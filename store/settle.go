@@ -3,25 +3,25 @@ package store
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/grapnelhq/grapnel/internal/sqldb"
 )
 
-// settleBatch is how many records are settled in one transaction.
+// settleBatch is how many records are settled in one transaction, at most.
 const settleBatch = 128
 
 // settling is a record that is being settled.
 type settling struct {
 	ID   int64
 	Hash string
-	// Chain and Seq are its place.
-	Chain, Seq int64
-	// Record is the record, uncompressed.
-	Record []byte
+	// Chain and Seq are its place, and Created is when it was made, in nanoseconds since 1970.
+	Chain, Seq, Created int64
 }
 
 // settler settles beside the appends, one run at a time, until the store is closed.
@@ -59,50 +59,103 @@ func (r *settler) stop() {
 // which they were appended, and indexes them. Append does so from time to time; a checkpoint and retention begin with it.
 // Other processes may do so at the same time.
 func (s *Store) Settle(ctx context.Context) error {
+	most := pace(settleBatch / 4)
 	return s.db.Pieces(ctx, func() (more bool, err error) {
-		err = s.db.Change(ctx, "settling", func(ctx context.Context, tx *sql.Tx) error {
-			n, err := s.settle(ctx, tx)
-			more = n == settleBatch
+		b := batch{indexing: indexing{marks: map[mark][]int64{}}}
+		err = s.db.Snapshot(ctx, "settling", func(tx *sql.Tx) error { return b.read(ctx, tx, &s.phrase, int(most)) })
+		if err != nil {
+			return false, err
+		}
+		full := len(b.records) == int(most)
+		var began time.Time
+		err = s.db.Change(ctx, "settling", func(ctx context.Context, tx *sql.Tx) (err error) {
+			began = time.Now()
+			more, err = s.settle(ctx, tx, &b)
 			return err
 		})
-		return more, err
+		most.took(time.Since(began))
+		most = min(most, settleBatch)
+		if errors.Is(err, errTaken) {
+			return true, nil
+		}
+		return more || full, err
 	})
 }
 
-// settle settles one batch and returns its length.
-func (s *Store) settle(ctx context.Context, tx *sql.Tx) (int, error) {
-	const lock = "UPDATE tree_state SET leaves = leaves WHERE id = 1"
-	if _, err := tx.ExecContext(ctx, lock); err != nil {
-		return 0, err
-	}
-	batch, err := s.unsettled(ctx, tx, settleBatch)
-	if err != nil || len(batch) == 0 {
-		return 0, err
-	}
-	if err := s.sequence(ctx, tx, batch); err != nil {
-		return 0, err
-	}
-	if err := s.index(ctx, tx, batch); err != nil {
-		return 0, err
-	}
-	ids := make([]any, len(batch))
-	for i := range batch {
-		ids[i] = batch[i].ID
-	}
-	_, err = tx.ExecContext(ctx, "DELETE FROM pending WHERE id IN ("+places(len(ids))+")", ids...) //nolint:gosec // placeholders only
-	return len(batch), err
+// batch is some records that are about to be settled.
+type batch struct {
+	records  []settling
+	indexing indexing
 }
 
-// unsettled returns the oldest records that are not settled, at most limit.
-func (s *Store) unsettled(ctx context.Context, tx *sql.Tx, limit int) ([]settling, error) {
-	const query = `SELECT m.id, m.hash, c.id, m.seq, m.bytes, m.record FROM pending p JOIN manifests m ON m.id = p.id
+// read prepares what can be done while nobody waits.
+func (b *batch) read(ctx context.Context, tx *sql.Tx, p *phrases, most int) error {
+	var fingerprints []string
+	err := unsettled(ctx, tx, most, func(r *settling, record []byte) {
+		b.records = append(b.records, *r)
+		fingerprints = append(fingerprints, b.indexing.addRecord(r.ID, record)...)
+	})
+	if err != nil {
+		return err
+	}
+	slices.Sort(fingerprints)
+	return b.indexing.addTexts(ctx, tx, p, slices.Compact(fingerprints))
+}
+
+// lockTree makes others wait who settle, or merge what was settled.
+const lockTree = "UPDATE tree_state SET leaves = leaves WHERE id = 1"
+
+// errTaken says that somebody else has settled or removed a record of the batch.
+var errTaken = errors.New("settled by another")
+
+// settle settles a batch, and reports whether there is more to do.
+func (s *Store) settle(ctx context.Context, tx *sql.Tx, b *batch) (more bool, err error) {
+	if _, err := tx.ExecContext(ctx, lockTree); err != nil {
+		return false, err
+	}
+	if len(b.records) > 0 {
+		if err := s.settleRecords(ctx, tx, b); err != nil {
+			return false, err
+		}
+	}
+	return compact(ctx, tx, false, time.Now().Add(compactTime))
+}
+
+func (s *Store) settleRecords(ctx context.Context, tx *sql.Tx, b *batch) error {
+	ids := make([]any, len(b.records))
+	for i := range b.records {
+		ids[i] = b.records[i].ID
+	}
+	n, err := affected(tx.ExecContext(ctx, "DELETE FROM pending WHERE id IN ("+places(len(ids))+")", ids...))
+	if err == nil && n < len(ids) {
+		err = errTaken
+	}
+	if err != nil {
+		return err
+	}
+	if err := s.sequence(ctx, tx, b.records); err != nil {
+		return err
+	}
+	if err := addToBlocks(ctx, tx, b.records); err != nil {
+		return err
+	}
+	return b.indexing.put(ctx, tx, &s.phrase, b.records)
+}
+
+// unsettled calls do for the oldest records that are not settled, at most so many. The record, uncompressed, is valid until
+// the next call.
+func unsettled(ctx context.Context, tx *sql.Tx, most int, do func(r *settling, record []byte)) error {
+	const query = `SELECT m.id, m.hash, c.id, m.seq, m.created_at, m.bytes, m.record FROM pending p JOIN manifests m ON m.id = p.id
 		JOIN chains c ON c.thread_id = m.thread_id AND c.workspace_id = m.workspace_id ORDER BY p.id LIMIT $1`
 	var u unpacker
-	return sqldb.List(ctx, tx, query, []any{limit}, func(rows *sql.Rows, r *settling) error {
+	return sqldb.Each(ctx, tx, query, []any{most}, func(rows *sql.Rows) error {
+		var r settling
 		var size int
 		var packed sql.RawBytes
-		err := rows.Scan(&r.ID, &r.Hash, &r.Chain, &r.Seq, &size, &packed)
-		r.Record = slices.Clone(u.unpack(packed, size))
+		err := rows.Scan(&r.ID, &r.Hash, &r.Chain, &r.Seq, &r.Created, &size, &packed)
+		if err == nil {
+			do(&r, u.unpack(packed, size))
+		}
 		return err
 	})
 }

@@ -47,6 +47,7 @@ func runSuite(t *testing.T, s suite) {
 		{"tree", s.testTree},
 		{"search", s.testSearch},
 		{"marks of what is gone", s.testSearchMarksGo},
+		{"merging", s.testSearchMerging},
 		{"sentence", s.testSentence},
 		{"one tree", s.testOneTree},
 		{"tree tampered with", s.testTreeTampered},

@@ -1,20 +1,33 @@
--- What records are found by. term is the beginning of the SHA-256 of a term's kind and
--- value. One row is for all records of a settled batch that have the term: first_id is
--- the batch's first record, ids how far behind it they are (differences, as varints),
--- and count how many. mark_batches has each batch's terms, to remove its rows by.
+-- What records are found by. A mark is the beginning of the SHA-256 of a term's kind and
+-- value. The marks of some records are a segment: sorted, with the records' ids, and
+-- divided into 2^bits rows of marks, whose id is segment * 2^20 + number. Segments of one
+-- size are merged into a larger one, their target. The other two tables say of 1,024
+-- records each which are indexed and still there (bits), from when they are, and which
+-- chains they belong to (8 bytes each).
 
 -- +goose Up
-CREATE TABLE marks (
-    term     BIGINT  NOT NULL,
+CREATE TABLE mark_segments (
+    segment  INTEGER NOT NULL PRIMARY KEY,
+    target   BIGINT  NOT NULL,
+    bits     INTEGER NOT NULL,
+    records  BIGINT  NOT NULL,
     first_id BIGINT  NOT NULL,
-    count    INTEGER NOT NULL,
-    ids      BLOB    NOT NULL,
-    PRIMARY KEY (term, first_id)
-) WITHOUT ROWID;
-CREATE TABLE mark_batches (
-    first_id BIGINT NOT NULL PRIMARY KEY,
-    last_id  BIGINT NOT NULL,
-    terms    BLOB    NOT NULL
+    last_id  BIGINT  NOT NULL,
+    bytes    BIGINT  NOT NULL
+);
+CREATE TABLE marks (
+    id      INTEGER NOT NULL PRIMARY KEY,
+    entries BLOB   NOT NULL
+);
+CREATE TABLE mark_blocks (
+    block    INTEGER NOT NULL PRIMARY KEY,
+    first_at BIGINT  NOT NULL,
+    last_at  BIGINT  NOT NULL,
+    kept     BLOB   NOT NULL
+);
+CREATE TABLE mark_chains (
+    block  INTEGER NOT NULL PRIMARY KEY,
+    chains BLOB   NOT NULL
 );
 CREATE INDEX manifests_created ON manifests (created_at);
 
@@ -27,5 +40,7 @@ INSERT INTO text_words (text_words, rank) VALUES ('secure-delete', 1);
 -- +goose Down
 DROP TABLE text_words;
 DROP INDEX manifests_created;
-DROP TABLE mark_batches;
+DROP TABLE mark_chains;
+DROP TABLE mark_blocks;
 DROP TABLE marks;
+DROP TABLE mark_segments;
