@@ -96,7 +96,7 @@ type Head struct {
 	Epoch int `json:"epoch,omitempty"`
 	// Blocked says that the turn was blocked: no provider has seen a prompt of this record.
 	Blocked bool `json:"blocked,omitempty"`
-	// Actor is who the turn was made for, as the host says; absent without one.
+	// Actor is who the turn was made for, as the host says: KIND:ID, such as user:ada; absent without one.
 	Actor string `json:"actor,omitempty"`
 	// AgentID is the host's id of the agent; absent without one.
 	AgentID string `json:"agent_id,omitempty"`

@@ -20,7 +20,7 @@ func (f *scopeFlags) register(c *cobra.Command, what string) {
 	flags := c.Flags()
 	flags.StringVar(&f.WorkspaceID, "workspace", "", what+" of the workspace `ID`")
 	flags.StringVar(&f.ThreadID, "thread", "", what+" of the thread `ID`")
-	flags.StringVar(&f.Actor, "actor", "", what+" of turns that were made for the `PERSON`, as records name it")
+	flags.StringVar(&f.Actor, "actor", "", what+" of turns that were made for the `PERSON`, as records name it: KIND:ID, such as user:ada")
 }
 
 func (f *scopeFlags) registerWhy(c *cobra.Command) {
@@ -112,7 +112,11 @@ func (a *app) manifestErase(ctx context.Context, s *openedStore, e store.Erasing
 
 func (a *app) printErased(e *erasure) {
 	threads, texts := count(e.Threads, "thread", "threads"), count(e.Texts, "text", "texts")
-	if e.DryRun {
+	switch {
+	case e.Records == 0:
+		a.println("nothing to erase: no record of that scope names a kept text of its own")
+		return
+	case e.DryRun:
 		a.printf("to be erased: %s that %s of %s name\n", texts, manifests(e.Records), threads)
 		return
 	}

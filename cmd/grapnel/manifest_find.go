@@ -46,7 +46,7 @@ func (a *app) manifestFindCommand() *cobra.Command {
 		{manifest.TermHash, "HASH", "that have this hash or fingerprint anywhere"},
 		{manifest.TermModel, "NAME", "for this model"},
 		{manifest.TermProvider, "NAME", "for this provider"},
-		{manifest.TermActor, "ID", "made for this person or program"},
+		{manifest.TermActor, "PERSON", "made for this person or program: KIND:ID, such as user:ada"},
 		{manifest.TermAgent, "ID", "of this agent"},
 		{manifest.TermSession, "ID", "of this session"},
 		{manifest.TermTurn, "ID", "of this turn"},

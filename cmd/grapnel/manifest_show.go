@@ -79,7 +79,7 @@ func (a *app) manifestText(ctx context.Context, s *openedStore, m *manifest.Mani
 	case err != nil:
 		return unable(err)
 	case len(m.Sections) == 0:
-		return refused(fmt.Errorf("the manifest %s has no prompt: its turn was blocked before there was one", m.ManifestID))
+		return refused(fmt.Errorf("the manifest %s has no prompt: %s", m.ManifestID, whyNoPrompt(m)))
 	}
 	checked := s.checkPrompt(m, &p)
 	printed := a.print(manifestText{m.ManifestID, &p, checked == nil}, func() { a.out.WriteString(promptText(&p)) })
@@ -116,15 +116,41 @@ func (s *openedStore) checkPrompt(m *manifest.Manifest, p *compiler.Prompt) erro
 		strings.Join(differ, ", "), m.ManifestID, plural(len(differ), "differs", "differ")))
 }
 
+// whyNoPrompt says why a record has no sections.
+func whyNoPrompt(m *manifest.Manifest) string {
+	switch m.Kind { //nolint:exhaustive // a prompt
+	case manifest.KindEvents:
+		return "this is what happened after the last one" + textIf(m.TurnID == "", ", or outside of a turn")
+	case manifest.KindErasure:
+		return "this is the record of an erasure"
+	}
+	return "the turn was blocked"
+}
+
+// printErasure prints who had what erased, and why. Nil is nothing.
+func (a *app) printErasure(e *manifest.Erasure) {
+	if e == nil {
+		return
+	}
+	t := newTable("", "")
+	t.add("erased", fmt.Sprintf("%s that %s named, %s", count(e.Texts, "text", "texts"), manifests(e.Records), clock(e.At)))
+	t.add("by", e.By)
+	t.add("reason", e.Reason)
+	t.addSome("workspace", e.WorkspaceID)
+	t.addSome("thread", e.ThreadID)
+	t.addSome("person", e.Actor)
+	t.addSome("older than", textIf(!e.Before.IsZero(), clock(e.Before)))
+	a.println("\nerasure")
+	a.printTable(t)
+}
+
 func (a *app) printStored(m *manifest.Manifest, usage *manifest.Usage) {
 	a.printHead(m)
 	a.printf("created %s · seq %d · compiler %s\n", clock(m.CreatedAt), m.Seq, clean(m.CompilerVersion))
-	switch {
-	case m.Kind == manifest.KindEvents:
-		a.println("there is no prompt: this is what happened after the last one" + textIf(m.TurnID == "", ", or outside of a turn"))
-	case len(m.Sections) == 0:
-		a.println("there is no prompt: the turn was blocked")
+	if len(m.Sections) == 0 {
+		a.println("there is no prompt: " + whyNoPrompt(m))
 	}
+	a.printErasure(m.Erasure)
 	a.printContent(m)
 	rows := make([]phases.Diagnostic, len(m.Diagnostics))
 	for i, d := range m.Diagnostics { // messages are there where they were safe to keep

@@ -50,7 +50,7 @@ func (a *app) printStats(s *manifest.Stats, f *filterFlags) {
 		a.printf("there are no manifests%s\n", f.about())
 		return
 	}
-	a.printf("%s of records, %s sent, %s blocked, from %s to %s\n", text.Thousands(s.Records), count(s.Prompts, "prompt", "prompts"),
+	a.printf("%s, %s sent, %s blocked, from %s to %s\n", count(s.Records, "record", "records"), count(s.Prompts, "prompt", "prompts"),
 		count(s.Blocked, "turn", "turns"), clock(s.First), clock(s.Last))
 	number := func(n int) string { return textIf(n != 0, text.Thousands(n)) }
 	printList(a, "by plugin", "from|>tokens|>runs|>failed|>denied|>cuts|>omitted|>breaks|>tokens lost", s.Owners, func(o *manifest.OwnerStats) cells {

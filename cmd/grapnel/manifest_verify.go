@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -37,6 +38,9 @@ func (a *app) manifestVerifyCommand() *cobra.Command {
 			}
 			if f.proof != "" {
 				return a.verifyProof(&f.proofFlags, key)
+			}
+			if f.checkpoint != "" && (f.workspace != "" || f.thread != "") {
+				return usagef("--checkpoint is about the log as a whole: give it without --workspace and --thread")
 			}
 			since, err := a.since(&f.proofFlags)
 			if err != nil {
@@ -129,17 +133,33 @@ func (a *app) printVerdict(v *manifest.Verdict, threads []manifest.Index, head s
 	case !v.OK:
 		a.printProblems(v)
 		return
+	case v.Checked == 0 && c != nil:
+		a.printf("the log continues the checkpoint of %s, and there is nothing to read behind it\n", clean(c.Origin))
+		return
 	case v.Checked == 0:
 		a.println("there are no manifests to verify")
 		return
 	}
 	a.printf("whole: %s of %s, in order and as they were written\n",
 		manifests(v.Checked), count(len(threads), "thread", "threads"))
+	a.printAnchor(v, threads, head, c)
+	a.printHeads(threads)
+}
+
+// printAnchor says what proves the end of a whole log.
+func (a *app) printAnchor(v *manifest.Verdict, threads []manifest.Index, head string, c *translog.Checkpoint) {
+	if c != nil {
+		plain := slices.ContainsFunc(threads, func(x manifest.Index) bool { return !strings.HasPrefix(x.Hash, "hmac-") })
+		if v.Anchored && plain && head == "" { // nothing else anchors it
+			a.printf("anchored: the checkpoint of %s signs all of them, in their order\n", clean(c.Origin))
+			return
+		}
+		a.printf("the log continues the checkpoint of %s, which signs its first %s; what is newer rests on the chains\n", clean(c.Origin), manifests(int(c.Leaves)))
+		if !v.Anchored {
+			return
+		}
+	}
 	switch {
-	case v.Anchored && c != nil:
-		a.printf("anchored: the checkpoint of %s signs all of them, in their order\n", clean(c.Origin))
-	case c != nil:
-		a.printf("the log continues the checkpoint of %s: its first %s are what was signed; what is newer rests on the chains\n", clean(c.Origin), manifests(int(c.Leaves)))
 	case v.Anchored && head != "":
 		a.println("anchored: the end of every thread is proven too")
 	case v.Anchored:
@@ -149,7 +169,6 @@ func (a *app) printVerdict(v *manifest.Verdict, threads []manifest.Index, head s
 	default:
 		a.println("not anchored: nothing proves that the newest manifests are all there is")
 	}
-	a.printHeads(threads)
 }
 
 func manifests(n int) string { return count(n, "manifest", "manifests") }
