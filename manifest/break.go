@@ -199,7 +199,7 @@ func (c *comparison) unexplained() Break {
 		}
 	}
 	switch {
-	case b.ConfigHash != a.ConfigHash:
+	case b.Config != a.Config:
 		return Break{Cause: CauseConfig, Owner: phases.OwnerHost}
 	case b.Build != a.Build || b.CompilerVersion != a.CompilerVersion:
 		return Break{Cause: CauseBuild, Owner: phases.OwnerBuiltin}

@@ -303,7 +303,7 @@ func (c *comparison) because(x *Break) Cause {
 		return CauseVersion
 	case x.Owner == phases.OwnerBuiltin && (differ(b.Build, a.Build) || differ(b.CompilerVersion, a.CompilerVersion)):
 		return CauseBuild
-	case differ(b.ConfigHash, a.ConfigHash):
+	case b.Config != 0 && a.Config != 0 && b.Config != a.Config:
 		return CauseConfig
 	}
 	return ""

@@ -22,8 +22,9 @@ type Outline struct {
 	Provider, Model                                      string
 	Profile                                              phases.Profile
 	Mode                                                 phases.Mode
-	// Build, CompilerVersion and ConfigHash say what compiled the prompt.
-	Build, CompilerVersion, ConfigHash string
+	// Build, CompilerVersion and Config, the mark of the configuration's hash, say what compiled the prompt.
+	Build, CompilerVersion string
+	Config                 Mark
 	// Key says with which key fingerprints were made; 0 is none.
 	Key Mark
 	// ToolList is the fingerprint of the offered tools, and ToolTokens about how many tokens their definitions have.
@@ -99,7 +100,7 @@ func (m *Manifest) Outline() Outline {
 		Kind: cmp.Or(m.Kind, KindPrompt), Sent: m.Sent(),
 		ManifestID: m.ManifestID, WorkspaceID: m.WorkspaceID, ThreadID: m.ThreadID, TurnID: m.TurnID, SessionID: m.SessionID,
 		Seq: m.Seq, Round: m.Round, Epoch: m.Epoch, CreatedAt: m.CreatedAt.UTC(), Provider: c.Provider, Model: c.Model,
-		Profile: m.Profile, Mode: m.Mode, Build: m.Build, CompilerVersion: m.CompilerVersion, ConfigHash: m.ConfigHash,
+		Profile: m.Profile, Mode: m.Mode, Build: m.Build, CompilerVersion: m.CompilerVersion, Config: MarkOf(m.ConfigHash),
 		Key:      MarkOf(m.FingerprintKeyID),
 		ToolList: MarkOf(m.FingerprintTools), ToolTokens: c.ToolTokens, Rules: pointed(c.Rules),
 		PlanKey: MarkOf(c.Plan.Key), Breakpoints: slices.Clone(c.Plan.Breakpoints), Sections: m.outlineSections(),

@@ -53,8 +53,8 @@ func (c *outlineCoder) outline(o *Outline) {
 	c.number(&o.Seq)
 	c.ints(&o.Round, &o.Epoch, &o.ToolTokens)
 	c.time(&o.CreatedAt)
-	c.texts(&o.Provider, &o.Model, (*string)(&o.Profile), (*string)(&o.Mode), &o.Build, &o.CompilerVersion, &o.ConfigHash)
-	c.marks(&o.Key, &o.ToolList, &o.PlanKey)
+	c.texts(&o.Provider, &o.Model, (*string)(&o.Profile), (*string)(&o.Mode), &o.Build, &o.CompilerVersion)
+	c.marks(&o.Config, &o.Key, &o.ToolList, &o.PlanKey)
 	if optional(c, &o.Rules) {
 		c.ints(&o.Rules.MinimumTokens, &o.Rules.LifetimeS, &o.Rules.Step)
 		c.flag(&o.Rules.Explicit)
