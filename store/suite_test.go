@@ -51,6 +51,7 @@ func runSuite(t *testing.T, s suite) {
 		{"sentence", s.testSentence},
 		{"one tree", s.testOneTree},
 		{"tree tampered with", s.testTreeTampered},
+		{"tree forged", s.testTreeForged},
 		{"idle thread", s.testIdleThread},
 		{"erase", s.testErase},
 		{"erase by age", s.testEraseByAge},

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"golang.org/x/mod/sumdb/tlog"
 
@@ -168,6 +169,50 @@ func (x suite) testTreeTampered(t *testing.T) {
 			}
 			if plain := verify(t, s, manifest.VerifyOptions{}); plain.OK {
 				t.Errorf("not seen without the checkpoint: %+v", plain)
+			}
+		})
+	}
+}
+
+// testTreeForged: leaves of records that retention removed hide no other record.
+func (x suite) testTreeForged(t *testing.T) {
+	tests := []struct {
+		name       string
+		since      store.Since
+		want       manifest.BadReason
+		statements []string
+	}{
+		{"a thread is taken away, as if its records were removed from another", store.Since{}, manifest.BadTree, []string{
+			"UPDATE leaves SET seq = 0, chain_id = (SELECT id FROM chains WHERE thread_id = 't') WHERE chain_id <> (SELECT id FROM chains WHERE thread_id = 't')",
+			"DELETE FROM manifests WHERE thread_id = 'u'", "DELETE FROM chains WHERE thread_id = 'u'",
+		}},
+		{"a newer record is changed, and a leaf says that all are older", store.Since{OnlyNewer: true}, manifest.BadAltered, []string{
+			"UPDATE leaves SET id = 1000000 WHERE leaf = 0", "UPDATE manifests SET turn_id = 'other' WHERE thread_id = 'v'",
+		}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+
+			dsn, l := x.newDSN(t), newLog(t)
+			s := open(t, dsn, store.Options{Key: []byte("key")})
+			for n := range 3 {
+				fillThread(t, s, "w", "t", n, n+1)
+				fillThread(t, s, "w", "u", 100+n, 101+n)
+			}
+			if _, err := s.Prune(t.Context(), store.Retention{Count: 1}, time.Now()); err != nil {
+				t.Fatal(err)
+			}
+			c := checkpoint(t, s, l)
+			fillThread(t, s, "w", "v", 200, 201)
+			tt.since.Checkpoint = &c
+			if got, err := s.VerifySince(t.Context(), store.Filter{}, manifest.VerifyOptions{}, tt.since); err != nil || !got.OK {
+				t.Fatalf("before: %+v, %v", got, err)
+			}
+			tamper(t, dsn, tt.name, tt.statements)
+			got, err := s.VerifySince(t.Context(), store.Filter{}, manifest.VerifyOptions{}, tt.since)
+			if err != nil || got.OK || got.FirstBad.Reason != tt.want {
+				t.Errorf("%+v, %v, want the reason %s", got, err, tt.want)
 			}
 		})
 	}

@@ -241,17 +241,17 @@ func (s *Store) Grow(ctx context.Context, from int64) (g translog.Growth, err er
 type leafRow struct {
 	leaf             int64
 	manifestID, hash string
-	// removed says that the thread's sign-off accounts for a record that is not there.
-	removed bool
+	// The record's chain and place in it, as the leaf has them, and how many records the chain's sign-off says are removed.
+	chain, seq, first int64
 }
 
 // leavesFrom returns some leaves, from one on, in order.
 func leavesFrom(ctx context.Context, tx *sql.Tx, leaf int64) ([]leafRow, error) {
-	const query = `SELECT l.leaf, coalesce(m.manifest_id, ''), coalesce(m.hash, ''), coalesce(l.seq < c.first_seq, FALSE)
+	const query = `SELECT l.leaf, coalesce(m.manifest_id, ''), coalesce(m.hash, ''), l.chain_id, l.seq, coalesce(c.first_seq, 0)
 		FROM leaves l LEFT JOIN manifests m ON m.id = l.id LEFT JOIN chains c ON c.id = l.chain_id
 		WHERE l.leaf >= $1 ORDER BY l.leaf LIMIT 4096`
 	return sqldb.List(ctx, tx, query, []any{leaf}, func(rows *sql.Rows, l *leafRow) error {
-		return rows.Scan(&l.leaf, &l.manifestID, &l.hash, &l.removed)
+		return rows.Scan(&l.leaf, &l.manifestID, &l.hash, &l.chain, &l.seq, &l.first)
 	})
 }
 

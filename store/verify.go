@@ -81,7 +81,10 @@ func (r *verification) skipTo() error {
 	if r.since.Checkpoint == nil || !r.since.OnlyNewer {
 		return nil
 	}
-	const query = "SELECT coalesce(max(id), 0) FROM leaves WHERE leaf < $1"
+	// Leaves need not be in the order of the ids, and whoever forges them can give an old one any id: what counts is where
+	// the first newer record is.
+	const query = `SELECT coalesce(min(id) - 1, 9223372036854775807)
+		FROM (SELECT id FROM leaves WHERE leaf >= $1 UNION ALL SELECT id FROM pending) newer`
 	return r.tx.QueryRowContext(r.ctx, query, r.since.Checkpoint.Leaves).Scan(&r.skipped)
 }
 
@@ -218,6 +221,7 @@ func (r *verification) tree() (proven bool, err error) {
 // how many there are.
 func (r *verification) leaves() (next int64, err error) {
 	check := treeCheck{stored: newTreeHashes(r.ctx, r.tx)}
+	removed := map[int64]int64{} // by chain
 	for {
 		rows, err := leavesFrom(r.ctx, r.tx, next)
 		if err != nil || len(rows) == 0 {
@@ -232,8 +236,11 @@ func (r *verification) leaves() (next int64, err error) {
 			if err != nil {
 				return next, err
 			}
+			if l.hash == "" {
+				removed[l.chain]++
+			}
 			switch {
-			case l.hash == "" && !l.removed:
+			case l.hash == "" && (l.seq >= l.first || removed[l.chain] > l.first):
 				r.reportf("", "the record of leaf %d is gone, and its thread's sign-off does not account for that", l.leaf)
 			case !good:
 				r.reportf(l.manifestID, "leaf %d of the tree is another record: records were put into another order, or one was replaced", l.leaf)
