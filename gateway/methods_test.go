@@ -77,6 +77,7 @@ func walk() []struct {
 		{"turn/compile", object{"handle": begun, "input": object{"user_text": "hi", "tool_calling": true}}, object{"manifest.turn_id": "3", "tools.0.name": "measure", "error": "absent"}},
 		{"tool/call", object{"handle": begun, "tool": "measure", "arguments": object{"n": 1}}, object{"is_error": false, "content": `t{"n":1}`, "error": "absent"}},
 		{"tool/call", object{"handle": begun, "tool": "measures"}, object{"is_error": true, "content": nil, "error.code": "forbidden"}},
+		{"turn/report", object{"handle": begun, "changes": []object{{"kind": "tool_name", "id": "a.b", "sent": "a_b"}}, "usage": object{"input_tokens": 7}}, object{}},
 		{"turn/end", object{"handle": begun, "end": object{"status": "succeeded"}, "wait": true}, object{"phase": "turn.post_turn", "error": nil}},
 		{"session/end", object{"context": object{w: "w", "session_id": "s"}, "reason": "done", "wait": true}, object{"phase": "session.end"}},
 		{"phase/dispatch", object{"phase": "turn.pre_policy", "context": object{w: "w"}, "input": object{"user_text": "deny me"}}, object{"phase": "turn.pre_policy", "decision.verdict": "deny"}},

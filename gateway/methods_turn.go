@@ -12,6 +12,7 @@ import (
 	"github.com/grapnelhq/grapnel/internal/recent"
 	"github.com/grapnelhq/grapnel/internal/rpc"
 	"github.com/grapnelhq/grapnel/internal/suggest"
+	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/runtime"
 	"github.com/grapnelhq/grapnel/tree"
@@ -40,6 +41,12 @@ type (
 		Arguments      json.RawMessage `json:"arguments,omitempty"       jsonschema:"the arguments, as the model gave them"`
 		IdempotencyKey string          `json:"idempotency_key,omitempty" jsonschema:"the id that the model gave the call: the same call again does nothing twice"`
 		Actor          string          `json:"actor,omitempty"`
+	}
+	reportParams struct {
+		Handle  string                   `json:"handle"            jsonschema:"the turn, as turn/begin gave it"`
+		Changes []manifest.RequestChange `json:"changes,omitempty" jsonschema:"what the request had different from the prompt's record; absent if nothing"`
+		Usage   *phases.Usage            `json:"usage,omitempty"   jsonschema:"what the provider reported for the request. Who knows only the sum gives it to turn/end instead"`
+		Actor   string                   `json:"actor,omitempty"`
 	}
 	endParams struct {
 		Handle string               `json:"handle"          jsonschema:"the turn, as turn/begin gave it"`
@@ -82,6 +89,9 @@ func (g *Gateway) turnMethods() []rpc.Method {
 		method("tool/call", rpc.DispatchRight,
 			"Calls a tool in a kept turn, or request_tools, which loads hidden ones. A call that was refused, or failed, is a result with an error in it.",
 			g.callTool),
+		method("turn/report", rpc.DispatchRight,
+			"Puts on record what became of the turn's last prompt: how the request differed from it, and what the provider reported. Call it once a round.",
+			g.report),
 		method("turn/end", rpc.DispatchRight,
 			"Ends a kept turn, when its calls have returned: the plugins are notified, and go on in the background.",
 			g.end),
@@ -212,6 +222,33 @@ func (g *Gateway) callTool(ctx context.Context, c call[toolParams]) (*toolAnswer
 		}
 		return &toolAnswer{Content: res.Content, IsError: res.IsError, Diagnostics: append([]phases.Diagnostic{}, res.Diagnostics...)}, nil
 	})
+}
+
+func (g *Gateway) report(ctx context.Context, c call[reportParams]) (struct{}, error) {
+	return inTurn(ctx, g, c.Caller, c.params.Handle, func(ctx context.Context, k *keptTurn) (struct{}, error) {
+		var err error
+		if c.params.Usage != nil {
+			err = k.ReportUsage(ctx, *c.params.Usage)
+		}
+		if err == nil {
+			err = k.ReportRequest(c.params.Changes)
+		}
+		return struct{}{}, reportError(err)
+	})
+}
+
+// reportError blames the caller for all but a failure to keep what was reported.
+func reportError(err error) error {
+	failed, coded := errors.AsType[*phases.Error](err)
+	switch {
+	case err == nil || errors.Is(err, runtime.ErrTurnEnded) || errors.Is(err, runtime.ErrClosed):
+		return engineError(err)
+	case !coded:
+		return &rpc.Error{Code: rpc.CodeInvalid, Message: err.Error(), Err: err}
+	case failed.Code == phases.CauseBudgetExhausted:
+		return engineError(err)
+	}
+	return &rpc.Error{Code: rpc.CodeUnavailable, Message: "the report was not kept (" + string(failed.Code) + ")", Err: err}
 }
 
 func (g *Gateway) end(ctx context.Context, c call[endParams]) (*phases.Outcome, error) {

@@ -182,6 +182,7 @@ func TestTurnErrors(t *testing.T) {
 		{"a session as a phase", c, "turn/dispatch", object{"handle": "h", "phase": "session.start"}, rpc.CodeInvalid, "session/start"},
 		{"no end", c, "turn/end", object{"handle": "h"}, rpc.CodeInvalid, "end: it is missing"},
 		{"unknown member of the end", c, "turn/end", object{"handle": "h", "end": object{"state": "done"}}, rpc.CodeInvalid, "state"},
+		{"unknown handle, reporting", c, "turn/report", object{"handle": "h"}, rpc.CodeTurnUnknown, "turn/begin"},
 		{"no tool", c, "tool/call", object{"handle": "h"}, rpc.CodeInvalid, "tool: it is missing"},
 		{"no session's id", c, "session/start", object{"context": object{"workspace_id": "w"}}, rpc.CodeInvalid, "context.session_id"},
 		{"a source that is none", c, "session/start", object{"context": session, "source": "boot"}, rpc.CodeInvalid, "boot"},

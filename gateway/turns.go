@@ -13,6 +13,7 @@ import (
 
 	"github.com/grapnelhq/grapnel/internal/recent"
 	"github.com/grapnelhq/grapnel/internal/rpc"
+	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/runtime"
 )
@@ -36,6 +37,8 @@ type hostTurn interface {
 	Round(ctx context.Context, in runtime.CompileInput) (*runtime.Compiled, error)
 	Dispatch(ctx context.Context, in phases.Input) (*phases.Outcome, error)
 	CallTool(ctx context.Context, call phases.ToolCall) (*phases.ToolResult, error)
+	ReportRequest(changes []manifest.RequestChange) error
+	ReportUsage(ctx context.Context, u phases.Usage) error
 	End(ctx context.Context, in *phases.PostTurnInput) (*phases.Outcome, error)
 	LedgerBytes() int
 }

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/grapnelhq/grapnel/config"
 	"github.com/grapnelhq/grapnel/internal/rpc"
 	"github.com/grapnelhq/grapnel/manifest"
@@ -193,6 +195,51 @@ func TestTurnOverReload(t *testing.T) {
 		t.Errorf("behind the reload: %+v", got)
 	}
 	do[any](t, c, "turn/end", object{"handle": begun.Handle, "end": object{"status": "succeeded"}})
+}
+
+// TestTurnReport: what a client reports of a round's request is in the records; what makes no sense is refused.
+func TestTurnReport(t *testing.T) {
+	t.Parallel()
+
+	model, log := treeOf(t, "w"), logStore(t, store.Options{})
+	c := serve(t, Options{Tree: model, Engine: engine(t, model, log), Log: log}).post(t, "")
+	handle := do[begunTurn](t, c, "turn/begin", object{"turn": turnOf(nil)}).Handle
+	refused := func(name string, more object, code, word string) {
+		t.Helper()
+		more["handle"] = handle
+		if _, bad := c.call(t, "turn/report", more); bad.code() != code || !strings.Contains(bad.Message, word) {
+			t.Errorf("%s: %+v", name, bad)
+		}
+	}
+	refused("before a prompt", object{}, rpc.CodeInvalid, "no prompt")
+	do[any](t, c, "turn/compile", object{"handle": handle})
+	changes := []manifest.RequestChange{{Kind: manifest.RequestToolGone, ID: "last"}}
+	do[any](t, c, "turn/report", object{"handle": handle, "changes": changes, "usage": object{"input_tokens": 7}})
+	refused("an unknown kind", object{"changes": []object{{"kind": "colour"}}}, rpc.CodeInvalid, "colour")
+	refused("a count below 0", object{"usage": object{"input_tokens": -1}}, rpc.CodeInvalid, "below 0")
+	do[any](t, c, "turn/end", object{"handle": handle, "end": object{"status": "succeeded"}})
+	refused("an ended turn", object{}, rpc.CodeTurnUnknown, "turn/end")
+	list := must[[]manifest.Index](t)(log.List(t.Context(), store.Filter{}))
+	if len(list) != 2 {
+		t.Fatalf("%d records", len(list))
+	}
+	events := do[manifest.Manifest](t, c, "manifest/get", object{"workspace_id": "w", "manifest_id": list[1].ManifestID})
+	want := []manifest.Request{{ManifestID: list[0].ManifestID, Changes: changes}}
+	if diff := cmp.Diff(events.Requests, want); diff != "" {
+		t.Errorf("requests (-got +want):\n%s", diff)
+	}
+	entries := 0
+	for e, err := range log.Entries(t.Context(), store.Filter{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if entries++; e.Outline.Sent && (e.Usage == nil || e.Usage.InputTokens != 7) {
+			t.Errorf("usage %+v", e.Usage)
+		}
+	}
+	if entries != 2 {
+		t.Errorf("%d entries", entries)
+	}
 }
 
 // TestTurnHammer uses turns of one gateway from many clients at once, with ends at any

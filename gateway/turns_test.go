@@ -21,6 +21,8 @@ import (
 
 // fakeTurn notes how it is ended.
 type fakeTurn struct {
+	hostTurn
+
 	mu   sync.Mutex
 	ends []phases.PostTurnInput
 
@@ -374,7 +376,7 @@ func TestTurnIsItsTokens(t *testing.T) {
 		t.Helper()
 		for _, h := range []string{handle, "never"} {
 			for method, more := range map[string]object{
-				"turn/compile": {}, "turn/dispatch": {"phase": "turn.pre_policy"}, "tool/call": {"tool": "measure"}, "turn/end": {"end": object{}},
+				"turn/compile": {}, "turn/dispatch": {"phase": "turn.pre_policy"}, "tool/call": {"tool": "measure"}, "turn/report": {}, "turn/end": {"end": object{}},
 			} {
 				more["handle"] = h
 				if _, bad := c.call(t, method, more); bad.code() != rpc.CodeTurnUnknown || bad.Message != turnUnknown(h).Error() || bad.Data["reason"] != "unknown" {

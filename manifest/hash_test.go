@@ -112,6 +112,8 @@ func TestContentHashCountsEachField(t *testing.T) {
 		"Plugins[0].TierLacks[0]", "Plugins[0].AbsentPaths[0]",
 		"Budgets.Turn.UsedMS", "Budgets.Turn.UsedChars", "Budgets.Phases[0].Budget.UsedMS", "Budgets.Phases[0].Budget.UsedChars",
 		"Diagnostics[0].Message", "Calls[0].CallID",
+		"Requests[0].ManifestID", "Requests[0].Changes[0].Kind", "Requests[0].Changes[0].ID", "Requests[0].Changes[0].Manifest", "Requests[0].Changes[0].Sent",
+		"Requests[0].Omitted",
 		"Cache.Rules.MinimumTokens", "Cache.Rules.LifetimeS", "Cache.Rules.Step", "Cache.Rules.Explicit",
 	}
 	want := map[string]bool{}

@@ -52,6 +52,8 @@ type Manifest struct {
 	Reminders []Reminder `json:"reminders,omitempty"`
 	// Calls are the decided dispatches since the turn's previous record, in order; absent without any.
 	Calls []Call `json:"calls,omitempty"`
+	// Requests are what the host reported of requests since the turn's previous record, in order; absent without any.
+	Requests []Request `json:"requests,omitempty"`
 	// Erasure says what was erased; absent from other records.
 	Erasure *Erasure `json:"erasure,omitempty"`
 	// Budgets are time and text, granted and used.

@@ -36,6 +36,9 @@ func TestValidate(t *testing.T) {
 		{"upper case hex", func(m *Manifest) { m.FingerprintFull = "xxh64:ABCDEF0123456789" }, "fingerprint_full"},
 		{"hash", func(m *Manifest) { m.Hash = "md5:0" }, "hash"},
 		{"xxh64 is no record hash", func(m *Manifest) { m.ContentHash = Fingerprint("", nil) }, "content_hash"},
+		{"request's record", func(m *Manifest) { m.Requests[0].ManifestID = "x" }, `requests[0]: manifest_id: "x" is not a ULID`},
+		{"request's change", func(m *Manifest) { m.Requests[0].Changes[0].Kind = "colour" }, `requests[0]: changes[0]: the kind "colour" is unknown`},
+		{"request's omissions", func(m *Manifest) { m.Requests[0].Omitted = -1 }, "requests[0]: omitted"},
 		{"section id", func(m *Manifest) { m.Sections[1].SectionID, m.SectionIDs[1] = "a b", "a b" }, "sections[1]"},
 		{"section twice", func(m *Manifest) { m.Sections[1].SectionID, m.SectionIDs[1] = "section_0", "section_0" }, "twice"},
 		{"no owner", func(m *Manifest) { m.Sections[1].Owner = "" }, "owner"},
@@ -131,6 +134,7 @@ func TestHashLabels(t *testing.T) {
 	m.Plugins[0].Message = secret
 	m.Plugins[0].AbsentPaths = []string{secret}
 	m.Files[0].Path = secret
+	m.Requests[0].Changes = []RequestChange{{Kind: RequestMedia, ID: secret}}
 	m.Diagnostics[0].Message = secret
 	for _, v := range []string{`"Zanzibar"`, ` {"place":"Zanzibar"}`, `["Zanzibar"]`, `true`, `5`, `null`} {
 		m.Policies = append(m.Policies, phases.PolicyEntry{Value: json.RawMessage(v)})

@@ -49,6 +49,9 @@ func sampleManifest(sections, runs, plugins int) Manifest {
 		Verdict: phases.VerdictAllow, RewrittenBy: []string{"p.r"},
 		DecidedBy: []Decider{{Subscription: "p.h", Verdict: phases.VerdictAllow, ReasonCode: "known", Shadow: true}},
 	}}
+	m.Requests = []Request{{
+		ManifestID: sampleID, Omitted: 1, Changes: []RequestChange{{Kind: RequestToolName, ID: "a.b", Manifest: "a.b", Sent: "a_b"}},
+	}}
 	m.Erasure = &Erasure{
 		By: "dpo", Reason: "asked for", At: m.CreatedAt, WorkspaceID: "w", ThreadID: "t", Actor: "a", Before: m.CreatedAt, Records: 2, Texts: 1,
 	}

@@ -48,7 +48,7 @@ func appendCanonical(buf []byte, m *Manifest) ([]byte, error) {
 // what differs between two runs of the same work:
 //
 //   - of the head all but schema_version, compiler_version and profile;
-//   - content_hash, prev, hash and the group cache, which is about other records;
+//   - content_hash, prev, hash, and the groups cache and requests, which are about other records;
 //   - of runs generation, incarnation, attempts, queue_ms, duration_ms,
 //     bytes_in, bytes_out and cached_from, and the state cached counts as
 //     succeeded; of hook_sources cached_from;

@@ -58,6 +58,7 @@ func parseCanonical(data []byte) (*Manifest, error) {
 //     without a gap, and are the ones that section_ids names;
 //   - numbers of the cache are not below 0, its words are known, and a miss goes
 //     with a prediction of 0;
+//   - requests name a record, and what differed in them is of a known kind;
 //   - no list is nil.
 //
 // It computes no hashes. The error joins all mistakes, each naming its field.
@@ -70,6 +71,10 @@ func Validate(m *Manifest) error {
 	}
 	v.sectionIDs(m)
 	v.cache(&m.Cache)
+	for i := range m.Requests {
+		err := m.Requests[i].Check()
+		v.needf(err == nil, "requests[%d]: %w", i, err)
+	}
 	v.lists(m)
 	return errors.Join(v.errs...)
 }

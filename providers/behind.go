@@ -24,7 +24,7 @@ func (l *Layout) behind(r Request) Request {
 	for _, p := range pieces {
 		if moves(p) {
 			moved = append(moved, p.text)
-			l.change(ChangePlacement, p.id, string(phases.PlacementSystem), PlaceAfterConversation)
+			l.change(manifest.RequestPlacement, p.id, string(phases.PlacementSystem), PlaceAfterConversation)
 		} else {
 			kept = append(kept, p.text)
 		}

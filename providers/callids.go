@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/grapnelhq/grapnel/history"
+	"github.com/grapnelhq/grapnel/manifest"
 )
 
 // callIDs makes the ids of calls fit for the provider, in the order of the conversation.
@@ -31,7 +32,7 @@ func (ids *callIDs) rewrite(e *history.Entry) ([]history.Call, *history.Native) 
 		calls[i].ID = id
 		native = renamedIn(native, old, id)
 		ids.Warnf(CodeCallID, "the call %s is called %s: the provider does not accept its id, or an earlier call has it", old, id)
-		ids.change(ChangeCallID, old, old, id)
+		ids.change(manifest.RequestCallID, old, old, id)
 	}
 	return calls, native
 }

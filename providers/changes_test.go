@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/grapnelhq/grapnel/compiler"
+	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/providers"
 	"github.com/grapnelhq/grapnel/providers/internal/providerstest"
 )
@@ -17,9 +18,9 @@ import (
 func TestChanges(t *testing.T) {
 	t.Parallel()
 
-	renamed := providers.Change{Kind: providers.ChangeToolName, ID: "memory.search", Manifest: "memory.search", Sent: "memory_search"}
+	renamed := providers.Change{Kind: manifest.RequestToolName, ID: "memory.search", Manifest: "memory.search", Sent: "memory_search"}
 	moved := func(id, from, to string) providers.Change {
-		return providers.Change{Kind: providers.ChangePlacement, ID: id, Manifest: from, Sent: to}
+		return providers.Change{Kind: manifest.RequestPlacement, ID: id, Manifest: from, Sent: to}
 	}
 	folded := moved("rules", "system_message", "system")
 	behind := moved("skills_runtime", "system", providers.PlaceAfterConversation)

@@ -80,7 +80,7 @@ func (l *Layout) layKey() {
 	if l.rules.breaks(RuleCacheKey, l.Key) {
 		sent := hashed(l.Key)
 		l.Warnf(CodeCacheKey, "the cache key has %d characters: its hash is sent", len(l.Key))
-		l.change(ChangeCacheKey, "", l.Key, sent)
+		l.change(manifest.RequestCacheKey, "", l.Key, sent)
 		l.Key = sent
 	}
 }

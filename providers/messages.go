@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/grapnelhq/grapnel/history"
+	"github.com/grapnelhq/grapnel/manifest"
 )
 
 // Message is everything that one side says before the other one does.
@@ -80,7 +81,7 @@ func (l *Layout) sayWhy(r *history.Result) {
 	if r.IsError && strings.TrimSpace(r.Text) == "" {
 		r.Text = "The tool failed without saying why."
 		l.Warnf(CodeResultText, "the result of call %s is an error without text", r.CallID)
-		l.change(ChangeErrorText, r.CallID, "", r.Text)
+		l.change(manifest.RequestErrorText, r.CallID, "", r.Text)
 	}
 }
 
@@ -105,7 +106,7 @@ func (l *Layout) media(m *history.Media, number int) Part {
 	}
 	name := cmp.Or(m.Name, "without a name")
 	l.Warnf(CodeMedia, "the attachment %s (%s) is not sent: %s", name, m.Type, why)
-	l.change(ChangeMedia, m.Name, m.Type, "")
+	l.change(manifest.RequestMedia, m.Name, m.Type, "")
 	return Part{Text: fmt.Sprintf("[An attachment, %s (%s), could not be sent.]", name, m.Type)}
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/grapnelhq/grapnel/compiler"
 	"github.com/grapnelhq/grapnel/history"
 	"github.com/grapnelhq/grapnel/internal/digest"
+	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
 )
 
@@ -40,7 +41,7 @@ func (l *Layout) layTools(tools []phases.Tool) error {
 		wire := l.Names.Wire(t.Name)
 		if wire != t.Name {
 			l.Warnf(CodeToolRenamed, "the tool %s is called %s: the provider does not accept its name", t.Name, wire)
-			l.change(ChangeToolName, t.Name, t.Name, wire)
+			l.change(manifest.RequestToolName, t.Name, t.Name, wire)
 		}
 		out := Tool{Name: wire, Description: t.Description}
 		if err := out.define(t.InputSchema); err != nil {
@@ -65,7 +66,7 @@ func (l *Layout) fewer(tools []phases.Tool) []phases.Tool {
 	for _, t := range tools[most-1:] {
 		if !slices.ContainsFunc(kept[most-1:], func(k phases.Tool) bool { return k.Name == t.Name }) {
 			l.Warnf(CodeToolOmitted, "the tool %s was omitted: the provider accepts %d, and there are %d", t.Name, most, len(tools))
-			l.change(ChangeToolGone, t.Name, "", "")
+			l.change(manifest.RequestToolGone, t.Name, "", "")
 		}
 	}
 	return kept

@@ -203,6 +203,6 @@ func (e *Engine) reportNotes(j jobs.Job, remarks []phases.Diagnostic) {
 		if d.Detail != "" {
 			continue // it was logged already
 		}
-		e.opts.Logger.Log(context.Background(), levelOf(d.Severity), "background work reports", "subscription", j.Subscription, "code", d.Code, "message", d.Message)
+		e.opts.Logger.Log(context.Background(), turnstate.LogLevel(d.Severity), "background work reports", "subscription", j.Subscription, "code", d.Code, "message", d.Message)
 	}
 }

@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -118,5 +121,50 @@ func TestEventsOutsideOfTurns(t *testing.T) {
 	}
 	if last := sink.last("w", "t"); last.Kind != manifest.KindPrompt || !last.TurnEnded {
 		t.Errorf("the record of a turn that ends with its prompt: %+v", last.Head)
+	}
+}
+
+// TestReportRequest: what a request had different from its prompt's record is in the turn's next record, within bounds.
+func TestReportRequest(t *testing.T) {
+	t.Parallel()
+
+	sink := &memorySink{}
+	h := newHosted(whole())
+	h.opts.Sink = sink
+	turn := begin(t, h.start(t))
+	if err := turn.ReportRequest(nil); !errors.Is(err, runtime.ErrNothingCompiled) {
+		t.Errorf("before anything was compiled: %v", err)
+	}
+	ids := rounds(t, turn, 1)
+	renamed := manifest.RequestChange{Kind: manifest.RequestToolName, ID: "a.b", Manifest: "a.b", Sent: "a_b"}
+	if err := turn.ReportRequest([]manifest.RequestChange{renamed}); err != nil {
+		t.Fatal(err)
+	}
+	if err := turn.ReportRequest([]manifest.RequestChange{{Kind: "colour"}}); err == nil || !strings.Contains(err.Error(), `"colour"`) {
+		t.Errorf("an unknown kind: %v", err)
+	}
+	ids = append(ids, rounds(t, turn, 1)...)
+	many := slices.Repeat([]manifest.RequestChange{{Kind: manifest.RequestCallID, ID: strings.Repeat("i", 1000), Sent: "\xff"}}, 300)
+	for _, changes := range [][]manifest.RequestChange{many, nil} {
+		if err := turn.ReportRequest(changes); err != nil {
+			t.Fatal(err)
+		}
+	}
+	outcome(t)(turn.End(t.Context(), nil))
+	cut := manifest.RequestChange{Kind: manifest.RequestCallID, ID: strings.Repeat("i", phases.MaxIDBytes), Sent: "\uFFFD"}
+	want := [][]manifest.Request{
+		nil,
+		{{ManifestID: ids[0], Changes: []manifest.RequestChange{renamed}}},
+		{{ManifestID: ids[1], Changes: slices.Repeat([]manifest.RequestChange{cut}, 256), Omitted: 44}, {ManifestID: ids[1]}},
+	}
+	var got [][]manifest.Request
+	for _, m := range sink.records {
+		got = append(got, m.Requests)
+		if err := manifest.Validate(m); err != nil {
+			t.Error(err)
+		}
+	}
+	if diff := cmp.Diff(got, want); diff != "" {
+		t.Errorf("requests (-got +want):\n%s", diff)
 	}
 }

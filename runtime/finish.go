@@ -9,6 +9,7 @@ import (
 	"github.com/grapnelhq/grapnel/internal/background"
 	"github.com/grapnelhq/grapnel/internal/bounded"
 	"github.com/grapnelhq/grapnel/internal/merge"
+	"github.com/grapnelhq/grapnel/internal/turnstate"
 	"github.com/grapnelhq/grapnel/jobs"
 	"github.com/grapnelhq/grapnel/phases"
 )
@@ -94,7 +95,7 @@ func (d *dispatch) outcome(used time.Duration) *phases.Outcome {
 	out := &phases.Outcome{
 		Phase: d.phase.Row.Phase, Contributions: d.merged.Contributions, Shadowed: d.merged.Shadowed, Decision: d.merged.Decision, Merged: d.merged.Merged,
 		Runs: d.runs, Plugins: plugins.rows, Error: d.failed, Omitted: d.merged.Omitted, Sources: d.merged.Sources,
-		Budget:    phases.BudgetUse{GrantedMS: millis(d.granted), UsedMS: millis(used), SpentBy: []phases.Spent{}},
+		Budget:    phases.BudgetUse{GrantedMS: turnstate.Millis(d.granted), UsedMS: turnstate.Millis(used), SpentBy: []phases.Spent{}},
 		Rewritten: d.input,
 	}
 	if d.failed == nil { // a failed phase delivers nothing

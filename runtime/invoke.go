@@ -143,7 +143,7 @@ func (i *invocation) awaitSlot(ctx context.Context) *phases.Error {
 	bounded, cancel := context.WithDeadline(ctx, i.until)
 	defer cancel()
 	err := i.lease.Take(bounded, i.in)
-	i.run.QueueMS += millis(time.Since(waiting))
+	i.run.QueueMS += turnstate.Millis(time.Since(waiting))
 	switch {
 	case err == nil && time.Now().Before(i.until):
 		return nil
@@ -167,7 +167,7 @@ func (i *invocation) incarnation(ctx context.Context) (*pool.Incarnation, *phase
 	inc, failure := i.in.Await(ctx, begin.Add(patience), i.replay)
 	now := time.Now()
 	if waited := now.Sub(begin); waited > time.Millisecond {
-		i.run.QueueMS += millis(waited)
+		i.run.QueueMS += turnstate.Millis(waited)
 	}
 	switch {
 	case ctx.Err() == nil && (failure != nil || now.Before(i.until)):
@@ -234,7 +234,7 @@ func (e *Engine) receive(i *invocation) (failure *phases.Error) {
 	if i.arrived = size.Arrived; i.arrived.IsZero() {
 		i.arrived = time.Now()
 	}
-	i.run.DurationMS += millis(i.arrived.Sub(i.begun))
+	i.run.DurationMS += turnstate.Millis(i.arrived.Sub(i.begun))
 	i.run.BytesIn += size.BytesIn
 	i.run.BytesOut += size.BytesOut
 	i.run.Incarnation = i.inc.Number

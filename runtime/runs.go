@@ -38,7 +38,7 @@ func (e *Engine) logRemarks(subscription string, list []phases.Diagnostic) {
 		if d.Detail == "" {
 			continue
 		}
-		level := levelOf(d.Severity)
+		level := turnstate.LogLevel(d.Severity)
 		if opened(d.SafeForUser, d.Visibility) {
 			level = min(level, slog.LevelInfo)
 		}
@@ -98,21 +98,6 @@ func codedError(err error) *phases.Error {
 		return coded
 	}
 	return phases.Errorf(phases.CauseInternal, "%w", err)
-}
-
-func millis(d time.Duration) float64 {
-	return float64(d.Microseconds()) / 1000
-}
-
-func levelOf(s phases.Severity) slog.Level {
-	switch s {
-	case phases.SeverityError:
-		return slog.LevelError
-	case phases.SeverityWarning:
-		return slog.LevelWarn
-	default:
-		return slog.LevelInfo
-	}
 }
 
 func (e *Engine) jobChanged(j jobs.Job, state string, err error) {

@@ -102,7 +102,7 @@ func (t *Turn) requestTools(ctx context.Context, call phases.ToolCall) (*phases.
 	}
 	res := &phases.ToolResult{Content: content, IsError: len(a.Errors) > 0}
 	run := newToolRun(t.gen, phases.OwnerBuiltin, call.Tool)
-	run.Attempts, run.DurationMS = 1, millis(time.Since(begin))
+	run.Attempts, run.DurationMS = 1, turnstate.Millis(time.Since(begin))
 	t.engine.settleTool(ctx, nil, &run, res, nil)
 	t.state.AddCall(run, &call, call.IdempotencyKey, nil)
 	return res, nil

@@ -16,7 +16,7 @@ import (
 var ErrTurnEnded = errors.New("the turn has ended")
 
 // ErrNothingCompiled is returned for a report about a turn without a prompt.
-var ErrNothingCompiled = errors.New("the turn has compiled no prompt that the numbers could be for")
+var ErrNothingCompiled = errors.New("the turn has compiled no prompt that the report could be for")
 
 const endTime = 2 * time.Second
 
@@ -308,4 +308,20 @@ func (t *Turn) ReportUsage(ctx context.Context, u phases.Usage) error {
 		return ErrNothingCompiled
 	}
 	return t.engine.ReportUsage(ctx, manifest.Usage{ManifestID: id, Usage: u})
+}
+
+// ReportRequest puts on record how the request for the prompt that this turn compiled last differs from it: the Changes
+// of a provider's adapter, nil if it does not. Call it once a round, when the request is sent. They are in the turn's
+// next record. An error is ErrNothingCompiled, ErrTurnEnded, ErrClosed, that of a full ledger, or of
+// [manifest.Request.Check], and not a reason to fail the turn.
+func (t *Turn) ReportRequest(changes []manifest.RequestChange) error {
+	if err := t.enter(); err != nil {
+		return err
+	}
+	defer t.leave()
+	id, ok := t.usage.Prompt()
+	if !ok {
+		return ErrNothingCompiled
+	}
+	return t.state.AddRequest(id, changes)
 }

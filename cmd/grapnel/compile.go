@@ -274,6 +274,7 @@ func (a *app) printContent(m *manifest.Manifest) {
 	})
 	a.printPolicies(m.Policies)
 	a.printCalls(m.Calls)
+	a.printRequests(m.Requests)
 	a.printAudits("audit events", m.Audits)
 }
 

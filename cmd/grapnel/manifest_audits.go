@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/grapnelhq/grapnel/internal/api"
+	"github.com/grapnelhq/grapnel/internal/text"
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/store"
 )
@@ -158,6 +159,24 @@ func callCells(c *manifest.Call) cells {
 
 func (a *app) printCalls(calls []manifest.Call) {
 	printList(a, "calls", "phase|tool|owner|verdict|decided by|rewritten by|went", calls, callCells)
+}
+
+// printRequests prints a row for each change, and one for each request without any.
+func (a *app) printRequests(requests []manifest.Request) {
+	t := newTable("requests", "prompt|change|what|in the record|sent")
+	for i := range requests {
+		r := &requests[i]
+		for _, c := range r.Changes {
+			t.add(r.ManifestID, c.Kind, c.ID, c.Manifest, c.Sent)
+		}
+		switch {
+		case r.Omitted > 0:
+			t.add(r.ManifestID, text.Thousands(r.Omitted)+" more", "", "", "")
+		case len(r.Changes) == 0:
+			t.add(r.ManifestID, "none", "", "", "")
+		}
+	}
+	a.printTable(t)
 }
 
 func auditDetails(e *manifest.Audit) string {

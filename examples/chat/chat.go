@@ -82,7 +82,7 @@ func (c *chat) turn(ctx context.Context, with phases.Context, message string) er
 	return errors.Join(err, ended)
 }
 
-// ask is one round: compile the prompt, choose what fits of the past, send both, and report the usage.
+// ask is one round: compile the prompt, choose what fits of the past, send both, and report changes and usage.
 func (c *chat) ask(ctx context.Context, t *runtime.Turn, said []history.Entry, sum *phases.Usage) (history.Entry, error) {
 	provider, name := c.model.provider, c.model.name
 	done, err := t.Compile(ctx, runtime.CompileInput{
@@ -101,17 +101,17 @@ func (c *chat) ask(ctx context.Context, t *runtime.Turn, said []history.Entry, s
 	if len(window.Dropped) > 0 {
 		fmt.Printf("       (%d entries of the past do not fit; compaction: %s)\n", len(window.Dropped), window.Compaction)
 	}
-	reply, usage, err := c.model.ask(ctx, providers.Request{
+	got, err := c.model.ask(ctx, providers.Request{
 		Model: name, MaxTokens: c.reserve, Prompt: *done.Prompt, Sections: done.Manifest.Sections, Tools: done.Tools,
 		History: window, Turn: said, AfterConversation: strings.Split(c.behind, ","),
 	})
 	if err != nil {
 		return history.Entry{}, err
 	}
-	*sum = add(*sum, usage)
-	c.tokens.Report(window, usage.InputTokens)
-	reply.TurnID = said[0].TurnID
-	return reply, t.ReportUsage(ctx, usage)
+	*sum = add(*sum, got.usage)
+	c.tokens.Report(window, got.usage.InputTokens)
+	got.entry.TurnID = said[0].TurnID
+	return got.entry, errors.Join(t.ReportRequest(got.changes), t.ReportUsage(ctx, got.usage))
 }
 
 func fixed(p *compiler.Prompt) []string {

@@ -54,25 +54,32 @@ func connect(ctx context.Context, o options, count func(string) int) (m model, e
 	return m, end, err
 }
 
-type ask = func(ctx context.Context, r providers.Request) (history.Entry, phases.Usage, error)
+type ask = func(ctx context.Context, r providers.Request) (answer, error)
+
+// answer is what the model said, what it cost, and how the request differed from its prompt's record.
+type answer struct {
+	entry   history.Entry
+	usage   phases.Usage
+	changes []providers.Change
+}
 
 func onAnthropic(url string) ask {
 	client := anthropicsdk.NewClient()
 	if url != "" {
 		client = anthropicsdk.NewClient(anthropicoption.WithBaseURL(url), anthropicoption.WithAPIKey("none"))
 	}
-	return func(ctx context.Context, r providers.Request) (history.Entry, phases.Usage, error) {
+	return func(ctx context.Context, r providers.Request) (answer, error) {
 		// A turn has several rounds here, and each finds the one before it.
 		built, err := anthropic.Build(r, anthropic.Options{CacheConversation: true})
 		if err != nil {
-			return history.Entry{}, phases.Usage{}, err
+			return answer{}, err
 		}
 		message, err := client.Messages.New(ctx, built.Params)
 		if err != nil {
-			return history.Entry{}, phases.Usage{}, err
+			return answer{}, err
 		}
 		e, err := anthropic.Reply(message, built.Names)
-		return e, anthropic.Usage(message.Usage), err
+		return answer{e, anthropic.Usage(message.Usage), built.Changes}, err
 	}
 }
 
@@ -81,17 +88,17 @@ func onOpenAI(url string) ask {
 	if url != "" {
 		client = openaisdk.NewClient(openaioption.WithBaseURL(url+"/v1"), openaioption.WithAPIKey("none"))
 	}
-	return func(ctx context.Context, r providers.Request) (history.Entry, phases.Usage, error) {
+	return func(ctx context.Context, r providers.Request) (answer, error) {
 		built, err := openai.Build(r, openai.Options{})
 		if err != nil {
-			return history.Entry{}, phases.Usage{}, err
+			return answer{}, err
 		}
 		response, err := client.Responses.New(ctx, built.Params)
 		if err != nil {
-			return history.Entry{}, phases.Usage{}, err
+			return answer{}, err
 		}
 		e, err := openai.Reply(response, built.Names)
-		return e, openai.Usage(response.Usage), err
+		return answer{e, openai.Usage(response.Usage), built.Changes}, err
 	}
 }
 
@@ -102,19 +109,19 @@ func onGemini(ctx context.Context, url string) (ask, error) {
 	}
 	client, err := genai.NewClient(ctx, c)
 	calls := 0 // that came without an id
-	return func(ctx context.Context, r providers.Request) (history.Entry, phases.Usage, error) {
+	return func(ctx context.Context, r providers.Request) (answer, error) {
 		built, err := gemini.Build(r, gemini.Options{})
 		if err != nil {
-			return history.Entry{}, phases.Usage{}, err
+			return answer{}, err
 		}
 		response, err := client.Models.GenerateContent(ctx, built.Model, built.Contents, built.Config)
 		if err != nil {
-			return history.Entry{}, phases.Usage{}, err
+			return answer{}, err
 		}
 		e, err := gemini.Reply(response, built.Names, func() string {
 			calls++
 			return "call-" + strconv.Itoa(calls)
 		})
-		return e, gemini.Usage(response.UsageMetadata), err
+		return answer{e, gemini.Usage(response.UsageMetadata), built.Changes}, err
 	}, err
 }

@@ -2,6 +2,7 @@ package turnstate
 
 import (
 	"fmt"
+	"log/slog"
 	"unicode/utf8"
 
 	"github.com/grapnelhq/grapnel/internal/text"
@@ -120,4 +121,16 @@ func tidyText(s string) string {
 // NoteBytes is the size of a diagnostic: it is shown with one of its texts.
 func NoteBytes(d *phases.Diagnostic) int {
 	return len(d.Code) + max(len(d.Message), len(d.Detail)) + len(d.Cause) + len(d.Plugin) + len(d.Subscription) + len(d.OtherSubscription) + len(d.Slot)
+}
+
+// LogLevel is the level at which a diagnostic is logged.
+func LogLevel(s phases.Severity) slog.Level {
+	switch s {
+	case phases.SeverityError:
+		return slog.LevelError
+	case phases.SeverityWarning:
+		return slog.LevelWarn
+	default:
+		return slog.LevelInfo
+	}
 }

@@ -20,7 +20,7 @@ const maxAudits = 256
 const codeAuditsNotKept = "audits_not_kept"
 
 // mark is how far a record reaches into the lists of a turn.
-type mark struct{ runs, budgets, notes, audits, calls int }
+type mark struct{ runs, budgets, notes, audits, calls, requests int }
 
 // recorded is what the turn's records hold already.
 type recorded struct {
@@ -94,7 +94,7 @@ func (s *State) AddAudits(rows []manifest.Audit) {
 }
 
 // Record writes what the turn has gathered into the manifest of a prompt that has the compiler's rows: all runs, and
-// the calls and audits since the last kept record. ends says that the turn ends with it.
+// the calls, requests and audits since the last kept record. ends says that the turn ends with it.
 func (s *State) Record(m *manifest.Manifest, b config.TurnBudget, ends bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -136,10 +136,11 @@ func (s *State) Events(m *manifest.Manifest, plugins []phases.PluginRow, b confi
 	m.Diagnose(s.ledger.notes())
 }
 
-// since writes the calls and audits since the last kept record. The caller holds the lock, here and below.
+// since writes the calls, requests and audits since the last kept record. The caller holds the lock, here and below.
 func (s *State) since(m *manifest.Manifest) {
 	r := &s.recorded
 	m.Calls = slices.Clone(s.calls[r.kept.calls:])
+	m.Requests = slices.Clone(s.requests[r.kept.requests:])
 	m.Audits = slices.Clone(s.audits[r.kept.audits:])
 	if over := len(m.Audits) - maxAudits; over > 0 {
 		m.Audits = m.Audits[:maxAudits]
@@ -158,8 +159,8 @@ func (s *State) Kept() {
 	s.recorded.kept, s.recorded.any = s.recorded.made, true
 }
 
-// Unrecorded reports whether there is something that no kept record holds: runs, notes, calls or audits, and the end of
-// a turn that has records.
+// Unrecorded reports whether there is something that no kept record holds: runs, notes, calls, requests or audits, and
+// the end of a turn that has records.
 func (s *State) Unrecorded(ends bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -169,7 +170,7 @@ func (s *State) Unrecorded(ends bool) bool {
 }
 
 func (s *State) mark() mark {
-	return mark{len(s.ledger.runs), len(s.ledger.budgets), len(s.notes.list), len(s.audits), len(s.calls)}
+	return mark{len(s.ledger.runs), len(s.ledger.budgets), len(s.notes.list), len(s.audits), len(s.calls), len(s.requests)}
 }
 
 // sources writes where contributions went, and what was omitted before the compiler.
@@ -234,7 +235,7 @@ func (s *State) placeContexts(m *manifest.Manifest) {
 func (s *State) budgetRows(m *manifest.Manifest, b config.TurnBudget, from int) manifest.Budgets {
 	granted := cmp.Or(b.Time.D(), config.DefaultTurnTime)
 	rows := manifest.Budgets{
-		Turn:   manifest.Budget{GrantedMS: millis(granted), UsedMS: millis(granted - s.budget.time), GrantedChars: s.budget.chars},
+		Turn:   manifest.Budget{GrantedMS: Millis(granted), UsedMS: Millis(granted - s.budget.time), GrantedChars: s.budget.chars},
 		Phases: slices.Clone(s.ledger.budgets[from:]),
 	}
 	used := map[phases.Phase]int{}

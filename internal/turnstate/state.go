@@ -36,6 +36,7 @@ type State struct {
 	notes     notes
 	audits    []manifest.Audit
 	calls     []manifest.Call
+	requests  []manifest.Request
 	recorded  recorded
 	reminders []phases.MergedReminder
 	// own are the ids of the host's own sections, sorted.
@@ -158,7 +159,7 @@ func (s *State) Add(in phases.Input, out *phases.Outcome, merged *merge.Result, 
 	s.notes.add(out.Diagnostics)
 	// The budget is the configured one: what was left differs from run to run.
 	s.ledger.addOutcome(out, manifest.PhaseBudget{Phase: out.Phase, Budget: manifest.Budget{
-		GrantedMS: millis(phase.Budget), UsedMS: out.Budget.UsedMS, GrantedChars: s.charsFor(phase.Row),
+		GrantedMS: Millis(phase.Budget), UsedMS: out.Budget.UsedMS, GrantedChars: s.charsFor(phase.Row),
 	}})
 }
 
@@ -261,7 +262,8 @@ func (s *State) NextRound() int {
 	return s.round - 1
 }
 
-func millis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+// Millis is a time as records have it.
+func Millis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
 // answerTokens are reserved for a call that does not name a number: not the whole budget,
 // so that a concurrent call finds some.

@@ -20,6 +20,13 @@ func (u *Usage) Compiled(id string) {
 	u.rounds++
 }
 
+// Prompt returns the manifest of the last prompt, if there is one.
+func (u *Usage) Prompt() (id string, ok bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.last, u.rounds > 0
+}
+
 // Round returns the manifest that a report about one round is for, if there is one.
 func (u *Usage) Round() (id string, ok bool) {
 	u.mu.Lock()
