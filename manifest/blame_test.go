@@ -217,3 +217,86 @@ func TestCausesHaveWords(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// TestCompareUsage: what reports say counts before what rules let expect, and where only one prompt was reported, the rules decide.
+func TestCompareUsage(t *testing.T) {
+	t.Parallel()
+
+	explicit := &CacheRules{MinimumTokens: 500, LifetimeS: 300, Explicit: true}
+	usage := func(input, read, written int) *Usage {
+		return &Usage{Rounds: 1, Usage: phases.Usage{InputTokens: input, CacheReadTokens: read, CacheWriteTokens: written}}
+	}
+	prompt := func(change func(o *Outline)) *Outline {
+		o := &Outline{
+			Provider: "p", Model: "m", Rules: explicit, CreatedAt: time.Unix(0, 0), Breakpoints: []Breakpoint{{After: AfterStable, SectionID: "a"}},
+			Sections: []OutlineSection{{SectionID: "a", Owner: "ann", Chars: 9, Tokens: 800, Fingerprint: 1}, {SectionID: "b", Owner: "bob", Chars: 9, Tokens: 400, Fingerprint: 2}},
+		}
+		if change != nil {
+			change(o)
+		}
+		return o
+	}
+	same := prompt(nil)
+	later := prompt(func(o *Outline) { o.CreatedAt = time.Unix(301, 0) })
+	noLifetime := func(after int64) func(o *Outline) {
+		return func(o *Outline) {
+			o.Rules, o.CreatedAt = &CacheRules{MinimumTokens: 500, Explicit: true}, time.Unix(after, 0)
+		}
+	}
+	short := func(o *Outline) { o.Sections[0].Tokens, o.Sections[1].Tokens = 100, 100 }
+	history := func(h OutlineHistory) *Outline { return prompt(func(o *Outline) { o.History = &h }) }
+	host := func(c Cause, lost int) Break { return Break{Cause: c, Owner: phases.OwnerHost, TokensLost: lost} }
+	for _, tt := range []struct {
+		name          string
+		before, after *Outline
+		was, is       *Usage
+		want          Break
+	}{
+		{"nothing", same, same, nil, nil, Break{}},
+		{"only the first reported", same, same, usage(1300, 0, 800), nil, Break{}},
+		{"only the second reported", same, same, nil, usage(1300, 0, 800), Break{}},
+		{"served", same, same, usage(1300, 0, 800), usage(1300, 800, 0), Break{}},
+		{"nearly all was served", same, same, usage(1300, 0, 800), usage(1300, 720, 0), Break{}},
+		{"dropped", same, same, usage(1300, 0, 800), usage(1300, 719, 81), Break{Cause: CauseUnknown, TokensLost: 81}},
+		{"a report of two rounds says nothing of one", same, same, usage(1300, 0, 800), &Usage{Rounds: 2, Usage: phases.Usage{InputTokens: 2600, CacheWriteTokens: 800}}, Break{}},
+		{"an empty report says nothing", same, same, usage(1300, 0, 800), &Usage{Rounds: 1}, Break{}},
+		{"nothing was kept", same, same, usage(1300, 0, 0), nil, host(CausePoint, 0)},
+		{"nothing was asked for", same, same, usage(1300, 0, 800), usage(1300, 0, 0), host(CausePoint, 800)},
+		{"expired", same, later, nil, nil, Break{Cause: CauseExpired, TokensLost: 800}},
+		{"expired, and served", same, later, nil, usage(1300, 800, 0), Break{}},
+		{"too short by the estimate", prompt(short), prompt(short), nil, nil, Break{Cause: CauseMinimum}},
+		{"too short as reported", same, same, usage(499, 0, 0), nil, Break{Cause: CauseMinimum}},
+		{
+			"dropped early, by a provider of unknown lifetime", prompt(noLifetime(0)), prompt(noLifetime(300)), usage(1300, 0, 800), usage(1300, 0, 800),
+			Break{Cause: CauseUnknown, TokensLost: 800},
+		},
+		{
+			"dropped late, by a provider of unknown lifetime", prompt(noLifetime(0)), prompt(noLifetime(301)), usage(1300, 0, 800), usage(1300, 0, 800),
+			Break{Cause: CauseExpired, TokensLost: 800},
+		},
+		{"a part was served", history(OutlineHistory{Entries: 4}), history(OutlineHistory{Entries: 5}), usage(1900, 0, 1700), usage(1900, 800, 900), host(CauseEdited, 900)},
+		{
+			"nothing was served", history(OutlineHistory{Entries: 4}), history(OutlineHistory{Entries: 5}), usage(1900, 0, 1700), usage(1900, 0, 1700),
+			Break{Cause: CauseUnknown, TokensLost: 1700},
+		},
+		{"cut", history(OutlineHistory{Entries: 4, Cut: 1}), history(OutlineHistory{Entries: 5, Cut: 2}), nil, nil, host(CauseCut, 0)},
+		{"summarized", history(OutlineHistory{Entries: 4}), history(OutlineHistory{Entries: 5, Summarized: 3}), nil, nil, host(CauseCut, 0)},
+		{"fewer", history(OutlineHistory{Entries: 4}), history(OutlineHistory{Entries: 3}), nil, nil, host(CauseCut, 0)},
+		{
+			"another model, which caches from more on", same, prompt(func(o *Outline) { o.Model, o.Rules = "n", &CacheRules{MinimumTokens: 1024, Explicit: true} }),
+			nil, nil, host(CauseModel, 800),
+		},
+		{
+			"another provider, which needs no breakpoints", same, prompt(func(o *Outline) { o.Provider, o.Rules = "q", &CacheRules{MinimumTokens: 1024, Step: 128} }),
+			nil, nil, host(CauseProvider, 800),
+		},
+		{
+			"the same the other way", prompt(func(o *Outline) { o.Provider, o.Rules = "q", &CacheRules{MinimumTokens: 1024, Step: 128} }), same,
+			nil, nil, host(CauseProvider, 1152),
+		},
+	} {
+		if diff := cmp.Diff(Compare(tt.before, tt.after, tt.was, tt.is), tt.want); diff != "" {
+			t.Errorf("%s (-got +want):\n%s", tt.name, diff)
+		}
+	}
+}

@@ -81,7 +81,8 @@ func Compare(before, after *Outline, was, is *Usage) Break {
 type comparison struct {
 	before, after *Outline
 	was, is       *Usage
-	rules         CacheRules
+	// rules are those of the later prompt's model, and had those of the earlier one's; where one is unknown, the other's.
+	rules, had CacheRules
 	// sameKey says that fingerprints can be compared.
 	sameKey bool
 	// same is how many sections both begin with.
@@ -91,7 +92,7 @@ type comparison struct {
 func newComparison(before, after *Outline, was, is *Usage) *comparison {
 	c := &comparison{before: before, after: after, was: single(was), is: single(is)}
 	if r := cmp.Or(after.Rules, before.Rules); r != nil {
-		c.rules = *r
+		c.rules, c.had = *r, *cmp.Or(before.Rules, r)
 	}
 	c.sameKey = before.Key == after.Key
 	for c.same < min(len(before.Sections), len(after.Sections)) && c.equal(&before.Sections[c.same], &after.Sections[c.same]) {
@@ -135,7 +136,7 @@ func (c *comparison) find() Break {
 	switch {
 	case c.rules.LifetimeS > 0 && c.age() > time.Duration(c.rules.LifetimeS)*time.Second && !served:
 		return Break{Cause: CauseExpired}
-	case c.was != nil && c.whole(c.was.InputTokens) == 0 && !served:
+	case c.was != nil && c.rules.whole(c.was.InputTokens) == 0 && !served:
 		return Break{Cause: CauseMinimum}
 	case c.same < max(len(b.Sections), len(a.Sections)):
 		return c.section()
@@ -152,9 +153,9 @@ func (c *comparison) behind(served bool) Break {
 	whole := a.tokens(len(a.Sections))
 	unused := func(u *Usage) bool { return u != nil && u.CacheReadTokens+u.CacheWriteTokens == 0 }
 	switch {
-	case c.rules.Explicit && !served && (whole > 0 && c.whole(whole) > 0 && c.kept() == 0 || unused(c.was) || unused(c.is)):
+	case c.rules.Explicit && !served && (whole > 0 && c.rules.whole(whole) > 0 && c.kept() == 0 || unused(c.was) || unused(c.is)):
 		return host(CausePoint)
-	case whole > 0 && c.whole(whole) == 0 && c.was == nil && !served:
+	case whole > 0 && c.rules.whole(whole) == 0 && c.was == nil && !served:
 		return Break{Cause: CauseMinimum}
 	case a.afterReset(b):
 		return host(CauseEpoch)
@@ -242,28 +243,28 @@ func (o *Outline) read(sections int) int {
 // held is how many tokens of the previous prompt the provider had kept.
 func (c *comparison) held() int {
 	if c.was != nil {
-		if c.rules.Explicit {
+		if c.had.Explicit {
 			return c.was.CacheReadTokens + c.was.CacheWriteTokens
 		}
-		return c.whole(c.was.InputTokens)
+		return c.had.whole(c.was.InputTokens)
 	}
 	o := c.before
-	if !c.rules.Explicit {
-		return c.whole(o.read(len(o.Sections)))
+	if !c.had.Explicit {
+		return c.had.whole(o.read(len(o.Sections)))
 	}
 	most := 0
 	for _, p := range o.Breakpoints {
 		most = max(most, o.tokens(o.end(p)))
 	}
-	return c.whole(most)
+	return c.had.whole(most)
 }
 
 // whole is as much of a prefix as a cache keeps.
-func (c *comparison) whole(tokens int) int {
-	if !c.rules.Explicit {
-		tokens -= tokens % max(1, c.rules.Step)
+func (r *CacheRules) whole(tokens int) int {
+	if !r.Explicit {
+		tokens -= tokens % max(1, r.Step)
 	}
-	if tokens < c.rules.MinimumTokens {
+	if tokens < r.MinimumTokens {
 		return 0
 	}
 	return tokens
@@ -300,9 +301,9 @@ func (c *comparison) predicted(b *Break) int {
 		}
 	}
 	if c.rules.Explicit {
-		return c.whole(c.kept())
+		return c.rules.whole(c.kept())
 	}
-	return c.whole(c.after.read(c.same) + c.inside())
+	return c.rules.whole(c.after.read(c.same) + c.inside())
 }
 
 // inside is about how many tokens the next section begins with as before, by those who wrote it.
