@@ -80,7 +80,7 @@ func (s *Store) Append(ctx context.Context, m *manifest.Manifest, texts []manife
 		}
 		return s.putTexts(ctx, tx, rows, chain, m.Actor, id)
 	})
-	if err == nil && id%settleBatch == 0 {
+	if err == nil && id%settleEvery == 0 {
 		s.settler.start(context.WithoutCancel(ctx), s)
 	}
 	return err

@@ -320,3 +320,30 @@ func benchReads(b *testing.B, s *store.Store, dsn string, size int) {
 		})
 	}
 }
+
+// BenchmarkSettle is what it costs to settle a record that brings one text along.
+func BenchmarkSettle(b *testing.B) {
+	for _, tt := range []struct {
+		name string
+		dsn  func(b *testing.B) string
+	}{{"sqlite", newBenchFile}, {"postgres", func(b *testing.B) string { return shared.NewDSN(b) }}} {
+		b.Run(tt.name, func(b *testing.B) {
+			const records = 5000
+			s := openBench(b, tt.dsn(b), normal())
+			s.StopSettling()
+			for n := range records {
+				m := sample("w", fmt.Sprint("t", n%50), n)
+				text := strings.Repeat(fmt.Sprintf("what is new in turn %d and more of it ", n), 20)
+				m.Sections[9].Fingerprint = manifest.Fingerprint(text, nil)
+				if err := s.Append(b.Context(), m, []manifest.Text{{Fingerprint: m.Sections[9].Fingerprint, Text: text}}); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ResetTimer()
+			if err := s.Settle(b.Context()); err != nil {
+				b.Fatal(err)
+			}
+			b.ReportMetric(float64(b.Elapsed().Microseconds())/records, "µs/record")
+		})
+	}
+}

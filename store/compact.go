@@ -156,7 +156,7 @@ func plan(ctx context.Context, tx *sql.Tx, all []segment, thin bool) (*merging, 
 	if !thin {
 		return nil, nil //nolint:nilnil // nothing is to be done
 	}
-	kept, err := readBlocks(ctx, tx, "kept IS NOT NULL")
+	kept, err := readBlocks(ctx, tx, "TRUE")
 	if err != nil {
 		return nil, err
 	}

@@ -13,8 +13,12 @@ import (
 	"github.com/grapnelhq/grapnel/internal/sqldb"
 )
 
-// settleBatch is how many records are settled in one transaction, at most.
-const settleBatch = 128
+// settleBatch is how many records are settled in one transaction, at most, and settleEvery how many are appended before
+// somebody begins.
+const (
+	settleBatch = 256
+	settleEvery = 128
+)
 
 // settling is a record that is being settled.
 type settling struct {
@@ -59,27 +63,33 @@ func (r *settler) stop() {
 // which they were appended, and indexes them. Append does so from time to time; a checkpoint and retention begin with it.
 // Other processes may do so at the same time.
 func (s *Store) Settle(ctx context.Context) error {
-	most := pace(settleBatch / 4)
-	return s.db.Pieces(ctx, func() (more bool, err error) {
+	most := pace(settleBatch / 2)
+	var took time.Duration
+	for {
+		began := time.Now()
 		b := batch{indexing: indexing{marks: map[mark][]int64{}}}
-		err = s.db.Snapshot(ctx, "settling", func(tx *sql.Tx) error { return b.read(ctx, tx, &s.phrase, int(most)) })
+		err := s.db.Snapshot(ctx, "settling", func(tx *sql.Tx) error { return b.read(ctx, tx, &s.phrase, int(most)) })
 		if err != nil {
-			return false, err
+			return err
 		}
-		full := len(b.records) == int(most)
-		var began time.Time
-		err = s.db.Change(ctx, "settling", func(ctx context.Context, tx *sql.Tx) (err error) {
+		// While a batch is read, others have their turn already.
+		if err := s.db.Yield(ctx, took-time.Since(began)/2); err != nil {
+			return err
+		}
+		more := len(b.records) == int(most)
+		err = s.db.Change(ctx, "settling", func(ctx context.Context, tx *sql.Tx) error {
 			began = time.Now()
-			more, err = s.settle(ctx, tx, &b)
+			left, err := s.settle(ctx, tx, &b)
+			more = more || left
 			return err
 		})
-		most.took(time.Since(began))
-		most = min(most, settleBatch)
-		if errors.Is(err, errTaken) {
-			return true, nil
+		if err != nil && !errors.Is(err, errTaken) || err == nil && !more {
+			return err
 		}
-		return more || full, err
-	})
+		took = time.Since(began)
+		most.took(took)
+		most = min(max(most, settleBatch/4), settleBatch)
+	}
 }
 
 // batch is some records that are about to be settled.

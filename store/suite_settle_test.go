@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"database/sql"
 	"sync"
 	"testing"
 	"time"
@@ -30,7 +31,8 @@ func (x suite) testSettle(t *testing.T) {
 		})
 	}
 	all.Wait()
-	for began := time.Now(); unsettled(t, dsn) >= 2*each; {
+	raw := storetest.Raw(t, dsn)
+	for began := time.Now(); unsettled(t, raw) >= 2*each; {
 		if time.Since(began) > 10*time.Second {
 			t.Fatal("nothing was settled beside the appends")
 		}
@@ -38,14 +40,14 @@ func (x suite) testSettle(t *testing.T) {
 	if err := open(t, dsn, store.Options{}).Settle(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if left := unsettled(t, dsn); left != 0 {
+	if left := unsettled(t, raw); left != 0 {
 		t.Errorf("%d records are unsettled after Settle", left)
 	}
 }
 
-func unsettled(t *testing.T, dsn string) (n int) {
+func unsettled(t *testing.T, db *sql.DB) (n int) {
 	t.Helper()
-	if err := storetest.Raw(t, dsn).QueryRowContext(t.Context(), "SELECT count(*) FROM pending").Scan(&n); err != nil {
+	if err := db.QueryRowContext(t.Context(), "SELECT count(*) FROM pending").Scan(&n); err != nil {
 		t.Fatal(err)
 	}
 	return n

@@ -123,9 +123,8 @@ func (d *DB) Change(ctx context.Context, doing string, do func(ctx context.Conte
 	return d.Fail(ctx, doing, tx.Commit())
 }
 
-// Pieces calls do, a short transaction (some 10 ms), until it reports that nothing is left. On SQLite it pauses after
-// each for twice as long: others retry after 1, 2, 4, 8 ms, and so get their turn at the latest after the next piece.
-// Earlier pieces are kept after an error.
+// Pieces calls do, a short transaction (some 10 ms), until it reports that nothing is left, and lets others in after each
+// ([DB.Yield]). Earlier pieces are kept after an error.
 func (d *DB) Pieces(ctx context.Context, do func() (more bool, err error)) error {
 	for {
 		began := time.Now()
@@ -133,15 +132,24 @@ func (d *DB) Pieces(ctx context.Context, do func() (more bool, err error)) error
 		if err != nil || !more {
 			return err
 		}
-		var pause time.Duration
-		if !d.dialect.blocks {
-			pause = 2 * time.Since(began)
+		if err := d.Yield(ctx, time.Since(began)); err != nil {
+			return err
 		}
-		select {
-		case <-ctx.Done():
-			return d.Fail(ctx, "working in pieces", context.Cause(ctx))
-		case <-time.After(pause):
-		}
+	}
+}
+
+// Yield lets others change something after a transaction that took so long. On SQLite it pauses for twice as long: others
+// retry after 1, 2, 4, 8 ms, and so get their turn at the latest after the next one.
+func (d *DB) Yield(ctx context.Context, took time.Duration) error {
+	pause := 2 * took
+	if d.dialect.blocks {
+		pause = 0
+	}
+	select {
+	case <-ctx.Done():
+		return d.Fail(ctx, "working in pieces", context.Cause(ctx))
+	case <-time.After(pause):
+		return nil
 	}
 }
 
