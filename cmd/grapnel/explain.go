@@ -72,7 +72,7 @@ func (a *app) explainCommand() *cobra.Command {
 			}
 			e, err := known.answer(append(args, sentence)[0], sentence != "")
 			if err != nil {
-				return refused(err)
+				return err
 			}
 			return a.print(e, func() {
 				a.printExplanation(e)
@@ -88,17 +88,19 @@ func (a *app) explainCommand() *cobra.Command {
 
 // answer explains an id, or a sentence.
 func (r *record) answer(asked string, sentence bool) (*explanation, error) {
-	if sentence && r.texts == nil {
-		return nil, fmt.Errorf("the texts of the manifest %s are not known: they are kept with manifest.keep_text only", r.ManifestID)
-	}
-	if sentence {
+	switch {
+	case sentence && r.textsErr != nil:
+		return nil, r.textsErr
+	case sentence && r.texts == nil:
+		return nil, refused(fmt.Errorf("the texts of the manifest %s %s", r.ManifestID, whyNoTexts(&r.Manifest)))
+	case sentence:
 		return r.explainSentence(asked, r.texts), nil
 	}
 	if e := r.explain(asked); e != nil {
 		return e, nil
 	}
-	return nil, fmt.Errorf("the manifest %s knows no section, subscription, plugin or tool %q%s; it knows: %s",
-		r.ManifestID, asked, suggest.DidYouMean(asked, r.ids()), quotedList(r.ids()))
+	return nil, refused(fmt.Errorf("the manifest %s knows no section, subscription, plugin or tool %q%s; it knows: %s",
+		r.ManifestID, asked, suggest.DidYouMean(asked, r.ids()), quotedList(r.ids())))
 }
 
 func (a *app) recordWanted(c *cobra.Command, given string, now bool, f *compileFlags) (*record, error) {
@@ -138,8 +140,8 @@ func (a *app) recordKept(ctx context.Context, id string, f *compileFlags) (*reco
 			return notThere(err)
 		}
 		r.Manifest = *m
-		r.texts, err = keptTexts(ctx, s, m)
-		return err
+		r.texts, r.textsErr = keptTexts(ctx, s, m)
+		return nil
 	})
 	switch {
 	case id == "" && a.store == "" && store.HasCode(err, store.CodeNotFound):
@@ -155,7 +157,10 @@ type record struct {
 	manifest.Manifest
 	claims map[string][]string // plugins by the sections that their grants name; nil if only the manifest is known
 	now    bool
-	texts  []string // of the sections, without headings; nil if they are not known
+	// texts are those of the sections, without headings; nil if they are not known, for the reason textsErr if it is not
+	// that they were not kept.
+	texts    []string
+	textsErr error
 }
 
 func (r *record) about() string {

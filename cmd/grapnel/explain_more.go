@@ -199,11 +199,11 @@ func sectionTexts(m *manifest.Manifest, p *compiler.Prompt) []string {
 	return texts
 }
 
-// keptTexts are the texts of a kept manifest's sections, without headings; nil if they were not kept.
+// keptTexts are the texts of a kept manifest's sections, without headings; nil if they were not kept, or not all.
 func keptTexts(ctx context.Context, s *openedStore, m *manifest.Manifest) ([]string, error) {
 	texts := make([]string, len(m.Sections))
 	for i := range m.Sections {
-		rendered, err := s.Text(ctx, m.Sections[i].Fingerprint)
+		rendered, err := s.sectionText(ctx, m, &m.Sections[i])
 		switch {
 		case store.HasCode(err, store.CodeNotFound):
 			return nil, nil
@@ -215,4 +215,31 @@ func keptTexts(ctx context.Context, s *openedStore, m *manifest.Manifest) ([]str
 		texts[i] = rendered
 	}
 	return texts, nil
+}
+
+// sectionText is the kept text of a section as it was rendered. Somebody may have changed it: it has to have the
+// section's fingerprint.
+func (s *openedStore) sectionText(ctx context.Context, m *manifest.Manifest, section *manifest.Section) (string, error) {
+	rendered, err := s.Text(ctx, section.Fingerprint)
+	if err != nil {
+		return "", err
+	}
+	var key []byte
+	if strings.HasPrefix(section.Fingerprint, "hmac-") {
+		if key = s.fingerprintKey; len(key) == 0 {
+			return "", unable(fmt.Errorf("the texts of the manifest %s could not be checked: its fingerprints are keyed; give the key as manifest.fingerprint_key in the configuration", m.ManifestID))
+		}
+	}
+	if manifest.Fingerprint(rendered, key) != section.Fingerprint {
+		return "", refused(fmt.Errorf("the text kept for the section %s is not that of the manifest %s; see: grapnel manifest verify", clean(section.SectionID), m.ManifestID))
+	}
+	return rendered, nil
+}
+
+// whyNoTexts says why the store does not have the texts of a manifest.
+func whyNoTexts(m *manifest.Manifest) string {
+	if m.TextsKept {
+		return "were kept, and are gone; see: grapnel manifest find --kind erasure, and grapnel manifest verify"
+	}
+	return "were not kept: that takes manifest.keep_text"
 }

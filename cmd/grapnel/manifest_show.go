@@ -75,7 +75,7 @@ func (a *app) manifestText(ctx context.Context, s *openedStore, m *manifest.Mani
 	p, err := compiler.Rebuild(m.Sections, func(fingerprint string) (string, error) { return s.Text(ctx, fingerprint) })
 	switch {
 	case store.HasCode(err, store.CodeNotFound):
-		return refused(fmt.Errorf("the texts of the manifest %s were not kept, or not all: %w", m.ManifestID, err))
+		return refused(fmt.Errorf("the texts of the manifest %s %s", m.ManifestID, whyNoTexts(m)))
 	case err != nil:
 		return unable(err)
 	case len(m.Sections) == 0:
