@@ -17,7 +17,7 @@ import (
 // somebody begins.
 const (
 	settleBatch = 256
-	settleEvery = 128
+	settleEvery = 64
 )
 
 // settling is a record that is being settled.

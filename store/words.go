@@ -42,21 +42,16 @@ func wordsInSQLite() wordPhrases {
 	}
 }
 
-// queryOf asks for texts that may hold a sentence. The words at its ends may be parts of words: they choose only where no
-// others do, and then the last one by its beginning.
+// queryOf asks for texts that may hold a sentence. The words at its ends may be parts of words: the last one chooses by
+// its beginning, the first one not at all unless it is the only one.
 func queryOf(sentence, quote, and, goesOn string) string {
 	words := wordsOf(sentence)
-	if len(words) < 3 {
-		return quote + words[len(words)-1] + quote + goesOn
-	}
+	last := len(words) - 1
 	var b strings.Builder
-	for i, w := range words[1 : len(words)-1] {
-		if i > 0 {
-			b.WriteString(and)
-		}
-		b.WriteString(quote + w + quote)
+	for _, w := range words[min(1, last):last] {
+		b.WriteString(quote + w + quote + and)
 	}
-	return b.String()
+	return b.String() + quote + words[last] + quote + goesOn
 }
 
 const maxWord = 64 // characters of a word that are indexed
