@@ -245,6 +245,15 @@ func TestCompareUsage(t *testing.T) {
 	}
 	short := func(o *Outline) { o.Sections[0].Tokens, o.Sections[1].Tokens = 100, 100 }
 	history := func(h OutlineHistory) *Outline { return prompt(func(o *Outline) { o.History = &h }) }
+	plugin := func(version string, program Mark) *Outline {
+		return prompt(func(o *Outline) { o.Plugins = []OutlinePlugin{{Name: "bob", Version: version, Program: program}} })
+	}
+	reportedAt := func(at int64) *Usage {
+		u := usage(1300, 0, 800)
+		u.ReportedAt = time.Unix(at, 0)
+		return u
+	}
+	lostTo := func(c Cause, owner string) Break { return Break{Cause: c, Owner: owner, TokensLost: 800} }
 	host := func(c Cause, lost int) Break { return Break{Cause: c, Owner: phases.OwnerHost, TokensLost: lost} }
 	for _, tt := range []struct {
 		name          string
@@ -274,6 +283,14 @@ func TestCompareUsage(t *testing.T) {
 			"dropped late, by a provider of unknown lifetime", prompt(noLifetime(0)), prompt(noLifetime(301)), usage(1300, 0, 800), usage(1300, 0, 800),
 			Break{Cause: CauseExpired, TokensLost: 800},
 		},
+		{"dropped, with a plugin of a new version", plugin("1", 1), plugin("2", 1), usage(1300, 0, 800), usage(1300, 0, 800), lostTo(CauseVersion, "bob")},
+		{"dropped, with another program", plugin("1", 1), plugin("1", 2), usage(1300, 0, 800), usage(1300, 0, 800), lostTo(CauseVersion, "bob")},
+		{"dropped, with another configuration", same, prompt(func(o *Outline) { o.Config = 7 }), usage(1300, 0, 800), usage(1300, 0, 800), lostTo(CauseConfig, phases.OwnerHost)},
+		{"dropped, with another build", same, prompt(func(o *Outline) { o.Build = "2" }), usage(1300, 0, 800), usage(1300, 0, 800), lostTo(CauseBuild, phases.OwnerBuiltin)},
+		{"dropped, with another compiler", same, prompt(func(o *Outline) { o.CompilerVersion = "2" }), usage(1300, 0, 800), usage(1300, 0, 800), lostTo(CauseBuild, phases.OwnerBuiltin)},
+		{"reported late, and so not expired", same, prompt(func(o *Outline) { o.CreatedAt = time.Unix(390, 0) }), reportedAt(90), nil, Break{}},
+		{"expired since it was reported", same, prompt(func(o *Outline) { o.CreatedAt = time.Unix(391, 0) }), reportedAt(90), nil, Break{Cause: CauseExpired, TokensLost: 800}},
+		{"reported after the next prompt", same, later, reportedAt(302), nil, Break{Cause: CauseExpired, TokensLost: 800}},
 		{"a part was served", history(OutlineHistory{Entries: 4}), history(OutlineHistory{Entries: 5}), usage(1900, 0, 1700), usage(1900, 800, 900), host(CauseEdited, 900)},
 		{
 			"nothing was served", history(OutlineHistory{Entries: 4}), history(OutlineHistory{Entries: 5}), usage(1900, 0, 1700), usage(1900, 0, 1700),

@@ -145,6 +145,7 @@ func (x suite) testTreeTampered(t *testing.T) {
 		{"order", []string{"UPDATE manifests SET id = -1 WHERE id = 3", "UPDATE manifests SET id = 3 WHERE id = 4", "UPDATE manifests SET id = 4 WHERE id = -1"}},
 		{"leaf taken away", []string{"DELETE FROM leaves WHERE leaf = 2"}},
 		{"last leaves taken away", []string{"DELETE FROM leaves WHERE leaf > 2", "UPDATE tree_state SET leaves = 3"}},
+		{"length taken away", []string{"DELETE FROM tree_state"}},
 		{"hash changed", nil},
 		{"whole thread taken away", []string{"DELETE FROM manifests WHERE thread_id = 'u'", "DELETE FROM chains WHERE thread_id = 'u'"}},
 	}

@@ -116,6 +116,9 @@ func (s *Store) sequence(ctx context.Context, tx *sql.Tx, batch []settling) erro
 
 func treeLeaves(ctx context.Context, tx *sql.Tx) (n int64, err error) {
 	err = tx.QueryRowContext(ctx, "SELECT leaves FROM tree_state WHERE id = 1").Scan(&n)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = &Error{Code: CodeDamaged, Message: "the tree of hashes does not say how many leaves it has", Hint: "verify the log"}
+	}
 	return n, err
 }
 

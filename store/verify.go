@@ -197,11 +197,11 @@ func fits(fingerprint, text string, key []byte) bool {
 // tree compares the tree of hashes with the records, and with the checkpoint. It reports whether the checkpoint proves
 // all records that there are.
 func (r *verification) tree() (proven bool, err error) {
+	var next int64
 	leaves, err := treeLeaves(r.ctx, r.tx)
-	if err != nil {
-		return false, err
+	if err == nil {
+		next, err = r.leaves()
 	}
-	next, err := r.leaves()
 	switch {
 	case HasCode(err, CodeDamaged):
 		r.reportf("", "%v", err)
