@@ -175,7 +175,7 @@ func (g *Gateway) compileRound(ctx context.Context, c call[compileParams], k *ke
 		return nil, err
 	}
 	g.turns.keepUserText(k, c.params.Input.UserText)
-	return resultOf(k.Round(ctx, g.compileInput(&c.params.Input, k.context.Now)))
+	return resultOf(k.Compile(ctx, g.compileInput(&c.params.Input, k.context.Now)))
 }
 
 func (g *Gateway) compileInput(given *api.TurnInput, at time.Time) runtime.CompileInput {

@@ -34,7 +34,7 @@ const (
 
 // hostTurn is the gateway's view of a *runtime.Turn.
 type hostTurn interface {
-	Round(ctx context.Context, in runtime.CompileInput) (*runtime.Compiled, error)
+	Compile(ctx context.Context, in runtime.CompileInput) (*runtime.Compiled, error)
 	Dispatch(ctx context.Context, in phases.Input) (*phases.Outcome, error)
 	CallTool(ctx context.Context, call phases.ToolCall) (*phases.ToolResult, error)
 	ReportRequest(changes []manifest.RequestChange) error

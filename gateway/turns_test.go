@@ -31,7 +31,7 @@ type fakeTurn struct {
 
 func (f *fakeTurn) LedgerBytes() int { return f.ledger }
 
-func (f *fakeTurn) Round(context.Context, runtime.CompileInput) (*runtime.Compiled, error) {
+func (f *fakeTurn) Compile(context.Context, runtime.CompileInput) (*runtime.Compiled, error) {
 	return &runtime.Compiled{}, nil
 }
 

@@ -118,7 +118,7 @@ func TestAuditsOfLostRecords(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := turn.Round(t.Context(), runtime.CompileInput{}); err != nil {
+	if _, err := turn.Compile(t.Context(), runtime.CompileInput{}); err != nil {
 		t.Fatal(err)
 	}
 	sink.before = nil

@@ -29,7 +29,7 @@ type CompileInput struct {
 	History *manifest.History
 	// RequestedDomains are hidden domains whose tools are offered from now on.
 	RequestedDomains []string
-	// RecallPlan is the host planner's JSON for turn.post_preflight_prompt_context, which Round omits without it.
+	// RecallPlan is the host planner's JSON for turn.post_preflight_prompt_context, which is omitted without it.
 	RecallPlan json.RawMessage
 	// Profile is how much is compiled; empty is the profile of the turn's context.
 	Profile phases.Profile
@@ -84,33 +84,41 @@ func (e *Engine) CompileTurn(ctx context.Context, turn phases.Context, in Compil
 	}
 	defer t.close()
 	t.oneShot = true
-	return t.Round(ctx, in)
+	return t.Compile(ctx, in)
 }
 
-// Round compiles the prompt of one round with the provider: first the phases ahead of the compiler
-// ([Engine.CompileTurn]) that this turn has not passed yet, then [Turn.Compile]. A phase that failed or was denied is
-// dispatched again; an ask counts as passed only if the host dispatched the phase itself, and so could ask. Rounds of
-// one turn must not run concurrently. Result and error are those of CompileTurn and Compile.
-func (t *Turn) Round(ctx context.Context, in CompileInput) (*Compiled, error) {
+// Compile compiles the prompt of one round with the provider, and records it. First it runs the phases ahead of the
+// compiler ([Engine.CompileTurn]) that this turn has not passed yet, turn.pre_policy also for another text of the
+// user's than it has judged; a phase that failed is run again, and an ask counts as passed only if the host dispatched
+// the phase itself, and so could ask. Then come turn.pre_prompt_compile, the compiler, and turn.post_prompt_compile.
+//
+// A deny by turn.pre_policy holds until the same text is judged again by a dispatch of the host's: Compile then runs
+// nothing. A blocked turn has no prompt and an error as of CompileTurn, which names the hook, and is recorded too. The
+// result is nil only if the turn has ended, its ledger is full ([Turn.LedgerBytes]), or the input is refused.
+// Compilations of one turn must not run concurrently.
+func (t *Turn) Compile(ctx context.Context, in CompileInput) (*Compiled, error) {
 	if err := t.enterRound(&in); err != nil {
 		return nil, err
 	}
 	defer t.leave()
 	err := t.before(ctx, in)
-	switch {
-	case err == nil:
-		return t.compile(ctx, in)
-	case errors.Is(err, ErrTurnEnded):
+	if errors.Is(err, ErrTurnEnded) {
 		return nil, err
 	}
 	r, failed := t.newRecording(&in)
 	if failed != nil {
 		return nil, failed
 	}
-	return r.blocked(ctx, &in, err)
+	if err != nil {
+		return r.blocked(ctx, &in, err)
+	}
+	return r.compiledRound(ctx, &in)
 }
 
 func (t *Turn) before(ctx context.Context, in CompileInput) error {
+	if denied := t.state.Denied(); denied != nil {
+		return denied
+	}
 	text := phases.T(in.UserText)
 	steps := []phases.Input{
 		&phases.PrePolicyInput{UserText: text, Model: in.Model, Provider: in.Provider},
@@ -121,7 +129,7 @@ func (t *Turn) before(ctx context.Context, in CompileInput) error {
 	}
 	steps = append(steps, &phases.PreToolsInput{ToolCalling: in.ToolCalling, ExistingTools: in.ExistingTools})
 	for _, step := range steps {
-		if t.state.Passed(phases.PhaseOf(step)) {
+		if t.state.Passed(phases.PhaseOf(step), in.UserText) {
 			continue
 		}
 		out, err := t.Dispatch(ctx, step)
@@ -134,19 +142,6 @@ func (t *Turn) before(ctx context.Context, in CompileInput) error {
 		}
 	}
 	return nil
-}
-
-// Compile dispatches turn.pre_prompt_compile, compiles the prompt of what the turn has gathered, dispatches
-// turn.post_prompt_compile with the manifest, and records it. It may be called again for the next round with the
-// provider. A deny or an ask of the last phase gives no prompt and an error with the code "denied" or "ask". A
-// blocked turn is recorded too. The result is nil only if the turn has ended, its ledger is full
-// ([Turn.LedgerBytes]), or the input is refused.
-func (t *Turn) Compile(ctx context.Context, in CompileInput) (*Compiled, error) {
-	if err := t.enterRound(&in); err != nil {
-		return nil, err
-	}
-	defer t.leave()
-	return t.compile(ctx, in)
 }
 
 // enterRound is enter for a compilation, which the ledger must admit.
@@ -165,18 +160,15 @@ func (t *Turn) enterRound(in *CompileInput) error {
 	return nil
 }
 
-func (t *Turn) compile(ctx context.Context, in CompileInput) (*Compiled, error) {
-	r, err := t.newRecording(&in)
+func (r *recording) compiledRound(ctx context.Context, in *CompileInput) (*Compiled, error) {
+	m, err := r.compile(ctx, in)
 	if err != nil {
-		return nil, err
-	}
-	m, err := r.compile(ctx, &in)
-	if err != nil {
-		return r.blocked(ctx, &in, err)
+		return r.blocked(ctx, in, err)
 	}
 	if err := r.keep(ctx, m); err != nil {
 		return r.refused(m, err)
 	}
+	t := r.turn
 	t.engine.sessions.KeepPrompt(t.context, r.outline)
 	t.state.Offer(r.output.Offered)
 	t.usage.Compiled(r.id)

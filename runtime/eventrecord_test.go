@@ -50,7 +50,7 @@ func TestEventRecords(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := turn.Round(t.Context(), runtime.CompileInput{ToolCalling: true}); err != nil {
+	if _, err := turn.Compile(t.Context(), runtime.CompileInput{ToolCalling: true}); err != nil {
 		t.Fatal(err)
 	}
 	arguments := raw(`{"depth": 9, "path": "."}`)

@@ -243,47 +243,6 @@ func TestPostTurnIsBounded(t *testing.T) {
 	}
 }
 
-// TestConductOfHosts: what a host leaves out or does not heed stands in the manifest.
-func TestConductOfHosts(t *testing.T) {
-	t.Parallel()
-	judge := &sdk.Plugin{Name: "judge", Version: "1", Hooks: []sdk.Hook{
-		on("policy", phases.PrePolicy, reply(deny("no")), phases.KindDecision),
-		on("context", phases.PrePromptContext, reply()),
-	}}
-	eng := newHosted(judge).start(t)
-	begin := func() *runtime.Turn {
-		turn, err := eng.BeginTurn(t.Context(), phases.Context{WorkspaceID: "w", ThreadID: "t"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return turn
-	}
-	told := func(turn *runtime.Turn) map[string]bool {
-		done, err := turn.Compile(t.Context(), runtime.CompileInput{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		found := map[string]bool{}
-		for _, d := range done.Manifest.Diagnostics {
-			found[d.Code] = true
-		}
-		return found
-	}
-	if got := told(begin()); !got["phase_skipped"] || got["deny_ignored"] {
-		t.Errorf("nothing was dispatched: %v", got)
-	}
-	turn := begin()
-	if _, err := turn.PrePolicy(t.Context(), &phases.PrePolicyInput{}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := turn.PrePromptContext(t.Context(), &phases.PrePromptContextInput{}); err != nil {
-		t.Fatal(err)
-	}
-	if got := told(turn); got["phase_skipped"] || !got["deny_ignored"] {
-		t.Errorf("a denied turn was compiled: %v", got)
-	}
-}
-
 // TestConductOfToolCalls: a call that nobody judged, that is not the one that was
 // judged, or that was denied, is told.
 func TestConductOfToolCalls(t *testing.T) {

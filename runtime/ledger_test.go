@@ -38,7 +38,7 @@ func TestDispatchFloodOfOneTurn(t *testing.T) {
 	if _, err := turn.CallTool(t.Context(), phases.ToolCall{Tool: "x"}); !errors.As(err, &full) || full.Code != phases.CauseBudgetExhausted {
 		t.Errorf("a call: %v", err)
 	}
-	last, err := turn.Round(t.Context(), runtime.CompileInput{})
+	last, err := turn.Compile(t.Context(), runtime.CompileInput{})
 	if last == nil || err == nil || phases.CodeOf(err) != phases.CauseBudgetExhausted { // its phases ahead of the prompt are refused
 		t.Fatalf("the last round: %v, %v", last, err)
 	}
@@ -130,7 +130,7 @@ func TestHugeIDs(t *testing.T) {
 			return err
 		},
 		"Round provider": func() error {
-			_, err := turn.Round(t.Context(), runtime.CompileInput{Provider: huge})
+			_, err := turn.Compile(t.Context(), runtime.CompileInput{Provider: huge})
 			return err
 		},
 	} {

@@ -44,7 +44,6 @@ func (t *Turn) newRecording(in *CompileInput) (*recording, error) {
 // compile prepares the prompt, dispatches turn.pre_prompt_compile, renders, and dispatches turn.post_prompt_compile.
 func (r *recording) compile(ctx context.Context, in *CompileInput) (*manifest.Manifest, error) {
 	t := r.turn
-	r.notes = append(r.notes, t.state.Remarks(in.UserText, t.gen.subscribed)...)
 	own := make([]string, len(in.Custom))
 	for i := range in.Custom {
 		own[i] = in.Custom[i].SectionID

@@ -163,8 +163,8 @@ func TestModelTime(t *testing.T) {
 					var j journal
 					var ended time.Duration
 					start, release := time.Now(), make(chan struct{})
-					h := newHosted(plugin("p", on("h", phases.PrePolicy, j.asking(hi()))))
-					h.override("p.h", phases.Override{Timeout: new(phases.Duration(tt.timeout))}).phase(phases.PrePolicy, budget(5*time.Second))
+					h := newHosted(plugin("p", on("h", phases.PostPreflight, j.asking(hi()))))
+					h.override("p.h", phases.Override{Timeout: new(phases.Duration(tt.timeout))}).phase(phases.PostPreflight, budget(5*time.Second))
 					h.plugin("p").Limits.Model.Time = phases.Duration(tt.limit)
 					h.opts.Complete = func(ctx context.Context, _ phases.CompletionRequest) (phases.CompletionResponse, error) {
 						<-ctx.Done()
@@ -181,7 +181,7 @@ func TestModelTime(t *testing.T) {
 					if tt.cancel > 0 {
 						time.AfterFunc(tt.cancel, cancel)
 					}
-					_, err := turn.PrePolicy(ctx, &phases.PrePolicyInput{})
+					_, err := turn.PostPreflight(ctx, &phases.PostPreflightInput{})
 					if (err != nil) != (tt.cancel > 0) {
 						t.Errorf("the phase: %v", err)
 					}

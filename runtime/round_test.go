@@ -40,9 +40,8 @@ func verdicts(t *testing.T, log *journal) *runtime.Engine {
 	return newHosted(plugin("p", hooks...)).start(t)
 }
 
-// TestRounds: the phases ahead of the compiler run once in a turn, those that the host
-// has run itself not again, and a turn that was stopped goes no further by a second
-// try.
+// TestRounds: the phases ahead of the compiler run once in a turn, and those that the host has run itself do not run
+// again, except to judge another text. A denied turn goes no further by a second try.
 func TestRounds(t *testing.T) {
 	t.Parallel()
 
@@ -57,13 +56,18 @@ func TestRounds(t *testing.T) {
 		code phases.Cause
 	}{
 		{"two rounds", nil, []string{"hi", "hi"}, []string{"policy: hi", before, tools, compile, compile}, ""},
-		{"the host's own", []phases.Input{policy("mine"), &phases.PreToolsInput{}}, []string{"hi"}, []string{"policy: mine", tools, before, compile}, ""},
-		{"denied twice", nil, []string{"deny", "deny"}, []string{"policy: deny", "policy: deny"}, phases.CauseDenied},
-		{"denied, and the host goes on", []phases.Input{policy("deny")}, []string{"deny"}, []string{"policy: deny", "policy: deny"}, phases.CauseDenied},
+		{"the host's own", []phases.Input{policy("mine"), &phases.PreToolsInput{}}, []string{"mine"}, []string{"policy: mine", tools, before, compile}, ""},
+		{"without the text again", []phases.Input{policy("mine")}, []string{"", ""}, []string{"policy: mine", before, tools, compile, compile}, ""},
+		{"another text", []phases.Input{policy("mine")}, []string{"hi", "deny"}, []string{"policy: mine", "policy: hi", before, tools, compile, "policy: deny"}, phases.CauseDenied},
+		{"denied twice", nil, []string{"deny", "deny"}, []string{"policy: deny"}, phases.CauseDenied},
+		{"denied, and the host goes on", []phases.Input{policy("deny")}, []string{"deny"}, []string{"policy: deny"}, phases.CauseDenied},
+		{"denied, and another text", []phases.Input{policy("deny"), policy("hi"), policy("hi")}, []string{"hi"}, []string{"policy: deny", "policy: hi", "policy: hi"}, phases.CauseDenied},
+		{"denied, and a failure", []phases.Input{policy("deny"), policy("fail")}, []string{"hi"}, []string{"policy: deny", "policy: fail"}, phases.CauseDenied},
 		{"failed, then well", nil, []string{"fail", "hi"}, []string{"policy: fail", "policy: hi", before, tools, compile}, ""},
 		{"asked, and nobody answers", nil, []string{"ask", "ask"}, []string{"policy: ask", "policy: ask"}, "ask"},
 		{"the host has asked", []phases.Input{policy("ask")}, []string{"ask"}, []string{"policy: ask", before, tools, compile}, ""},
-		{"denied after it was allowed", []phases.Input{policy("hi"), policy("deny")}, []string{"deny"}, []string{"policy: hi", "policy: deny", "policy: deny"}, phases.CauseDenied},
+		{"denied after it was allowed", []phases.Input{policy("hi"), policy("deny")}, []string{"deny"}, []string{"policy: hi", "policy: deny"}, phases.CauseDenied},
+		{"asked, and another text", nil, []string{"ask", "hi", "hi"}, []string{"policy: ask", "policy: hi", before, tools, compile, compile}, ""},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -72,11 +76,13 @@ func TestRounds(t *testing.T) {
 			var log journal
 			turn := begin(t, verdicts(t, &log))
 			for _, in := range tt.own {
-				outcome(t)(turn.Dispatch(t.Context(), in))
+				if out, _ := turn.Dispatch(t.Context(), in); out == nil {
+					t.Fatal("no outcome")
+				}
 			}
 			var last error
 			for _, said := range tt.said {
-				done, err := turn.Round(t.Context(), runtime.CompileInput{UserText: said})
+				done, err := turn.Compile(t.Context(), runtime.CompileInput{UserText: said})
 				if done == nil || (done.Prompt == nil) != (err != nil) {
 					t.Fatalf("%+v, %v", done, err)
 				}
@@ -84,6 +90,9 @@ func TestRounds(t *testing.T) {
 			}
 			if got := phases.CodeOf(last); got != tt.code {
 				t.Errorf("code %q, want %q: %v", got, tt.code, last)
+			}
+			if refused, ok := errors.AsType[*phases.Error](last); tt.code != "" && (!ok || refused.Phase != phases.PrePolicy || refused.Subscription != "p.policy") {
+				t.Errorf("it does not say who refused: %+v", last)
 			}
 			if diff := cmp.Diff(log.all(), tt.want); diff != "" {
 				t.Errorf("called (-got +want):\n%s", diff)
@@ -99,7 +108,7 @@ func TestRoundPlan(t *testing.T) {
 	var log journal
 	turn := begin(t, verdicts(t, &log))
 	for _, plan := range []string{"", `{}`, `{}`} {
-		if _, err := turn.Round(t.Context(), runtime.CompileInput{RecallPlan: raw(plan)}); err != nil {
+		if _, err := turn.Compile(t.Context(), runtime.CompileInput{RecallPlan: raw(plan)}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -115,7 +124,7 @@ func TestRoundPlan(t *testing.T) {
 	if _, err := turn.End(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
-	if done, err := turn.Round(t.Context(), runtime.CompileInput{}); done != nil || !errors.Is(err, runtime.ErrTurnEnded) {
+	if done, err := turn.Compile(t.Context(), runtime.CompileInput{}); done != nil || !errors.Is(err, runtime.ErrTurnEnded) {
 		t.Errorf("behind the end: %+v, %v", done, err)
 	}
 }

@@ -25,9 +25,9 @@ const endTime = 2 * time.Second
 //  1. Engine.BeginTurn makes it; it keeps the configuration of that moment.
 //  2. Call its phases as the host's loop reaches them: PrePolicy, PrePromptContext,
 //     PostPreflight, PreTools, Compile, ToolPreCall, ToolPostCall, PreCompaction,
-//     PostCompaction. Each may be omitted. The turn carries on what they bring (policies,
-//     contexts, tools, time used). CallTool makes the model's calls, between ToolPreCall
-//     and ToolPostCall. Round does all up to the prompt.
+//     PostCompaction. The turn carries on what they bring (policies, contexts, tools, time
+//     used). Compile runs those ahead of the prompt that the host has not run. CallTool
+//     makes the model's calls, between ToolPreCall and ToolPostCall.
 //  3. End it, once all its calls have returned. A turn that is not ended keeps its
 //     configuration and plugins for a minute after a reload.
 //

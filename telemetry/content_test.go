@@ -150,8 +150,13 @@ func TestNoContentOfTurns(t *testing.T) {
 	if err == nil {
 		t.Error("the guard has not failed closed")
 	}
-	if _, err := tn.Compile(ctx, runtime.CompileInput{UserText: secret}); err != nil {
-		t.Errorf("Compile: %v", err)
+	if _, err := tn.Compile(ctx, runtime.CompileInput{UserText: secret}); err == nil {
+		t.Error("a turn was compiled whose guard has failed closed")
+	}
+	for _, in := range []phases.Input{&phases.PrePromptContextInput{UserText: phases.T(secret)}, &phases.PrePromptCompileInput{}} {
+		if _, err := tn.Dispatch(ctx, in); err != nil {
+			t.Errorf("%s: %v", phases.PhaseOf(in), err)
+		}
 	}
 	for _, name := range []string{"tell me the " + secret, "leak"} {
 		_, err := eng.CallTool(ctx, "leaky", phases.ToolCall{Tool: name, Arguments: json.RawMessage(`{"q": "` + secret + `"}`)})

@@ -105,7 +105,7 @@ func dispatchInTurn(ctx context.Context, eng *runtime.Engine, where phases.Conte
 	if err != nil {
 		return nil, err
 	}
-	done, err := turn.Round(ctx, runtime.CompileInput{UserText: userText, ToolCalling: true})
+	done, err := turn.Compile(ctx, runtime.CompileInput{UserText: userText, ToolCalling: true})
 	switch {
 	case done != nil && done.Error != nil:
 		return nil, refused(fmt.Errorf("the turn does not get as far as %s: %w", phases.PhaseOf(in), withHint(done.Error)))

@@ -54,7 +54,6 @@ func (c *chat) turn(ctx context.Context, with phases.Context, message string) er
 	}
 	said := []history.Entry{{TurnID: with.TurnID, Role: history.RoleUser, Text: message}}
 	end := &phases.PostTurnInput{Status: phases.TurnSucceeded, UserText: phases.NewPreview(message, phases.MaxTurnText)}
-	_, err = t.PreTools(ctx, &phases.PreToolsInput{ToolCalling: true})
 	for round := 0; err == nil; round++ {
 		if round == maxRounds {
 			err = errors.New("the model does not stop calling tools")

@@ -156,7 +156,7 @@ func oneTurn(b *testing.B, eng *runtime.Engine, kind string, number int) error {
 	if err != nil {
 		return err
 	}
-	if _, err = turn.Round(b.Context(), runtime.CompileInput{}); err != nil {
+	if _, err = turn.Compile(b.Context(), runtime.CompileInput{}); err != nil {
 		return err
 	}
 	_, err = turn.End(b.Context(), nil)

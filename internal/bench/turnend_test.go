@@ -31,7 +31,7 @@ func BenchmarkTurnEnd(b *testing.B) {
 			b.Fatal(err)
 		}
 		begin := time.Now()
-		if _, err := turn.Round(b.Context(), runtime.CompileInput{}); err != nil {
+		if _, err := turn.Compile(b.Context(), runtime.CompileInput{}); err != nil {
 			b.Fatal(err)
 		}
 		compiled := time.Now()

@@ -50,11 +50,6 @@ func exampleManifest(t *testing.T, declaration string) *manifest.Manifest {
 		Provider: compiler.Anthropic, Model: "claude-opus-5", ToolCalling: true,
 		Facts: compiler.Facts{TimeZone: "Europe/Berlin"}, Host: compiler.HostTexts{ToolRecovery: true},
 	}
-	for _, step := range []phases.Input{&phases.PrePromptContextInput{}, &phases.PreToolsInput{ToolCalling: true}} {
-		if _, err := turn.Dispatch(t.Context(), step); err != nil {
-			t.Fatal(err)
-		}
-	}
 	first, err := turn.Compile(t.Context(), in)
 	if err != nil {
 		t.Fatal(err)

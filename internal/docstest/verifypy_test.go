@@ -128,7 +128,7 @@ func recordLog(t *testing.T, settings string, chainKey []byte) *logSink {
 				Custom: []compiler.CustomSection{{SectionID: "own", Title: pick("", "Own"), Text: pick("Own text.", "\U0001F600")}},
 				Limits: compiler.Limits{SectionChars: 200, FileChars: 80}, History: &manifest.History{Entries: n, Hash: "h"},
 			}
-			if _, err := turn.Round(t.Context(), in); err != nil {
+			if _, err := turn.Compile(t.Context(), in); err != nil {
 				t.Fatal(err)
 			}
 			if _, err := turn.ToolPreCall(t.Context(), &phases.ToolPreCallInput{Tool: "list", Arguments: json.RawMessage(`{"depth":1e3}`)}); err != nil {

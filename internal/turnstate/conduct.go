@@ -14,10 +14,8 @@ import (
 )
 
 const (
-	codeDenyIgnored = "deny_ignored" // a hook denied the turn or the call, and the host went on
-	// codePhaseSkipped: the host skipped a phase that hooks are subscribed to, or called a
-	// tool without a tool.pre_call for it.
-	codePhaseSkipped = "phase_skipped"
+	codeDenyIgnored  = "deny_ignored"  // a hook denied the turn or a tool call, and the host made the call
+	codePhaseSkipped = "phase_skipped" // the host called a tool without a tool.pre_call for it
 )
 
 // CodeAsk means: a hook asks for consent, so no prompt is compiled.
@@ -52,11 +50,12 @@ func blocked(out *phases.Outcome) *phases.Error {
 // maxJudged bounds the judged tool calls that a turn remembers until they are made.
 const maxJudged = 256
 
-// conduct is how a host has gone through its turn. A host may skip phases and go on after a
-// deny, at its own risk: the ledger says so. The state's lock guards it.
+// conduct is how a host has gone through its turn. A host may call tools that no phase has judged, or after a deny, at
+// its own risk: the ledger says so. The state's lock guards it.
 type conduct struct {
 	passed  map[phases.Phase]bool // passed says of each dispatched phase whether the turn may go on after it
 	refused *phases.Error         // the decision that blocks the turn, and text what turn.pre_policy has judged last
+	failed  bool                  // refused is that of a turn.pre_policy that failed
 	text    fingerprint
 	judged  []judgedCall // the tool calls that tool.pre_call has seen, the oldest first
 }
@@ -83,10 +82,9 @@ func (c *conduct) note(out *phases.Outcome) {
 	switch in := out.Rewritten.(type) {
 	case *phases.PrePolicyInput:
 		text := sha256.Sum256([]byte(in.UserText.Value))
-		if c.refused == nil || text == c.text { // another text does not take a deny back
-			c.refused = refused
+		if c.denied() == nil || text == c.text && out.Error == nil { // another text does not take a deny back
+			c.refused, c.failed, c.text = refused, out.Error != nil, text
 		}
-		c.text = text
 	case *phases.ToolPreCallInput:
 		if len(c.judged) >= maxJudged {
 			oldest := slices.IndexFunc(c.judged, func(j judgedCall) bool { return j.refused == nil }) // a deny is kept longest
@@ -101,11 +99,30 @@ func (c *conduct) dispatched(p phases.Phase) bool {
 	return ok
 }
 
-// Passed reports whether a phase was dispatched, and did not stop the turn the last time.
-func (s *State) Passed(p phases.Phase) bool {
+// Passed reports whether a phase was dispatched, did not stop the turn the last time, and, if it judges what the user
+// said, has judged that text. No text counts as judged.
+func (s *State) Passed(p phases.Phase, userText string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.conduct.passed[p]
+	c := &s.conduct
+	return c.passed[p] && (p != phases.PrePolicy || userText == "" || sha256.Sum256([]byte(userText)) == c.text)
+}
+
+// Denied returns the deny of turn.pre_policy that holds for the turn; nil without one, and for one of a failed phase.
+func (s *State) Denied() *phases.Error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if denied := s.conduct.denied(); denied != nil {
+		return new(*denied)
+	}
+	return nil
+}
+
+func (c *conduct) denied() *phases.Error {
+	if c.refused == nil || c.failed || c.refused.Code != phases.CauseDenied {
+		return nil
+	}
+	return c.refused
 }
 
 // Dispatched reports whether a phase was dispatched in the turn.
@@ -162,36 +179,6 @@ func wholeNumbers(v any) any {
 		}
 	}
 	return v
-}
-
-// Remarks reports what the host has skipped before it compiles, or ignored. hooks returns
-// the subscriptions that a dispatch of a phase runs.
-func (s *State) Remarks(userText string, hooks func(phases.Phase) []string) []phases.Diagnostic {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	c := &s.conduct
-	var list []phases.Diagnostic
-	if c.refused != nil {
-		list = append(list, phases.Diagnostic{
-			Code: codeDenyIgnored, Severity: phases.SeverityError, Subscription: c.refused.Subscription,
-			Message: fmt.Sprintf("%s answered %q for this turn, and the host compiled its prompt anyway", phases.PrePolicy, c.refused.Code),
-		})
-	}
-	if len(hooks(phases.PrePolicy)) > 0 && c.dispatched(phases.PrePolicy) && userText != "" && sha256.Sum256([]byte(userText)) != c.text {
-		list = append(list, phases.Diagnostic{
-			Code: phases.CodeJudgedEarlier, Severity: phases.SeverityWarning,
-			Message: fmt.Sprintf("the host compiles another text of the user's than %s has judged", phases.PrePolicy),
-		})
-	}
-	for _, phase := range []phases.Phase{phases.PrePolicy, phases.PrePromptContext, phases.PreTools} {
-		if all := hooks(phase); len(all) > 0 && !c.dispatched(phase) {
-			list = append(list, phases.Diagnostic{
-				Code: codePhaseSkipped, Severity: phases.SeverityWarning,
-				Message: fmt.Sprintf("the host has compiled without %s: %s never ran", phase, strings.Join(all, ", ")),
-			})
-		}
-	}
-	return list
 }
 
 // CallRemark says what is wrong with a host's call of a tool, if something is: it was not judged by tool.pre_call, or
