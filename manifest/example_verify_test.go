@@ -29,7 +29,7 @@ func ExampleVerifier() {
 		v := manifest.NewVerifier(manifest.VerifyOptions{Head: head})
 		v.Begin("w", "t", &chain, nil)
 		for _, r := range records {
-			v.Add(r)
+			v.Add(v.Inspect(r))
 		}
 		got, err := v.Verdict()
 		fmt.Println("ok:", got.OK, "anchored:", got.Anchored, err)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/grapnelhq/grapnel/internal/digest"
 )
@@ -86,12 +87,12 @@ type VerifyOptions struct {
 // Verifier checks stored records, one after the other:
 //
 //  1. [NewVerifier].
-//  2. For each thread: [Verifier.Begin], then [Verifier.Add] for each of its
-//     records in the order of their stored seq.
+//  2. For each thread: [Verifier.Begin], then for each of its records, in the
+//     order of their stored seq, [Verifier.Add] of what [Verifier.Inspect] found.
 //  3. [Verifier.Report] for what else was found.
 //  4. [Verifier.Verdict], once.
 //
-// Its memory does not grow with the log. It is not safe for concurrent use.
+// Its memory does not grow with the log. It is not safe for concurrent use, but for Inspect.
 type Verifier struct {
 	opts    VerifyOptions
 	verdict Verdict
@@ -104,7 +105,6 @@ type Verifier struct {
 	threads                                 int
 	texts                                   map[string]bool // fingerprints of Texts that no record has named yet
 	last                                    Index
-	buf, outline                            []byte // for canonical forms
 }
 
 // NewVerifier returns a verifier without records.
@@ -129,16 +129,29 @@ func (v *Verifier) Begin(workspace, thread string, chain *Chain, kept map[string
 	v.thread.tip = node{next: v.thread.chain.First, hash: v.thread.chain.Before, base: true}
 }
 
-// Add checks the thread's next record. The data may be reused afterwards.
-func (v *Verifier) Add(r Record) {
+// Add checks the place of the thread's next record, and adds what was found in it.
+func (v *Verifier) Add(in *Inspected) {
 	v.order++
 	v.verdict.Checked++
-	v.last = r.Index
+	v.last = in.index
 	if v.opts.Seen != nil {
-		v.opts.Seen(r.Index)
+		v.opts.Seen(in.index)
 	}
 	t := &v.thread
-	n := v.inspect(r)
+	n := in.node
+	n.order = v.order
+	switch {
+	case in.unreadable:
+		n.workspace, n.thread = t.workspace, t.thread
+	case n.keyed:
+		t.keyed = true
+		v.needKey = v.needKey || len(v.opts.Key) == 0
+	case t.keyed && len(v.opts.Key) > 0:
+		n.finding, in.record = &finding{BadAltered, "its hash has no key, though records before it have one"}, nil
+	}
+	if in.record != nil {
+		v.inspectTexts(&n, in.record)
+	}
 	if n.workspace != t.workspace || n.thread != t.thread {
 		v.problemf(&n, BadInserted, "it says that it belongs to workspace %q, thread %q", n.workspace, n.thread)
 		return
@@ -211,56 +224,73 @@ type finding struct {
 	detail string
 }
 
-func (v *Verifier) inspect(r Record) node {
+// Inspected is what a record says by itself, whatever stands before and behind it.
+type Inspected struct {
+	index Index
+	node  node
+	// unreadable says that it is not known where the record belongs.
+	unreadable bool
+	record     *Manifest // nil if its content is bad, or was not looked at
+}
+
+// Inspect checks a record by itself, which is most of the work. It is safe for concurrent use, also beside the other
+// methods. The record's data may be reused afterwards.
+func (v *Verifier) Inspect(r Record) *Inspected {
+	in := &Inspected{index: r.Index}
 	l, ok := scanLink(r.Data, v.opts.Key)
 	if !ok {
-		n := node{
-			id: r.Index.ManifestID, seq: r.Index.Seq, next: r.Index.Seq + 1, hash: r.Index.Hash, order: v.order, noPrev: true,
-			workspace: v.thread.workspace, thread: v.thread.thread,
-		}
-		n.findf(BadSchema, "it is not a record in canonical form")
-		return n
+		in.unreadable = true
+		in.node = node{id: r.Index.ManifestID, seq: r.Index.Seq, next: r.Index.Seq + 1, hash: r.Index.Hash, noPrev: true}
+		in.node.findf(BadSchema, "it is not a record in canonical form")
+		return in
 	}
-	n := node{
-		id: l.ManifestID, seq: l.Seq, next: l.Seq + 1, prev: l.prev, hash: l.Hash, sum: l.sum, order: v.order,
+	in.node = node{
+		id: l.ManifestID, seq: l.Seq, next: l.Seq + 1, prev: l.prev, hash: l.Hash, sum: l.sum,
 		workspace: l.WorkspaceID, thread: l.ThreadID, keyed: isKeyed(l.Hash),
 	}
+	n := &in.node
 	switch {
-	case n.keyed && len(v.opts.Key) == 0:
-		v.needKey = true
-	case !n.keyed && len(v.opts.Key) > 0 && v.thread.keyed:
-		n.findf(BadAltered, "its hash has no key, though records before it have one")
+	case n.keyed && len(v.opts.Key) == 0: // it cannot be known
 	case l.sum != l.Hash && n.keyed:
 		n.findf(BadAltered, "its hash does not match its content, or the key is another one")
 	case l.sum != l.Hash:
 		n.findf(BadAltered, "its hash does not match its content")
 	}
-	v.thread.keyed = v.thread.keyed || n.keyed
 	n.compareIndex(&l.Index, &r.Index)
 	if !v.opts.ChainOnly && n.finding == nil {
-		v.inspectContent(&n, &r)
+		in.content(&r)
 	}
-	return n
+	return in
 }
 
-func (v *Verifier) inspectContent(n *node, r *Record) {
+//nolint:gochecknoglobals // a pool
+var scratches = sync.Pool{New: func() any { return &scratch{} }}
+
+// scratch is memory for canonical forms.
+type scratch struct{ content, outline []byte }
+
+func (in *Inspected) content(r *Record) {
+	n := &in.node
 	m, err := parseCanonical(r.Data)
 	if err != nil {
 		n.findf(BadSchema, "%s", strings.ReplaceAll(err.Error(), "\n", "; "))
 		return
 	}
-	sum, buf, err := hashContent(v.buf, m)
-	if v.buf = buf; err != nil || sum != m.ContentHash {
+	s := scratches.Get().(*scratch) //nolint:forcetypeassert // the pool has nothing else
+	defer scratches.Put(s)
+	var sum string
+	if sum, s.content, err = hashContent(s.content, m); err != nil || sum != m.ContentHash {
 		n.findf(BadFingerprint, "its content_hash does not match its content")
 		return
 	}
-	if r.Outline != nil {
-		o := m.Outline()
-		if v.outline = o.Append(v.outline[:0]); !bytes.Equal(v.outline, r.Outline) {
-			n.findf(BadAltered, "the stored outline is not that of the record")
-		}
+	in.record = m
+	if r.Outline == nil {
+		return
 	}
-	v.inspectTexts(n, m)
+	o := m.Outline()
+	if s.outline = o.Append(s.outline[:0]); !bytes.Equal(s.outline, r.Outline) {
+		n.findf(BadAltered, "the stored outline is not that of the record")
+	}
 }
 
 func (v *Verifier) inspectTexts(n *node, m *Manifest) {

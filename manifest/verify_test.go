@@ -80,7 +80,7 @@ func (s *stored) verify(o VerifyOptions) (Verdict, error) {
 	v := NewVerifier(o)
 	v.Begin("w", "t", s.chain, s.kept)
 	for _, r := range s.records {
-		v.Add(r)
+		v.Add(v.Inspect(r))
 	}
 	return v.Verdict()
 }
@@ -362,7 +362,7 @@ func TestVerifierSeveralThreads(t *testing.T) {
 	v.Begin("w", "empty", &Chain{}, nil)
 	v.Begin("w", "t", s.chain, nil)
 	for _, r := range s.records {
-		v.Add(r)
+		v.Add(v.Inspect(r))
 	}
 	got, err := v.Verdict()
 	if err != nil || got.Checked != 3 || got.Anchored {

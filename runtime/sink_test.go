@@ -258,7 +258,7 @@ func TestClockGoesBack(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		v.Add(manifest.Record{Index: m.Index(), Data: b})
+		v.Add(v.Inspect(manifest.Record{Index: m.Index(), Data: b}))
 	}
 	if verdict, err := v.Verdict(); err != nil || !verdict.OK || !verdict.Anchored || verdict.Checked != 5 {
 		t.Errorf("verdict %+v, %v", verdict, err)

@@ -269,15 +269,34 @@ func (s *Store) Records(ctx context.Context, f Filter) iter.Seq2[manifest.Record
 
 func eachRecord(ctx context.Context, tx *sql.Tx, tail string, args []any, do func(r manifest.Record) error) error {
 	var u unpacker
+	return eachPacked(ctx, tx, tail, args, func(r *packedRecord) error { return do(r.unpack(&u)) })
+}
+
+// packedRecord is a record as it is stored.
+type packedRecord struct {
+	index           manifest.Index
+	size            int
+	outline, packed sql.RawBytes
+}
+
+func (r *packedRecord) unpack(u *unpacker) manifest.Record {
+	return manifest.Record{Index: r.index, Outline: r.outline, Data: u.unpack(r.packed, r.size)}
+}
+
+// copy copies from, with the bytes that it refers to.
+func (r *packedRecord) copy(from *packedRecord) {
+	r.index, r.size = from.index, from.size
+	r.outline, r.packed = append(r.outline[:0], from.outline...), append(r.packed[:0], from.packed...)
+}
+
+// eachPacked calls do with each record, which is valid until the next one.
+func eachPacked(ctx context.Context, tx *sql.Tx, tail string, args []any, do func(r *packedRecord) error) error {
 	return sqldb.Each(ctx, tx, "SELECT "+indexColumns+", bytes, outline, record FROM manifests"+tail, args, func(rows *sql.Rows) error {
-		var r manifest.Record
-		var size int
-		var outline, packed sql.RawBytes
-		if err := scanIndex(rows, &r.Index, &size, &outline, &packed); err != nil {
+		var r packedRecord
+		if err := scanIndex(rows, &r.index, &r.size, &r.outline, &r.packed); err != nil {
 			return err
 		}
-		r.Outline, r.Data = outline, u.unpack(packed, size)
-		return do(r)
+		return do(&r)
 	})
 }
 

@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"sync"
@@ -40,6 +41,57 @@ func (x suite) testVerify(t *testing.T) {
 	}
 }
 
+// testVerifyOrder: records are inspected on all processors at once, more than can be on their way, and added in their order.
+func (x suite) testVerifyOrder(t *testing.T) {
+	const threads, each = 3, 150
+	dsn := x.newDSN(t)
+	s := open(t, dsn, store.Options{})
+	var want []string
+	for i := range threads {
+		thread := string(rune('a' + i))
+		fillThread(t, s, "w", thread, i*each, (i+1)*each)
+		for n := range each {
+			want = append(want, sampleID(i*each+n))
+		}
+	}
+	var seen []string
+	got := verify(t, s, manifest.VerifyOptions{Seen: func(x manifest.Index) { seen = append(seen, x.ManifestID) }})
+	if !got.OK || got.Checked != threads*each {
+		t.Errorf("%+v", got)
+	}
+	if diff := cmp.Diff(seen, want); diff != "" {
+		t.Errorf("seen (-got +want):\n%s", diff)
+	}
+	storetest.Exec(t, dsn, "UPDATE manifests SET turn_id = 'x' WHERE seq IN (0, 77, 149)")
+	var bad []string
+	for _, p := range verify(t, s, manifest.VerifyOptions{}).Problems {
+		bad = append(bad, p.ManifestID)
+	}
+	var altered []string
+	for i := range threads {
+		altered = append(altered, sampleID(i*each), sampleID(i*each+77), sampleID(i*each+149))
+	}
+	if diff := cmp.Diff(bad, altered); diff != "" {
+		t.Errorf("bad (-got +want):\n%s", diff)
+	}
+}
+
+// testVerifyStopped: nobody works on when the context ends in the middle.
+func (x suite) testVerifyStopped(t *testing.T) {
+	s := open(t, x.newDSN(t), store.Options{})
+	fillThread(t, s, "w", "t", 0, 200)
+	ctx, cancel := context.WithCancel(t.Context())
+	seen := 0
+	got, err := s.Verify(ctx, store.Filter{}, manifest.VerifyOptions{Seen: func(manifest.Index) {
+		if seen++; seen == 3 {
+			cancel()
+		}
+	}})
+	if !errors.Is(err, context.Canceled) || got.Checked != 0 {
+		t.Errorf("after %d records: %+v, %v", seen, got, err)
+	}
+}
+
 func (x suite) testTampered(t *testing.T) {
 	const second = "SELECT record FROM manifests WHERE seq = 1"
 	tests := []struct {
@@ -50,6 +102,7 @@ func (x suite) testTampered(t *testing.T) {
 		{"replaced", "UPDATE manifests SET record = 'gone' WHERE seq = 3", manifest.Bad{ManifestID: sampleID(3), Seq: 3, Reason: manifest.BadSchema}},
 		{"index", "UPDATE manifests SET turn_id = 'x' WHERE seq = 2", manifest.Bad{ManifestID: sampleID(2), Seq: 2, Reason: manifest.BadAltered}},
 		{"time", "UPDATE manifests SET created_at = created_at + 1 WHERE seq = 2", manifest.Bad{ManifestID: sampleID(2), Seq: 2, Reason: manifest.BadAltered}},
+		{"outline emptied", "UPDATE manifests SET outline = substr(outline, 1, 0) WHERE seq = 2", manifest.Bad{ManifestID: sampleID(2), Seq: 2, Reason: manifest.BadAltered}},
 		{"removed", "DELETE FROM manifests WHERE seq = 2", manifest.Bad{Seq: 2, Reason: manifest.BadMissing}},
 		{"end removed", "DELETE FROM manifests WHERE seq > 2", manifest.Bad{Seq: 3, Reason: manifest.BadMissing}},
 		{"all removed", "DELETE FROM manifests", manifest.Bad{Seq: 0, Reason: manifest.BadMissing}},

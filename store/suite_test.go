@@ -36,6 +36,8 @@ func runSuite(t *testing.T, s suite) {
 		{"latest", s.testLatest},
 		{"stream and export", s.testExport},
 		{"verify", s.testVerify},
+		{"verify in order", s.testVerifyOrder},
+		{"verify stopped", s.testVerifyStopped},
 		{"tampered", s.testTampered},
 		{"key", s.testKey},
 		{"prune by count", s.testPruneCount},

@@ -99,15 +99,18 @@ func (r *verification) threads(f Filter) error {
 	if err != nil {
 		return err
 	}
+	in := inspect(r.verifier)
+	defer in.stop()
 	for i := range threads {
-		if err := r.thread(&threads[i]); err != nil {
+		if err := r.thread(in, &threads[i]); err != nil {
 			return err
 		}
 	}
+	in.finishAll()
 	return nil
 }
 
-func (r *verification) thread(t *thread) error {
+func (r *verification) thread(in *inspection, t *thread) error {
 	var kept map[string]bool
 	if !r.opts.ChainOnly {
 		var err error
@@ -115,20 +118,20 @@ func (r *verification) thread(t *thread) error {
 			return err
 		}
 	}
-	r.verifier.Begin(t.workspace, t.id, t.chain, kept)
+	in.then(func() { r.verifier.Begin(t.workspace, t.id, t.chain, kept) })
 	if r.skipped > 0 {
-		if err := r.skip(t); err != nil {
+		if err := r.skip(in, t); err != nil {
 			return err
 		}
 	}
 	const tail = " WHERE workspace_id = $1 AND thread_id = $2 AND id > $3 ORDER BY seq, id"
-	return eachRecord(r.ctx, r.tx, tail, []any{t.workspace, t.id, r.skipped}, func(rec manifest.Record) error {
-		r.verifier.Add(rec)
+	return eachPacked(r.ctx, r.tx, tail, []any{t.workspace, t.id, r.skipped}, func(rec *packedRecord) error {
+		in.add(rec)
 		return nil
 	})
 }
 
-func (r *verification) skip(t *thread) error {
+func (r *verification) skip(in *inspection, t *thread) error {
 	const query = `SELECT seq, hash FROM manifests WHERE workspace_id = $1 AND thread_id = $2 AND id <= $3 ORDER BY seq DESC LIMIT 1`
 	return sqldb.Each(r.ctx, r.tx, query, []any{t.workspace, t.id, r.skipped}, func(rows *sql.Rows) error {
 		var seq int64
@@ -136,7 +139,7 @@ func (r *verification) skip(t *thread) error {
 		if err := rows.Scan(&seq, &hash); err != nil {
 			return err
 		}
-		r.verifier.Skip(unsigned(seq), hash)
+		in.then(func() { r.verifier.Skip(unsigned(seq), hash) })
 		return nil
 	})
 }

@@ -162,7 +162,7 @@ var goroutineOwners = []string{
 	"internal/rpc", "gateway/client",
 	// Somebody waits for SIGHUP while the gateway serves, and a vocabulary is unpacked while plugins start.
 	"cmd/grapnel",
-	// Records are settled beside the appends, which must not wait for that.
+	// Records are settled beside the appends, which must not wait for that, and verified on all processors.
 	"store",
 	// It leaks them: that is what it is for.
 	"internal/badplugin",
