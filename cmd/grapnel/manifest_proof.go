@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -323,9 +324,13 @@ func (a *app) verifyProof(p *proofFlags, key []byte) error {
 	if err != nil {
 		return err
 	}
-	m, err := manifest.Parse([]byte(strings.TrimRight(string(line), "\r\n")))
+	line = bytes.TrimRight(line, "\r\n")
+	m, err := manifest.Parse(line)
 	if err != nil {
 		return usagef("--record %s: %w", p.record, oneLine{err})
+	}
+	if exported, err := manifest.Canonical(&m); err != nil || !bytes.Equal(exported, line) || m.Cache.Actual != nil {
+		return refused(errors.New("the record is not one line of an export: it was written in another way, and other programs may read something else in it"))
 	}
 	keyed := strings.HasPrefix(m.Hash, "hmac-")
 	if sum, err := manifest.RecordHash(&m, key); (!keyed || len(key) > 0) && (err != nil || sum != m.Hash) {
