@@ -104,7 +104,7 @@ type search struct {
 	blocks blocks
 	// chains are those of the records.
 	chains map[int64]bool
-	// texts are those with the sentence, by fingerprint, and places the ids of unindexed records that name one.
+	// texts are those with the sentence, by fingerprint, and places the newest unindexed records that match and name one.
 	texts      map[string]string
 	places     map[string]int64
 	incomplete bool
@@ -248,10 +248,11 @@ func (r *search) unindexed() ([]int64, error) {
 		if err != nil || u.Created < from || u.Created >= to {
 			return // the verifier reports one that cannot be read
 		}
-		if r.matches(&m) {
-			ids = append(ids, u.ID)
-			r.chains[u.Chain] = true
+		if !r.matches(&m) {
+			return
 		}
+		ids = append(ids, u.ID)
+		r.chains[u.Chain] = true
 		for j := range m.Sections {
 			if r.places != nil {
 				r.places[m.Sections[j].Fingerprint] = u.ID
@@ -383,7 +384,7 @@ func (r *search) findTexts() error {
 			r.any = append(r.any, manifest.Term{Kind: manifest.TermHash, Value: fingerprint})
 		}
 	}
-	err := sqldb.Each(r.ctx, r.tx, r.store.phrase.findWords, []any{r.store.phrase.query(sentence), r.query.Workspace}, func(rows *sql.Rows) error {
+	err := sqldb.Each(r.ctx, r.tx, r.store.phrase.findWords, []any{r.query.Workspace, r.store.phrase.query(sentence)}, func(rows *sql.Rows) error {
 		var fingerprint, text string
 		if err := rows.Scan(&fingerprint, &text); err != nil {
 			return err
@@ -398,7 +399,8 @@ func (r *search) findTexts() error {
 	if err != nil && err != error(errStopped) { //nolint:errorlint // it comes back as it is
 		return err
 	}
-	return sqldb.Each(r.ctx, r.tx, "SELECT fingerprint, text FROM texts t WHERE NOT EXISTS ("+r.store.phrase.hasWords+")", nil, func(rows *sql.Rows) error {
+	unindexed := "SELECT fingerprint, text FROM texts t WHERE NOT EXISTS (" + r.store.phrase.hasWords + ")" + usedIn
+	return sqldb.Each(r.ctx, r.tx, unindexed, []any{r.query.Workspace}, func(rows *sql.Rows) error {
 		var fingerprint, text string
 		err := rows.Scan(&fingerprint, &text)
 		look(fingerprint, text)

@@ -50,6 +50,7 @@ func runSuite(t *testing.T, s suite) {
 		{"search", s.testSearch},
 		{"marks of what is gone", s.testSearchMarksGo},
 		{"merging", s.testSearchMerging},
+		{"index", s.testIndex},
 		{"sentence", s.testSentence},
 		{"one tree", s.testOneTree},
 		{"tree tampered with", s.testTreeTampered},

@@ -8,14 +8,14 @@ import (
 // wordPhrases are the statements about the words of kept texts.
 type wordPhrases struct {
 	// hasWords is whether the text t is indexed, putWords indexes one, removeWords takes one out, and findWords finds the
-	// newest that match a query.
+	// newest that match a query; its first argument is a workspace, or empty.
 	hasWords, putWords, removeWords, findWords string
 	// words are those of a text as putWords takes them, and query what finds texts that may hold a sentence.
 	words, query func(text string) any
 }
 
 // usedIn takes only texts of one workspace, if one is given: another one's must not push them out.
-const usedIn = ` AND ($2 = '' OR EXISTS (SELECT 1 FROM text_uses u JOIN chains c ON c.id = u.chain_id WHERE u.text_id = t.id AND c.workspace_id = $2))`
+const usedIn = ` AND ($1 = '' OR EXISTS (SELECT 1 FROM text_uses u JOIN chains c ON c.id = u.chain_id WHERE u.text_id = t.id AND c.workspace_id = $1))`
 
 func wordsInPostgres() wordPhrases {
 	return wordPhrases{
@@ -23,7 +23,7 @@ func wordsInPostgres() wordPhrases {
 		putWords:    "INSERT INTO text_words (text_id, words) VALUES ($1, array_to_tsvector($2::text[]))",
 		removeWords: "DELETE FROM text_words WHERE text_id = $1",
 		findWords: `SELECT t.fingerprint, t.text FROM text_words w JOIN texts t ON t.id = w.text_id
-			WHERE w.words @@ $1::tsquery` + usedIn + ` ORDER BY w.text_id DESC`,
+			WHERE w.words @@ $2::tsquery` + usedIn + ` ORDER BY w.text_id DESC`,
 		words: func(text string) any { return wordsOf(text) },
 		query: func(sentence string) any { return queryOf(sentence, "'", " & ", ":*") },
 	}
@@ -36,7 +36,7 @@ func wordsInSQLite() wordPhrases {
 		removeWords: `INSERT INTO text_words (text_words, rowid, words) SELECT 'delete', $1, $2
 			WHERE EXISTS (SELECT 1 FROM text_words_docsize WHERE id = $1)`,
 		findWords: `SELECT t.fingerprint, t.text FROM text_words JOIN texts t ON t.id = text_words.rowid
-			WHERE text_words MATCH $1` + usedIn + ` ORDER BY text_words.rowid DESC`,
+			WHERE text_words MATCH $2` + usedIn + ` ORDER BY text_words.rowid DESC`,
 		words: func(text string) any { return strings.Join(wordsOf(text), " ") },
 		query: func(sentence string) any { return queryOf(sentence, `"`, " AND ", "*") },
 	}
