@@ -36,8 +36,8 @@ var errNoInput = errors.New("a dispatch needs an input")
 //     from any goroutine. A turn keeps the configuration that it began with.
 //  3. Reload puts another configuration in force; on error the old one stays.
 //  4. Close ends everything: background work is drained, plugins are asked to
-//     end and then killed (those inside the host: see [Closer]), all within a
-//     bounded time. It is safe to call twice. Calls on a closed engine fail.
+//     end and then killed (those inside the host: see [Closer]), and what open
+//     turns have not recorded is, all within a bounded time. It is safe to call twice. Calls on a closed engine fail.
 type Engine struct {
 	lifetime
 	generations
@@ -47,6 +47,7 @@ type Engine struct {
 	// pool keeps the plugins running.
 	pool       *pool.Pool
 	background *background.Work
+	open       turnstate.Open[Turn]
 	// sessions caches what is remembered from turn to turn.
 	sessions *sessions.Cache
 	stats    *stats.Counters
@@ -202,6 +203,7 @@ func (e *Engine) close(ctx context.Context) error {
 	e.calls.Stop()
 	err = errors.Join(err, e.pool.Unkilled(), e.closePlugins(ctx))
 	if e.keeper != nil {
+		e.recordOpen(ctx)
 		err = errors.Join(err, e.keeper.Close(ctx))
 	}
 	if e.model != nil {

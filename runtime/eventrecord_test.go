@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -167,4 +169,79 @@ func TestReportRequest(t *testing.T) {
 	if diff := cmp.Diff(got, want); diff != "" {
 		t.Errorf("requests (-got +want):\n%s", diff)
 	}
+}
+
+// TestOpenTurnsAtClose: what happened in a turn that nobody has ended is recorded when the engine closes, and once.
+func TestOpenTurnsAtClose(t *testing.T) {
+	t.Parallel()
+
+	var failures journal
+	h, sink := judging(), &memorySink{}
+	h.opts.Sink, h.opts.OnEvent = sink, failures.events(runtime.EventManifest)
+	eng := h.start(t)
+	open := func(thread string, called bool) *runtime.Turn {
+		where := host()
+		where.ThreadID = thread
+		turn, err := eng.BeginTurn(t.Context(), where)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := turn.Compile(t.Context(), runtime.CompileInput{ToolCalling: true}); err != nil {
+			t.Fatal(err)
+		}
+		if called {
+			outcome(t)(turn.ToolPreCall(t.Context(), &phases.ToolPreCallInput{Tool: "rm"}))
+		}
+		return turn
+	}
+	turn, quiet, ended := open("called", true), open("quiet", false), open("ended", true)
+	outcome(t)(ended.End(t.Context(), nil))
+	before := len(sink.records)
+	closeEngine(t, eng)
+	if len(sink.records) != before+1 {
+		t.Fatalf("%d more records", len(sink.records)-before)
+	}
+	m := sink.records[before]
+	if m.ThreadID != "called" || m.Kind != manifest.KindEvents || m.TurnEnded || len(m.Calls) != 1 || m.Calls[0].Verdict != phases.VerdictDeny {
+		t.Errorf("record %+v, calls %+v", m.Head, m.Calls)
+	}
+	for _, turn := range []*runtime.Turn{turn, quiet} {
+		if out, err := turn.End(t.Context(), nil); out != nil || !errors.Is(err, runtime.ErrClosed) {
+			t.Errorf("End behind Close: %+v, %v", out, err)
+		}
+	}
+	if len(sink.records) != before+1 || len(failures.all()) != 0 {
+		t.Errorf("%d records, events %v", len(sink.records), failures.all())
+	}
+}
+
+// TestManyOpenTurnsAtClose: a slow sink does not keep Close for long, and each turn that was not recorded is reported.
+func TestManyOpenTurnsAtClose(t *testing.T) {
+	t.Parallel()
+
+	synctest.Test(t, func(t *testing.T) {
+		var failures journal
+		h, slow := judging(), false
+		sink := &memorySink{before: func(context.Context, string) error {
+			if slow {
+				<-time.After(400 * ms)
+			}
+			return nil
+		}}
+		h.opts.Sink, h.opts.OnEvent = sink, failures.events(runtime.EventManifest)
+		eng := h.start(t)
+		const turns = 20
+		for range turns {
+			outcome(t)(begin(t, eng).ToolPreCall(t.Context(), &phases.ToolPreCallInput{Tool: "rm"}))
+		}
+		slow = true
+		begun := time.Now()
+		closeEngine(t, eng)
+		if took := time.Since(begun); took > 3*time.Second {
+			t.Errorf("Close took %v", took)
+		}
+		if kept := len(sink.records); kept != 5 || len(failures.all()) != turns-kept {
+			t.Errorf("%d records, %d failures of %d turns", kept, len(failures.all()), turns)
+		}
+	})
 }

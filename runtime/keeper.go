@@ -121,6 +121,22 @@ func (e *Engine) keepEvents(ctx context.Context, g *generation, c *phases.Contex
 	}
 }
 
+// recordOpen ends the open turns of a closed engine, and keeps what happened in them after their prompts.
+func (e *Engine) recordOpen(ctx context.Context) {
+	until := time.Now().Add(endTime)
+	for _, t := range e.open.All() {
+		if !t.takeEnd() {
+			continue
+		}
+		if time.Now().Before(until) {
+			e.keepEvents(ctx, t.gen, &t.context, t.state, false)
+		} else if t.state.Unrecorded(false) {
+			e.sinkFailed(stateNotKept, "what happened in an open turn was not kept", t.context.TurnID, ErrClosed)
+		}
+		t.leave()
+	}
+}
+
 func (e *Engine) newID(now time.Time) (string, error) {
 	id, err := ulid.New(uint64(max(0, now.UnixMilli())), e.opts.Entropy)
 	if err != nil {

@@ -1,10 +1,8 @@
 package runtime
 
 import (
-	"errors"
 	"slices"
 
-	"github.com/grapnelhq/grapnel/config"
 	"github.com/grapnelhq/grapnel/internal/answers"
 	"github.com/grapnelhq/grapnel/internal/merge"
 	"github.com/grapnelhq/grapnel/internal/plan"
@@ -130,7 +128,7 @@ func (e *Engine) replan(g *generation, descriptions, refused []*phases.Descripti
 	}
 	p, diagnostics, err := plan.Build(plugins, plan.Options{Table: e.table, Budgets: budgets})
 	if err != nil {
-		return locate(g.cfg, err)
+		return plan.Located(err, g.cfg.PlanError)
 	}
 	next.plan, next.diagnostics = p, slices.Concat(e.notEnforced(g.cfg), pool.StoreExposed(g.cfg), diagnostics)
 	old := g.planned.Load()
@@ -209,34 +207,11 @@ func (e *Engine) newHook(g *generation, row phases.Row, sub *plan.Subscription, 
 	return h
 }
 
-func locate(cfg *config.Config, err error) error {
-	problems, ok := errors.AsType[*plan.Problems](err)
-	if !ok {
-		return err
-	}
-	var all []error
-	for _, p := range problems.List {
-		all = append(all, cfg.PlanError(p.Plugin, p.Field, p.Message))
-	}
-	return errors.Join(all...)
-}
-
-// subscribed are the subscriptions that a dispatch of the phase runs, if their conditions allow.
-func (g *generation) subscribed(phase phases.Phase) []string {
-	var hooks []string
-	for _, s := range g.planned.Load().phases[phase].Stages {
-		for _, sub := range slices.Concat(s.Layers...) {
-			hooks = append(hooks, sub.ID)
-		}
-	}
-	return hooks
-}
-
 // judgeless is why a phase that decides cannot be dispatched yet: a guard of it depends on turn.pre_policy, which has
 // hooks and has not been dispatched.
 func (t *Turn) judgeless(phase phases.Phase) error {
 	p := t.gen.planned.Load().phases[phase]
-	if p == nil || p.turnNeeded == nil || !p.Row.Decides() || t.state.Dispatched(phases.PrePolicy) || len(t.gen.subscribed(phases.PrePolicy)) == 0 {
+	if p == nil || p.turnNeeded == nil || !p.Row.Decides() || t.state.Dispatched(phases.PrePolicy) || len(t.gen.planned.Load().phases[phases.PrePolicy].Running()) == 0 {
 		return nil
 	}
 	return p.turnNeeded

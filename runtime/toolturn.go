@@ -50,7 +50,7 @@ func (t *Turn) CallTool(ctx context.Context, call phases.ToolCall) (*phases.Tool
 		}
 	}
 	call.Policies = t.state.Policies()
-	remark, wrong := t.state.CallRemark(&call, t.gen.subscribed(phases.ToolPreCall))
+	remark, wrong := t.state.CallRemark(&call, t.gen.planned.Load().phases[phases.ToolPreCall].Running())
 	res, run, err := t.engine.callTool(ctx, t.gen, t.state, owner, call)
 	t.state.AddCall(run, &call, id, res)
 	if wrong {

@@ -28,8 +28,9 @@ const endTime = 2 * time.Second
 //     PostCompaction. The turn carries on what they bring (policies, contexts, tools, time
 //     used). Compile runs those ahead of the prompt that the host has not run. CallTool
 //     makes the model's calls, between ToolPreCall and ToolPostCall.
-//  3. End it, once all its calls have returned. A turn that is not ended keeps its
-//     configuration and plugins for a minute after a reload.
+//  3. End it, once all its calls have returned. A turn that is not ended stays in memory
+//     until Close, which records what happened in it, and keeps its configuration and
+//     plugins for a minute after a reload.
 //
 // Tool phases may run concurrently; other phases wait for each other. The error of a phase that failed closed is a
 // *PhaseError; the outcome is still returned. After the engine was closed all calls fail with ErrClosed.
@@ -70,6 +71,7 @@ func (e *Engine) BeginTurn(_ context.Context, t phases.Context) (*Turn, error) {
 		t.Now = e.opts.Now()
 	}
 	turn := &Turn{engine: e, gen: g, context: t.Clone(), state: turnstate.New(g.cfg.Budgets.Turn, g.key), users: 1, calls: map[phases.Phase]int{}}
+	e.open.Add(turn)
 	if t.SessionID != "" {
 		begun, known := e.sessions.Started(t)
 		turn.ofSession = known
@@ -110,19 +112,25 @@ func (t *Turn) leave() {
 	last := t.users == 0
 	t.mu.Unlock()
 	if last {
+		t.engine.open.Remove(t)
 		t.gen.leave()
 	}
 }
 
 // close ends the turn without turn.post_turn. Its last record is that of its prompt, which says so.
 func (t *Turn) close() {
-	t.mu.Lock()
-	again := t.ended
-	t.ended = true
-	t.mu.Unlock()
-	if !again {
+	if t.takeEnd() {
 		t.leave()
 	}
+}
+
+// takeEnd ends the turn for new calls, and reports whether it had not ended before.
+func (t *Turn) takeEnd() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	again := t.ended
+	t.ended = true
+	return !again
 }
 
 // Dispatch runs any phase in this turn; the typed methods do the same. A turn whose ledger is full runs none
@@ -216,13 +224,14 @@ func (t *Turn) PostCompaction(ctx context.Context, in *phases.PostCompactionInpu
 // rounds, unless ReportUsage reported rounds. A turn ends even if ctx is done. A second call returns the first
 // outcome.
 func (t *Turn) End(ctx context.Context, in *phases.PostTurnInput) (*phases.Outcome, error) {
-	t.mu.Lock()
-	if t.ended {
+	if !t.takeEnd() {
+		t.mu.Lock()
 		defer t.mu.Unlock()
+		if t.last == nil && t.engine.isClosed() {
+			return nil, ErrClosed
+		}
 		return t.last, nil
 	}
-	t.ended = true
-	t.mu.Unlock()
 	defer t.leave()
 	if t.engine.isClosed() {
 		t.engine.keepEvents(ctx, t.gen, &t.context, t.state, true)

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"cmp"
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -79,6 +80,17 @@ type Phase struct {
 	// Expected is every subscription of the phase in plan order, including those that are off or whose plugins are
 	// down.
 	Expected []*Subscription
+}
+
+// Running are the ids of the subscriptions that a dispatch of the phase runs, if their conditions allow.
+func (p *Phase) Running() []string {
+	var ids []string
+	for _, s := range p.Stages {
+		for _, sub := range slices.Concat(s.Layers...) {
+			ids = append(ids, sub.ID)
+		}
+	}
+	return ids
 }
 
 // Stage is what runs between two points of a phase.
@@ -172,6 +184,19 @@ func (p *Problems) Error() string {
 		lines[i] = one.Error()
 	}
 	return strings.Join(lines, "\n")
+}
+
+// Located returns what place makes of each problem, such as an error with its line in a file; another error as it is.
+func Located(err error, place func(plugin, field, message string) error) error {
+	problems, ok := errors.AsType[*Problems](err)
+	if !ok {
+		return err
+	}
+	var all []error
+	for _, p := range problems.List {
+		all = append(all, place(p.Plugin, p.Field, p.Message))
+	}
+	return errors.Join(all...)
 }
 
 // Unwrap returns the problems one by one.
