@@ -287,6 +287,9 @@ func (in *Inspected) content(r *Record) {
 	if r.Outline == nil {
 		return
 	}
+	if m.Cache.Actual != nil { // no hash covers it
+		n.findf(BadAltered, "its cache.actual is not null, as it is in all that is stored")
+	}
 	o := m.Outline()
 	if s.outline = o.Append(s.outline[:0]); !bytes.Equal(s.outline, r.Outline) {
 		n.findf(BadAltered, "the stored outline is not that of the record")
@@ -306,7 +309,9 @@ func (v *Verifier) inspectTexts(n *node, m *Manifest) {
 	}
 	check := func(what, fingerprint string) {
 		delete(v.texts, fingerprint)
-		if whole, kept := t.kept[fingerprint]; kept && !whole {
+		whole, kept := t.kept[fingerprint]
+		v.needKey = v.needKey || kept && len(v.opts.FingerprintKey) == 0 && strings.HasPrefix(fingerprint, digest.PrefixHMACSHA256)
+		if kept && !whole {
 			n.findf(BadFingerprint, "the text kept for %s does not have the fingerprint %s", what, fingerprint)
 		}
 	}

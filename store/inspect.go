@@ -93,8 +93,8 @@ func (in *inspection) finish(p *inspecting) {
 
 // finishAll waits until all records were added.
 func (in *inspection) finishAll() {
-	for range in.places {
-		in.finish(&in.places[in.next])
-		in.next = (in.next + 1) % len(in.places)
+	in.place() // the oldest record, if there is one in all of them; then the next has only what comes behind all records
+	for i := range in.places {
+		in.finish(&in.places[(in.next+1+i)%len(in.places)])
 	}
 }
