@@ -14,8 +14,7 @@ import (
 	"github.com/grapnelhq/grapnel/manifest"
 )
 
-// entryColumns are read without the record where there is an outline of it.
-const entryColumns = "manifest_id, seq, outline, bytes, CASE WHEN outline IS NULL THEN record END, " + usageOf
+const entryColumns = "manifest_id, seq, outline, " + usageOf
 
 // usageOf is the newest report of usage for a row of manifests, for parseUsage.
 const usageOf = `(SELECT rounds || ' ' || reported_at || ' ' || input_tokens || ' ' || output_tokens || ' ' || cache_read_tokens || ' ' || cache_write_tokens
@@ -88,27 +87,17 @@ func sent(ctx context.Context, tx *sql.Tx, workspace, thread string, before int6
 }
 
 func eachEntry(ctx context.Context, tx *sql.Tx, tail string, args []any, do func(e *manifest.Entry) error) error {
-	var u unpacker
 	return sqldb.Each(ctx, tx, "SELECT "+entryColumns+" FROM manifests"+tail, args, func(rows *sql.Rows) error {
 		var e manifest.Entry
 		var id string
 		var seq int64
-		var size int
-		var outline, packed sql.RawBytes
+		var outline sql.RawBytes
 		var usage sql.NullString
-		err := rows.Scan(&id, &seq, &outline, &size, &packed, &usage)
+		err := rows.Scan(&id, &seq, &outline, &usage)
 		if err != nil {
 			return err
 		}
-		if outline != nil {
-			e.Outline, err = manifest.ParseOutline(outline)
-		} else {
-			var m *manifest.Manifest
-			if err = parseManifest(id, u.unpack(packed, size), &m); err == nil {
-				e.Outline = m.Outline()
-			}
-		}
-		if err != nil {
+		if e.Outline, err = manifest.ParseOutline(outline); err != nil {
 			return fmt.Errorf("the outline of the manifest %s: %w", id, err)
 		}
 		e.Outline.Seq = unsigned(seq)

@@ -44,6 +44,7 @@ func runSuite(t *testing.T, s suite) {
 		{"prune by age", s.testPruneAge},
 		{"clock going backwards", s.testClock},
 		{"last", s.testLast},
+		{"entries", s.testEntries},
 		{"settle", s.testSettle},
 		{"times", s.testTimes},
 		{"tree", s.testTree},
