@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"encoding/binary"
 	"errors"
+	"math"
 	"math/bits"
 	"slices"
 
@@ -51,8 +52,8 @@ func (b *block) empty() bool {
 }
 
 // check refuses what was not written by this program.
-func (b *block) check() error {
-	if len(b.kept) != blockIDs/8 || b.chains != nil && len(b.chains) != 8*blockIDs {
+func (b *block) check(n int64) error {
+	if n < 0 || n > math.MaxInt64/blockIDs || len(b.kept) != blockIDs/8 {
 		return errIndexDamaged
 	}
 	return nil
@@ -123,7 +124,7 @@ func readBlocks(ctx context.Context, tx *sql.Tx, condition string, args ...any) 
 			return err
 		}
 		list[n] = &b
-		return b.check()
+		return b.check(n)
 	})
 	return list, err
 }
@@ -163,12 +164,15 @@ func lockBlock(ctx context.Context, tx *sql.Tx, n int64) (*block, error) {
 	if _, err := tx.ExecContext(ctx, "UPDATE mark_blocks SET last_at = last_at WHERE block = $1", n); err != nil {
 		return nil, err
 	}
-	const query = "SELECT first_at, last_at, kept, chains FROM mark_blocks b JOIN mark_chains c ON c.block = b.block WHERE b.block = $1"
+	const query = "SELECT first_at, last_at, kept, coalesce(chains, '') FROM mark_blocks b LEFT JOIN mark_chains c ON c.block = b.block WHERE b.block = $1"
 	var b block
 	if err := tx.QueryRowContext(ctx, query, n).Scan(&b.first, &b.last, &b.kept, &b.chains); err != nil {
 		return nil, err
 	}
-	return &b, b.check()
+	if len(b.chains) != 8*blockIDs {
+		return nil, errIndexDamaged
+	}
+	return &b, b.check(n)
 }
 
 // dropFromBlocks notes that records are gone, which need not be indexed yet. The ids ascend.

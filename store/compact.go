@@ -3,6 +3,8 @@ package store
 import (
 	"context"
 	"database/sql"
+	"errors"
+	"math"
 	"math/bits"
 	"slices"
 	"time"
@@ -22,7 +24,11 @@ type segment struct {
 	Records, First, Last, Bytes int64
 }
 
-const mergedSegments = 8
+const (
+	mergedSegments = 8
+	// maxSegment is the last one whose rows of marks have numbers.
+	maxSegment = math.MaxInt64>>maxSlotBits - 1
+)
 
 // size is the class of size: segments of one class are merged.
 func (g *segment) size() int { return bits.Len64(uint64(g.Records)) / 3 } //nolint:gosec // a count
@@ -30,18 +36,31 @@ func (g *segment) size() int { return bits.Len64(uint64(g.Records)) / 3 } //noli
 // row is the id in marks of one of its slots.
 func (g *segment) row(slot int64) int64 { return g.ID<<maxSlotBits + slot }
 
+// create gives it the next number.
 func (g *segment) create(ctx context.Context, tx *sql.Tx) error {
 	const put = `INSERT INTO mark_segments (segment, target, bits, records, first_id, last_id, bytes)
-		SELECT coalesce(max(segment), 0) + 1, 0, $1, $2, $3, $4, $5 FROM mark_segments RETURNING segment`
-	return tx.QueryRowContext(ctx, put, g.Bits, g.Records, g.First, g.Last, g.Bytes).Scan(&g.ID)
+		SELECT coalesce(max(segment), 0) + 1, 0, $1, $2, $3, $4, $5 FROM mark_segments HAVING coalesce(max(segment), 0) < $6 RETURNING segment`
+	err := tx.QueryRowContext(ctx, put, g.Bits, g.Records, g.First, g.Last, g.Bytes, maxSegment).Scan(&g.ID)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = errIndexDamaged
+	}
+	return err
+}
+
+// check refuses what was not written by this program.
+func (g *segment) check() error {
+	if g.ID < 1 || g.ID > maxSegment || g.Bits < 0 || g.Bits > maxSlotBits || g.Records < 0 || g.Bytes < 0 {
+		return errIndexDamaged
+	}
+	return nil
 }
 
 func segments(ctx context.Context, tx *sql.Tx) ([]segment, error) {
 	const query = "SELECT segment, target, bits, records, first_id, last_id, bytes FROM mark_segments ORDER BY segment"
 	return sqldb.List(ctx, tx, query, nil, func(rows *sql.Rows, g *segment) error {
 		err := rows.Scan(&g.ID, &g.Target, &g.Bits, &g.Records, &g.First, &g.Last, &g.Bytes)
-		if err == nil && (g.Bits < 0 || g.Bits > maxSlotBits) {
-			err = errIndexDamaged
+		if err == nil {
+			err = g.check()
 		}
 		return err
 	})
@@ -69,7 +88,11 @@ func (w *slotWriter) flush(ctx context.Context, tx *sql.Tx) error {
 	if len(w.entries) == 0 {
 		return nil
 	}
-	_, err := tx.ExecContext(ctx, "INSERT INTO marks (id, entries) VALUES ($1, $2)", w.segment.row(w.slot), w.entries)
+	const put = "INSERT INTO marks (id, entries) VALUES ($1, $2) ON CONFLICT (id) DO NOTHING"
+	n, err := affected(tx.ExecContext(ctx, put, w.segment.row(w.slot), w.entries))
+	if err == nil && n == 0 {
+		err = errIndexDamaged
+	}
 	w.entries = w.entries[:0]
 	return err
 }
@@ -160,11 +183,10 @@ func plan(ctx context.Context, tx *sql.Tx, all []segment, thin bool) (*merging, 
 	if err != nil {
 		return nil, err
 	}
-	for i := range all {
-		if n := kept.count(all[i].First, all[i].Last); 2*n < all[i].Records {
-			m := newMerging(all[i : i+1])
-			m.target.Records = n
-			return m, nil
+	for _, g := range all {
+		if n := kept.count(g.First, g.Last); 2*n < g.Records {
+			g.Records, g.Bytes = n, g.Bytes/g.Records*n
+			return newMerging([]segment{g}), nil
 		}
 	}
 	return nil, nil //nolint:nilnil // nothing is to be done
@@ -178,13 +200,13 @@ func newMerging(sources []segment) *merging {
 		t.Records, t.Bytes = t.Records+g.Records, t.Bytes+g.Bytes
 		t.First, t.Last = min(t.First, g.First), max(t.Last, g.Last)
 	}
+	t.Bits = slotBits(t.Bytes)
 	m.measure()
-	t.Bits = max(slotBits(t.Bytes), m.bits)
 	return m
 }
 
 func (m *merging) measure() {
-	m.bits = maxSlotBits
+	m.bits = m.target.Bits
 	for i := range m.sources {
 		m.bits = min(m.bits, m.sources[i].Bits)
 	}
@@ -243,10 +265,9 @@ func (m *merging) step(ctx context.Context, tx *sql.Tx, kept blocks) (bool, erro
 		}
 	}
 	w := slotWriter{segment: &m.target}
-	for k, ids := range mergeSlots(slots, kept.has) {
-		if err := w.add(ctx, tx, k, ids); err != nil {
-			return false, err
-		}
+	err = mergeSlots(slots, kept.has, func(k mark, ids []int64) error { return w.add(ctx, tx, k, ids) })
+	if err != nil {
+		return false, err
 	}
 	return true, w.flush(ctx, tx)
 }

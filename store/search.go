@@ -189,13 +189,10 @@ func (r *search) postings(marks []mark) (map[mark][]int64, error) {
 		}
 		err := r.inChunks("SELECT entries FROM marks WHERE id", ascending(slots), func(rows *sql.Rows) error {
 			var slot sql.RawBytes
-			err := rows.Scan(&slot)
-			for k, packed := range entries(slot) {
-				if ids, wanted := found[k]; wanted {
-					found[k] = appendIDs(ids, packed)
-				}
+			if err := rows.Scan(&slot); err != nil {
+				return err
 			}
-			return err
+			return collect(slot, found)
 		})
 		if err != nil {
 			return nil, err
@@ -205,6 +202,23 @@ func (r *search) postings(marks []mark) (map[mark][]int64, error) {
 		found[k] = ascending(ids)
 	}
 	return found, nil
+}
+
+// collect adds the ids of the marks that are looked for.
+func collect(slot []byte, found map[mark][]int64) error {
+	for len(slot) > 0 {
+		k, packed, rest, err := nextEntry(slot)
+		if err != nil {
+			return err
+		}
+		if ids, wanted := found[k]; wanted {
+			if found[k], err = appendIDs(ids, packed); err != nil {
+				return err
+			}
+		}
+		slot = rest
+	}
+	return nil
 }
 
 // inChunks calls do for each row of a query that ends where ids are chosen.

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
-	"iter"
+	"math"
 	"math/bits"
 	"slices"
 
@@ -48,36 +48,32 @@ func appendEntry(slot []byte, k mark, ids []int64) []byte {
 	return append(slot, packed...)
 }
 
-// entries yields the marks of a slot with their ids as they are packed, up to the first that is damaged.
-func entries(slot []byte) iter.Seq2[mark, []byte] {
-	return func(yield func(mark, []byte) bool) {
-		for len(slot) > 8 {
-			k := mark(binary.BigEndian.Uint64(slot))
-			n, size := binary.Uvarint(slot[8:])
-			if size <= 0 || n > uint64(len(slot)-8-size) { //nolint:gosec // what is left is not negative
-				return
-			}
-			end := 8 + size + int(n) //nolint:gosec // within the slot
-			if !yield(k, slot[8+size:end]) {
-				return
-			}
-			slot = slot[end:]
-		}
+// nextEntry takes the first mark off a slot, with its ids as they are packed.
+func nextEntry(slot []byte) (k mark, ids, rest []byte, err error) {
+	if len(slot) < 8 {
+		return 0, nil, nil, errIndexDamaged
 	}
+	n, size := binary.Uvarint(slot[8:])
+	if size <= 0 || n > uint64(len(slot)-8-size) { //nolint:gosec // what is left is not negative
+		return 0, nil, nil, errIndexDamaged
+	}
+	from := 8 + size
+	end := from + int(n) //nolint:gosec // within the slot
+	return mark(binary.BigEndian.Uint64(slot)), slot[from:end], slot[end:], nil
 }
 
 // appendIDs unpacks ids.
-func appendIDs(ids []int64, packed []byte) []int64 {
+func appendIDs(ids []int64, packed []byte) ([]int64, error) {
 	var id int64
 	for len(packed) > 0 {
 		n, size := binary.Uvarint(packed)
-		if size <= 0 {
-			break
+		if size <= 0 || n > uint64(math.MaxInt64-id) {
+			return nil, errIndexDamaged
 		}
-		id, packed = id+int64(n), packed[size:] //nolint:gosec // see appendEntry
+		id, packed = id+int64(n), packed[size:] //nolint:gosec // see above
 		ids = append(ids, id)
 	}
-	return ids
+	return ids, nil
 }
 
 // ascending sorts ids, unless they are sorted, and takes out repeated ones.
@@ -88,31 +84,48 @@ func ascending(ids []int64) []int64 {
 	return slices.Compact(ids)
 }
 
-// mergeSlots yields the marks of several slots in ascending order, each once, with those of its ids that are kept.
-func mergeSlots(slots [][]byte, kept func(id int64) bool) iter.Seq2[mark, []int64] {
-	type entry struct {
-		mark mark
-		ids  []byte
+// mergeSlots calls do for the marks of several slots in ascending order, each once, with those of its ids that are kept.
+// The ids are valid until the next call.
+func mergeSlots(slots [][]byte, kept func(id int64) bool, do func(k mark, ids []int64) error) error {
+	all, err := entriesOf(slots)
+	if err != nil {
+		return err
 	}
+	var ids []int64
+	for i := range all {
+		if ids, err = appendIDs(ids, all[i].ids); err != nil {
+			return err
+		}
+		if i+1 < len(all) && all[i+1].mark == all[i].mark {
+			continue
+		}
+		ids = slices.DeleteFunc(ascending(ids), func(id int64) bool { return !kept(id) })
+		if err := do(all[i].mark, ids); err != nil {
+			return err
+		}
+		ids = ids[:0]
+	}
+	return nil
+}
+
+type entry struct {
+	mark mark
+	ids  []byte
+}
+
+// entriesOf returns the entries of all slots, in the order of their marks.
+func entriesOf(slots [][]byte) ([]entry, error) {
 	var all []entry
 	for _, slot := range slots {
-		for k, packed := range entries(slot) {
-			all = append(all, entry{k, packed})
+		for len(slot) > 0 {
+			var e entry
+			var err error
+			if e.mark, e.ids, slot, err = nextEntry(slot); err != nil {
+				return nil, err
+			}
+			all = append(all, e)
 		}
 	}
 	slices.SortStableFunc(all, func(a, b entry) int { return cmp.Compare(a.mark, b.mark) })
-	return func(yield func(mark, []int64) bool) {
-		var ids []int64
-		for i := range all {
-			ids = appendIDs(ids, all[i].ids)
-			if i+1 < len(all) && all[i+1].mark == all[i].mark {
-				continue
-			}
-			ids = slices.DeleteFunc(ascending(ids), func(id int64) bool { return !kept(id) })
-			if !yield(all[i].mark, ids) {
-				return
-			}
-			ids = ids[:0]
-		}
-	}
+	return all, nil
 }

@@ -36,7 +36,7 @@ func TestSlots(t *testing.T) {
 	}
 	got := map[mark][]int64{}
 	before := mark(0)
-	for k, ids := range mergeSlots(slots, func(id int64) bool { return id%7 != 0 }) {
+	err := mergeSlots(slots, func(id int64) bool { return id%7 != 0 }, func(k mark, ids []int64) error {
 		if k < before {
 			t.Errorf("mark %d after %d", k, before)
 		}
@@ -44,29 +44,37 @@ func TestSlots(t *testing.T) {
 		if len(ids) > 0 {
 			got[k] = slices.Clone(ids)
 		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
 	}
 	if diff := cmp.Diff(got, want); diff != "" {
 		t.Errorf("merged (-got +want):\n%s", diff)
 	}
 }
 
-// FuzzSlot: a slot that somebody has tampered with is read without a panic, and without more memory than its length.
+// FuzzSlot: a slot that somebody has tampered with is read without a panic, and without more memory than its length; or it
+// is refused.
 func FuzzSlot(f *testing.F) {
 	f.Add(appendEntry(appendEntry(nil, 1, []int64{1, 2, 1 << 40}), 9<<60, []int64{7}))
 	f.Add(binary.AppendUvarint(make([]byte, 8), 1<<63))
 	f.Add(bytes.Repeat([]byte{0xff}, 40))
+	f.Add(append(binary.AppendUvarint(make([]byte, 8), 10), binary.AppendUvarint(nil, 1<<63)...))
 	f.Fuzz(func(t *testing.T, slot []byte) {
-		total := 0
-		for _, packed := range entries(slot) {
-			total += len(packed) + 9
-			if n := len(appendIDs(nil, packed)); n > len(packed) {
-				t.Errorf("%d ids of %d bytes", n, len(packed))
+		n := 0
+		err := mergeSlots([][]byte{slot, slot}, func(int64) bool { return true }, func(_ mark, ids []int64) error {
+			if n += len(ids); len(ids) > 0 && ids[0] < 0 || !slices.IsSorted(ids) {
+				t.Errorf("ids %d", ids)
 			}
+			return nil
+		})
+		if n > len(slot) || err != nil && err != errIndexDamaged { //nolint:errorlint // it comes back as it is
+			t.Errorf("%d ids of %d bytes, %v", n, len(slot), err)
 		}
-		if total > len(slot) {
-			t.Errorf("%d bytes of entries in a slot of %d", total, len(slot))
-		}
-		for range mergeSlots([][]byte{slot, slot}, func(int64) bool { return true }) {
+		found := map[mark][]int64{0: nil}
+		if collectErr := collect(slot, found); err == nil && collectErr != nil {
+			t.Errorf("a search says %v", collectErr)
 		}
 	})
 }
@@ -85,5 +93,18 @@ func TestSlotOf(t *testing.T) {
 	g := segment{ID: 3}
 	if next := (segment{ID: 4}); g.row(1<<maxSlotBits) != next.row(0) {
 		t.Errorf("the rows of segment 3 end at %d, those of 4 begin at %d", g.row(1<<maxSlotBits), next.row(0))
+	}
+}
+
+// TestSegmentCheck: no segment has rows outside of its own range of numbers.
+func TestSegmentCheck(t *testing.T) {
+	good := segment{ID: maxSegment, Bits: maxSlotBits}
+	if err := good.check(); err != nil || good.row(1<<maxSlotBits) < good.row(0) {
+		t.Errorf("the last segment: %v, rows from %d to %d", err, good.row(0), good.row(1<<maxSlotBits))
+	}
+	for _, bad := range []segment{{}, {ID: -1}, {ID: maxSegment + 1}, {ID: 1, Bits: -1}, {ID: 1, Bits: maxSlotBits + 1}, {ID: 1, Records: -1}, {ID: 1, Bytes: -1}} {
+		if bad.check() == nil {
+			t.Errorf("nobody minds %+v", bad)
+		}
 	}
 }

@@ -2,6 +2,8 @@ package store_test
 
 import (
 	"database/sql"
+	"encoding/binary"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -253,5 +255,63 @@ func (x suite) testIndex(t *testing.T) {
 		for n := range acts {
 			l.check(fmt.Sprintf("log %d, after %d acts, the last one %s", seed, n, l.act()))
 		}
+	}
+}
+
+// testIndexTampered: what somebody has done to the index is refused, by searches or when it is written again, and appends go on.
+func (x suite) testIndexTampered(t *testing.T) {
+	const huge = "9223372036854775807"
+	negative := binary.AppendUvarint(binary.AppendUvarint(make([]byte, 8), 10), 1<<63+5)
+	for name, statement := range map[string]string{
+		"cut off":          "UPDATE marks SET entries = substr(entries, 1, 5)",
+		"half":             "UPDATE marks SET entries = substr(entries, 1, octet_length(entries) - 1)",
+		"negative ids":     "UPDATE marks SET entries = $1",
+		"rows of another":  "UPDATE marks SET id = id + 9 * 1048576",
+		"no such target":   "UPDATE mark_segments SET target = 999",
+		"its own target":   "UPDATE mark_segments SET target = segment",
+		"negative bits":    "UPDATE mark_segments SET bits = -1",
+		"many bits":        "UPDATE mark_segments SET bits = 63",
+		"last segment":     "UPDATE mark_segments SET segment = " + huge + " WHERE segment = 1",
+		"huge segment":     "UPDATE mark_segments SET segment = 1152921504606846976 WHERE segment = 1",
+		"negative segment": "UPDATE mark_segments SET segment = -segment",
+		"no segments":      "DELETE FROM mark_segments",
+		"negative records": "UPDATE mark_segments SET records = -1",
+		"negative block":   "UPDATE mark_blocks SET block = -1",
+		"huge block":       "UPDATE mark_blocks SET block = 1152921504606846976",
+		"cut off block":    "UPDATE mark_blocks SET kept = substr(kept, 1, 3)",
+		"cut off chains":   "UPDATE mark_chains SET chains = substr(chains, 1, 3)",
+		"no chains":        "DELETE FROM mark_chains",
+		"huge chains":      "UPDATE mark_chains SET block = " + huge,
+	} {
+		t.Run(name, func(t *testing.T) {
+			dsn := x.newDSN(t)
+			s := open(t, dsn, normal())
+			s.StopSettling()
+			for n := range 9 {
+				fillThread(t, s, "w", "t", n, n+1)
+				if err := s.SettleOnly(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			fillThread(t, s, "w", "t", 9, 10)
+			var args []any
+			if strings.Contains(statement, "$1") {
+				args = append(args, negative)
+			}
+			storetest.Exec(t, dsn, statement, args...)
+			_, all := s.Search(t.Context(), store.Query{Since: epoch()})
+			_, some := s.Search(t.Context(), store.Query{Terms: term(manifest.TermPlugin, "plugin-1")})
+			errs := []error{all, some, s.Settle(t.Context())}
+			for _, err := range errs {
+				if err != nil && !store.HasCode(err, store.CodeDamaged) {
+					t.Errorf("%v, want the code %s", err, store.CodeDamaged)
+				}
+			}
+			if errors.Join(errs...) == nil {
+				t.Error("nobody has noticed")
+			}
+			fillThread(t, s, "w", "t", 10, 11)
+			wantGood(t, s, 11)
+		})
 	}
 }

@@ -52,6 +52,7 @@ func runSuite(t *testing.T, s suite) {
 		{"marks of what is gone", s.testSearchMarksGo},
 		{"merging", s.testSearchMerging},
 		{"index", s.testIndex},
+		{"index tampered with", s.testIndexTampered},
 		{"sentence", s.testSentence},
 		{"one tree", s.testOneTree},
 		{"tree tampered with", s.testTreeTampered},
