@@ -317,3 +317,28 @@ func TestCompareUsage(t *testing.T) {
 		}
 	}
 }
+
+// TestJudgeWithoutPrompt: nothing is said about a prompt that was not sent, or that is none.
+func TestJudgeWithoutPrompt(t *testing.T) {
+	t.Parallel()
+
+	m := Manifest{Head: Head{Kind: KindPrompt}, Sections: sectionsOf("a1x")}
+	other := Manifest{Head: Head{Kind: KindPrompt}, Sections: sectionsOf("a2x")}
+	blocked := other
+	blocked.Blocked = true
+	sent, unsent := other.Outline(), blocked.Outline()
+	empty := sent
+	empty.Sections = nil
+	for name, previous := range map[string]*Outline{"none": nil, "blocked": &unsent, "empty": &empty} {
+		if m.Judge(previous); m.Cache.Break != (Break{}) || m.Cache.Predicted != nil {
+			t.Errorf("%s: %+v", name, m.Cache.Break)
+		}
+	}
+	if m.Judge(&sent); m.Cache.Cause != CauseText {
+		t.Errorf("sent: %+v", m.Cache.Break)
+	}
+	none := Manifest{Head: Head{Kind: KindPrompt}}
+	if none.Judge(&sent); none.Cache.Break != (Break{}) {
+		t.Errorf("compared with nothing: %+v", none.Cache.Break)
+	}
+}
