@@ -413,7 +413,11 @@ func (r *search) findTexts() error {
 	if err != nil && err != error(errStopped) { //nolint:errorlint // it comes back as it is
 		return err
 	}
-	unindexed := "SELECT fingerprint, text FROM texts t WHERE NOT EXISTS (" + r.store.phrase.hasWords + ")" + usedIn
+	// What is not indexed was kept with a record that is not settled.
+	unindexed := `SELECT fingerprint, text FROM texts t WHERE id IN (SELECT u.text_id FROM text_uses u
+		WHERE u.last_id >= (SELECT min(id) FROM pending) AND u.chain_id IN (SELECT c.id FROM pending p CROSS JOIN manifests m
+			JOIN chains c ON c.thread_id = m.thread_id AND c.workspace_id = m.workspace_id WHERE m.id = p.id))
+		AND NOT EXISTS (` + r.store.phrase.hasWords + ")" + usedIn
 	return sqldb.Each(r.ctx, r.tx, unindexed, []any{r.query.Workspace}, func(rows *sql.Rows) error {
 		var fingerprint, text string
 		err := rows.Scan(&fingerprint, &text)
