@@ -82,7 +82,7 @@ func walk() []struct {
 		{"session/end", object{"context": object{w: "w", "session_id": "s"}, "reason": "done", "wait": true}, object{"phase": "session.end"}},
 		{"phase/dispatch", object{"phase": "turn.pre_policy", "context": object{w: "w"}, "input": object{"user_text": "deny me"}}, object{"phase": "turn.pre_policy", "decision.verdict": "deny"}},
 		{"manifest/list", object{w: "w"}, object{"manifests.0.turn_id": "1", "manifests.1.turn_id": "2", "manifests.2.turn_id": "3"}},
-		{"manifest/get", object{"manifest_id": "latest", w: "w", "thread_id": "t"}, object{"turn_id": "3"}},
+		{"manifest/get", object{"manifest_id": "latest", w: "w", "thread_id": "t"}, object{"turn_id": "3", "kind": "prompt"}},
 		{"manifest/find", object{w: "w", "terms": []object{{"kind": "turn", "value": "3"}}}, object{"total": 2.0, "records.0.turn_id": "3"}},
 		{"manifest/stats", object{w: "w"}, object{"prompts": 2.0, "blocked": 1.0}},
 		{"manifest/diff", object{"a": "latest", "b": "latest"}, object{"same": true}},

@@ -162,26 +162,57 @@ func scanFound(rows *sql.Rows, x *Found) error {
 }
 
 // Find finds the manifest with an id, or the only one whose id begins with it, in any case; without an id, the newest
-// selected one. Its errors have the codes CodeNotFound and CodeAmbiguous, which lists some of the ids.
+// selected one as Latest does. Its errors have the codes CodeNotFound and CodeAmbiguous, which lists some of the ids.
 func (s *Store) Find(ctx context.Context, id string, f Filter) (Found, error) {
 	var x Found
 	err := s.db.Snapshot(ctx, "looking for a manifest", func(tx *sql.Tx) (err error) {
-		if id != "" {
+		if id == "" {
+			x, err = newestPrompt(ctx, tx, f)
+		} else {
 			x, err = find(ctx, tx, id)
-			return err
-		}
-		f.Limit = 1
-		query, args := f.newest(foundColumns)
-		found, err := sqldb.List(ctx, tx, query, args, scanFound)
-		if err == nil && len(found) == 0 {
-			return errEmpty
-		}
-		if err == nil {
-			x = found[0]
 		}
 		return err
 	})
 	return x, err
+}
+
+type foundRecord struct {
+	Found
+
+	prompt bool
+}
+
+// newestPrompt finds what Latest returns.
+func newestPrompt(ctx context.Context, tx *sql.Tx, f Filter) (Found, error) {
+	var newest Found
+	for _, f.Limit = range []int{1, 32} {
+		query, args := f.newest(foundColumns + ", outline")
+		list, err := sqldb.List(ctx, tx, query, args, scanFoundRecord)
+		if err == nil && len(list) == 0 {
+			err = errEmpty
+		}
+		if err != nil {
+			return Found{}, err
+		}
+		newest = list[0].Found
+		if i := slices.IndexFunc(list, func(x foundRecord) bool { return x.prompt }); i >= 0 {
+			return list[i].Found, nil
+		}
+	}
+	return newest, nil
+}
+
+func scanFoundRecord(rows *sql.Rows, x *foundRecord) error {
+	var outline sql.RawBytes
+	if err := rows.Scan(&x.ManifestID, &x.WorkspaceID, &x.ThreadID, &x.Bytes, &outline); err != nil {
+		return err
+	}
+	o, err := manifest.ParseOutline(outline)
+	x.prompt = o.Kind == manifest.KindPrompt
+	if err != nil {
+		return fmt.Errorf("the outline of the manifest %s: %w", x.ManifestID, err)
+	}
+	return nil
 }
 
 var errEmpty = sqldb.Failf(CodeNotFound, "", "there are no manifests yet")
@@ -212,9 +243,19 @@ func find(ctx context.Context, tx *sql.Tx, id string) (Found, error) {
 
 // Get returns the manifest with an id or a unique prefix of one, with the errors of Find.
 func (s *Store) Get(ctx context.Context, id string) (*manifest.Manifest, error) {
+	return s.read(ctx, func(tx *sql.Tx) (Found, error) { return find(ctx, tx, id) })
+}
+
+// Latest returns the newest selected manifest of a prompt, or an error with CodeNotFound. Where none of the newest 32
+// records is one, it is the newest record.
+func (s *Store) Latest(ctx context.Context, f Filter) (*manifest.Manifest, error) {
+	return s.read(ctx, func(tx *sql.Tx) (Found, error) { return newestPrompt(ctx, tx, f) })
+}
+
+func (s *Store) read(ctx context.Context, which func(tx *sql.Tx) (Found, error)) (*manifest.Manifest, error) {
 	var m *manifest.Manifest
 	err := s.db.Snapshot(ctx, "reading a manifest", func(tx *sql.Tx) error {
-		x, err := find(ctx, tx, id)
+		x, err := which(tx)
 		if err != nil {
 			return err
 		}
@@ -223,28 +264,6 @@ func (s *Store) Get(ctx context.Context, id string) (*manifest.Manifest, error) 
 		})
 	})
 	return m, err
-}
-
-// Latest returns the newest selected manifest of a prompt, or an error with CodeNotFound. Where none of the newest 32
-// records is one, it is the newest record.
-func (s *Store) Latest(ctx context.Context, f Filter) (*manifest.Manifest, error) {
-	var newest *manifest.Manifest
-	for _, f.Limit = range []int{1, 32} {
-		list, err := s.Manifests(ctx, f)
-		if err == nil && len(list) == 0 {
-			err = errEmpty
-		}
-		if err != nil {
-			return nil, err
-		}
-		newest = list[len(list)-1]
-		for _, m := range slices.Backward(list) {
-			if m.Kind == manifest.KindPrompt {
-				return m, nil
-			}
-		}
-	}
-	return newest, nil
 }
 
 // Records streams stored manifests as they are, oldest first, from one state of the database;

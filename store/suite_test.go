@@ -367,6 +367,12 @@ func (x suite) testLatest(t *testing.T) {
 	if m, err := s.Latest(t.Context(), store.Filter{}); err != nil || m.ThreadID != "u" {
 		t.Errorf("latest: %v", err)
 	}
+	events := sample("w", "t", 7)
+	events.Kind, events.Sections = manifest.KindEvents, nil
+	keep(t, s, events)
+	if x, err := s.Find(t.Context(), "", store.Filter{Thread: "t"}); err != nil || x.ManifestID != sampleID(5) {
+		t.Errorf("the newest prompt behind a record of events: %+v, %v", x, err)
+	}
 	if m, err := s.Latest(t.Context(), store.Filter{Thread: "t"}); err != nil || m.ThreadID != "t" {
 		t.Errorf("latest of a thread: %v", err)
 	}
