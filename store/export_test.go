@@ -29,3 +29,9 @@ func (s *Store) MergeStep(ctx context.Context, thin bool) (more bool, err error)
 	})
 	return more, err
 }
+
+// PruneTexts removes the texts that no thread uses.
+func (s *Store) PruneTexts(ctx context.Context) (int, error) {
+	var p pace
+	return s.pruneTexts(ctx, &p)
+}

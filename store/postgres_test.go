@@ -78,3 +78,37 @@ func TestPostgresRefuses(t *testing.T) {
 	standby := open(t, dsn, store.Options{})
 	wantError(t, standby.Append(t.Context(), sample("w", "t", 1), nil), store.CodePermission, "rights")
 }
+
+// TestPostgresWordsGo: a text that is indexed while it is removed leaves no words.
+func TestPostgresWordsGo(t *testing.T) {
+	t.Parallel()
+
+	dsn := shared.NewDSN(t)
+	s := open(t, dsn, store.Options{LockTimeout: 300 * time.Millisecond})
+	storetest.Exec(t, dsn, "INSERT INTO texts (fingerprint, hash, text) VALUES ('f', 'h', 'some words')")
+	db := storetest.Raw(t, dsn)
+	tx, err := db.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, settle := range []string{
+		"UPDATE tree_state SET leaves = leaves WHERE id = 1",
+		"INSERT INTO text_words (text_id, words) SELECT id, array_to_tsvector(ARRAY['some', 'words']) FROM texts",
+	} {
+		if _, err := tx.ExecContext(t.Context(), settle); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, err = s.PruneTexts(t.Context())
+	wantCode(t, err, store.CodeLocked)
+	if err := tx.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := s.PruneTexts(t.Context()); n != 1 || err != nil {
+		t.Errorf("%d texts are removed, %v", n, err)
+	}
+	var left int
+	if err := db.QueryRowContext(t.Context(), "SELECT count(*) FROM text_words").Scan(&left); err != nil || left != 0 {
+		t.Errorf("the words of %d texts are left, %v", left, err)
+	}
+}

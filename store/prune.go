@@ -279,6 +279,10 @@ func (s *Store) unusedTexts(ctx context.Context, from int64) (ids []any, last in
 // removeTexts removes those of the texts that are still without a use. On PostgreSQL it skips those that an append uses
 // just now, and locks the others before it looks again.
 func (s *Store) removeTexts(ctx context.Context, tx *sql.Tx, ids []any, removed *int) (err error) {
+	// Who settles indexes texts: no words of one that is gone may be left.
+	if _, err := tx.ExecContext(ctx, lockTree); err != nil {
+		return err
+	}
 	if s.phrase.unlockedOnly != "" && len(ids) > 0 {
 		ids, err = textIDs(ctx, tx, "", ids, s.phrase.unlockedOnly)
 	}

@@ -289,12 +289,23 @@ func (r *search) matches(m *manifest.Manifest) bool {
 func (r *search) bounds() (from, to int64) {
 	from, to = math.MinInt64, math.MaxInt64
 	if !r.query.Since.IsZero() {
-		from = r.query.Since.UnixNano()
+		from = nearest(r.query.Since)
 	}
 	if !r.query.Until.IsZero() {
-		to = r.query.Until.UnixNano()
+		to = nearest(r.query.Until)
 	}
 	return from, to
+}
+
+// nearest is the nearest time that can be kept, in nanoseconds since 1970.
+func nearest(t time.Time) int64 {
+	switch {
+	case inRange(t):
+		return t.UnixNano()
+	case t.Year() < 1970:
+		return math.MinInt64
+	}
+	return math.MaxInt64
 }
 
 // common keeps the ids that stand in another list too; both ascend.

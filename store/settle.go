@@ -112,7 +112,7 @@ func (b *batch) read(ctx context.Context, tx *sql.Tx, p *phrases, most int) erro
 	return b.indexing.addTexts(ctx, tx, p, slices.Compact(fingerprints))
 }
 
-// lockTree makes others wait who settle, or merge what was settled.
+// lockTree makes others wait who settle, merge what was settled, or remove texts.
 const lockTree = "UPDATE tree_state SET leaves = leaves WHERE id = 1"
 
 // errTaken says that somebody else has settled or removed a record of the batch.

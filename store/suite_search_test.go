@@ -71,6 +71,9 @@ func (x suite) testSearch(t *testing.T) {
 		{"thread", store.Query{Filter: store.Filter{Thread: "u"}}, []int{}},
 		{"newest", store.Query{Filter: store.Filter{Limit: 2}, Terms: term(manifest.TermActor, "actor-7")}, []int{287, 297}},
 		{"time", store.Query{Since: epoch().Add(250 * time.Second), Until: epoch().Add(253 * time.Second)}, []int{250, 251, 252}},
+		{"far times", store.Query{Since: epoch().AddDate(-1000, 0, 0), Until: epoch().AddDate(1000, 0, 0), Terms: term(manifest.TermTurn, "turn-7")}, []int{7}},
+		{"in the far future", store.Query{Since: epoch().AddDate(1000, 0, 0)}, []int{}},
+		{"in the far past", store.Query{Until: epoch().AddDate(-1000, 0, 0)}, []int{}},
 		{"time and term", store.Query{Since: epoch().Add(95 * time.Second), Terms: term(manifest.TermPlugin, "house@1.0")}, every(95, 100, 1)},
 		{"hash", store.Query{Terms: term(manifest.TermHash, manifest.Fingerprint("the prompt", nil))}, every(0, 300, 1)},
 	}
