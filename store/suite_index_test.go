@@ -246,7 +246,7 @@ func (l *randomLog) act() string {
 func (x suite) testIndex(t *testing.T) {
 	logs, acts := 1, 60
 	if storetest.Long() {
-		logs, acts = 10, 400
+		logs, acts = 10, 200
 	}
 	for seed := range logs {
 		dsn := x.newDSN(t)
