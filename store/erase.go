@@ -97,7 +97,7 @@ func (s *Store) Erase(ctx context.Context, e Erasing) (Erased, error) {
 	if done.Gone, err = s.pruneTexts(ctx, &p); err != nil {
 		return done, err
 	}
-	return done, s.db.Wipe(ctx)
+	return done, s.db.Wipe(ctx, textTables...)
 }
 
 // refuseHeld refuses a scope that overlaps a hold.

@@ -14,6 +14,11 @@ type wordPhrases struct {
 	words, query func(text string) any
 }
 
+// textTables are the tables that hold texts or words of them.
+//
+//nolint:gochecknoglobals // a constant list
+var textTables = []string{"texts", "text_words_data", "text_words_idx"}
+
 // usedIn takes only texts of one workspace, if one is given: another one's must not push them out.
 const usedIn = ` AND ($1 = '' OR EXISTS (SELECT 1 FROM text_uses u JOIN chains c ON c.id = u.chain_id WHERE u.text_id = t.id AND c.workspace_id = $1))`
 

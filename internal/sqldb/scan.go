@@ -121,10 +121,10 @@ func (d *DB) truncateLog(ctx context.Context) bool {
 	return err == nil && busy == 0
 }
 
-// Wipe makes SQLite give free pages back to the system and empty its write-ahead log, so that nothing of what was
-// removed with SecureDelete is left in a file. It works in pieces, and waits up to LockTimeout for readers of the log.
-// PostgreSQL does so by itself.
-func (d *DB) Wipe(ctx context.Context) error {
+// Wipe makes SQLite give free pages back to the system, overwrite what is left behind in the pages of tables, and empty
+// its write-ahead log, so that nothing of what was removed from the tables with SecureDelete is left in a file. It works in
+// pieces, and waits up to LockTimeout for readers of the log. On PostgreSQL it does nothing.
+func (d *DB) Wipe(ctx context.Context, tables ...string) error {
 	if d.dialect.kind != SQLite {
 		return nil
 	}
@@ -141,6 +141,9 @@ func (d *DB) Wipe(ctx context.Context) error {
 		return more, err
 	})
 	if err != nil {
+		return err
+	}
+	if err := d.wipeGaps(ctx, tables); err != nil {
 		return err
 	}
 	d.scans.mu.Lock()
