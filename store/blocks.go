@@ -76,6 +76,18 @@ func byBlock(ids []int64, do func(n int64, ids []int64) error) error {
 	return nil
 }
 
+// idSet is a set of ids that lie close together: a bit each.
+type idSet map[uint64]uint64
+
+func (s idSet) add(id uint64) { s[id/64] |= 1 << (id % 64) }
+
+func (s idSet) len() (n int) {
+	for _, set := range s {
+		n += bits.OnesCount64(set)
+	}
+	return n
+}
+
 // blocks are those that were read, by their numbers.
 type blocks map[int64]*block
 

@@ -56,7 +56,7 @@ func (g *segment) check() error {
 }
 
 func segments(ctx context.Context, tx *sql.Tx) ([]segment, error) {
-	const query = "SELECT segment, target, bits, records, first_id, last_id, bytes FROM mark_segments ORDER BY segment"
+	const query = "SELECT segment, target, bits, records, first_id, last_id, bytes FROM mark_segments ORDER BY first_id, segment"
 	return sqldb.List(ctx, tx, query, nil, func(rows *sql.Rows, g *segment) error {
 		err := rows.Scan(&g.ID, &g.Target, &g.Bits, &g.Records, &g.First, &g.Last, &g.Bytes)
 		if err == nil {

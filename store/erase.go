@@ -97,7 +97,7 @@ func (s *Store) Erase(ctx context.Context, e Erasing) (Erased, error) {
 	if done.Gone, err = s.pruneTexts(ctx, &p); err != nil {
 		return done, err
 	}
-	return done, s.db.Wipe(ctx, textTables...)
+	return done, s.wipe(ctx)
 }
 
 // refuseHeld refuses a scope that overlaps a hold.
@@ -153,7 +153,7 @@ func (e *Erasing) measure(ctx context.Context, tx *sql.Tx, p *erasedPart) error 
 	if err := tx.QueryRowContext(ctx, uses, p.chain, p.upTo, e.Actor).Scan(&p.texts, &first); err != nil || p.texts == 0 {
 		return err
 	}
-	const records = "SELECT count(*) FROM manifests WHERE workspace_id = $1 AND thread_id = $2 AND id BETWEEN $3 AND $4 AND ($5 = '' OR actor = $5)"
+	const records = "SELECT count(*) FROM manifests WHERE workspace_id = $1 AND thread_id = $2 AND +id BETWEEN $3 AND $4 AND ($5 = '' OR actor = $5)"
 	return tx.QueryRowContext(ctx, records, p.workspace, p.thread, first, p.upTo, e.Actor).Scan(&p.records)
 }
 

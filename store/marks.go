@@ -115,5 +115,8 @@ func (s *Store) forget(ctx context.Context, tx *sql.Tx, ids []any) error {
 			_, err = tx.ExecContext(ctx, s.phrase.removeWords, args...)
 		}
 	}
+	if err == nil && s.phrase.noteRemoval != "" {
+		_, err = tx.ExecContext(ctx, s.phrase.noteRemoval)
+	}
 	return err
 }

@@ -132,7 +132,7 @@ func (s *Store) Prune(ctx context.Context, r Retention, now time.Time) (Pruned, 
 	if done == (Pruned{Held: done.Held}) {
 		return done, nil
 	}
-	return done, s.db.Wipe(ctx, textTables...)
+	return done, s.wipe(ctx)
 }
 
 // pruneThread removes manifests at the front of a thread, and then the uses of texts that were theirs.

@@ -32,7 +32,7 @@ type Query struct {
 
 // SearchResult is what Search found.
 type SearchResult struct {
-	// Total is how many records there are, and Threads in how many threads they are.
+	// Total is how many records there are, and Threads in how many threads they are; 0 for more than 50,000 records.
 	Total   int `json:"total"`
 	Threads int `json:"threads"`
 	// First and Last are the first and the last of them in the order of appending; absent if there are none.
@@ -103,7 +103,7 @@ type search struct {
 	// blocks are those that may hold records of the time that is asked for.
 	blocks blocks
 	// chains are those of the records.
-	chains map[int64]bool
+	chains idSet
 	// texts are those with the sentence, by fingerprint, and places the newest unindexed records that match and name one.
 	texts      map[string]string
 	places     map[string]int64
@@ -146,7 +146,7 @@ func (r *search) indexed() (ids []int64, err error) {
 		sets = append(sets, marksOf(r.any))
 	}
 	if len(sets) == 0 {
-		return r.within(r.blocks.ids())
+		return r.there(r.blocks.ids())
 	}
 	if r.found, err = r.postings(slices.Concat(sets...)); err != nil {
 		return nil, err
@@ -161,7 +161,7 @@ func (r *search) indexed() (ids []int64, err error) {
 		}
 		ids = have
 	}
-	return r.within(slices.DeleteFunc(ids, func(id int64) bool { return !r.blocks.has(id) }))
+	return r.there(ids)
 }
 
 func marksOf(terms []manifest.Term) []mark {
@@ -224,25 +224,31 @@ func collect(slot []byte, found map[mark][]int64) error {
 // inChunks calls do for each row of a query that ends where ids are chosen.
 func (r *search) inChunks(query string, ids []int64, do func(rows *sql.Rows) error) error {
 	for part := range slices.Chunk(ids, 512) {
-		if err := sqldb.Each(r.ctx, r.tx, query+" IN ("+places(len(part))+") ORDER BY 1", anys(part), do); err != nil {
+		if err := sqldb.Each(r.ctx, r.tx, query+" IN ("+places(len(part))+")", anys(part), do); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// within keeps the ids of records from the time that is asked for. Where a block is only in part from that time, the
-// records are asked.
-func (r *search) within(ids []int64) ([]int64, error) {
+// there keeps the ids of records that are still there and from the time that is asked for. Where a block is only in part
+// from that time, the records are asked.
+func (r *search) there(ids []int64) ([]int64, error) {
 	from, to := r.bounds()
-	var there, asked []int64
-	for _, id := range ids {
-		if b := r.blocks[id/blockIDs]; b.first >= from && b.last < to {
-			there = append(there, id)
-		} else {
-			asked = append(asked, id)
+	there, asked := ids[:0], []int64(nil)
+	_ = byBlock(ids, func(n int64, ids []int64) error {
+		b := r.blocks[n]
+		for _, id := range ids {
+			switch {
+			case !b.has(id):
+			case b.first >= from && b.last < to:
+				there = append(there, id)
+			default:
+				asked = append(asked, id)
+			}
 		}
-	}
+		return nil
+	})
 	err := r.inChunks(fmt.Sprintf("SELECT id FROM manifests WHERE created_at >= %d AND created_at < %d AND id", from, to), asked, func(rows *sql.Rows) error {
 		var id int64
 		err := rows.Scan(&id)
@@ -256,7 +262,7 @@ func (r *search) within(ids []int64) ([]int64, error) {
 func (r *search) unindexed() ([]int64, error) {
 	var ids []int64
 	from, to := r.bounds()
-	r.chains = map[int64]bool{}
+	r.chains = idSet{}
 	err := unsettled(r.ctx, r.tx, math.MaxInt32, func(u *settling, record []byte) {
 		m, err := manifest.Parse(record)
 		if err != nil || u.Created < from || u.Created >= to {
@@ -266,7 +272,7 @@ func (r *search) unindexed() ([]int64, error) {
 			return
 		}
 		ids = append(ids, u.ID)
-		r.chains[u.Chain] = true
+		r.chains.add(uint64(u.Chain)) //nolint:gosec // ids are positive
 		for j := range m.Sections {
 			if r.places != nil {
 				r.places[m.Sections[j].Fingerprint] = u.ID
@@ -331,6 +337,9 @@ func anys(ids []int64) []any {
 	return args
 }
 
+// mostCounted bounds the records whose threads are counted, which takes as long as finding them.
+const mostCounted = 50_000
+
 // report reads what is shown of the records.
 func (r *search) report(ids []int64, to *SearchResult) error {
 	to.Total = len(ids)
@@ -350,10 +359,12 @@ func (r *search) report(ids []int64, to *SearchResult) error {
 		return err
 	}
 	to.First, to.Last = &first[0], &to.Records[len(to.Records)-1]
-	if err := r.countChains(ids); err != nil {
-		return err
+	if len(ids) <= mostCounted {
+		if err := r.countChains(ids); err != nil {
+			return err
+		}
+		to.Threads = r.chains.len()
 	}
-	to.Threads = len(r.chains)
 	to.Incomplete = r.incomplete
 	return r.writers(ids, to)
 }
@@ -379,7 +390,7 @@ func (r *search) countChains(ids []int64) error {
 		}
 		for _, id := range of[n] {
 			if chain := binary.BigEndian.Uint64(chains[id%blockIDs*8:]); chain != 0 {
-				r.chains[int64(chain)] = true //nolint:gosec // ids are positive
+				r.chains.add(chain)
 			}
 		}
 		return nil

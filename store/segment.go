@@ -64,6 +64,9 @@ func nextEntry(slot []byte) (k mark, ids, rest []byte, err error) {
 
 // appendIDs unpacks ids.
 func appendIDs(ids []int64, packed []byte) ([]int64, error) {
+	if len(packed) > cap(ids)-len(ids) { // most are a byte long
+		ids = slices.Grow(ids, max(len(packed), len(ids)))
+	}
 	var id int64
 	for len(packed) > 0 {
 		n, size := binary.Uvarint(packed)

@@ -124,7 +124,7 @@ func (r *verification) thread(in *inspection, t *thread) error {
 			return err
 		}
 	}
-	const tail = " WHERE workspace_id = $1 AND thread_id = $2 AND id > $3 ORDER BY seq, id"
+	const tail = " WHERE workspace_id = $1 AND thread_id = $2 AND +id > $3 ORDER BY seq, id"
 	return eachPacked(r.ctx, r.tx, tail, []any{t.workspace, t.id, r.skipped}, func(rec *packedRecord) error {
 		in.add(rec)
 		return nil
@@ -132,7 +132,7 @@ func (r *verification) thread(in *inspection, t *thread) error {
 }
 
 func (r *verification) skip(in *inspection, t *thread) error {
-	const query = `SELECT seq, hash FROM manifests WHERE workspace_id = $1 AND thread_id = $2 AND id <= $3 ORDER BY seq DESC LIMIT 1`
+	const query = `SELECT seq, hash FROM manifests WHERE workspace_id = $1 AND thread_id = $2 AND +id <= $3 ORDER BY seq DESC LIMIT 1`
 	return sqldb.Each(r.ctx, r.tx, query, []any{t.workspace, t.id, r.skipped}, func(rows *sql.Rows) error {
 		var seq int64
 		var hash string
@@ -172,7 +172,7 @@ func threadsOf(ctx context.Context, tx *sql.Tx, f Filter) ([]thread, error) {
 // keptTexts returns the fingerprints of a thread's texts, and whether each text is as it was. Without its key a keyed
 // fingerprint cannot be checked; the text's hash still can.
 func keptTexts(ctx context.Context, tx *sql.Tx, chain int64, key []byte) (map[string]bool, error) {
-	const query = "SELECT t.fingerprint, t.hash, t.text FROM text_uses u JOIN texts t ON t.id = u.text_id WHERE u.chain_id = $1"
+	const query = "SELECT fingerprint, hash, text FROM texts WHERE id IN (SELECT text_id FROM text_uses WHERE chain_id = $1)"
 	whole := map[string]bool{}
 	err := sqldb.Each(ctx, tx, query, []any{chain}, func(rows *sql.Rows) error {
 		var fingerprint, hash string

@@ -1,6 +1,8 @@
 package store
 
 import (
+	"context"
+	"database/sql"
 	"strings"
 	"unicode"
 )
@@ -10,14 +12,13 @@ type wordPhrases struct {
 	// hasWords is whether the text t is indexed, putWords indexes one, removeWords takes one out, and findWords finds the
 	// newest that match a query; its first argument is a workspace, or empty.
 	hasWords, putWords, removeWords, findWords string
+	// noteRemoval notes that words were removed, and rewrite is how the index is then written again; empty where nothing of
+	// what is removed is left in it.
+	noteRemoval string
+	rewrite     rewritePhrases
 	// words are those of a text as putWords takes them, and query what finds texts that may hold a sentence.
 	words, query func(text string) any
 }
-
-// textTables are the tables that hold texts or words of them.
-//
-//nolint:gochecknoglobals // a constant list
-var textTables = []string{"texts", "text_words_data", "text_words_idx"}
 
 // usedIn takes only texts of one workspace, if one is given: another one's must not push them out.
 const usedIn = ` AND ($1 = '' OR EXISTS (SELECT 1 FROM text_uses u JOIN chains c ON c.id = u.chain_id WHERE u.text_id = t.id AND c.workspace_id = $1))`
@@ -40,11 +41,71 @@ func wordsInSQLite() wordPhrases {
 		putWords: "INSERT INTO text_words (rowid, words) VALUES ($1, $2)",
 		removeWords: `INSERT INTO text_words (text_words, rowid, words) SELECT 'delete', $1, $2
 			WHERE EXISTS (SELECT 1 FROM text_words_docsize WHERE id = $1)`,
+		// The word of text 0 is also a second segment, without which FTS5 has nothing to merge.
+		noteRemoval: "INSERT INTO text_words (rowid, words) SELECT 0, '0' WHERE NOT EXISTS (SELECT 1 FROM text_words_docsize WHERE id = 0)",
+		rewrite: rewritePhrases{
+			needed: "SELECT EXISTS (SELECT 1 FROM text_words_docsize WHERE id = 0)",
+			begin:  "INSERT INTO text_words (text_words, rank) VALUES ('merge', -64)",
+			goOn:   "INSERT INTO text_words (text_words, rank) VALUES ('merge', 64)",
+			end:    "INSERT INTO text_words (text_words, rowid, words) VALUES ('delete', 0, '0')",
+		},
 		findWords: `SELECT t.fingerprint, t.text FROM text_words JOIN texts t ON t.id = text_words.rowid
 			WHERE text_words MATCH $2` + usedIn + ` ORDER BY text_words.rowid DESC`,
 		words: func(text string) any { return strings.Join(wordsOf(text), " ") },
 		query: func(sentence string) any { return queryOf(sentence, `"`, " AND ", "*") },
 	}
+}
+
+// rewritePhrases write the index of words again, in pieces: FTS5's secure-delete leaves words of removed texts in the keys
+// of its pages.
+type rewritePhrases struct{ needed, begin, goOn, end string }
+
+// wipe sees to it that nothing of removed texts is left in the database's files.
+func (s *Store) wipe(ctx context.Context) error {
+	if err := s.rewriteWords(ctx); err != nil {
+		return err
+	}
+	return s.db.Wipe(ctx, "texts", "text_words_data", "text_words_idx")
+}
+
+func (s *Store) rewriteWords(ctx context.Context) error {
+	const doing = "writing the index of words again"
+	p := &s.phrase.rewrite
+	needed := false
+	if p.needed != "" {
+		err := s.db.Snapshot(ctx, doing, func(tx *sql.Tx) error { return tx.QueryRowContext(ctx, p.needed).Scan(&needed) })
+		if err != nil {
+			return err
+		}
+	}
+	if !needed {
+		return nil
+	}
+	run := func(statement string) (changed int, err error) {
+		err = s.db.Change(ctx, doing, func(ctx context.Context, tx *sql.Tx) error {
+			var before int
+			if err := tx.QueryRowContext(ctx, "SELECT total_changes()").Scan(&before); err != nil {
+				return err
+			}
+			if _, err := tx.ExecContext(ctx, statement); err != nil {
+				return err
+			}
+			return tx.QueryRowContext(ctx, "SELECT total_changes() - $1", before).Scan(&changed)
+		})
+		return changed, err
+	}
+	if _, err := run(p.begin); err != nil {
+		return err
+	}
+	err := s.db.Pieces(ctx, func() (more bool, err error) {
+		changed, err := run(p.goOn)
+		return changed > 1, err // the statement counts as one
+	})
+	if err != nil {
+		return err
+	}
+	_, err = run(p.end)
+	return err
 }
 
 // queryOf asks for texts that may hold a sentence. The words at its ends may be parts of words: the last one chooses by
