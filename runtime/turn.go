@@ -28,9 +28,9 @@ const endTime = 2 * time.Second
 //     PostCompaction. The turn carries on what they bring (policies, contexts, tools, time
 //     used). Compile runs those ahead of the prompt that the host has not run. CallTool
 //     makes the model's calls, between ToolPreCall and ToolPostCall.
-//  3. End it, once all its calls have returned. A turn that is not ended stays in memory
-//     until Close, which records what happened in it, and keeps its configuration and
-//     plugins for a minute after a reload.
+//  3. End it, once all its calls have returned. Close records what happened in a turn that
+//     the host holds and has not ended. Such a turn keeps its configuration and plugins for a
+//     minute after a reload.
 //
 // Tool phases may run concurrently; other phases wait for each other. The error of a phase that failed closed is a
 // *PhaseError; the outcome is still returned. After the engine was closed all calls fail with ErrClosed.

@@ -59,7 +59,7 @@ func (b *block) check(n int64) error {
 	return nil
 }
 
-var errIndexDamaged = sqldb.Failf(CodeDamaged, "manifest verify checks the records themselves", "the index of the log is damaged")
+var errIndexDamaged = sqldb.Failf(CodeDamaged, "grapnel manifest prune makes it again", "the index of the log is damaged")
 
 // byBlock calls do for the ids of each block; they ascend.
 func byBlock(ids []int64, do func(n int64, ids []int64) error) error {

@@ -93,13 +93,18 @@ func (s *Store) steps(ctx context.Context, doing string, p *pace, do func(ctx co
 // Each thread's sign-off then begins with its first remaining manifest, so that the log still verifies. It works in short
 // transactions, and other changes get their turn between them: after an error, earlier ones are kept, and the next Prune
 // continues.
-func (s *Store) Prune(ctx context.Context, r Retention, now time.Time) (Pruned, error) {
-	var done Pruned
+func (s *Store) Prune(ctx context.Context, r Retention, now time.Time) (done Pruned, err error) {
 	if err := r.check(); err != nil {
 		return done, err
 	}
+	err = s.mending(ctx, func() error { return s.prune(ctx, r, now, &done) })
+	return done, err
+}
+
+func (s *Store) prune(ctx context.Context, r Retention, now time.Time, done *Pruned) error {
+	done.Held = 0
 	if err := s.Settle(ctx); err != nil {
-		return done, err
+		return err
 	}
 	var threads []thread
 	err := s.db.Snapshot(ctx, "retention", func(tx *sql.Tx) (err error) {
@@ -107,32 +112,33 @@ func (s *Store) Prune(ctx context.Context, r Retention, now time.Time) (Pruned, 
 		return err
 	})
 	if err != nil {
-		return done, err
+		return err
 	}
 	var p pace
 	for _, t := range threads {
 		if t.chain == nil {
 			continue // verify reports it
 		}
-		if err := s.pruneThread(ctx, r.of(t.workspace), now, t, &p, &done); err != nil {
-			return done, err
+		if err := s.pruneThread(ctx, r.of(t.workspace), now, t, &p, done); err != nil {
+			return err
 		}
 	}
-	if done.Texts, err = s.pruneTexts(ctx, &p); err != nil {
-		return done, err
+	texts, err := s.pruneTexts(ctx, &p)
+	if done.Texts += texts; err != nil {
+		return err
 	}
 	if err := s.pruneMarks(ctx); err != nil {
-		return done, err
+		return err
 	}
 	if r.Age > 0 {
 		if err := s.pruneStates(ctx, now.Add(-r.Age).UnixNano(), &done.States); err != nil {
-			return done, err
+			return err
 		}
 	}
-	if done == (Pruned{Held: done.Held}) {
-		return done, nil
+	if *done == (Pruned{Held: done.Held}) {
+		return nil
 	}
-	return done, s.wipe(ctx)
+	return s.wipe(ctx)
 }
 
 // pruneThread removes manifests at the front of a thread, and then the uses of texts that were theirs.

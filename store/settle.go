@@ -61,8 +61,35 @@ func (r *settler) stop() {
 
 // Settle gives the records that were appended since the last time their places in the tree of hashes, in the order in
 // which they were appended, and indexes them. Append does so from time to time; a checkpoint and retention begin with it.
-// Other processes may do so at the same time.
+// Other processes may do so at the same time. An index that somebody has damaged is made again.
 func (s *Store) Settle(ctx context.Context) error {
+	return s.mending(ctx, func() error { return s.settleAll(ctx) })
+}
+
+// mending does something, and once more with a new index if the index turns out to be damaged.
+func (s *Store) mending(ctx context.Context, do func() error) error {
+	err := do()
+	if !errors.Is(err, errIndexDamaged) {
+		return err
+	}
+	err = s.db.Change(ctx, "making the index again", func(ctx context.Context, tx *sql.Tx) error {
+		for _, statement := range []string{
+			lockTree, "DELETE FROM marks", "DELETE FROM mark_segments", "DELETE FROM mark_blocks", "DELETE FROM mark_chains",
+			"INSERT INTO pending (id) SELECT id FROM manifests WHERE TRUE ON CONFLICT (id) DO NOTHING",
+		} {
+			if _, err := tx.ExecContext(ctx, statement); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return do()
+}
+
+func (s *Store) settleAll(ctx context.Context) error {
 	most := pace(settleBatch / 2)
 	var took time.Duration
 	for {
@@ -143,13 +170,26 @@ func (s *Store) settleRecords(ctx context.Context, tx *sql.Tx, b *batch) error {
 	if err != nil {
 		return err
 	}
-	if err := s.sequence(ctx, tx, b.records); err != nil {
+	fresh, err := withoutLeaf(ctx, tx, b.records, ids)
+	if err != nil {
+		return err
+	}
+	if err := s.sequence(ctx, tx, fresh); err != nil {
 		return err
 	}
 	if err := addToBlocks(ctx, tx, b.records); err != nil {
 		return err
 	}
 	return b.indexing.put(ctx, tx, &s.phrase, b.records)
+}
+
+// withoutLeaf returns the records that have no place in the tree of hashes: all, unless the index is made again.
+func withoutLeaf(ctx context.Context, tx *sql.Tx, records []settling, ids []any) ([]settling, error) {
+	placed, err := sqldb.List(ctx, tx, "SELECT id FROM leaves WHERE id IN ("+places(len(ids))+")", ids, func(rows *sql.Rows, id *int64) error { return rows.Scan(id) })
+	if err != nil || len(placed) == 0 {
+		return records, err
+	}
+	return slices.DeleteFunc(slices.Clone(records), func(r settling) bool { return slices.Contains(placed, r.ID) }), nil
 }
 
 // unsettled calls do for the oldest records that are not settled, at most so many. The record, uncompressed, is valid until

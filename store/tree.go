@@ -81,6 +81,9 @@ func (t *treeHashes) add(leaf int64, recordHash string) error {
 
 // sequence gives records the next leaves of the tree of hashes.
 func (s *Store) sequence(ctx context.Context, tx *sql.Tx, batch []settling) error {
+	if len(batch) == 0 {
+		return nil
+	}
 	first, err := treeLeaves(ctx, tx)
 	if err != nil {
 		return err
