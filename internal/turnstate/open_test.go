@@ -22,6 +22,7 @@ func TestOpen(t *testing.T) {
 	if n := len(o.turns); n > 4*leastSweep {
 		t.Errorf("%d turns are remembered", n)
 	}
+	runtime.GC()
 	o.Remove(held[0])
 	if n := len(o.All()); n != len(held)-1 {
 		t.Errorf("%d turns are open of %d that are held", n, len(held)-1)
