@@ -45,8 +45,8 @@ func wordsInSQLite() wordPhrases {
 		noteRemoval: "INSERT INTO text_words (rowid, words) SELECT 0, '0' WHERE NOT EXISTS (SELECT 1 FROM text_words_docsize WHERE id = 0)",
 		rewrite: rewritePhrases{
 			needed: "SELECT EXISTS (SELECT 1 FROM text_words_docsize WHERE id = 0)",
-			begin:  "INSERT INTO text_words (text_words, rank) VALUES ('merge', -64)",
-			goOn:   "INSERT INTO text_words (text_words, rank) VALUES ('merge', 64)",
+			begin:  "INSERT INTO text_words (text_words, rank) VALUES ('merge', -16)",
+			goOn:   "INSERT INTO text_words (text_words, rank) VALUES ('merge', 16)",
 			end:    "INSERT INTO text_words (text_words, rowid, words) VALUES ('delete', 0, '0')",
 		},
 		findWords: `SELECT t.fingerprint, t.text FROM text_words JOIN texts t ON t.id = text_words.rowid
@@ -56,8 +56,8 @@ func wordsInSQLite() wordPhrases {
 	}
 }
 
-// rewritePhrases write the index of words again, in pieces: FTS5's secure-delete leaves words of removed texts in the keys
-// of its pages.
+// rewritePhrases write the index of words again, in pieces. FTS5 only notes what is removed until then; its secure-delete
+// takes some milliseconds a text, and leaves words in the keys of pages.
 type rewritePhrases struct{ needed, begin, goOn, end string }
 
 // wipe sees to it that nothing of removed texts is left in the database's files.

@@ -33,9 +33,8 @@ CREATE INDEX manifests_created ON manifests (created_at);
 
 -- The words of kept texts, without the texts: a sentence is then looked for in those
 -- that have all its words. The words come with blanks between them, and nothing else
--- parts them. What is removed is overwritten at once.
+-- parts them. After words were removed the index is written again.
 CREATE VIRTUAL TABLE text_words USING fts5(words, content='', detail=none, tokenize="unicode61 remove_diacritics 0 categories 'L* M* N* P* S* C*'");
-INSERT INTO text_words (text_words, rank) VALUES ('secure-delete', 1);
 
 -- +goose Down
 DROP TABLE text_words;
