@@ -427,7 +427,7 @@ func (r *search) findTexts() error {
 	sentence := oneBlank(r.query.Sentence)
 	r.texts, r.places = map[string]string{}, map[string]int64{}
 	look := func(fingerprint, text string) {
-		if strings.Contains(oneBlank(text), sentence) && r.texts[fingerprint] == "" {
+		if strings.Contains(oneBlank(text), sentence) && r.texts[fingerprint] == "" && fits(fingerprint, text, r.store.opts.FingerprintKey) {
 			r.texts[fingerprint] = text
 			r.any = append(r.any, manifest.Term{Kind: manifest.TermHash, Value: fingerprint})
 		}

@@ -211,6 +211,27 @@ func indexRows(t *testing.T, dsn string) (n indexSize) {
 	return n
 }
 
+// testForgedSentence: a text that somebody has changed since is nobody's.
+func (x suite) testForgedSentence(t *testing.T) {
+	dsn := x.newDSN(t)
+	s := open(t, dsn, store.Options{})
+	text := "what the desk said"
+	m := sample("w", "t", 0)
+	m.Sections = m.Sections[:1]
+	m.Sections[0].Fingerprint = manifest.Fingerprint(text, nil)
+	keep(t, s, m, manifest.Text{Fingerprint: m.Sections[0].Fingerprint, Text: text})
+	if got := found(t, s, store.Query{Sentence: "the desk"}); len(got) != 1 {
+		t.Errorf("found in %v", got)
+	}
+	storetest.Exec(t, dsn, "UPDATE texts SET text = 'what the desk never said'")
+	for _, sentence := range []string{"desk never said", "the desk"} {
+		r, err := s.Search(t.Context(), store.Query{Sentence: sentence})
+		if err != nil || r.Total != 0 || len(r.Texts) != 0 {
+			t.Errorf("%q is found in %+v, %v", sentence, r.Texts, err)
+		}
+	}
+}
+
 // testSentence: who wrote a sentence, in which prompts.
 func (x suite) testSentence(t *testing.T) {
 	s := open(t, x.newDSN(t), store.Options{})

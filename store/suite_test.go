@@ -54,6 +54,7 @@ func runSuite(t *testing.T, s suite) {
 		{"index", s.testIndex},
 		{"index tampered with", s.testIndexTampered},
 		{"sentence", s.testSentence},
+		{"forged sentence", s.testForgedSentence},
 		{"one tree", s.testOneTree},
 		{"tree tampered with", s.testTreeTampered},
 		{"tree forged", s.testTreeForged},
