@@ -321,8 +321,8 @@ func (t *Turn) ReportUsage(ctx context.Context, u phases.Usage) error {
 
 // ReportRequest puts on record how the request for the prompt that this turn compiled last differs from it: the Changes
 // of a provider's adapter, nil if it does not. Call it once a round, when the request is sent. They are in the turn's
-// next record. An error is ErrNothingCompiled, ErrTurnEnded, ErrClosed, that of a full ledger, or of
-// [manifest.Request.Check], and not a reason to fail the turn.
+// next record. It fails with ErrNothingCompiled, ErrTurnEnded or ErrClosed, when the ledger is full, or when
+// [manifest.Request.Check] does; none of that is a reason to fail the turn.
 func (t *Turn) ReportRequest(changes []manifest.RequestChange) error {
 	if err := t.enter(); err != nil {
 		return err

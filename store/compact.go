@@ -147,7 +147,7 @@ func compact(ctx context.Context, tx *sql.Tx, thin bool, until time.Time) (bool,
 func running(all []segment) (*merging, error) {
 	at := slices.IndexFunc(all, func(g segment) bool { return g.Target != 0 })
 	if at < 0 {
-		return nil, nil //nolint:nilnil // none is no error
+		return nil, nil //nolint:nilnil // no merge is running
 	}
 	m := &merging{}
 	for i := range all {

@@ -71,7 +71,7 @@ func (in *inspection) add(r *packedRecord) {
 	in.todo <- p
 }
 
-// place is that of the next record.
+// place returns the place of the next record.
 func (in *inspection) place() *inspecting {
 	p := &in.places[in.next]
 	if p.taken {

@@ -135,8 +135,9 @@ func (s *Store) prune(ctx context.Context, r Retention, now time.Time, done *Pru
 			return err
 		}
 	}
-	if *done == (Pruned{Held: done.Held}) {
-		return nil
+	left, err := s.wordsLeft(ctx) // by a run that was interrupted
+	if err != nil || !left && *done == (Pruned{Held: done.Held}) {
+		return err
 	}
 	return s.wipe(ctx)
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // testEntries: two stores over one database agree on a thread's prompts, the last one, and what broke the cache, whoever
-// of them has appended; blocked turns and records of events are no prompts.
+// of them has appended; blocked turns and records of events do not count as prompts.
 func (x suite) testEntries(t *testing.T) {
 	dsn := x.newDSN(t)
 	stores := []*store.Store{open(t, dsn, store.Options{}), open(t, dsn, store.Options{})}

@@ -174,6 +174,16 @@ func TestNothingLeft(t *testing.T) {
 			_, err := s.Erase(t.Context(), store.Erasing{Scope: store.Scope{Actor: "ann"}, By: "a", Reason: "b"})
 			return err
 		},
+		"interrupted": func(s *store.Store) error {
+			if _, err := s.Writer().ExecContext(t.Context(), "DELETE FROM text_uses WHERE actor = 'ann'"); err != nil {
+				return err
+			}
+			if _, err := s.PruneTexts(t.Context()); err != nil {
+				return err
+			}
+			_, err := s.Prune(t.Context(), store.Retention{}, epoch())
+			return err
+		},
 		"pruned": func(s *store.Store) error {
 			_, err := s.Prune(t.Context(), store.Retention{Count: 1}, epoch())
 			return err

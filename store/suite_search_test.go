@@ -211,7 +211,7 @@ func indexRows(t *testing.T, dsn string) (n indexSize) {
 	return n
 }
 
-// testForgedSentence: a text that somebody has changed since is nobody's.
+// testForgedSentence: a text that was changed after it was kept is attributed to nobody.
 func (x suite) testForgedSentence(t *testing.T) {
 	dsn := x.newDSN(t)
 	s := open(t, dsn, store.Options{})

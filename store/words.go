@@ -68,21 +68,24 @@ func (s *Store) wipe(ctx context.Context) error {
 	return s.db.Wipe(ctx, "texts", "text_words_data", "text_words_idx")
 }
 
-func (s *Store) rewriteWords(ctx context.Context) error {
-	const doing = "writing the index of words again"
-	p := &s.phrase.rewrite
-	needed := false
-	if p.needed != "" {
-		err := s.db.Snapshot(ctx, doing, func(tx *sql.Tx) error { return tx.QueryRowContext(ctx, p.needed).Scan(&needed) })
-		if err != nil {
-			return err
-		}
+const rewriting = "writing the index of words again"
+
+// wordsLeft reports whether words were removed since the index was last written again.
+func (s *Store) wordsLeft(ctx context.Context) (left bool, err error) {
+	if s.phrase.rewrite.needed == "" {
+		return false, nil
 	}
-	if !needed {
-		return nil
+	err = s.db.Snapshot(ctx, rewriting, func(tx *sql.Tx) error { return tx.QueryRowContext(ctx, s.phrase.rewrite.needed).Scan(&left) })
+	return left, err
+}
+
+func (s *Store) rewriteWords(ctx context.Context) error {
+	p := &s.phrase.rewrite
+	if left, err := s.wordsLeft(ctx); err != nil || !left {
+		return err
 	}
 	run := func(statement string) (changed int, err error) {
-		err = s.db.Change(ctx, doing, func(ctx context.Context, tx *sql.Tx) error {
+		err = s.db.Change(ctx, rewriting, func(ctx context.Context, tx *sql.Tx) error {
 			var before int
 			if err := tx.QueryRowContext(ctx, "SELECT total_changes()").Scan(&before); err != nil {
 				return err

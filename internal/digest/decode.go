@@ -59,7 +59,7 @@ type reader struct {
 	spare []byte // what was read, encoded again, or a string without its escapes
 }
 
-// decodeFunc reads a value into v, which is zero. It is false for what is not canonical.
+// decodeFunc reads a value into v, which must be zero. It returns false for anything that is not canonical.
 type decodeFunc func(r *reader, v reflect.Value) bool
 
 // planDecode returns the function for t, which can be encoded.

@@ -56,7 +56,7 @@ func (d *DB) pagesWithGaps(ctx context.Context, tables []string) (pages []int64,
 	return pages, err
 }
 
-// wipeGap overwrites the unused middle of a page, unless it is no page of rows any more.
+// wipeGap overwrites the unused middle of a page, unless the page no longer holds rows.
 func wipeGap(ctx context.Context, tx *sql.Tx, page int64) error {
 	const query = "SELECT data FROM sqlite_dbpage WHERE pgno = $1"
 	var data []byte

@@ -55,7 +55,7 @@ const maxJudged = 256
 type conduct struct {
 	passed  map[phases.Phase]bool // passed says of each dispatched phase whether the turn may go on after it
 	refused *phases.Error         // the decision that blocks the turn, and text what turn.pre_policy has judged last
-	failed  bool                  // refused is that of a turn.pre_policy that failed
+	failed  bool                  // turn.pre_policy failed, so refused is no decision
 	text    fingerprint
 	judged  []judgedCall // the tool calls that tool.pre_call has seen, the oldest first
 }
