@@ -20,6 +20,7 @@ import (
 	"github.com/grapnelhq/grapnel/internal/sqldb"
 	"github.com/grapnelhq/grapnel/internal/suggest"
 	"github.com/grapnelhq/grapnel/internal/text"
+	"github.com/grapnelhq/grapnel/internal/words"
 	"github.com/grapnelhq/grapnel/plugins/memory"
 )
 
@@ -47,8 +48,8 @@ type narrowed struct {
 func (n *narrowed) register(c *cobra.Command) {
 	c.Flags().StringVar(&n.scope, "scope", "", "only memories of the `SCOPE`: "+joined(itemstore.Scopes()))
 	c.Flags().StringVar(&n.category, "category", "", "only memories of the `CATEGORY`: "+joined(turnpolicy.Categories()))
-	completeFlag(c, "scope", words(itemstore.Scopes()))
-	completeFlag(c, "category", words(turnpolicy.Categories()))
+	completeFlag(c, "scope", wordsOf(itemstore.Scopes()))
+	completeFlag(c, "category", wordsOf(turnpolicy.Categories()))
 }
 
 func (n *narrowed) filter() (itemstore.Filter, error) {
@@ -62,7 +63,7 @@ func (n *narrowed) filter() (itemstore.Filter, error) {
 	return f, nil
 }
 
-func words[T ~string](list []T) []string {
+func wordsOf[T ~string](list []T) []string {
 	var out []string
 	for _, w := range list {
 		out = append(out, string(w))
@@ -70,7 +71,7 @@ func words[T ~string](list []T) []string {
 	return out
 }
 
-func joined[T ~string](list []T) string { return strings.Join(words(list), ", ") }
+func joined[T ~string](list []T) string { return strings.Join(wordsOf(list), ", ") }
 
 // memories are what a command works on. Without a database the store is nil.
 type memories struct {
@@ -336,7 +337,7 @@ func (a *app) printFound(m *memories, items []itemstore.Item) {
 func (a *app) printMemories(title string, items []itemstore.Item) {
 	several := slices.ContainsFunc(items, func(i itemstore.Item) bool { return i.WorkspaceID != items[0].WorkspaceID })
 	printList(a, title, "?workspace|memory|scope|category|said|>uses|text", items, func(i *itemstore.Item) cells {
-		return cells{textIf(several, i.WorkspaceID), i.ID, scopeName(i), i.Category, clock(i.UpdatedAt), i.Uses, i.Text}
+		return cells{words.If(several, i.WorkspaceID), i.ID, scopeName(i), i.Category, clock(i.UpdatedAt), i.Uses, i.Text}
 	})
 }
 
@@ -372,7 +373,7 @@ func (a *app) memorySearch(ctx context.Context, f *memoryFlags, query string, li
 	return a.withMemories(ctx, f, func(m *memories) error {
 		result := memoryHits{Items: []itemstore.Hit{}}
 		for _, workspace := range m.workspaces {
-			hits, _, err := m.Search(ctx, whole(workspace), query, limit, 0, time.Now())
+			hits, _, err := m.Search(ctx, whole(workspace), query, limit, time.Now())
 			if err != nil {
 				return err
 			}
@@ -410,7 +411,7 @@ func (a *app) memoryShowCommand() *cobra.Command {
 func (a *app) printMemory(i *itemstore.Item) {
 	used := "never"
 	if !i.LastUsedAt.IsZero() {
-		used = fmt.Sprintf("%s, last %s", count(i.Uses, "time", "times"), clock(i.LastUsedAt))
+		used = fmt.Sprintf("%s, last %s", words.Count(i.Uses, "time", "times"), clock(i.LastUsedAt))
 	}
 	a.printf("%s%s\n\n", rule("memory "+clean(i.ID)), i.Text)
 	a.printFields("workspace", i.WorkspaceID, "scope", scopeName(i), "category", i.Category, "source", i.Source, "slot", i.Slot,
@@ -464,7 +465,7 @@ func (a *app) memoryStats(ctx context.Context, m *memories) error {
 		}
 		a.printf("%s: %s bytes\n", clean(result.Memory), text.Thousands(int(result.Bytes)))
 		scopes, categories := itemstore.Scopes(), turnpolicy.Categories()
-		columns := "workspace|>memories|>history|>uses|>of " + strings.Join(words(scopes), "|>of ") + "|>" + strings.Join(words(categories), "|>")
+		columns := "workspace|>memories|>history|>uses|>of " + strings.Join(wordsOf(scopes), "|>of ") + "|>" + strings.Join(wordsOf(categories), "|>")
 		printList(a, "workspaces", columns, result.Workspaces, func(w *workspaceStats) cells {
 			row := cells{w.WorkspaceID, text.Thousands(w.Items), text.Thousands(w.History), text.Thousands(w.Uses)}
 			for _, scope := range scopes {

@@ -23,6 +23,7 @@ import (
 	"github.com/grapnelhq/grapnel/internal/jsonscan"
 	"github.com/grapnelhq/grapnel/internal/memory/itemstore"
 	"github.com/grapnelhq/grapnel/internal/text"
+	"github.com/grapnelhq/grapnel/internal/words"
 )
 
 type memoryForgotten struct {
@@ -127,7 +128,7 @@ func (f *forgetFlags) find(ctx context.Context, m *memories, filter itemstore.Fi
 	case f.all:
 		return m.each(ctx, m.workspaces[0], filter, r.add)
 	}
-	hits, omitted, err := m.Search(ctx, whole(m.workspaces[0]), f.query, itemstore.MaxMatches, itemstore.MinShare, time.Now())
+	hits, omitted, err := m.Matches(ctx, whole(m.workspaces[0]), f.query, time.Now())
 	for i := range hits {
 		r.add(hits[i].Item)
 	}
@@ -195,7 +196,7 @@ func (r *memoryForgotten) removed(done *itemstore.Removed) {
 	}
 }
 
-func memoryCount(n int) string { return count(n, "memory", "memories") }
+func memoryCount(n int) string { return words.Count(n, "memory", "memories") }
 
 func (a *app) printForgotten(r *memoryForgotten, m *memories) {
 	switch {
@@ -211,7 +212,7 @@ func (a *app) printForgotten(r *memoryForgotten, m *memories) {
 		a.printf("forgot %s", memoryCount(r.Count))
 	}
 	if older := r.Gone - r.Count; older > 0 {
-		a.printf(" and %s of them", count(older, "older version", "older versions"))
+		a.printf(" and %s of them", words.Count(older, "older version", "older versions"))
 	}
 	a.println()
 	a.printMemories("", r.Items)
@@ -293,7 +294,7 @@ func (a *app) memoryExportTo(ctx context.Context, f *memoryFlags, name string) e
 	}
 	done.File = name
 	return a.print(done, func() {
-		a.printf("wrote %s of %s to %s\n", memoryCount(done.Items), count(len(done.Workspaces), "workspace", "workspaces"), clean(name))
+		a.printf("wrote %s of %s to %s\n", memoryCount(done.Items), words.Count(len(done.Workspaces), "workspace", "workspaces"), clean(name))
 	})
 }
 
@@ -332,7 +333,7 @@ func (a *app) memoryImport(ctx context.Context, f *memoryFlags, name string, dry
 			err = item.Check()
 		}
 		if err != nil {
-			return usagef("%s:%d: %w; nothing was imported", cmp.Or(textIf(name == "-", "standard input"), name), result.Lines+1, oneLine{err})
+			return usagef("%s:%d: %w; nothing was imported", cmp.Or(words.If(name == "-", "standard input"), name), result.Lines+1, oneLine{err})
 		}
 		result.Lines++
 	}
@@ -409,7 +410,7 @@ func (a *app) importFile(name string) (file *os.File, done func() error, err err
 		_, err = copied.Seek(0, io.SeekStart)
 	}
 	if err != nil {
-		return nil, nil, errors.Join(unable(fmt.Errorf("%s: %w", cmp.Or(textIf(name == "-", "standard input"), name), err)), done())
+		return nil, nil, errors.Join(unable(fmt.Errorf("%s: %w", cmp.Or(words.If(name == "-", "standard input"), name), err)), done())
 	}
 	return copied, done, nil
 }

@@ -166,7 +166,7 @@ func TestTwoProcesses(t *testing.T) {
 
 	second := engine(t, declaration, runtime.Options{})
 	asked := turn(t, second, "2", "What does my dog eat?", nil)
-	if !strings.Contains(asked.text, "<MEMORIES>\n- (user, fact) my dog is called Rex\n</MEMORIES>") {
+	if !strings.Contains(asked.text, ") my dog is called Rex\n</MEMORIES>") {
 		t.Fatalf("the second prompt:\n%s", asked.text)
 	}
 	refs := asked.section.SourceRefs
@@ -238,7 +238,7 @@ func TestModelOfTheHost(t *testing.T) {
 	if got := <-asked; got != "memory extract" {
 		t.Errorf("asked for %q", got)
 	}
-	if d := turn(t, eng, "2", "What is the weather in Graz?", nil); !strings.Contains(d.text, "- (user, fact) The user is off to Graz for good") {
+	if d := turn(t, eng, "2", "What is the weather in Graz?", nil); !strings.Contains(d.text, ") The user is off to Graz for good") {
 		t.Errorf("prompt:\n%s", d.text)
 	}
 }

@@ -72,7 +72,8 @@ func Example() {
 			if s, ok := c.(*phases.PromptSection); ok {
 				fmt.Println(s.SectionID + ":")
 				fmt.Println(strings.SplitAfter(s.Frame.Open, "\n\n")[1])
-				fmt.Println(s.Content)
+				_, memory, _ := strings.Cut(s.Content, ") ") // behind scope, category and date
+				fmt.Println(memory)
 				fmt.Println(s.Frame.Close)
 			}
 		}
@@ -81,6 +82,6 @@ func Example() {
 	// Output:
 	// memory_recall:
 	// <MEMORIES>
-	// - (user, fact) my dog is called Rex
+	// my dog is called Rex
 	// </MEMORIES>
 }

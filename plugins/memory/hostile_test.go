@@ -96,7 +96,7 @@ func TestMarkup(t *testing.T) {
 	lines := strings.Split(s.Content, "\n")
 	shown := 0
 	for _, line := range lines {
-		if strings.HasPrefix(line, "- (user, instruction) ") {
+		if strings.HasPrefix(line, "- (user, instruction, 2026-03-01) ") {
 			shown++
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/grapnelhq/grapnel/internal/memory/itemstore"
@@ -33,8 +34,8 @@ const (
 	maxPassedID    = 64
 )
 
-// limits count what the section writes around a memory, such as "- (workspace, instruction) ".
-func limits() recall.Limits { return recall.Limits{Around: 28} }
+// limits count what the section writes around a memory, such as "- (workspace, instruction, 2006-01-02) ".
+func limits() recall.Limits { return recall.Limits{Around: 40} }
 
 func (m *memory) recall(ctx context.Context, call *sdk.Call, in *phases.PrePromptContextInput) ([]phases.Contribution, error) {
 	p, _ := turnPolicy(call.Policies)
@@ -199,10 +200,17 @@ func decodeSelection(content string) (s recall.Selection, err error) {
 			why = fmt.Sprintf("category: %q", i.Category)
 		case strings.TrimSpace(i.Text) == "" || utf8.RuneCountInString(i.Text) > itemstore.MaxText:
 			why = "the text is empty or too long"
+		case i.Date != "" && !isDate(i.Date):
+			why = fmt.Sprintf("date: %q", i.Date)
 		default:
 			continue
 		}
 		return recall.Selection{}, fmt.Errorf("item %d: %s", n, why)
 	}
 	return s, nil
+}
+
+func isDate(text string) bool {
+	_, err := time.Parse(time.DateOnly, text)
+	return err == nil
 }

@@ -142,7 +142,7 @@ func TestBothRecalls(t *testing.T) {
 	x.dispatch("active_recall", &phases.PostPreflightInput{RecallPlan: jsonRaw(`{"queries":["kiwi"]}`)})
 	slices.Reverse(x.contexts)
 	s := x.section()
-	want := "- (user, instruction) Always answer in Dutch\n- (user, fact) My dog is called Rex\n- (user, fact) The staging database is called kiwi"
+	want := "- (user, instruction, 2026-03-01) Always answer in Dutch\n- (user, fact, 2026-03-01) My dog is called Rex\n- (user, fact, 2026-03-01) The staging database is called kiwi"
 	if diff := cmp.Diff(s.Content, want); diff != "" {
 		t.Errorf("(-got +want):\n%s", diff)
 	}

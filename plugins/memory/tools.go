@@ -100,7 +100,7 @@ func (m *memory) admit(call *sdk.ToolCall) (*toolCall, error) {
 }
 
 func (m *memory) search(ctx context.Context, s *itemstore.Store, call *toolCall, args toolset.SearchArguments) (json.RawMessage, error) {
-	hits, omitted, err := s.Search(ctx, call.view, args.Query, args.Limit, 0, m.clock(&call.Context))
+	hits, omitted, err := s.Search(ctx, call.view, args.Query, args.Limit, m.clock(&call.Context))
 	if err != nil {
 		return nil, err
 	}
@@ -220,7 +220,7 @@ func (m *memory) toForget(ctx context.Context, s *itemstore.Store, call *toolCal
 		items, next, err := s.List(ctx, call.view, itemstore.Filter{Scope: args.Scope}, itemstore.Page{Limit: itemstore.MaxPage})
 		return items, next != "", err
 	}
-	hits, omitted, err := s.Search(ctx, call.view, args.Query, itemstore.MaxMatches, itemstore.MinShare, m.clock(&call.Context))
+	hits, omitted, err := s.Matches(ctx, call.view, args.Query, m.clock(&call.Context))
 	if err != nil {
 		return nil, false, err
 	}

@@ -22,7 +22,7 @@ func TestRememberAndRecall(t *testing.T) {
 	if s == nil {
 		t.Fatal("no section")
 	}
-	if want := "- (user, fact) my dog is called Rex"; s.Content != want {
+	if want := "- (user, fact, 2026-03-01) my dog is called Rex"; s.Content != want {
 		t.Errorf("got %q, want %q", s.Content, want)
 	}
 	if s.SectionID != "memory_recall" || s.Frame == nil || s.Frame.Close != "</MEMORIES>" || s.Stability != phases.StabilityDynamic {

@@ -100,7 +100,7 @@ func (l *library) open(b *testing.B, newDSN func(b *testing.B) string) string {
 	b.Helper()
 	l.once.Do(func() {
 		l.dsn = newDSN(b)
-		s, err := itemstore.Open(b.Context(), l.dsn, itemstore.Options{})
+		s, err := itemstore.Open(b.Context(), l.dsn, itemstore.Options{LockTimeout: time.Minute})
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -176,7 +176,6 @@ func queries() map[string]func(a author) string {
 	return map[string]func(a author) string{
 		"ordinary":   func(a author) string { return a.words(12) },
 		"commonest":  func(author) string { return commonest() },
-		"misspelt":   func(a author) string { return a.words(6) + " zzqetaoin zzqhrdlcu zzqmwfgyp" },
 		"all scopes": func(a author) string { return a.words(12) },
 	}
 }
@@ -185,7 +184,7 @@ func BenchmarkRecall(b *testing.B) {
 	eachLibrary(b, func(b *testing.B, dsn string, _ *library) {
 		b.Helper()
 		s := open(b, dsn, itemstore.Options{})
-		for _, name := range []string{"ordinary", "commonest", "misspelt", "all scopes"} {
+		for _, name := range []string{"ordinary", "commonest", "all scopes"} {
 			b.Run(name, func(b *testing.B) {
 				a := newAuthor(7)
 				var took []time.Duration

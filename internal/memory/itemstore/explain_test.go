@@ -15,40 +15,52 @@ import (
 // TestPostgresUsesItsIndexes asks PostgreSQL how it runs the statements of a recall, in
 // each state of its statistics and each mode of planning. It finds the newest items of a
 // term by the order of the index, without reading and sorting all items of the term, and
-// it reads and adds up statistics by their whole key.
+// it reads and adds up statistics by their whole key. It reads only the candidates and
+// their scopes, and finds neighbours in the index of their order.
 func TestPostgresUsesItsIndexes(t *testing.T) {
 	t.Parallel()
 
 	dsn := shared.NewDSN(t)
 	s := open(t, dsn, itemstore.Options{})
-	for _, table := range []string{"index", "counts", "deltas"} {
+	for _, table := range []string{"index", "counts", "deltas", "items", "scopes"} {
 		storetest.Exec(t, dsn, "ALTER TABLE memory_"+table+" SET (autovacuum_enabled = off)")
 	}
 	a := newAuthor(1)
 	remembered := func(batches int) {
 		for range batches {
-			if _, err := s.Remember(t.Context(), a.batch()); err != nil {
-				t.Fatal(err)
-			}
+			write(t, s, a.batch())
 		}
 	}
 	remembered(rounds(15, 40))
 	storetest.Exec(t, dsn, itemstore.FoldDeltas)
 	remembered(4)
 	_, hits, counts := itemstore.Phrases(sqldb.Postgres)
-	for _, state := range []string{"", "ANALYZE memory_index, memory_counts, memory_deltas"} {
+	candidates, neighbours, vocabulary := itemstore.Candidates(sqldb.Postgres)
+	for _, state := range []string{"", "ANALYZE"} {
 		if state != "" {
 			storetest.Exec(t, dsn, state)
 		}
 		for _, mode := range []string{"force_generic_plan", "force_custom_plan"} {
 			about := fmt.Sprintf("%q, %s", state, mode)
-			plan := planOf(t, dsn, mode, "look(text[], int[], bigint) AS "+hits, fmt.Sprintf("look('{%s,qe}', '{1,2,3,4}', 200)", word(3)))
+			plan := planOf(t, dsn, mode, "look(text[], int[], bigint) AS "+hits, fmt.Sprintf("look('{%s,%[1]s,qe}', '{1,2,1}', 200)", word(3)))
 			if !strings.Contains(plan, "Index Only Scan Backward using memory_index_pkey") {
 				t.Errorf("hits, %s:\n%s", about, plan)
 			}
 			plan = planOf(t, dsn, mode, "look(int[], text[]) AS "+counts, fmt.Sprintf("look('{1,2,3}', '{%s,qe,#items}')", word(3)))
 			if strings.Count(plan, "Index Cond: ((shelf = ANY (") != 2 || strings.Count(plan, "AND (name = ANY (") != 2 || strings.Contains(plan, "Filter") {
 				t.Errorf("counts, %s:\n%s", about, plan)
+			}
+			plan = planOf(t, dsn, mode, "look(int[], text[]) AS "+vocabulary, "look('{1,2}', '{qea}')")
+			if strings.Count(plan, "Index Cond: ((shelf = s.shelf) AND (name >= p.letters) AND (name < (p.letters || '{'::text)))") != 2 {
+				t.Errorf("vocabulary, %s:\n%s", about, plan)
+			}
+			plan = planOf(t, dsn, mode, "look(bigint[]) AS "+candidates, "look('{1,2,3,4,5,6,7,8}')")
+			if !strings.Contains(plan, "Index Scan using memory_items_pkey") || !strings.Contains(plan, "Index Cond: (no = i.scope_no)") {
+				t.Errorf("candidates, %s:\n%s", about, plan)
+			}
+			plan = planOf(t, dsn, mode, "look(bigint[]) AS "+neighbours, "look('{1,2,3}')")
+			if strings.Count(plan, "using memory_items_order") != 4 || strings.Count(plan, "Index Cond: ((scope_no = a.scope_no) AND (id") != 4 || strings.Contains(plan, "Filter") {
+				t.Errorf("neighbours, %s:\n%s", about, plan)
 			}
 			plan = planOf(t, dsn, mode, "look AS "+itemstore.FoldDeltas, "look")
 			if strings.Contains(plan, "Seq Scan on memory_counts") || strings.Count(plan, "memory_counts_pkey") < 2 {
@@ -58,24 +70,42 @@ func TestPostgresUsesItsIndexes(t *testing.T) {
 	}
 }
 
-// TestSQLiteCountsUseTheIndex is the same for SQLite.
-func TestSQLiteCountsUseTheIndex(t *testing.T) {
+// TestSQLiteUsesItsIndexes is the same for SQLite, but for FTS5, which has one way to find a token.
+func TestSQLiteUsesItsIndexes(t *testing.T) {
 	t.Parallel()
 
 	dsn := storetest.SQLite(t)
 	open(t, dsn, itemstore.Options{})
 	_, _, counts := itemstore.Phrases(sqldb.SQLite)
-	for _, text := range []string{counts, itemstore.DropNothing} {
-		if plan := sqlitePlan(t, dsn, text); !strings.Contains(plan, "SEARCH memory_counts USING PRIMARY KEY (shelf=? AND name=?)") {
-			t.Errorf("%s:\n%s", text, plan)
+	candidates, neighbours, vocabulary := itemstore.Candidates(sqldb.SQLite)
+	for _, c := range []struct {
+		text string
+		args []any
+		want []string
+	}{
+		{counts, []any{"[1]", `["a"]`}, []string{"SEARCH memory_counts USING PRIMARY KEY (shelf=? AND name=?)"}},
+		{vocabulary, []any{"[1]", `["abc"]`}, []string{"SEARCH c USING PRIMARY KEY (shelf=? AND name>? AND name<?)"}},
+		{itemstore.DropNothing, []any{1, `["a"]`}, []string{"SEARCH memory_counts USING PRIMARY KEY (shelf=? AND name=?)"}},
+		{candidates, []any{"[1]"}, []string{"SEARCH i USING INTEGER PRIMARY KEY (rowid=?)", "SEARCH s USING INTEGER PRIMARY KEY (rowid=?)"}},
+		{neighbours, []any{"[1]"}, []string{
+			"SEARCH a USING INTEGER PRIMARY KEY (rowid=?)",
+			"SEARCH n USING COVERING INDEX memory_items_order (scope_no=? AND id<?)",
+			"SEARCH n USING COVERING INDEX memory_items_order (scope_no=? AND id>?)",
+		}},
+	} {
+		plan := sqlitePlan(t, dsn, c.text, c.args...)
+		for _, want := range c.want {
+			if !strings.Contains(plan, want) || strings.Contains(plan, "TEMP B-TREE") || strings.Contains(plan, "SCAN memory_") {
+				t.Errorf("%s: no %q in\n%s", c.text, want, plan)
+			}
 		}
 	}
 }
 
-// sqlitePlan is how SQLite runs a statement about a shelf and names.
-func sqlitePlan(t *testing.T, dsn, text string) string {
+// sqlitePlan is how SQLite runs a statement.
+func sqlitePlan(t *testing.T, dsn, text string, args ...any) string {
 	t.Helper()
-	rows, err := storetest.Raw(t, dsn).QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+text, "[1]", `["a"]`)
+	rows, err := storetest.Raw(t, dsn).QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+text, args...)
 	if err != nil {
 		t.Fatal(err)
 	}

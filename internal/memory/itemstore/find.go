@@ -3,6 +3,10 @@ package itemstore
 import (
 	"cmp"
 	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -12,14 +16,17 @@ import (
 	"github.com/grapnelhq/grapnel/internal/sqldb"
 )
 
-// Bounds of a recall: ranked items besides pinned ones, and pinned items, the newest first.
+// Bounds of a recall: ranked items besides pinned ones, pinned items, the newest first, and items whose neighbours are
+// ranked with them.
 const (
-	maxCandidates = 200
+	maxCandidates = 120
 	maxPinned     = 50
+	maxAnchors    = 16
 )
 
-// Recall finds what may matter for a query: at most 200 items that have any of its terms, the rarest terms first and
-// of each term the newest items, and the 50 newest pinned ones. It reads one snapshot of the store.
+// Recall finds what may matter for a query: at most 120 items that have any of its terms, the rarest terms first and
+// of each term the newest items, the neighbours of the best 16 in their scopes, and the 50 newest pinned items. It
+// reads one snapshot of the store.
 func (s *Store) Recall(ctx context.Context, v View, q recall.Query, now time.Time) (Found, error) {
 	if err := v.check(); err != nil {
 		return Found{}, err
@@ -32,25 +39,35 @@ func (s *Store) Recall(ctx context.Context, v View, q recall.Query, now time.Tim
 	return f, err
 }
 
-// Limit and share of a [Store.Search] for items to forget.
+// Search returns the items that fit a text best, whole. omitted counts the ones beyond the limit. Unlike a recall, it
+// accepts any evidence that is the item's own: the caller has asked for it.
+func (s *Store) Search(ctx context.Context, v View, text string, limit int, now time.Time) (hits []Hit, omitted int, err error) {
+	return s.search(ctx, v, recall.Read(text), limit, now, func(r, _ *recall.Scored) bool { return r.Own || r.Strong() })
+}
+
+// Bounds of [Store.Matches].
 const (
-	MaxMatches = 20
-	MinShare   = 0.25
+	maxMatches = 20
+	minShare   = 0.25
 )
 
-// Search returns the items that match a text best, whole: those that reach a share of the best score. omitted counts
-// the ones beyond the limit. Unlike a recall, it accepts any evidence: the caller has asked for them.
-func (s *Store) Search(ctx context.Context, v View, text string, limit int, share float64, now time.Time) (hits []Hit, omitted int, err error) {
-	found, err := s.Recall(ctx, v, recall.Read(text), now)
-	if err != nil {
+// Matches returns the items to forget by a text: those that have words of it themselves, as they are spelt, and a quarter of the best
+// score, at most 20. omitted counts more of them.
+func (s *Store) Matches(ctx context.Context, v View, text string, now time.Time) (hits []Hit, omitted int, err error) {
+	return s.search(ctx, v, recall.Read(text).Exact(), maxMatches, now, func(r, best *recall.Scored) bool { return r.Own && r.Score >= minShare*best.Score })
+}
+
+func (s *Store) search(
+	ctx context.Context, v View, q recall.Query, limit int, now time.Time, good func(r, best *recall.Scored) bool,
+) (hits []Hit, omitted int, err error) {
+	found, err := s.Recall(ctx, v, q, now)
+	if err != nil || len(found.Ranked) == 0 {
 		return nil, 0, err
 	}
-	ranked := slices.DeleteFunc(found.Ranked, func(r recall.Scored) bool { return r.Evidence == 0 })
+	ranked := found.Ranked
 	slices.SortFunc(ranked, func(a, b recall.Scored) int { return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.ID, b.ID)) })
-	if len(ranked) > 0 {
-		least := share * ranked[0].Score
-		ranked = slices.DeleteFunc(ranked, func(r recall.Scored) bool { return r.Score < least })
-	}
+	best := ranked[0]
+	ranked = slices.DeleteFunc(ranked, func(r recall.Scored) bool { return !good(&r, &best) })
 	omitted = max(0, len(ranked)-limit)
 	for _, r := range ranked[:len(ranked)-omitted] {
 		item, err := s.Get(ctx, v, r.ID)
@@ -75,74 +92,152 @@ func (tx txn) find(ctx context.Context, v View, q recall.Query, now time.Time) (
 		return Found{}, err
 	}
 	shelves := numbers.of(places)
-	stats, err := tx.stats(ctx, shelves, q)
+	stats, having, err := tx.stats(ctx, shelves, q)
 	if err != nil {
 		return Found{}, err
 	}
 	terms := recall.Terms(q, stats)
-	seqs, err := tx.newest(ctx, shelves, terms, stats.DF)
+	seqs, err := tx.newest(ctx, having, terms, stats.DF)
 	if err != nil {
 		return Found{}, err
 	}
-	candidates, err := tx.candidates(ctx, seqs, terms)
-	if err != nil {
+	list := shortlist{candidates: make([]recall.Candidate, 0, maxCandidates+maxPinned+2*recall.Reach*maxAnchors), ids: map[int64]string{}}
+	if err := tx.candidates(ctx, &list, seqs, terms); err != nil {
 		return Found{}, err
 	}
-	return Found{Ranked: recall.Rank(terms, stats, candidates, now), Terms: terms, Candidates: len(candidates)}, nil
+	for n := range list.candidates {
+		list.candidates[n].Pinned = list.candidates[n].Category == string(turnpolicy.Instruction)
+	}
+	if err := tx.neighbours(ctx, &list, recall.Rank(terms, stats, list.candidates, now), terms); err != nil {
+		return Found{}, err
+	}
+	return Found{Ranked: recall.Rank(terms, stats, list.candidates, now), Terms: terms, Candidates: len(list.candidates)}, nil
 }
 
-// readCandidates reads only the columns that ranking needs.
+// shortlist is what a recall ranks, and the ids by seq.
+type shortlist struct {
+	candidates []recall.Candidate
+	ids        map[int64]string
+}
+
+// readCandidates reads only the columns that ranking needs. For a join, PostgreSQL would read all scopes.
 func (p *phrases) readCandidates() string {
-	return `SELECT i.id, s.scope, i.category, i.text, i.length, i.terms, i.updated_at, i.last_used_at, i.uses
-		FROM memory_items i JOIN memory_scopes s ON s.no = i.scope_no WHERE ` + p.inNumbers("i.seq", "$1")
+	return `SELECT i.seq, i.id, (SELECT s.scope FROM memory_scopes s WHERE s.no = i.scope_no), i.category, i.text, i.length, i.terms,
+		i.created_at, i.updated_at, i.last_used_at, i.uses FROM memory_items i WHERE ` + p.inNumbers("i.seq", "$1")
 }
 
-func (tx txn) candidates(ctx context.Context, seqs []int64, ranked []recall.Term) ([]recall.Candidate, error) {
-	candidates := make([]recall.Candidate, 0, len(seqs))
+// readNeighbours returns for items, by seq, the seqs of the two items in effect before each in its scope, its own, and
+// those of the two after it; 0 where there is none. Ids grow with time. Each is found in the index memory_items_order.
+func (p *phrases) readNeighbours() string {
+	const one = `coalesce((SELECT n.seq FROM memory_items n WHERE n.scope_no = a.scope_no AND n.superseded_by IS NULL AND n.id %s ORDER BY n.id %s LIMIT 1 OFFSET %d), 0)`
+	before, after := "< a.id", "> a.id"
+	list := []string{fmt.Sprintf(one, before, "DESC", 1), fmt.Sprintf(one, before, "DESC", 0), "a.seq", fmt.Sprintf(one, after, "ASC", 0), fmt.Sprintf(one, after, "ASC", 1)}
+	return "SELECT " + strings.Join(list, ", ") + " FROM memory_items a WHERE " + p.inNumbers("a.seq", "$1")
+}
+
+// neighbours adds the neighbours of the best items to the candidates, and says which follows which.
+func (tx txn) neighbours(ctx context.Context, list *shortlist, ranked []recall.Scored, terms []recall.Term) error {
+	best := map[string]bool{}
+	for _, r := range ranked {
+		if r.Score > 0 && len(best) < maxAnchors {
+			best[r.ID] = true
+		}
+	}
+	var anchors []int64
+	for seq, id := range list.ids {
+		if best[id] {
+			anchors = append(anchors, seq)
+		}
+	}
+	if len(anchors) == 0 {
+		return nil
+	}
+	previous := map[int64]int64{}
+	var missing []int64
+	var window [2*recall.Reach + 1]int64
+	into := make([]any, len(window))
+	for n := range window {
+		into[n] = &window[n]
+	}
+	err := tx.scan(ctx, tx.phrase.readNeighbours(), []any{listOf(tx.phrase, anchors)}, into, func() {
+		for n, seq := range window {
+			if seq != 0 && n > 0 && window[n-1] != 0 {
+				previous[seq] = window[n-1]
+			}
+			if _, known := list.ids[seq]; !known && seq != 0 {
+				list.ids[seq], missing = "", append(missing, seq)
+			}
+		}
+	})
+	if err == nil {
+		err = tx.candidates(ctx, list, missing, terms)
+	}
+	before := make(map[string]string, len(previous))
+	for seq, earlier := range previous {
+		before[list.ids[seq]] = list.ids[earlier]
+	}
+	for n := range list.candidates {
+		list.candidates[n].Previous = before[list.candidates[n].ID]
+	}
+	return err
+}
+
+// candidates reads items and adds them to the list.
+func (tx txn) candidates(ctx context.Context, list *shortlist, seqs []int64, ranked []recall.Term) error {
+	if len(seqs) == 0 {
+		return nil
+	}
+	asked := make(map[string]bool, len(ranked))
+	for _, t := range ranked {
+		asked[t.Text] = true
+	}
 	var c recall.Candidate
-	var updated, used int64
-	var list terms
-	into := []any{&c.ID, &c.Scope, &c.Category, &c.Text, &c.Length, &list, &updated, &used, &c.Uses}
-	err := tx.scan(ctx, tx.phrase.readCandidates(), []any{listOf(tx.phrase, seqs)}, into, func() {
-		c.Counts, c.UpdatedAt, c.LastUsedAt = map[string]int{}, fromNanos(updated), fromNanos(used)
-		list.each(func(term string, n int) {
-			if slices.ContainsFunc(ranked, func(t recall.Term) bool { return t.Text == term }) {
+	var seq, created, updated, used int64
+	var words terms
+	into := []any{&seq, &c.ID, &c.Scope, &c.Category, &c.Text, &c.Length, &words, &created, &updated, &used, &c.Uses}
+	return tx.scan(ctx, tx.phrase.readCandidates(), []any{listOf(tx.phrase, seqs)}, into, func() {
+		c.Counts, c.CreatedAt, c.UpdatedAt, c.LastUsedAt = map[string]int{}, fromNanos(created), fromNanos(updated), fromNanos(used)
+		words.each(func(term string, n int) {
+			if asked[term] {
 				c.Counts[term] = n
 			}
 		})
-		c.Pinned = c.Category == string(turnpolicy.Instruction)
-		candidates = append(candidates, c)
+		list.ids[seq], list.candidates = c.ID, append(list.candidates, c)
 	})
-	return candidates, err
 }
 
-// stats sums the statistics that a query needs over shelves that share no items.
-func (tx txn) stats(ctx context.Context, shelves []int64, q recall.Query) (recall.Stats, error) {
-	stats := recall.Stats{DF: map[string]int{}}
-	if err := tx.countsOf(ctx, shelves, append(q.Vocabulary(), countItems, countLength), stats.DF); err != nil {
-		return stats, err
+// stats sums the statistics that a query needs over shelves that share no items. having are the shelves that have a
+// term; the empty term, for pinned items, may be on any.
+func (tx txn) stats(ctx context.Context, shelves []int64, q recall.Query) (stats recall.Stats, having map[string][]int64, err error) {
+	stats, having = recall.Stats{DF: map[string]int{}}, map[string][]int64{"": shelves}
+	count := func(query string, names []string, known map[string]int) error {
+		var name string
+		var shelf int64
+		var n int
+		args := []any{listOf(tx.phrase, shelves), listOf(tx.phrase, names)}
+		return tx.scan(ctx, query, args, []any{&shelf, &name, &n}, func() {
+			if known[name] > 0 {
+				return
+			}
+			if stats.DF[name] += n; !slices.Contains(having[name], shelf) {
+				having[name] = append(having[name], shelf)
+			}
+		})
+	}
+	err = count(tx.phrase.counts, append(q.Vocabulary(), countItems, countLength), nil)
+	if prefixes := q.Prefixes(stats); err == nil && len(prefixes) > 0 && len(shelves) > 0 {
+		err = count(tx.phrase.vocabulary, prefixes, maps.Clone(stats.DF))
 	}
 	stats.Docs = stats.DF[countItems]
 	if stats.Docs > 0 {
 		stats.AvgLen = float64(stats.DF[countLength]) / float64(stats.Docs)
 	}
-	guesses := slices.DeleteFunc(q.Guesses(stats), func(term string) bool { return stats.DF[term] > 0 })
-	if len(guesses) == 0 {
-		return stats, nil
-	}
-	return stats, tx.countsOf(ctx, shelves, guesses, stats.DF)
-}
-
-func (tx txn) countsOf(ctx context.Context, shelves []int64, names []string, sums map[string]int) error {
-	var name string
-	var n int
-	args := []any{listOf(tx.phrase, shelves), listOf(tx.phrase, names)}
-	return tx.scan(ctx, tx.phrase.counts, args, []any{&name, &n}, func() { sums[name] += n })
+	return stats, having, err
 }
 
 // newest returns the seqs to rank: the newest items of each term until there are enough, and the newest pinned ones.
-func (tx txn) newest(ctx context.Context, shelves []int64, terms []recall.Term, df map[string]int) ([]int64, error) {
-	if len(shelves) == 0 {
+func (tx txn) newest(ctx context.Context, having map[string][]int64, terms []recall.Term, df map[string]int) ([]int64, error) {
+	if len(having[""]) == 0 {
 		return nil, nil
 	}
 	var names []string
@@ -158,20 +253,27 @@ func (tx txn) newest(ctx context.Context, shelves []int64, terms []recall.Term, 
 			}
 		}
 	}
-	for len(names) > 0 && len(seqs) < maxCandidates {
+	var pinned []int64
+	for round := 0; round == 0 || len(names) > 0 && len(seqs) < maxCandidates; round++ {
 		n := enough(names, df, maxCandidates-len(seqs))
-		hits, err := tx.hits(ctx, shelves, names[:n], maxCandidates)
+		asked := names[:n:n]
+		if round == 0 {
+			asked = append(asked, "")
+		}
+		hits, err := tx.hits(ctx, having, asked, maxCandidates)
 		if err != nil {
 			return nil, err
 		}
 		for _, name := range names[:n] {
 			take(hits[name], maxCandidates-len(seqs))
 		}
+		if round == 0 {
+			pinned = hits[""]
+		}
 		names = names[n:]
 	}
-	hits, err := tx.hits(ctx, shelves, []string{""}, maxPinned)
-	take(hits[""][:min(len(hits[""]), maxPinned)], maxPinned)
-	return seqs, err
+	take(pinned[:min(len(pinned), maxPinned)], maxPinned)
+	return seqs, nil
 }
 
 // enough returns how many of the terms may be needed for so many hits: a term has at most as many as items.
@@ -186,12 +288,19 @@ func enough(names []string, df map[string]int, hits int) int {
 
 // hits returns the newest items of each term, newest first, at least limit of them if there are so many. The empty
 // term stands for pinned items.
-func (tx txn) hits(ctx context.Context, shelves []int64, names []string, limit int) (map[string][]int64, error) {
+func (tx txn) hits(ctx context.Context, having map[string][]int64, names []string, limit int) (map[string][]int64, error) {
 	found := make(map[string][]int64, len(names))
 	if tx.phrase.postgres {
+		var terms []string
+		var shelves []int64
+		for _, name := range names {
+			for _, shelf := range having[name] {
+				terms, shelves = append(terms, name), append(shelves, shelf)
+			}
+		}
 		var name string
 		var seq int64
-		err := tx.scan(ctx, tx.phrase.hits, []any{names, shelves, limit}, []any{&name, &seq}, func() {
+		err := tx.scan(ctx, tx.phrase.hits, []any{terms, shelves, limit}, []any{&name, &seq}, func() {
 			found[name] = append(found[name], seq)
 		})
 		for _, seqs := range found {
@@ -199,15 +308,21 @@ func (tx txn) hits(ctx context.Context, shelves []int64, names []string, limit i
 		}
 		return found, err
 	}
-	match := make([]string, len(shelves))
-	for _, name := range names {
-		for n, shelf := range shelves {
-			match[n] = `"` + token(shelf, name) + `"`
+	matches := make([]string, len(names))
+	for n, name := range names {
+		tokens := make([]string, len(having[name]))
+		for n, shelf := range having[name] {
+			tokens[n] = `"` + token(shelf, name) + `"`
 		}
-		var err error
-		if found[name], err = column[int64](ctx, tx, tx.phrase.hits, strings.Join(match, " OR "), limit); err != nil {
-			return nil, err
-		}
+		matches[n] = strings.Join(tokens, " OR ")
 	}
-	return found, nil
+	var n int
+	var list []byte
+	var bad error
+	err := tx.scan(ctx, tx.phrase.hits, []any{listOf(tx.phrase, matches), limit}, []any{&n, &list}, func() {
+		var seqs []int64
+		bad = errors.Join(bad, json.Unmarshal(list, &seqs))
+		found[names[n]] = seqs
+	})
+	return found, errors.Join(err, bad)
 }

@@ -102,8 +102,8 @@ func TestOneOrder(t *testing.T) {
 	}
 }
 
-// TestCandidates: a recall ranks at most 200 items, those of rare terms first, of a
-// common one the newest; pinned ones come besides.
+// TestCandidates: a recall ranks at most 120 items, those of rare terms first, of a
+// common one the newest; pinned ones come besides, and neighbours without the term.
 func TestCandidates(t *testing.T) {
 	t.Parallel()
 
@@ -140,14 +140,94 @@ func TestCandidates(t *testing.T) {
 			}
 		}
 		want := map[string]bool{again: true}
-		for _, text := range slices.Concat(rare, newest[len(newest)-194:], []string{"rule0", "rule1", "rule2", "rule3", "rule4"}) {
+		for _, text := range slices.Concat(rare, newest[len(newest)-114:], []string{"rule0", "rule1", "rule2", "rule3", "rule4"}) {
 			want[text] = true
 		}
-		if diff := cmp.Diff(want, got); diff != "" || pinned != 5 || found.Candidates != 205 {
-			t.Errorf("%d pinned, %d candidates (-want +got):\n%s", pinned, found.Candidates, diff)
+		neighbours := 0
+		for text := range got {
+			var n int
+			if _, err := fmt.Sscanf(text, "common item%d", &n); err == nil && !want[text] && nearWanted(n, want) {
+				neighbours++
+				delete(got, text)
+			}
+		}
+		if diff := cmp.Diff(want, got); diff != "" || pinned != 5 || found.Candidates != 125+neighbours || neighbours > 4*16 {
+			t.Errorf("%d pinned, %d candidates, %d neighbours (-want +got):\n%s", pinned, found.Candidates, neighbours, diff)
 		}
 		if found.Terms[0].Text != "rariti" || !strings.Contains(found.Ranked[5].Text, "rarity") {
 			t.Errorf("terms %v, the best %q", found.Terms, found.Ranked[5].Text)
+		}
+	})
+}
+
+// nearWanted reports whether an item stands beside one that is wanted.
+func nearWanted(n int, want map[string]bool) bool {
+	return slices.ContainsFunc([]int{n - 2, n - 1, n + 1, n + 2}, func(m int) bool {
+		text := fmt.Sprintf("common item%d", m)
+		return want[text] || want[text+" rarity"]
+	})
+}
+
+// TestNeighbours: an answer that has no word of the question is found by the item before it in its scope, whatever was
+// said meanwhile in others, and not after an hour, nor once that item was forgotten or replaced.
+func TestNeighbours(t *testing.T) {
+	t.Parallel()
+
+	storetest.Both(t, shared.NewDSN, func(t *testing.T, dsn string) {
+		c := newClock()
+		s := open(t, dsn, fixed(c))
+		ask := inSlot("topic", "which animals live in the lighthouse")
+		question := of(itemstore.ScopeUser, "ann", ask)
+		remember(t, s, question, fact("others talk meanwhile"), of(itemstore.ScopeUser, "bob", fact("bob is there")))
+		c.move(30 * time.Minute)
+		remember(t, s, of(itemstore.ScopeUser, "ann", fact("Oliver and Bailey")))
+		c.move(2 * time.Hour)
+		remember(t, s, of(itemstore.ScopeUser, "ann", fact("see you")))
+		want := func(want ...string) {
+			t.Helper()
+			found, err := s.Recall(t.Context(), itemstore.View{WorkspaceID: "w", UserID: "ann"}, recall.Read("animals of the lighthouse"), c.Now())
+			var got []string
+			for _, r := range found.Ranked {
+				got = append(got, r.Text)
+			}
+			if diff := cmp.Diff(want, got); diff != "" || err != nil {
+				t.Errorf("%v (-want +got):\n%s", err, diff)
+			}
+		}
+		want("which animals live in the lighthouse", "Oliver and Bailey")
+		remember(t, s, of(itemstore.ScopeUser, "ann", inSlot("topic", "something else")))
+		want()
+	})
+}
+
+// TestMisspelt: a word that nobody in view has said finds what is spelt like it, with another word of the item, and is
+// never taken for another one when something is forgotten.
+func TestMisspelt(t *testing.T) {
+	t.Parallel()
+
+	storetest.Both(t, shared.NewDSN, func(t *testing.T, dsn string) {
+		s := open(t, dsn, itemstore.Options{})
+		remember(t, s, fact("the retention of invoices is ten years"), of(itemstore.ScopeUser, "bob", fact("a retentive memory")))
+		write(t, s, itemstore.Batch{WorkspaceID: "v", Items: []itemstore.New{fact("databases of others")}})
+		v := itemstore.View{WorkspaceID: "w"}
+		for text, want := range map[string]string{
+			"retenion of incvoices": "invoic retent of", "incvoices": "invoic", "databse": "", // of another workspace
+		} {
+			found, err := s.Recall(t.Context(), v, recall.Read(text), time.Now())
+			var terms []string
+			for _, term := range found.Terms {
+				terms = append(terms, term.Text)
+			}
+			if got := strings.Join(terms, " "); got != want || err != nil || (len(found.Ranked) == 1) != (want != "") {
+				t.Errorf("%q: terms %q, %d found, error %v, want the terms %q", text, got, len(found.Ranked), err, want)
+			}
+		}
+		hits, _, err := s.Search(t.Context(), v, "incvoices", 5, time.Now())
+		if len(hits) != 1 || err != nil {
+			t.Errorf("search: %v, %v", hits, err)
+		}
+		if hits, _, err = s.Matches(t.Context(), v, "incvoices", time.Now()); len(hits) > 0 || err != nil {
+			t.Errorf("what would be forgotten: %v, %v", hits, err)
 		}
 	})
 }
@@ -171,7 +251,7 @@ func TestPinned(t *testing.T) {
 		if err != nil || len(got) != 50 || got["rule9"] || !got["rule10"] {
 			t.Errorf("%d pinned items: %v, %v", len(got), got, err)
 		}
-		if hits, err := search(t.Context(), s, everything("w"), "rule7", 3); err != nil || len(hits) != 3 || hits[0].Text != "rule7" {
+		if hits, err := search(t.Context(), s, everything("w"), "rule7", 3); err != nil || len(hits) != 1 || hits[0].Text != "rule7" {
 			t.Errorf("search: %+v, %v", hits, err)
 		}
 		if hits, err := search(t.Context(), s, everything("w"), "law", 0); err != nil || len(hits) != 0 {
@@ -189,7 +269,7 @@ func TestSyntax(t *testing.T) {
 		remember(t, s, fact("alpha beta"), fact("NEAR the OR gate"), fact("100% of 'users'; DROP TABLE"))
 		for text, want := range map[string]int{
 			`"alpha`: 1, `alpha*`: 1, `alph*`: 0, `NOT alpha`: 1, `alpha AND gamma`: 1, `tokens:alpha`: 1, `NEAR(alpha beta)`: 2, `^alpha`: 1,
-			`1xalpha`: 0, `" OR "1x`: 1, `(((`: 0, `'; --`: 0, `{tokens}: x`: 0, "\x00alpha\xff": 1, `drop table memory_items`: 1, "": 0,
+			`1xalpha`: 0, `" OR "1x`: 0, `(((`: 0, `'; --`: 0, `{tokens}: x`: 0, "\x00alpha\xff": 1, `drop table memory_items`: 1, "": 0,
 		} {
 			hits, err := search(t.Context(), s, everything("w"), text, 0)
 			if err != nil || len(hits) != want {

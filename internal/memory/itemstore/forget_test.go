@@ -2,6 +2,7 @@ package itemstore_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -218,7 +219,8 @@ func TestLingering(t *testing.T) {
 	t.Parallel()
 
 	dsn := storetest.SQLite(t)
-	s := open(t, dsn, itemstore.Options{LockTimeout: 200 * time.Millisecond})
+	s := open(t, dsn, itemstore.Options{LockTimeout: time.Minute}) // the machine may be busy
+	impatient := open(t, dsn, itemstore.Options{LockTimeout: 200 * time.Millisecond})
 	word := letters(rand.New(rand.NewPCG(5, 6)))
 	id := remember(t, s, fact(word))[0].Item.ID
 	reader, err := storetest.Raw(t, dsn).BeginTx(t.Context(), nil)
@@ -229,7 +231,7 @@ func TestLingering(t *testing.T) {
 	if err := reader.QueryRowContext(t.Context(), "SELECT count(*) FROM memory_items").Scan(&n); err != nil || n != 1 {
 		t.Fatal(n, err)
 	}
-	removed := forget(t, s, id)
+	removed := forget(t, impatient, id)
 	if !sqldb.HasCode(removed.Lingering, sqldb.CodeLocked) || len(removed.IDs) != 1 {
 		t.Errorf("while somebody reads: %+v", removed)
 	}
@@ -242,7 +244,7 @@ func TestLingering(t *testing.T) {
 	if err := reader.Rollback(); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Close(); err != nil {
+	if err := errors.Join(s.Close(), impatient.Close()); err != nil {
 		t.Fatal(err)
 	}
 	s = open(t, dsn, itemstore.Options{})

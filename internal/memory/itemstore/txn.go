@@ -151,10 +151,13 @@ type phrases struct {
 	// takes shelves, names and numbers, and returns how often that was done since the last fold; SQLite takes a shelf,
 	// and numbers by names.
 	counts, count string
+	// vocabulary reads statistics as counts does, of the names that begin with given letters.
+	vocabulary string
 	// plan makes PostgreSQL use the indexes: it estimates new tables and common terms wrongly, and compiling such a
 	// query takes it a hundred times as long as running it.
 	plan string
-	// hits finds the newest items of each term on each shelf; SQLite's takes one token. See txn.hits.
+	// hits finds the newest items of terms on shelves; SQLite's takes a match for each term and returns
+	// lists. See txn.hits.
 	hits        string
 	used, bytes string
 	skip        string // omits locked rows
@@ -177,15 +180,18 @@ func phrasesOf(k sqldb.Kind) phrases {
 			own:    "SELECT pg_advisory_xact_lock($1, n) FROM unnest(CAST($2 AS INTEGER[])) n",
 			newest: "nextval('memory_seq')",
 			clear:  []string{"DELETE FROM memory_index", "DELETE FROM memory_counts", "DELETE FROM memory_deltas"},
-			counts: `SELECT name, n FROM memory_counts WHERE shelf = ANY(CAST($1 AS INTEGER[])) AND name = ANY(CAST($2 AS TEXT[])) UNION ALL
-				SELECT name, n FROM memory_deltas WHERE shelf = ANY(CAST($1 AS INTEGER[])) AND name = ANY(CAST($2 AS TEXT[]))`,
+			counts: `SELECT shelf, name, n FROM memory_counts WHERE shelf = ANY(CAST($1 AS INTEGER[])) AND name = ANY(CAST($2 AS TEXT[])) UNION ALL
+				SELECT shelf, name, n FROM memory_deltas WHERE shelf = ANY(CAST($1 AS INTEGER[])) AND name = ANY(CAST($2 AS TEXT[]))`,
+			vocabulary: `SELECT s.shelf, c.name, c.n FROM unnest(CAST($1 AS INTEGER[])) s (shelf) CROSS JOIN unnest(CAST($2 AS TEXT[])) p (letters) CROSS JOIN LATERAL (
+				SELECT name, n FROM memory_counts m WHERE m.shelf = s.shelf AND m.name >= p.letters AND m.name < p.letters || '{' UNION ALL
+				SELECT name, n FROM memory_deltas m WHERE m.shelf = s.shelf AND m.name >= p.letters AND m.name < p.letters || '{') c`,
 			count: `WITH added AS (INSERT INTO memory_deltas (shelf, name, n)
 				SELECT d.shelf, d.name, d.n FROM unnest(CAST($1 AS INTEGER[]), CAST($2 AS TEXT[]), CAST($3 AS BIGINT[])) d (shelf, name, n))
 				SELECT count(*) FROM memory_deltas WHERE shelf = 0`,
 			plan: `SELECT set_config('jit', 'off', true), set_config('enable_bitmapscan', 'off', true), set_config('enable_seqscan', 'off', true),
 				set_config('enable_sort', 'off', true)`,
-			hits: `SELECT t.term, h.seq FROM unnest(CAST($1 AS TEXT[])) t (term) CROSS JOIN unnest(CAST($2 AS INTEGER[])) s (shelf) CROSS JOIN LATERAL (
-				SELECT i.seq FROM memory_index i WHERE i.shelf = s.shelf AND i.term = t.term
+			hits: `SELECT t.term, h.seq FROM unnest(CAST($1 AS TEXT[]), CAST($2 AS INTEGER[])) t (term, shelf) CROSS JOIN LATERAL (
+				SELECT i.seq FROM memory_index i WHERE i.shelf = t.shelf AND i.term = t.term
 				ORDER BY i.shelf DESC, i.term DESC, i.seq DESC LIMIT $3) h`,
 			used: `UPDATE memory_items SET uses = uses + 1, last_used_at = greatest(last_used_at, $2) WHERE seq IN (
 				SELECT seq FROM memory_items WHERE id = ANY(CAST($1 AS TEXT[])) ORDER BY id FOR NO KEY UPDATE)`,
@@ -198,10 +204,13 @@ func phrasesOf(k sqldb.Kind) phrases {
 		list: "%s IN (SELECT value FROM json_each(%s))", numbers: "%s IN (SELECT value FROM json_each(%s))",
 		newest: "(SELECT coalesce(max(seq), 0) + 1 FROM memory_items)",
 		clear:  []string{"INSERT INTO memory_index (memory_index) VALUES ('delete-all')", "DELETE FROM memory_counts"},
-		counts: "SELECT name, n FROM memory_counts WHERE shelf IN (SELECT value FROM json_each($1)) AND name IN (SELECT value FROM json_each($2))",
+		counts: "SELECT shelf, name, n FROM memory_counts WHERE shelf IN (SELECT value FROM json_each($1)) AND name IN (SELECT value FROM json_each($2))",
+		vocabulary: `SELECT c.shelf, c.name, c.n FROM json_each($2) p CROSS JOIN memory_counts c
+			WHERE c.shelf IN (SELECT value FROM json_each($1)) AND c.name >= p.value AND c.name < p.value || '{'`,
 		count: `INSERT INTO memory_counts (shelf, name, n) SELECT $1, key, value FROM json_each($2) WHERE true
 			ON CONFLICT (shelf, name) DO UPDATE SET n = n + excluded.n`,
-		hits:  "SELECT rowid FROM memory_index WHERE memory_index MATCH $1 ORDER BY rowid DESC LIMIT $2",
+		hits: `SELECT t.key, (SELECT json_group_array(seq ORDER BY seq DESC) FROM (
+			SELECT rowid AS seq FROM memory_index WHERE memory_index MATCH t.value ORDER BY rowid DESC LIMIT $2)) FROM json_each($1) t`,
 		used:  "UPDATE memory_items SET uses = uses + 1, last_used_at = max(last_used_at, $2) WHERE id IN (SELECT value FROM json_each($1))",
 		bytes: "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size",
 	}

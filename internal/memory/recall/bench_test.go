@@ -51,10 +51,10 @@ func busy() ([]Term, []Candidate) {
 	return terms, candidates
 }
 
-// BenchmarkTerms is what the terms of utterances cost, with guesses.
+// BenchmarkTerms is what the terms of utterances cost.
 func BenchmarkTerms(b *testing.B) {
 	for _, c := range []struct{ name, text string }{
-		{"short", "Which port does the staging databse listen on, and who knows about orders_customer_created_idx?"},
+		{"short", "Which port does the staging database listen on, and who knows about orders_customer_created_idx?"},
 		{"1MB", strings.Repeat("An utterance with parseCamtEntry, 数据库, übergroße words and numbers such as 5433. ", 11_500)},
 	} {
 		b.Run(c.name, func(b *testing.B) {
@@ -67,7 +67,6 @@ func BenchmarkTerms(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				q := Read(c.text)
-				q.Guesses(stats)
 				if terms := Terms(q, stats); len(terms) == 0 {
 					b.Fatal("no terms")
 				}

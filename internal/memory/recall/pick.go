@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/grapnelhq/grapnel/sdk/prompttext"
@@ -36,6 +37,8 @@ type Recalled struct {
 	ID       string `json:"id"`
 	Scope    string `json:"scope"`
 	Category string `json:"category"`
+	// Date is the day on which it was last said (UTC, 2006-01-02); empty if that is unknown.
+	Date string `json:"date,omitempty"`
 	// Text is one line of valid UTF-8, shortened by [prompttext.Line]. It is not escaped.
 	Text   string  `json:"text"`
 	Cut    bool    `json:"cut,omitempty"` // the item's text is longer
@@ -120,8 +123,12 @@ func (p *picker) put(r *Scored) {
 	}
 	p.ids[r.ID], p.keys[key] = true, true
 	p.left -= prompttext.Chars(text) + p.limits.Around
+	date := ""
+	if !r.UpdatedAt.IsZero() {
+		date = r.UpdatedAt.UTC().Format(time.DateOnly)
+	}
 	p.selection.Items = append(p.selection.Items, Recalled{
-		ID: r.ID, Scope: r.Scope, Category: r.Category, Text: text, Cut: cut, Pinned: r.Pinned, Score: r.Score,
+		ID: r.ID, Date: date, Scope: r.Scope, Category: r.Category, Text: text, Cut: cut, Pinned: r.Pinned, Score: r.Score,
 	})
 }
 
@@ -183,7 +190,7 @@ func Split(utterance string) []string {
 func subjects(text string) (n int) {
 	q := Read(text)
 	for _, t := range q.words {
-		if t.kind != part && q.tuning.share(t) == 0 {
+		if q.tuning.share(t) == 0 {
 			n++
 		}
 	}

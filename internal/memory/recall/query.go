@@ -15,9 +15,6 @@ const (
 	window        = 4000 // characters that are read from each end
 	maxVocabulary = 256  // different terms, at least half of them from the beginning if both ends have some
 	MaxTerms      = 12   // terms that are searched for
-	maxGuessed    = 3    // words that count as misspelt
-	minMisspelt   = 5    // their length: a short word has too many neighbours
-	maxMisspelt   = 14   // and a long one costs too much
 )
 
 // tuning has the numbers of recall. The test of retrieval switches each off to show its worth.
@@ -26,15 +23,17 @@ type tuning struct {
 	stems        bool    // words are indexed by their stems
 	prior        float64 // how many more items a store counts as having
 	talk         float64 // expected share of texts with a given word of talk
+	near         float64 // weight of the words of an item's neighbours
 	guess        float64 // weight of a term that a misspelt word may stand for
-	recency, use float64 // the most that each adds to the factor of a score
+	lead         float64 // what is added to the factor of an item that begins with a term
+	recency, use float64 // the most that each adds to that factor
 	evidence     float64 // what the matched terms of an item must weigh
 	tail         float64 // share of the best score that others must reach
 }
 
 func tuned() tuning {
 	return tuning{
-		k1: 1.2, b: 0.75, stems: true, prior: 50, talk: 0.3, guess: 0.8,
+		k1: 0.9, b: 0.4, stems: true, prior: 50, talk: 0.6, near: 0.3, guess: 0.65, lead: 0.2,
 		recency: 0.2, use: 0.1, evidence: 0.7, tail: 0.25,
 	}
 }
@@ -47,7 +46,7 @@ func (t tuning) term(plain string) string {
 }
 
 func (t tuning) share(tok token) float64 {
-	if isTalk(tok.plain) || tok.kind == gram && isGrammar(tok.plain) {
+	if isTalk(tok.plain) || tok.pair && isGrammar(tok.plain) {
 		return t.talk
 	}
 	return 0
@@ -105,11 +104,11 @@ func read(utterance string, with tuning) Query {
 // collect counts the tokens of a text and returns those with new terms.
 func (q Query) collect(text string) []token {
 	var found []token
-	tokens(text, q.tuning, func(t token) {
+	for t := range tokens(text, q.tuning) {
 		if q.counts[t.term]++; q.counts[t.term] == 1 {
 			found = append(found, t)
 		}
-	})
+	}
 	return found
 }
 
@@ -137,71 +136,12 @@ func (q Query) Vocabulary() []string {
 	return terms
 }
 
-// Guesses returns the terms that misspelt words of the query may stand for: one letter too many, too few, wrong, or
-// swapped with its neighbour, after a correct first letter. It takes the longest three words that no item of the
-// store has, and returns at most about 2,200 terms. Their document frequencies in s.DF let [Terms] choose.
-func (q Query) Guesses(s Stats) []string {
-	var terms []string
-	for _, t := range q.misspelt(s) {
-		terms = append(terms, q.neighbours(t.plain)...)
-	}
-	slices.Sort(terms)
-	return slices.Compact(terms)
-}
-
-func (q Query) misspelt(s Stats) []token {
-	words := slices.DeleteFunc(slices.Clone(q.words), func(t token) bool {
-		spellable := len(t.plain) >= minMisspelt && len(t.plain) <= maxMisspelt && strings.Trim(t.plain, "abcdefghijklmnopqrstuvwxyz") == ""
-		return !spellable || s.DF[t.term] > 0 || t.kind != word || q.tuning.share(t) != 0 || q.tuning.guess == 0
-	})
-	slices.SortStableFunc(words, func(a, b token) int { return cmp.Compare(len(b.plain), len(a.plain)) })
-	return words[:min(len(words), maxGuessed)]
-}
-
-// neighbours returns the sorted terms of the words at distance one from w.
-func (q Query) neighbours(w string) []string {
-	variants := make([]string, 0, 54*len(w))
-	add := func(variant string) { variants = append(variants, variant) }
-	for i := 1; i <= len(w); i++ {
-		for c := 'a'; c <= 'z'; c++ {
-			add(w[:i] + string(c) + w[i:])
-			if i < len(w) {
-				add(w[:i] + string(c) + w[i+1:])
-			}
-		}
-		if i < len(w) {
-			add(w[:i] + w[i+1:])
-		}
-		if i+1 < len(w) {
-			add(w[:i] + w[i+1:i+2] + w[i:i+1] + w[i+2:])
-		}
-	}
-	slices.Sort(variants)
-	var terms []string
-	for _, v := range slices.Compact(variants) {
-		if !isTalk(v) {
-			terms = append(terms, q.tuning.term(v))
-		}
-	}
-	slices.Sort(terms)
-	return slices.Compact(terms)
-}
-
-// covers reports whether the query has all of the terms that items have.
-func (q Query) covers(df map[string]int) bool {
-	for term, items := range df {
-		if items > 0 && q.counts[term] == 0 && term != "" && classOf([]rune(term)[0]) != between {
-			return false
-		}
-	}
-	return true
-}
-
 // Stats are the statistics of the items in view.
 type Stats struct {
 	Docs   int     // the number of items
 	AvgLen float64 // the mean of the lengths that [Index] returned for them
-	// DF says how many items have a term. Only terms of [Query.Vocabulary] and [Query.Guesses] are needed.
+	// DF says how many items have a term. Only terms of [Query.Vocabulary] and with
+	// [Query.Prefixes] are needed.
 	DF map[string]int
 }
 
@@ -222,31 +162,19 @@ func Terms(q Query, s Stats) []Term {
 	}
 	docs := float64(max(s.Docs, 0)) + q.tuning.prior
 	var found []weighed
-	add := func(term string, share, factor float64, items int) {
+	add := func(term string, items int, share, factor float64) {
 		n := max(float64(items)+share*q.tuning.prior, share*docs)
-		weight := factor * (rarity(n, docs) / rarity(1, docs))
-		found = append(found, weighed{Term{Text: term, Weight: weight, Talk: share > 0}, n})
+		found = append(found, weighed{Term{Text: term, Weight: factor * rarity(n, docs) / rarity(1, docs), Talk: share > 0}, n})
 	}
 	for _, t := range q.words {
 		if items := s.DF[t.term]; items > 0 {
-			add(t.term, q.tuning.share(t), 1, items)
+			add(t.term, items, q.tuning.share(t), 1)
 		}
 	}
-	var misspelt []token
-	if !q.covers(s.DF) { // else no guess was found
-		misspelt = q.misspelt(s)
-	}
-	for _, t := range misspelt {
-		// The neighbour that most items have, the first of several.
-		var term string
-		var items int
-		for _, guess := range q.neighbours(t.plain) {
-			if n := s.DF[guess]; n > items {
-				term, items = guess, n
-			}
-		}
+	for _, t := range q.misspelt(s) {
+		term, items := t.guess(s.DF)
 		if items > 0 && !slices.ContainsFunc(found, func(w weighed) bool { return w.Text == term }) {
-			add(term, 0, q.tuning.guess, items)
+			add(term, items, 0, q.tuning.guess)
 		}
 	}
 	slices.SortStableFunc(found, func(a, b weighed) int {

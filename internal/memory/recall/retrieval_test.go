@@ -99,9 +99,16 @@ func newMemory(tb testing.TB, items []judgedItem, with tuning) *memory {
 func (m *memory) rank(utterance string) []Scored {
 	q := read(utterance, m.tuning)
 	asked := Stats{Docs: m.stats.Docs, AvgLen: m.stats.AvgLen, DF: map[string]int{}}
-	for _, term := range slices.Concat(q.Vocabulary(), q.Guesses(m.stats)) {
+	for _, term := range q.Vocabulary() {
 		if n := m.stats.DF[term]; n > 0 {
 			asked.DF[term] = n
+		}
+	}
+	for _, begin := range q.Prefixes(asked) {
+		for term, n := range m.stats.DF {
+			if strings.HasPrefix(term, begin) {
+				asked.DF[term] = n
+			}
 		}
 	}
 	terms := Terms(q, asked)
@@ -273,8 +280,8 @@ func TestRetrieval(t *testing.T) {
 		queries []judgedQuery
 		floor   figures
 	}{
-		{"development", readLines[judgedQuery](t, "development.jsonl"), figures{0.78, 0.82, 0.79, 0.48, 0.8}},
-		{"held-out", readLines[judgedQuery](t, "held_out.jsonl"), figures{0.83, 0.82, 0.82, 0.55, 0.8}},
+		{"development", readLines[judgedQuery](t, "development.jsonl"), figures{0.78, 0.84, 0.81, 0.51, 0.8}},
+		{"held-out", readLines[judgedQuery](t, "held_out.jsonl"), figures{0.82, 0.82, 0.82, 0.55, 0.9}},
 	}
 	without := func(change func(*tuning)) func(string) []string {
 		with := tuned()
@@ -290,6 +297,7 @@ func TestRetrieval(t *testing.T) {
 		{"without stems", without(func(w *tuning) { w.stems = false })},
 		{"without the prior of 50 items", without(func(w *tuning) { w.prior = 0 })},
 		{"without words of talk", without(func(w *tuning) { w.talk = 0 })},
+		{"without more for the first word", without(func(w *tuning) { w.lead = 0 })},
 		{"without guessing at misspelt words", without(func(w *tuning) { w.guess = 0 })},
 		{"without recency", without(func(w *tuning) { w.recency = 0 })},
 		{"without use", without(func(w *tuning) { w.use = 0 })},
@@ -337,6 +345,9 @@ func TestRetrievalByKind(t *testing.T) {
 		// Whoever asks in the words of an item finds it, in whatever language.
 		if strings.HasPrefix(name, "language ") && f.recall < 0.6 {
 			t.Errorf("%s: recall@5 is %.3f", name, f.recall)
+		}
+		if name == "kind typo" && f.recall < 0.75 {
+			t.Errorf("misspelt words: recall@5 is %.3f", f.recall)
 		}
 	}
 	t.Log(table.String())

@@ -23,7 +23,7 @@ func texts(terms []Term) []string {
 func TestVocabulary(t *testing.T) {
 	t.Parallel()
 	q := read("Test the test of scheduler_lease, the lease!", unstemmed())
-	want := []string{"test", "the", "of", "scheduler", "lease", "schedulerlease"}
+	want := []string{"test", "the", "of", "scheduler", "lease"}
 	if diff := cmp.Diff(want, q.Vocabulary()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -77,14 +77,10 @@ func TestTerms(t *testing.T) {
 	}{
 		{
 			"rarest first, then oftenest in the query, then in order",
-			"the tools: scheduler, lease, postgresql, the clock, that clock",
+			"the tool: scheduler, lease, postgresql, the clock, that clock",
 			[]string{"clock", "lease", "postgresql", "scheduler", "the", "tool"},
 		},
 		{"what no item has is omitted", "zero less nonsense", nil},
-		{"misspelt", "the shceduler", []string{"scheduler", "the"}},
-		{"misspelt and right are one term", "lease leease", []string{"lease"}},
-		{"short words are not guessed at", "clok", nil},
-		{"identifiers are not guessed at", "shceduler_x2", nil},
 		{"nothing", "", nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -98,16 +94,13 @@ func TestTerms(t *testing.T) {
 
 func TestTermWeights(t *testing.T) {
 	t.Parallel()
-	stats := Stats{Docs: 1000, DF: map[string]int{"please": 1, "lease": 1, "clock": 100, "misspelt": 1}}
+	stats := Stats{Docs: 1000, DF: map[string]int{"please": 1, "lease": 1, "clock": 100}}
 	got := map[string]Term{}
-	for _, term := range Terms(read("please lease clock missspelt", unstemmed()), stats) {
+	for _, term := range Terms(read("please lease clock", unstemmed()), stats) {
 		got[term.Text] = term
 	}
 	if w := got["lease"].Weight; w != 1 {
 		t.Errorf("a term of one item weighs %v, want 1", w)
-	}
-	if w := got["misspelt"].Weight; w != tuned().guess {
-		t.Errorf("a guessed term of one item weighs %v, want %v", w, tuned().guess)
 	}
 	if clock, please := got["clock"], got["please"]; !(please.Weight < clock.Weight && clock.Weight < 1) || !please.Talk || clock.Talk {
 		t.Errorf("please is %+v and clock is %+v, want the first lighter and of talk", please, clock)
@@ -127,7 +120,7 @@ func TestTermsBounds(t *testing.T) {
 		}
 		q := read(text.String(), unstemmed())
 		stats := Stats{Docs: random.IntN(100) - 5, DF: map[string]int{}}
-		for _, term := range slices.Concat(q.Vocabulary(), q.Guesses(Stats{})) {
+		for _, term := range q.Vocabulary() {
 			stats.DF[term] = random.IntN(200) - 20
 		}
 		terms := Terms(q, stats)
@@ -139,52 +132,6 @@ func TestTermsBounds(t *testing.T) {
 				t.Fatalf("%+v with %d of %d items", term, stats.DF[term.Text], stats.Docs)
 			}
 		}
-	}
-}
-
-func TestGuesses(t *testing.T) {
-	t.Parallel()
-	q := read("the shceduler databse shceduler wrogn unknown please x_y", unstemmed())
-	stats := Stats{Docs: 10, DF: map[string]int{"unknown": 1}}
-	guesses := q.Guesses(stats)
-	for _, want := range []string{"scheduler", "database", "wrong"} {
-		if !slices.Contains(guesses, want) {
-			t.Errorf("%q is not among the guesses", want)
-		}
-	}
-	if !slices.IsSorted(guesses) || len(slices.Compact(slices.Clone(guesses))) != len(guesses) {
-		t.Error("the guesses are not sorted, or not unique")
-	}
-	long := strings.Repeat("z", maxMisspelt)
-	most := read(long+" q"+long[1:]+" x"+long[1:]+" y"+long[1:], unstemmed()).Guesses(Stats{})
-	if len(most) > 2200 {
-		t.Errorf("%d guesses", len(most))
-	}
-	for _, none := range []string{"", "this is all known", "sieben77 Größe x" + long, "order_shceduler"} {
-		known := Stats{DF: map[string]int{"known": 1}}
-		if got := read(none, unstemmed()).Guesses(known); len(got) != 0 && !strings.Contains(none, "Größe") {
-			t.Errorf("%q has %d guesses", none, len(got))
-		}
-	}
-}
-
-// TestDistance: a guess is one step away, in its first letter right, and no word of
-// talk.
-func TestDistance(t *testing.T) {
-	t.Parallel()
-	got := Query{}.neighbours("abcde")
-	for _, want := range []string{"abcd", "abce", "acbde", "abced", "abxde", "abcdef", "abcdex"} {
-		if !slices.Contains(got, want) {
-			t.Errorf("%q is no neighbour", want)
-		}
-	}
-	for _, other := range []string{"xbcde", "bacde", "bcde", "xabcde", "abedc", "abc"} {
-		if slices.Contains(got, other) {
-			t.Errorf("%q is a neighbour", other)
-		}
-	}
-	if slices.Contains(Query{}.neighbours("whtich"), "which") {
-		t.Error("a word of talk is guessed")
 	}
 }
 

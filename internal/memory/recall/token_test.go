@@ -13,7 +13,9 @@ import (
 // wordsOf returns the tokens of a text before they are stemmed, with blanks between.
 func wordsOf(text string) string {
 	var words []string
-	tokens(text, tuned(), func(t token) { words = append(words, t.plain) })
+	for t := range tokens(text, tuned()) {
+		words = append(words, t.plain)
+	}
 	return strings.Join(words, " ")
 }
 
@@ -23,27 +25,14 @@ func TestTokens(t *testing.T) {
 		{"nothing", "", ""},
 		{"no words", " … -- '’' 👍 ++ # _ . \u200b", ""},
 		{"words", "Run the tests, please.", "run the tests please"},
-		{"snake case", "orders_customer_created_idx", "orders customer created idx orderscustomercreatedidx"},
-		{"camel case", "parseCamtEntry", "parse camt entry parsecamtentry"},
-		{"camel case with an acronym", "HTTPServer userID URLs IDs", "http server httpserver user id userid url id"},
-		{"camel case after a digit", "S3Bucket", "s3 bucket s3bucket"},
-		{"kebab case", "invoice-writer", "invoice writer invoicewriter"},
-		{"a method", "RefundService.SplitRefund", "refund service split refund refundservice splitrefund refundservicesplitrefund"},
-		{"a phase", "turn.pre_call", "turn pre call precall turnprecall"},
-		{"a path", "importer/camt.go", "importer camt go camtgo"},
-		{"a flag", "--dry-run=true", "dry run dryrun true"},
-		{"a version", "v1.26.3", "v1 26 3 v1263"},
-		{"letters and digits", "UTF-8 utf8 SHA256", "utf 8 utf8 utf 8 utf8 sha 256 sha256"},
-		{"single letters and digits", "k8s v2 p95", "k8s v2 p95"},
-		{"a host with many parts", "a1.b2.c3.d4.e5", "a1 b2 c3 d4 e5"},
-		{"a sentence that lacks its blanks", "done.Next", "done next donenext"},
-		{"left-over letters", "e-mail x-axis iPhone", "mail email axis xaxis phone iphone"},
-		{"languages", "C++ and C# and F#, c", "cpp and csharp and fsharp c"},
-		{"not languages", "a++b ab++ issue #4", "app b ab issue 4"},
-		{"English apostrophes", "don't they've Anna's I'm", "dont theyve annas i m"},
-		{"French apostrophes", "l'été qu’il aujourd'hui d'", "l ete qu il aujourd hui d"},
-		{"a quotation", "'quoted' and 'more'", "quoted and more"},
-		{"an apostrophe in a compound", "don't-care", "dont care dontcare"},
+		{"snake case", "orders_customer_created_idx", "orders customer created idx"},
+		{"camel case", "parseCamtEntry S3Bucket", "parse camt entry s3 bucket"},
+		{"acronyms", "HTTPServer userID URLs", "httpserver user id urls"},
+		{"kebab case", "invoice-writer --dry-run=true", "invoice writer dry run true"},
+		{"a path", "importer/camt.go", "importer camt go"},
+		{"a version", "v1.26.3 UTF-8 utf8", "v1 26 3 utf 8 utf8"},
+		{"apostrophes", "don't Anna's l'été qu’il", "don t anna s l ete qu il"},
+		{"signs of languages", "C++ and C#", "c and c"},
 		{"accents", "Schlüsselgröße", "schlusselgrosse"},
 		{"Chinese", "数据库端口", "数据 据库 库端 端口"},
 		{"one character", "库", "库"},
@@ -61,7 +50,7 @@ func TestTokens(t *testing.T) {
 		{"syntax of queries", `"drop" OR NEAR(a*, b) -c:d ^e`, "drop or near a b c d e"},
 		{"a long word", strings.Repeat("x", 100), strings.Repeat("x", 64)},
 		{"a word with more bytes than characters", strings.Repeat("ж", 40), strings.Repeat("ж", 40)},
-		{"a long compound", strings.Repeat("ab_", 40), strings.TrimSpace(strings.Repeat("ab ", 40))},
+		{"a capital behind an invisible sign", "e\u00adX a\u0301B", "e x a b"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -72,13 +61,13 @@ func TestTokens(t *testing.T) {
 	}
 }
 
-// TestSpellings: the ways to write one name have its whole and its parts in common.
+// TestSpellings: the ways to write one name have its words in common.
 func TestSpellings(t *testing.T) {
 	t.Parallel()
-	want := []string{"id", "order", "orderid"}
+	want := []string{"id", "order"}
 	for _, name := range []string{"order_id", "orderId", "OrderID", "ORDER_ID", "order-id", "Order.Id", "order‑id"} {
 		counts, length := Index(name)
-		if diff := cmp.Diff(want, slices.Sorted(maps.Keys(counts))); diff != "" || length != 3 {
+		if diff := cmp.Diff(want, slices.Sorted(maps.Keys(counts))); diff != "" || length != 2 {
 			t.Errorf("%s: length %d (-want +got):\n%s", name, length, diff)
 		}
 	}
@@ -141,7 +130,7 @@ func FuzzTokens(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		n := 0
-		tokens(text, tuned(), func(tok token) {
+		for tok := range tokens(text, tuned()) {
 			n++
 			if tok.term == "" || !utf8.ValidString(tok.term) || utf8.RuneCountInString(tok.term) > maxTerm {
 				t.Fatalf("term %q of %q", tok.term, text)
@@ -154,8 +143,8 @@ func FuzzTokens(f *testing.F) {
 			if again := fold(tok.plain); again != tok.plain {
 				t.Fatalf("%q of %q is not folded: %q", tok.plain, text, again)
 			}
-		})
-		if most := 3 * len(text); n > most {
+		}
+		if most := len(text); n > most {
 			t.Fatalf("%d tokens of %d bytes", n, len(text))
 		}
 		if key := Key(text); Key(key) != key {

@@ -21,6 +21,8 @@ const (
 	names = `(?:pass(?:word|wd|phrase|code)?|pwd|secret(?:[ _-]?key)?|` +
 		`(?:api|access|auth|private|signing|encryption|service|account|license|deploy|master|shared)[ _-]?key|token|credentials?|connection[ _-]?string|` +
 		`passwort|kennwort|mot de passe|mdp|contraseña|contrasena|clave|senha|wachtwoord|hasło|пароль)`
+	// own is what stands before such a name when a value belongs to it: "my wifi password", "das Passwort".
+	own     = `(?:my|our|mein|unser|mon|notre|mi|nuestr[ao]|the|das|le|la)(?: [\pL-]+){0,2}? `
 	eastern = `密码|密碼|口令|パスワード|暗証番号|비밀번호`
 	// quotedOr is a value: in quotes, or up to a space.
 	quotedOr = `("[^"\n]+"|'[^'\n]+'|` + "`[^`\n]+`" + `|[^\s"'` + "`" + `]+)`
@@ -56,6 +58,22 @@ func passwords() []rule {
 		{
 			name: "password-said", keywords: strings.Split(eastern, "|"), check: value.plain,
 			re: lazyregexp.New(`(?:` + eastern + `)(?:是|为|為|は|:|：|=|는|은)[ 「“"]?([!-~]{4,})`),
+		},
+		{
+			name: "password-said", keywords: []string{"pass", "pwd", "kennwort", "contrase", "mdp", "clave", "token", "key", "secret"}, check: value.saidFirst,
+			re: lazyregexp.New(`(?i)(?:^|[\s:,;(])` + quotedOr + ` (?:is|was|ist|war|est|c'est|es|era) ` + own + names + `(?:$|[.,;:!?)\s])`),
+		},
+		{
+			name: "password-said", keywords: []string{"pass", "kennwort", "contrase", "mdp"}, check: value.mixed,
+			re: lazyregexp.New(`(?i)\b(?:my|our|mein|unser|mon|notre|mi|nuestr[ao]|wi-?fi|login) (?:[\pL-]+ )?(?:password|passphrase|passwort|kennwort|mot de passe|mdp|contraseña) ` + quotedOr),
+		},
+		{
+			name: "password-said", keywords: strings.Split(eastern, "|"), check: value.plain,
+			re: lazyregexp.New(`([!-~]{4,})[」”"]?(?:就?是|為|为|が|は)[\pL ]{0,12}?(?:` + eastern + `)`),
+		},
+		{
+			name: "pin", keywords: []string{"pin", "cvv", "cvc", "puk"},
+			re: lazyregexp.New(`(?i)\b(\d{3,8}) (?:is|was|ist|est|es) ` + own + `(?:pin|cvv2?|cvc2?|puk)\b`),
 		},
 		{
 			name: "pin", keywords: []string{"pin", "cvv", "cvc", "puk"},
@@ -127,6 +145,16 @@ func (v value) said() bool {
 		return false
 	}
 	return v.plausible() || v.forPassword() && (v.quote > 0 || isWord(v.trimmed) && v.ends(".,;!)\n\r", " "))
+}
+
+// saidFirst reports whether a sentence says of the value that it is a password, and not of what the words before mean.
+func (v value) saidFirst() bool {
+	return v.plain() && !ordinary(v.trimmed) && !code(v.trimmed) && (v.quote > 0 || v.chosen() || v.ends(" ", "") && isWord(v.trimmed))
+}
+
+// mixed reports whether the value has letters and digits or signs inside, as no word beside a password has.
+func (v value) mixed() bool {
+	return v.chosen() && !ordinary(v.trimmed) && !code(v.trimmed) && strings.IndexFunc(v.trimmed, unicode.IsLetter) >= 0
 }
 
 // ends reports whether the value is followed, after skipped signs, by one of the signs or the end of the text.

@@ -2,36 +2,9 @@ package secret
 
 import (
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/grapnelhq/grapnel/internal/lazyregexp"
 )
-
-// cardPattern matches numbers in the groups and with the first digits of the issuers of payment cards.
-const cardPattern = `(?:4\d{3}|5[1-5]\d\d|2[2-7]\d\d|35\d\d|6\d{3})(?:[ -]?\d{4}){3}(?:[ -]?\d{3})?|3[47]\d\d[ -]?\d{6}[ -]?\d{5}|3[0689]\d\d[ -]?\d{6}[ -]?\d{4}|4\d{12}`
-
-// isCard reports whether the check digit is right, and the number is not part of something longer.
-func isCard(v value) bool {
-	sum, double := 0, false
-	for i := len(v.raw) - 1; i >= 0; i-- {
-		n := int(v.raw[i]) - '0'
-		if n < 0 {
-			continue // a space or a hyphen
-		}
-		if double {
-			n = n*2/10 + n*2%10
-		}
-		sum, double = sum+n, !double
-	}
-	joins := func(r rune) bool {
-		return unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("-_.+/=@#$%", r)
-	}
-	before, _ := utf8.DecodeLastRuneInString(v.text[:v.from])
-	after, size := utf8.DecodeRuneInString(strings.TrimPrefix(v.text[v.to:], ".")) // the point may end a sentence
-	mixed := strings.Contains(v.raw, " ") && strings.Contains(v.raw, "-")
-	return sum%10 == 0 && !mixed && (v.from == 0 || !joins(before)) && (size == 0 || !joins(after))
-}
 
 // Bounds of a random token, in bytes (a longer one is a file), and the entropies from which a token is random: after
 // a word that hints at it, and alone.

@@ -143,14 +143,18 @@ func samples() map[string]struct{ has, not []string } {
 		has: []string{
 			"my password is ⟦hunter2⟧", "The password for the VPN is ⟦Tr0ub4dor&3⟧", "our API token is ⟦abc123def456⟧", "my wifi password is ⟦swordfish⟧.", "the password is '⟦open sesame⟧'",
 			"mein Passwort ist ⟦geheim12⟧", "la contraseña es ⟦hola1234⟧", "我的密码是⟦hunter2⟧", "パスワードは⟦hunter2⟧です", "the passphrase is now: ⟦c0rrect-horse⟧",
+			"⟦hunter2⟧ is my password", "⟦hunter2⟧ ist mein Passwort", "⟦hunter2⟧ est mon mot de passe", "⟦hunter2⟧ es mi contraseña", "⟦hunter2⟧是我的密码", "⟦hunter2⟧が私のパスワードです",
+			"By the way, ⟦swordfish⟧ is my wifi password.", "Merk dir, dass mein Passwort ⟦Sommer2024⟧ ist.", "my password ⟦hunter2⟧ does not work", "remember that '⟦open sesame⟧' is our password",
 		},
 		not: []string{
 			"the password is wrong", "my password is expired, what now?", "the password is too short", "the token is stored in Vault", "the password is checked by the server", "the secret is patience",
 			"the token is 2048 bits long", "my password manager is Bitwarden1", "the password is <password>", "is the password is required?", "the credentials are here1234", "密码是什么",
+			"this is my password", "what is my password?", "Where is the password", "Security is the password policy2", "my password manager 1Password", "c'est mon mot de passe", "das ist mein Passwort",
+			"这是我的密码", "これが私のパスワードです", "my password policy forbids that", "mein Passwort funktioniert nicht",
 		},
 	}
 	all["pin"] = both{
-		has: []string{"my PIN is ⟦4471⟧", "PIN: ⟦123456⟧", "the pin for my card is ⟦9981⟧.", "cvv: ⟦123⟧"},
+		has: []string{"my PIN is ⟦4471⟧", "PIN: ⟦123456⟧", "the pin for my card is ⟦9981⟧.", "cvv: ⟦123⟧", "⟦4471⟧ is my PIN"},
 		not: []string{"pin 12 is high", "PIN: 2.4.1", "the spin is 4471", "we pin it to 2.4", "pin: 12"},
 	}
 	all["recovery-phrase"] = both{
@@ -164,6 +168,22 @@ func samples() map[string]struct{ has, not []string } {
 		not: []string{
 			"4111 1111 1111 1112", "1234567812345670", "id-4111111111111111", "4111111111111111abc", "0x4111111111111111", "4.111111111111111", "41 11 11 11 11 11 11 11", "+4111111111111111",
 			"550e8400-e29b-41d4-a716-446655440000", "1700000000000000000", "0000 0000 0000 0000", "4111 1111-1111 1111", "4111111111111111.5",
+		},
+	}
+	all["iban"] = both{
+		has: []string{
+			"IBAN ⟦DE89 3704 0044 0532 0130 00⟧, please", "⟦GB29NWBK60161331926819⟧", "pay to ⟦be68 5390 0754 7034⟧ thanks", "⟦FR14-2004-1010-0505-0001-3M02-606⟧.",
+		},
+		not: []string{"DE88 3704 0044 0532 0130 00", "DE89 3704 0044 0532 0130 001", "XX89 3704 0044 0532 0130 00", "DE89 3704", "build be68 of 5390"},
+	}
+	all["national-id"] = both{
+		has: []string{
+			"my SSN is ⟦078-05-1120⟧", "NI number ⟦AB 12 34 56 C⟧.", "mi DNI es ⟦12345678Z⟧", "NIE: ⟦X-1234567-L⟧", "numéro ⟦2 69 05 49 588 157 80⟧", "meine Steuer-ID ist ⟦86 095 742 719⟧",
+			"Rentenversicherung ⟦15070649C103⟧", "我的身份证是 ⟦11010519491231002X⟧", "マイナンバーは ⟦1234 5678 9018⟧",
+		},
+		not: []string{
+			"000-05-1120", "call 555-0134-1120", "12345678A", "2 69 05 49 588 157 81", "86 095 742 719", "Steuer 86 095 742 718", "15070649C104", "110105194912310021", "1234 5678 9018",
+			"マイナンバーは 1234 5678 9019", "order 078-05-1120-7",
 		},
 	}
 	all["random-token"] = both{
@@ -200,7 +220,7 @@ func TestRules(t *testing.T) {
 		t.Errorf("%d rules", len(rules))
 	}
 	for _, r := range rules {
-		if r.spans == nil && (r.name == "" || r.re() == nil || len(r.keywords) == 0 && r.name != "credit-card") {
+		if r.spans == nil && (r.name == "" || r.re() == nil || len(r.keywords) == 0 && r.digits == 0) {
 			t.Errorf("rule %q: %q", r.name, r.keywords)
 		}
 		for _, k := range r.keywords {
@@ -217,7 +237,7 @@ func TestPatterns(t *testing.T) {
 	t.Parallel()
 	scanner := New()
 	all := samples()
-	for _, r := range slices.Concat(load(formats), passwords()) {
+	for _, r := range slices.Concat(load(formats), passwords(), numbers()) {
 		if s := all[r.name]; len(s.has) < 2 || len(s.not) < 2 {
 			t.Errorf("%s has %d and %d samples", r.name, len(s.has), len(s.not))
 		}

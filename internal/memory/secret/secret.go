@@ -1,13 +1,14 @@
-// Package secret finds what nobody should store in a text: keys, tokens, passwords and card numbers.
+// Package secret finds what nobody should store in a text: keys, tokens, passwords, and numbers of cards, accounts and
+// persons.
 //
 // It is a pure function of the text. A [Finding] names the rule and the place and holds nothing of the text, so it
 // can go into a diagnostic or a log. A password that looks like any word is only found by the words before it ("my
-// password is …"), and personal data is not looked for.
+// password is …"), and other personal data is not looked for.
 //
-// Rules come from four places, the surest first: gitleaks.json has the formats that gitleaks maintains (source and
-// version are in the file), formats.json those that it lacks, passwords.go named secrets, and random.go card numbers and
-// what only looks random. A new rule is a row in formats.json or in passwords.go, with samples in rules_test.go of what
-// it finds and of what it must not.
+// Rules come from five places, the surest first: gitleaks.json has the formats that gitleaks maintains (source and
+// version are in the file, and tools/gitleaks makes it), formats.json those that it lacks, passwords.go named secrets,
+// numbers.go numbers with a check digit, and random.go what only looks random. A new rule is a row in formats.json,
+// passwords.go or numbers.go, with samples in rules_test.go of what it finds and of what it must not.
 package secret
 
 import (
@@ -40,6 +41,7 @@ type Scanner struct {
 type rule struct {
 	name     string
 	keywords []string // in lower case; one must occur, if there are any
+	digits   int      // what a text must have at least
 	// re is compiled on first use: most rules never meet a text with their keywords. Its first group that took part is
 	// the secret, or the whole match.
 	re func() *regexp.Regexp
@@ -66,10 +68,7 @@ const (
 
 // New returns a scanner with all rules. It compiles none of them.
 func New() *Scanner {
-	return &Scanner{slices.Concat(load(formats), load(gitleaks), passwords(), []rule{
-		{name: "credit-card", keywords: []string{"2", "3", "4", "5", "6"}, re: lazyregexp.New(cardPattern), check: isCard},
-		{name: "random-token", spans: randomTokens},
-	})}
+	return &Scanner{slices.Concat(load(formats), load(gitleaks), passwords(), numbers(), []rule{{name: "random-token", spans: randomTokens}})}
 }
 
 func load(data []byte) (rules []rule) {
@@ -106,9 +105,10 @@ func (s *Scanner) Patterns() []string {
 // text's length. Each rule reports at most 100 places.
 func (s *Scanner) Find(text string) []Finding {
 	lower := strings.ToLower(text)
+	_, _, digits := kinds(text)
 	var all []Finding
 	for _, r := range s.rules {
-		if len(r.keywords) > 0 && !slices.ContainsFunc(r.keywords, func(k string) bool { return strings.Contains(lower, k) }) {
+		if digits < r.digits || len(r.keywords) > 0 && !slices.ContainsFunc(r.keywords, func(k string) bool { return strings.Contains(lower, k) }) {
 			continue
 		}
 		for _, f := range r.find(text) {

@@ -55,5 +55,5 @@ func ExampleParse() {
 	fmt.Println(err)
 	// Output:
 	// chat_mode disabled <nil>
-	// turn policy: json: unknown field "recal"
+	// turn policy: json: unknown field "recal" (did you mean "recall"?)
 }

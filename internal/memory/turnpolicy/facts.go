@@ -135,7 +135,7 @@ func (p *reading) stated(s span) (Fact, bool) {
 		for i := range l.facts {
 			rule := &l.facts[i]
 			it, ok := rule.find(sentence)
-			if !ok || l.guarded(sentence, "") {
+			if !ok || l.guarded(sentence, intentFact) {
 				continue
 			}
 			said := cmp.Or(it.after(s.from), s)

@@ -42,7 +42,7 @@ func TestExtract(t *testing.T) {
 		}},
 		{"forbidden", "Don't save this: my name is Zoë.", nil},
 		{"forgotten", "Forget that I live in Graz.", nil},
-		{"once", "I live in Graz. I LIVE in Graz!", []Fact{{Factual, "I live in Graz", "I live in Graz", SlotHome, false, "en.fact.work"}}},
+		{"once", "I live in Graz. I LIVE in Graz!", []Fact{{Factual, "I live in Graz", "I live in Graz", SlotHome, false, "en.fact.live"}}},
 		{"quoted", "> I live in Graz.\nShe said \"I prefer tabs.\"", nil},
 		{"asked in a question", "Do you remember that I live in Graz?", nil},
 		{"another language", "Je préfère les réponses courtes.", []Fact{

@@ -26,7 +26,7 @@
 //   - clause: what separates two clauses.
 //   - parts: named pieces of patterns. {name} in a pattern stands for the piece; pieces may use pieces.
 //   - guards: patterns of sentences without a wish, whatever else is in them. With intents, a guard applies to rules
-//     of these only.
+//     of these only; the intent "fact" stands for facts.
 //   - rules: the wishes. Each has an id, an intent (remember, forget, no_use, no_save), a confidence from 0 to 1 and
 //     a match. With at "start" it must match at the beginning of the sentence or after a courtesy there, with
 //     "clause" also at the beginning of a clause, and without at anywhere. Patterns in with must match as well, and

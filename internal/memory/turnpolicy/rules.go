@@ -141,6 +141,9 @@ type aim struct {
 const (
 	refersBefore, refersAfter = "before", "after"
 	atStart, atClause         = "start", "clause"
+
+	// intentFact stands for facts among the intents of a guard.
+	intentFact Intent = "fact"
 )
 
 type language struct {
@@ -371,7 +374,7 @@ func (p *pattern) find(s said) (it span, ok bool) {
 	return span{}, false
 }
 
-// guarded reports whether a guard denies a sentence any wish of an intent; "" stands for facts.
+// guarded reports whether a guard denies a sentence any wish of an intent, or with intentFact any fact.
 func (l *language) guarded(s said, intent Intent) bool {
 	for i := range l.guards {
 		p := &l.guards[i]

@@ -103,7 +103,7 @@ func checkPattern(p *pattern, file *ruleFile, seen map[string]bool) error {
 		return fmt.Errorf("there is no category %q", p.category)
 	case p.slot != "" && !slices.Contains(Slots(), p.slot):
 		return fmt.Errorf("there is no slot %q", p.slot)
-	case slices.ContainsFunc(p.intents, func(i Intent) bool { return !known(i) }):
+	case slices.ContainsFunc(p.intents, func(i Intent) bool { return i != intentFact && !known(i) }):
 		return fmt.Errorf("there is no such intent in %q", p.intents)
 	}
 	seen[p.ID] = true
