@@ -71,6 +71,29 @@ func TestFiles(t *testing.T) {
 	}
 }
 
+// TestEmptiedFiles: a file without a byte has a row among the omitted sections, as one with blanks has; a missing one has none.
+func TestEmptiedFiles(t *testing.T) {
+	t.Parallel()
+
+	out, err := Compile(Input{
+		Host:  HostTexts{SoulCore: "Curious.", UserPersona: " \n"},
+		Files: []manifest.File{{Path: "SOUL.md", Status: "loaded"}, {Path: "IDENTITY.md", Status: "loaded"}, {Path: "USER.md", Status: "loaded"}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []phases.Omitted{
+		{ID: "identity_core", Owner: phases.OwnerBuiltin, Reason: ReasonBlank}, {ID: "user_persona", Owner: phases.OwnerBuiltin, Reason: ReasonBlank, Chars: 2},
+	}
+	if diff := cmp.Diff(out.Omitted, want); diff != "" {
+		t.Errorf("omitted (-got +want):\n%s", diff)
+	}
+	out, err = Compile(Input{Files: []manifest.File{{Path: "IDENTITY.md", Status: "missing"}}})
+	if err != nil || len(out.Omitted) != 0 {
+		t.Errorf("omitted %+v, %v", out.Omitted, err)
+	}
+}
+
 // TestFilesNotGiven: texts that the host brought have no rows.
 func TestFilesNotGiven(t *testing.T) {
 	t.Parallel()

@@ -52,6 +52,9 @@ type Input struct {
 	RequestedDomains []string
 	// ExistingTools are the names of the host's own tools.
 	ExistingTools []string
+	// HooksOnly compiles only what hooks bring, for a host that is given texts beside a prompt of its own. The rest, and
+	// all tools, are omitted with the reason [ReasonHostCannot].
+	HooksOnly bool
 	// ToolCalling says that the model can call tools in this turn.
 	ToolCalling bool
 	// Facts are the runtime facts at the end of the prompt.

@@ -22,6 +22,8 @@ const (
 	ReasonBlank    = "blank"    // the text has nothing visible
 	ReasonBudget   = "budget"   // none of it fits into a limit
 	ReasonFiltered = "filtered" // the model cannot call tools: `hidden_tool_domains` and `request_tools` are omitted
+	// ReasonHostCannot: the host takes texts of hooks alone (Input.HooksOnly).
+	ReasonHostCannot = "host_cannot"
 )
 
 // Output is a compiled prompt and its record. It shares only strings with the input.

@@ -57,6 +57,9 @@ func Prepare(in Input) (*Prepared, error) {
 	for i := range c.out.Files {
 		c.out.Files[i].Chars = 0 // until its section is cut
 	}
+	if in.HooksOnly {
+		c.omitTools()
+	}
 	c.makeOwn()
 	p := &Prepared{Sections: []string{}, c: c}
 	for _, s := range c.place(nil, false) {
@@ -79,7 +82,8 @@ type compilation struct {
 	hasher       *digest.Hasher
 	// own are the sections that no hook fills, by id: the table's and the host's.
 	own       map[string]*section
-	noRequest string // why request_tools is not offered although tools are hidden
+	unoffered []phases.Omitted // the tools that the host cannot offer
+	noRequest string           // why request_tools is not offered although tools are hidden
 	sections  []*section
 	spans     contentMap
 	rendered  []string // the texts of the sections with headings
@@ -235,6 +239,8 @@ func (c *compilation) absence(s *section) string {
 		return ReasonProfile
 	case s.filtered:
 		return ReasonFiltered
+	case c.in.HooksOnly && c.own[s.SectionID] == s && s.SectionID != sections.DynamicContext:
+		return ReasonHostCannot
 	}
 	return ""
 }

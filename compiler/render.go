@@ -38,6 +38,7 @@ func (p *Prepared) Render(list []phases.MergedSection, contexts []phases.Context
 			c.sections = append(c.sections, s)
 		}
 	}
+	c.out.Omitted = append(c.out.Omitted, c.unoffered...)
 	if c.noRequest != "" {
 		c.out.Omitted = append(c.out.Omitted, phases.Omitted{ID: phases.RequestTools, Owner: phases.OwnerBuiltin, Reason: c.noRequest})
 	}
@@ -135,7 +136,7 @@ func (c *compilation) rows() {
 		}
 		s.SourceRefs = append([]phases.SourceRef{}, s.SourceRefs...)
 		for j, r := range s.SourceRefs {
-			s.SourceRefs[j] = phases.SourceRef{Kind: valid(r.Kind), ID: valid(r.ID), Label: valid(r.Label)}
+			s.SourceRefs[j] = phases.SourceRef{Kind: valid(r.Kind), ID: valid(r.ID), Label: valid(r.Label), Hash: valid(r.Hash)}
 		}
 		c.out.Sections[i] = s.Section
 	}

@@ -1,10 +1,12 @@
 package compiler
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/grapnelhq/grapnel/internal/sections"
 	"github.com/grapnelhq/grapnel/internal/text"
+	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
 )
 
@@ -84,6 +86,8 @@ func (s *section) hostOr(host, builtin string) {
 func (s *section) fromFile(c *compilation, text, note string) {
 	s.raw, s.note, s.pool = text, note, &c.files
 	s.SourceRefs = []phases.SourceRef{{Kind: "file", ID: s.row.File, Label: s.row.File}}
+	// A file that was emptied says so among the omitted ones; one that is missing has a diagnostic.
+	s.given = slices.ContainsFunc(c.in.Files, func(f manifest.File) bool { return f.Path == s.row.File && f.Status == "loaded" })
 }
 
 // addContexts puts the merged contexts before the host's own text.

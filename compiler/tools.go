@@ -61,6 +61,15 @@ var (
 	toolEncoder  = sync.OnceValue(digest.EncoderOf[phases.Tool])
 )
 
+// omitTools leaves out all tools, for a host that cannot offer any.
+func (c *compilation) omitTools() {
+	for i := range c.in.Tools {
+		t := &c.in.Tools[i]
+		c.unoffered = append(c.unoffered, phases.Omitted{ID: valid(t.Name), Owner: valid(t.Owner), Reason: ReasonHostCannot})
+	}
+	c.in.Tools = nil
+}
+
 // tools lists and fingerprints the tools.
 func (c *compilation) tools() {
 	hidden := false

@@ -251,3 +251,30 @@ func TestToolRows(t *testing.T) {
 		t.Errorf("tools (-got +want):\n%s", diff)
 	}
 }
+
+// TestHooksOnly: a host with a prompt of its own is given the texts of hooks, and the record says what it is not given.
+func TestHooksOnly(t *testing.T) {
+	t.Parallel()
+
+	out, err := Compile(Input{
+		HooksOnly: true, ToolCalling: true, Facts: Facts{Date: "2026-02-03"},
+		Custom:   []CustomSection{{SectionID: "mine", Text: "of the host, too"}},
+		Sections: []phases.MergedSection{{SectionID: "agents_md", Owner: "agentsdoc", Content: "Be kind."}},
+		Tools:    []phases.MergedTool{{Name: "measure", Owner: "house"}, {Name: "weigh", Owner: "house", Definition: phases.Tool{HiddenDomain: "far"}}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(out.Prompt.FullText, "Be kind.") || strings.Contains(out.Prompt.FullText, "2026") || strings.Contains(out.Prompt.FullText, "You are") {
+		t.Errorf("the prompt is:\n%s", out.Prompt.FullText)
+	}
+	var omitted []string
+	for _, o := range out.Omitted {
+		if o.Reason == ReasonHostCannot {
+			omitted = append(omitted, o.ID)
+		}
+	}
+	if diff := cmp.Diff(omitted, []string{"identity", "safety", "mine", "extra_system", "measure", "weigh"}); diff != "" || len(out.Tools) != 0 || len(out.Offered) != 0 {
+		t.Errorf("omitted (-got +want):\n%s\ntools %v, offered %v", diff, out.Tools, out.Offered)
+	}
+}

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"net/url"
 	"path/filepath"
@@ -157,11 +158,14 @@ func (c *checker) program(p *Plugin, n *node) {
 		}
 		return
 	}
+	if at := n.child("tls"); at != nil && p.TLS && p.Transport == TransportStdio {
+		c.badKeyf(at, "tls is for the transport grpc: with stdio there is no connection that another program could take; remove it")
+	}
 	// A command that does not exist fails at the start, and only this plugin.
 	p.Path, _ = ResolveCommand(c.dir, p.Command, c.lookup)
 }
 
-func commandKeys() []string { return []string{"args", "sha256", "pins", "unsafe_path"} }
+func commandKeys() []string { return []string{"args", "sha256", "pins", "transport", "unsafe_path"} }
 
 func (c *checker) checksums(p *Plugin, n *node) {
 	const form = "a SHA-256 checksum has 64 hex digits"
@@ -250,6 +254,10 @@ func (c *checker) serve(n *node) {
 		}
 		return fmt.Sprintf("%.80q is not an origin; write scheme and host, such as https://example.org", origin)
 	})
+	kept := &c.config.Serve.Conversations
+	if context, reserve := cmp.Or(kept.ContextTokens, DefaultContextTokens), cmp.Or(kept.ReserveTokens, DefaultReserveTokens); reserve >= context {
+		c.badf(n.child("conversations"), "a context of %d tokens has no room for a response of %d", context, reserve)
+	}
 }
 
 func validOrigin(text string) bool {

@@ -78,6 +78,8 @@ type Plugin struct {
 	Sandbox string `json:"sandbox,omitempty"`
 	// TLS makes host and plugin authenticate each other with certificates.
 	TLS bool `json:"tls,omitempty"`
+	// Transport is "" or "grpc", or "stdio": how a command speaks with the host.
+	Transport string `json:"transport,omitempty"`
 	// Reload is "" or "exclusive": stop the old process before the new one starts.
 	Reload string `json:"reload,omitempty"`
 	// Subscriptions are the operator's changes, by full subscription id.
@@ -197,10 +199,25 @@ type Serve struct {
 	Turns    int             `json:"turns,omitempty"`
 	// Watch reloads the configuration and the token file when they change.
 	Watch bool `json:"watch,omitempty"`
+	// Conversations are kept for clients in the workspaces that it names.
+	Conversations Conversations `json:"conversations,omitzero"`
+}
+
+// Conversations says for whom the gateway keeps conversations, and how much of one goes behind a prompt.
+type Conversations struct {
+	// Workspaces are ids, or "*" for all. None keeps nothing.
+	Workspaces []string `json:"workspaces,omitempty"`
+	// ContextTokens is how much the model reads, ReserveTokens what of it is kept free for the response, and MaxEntries
+	// bounds what is sent. Zero means the defaults; 200 entries.
+	ContextTokens int `json:"context_tokens,omitempty"`
+	ReserveTokens int `json:"reserve_tokens,omitempty"`
+	MaxEntries    int `json:"max_entries,omitempty"`
 }
 
 // The defaults and bounds of budgets and limits.
 const (
+	// TransportStdio is the other Plugin.Transport.
+	TransportStdio     = "stdio"
 	DefaultTurnTime    = 10 * time.Second
 	DefaultTurnChars   = 64000
 	DefaultConcurrency = 32
@@ -213,8 +230,13 @@ const (
 	DefaultModelOutputTokens = 4000
 	DefaultModelTime         = 20 * time.Second
 
+	DefaultContextTokens = 128_000
+	DefaultReserveTokens = 16_000
+
 	minFrame       = 1 << 10
 	maxConcurrency = 1024
 	maxAttempts    = 10
 	maxTurns       = 100_000
+	maxContext     = 100_000_000
+	maxWindow      = 10_000
 )

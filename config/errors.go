@@ -71,6 +71,29 @@ func (es Errors) Unwrap() []error {
 	return out
 }
 
+// Mistakes are the mistakes in files that an error has, in the order of their places; empty if it is about something else.
+func Mistakes(err error) Errors {
+	all := mistakes(err)
+	slices.SortStableFunc(all, func(a, b *Error) int {
+		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
+	})
+	return all
+}
+
+func mistakes(err error) (all Errors) {
+	switch e := err.(type) { //nolint:errorlint // the tree is walked here
+	case *Error:
+		return Errors{e}
+	case interface{ Unwrap() []error }:
+		for _, one := range e.Unwrap() {
+			all = append(all, mistakes(one)...)
+		}
+	case interface{ Unwrap() error }:
+		return mistakes(e.Unwrap())
+	}
+	return all
+}
+
 type report struct {
 	file     string
 	lines    []string

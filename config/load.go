@@ -66,6 +66,24 @@ func readFile(path string, check func(fs.FileInfo) error) (data []byte, err erro
 
 // Parse is [Parse] with the loader's environment.
 func (l Loader) Parse(data []byte, path string) (*Config, error) {
+	c, err := l.inspect(data, path)
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// Inspect is [Loader.Load] for further checks: beside [Errors] it may return what it could read, which must not be used
+// for anything else.
+func (l Loader) Inspect(path string) (*Config, error) {
+	data, err := readFile(path, func(fs.FileInfo) error { return nil })
+	if err != nil {
+		return nil, fmt.Errorf("configuration: %w", err)
+	}
+	return l.inspect(data, path)
+}
+
+func (l Loader) inspect(data []byte, path string) (*Config, error) {
 	if l.LookupEnv == nil {
 		l.LookupEnv = os.LookupEnv
 	}
@@ -81,10 +99,7 @@ func (l Loader) Parse(data []byte, path string) (*Config, error) {
 	d := &decoder{report: r, rules: keyRules, lookup: l.LookupEnv}
 	d.value(root, reflect.ValueOf(c).Elem(), rule{})
 	(&checker{decoder: d, config: c, dir: dir, allowUnpinned: l.AllowUnpinned}).check(root)
-	if err := r.err(); err != nil {
-		return nil, err
-	}
-	return c, nil
+	return c, r.err()
 }
 
 // document parses the text of a YAML file. begins is a hint for empty files.

@@ -140,7 +140,10 @@ func TestParseEveryKey(t *testing.T) {
 	if diff := cmp.Diff(c.Plugins[0].Limits.Model, model); diff != "" {
 		t.Errorf("the model's budget, which shows the defaults (-got +want):\n%s", diff)
 	}
-	serve := Serve{Roots: []string{"/srv/work"}, Hosts: []string{"agents.example.org"}, Origins: []string{"https://agents.example.org"}, TurnIdle: phases.Duration(10 * time.Minute), Turns: 1024, Watch: true}
+	serve := Serve{
+		Roots: []string{"/srv/work"}, Hosts: []string{"agents.example.org"}, Origins: []string{"https://agents.example.org"}, TurnIdle: phases.Duration(10 * time.Minute), Turns: 1024, Watch: true,
+		Conversations: Conversations{Workspaces: []string{"shop"}, ContextTokens: 128_000, ReserveTokens: 16_000, MaxEntries: 200},
+	}
 	if diff := cmp.Diff(c.Serve, serve); diff != "" {
 		t.Errorf("serve (-got +want):\n%s", diff)
 	}

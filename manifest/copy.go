@@ -131,6 +131,7 @@ func (h labelHasher) replace(s *string) {
 
 func (h labelHasher) source(r *phases.SourceRef) {
 	h.replace(&r.Label)
+	h.replace(&r.Hash) // a short text can be guessed from it
 	if slices.Contains([]string{"file", "url"}, r.Kind) {
 		h.replace(&r.ID)
 	}

@@ -40,6 +40,8 @@ type Reminder struct {
 	Fingerprint string `json:"fingerprint"`
 	// Chars is the length of its text in Unicode scalar values.
 	Chars int `json:"chars"`
+	// With is the phase whose answer carried it; absent from one that came with the prompt.
+	With phases.Phase `json:"with,omitempty"`
 }
 
 // Call is one dispatch that was decided, or that rewrote its input: a tool call, as a rule.

@@ -48,7 +48,8 @@ type Manifest struct {
 	HostTools []HostTool `json:"host_tools,omitempty"`
 	// History is the conversation that the host sends behind the prompt; absent where it did not say.
 	History *History `json:"history,omitempty"`
-	// Reminders are those that were handed to the host with the prompt; absent without any.
+	// Reminders are those that were handed to the host since the turn's previous record, with the prompt as a rule; absent
+	// without any.
 	Reminders []Reminder `json:"reminders,omitempty"`
 	// Calls are the decided dispatches since the turn's previous record, in order; absent without any.
 	Calls []Call `json:"calls,omitempty"`

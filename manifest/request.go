@@ -42,10 +42,11 @@ const (
 	RequestCallID    RequestChangeKind = "call_id"    // a call of the history has another id
 	RequestMedia     RequestChangeKind = "media"      // an image or document is sent as a note
 	RequestErrorText RequestChangeKind = "error_text" // a result without text has one
+	RequestCut       RequestChangeKind = "cut"        // the host takes less text than the prompt has; Manifest and Sent are lengths in Unicode scalar values
 )
 
 func requestChangeKinds() []RequestChangeKind {
-	return []RequestChangeKind{RequestPlacement, RequestToolName, RequestToolGone, RequestCacheKey, RequestCallID, RequestMedia, RequestErrorText}
+	return []RequestChangeKind{RequestPlacement, RequestToolName, RequestToolGone, RequestCacheKey, RequestCallID, RequestMedia, RequestErrorText, RequestCut}
 }
 
 // Check returns an error unless the request names a manifest by its ULID, and each change is of a known kind.

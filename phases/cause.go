@@ -47,6 +47,7 @@ const (
 	CauseDescriptionChanged Cause = "description_changed"
 	CauseStartTimeout       Cause = "start_timeout"    // the start took longer than `limits.start`
 	CauseStartNoise         Cause = "start_noise"      // the program printed something else before its first line
+	CauseInvalidFrame       Cause = "invalid_frame"    // the program printed something that is not a frame, where standard output is the transport
 	CauseExecFailed         Cause = "exec_failed"      // the program could not be run
 	CauseRequiredMissing    Cause = "required_missing" // a required subscription did not complete
 	// CauseInterrupted: background work that may or may not have ended and must not be retried.
@@ -62,7 +63,7 @@ func FailureCauses() []Cause {
 		CauseTimeout, CauseCrash, CauseOOM, CauseUnavailable, CauseQuarantined, CauseBreakerOpen, CauseBudgetExhausted, CauseOverloaded,
 		CauseOversizeRequest, CauseOversizeReply, CauseSessionReset, CauseInvalidReply, CauseForbidden, CauseConflict, CauseCondition,
 		CausePluginError, CauseVersionMismatch, CauseChecksumMismatch, CauseUnsafePath, CauseDescriptionChanged, CauseStartTimeout,
-		CauseStartNoise, CauseExecFailed, CauseRequiredMissing, CauseInternal,
+		CauseStartNoise, CauseInvalidFrame, CauseExecFailed, CauseRequiredMissing, CauseInternal,
 	}
 }
 
@@ -86,6 +87,8 @@ const (
 	// CodeJudgedEarlier: a hook decides before another one may rewrite what it judges, or
 	// the host went on with other arguments or another text than were judged.
 	CodeJudgedEarlier = "judged_earlier"
+	// CodeForcedEnough: a hook denied the end of a turn that was made to go on 8 times; the turn may end.
+	CodeForcedEnough = "forced_enough"
 	// CodeJobRefused: the queue did not take a background_job. The diagnostic's cause says why.
 	CodeJobRefused = "job_refused"
 )

@@ -17,7 +17,7 @@ func TestFailures(t *testing.T) {
 	t.Parallel()
 	want := list[phases.Cause](`timeout, crash, oom, unavailable, quarantined, breaker_open, budget_exhausted, overloaded, oversize_request,
 		oversize_reply, session_reset, invalid_reply, forbidden, conflict, condition, plugin_error, version_mismatch,
-		checksum_mismatch, unsafe_path, description_changed, start_timeout, start_noise, exec_failed, required_missing, internal`)
+		checksum_mismatch, unsafe_path, description_changed, start_timeout, start_noise, invalid_frame, exec_failed, required_missing, internal`)
 	got := phases.FailureCauses()
 	slices.Sort(got)
 	slices.Sort(want)

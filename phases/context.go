@@ -37,6 +37,14 @@ type Actor struct {
 	ID string `json:"id,omitempty"`
 }
 
+// Name is the actor as records name it: KIND:ID, such as user:ada, or what is known of that.
+func (a Actor) Name() string {
+	if a.Kind == "" || a.ID == "" {
+		return a.Kind + a.ID
+	}
+	return a.Kind + ":" + a.ID
+}
+
 // Context says where and when a phase is dispatched; turns and sessions begin with one. Empty fields are unknown.
 type Context struct {
 	WorkspaceID string `json:"workspace_id,omitempty"`

@@ -116,6 +116,8 @@ type SourceRef struct {
 	ID   string `json:"id,omitempty"`
 	// Label is for people.
 	Label string `json:"label,omitempty"`
+	// Hash says which content it was, such as "sha256:" and 64 hex digits of a file's bytes.
+	Hash string `json:"hash,omitempty"`
 }
 
 // SourceKinds returns the words that a SourceRef's kind may be.

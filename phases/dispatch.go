@@ -121,6 +121,15 @@ type ToolResult struct {
 	Diagnostics []Diagnostic `json:"diagnostics,omitempty"`
 }
 
+// Text is the content as a model reads it: the text of a JSON string, and other JSON as it is.
+func (r *ToolResult) Text() string {
+	var text string
+	if json.Unmarshal(r.Content, &text) != nil {
+		text = string(r.Content)
+	}
+	return text
+}
+
 // Configuration is what a plugin gets before its first call, and again when the operator changes it.
 type Configuration struct {
 	// Instance is the operator's name for this plugin: the first part of its subscription ids.

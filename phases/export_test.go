@@ -5,5 +5,3 @@ var (
 	InputNames = inputNames
 	Withhold   = withhold
 )
-
-const MaxTurnEvents = maxTurnEvents

@@ -99,6 +99,19 @@ type ToolPostCallInput struct {
 	Outcome string `json:"outcome,omitempty"`
 }
 
+// MaxForced is how often a turn can be made to go on at its end ([PreEnd]): Claude Code and Copilot stop after as many.
+const MaxForced = 8
+
+// PreEndInput is the input of [PreEnd].
+type PreEndInput struct {
+	// Text is what the model has said last.
+	Text Text `json:"text,omitzero"`
+	// OpenTasks are short descriptions of what the host knows to be undone.
+	OpenTasks []string `json:"open_tasks,omitempty"`
+	// Forced is how often hooks have made this turn go on. In a turn the engine counts, whatever the host says.
+	Forced int `json:"forced,omitempty"`
+}
+
 // TurnStatus is how a turn ended.
 type TurnStatus string
 
@@ -115,7 +128,7 @@ const (
 const (
 	MaxTurnText   = 4000
 	MaxTurnError  = 1000
-	maxTurnEvents = 40
+	MaxTurnEvents = 40
 )
 
 // ToolEvent is one tool call of a finished turn.
@@ -144,6 +157,15 @@ type Usage struct {
 	CacheWriteTokens int `json:"cache_write_tokens,omitempty"`
 }
 
+// Add returns the sum of two reports.
+func (u Usage) Add(o Usage) Usage {
+	u.InputTokens += o.InputTokens
+	u.OutputTokens += o.OutputTokens
+	u.CacheReadTokens += o.CacheReadTokens
+	u.CacheWriteTokens += o.CacheWriteTokens
+	return u
+}
+
 // PostTurnInput is the input of [PostTurn]. Bounded cuts it to its bounds.
 type PostTurnInput struct {
 	Status        TurnStatus    `json:"status,omitempty"`
@@ -162,8 +184,8 @@ func (in *PostTurnInput) Bounded() *PostTurnInput {
 	out.UserText = out.UserText.bounded(MaxTurnText)
 	out.AssistantText = out.AssistantText.bounded(MaxTurnText)
 	out.Error = out.Error.bounded(MaxTurnError)
-	out.ToolEvents = slices.Clone(out.ToolEvents[:min(len(out.ToolEvents), maxTurnEvents)])
-	out.DomainEvents = slices.Clone(out.DomainEvents[:min(len(out.DomainEvents), maxTurnEvents)])
+	out.ToolEvents = slices.Clone(out.ToolEvents[:min(len(out.ToolEvents), MaxTurnEvents)])
+	out.DomainEvents = slices.Clone(out.DomainEvents[:min(len(out.DomainEvents), MaxTurnEvents)])
 	return &out
 }
 

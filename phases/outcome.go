@@ -116,7 +116,7 @@ type Omitted struct {
 	// ID is a section or contribution id.
 	ID    string `json:"id"`
 	Owner string `json:"owner"`
-	// Reason is a word: budget, profile, conflict, forbidden, blank, filtered, duplicate, or a Cause.
+	// Reason is a word: budget, profile, conflict, forbidden, blank, filtered, duplicate, host_cannot, or a Cause.
 	Reason string `json:"reason"`
 	Chars  int    `json:"chars"`
 }

@@ -24,6 +24,7 @@ const (
 	RuntimePreContext   Phase = "runtime.turn_pre_context"
 	ToolPreCall         Phase = "tool.pre_call"
 	ToolPostCall        Phase = "tool.post_call"
+	PreEnd              Phase = "turn.pre_end"
 	PostTurn            Phase = "turn.post_turn"
 	PreCompaction       Phase = "turn.pre_compaction"
 	PostCompaction      Phase = "turn.post_compaction"
@@ -45,6 +46,9 @@ type Row struct {
 	Queue bool
 	// TurnTime says that a dispatch is debited from the turn's time.
 	TurnTime bool
+	// FailsOpen marks a phase that denies nothing when it fails: hooks that decide are best effort there, unless they
+	// or the operator say otherwise.
+	FailsOpen bool
 
 	newInput func() Input
 }
@@ -150,21 +154,22 @@ func (t *Table) Names() []string {
 func standardRows() []Row {
 	const s, ms = time.Second, time.Millisecond
 	return []Row{
-		{SessionStart, "a session begins (startup, clear)", []Kind{KindReminder, KindPromptContext}, 2 * s, false, false, input[SessionStartInput]},
-		{SessionResume, "a stored session is taken up again", []Kind{KindReminder, KindPromptContext}, 2 * s, false, false, input[SessionResumeInput]},
-		{PrePolicy, "first in a turn", []Kind{KindPolicy, KindDecision}, 500 * ms, false, true, input[PrePolicyInput]},
-		{PrePromptContext, "deterministic recall", []Kind{KindPromptContext}, 2 * s, false, true, input[PrePromptContextInput]},
-		{PostPreflight, "after the host's own planner ran", []Kind{KindPromptContext}, 3 * s, false, true, input[PostPreflightInput]},
-		{PreTools, "before the tool list is fixed", []Kind{KindToolBundle}, 500 * ms, false, true, input[PreToolsInput]},
-		{PrePromptCompile, "before the prompt is assembled", []Kind{KindPromptSection, KindReminder}, s, false, true, input[PrePromptCompileInput]},
-		{PostPromptCompile, "the prompt is compiled and not yet sent", []Kind{KindDecision}, 500 * ms, false, true, input[PostPromptCompileInput]},
-		{RuntimePreContext, "another program owns the loop and takes context only", []Kind{KindPromptContext, KindPromptSection, KindReminder}, s, false, true, input[RuntimePreContextInput]},
-		{ToolPreCall, "before a tool runs", []Kind{KindDecision, KindRewrite, KindReminder}, s, false, false, input[ToolPreCallInput]},
-		{ToolPostCall, "after a tool ran", []Kind{KindRewrite, KindReminder}, s, false, false, input[ToolPostCallInput]},
-		{PostTurn, "the turn is terminal", nil, 0, true, false, input[PostTurnInput]},
-		{PreCompaction, "history is about to be summarised", []Kind{KindPromptContext}, 3 * s, false, false, input[PreCompactionInput]},
-		{PostCompaction, "the summary is stored and a new epoch begins", []Kind{KindReminder}, s, false, false, input[PostCompactionInput]},
-		{SessionEnd, "the session ends", nil, 0, true, false, input[SessionEndInput]},
+		{SessionStart, "a session begins (startup, clear)", []Kind{KindReminder, KindPromptContext}, 2 * s, false, false, false, input[SessionStartInput]},
+		{SessionResume, "a stored session is taken up again", []Kind{KindReminder, KindPromptContext}, 2 * s, false, false, false, input[SessionResumeInput]},
+		{PrePolicy, "first in a turn", []Kind{KindPolicy, KindDecision}, 500 * ms, false, true, false, input[PrePolicyInput]},
+		{PrePromptContext, "deterministic recall", []Kind{KindPromptContext}, 2 * s, false, true, false, input[PrePromptContextInput]},
+		{PostPreflight, "after the host's own planner ran", []Kind{KindPromptContext}, 3 * s, false, true, false, input[PostPreflightInput]},
+		{PreTools, "before the tool list is fixed", []Kind{KindToolBundle}, 500 * ms, false, true, false, input[PreToolsInput]},
+		{PrePromptCompile, "before the prompt is assembled", []Kind{KindPromptSection, KindReminder}, s, false, true, false, input[PrePromptCompileInput]},
+		{PostPromptCompile, "the prompt is compiled and not yet sent", []Kind{KindDecision}, 500 * ms, false, true, false, input[PostPromptCompileInput]},
+		{RuntimePreContext, "another program owns the loop and takes context only", []Kind{KindPromptContext, KindPromptSection, KindReminder}, s, false, true, false, input[RuntimePreContextInput]},
+		{ToolPreCall, "before a tool runs", []Kind{KindDecision, KindRewrite, KindReminder}, s, false, false, false, input[ToolPreCallInput]},
+		{ToolPostCall, "after a tool ran", []Kind{KindRewrite, KindReminder}, s, false, false, false, input[ToolPostCallInput]},
+		{PreEnd, "the model has finished and the turn is about to end", []Kind{KindDecision, KindReminder}, s, false, false, true, input[PreEndInput]},
+		{PostTurn, "the turn is terminal", nil, 0, true, false, false, input[PostTurnInput]},
+		{PreCompaction, "history is about to be summarised", []Kind{KindPromptContext}, 3 * s, false, false, false, input[PreCompactionInput]},
+		{PostCompaction, "the summary is stored and a new epoch begins", []Kind{KindReminder}, s, false, false, false, input[PostCompactionInput]},
+		{SessionEnd, "the session ends", nil, 0, true, false, false, input[SessionEndInput]},
 	}
 }
 

@@ -25,6 +25,7 @@ turn.post_prompt_compile | manifest, prompt_text | decision | 500ms
 runtime.turn_pre_context | user_text | prompt_context, prompt_section, reminder | 1s
 tool.pre_call | tool, arguments, touched_paths | decision, rewrite, reminder | 1s
 tool.post_call | tool, arguments, result, touched_paths, outcome | rewrite, reminder | 1s
+turn.pre_end | text, open_tasks, forced | decision, reminder | 1s
 turn.post_turn | status, user_text, assistant_text, error, tool_events, domain_events, usage | | queue
 turn.pre_compaction | trigger, source_range, token_budget, policies | prompt_context | 3s
 turn.post_compaction | summary, lost | reminder | 1s
@@ -76,8 +77,11 @@ func TestTableIsTheSpecification(t *testing.T) {
 			if r.Queue != (budget == "queue") || !r.Queue && r.Budget.String() != budget || r.Queue && r.Budget != 0 {
 				t.Errorf("budget %v, queue %t; want %s", r.Budget, r.Queue, budget)
 			}
-			if turn := strings.HasPrefix(name, "turn.") && !strings.HasSuffix(name, "_compaction") && !r.Queue || name == "runtime.turn_pre_context"; r.TurnTime != turn {
+			if turn := strings.HasPrefix(name, "turn.") && !strings.HasSuffix(name, "_compaction") && name != "turn.pre_end" && !r.Queue || name == "runtime.turn_pre_context"; r.TurnTime != turn {
 				t.Errorf("debited to the turn: %t", r.TurnTime)
+			}
+			if open := r.Phase == phases.PreEnd; r.FailsOpen != open {
+				t.Errorf("fails open: %t", r.FailsOpen)
 			}
 		})
 	}
@@ -141,7 +145,7 @@ func TestNewTable(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if n := len(table.Rows()); n != 15+len(tt.custom) || len(table.Names()) != n {
+			if n := len(table.Rows()); n != 16+len(tt.custom) || len(table.Names()) != n {
 				t.Errorf("%d rows, %d names", n, len(table.Names()))
 			}
 			for _, r := range tt.custom {

@@ -188,6 +188,7 @@ func (v *contributionCheck) refs(refs []SourceRef) {
 		v.word("source_refs", r.Kind, SourceKinds()...)
 		v.text("source_refs", r.ID, 0)
 		v.text("source_refs", r.Label, 0)
+		v.text("source_refs", r.Hash, 0)
 	}
 }
 

@@ -20,6 +20,7 @@ func (*PostPromptCompileInput) phase() Phase { return PostPromptCompile }
 func (*RuntimePreContextInput) phase() Phase { return RuntimePreContext }
 func (*ToolPreCallInput) phase() Phase       { return ToolPreCall }
 func (*ToolPostCallInput) phase() Phase      { return ToolPostCall }
+func (*PreEndInput) phase() Phase            { return PreEnd }
 func (*PostTurnInput) phase() Phase          { return PostTurn }
 func (*PreCompactionInput) phase() Phase     { return PreCompaction }
 func (*PostCompactionInput) phase() Phase    { return PostCompaction }

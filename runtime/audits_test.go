@@ -123,7 +123,11 @@ func TestAuditsOfLostRecords(t *testing.T) {
 	}
 	sink.before = nil
 	outcome(t)(turn.End(t.Context(), nil))
-	if diff := cmp.Diff([]string{"events t/1 turn.pre_policy policed", "events t/1 turn.pre_prompt_compile compiled"}, sorted(sink.audits())); diff != "" {
+	if err := eng.WaitBackground(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"events t/1 turn.post_turn observed", "events t/1 turn.pre_policy policed", "events t/1 turn.pre_prompt_compile compiled"}
+	if diff := cmp.Diff(want, sorted(sink.audits())); diff != "" {
 		t.Errorf("kept (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff([]string{"not_kept unavailable"}, j.all()); diff != "" {

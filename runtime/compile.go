@@ -7,6 +7,7 @@ import (
 	"errors"
 
 	"github.com/grapnelhq/grapnel/compiler"
+	"github.com/grapnelhq/grapnel/internal/bounded"
 	"github.com/grapnelhq/grapnel/internal/turnstate"
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
@@ -17,6 +18,9 @@ type CompileInput struct {
 	UserText string
 	// Model and Provider have at most [phases.MaxIDBytes].
 	Model, Provider string
+	// HooksOnly compiles only what hooks bring, for a host that gives it to a model beside a prompt of its own, and cannot
+	// offer tools; see compiler.Input.
+	HooksOnly bool
 	// ToolCalling says whether the provider can call tools.
 	ToolCalling bool
 	// ExistingTools are the names of the host's own tools. While one is called request_tools, hidden tools cannot be
@@ -27,6 +31,9 @@ type CompileInput struct {
 	// History is what the host sends behind the prompt, for the record; nil where it does not say. See
 	// history.Window.Record.
 	History *manifest.History
+	// HistoryOf, if set, is called once with the prompt and the tools to offer, when they are known, and gives the History
+	// of what the host chooses to send behind them. It must be a pure function of them.
+	HistoryOf func(p *compiler.Prompt, tools []phases.Tool) *manifest.History
 	// RequestedDomains are hidden domains whose tools are offered from now on.
 	RequestedDomains []string
 	// RecallPlan is the host planner's JSON for turn.post_preflight_prompt_context, which is omitted without it.
@@ -53,7 +60,9 @@ type Compiled struct {
 	Manifest *manifest.Manifest `json:"manifest"`
 	// Tools are the definitions to offer the model beside the host's own, by name: those of plugins that are not
 	// hidden, and request_tools if some are hidden and ToolCalling is set. Turn.CallTool answers them.
-	Tools       []phases.Tool           `json:"tools"`
+	Tools []phases.Tool `json:"tools"`
+	// Reminders are to be put behind the conversation, in order, with this prompt; no later one has them again. A host
+	// renders each by prompttext.Reminder.
 	Reminders   []phases.MergedReminder `json:"reminders"`
 	Diagnostics []phases.Diagnostic     `json:"diagnostics"`
 	// Error says why the turn was blocked, or which phase failed closed.
@@ -94,9 +103,15 @@ func (e *Engine) CompileTurn(ctx context.Context, turn phases.Context, in Compil
 //
 // A deny by turn.pre_policy holds until the same text is judged again by a dispatch of the host's: Compile then runs
 // nothing. A blocked turn has no prompt and an error as of CompileTurn, which names the hook, and is recorded too. The
-// result is nil only if the turn has ended, its ledger is full ([Turn.LedgerBytes]), or the input is refused.
-// Compilations of one turn must not run concurrently.
+// result is nil only if the turn has ended, its ledger is full ([Turn.LedgerBytes]), the input is refused, or ctx is
+// done while another compilation of the turn goes on.
 func (t *Turn) Compile(ctx context.Context, in CompileInput) (*Compiled, error) {
+	select {
+	case t.round <- struct{}{}:
+		defer func() { <-t.round }()
+	case <-ctx.Done():
+		return nil, bounded.TimeUp(ctx)
+	}
 	if err := t.enterRound(&in); err != nil {
 		return nil, err
 	}
@@ -171,6 +186,6 @@ func (r *recording) compiledRound(ctx context.Context, in *CompileInput) (*Compi
 	t := r.turn
 	t.engine.sessions.KeepPrompt(t.context, r.outline)
 	t.state.Offer(r.output.Offered)
-	t.usage.Compiled(r.id)
+	t.usage.Compiled(&t.prompt, r.id)
 	return r.compiled(&r.output.Prompt, m), nil
 }

@@ -100,8 +100,11 @@ func (e *Engine) dispatch(ctx context.Context, g *generation, rq *request) (*pha
 	if err := e.checkInput(rq.input); err != nil {
 		return nil, err
 	}
-	if post, ok := rq.input.(*phases.PostTurnInput); ok {
-		rq.input = post.Bounded()
+	switch in := rq.input.(type) {
+	case *phases.PostTurnInput:
+		rq.input = in.Bounded()
+	case *phases.PreEndInput:
+		rq.input = rq.state.Counted(in)
 	}
 	d := e.prepare(ctx, g, rq)
 	for i := range d.phase.Stages {
@@ -151,6 +154,7 @@ func (d *dispatch) finish(ctx context.Context) (*phases.Outcome, error) {
 		d.observe(ctx)
 	}
 	d.denyOnFailure()
+	d.boundForced()
 	used := time.Since(d.start)
 	out := d.outcome(used)
 	if d.phase.Row.TurnTime {

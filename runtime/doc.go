@@ -3,7 +3,8 @@
 //
 // # For hosts
 //
-// A host makes one [Engine] and, per turn, one [Turn]:
+// A host makes one [Engine]. Package loop is the rest of it for most: it has the turn's phases, tools, reminders and end
+// in the right order. What it does with a [Turn]:
 //
 //	eng, err := runtime.Load(ctx, "grapnel.yaml", runtime.Options{Builtins: …})
 //	defer eng.Close(ctx)
@@ -12,6 +13,7 @@
 //	out, err := turn.PrePolicy(ctx, &phases.PrePolicyInput{UserText: phases.T(text)})
 //	…
 //	done, err := turn.Compile(ctx, runtime.CompileInput{…})
+//	in, err := turn.ToolPreCall(ctx, &phases.ToolPreCallInput{Tool: name, Arguments: args})
 //	res, err := turn.CallTool(ctx, phases.ToolCall{Tool: name, Arguments: args})
 //	…
 //	_, err = turn.End(ctx, &phases.PostTurnInput{Status: phases.TurnSucceeded})

@@ -47,7 +47,7 @@ type Engine struct {
 	// pool keeps the plugins running.
 	pool       *pool.Pool
 	background *background.Work
-	open       turnstate.Open[Turn]
+	open       turnstate.Open[turn]
 	// sessions caches what is remembered from turn to turn.
 	sessions *sessions.Cache
 	stats    *stats.Counters
@@ -99,8 +99,10 @@ func Load(ctx context.Context, path string, o Options) (*Engine, error) {
 }
 
 // New starts an engine. An error in the configuration, or one that only the plugins' descriptions show, names file
-// and line. A plugin that does not start is not an error: it is a row in every ledger, and the failure policies of
-// its subscriptions apply.
+// and line. So does one about a hook that the configuration requires (budgets.phases.PHASE.require) and that cannot come:
+// its plugin has no such hook or does not start for a reason that no restart cures, such as a missing program. Any other
+// plugin that does not start is not an error: it is in the log and a row in every ledger, and the failure policies of its
+// subscriptions apply.
 func New(ctx context.Context, cfg *config.Config, o Options) (*Engine, error) {
 	table, err := phases.NewTable(o.Phases...)
 	if err != nil {
@@ -202,8 +204,8 @@ func (e *Engine) close(ctx context.Context) error {
 	err = errors.Join(err, e.awaitGoroutines())
 	e.calls.Stop()
 	err = errors.Join(err, e.pool.Unkilled(), e.closePlugins(ctx))
+	e.recordOpen(ctx)
 	if e.keeper != nil {
-		e.recordOpen(ctx)
 		err = errors.Join(err, e.keeper.Close(ctx))
 	}
 	if e.model != nil {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	goruntime "runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -231,9 +232,12 @@ func TestManyOpenTurnsAtClose(t *testing.T) {
 		h.opts.Sink, h.opts.OnEvent = sink, failures.events(runtime.EventManifest)
 		eng := h.start(t)
 		const turns = 20
-		for range turns {
-			outcome(t)(begin(t, eng).ToolPreCall(t.Context(), &phases.ToolPreCallInput{Tool: "rm"}))
+		var open [turns]*runtime.Turn // a turn that nobody holds is forgotten
+		for i := range open {
+			open[i] = begin(t, eng)
+			outcome(t)(open[i].ToolPreCall(t.Context(), &phases.ToolPreCallInput{Tool: "rm"}))
 		}
+		defer goruntime.KeepAlive(&open)
 		slow = true
 		begun := time.Now()
 		closeEngine(t, eng)

@@ -1,8 +1,14 @@
 package runtime
 
 import (
+	"log/slog"
+	"slices"
 	"time"
 
+	"github.com/grapnelhq/grapnel/internal/background"
+	"github.com/grapnelhq/grapnel/internal/supervise"
+	"github.com/grapnelhq/grapnel/internal/turnstate"
+	"github.com/grapnelhq/grapnel/jobs"
 	"github.com/grapnelhq/grapnel/phases"
 )
 
@@ -46,7 +52,7 @@ const (
 	EventManifest EventKind = "manifest"
 )
 
-// Event is one thing that happened in the engine, for logging, metrics and tracing.
+// Event is one thing that happened in the engine, for logging, metrics and tracing. A logger may be given it as a value.
 type Event struct {
 	Kind         EventKind
 	Time         time.Time
@@ -66,6 +72,74 @@ type Event struct {
 	// Took is set for EventDispatch, Count for some of EventLog.
 	Took  time.Duration
 	Count int
+}
+
+// Level is how much an operator should care: errors are what needs somebody, warnings what went on without something,
+// debug what happens all the time.
+func (ev Event) Level() slog.Level {
+	switch ev.Kind {
+	case EventPlugin:
+		return pluginLevel(phases.PluginState(ev.State))
+	case EventFailOpen, EventAbandoned:
+		return slog.LevelWarn
+	case EventDiagnostic:
+		return turnstate.LogLevel(phases.Severity(ev.State))
+	case EventLog:
+		level := slog.LevelInfo
+		_ = level.UnmarshalText([]byte(ev.State)) // a word of ours
+		return level
+	case EventJob:
+		return levelIf(slices.Contains([]string{background.StateLost, background.StateRefused, string(jobs.Discard)}, ev.State), slog.LevelWarn, slog.LevelDebug)
+	case EventReload:
+		return levelIf(ev.State == reloadInForce, slog.LevelInfo, slog.LevelError)
+	case EventBreaker:
+		return levelIf(ev.State == string(supervise.BreakerOpen), slog.LevelWarn, slog.LevelInfo)
+	case EventManifest:
+		return levelIf(ev.State == stateKeptLate, slog.LevelWarn, slog.LevelError)
+	case EventAudit:
+		return slog.LevelInfo
+	default:
+		return slog.LevelDebug
+	}
+}
+
+func levelIf(condition bool, yes, no slog.Level) slog.Level {
+	if condition {
+		return yes
+	}
+	return no
+}
+
+func pluginLevel(s phases.PluginState) slog.Level {
+	switch s {
+	case phases.PluginQuarantined:
+		return slog.LevelError
+	case phases.PluginDegraded, phases.PluginBackoff:
+		return slog.LevelWarn
+	default:
+		return slog.LevelInfo
+	}
+}
+
+// LogValue implements slog.LogValuer: the fields that are set, as a group. Detail is among them, since the log is the
+// operator's.
+func (ev Event) LogValue() slog.Value {
+	attrs := []slog.Attr{slog.String("kind", string(ev.Kind))}
+	for _, a := range []slog.Attr{
+		slog.String("plugin", ev.Plugin), slog.String("subscription", ev.Subscription), slog.String("phase", string(ev.Phase)),
+		slog.String("state", ev.State), slog.String("code", ev.Code), slog.String("message", ev.Message), slog.String("detail", ev.Detail),
+	} {
+		if a.Value.String() != "" {
+			attrs = append(attrs, a)
+		}
+	}
+	if ev.Took > 0 {
+		attrs = append(attrs, slog.Duration("took", ev.Took))
+	}
+	if ev.Count > 0 {
+		attrs = append(attrs, slog.Int("count", ev.Count))
+	}
+	return slog.GroupValue(attrs...)
 }
 
 func (e *Engine) emit(ev Event) {

@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"context"
 	"encoding/json"
 	"sync"
 	"time"
@@ -79,21 +80,33 @@ type HostCall struct {
 // CodeNotRecorded means: an exchange could not be recorded; reported once.
 const CodeNotRecorded = "not_recorded"
 
+// exchangesKey is the key of what WithExchanges has put into a context.
+type exchangesKey struct{}
+
+// WithExchanges returns a context with which calls of the engine (Dispatch, CompileTurn, …) also give their exchanges to
+// got, right after each, while the caller waits and from many goroutines; background work does not. The exchange must not
+// be changed or kept.
+func WithExchanges(ctx context.Context, got func(x *Exchange)) context.Context {
+	return context.WithValue(ctx, exchangesKey{}, got)
+}
+
 type exchange struct {
 	engine *Engine
 	out    Exchange
 	began  time.Time
+	got    func(x *Exchange) // that of WithExchanges; nil for none
 
 	mu sync.Mutex
 	// over is set when it has been reported: later host calls are reported alone.
 	over bool
 }
 
-func (e *Engine) beginExchange(inc *pool.Incarnation, kind ExchangeKind, generation uint64, subscription string) *exchange {
-	if e.opts.OnExchange == nil {
+func (e *Engine) beginExchange(ctx context.Context, inc *pool.Incarnation, kind ExchangeKind, generation uint64, subscription string) *exchange {
+	got, _ := ctx.Value(exchangesKey{}).(func(x *Exchange))
+	if e.opts.OnExchange == nil && got == nil {
 		return nil
 	}
-	x := &exchange{engine: e, began: time.Now(), out: Exchange{
+	x := &exchange{engine: e, began: time.Now(), got: got, out: Exchange{
 		Kind: kind, Plugin: inc.Instance.Declared.Name, Start: inc.Start, Generation: generation, Incarnation: inc.Number,
 		Subscription: subscription, Begin: e.opts.Now(),
 	}}
@@ -134,6 +147,9 @@ func (x *exchange) end(at time.Time) {
 	x.over = true
 	x.mu.Unlock()
 	x.engine.reportExchange(&x.out)
+	if x.got != nil {
+		x.got(&x.out)
+	}
 }
 
 // add adds a host call. It reports false if the exchange is over or nil.
@@ -151,6 +167,9 @@ func (x *exchange) add(c *HostCall) bool {
 
 // reportExchange calls Options.OnExchange. Errors never reach the caller of the plugin.
 func (e *Engine) reportExchange(x *Exchange) {
+	if e.opts.OnExchange == nil {
+		return
+	}
 	_, err := bounded.Recovered(func() (struct{}, error) { return struct{}{}, e.opts.OnExchange(x) })
 	if err == nil || e.exchangeFailed.Swap(true) {
 		return

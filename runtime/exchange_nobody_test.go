@@ -13,6 +13,6 @@ func BenchmarkNobodyRecords(b *testing.B) {
 	e, inc := &Engine{}, &pool.Incarnation{Instance: &pool.Instance{}}
 	b.ReportAllocs()
 	for b.Loop() {
-		e.beginExchange(inc, ExchangeDispatch, 1, "plugin.hook").ended(nil, nil, time.Time{})
+		e.beginExchange(b.Context(), inc, ExchangeDispatch, 1, "plugin.hook").ended(nil, nil, time.Time{})
 	}
 }

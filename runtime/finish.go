@@ -78,7 +78,7 @@ func (d *dispatch) observe(ctx context.Context) {
 }
 
 func (d *dispatch) denyOnFailure() {
-	if d.failed == nil || !d.phase.Row.Decides() || d.failed.Code == phases.CauseCancelled {
+	if d.failed == nil || !d.phase.Row.Decides() || d.phase.Row.FailsOpen || d.failed.Code == phases.CauseCancelled {
 		return
 	}
 	if d.merged.Decision == nil {
@@ -88,6 +88,37 @@ func (d *dispatch) denyOnFailure() {
 	d.merged.Decision.Reasons = append(d.merged.Decision.Reasons, phases.Reason{
 		Subscription: d.failed.Subscription, Verdict: phases.VerdictDeny, Reason: "the phase failed closed", ReasonCode: string(d.failed.Code),
 	})
+}
+
+// boundForced counts a deny of the turn's end, or lets the turn end that was made to go on often enough. A failed phase
+// makes no turn go on.
+func (d *dispatch) boundForced() {
+	in, ok := d.input.(*phases.PreEndInput)
+	decided := d.merged.Decision
+	switch {
+	case !ok || decided == nil || decided.Verdict != phases.VerdictDeny:
+	case d.failed != nil:
+		decided.Verdict = phases.VerdictAllow
+	case in.Forced < phases.MaxForced:
+		d.rq.state.Force()
+	default:
+		decided.Verdict = phases.VerdictAllow
+		note := phases.Diagnostic{
+			Code: phases.CodeForcedEnough, Severity: phases.SeverityWarning, SafeForUser: true,
+			Message: fmt.Sprintf("the end of the turn was denied again, after %d times: the turn may end", in.Forced),
+		}
+		for _, r := range decided.Reasons {
+			if c := d.callOf(r.Subscription); c != nil && r.Verdict == phases.VerdictDeny {
+				note.Plugin, note.Subscription = c.sub.Plugin, c.sub.ID
+				break
+			}
+		}
+		d.merged.Diagnostics = append(d.merged.Diagnostics, note)
+		d.engine.emit(Event{
+			Kind: EventDiagnostic, Plugin: note.Plugin, Subscription: note.Subscription, Phase: phases.PreEnd,
+			State: string(note.Severity), Code: note.Code, Message: note.Message,
+		})
+	}
 }
 
 func (d *dispatch) outcome(used time.Duration) *phases.Outcome {

@@ -279,13 +279,16 @@ func (g *generation) exclusive(fresh []*pool.Instance) []*pool.Instance {
 	return old
 }
 
-func (g *generation) requires(plugin string) bool {
+func (g *generation) requires(plugin string) bool { return g.required(plugin) != "" }
+
+// required is a hook of a plugin that some phase requires; empty if there is none.
+func (g *generation) required(plugin string) string {
 	for _, b := range g.cfg.Budgets.Phases {
-		if slices.ContainsFunc(b.Require, func(id string) bool { return strings.HasPrefix(id, plugin+".") }) {
-			return true
+		if i := slices.IndexFunc(b.Require, func(id string) bool { return strings.HasPrefix(id, plugin+".") }); i >= 0 {
+			return b.Require[i]
 		}
 	}
-	return false
+	return ""
 }
 
 // ErrNotUp is the error of a refused Reload: a plugin that is up did not come up with its new declaration. The same
@@ -311,10 +314,11 @@ func (g *generation) hasHooks(plugin string) bool {
 }
 
 // settle waits for the fresh plugins and plans. What the operator got wrong is an error; a plugin that is down is
-// not, unless it would replace one that is up, whose guards would be gone. A reload waits for all of them: hooks that
+// not, unless it would replace one that is up, whose guards would be gone, or a required hook of a first start. A reload waits for all of them: hooks that
 // are not known yet would be missing.
 func (e *Engine) settle(ctx context.Context, g *generation, fresh []*pool.Instance) error {
 	first := e.current.Load() == nil
+	var refused []error
 	for _, in := range fresh {
 		if first && e.opts.WaitFor == WaitRequired && !g.requires(in.Declared.Name) {
 			continue
@@ -324,11 +328,18 @@ func (e *Engine) settle(ctx context.Context, g *generation, fresh []*pool.Instan
 			return fmt.Errorf("waiting for the plugin %s: %w", in.Declared.Name, context.Cause(ctx))
 		}
 		if rejected, ok := errors.AsType[*phases.ConfigError](err); ok {
-			return g.cfg.ErrorAt(in.Declared.Name, rejected)
+			refused = append(refused, g.cfg.ErrorAt(in.Declared.Name, rejected))
+			continue
 		}
 		if err != nil && !first && e.current.Load().hasHooks(in.Declared.Name) {
 			return notUpError{g.cfg.PlanError(in.Declared.Name, "name", fmt.Sprintf("the plugin %s, which is up, does not come up with this configuration: %v", in.Declared.Name, err))}
 		}
+		if id := g.required(in.Declared.Name); err != nil && first && id != "" && !e.opts.AllowRequiredDown {
+			return g.cfg.PlanError(in.Declared.Name, "name", id+" is required (budgets.phases), and "+in.Unavailable().Message+"; Options.AllowRequiredDown starts without it")
+		}
+	}
+	if len(refused) > 0 {
+		return errors.Join(refused...)
 	}
 	descriptions := make([]*phases.Description, len(g.instances))
 	for i, in := range g.instances {

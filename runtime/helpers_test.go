@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -32,7 +33,7 @@ type hosted struct {
 
 // newHosted declares each plugin under its own name with all grants.
 func newHosted(plugins ...*sdk.Plugin) *hosted {
-	h := &hosted{cfg: config.Config{Version: 1}, opts: runtime.Options{InProcess: map[string]runtime.Plugin{}}}
+	h := &hosted{cfg: config.Config{Version: 1}, opts: runtime.Options{Logger: slog.New(slog.DiscardHandler), InProcess: map[string]runtime.Plugin{}}}
 	for _, p := range plugins {
 		h.cfg.Plugins = append(h.cfg.Plugins, config.Plugin{Name: p.Name, Grants: allGrants()})
 		h.opts.InProcess[p.Name] = p

@@ -217,7 +217,7 @@ func (e *Engine) send(ctx context.Context, i *invocation) *phases.Error {
 	at := &i.call.Site
 	at.incarnation = i.inc.Number
 	if !i.replay {
-		at.exchange = e.beginExchange(i.inc, i.kind, at.generation, at.subscription)
+		at.exchange = e.beginExchange(ctx, i.inc, i.kind, at.generation, at.subscription)
 		i.inc.Called()
 	}
 	e.calls.Begin(ctx, &i.call, i.deadline)
@@ -242,7 +242,9 @@ func (e *Engine) receive(i *invocation) (failure *phases.Error) {
 	case err == nil:
 	case !failed && i.call.Err() != nil:
 		e.abandon(i)
-		failure = i.frame.timeUp(i.caller, true)
+		if failure = i.frame.timeUp(i.caller, true); errors.Is(err, wire.ErrMisaddressed) && failure.Code == phases.CauseTimeout {
+			failure = codedError(err) // more time would not help
+		}
 	default:
 		failure = i.inc.Explain(&i.call, codedError(err))
 	}

@@ -121,17 +121,21 @@ func (e *Engine) keepEvents(ctx context.Context, g *generation, c *phases.Contex
 	}
 }
 
-// recordOpen ends the open turns of a closed engine, and keeps what happened in them after their prompts.
+// recordOpen ends and reports the open turns of a closed engine, and keeps what happened in them after their prompts.
 func (e *Engine) recordOpen(ctx context.Context) {
 	until := time.Now().Add(endTime)
 	for _, t := range e.open.All() {
 		if !t.takeEnd() {
 			continue
 		}
-		if time.Now().Before(until) {
-			e.keepEvents(ctx, t.gen, &t.context, t.state, false)
-		} else if t.state.Unrecorded(false) {
-			e.sinkFailed(stateNotKept, "what happened in an open turn was not kept", t.context.TurnID, ErrClosed)
+		unrecorded := e.keeper != nil && t.state.Unrecorded(false)
+		t.note(nil, phases.Diagnostic{Code: codeTurnNotEnded, Severity: phases.SeverityWarning, Message: "the engine was closed before the host ended this turn (Turn.End)"})
+		switch {
+		case !unrecorded:
+		case time.Now().Before(until):
+			e.keepEvents(ctx, t.gen, &t.begun, t.state, false)
+		default:
+			e.sinkFailed(stateNotKept, "what happened in an open turn was not kept", t.begun.TurnID, ErrClosed)
 		}
 		t.leave()
 	}
@@ -176,7 +180,7 @@ func (e *Engine) ReportUsage(ctx context.Context, u manifest.Usage) error {
 }
 
 // reportWhole keeps the usage of a turn whose rounds were not reported. A failure is a diagnostic of the turn's end.
-func (t *Turn) reportWhole(ctx context.Context, u phases.Usage, out *phases.Outcome) {
+func (t *turn) reportWhole(ctx context.Context, u phases.Usage, out *phases.Outcome) {
 	id, rounds := t.usage.Whole()
 	if rounds == 0 || u == (phases.Usage{}) {
 		return

@@ -66,6 +66,9 @@ func (r *recording) compile(ctx context.Context, in *CompileInput) (*manifest.Ma
 		return nil, err
 	}
 	r.output.Diagnostics = append(r.output.Diagnostics, r.notes...)
+	if in.HistoryOf != nil {
+		in.History = in.HistoryOf(&r.output.Prompt, turnstate.Definitions(r.output.Offered))
+	}
 	encoded := json.RawMessage("{}") // for no hook
 	if len(t.gen.planned.Load().phases[phases.PostPromptCompile].Expected) > 0 {
 		if encoded, err = manifest.Canonical(r.manifest()); err != nil {
@@ -85,7 +88,7 @@ func (r *recording) input(in *CompileInput) compiler.Input {
 	t.state.Ask(in.RequestedDomains)
 	input := compiler.Input{
 		Profile: cmp.Or(in.Profile, t.context.Profile), Order: in.Order, Host: in.Host, Custom: in.Custom, Limits: in.Limits, Facts: in.Facts, MoveUnstable: in.MoveUnstable,
-		Provider: in.Provider, Model: in.Model, ToolCalling: in.ToolCalling, ExistingTools: in.ExistingTools,
+		Provider: in.Provider, Model: in.Model, HooksOnly: in.HooksOnly, ToolCalling: in.ToolCalling, ExistingTools: in.ExistingTools,
 		Tools: t.state.Tools(), RequestedDomains: t.state.Requested(),
 		CountTokens: o.CountTokens, Tokenizer: o.TokenizerName, KeepTexts: o.Sink != nil && t.gen.cfg.Manifest.KeepText,
 		FingerprintKey: t.gen.key,
@@ -139,18 +142,19 @@ func (r *recording) blocked(ctx context.Context, in *CompileInput, err error) (*
 	}
 	m := r.manifest()
 	// No provider has seen the prompt.
-	m.Blocked, m.Cache, m.Reminders = true, manifest.Cache{Provider: m.Cache.Provider, Model: m.Cache.Model}, nil
+	m.Blocked, m.Cache = true, manifest.Cache{Provider: m.Cache.Provider, Model: m.Cache.Model}
+	m.Reminders = slices.DeleteFunc(m.Reminders, func(r manifest.Reminder) bool { return r.With == "" })
 	if kept := r.keep(ctx, m); kept != nil {
 		err = errors.Join(err, kept)
 	}
 	return r.refused(m, err)
 }
 
-// refused is the result of a turn whose prompt, and so its reminders, is not delivered.
+// refused is the result of a turn whose prompt is not delivered. Its reminders wait for another one.
 func (r *recording) refused(m *manifest.Manifest, err error) (*Compiled, error) {
 	done := r.compiled(nil, m)
-	r.turn.engine.sessions.TakeBack(r.turn.context, done.Reminders)
-	done.Error = codedError(err)
+	r.turn.state.Remind(done.Reminders...)
+	done.Reminders, done.Error = []phases.MergedReminder{}, codedError(err)
 	return done, err
 }
 

@@ -180,7 +180,7 @@ func TestWorkOfOthers(t *testing.T) {
 	h.opts.InProcess["slow"] = neverDescribed{slow, release}
 	eng := h.start(t)
 	work := <-q.work
-	for len(eng.Plan(phases.PostTurn).Phases[0].Stages) == 0 {
+	for rowOf(t, eng, "p").State != phases.PluginReady {
 		if t.Context().Err() != nil {
 			t.Fatal("the plugin was never up")
 		}

@@ -80,6 +80,9 @@ type Options struct {
 	Phases []phases.Row
 	// WaitFor says what New waits for.
 	WaitFor WaitFor
+	// AllowRequiredDown makes New succeed although a plugin of a required hook cannot start, for hosts that serve the rest
+	// and show what is wrong: phases that require it fail closed (required_missing).
+	AllowRequiredDown bool
 	// Services are host services by name, beside the engine's own service "state", which one of that name replaces.
 	// Plugins call them by grants that name a service, or one method as SERVICE.METHOD.
 	Services map[string]Service
@@ -110,7 +113,8 @@ type Options struct {
 	PersonaDir string
 	// SeedPersona makes New create PersonaDir with a SOUL.md and an IDENTITY.md where they are absent, or fail.
 	SeedPersona bool
-	// Logger takes what operators should read; nil discards.
+	// Logger takes what operators should read, such as a plugin that does not start; nil writes warnings and errors to
+	// standard error. A host that wants none gives slog.New(slog.DiscardHandler).
 	Logger *slog.Logger
 	// OnEvent is called for everything that happens, synchronously and from many goroutines: it must return at once
 	// and not call the engine. May be nil.
@@ -163,7 +167,7 @@ type Health struct {
 
 func (o Options) withDefaults() Options {
 	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
+		o.Logger = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	}
 	if o.State == nil {
 		o.State = hostservice.NewMemoryState()

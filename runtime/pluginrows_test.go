@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/runtime"
 	"github.com/grapnelhq/grapnel/sdk"
 )
 
@@ -45,4 +46,16 @@ func TestPluginRows(t *testing.T) {
 			t.Error("the rows were made again though nothing has changed")
 		}
 	})
+}
+
+// rowOf returns the ledger's row of a plugin.
+func rowOf(t testing.TB, eng *runtime.Engine, plugin string) phases.PluginRow {
+	t.Helper()
+	for _, row := range eng.Plugins() {
+		if row.Plugin == plugin {
+			return row
+		}
+	}
+	t.Fatalf("no row of %s", plugin)
+	return phases.PluginRow{}
 }

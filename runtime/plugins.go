@@ -163,7 +163,7 @@ func (o observer) Described(in *pool.Instance, d *phases.Description) error {
 
 // Configuring implements pool.Observer.
 func (o observer) Configuring(inc *pool.Incarnation) func(*phases.Configuration, *phases.Description, error) {
-	x := o.beginExchange(inc, ExchangeConfigure, 0, "")
+	x := o.beginExchange(context.Background(), inc, ExchangeConfigure, 0, "")
 	if x == nil {
 		return nil
 	}

@@ -242,6 +242,7 @@ func TestRequiredNeverUp(t *testing.T) {
 			return sdk.Setup{}, sdk.Fail("down", "it cannot start")
 		}
 		h := newHosted(broken).phase(phases.PrePolicy, config.PhaseBudget{Require: []string{"p.h"}})
+		h.opts.AllowRequiredDown = true
 		out := dispatch(t, h.start(t), &phases.PrePolicyInput{})
 		if got := errorCode(out); got != "required_missing p.h" {
 			t.Errorf("error = %q", got)

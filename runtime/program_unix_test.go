@@ -26,6 +26,8 @@ func program(mode string, args []string) int {
 		return modelProgram()
 	case "asleep":
 		return asleepProgram()
+	case "judge":
+		return judgeProgram()
 	case "poor":
 		return poorProgram()
 	case "stranger":

@@ -44,6 +44,7 @@ func answeringRows() []rowCase {
 		{row: 36, mode: "wrong-id", start: "ready", run: "succeeded", sections: both, then: dropped("unknown_id")},
 		{row: 36, mode: "stale", start: "ready", run: "succeeded", sections: both, then: dropped("stale")},
 		{row: 36, mode: "garbage", start: "ready", run: "failed invalid_reply", sections: alone, then: dropped("unreadable")},
+		{row: 36, mode: "stale-only", change: quick, start: "ready", run: "failed invalid_reply", sections: alone, then: dropped("stale")},
 		{row: 36, mode: "empty", change: quick, start: "ready", run: "timed_out timeout", sections: alone, then: dropped("stale")},
 		{row: 36, mode: "raw-good", start: "ready", run: "succeeded", sections: both, then: stillUp},
 		{row: 47, mode: "nothing", start: "ready", run: "succeeded", sections: alone, then: stillUp},

@@ -122,7 +122,10 @@ func rowRequired(t *testing.T, b *processBench) {
 	t.Helper()
 	cfg := &config.Config{Version: 1, Plugins: []config.Plugin{bad(t, "bad", "exit")}}
 	cfg.Budgets.Phases = map[phases.Phase]config.PhaseBudget{phases.PrePromptCompile: {Require: []string{"bad.h"}}}
-	eng := b.startWith(t, cfg, runtime.Options{WaitFor: runtime.WaitRequired})
+	if _, err := runtime.New(t.Context(), cfg, runtime.Options{WaitFor: runtime.WaitRequired}); err == nil || !strings.Contains(err.Error(), "bad.h is required") {
+		t.Errorf("New: %v", err)
+	}
+	eng := b.startWith(t, cfg, runtime.Options{WaitFor: runtime.WaitRequired, AllowRequiredDown: true})
 	out := dispatch(t, eng, &phases.PrePromptCompileInput{})
 	if got := errorCode(out); got != "required_missing bad.h" {
 		t.Errorf("error = %q", got)

@@ -79,9 +79,56 @@ func TestRowsOverGRPC(t *testing.T) {
 	testRows(t)
 }
 
+// TestRowsOverStdio runs it with plugins that speak on standard input and output, but for what only gRPC has.
+func TestRowsOverStdio(t *testing.T) {
+	if os.Getenv(longTests) == "" {
+		t.Skip("TestRows runs the same over the lane: GRAPNEL_LONG=1 runs all")
+	}
+	cases := slices.DeleteFunc(rows(), func(c rowCase) bool {
+		why := onlyOverGRPC(c)
+		if why != "" {
+			t.Logf("not %s: %s", c.title(), why)
+		}
+		return why != ""
+	})
+	testCases(t, append(cases, stdioRows()...))
+}
+
+// onlyOverGRPC says why a case has no sense over stdio, or another end (stdioRows); "" if it has the same.
+func onlyOverGRPC(c rowCase) string {
+	switch c.title() {
+	case "01_hang", "02_mute", "02_no-socket", "21_version", "45_another-socket", "45_stranger":
+		return "there is no handshake, and no socket"
+	case "03_noise", "10_flood-out", "36_empty", "36_garbage":
+		return "what is printed is no frame, which ends the session"
+	case "06_huge", "06_hang-up":
+		return "standard input and output serve one session"
+	case "47_deep", "47_many-raw":
+		return "as JSON, the same frame is none, or too large"
+	}
+	return ""
+}
+
+// stdioRows are cases with another end over stdio.
+func stdioRows() []rowCase {
+	return []rowCase{
+		{row: 1, name: "hang-stdio", mode: "hang", change: hasty, start: "backoff start_timeout"},
+		{row: 3, name: "noise-stdio", mode: "noise", start: "backoff start_noise", then: detail("loading", "standard error")},
+		{row: 6, name: "huge-stdio", mode: "huge", start: "ready", run: "failed oversize_reply", sections: []string{"good"}},
+		{row: 6, name: "hang-up-stdio", mode: "hang-up", start: "ready", run: "failed crash", sections: []string{"good"}},
+		{row: 10, name: "flood-out-stdio", mode: "flood-out", start: "ready", run: "failed invalid_frame", sections: []string{"good"}},
+		{row: 36, name: "garbage-stdio", mode: "garbage", start: "ready", run: "failed invalid_frame", sections: []string{"good"}},
+		{row: 36, name: "empty-stdio", mode: "empty", start: "ready", run: "failed invalid_frame", sections: []string{"good"}},
+	}
+}
+
 func testRows(t *testing.T) {
 	t.Helper()
-	cases := rows()
+	testCases(t, rows())
+}
+
+func testCases(t *testing.T, cases []rowCase) {
+	t.Helper()
 	slices.SortStableFunc(cases, func(a, b rowCase) int { return a.row - b.row })
 	for _, c := range cases {
 		t.Run(c.title(), func(t *testing.T) {

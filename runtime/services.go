@@ -224,16 +224,16 @@ func (r *hostRun) settle(ctx context.Context, result json.RawMessage, err error)
 // reportHostCall adds a host call to the exchange in whose course it was made, or reports it alone.
 func (h *hostFor) reportHostCall(ctx context.Context, c HostCall, begin time.Time, err error) {
 	e := h.engine
-	if e.opts.OnExchange == nil {
+	var at *site
+	if c := callctx.Of[site](ctx); c != nil {
+		at = &c.Site
+	}
+	if e.opts.OnExchange == nil && (at == nil || at.exchange == nil) {
 		return
 	}
 	c.Took, c.Params = time.Since(begin), slices.Clone(c.Params)
 	if err != nil {
 		c.Result, c.Err = nil, codedError(wire.ToPlugin(err))
-	}
-	var at *site
-	if c := callctx.Of[site](ctx); c != nil {
-		at = &c.Site
 	}
 	if at != nil && at.exchange.add(&c) {
 		return

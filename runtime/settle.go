@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/grapnelhq/grapnel/internal/cond"
@@ -144,9 +145,5 @@ func (d *dispatch) advance() {
 
 // textBudget is how many characters of a plugin's text will be kept at most.
 func (d *dispatch) textBudget(c *call) int {
-	budget := merge.DefaultSectionChars
-	if c.sub.Budget.Chars > 0 {
-		budget = min(budget, c.sub.Budget.Chars)
-	}
-	return min(budget, max(0, d.chars))
+	return min(cmp.Or(max(0, c.sub.Budget.Chars), merge.DefaultSectionChars), max(0, d.chars))
 }

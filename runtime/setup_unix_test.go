@@ -68,11 +68,15 @@ func bad(t testing.TB, name, mode string, args ...string) config.Plugin {
 	if strings.Contains(t.Name(), "OverGRPC") || os.Getenv(badplugin.OverGRPC) != "" {
 		env[badplugin.OverGRPC] = config.Secret{Value: "1"}
 	}
-	return config.Plugin{
+	p := config.Plugin{
 		Name: name, Command: self, Path: self, Args: append([]string{asProgram, mode}, args...), Grants: allGrants(),
 		Limits: config.Limits{Start: phases.Duration(generous)},
 		Env:    config.Env{Set: env},
 	}
+	if strings.Contains(t.Name(), "OverStdio") {
+		p.Transport = config.TransportStdio
+	}
+	return p
 }
 
 // start makes an engine with the given plugins and one that is good. Hooks have
@@ -205,18 +209,6 @@ func (b *processBench) logged(plugin string) []string {
 		}
 	}
 	return lines
-}
-
-// rowOf returns the ledger's row of a plugin.
-func rowOf(t testing.TB, eng *runtime.Engine, plugin string) phases.PluginRow {
-	t.Helper()
-	for _, row := range eng.Plugins() {
-		if row.Plugin == plugin {
-			return row
-		}
-	}
-	t.Fatalf("no row of %s", plugin)
-	return phases.PluginRow{}
 }
 
 // checkGood fails if the good plugin was not served in a dispatch, or has been

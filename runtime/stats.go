@@ -1,10 +1,15 @@
 package runtime
 
 import (
+	"cmp"
 	"slices"
+	"time"
 
+	"github.com/grapnelhq/grapnel/config"
+	"github.com/grapnelhq/grapnel/internal/plan"
 	"github.com/grapnelhq/grapnel/internal/pool"
 	"github.com/grapnelhq/grapnel/internal/stats"
+	"github.com/grapnelhq/grapnel/phases"
 )
 
 // The types of an engine's stats.
@@ -78,16 +83,33 @@ func (e *Engine) Overview() Overview {
 			o.Hooks = append(o.Hooks, HookRow{
 				Subscription: sub.ID, Hook: sub.Name, Plugin: sub.Plugin, Phase: sub.Phase, Role: sub.Stage,
 				Off: rows.runs[i].Code, Breaker: string(rows.hooks[i].breaker.State()),
+				TimeoutMS: milliseconds(sub.Timeout.D()), Budget: sub.Budget,
 			})
 		}
 	}
 	e.stats.Fill(&o)
+	for i := range o.Hooks {
+		if row := &o.Hooks[i]; row.Subscription == "" {
+			row.TimeoutMS = milliseconds(callLimit(row.Role, &g.byName[row.Plugin].Declared.Limits))
+		}
+	}
 	return o
 }
 
+// callLimit is the timeout of calls that have no subscription: of a plugin's tools, or of the host's model.
+func callLimit(role phases.Role, limits *config.Limits) time.Duration {
+	if role == phases.StageTool {
+		return cmp.Or(limits.Tool.D(), config.DefaultTool)
+	}
+	return cmp.Or(limits.Model.Time.D(), config.DefaultModelTime)
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
 func overviewRow(in *pool.Instance, generation uint64) PluginHealth {
 	st := in.Status()
-	row := PluginHealth{PluginRow: in.Row(generation), Since: st.Since.UTC()}
+	declared := plan.Plugin{Name: in.Declared.Name, Description: in.Description(), Overrides: in.Declared.Subscriptions}
+	row := PluginHealth{PluginRow: in.Row(generation), Requested: declared.Requested(), Grants: in.Declared.Grants, Since: st.Since.UTC()}
 	row.Working, row.Waiting, row.Concurrency, row.Abandoned = in.Busy()
 	if !st.NextAttempt.IsZero() {
 		row.NextStart = st.NextAttempt.UTC()

@@ -242,7 +242,7 @@ func TestToolIsToldWhatIsGranted(t *testing.T) {
 					t.Errorf("told %+v", c)
 				}
 			}
-			if diff := cmp.Diff(keys, []string{"w/t/1/tool.call/1/p.look", "w/t/1/tool.call/2/p.look", "own"}); diff != "" {
+			if diff := cmp.Diff(keys, []string{"w/t/1/tool.call/1/p.look", "w/t/1/tool.call/2/p.look", "w/t/1/call/own"}); diff != "" {
 				t.Errorf("keys (-got +want):\n%s", diff)
 			}
 			if len(turn.Context().Metadata) != 1 {

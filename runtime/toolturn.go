@@ -21,8 +21,9 @@ import (
 // into tool.post_call.
 //
 // The plugin gets the turn's context and, with the grant see: policy, its policies, in place of the call's. The
-// idempotency key has at most [phases.MaxIDBytes]; without one the call is numbered within the turn. A host that may
-// repeat a call gives a key, such as the model's id of the call. A turn with a full ledger makes no call
+// idempotency key has at most [phases.MaxIDBytes]; without one the call is numbered. A host that may repeat a call gives
+// a key, such as the model's id of the call. It need be unique within the turn only, as the ids of some models are: the
+// plugin gets it behind the turn's ids. A turn with a full ledger makes no call
 // ([Turn.LedgerBytes]).
 func (t *Turn) CallTool(ctx context.Context, call phases.ToolCall) (*phases.ToolResult, error) {
 	if err := t.enter(); err != nil {
@@ -44,10 +45,10 @@ func (t *Turn) CallTool(ctx context.Context, call phases.ToolCall) (*phases.Tool
 	if refused != nil {
 		return nil, t.refuseTool(ctx, owner, &call, refused)
 	}
-	if call.IdempotencyKey == "" {
-		if key := t.key(phases.PhaseToolCall); key != "" {
-			call.IdempotencyKey = key + "/" + owner + "." + call.Tool
-		}
+	if id != "" {
+		call.IdempotencyKey = t.scope() + "call/" + id
+	} else if key := t.key(phases.PhaseToolCall); key != "" {
+		call.IdempotencyKey = key + "/" + owner + "." + call.Tool
 	}
 	call.Policies = t.state.Policies()
 	remark, wrong := t.state.CallRemark(&call, t.gen.planned.Load().phases[phases.ToolPreCall].Running())
@@ -64,6 +65,10 @@ func (t *Turn) CallTool(ctx context.Context, call phases.ToolCall) (*phases.Tool
 	}
 	return res, err
 }
+
+// RequestTools makes the tools of hidden domains callable in this turn, as [CompileInput].RequestedDomains does, for a
+// host that compiles no prompt.
+func (t *Turn) RequestTools(domains ...string) { t.state.Ask(domains) }
 
 func (t *Turn) refuseTool(ctx context.Context, owner string, call *phases.ToolCall, why *phases.Error) error {
 	run := newToolRun(t.gen, owner, call.Tool)

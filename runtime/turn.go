@@ -3,6 +3,9 @@ package runtime
 import (
 	"context"
 	"errors"
+	"fmt"
+	"maps"
+	goruntime "runtime"
 	"strconv"
 	"sync"
 	"time"
@@ -15,8 +18,8 @@ import (
 // ErrTurnEnded is returned by calls on a turn that has ended.
 var ErrTurnEnded = errors.New("the turn has ended")
 
-// ErrNothingCompiled is returned for a report about a turn without a prompt.
-var ErrNothingCompiled = errors.New("the turn has compiled no prompt that the report could be for")
+// ErrNothingCompiled is returned for a report about a turn without a prompt, and for its end ([Turn.PreEnd]).
+var ErrNothingCompiled = errors.New("the turn has compiled no prompt yet")
 
 const endTime = 2 * time.Second
 
@@ -28,21 +31,40 @@ const endTime = 2 * time.Second
 //     PostCompaction. The turn carries on what they bring (policies, contexts, tools, time
 //     used). Compile runs those ahead of the prompt that the host has not run. CallTool
 //     makes the model's calls, between ToolPreCall and ToolPostCall.
-//  3. End it, once all its calls have returned. Close records what happened in a turn that
+//  3. Send what Compile returns, all of it: the prompt, its tools, and its reminders behind the
+//     conversation. Report what the provider reported (ReportUsage) and how the request differed
+//     (ReportRequest).
+//  4. Ask whether it may end (PreEnd) when the model has finished, and go on if not.
+//  5. End it, once all its calls have returned. Close records what happened in a turn that
 //     the host holds and has not ended. Such a turn keeps its configuration and plugins for a
 //     minute after a reload.
 //
-// Tool phases may run concurrently; other phases wait for each other. The error of a phase that failed closed is a
-// *PhaseError; the outcome is still returned. After the engine was closed all calls fail with ErrClosed.
+// What a host has left undone is a diagnostic of the turn's end, in its outcome, its record and as an event:
+// "reminders_undelivered" (a turn of a session leaves them to the next one instead), "prompt_not_reported" and
+// "turn_not_ended". Package loop does all of it.
+//
+// Phases of tools may run concurrently, and so may a turn's agents ([Turn.ForAgent]); other phases and compilations
+// wait for each other. The error of a phase that failed closed is a *PhaseError; the outcome is still returned. After
+// the engine was closed all calls fail with ErrClosed.
 type Turn struct {
-	engine  *Engine
-	gen     *generation
-	context phases.Context
-	state   *turnstate.State
-	usage   turnstate.Usage
+	*turn
 
-	// serial is held by all phases but those of tools.
+	context phases.Context
+	prompt  turnstate.Round // the last one
+}
+
+// turn is what all agents of a turn share.
+type turn struct {
+	engine *Engine
+	gen    *generation
+	// begun is the context that the turn began with.
+	begun phases.Context
+	state *turnstate.State
+	usage turnstate.Usage
+
+	// serial is held by all phases but those of tools, and round by a compilation.
 	serial sync.Mutex
+	round  chan struct{}
 
 	mu sync.Mutex
 	// users are the calls under way, and the turn itself until it is ended.
@@ -54,11 +76,14 @@ type Turn struct {
 	last *phases.Outcome
 	// ofSession says that the engine knows how the turn's session began, and oneShot that the turn ends with its prompt.
 	ofSession, oneShot bool
+	// forgotten is stopped when the turn ends; see Engine.notEnded.
+	forgotten goruntime.Cleanup
 }
 
 // BeginTurn begins a turn. Empty fields of t are unknown; Now is the engine's clock if zero. A context that
 // [phases.CheckContext] refuses is an error. A turn of a session begins with the contexts of the session's start or
-// resume, and with the hidden tools that were requested in the session's epoch.
+// resume, with the hidden tools that were requested in the session's epoch, and with the reminders that the start or
+// earlier turns brought and no prompt has delivered yet.
 func (e *Engine) BeginTurn(_ context.Context, t phases.Context) (*Turn, error) {
 	if err := turnstate.CheckContext(&t); err != nil {
 		return nil, err
@@ -70,15 +95,31 @@ func (e *Engine) BeginTurn(_ context.Context, t phases.Context) (*Turn, error) {
 	if t.Now.IsZero() {
 		t.Now = e.opts.Now()
 	}
-	turn := &Turn{engine: e, gen: g, context: t.Clone(), state: turnstate.New(g.cfg.Budgets.Turn, g.key), users: 1, calls: map[phases.Phase]int{}}
-	e.open.Add(turn)
-	if t.SessionID != "" {
-		begun, known := e.sessions.Started(t)
-		turn.ofSession = known
-		turn.state.Begin(nil, begun.Contexts, begun.Phase, begun.Sources)
-		turn.state.Ask(e.sessions.Asked(t))
+	begun := &turn{
+		engine: e, gen: g, begun: t.Clone(), state: turnstate.New(g.cfg.Budgets.Turn, g.key), round: make(chan struct{}, 1), users: 1, calls: map[phases.Phase]int{},
 	}
-	return turn, nil
+	begun.forgotten = goruntime.AddCleanup(begun, e.notEnded, t.TurnID)
+	e.open.Add(begun)
+	if t.SessionID != "" {
+		start, known := e.sessions.Started(t)
+		begun.ofSession = known
+		begun.state.Begin(nil, start.Contexts, start.Phase, start.Sources)
+		begun.state.Ask(e.sessions.Asked(t))
+		begun.state.Remind(e.sessions.TakePending(t)...)
+	}
+	return &Turn{turn: begun, context: begun.begun}, nil
+}
+
+// ForAgent returns the same turn for another agent: frameworks run several in one invocation. Its phases, prompts and
+// records carry the id; policies, contexts, tools, budgets and the ledger are the turn's, and so is its end. An id has
+// at most [phases.MaxIDBytes].
+func (t *Turn) ForAgent(id string) (*Turn, error) {
+	if err := phases.CheckID("agent_id", id); err != nil {
+		return nil, err
+	}
+	other := &Turn{turn: t.turn, context: t.context}
+	other.context.AgentID = id
+	return other, nil
 }
 
 // InSession reports whether the turn began with what [Engine.StartSession] or [Engine.ResumeSession] of its session
@@ -93,7 +134,37 @@ func (t *Turn) LedgerBytes() int { return t.state.LedgerBytes() }
 // Context returns the turn's context.
 func (t *Turn) Context() phases.Context { return t.context.Clone() }
 
-func (t *Turn) enter() error {
+// Remind adds a reminder of the host's, which the turn's next prompt delivers with those of hooks. The type is a name
+// ([phases.ValidName]). It fails with ErrTurnEnded or ErrClosed, when the ledger is full, and for a reminder that no
+// plugin may contribute either.
+func (t *Turn) Remind(r phases.Reminder) error {
+	if err := t.enter(); err != nil {
+		return err
+	}
+	defer t.leave()
+	row, _ := t.engine.table.Lookup(phases.ToolPostCall)
+	if err := phases.ValidateContribution(&r, row); err != nil {
+		return err
+	}
+	if err := t.state.Admit(); err != nil {
+		return err
+	}
+	t.state.Remind(phases.MergedReminder{Type: r.Type, Attributes: maps.Clone(r.Attributes), Text: r.Text, DedupeKey: r.DedupeKey, Owner: phases.OwnerHost})
+	return nil
+}
+
+// HandReminders returns the reminders that wait for the next prompt, in order and up to the first that does not fit, for
+// a host that can give them to the model before: with its answer to a phase of a tool, as a rule. No prompt has them
+// again, and the turn's next record says with which phase they went. It fails with ErrTurnEnded or ErrClosed.
+func (t *Turn) HandReminders(with phases.Phase, fits func(r *phases.MergedReminder) bool) ([]phases.MergedReminder, error) {
+	if err := t.enter(); err != nil {
+		return nil, err
+	}
+	defer t.leave()
+	return t.state.HandReminders(with, fits), nil
+}
+
+func (t *turn) enter() error {
 	if t.engine.isClosed() {
 		return ErrClosed
 	}
@@ -106,7 +177,7 @@ func (t *Turn) enter() error {
 	return nil
 }
 
-func (t *Turn) leave() {
+func (t *turn) leave() {
 	t.mu.Lock()
 	t.users--
 	last := t.users == 0
@@ -118,18 +189,20 @@ func (t *Turn) leave() {
 }
 
 // close ends the turn without turn.post_turn. Its last record is that of its prompt, which says so.
-func (t *Turn) close() {
+func (t *turn) close() {
 	if t.takeEnd() {
+		t.passOn()
 		t.leave()
 	}
 }
 
 // takeEnd ends the turn for new calls, and reports whether it had not ended before.
-func (t *Turn) takeEnd() bool {
+func (t *turn) takeEnd() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	again := t.ended
 	t.ended = true
+	t.forgotten.Stop()
 	return !again
 }
 
@@ -159,7 +232,18 @@ func (t *Turn) dispatch(ctx context.Context, in phases.Input) (*phases.Outcome, 
 	if err := t.judgeless(phases.PhaseOf(in)); err != nil {
 		return nil, err
 	}
+	if err := t.prompted(phases.PhaseOf(in)); err != nil {
+		return nil, err
+	}
 	return t.engine.dispatch(ctx, t.gen, &request{context: t.context, input: in, state: t.state, key: t.key(phases.PhaseOf(in))})
+}
+
+// prompted returns an error for the end of a turn that has sent the model nothing.
+func (t *Turn) prompted(p phases.Phase) error {
+	if p != phases.PreEnd || t.usage.Prompts() > 0 || t.state.Dispatched(phases.RuntimePreContext) {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", p, ErrNothingCompiled)
 }
 
 // key makes the calls of a turn repeatable: the same turn id gives the same keys to the same dispatches of a phase.
@@ -170,8 +254,16 @@ func (t *Turn) key(p phases.Phase) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.calls[p]++
-	c := &t.context
-	return c.WorkspaceID + "/" + c.ThreadID + "/" + c.TurnID + "/" + string(p) + "/" + strconv.Itoa(t.calls[p])
+	return t.scope() + string(p) + "/" + strconv.Itoa(t.calls[p])
+}
+
+// scope is what the keys of a turn begin with; empty for a turn without an id.
+func (t *turn) scope() string {
+	c := &t.begun
+	if c.TurnID == "" {
+		return ""
+	}
+	return c.WorkspaceID + "/" + c.ThreadID + "/" + c.TurnID + "/"
 }
 
 // PrePolicy dispatches turn.pre_policy.
@@ -234,7 +326,7 @@ func (t *Turn) End(ctx context.Context, in *phases.PostTurnInput) (*phases.Outco
 	}
 	defer t.leave()
 	if t.engine.isClosed() {
-		t.engine.keepEvents(ctx, t.gen, &t.context, t.state, true)
+		t.engine.keepEvents(ctx, t.gen, &t.begun, t.state, true)
 		return nil, ErrClosed
 	}
 	if in == nil {
@@ -244,7 +336,8 @@ func (t *Turn) End(ctx context.Context, in *phases.PostTurnInput) (*phases.Outco
 	defer cancel()
 	out, err := t.dispatch(ctx, in)
 	t.reportWhole(ctx, in.Usage, out)
-	t.engine.keepEvents(ctx, t.gen, &t.context, t.state, true)
+	t.noteUndone(in, out)
+	t.engine.keepEvents(ctx, t.gen, &t.begun, t.state, true)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.last = out
@@ -260,8 +353,8 @@ type Session struct {
 }
 
 // StartSession begins a session and dispatches session.start. The source is "startup" or "clear". The session is nil
-// for any error but a *PhaseError. Its prompt_context is kept for the turns of the session; its reminders are the
-// host's to deliver.
+// for any error but a *PhaseError. Its prompt_context is kept for the turns of the session; its reminders come with
+// the session's first prompt.
 func (e *Engine) StartSession(ctx context.Context, s phases.Context, source string) (*Session, error) {
 	return e.session(ctx, s, &phases.SessionStartInput{Source: source})
 }
@@ -279,7 +372,9 @@ func (e *Engine) session(ctx context.Context, s phases.Context, in phases.Input)
 	if out == nil {
 		return nil, err
 	}
-	e.sessions.Begin(s, out)
+	if lost := e.sessions.Begin(s, out); len(lost) > 0 {
+		out.Diagnostics = append(out.Diagnostics, undelivered(&s, lost))
+	}
 	return &Session{engine: e, context: s.Clone(), Outcome: out}, err
 }
 
@@ -303,7 +398,7 @@ func (e *Engine) EndSession(ctx context.Context, s phases.Context, reason string
 	return e.Dispatch(ctx, s, &phases.SessionEndInput{Reason: reason})
 }
 
-// ReportUsage keeps what the provider reported for the prompt that this turn compiled last: call it once a round. A
+// ReportUsage keeps what the provider reported for the prompt that this agent compiled last: call it once a round. A
 // host that knows only the sum puts it into the input of End instead. An error is ErrNothingCompiled, ErrTurnEnded,
 // ErrClosed, the sink's, or of [manifest.Usage.Check], and not a reason to fail the turn. Without a sink nothing is
 // kept, which is not an error.
@@ -312,14 +407,14 @@ func (t *Turn) ReportUsage(ctx context.Context, u phases.Usage) error {
 		return err
 	}
 	defer t.leave()
-	id, ok := t.usage.Round()
+	id, ok := t.usage.Reported(&t.prompt)
 	if !ok {
 		return ErrNothingCompiled
 	}
 	return t.engine.ReportUsage(ctx, manifest.Usage{ManifestID: id, Usage: u})
 }
 
-// ReportRequest puts on record how the request for the prompt that this turn compiled last differs from it: the Changes
+// ReportRequest puts on record how the request for the prompt that this agent compiled last differs from it: the Changes
 // of a provider's adapter, nil if it does not. Call it once a round, when the request is sent. They are in the turn's
 // next record. It fails with ErrNothingCompiled, ErrTurnEnded or ErrClosed, when the ledger is full, or when
 // [manifest.Request.Check] does; none of that is a reason to fail the turn.
@@ -328,7 +423,7 @@ func (t *Turn) ReportRequest(changes []manifest.RequestChange) error {
 		return err
 	}
 	defer t.leave()
-	id, ok := t.usage.Prompt()
+	id, ok := t.usage.Prompt(&t.prompt)
 	if !ok {
 		return ErrNothingCompiled
 	}

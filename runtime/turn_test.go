@@ -92,41 +92,43 @@ func TestTurnAccumulates(t *testing.T) {
 func TestToolPhasesRunTogether(t *testing.T) {
 	t.Parallel()
 
-	var both sync.WaitGroup
-	both.Add(2)
-	meet := func(context.Context, *sdk.Call, phases.Input) ([]phases.Contribution, error) {
-		both.Done()
-		both.Wait()
-		return nil, nil
-	}
-	var inside, most atomic.Int32
-	alone := func(context.Context, *sdk.Call, phases.Input) ([]phases.Contribution, error) {
-		most.Store(max(most.Load(), inside.Add(1)))
-		goruntime.Gosched()
-		inside.Add(-1)
-		return nil, nil
-	}
-	turn := begin(t, newHosted(plugin("p", on("tool", phases.ToolPreCall, meet), on("policy", phases.PrePolicy, alone))).start(t))
-	var all sync.WaitGroup
-	for range 2 {
-		all.Go(func() {
-			out, err := turn.ToolPreCall(t.Context(), &phases.ToolPreCallInput{Tool: "a"})
-			if err != nil || out.Runs[0].State != phases.StateSucceeded {
-				t.Errorf("the tool phases did not meet: %v, %v", states(out), err)
-			}
-		})
-	}
-	for range 16 {
-		all.Go(func() {
-			if _, err := turn.PrePolicy(t.Context(), &phases.PrePolicyInput{}); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	all.Wait()
-	if n := most.Load(); n != 1 {
-		t.Errorf("%d other phases at once", n)
-	}
+	synctest.Test(t, func(t *testing.T) { // no hook is late, however busy the machine is
+		var both sync.WaitGroup
+		both.Add(2)
+		meet := func(context.Context, *sdk.Call, phases.Input) ([]phases.Contribution, error) {
+			both.Done()
+			both.Wait()
+			return nil, nil
+		}
+		var inside, most atomic.Int32
+		alone := func(context.Context, *sdk.Call, phases.Input) ([]phases.Contribution, error) {
+			most.Store(max(most.Load(), inside.Add(1)))
+			goruntime.Gosched() // and no sleep: phases that wait for each other do not let time pass here
+			inside.Add(-1)
+			return nil, nil
+		}
+		turn := begin(t, newHosted(plugin("p", on("tool", phases.ToolPreCall, meet), on("policy", phases.PrePolicy, alone))).start(t))
+		var all sync.WaitGroup
+		for range 2 {
+			all.Go(func() {
+				out, err := turn.ToolPreCall(t.Context(), &phases.ToolPreCallInput{Tool: "a"})
+				if err != nil || out.Runs[0].State != phases.StateSucceeded {
+					t.Errorf("the tool phases did not meet: %v, %v", states(out), err)
+				}
+			})
+		}
+		for range 16 {
+			all.Go(func() {
+				if _, err := turn.PrePolicy(t.Context(), &phases.PrePolicyInput{}); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		if n := most.Load(); n != 1 {
+			t.Errorf("%d other phases at once", n)
+		}
+	})
 }
 
 // TestToolPhaseKeepsOthersWork: a tool phase that ends after another phase does

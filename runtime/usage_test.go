@@ -3,6 +3,8 @@ package runtime_test
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -72,6 +74,40 @@ func TestReportUsage(t *testing.T) {
 	}
 }
 
+// TestUsageOfAgents: agents that compile at the same time report about their own prompts.
+func TestUsageOfAgents(t *testing.T) {
+	t.Parallel()
+
+	s := &memorySink{}
+	h := newHosted(whole())
+	h.opts.Sink = s
+	ann := begin(t, h.start(t))
+	bob, err := ann.ForAgent("bob")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if first := rounds(t, ann, 1); !errors.Is(bob.ReportUsage(t.Context(), phases.Usage{InputTokens: 1}), runtime.ErrNothingCompiled) {
+		t.Errorf("bob reports about %q", first)
+	}
+	want := map[string]int{rounds(t, ann, 1)[0]: 10, rounds(t, bob, 1)[0]: 200}
+	if err := errors.Join(
+		ann.ReportUsage(t.Context(), phases.Usage{InputTokens: 10}), bob.ReportUsage(t.Context(), phases.Usage{InputTokens: 200}), ann.ReportRequest(nil), bob.ReportRequest(nil),
+	); err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]int{}
+	for _, u := range s.usage {
+		got[u.ManifestID] += u.InputTokens
+	}
+	if diff := cmp.Diff(got, want); diff != "" {
+		t.Errorf("usage by prompt (-got +want):\n%s", diff)
+	}
+	out := outcome(t)(ann.End(t.Context(), &phases.PostTurnInput{}))
+	if got := codes(out); !slices.Equal(got, []string{"prompt_not_reported"}) || !strings.Contains(out.Diagnostics[0].Message, "a prompt of") {
+		t.Errorf("End says %+v", out.Diagnostics) // ann's first
+	}
+}
+
 // TestUsageAtTheEnd: a host that knows only the sum of a turn says it once.
 func TestUsageAtTheEnd(t *testing.T) {
 	t.Parallel()
@@ -102,7 +138,8 @@ func TestUsageAtTheEnd(t *testing.T) {
 			turn := begin(t, h.start(t))
 			ids := rounds(t, turn, tt.compiled)
 			out, err := turn.End(t.Context(), &phases.PostTurnInput{Usage: tt.usage})
-			if err != nil || len(out.Diagnostics) > 0 {
+			silent := tt.compiled > 0 && tt.usage == (phases.Usage{})
+			if got := codes(out); err != nil || slices.Contains(got, "prompt_not_reported") != silent || !silent && len(got) > 0 {
 				t.Fatalf("End = %+v, %v", out.Diagnostics, err)
 			}
 			var want []manifest.Usage

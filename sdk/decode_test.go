@@ -66,6 +66,6 @@ func ExampleDecodeConfig() {
 	fmt.Println(sdk.DecodeConfig(json.RawMessage(`{"greetings":"hi"}`), &cfg))
 	fmt.Println(sdk.DecodeConfig(nil, &cfg), cfg.Greeting)
 	// Output:
-	// unknown field "greetings"
+	// unknown field "greetings" (did you mean "greeting"?)
 	// <nil> hello
 }

@@ -49,7 +49,7 @@ type Hook struct {
 	When string
 	// Timeout of 0 means min(1 s, the phase's budget).
 	Timeout time.Duration
-	// OnFailure of zero means fail closed for hooks that decide, best effort for others.
+	// OnFailure of zero means fail closed for hooks that decide, except at turn.pre_end, and best effort for others.
 	OnFailure phases.OnFailure
 	// Fallback is used where OnFailure says fallback.
 	Fallback []phases.Contribution
@@ -75,6 +75,7 @@ type Hook struct {
 	RuntimePreContext Handler[*phases.RuntimePreContextInput]
 	ToolPreCall       Handler[*phases.ToolPreCallInput]
 	ToolPostCall      Handler[*phases.ToolPostCallInput]
+	PreEnd            Handler[*phases.PreEndInput]
 	PostTurn          Handler[*phases.PostTurnInput]
 	PreCompaction     Handler[*phases.PreCompactionInput]
 	PostCompaction    Handler[*phases.PostCompactionInput]
@@ -98,7 +99,7 @@ func (h *Hook) bind() (binding, error) {
 	found := slices.DeleteFunc([]binding{
 		typed(h.SessionStart), typed(h.SessionResume), typed(h.PrePolicy), typed(h.PrePromptContext), typed(h.PostPreflight),
 		typed(h.PreTools), typed(h.PrePromptCompile), typed(h.PostPromptCompile), typed(h.RuntimePreContext), typed(h.ToolPreCall),
-		typed(h.ToolPostCall), typed(h.PostTurn), typed(h.PreCompaction), typed(h.PostCompaction), typed(h.SessionEnd),
+		typed(h.ToolPostCall), typed(h.PreEnd), typed(h.PostTurn), typed(h.PreCompaction), typed(h.PostCompaction), typed(h.SessionEnd),
 		{phase: h.Phase, handle: h.Any},
 	}, func(b binding) bool { return b.handle == nil })
 	switch {

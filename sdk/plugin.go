@@ -50,6 +50,9 @@ type Plugin struct {
 type Setup struct {
 	Hooks []Hook
 	Tools []Tool
+	// AnyTool answers calls of tools that are in no list: those of a plugin whose tools come and go, so that no
+	// description can have them. Nil fails such a call.
+	AnyTool ToolHandler
 }
 
 // Describe returns the description under the configuration in force, or an error that lists all mistakes of the
@@ -104,8 +107,11 @@ func (p *Plugin) CallTool(ctx context.Context, c *phases.ToolCall) (res *phases.
 	if err != nil {
 		return nil, err
 	}
-	tool, ok := s.tools[c.Tool]
-	if !ok {
+	tool := s.tools[c.Tool]
+	if tool == nil {
+		tool = s.anyTool
+	}
+	if tool == nil {
 		return nil, Fail("unknown_tool", fmt.Sprintf("the plugin %s has no tool %q", p.Name, c.Tool))
 	}
 	defer recovered(&err)
@@ -135,6 +141,7 @@ type setup struct {
 	description *phases.Description
 	handlers    map[string]Handler[phases.Input]
 	tools       map[string]ToolHandler
+	anyTool     ToolHandler
 	host        phases.Host
 }
 
@@ -151,6 +158,7 @@ func (p *Plugin) prepare(add Setup, host phases.Host) (*setup, error) {
 		host:     host,
 		handlers: map[string]Handler[phases.Input]{},
 		tools:    map[string]ToolHandler{},
+		anyTool:  add.AnyTool,
 		description: &phases.Description{
 			Name: p.Name, Version: p.Version, Doc: p.Doc, Requires: p.Requires, ConfigSchema: p.ConfigSchema,
 			Limits: phases.PluginLimits{Concurrency: p.Concurrency},

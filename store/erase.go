@@ -50,10 +50,12 @@ type Erased struct {
 	// Texts are those that they named, and Gone those of them that no other record names: they are not in the database.
 	Texts int `json:"texts"`
 	Gone  int `json:"gone"`
+	// Entries are those of kept conversations. The summaries that stood for one of them are gone, too.
+	Entries int `json:"entries"`
 }
 
-// Erase removes the texts of records from the database and its files; the records stay, with the hashes of the texts.
-// A text that other records name too stays until those are erased. In each thread that it touches it first appends a record of
+// Erase removes the texts of records, and entries of conversations, from the database and its files; the records stay,
+// with the hashes of the texts. A text that other records name too stays until those are erased. In each thread that it touches it first appends a record of
 // kind erasure, which says who, when, why and what, and which accounts for the texts that are gone when the log is
 // verified.
 //
@@ -74,7 +76,10 @@ func (s *Store) Erase(ctx context.Context, e Erasing) (Erased, error) {
 		if err := e.refuseHeld(ctx, tx); err != nil {
 			return err
 		}
-		parts, err = e.parts(ctx, tx)
+		if parts, err = e.parts(ctx, tx); err != nil {
+			return err
+		}
+		parts, err = e.addEntries(ctx, tx, parts)
 		return err
 	})
 	if err != nil {
@@ -84,10 +89,14 @@ func (s *Store) Erase(ctx context.Context, e Erasing) (Erased, error) {
 	for i := range parts {
 		part := &parts[i]
 		done.Threads, done.Records, done.Texts = done.Threads+1, done.Records+part.records, done.Texts+part.texts
+		done.Entries += part.entries
 		if e.DryRun {
 			continue
 		}
 		if err := s.erasePart(ctx, &e, part, &p); err != nil {
+			return done, err
+		}
+		if err := s.eraseEntries(ctx, &e, part, &p); err != nil {
 			return done, err
 		}
 	}
@@ -118,6 +127,7 @@ type erasedPart struct {
 	workspace, thread string
 	chain, upTo       int64
 	records, texts    int
+	entries           int // of conversations
 }
 
 // parts finds the threads with something to erase.

@@ -44,6 +44,8 @@ type Pruned struct {
 	Manifests int `json:"manifests"`
 	Texts     int `json:"texts"`
 	States    int `json:"states"`
+	// Entries are those of kept conversations.
+	Entries int `json:"entries"`
 	// Held is how many threads keep what could go, because it is held.
 	Held int `json:"held"`
 }
@@ -89,7 +91,8 @@ func (s *Store) steps(ctx context.Context, doing string, p *pace, do func(ctx co
 	return total, err
 }
 
-// Prune removes old manifests with their reports, and texts that no remaining manifest can name; what is held stays.
+// Prune removes old manifests with their reports, texts that no remaining manifest can name, and old entries of
+// conversations; what is held stays.
 // Each thread's sign-off then begins with its first remaining manifest, so that the log still verifies. It works in short
 // transactions, and other changes get their turn between them: after an error, earlier ones are kept, and the next Prune
 // continues.
@@ -128,6 +131,9 @@ func (s *Store) prune(ctx context.Context, r Retention, now time.Time, done *Pru
 		return err
 	}
 	if err := s.pruneMarks(ctx); err != nil {
+		return err
+	}
+	if err := s.pruneConversations(ctx, &r, now, &p, done); err != nil {
 		return err
 	}
 	if r.Age > 0 {

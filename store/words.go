@@ -65,7 +65,7 @@ func (s *Store) wipe(ctx context.Context) error {
 	if err := s.rewriteWords(ctx); err != nil {
 		return err
 	}
-	return s.db.Wipe(ctx, "texts", "text_words_data", "text_words_idx")
+	return s.db.Wipe(ctx, "texts", "conversation_entries", "conversation_summaries", "text_words_data", "text_words_idx")
 }
 
 const rewriting = "writing the index of words again"

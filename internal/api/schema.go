@@ -163,5 +163,5 @@ func onFailureSchema() *jsonschema.Schema {
 	for _, c := range phases.FailureCauses() {
 		causes[string(c)] = word()
 	}
-	return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{word(), Object(causes)}}
+	return &jsonschema.Schema{Types: []string{"string", "object"}, AnyOf: []*jsonschema.Schema{word(), Object(causes)}} // a pointer's adds null to Types
 }

@@ -29,7 +29,7 @@ const (
 const (
 	StateRefused   = "refused"
 	stateDuplicate = "duplicate"
-	stateLost      = "lost"
+	StateLost      = "lost"
 )
 
 // Runner is the engine.
@@ -105,7 +105,7 @@ func New(runner Runner, queue jobs.Queue, random func() float64) *Work {
 		if random == nil {
 			random = rand.Float64
 		}
-		w.queue = newMemoryQueue(random, func(j jobs.Job, why error) { runner.JobChanged(j, stateLost, why) })
+		w.queue = newMemoryQueue(random, func(j jobs.Job, why error) { runner.JobChanged(j, StateLost, why) })
 	}
 	return w
 }

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -47,9 +48,12 @@ func rawAnswers() map[string]rawAnswer {
 		"late":      late,
 		"wrong-id":  wrongID,
 		"stale":     stale,
-		"half":      half,
-		"not-utf8":  notUTF8,
-		"empty":     func(_ *Program, s *wiretest.Session, _ *wiretest.Frame) error { return s.Send(nil) },
+		"stale-only": func(_ *Program, s *wiretest.Session, f *wiretest.Frame) error {
+			return s.Send(wiretest.Section(f.ID, f.Incarnation+1, Section, Wrong))
+		},
+		"half":     half,
+		"not-utf8": notUTF8,
+		"empty":    func(_ *Program, s *wiretest.Session, _ *wiretest.Frame) error { return s.Send(nil) },
 		"garbage": func(_ *Program, s *wiretest.Session, _ *wiretest.Frame) error {
 			return s.Send(bytes.Repeat([]byte{0xff}, 100))
 		},
@@ -147,6 +151,9 @@ func (p *Program) twoHooks() error {
 
 // ServeScript serves sessions by hand.
 func (p *Program) ServeScript(script wiretest.Script) error {
+	if os.Getenv(wire.TransportKey) == wire.TransportStdio {
+		return wiretest.ServeStdio(script)
+	}
 	plugin.Serve(&plugin.ServeConfig{
 		HandshakeConfig: plugin.HandshakeConfig{
 			ProtocolVersion: wire.ProtocolVersion, MagicCookieKey: wire.HandshakeCookieKey, MagicCookieValue: wire.HandshakeCookieValue,

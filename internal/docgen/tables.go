@@ -197,6 +197,9 @@ func methodTable(string) (string, error) {
 		if schema := commandResults()[name]; schema != "" {
 			result = "as " + code("grapnel schema "+schema)
 		}
+		if name == "turn/compile" {
+			result += ", with conversation? and reminder_texts"
+		}
 		rows = append(rows, []string{code(name), m.Right, m.Params.params(), result, m.Description})
 	}
 	return grid([]string{"method", "right", "params", "result", "meaning"}, rows), nil

@@ -45,12 +45,13 @@ func Check(raw []byte, depth int) error {
 	return nil
 }
 
-// Decode decodes one JSON value and refuses unknown fields and anything behind the value.
+// Decode decodes one JSON value and refuses unknown fields, with the nearest known name in the error, and anything
+// behind the value.
 func Decode(data []byte, into any) error {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(into); err != nil {
-		return err
+		return unknownField(err, into)
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
 		return errors.New("there is more than one JSON value")

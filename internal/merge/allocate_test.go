@@ -39,7 +39,7 @@ func TestSectionLimits(t *testing.T) {
 			"last fragment first", hook("a.h"),
 			merge.Limits{SectionChars: 1500},
 			[]phases.Contribution{section("s", chars(1000)), section("s", chars(1000))},
-			[]string{"s section 1456/2000"},
+			[]string{"s section 1458/2002"},
 		},
 		{
 			"floors before fullness", hook("a.h"),
@@ -86,11 +86,11 @@ func TestTruncationWords(t *testing.T) {
 		{"none", section("s", chars(1000)), merge.Limits{}, "none", "s whole"},
 		{"plugin alone", self(section("s", chars(1000)), 5000, 1000), merge.Limits{}, "hook", "s plugin 1000/5000"},
 		{"plugin left nothing away", self(section("s", chars(1000)), 1000, 1000), merge.Limits{}, "none", "s whole"},
-		{"plugin and contribution", self(capped("s", chars(1000), 500), 5000, 1000), merge.Limits{}, "hook", "s contribution 456/1000"},
-		{"plugin and section", self(section("s", chars(1000)), 5000, 1000), merge.Limits{SectionChars: 500}, "hook_and_prompt", "s section 456/1000"},
+		{"plugin and contribution", self(capped("s", chars(1000), 500), 5000, 1000), merge.Limits{}, "hook", "s contribution 456/5000"},
+		{"plugin and section", self(section("s", chars(1000)), 5000, 1000), merge.Limits{SectionChars: 500}, "hook_and_prompt", "s section 456/5000"},
 		{"section alone", section("s", chars(1000)), merge.Limits{SectionChars: 500}, "prompt", "s section 456/1000"},
 		{"total alone", section("s", chars(1000)), merge.Limits{TotalChars: 500}, "prompt", "s total 456/1000"},
-		{"absurd claim", self(section("s", "x"), 1<<62, 1<<61), merge.Limits{}, "hook", "s plugin 1099511627776/1099511627776"},
+		{"absurd claim", self(section("s", "x"), 1<<62, 1<<61), merge.Limits{}, "hook", "s plugin 1/1099511627776"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -117,9 +117,9 @@ func TestLimitOfSeveralFragments(t *testing.T) {
 		maxChars int
 		want     string
 	}{
-		{"the second lost more", 499, "s contribution 911/2000"},
-		{"tie", 500, "s contribution 912/2000"},
-		{"the first lost more", 501, "s subscription 913/2000"},
+		{"the second lost more", 499, "s contribution 913/2002"},
+		{"tie", 500, "s contribution 914/2002"},
+		{"the first lost more", 501, "s subscription 915/2002"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

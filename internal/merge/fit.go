@@ -2,6 +2,7 @@ package merge
 
 import (
 	"math"
+	"slices"
 
 	"github.com/grapnelhq/grapnel/internal/text"
 	"github.com/grapnelhq/grapnel/phases"
@@ -76,7 +77,7 @@ func (m *merger) claimBudget(f *fragment, section int) {
 		f.bounds.subscription = min(f.bounds.subscription, m.charsForTokens(f, chars))
 	}
 	chars, _ := f.bounds.least()
-	if f.take = min(f.size, chars); f.take < f.size && f.take < text.Least(f.frame, f.bodyChars) {
+	if f.take = min(f.size, chars); f.take < f.size && f.take < text.Least(f.frame, f.bodyChars, f.original()) {
 		f.take = 0
 	}
 	if left.chars < unbounded {
@@ -89,9 +90,9 @@ func (m *merger) claimBudget(f *fragment, section int) {
 
 func (f *fragment) at(chars int) text.Fitted {
 	if f.size <= chars {
-		return text.Fitted{Text: f.whole, Body: f.body, Original: f.bodyChars, Kept: f.bodyChars}
+		return text.Fitted{Text: f.whole, Body: f.body, Original: f.original(), Kept: f.size}
 	}
-	return text.Cut(f.body, chars, f.frame)
+	return text.CutOf(f.body, f.original(), chars, f.frame)
 }
 
 // charsForTokens returns how many characters of the fragment, up to chars, fit into its token budget: unbounded if
@@ -174,10 +175,23 @@ func allocate(list []section, total int) {
 	}
 }
 
+// sectionChars is how long a section may be: as long as its subscriptions' budgets together, so that what an operator
+// gives a subscription is what it gets; at least the usual limit.
+func (m *merger) sectionChars(s *section) int {
+	asked := 0
+	for i := range s.fragments {
+		f := &s.fragments[i]
+		if !slices.ContainsFunc(s.fragments[:i], func(g fragment) bool { return g.reply == f.reply }) {
+			asked += f.hook.Budget.Chars
+		}
+	}
+	return max(asked, m.limits.SectionChars)
+}
+
 func (m *merger) demand(list []section) {
 	for i := range list {
 		s := &list[i]
-		left := m.limits.SectionChars
+		left := m.sectionChars(s)
 		for j := range s.fragments {
 			f := &s.fragments[j]
 			m.claimBudget(f, left)

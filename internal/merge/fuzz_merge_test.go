@@ -44,7 +44,7 @@ func FuzzMerge(f *testing.F) {
 		for range 2 {
 			before := encode(t, replies)
 			got := merge.Merge(anyRow(), replies, w.state, w.limits)
-			checkLimits(t, w, got)
+			checkLimits(t, w, replies, got)
 			checkKept(t, replies, got)
 			checkOwners(t, got)
 			if again := merge.Merge(anyRow(), replies, w.state, w.limits); encode(t, again) != encode(t, got) {

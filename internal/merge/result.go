@@ -16,7 +16,8 @@ type Reply struct {
 	CachedFrom string
 }
 
-// Default limits, in Unicode scalar values: of one section, and of all prompt contexts of a turn together.
+// Default limits, in Unicode scalar values: of one section whose subscriptions have smaller budgets or none, and of all
+// prompt contexts of a turn together.
 const (
 	DefaultSectionChars = 20_000
 	DefaultContextChars = 12_000
@@ -24,8 +25,8 @@ const (
 
 // Limits bound what is kept of a dispatch. Zero fields are the defaults; a negative field leaves room for nothing.
 type Limits struct {
-	// Sections is how many (16), SectionChars how long one may be (20,000) and TotalChars how long all of a phase may
-	// be (64,000).
+	// Sections is how many (16), SectionChars how long one may be (20,000, or as much as the budgets of its
+	// subscriptions together) and TotalChars how long all of a phase may be (64,000).
 	Sections, SectionChars, TotalChars int
 	// Contexts is how many entries (16), ContextChars how many characters (12,000) all prompt contexts of a turn may
 	// have.

@@ -227,7 +227,10 @@ func (m *merger) place(s *section) {
 		m.cuts = append(m.cuts, f.cut)
 	}
 	out.Content = strings.Join(m.texts[texts:], joint)
-	out.Truncation = truncation(sections.Combine(m.cuts[cuts:]))
+	if out.Truncation = truncation(sections.Combine(m.cuts[cuts:])); out.Truncation != nil { // joints count too
+		out.Truncation.Original += text.Chars(joint) * (len(s.fragments) - 1)
+		out.Truncation.Kept += text.Chars(joint) * (len(m.texts[texts:]) - 1)
+	}
 	m.out.Merged.Sections = append(m.out.Merged.Sections, out)
 }
 
@@ -290,15 +293,15 @@ const mostReported = 1 << 40
 
 // selfReport records what the plugin says it cut itself, if no limit of ours did.
 func (f *fragment) selfReport() {
-	if c := sectionOf(f); f.cut.Limit == "" && selfCut(c) {
-		f.cut = phases.Truncation{Limit: phases.LimitPlugin, Original: min(c.Cut.Original, mostReported), Kept: min(c.Cut.Kept, mostReported)}
+	if f.cut.Limit == "" && f.cut.Kept < f.cut.Original {
+		f.cut.Limit = phases.LimitPlugin
 	}
 }
 
 // original is the length of the fragment before any cut, also the plugin's own.
 func (f *fragment) original() int {
-	c := sectionOf(f)
-	if !selfCut(c) {
+	c, ok := f.entry.Value.(*phases.PromptSection)
+	if !ok || !selfCut(c) {
 		return f.size
 	}
 	original, kept := min(c.Cut.Original, mostReported), min(c.Cut.Kept, mostReported)

@@ -126,11 +126,11 @@ func TestSectionIsCutOnceAndSaysSo(t *testing.T) {
 	got := merged(from(t, ranked("p.h", 7), c))
 	s := got.Merged.Sections[0]
 	want := "Preamble.\n\n<NOTES>\n" + strings.TrimSuffix(strings.Repeat("Line of eighteen.\n", 7), "\n") +
-		"\n[truncated: kept 125 of 1,800 characters]\n</NOTES>"
+		"\n[truncated: kept 153 of 1,828 characters]\n</NOTES>"
 	if diff := cmp.Diff(s.Content, want); diff != "" {
 		t.Errorf("content (-got +want):\n%s", diff)
 	}
-	tr := phases.Truncation{Limit: phases.LimitContribution, Original: 1800, Kept: 125}
+	tr := phases.Truncation{Limit: phases.LimitContribution, Original: 1828, Kept: 153}
 	if diff := cmp.Diff(got.Parts[0].Cuts, []phases.Cut{{ContributionID: "p.h#0", SectionID: "s", Truncation: tr}}); diff != "" {
 		t.Errorf("ledger's cuts (-got +want):\n%s", diff)
 	}
@@ -144,7 +144,7 @@ func TestSectionIsCutOnceAndSaysSo(t *testing.T) {
 		OriginalChars: 1800 + 28, SourceRefs: c.SourceRefs, Sources: []phases.HookSource{source},
 		Parts: []phases.TextPart{
 			{Bytes: 19 + 125, Owner: "p", ContributionID: "p.h#0"},
-			{Bytes: len("\n[truncated: kept 125 of 1,800 characters]\n"), Owner: phases.OwnerBuiltin},
+			{Bytes: len("\n[truncated: kept 153 of 1,828 characters]\n"), Owner: phases.OwnerBuiltin},
 			{Bytes: len("</NOTES>"), Owner: "p", ContributionID: "p.h#0"},
 		},
 	}
@@ -172,8 +172,8 @@ func TestFragmentsKeepTheirFrames(t *testing.T) {
 		from(t, ranked("a.one", 1), framed("ONE", chars(400), 100)),
 		from(t, ranked("a.two", 2), framed("TWO", chars(1000), 200), framed("THREE", chars(90), 50)),
 	)
-	want := "<TWO>\n" + chars(143) + "\n[truncated: kept 143 of 1,000 characters]\n</TWO>\n\n" +
-		"<ONE>\n" + chars(47) + "\n[truncated: kept 47 of 400 characters]\n</ONE>"
+	want := "<TWO>\n" + chars(143) + "\n[truncated: kept 156 of 1,013 characters]\n</TWO>\n\n" +
+		"<ONE>\n" + chars(47) + "\n[truncated: kept 60 of 413 characters]\n</ONE>"
 	if diff := cmp.Diff(got.Merged.Sections[0].Content, want); diff != "" {
 		t.Errorf("content (-got +want):\n%s", diff)
 	}
@@ -181,7 +181,7 @@ func TestFragmentsKeepTheirFrames(t *testing.T) {
 	if diff := cmp.Diff(omitted(got), []string{"a.two#1 of a: budget"}); diff != "" {
 		t.Errorf("omitted (-got +want):\n%s", diff)
 	}
-	if diff := cmp.Diff(truncations(got), []string{"s contribution 190/1490"}); diff != "" {
+	if diff := cmp.Diff(truncations(got), []string{"s contribution 218/1537"}); diff != "" {
 		t.Errorf("section (-got +want):\n%s", diff)
 	}
 	if n := got.Merged.Sections[0].OriginalChars; n != 1490+2*13+17+4 {

@@ -37,7 +37,7 @@ func (b *builder) add(p *Plugin, id string, proposed phases.Hook, o phases.Overr
 	hook.Role = defaultRole(&hook, row)
 	if hook.OnFailure.Default == "" {
 		hook.OnFailure.Default = phases.BestEffort
-		if hook.Decides() {
+		if hook.Decides() && !row.FailsOpen {
 			hook.OnFailure.Default = phases.FailClosed
 		}
 	}
@@ -183,8 +183,41 @@ func (b *builder) checkNeeds(p *Plugin, n *node, o phases.Override) {
 
 func ungranted(p *Plugin, names []string) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(name string) bool {
-		return name == "tool" || name == phases.NeedsNothing || phases.Allows(p.Grants.See, name) // "tool" is always sent
+		return !needsGrant(name) || phases.Allows(p.Grants.See, name)
 	})
+}
+
+// needsGrant reports whether what a hook needs to see must be granted. A tool's name is always sent.
+func needsGrant(need string) bool { return need != "tool" && need != phases.NeedsNothing }
+
+// Requested is what the plugin's description asks for, in the terms of grants: the kinds and needs of its hooks, as
+// far as the operator left them on, and its tools. The rest of what grants name is not described. It is nil without a
+// description.
+func (p *Plugin) Requested() *phases.Grants {
+	if p.Description == nil {
+		return nil
+	}
+	g := &phases.Grants{}
+	for _, hook := range p.Description.Hooks {
+		o := p.Overrides[p.Name+"."+hook.Name]
+		if o.Enabled != nil && !*o.Enabled {
+			continue
+		}
+		for _, kind := range applied(hook, o).Kinds {
+			if kind.NeedsGrant() {
+				g.Contribute = append(g.Contribute, string(kind))
+			}
+		}
+		g.See = append(g.See, slices.DeleteFunc(slices.Clone(hook.Needs), func(need string) bool { return !needsGrant(need) })...)
+	}
+	for i := range p.Description.Tools {
+		g.Tools = append(g.Tools, p.Description.Tools[i].Name)
+	}
+	for _, list := range []*[]string{&g.Contribute, &g.See, &g.Tools} {
+		slices.Sort(*list)
+		*list = slices.Compact(*list)
+	}
+	return g
 }
 
 // checkVary refuses a plugin's wish to have answers vary with what it may not see: by being called or not it would

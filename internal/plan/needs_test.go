@@ -200,3 +200,27 @@ func TestRewritesComeFirst(t *testing.T) {
 		t.Errorf("a validator that rewrites: %v", err)
 	}
 }
+
+// TestRequested: the operator's word on kinds counts, and hooks that are switched off ask for nothing.
+func TestRequested(t *testing.T) {
+	t.Parallel()
+
+	p := Plugin{
+		Name: "p", Overrides: map[string]phases.Override{"p.off": {Enabled: new(false)}, "p.less": {Kinds: []phases.Kind{phases.KindAudit}}},
+		Description: &phases.Description{
+			Hooks: []phases.Hook{
+				{Name: "off", Kinds: []phases.Kind{phases.KindDecision}, Needs: []string{"arguments"}},
+				{Name: "less", Kinds: []phases.Kind{phases.KindAudit, phases.KindReminder}, Needs: []string{"tool", "policy"}},
+				{Name: "none", Kinds: []phases.Kind{phases.KindNoop, phases.KindManifestDiagnostic}, Needs: []string{phases.NeedsNothing}},
+			},
+			Tools: []phases.Tool{{Name: "b"}, {Name: "a"}},
+		},
+	}
+	want := &phases.Grants{Contribute: []string{"audit"}, See: []string{"policy"}, Tools: []string{"a", "b"}}
+	if diff := cmp.Diff(want, p.Requested()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if got := (&Plugin{Name: "p"}).Requested(); got != nil {
+		t.Errorf("a plugin without a description asks for %+v", got)
+	}
+}

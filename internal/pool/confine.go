@@ -30,25 +30,24 @@ func Confinement(p *config.Plugin) (proc.Sandbox, error) {
 		if box.Policy, err = sandbox.FromGrants(p.Grants.Read, p.Grants.Write, p.Grants.Net); err != nil {
 			return proc.Sandbox{}, err
 		}
+		box.Policy.NoSockets = p.Transport == config.TransportStdio
 	}
 	box.Policy.Limits.Memory = uint64(max(0, p.Limits.Memory))
 	return box, nil
 }
 
-// Check refuses a configuration with a plugin that this host does not know how to start,
-// or that this machine cannot confine as declared.
+// Check refuses a configuration with plugins that this host does not know how to start, or that this machine cannot
+// confine as declared. The error has all of them.
 func (p *Pool) Check(cfg *config.Config) error {
+	var found []error
 	for i := range cfg.Plugins {
 		if err := p.checkDeclared(cfg, &cfg.Plugins[i]); err != nil {
-			return err
+			found = append(found, err)
+		} else if err := p.checkConfined(cfg, i); err != nil {
+			found = append(found, err)
 		}
 	}
-	for i := range cfg.Plugins {
-		if err := p.checkConfined(cfg, i); err != nil {
-			return err
-		}
-	}
-	return nil
+	return errors.Join(found...)
 }
 
 func (p *Pool) checkDeclared(cfg *config.Config, d *config.Plugin) error {

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/grapnelhq/grapnel/config"
 	"github.com/grapnelhq/grapnel/internal/proc"
 	"github.com/grapnelhq/grapnel/internal/supervise"
 	"github.com/grapnelhq/grapnel/internal/wire"
@@ -36,6 +37,7 @@ type Incarnation struct {
 	endOnce sync.Once
 	err     error
 	watcher sync.WaitGroup
+	told    sync.Map // of the reasons, wire.Dropped, that are in the log
 	// quit is done when the owner begins to end it.
 	quit    context.Context //nolint:containedctx // an owner of goroutines
 	endQuit context.CancelFunc
@@ -131,14 +133,7 @@ func startRefusal(err error) error {
 
 // open makes a session on the running process, configures the plugin, and returns the description that counts.
 func (inc *Incarnation) open(ctx context.Context) (*phases.Description, error) {
-	s, err := wire.Open(ctx, inc.process.Conn(), wire.HostOptions{
-		Incarnation: inc.Number,
-		Instance:    inc.Instance.Declared.Name,
-		Frame:       FrameSize(&inc.Instance.Declared),
-		Host:        inc.Instance.host,
-		Lane:        inc.process.TakeLane(), // a session that is opened again goes without
-		OnDropped:   func(d wire.Dropped) { inc.Instance.pool.opts.Observer.Dropped(inc.Instance, string(d)) },
-	})
+	s, err := inc.connect(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -157,6 +152,34 @@ func (inc *Incarnation) open(ctx context.Context) (*phases.Description, error) {
 	}
 	inc.session.Store(s)
 	return d, nil
+}
+
+// connect opens a session with the process, over its streams or over gRPC.
+func (inc *Incarnation) connect(ctx context.Context) (*wire.Session, error) {
+	o := wire.HostOptions{
+		Incarnation: inc.Number,
+		Instance:    inc.Instance.Declared.Name,
+		Frame:       FrameSize(&inc.Instance.Declared),
+		Host:        inc.Instance.host,
+		OnDropped:   inc.dropped,
+	}
+	if inc.Instance.Declared.Transport == config.TransportStdio {
+		ends := inc.process.TakeStreams()
+		if ends == nil { // it has ended already, or had its session
+			return nil, phases.Errorf(phases.CauseSessionReset, "plugin %q: its standard input and output are closed", o.Instance)
+		}
+		return wire.OpenLines(ctx, ends.Out, ends.In, o)
+	}
+	o.Lane = inc.process.TakeLane() // a session that is opened again goes without
+	return wire.Open(ctx, inc.process.Conn(), o)
+}
+
+// dropped reports what the plugin sent in vain. Of each reason the first one is in the log.
+func (inc *Incarnation) dropped(why wire.Dropped, id uint64) {
+	inc.Instance.pool.opts.Observer.Dropped(inc.Instance, string(why))
+	if _, told := inc.told.LoadOrStore(why, true); !told {
+		inc.Instance.pool.opts.Logger.Warn("dropped what a plugin sent", "plugin", inc.Instance.Declared.Name, "why", string(why), "id", id, "incarnation", inc.Number)
+	}
 }
 
 func (inc *Incarnation) accept(d *phases.Description) error {
@@ -220,8 +243,12 @@ func (inc *Incarnation) watch() {
 		if inc.broken(broke) && inc.exited(inc.quit) || inc.quit.Err() != nil {
 			continue
 		}
-		err := fmt.Errorf("the session broke again: %w", broke)
-		if !reopened {
+		err := broke
+		switch {
+		case inc.process.Conn() == nil: // standard input and output serve one session
+		case reopened:
+			err = fmt.Errorf("the session broke again: %w", broke)
+		default:
 			err = inc.reopen()
 		}
 		if err != nil {

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -36,6 +37,7 @@ type Instance struct {
 	live, fresh atomic.Pointer[Incarnation]
 	left        leftovers // what could not be removed of earlier processes
 	known       known
+	warned      string // the cause of the last warning; for levelOf
 
 	stop context.CancelCauseFunc
 	done chan struct{}
@@ -110,7 +112,7 @@ func (in *Instance) changed(ev supervise.Event) {
 	in.hasten()
 	words := wordsOf(&st)
 	in.pool.opts.Observer.Changed(in, st, words)
-	in.pool.opts.Logger.Log(context.Background(), levelOf(st.State, words), "plugin",
+	in.pool.opts.Logger.Log(context.Background(), in.levelOf(&st, words), "plugin",
 		"plugin", in.Declared.Name, "state", st.State, "code", st.Code, "detail", st.Detail, "words", words)
 }
 
@@ -122,9 +124,26 @@ func wordsOf(st *supervise.Status) string {
 	return phases.DetailOf(st.Last.Err)
 }
 
-func levelOf(s supervise.State, words string) slog.Level {
-	if words != "" && (s == supervise.StateBackoff || s == supervise.StateQuarantined) {
+// levelOf is the level at which a change of state is logged. A failure that repeats the one before it is no warning
+// again: a plugin that is restarted over and over would flood the log. It is called by the supervisor alone.
+func (in *Instance) levelOf(st *supervise.Status, words string) slog.Level {
+	cause := st.Code + ": " + st.Detail
+	switch st.State {
+	case supervise.StateQuarantined:
 		return slog.LevelError
+	case supervise.StateReady:
+		if st.Failures == 0 {
+			in.warned = ""
+		}
+	case supervise.StateBackoff, supervise.StateDegraded:
+		if cause == in.warned && st.Failures != 1 {
+			return slog.LevelInfo
+		}
+		in.warned = cause
+		if words != "" && st.State == supervise.StateBackoff {
+			return slog.LevelError
+		}
+		return slog.LevelWarn
 	}
 	return slog.LevelInfo
 }
@@ -279,7 +298,10 @@ func (in *Instance) Unavailable() *phases.Error {
 	}
 	message := fmt.Sprintf("the plugin %s is %s", in.Declared.Name, st.State)
 	if st.Code != "" {
-		message += fmt.Sprintf(": %s (%s)", st.Detail, st.Code)
+		message += ": " + st.Detail
+		if ending := "(" + st.Code + ")"; !strings.HasSuffix(message, ending) {
+			message += " " + ending
+		}
 	}
 	return &phases.Error{Code: cause, Message: message, Retryable: true}
 }
@@ -321,7 +343,7 @@ func (in *Instance) spec() (proc.Spec, error) {
 	p := &in.Declared
 	s := proc.Spec{
 		Name: p.Name, Path: p.Path, Args: p.Args, SHA256: p.SHA256, Pins: p.Pins, AllowUnsafePath: p.UnsafePath,
-		Frame: FrameSize(p), MutualTLS: p.TLS, Env: proc.Environment{Pass: p.Env.Pass, Set: map[string]string{}}, Log: in.logged, Redact: in.redactor.text,
+		Frame: FrameSize(p), MutualTLS: p.TLS, Stdio: p.Transport == config.TransportStdio, Env: proc.Environment{Pass: p.Env.Pass, Set: map[string]string{}}, Log: in.logged, Redact: in.redactor.text,
 	}
 	for name, value := range p.Env.Set {
 		s.Env.Set[name] = value.Value

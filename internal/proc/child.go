@@ -13,16 +13,19 @@ import (
 	"time"
 )
 
-// drainTime is how long the pipes of a dead child are still read if somebody else holds them open.
+// drainTime is how long the output of a dead child is awaited if somebody else holds its pipes or connection open.
 const drainTime = 50 * time.Millisecond
 
 type launch struct {
-	path    string
-	argv    []string
-	env     []string
-	dir     string
-	inherit []*os.File
-	cage    *cage
+	path string
+	argv []string
+	env  []string
+	dir  string
+	// standard are the program's standard input and output; without them it has none to read, and the first line of its
+	// output is the handshake.
+	standard [2]*os.File
+	inherit  []*os.File
+	cage     *cage
 }
 
 // child is one started program. Exactly one of start and abandon is called.
@@ -44,6 +47,9 @@ type child struct {
 	pumps   sync.WaitGroup
 
 	asked atomic.Bool // the end is our doing
+
+	count   bool // fills orphans
+	orphans int  // valid when exited is closed
 
 	mu     sync.Mutex
 	doomed bool // condemned is closed
@@ -74,15 +80,19 @@ func (c *child) start(l launch) error {
 		}
 		c.pipes[i], files = r, append(files, w)
 	}
+	passed := slices.Clone(files)
+	if l.standard[0] != nil {
+		copy(passed, l.standard[:])
+	}
 	// The child may be dead by the time its start is known, so the readers start first.
 	logs := &lineWriter{sink: c.sink}
-	c.pumps.Go(c.contained(func() { c.stdout.pump(c.pipes[0]) }))
+	c.pumps.Go(c.contained(func() { c.stdout.pump(newSource(c.pipes[0])) }))
 	c.pumps.Go(c.contained(func() {
-		_, _ = io.Copy(logs, c.pipes[1])
+		_, _ = io.Copy(logs, newSource(c.pipes[1]))
 		closeQuietly(logs)
 	}))
 	c.memory.system = oomKills()
-	return c.launch(l, withoutStrays(slices.Concat(files, l.inherit)))
+	return c.launch(l, withoutStrays(slices.Concat(passed, l.inherit)))
 }
 
 // contained kills the plugin if read panics over its output, and reports the panic among its last words.
@@ -199,6 +209,9 @@ func onOwnThread(unfit func() bool, f func()) {
 
 // closeGroup kills the rest of an ended child's group. Afterwards its number may belong to another group.
 func (c *child) closeGroup() {
+	if c.count {
+		c.orphans = c.descendants().orphans()
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	signalGroup(c.process.Pid, syscall.SIGKILL)
@@ -231,16 +244,19 @@ func (c *child) send(sig syscall.Signal) {
 	}
 }
 
-// drain reads what is left in the pipes, for at most drainTime, and closes them.
+// drain reads the pipes to their ends, or after drainTime what is left in them, and closes them.
 func (c *child) drain() {
 	if c.processID() == 0 {
 		return
 	}
-	closePipes := func() { closeAll(c.pipes[:]) }
-	t := time.AfterFunc(drainTime, closePipes)
+	t := time.AfterFunc(drainTime, func() {
+		for _, pipe := range c.pipes {
+			cutShort(pipe)
+		}
+	})
 	c.pumps.Wait()
 	t.Stop()
-	closePipes()
+	closeAll(c.pipes[:])
 	c.contained(func() { c.exit.Stderr = c.sink.tail() })()
 	close(c.drained)
 }

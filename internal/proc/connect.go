@@ -30,7 +30,7 @@ func (p *Process) establish(ctx context.Context) (err error) {
 			err = &phases.Error{Code: phases.CauseInternal, Message: "the host failed as it started plugin " + p.spec.Name, Detail: panicText(r)}
 		}
 	}()
-	env := handshakeEnv()
+	env := p.spec.handshakeEnv()
 	var secure *tls.Config
 	if p.spec.MutualTLS {
 		own, pem, err := newCertificate()
@@ -40,7 +40,7 @@ func (p *Process) establish(ctx context.Context) (err error) {
 		env = append(env, "PLUGIN_CLIENT_CERT="+pem)
 		secure = &tls.Config{Certificates: []tls.Certificate{own}, MinVersion: tls.VersionTLS12, ServerName: certificateHost}
 	}
-	if err := p.spawn(ctx, env); err != nil {
+	if err := p.spawn(ctx, env); err != nil || p.spec.Stdio {
 		return err
 	}
 	h, err := p.awaitHandshake(ctx)

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/grapnelhq/grapnel/internal/lazyregexp"
 	"github.com/grapnelhq/grapnel/phases"
 )
 
@@ -83,19 +84,37 @@ func (e Exit) Err(plugin string) *phases.Error {
 	return err
 }
 
-// lastWords quotes a Go program's panic, or else the last three lines.
+// traceLines is how far from the end of its output the reason of a program's death may stand: behind it come the
+// lines of its trace.
+const traceLines = 60
+
+// reason finds the line with which an interpreter says why it ends: "TypeError: …", "Error [ERR_X]: …",
+// "java.lang.Y: …", "file.rb:1:in …: … (LoadError)" and the like.
+var reason = lazyregexp.New(`^(?:Uncaught |Caused by: |Exception in thread "[^"]*" )?(?:[\w$]+[./])*(?:[A-Z]\w*)?(?:Error|Exception|Interrupt)(?: \[\w+\])?(?::|$)` +
+	`|^\S+:\d+:.*\((?:\w+::)*[A-Z]\w*(?:Error|Exception)\)$` +
+	`|^(?:PHP )?Fatal error: |^error: |^thread '.*panicked at `)
+
+// lastWords quotes a Go program's panic or the line in which an interpreter gives the reason, with the lines that
+// explain it, or else the last three lines.
 func lastWords(lines []string) string {
 	if len(lines) == 0 {
 		return ""
 	}
-	from := max(0, len(lines)-3)
+	at := len(lines) - 1
 	for i, line := range lines {
-		if isDeath(line) {
-			from = i
+		if isDeath(line) || i >= len(lines)-traceLines && reason().MatchString(line) {
+			at = i
 		}
 	}
-	lines = lines[from:min(len(lines), from+3)]
-	return fmt.Sprintf("stderr: %q", cut(strings.Join(lines, " | "), 500))
+	from, to := at, min(at+3, len(lines))
+	if strings.HasPrefix(lines[at], "SyntaxError") { // the place stands before it
+		from, to = at-3, at+1
+	}
+	quoted := slices.Clone(lines[max(0, min(from, to-3)):to])
+	for i := range quoted[:len(quoted)-to+at] { // whatever is long, the reason is in it
+		quoted[i] = cut(quoted[i], 120)
+	}
+	return fmt.Sprintf("stderr: %q", cut(strings.Join(quoted, " | "), 500))
 }
 
 func exitOf(state *os.ProcessState, at time.Time) Exit {

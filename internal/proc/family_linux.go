@@ -214,6 +214,30 @@ func (f *family) pass() (running, ending int) {
 	return running, ending
 }
 
+// orphanTime is how long the children of an ended plugin may take to end too.
+const orphanTime = 200 * time.Millisecond
+
+// orphans returns how many processes the ended root has left, without ending them.
+func (f *family) orphans() (running int) {
+	for end := time.Now().Add(orphanTime); ; <-time.After(orphanTime / 10) {
+		table, roots := readProcesses(f.root.start), f.members()
+		for _, p := range table {
+			if f.owns(p.id.pid) {
+				roots[p.id] = true
+			}
+		}
+		running = 0
+		for id, p := range f.closure(table, roots) {
+			if id != f.root && !p.zombie && !isEnding(id.pid) {
+				running++
+			}
+		}
+		if running == 0 || time.Now().After(end) {
+			return running
+		}
+	}
+}
+
 // reapOrphans reaps ended members whose parent is this process: plugins make them with CLONE_PARENT, and a
 // subreaper inherits orphans. Nothing else reaps them; watch reaps the root.
 func (f *family) reapOrphans(table []process, members map[procID]bool) {

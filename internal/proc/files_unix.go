@@ -99,3 +99,9 @@ func ownedByUser(info fs.FileInfo) bool {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	return ok && int(st.Uid) == os.Geteuid()
 }
+
+// readNow reads what a pipe holds; 0 if it is empty or at its end.
+func readNow(fd uintptr, p []byte) int {
+	n, _ := syscall.Read(int(fd), p)
+	return max(n, 0)
+}

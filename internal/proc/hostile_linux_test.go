@@ -180,7 +180,7 @@ func TestTCPAddressThatNobodyServes(t *testing.T) {
 			if mode == "nobody" {
 				s = b.spec("line", "1|1|tcp|127.0.0.1:1|grpc|")
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 			defer cancel()
 			_, err := proc.Start(ctx, s)
 			if phases.CodeOf(err) != phases.CauseStartTimeout || !strings.Contains(phases.Whole(err), "nothing answers on its address") {

@@ -18,6 +18,7 @@ func newFamily(int, string) *family           { return &family{} }
 func tagProcess(int, string)                  {}
 func (*family) note()                         {}
 func (*family) kill(context.Context) int      { return 0 }
+func (*family) orphans() int                  { return 0 }
 func hostIdentity() string                    { return identity(os.Getpid(), 0, "?") }
 func sweepProcesses(context.Context) int      { return 0 }
 func sweepGroups(context.Context, string) int { return 0 }

@@ -32,6 +32,7 @@ type Process struct {
 	// cutOff ends the wait for its answer.
 	conn       *wire.ClientConn
 	lane       atomic.Pointer[net.Conn] // the host's end, until somebody takes it
+	ends       atomic.Pointer[Streams]  // as lane
 	hangUp     func()
 	cutOff     func()
 	streams    sync.WaitGroup
@@ -47,7 +48,7 @@ type Process struct {
 // nothing is left behind. Errors are [*phases.Error]; [ClassOf] says what they mean for the next start:
 //
 //   - exec_failed, unsafe_path, checksum_mismatch: the program cannot be run, or its address is not its own
-//   - start_noise, version_mismatch: it is not a plugin, or not one for this host
+//   - start_noise, version_mismatch (not with Spec.Stdio): it is not a plugin, or not one for this host
 //   - session_reset: it does not speak gRPC there, or not with its certificate
 //   - crash, oom: it ended before the connection was up
 //   - start_timeout: it did nothing in time
@@ -127,7 +128,7 @@ func prepare(ctx context.Context, s Spec) (*Process, error) {
 		connected: make(chan struct{}), gone: make(chan struct{}),
 	}
 	p.child = &child{
-		sink: newSink(s), mark: mark, now: s.Now, stdout: newStdout(),
+		sink: newSink(s), mark: mark, now: s.Now, stdout: newStdout(), count: s.CountOrphans,
 		memory: memory{limit: max(0, int64(s.Sandbox.Policy.Limits.Memory))}, //nolint:gosec // NoLimit is negative
 		exited: make(chan struct{}), drained: make(chan struct{}), condemned: make(chan struct{}),
 	}
@@ -141,7 +142,15 @@ func (p *Process) spawn(ctx context.Context, handshake []string) error {
 		return errGaveUp
 	}
 	inherit := p.program.inherit
-	if !p.spec.MutualTLS {
+	var standard [2]*os.File
+	switch {
+	case p.spec.Stdio:
+		var err error
+		if standard, err = p.openStreams(); err != nil {
+			return p.program.startError(err)
+		}
+		defer closeAll(standard[:])
+	case !p.spec.MutualTLS:
 		lane, plugins, err := wire.LanePair()
 		if err != nil {
 			return p.program.startError(err)
@@ -156,7 +165,7 @@ func (p *Process) spawn(ctx context.Context, handshake []string) error {
 	dir := p.dir.path
 	env := p.spec.Env.environ(os.LookupEnv, dir, p.child.mark, handshake)
 	err := p.child.start(launch{
-		path: p.program.target(dir, p.spec.Name), argv: p.program.argv, env: env, dir: dir, inherit: inherit, cage: p.cage,
+		path: p.program.target(dir, p.spec.Name), argv: p.program.argv, env: env, dir: dir, standard: standard, inherit: inherit, cage: p.cage,
 	})
 	if err == nil && p.spec.Spawned != nil {
 		p.spec.Spawned(p)
@@ -191,10 +200,15 @@ func (p *Process) finish(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, KillTime)
 	defer cancel()
 	<-p.connected
+	p.awaitStreams()
 	p.cutOff()
 	p.hangUp()
 	if lane := p.TakeLane(); lane != nil {
 		closeQuietly(lane)
+	}
+	if ends := p.TakeStreams(); ends != nil {
+		closeQuietly(ends.Out)
+		closeQuietly(ends.In)
 	}
 	p.streams.Wait()
 	p.child.contained(func() { closeQuietly(p.stdio) })()
@@ -204,6 +218,16 @@ func (p *Process) finish(ctx context.Context) {
 		err = p.alive(left)
 	}
 	p.leftover = err
+}
+
+// awaitStreams lets the connection deliver what the plugin's library has sent of its last output.
+func (p *Process) awaitStreams() {
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		p.streams.Wait()
+	}()
+	await(read, nil, drainTime)
 }
 
 // killAll returns how many processes are left after KillTime, or less than 0 if it could not look.
@@ -276,6 +300,34 @@ func (p *Process) TakeLane() net.Conn {
 		return *lane
 	}
 	return nil
+}
+
+// Streams are the host's ends of a plugin's standard output and input.
+type Streams struct{ Out, In net.Conn }
+
+// TakeStreams returns the streams of a plugin that was started with Spec.Stdio, which the caller must close; nil if there
+// are none, or they were taken.
+func (p *Process) TakeStreams() *Streams { return p.ends.Swap(nil) }
+
+// openStreams makes the streams, and returns the plugin's ends of its standard input and output. They are two pairs of
+// sockets, since what a program does to the one must not change the other.
+func (p *Process) openStreams() (plugins [2]*os.File, err error) {
+	var s Streams
+	if s.In, plugins[0], err = wire.LanePair(); err == nil {
+		s.Out, plugins[1], err = wire.LanePair()
+	}
+	switch {
+	case err != nil:
+		if s.In != nil {
+			closeQuietly(s.In)
+			closeQuietly(plugins[0])
+		}
+		return plugins, err
+	case s.In == nil:
+		return plugins, errors.New("transport stdio needs a Unix system")
+	}
+	p.ends.Store(&s)
+	return plugins, nil
 }
 
 // Done is closed when the exit status is known. Descendants may live a moment longer; Stop waits for them.

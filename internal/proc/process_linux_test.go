@@ -63,6 +63,25 @@ func TestStartFailures(t *testing.T) {
 	}
 }
 
+// TestLastLine: what a process writes right before it ends is logged, and is among its last words.
+func TestLastLine(t *testing.T) {
+	b := setup(t)
+	for i := range 50 {
+		_, err := proc.Start(t.Context(), b.spec("crash"))
+		if !strings.Contains(phases.Whole(err), "out of cheese") {
+			t.Fatalf("start %d: %s", i, phases.Whole(err))
+		}
+		select {
+		case line := <-b.lines:
+			if line.Message != "out of cheese" {
+				t.Fatalf("start %d: logged %q", i, line.Message)
+			}
+		default:
+			t.Fatalf("start %d: nothing was logged", i)
+		}
+	}
+}
+
 func TestStartStop(t *testing.T) {
 	tests := []struct {
 		name, mode string

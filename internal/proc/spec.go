@@ -60,9 +60,14 @@ type Spec struct {
 	// private directory and the peer credentials do; a loopback address has credentials only on Linux and is
 	// refused elsewhere. Windows always uses it.
 	MutualTLS bool
-	Frame     int           // the largest message in bytes; 0 is package wire's default
-	Grace     time.Duration // Grace defaults to DefaultGrace, LogRate to DefaultLogRate
-	LogRate   int
+	// Stdio makes the program speak on its standard input and output instead of a socket: Streams has the host's ends.
+	Stdio    bool
+	NoCookie bool // NoCookie starts the program as a person does, without the cookie in its environment
+	// CountOrphans has the processes counted that outlive the program, before they are killed: see Process.Orphans.
+	CountOrphans bool
+	Frame        int           // the largest message in bytes; 0 is package wire's default
+	Grace        time.Duration // Grace defaults to DefaultGrace, LogRate to DefaultLogRate
+	LogRate      int
 	// Log receives the plugin's stderr line by line, cleaned; nil discards. It is called from one goroutine at
 	// a time and must not block: the plugin's output waits for it.
 	Log func(LogLine)
@@ -83,7 +88,7 @@ func (s Spec) withDefaults() (Spec, error) {
 		return s, err
 	}
 	s.Args = slices.Clone(s.Args)
-	s.MutualTLS = s.MutualTLS || runtime.GOOS == "windows"
+	s.MutualTLS = !s.Stdio && (s.MutualTLS || runtime.GOOS == "windows")
 	if s.Grace <= 0 {
 		s.Grace = DefaultGrace
 	}
@@ -147,17 +152,20 @@ const (
 )
 
 // handshakeEnv returns what go-plugin's servers read. The ports are for servers that cannot listen on a unix socket.
-func handshakeEnv() []string {
-	return []string{
-		wire.HandshakeCookieKey + "=" + wire.HandshakeCookieValue,
-		"PLUGIN_PROTOCOL_VERSIONS=" + strconv.Itoa(wire.ProtocolVersion), "PLUGIN_MIN_PORT=10000", "PLUGIN_MAX_PORT=25000",
+func (s Spec) handshakeEnv() (list []string) {
+	if !s.NoCookie {
+		list = append(list, wire.HandshakeCookieKey+"="+wire.HandshakeCookieValue)
 	}
+	if s.Stdio {
+		return append(list, wire.TransportKey+"="+wire.TransportStdio)
+	}
+	return append(list, "PLUGIN_PROTOCOL_VERSIONS="+strconv.Itoa(wire.ProtocolVersion), "PLUGIN_MIN_PORT=10000", "PLUGIN_MAX_PORT=25000")
 }
 
 // reservedEnv lists variables whose change by an operator would break the handshake or the search for leftovers.
 func reservedEnv() []string {
 	return []string{
-		wire.HandshakeCookieKey, wire.LaneKey, markKey, socketDirKey, "PLUGIN_UNIX_SOCKET_GROUP",
+		wire.HandshakeCookieKey, wire.TransportKey, wire.LaneKey, markKey, socketDirKey, "PLUGIN_UNIX_SOCKET_GROUP",
 		"PLUGIN_MIN_PORT", "PLUGIN_MAX_PORT", "PLUGIN_PROTOCOL_VERSIONS", "PLUGIN_CLIENT_CERT", "PLUGIN_MULTIPLEX_GRPC",
 	}
 }

@@ -66,6 +66,25 @@ func (p *Process) Killed() bool {
 	}
 }
 
+// Orphans waits for the end of the process, and returns how many others it had started that were still there; 0 without
+// Spec.CountOrphans, or without /proc.
+func (p *Process) Orphans() int {
+	<-p.child.exited
+	return p.child.orphans
+}
+
+// Signal signals the process and its group, unless it has ended.
+func (p *Process) Signal(sig syscall.Signal) {
+	p.child.asked.Store(true)
+	p.child.signal(sig)
+}
+
+// HangUp ends the connection as the first step of Stop does, and nothing else. It may block as long as the plugin does.
+func (p *Process) HangUp() {
+	p.child.asked.Store(true)
+	p.hangUp()
+}
+
 // await waits until c is closed, for at most d or until stop is closed, and reports whether it was.
 func await(c, stop <-chan struct{}, d time.Duration) bool {
 	t := time.NewTimer(d)

@@ -13,7 +13,7 @@ import (
 )
 
 // patience is for busy machines.
-const patience = time.Minute
+const patience = 5 * time.Minute
 
 type attempt struct {
 	jobs.Attempt

@@ -32,14 +32,15 @@ var (
 // answers and notifications in queue order, and the close frame; beside it a ping waits for its pong. Whichever ends
 // first ends the other; the reader waits for the calls that it started.
 type Conn struct {
-	srv    *Server
-	ws     *websocket.Conn
-	nc     net.Conn // below ws, for deadlines and for closing at once
-	key    *key     // nil for a caller without a token
-	limit  *rate.Limiter
-	socket *socket // nil outside of Serve
-	caller *Caller
-	memory *account
+	srv     *Server
+	ws      *websocket.Conn
+	nc      net.Conn // below ws, for deadlines and for closing at once
+	key     *key     // nil for a caller without a token
+	session string   // a page's, by its hash; empty for a caller with a token, and without
+	limit   *rate.Limiter
+	socket  *socket // nil outside of Serve
+	caller  *Caller
+	memory  *account
 
 	ctx    context.Context //nolint:containedctx // the connection is what owns the calls made over it
 	cancel context.CancelCauseFunc
@@ -339,6 +340,7 @@ func (c *Conn) write() {
 			}
 			return
 		case <-quiet.C:
+			c.check(c.srv.tokens.Load()) // its session may have run out
 			if now := c.reads.Load(); now != heard || c.full() {
 				heard = now
 				quiet.Reset(limits.Ping)
@@ -387,9 +389,10 @@ func (c *Conn) release() {
 
 // ping ends a connection that has sent neither a pong in time nor any message since the one with the number heard.
 func (c *Conn) ping(heard int64) {
-	ctx, cancel := context.WithTimeout(c.ctx, c.srv.limits.Write)
+	// Not below c.ctx: its end would end the connection in the middle of a ping, without the close frame.
+	ctx, cancel := context.WithTimeout(context.Background(), c.srv.limits.Write)
 	defer cancel()
-	if err := c.ws.Ping(ctx); err != nil && c.reads.Load() == heard && !c.full() {
+	if err := c.ws.Ping(ctx); err != nil && c.ctx.Err() == nil && c.reads.Load() == heard && !c.full() {
 		c.lost("no pong", err)
 		c.abort()
 	}

@@ -130,6 +130,19 @@ func (c *Caller) MayWorkspace(id string) bool {
 	return c.AllWorkspaces() || slices.Contains(c.workspaces, id)
 }
 
+// Rights returns the caller's rights in the order of [Rights]; never nil.
+func (c *Caller) Rights() []Right {
+	return slices.DeleteFunc(Rights(), func(r Right) bool { return !c.May(r) })
+}
+
+// Workspaces returns the ids of the workspaces that the caller is bound to; empty for all, never nil.
+func (c *Caller) Workspaces() []string {
+	if c.AllWorkspaces() {
+		return []string{}
+	}
+	return append([]string{}, c.workspaces...)
+}
+
 // keyring is the set of tokens in force. It is replaced as a whole; only the limiters change.
 type keyring struct {
 	open bool
@@ -227,17 +240,27 @@ func (s *Server) guard(hostAllowed func(*http.Request) bool, next http.Handler) 
 // Admit lets through callers on this machine, and callers whose token has the right; others get
 // 401. The peer's address decides, not the Host or proxies' headers. Wrap it in Guard.
 func (s *Server) Admit(right Right, next http.Handler) http.Handler {
+	needed := s.Require(right, next)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !isLocal(r) {
-			k, bad := s.authenticate(r)
-			if bad == nil && !callerOf(k).May(right) {
-				bad = Errorf(CodeUnauthorized, "this needs the right %q, which the token %q does not have", right, k.token.Name)
-			}
-			if bad != nil {
-				w.Header().Set("WWW-Authenticate", "Bearer")
-				deny(w, http.StatusUnauthorized, bad)
-				return
-			}
+		if isLocal(r) {
+			next.ServeHTTP(w, r)
+			return
+		}
+		needed.ServeHTTP(w, r)
+	})
+}
+
+// Require lets through callers that have the right, as for a call; others get 401. Wrap it in Guard.
+func (s *Server) Require(right Right, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		k, bad := s.authenticate(r)
+		if bad == nil && !callerOf(k).May(right) {
+			bad = Errorf(CodeUnauthorized, "this needs the right %q, which the token %q does not have", right, k.token.Name)
+		}
+		if bad != nil {
+			w.Header().Set("WWW-Authenticate", "Bearer")
+			deny(w, http.StatusUnauthorized, bad)
+			return
 		}
 		next.ServeHTTP(w, r)
 	})
@@ -330,12 +353,16 @@ func (s *Server) authenticate(r *http.Request) (*key, *Error) {
 		return nil, Errorf(CodeUnauthorized, "without tokens only callers on the same machine may call")
 	}
 	secret, ok := secretOf(r)
-	if !ok {
+	half, page := pageHalf(r)
+	if !ok && !page {
 		return nil, Errorf(CodeUnauthorized, "a token is needed: Authorization: Bearer TOKEN, or the WebSocket subprotocol %sTOKEN", subprotocol)
 	}
 	k := ring.find(secret)
+	if page {
+		k = s.sessionKey(r, half)
+	}
 	if k == nil {
-		return nil, Errorf(CodeUnauthorized, "the token is not valid")
+		return nil, Errorf(CodeUnauthorized, "the token or session is not valid")
 	}
 	if !socketOf(r).authenticated(k) {
 		return nil, Errorf(CodeOverloaded, "the token %q has as many connections as it may, all of them at work: use those", k.token.Name)
@@ -348,14 +375,15 @@ func secretOf(r *http.Request) (string, bool) {
 		scheme, secret, ok := strings.Cut(header, " ")
 		return strings.TrimSpace(secret), ok && strings.EqualFold(scheme, "Bearer")
 	}
-	offer := offered(r)
+	offer := offered(r, subprotocol)
 	return strings.TrimPrefix(offer, subprotocol), offer != ""
 }
 
-func offered(r *http.Request) string {
+// offered is the subprotocol with that beginning that a WebSocket handshake offers; empty for none.
+func offered(r *http.Request, beginning string) string {
 	for _, header := range r.Header.Values("Sec-WebSocket-Protocol") {
 		for name := range strings.SplitSeq(header, ",") {
-			if name = strings.TrimSpace(name); strings.HasPrefix(name, subprotocol) {
+			if name = strings.TrimSpace(name); strings.HasPrefix(name, beginning) {
 				return name
 			}
 		}
@@ -385,6 +413,9 @@ func (s *Server) serveWebSocket(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	c := newConn(s, k, socketOf(r), isLocal(r))
+	if half, page := pageHalf(r); page && k != nil {
+		c.session, _ = sessionOf(r, half)
+	}
 	if bad := s.admit(c); bad != nil {
 		c.cancel(ErrClosed)
 		w.Header().Set("Retry-After", "1")
@@ -395,7 +426,7 @@ func (s *Server) serveWebSocket(w http.ResponseWriter, r *http.Request) {
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(s.limits.Write))
 	tap := &hijackTap{ResponseWriter: w}
 	ws, err := websocket.Accept(tap, r, &websocket.AcceptOptions{
-		Subprotocols:       []string{plainSubprotocol, offered(r)},
+		Subprotocols:       []string{plainSubprotocol, offered(r, subprotocol), offered(r, pageProtocol)},
 		InsecureSkipVerify: true, // Guard has checked the Origin
 	})
 	if err != nil {
@@ -437,7 +468,7 @@ func (s *Server) admit(c *Conn) *Error {
 	}
 	s.wg.Add(1)
 	s.conns[c] = struct{}{}
-	c.checkKey(s.tokens.Load()) // SetTokens did not know the connection
+	c.check(s.tokens.Load()) // SetTokens and a logout did not know the connection
 	s.opts.OnConn(len(s.conns))
 	return nil
 }

@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 }
 
 // patience is how long a test waits for something that must happen.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // long says that floods run at full length.
 func long() bool { return os.Getenv("GRAPNEL_LONG") == "1" }

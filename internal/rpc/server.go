@@ -38,6 +38,8 @@ type Server struct {
 	tokens atomic.Pointer[keyring]
 	quota  *quota
 
+	sessions sessions
+
 	wg       sync.WaitGroup // readers, writers, handshakes
 	inFlight sync.WaitGroup // messages
 
@@ -55,6 +57,7 @@ func New(o Options) (*Server, error) {
 		methods: make(map[string]*Method, len(o.Methods)),
 		limits:  o.Limits, log: o.Logger, opts: o,
 		base: base, stop: stop, conns: map[*Conn]struct{}{}, posts: map[*post]struct{}{},
+		sessions: newSessions(),
 	}
 	for _, h := range o.Hosts {
 		host, port := splitHost(h)
@@ -120,11 +123,12 @@ func (s *Server) addNotification(n Notification, o Options) error {
 	return nil
 }
 
-// Handler serves POST /rpc and GET /ws behind [Server.Guard].
+// Handler serves POST /rpc, GET /ws and a page's /session behind [Server.Guard].
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/rpc", s.servePost)
 	mux.HandleFunc("/ws", s.serveWebSocket)
+	mux.HandleFunc("/session", s.serveSession)
 	return s.Guard(mux)
 }
 
@@ -145,9 +149,7 @@ func (s *Server) SetTokens(tokens []Token) error {
 	defer s.mu.Unlock()
 	ring := newKeyring(tokens, s.tokens.Load(), s.limits.Rate, s.quota)
 	s.tokens.Store(ring)
-	for c := range s.conns {
-		c.checkKey(ring)
-	}
+	s.checkConnsLocked(ring)
 	for p := range s.posts {
 		if !ring.has(p.key) {
 			p.cut(revoked())
@@ -160,9 +162,26 @@ func revoked() *Error {
 	return Errorf(CodeUnauthorized, "the token is no longer valid, or has changed")
 }
 
-func (c *Conn) checkKey(ring *keyring) {
-	if !ring.has(c.key) {
+// checkConns closes the connections whose token or session is gone.
+func (s *Server) checkConns(ring *keyring) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.checkConnsLocked(ring)
+}
+
+func (s *Server) checkConnsLocked(ring *keyring) {
+	for c := range s.conns {
+		c.check(ring)
+	}
+}
+
+// check closes a connection whose token or session is gone.
+func (c *Conn) check(ring *keyring) {
+	switch {
+	case !ring.has(c.key):
 		c.close(websocket.StatusPolicyViolation, "the token is no longer valid", false)
+	case c.session != "" && c.srv.sessions.ended(c.session, c.srv.opts.Now()):
+		c.close(websocket.StatusPolicyViolation, "the session has ended", false)
 	}
 }
 

@@ -72,6 +72,9 @@ func callsFor(s Support, p Policy) []call {
 	case p.Net.All:
 	case !p.Net.none():
 		list = portCalls()
+	case p.NoSockets:
+		local := slices.Concat(oneOf(0, unix.EACCES, unix.AF_UNIX), typeOneOf(1, unix.EACCES, unix.SOCK_STREAM, unix.SOCK_SEQPACKET))
+		list = []call{{unix.SYS_SENDTO, isNull(4, unix.EACCES)}, {unix.SYS_CONNECT, refusal(unix.EACCES)}, {unix.SYS_SOCKET, refusal(unix.EACCES)}, {unix.SYS_SOCKETPAIR, local}}
 	case s.Landlock >= abiUnix || p.writesAll():
 		local := oneOf(0, unix.EACCES, unix.AF_UNIX)
 		list = []call{{unix.SYS_SOCKET, local}, {unix.SYS_SOCKETPAIR, local}}

@@ -163,6 +163,24 @@ func TestFilter(t *testing.T) {
 			}
 		}
 	}
+	for _, system := range []Support{before, with} {
+		code := filterFor(system, Policy{NoSockets: true, Write: []string{"/"}})
+		for _, tt := range []struct {
+			number uintptr
+			args   [6]uint64
+			want   uint32
+		}{
+			{unix.SYS_SOCKET, [6]uint64{unix.AF_UNIX, unix.SOCK_STREAM}, refuse(unix.EACCES)},
+			{unix.SYS_CONNECT, [6]uint64{}, refuse(unix.EACCES)},
+			{unix.SYS_SENDTO, [6]uint64{4: 1}, refuse(unix.EACCES)},
+			{unix.SYS_SOCKETPAIR, [6]uint64{unix.AF_INET, unix.SOCK_STREAM}, refuse(unix.EACCES)},
+			{unix.SYS_SOCKETPAIR, [6]uint64{unix.AF_UNIX, unix.SOCK_STREAM | unix.SOCK_CLOEXEC}, unix.SECCOMP_RET_ALLOW},
+		} {
+			if got := run(code, here, uint32(tt.number), tt.args); got != tt.want {
+				t.Errorf("without sockets: call %d of %v: %#x, want %#x", tt.number, tt.args, got, tt.want)
+			}
+		}
+	}
 	if here == unix.AUDIT_ARCH_X86_64 {
 		if got := run(filterFor(before, Policy{}), here, unix.SYS_READ|x32Bit, [6]uint64{}); got != refuse(unix.ENOSYS) {
 			t.Errorf("by x32: %#x", got)

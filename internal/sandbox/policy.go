@@ -15,10 +15,13 @@ import (
 // default limits.
 type Policy struct {
 	// Read lists absolute paths that it may read and execute, directories with all below them. "/" is everything.
-	Read   []string
-	Write  []string // Write lists absolute paths that it may read and change
-	Net    Net
-	Limits Limits
+	Read  []string
+	Write []string // Write lists absolute paths that it may read and change
+	Net   Net
+	// NoSockets takes from a program without Net also the unix sockets that it may otherwise make: it has what it inherits,
+	// and pairs.
+	NoSockets bool
+	Limits    Limits
 
 	_ struct{}
 }

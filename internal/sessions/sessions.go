@@ -22,6 +22,8 @@ const (
 	maxKeys = 1024
 	// maxDomains bounds the domains of one session and epoch.
 	maxDomains = 256
+	// maxPending bounds the reminders that a session leaves to its next turn.
+	maxPending = 64
 )
 
 // Cache is safe for concurrent use.
@@ -32,6 +34,8 @@ type Cache struct {
 	delivered recent.Map[*epochSet]
 	domains   recent.Map[*epochSet]
 	begun     recent.Map[Start]
+	// pending holds reminders that no prompt has delivered yet, by session.
+	pending recent.Map[[]phases.MergedReminder]
 	// prompts holds the last prompt by thread.
 	prompts recent.Map[*manifest.Outline]
 }
@@ -45,7 +49,7 @@ type epochSet struct {
 func New() *Cache {
 	return &Cache{
 		delivered: recent.New[*epochSet](maxSessions), domains: recent.New[*epochSet](maxSessions),
-		begun: recent.New[Start](maxSessions), prompts: recent.New[*manifest.Outline](maxSessions),
+		begun: recent.New[Start](maxSessions), pending: recent.New[[]phases.MergedReminder](maxSessions), prompts: recent.New[*manifest.Outline](maxSessions),
 	}
 }
 
@@ -74,17 +78,28 @@ func (s *Cache) Undelivered(c phases.Context, reminders []phases.MergedReminder)
 	return kept, before
 }
 
-// TakeBack forgets that reminders were delivered: their prompt was not sent.
-func (s *Cache) TakeBack(c phases.Context, reminders []phases.MergedReminder) {
+// Leave keeps reminders that no prompt has delivered for the session's next turn. It returns those that it does not
+// keep: all without a session, and the newest ones beyond [maxPending].
+func (s *Cache) Leave(c phases.Context, reminders []phases.MergedReminder) (lost []phases.MergedReminder) {
 	if c.SessionID == "" || len(reminders) == 0 {
-		return
+		return reminders
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	seen := s.deliveredIn(c)
-	for _, r := range reminders {
-		seen.names.Drop(reminderKey(r))
-	}
+	waiting, _ := s.pending.Get(sessionOf(c))
+	all := append(slices.Clip(waiting), reminders...)
+	n := min(len(all), maxPending)
+	s.pending.Put(c.WorkspaceID, sessionOf(c), all[:n:n])
+	return all[n:]
+}
+
+// TakePending returns the reminders that were left to the session's next turn, each once.
+func (s *Cache) TakePending(c phases.Context) []phases.MergedReminder {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	waiting, _ := s.pending.Get(sessionOf(c))
+	s.pending.Drop(sessionOf(c))
+	return waiting
 }
 
 // reminderKey is the dedupe key under its owner: one plugin cannot silence another.
@@ -124,10 +139,11 @@ type Start struct {
 	Sources  []phases.HookSource
 }
 
-// Begin remembers what the start of a session brought.
-func (s *Cache) Begin(c phases.Context, out *phases.Outcome) {
+// Begin remembers what the start of a session brought: its contexts, and its reminders for the first prompt.
+// It returns the reminders that it does not keep, as [Cache.Leave] does.
+func (s *Cache) Begin(c phases.Context, out *phases.Outcome) (lost []phases.MergedReminder) {
 	if c.SessionID == "" {
-		return
+		return out.Merged.Reminders
 	}
 	begun := Start{Phase: out.Phase, Contexts: out.Merged.Contexts}
 	for _, source := range out.Sources {
@@ -136,8 +152,9 @@ func (s *Cache) Begin(c phases.Context, out *phases.Outcome) {
 		}
 	}
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.begun.Put(c.WorkspaceID, sessionOf(c), begun)
+	s.mu.Unlock()
+	return s.Leave(c, out.Merged.Reminders)
 }
 
 // Started returns what the start of the context's session brought; false if unknown.
@@ -154,6 +171,7 @@ func (s *Cache) End(c phases.Context) {
 	s.begun.Drop(sessionOf(c))
 	s.delivered.Drop(sessionOf(c))
 	s.domains.Drop(sessionOf(c))
+	s.pending.Drop(sessionOf(c))
 }
 
 // Ask remembers hidden domains that were loaded, for the following turns of the session and epoch. A turn of an older

@@ -13,8 +13,7 @@ func in(session string, epoch int) phases.Context {
 	return phases.Context{WorkspaceID: "w", SessionID: session, Epoch: epoch}
 }
 
-// TestUndelivered: a reminder with a key comes once in a session and epoch, unless its
-// prompt was not sent; one plugin cannot silence another.
+// TestUndelivered: a reminder with a key comes once in a session and epoch; one plugin cannot silence another.
 func TestUndelivered(t *testing.T) {
 	t.Parallel()
 
@@ -33,13 +32,30 @@ func TestUndelivered(t *testing.T) {
 			t.Errorf("%s: %+v", step.name, before[0])
 		}
 	}
-	c.TakeBack(in("s", 1), list[:1])
-	if kept, _ := c.Undelivered(in("s", 1), list[:2]); len(kept) != 1 || kept[0].Owner != "p.h" {
-		t.Errorf("after a prompt that was not sent: %+v", kept)
-	}
 	c.End(in("s", 1))
 	if kept, _ := c.Undelivered(in("s", 1), list); len(kept) != 3 {
 		t.Errorf("after the end of the session: %d", len(kept))
+	}
+}
+
+// TestPending: what no prompt has delivered waits for the session's next turn, once and within bounds.
+func TestPending(t *testing.T) {
+	t.Parallel()
+
+	c, list := New(), make([]phases.MergedReminder, maxPending)
+	if lost := c.Leave(in("", 0), list); len(lost) != maxPending {
+		t.Errorf("without a session %d of %d are lost", len(lost), maxPending)
+	}
+	list[0].Text = "first"
+	c.Begin(in("s", 0), &phases.Outcome{Merged: phases.Merged{Reminders: list}})
+	if lost := c.Leave(in("s", 1), []phases.MergedReminder{{Text: "one more"}}); len(lost) != 1 || lost[0].Text != "one more" {
+		t.Errorf("beyond the bound: %+v", lost)
+	}
+	if got := c.TakePending(in("s", 1)); len(got) != maxPending || got[0].Text != "first" {
+		t.Errorf("%d reminders wait", len(got))
+	}
+	if got := c.TakePending(in("s", 1)); len(got) != 0 {
+		t.Errorf("taken twice: %+v", got)
 	}
 }
 

@@ -69,6 +69,10 @@ type HookRow struct {
 	Role    phases.Role  `json:"role"`
 	Off     string       `json:"off"`     // Off says why it never runs, as the ledger does; empty if it can run
 	Breaker string       `json:"breaker"` // "closed", "open" or "half_open"; empty for rows without a breaker
+	// TimeoutMS is the timeout in force: the plan's, or the plugin's limits.tool or limits.model.time. Budget is the
+	// text budget in force.
+	TimeoutMS float64           `json:"timeout_ms"`
+	Budget    phases.TextBudget `json:"budget,omitzero"`
 	RunStats
 }
 
@@ -76,6 +80,12 @@ type HookRow struct {
 type PluginHealth struct {
 	phases.PluginRow
 
+	// Requested is what the plugin asks for by its description: kinds of contributions (contribute), what its hooks
+	// need to see, and its tools. It names the rest only as it uses it. Hooks that the operator switched off ask for
+	// nothing. It is null until the plugin has described itself.
+	Requested *phases.Grants `json:"requested"`
+	// Grants is what the operator granted. Neither may be changed.
+	Grants phases.Grants `json:"grants"`
 	// Since is when it entered its state, StartedAt when the process that takes calls was started; NextStart is the
 	// next restart during a back-off.
 	Since     time.Time `json:"since"`

@@ -11,7 +11,7 @@ type Fitted struct {
 	Text string
 	// Body is what is kept of the body, without frame and marker.
 	Body string
-	// Original and Kept count the characters of the body, before and after.
+	// Original and Kept count the characters of frame and body, before and after.
 	Original, Kept int
 	// Cut says that something was cut off, and that Text has a marker.
 	Cut bool
@@ -28,10 +28,10 @@ func Size(frame Frame, bodyChars int) int {
 	return n
 }
 
-// Least returns the smallest limit with which [Cut] keeps anything of a body of
-// bodyChars characters, if its first grapheme cluster is one character.
-func Least(frame Frame, bodyChars int) int {
-	return min(Size(frame, bodyChars), frame.size()+1+markerSize(bodyChars))
+// Least returns the smallest limit with which [CutOf] keeps anything of a body of bodyChars characters, if its first
+// grapheme cluster is one character.
+func Least(frame Frame, bodyChars, original int) int {
+	return min(Size(frame, bodyChars), frame.size()+1+markerSize(original))
 }
 
 // Render joins the parts of a fragment that are not empty by newlines. An empty marker means that nothing was cut.
@@ -44,9 +44,13 @@ func Render(frame Frame, body, marker string) string {
 // escaped for the same frame. If the fragment is too long, Cut keeps a [Head] of s, which never ends in a line or tag
 // that [Escape] prevents, or omits the fragment. A larger limit never keeps less.
 func Cut(s string, limit int, frame Frame) Fitted {
-	original := Chars(s)
-	if limit >= 0 && Size(frame, original) <= limit {
-		return Fitted{Text: Render(frame, s, ""), Body: s, Original: original, Kept: original}
+	return CutOf(s, Size(frame, Chars(s)), limit, frame)
+}
+
+// CutOf is [Cut] for a fragment that was cut before: its frame and body had original characters.
+func CutOf(s string, original, limit int, frame Frame) Fitted {
+	if size := Size(frame, Chars(s)); limit >= 0 && size <= limit {
+		return Fitted{Text: Render(frame, s, ""), Body: s, Original: original, Kept: size}
 	}
 	body := ""
 	if limit -= frame.size() + markerSize(original); limit >= 1 {
@@ -55,7 +59,7 @@ func Cut(s string, limit int, frame Frame) Fitted {
 	if body == "" {
 		return Fitted{Original: original, Omitted: true}
 	}
-	kept := Chars(body)
+	kept := Size(frame, Chars(body))
 	return Fitted{
 		Text: Render(frame, body, Marker(kept, original)), Body: body, Original: original, Kept: kept, Cut: true,
 	}

@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	codeDenyIgnored  = "deny_ignored"  // a hook denied the turn or a tool call, and the host made the call
-	codePhaseSkipped = "phase_skipped" // the host called a tool without a tool.pre_call for it
+	codeDenyIgnored  = "deny_ignored"  // a hook denied the turn, a tool call or the turn's end, and the host went on
+	codePhaseSkipped = "phase_skipped" // the host called a tool without a tool.pre_call for it, or ended a turn without turn.pre_end
 )
 
 // CodeAsk means: a hook asks for consent, so no prompt is compiled.
@@ -57,7 +57,8 @@ type conduct struct {
 	refused *phases.Error         // the decision that blocks the turn, and text what turn.pre_policy has judged last
 	failed  bool                  // turn.pre_policy failed, so refused is no decision
 	text    fingerprint
-	judged  []judgedCall // the tool calls that tool.pre_call has seen, the oldest first
+	judged  []judgedCall  // the tool calls that tool.pre_call has seen, the oldest first
+	end     *phases.Error // the deny with which turn.pre_end has answered last
 }
 
 // fingerprint recognizes a text, which may have megabytes.
@@ -79,6 +80,11 @@ func (c *conduct) note(out *phases.Outcome) {
 	}
 	c.passed[out.Phase] = out.Error == nil && (out.Decision == nil || out.Decision.Verdict != phases.VerdictDeny)
 	refused := blocked(out)
+	if out.Phase == phases.PreEnd {
+		if c.end = nil; refused != nil && refused.Code == phases.CauseDenied && out.Error == nil {
+			c.end = refused
+		}
+	}
 	switch in := out.Rewritten.(type) {
 	case *phases.PrePolicyInput:
 		text := sha256.Sum256([]byte(in.UserText.Value))
@@ -217,6 +223,27 @@ func (s *State) CallRemark(call *phases.ToolCall, hooks []string) (remark phases
 	}
 	s.notes.add([]phases.Diagnostic{remark})
 	return remark, true
+}
+
+// EndRemark says what is wrong with a host's end of a turn that has succeeded, if something is: nobody was asked whether
+// it may end, though hooks want to be, or one has denied it.
+func (s *State) EndRemark(hooks []string) (remark phases.Diagnostic, wrong bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := &s.conduct
+	switch {
+	case c.end != nil:
+		return phases.Diagnostic{
+			Code: codeDenyIgnored, Severity: phases.SeverityError, Subscription: c.end.Subscription,
+			Message: fmt.Sprintf("%s denied the turn's end, and the host ends it anyway", phases.PreEnd),
+		}, true
+	case len(hooks) > 0 && !c.dispatched(phases.PreEnd):
+		return phases.Diagnostic{
+			Code: codePhaseSkipped, Severity: phases.SeverityWarning,
+			Message: fmt.Sprintf("the host ends the turn without a dispatch of %s (Turn.PreEnd, or GoOn of package loop): %s did not judge it", phases.PreEnd, strings.Join(hooks, ", ")),
+		}, true
+	}
+	return remark, false
 }
 
 // CheckContext refuses a context that phases.CheckContext refuses, a relative directory,

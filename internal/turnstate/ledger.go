@@ -62,8 +62,12 @@ func (l *ledger) addOutcome(out *phases.Outcome, budget manifest.PhaseBudget) {
 	for i := range out.Omitted {
 		l.bytes += 96 + len(out.Omitted[i].ID) + len(out.Omitted[i].Owner)
 	}
-	for i := range out.Merged.Reminders {
-		r := &out.Merged.Reminders[i]
+	l.addReminders(out.Merged.Reminders)
+}
+
+func (l *ledger) addReminders(list []phases.MergedReminder) {
+	for i := range list {
+		r := &list[i]
 		l.bytes += 192 + len(r.Text) + len(r.Owner) + len(r.DedupeKey) + len(r.ContributionID)
 		for name, value := range r.Attributes {
 			l.bytes += 64 + len(name) + len(value)

@@ -20,7 +20,7 @@ const maxAudits = 256
 const codeAuditsNotKept = "audits_not_kept"
 
 // mark is how far a record reaches into the lists of a turn.
-type mark struct{ runs, budgets, notes, audits, calls, requests int }
+type mark struct{ runs, budgets, notes, audits, calls, requests, handed int }
 
 // recorded is what the turn's records hold already.
 type recorded struct {
@@ -36,13 +36,7 @@ type recorded struct {
 // Head fills in whose record it is.
 func Head(h manifest.Head, c *phases.Context) manifest.Head {
 	h.WorkspaceID, h.ThreadID, h.TurnID, h.SessionID, h.Epoch = c.WorkspaceID, c.ThreadID, c.TurnID, c.SessionID, c.Epoch
-	h.AgentID, h.TaskID, h.Mode, h.Actor = c.AgentID, c.TaskID, c.Mode, c.Actor.ID
-	switch {
-	case c.Actor.ID == "":
-		h.Actor = c.Actor.Kind
-	case c.Actor.Kind != "":
-		h.Actor = c.Actor.Kind + ":" + c.Actor.ID
-	}
+	h.AgentID, h.TaskID, h.Mode, h.Actor = c.AgentID, c.TaskID, c.Mode, c.Actor.Name()
 	return h
 }
 
@@ -104,8 +98,10 @@ func (s *State) Record(m *manifest.Manifest, b config.TurnBudget, ends bool) {
 	m.Runs = runRows(s.ledger.runs)
 	m.Policies = s.policies
 	m.Budgets = s.budgetRows(m, b, 0)
-	m.Reminders = s.reminderRows()
 	s.since(m)
+	for i := range s.reminders {
+		m.Reminders = append(m.Reminders, s.reminderRow(&s.reminders[i]))
+	}
 	m.Diagnose(s.notes.rows(0))
 	m.Diagnose(s.ledger.notes())
 }
@@ -136,11 +132,12 @@ func (s *State) Events(m *manifest.Manifest, plugins []phases.PluginRow, b confi
 	m.Diagnose(s.ledger.notes())
 }
 
-// since writes the calls, requests and audits since the last kept record. The caller holds the lock, here and below.
+// since writes the calls, requests, audits and handed reminders since the last kept record. The caller holds the lock, here and below.
 func (s *State) since(m *manifest.Manifest) {
 	r := &s.recorded
 	m.Calls = slices.Clone(s.calls[r.kept.calls:])
 	m.Requests = slices.Clone(s.requests[r.kept.requests:])
+	m.Reminders = slices.Clone(s.handed[r.kept.handed:])
 	m.Audits = slices.Clone(s.audits[r.kept.audits:])
 	if over := len(m.Audits) - maxAudits; over > 0 {
 		m.Audits = m.Audits[:maxAudits]
@@ -170,7 +167,7 @@ func (s *State) Unrecorded(ends bool) bool {
 }
 
 func (s *State) mark() mark {
-	return mark{len(s.ledger.runs), len(s.ledger.budgets), len(s.notes.list), len(s.audits), len(s.calls), len(s.requests)}
+	return mark{len(s.ledger.runs), len(s.ledger.budgets), len(s.notes.list), len(s.audits), len(s.calls), len(s.requests), len(s.handed)}
 }
 
 // sources writes where contributions went, and what was omitted before the compiler.
@@ -203,15 +200,10 @@ func runRows(runs []phases.Run) []phases.Run {
 	return runs
 }
 
-func (s *State) reminderRows() []manifest.Reminder {
-	var rows []manifest.Reminder
-	for i := range s.reminders {
-		r := &s.reminders[i]
-		rows = append(rows, manifest.Reminder{
-			Type: r.Type, Owner: r.Owner, ContributionID: r.ContributionID, Fingerprint: manifest.Fingerprint(r.Text, s.key), Chars: text.Chars(r.Text),
-		})
+func (s *State) reminderRow(r *phases.MergedReminder) manifest.Reminder {
+	return manifest.Reminder{
+		Type: r.Type, Owner: r.Owner, ContributionID: r.ContributionID, Fingerprint: manifest.Fingerprint(r.Text, s.key), Chars: text.Chars(r.Text),
 	}
-	return rows
 }
 
 // placeContexts names the section of rendered contexts in their sources, which merging

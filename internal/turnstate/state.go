@@ -39,12 +39,14 @@ type State struct {
 	requests  []manifest.Request
 	recorded  recorded
 	reminders []phases.MergedReminder
+	handed    []manifest.Reminder // reminders that did not come with a prompt
 	// own are the ids of the host's own sections, sorted.
 	own       []string
 	round     int
 	requested map[string]bool // hidden domains
 	offered   bool            // the model was offered request_tools
 	conduct   conduct
+	forced    int // how often turn.pre_end made the turn go on
 }
 
 type budget struct {
@@ -245,6 +247,38 @@ func (s *State) Contributed() (sections []phases.MergedSection, contexts []phase
 	return sections, slices.Clip(s.contexts)
 }
 
+// Note adds a diagnostic of the engine's own.
+func (s *State) Note(d phases.Diagnostic) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.notes.add([]phases.Diagnostic{d})
+}
+
+// Remind adds reminders for the next prompt.
+func (s *State) Remind(list ...phases.MergedReminder) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.reminders = append(s.reminders, list...)
+	s.ledger.addReminders(list)
+}
+
+// HandReminders returns the reminders that wait for the next prompt, each once, up to the first that does not fit. They
+// are recorded as handed over with the answer to a phase.
+func (s *State) HandReminders(with phases.Phase, fits func(r *phases.MergedReminder) bool) []phases.MergedReminder {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := 0
+	for n < len(s.reminders) && fits(&s.reminders[n]) {
+		row := s.reminderRow(&s.reminders[n])
+		row.With = with
+		s.handed = append(s.handed, row)
+		n++
+	}
+	taken := slices.Clone(s.reminders[:n])
+	s.reminders = slices.Delete(s.reminders, 0, n)
+	return taken
+}
+
 // TakeReminders returns the reminders for the next prompt, each once.
 func (s *State) TakeReminders() []phases.MergedReminder {
 	s.mu.Lock()
@@ -252,6 +286,25 @@ func (s *State) TakeReminders() []phases.MergedReminder {
 	taken := append([]phases.MergedReminder{}, s.reminders...)
 	s.reminders = nil
 	return taken
+}
+
+// Counted returns the input with the turn's own count; outside of a turn the host's stands.
+func (s *State) Counted(in *phases.PreEndInput) *phases.PreEndInput {
+	if !s.gathers {
+		return in
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	own := *in
+	own.Forced = s.forced
+	return &own
+}
+
+// Force counts that the turn was made to go on.
+func (s *State) Force() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.forced++
 }
 
 // NextRound counts a compilation and returns its number, from 0.

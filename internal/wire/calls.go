@@ -3,6 +3,7 @@ package wire
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -23,8 +24,10 @@ type call struct {
 	answer   answer
 	answered chan struct{} // takes one value, when answer is set; buffered, so that the reader never blocks
 
-	// Guarded by the table. lent says that ctx was given to a host call.
+	// Guarded by the table. lent says that ctx was given to a host call; misaddressed that an answer came for another
+	// incarnation.
 	abandoned, lent bool
+	misaddressed    *uint64
 }
 
 // answer is a frame, or the error instead of one.
@@ -94,6 +97,15 @@ func (t *calls) abandon(c *call) bool {
 	}
 	c.abandoned = true
 	return true
+}
+
+// misaddressed notes that the plugin has answered a call with the wrong incarnation.
+func (t *calls) misaddressed(id, incarnation uint64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if c := t.pending[id]; c != nil {
+		c.misaddressed = &incarnation
+	}
 }
 
 // refuse removes the call with this id and body (0: any) whose frame the plugin did not understand. For an abandoned
@@ -261,12 +273,27 @@ func (s *Session) await(ctx context.Context, c *call) (*answer, error) {
 	}
 	if c.ask == hostDispatch || c.ask == hostCallTool {
 		// Notify the plugin, outside of the caller's context, which has just ended. On an error the session has, too.
-		if data, err := encodeFrame(s.stream.Context(), s.writer, c.id, hostCancel, &none{}, noFields); err == nil { //nolint:contextcheck // see above
+		if data, err := encodeFrame(s.ctx, s.writer, c.id, hostCancel, &none{}, noFields); err == nil { //nolint:contextcheck // see above
 			_ = s.writer.hurry(&outgoing{data: data}, false)
 		}
 	}
-	return nil, errAbandoned(ctx, s.who())
+	return nil, s.unanswered(ctx, c)
 }
+
+// unanswered is the error of a call that was sent and abandoned. A plugin that has answered under a wrong incarnation does
+// not need more time.
+func (s *Session) unanswered(ctx context.Context, c *call) error {
+	s.calls.mu.Lock()
+	wrong := c.misaddressed
+	s.calls.mu.Unlock()
+	if wrong == nil {
+		return errAbandoned(ctx, s.who())
+	}
+	return s.invalid(fmt.Errorf("%w: %d, where its frame has %d; it was dropped, and no other one came", ErrMisaddressed, *wrong, s.o.Incarnation))
+}
+
+// ErrMisaddressed is in the error of a call whose only answer in time was for another incarnation.
+var ErrMisaddressed = errors.New("has a wrong incarnation")
 
 // answered waits for the answer to a call. It returns false if ctx ended before.
 func (s *Session) answered(ctx context.Context, c *call) bool {

@@ -69,7 +69,7 @@ func TestCancellation(t *testing.T) {
 			t.Parallel()
 			p := newStuck()
 			dropped := make(chan Dropped, 10)
-			s := open(t, serve(t, p, ServeOptions{}, 0), HostOptions{OnDropped: func(d Dropped) { dropped <- d }})
+			s := open(t, serve(t, p, ServeOptions{}, 0), HostOptions{OnDropped: func(d Dropped, _ uint64) { dropped <- d }})
 			for _, name := range c.hooks {
 				ctx, end := c.ctx(deadline(t))
 				go func() { <-p.started; end() }()

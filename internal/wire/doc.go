@@ -14,6 +14,10 @@
 // plugin has inherited. There the caller that waits is the host's reader (lane_host.go), and the plugin's reader runs
 // the handler unless that takes long (lane_plugin.go). Everything else is the same; the writer sends by a carrier.
 //
+// The stdio binding has neither gRPC nor a handshake: frames are JSON, one a line (lines.go), on the program's standard
+// input and output. The host's side of it is a lane with lines for frames ([OpenLines]); the plugin's side a stream
+// ([ServeLines]). Between lines and the bytes of frames translates jsonform.go, by a table that is made from the contract.
+//
 // Messages are encoded by hand: a [form] function names the fields of a message once, for both directions. That takes
 // less than half the time of the generated code (which tests compare with), and no direction can miss a field.
 //

@@ -137,17 +137,35 @@ type incoming struct {
 	buffer mem.Buffer // what gRPC brought; nil for a frame of the lane
 	data   []byte     // what the lane brought
 	owned  bool       // data is nobody else's: text may point into it
+	line   bool       // data is JSON
+	name   string     // of a body that is not known, in JSON
 }
 
-// parse reads the envelope. The payload is valid until free.
-func (in *incoming) parse(last body) (err error) {
+// parse reads the envelope of a frame with these bodies, and this form in JSON. The payload is valid until free.
+func (in *incoming) parse(last body, form *jsonMessage) (err error) {
 	data := in.data
 	if in.buffer != nil {
 		data = in.buffer.ReadOnlyData()
 	}
 	in.size = len(data)
+	if in.line {
+		if data, in.id, in.name, err = form.parseLine(data); err != nil {
+			return err
+		}
+		in.data, in.owned, in.line = data, true, false
+	}
 	in.envelope, err = parseEnvelope(data, last)
 	return err
+}
+
+// unsupported is the answer to a frame whose body is not known.
+func (in *incoming) unsupported() unsupported {
+	const longest = 64
+	u := unsupported{body: uint64(in.unknown)} //nolint:gosec // positive
+	if len(in.name) <= longest {
+		u.name = in.name
+	}
+	return u
 }
 
 // free releases the frame's memory. It is safe to call twice.
@@ -233,6 +251,18 @@ func (p *frames) seal(f *form) (*[]byte, error) {
 		return nil, err
 	}
 	return f.buffer, nil
+}
+
+// inJSON replaces a frame by its JSON.
+func (p *frames) inJSON(frame *[]byte, form *jsonMessage) (*[]byte, error) {
+	defer p.recycle(frame)
+	line := p.Get(2 * len(*frame))
+	var err error
+	if *line, err = form.appendJSON(*line, *frame); err != nil {
+		p.recycle(line)
+		return nil, err
+	}
+	return line, nil
 }
 
 func (p *frames) recycle(b *[]byte) {

@@ -35,7 +35,7 @@ func FuzzSession(f *testing.F) {
 		host := &careful{t: t}
 		var dropped atomic.Int64
 		s := scriptedSession(stream, HostOptions{
-			Incarnation: fuzzIncarnation, Instance: "fuzzed", Host: host, OnDropped: func(Dropped) { dropped.Add(1) },
+			Incarnation: fuzzIncarnation, Instance: "fuzzed", Host: host, OnDropped: func(Dropped, uint64) { dropped.Add(1) },
 		})
 		var freed atomic.Int64
 		var wait sync.WaitGroup
@@ -65,7 +65,7 @@ func TestCapturedSession(t *testing.T) {
 	t.Parallel()
 
 	stream := newScriptedStream(t, split(joined(capture(t)[1]))) // behind Describe
-	s := scriptedSession(stream, HostOptions{Incarnation: fuzzIncarnation, Instance: "captured", OnDropped: func(d Dropped) { t.Errorf("dropped: %v", d) }})
+	s := scriptedSession(stream, HostOptions{Incarnation: fuzzIncarnation, Instance: "captured", OnDropped: func(d Dropped, _ uint64) { t.Errorf("dropped: %v", d) }})
 	var res *phases.Result
 	var err error
 	var call sync.WaitGroup
@@ -201,6 +201,7 @@ func scriptedSession(stream *scriptedStream, o HostOptions) *Session {
 	s := &Session{o: o.withDefaults(), done: make(chan struct{}), stream: stream}
 	s.calls.last = 1 // of Hello
 	stream.ctx, s.cancel = context.WithCancelCause(stream.ctx)
+	s.ctx = stream.ctx
 	s.writer = newWriter(stream, s.o.Frame)
 	s.writer.incarnation = s.o.Incarnation
 	s.tasks.Go(s.writer.run)

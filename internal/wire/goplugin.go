@@ -16,6 +16,10 @@ const (
 	// package's major version.
 	ProtocolVersion = 1
 	Transport       = "grpc" // the transport in the handshake line
+	// TransportKey is the environment variable that names the binding. A plugin that does not find it speaks gRPC.
+	TransportKey = "GRAPNEL_TRANSPORT"
+	// TransportStdio is the other binding: frames as JSON, one a line, on standard input and output.
+	TransportStdio = "stdio"
 	// HandshakeCookieKey and HandshakeCookieValue are the environment variable that tells a program it was started as
 	// a plugin.
 	HandshakeCookieKey   = "GRAPNEL_PLUGIN"

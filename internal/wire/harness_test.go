@@ -125,13 +125,13 @@ func shortTempDir(tb testing.TB) string {
 	return dir
 }
 
-func dial(tb testing.TB, path string, frame int, more ...grpc.DialOption) *grpc.ClientConn {
+func dial(tb testing.TB, path string, frame int) *grpc.ClientConn {
 	tb.Helper()
 	opts := append([]grpc.DialOption{grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
 		var d net.Dialer
 		return d.DialContext(ctx, "unix", path)
 	})}, DialOptions(frame, nil)...)
-	conn, err := grpc.NewClient("passthrough:///plugin", append(opts, more...)...)
+	conn, err := grpc.NewClient("passthrough:///plugin", opts...)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -147,9 +147,12 @@ func dial(tb testing.TB, path string, frame int, more ...grpc.DialOption) *grpc.
 func serve(tb testing.TB, h Handler, o ServeOptions, frame int) *grpc.ClientConn {
 	tb.Helper()
 	srv := grpc.NewServer(ServerOptions(0)...)
-	if !laned {
+	switch way {
+	case overGRPC:
 		Register(srv, h, o)
 		return listen(tb, srv, frame)
+	case overLines:
+		return serveLines(tb, h, o)
 	}
 	host, file, err := LanePair()
 	if err != nil {
@@ -169,10 +172,45 @@ func serve(tb testing.TB, h Handler, o ServeOptions, frame int) *grpc.ClientConn
 	return conn
 }
 
-// laned says that sessions of this run use a lane; lanes are the hosts' ends by their connections.
+// serveLines serves over two pairs of sockets. The connection that it returns stands for them and is never dialed.
+func serveLines(tb testing.TB, h Handler, o ServeOptions) *grpc.ClientConn {
+	tb.Helper()
+	var ends [2]net.Conn
+	var files [2]*os.File
+	for i := range ends {
+		var err error
+		if ends[i], files[i], err = LanePair(); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		_ = ServeLines(context.Background(), files[0], files[1], h, o)
+		_, _ = files[0].Close(), files[1].Close() // as the end of a process does
+	}()
+	conn := dial(tb, "stdio", 0)
+	pipes.Store(conn, ends)
+	tb.Cleanup(func() {
+		pipes.Delete(conn)
+		_, _ = ends[0].Close(), ends[1].Close()
+		<-served
+	})
+	return conn
+}
+
+// The ways that sessions go.
+const (
+	overGRPC  = "gRPC"
+	overLane  = "lane"
+	overLines = "lines"
+)
+
+// way is that of this run. lanes are the hosts' ends of lanes by their connections, pipes those of a plugin's standard
+// input and output.
 var (
-	laned bool
-	lanes sync.Map
+	way          = overGRPC
+	lanes, pipes sync.Map
 )
 
 // open opens a session that ends with the test.
@@ -187,7 +225,7 @@ func open(tb testing.TB, conn *grpc.ClientConn, o HostOptions) *Session {
 	if lane, ok := lanes.LoadAndDelete(conn); ok {
 		o.Lane = lane.(net.Conn) //nolint:forcetypeassert // serve puts nothing else there
 	}
-	s, err := Open(deadline(tb), conn, o)
+	s, err := openWith(deadline(tb), conn, o)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -195,10 +233,22 @@ func open(tb testing.TB, conn *grpc.ClientConn, o HostOptions) *Session {
 	return s
 }
 
+// openWith is Open, or OpenLines for what serveLines has returned.
+func openWith(ctx context.Context, conn *grpc.ClientConn, o HostOptions) (*Session, error) {
+	if ends, ok := pipes.LoadAndDelete(conn); ok {
+		both := ends.([2]net.Conn) //nolint:forcetypeassert // serveLines puts nothing else there
+		return OpenLines(ctx, both[1], both[0], o)
+	}
+	return Open(ctx, conn, o)
+}
+
+// patience is how long a test waits for what must happen, also under the race detector on a busy machine.
+const patience = 2 * time.Minute
+
 // deadline is a context that makes a hanging test fail in time.
 func deadline(tb testing.TB) context.Context {
 	tb.Helper()
-	ctx, cancel := context.WithTimeout(tb.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(tb.Context(), patience)
 	tb.Cleanup(cancel)
 	return ctx
 }

@@ -28,12 +28,14 @@ const (
 	laneBuffer = 32 << 10 // longer frames get memory of their own
 )
 
-// lane is one end. One goroutine at a time reads, one writes.
+// lane is one end. One goroutine at a time reads, one writes. The host's side of the stdio binding is a lane whose frames
+// are lines, and whose directions are sockets of their own.
 type lane struct {
-	conn   *net.UnixConn
-	raw    syscall.RawConn
-	limit  int     // the longest frame that is read
-	frames *frames // of the writer
+	reads, writes       *net.UnixConn
+	rawReads, rawWrites syscall.RawConn
+	limit               int     // the longest frame that is read
+	frames              *frames // of the writer
+	lines               *lines  // nil if frames stand behind their length
 
 	buf  []byte // buf[r:w] was read and is not used yet
 	r, w int
@@ -56,15 +58,39 @@ type transfer struct {
 }
 
 func newLane(conn net.Conn, limit int, f *frames) (*lane, error) {
-	c, ok := conn.(*net.UnixConn)
-	if !ok {
-		return nil, fmt.Errorf("a lane over %T", conn)
+	l, err := newLaneOf(conn, conn, limit, f)
+	if err == nil {
+		l.buf = make([]byte, laneBuffer)
 	}
-	raw, err := c.SyscallConn()
-	if err != nil {
+	return l, err
+}
+
+// newLineLane returns a lane whose frames are lines.
+func newLineLane(reads, writes net.Conn, limit int, f *frames) (*lane, error) {
+	l, err := newLaneOf(reads, writes, limit, f)
+	if err == nil {
+		l.lines = newLines(l.read, limit)
+	}
+	return l, err
+}
+
+func newLaneOf(reads, writes net.Conn, limit int, f *frames) (*lane, error) {
+	in, ok := reads.(*net.UnixConn)
+	if !ok {
+		return nil, fmt.Errorf("a lane over %T", reads)
+	}
+	out, ok := writes.(*net.UnixConn)
+	if !ok {
+		return nil, fmt.Errorf("a lane over %T", writes)
+	}
+	l := &lane{reads: in, writes: out, limit: limit, frames: f}
+	var err error
+	if l.rawReads, err = in.SyscallConn(); err != nil {
 		return nil, err
 	}
-	l := &lane{conn: c, raw: raw, limit: limit, frames: f, buf: make([]byte, laneBuffer)}
+	if l.rawWrites, err = out.SyscallConn(); err != nil {
+		return nil, err
+	}
 	l.in.do = func(fd uintptr) bool {
 		l.in.n, l.in.err = receive(fd, l.in.data)
 		return !wouldBlock(l.in.err)
@@ -90,6 +116,9 @@ func (e *tooLong) Error() string {
 // next returns the next frame: the caller's own, or valid until the following call. After an error that passes, such
 // as the end of a deadline, it goes on where it was.
 func (l *lane) next() (frame []byte, owned bool, err error) {
+	if l.lines != nil {
+		return l.lines.next()
+	}
 	poison(l.buf[:l.r])
 	for {
 		if l.long != nil {
@@ -136,6 +165,9 @@ func (l *lane) size() (int, bool) {
 
 // buffered reports whether next has a frame without reading.
 func (l *lane) buffered() bool {
+	if l.lines != nil {
+		return l.lines.buffered()
+	}
 	size, known := l.size()
 	return known && l.w-l.r-laneHead >= size
 }
@@ -164,7 +196,7 @@ func idOf(data []byte) uint64 {
 // read waits for data. The error is io.EOF at the end.
 func (l *lane) read(p []byte) (int, error) {
 	l.in.data, l.in.n, l.in.err = p, 0, nil
-	err := l.raw.Read(l.in.do)
+	err := l.rawReads.Read(l.in.do)
 	n := max(l.in.n, 0)
 	switch {
 	case err != nil:
@@ -184,8 +216,12 @@ func (l *lane) send(batch []*outgoing) {
 	out := l.out[:0]
 	for _, o := range batch {
 		out = slices.Grow(out, laneHead+o.size())
-		out = binary.LittleEndian.AppendUint32(out, uint32(o.size())) //nolint:gosec // bounded by the frame
-		out = append(out, *o.data...)
+		if l.lines == nil {
+			out = binary.LittleEndian.AppendUint32(out, uint32(o.size())) //nolint:gosec // bounded by the frame
+		}
+		if out = append(out, *o.data...); l.lines != nil {
+			out = append(out, '\n')
+		}
 		l.frames.recycle(o.data)
 		o.sent.Store(true)
 	}
@@ -193,7 +229,7 @@ func (l *lane) send(batch []*outgoing) {
 		l.out = nil
 	}
 	l.ex.data, l.ex.n, l.ex.err = out, 0, nil
-	err := l.raw.Write(l.ex.do)
+	err := l.rawWrites.Write(l.ex.do)
 	switch n := max(l.ex.n, 0); {
 	case err != nil || l.ex.err != nil && !wouldBlock(l.ex.err):
 		l.hangUp() // the reader notices
@@ -211,7 +247,7 @@ func (l *lane) flush() {
 	if !l.stuck.Load() {
 		return
 	}
-	if _, err := l.conn.Write(l.rest); err != nil {
+	if _, err := l.writes.Write(l.rest); err != nil {
 		l.hangUp()
 	}
 	l.rest = nil
@@ -222,6 +258,6 @@ func (l *lane) flush() {
 func (l *lane) most() int { return maxQueue }
 
 // hangUp ends both directions. The reader still gets what has arrived, if the system keeps it, and then the end.
-func (l *lane) hangUp() { _, _ = l.conn.CloseRead(), l.conn.CloseWrite() }
+func (l *lane) hangUp() { _, _ = l.reads.CloseRead(), l.writes.CloseWrite() }
 
 func wouldBlock(err error) bool { return errors.Is(err, syscall.EAGAIN) }

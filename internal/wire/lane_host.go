@@ -28,18 +28,13 @@ type hostLane struct {
 }
 
 // useLane sends all further frames on the lane, and reads there too.
-func (s *Session) useLane() error {
-	l, err := newLane(s.o.Lane, s.o.Frame, &s.writer.frames)
-	if err != nil {
-		return err
-	}
+func (s *Session) useLane(l *lane) {
 	h := &hostLane{lane: l, session: s, token: make(chan struct{}, 1), over: make(chan struct{})}
-	h.interrupt = func() { _ = l.conn.SetReadDeadline(time.Unix(1, 0)) }
+	h.interrupt = func() { _ = l.reads.SetReadDeadline(time.Unix(1, 0)) }
 	h.token <- struct{}{}
 	s.lane.Store(h)
 	s.writer.change(l, s.calls.crowded)
 	s.tasks.Go(h.keep)
-	return nil
 }
 
 // keep reads while no caller does, until the session ends.
@@ -103,7 +98,7 @@ func (l *hostLane) take() error {
 	for {
 		data, owned, err := l.next()
 		if errors.Is(err, os.ErrDeadlineExceeded) { // perhaps it was meant for the reader before
-			return l.conn.SetReadDeadline(time.Time{})
+			return l.reads.SetReadDeadline(time.Time{})
 		}
 		if err != nil {
 			return err
@@ -111,7 +106,7 @@ func (l *hostLane) take() error {
 		if !owned {
 			data = bytes.Clone(data)
 		}
-		if err := l.session.accept(&incoming{data: data, owned: true}); err != nil {
+		if err := l.session.accept(&incoming{data: data, owned: true, line: l.lines != nil}); err != nil {
 			return err
 		}
 		if !l.buffered() {

@@ -79,7 +79,7 @@ func TestLaneEndsWithItsReader(t *testing.T) {
 	reading, hungUp := make(chan struct{}), make(chan struct{})
 	var session atomic.Pointer[Session]
 	first := true
-	s := onLane(t, HostOptions{OnDropped: func(Dropped) {
+	s := onLane(t, HostOptions{OnDropped: func(Dropped, uint64) {
 		if first {
 			first = false
 			close(reading)

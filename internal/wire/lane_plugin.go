@@ -63,7 +63,7 @@ func (l *pluginLane) readAll() {
 			l.served.writer.change(l.lane, nil) // answers go where the host sends
 		}
 		in := incoming{data: data, owned: owned}
-		if in.parse(hostUnsupported) != nil {
+		if in.parse(hostUnsupported, nil) != nil {
 			break
 		}
 		if calls := in.body == hostDispatch || in.body == hostCallTool; calls && l.slow.Add(-1) < 0 {
@@ -79,7 +79,7 @@ func (l *pluginLane) readAll() {
 			break
 		}
 	}
-	_ = l.conn.Close() // the host ends the session
+	_ = l.reads.Close() // the host ends the session
 }
 
 // inline runs a handler in the reader. It returns false if another goroutine has become the reader meanwhile.
@@ -173,7 +173,7 @@ func (l *pluginLane) end() {
 	if l.timer != nil {
 		l.timer.Stop()
 	}
-	_ = l.conn.Close()
+	_ = l.reads.Close()
 }
 
 // yield is handOver for a handler that is about to wait for the host.

@@ -159,7 +159,7 @@ func TestLaneTooLong(t *testing.T) {
 // TestLaneOfTheDead: a plugin that closes its end loses its session, also while nobody reads for an answer.
 func TestLaneOfTheDead(t *testing.T) {
 	t.Parallel()
-	s := onLane(t, HostOptions{}, func(p *lane) { _ = p.conn.Close() })
+	s := onLane(t, HostOptions{}, func(p *lane) { _ = p.reads.Close() })
 	select {
 	case <-s.Done():
 		checkCode(t, s.Err(), phases.CauseSessionReset)
@@ -248,7 +248,7 @@ func (l *lane) result(t testing.TB, id uint64, text string) {
 // TestLaneHandsOver: a handler that waits delays no other call, and its cancellation reaches it.
 func TestLaneHandsOver(t *testing.T) {
 	t.Parallel()
-	if !laned {
+	if way != overLane {
 		t.Skip("it is about the lane")
 	}
 	entered, ended := make(chan struct{}, 8), make(chan error, 8)
@@ -296,8 +296,8 @@ func FuzzLane(f *testing.F) {
 			if asked {
 				_, _, _ = p.next()
 			}
-			_, _ = p.conn.Write(data)
-			_ = p.conn.Close()
+			_, _ = p.reads.Write(data)
+			_ = p.reads.Close()
 		})
 		if asked {
 			if _, _, err := s.Dispatch(deadline(t), textDispatch("x"), nil); err != nil && phases.CodeOf(err) == "" {

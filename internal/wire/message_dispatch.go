@@ -45,7 +45,7 @@ func contextEntryFields(f *form, m *phases.ContextEntry) {
 	ptr(f, 8, &m.Truncation, truncationFields)
 }
 
-func sourceRefFields(f *form, m *phases.SourceRef) { f.texts(1, &m.Kind, &m.ID, &m.Label) }
+func sourceRefFields(f *form, m *phases.SourceRef) { f.texts(1, &m.Kind, &m.ID, &m.Label, &m.Hash) }
 
 func truncationFields(f *form, m *phases.Truncation) {
 	f.text(1, (*string)(&m.Limit))
@@ -109,6 +109,7 @@ func inputFields(f *form, p *phases.Input) {
 	choice(f, 33, p, postCompactionFields)
 	choice(f, 34, p, sessionEndFields)
 	choice(f, 35, p, customFields)
+	choice(f, 36, p, preEndFields)
 }
 
 // choice is one member of a oneof, an interface I that *T implements. The last one wins; the same one is merged.
@@ -221,6 +222,12 @@ func toolPostCallFields(f *form, m *phases.ToolPostCallInput) {
 	sub(f, 3, &m.Result, previewFields)
 	list(f, 4, &m.TouchedPaths)
 	f.text(5, &m.Outcome)
+}
+
+func preEndFields(f *form, m *phases.PreEndInput) {
+	sub(f, 1, &m.Text, textFields)
+	list(f, 2, &m.OpenTasks)
+	number(f, 3, &m.Forced)
 }
 
 func postTurnFields(f *form, m *phases.PostTurnInput) {

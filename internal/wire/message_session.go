@@ -11,6 +11,7 @@ type hello struct {
 	features  []string
 	frame     uint64
 	hostCalls uint64
+	transport string
 }
 
 func helloFields(f *form, m *hello) {
@@ -18,6 +19,7 @@ func helloFields(f *form, m *hello) {
 	list(f, 2, &m.features)
 	number(f, 3, &m.frame)
 	number(f, 4, &m.hostCalls)
+	f.text(5, &m.transport)
 }
 
 type described struct {
@@ -91,9 +93,15 @@ func errorFields(f *form, m *phases.Error) {
 	f.flag(5, &m.SafeForUser)
 }
 
-type unsupported struct{ body uint64 }
+type unsupported struct {
+	body uint64
+	name string
+}
 
-func unsupportedFields(f *form, m *unsupported) { number(f, 1, &m.body) }
+func unsupportedFields(f *form, m *unsupported) {
+	number(f, 1, &m.body)
+	f.text(2, &m.name)
+}
 
 // none is a message without fields: Cancel, Ping, Pong, Drain.
 type none struct{}

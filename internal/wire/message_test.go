@@ -181,7 +181,7 @@ func TestOtherMessages(t *testing.T) {
 		}},
 		{"Hello", func(t *testing.T) {
 			t.Helper()
-			checkMessage(t, &hello{1, []string{"a", "b"}, 3, 4}, helloFields, &pluginpb.Hello{}, true)
+			checkMessage(t, &hello{1, []string{"a", "b"}, 3, 4, "stdio"}, helloFields, &pluginpb.Hello{}, true)
 		}},
 		{"HostCall", func(t *testing.T) {
 			t.Helper()
@@ -198,7 +198,7 @@ func TestOtherMessages(t *testing.T) {
 		}},
 		{"Unsupported", func(t *testing.T) {
 			t.Helper()
-			checkMessage(t, &unsupported{12}, unsupportedFields, &pluginpb.Unsupported{}, true)
+			checkMessage(t, &unsupported{12, "n"}, unsupportedFields, &pluginpb.Unsupported{}, true)
 		}},
 	}
 	for _, c := range cases {

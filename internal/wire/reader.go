@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"sync/atomic"
 
 	"google.golang.org/grpc/codes"
@@ -28,11 +29,15 @@ func (s *Session) readAll() {
 
 // accept handles one frame. An error ends the session.
 func (s *Session) accept(in *incoming) error {
-	if err := in.parse(pluginUnsupported); err != nil {
+	if err := in.parse(pluginUnsupported, frameForms().plugin); err != nil {
+		if _, noise := errors.AsType[*notFrame](err); noise {
+			return err
+		}
 		s.unreadable(in, err)
 		return nil
 	}
 	if in.incarnation != s.o.Incarnation {
+		s.calls.misaddressed(in.id, in.incarnation)
 		s.drop(in, DroppedStale)
 		return nil
 	}
@@ -46,15 +51,16 @@ func (s *Session) accept(in *incoming) error {
 		s.unsupported(in)
 		return nil
 	default:
-		id, unknown := in.id, in.unknown
+		id, unknown := in.id, in.unsupported()
 		s.drop(in, DroppedUnsupported)
-		return answerNow(s.stream.Context(), s.writer, id, hostUnsupported, &unsupported{uint64(unknown)}, unsupportedFields) //nolint:gosec // positive
+		return answerNow(s.ctx, s.writer, id, hostUnsupported, &unknown, unsupportedFields)
 	}
 }
 
 func (s *Session) drop(in *incoming, why Dropped) {
+	id := in.id
 	in.free()
-	s.o.OnDropped(why)
+	s.o.OnDropped(why, id)
 }
 
 func (s *Session) settle(in *incoming) {
@@ -64,7 +70,7 @@ func (s *Session) settle(in *incoming) {
 		return
 	}
 	if c.abandoned {
-		s.o.OnDropped(DroppedLate)
+		s.o.OnDropped(DroppedLate, in.id)
 	}
 	if c.want != in.body {
 		in.free()
@@ -79,12 +85,15 @@ func (s *Session) unsupported(in *incoming) {
 	id := in.id
 	var m unsupported
 	if err := decode(&s.writer.frames, in, ruleClean, &m, unsupportedFields); err != nil {
-		s.o.OnDropped(DroppedUnreadable)
+		s.o.OnDropped(DroppedUnreadable, id)
 		return
+	}
+	if f := frameForms().host.byName[m.name]; f != nil {
+		m.body = uint64(f.number) //nolint:gosec // positive
 	}
 	c := s.calls.refuse(id, body(m.body)) //nolint:gosec // compared only
 	if c == nil {
-		s.o.OnDropped(DroppedUnsupported)
+		s.o.OnDropped(DroppedUnsupported, id)
 		return
 	}
 	c.deliver(answer{err: &phases.Error{
@@ -101,7 +110,7 @@ func (s *Session) unreadable(in *incoming, err error) {
 	if only, ok := s.calls.only(); c == nil && ok {
 		c, _ = s.calls.take(only)
 	}
-	s.o.OnDropped(DroppedUnreadable)
+	s.o.OnDropped(DroppedUnreadable, id)
 	if c != nil {
 		c.deliver(answer{err: s.invalid(fmt.Errorf("cannot be read: %w", err))})
 	}
@@ -133,7 +142,7 @@ func (s *Session) finish(err error) {
 
 // reason says why the stream has ended and, if known, whose frame was too large.
 func (s *Session) reason(err error) (reset *phases.Error, culprit uint64) {
-	cause := context.Cause(s.stream.Context())
+	cause := context.Cause(s.ctx)
 	if errors.Is(cause, errClosed) {
 		return phases.Errorf(phases.CauseSessionReset, "plugin %q: %w", s.o.Instance, cause), 0
 	}
@@ -142,6 +151,9 @@ func (s *Session) reason(err error) (reset *phases.Error, culprit uint64) {
 	}
 	if broken, ok := errors.AsType[*laneError](cause); ok {
 		err = broken.error
+	}
+	if noise, ok := errors.AsType[*notFrame](err); ok {
+		return s.noise(noise), 0
 	}
 	if status.Code(err) == codes.ResourceExhausted {
 		id, ok := s.calls.only()
@@ -157,6 +169,17 @@ func (s *Session) reason(err error) (reset *phases.Error, culprit uint64) {
 		return s.broken(phases.CauseSessionReset, "ended its session", nil), 0
 	}
 	return s.broken(phases.CauseSessionReset, "broke its session", err), 0
+}
+
+// noise is the error of a line that is not a frame.
+func (s *Session) noise(line *notFrame) *phases.Error {
+	e := s.broken(phases.CauseInvalidFrame, "wrote a line that is not a frame to its standard output; logs belong on standard error", line)
+	if !s.described.Load() {
+		e.Code = phases.CauseStartNoise
+	}
+	shown := strings.ToValidUTF8(string(line.line[:min(len(line.line), lineShown)]), "\uFFFD")
+	e.Detail = fmt.Sprintf("%v; it wrote %q", line.why, shown)
+	return e
 }
 
 // broken is the error of a stream that ended. Its detail may be the plugin's own words.
@@ -191,11 +214,11 @@ func (s *Session) serveHost(in incoming) error {
 		id := in.id
 		in.free()
 		if id == 0 {
-			s.o.OnDropped(DroppedInvalidation)
+			s.o.OnDropped(DroppedInvalidation, 0)
 			return nil
 		}
 		m := hostReply{err: phases.Errorf(phases.CauseOverloaded, "more than %d host calls are in flight", s.o.HostCalls)}
-		return answerNow(s.stream.Context(), s.writer, id, hostReplied, &m, hostReplyFields)
+		return answerNow(s.ctx, s.writer, id, hostReplied, &m, hostReplyFields)
 	}
 	s.tasks.Go(func() {
 		defer s.serving.all.Add(-1)
@@ -266,7 +289,7 @@ func (s *Session) invalidate(in *incoming) error {
 
 // within returns a context for a host call that descends from the call parent, and ends with the session.
 func (s *Session) within(parent uint64) (context.Context, context.CancelFunc, error) {
-	session := s.stream.Context()
+	session := s.ctx
 	if parent == 0 {
 		ctx, cancel := context.WithCancel(session)
 		return ctx, cancel, nil
@@ -297,7 +320,7 @@ func ToPlugin(err error) *phases.Error {
 
 // reply sends a HostReply. It waits for the queue until the session ends.
 func (s *Session) reply(id uint64, m hostReply) {
-	ctx := s.stream.Context()
+	ctx := s.ctx
 	data, err := encodeFrame(ctx, s.writer, id, hostReplied, &m, hostReplyFields)
 	if err != nil {
 		code := phases.CodeOf(err)

@@ -4,13 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"google.golang.org/grpc"
 
 	"github.com/grapnelhq/grapnel/internal/callctx"
 	"github.com/grapnelhq/grapnel/phases"
@@ -49,10 +48,26 @@ type service struct {
 	laned   atomic.Bool // the lane serves, or has served, a session
 }
 
+// ServeLines answers one session with h over a program's standard input and output. It returns when in ends, or with an
+// error when the host breaks the protocol, after all handlers have returned.
+func ServeLines(ctx context.Context, in io.Reader, out io.Writer, h Handler, o ServeOptions) error {
+	return (&service{handler: h, o: o, table: phases.Standard()}).serve(newLineStream(ctx, in, out)) //nolint:contextcheck // the stream has it
+}
+
+// frameStream carries a plugin's frames: gRPC's stream, or lines.
+type frameStream interface {
+	sender
+	RecvMsg(m any) error
+	Context() context.Context
+}
+
 // serve runs one session. It returns when the session has ended and all handlers have returned.
-func (p *service) serve(stream grpc.ServerStream) error {
+func (p *service) serve(stream frameStream) error {
 	s := &served{service: p, ctx: stream.Context(), calls: map[uint64]*handling{}, work: make(chan *handling), over: make(chan struct{})}
 	s.writer = newWriter(stream, DefaultFrame)
+	if _, ok := stream.(*lineStream); ok {
+		s.writer.json = frameForms().plugin
+	}
 	s.writer.rule, s.writer.what, s.writer.oversize = ruleClean, "the answer", phases.CauseOversizeReply
 	s.tasks.Go(s.writer.run)
 	err := s.readAll(stream)
@@ -79,7 +94,7 @@ type served struct {
 	ended  bool
 }
 
-func (s *served) readAll(stream grpc.ServerStream) error {
+func (s *served) readAll(stream frameStream) error {
 	var in incoming
 	for {
 		if err := stream.RecvMsg(&in); err != nil {
@@ -114,7 +129,7 @@ func (s *served) end() {
 
 // accept handles one frame; it runs no handler. An error ends the session.
 func (s *served) accept(in *incoming) error {
-	if err := in.parse(hostUnsupported); err != nil {
+	if err := in.parse(hostUnsupported, frameForms().host); err != nil {
 		in.free()
 		return fmt.Errorf("the host sent a frame that cannot be read: %w", err)
 	}
@@ -140,8 +155,9 @@ func (s *served) accept(in *incoming) error {
 	case hostUnsupported:
 		s.refused(in)
 	default:
+		unknown := in.unsupported()
 		in.free()
-		return answerNow(s.ctx, s.writer, in.id, pluginUnsupported, &unsupported{uint64(in.unknown)}, unsupportedFields) //nolint:gosec // positive
+		return answerNow(s.ctx, s.writer, in.id, pluginUnsupported, &unknown, unsupportedFields)
 	}
 	return nil
 }

@@ -32,8 +32,9 @@ type HostOptions struct {
 	// Lane, unless nil, is the host's end of a lane that the plugin has inherited; the session closes it. A lane serves
 	// one session.
 	Lane net.Conn
-	// OnDropped is called with what was not applied, from the reader: it must be fast and must not call the session.
-	OnDropped func(Dropped)
+	// OnDropped is called with what was not applied, and its id (0 if it has none), from the reader: it must be fast and
+	// must not call the session.
+	OnDropped func(why Dropped, id uint64)
 }
 
 func (o HostOptions) withDefaults() HostOptions {
@@ -45,7 +46,7 @@ func (o HostOptions) withDefaults() HostOptions {
 		o.Features = phases.Features()
 	}
 	if o.OnDropped == nil {
-		o.OnDropped = func(Dropped) {}
+		o.OnDropped = func(Dropped, uint64) {}
 	}
 	return o
 }
@@ -67,10 +68,11 @@ type Stats struct {
 // 5. Close ends it, at any time, and more than once.
 //
 // Done is closed when the session has ended for whatever reason, which Err returns and all further calls fail with.
-// Another session may be opened on the same connection.
+// Another session may be opened on the same gRPC connection.
 type Session struct {
 	o           HostOptions
-	stream      grpc.ClientStream
+	ctx         context.Context   //nolint:containedctx // the session's, for its host calls
+	stream      grpc.ClientStream // nil without gRPC
 	cancel      context.CancelCauseFunc
 	writer      *writer
 	calls       calls
@@ -78,6 +80,7 @@ type Session struct {
 	lane        atomic.Pointer[hostLane] // nil if frames go over gRPC
 	tap         *tap                     // nil if the connection is not tapped
 	description *phases.Description
+	described   atomic.Bool // Hello was answered
 
 	serving serving
 	tasks   sync.WaitGroup // reader, writer and host calls
@@ -107,27 +110,59 @@ func Open(ctx context.Context, conn *ClientConn, o HostOptions) (*Session, error
 		}
 		return nil, s.broken(phases.CauseSessionReset, "opened no session", err)
 	}
-	if p, ok := peer.FromContext(s.stream.Context()); ok { //nolint:contextcheck // the stream's, which descends from ctx
+	s.ctx = s.stream.Context()
+	if p, ok := peer.FromContext(s.ctx); ok { //nolint:contextcheck // it descends from ctx
 		info, _ := p.AuthInfo.(tapInfo)
 		s.tap = info.tap
 	}
-	s.writer = newWriter(s.stream, s.o.Frame)
+	s.beginWriter(s.stream)
+	s.tasks.Go(s.readAll)
+	return s.begun(ctx, Transport)
+}
+
+// OpenLines is [Open] over a plugin's standard output and input. The session closes both; there is no second one.
+func OpenLines(ctx context.Context, stdout, stdin net.Conn, o HostOptions) (*Session, error) {
+	s := &Session{o: o.withDefaults(), done: make(chan struct{})}
+	s.ctx, s.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
+	s.beginWriter(nil)
+	s.writer.json = frameForms().host
+	l, err := newLineLane(stdout, stdin, s.o.Frame, &s.writer.frames)
+	if err != nil {
+		s.cancel(err)
+		return nil, err
+	}
+	s.useLane(l)
+	s.tasks.Go(func() { //nolint:contextcheck // it lasts as long as the session
+		<-s.ctx.Done()
+		s.finish(nil)
+		_, _ = stdin.Close(), stdout.Close()
+	})
+	return s.begun(ctx, TransportStdio)
+}
+
+func (s *Session) beginWriter(stream sender) {
+	s.writer = newWriter(stream, s.o.Frame)
 	s.writer.incarnation, s.writer.what, s.writer.oversize = s.o.Incarnation, "the request to "+s.who(), phases.CauseOversizeRequest
 	s.tasks.Go(s.writer.run)
-	s.tasks.Go(s.readAll)
-	if err := s.hello(ctx); err != nil {
+}
+
+// begun says Hello on a session whose frames are read.
+func (s *Session) begun(ctx context.Context, transport string) (*Session, error) {
+	if err := s.hello(ctx, transport); err != nil {
 		s.Close()
 		return nil, err
 	}
 	return s, nil
 }
 
-func (s *Session) hello(ctx context.Context) error {
+func (s *Session) hello(ctx context.Context, transport string) error {
 	features := s.o.Features
 	if s.o.Lane != nil {
 		features = append(slices.Clone(features), featureLane)
 	}
-	m := hello{version: ProtocolVersion, features: features, frame: uint64(s.o.Frame), hostCalls: uint64(s.o.HostCalls)} //nolint:gosec // positive
+	m := hello{
+		version: ProtocolVersion, features: features, frame: uint64(s.o.Frame), hostCalls: uint64(s.o.HostCalls), transport: transport, //nolint:gosec // positive
+	}
 	var d described
 	if err := exchange(ctx, s, &request[hello, described]{
 		call: call{ask: hostHello, want: pluginDescribe}, m: &m, fields: helloFields, reply: &d, replyFields: describeFields,
@@ -142,11 +177,16 @@ func (s *Session) hello(ctx context.Context) error {
 	if s.description, err = s.checked(d.description, d.err); err != nil {
 		return err
 	}
-	if s.o.Lane != nil && d.lane {
-		return s.useLane()
+	s.described.Store(true)
+	if s.o.Lane == nil || !d.lane {
+		s.closeLane()
+		return nil
 	}
-	s.closeLane()
-	return nil
+	l, err := newLane(s.o.Lane, s.o.Frame, &s.writer.frames)
+	if err == nil {
+		s.useLane(l)
+	}
+	return err
 }
 
 func (s *Session) closeLane() {

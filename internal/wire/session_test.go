@@ -81,7 +81,7 @@ func TestSession(t *testing.T) {
 		t.Errorf("stats %+v", stats)
 	}
 	got := <-told
-	if got.Incarnation != 3 || got.Remaining <= 0 || got.Remaining > 20*time.Second {
+	if got.Incarnation != 3 || got.Remaining <= 0 || got.Remaining > patience {
 		t.Errorf("told incarnation %d, remaining %v", got.Incarnation, got.Remaining)
 	}
 	got.Incarnation, got.Remaining = 0, 0
@@ -102,6 +102,9 @@ func TestSession(t *testing.T) {
 
 func TestSessionsMayFollowEachOther(t *testing.T) {
 	t.Parallel()
+	if way == overLines {
+		t.Skip("standard input and output serve one session")
+	}
 	conn := serve(t, &testPlugin{}, ServeOptions{}, 0)
 	for i := range 3 {
 		s := open(t, conn, HostOptions{})
@@ -172,7 +175,7 @@ func TestFeatures(t *testing.T) {
 	p := &testPlugin{describe: func(context.Context) (*phases.Description, error) {
 		return needs("tools", "teleport"), nil
 	}}
-	_, err := Open(deadline(t), serve(t, p, ServeOptions{}, 0), HostOptions{Instance: "tested"})
+	_, err := openWith(deadline(t), serve(t, p, ServeOptions{}, 0), HostOptions{Instance: "tested", Incarnation: 7})
 	checkCode(t, err, phases.CauseVersionMismatch)
 	for _, word := range []string{"tested", "teleport", "tools", "reconfigure"} {
 		if err == nil || !strings.Contains(err.Error(), word) {

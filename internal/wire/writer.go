@@ -56,8 +56,9 @@ type writer struct {
 	wake   chan struct{}
 	closed chan struct{}
 
-	rule     textRule // repaired by a plugin, demanded of a host
-	what     string   // frames are, in errors
+	json     *jsonMessage // the form of frames that are sent as JSON; nil for protobuf
+	rule     textRule     // repaired by a plugin, demanded of a host
+	what     string       // frames are, in errors
 	oversize phases.Cause
 
 	mu          sync.Mutex
@@ -134,6 +135,11 @@ func encodeFrame[T any](ctx context.Context, w *writer, id uint64, b body, m *T,
 	putFrame(f, id, incarnation, b, m, fields)
 	if data, err = w.frames.seal(f); err != nil {
 		return nil, fmt.Errorf("%s cannot be sent: %w", w.what, err)
+	}
+	if w.json != nil {
+		if data, err = w.frames.inJSON(data, w.json); err != nil {
+			return nil, fmt.Errorf("%s cannot be sent: %w", w.what, err)
+		}
 	}
 	if len(*data) > limit {
 		defer w.frames.recycle(data)

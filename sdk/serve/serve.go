@@ -5,6 +5,8 @@
 // It is the only package that links hashicorp/go-plugin and gRPC for plugin authors: tests of a plugin, and hosts
 // that run it in process, do not need it.
 //
+// A host that asks for the transport stdio gets it, without any of these.
+//
 // The host logs what the plugin writes to standard error under the plugin's name; JSON lines in the form of hclog
 // keep their level and fields. Standard output belongs to the handshake: print nothing before Main. The host always
 // reads both, with limits.
@@ -21,6 +23,7 @@ import (
 	"runtime/debug"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -28,6 +31,7 @@ import (
 
 	"github.com/grapnelhq/grapnel/internal/peer"
 	"github.com/grapnelhq/grapnel/internal/wire"
+	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/sdk"
 )
 
@@ -52,13 +56,16 @@ func Main(p *sdk.Plugin) {
 const closeTime = time.Second
 
 // Serve is Main for programs that are more than a plugin: it returns. Call it at most once a process; it replaces
-// os.Stdout and os.Stderr by streams to the host.
+// os.Stdout by a stream to the host.
 func Serve(p *sdk.Plugin) error {
 	if !StartedByHost() {
 		return ErrNotStartedByHost
 	}
 	if err := p.Validate(); err != nil {
 		return err
+	}
+	if os.Getenv(wire.TransportKey) == wire.TransportStdio {
+		return errors.Join(serveLines(p), closed(p))
 	}
 	lane, err := openLane()
 	if err != nil {
@@ -73,7 +80,7 @@ func Serve(p *sdk.Plugin) error {
 			MagicCookieKey:   wire.HandshakeCookieKey,
 			MagicCookieValue: wire.HandshakeCookieValue,
 		},
-		Plugins: plugin.PluginSet{wire.PluginName: &served{handler: p, lane: lane}},
+		Plugins: plugin.PluginSet{wire.PluginName: &served{handler: &direct{Handler: p, stderr: os.Stderr}, lane: lane}},
 		GRPCServer: func(opts []wire.ServerOption) *wire.Server {
 			if os.Getenv(clientCertKey) == "" {
 				opts = append(opts, wire.AcceptOnly(newHostCheck(os.Getenv)))
@@ -82,6 +89,17 @@ func Serve(p *sdk.Plugin) error {
 		},
 		Logger: hclog.New(&hclog.LoggerOptions{Name: p.Name, Level: hclog.Warn, Output: os.Stderr, JSONFormat: true}),
 	})
+	return closed(p)
+}
+
+// serveLines speaks on standard input and output. What the program prints goes to standard error.
+func serveLines(p *sdk.Plugin) error {
+	out := os.Stdout
+	os.Stdout = os.Stderr
+	return wire.ServeLines(context.Background(), os.Stdin, out, p, wire.ServeOptions{})
+}
+
+func closed(p *sdk.Plugin) error {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
 	defer cancel()
 	return p.Close(ctx)
@@ -137,6 +155,23 @@ type served struct {
 	plugin.NetRPCUnsupportedPlugin
 	handler wire.Handler
 	lane    net.Conn
+}
+
+// direct puts os.Stderr back, which go-plugin replaces by a stream: a process that ends at once would lose its last
+// words in it. go-plugin has replaced it before it accepts a connection.
+type direct struct {
+	wire.Handler
+	stderr, stream *os.File
+	once           sync.Once
+}
+
+// Describe implements wire.Handler.
+func (d *direct) Describe(ctx context.Context) (*phases.Description, error) {
+	d.once.Do(func() {
+		d.stream = os.Stderr // kept: go-plugin spins when its stream ends
+		os.Stderr = d.stderr
+	})
+	return d.Handler.Describe(ctx)
 }
 
 // openLane returns the plugin's end of the lane that the host has announced; nil if it has not.

@@ -31,6 +31,8 @@ func TestMain(m *testing.M) {
 	switch os.Getenv(modeVar) {
 	case "plugin":
 		serve.Main(greeter())
+	case "dying":
+		serve.Main(dying())
 	case "invalid":
 		serve.Main(&sdk.Plugin{Name: "greeter"})
 	case "serve":
@@ -61,6 +63,18 @@ func greeter() *sdk.Plugin {
 					return sdk.Reply(&phases.PromptSection{SectionID: "greeting", Content: word})
 				},
 			}}}, nil
+		},
+	}
+}
+
+// dying writes a line and ends at once, as it is configured.
+func dying() *sdk.Plugin {
+	return &sdk.Plugin{
+		Name: "dying", Version: "1.0.0",
+		OnConfigure: func(context.Context, *phases.Configuration) (sdk.Setup, error) {
+			fmt.Fprintln(os.Stderr, "last words")
+			os.Exit(3)
+			return sdk.Setup{}, nil
 		},
 	}
 }

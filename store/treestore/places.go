@@ -135,10 +135,17 @@ func (s *Store) DeleteWorkspace(ctx context.Context, p tree.DeleteWorkspace) (w 
 		if err != nil {
 			return err
 		}
+		if _, err := tx.exec(ctx, forgetConversations, w.ID); err != nil {
+			return err
+		}
 		return s.logItem(ctx, tx, w.ID, p.Actor, ofWorkspace, tree.Deleted, w.ID, "", w.Name)
 	})
 	return w, err
 }
+
+// forgetConversations lets nobody read the conversations of a workspace any more. [store.Store.SweepConversations] removes
+// them in pieces.
+const forgetConversations = "UPDATE conversations SET gone = 1 WHERE workspace_id = $1 AND gone = 0"
 
 func (s *Store) wantEmpty(ctx context.Context, tx txn, what string, scope tree.Scope, id string) error {
 	in, args := inScope("folder_id", scope)
@@ -222,6 +229,11 @@ func (s *Store) changeThread(ctx context.Context, params any, place tree.Scope, 
 		const query = "UPDATE tree_threads SET folder_id = $3, title = $4, deleted_at = $5 WHERE workspace_id = $1 AND id = $2"
 		if _, err := tx.exec(ctx, query, place.WorkspaceID, t.ID, nullable(t.FolderID), t.Title, deleted); err != nil {
 			return err
+		}
+		if action == tree.Deleted {
+			if _, err := tx.exec(ctx, forgetConversations+" AND thread_id = $2", place.WorkspaceID, t.ID); err != nil {
+				return err
+			}
 		}
 		return s.logItem(ctx, tx, place.WorkspaceID, actor, ofThread, action, t.ID, t.FolderID, t.Title)
 	})

@@ -7,6 +7,9 @@
 // names a socket, then gRPC on that socket. On it the host opens one stream,
 // Plugin.Session, which lives as long as the process. Logs go to stderr.
 //
+// Or the host starts it with GRAPNEL_TRANSPORT=stdio, and the same frames go over
+// stdin and stdout as JSON, one a line; see "JSON" below.
+//
 // # Frames
 //
 // Each message on the stream is a frame: an id, an incarnation, and one body.
@@ -52,6 +55,13 @@
 //    clocks differ and jump, so that no deadline is ever sent as a time.
 //  - Lengths of text are counted in Unicode scalar values ("chars") unless the
 //    name says bytes.
+//
+// # JSON
+//
+// A frame in JSON is an object on one line of at most Hello.max_frame_bytes bytes. Its
+// fields have the names that they have here, and protobuf's mapping to JSON but for two
+// things: all integers are numbers, and a field that ends in _json holds the value
+// itself. What is empty may be left out.
 //
 // # Versions
 //
@@ -506,7 +516,9 @@ type Hello struct {
 	// The longest frame that either side may send.
 	MaxFrameBytes uint64 `protobuf:"varint,3,opt,name=max_frame_bytes,json=maxFrameBytes,proto3" json:"max_frame_bytes,omitempty"`
 	// How many host calls may be in flight; more are answered "overloaded".
-	MaxHostCalls  uint64 `protobuf:"varint,4,opt,name=max_host_calls,json=maxHostCalls,proto3" json:"max_host_calls,omitempty"`
+	MaxHostCalls uint64 `protobuf:"varint,4,opt,name=max_host_calls,json=maxHostCalls,proto3" json:"max_host_calls,omitempty"`
+	// The binding that is spoken: "grpc" or "stdio".
+	Transport     string `protobuf:"bytes,5,opt,name=transport,proto3" json:"transport,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -567,6 +579,13 @@ func (x *Hello) GetMaxHostCalls() uint64 {
 		return x.MaxHostCalls
 	}
 	return 0
+}
+
+func (x *Hello) GetTransport() string {
+	if x != nil {
+		return x.Transport
+	}
+	return ""
 }
 
 // Describe answers Hello.
@@ -972,8 +991,11 @@ func (*Drain) Descriptor() ([]byte, []int) {
 // Unsupported answers a frame whose body the receiver does not know.
 type Unsupported struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The field number of that body in its frame; 0 if there was none.
-	Body          uint64 `protobuf:"varint,1,opt,name=body,proto3" json:"body,omitempty"`
+	// The field number of that body in its frame; 0 if there was none, or if it had a
+	// name only.
+	Body uint64 `protobuf:"varint,1,opt,name=body,proto3" json:"body,omitempty"`
+	// The name of that body, of a frame in JSON.
+	Name          string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1013,6 +1035,13 @@ func (x *Unsupported) GetBody() uint64 {
 		return x.Body
 	}
 	return 0
+}
+
+func (x *Unsupported) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
 }
 
 // HostCall asks a host service.
@@ -2044,6 +2073,7 @@ type Dispatch struct {
 	//	*Dispatch_PostCompaction
 	//	*Dispatch_SessionEnd
 	//	*Dispatch_Custom
+	//	*Dispatch_PreEnd
 	Input         isDispatch_Input `protobuf_oneof:"input"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2321,6 +2351,15 @@ func (x *Dispatch) GetCustom() *CustomInput {
 	return nil
 }
 
+func (x *Dispatch) GetPreEnd() *PreEndInput {
+	if x != nil {
+		if x, ok := x.Input.(*Dispatch_PreEnd); ok {
+			return x.PreEnd
+		}
+	}
+	return nil
+}
+
 type isDispatch_Input interface {
 	isDispatch_Input()
 }
@@ -2389,6 +2428,10 @@ type Dispatch_Custom struct {
 	Custom *CustomInput `protobuf:"bytes,35,opt,name=custom,proto3,oneof"`
 }
 
+type Dispatch_PreEnd struct {
+	PreEnd *PreEndInput `protobuf:"bytes,36,opt,name=pre_end,json=preEnd,proto3,oneof"`
+}
+
 func (*Dispatch_SessionStart) isDispatch_Input() {}
 
 func (*Dispatch_SessionResume) isDispatch_Input() {}
@@ -2420,6 +2463,8 @@ func (*Dispatch_PostCompaction) isDispatch_Input() {}
 func (*Dispatch_SessionEnd) isDispatch_Input() {}
 
 func (*Dispatch_Custom) isDispatch_Input() {}
+
+func (*Dispatch_PreEnd) isDispatch_Input() {}
 
 // Result answers Dispatch.
 type Result struct {
@@ -3273,7 +3318,9 @@ type SourceRef struct {
 	Kind string `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
 	Id   string `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"`
 	// For people.
-	Label         string `protobuf:"bytes,3,opt,name=label,proto3" json:"label,omitempty"`
+	Label string `protobuf:"bytes,3,opt,name=label,proto3" json:"label,omitempty"`
+	// Which content it was, such as "sha256:" and 64 hex digits.
+	Hash          string `protobuf:"bytes,4,opt,name=hash,proto3" json:"hash,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3325,6 +3372,13 @@ func (x *SourceRef) GetId() string {
 func (x *SourceRef) GetLabel() string {
 	if x != nil {
 		return x.Label
+	}
+	return ""
+}
+
+func (x *SourceRef) GetHash() string {
+	if x != nil {
+		return x.Hash
 	}
 	return ""
 }
@@ -4125,6 +4179,71 @@ func (x *ToolPostCallInput) GetOutcome() string {
 	return ""
 }
 
+// PreEndInput: turn.pre_end. A deny makes the turn go on, with its reason as a
+// message to the model.
+type PreEndInput struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// What the model has said last.
+	Text *Text `protobuf:"bytes,1,opt,name=text,proto3" json:"text,omitempty"`
+	// Short descriptions of what the host knows to be undone.
+	OpenTasks []string `protobuf:"bytes,2,rep,name=open_tasks,json=openTasks,proto3" json:"open_tasks,omitempty"`
+	// How often hooks have made this turn go on.
+	Forced        int64 `protobuf:"varint,3,opt,name=forced,proto3" json:"forced,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PreEndInput) Reset() {
+	*x = PreEndInput{}
+	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[49]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PreEndInput) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PreEndInput) ProtoMessage() {}
+
+func (x *PreEndInput) ProtoReflect() protoreflect.Message {
+	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[49]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PreEndInput.ProtoReflect.Descriptor instead.
+func (*PreEndInput) Descriptor() ([]byte, []int) {
+	return file_grapnel_plugin_v1_plugin_proto_rawDescGZIP(), []int{49}
+}
+
+func (x *PreEndInput) GetText() *Text {
+	if x != nil {
+		return x.Text
+	}
+	return nil
+}
+
+func (x *PreEndInput) GetOpenTasks() []string {
+	if x != nil {
+		return x.OpenTasks
+	}
+	return nil
+}
+
+func (x *PreEndInput) GetForced() int64 {
+	if x != nil {
+		return x.Forced
+	}
+	return 0
+}
+
 // PostTurnInput: turn.post_turn.
 type PostTurnInput struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -4142,7 +4261,7 @@ type PostTurnInput struct {
 
 func (x *PostTurnInput) Reset() {
 	*x = PostTurnInput{}
-	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[49]
+	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4154,7 +4273,7 @@ func (x *PostTurnInput) String() string {
 func (*PostTurnInput) ProtoMessage() {}
 
 func (x *PostTurnInput) ProtoReflect() protoreflect.Message {
-	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[49]
+	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4167,7 +4286,7 @@ func (x *PostTurnInput) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PostTurnInput.ProtoReflect.Descriptor instead.
 func (*PostTurnInput) Descriptor() ([]byte, []int) {
-	return file_grapnel_plugin_v1_plugin_proto_rawDescGZIP(), []int{49}
+	return file_grapnel_plugin_v1_plugin_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *PostTurnInput) GetStatus() string {
@@ -4232,7 +4351,7 @@ type ToolEvent struct {
 
 func (x *ToolEvent) Reset() {
 	*x = ToolEvent{}
-	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[50]
+	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4244,7 +4363,7 @@ func (x *ToolEvent) String() string {
 func (*ToolEvent) ProtoMessage() {}
 
 func (x *ToolEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[50]
+	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4257,7 +4376,7 @@ func (x *ToolEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolEvent.ProtoReflect.Descriptor instead.
 func (*ToolEvent) Descriptor() ([]byte, []int) {
-	return file_grapnel_plugin_v1_plugin_proto_rawDescGZIP(), []int{50}
+	return file_grapnel_plugin_v1_plugin_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *ToolEvent) GetTool() string {
@@ -4299,7 +4418,7 @@ type DomainEvent struct {
 
 func (x *DomainEvent) Reset() {
 	*x = DomainEvent{}
-	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[51]
+	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4311,7 +4430,7 @@ func (x *DomainEvent) String() string {
 func (*DomainEvent) ProtoMessage() {}
 
 func (x *DomainEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[51]
+	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4324,7 +4443,7 @@ func (x *DomainEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DomainEvent.ProtoReflect.Descriptor instead.
 func (*DomainEvent) Descriptor() ([]byte, []int) {
-	return file_grapnel_plugin_v1_plugin_proto_rawDescGZIP(), []int{51}
+	return file_grapnel_plugin_v1_plugin_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *DomainEvent) GetKind() string {
@@ -4354,7 +4473,7 @@ type Usage struct {
 
 func (x *Usage) Reset() {
 	*x = Usage{}
-	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[52]
+	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4366,7 +4485,7 @@ func (x *Usage) String() string {
 func (*Usage) ProtoMessage() {}
 
 func (x *Usage) ProtoReflect() protoreflect.Message {
-	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[52]
+	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4379,7 +4498,7 @@ func (x *Usage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Usage.ProtoReflect.Descriptor instead.
 func (*Usage) Descriptor() ([]byte, []int) {
-	return file_grapnel_plugin_v1_plugin_proto_rawDescGZIP(), []int{52}
+	return file_grapnel_plugin_v1_plugin_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *Usage) GetInputTokens() int64 {
@@ -4425,7 +4544,7 @@ type PreCompactionInput struct {
 
 func (x *PreCompactionInput) Reset() {
 	*x = PreCompactionInput{}
-	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[53]
+	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4437,7 +4556,7 @@ func (x *PreCompactionInput) String() string {
 func (*PreCompactionInput) ProtoMessage() {}
 
 func (x *PreCompactionInput) ProtoReflect() protoreflect.Message {
-	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[53]
+	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4450,7 +4569,7 @@ func (x *PreCompactionInput) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PreCompactionInput.ProtoReflect.Descriptor instead.
 func (*PreCompactionInput) Descriptor() ([]byte, []int) {
-	return file_grapnel_plugin_v1_plugin_proto_rawDescGZIP(), []int{53}
+	return file_grapnel_plugin_v1_plugin_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *PreCompactionInput) GetTrigger() string {
@@ -4492,7 +4611,7 @@ type SourceRange struct {
 
 func (x *SourceRange) Reset() {
 	*x = SourceRange{}
-	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[54]
+	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4504,7 +4623,7 @@ func (x *SourceRange) String() string {
 func (*SourceRange) ProtoMessage() {}
 
 func (x *SourceRange) ProtoReflect() protoreflect.Message {
-	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[54]
+	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4517,7 +4636,7 @@ func (x *SourceRange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SourceRange.ProtoReflect.Descriptor instead.
 func (*SourceRange) Descriptor() ([]byte, []int) {
-	return file_grapnel_plugin_v1_plugin_proto_rawDescGZIP(), []int{54}
+	return file_grapnel_plugin_v1_plugin_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *SourceRange) GetFrom() string {
@@ -4546,7 +4665,7 @@ type PostCompactionInput struct {
 
 func (x *PostCompactionInput) Reset() {
 	*x = PostCompactionInput{}
-	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[55]
+	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4558,7 +4677,7 @@ func (x *PostCompactionInput) String() string {
 func (*PostCompactionInput) ProtoMessage() {}
 
 func (x *PostCompactionInput) ProtoReflect() protoreflect.Message {
-	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[55]
+	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4571,7 +4690,7 @@ func (x *PostCompactionInput) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PostCompactionInput.ProtoReflect.Descriptor instead.
 func (*PostCompactionInput) Descriptor() ([]byte, []int) {
-	return file_grapnel_plugin_v1_plugin_proto_rawDescGZIP(), []int{55}
+	return file_grapnel_plugin_v1_plugin_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *PostCompactionInput) GetSummary() *Preview {
@@ -4598,7 +4717,7 @@ type SessionEndInput struct {
 
 func (x *SessionEndInput) Reset() {
 	*x = SessionEndInput{}
-	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[56]
+	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4610,7 +4729,7 @@ func (x *SessionEndInput) String() string {
 func (*SessionEndInput) ProtoMessage() {}
 
 func (x *SessionEndInput) ProtoReflect() protoreflect.Message {
-	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[56]
+	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4623,7 +4742,7 @@ func (x *SessionEndInput) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionEndInput.ProtoReflect.Descriptor instead.
 func (*SessionEndInput) Descriptor() ([]byte, []int) {
-	return file_grapnel_plugin_v1_plugin_proto_rawDescGZIP(), []int{56}
+	return file_grapnel_plugin_v1_plugin_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *SessionEndInput) GetReason() string {
@@ -4644,7 +4763,7 @@ type CustomInput struct {
 
 func (x *CustomInput) Reset() {
 	*x = CustomInput{}
-	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[57]
+	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4656,7 +4775,7 @@ func (x *CustomInput) String() string {
 func (*CustomInput) ProtoMessage() {}
 
 func (x *CustomInput) ProtoReflect() protoreflect.Message {
-	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[57]
+	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4669,7 +4788,7 @@ func (x *CustomInput) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CustomInput.ProtoReflect.Descriptor instead.
 func (*CustomInput) Descriptor() ([]byte, []int) {
-	return file_grapnel_plugin_v1_plugin_proto_rawDescGZIP(), []int{57}
+	return file_grapnel_plugin_v1_plugin_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *CustomInput) GetFieldsJson() []byte {
@@ -4711,7 +4830,7 @@ type Contribution struct {
 
 func (x *Contribution) Reset() {
 	*x = Contribution{}
-	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[58]
+	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4723,7 +4842,7 @@ func (x *Contribution) String() string {
 func (*Contribution) ProtoMessage() {}
 
 func (x *Contribution) ProtoReflect() protoreflect.Message {
-	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[58]
+	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4736,7 +4855,7 @@ func (x *Contribution) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Contribution.ProtoReflect.Descriptor instead.
 func (*Contribution) Descriptor() ([]byte, []int) {
-	return file_grapnel_plugin_v1_plugin_proto_rawDescGZIP(), []int{58}
+	return file_grapnel_plugin_v1_plugin_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *Contribution) GetContributionId() string {
@@ -4954,7 +5073,7 @@ type Policy struct {
 
 func (x *Policy) Reset() {
 	*x = Policy{}
-	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[59]
+	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4966,7 +5085,7 @@ func (x *Policy) String() string {
 func (*Policy) ProtoMessage() {}
 
 func (x *Policy) ProtoReflect() protoreflect.Message {
-	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[59]
+	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4979,7 +5098,7 @@ func (x *Policy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Policy.ProtoReflect.Descriptor instead.
 func (*Policy) Descriptor() ([]byte, []int) {
-	return file_grapnel_plugin_v1_plugin_proto_rawDescGZIP(), []int{59}
+	return file_grapnel_plugin_v1_plugin_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *Policy) GetKey() string {
@@ -5011,7 +5130,7 @@ type PromptContext struct {
 
 func (x *PromptContext) Reset() {
 	*x = PromptContext{}
-	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[60]
+	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5023,7 +5142,7 @@ func (x *PromptContext) String() string {
 func (*PromptContext) ProtoMessage() {}
 
 func (x *PromptContext) ProtoReflect() protoreflect.Message {
-	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[60]
+	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5036,7 +5155,7 @@ func (x *PromptContext) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PromptContext.ProtoReflect.Descriptor instead.
 func (*PromptContext) Descriptor() ([]byte, []int) {
-	return file_grapnel_plugin_v1_plugin_proto_rawDescGZIP(), []int{60}
+	return file_grapnel_plugin_v1_plugin_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *PromptContext) GetContent() string {
@@ -5089,7 +5208,7 @@ type PromptSection struct {
 
 func (x *PromptSection) Reset() {
 	*x = PromptSection{}
-	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[61]
+	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5101,7 +5220,7 @@ func (x *PromptSection) String() string {
 func (*PromptSection) ProtoMessage() {}
 
 func (x *PromptSection) ProtoReflect() protoreflect.Message {
-	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[61]
+	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5114,7 +5233,7 @@ func (x *PromptSection) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PromptSection.ProtoReflect.Descriptor instead.
 func (*PromptSection) Descriptor() ([]byte, []int) {
-	return file_grapnel_plugin_v1_plugin_proto_rawDescGZIP(), []int{61}
+	return file_grapnel_plugin_v1_plugin_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *PromptSection) GetSectionId() string {
@@ -5191,7 +5310,7 @@ type SectionFrame struct {
 
 func (x *SectionFrame) Reset() {
 	*x = SectionFrame{}
-	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[62]
+	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5203,7 +5322,7 @@ func (x *SectionFrame) String() string {
 func (*SectionFrame) ProtoMessage() {}
 
 func (x *SectionFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[62]
+	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5216,7 +5335,7 @@ func (x *SectionFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SectionFrame.ProtoReflect.Descriptor instead.
 func (*SectionFrame) Descriptor() ([]byte, []int) {
-	return file_grapnel_plugin_v1_plugin_proto_rawDescGZIP(), []int{62}
+	return file_grapnel_plugin_v1_plugin_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *SectionFrame) GetOpen() string {
@@ -5244,7 +5363,7 @@ type SelfCut struct {
 
 func (x *SelfCut) Reset() {
 	*x = SelfCut{}
-	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[63]
+	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5256,7 +5375,7 @@ func (x *SelfCut) String() string {
 func (*SelfCut) ProtoMessage() {}
 
 func (x *SelfCut) ProtoReflect() protoreflect.Message {
-	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[63]
+	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5269,7 +5388,7 @@ func (x *SelfCut) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SelfCut.ProtoReflect.Descriptor instead.
 func (*SelfCut) Descriptor() ([]byte, []int) {
-	return file_grapnel_plugin_v1_plugin_proto_rawDescGZIP(), []int{63}
+	return file_grapnel_plugin_v1_plugin_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *SelfCut) GetOriginal() int64 {
@@ -5297,7 +5416,7 @@ type ToolBundle struct {
 
 func (x *ToolBundle) Reset() {
 	*x = ToolBundle{}
-	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[64]
+	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5309,7 +5428,7 @@ func (x *ToolBundle) String() string {
 func (*ToolBundle) ProtoMessage() {}
 
 func (x *ToolBundle) ProtoReflect() protoreflect.Message {
-	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[64]
+	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5322,7 +5441,7 @@ func (x *ToolBundle) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolBundle.ProtoReflect.Descriptor instead.
 func (*ToolBundle) Descriptor() ([]byte, []int) {
-	return file_grapnel_plugin_v1_plugin_proto_rawDescGZIP(), []int{64}
+	return file_grapnel_plugin_v1_plugin_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *ToolBundle) GetBundleId() string {
@@ -5354,7 +5473,7 @@ type Tool struct {
 
 func (x *Tool) Reset() {
 	*x = Tool{}
-	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[65]
+	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5366,7 +5485,7 @@ func (x *Tool) String() string {
 func (*Tool) ProtoMessage() {}
 
 func (x *Tool) ProtoReflect() protoreflect.Message {
-	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[65]
+	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5379,7 +5498,7 @@ func (x *Tool) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Tool.ProtoReflect.Descriptor instead.
 func (*Tool) Descriptor() ([]byte, []int) {
-	return file_grapnel_plugin_v1_plugin_proto_rawDescGZIP(), []int{65}
+	return file_grapnel_plugin_v1_plugin_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *Tool) GetName() string {
@@ -5423,7 +5542,7 @@ type Decision struct {
 
 func (x *Decision) Reset() {
 	*x = Decision{}
-	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[66]
+	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5435,7 +5554,7 @@ func (x *Decision) String() string {
 func (*Decision) ProtoMessage() {}
 
 func (x *Decision) ProtoReflect() protoreflect.Message {
-	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[66]
+	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5448,7 +5567,7 @@ func (x *Decision) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Decision.ProtoReflect.Descriptor instead.
 func (*Decision) Descriptor() ([]byte, []int) {
-	return file_grapnel_plugin_v1_plugin_proto_rawDescGZIP(), []int{66}
+	return file_grapnel_plugin_v1_plugin_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *Decision) GetVerdict() string {
@@ -5484,7 +5603,7 @@ type Rewrite struct {
 
 func (x *Rewrite) Reset() {
 	*x = Rewrite{}
-	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[67]
+	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5496,7 +5615,7 @@ func (x *Rewrite) String() string {
 func (*Rewrite) ProtoMessage() {}
 
 func (x *Rewrite) ProtoReflect() protoreflect.Message {
-	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[67]
+	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5509,7 +5628,7 @@ func (x *Rewrite) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Rewrite.ProtoReflect.Descriptor instead.
 func (*Rewrite) Descriptor() ([]byte, []int) {
-	return file_grapnel_plugin_v1_plugin_proto_rawDescGZIP(), []int{67}
+	return file_grapnel_plugin_v1_plugin_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *Rewrite) GetPath() string {
@@ -5540,7 +5659,7 @@ type Reminder struct {
 
 func (x *Reminder) Reset() {
 	*x = Reminder{}
-	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[68]
+	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5552,7 +5671,7 @@ func (x *Reminder) String() string {
 func (*Reminder) ProtoMessage() {}
 
 func (x *Reminder) ProtoReflect() protoreflect.Message {
-	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[68]
+	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5565,7 +5684,7 @@ func (x *Reminder) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reminder.ProtoReflect.Descriptor instead.
 func (*Reminder) Descriptor() ([]byte, []int) {
-	return file_grapnel_plugin_v1_plugin_proto_rawDescGZIP(), []int{68}
+	return file_grapnel_plugin_v1_plugin_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *Reminder) GetType() string {
@@ -5610,7 +5729,7 @@ type ManifestDiagnostic struct {
 
 func (x *ManifestDiagnostic) Reset() {
 	*x = ManifestDiagnostic{}
-	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[69]
+	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5622,7 +5741,7 @@ func (x *ManifestDiagnostic) String() string {
 func (*ManifestDiagnostic) ProtoMessage() {}
 
 func (x *ManifestDiagnostic) ProtoReflect() protoreflect.Message {
-	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[69]
+	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5635,7 +5754,7 @@ func (x *ManifestDiagnostic) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ManifestDiagnostic.ProtoReflect.Descriptor instead.
 func (*ManifestDiagnostic) Descriptor() ([]byte, []int) {
-	return file_grapnel_plugin_v1_plugin_proto_rawDescGZIP(), []int{69}
+	return file_grapnel_plugin_v1_plugin_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *ManifestDiagnostic) GetCode() string {
@@ -5678,7 +5797,7 @@ type Audit struct {
 
 func (x *Audit) Reset() {
 	*x = Audit{}
-	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[70]
+	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5690,7 +5809,7 @@ func (x *Audit) String() string {
 func (*Audit) ProtoMessage() {}
 
 func (x *Audit) ProtoReflect() protoreflect.Message {
-	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[70]
+	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5703,7 +5822,7 @@ func (x *Audit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Audit.ProtoReflect.Descriptor instead.
 func (*Audit) Descriptor() ([]byte, []int) {
-	return file_grapnel_plugin_v1_plugin_proto_rawDescGZIP(), []int{70}
+	return file_grapnel_plugin_v1_plugin_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *Audit) GetEventKind() string {
@@ -5742,7 +5861,7 @@ type BackgroundJob struct {
 
 func (x *BackgroundJob) Reset() {
 	*x = BackgroundJob{}
-	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[71]
+	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5754,7 +5873,7 @@ func (x *BackgroundJob) String() string {
 func (*BackgroundJob) ProtoMessage() {}
 
 func (x *BackgroundJob) ProtoReflect() protoreflect.Message {
-	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[71]
+	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5767,7 +5886,7 @@ func (x *BackgroundJob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackgroundJob.ProtoReflect.Descriptor instead.
 func (*BackgroundJob) Descriptor() ([]byte, []int) {
-	return file_grapnel_plugin_v1_plugin_proto_rawDescGZIP(), []int{71}
+	return file_grapnel_plugin_v1_plugin_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *BackgroundJob) GetJobKind() string {
@@ -5807,7 +5926,7 @@ type Noop struct {
 
 func (x *Noop) Reset() {
 	*x = Noop{}
-	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[72]
+	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5819,7 +5938,7 @@ func (x *Noop) String() string {
 func (*Noop) ProtoMessage() {}
 
 func (x *Noop) ProtoReflect() protoreflect.Message {
-	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[72]
+	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5832,7 +5951,7 @@ func (x *Noop) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Noop.ProtoReflect.Descriptor instead.
 func (*Noop) Descriptor() ([]byte, []int) {
-	return file_grapnel_plugin_v1_plugin_proto_rawDescGZIP(), []int{72}
+	return file_grapnel_plugin_v1_plugin_proto_rawDescGZIP(), []int{73}
 }
 
 var File_grapnel_plugin_v1_plugin_proto protoreflect.FileDescriptor
@@ -5872,12 +5991,13 @@ const file_grapnel_plugin_v1_plugin_proto_rawDesc = "" +
 	"\x04pong\x18\t \x01(\v2\x17.grapnel.plugin.v1.PongH\x00R\x04pong\x12B\n" +
 	"\vunsupported\x18\n" +
 	" \x01(\v2\x1e.grapnel.plugin.v1.UnsupportedH\x00R\vunsupportedB\x06\n" +
-	"\x04body\"\x9c\x01\n" +
+	"\x04body\"\xba\x01\n" +
 	"\x05Hello\x12)\n" +
 	"\x10protocol_version\x18\x01 \x01(\x04R\x0fprotocolVersion\x12\x1a\n" +
 	"\bfeatures\x18\x02 \x03(\tR\bfeatures\x12&\n" +
 	"\x0fmax_frame_bytes\x18\x03 \x01(\x04R\rmaxFrameBytes\x12$\n" +
-	"\x0emax_host_calls\x18\x04 \x01(\x04R\fmaxHostCalls\"\x90\x01\n" +
+	"\x0emax_host_calls\x18\x04 \x01(\x04R\fmaxHostCalls\x12\x1c\n" +
+	"\ttransport\x18\x05 \x01(\tR\ttransport\"\x90\x01\n" +
 	"\bDescribe\x12@\n" +
 	"\vdescription\x18\x01 \x01(\v2\x1e.grapnel.plugin.v1.DescriptionR\vdescription\x12.\n" +
 	"\x05error\x18\x02 \x01(\v2\x18.grapnel.plugin.v1.ErrorR\x05error\x12\x12\n" +
@@ -5898,9 +6018,10 @@ const file_grapnel_plugin_v1_plugin_proto_rawDesc = "" +
 	"\x06Cancel\"\x06\n" +
 	"\x04Ping\"\x06\n" +
 	"\x04Pong\"\a\n" +
-	"\x05Drain\"!\n" +
+	"\x05Drain\"5\n" +
 	"\vUnsupported\x12\x12\n" +
-	"\x04body\x18\x01 \x01(\x04R\x04body\"u\n" +
+	"\x04body\x18\x01 \x01(\x04R\x04body\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\"u\n" +
 	"\bHostCall\x12\x16\n" +
 	"\x06parent\x18\x01 \x01(\x04R\x06parent\x12\x18\n" +
 	"\aservice\x18\x02 \x01(\tR\aservice\x12\x16\n" +
@@ -5993,7 +6114,7 @@ const file_grapnel_plugin_v1_plugin_proto_rawDesc = "" +
 	"\x05Cache\x12\x15\n" +
 	"\x06ttl_ns\x18\x01 \x01(\x03R\x05ttlNs\x12\x12\n" +
 	"\x04vary\x18\x02 \x03(\tR\x04vary\x12\x12\n" +
-	"\x04tags\x18\x03 \x03(\tR\x04tags\"\xf9\r\n" +
+	"\x04tags\x18\x03 \x03(\tR\x04tags\"\xb4\x0e\n" +
 	"\bDispatch\x12\"\n" +
 	"\fsubscription\x18\x01 \x01(\tR\fsubscription\x12\x12\n" +
 	"\x04hook\x18\x02 \x01(\tR\x04hook\x12\x14\n" +
@@ -6028,7 +6149,8 @@ const file_grapnel_plugin_v1_plugin_proto_rawDesc = "" +
 	"\x0fpost_compaction\x18! \x01(\v2&.grapnel.plugin.v1.PostCompactionInputH\x00R\x0epostCompaction\x12E\n" +
 	"\vsession_end\x18\" \x01(\v2\".grapnel.plugin.v1.SessionEndInputH\x00R\n" +
 	"sessionEnd\x128\n" +
-	"\x06custom\x18# \x01(\v2\x1e.grapnel.plugin.v1.CustomInputH\x00R\x06customB\a\n" +
+	"\x06custom\x18# \x01(\v2\x1e.grapnel.plugin.v1.CustomInputH\x00R\x06custom\x129\n" +
+	"\apre_end\x18$ \x01(\v2\x1e.grapnel.plugin.v1.PreEndInputH\x00R\x06preEndB\a\n" +
 	"\x05input\"\xc0\x01\n" +
 	"\x06Result\x12E\n" +
 	"\rcontributions\x18\x01 \x03(\v2\x1f.grapnel.plugin.v1.ContributionR\rcontributions\x12?\n" +
@@ -6113,11 +6235,12 @@ const file_grapnel_plugin_v1_plugin_proto_rawDesc = "" +
 	"Truncation\x12\x14\n" +
 	"\x05limit\x18\x01 \x01(\tR\x05limit\x12\x1a\n" +
 	"\boriginal\x18\x02 \x01(\x03R\boriginal\x12\x12\n" +
-	"\x04kept\x18\x03 \x01(\x03R\x04kept\"E\n" +
+	"\x04kept\x18\x03 \x01(\x03R\x04kept\"Y\n" +
 	"\tSourceRef\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\tR\x02id\x12\x14\n" +
-	"\x05label\x18\x03 \x01(\tR\x05label\"O\n" +
+	"\x05label\x18\x03 \x01(\tR\x05label\x12\x12\n" +
+	"\x04hash\x18\x04 \x01(\tR\x04hash\"O\n" +
 	"\x04Text\x12\x16\n" +
 	"\x05value\x18\x01 \x01(\tH\x00R\x05value\x12'\n" +
 	"\x0ewithheld_chars\x18\x02 \x01(\x03H\x00R\rwithheldCharsB\x06\n" +
@@ -6167,7 +6290,12 @@ const file_grapnel_plugin_v1_plugin_proto_rawDesc = "" +
 	"\x0earguments_json\x18\x02 \x01(\fR\rargumentsJson\x122\n" +
 	"\x06result\x18\x03 \x01(\v2\x1a.grapnel.plugin.v1.PreviewR\x06result\x12#\n" +
 	"\rtouched_paths\x18\x04 \x03(\tR\ftouchedPaths\x12\x18\n" +
-	"\aoutcome\x18\x05 \x01(\tR\aoutcome\"\x89\x03\n" +
+	"\aoutcome\x18\x05 \x01(\tR\aoutcome\"q\n" +
+	"\vPreEndInput\x12+\n" +
+	"\x04text\x18\x01 \x01(\v2\x17.grapnel.plugin.v1.TextR\x04text\x12\x1d\n" +
+	"\n" +
+	"open_tasks\x18\x02 \x03(\tR\topenTasks\x12\x16\n" +
+	"\x06forced\x18\x03 \x01(\x03R\x06forced\"\x89\x03\n" +
 	"\rPostTurnInput\x12\x16\n" +
 	"\x06status\x18\x01 \x01(\tR\x06status\x127\n" +
 	"\tuser_text\x18\x02 \x01(\v2\x1a.grapnel.plugin.v1.PreviewR\buserText\x12A\n" +
@@ -6316,7 +6444,7 @@ func file_grapnel_plugin_v1_plugin_proto_rawDescGZIP() []byte {
 	return file_grapnel_plugin_v1_plugin_proto_rawDescData
 }
 
-var file_grapnel_plugin_v1_plugin_proto_msgTypes = make([]protoimpl.MessageInfo, 77)
+var file_grapnel_plugin_v1_plugin_proto_msgTypes = make([]protoimpl.MessageInfo, 78)
 var file_grapnel_plugin_v1_plugin_proto_goTypes = []any{
 	(*HostFrame)(nil),              // 0: grapnel.plugin.v1.HostFrame
 	(*PluginFrame)(nil),            // 1: grapnel.plugin.v1.PluginFrame
@@ -6367,34 +6495,35 @@ var file_grapnel_plugin_v1_plugin_proto_goTypes = []any{
 	(*RuntimePreContextInput)(nil), // 46: grapnel.plugin.v1.RuntimePreContextInput
 	(*ToolPreCallInput)(nil),       // 47: grapnel.plugin.v1.ToolPreCallInput
 	(*ToolPostCallInput)(nil),      // 48: grapnel.plugin.v1.ToolPostCallInput
-	(*PostTurnInput)(nil),          // 49: grapnel.plugin.v1.PostTurnInput
-	(*ToolEvent)(nil),              // 50: grapnel.plugin.v1.ToolEvent
-	(*DomainEvent)(nil),            // 51: grapnel.plugin.v1.DomainEvent
-	(*Usage)(nil),                  // 52: grapnel.plugin.v1.Usage
-	(*PreCompactionInput)(nil),     // 53: grapnel.plugin.v1.PreCompactionInput
-	(*SourceRange)(nil),            // 54: grapnel.plugin.v1.SourceRange
-	(*PostCompactionInput)(nil),    // 55: grapnel.plugin.v1.PostCompactionInput
-	(*SessionEndInput)(nil),        // 56: grapnel.plugin.v1.SessionEndInput
-	(*CustomInput)(nil),            // 57: grapnel.plugin.v1.CustomInput
-	(*Contribution)(nil),           // 58: grapnel.plugin.v1.Contribution
-	(*Policy)(nil),                 // 59: grapnel.plugin.v1.Policy
-	(*PromptContext)(nil),          // 60: grapnel.plugin.v1.PromptContext
-	(*PromptSection)(nil),          // 61: grapnel.plugin.v1.PromptSection
-	(*SectionFrame)(nil),           // 62: grapnel.plugin.v1.SectionFrame
-	(*SelfCut)(nil),                // 63: grapnel.plugin.v1.SelfCut
-	(*ToolBundle)(nil),             // 64: grapnel.plugin.v1.ToolBundle
-	(*Tool)(nil),                   // 65: grapnel.plugin.v1.Tool
-	(*Decision)(nil),               // 66: grapnel.plugin.v1.Decision
-	(*Rewrite)(nil),                // 67: grapnel.plugin.v1.Rewrite
-	(*Reminder)(nil),               // 68: grapnel.plugin.v1.Reminder
-	(*ManifestDiagnostic)(nil),     // 69: grapnel.plugin.v1.ManifestDiagnostic
-	(*Audit)(nil),                  // 70: grapnel.plugin.v1.Audit
-	(*BackgroundJob)(nil),          // 71: grapnel.plugin.v1.BackgroundJob
-	(*Noop)(nil),                   // 72: grapnel.plugin.v1.Noop
-	nil,                            // 73: grapnel.plugin.v1.OnFailure.ByCauseEntry
-	nil,                            // 74: grapnel.plugin.v1.Context.FlagsEntry
-	nil,                            // 75: grapnel.plugin.v1.Context.MetadataJsonEntry
-	nil,                            // 76: grapnel.plugin.v1.Reminder.AttributesEntry
+	(*PreEndInput)(nil),            // 49: grapnel.plugin.v1.PreEndInput
+	(*PostTurnInput)(nil),          // 50: grapnel.plugin.v1.PostTurnInput
+	(*ToolEvent)(nil),              // 51: grapnel.plugin.v1.ToolEvent
+	(*DomainEvent)(nil),            // 52: grapnel.plugin.v1.DomainEvent
+	(*Usage)(nil),                  // 53: grapnel.plugin.v1.Usage
+	(*PreCompactionInput)(nil),     // 54: grapnel.plugin.v1.PreCompactionInput
+	(*SourceRange)(nil),            // 55: grapnel.plugin.v1.SourceRange
+	(*PostCompactionInput)(nil),    // 56: grapnel.plugin.v1.PostCompactionInput
+	(*SessionEndInput)(nil),        // 57: grapnel.plugin.v1.SessionEndInput
+	(*CustomInput)(nil),            // 58: grapnel.plugin.v1.CustomInput
+	(*Contribution)(nil),           // 59: grapnel.plugin.v1.Contribution
+	(*Policy)(nil),                 // 60: grapnel.plugin.v1.Policy
+	(*PromptContext)(nil),          // 61: grapnel.plugin.v1.PromptContext
+	(*PromptSection)(nil),          // 62: grapnel.plugin.v1.PromptSection
+	(*SectionFrame)(nil),           // 63: grapnel.plugin.v1.SectionFrame
+	(*SelfCut)(nil),                // 64: grapnel.plugin.v1.SelfCut
+	(*ToolBundle)(nil),             // 65: grapnel.plugin.v1.ToolBundle
+	(*Tool)(nil),                   // 66: grapnel.plugin.v1.Tool
+	(*Decision)(nil),               // 67: grapnel.plugin.v1.Decision
+	(*Rewrite)(nil),                // 68: grapnel.plugin.v1.Rewrite
+	(*Reminder)(nil),               // 69: grapnel.plugin.v1.Reminder
+	(*ManifestDiagnostic)(nil),     // 70: grapnel.plugin.v1.ManifestDiagnostic
+	(*Audit)(nil),                  // 71: grapnel.plugin.v1.Audit
+	(*BackgroundJob)(nil),          // 72: grapnel.plugin.v1.BackgroundJob
+	(*Noop)(nil),                   // 73: grapnel.plugin.v1.Noop
+	nil,                            // 74: grapnel.plugin.v1.OnFailure.ByCauseEntry
+	nil,                            // 75: grapnel.plugin.v1.Context.FlagsEntry
+	nil,                            // 76: grapnel.plugin.v1.Context.MetadataJsonEntry
+	nil,                            // 77: grapnel.plugin.v1.Reminder.AttributesEntry
 }
 var file_grapnel_plugin_v1_plugin_proto_depIdxs = []int32{
 	2,   // 0: grapnel.plugin.v1.HostFrame.hello:type_name -> grapnel.plugin.v1.Hello
@@ -6421,14 +6550,14 @@ var file_grapnel_plugin_v1_plugin_proto_depIdxs = []int32{
 	15,  // 21: grapnel.plugin.v1.Configured.error:type_name -> grapnel.plugin.v1.Error
 	15,  // 22: grapnel.plugin.v1.HostReply.error:type_name -> grapnel.plugin.v1.Error
 	19,  // 23: grapnel.plugin.v1.Description.hooks:type_name -> grapnel.plugin.v1.Hook
-	65,  // 24: grapnel.plugin.v1.Description.tools:type_name -> grapnel.plugin.v1.Tool
+	66,  // 24: grapnel.plugin.v1.Description.tools:type_name -> grapnel.plugin.v1.Tool
 	18,  // 25: grapnel.plugin.v1.Description.limits:type_name -> grapnel.plugin.v1.PluginLimits
 	20,  // 26: grapnel.plugin.v1.Hook.on_failure:type_name -> grapnel.plugin.v1.OnFailure
-	58,  // 27: grapnel.plugin.v1.Hook.fallback:type_name -> grapnel.plugin.v1.Contribution
+	59,  // 27: grapnel.plugin.v1.Hook.fallback:type_name -> grapnel.plugin.v1.Contribution
 	21,  // 28: grapnel.plugin.v1.Hook.retry:type_name -> grapnel.plugin.v1.Retry
 	22,  // 29: grapnel.plugin.v1.Hook.budget:type_name -> grapnel.plugin.v1.TextBudget
 	23,  // 30: grapnel.plugin.v1.Hook.cache:type_name -> grapnel.plugin.v1.Cache
-	73,  // 31: grapnel.plugin.v1.OnFailure.by_cause:type_name -> grapnel.plugin.v1.OnFailure.ByCauseEntry
+	74,  // 31: grapnel.plugin.v1.OnFailure.by_cause:type_name -> grapnel.plugin.v1.OnFailure.ByCauseEntry
 	30,  // 32: grapnel.plugin.v1.Dispatch.context:type_name -> grapnel.plugin.v1.Context
 	32,  // 33: grapnel.plugin.v1.Dispatch.policies:type_name -> grapnel.plugin.v1.PolicyEntry
 	33,  // 34: grapnel.plugin.v1.Dispatch.contexts:type_name -> grapnel.plugin.v1.ContextEntry
@@ -6445,64 +6574,66 @@ var file_grapnel_plugin_v1_plugin_proto_depIdxs = []int32{
 	46,  // 45: grapnel.plugin.v1.Dispatch.runtime_pre_context:type_name -> grapnel.plugin.v1.RuntimePreContextInput
 	47,  // 46: grapnel.plugin.v1.Dispatch.tool_pre_call:type_name -> grapnel.plugin.v1.ToolPreCallInput
 	48,  // 47: grapnel.plugin.v1.Dispatch.tool_post_call:type_name -> grapnel.plugin.v1.ToolPostCallInput
-	49,  // 48: grapnel.plugin.v1.Dispatch.post_turn:type_name -> grapnel.plugin.v1.PostTurnInput
-	53,  // 49: grapnel.plugin.v1.Dispatch.pre_compaction:type_name -> grapnel.plugin.v1.PreCompactionInput
-	55,  // 50: grapnel.plugin.v1.Dispatch.post_compaction:type_name -> grapnel.plugin.v1.PostCompactionInput
-	56,  // 51: grapnel.plugin.v1.Dispatch.session_end:type_name -> grapnel.plugin.v1.SessionEndInput
-	57,  // 52: grapnel.plugin.v1.Dispatch.custom:type_name -> grapnel.plugin.v1.CustomInput
-	58,  // 53: grapnel.plugin.v1.Result.contributions:type_name -> grapnel.plugin.v1.Contribution
-	16,  // 54: grapnel.plugin.v1.Result.diagnostics:type_name -> grapnel.plugin.v1.Diagnostic
-	15,  // 55: grapnel.plugin.v1.Result.error:type_name -> grapnel.plugin.v1.Error
-	30,  // 56: grapnel.plugin.v1.CallTool.context:type_name -> grapnel.plugin.v1.Context
-	29,  // 57: grapnel.plugin.v1.CallTool.trace:type_name -> grapnel.plugin.v1.Trace
-	28,  // 58: grapnel.plugin.v1.CallTool.budget:type_name -> grapnel.plugin.v1.AnswerBudget
-	32,  // 59: grapnel.plugin.v1.CallTool.policies:type_name -> grapnel.plugin.v1.PolicyEntry
-	16,  // 60: grapnel.plugin.v1.ToolResult.diagnostics:type_name -> grapnel.plugin.v1.Diagnostic
-	15,  // 61: grapnel.plugin.v1.ToolResult.error:type_name -> grapnel.plugin.v1.Error
-	31,  // 62: grapnel.plugin.v1.Context.actor:type_name -> grapnel.plugin.v1.Actor
-	74,  // 63: grapnel.plugin.v1.Context.flags:type_name -> grapnel.plugin.v1.Context.FlagsEntry
-	75,  // 64: grapnel.plugin.v1.Context.metadata_json:type_name -> grapnel.plugin.v1.Context.MetadataJsonEntry
-	35,  // 65: grapnel.plugin.v1.ContextEntry.source_refs:type_name -> grapnel.plugin.v1.SourceRef
-	34,  // 66: grapnel.plugin.v1.ContextEntry.truncation:type_name -> grapnel.plugin.v1.Truncation
-	36,  // 67: grapnel.plugin.v1.PrePolicyInput.user_text:type_name -> grapnel.plugin.v1.Text
-	36,  // 68: grapnel.plugin.v1.PrePromptContextInput.user_text:type_name -> grapnel.plugin.v1.Text
-	36,  // 69: grapnel.plugin.v1.PostPreflightInput.user_text:type_name -> grapnel.plugin.v1.Text
-	36,  // 70: grapnel.plugin.v1.PostPromptCompileInput.prompt_text:type_name -> grapnel.plugin.v1.Text
-	36,  // 71: grapnel.plugin.v1.RuntimePreContextInput.user_text:type_name -> grapnel.plugin.v1.Text
-	37,  // 72: grapnel.plugin.v1.ToolPostCallInput.result:type_name -> grapnel.plugin.v1.Preview
-	37,  // 73: grapnel.plugin.v1.PostTurnInput.user_text:type_name -> grapnel.plugin.v1.Preview
-	37,  // 74: grapnel.plugin.v1.PostTurnInput.assistant_text:type_name -> grapnel.plugin.v1.Preview
-	37,  // 75: grapnel.plugin.v1.PostTurnInput.error:type_name -> grapnel.plugin.v1.Preview
-	50,  // 76: grapnel.plugin.v1.PostTurnInput.tool_events:type_name -> grapnel.plugin.v1.ToolEvent
-	51,  // 77: grapnel.plugin.v1.PostTurnInput.domain_events:type_name -> grapnel.plugin.v1.DomainEvent
-	52,  // 78: grapnel.plugin.v1.PostTurnInput.usage:type_name -> grapnel.plugin.v1.Usage
-	54,  // 79: grapnel.plugin.v1.PreCompactionInput.source_range:type_name -> grapnel.plugin.v1.SourceRange
-	37,  // 80: grapnel.plugin.v1.PostCompactionInput.summary:type_name -> grapnel.plugin.v1.Preview
-	16,  // 81: grapnel.plugin.v1.Contribution.diagnostics:type_name -> grapnel.plugin.v1.Diagnostic
-	59,  // 82: grapnel.plugin.v1.Contribution.policy:type_name -> grapnel.plugin.v1.Policy
-	60,  // 83: grapnel.plugin.v1.Contribution.prompt_context:type_name -> grapnel.plugin.v1.PromptContext
-	61,  // 84: grapnel.plugin.v1.Contribution.prompt_section:type_name -> grapnel.plugin.v1.PromptSection
-	64,  // 85: grapnel.plugin.v1.Contribution.tool_bundle:type_name -> grapnel.plugin.v1.ToolBundle
-	66,  // 86: grapnel.plugin.v1.Contribution.decision:type_name -> grapnel.plugin.v1.Decision
-	67,  // 87: grapnel.plugin.v1.Contribution.rewrite:type_name -> grapnel.plugin.v1.Rewrite
-	68,  // 88: grapnel.plugin.v1.Contribution.reminder:type_name -> grapnel.plugin.v1.Reminder
-	69,  // 89: grapnel.plugin.v1.Contribution.manifest_diagnostic:type_name -> grapnel.plugin.v1.ManifestDiagnostic
-	70,  // 90: grapnel.plugin.v1.Contribution.audit:type_name -> grapnel.plugin.v1.Audit
-	71,  // 91: grapnel.plugin.v1.Contribution.background_job:type_name -> grapnel.plugin.v1.BackgroundJob
-	72,  // 92: grapnel.plugin.v1.Contribution.noop:type_name -> grapnel.plugin.v1.Noop
-	35,  // 93: grapnel.plugin.v1.PromptContext.source_refs:type_name -> grapnel.plugin.v1.SourceRef
-	62,  // 94: grapnel.plugin.v1.PromptSection.frame:type_name -> grapnel.plugin.v1.SectionFrame
-	35,  // 95: grapnel.plugin.v1.PromptSection.source_refs:type_name -> grapnel.plugin.v1.SourceRef
-	63,  // 96: grapnel.plugin.v1.PromptSection.cut:type_name -> grapnel.plugin.v1.SelfCut
-	65,  // 97: grapnel.plugin.v1.ToolBundle.tools:type_name -> grapnel.plugin.v1.Tool
-	76,  // 98: grapnel.plugin.v1.Reminder.attributes:type_name -> grapnel.plugin.v1.Reminder.AttributesEntry
-	0,   // 99: grapnel.plugin.v1.Plugin.Session:input_type -> grapnel.plugin.v1.HostFrame
-	1,   // 100: grapnel.plugin.v1.Plugin.Session:output_type -> grapnel.plugin.v1.PluginFrame
-	100, // [100:101] is the sub-list for method output_type
-	99,  // [99:100] is the sub-list for method input_type
-	99,  // [99:99] is the sub-list for extension type_name
-	99,  // [99:99] is the sub-list for extension extendee
-	0,   // [0:99] is the sub-list for field type_name
+	50,  // 48: grapnel.plugin.v1.Dispatch.post_turn:type_name -> grapnel.plugin.v1.PostTurnInput
+	54,  // 49: grapnel.plugin.v1.Dispatch.pre_compaction:type_name -> grapnel.plugin.v1.PreCompactionInput
+	56,  // 50: grapnel.plugin.v1.Dispatch.post_compaction:type_name -> grapnel.plugin.v1.PostCompactionInput
+	57,  // 51: grapnel.plugin.v1.Dispatch.session_end:type_name -> grapnel.plugin.v1.SessionEndInput
+	58,  // 52: grapnel.plugin.v1.Dispatch.custom:type_name -> grapnel.plugin.v1.CustomInput
+	49,  // 53: grapnel.plugin.v1.Dispatch.pre_end:type_name -> grapnel.plugin.v1.PreEndInput
+	59,  // 54: grapnel.plugin.v1.Result.contributions:type_name -> grapnel.plugin.v1.Contribution
+	16,  // 55: grapnel.plugin.v1.Result.diagnostics:type_name -> grapnel.plugin.v1.Diagnostic
+	15,  // 56: grapnel.plugin.v1.Result.error:type_name -> grapnel.plugin.v1.Error
+	30,  // 57: grapnel.plugin.v1.CallTool.context:type_name -> grapnel.plugin.v1.Context
+	29,  // 58: grapnel.plugin.v1.CallTool.trace:type_name -> grapnel.plugin.v1.Trace
+	28,  // 59: grapnel.plugin.v1.CallTool.budget:type_name -> grapnel.plugin.v1.AnswerBudget
+	32,  // 60: grapnel.plugin.v1.CallTool.policies:type_name -> grapnel.plugin.v1.PolicyEntry
+	16,  // 61: grapnel.plugin.v1.ToolResult.diagnostics:type_name -> grapnel.plugin.v1.Diagnostic
+	15,  // 62: grapnel.plugin.v1.ToolResult.error:type_name -> grapnel.plugin.v1.Error
+	31,  // 63: grapnel.plugin.v1.Context.actor:type_name -> grapnel.plugin.v1.Actor
+	75,  // 64: grapnel.plugin.v1.Context.flags:type_name -> grapnel.plugin.v1.Context.FlagsEntry
+	76,  // 65: grapnel.plugin.v1.Context.metadata_json:type_name -> grapnel.plugin.v1.Context.MetadataJsonEntry
+	35,  // 66: grapnel.plugin.v1.ContextEntry.source_refs:type_name -> grapnel.plugin.v1.SourceRef
+	34,  // 67: grapnel.plugin.v1.ContextEntry.truncation:type_name -> grapnel.plugin.v1.Truncation
+	36,  // 68: grapnel.plugin.v1.PrePolicyInput.user_text:type_name -> grapnel.plugin.v1.Text
+	36,  // 69: grapnel.plugin.v1.PrePromptContextInput.user_text:type_name -> grapnel.plugin.v1.Text
+	36,  // 70: grapnel.plugin.v1.PostPreflightInput.user_text:type_name -> grapnel.plugin.v1.Text
+	36,  // 71: grapnel.plugin.v1.PostPromptCompileInput.prompt_text:type_name -> grapnel.plugin.v1.Text
+	36,  // 72: grapnel.plugin.v1.RuntimePreContextInput.user_text:type_name -> grapnel.plugin.v1.Text
+	37,  // 73: grapnel.plugin.v1.ToolPostCallInput.result:type_name -> grapnel.plugin.v1.Preview
+	36,  // 74: grapnel.plugin.v1.PreEndInput.text:type_name -> grapnel.plugin.v1.Text
+	37,  // 75: grapnel.plugin.v1.PostTurnInput.user_text:type_name -> grapnel.plugin.v1.Preview
+	37,  // 76: grapnel.plugin.v1.PostTurnInput.assistant_text:type_name -> grapnel.plugin.v1.Preview
+	37,  // 77: grapnel.plugin.v1.PostTurnInput.error:type_name -> grapnel.plugin.v1.Preview
+	51,  // 78: grapnel.plugin.v1.PostTurnInput.tool_events:type_name -> grapnel.plugin.v1.ToolEvent
+	52,  // 79: grapnel.plugin.v1.PostTurnInput.domain_events:type_name -> grapnel.plugin.v1.DomainEvent
+	53,  // 80: grapnel.plugin.v1.PostTurnInput.usage:type_name -> grapnel.plugin.v1.Usage
+	55,  // 81: grapnel.plugin.v1.PreCompactionInput.source_range:type_name -> grapnel.plugin.v1.SourceRange
+	37,  // 82: grapnel.plugin.v1.PostCompactionInput.summary:type_name -> grapnel.plugin.v1.Preview
+	16,  // 83: grapnel.plugin.v1.Contribution.diagnostics:type_name -> grapnel.plugin.v1.Diagnostic
+	60,  // 84: grapnel.plugin.v1.Contribution.policy:type_name -> grapnel.plugin.v1.Policy
+	61,  // 85: grapnel.plugin.v1.Contribution.prompt_context:type_name -> grapnel.plugin.v1.PromptContext
+	62,  // 86: grapnel.plugin.v1.Contribution.prompt_section:type_name -> grapnel.plugin.v1.PromptSection
+	65,  // 87: grapnel.plugin.v1.Contribution.tool_bundle:type_name -> grapnel.plugin.v1.ToolBundle
+	67,  // 88: grapnel.plugin.v1.Contribution.decision:type_name -> grapnel.plugin.v1.Decision
+	68,  // 89: grapnel.plugin.v1.Contribution.rewrite:type_name -> grapnel.plugin.v1.Rewrite
+	69,  // 90: grapnel.plugin.v1.Contribution.reminder:type_name -> grapnel.plugin.v1.Reminder
+	70,  // 91: grapnel.plugin.v1.Contribution.manifest_diagnostic:type_name -> grapnel.plugin.v1.ManifestDiagnostic
+	71,  // 92: grapnel.plugin.v1.Contribution.audit:type_name -> grapnel.plugin.v1.Audit
+	72,  // 93: grapnel.plugin.v1.Contribution.background_job:type_name -> grapnel.plugin.v1.BackgroundJob
+	73,  // 94: grapnel.plugin.v1.Contribution.noop:type_name -> grapnel.plugin.v1.Noop
+	35,  // 95: grapnel.plugin.v1.PromptContext.source_refs:type_name -> grapnel.plugin.v1.SourceRef
+	63,  // 96: grapnel.plugin.v1.PromptSection.frame:type_name -> grapnel.plugin.v1.SectionFrame
+	35,  // 97: grapnel.plugin.v1.PromptSection.source_refs:type_name -> grapnel.plugin.v1.SourceRef
+	64,  // 98: grapnel.plugin.v1.PromptSection.cut:type_name -> grapnel.plugin.v1.SelfCut
+	66,  // 99: grapnel.plugin.v1.ToolBundle.tools:type_name -> grapnel.plugin.v1.Tool
+	77,  // 100: grapnel.plugin.v1.Reminder.attributes:type_name -> grapnel.plugin.v1.Reminder.AttributesEntry
+	0,   // 101: grapnel.plugin.v1.Plugin.Session:input_type -> grapnel.plugin.v1.HostFrame
+	1,   // 102: grapnel.plugin.v1.Plugin.Session:output_type -> grapnel.plugin.v1.PluginFrame
+	102, // [102:103] is the sub-list for method output_type
+	101, // [101:102] is the sub-list for method input_type
+	101, // [101:101] is the sub-list for extension type_name
+	101, // [101:101] is the sub-list for extension extendee
+	0,   // [0:101] is the sub-list for field type_name
 }
 
 func init() { file_grapnel_plugin_v1_plugin_proto_init() }
@@ -6548,12 +6679,13 @@ func file_grapnel_plugin_v1_plugin_proto_init() {
 		(*Dispatch_PostCompaction)(nil),
 		(*Dispatch_SessionEnd)(nil),
 		(*Dispatch_Custom)(nil),
+		(*Dispatch_PreEnd)(nil),
 	}
 	file_grapnel_plugin_v1_plugin_proto_msgTypes[36].OneofWrappers = []any{
 		(*Text_Value)(nil),
 		(*Text_WithheldChars)(nil),
 	}
-	file_grapnel_plugin_v1_plugin_proto_msgTypes[58].OneofWrappers = []any{
+	file_grapnel_plugin_v1_plugin_proto_msgTypes[59].OneofWrappers = []any{
 		(*Contribution_Policy)(nil),
 		(*Contribution_PromptContext)(nil),
 		(*Contribution_PromptSection)(nil),
@@ -6566,14 +6698,14 @@ func file_grapnel_plugin_v1_plugin_proto_init() {
 		(*Contribution_BackgroundJob)(nil),
 		(*Contribution_Noop)(nil),
 	}
-	file_grapnel_plugin_v1_plugin_proto_msgTypes[60].OneofWrappers = []any{}
+	file_grapnel_plugin_v1_plugin_proto_msgTypes[61].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_grapnel_plugin_v1_plugin_proto_rawDesc), len(file_grapnel_plugin_v1_plugin_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   77,
+			NumMessages:   78,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -7,6 +7,9 @@
 // names a socket, then gRPC on that socket. On it the host opens one stream,
 // Plugin.Session, which lives as long as the process. Logs go to stderr.
 //
+// Or the host starts it with GRAPNEL_TRANSPORT=stdio, and the same frames go over
+// stdin and stdout as JSON, one a line; see "JSON" below.
+//
 // # Frames
 //
 // Each message on the stream is a frame: an id, an incarnation, and one body.
@@ -52,6 +55,13 @@
 //    clocks differ and jump, so that no deadline is ever sent as a time.
 //  - Lengths of text are counted in Unicode scalar values ("chars") unless the
 //    name says bytes.
+//
+// # JSON
+//
+// A frame in JSON is an object on one line of at most Hello.max_frame_bytes bytes. Its
+// fields have the names that they have here, and protobuf's mapping to JSON but for two
+// things: all integers are numbers, and a field that ends in _json holds the value
+// itself. What is empty may be left out.
 //
 // # Versions
 //

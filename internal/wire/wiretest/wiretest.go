@@ -6,6 +6,7 @@
 package wiretest
 
 import (
+	"bufio"
 	"cmp"
 	"encoding/binary"
 	"errors"
@@ -77,6 +78,20 @@ type Session struct {
 	stream grpc.ServerStream
 	// offered is the lane that a Describe may take; lane is set from then on.
 	offered, lane *cutConn
+	lines         *bufio.Reader // what the host writes, over the transport stdio; lane is then the way back
+}
+
+// ServeStdio runs a script on the standard input and output of the process, which the host has made sockets.
+func ServeStdio(script Script) error {
+	in, err := net.FileConn(os.Stdin)
+	if err != nil {
+		return err
+	}
+	out, err := net.FileConn(os.Stdout)
+	if err != nil {
+		return err
+	}
+	return errors.Join(os.Stdin.Close(), os.Stdout.Close(), script(&Session{lines: bufio.NewReader(in), lane: &cutConn{Conn: out}}))
 }
 
 // Frame is a frame of the host's. Body is a *pluginpb.HostFrame's oneof, Hook the hook's name in a Dispatch.
@@ -92,9 +107,12 @@ type Frame struct {
 func (s *Session) Receive() (*Frame, error) {
 	var in frame
 	var err error
-	if s.lane != nil {
+	switch {
+	case s.lines != nil:
+		in, err = s.receiveLine()
+	case s.lane != nil:
 		in, err = s.receiveLane()
-	} else {
+	default:
 		err = s.stream.RecvMsg(&in)
 	}
 	if err != nil {
@@ -108,6 +126,14 @@ func (s *Session) Receive() (*Frame, error) {
 	return &Frame{ID: f.GetId(), Incarnation: f.GetIncarnation(), Body: f.GetBody(), Hook: f.GetDispatch().GetHook(), Lane: lane}, nil
 }
 
+func (s *Session) receiveLine() ([]byte, error) {
+	line, err := s.lines.ReadBytes('\n')
+	if err != nil {
+		return nil, io.EOF
+	}
+	return wire.HostFrameOf(line)
+}
+
 func (s *Session) receiveLane() ([]byte, error) {
 	var head [4]byte
 	if _, err := io.ReadFull(s.lane, head[:]); err != nil {
@@ -118,8 +144,15 @@ func (s *Session) receiveLane() ([]byte, error) {
 	return data, err
 }
 
-// Send sends any bytes as a frame. After a Describe that takes the lane, all goes there.
+// Send sends any bytes as a frame; over stdio, as they are if they are none. After a Describe that takes the lane, all goes there.
 func (s *Session) Send(data []byte) error {
+	if s.lines != nil {
+		if line, err := wire.PluginLineOf(data); err == nil {
+			data = line
+		}
+		_, err := s.lane.Write(append(data, '\n'))
+		return err
+	}
 	if s.lane != nil {
 		_, err := s.lane.Write(append(binary.LittleEndian.AppendUint32(nil, uint32(len(data))), data...)) //nolint:gosec // a test's
 		return err

@@ -1,0 +1,329 @@
+package conformance_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/grapnelhq/grapnel/internal/conformance"
+	"github.com/grapnelhq/grapnel/internal/wire"
+)
+
+// options are those of the test's own plugin in a mode.
+func options(t *testing.T, mode, transport string) conformance.Options {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return conformance.Options{Path: self, Args: []string{mode}, Transport: transport, Calls: 100, Patience: 3 * time.Second}
+}
+
+func failed(r *conformance.Report) (ids []string) {
+	for i := range r.Results {
+		if res := &r.Results[i]; res.Outcome == conformance.Failed {
+			ids = append(ids, res.ID)
+		}
+	}
+	return ids
+}
+
+func explain(t *testing.T, r *conformance.Report) {
+	t.Helper()
+	for i := range r.Results {
+		if r.Results[i].Outcome == conformance.Failed {
+			t.Log(strings.Join(r.Results[i].Lines(), "\n"))
+		}
+	}
+}
+
+// TestBrokenPlugins: each fault fails exactly the checks that it is about.
+func TestBrokenPlugins(t *testing.T) {
+	t.Parallel()
+
+	if runtime.GOOS == "windows" {
+		t.Skip("the plugins of this test want a Unix system")
+	}
+	tests := []struct {
+		mode string
+		want []string
+		only string // a binding
+	}{
+		{"good", nil, ""},
+		{"double answer", []string{"calls.once", "cancel.once"}, ""},
+		{"no pong", []string{"ping.busy"}, ""},
+		{"ignored drain", []string{"drain.answers"}, ""},
+		{"invalid tool schema", []string{"schema.tools"}, wire.TransportStdio},
+		{"wrong incarnation", []string{"frame.echo"}, ""},
+		{"late answer with another id", []string{"frame.strays", "cancel.once"}, ""},
+		{"noise in mid-session", []string{"start.stdout"}, wire.TransportStdio},
+		{"oversize", []string{"size.oversize"}, ""},
+		{"measures", nil, wire.TransportStdio},
+		{"invalid UTF-8", []string{"text.clean"}, ""},
+		{"blocked reader", []string{"ping.busy"}, ""},
+		{"child left behind", []string{"end.children"}, ""},
+		{"changing description", []string{"describe.stable"}, wire.TransportStdio},
+		{"no needs", []string{"needs.declared"}, wire.TransportStdio},
+		{"allows blindly", []string{"needs.withheld"}, wire.TransportStdio},
+		{"random answers", []string{"describe.valid", "cache.deterministic"}, wire.TransportStdio},
+		{"leaks descriptors", []string{"resources.descriptors"}, wire.TransportStdio},
+	}
+	var runs []brokenRun
+	if testing.Short() {
+		tests = tests[:8] // to the race detector the others are the same sessions
+	}
+	slots := make(chan struct{}, 8) // a run mostly waits
+	for _, tt := range tests {
+		for _, transport := range []string{wire.Transport, wire.TransportStdio} {
+			if tt.only != "" && tt.only != transport || testing.Short() && transport == wire.Transport {
+				continue
+			}
+			if runtime.GOOS != "linux" {
+				tt.want = slices.DeleteFunc(tt.want, func(id string) bool { return id == "end.children" || id == "resources.descriptors" })
+			}
+			done := make(chan outcome, 1)
+			o := options(t, tt.mode, transport)
+			go func() {
+				slots <- struct{}{}
+				r, err := conformance.Run(t.Context(), o)
+				<-slots
+				done <- outcome{r, err}
+			}()
+			runs = append(runs, brokenRun{tt.mode + " over " + transport, tt.want, done})
+		}
+	}
+	for _, r := range runs {
+		t.Run(r.name, func(t *testing.T) {
+			got := <-r.done
+			if got.err != nil {
+				t.Fatal(got.err)
+			}
+			if diff := cmp.Diff(failed(got.report), r.want); diff != "" {
+				t.Errorf("failed checks (-got +want):\n%s", diff)
+				explain(t, got.report)
+			}
+		})
+	}
+}
+
+// TestFaultsAreFound: the check of a fault fails.
+func TestFaultsAreFound(t *testing.T) {
+	t.Parallel()
+
+	if runtime.GOOS == "windows" {
+		t.Skip("the plugins of this test want a Unix system")
+	}
+	for _, tt := range []struct{ mode, want string }{
+		{"echo without measuring", "size.oversize"},
+		{"one byte too many", "size.oversize"},
+		{"small buffer", "size.largest"},
+		{"ignores the cookie", "start.cookie"},
+		{"silent without the cookie", "start.cookie"},
+		{"no failure without the cookie", "start.cookie"},
+		{"refuses its configuration", "configure.accept"},
+		{"configured once", "configure.again"},
+		{"dies of a wrong configuration", "configure.refuse"},
+		{"a wrong configuration without an answer", "configure.refuse"},
+		{"invalid configuration schema", "schema.config"},
+		{"two hooks of one name", "describe.valid"},
+		{"strict fields", "frame.unknown_field"},
+		{"unknown body without an answer", "frame.unknown_body"},
+		{"pong to an unknown body", "frame.unknown_body"},
+		{"dies of a stray reply", "frame.strays"},
+		{"late calls without an answer", "deadline.answer"},
+		{"unknown hooks without an answer", "calls.unknown"},
+		{"dies of forbidden", "host_calls.refused"},
+		{"dies of unavailable", "host_calls.refused"},
+		{"fails at the end", "end.exit"},
+		{"trace at the end", "end.exit"},
+		{"stays after the end", "end.exit"},
+		{"ignores SIGTERM", "end.sigterm"},
+	} {
+		for _, transport := range []string{wire.Transport, wire.TransportStdio} {
+			if transport == wire.Transport && (testing.Short() || strings.HasSuffix(tt.mode, "at the end")) {
+				continue // the end of a stream is not that of the program
+			}
+			t.Run(tt.mode+" over "+transport, func(t *testing.T) {
+				t.Parallel()
+
+				o := options(t, tt.mode, transport)
+				o.Only = []string{tt.want}
+				r, err := conformance.Run(t.Context(), o)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if res := &r.Results[0]; res.Outcome != conformance.Failed || res.ID != tt.want {
+					t.Errorf("%s %s: %s", res.ID, res.Outcome, res.Reason)
+				}
+			})
+		}
+	}
+}
+
+type brokenRun struct {
+	name string
+	want []string
+	done <-chan outcome
+}
+
+type outcome struct {
+	report *conformance.Report
+	err    error
+}
+
+func TestOptions(t *testing.T) {
+	t.Parallel()
+
+	for name, change := range map[string]func(*conformance.Options){
+		`there is no transport "smoke"; want grpc or stdio`:                     func(o *conformance.Options) { o.Transport = "smoke" },
+		`there are no requirements "v0"; those that exist: v1`:                  func(o *conformance.Options) { o.Requirements = "v0" },
+		`there is no check "describe.stabel" (did you mean "describe.stable"?)`: func(o *conformance.Options) { o.Known = []string{"describe.stabel"} },
+		`there is no check "nothing"`:                                           func(o *conformance.Options) { o.Only = []string{"nothing"} },
+	} {
+		o := options(t, "good", wire.TransportStdio)
+		change(&o)
+		_, err := conformance.Run(t.Context(), o)
+		if _, wrong := errors.AsType[*conformance.OptionError](err); !wrong || !strings.Contains(err.Error(), name) {
+			t.Errorf("got %v, want %s", err, name)
+		}
+	}
+}
+
+// TestRequirements: the list of version 1 is frozen, and every check has its texts.
+func TestRequirements(t *testing.T) {
+	t.Parallel()
+
+	ids, err := conformance.Requirements("v1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(ids) != 31 {
+		t.Errorf("version 1 has %d checks, and was frozen with 31", len(ids))
+	}
+	r, err := conformance.Run(t.Context(), conformance.Options{Path: "/nonexistent/plugin"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for i := range r.Results {
+		res := &r.Results[i]
+		got = append(got, res.ID)
+		if res.Title == "" || res.Contract == "" || res.Place == "" || res.Severity == "" {
+			t.Errorf("%s lacks a text", res.ID)
+		}
+		want := conformance.Skipped
+		if i == 0 {
+			want = conformance.Failed
+		}
+		if res.Outcome != want {
+			t.Errorf("%s %s, want %s", res.ID, res.Outcome, want)
+		}
+	}
+	if diff := cmp.Diff(got, ids); diff != "" {
+		t.Errorf("ids (-run +list):\n%s", diff)
+	}
+}
+
+// TestKnownFailures: a known failure is none, and a known failure that passes is one.
+func TestKnownFailures(t *testing.T) {
+	t.Parallel()
+
+	known, err := conformance.ReadIDs(strings.NewReader("# ours\n ping.busy # see issue 7\n\nframe.echo\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := options(t, "no pong", wire.TransportStdio)
+	o.Known, o.Only = known, []string{"frame.echo", "ping.busy", "schema.config"}
+	r, err := conformance.Run(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]conformance.Outcome{}
+	for i := range r.Results {
+		got[r.Results[i].ID] = r.Results[i].Outcome
+	}
+	want := map[string]conformance.Outcome{"schema.config": conformance.Skipped, "frame.echo": conformance.Stale, "ping.busy": conformance.Known}
+	if diff := cmp.Diff(got, want); diff != "" || r.Conforms || r.Failed != 1 || r.Known != 1 {
+		t.Errorf("%s; outcomes (-got +want):\n%s", r.Summary(), diff)
+	}
+}
+
+// TestContract: what a check quotes stands in the document and the section that it names.
+func TestContract(t *testing.T) {
+	t.Parallel()
+
+	read := func(name string) string {
+		data, err := os.ReadFile(filepath.Join("..", "..", filepath.FromSlash(name)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(data)
+	}
+	documents := map[string]string{"WIRE.md": read("docs/WIRE.md"), "plugin.proto": read("proto/grapnel/plugin/v1/plugin.proto")}
+	link := regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
+	plain := func(s string) string {
+		s = link.ReplaceAllString(s, "$1")
+		return strings.Join(strings.Fields(strings.NewReplacer("`", "", "**", "", "//", "").Replace(s)), " ")
+	}
+	item := regexp.MustCompile(` (\d+)$`)
+	r, err := conformance.Run(t.Context(), conformance.Options{Path: "/nonexistent/plugin"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range r.Results {
+		res := &r.Results[i]
+		name, section, _ := strings.Cut(res.Place, ", ")
+		text := documents[name]
+		if name == "WIRE.md" {
+			heading := item.ReplaceAllString(section, "")
+			_, after, found := strings.Cut(strings.ReplaceAll(text, "###", "##"), "\n## "+heading+"\n")
+			if !found {
+				t.Errorf("%s: %s has no section %q", res.ID, name, heading)
+			}
+			text, _, _ = strings.Cut(after, "\n## ")
+			if n := item.FindStringSubmatch(section); n != nil {
+				_, after, _ := strings.Cut("\n"+text, "\n"+n[1]+". ")
+				text = regexp.MustCompile(`\n\d+\. |\n## `).Split(after, 2)[0]
+			}
+		}
+		if !strings.Contains(plain(text), plain(res.Contract)) {
+			t.Errorf("%s: %s does not say %q", res.ID, res.Place, res.Contract)
+		}
+	}
+}
+
+func TestWriteJUnit(t *testing.T) {
+	t.Parallel()
+
+	r := &conformance.Report{Transport: "stdio", Requirements: "v1", Results: []conformance.Result{
+		{ID: "a.b", Title: "works", Severity: conformance.Must, Outcome: conformance.Passed, MS: 1500},
+		{ID: "c.d", Title: "fails", Severity: conformance.Must, Outcome: conformance.Failed, Reason: "it <does> not", Sent: []string{"{}"}, Contract: "It must.", Place: "WIRE.md"},
+		{ID: "e.f", Title: "lags", Severity: conformance.Should, Outcome: conformance.Failed, Reason: "slow", Contract: "It should.", Place: "WIRE.md"},
+	}}
+	var out strings.Builder
+	if err := r.WriteJUnit(&out); err != nil {
+		t.Fatal(err)
+	}
+	const want = `<?xml version="1.0" encoding="UTF-8"?>
+<testsuite name="grapnel plugin check: stdio" tests="3" failures="1" skipped="1" time="1.500">
+  <testcase name="a.b: works" classname="grapnel.conformance.v1" time="1.500"></testcase>
+  <testcase name="c.d: fails" classname="grapnel.conformance.v1" time="0.000">
+    <failure message="it &lt;does&gt; not">✗ c.d: fails&#xA;    it &lt;does&gt; not&#xA;    sent: {}&#xA;    the contract says (WIRE.md): It must.</failure>
+  </testcase>
+  <testcase name="e.f: lags" classname="grapnel.conformance.v1" time="0.000">
+    <skipped message="slow">✗ e.f: lags (should)&#xA;    slow&#xA;    the contract says (WIRE.md): It should.</skipped>
+  </testcase>
+</testsuite>
+`
+	if diff := cmp.Diff(out.String(), want); diff != "" {
+		t.Errorf("XML (-got +want):\n%s", diff)
+	}
+}

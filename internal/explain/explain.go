@@ -1,0 +1,143 @@
+// Package explain says, from the record of a turn, why a section, subscription, plugin or tool is, or is not, in its
+// prompt, and who wrote a sentence of it.
+//
+// Stability: internal.
+package explain
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/grapnelhq/grapnel/internal/sections"
+	"github.com/grapnelhq/grapnel/manifest"
+	"github.com/grapnelhq/grapnel/phases"
+)
+
+// Result is an answer with everything in the record that bears on it.
+type Result struct {
+	ID         string `json:"id"          jsonschema:"what was asked about"`
+	Kind       Kind   `json:"kind"`
+	ManifestID string `json:"manifest_id" jsonschema:"the manifest that this is about"`
+	In         bool   `json:"in"          jsonschema:"whether the section or the sentence is in the prompt, anything of the subscription or plugin was kept, or the model was offered the tool"`
+	Why        string `json:"why"         jsonschema:"the reason in a sentence, for people"`
+
+	Sections    []manifest.Section    `json:"sections"     jsonschema:"the section itself, or those with text of the subscription"`
+	HookSources []phases.HookSource   `json:"hook_sources" jsonschema:"the contributions that were kept"`
+	Omitted     []phases.Omitted      `json:"omitted"      jsonschema:"what was dropped, and why"`
+	Runs        []phases.Run          `json:"runs"         jsonschema:"the hook runs concerned; of a section that nobody contributed those that could have"`
+	Plugins     []phases.PluginRow    `json:"plugins"      jsonschema:"the plugins concerned"`
+	Diagnostics []manifest.Diagnostic `json:"diagnostics"  jsonschema:"remarks about the section or its hooks"`
+	Tools       []manifest.Tool       `json:"tools"        jsonschema:"the tool itself, or those of the plugin"`
+	Calls       []manifest.Call       `json:"calls"        jsonschema:"what was decided about the tool, or by the plugin"`
+	Said        []Saying              `json:"said"         jsonschema:"who wrote which piece of the sentence, and where it stands"`
+}
+
+// Kind is what an id names.
+type Kind string
+
+// Everything that can be asked about.
+const (
+	OfSection      Kind = "section"
+	OfSubscription Kind = "subscription"
+	OfPlugin       Kind = "plugin"
+	OfTool         Kind = "tool"
+	OfSentence     Kind = "sentence"
+)
+
+// Saying is a piece of a prompt that one owner wrote.
+type Saying struct {
+	SectionID string `json:"section_id"`
+	manifest.Span
+	SubscriptionID string `json:"subscription_id,omitempty" jsonschema:"the hook that brought it; absent from texts of the host and the engine"`
+	PluginVersion  string `json:"plugin_version,omitempty"`
+	Text           string `json:"text"                      jsonschema:"the piece of what was asked about"`
+}
+
+// Record is a manifest, and what else is known about its turn.
+type Record struct {
+	manifest.Manifest
+
+	// Claims are plugins by the sections that their grants name; nil if only the manifest is known.
+	Claims map[string][]string
+}
+
+func (r *Record) fileOf(section string) *manifest.File {
+	row := sections.Lookup(section)
+	if row == nil || row.File == "" {
+		return nil
+	}
+	i := slices.IndexFunc(r.Files, func(f manifest.File) bool { return f.Path == row.File })
+	if i < 0 {
+		return nil
+	}
+	return &r.Files[i]
+}
+
+// IDs are all ids that [Record.About] knows, sorted.
+func (r *Record) IDs() []string {
+	ids := slices.Clone(r.SectionIDs)
+	for _, l := range r.Omitted {
+		ids = append(ids, l.ID)
+	}
+	for id := range r.Claims {
+		ids = append(ids, id)
+	}
+	for _, row := range sections.All() {
+		if r.fileOf(row.ID) != nil {
+			ids = append(ids, row.ID)
+		}
+	}
+	for i := range r.Runs {
+		ids = append(ids, r.Runs[i].Subscription)
+	}
+	for i := range r.Plugins {
+		ids = append(ids, r.Plugins[i].Plugin)
+	}
+	for i := range r.Tools {
+		ids = append(ids, r.Tools[i].Name)
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids)
+}
+
+// About says why a section, subscription, plugin or tool is, or is not, in the prompt. It returns nil for an id that the
+// record does not know.
+func (r *Record) About(id string) *Result {
+	e := r.result(id, "")
+	switch {
+	case r.isSection(id):
+		r.explainSection(e)
+	case r.isSubscription(id):
+		r.explainSubscription(e)
+	case slices.ContainsFunc(r.Plugins, func(p phases.PluginRow) bool { return p.Plugin == id }):
+		r.explainPlugin(e)
+	case r.isTool(id):
+		r.explainTool(e)
+	default:
+		return nil
+	}
+	return e
+}
+
+// isSection excludes ids of contributions, which have a "#" and may be omitted too.
+func (r *Record) isSection(id string) bool {
+	_, claimed := r.Claims[id]
+	return claimed || sections.Lookup(id) != nil || r.fileOf(id) != nil || slices.Contains(r.SectionIDs, id) ||
+		slices.ContainsFunc(r.Omitted, func(l phases.Omitted) bool { return l.ID == id && !strings.Contains(id, "#") })
+}
+
+// isSubscription also accepts ids of plugins that never described themselves.
+func (r *Record) isSubscription(id string) bool {
+	plugin := PluginOf(id)
+	return slices.ContainsFunc(r.Runs, func(run phases.Run) bool { return run.Subscription == id }) || plugin != id &&
+		slices.ContainsFunc(r.Plugins, func(p phases.PluginRow) bool { return p.Plugin == plugin && p.State != phases.PluginReady })
+}
+
+// result is an answer without anything in it, whose lists are lists in JSON.
+func (r *Record) result(id string, kind Kind) *Result {
+	return &Result{
+		ID: id, Kind: kind, ManifestID: r.ManifestID,
+		Sections: []manifest.Section{}, HookSources: []phases.HookSource{}, Omitted: []phases.Omitted{}, Runs: []phases.Run{},
+		Plugins: []phases.PluginRow{}, Diagnostics: []manifest.Diagnostic{}, Tools: []manifest.Tool{}, Calls: []manifest.Call{}, Said: []Saying{},
+	}
+}

@@ -1,0 +1,100 @@
+package explain_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/grapnelhq/grapnel/internal/explain"
+	"github.com/grapnelhq/grapnel/internal/plan"
+	"github.com/grapnelhq/grapnel/manifest"
+	"github.com/grapnelhq/grapnel/phases"
+)
+
+// turn has one section of a plugin, a hook that timed out, and one that was filtered.
+func turn() *explain.Record {
+	m := manifest.Manifest{
+		Head: manifest.Head{ManifestID: "m"}, SectionIDs: []string{"house_rules"},
+		Sections: []manifest.Section{{SectionID: "house_rules", Owner: "house", Chars: 11, ContentMap: []manifest.Span{
+			{Owner: "house", ContributionID: "r", Length: 11},
+		}}},
+		HookSources: []phases.HookSource{{Plugin: "house", PluginVersion: "1.0.0", SubscriptionID: "house.rules", ContributionID: "r", SectionID: "house_rules"}},
+		Runs: []phases.Run{
+			{Plugin: "house", Subscription: "house.rules", Phase: phases.PrePromptCompile, State: phases.StateSucceeded},
+			{Plugin: "weather", Subscription: "weather.forecast", Phase: phases.PrePromptCompile, State: phases.StateTimedOut, DurationMS: 151},
+			{Plugin: "house", Subscription: "house.guard", Phase: phases.ToolPreCall, State: phases.StateFiltered, RewrittenBy: []string{"house.shallow"}},
+		},
+		Plugins: []phases.PluginRow{{Plugin: "house", State: phases.PluginReady, Version: "1.0.0"}, {Plugin: "weather", State: phases.PluginReady}},
+		Omitted: []phases.Omitted{{ID: "persona", Owner: phases.OwnerHost, Reason: "budget"}},
+		Tools:   []manifest.Tool{{Name: "measure", Owner: "house", HiddenDomain: "numbers"}},
+	}
+	m.Complete()
+	return &explain.Record{Manifest: m, Claims: map[string][]string{"weather_today": {"weather"}}}
+}
+
+func TestAbout(t *testing.T) {
+	t.Parallel()
+
+	for _, tt := range []struct {
+		id   string
+		kind explain.Kind
+		in   bool
+		why  string
+	}{
+		{"house_rules", explain.OfSection, true, "it is section 1 of 1, 11 characters by the plugin house"},
+		{"persona", explain.OfSection, false, "it was omitted: its text budget is used up (budget) (the host)"},
+		{"weather_today", explain.OfSection, false, "weather.forecast, which may write it, gave nothing: it was still working when its time was up, after 151 ms"},
+		{"house.rules", explain.OfSubscription, true, "it ran, and 1 of its contributions was kept"},
+		{"house.guard", explain.OfSubscription, false, "its condition was false for the input as house.shallow had rewritten it, so it did not run"},
+		{"house", explain.OfPlugin, true, "it is ready in the version 1.0.0, wrote 11 characters in 1 section, answers 1 tool"},
+		{"measure", explain.OfTool, false, "it is answered by the plugin house, and hidden until its domain numbers is asked for"},
+	} {
+		e := turn().About(tt.id)
+		if e == nil || e.Kind != tt.kind || e.In != tt.in || e.Why != tt.why {
+			t.Errorf("%s: got %+v, want %s", tt.id, e, tt.why)
+		}
+	}
+	if e := turn().About("nothing"); e != nil {
+		t.Errorf("an unknown id: %+v", e)
+	}
+}
+
+// TestPlanned: a hook that no run is recorded of is off, or its phase was not dispatched.
+func TestPlanned(t *testing.T) {
+	t.Parallel()
+
+	view := []plan.PhaseView{{
+		Phase:  phases.PreCompaction,
+		Off:    []plan.OffView{{Subscription: "house.off", Reason: "not_granted"}},
+		Stages: []plan.StageView{{Layers: [][]plan.SubscriptionView{{{Subscription: "house.compact"}}}}},
+	}}
+	for id, want := range map[string]string{
+		"house.off":     "it is switched off (not_granted)",
+		"house.compact": "it is a hook of turn.pre_compaction",
+	} {
+		e := turn().Planned(view, id)
+		if e == nil || e.In || len(e.Plugins) != 1 || len(e.Why) < len(want) || e.Why[:len(want)] != want {
+			t.Errorf("%s: got %+v, want %s", id, e, want)
+		}
+	}
+	if e := turn().Planned(view, "house.rules"); e != nil {
+		t.Errorf("a hook that the plan does not have: %+v", e)
+	}
+}
+
+// TestSentence: each piece has the one who wrote it.
+func TestSentence(t *testing.T) {
+	t.Parallel()
+
+	e := turn().Sentence("Be", []string{"Be kind. Be"})
+	want := []explain.Saying{
+		{SectionID: "house_rules", Span: manifest.Span{Owner: "house", ContributionID: "r", Length: 2}, SubscriptionID: "house.rules", PluginVersion: "1.0.0", Text: "Be"},
+		{SectionID: "house_rules", Span: manifest.Span{Owner: "house", ContributionID: "r", Offset: 9, Length: 2}, SubscriptionID: "house.rules", PluginVersion: "1.0.0", Text: "Be"},
+	}
+	if diff := cmp.Diff(e.Said, want); diff != "" || !e.In || len(e.Runs) != 1 {
+		t.Errorf("%s: %s", e.Why, diff)
+	}
+	if e := turn().Sentence("Never", []string{"Be kind. Be"}); e.In || len(e.Said) != 0 {
+		t.Errorf("a sentence that nobody wrote: %+v", e)
+	}
+}

@@ -1,0 +1,79 @@
+package runtime_test
+
+import (
+	"bytes"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/grapnelhq/grapnel/config"
+	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/runtime"
+)
+
+// TestRequiredCannotCome: New refuses a configuration that requires a hook which no restart brings.
+func TestRequiredCannotCome(t *testing.T) {
+	t.Parallel()
+
+	for _, tt := range []struct{ name, yaml, want string }{
+		{"a directory as the program", "plugins: [{name: greeter, command: ./, grants: {}}]\nbudgets: {phases: {turn.pre_policy: {require: [greeter.hello]}}}", "c.yaml:2:18: greeter.hello is required (budgets.phases), and the plugin greeter is quarantined: "},
+		{"no such hook", "plugins: [{name: p, builtin: p, grants: {contribute: [policy], policies: ['*']}}]\nbudgets: {phases: {turn.pre_policy: {require: [p.hallo]}}}", "turn.pre_policy requires \"p.hallo\", which does not exist (did you mean \"p.hello\"?)"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+
+			path := filepath.Join(t.TempDir(), "c.yaml")
+			if err := os.WriteFile(path, []byte("version: 1\n"+tt.yaml+"\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			cfg, err := config.Load(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			eng, err := runtime.New(t.Context(), cfg, runtime.Options{
+				Logger: slog.New(slog.DiscardHandler), InProcess: map[string]runtime.Plugin{"p": plugin("p", on("hello", phases.PrePolicy, reply(), phases.KindPolicy))},
+			})
+			if eng != nil || err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("error %v, want %s", err, tt.want)
+			}
+		})
+	}
+}
+
+// TestEventsAreLogged: an event is a value for a logger, with a level.
+func TestEventsAreLogged(t *testing.T) {
+	t.Parallel()
+
+	var out bytes.Buffer
+	log := slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+		if a.Key == slog.TimeKey {
+			return slog.Attr{}
+		}
+		return a
+	}}))
+	for _, tt := range []struct {
+		event runtime.Event
+		want  string
+	}{
+		{runtime.Event{Kind: runtime.EventPlugin, Plugin: "p", State: "quarantined", Code: "exec_failed", Message: "it is a directory"}, `level=ERROR msg=x e.kind=plugin e.plugin=p e.state=quarantined e.code=exec_failed e.message="it is a directory"`},
+		{runtime.Event{Kind: runtime.EventPlugin, Plugin: "p", State: "backoff", Detail: "out of cheese"}, `level=WARN msg=x e.kind=plugin e.plugin=p e.state=backoff e.detail="out of cheese"`},
+		{runtime.Event{Kind: runtime.EventPlugin, State: "ready"}, `level=INFO msg=x e.kind=plugin e.state=ready`},
+		{runtime.Event{Kind: runtime.EventFailOpen, Subscription: "p.h"}, `level=WARN msg=x e.kind=fail_open e.subscription=p.h`},
+		{runtime.Event{Kind: runtime.EventManifest, State: "not_kept"}, `level=ERROR msg=x e.kind=manifest e.state=not_kept`},
+		{runtime.Event{Kind: runtime.EventReload, State: "refused"}, `level=ERROR msg=x e.kind=reload e.state=refused`},
+		{runtime.Event{Kind: runtime.EventDiagnostic, State: "warning", Code: "turn_not_ended"}, `level=WARN msg=x e.kind=diagnostic e.state=warning e.code=turn_not_ended`},
+		{runtime.Event{Kind: runtime.EventJob, State: "lost"}, `level=WARN msg=x e.kind=job e.state=lost`},
+		{runtime.Event{Kind: runtime.EventBreaker, State: "open"}, `level=WARN msg=x e.kind=breaker e.state=open`},
+		{runtime.Event{Kind: runtime.EventLog, State: "ERROR", Count: 3}, `level=ERROR msg=x e.kind=log e.state=ERROR e.count=3`},
+		{runtime.Event{Kind: runtime.EventDispatch, Phase: phases.PrePolicy, Took: time.Millisecond}, ``},
+	} {
+		out.Reset()
+		log.Log(t.Context(), tt.event.Level(), "x", "e", tt.event)
+		if got := strings.TrimSpace(out.String()); got != tt.want {
+			t.Errorf("got  %s\nwant %s", got, tt.want)
+		}
+	}
+}
