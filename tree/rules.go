@@ -54,11 +54,14 @@ func Sum(content string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// CheckID refuses ids that are not 1 to 64 of A-Z, a-z, 0-9, '.', '_' and '-'. The message
-// names the parameter as what.
+// CheckID refuses ids that are not 1 to 64 of A-Z, a-z, 0-9, '.', '_' and '-', and those that mean
+// another place in an address, "." and "..". The message names the parameter as what.
 func CheckID(what, id string) error {
 	if id == "" || len(id) > maxID {
 		return Errorf(CodeInvalid, "%s: an id has 1 to %d characters, this one %d", what, maxID, len(id))
+	}
+	if id == "." || id == ".." {
+		return Errorf(CodeInvalid, "%s: %q stands for another place in an address: take another id", what, id)
 	}
 	for _, c := range []byte(id) {
 		letter := c|0x20 >= 'a' && c|0x20 <= 'z'

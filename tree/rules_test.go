@@ -108,12 +108,12 @@ func TestSum(t *testing.T) {
 func TestCheckID(t *testing.T) {
 	t.Parallel()
 
-	for _, id := range []string{"a", "A.b_c-9", "..", "01ARZ3NDEKTSV4RRFFQ69G5FAV", strings.Repeat("x", 64)} {
+	for _, id := range []string{"a", "A.b_c-9", "...", "01ARZ3NDEKTSV4RRFFQ69G5FAV", strings.Repeat("x", 64)} {
 		if err := tree.CheckID("id", id); err != nil {
 			t.Errorf("%q: %v", id, err)
 		}
 	}
-	for _, id := range []string{"", "a b", "a/b", "ä", "a\n", "\x00", "\xff", "a:b", strings.Repeat("x", 64+1)} {
+	for _, id := range []string{"", ".", "..", "a b", "a/b", "ä", "a\n", "\x00", "\xff", "a:b", strings.Repeat("x", 64+1)} {
 		err := tree.CheckID("folder_id", id)
 		if !tree.HasCode(err, tree.CodeInvalid) || !strings.HasPrefix(err.Error(), "folder_id: ") {
 			t.Errorf("%q: error %v, want one that names the parameter", id, err)

@@ -82,7 +82,7 @@ func TestAgentsChainSwapped(t *testing.T) {
 	tree := filepath.Join(dir, "tree")
 	startSwapping(t, filepath.Join(tree, "a"), filepath.Join(tree, "link"))
 	o := chain.Default()
-	o.Imports = true
+	o.Imports = chain.ImportLines
 	read, tries := 0, 0
 	// On a busy machine the other process may not run for a while.
 	for began := time.Now(); tries < raceTries() || (read == 0 || read == tries) && time.Since(began) < time.Minute; tries++ {

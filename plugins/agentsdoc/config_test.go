@@ -22,7 +22,7 @@ func TestConfigMistakes(t *testing.T) {
 		{"source that the host does not have", `{"source":"both"}`, "/source", `"both" takes documents of the thread tree from the host service "documents", which the plugin does not have: grant it with host: [documents]`},
 		{"mistyped source", `{"source":"file"}`, "/source", `did you mean "files"?`},
 		{"mistyped preset", `{"preset":"defalt"}`, "/preset", `did you mean "default"?`},
-		{"name with a directory", `{"names":["AGENTS.md","a/b"]}`, "/names/1", "not a plain file name"},
+		{"name that leads up", `{"names":["AGENTS.md","../b"]}`, "/names/1", "not a plain file name"},
 		{"relative root", `{"root":"src"}`, "/root", "not an absolute path"},
 		{"global of another type", `{"global":3}`, "/global", "want true, false, or the path of a file"},
 		{"number as a text", `{"budget":{"total":"32KiB"}}`, "/budget/total", "want int, got string"},
@@ -148,7 +148,7 @@ func TestHooks(t *testing.T) {
 	}
 	want := phases.Hook{
 		Name: "prompt", Doc: d.Hooks[0].Doc, Phase: phases.PrePromptCompile, Kinds: []phases.Kind{phases.KindPromptSection}, Priority: 600,
-		OnFailure: phases.OnFailure{Default: phases.FailClosed}, Needs: []string{phases.NeedsNothing}, Idempotent: true, Budget: phases.TextBudget{Chars: 16_000},
+		OnFailure: phases.OnFailure{Default: phases.FailClosed}, Needs: []string{phases.NeedsNothing}, Idempotent: true, Budget: phases.TextBudget{Chars: 32_000},
 		Cache: &phases.Cache{Vary: vary(), Tags: []string{tagPrompt}}, Visibility: phases.VisibilityUserAudit,
 	}
 	if diff := cmp.Diff(d.Hooks[0], want); diff != "" {

@@ -196,8 +196,11 @@ func TestResume(t *testing.T) {
 			if where.Dir == base && section(done) != text {
 				t.Errorf("the text is another one:\n%s", section(done))
 			}
-			if len(done.Reminders) != 0 {
-				t.Errorf("it is told again: %+v", done.Reminders)
+			if len(done.Reminders) != 1 || done.Reminders[0].Text != got[0].Text { // the session's next prompt brings it
+				t.Errorf("the prompt has the reminders %+v", done.Reminders)
+			}
+			if again := h.compile(); len(again.Reminders) != 0 {
+				t.Errorf("it is told again: %+v", again.Reminders)
 			}
 			if _, err := s.End(t.Context(), ""); err != nil {
 				t.Fatal(err)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"math"
+	"path/filepath"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -90,6 +91,7 @@ func (d *docs) begin(ctx context.Context, call *sdk.Call, s *session, budget pha
 			return nil, err
 		}
 	}
+	b = b.replacing(s.latest(), &d.options, budget)
 	d.say(s, &call.Context, b)
 	d.persist(ctx, call, s)
 	return b, nil
@@ -162,6 +164,7 @@ func TextChars(limit int, f phases.Frame) int {
 
 func newBlock(view chain.FS, o chain.Options, dir string, budget phases.AnswerBudget) *block {
 	b := &block{}
+	o = FollowChars(o, budget.MaxChars)
 	b.found, b.seen = look(view, dir, o)
 	b.rendering = chain.RenderForHost(b.found, chain.Budget{Bytes: o.Budget.Total, Chars: TextChars(budget.MaxChars, b.found.Frame())})
 	b.chars = utf8.RuneCountInString(b.rendering.Message())
@@ -225,16 +228,25 @@ func placement(p chain.Placement) phases.Placement {
 // file holds.
 func printable(text string) string { return strings.ReplaceAll(text, "\x00", "\uFFFD") }
 
-// sourceRefs names the files whose text is in the section, in its order. Paths are printed as in the prompt: the wire
+// sourceRefs names the files whose text is in the section, in its order, with the hash of the bytes that were read. Paths are printed as in the prompt: the wire
 // refuses text that reorders itself.
 func sourceRefs(sources []chain.Source) []phases.SourceRef {
 	var refs []phases.SourceRef
 	for i := range sources {
-		if s := &sources[i]; s.DeliveredBytes > 0 {
-			refs = append(refs, phases.SourceRef{Kind: "file", ID: prompttext.Name(s.Path), Label: prompttext.Name(s.Display)})
+		s := &sources[i]
+		if s.DeliveredBytes == 0 {
+			continue
+		}
+		refs = append(refs, fileRef(s.Path, s.Display, s.SHA256))
+		for _, in := range s.Imports {
+			refs = append(refs, fileRef(in.Path, s.Display+" imports "+filepath.Base(in.Path), in.SHA256))
 		}
 	}
 	return refs
+}
+
+func fileRef(path, label, sum string) phases.SourceRef {
+	return phases.SourceRef{Kind: "file", ID: prompttext.Name(path), Label: prompttext.Name(label), Hash: "sha256:" + sum}
 }
 
 // diagnostics converts a chain's diagnostics. They never hold text of a file, so anyone may see them.

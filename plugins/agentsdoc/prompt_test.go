@@ -1,6 +1,8 @@
 package agentsdoc
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -26,8 +28,8 @@ func TestSection(t *testing.T) {
 		SectionID: "agents_md", Title: "AGENTS.md", Stability: phases.StabilityDynamic,
 		Frame: &phases.Frame{Open: chain.FramePreamble + "\n\n<AGENTS_MD>", Close: "</AGENTS_MD>"},
 		SourceRefs: []phases.SourceRef{
-			{Kind: "file", ID: filepath.Join(base, "r/AGENTS.md"), Label: "AGENTS.md"},
-			{Kind: "file", ID: filepath.Join(base, "r/a/AGENTS.md"), Label: "a/AGENTS.md"},
+			{Kind: "file", ID: filepath.Join(base, "r/AGENTS.md"), Label: "AGENTS.md", Hash: hashOf("Be brief.\n")},
+			{Kind: "file", ID: filepath.Join(base, "r/a/AGENTS.md"), Label: "a/AGENTS.md", Hash: hashOf("Use tabs.\n")},
 		},
 	}
 	if diff := cmp.Diff(got, want); diff != "" {
@@ -41,6 +43,12 @@ func TestSection(t *testing.T) {
 	if n := strings.Count(chain.FramePreamble, ". ") + 1; n != 2 || !strings.HasSuffix(chain.FramePreamble, ".") {
 		t.Errorf("the preamble has %d sentences", n)
 	}
+}
+
+// hashOf is the hash of a content as source references have it.
+func hashOf(content string) string {
+	sum := sha256.Sum256([]byte(content))
+	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
 // wholeChars is the length of a section with its frame.
@@ -110,6 +118,7 @@ func TestDiagnosticsNameThePath(t *testing.T) {
 		t.Errorf("(-got +want)\n%s", diff)
 	}
 	ref := phases.SourceRef{Kind: "file", ID: base + `/r/a\u{202e}\u{5b}b/AGENTS.md`, Label: `a\u{202e}\u{5b}b/AGENTS.md`}
+	ref.Hash = got.SourceRefs[1].Hash
 	if diff := cmp.Diff(got.SourceRefs[1], ref); diff != "" {
 		t.Errorf("a path that reorders itself (-got +want)\n%s", diff)
 	}

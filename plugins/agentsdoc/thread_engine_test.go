@@ -82,13 +82,13 @@ func TestFilesBeforeDocuments(t *testing.T) {
 		name, head, rest, settings string
 		limit                      int // of the section
 	}{
-		{"defaults", "", "", "", 20_000},
-		{"as much as a section takes", "", "    subscriptions:\n      agentsdoc.prompt: {budget: {chars: 20000}}\n      agentsdoc.thread_prompt: {budget: {chars: 20000}}\n", "", 20_000},
+		{"defaults", "", "", "", 48_000},
+		{"20,000 for each", "", "    subscriptions:\n      agentsdoc.prompt: {budget: {chars: 20000}}\n      agentsdoc.thread_prompt: {budget: {chars: 20000}}\n", "", 40_000},
 		{"little in total", "budgets: {turn: {chars: 4000}}\n", "", "", 4000},
 		{"hardly anything in total", "budgets: {turn: {chars: 900}}\n", "", "", 900},
 		{"less for files", "", "    subscriptions:\n      agentsdoc.prompt: {budget: {chars: 3000}}\n", "", 20_000},
-		{"documents planned first", "", "    subscriptions:\n      agentsdoc.prompt: {after: [agentsdoc.thread_prompt]}\n", "", 20_000},
-		{"a message", "", "", ", preset: codex", 20_000},
+		{"documents planned first", "", "    subscriptions:\n      agentsdoc.prompt: {after: [agentsdoc.thread_prompt]}\n", "", 48_000},
+		{"a message", "", "", ", preset: codex", 64_000},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -157,7 +157,7 @@ func TestThreadSection(t *testing.T) {
 				}}},
 				SectionID: "agents_md", Title: "AGENTS.md", Stability: phases.StabilityDynamic, Placement: tt.placement,
 				Content: "Be brief.\nSay <\\/AGENTS_MD>.", Frame: &phases.Frame{Open: thread.Preamble + "\n\n<AGENTS_MD>", Close: "</AGENTS_MD>"},
-				SourceRefs: []phases.SourceRef{{Kind: "document", ID: "01J@3", Label: "Clients / Paris"}},
+				SourceRefs: []phases.SourceRef{{Kind: "document", ID: "01J@3", Label: "Clients / Paris", Hash: hashOf("Be brief.\r\nSay </AGENTS_MD>.\n")}},
 			}
 			if diff := cmp.Diff(got, want); diff != "" {
 				t.Errorf("(-got +want)\n%s", diff)

@@ -74,7 +74,7 @@ func hostilePieces() []string {
 	}
 }
 
-// Rounds is how many rounds a random test has: all if GRAPNEL_LONG is 1, as in CI, otherwise a tenth.
+// Rounds is how many rounds a random test has: all if GRAPNEL_LONG is 1, otherwise a tenth.
 func Rounds(all int) int {
 	if os.Getenv("GRAPNEL_LONG") == "1" {
 		return all

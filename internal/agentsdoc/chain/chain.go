@@ -5,7 +5,7 @@
 // source, and why. Both add a [Diagnostic] for each decision against a file; neither fails or keeps state between
 // calls. [RenderForHost] gives what a prompt will have.
 //
-// A preset is a set of options. "codex" and "codelia" give byte for byte what the users of those tools are used to.
+// A preset is a set of options. Those with the name of a tool give what the users of that tool are used to.
 // What follows is LayoutDelimited, the default's; the other layouts are in list.go.
 //
 // # The text
@@ -91,8 +91,11 @@ const (
 
 // Reasons of skipped sources that are not problems. All other reasons are codes of diagnostics.
 const (
-	ReasonBlank    = "blank"    // there is no text
-	ReasonExcluded = "excluded" // by the options
+	ReasonBlank     = "blank"     // there is no text
+	ReasonExcluded  = "excluded"  // by the options
+	ReasonUntrusted = "untrusted" // its root is not trusted, and not even its name is given
+	ReasonScoped    = "scoped"    // a rule for certain paths
+	ReasonManual    = "manual"    // a rule that a model or a person would have to choose
 )
 
 // Source is one file of a chain: one that is used, or one that would be but for its reason.
@@ -115,6 +118,15 @@ type Source struct {
 	State          State  `json:"state"`
 	Reason         string `json:"reason"`       // empty for a whole source, else a [Code], [ReasonBlank] or [ReasonExcluded]
 	DuplicateOf    string `json:"duplicate_of"` // the Path of the nearer source with the same file or text
+	// ImportedBy is the Path of the source that named this one, if that is why it is here.
+	ImportedBy string `json:"imported_by,omitempty"`
+	// Imports are the files whose text stands within this one's, in its order.
+	Imports []Import `json:"imports,omitempty"`
+	// Globs are the paths that a rule is for, as in a .gitignore of its project. The source of such a rule is skipped,
+	// as [ReasonScoped], and has its text, for package lazy.
+	Globs []string `json:"globs,omitempty"`
+	// Rule says that the file is one of a directory of rules.
+	Rule bool `json:"rule,omitempty"`
 
 	// Text is set only for usable sources. In LayoutDelimited it has no newlines at its end. Of a text beyond the limit
 	// of one file it is only the beginning.
@@ -138,6 +150,7 @@ type origin struct {
 	untrusted bool
 	sum       textSum
 	id        fsview.FileID
+	base      string // the directory that the globs of a rule are relative to
 }
 
 // usable reports whether a source has text that may be rendered.
@@ -208,11 +221,12 @@ func ReportSchema() (*jsonschema.Schema, error) {
 // The map is the caller's.
 func WordSchemas() map[reflect.Type]*jsonschema.Schema {
 	m := map[reflect.Type]*jsonschema.Schema{}
-	AddWords(m, PresetDefault, PresetCodex, PresetCodelia)
+	AddWords(m, Presets()...)
 	AddWords(m, OverrideFallsThrough, OverrideShadows)
 	AddWords(m, TrustAll, TrustListed, TrustNone)
-	AddWords(m, UntrustedNames, UntrustedText)
-	AddWords(m, LayoutDelimited, LayoutJoined, LayoutTitled)
+	AddWords(m, UntrustedNames, UntrustedSkip, UntrustedText)
+	AddWords(m, LayoutDelimited, LayoutJoined, LayoutTitled, LayoutContents, LayoutContext, LayoutUntrimmed)
+	AddWords(m, ImportOff, ImportLines, ImportInline, ImportListed)
 	AddWords(m, PlaceSystem, PlaceUserMessage, PlaceSystemMessage)
 	AddWords(m, DeliverBody, DeliverReminder, DeliverOff)
 	AddWords(m, ChangedByHash, ChangedByTimeOrHash, ChangedNeverResolved)

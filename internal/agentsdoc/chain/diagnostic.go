@@ -36,6 +36,7 @@ const (
 	CodeUntrustedRoot      Code = "untrusted_root"       // a file that does not count as instructions
 	CodeHiddenUnicode      Code = "hidden_unicode"       // a text with invisible characters
 	CodeImportRefused      Code = "import_refused"       // a line that names a file which may not be imported
+	CodeRuleNotCarried     Code = "rule_not_carried"     // a rule that applies in ways that are not supported
 	CodeEscaped            Code = "escaped"              // a source whose text had to be escaped
 	CodeRootRefused        Code = "root_refused"         // an invalid root in the options
 	CodeMarkerInvalid      Code = "marker_invalid"       // an invalid marker, candidate or pattern

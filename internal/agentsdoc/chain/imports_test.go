@@ -82,7 +82,7 @@ func TestImportBounds(t *testing.T) {
 			t.Parallel()
 			tt.tree[".git/"] = ""
 			o := tt.options
-			o.Imports = true
+			o.Imports = ImportLines
 			c := Resolve(OS{}, build(t, tt.tree), o)
 			if s := c.Sources[0]; s.Text != tt.want || (s.State == StateKept) != (tt.want != "") {
 				t.Errorf("%s: got %.200q, want %.200q", s.State, s.Text, tt.want)
@@ -112,7 +112,7 @@ func repeatLines(n int, detail string) []string {
 func TestImportsOfTheGlobalFile(t *testing.T) {
 	t.Parallel()
 	base := build(t, files{"r/.git/": "", "r/x.md": "tree", "g/AGENTS.md": "@./x.md\n@../r/x.md\n", "g/x.md": "user"})
-	c := Resolve(OS{}, filepath.Join(base, "r"), Options{Imports: true, GlobalDir: filepath.Join(base, "g")})
+	c := Resolve(OS{}, filepath.Join(base, "r"), Options{Imports: ImportLines, GlobalDir: filepath.Join(base, "g")})
 	if got, want := c.Sources[0].Text, "user\n@../r/x.md"; got != want {
 		t.Errorf("got %q, want %q: the user's files are apart from the tree", got, want)
 	}
@@ -124,7 +124,7 @@ func TestTwinsByWhatTheyImport(t *testing.T) {
 		name: "one line, two files",
 		tree: files{".git/": "", "AGENTS.md": "@./x.md", "x.md": "one", "a/AGENTS.md": "@./x.md", "a/x.md": "two", "a/b/AGENTS.md": "two"},
 		dir:  "a/b",
-		opts: Options{Imports: true},
+		opts: Options{Imports: ImportLines},
 		want: lines(`root "" found=true`, "kept project AGENTS.md: one", "duplicate project a/AGENTS.md (duplicate) = a/b/AGENTS.md",
 			"kept project a/b/AGENTS.md: two", "! info duplicate a/AGENTS.md"),
 	}})
@@ -145,7 +145,7 @@ func TestKeptOfImports(t *testing.T) {
 func TestKeptNeverExceedsTheFile(t *testing.T) {
 	t.Parallel()
 	base := build(t, files{".git/": "", "AGENTS.md": "one\r\n@./a.md\r\n" + numbered(600), "a.md": numbered(2000)})
-	c := Resolve(OS{}, base, Options{Imports: true})
+	c := Resolve(OS{}, base, Options{Imports: ImportLines})
 	size := c.Sources[0].Bytes
 	rng := rand.New(rand.NewPCG(41, 42))
 	last := int64(0)
@@ -167,7 +167,7 @@ func FuzzImports(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text, imported string) {
 		base := build(t, files{".git/": "", "AGENTS.md": "x" + text, "a.md": imported, "d/secret": "", "secret": ""})
 		view := &faultFS{FS: OS{}}
-		c := Resolve(view, filepath.Join(base, "d"), Options{Imports: true, Root: base})
+		c := Resolve(view, filepath.Join(base, "d"), Options{Imports: ImportLines, Root: base})
 		for _, path := range view.opened {
 			if !Within(base, path) {
 				t.Errorf("opened %s", path)
@@ -181,7 +181,7 @@ func TestDigestIsOfImportsToo(t *testing.T) {
 	t.Parallel()
 	base := build(t, files{".git/": "", "AGENTS.md": "one\n@./x.md\n", "a/AGENTS.md": "two\n@./gone.md\n", "x.md": "three"})
 	look := func() (with, without *Source) {
-		list := Resolve(OS{}, filepath.Join(base, "a"), Options{Imports: true}).Sources
+		list := Resolve(OS{}, filepath.Join(base, "a"), Options{Imports: ImportLines}).Sources
 		return &list[0], &list[1]
 	}
 	with, without := look()

@@ -15,16 +15,49 @@ import (
 const (
 	partSeparator    = "\n\n"
 	projectSeparator = "\n\n--- project-doc ---\n\n"
-	fileTitle        = "Instructions from: "
 )
 
-// list builds the text of LayoutJoined and LayoutTitled: parts in sequence, root first. The first that does not fit
+// style says how a layout of whole files writes one.
+type style struct {
+	title, end string // PATH is its path, SCOPE says whose it is
+	between    string
+	trim       func(text string) string
+}
+
+func styleOf(l Layout) style {
+	switch l {
+	case LayoutContents: // sFr and wu in Claude Code 2.1.332
+		return style{"Contents of PATHSCOPE:\n\n", "", partSeparator, trimSpace}
+	case LayoutContext: // concatenateInstructions in packages/core/src/utils/memoryDiscovery.ts of Gemini CLI
+		return style{"--- Context from: PATH ---\n", "\n--- End of Context from: PATH ---", partSeparator, trimSpace}
+	case LayoutUntrimmed: // Instruction.system in packages/opencode/src/session/instruction.ts of opencode
+		return style{"Instructions from: PATH\n", "", "\n", func(text string) string { return text }}
+	default:
+		return style{"Instructions from: PATH\n", "", partSeparator, trimEnd}
+	}
+}
+
+func trimEnd(text string) string   { return strings.TrimRightFunc(text, trailingSpace) }
+func trimSpace(text string) string { return strings.TrimLeftFunc(trimEnd(text), trailingSpace) }
+
+// write fills in a title or an end.
+func (s *Source) write(line string) string {
+	whose := map[Scope]string{
+		ScopeManaged: " (organization-managed policy instructions)", ScopeGlobal: " (user's private global instructions for all projects)",
+		ScopeLocal: " (user's private project instructions, not checked in)",
+	}[s.Scope]
+	line = strings.Replace(line, "SCOPE", cmp.Or(whose, " (project instructions, checked into the codebase)"), 1)
+	return strings.Replace(line, "PATH", PrintPlainPath(s.Path), 1)
+}
+
+// list builds the text of the layouts but LayoutDelimited: parts in sequence, root first. The first that does not fit
 // is cut, or is the end.
 type list struct {
-	joined bool // LayoutJoined, else LayoutTitled
-	files  int  // left
-	left   int  // bytes of files left
-	chars  int  // characters of the text left
+	joined bool // LayoutJoined, else one of whole files
+	style  style
+	files  int // left
+	left   int // bytes of files left
+	chars  int // characters of the text left
 
 	out     strings.Builder
 	parts   int
@@ -37,7 +70,7 @@ type list struct {
 func renderList(c *Chain, b Budget) Rendering {
 	o := &c.Options
 	l := &list{
-		joined: o.Layout == LayoutJoined, files: cmp.Or(o.Budget.Files, len(c.Sources)),
+		joined: o.Layout == LayoutJoined, style: styleOf(o.Layout), files: cmp.Or(o.Budget.Files, len(c.Sources)),
 		left: min(b.Bytes, o.Budget.Total), chars: b.Chars, rows: []Diagnostic{},
 	}
 	hint := ""
@@ -46,8 +79,10 @@ func renderList(c *Chain, b Budget) Rendering {
 		l.chars -= utf8.RuneCountInString(hintText + partSeparator)
 	}
 	sources := slices.Clone(c.Sources)
+	l.spare(sources)
 	for i := range sources {
 		switch s := &sources[i]; {
+		case s.State == StateOmitted:
 		case s.named():
 			l.name(s)
 		case s.usable():
@@ -62,6 +97,34 @@ func renderList(c *Chain, b Budget) Rendering {
 		Text: text, Content: text, Frame: c.frame(l.project), Placement: o.Placement,
 		Chars: utf8.RuneCountInString(text), FullChars: l.fullChars(c, hint),
 		Sources: sources, Diagnostics: l.rows,
+	}
+}
+
+// spare omits the farthest of the files that a layout of whole files would take if there are too many characters of them. That
+// limit is the host's, not the tool's, whose own ones end the list at the nearest file.
+func (l *list) spare(sources []Source) {
+	if l.joined {
+		return
+	}
+	var fits []*Source
+	left, chars := l.left, 0
+	size := func(s *Source) int {
+		return utf8.RuneCountInString(l.style.between + l.title(s) + l.style.trim(s.Text) + l.end(s))
+	}
+	for i := range sources {
+		s := &sources[i]
+		if !s.usable() {
+			continue
+		}
+		if left -= len(s.Text); left < 0 || s.origin.long || len(fits) == l.files {
+			break
+		}
+		fits = append(fits, s)
+		chars += size(s)
+	}
+	for chars -= len(l.style.between); len(fits) > 1 && chars > l.chars; fits = fits[1:] {
+		chars -= size(fits[0])
+		l.rows = append(l.rows, fits[0].omitted(CodeOmittedBudget))
 	}
 }
 
@@ -82,7 +145,7 @@ func (l *list) take(s *Source, most int) {
 		l.rows = append(l.rows, s.omitted(CodeOmittedBudget))
 		return
 	}
-	l.add(l.title(s)+text, s.Scope.userWide())
+	l.add(l.title(s)+text+l.end(s), s.Scope.userWide())
 	l.project = l.project || !s.Scope.userWide()
 	s.Kept, s.DeliveredBytes = int64(kept), len(text)
 	if s.Kept < s.Bytes {
@@ -96,7 +159,7 @@ func (l *list) take(s *Source, most int) {
 // body is the text of a source that fits, and how many bytes of the file it stands for. Taking it uses up the budget;
 // free text uses only characters.
 func (l *list) body(s *Source, free bool, most int) (text string, kept int) {
-	limit := l.chars - utf8.RuneCountInString(l.between(s.Scope.userWide())+l.title(s))
+	limit := l.chars - utf8.RuneCountInString(l.between(s.Scope.userWide())+l.title(s)+l.end(s))
 	if !l.joined {
 		return l.whole(s, limit)
 	}
@@ -125,7 +188,7 @@ func (l *list) body(s *Source, free bool, most int) (text string, kept int) {
 
 func (l *list) whole(s *Source, limit int) (text string, kept int) {
 	size := len(s.Text)
-	text = strings.TrimRightFunc(s.Text, trailingSpace)
+	text = l.style.trim(s.Text)
 	if s.origin.long || size > l.left || utf8.RuneCountInString(text) > limit {
 		return "", 0
 	}
@@ -134,13 +197,13 @@ func (l *list) whole(s *Source, limit int) (text string, kept int) {
 }
 
 func blank(layout Layout, text string) bool {
-	if layout == LayoutTitled {
-		return strings.TrimRightFunc(text, trailingSpace) == ""
+	if layout == LayoutDelimited || layout == LayoutJoined {
+		return isBlank(text)
 	}
-	return isBlank(text)
+	return styleOf(layout).trim(text) == ""
 }
 
-// trailingSpace is white space at the end of a file of LayoutTitled: a byte order mark counts, the control NEL does
+// trailingSpace is white space to the tools of the layouts with whole files: a byte order mark counts, the control NEL does
 // not.
 func trailingSpace(c rune) bool { return c == 0xFEFF || c != 0x85 && unicode.IsSpace(c) }
 
@@ -148,7 +211,14 @@ func (l *list) title(s *Source) string {
 	if l.joined {
 		return ""
 	}
-	return fileTitle + PrintPlainPath(s.Path) + "\n"
+	return s.write(l.style.title)
+}
+
+func (l *list) end(s *Source) string {
+	if l.joined {
+		return ""
+	}
+	return s.write(l.style.end)
 }
 
 func (l *list) name(s *Source) {
@@ -175,8 +245,10 @@ func (l *list) between(wide bool) string {
 		return ""
 	case l.joined && l.wide && !wide:
 		return projectSeparator
-	default:
+	case l.joined:
 		return partSeparator
+	default:
+		return l.style.between
 	}
 }
 
@@ -184,7 +256,7 @@ func (l *list) fullChars(c *Chain, hint string) int {
 	n := utf8.RuneCountInString(hint)
 	for i := range c.Sources {
 		if s := &c.Sources[i]; s.usable() {
-			n += utf8.RuneCountInString(l.title(s)) + max(s.origin.chars, utf8.RuneCountInString(s.Text)) + len(partSeparator)
+			n += utf8.RuneCountInString(l.title(s)+l.end(s)) + max(s.origin.chars, utf8.RuneCountInString(s.Text)) + len(partSeparator)
 		}
 	}
 	return max(n, utf8.RuneCountInString(l.out.String()))

@@ -18,8 +18,19 @@ type Options struct {
 
 	// Names are the candidates in a directory; the first regular file wins. A name with ".override." inside is an
 	// override.
+	//
+	// A name may lead into directories, as .claude/CLAUDE.md does.
 	Names         []string `json:"names"`
 	FallbackNames []string `json:"fallback_names"` // tried after Names
+	// AllNames takes all candidates of a directory, in order.
+	AllNames bool `json:"all_names,omitempty"`
+	// Otherwise are lists of names. The first with a file in any directory of the tree replaces Names if none of those,
+	// nor of LocalNames, is in one.
+	Otherwise [][]string `json:"otherwise,omitempty"`
+	// NearestFirst orders the files of the tree from the working directory to the root.
+	NearestFirst bool `json:"nearest_first,omitempty"`
+	// Rules are further files of each directory.
+	Rules Rules `json:"rules,omitzero"`
 	// LocalNames are the person's own files, all of which follow the chosen file of their directory. They are read from
 	// trusted roots only.
 	LocalNames    []string      `json:"local_names"`
@@ -53,9 +64,11 @@ type Options struct {
 	GlobalDir   string   `json:"global_dir"`
 	GlobalNames []string `json:"global_names"`
 
-	// Imports expands whole lines of the form @./path. It affects LayoutDelimited only.
-	Imports bool   `json:"imports"`
-	Checks  Checks `json:"checks"`
+	// Imports says how a text names other files, and what becomes of them. LayoutJoined has none.
+	Imports ImportStyle `json:"imports"`
+	// Markdown leaves front matters and comments out of texts.
+	Markdown bool   `json:"markdown,omitempty"`
+	Checks   Checks `json:"checks"`
 
 	Layout    Layout    `json:"layout"`
 	Placement Placement `json:"placement"`
@@ -67,6 +80,16 @@ type Options struct {
 	Lazy     bool     `json:"lazy"`
 	Resolver Resolver `json:"resolver"` // how they are delivered
 	_        struct{}
+}
+
+// Rules are directories of files with any names, each below a directory of the chain. What is in and below one is
+// taken in the order of the names, after the chosen files. A front matter with paths or globs makes a file apply only
+// where a tool touches a matching path; see [Source].
+type Rules struct {
+	Dir       string   `json:"dir"`        // such as .claude/rules; empty for none
+	GlobalDir string   `json:"global_dir"` // below Options.GlobalDir; empty for none
+	Suffixes  []string `json:"suffixes"`   // of the names that count
+	Bare      bool     `json:"bare"`       // a file without paths and globs always applies; if not, alwaysApply has to say so
 }
 
 // EmptyOverride says what an override without text does in its directory.
@@ -138,6 +161,7 @@ func (o Options) over(base Options) Options {
 	o.Preset = cmp.Or(o.Preset, base.Preset)
 	o.EmptyOverride.Project = cmp.Or(o.EmptyOverride.Project, base.EmptyOverride.Project)
 	o.EmptyOverride.Global = cmp.Or(o.EmptyOverride.Global, base.EmptyOverride.Global)
+	o.Imports = cmp.Or(o.Imports, base.Imports)
 	o.Trust, o.Untrusted = cmp.Or(o.Trust, base.Trust), cmp.Or(o.Untrusted, base.Untrusted)
 	o.Checks = cmp.Or(o.Checks, base.Checks)
 	o.Layout, o.Placement = base.Layout, cmp.Or(o.Placement, base.Placement)
@@ -166,6 +190,16 @@ func IsFileName(name string) bool {
 		filepath.VolumeName(name) == ""
 }
 
+// IsFilePath reports whether a path leads down by plain elements, with slashes between them.
+func IsFilePath(name string) bool {
+	for elem := range strings.SplitSeq(name, "/") {
+		if !IsFileName(elem) {
+			return false
+		}
+	}
+	return strings.Count(name, "/") < 4
+}
+
 // IsGlob reports whether a pattern is valid in Exclude.
 func IsGlob(pattern string) bool {
 	if strings.Trim(pattern, "/") == "" {
@@ -191,6 +225,8 @@ type (
 	Untrusted string
 	// Layout says how sources become a text, and how they share the budget.
 	Layout string
+	// ImportStyle says how a text names files to import.
+	ImportStyle string
 	// Placement says where in the conversation a text belongs.
 	Placement string
 	// Delivery says how a file of a touched directory reaches the model.
@@ -204,6 +240,11 @@ const (
 	PresetDefault Preset = "default"
 	PresetCodex   Preset = "codex"
 	PresetCodelia Preset = "codelia"
+	PresetClaude  Preset = "claude"
+	PresetGemini  Preset = "gemini"
+
+	PresetOpencode Preset = "opencode"
+	PresetCursor   Preset = "cursor"
 )
 
 // The rules for an override without text.
@@ -222,6 +263,7 @@ const (
 // The treatments of untrusted files.
 const (
 	UntrustedNames Untrusted = "names" // one line with the path
+	UntrustedSkip  Untrusted = "skip"  // nothing, as if they were not there
 	UntrustedText  Untrusted = "text"  // the text, without characters that reorder or hide it
 )
 
@@ -235,7 +277,19 @@ const (
 	LayoutJoined Layout = "joined"
 	// LayoutTitled is each file, without white space at its end, below a line with its path. Files are whole, and the
 	// first that does not fit ends the list.
-	LayoutTitled Layout = "titled"
+	LayoutTitled   Layout = "titled"
+	LayoutContents Layout = "contents" // the same with the lines of Claude Code
+	LayoutContext  Layout = "context"  // the same with the lines of Gemini CLI
+	// LayoutUntrimmed is LayoutTitled with all white space of the files, and one newline between them.
+	LayoutUntrimmed Layout = "untrimmed"
+)
+
+// The styles of imports.
+const (
+	ImportOff    ImportStyle = "off"
+	ImportLines  ImportStyle = "lines"  // whole lines, @./path, @../path or @NAME.md, replaced by the text
+	ImportInline ImportStyle = "inline" // words, @path, replaced by the text between comments, as in Gemini CLI
+	ImportListed ImportStyle = "listed" // words, @path; the files follow, each once, as in Claude Code
 )
 
 // The placements.

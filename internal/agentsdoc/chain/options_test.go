@@ -71,7 +71,7 @@ func TestPresets(t *testing.T) {
 		if diff := cmp.Diff(got, want); diff != "" {
 			t.Errorf("%s: (-got +want)\n%s", name, diff)
 		}
-		if o.Trust != TrustAll || o.Untrusted != UntrustedNames || o.ChildHint || o.Imports || len(o.FallbackNames) > 0 {
+		if o.Trust != TrustAll || (o.Untrusted != UntrustedNames && o.Preset != PresetCodex) || o.ChildHint || o.Imports != ImportOff || len(o.FallbackNames) > 0 {
 			t.Errorf("%s: what all share is %+v", name, o)
 		}
 		if data, err := json.Marshal(o); err != nil || strings.Contains(string(data), "null") {

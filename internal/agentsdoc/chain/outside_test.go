@@ -101,7 +101,7 @@ func TestNothingOutsideIsOpenedInAnyTree(t *testing.T) {
 			}
 		}
 		view := &faultFS{FS: OS{}}
-		c := Resolve(view, dir, Options{Imports: true, Trust: []Trust{TrustAll, TrustNone}[rng.IntN(2)], Untrusted: UntrustedText})
+		c := Resolve(view, dir, Options{Imports: ImportLines, Trust: []Trust{TrustAll, TrustNone}[rng.IntN(2)], Untrusted: UntrustedText})
 		for _, d := range c.Diagnostics {
 			refused[d.Code]++
 		}
@@ -152,7 +152,7 @@ func TestSwapsAtEachStep(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			base := build(t, tree)
-			o := Options{Root: filepath.Join(base, "r"), Imports: true, Checks: Checks{Stubs: true}}
+			o := Options{Root: filepath.Join(base, "r"), Imports: ImportLines, Checks: Checks{Stubs: true}}
 			aside := filepath.Join(base, "aside")
 			run := func(op, path, target string) (*faultFS, string) {
 				path = filepath.Join(base, path)

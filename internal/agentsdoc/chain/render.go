@@ -2,6 +2,7 @@ package chain
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -34,7 +35,19 @@ type Rendering struct {
 	Chars, FullChars int          // length of Text in Unicode scalar values, with and without limits
 	Sources          []Source     // copies of the chain's, with their final states
 	Diagnostics      []Diagnostic // of the rendering alone
+	// CutBy are the limits that cut or omitted a source: each would do so if the others were lifted.
+	CutBy []Bound
 }
+
+// Bound names a limit of a rendering.
+type Bound string
+
+// The bounds, as messages name them.
+const (
+	BoundBytes Bound = "budget.total or budget.file"
+	BoundChars Bound = "budget.chars of the subscription"
+	BoundFiles Bound = "budget.files"
+)
 
 // Cut reports whether the budget cut or omitted a source.
 func (r *Rendering) Cut() bool {
@@ -57,7 +70,7 @@ func (r *Rendering) Message() string {
 // goes to the nearest. The other layouts do as the tools do that they come from. The limits of one source and of
 // their number are in the chain's options.
 func Render(c Chain, b Budget) Rendering {
-	if c.Options.Layout == LayoutJoined || c.Options.Layout == LayoutTitled {
+	if c.Options.Layout != LayoutDelimited && c.Options.Layout != "" {
 		return renderList(&c, b)
 	}
 	return renderDelimited(&c, b)
@@ -71,9 +84,37 @@ func RenderForHost(c Chain, b Budget) Rendering {
 		// The frame is included, because after it the host drops no byte order mark.
 		over := prompttext.Size(phases.Frame{}, r.Message()) - prompttext.Size(r.Frame, "") - 1 - limit
 		if over <= 0 || r.Text == "" {
+			r.blame(&c, Budget{b.Bytes, limit})
 			return r
 		}
 		b.Chars -= over
+	}
+}
+
+// blame fills in CutBy, and adds it to the diagnostics of cuts.
+func (r *Rendering) blame(c *Chain, b Budget) {
+	if !r.Cut() {
+		return
+	}
+	free := *c
+	free.Options.Budget.Files = math.MaxInt32
+	if alone := Render(free, Budget{b.Bytes, math.MaxInt32}); alone.Cut() {
+		r.CutBy = append(r.CutBy, BoundBytes)
+	}
+	if r.FullChars > b.Chars {
+		r.CutBy = append(r.CutBy, BoundChars)
+	}
+	if slices.ContainsFunc(r.Sources, func(s Source) bool { return s.Reason == string(CodeOmittedCount) }) {
+		r.CutBy = append(r.CutBy, BoundFiles)
+	}
+	words := make([]string, len(r.CutBy))
+	for i, bound := range r.CutBy {
+		words[i] = string(bound)
+	}
+	for i := range r.Diagnostics {
+		if d := &r.Diagnostics[i]; len(words) > 0 && (d.Code == CodeTruncated || d.Code == CodeOmittedBudget) {
+			d.Detail += " (limit: " + strings.Join(words, ", ") + ")"
+		}
 	}
 }
 
@@ -118,6 +159,7 @@ func (a *allocation) print() string {
 func (it *item) print(out *strings.Builder) {
 	src := it.src
 	src.Kept = it.kept()
+	src.Imports = src.imported(len(it.piece))
 	out.WriteString(delimiterLine(it.path, src.Scope, src.Kept, src.Bytes))
 	if it.piece != "" {
 		out.WriteString(it.piece)
@@ -200,6 +242,10 @@ const (
 	FrameClose = "</AGENTS_MD>"
 )
 
+// wholePreamble begins the frames that the tools' own words do not fit.
+const wholePreamble = "Below are the instruction files of the user and of the source tree that you work in. " +
+	"System, developer and explicit user messages take precedence over them."
+
 // hintText is what [Options].ChildHint adds.
 const hintText = `How AGENTS.md files work:
 - An AGENTS.md file may lie in any directory: at the top of the file system, in the home directory, anywhere in a repository.
@@ -222,6 +268,10 @@ func (c *Chain) frame(hasProject bool) phases.Frame {
 		return phases.Frame{Open: title + "\n\n<INSTRUCTIONS>", Close: "</INSTRUCTIONS>"}
 	case LayoutTitled:
 		return phases.Frame{Open: `<agents_context scope="initial">`, Close: "</agents_context>"}
+	case LayoutContext:
+		return phases.Frame{Open: "<loaded_context>", Close: "</loaded_context>"}
+	case LayoutContents, LayoutUntrimmed:
+		return phases.Frame{Open: wholePreamble + "\n\n<INSTRUCTIONS>", Close: "</INSTRUCTIONS>"}
 	default:
 		return phases.Frame{Open: FrameOpen, Close: FrameClose}
 	}

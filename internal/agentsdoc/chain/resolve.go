@@ -34,6 +34,9 @@ func resolve(view FS, dir string, o Options, touched bool) Chain {
 	}
 	defer s.close()
 	r.trusted = r.isTrusted()
+	if r.chain.Options.Imports == ImportListed {
+		r.once = map[string]bool{}
+	}
 	r.chain.Sources = make([]Source, 0, min(len(r.tree)+1, 64))
 	if o := &r.chain.Options; o.Managed != "" {
 		dir, name := filepath.Split(filepath.Clean(o.Managed))
@@ -42,7 +45,12 @@ func resolve(view FS, dir string, o Options, touched bool) Chain {
 	if o := &r.chain.Options; o.GlobalDir != "" {
 		r.visitPlace(o.GlobalDir, ScopeGlobal, n.global)
 	}
+	wide := len(r.chain.Sources)
+	n.project = r.choose(n)
 	r.visitTree(n)
+	if r.chain.Options.NearestFirst {
+		slices.Reverse(r.chain.Sources[wide:])
+	}
 	if r.chain.Options.Checks.Duplicates {
 		r.markDuplicates()
 	}
@@ -61,21 +69,29 @@ type resolver struct {
 	allowed *[]string
 	gitDirs *[]string
 
+	once   map[string]bool // real paths that were taken, if each may be only once
+	global directory       // the user's directory, while it is open
+	rules  int             // files that were looked at in directories of rules
+
 	known []fsview.Info // visitor's list of existing candidates, reused between visits
 }
 
 // names are the valid candidates.
 type names struct {
 	project, local, global []string
+	otherwise              [][]string // instead of project
 }
 
 func (r *resolver) candidates() names {
 	o := &r.chain.Options
-	r.markers = r.plain(o.Markers)
+	r.markers = r.plain(o.Markers, IsFileName)
 	n := names{
-		project: r.plain(slices.Concat(o.Names, o.FallbackNames)),
-		local:   r.plain(o.LocalNames),
-		global:  r.plain(o.GlobalNames),
+		project: r.plain(slices.Concat(o.Names, o.FallbackNames), IsFilePath),
+		local:   r.plain(o.LocalNames, IsFilePath),
+		global:  r.plain(o.GlobalNames, IsFilePath),
+	}
+	for _, list := range o.Otherwise {
+		n.otherwise = append(n.otherwise, r.plain(list, IsFilePath))
 	}
 	n.local = slices.DeleteFunc(n.local, func(name string) bool { return slices.Contains(n.project, name) })
 	for _, pattern := range o.Exclude {
@@ -86,13 +102,37 @@ func (r *resolver) candidates() names {
 	return n
 }
 
+// choose returns the names that count in the tree.
+func (r *resolver) choose(n names) []string {
+	if len(n.otherwise) == 0 || len(r.tree) == 0 || r.has(slices.Concat(n.project, n.local)) {
+		return n.project
+	}
+	for _, list := range n.otherwise {
+		if r.has(list) {
+			return list
+		}
+	}
+	return n.project
+}
+
+// has reports whether one of the names is in a directory of the tree.
+func (r *resolver) has(names []string) bool {
+	found := false
+	r.walkTree(func(f *directory) bool {
+		v := visitor{resolver: r, directory: *f, scope: ScopeProject}
+		found = slices.ContainsFunc(names, v.has)
+		return !found
+	})
+	return found
+}
+
 func (r *resolver) report(d Diagnostic) { r.chain.Diagnostics = append(r.chain.Diagnostics, d) }
 
 // plain keeps the names that are file names and reports the others.
-func (r *resolver) plain(names []string) (good []string) {
+func (r *resolver) plain(names []string, ok func(string) bool) (good []string) {
 	for _, name := range names {
 		switch {
-		case !IsFileName(name):
+		case !ok(name):
 			r.report(diagnostic(CodeMarkerInvalid, name, "not a plain file name; it is not looked for"))
 		case !slices.Contains(good, name):
 			good = append(good, name)
@@ -118,12 +158,29 @@ func (r *resolver) visitPlace(path string, scope Scope, names []string) {
 		return
 	}
 	defer func() { _ = f.dir.Close() }()
+	rules := ""
+	if scope == ScopeGlobal {
+		r.global, rules = f, r.chain.Options.Rules.GlobalDir
+	}
 	r.visit(f, scope, names)
+	r.visitRules(f, scope, rules)
+	r.global = directory{}
 }
 
-// visitTree takes the files from the root to the working directory. A directory's handle is closed when the directory
-// below is done; only the root's stays, for links that lead into it.
+// visitTree takes the files from the root to the working directory.
 func (r *resolver) visitTree(n names) {
+	r.walkTree(func(f *directory) bool {
+		if r.visit(*f, ScopeProject, n.project) {
+			r.visitRules(*f, ScopeProject, r.chain.Options.Rules.Dir)
+			r.visit(*f, ScopeLocal, n.local)
+		}
+		return true
+	})
+}
+
+// walkTree goes from the root to the working directory, while do says so. A directory's handle is closed when the
+// directory below is done; only the root's stays, for links that lead into it.
+func (r *resolver) walkTree(do func(f *directory) bool) {
 	for i := range r.tree {
 		f := &r.tree[i]
 		if f.dir == nil {
@@ -134,8 +191,8 @@ func (r *resolver) visitTree(n names) {
 			}
 			f.dir = dir
 		}
-		if r.visit(*f, ScopeProject, n.project) {
-			r.visit(*f, ScopeLocal, n.local)
+		if !do(f) {
+			return
 		}
 		if i > 1 {
 			r.tree[i-1].close()
@@ -155,6 +212,9 @@ func (r *resolver) reportDirectory(path string, err error) {
 func (r *resolver) display(path string, scope Scope) string {
 	switch scope { //nolint:exhaustive // the others lie in the tree
 	case ScopeGlobal:
+		if rest := strings.TrimPrefix(path, filepath.Clean(r.chain.Options.GlobalDir)+string(filepath.Separator)); strings.ContainsRune(rest, filepath.Separator) {
+			return "~/" + filepath.ToSlash(rest)
+		}
 		return "~"
 	case ScopeManaged:
 		return filepath.ToSlash(path)
@@ -180,6 +240,11 @@ func (r *resolver) isTrusted() bool {
 // withhold keeps only the name of an untrusted source.
 func (r *resolver) withhold(src *Source) {
 	src.State, src.Reason = StateSkipped, string(CodeUntrustedRoot)
+	if r.chain.Options.Untrusted == UntrustedSkip {
+		src.Reason = ReasonUntrusted
+		r.report(diagnostic(CodeUntrustedRoot, src.Path, "its root is not trusted, so it is skipped"))
+		return
+	}
 	r.report(diagnostic(CodeUntrustedRoot, src.Path, "its root is not trusted, so only its name is given"))
 }
 

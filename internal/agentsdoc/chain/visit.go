@@ -18,15 +18,11 @@ func (r *resolver) visit(f directory, scope Scope, names []string) bool {
 	v := visitor{resolver: r, directory: f, scope: scope}
 	r.known = r.known[:0]
 	for i, name := range names {
-		info, found, ok := v.look(name)
+		taken, ok := v.candidate(name)
 		if !ok {
 			return false
 		}
-		if !found {
-			continue
-		}
-		v.known = append(v.known, info)
-		if !v.try(name, info) || scope == ScopeLocal {
+		if !taken || scope == ScopeLocal || r.chain.Options.AllNames {
 			continue
 		}
 		if IsOverride(name) {
@@ -37,7 +33,9 @@ func (r *resolver) visit(f directory, scope Scope, names []string) bool {
 	if r.chain.Options.Checks.NearMisses && scope != ScopeManaged && scope != ScopeLocal {
 		// Names that people write, or systems without case make. They are looked up: a directory is never listed.
 		near := []string{"agents.md", "Agents.md", "AGENTS.MD", "AGENT.md", "Agent.md", "agent.md"}
-		near = slices.DeleteFunc(near, func(name string) bool { return slices.Contains(names, name) })
+		near = slices.DeleteFunc(near, func(name string) bool {
+			return slices.Contains(names, name) || scope == ScopeProject && isPage(v.display(Below(f.path, name), scope))
+		})
 		v.reportUnread(near, CodeNearMissName, "not read: the names that count are %s", strings.Join(names, ", "))
 	}
 	return true
@@ -48,8 +46,34 @@ type visitor struct {
 	*resolver
 	directory directory
 	scope     Scope
+	base      string // of rules, the directory that they are for; else empty
 
 	real string // real path of the chosen candidate
+}
+
+// candidate makes a source of a candidate, if it is there, and reports whether it takes the directory. Not ok means that
+// the directory cannot be searched.
+func (v *visitor) candidate(name string) (taken, ok bool) {
+	if i := strings.LastIndexByte(name, '/'); i >= 0 {
+		v.below(name[:i], func(w *visitor) { taken, _ = w.candidate(name[i+1:]) })
+		return taken, true
+	}
+	info, found, ok := v.look(name)
+	if !ok || !found {
+		return false, ok
+	}
+	v.known = append(v.known, info)
+	return v.try(name, info), true
+}
+
+// has reports whether there is a file of a name.
+func (v *visitor) has(name string) (found bool) {
+	if i := strings.LastIndexByte(name, '/'); i >= 0 {
+		v.below(name[:i], func(w *visitor) { found = w.has(name[i+1:]) })
+		return found
+	}
+	info, err := v.directory.dir.Lstat(name)
+	return err == nil && (info.Mode.IsRegular() || info.IsLink())
 }
 
 // look looks up a name. Not ok means that the directory cannot be searched, which is reported once.
@@ -77,7 +101,7 @@ func (v *visitor) try(name string, info fsview.Info) bool {
 		v.report(diagnostic(CodeNotRegular, path, "%s is not a regular file", describe(info)))
 		return false
 	}
-	v.chain.Sources = append(v.chain.Sources, Source{Path: path, Display: v.display(path, v.scope), Scope: v.scope})
+	v.chain.Sources = append(v.chain.Sources, Source{Path: path, Display: v.display(path, v.scope), Scope: v.scope, Rule: v.base != ""})
 	src := &v.chain.Sources[len(v.chain.Sources)-1]
 	if !info.IsLink() {
 		src.Bytes, src.MTimeMs = info.Size, info.MTimeMs
@@ -103,12 +127,25 @@ func (v *visitor) try(name string, info fsview.Info) bool {
 	if at.stub {
 		v.report(diagnostic(CodeSymlinkStub, path, "holds nothing but a path, and is taken for a link to it"))
 	}
+	if v.once[at.path] {
+		v.chain.Sources = v.chain.Sources[:len(v.chain.Sources)-1]
+		return true
+	}
+	if v.once != nil {
+		v.once[at.path] = true
+	}
 	v.known = append(v.known, at.content.info)
 	v.fill(src, v.directory, at)
+	if v.base != "" {
+		v.judgeRule(src, at)
+	}
 	if src.Reason == ReasonBlank && IsOverride(name) && v.emptyOverride(src) {
 		return false
 	}
 	v.real = at.path
+	if v.once != nil && src.State == StateKept {
+		v.list(len(v.chain.Sources)-1, v.directory, at)
+	}
 	return true
 }
 

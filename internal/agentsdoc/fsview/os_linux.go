@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"os"
 
 	"golang.org/x/sys/unix"
 )
@@ -64,6 +65,15 @@ func (d fdDir) Open(name string) (File, error) {
 		return nil, err
 	}
 	return fdFile(fd), nil
+}
+
+// Names implements [Dir].
+func (d fdDir) Names() ([]string, error) {
+	fd, err := openat(int(d), ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC)
+	if err != nil {
+		return nil, err
+	}
+	return names(os.NewFile(uintptr(fd), "."))
 }
 
 // Info implements [Dir].

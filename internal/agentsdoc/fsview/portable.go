@@ -74,6 +74,15 @@ func (d rootDir) Open(name string) (File, error) {
 	return rootFile{f}, nil
 }
 
+// Names implements [Dir].
+func (d rootDir) Names() ([]string, error) {
+	f, err := d.root.Open(".")
+	if err != nil {
+		return nil, err
+	}
+	return names(f)
+}
+
 // Info implements [Dir].
 func (d rootDir) Info() (Info, error) { return stdInfo(d.root.Stat(".")) }
 

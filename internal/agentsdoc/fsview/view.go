@@ -2,8 +2,7 @@
 // way of its system, [Portable] by the standard library alone.
 //
 // It grants the least that is needed to find and read a few files: directories are opened from their parent's handle,
-// nothing is listed or written, no unresolved link is followed, and nothing blocks. Tests and sandboxing hosts
-// replace it.
+// nothing is written, no unresolved link is followed, and nothing blocks. Tests and sandboxing hosts replace it.
 package fsview
 
 import (
@@ -12,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 )
 
 // FS is a view of a file system. Errors are distinguished by fs.ErrNotExist, fs.ErrPermission and [ErrLink]; all
@@ -31,6 +31,9 @@ type Dir interface {
 	Lstat(name string) (Info, error)
 	// Open opens a file for reading. It must never block.
 	Open(name string) (File, error)
+	// Names are the names in it, sorted, without "." and ".."; of more than [MaxNames], any so many. It is for
+	// directories whose files have no fixed names.
+	Names() ([]string, error)
 	// Info describes the directory itself.
 	Info() (Info, error)
 	// Close releases the directory. Called once.
@@ -104,6 +107,20 @@ func ReadText(dir Dir, name string, most int64) (string, error) {
 		return "", err
 	}
 	return string(data), nil
+}
+
+// MaxNames bounds a list of names.
+const MaxNames = 1 << 12
+
+// names lists a directory that is open for reading, and closes it.
+func names(f *os.File) ([]string, error) {
+	defer func() { _ = f.Close() }()
+	list, err := f.Readdirnames(MaxNames)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	slices.Sort(list)
+	return list, nil
 }
 
 // OS is the file system of the machine. On Linux it uses system calls relative to a directory's descriptor; elsewhere

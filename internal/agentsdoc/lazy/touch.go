@@ -71,7 +71,7 @@ type toucher struct {
 	real    string // of the root, once it is known
 
 	found       []candidate
-	resolved    []string // directories
+	resolved    map[string][]candidate // by directory
 	diagnostics []chain.Diagnostic
 	// remarks were made when their directory was covered. They are made again if their file is delivered again.
 	remarks []chain.Diagnostic
@@ -87,7 +87,7 @@ type candidate struct {
 }
 
 func newToucher(s *State, view chain.FS, o chain.Options) *toucher {
-	t := &toucher{state: s, view: view, options: nestedOptions(o, s.Root), diagnostics: []chain.Diagnostic{}}
+	t := &toucher{state: s, view: view, options: nestedOptions(o, s.Root), resolved: map[string][]candidate{}, diagnostics: []chain.Diagnostic{}}
 	for _, name := range o.Filled().Markers {
 		if chain.IsFileName(name) {
 			t.markers = append(t.markers, name)
@@ -100,6 +100,9 @@ func newToucher(s *State, view chain.FS, o chain.Options) *toucher {
 // root, and no more of their text than is delivered.
 func nestedOptions(o chain.Options, root string) chain.Options {
 	o = o.Filled()
+	if !o.AllNames { // a directory is judged by itself
+		o.FallbackNames, o.Otherwise = slices.Concat(o.FallbackNames, slices.Concat(o.Otherwise...)), nil
+	}
 	o.Root, o.Managed, o.GlobalDir = root, "", ""
 	o.Markers, o.Home, o.ConfigDirs = []string{}, "", []string{} // the root is known
 	o.Checks.NearMisses = false                                  // the chain and lint report them
@@ -131,10 +134,16 @@ func (t *toucher) touch(path string) (target string, inside bool) {
 		return path, false
 	}
 	w := t.walk(path)
-	if !slices.Contains(t.resolved, w.directory) {
-		t.resolved = append(t.resolved, w.directory)
-		t.found = append(t.found, t.resolve(w)...)
+	list, known := t.resolved[w.directory]
+	if !known {
+		list = t.resolve(w)
+		t.resolved[w.directory] = list
 		t.state.cover(w.directory)
+	}
+	for _, c := range list {
+		if len(c.source.Globs) == 0 && !known || c.source.Concerns(path) {
+			t.found = append(t.found, c)
+		}
 	}
 	return w.directory, true
 }
@@ -163,9 +172,18 @@ func (t *toucher) resolve(w way) []candidate {
 			if t.state.given(&v, t.options.Resolver.ChangedWhen) {
 				given[src.DuplicateOf] = true
 			}
+		case chain.StateSkipped:
+			if len(src.Globs) > 0 {
+				src.State, src.Scope = chain.StateKept, chain.ScopeNested
+				list = append(list, candidate{version: v, source: src, order: i})
+			}
 		case chain.StateKept:
 			src.Scope = chain.ScopeNested
-			list = append(list, candidate{version: v, source: src, order: i, distance: len(split(w.directory[len(directory):])), duplicate: given[src.Path]})
+			c := candidate{version: v, source: src, order: i, duplicate: given[src.Path]}
+			if chain.Within(directory, w.directory) { // else a rule or an import, which stands by what names it
+				c.distance = len(split(w.directory[len(directory):]))
+			}
+			list = append(list, c)
 		}
 	}
 	return list

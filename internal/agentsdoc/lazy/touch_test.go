@@ -356,7 +356,7 @@ func TestImportsAreVersions(t *testing.T) {
 	t.Parallel()
 	base := build(t, files{".git/": "", "AGENTS.md": "root\n@./docs/x.md\n", "docs/x.md": "@./y.md\n", "docs/y.md": "one\n", "a/AGENTS.md": "a\n@../docs/y.md\n"})
 	o := chain.Default()
-	o.Imports = true
+	o.Imports = chain.ImportLines
 	now := func() chain.Chain { return chain.Resolve(chain.OS{}, base, o) }
 	s := begin(base, "", o)
 	touched := func() string { return outline(s.Touch(chain.OS{}, o, []string{"a"}), base) }

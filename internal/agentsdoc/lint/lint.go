@@ -15,7 +15,6 @@ import (
 	"context"
 	"math"
 	"path/filepath"
-	"slices"
 
 	"github.com/grapnelhq/grapnel/internal/agentsdoc/chain"
 	"github.com/grapnelhq/grapnel/phases"
@@ -114,6 +113,9 @@ func ownSources(c *chain.Chain, path string) []chain.Source {
 	var own []chain.Source
 	for i := len(c.Sources) - 1; i >= 0; i-- {
 		s := &c.Sources[i]
+		if s.ImportedBy != "" || s.Rule {
+			continue
+		}
 		if s.Scope != chain.ScopeProject && s.Scope != chain.ScopeLocal || filepath.Dir(s.Path) != path {
 			break // they are the last of the chain
 		}
@@ -126,14 +128,26 @@ func ownSources(c *chain.Chain, path string) []chain.Source {
 
 const codeFallback chain.Code = "fallback_suggested"
 
-// hint reports a CLAUDE.md in a directory without any instruction file.
+// hint reports the instruction files of other agents in a directory without any that is read. A file in .github is for
+// the directory above.
 func (w *walker) hint(path string, list listing, c *chain.Chain) {
-	o, file := &c.Options, chain.Below(path, suggested)
-	read := slices.Contains(o.Names, suggested) || slices.Contains(o.FallbackNames, suggested)
-	other := len(c.Sources) > 0 && filepath.Dir(c.Sources[len(c.Sources)-1].Path) == path
-	if read || other || !slices.Contains(list.notable, suggested) || chain.Excluded(o.Exclude, display(w.root, file)) || !w.memory.isFile(suggested) {
+	o, of := &c.Options, path
+	if filepath.Base(path) == ".github" {
+		of = filepath.Dir(path)
+	}
+	if n := len(c.Sources); n > 0 && filepath.Dir(c.Sources[n-1].Path) == of {
 		return
 	}
-	w.findings.add(codeFallback, file,
-		"not read, and its directory has no other instruction file; fallback_names: ["+suggested+"] would read it")
+	for _, name := range list.notable {
+		file := chain.Below(path, name)
+		agent, remedy := o.AgentOf(file)
+		if agent == "" || chain.Excluded(o.Exclude, display(w.root, file)) || !w.memory.isFile(name) {
+			continue
+		}
+		code := chain.CodeNearMissName
+		if name == "CLAUDE.md" {
+			code = codeFallback
+		}
+		w.findings.add(code, file, "not read: a file for "+agent+", in a directory without another instruction file; "+remedy)
+	}
 }

@@ -69,6 +69,18 @@ func TestRun(t *testing.T) {
 			[]string{"1 files, 3 directories, 0 over", "warning fallback_suggested a/CLAUDE.md"},
 		},
 		{
+			"files of other agents, and pages of documentation",
+			files{
+				".git/": "", "a/GEMINI.md": "a\n", "a/.cursorrules": "a\n", ".github/copilot-instructions.md": "c\n", "b/AGENTS.md": "b\n",
+				"b/.github/copilot-instructions.md": "c\n", "docs/agents.md": "page\n", "docs/copilot-instructions.md": "page\n",
+			},
+			noGlobals(nil),
+			[]string{
+				"1 files, 6 directories, 0 over", "warning near_miss_name .github/copilot-instructions.md", "warning near_miss_name a/.cursorrules",
+				"warning near_miss_name a/GEMINI.md",
+			},
+		},
+		{
 			"CLAUDE.md as a fallback",
 			files{".git/": "", "a/CLAUDE.md": "a\n"},
 			noGlobals(func(o *chain.Options) { o.FallbackNames = []string{"CLAUDE.md"} }),
@@ -98,7 +110,7 @@ func TestRun(t *testing.T) {
 		{
 			"imports, each line for itself",
 			files{".git/": "", "AGENTS.md": "@./../x.md\n@./../y.md\nR\n", "a/AGENTS.md": "A\n"},
-			noGlobals(func(o *chain.Options) { o.Imports = true }),
+			noGlobals(func(o *chain.Options) { o.Imports = chain.ImportLines }),
 			[]string{"2 files, 2 directories, 0 over", "warning import_refused AGENTS.md", "warning import_refused AGENTS.md"},
 		},
 		{
@@ -143,8 +155,8 @@ func TestRun(t *testing.T) {
 		{
 			"an option that is no name, told once",
 			files{".git/": "", "AGENTS.md": "R\n", "a/AGENTS.md": "A\n"},
-			noGlobals(func(o *chain.Options) { o.FallbackNames = []string{"a/b"} }),
-			[]string{"2 files, 2 directories, 0 over", "warning marker_invalid a/b"},
+			noGlobals(func(o *chain.Options) { o.FallbackNames = []string{"../b"} }),
+			[]string{"2 files, 2 directories, 0 over", "warning marker_invalid ../b"},
 		},
 	}
 	for _, tt := range tests {

@@ -192,6 +192,15 @@ func (k *known) Open(name string) (fsview.File, error) {
 	return dir.Open(name)
 }
 
+// Names implements fsview.Dir.
+func (k *known) Names() ([]string, error) {
+	dir, err := k.m.handle(k.at)
+	if err != nil {
+		return nil, err
+	}
+	return dir.Names()
+}
+
 // Info implements fsview.Dir.
 func (k *known) Info() (fsview.Info, error) {
 	dir, err := k.m.handle(k.at)

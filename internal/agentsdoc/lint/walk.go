@@ -142,12 +142,9 @@ type notable struct {
 	markers    map[string]bool // markers make a directory a nested tree
 }
 
-// suggested is the name that people most often have in a tree without AGENTS.md.
-const suggested = "CLAUDE.md"
-
 func newNotable(o chain.Options) notable {
 	n := notable{all: map[string]bool{ignore.File: true}, candidates: map[string]bool{}, markers: map[string]bool{}}
-	for _, name := range slices.Concat([]string{suggested}, o.Names, o.FallbackNames, o.LocalNames) {
+	for _, name := range slices.Concat(chain.AgentFileNames(), o.Names, o.FallbackNames, o.LocalNames) {
 		n.candidates[name], n.all[name] = true, true
 	}
 	for _, name := range append([]string{gitName}, o.Markers...) {

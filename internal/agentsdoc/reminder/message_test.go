@@ -78,7 +78,8 @@ func TestMessages(t *testing.T) {
 			if diff := cmp.Diff(tt.m, Message{Type: tt.typ, Text: strings.Join(tt.want, "\n")}); diff != "" {
 				t.Errorf("(-got +want):\n%s", diff)
 			}
-			want := "<system-reminder type=\"" + string(tt.typ) + "\">\n" + tt.m.Text + "\n</system-reminder>"
+			escaped, _ := Escape(tt.m.Text)
+			want := "<system-reminder type=\"" + string(tt.typ) + "\">\n" + escaped + "\n</system-reminder>"
 			if got := tt.m.Tagged(); got != want {
 				t.Errorf("tagged: %s", got)
 			}

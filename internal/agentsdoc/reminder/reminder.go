@@ -3,7 +3,8 @@
 //
 // A reminder names files and directories whose names anyone can choose, and may hold text of files. None of that can
 // end a line, close the tag, open another, or forge a line of package chain's: paths are printed by prompttext.Name
-// or, by [Style], [chain.PrintPlainPath], and texts are escaped by [chain.Escaper] and [Escape].
+// or, by [Style], [chain.PrintPlainPath], and texts are escaped by [chain.Escaper] and [Escape]. A host that
+// renders them by [prompttext.Reminder] escapes what still reads like its tag once more.
 package reminder
 
 import (
@@ -14,6 +15,7 @@ import (
 	"strings"
 
 	"github.com/grapnelhq/grapnel/internal/agentsdoc/chain"
+	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/sdk/prompttext"
 )
 
@@ -36,20 +38,18 @@ type Message struct {
 // Empty reports whether there is nothing to say.
 func (m Message) Empty() bool { return m.Text == "" }
 
-// tagName is the element around reminders.
-const tagName = "system-reminder"
-
-// Tagged is the message as it is put before the model; empty for an empty message.
+// Tagged is the message as hosts put it before the model ([prompttext.Reminder]); empty for an empty message.
 func (m Message) Tagged() string {
 	if m.Empty() {
 		return ""
 	}
-	return "<" + tagName + ` type="` + string(m.Type) + "\">\n" + m.Text + "\n</" + tagName + ">"
+	return prompttext.Reminder(&phases.MergedReminder{Type: string(m.Type), Text: m.Text})
 }
 
-// Escape makes a text that [chain.Escaper] has escaped fit for a reminder's tag. The second result counts the places.
+// Escape makes a text that [chain.Escaper] has escaped fit for a reminder's tag, whatever host puts it there. The
+// second result counts the places.
 func Escape(text string) (string, int) {
-	return prompttext.Escaper{Tags: []string{tagName}}.Escape(text)
+	return prompttext.Escaper{Tags: []string{prompttext.ReminderTag}}.Escape(text)
 }
 
 // Style says how paths are printed. The zero value is the default preset's.
@@ -62,7 +62,7 @@ type Style struct {
 
 // StyleOf is the style of a preset, by the layout of its text.
 func StyleOf(l chain.Layout) Style {
-	return Style{Plain: l == chain.LayoutJoined || l == chain.LayoutTitled, Unchanged: l == chain.LayoutTitled}
+	return Style{Plain: l != chain.LayoutDelimited && l != "", Unchanged: l == chain.LayoutTitled}
 }
 
 // Path prints a path.

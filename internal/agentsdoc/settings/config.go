@@ -53,7 +53,7 @@ type Config struct {
 
 	Budget    Budget   `json:"budget,omitzero"`
 	Resolver  Resolver `json:"resolver,omitzero"`
-	Imports   *bool    `json:"imports,omitempty"    jsonschema:"read what whole lines of the form @./path name; false"`
+	Imports   *bool    `json:"imports,omitempty"    jsonschema:"read the files that a text names, in the preset's way, else in whole lines @./path, @../path and @NAME.md; the preset's, or false"`
 	ChildHint *bool    `json:"child_hint,omitempty" jsonschema:"add a text on how files of nested directories work; false"`
 	Subtasks  Subtasks `json:"subtasks,omitempty"   jsonschema:"what the turns of sub-tasks get; inherit"`
 	Watch     *bool    `json:"watch,omitempty"      jsonschema:"watch directories instead of reading them again; true"`

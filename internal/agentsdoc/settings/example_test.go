@@ -26,5 +26,5 @@ func Example() {
 	fmt.Println(err)
 	// Output:
 	// codex [AGENTS.override.md AGENTS.md] [CLAUDE.md] /u/ada/.codex 65536 none
-	// /preset: unknown word "codx", want one of default, codex, codelia (did you mean "codex"?)
+	// /preset: unknown word "codx", want one of default, codex, codelia, claude, gemini, opencode, cursor (did you mean "codex"?)
 }

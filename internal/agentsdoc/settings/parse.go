@@ -111,9 +111,9 @@ func (c *Config) checkLists() error {
 		ok      func(string) bool
 		want    string
 	}{
-		{"/names/", c.Names, chain.IsFileName, "a plain file name"},
-		{"/fallback_names/", c.FallbackNames, chain.IsFileName, "a plain file name"},
-		{"/local_names/", c.LocalNames, chain.IsFileName, "a plain file name"},
+		{"/names/", c.Names, chain.IsFilePath, "a plain file name or path"},
+		{"/fallback_names/", c.FallbackNames, chain.IsFilePath, "a plain file name or path"},
+		{"/local_names/", c.LocalNames, chain.IsFilePath, "a plain file name or path"},
 		{"/markers/", c.Markers, chain.IsFileName, "a plain file name"},
 		{"/exclude/", c.Exclude, chain.IsGlob, "a pattern of a path in the tree"},
 		{"/allow/", c.Allow, isPlace, "an absolute path"},

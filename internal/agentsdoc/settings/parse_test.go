@@ -80,7 +80,7 @@ func TestMistakes(t *testing.T) {
 		{"untrusted", `{"untrusted":"name"}`, "/untrusted", "names"},
 		{"subtasks", `{"subtasks":"all"}`, "/subtasks", "unknown word"},
 		{"delivery", `{"resolver":{"delivery":"on"}}`, "/resolver/delivery", "unknown word"},
-		{"name with a directory", `{"names":["AGENTS.md","a/b"]}`, "/names/1", "not a plain file name"},
+		{"name that leads up", `{"names":["AGENTS.md","../b"]}`, "/names/1", "not a plain file name"},
 		{"parent directory", `{"fallback_names":[".."]}`, "/fallback_names/0", "not a plain file name"},
 		{"empty local name", `{"local_names":[""]}`, "/local_names/0", "not a plain file name"},
 		{"NUL", `{"markers":["a\u0000"]}`, "/markers/0", "not a plain file name"},

@@ -50,7 +50,7 @@ func New(config Config, getenv func(string) string, flags Config) (Settings, err
 	for _, layer := range []*Config{&config, &env, &flags} {
 		set(&preset, layer.Preset)
 	}
-	places := chain.Places{Home: getenv("HOME"), ConfigHome: getenv("XDG_CONFIG_HOME"), CodexHome: getenv("CODEX_HOME")}
+	places := chain.Places{Home: getenv("HOME"), ConfigHome: getenv("XDG_CONFIG_HOME"), CodexHome: getenv("CODEX_HOME"), ClaudeHome: getenv("CLAUDE_CONFIG_DIR"), GeminiHome: getenv("GEMINI_CLI_HOME")}
 	o, err := chain.ForPreset(preset, places)
 	if err != nil {
 		return Settings{}, sdk.ConfigErrorf("/preset", "%v", err)
@@ -104,7 +104,13 @@ func (s *Settings) add(c *Config) {
 	setList(&o.LocalNames, c.LocalNames)
 	setList(&o.Markers, c.Markers)
 	setList(&o.Exclude, c.Exclude)
-	setPointer(&o.Imports, c.Imports)
+	switch {
+	case c.Imports == nil:
+	case !*c.Imports:
+		o.Imports = chain.ImportOff
+	case o.Imports == chain.ImportOff:
+		o.Imports = chain.ImportLines
+	}
 	setPointer(&o.ChildHint, c.ChildHint)
 	set(&o.Trust, c.Trust)
 	set(&o.Untrusted, c.Untrusted)

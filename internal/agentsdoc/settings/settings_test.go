@@ -65,7 +65,7 @@ func TestNew(t *testing.T) {
 			o.GlobalDir, o.GlobalNames, o.Managed, o.Root = "/h/x", []string{"RULES.md"}, "/etc/M.md", "/h/r"
 		})},
 		{"no global file", `{"global":false}`, nil, "", of("default", func(o *chain.Options) { o.GlobalDir = "" })},
-		{"extras", `{"imports":true,"child_hint":true}`, nil, "", of("default", func(o *chain.Options) { o.Imports, o.ChildHint = true, true })},
+		{"extras", `{"imports":true,"child_hint":true}`, nil, "", of("default", func(o *chain.Options) { o.Imports, o.ChildHint = chain.ImportLines, true })},
 		{"nested files off", `{"resolver":{"enabled":false,"max_files":1,"max_file":2,"max_event":3}}`, nil, "", of("default", func(o *chain.Options) {
 			o.Resolver = chain.Resolver{Delivery: chain.DeliverOff, ChangedWhen: chain.ChangedByHash, MaxFiles: 1, MaxFile: 2, MaxEvent: 3}
 		})},
@@ -167,7 +167,7 @@ func TestBadLayers(t *testing.T) {
 	}{
 		{"number", Config{}, vars{"GRAPNEL_AGENTS_MAX_BYTES": "32KiB"}, Config{}, `GRAPNEL_AGENTS_MAX_BYTES in the environment: "32KiB" is not a number of bytes`},
 		{"negative", Config{}, vars{"GRAPNEL_AGENTS_MAX_BYTES": "-1"}, Config{}, "GRAPNEL_AGENTS_MAX_BYTES"},
-		{"preset", Config{}, vars{"GRAPNEL_AGENTS_PRESET": "codx"}, Config{}, `GRAPNEL_AGENTS_PRESET in the environment: unknown word "codx", want one of default, codex, codelia (did you mean "codex"?)`},
+		{"preset", Config{}, vars{"GRAPNEL_AGENTS_PRESET": "codx"}, Config{}, `GRAPNEL_AGENTS_PRESET in the environment: unknown word "codx", want one of default, codex, codelia, claude, gemini, opencode, cursor (did you mean "codex"?)`},
 		{"trust", Config{}, vars{"GRAPNEL_AGENTS_TRUST": "x"}, Config{}, `GRAPNEL_AGENTS_TRUST in the environment: unknown word "x", want one of all, listed, none`},
 		{"marker", Config{}, vars{"GRAPNEL_AGENTS_MARKERS": "a,../x"}, Config{}, `GRAPNEL_AGENTS_MARKERS in the environment: "../x" is not a plain file name`},
 		{"flag", Config{}, nil, Config{Markers: []string{"a/b"}}, "/markers/0"},

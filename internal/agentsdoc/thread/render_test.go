@@ -115,13 +115,15 @@ func TestRef(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			d := &Document{ID: "01J", Path: tt.path}
+			d := &Document{ID: "01J", Path: tt.path, Content: "abc"}
 			for _, version := range []int64{0, 12} { // a host without versions, and one with
 				id := "01J"
 				if d.Version = version; version > 0 {
 					id = "01J@12"
 				}
-				if diff := cmp.Diff(d.Ref(), phases.SourceRef{Kind: "document", ID: id, Label: tt.want}); diff != "" {
+				if diff := cmp.Diff(d.Ref(), phases.SourceRef{
+					Kind: "document", ID: id, Label: tt.want, Hash: "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad",
+				}); diff != "" {
 					t.Errorf("(-got +want)\n%s", diff)
 				}
 			}

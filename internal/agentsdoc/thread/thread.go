@@ -19,6 +19,8 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -189,13 +191,14 @@ func (d *Document) Label() string {
 	return prompttext.Name(strings.Join(d.Path, " / "))
 }
 
-// Ref is the document as a source of a section: ID@VERSION is the exact revision.
+// Ref is the document as a source of a section: ID@VERSION is the exact revision, and the hash that of its content.
 func (d *Document) Ref() phases.SourceRef {
 	id := prompttext.Name(d.ID)
 	if d.Version > 0 {
 		id += "@" + strconv.FormatInt(d.Version, 10)
 	}
-	return phases.SourceRef{Kind: "document", ID: id, Label: d.Label()}
+	sum := sha256.Sum256([]byte(d.Content))
+	return phases.SourceRef{Kind: "document", ID: id, Label: d.Label(), Hash: "sha256:" + hex.EncodeToString(sum[:])}
 }
 
 // Rendering is a document as it goes into a prompt.

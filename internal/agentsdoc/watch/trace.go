@@ -85,6 +85,13 @@ func (d *tracedDir) Open(name string) (fsview.File, error) {
 	return f, err
 }
 
+// Names implements fsview.Dir. All names of the directory are recorded at once.
+func (d *tracedDir) Names() ([]string, error) {
+	list, err := d.Dir.Names()
+	d.trace.seen.put(d.path, everyName, stampOfNames(list, err))
+	return list, err
+}
+
 func (d *tracedDir) note(name string) {
 	if _, known := d.trace.seen[d.path][name]; !known {
 		info, err := d.Dir.Lstat(name)
@@ -106,6 +113,15 @@ type stamp struct {
 	mtimeMs int64
 	id      fsview.FileID
 	target  string // the real path, if it differs
+}
+
+// everyName stands for the list of all names of a directory: no file can be called so.
+const everyName = "/"
+
+func stampOfNames(list []string, err error) stamp {
+	found := stampOf(fsview.Info{Mode: fs.ModeDir}, err)
+	found.target = strings.Join(list, "/")
+	return found
 }
 
 // nowhere is the target of a dangling link.
@@ -181,7 +197,7 @@ func (s Seen) Changed(view fsview.FS) bool {
 		found, _ := lookUp(view, directory, names)
 		for i, now := range found {
 			then := before[names[i]]
-			if then.target != "" {
+			if then.target != "" && names[i] != everyName {
 				path := filepath.Join(directory, names[i])
 				real, err := view.RealPath(path)
 				now.target = targetOf(path, real, err)
@@ -205,6 +221,10 @@ func lookUp(view fsview.FS, directory string, names []string) (found []stamp, ok
 		return found, false
 	}
 	for i, name := range names {
+		if name == everyName {
+			found[i] = stampOfNames(dir.Names())
+			continue
+		}
 		found[i] = stampOf(dir.Lstat(name))
 	}
 	_ = dir.Close() // nothing was written

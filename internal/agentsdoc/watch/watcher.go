@@ -197,7 +197,8 @@ func (w *Watcher) concerned(path string) []string {
 	if path == "" {
 		return slices.Collect(maps.Keys(w.ids))
 	}
-	ids := slices.Clone(w.directories[filepath.Dir(path)][filepath.Base(path)])
+	above := w.directories[filepath.Dir(path)]
+	ids := slices.Concat(above[filepath.Base(path)], above[everyName])
 	for _, of := range w.directories[path] {
 		ids = append(ids, of...)
 	}

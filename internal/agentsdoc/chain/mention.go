@@ -1,0 +1,249 @@
+package chain
+
+import (
+	"bytes"
+	"strings"
+	"unicode/utf8"
+)
+
+// mention is a place in a text that names a file to import.
+type mention struct {
+	start, end int // of what an import replaces
+	target     string
+}
+
+// mentions finds what a text imports, in its order.
+func (s ImportStyle) mentions(text string) []mention {
+	if strings.IndexByte(text, '@') < 0 {
+		return nil
+	}
+	switch s {
+	case ImportLines:
+		return lineMentions(text)
+	case ImportInline:
+		return wordMentions(text)
+	case ImportListed:
+		return proseMentions(text)
+	default:
+		return nil
+	}
+}
+
+// lineMentions finds the lines of ImportLines.
+func lineMentions(text string) (list []mention) {
+	var code fence
+	at := 0
+	for line := range strings.Lines(text) {
+		bare := strings.TrimSuffix(line, "\n")
+		target, ok := strings.CutPrefix(strings.TrimRight(bare, " \t"), "@")
+		if !code.inside(bare) && ok && isLineTarget(target) {
+			list = append(list, mention{at, at + len(bare), target})
+		}
+		at += len(line)
+	}
+	return list
+}
+
+// isLineTarget tells a path from the name of a person or a decorator.
+func isLineTarget(target string) bool {
+	if strings.ContainsFunc(target, isControl) {
+		return false
+	}
+	if strings.HasPrefix(target, "./") || strings.HasPrefix(target, "../") {
+		return true
+	}
+	return strings.HasSuffix(target, ".md") && !strings.ContainsAny(target, " \t:") && !strings.ContainsAny(target[:1], "/@~")
+}
+
+// wordMentions finds words that begin with "@" outside of backquotes, as Gemini CLI does: findImports and
+// findCodeRegions of packages/core/src/utils/memoryImportProcessor.ts (google-gemini/gemini-cli 5411f113, the same in
+// 0.61.0).
+func wordMentions(text string) (list []mention) {
+	regions := codeRegions(text)
+	for at := 0; at < len(text); {
+		i := strings.IndexByte(text[at:], '@')
+		if i < 0 {
+			break
+		}
+		i += at
+		at = i + 1
+		if i > 0 && !strings.ContainsRune(" \t\r\n", rune(text[i-1])) {
+			continue
+		}
+		end := len(text)
+		if n := strings.IndexAny(text[i:], " \t\r\n"); n >= 0 {
+			end = i + n
+		}
+		at = end + 1
+		for len(regions) > 0 && regions[0][1] <= i {
+			regions = regions[1:]
+		}
+		inCode := len(regions) > 0 && regions[0][0] <= i
+		if target := text[i+1 : end]; !inCode && target != "" && (target[0] == '.' || target[0] == '/' || isLetter(target[0])) {
+			list = append(list, mention{i, end, target})
+		}
+	}
+	return list
+}
+
+func isLetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
+
+type run struct{ start, end int }
+
+// backquotes finds the runs of backquotes.
+func backquotes(text string) (runs []run) {
+	for at := 0; at < len(text); {
+		i := strings.IndexByte(text[at:], '`')
+		if i < 0 {
+			break
+		}
+		start := at + i
+		for at = start; at < len(text) && text[at] == '`'; {
+			at++
+		}
+		runs = append(runs, run{start, at})
+	}
+	return runs
+}
+
+// codeRegions finds what the regular expression "(`+)([\s\S]*?)\1" matches, in linear time: from as many backquotes
+// as come again, to where they do first.
+func codeRegions(text string) (regions [][2]int) {
+	runs := backquotes(text)
+	longest := make([]int, len(runs)+1) // of the runs from here on
+	for i := len(runs) - 1; i >= 0; i-- {
+		longest[i] = max(longest[i+1], runs[i].end-runs[i].start)
+	}
+	for at, i := 0, 0; i < len(runs); {
+		start := max(at, runs[i].start)
+		size := runs[i].end - start
+		n := max(min(size, longest[i+1]), size/2)
+		if n <= 0 {
+			i++
+			continue
+		}
+		at = start + 2*n
+		if at > runs[i].end {
+			for i++; runs[i].end-runs[i].start < n; {
+				i++
+			}
+			at = runs[i].start + n
+		}
+		regions = append(regions, [2]int{start, at})
+	}
+	return regions
+}
+
+// proseMentions finds "@path" at the beginning of words that are neither code nor a comment, as Claude Code does
+// (2.1.332, the text tokens of its Markdown parser). The end of a mention is its beginning: nothing replaces it.
+func proseMentions(text string) (list []mention) {
+	prose := maskCode(text)
+	for at := 0; at < len(prose); {
+		i := bytes.IndexByte(prose[at:], '@')
+		if i < 0 {
+			break
+		}
+		i += at
+		at = i + 1
+		last, _ := utf8.DecodeLastRune(prose[:i])
+		isMark := strings.ContainsRune("*_[", last)
+		if i > 0 && last != 0 && !isMark && !trailingSpace(last) {
+			continue
+		}
+		target := proseTarget(string(prose[i+1 : min(len(prose), i+1+maxPath)]))
+		if isMark { // the word ends with the emphasis or link that it began with
+			target, _, _ = strings.Cut(target, strings.ReplaceAll(string(last), "[", "]"))
+		}
+		if target, _, _ = strings.Cut(target, "#"); isProseTarget(target) {
+			list = append(list, mention{i, i, strings.ReplaceAll(target, `\ `, " ")})
+		}
+	}
+	return list
+}
+
+// proseTarget is the beginning of a text without white space, apart from escaped spaces.
+func proseTarget(text string) string {
+	for i, c := range text {
+		escaped := i > 0 && text[i-1] == '\\' && c == ' '
+		if c == 0 || c == '\\' && !strings.HasPrefix(text[i+1:], " ") || trailingSpace(c) && !escaped {
+			return text[:i]
+		}
+	}
+	return text
+}
+
+func isProseTarget(target string) bool {
+	if target == "" || target == "/" || strings.ContainsFunc(target, isControl) {
+		return false
+	}
+	c := target[0]
+	return c == '/' || c == '.' || c == '_' || c == '-' || isLetter(c) || c >= '0' && c <= '9' || strings.HasPrefix(target, "~/")
+}
+
+// maskCode is a Markdown text with NUL for each byte of code and comments.
+func maskCode(text string) []byte {
+	out := []byte(text)
+	var b blocks
+	paragraph := 0
+	for at := 0; at < len(text); {
+		end := len(text)
+		if n := strings.IndexByte(text[at:], '\n'); n >= 0 {
+			end = at + n + 1
+		}
+		line := strings.TrimRight(text[at:end], "\r\n")
+		kind := b.next(line)
+		if kind != lineGoesOn {
+			maskSpans(out[paragraph:at])
+			paragraph = at
+		}
+		if kind == lineCode {
+			mask(out[at : at+len(line)])
+			paragraph = end
+		}
+		at = end
+	}
+	maskSpans(out[paragraph:])
+	return out
+}
+
+func mask(b []byte) {
+	for i := range b {
+		b[i] = 0
+	}
+}
+
+// maskSpans masks code spans and comments within a paragraph. Backquotes end with as many, and a span goes before a
+// comment that begins in it.
+func maskSpans(b []byte) {
+	text := string(b)
+	runs := backquotes(text)
+	last := map[int]int{}
+	for i, r := range runs {
+		last[r.end-r.start] = i
+	}
+	for i := 0; i < len(runs); i++ {
+		r := runs[i]
+		size := r.end - r.start
+		if r.start > 0 && text[r.start-1] == '\\' && size == 1 || last[size] <= i {
+			continue
+		}
+		j := i + 1
+		for runs[j].end-runs[j].start != size {
+			j++
+		}
+		mask(b[r.start:runs[j].end])
+		i = j
+	}
+	for at := 0; ; {
+		start := bytes.Index(b[at:], []byte("<!--"))
+		if start < 0 {
+			return
+		}
+		end := bytes.Index(b[at+start:], []byte("-->"))
+		if end < 0 {
+			return
+		}
+		at += start + end + len("-->")
+		mask(b[at-end-len("-->") : at])
+	}
+}
