@@ -13,6 +13,7 @@ import (
 	"github.com/grapnelhq/grapnel/config"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/plugins/agentsdoc"
+	"github.com/grapnelhq/grapnel/plugins/mcp"
 	"github.com/grapnelhq/grapnel/plugins/memory"
 	"github.com/grapnelhq/grapnel/plugins/scripted"
 	"github.com/grapnelhq/grapnel/plugins/skills"
@@ -21,7 +22,7 @@ import (
 
 // all are the first-party plugins.
 func all() builtin.Plugins {
-	return builtin.Plugins{skills.New, agentsdoc.New, memory.New, scripted.New}
+	return builtin.Plugins{skills.New, agentsdoc.New, mcp.New, memory.New, scripted.New}
 }
 
 // TestMain lets this binary be its own plugins.
@@ -33,7 +34,7 @@ func TestMain(m *testing.M) {
 func TestNames(t *testing.T) {
 	t.Parallel()
 
-	if diff := cmp.Diff(all().Names(), []string{"agentsdoc", "memory", "scripted", "skills"}); diff != "" {
+	if diff := cmp.Diff(all().Names(), []string{"agentsdoc", "mcp", "memory", "scripted", "skills"}); diff != "" {
 		t.Errorf("names (-got +want):\n%s", diff)
 	}
 }

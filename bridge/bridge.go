@@ -1,0 +1,453 @@
+package bridge
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"github.com/grapnelhq/grapnel/loop"
+	"github.com/grapnelhq/grapnel/manifest"
+	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/runtime"
+)
+
+// Engine is what a bridge needs of a *[runtime.Engine].
+type Engine interface {
+	BeginTurn(ctx context.Context, turn phases.Context) (*runtime.Turn, error)
+	StartSession(ctx context.Context, s phases.Context, source string) (*runtime.Session, error)
+	ResumeSession(ctx context.Context, s phases.Context, in *phases.SessionResumeInput) (*runtime.Session, error)
+	EndSession(ctx context.Context, s phases.Context, reason string) (*phases.Outcome, error)
+}
+
+var _ Engine = (*runtime.Engine)(nil)
+
+const (
+	mostSessions = 1024
+	idleTime     = time.Hour
+)
+
+// ErrTooMany is the error of an event of a new session while too many others have a turn under way.
+var ErrTooMany = errors.New("too many sessions have a turn under way")
+
+// Bridge keeps the turns of hosts between their events. Its methods may be called concurrently; the events of one session
+// wait for each other but for those of tools.
+type Bridge struct {
+	engine Engine
+	now    func() time.Time
+
+	mu       sync.Mutex
+	sessions map[key]*session
+}
+
+// key names a session: those of two workspaces or hosts may have the same id.
+type key struct{ workspace, host, session string }
+
+// session is a session's turn under way, if there is one.
+type session struct {
+	mu    sync.Mutex
+	epoch int
+	turn  *loop.Turn
+	id    string // the host's id of the turn
+	said  string // what the assistant said last
+	late  string // what the answer to the prompt had no room for; the next one that has takes it
+	used  time.Time
+}
+
+// New returns a bridge to an engine.
+func New(engine Engine, now func() time.Time) *Bridge {
+	return &Bridge{engine: engine, now: now, sessions: map[key]*session{}}
+}
+
+// Handle runs the phases of an event. Of where it takes what an event does not say: the workspace, the actor and the
+// bounds of the directory ([Event.Place]). An error means that nothing was decided: what then happens is for whoever
+// installed the hook to say.
+func (b *Bridge) Handle(ctx context.Context, where phases.Context, e *Event) (Outcome, error) {
+	if e.Step == StepNone {
+		return Outcome{}, nil
+	}
+	s, where, err := b.sessionOf(where, e)
+	if s == nil || err != nil {
+		return Outcome{}, err
+	}
+	if e.Step.ofTool() {
+		return b.tool(ctx, s, where, e)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	where.Epoch = s.epoch
+	switch e.Step {
+	case StepPrompt:
+		return b.prompt(ctx, s, where, e)
+	case StepSubagent:
+		if err := b.sessionEvent(ctx, s, where, e); err != nil {
+			return Outcome{}, err
+		}
+		return b.prompt(ctx, s, where, e)
+	case StepUsage:
+		if s.turn != nil {
+			return Outcome{}, ignoreUnknown(s.turn.Used(ctx, e.Usage))
+		}
+		return Outcome{}, nil
+	case StepText:
+		s.said = e.Text
+		return Outcome{}, nil
+	case StepStop:
+		return b.stop(ctx, s, where, e)
+	case StepFailed:
+		return Outcome{}, s.done(ctx, "", &loop.ProviderError{Err: errors.New(cmp.Or(e.Text, "the provider failed"))})
+	case StepInterrupted:
+		return Outcome{}, s.done(ctx, "", context.Canceled)
+	case StepCompact, StepOnlyCompact, StepCompacted:
+		return Outcome{}, s.compact(ctx, e)
+	default:
+		return Outcome{}, b.sessionEvent(ctx, s, where, e)
+	}
+}
+
+// sessionOf finds or makes the session of an event. A subagent that was seen to begin has its own, a child of the host's
+// session; the calls and the usage of others are their host's. The session is nil for the rest of what others do.
+func (b *Bridge) sessionOf(where phases.Context, e *Event) (*session, phases.Context, error) {
+	k := key{where.WorkspaceID, e.Host, e.SessionID}
+	if e.AgentID == "" {
+		s, err := b.session(k)
+		return s, where, err
+	}
+	child := k
+	child.session += "/" + e.AgentID
+	if e.Step != StepSubagent && !b.has(child) {
+		if !e.Step.ofTool() && e.Step != StepUsage {
+			return nil, where, nil
+		}
+		s, err := b.session(k)
+		return s, where, err
+	}
+	where.ConversationThreadID, where.ParentSessionID = where.ThreadID, where.SessionID
+	where.ThreadID, where.SessionID = child.session, child.session
+	s, err := b.session(child)
+	return s, where, err
+}
+
+func (b *Bridge) has(k key) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.sessions[k] != nil
+}
+
+// session finds or makes a session.
+func (b *Bridge) session(k key) (*session, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	s := b.sessions[k]
+	switch {
+	case s == nil && len(b.sessions) >= mostSessions:
+		return nil, ErrTooMany
+	case s == nil:
+		s = &session{}
+		b.sessions[k] = s
+	}
+	s.used = b.now()
+	return s, nil
+}
+
+// Sweep ends turns of sessions that nobody has used for an hour, as interrupted, and forgets those sessions.
+func (b *Bridge) Sweep(ctx context.Context) error {
+	return b.end(ctx, func(_ key, s *session) bool { return b.now().Sub(s.used) > idleTime })
+}
+
+// Close ends all turns under way as interrupted.
+func (b *Bridge) Close(ctx context.Context) error {
+	return b.end(ctx, func(key, *session) bool { return true })
+}
+
+func (b *Bridge) end(ctx context.Context, which func(key, *session) bool) error {
+	b.mu.Lock()
+	var ending []*session
+	for k, s := range b.sessions {
+		if which(k, s) {
+			ending = append(ending, s)
+			delete(b.sessions, k)
+		}
+	}
+	b.mu.Unlock()
+	var errs []error
+	for _, s := range ending {
+		s.mu.Lock()
+		errs = append(errs, s.done(ctx, "", context.Canceled))
+		s.mu.Unlock()
+	}
+	return errors.Join(errs...)
+}
+
+// done ends the turn under way, if there is one. The error that a turn ends with is not an error of the event.
+func (s *session) done(ctx context.Context, text string, why error) error {
+	if s.turn == nil {
+		return nil
+	}
+	t := s.turn
+	var lost error
+	if s.late != "" {
+		lost = ignoreUnknown(t.ReportRequest([]manifest.RequestChange{{Kind: manifest.RequestCut, Manifest: strconv.Itoa(utf8.RuneCountInString(s.late)), Sent: "0"}}))
+	}
+	s.turn, s.id, s.said, s.late = nil, "", "", ""
+	if err := t.Done(ctx, text, why); err != nil && (why == nil || !errors.Is(err, why)) {
+		return errors.Join(lost, err)
+	}
+	return lost
+}
+
+// stop ends the turn under way, unless a plugin wants it to go on, and with it the session of a subagent.
+func (b *Bridge) stop(ctx context.Context, s *session, where phases.Context, e *Event) (Outcome, error) {
+	text, agent := cmp.Or(e.Text, s.said), where.ParentSessionID != ""
+	if s.turn != nil {
+		reason, err := s.turn.GoOn(ctx, text)
+		if err == nil && reason != "" {
+			return Outcome{Verdict: phases.VerdictDeny, Reason: reason}, nil
+		}
+		if err = errors.Join(ignoreUnknown(err), s.done(ctx, text, nil)); err != nil {
+			return Outcome{}, err
+		}
+	}
+	if agent {
+		return Outcome{}, b.endSession(ctx, where, e)
+	}
+	return Outcome{}, nil
+}
+
+// prompt begins a turn, and gives the host what the plugins bring for it.
+func (b *Bridge) prompt(ctx context.Context, s *session, where phases.Context, e *Event) (Outcome, error) {
+	if err := s.done(ctx, "", context.Canceled); err != nil { // the host has not said how it ended
+		return Outcome{}, err
+	}
+	begun, err := b.begin(ctx, where, e)
+	if err != nil {
+		return Outcome{}, err
+	}
+	p, err := begun.Prompt(ctx)
+	if refused, ok := errors.AsType[*loop.Refused](err); ok {
+		return Outcome{Verdict: phases.VerdictDeny, Reason: cmp.Or(refused.Reason, refused.Error())}, ignore(begun.Done(ctx, "", err), err)
+	}
+	if err != nil {
+		return Outcome{}, errors.Join(err, ignore(begun.Done(ctx, "", err), err))
+	}
+	s.turn, s.id = begun, e.TurnID
+	given := hosts[e.Host].rooms[e.Name]
+	text, cut := given.put(p.FullText, p.Reminders)
+	if given.most == 0 {
+		s.late, _ = room{unlimited, inBytes}.put(p.FullText, p.Reminders)
+		return Outcome{}, nil
+	}
+	if cut != nil {
+		err = begun.ReportRequest([]manifest.RequestChange{*cut})
+	}
+	return Outcome{Context: text}, err
+}
+
+// begin begins a turn whose message nobody has judged yet.
+func (b *Bridge) begin(ctx context.Context, where phases.Context, e *Event) (*loop.Turn, error) {
+	where.TurnID = cmp.Or(e.TurnID, rand.Text())
+	begun, err := b.engine.BeginTurn(ctx, where)
+	if err != nil {
+		return nil, err
+	}
+	text := ""
+	if e.Step == StepPrompt || e.Step == StepSubagent {
+		text = e.Text
+	}
+	return loop.Wrap(begun, loop.Options{
+		Input: runtime.CompileInput{UserText: text, Model: e.Model, HooksOnly: true},
+		Ask:   func(context.Context, *loop.Refused) (bool, error) { return false, loop.ErrNotYet },
+	}), nil
+}
+
+// tool has a call judged, or its result seen. Calls of one turn may run at once. A gateway that has not seen the turn's
+// prompt, because it was started since, judges them in a turn of its own; so are those for which the ledger of the turn has
+// no place any more: agents work for hours on one prompt.
+func (b *Bridge) tool(ctx context.Context, s *session, where phases.Context, e *Event) (Outcome, error) {
+	t, whole, err := b.turnOf(ctx, s, where, e, nil)
+	if err != nil {
+		return Outcome{}, err
+	}
+	out, err := s.judge(ctx, t, e)
+	if phases.CodeOf(err) != phases.CauseBudgetExhausted {
+		return out, err
+	}
+	if t, _, err = b.turnOf(ctx, s, where, e, whole); err != nil {
+		return Outcome{}, err
+	}
+	return s.judge(ctx, t, e)
+}
+
+func (s *session) judge(ctx context.Context, t *loop.Turn, e *Event) (out Outcome, err error) {
+	with := phases.ToolPreCall
+	if e.Step == StepToolResult {
+		with = phases.ToolPostCall
+		r, err := t.FinishTool(ctx, e.Call, e.Result, e.IsError, e.Took)
+		if err != nil {
+			return Outcome{}, err
+		}
+		if r.Changed {
+			out.Result = &r.Text
+		}
+	} else if out, err = check(ctx, t, e); err != nil {
+		return Outcome{}, err
+	}
+	if out.Verdict != "" || out.Result != nil { // there is no room beside a refusal or another result
+		return out, nil
+	}
+	out.Context, err = s.bring(t, hosts[e.Host].rooms[e.Name], with)
+	return out, err
+}
+
+func check(ctx context.Context, t *loop.Turn, e *Event) (Outcome, error) {
+	checked, refused, err := t.CheckTool(ctx, e.Call)
+	switch {
+	case err != nil:
+		return Outcome{}, err
+	case refused != nil:
+		return Outcome{Verdict: refused.Verdict, Reason: cmp.Or(refused.Reason, refused.Error())}, nil
+	case !bytes.Equal(checked.Arguments, e.Call.Arguments):
+		return Outcome{Arguments: checked.Arguments}, nil
+	}
+	return Outcome{}, nil
+}
+
+// bring is what an answer to an event of a tool tells the model: what the answer to the prompt had no room for, and the
+// reminders that would wait for the next prompt otherwise. What has no room here waits on.
+func (s *session) bring(t *loop.Turn, r room, with phases.Phase) (string, error) {
+	if r.most == 0 {
+		return "", nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	text := ""
+	if s.late != "" && s.turn != nil {
+		var cut *manifest.RequestChange
+		text, cut = r.put(s.late, nil)
+		changes := []manifest.RequestChange{{Kind: manifest.RequestPlacement, Manifest: string(phases.PlacementUserMessage), Sent: string(with)}}
+		if cut != nil {
+			changes = append(changes, *cut)
+		}
+		if err := s.turn.ReportRequest(changes); err != nil {
+			return "", err
+		}
+		s.late = ""
+	}
+	_, err := t.HandReminders(with, func(reminder string) bool {
+		more := strings.TrimSpace(text + "\n\n" + reminder)
+		if !r.fits(more) {
+			return false
+		}
+		text = more
+		return true
+	})
+	return text, err
+}
+
+// turnOf is the turn of a call, and the turn of the session, of which that of an agent is a part: the one under way, unless
+// that is another prompt's, or the one that is full.
+func (b *Bridge) turnOf(ctx context.Context, s *session, where phases.Context, e *Event, full *loop.Turn) (of, whole *loop.Turn, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	another := e.TurnID != "" && s.id != "" && s.id != e.TurnID && where.ParentSessionID == "" // a subagent has one turn
+	if s.turn == nil || another || s.turn == full {
+		if err := b.renew(ctx, s, where, e); err != nil {
+			return nil, nil, err
+		}
+	}
+	if e.AgentID == "" || where.ParentSessionID != "" {
+		return s.turn, s.turn, nil
+	}
+	of, err = s.turn.ForAgent(e.AgentID, loop.Options{Ask: func(context.Context, *loop.Refused) (bool, error) { return false, loop.ErrNotYet }})
+	return of, s.turn, err
+}
+
+// renew begins a turn for a call, in place of the one under way. If that is the prompt's own, what the host knows of it goes
+// on, but for the id: the same one would repeat the keys of dispatches.
+func (b *Bridge) renew(ctx context.Context, s *session, where phases.Context, e *Event) error {
+	where.Epoch = s.epoch
+	id, said, late, begins := e.TurnID, "", "", *e
+	if s.turn != nil && (id == "" || id == s.id || where.ParentSessionID != "") {
+		id, said, late, begins.TurnID, s.late = s.id, s.said, s.late, "", ""
+	}
+	begun, err := b.begin(ctx, where, &begins)
+	if err != nil {
+		return err
+	}
+	if err := s.done(ctx, "", context.Canceled); err != nil {
+		return errors.Join(err, ignore(begun.Done(ctx, "", err), err))
+	}
+	s.turn, s.id, s.said, s.late = begun, id, said, late
+	return nil
+}
+
+// compact dispatches the phases around a compaction, which only a turn under way has.
+func (s *session) compact(ctx context.Context, e *Event) error {
+	if e.Step != StepCompact {
+		s.epoch++
+	}
+	if s.turn == nil {
+		return nil
+	}
+	if e.Step != StepCompacted {
+		_, err := s.turn.PreCompaction(ctx, &phases.PreCompactionInput{Trigger: e.Source})
+		return err
+	}
+	_, err := s.turn.PostCompaction(ctx, &phases.PostCompactionInput{Summary: phases.NewPreview(e.Text, phases.MaxTurnText)})
+	return err
+}
+
+// sessionEvent begins, resumes or ends a session. What plugins bring for it comes with its first prompt.
+func (b *Bridge) sessionEvent(ctx context.Context, s *session, where phases.Context, e *Event) error {
+	if err := s.done(ctx, "", context.Canceled); err != nil {
+		return err
+	}
+	switch e.Step {
+	case StepSessionStart, StepSubagent:
+		_, err := b.engine.StartSession(ctx, where, e.Source)
+		return err
+	case StepResume:
+		_, err := b.engine.ResumeSession(ctx, where, &phases.SessionResumeInput{})
+		return err
+	default:
+		return errors.Join(b.endAgents(ctx, where, e), b.endSession(ctx, where, e))
+	}
+}
+
+func (b *Bridge) endSession(ctx context.Context, where phases.Context, e *Event) error {
+	_, err := b.engine.EndSession(ctx, where, e.Source)
+	b.mu.Lock()
+	delete(b.sessions, key{where.WorkspaceID, e.Host, where.SessionID})
+	b.mu.Unlock()
+	return err
+}
+
+// endAgents ends the turns of subagents whose host's session ends, as interrupted.
+func (b *Bridge) endAgents(ctx context.Context, where phases.Context, e *Event) error {
+	of := key{where.WorkspaceID, e.Host, where.SessionID + "/"}
+	return b.end(ctx, func(k key, _ *session) bool {
+		return k.workspace == of.workspace && k.host == of.host && strings.HasPrefix(k.session, of.session)
+	})
+}
+
+// ignore drops the error that a turn was ended with.
+func ignore(err, why error) error {
+	if errors.Is(err, why) {
+		return nil
+	}
+	return err
+}
+
+// ignoreUnknown drops the error of a turn without a prompt: the gateway was started after it.
+func ignoreUnknown(err error) error {
+	if errors.Is(err, runtime.ErrNothingCompiled) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,317 @@
+package bridge
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/grapnelhq/grapnel/loop"
+	"github.com/grapnelhq/grapnel/phases"
+)
+
+// Claude Code 2.1.332. Source of the contract: sdk.d.ts of @anthropic-ai/claude-agent-sdk 0.3.330 (the types HookInput and
+// SyncHookJSONOutput), sdk-tools.d.ts of @anthropic-ai/claude-code, code.claude.com/docs/en/hooks, and runs of the program
+// (make hosts).
+
+// claudePayload has the fields of all events that are mapped. Those that hosts of its shape share come first.
+type claudePayload struct {
+	Event     string `json:"hook_event_name"`
+	SessionID string `json:"session_id"`
+	Dir       string `json:"cwd"`
+	AgentID   string `json:"agent_id"`
+	Model     string `json:"model"`
+	Prompt    string `json:"prompt"`
+	Source    string `json:"source"`
+	Trigger   string `json:"trigger"`
+	Reason    string `json:"reason"`
+	Last      string `json:"last_assistant_message"`
+
+	Tool       string          `json:"tool_name"`
+	Arguments  json.RawMessage `json:"tool_input"`
+	CallID     string          `json:"tool_use_id"`
+	Response   json.RawMessage `json:"tool_response"`
+	DurationMS float64         `json:"duration_ms"`
+
+	PromptID string `json:"prompt_id"`
+	Error    string `json:"error"`
+	Summary  string `json:"compact_summary"`
+}
+
+//nolint:gochecknoglobals // an immutable table
+var claudeSteps = map[string]Step{
+	"SessionStart": StepSessionStart, "UserPromptSubmit": StepPrompt, "PreToolUse": StepToolCall, "PermissionRequest": StepPermission,
+	"PostToolUse": StepToolResult, "PostToolUseFailure": StepToolResult, "Stop": StepStop, "StopFailure": StepFailed,
+	"PreCompact": StepCompact, "PostCompact": StepCompacted, "SessionEnd": StepSessionEnd, "SubagentStart": StepSubagent, "SubagentStop": StepStop,
+}
+
+func decodeClaude(payload []byte) (Event, error) {
+	var p claudePayload
+	if err := json.Unmarshal(payload, &p); err != nil {
+		return Event{}, err
+	}
+	e := p.event(claudeSteps[p.Event])
+	e.TurnID = p.PromptID
+	switch p.Event {
+	case "PostToolUseFailure":
+		e.Result, e.IsError = p.Error, true
+	case "PostToolUse":
+		if p.Tool == "Bash" {
+			e.Result = bashText(p.Response)
+		}
+	case "StopFailure":
+		e.Text = p.Error
+	case "PostCompact":
+		e.Text = p.Summary
+	}
+	return e, nil
+}
+
+// event is what the hosts of Claude Code's shape have in common.
+func (p *claudePayload) event(step Step) Event {
+	e := Event{
+		Name: p.Event, Step: step, SessionID: p.SessionID, AgentID: p.AgentID, Dir: p.Dir, Model: p.Model,
+		Call: loop.Call{ID: p.CallID, Tool: p.Tool, Arguments: p.Arguments, Paths: paths(p.Arguments)},
+		Took: time.Duration(p.DurationMS * float64(time.Millisecond)),
+	}
+	switch step {
+	case StepSessionStart:
+		if e.Source = p.Source; p.Source == "resume" || p.Source == "fork" {
+			e.Step = StepResume
+		} else if p.Source == "compact" {
+			e.Step = StepCompacted
+		}
+	case StepSessionEnd:
+		e.Source = p.Reason
+	case StepCompact, StepCompacted:
+		e.Source = p.Trigger
+	case StepPrompt:
+		e.Text = p.Prompt
+	case StepStop:
+		e.Text = p.Last
+	case StepToolResult:
+		e.Response, e.Result = p.Response, textOf(p.Response)
+	default: // it has no more
+	}
+	return e
+}
+
+// bashOutput is the shape of what the tool Bash gives.
+type bashOutput struct {
+	Stdout      string `json:"stdout"`
+	Stderr      string `json:"stderr"`
+	Interrupted bool   `json:"interrupted"`
+	IsImage     bool   `json:"isImage"`
+}
+
+// bashText is what the model gets of both streams.
+func bashText(response json.RawMessage) string {
+	var out bashOutput
+	if json.Unmarshal(response, &out) != nil {
+		return textOf(response)
+	}
+	if out.Stderr != "" && out.Stdout != "" {
+		return out.Stdout + "\n" + out.Stderr
+	}
+	return out.Stdout + out.Stderr
+}
+
+type (
+	claudeAnswer struct {
+		Decision string          `json:"decision,omitempty"`
+		Reason   string          `json:"reason,omitempty"`
+		Specific *claudeSpecific `json:"hookSpecificOutput,omitempty"`
+	}
+	claudeSpecific struct {
+		Event      string          `json:"hookEventName"`
+		Permission string          `json:"permissionDecision,omitempty"`
+		Why        string          `json:"permissionDecisionReason,omitempty"`
+		Arguments  json.RawMessage `json:"updatedInput,omitempty"`
+		Context    string          `json:"additionalContext,omitempty"`
+		Output     any             `json:"updatedToolOutput,omitempty"`
+		Decision   *claudeDecision `json:"decision,omitempty"`
+	}
+	claudeDecision struct {
+		Behavior string `json:"behavior"`
+		Message  string `json:"message,omitempty"`
+	}
+)
+
+func encodeClaude(e *Event, o *Outcome) any {
+	a := claudeAnswer{Specific: &claudeSpecific{Event: e.Name, Context: o.Context}}
+	switch e.Step {
+	case StepPrompt, StepStop:
+		if o.Verdict != "" {
+			return claudeAnswer{Decision: "block", Reason: o.Reason}
+		}
+	case StepToolCall:
+		a.Specific.Arguments = o.Arguments
+		if o.Verdict != "" {
+			a.Specific.Permission, a.Specific.Why, a.Specific.Arguments = string(o.Verdict), o.Reason, nil
+		} // a rewrite needs no decision: the host's own rules judge the rewritten call
+	case StepPermission:
+		if o.Verdict != phases.VerdictDeny {
+			return nil // the host asks its person
+		}
+		a.Specific.Decision = &claudeDecision{Behavior: "deny", Message: o.Reason}
+	case StepToolResult:
+		if o.Result == nil {
+			break
+		}
+		told := "the result of the tool is to be read as: " + *o.Result
+		if e.IsError { // the host takes no other error
+			a.Specific.Context = told
+			break
+		}
+		output, sure := claudeOutput(e, *o.Result)
+		if a.Specific.Output = output; !sure {
+			a.Decision, a.Reason = "block", told
+		}
+	case StepSubagent:
+	default:
+		return nil
+	}
+	if a.Specific.empty() {
+		a.Specific = nil
+	}
+	if a.Specific == nil && a.Decision == "" {
+		return nil
+	}
+	return a
+}
+
+// empty reports whether there is nothing to say.
+func (s *claudeSpecific) empty() bool {
+	return s.Permission == "" && s.Arguments == nil && s.Context == "" && s.Output == nil && s.Decision == nil
+}
+
+// readOutput is the shape of a text that the tool Read gives.
+type readOutput struct {
+	Type string   `json:"type"`
+	File readFile `json:"file"`
+}
+
+type readFile struct {
+	Path    string `json:"filePath"`
+	Content string `json:"content"`
+	Lines   int    `json:"numLines"`
+	Start   int    `json:"startLine"`
+	Total   int    `json:"totalLines"`
+}
+
+// claudeOutput puts a rewritten result into the tool's own shape. The host checks that of its own tools, and gives the
+// model the original if it does not fit: sure is false where it may not, or does not show the text.
+func claudeOutput(e *Event, text string) (output any, sure bool) {
+	tool := e.Call.Tool
+	if tool == "Bash" {
+		return bashOutput{Stdout: text}, true
+	}
+	if now, ok := inShape(e.Response, text); ok {
+		return now, true
+	}
+	switch {
+	case strings.HasPrefix(tool, "mcp__"):
+		return text, true
+	case tool == "Read":
+		var args struct {
+			Path string `json:"file_path"`
+		}
+		_ = json.Unmarshal(e.Call.Arguments, &args) // without a path the text counts
+		lines := strings.Count(text, "\n") + 1
+		return readOutput{"text", readFile{args.Path, text, lines, 1, lines}}, true
+	}
+	return withText(e.Response, text), tool == "Grep" || tool == "Glob"
+}
+
+// inShape is a text that has the shape of a response: as a text, or as JSON.
+func inShape(response json.RawMessage, text string) (output any, ok bool) {
+	var was, now any
+	if json.Unmarshal(response, &was) != nil {
+		return nil, false
+	}
+	if _, is := was.(string); is {
+		return text, true
+	}
+	if json.Unmarshal([]byte(text), &now) != nil || !sameShape(was, now) {
+		return nil, false
+	}
+	return json.RawMessage(text), true
+}
+
+// sameShape reports whether two values are of the same kind, objects with the same members; lists may have any length.
+func sameShape(was, now any) bool {
+	switch was := was.(type) {
+	case map[string]any:
+		now, ok := now.(map[string]any)
+		if !ok || len(now) != len(was) {
+			return false
+		}
+		for name := range was {
+			if value, there := now[name]; !there || !sameShape(was[name], value) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		now, ok := now.([]any)
+		return ok && !slices.ContainsFunc(now, func(value any) bool {
+			return !slices.ContainsFunc(was, func(like any) bool { return sameShape(like, value) })
+		})
+	}
+	return reflect.TypeOf(was) == reflect.TypeOf(now)
+}
+
+// withText is a response with one text in place of all that it has: the first of the members that tools have for what
+// they give, or the first text, gets it, and all others are emptied. Words that tell shapes apart stay.
+func withText(response json.RawMessage, text string) any {
+	var value any
+	dec := json.NewDecoder(bytes.NewReader(response))
+	dec.UseNumber()
+	if dec.Decode(&value) != nil {
+		return nil
+	}
+	for _, member := range []string{"content", "text", "result", "output", ""} {
+		if now, placed := replaceTexts(value, "", member, text); placed {
+			return now
+		}
+	}
+	return nil
+}
+
+// replaceTexts empties the texts of a value, but for the first one with a name, or of any name, which becomes text.
+func replaceTexts(value any, name, member, text string) (now any, placed bool) {
+	switch value := value.(type) {
+	case string:
+		switch {
+		case name == "type" || name == "mode" || name == "status":
+			return value, false
+		case member == "" || member == name:
+			return text, true
+		}
+		return "", false
+	case []any:
+		list := make([]any, len(value))
+		for i, v := range value {
+			var here bool
+			list[i], here = replaceTexts(v, name, member, text)
+			if here {
+				placed, text = true, ""
+			}
+		}
+		return list, placed
+	case map[string]any:
+		object := make(map[string]any, len(value))
+		for _, key := range slices.Sorted(maps.Keys(value)) {
+			var here bool
+			object[key], here = replaceTexts(value[key], key, member, text)
+			if here {
+				placed, text = true, ""
+			}
+		}
+		return object, placed
+	}
+	return value, false
+}

@@ -1,0 +1,96 @@
+package bridge
+
+import (
+	"encoding/json"
+
+	"github.com/grapnelhq/grapnel/phases"
+)
+
+// Codex CLI 0.171.0. Source of the contract: the JSON schemas in the released program (app-server generate-json-schema),
+// developers.openai.com/codex/hooks, and runs of the program (make hosts). An answer with a field that a schema lacks, with
+// the decision ask, with an allow without updatedInput or the other way round is a failed hook there, and the tool runs as
+// it was called.
+
+type codexPayload struct {
+	claudePayload
+
+	TurnID string `json:"turn_id"`
+	Status string `json:"status"`
+	Usage  *struct {
+		Input      int `json:"input_tokens"`
+		Cached     int `json:"cached_input_tokens"`
+		CacheWrite int `json:"cache_write_input_tokens"`
+		Output     int `json:"output_tokens"`
+	} `json:"token_usage"`
+}
+
+//nolint:gochecknoglobals // an immutable table
+var codexSteps = map[string]Step{
+	"SessionStart": StepSessionStart, "UserPromptSubmit": StepPrompt, "PreToolUse": StepToolCall, "PermissionRequest": StepPermission,
+	"PostToolUse": StepToolResult, "PostModelRequest": StepUsage, "Stop": StepStop, "Interrupt": StepInterrupted,
+	"PreCompact": StepCompact, "PostCompact": StepCompacted, "SessionEnd": StepSessionEnd, "SubagentStart": StepSubagent, "SubagentStop": StepStop,
+}
+
+func decodeCodex(payload []byte) (Event, error) {
+	var p codexPayload
+	if err := json.Unmarshal(payload, &p); err != nil {
+		return Event{}, err
+	}
+	e := p.event(codexSteps[p.Event])
+	e.TurnID = p.TurnID
+	if u := p.Usage; u != nil && e.Step == StepUsage {
+		e.Usage = phases.Usage{InputTokens: u.Input, OutputTokens: u.Output, CacheReadTokens: u.Cached, CacheWriteTokens: u.CacheWrite}
+	}
+	return e, nil
+}
+
+type (
+	codexAnswer struct {
+		Decision string         `json:"decision,omitempty"`
+		Reason   string         `json:"reason,omitempty"`
+		Specific *codexSpecific `json:"hookSpecificOutput,omitempty"`
+	}
+	codexSpecific struct {
+		Event      string          `json:"hookEventName"`
+		Permission string          `json:"permissionDecision,omitempty"`
+		Why        string          `json:"permissionDecisionReason,omitempty"`
+		Arguments  json.RawMessage `json:"updatedInput,omitempty"`
+		Context    string          `json:"additionalContext,omitempty"`
+		Decision   *claudeDecision `json:"decision,omitempty"`
+	}
+)
+
+func encodeCodex(e *Event, o *Outcome) any {
+	said := &codexSpecific{Event: e.Name, Context: o.Context}
+	switch e.Step {
+	case StepPrompt, StepStop:
+		if o.Verdict != "" {
+			return codexAnswer{Decision: "block", Reason: o.Reason}
+		}
+	case StepToolCall:
+		switch {
+		case o.Verdict == phases.VerdictAsk:
+			return codexAnswer{Specific: &codexSpecific{Event: e.Name, Permission: "deny", Why: "a person must allow it, and this host's hooks cannot ask: " + o.Reason}}
+		case o.Verdict != "":
+			return codexAnswer{Specific: &codexSpecific{Event: e.Name, Permission: "deny", Why: o.Reason}}
+		case o.Arguments != nil:
+			said.Permission, said.Arguments = "allow", o.Arguments
+		}
+	case StepPermission:
+		if o.Verdict != phases.VerdictDeny {
+			return nil // the host asks its person
+		}
+		return codexAnswer{Specific: &codexSpecific{Event: e.Name, Decision: &claudeDecision{Behavior: "deny", Message: o.Reason}}}
+	case StepToolResult:
+		if o.Result != nil {
+			return codexAnswer{Decision: "block", Reason: *o.Result} // which replaces the result
+		}
+	case StepSubagent:
+	default:
+		return nil
+	}
+	if said.Permission == "" && said.Context == "" {
+		return nil
+	}
+	return codexAnswer{Specific: said}
+}

@@ -1,0 +1,275 @@
+package bridge
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/grapnelhq/grapnel/loop"
+	"github.com/grapnelhq/grapnel/phases"
+)
+
+// Step is what an event is to Grapnel.
+type Step string
+
+// The steps. An event of none of them is answered as if there were no hook.
+const (
+	StepNone         Step = ""
+	StepSessionStart Step = "session_start"
+	StepResume       Step = "session_resume"
+	StepPrompt       Step = "prompt"
+	StepToolCall     Step = "tool_call"
+	StepPermission   Step = "permission" // the host is about to ask a person about a call
+	StepToolResult   Step = "tool_result"
+	StepUsage        Step = "usage"
+	StepStop         Step = "stop"
+	StepFailed       Step = "failed" // the provider failed
+	StepInterrupted  Step = "interrupted"
+	StepCompact      Step = "compact"
+	StepOnlyCompact  Step = "only_compact" // the host does not say when it has compacted
+	StepCompacted    Step = "compacted"
+	StepSubagent     Step = "subagent" // a subagent begins; its end is a stop with an agent's id
+	StepText         Step = "text"     // what the assistant said, for a host whose stop does not have it
+	StepSessionEnd   Step = "session_end"
+)
+
+// ofTool reports whether an event is about a call of a tool.
+func (s Step) ofTool() bool {
+	return s == StepToolCall || s == StepPermission || s == StepToolResult
+}
+
+// Event is an event of a host, in Grapnel's terms. Which fields are set depends on the step.
+type Event struct {
+	Host string
+	// Name is the host's own name of the event.
+	Name string
+	Step Step
+	// SessionID and Dir are always there. TurnID is empty where the host names no turns, AgentID outside of subagents.
+	SessionID, TurnID, AgentID, Dir string
+	Model                           string
+	// Text is the user's prompt, the assistant's last text, or the error that ended the turn.
+	Text string
+	// Sent is what the host is about to send for a prompt, where an answer may replace it.
+	Sent string
+	// Source is the host's word for why a session begins or ends, or a conversation is compacted.
+	Source string
+	// Call is a call of a tool. Result is what the tool gave, Response the same in the tool's own shape.
+	Call     loop.Call
+	Result   string
+	Response json.RawMessage
+	IsError  bool
+	Took     time.Duration
+	Usage    phases.Usage
+}
+
+// Place is where an event belongs: the thread is the host's session.
+func (e *Event) Place(workspace string) phases.Context {
+	return phases.Context{WorkspaceID: workspace, ThreadID: e.SessionID, SessionID: e.SessionID, AgentID: e.AgentID, Mode: phases.ModeAgent, Dir: e.Dir}
+}
+
+// Outcome is what became of an event. The zero value lets everything go on.
+type Outcome struct {
+	// Verdict is deny or ask, or empty; Reason is why, for the model and the person. To deny a stop is to go on.
+	Verdict phases.Verdict
+	Reason  string
+	// Arguments are the rewritten arguments of a call; nil if nobody rewrote them.
+	Arguments json.RawMessage
+	// Result is the rewritten result of a tool; nil if it is as the tool gave it.
+	Result *string
+	// Context is text for the model.
+	Context string
+}
+
+// host is one agent: how its payloads are read, how its answers are written, what its events are, and how much text for
+// the model an answer to an event takes. Steps and rooms are by the host's names of events.
+type host struct {
+	decode func(payload []byte) (Event, error)
+	encode func(e *Event, o *Outcome) any
+	steps  map[string]Step
+	rooms  map[string]room
+}
+
+//nolint:gochecknoglobals // an immutable table
+var hosts = map[string]host{
+	// Longer strings go to a file: code.claude.com/docs/en/hooks.
+	"claude-code": {decodeClaude, encodeClaude, claudeSteps, rooms(room{10_000, inUTF16}, "UserPromptSubmit", "PreToolUse", "PostToolUse", "PostToolUseFailure", "SubagentStart")},
+	// additionalContextLimit in the schemas: 2,500 tokens, for which Codex counts 4 bytes each.
+	"codex":   {decodeCodex, encodeCodex, codexSteps, rooms(room{10_000, inBytes}, "UserPromptSubmit", "PreToolUse", "PostToolUse", "SubagentStart")},
+	"gemini":  {decodeGemini, encodeGemini, geminiSteps, rooms(room{unlimited, inBytes}, "BeforeAgent", "AfterTool")},
+	"vscode":  {decodeVSCode, encodeVSCode, vscodeSteps, rooms(room{unlimited, inBytes}, "PreToolUse", "PostToolUse", "SubagentStart")},
+	"cursor":  {decodeCursor, encodeCursor, cursorSteps, rooms(room{10_000, inUTF16}, "beforeSubmitPrompt", "preToolUse", "postToolUse", "postToolUseFailure", "subagentStart")},
+	"copilot": {decodeCopilot, encodeCopilot, copilotSteps, with(rooms(room{10_000, inBytes}, "PostToolUse", "PostToolUseFailure"), copilotPrompt, room{unlimited, inBytes})},
+
+	"opencode": {decodeOwn, encodeOwn, ownSteps, rooms(room{unlimited, inBytes}, "UserPromptSubmit", "PostToolUse")},
+	"amp":      {decodeOwn, encodeOwn, ownSteps, rooms(room{unlimited, inBytes}, "UserPromptSubmit", "PostToolUse")},
+}
+
+func rooms(r room, events ...string) map[string]room {
+	m := map[string]room{}
+	for _, name := range events {
+		m[name] = r
+	}
+	return m
+}
+
+func with(m map[string]room, event string, r room) map[string]room {
+	m[event] = r
+	return m
+}
+
+// Hosts are the names of the hosts, sorted.
+func Hosts() []string { return slices.Sorted(maps.Keys(hosts)) }
+
+// Steps are the events of a host that mean something here, by the host's own names; empty for an unknown host.
+func Steps(name string) map[string]Step { return maps.Clone(hosts[name].steps) }
+
+// Phases are the phases that depend on events of a step: without a subscription to one of them, nobody needs the events.
+// Everything that happens in a turn depends on its prompt. A permission depends on nothing: the call was judged before.
+func (s Step) Phases() []phases.Phase {
+	switch s {
+	case StepSessionStart, StepResume:
+		return []phases.Phase{phases.SessionStart, phases.SessionResume}
+	case StepPrompt, StepUsage, StepSubagent:
+		return []phases.Phase{
+			phases.PrePolicy, phases.PrePromptContext, phases.PostPreflight, phases.PreTools, phases.PrePromptCompile, phases.PostPromptCompile,
+			phases.RuntimePreContext, phases.PreEnd, phases.PostTurn, phases.PreCompaction, phases.PostCompaction,
+		}
+	case StepToolCall:
+		return []phases.Phase{phases.ToolPreCall}
+	case StepToolResult:
+		return []phases.Phase{phases.ToolPostCall}
+	case StepStop, StepText:
+		return []phases.Phase{phases.PreEnd, phases.PostTurn}
+	case StepFailed, StepInterrupted:
+		return []phases.Phase{phases.PostTurn}
+	case StepCompact:
+		return []phases.Phase{phases.PreCompaction}
+	case StepOnlyCompact:
+		return []phases.Phase{phases.PreCompaction, phases.PostCompaction}
+	case StepCompacted:
+		return []phases.Phase{phases.PostCompaction}
+	case StepSessionEnd:
+		return []phases.Phase{phases.SessionEnd}
+	default:
+		return nil
+	}
+}
+
+// Decides reports whether the host acts on what is said about events of a step, so that one that nobody judged must be
+// blocked. The others only bring text, or are seen.
+func (s Step) Decides() bool { return s == StepPrompt || s.ofTool() }
+
+// ErrUnknownHost is returned for a host without a mapping.
+var ErrUnknownHost = errors.New("the host is unknown")
+
+// Decode reads the payload of a host's event. Events that have no meaning here have [StepNone]; an error is a payload that
+// the host's contract does not allow.
+func Decode(name string, payload []byte) (Event, error) {
+	h, ok := hosts[name]
+	if !ok {
+		return Event{}, fmt.Errorf("%w: %q is none of %s", ErrUnknownHost, name, strings.Join(Hosts(), ", "))
+	}
+	payload = bytes.TrimPrefix(payload, []byte("\ufeff"))
+	if !utf8.Valid(payload) {
+		return Event{}, errors.New("the payload is not UTF-8: what would be judged is not what would be done")
+	}
+	e, err := h.decode(payload)
+	if err != nil {
+		return Event{}, fmt.Errorf("the payload of %s: %w", name, err)
+	}
+	if e.Host = name; e.Name == "" {
+		return Event{}, fmt.Errorf("the payload of %s names no event", name)
+	}
+	switch {
+	case e.Step == StepNone:
+		return e, nil
+	case e.Step == StepSessionStart && (e.Source == "" || e.Source == "new"), e.Step == StepSubagent:
+		e.Source = "startup"
+	}
+	return e, e.check()
+}
+
+// check makes sure that an event can be mapped: a missing field must not let a call pass unseen.
+func (e *Event) check() error {
+	switch {
+	case e.SessionID == "":
+		return fmt.Errorf("the payload of %s for %s has no session_id", e.Host, e.Name)
+	case e.Step == StepSubagent && e.AgentID == "":
+		return fmt.Errorf("the payload of %s for %s has no agent_id", e.Host, e.Name)
+	case e.Call.Tool == "" && e.Step.ofTool():
+		return fmt.Errorf("the payload of %s for %s has no tool_name", e.Host, e.Name)
+	}
+	return nil
+}
+
+// Encode writes the host's own answer: one JSON object, or nothing where there is nothing to say.
+func Encode(e *Event, o *Outcome) ([]byte, error) {
+	answer := hosts[e.Host].encode(e, o)
+	if answer == nil {
+		return nil, nil
+	}
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(answer); err != nil {
+		return nil, fmt.Errorf("the answer to %s: %w", e.Host, err)
+	}
+	return b.Bytes(), nil
+}
+
+// paths are the files that a call names in fields that tools of coding agents have for them, and those of patches.
+func paths(arguments json.RawMessage) []string {
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(arguments, &fields) != nil {
+		return nil
+	}
+	var found []string
+	for _, name := range []string{"file_path", "filePath", "absolute_path", "path", "notebook_path", "dir_path", "cwd", "workdir", "files", "paths"} {
+		var path string
+		var list []string
+		if json.Unmarshal(fields[name], &path) == nil && path != "" {
+			found = append(found, path)
+		} else if json.Unmarshal(fields[name], &list) == nil {
+			found = append(found, list...)
+		}
+	}
+	for _, name := range []string{"command", "input", "patch", "patchText"} {
+		var patch string
+		if json.Unmarshal(fields[name], &patch) == nil {
+			found = append(found, patched(patch)...)
+		}
+	}
+	slices.Sort(found)
+	return slices.Compact(found)
+}
+
+// patched are the files that the headers of a patch in the format of apply_patch name.
+func patched(patch string) []string {
+	if !strings.Contains(patch, "*** Begin Patch") {
+		return nil
+	}
+	var found []string
+	for line := range strings.Lines(patch) {
+		for _, header := range []string{"*** Add File: ", "*** Update File: ", "*** Delete File: ", "*** Move to: "} {
+			if path, ok := strings.CutPrefix(strings.TrimRight(line, "\r\n"), header); ok {
+				found = append(found, path)
+			}
+		}
+	}
+	return found
+}
+
+// textOf is a tool's response as a text: itself if it is one, else its JSON.
+func textOf(response json.RawMessage) string {
+	var text string
+	if json.Unmarshal(response, &text) == nil {
+		return text
+	}
+	return string(response)
+}

@@ -1,0 +1,80 @@
+// Grapnel's plugin for opencode: it tells a gateway what happens, and does what that answers. See docs/BRIDGES.md.
+import { readFileSync } from "node:fs"
+import { request } from "node:http"
+import { homedir } from "node:os"
+import type { Plugin } from "@opencode-ai/plugin"
+
+type Answer = { deny?: string; arguments?: Record<string, unknown>; result?: string; context?: string }
+
+const env = process.env
+const socket = env.GRAPNEL_SOCKET ?? (env.XDG_RUNTIME_DIR ? `${env.XDG_RUNTIME_DIR}/grapnel/hook.sock` : `${homedir()}/.grapnel/hook.sock`)
+const token = () => env.GRAPNEL_TOKEN ?? readFileSync(`${env.XDG_DATA_HOME ?? `${homedir()}/.local/share`}/grapnel/token`, "utf8").trim()
+
+/** Sends an event. It rejects where nothing was decided. */
+function post(event: Record<string, unknown>): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    const headers = { "Content-Type": "application/json", Authorization: `Bearer ${token()}` }
+    const r = request({ socketPath: socket, path: "/hook/opencode", method: "POST", headers, timeout: 60_000 }, (res) => {
+      let text = ""
+      res.setEncoding("utf8").on("data", (part: string) => (text += part)).on("error", reject)
+      res.on("end", () => {
+        try {
+          if (res.statusCode !== 200) throw new Error(text.trim())
+          resolve(text ? JSON.parse(text) : {})
+        } catch (e) { reject(e) }
+      })
+    })
+    r.on("timeout", () => r.destroy(new Error("it took too long"))).on("error", reject)
+    r.end(JSON.stringify(event))
+  }).catch((e) => { throw new Error(`Grapnel decided nothing: ${e instanceof Error ? e.message : e}`) }) as Promise<Answer>
+}
+
+export const Grapnel: Plugin = async ({ client, directory }) => {
+  const context = new Map<string, string>() // what the model is told in its system prompt, by session
+  const said = new Map<string, string>()
+  const counted = new Set<string>() // messages, which are updated more than once
+  const tell = (name: string, session_id: string, more: Record<string, unknown> = {}) => post({ hook_event_name: name, session_id, cwd: directory, ...more })
+  const observe = (...args: Parameters<typeof tell>) => tell(...args).catch((e) => console.error(String(e)))
+  return {
+    "chat.message": async (input, output) => {
+      const prompt = output.parts.map((part) => (part.type === "text" && !part.synthetic ? part.text : "")).filter(Boolean).join("\n")
+      const answer = await tell("UserPromptSubmit", input.sessionID, { prompt, turn_id: output.message.id, model: input.model?.modelID })
+      if (answer.deny) throw new Error(answer.deny)
+      context.set(input.sessionID, answer.context ?? "")
+    },
+    "experimental.chat.system.transform": async (input, output) => {
+      const text = context.get(input.sessionID ?? "")
+      if (text) output.system.push(text)
+    },
+    "tool.execute.before": async (input, output) => {
+      const answer = await tell("PreToolUse", input.sessionID, { tool_name: input.tool, tool_use_id: input.callID, tool_input: output.args })
+      if (answer.deny) throw new Error(answer.deny)
+      if (answer.arguments) { // opencode keeps the object, not what is put in its place
+        for (const name of Object.keys(output.args)) delete output.args[name]
+        Object.assign(output.args, answer.arguments)
+      }
+    },
+    "tool.execute.after": async (input, output) => {
+      const answer = await tell("PostToolUse", input.sessionID, { tool_name: input.tool, tool_use_id: input.callID, tool_input: input.args, tool_response: output.output })
+      output.output = (answer.result ?? output.output) + (answer.context ? `\n\n${answer.context}` : "")
+    },
+    "experimental.text.complete": async (input, output) => void said.set(input.sessionID, output.text),
+    "experimental.session.compacting": async (input) => void (await observe("PreCompact", input.sessionID, { trigger: "auto" })),
+    event: async ({ event: e }) => {
+      if (e.type === "session.created") await observe("SessionStart", e.properties.info.id, { source: "startup" })
+      if (e.type === "session.deleted") await observe("SessionEnd", e.properties.info.id, { reason: "deleted" })
+      if (e.type === "session.compacted") await observe("PostCompact", e.properties.sessionID, { trigger: "auto" })
+      if (e.type === "session.error" && e.properties.sessionID) await observe("StopFailure", e.properties.sessionID, { error: e.properties.error?.name })
+      if (e.type === "message.updated" && e.properties.info.role === "assistant" && e.properties.info.time.completed && !counted.has(e.properties.info.id)) {
+        const { id, sessionID, modelID, tokens: t } = e.properties.info
+        counted.add(id)
+        const usage = { input_tokens: t.input + t.cache.read + t.cache.write, output_tokens: t.output + t.reasoning, cache_read_tokens: t.cache.read, cache_write_tokens: t.cache.write }
+        await observe("Usage", sessionID, { model: modelID, usage })
+      }
+      if (e.type !== "session.idle") return
+      const id = e.properties.sessionID
+      const answer = await observe("Stop", id, { last_assistant_message: said.get(id) })
+      if (answer?.deny) await client.session.promptAsync({ path: { id }, body: { parts: [{ type: "text", text: answer.deny, synthetic: true }] } })
+    },
+  }
+}

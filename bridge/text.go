@@ -1,0 +1,115 @@
+package bridge
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"strconv"
+	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
+
+	"github.com/grapnelhq/grapnel/manifest"
+	"github.com/grapnelhq/grapnel/sdk/prompttext"
+)
+
+const cannotAsk = "a person must allow it, and this host's hooks cannot ask: "
+
+var errNotJSON = errors.New("the arguments of the tool are not JSON")
+
+// toRead tells the model of a rewritten result, where the host replaces none.
+func toRead(result string) string { return "the result of the tool is to be read as: " + result }
+
+// removed names an argument that a rewrite has taken away, for hosts that merge a rewrite into what was there.
+func removed(was, now json.RawMessage) string {
+	var before, after map[string]json.RawMessage
+	if json.Unmarshal(was, &before) != nil || json.Unmarshal(now, &after) != nil {
+		return ""
+	}
+	first := ""
+	for name := range before {
+		if _, there := after[name]; !there && (first == "" || name < first) {
+			first = name
+		}
+	}
+	return first
+}
+
+func cannotRemove(name string) string {
+	return "the argument " + strconv.Quote(name) + " was taken away by a rewrite, and this host's hooks cannot do that"
+}
+
+// changed are the arguments that a rewrite has changed or added.
+func changed(was, now json.RawMessage) map[string]json.RawMessage {
+	var before, after map[string]json.RawMessage
+	if json.Unmarshal(was, &before) != nil || json.Unmarshal(now, &after) != nil {
+		return nil
+	}
+	for name, value := range before {
+		if bytes.Equal(value, after[name]) {
+			delete(after, name)
+		}
+	}
+	return after
+}
+
+// room is how much text a host takes with the answer to an event; the zero value takes none.
+type room struct {
+	most int
+	size func(text string) int
+}
+
+const unlimited = 1 << 30 // hosts that say nothing of a limit take it all
+
+func inBytes(text string) int { return len(text) }
+
+// inUTF16 is the length that JavaScript sees.
+func inUTF16(text string) int {
+	n := 0
+	for _, r := range text {
+		n += max(1, utf16.RuneLen(r))
+	}
+	return n
+}
+
+func (r room) fits(text string) bool { return r.most > 0 && r.size(text) <= r.most }
+
+const cutMark = "\n\n[cut: this host takes no more text]"
+
+// put joins a text and reminders so that they fit. Reminders go first: what is cut is the text. The change is nil if
+// nothing was cut.
+func (r room) put(text string, reminders []string) (string, *manifest.RequestChange) {
+	if r.most == 0 {
+		r.size = inBytes
+	}
+	join := func(text string) string {
+		return strings.TrimSpace(strings.Join(append([]string{strings.TrimSpace(text)}, reminders...), "\n\n"))
+	}
+	whole := join(text)
+	if r.fits(whole) {
+		return whole, nil
+	}
+	sent := join(r.head(text, r.most-r.size(join(""))-len(cutMark)-2) + cutMark)
+	if !r.fits(sent) { // the reminders alone have no room
+		sent = r.head(whole, r.most-len(cutMark)) + cutMark
+	}
+	if r.most == 0 {
+		sent = ""
+	}
+	chars := func(s string) string { return strconv.Itoa(utf8.RuneCountInString(s)) }
+	return sent, &manifest.RequestChange{Kind: manifest.RequestCut, Manifest: chars(whole), Sent: chars(sent)}
+}
+
+// head is the beginning of a text that has the given size at most.
+func (r room) head(text string, most int) string {
+	chars := utf8.RuneCountInString(text)
+	for chars > 0 {
+		head := prompttext.Head(text, chars)
+		size := r.size(head)
+		if size <= most {
+			return head
+		}
+		chars = min(utf8.RuneCountInString(head)-1, int(int64(chars)*int64(max(most, 0))/int64(size)))
+	}
+	return ""
+}

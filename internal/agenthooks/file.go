@@ -1,0 +1,259 @@
+package agenthooks
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tailscale/hujson"
+
+	"github.com/grapnelhq/grapnel/bridge"
+)
+
+// File is a JSON file of a host, as text whose formatting is kept.
+type File struct {
+	host *Host
+	// isHooks says that the file is for hooks; key is the member that has MCP servers, if it is for those.
+	isHooks bool
+	key     string
+
+	root hujson.Value
+	mark string // the byte order mark, if there is one
+	end  string // of a line
+	unit string // of indentation
+}
+
+const byteOrderMark = "\ufeff"
+
+// Parse reads a file with hooks; one that is empty, or not there, is an object without members. The error of one that
+// cannot be read has the line and column.
+func (h *Host) Parse(data []byte) (*File, error) { return h.parse(data, true, "") }
+
+func (h *Host) parse(data []byte, hooks bool, key string) (*File, error) {
+	f := &File{host: h, isHooks: hooks, key: key, end: "\n", unit: "  "}
+	text, marked := bytes.CutPrefix(data, []byte(byteOrderMark))
+	if marked {
+		f.mark = byteOrderMark
+	}
+	if bytes.Contains(text, []byte("\r\n")) {
+		f.end = "\r\n"
+	}
+	if len(bytes.TrimSpace(text)) == 0 {
+		text = []byte("{}" + f.end)
+	}
+	var err error
+	if f.root, err = hujson.Parse(bytes.Clone(text)); err != nil {
+		return nil, fmt.Errorf("it is not JSON: %s", strings.TrimPrefix(err.Error(), "hujson: "))
+	}
+	root, ok := f.root.Value.(*hujson.Object)
+	if !ok {
+		return nil, fmt.Errorf("it holds %s where an object is expected", kindOf(&f.root))
+	}
+	if len(root.Members) > 0 {
+		if at := indentOf(root.Members[0].Name.BeforeExtra); at != "" {
+			f.unit = at
+		}
+	}
+	return f, f.check(root)
+}
+
+// check makes sure that the places where entries belong have the shape that the host gives them.
+func (f *File) check(root *hujson.Object) error {
+	if v := find(root, f.key); f.key != "" && v != nil && v.Value.Kind() != '{' {
+		return f.errorAt(v, f.key, "an object")
+	}
+	hooks := find(root, "hooks")
+	if hooks == nil || !f.isHooks {
+		return nil
+	}
+	events, ok := hooks.Value.(*hujson.Object)
+	if !ok {
+		return f.errorAt(hooks, "hooks", "an object")
+	}
+	for i := range events.Members {
+		m := &events.Members[i]
+		if _, ok := m.Value.Value.(*hujson.Array); !ok && bridge.Steps(f.host.Name)[nameOf(m)] != bridge.StepNone {
+			return f.errorAt(&m.Value, "hooks."+nameOf(m), "a list")
+		}
+	}
+	return nil
+}
+
+func (f *File) errorAt(v *hujson.Value, place, want string) error {
+	before := f.root.Pack()[:v.StartOffset]
+	line := 1 + bytes.Count(before, []byte("\n"))
+	return fmt.Errorf("line %d: %s is %s where %s is expected", line, place, kindOf(v), want)
+}
+
+func kindOf(v *hujson.Value) string {
+	switch v.Value.Kind() {
+	case '{':
+		return "an object"
+	case '[':
+		return "a list"
+	case '"':
+		return "a text"
+	default:
+		return string(v.Value.(hujson.Literal)) //nolint:forcetypeassert // what else there is
+	}
+}
+
+// Bytes is the text of the file.
+func (f *File) Bytes() []byte { return append([]byte(f.mark), f.root.Pack()...) }
+
+// Flag reports whether a member of the file is true.
+func (f *File) Flag(name string) bool {
+	v := find(f.root.Value.(*hujson.Object), name) //nolint:forcetypeassert // Parse has looked
+	return v != nil && string(v.Pack()) != "" && v.Value.Kind() == 't'
+}
+
+// Definition is a hook of ours as it stands in a file.
+type Definition struct {
+	Event string
+	Handler
+	// Wait is its timeout in the host's unit; 0 where the file does not say.
+	Wait float64
+	// Group and Index are the places of its group below the event, and of itself in the group.
+	Group, Index int
+
+	entry json.RawMessage
+}
+
+// Call is the command or the address, as a person reads it.
+func (d *Definition) Call() string {
+	words := append([]string{cmp.Or(d.URL, d.Command, d.Bash)}, d.Args...)
+	for i := range d.Args {
+		words[i+1] = quote(words[i+1])
+	}
+	return strings.Join(words, " ")
+}
+
+// Timeout is how long the host waits for a definition of its own, or a minute where the file does not say.
+func (h *Host) Timeout(d *Definition) time.Duration {
+	unit := time.Second
+	if h.milliseconds {
+		unit = time.Millisecond
+	}
+	return cmp.Or(time.Duration(d.Wait*float64(unit)), time.Minute)
+}
+
+// Ours are the hooks that carry our mark, in the order of the file.
+func (f *File) Ours() []Definition {
+	var found []Definition
+	f.each(func(event string, list *hujson.Array) {
+		for i := range list.Elements {
+			whole := standard(&list.Elements[i])
+			for j, v := range f.handlers(&list.Elements[i]) {
+				d := Definition{Event: event, Group: i, Index: j, entry: whole}
+				var timeout struct {
+					Wait  float64 `json:"timeout"`
+					Other float64 `json:"timeoutSec"`
+				}
+				if text := standard(v); json.Unmarshal(text, &d.Handler) != nil || !d.ours() || json.Unmarshal(text, &timeout) != nil {
+					continue
+				}
+				d.Wait = max(timeout.Wait, timeout.Other)
+				found = append(found, d)
+			}
+		}
+	})
+	return found
+}
+
+// Has implements [Document].
+func (f *File) Has(w *Wanted) bool {
+	return f.hasServer(w.Server) && (!f.isHooks || f.hasEntries(w.Entries))
+}
+
+func (f *File) hasEntries(wanted []Entry) bool {
+	found := f.Ours()
+	return len(found) == len(wanted) && !slices.ContainsFunc(wanted, func(e Entry) bool {
+		return !slices.ContainsFunc(found, func(d Definition) bool { return d.Event == e.Event && bytes.Equal(d.entry, e.value) })
+	})
+}
+
+// handlers are the hooks in one element below an event.
+func (f *File) handlers(element *hujson.Value) []*hujson.Value {
+	if !f.host.nested {
+		return []*hujson.Value{element}
+	}
+	var all []*hujson.Value
+	if list := f.inner(element); list != nil {
+		for i := range list.Elements {
+			all = append(all, &list.Elements[i])
+		}
+	}
+	return all
+}
+
+// inner is the list of hooks in a group; nil if there is none.
+func (f *File) inner(element *hujson.Value) *hujson.Array {
+	group, ok := element.Value.(*hujson.Object)
+	if !ok {
+		return nil
+	}
+	hooks := find(group, "hooks")
+	if hooks == nil {
+		return nil
+	}
+	list, _ := hooks.Value.(*hujson.Array)
+	return list
+}
+
+// each calls do with the list of every event.
+func (f *File) each(do func(event string, list *hujson.Array)) {
+	hooks := f.hooks()
+	if hooks == nil {
+		return
+	}
+	for i := range hooks.Members {
+		if list, ok := hooks.Members[i].Value.Value.(*hujson.Array); ok {
+			do(nameOf(&hooks.Members[i]), list)
+		}
+	}
+}
+
+func (f *File) hooks() *hujson.Object {
+	if !f.isHooks {
+		return nil
+	}
+	v := find(f.root.Value.(*hujson.Object), "hooks") //nolint:forcetypeassert // Parse has looked
+	if v == nil {
+		return nil
+	}
+	hooks, _ := v.Value.(*hujson.Object)
+	return hooks
+}
+
+// find is the value of a member; of several with one name it is the last, which counts.
+func find(o *hujson.Object, name string) *hujson.Value {
+	for i := range slices.Backward(o.Members) {
+		if nameOf(&o.Members[i]) == name {
+			return &o.Members[i].Value
+		}
+	}
+	return nil
+}
+
+func nameOf(m *hujson.ObjectMember) string {
+	return m.Name.Value.(hujson.Literal).String() //nolint:forcetypeassert // names are texts
+}
+
+// standard is a value as compact JSON.
+func standard(v *hujson.Value) json.RawMessage {
+	plain := v.Clone()
+	plain.Minimize()
+	return plain.Pack()
+}
+
+func encode(v any) (json.RawMessage, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	err := enc.Encode(v)
+	return bytes.TrimSpace(b.Bytes()), err
+}

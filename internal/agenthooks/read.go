@@ -1,0 +1,109 @@
+package agenthooks
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/grapnelhq/grapnel/bridge"
+	"github.com/grapnelhq/grapnel/internal/commandhook"
+	"github.com/grapnelhq/grapnel/phases"
+)
+
+// Run is what a hook has given.
+type Run struct {
+	// ExitCode is that of the program. Of a call by HTTP it is 0, and Stdout the body, if the status was 2xx.
+	ExitCode       int
+	Stdout, Stderr string
+	// Failed says why there is no exit code and no answer: the program could not be started, or took too long.
+	Failed string
+}
+
+// Effect is what a host does with what a hook has given.
+type Effect string
+
+// The effects.
+const (
+	GoesOn   Effect = "goes_on"  // as without a hook
+	Blocked  Effect = "blocked"  // the call, prompt or end of the turn
+	Asks     Effect = "asks"     // a person is asked
+	Rewrites Effect = "rewrites" // arguments or a result
+	Context  Effect = "context"  // text reaches the model
+	Failed   Effect = "failed"   // the hook counts as failed, and the host goes on without it
+)
+
+// Effects are all effects.
+func Effects() []Effect { return []Effect{GoesOn, Blocked, Asks, Rewrites, Context, Failed} }
+
+// Reading is an effect, and the words that come with it.
+type Reading struct {
+	Effect Effect
+	Text   string
+}
+
+// Answered reports whether the gateway has answered, and not the rule that holds when it does not.
+func (r *Run) Answered() bool {
+	return r.Failed == "" && r.ExitCode == 0 && !strings.HasPrefix(r.Stderr, Program+": ")
+}
+
+// Read says what the host does when a definition of its own has given this, by the rules that package commandhook has of
+// the agents. What that takes for a failure on purpose, an agent may take for nothing: either way it goes on.
+func (h *Host) Read(d *Definition, r *Run) Reading {
+	got := h.read(d.Event, r)
+	closed := h.Name == "copilot" && bridge.Steps(h.Name)[d.Event] == bridge.StepToolCall
+	if got.Effect == Failed && (closed || d.OnFailure == "block" || d.FailClosed) {
+		got.Effect = Blocked
+	}
+	return got
+}
+
+func (h *Host) read(event string, r *Run) Reading {
+	if r.Failed != "" {
+		return Reading{Failed, r.Failed}
+	}
+	out := &commandhook.Output{Code: r.ExitCode, Stdout: []byte(r.Stdout), Stderr: []byte(r.Stderr)}
+	a, err := commandhook.Of(h.format, event).Answer(out, &commandhook.Facts{}, true)
+	switch {
+	case err != nil:
+		return Reading{Failed, err.Error()}
+	case a.Verdict == phases.VerdictDeny:
+		return Reading{Blocked, a.Reason}
+	case a.Verdict == phases.VerdictAsk:
+		return Reading{Asks, a.Reason}
+	case a.Arguments != nil:
+		return Reading{Rewrites, string(a.Arguments)}
+	case a.Result != nil:
+		return Reading{Rewrites, *a.Result}
+	case len(a.Context) > 0:
+		return Reading{Context, strings.Join(a.Context, "\n\n")}
+	}
+	return Reading{GoesOn, strings.Join(a.Note, "\n")}
+}
+
+// Synthetic is the payload of an event that did not happen, and the order in which they make a session: 0 for an event
+// that cannot be made up. It has the fields of all hosts' shapes.
+func (h *Host) Synthetic(name, session, dir string) (payload json.RawMessage, order int, err error) {
+	call := map[string]any{"command": "true"}
+	fields := map[string]any{
+		"hook_event_name": name, "session_id": session, "sessionId": session, "conversation_id": session, "cwd": dir, "workspace_roots": []string{dir},
+		"transcript_path": nil, "model": "none", "permission_mode": "default", "source": "startup", "reason": "other", "stop_hook_active": false,
+		"prompt_id": session, "turn_id": session, "generation_id": session,
+	}
+	step := bridge.Steps(h.Name)[name]
+	switch step {
+	case bridge.StepSessionStart, bridge.StepStop, bridge.StepSessionEnd:
+	case bridge.StepPrompt:
+		fields["prompt"] = "This is a check of the hooks: nobody has to answer it."
+		fields["transformedPrompt"] = fields["prompt"]
+	case bridge.StepToolResult:
+		fields["tool_response"] = map[string]any{"stdout": "", "stderr": "", "interrupted": false, "isImage": false}
+		fields["toolResult"] = map[string]any{"resultType": "success", "textResultForLlm": ""}
+		fallthrough
+	case bridge.StepToolCall, bridge.StepPermission:
+		fields["tool_name"], fields["tool_input"], fields["tool_use_id"] = "Bash", call, session
+		fields["toolName"], fields["toolArgs"] = "bash", call
+	default:
+		return nil, 0, nil
+	}
+	payload, err = encode(fields)
+	return payload, 1 + rank(step), err
+}

@@ -1,0 +1,238 @@
+package agenthooks
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/tailscale/hujson"
+)
+
+// serverName is the name of the gateway's MCP server in the hosts' files.
+const serverName = "grapnel"
+
+// Server is how a host starts the gateway's MCP server, with the fields that any of the hosts has for it, in the order in
+// which they are written.
+type Server struct {
+	Type    string            `json:"type,omitempty"     toml:"-"`
+	Command string            `json:"command"            toml:"command"`
+	Args    []string          `json:"args"               toml:"args"`
+	Env     map[string]string `json:"env,omitempty"      toml:"-"`
+	Pass    []string          `json:"env_vars,omitempty" toml:"env_vars"`
+	Tools   []string          `json:"tools,omitempty"    toml:"-"`
+}
+
+// variables say where a gateway's notes, token and configuration are.
+//
+//nolint:gochecknoglobals // an immutable table
+var variables = []string{"XDG_RUNTIME_DIR", "XDG_DATA_HOME", "XDG_CONFIG_HOME"}
+
+// Server is the entry for the program grapnel with arguments. Env looks up a variable: some hosts start servers without
+// the variables that say where the gateway is.
+func (h *Host) Server(program string, args []string, env func(string) string) *Server {
+	s := &Server{Command: program, Args: args}
+	switch h.Name {
+	case "codex":
+		s.Pass = append(slices.Clone(variables), TokenVariable)
+	case "copilot":
+		s.Type, s.Tools, s.Env = "local", []string{"*"}, map[string]string{}
+		for _, name := range append([]string{"HOME"}, variables...) {
+			if value := env(name); value != "" {
+				s.Env[name] = value
+			}
+		}
+	case "claude-code", "cursor", "vscode":
+		s.Type = "stdio"
+	}
+	return s
+}
+
+// ours reports whether an entry of the name carries our mark: it starts the program's MCP server.
+func (s *Server) ours() bool {
+	program := strings.TrimSuffix(s.Command[strings.LastIndexAny(s.Command, `/\`)+1:], ".exe")
+	return program == "grapnel" && len(s.Args) > 0 && s.Args[0] == "mcp"
+}
+
+// servers is the object in which a file has its MCP servers; nil if there is none, or the file is not for them.
+func (f *File) servers() *hujson.Object {
+	if f.key == "" {
+		return nil
+	}
+	v := find(f.root.Value.(*hujson.Object), f.key) //nolint:forcetypeassert // Parse has looked
+	if v == nil {
+		return nil
+	}
+	servers, _ := v.Value.(*hujson.Object)
+	return servers
+}
+
+// server is the entry of our name, as compact JSON, and whether it carries our mark.
+func (f *File) server() (text json.RawMessage, ours bool) {
+	servers := f.servers()
+	if servers == nil {
+		return nil, false
+	}
+	v := find(servers, serverName)
+	if v == nil {
+		return nil, false
+	}
+	var s Server
+	text = standard(v)
+	return text, json.Unmarshal(text, &s) == nil && s.ours()
+}
+
+func (f *File) hasServer(wanted *Server) bool {
+	text, ours := f.server()
+	if wanted == nil || f.key == "" {
+		return !ours
+	}
+	want, err := encode(wanted)
+	return err == nil && ours && bytes.Equal(text, want)
+}
+
+func (f *File) addServer(s *Server) error {
+	if s == nil || f.key == "" {
+		return nil
+	}
+	if text, _ := f.server(); text != nil {
+		return f.taken(find(f.servers(), serverName))
+	}
+	text, err := encode(s)
+	if err != nil {
+		return err
+	}
+	value, err := hujson.Parse(text)
+	if err != nil {
+		return err
+	}
+	root := f.root.Value.(*hujson.Object) //nolint:forcetypeassert // Parse has looked
+	if find(root, f.key) == nil {
+		f.addMember(root, "", f.key, hujson.Value{Value: &hujson.Object{}})
+	}
+	f.addMember(f.servers(), f.childIndent(names(root), ""), serverName, value)
+	return nil
+}
+
+func (f *File) taken(v *hujson.Value) error {
+	line := 1 + bytes.Count(f.root.Pack()[:v.StartOffset], []byte("\n"))
+	return fmt.Errorf("line %d: the MCP server %s is another program's; rename it there", line, serverName)
+}
+
+func (f *File) removeServer() (removed bool) {
+	for { // of several with one name the last counts
+		if _, ours := f.server(); !ours {
+			return removed
+		}
+		servers := f.servers()
+		removeNamed(servers, serverName)
+		if removed = true; len(servers.Members) == 0 {
+			removeNamed(f.root.Value.(*hujson.Object), f.key) //nolint:forcetypeassert // Parse has looked
+		}
+	}
+}
+
+// removeNamed removes the member of a name that counts: the last one.
+func removeNamed(o *hujson.Object, name string) {
+	for i := range slices.Backward(o.Members) {
+		if nameOf(&o.Members[i]) == name {
+			removeMember(o, i)
+			return
+		}
+	}
+}
+
+// script is a file that is ours as a whole.
+type script struct{ text, known []byte }
+
+var errOther = errors.New("it is not what grapnel install wrote, or somebody has changed it since; move it away")
+
+// Has implements [Document].
+func (s *script) Has(w *Wanted) bool { return bytes.Equal(s.text, w.Script) }
+
+// Add implements [Document].
+func (s *script) Add(w *Wanted) error {
+	if w.Script == nil {
+		return nil
+	}
+	if len(s.text) > 0 {
+		return errOther
+	}
+	s.text = w.Script
+	return nil
+}
+
+// Remove implements [Document].
+func (s *script) Remove() bool {
+	if len(s.text) == 0 || !bytes.Equal(s.text, s.known) {
+		return false
+	}
+	s.text = nil
+	return true
+}
+
+// Bytes implements [Document].
+func (s *script) Bytes() []byte { return s.text }
+
+// Document is a file that has something of ours, or will have: as text, whose formatting is kept.
+type Document interface {
+	// Has reports whether just what is wanted is in the file of ours.
+	Has(w *Wanted) bool
+	// Add puts in what is wanted. Nothing of ours is there.
+	Add(w *Wanted) error
+	// Remove takes out what is ours, and reports whether there was something.
+	Remove() bool
+	// Bytes is the file.
+	Bytes() []byte
+}
+
+var (
+	_ Document = (*File)(nil)
+	_ Document = (*tables)(nil)
+	_ Document = (*script)(nil)
+)
+
+// Wanted is what a host is to have of ours. A document takes of it what it is for.
+type Wanted struct {
+	Entries []Entry
+	Server  *Server
+	Script  []byte
+}
+
+// Place is a file of a host in which something of ours stands.
+type Place struct {
+	Path  string
+	parse func([]byte) (Document, error)
+}
+
+// Parse reads the file; one that is empty, or not there, has nothing of ours.
+func (p *Place) Parse(data []byte) (Document, error) { return p.parse(data) }
+
+// Places are the files of a scope: that of the hooks, and that of MCP servers if it is another one. Home, project and env
+// are as for [Host.Path]. Known is the host's plugin, if it loads one, as it would be installed now.
+func (h *Host) Places(s Scope, home, project string, env func(string) string, known []byte) []Place {
+	json := func(hooks bool, key string) func([]byte) (Document, error) {
+		return func(data []byte) (Document, error) { return h.parse(data, hooks, key) }
+	}
+	hooks := Place{h.Path(s, home, project, env), json(true, "")}
+	if h.Script {
+		hooks.parse = func(data []byte) (Document, error) { return &script{data, known}, nil }
+	}
+	if h.servers[s] == "" {
+		return []Place{hooks}
+	}
+	servers := Place{h.place(h.servers[s], s, home, project, env), json(false, h.serversKey)}
+	switch {
+	case servers.Path == hooks.Path:
+		return []Place{{hooks.Path, json(true, h.serversKey)}}
+	case path.Ext(servers.Path) == ".toml":
+		servers.parse = func(data []byte) (Document, error) { return parseTables(data) }
+	}
+	return []Place{hooks, servers}
+}
+
+// HasServers reports whether the host has a file for MCP servers in a scope.
+func (h *Host) HasServers(s Scope) bool { return h.servers[s] != "" }

@@ -1,0 +1,225 @@
+package mcpclient
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/sdk/prompttext"
+)
+
+// The codes of problems.
+const (
+	CodeStarting = "mcp_server_starting"
+	CodeDown     = "mcp_server_down"
+	CodeNoise    = "mcp_stdout_noise"
+	CodeTooMany  = "mcp_too_many_tools"
+	CodeName     = "mcp_tool_name"
+	CodeTooLarge = "mcp_tool_too_large"
+	CodeInvalid  = "mcp_tool_invalid"
+)
+
+// Problem is one kind of what is wrong with a server, in one sentence without its name.
+type Problem struct{ Code, Message string }
+
+// Bounds of a list.
+const (
+	// MaxTools is how many granted tools of one server are kept: as many as a tool bundle may have.
+	MaxTools       = phases.MaxListed
+	mostListed     = 4096 // tools that are looked at
+	mostPages      = 256
+	maxName        = 128
+	maxDescription = 16 << 10
+	maxSchema      = 64 << 10
+	maxAll         = 1 << 20
+)
+
+// Tool is a tool as its server describes it, within the bounds.
+type Tool struct {
+	// Name is the server's name of it: letters, digits and _ . / -
+	Name        string
+	Description string
+	// Schema is a JSON object.
+	Schema json.RawMessage
+}
+
+// Listing is what a server offers: granted tools by name, instructions, and what was wrong.
+type Listing struct {
+	Tools        []Tool
+	Instructions string
+	Problems     []Problem
+}
+
+// lister collects a listing.
+type lister struct {
+	granted func(string) bool
+	tools   []Tool
+	bytes   int
+	wrong   map[string][]string // names by code
+	seen    int
+}
+
+func listTools(ctx context.Context, session *mcp.ClientSession, granted func(string) bool) (*Listing, error) {
+	l := &lister{granted: granted, wrong: map[string][]string{}}
+	params := &mcp.ListToolsParams{}
+	for page := 1; ; page++ {
+		res, err := session.ListTools(ctx, params)
+		if err != nil {
+			return nil, err
+		}
+		for _, t := range res.Tools {
+			l.add(t)
+		}
+		if res.NextCursor == "" {
+			return l.listing(false), nil
+		}
+		if page == mostPages || l.seen >= mostListed {
+			return l.listing(true), nil
+		}
+		params.Cursor = res.NextCursor
+	}
+}
+
+func (l *lister) add(t *mcp.Tool) {
+	l.seen++
+	switch {
+	case l.seen > mostListed || t == nil:
+	case !validName(t.Name):
+		l.blame(CodeName, t.Name)
+	case l.granted(t.Name):
+		l.check(t)
+	}
+}
+
+func (l *lister) check(t *mcp.Tool) {
+	if t.InputSchema == nil {
+		t.InputSchema = map[string]any{"type": "object"}
+	}
+	schema, err := json.Marshal(t.InputSchema)
+	description := prompttext.Clean(t.Description)
+	size := len(schema) + len(description)
+	switch {
+	case len(schema) > maxSchema || len(description) > maxDescription || l.bytes+size > maxAll:
+		l.blame(CodeTooLarge, t.Name)
+		return
+	case err == nil:
+		probe := &phases.ToolBundle{BundleID: "b", Tools: []phases.Tool{{Name: "t", InputSchema: schema}}}
+		row, _ := phases.Standard().Lookup(phases.PreTools)
+		err = phases.ValidateContribution(probe, row)
+	}
+	if err != nil || slices.ContainsFunc(l.tools, func(other Tool) bool { return other.Name == t.Name }) {
+		l.blame(CodeInvalid, t.Name)
+		return
+	}
+	if len(l.tools) < MaxTools {
+		l.bytes += size
+	}
+	l.tools = append(l.tools, Tool{t.Name, description, schema})
+}
+
+func (l *lister) blame(code, name string) {
+	l.wrong[code] = append(l.wrong[code], prompttext.Name(prompttext.Head(name, maxName)))
+}
+
+// listing sorts the tools, and keeps the first. cut says that not all were looked at.
+func (l *lister) listing(cut bool) *Listing {
+	slices.SortFunc(l.tools, func(a, b Tool) int { return strings.Compare(a.Name, b.Name) })
+	out := &Listing{Tools: l.tools}
+	if n := len(l.tools); n > MaxTools || cut || l.seen > mostListed {
+		out.Tools = l.tools[:min(n, MaxTools)]
+		out.Problems = append(out.Problems, Problem{CodeTooMany, fmt.Sprintf(
+			"it lists more tools than are taken: %d of them are kept; grant fewer by name (tools)", len(out.Tools))})
+	}
+	for _, p := range []Problem{
+		{CodeName, "%s withheld for the name: 1 to 128 letters, digits and _ . / - are allowed: %s"},
+		{CodeTooLarge, "%s withheld for the size: a schema may have 64 KiB, a description 16 KiB, all of a server 1 MiB: %s"},
+		{CodeInvalid, "%s withheld: the input schema is not a valid JSON object, or the name is there twice: %s"},
+	} {
+		if names := l.wrong[p.Code]; len(names) > 0 {
+			out.Problems = append(out.Problems, Problem{p.Code, fmt.Sprintf(p.Message, Tools(len(names)), First(names))})
+		}
+	}
+	return out
+}
+
+// Tools is "1 tool is" or "N tools are".
+func Tools(n int) string {
+	if n == 1 {
+		return "1 tool is"
+	}
+	return fmt.Sprintf("%d tools are", n)
+}
+
+// First lists the first three names.
+func First(names []string) string {
+	if n := len(names) - 3; n > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:3], ", "), n)
+	}
+	return strings.Join(names, ", ")
+}
+
+func validName(s string) bool {
+	for i := range len(s) {
+		switch c := s[i]; {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9':
+		case strings.IndexByte("_./-", c) < 0:
+			return false
+		}
+	}
+	return s != "" && len(s) <= maxName
+}
+
+// resultOf is a result as a text: what is no text is named, not shown, and what is too long is cut with a line that says so.
+func resultOf(res *mcp.CallToolResult, most int) Result {
+	var b strings.Builder
+	for _, c := range res.Content {
+		if b.Len() > most {
+			break
+		}
+		if b.Len() > 0 {
+			b.WriteByte('\n')
+		}
+		switch c := c.(type) {
+		case *mcp.TextContent:
+			b.WriteString(c.Text)
+		case *mcp.ImageContent:
+			fmt.Fprintf(&b, "[an image (%s, %d bytes) is not shown]", prompttext.Name(c.MIMEType), len(c.Data))
+		case *mcp.AudioContent:
+			fmt.Fprintf(&b, "[a sound (%s, %d bytes) is not shown]", prompttext.Name(c.MIMEType), len(c.Data))
+		case *mcp.ResourceLink:
+			fmt.Fprintf(&b, "[resource %s]", prompttext.Name(c.URI))
+		case *mcp.EmbeddedResource:
+			b.WriteString(embedded(c))
+		}
+	}
+	if b.Len() == 0 && res.StructuredContent != nil {
+		if raw, err := json.Marshal(res.StructuredContent); err == nil {
+			b.Write(raw)
+		}
+	}
+	return Result{cut(prompttext.Clean(b.String()), most), res.IsError}
+}
+
+func embedded(c *mcp.EmbeddedResource) string {
+	switch {
+	case c.Resource == nil:
+		return ""
+	case c.Resource.Text != "":
+		return c.Resource.Text
+	}
+	return fmt.Sprintf("[resource %s (%d bytes) is not shown]", prompttext.Name(c.Resource.URI), base64.StdEncoding.DecodedLen(len(c.Resource.Blob)))
+}
+
+func cut(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	kept := strings.ToValidUTF8(text[:most], "")
+	return fmt.Sprintf("%s\n[the result has %d bytes; only the first %d are there]", kept, len(text), len(kept))
+}

@@ -1,0 +1,367 @@
+package commandhooks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/grapnelhq/grapnel/internal/commandhook"
+	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/sdk"
+	"github.com/grapnelhq/grapnel/sdk/prompttext"
+)
+
+// plugin is commandhooks under one configuration. It is safe for concurrent use.
+type plugin struct {
+	config     config
+	handlers   []commandhook.Handler
+	transcript string
+
+	mu sync.Mutex
+	// kept is what hooks of a message brought for the model, until the phase for it: by hook and turn. order has the
+	// keys, the oldest first.
+	kept  map[string][]string
+	order []string
+}
+
+// maxKept bounds the contexts that wait for their phase.
+const maxKept = 256
+
+// maxText bounds a reason or a note of a script, in characters.
+const maxText = 8000
+
+func (p *plugin) hooks() []sdk.Hook {
+	var hooks []sdk.Hook
+	for i := range p.handlers {
+		hooks = append(hooks, p.subscriptions(&p.handlers[i])...)
+	}
+	return hooks
+}
+
+// subscriptions are those of one handler: one for most, one for each phase at the beginning of a session, and another for
+// what a hook of a message brings for the model.
+func (p *plugin) subscriptions(h *commandhook.Handler) []sdk.Hook {
+	one := sdk.Hook{
+		Name: h.ID, Doc: doc(h), Timeout: h.Timeout, OnFailure: p.onFailure(h), Visibility: phases.VisibilityUserAudit, Role: phases.RoleContribute,
+	}
+	if h.Background {
+		one.Role = phases.RoleObserve
+	}
+	switch h.Moment {
+	case commandhook.Session:
+		return p.session(h, one)
+	case commandhook.Prompt:
+		return p.prompt(h, one)
+	case commandhook.Call:
+		p.call(h, &one)
+	case commandhook.Result, commandhook.Failed:
+		one.Needs = []string{"arguments", "touched_paths", "result", "outcome"}
+		if !h.Background {
+			one.Role, one.Kinds = phases.RoleTransform, []phases.Kind{phases.KindRewrite, phases.KindReminder}
+		}
+		one.ToolPostCall = func(ctx context.Context, c *sdk.Call, in *phases.ToolPostCallInput) ([]phases.Contribution, error) {
+			if (in.Outcome == "ok") != (h.Moment == commandhook.Result) {
+				return nil, nil
+			}
+			f := p.facts(c, commandhook.Facts{Tool: in.Tool, Arguments: in.Arguments, Paths: in.TouchedPaths, Result: in.Result.Text})
+			return p.answer(ctx, h, f)
+		}
+	case commandhook.Stop:
+		one.Needs = []string{"text", "forced"}
+		if !h.Background {
+			one.Role, one.Kinds = phases.RoleValidate, []phases.Kind{phases.KindDecision, phases.KindReminder}
+		}
+		one.PreEnd = func(ctx context.Context, c *sdk.Call, in *phases.PreEndInput) ([]phases.Contribution, error) {
+			return p.answer(ctx, h, p.facts(c, commandhook.Facts{Text: in.Text.Value, Forced: in.Forced}))
+		}
+	case commandhook.Compact:
+		one.Kinds, one.Needs = []phases.Kind{phases.KindPromptContext}, []string{"trigger"}
+		one.PreCompaction = func(ctx context.Context, c *sdk.Call, in *phases.PreCompactionInput) ([]phases.Contribution, error) {
+			return p.answer(ctx, h, p.facts(c, commandhook.Facts{Source: in.Trigger}))
+		}
+	case commandhook.Compacted:
+		one.Needs = []string{"summary"}
+		one.PostCompaction = func(ctx context.Context, c *sdk.Call, in *phases.PostCompactionInput) ([]phases.Contribution, error) {
+			return p.answer(ctx, h, p.facts(c, commandhook.Facts{Source: "auto", Text: in.Summary.Text}))
+		}
+	case commandhook.SessionEnd:
+		one.Role, one.Needs = phases.RoleObserve, []string{"reason"}
+		one.SessionEnd = func(ctx context.Context, c *sdk.Call, in *phases.SessionEndInput) ([]phases.Contribution, error) {
+			return p.answer(ctx, h, p.facts(c, commandhook.Facts{Source: in.Reason}))
+		}
+	default:
+		p.turnEnd(h, &one)
+	}
+	return []sdk.Hook{one}
+}
+
+func doc(h *commandhook.Handler) string {
+	line, _ := prompttext.Line(strings.Join(append([]string{h.Event + ": " + h.Command}, h.Args...), " "), 200)
+	return line
+}
+
+// onFailure is the policy that the file asks for, or that of the agent; the zero value leaves it to the runtime, where
+// hooks that decide fail closed.
+func (p *plugin) onFailure(h *commandhook.Handler) phases.OnFailure {
+	open := phases.OnFailure{Default: phases.BestEffort}
+	switch {
+	case h.Background || !h.Moment.Decides():
+		return phases.OnFailure{}
+	case h.OnFailure == "block" && h.Moment != commandhook.Stop:
+		return phases.OnFailure{Default: phases.FailClosed}
+	case h.OnFailure == "continue":
+		return open
+	case p.config.AsHost && h.Format == commandhook.Copilot && h.Moment == commandhook.Call: // a crash denies there, a timeout does not
+		return phases.OnFailure{Default: phases.FailClosed, ByCause: map[phases.Cause]phases.FailureWord{phases.CauseTimeout: phases.BestEffort}}
+	case p.config.AsHost:
+		return open
+	}
+	return phases.OnFailure{}
+}
+
+// call makes a subscription to tool.pre_call. Guards judge what goes on, at the same time; those that rewrite come first,
+// one by one.
+func (p *plugin) call(h *commandhook.Handler, one *sdk.Hook) {
+	one.Needs = []string{"arguments"}
+	if !h.Background {
+		one.Role, one.Kinds = phases.RoleValidate, []phases.Kind{phases.KindDecision, phases.KindReminder}
+	}
+	if slices.Contains(p.config.Rewrites, h.ID) {
+		one.Role, one.Kinds = phases.RoleTransform, append(one.Kinds, phases.KindRewrite)
+	}
+	one.ToolPreCall = func(ctx context.Context, c *sdk.Call, in *phases.ToolPreCallInput) ([]phases.Contribution, error) {
+		return p.answer(ctx, h, p.facts(c, commandhook.Facts{Tool: in.Tool, Arguments: in.Arguments, Paths: in.TouchedPaths}))
+	}
+}
+
+// session subscribes to the phases of a session's beginning that the matcher can accept.
+func (p *plugin) session(h *commandhook.Handler, one sdk.Hook) (hooks []sdk.Hook) {
+	one.Kinds = []phases.Kind{phases.KindPromptContext}
+	if h.Matches(&commandhook.Facts{Source: "startup"}) || h.Matches(&commandhook.Facts{Source: "clear"}) {
+		start := one
+		start.Needs = []string{"source"}
+		start.SessionStart = func(ctx context.Context, c *sdk.Call, in *phases.SessionStartInput) ([]phases.Contribution, error) {
+			source := in.Source
+			if source == "" {
+				source = "startup"
+			}
+			return p.answer(ctx, h, p.facts(c, commandhook.Facts{Source: source}))
+		}
+		hooks = append(hooks, start)
+	}
+	if h.Matches(&commandhook.Facts{Source: "resume"}) {
+		resume := one
+		resume.Name += "-resume"
+		resume.SessionResume = func(ctx context.Context, c *sdk.Call, _ *phases.SessionResumeInput) ([]phases.Contribution, error) {
+			return p.answer(ctx, h, p.facts(c, commandhook.Facts{Source: "resume"}))
+		}
+		hooks = append(hooks, resume)
+	}
+	hasCompact := h.Format == commandhook.Claude || h.Format == commandhook.Codex
+	if hasCompact && h.Matches(&commandhook.Facts{Source: "compact"}) {
+		compact := one
+		compact.Name, compact.Kinds = one.Name+"-compact", []phases.Kind{phases.KindReminder}
+		compact.PostCompaction = func(ctx context.Context, c *sdk.Call, _ *phases.PostCompactionInput) ([]phases.Contribution, error) {
+			return p.answer(ctx, h, p.facts(c, commandhook.Facts{Source: "compact"}))
+		}
+		hooks = append(hooks, compact)
+	}
+	return hooks
+}
+
+// prompt subscribes twice: the script judges the message in turn.pre_policy, which takes no text for the model; what it
+// brought is handed out in turn.pre_prompt_context.
+func (p *plugin) prompt(h *commandhook.Handler, one sdk.Hook) []sdk.Hook {
+	one.Needs = []string{"user_text", "model"}
+	key := func(c *sdk.Call) string { return h.ID + "\x00" + c.Context.WorkspaceID + "\x00" + c.Context.TurnID }
+	one.PrePolicy = func(ctx context.Context, c *sdk.Call, in *phases.PrePolicyInput) ([]phases.Contribution, error) {
+		a, err := p.run(ctx, h, p.facts(c, commandhook.Facts{Prompt: in.UserText.Value, Model: in.Model}))
+		if err != nil || a == nil {
+			return nil, err
+		}
+		if a.Verdict != phases.VerdictDeny {
+			p.keep(key(c), a.Context)
+		}
+		a.Context = nil
+		return p.contributions(h, a)
+	}
+	if h.Background || h.Format == commandhook.Copilot { // who drops what such a hook answers
+		one.Role = phases.RoleObserve
+		return []sdk.Hook{one}
+	}
+	one.Role, one.Kinds = phases.RoleValidate, []phases.Kind{phases.KindDecision}
+	brings := sdk.Hook{
+		Name: h.ID + "-context", Doc: "what " + h.ID + " brought for the model", Kinds: []phases.Kind{phases.KindPromptContext}, Needs: []string{phases.NeedsNothing},
+		PrePromptContext: func(_ context.Context, c *sdk.Call, _ *phases.PrePromptContextInput) ([]phases.Contribution, error) {
+			return contexts(p.take(key(c))), nil
+		},
+	}
+	return []sdk.Hook{one, brings}
+}
+
+// turnEnd subscribes to turn.post_turn, for the hooks of turns that ended in some way.
+func (p *plugin) turnEnd(h *commandhook.Handler, one *sdk.Hook) {
+	one.Role, one.Needs = phases.RoleObserve, []string{"status", "error", "assistant_text"}
+	want := map[commandhook.Moment]phases.TurnStatus{
+		commandhook.TurnFailed: phases.TurnProviderFailure, commandhook.Interrupted: phases.TurnInterrupted, commandhook.Spoken: phases.TurnSucceeded,
+	}[h.Moment]
+	one.PostTurn = func(ctx context.Context, c *sdk.Call, in *phases.PostTurnInput) ([]phases.Contribution, error) {
+		if in.Status != want {
+			return nil, nil
+		}
+		text := in.Error.Text
+		if h.Moment == commandhook.Spoken {
+			text = in.AssistantText.Text
+		}
+		return p.answer(ctx, h, p.facts(c, commandhook.Facts{Text: text}))
+	}
+}
+
+// facts completes what a phase knows by what every call has.
+func (p *plugin) facts(c *sdk.Call, f commandhook.Facts) *commandhook.Facts {
+	f.Session, f.Turn, f.Agent, f.CallID = c.Context.SessionID, c.Context.TurnID, c.Context.AgentID, c.IdempotencyKey
+	f.Dir, f.Now, f.Transcript = c.Context.Dir, c.Context.Now, p.transcript
+	if name, ok := p.config.Tools[f.Tool]; ok {
+		f.Tool = name
+	}
+	return &f
+}
+
+// answer runs a handler, unless it is not for this, and returns its contributions.
+func (p *plugin) answer(ctx context.Context, h *commandhook.Handler, f *commandhook.Facts) ([]phases.Contribution, error) {
+	a, err := p.run(ctx, h, f)
+	if err != nil || a == nil {
+		return nil, err
+	}
+	return p.contributions(h, a)
+}
+
+// run runs a handler. Nil is one that is not for this.
+func (p *plugin) run(ctx context.Context, h *commandhook.Handler, f *commandhook.Facts) (*commandhook.Answer, error) {
+	if !h.Matches(f) {
+		return nil, nil //nolint:nilnil // as the comment says
+	}
+	payload, err := h.Payload(f)
+	if err != nil {
+		return nil, fmt.Errorf("the payload of %s: %w", h.Title(), err)
+	}
+	out, err := execute(ctx, h, f, payload)
+	if err == nil {
+		var a commandhook.Answer
+		if a, err = h.Answer(out, f, p.config.AsHost); err == nil {
+			return &a, nil
+		}
+	}
+	if failure, ok := errors.AsType[*commandhook.Failure](err); ok {
+		return nil, sdk.Fail(failure.Code, prompttext.Clean(failure.Message))
+	}
+	return nil, err
+}
+
+// contributions are what a script said, in Grapnel's words.
+func (p *plugin) contributions(h *commandhook.Handler, a *commandhook.Answer) ([]phases.Contribution, error) {
+	if a.Arguments != nil && !slices.Contains(p.config.Rewrites, h.ID) {
+		return nil, sdk.Fail("rewrite_not_declared", fmt.Sprintf("%s rewrites the arguments of calls: add %s to \"rewrites\" in the configuration of the plugin", h.Title(), h.ID))
+	}
+	var out []phases.Contribution
+	if a.Verdict != "" {
+		out = append(out, &phases.Decision{Verdict: a.Verdict, Reason: clean(a.Reason), ReasonCode: "command_hook"})
+	}
+	if a.Arguments != nil {
+		out = append(out, &phases.Rewrite{Value: a.Arguments})
+	}
+	if a.Result != nil {
+		out = append(out, &phases.Rewrite{Value: rawOf(prompttext.Clean(*a.Result))})
+	}
+	if h.Moment == commandhook.Session || h.Moment == commandhook.Compact {
+		out = append(out, contexts(a.Context)...)
+	} else {
+		for _, text := range a.Context {
+			out = append(out, &phases.Reminder{Type: "hook.context", Attributes: map[string]string{"hook": h.ID}, Text: prompttext.Clean(text)})
+		}
+	}
+	for _, note := range a.Note {
+		out = append(out, &phases.ManifestDiagnostic{Code: "hook_message", Message: clean(note), Severity: phases.SeverityInfo, SafeForUser: true})
+	}
+	if len(a.Lost) > 0 {
+		out = append(out, &phases.ManifestDiagnostic{
+			Code: "hook_not_carried", Message: clean("Grapnel cannot do what the hook asked for: " + strings.Join(a.Lost, ", ")), Severity: phases.SeverityWarning, SafeForUser: true,
+		})
+	}
+	return out, nil
+}
+
+func contexts(texts []string) (out []phases.Contribution) {
+	for _, text := range texts {
+		out = append(out, &phases.PromptContext{Content: prompttext.Clean(text)})
+	}
+	return out
+}
+
+func clean(text string) string { return prompttext.Head(prompttext.Clean(text), maxText) }
+
+func (p *plugin) keep(key string, texts []string) {
+	if len(texts) == 0 {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.kept[key] == nil {
+		p.order = append(p.order, key)
+	}
+	p.kept[key] = texts
+	if len(p.order) > maxKept {
+		delete(p.kept, p.order[0])
+		p.order = p.order[1:]
+	}
+}
+
+func (p *plugin) take(key string) []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	texts := p.kept[key]
+	if texts != nil {
+		delete(p.kept, key)
+		p.order = slices.DeleteFunc(p.order, func(k string) bool { return k == key })
+	}
+	return texts
+}
+
+// Subscription is what a handler subscribes to.
+type Subscription struct {
+	Name    string
+	Phase   phases.Phase
+	Kinds   []phases.Kind
+	Needs   []string
+	Timeout time.Duration
+	// OnFailure is what the file says, or zero.
+	OnFailure phases.OnFailure
+}
+
+// Describe is what handlers subscribe to, if those of the given names rewrite arguments.
+func Describe(handlers []commandhook.Handler, rewrites []string) []Subscription {
+	p := &plugin{config: config{Rewrites: rewrites}, handlers: handlers}
+	described, err := (&sdk.Plugin{Name: "commandhooks", Version: "0", Hooks: p.hooks()}).Describe(context.Background())
+	if err != nil {
+		return nil
+	}
+	var out []Subscription
+	for i := range described.Hooks {
+		h := &described.Hooks[i]
+		out = append(out, Subscription{h.Name, h.Phase, h.Kinds, h.Needs, h.Timeout.D(), h.OnFailure})
+	}
+	return out
+}
+
+// Phases are the phases that one handler subscribes to.
+func Phases(h *commandhook.Handler) []phases.Phase {
+	var out []phases.Phase
+	for _, s := range Describe([]commandhook.Handler{*h}, nil) {
+		out = append(out, s.Phase)
+	}
+	return out
+}

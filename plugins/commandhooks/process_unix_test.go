@@ -1,0 +1,161 @@
+//go:build unix
+
+package commandhooks
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/grapnelhq/grapnel/internal/commandhook"
+	"github.com/grapnelhq/grapnel/phases"
+)
+
+// TestPayloads: scripts read the fields of their agent. Each writes what it read into a file.
+func TestPayloads(t *testing.T) {
+	t.Parallel()
+
+	call := &phases.ToolPreCallInput{Tool: "Bash", Arguments: json.RawMessage(`{"command":"ls <x>"}`)}
+	for _, tt := range []struct {
+		format commandhook.Format
+		event  string
+		in     phases.Input
+		want   string
+	}{
+		{commandhook.Claude, "PreToolUse", call, `{"session_id":"s","transcript_path":"T","cwd":"D","hook_event_name":"PreToolUse","prompt_id":"t","permission_mode":"default","tool_name":"Bash","tool_input":{"command":"ls <x>"},"tool_use_id":"k"}`},
+		{commandhook.Claude, "PostToolUse", ran("out"), `{"session_id":"s","transcript_path":"T","cwd":"D","hook_event_name":"PostToolUse","prompt_id":"t","permission_mode":"default","tool_name":"Bash","tool_input":{"command":"make"},"tool_use_id":"k","tool_response":{"stdout":"out","stderr":"","interrupted":false,"isImage":false}}`},
+		{commandhook.Claude, "Stop", finished("bye", 2), `{"session_id":"s","transcript_path":"T","cwd":"D","hook_event_name":"Stop","prompt_id":"t","permission_mode":"default","stop_hook_active":true,"last_assistant_message":"bye"}`},
+		{commandhook.Claude, "SessionStart", &phases.SessionStartInput{}, `{"session_id":"s","transcript_path":"T","cwd":"D","hook_event_name":"SessionStart","prompt_id":"t","source":"startup"}`},
+		{commandhook.Codex, "PreToolUse", call, `{"session_id":"s","transcript_path":null,"cwd":"D","hook_event_name":"PreToolUse","turn_id":"t","model":"","permission_mode":"default","tool_name":"Bash","tool_input":{"command":"ls <x>"},"tool_use_id":"k"}`},
+		{commandhook.Gemini, "BeforeTool", call, `{"session_id":"s","transcript_path":"T","cwd":"D","hook_event_name":"BeforeTool","timestamp":"2026-01-02T03:04:05.000Z","tool_name":"run_shell_command","tool_input":{"command":"ls <x>"}}`},
+		{commandhook.Gemini, "AfterTool", ran("out"), `{"session_id":"s","transcript_path":"T","cwd":"D","hook_event_name":"AfterTool","timestamp":"2026-01-02T03:04:05.000Z","tool_name":"run_shell_command","tool_input":{"command":"make"},"tool_response":{"llmContent":"out","returnDisplay":"out"}}`},
+		{commandhook.Copilot, "preToolUse", call, `{"sessionId":"s","timestamp":1767323045000,"cwd":"D","toolName":"bash","toolArgs":{"command":"ls <x>"}}`},
+		{commandhook.Copilot, "PreToolUse", call, `{"session_id":"s","hook_event_name":"PreToolUse","timestamp":"2026-01-02T03:04:05Z","cwd":"D","tool_name":"Bash","tool_input":{"command":"ls <x>"}}`},
+		{commandhook.Copilot, "PostToolUse", ran("out"), `{"session_id":"s","hook_event_name":"PostToolUse","timestamp":"2026-01-02T03:04:05Z","cwd":"D","tool_name":"Bash","tool_input":{"command":"make"},"tool_result":{"result_type":"success","text_result_for_llm":"out"}}`},
+		{commandhook.Cursor, "preToolUse", call, `{"conversation_id":"s","generation_id":"t","model":"","hook_event_name":"preToolUse","cursor_version":"2.4.0","workspace_roots":["D"],"user_email":null,"transcript_path":null,"tool_name":"Shell","tool_input":{"command":"ls <x>"},"tool_use_id":"k","cwd":"D"}`},
+		{commandhook.Cursor, "beforeShellExecution", call, `{"conversation_id":"s","generation_id":"t","model":"","hook_event_name":"beforeShellExecution","cursor_version":"2.4.0","workspace_roots":["D"],"user_email":null,"transcript_path":null,"command":"ls <x>","cwd":"D","sandbox":false}`},
+		{commandhook.Cursor, "afterFileEdit", &phases.ToolPostCallInput{Tool: "Edit", Arguments: json.RawMessage(`{"file_path":"a.go","old_string":"a","new_string":"b"}`), TouchedPaths: []string{"a.go"}, Outcome: "ok"}, `{"conversation_id":"s","generation_id":"t","model":"","hook_event_name":"afterFileEdit","cursor_version":"2.4.0","workspace_roots":["D"],"user_email":null,"transcript_path":null,"file_path":"D/a.go","edits":[{"old_string":"a","new_string":"b"}]}`},
+	} {
+		t.Run(string(tt.format)+" "+tt.event, func(t *testing.T) {
+			t.Parallel()
+
+			out := filepath.Join(t.TempDir(), "payload")
+			dir, file := project(t, tt.format, one(t, tt.format, tt.event, "cat >"+out, nil))
+			p, d := configured(t, map[string]any{"format": tt.format, "files": []string{file}})
+			if _, err := dispatch(t.Context(), t, p, d, dir, tt.in); err != nil {
+				t.Fatal(err)
+			}
+			data, err := os.ReadFile(out)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got, want map[string]any
+			if err := json.Unmarshal(data, &got); err != nil {
+				t.Fatal(err)
+			}
+			if path, ok := got["transcript_path"].(string); ok {
+				if info, err := os.Stat(path); err != nil || info.Size() != 0 {
+					t.Errorf("the transcript %q: %v", path, err)
+				}
+				got["transcript_path"] = "T"
+			}
+			if err := json.Unmarshal([]byte(strings.ReplaceAll(tt.want, `"D`, `"`+dir)), &want); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(got, want); diff != "" {
+				t.Errorf("payload (-got +want):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestEnvironment: a script has what its agent sets and what the operator passed, and nothing of the plugin's session.
+func TestEnvironment(t *testing.T) {
+	t.Setenv("GRAPNEL_PLUGIN", "cookie")
+	t.Setenv("PLUGIN_UNIX_SOCKET_DIR", "/x")
+	t.Setenv("GRAPNEL_MARK", "m")
+	t.Setenv("PASSED", "yes")
+	for _, tt := range []struct {
+		format commandhook.Format
+		event  string
+		want   []string
+	}{
+		{commandhook.Claude, "PreToolUse", []string{"CLAUDE_PROJECT_DIR=D"}},
+		{commandhook.Codex, "PreToolUse", nil},
+		{commandhook.Gemini, "BeforeTool", []string{"GEMINI_PROJECT_DIR=D", "GEMINI_SESSION_ID=s", "CLAUDE_PROJECT_DIR=D", "EXTRA=a"}},
+		{commandhook.Copilot, "preToolUse", []string{"EXTRA=a", "WHO=yes!"}},
+		{commandhook.Cursor, "preToolUse", []string{"CURSOR_PROJECT_DIR=D", "CURSOR_VERSION=2.4.0", "CLAUDE_PROJECT_DIR=D"}},
+	} {
+		out := filepath.Join(t.TempDir(), "env")
+		more := map[string]any{"env": map[string]string{"EXTRA": "a", "WHO": "${PASSED}!"}}
+		dir, file := project(t, tt.format, one(t, tt.format, tt.event, "env >"+out+"; pwd >>"+out, more))
+		p, d := configured(t, map[string]any{"format": tt.format, "files": []string{file}})
+		if _, err := dispatch(t.Context(), t, p, d, dir, bash("ls")); err != nil {
+			t.Fatal(err)
+		}
+		data, err := os.ReadFile(out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := "\n" + strings.ReplaceAll(string(data), dir, "D")
+		for _, want := range append(tt.want, "PASSED=yes", "GRAPNEL_MARK=m", "D") {
+			if !strings.Contains(got, "\n"+want+"\n") {
+				t.Errorf("%s: no %s in %s", tt.format, want, got)
+			}
+		}
+		if strings.Contains(got, "GRAPNEL_PLUGIN") || strings.Contains(got, "PLUGIN_UNIX_SOCKET_DIR") {
+			t.Errorf("%s: the plugin's session is in %s", tt.format, got)
+		}
+	}
+}
+
+// TestExecForm: a program with arguments is started without a shell, with its places filled in.
+func TestExecForm(t *testing.T) {
+	t.Parallel()
+
+	dir, file := project(t, commandhook.Claude, one(t, commandhook.Claude, "PreToolUse", "sh", map[string]any{
+		"args": []string{"-c", `printf '%s' "$1 $2" >&2; exit 2`, "x", "${CLAUDE_PROJECT_DIR}/a b", "$(id)`id`"},
+	}))
+	p, d := configured(t, map[string]any{"format": "claude", "files": []string{file}})
+	want := "deny " + dir + "/a b $(id)`id`"
+	if got := shown(dispatch(t.Context(), t, p, d, dir, bash("ls"))); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+// TestPromptContext: what a hook of a message brings comes in the phase for it, once, and not from a message it denied.
+func TestPromptContext(t *testing.T) {
+	t.Parallel()
+
+	dir, file := project(t, commandhook.Claude, one(t, commandhook.Claude, "UserPromptSubmit", `grep -q secret && echo no >&2 && exit 2; echo the branch is main`, nil))
+	p, d := configured(t, map[string]any{"format": "claude", "files": []string{file}})
+	for _, step := range []struct {
+		in   phases.Input
+		want string
+	}{
+		{said("hi"), ""},
+		{&phases.PrePromptContextInput{}, "context the branch is main"},
+		{&phases.PrePromptContextInput{}, ""},
+		{said("my secret"), "deny no"},
+		{&phases.PrePromptContextInput{}, ""},
+	} {
+		if got := shown(dispatch(t.Context(), t, p, d, dir, step.in)); got != step.want {
+			t.Errorf("got %q, want %q", got, step.want)
+		}
+	}
+}
+
+// TestNoDirectory: a guard does not judge another directory than that of the session.
+func TestNoDirectory(t *testing.T) {
+	t.Parallel()
+
+	dir, file := project(t, commandhook.Claude, one(t, commandhook.Claude, "PreToolUse", `exit 0`, nil))
+	p, d := configured(t, map[string]any{"format": "claude", "files": []string{file}})
+	if got := shown(dispatch(t.Context(), t, p, d, filepath.Join(dir, "gone"), bash("ls"))); got != "failure no_directory" {
+		t.Errorf("got %s", got)
+	}
+}

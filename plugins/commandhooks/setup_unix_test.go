@@ -1,0 +1,138 @@
+//go:build unix
+
+package commandhooks
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/grapnelhq/grapnel/internal/commandhook"
+	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/sdk"
+)
+
+// places are where each agent has a project's hooks.
+func place(format commandhook.Format) string {
+	return map[commandhook.Format]string{
+		commandhook.Claude: ".claude/settings.json", commandhook.Codex: ".codex/hooks.json", commandhook.Gemini: ".gemini/settings.json",
+		commandhook.Copilot: ".github/hooks/guard.json", commandhook.Cursor: ".cursor/hooks.json",
+	}[format]
+}
+
+// one is a hooks file with one hook, in the shape of its agent.
+func one(t *testing.T, format commandhook.Format, event, command string, more map[string]any) string {
+	t.Helper()
+	h := map[string]any{"type": "command", "command": command}
+	maps.Copy(h, more)
+	var entry any = h
+	if format != commandhook.Copilot && format != commandhook.Cursor {
+		entry = map[string]any{"hooks": []any{h}}
+	}
+	data, err := json.Marshal(map[string]any{"version": 1, "hooks": map[string]any{event: []any{entry}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+// project makes a project with a hooks file, and returns its directory and the file.
+func project(t testing.TB, format commandhook.Format, content string) (dir, file string) {
+	t.Helper()
+	dir = t.TempDir()
+	file = filepath.Join(dir, place(format))
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte(content), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return dir, file
+}
+
+// configured is the plugin with a configuration, and what it says that it is.
+func configured(t testing.TB, cfg map[string]any) (*sdk.Plugin, *phases.Description) {
+	t.Helper()
+	raw, err := json.Marshal(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := New()
+	d, err := p.Configure(t.Context(), &phases.Configuration{Instance: "commandhooks", Config: raw})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p, d
+}
+
+// dispatch calls the hook of a phase; there is one.
+func dispatch(ctx context.Context, t testing.TB, p *sdk.Plugin, d *phases.Description, dir string, in phases.Input) ([]phases.Contribution, error) {
+	t.Helper()
+	for _, h := range d.Hooks {
+		if h.Phase != phases.PhaseOf(in) {
+			continue
+		}
+		res, err := p.Dispatch(ctx, &phases.Dispatch{
+			Subscription: "commandhooks." + h.Name, Hook: h.Name, Phase: h.Phase, Input: in, IdempotencyKey: "k",
+			Context: phases.Context{WorkspaceID: "w", SessionID: "s", TurnID: "t", Dir: dir, Now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)},
+		})
+		if err != nil {
+			return nil, err
+		}
+		return res.Contributions, nil
+	}
+	t.Fatalf("no hook of %s in %+v", phases.PhaseOf(in), d.Hooks)
+	return nil, nil
+}
+
+// shown is an answer in one line: "deny no rm", "context …", "failure CODE".
+func shown(cs []phases.Contribution, err error) string {
+	if failure, ok := errors.AsType[*phases.Error](err); ok {
+		return "failure " + failure.PluginCode
+	}
+	if err != nil {
+		return "error " + err.Error()
+	}
+	var words []string
+	for _, c := range cs {
+		switch c := c.(type) {
+		case *phases.Decision:
+			words = append(words, strings.TrimSpace(fmt.Sprintf("%s %s", c.Verdict, c.Reason)))
+		case *phases.Rewrite:
+			words = append(words, "rewrite "+string(c.Value))
+		case *phases.Reminder:
+			words = append(words, "reminder "+c.Text)
+		case *phases.PromptContext:
+			words = append(words, "context "+c.Content)
+		case *phases.ManifestDiagnostic:
+			words = append(words, c.Code+" "+c.Message)
+		default:
+			words = append(words, fmt.Sprintf("%T", c))
+		}
+	}
+	return strings.Join(words, " | ")
+}
+
+// inputs of phases, as an agent's events give them.
+func bash(command string) *phases.ToolPreCallInput {
+	return &phases.ToolPreCallInput{Tool: "Bash", Arguments: json.RawMessage(fmt.Sprintf(`{"command":%q}`, command))}
+}
+
+func ran(result string) *phases.ToolPostCallInput {
+	return &phases.ToolPostCallInput{Tool: "Bash", Arguments: json.RawMessage(`{"command":"make"}`), Result: phases.NewPreview(result, 1000), Outcome: "ok"}
+}
+
+func said(text string) *phases.PrePolicyInput {
+	return &phases.PrePolicyInput{UserText: phases.T(text)}
+}
+
+func finished(text string, forced int) *phases.PreEndInput {
+	return &phases.PreEndInput{Text: phases.T(text), Forced: forced}
+}

@@ -1,0 +1,10 @@
+// Command mcp is the MCP plugin as a program of its own. A Grapnel host
+// starts it; started by hand it says so and ends.
+package main
+
+import (
+	"github.com/grapnelhq/grapnel/plugins/mcp"
+	"github.com/grapnelhq/grapnel/sdk/serve"
+)
+
+func main() { serve.Main(mcp.New()) }

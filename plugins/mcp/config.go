@@ -1,0 +1,126 @@
+package mcp
+
+import (
+	"encoding/json"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/grapnelhq/grapnel/internal/mcpclient"
+	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/sdk"
+)
+
+// Words of the configuration.
+const (
+	withhold = "withhold"
+	warn     = "warn"
+	remember = "remember"
+)
+
+// config is the operator's configuration; schema.json describes each key.
+type config struct {
+	policy
+
+	Servers map[string]*serverConfig `json:"servers"`
+}
+
+// policy says what becomes of definitions that nobody has accepted.
+type policy struct {
+	Changed string `json:"changed"`
+	Unknown string `json:"unknown"`
+}
+
+type serverConfig struct {
+	Command      []string          `json:"command"`
+	Env          map[string]string `json:"env"`
+	URL          string            `json:"url"`
+	Headers      map[string]string `json:"headers"`
+	Tools        []string          `json:"tools"` // nil takes all
+	Instructions bool              `json:"instructions"`
+	HideAbove    *int              `json:"hide_above"`
+	Timeout      phases.Duration   `json:"timeout"`
+	MaxResult    int               `json:"max_result_bytes"`
+	Accept       map[string]string `json:"accept"`
+}
+
+const (
+	defaultHideAbove = 20
+	defaultTimeout   = 30 * time.Second
+	defaultResult    = 256 << 10
+	mostServers      = 32
+	maxServerName    = 32
+)
+
+// parseConfig decodes a configuration, and fills in the defaults. Errors are [*phases.ConfigError].
+func parseConfig(data json.RawMessage) (*config, error) {
+	c := &config{policy: policy{Changed: withhold, Unknown: remember}}
+	if err := sdk.DecodeConfig(data, c); err != nil {
+		return nil, err
+	}
+	switch {
+	case len(c.Servers) > mostServers:
+		return nil, sdk.ConfigErrorf("/servers", "%d servers; at most %d are allowed", len(c.Servers), mostServers)
+	case c.Changed != withhold && c.Changed != warn:
+		return nil, sdk.ConfigErrorf("/changed", "%q is neither %s nor %s", c.Changed, withhold, warn)
+	case c.Unknown != remember && c.Unknown != withhold:
+		return nil, sdk.ConfigErrorf("/unknown", "%q is neither %s nor %s", c.Unknown, remember, withhold)
+	}
+	for name, s := range c.Servers {
+		if s == nil {
+			return nil, sdk.ConfigErrorf("/servers", "the server %q is null", name)
+		}
+		if err := s.complete(name); err != nil {
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+func (s *serverConfig) complete(name string) error {
+	pointer := "/servers/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
+	u, err := url.Parse(s.urlOr())
+	switch {
+	case !validServer(name):
+		return sdk.ConfigErrorf(pointer, "%q is not a server's name: 1 to %d letters, digits, - and _, not two _ in a row", name, maxServerName)
+	case (len(s.Command) == 0) == (s.URL == ""):
+		return sdk.ConfigErrorf(pointer, "a server has either a command or a url")
+	case err != nil || u.Host == "":
+		return sdk.ConfigErrorf(pointer+"/url", "%q is not http://HOST or https://HOST, with or without a path", s.URL)
+	case s.URL == "" && len(s.Headers) > 0:
+		return sdk.ConfigErrorf(pointer+"/headers", "headers go with a url")
+	case s.URL != "" && len(s.Env) > 0:
+		return sdk.ConfigErrorf(pointer+"/env", "env goes with a command")
+	case s.Timeout < 0 || s.MaxResult < 0:
+		return sdk.ConfigErrorf(pointer, "timeout and max_result_bytes are not negative")
+	}
+	if s.HideAbove == nil {
+		s.HideAbove = new(int)
+		*s.HideAbove = defaultHideAbove
+	}
+	if s.Timeout == 0 {
+		s.Timeout = phases.Duration(defaultTimeout)
+	}
+	if s.MaxResult == 0 {
+		s.MaxResult = defaultResult
+	}
+	return nil
+}
+
+func (s *serverConfig) urlOr() string {
+	if s.URL == "" {
+		return "http://none"
+	}
+	return s.URL
+}
+
+func (s *serverConfig) client(name string) mcpclient.Config {
+	return mcpclient.Config{
+		Name: name, Command: s.Command, Env: s.Env, URL: s.URL, Headers: s.Headers, Timeout: s.Timeout.D(), MaxResult: s.MaxResult,
+		Granted: func(tool string) bool { return s.Tools == nil || phases.Allows(s.Tools, tool) },
+	}
+}
+
+func validServer(name string) bool {
+	return phases.ValidPluginName(name) && len(name) <= maxServerName && !strings.Contains(name, separator) && !strings.HasSuffix(name, "_")
+}

@@ -1,0 +1,210 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"strings"
+
+	"github.com/grapnelhq/grapnel/internal/mcpclient"
+	"github.com/grapnelhq/grapnel/manifest"
+	"github.com/grapnelhq/grapnel/phases"
+)
+
+// What became of a definition.
+type status string
+
+const (
+	statusAccepted   status = "accepted"   // by the configuration
+	statusRemembered status = "remembered" // the one that was seen first
+	statusChanged    status = "changed"
+	statusUnknown    status = "unknown"
+)
+
+// instructionsName stands for a server's instructions among its tools; no tool can have it.
+const instructionsName = "(instructions)"
+
+// The codes of diagnostics about trust.
+const (
+	codeChanged       = "mcp_tool_changed"
+	codeUnknown       = "mcp_tool_unknown"
+	codeNotRemembered = "mcp_not_remembered"
+	codeName          = "mcp_tool_name_taken"
+)
+
+// judged is a tool, or a server's instructions, with what is known of its definition.
+type judged struct {
+	tool        phases.Tool // under the name that the model sees
+	own         string      // the server's name of it
+	fingerprint string
+	status      status
+	known       string // the fingerprint that a changed definition should have
+}
+
+// offered reports whether the definition may reach a model.
+func (j *judged) offered(c *config) bool {
+	return j.status == statusAccepted || j.status == statusRemembered || j.status == statusChanged && c.Changed == warn
+}
+
+// verdict is what a server's listing comes to. It is not changed.
+type verdict struct {
+	of           *mcpclient.Listing
+	tools        []judged
+	instructions *judged
+	diagnostics  []phases.Diagnostic
+}
+
+// judge compares a listing with what was accepted and what was seen first. It returns what is to be remembered from now
+// on; nil if that is nothing new.
+func judge(name string, c *config, l *mcpclient.Listing, seen map[string]string) (*verdict, map[string]string) {
+	v := &verdict{of: l}
+	s := c.Servers[name]
+	for i := range l.Problems {
+		v.warn(name, l.Problems[i].Code, l.Problems[i].Message)
+	}
+	now := maps.Clone(seen)
+	if now == nil {
+		now = map[string]string{}
+	}
+	taken, twice := map[string]bool{}, []string{}
+	for i := range l.Tools {
+		t := &l.Tools[i]
+		j := judged{own: t.Name, tool: phases.Tool{Name: exposed(name, t.Name), Description: t.Description, InputSchema: t.Schema}}
+		if taken[j.tool.Name] || len(j.tool.Name) > maxToolName {
+			twice = append(twice, t.Name)
+			continue
+		}
+		taken[j.tool.Name] = true
+		j.fingerprint = fingerprint(j.tool)
+		if len(l.Tools) > *s.HideAbove {
+			j.tool.HiddenDomain = name
+		}
+		j.settle(t.Name, c, s, now)
+		v.tools = append(v.tools, j)
+	}
+	if s.Instructions && l.Instructions != "" {
+		v.instructions = &judged{own: instructionsName, tool: phases.Tool{Description: l.Instructions}, fingerprint: fingerprint(l.Instructions)}
+		v.instructions.settle(instructionsName, c, s, now)
+	}
+	v.report(name, c)
+	if len(twice) > 0 {
+		v.warn(name, codeName, fmt.Sprintf(
+			"%s withheld: the name NAME%sTOOL has more than %d characters, or is another tool's: %s", mcpclient.Tools(len(twice)), separator, maxToolName, mcpclient.First(twice)))
+	}
+	if maps.Equal(now, seen) {
+		now = nil
+	}
+	return v, now
+}
+
+// settle gives a definition its status. One that is seen for the first time is remembered in seen.
+func (j *judged) settle(own string, c *config, s *serverConfig, seen map[string]string) {
+	accepted, first := s.Accept[own], seen[own]
+	switch {
+	case accepted != "" && accepted == j.fingerprint:
+		j.status = statusAccepted
+	case accepted != "":
+		j.status, j.known = statusChanged, accepted
+	case first == j.fingerprint:
+		j.status = statusRemembered
+	case first != "":
+		j.status, j.known = statusChanged, first
+	case c.Unknown == remember:
+		seen[own], j.status = j.fingerprint, statusRemembered
+	default:
+		j.status = statusUnknown
+	}
+}
+
+// report makes one diagnostic of all changed definitions, and one of all unknown ones.
+func (v *verdict) report(server string, c *config) {
+	var changed, unknown []string
+	for _, j := range v.all() {
+		line := fmt.Sprintf("%s (%s)", j.own, j.fingerprint)
+		switch j.status {
+		case statusChanged:
+			changed = append(changed, line)
+		case statusUnknown:
+			unknown = append(unknown, line)
+		case statusAccepted, statusRemembered:
+		}
+	}
+	done := "withheld"
+	if c.Changed == warn {
+		done = "offered all the same (changed: warn)"
+	}
+	if len(changed) > 0 {
+		v.warn(server, codeChanged, fmt.Sprintf(
+			"the definition has changed since it was accepted or first seen, and is %s: %s. Read it (grapnel plugin call PLUGIN %s), then put the fingerprint into servers.%s.accept", done, mcpclient.First(changed), toolsTool, server))
+	}
+	if len(unknown) > 0 {
+		v.warn(server, codeUnknown, fmt.Sprintf(
+			"nobody has accepted the definition, and it is withheld (unknown: withhold): %s. Read it (grapnel plugin call PLUGIN %s), then put the fingerprint into servers.%s.accept", mcpclient.First(unknown), toolsTool, server))
+	}
+}
+
+func (v *verdict) all() []*judged {
+	var list []*judged
+	for i := range v.tools {
+		list = append(list, &v.tools[i])
+	}
+	if v.instructions != nil {
+		list = append(list, v.instructions)
+	}
+	return list
+}
+
+func (v *verdict) warn(server, code, message string) {
+	v.diagnostics = append(v.diagnostics, phases.Diagnostic{Code: code, Severity: phases.SeverityWarning, Message: "server " + server + ": " + message, SafeForUser: true})
+}
+
+// fingerprint is that of manifests without a key, so that both can be compared.
+func fingerprint(v any) string {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		return "" // a schema is JSON
+	}
+	return manifest.FingerprintJSON(raw, nil)
+}
+
+// exposed is the name of a tool for models, which take letters, digits, _ and - only.
+func exposed(server, tool string) string {
+	return server + separator + strings.NewReplacer(".", "_", "/", "_").Replace(tool)
+}
+
+// memory is what was seen first, by server and name. The host keeps it, where no server can change it.
+type memory struct{ host phases.Host }
+
+// place names a value of the host's state. It is the same in all workspaces and sessions: a server is, too.
+type place struct {
+	WorkspaceID string            `json:"workspace_id"`
+	SessionID   string            `json:"session_id"`
+	Value       map[string]string `json:"value,omitempty"`
+}
+
+func placeOf(server string, value map[string]string) place {
+	return place{WorkspaceID: "mcp", SessionID: "server/" + server, Value: value}
+}
+
+func (m memory) get(ctx context.Context, server string) (map[string]string, error) {
+	params, err := json.Marshal(placeOf(server, nil))
+	if err != nil {
+		return nil, err
+	}
+	raw, err := m.host.Call(ctx, "state", "get", params)
+	if err != nil {
+		return nil, err
+	}
+	var answer place
+	return answer.Value, json.Unmarshal(raw, &answer)
+}
+
+func (m memory) put(ctx context.Context, server string, value map[string]string) error {
+	params, err := json.Marshal(placeOf(server, value))
+	if err != nil {
+		return err
+	}
+	_, err = m.host.Call(ctx, "state", "put", params)
+	return err
+}
