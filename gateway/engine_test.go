@@ -51,6 +51,11 @@ func house() *sdk.Plugin {
 					return nil, nil
 				},
 			},
+			{
+				Name: "end", Kinds: []phases.Kind{phases.KindDecision}, PreEnd: func(context.Context, *sdk.Call, *phases.PreEndInput) ([]phases.Contribution, error) {
+					return sdk.Reply(&phases.Decision{Verdict: phases.VerdictDeny, Reason: "not yet"})
+				},
+			},
 		},
 	}
 }
@@ -98,11 +103,17 @@ func engine(tb testing.TB, t tree.Store, sink runtime.Sink, more ...*sdk.Plugin)
 // engineAt is engine with a clock.
 func engineAt(tb testing.TB, t tree.Store, sink runtime.Sink, now func() time.Time, more ...*sdk.Plugin) *runtime.Engine {
 	tb.Helper()
+	return engineWith(tb, t, sink, now, house(), more...)
+}
+
+// engineWith is engineAt with another house.
+func engineWith(tb testing.TB, t tree.Store, sink runtime.Sink, now func() time.Time, first *sdk.Plugin, more ...*sdk.Plugin) *runtime.Engine {
+	tb.Helper()
 	all := []string{"*"}
 	cfg := &config.Config{Version: 1, Plugins: []config.Plugin{{Name: "house", Grants: phases.Grants{Contribute: all, Sections: all, Tools: all, Host: all, See: all}}}}
-	inside := map[string]runtime.Plugin{"house": house()}
+	inside := map[string]runtime.Plugin{"house": first}
 	for _, p := range more {
-		cfg.Plugins = append(cfg.Plugins, config.Plugin{Name: p.Name})
+		cfg.Plugins = append(cfg.Plugins, config.Plugin{Name: p.Name, Grants: phases.Grants{Contribute: []string{"decision"}}})
 		inside[p.Name] = p
 	}
 	eng, err := runtime.New(tb.Context(), cfg, runtime.Options{
@@ -123,9 +134,9 @@ func engineAt(tb testing.TB, t tree.Store, sink runtime.Sink, now func() time.Ti
 }
 
 // logStore is a real log in a file of the test's own.
-func logStore(t *testing.T, o store.Options) *store.Store {
+func logStore(t *testing.T) *store.Store {
 	t.Helper()
-	s, err := store.Open(t.Context(), storetest.SQLite(t), o)
+	s, err := store.Open(t.Context(), storetest.SQLite(t), store.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

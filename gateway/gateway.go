@@ -15,7 +15,10 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/grapnelhq/grapnel/bridge"
 	"github.com/grapnelhq/grapnel/compiler"
+	"github.com/grapnelhq/grapnel/gateway/web"
+	"github.com/grapnelhq/grapnel/history"
 	"github.com/grapnelhq/grapnel/internal/recent"
 	"github.com/grapnelhq/grapnel/internal/rpc"
 	"github.com/grapnelhq/grapnel/manifest"
@@ -36,6 +39,7 @@ type Engine interface { //nolint:interfacebloat // one engine, all of which clie
 	Collect(ctx context.Context) (context.Context, func(ctx context.Context) ([]phases.BackgroundRun, error))
 	Dispatch(ctx context.Context, c phases.Context, in phases.Input) (*phases.Outcome, error)
 	Plugins() []phases.PluginRow
+	Plan(phase phases.Phase) runtime.PlanView
 	Release(ctx context.Context, plugin string) (*runtime.Released, error)
 	Stats() runtime.Stats
 	Overview() runtime.Overview
@@ -43,14 +47,21 @@ type Engine interface { //nolint:interfacebloat // one engine, all of which clie
 }
 
 // Log is what the gateway needs of a *store.Store.
-type Log interface {
+type Log interface { //nolint:interfacebloat // one log, all of which clients read
 	List(ctx context.Context, f store.Filter) ([]manifest.Index, error)
 	Get(ctx context.Context, id string) (*manifest.Manifest, error)
 	Find(ctx context.Context, id string, f store.Filter) (store.Found, error)
+	Text(ctx context.Context, fingerprint string) (string, error)
+	Usage(ctx context.Context, manifestID string) ([]manifest.Usage, error)
+	Judge(ctx context.Context, m *manifest.Manifest) error
 	Entries(ctx context.Context, f store.Filter) iter.Seq2[manifest.Entry, error]
 	Verify(ctx context.Context, f store.Filter, o manifest.VerifyOptions) (manifest.Verdict, error)
 	Search(ctx context.Context, q store.Query) (store.SearchResult, error)
 	Stats(ctx context.Context, f store.Filter, since, until time.Time, seen func()) (manifest.Stats, error)
+	Page(ctx context.Context, f store.Filter, before string) ([]store.Kept, error)
+	KeptAfter(ctx context.Context, id int64, limit int) ([]store.Kept, error)
+	Overviews(ctx context.Context, list []store.Kept) ([]manifest.Overview, error)
+	Threads(ctx context.Context, workspace string, after int64, limit int) ([]store.Thread, error)
 }
 
 var (
@@ -77,6 +88,11 @@ type Options struct {
 	// Log holds manifests; without one those methods are unavailable.
 	Log Log
 
+	// Jobs, Memories and Events are for the methods about them; without one those methods are unavailable.
+	Jobs     Jobs
+	Memories Memories
+	Events   *Events
+
 	// Roots are absolute paths of the directories that a turn's dir may lie in. Without roots every dir is refused.
 	Roots []string
 	// Facts are what prompts say about their environment. An empty zone is that of the turn's clock.
@@ -87,6 +103,8 @@ type Options struct {
 	TurnIdle time.Duration
 	// Turns is how many turns are kept at most, 1,024 if 0. A token may have half of them.
 	Turns int
+	// Conversations are kept where it says so.
+	Conversations Conversations
 
 	// Config says where the configuration in force was read, for status.
 	Config string
@@ -130,7 +148,9 @@ type Gateway struct {
 	opts     Options
 	rpc      *rpc.Server
 	hub      *hub
+	kept     *keptWatch
 	turns    *turnTable
+	bridge   *bridge.Bridge // nil without an engine
 	sessions sessionTable
 	metrics  *metrics
 	started  time.Time
@@ -141,6 +161,8 @@ type Gateway struct {
 	settings   atomic.Pointer[settings] // replaced by Reload, as is config; it holds reloading
 	config     atomic.Pointer[string]
 	reloading  chan struct{}
+	deleted    chan struct{} // signals that conversations may be left over
+	estimators estimators
 	lastReload atomic.Pointer[Reload]
 	refused    atomic.Uint64 // reloads that failed before the engine was involved
 }
@@ -162,16 +184,24 @@ func New(o Options) (*Gateway, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
+	if err := o.Conversations.complete(); err != nil {
+		return nil, err
+	}
 	roots, err := realRoots(o.Roots)
 	if err != nil {
 		return nil, err
 	}
-	g := &Gateway{opts: o, sessions: sessionTable{owned: recent.New[phases.Context](mostSessions)}, started: o.Now(), reloading: make(chan struct{}, 1)}
+	g := &Gateway{opts: o, sessions: sessionTable{owned: recent.New[phases.Context](mostSessions)}, started: o.Now(), reloading: make(chan struct{}, 1), deleted: make(chan struct{}, 1)}
+	g.estimators.of = recent.New[*history.Estimator](mostEstimators)
 	g.settings.Store(&settings{roots, o.PromptChars})
 	g.config.Store(&o.Config)
 	g.metrics = newMetrics(g)
 	g.hub = newHub(o.Tree, o.Logger, g.metrics)
+	g.kept = newKeptWatch(o.Log, o.Logger)
 	g.turns = newTurnTable(&g.opts)
+	if o.Engine != nil {
+		g.bridge = bridge.New(o.Engine, o.Now)
+	}
 	types, err := wireTypes()
 	if err != nil {
 		return nil, err
@@ -206,13 +236,17 @@ func checkNames(tokens []Token) error {
 	return nil
 }
 
+// LoginCode makes a code that logs in one page as the token of that name, within a minute: the page takes it from its
+// address, as in http://HOST/#login=CODE. It is empty if there is no such token.
+func (g *Gateway) LoginCode(token string) string { return g.rpc.LoginCode(token) }
+
 // Serve answers on the listeners until ctx ends, and closes them. It then waits, within a bounded time, for calls in
 // flight, and ends kept turns as interrupted.
 func (g *Gateway) Serve(ctx context.Context, listeners ...net.Listener) error {
 	// The hub outlives the calls, which may wait for it.
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var running, ending sync.WaitGroup
-	for _, work := range []func(context.Context){g.hub.listen, g.hub.read, g.thin, g.sweep} {
+	for _, work := range []func(context.Context){g.hub.listen, g.hub.read, g.kept.run, g.thin, g.sweep} {
 		running.Go(func() { work(background) })
 	}
 	// Turns end first, so that clients are notified over their connections.
@@ -224,6 +258,7 @@ func (g *Gateway) Serve(ctx context.Context, listeners ...net.Listener) error {
 		g.notifyEnded(left)
 		endCalls()
 		g.endAll(background, left)
+		g.endHooks(background, (*bridge.Bridge).Close)
 	})
 	err := g.rpc.Serve(calls, g.Handler(), listeners...)
 	endServed()
@@ -238,6 +273,9 @@ func (g *Gateway) Serve(ctx context.Context, listeners ...net.Listener) error {
 func (g *Gateway) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/", g.rpc.Handler())
+	web.Register(mux, g.rpc.Guard)
+	mux.Handle("POST "+HookPath+"{host}", g.rpc.Guard(http.HandlerFunc(g.serveHook)))
+	mux.Handle(MCPPath, g.rpc.Guard(g.rpc.Require(rpc.DispatchRight, g.serveMCP())))
 	mux.Handle("GET /healthz", g.rpc.GuardProbe(http.HandlerFunc(healthy)))
 	mux.Handle("GET /readyz", g.rpc.GuardProbe(http.HandlerFunc(g.ready)))
 	if len(g.opts.Secret) > 0 {
@@ -255,7 +293,7 @@ const (
 	thinTime  = 5 * time.Minute
 )
 
-// thin deletes old autosaves, now and once an hour; several gateways may do so on one database.
+// thin deletes old autosaves and what is left of deleted conversations, now and once an hour; several gateways may do so on one database.
 func (g *Gateway) thin(ctx context.Context) {
 	tick := time.NewTicker(thinEvery)
 	defer tick.Stop()
@@ -271,10 +309,16 @@ func (g *Gateway) thin(ctx context.Context) {
 		case n > 0:
 			g.opts.Logger.Info("old autosaves were thinned", "revisions", n)
 		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
+		g.sweepConversations(ctx)
+		for due := false; !due; {
+			select {
+			case <-ctx.Done():
+				return
+			case <-g.deleted:
+				g.sweepConversations(ctx)
+			case <-tick.C:
+				due = true
+			}
 		}
 	}
 }

@@ -40,8 +40,8 @@ func TestReadyFlood(t *testing.T) {
 		t.Fatal(err)
 	}
 	client := s.client(t, false)
-	var asking sync.WaitGroup
-	asking.Go(func() {
+	var leaving, asking sync.WaitGroup
+	leaving.Go(func() {
 		if resp, err := client.Do(first); err == nil {
 			_ = resp.Body.Close()
 			t.Error("the first had its answer before there was one")
@@ -49,6 +49,7 @@ func TestReadyFlood(t *testing.T) {
 	})
 	<-entered
 	leave()
+	leaving.Wait()
 	for range 100 {
 		asking.Go(func() {
 			if got, body := s.get(t, "/readyz", ""); got != http.StatusOK {

@@ -296,7 +296,7 @@ func (g *Gateway) watch(ctx context.Context, c call[watchParams]) (watchResult, 
 	p := c.params
 	switch {
 	case c.Conn == nil:
-		return watchResult{}, rpc.Errorf(rpc.CodeInvalid, "watching needs a WebSocket connection (/ws): an HTTP POST has no notifications")
+		return watchResult{}, errNoConn()
 	case p.SinceSeq != nil && *p.SinceSeq < 0:
 		return watchResult{}, rpc.Errorf(rpc.CodeInvalid, "since_seq: %d is less than 0", *p.SinceSeq)
 	}

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/grapnelhq/grapnel/history"
 	"github.com/grapnelhq/grapnel/internal/api"
 	"github.com/grapnelhq/grapnel/internal/rpc"
 	"github.com/grapnelhq/grapnel/manifest"
@@ -108,13 +109,13 @@ type anyone struct {
 
 // methods lists all methods in the order of the documents. Those that only read are admitted a few at a time.
 func (g *Gateway) methods() []rpc.Method {
-	all := slices.Concat(g.treeMethods(), g.docMethods(), g.turnMethods(), g.sessionMethods(), g.manifestMethods(), g.operatorMethods())
+	all := slices.Concat(g.treeMethods(), g.docMethods(), g.turnMethods(), g.toolMethods(), g.mcpMethods(), g.hookMethods(), g.conversationMethods(), g.sessionMethods(), g.manifestMethods(), g.jobMethods(), g.memoryMethods(), g.eventMethods(), g.overviewMethods(), g.operatorMethods())
 	reads, verifies := newLane(maxLight), newLane(maxVerifies)
 	for i, m := range all {
 		switch {
 		case m.Name == methodVerify || m.Name == methodStats:
 			all[i] = verifies.admit(m)
-		case m.Right == rpc.ReadRight:
+		case m.Right == rpc.ReadRight || m.Name == methodEntries:
 			all[i] = reads.admit(m)
 		}
 	}
@@ -126,7 +127,10 @@ func wireTypes() (api.Schemas, error) {
 	own := api.Schemas{}
 	maps.Copy(own, api.Schemas{
 		reflect.TypeFor[tree.FolderID](): {Types: []string{"null", "string"}, Description: "a folder's id; null is the root"},
+		reflect.TypeFor[[]byte]():        {Type: "string", ContentEncoding: "base64"},
 	})
+	api.AddWords(own, history.RoleUser, history.RoleAssistant, history.RoleTool)
+	api.AddWords(own, history.CompactNone, history.CompactStart, history.CompactNow)
 	api.AddWords(own, tree.Draft, tree.Active, tree.Archived)
 	api.AddWords(own, tree.Autosave, tree.Manual, tree.Archive, tree.Restore)
 	api.AddWords(own, tree.AllThreads, tree.NoThreads)
@@ -219,6 +223,8 @@ func wireError(err error) error {
 		return &rpc.Error{Code: rpc.CodeUnavailable, Message: "the call took too long; try again", Err: err}
 	case errors.Is(err, context.Canceled):
 		return &rpc.Error{Code: rpc.CodeUnavailable, Message: "the call was abandoned: the gateway is stopping, or the caller is gone", Err: err}
+	case errors.Is(err, runtime.ErrNothingCompiled):
+		return &rpc.Error{Code: rpc.CodeInvalid, Message: err.Error() + ": call turn/compile", Err: err}
 	case errors.Is(err, runtime.ErrClosed):
 		return &rpc.Error{Code: rpc.CodeUnavailable, Message: "the engine is closed: the gateway is stopping", Err: err}
 	case errors.Is(err, manifest.ErrKeyNeeded):

@@ -98,8 +98,10 @@ func (g *Gateway) manifestMethods() []rpc.Method {
 			if err != nil {
 				return nil, err
 			}
-			return list[0], nil
+			return list[0], g.addUsage(ctx, list[0])
 		}),
+		logged(g, "manifest/text", "Reads the texts of a kept prompt, section by section, as far as they were kept.", g.textOf),
+		logged(g, "manifest/explain", "Says why a section, subscription, plugin or tool is, or is not, in a kept prompt, or who wrote a sentence of it, as \"grapnel explain\" does.", g.explain),
 		logged(g, "manifest/diff", "Compares two kept manifests, as \"grapnel manifest diff\" does.", g.diffManifests),
 		logged(g, methodFind, "Finds the kept manifests whose prompt holds a sentence, or that have all the terms, as \"grapnel manifest find\" does.", g.searchManifests),
 		logged(g, methodStats, "Adds up tokens, cuts, failures and cache hits, as \"grapnel manifest stats\" does.", g.addUpManifests),
@@ -189,6 +191,18 @@ func (g *Gateway) blameManifests(ctx context.Context, c call[blameParams]) (api.
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
 	return api.BlameOf(g.opts.Log.Entries(ctx, filter), filter.Limit, func() {})
+}
+
+// addUsage fills in what the provider reported, and what follows from it.
+func (g *Gateway) addUsage(ctx context.Context, m *manifest.Manifest) error {
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	reports, err := g.opts.Log.Usage(ctx, m.ManifestID)
+	if err != nil || len(reports) == 0 {
+		return err
+	}
+	m.Cache.Actual = &reports[len(reports)-1].CacheReadTokens
+	return g.opts.Log.Judge(ctx, m)
 }
 
 // readManifests reads the selected manifests once it has memory for all of them.

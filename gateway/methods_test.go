@@ -14,6 +14,8 @@ import (
 	"github.com/grapnelhq/grapnel/internal/rpc"
 	"github.com/grapnelhq/grapnel/internal/treetest"
 	"github.com/grapnelhq/grapnel/manifest"
+	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/runtime"
 	"github.com/grapnelhq/grapnel/store"
 )
 
@@ -74,20 +76,49 @@ func walk() []struct {
 		{"session/resume", object{"context": object{w: "w", "session_id": "s"}, "state": object{"n": 1}}, object{"phase": "session.resume"}},
 		{"turn/begin", object{"turn": object{w: "w", "thread_id": "t", "turn_id": "3", "session_id": "s"}}, object{"idle_seconds": 600.0, "in_session": true}},
 		{"turn/dispatch", object{"handle": begun, "phase": "turn.pre_policy", "input": object{"user_text": "hi"}}, object{"phase": "turn.pre_policy", "error": nil}},
-		{"turn/compile", object{"handle": begun, "input": object{"user_text": "hi", "tool_calling": true}}, object{"manifest.turn_id": "3", "tools.0.name": "measure", "error": "absent"}},
-		{"tool/call", object{"handle": begun, "tool": "measure", "arguments": object{"n": 1}}, object{"is_error": false, "content": `t{"n":1}`, "error": "absent"}},
-		{"tool/call", object{"handle": begun, "tool": "measures"}, object{"is_error": true, "content": nil, "error.code": "forbidden"}},
+		{"turn/compile", object{"handle": begun, "input": object{"user_text": "hi", "tool_calling": true}}, object{"manifest.turn_id": "3", "tools.0.name": "measure", "reminder_texts": []any{}, "error": "absent"}},
+		{"tool/call", object{"handle": begun, "tool": "measure", "arguments": object{"n": 1}}, object{"is_error": false, "text": `t{"n":1}`, "changed": false, "refused": "absent", "error": "absent"}},
+		{"tool/call", object{"handle": begun, "tool": "measures"}, object{"is_error": true, "refused": "absent", "error.code": "forbidden"}},
+		{"tool/check", object{"handle": begun, "tool": "own", "arguments": object{"n": 1}}, object{"arguments.n": 1.0, "paths": []any{}, "refused": "absent"}},
+		{"tool/finish", object{"handle": begun, "tool": "own", "arguments": object{"n": 1}, "text": "done", "duration_ms": 2}, object{"text": "done", "is_error": false, "changed": false}},
+		{"thread/append", object{"handle": begun, "entries": []object{{"id": "e1", "role": "user", "text": "hi"}, {
+			"id": "e2", "role": "assistant", "calls": []object{{"id": "c", "tool": "own", "arguments": object{}}}, "media": []object{{"type": "image/png", "data": "AAAA"}},
+		}}}, object{"seqs": []any{0.0, 1.0}}},
+		{"thread/summarize", object{"handle": begun, "through": "e1", "text": "They greeted."}, object{"through_seq": 0.0, "post_compaction.phase": "turn.post_compaction"}},
+		{"thread/entries", object{w: "w", "thread_id": "t", "limit": 1}, object{"summary": "They greeted.", "entries.0.entry.id": "e2", "entries.0.turn_status": "", "more": true}},
+		{"turn/compile", object{"handle": begun, "input": object{"user_text": "hi"}}, object{"conversation.summary": "They greeted.", "conversation.entries.0.id": "e2", "conversation.compaction": "none", "manifest.history.summarized": 1.0}},
 		{"turn/report", object{"handle": begun, "changes": []object{{"kind": "tool_name", "id": "a.b", "sent": "a_b"}}, "usage": object{"input_tokens": 7}}, object{}},
 		{"turn/end", object{"handle": begun, "end": object{"status": "succeeded"}, "wait": true}, object{"phase": "turn.post_turn", "error": nil}},
 		{"session/end", object{"context": object{w: "w", "session_id": "s"}, "reason": "done", "wait": true}, object{"phase": "session.end"}},
 		{"phase/dispatch", object{"phase": "turn.pre_policy", "context": object{w: "w"}, "input": object{"user_text": "deny me"}}, object{"phase": "turn.pre_policy", "decision.verdict": "deny"}},
+		{"mcp/tools", object{w: "v"}, object{"tools.0.name": "measure"}},
+		{"mcp/call", object{w: "v", "thread_id": "m", "tool": "measure", "arguments": object{"n": 1}}, object{"is_error": false, "text": `m{"n":1}`, "refused": "absent"}},
+		{"hook/event", object{w: "v", "host": "claude-code", "payload": object{"hook_event_name": "UserPromptSubmit", "session_id": "c", "prompt": "deny me"}}, object{"answer.decision": "block", "answer.reason": "as you like"}},
 		{"manifest/list", object{w: "w"}, object{"manifests.0.turn_id": "1", "manifests.1.turn_id": "2", "manifests.2.turn_id": "3"}},
 		{"manifest/get", object{"manifest_id": "latest", w: "w", "thread_id": "t"}, object{"turn_id": "3", "kind": "prompt"}},
-		{"manifest/find", object{w: "w", "terms": []object{{"kind": "turn", "value": "3"}}}, object{"total": 2.0, "records.0.turn_id": "3"}},
-		{"manifest/stats", object{w: "w"}, object{"prompts": 2.0, "blocked": 1.0}},
+		{"manifest/explain", object{"manifest_id": "latest", w: "w", "thread_id": "t", "id": "house.guard"}, object{"kind": "subscription", "runs.0.subscription": "house.guard"}},
+		{"manifest/find", object{w: "w", "terms": []object{{"kind": "turn", "value": "3"}}}, object{"total": 3.0, "records.0.turn_id": "3"}},
+		{"manifest/stats", object{w: "w"}, object{"prompts": 3.0, "blocked": 1.0}},
+		{"manifest/overview", object{w: "w", "limit": 2}, object{"rows.0.turn_id": "", "rows.1.turn_id": "3", "more": true}},
+		{"manifest/threads", object{w: "w"}, object{"threads.1.thread_id": "t", "next": 0.0}},
+		{"manifest/watch", object{w: "w"}, object{}},
+		{"manifest/unwatch", object{w: "w"}, object{}},
+		{"whoami", object{}, object{"open": true, "all_workspaces": true, "rights.0": "read", "version": "test"}},
+		{"manifest/text", object{"manifest_id": "latest", w: "w", "thread_id": "t"}, object{"checked": false, "why": "its texts were not kept: manifest.keep_text in the configuration keeps them"}},
+		{"phase/schemas", object{}, object{"phases.0.phase": "session.start", "phases.0.input.type": "object"}},
+		{"phase/dispatch", object{"phase": "turn.pre_policy", "context": object{w: "w"}, "input": object{"user_text": "deny me"}, "record": true}, object{"exchanges.0.kind": "dispatch", "exchanges.0.plugin": "house"}},
+		{"jobs/list", object{"limit": 1}, object{"jobs.0.id": 1.0, "next": 1.0, "counts.dead": 2.0}},
+		{"jobs/list", object{"state": "dead", "after": 1}, object{"jobs.0.id": 2.0, "jobs.0.state": "dead", "next": 0.0}},
+		{"jobs/retry", object{"ids": []int{1, 7}}, object{"ids": []any{1.0}}},
+		{"jobs/remove", object{"ids": []int{2}}, object{"ids": []any{2.0}}},
+		{"memory/list", object{w: "w", "scope": "user"}, object{"items.0.text": "lives in Lisbon", "items.0.scope": "user", "next": ""}},
+		{"memory/search", object{w: "w", "query": "Lisbon"}, object{"items.0.score": 1.0}},
+		{"memory/forget", object{w: "w", "ids": []string{"m1", "m7"}}, object{"forgotten": []any{"m1"}}},
+		{"events/watch", object{}, object{"events.0.code": "crash", "events.0.level": "error"}},
+		{"events/unwatch", object{}, object{}},
 		{"manifest/diff", object{"a": "latest", "b": "latest"}, object{"same": true}},
 		{"manifest/blame", object{"thread_id": "t", "limit": 1}, object{}},
-		{"manifest/verify", object{}, object{"ok": true, "checked": 5.0}},
+		{"manifest/verify", object{}, object{"ok": true, "checked": 11.0}},
 		{"status", object{}, object{"version": "test", "store": "memory", "plugins.0.plugin": "house", "plugins.0.state": "ready"}},
 		{"config/reload", object{}, object{"ok": true, "config": "g.yaml", "cause": "call", "actor": "local", "mistakes": []any{}}},
 		{"plugin/release", object{"plugin": "sick"}, object{"from": "quarantined", "state": "ready", "breakers": []any{}}},
@@ -125,10 +156,14 @@ func at(value any, path string) any {
 // everything is a gateway that can do everything.
 func everything(t *testing.T) Options {
 	t.Helper()
-	model, log := treetest.NewModel(nil), logStore(t, store.Options{})
+	model, log := treetest.NewModel(nil), logStore(t)
+	events := &Events{}
+	events.Observe(runtime.Event{Kind: runtime.EventPlugin, Plugin: "sick", State: string(phases.PluginQuarantined), Code: "crash"})
 	return Options{
+		Jobs: &fakeJobs{}, Memories: fakeMemories{}, Events: events,
 		Tree: model, Engine: engine(t, model, log, sick()), Log: log, PromptChars: 50, Version: "test", StoreName: "memory",
-		Load: func(context.Context) (*Loaded, error) { return &Loaded{Config: "g.yaml", Apply: applied(nil)}, nil },
+		Conversations: Conversations{Workspaces: []string{"w"}, Log: log, CountTokens: func(s string) int { return len(s) / 4 }},
+		Load:          func(context.Context) (*Loaded, error) { return &Loaded{Config: "g.yaml", Apply: applied(nil)}, nil },
 	}
 }
 
@@ -153,7 +188,7 @@ func TestEveryMethod(t *testing.T) {
 				called[step.method] = true
 				step.params = withHandle(step.params, handle)
 				raw, bad := c.call(t, step.method, step.params)
-				if name != "websocket" && (step.method == "workspace/watch" || step.method == "workspace/unwatch") {
+				if name != "websocket" && strings.HasSuffix(step.method, "watch") {
 					if bad.code() != rpc.CodeInvalid {
 						t.Errorf("%s: %+v, want %s: there is no connection", step.method, bad, rpc.CodeInvalid)
 					}
@@ -243,8 +278,10 @@ func TestForeignWorkspace(t *testing.T) {
 	other, powerless := s.dial(t, "other"), s.dial(t, "powerless")
 	// Those that speak of no workspace, or find out by themselves.
 	own := map[string]string{
-		"workspace/create": rpc.CodeUnauthorized, "workspace/list": "", "status": "",
-		"config/reload": rpc.CodeUnauthorized, "plugin/release": rpc.CodeUnauthorized, // they are about all workspaces
+		"workspace/create": rpc.CodeUnauthorized, "workspace/list": "", "status": "", "whoami": "",
+		"config/reload": rpc.CodeUnauthorized, "plugin/release": rpc.CodeUnauthorized, "phase/schemas": "", // they are about all workspaces, as are these:
+		"jobs/list": rpc.CodeUnauthorized, "jobs/retry": rpc.CodeUnauthorized, "jobs/remove": rpc.CodeUnauthorized,
+		"events/watch": rpc.CodeUnauthorized, "events/unwatch": rpc.CodeUnauthorized,
 		"manifest/diff": rpc.CodeUnauthorized, "manifest/blame": rpc.CodeUnauthorized, "manifest/verify": rpc.CodeUnauthorized, // the walk gives them no workspace
 	}
 	for _, m := range s.g.methods() {
@@ -265,7 +302,7 @@ func TestForeignWorkspace(t *testing.T) {
 				t.Errorf("%s of %s: %q tells more than that it is not there", m.Name, id, bad.Message)
 			}
 		}
-		if _, bad := powerless.call(t, m.Name, paramsFor(m.Name, "w")); bad.code() != rpc.CodeUnauthorized {
+		if _, bad := powerless.call(t, m.Name, paramsFor(m.Name, "w")); m.Right != rpc.NoRight && bad.code() != rpc.CodeUnauthorized {
 			t.Errorf("%s without its right: %+v", m.Name, bad)
 		}
 	}

@@ -86,7 +86,7 @@ func (g *Gateway) treeMethods() []rpc.Method {
 			g.createWorkspace),
 		quick("workspace/list", rpc.ReadRight, "Lists the workspaces that the caller may see.", g.listWorkspaces),
 		stored(g, "workspace/rename", rpc.WriteRight, "Renames a workspace.", tree.Store.RenameWorkspace, ofWorkspace),
-		stored(g, "workspace/delete", rpc.WriteRight, "Deletes a workspace. One that is not empty needs recursive.", tree.Store.DeleteWorkspace, ofWorkspace),
+		stored(g, "workspace/delete", rpc.WriteRight, "Deletes a workspace. One that is not empty needs recursive.", sweeping(g, tree.Store.DeleteWorkspace), ofWorkspace),
 		method("workspace/watch", rpc.ReadRight,
 			"Notifies this connection of changes in a workspace; with since_seq first of those since then, which may come before the answer. Gap says that not all of them can be reported: read again.",
 			g.watch),
@@ -100,7 +100,7 @@ func (g *Gateway) treeMethods() []rpc.Method {
 		stored(g, "thread/create", rpc.WriteRight, "Creates a thread. Creating it again, with an id of the caller's, returns the existing one.", tree.Store.CreateThread, ofThread),
 		stored(g, "thread/rename", rpc.WriteRight, "Renames a thread.", tree.Store.RenameThread, ofThread),
 		stored(g, "thread/move", rpc.WriteRight, "Moves a thread to another folder; null is the root.", tree.Store.MoveThread, ofThread),
-		stored(g, "thread/delete", rpc.WriteRight, "Takes a thread out of the tree.", tree.Store.DeleteThread, ofThread),
+		stored(g, "thread/delete", rpc.WriteRight, "Takes a thread out of the tree, with its conversation.", sweeping(g, tree.Store.DeleteThread), ofThread),
 		quick("thread/tree", rpc.ReadRight, "Reads the tree, or what is below a folder: folders, threads and summaries of documents, drafts included, never their text.",
 			func(ctx context.Context, c call[treeParams]) (tree.Page, error) {
 				if err := rpc.Expect(ctx, pageBytes); err != nil {
@@ -108,6 +108,18 @@ func (g *Gateway) treeMethods() []rpc.Method {
 				}
 				return g.opts.Tree.Tree(ctx, c.params.Query)
 			}),
+	}
+}
+
+// sweeping has what a deletion leaves of conversations removed.
+func sweeping[P, T any](g *Gateway, do func(tree.Store, context.Context, P) (T, error)) func(tree.Store, context.Context, P) (T, error) {
+	return func(t tree.Store, ctx context.Context, p P) (T, error) {
+		v, err := do(t, ctx, p)
+		select {
+		case g.deleted <- struct{}{}:
+		default: // it is about to be looked at
+		}
+		return v, err
 	}
 }
 

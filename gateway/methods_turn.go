@@ -5,23 +5,26 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"sync"
 	"time"
 
+	"github.com/grapnelhq/grapnel/history"
 	"github.com/grapnelhq/grapnel/internal/api"
-	"github.com/grapnelhq/grapnel/internal/recent"
 	"github.com/grapnelhq/grapnel/internal/rpc"
 	"github.com/grapnelhq/grapnel/internal/suggest"
+	"github.com/grapnelhq/grapnel/loop"
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/runtime"
+	"github.com/grapnelhq/grapnel/sdk/prompttext"
 	"github.com/grapnelhq/grapnel/tree"
 )
 
 type (
 	beginParams struct {
-		Turn  phases.Context `json:"turn"            jsonschema:"where and when; workspace_id, thread_id and turn_id are needed. A dir must lie below one of the gateway's roots"`
-		Actor string         `json:"actor,omitempty"`
+		Turn phases.Context `json:"turn" jsonschema:"where and when; workspace_id, thread_id and turn_id are needed. A dir must lie below one of the gateway's roots"`
+		// MaxResultChars is for the loop's options.
+		MaxResultChars int    `json:"max_result_chars,omitempty" jsonschema:"trims the results of the turn's tools to so many characters, with a reminder of what was cut; 0 does not"`
+		Actor          string `json:"actor,omitempty"`
 	}
 	compileParams struct {
 		Handle string          `json:"handle,omitempty" jsonschema:"the turn to compile in, as turn/begin gave it"`
@@ -35,22 +38,15 @@ type (
 		Input  json.RawMessage `json:"input,omitempty" jsonschema:"the input of the phase, as its schema has it"`
 		Actor  string          `json:"actor,omitempty"`
 	}
-	toolParams struct {
-		Handle         string          `json:"handle"                    jsonschema:"the turn, as turn/begin gave it"`
-		Tool           string          `json:"tool"                      jsonschema:"the tool's name, as turn/compile has offered it"`
-		Arguments      json.RawMessage `json:"arguments,omitempty"       jsonschema:"the arguments, as the model gave them"`
-		IdempotencyKey string          `json:"idempotency_key,omitempty" jsonschema:"the id that the model gave the call: the same call again does nothing twice"`
-		Actor          string          `json:"actor,omitempty"`
-	}
 	reportParams struct {
 		Handle  string                   `json:"handle"            jsonschema:"the turn, as turn/begin gave it"`
 		Changes []manifest.RequestChange `json:"changes,omitempty" jsonschema:"what the request had different from the prompt's record; absent if nothing"`
-		Usage   *phases.Usage            `json:"usage,omitempty"   jsonschema:"what the provider reported for the request. Who knows only the sum gives it to turn/end instead"`
+		Usage   phases.Usage             `json:"usage,omitzero"    jsonschema:"what the provider reported for the request. Who knows only the sum gives it to turn/end instead"`
 		Actor   string                   `json:"actor,omitempty"`
 	}
 	endParams struct {
 		Handle string               `json:"handle"          jsonschema:"the turn, as turn/begin gave it"`
-		End    phases.PostTurnInput `json:"end"             jsonschema:"how the turn ended, as the input of turn.post_turn. Without a user_text it has that of the first turn/compile"`
+		End    phases.PostTurnInput `json:"end"             jsonschema:"how the turn ended, as the input of turn.post_turn. Without user_text, tool_events or usage it has what this gateway knows of them: the message of the first turn/compile, the calls that went through tool/call, tool/check and tool/finish, and the sum of what was reported"`
 		Wait   bool                 `json:"wait,omitempty"  jsonschema:"answer only when the background work of this gateway is done"`
 		Actor  string               `json:"actor,omitempty"`
 	}
@@ -62,33 +58,45 @@ type begunTurn struct {
 	InSession   bool    `json:"in_session"   jsonschema:"whether this gateway knows how the turn's session began; if not, call session/resume before the next turn"`
 }
 
-type toolAnswer struct {
-	Content     json.RawMessage     `json:"content"         jsonschema:"the tool's answer, any JSON"`
-	IsError     bool                `json:"is_error"        jsonschema:"whether the tool tells the model of a failure, or error says why it did not answer"`
-	Diagnostics []phases.Diagnostic `json:"diagnostics"`
-	Error       *phases.Error       `json:"error,omitempty" jsonschema:"why the call was refused, or failed; content is null then"`
+// compiledTurn is what "grapnel compile" prints, and what a client would else have to make of it.
+type compiledTurn struct {
+	*runtime.Compiled
+
+	ReminderTexts []string `json:"reminder_texts" jsonschema:"the reminders as a model reads them: each a message to be put behind the conversation, in order. They stay in the conversation: no later prompt has them again"`
+	// Conversation is what the client sends behind the prompt.
+	Conversation *history.Window `json:"conversation,omitempty" jsonschema:"what of the thread's conversation to send behind the prompt, and behind that the reminders; absent where the gateway keeps none, or there is no prompt. The entries of this turn so far are at its end"`
 }
 
-// For is the answer as the audience may see it.
-func (a *toolAnswer) For(who phases.Audience) *toolAnswer {
-	return &toolAnswer{Content: a.Content, IsError: a.IsError, Diagnostics: phases.DiagnosticsFor(a.Diagnostics, who), Error: a.Error.For(who)}
+// For is the compiled turn as the audience may see it.
+func (c *compiledTurn) For(who phases.Audience) *compiledTurn {
+	shown := *c
+	shown.Compiled = c.Compiled.For(who)
+	return &shown
+}
+
+func newCompiledTurn(done *runtime.Compiled, err error) (*compiledTurn, error) {
+	if done == nil {
+		return nil, engineError(err)
+	}
+	c := &compiledTurn{Compiled: done, ReminderTexts: make([]string, len(done.Reminders))}
+	for i := range done.Reminders {
+		c.ReminderTexts[i] = prompttext.Reminder(&done.Reminders[i])
+	}
+	return c, nil
 }
 
 // These methods look up the workspace of their turn themselves.
 func (g *Gateway) turnMethods() []rpc.Method {
 	return []rpc.Method{
 		method("turn/begin", rpc.DispatchRight,
-			"Begins a turn and keeps it, until turn/end, or as long as calls come: what its phases bring (policies, contexts, tools) holds for the next ones. No plugin is called yet.",
+			"Begins a turn and keeps it, until turn/end, or as long as calls come: what its phases bring (policies, contexts, tools, reminders) holds for the next ones. No plugin is called yet: the first turn/compile has the message judged.",
 			g.begin),
 		method("turn/compile", rpc.CompileRight,
-			"Compiles the prompt of a turn and records its manifest: in a kept turn (handle) that of the next round, after the phases ahead that the turn has not passed yet; else (turn) as \"grapnel compile\" does. A turn that was denied, or whose phase failed closed, is a result with an error in it.",
+			"Compiles the prompt of a turn and records its manifest: in a kept turn (handle) that of the next round, after the phases ahead that the turn has not passed yet, with the reminders of all phases since the last prompt, each once; else (turn) as \"grapnel compile\" does. A turn that was denied, or whose phase failed closed, is a result with an error in it.",
 			g.compile),
 		method("turn/dispatch", rpc.DispatchRight,
 			"Runs one phase in a kept turn. One that failed closed is a result with an error in it.",
 			g.dispatchInTurn),
-		method("tool/call", rpc.DispatchRight,
-			"Calls a tool in a kept turn, or request_tools, which loads hidden ones. A call that was refused, or failed, is a result with an error in it.",
-			g.callTool),
 		method("turn/report", rpc.DispatchRight,
 			"Puts on record what became of the turn's last prompt: how the request differed from it, and what the provider reported. Call it once a round.",
 			g.report),
@@ -107,6 +115,9 @@ func (g *Gateway) begin(ctx context.Context, c call[beginParams]) (begunTurn, er
 	if err != nil {
 		return begunTurn{}, err
 	}
+	if c.params.MaxResultChars < 0 {
+		return begunTurn{}, rpc.Errorf(rpc.CodeInvalid, "max_result_chars: it is below 0")
+	}
 	if err := g.turns.reserve(c.Caller); err != nil {
 		return begunTurn{}, err
 	}
@@ -115,7 +126,7 @@ func (g *Gateway) begin(ctx context.Context, c call[beginParams]) (begunTurn, er
 		g.turns.release(c.Name)
 		return begunTurn{}, engineError(err)
 	}
-	kept, ok := g.turns.keep(c.Caller, turn, turn.Context())
+	kept, ok := g.turns.keep(c.Caller, loop.Wrap(turn, loop.Options{Ask: answered, MaxResultChars: c.params.MaxResultChars}), turn.Context())
 	if !ok { // the gateway stops
 		g.turns.release(c.Name)
 		_, err := turn.End(ctx, &phases.PostTurnInput{Status: phases.TurnInterrupted})
@@ -143,14 +154,14 @@ func inTurn[R any](ctx context.Context, g *Gateway, c *rpc.Caller, handle string
 	return r, err
 }
 
-// compile answers as "grapnel compile --json" prints, also for a blocked turn.
-func (g *Gateway) compile(ctx context.Context, c call[compileParams]) (*runtime.Compiled, error) {
+// compile answers also for a blocked turn.
+func (g *Gateway) compile(ctx context.Context, c call[compileParams]) (*compiledTurn, error) {
 	p := &c.params
 	switch {
 	case p.Handle != "" && p.Turn != nil:
 		return nil, rpc.Errorf(rpc.CodeInvalid, "handle and turn are both there: give the handle of a turn that turn/begin began, or a turn that ends with its prompt")
 	case p.Handle != "":
-		return inTurn(ctx, g, c.Caller, p.Handle, func(ctx context.Context, k *keptTurn) (*runtime.Compiled, error) {
+		return inTurn(ctx, g, c.Caller, p.Handle, func(ctx context.Context, k *keptTurn) (*compiledTurn, error) {
 			return g.compileRound(ctx, c, k)
 		})
 	case p.Turn == nil:
@@ -160,22 +171,27 @@ func (g *Gateway) compile(ctx context.Context, c call[compileParams]) (*runtime.
 	if err != nil {
 		return nil, err
 	}
-	return resultOf(g.opts.Engine.CompileTurn(ctx, turn, g.compileInput(&p.Input, turn.Now)))
+	done, _, err := g.withPast(ctx, &turn, room{bytes: answerBytes}, g.compileInput(&p.Input, turn.Now), func(in runtime.CompileInput) (*runtime.Compiled, error) {
+		return g.opts.Engine.CompileTurn(ctx, turn, in)
+	})
+	return done, err
 }
 
-// compileRound compiles one round after the other.
-func (g *Gateway) compileRound(ctx context.Context, c call[compileParams], k *keptTurn) (*runtime.Compiled, error) {
+// compileRound compiles one round after the other. Those that wait hold no memory: what one takes is known when the one
+// before has ended.
+func (g *Gateway) compileRound(ctx context.Context, c call[compileParams], k *keptTurn) (*compiledTurn, error) {
 	select {
 	case k.round <- struct{}{}:
 		defer func() { <-k.round }()
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	if err := rpc.Expect(ctx, answerBytes+k.LedgerBytes()*manifestFactor); err != nil {
-		return nil, err
-	}
-	g.turns.keepUserText(k, c.params.Input.UserText)
-	return resultOf(k.Compile(ctx, g.compileInput(&c.params.Input, k.context.Now)))
+	takes := room{bytes: answerBytes + k.LedgerBytes()*manifestFactor, entries: int(k.spoke.Load())}
+	done, sent, err := g.withPast(ctx, &k.context, takes, g.compileInput(&c.params.Input, k.context.Now), func(in runtime.CompileInput) (*runtime.Compiled, error) {
+		return k.Compile(ctx, in)
+	})
+	k.sent.Store(sent)
+	return done, err
 }
 
 func (g *Gateway) compileInput(given *api.TurnInput, at time.Time) runtime.CompileInput {
@@ -210,28 +226,11 @@ func resultOf[T any](result *T, err error) (*T, error) {
 	return result, nil
 }
 
-func (g *Gateway) callTool(ctx context.Context, c call[toolParams]) (*toolAnswer, error) {
-	call := phases.ToolCall{Tool: c.params.Tool, Arguments: c.params.Arguments, IdempotencyKey: c.params.IdempotencyKey}
-	return inTurn(ctx, g, c.Caller, c.params.Handle, func(ctx context.Context, k *keptTurn) (*toolAnswer, error) {
-		res, err := k.CallTool(ctx, call)
-		if refused, ok := errors.AsType[*phases.Error](err); ok {
-			return &toolAnswer{IsError: true, Diagnostics: []phases.Diagnostic{}, Error: refused}, nil
-		}
-		if err != nil {
-			return nil, engineError(err)
-		}
-		return &toolAnswer{Content: res.Content, IsError: res.IsError, Diagnostics: append([]phases.Diagnostic{}, res.Diagnostics...)}, nil
-	})
-}
-
 func (g *Gateway) report(ctx context.Context, c call[reportParams]) (struct{}, error) {
 	return inTurn(ctx, g, c.Caller, c.params.Handle, func(ctx context.Context, k *keptTurn) (struct{}, error) {
-		var err error
-		if c.params.Usage != nil {
-			err = k.ReportUsage(ctx, *c.params.Usage)
-		}
+		err := k.Used(ctx, c.params.Usage, c.params.Changes...)
 		if err == nil {
-			err = k.ReportRequest(c.params.Changes)
+			k.learn(c.params.Usage)
 		}
 		return struct{}{}, reportError(err)
 	})
@@ -261,7 +260,7 @@ func (g *Gateway) end(ctx context.Context, c call[endParams]) (*phases.Outcome, 
 	}
 	g.metrics.turns.WithLabelValues(string(endAsked)).Inc()
 	end := func(ctx context.Context) (*phases.Outcome, error) {
-		return resultOf(g.turns.finish(ctx, kept, &c.params.End))
+		return resultOf(g.finishTurn(ctx, kept, &c.params.End))
 	}
 	if !c.params.Wait {
 		return end(ctx)
@@ -295,150 +294,30 @@ func (g *Gateway) collected(ctx context.Context, done string, call func(ctx cont
 	return out, nil
 }
 
-type (
-	sessionStartParams struct {
-		Context phases.Context `json:"context"          jsonschema:"where and when; workspace_id and session_id are needed. Turns of the session carry both"`
-		Source  string         `json:"source,omitempty" jsonschema:"startup (also if absent), or clear"`
-		Actor   string         `json:"actor,omitempty"`
-	}
-	sessionResumeParams struct {
-		Context phases.Context  `json:"context"         jsonschema:"as of session/start"`
-		State   json.RawMessage `json:"state,omitempty" jsonschema:"what the host recorded of the session, any JSON"`
-		Actor   string          `json:"actor,omitempty"`
-	}
-	sessionEndParams struct {
-		Context phases.Context `json:"context"          jsonschema:"as of session/start"`
-		Reason  string         `json:"reason,omitempty" jsonschema:"the host's word for why"`
-		Wait    bool           `json:"wait,omitempty"   jsonschema:"answer only when the background work of this gateway is done"`
-		Actor   string         `json:"actor,omitempty"`
-	}
-)
-
-func (g *Gateway) sessionMethods() []rpc.Method {
-	return []rpc.Method{
-		method("session/start", rpc.DispatchRight,
-			"Begins a session: runs session.start, and keeps the contexts that it brings for the session's turns at this gateway. Reminders are the client's to deliver.",
-			g.startSession),
-		method("session/resume", rpc.DispatchRight,
-			"Takes a session up again, also one of another gateway or from before a restart: runs session.resume, and keeps what it brings as session/start does.",
-			g.resumeSession),
-		method("session/end", rpc.DispatchRight,
-			"Ends a session: runs session.end, whose hooks go on in the background, and forgets what was kept for its turns. Turns of it that are open go on.",
-			g.endSession),
-		method("phase/dispatch", rpc.DispatchRight,
-			"Runs one phase without a turn: there are no policies, contexts or hidden tools, and a phase with a hook that needs a turn is refused (turn_needed). One that failed closed is a result with an error in it.",
-			g.dispatch),
-	}
-}
-
-func (g *Gateway) startSession(ctx context.Context, c call[sessionStartParams]) (*phases.Outcome, error) {
-	s, err := g.completeSession(ctx, c.Caller, c.params.Context)
-	if err != nil {
-		return nil, err
-	}
-	switch c.params.Source {
-	case "":
-		c.params.Source = "startup"
-	case "startup", "clear":
-	default:
-		return nil, rpc.Errorf(rpc.CodeInvalid, "source: %.40q is neither startup nor clear", c.params.Source)
-	}
-	return begunSession(g.opts.Engine.StartSession(ctx, s, c.params.Source))
-}
-
-func (g *Gateway) resumeSession(ctx context.Context, c call[sessionResumeParams]) (*phases.Outcome, error) {
-	s, err := g.completeSession(ctx, c.Caller, c.params.Context)
-	if err != nil {
-		return nil, err
-	}
-	in := &phases.SessionResumeInput{State: c.params.State}
-	if err := phases.ValidateInput(in); err != nil {
-		return nil, &rpc.Error{Code: rpc.CodeInvalid, Message: err.Error()}
-	}
-	return begunSession(g.opts.Engine.ResumeSession(ctx, s, in))
-}
-
-func begunSession(s *runtime.Session, err error) (*phases.Outcome, error) {
-	if s == nil {
-		return nil, engineError(err)
-	}
-	return s.Outcome, nil
-}
-
-func (g *Gateway) endSession(ctx context.Context, c call[sessionEndParams]) (*phases.Outcome, error) {
-	s, err := g.completeSession(ctx, c.Caller, c.params.Context)
-	if err != nil {
-		return nil, err
-	}
-	defer g.releaseSession(&s)
-	end := func(ctx context.Context) (*phases.Outcome, error) {
-		return resultOf(g.opts.Engine.EndSession(ctx, s, c.params.Reason))
-	}
-	if !c.params.Wait {
-		return end(ctx)
-	}
-	return g.collected(ctx, "the session has ended", end)
-}
-
-func (g *Gateway) completeSession(ctx context.Context, c *rpc.Caller, s phases.Context) (phases.Context, error) {
-	if err := needIDs("context", "a session's turns carry it", namedID{"workspace_id", s.WorkspaceID}, namedID{"session_id", s.SessionID}); err != nil {
-		return s, err
-	}
-	return g.completeContext(ctx, c, "context", s)
-}
-
-const mostSessions = 4096
-
-// sessionTable is which token a session belongs to: the first that names it, until session/end.
-// Others must not read what its start returned, use up its reminders, or end it.
-type sessionTable struct {
-	mu    sync.Mutex
-	owned recent.Map[phases.Context]
-}
-
-func sessionKey(s *phases.Context) string { return s.WorkspaceID + "\x00" + s.SessionID }
-
-// claimSession makes the session the caller's, or refuses it if it belongs to another token
-// that still has the workspace.
-func (g *Gateway) claimSession(c *rpc.Caller, name string, s *phases.Context) error {
-	if s.SessionID == "" {
-		return nil
-	}
-	g.sessions.mu.Lock()
-	defer g.sessions.mu.Unlock()
-	owned := &g.sessions.owned
-	owner, taken := owned.Owner(sessionKey(s))
-	switch {
-	case taken && owner == c.Name:
-		return nil
-	case taken && g.rpc.TokenMay(owner, s.WorkspaceID):
-		return rpc.Errorf(rpc.CodeUnauthorized, "%s.session_id: the session %q of this workspace belongs to another token, until that ends it (session/end): take another id", name, s.SessionID)
-	case taken:
-		owned.Drop(sessionKey(s))
-		g.opts.Engine.ForgetSession(*s)
-	}
-	id := phases.Context{WorkspaceID: s.WorkspaceID, SessionID: s.SessionID}
-	if old, full := owned.Put(c.Name, sessionKey(s), id); full {
-		g.opts.Engine.ForgetSession(old)
-	}
-	return nil
-}
-
-func (g *Gateway) releaseSession(s *phases.Context) {
-	g.sessions.mu.Lock()
-	defer g.sessions.mu.Unlock()
-	g.sessions.owned.Drop(sessionKey(s))
-}
-
 type dispatchParams struct {
 	Phase   phases.Phase    `json:"phase"`
 	Context phases.Context  `json:"context,omitzero" jsonschema:"where and when. A dir must lie below one of the gateway's roots"`
 	Input   json.RawMessage `json:"input,omitempty"  jsonschema:"the input of the phase, as its schema has it"`
+	Record  bool            `json:"record,omitempty" jsonschema:"also return what each hook was sent and answered; it needs the right admin"`
 	Actor   string          `json:"actor,omitempty"`
 }
 
-// dispatch answers as "grapnel dispatch --json" prints.
-func (g *Gateway) dispatch(ctx context.Context, c call[dispatchParams]) (*phases.Outcome, error) {
+// dispatched is what "grapnel dispatch --json" prints, and the exchanges where they were asked for.
+type dispatched struct {
+	*phases.Outcome
+
+	Exchanges []exchanged `json:"exchanges,omitempty"         jsonschema:"what each hook was sent and answered; absent unless record asks for it"`
+	Omitted   int         `json:"exchanges_omitted,omitempty" jsonschema:"how many of them would have been too long to be here"`
+}
+
+// For is the outcome as the audience may see it.
+func (d *dispatched) For(who phases.Audience) *dispatched {
+	shown := *d
+	shown.Outcome = d.Outcome.For(who)
+	return &shown
+}
+
+func (g *Gateway) dispatch(ctx context.Context, c call[dispatchParams]) (*dispatched, error) {
 	in, err := phaseInput(c.params.Phase, c.params.Input)
 	if err != nil {
 		return nil, err
@@ -447,7 +326,19 @@ func (g *Gateway) dispatch(ctx context.Context, c call[dispatchParams]) (*phases
 	if err != nil {
 		return nil, err
 	}
-	return resultOf(g.opts.Engine.Dispatch(ctx, where, in))
+	list := exchanges{}
+	if c.params.Record {
+		if !c.May(rpc.AdminRight) {
+			return nil, rpc.Errorf(rpc.CodeUnauthorized, "record needs the right %q: plugins' words are for operators", rpc.AdminRight)
+		}
+		ctx = runtime.WithExchanges(ctx, list.add)
+	}
+	out, err := resultOf(g.opts.Engine.Dispatch(ctx, where, in))
+	if err != nil {
+		return nil, err
+	}
+	all, omitted := list.all()
+	return &dispatched{out, all, omitted}, nil
 }
 
 func phaseInput(phase phases.Phase, raw json.RawMessage) (phases.Input, error) {

@@ -47,6 +47,8 @@ func notifications() []rpc.Notification {
 	return []rpc.Notification{
 		rpc.TypedNotification[DocChanged](NotifyDoc, "The document of a scope was saved, archived or restored, in a workspace that this connection watches."),
 		rpc.TypedNotification[TreeChanged](NotifyTree, "A workspace, folder or thread was made, renamed, moved or deleted, or a document was saved, archived or restored, in a workspace that this connection watches."),
+		rpc.TypedNotification[ManifestKept](NotifyKept, "Manifests were kept, by whatever gateway on the database: those that this connection watches for."),
+		rpc.TypedNotification[Event](NotifyEvent, "Something happened in the engine, for connections that watch its events."),
 		rpc.TypedNotification[TurnEnded](NotifyTurn, "A turn that nobody ended was ended as interrupted: one that this connection began or used, or of a workspace that it watches, by the same token."),
 	}
 }

@@ -108,7 +108,7 @@ func (g *Gateway) Reload(ctx context.Context, cause ReloadCause, actor string) R
 	r.OK = err == nil
 	if err != nil {
 		r.Error, r.Changed = err.Error(), []string{}
-		r.Mistakes = append(r.Mistakes, mistakesOf(err)...)
+		r.Mistakes = append(r.Mistakes, Mistakes(err)...)
 		if restart, ok := errors.AsType[*RestartError](err); ok {
 			r.NeedsRestart = append(r.NeedsRestart, restart.Keys...)
 		}
@@ -164,18 +164,10 @@ func (g *Gateway) reload(ctx context.Context, r *Reload) error {
 	return nil
 }
 
-func mistakesOf(err error) []Mistake {
-	if e, ok := err.(*config.Error); ok { //nolint:errorlint // the tree is walked here
-		return []Mistake{{File: e.File, Line: e.Line, Column: e.Column, Message: e.Message, Snippet: e.Snippet}}
-	}
-	var all []Mistake
-	switch e := err.(type) { //nolint:errorlint // the tree is walked here
-	case interface{ Unwrap() []error }:
-		for _, one := range e.Unwrap() {
-			all = append(all, mistakesOf(one)...)
-		}
-	case interface{ Unwrap() error }:
-		all = mistakesOf(e.Unwrap())
+// Mistakes are those of [config.Mistakes].
+func Mistakes(err error) (all []Mistake) {
+	for _, e := range config.Mistakes(err) {
+		all = append(all, Mistake{File: e.File, Line: e.Line, Column: e.Column, Message: e.Message, Snippet: e.Snippet})
 	}
 	return all
 }

@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"context"
-	"iter"
 	"strconv"
 	"strings"
 	"sync"
@@ -116,49 +115,34 @@ func TestHugeIDsOfClients(t *testing.T) {
 		{"turn/compile", object{"turn": turnOf(nil), "input": object{"model": huge}}, "model"},
 		{"turn/compile", object{"handle": handle, "input": object{"provider": huge}}, "provider"},
 		{"phase/dispatch", object{"phase": "turn.pre_compaction", "context": object{"agent_id": huge}}, "context.agent_id"},
+		{"tool/call", object{"handle": handle, "tool": "measure", "call_id": huge}, "call_id"},
+		{"tool/check", object{"handle": handle, "tool": huge}, "tool"},
+		{"tool/finish", object{"handle": handle, "tool": "own", "call_id": huge, "text": ""}, "call_id"},
 	} {
 		if _, bad := c.call(t, tt.method, tt.params); bad.code() != rpc.CodeTooLarge || !strings.HasPrefix(bad.Message, tt.field+": it has 6000") {
 			t.Errorf("%s %s: %+v", tt.method, tt.field, bad)
 		}
 	}
-	answer := do[toolAnswer](t, c, "tool/call", object{"handle": handle, "tool": "measure", "idempotency_key": huge})
-	if answer.Error == nil || answer.Error.Code != phases.CauseOversizeRequest || !strings.HasPrefix(answer.Error.Message, "idempotency_key: ") {
-		t.Errorf("tool/call: %+v", answer.Error)
-	}
 }
 
 // largeLog is a log of manifests that are large, whose readers wait.
 type largeLog struct {
+	Log
+
 	entered chan struct{}
 	goOn    chan struct{}
 }
-
-func (l *largeLog) List(context.Context, store.Filter) ([]manifest.Index, error) { return nil, nil }
 
 func (l *largeLog) Find(context.Context, string, store.Filter) (store.Found, error) {
 	return store.Found{ManifestID: "id", Bytes: 4 << 20}, nil
 }
 
+func (l *largeLog) Usage(context.Context, string) ([]manifest.Usage, error) { return nil, nil }
+
 func (l *largeLog) Get(context.Context, string) (*manifest.Manifest, error) {
 	l.entered <- struct{}{}
 	<-l.goOn
 	return &manifest.Manifest{}, nil
-}
-
-func (l *largeLog) Entries(context.Context, store.Filter) iter.Seq2[manifest.Entry, error] {
-	return nil
-}
-
-func (l *largeLog) Search(context.Context, store.Query) (store.SearchResult, error) {
-	return store.SearchResult{}, nil
-}
-
-func (l *largeLog) Stats(context.Context, store.Filter, time.Time, time.Time, func()) (manifest.Stats, error) {
-	return manifest.Stats{}, nil
-}
-
-func (l *largeLog) Verify(context.Context, store.Filter, manifest.VerifyOptions) (manifest.Verdict, error) {
-	return manifest.Verdict{}, nil
 }
 
 // TestDiffOfLargeManifests: manifest/diff and manifest/get reserve memory by the size of
@@ -169,7 +153,7 @@ func TestDiffOfLargeManifests(t *testing.T) {
 	for method, params := range map[string]object{
 		"manifest/diff": {"a": "latest", "b": "latest"}, "manifest/get": {"manifest_id": "latest"},
 	} {
-		log := &largeLog{make(chan struct{}, 2*maxLight), make(chan struct{})}
+		log := &largeLog{entered: make(chan struct{}, 2*maxLight), goOn: make(chan struct{})}
 		o := Options{Log: log}
 		o.Limits.Memory, o.Limits.Body, o.Limits.Admission = 32<<20, 1<<20, time.Millisecond
 		s := serve(t, o)

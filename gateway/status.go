@@ -68,6 +68,8 @@ func (t *turnTable) status() TurnsKept {
 // Plugins' own messages about failures are for operators.
 func (g *Gateway) operatorMethods() []rpc.Method {
 	return []rpc.Method{
+		method("whoami", rpc.NoRight, "Says who calls, and what the caller may do.",
+			func(_ context.Context, c call[anyone]) (identity, error) { return g.identityOf(c.Caller), nil }),
 		method("status", rpc.AdminRight, "Returns the state of the gateway: its plugins and hooks, issues and their hints, stats and connections.",
 			func(ctx context.Context, _ call[anyone]) (Status, error) { return g.status(ctx), nil }),
 		method("config/reload", rpc.AdminRight,
@@ -84,6 +86,22 @@ func (g *Gateway) operatorMethods() []rpc.Method {
 		method("plugin/release", rpc.AdminRight,
 			"Starts a plugin at once that is in quarantine or waits for its next start, forgets its failures, and closes its breakers. It waits for the start; one that failed again is a result that says so.",
 			g.release),
+	}
+}
+
+// identity is the result of whoami.
+type identity struct {
+	Name          string      `json:"name"           jsonschema:"the token's name; empty on a gateway without tokens"`
+	Open          bool        `json:"open"           jsonschema:"whether the gateway has no tokens: then everybody who reaches it may do everything"`
+	Rights        []rpc.Right `json:"rights"`
+	AllWorkspaces bool        `json:"all_workspaces" jsonschema:"whether the caller may work in every workspace"`
+	Workspaces    []string    `json:"workspaces"     jsonschema:"the workspaces that the caller is bound to; empty for all"`
+	Version       string      `json:"version"        jsonschema:"the gateway's"`
+}
+
+func (g *Gateway) identityOf(c *rpc.Caller) identity {
+	return identity{
+		Name: c.Name, Open: c.Open, Rights: c.Rights(), AllWorkspaces: c.AllWorkspaces(), Workspaces: c.Workspaces(), Version: g.opts.Version,
 	}
 }
 
@@ -316,6 +334,7 @@ func hintOf(code, otherwise string) string {
 		phases.CauseUnsafePath:         "others may write its program or a directory above it: chmod, or unsafe_path in the configuration",
 		phases.CauseDescriptionChanged: "its hooks have changed since its first start: grapnel config reload accepts them",
 		phases.CauseStartTimeout:       "raise limits.start of the plugin, or find what it waits for",
+		phases.CauseInvalidFrame:       "it writes to standard output, which is its transport: have it log to standard error",
 		phases.CauseStartNoise:         "it writes to standard output before the handshake: have it log to standard error",
 		phases.CauseExecFailed:         "see that its command exists, is for this system, and is executable",
 	}[phases.Cause(code)], otherwise)

@@ -93,6 +93,8 @@ func (e *fakeEngine) Queue(context.Context) runtime.QueueStatus {
 }
 
 // Overview is the one that a test gives, or shows its plugins alone.
+func (*fakeEngine) Plan(phases.Phase) runtime.PlanView { return runtime.PlanView{} }
+
 func (e *fakeEngine) Overview() runtime.Overview {
 	o := e.overview
 	for _, row := range e.plugins {

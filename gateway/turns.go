@@ -7,12 +7,14 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	"github.com/grapnelhq/grapnel/bridge"
 	"github.com/grapnelhq/grapnel/internal/recent"
 	"github.com/grapnelhq/grapnel/internal/rpc"
+	"github.com/grapnelhq/grapnel/loop"
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/runtime"
@@ -32,18 +34,20 @@ const (
 	turnCut      = time.Second
 )
 
-// hostTurn is the gateway's view of a *runtime.Turn.
+// hostTurn is the gateway's view of a *loop.Turn.
 type hostTurn interface {
 	Compile(ctx context.Context, in runtime.CompileInput) (*runtime.Compiled, error)
 	Dispatch(ctx context.Context, in phases.Input) (*phases.Outcome, error)
 	CallTool(ctx context.Context, call phases.ToolCall) (*phases.ToolResult, error)
-	ReportRequest(changes []manifest.RequestChange) error
-	ReportUsage(ctx context.Context, u phases.Usage) error
+	CheckTool(ctx context.Context, c loop.Call) (loop.Call, *loop.Refused, error)
+	RunTool(ctx context.Context, c loop.Call, run func(ctx context.Context, c loop.Call) (string, bool, error)) (loop.Result, error)
+	FinishTool(ctx context.Context, c loop.Call, text string, isError bool, took time.Duration) (loop.Result, error)
+	Used(ctx context.Context, u phases.Usage, changes ...manifest.RequestChange) error
 	End(ctx context.Context, in *phases.PostTurnInput) (*phases.Outcome, error)
 	LedgerBytes() int
 }
 
-var _ hostTurn = (*runtime.Turn)(nil)
+var _ hostTurn = (*loop.Turn)(nil)
 
 // keptTurn is a turn that a client has begun. The table's lock guards what is below round.
 type keptTurn struct {
@@ -52,15 +56,16 @@ type keptTurn struct {
 	handle  string
 	token   string // the name of the token that began it: only its callers may use it
 	context phases.Context
-	round   chan struct{} // held by a compilation
+	round   chan struct{}              // held by a compilation
+	spoke   atomic.Int64               // how many entries it has appended to a conversation
+	sent    atomic.Pointer[sentWindow] // nil if there is nothing to learn from the next report
 
-	calls    map[*context.CancelCauseFunc]struct{} // those in flight, by what ends their contexts
-	ledger   int                                   // its ledger's size after the last call
-	gone     bool                                  // the turn is over, and its ledger no longer counts
-	used     time.Time                             // when the last call ended, or the turn began
-	conns    map[conn]struct{}                     // the connections that began or used it
-	userText phases.Preview                        // the user's message in the first prompt, for the end of the turn
-	drained  chan struct{}                         // closed when the last call has returned; nil until the turn is detached
+	calls   map[*context.CancelCauseFunc]struct{} // those in flight, by what ends their contexts
+	ledger  int                                   // its ledger's size after the last call
+	gone    bool                                  // the turn is over, and its ledger no longer counts
+	used    time.Time                             // when the last call ended, or the turn began
+	conns   map[conn]struct{}                     // the connections that began or used it
+	drained chan struct{}                         // closed when the last call has returned; nil until the turn is detached
 }
 
 // turnTable holds kept turns. The lock is never held while the engine works.
@@ -244,11 +249,6 @@ func (t *turnTable) finish(ctx context.Context, k *keptTurn, end *phases.PostTur
 		t.cancel(k)
 		k.wait(context.WithoutCancel(ctx), turnCut) // a call that ignores its context must not block the end
 	}
-	if end.UserText.Text == "" {
-		t.mu.Lock()
-		end.UserText = k.userText
-		t.mu.Unlock()
-	}
 	return k.End(ctx, end)
 }
 
@@ -276,16 +276,6 @@ func (t *turnTable) cancel(k *keptTurn) {
 	defer t.mu.Unlock()
 	for cancel := range k.calls {
 		(*cancel)(errTurnEnds)
-	}
-}
-
-// keepUserText keeps the user's message, for an end without it.
-func (t *turnTable) keepUserText(k *keptTurn, userText string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if k.userText.IsZero() {
-		k.userText = phases.NewPreview(userText, phases.MaxTurnText)
-		k.userText.Text = strings.Clone(k.userText.Text) // not to retain the whole message
 	}
 }
 
@@ -371,7 +361,18 @@ func (g *Gateway) sweep(ctx context.Context) {
 		idle, next := g.turns.takeIdle(time.Now())
 		g.notifyEnded(idle)
 		g.endAll(ctx, idle)
+		g.endHooks(ctx, (*bridge.Bridge).Sweep)
 		timer.Reset(next)
+	}
+}
+
+// endHooks ends turns of agents that call hooks.
+func (g *Gateway) endHooks(ctx context.Context, which func(*bridge.Bridge, context.Context) error) {
+	if g.bridge == nil {
+		return
+	}
+	if err := which(g.bridge, ctx); err != nil {
+		g.opts.Logger.Warn("turns of agents behind hooks could not be ended", "error", err)
 	}
 }
 
@@ -451,7 +452,7 @@ func (g *Gateway) endAll(ctx context.Context, list []endingTurn) {
 		slots <- struct{}{}
 		running.Go(func() {
 			defer func() { <-slots }()
-			if _, err := g.turns.finish(ctx, l.turn, &phases.PostTurnInput{Status: phases.TurnInterrupted}); err != nil {
+			if _, err := g.finishTurn(ctx, l.turn, &phases.PostTurnInput{Status: phases.TurnInterrupted}); err != nil {
 				g.opts.Logger.Warn("the end of a turn failed", slog.String("turn", l.end.TurnID), slog.Any("error", err))
 			}
 		})

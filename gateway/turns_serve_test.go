@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -146,7 +147,7 @@ func TestTurnsStop(t *testing.T) {
 func TestUnknownWorkspace(t *testing.T) {
 	t.Parallel()
 
-	model, log := treeOf(t, "w", "gone"), logStore(t, store.Options{})
+	model, log := treeOf(t, "w", "gone"), logStore(t)
 	c := serve(t, Options{Tree: model, Engine: engine(t, model, log), Log: log}).post(t, "")
 	kept := do[begunTurn](t, c, "turn/begin", object{"turn": turnOf(object{"workspace_id": "gone"})})
 	must[tree.Workspace](t)(model.DeleteWorkspace(t.Context(), tree.DeleteWorkspace{WorkspaceID: "gone"}))
@@ -197,11 +198,42 @@ func TestTurnOverReload(t *testing.T) {
 	do[any](t, c, "turn/end", object{"handle": begun.Handle, "end": object{"status": "succeeded"}})
 }
 
+// TestTurnPreEnd: the end of a turn may be denied, but not before its first prompt and not for ever.
+func TestTurnPreEnd(t *testing.T) {
+	t.Parallel()
+
+	model := treeOf(t, "w")
+	c := serve(t, Options{Tree: model, Engine: engine(t, model, nil)}).post(t, "")
+	begun := do[begunTurn](t, c, "turn/begin", object{"turn": turnOf(nil)})
+	ends := object{"handle": begun.Handle, "phase": "turn.pre_end", "input": object{"text": "done", "forced": 0}}
+	if _, bad := c.call(t, "turn/dispatch", ends); bad.code() != rpc.CodeInvalid || bad.Message != "turn.pre_end: the turn has compiled no prompt yet: call turn/compile" {
+		t.Errorf("before the prompt: %+v", bad)
+	}
+	do[any](t, c, "turn/compile", object{"handle": begun.Handle})
+	type outcome struct {
+		Decision    phases.Decided
+		Diagnostics []phases.Diagnostic
+	}
+	var verdicts []phases.Verdict
+	for range phases.MaxForced + 1 {
+		out := do[outcome](t, c, "turn/dispatch", ends)
+		verdicts = append(verdicts, out.Decision.Verdict)
+		if enough := len(verdicts) > phases.MaxForced; enough != (len(out.Diagnostics) == 1 && out.Diagnostics[0].Code == phases.CodeForcedEnough) {
+			t.Errorf("diagnostics of dispatch %d: %+v", len(verdicts), out.Diagnostics)
+		}
+	}
+	want := append(slices.Repeat([]phases.Verdict{phases.VerdictDeny}, phases.MaxForced), phases.VerdictAllow)
+	if !slices.Equal(verdicts, want) {
+		t.Errorf("verdicts %q", verdicts)
+	}
+	do[any](t, c, "turn/end", object{"handle": begun.Handle, "end": object{"status": "succeeded"}})
+}
+
 // TestTurnReport: what a client reports of a round's request is in the records; what makes no sense is refused.
 func TestTurnReport(t *testing.T) {
 	t.Parallel()
 
-	model, log := treeOf(t, "w"), logStore(t, store.Options{})
+	model, log := treeOf(t, "w"), logStore(t)
 	c := serve(t, Options{Tree: model, Engine: engine(t, model, log), Log: log}).post(t, "")
 	handle := do[begunTurn](t, c, "turn/begin", object{"turn": turnOf(nil)}).Handle
 	refused := func(name string, more object, code, word string) {

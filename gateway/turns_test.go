@@ -141,7 +141,6 @@ func TestTurnIdle(t *testing.T) {
 		user, watcher, stranger := &ears{ctx: ctx}, &ears{ctx: ctx}, &ears{ctx: ctx, name: "eve"}
 		used.conns[user] = struct{}{}
 		g.hub.watches["w"] = map[conn]tree.Seq{watcher: 0, stranger: 0}
-		g.turns.keepUserText(used, "Hello!")
 
 		_, _, leave, err := g.turns.enter(ctx, open, busy.handle)
 		if err != nil {
@@ -158,7 +157,7 @@ func TestTurnIdle(t *testing.T) {
 		}
 		time.Sleep(time.Nanosecond)
 		synctest.Wait()
-		if got := f.ended() + other.ended(); got != "interrupted Hello!" {
+		if got := f.ended() + other.ended(); got != "interrupted " {
 			t.Errorf("ended: %q", got)
 		}
 		reason, message := g.reason(open, used.handle)

@@ -1,0 +1,166 @@
+package gateway
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/grapnelhq/grapnel/internal/rpc"
+	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/runtime"
+)
+
+// NotifyEvent is sent to those who watch the engine's events.
+const NotifyEvent = "event"
+
+// mostEvents is how many events are remembered.
+const mostEvents = 500
+
+// mostDebug is how many events of the level debug are sent a second.
+const mostDebug = 100
+
+// Event is one of the engine's events, without what is for its log alone.
+type Event struct {
+	Time         time.Time         `json:"time"`
+	Kind         runtime.EventKind `json:"kind"`
+	Level        string            `json:"level"        jsonschema:"debug, info, warn or error"`
+	Plugin       string            `json:"plugin"`
+	Subscription string            `json:"subscription"`
+	Phase        phases.Phase      `json:"phase"`
+	State        string            `json:"state"`
+	Code         string            `json:"code"`
+	Message      string            `json:"message"`
+}
+
+// Events takes the engine's events for the methods events/watch and events/unwatch. The zero value is ready for use; its
+// Observe is for runtime.Options.OnEvent.
+type Events struct {
+	watched atomic.Int64
+
+	mu       sync.Mutex
+	recent   []Event // a ring once it is full: next is the oldest
+	next     int
+	watchers map[conn]func() bool
+	second   int64 // in which sent events of the level debug were sent
+	sent     int
+}
+
+// Observe remembers an event and sends it to those who watch. Events of the level debug, of which there are many, are only
+// sent.
+func (e *Events) Observe(ev runtime.Event) {
+	level := ev.Level()
+	if level < slog.LevelInfo && e.watched.Load() == 0 {
+		return
+	}
+	out := Event{ev.Time, ev.Kind, levelName(level), ev.Plugin, ev.Subscription, ev.Phase, ev.State, ev.Code, ev.Message}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if level >= slog.LevelInfo {
+		e.keep(out)
+	}
+	if level < slog.LevelInfo && !e.room(ev.Time) {
+		return
+	}
+	for c := range e.watchers {
+		c.Notify("", NotifyEvent, out)
+	}
+}
+
+// room reports whether one more event of the level debug may be sent in its second: a busy engine has more than a
+// connection can take, which would be closed. The lock is held.
+func (e *Events) room(at time.Time) bool {
+	if second := at.Unix(); second != e.second {
+		e.second, e.sent = second, 0
+	}
+	e.sent++
+	return e.sent <= mostDebug
+}
+
+func (e *Events) keep(ev Event) {
+	if len(e.recent) < mostEvents {
+		e.recent = append(e.recent, ev)
+		return
+	}
+	e.recent[e.next] = ev
+	e.next = (e.next + 1) % mostEvents
+}
+
+func levelName(l slog.Level) string {
+	switch {
+	case l >= slog.LevelError:
+		return "error"
+	case l >= slog.LevelWarn:
+		return "warn"
+	case l >= slog.LevelInfo:
+		return "info"
+	}
+	return "debug"
+}
+
+// watch returns the remembered events, the oldest first, and sends further ones over the connection until it ends.
+func (e *Events) watch(_ context.Context, c conn) []Event {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.enter(c)
+	return append(append([]Event{}, e.recent[e.next:]...), e.recent[:e.next]...)
+}
+
+// enter registers a connection, which outlives the call. The lock is held.
+func (e *Events) enter(c conn) {
+	if e.watchers == nil {
+		e.watchers = map[conn]func() bool{}
+	}
+	if e.watchers[c] == nil {
+		e.watchers[c] = context.AfterFunc(c.Context(), func() { e.unwatch(c) })
+		e.watched.Add(1)
+	}
+}
+
+func (e *Events) unwatch(c conn) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	forget := e.watchers[c]
+	if forget == nil {
+		return false
+	}
+	forget()
+	delete(e.watchers, c)
+	e.watched.Add(-1)
+	return true
+}
+
+type watchedEvents struct {
+	Events []Event `json:"events" jsonschema:"those that are remembered, the oldest first"`
+}
+
+func (g *Gateway) eventMethods() []rpc.Method {
+	return []rpc.Method{
+		eventMethod(g, "events/watch", "Returns the last events of the engine, and sends "+NotifyEvent+" for further ones over this connection; of the level debug at most 100 a second.",
+			func(ctx context.Context, c conn) (watchedEvents, error) {
+				return watchedEvents{g.opts.Events.watch(ctx, c)}, nil
+			}),
+		eventMethod(g, "events/unwatch", "Stops that.", func(_ context.Context, c conn) (struct{}, error) {
+			if !g.opts.Events.unwatch(c) {
+				return struct{}{}, rpc.Errorf(rpc.CodeNotFound, "this connection does not watch events")
+			}
+			return struct{}{}, nil
+		}),
+	}
+}
+
+func eventMethod[R any](g *Gateway, name, doc string, do func(ctx context.Context, c conn) (R, error)) rpc.Method {
+	return method(name, rpc.AdminRight, doc, func(ctx context.Context, c call[anyone]) (R, error) {
+		var none R
+		switch {
+		case !c.AllWorkspaces():
+			return none, errBound()
+		case g.opts.Events == nil:
+			return none, rpc.Errorf(rpc.CodeUnavailable, "this gateway has no events")
+		case c.Conn == nil:
+			return none, errNoConn()
+		}
+		return do(ctx, c.Conn)
+	})
+}

@@ -1,0 +1,243 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/grapnelhq/grapnel/config"
+	"github.com/grapnelhq/grapnel/internal/treetest"
+	"github.com/grapnelhq/grapnel/manifest"
+	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/runtime"
+	"github.com/grapnelhq/grapnel/sdk"
+	"github.com/grapnelhq/grapnel/store"
+)
+
+// coach brings a section, reminds after each call of a tool, lets no subagent end at once, and notes sessions.
+type coach struct {
+	text string
+	// sessions is told of sessions that begin and end, if it is there.
+	sessions chan string
+}
+
+func (c *coach) note(what string, at *phases.Context) {
+	if c.sessions != nil {
+		c.sessions <- strings.Join([]string{what, at.SessionID, at.ParentSessionID, at.Conversation(), at.AgentID}, " ")
+	}
+}
+
+func (c *coach) plugin() *sdk.Plugin {
+	return &sdk.Plugin{
+		Name: "coach", Version: "1.0.0",
+		Hooks: []sdk.Hook{
+			{
+				Name: "rules", Kinds: []phases.Kind{phases.KindPromptSection},
+				PrePromptCompile: func(context.Context, *sdk.Call, *phases.PrePromptCompileInput) ([]phases.Contribution, error) {
+					return sdk.Reply(&phases.PromptSection{SectionID: "rules", Title: "Rules", Content: c.text}, &phases.PromptSection{SectionID: "more_rules", Title: "More Rules", Content: c.text})
+				},
+			},
+			{
+				Name: "lint", Kinds: []phases.Kind{phases.KindReminder},
+				ToolPostCall: func(_ context.Context, _ *sdk.Call, in *phases.ToolPostCallInput) ([]phases.Contribution, error) {
+					return sdk.Reply(&phases.Reminder{Type: "lint", Text: "lint " + in.Tool})
+				},
+			},
+			{
+				Name: "end", Kinds: []phases.Kind{phases.KindDecision}, Needs: []string{"forced"},
+				PreEnd: func(_ context.Context, call *sdk.Call, in *phases.PreEndInput) ([]phases.Contribution, error) {
+					if call.Context.AgentID != "" && in.Forced == 0 {
+						return sdk.Reply(&phases.Decision{Verdict: phases.VerdictDeny, Reason: "look again"})
+					}
+					return nil, nil
+				},
+			},
+			{
+				Name: "start", SessionStart: func(_ context.Context, call *sdk.Call, _ *phases.SessionStartInput) ([]phases.Contribution, error) {
+					c.note("start", &call.Context)
+					return nil, nil
+				},
+			},
+			{
+				Name: "stop", SessionEnd: func(_ context.Context, call *sdk.Call, _ *phases.SessionEndInput) ([]phases.Contribution, error) {
+					c.note("end", &call.Context)
+					return nil, nil
+				},
+			},
+		},
+	}
+}
+
+// coached serves an engine with a coach alone.
+func coached(tb testing.TB, c *coach, log *store.Store) *poster {
+	tb.Helper()
+	all := []string{"*"}
+	cfg := &config.Config{Version: 1, Plugins: []config.Plugin{{Name: "coach", Grants: phases.Grants{Contribute: all, Sections: all, See: all}}}}
+	opts := runtime.Options{InProcess: map[string]runtime.Plugin{"coach": c.plugin()}}
+	if log != nil {
+		opts.Sink = log
+	}
+	eng, err := runtime.New(tb.Context(), cfg, opts)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		if err := eng.Close(context.Background()); err != nil {
+			tb.Errorf("close of the engine: %v", err)
+		}
+	})
+	return serve(tb, Options{Tree: treetest.NewModel(time.Now), Engine: eng, Log: log}).post(tb, "")
+}
+
+// records are all records of a thread, oldest first.
+func records(t *testing.T, log *store.Store, thread string) []*manifest.Manifest {
+	t.Helper()
+	list, err := log.List(t.Context(), store.Filter{Workspace: hookWorkspace, Thread: thread, Limit: 100})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []*manifest.Manifest
+	for i := range list {
+		m, err := log.Get(t.Context(), list[i].ManifestID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, m)
+	}
+	slices.SortFunc(all, func(a, b *manifest.Manifest) int { return int(a.Seq) - int(b.Seq) })
+	if v, err := log.Verify(t.Context(), store.Filter{}, manifest.VerifyOptions{}); err != nil || !v.OK {
+		t.Errorf("verify: %+v, %v", v, err)
+	}
+	return all
+}
+
+// TestRemindersWithinATurn: what plugins say after a call reaches the model with the answer to it, once, and the record
+// says so.
+func TestRemindersWithinATurn(t *testing.T) {
+	t.Parallel()
+
+	log := logStore(t)
+	p := coached(t, &coach{text: "Be brief."}, log)
+	for _, step := range []struct{ payload, want, lacks string }{
+		{`{"session_id":"s","hook_event_name":"UserPromptSubmit","prompt":"hi","prompt_id":"1"}`, "Be brief.", "lint"},
+		{`{"session_id":"s","hook_event_name":"PostToolUse","prompt_id":"1","tool_name":"Read","tool_use_id":"c","tool_input":{},"tool_response":"a"}`, "lint Read", "Be brief."},
+		{`{"session_id":"s","hook_event_name":"PreToolUse","prompt_id":"1","tool_name":"Write","tool_use_id":"d","tool_input":{}}`, "", "lint"},
+		{`{"session_id":"s","hook_event_name":"Stop","prompt_id":"1"}`, "", "lint"},
+	} {
+		status, got := p.hook(t, "claude-code", step.payload)
+		if status != http.StatusOK || !strings.Contains(got, step.want) || step.want == "" && got != "" || strings.Contains(got, step.lacks) {
+			t.Errorf("%s: status %d: %s", step.payload, status, got)
+		}
+	}
+	all := records(t, log, "s")
+	if len(all) != 2 || len(all[0].Reminders) != 0 || len(all[1].Reminders) != 1 || all[1].Reminders[0].With != phases.ToolPostCall || all[1].Reminders[0].Type != "lint" {
+		t.Errorf("the records have the reminders %+v", all)
+	}
+}
+
+// TestRoomOfHosts: what a host has no room for is cut, and the record has the cut; a host that takes no text with a prompt
+// gets it with the next answer that has room.
+func TestRoomOfHosts(t *testing.T) {
+	t.Parallel()
+
+	log := logStore(t)
+	p := coached(t, &coach{text: strings.Repeat("é is a letter, \U0001F600 is more.\n", 350)}, log)
+	status, got := p.hook(t, "claude-code", `{"session_id":"claude","hook_event_name":"UserPromptSubmit","prompt":"hi","prompt_id":"1"}`)
+	var answer struct {
+		Specific struct {
+			Context string `json:"additionalContext"`
+		} `json:"hookSpecificOutput"`
+	}
+	if err := json.Unmarshal([]byte(got), &answer); err != nil || status != http.StatusOK {
+		t.Fatalf("status %d: %s: %v", status, got, err)
+	}
+	context := answer.Specific.Context
+	if n := len([]rune(context)) + strings.Count(context, "\U0001F600"); n > 10_000 || n < 9_000 || !strings.Contains(context, "[cut: ") {
+		t.Errorf("the context has %d characters of JavaScript's", n)
+	}
+	p.hook(t, "claude-code", `{"session_id":"claude","hook_event_name":"Stop"}`)
+	if all := records(t, log, "claude"); len(all) != 2 || len(all[1].Requests) != 1 || all[1].Requests[0].ManifestID != all[0].ManifestID || all[1].Requests[0].Changes[0].Kind != manifest.RequestCut {
+		t.Errorf("the records do not have the cut: %+v", all)
+	}
+
+	const prompt = `{"sessionId":"code","hookEventName":"UserPromptSubmit","prompt":"hi"}`
+	if _, got := p.hook(t, "vscode", prompt); got != "" {
+		t.Errorf("the answer to a prompt of VS Code is %.80s", got)
+	}
+	call := `{"sessionId":"code","hookEventName":"PreToolUse","tool_name":"x","tool_use_id":"c","tool_input":{}}`
+	if _, got := p.hook(t, "vscode", call); !strings.Contains(got, "is a letter") {
+		t.Errorf("the first call has %.80q", got)
+	}
+	if _, got := p.hook(t, "vscode", call); got != "" {
+		t.Errorf("the second call has %.80q", got)
+	}
+	p.hook(t, "vscode", prompt) // and no call
+	p.hook(t, "vscode", `{"sessionId":"code","hookEventName":"Stop"}`)
+	var changes []string
+	for _, m := range records(t, log, "code") {
+		for _, r := range m.Requests {
+			for _, c := range r.Changes {
+				changes = append(changes, string(c.Kind)+" "+c.Sent)
+			}
+		}
+	}
+	if want := []string{"placement tool.pre_call", "cut 0"}; !slices.Equal(changes, want) {
+		t.Errorf("the changes are %q, want %q", changes, want)
+	}
+}
+
+// TestSubagents: a subagent has a session of its own with a prompt, calls, usage and an end, all of it a child of its
+// host's session.
+func TestSubagents(t *testing.T) {
+	t.Parallel()
+
+	log, c := logStore(t), &coach{text: "Be brief.", sessions: make(chan string, 16)}
+	p := coached(t, c, log)
+	for _, step := range []struct{ event, want string }{
+		{`"hook_event_name":"SessionStart","source":"startup"`, ""},
+		{`"hook_event_name":"UserPromptSubmit","prompt":"hi","turn_id":"1"`, "Be brief."},
+		{`"hook_event_name":"SubagentStop","agent_id":"x","turn_id":"1"`, ""}, // nobody saw it begin
+		{`"hook_event_name":"SubagentStart","agent_id":"a","agent_type":"explore","turn_id":"1"`, "Be brief."},
+		{`"hook_event_name":"PostToolUse","agent_id":"a","turn_id":"9","tool_name":"Bash","tool_use_id":"c","tool_input":{},"tool_response":"x"`, "lint Bash"},
+		{`"hook_event_name":"PostModelRequest","agent_id":"a","turn_id":"9","token_usage":{"input_tokens":7,"output_tokens":2}`, ""},
+		{`"hook_event_name":"PostModelRequest","turn_id":"1","token_usage":{"input_tokens":100,"output_tokens":50}`, ""},
+		{`"hook_event_name":"SubagentStop","agent_id":"a","turn_id":"9","last_assistant_message":"found"`, `{"decision":"block","reason":"look again"}`},
+		{`"hook_event_name":"SubagentStop","agent_id":"a","turn_id":"9","last_assistant_message":"found"`, ""},
+		{`"hook_event_name":"PreToolUse","turn_id":"1","tool_name":"Bash","tool_use_id":"d","tool_input":{}`, ""},
+		{`"hook_event_name":"Stop","turn_id":"1","last_assistant_message":"done"`, ""},
+		{`"hook_event_name":"SessionEnd","reason":"other"`, ""},
+	} {
+		status, got := p.hook(t, "codex", `{"session_id":"s",`+step.event+`}`)
+		if status != http.StatusOK || !strings.Contains(got, step.want) || step.want == "" && got != "" {
+			t.Errorf("%s: status %d: %s, want %s", step.event, status, got, step.want)
+		}
+	}
+	child := records(t, log, "s/a")
+	if len(child) != 2 || child[0].AgentID != "a" || len(child[1].Runs) == 0 || !child[1].TurnEnded {
+		t.Fatalf("the subagent's records are %+v", child)
+	}
+	for thread, want := range map[string]phases.Usage{"s/a": {InputTokens: 7, OutputTokens: 2}, "s": {InputTokens: 100, OutputTokens: 50}} {
+		u, err := log.Usage(t.Context(), records(t, log, thread)[0].ManifestID)
+		if err != nil || len(u) != 1 || u[0].Usage != want {
+			t.Errorf("the usage of %s is %+v, %v", thread, u, err)
+		}
+	}
+	var sessions []string
+	for range 4 {
+		select {
+		case what := <-c.sessions:
+			sessions = append(sessions, what)
+		case <-time.After(time.Minute):
+			t.Fatalf("the sessions were %q", sessions)
+		}
+	}
+	slices.Sort(sessions)
+	//nolint:dupword // a session may be its own thread
+	if want := []string{"end s  s ", "end s/a s s a", "start s  s ", "start s/a s s a"}; !slices.Equal(sessions, want) {
+		t.Errorf("the sessions were %q, want %q", sessions, want)
+	}
+}

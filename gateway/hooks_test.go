@@ -1,0 +1,165 @@
+package gateway
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/grapnelhq/grapnel/internal/treetest"
+	"github.com/grapnelhq/grapnel/manifest"
+	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/sdk"
+	"github.com/grapnelhq/grapnel/store"
+)
+
+// hook posts a payload as an agent does.
+func (p *poster) hook(t testing.TB, host, payload string) (int, string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, strings.TrimSuffix(p.url, "/rpc")+HookPath+host, strings.NewReader(payload))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.token != "" {
+		req.Header.Set("Authorization", "Bearer "+p.token)
+	}
+	resp, err := p.client.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close() //nolint:errcheck // only read
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, strings.TrimSpace(string(text))
+}
+
+// TestHooks goes through a session of an agent: what plugins bring reaches it, a denied message is blocked, and manifests
+// say what was given.
+func TestHooks(t *testing.T) {
+	t.Parallel()
+
+	log, tree := logStore(t), treetest.NewModel(time.Now)
+	s := serve(t, Options{Tree: tree, Engine: engine(t, tree, log), Log: log})
+	p := s.post(t, "")
+	for _, step := range []struct{ event, want string }{
+		{`"hook_event_name":"SessionStart","source":"startup"`, ""},
+		{`"hook_event_name":"UserPromptSubmit","prompt":"hi","prompt_id":"1"`, `{"hookSpecificOutput":{"hookEventName":"UserPromptSubmit","additionalContext":"## House Rules\n\nBe brief."}}`},
+		{`"hook_event_name":"PreToolUse","prompt_id":"1","tool_name":"Bash","tool_use_id":"c","tool_input":{"command":"ls"}`, ""},
+		{`"hook_event_name":"PostToolUse","prompt_id":"1","tool_name":"Bash","tool_use_id":"c","tool_input":{"command":"ls"},"tool_response":{"stdout":"a"}`, ""},
+		{`"hook_event_name":"Stop","last_assistant_message":"done"`, `{"decision":"block","reason":"not yet"}`},
+		{`"hook_event_name":"UserPromptSubmit","prompt":"deny me","prompt_id":"2"`, `{"decision":"block","reason":"as you like"}`},
+		{`"hook_event_name":"PreToolUse","prompt_id":"3","tool_name":"Bash","tool_use_id":"d","tool_input":{}`, ""}, // of a turn that nobody announced
+		{`"hook_event_name":"Stop","last_assistant_message":"done"`, ""},
+		{`"hook_event_name":"Notification","message":"hm"`, ""},
+		{`"hook_event_name":"SessionEnd","reason":"other"`, ""},
+	} {
+		status, got := p.hook(t, "claude-code", `{"session_id":"s",`+step.event+`}`)
+		if status != http.StatusOK || got != step.want {
+			t.Errorf("%s: status %d: %s, want %s", step.event, status, got, step.want)
+		}
+	}
+	list, err := log.List(t.Context(), store.Filter{Workspace: hookWorkspace, Thread: "s", Limit: 10})
+	if err != nil || len(list) == 0 {
+		t.Fatalf("%d manifests, %v", len(list), err)
+	}
+	m, err := log.Get(t.Context(), list[0].ManifestID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reasons := map[string]string{}
+	for _, o := range m.Omitted {
+		reasons[o.ID] = o.Reason
+	}
+	if len(m.Sections) != 1 || m.Sections[0].SectionID != "house_rules" || reasons["identity"] != "host_cannot" || reasons["measure"] != "host_cannot" {
+		t.Errorf("the first manifest has %v, and omits %v", m.SectionIDs, reasons)
+	}
+	if v, err := log.Verify(t.Context(), store.Filter{}, manifest.VerifyOptions{}); err != nil || !v.OK {
+		t.Errorf("verify: %+v, %v", v, err)
+	}
+}
+
+// TestHooksOfALongTurn: an agent that makes so many calls for one prompt that the ledger of the turn is full goes on in
+// another turn, judged as before. Each call is on record.
+func TestHooksOfALongTurn(t *testing.T) {
+	t.Parallel()
+
+	guard := &sdk.Plugin{Name: "guard", Version: "1.0.0", Hooks: []sdk.Hook{{
+		Name: "calls", Kinds: []phases.Kind{phases.KindDecision}, Role: phases.RoleValidate, Needs: []string{phases.NeedsNothing},
+		ToolPreCall: func(_ context.Context, _ *sdk.Call, in *phases.ToolPreCallInput) ([]phases.Contribution, error) {
+			d := &phases.Decision{Verdict: phases.VerdictAllow, Reason: strings.Repeat("fine ", 400)}
+			if in.Tool == "rm" {
+				d = &phases.Decision{Verdict: phases.VerdictDeny, Reason: "no rm"}
+			}
+			return sdk.Reply(d)
+		},
+	}}}
+	log, tree := logStore(t), treetest.NewModel(time.Now)
+	s := serve(t, Options{Tree: tree, Engine: engine(t, tree, log, guard), Log: log})
+	p := s.post(t, "")
+	send := func(event string) string {
+		status, got := p.hook(t, "codex", `{"session_id":"s","turn_id":"1",`+event+`}`)
+		if status != http.StatusOK {
+			t.Fatalf("%s: status %d: %s", event, status, got)
+		}
+		return got
+	}
+	call := func(id int, tool, agent string) string {
+		return send(fmt.Sprintf(`%s"hook_event_name":"PreToolUse","tool_name":%q,"tool_use_id":"%d","tool_input":{}`, agent, tool, id))
+	}
+	send(`"hook_event_name":"UserPromptSubmit","prompt":"hi"`)
+	const calls = 3000 // of more than 2,000 bytes each
+	for i := range calls {
+		call(i, "ls", []string{"", `"agent_id":"a",`}[i%2])
+	}
+	if got := call(calls, "rm", ""); !strings.Contains(got, "no rm") {
+		t.Errorf("a guard allows: %s", got)
+	}
+	send(`"hook_event_name":"Stop","last_assistant_message":"done"`)
+	send(`"hook_event_name":"SessionEnd"`)
+	list, err := log.List(t.Context(), store.Filter{Workspace: hookWorkspace, Thread: "s", Limit: 100})
+	if err != nil {
+		t.Fatal(err)
+	}
+	turns, recorded := map[string]bool{}, 0
+	for _, index := range list {
+		m, err := log.Get(t.Context(), index.ManifestID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		turns[m.TurnID] = true
+		recorded += len(m.Calls)
+	}
+	if len(turns) < 2 || recorded != calls+1 {
+		t.Errorf("%d calls in %d turns are on record", recorded, len(turns))
+	}
+}
+
+// TestHooksThatFail: nothing that failed looks like an answer.
+func TestHooksThatFail(t *testing.T) {
+	t.Parallel()
+
+	tree := treetest.NewModel(time.Now)
+	s := serve(t, Options{Tree: tree, Engine: engine(t, tree, nil)})
+	p := s.post(t, "")
+	for name, tt := range map[string]struct {
+		host, payload string
+		status        int
+		says          string
+	}{
+		"an unknown host":      {"emacs", `{}`, http.StatusUnprocessableEntity, "none of amp, claude-code, codex"},
+		"no JSON":              {"codex", `hello`, http.StatusUnprocessableEntity, ""},
+		"two values":           {"codex", `{},"host":"claude-code"`, http.StatusUnprocessableEntity, ""},
+		"a way out":            {"codex", `{}},"method":"whoami","x":{"y":{}`, http.StatusUnprocessableEntity, ""},
+		"a missing session":    {"codex", `{"hook_event_name":"PreToolUse","tool_name":"x"}`, http.StatusUnprocessableEntity, "session_id"},
+		"more than is allowed": {"codex", `{"x":"` + strings.Repeat("x", 3<<20) + `"}`, http.StatusUnprocessableEntity, "2097152"},
+	} {
+		if status, text := p.hook(t, tt.host, tt.payload); status != tt.status || !strings.Contains(text, tt.says) {
+			t.Errorf("%s: status %d, want %d: %.200s", name, status, tt.status, text)
+		}
+	}
+}

@@ -1,0 +1,139 @@
+// Package mcpserver speaks the Model Context Protocol to agents that take tools no other way: tools of plugins, and
+// nothing else. It knows the protocol only. What a caller may see and do, and what is recorded of it, is decided where
+// [Call] leads: to the gateway's methods mcp/tools and mcp/call, in this process or over a connection.
+//
+// It keeps no sessions: each request stands for itself, as the protocol of 2026-07-28 has it; older clients do not notice.
+//
+// Stability: experimental until 1.0.
+package mcpserver
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/grapnelhq/grapnel/phases"
+)
+
+// The methods of the gateway that answer for tools.
+const (
+	MethodTools = "mcp/tools"
+	MethodCall  = "mcp/call"
+)
+
+// Call makes a call of a method of the gateway.
+type Call func(ctx context.Context, method string, params, result any) error
+
+// Place says where the calls of a client belong.
+type Place struct {
+	WorkspaceID string `json:"workspace_id,omitempty" jsonschema:"local if absent, which is made if it is missing"`
+	ThreadID    string `json:"thread_id,omitempty"    jsonschema:"mcp if absent"`
+	Dir         string `json:"dir,omitempty"          jsonschema:"the working directory, which must lie below one of the gateway's roots"`
+}
+
+// ToolCall are the params of mcp/call.
+type ToolCall struct {
+	Place
+
+	Tool      string          `json:"tool"`
+	Arguments json.RawMessage `json:"arguments,omitempty"`
+}
+
+// Tools is the result of mcp/tools.
+type Tools struct {
+	Tools []phases.Tool `json:"tools" jsonschema:"by name, those of hidden domains too: a client of this kind has its own ways to keep them from a prompt"`
+}
+
+// called is what is needed of the result of mcp/call.
+type called struct {
+	Text    string `json:"text"`
+	IsError bool   `json:"is_error"`
+	Refused *struct {
+		Text string `json:"text"`
+	} `json:"refused"`
+}
+
+// New returns a server for clients in one place.
+func New(version string, at Place, call Call) *mcp.Server {
+	s := mcp.NewServer(&mcp.Implementation{Name: "grapnel", Title: "Grapnel", Version: version}, &mcp.ServerOptions{
+		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}},
+	})
+	s.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
+		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+			switch p := req.GetParams().(type) {
+			case *mcp.ListToolsParams:
+				return list(ctx, at, call)
+			case *mcp.CallToolParamsRaw:
+				return run(ctx, at, p, call)
+			default:
+				return next(ctx, method, req)
+			}
+		}
+	})
+	return s
+}
+
+func list(ctx context.Context, at Place, call Call) (mcp.Result, error) {
+	var got Tools
+	if err := call(ctx, MethodTools, at, &got); err != nil {
+		return nil, err
+	}
+	res := &mcp.ListToolsResult{Tools: make([]*mcp.Tool, 0, len(got.Tools))}
+	for i := range got.Tools {
+		t := &got.Tools[i]
+		schema := t.InputSchema
+		if len(schema) == 0 {
+			schema = json.RawMessage(`{"type":"object"}`)
+		}
+		res.Tools = append(res.Tools, &mcp.Tool{Name: t.Name, Description: t.Description, InputSchema: schema})
+	}
+	return res, nil
+}
+
+// run makes one call. A refusal is a result that the model reads.
+func run(ctx context.Context, at Place, p *mcp.CallToolParamsRaw, call Call) (mcp.Result, error) {
+	var got called
+	if err := call(ctx, MethodCall, ToolCall{Place: at, Tool: p.Name, Arguments: p.Arguments}, &got); err != nil {
+		return nil, err
+	}
+	if got.Refused != nil {
+		got.Text, got.IsError = got.Refused.Text, true
+	}
+	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: got.Text}}, IsError: got.IsError}, nil
+}
+
+const (
+	maxBody   = 1 << 20
+	writeTime = 5 * time.Minute // for the call and its answer
+)
+
+// Handler serves Streamable HTTP. of says for a request where its calls belong, and how they are made. The caller has
+// checked Host, Origin and token.
+func Handler(version string, of func(r *http.Request) (Place, Call)) http.Handler {
+	inner := mcp.NewStreamableHTTPHandler(func(r *http.Request) *mcp.Server {
+		at, call := of(r)
+		return New(version, at, call)
+	}, &mcp.StreamableHTTPOptions{Stateless: true, JSONResponse: true, DisableLocalhostProtection: true, MaxRequestBodyBytes: maxBody, PropagateRequestCancellation: true})
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTime)) // a server without deadlines has its own
+		inner.ServeHTTP(w, r)
+	})
+}
+
+// Serve serves one client over a pair of streams, until its end or that of ctx.
+func Serve(ctx context.Context, s *mcp.Server, in io.Reader, out io.Writer) error {
+	if err := s.Run(ctx, &mcp.IOTransport{Reader: io.NopCloser(in), Writer: nopCloser{out}}); err != nil && ctx.Err() == nil {
+		return fmt.Errorf("the connection to the agent: %w", err)
+	}
+	return nil
+}
+
+type nopCloser struct{ io.Writer }
+
+// Close implements io.Closer.
+func (nopCloser) Close() error { return nil }

@@ -1,0 +1,209 @@
+package gateway
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/grapnelhq/grapnel/gateway/mcpserver"
+	"github.com/grapnelhq/grapnel/internal/rpc"
+	"github.com/grapnelhq/grapnel/loop"
+	"github.com/grapnelhq/grapnel/phases"
+)
+
+// MCPPath is where clients of the Model Context Protocol connect (Streamable HTTP), with ?workspace=ID, &thread=ID and
+// &dir=PATH for another place than the thread mcp of the workspace local, without a directory.
+const MCPPath = "/mcp"
+
+const mcpThread = "mcp"
+
+type (
+	mcpToolsParams struct {
+		mcpserver.Place
+
+		Actor string `json:"actor,omitempty"`
+	}
+	mcpCallParams struct {
+		mcpserver.ToolCall
+
+		Actor string `json:"actor,omitempty"`
+	}
+)
+
+func (g *Gateway) mcpMethods() []rpc.Method {
+	return []rpc.Method{
+		placed(mcpserver.MethodTools,
+			"Lists the tools of plugins for a client that has no turns, such as one of the Model Context Protocol: a turn begins, is judged (turn.pre_policy), has its tools brought, and ends.",
+			g.mcpTools),
+		placed(mcpserver.MethodCall,
+			"Makes one call of a plugin's tool, as tool/call does, in a turn of its own, which is judged before and ends with the call.",
+			g.mcpCall),
+	}
+}
+
+// placed is method for params that name the workspace local by naming none.
+func placed[P, R any](name, doc string, do func(ctx context.Context, c call[P]) (R, error)) rpc.Method {
+	return rpc.Typed(name, rpc.DispatchRight, doc, func(ctx context.Context, c *rpc.Caller, p P) (R, error) {
+		if id := textField(&p, "WorkspaceID"); *id == "" {
+			*id = hookWorkspace
+		}
+		var none R
+		if err := settleActor(c, textField(&p, "Actor")); err != nil {
+			return none, wireError(err)
+		}
+		r, err := do(ctx, call[P]{c, p})
+		if err != nil {
+			return none, wireError(err)
+		}
+		if words, ok := any(r).(interface{ For(a phases.Audience) R }); ok && !c.May(rpc.AdminRight) {
+			r = words.For(phases.AudienceUser)
+		}
+		return r, nil
+	})
+}
+
+func (g *Gateway) mcpTools(ctx context.Context, c call[mcpToolsParams]) (*mcpserver.Tools, error) {
+	list := &mcpserver.Tools{Tools: []phases.Tool{}}
+	err := g.alone(ctx, c.Caller, c.params.Place, c.params.Actor, func(_ *loop.Turn, tools []phases.MergedTool) error {
+		for i := range tools {
+			list.Tools = append(list.Tools, tools[i].Definition)
+		}
+		slices.SortFunc(list.Tools, func(a, b phases.Tool) int { return strings.Compare(a.Name, b.Name) })
+		return nil
+	})
+	return list, err
+}
+
+func (g *Gateway) mcpCall(ctx context.Context, c call[mcpCallParams]) (*calledTool, error) {
+	p := &c.params
+	call, err := (&toolParams{Tool: p.Tool, Arguments: p.Arguments}).call()
+	if err != nil {
+		return nil, err
+	}
+	var done *calledTool
+	err = g.alone(ctx, c.Caller, p.Place, p.Actor, func(t *loop.Turn, _ []phases.MergedTool) (err error) {
+		done, err = runTool(ctx, t, call)
+		return err
+	})
+	return done, err
+}
+
+// alone begins a turn, has it judged and its tools brought, and ends it behind work. What has happened is on record when
+// it returns.
+func (g *Gateway) alone(ctx context.Context, c *rpc.Caller, at mcpserver.Place, actor string, work func(t *loop.Turn, tools []phases.MergedTool) error) error {
+	where, err := g.orMade(ctx, c, at.WorkspaceID, actor, func() (phases.Context, error) {
+		return g.completeTurn(ctx, c, phases.Context{
+			WorkspaceID: at.WorkspaceID, ThreadID: cmp.Or(at.ThreadID, mcpThread), TurnID: rand.Text(), Mode: phases.ModeAgent, Dir: at.Dir,
+		})
+	})
+	if err != nil {
+		return err
+	}
+	begun, err := g.opts.Engine.BeginTurn(ctx, where)
+	if err != nil {
+		return engineError(err)
+	}
+	t := loop.Wrap(begun, loop.Options{Ask: answered})
+	err = func() error {
+		if err := judged(t.PrePolicy(ctx, &phases.PrePolicyInput{})); err != nil {
+			return err
+		}
+		out, err := t.PreTools(ctx, &phases.PreToolsInput{ToolCalling: true})
+		if err != nil {
+			return engineError(err)
+		}
+		for i := range out.Merged.Tools {
+			if d := out.Merged.Tools[i].Definition.HiddenDomain; d != "" {
+				t.RequestTools(d)
+			}
+		}
+		return work(t, out.Merged.Tools)
+	}()
+	_, ended := t.End(ctx, &phases.PostTurnInput{Status: endOf(err)})
+	return cmp.Or(err, ended)
+}
+
+// judged is the error of a turn that a plugin denied, or that failed closed.
+func judged(out *phases.Outcome, err error) error {
+	if err != nil {
+		return engineError(err)
+	}
+	if d := out.Decision; d != nil && d.Verdict != phases.VerdictAllow {
+		why := string(d.Verdict)
+		for _, r := range d.Reasons {
+			why = r.Subscription + ": " + r.Reason
+		}
+		return rpc.Errorf(rpc.CodeInvalid, "the turn was refused: %s", why)
+	}
+	return nil
+}
+
+func endOf(err error) phases.TurnStatus {
+	if err != nil {
+		return phases.TurnFailed
+	}
+	return phases.TurnSucceeded
+}
+
+// orMade makes the workspace local if it is what is missing, and tries again.
+func (g *Gateway) orMade(ctx context.Context, c *rpc.Caller, workspace, actor string, find func() (phases.Context, error)) (phases.Context, error) {
+	where, err := find()
+	if coded, ok := errors.AsType[*rpc.Error](err); !ok || coded.Code != rpc.CodeNotFound || workspace != hookWorkspace || !c.MayWorkspace(workspace) {
+		return where, err
+	}
+	if err := g.makeWorkspace(ctx, workspace, actor); err != nil {
+		return where, err
+	}
+	return find()
+}
+
+// serveMCP answers clients of the protocol by calls of this gateway's own methods, made with the client's request: its
+// token, limits and rights count for each.
+func (g *Gateway) serveMCP() http.Handler {
+	return mcpserver.Handler(g.opts.Version, func(r *http.Request) (mcpserver.Place, mcpserver.Call) {
+		q := r.URL.Query()
+		at := mcpserver.Place{WorkspaceID: q.Get("workspace"), ThreadID: q.Get("thread"), Dir: q.Get("dir")}
+		return at, func(ctx context.Context, method string, params, result any) error {
+			return g.callSelf(ctx, r, method, params, result)
+		}
+	})
+}
+
+// callSelf makes a call with the credentials of a request.
+func (g *Gateway) callSelf(ctx context.Context, r *http.Request, method string, params, result any) error {
+	body, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
+	if err != nil {
+		return err
+	}
+	within, cancel := context.WithCancel(r.Context()) // it knows the socket
+	defer cancel()
+	stop := context.AfterFunc(ctx, cancel)
+	defer stop()
+	inner := r.Clone(within) //nolint:contextcheck // that of the request, which ends with ctx
+	inner.Method, inner.URL, inner.Body, inner.ContentLength = http.MethodPost, &url.URL{Path: "/rpc"}, io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	inner.Header.Set("Content-Type", "application/json")
+	answer := captured{header: http.Header{}}
+	g.rpc.Handler().ServeHTTP(&answer, inner)
+	var reply struct {
+		Result json.RawMessage `json:"result"`
+		Error  *struct {
+			Message string `json:"message"`
+		} `json:"error"`
+	}
+	switch err := json.Unmarshal(answer.body.Bytes(), &reply); {
+	case err != nil:
+		return fmt.Errorf("the gateway could not answer: %w", err)
+	case reply.Error != nil:
+		return errors.New(reply.Error.Message)
+	}
+	return json.Unmarshal(reply.Result, result)
+}

@@ -1,0 +1,104 @@
+package gateway
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/grapnelhq/grapnel/jobs"
+	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/runtime"
+)
+
+// fakeJobs has two dead jobs. The command's tests have real ones.
+type fakeJobs struct{ gone []int64 }
+
+// Counts implements Jobs.
+func (f *fakeJobs) Counts(context.Context) (jobs.Counts, error) {
+	return jobs.Counts{Dead: 2 - len(f.gone)}, nil
+}
+
+// List implements Jobs.
+func (f *fakeJobs) List(_ context.Context, state string, after int64, limit int) ([]Job, error) {
+	var list []Job
+	for _, id := range []int64{1, 2} {
+		if id > after && (state == "" || state == "dead") && len(list) < limit && !slices.Contains(f.gone, id) {
+			list = append(list, Job{ID: id, State: "dead"})
+		}
+	}
+	return list, nil
+}
+
+// Retry implements Jobs.
+func (f *fakeJobs) Retry(_ context.Context, ids ...int64) ([]int64, error) { return f.take(ids), nil }
+
+// Remove implements Jobs.
+func (f *fakeJobs) Remove(_ context.Context, ids ...int64) ([]int64, error) { return f.take(ids), nil }
+
+func (f *fakeJobs) take(ids []int64) (done []int64) {
+	for _, id := range ids {
+		if id <= 2 && !slices.Contains(f.gone, id) {
+			done = append(done, id)
+		}
+	}
+	f.gone = append(f.gone, done...)
+	return done
+}
+
+// fakeMemories remembers one thing of the user.
+type fakeMemories struct{}
+
+// List implements Memories.
+func (fakeMemories) List(_ context.Context, workspace string, f MemoryFilter, _ string, _ int) ([]Memory, string, error) {
+	return []Memory{{ID: "m1", Workspace: workspace, Scope: f.Scope, Text: "lives in Lisbon"}}, "", nil
+}
+
+// Search implements Memories.
+func (fakeMemories) Search(_ context.Context, workspace, query string, _ int) ([]Memory, error) {
+	score := 1.0
+	return []Memory{{ID: "m1", Workspace: workspace, Text: query, Score: &score}}, nil
+}
+
+// Forget implements Memories.
+func (fakeMemories) Forget(_ context.Context, _ string, ids []string) ([]string, error) {
+	return slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return id != "m1" }), nil
+}
+
+// TestEventsRoom: a flood of debug events is thinned by the second.
+func TestEventsRoom(t *testing.T) {
+	t.Parallel()
+
+	var e Events
+	for _, second := range []int64{1, 2} {
+		sent := 0
+		for range 3 * mostDebug {
+			if e.room(time.Unix(second, 0)) {
+				sent++
+			}
+		}
+		if sent != mostDebug {
+			t.Errorf("in the second %d %d are sent", second, sent)
+		}
+	}
+}
+
+// TestEventsRing: the last events are remembered in order, and those that are many are not.
+func TestEventsRing(t *testing.T) {
+	t.Parallel()
+
+	var e Events
+	for i := range mostEvents + 3 {
+		e.Observe(runtime.Event{Kind: runtime.EventRun, Code: "a run"})
+		e.Observe(runtime.Event{Kind: runtime.EventPlugin, State: string(phases.PluginReady), Code: strings.Repeat("x", i)})
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	all := slices.Concat(e.recent[e.next:], e.recent[:e.next])
+	for i, ev := range all {
+		if len(ev.Code) != i+3 {
+			t.Fatalf("the event %d is of the %d-th, %d are remembered", i, len(ev.Code), len(all))
+		}
+	}
+}

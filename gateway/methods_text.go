@@ -1,0 +1,87 @@
+package gateway
+
+import (
+	"context"
+	"strings"
+
+	"github.com/grapnelhq/grapnel/internal/rpc"
+	"github.com/grapnelhq/grapnel/manifest"
+	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/store"
+)
+
+type (
+	textResult struct {
+		ManifestID string        `json:"manifest_id"`
+		Sections   []sectionText `json:"sections"    jsonschema:"in the order of the prompt"`
+		Checked    bool          `json:"checked"     jsonschema:"whether each text is there and has the fingerprint of its section"`
+		Why        string        `json:"why"         jsonschema:"why not, for people; empty if it is"`
+	}
+	sectionText struct {
+		ID   string  `json:"id"`
+		Text *string `json:"text" jsonschema:"without a heading; null if it was not kept, or is gone"`
+	}
+)
+
+const keyed = "hmac-" // begins a fingerprint that was made with a key
+
+// textOf reads the texts of a prompt, as far as they were kept.
+func (g *Gateway) textOf(ctx context.Context, c call[getParams]) (textResult, error) {
+	list, err := g.readManifests(ctx, c.Caller, c.params.filter(), namedID{"manifest_id", c.params.ManifestID})
+	if err != nil {
+		return textResult{}, err
+	}
+	return g.textsWithin(ctx, list[0])
+}
+
+// textsWithin reads the texts of a prompt once it has memory for them.
+func (g *Gateway) textsWithin(ctx context.Context, m *manifest.Manifest) (textResult, error) {
+	chars := 0
+	for i := range m.Sections {
+		chars += m.Sections[i].Chars
+	}
+	if err := rpc.Expect(ctx, answerBytes+4*chars); err != nil {
+		return textResult{}, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	result := textResult{ManifestID: m.ManifestID, Sections: []sectionText{}}
+	missing, differ := 0, []string{}
+	for i := range m.Sections {
+		s := &m.Sections[i]
+		row := sectionText{ID: s.SectionID}
+		text, err := g.opts.Log.Text(ctx, s.Fingerprint)
+		switch {
+		case err == nil:
+			if !strings.HasPrefix(s.Fingerprint, keyed) && manifest.Fingerprint(text, nil) != s.Fingerprint {
+				differ = append(differ, s.SectionID)
+			}
+			if s.Placement == phases.PlacementSystem {
+				_, text, _ = strings.Cut(text, "\n\n") // the heading
+			}
+			row.Text = &text
+		case store.HasCode(err, store.CodeNotFound):
+			missing++
+		default:
+			return textResult{}, err
+		}
+		result.Sections = append(result.Sections, row)
+	}
+	result.Why = whyUnchecked(m, missing, differ)
+	result.Checked = result.Why == ""
+	return result, nil
+}
+
+func whyUnchecked(m *manifest.Manifest, missing int, differ []string) string {
+	switch {
+	case len(differ) > 0:
+		return "these texts are not the ones that were compiled: " + strings.Join(differ, ", ") + "; see: grapnel manifest verify"
+	case missing > 0 && !m.TextsKept:
+		return "its texts were not kept: manifest.keep_text in the configuration keeps them"
+	case missing > 0:
+		return "some of its texts are gone: retention or an erasure took them"
+	case strings.HasPrefix(m.FingerprintFull, keyed):
+		return "its fingerprints are keyed: grapnel manifest show --text checks them with the key"
+	}
+	return ""
+}
