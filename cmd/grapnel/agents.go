@@ -17,8 +17,8 @@ import (
 	"github.com/grapnelhq/grapnel/internal/agentsdoc/chain"
 	"github.com/grapnelhq/grapnel/internal/agentsdoc/lazy"
 	"github.com/grapnelhq/grapnel/internal/agentsdoc/settings"
-	"github.com/grapnelhq/grapnel/internal/merge"
 	"github.com/grapnelhq/grapnel/internal/text"
+	"github.com/grapnelhq/grapnel/internal/words"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/plugins/agentsdoc"
 )
@@ -39,10 +39,12 @@ type agentsFlags struct {
 func (f *agentsFlags) register(c *cobra.Command) {
 	f.set = c.Flags()
 	f.set.StringVar(&f.dir, "dir", "", "working `DIR` (default the current directory)")
-	f.set.StringVar(&f.preset, "preset", "", "the options to begin with: default, codex or codelia (default the configuration's)")
+	f.set.StringVar(&f.preset, "preset", "", "the `NAME` of the options to begin with, such as default, codex or claude (default the configuration's)")
 	completeFlag(c, "preset", []string{
 		string(chain.PresetDefault) + "\tGrapnel's own way", string(chain.PresetCodex) + "\twhat users of codex get",
 		string(chain.PresetCodelia) + "\twhat users of codelia get",
+		string(chain.PresetClaude) + "\twhat users of Claude Code get", string(chain.PresetGemini) + "\twhat users of Gemini CLI get",
+		string(chain.PresetOpencode) + "\twhat users of opencode get", string(chain.PresetCursor) + "\twhat users of Cursor get",
 	})
 }
 
@@ -163,19 +165,20 @@ func (a *app) agentsInForce(f *agentsFlags) (*agentsInForce, error) {
 		off = "the plugin " + plugin.Name + " takes its texts from the thread tree"
 	}
 	s.Options.Lazy = s.Options.Resolver.Delivery != chain.DeliverOff // as the plugin has it
-	taken := promptChars(cfg, plugin, "prompt")
+	taken := promptChars(cfg, plugin, "prompt", agentsdoc.FileChars(&s.Options))
+	s.Options = agentsdoc.FollowChars(s.Options, taken)
 	return &agentsInForce{Settings: s, dir: where.Dir, chars: promptRoom(taken, &s.Options), taken: taken, off: off}, nil
 }
 
 const agentsName = "agentsdoc"
 
-// promptChars is how many characters a prompt takes from a subscription of the plugin.
-func promptChars(cfg *config.Config, p *config.Plugin, hook string) int {
-	limit := agentsdoc.MaxChars
+// promptChars is how many characters a prompt takes from a subscription of the plugin, which proposes some.
+func promptChars(cfg *config.Config, p *config.Plugin, hook string, proposed int) int {
+	limit := proposed
 	if b := p.Subscriptions[p.Name+"."+hook].Budget; b != nil && b.Chars > 0 {
 		limit = b.Chars
 	}
-	return min(limit, cmp.Or(cfg.Budgets.Turn.Chars, config.DefaultTurnChars), merge.DefaultSectionChars)
+	return min(limit, cmp.Or(cfg.Budgets.Turn.Chars, config.DefaultTurnChars))
 }
 
 // promptRoom returns how many of those characters the text may have. The presets of other tools count bytes alone.
@@ -239,31 +242,18 @@ func (a *app) agentsChain(ctx context.Context, f *agentsFlags, state string, tex
 	return nil
 }
 
-const unbounded = math.MaxInt32 // more than any tree has, and can be added to
-
-// printCuts prints the limits that cut a rendering: those that cut it even if all others are lifted.
-func (a *app) printCuts(f *agentsInForce, r *chain.Rendering) {
-	if !r.Cut() {
-		return
-	}
-	configured := f.Options.Budget
-	free := configured
-	free.Total, free.File, free.Files = unbounded, unbounded, unbounded
-	try := func(name, hint string, chars int, bound func(*chain.Limits)) {
-		o := f.Options
-		o.Budget = free
-		bound(&o.Budget)
-		r := chain.RenderForHost(chain.Resolve(chain.OS{}, f.dir, o), chain.Budget{Bytes: o.Budget.Total, Chars: chars})
-		if r.Cut() {
-			a.printf("cut by  %s: %s\n", name, hint)
+// printCuts prints the limits that cut a rendering.
+func (a *app) printCuts(r *chain.Rendering) {
+	for _, bound := range r.CutBy {
+		switch bound {
+		case chain.BoundBytes:
+			a.printf("cut by  bytes: shorten the files, or raise budget.total and budget.file in the plugin's configuration\n")
+		case chain.BoundChars:
+			a.printf("cut by  characters: shorten the files, or raise budget.chars of the subscription agentsdoc.prompt, and budgets.turn.chars if that is less\n")
+		case chain.BoundFiles:
+			a.printf("cut by  the number of files: join some, or raise budget.files in the plugin's configuration\n")
 		}
 	}
-	try("bytes", "shorten the files, or raise budget.total and budget.file in the plugin's configuration", math.MaxInt,
-		func(b *chain.Limits) { b.Total, b.File = configured.Total, configured.File })
-	try("characters", "shorten the files, or raise budget.chars of the subscription agentsdoc.prompt, up to "+text.Thousands(merge.DefaultSectionChars), f.chars,
-		func(*chain.Limits) {})
-	try("the number of files", "join some, or raise budget.files in the plugin's configuration", math.MaxInt,
-		func(b *chain.Limits) { b.Files = configured.Files })
 }
 
 func (a *app) printChain(rep *chain.Report, r *chain.Rendering, in *agentsInForce) {
@@ -271,9 +261,9 @@ func (a *app) printChain(rep *chain.Report, r *chain.Rendering, in *agentsInForc
 	a.printChainHead(rep, in)
 	a.printSources(rep)
 	a.printChainBudget(rep, r, in.chars)
-	a.printCuts(in, r)
+	a.printCuts(r)
 	if n := text.Chars(rep.Message); n > in.taken && in.chars == math.MaxInt {
-		a.printf("note    a prompt takes %s characters of these %s, as budget.chars of the subscription agentsdoc.prompt says\n",
+		a.printf("note    a prompt takes %s characters of these %s, as budget.chars of the subscription agentsdoc.prompt or budgets.turn.chars says\n",
 			text.Thousands(in.taken), text.Thousands(n))
 	}
 	a.printAgentsProblems("diagnostics", rep.Root, rep.Diagnostics)
@@ -385,9 +375,9 @@ func (a *app) printChainBudget(rep *chain.Report, r *chain.Rendering, chars int)
 		a.printf(" · %s characters", amount(r.Chars, chars))
 	}
 	if limits.Files > 0 {
-		a.printf(" · %s %s\n", amount(files, limits.Files), plural(max(files, limits.Files), "file", "files"))
+		a.printf(" · %s %s\n", amount(files, limits.Files), words.Plural(max(files, limits.Files), "file", "files"))
 	} else {
-		a.printf(" · %s\n", count(files, "file", "files"))
+		a.printf(" · %s\n", words.Count(files, "file", "files"))
 	}
 }
 

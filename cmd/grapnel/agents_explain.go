@@ -17,6 +17,7 @@ import (
 	"github.com/grapnelhq/grapnel/internal/agentsdoc/chain"
 	"github.com/grapnelhq/grapnel/internal/agentsdoc/lint"
 	"github.com/grapnelhq/grapnel/internal/text"
+	"github.com/grapnelhq/grapnel/internal/words"
 	"github.com/grapnelhq/grapnel/phases"
 )
 
@@ -61,11 +62,11 @@ func (a *app) printLint(r *lint.Report, strict bool) {
 	if r.Root == "" {
 		a.println("there is no tree to look at")
 	} else {
-		a.printf("%s: %s in %s%s\n", clean(r.Root), count(r.Files, "instruction file", "instruction files"),
-			count(r.Directories, "directory", "directories"), omitted(r))
+		a.printf("%s: %s in %s%s\n", clean(r.Root), words.Count(r.Files, "instruction file", "instruction files"),
+			words.Count(r.Directories, "directory", "directories"), omitted(r))
 	}
 	if r.ChainsOverBudget > 0 {
-		a.printf("%s whose files do not fit together into the budget\n", count(r.ChainsOverBudget, "directory", "directories"))
+		a.printf("%s whose files do not fit together into the budget\n", words.Count(r.ChainsOverBudget, "directory", "directories"))
 	}
 	rows := slices.Clone(r.Problems)
 	worst := []phases.Severity{phases.SeverityError, phases.SeverityWarning, phases.SeverityInfo}
@@ -87,7 +88,7 @@ func omitted(r *lint.Report) string {
 		{r.Foreign, "directory of tools", "directories of tools"},
 	} {
 		if p.n > 0 {
-			parts = append(parts, count(p.n, p.one, p.other))
+			parts = append(parts, words.Count(p.n, p.one, p.other))
 		}
 	}
 	if len(parts) == 0 {
@@ -98,11 +99,11 @@ func omitted(r *lint.Report) string {
 
 func lintVerdict(r *lint.Report, strict bool) string {
 	errors, warnings, infos := r.Count(phases.SeverityError), r.Count(phases.SeverityWarning), r.Count(phases.SeverityInfo)
-	counts := count(errors, "error", "errors") + ", " + count(warnings, "warning", "warnings") + ", " + count(infos, "remark", "remarks")
+	counts := words.Count(errors, "error", "errors") + ", " + words.Count(warnings, "warning", "warnings") + ", " + words.Count(infos, "remark", "remarks")
 	if errors > 0 || strict && warnings > 0 {
 		return "NOT fine: " + counts
 	}
-	return "fine: " + cmp.Or(textIf(warnings+infos > 0, counts), "nothing to remark")
+	return "fine: " + cmp.Or(words.If(warnings+infos > 0, counts), "nothing to remark")
 }
 
 type fileExplanation struct {
@@ -216,6 +217,7 @@ func whyNoSource(rep *chain.Report, e *fileExplanation, path string) (reason, wh
 	below := func(base, path string) bool { rel := inTree(base, path); return rel == "." || !filepath.IsAbs(rel) }
 	name := filepath.Base(path)
 	_, err := os.Lstat(path)
+	agent, remedy := rep.Options.AgentOf(path)
 	switch d := firstAbout(e.Diagnostics, path); {
 	case rep.Root == "":
 		return string(chain.CodeRootRefused), "there is no chain: the root is refused"
@@ -223,9 +225,11 @@ func whyNoSource(rep *chain.Report, e *fileExplanation, path string) (reason, wh
 		return notFound, "there is no such file"
 	case !below(rep.Root, filepath.Dir(path)) || !below(filepath.Dir(path), rep.Dir):
 		return notOnWay, fmt.Sprintf("its directory is not on the way from the root, %s, to %s", rep.Root, rep.Dir)
+	case agent != "":
+		return notName, "it is a file for " + agent + ", and its name does not count: those that do are " + strings.Join(candidates(&rep.Options), ", ") + "; " + remedy
 	case !slices.Contains(candidates(&rep.Options), name):
 		return notName, "its name does not count: those that do are " + strings.Join(candidates(&rep.Options), ", ") +
-			textIf(filepath.Ext(name) == ".md", "; --fallback "+name+", or fallback_names in the configuration, makes it one")
+			words.If(filepath.Ext(name) == ".md", "; --fallback "+name+", or fallback_names in the configuration, makes it one")
 	case d != nil:
 		return string(d.Code), d.Detail
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/grapnelhq/grapnel/internal/agentsdoc/chain"
 	"github.com/grapnelhq/grapnel/internal/agentsdoc/lazy"
 	"github.com/grapnelhq/grapnel/internal/text"
+	"github.com/grapnelhq/grapnel/internal/words"
 )
 
 type touchFlags struct {
@@ -84,7 +85,7 @@ func (a *app) printTouched(t *lazy.Touched, root string) {
 		return cells{f.Display, f.Reason, text.Thousands(int(f.SizeBytes)), f.Delivery}
 	})
 	if t.Pending > 0 {
-		a.printf("\n%s for the next event\n", count(t.Pending, "file waits", "files wait"))
+		a.printf("\n%s for the next event\n", words.Count(t.Pending, "file waits", "files wait"))
 	}
 	a.printAgentsProblems("diagnostics", root, t.Diagnostics)
 	a.printReminder(t.Reminder)
@@ -132,7 +133,7 @@ func (a *app) printResumed(r *lazy.Resumed) {
 		if c.Path != "" {
 			from, to = shortSum(from), shortSum(to) // of files they are hashes
 		}
-		t.add(c.What, inTree(r.Root, c.Path), from, to, cmp.Or(textIf(c.Named, "yes"), "counted"))
+		t.add(c.What, inTree(r.Root, c.Path), from, to, cmp.Or(words.If(c.Named, "yes"), "counted"))
 	}
 	a.printTable(t)
 	a.printReminder(r.Reminder)

@@ -97,7 +97,7 @@ func TestPromptRoom(t *testing.T) {
 	}{
 		{"the plugin's own", config.Config{}, config.Plugin{Name: "mine"}, chain.LayoutDelimited, agentsdoc.MaxChars},
 		{"the operator's", config.Config{}, config.Plugin{Name: "mine", Subscriptions: budget(900)}, chain.LayoutDelimited, 900},
-		{"no more than a section", config.Config{}, config.Plugin{Name: "mine", Subscriptions: budget(90_000)}, chain.LayoutDelimited, 20_000},
+		{"no more than a prompt", config.Config{}, config.Plugin{Name: "mine", Subscriptions: budget(90_000)}, chain.LayoutDelimited, 64_000},
 		{"another subscription's", config.Config{}, config.Plugin{Name: "other", Subscriptions: budget(900)}, chain.LayoutDelimited, agentsdoc.MaxChars},
 		{
 			"no more than a turn",
@@ -117,7 +117,7 @@ func TestPromptRoom(t *testing.T) {
 			if tt.want > 0 {
 				want = agentsdoc.TextChars(tt.want, (&chain.Chain{Options: o}).Frame())
 			}
-			if got := promptRoom(promptChars(&tt.cfg, &tt.plugin, "prompt"), &o); got != want {
+			if got := promptRoom(promptChars(&tt.cfg, &tt.plugin, "prompt", agentsdoc.MaxChars), &o); got != want {
 				t.Errorf("got %d characters, want %d", got, want)
 			}
 		})

@@ -17,7 +17,9 @@ import (
 	"github.com/grapnelhq/grapnel/compiler"
 	"github.com/grapnelhq/grapnel/config"
 	"github.com/grapnelhq/grapnel/internal/api"
+	"github.com/grapnelhq/grapnel/internal/explain"
 	"github.com/grapnelhq/grapnel/internal/text"
+	"github.com/grapnelhq/grapnel/internal/words"
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/runtime"
@@ -41,16 +43,18 @@ func (f *compileFlags) registerOn(flags *pflag.FlagSet) {
 func (a *app) compileCommand() *cobra.Command {
 	var f compileFlags
 	var out string
+	var strict strictFlag
 	c := newCommand("compile", "Run a turn through the plugins, compile its prompt, and show what went in", noArgs(),
-		func(c *cobra.Command, _ []string) error { return a.compile(c.Context(), &f, out) })
+		func(c *cobra.Command, _ []string) error { return a.compile(c.Context(), &f, out, &strict) })
 	f.register(c)
+	strict.register(c)
 	a.record.register(c)
 	c.Flags().StringVar(&out, "out", "", "write the prompt (with --json the whole JSON) to `FILE`; the summary stays on standard output")
 	return c
 }
 
 // compile prints what is known of the turn even if it was blocked. The error is printed last.
-func (a *app) compile(ctx context.Context, f *compileFlags, out string) error {
+func (a *app) compile(ctx context.Context, f *compileFlags, out string, strict *strictFlag) error {
 	cfg, from, err := a.loadConfig()
 	if err != nil {
 		return err
@@ -81,7 +85,7 @@ func (a *app) compile(ctx context.Context, f *compileFlags, out string) error {
 	case err != nil:
 		return unable(err)
 	}
-	return nil
+	return strict.check(done.Manifest.Plugins)
 }
 
 type compileJob struct {
@@ -176,7 +180,7 @@ func withHint(err *phases.Error) error {
 	if err.Subscription == "" {
 		return err
 	}
-	plan, alone := "see: grapnel plan "+string(err.Phase), "try it alone with: grapnel plugin run "+pluginOf(err.Subscription)
+	plan, alone := "see: grapnel plan "+string(err.Phase), "try it alone with: grapnel plugin run "+explain.PluginOf(err.Subscription)
 	slow := "give it more time (timeout, budgets.phases), or another on_failure; " + plan
 	hint := map[phases.Cause]string{
 		phases.CauseDenied:          "that is the hook's decision; " + plan,
@@ -240,12 +244,12 @@ func (a *app) printTurn(done *runtime.Compiled, rec *recorder) {
 	m := done.Manifest
 	a.printHead(m)
 	if why := rec.whyLost(); why != "" {
-		a.printf("NOT kept in %s: %s\n", clean(rec.ref.name), oneLine{errors.New(strings.TrimPrefix(why, m.ManifestID+": "))}.Error())
+		a.paint(bad, fmt.Sprintf("NOT kept in %s: %s\n", clean(rec.ref.name), oneLine{errors.New(strings.TrimPrefix(why, m.ManifestID+": "))}.Error()))
 	} else if rec != nil {
 		a.printf("kept in %s · seq %d · hash %s\n", clean(rec.ref.name), m.Seq, m.Hash)
 	}
 	if done.Prompt == nil {
-		a.println("there is no prompt: the turn was blocked")
+		a.paint(bad, "there is no prompt: the turn was blocked\n")
 	}
 	a.printContent(m)
 	a.printReminders(done.Reminders)
@@ -256,17 +260,17 @@ func (a *app) printTurn(done *runtime.Compiled, rec *recorder) {
 }
 
 func (a *app) printHead(m *manifest.Manifest) {
-	a.printf("%s", rule("manifest "+m.ManifestID))
+	a.heading(rule("manifest " + m.ManifestID))
 	a.printf("profile %s · generation %d · workspace %s · thread %s · turn %s%s%s%s\n",
-		m.Profile, m.Generation, clean(m.WorkspaceID), clean(m.ThreadID), clean(m.TurnID), textIf(m.SessionID != "", " · session "+clean(m.SessionID)),
-		textIf(m.Epoch > 0, fmt.Sprintf(" · epoch %d", m.Epoch)), textIf(m.Round > 0, fmt.Sprintf(" · round %d", m.Round)))
+		m.Profile, m.Generation, clean(m.WorkspaceID), clean(m.ThreadID), clean(m.TurnID), words.If(m.SessionID != "", " · session "+clean(m.SessionID)),
+		words.If(m.Epoch > 0, fmt.Sprintf(" · epoch %d", m.Epoch)), words.If(m.Round > 0, fmt.Sprintf(" · round %d", m.Round)))
 }
 
 func (a *app) printContent(m *manifest.Manifest) {
 	a.printSections(m.Sections)
-	a.printDocuments(m.Sections)
+	a.printInstructions(m.Sections)
 	a.printOmitted(m.Omitted)
-	printList(a, "persona directory", "file|status|>chars", m.Files, func(f *manifest.File) cells { return cells{f.Path, f.Status, text.Thousands(f.Chars)} })
+	printList(a, "persona directory", "file|status|>chars", m.Files, func(f *manifest.File) cells { return cells{f.Path, mark(f.Status), text.Thousands(f.Chars)} })
 	a.printRuns(m.Runs, true)
 	a.printPlugins("plugins not ready", notReady(m.Plugins))
 	printList(a, "tools", "tool|owner|bundle|hash|?hidden in", m.Tools, func(t *manifest.Tool) cells {
@@ -285,19 +289,20 @@ func (a *app) printSections(sections []manifest.Section) {
 		if s.Tokens != nil {
 			sum, tokenizer = sum+*s.Tokens, s.Tokenizer
 		}
-		return cells{s.SectionID, s.Owner, s.Stability, s.Placement, text.Thousands(s.Chars), tokensText(s.Tokens), cutText(s.Truncation), s.Fingerprint}
+		return cells{s.SectionID, s.Owner, s.Stability, s.Placement, text.Thousands(s.Chars), tokensText(s.Tokens), styled{caution, cutText(s.Truncation)}, s.Fingerprint}
 	})
 	if tokenizer != "" {
 		a.printf("  %s tokens together, counted as %s\n", text.Thousands(sum), clean(tokenizer))
 	}
 }
 
-func (a *app) printDocuments(sections []manifest.Section) {
-	t := newTable("documents", "section|revision|from")
+// printInstructions prints the files and documents of which a hash says which revision was used.
+func (a *app) printInstructions(sections []manifest.Section) {
+	t := newTable("instructions", "section|kind|from|id|hash")
 	for i := range sections {
 		for _, ref := range sections[i].SourceRefs {
-			if ref.Kind == "document" {
-				t.add(sections[i].SectionID, ref.ID, ref.Label)
+			if ref.Kind == "document" || ref.Hash != "" {
+				t.add(sections[i].SectionID, ref.Kind, ref.Label, ref.ID, ref.Hash)
 			}
 		}
 	}
@@ -319,23 +324,15 @@ func cutText(t *phases.Truncation) string {
 }
 
 func (a *app) printOmitted(list []phases.Omitted) {
-	printList(a, "omitted", "id|owner|reason|>chars", list, func(l *phases.Omitted) cells { return cells{l.ID, l.Owner, l.Reason, text.Thousands(l.Chars)} })
+	printList(a, "omitted", "id|owner|reason|>chars", list, func(l *phases.Omitted) cells {
+		return cells{l.ID, l.Owner, styled{caution, l.Reason}, text.Thousands(l.Chars)}
+	})
 }
 
 func (a *app) printRuns(runs []phases.Run, several bool) {
 	printList(a, "hook runs", "?phase|subscription|stage|state|code|>ms|>contributions", runs, func(r *phases.Run) cells {
-		return cells{textIf(several, string(r.Phase)), r.Subscription, r.Stage, r.State, codeText(r), r.DurationMS, len(r.Contributions)}
+		return cells{words.If(several, string(r.Phase)), r.Subscription, r.Stage, mark(r.State), explain.Code(r), r.DurationMS, len(r.Contributions)}
 	})
-}
-
-func codeText(r *phases.Run) string {
-	if r.State == phases.StateShadowed && r.Verdict != "" {
-		return strings.TrimSuffix("would "+string(r.Verdict)+": "+r.ReasonCode, ": ")
-	}
-	if r.PluginCode == "" {
-		return r.Code
-	}
-	return r.Code + ": " + r.PluginCode
 }
 
 func notReady(rows []phases.PluginRow) []phases.PluginRow {
@@ -344,7 +341,7 @@ func notReady(rows []phases.PluginRow) []phases.PluginRow {
 
 func (a *app) printPlugins(title string, rows []phases.PluginRow) {
 	printList(a, title, "plugin|state|version|sha256|tier|>restarts|code|detail", rows, func(r *phases.PluginRow) cells {
-		return cells{r.Plugin, r.State, r.Version, shortSum(r.SHA256), r.Tier, r.Restarts, r.Code, strings.TrimSuffix(r.Message, " ("+r.Code+")")}
+		return cells{r.Plugin, mark(r.State), r.Version, shortSum(r.SHA256), r.Tier, r.Restarts, r.Code, strings.TrimSuffix(r.Message, " ("+r.Code+")")}
 	})
 }
 
@@ -379,7 +376,7 @@ func (a *app) printDiagnostics(list []phases.Diagnostic) {
 		switch {
 		case seen[key]:
 		case d.Severity == phases.SeverityWarning || d.Severity == phases.SeverityError:
-			t.add(d.Severity, d.Code, about, d.Message)
+			t.add(mark(d.Severity), d.Code, about, d.Message)
 		default:
 			remarks++
 		}
@@ -392,7 +389,7 @@ func (a *app) printDiagnostics(list []phases.Diagnostic) {
 }
 
 func (a *app) printFingerprints(f *manifest.Fingerprints) {
-	a.println("\nfingerprints")
+	a.heading("\nfingerprints")
 	a.printFields("full", f.FingerprintFull, "stable", f.FingerprintStable, "dynamic", f.FingerprintDynamic, "tools", f.FingerprintTools)
 }
 
@@ -400,12 +397,12 @@ func (a *app) printBudgets(b *manifest.Budgets) {
 	t := newTable("", "|>used ms|>granted ms|>used chars|>granted chars")
 	add := func(name string, b manifest.Budget) {
 		bounded := b.GrantedChars > 0
-		t.add(name, b.UsedMS, b.GrantedMS, textIf(bounded, text.Thousands(b.UsedChars)), textIf(bounded, text.Thousands(b.GrantedChars)))
+		t.add(name, b.UsedMS, b.GrantedMS, words.If(bounded, text.Thousands(b.UsedChars)), words.If(bounded, text.Thousands(b.GrantedChars)))
 	}
 	add("turn", b.Turn)
 	for _, p := range b.Phases {
 		add(string(p.Phase), p.Budget)
 	}
-	a.println("\nbudgets")
+	a.heading("\nbudgets")
 	a.printTable(t)
 }

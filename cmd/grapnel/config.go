@@ -19,9 +19,11 @@ import (
 
 	"github.com/grapnelhq/grapnel/config"
 	"github.com/grapnelhq/grapnel/gateway"
+	"github.com/grapnelhq/grapnel/internal/explain"
 	"github.com/grapnelhq/grapnel/internal/persona"
 	"github.com/grapnelhq/grapnel/internal/pool"
 	"github.com/grapnelhq/grapnel/internal/text"
+	"github.com/grapnelhq/grapnel/internal/words"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/runtime"
 )
@@ -38,6 +40,7 @@ type checked struct {
 	Lowered     []loweredTimeout    `json:"lowered"     jsonschema:"timeouts that were lowered to the budget of their phase"`
 	Off         []offHook           `json:"off"         jsonschema:"subscriptions that do not run"`
 	Diagnostics []phases.Diagnostic `json:"diagnostics" jsonschema:"what the planner has to say"`
+	Mistakes    []gateway.Mistake   `json:"mistakes"    jsonschema:"what is wrong in the file, each with its place; the message says what to do. No plugin is listed then"`
 }
 
 type checkedPlugin struct {
@@ -87,38 +90,69 @@ type offHook struct {
 // Conditions, dependencies and plugins' own configuration can only be checked with the plugins running.
 func (a *app) configCheckCommand() *cobra.Command {
 	var offline bool
+	var strict strictFlag
 	c := newCommand("check", "Check the configuration, and show what is in force and where it comes from", noArgs(),
-		func(c *cobra.Command, _ []string) error { return a.configCheck(c.Context(), offline) })
+		func(c *cobra.Command, _ []string) error { return a.configCheck(c.Context(), offline, &strict) })
+	strict.register(c)
 	c.Flags().BoolVar(&offline, "offline", false, "do not start the plugins: check the file alone")
 	return c
 }
 
-// A plugin that did not start is shown, and does not change the exit code.
-func (a *app) configCheck(ctx context.Context, offline bool) error {
-	cfg, from, err := a.loadConfig()
+// A plugin that did not start is shown, and changes the exit code only with --strict.
+func (a *app) configCheck(ctx context.Context, offline bool, strict *strictFlag) error {
+	if offline && bool(*strict) {
+		return usagef("--strict needs the plugins, and --offline does not start them")
+	}
+	from, err := a.configOrigin()
 	if err != nil {
 		return err
+	}
+	cfg, err := inspect(from)
+	if cfg != nil {
+		err = errors.Join(err, checkConfiguration(ctx, cfg, err == nil))
+	}
+	if err != nil {
+		return a.mistakes(from, offline, err)
 	}
 	result := declared(cfg, from)
 	result.Offline = offline
 	result.Diagnostics = append(result.Diagnostics, pool.StoreExposed(cfg)...)
+	var rows []phases.PluginRow
 	if !offline {
 		err := a.withEngine(ctx, cfg, runtime.Options{}, func(_ context.Context, eng *runtime.Engine) error {
 			result.addRunning(eng)
+			rows = eng.Plugins()
 			return nil
 		})
 		if err != nil {
-			return err
+			return a.mistakes(from, offline, err)
 		}
 	}
-	return a.print(result, func() { a.printChecked(result) })
+	if err := a.print(result, func() { a.printChecked(result) }); err != nil {
+		return err
+	}
+	return strict.check(rows)
+}
+
+// mistakes makes the result of an error that has places in the file; others stay errors.
+func (a *app) mistakes(from origin, offline bool, err error) error {
+	found := config.Mistakes(err)
+	switch {
+	case len(found) == 0:
+		return err
+	case !a.json:
+		return found
+	}
+	result := declared(&config.Config{}, from)
+	result.Offline, result.Mistakes = offline, gateway.Mistakes(found)
+	return errors.Join(a.printJSON(result), &exitError{code: exitUsage})
 }
 
 // declared is what the file says. Values from the environment stay hidden.
 func declared(cfg *config.Config, from origin) *checked {
 	r := &checked{
 		Source: from.name(), Why: from.Why, Pin: cfg.Pin, Store: cfg.Store.String(),
-		Plugins: []checkedPlugin{}, Lowered: []loweredTimeout{}, Off: []offHook{}, Diagnostics: []phases.Diagnostic{},
+		Plugins: []checkedPlugin{}, Lowered: []loweredTimeout{}, Off: []offHook{}, Diagnostics: []phases.Diagnostic{}, Mistakes: []gateway.Mistake{},
 	}
 	for i := range cfg.Plugins {
 		p := &cfg.Plugins[i]
@@ -215,7 +249,7 @@ func (a *app) printChecked(r *checked) {
 	for i := range r.Plugins {
 		a.printCheckedPlugin(&r.Plugins[i])
 	}
-	a.printf("\na turn has %s ms and %s characters\n", millis(r.Budgets.TurnMS), text.Thousands(r.Budgets.TurnChars))
+	a.printf("\na turn has %s ms and %s characters\n", words.Millis(r.Budgets.TurnMS), text.Thousands(r.Budgets.TurnChars))
 	t := newTable("phases with a budget of their own", "phase|>budget ms|>default ms|requires")
 	for _, p := range r.Budgets.Phases {
 		if p.BudgetMS != p.DefaultMS || len(p.Require) > 0 {
@@ -245,12 +279,12 @@ func (a *app) printCheckedPlugin(p *checkedPlugin) {
 		t.add("program", "built in: "+p.Builtin)
 	} else if p.Program != "" {
 		t.add("program", p.Program)
-		t.add("checksum", cmp.Or(textIf(p.SHA256 != "", "pinned "+shortSum(p.SHA256)), "unpinned; see: grapnel plugin pin"))
+		t.add("checksum", cmp.Or(words.If(p.SHA256 != "", "pinned "+shortSum(p.SHA256)), "unpinned; see: grapnel plugin pin"))
 	}
 	if s := p.Status; s != nil {
-		t.add("state", string(s.State)+textIf(s.Version != "", ", version "+s.Version)+textIf(s.Code != "", ": "+detailText(s)))
+		t.add("state", string(s.State)+words.If(s.Version != "", ", version "+s.Version)+words.If(s.Code != "", ": "+explain.Detail(s)))
 	}
-	t.addSome("sandbox", textIf(p.Sandbox != "T0", p.Sandbox+", by "+p.SandboxKey))
+	t.addSome("sandbox", words.If(p.Sandbox != "T0", p.Sandbox+", by "+p.SandboxKey))
 	if s := p.Status; s != nil {
 		for _, lack := range s.TierLacks {
 			t.add("sandbox lacks", lack)
@@ -259,8 +293,8 @@ func (a *app) printCheckedPlugin(p *checkedPlugin) {
 			t.add("not granted", path+" was not there when it started")
 		}
 	}
-	t.addSome("connection", textIf(p.TLS, "with certificates"))
-	t.addSome("memory", textIf(p.MemoryLimit > 0, "at most "+config.Size(p.MemoryLimit).String()))
+	t.addSome("connection", words.If(p.TLS, "with certificates"))
+	t.addSome("memory", words.If(p.MemoryLimit > 0, "at most "+config.Size(p.MemoryLimit).String()))
 	g := &p.Grants
 	for _, row := range []struct {
 		name   string

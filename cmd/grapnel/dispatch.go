@@ -17,6 +17,7 @@ import (
 	"github.com/grapnelhq/grapnel/internal/plan"
 	"github.com/grapnelhq/grapnel/internal/suggest"
 	"github.com/grapnelhq/grapnel/internal/text"
+	"github.com/grapnelhq/grapnel/internal/words"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/runtime"
 )
@@ -133,22 +134,29 @@ func (a *app) dispatchInput(phase phases.Phase, f *dispatchFlags) (phases.Input,
 	if err != nil {
 		return nil, phases.Context{}, usagef("--input %s: %w; see: grapnel schema phase:%s", f.input, err, phase)
 	}
-	if data, err = a.readJSON("context", f.context); err != nil {
-		return nil, phases.Context{}, err
+	turn, err := a.contextOf(f.context, f.dir)
+	return in, turn, err
+}
+
+// contextOf reads --context, and completes it with --dir and defaults.
+func (a *app) contextOf(file, dir string) (phases.Context, error) {
+	data, err := a.readJSON("context", file)
+	if err != nil {
+		return phases.Context{}, err
 	}
 	turn, err := phases.DecodeContext(data)
 	if err != nil {
-		return nil, phases.Context{}, usagef("--context %s: %w; see: grapnel schema phase:%s", f.context, err, phase)
+		return phases.Context{}, usagef("--context %s: %w; see the context in: grapnel schema phase:%s", file, err, phases.PrePromptCompile)
 	}
-	flags := contextFlags{dir: f.dir}
+	flags := contextFlags{dir: dir}
 	if turn, err = flags.fill(turn); err != nil {
-		return nil, phases.Context{}, err
+		return phases.Context{}, err
 	}
 	// Outside a turn the engine leaves the clock to its caller.
 	if turn.Now.IsZero() {
 		turn.Now = time.Now()
 	}
-	return in, turn, nil
+	return turn, nil
 }
 
 func unknownPhase(phase phases.Phase) error {
@@ -188,7 +196,11 @@ func (a *app) printOutcome(out *phases.Outcome) {
 	if len(out.Runs) == 0 {
 		a.println("nothing is subscribed to this phase")
 	}
-	a.printf("\nused %s of %s ms\n", millis(out.Budget.UsedMS), millis(out.Budget.GrantedMS))
+	if out.Budget.GrantedMS == 0 { // nobody waits for background work
+		a.printf("\nused %s ms\n", words.Millis(out.Budget.UsedMS))
+	} else {
+		a.printf("\nused %s of %s ms\n", words.Millis(out.Budget.UsedMS), words.Millis(out.Budget.GrantedMS))
+	}
 }
 
 func (a *app) printBackground(rows []phases.BackgroundRun) {
@@ -197,7 +209,7 @@ func (a *app) printBackground(rows []phases.BackgroundRun) {
 	for i := range rows {
 		r := &rows[i]
 		code := strings.TrimSpace(r.Code + " " + r.PluginCode)
-		t.add(r.Subscription, r.Kind, r.State, code, r.Attempts, millis(r.DurationMS), joined(r.Contributions))
+		t.add(r.Subscription, r.Kind, r.State, code, r.Attempts, words.Millis(r.DurationMS), joined(r.Contributions))
 		for _, d := range r.Diagnostics {
 			d.Subscription = cmp.Or(d.Subscription, r.Subscription)
 			remarks = append(remarks, d)
@@ -284,14 +296,14 @@ func (a *app) printPlan(doc plan.Document, rows []phases.PluginRow, asked bool, 
 // Rows stand in the order of the plan, which is the order of results.
 func (a *app) printPhase(ph *plan.PhaseView) {
 	a.printf("%s", rule(string(ph.Phase)))
-	a.println(cmp.Or(textIf(ph.BudgetMS > 0, "budget "+millis(ph.BudgetMS)+" ms"), "in the background") +
-		textIf(len(ph.Require) > 0, ", requires "+strings.Join(ph.Require, ", ")))
+	a.println(cmp.Or(words.If(ph.BudgetMS > 0, "budget "+words.Millis(ph.BudgetMS)+" ms"), "in the background") +
+		words.If(len(ph.Require) > 0, ", requires "+strings.Join(ph.Require, ", ")))
 	t := newTable("", "stage|>layer|subscription|plugin|>priority|>timeout ms|on_failure|when|needs|withheld")
 	for _, stage := range ph.Stages {
 		for i, layer := range stage.Layers {
 			for j := range layer {
 				s := &layer[j]
-				t.add(stage.Role, i, s.Subscription, s.Plugin, s.Priority, textIf(s.ProposedTimeoutMS != s.TimeoutMS, millis(s.ProposedTimeoutMS)+" -> ")+millis(s.TimeoutMS), failureText(s.OnFailure), s.When, strings.Join(s.Needs, ", "), withheldText(s))
+				t.add(stage.Role, i, s.Subscription, s.Plugin, s.Priority, words.If(s.ProposedTimeoutMS != s.TimeoutMS, words.Millis(s.ProposedTimeoutMS)+" -> ")+words.Millis(s.TimeoutMS), failureText(s.OnFailure), s.When, strings.Join(s.Needs, ", "), withheldText(s))
 			}
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/grapnelhq/grapnel/gateway/client"
 	"github.com/grapnelhq/grapnel/internal/rpc"
 	"github.com/grapnelhq/grapnel/internal/text"
+	"github.com/grapnelhq/grapnel/internal/words"
 	"github.com/grapnelhq/grapnel/tree"
 )
 
@@ -200,7 +201,7 @@ func (a *app) printDocs(r *docsResult, export bool) {
 			t.add(row.Path, string(row.Action), row.Version, row.Detail)
 		}
 	}
-	verb := textIf(r.DryRun, "would be ") + map[bool]string{true: "exported to", false: "imported from"}[export]
+	verb := words.If(r.DryRun, "would be ") + map[bool]string{true: "exported to", false: "imported from"}[export]
 	a.printf("workspace %s %s %s: folders %s", clean(r.WorkspaceID), verb, clean(r.Dir), text.Thousands(r.Folders+len(r.NewFolders)))
 	for _, action := range []docAction{docWritten, docRemoved, docSaved, docCreated, docUnchanged, docKept, docConflict, docRefused, docMissing, docSkipped} {
 		if counts[action] > 0 {

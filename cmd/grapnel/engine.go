@@ -23,7 +23,9 @@ import (
 	"github.com/grapnelhq/grapnel/internal/agentsdoc/thread"
 	"github.com/grapnelhq/grapnel/internal/memory/itemstore"
 	"github.com/grapnelhq/grapnel/internal/text"
+	"github.com/grapnelhq/grapnel/internal/words"
 	"github.com/grapnelhq/grapnel/manifest"
+	"github.com/grapnelhq/grapnel/plugins/agentsdoc"
 	recording "github.com/grapnelhq/grapnel/record"
 	"github.com/grapnelhq/grapnel/runtime"
 	"github.com/grapnelhq/grapnel/store"
@@ -67,8 +69,10 @@ func (a *app) configOrigin() (origin, error) {
 	case err != nil:
 		return origin{}, usagef("configuration: %w", err)
 	}
-	return origin{path, "the user's configuration directory"}, nil
+	return origin{path, userConfig}, nil
 }
+
+const userConfig = "the user's configuration directory"
 
 func userConfigPath() (string, error) {
 	dir, err := userDir("XDG_CONFIG_HOME", ".config")
@@ -113,6 +117,7 @@ func (a *app) withEngine(ctx context.Context, cfg *config.Config, o runtime.Opti
 		return err
 	}
 	o.Logger, o.Build = logger, manifest.Build(version)
+	o.AllowRequiredDown = true // commands show what is down, and a gateway serves the rest
 	if o.Services == nil {
 		o.Services = map[string]runtime.Service{gateway.ServiceDocuments: gateway.Documents(nil)}
 	}
@@ -169,7 +174,7 @@ func threadPromptChars(cfg *config.Config) int {
 		if err != nil || c.Source == "" || c.Source == settings.SourceFiles || c.Enabled != nil && !*c.Enabled || o.Enabled != nil && !*o.Enabled {
 			return 0
 		}
-		return max(0, promptChars(cfg, p, "thread_prompt")-text.Chars(thread.FrameOpen)-text.Chars(thread.FrameClose)-len("\n\n"))
+		return max(0, promptChars(cfg, p, "thread_prompt", agentsdoc.MaxDocumentChars)-text.Chars(thread.FrameOpen)-text.Chars(thread.FrameClose)-len("\n\n"))
 	}
 	return 0
 }
@@ -328,7 +333,7 @@ func (a *app) recordExchanges(o *runtime.Options) (done func(), err error) {
 	return func() {
 		err := w.Close()
 		if _, omitted, why := w.Counts(); omitted > 0 {
-			reportf(a.err, "grapnel: --record %s: %s not in it: %v\n", a.record.file, count(omitted, "exchange is", "exchanges are"), why)
+			reportf(a.err, "grapnel: --record %s: %s not in it: %v\n", a.record.file, words.Count(omitted, "exchange is", "exchanges are"), why)
 		} else if err != nil {
 			reportf(a.err, "grapnel: --record %s: its end is missing: %v\n", a.record.file, unwrapPath(err))
 		}

@@ -81,6 +81,12 @@ func checkFile(path string, info fs.FileInfo) error {
 	return nil
 }
 
+// ownFile reports whether a file belongs to this user.
+func ownFile(info fs.FileInfo) bool {
+	owner, ok := info.Sys().(*syscall.Stat_t)
+	return !ok || int(owner.Uid) == os.Geteuid()
+}
+
 // openOwn opens a file that belongs to this user alone. It follows no link, and does not wait for a pipe's writer.
 func openOwn(path string, flags int) (*os.File, error) {
 	f, err := os.OpenFile(path, flags|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o600)

@@ -183,9 +183,9 @@ func repliesOf(t *testing.T, body string) []reply {
 
 // rpcSchema is what a row needs to know of a value.
 type rpcSchema struct {
-	Type       json.RawMessage       `json:"type"`
-	Properties map[string]*rpcSchema `json:"properties"`
-	Required   []string              `json:"required"`
+	Type       json.RawMessage            `json:"type"`
+	Properties map[string]json.RawMessage `json:"properties"`
+	Required   []string                   `json:"required"`
 }
 
 // rpcMethod is what the gateway says of a method.

@@ -13,6 +13,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/grapnelhq/grapnel/gateway"
+	"github.com/grapnelhq/grapnel/internal/words"
 	"github.com/grapnelhq/grapnel/jobs"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/runtime"
@@ -31,30 +33,13 @@ func (a *app) withJobs(ctx context.Context, o store.Options, work func(r *jobque
 	})
 }
 
-// jobRow has none of the texts that may be users'.
-type jobRow struct {
-	ID           int64          `json:"id"`
-	State        jobqueue.State `json:"state"`
-	Kind         string         `json:"kind"         jsonschema:"job_kind of a background_job; empty for an observing hook"`
-	Phase        phases.Phase   `json:"phase"        jsonschema:"the phase that a hook observes; empty for a background_job"`
-	Plugin       string         `json:"plugin"`
-	Subscription string         `json:"subscription" jsonschema:"the hook, or the one that asked for the job"`
-	WorkspaceID  string         `json:"workspace_id"`
-	ThreadID     string         `json:"thread_id"`
-	TurnID       string         `json:"turn_id"`
-	Attempts     int            `json:"attempts"     jsonschema:"how often it was tried, the attempt that runs included"`
-	Requeued     int            `json:"requeued"     jsonschema:"how often it was put off since"`
-	Code         phases.Cause   `json:"code"         jsonschema:"why the last attempt failed; interrupted: it ended without a word, and may have been done; empty if none has failed"`
-	AddedAt      time.Time      `json:"added_at"`
-	DueAt        time.Time      `json:"due_at"       jsonschema:"when it may be tried"`
-	BegunAt      *time.Time     `json:"begun_at"     jsonschema:"when the last attempt began, or its lease was renewed; null is never"`
-	EndedAt      *time.Time     `json:"ended_at"     jsonschema:"when it was discarded; null is not yet"`
-}
+// jobRow is what the gateway's methods show, too.
+type jobRow = gateway.Job
 
 func rowOfJob(r *jobqueue.Row) jobRow {
 	j := &r.Job
 	return jobRow{
-		ID: r.ID, State: r.State, Kind: j.Kind, Phase: j.Phase, Plugin: j.Plugin, Subscription: j.Subscription,
+		ID: r.ID, State: string(r.State), Kind: j.Kind, Phase: j.Phase, Plugin: j.Plugin, Subscription: j.Subscription,
 		WorkspaceID: j.Context.WorkspaceID, ThreadID: j.Context.ThreadID, TurnID: j.Context.TurnID,
 		Attempts: r.Attempts, Requeued: r.Requeued, Code: r.Code, AddedAt: r.Added, DueAt: r.Due, BegunAt: orNull(r.Begun), EndedAt: orNull(r.Ended),
 	}
@@ -67,21 +52,21 @@ func orNull(at time.Time) *time.Time {
 	return &at
 }
 
-func (r *jobRow) work() string { return cmp.Or(r.Kind, string(r.Phase)) }
+func jobWork(r *jobRow) string { return cmp.Or(r.Kind, string(r.Phase)) }
 
 func (a *app) printJobs(title string, rows []jobRow, now time.Time) {
 	printList(a, title, ">job|state|subscription|work|>tries|last failure|>age|when", rows, func(r *jobRow) cells {
-		return cells{r.ID, r.State, r.Subscription, r.work(), r.Attempts, r.Code, ageText(now.Sub(r.AddedAt)), r.when(now)}
+		return cells{r.ID, r.State, r.Subscription, jobWork(r), r.Attempts, r.Code, ageText(now.Sub(r.AddedAt)), jobWhen(r, now)}
 	})
 }
 
-func (r *jobRow) when(now time.Time) string {
+func jobWhen(r *jobRow, now time.Time) string {
 	switch {
 	case r.EndedAt != nil:
 		return "discarded " + ago(*r.EndedAt, now)
-	case r.State == jobqueue.StateScheduled:
+	case r.State == string(jobqueue.StateScheduled):
 		return "in " + ageText(r.DueAt.Sub(now))
-	case r.State == jobqueue.StateWaiting:
+	case r.State == string(jobqueue.StateWaiting):
 		return "due for " + ageText(now.Sub(r.DueAt))
 	}
 	return "now"
@@ -153,7 +138,7 @@ func countLost(o *runtime.Options) *lostWork {
 func (l *lostWork) report(w io.Writer) {
 	if n := int(l.n.Load()); n > 0 {
 		reportf(w, "grapnel: %s in the background %s not finished within %s, and %s lost\n",
-			fmt.Sprintf("%d %s", n, plural(n, "piece of work", "pieces of work")), plural(n, "was", "were"), closeTime, plural(n, "is", "are"))
+			fmt.Sprintf("%d %s", n, words.Plural(n, "piece of work", "pieces of work")), words.Plural(n, "was", "were"), closeTime, words.Plural(n, "is", "are"))
 	}
 }
 
@@ -203,7 +188,7 @@ func (a *app) jobsList(ctx context.Context, f *jobsFlags) error {
 	return a.print(result, func() {
 		c := &result.Counts
 		a.printf("%s: %d waiting, %d running, %d scheduled, %d dead\n", clean(result.Store), c.Waiting, c.Running, c.Scheduled, c.Dead)
-		a.printJobs(textIf(f.dead, "dead ")+"jobs", result.Jobs, time.Now())
+		a.printJobs(words.If(f.dead, "dead ")+"jobs", result.Jobs, time.Now())
 		if result.Next > 0 {
 			a.printf("\nthere are more: --limit 0 shows all, --after %d goes on here\n", result.Next)
 		}
@@ -280,11 +265,11 @@ func (a *app) jobsShow(ctx context.Context, args []string, payload bool) error {
 func (a *app) printJob(w *jobWhole) {
 	now := time.Now()
 	a.printf("%s", rule(fmt.Sprintf("job %d", w.ID)))
-	a.printFields("store", w.Store, "state", fmt.Sprintf("%s, %s", w.State, w.when(now)), "work", w.work(),
+	a.printFields("store", w.Store, "state", fmt.Sprintf("%s, %s", w.State, jobWhen(&w.jobRow, now)), "work", jobWork(&w.jobRow),
 		"subscription", w.Subscription, "plugin", w.Plugin,
 		"turn", fmt.Sprintf("%s of the thread %s in the workspace %s", cell(w.TurnID), cell(w.ThreadID), cell(w.WorkspaceID)),
 		"queued", clock(w.AddedAt)+", "+ago(w.AddedAt, now),
-		"tried", fmt.Sprintf("%s, put off %s since", count(w.Attempts, "time", "times"), count(w.Requeued, "time", "times")),
+		"tried", fmt.Sprintf("%s, put off %s since", words.Count(w.Attempts, "time", "times"), words.Count(w.Requeued, "time", "times")),
 		"put off because", w.Why, "last failure", w.Code, "worked on by", w.Holder, "idempotency key", w.IdempotencyKey)
 	if w.Error != "" {
 		a.printf("\nwhy it failed\n  %s\n", w.Error)
@@ -352,7 +337,7 @@ func (a *app) changeJobs(ctx context.Context, f *jobsChange) error {
 	})
 	jobs := result.Jobs
 	if err == nil && len(jobs) > 0 && !f.dry && !f.yes {
-		err = a.confirm("remove", "removed", len(jobs), count(len(jobs), "job", "jobs"), func() {
+		err = a.confirm("remove", "removed", len(jobs), words.Count(len(jobs), "job", "jobs"), func() {
 			a.printJobs("to be removed", jobs[:min(len(jobs), jobsPage)], time.Now())
 			a.printMore(len(jobs) - jobsPage)
 		})
@@ -381,9 +366,9 @@ func (a *app) changeJobs(ctx context.Context, f *jobsChange) error {
 		case len(jobs) == 0:
 			a.println("no job is dead that was meant, in " + clean(result.Store))
 		case f.dry:
-			a.printf("%s %s\n", f.conditional, count(len(jobs), "job", "jobs"))
+			a.printf("%s %s\n", f.conditional, words.Count(len(jobs), "job", "jobs"))
 		default:
-			a.printf("%s %s\n", f.past, count(len(result.IDs), "job", "jobs"))
+			a.printf("%s %s\n", f.past, words.Count(len(result.IDs), "job", "jobs"))
 		}
 		a.printJobs("", jobs[:min(len(jobs), jobsPage)], time.Now())
 	})

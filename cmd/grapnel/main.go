@@ -31,6 +31,8 @@ import (
 	"github.com/grapnelhq/grapnel/builtin"
 	"github.com/grapnelhq/grapnel/internal/suggest"
 	"github.com/grapnelhq/grapnel/plugins/agentsdoc"
+	"github.com/grapnelhq/grapnel/plugins/commandhooks"
+	"github.com/grapnelhq/grapnel/plugins/mcp"
 	"github.com/grapnelhq/grapnel/plugins/memory"
 	"github.com/grapnelhq/grapnel/plugins/scripted"
 	"github.com/grapnelhq/grapnel/plugins/skills"
@@ -54,7 +56,7 @@ func delayGC() {
 }
 
 func firstParty() builtin.Plugins {
-	return builtin.Plugins{agentsdoc.New, memory.New, scripted.New, skills.New}
+	return builtin.Plugins{agentsdoc.New, commandhooks.New, mcp.New, memory.New, scripted.New, skills.New}
 }
 
 type streams struct {
@@ -121,18 +123,21 @@ type versionResult struct {
 }
 
 func (a *app) versionCommand() *cobra.Command {
-	return newCommand("version", "Print the version", noArgs(),
-		func(*cobra.Command, []string) error {
-			v := versionResult{version, goruntime.Version(), goruntime.GOOS, goruntime.GOARCH}
-			return a.print(v, func() { a.printf("grapnel %s (%s, %s/%s)\n", v.Version, v.Go, v.OS, v.Arch) })
-		})
+	return newCommand("version", "Print the version", noArgs(), func(*cobra.Command, []string) error { return a.printVersion() })
+}
+
+func (a *app) printVersion() error {
+	v := versionResult{version, goruntime.Version(), goruntime.GOOS, goruntime.GOARCH}
+	return a.print(v, func() { a.printf("grapnel %s (%s, %s/%s)\n", v.Version, v.Go, v.OS, v.Arch) })
 }
 
 type app struct {
 	in       io.Reader
 	err      io.Writer
 	out      bytes.Buffer // takes results until the command has ended: plugins do not wait for a slow reader
+	spans    []span       // of out
 	terminal bool
+	colours  bool // the terminal shows them
 	answers  bool // makes a test's input answer questions as a terminal would
 
 	stdout io.Writer // where results go that are too large to be held: those of export
@@ -143,16 +148,18 @@ type app struct {
 	record   recordFlags
 	format   string // another way to say json; checkFlags makes them one
 	json     bool
+	color    string // auto, always or never
 }
 
 func run(ctx context.Context, args []string, s streams) int {
 	a := &app{in: s.in, err: s.err, stdout: s.out, terminal: isTerminal(s.out)}
+	a.colours = a.terminal && hasColours()
 	root := a.root() //nolint:contextcheck // commands have the context of the execution
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	code := codeOf(err)
-	// A command that was called wrongly prints no result, even if it had begun one.
-	if code != exitUsage && code != exitInterrupted {
+	// A command that was called wrongly prints no result, even if it had begun one, unless the result says what was wrong.
+	if code != exitUsage && code != exitInterrupted || err != nil && err.Error() == "" {
 		if _, failed := io.WriteString(s.out, a.result()); failed != nil && !errors.Is(failed, syscall.EPIPE) {
 			code, err = exitUnable, errors.Join(err, fmt.Errorf("writing the result: %w", failed))
 		}
@@ -164,7 +171,10 @@ func run(ctx context.Context, args []string, s streams) int {
 }
 
 func (a *app) result() string {
-	if a.terminal {
+	switch {
+	case a.coloured():
+		return a.painted()
+	case a.terminal:
 		return printable(a.out.String())
 	}
 	return a.out.String()
@@ -172,6 +182,13 @@ func (a *app) result() string {
 
 func (a *app) root() *cobra.Command {
 	c := group("grapnel", "A plugin-based hook runtime for AI-agent hosts")
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		if asked, _ := c.Flags().GetBool("version"); asked {
+			return a.printVersion()
+		}
+		return c.Help()
+	}
+	c.Flags().Bool("version", false, "print the version")
 	// Cobra would print usage behind every error, which run prints.
 	c.SilenceUsage, c.SilenceErrors = true, true
 	c.SetOut(&a.out)
@@ -185,9 +202,11 @@ func (a *app) root() *cobra.Command {
 	flags.StringVar(&a.logLevel, "log-level", "error", "what to log to standard error: debug, info, warn, error, off")
 	flags.BoolVar(&a.json, "json", false, "print JSON (the same as --format json)")
 	flags.StringVar(&a.format, "format", "", "what to print: text or json (default text)")
+	flags.StringVar(&a.color, "color", "auto", "colours in text: auto (on a terminal), always or never")
+	completeFlag(c, "color", colorWords())
 	c.SetHelpCommand(helpCommand(c))
 	c.AddCommand(
-		a.compileCommand(), a.dispatchCommand(), a.planCommand(), a.explainCommand(),
+		a.demoCommand(), a.compileCommand(), a.dispatchCommand(), a.planCommand(), a.explainCommand(),
 		group("manifest", "The audit log: look at kept manifests, compare and verify them",
 			a.manifestListCommand(), a.manifestShowCommand(), a.manifestFindCommand(), a.manifestStatsCommand(), a.manifestAuditsCommand(), a.manifestCallsCommand(), a.manifestDiffCommand(), a.manifestBlameCommand(),
 			a.manifestVerifyCommand(), a.manifestCheckpointCommand(), a.manifestProveCommand(), a.manifestWitnessCommand(), a.manifestKeyCommand(),
@@ -196,11 +215,15 @@ func (a *app) root() *cobra.Command {
 		group("agents", "AGENTS.md files: which apply to a directory, and what is wrong with them",
 			a.agentsChainCommand(), a.agentsTouchCommand(), a.agentsResumeCommand(), a.agentsLintCommand(), a.agentsExplainCommand(),
 		),
+		group("skills", "Skills: what their authors should change", a.skillsLintCommand()),
 		group("plugin", "Plugins: what they are, one-shot runs, replays, checksums",
 			a.pluginListCommand(), a.pluginDescribeCommand(), a.pluginServeCommand(), a.pluginPinCommand(), a.pluginRunCommand(),
-			a.pluginReplayCommand(), a.pluginReleaseCommand()),
+			a.pluginCallCommand(), a.pluginReplayCommand(), a.pluginCheckCommand(), a.pluginReleaseCommand(), a.pluginNewCommand()),
+		group("hooks", "Command hooks of other agents: what of them would run here", a.hooksImportCommand()),
 		group("config", "The configuration: what is in force and why", a.configCheckCommand(), a.configReloadCommand()),
-		a.schemaCommand(), a.initCommand(), a.serveCommand(), a.statusCommand(),
+		a.schemaCommand(), a.initCommand(), a.serveCommand(), a.mcpCommand(), a.statusCommand(),
+		a.installCommand(), a.uninstallCommand(),
+		group("hook", "The hooks that agents call Grapnel by", a.hookCheckCommand()),
 		group("docs", "Documents of a gateway as files: export them, edit them, import them", a.docsExportCommand(), a.docsImportCommand()),
 		group("memory", "What the memory plugin remembers: look at it, have it forgotten, carry it elsewhere",
 			a.memoryListCommand(), a.memorySearchCommand(), a.memoryShowCommand(), a.memoryForgetCommand(),
@@ -283,7 +306,7 @@ func flagError(c *cobra.Command, err error) error {
 	return usagef("unknown flag %s for %q%s; see: %s --help", name, c.CommandPath(), suggest.DidYouMean(name, names), c.CommandPath())
 }
 
-// checkFlags reconciles --json and --format, and refuses empty values, as an unset variable gives.
+// checkFlags checks --color, reconciles --json and --format, and refuses empty values, as an unset variable gives.
 func (a *app) checkFlags(c *cobra.Command) error {
 	var err error
 	c.Flags().Visit(func(f *pflag.Flag) {
@@ -293,6 +316,9 @@ func (a *app) checkFlags(c *cobra.Command) error {
 	})
 	if err != nil {
 		return err
+	}
+	if !slices.Contains(colorWords(), a.color) {
+		return usagef("--color %q: use auto, always or never", a.color)
 	}
 	switch a.format {
 	case "":

@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
@@ -20,7 +21,10 @@ import (
 func TestMain(m *testing.M) {
 	builtin.Main(firstParty()...)
 	_ = flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0))) // most tests wait for processes
-	testscript.Main(m, map[string]func(){"grapnel": main, hostProgram: memoryHost, "badplugin": badPlugin, "guardplugin": guardPlugin, "otheruser": otherProgram, "swapprogram": swapProgram})
+	if raceDetector {
+		lateAfter = time.Minute // plugins start slowly, and commands would say so
+	}
+	testscript.Main(m, map[string]func(){"grapnel": main, hostProgram: memoryHost, "badplugin": badPlugin, "guardplugin": guardPlugin, "otheruser": otherProgram, "swapprogram": swapProgram, "toolplugin": toolPlugin})
 }
 
 // TestScripts runs the scripts that say what every command does.
@@ -33,6 +37,7 @@ func TestScripts(t *testing.T) {
 	maps.Copy(commands, serveCommands())
 	maps.Copy(commands, memoryCommands())
 	maps.Copy(commands, jobCommands())
+	maps.Copy(commands, mcpCommands())
 	testscript.Run(t, testscript.Params{
 		Dir:                 filepath.Join("testdata", "script"),
 		RequireExplicitExec: true,

@@ -12,6 +12,7 @@ import (
 
 	"github.com/grapnelhq/grapnel/internal/api"
 	"github.com/grapnelhq/grapnel/internal/text"
+	"github.com/grapnelhq/grapnel/internal/words"
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/store"
 )
@@ -32,7 +33,7 @@ func (f *filterFlags) filter() store.Filter {
 
 // about says whose manifests were looked for, as the end of a sentence.
 func (f *filterFlags) about() string {
-	return textIf(f.thread != "", " of the thread "+strconv.Quote(f.thread)) + textIf(f.workspace != "", " in the workspace "+strconv.Quote(f.workspace))
+	return words.If(f.thread != "", " of the thread "+strconv.Quote(f.thread)) + words.If(f.workspace != "", " in the workspace "+strconv.Quote(f.workspace))
 }
 
 // notThere turns "not found" into the answer "no".
@@ -149,8 +150,8 @@ func (a *app) printBlame(blame *api.Blame, f *filterFlags) error {
 	columns := "?workspace|>seq|turn|manifest|broke at|owner|>tokens lost|why"
 	printList(a, "turns of the thread "+clean(f.thread), columns, rows, func(r *manifest.BlamedTurn) cells {
 		return cells{
-			textIf(several, r.WorkspaceID), r.Seq, r.TurnID, r.ManifestID, r.Place(), r.Owner,
-			textIf(r.Cause != "", text.Thousands(r.TokensLost)), r.Words() + textIf(r.Expected && r.Cause != manifest.CauseEpoch, ", after a compaction"),
+			words.If(several, r.WorkspaceID), r.Seq, r.TurnID, r.ManifestID, r.Place(), r.Owner,
+			words.If(r.Cause != "", text.Thousands(r.TokensLost)), r.Words() + words.If(r.Expected && r.Cause != manifest.CauseEpoch, ", after a compaction"),
 		}
 	})
 	a.printCulprits(rows)

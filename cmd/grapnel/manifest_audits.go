@@ -11,6 +11,7 @@ import (
 
 	"github.com/grapnelhq/grapnel/internal/api"
 	"github.com/grapnelhq/grapnel/internal/text"
+	"github.com/grapnelhq/grapnel/internal/words"
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/store"
 )
@@ -152,7 +153,7 @@ func (a *app) manifestCalls(ctx context.Context, s *openedStore, f *eventFlags) 
 func callCells(c *manifest.Call) cells {
 	by := make([]string, len(c.DecidedBy))
 	for i, d := range c.DecidedBy {
-		by[i] = d.Subscription + " (" + string(d.Verdict) + textIf(d.ReasonCode != "", " "+d.ReasonCode) + textIf(d.Shadow, ", shadow") + ")"
+		by[i] = d.Subscription + " (" + string(d.Verdict) + words.If(d.ReasonCode != "", " "+d.ReasonCode) + words.If(d.Shadow, ", shadow") + ")"
 	}
 	return cells{c.Phase, c.Tool, c.Owner, c.Verdict, strings.Join(by, ", "), strings.Join(c.RewrittenBy, ", "), c.Went}
 }

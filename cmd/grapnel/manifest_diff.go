@@ -2,11 +2,13 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/aymanbagabas/go-udiff"
 
+	"github.com/grapnelhq/grapnel/internal/words"
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/store"
@@ -49,7 +51,7 @@ func (a *app) addTexts(ctx context.Context, from, to *manifest.Manifest, d *mani
 func (a *app) printOrigins(d *manifest.Difference) {
 	plain := func(title string, list []manifest.Change[string]) {
 		printList(a, title, "name|what|from|to", list, func(c *manifest.Change[string]) cells {
-			return cells{c.Name, c.What, orEmpty(c.From), orEmpty(c.To)}
+			return cells{c.Name, mark(c.What), orEmpty(c.From), orEmpty(c.To)}
 		})
 	}
 	plain("made for and by", d.Head)
@@ -60,7 +62,7 @@ func (a *app) printOrigins(d *manifest.Difference) {
 			}
 			return strings.Join(slices.DeleteFunc([]string{p.Version, string(p.State), p.SHA256, p.GrantHash}, func(s string) bool { return s == "" }), " ")
 		}
-		return cells{c.Name, c.What, text(c.From), text(c.To)}
+		return cells{c.Name, mark(c.What), text(c.From), text(c.To)}
 	})
 	plain("the host's tools", d.HostTools)
 	printList(a, "runs", "hook|what|from|to", d.Runs, func(c *manifest.Change[manifest.RunSlot]) cells {
@@ -68,17 +70,40 @@ func (a *app) printOrigins(d *manifest.Difference) {
 			if r == nil {
 				return ""
 			}
-			return string(r.State) + textIf(r.Code != "", " ("+r.Code+")") + textIf(r.Verdict != "", ", "+string(r.Verdict))
+			return string(r.State) + words.If(r.Code != "", " ("+r.Code+")") + words.If(r.Verdict != "", ", "+string(r.Verdict))
 		}
-		return cells{c.Name, c.What, text(c.From), text(c.To)}
+		return cells{c.Name, mark(c.What), mark(text(c.From)), mark(text(c.To))}
 	})
 	plain("omitted", d.Omitted)
 	plain("files", d.Files)
 	if b := d.Break; b != nil {
-		a.printf("\nprompt cache\n  broke at  %s%s: %s\n", clean(b.Place()), textIf(b.Owner != "" && b.Owner != phases.OwnerHost, " ("+clean(b.Owner)+")"), clean(b.Words()))
+		a.heading("\nprompt cache")
+		a.printf("  broke at  ")
+		a.paint(caution, fmt.Sprintf("%s%s: %s\n", clean(b.Place()), words.If(b.Owner != "" && b.Owner != phases.OwnerHost, " ("+clean(b.Owner)+")"), clean(b.Words())))
 	}
 	for _, t := range d.Texts {
-		a.printf("\n%s\n%s", clean(t.SectionID), printable(t.Unified))
+		a.heading("\n" + clean(t.SectionID))
+		a.printUnified(printable(t.Unified))
+	}
+}
+
+// printUnified prints a unified diff of two texts, whose first two lines name them.
+func (a *app) printUnified(diff string) {
+	n := 0
+	for line := range strings.Lines(diff) {
+		n++
+		switch {
+		case n <= 2:
+			a.paint(heading, line)
+		case line[0] == '@':
+			a.paint(place, line)
+		case line[0] == '+':
+			a.paint(good, line)
+		case line[0] == '-':
+			a.paint(bad, line)
+		default:
+			a.out.WriteString(line)
+		}
 	}
 }
 

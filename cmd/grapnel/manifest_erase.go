@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/grapnelhq/grapnel/internal/words"
 	"github.com/grapnelhq/grapnel/store"
 )
 
@@ -95,8 +96,8 @@ func (a *app) manifestErase(ctx context.Context, s *openedStore, e store.Erasing
 		if err != nil {
 			return err
 		}
-		if would.Texts > 0 {
-			err = a.confirm("erase", "erased", would.Texts, "text", func() { a.printErased(&erasure{would, true}) })
+		if would.Texts+would.Entries > 0 {
+			err = a.confirm("erase", "erased", would.Texts+would.Entries, "text", func() { a.printErased(&erasure{would, true}) })
 		}
 		if err != nil {
 			return err
@@ -111,18 +112,26 @@ func (a *app) manifestErase(ctx context.Context, s *openedStore, e store.Erasing
 }
 
 func (a *app) printErased(e *erasure) {
-	threads, texts := count(e.Threads, "thread", "threads"), count(e.Texts, "text", "texts")
+	threads, texts := words.Count(e.Threads, "thread", "threads"), words.Count(e.Texts, "text", "texts")
 	switch {
-	case e.Records == 0:
+	case e.Records == 0 && e.Entries == 0:
 		a.println("nothing to erase: no record of that scope names a kept text of its own")
 		return
 	case e.DryRun:
 		a.printf("to be erased: %s that %s of %s name\n", texts, manifests(e.Records), threads)
+		a.printEntries("to be erased", e.Entries)
 		return
 	}
+	a.printEntries("erased", e.Entries)
 	a.printf("erased %s that %s of %s name; gone from the database: %d\n", texts, manifests(e.Records), threads, e.Gone)
 	if e.Gone < e.Texts {
 		a.println("the others are also named by other records, and stay for those")
+	}
+}
+
+func (a *app) printEntries(what string, n int) {
+	if n > 0 {
+		a.printf("%s: %s of conversations\n", what, words.Count(n, "entry", "entries"))
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/grapnelhq/grapnel/internal/api"
+	"github.com/grapnelhq/grapnel/internal/words"
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/store"
 )
@@ -138,10 +139,10 @@ func (a *app) printMatches(r *store.SearchResult, f *findFlags) {
 	if r.Incomplete {
 		a.println("  older texts were not looked at: bound the search by thread or workspace")
 	}
-	printList(a, "the newest"+textIf(r.Threads > 0, ", of "+count(r.Threads, "thread", "threads")), "manifest|created|workspace|thread|>seq|turn", r.Records, func(x *manifest.Index) cells {
+	printList(a, "the newest"+words.If(r.Threads > 0, ", of "+words.Count(r.Threads, "thread", "threads")), "manifest|created|workspace|thread|>seq|turn", r.Records, func(x *manifest.Index) cells {
 		return cells{x.ManifestID, clock(x.CreatedAt), x.WorkspaceID, x.ThreadID, x.Seq, x.TurnID}
 	})
 	if older := r.Total - len(r.Records); older > 0 {
-		a.printf("\n%s not shown; --limit 0 shows all\n", count(older, "older manifest is", "older manifests are"))
+		a.printf("\n%s not shown; --limit 0 shows all\n", words.Count(older, "older manifest is", "older manifests are"))
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/grapnelhq/grapnel/internal/api"
+	"github.com/grapnelhq/grapnel/internal/words"
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/store"
 	"github.com/grapnelhq/grapnel/translog"
@@ -153,7 +154,7 @@ func (a *app) manifestCheckpoint(ctx context.Context, s *openedStore, l *translo
 		}
 		result.Request = string(g.Marshal())
 	}
-	return a.print(result, func() { a.out.WriteString(textIf(from < 0, done.Note) + result.Request) })
+	return a.print(result, func() { a.out.WriteString(words.If(from < 0, done.Note) + result.Request) })
 }
 
 func (a *app) manifestWitnessCommand() *cobra.Command {

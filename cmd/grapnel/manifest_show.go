@@ -13,6 +13,7 @@ import (
 	"github.com/grapnelhq/grapnel/compiler"
 	"github.com/grapnelhq/grapnel/internal/api"
 	"github.com/grapnelhq/grapnel/internal/text"
+	"github.com/grapnelhq/grapnel/internal/words"
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/store"
@@ -113,14 +114,14 @@ func (s *openedStore) checkPrompt(m *manifest.Manifest, p *compiler.Prompt) erro
 		return nil
 	}
 	return refused(fmt.Errorf("the prompt above is not the one that was compiled: %s of the manifest %s %s; see: grapnel manifest verify",
-		strings.Join(differ, ", "), m.ManifestID, plural(len(differ), "differs", "differ")))
+		strings.Join(differ, ", "), m.ManifestID, words.Plural(len(differ), "differs", "differ")))
 }
 
 // whyNoPrompt says why a record has no sections.
 func whyNoPrompt(m *manifest.Manifest) string {
 	switch m.Kind { //nolint:exhaustive // a prompt
 	case manifest.KindEvents:
-		return "this is what happened after the last one" + textIf(m.TurnID == "", ", or outside of a turn")
+		return "this is what happened after the last one" + words.If(m.TurnID == "", ", or outside of a turn")
 	case manifest.KindErasure:
 		return "this is the record of an erasure"
 	}
@@ -133,14 +134,14 @@ func (a *app) printErasure(e *manifest.Erasure) {
 		return
 	}
 	t := newTable("", "")
-	t.add("erased", fmt.Sprintf("%s that %s named, %s", count(e.Texts, "text", "texts"), manifests(e.Records), clock(e.At)))
+	t.add("erased", fmt.Sprintf("%s that %s named, %s", words.Count(e.Texts, "text", "texts"), manifests(e.Records), clock(e.At)))
 	t.add("by", e.By)
 	t.add("reason", e.Reason)
 	t.addSome("workspace", e.WorkspaceID)
 	t.addSome("thread", e.ThreadID)
 	t.addSome("person", e.Actor)
-	t.addSome("older than", textIf(!e.Before.IsZero(), clock(e.Before)))
-	a.println("\nerasure")
+	t.addSome("older than", words.If(!e.Before.IsZero(), clock(e.Before)))
+	a.heading("\nerasure")
 	a.printTable(t)
 }
 
@@ -160,7 +161,7 @@ func (a *app) printStored(m *manifest.Manifest, usage *manifest.Usage) {
 	a.printCache(m, usage)
 	a.printFingerprints(&m.Fingerprints)
 	a.printBudgets(&m.Budgets)
-	a.println("\nchain")
+	a.heading("\nchain")
 	a.printFields("hash", m.Hash, "prev", m.Prev, "content", m.ContentHash)
 }
 
@@ -168,28 +169,28 @@ func (a *app) printStored(m *manifest.Manifest, usage *manifest.Usage) {
 // section broke the prefix. The first prompt of a thread has nothing to show.
 func (a *app) printCache(m *manifest.Manifest, u *manifest.Usage) {
 	c := &m.Cache
-	tokens := func(n int) string { return count(n, "token", "tokens") }
+	tokens := func(n int) string { return words.Count(n, "token", "tokens") }
 	t := newTable("", "")
 	if c.Predicted != nil {
-		t.add("predicted", tokens(*c.Predicted)+textIf(*c.Predicted == 0 && c.Cause != "", " ("+string(c.Cause)+")"))
+		t.add("predicted", tokens(*c.Predicted)+words.If(*c.Predicted == 0 && c.Cause != "", " ("+string(c.Cause)+")"))
 	}
 	if u != nil {
 		t.add("actual", fmt.Sprintf("%s of %s in%s, %s out", tokens(u.CacheReadTokens), text.Thousands(u.InputTokens),
-			textIf(u.CacheWriteTokens > 0, fmt.Sprintf(", %s written to the cache", text.Thousands(u.CacheWriteTokens))), text.Thousands(u.OutputTokens)))
-		t.add("reported", clock(u.ReportedAt)+cmp.Or(textIf(u.Rounds == 1, ", for this prompt alone"), fmt.Sprintf(", for %d rounds up to this one", u.Rounds)))
+			words.If(u.CacheWriteTokens > 0, fmt.Sprintf(", %s written to the cache", text.Thousands(u.CacheWriteTokens))), text.Thousands(u.OutputTokens)))
+		t.add("reported", clock(u.ReportedAt)+cmp.Or(words.If(u.Rounds == 1, ", for this prompt alone"), fmt.Sprintf(", for %d rounds up to this one", u.Rounds)))
 	}
 	if c.Cause != "" {
-		t.add("broke at", c.Place()+textIf(c.Owner != "", " ("+c.Owner+")")+": "+c.Words()+textIf(c.TokensLost > 0, ", "+tokens(c.TokensLost)+" lost"))
+		t.add("broke at", styled{caution, c.Place() + words.If(c.Owner != "", " ("+c.Owner+")") + ": " + c.Words() + words.If(c.TokensLost > 0, ", "+tokens(c.TokensLost)+" lost")})
 	}
 	if len(t.rows) == 0 {
 		return
 	}
 	var places []string
 	for _, b := range c.Plan.Breakpoints {
-		places = append(places, "after "+string(b.After)+textIf(b.SectionID != "", " ("+b.SectionID+")"))
+		places = append(places, "after "+string(b.After)+words.If(b.SectionID != "", " ("+b.SectionID+")"))
 	}
 	t.addSome("breakpoints", strings.Join(places, ", "))
-	a.println("\nprompt cache")
+	a.heading("\nprompt cache")
 	a.printTable(t)
 }
 
@@ -259,14 +260,14 @@ func (a *app) printDiff(from, to *manifest.Manifest, d *manifest.Difference) {
 	for _, c := range d.Budgets {
 		ms, chars := grantOf(c.From)
 		toMS, toChars := grantOf(c.To)
-		t.add(c.Name, c.What, ms, toMS, chars, toChars)
+		t.add(c.Name, mark(c.What), ms, toMS, chars, toChars)
 	}
 	a.printTable(t)
 	printList(a, "policies", "policy|what|from|to", d.Policies, func(c *manifest.Change[manifest.PolicySlot]) cells {
-		return cells{c.Name, c.What, policyText(c.From), policyText(c.To)}
+		return cells{c.Name, mark(c.What), policyText(c.From), policyText(c.To)}
 	})
 	printList(a, "tools", "tool|what|from|to", d.Tools, func(c *manifest.Change[manifest.ToolSlot]) cells {
-		return cells{c.Name, c.What, toolText(c.From), toolText(c.To)}
+		return cells{c.Name, mark(c.What), toolText(c.From), toolText(c.To)}
 	})
 	a.printOrigins(d)
 }
@@ -290,7 +291,7 @@ func (a *app) printSectionChanges(from, to *manifest.Manifest, s *manifest.Secti
 		if owners[0] != owners[1] && owners[0] != "" && owners[1] != "" {
 			owner = owners[0] + " → " + owners[1]
 		}
-		t.add(id, what, owner, chars[0], chars[1], tokens[0], tokens[1])
+		t.add(id, mark(what), owner, chars[0], chars[1], tokens[0], tokens[1])
 	}
 	a.printTable(t)
 }
@@ -321,7 +322,7 @@ func grantOf(g *manifest.Grant) (ms, chars string) {
 	if g == nil {
 		return "", ""
 	}
-	return millis(g.GrantedMS), textIf(g.GrantedChars > 0, text.Thousands(g.GrantedChars))
+	return words.Millis(g.GrantedMS), words.If(g.GrantedChars > 0, text.Thousands(g.GrantedChars))
 }
 
 func policyText(p *manifest.PolicySlot) string {
@@ -335,5 +336,5 @@ func toolText(t *manifest.ToolSlot) string {
 	if t == nil {
 		return ""
 	}
-	return t.Owner + textIf(t.BundleID != "", " ("+t.BundleID+")") + " " + t.Hash + textIf(t.HiddenDomain != "", " hidden in "+t.HiddenDomain)
+	return t.Owner + words.If(t.BundleID != "", " ("+t.BundleID+")") + " " + t.Hash + words.If(t.HiddenDomain != "", " hidden in "+t.HiddenDomain)
 }

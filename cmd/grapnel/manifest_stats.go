@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/grapnelhq/grapnel/internal/text"
+	"github.com/grapnelhq/grapnel/internal/words"
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/store"
 )
@@ -50,9 +51,9 @@ func (a *app) printStats(s *manifest.Stats, f *filterFlags) {
 		a.printf("there are no manifests%s\n", f.about())
 		return
 	}
-	a.printf("%s, %s sent, %s blocked, from %s to %s\n", count(s.Records, "record", "records"), count(s.Prompts, "prompt", "prompts"),
-		count(s.Blocked, "turn", "turns"), clock(s.First), clock(s.Last))
-	number := func(n int) string { return textIf(n != 0, text.Thousands(n)) }
+	a.printf("%s, %s sent, %s blocked, from %s to %s\n", words.Count(s.Records, "record", "records"), words.Count(s.Prompts, "prompt", "prompts"),
+		words.Count(s.Blocked, "turn", "turns"), clock(s.First), clock(s.Last))
+	number := func(n int) string { return words.If(n != 0, text.Thousands(n)) }
 	printList(a, "by plugin", "from|>tokens|>runs|>failed|>denied|>cuts|>omitted|>breaks|>tokens lost", s.Owners, func(o *manifest.OwnerStats) cells {
 		return cells{o.Owner, number(o.Tokens), number(o.Runs), number(o.Failed), number(o.Denied), number(o.Cuts), number(o.Omitted), number(o.Breaks), number(o.TokensLost)}
 	})

@@ -15,6 +15,7 @@ import (
 	"github.com/grapnelhq/grapnel/config"
 	"github.com/grapnelhq/grapnel/internal/api"
 	"github.com/grapnelhq/grapnel/internal/text"
+	"github.com/grapnelhq/grapnel/internal/words"
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/store"
 	"github.com/grapnelhq/grapnel/translog"
@@ -141,7 +142,7 @@ func (a *app) printVerdict(v *manifest.Verdict, threads []manifest.Index, head s
 		return
 	}
 	a.printf("whole: %s of %s, in order and as they were written\n",
-		manifests(v.Checked), count(len(threads), "thread", "threads"))
+		manifests(v.Checked), words.Count(len(threads), "thread", "threads"))
 	a.printAnchor(v, threads, head, c)
 	a.printHeads(threads)
 }
@@ -171,7 +172,7 @@ func (a *app) printAnchor(v *manifest.Verdict, threads []manifest.Index, head st
 	}
 }
 
-func manifests(n int) string { return count(n, "manifest", "manifests") }
+func manifests(n int) string { return words.Count(n, "manifest", "manifests") }
 
 // printHeads prints the end of each thread, to be kept where nobody who can change the log can change it.
 func (a *app) printHeads(list []manifest.Index) {
@@ -242,10 +243,11 @@ func (a *app) manifestPrune(ctx context.Context, s *openedStore, r store.Retenti
 		return err
 	}
 	printed := a.print(done, func() {
-		a.printf("removed %s, %s and %s\n", manifests(done.Manifests), count(done.Texts, "kept text", "kept texts"),
-			count(done.States, "state of a plugin", "states of plugins"))
+		a.printf("removed %s, %s and %s\n", manifests(done.Manifests), words.Count(done.Texts, "kept text", "kept texts"),
+			words.Count(done.States, "state of a plugin", "states of plugins"))
+		a.printEntries("removed", done.Entries)
 		if done.Held > 0 {
-			a.printf("%s kept what is held; see: grapnel manifest hold\n", count(done.Held, "thread", "threads"))
+			a.printf("%s kept what is held; see: grapnel manifest hold\n", words.Count(done.Held, "thread", "threads"))
 		}
 	})
 	return cmp.Or(printed, err)

@@ -177,32 +177,43 @@ func TestMemoryGateways(t *testing.T) {
 // runs twice: a client that has lost an answer begins its turn again.
 func storeBehind(t *testing.T, g *heard, name string, n int) {
 	t.Helper()
-	turn := object{"workspace_id": "w", "thread_id": name, "turn_id": strconv.Itoa(n)}
 	arguments := object{"text": factByTool(name, n), "category": "fact", "scope": "workspace"}
+	call := object{"tool": "memory_remember", "arguments": arguments, "call_id": strconv.Itoa(n)}
 	for range 2 {
-		var begun struct {
-			Handle string `json:"handle"`
-		}
+		turnBehind(t, g, name, fmt.Sprint(n, " tool"), "", call)
+		turnBehind(t, g, name, fmt.Sprint(n, " turn"), "Remember that "+factByTurn(name, n), nil)
+	}
+}
+
+// turnBehind runs a turn with a message, and a call unless it is nil. They are not for one turn: what the user asked to
+// remember is not stored again if the model has stored something in the turn.
+func turnBehind(t *testing.T, g *heard, name, id, text string, call object) {
+	t.Helper()
+	var begun struct {
+		Handle string `json:"handle"`
+	}
+	turn := object{"workspace_id": "w", "thread_id": name, "turn_id": id}
+	if err := g.Call(t.Context(), "turn/begin", object{"turn": turn}, &begun); err != nil {
+		t.Errorf("%s: %v", name, err)
+	}
+	said := object{"handle": begun.Handle, "input": object{"user_text": text, "tool_calling": true}}
+	if err := g.Call(t.Context(), "turn/compile", said, nil); err != nil {
+		t.Errorf("%s: %v", name, err)
+	}
+	if call != nil {
 		var answer struct {
-			IsError bool            `json:"is_error"`
-			Content json.RawMessage `json:"content"`
-			Error   *phases.Error   `json:"error"`
+			IsError bool          `json:"is_error"`
+			Text    string        `json:"text"`
+			Error   *phases.Error `json:"error"`
 		}
-		if err := g.Call(t.Context(), "turn/begin", object{"turn": turn}, &begun); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
-		said := object{"handle": begun.Handle, "input": object{"user_text": "Remember that " + factByTurn(name, n), "tool_calling": true}}
-		if err := g.Call(t.Context(), "turn/compile", said, nil); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
-		call := object{"handle": begun.Handle, "tool": "memory_remember", "arguments": arguments, "idempotency_key": strconv.Itoa(n)}
+		call["handle"] = begun.Handle
 		if err := g.Call(t.Context(), "tool/call", call, &answer); err != nil || answer.IsError {
-			t.Errorf("%s: %s %v, %v", name, answer.Content, answer.Error, err)
+			t.Errorf("%s: %s %v, %v", name, answer.Text, answer.Error, err)
 		}
-		end := object{"handle": begun.Handle, "end": object{"status": "succeeded"}, "wait": true}
-		if err := g.Call(t.Context(), "turn/end", end, nil); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
+	}
+	end := object{"handle": begun.Handle, "end": object{"status": "succeeded"}, "wait": true}
+	if err := g.Call(t.Context(), "turn/end", end, nil); err != nil {
+		t.Errorf("%s: %v", name, err)
 	}
 }
 

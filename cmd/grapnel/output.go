@@ -15,6 +15,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/grapnelhq/grapnel/internal/text"
+	"github.com/grapnelhq/grapnel/internal/words"
 )
 
 // replaceFile writes the file beside its place and renames it.
@@ -49,8 +50,8 @@ func (a *app) confirm(verb, participle string, count int, what string, show func
 	}
 	show()
 	// Results are printed at the end; a question is not a result.
-	reportf(a.err, "%s\n%s %s for good? [y/N] ", a.out.String(), strings.ToUpper(verb[:1])+verb[1:], plural(count, "it", what))
-	a.out.Reset()
+	reportf(a.err, "%s\n%s %s for good? [y/N] ", a.out.String(), strings.ToUpper(verb[:1])+verb[1:], words.Plural(count, "it", what))
+	a.discard()
 	line, err := bufio.NewReader(a.in).ReadString('\n')
 	if err != nil && line == "" {
 		reportf(a.err, "\n")

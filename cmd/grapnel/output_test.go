@@ -10,6 +10,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/grapnelhq/grapnel/internal/words"
 )
 
 // TestPrintTable fixes what every table looks like: columns by characters, not
@@ -71,8 +73,8 @@ func TestMillis(t *testing.T) {
 	t.Parallel()
 
 	for ms, want := range map[float64]string{0: "0", 0.004: "0.00", 0.126: "0.13", 9.5: "9.50", 42.25: "42.2", 1000: "1000"} {
-		if got := millis(ms); got != want {
-			t.Errorf("millis(%v) = %q, want %q", ms, got, want)
+		if got := words.Millis(ms); got != want {
+			t.Errorf("words.Millis(%v) = %q, want %q", ms, got, want)
 		}
 	}
 }

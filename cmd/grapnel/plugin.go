@@ -2,11 +2,8 @@ package main
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,7 +12,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/grapnelhq/grapnel/config"
+	"github.com/grapnelhq/grapnel/internal/explain"
 	"github.com/grapnelhq/grapnel/internal/suggest"
+	"github.com/grapnelhq/grapnel/internal/words"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/runtime"
 )
@@ -24,8 +23,29 @@ type pluginList struct {
 	Plugins []phases.PluginRow `json:"plugins"`
 }
 
+// strictFlag makes a command's answer "no" where a plugin is not ready.
+type strictFlag bool
+
+func (f *strictFlag) register(c *cobra.Command) {
+	c.Flags().BoolVar((*bool)(f), "strict", false, "exit with code 1 if a plugin is not ready")
+}
+
+func (f *strictFlag) check(rows []phases.PluginRow) error {
+	var bad []string
+	for i := range rows {
+		if p := &rows[i]; *f && p.State != phases.PluginReady {
+			bad = append(bad, fmt.Sprintf("%s is %s: %s", p.Plugin, p.State, explain.Detail(p)))
+		}
+	}
+	if len(bad) == 0 {
+		return nil
+	}
+	return refused(fmt.Errorf("not every plugin is ready (--strict): %s; see: grapnel config check", strings.Join(bad, "; ")))
+}
+
 func (a *app) pluginListCommand() *cobra.Command {
-	return newCommand("list", "Start the declared plugins and show the state of each", noArgs(),
+	var strict strictFlag
+	c := newCommand("list", "Start the declared plugins and show the state of each", noArgs(),
 		func(c *cobra.Command, _ []string) error {
 			cfg, from, err := a.loadConfig()
 			if err != nil {
@@ -39,13 +59,18 @@ func (a *app) pluginListCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.print(list, func() {
+			if err := a.print(list, func() {
 				if len(list.Plugins) == 0 {
 					a.printf("no plugin is declared (%s)\n", clean(from.name()))
 				}
 				a.printPlugins("plugins", list.Plugins)
-			})
+			}); err != nil {
+				return err
+			}
+			return strict.check(list.Plugins)
 		})
+	strict.register(c)
+	return c
 }
 
 // builtin.Main serves plugins before any flag is read; this explains itself to people.
@@ -112,7 +137,7 @@ func softened(ids *[]string, own func(string) bool) *[]string {
 func started(eng *runtime.Engine, name string) error {
 	for _, row := range eng.Plugins() {
 		if row.Plugin == name && row.State != phases.PluginReady && row.State != phases.PluginDegraded {
-			return unable(fmt.Errorf("the plugin %s did not start: %s: %s", name, row.State, detailText(&row)))
+			return unable(fmt.Errorf("the plugin %s did not start: %s: %s", name, row.State, explain.Detail(&row)))
 		}
 	}
 	return nil
@@ -177,7 +202,7 @@ func (a *app) printDescription(name string, d *phases.Description) {
 	t := newTable("hooks", "hook|phase|role|kinds|>priority|timeout|when|doc")
 	for i := range d.Hooks {
 		h := &d.Hooks[i]
-		t.add(h.Name, h.Phase, h.Role, joined(h.Kinds), h.Priority, textIf(h.Timeout > 0, h.Timeout.String()), h.When, h.Doc)
+		t.add(h.Name, h.Phase, h.Role, joined(h.Kinds), h.Priority, words.If(h.Timeout > 0, h.Timeout.String()), h.When, h.Doc)
 	}
 	a.printTable(t)
 	printList(a, "tools", "tool|description", d.Tools, func(tool *phases.Tool) cells { return cells{tool.Name, tool.Description} })
@@ -191,14 +216,6 @@ func (a *app) printDescription(name string, d *phases.Description) {
 	}
 }
 
-func detailText(row *phases.PluginRow) string {
-	code := "(" + row.Code + ")"
-	if row.Code == "" || strings.HasSuffix(row.Message, code) {
-		return clean(row.Message)
-	}
-	return strings.TrimSpace(clean(row.Message) + " " + code)
-}
-
 func (a *app) completePlugins(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	names := firstParty().Names()
 	if cfg, _, err := a.loadConfig(); err == nil {
@@ -208,11 +225,6 @@ func (a *app) completePlugins(*cobra.Command, []string, string) ([]string, cobra
 	}
 	slices.Sort(names)
 	return slices.Compact(names), cobra.ShellCompDirectiveNoFileComp
-}
-
-func pluginOf(subscription string) string {
-	plugin, _, _ := strings.Cut(subscription, ".")
-	return plugin
 }
 
 type pinResult struct {
@@ -225,6 +237,9 @@ type pinned struct {
 	Path   string   `json:"path"   jsonschema:"the program that was found"`
 	SHA256 string   `json:"sha256" jsonschema:"its checksum"`
 	State  pinState `json:"state"  jsonschema:"how that compares with the configuration"`
+	// Files are what "pins" can hold besides.
+	Files   []pinnedFile `json:"files"   jsonschema:"the script that the program interprets, the lock file of its packages, and what pins names"`
+	Imports bool         `json:"imports" jsonschema:"whether it is a script: no checksum covers the modules that it imports"`
 }
 
 type pinState string
@@ -284,19 +299,16 @@ func programs(path string, names []string) ([]pinned, error) {
 		case p.Command == "" || len(names) > 0 && !asked:
 			continue
 		}
-		h := sha256.New()
-		if err := hashFile(h, p.Path, math.MaxInt64); err != nil {
+		sum, err := hashPath(p.Path)
+		if err != nil {
 			return nil, unable(fmt.Errorf("plugin %s: its program cannot be read: %w", p.Name, err))
 		}
-		sum := hex.EncodeToString(h.Sum(nil))
-		state := pinChanged
-		switch p.SHA256 {
-		case "":
-			state = pinUnpinned
-		case sum:
-			state = pinSame
+		script := scriptOf(p)
+		files, err := beside(p, script)
+		if err != nil {
+			return nil, err
 		}
-		list = append(list, pinned{p.Name, p.Path, sum, state})
+		list = append(list, pinned{p.Name, p.Path, sum, stateOf(p.SHA256, sum), files, script != ""})
 	}
 	for _, name := range names {
 		if !slices.Contains(known, name) {
@@ -364,6 +376,7 @@ func (a *app) printPins(r *pinResult, write bool) {
 			}
 		}
 	}
+	a.printPinnedFiles(r.Plugins)
 }
 
 type releaseResult struct {
@@ -388,12 +401,12 @@ func (a *app) pluginRelease(ctx context.Context, f *reachFlags, plugin string) e
 	}
 	r := &result.Released
 	err = a.print(result, func() {
-		a.printf("the plugin %s %s", clean(r.Plugin), textIf(r.From != r.State || !r.Up(), "was "+string(r.From)+" and "))
-		a.printf("%s%s", textIf(!r.Up(), "was started again; now it "), "is "+string(r.State))
+		a.printf("the plugin %s %s", clean(r.Plugin), words.If(r.From != r.State || !r.Up(), "was "+string(r.From)+" and "))
+		a.printf("%s%s", words.If(!r.Up(), "was started again; now it "), "is "+string(r.State))
 		if !r.Up() && r.Code != "" {
 			a.printf(": %s (%s)", strings.TrimSuffix(clean(r.Detail), " ("+r.Code+")"), r.Code)
 		}
-		a.printf("%s\n", textIf(len(r.Breakers) > 0, "; breakers closed: "+strings.Join(r.Breakers, ", ")))
+		a.printf("%s\n", words.If(len(r.Breakers) > 0, "; breakers closed: "+strings.Join(r.Breakers, ", ")))
 	})
 	if err == nil && !r.Up() {
 		return answerNo()

@@ -17,35 +17,38 @@ import (
 	"github.com/grapnelhq/grapnel/config"
 	"github.com/grapnelhq/grapnel/internal/replay"
 	"github.com/grapnelhq/grapnel/internal/text"
+	"github.com/grapnelhq/grapnel/internal/words"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/runtime"
 )
 
 type runFlags struct {
 	dispatchFlags
-	phase    string
-	grantAll bool
+	programFlags
+
+	phase string
 }
 
 func (a *app) pluginRunCommand() *cobra.Command {
 	var f runFlags
 	c := newCommand("run NAME | run -- COMMAND [ARG]...", "Run one phase through one plugin alone", nil,
 		func(c *cobra.Command, args []string) error {
-			cfg, name, err := a.runTarget(args, c.ArgsLenAtDash() == 0)
+			program := c.ArgsLenAtDash() == 0
+			cfg, name, err := a.runTarget(args, program)
 			if err != nil {
 				return err
 			}
-			if f.grantAll {
-				cfg.Plugins[0].Grants = allGrants()
+			if err := f.apply(cfg, program); err != nil {
+				return err
 			}
 			return a.pluginRun(c.Context(), cfg, name, &f)
 		})
 	c.ValidArgsFunction = a.completePlugins
 	flags := c.Flags()
-	f.register(c)
+	f.dispatchFlags.register(c)
+	f.programFlags.register(flags)
 	a.record.register(c)
 	flags.StringVar(&f.phase, "phase", "", "the `PHASE` to dispatch (default: the one that the plugin has hooks in)")
-	flags.BoolVar(&f.grantAll, "grant-all", false, "grant the plugin everything, for this run")
 	return c
 }
 
@@ -82,8 +85,21 @@ func programConfig(args []string) (*config.Config, string, error) {
 	if !phases.ValidPluginName(name) {
 		name = "program"
 	}
-	p := config.Plugin{Name: name, Command: args[0], Path: path, Args: args[1:]}
+	p := config.Plugin{Name: name, Command: args[0], Path: path, Args: absoluteFiles(dir, args[1:])}
 	return &config.Config{Version: 1, Plugins: []config.Plugin{p}}, name, nil
+}
+
+// absoluteFiles returns arguments with the absolute paths of files that they name in dir: a plugin runs in a directory of
+// its own, where "python3 plugin.py" would find nothing.
+func absoluteFiles(dir string, args []string) []string {
+	out := slices.Clone(args)
+	for i, arg := range out {
+		path := filepath.Join(dir, arg)
+		if info, err := os.Stat(path); !filepath.IsAbs(arg) && err == nil && info.Mode().IsRegular() {
+			out[i] = path
+		}
+	}
+	return out
 }
 
 // allGrants includes the sections that no wildcard covers.
@@ -425,13 +441,13 @@ func (a *app) printReplayed(r *replayed, diff bool) {
 	if diff {
 		a.printDifferences(r.Runs)
 	}
-	a.printf("\n%d same, %d differ, %d failed%s\n", r.Same, r.Differs, r.Failed, textIf(r.Skipped > 0, fmt.Sprintf(", %d with nothing to compare with", r.Skipped)))
-	a.printf("p50 %s ms (recorded %s), p99 %s ms (recorded %s)\n", millis(r.Now.P50), millis(r.Recorded.P50), millis(r.Now.P99), millis(r.Recorded.P99))
+	a.printf("\n%d same, %d differ, %d failed%s\n", r.Same, r.Differs, r.Failed, words.If(r.Skipped > 0, fmt.Sprintf(", %d with nothing to compare with", r.Skipped)))
+	a.printf("p50 %s ms (recorded %s), p99 %s ms (recorded %s)\n", words.Millis(r.Now.P50), words.Millis(r.Recorded.P50), words.Millis(r.Now.P99), words.Millis(r.Recorded.P99))
 	if r.Omitted > 0 {
-		a.printf("%s missing in the record: %s\n", count(r.Omitted, "exchange is", "exchanges are"), clean(r.Why))
+		a.printf("%s missing in the record: %s\n", words.Count(r.Omitted, "exchange is", "exchanges are"), clean(r.Why))
 	}
 	if r.Unfinished > 0 {
-		a.printf("%s of the record %s cut off\n", count(r.Unfinished, "line", "lines"), plural(r.Unfinished, "is", "are"))
+		a.printf("%s of the record %s cut off\n", words.Count(r.Unfinished, "line", "lines"), words.Plural(r.Unfinished, "is", "are"))
 	}
 }
 

@@ -93,8 +93,20 @@ func (a *app) showStarting(o *runtime.Options) (stop func()) {
 			others(ev)
 		}
 	}
-	return a.startProgress(s.line)
+	if isTerminal(a.err) {
+		return a.startProgress(s.line)
+	}
+	late := time.AfterFunc(lateAfter, func() {
+		if line := s.line(); line != "" {
+			reportf(a.err, "grapnel: still %s\n", line)
+		}
+	})
+	return func() { late.Stop() }
 }
+
+// lateAfter is when a plugin that has not answered at its start is announced where there is no terminal.
+// Tests under the race detector set it.
+var lateAfter = time.Second //nolint:gochecknoglobals // a constant of the program
 
 func (s *starting) event(ev runtime.Event) {
 	if ev.Kind != runtime.EventPlugin {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"maps"
 	"reflect"
 	"slices"
@@ -10,14 +11,18 @@ import (
 
 	"github.com/grapnelhq/grapnel/config"
 	"github.com/grapnelhq/grapnel/gateway"
+	"github.com/grapnelhq/grapnel/internal/agenthooks"
 	"github.com/grapnelhq/grapnel/internal/agentsdoc/chain"
 	"github.com/grapnelhq/grapnel/internal/agentsdoc/lazy"
 	"github.com/grapnelhq/grapnel/internal/agentsdoc/lint"
 	"github.com/grapnelhq/grapnel/internal/api"
+	"github.com/grapnelhq/grapnel/internal/conformance"
+	"github.com/grapnelhq/grapnel/internal/explain"
 	"github.com/grapnelhq/grapnel/internal/memory/itemstore"
 	"github.com/grapnelhq/grapnel/internal/memory/turnpolicy"
 	"github.com/grapnelhq/grapnel/internal/plan"
 	"github.com/grapnelhq/grapnel/internal/replay"
+	"github.com/grapnelhq/grapnel/internal/skillset"
 	"github.com/grapnelhq/grapnel/internal/suggest"
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
@@ -55,7 +60,7 @@ func (a *app) schemaCommand() *cobra.Command {
 				t.add(entry.name, entry.doc)
 			}
 			if len(args) > 0 {
-				return usagef("there is no schema %q%s; see: grapnel schema", args[0], suggest.DidYouMean(args[0], schemaNames()))
+				return usagef("there is no schema %q%s; see: grapnel schema", args[0], suggestSchema(args[0]))
 			}
 			return a.print(list, func() { a.printTable(t) })
 		})
@@ -63,6 +68,11 @@ func (a *app) schemaCommand() *cobra.Command {
 		return schemaNames(), cobra.ShellCompDirectiveNoFileComp
 	}
 	return c
+}
+
+// suggestSchema also finds the name of a phase without its prefix.
+func suggestSchema(name string) string {
+	return cmp.Or(suggest.DidYouMean(name, schemaNames()), suggest.DidYouMean("phase:"+name, schemaNames()))
 }
 
 func schemaNames() []string {
@@ -110,23 +120,30 @@ func schemas() []namedSchema {
 		{"compile-input", "the file of compile --input", generated[api.TurnInput]},
 		{"dispatch", "the result of dispatch --json and plugin run --json", generated[phases.Outcome]},
 		{"plan", "the result of plan --json", generated[plan.Document]},
-		{"explain", "the result of explain --json", generated[explanation]},
+		{"explain", "the result of explain --json", generated[explain.Result]},
 		{"agents-chain", "the result of agents chain --json", pluginSchema(chain.ReportSchema)},
 		{"agents-touch", "the result of agents touch --json", pluginSchema(lazy.TouchedSchema)},
 		{"agents-resume", "the result of agents resume --json", pluginSchema(lazy.ResumedSchema)},
 		{"agents-lint", "the result of agents lint --json", generated[lint.Report]},
+		{"skills-lint", "the result of skills lint --json", generated[skillset.LintReport]},
 		{"agents-explain", "the result of agents explain --json", generated[fileExplanation]},
 		{"agents-state", "the file of agents chain --state, which touch and resume read", pluginSchema(lazy.StateSchema)},
 		{"plugin-list", "the result of plugin list --json", generated[pluginList]},
 		{"plugin-describe", "the result of plugin describe --json", generated[phases.Description]},
+		{"plugin-new", "the result of plugin new --json", generated[newPlugin]},
+		{"plugin-call", "the result of plugin call --json", generated[phases.ToolResult]},
 		{"plugin-pin", "the result of plugin pin --json", generated[pinResult]},
 		{"plugin-replay", "the result of plugin replay --json", generated[replayed]},
+		{"plugin-check", "the result of plugin check --json", generated[conformance.Report]},
 		{"plugin-release", "the result of plugin release --json", generated[releaseResult]},
+		{"hooks-import", "the result of hooks import --json", generated[hooksImport]},
 		{"config-check", "the result of config check --json", generated[checked]},
 		{"config-reload", "the result of config reload --json", generated[reloadResult]},
 		{"init", "the result of init --json", generated[initialised]},
 		{"serve", "the line that serve --json prints when it is ready", generated[listening]},
 		{"status", "the result of status --json", generated[statusResult]},
+		{"install", "the result of install --json and uninstall --json", generated[hookInstall]},
+		{"hook-check", "the result of hook check --json", generated[hookCheck]},
 		{"docs", "the result of docs export --json and docs import --json", generated[docsResult]},
 		{"memory-list", "the result of memory list --json", generated[memoryList]},
 		{"memory-search", "the result of memory search --json", generated[memoryHits]},
@@ -145,6 +162,7 @@ func schemas() []namedSchema {
 		{"tokens", "the file of serve --token-file", func() (any, error) { return config.TokensSchema(), nil }},
 		{"schema", "the result of schema --json without a name", generated[schemaList]},
 		{"version", "the result of version --json", generated[versionResult]},
+		{"demo", "the result of demo --json", generated[demoResult]},
 		{"kinds", "a contribution of any kind", kindsSchema},
 	}
 	list = slices.Insert(list, 7, manifestSchemas()...) // behind explain
@@ -177,13 +195,17 @@ func specialSchemas() (api.Schemas, error) {
 	chain.AddWords(own, chain.StateKept, chain.StateTruncated, chain.StateOmitted, chain.StateSkipped, chain.StateDuplicate)
 	chain.AddWords(own, phases.SeverityError, phases.SeverityWarning, phases.SeverityInfo)
 	api.AddWords(own, pinUnpinned, pinSame, pinChanged)
-	api.AddWords(own, explainsSection, explainsSubscription, explainsPlugin, explainsTool, explainsSentence)
+	api.AddWords(own, explain.OfSection, explain.OfSubscription, explain.OfPlugin, explain.OfTool, explain.OfSentence)
 	api.AddWords(own, docWritten, docRemoved, docKept, docSaved, docCreated, docConflict, docMissing, docSkipped, docRefused, docUnchanged)
 	api.AddWords(own, replay.Outcomes()...)
 	api.AddWords(own, recording.Kinds()...)
+	api.AddWords(own, conformance.Severities()...)
+	api.AddWords(own, conformance.Outcomes()...)
 	api.AddWords(own, jobqueue.States()...)
 	api.AddWords(own, gateway.ReloadSignal, gateway.ReloadWatch, gateway.ReloadCall)
 	api.AddWords(own, itemstore.Scopes()...)
+	api.AddWords(own, agenthooks.User, agenthooks.Project, agenthooks.Local)
+	api.AddWords(own, agenthooks.Effects()...)
 	api.AddWords(own, itemstore.Sources()...)
 	api.AddWords(own, turnpolicy.Categories()...)
 	own[reflect.TypeFor[tree.FolderID]()] = &jsonschema.Schema{Types: []string{"null", "string"}, Description: "a folder's id; null is the root"}

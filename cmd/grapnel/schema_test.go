@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"testing"
 
+	"github.com/grapnelhq/grapnel/internal/explain"
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
 )
@@ -35,10 +36,10 @@ func TestSchemasAreClosed(t *testing.T) {
 	t.Parallel()
 
 	for _, name := range []string{
-		"compile", "dispatch", "plan", "explain", "plugin-list", "plugin-pin", "plugin-replay", "record", "config-check", "init", "version", "phase:tool.pre_call",
+		"compile", "dispatch", "plan", "explain", "plugin-list", "plugin-pin", "plugin-replay", "plugin-check", "record", "config-check", "init", "version", "phase:tool.pre_call",
 		"manifest-list", "manifest-text", "manifest-diff", "manifest-blame", "manifest-verify", "manifest-prune", "manifest-erase", "manifest-hold",
 		"memory-list", "memory-search", "memory-show", "memory-forget", "memory-export", "memory-import", "memory-stats", "memory-item",
-		"agents-chain", "agents-explain", "agents-lint", "agents-touch", "agents-resume", "agents-state",
+		"agents-chain", "agents-explain", "agents-lint", "agents-touch", "agents-resume", "agents-state", "skills-lint",
 	} {
 		schema, err := resolvedSchema(name)
 		if err != nil {
@@ -114,8 +115,8 @@ func TestToolCallsFit(t *testing.T) {
 
 	m := manifest.Manifest{Runs: []phases.Run{{Subscription: "p.look", Plugin: "p", Phase: phases.PhaseToolCall, Stage: phases.StageTool, State: phases.StateSucceeded}}}
 	m.Complete()
-	r := &record{Manifest: m}
-	data, err := json.Marshal(r.explain("p.look"))
+	r := &explain.Record{Manifest: m}
+	data, err := json.Marshal(r.About("p.look"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -46,6 +46,7 @@ type serveFlags struct {
 	persona        string
 	tokenFile      string
 	watch          bool
+	open           bool
 }
 
 func (a *app) serveCommand() *cobra.Command {
@@ -67,6 +68,7 @@ func (a *app) serveCommand() *cobra.Command {
 	flags.StringVar(&f.socket, "socket", "", "unix socket to listen at, for this user alone (`PATH`; alone it replaces --listen)")
 	flags.StringVar(&f.persona, "persona", "", "persona directory `DIR`, prepared at start (default grapnel/home in the user's data directory)")
 	flags.StringVar(&f.tokenFile, "token-file", "", "YAML `FILE` of the tokens' hashes that callers need; see: grapnel schema tokens")
+	flags.BoolVar(&f.open, "open", false, "open the page in a browser, logged in by a code for one login")
 	flags.BoolVar(&f.watch, "watch", false, "read configuration and tokens again when their files change (also: serve.watch)")
 	return c
 }
@@ -86,6 +88,7 @@ type serving struct {
 	store  *store.Store
 	queue  *jobqueue.Queue
 	tree   *treestore.Store
+	events gateway.Events
 }
 
 // serve opens everything, serves, and closes everything in reverse order.
@@ -186,12 +189,13 @@ func (a *app) serveOpened(ctx context.Context, s *serving) error {
 	opts := runtime.Options{
 		WaitFor: runtime.WaitRequired, Sink: s.store, State: s.store, Queue: s.queue, PersonaDir: s.persona, SeedPersona: true,
 		Services: map[string]runtime.Service{gateway.ServiceDocuments: gateway.Documents(s.tree)},
+		OnEvent:  s.events.Observe,
 	}
 	if err := countTokens(&opts, ""); err != nil {
 		return unable(err)
 	}
 	return a.withEngine(ctx, s.cfg, opts, func(ctx context.Context, eng *runtime.Engine) error {
-		g, err := a.newGateway(s, eng)
+		g, err := a.newGateway(s, eng, opts.CountTokens)
 		if err != nil {
 			return err
 		}
@@ -207,6 +211,9 @@ func (a *app) serveOpened(ctx context.Context, s *serving) error {
 		if threadPromptChars(s.cfg) == 0 {
 			s.logger.Warn("documents of the thread tree are in no prompt: the configuration has no plugin agentsdoc with source: both (or tree) and the grants for it")
 		}
+		if s.flags.open {
+			a.openPage(ctx, g, s)
+		}
 		s.logger.Info("serving", "target", s.doors.target(), "socket", s.doors.socket, "store", s.ref.name, "tokens", s.access.file)
 		err = g.Serve(ctx, s.doors.listeners...)
 		s.logger.Info("serving has ended", "error", err)
@@ -217,12 +224,18 @@ func (a *app) serveOpened(ctx context.Context, s *serving) error {
 	})
 }
 
-func (a *app) newGateway(s *serving, eng *runtime.Engine) (*gateway.Gateway, error) {
+func (a *app) newGateway(s *serving, eng *runtime.Engine, countTokens func(string) int) (*gateway.Gateway, error) {
 	again := &reloader{app: a, flags: s.flags, ref: s.ref, access: s.access, engine: eng, now: s.cfg}
+	kept := &s.cfg.Serve.Conversations
 	g, err := gateway.New(gateway.Options{
 		Tree: s.tree, Engine: eng, Log: s.store,
-		Roots: s.cfg.Serve.Roots, Facts: compiler.Facts{OS: goruntime.GOOS}, PromptChars: threadPromptChars(s.cfg),
+		Roots: servedRoots(s.flags, &s.access, s.cfg), Facts: compiler.Facts{OS: goruntime.GOOS}, PromptChars: threadPromptChars(s.cfg),
 		TurnIdle: s.cfg.Serve.TurnIdle.D(), Turns: s.cfg.Serve.Turns,
+		Conversations: gateway.Conversations{
+			Workspaces: kept.Workspaces, Log: s.store, CountTokens: countTokens,
+			ContextTokens: kept.ContextTokens, ReserveTokens: kept.ReserveTokens, MaxEntries: kept.MaxEntries,
+		},
+		Jobs: servedJobs{s.store}, Memories: servedMemories{a}, Events: &s.events,
 		Tokens: s.access.tokens, Hosts: append(s.doors.hosts(), s.cfg.Serve.Hosts...), Origins: s.cfg.Serve.Origins,
 		Limits: gateway.Limits{Drain: drainTime},
 		Probe:  s.store.DB().Probe, Secret: s.secret, Version: version, StoreName: s.ref.name, Logger: s.logger,
@@ -307,6 +320,9 @@ func checkListen(f *serveFlags) error {
 		if f.socket = path; len(path) > maxSocketPath {
 			return usagef("--socket %s: the path has %d bytes, and systems take %d; choose a shorter one", path, len(path), maxSocketPath)
 		}
+	}
+	if f.listen == "" && f.open {
+		return usagef("--open: a browser needs an address; give --listen 127.0.0.1:0 beside --socket")
 	}
 	if f.listen == "" {
 		return nil

@@ -48,7 +48,7 @@ func (r *reloader) load(context.Context) (*gateway.Loaded, error) {
 			loaded.Tokens = []gateway.Token{} // nobody is let in, rather than everybody
 		}
 	}
-	loaded.Roots, loaded.PromptChars, loaded.Changed = next.Serve.Roots, threadPromptChars(next), changedKeys(r.now, next)
+	loaded.Roots, loaded.PromptChars, loaded.Changed = servedRoots(r.flags, &r.access, next), threadPromptChars(next), changedKeys(r.now, next)
 	loaded.Apply = func(ctx context.Context) error {
 		if err := r.engine.Reload(ctx, next); err != nil {
 			return err
@@ -76,6 +76,7 @@ func (r *reloader) restartNeeded(next *config.Config, from origin) error {
 		{"manifest.fingerprint_key", r.now.Manifest.FingerprintKey.Value != next.Manifest.FingerprintKey.Value},
 		{"serve.hosts", !slices.Equal(r.now.Serve.Hosts, next.Serve.Hosts)},
 		{"serve.origins", !slices.Equal(r.now.Serve.Origins, next.Serve.Origins)},
+		{"serve.conversations", !reflect.DeepEqual(r.now.Serve.Conversations, next.Serve.Conversations)},
 		{"serve.watch", r.now.Serve.Watch != next.Serve.Watch && !r.flags.watch},
 	} {
 		if s.changed {

@@ -71,7 +71,7 @@ func TestServeRevisions(t *testing.T) {
 			t.Errorf("the manifest names %s, and what was saved is %s", ref, want)
 		}
 		_, out, _ := grapnelIn(t, dir, "manifest", "show", m.ManifestID, "--store", "sqlite:"+dir+"/.local/share/grapnel/grapnel.db")
-		if !strings.Contains(out, "\ndocuments (1)\n") || !strings.Contains(out, "  agents_md  "+ref+"  root\n") {
+		if !strings.Contains(out, "\ninstructions (1)\n") || !strings.Contains(out, "  agents_md  document  root  "+ref+"  ") {
 			t.Errorf("manifest show does not name %s:\n%s", ref, out)
 		}
 		id, version, _ := strings.Cut(ref, "@")

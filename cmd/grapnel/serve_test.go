@@ -5,6 +5,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -69,7 +70,7 @@ func TestThreadPromptChars(t *testing.T) {
 		{"off", config.Config{Plugins: []config.Plugin{plugin("a", `{"source":"both"}`, map[string]phases.Override{"a.thread_prompt": {Enabled: new(false)}})}}, 0},
 		{"both", config.Config{Plugins: []config.Plugin{{Name: "x", Builtin: "scripted"}, plugin("a", `{"source":"both"}`, nil)}}, full},
 		{"less", config.Config{Plugins: []config.Plugin{plugin("a", `{"source":"both"}`, budget(1000))}}, full - 15_000},
-		{"more", config.Config{Plugins: []config.Plugin{plugin("a", `{"source":"both"}`, budget(90_000))}}, full + 4_000},
+		{"more", config.Config{Plugins: []config.Plugin{plugin("a", `{"source":"both"}`, budget(90_000))}}, full + 48_000},
 		{"nearly nothing", config.Config{Plugins: []config.Plugin{plugin("a", `{"source":"both"}`, budget(10))}}, 0},
 		{"a small turn", config.Config{Budgets: config.Budgets{Turn: config.TurnBudget{Chars: 15_000}}, Plugins: []config.Plugin{plugin("a", `{"source":"both"}`, nil)}}, full - 1_000},
 	} {
@@ -175,5 +176,31 @@ func TestCreateWhole(t *testing.T) {
 	}
 	if data, err := os.ReadFile(path); err != nil || string(data) != "a" {
 		t.Errorf("%q, %v", data, err)
+	}
+}
+
+// TestServedRoots: only who can read everything by himself has it read for him.
+func TestServedRoots(t *testing.T) {
+	t.Parallel()
+
+	for _, tt := range []struct {
+		name   string
+		flags  serveFlags
+		made   bool
+		roots  []string
+		served []string
+	}{
+		{"a socket", serveFlags{socket: "/s"}, true, nil, []string{"/"}},
+		{"a socket and roots", serveFlags{socket: "/s"}, true, []string{"/work"}, []string{"/work"}},
+		{"an address", serveFlags{listen: "127.0.0.1:0"}, false, nil, nil},
+		{"an address and the made token", serveFlags{listen: "127.0.0.1:0"}, true, nil, nil},
+		{"both", serveFlags{socket: "/s", listen: "127.0.0.1:0"}, true, nil, nil},
+		{"others' tokens", serveFlags{socket: "/s", tokenFile: "/t"}, false, nil, nil},
+	} {
+		cfg := &config.Config{}
+		cfg.Serve.Roots = tt.roots
+		if got := servedRoots(&tt.flags, &access{made: tt.made}, cfg); !slices.Equal(got, tt.served) {
+			t.Errorf("%s: %v, want %v", tt.name, got, tt.served)
+		}
 	}
 }

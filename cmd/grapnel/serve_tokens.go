@@ -68,6 +68,16 @@ func settleAccess(f *serveFlags, cfg *config.Config) (access, error) {
 	return a, nil
 }
 
+// servedRoots are the directories that callers may name. Only its own user can call a gateway that has nothing but a
+// socket, and the token that serve made: whatever its plugins read for a caller, the caller can read without it. Such a
+// gateway takes any directory, unless the configuration has roots.
+func servedRoots(f *serveFlags, a *access, cfg *config.Config) []string {
+	if len(cfg.Serve.Roots) == 0 && f.listen == "" && a.made {
+		return []string{string(filepath.Separator)}
+	}
+	return cfg.Serve.Roots
+}
+
 func readTokens(path string) ([]rpc.Token, error) {
 	list, err := config.LoadTokens(path)
 	if err != nil {

@@ -157,7 +157,7 @@ func TestServeHiddenTools(t *testing.T) {
 			t.Helper()
 			res := answer[struct {
 				IsError bool `json:"is_error"`
-				Content any  `json:"content"`
+				Content any  `json:"text"`
 				Error   *phases.Error
 			}](t, c, "tool/call", object{"handle": handle, "tool": tool, "arguments": arguments})
 			return res.IsError, fmt.Sprint(res.Content, res.Error)

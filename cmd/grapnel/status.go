@@ -24,6 +24,7 @@ import (
 	"github.com/grapnelhq/grapnel/internal/peer"
 	"github.com/grapnelhq/grapnel/internal/rpc"
 	"github.com/grapnelhq/grapnel/internal/text"
+	"github.com/grapnelhq/grapnel/internal/words"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/runtime"
 	"github.com/grapnelhq/grapnel/tree"
@@ -315,25 +316,31 @@ func (a *app) printStatus(r *statusResult) {
 	} else {
 		t.add("changes", fmt.Sprintf("reported up to %d", *q))
 	}
-	t.add("manifests", fmt.Sprintf("%d kept, %d not kept, of which %d late", s.ManifestsKept, s.ManifestsNotKept, s.ManifestsKeptLate))
+	manifests := styled{text: fmt.Sprintf("%d kept, %d not kept, of which %d late", s.ManifestsKept, s.ManifestsNotKept, s.ManifestsKeptLate)}
+	if s.ManifestsNotKept > 0 {
+		manifests.style = caution
+	}
+	t.add("manifests", manifests)
 	t.add("jobs", queueText(&r.Queue))
-	t.addSome("hanging", textIf(s.SinkHanging > 0, fmt.Sprintf("%d calls of the store were abandoned and have not returned", s.SinkHanging)))
-	t.addSome("hanging", textIf(s.ModelHanging > 0, fmt.Sprintf("%d calls of the model were abandoned and have not returned", s.ModelHanging)))
-	a.printf("%s", rule("gateway"))
+	t.addSome("hanging", words.If(s.SinkHanging > 0, fmt.Sprintf("%d calls of the store were abandoned and have not returned", s.SinkHanging)))
+	t.addSome("hanging", words.If(s.ModelHanging > 0, fmt.Sprintf("%d calls of the model were abandoned and have not returned", s.ModelHanging)))
+	a.heading(rule("gateway"))
 	a.printTable(t)
 	if l != nil && !l.OK {
-		a.printf("\nthe reload %s by %s failed, what was in force stays:\n", ago(l.At, r.now()), reloadCause(l))
+		a.paint(bad, fmt.Sprintf("\nthe reload %s by %s failed, what was in force stays:\n", ago(l.At, r.now()), reloadCause(l)))
 		for line := range strings.Lines(reloadError(l)) {
 			a.printf("  %s\n", text.Sanitize(strings.TrimRight(line, "\n"), maxCell*2))
 		}
 	}
 	a.printHealth(r)
+	a.printNotGranted(r.Plugins)
 	if len(r.Issues) > 0 {
-		a.printf("\nissues (%d)\n", len(r.Issues))
+		a.heading(fmt.Sprintf("\nissues (%d)", len(r.Issues)))
 	}
 	for i := range r.Issues {
 		issue := &r.Issues[i]
-		a.printf("%s%s", wrapped(issueText(issue, r.now()), 2, 4), wrapped("hint: "+issue.Hint, 4, 4))
+		a.paint(meaning(string(issue.Kind)), wrapped(issueText(issue, r.now()), 2, 4))
+		a.out.WriteString(wrapped("hint: "+issue.Hint, 4, 4))
 	}
 }
 
@@ -341,14 +348,52 @@ func (a *app) printHealth(r *statusResult) {
 	t := newTable("plugins", "plugin|state|>gen|tier|>restarts|>up|>p50 ms|>p99 ms|>memory|last error")
 	for i := range r.Plugins {
 		p := &r.Plugins[i]
-		up := textIf(!p.StartedAt.IsZero(), ageText(r.now().Sub(p.StartedAt)))
-		t.add(p.Plugin, p.State, p.Generation, p.Tier, p.Restarts, up, quantile(&p.Took, p.Took.P50MS), quantile(&p.Took, p.Took.P99MS), memoryText(p.MemoryBytes), lastError(p.LastError, r.now()))
+		up := words.If(!p.StartedAt.IsZero(), ageText(r.now().Sub(p.StartedAt)))
+		t.add(p.Plugin, mark(p.State), p.Generation, p.Tier, p.Restarts, up, quantile(&p.Took, p.Took.P50MS), quantile(&p.Took, p.Took.P99MS), memoryText(p.MemoryBytes), lastError(p.LastError, r.now()))
 	}
 	t.fit(statusWidth)
 	a.printTable(t)
 }
 
-func quantile(l *runtime.Latency, ms float64) string { return textIf(l.Count > 0, millis(ms)) }
+func quantile(l *runtime.Latency, ms float64) string { return words.If(l.Count > 0, words.Millis(ms)) }
+
+// printNotGranted names, for each plugin that asks for more than it is granted, the keys that would grant it.
+func (a *app) printNotGranted(plugins []runtime.PluginHealth) {
+	var lines []string
+	for i := range plugins {
+		if lacks := notGranted(&plugins[i]); len(lacks) > 0 {
+			lines = append(lines, plugins[i].Plugin+": to allow it, add to its grants "+strings.Join(lacks, ", "))
+		}
+	}
+	if len(lines) > 0 {
+		a.heading(fmt.Sprintf("\nasked for and not granted (%d)", len(lines)))
+	}
+	for _, line := range lines {
+		a.out.WriteString(wrapped(line, 2, 4))
+	}
+}
+
+// notGranted returns what a plugin asks for and is not granted, as keys of the configuration with their entries.
+func notGranted(p *runtime.PluginHealth) []string {
+	if p.Requested == nil {
+		return nil
+	}
+	var lacks []string
+	for _, list := range []struct {
+		key           string
+		asked, grants []string
+	}{
+		{"contribute", p.Requested.Contribute, p.Grants.Contribute},
+		{"tools", p.Requested.Tools, p.Grants.Tools},
+		{"see", p.Requested.See, p.Grants.See},
+	} {
+		missing := slices.DeleteFunc(slices.Clone(list.asked), func(name string) bool { return phases.Allows(list.grants, name) })
+		if len(missing) > 0 {
+			lacks = append(lacks, list.key+": ["+strings.Join(missing, ", ")+"]")
+		}
+	}
+	return lacks
+}
 
 func memoryText(n int64) string {
 	const mib, gib = 1 << 20, 1 << 30
@@ -419,7 +464,7 @@ func (a *app) printHooks(r *statusResult) {
 		if title := string(h.Phase); len(tables) == 0 || tables[len(tables)-1].title != title {
 			tables = append(tables, newTable(title, "hook|state|>runs|>cached|>failed|>fail-open|>p50 ms|>p99 ms|last error"))
 		}
-		tables[len(tables)-1].add(cmp.Or(h.Subscription, h.Plugin), hookState(h), h.Runs, h.Cached, h.Failed, h.FailOpen, quantile(&h.Took, h.Took.P50MS), quantile(&h.Took, h.Took.P99MS), lastError(h.LastError, r.now()))
+		tables[len(tables)-1].add(cmp.Or(h.Subscription, h.Plugin), mark(hookState(h)), h.Runs, h.Cached, h.Failed, h.FailOpen, quantile(&h.Took, h.Took.P50MS), quantile(&h.Took, h.Took.P99MS), lastError(h.LastError, r.now()))
 	}
 	for _, t := range tables {
 		t.fit(statusWidth)

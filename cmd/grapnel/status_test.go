@@ -46,6 +46,8 @@ func TestPrintStatus(t *testing.T) {
 	well.StartedAt, well.MemoryBytes = r.StartedAt.Add(time.Minute), 1300<<20
 	well.Took = runtime.Latency{Count: 3, P50MS: 0.123, P99MS: 12.34}
 	gone.Restarts, gone.LastError = 5, &runtime.LastError{Code: "crash", At: r.StartedAt.Add(8 * time.Minute)}
+	well.Requested = &phases.Grants{Contribute: []string{"decision", "rewrite"}, Tools: []string{"scale_read", "scale_set"}, See: []string{"arguments", "user_text"}}
+	well.Grants = phases.Grants{Contribute: []string{"decision"}, Tools: []string{"scale_*"}}
 	r.Plugins = []runtime.PluginHealth{well, gone}
 	r.Issues = []gateway.Issue{
 		{Kind: "quarantined", Plugin: "gone", Code: "crash", Reason: "exited with status 7 (crash)", At: r.StartedAt.Add(8 * time.Minute), InARow: 3, FailOpen: 2, Hint: "mend it"},
@@ -63,6 +65,9 @@ func TestPrintStatus(t *testing.T) {
   plugin  state        gen  tier  restarts  up  p50 ms  p99 ms     memory  last error
   well    ready          2  T1           0  9m    0.12    12.3  1,300 MiB  -
   gone    quarantined    2  T1           5   -       -       -          -  crash 2m ago
+
+asked for and not granted (1)
+  well: to allow it, add to its grants contribute: [rewrite], see: [arguments, user_text]
 
 issues (4)
   the plugin gone went into quarantine 2m ago (crash): exited with status 7; runs failed in a row:
@@ -129,6 +134,7 @@ func TestStatusIsNarrow(t *testing.T) {
 			r.Plugins = append(r.Plugins, runtime.PluginHealth{
 				PluginRow: phases.PluginRow{Plugin: word(64), State: states[rnd.IntN(3)], Generation: rnd.Uint64N(1000), Tier: "T2", Restarts: rnd.IntN(10000)},
 				StartedAt: r.StartedAt, MemoryBytes: rnd.Int64N(1 << 40), LastError: some(), Took: took,
+				Requested: &phases.Grants{Tools: []string{word(64), word(64)}, See: []string{word(64)}},
 			})
 			r.Issues = append(r.Issues, gateway.Issue{Kind: "failing", Subscription: word(80), Code: word(30), Reason: strings.Repeat(word(20)+" ", 30), Hint: word(60)})
 			r.Hooks = append(r.Hooks, runtime.HookRow{

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/grapnelhq/grapnel/internal/text"
+	"github.com/grapnelhq/grapnel/internal/words"
 )
 
 // table is rows in aligned columns. text/tabwriter cannot align some columns to the right and some to the left.
@@ -16,6 +17,7 @@ type table struct {
 	header          []string // column names; empty prints no headings
 	right, optional []bool
 	rows            [][]string
+	styles          [][]style // of the cells of the rows
 }
 
 // newTable takes columns separated by "|": ">" aligns one to the right, "?" omits it if no row has it.
@@ -43,11 +45,14 @@ func printList[T any](a *app, title, columns string, list []T, row func(*T) cell
 }
 
 func (t *table) add(cells ...any) {
-	row := make([]string, len(cells))
+	row, styles := make([]string, len(cells)), make([]style, len(cells))
 	for i, c := range cells {
 		row[i] = cell(c)
+		if s, ok := c.(styled); ok && row[i] != emptyCell {
+			styles[i] = s.style
+		}
 	}
-	t.rows = append(t.rows, row)
+	t.rows, t.styles = append(t.rows, row), append(t.styles, styles)
 }
 
 // addSome adds a name with its value, unless that is empty.
@@ -61,7 +66,7 @@ const emptyCell = "-"
 
 func cell(v any) string {
 	if ms, ok := v.(float64); ok {
-		return millis(ms)
+		return words.Millis(ms)
 	}
 	return cmp.Or(clean(fmt.Sprint(v)), emptyCell)
 }
@@ -82,35 +87,6 @@ func (a *app) printMore(n int) {
 	}
 }
 
-func count(n int, one, many string) string { return text.Thousands(n) + " " + plural(n, one, many) }
-
-func plural(n int, one, many string) string {
-	if n == 1 {
-		return one
-	}
-	return many
-}
-
-func textIf(condition bool, s string) string {
-	if condition {
-		return s
-	}
-	return ""
-}
-
-func millis(ms float64) string {
-	switch {
-	case ms == 0:
-		return "0"
-	case ms < 10:
-		return fmt.Sprintf("%.2f", ms)
-	case ms < 100:
-		return fmt.Sprintf("%.1f", ms)
-	default:
-		return fmt.Sprintf("%.0f", ms)
-	}
-}
-
 func clock(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05Z") }
 
 func (a *app) printTable(t *table) {
@@ -118,30 +94,37 @@ func (a *app) printTable(t *table) {
 		return
 	}
 	if t.title != "" {
-		a.printf("\n%s (%d)\n", t.title, len(t.rows))
+		a.heading(fmt.Sprintf("\n%s (%d)", t.title, len(t.rows)))
 	}
-	lines := t.rows
+	lines, styles := t.rows, t.styles
 	if t.header != nil {
 		lines = append([][]string{t.header}, t.rows...)
+		styles = append([][]style{make([]style, len(t.header))}, t.styles...)
 	}
 	widths := widthsOf(lines)
 	omitted := make([]bool, len(widths))
 	for i, optional := range t.optional {
 		omitted[i] = optional && !slices.ContainsFunc(t.rows, func(row []string) bool { return row[i] != emptyCell })
 	}
-	for _, row := range lines {
-		var line strings.Builder
+	for n, row := range lines {
+		blanks := "" // are written when a word follows them
 		for i, c := range row {
-			pad := strings.Repeat(" ", widths[i]-text.Chars(c))
-			switch {
-			case omitted[i]:
-			case t.header != nil && t.right[i]:
-				line.WriteString("  " + pad + c)
-			default:
-				line.WriteString("  " + c + pad)
+			if omitted[i] {
+				continue
 			}
+			word, before, after := strings.TrimRight(c, " "), "  ", strings.Repeat(" ", widths[i]-text.Chars(c))
+			if t.header != nil && t.right[i] {
+				before, after = before+after, ""
+			}
+			blanks += before
+			if word != "" {
+				a.out.WriteString(blanks)
+				a.paint(styles[n][i], word)
+				blanks = ""
+			}
+			blanks += c[len(word):] + after
 		}
-		a.println(strings.TrimRight(line.String(), " "))
+		a.println()
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/grapnelhq/grapnel/compiler"
 	"github.com/grapnelhq/grapnel/history"
+	"github.com/grapnelhq/grapnel/loop"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/providers"
 	"github.com/grapnelhq/grapnel/runtime"
@@ -47,70 +48,87 @@ func (c *chat) session(ctx context.Context) error {
 }
 
 // turn is the host's loop: begin, ask the model until it calls no more tools, end.
-func (c *chat) turn(ctx context.Context, with phases.Context, message string) error {
-	t, err := c.engine.BeginTurn(ctx, with)
+func (c *chat) turn(ctx context.Context, with phases.Context, message string) (err error) {
+	t, err := loop.Begin(ctx, c.engine, with, loop.Options{Input: runtime.CompileInput{
+		UserText: message, Provider: c.model.provider, Model: c.model.name, ToolCalling: true, Order: compiler.Order(c.order),
+	}})
 	if err != nil {
 		return err
 	}
+	answer := ""
+	defer func() { err = t.Done(ctx, answer, err) }()
 	said := []history.Entry{{TurnID: with.TurnID, Role: history.RoleUser, Text: message}}
-	end := &phases.PostTurnInput{Status: phases.TurnSucceeded, UserText: phases.NewPreview(message, phases.MaxTurnText)}
-	for round := 0; err == nil; round++ {
-		if round == maxRounds {
-			err = errors.New("the model does not stop calling tools")
-			break
+	for range maxRounds {
+		if said, err = c.ask(ctx, t, said); err != nil {
+			return err
 		}
-		var reply history.Entry
-		if reply, err = c.ask(ctx, t, said, &end.Usage); err != nil {
-			break
-		}
-		said = append(said, reply)
+		reply := said[len(said)-1]
 		if len(reply.Calls) == 0 {
-			break
+			answer = reply.Text
+			reason, err := t.GoOn(ctx, answer) // a plugin may want more of the model
+			if err != nil {
+				return err
+			}
+			if reason != "" {
+				said = append(said, history.Entry{TurnID: with.TurnID, Role: history.RoleUser, Text: reason})
+				continue
+			}
+			fmt.Printf("user:  %s\nmodel: %s\n", message, answer)
+			c.past = append(c.past, said...)
+			return nil
 		}
-		said = append(said, c.answer(ctx, t, reply.Calls))
+		results, err := callTools(ctx, t, reply.Calls)
+		if err != nil {
+			return err
+		}
+		said = append(said, results)
 	}
-	if err != nil {
-		end.Status, end.Error = phases.TurnFailed, phases.NewPreview(err.Error(), phases.MaxTurnError)
-	} else {
-		answer := said[len(said)-1].Text
-		fmt.Printf("user:  %s\nmodel: %s\n", message, answer)
-		end.AssistantText = phases.NewPreview(answer, phases.MaxTurnText)
-		c.past = append(c.past, said...)
-	}
-	_, ended := t.End(ctx, end) // always, or its configuration is never dropped
-	return errors.Join(err, ended)
+	return errors.New("the model and the plugins do not stop")
 }
 
-// ask is one round: compile the prompt, choose what fits of the past, send both, and report changes and usage.
-func (c *chat) ask(ctx context.Context, t *runtime.Turn, said []history.Entry, sum *phases.Usage) (history.Entry, error) {
-	provider, name := c.model.provider, c.model.name
-	done, err := t.Compile(ctx, runtime.CompileInput{
-		UserText: said[0].Text, Provider: provider, Model: name, ToolCalling: true,
-		Order: compiler.Order(c.order),
-	})
+// ask is one round: compile the prompt, choose what fits of the past, send both, and report changes and usage. It
+// returns what was said in the turn so far, the model's reply last.
+func (c *chat) ask(ctx context.Context, t *loop.Turn, said []history.Entry) ([]history.Entry, error) {
+	p, err := t.Prompt(ctx)
 	if err != nil {
-		return history.Entry{}, err
+		return nil, err
+	}
+	for _, text := range p.Reminders {
+		said = append(said, history.Entry{TurnID: said[0].TurnID, Role: history.RoleUser, Text: text})
 	}
 	window, err := history.Select(
-		history.Input{Entries: c.past, Fixed: fixed(done.Prompt), Tools: done.Tools, Turn: said},
+		history.Input{Entries: c.past, Fixed: fixed(p.Prompt), Tools: p.Tools, Turn: said},
 		history.Settings{ContextTokens: c.context, ReserveTokens: c.reserve, Scale: c.tokens.Scale()}, c.count)
 	if err != nil {
-		return history.Entry{}, err
+		return nil, err
 	}
 	if len(window.Dropped) > 0 {
 		fmt.Printf("       (%d entries of the past do not fit; compaction: %s)\n", len(window.Dropped), window.Compaction)
 	}
 	got, err := c.model.ask(ctx, providers.Request{
-		Model: name, MaxTokens: c.reserve, Prompt: *done.Prompt, Sections: done.Manifest.Sections, Tools: done.Tools,
+		Model: c.model.name, MaxTokens: c.reserve, Prompt: *p.Prompt, Sections: p.Manifest.Sections, Tools: p.Tools,
 		History: window, Turn: said, AfterConversation: strings.Split(c.behind, ","),
 	})
 	if err != nil {
-		return history.Entry{}, err
+		return nil, &loop.ProviderError{Err: err}
 	}
-	*sum = add(*sum, got.usage)
 	c.tokens.Report(window, got.usage.InputTokens)
 	got.entry.TurnID = said[0].TurnID
-	return got.entry, errors.Join(t.ReportRequest(got.changes), t.ReportUsage(ctx, got.usage))
+	return append(said, got.entry), t.Used(ctx, got.usage, got.changes...)
+}
+
+// callTools makes the calls of a reply. What the plugins refuse is a result, too.
+func callTools(ctx context.Context, t *loop.Turn, calls []history.Call) (history.Entry, error) {
+	e := history.Entry{TurnID: t.Context().TurnID, Role: history.RoleTool}
+	for _, call := range calls {
+		fmt.Printf("       (calls %s %s)\n", call.Tool, call.Arguments)
+		r, err := t.Tool(ctx, loop.Call{ID: call.ID, Tool: call.Tool, Arguments: call.Arguments})
+		if err != nil {
+			return e, err
+		}
+		e.Results = append(e.Results, history.Result{CallID: r.CallID, Tool: r.Tool, Text: r.Text, IsError: r.IsError})
+	}
+	return e, nil
 }
 
 func fixed(p *compiler.Prompt) []string {
@@ -119,55 +137,4 @@ func fixed(p *compiler.Prompt) []string {
 		texts = append(texts, m.Text)
 	}
 	return texts
-}
-
-func add(a, b phases.Usage) phases.Usage {
-	return phases.Usage{
-		InputTokens: a.InputTokens + b.InputTokens, OutputTokens: a.OutputTokens + b.OutputTokens,
-		CacheReadTokens: a.CacheReadTokens + b.CacheReadTokens, CacheWriteTokens: a.CacheWriteTokens + b.CacheWriteTokens,
-	}
-}
-
-func (c *chat) answer(ctx context.Context, t *runtime.Turn, calls []history.Call) history.Entry {
-	e := history.Entry{TurnID: t.Context().TurnID, Role: history.RoleTool}
-	for _, call := range calls {
-		fmt.Printf("       (calls %s %s)\n", call.Tool, call.Arguments)
-		e.Results = append(e.Results, callTool(ctx, t, call))
-	}
-	return e
-}
-
-// callTool lets the plugins check a call, makes it, and lets them check the result.
-func callTool(ctx context.Context, t *runtime.Turn, call history.Call) history.Result {
-	result := func(text string, isError bool) history.Result {
-		return history.Result{CallID: call.ID, Tool: call.Tool, Text: text, IsError: isError}
-	}
-	checked, err := t.ToolPreCall(ctx, &phases.ToolPreCallInput{Tool: call.Tool, Arguments: call.Arguments})
-	if err != nil {
-		return result("the call could not be checked: "+err.Error(), true)
-	}
-	if d := checked.Decision; d != nil && d.Verdict != phases.VerdictAllow {
-		return result("the call is not allowed here", true) // there is nobody to ask
-	}
-	if in, ok := checked.Rewritten.(*phases.ToolPreCallInput); ok {
-		call.Arguments = in.Arguments
-	}
-	res, err := t.CallTool(ctx, phases.ToolCall{Tool: call.Tool, Arguments: call.Arguments, IdempotencyKey: call.ID})
-	if err != nil {
-		return result(err.Error(), true)
-	}
-	text, outcome := string(res.Content), "ok"
-	if res.IsError {
-		outcome = "error"
-	}
-	seen, err := t.ToolPostCall(ctx, &phases.ToolPostCallInput{
-		Tool: call.Tool, Arguments: call.Arguments, Result: phases.NewPreview(text, phases.MaxTurnText), Outcome: outcome,
-	})
-	if err != nil {
-		return result("the answer could not be checked: "+err.Error(), true)
-	}
-	if in, ok := seen.Rewritten.(*phases.ToolPostCallInput); ok && !in.Result.Truncated {
-		text = in.Result.Text
-	}
-	return result(text, res.IsError)
 }

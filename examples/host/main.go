@@ -14,9 +14,11 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strconv"
+	"strings"
 
 	"github.com/grapnelhq/grapnel/builtin"
 	"github.com/grapnelhq/grapnel/config"
+	"github.com/grapnelhq/grapnel/loop"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/plugins/agentsdoc"
 	"github.com/grapnelhq/grapnel/plugins/scripted"
@@ -94,86 +96,85 @@ func turns(ctx context.Context, eng *runtime.Engine, dir string) error {
 	return nil
 }
 
-// turn is the host's loop: policy, prompt, model, tool, end.
-func turn(ctx context.Context, eng *runtime.Engine, with phases.Context, message string) error {
-	t, err := eng.BeginTurn(ctx, with)
+// turn is the host's loop: begin, ask the model until it calls no more tools, end.
+func turn(ctx context.Context, eng *runtime.Engine, where phases.Context, message string) (err error) {
+	t, err := loop.Begin(ctx, eng, where, loop.Options{
+		Input: runtime.CompileInput{UserText: message, ToolCalling: true}, Tools: []loop.Tool{shell()}, MaxResultChars: 4000,
+	})
+	if refused, ok := errors.AsType[*loop.Refused](err); ok {
+		fmt.Println("  host:", refused)
+		return nil
+	}
 	if err != nil {
 		return err
 	}
-	text, err := answerTo(ctx, t, message)
-	end := &phases.PostTurnInput{Status: phases.TurnSucceeded, UserText: phases.NewPreview(message, phases.MaxTurnText), AssistantText: phases.NewPreview(text, phases.MaxTurnText)}
-	if err != nil {
-		end.Status, end.Error = phases.TurnFailed, phases.NewPreview(err.Error(), phases.MaxTurnError)
+	answer := ""
+	defer func() { err = t.Done(ctx, answer, err) }()
+	talk := []string{message}
+	for {
+		p, err := t.Prompt(ctx)
+		if err != nil {
+			return err
+		}
+		show(p)
+		reply := model(p, append(talk, p.Reminders...))
+		if err := t.Used(ctx, reply.usage); err != nil {
+			return err
+		}
+		if answer = reply.text; len(reply.calls) == 0 {
+			fmt.Println("  model:", answer)
+			reason, err := t.GoOn(ctx, answer) // a plugin may want more of the model
+			if err != nil || reason == "" {
+				return err
+			}
+			talk = append(talk, answer, reason)
+		}
+		for _, call := range reply.calls {
+			result, err := t.Tool(ctx, call)
+			if err != nil {
+				return err
+			}
+			fmt.Printf("  tool %s: %s\n", call.Tool, result.Text)
+			talk = append(talk, result.Text)
+		}
 	}
-	_, ended := t.End(ctx, end) // always, or its configuration is never dropped
-	return errors.Join(err, ended)
 }
 
-func answerTo(ctx context.Context, t *runtime.Turn, message string) (string, error) {
-	policy, err := t.PrePolicy(ctx, &phases.PrePolicyInput{UserText: phases.T(message)})
-	if err != nil {
-		return "", err
+// shell is a tool of the host's own.
+func shell() loop.Tool {
+	return loop.Tool{
+		Tool: phases.Tool{Name: "shell", Description: "Runs a command.", InputSchema: json.RawMessage(`{"type": "object", "properties": {"command": {"type": "string"}}}`)},
+		Call: func(_ context.Context, arguments json.RawMessage) (string, error) {
+			return fmt.Sprintf("I would run %s now.", arguments), nil
+		},
 	}
-	if by, no := refused(policy); no {
-		return "I may not answer that: " + by.Reason + ".", nil
-	}
-	done, err := t.Compile(ctx, runtime.CompileInput{UserText: message, ToolCalling: true, ExistingTools: []string{"shell"}})
-	if err != nil {
-		return "", err
-	}
-	m := done.Manifest
-	fmt.Printf("turn %s: %d sections, %d characters, %s\n", m.TurnID, len(m.Sections), len([]rune(done.Prompt.FullText)), m.FingerprintFull)
+}
+
+func show(p *loop.Prompt) {
+	m := p.Manifest
+	fmt.Printf("turn %s, round %d: %d sections, %d characters, %d tools, %s\n", m.TurnID, m.Round, len(m.Sections), len([]rune(p.FullText)), len(p.Tools), m.FingerprintFull)
 	for _, s := range m.Sections {
 		fmt.Printf("  %-16s %-9s from %s\n", s.SectionID, s.Stability, s.Owner)
 	}
-	answer := model(done.Prompt.FullText, message)
-	if answer.tool != "" {
-		answer.text = callTool(ctx, t, answer)
-	}
-	fmt.Println("  model:", answer.text)
-	return answer.text, nil
 }
 
-func callTool(ctx context.Context, t *runtime.Turn, a answer) string {
-	checked, err := t.ToolPreCall(ctx, &phases.ToolPreCallInput{Tool: a.tool, Arguments: a.arguments})
-	if err != nil { // a guard that did not answer: the phase failed closed
-		return "The tool could not be checked: " + err.Error()
-	}
-	if by, no := refused(checked); no {
-		fmt.Printf("  tool %s: %s by %s\n", a.tool, by.Verdict, by.Subscription)
-		return "I may not do that: " + by.Reason + "."
-	}
-	// Go on with what the plugins made of the arguments.
-	call, ok := checked.Rewritten.(*phases.ToolPreCallInput)
-	if !ok {
-		return "The tool could not be checked."
-	}
-	return fmt.Sprintf("I would run %s %s now.", call.Tool, call.Arguments)
+type reply struct {
+	text  string
+	calls []loop.Call
+	usage phases.Usage
 }
 
-// refused says whose decision stands in the way, and why. Nobody can be asked here, so that an ask is a no.
-func refused(out *phases.Outcome) (by phases.Reason, no bool) {
-	if out.Decision == nil || out.Decision.Verdict == phases.VerdictAllow {
-		return by, false
+// model pretends: a real host sends the prompt, its tools and the talk to its provider here.
+func model(p *loop.Prompt, talk []string) reply {
+	read := len([]rune(p.FullText + strings.Join(talk, "")))
+	r := reply{usage: phases.Usage{InputTokens: read / 4, OutputTokens: 10}}
+	switch last := talk[len(talk)-1]; {
+	case last == "List the files.":
+		r.calls = []loop.Call{{ID: "call-1", Tool: "shell", Arguments: json.RawMessage(`{"command": "ls"}`)}}
+	case strings.HasPrefix(last, "<system-reminder"):
+		r.text = "I may not do that."
+	default:
+		r.text = fmt.Sprintf("I read %d characters of instructions.", len([]rune(p.FullText)))
 	}
-	for _, r := range out.Decision.Reasons { // those of other verdicts are kept too
-		if r.Verdict == out.Decision.Verdict {
-			return r, true
-		}
-	}
-	return by, true
-}
-
-type answer struct {
-	text      string
-	tool      string
-	arguments json.RawMessage
-}
-
-// model pretends: a real host sends the prompt to its provider here.
-func model(prompt, message string) answer {
-	if message == "List the files." {
-		return answer{tool: "shell", arguments: json.RawMessage(`{"command": "ls"}`)}
-	}
-	return answer{text: fmt.Sprintf("I read %d characters of instructions.", len([]rune(prompt)))}
+	return r
 }

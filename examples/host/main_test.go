@@ -29,22 +29,28 @@ func TestMain(m *testing.M) {
 
 // want is what the three turns print; sizes and fingerprints are replaced by #,
 // because the date is in the prompt.
-const want = `turn 1: 5 sections, # characters, xxh64:#
+const want = `turn 1, round 0: 5 sections, # characters, 1 tools, xxh64:#
   identity         stable    from builtin
   safety           stable    from builtin
   agents_md        dynamic   from agentsdoc
   house_rules      dynamic   from house
   extra_system     dynamic   from builtin
   model: I read # characters of instructions.
-turn 2: 5 sections, # characters, xxh64:#
+turn 2, round 0: 5 sections, # characters, 1 tools, xxh64:#
   identity         stable    from builtin
   safety           stable    from builtin
   agents_md        dynamic   from agentsdoc
   house_rules      dynamic   from house
   extra_system     dynamic   from builtin
-  tool shell: deny by house.guard
-  model: I may not do that: no shell here.
-turn 3: 5 sections, # characters, xxh64:#
+  tool shell: the call of the tool "shell" was refused by house.guard: no shell here
+turn 2, round 1: 5 sections, # characters, 1 tools, xxh64:#
+  identity         stable    from builtin
+  safety           stable    from builtin
+  agents_md        dynamic   from agentsdoc
+  house_rules      dynamic   from house
+  extra_system     dynamic   from builtin
+  model: I may not do that.
+turn 3, round 0: 5 sections, # characters, 1 tools, xxh64:#
   identity         stable    from builtin
   safety           stable    from builtin
   agents_md        dynamic   from agentsdoc

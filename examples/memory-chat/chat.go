@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/grapnelhq/grapnel/loop"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/runtime"
 )
@@ -36,97 +37,61 @@ func (c *chat) hold(ctx context.Context, t talk, thread string) error {
 	return nil
 }
 
-// turn is the host's loop: begin, gather, ask the model until it calls no more tools,
-// end. The memory reads the turn after its end.
+// turn is the host's loop: begin, ask the model until it calls no more tools, end. The memory reads the turn after its
+// end.
 func (c *chat) turn(ctx context.Context, with phases.Context, l line) error {
-	t, err := c.engine.BeginTurn(ctx, with)
-	if err != nil {
-		return err
-	}
 	fmt.Printf("user:   %s\n", l.text)
-	end := &phases.PostTurnInput{Status: phases.TurnSucceeded, UserText: phases.NewPreview(l.text, phases.MaxTurnText)}
-	answer, err := c.answer(ctx, t, l, end)
-	if err != nil {
-		end.Status, end.Error = phases.TurnFailed, phases.NewPreview(err.Error(), phases.MaxTurnError)
-	} else {
-		end.AssistantText = phases.NewPreview(answer, phases.MaxTurnText)
-		fmt.Printf("model:  %s\n", answer)
-	}
-	_, ended := t.End(ctx, end) // always, or its configuration is never dropped
-	// The next turn of a script comes at once; a host with a user does not wait.
-	waited := c.engine.WaitBackground(ctx)
-	shown := c.events.show()
-	fmt.Println()
-	return errors.Join(err, ended, waited, shown)
-}
-
-// answer gathers what the prompt is made of, and gets one answer. It notes the calls of tools for the turn's end.
-func (c *chat) answer(ctx context.Context, t *runtime.Turn, l line, end *phases.PostTurnInput) (string, error) {
-	if err := c.gather(ctx, t, l); err != nil {
-		return "", err
-	}
-	v := view{message: l.text}
-	for round := range maxRounds {
-		done, err := t.Compile(ctx, runtime.CompileInput{UserText: l.text, ToolCalling: true})
-		if err != nil {
-			return "", err
-		}
-		if round == 0 {
-			showRecall(done.Manifest)
-		}
-		v.prompt, v.tools = done.Prompt.FullText, nil
-		for _, tool := range done.Tools {
-			v.tools = append(v.tools, tool.Name)
-		}
-		said, err := model(v)
-		if err != nil || said.tool == "" {
-			return said.text, err
-		}
-		res := callTool(ctx, t, said)
-		v.results = append(v.results, res)
-		end.ToolEvents = append(end.ToolEvents, res.event())
-	}
-	return "", errors.New("the model does not stop calling tools")
-}
-
-// gather runs the phases ahead of the compiler. With a plan of the host, memory searches once more.
-func (c *chat) gather(ctx context.Context, t *runtime.Turn, l line) error {
-	policy, err := t.PrePolicy(ctx, &phases.PrePolicyInput{UserText: phases.T(l.text)})
-	if err != nil {
-		return err
-	}
-	showPolicy(policy.Merged.Policies)
-	if _, err := t.PrePromptContext(ctx, &phases.PrePromptContextInput{UserText: phases.T(l.text)}); err != nil {
-		return err
-	}
+	in := runtime.CompileInput{UserText: l.text, ToolCalling: true}
 	if len(l.plan) > 0 {
 		plan, err := json.Marshal(map[string]any{"queries": l.plan})
 		if err != nil {
 			return err
 		}
-		if _, err := t.PostPreflight(ctx, &phases.PostPreflightInput{UserText: phases.T(l.text), RecallPlan: plan}); err != nil {
-			return err
-		}
+		in.RecallPlan = plan // memory searches once more
 	}
-	_, err = t.PreTools(ctx, &phases.PreToolsInput{ToolCalling: true})
-	return err
-}
-
-func (r result) event() phases.ToolEvent {
-	outcome := "ok"
-	if r.failed {
-		outcome = "error"
-	}
-	return phases.ToolEvent{Tool: r.tool, Outcome: outcome}
-}
-
-func callTool(ctx context.Context, t *runtime.Turn, r reply) result {
-	fmt.Printf("calls:  %s %s\n", r.tool, r.arguments)
-	res, err := t.CallTool(ctx, phases.ToolCall{Tool: r.tool, Arguments: r.arguments})
+	t, err := loop.Begin(ctx, c.engine, with, loop.Options{Input: in})
 	if err != nil {
-		return result{tool: r.tool, text: err.Error(), failed: true}
+		return err
 	}
-	return result{tool: r.tool, text: string(res.Content), failed: res.IsError}
+	answer, err := c.answer(ctx, t, l)
+	if err == nil {
+		fmt.Printf("model:  %s\n", answer)
+	}
+	err = t.Done(ctx, answer, err)
+	// The next turn of a script comes at once; a host with a user does not wait.
+	waited := c.engine.WaitBackground(ctx)
+	shown := c.events.show()
+	fmt.Println()
+	return errors.Join(err, waited, shown)
+}
+
+func (c *chat) answer(ctx context.Context, t *loop.Turn, l line) (string, error) {
+	v := view{message: l.text}
+	for round := range maxRounds {
+		p, err := t.Prompt(ctx)
+		if err != nil {
+			return "", err
+		}
+		if round == 0 {
+			showPolicy(p.Manifest.Policies)
+			showRecall(p.Manifest)
+		}
+		v.prompt, v.tools = p.FullText, nil
+		for _, tool := range p.Tools {
+			v.tools = append(v.tools, tool.Name)
+		}
+		said, err := model(v)
+		if err := errors.Join(err, t.Used(ctx, phases.Usage{})); err != nil || said.tool == "" {
+			return said.text, err
+		}
+		fmt.Printf("calls:  %s %s\n", said.tool, said.arguments)
+		res, err := t.Tool(ctx, loop.Call{ID: strconv.Itoa(round), Tool: said.tool, Arguments: said.arguments})
+		if err != nil {
+			return "", err
+		}
+		v.results = append(v.results, result{tool: said.tool, text: res.Text, failed: res.IsError})
+	}
+	return "", errors.New("the model does not stop calling tools")
 }
 
 // talk is some turns of one thread, in one run of the engine and its plugins.

@@ -20,6 +20,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -144,7 +145,8 @@ func (o options) start(ctx context.Context, seen *events) (*runtime.Engine, erro
 	if err != nil {
 		return nil, err
 	}
-	opts := runtime.Options{Builtins: launches, OnEvent: seen.note}
+	// What operators would read in a log, this program shows: see note.
+	opts := runtime.Options{Builtins: launches, OnEvent: seen.note, Logger: slog.New(slog.DiscardHandler)}
 	values := map[string]string{"MEMORY_DSN": "sqlite:" + filepath.Join(o.data, "memory.db"), "MEMORY_READER": "rules"}
 	if o.model != "" {
 		values["MEMORY_READER"] = "model"

@@ -37,14 +37,22 @@ func closureRules() []closureRule {
 		return closureRule{pkg, append(slices.Clone(wireStack), more...), "it is imported by programs that serve no wire"}
 	}
 	generated, generatedWhy := []string{"./internal/wire/pluginpb"}, "generated messages are for tests; package wire writes its own"
+	mcpSDK, mcpWhy := []string{"github.com/modelcontextprotocol"}, "the SDK of MCP is for the plugin mcp and the gateway"
 	return []closureRule{
 		light("phases"),
 		light("manifest"),
 		light("compiler", "./plugins"),
 		light("sdk", "./runtime", "./plugins"),
 		light("plugins/agentsdoc", "./runtime"),
+		light("plugins/commandhooks", "./runtime"),
 		light("plugins/memory", "./runtime"),
 		light("plugins/skills", "./runtime", "./config"),
+		light("plugins/mcp", "./runtime", "./config"),
+		{"runtime", mcpSDK, mcpWhy},
+		{"loop", mcpSDK, mcpWhy},
+		{"sdk", mcpSDK, mcpWhy},
+		{"sdk/serve", mcpSDK, mcpWhy},
+		{"builtin", mcpSDK, mcpWhy},
 		{"builtin", []string{"./plugins", "./store", "./internal/sqldb"}, "a host links the plugins that it lists"},
 		{"sdk/serve", []string{"./runtime"}, "a plugin needs no engine"},
 		{"sdk/serve", generated, generatedWhy},

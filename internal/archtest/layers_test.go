@@ -26,7 +26,8 @@ const modulePath = "github.com/grapnelhq/grapnel"
 // internal and cmd), third-party, and any.
 const layers = `
 	# Vocabulary and leaves.
-	std < internal/suggest, internal/jsonscan;
+	std < internal/suggest;
+	internal/suggest < internal/jsonscan;
 	internal/suggest, internal/jsonscan < phases, internal/..., cmd/..., builtin, compiler, config, gateway, manifest, plugins/...,
 	runtime, sdk, sdk/plugintest, store;
 	std < internal/lazyregexp;
@@ -49,6 +50,8 @@ const layers = `
 	phases, internal/cond < internal/plan;
 	phases, internal/digest, internal/sections, internal/text < internal/merge;
 	phases, internal/text < internal/stats;
+	internal/text < internal/words;
+	phases, manifest, compiler, internal/persona, internal/plan, internal/sections, internal/text, internal/words < internal/explain;
 	phases, config, manifest, internal/merge, internal/plan, internal/sections, internal/suggest, internal/text < internal/turnstate;
 	phases, manifest, internal/recent < internal/sessions;
 	phases, internal/merge, internal/recent, internal/turnstate < internal/answers;
@@ -58,12 +61,15 @@ const layers = `
 	phases, jobs < internal/background;
 	jobs, phases, github.com/google/go-cmp < internal/queuetest;
 
+	# Generators of the kits in other languages.
+	phases, internal/wire/pluginpb, google.golang.org/protobuf < internal/kitgen/...;
+
 	# The author's side.
 	phases < sdk;
 	phases, internal/text < sdk/prompttext;
 	phases, sdk, internal/peer, internal/wire, github.com/hashicorp/go-plugin,
 	github.com/hashicorp/go-hclog < sdk/serve;
-	phases, sdk, sdk/serve, runtime, internal/wire, golang.org/x/tools < sdk/plugintest;
+	phases, sdk, sdk/serve, runtime, internal/conformance, internal/wire, golang.org/x/tools < sdk/plugintest;
 
 	# The wire and the processes.
 	phases, internal/callctx, internal/wire/..., google.golang.org/grpc,
@@ -72,6 +78,7 @@ const layers = `
 	golang.org/x/sys < internal/proc;
 
 	phases, github.com/google/jsonschema-go < internal/configschema;
+	phases, internal/configschema, internal/proc, internal/wire, github.com/google/jsonschema-go < internal/conformance;
 
 	# Calls that may hang, and the plugins that run.
 	phases < internal/bounded;
@@ -105,17 +112,33 @@ const layers = `
 	phases, jobs, manifest, runtime, go.opentelemetry.io/otel/attribute, go.opentelemetry.io/otel/codes, go.opentelemetry.io/otel/metric,
 	go.opentelemetry.io/otel/propagation, go.opentelemetry.io/otel/trace < telemetry;
 
+	# What every agent loop does.
+	phases, manifest, compiler, runtime, sdk/prompttext < loop;
+	phases, compiler, manifest, runtime, loop < loop/framework;
+	phases, config, manifest, runtime, sdk, loop < loop/looptest;
+
 	# What plugins were sent, kept and sent again.
 	phases, runtime < record;
 	phases, record, runtime, internal/digest < internal/replay;
 
 	manifest < internal/logexport;
 	phases, manifest, compiler, runtime, store, github.com/google/jsonschema-go < internal/api;
-	phases, github.com/coder/websocket, github.com/google/jsonschema-go,
+	phases, internal/recent, github.com/coder/websocket, github.com/google/jsonschema-go,
 	golang.org/x/time < internal/rpc;
 	tree, internal/peer, github.com/coder/websocket < gateway/client;
-	phases, config, manifest, compiler, runtime, store, tree, internal/rpc, internal/recent, internal/api, internal/text,
+	phases, manifest, runtime, loop, sdk/prompttext < bridge;
+	std < bridge/plugin;
+	bridge < gateway;
+	phases, bridge, internal/commandhook, github.com/BurntSushi/toml, github.com/tailscale/hujson < internal/agenthooks;
+	phases, config, jobs, manifest, compiler, runtime, history, loop, store, tree, sdk/prompttext, internal/rpc, internal/recent, internal/api, internal/explain, internal/text,
 	github.com/prometheus/client_golang < gateway;
+	std < gateway/web;
+	# What agents start, and the socket where that finds a gateway.
+	std < internal/autostart;
+	internal/autostart < cmd/grapnel-hook;
+	# Agents that speak the Model Context Protocol; only who serves them links its SDK.
+	phases, github.com/modelcontextprotocol/go-sdk/mcp < gateway/mcpserver;
+	gateway/web, gateway/mcpserver < gateway;
 	phases, manifest, github.com/tiktoken-go/tokenizer < history;
 	phases, manifest, compiler, history, internal/digest < providers;
 	phases, manifest, history, providers, compiler,
@@ -138,18 +161,26 @@ const layers = `
 	phases, sdk, plugins/scripted/... < plugins/scripted/...;
 	phases, sdk, sdk/prompttext, internal/skillset < plugins/skills;
 	plugins/skills < plugins/skills/cmd/...;
+	phases, github.com/tailscale/hujson < internal/commandhook;
+	phases, sdk, sdk/prompttext, internal/commandhook < plugins/commandhooks;
+	plugins/commandhooks < plugins/commandhooks/cmd/...;
 	github.com/goccy/go-yaml, phases < internal/skillset;
+	# Servers of the Model Context Protocol, and the plugin that brings their tools.
+	phases, sdk/prompttext, github.com/modelcontextprotocol/go-sdk < internal/mcpclient;
+	phases, manifest, sdk, sdk/prompttext, internal/mcpclient < plugins/mcp;
+	plugins/mcp < plugins/mcp/cmd/...;
 	# The memory owns a database as a stranger's plugin would, by sqldb; only the hooks
 	# and the command know the sdk, the cores below them are values in, values out.
 	phases, golang.org/x/text < internal/memory/turnpolicy;
 	github.com/blevesearch/snowballstem, golang.org/x/text < internal/memory/recall;
-	std < internal/memory/secret;
+	std < internal/memory/secret, internal/memory/publictest;
+	github.com/BurntSushi/toml < tools/gitleaks;
 	internal/memory/recall, internal/memory/turnpolicy, internal/sqldb, github.com/oklog/ulid/v2 < internal/memory/itemstore;
 	phases, sdk, internal/memory/itemstore, internal/memory/turnpolicy < internal/memory/toolset;
 	sdk/prompttext < internal/skillset, internal/memory/...;
 	phases, sdk, sdk/prompttext, internal/sqldb, internal/memory/... < plugins/memory;
 	plugins/memory < plugins/memory/cmd/...;
-	sdk/serve < plugins/agentsdoc/cmd/..., plugins/memory/cmd/..., plugins/scripted/cmd/..., plugins/skills/cmd/...;
+	sdk/serve < plugins/agentsdoc/cmd/..., plugins/commandhooks/cmd/..., plugins/mcp/cmd/..., plugins/memory/cmd/..., plugins/scripted/cmd/..., plugins/skills/cmd/...;
 
 	# Plugins as processes of the host's own binary.
 	sdk, sdk/serve, runtime, internal/suggest < builtin;
@@ -167,8 +198,9 @@ const layers = `
 	google.golang.org/protobuf < internal/bench/...;
 	phases, sdk, sdk/serve, internal/wire, internal/wire/wiretest,
 	github.com/hashicorp/go-plugin, github.com/hashicorp/go-hclog < internal/badplugin;
-	any < cmd/..., internal/docgen;
-	public, third-party < examples/...;
+	any < cmd/..., internal/docgen, internal/kitgen;
+	public, third-party < examples/..., adapters/..., gateway/web/build, tools/hosts;
+	public, third-party, internal/memory/... < internal/recalleval;
 `
 
 // edgeRule is one line of the text: packages that match pkg may import what

@@ -156,6 +156,8 @@ var goroutineOwners = []string{
 	"runtime", "internal/pool", "internal/bounded", "internal/background", "internal/proc", "internal/supervise", "internal/wire", "sdk/serve",
 	// The system tells of changed files when it likes, and somebody has to listen.
 	"internal/agentsdoc/watch",
+	// Each server is kept connected by one; one waits for its program, one for its session.
+	"internal/mcpclient",
 	// One listens to the database, one reads what changed, one thins, while it serves.
 	"gateway",
 	// One reads and one writes each connection; calls end before their connection.
@@ -164,6 +166,12 @@ var goroutineOwners = []string{
 	"cmd/grapnel",
 	// Records are settled beside the appends, which must not wait for that, and verified on all processors.
 	"store",
+	// It reads what a plugin sends while it sends, and may wait for a connection that is closed.
+	"internal/conformance",
+	// One passes on the events of a run, which the framework has in a channel.
+	"adapters/eino",
+	// It runs several agents at once, which take long to start.
+	"tools/hosts",
 	// It leaks them: that is what it is for.
 	"internal/badplugin",
 }

@@ -39,6 +39,21 @@ func newEngine(t *testing.T, cfg *config.Config, o runtime.Options) *runtime.Eng
 	return eng
 }
 
+// homeOfMe is the directory of somebody who has hooks for Claude Code, as documents name it.
+func homeOfMe(t *testing.T) string {
+	t.Helper()
+	home := t.TempDir()
+	file := filepath.Join(home, "src/app/.claude/settings.json")
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	const settings = `{"hooks": {"PreToolUse": [{"matcher": "Bash", "hooks": [{"type": "command", "command": "./tidy.sh", "timeout": 5}, {"type": "command", "command": "./guard.sh", "timeout": 5}]}]}}`
+	if err := os.WriteFile(file, []byte(settings), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return home
+}
+
 // TestConfigurations reads every configuration in the documents, and lets an
 // engine plan those that need no program.
 func TestConfigurations(t *testing.T) {
@@ -52,7 +67,8 @@ func TestConfigurations(t *testing.T) {
 				readTokens(t, b.text)
 				return
 			}
-			cfg, err := config.Loader{LookupEnv: environment}.Parse([]byte(b.text), "grapnel.yaml")
+			text := strings.ReplaceAll(b.text, "/home"+"/me", homeOfMe(t))
+			cfg, err := config.Loader{LookupEnv: environment}.Parse([]byte(text), "grapnel.yaml")
 			if err != nil {
 				t.Fatal(err)
 			}

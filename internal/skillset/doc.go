@@ -6,8 +6,9 @@
 // "---", then Markdown, the body. The YAML is plain (no anchors, aliases, tags or merge keys), so that no text can
 // grow by being read. Keys read here:
 //
-//   - name, required: 1 to 64 of a-z, 0-9 and single hyphens inside, equal to the directory's name; the slug.
-//   - description, required: at most 1,024 characters.
+//   - name: 1 to 64 of a-z, 0-9 and single hyphens inside, equal to the directory's name; the slug. A skill with another
+//     name, or none, is used under what can be made of it, with a diagnostic.
+//   - description, required: at most 1,024 characters; of a longer one these are used.
 //   - paths, an optional extension: globs of the files that the skill is about, as a list or one text with commas
 //     (see [Glob]). metadata.paths is accepted too, because validators of the open layout reject unknown keys.
 //   - disable-model-invocation, optional: true hides the skill, since a model is what asks here.

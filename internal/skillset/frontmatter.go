@@ -1,8 +1,10 @@
 package skillset
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"unicode/utf8"
 
@@ -10,6 +12,8 @@ import (
 	"github.com/goccy/go-yaml/lexer"
 	"github.com/goccy/go-yaml/parser"
 	"github.com/goccy/go-yaml/token"
+
+	"github.com/grapnelhq/grapnel/sdk/prompttext"
 )
 
 const (
@@ -24,24 +28,74 @@ const (
 )
 
 type header struct {
-	name, description string
+	slug, description string
 	globs             []Glob
 	badGlobs          []int // the numbers of unreadable patterns, from 1
 	hidden            int   // replaced characters of the description
 	notForModels      bool
+	notes             []*FileError // what its author should fix, although it can be used
 }
 
-func parseSkill(raw string) (header, string, *FileError) {
+func (h *header) notef(line int, code Code, format string, args ...any) {
+	p := problemf(code, format, args...)
+	p.line = line
+	h.notes = append(h.notes, p)
+}
+
+// parseSkill reads the SKILL.md of a directory. As the format's guide for clients asks, it refuses only what cannot be read or has no
+// description, and notes the rest (agentskills.io/client-implementation, "Lenient validation").
+func parseSkill(raw, directory string) (header, string, *FileError) {
 	yaml, body, p := split(normalise(raw))
 	if p != nil {
 		return header{}, "", p
 	}
+	var h header
 	fields, p := parseFields(yaml)
+	if p != nil && p.mendable {
+		if mended, again := parseFields(quoted(yaml)); again == nil {
+			h.notef(p.line, CodeFrontMatter, "%s; its values were taken as texts", p.Detail)
+			fields, p = mended, nil
+		}
+	}
 	if p != nil {
 		return header{}, "", p
 	}
-	h, p := fields.header()
+	p = fields.header(&h, directory)
 	return h, strings.Trim(body, "\n"), p
+}
+
+// quoted puts quotes around the plain values of a front matter's own keys. A value that goes on in indented lines becomes one line.
+func quoted(yaml string) string {
+	var out strings.Builder
+	key, value := "", ""
+	flush := func() {
+		if key != "" {
+			out.WriteString(key + ": '" + strings.ReplaceAll(value, "'", "''") + "'\n")
+		}
+		key = ""
+	}
+	for line := range strings.Lines(yaml) {
+		if bare := strings.TrimSpace(line); key != "" && strings.HasPrefix(line, " ") && bare != "" {
+			value += " " + bare
+			continue
+		}
+		flush()
+		before, after, found := strings.Cut(line, ":")
+		after = strings.TrimSpace(after)
+		if !found || !plainKey(before) || after == "" || strings.ContainsAny(after[:1], "\"'|>[{#") {
+			out.WriteString(line)
+			continue
+		}
+		key, value = before, after
+	}
+	flush()
+	return out.String()
+}
+
+func plainKey(key string) bool {
+	return key != "" && !strings.ContainsFunc(key, func(c rune) bool {
+		return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '-' && c != '_'
+	})
 }
 
 // split finds the front matter and what follows it.
@@ -62,24 +116,23 @@ func split(text string) (yaml, body string, p *FileError) {
 	return "", "", problemf(CodeFrontMatter, "the front matter does not end: a second line --- is missing")
 }
 
-func (f fields) header() (header, *FileError) {
-	name, ok := f["name"].(string)
-	switch {
-	case !ok:
-		return header{}, problemf(CodeName, "the front matter has no name that is a text")
-	case !ValidSlug(name):
-		return header{}, problemf(CodeName, "the name is not 1 to 64 of a-z, 0-9 and single hyphens inside")
+func (f fields) header(h *header, directory string) *FileError {
+	if h.slug = f.slug(h, directory); h.slug == "" {
+		return problemf(CodeName, "neither the name nor the directory's has a letter of a-z or a digit")
 	}
-	text, _ := f["description"].(string)
+	text, _ := f.values["description"].(string)
 	// Lines are joined first: the newline of a folded text hides nothing.
-	description, hidden := reveal(strings.Join(strings.Fields(text), " "))
-	if description == "" {
-		return header{}, problemf(CodeDescription, "the front matter has no description that is a text")
+	h.description, h.hidden = reveal(strings.Join(strings.Fields(text), " "))
+	if h.description == "" {
+		p := problemf(CodeDescription, "the front matter has no description that is a text")
+		p.line = f.lines["description"]
+		return p
 	}
-	if n := utf8.RuneCountInString(description); n > maxDescription {
-		return header{}, problemf(CodeDescription, "the description has %d characters; at most %d are allowed", n, maxDescription)
+	if n := utf8.RuneCountInString(h.description); n > maxDescription {
+		h.notef(f.lines["description"], CodeDescription, "the description has %d characters; the first %d are used", n, maxDescription-1)
+		h.description = prompttext.Prefix(h.description, math.MaxInt, maxDescription-1) + "…"
 	}
-	h := header{name: name, description: description, hidden: hidden, notForModels: f["disable-model-invocation"] == bare("true")}
+	h.notForModels = f.values["disable-model-invocation"] == bare("true")
 	list := f.globs("paths")
 	if list == nil {
 		list = f.globs("metadata.paths")
@@ -92,7 +145,31 @@ func (f fields) header() (header, *FileError) {
 		}
 		h.globs = append(h.globs, glob)
 	}
-	return h, nil
+	return nil
+}
+
+// slug is the name, or what can be made of it or of the directory's, with a note of what is wrong; empty if nothing can.
+func (f fields) slug(h *header, directory string) string {
+	name, ok := f.values["name"].(string)
+	line := f.lines["name"]
+	switch {
+	case ok && ValidSlug(name):
+		if name != directory {
+			h.notef(line, CodeName, "the name is not that of the directory")
+		}
+		return name
+	case !ok:
+		h.notef(line, CodeName, "the front matter has no name that is a text; the directory's is used")
+	default:
+		h.notef(line, CodeName, "the name is not 1 to 64 of a-z, 0-9 and single hyphens inside; what is left of it without other characters is used")
+	}
+	return cmp.Or(slugOf(name), slugOf(directory))
+}
+
+// slugOf makes a slug of a name: other characters become hyphens.
+func slugOf(name string) string {
+	slug := strings.Join(strings.FieldsFunc(strings.ToLower(name), func(c rune) bool { return (c < 'a' || c > 'z') && (c < '0' || c > '9') }), "-")
+	return strings.Trim(slug[:min(len(slug), maxName)], "-")
 }
 
 // ValidSlug reports whether a text may name a skill: 1 to 64 of a-z, 0-9 and single hyphens inside.
@@ -108,9 +185,12 @@ func ValidSlug(s string) bool {
 	return true
 }
 
-// fields are the values of the front matter by key: a string, a bare word, or a list of strings. Keys of metadata
-// begin with "metadata.".
-type fields map[string]any
+// fields are the values of the front matter by key: a string, a bare word, or a list of strings; and the line of each
+// key in the file. Keys of metadata begin with "metadata.".
+type fields struct {
+	values map[string]any
+	lines  map[string]int
+}
 
 // bare is a value without quotes that is not a text, such as true.
 type bare string
@@ -128,9 +208,11 @@ func parseFields(yaml string) (fields, *FileError) {
 	}
 	doc, err := parseYAML(yaml)
 	if err != nil {
-		return fields{}, problemf(CodeFrontMatter, "%s", err)
+		p := problemf(CodeFrontMatter, "%s", err)
+		p.mendable = errors.Is(err, errYAML)
+		return fields{}, p
 	}
-	f := fields{}
+	f := fields{values: map[string]any{}, lines: map[string]int{}}
 	for _, pair := range pairs(doc) {
 		f.add("", pair)
 	}
@@ -139,13 +221,14 @@ func parseFields(yaml string) (fields, *FileError) {
 
 func (f fields) add(prefix string, pair *ast.MappingValueNode) {
 	key := prefix + pair.Key.GetToken().Value
+	f.lines[key] = pair.Key.GetToken().Position.Line + 1
 	switch value := pair.Value.(type) {
 	case *ast.StringNode:
-		f[key] = value.Value
+		f.values[key] = value.Value
 	case *ast.LiteralNode:
-		f[key] = value.Value.Value
+		f.values[key] = value.Value.Value
 	case *ast.BoolNode:
-		f[key] = bare(value.GetToken().Value)
+		f.values[key] = bare(value.GetToken().Value)
 	case *ast.SequenceNode:
 		list := make([]string, len(value.Values)) // what is not a text becomes an empty one, which is not a pattern
 		for i, element := range value.Values {
@@ -153,7 +236,7 @@ func (f fields) add(prefix string, pair *ast.MappingValueNode) {
 				list[i] = text.Value
 			}
 		}
-		f[key] = list
+		f.values[key] = list
 	case *ast.MappingNode, *ast.MappingValueNode:
 		if key == "metadata" {
 			for _, inner := range pairs(value) {
@@ -165,10 +248,10 @@ func (f fields) add(prefix string, pair *ast.MappingValueNode) {
 
 // globs is a list of patterns, or a text of them with commas.
 func (f fields) globs(key string) []string {
-	if text, ok := f[key].(string); ok {
+	if text, ok := f.values[key].(string); ok {
 		return splitGlobs(text)
 	}
-	list, _ := f[key].([]string)
+	list, _ := f.values[key].([]string)
 	return list
 }
 
@@ -229,6 +312,8 @@ func vet(tokens token.Tokens) error {
 		default:
 		}
 		switch what := refused[t.Type]; {
+		case t.Type == token.AliasType: // most are patterns without quotes
+			return fmt.Errorf("line %d: %s: %w", t.Position.Line+1, what, errYAML)
 		case what != "":
 			return fmt.Errorf("line %d: %s, which is not accepted; a text that begins so needs quotes", t.Position.Line+1, what)
 		case flow > maxFlow:

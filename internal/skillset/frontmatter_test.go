@@ -29,19 +29,26 @@ func TestParseSkill(t *testing.T) {
 		{"comment", "---\n# x\nname: a # y\ndescription: b\n---", "", "b", ""},
 		{"flow", "---\n{name: a, description: b}\n---", "", "b", ""},
 		{"longest", "---\nname: a\ndescription: " + long + "\n---", "", long, ""},
-		{"too long", "---\nname: a\ndescription: " + long + "x\n---", "", "", CodeDescription},
+		{"too long", "---\nname: a\ndescription: " + long + "x\n---", "", long[:len(long)-2] + "…", CodeDescription},
 		{"blank line first", "\n---\nname: a\ndescription: b\n---", "", "", CodeFrontMatter},
 		{"four hyphens", "----\nname: a\n----", "", "", CodeFrontMatter},
 		{"too much of it", "---\nname: a\ndescription: b\n# " + strings.Repeat("x", maxHeader) + "\n---", "", "", CodeFrontMatter},
 		{"null description", "---\nname: a\ndescription:\n---", "", "", CodeDescription},
-		{"list as a name", "---\nname: [a]\ndescription: b\n---", "", "", CodeName},
-		{"NUL in an escape", "---\nname: \"a\\0\"\ndescription: b\n---", "", "", CodeName},
+		{"list as a name", "---\nname: [a]\ndescription: b\n---", "", "b", CodeName},
+		{"NUL in an escape", "---\nname: \"a\\0\"\ndescription: b\n---", "", "b", CodeName},
+		{"another name", "---\nname: other\ndescription: b\n---", "", "b", CodeName},
+		{"no name", "---\ndescription: b\n---", "", "b", CodeName},
+		{"colon without quotes", "---\nname: a\ndescription: Use when: it's late\n---", "", "Use when: it's late", CodeFrontMatter},
+		{"colon in a folded text", "---\nname: a\ndescription: Use when:\n  it is late: now\n---", "", "Use when: it is late: now", CodeFrontMatter},
+		{"pattern without quotes", "---\nname: a\ndescription: b\npaths: *.go\n---", "", "b", CodeFrontMatter},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			h, body, p := parseSkill(tt.in)
-			if p == nil {
+			h, body, p := parseSkill(tt.in, "a")
+			if p == nil && len(h.notes) > 0 {
+				p = h.notes[0]
+			} else if p == nil {
 				p = &FileError{}
 			}
 			if p.Code != tt.code || body != tt.body && tt.code == "" || h.description != tt.description {
@@ -106,13 +113,13 @@ func TestBombs(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			start := time.Now()
-			_, _, _ = parseSkill("---\n" + yaml + "\nname: a\ndescription: b\n---\n")
+			_, _, _ = parseSkill("---\n"+yaml+"\nname: a\ndescription: b\n---\n", "a")
 			if took := time.Since(start); took > 20*time.Second { // what is not linear takes hours
 				t.Errorf("took %v", took)
 			}
 		})
 	}
-	if _, _, p := parseSkill("---\n" + aliases.String() + "name: a\ndescription: b\n---\n"); p == nil || p.Code != CodeFrontMatter {
+	if _, _, p := parseSkill("---\n"+aliases.String()+"name: a\ndescription: b\n---\n", "a"); p == nil || p.Code != CodeFrontMatter {
 		t.Errorf("the alias bomb: %+v", p)
 	}
 }
@@ -140,7 +147,7 @@ func TestYAMLBounds(t *testing.T) {
 		"blank":             {blank(maxBlank), ""},
 		"too blank":         {blank(maxBlank + 1), "more than 256 blank lines"},
 	} {
-		_, _, p := parseSkill("---\n" + tt.yaml + "name: a\ndescription: b\n---\n")
+		_, _, p := parseSkill("---\n"+tt.yaml+"name: a\ndescription: b\n---\n", "a")
 		if p == nil {
 			p = &FileError{}
 		}
@@ -159,15 +166,15 @@ func FuzzParseSkill(f *testing.F) {
 	f.Add("---\n\"name\": 'a'\ndescription: \"\\u202e\\0\"\ndisable-model-invocation: true\n---")
 	f.Add("---\nname: a\n? x\n: y\ndescription: |2-\n   b\n---")
 	f.Fuzz(func(t *testing.T, text string) {
-		h, body, p := parseSkill(text)
+		h, body, p := parseSkill(text, "a")
 		if p != nil {
 			if p.Code == "" || p.Detail == "" || !utf8.ValidString(p.Detail) {
 				t.Fatalf("a problem without words: %+v", p)
 			}
 			return
 		}
-		if !ValidSlug(h.name) || h.description == "" || utf8.RuneCountInString(h.description) > maxDescription {
-			t.Fatalf("name %q, description %q", h.name, h.description)
+		if !ValidSlug(h.slug) || h.description == "" || utf8.RuneCountInString(h.description) > maxDescription {
+			t.Fatalf("name %q, description %q", h.slug, h.description)
 		}
 		if strings.ContainsAny(h.description, "\n\r\t\x00") || strings.ContainsFunc(h.description, hides) || !utf8.ValidString(h.description) {
 			t.Fatalf("the description hides something: %q", h.description)
@@ -181,8 +188,8 @@ func FuzzParseSkill(f *testing.F) {
 			t.Fatalf("reveal is not idempotent: %q, %q", clean, again)
 		}
 		quoted := strings.NewReplacer("'", "''").Replace(h.description)
-		h2, _, p := parseSkill("---\nname: '" + h.name + "'\ndescription: '" + quoted + "'\n---\n")
-		if p != nil || h2.description != h.description || h2.name != h.name {
+		h2, _, p := parseSkill("---\nname: '"+h.slug+"'\ndescription: '"+quoted+"'\n---\n", "a")
+		if p != nil || h2.description != h.description || h2.slug != h.slug {
 			t.Fatalf("written again: %+v, %+v, want %+v", h2, p, h)
 		}
 	})

@@ -66,7 +66,7 @@ func (r *resolver) report(path string, p *FileError) {
 	if len(r.set.Diagnostics) == maxProblems-1 {
 		p = problemf(CodeTooMany, "there are more diagnostics than the %d that are kept", maxProblems-1)
 	}
-	r.set.Diagnostics = append(r.set.Diagnostics, Diagnostic{Code: p.Code, Severity: p.Code.Severity(), Path: path, Detail: p.Detail})
+	r.set.Diagnostics = append(r.set.Diagnostics, Diagnostic{Code: p.Code, Severity: p.Code.Severity(), Path: path, Line: p.line, Detail: p.Detail})
 }
 
 // exists looks at a path and remembers the result for Fresh.

@@ -18,7 +18,7 @@ func TestHiddenCharacters(t *testing.T) {
 		".agents/skills/na\u200bme/SKILL.md": skillText("na\u200bme", "", ""),
 	})
 	s := Resolve(OS{}, base, project())
-	if len(s.Skills) != 1 {
+	if len(s.Skills) != 2 || s.Skills[1].Slug != "na-me" {
 		t.Fatalf("skills %q, diagnostics %q", slugs(s), told(s, base))
 	}
 	got := []string{s.Skills[0].Description, s.Skills[0].Body}
@@ -31,7 +31,8 @@ func TestHiddenCharacters(t *testing.T) {
 	}
 	wantTold := []string{
 		"hidden_characters BASE/.agents/skills/bidi/SKILL.md: 8 characters that hide or are not UTF-8 were replaced",
-		`invalid_name BASE/.agents/skills/na\u{200b}me/SKILL.md: the name is not 1 to 64 of a-z, 0-9 and single hyphens inside`,
+		`invalid_name BASE/.agents/skills/na\u{200b}me/SKILL.md: the name is not 1 to 64 of a-z, 0-9 and single hyphens inside; what is left of it without other characters is used`,
+		`hidden_characters BASE/.agents/skills/na\u{200b}me/SKILL.md: 1 characters that hide or are not UTF-8 were replaced`,
 	}
 	if diff := cmp.Diff(told(s, base), wantTold); diff != "" {
 		t.Errorf("(-got +want)\n%s", diff)

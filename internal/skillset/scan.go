@@ -76,23 +76,14 @@ func (r *resolver) skill(base Root, at place) {
 	if !r.exists(file) && !r.dangling(file) {
 		return // a directory of something else
 	}
-	slug := filepath.Base(at.rel)
 	info := r.set.seen[len(r.set.seen)-1].info
-	if i, dup := r.owner[slug]; dup {
-		// The same file under two names, as with a linked directory, is not a duplicate.
-		first := &r.set.Skills[i]
-		if known, err := r.view.Stat(filepath.Join(first.Dir, skillFile)); info == nil || err != nil || !os.SameFile(known, info) {
-			r.report(file, problemf(CodeDuplicate, "the skill %s is taken from %s", slug, prompttext.Name(first.Label)))
-		}
-		return
-	}
 	if len(r.set.Skills) == maxSkills {
 		r.report(file, problemf(CodeTooMany, "more than %d skills; this one is omitted", maxSkills))
 		return
 	}
 	text, p := r.read(base, at)
 	if p == nil {
-		p = r.take(at, slug, text)
+		p = r.take(at, info, text)
 	}
 	if p != nil {
 		r.report(file, p)
@@ -119,17 +110,29 @@ func (r *resolver) read(base Root, at place) (string, *FileError) {
 	return raw, p
 }
 
-func (r *resolver) take(at place, slug, text string) *FileError {
-	h, body, p := parseSkill(text)
-	switch {
-	case p != nil:
+func (r *resolver) take(at place, info fs.FileInfo, text string) *FileError {
+	h, body, p := parseSkill(text, filepath.Base(at.rel))
+	if p != nil {
 		return p
-	case h.name != slug:
-		return problemf(CodeName, "the name is not that of the directory")
-	case h.notForModels:
-		return problemf(CodeNotForModels, "its author keeps it from being called by models")
+	}
+	if r.options.Keep != nil && !r.options.Keep(h.slug) {
+		return &FileError{gone: true} // excluded by its name
 	}
 	path := filepath.Join(at.path(), skillFile)
+	if i, dup := r.owner[h.slug]; dup {
+		// The same file under two names, as with a linked directory, is not a duplicate.
+		first := &r.set.Skills[i]
+		if known, err := r.view.Stat(filepath.Join(first.Dir, skillFile)); info == nil || err != nil || !os.SameFile(known, info) {
+			return problemf(CodeDuplicate, "the skill %s is taken from %s", h.slug, prompttext.Name(first.Label))
+		}
+		return &FileError{gone: true}
+	}
+	for _, note := range h.notes {
+		r.report(path, note)
+	}
+	if h.notForModels {
+		return problemf(CodeNotForModels, "its author keeps it from being called by models")
+	}
 	body, hidden := reveal(body)
 	if hidden += h.hidden; hidden > 0 {
 		r.report(path, problemf(CodeHidden, "%d characters that hide or are not UTF-8 were replaced", hidden))
@@ -141,9 +144,9 @@ func (r *resolver) take(at place, slug, text string) *FileError {
 	if rel, ok := r.set.Rel(path); ok {
 		label = rel
 	}
-	r.owner[slug] = len(r.set.Skills)
+	r.owner[h.slug] = len(r.set.Skills)
 	r.set.Skills = append(r.set.Skills, Skill{
-		Slug: slug, Description: h.description, Globs: h.globs, Body: body, Dir: at.path(), Label: label, at: at,
+		Slug: h.slug, Description: h.description, Globs: h.globs, Body: body, Dir: at.path(), Label: label, at: at,
 	})
 	return nil
 }
@@ -181,6 +184,9 @@ type FileError struct {
 	Code   Code
 	Detail string // a sentence without text of any file
 	gone   bool   // the file does not exist, which needs no diagnostic
+	line   int    // of the file; 0 if unknown
+
+	mendable bool // quotes around the values may help
 }
 
 func (e *FileError) Error() string { return e.Detail }

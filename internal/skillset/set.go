@@ -148,12 +148,13 @@ type Code string
 const (
 	CodeDuplicate    Code = "duplicate_skill"           // a slug that an earlier directory has
 	CodeFrontMatter  Code = "invalid_front_matter"      // front matter that is missing or unreadable
-	CodeName         Code = "invalid_name"              // a name that is missing, malformed, or not the directory's
-	CodeDescription  Code = "invalid_description"       // a description that is missing or too long
+	CodeName         Code = "invalid_name"              // a name that is missing, malformed, or not the directory's. The skill stays
+	CodeDescription  Code = "invalid_description"       // a description that is missing, or too long, with which the skill stays
 	CodePaths        Code = "invalid_paths"             // an unreadable glob. The skill stays, without it
 	CodeHidden       Code = "hidden_characters"         // text in which characters that hide were replaced
 	CodeNotForModels Code = "model_invocation_disabled" // a skill whose author keeps it from models
 	CodeTooLarge     Code = "file_too_large"            // a file beyond the limits
+	CodeLong         Code = "long_text"                 // a body of more lines than the format advises; only Lint reports it
 	CodeTooMany      Code = "too_many"                  // more directories, entries or skills than are read
 	CodeBinary       Code = "binary"                    // a file that is not text
 	// CodeNotRegular is a fifo, socket, device or directory in a file's place, or something else in a directory's.
@@ -181,6 +182,7 @@ type Diagnostic struct {
 	Code     Code            `json:"code"`
 	Severity phases.Severity `json:"severity"`
 	Path     string          `json:"path"`   // exact; print it with prompttext.Name
+	Line     int             `json:"line"`   // of the file; 0 if it is about the whole
 	Detail   string          `json:"detail"` // a sentence without text of any file
 }
 

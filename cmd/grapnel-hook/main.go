@@ -1,0 +1,153 @@
+// Command grapnel-hook is what agents start for an event of theirs: it carries the payload from standard input to the
+// gateway's socket, and the answer to standard output.
+//
+//	grapnel-hook [--socket PATH] [--config FILE] [--no-start] [--on-failure block|allow] HOST [EVENT]
+//
+// It knows nothing of payloads and answers, so that it stays small, starts fast and never changes: the mapping is the
+// gateway's. When no gateway answers, it starts one. What then still fails is blocked (exit code 2, with the reason on
+// standard error) or allowed (exit code 0), as --on-failure says; without it, EVENT decides: an event that only brings
+// context is allowed, any other is blocked.
+//
+// Stability: stable.
+package main
+
+import (
+	"errors"
+	"io"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/grapnelhq/grapnel/internal/autostart"
+)
+
+const (
+	exitAllowed = 0
+	exitBlocked = 2
+
+	startTime = 2 * time.Second // for a gateway that is started
+
+	mostPayload = 2 << 20 // what the gateway takes for a message
+)
+
+// contextEvents may forbid nothing: their hooks bring text, or see what happened.
+var contextEvents = []string{ //nolint:gochecknoglobals // an immutable table
+	"SessionStart", "SessionEnd", "Setup", "PostToolUseFailure", "PostModelRequest", "PreModelRequest", "Stop", "SubagentStart", "SubagentStop", "StopFailure",
+	"Interrupt", "PreCompact", "PostCompact", "Notification",
+	"ErrorOccurred", "AfterModel", "AfterAgent", "PreCompress", // Copilot's and Gemini's, then Cursor's
+	"sessionStart", "sessionEnd", "postToolUseFailure", "stop", "subagentStart", "subagentStop", "afterAgentResponse", "preCompact",
+}
+
+func main() {
+	f, err := parse(os.Args[1:])
+	if err != nil {
+		say(err.Error())
+		os.Exit(exitBlocked)
+	}
+	payload, err := io.ReadAll(io.LimitReader(os.Stdin, mostPayload+1))
+	if err == nil && len(payload) > mostPayload {
+		err = errors.New("the payload is longer than 2 MiB")
+	}
+	var answer []byte
+	if err == nil {
+		answer, err = f.ask(payload)
+	}
+	if err == nil {
+		_, err = os.Stdout.Write(answer)
+	}
+	if err != nil {
+		say(err.Error() + f.rule())
+		os.Exit(f.exit())
+	}
+}
+
+func say(text string) {
+	_, _ = os.Stderr.WriteString("grapnel-hook: " + text + "\n") // there is nowhere else to say it
+}
+
+// flags are what the command line says.
+type flags struct {
+	socket, config, host, event string
+	noStart, allow              bool
+	given                       bool // --on-failure was
+}
+
+var errUsage = errors.New("usage: grapnel-hook [--socket PATH] [--config FILE] [--no-start] [--on-failure block|allow] HOST [EVENT]")
+
+func parse(args []string) (*flags, error) {
+	f := &flags{}
+	for len(args) > 0 && len(args[0]) > 0 && args[0][0] == '-' {
+		switch {
+		case args[0] == "--no-start":
+			f.noStart = true
+			args = args[1:]
+			continue
+		case len(args) < 2:
+			return nil, errUsage
+		case args[0] == "--socket":
+			f.socket = args[1]
+		case args[0] == "--config":
+			f.config = args[1]
+		case args[0] == "--on-failure" && (args[1] == "block" || args[1] == "allow"):
+			f.allow, f.given = args[1] == "allow", true
+		default:
+			return nil, errUsage
+		}
+		args = args[2:]
+	}
+	if len(args) == 0 || len(args) > 2 || !isWord(args[0]) {
+		return nil, errUsage
+	}
+	if f.host = args[0]; len(args) == 2 {
+		f.event = args[1]
+	}
+	return f, nil
+}
+
+// isWord keeps the host's name from being anything else in a request.
+func isWord(s string) bool {
+	for _, c := range s {
+		if (c < 'a' || c > 'z') && c != '-' {
+			return false
+		}
+	}
+	return s != ""
+}
+
+// exit is the code of a failure.
+func (f *flags) exit() int {
+	if f.allow || !f.given && f.isContext() {
+		return exitAllowed
+	}
+	return exitBlocked
+}
+
+func (f *flags) rule() string {
+	if f.exit() == exitAllowed {
+		return " (allowed, as installed)"
+	}
+	return " (blocked, as installed)"
+}
+
+func (f *flags) isContext() bool { return slices.Contains(contextEvents, f.event) }
+
+// ask sends the payload to the gateway, which is started if none answers.
+func (f *flags) ask(payload []byte) ([]byte, error) {
+	socket, err := f.socket, error(nil)
+	if socket == "" {
+		socket, err = autostart.Socket()
+	}
+	var conn io.ReadWriteCloser
+	switch {
+	case err != nil:
+	case f.noStart:
+		conn, err = autostart.Connect(socket)
+	default:
+		conn, err = autostart.Gateway(socket, f.config, startTime)
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close() //nolint:errcheck // the answer has been read
+	return exchange(conn, f.host, payload)
+}

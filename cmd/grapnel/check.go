@@ -1,0 +1,105 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/grapnelhq/grapnel/config"
+	"github.com/grapnelhq/grapnel/internal/cond"
+	"github.com/grapnelhq/grapnel/internal/plan"
+	"github.com/grapnelhq/grapnel/internal/suggest"
+	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/plugins/scripted"
+)
+
+// inspect reads the file for checks; see [config.Loader.Inspect].
+func inspect(from origin) (*config.Config, error) {
+	if from.Path == "" {
+		return config.Parse(defaults, from.name())
+	}
+	return config.Loader{}.Inspect(from.Path)
+}
+
+// checkConfiguration finds what the file alone tells beyond its own rules, all of it: names of built-in plugins, the
+// configuration of scripted ones, conditions, and, of a file that keeps its rules, what the planner says of hooks that
+// are known without starting a plugin.
+func checkConfiguration(ctx context.Context, cfg *config.Config, keepsRules bool) error {
+	launches, err := firstParty().Launches()
+	if err != nil {
+		return unable(err)
+	}
+	var all []error
+	plugins := make([]plan.Plugin, len(cfg.Plugins))
+	for i := range cfg.Plugins {
+		p := &cfg.Plugins[i]
+		plugins[i] = plan.Plugin{Name: p.Name, Grants: p.Grants, Overrides: p.Subscriptions, Command: p.Command != ""}
+		if _, known := launches[p.Builtin]; p.Builtin != "" && !known {
+			all = append(all, cfg.PlanError(p.Name, "builtin", fmt.Sprintf("unknown built-in plugin %q%s", p.Builtin, suggest.DidYouMean(p.Builtin, slices.Sorted(maps.Keys(launches))))))
+		}
+		if p.Builtin == "scripted" { // its configuration is all that it is
+			d, err := scripted.New().Configure(ctx, &phases.Configuration{Config: p.Config})
+			if rejected, ok := errors.AsType[*phases.ConfigError](err); ok {
+				all = append(all, cfg.ErrorAt(p.Name, rejected))
+			} else if err == nil {
+				plugins[i].Description = d
+			}
+		}
+		if plugins[i].Description == nil {
+			all = append(all, checkConditions(cfg, p)...)
+			plugins[i].Overrides = withoutGuards(p)
+		}
+	}
+	if !keepsRules {
+		return errors.Join(all...)
+	}
+	budgets := map[phases.Phase]plan.Budget{}
+	for phase, b := range cfg.Budgets.Phases {
+		budgets[phase] = plan.Budget{Time: b.Time.D(), Require: b.Require}
+	}
+	if _, _, err := plan.Build(plugins, plan.Options{Table: phases.Standard(), Budgets: budgets}); err != nil {
+		all = append(all, plan.Located(err, cfg.PlanError))
+	}
+	return errors.Join(all...)
+}
+
+// checkConditions checks the conditions of hooks whose phase is not known: each must be one of some phase. The planner
+// checks the others.
+func checkConditions(cfg *config.Config, p *config.Plugin) (all []error) {
+	for _, id := range slices.Sorted(maps.Keys(p.Subscriptions)) {
+		o := p.Subscriptions[id]
+		if o.When == nil || o.Phase != nil {
+			continue
+		}
+		var first error
+		for _, row := range phases.Standard().Rows() {
+			_, err := cond.Compile(*o.When, row, nil)
+			if err == nil {
+				first = nil
+				break
+			}
+			if first == nil {
+				first = err
+			}
+		}
+		if first != nil {
+			all = append(all, cfg.PlanError(p.Name, "subscriptions."+id+".when", fmt.Sprintf("%s: when: %v", id, first)))
+		}
+	}
+	return all
+}
+
+// withoutGuards are the overrides of a plugin that is not described here. A built-in one is when it runs: then the phases
+// of its guards are known.
+func withoutGuards(p *config.Plugin) map[string]phases.Override {
+	overrides := maps.Clone(p.Subscriptions)
+	for id, o := range overrides {
+		if o.Phase == nil && p.Builtin != "" {
+			o.OnFailure = nil
+			overrides[id] = o
+		}
+	}
+	return overrides
+}

@@ -1,0 +1,185 @@
+package main
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/grapnelhq/grapnel/compiler"
+	"github.com/grapnelhq/grapnel/gateway"
+	"github.com/grapnelhq/grapnel/manifest"
+	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/runtime"
+)
+
+// hostileText tries to colour, to move the cursor, and to end a colour of ours.
+const hostileText = "x\x1b[31mred\u009b32m\x1b[0m"
+
+// hostileTurn has a row of each kind, with hostile text wherever a plugin or a file may put some.
+func hostileTurn() *runtime.Compiled {
+	const h = hostileText
+	m := &manifest.Manifest{}
+	m.ManifestID, m.WorkspaceID, m.ThreadID, m.TurnID = h, h, h, h
+	m.Sections = []manifest.Section{
+		{SectionID: "whole", Owner: "host", Fingerprint: "f"},
+		{SectionID: h, Owner: h, Chars: 9, Truncation: &phases.Truncation{Limit: h, Kept: 1, Original: 2}, Fingerprint: h},
+	}
+	m.Omitted = []phases.Omitted{{ID: h, Owner: h, Reason: h}}
+	m.Files = []manifest.File{{Path: h, Status: h}}
+	for _, s := range []phases.RunState{phases.StateSucceeded, phases.StateDenied, phases.StateFiltered, phases.StateCancelled, phases.StateQueued, h} {
+		m.Runs = append(m.Runs, phases.Run{Subscription: h, State: s, PluginCode: h})
+	}
+	m.Plugins = []phases.PluginRow{{Plugin: h, State: phases.PluginBackoff, Message: h}}
+	m.Cache.Break = manifest.Break{Cause: manifest.CauseText, BrokeAt: h, Owner: h}
+	return &runtime.Compiled{
+		Prompt: &compiler.Prompt{FullText: h}, Manifest: m,
+		Diagnostics: []phases.Diagnostic{{Severity: phases.SeverityError, Code: h, Message: h}, {Severity: phases.SeverityWarning, Code: "w", Message: h}},
+	}
+}
+
+func hostileStatus() *statusResult {
+	const h = hostileText
+	r := statusAt()
+	r.Config, r.Stats.ManifestsNotKept = h, 1
+	r.Reload = &gateway.Reload{Actor: h, Error: h}
+	r.Plugins = []runtime.PluginHealth{{PluginRow: phases.PluginRow{Plugin: h, State: phases.PluginDegraded}}}
+	r.Issues = []gateway.Issue{{Kind: "quarantined", Plugin: h, Reason: h + strings.Repeat(" long", 30), Hint: h}}
+	r.Hooks = []runtime.HookRow{{Subscription: h, Phase: h, Breaker: "open"}}
+	return r
+}
+
+func printHostileDiff(a *app) {
+	const h = hostileText
+	from, to := &manifest.Manifest{}, &manifest.Manifest{}
+	from.ManifestID, to.ManifestID, to.SectionIDs = h, h, []string{h}
+	d := manifest.Difference{
+		Tools: []manifest.Change[manifest.ToolSlot]{{What: manifest.ChangeChanged, Name: h}},
+		Runs:  []manifest.Change[manifest.RunSlot]{{What: manifest.ChangeRemoved, Name: h, From: &manifest.RunSlot{State: phases.StateFailed, Code: h}}},
+		Break: &manifest.Break{Cause: manifest.CauseText, BrokeAt: h},
+		Texts: []manifest.TextChange{{SectionID: h, Unified: "--- from\n+++ to\n@@ -1,2 +1,2 @@\n " + h + "\n-" + h + "\n---- a rule\n+" + h + "\n"}},
+	}
+	d.Sections.Added = []string{h}
+	a.printDiff(from, to, &d)
+}
+
+// TestColours: a terminal gets the plain text with our sequences in it and nothing else, and meaning has its colour.
+func TestColours(t *testing.T) {
+	t.Parallel()
+
+	tests := []struct {
+		name  string
+		print func(*app)
+		want  []string
+	}{
+		{"turn", func(a *app) {
+			if err := a.printCompiled(hostileTurn(), nil, ""); err != nil {
+				t.Error(err)
+			}
+		}, []string{
+			"\uFFFD[31mred", // the prompt's own sequences are text
+			"\x1b[1m── manifest ", "\n\n\x1b[1msections (2)\x1b[0m\n", "  \x1b[33mxred",
+			"\x1b[32msucceeded\x1b[0m ", "\x1b[31mdenied\x1b[0m    ", "\x1b[2mfiltered\x1b[0m ", "\x1b[33mcancelled\x1b[0m ", "  queued ",
+			"\x1b[33mbackoff\x1b[0m", "\x1b[31merror\x1b[0m  ", "\x1b[33mwarning\x1b[0m  ", "broke at  \x1b[33mxred",
+		}},
+		{"lost", func(a *app) {
+			done := hostileTurn()
+			done.Prompt = nil
+			a.printTurn(done, &recorder{lost: hostileText})
+		}, []string{"\n\x1b[31mNOT kept in ", "\x1b[31mthere is no prompt: the turn was blocked\x1b[0m\n"}},
+		{"status", func(a *app) { a.printStatus(hostileStatus()); a.printHooks(hostileStatus()) }, []string{
+			"\x1b[1m── gateway ", "\x1b[33m0 kept, 1 not kept", "\n\n\x1b[31mthe reload ", "\x1b[33mdegraded\x1b[0m  ", "\n\x1b[1missues (1)\x1b[0m\n",
+			"\n\x1b[31m  the plugin xred", "\n\x1b[31m    long", "\n    hint: ", "  \x1b[31mopen\x1b[0m ",
+		}},
+		{"table", func(a *app) {
+			tb := newTable("", "state|>n|note")
+			tb.add(styled{good, "ok  "}, styled{bad, "7"}, styled{caution, ""})
+			a.printTable(tb)
+			a.printf("behind it %s\n", hostileText)
+		}, []string{
+			"  state  n  note\n  \x1b[32mok\x1b[0m     \x1b[31m7\x1b[0m  -\n", // blanks have no colour, nor has the dash of an empty cell
+			"behind it x\uFFFD[31mred",
+		}},
+		{"diff", printHostileDiff, []string{
+			"\x1b[32madded\x1b[0m", "\x1b[33mchanged\x1b[0m", "\x1b[31mremoved\x1b[0m", "\x1b[31mfailed (xred", "broke at  \x1b[33mxred",
+			"\n\x1b[1m--- from\x1b[0m\n\x1b[1m+++ to\x1b[0m\n\x1b[36m@@ -1,2 +1,2 @@\x1b[0m\n x\uFFFD[31m",
+			"\n\x1b[31m-x\uFFFD[31m", "\n\x1b[31m---- a rule\x1b[0m\n\x1b[32m+x\uFFFD[31m",
+		}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+
+			plain, coloured := &app{terminal: true, color: "never"}, &app{color: "always"}
+			tt.print(plain)
+			tt.print(coloured)
+			want, got := plain.result(), coloured.result()
+			if strings.ContainsAny(want, "\x1b\u009b") {
+				t.Errorf("an escape sequence without colours: %q", want)
+			}
+			// One that came through is removed here, and what is left is not the plain text.
+			if diff := cmp.Diff(want, regexp.MustCompile(`\x1b\[(0|1|2|3[1236])m`).ReplaceAllString(got, "")); diff != "" {
+				t.Errorf("without our sequences (-plain +coloured):\n%s", diff)
+			}
+			for _, want := range tt.want {
+				if !strings.Contains(got, want) {
+					t.Errorf("there is no %q in\n%q", want, got)
+				}
+			}
+			for line := range strings.Lines(got) {
+				if begun := strings.Count(line, "\x1b["); begun != 2*strings.Count(line, "\x1b[0m") {
+					t.Errorf("a colour goes beyond its line: %q", line)
+				}
+			}
+		})
+	}
+}
+
+// TestDiscardForgetsStyles: what is written behind a question is not in the colours of what stood before it.
+func TestDiscardForgetsStyles(t *testing.T) {
+	t.Parallel()
+
+	a := &app{color: "always"}
+	a.heading("a question")
+	a.discard()
+	a.println("an answer")
+	if got, want := a.result(), "an answer\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// TestColoured: a flag decides about colours in text, else the terminal; JSON never has any.
+func TestColoured(t *testing.T) {
+	t.Parallel()
+
+	for _, tt := range []struct {
+		app  app
+		want bool
+	}{
+		{app{color: "auto", colours: true}, true},
+		{app{color: "auto", terminal: true}, false},
+		{app{color: "auto", colours: true, json: true}, false},
+		{app{color: "never", colours: true}, false},
+		{app{color: "always"}, true},
+		{app{color: "always", json: true}, false},
+	} {
+		if got := tt.app.coloured(); got != tt.want {
+			t.Errorf("--color %s, json %v, colours %v: got %v", tt.app.color, tt.app.json, tt.app.colours, got)
+		}
+	}
+}
+
+// TestHasColours: NO_COLOR counts whatever it says, and a terminal without a name is not known to have colours.
+func TestHasColours(t *testing.T) {
+	for _, tt := range []struct {
+		term, noColor string
+		want          bool
+	}{{"xterm", "", true}, {"xterm", "0", false}, {"dumb", "", false}, {"", "", false}} {
+		t.Setenv("TERM", tt.term)
+		t.Setenv("NO_COLOR", tt.noColor)
+		if got := hasColours(); got != tt.want {
+			t.Errorf("TERM=%s, NO_COLOR=%s: got %v", tt.term, tt.noColor, got)
+		}
+	}
+}

@@ -1,0 +1,254 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/grapnelhq/grapnel/internal/agenthooks"
+)
+
+// hookCheck is the result of hook check.
+type hookCheck struct {
+	Host  string        `json:"host"`
+	OK    bool          `json:"ok"    jsonschema:"the host runs every hook, and the gateway has answered each"`
+	Hooks []checkedHook `json:"hooks" jsonschema:"in the order in which they were called"`
+}
+
+type checkedHook struct {
+	Event      string            `json:"event"`
+	Scope      agenthooks.Scope  `json:"scope"`
+	File       string            `json:"file"`
+	Definition string            `json:"definition" jsonschema:"the command or address that was called"`
+	Skipped    string            `json:"skipped"    jsonschema:"why the host does not run it; empty if it does"`
+	Answered   bool              `json:"answered"   jsonschema:"the gateway has answered; otherwise the failure rule of the installation holds"`
+	Effect     agenthooks.Effect `json:"effect"     jsonschema:"what the host does: goes_on, blocked, asks, rewrites, context or failed (then it goes on)"`
+	Text       string            `json:"text"       jsonschema:"the reason, the text for the model, or what failed"`
+	ExitCode   int               `json:"exit_code"`
+	MS         float64           `json:"ms"         jsonschema:"how long the host would have waited"`
+}
+
+func (a *app) hookCheckCommand() *cobra.Command {
+	var scope string
+	c := newCommand("check HOST", "Send made-up events through the installed hooks, and say what the agent would do", exactlyOne("check takes one HOST"),
+		func(c *cobra.Command, args []string) error { return a.hookCheck(c.Context(), args[0], scope) })
+	c.Flags().StringVar(&scope, "scope", "", "`SCOPE`: user, project or local (default: all)")
+	completeFlag(c, "scope", []string{"user", "project", "local"})
+	c.ValidArgs = agenthooks.Hosts()
+	return c
+}
+
+func (a *app) hookCheck(ctx context.Context, name, scope string) error {
+	host, err := hookHost(name)
+	if err != nil {
+		return err
+	}
+	if host.Script {
+		return usagef("%s loads a plugin, which only it can call; start it, and see what it sent: grapnel manifest list", name)
+	}
+	found, looked, err := installedHooks(host, agenthooks.Scope(scope))
+	if err != nil {
+		return err
+	}
+	if len(found) == 0 {
+		return refused(fmt.Errorf("no hook of Grapnel's is in %s; see: grapnel install %s", strings.Join(looked, ", "), name))
+	}
+	dir, err := os.Getwd()
+	if err != nil {
+		return unable(err)
+	}
+	result := &hookCheck{Host: name, OK: true, Hooks: []checkedHook{}}
+	session := "hook-check-" + rand.Text()
+	for i := range found {
+		row, err := found[i].check(ctx, host, session, dir)
+		if err == nil && i == 0 && !row.Answered { // it may have started a gateway that needs longer than a hook waits
+			row, err = found[i].check(ctx, host, session, dir)
+		}
+		if err != nil {
+			return unable(err)
+		}
+		result.OK = result.OK && row.Answered && row.Skipped == "" && row.Effect != agenthooks.Failed
+		result.Hooks = append(result.Hooks, row)
+	}
+	if err := a.print(result, func() { a.printHookCheck(result) }); err != nil || result.OK {
+		return err
+	}
+	return answerNo()
+}
+
+func (a *app) printHookCheck(r *hookCheck) {
+	t := newTable("hooks of "+r.Host, "event|scope|effect|by|>ms|text")
+	for i := range r.Hooks {
+		h := &r.Hooks[i]
+		by := "gateway"
+		switch {
+		case h.Skipped != "":
+			by = "skipped"
+		case !h.Answered:
+			by = "failure rule"
+		}
+		t.add(h.Event, h.Scope, h.Effect, by, h.MS, clean(strings.Join(strings.Fields(cmp.Or(h.Skipped, h.Text)), " ")))
+	}
+	a.printTable(t)
+	if r.OK {
+		a.println("\nthe agent runs every hook, and the gateway answers")
+	} else {
+		a.println("\nnot every hook is run, and answered by the gateway")
+	}
+}
+
+// foundHook is a hook of ours in one of the host's files.
+type foundHook struct {
+	agenthooks.Definition
+
+	scope   agenthooks.Scope
+	path    string
+	skipped string
+	order   int
+}
+
+// installedHooks are those whose events can be made up, in the order of a session.
+func installedHooks(h *agenthooks.Host, only agenthooks.Scope) (found []foundHook, looked []string, err error) {
+	if only != "" && !slices.Contains(h.Scopes(), only) {
+		return nil, nil, usagef("--scope %q: %s has %s", only, h.Name, joined(h.Scopes()))
+	}
+	config := hookConfig(h)
+	for _, scope := range h.Scopes() {
+		if only != "" && scope != only {
+			continue
+		}
+		places, err := hookPlaces(h, scope)
+		if err != nil {
+			return nil, nil, err
+		}
+		file, err := openHookFile(places[0], scope)
+		if err != nil {
+			return nil, nil, err
+		}
+		path := file.path
+		looked = append(looked, path)
+		parsed, err := h.Parse(file.data)
+		if err != nil {
+			return nil, nil, file.refused(err)
+		}
+		for _, d := range parsed.Ours() {
+			if _, order, err := h.Synthetic(d.Event, "", ""); err == nil && order > 0 {
+				found = append(found, foundHook{d, scope, path, parsed.Skips(&d, path, config), order})
+			}
+		}
+	}
+	slices.SortStableFunc(found, func(a, b foundHook) int { return a.order - b.order })
+	return found, looked, nil
+}
+
+// hookConfig is what the user's configuration of a host says about hooks; a file that cannot be read says nothing.
+func hookConfig(h *agenthooks.Host) []byte {
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return nil
+	}
+	data, err := os.ReadFile(h.ConfigPath(home, os.Getenv))
+	if err != nil {
+		return nil
+	}
+	return data
+}
+
+// check calls a hook as the host does, and reads what it gives as the host does.
+func (f *foundHook) check(ctx context.Context, h *agenthooks.Host, session, dir string) (checkedHook, error) {
+	payload, _, err := h.Synthetic(f.Event, session, dir)
+	if err != nil {
+		return checkedHook{}, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, h.Timeout(&f.Definition))
+	defer cancel()
+	begun := time.Now()
+	var run agenthooks.Run
+	if f.URL != "" {
+		run = postHook(ctx, &f.Definition, payload)
+	} else {
+		run = runHook(ctx, h, &f.Definition, payload, dir)
+	}
+	reading := h.Read(&f.Definition, &run)
+	return checkedHook{
+		Event: f.Event, Scope: f.scope, File: f.path, Definition: f.Call(), Skipped: f.skipped, Answered: run.Answered(),
+		Effect: reading.Effect, Text: reading.Text, ExitCode: run.ExitCode, MS: milliseconds(time.Since(begun)),
+	}, nil
+}
+
+// runHook starts a program: by itself, or through the host's shell.
+func runHook(ctx context.Context, h *agenthooks.Host, d *agenthooks.Definition, payload []byte, dir string) agenthooks.Run {
+	words := append([]string{d.Command}, d.Args...)
+	if d.Args == nil {
+		words = append(slices.Clone(h.Shell), cmp.Or(d.Command, d.Bash))
+	}
+	if name, variable := strings.CutPrefix(words[0], "$"); variable {
+		words[0] = cmp.Or(os.Getenv(name), "/bin/sh")
+	}
+	cmd := exec.CommandContext(ctx, words[0], words[1:]...) //nolint:gosec // what the user has installed
+	cmd.Dir, cmd.Env, cmd.WaitDelay = dir, os.Environ(), time.Second
+	if h.ProjectVariable != "" {
+		cmd.Env = append(cmd.Env, h.ProjectVariable+"="+dir)
+	}
+	var out, errs bytes.Buffer
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(payload), &out, &errs
+	err := cmd.Run()
+	run := agenthooks.Run{Stdout: out.String(), Stderr: errs.String()}
+	_, ended := errors.AsType[*exec.ExitError](err)
+	switch {
+	case ctx.Err() != nil:
+		run.Failed = "it took too long"
+	case err != nil && (!ended || cmd.ProcessState.ExitCode() < 0):
+		run.Failed = err.Error()
+	default:
+		run.ExitCode = cmd.ProcessState.ExitCode()
+	}
+	return run
+}
+
+// postHook calls a server, with the variables in the headers that the definition allows.
+func postHook(ctx context.Context, d *agenthooks.Definition, payload []byte) agenthooks.Run {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, d.URL, bytes.NewReader(payload))
+	if err != nil {
+		return agenthooks.Run{Failed: err.Error()}
+	}
+	req.Header.Set("Content-Type", "application/json")
+	for name, value := range d.Headers {
+		req.Header.Set(name, os.Expand(value, func(variable string) string {
+			if !slices.Contains(d.Variables, variable) {
+				return ""
+			}
+			return os.Getenv(variable)
+		}))
+	}
+	client := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	resp, err := client.Do(req)
+	if err != nil {
+		return agenthooks.Run{Failed: err.Error()}
+	}
+	defer resp.Body.Close() //nolint:errcheck // it was only read
+	body, err := io.ReadAll(io.LimitReader(resp.Body, mostHookAnswer))
+	switch {
+	case err != nil:
+		return agenthooks.Run{Failed: err.Error()}
+	case resp.StatusCode/100 != 2:
+		return agenthooks.Run{Failed: resp.Status + ": " + strings.TrimSpace(string(body))}
+	case len(bytes.TrimSpace(body)) > 0 && !bytes.HasPrefix(bytes.TrimSpace(body), []byte("{")):
+		return agenthooks.Run{Failed: "the answer is not a JSON object"}
+	}
+	return agenthooks.Run{Stdout: string(body)}
+}
+
+const mostHookAnswer = 16 << 20

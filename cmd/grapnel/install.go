@@ -1,0 +1,447 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	goruntime "runtime"
+	"slices"
+	"strings"
+
+	"github.com/aymanbagabas/go-udiff"
+	"github.com/spf13/cobra"
+
+	"github.com/grapnelhq/grapnel/bridge/plugin"
+	"github.com/grapnelhq/grapnel/config"
+	"github.com/grapnelhq/grapnel/internal/agenthooks"
+	"github.com/grapnelhq/grapnel/internal/autostart"
+	"github.com/grapnelhq/grapnel/internal/suggest"
+	"github.com/grapnelhq/grapnel/internal/words"
+	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/runtime"
+)
+
+type installFlags struct {
+	scope     string
+	http      bool
+	dryRun    bool
+	onFailure string
+}
+
+func (f *installFlags) register(c *cobra.Command) {
+	c.Flags().StringVar(&f.scope, "scope", string(agenthooks.User), "`SCOPE`: user, project (a file to be committed) or local (a file of yours in the project)")
+	c.Flags().BoolVar(&f.dryRun, "dry-run", false, "show what would change, and change nothing")
+	completeFlag(c, "scope", []string{"user", "project", "local"})
+	c.ValidArgs = agenthooks.Hosts()
+}
+
+// hookInstall is the result of install and uninstall.
+type hookInstall struct {
+	Host    string           `json:"host"`
+	Scope   agenthooks.Scope `json:"scope"`
+	Files   []installedFile  `json:"files"`
+	Changed bool             `json:"changed" jsonschema:"a file was changed, or would be"`
+	DryRun  bool             `json:"dry_run" jsonschema:"nothing was written"`
+	Events  []string         `json:"events"  jsonschema:"the agent's events that reach Grapnel now"`
+	MCP     bool             `json:"mcp"     jsonschema:"the agent has the gateway's MCP server, with the tools of plugins, now"`
+	Todo    []string         `json:"todo"    jsonschema:"what only a person can do, and what to know"`
+
+	host  *agenthooks.Host
+	files []*hookFile
+}
+
+type installedFile struct {
+	File    string `json:"file"    jsonschema:"a file of the agent's"`
+	Changed bool   `json:"changed" jsonschema:"it was changed, or would be"`
+	Diff    string `json:"diff"    jsonschema:"what changes in it, as a unified diff"`
+}
+
+func (a *app) installCommand() *cobra.Command {
+	var f installFlags
+	c := newCommand("install HOST", "Install the hooks that put Grapnel behind an agent: "+strings.Join(agenthooks.Hosts(), ", "), exactlyOne("install takes one HOST"),
+		func(c *cobra.Command, args []string) error { return a.install(c.Context(), args[0], &f) })
+	f.register(c)
+	c.Flags().BoolVar(&f.http, "http", false, "have the agent call the running gateway's address (claude-code); no process is started for an event then")
+	c.Flags().StringVar(&f.onFailure, "on-failure", "block", "what happens to prompts and calls that nobody judged, because the gateway failed: block or allow")
+	completeFlag(c, "on-failure", []string{"block", "allow"})
+	return c
+}
+
+func (a *app) uninstallCommand() *cobra.Command {
+	var f installFlags
+	c := newCommand("uninstall HOST", "Take Grapnel's hooks out of an agent's file again", exactlyOne("uninstall takes one HOST"),
+		func(_ *cobra.Command, args []string) error { return a.uninstall(args[0], &f) })
+	f.register(c)
+	return c
+}
+
+func (a *app) install(ctx context.Context, name string, f *installFlags) error {
+	if f.onFailure != "block" && f.onFailure != "allow" {
+		return usagef("--on-failure %q: use block or allow", f.onFailure)
+	}
+	result, err := f.target(name)
+	if err != nil {
+		return err
+	}
+	host := result.host
+	if host.Script && (f.http || f.onFailure == "allow") {
+		return usagef("%s loads a plugin, which calls the gateway's socket and refuses what nobody judged; install it without --http and --on-failure", name)
+	}
+	need, err := a.neededEvents(ctx, host)
+	if err != nil {
+		return err
+	}
+	call, err := hookCommand(host, f, need.from)
+	if err != nil {
+		return err
+	}
+	if f.http {
+		if need.events, err = result.overHTTP(host, call, need.events, need.cfg); err != nil {
+			return err
+		}
+	} else if len(need.cfg.Serve.Roots) > 0 {
+		result.Todo = append(result.Todo, "the gateway takes directories below serve.roots only, and an agent elsewhere is blocked: "+strings.Join(need.cfg.Serve.Roots, ", "))
+	}
+	if len(need.events) == 0 {
+		result.Todo = []string{"no plugin of " + need.from.name() + " subscribes to anything that " + name + " has an event for; add one, and install again"}
+	}
+	wanted, err := result.wanted(call, need)
+	if err != nil {
+		return err
+	}
+	if err := result.apply(wanted); err != nil {
+		return err
+	}
+	if n := hookGateway(call); n != nil && !f.http {
+		result.Todo = append(result.Todo, "a gateway runs already; if its configuration has changed since: grapnel config reload --socket "+n.Socket)
+	}
+	result.Events = append(result.Events, need.events...)
+	if len(need.events) > 0 {
+		result.Todo = append(result.Todo, host.Notes...)
+	}
+	if f.scope == string(agenthooks.Project) && !host.Script {
+		result.Todo = append(result.Todo, "the file names "+call.Program+": whoever else uses it needs the program there")
+	}
+	return a.printInstall(result)
+}
+
+// wanted is what the agent is to have: hooks for events or a plugin, and the MCP server if some plugin offers tools.
+func (r *hookInstall) wanted(call *agenthooks.Command, need *needed) (*agenthooks.Wanted, error) {
+	w := &agenthooks.Wanted{}
+	var err error
+	switch {
+	case !r.host.Script:
+		w.Entries, err = r.host.Entries(call, need.events)
+	case len(need.events) > 0:
+		w.Script = plugin.File(r.Host, call.Socket)
+	}
+	if err != nil || !need.tools {
+		return w, err
+	}
+	program, err := findProgram("grapnel")
+	if err != nil {
+		return nil, err
+	}
+	args := []string{"mcp"}
+	if socket, err := autostart.Socket(); call.Socket != "" || err == nil && call.URL == "" {
+		args = append(args, "--socket", cmp.Or(call.Socket, socket))
+	} else {
+		args = append(args, "--url", call.URL)
+	}
+	if call.Config != "" {
+		args = append(args, "--config", call.Config)
+	}
+	if r.MCP = r.host.HasServers(r.Scope); r.MCP {
+		w.Server = r.host.Server(program, args, os.Getenv)
+	} else {
+		r.Todo = append(r.Todo, "some plugin offers tools, and "+r.Host+" has no file for MCP servers in this scope; add this one to it yourself: "+program+" "+strings.Join(args, " "))
+	}
+	return w, nil
+}
+
+// apply plans the changes of all files before it writes one.
+func (r *hookInstall) apply(w *agenthooks.Wanted) error {
+	for _, f := range r.files {
+		if err := f.install(w); err != nil {
+			return err
+		}
+	}
+	if r.DryRun {
+		return nil
+	}
+	for _, f := range r.files {
+		if err := f.mayReplace(); err != nil {
+			return err
+		}
+	}
+	for _, f := range r.files {
+		if err := f.write(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *app) uninstall(name string, f *installFlags) error {
+	result, err := f.target(name)
+	if err != nil {
+		return err
+	}
+	if err := result.apply(&agenthooks.Wanted{}); err != nil {
+		return err
+	}
+	for _, file := range result.files {
+		if result.host.Script && len(file.after) > 0 {
+			result.Todo = append(result.Todo, file.path+" is not what install wrote, or was changed since, and stays: remove it yourself")
+		}
+	}
+	return a.printInstall(result)
+}
+
+func (a *app) printInstall(r *hookInstall) error {
+	for _, f := range r.files {
+		row := installedFile{File: f.path, Changed: f.changed()}
+		if row.Changed {
+			row.Diff = udiff.Unified(f.path, f.path, string(f.data), string(f.after))
+			r.Changed = true
+		}
+		r.Files = append(r.Files, row)
+	}
+	return a.print(r, func() {
+		for _, f := range r.Files {
+			a.printf("%s", f.Diff)
+		}
+		for _, f := range r.Files {
+			switch {
+			case f.Changed:
+				a.println(words.If(r.DryRun, "would change")+words.If(!r.DryRun, "changed"), f.File)
+			case len(r.Events) == 0 && !r.MCP:
+				a.println("nothing of Grapnel's is in", f.File)
+			default:
+				a.println("nothing to change in", f.File)
+			}
+		}
+		if r.Changed {
+			a.printf("%s %s: %s%s\n", r.Host, words.If(r.DryRun, "would have")+words.If(!r.DryRun, "has"), hooksOf(r.Events), words.If(r.MCP, ", and the MCP server grapnel"))
+		}
+		for _, what := range r.Todo {
+			a.println("note:", what)
+		}
+	})
+}
+
+func hooksOf(events []string) string {
+	if len(events) == 0 {
+		return "no hooks of Grapnel's"
+	}
+	return "hooks for " + strings.Join(events, ", ")
+}
+
+// target finds a host and its files.
+func (f *installFlags) target(name string) (*hookInstall, error) {
+	host, err := hookHost(name)
+	if err != nil {
+		return nil, err
+	}
+	scope := agenthooks.Scope(f.scope)
+	if !slices.Contains(host.Scopes(), scope) {
+		return nil, usagef("--scope %q: %s has %s", f.scope, name, joined(host.Scopes()))
+	}
+	r := &hookInstall{Host: name, Scope: scope, Files: []installedFile{}, DryRun: f.dryRun, Events: []string{}, Todo: []string{}, host: host}
+	places, err := hookPlaces(host, scope)
+	for _, place := range places {
+		var file *hookFile
+		if file, err = openHookFile(place, scope); err != nil {
+			break
+		}
+		r.files = append(r.files, file)
+	}
+	return r, err
+}
+
+func hookHost(name string) (*agenthooks.Host, error) {
+	if host := agenthooks.Lookup(name); host != nil {
+		return host, nil
+	}
+	return nil, usagef("there is no host %q%s; the hosts are %s", name, suggest.DidYouMean(name, agenthooks.Hosts()), strings.Join(agenthooks.Hosts(), ", "))
+}
+
+// hookPlaces are the files of a scope; those of a project are below the working directory, where agents look for them.
+func hookPlaces(h *agenthooks.Host, s agenthooks.Scope) ([]agenthooks.Place, error) {
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return nil, usagef("there is no home directory to look in: %w", err)
+	}
+	dir, err := os.Getwd()
+	if err != nil {
+		return nil, unable(err)
+	}
+	return h.Places(s, filepath.ToSlash(home), filepath.ToSlash(dir), os.Getenv, plugin.File(h.Name, "")), nil
+}
+
+// needed is what the plugins of a configuration need of an agent.
+type needed struct {
+	events []string
+	tools  bool // some plugin offers tools
+	cfg    *config.Config
+	from   origin
+}
+
+// offersTools reports whether a plugin that may bring tools has a hook where they are brought.
+func offersTools(cfg *config.Config, plan runtime.PlanView) bool {
+	for _, ph := range plan.Phases {
+		for _, stage := range ph.Stages {
+			for _, sub := range slices.Concat(stage.Layers...) {
+				if i := slices.IndexFunc(cfg.Plugins, func(p config.Plugin) bool { return p.Name == sub.Plugin }); i >= 0 && phases.Allows(cfg.Plugins[i].Grants.Contribute, string(phases.KindToolBundle)) {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// neededEvents asks the plugins of the configuration that the gateway will have what they subscribe to.
+func (a *app) neededEvents(ctx context.Context, h *agenthooks.Host) (*needed, error) {
+	n := &needed{}
+	var err error
+	if n.cfg, n.from, err = a.serveConfig(); err != nil {
+		return nil, err
+	}
+	subscribed := map[string]bool{}
+	err = a.withEngine(ctx, n.cfg, runtime.Options{}, func(_ context.Context, eng *runtime.Engine) error {
+		for _, row := range eng.Plugins() {
+			if row.State != phases.PluginReady {
+				return unable(fmt.Errorf("the plugin %s did not start, and what it subscribes to is unknown; see: grapnel plugin list", row.Plugin))
+			}
+		}
+		for _, ph := range eng.Plan("").Phases {
+			subscribed[string(ph.Phase)] = len(ph.Stages) > 0
+		}
+		n.tools = offersTools(n.cfg, eng.Plan(phases.PreTools))
+		return nil
+	})
+	n.events = h.Events(func(phase string) bool { return subscribed[phase] })
+	return n, err
+}
+
+// hookCommand is how the agent calls grapnel-hook.
+func hookCommand(h *agenthooks.Host, f *installFlags, from origin) (*agenthooks.Command, error) {
+	program, err := findProgram(agenthooks.Program)
+	if err != nil {
+		return nil, err
+	}
+	if goruntime.GOOS == "windows" && h.Name != "claude-code" {
+		return nil, unable(fmt.Errorf("%s runs hooks through a shell, and how to quote for that of Windows is not known here; only claude-code can be installed", h.Name))
+	}
+	c := &agenthooks.Command{Program: program}
+	if f.onFailure == "allow" {
+		c.OnFailure = "allow"
+	}
+	socket, config, err := hookPlace(from)
+	if config != "" { // else both are what the program finds by itself
+		c.Socket, c.Config = socket, config
+	}
+	return c, err
+}
+
+// hookPlace is the socket of the gateway that agents have for a configuration, and the file of that, if it is not the
+// user's. A configuration that somebody has named gets a gateway of its own: the agent may run without the variable, and
+// another gateway may listen at the usual socket.
+func hookPlace(from origin) (socket, config string, err error) {
+	if socket, err = autostart.Socket(); err != nil {
+		return "", "", usagef("%w", err)
+	}
+	if from.Path == "" || from.Why == userConfig {
+		return socket, "", nil
+	}
+	if config, err = filepath.Abs(from.Path); err != nil {
+		return "", "", unable(err)
+	}
+	sum := sha256.Sum256([]byte(config))
+	f := serveFlags{socket: filepath.Join(filepath.Dir(socket), "hook-"+hex.EncodeToString(sum[:4])+".sock")}
+	return f.socket, config, checkListen(&f)
+}
+
+// hookGateway is the gateway that the hooks will find; nil if none runs.
+func hookGateway(c *agenthooks.Command) *note {
+	list, err := readNotes()
+	usual, noPlace := autostart.Socket()
+	if err = errors.Join(err, noPlace); err != nil {
+		return nil
+	}
+	i := slices.IndexFunc(list, func(n note) bool { return n.Socket == cmp.Or(c.Socket, usual) && n.lives() })
+	if i < 0 {
+		return nil
+	}
+	return &list[i]
+}
+
+// findProgram finds a program of ours beside this one, or in the PATH. Of one file it prefers the name in the PATH, which
+// stays when a package manager puts a new version elsewhere: agents ask again about definitions that have changed.
+func findProgram(name string) (string, error) {
+	named, err := exec.LookPath(name)
+	if err == nil {
+		named, err = filepath.Abs(named)
+	}
+	self, err2 := os.Executable()
+	if err2 == nil {
+		beside := filepath.Join(filepath.Dir(self), name+words.If(goruntime.GOOS == "windows", ".exe"))
+		if info, err2 := os.Stat(beside); err2 == nil && info.Mode().IsRegular() {
+			if other, err2 := os.Stat(named); err != nil || err2 != nil || !os.SameFile(info, other) {
+				return beside, nil //nolint:nilerr // none in the PATH is no failure then
+			}
+		}
+	}
+	if err != nil {
+		return "", unable(fmt.Errorf("%s is neither beside this program nor in the PATH; build it: go install github.com/grapnelhq/grapnel/cmd/%s@latest", name, name))
+	}
+	return named, nil
+}
+
+// overHTTP has the agent call the gateway's address for the events that it can call a server for.
+func (r *hookInstall) overHTTP(h *agenthooks.Host, c *agenthooks.Command, events []string, cfg *config.Config) ([]string, error) {
+	if !h.HTTP("") {
+		return nil, usagef("--http: %s calls no server; install it without", h.Name)
+	}
+	n, err := httpGateway()
+	if err != nil {
+		return nil, err
+	}
+	c.URL, c.Socket, c.Config, c.NoStart = n.URL, n.Socket, "", true
+	if n.Socket == "" {
+		events = slices.DeleteFunc(events, func(e string) bool {
+			if !h.HTTP(e) {
+				r.Todo = append(r.Todo, e+" is left out: the agent takes no HTTP for it, and the gateway has no socket (grapnel serve --listen ADDRESS --socket PATH)")
+			}
+			return !h.HTTP(e)
+		})
+	}
+	token := "if the gateway wants a token, set " + tokenVariable + " where the agent is started"
+	if n.SecretFile != "" {
+		token = "set the token where the agent is started: export " + tokenVariable + "=\"$(cat '" + n.SecretFile + "')\""
+	}
+	r.Todo = append(r.Todo, token, "nothing starts this gateway by itself: keep one at "+n.URL+" (grapnel serve --listen "+strings.TrimPrefix(n.URL, "http://")+")")
+	if len(cfg.Serve.Roots) == 0 {
+		r.Todo = append(r.Todo, "a gateway with an address takes directories below serve.roots only, and the configuration has none: every prompt would be blocked until you add them")
+	}
+	return events, nil
+}
+
+func httpGateway() (*note, error) {
+	list, err := readNotes()
+	if err != nil {
+		return nil, unable(err)
+	}
+	list = slices.DeleteFunc(list, func(n note) bool { return n.URL == "" || !n.lives() })
+	if len(list) == 0 {
+		return nil, unable(errors.New("--http: no gateway of yours listens at an address; start one that always has the same: grapnel serve --listen 127.0.0.1:7433"))
+	}
+	return onlyNote(list)
+}

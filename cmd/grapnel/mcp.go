@@ -1,0 +1,102 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/grapnelhq/grapnel/gateway/client"
+	"github.com/grapnelhq/grapnel/gateway/mcpserver"
+	"github.com/grapnelhq/grapnel/internal/autostart"
+)
+
+type mcpFlags struct {
+	reachFlags
+
+	at      mcpserver.Place
+	noStart bool
+}
+
+func (a *app) mcpCommand() *cobra.Command {
+	var f mcpFlags
+	c := newCommand("mcp", "Be an MCP server on standard input and output, with the tools of a running gateway", noArgs(),
+		func(c *cobra.Command, _ []string) error { return a.serveMCP(c.Context(), &f) })
+	f.register(c)
+	flags := c.Flags()
+	flags.BoolVar(&f.noStart, "no-start", false, "do not start a gateway when none runs")
+	flags.StringVar(&f.at.WorkspaceID, "workspace", "", "`ID` of the workspace that calls belong to (default local, which is made)")
+	flags.StringVar(&f.at.ThreadID, "thread", "", "`ID` of the thread that calls belong to (default mcp)")
+	flags.StringVar(&f.at.Dir, "dir", "", "working `DIR` of the calls (default the current directory, if the gateway may read it)")
+	return c
+}
+
+// serveMCP is between an agent and a gateway. Standard output belongs to the protocol.
+func (a *app) serveMCP(ctx context.Context, f *mcpFlags) error {
+	if err := a.startGateway(f); err != nil {
+		return err
+	}
+	r, err := f.reach(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = r.Close() }() // everything was answered
+	at := f.at
+	if at.Dir == "" {
+		at.Dir, _ = os.Getwd() // without one there is none
+	}
+	var tools mcpserver.Tools
+	err = r.Call(ctx, mcpserver.MethodTools, at, &tools)
+	if client.HasCode(err, "invalid") && f.at.Dir == "" {
+		reportf(a.err, "grapnel: calls have no working directory: %v\n", err)
+		at.Dir = ""
+		err = r.Call(ctx, mcpserver.MethodTools, at, &tools)
+	}
+	if err != nil {
+		return r.failed(err)
+	}
+	if err := mcpserver.Serve(ctx, mcpserver.New(version, at, r.Call), a.in, a.stdout); err != nil {
+		return unable(err)
+	}
+	return nil
+}
+
+// gatewayTime is for a gateway that is started: agents wait 10 seconds and more for a server.
+const gatewayTime = 8 * time.Second
+
+// startGateway starts a gateway where hooks would, unless one is named by its address or one runs that is not named.
+func (a *app) startGateway(f *mcpFlags) error {
+	if f.noStart || f.url != "" {
+		return nil
+	}
+	if list, err := readNotes(); err == nil && f.socket == "" && slices.ContainsFunc(list, func(n note) bool { return n.lives() }) {
+		return nil
+	}
+	from, err := a.configOrigin()
+	if err != nil {
+		return err
+	}
+	socket, config, err := hookPlace(from)
+	if err != nil {
+		return err
+	}
+	f.socket = cmp.Or(f.socket, socket)
+	conn, err := autostart.Gateway(f.socket, config, gatewayTime)
+	if err != nil {
+		return unable(fmt.Errorf("%w; start one yourself: grapnel serve --socket %s", err, f.socket))
+	}
+	_ = conn.Close() // nothing was asked
+	// It listens before its note says how it proves itself, and where its token is.
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for until := time.Now().Add(gatewayTime); time.Now().Before(until); <-tick.C {
+		if list, err := readNotes(); err != nil || slices.ContainsFunc(list, func(n note) bool { return n.Socket == f.socket && n.lives() }) {
+			break
+		}
+	}
+	return nil
+}

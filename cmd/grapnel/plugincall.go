@@ -1,0 +1,175 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/grapnelhq/grapnel/config"
+	"github.com/grapnelhq/grapnel/internal/suggest"
+	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/runtime"
+)
+
+// programFlags are those of commands that also run a program that is in no configuration.
+type programFlags struct {
+	transport string
+	grantAll  bool
+}
+
+func (f *programFlags) register(flags *pflag.FlagSet) {
+	flags.StringVar(&f.transport, "transport", "", "how the program behind -- speaks: grpc or stdio (default grpc)")
+	flags.BoolVar(&f.grantAll, "grant-all", false, "grant the plugin everything, for this run")
+}
+
+// apply changes the one plugin of a configuration. program says that it is one behind --.
+func (f *programFlags) apply(cfg *config.Config, program bool) error {
+	switch {
+	case f.transport != "" && !program:
+		return usagef("--transport is for a program behind --; that of a declared plugin stands in the configuration")
+	case f.transport != "" && f.transport != "grpc" && f.transport != config.TransportStdio:
+		return usagef("--transport %q: use grpc or stdio", f.transport)
+	}
+	p := &cfg.Plugins[0]
+	if program {
+		p.Transport = f.transport
+	}
+	if f.grantAll {
+		p.Grants = allGrants()
+	}
+	return nil
+}
+
+type callFlags struct {
+	programFlags
+
+	args, context, dir string
+}
+
+func (a *app) pluginCallCommand() *cobra.Command {
+	var f callFlags
+	c := newCommand("call NAME TOOL | call TOOL -- COMMAND [ARG]...", "Call one tool of a plugin, outside of any turn", nil,
+		func(c *cobra.Command, args []string) error {
+			target, tool, program, err := callTarget(args, c.ArgsLenAtDash())
+			if err != nil {
+				return err
+			}
+			cfg, name, err := a.runTarget(target, program)
+			if err != nil {
+				return err
+			}
+			if err := f.apply(cfg, program); err != nil {
+				return err
+			}
+			return a.pluginCall(c.Context(), cfg, name, tool, &f)
+		})
+	c.ValidArgsFunction = a.completePlugins
+	flags := c.Flags()
+	f.register(flags)
+	a.record.register(c)
+	flags.StringVar(&f.args, "args", "", "the tool's arguments: `JSON`, @FILE, or - for standard input")
+	flags.StringVar(&f.context, "context", "", "JSON `FILE` with the context, or -")
+	flags.StringVar(&f.dir, "dir", "", "working `DIR` (default the current directory)")
+	return c
+}
+
+// callTarget separates the tool from the plugin's name, or from the program behind "--", which is at dash.
+func callTarget(args []string, dash int) (target []string, tool string, program bool, err error) {
+	switch {
+	case dash < 0 && len(args) == 2:
+		return args[:1], args[1], false, nil
+	case dash == 1 && len(args) > 1:
+		return args[1:], args[0], true, nil
+	}
+	return nil, "", false, usagef("plugin call needs the NAME of a plugin and a TOOL of it, or a TOOL, -- and a COMMAND; see: grapnel plugin call --help")
+}
+
+func (a *app) pluginCall(ctx context.Context, cfg *config.Config, name, tool string, f *callFlags) error {
+	if f.args == "-" && f.context == "-" {
+		return usagef("--args and --context cannot both be read from standard input")
+	}
+	arguments, err := a.toolArguments(f.args)
+	if err != nil {
+		return err
+	}
+	where, err := a.contextOf(f.context, f.dir)
+	if err != nil {
+		return err
+	}
+	var res *phases.ToolResult
+	err = a.withEngine(ctx, cfg, runtime.Options{}, func(ctx context.Context, eng *runtime.Engine) (err error) {
+		if err := started(eng, name); err != nil {
+			return err
+		}
+		if err := knownTool(name, tool, eng.Descriptions()[name]); err != nil {
+			return err
+		}
+		if res, err = eng.CallTool(ctx, name, phases.ToolCall{Tool: tool, Arguments: arguments, Context: where}); err != nil {
+			return refused(fmt.Errorf("the tool %s of the plugin %s failed: %w", tool, name, toolFailure(err)))
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if err := a.print(res, func() {
+		a.printf("%s", endLine(res.Text()))
+		a.printDiagnostics(res.Diagnostics)
+	}); err != nil {
+		return err
+	}
+	if res.IsError {
+		return refused(fmt.Errorf("the tool %s reports an error to the model", tool))
+	}
+	return nil
+}
+
+// toolArguments reads --args.
+func (a *app) toolArguments(arg string) (json.RawMessage, error) {
+	if file, named := strings.CutPrefix(arg, "@"); named || arg == "-" {
+		if file == "" {
+			return nil, usagef("--args @: name a file behind @")
+		}
+		return a.readJSON("args", file)
+	}
+	if arg != "" && !json.Valid([]byte(arg)) {
+		var v any
+		return nil, usagef("--args %.80q is not JSON (%w); a file is @FILE", arg, json.Unmarshal([]byte(arg), &v))
+	}
+	return json.RawMessage(arg), nil
+}
+
+func knownTool(plugin, tool string, d *phases.Description) error {
+	var names []string
+	if d != nil {
+		for i := range d.Tools {
+			if d.Tools[i].Name == tool {
+				return nil
+			}
+			names = append(names, d.Tools[i].Name)
+		}
+	}
+	if len(names) == 0 {
+		return usagef("the plugin %s has no tools", plugin)
+	}
+	return usagef("the plugin %s has no tool %q%s; its tools are: %s", plugin, tool, suggest.DidYouMean(tool, names), strings.Join(names, ", "))
+}
+
+// toolFailure adds what an operator wants to know: the plugin's own code, or what to do about a refusal.
+func toolFailure(err error) error {
+	failure, ok := errors.AsType[*phases.Error](err)
+	switch {
+	case !ok:
+		return err
+	case failure.Code == phases.CauseForbidden:
+		return fmt.Errorf("%w; add it to grants.tools, or use --grant-all", err)
+	case failure.PluginCode != "":
+		return fmt.Errorf("%w: %s", err, clean(failure.PluginCode)) // its words are in the log
+	}
+	return err
+}

@@ -1,0 +1,138 @@
+package main
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/grapnelhq/grapnel/gateway"
+	"github.com/grapnelhq/grapnel/internal/memory/itemstore"
+	"github.com/grapnelhq/grapnel/internal/memory/turnpolicy"
+	"github.com/grapnelhq/grapnel/jobs"
+	"github.com/grapnelhq/grapnel/store"
+	"github.com/grapnelhq/grapnel/store/jobqueue"
+)
+
+// servedJobs is the queue of a store for the gateway's methods.
+type servedJobs struct{ store *store.Store }
+
+var _ gateway.Jobs = servedJobs{}
+
+func (s servedJobs) records(ctx context.Context) (*jobqueue.Records, error) {
+	return jobqueue.Look(ctx, s.store.DB(), jobqueue.Options{})
+}
+
+// Counts implements gateway.Jobs.
+func (s servedJobs) Counts(ctx context.Context) (jobs.Counts, error) {
+	r, err := s.records(ctx)
+	if err != nil {
+		return jobs.Counts{}, err
+	}
+	return r.Counts(ctx)
+}
+
+// List implements gateway.Jobs.
+func (s servedJobs) List(ctx context.Context, state string, after int64, limit int) ([]gateway.Job, error) {
+	r, err := s.records(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var list []gateway.Job
+	f := jobqueue.Filter{Dead: state == string(jobqueue.StateDead), After: after, Limit: limit}
+	for len(list) < limit {
+		page, err := r.List(ctx, f)
+		if err != nil {
+			return nil, err
+		}
+		for i := range page {
+			f.After = page[i].ID
+			if job := rowOfJob(&page[i]); (state == "" || job.State == state) && len(list) < limit {
+				list = append(list, job)
+			}
+		}
+		if len(page) == 0 {
+			break
+		}
+	}
+	return list, nil
+}
+
+// Retry implements gateway.Jobs.
+func (s servedJobs) Retry(ctx context.Context, ids ...int64) ([]int64, error) {
+	r, err := s.records(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return r.Retry(ctx, ids...)
+}
+
+// Remove implements gateway.Jobs.
+func (s servedJobs) Remove(ctx context.Context, ids ...int64) ([]int64, error) {
+	r, err := s.records(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return r.Remove(ctx, ids...)
+}
+
+// servedMemories opens the memory plugin's database for each call: the plugin is another process, and the configuration
+// that names the database may change.
+type servedMemories struct{ app *app }
+
+var _ gateway.Memories = servedMemories{}
+
+// in works on the memories of a workspace; without a database there are none.
+func (s servedMemories) in(ctx context.Context, workspace string, work func(m *memories) error) error {
+	own := &app{config: s.app.config, err: s.app.err, json: true}
+	return own.withMemories(ctx, &memoryFlags{workspace: workspace, chosen: true}, func(m *memories) error {
+		if m.Store == nil {
+			return nil
+		}
+		return work(m)
+	})
+}
+
+// List implements gateway.Memories.
+func (s servedMemories) List(ctx context.Context, workspace string, f gateway.MemoryFilter, cursor string, limit int) (list []gateway.Memory, next string, err error) {
+	filter := itemstore.Filter{Scope: itemstore.Scope(f.Scope), Category: turnpolicy.Category(f.Category)}
+	err = s.in(ctx, workspace, func(m *memories) error {
+		items, more, err := m.List(ctx, whole(workspace), filter, itemstore.Page{After: cursor, Limit: limit})
+		for i := range items {
+			list = append(list, servedMemory(&items[i], nil))
+		}
+		next = more
+		return err
+	})
+	return list, next, err
+}
+
+// Search implements gateway.Memories.
+func (s servedMemories) Search(ctx context.Context, workspace, query string, limit int) (list []gateway.Memory, err error) {
+	err = s.in(ctx, workspace, func(m *memories) error {
+		hits, _, err := m.Search(ctx, whole(workspace), query, limit, time.Now())
+		for i := range hits {
+			list = append(list, servedMemory(&hits[i].Item, &hits[i].Score))
+		}
+		return err
+	})
+	return list, err
+}
+
+// Forget implements gateway.Memories.
+func (s servedMemories) Forget(ctx context.Context, workspace string, ids []string) (gone []string, err error) {
+	err = s.in(ctx, workspace, func(m *memories) error {
+		return m.open(ctx, s.app, itemstore.Options{}, func() error {
+			removed, err := m.Forget(ctx, whole(workspace), slices.Clone(ids))
+			gone = removed.IDs
+			return err
+		})
+	})
+	return gone, err
+}
+
+func servedMemory(i *itemstore.Item, score *float64) gateway.Memory {
+	return gateway.Memory{
+		ID: i.ID, Workspace: i.WorkspaceID, Scope: string(i.Scope), ScopeID: i.ScopeID, Category: string(i.Category), Text: i.Text,
+		Evidence: i.Evidence, Slot: i.Slot, CreatedAt: i.CreatedAt, UpdatedAt: i.UpdatedAt, LastUsedAt: orNull(i.LastUsedAt), Uses: i.Uses, Score: score,
+	}
+}
