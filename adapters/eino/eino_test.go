@@ -1,0 +1,258 @@
+package eino_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/cloudwego/eino/adk"
+	"github.com/cloudwego/eino/components/model"
+	"github.com/cloudwego/eino/components/tool"
+	"github.com/cloudwego/eino/compose"
+	"github.com/cloudwego/eino/schema"
+	"go.uber.org/goleak"
+
+	grapnel "github.com/grapnelhq/grapnel/adapters/eino"
+	"github.com/grapnelhq/grapnel/loop"
+	"github.com/grapnelhq/grapnel/loop/looptest"
+	"github.com/grapnelhq/grapnel/manifest"
+	"github.com/grapnelhq/grapnel/phases"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestTurns(t *testing.T) {
+	t.Parallel()
+	looptest.Test(t, run, false)
+}
+
+// TestStreamedTools runs the same turns with tools that stream, and with those that give parts.
+func TestStreamedTools(t *testing.T) {
+	t.Parallel()
+
+	for name, kind := range map[string]func(own) tool.BaseTool{
+		"streamed":       func(o own) tool.BaseTool { return streamed{o} },
+		"parts":          func(o own) tool.BaseTool { return parts{o} },
+		"streamed parts": func(o own) tool.BaseTool { return streamedParts{o} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			looptest.Test(t, func(ctx context.Context, turn *looptest.Turn) (string, error) { return runWith(ctx, turn, kind) }, false)
+		})
+	}
+}
+
+func run(ctx context.Context, turn *looptest.Turn) (string, error) {
+	return runWith(ctx, turn, func(o own) tool.BaseTool { return invokable{o} })
+}
+
+func runWith(ctx context.Context, turn *looptest.Turn, kind func(own) tool.BaseTool) (string, error) {
+	g := grapnel.New(grapnel.Options{Engine: turn.Engine, Where: turn.Where, Loop: turn.Loop})
+	root, err := newAgent(ctx, g, "root", turn, kind)
+	if err != nil {
+		return "", err
+	}
+	return ask(ctx, g, root, turn)
+}
+
+func newAgent(ctx context.Context, g *grapnel.Grapnel, name string, turn *looptest.Turn, kind func(own) tool.BaseTool, more ...tool.BaseTool) (adk.Agent, error) {
+	tools := more
+	for _, t := range turn.Tools {
+		tools = append(tools, kind(own{t}))
+	}
+	return adk.NewChatModelAgent(ctx, &adk.ChatModelAgentConfig{
+		Name: name, Description: "An agent.", Instruction: turn.Instructions, Model: pretends{turn},
+		ToolsConfig: adk.ToolsConfig{ToolsNodeConfig: compose.ToolsNodeConfig{Tools: tools}},
+		Handlers:    []adk.ChatModelAgentMiddleware{g.For(name)},
+	})
+}
+
+// ask runs an agent, and returns the last text of its model.
+func ask(ctx context.Context, g *grapnel.Grapnel, root adk.Agent, turn *looptest.Turn) (answer string, err error) {
+	events := adk.NewRunner(ctx, adk.RunnerConfig{Agent: g.Wrap(root), EnableStreaming: turn.Streamed != nil}).Query(ctx, turn.Message)
+	for e, ok := events.Next(); ok; e, ok = events.Next() {
+		if e.Err != nil {
+			err = e.Err
+		}
+		if e.Output == nil || e.Output.MessageOutput == nil || e.Output.MessageOutput.Role != schema.Assistant {
+			continue
+		}
+		out := e.Output.MessageOutput
+		if !out.IsStreaming {
+			answer = out.Message.Content
+			continue
+		}
+		var pieces []*schema.Message
+		for {
+			piece, failed := out.MessageStream.Recv()
+			if failed != nil {
+				break
+			}
+			turn.Streamed(piece.Content)
+			pieces = append(pieces, piece)
+		}
+		if whole, failed := schema.ConcatMessages(pieces); failed == nil {
+			answer = whole.Content
+		}
+	}
+	if err != nil {
+		answer = ""
+	}
+	return answer, err
+}
+
+// pretends answers as the turn's model does, in eino's terms.
+type pretends struct{ turn *looptest.Turn }
+
+func (p pretends) WithTools([]*schema.ToolInfo) (model.ToolCallingChatModel, error) { return p, nil }
+
+func (p pretends) Generate(ctx context.Context, in []*schema.Message, o ...model.Option) (*schema.Message, error) {
+	var r looptest.Request
+	for _, m := range in {
+		if m.Role == schema.System {
+			r.System += m.Content
+			continue
+		}
+		text := string(m.Role) + ": " + m.Content
+		for _, part := range m.UserInputMultiContent {
+			text += part.Text //nolint:perfsprint // there is one
+		}
+		r.Messages = append(r.Messages, text)
+	}
+	for _, info := range model.GetCommonOptions(nil, o...).Tools {
+		r.Tools = append(r.Tools, info.Name)
+	}
+	reply, err := p.turn.Model(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	out := schema.AssistantMessage(reply.Text, nil)
+	for _, c := range reply.Calls {
+		out.ToolCalls = append(out.ToolCalls, schema.ToolCall{ID: c.ID, Type: "function", Function: schema.FunctionCall{Name: c.Tool, Arguments: string(c.Arguments)}})
+	}
+	u := reply.Usage
+	out.ResponseMeta = &schema.ResponseMeta{Usage: &schema.TokenUsage{PromptTokens: u.InputTokens, CompletionTokens: u.OutputTokens, PromptTokenDetails: schema.PromptTokenDetails{CachedTokens: u.CacheReadTokens}}}
+	return out, nil
+}
+
+func (p pretends) Stream(ctx context.Context, in []*schema.Message, o ...model.Option) (*schema.StreamReader[*schema.Message], error) {
+	whole, err := p.Generate(ctx, in, o...)
+	if err != nil {
+		return nil, err
+	}
+	var pieces []*schema.Message
+	for text := range strings.SplitAfterSeq(whole.Content, " ") {
+		pieces = append(pieces, schema.AssistantMessage(text, nil))
+	}
+	pieces[len(pieces)-1].ToolCalls, pieces[len(pieces)-1].ResponseMeta = whole.ToolCalls, whole.ResponseMeta
+	return schema.StreamReaderFromArray(pieces), nil
+}
+
+// own is a tool of the test's, in the four kinds that eino has.
+type own struct{ loop.Tool }
+
+func (o own) Info(context.Context) (*schema.ToolInfo, error) {
+	return &schema.ToolInfo{Name: o.Name, Desc: o.Description, ParamsOneOf: schema.NewParamsOneOfByParams(nil)}, nil
+}
+
+type (
+	invokable     struct{ own }
+	streamed      struct{ own }
+	parts         struct{ own }
+	streamedParts struct{ own }
+)
+
+func (t invokable) InvokableRun(ctx context.Context, arguments string, _ ...tool.Option) (string, error) {
+	return t.Call(ctx, json.RawMessage(arguments))
+}
+
+func (t streamed) StreamableRun(ctx context.Context, arguments string, _ ...tool.Option) (*schema.StreamReader[string], error) {
+	text, err := t.Call(ctx, json.RawMessage(arguments))
+	return schema.StreamReaderFromArray(strings.SplitAfter(text, " ")), err
+}
+
+func (t parts) InvokableRun(ctx context.Context, in *schema.ToolArgument, _ ...tool.Option) (*schema.ToolResult, error) {
+	text, err := t.Call(ctx, json.RawMessage(in.Text))
+	return &schema.ToolResult{Parts: []schema.ToolOutputPart{{Type: schema.ToolPartTypeText, Text: text}}}, err
+}
+
+func (t streamedParts) StreamableRun(ctx context.Context, in *schema.ToolArgument, _ ...tool.Option) (*schema.StreamReader[*schema.ToolResult], error) {
+	text, err := t.Call(ctx, json.RawMessage(in.Text))
+	var list []*schema.ToolResult
+	for piece := range strings.SplitAfterSeq(text, " ") {
+		list = append(list, &schema.ToolResult{Parts: []schema.ToolOutputPart{{Type: schema.ToolPartTypeText, Text: piece}}})
+	}
+	return schema.StreamReaderFromArray(list), err
+}
+
+// TestAgents: an agent that is another's tool is in the same turn.
+func TestAgents(t *testing.T) {
+	t.Parallel()
+
+	s := looptest.Start(t)
+	where := func(context.Context) phases.Context { return looptest.Where() }
+	g := grapnel.New(grapnel.Options{Engine: s.Engine, Where: where})
+	kind := func(o own) tool.BaseTool { return invokable{o} }
+	writer, err := newAgent(t.Context(), g, "writer", &looptest.Turn{Model: func(_ context.Context, r looptest.Request) (looptest.Reply, error) {
+		if !strings.Contains(r.System, "Be brief.") {
+			return looptest.Reply{}, errors.New("no prompt")
+		}
+		return looptest.Reply{Text: "roses", Usage: phases.Usage{InputTokens: 10}}, nil
+	}}, kind)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rounds := 0
+	outer := &looptest.Turn{Engine: s.Engine, Where: where, Message: "hello", Model: func(_ context.Context, r looptest.Request) (looptest.Reply, error) {
+		if rounds++; rounds == 1 {
+			return looptest.Reply{Calls: []loop.Call{{ID: "c1", Tool: "writer", Arguments: json.RawMessage(`{"request":"a poem"}`)}}}, nil
+		}
+		return looptest.Reply{Text: r.Messages[len(r.Messages)-1]}, nil
+	}}
+	root, err := newAgent(t.Context(), g, "root", outer, kind, adk.NewAgentTool(t.Context(), writer))
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := ask(t.Context(), g, root, outer)
+	if err != nil || !strings.Contains(answer, "roses") {
+		t.Fatalf("answer %q, %v", answer, err)
+	}
+	var agents []string
+	for _, m := range s.Records() {
+		if m.Kind == manifest.KindPrompt && m.TurnID == "1" {
+			agents = append(agents, m.AgentID)
+		}
+	}
+	if fmt.Sprint(agents) != "[root writer root]" {
+		t.Errorf("the prompts are of the agents %q", agents)
+	}
+	if err := s.WaitBackground(t.Context()); err != nil || len(s.Ended) != 1 {
+		t.Errorf("%d turns have ended, %v", len(s.Ended), err)
+	}
+}
+
+// TestNotWrapped: an agent that only has the handler asks no model.
+func TestNotWrapped(t *testing.T) {
+	t.Parallel()
+
+	s := looptest.Start(t)
+	turn := &looptest.Turn{Message: "hello", Model: func(context.Context, looptest.Request) (looptest.Reply, error) {
+		t.Error("the model was asked")
+		return looptest.Reply{Text: "never"}, nil
+	}}
+	g := grapnel.New(grapnel.Options{Engine: s.Engine})
+	root, err := newAgent(t.Context(), g, "root", turn, func(o own) tool.BaseTool { return invokable{o} })
+	if err != nil {
+		t.Fatal(err)
+	}
+	events := adk.NewRunner(t.Context(), adk.RunnerConfig{Agent: root}).Query(t.Context(), "hello")
+	for e, ok := events.Next(); ok; e, ok = events.Next() {
+		if err = e.Err; err != nil && strings.Contains(err.Error(), "Grapnel.Wrap") {
+			return
+		}
+	}
+	t.Errorf("error %v", err)
+}
