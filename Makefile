@@ -21,11 +21,19 @@ COUNT    ?= 1
 FUZZTIME ?= 60s
 # What `fuzz` runs unless PKGS says otherwise: what reads the input of plugins,
 # operators and clients, and what removes plugins' directories.
-FUZZ := ./internal/proc:FuzzHandshakeLine ./internal/wire:FuzzSession ./config:FuzzParse ./internal/cond:FuzzCondition \
+FUZZ := ./internal/proc:FuzzHandshakeLine ./internal/wire:FuzzSession ./internal/wire:FuzzLine ./config:FuzzParse ./internal/cond:FuzzCondition \
         ./internal/merge:FuzzMerge ./internal/proc:FuzzRemove ./internal/rpc:FuzzBatch \
         ./internal/text:FuzzEscape ./internal/text:FuzzShown ./sdk/prompttext:FuzzEscape
 # How long `soak` runs: a time (30m) or a number of dispatches.
 SOAK ?= 1000000
+
+# Where the public dialogues for `eval-extraction` are, and where they come from.
+EVAL_DATA ?= $(CURDIR)/.cache/eval
+EVAL_FROM ?= https://github.com
+DIALOGUES := snap-research/locomo@e76cdff4a04fce19090596d49862fe87a5c15aaa \
+             liuzeming01/XDailyDialog@6e7ecf54c9f169215b4b8c18995c7aac74117127 \
+             HLTCHKUST/Xpersona@1da049a1bbf3b01548f98cc23ba75ef871416e50 \
+             nu-dialogue/real-persona-chat@28d0b6b3865b29cabc26c230a2db37cdf315e937
 
 # Systems that Grapnel is built for besides the one at hand.
 CROSS := darwin/arm64 windows/amd64
@@ -35,7 +43,7 @@ VERSION  ?= $(patsubst v%,%,$(shell git describe --tags --always --dirty))
 PROTOS := $(wildcard proto/grapnel/plugin/v1/*.proto)
 
 .DEFAULT_GOAL := help
-.PHONY: help build test nested race lint fmt fmt-check generate bench fuzz soak verify cross release tools
+.PHONY: help build test long nested page kit-ts kit-python race lint fmt fmt-check generate bench fuzz soak verify cross release tools eval-data eval-extraction eval hosts mcp-conformance
 
 help: ## list these targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-10s %s\n", $$1, $$2}'
@@ -46,11 +54,30 @@ build: ## compile all packages
 test: ## run all tests of the main module
 	go test ./...
 
+# One package at a time: each has processes and databases of its own to keep two cores at work.
+long: ## run them with all rows, floods, kills and power cuts (about 40 minutes on two idle cores)
+	GRAPNEL_LONG=1 go test -p 1 -timeout 30m ./...
+
 nested: ## build and test the nested modules
 	@for module in $(NESTED); do \
 		echo "== $$module"; \
-		(cd "$$module" && go build -o /dev/null ./... && go test ./...) || exit 1; \
+		(cd "$$module" && go build -o /dev/null ./... && { go test -timeout 30m ./... || \
+			{ echo "--- once more: $$module"; go test -count 1 -timeout 30m ./... && echo "UNSTEADY: $$module"; }; }) || exit 1; \
 	done
+
+page: ## check the gateway's page and that its bundles are fresh (needs Node.js 20 and the npm registry)
+	cd gateway/web && npm ci && npm run check && go -C build run . -check
+
+kit-ts: ## build and test the TypeScript kit and its example (needs Node.js 20 and the npm registry)
+	cd sdks/typescript && npm ci --no-fund && npm test
+	cd examples/plugin-ts && npm ci --no-fund && npm test
+
+kit-python: ## test the Python kit and its examples
+	cd sdks/python && PYTHONPATH=src python3 -m unittest discover -s tests -t .
+	cd examples/plugin-python && PYTHONPATH=../../sdks/python/src python3 -m unittest
+
+mcp-conformance: ## run the official conformance suite of MCP against the gateway (needs Node.js 22 and the npm registry)
+	GRAPNEL_MCP_CONFORMANCE='npx --yes @modelcontextprotocol/conformance@0.1.16' go test ./gateway -run '^TestMCPConformance$$' -v -count 1
 
 race: ## run tests under the race detector (PKGS=./runtime/...)
 	go test -race $(PKGS)
@@ -68,7 +95,7 @@ fmt: $(BIN)/golangci-lint ## format all Go files in place
 fmt-check: $(BIN)/golangci-lint ## fail with a diff when a file is not formatted
 	$(BIN)/golangci-lint fmt --diff
 
-generate: $(BIN)/protoc-gen-go $(BIN)/protoc-gen-go-grpc ## generate Go code from the wire contract (needs protoc), and tables of documents
+generate: $(BIN)/protoc-gen-go $(BIN)/protoc-gen-go-grpc ## generate Go code from the wire contract (needs protoc), tables of documents, and types of the kits
 ifneq ($(PROTOS),)
 	@command -v protoc >/dev/null || { echo 'protoc is missing: install the package protobuf-compiler' >&2; exit 1; }
 	@mkdir -p '$(OUT)'
@@ -76,7 +103,7 @@ ifneq ($(PROTOS),)
 		--go_out='$(OUT)' --go_opt=module=$(MODULE) \
 		--go-grpc_out='$(OUT)' --go-grpc_opt=module=$(MODULE) $(PROTOS)
 endif
-	@if [ '$(OUT)' = '$(CURDIR)' ]; then go generate ./internal/docgen; fi
+	@if [ '$(OUT)' = '$(CURDIR)' ]; then go generate ./internal/docgen ./internal/kitgen; fi
 
 # The header of a generated file names the protoc that made it. Another protoc
 # is no difference as long as the code is the same.
@@ -87,11 +114,24 @@ verify: ## check that generated code and documents are fresh and go.mod tidy
 		grep -vE '^// (	|- )protoc +v' "$$file" >"$$2/$$(basename "$$file")"; done; }; \
 	flat . "$$tmp/have"; flat "$$tmp/new" "$$tmp/want"; \
 	diff -ru "$$tmp/have" "$$tmp/want" || { echo 'generated code is stale: run make generate' >&2; exit 1; }
-	@go test ./internal/docgen
+	@go test ./internal/docgen ./internal/kitgen
 	@for module in . $(NESTED); do (cd "$$module" && go mod tidy -diff) || { echo "go.mod of $$module is not tidy" >&2; exit 1; }; done
 
 bench: ## run benchmarks (BENCH=Dispatch COUNT=10 PKGS=./runtime)
 	go test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) $(PKGS)
+
+eval-data: ## clone the public dialogues of eval-extraction into EVAL_DATA (.cache/eval)
+	@for source in $(DIALOGUES); do \
+		repo="$${source%@*}" dir='$(EVAL_DATA)'/"$$(basename "$${source%@*}")"; \
+		[ -d "$$dir" ] || git clone --quiet '$(EVAL_FROM)'/"$$repo" "$$dir"; \
+		git -C "$$dir" checkout --quiet "$${source#*@}"; \
+	done
+
+eval-extraction: eval-data ## measure facts, wishes and secrets on public dialogues
+	GRAPNEL_EVAL_DATA='$(EVAL_DATA)' go test ./internal/memory/turnpolicy ./internal/memory/secret -run '^TestPublic' -v -count 1
+
+eval: ## compare the memory's search with others on public data (EVAL_DATA=directory; downloads what is missing there)
+	go -C internal/recalleval run . -data '$(EVAL_DATA)'
 
 # Minimizing what is merely new is bounded: by default it takes a minute each, in
 # which nothing else is tried.
@@ -112,6 +152,9 @@ fuzz: ## fuzz decoder, configuration, conditions, merging, batches for FUZZTIME 
 soak: ## run a million dispatches over 20 plugins, a third of them bad (SOAK=100000 or SOAK=30m)
 	GRAPNEL_SOAK=$(SOAK) go test ./internal/soak -run '^TestSoak$$' -v -count 1 -timeout 0
 
+hosts: ## show what agents of vendors do with hooks, against a fake model (needs npm and minutes; HOSTS='-run deny codex')
+	cd tools/hosts && go run . $(HOSTS)
+
 # Without optimizations: it is only to compile.
 cross: ## compile for the other supported systems
 	@for target in $(CROSS); do \
@@ -122,10 +165,12 @@ cross: ## compile for the other supported systems
 release: ## build static programs without debug data into dist (VERSION=1.0.0 RELEASES=linux/amd64)
 	@for target in $(RELEASES); do \
 		os="$${target%/*}" arch="$${target#*/}"; \
-		out="dist/grapnel-$(VERSION)-$$os-$$arch$$([ "$$os" != windows ] || echo .exe)"; \
-		echo "== $$out"; \
-		CGO_ENABLED=0 GOOS="$$os" GOARCH="$$arch" \
-			go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o "$$out" ./cmd/grapnel; \
+		for program in grapnel grapnel-hook; do \
+			out="dist/$$program-$(VERSION)-$$os-$$arch$$([ "$$os" != windows ] || echo .exe)"; \
+			echo "== $$out"; \
+			CGO_ENABLED=0 GOOS="$$os" GOARCH="$$arch" \
+				go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o "$$out" "./cmd/$$program"; \
+		done; \
 	done
 
 tools: $(addprefix $(BIN)/,golangci-lint gofumpt protoc-gen-go protoc-gen-go-grpc benchstat) ## build all pinned tools into .cache/bin

@@ -1,0 +1,128 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// hook is one definition of a hook, in a host's configuration.
+type hook struct {
+	event     string
+	command   []string
+	url       string
+	onFailure string
+	orBlock   bool
+}
+
+// hookSeconds is how long a host waits for a hook.
+const hookSeconds = 8
+
+// agent is one vendor's program.
+type agent struct {
+	name, pkg, version, program string
+	probes                      func() []probe
+	// prepare writes the configuration into a home, and returns arguments and environment of a run.
+	prepare func(home, dir, model string, p *probe, hooks []hook) (args, env []string, err error)
+}
+
+// The versions that the notes of docs/BRIDGES.md are about.
+func agents() []agent {
+	return []agent{
+		{"claude-code", "@anthropic-ai/claude-code", "2.1.332", "claude", claudeProbes, prepareClaude},
+		{"codex", "@openai/codex", "0.171.0", "codex", codexProbes, prepareCodex},
+	}
+}
+
+const userPrompt = "Leave the marker."
+
+func prepareClaude(home, _, model string, p *probe, hooks []hook) (args, env []string, err error) {
+	settings := map[string][]any{}
+	for _, h := range hooks {
+		def := map[string]any{"type": "command", "timeout": hookSeconds}
+		if h.url != "" {
+			def["type"], def["url"], def["allowedEnvVars"] = "http", h.url, []string{"GRAPNEL_TOKEN"}
+			def["headers"] = map[string]string{"Authorization": "Bearer $GRAPNEL_TOKEN"}
+		} else {
+			def["command"], def["args"] = h.command[0], h.command[1:]
+		}
+		if h.onFailure != "" {
+			def["onFailure"] = h.onFailure
+		}
+		settings[h.event] = append(settings[h.event], map[string]any{"hooks": []any{def}})
+	}
+	if err := writeJSON(filepath.Join(home, ".claude", "settings.json"), map[string]any{"hooks": settings}); err != nil {
+		return nil, nil, err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, nil, err
+	}
+	servers := filepath.Join(home, "mcp.json")
+	if err := writeJSON(servers, map[string]any{"mcpServers": map[string]any{"probe": map[string]any{"command": self, "args": []string{mcpMode}}}}); err != nil {
+		return nil, nil, err
+	}
+	args = []string{"-p", userPrompt, "--output-format", "stream-json", "--verbose", "--model", "claude-sonnet-4-5"}
+	if p.Tool == mcpTool {
+		args = append(args, "--mcp-config", servers)
+	}
+	if !p.Forbidden {
+		args = append(args, "--allowedTools", "Bash,Read,Grep,Glob,Write,"+mcpTool)
+	}
+	return args, []string{
+		"ANTHROPIC_BASE_URL=" + model, "ANTHROPIC_API_KEY=fake", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_TELEMETRY=1",
+		"DISABLE_AUTOUPDATER=1", "DISABLE_ERROR_REPORTING=1", "DISABLE_COST_WARNINGS=1",
+	}, nil
+}
+
+func prepareCodex(home, dir, model string, p *probe, hooks []hook) (args, env []string, err error) {
+	defs := map[string][]any{}
+	for _, h := range hooks {
+		var words []string
+		for _, w := range h.command {
+			words = append(words, "'"+w+"'") // no path of ours has a quotation mark
+		}
+		if h.orBlock {
+			words = append(words, "|| exit 2")
+		}
+		def := map[string]any{"type": "command", "command": strings.Join(words, " "), "timeout": hookSeconds}
+		defs[h.event] = append(defs[h.event], map[string]any{"hooks": []any{def}})
+	}
+	config := fmt.Sprintf(`model = "fake"
+model_provider = "fake"
+check_for_update_on_startup = false
+[analytics]
+enabled = false
+[model_providers.fake]
+name = "fake"
+base_url = "%s/v1"
+wire_api = "responses"
+env_key = "FAKE_KEY"
+request_max_retries = 0
+stream_max_retries = 0
+`, model)
+	if err := writeJSON(filepath.Join(home, ".codex", "hooks.json"), map[string]any{"hooks": defs}); err != nil {
+		return nil, nil, err
+	}
+	if err := os.WriteFile(filepath.Join(home, ".codex", "config.toml"), []byte(config), 0o600); err != nil {
+		return nil, nil, err
+	}
+	args = []string{"exec", "--skip-git-repo-check", "--sandbox", "danger-full-access", "--cd", dir}
+	if !p.Untrusted {
+		args = append(args, "--dangerously-bypass-hook-trust")
+	}
+	return append(args, userPrompt), []string{"FAKE_KEY=fake"}, nil
+}
+
+func writeJSON(path string, v any) error {
+	data, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	return os.WriteFile(path, data, 0o600)
+}
