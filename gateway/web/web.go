@@ -9,8 +9,10 @@ import (
 	"embed"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"net/http"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -36,7 +38,7 @@ func Register(mux *http.ServeMux, guard func(http.Handler) http.Handler) {
 		mux.Handle("GET /"+view+"/", document)
 	}
 	for name, media := range assets() {
-		mux.Handle("GET /"+name, guard(&asset{name: name, media: media}))
+		mux.Handle("GET /assets/{version}/"+name, guard(&asset{name: name, media: media}))
 	}
 }
 
@@ -55,6 +57,16 @@ func assets() map[string]string {
 const policy = "default-src 'none'; script-src 'self'; style-src 'self' 'nonce-%s'; connect-src 'self'; img-src 'self'; " +
 	"form-action 'none'; frame-ancestors 'none'; base-uri 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
+// version is of all assets together: their addresses hold it, so that browsers need not ask for them again.
+var version = sync.OnceValue(func() string {
+	sum := sha256.New()
+	for _, name := range slices.Sorted(maps.Keys(assets())) {
+		data, _ := dist.ReadFile("dist/" + name) // TestAssets reads each
+		sum.Write(data)
+	}
+	return hex.EncodeToString(sum.Sum(nil)[:8])
+})
+
 func harden(h http.Header) {
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Referrer-Policy", "no-referrer")
@@ -68,15 +80,15 @@ func serveDocument(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
-	nonce := rand.Text()
+	nonce, base := rand.Text(), "/assets/"+version()
 	harden(w.Header())
 	w.Header().Set("Content-Security-Policy", fmt.Sprintf(policy, nonce))
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-store")
 	if strings.HasPrefix(r.URL.Path, "/documents") { // what app.js loads then
-		w.Header().Set("Link", "</documents.js>; rel=modulepreload, </editor.js>; rel=modulepreload")
+		w.Header().Set("Link", fmt.Sprintf("<%s/documents.js>; rel=modulepreload, <%[1]s/editor.js>; rel=modulepreload", base))
 	}
-	_, _ = w.Write(bytes.Replace(data, []byte("NONCE"), []byte(nonce), 1)) // the client is gone, or reads it
+	_, _ = strings.NewReplacer("NONCE", nonce, "ASSETS", base).WriteString(w, string(data)) // the client is gone, or reads it
 }
 
 // asset is one file of dist, compressed at its first use.
@@ -112,7 +124,10 @@ func (a *asset) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	harden(w.Header())
 	h := w.Header()
 	h.Set("Content-Type", a.media)
-	h.Set("Cache-Control", "no-cache") // asked again each time, answered with 304
+	h.Set("Cache-Control", "public, max-age=31536000, immutable")
+	if r.PathValue("version") != version() {
+		h.Set("Cache-Control", "no-cache") // a page of another version, still open: asked again each time, answered with 304
+	}
 	h.Set("ETag", a.etag)
 	h.Set("Vary", "Accept-Encoding")
 	if strings.Contains(r.Header.Get("If-None-Match"), a.etag) { // or a list that has it

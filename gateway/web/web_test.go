@@ -48,7 +48,10 @@ func TestDocument(t *testing.T) {
 		if !strings.Contains(resp.body, `content="`+nonce[1]+`"`) || regexp.MustCompile(`(?i)<style|style=|<script>|\son\w+=`).MatchString(resp.body) {
 			t.Errorf("%s: the document lacks the nonce, or has something inline:\n%s", path, resp.body)
 		}
-		if loads := strings.Contains(resp.header.Get("Link"), "</editor.js>; rel=modulepreload"); loads != strings.HasPrefix(path, "/documents") {
+		if strings.Contains(resp.body, "ASSETS") || strings.Count(resp.body, "/assets/"+version()+"/") != 4 {
+			t.Errorf("%s: the addresses of the assets:\n%s", path, resp.body)
+		}
+		if loads := strings.Contains(resp.header.Get("Link"), "</assets/"+version()+"/editor.js>; rel=modulepreload"); loads != strings.HasPrefix(path, "/documents") {
 			t.Errorf("%s: the links %q", path, resp.header.Get("Link"))
 		}
 		if resp.header.Get("Cache-Control") != "no-store" {
@@ -71,11 +74,12 @@ func TestAssets(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		plain := get(t, "/"+name)
+		address := "/assets/" + version() + "/" + name
+		plain := get(t, address)
 		if got := plain.body; got != string(want) || plain.header.Get("Content-Type") != media || plain.header.Get("Content-Encoding") != "" {
 			t.Errorf("%s: %d bytes of %d as %s", name, len(got), len(want), plain.header.Get("Content-Type"))
 		}
-		small := get(t, "/"+name, func(r *http.Request) { r.Header.Set("Accept-Encoding", "br, gzip") })
+		small := get(t, address, func(r *http.Request) { r.Header.Set("Accept-Encoding", "br, gzip") })
 		z, err := gzip.NewReader(strings.NewReader(small.body))
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
@@ -87,10 +91,14 @@ func TestAssets(t *testing.T) {
 			t.Errorf("%s: the tag %q for other bytes than %q", name, tag, plain.header.Get("ETag"))
 		}
 		for _, known := range []string{plain.header.Get("ETag"), `W/"other", ` + plain.header.Get("ETag")} {
-			again := get(t, "/"+name, func(r *http.Request) { r.Header.Set("If-None-Match", known) })
+			again := get(t, address, func(r *http.Request) { r.Header.Set("If-None-Match", known) })
 			if again.status != http.StatusNotModified || again.body != "" {
 				t.Errorf("%s: asked again with %s: %d", name, known, again.status)
 			}
+		}
+		older := get(t, "/assets/older/"+name)
+		if older.body != plain.body || older.header.Get("Cache-Control") != "no-cache" || !strings.HasSuffix(plain.header.Get("Cache-Control"), "immutable") {
+			t.Errorf("%s: for a page of another version %q, else %q", name, older.header.Get("Cache-Control"), plain.header.Get("Cache-Control"))
 		}
 	}
 }

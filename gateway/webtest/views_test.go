@@ -105,6 +105,7 @@ func TestViews(t *testing.T) {
 				if wide := value[int](t, p, "document.documentElement.scrollWidth"); wide > int(width) {
 					t.Errorf("%s: the page is %d pixels wide", name, wide)
 				}
+				p.await(t, "(r => r.left >= 0 && r.right <= innerWidth)(document.querySelector('nav [aria-current]').getBoundingClientRect())")
 				p.wantAccessible(t, name, rules)
 			}
 		}

@@ -76,7 +76,6 @@ func bundle(web, entry string) ([]api.OutputFile, error) {
 		Bundle: true, MinifyWhitespace: true, MinifyIdentifiers: true, MinifySyntax: true,
 		Format: api.FormatESModule, Target: api.ES2022, Charset: api.CharsetUTF8, LegalComments: api.LegalCommentsNone,
 		JSX: api.JSXAutomatic, JSXImportSource: "preact",
-		External: []string{"/editor.js"},
 	})
 	if len(result.Errors) > 0 {
 		return nil, errors.New(string(bytes.Join(formatted(result.Errors), nil)))

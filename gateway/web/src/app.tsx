@@ -7,6 +7,7 @@ import { route } from "./router";
 import { logIn, logOut, may, me, type Right } from "./session";
 import { apply, setTheme, theme, type Theme } from "./theme";
 import { Busy, Empty, Problem } from "./ui/parts";
+import { loadEditor } from "./editor/load";
 import { Manifests } from "./manifests";
 import { Later } from "./ui/later";
 import { Plugins } from "./plugins";
@@ -26,7 +27,7 @@ interface View {
 }
 
 function loadDocuments(): Promise<() => JSX.Element> {
-  import("/editor.js" as string).catch(() => undefined); // beside it, not after it; who needs it says what failed
+  loadEditor().catch(() => undefined); // beside it, not after it; who needs it says what failed
   return import("./documents/documents").then((m) => m.Documents);
 }
 
@@ -80,8 +81,10 @@ function Missing({ known }: { known: boolean }): JSX.Element {
 }
 
 function Navigation({ views, current }: { views: View[]; current: string }): JSX.Element {
+  const nav = useRef<HTMLElement>(null);
+  useEffect(() => nav.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" }), [current]); // a narrow window shows a part of the links
   return (
-    <nav class="side" aria-label="Views">
+    <nav class="side" aria-label="Views" ref={nav}>
       <a class="brand" href="/" aria-label="Grapnel, start"><Mark /><span>Grapnel</span></a>
       <ul>
         {views.map((v) => (

@@ -1,6 +1,6 @@
 // Documents: workspaces, a workspace's tree, and the documents of its folders.
 import type { JSX } from "preact";
-import { useEffect, useMemo, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo, useState } from "preact/hooks";
 import { call } from "../rpc";
 import { address, navigate, route } from "../router";
 import { may } from "../session";
@@ -52,7 +52,7 @@ const rowAddress = (workspace: string, row: { kind: string; id: string }): strin
 
 function Workspace({ id }: { id: string }): JSX.Element {
   const tree = useMemo(() => new Tree(id), [id]);
-  useEffect(() => tree.start(), [tree]);
+  useLayoutEffect(() => tree.start(), [tree]);
   const [, , kind, item = ""] = route.value.path;
   const write = may("write");
   const [expanded, setExpanded] = useState<ReadonlySet<string>>(() => new Set(stored<string[]>(sessionStorage, "grapnel.open." + id, [])));
@@ -113,8 +113,8 @@ function Workspace({ id }: { id: string }): JSX.Element {
         />
       </section>
       <div class="docside">
-        {!tree.ready.value && tree.folders.size === 0 ? null
-          : kind === "root" ? <Scope key="" tree={tree} folder="" />
+        {kind === "root" ? <Scope key="" tree={tree} folder="" />
+          : !tree.ready.value && tree.folders.size === 0 ? null
           : kind === "folder" ? <Scope key={item} tree={tree} folder={item} />
           : kind === "thread" ? <ThreadView key={item} tree={tree} id={item} />
           : <Overview tree={tree} />}

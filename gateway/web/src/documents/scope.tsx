@@ -31,7 +31,7 @@ export function Scope({ tree, folder }: { tree: Tree; folder: string }): JSX.Ele
   });
   // A move of a folder above changes what is in effect.
   useEffect(() => void (revision > 1 && w.refresh()), [path, known]);
-  const name = folder ? tree.folders.get(folder)?.name ?? folder : tree.name.value;
+  const name = folder ? tree.folders.get(folder)?.name ?? folder : tree.name.value || tree.workspace;
   useTitle("AGENTS.md of " + name);
   const tab = route.value.query.get("tab") ?? "text";
   const [asked, setAsked] = useState(false);

@@ -1,13 +1,14 @@
 // The editor's bundle in components.
 import type { JSX } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import type * as Bundle from "../editor/editor";
+import { loadEditor } from "../editor/load";
 import { Busy, Problem } from "../ui/parts";
 
 let loading: Promise<typeof Bundle> | undefined;
 
 function load(): Promise<typeof Bundle> {
-  loading ??= (import("/editor.js" as string) as Promise<typeof Bundle>).catch((err: unknown) => {
+  loading ??= loadEditor().catch((err: unknown) => {
     loading = undefined;
     throw err;
   });
@@ -21,7 +22,7 @@ function Host({ id, make, kind }: { id: string; kind: string; make(bundle: typeo
   latest.current = make;
   const [state, set] = useState<{ ready: boolean; error?: unknown }>({ ready: false });
   const [tries, setTries] = useState(0);
-  useEffect(() => {
+  useLayoutEffect(() => {
     let editor: Bundle.Editor | undefined;
     let left = false;
     load().then((bundle) => {

@@ -3,7 +3,7 @@
 import { effect, signal, untracked } from "@preact/signals";
 import { RpcError, call, isCode, online, type Result } from "../rpc";
 import { me, who } from "../session";
-import { dropDraft, keyOf, leftOver, page, putDraft } from "./drafts";
+import { dropDraft, keyOf, leftOver, page, putDraft, type Draft } from "./drafts";
 import { merge3 } from "./merge3";
 
 type View = Result<"thread/agents_doc/get">;
@@ -90,6 +90,7 @@ export class Writing {
       this.heardWhileSending = true;
       return;
     }
+    const left = this.begun ? undefined : this.leftOver(); // while the gateway answers
     try {
       const view = await call("thread/agents_doc/get", { workspace_id: this.workspace, folder_id: this.folder || null });
       this.error.value = undefined;
@@ -98,7 +99,7 @@ export class Writing {
         this.heardWhileSending = true; // the answer may be older than what is being saved
         return;
       }
-      if (!this.begun) await this.begin(view.explicit);
+      if (!this.begun) await this.begin(view.explicit, await left);
       else this.reconcile(view.explicit);
     } catch (err) {
       if (isCode(err, "offline")) this.markOffline();
@@ -108,9 +109,14 @@ export class Writing {
     if (this.dirty && online.value && !this.conflict.value) void this.push();
   }
 
-  /** Shows the document, and a text that an earlier page left behind. */
-  private async begin(doc: Doc | null): Promise<void> {
-    const left = this.readOnly ? undefined : await leftOver(this.workspace, this.owner).then((l) => l.find((d) => d.folder === this.folder && !d.page.startsWith("aside")), () => undefined);
+  /** The text of this scope that an earlier page left behind. */
+  private async leftOver(): Promise<Draft | undefined> {
+    if (this.readOnly) return undefined;
+    const all = await leftOver(this.workspace, this.owner).catch(() => []);
+    return all.find((d) => d.folder === this.folder && !d.page.startsWith("aside"));
+  }
+
+  private async begin(doc: Doc | null, left: Draft | undefined): Promise<void> {
     if (this.begun) return;
     this.begun = true;
     if (left) {

@@ -1,5 +1,5 @@
 // The events that came while the view was shown.
-import { useEffect, useReducer, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useReducer, useRef, useState } from "preact/hooks";
 import { call, whenOnline } from "../rpc";
 import type { Notifications } from "../schema";
 import { useNotification } from "../ui/use";
@@ -26,7 +26,7 @@ export function useEvents(paused: boolean): { rows: Row[]; waiting: number; erro
     if (queue.current.length > most) queue.current.shift();
   };
   useNotification("event", add);
-  useEffect(() => {
+  useLayoutEffect(() => {
     const leave = whenOnline(() => void call("events/watch", {}).then((r) => {
       setError(undefined);
       if (total.current === 0) r.events.forEach(add); // after a reconnect they are here already

@@ -1,6 +1,6 @@
 // The list of kept manifests: live, and of any length.
 import type { JSX } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useLayoutEffect, useState } from "preact/hooks";
 import { call, isCode, whenOnline, type Params } from "../rpc";
 import { address, navigate, route } from "../router";
 import { count, number, percent } from "../ui/format";
@@ -91,7 +91,7 @@ function useOverview(workspace: string, thread: string): { rows?: Row[]; error: 
   const [round, setRound] = useState(0);
   const filter: Params<"manifest/overview"> = { ...(workspace && { workspace_id: workspace }), ...(thread && { thread_id: thread }) };
 
-  useEffect(() => {
+  useLayoutEffect(() => {
     let mine = true;
     setRows(undefined);
     setError(undefined);

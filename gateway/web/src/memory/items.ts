@@ -1,4 +1,4 @@
-import { useCallback, useEffect, useRef, useState } from "preact/hooks";
+import { useCallback, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { call, whenOnline, type Result } from "../rpc";
 
 export type MemoryItem = Result<"memory/list">["items"][number];
@@ -38,6 +38,6 @@ export function useItems(asked: Asked): { rows: MemoryItem[]; error: unknown; lo
       (error) => mine === turn.current && set((s) => ({ ...s, error, loading: false })),
     );
   }, [key]);
-  useEffect(() => whenOnline(() => ask("")), [ask]);
+  useLayoutEffect(() => whenOnline(() => ask("")), [ask]);
   return { rows: state.rows, error: state.error, loading: state.loading, reload: () => ask(""), more: state.next && !state.loading ? () => ask(state.next) : undefined };
 }

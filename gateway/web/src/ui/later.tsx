@@ -1,6 +1,6 @@
 // A view that is loaded when it is first shown.
 import type { JSX } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useLayoutEffect, useState } from "preact/hooks";
 import { Busy, Problem } from "./parts";
 
 export function Later({ load, what }: { load: () => Promise<() => JSX.Element>; what: string }): JSX.Element {
@@ -10,7 +10,7 @@ export function Later({ load, what }: { load: () => Promise<() => JSX.Element>; 
     setError(undefined);
     load().then((view) => setView(() => view), setError);
   };
-  useEffect(begin, []);
+  useLayoutEffect(begin, []);
   if (View) return <View />;
   return error ? <Problem error={error} retry={begin} /> : <Busy what={"Loading " + what} />;
 }

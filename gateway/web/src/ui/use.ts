@@ -1,5 +1,5 @@
-// Hooks that all views share.
-import { useCallback, useEffect, useRef, useState } from "preact/hooks";
+// Hooks that all views share. What asks the gateway does so in layout effects: other effects wait for a frame to be drawn.
+import { useCallback, useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { call, on, whenOnline, type MethodName, type Params, type Result } from "../rpc";
 import type { Notifications } from "../schema";
 import { plain } from "./unseen";
@@ -26,7 +26,7 @@ export function useCall<M extends MethodName>(method: M, params: Params<M> | nul
       (error) => mine === turn.current && set((s) => ({ ...s, error, loading: false })),
     );
   }, [method, key]);
-  useEffect(() => {
+  useLayoutEffect(() => {
     set({ loading: key !== "null" });
     return whenOnline(run);
   }, [run]);
@@ -37,7 +37,7 @@ export function useCall<M extends MethodName>(method: M, params: Params<M> | nul
 export function useNotification<N extends keyof Notifications>(name: N, heard: (params: Notifications[N]) => void): void {
   const latest = useRef(heard);
   latest.current = heard;
-  useEffect(() => on(name, (p) => latest.current(p)), [name]);
+  useLayoutEffect(() => on(name, (p) => latest.current(p)), [name]);
 }
 
 /** Runs f every so many milliseconds while the page is visible. */
