@@ -84,6 +84,32 @@ func TestBrokenAddresses(t *testing.T) {
 	}
 }
 
+// TestInheritedNames: names that each object of JavaScript has are names like others, and an address of any length is read.
+func TestInheritedNames(t *testing.T) {
+	t.Parallel()
+
+	g := serve(t, "--token-file", tokenFile(t, staff))
+	p := open(t, g.url+"/", 1280)
+	p.logIn(t, "boss")
+	p.do(t, chromedp.WaitVisible("nav.side"))
+	g.token = "boss"
+	g.call(t, "workspace/create", object{"name": "__proto__", "id": "constructor"})
+	g.call(t, "folder/create", object{"workspace_id": "constructor", "name": "toString", "id": "__proto__"})
+	g.call(t, "thread/agents_doc/save", object{"workspace_id": "constructor", "folder_id": "__proto__", "content": "__proto__\n"})
+	for _, path := range []string{
+		"/plugins/__proto__", "/plugins/constructor?tab=toString", "/manifests/constructor?tab=__proto__", "/manifests?workspace=__proto__&thread=constructor",
+		"/manifests/compare?a=__proto__&b=constructor", "/manifests/search?section=__proto__", "/documents/constructor", "/documents/constructor/folder/__proto__",
+		"/documents/constructor/folder/__proto__?tab=constructor", "/documents/constructor/thread/hasOwnProperty", "/documents/__proto__/root", "/jobs?state=constructor", "/memory?workspace_id=__proto__&category=constructor",
+		"/try?phase=__proto__&workspace_id=constructor&__proto__=x&__proto__[x]=1", "/try?phase=constructor", "/events?kind=toString", "/manifests#" + strings.Repeat("x", 1<<20), "/manifests#login=" + strings.Repeat("x", 1<<20),
+	} {
+		p.do(t, chromedp.Navigate(g.url+path))
+		p.await(t, "document.querySelector('nav.side') !== null && document.querySelector('main h1, main .empty, main .problem') !== null && !document.querySelector('main .busy')")
+		if !value[bool](t, p, "Object.keys(Object.prototype).length === 0 && ({}).x === undefined") {
+			t.Fatalf("%.80s: an object inherits what the address says", path)
+		}
+	}
+}
+
 // TestForeignStorage: another program that had this origin may have left anything under our names.
 func TestForeignStorage(t *testing.T) {
 	t.Parallel()
