@@ -10,8 +10,6 @@ package mcpserver
 import (
 	"context"
 	"encoding/json"
-	"fmt"
-	"io"
 	"net/http"
 	"time"
 
@@ -124,16 +122,3 @@ func Handler(version string, of func(r *http.Request) (Place, Call)) http.Handle
 		inner.ServeHTTP(w, r)
 	})
 }
-
-// Serve serves one client over a pair of streams, until its end or that of ctx.
-func Serve(ctx context.Context, s *mcp.Server, in io.Reader, out io.Writer) error {
-	if err := s.Run(ctx, &mcp.IOTransport{Reader: io.NopCloser(in), Writer: nopCloser{out}}); err != nil && ctx.Err() == nil {
-		return fmt.Errorf("the connection to the agent: %w", err)
-	}
-	return nil
-}
-
-type nopCloser struct{ io.Writer }
-
-// Close implements io.Closer.
-func (nopCloser) Close() error { return nil }

@@ -127,6 +127,54 @@ func TestServer(t *testing.T) {
 	}
 }
 
+// atEnd calls a function when everything was read.
+type atEnd struct {
+	io.Reader
+
+	ended func()
+}
+
+func (a *atEnd) Read(p []byte) (int, error) {
+	n, err := a.Reader.Read(p)
+	if errors.Is(err, io.EOF) {
+		a.ended()
+	}
+	return n, err
+}
+
+// TestLastAnswers: a client that has ended its input gets the answers to what it asked, and one that is gone is not waited for.
+func TestLastAnswers(t *testing.T) {
+	t.Parallel()
+
+	const asks = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"pipe","version":"1"}}}
+{"jsonrpc":"2.0","method":"notifications/initialized"}
+{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"measure","arguments":{}}}
+{"jsonrpc":"2.0","id":"three","method":"tools/call","params":{"name":"measure","arguments":{}}}
+`
+	g := &gateway{}
+	ended := make(chan struct{})
+	in := &atEnd{strings.NewReader(asks), sync.OnceFunc(func() { close(ended) })}
+	late := func(ctx context.Context, method string, params, result any) error {
+		<-ended
+		return g.call(ctx, method, params, result)
+	}
+	var out bytes.Buffer
+	err := mcpserver.Serve(t.Context(), mcpserver.New("1", place, late), in, &out)
+	if n := strings.Count(out.String(), `"text":"3 m"`); err != nil || n != 2 {
+		t.Errorf("%d answers of 2, %v:\n%s", n, err, out.String())
+	}
+
+	ctx, cancel := context.WithCancel(t.Context())
+	in = &atEnd{strings.NewReader(asks), cancel}
+	never := func(ctx context.Context, _ string, _, _ any) error {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	if err := mcpserver.Serve(ctx, mcpserver.New("1", place, never), in, io.Discard); err != nil {
+		t.Errorf("ended from outside: %v", err)
+	}
+}
+
 // TestHostileClients: what is not the protocol, or is too long, is answered with an error, and asks the gateway nothing.
 func TestHostileClients(t *testing.T) {
 	t.Parallel()
