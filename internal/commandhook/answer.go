@@ -222,7 +222,7 @@ type specific struct {
 	MCPOutput  json.RawMessage `json:"updatedMCPToolOutput"`
 }
 
-// said is the answer of Claude Code and Codex.
+// said is the answer of Claude Code, Codex and Gemini CLI.
 type said struct {
 	Continue       *bool           `json:"continue"`
 	StopReason     *string         `json:"stopReason"`

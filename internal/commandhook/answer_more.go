@@ -159,11 +159,7 @@ func answerGemini(h *Handler, o *Output, f *Facts) (Answer, error) {
 }
 
 func geminiSaid(h *Handler, out []byte, f *Facts) (Answer, error) {
-	var s struct {
-		said
-
-		Specific json.RawMessage `json:"hookSpecificOutput"`
-	}
+	var s said
 	var sp struct {
 		Input   map[string]json.RawMessage `json:"tool_input"`
 		Context *string                    `json:"additionalContext"`

@@ -73,6 +73,11 @@ func (h *Handler) claude(f *Facts) object {
 	case Call, Result, Failed:
 		name, _ := h.Format.toolName(f.Tool)
 		p["tool_name"], p["tool_input"], p["tool_use_id"] = name, value(f.Arguments), f.CallID
+		if h.Moment == Result {
+			p["tool_response"] = claudeResponse(f)
+		} else if h.Moment == Failed {
+			p["error"] = f.Result
+		}
 	case Stop:
 		p["stop_hook_active"], p["last_assistant_message"] = f.Forced > 0, f.Text
 	case TurnFailed:
@@ -84,13 +89,6 @@ func (h *Handler) claude(f *Facts) object {
 	case SessionEnd:
 		p["reason"] = cmp.Or(f.Source, "other")
 	default: // it has no more
-	}
-	switch h.Moment {
-	case Result:
-		p["tool_response"] = claudeResponse(f)
-	case Failed:
-		p["error"] = f.Result
-	default: // no tool has run
 	}
 	return p
 }
@@ -135,14 +133,14 @@ func (h *Handler) gemini(f *Facts) object {
 	case Call, Result, Failed:
 		name, _ := h.Format.toolName(f.Tool)
 		p["tool_name"], p["tool_input"] = name, value(f.Arguments)
+		if h.Moment == Result {
+			p["tool_response"] = object{"llmContent": f.Result, "returnDisplay": f.Result}
+		}
 	case Compact:
 		p["trigger"] = trigger(f.Source)
 	case SessionEnd:
 		p["reason"] = cmp.Or(f.Source, "other")
 	default: // it has no more
-	}
-	if h.Moment == Result {
-		p["tool_response"] = object{"llmContent": f.Result, "returnDisplay": f.Result}
 	}
 	return p
 }
@@ -150,26 +148,23 @@ func (h *Handler) gemini(f *Facts) object {
 // copilotObject has the fields of the hooks reference: in camel case, or in snake case where the event is in Pascal case.
 func (h *Handler) copilotObject(f *Facts) object {
 	p := object{"sessionId": f.Session, "timestamp": f.Now.UnixMilli(), "cwd": f.Dir}
-	name, _ := h.Format.toolName(f.Tool)
+	names, args := h.Format, "toolArgs"
 	if h.pascal() {
 		p["timestamp"], p["hookEventName"] = f.Now.UTC().Format(time.RFC3339Nano), h.Event
-		name, _ = Claude.toolName(f.Tool)
-	}
-	tool, args := "toolName", "toolArgs"
-	if h.pascal() {
-		args = "toolInput"
+		names, args = Claude, "toolInput"
 	}
 	switch h.Moment {
 	case Session:
 		p["source"] = f.Source
 	case Prompt:
 		p["prompt"] = f.Prompt
-	case Call:
-		p[tool], p[args] = name, value(f.Arguments)
-	case Result:
-		p[tool], p[args], p["toolResult"] = name, value(f.Arguments), h.cased(object{"resultType": "success", "textResultForLlm": f.Result})
-	case Failed:
-		p[tool], p[args], p["error"] = name, value(f.Arguments), f.Result
+	case Call, Result, Failed:
+		p["toolName"], _ = names.toolName(f.Tool)
+		if p[args] = value(f.Arguments); h.Moment == Result {
+			p["toolResult"] = h.cased(object{"resultType": "success", "textResultForLlm": f.Result})
+		} else if h.Moment == Failed {
+			p["error"] = f.Result
+		}
 	case Stop:
 		p["transcriptPath"], p["stopReason"], p["stop_hook_active"] = f.Transcript, "end_turn", f.Forced > 0
 	case TurnFailed:
@@ -190,14 +185,7 @@ func (h *Handler) cased(p object) object {
 	}
 	out := object{}
 	for name, v := range p {
-		var snake strings.Builder
-		for _, c := range name {
-			if c >= 'A' && c <= 'Z' {
-				snake.WriteByte('_')
-			}
-			snake.WriteString(strings.ToLower(string(c)))
-		}
-		out[snake.String()] = v
+		out[Snake(name)] = v
 	}
 	return out
 }
