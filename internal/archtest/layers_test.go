@@ -31,8 +31,8 @@ const layers = `
 	internal/suggest, internal/jsonscan < phases, internal/..., cmd/..., builtin, compiler, config, gateway, manifest, plugins/...,
 	runtime, sdk, sdk/plugintest, store;
 	std < internal/lazyregexp;
-	internal/lazyregexp < cmd/grapnel, config, gateway, internal/api, internal/configschema, internal/memory/..., internal/proc, internal/text,
-	store/jobqueue;
+	internal/lazyregexp < cmd/grapnel, config, gateway, internal/api, internal/commandhook, internal/configschema, internal/mcpclient,
+	internal/memory/..., internal/proc, internal/text, store/jobqueue;
 	std < tree;
 	std < internal/archtest;
 	std < internal/recent;

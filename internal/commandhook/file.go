@@ -356,15 +356,7 @@ func isInterpreter(word string) bool {
 
 // word2id keeps what an id may hold.
 func word2id(word string) string {
-	id := strings.Map(func(c rune) rune {
-		switch {
-		case c >= 'a' && c <= 'z', c >= '0' && c <= '9', c == '_', c == '-':
-			return c
-		case c >= 'A' && c <= 'Z':
-			return c + 'a' - 'A'
-		}
-		return -1
-	}, word)
+	id := strings.ToLower(notInID().ReplaceAllString(word, ""))
 	return cmp.Or(strings.Trim(id[:min(len(id), 40)], "-_"), "command")
 }
 

@@ -339,7 +339,7 @@ func (h *Handler) Argv(f *Facts, shellVar string, find func(string) bool) []stri
 
 // expand replaces $NAME and ${NAME}.
 func expand(text string, lookup func(string) string) string {
-	return variable.ReplaceAllStringFunc(text, func(found string) string { return lookup(strings.Trim(found, "${}")) })
+	return variable().ReplaceAllStringFunc(text, func(found string) string { return lookup(strings.Trim(found, "${}")) })
 }
 
 func some(p object, name, v string) {
