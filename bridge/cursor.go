@@ -41,11 +41,7 @@ var cursorSteps = map[string]Step{
 	"preCompact": StepOnlyCompact, "sessionEnd": StepSessionEnd,
 }
 
-func decodeCursor(payload []byte) (Event, error) {
-	var p cursorPayload
-	if err := json.Unmarshal(payload, &p); err != nil {
-		return Event{}, err
-	}
+func decodeCursor(p *cursorPayload) (Event, error) {
 	p.SessionID = cmp.Or(p.Conversation, p.SessionID)
 	if p.Dir == "" && len(p.Roots) > 0 {
 		p.Dir = p.Roots[0]
