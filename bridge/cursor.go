@@ -3,6 +3,7 @@ package bridge
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -46,7 +47,6 @@ func decodeCursor(p *cursorPayload) (Event, error) {
 	if p.Dir == "" && len(p.Roots) > 0 {
 		p.Dir = p.Roots[0]
 	}
-	p.DurationMS = 0
 	if err := p.own(); err != nil {
 		return Event{}, err
 	}
@@ -88,7 +88,7 @@ func (p *cursorPayload) own() (err error) {
 		p.Arguments = json.RawMessage(textOf(p.Arguments)) // JSON in a text
 	}
 	if len(p.Arguments) > 0 && !json.Valid(p.Arguments) {
-		return errNotJSON
+		return errors.New("the arguments of the tool are not JSON")
 	}
 	return err
 }

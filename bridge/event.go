@@ -104,7 +104,7 @@ var hosts = map[string]host{
 	"gemini":  {decoder(decodeGemini), encodeGemini, geminiSteps, rooms(room{unlimited, inBytes}, "BeforeAgent", "AfterTool")},
 	"vscode":  {decoder(decodeVSCode), encodeVSCode, vscodeSteps, rooms(room{unlimited, inBytes}, "PreToolUse", "PostToolUse", "SubagentStart")},
 	"cursor":  {decoder(decodeCursor), encodeCursor, cursorSteps, rooms(room{10_000, inUTF16}, "beforeSubmitPrompt", "preToolUse", "postToolUse", "postToolUseFailure", "subagentStart")},
-	"copilot": {decoder(decodeCopilot), encodeCopilot, copilotSteps, with(rooms(room{10_000, inBytes}, "PostToolUse", "PostToolUseFailure"), copilotPrompt, room{unlimited, inBytes})},
+	"copilot": {decoder(decodeCopilot), encodeCopilot, copilotSteps, map[string]room{"PostToolUse": {10_000, inBytes}, "PostToolUseFailure": {10_000, inBytes}, copilotPrompt: {unlimited, inBytes}}},
 
 	"opencode": {decoder(decodeOwn), encodeOwn, ownSteps, rooms(room{unlimited, inBytes}, "UserPromptSubmit", "PostToolUse")},
 	"amp":      {decoder(decodeOwn), encodeOwn, ownSteps, rooms(room{unlimited, inBytes}, "UserPromptSubmit", "PostToolUse")},
@@ -126,11 +126,6 @@ func rooms(r room, events ...string) map[string]room {
 	for _, name := range events {
 		m[name] = r
 	}
-	return m
-}
-
-func with(m map[string]room, event string, r room) map[string]room {
-	m[event] = r
 	return m
 }
 
