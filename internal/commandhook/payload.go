@@ -73,10 +73,12 @@ func (h *Handler) claude(f *Facts) object {
 	case Call, Result, Failed:
 		name, _ := h.Format.toolName(f.Tool)
 		p["tool_name"], p["tool_input"], p["tool_use_id"] = name, value(f.Arguments), f.CallID
-		if h.Moment == Result {
+		switch h.Moment {
+		case Result:
 			p["tool_response"] = claudeResponse(f)
-		} else if h.Moment == Failed {
+		case Failed:
 			p["error"] = f.Result
+		default: // no tool has run
 		}
 	case Stop:
 		p["stop_hook_active"], p["last_assistant_message"] = f.Forced > 0, f.Text
