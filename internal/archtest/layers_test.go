@@ -162,7 +162,7 @@ const layers = `
 	phases, sdk, sdk/prompttext, internal/skillset < plugins/skills;
 	plugins/skills < plugins/skills/cmd/...;
 	phases, github.com/tailscale/hujson < internal/commandhook;
-	phases, sdk, sdk/prompttext, internal/commandhook < plugins/commandhooks;
+	phases, sdk, sdk/prompttext, internal/commandhook, internal/recent < plugins/commandhooks;
 	plugins/commandhooks < plugins/commandhooks/cmd/...;
 	github.com/goccy/go-yaml, phases < internal/skillset;
 	# Servers of the Model Context Protocol, and the plugin that brings their tools.
