@@ -36,6 +36,8 @@ const layers = `
 	std < tree;
 	std < internal/archtest;
 	std < internal/recent;
+	std < internal/procgroup;
+	internal/procgroup < internal/mcpclient, plugins/commandhooks;
 	golang.org/x/sys < internal/sandbox, internal/peer;
 	github.com/cespare/xxhash/v2 < internal/digest;
 	github.com/rivo/uniseg, golang.org/x/text < internal/text;

@@ -26,6 +26,7 @@ import (
 	"strings"
 
 	"github.com/grapnelhq/grapnel/internal/commandhook"
+	"github.com/grapnelhq/grapnel/internal/procgroup"
 	"github.com/grapnelhq/grapnel/internal/recent"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/sdk"
@@ -67,7 +68,7 @@ func New() *sdk.Plugin {
 }
 
 func configure(cfg *config) (sdk.Setup, error) {
-	if !supported {
+	if !procgroup.Supported {
 		return sdk.Setup{}, sdk.ConfigErrorf("", "commands of other agents are run on Unix systems only")
 	}
 	p := &plugin{config: *cfg, kept: recent.New[[]string](maxKept)}
