@@ -119,29 +119,18 @@ func (h *Handler) codex(f *Facts) object {
 	return p
 }
 
-// gemini has the fields of docs/hooks/reference.md.
+// gemini has the fields of docs/hooks/reference.md, which have the names of Claude Code's.
 func (h *Handler) gemini(f *Facts) object {
-	p := object{
-		"session_id": f.Session, "transcript_path": f.Transcript, "cwd": f.Dir, "hook_event_name": h.Event,
-		"timestamp": f.Now.UTC().Format("2006-01-02T15:04:05.000Z"),
+	p := h.claude(f)
+	for _, name := range []string{"prompt_id", "agent_id", "permission_mode", "model", "tool_use_id", "last_assistant_message", "custom_instructions"} {
+		delete(p, name)
 	}
+	p["timestamp"] = f.Now.UTC().Format("2006-01-02T15:04:05.000Z")
 	switch h.Moment {
-	case Session:
-		p["source"] = f.Source
-	case Prompt:
-		p["prompt"] = f.Prompt
 	case Stop:
-		p["prompt"], p["prompt_response"], p["stop_hook_active"] = f.Prompt, f.Text, f.Forced > 0
-	case Call, Result, Failed:
-		name, _ := h.Format.toolName(f.Tool)
-		p["tool_name"], p["tool_input"] = name, value(f.Arguments)
-		if h.Moment == Result {
-			p["tool_response"] = object{"llmContent": f.Result, "returnDisplay": f.Result}
-		}
-	case Compact:
-		p["trigger"] = trigger(f.Source)
-	case SessionEnd:
-		p["reason"] = cmp.Or(f.Source, "other")
+		p["prompt"], p["prompt_response"] = f.Prompt, f.Text
+	case Result:
+		p["tool_response"] = object{"llmContent": f.Result, "returnDisplay": f.Result}
 	default: // it has no more
 	}
 	return p
