@@ -48,11 +48,7 @@ var claudeSteps = map[string]Step{
 	"PreCompact": StepCompact, "PostCompact": StepCompacted, "SessionEnd": StepSessionEnd, "SubagentStart": StepSubagent, "SubagentStop": StepStop,
 }
 
-func decodeClaude(payload []byte) (Event, error) {
-	var p claudePayload
-	if err := json.Unmarshal(payload, &p); err != nil {
-		return Event{}, err
-	}
+func decodeClaude(p *claudePayload) (Event, error) {
 	e := p.event(claudeSteps[p.Event])
 	e.TurnID = p.PromptID
 	switch p.Event {
@@ -120,7 +116,10 @@ func bashText(response json.RawMessage) string {
 }
 
 type (
+	// claudeAnswer has the fields of all hosts of Claude Code's shape; an encoder sets those that its host knows.
 	claudeAnswer struct {
+		Continue *bool           `json:"continue,omitempty"`
+		Stop     string          `json:"stopReason,omitempty"`
 		Decision string          `json:"decision,omitempty"`
 		Reason   string          `json:"reason,omitempty"`
 		Specific *claudeSpecific `json:"hookSpecificOutput,omitempty"`
@@ -132,7 +131,8 @@ type (
 		Arguments  json.RawMessage `json:"updatedInput,omitempty"`
 		Context    string          `json:"additionalContext,omitempty"`
 		Output     any             `json:"updatedToolOutput,omitempty"`
-		Decision   *claudeDecision `json:"decision,omitempty"`
+		Decision   any             `json:"decision,omitempty"` // a claudeDecision about a permission, or a word
+		Reason     string          `json:"reason,omitempty"`
 	}
 	claudeDecision struct {
 		Behavior string `json:"behavior"`
@@ -140,41 +140,9 @@ type (
 	}
 )
 
-func encodeClaude(e *Event, o *Outcome) any {
-	a := claudeAnswer{Specific: &claudeSpecific{Event: e.Name, Context: o.Context}}
-	switch e.Step {
-	case StepPrompt, StepStop:
-		if o.Verdict != "" {
-			return claudeAnswer{Decision: "block", Reason: o.Reason}
-		}
-	case StepToolCall:
-		a.Specific.Arguments = o.Arguments
-		if o.Verdict != "" {
-			a.Specific.Permission, a.Specific.Why, a.Specific.Arguments = string(o.Verdict), o.Reason, nil
-		} // a rewrite needs no decision: the host's own rules judge the rewritten call
-	case StepPermission:
-		if o.Verdict != phases.VerdictDeny {
-			return nil // the host asks its person
-		}
-		a.Specific.Decision = &claudeDecision{Behavior: "deny", Message: o.Reason}
-	case StepToolResult:
-		if o.Result == nil {
-			break
-		}
-		told := "the result of the tool is to be read as: " + *o.Result
-		if e.IsError { // the host takes no other error
-			a.Specific.Context = told
-			break
-		}
-		output, sure := claudeOutput(e, *o.Result)
-		if a.Specific.Output = output; !sure {
-			a.Decision, a.Reason = "block", told
-		}
-	case StepSubagent:
-	default:
-		return nil
-	}
-	if a.Specific.empty() {
+// orNothing is the answer without what is empty; nil if nothing is left.
+func (a claudeAnswer) orNothing() any {
+	if s := a.Specific; s.Permission == "" && s.Arguments == nil && s.Context == "" && s.Output == nil && s.Decision == nil {
 		a.Specific = nil
 	}
 	if a.Specific == nil && a.Decision == "" {
@@ -183,9 +151,46 @@ func encodeClaude(e *Event, o *Outcome) any {
 	return a
 }
 
-// empty reports whether there is nothing to say.
-func (s *claudeSpecific) empty() bool {
-	return s.Permission == "" && s.Arguments == nil && s.Context == "" && s.Output == nil && s.Decision == nil
+// denyPermission is the one answer to a permission that the host takes; without it the host asks its person.
+func denyPermission(e *Event, o *Outcome) any {
+	if o.Verdict != phases.VerdictDeny {
+		return nil
+	}
+	return claudeAnswer{Specific: &claudeSpecific{Event: e.Name, Decision: claudeDecision{Behavior: "deny", Message: o.Reason}}}
+}
+
+func encodeClaude(e *Event, o *Outcome) any {
+	said := &claudeSpecific{Event: e.Name, Context: o.Context}
+	a := claudeAnswer{Specific: said}
+	switch e.Step {
+	case StepPrompt, StepStop:
+		if o.Verdict != "" {
+			return claudeAnswer{Decision: "block", Reason: o.Reason}
+		}
+	case StepToolCall:
+		said.Arguments = o.Arguments
+		if o.Verdict != "" {
+			said.Permission, said.Why, said.Arguments = string(o.Verdict), o.Reason, nil
+		} // a rewrite needs no decision: the host's own rules judge the rewritten call
+	case StepPermission:
+		return denyPermission(e, o)
+	case StepToolResult:
+		if o.Result == nil {
+			break
+		}
+		if e.IsError { // the host takes no other error
+			said.Context = toRead(*o.Result)
+			break
+		}
+		var sure bool
+		if said.Output, sure = claudeOutput(e, *o.Result); !sure {
+			a.Decision, a.Reason = "block", toRead(*o.Result)
+		}
+	case StepSubagent:
+	default:
+		return nil
+	}
+	return a.orNothing()
 }
 
 // readOutput is the shape of a text that the tool Read gives.
@@ -283,6 +288,13 @@ func withText(response json.RawMessage, text string) any {
 
 // replaceTexts empties the texts of a value, but for the first one with a name, or of any name, which becomes text.
 func replaceTexts(value any, name, member, text string) (now any, placed bool) {
+	inner := func(name string, value any) any {
+		now, here := replaceTexts(value, name, member, text)
+		if here {
+			placed, text = true, ""
+		}
+		return now
+	}
 	switch value := value.(type) {
 	case string:
 		switch {
@@ -294,22 +306,14 @@ func replaceTexts(value any, name, member, text string) (now any, placed bool) {
 		return "", false
 	case []any:
 		list := make([]any, len(value))
-		for i, v := range value {
-			var here bool
-			list[i], here = replaceTexts(v, name, member, text)
-			if here {
-				placed, text = true, ""
-			}
+		for i := range value {
+			list[i] = inner(name, value[i])
 		}
 		return list, placed
 	case map[string]any:
 		object := make(map[string]any, len(value))
 		for _, key := range slices.Sorted(maps.Keys(value)) {
-			var here bool
-			object[key], here = replaceTexts(value[key], key, member, text)
-			if here {
-				placed, text = true, ""
-			}
+			object[key] = inner(key, value[key])
 		}
 		return object, placed
 	}

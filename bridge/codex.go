@@ -1,8 +1,6 @@
 package bridge
 
 import (
-	"encoding/json"
-
 	"github.com/grapnelhq/grapnel/phases"
 )
 
@@ -31,11 +29,7 @@ var codexSteps = map[string]Step{
 	"PreCompact": StepCompact, "PostCompact": StepCompacted, "SessionEnd": StepSessionEnd, "SubagentStart": StepSubagent, "SubagentStop": StepStop,
 }
 
-func decodeCodex(payload []byte) (Event, error) {
-	var p codexPayload
-	if err := json.Unmarshal(payload, &p); err != nil {
-		return Event{}, err
-	}
+func decodeCodex(p *codexPayload) (Event, error) {
 	e := p.event(codexSteps[p.Event])
 	e.TurnID = p.TurnID
 	if u := p.Usage; u != nil && e.Step == StepUsage {
@@ -44,53 +38,32 @@ func decodeCodex(payload []byte) (Event, error) {
 	return e, nil
 }
 
-type (
-	codexAnswer struct {
-		Decision string         `json:"decision,omitempty"`
-		Reason   string         `json:"reason,omitempty"`
-		Specific *codexSpecific `json:"hookSpecificOutput,omitempty"`
-	}
-	codexSpecific struct {
-		Event      string          `json:"hookEventName"`
-		Permission string          `json:"permissionDecision,omitempty"`
-		Why        string          `json:"permissionDecisionReason,omitempty"`
-		Arguments  json.RawMessage `json:"updatedInput,omitempty"`
-		Context    string          `json:"additionalContext,omitempty"`
-		Decision   *claudeDecision `json:"decision,omitempty"`
-	}
-)
-
+// encodeCodex writes answers of Claude Code's shape.
 func encodeCodex(e *Event, o *Outcome) any {
-	said := &codexSpecific{Event: e.Name, Context: o.Context}
+	said := &claudeSpecific{Event: e.Name, Context: o.Context}
 	switch e.Step {
 	case StepPrompt, StepStop:
 		if o.Verdict != "" {
-			return codexAnswer{Decision: "block", Reason: o.Reason}
+			return claudeAnswer{Decision: "block", Reason: o.Reason}
 		}
 	case StepToolCall:
 		switch {
 		case o.Verdict == phases.VerdictAsk:
-			return codexAnswer{Specific: &codexSpecific{Event: e.Name, Permission: "deny", Why: "a person must allow it, and this host's hooks cannot ask: " + o.Reason}}
+			return claudeAnswer{Specific: &claudeSpecific{Event: e.Name, Permission: "deny", Why: cannotAsk + o.Reason}}
 		case o.Verdict != "":
-			return codexAnswer{Specific: &codexSpecific{Event: e.Name, Permission: "deny", Why: o.Reason}}
+			return claudeAnswer{Specific: &claudeSpecific{Event: e.Name, Permission: "deny", Why: o.Reason}}
 		case o.Arguments != nil:
 			said.Permission, said.Arguments = "allow", o.Arguments
 		}
 	case StepPermission:
-		if o.Verdict != phases.VerdictDeny {
-			return nil // the host asks its person
-		}
-		return codexAnswer{Specific: &codexSpecific{Event: e.Name, Decision: &claudeDecision{Behavior: "deny", Message: o.Reason}}}
+		return denyPermission(e, o)
 	case StepToolResult:
 		if o.Result != nil {
-			return codexAnswer{Decision: "block", Reason: *o.Result} // which replaces the result
+			return claudeAnswer{Decision: "block", Reason: *o.Result} // which replaces the result
 		}
 	case StepSubagent:
 	default:
 		return nil
 	}
-	if said.Permission == "" && said.Context == "" {
-		return nil
-	}
-	return codexAnswer{Specific: said}
+	return claudeAnswer{Specific: said}.orNothing()
 }

@@ -33,11 +33,7 @@ var copilotSteps = map[string]Step{
 	"PreCompact": StepOnlyCompact, "SessionEnd": StepSessionEnd,
 }
 
-func decodeCopilot(payload []byte) (Event, error) {
-	var p copilotPayload
-	if err := json.Unmarshal(payload, &p); err != nil {
-		return Event{}, err
-	}
+func decodeCopilot(p *copilotPayload) (Event, error) {
 	if p.Event == "" && p.Transformed != nil {
 		p.Event, p.SessionID = copilotPrompt, p.Session
 	}

@@ -3,6 +3,7 @@ package bridge
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -41,16 +42,11 @@ var cursorSteps = map[string]Step{
 	"preCompact": StepOnlyCompact, "sessionEnd": StepSessionEnd,
 }
 
-func decodeCursor(payload []byte) (Event, error) {
-	var p cursorPayload
-	if err := json.Unmarshal(payload, &p); err != nil {
-		return Event{}, err
-	}
+func decodeCursor(p *cursorPayload) (Event, error) {
 	p.SessionID = cmp.Or(p.Conversation, p.SessionID)
 	if p.Dir == "" && len(p.Roots) > 0 {
 		p.Dir = p.Roots[0]
 	}
-	p.DurationMS = 0
 	if err := p.own(); err != nil {
 		return Event{}, err
 	}
@@ -92,7 +88,7 @@ func (p *cursorPayload) own() (err error) {
 		p.Arguments = json.RawMessage(textOf(p.Arguments)) // JSON in a text
 	}
 	if len(p.Arguments) > 0 && !json.Valid(p.Arguments) {
-		return errNotJSON
+		return errors.New("the arguments of the tool are not JSON")
 	}
 	return err
 }

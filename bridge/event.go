@@ -98,16 +98,27 @@ type host struct {
 //nolint:gochecknoglobals // an immutable table
 var hosts = map[string]host{
 	// Longer strings go to a file: code.claude.com/docs/en/hooks.
-	"claude-code": {decodeClaude, encodeClaude, claudeSteps, rooms(room{10_000, inUTF16}, "UserPromptSubmit", "PreToolUse", "PostToolUse", "PostToolUseFailure", "SubagentStart")},
+	"claude-code": {decoder(decodeClaude), encodeClaude, claudeSteps, rooms(room{10_000, inUTF16}, "UserPromptSubmit", "PreToolUse", "PostToolUse", "PostToolUseFailure", "SubagentStart")},
 	// additionalContextLimit in the schemas: 2,500 tokens, for which Codex counts 4 bytes each.
-	"codex":   {decodeCodex, encodeCodex, codexSteps, rooms(room{10_000, inBytes}, "UserPromptSubmit", "PreToolUse", "PostToolUse", "SubagentStart")},
-	"gemini":  {decodeGemini, encodeGemini, geminiSteps, rooms(room{unlimited, inBytes}, "BeforeAgent", "AfterTool")},
-	"vscode":  {decodeVSCode, encodeVSCode, vscodeSteps, rooms(room{unlimited, inBytes}, "PreToolUse", "PostToolUse", "SubagentStart")},
-	"cursor":  {decodeCursor, encodeCursor, cursorSteps, rooms(room{10_000, inUTF16}, "beforeSubmitPrompt", "preToolUse", "postToolUse", "postToolUseFailure", "subagentStart")},
-	"copilot": {decodeCopilot, encodeCopilot, copilotSteps, with(rooms(room{10_000, inBytes}, "PostToolUse", "PostToolUseFailure"), copilotPrompt, room{unlimited, inBytes})},
+	"codex":   {decoder(decodeCodex), encodeCodex, codexSteps, rooms(room{10_000, inBytes}, "UserPromptSubmit", "PreToolUse", "PostToolUse", "SubagentStart")},
+	"gemini":  {decoder(decodeGemini), encodeGemini, geminiSteps, rooms(room{unlimited, inBytes}, "BeforeAgent", "AfterTool")},
+	"vscode":  {decoder(decodeVSCode), encodeVSCode, vscodeSteps, rooms(room{unlimited, inBytes}, "PreToolUse", "PostToolUse", "SubagentStart")},
+	"cursor":  {decoder(decodeCursor), encodeCursor, cursorSteps, rooms(room{10_000, inUTF16}, "beforeSubmitPrompt", "preToolUse", "postToolUse", "postToolUseFailure", "subagentStart")},
+	"copilot": {decoder(decodeCopilot), encodeCopilot, copilotSteps, map[string]room{"PostToolUse": {10_000, inBytes}, "PostToolUseFailure": {10_000, inBytes}, copilotPrompt: {unlimited, inBytes}}},
 
-	"opencode": {decodeOwn, encodeOwn, ownSteps, rooms(room{unlimited, inBytes}, "UserPromptSubmit", "PostToolUse")},
-	"amp":      {decodeOwn, encodeOwn, ownSteps, rooms(room{unlimited, inBytes}, "UserPromptSubmit", "PostToolUse")},
+	"opencode": {decoder(decodeOwn), encodeOwn, ownSteps, rooms(room{unlimited, inBytes}, "UserPromptSubmit", "PostToolUse")},
+	"amp":      {decoder(decodeOwn), encodeOwn, ownSteps, rooms(room{unlimited, inBytes}, "UserPromptSubmit", "PostToolUse")},
+}
+
+// decoder decodes a host's payloads with a function that maps them.
+func decoder[P any](mapped func(p *P) (Event, error)) func(payload []byte) (Event, error) {
+	return func(payload []byte) (Event, error) {
+		var p P
+		if err := json.Unmarshal(payload, &p); err != nil {
+			return Event{}, err
+		}
+		return mapped(&p)
+	}
 }
 
 func rooms(r room, events ...string) map[string]room {
@@ -115,11 +126,6 @@ func rooms(r room, events ...string) map[string]room {
 	for _, name := range events {
 		m[name] = r
 	}
-	return m
-}
-
-func with(m map[string]room, event string, r room) map[string]room {
-	m[event] = r
 	return m
 }
 

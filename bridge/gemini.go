@@ -39,11 +39,7 @@ var geminiSteps = map[string]Step{
 	"AfterModel": StepUsage, "AfterAgent": StepStop, "PreCompress": StepOnlyCompact, "SessionEnd": StepSessionEnd,
 }
 
-func decodeGemini(payload []byte) (Event, error) {
-	var p geminiPayload
-	if err := json.Unmarshal(payload, &p); err != nil {
-		return Event{}, err
-	}
+func decodeGemini(p *geminiPayload) (Event, error) {
 	e := p.event(geminiSteps[p.Event])
 	switch e.Step {
 	case StepStop:

@@ -29,11 +29,7 @@ var ownSteps = map[string]Step{
 	"PreCompact": StepCompact, "PostCompact": StepCompacted, "SessionEnd": StepSessionEnd,
 }
 
-func decodeOwn(payload []byte) (Event, error) {
-	var p ownPayload
-	if err := json.Unmarshal(payload, &p); err != nil {
-		return Event{}, err
-	}
+func decodeOwn(p *ownPayload) (Event, error) {
 	e := p.event(ownSteps[p.Event])
 	e.TurnID, e.IsError = p.TurnID, p.IsError
 	if e.Step == StepFailed {

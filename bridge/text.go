@@ -3,7 +3,6 @@ package bridge
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"strconv"
 	"strings"
 	"unicode/utf16"
@@ -14,8 +13,6 @@ import (
 )
 
 const cannotAsk = "a person must allow it, and this host's hooks cannot ask: "
-
-var errNotJSON = errors.New("the arguments of the tool are not JSON")
 
 // toRead tells the model of a rewritten result, where the host replaces none.
 func toRead(result string) string { return "the result of the tool is to be read as: " + result }

@@ -1,9 +1,6 @@
 package bridge
 
-import (
-	"cmp"
-	"encoding/json"
-)
+import "cmp"
 
 // The agents of VS Code (preview). Source of the contract: docs/agents/reference/hooks-reference.md of
 // microsoft/vscode-docs at 024cb9b, and of microsoft/vscode platform/chat/common/hookCommandTypes.ts at 33be5f5,
@@ -25,40 +22,18 @@ var vscodeSteps = map[string]Step{
 	"Stop": StepStop, "SubagentStart": StepSubagent, "SubagentStop": StepStop, "PreCompact": StepOnlyCompact,
 }
 
-func decodeVSCode(payload []byte) (Event, error) {
-	var p vscodePayload
-	if err := json.Unmarshal(payload, &p); err != nil {
-		return Event{}, err
-	}
+func decodeVSCode(p *vscodePayload) (Event, error) {
 	p.Event, p.SessionID = cmp.Or(p.Event, p.CamelEvent), cmp.Or(p.SessionID, p.CamelSession)
 	return p.event(vscodeSteps[p.Event]), nil
 }
 
-type (
-	vscodeAnswer struct {
-		Continue *bool           `json:"continue,omitempty"`
-		Stop     string          `json:"stopReason,omitempty"`
-		Decision string          `json:"decision,omitempty"`
-		Reason   string          `json:"reason,omitempty"`
-		Specific *vscodeSpecific `json:"hookSpecificOutput,omitempty"`
-	}
-	vscodeSpecific struct {
-		Event      string          `json:"hookEventName"`
-		Permission string          `json:"permissionDecision,omitempty"`
-		Why        string          `json:"permissionDecisionReason,omitempty"`
-		Arguments  json.RawMessage `json:"updatedInput,omitempty"`
-		Context    string          `json:"additionalContext,omitempty"`
-		Decision   string          `json:"decision,omitempty"`
-		Reason     string          `json:"reason,omitempty"`
-	}
-)
-
+// encodeVSCode writes answers of Claude Code's shape.
 func encodeVSCode(e *Event, o *Outcome) any {
-	said := vscodeSpecific{Event: e.Name}
+	said := &claudeSpecific{Event: e.Name}
 	denied := o.Verdict != ""
 	switch {
 	case e.Step == StepPrompt && denied:
-		return vscodeAnswer{Continue: new(bool), Stop: o.Reason}
+		return claudeAnswer{Continue: new(bool), Stop: o.Reason}
 	case e.Step == StepStop && denied:
 		said.Decision, said.Reason = "block", o.Reason
 	case e.Step == StepToolCall && denied:
@@ -66,12 +41,9 @@ func encodeVSCode(e *Event, o *Outcome) any {
 	case e.Step == StepToolCall:
 		said.Arguments, said.Context = o.Arguments, o.Context
 	case e.Step == StepToolResult && o.Result != nil: // all that is left is to tell the model
-		return vscodeAnswer{Decision: "block", Reason: toRead(*o.Result)}
+		return claudeAnswer{Decision: "block", Reason: toRead(*o.Result)}
 	case e.Step == StepToolResult, e.Step == StepSubagent:
 		said.Context = o.Context
 	}
-	if said.Permission == "" && said.Arguments == nil && said.Context == "" && said.Decision == "" {
-		return nil
-	}
-	return vscodeAnswer{Specific: &said}
+	return claudeAnswer{Specific: said}.orNothing()
 }

@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"io"
 	"net/http"
 	"net/url"
@@ -72,14 +71,11 @@ func (g *Gateway) hookEvent(ctx context.Context, c call[hookParams]) (hookResult
 // hookPlace checks where an event belongs. The workspace local is made for the first one.
 func (g *Gateway) hookPlace(ctx context.Context, c call[hookParams], e *bridge.Event) (phases.Context, error) {
 	workspace := cmp.Or(c.params.Workspace, hookWorkspace)
-	where, err := g.completeContext(ctx, c.Caller, "payload", e.Place(workspace))
-	if coded, ok := errors.AsType[*rpc.Error](err); !ok || coded.Code != rpc.CodeNotFound || c.params.Workspace != "" || !c.MayWorkspace(workspace) {
-		return where, err
+	find := func() (phases.Context, error) { return g.completeContext(ctx, c.Caller, "payload", e.Place(workspace)) }
+	if c.params.Workspace != "" {
+		return find()
 	}
-	if err := g.makeWorkspace(ctx, workspace, c.params.Actor); err != nil {
-		return where, err
-	}
-	return g.completeContext(ctx, c.Caller, "payload", e.Place(workspace))
+	return g.orMade(ctx, c.Caller, workspace, c.params.Actor, find)
 }
 
 func (g *Gateway) makeWorkspace(ctx context.Context, id, actor string) error {

@@ -116,7 +116,7 @@ func isWord(s string) bool {
 
 // exit is the code of a failure.
 func (f *flags) exit() int {
-	if f.allow || !f.given && f.isContext() {
+	if f.allow || !f.given && slices.Contains(contextEvents, f.event) {
 		return exitAllowed
 	}
 	return exitBlocked
@@ -128,8 +128,6 @@ func (f *flags) rule() string {
 	}
 	return " (blocked, as installed)"
 }
-
-func (f *flags) isContext() bool { return slices.Contains(contextEvents, f.event) }
 
 // ask sends the payload to the gateway, which is started if none answers.
 func (f *flags) ask(payload []byte) ([]byte, error) {

@@ -130,7 +130,9 @@ func pluginFor(r *hooksImport, file *commandhook.File, rewriting []string) strin
 			guards = append(guards, fmt.Sprintf("      %s_hooks.%s: {phase: %s, on_failure: fail_closed}\n", r.Format, d.Name, d.Phase))
 		}
 		for _, n := range d.Needs {
-			sees[n] = n != phases.NeedsNothing
+			if n != phases.NeedsNothing {
+				sees[n] = true
+			}
 		}
 		row, _ := phases.Standard().Lookup(d.Phase)
 		wait := d.Timeout
@@ -141,7 +143,6 @@ func pluginFor(r *hooksImport, file *commandhook.File, rewriting []string) strin
 			budgets[d.Phase] = max(budgets[d.Phase], wait)
 		}
 	}
-	maps.DeleteFunc(sees, func(_ string, is bool) bool { return !is })
 	var b strings.Builder
 	if len(budgets) > 0 {
 		b.WriteString("budgets:\n  phases:\n")
@@ -174,12 +175,8 @@ func listed(set map[string]bool) string {
 func (a *app) printImport(r *hooksImport) {
 	a.printf("%s, read as the hooks of %s\n\n", clean(r.File), r.Format)
 	printList(a, "would run", "hook|phase|?matcher|>timeout|command", r.Hooks, func(h *importedHook) cells {
-		var names []string
-		for _, p := range h.Phases {
-			names = append(names, string(p))
-		}
 		matcher := strings.TrimSpace(h.Matcher + " " + h.If)
-		return cells{h.ID, strings.Join(names, ", "), matcher, short(h.Timeout), strings.Join(append([]string{h.Command}, h.Args...), " ")}
+		return cells{h.ID, joined(h.Phases), matcher, short(h.Timeout), strings.Join(append([]string{h.Command}, h.Args...), " ")}
 	})
 	if len(r.Skipped) > 0 {
 		printList(a, "cannot be carried", "hook|?matcher|command|why", r.Skipped, func(s *commandhook.Skipped) cells {

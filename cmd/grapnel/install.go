@@ -3,8 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
@@ -364,8 +362,7 @@ func hookPlace(from origin) (socket, config string, err error) {
 	if config, err = filepath.Abs(from.Path); err != nil {
 		return "", "", unable(err)
 	}
-	sum := sha256.Sum256([]byte(config))
-	f := serveFlags{socket: filepath.Join(filepath.Dir(socket), "hook-"+hex.EncodeToString(sum[:4])+".sock")}
+	f := serveFlags{socket: filepath.Join(filepath.Dir(socket), "hook-"+sum([]byte(config))[:8]+".sock")}
 	return f.socket, config, checkListen(&f)
 }
 

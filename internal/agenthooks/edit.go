@@ -20,58 +20,63 @@ func (f *File) Add(w *Wanted) error {
 }
 
 func (f *File) addEntries(entries []Entry) error {
-	root := f.root.Value.(*hujson.Object) //nolint:forcetypeassert // Parse has looked
+	root := f.object()
 	if len(entries) == 0 {
 		return nil
 	}
 	if f.host.versioned && find(root, "version") == nil {
-		f.addMember(root, "", "version", hujson.Value{Value: hujson.Int(1)})
+		f.add(root, "", "version", hujson.Value{Value: hujson.Int(1)})
 	}
 	if find(root, "hooks") == nil {
-		f.addMember(root, "", "hooks", hujson.Value{Value: &hujson.Object{}})
+		f.add(root, "", "hooks", hujson.Value{Value: &hujson.Object{}})
 	}
 	hooks := f.hooks()
-	outer := f.childIndent(names(root), "")
+	outer := f.childIndent(root, "")
 	for _, e := range entries {
 		value, err := hujson.Parse(bytes.Clone(e.value))
 		if err != nil {
 			return err
 		}
 		if find(hooks, e.Event) == nil {
-			f.addMember(hooks, outer, e.Event, hujson.Value{Value: &hujson.Array{}})
+			f.add(hooks, outer, e.Event, hujson.Value{Value: &hujson.Array{}})
 		}
-		list := find(hooks, e.Event).Value.(*hujson.Array) //nolint:forcetypeassert // Parse has looked
-		f.addElement(list, f.childIndent(names(hooks), outer), value)
+		f.add(find(hooks, e.Event).Value, f.childIndent(hooks, outer), "", value)
 	}
 	return nil
 }
 
-// addMember adds a member to an object that is indented by indent.
-func (f *File) addMember(o *hujson.Object, indent, name string, value hujson.Value) {
-	var last *hujson.Value
-	if n := len(o.Members); n > 0 {
-		last = &o.Members[n-1].Value
+// child is a member of an object or an element of a list: its first value, which is a member's name, and its own.
+type child struct{ first, value *hujson.Value }
+
+// childrenOf are the children of an object or list, and what stands before the closing bracket.
+func childrenOf(v hujson.ValueTrimmed) (all []child, closing *hujson.Extra) {
+	switch v := v.(type) {
+	case *hujson.Object:
+		for i := range v.Members {
+			all = append(all, child{&v.Members[i].Name, &v.Members[i].Value})
+		}
+		closing = &v.AfterExtra
+	case *hujson.Array:
+		for i := range v.Elements {
+			all = append(all, child{&v.Elements[i], &v.Elements[i]})
+		}
+		closing = &v.AfterExtra
 	}
-	before, inner := f.place(names(o), last, &o.AfterExtra, &value, indent)
-	f.layOut(&value, inner)
-	value.BeforeExtra = hujson.Extra(" ")
-	o.Members = append(o.Members, hujson.ObjectMember{Name: hujson.Value{BeforeExtra: before, Value: hujson.String(name)}, Value: value})
+	return all, closing
 }
 
-// addElement adds an element to a list that is indented by indent.
-func (f *File) addElement(a *hujson.Array, indent string, value hujson.Value) {
-	var all []*hujson.Value
-	for i := range a.Elements {
-		all = append(all, &a.Elements[i])
-	}
-	var last *hujson.Value
-	if len(all) > 0 {
-		last = all[len(all)-1]
-	}
-	before, inner := f.place(all, last, &a.AfterExtra, &value, indent)
+// add adds a value to an object, under a name, or to a list, which is indented by indent.
+func (f *File) add(to hujson.ValueTrimmed, indent, name string, value hujson.Value) {
+	before, inner := f.place(to, &value, indent)
 	f.layOut(&value, inner)
-	value.BeforeExtra = before
-	a.Elements = append(a.Elements, value)
+	switch to := to.(type) {
+	case *hujson.Object:
+		value.BeforeExtra = hujson.Extra(" ")
+		to.Members = append(to.Members, hujson.ObjectMember{Name: hujson.Value{BeforeExtra: before, Value: hujson.String(name)}, Value: value})
+	case *hujson.Array:
+		value.BeforeExtra = before
+		to.Elements = append(to.Elements, value)
+	}
 }
 
 // oneLine is an indentation of what stands in one line.
@@ -79,12 +84,13 @@ const oneLine = "\x00"
 
 // place settles what stands before a new child of an object or list, and before the closing bracket, as the children that
 // are there have it. Comments behind the last one stay behind it. It returns the child's own indentation too.
-func (f *File) place(children []*hujson.Value, last *hujson.Value, closing *hujson.Extra, child *hujson.Value, indent string) (before hujson.Extra, inner string) {
-	if last != nil && last.AfterExtra != nil { // there is a comma behind it, and will be one
-		child.AfterExtra = hujson.Extra{}
+func (f *File) place(in hujson.ValueTrimmed, added *hujson.Value, indent string) (before hujson.Extra, inner string) {
+	all, closing := childrenOf(in)
+	if n := len(all); n > 0 && all[n-1].value.AfterExtra != nil { // there is a comma behind it, and will be one
+		added.AfterExtra = hujson.Extra{}
 	}
-	if inner = f.childIndent(children, indent); inner == oneLine {
-		if len(children) > 0 {
+	if inner = f.childIndent(in, indent); inner == oneLine {
+		if len(all) > 0 {
 			before = hujson.Extra(" ")
 		}
 		return before, inner
@@ -100,16 +106,17 @@ func (f *File) place(children []*hujson.Value, last *hujson.Value, closing *hujs
 }
 
 // childIndent is how the children of an object or list are indented, or [oneLine].
-func (f *File) childIndent(children []*hujson.Value, indent string) string {
+func (f *File) childIndent(of hujson.ValueTrimmed, indent string) string {
+	all, _ := childrenOf(of)
 	switch {
 	case indent == oneLine:
 		return oneLine
-	case len(children) == 0:
+	case len(all) == 0:
 		return indent + f.unit
-	case !bytes.Contains(children[len(children)-1].BeforeExtra, []byte("\n")):
+	case !bytes.Contains(all[len(all)-1].first.BeforeExtra, []byte("\n")):
 		return oneLine
 	default:
-		return indentOf(children[len(children)-1].BeforeExtra)
+		return indentOf(all[len(all)-1].first.BeforeExtra)
 	}
 }
 
@@ -122,44 +129,25 @@ func indentOf(before hujson.Extra) string {
 	return indent
 }
 
-func names(o *hujson.Object) []*hujson.Value {
-	all := make([]*hujson.Value, len(o.Members))
-	for i := range o.Members {
-		all[i] = &o.Members[i].Name
-	}
-	return all
-}
-
 // layOut formats a value of ours. Lists of texts stand in one line.
 func (f *File) layOut(v *hujson.Value, indent string) {
+	all, closing := childrenOf(v.Value)
+	if len(all) == 0 {
+		return
+	}
+	_, isList := v.Value.(*hujson.Array)
 	inner, end := indent+f.unit, hujson.Extra(f.end+indent)
 	before := func(int) hujson.Extra { return hujson.Extra(f.end + inner) }
-	inline := func(i int) hujson.Extra { return hujson.Extra(strings.Repeat(" ", min(i, 1))) }
-	if indent == oneLine {
-		inner, end, before = oneLine, nil, inline
+	if indent == oneLine || isList && all[0].value.Value.Kind() == '"' {
+		inner, end = oneLine, nil
+		before = func(i int) hujson.Extra { return hujson.Extra(strings.Repeat(" ", min(i, 1))) }
 	}
-	switch c := v.Value.(type) {
-	case *hujson.Object:
-		for i := range c.Members {
-			c.Members[i].Name.BeforeExtra = before(i)
-			f.layOut(&c.Members[i].Value, inner)
-			c.Members[i].Value.BeforeExtra = hujson.Extra(" ")
-		}
-		if len(c.Members) > 0 {
-			c.AfterExtra = end
-		}
-	case *hujson.Array:
-		if len(c.Elements) > 0 && c.Elements[0].Value.Kind() == '"' {
-			inner, end, before = oneLine, nil, inline
-		}
-		for i := range c.Elements {
-			f.layOut(&c.Elements[i], inner)
-			c.Elements[i].BeforeExtra = before(i)
-		}
-		if len(c.Elements) > 0 {
-			c.AfterExtra = end
-		}
+	for i, c := range all {
+		f.layOut(c.value, inner)
+		c.value.BeforeExtra = hujson.Extra(" ")
+		c.first.BeforeExtra = before(i)
 	}
+	*closing = end
 }
 
 // Remove implements [Document]. Groups, lists and objects that are empty without what is ours go with it.
@@ -180,11 +168,11 @@ func (f *File) removeHooks() bool {
 			continue
 		}
 		if removed = true; len(list.Elements) == 0 {
-			removeMember(hooks, i)
+			remove(hooks, i)
 		}
 	}
 	if removed && len(hooks.Members) == 0 {
-		removeNamed(f.root.Value.(*hujson.Object), "hooks") //nolint:forcetypeassert // Parse has looked
+		removeNamed(f.object(), "hooks")
 	}
 	return removed
 }
@@ -196,7 +184,7 @@ func (f *File) removeFrom(list *hujson.Array) bool {
 		e := &list.Elements[i]
 		if !f.host.nested {
 			if marked(e) {
-				removeElement(list, i)
+				remove(list, i)
 				removed = true
 			}
 			continue
@@ -204,45 +192,38 @@ func (f *File) removeFrom(list *hujson.Array) bool {
 		inner, gone := f.inner(e), false
 		for j := len(f.handlers(e)) - 1; j >= 0; j-- {
 			if marked(&inner.Elements[j]) {
-				removeElement(inner, j)
+				remove(inner, j)
 				gone = true
 			}
 		}
 		if removed = removed || gone; gone && len(inner.Elements) == 0 {
-			removeElement(list, i)
+			remove(list, i)
 		}
 	}
 	return removed
 }
 
-func removeMember(o *hujson.Object, i int) {
-	gone := o.Members[i]
-	o.Members = append(o.Members[:i:i], o.Members[i+1:]...)
-	keepAround(gone.Name.BeforeExtra, gone.Value.AfterExtra, i, names(o), func(j int) *hujson.Value { return &o.Members[j].Value }, &o.AfterExtra)
-}
-
-func removeElement(a *hujson.Array, i int) {
-	gone := a.Elements[i]
-	a.Elements = append(a.Elements[:i:i], a.Elements[i+1:]...)
-	all := make([]*hujson.Value, len(a.Elements))
-	for j := range a.Elements {
-		all[j] = &a.Elements[j]
+// remove removes a child. It keeps the comments before it, and the comma behind the last child.
+func remove(from hujson.ValueTrimmed, i int) {
+	all, _ := childrenOf(from)
+	before, after := all[i].first.BeforeExtra, all[i].value.AfterExtra
+	switch from := from.(type) {
+	case *hujson.Object:
+		from.Members = slices.Delete(from.Members, i, i+1)
+	case *hujson.Array:
+		from.Elements = slices.Delete(from.Elements, i, i+1)
 	}
-	keepAround(gone.BeforeExtra, gone.AfterExtra, i, all, func(j int) *hujson.Value { return all[j] }, &a.AfterExtra)
-}
-
-// keepAround keeps the comments before a child that was removed at i, and the comma behind the last child.
-func keepAround(before, after hujson.Extra, i int, first []*hujson.Value, value func(int) *hujson.Value, closing *hujson.Extra) {
+	all, closing := childrenOf(from)
 	next := closing
-	if i < len(first) {
-		next = &first[i].BeforeExtra
-	} else if i > 0 && after != nil && value(i-1).AfterExtra == nil {
-		value(i - 1).AfterExtra = hujson.Extra{}
+	if i < len(all) {
+		next = &all[i].first.BeforeExtra
+	} else if i > 0 && after != nil && all[i-1].value.AfterExtra == nil {
+		all[i-1].value.AfterExtra = hujson.Extra{}
 	}
 	if comments := bytes.TrimRight(before, " \t\r\n"); len(comments) > 0 {
 		*next = append(bytes.Clone(comments), *next...)
 	}
-	if len(first) == 0 && len(bytes.TrimSpace(*closing)) == 0 {
+	if len(all) == 0 && len(bytes.TrimSpace(*closing)) == 0 {
 		*closing = nil
 	}
 }

@@ -84,9 +84,11 @@ func (f *File) check(root *hujson.Object) error {
 }
 
 func (f *File) errorAt(v *hujson.Value, place, want string) error {
-	before := f.root.Pack()[:v.StartOffset]
-	line := 1 + bytes.Count(before, []byte("\n"))
-	return fmt.Errorf("line %d: %s is %s where %s is expected", line, place, kindOf(v), want)
+	return fmt.Errorf("line %d: %s is %s where %s is expected", f.line(v), place, kindOf(v), want)
+}
+
+func (f *File) line(v *hujson.Value) int {
+	return 1 + bytes.Count(f.root.Pack()[:v.StartOffset], []byte("\n"))
 }
 
 func kindOf(v *hujson.Value) string {
@@ -107,8 +109,8 @@ func (f *File) Bytes() []byte { return append([]byte(f.mark), f.root.Pack()...) 
 
 // Flag reports whether a member of the file is true.
 func (f *File) Flag(name string) bool {
-	v := find(f.root.Value.(*hujson.Object), name) //nolint:forcetypeassert // Parse has looked
-	return v != nil && string(v.Pack()) != "" && v.Value.Kind() == 't'
+	v := find(f.object(), name)
+	return v != nil && v.Value.Kind() == 't'
 }
 
 // Definition is a hook of ours as it stands in a file.
@@ -143,12 +145,20 @@ func (h *Host) Timeout(d *Definition) time.Duration {
 
 // Ours are the hooks that carry our mark, in the order of the file.
 func (f *File) Ours() []Definition {
+	hooks := f.hooks()
+	if hooks == nil {
+		return nil
+	}
 	var found []Definition
-	f.each(func(event string, list *hujson.Array) {
+	for _, m := range hooks.Members {
+		list, ok := m.Value.Value.(*hujson.Array)
+		if !ok {
+			continue
+		}
 		for i := range list.Elements {
 			whole := standard(&list.Elements[i])
 			for j, v := range f.handlers(&list.Elements[i]) {
-				d := Definition{Event: event, Group: i, Index: j, entry: whole}
+				d := Definition{Event: nameOf(&m), Group: i, Index: j, entry: whole}
 				var timeout struct {
 					Wait  float64 `json:"timeout"`
 					Other float64 `json:"timeoutSec"`
@@ -160,7 +170,7 @@ func (f *File) Ours() []Definition {
 				found = append(found, d)
 			}
 		}
-	})
+	}
 	return found
 }
 
@@ -204,29 +214,26 @@ func (f *File) inner(element *hujson.Value) *hujson.Array {
 	return list
 }
 
-// each calls do with the list of every event.
-func (f *File) each(do func(event string, list *hujson.Array)) {
-	hooks := f.hooks()
-	if hooks == nil {
-		return
-	}
-	for i := range hooks.Members {
-		if list, ok := hooks.Members[i].Value.Value.(*hujson.Array); ok {
-			do(nameOf(&hooks.Members[i]), list)
-		}
-	}
-}
-
 func (f *File) hooks() *hujson.Object {
 	if !f.isHooks {
 		return nil
 	}
-	v := find(f.root.Value.(*hujson.Object), "hooks") //nolint:forcetypeassert // Parse has looked
+	return f.member("hooks")
+}
+
+// object is the file.
+func (f *File) object() *hujson.Object {
+	return f.root.Value.(*hujson.Object) //nolint:forcetypeassert // Parse has looked
+}
+
+// member is the object under a name; nil if there is none.
+func (f *File) member(name string) *hujson.Object {
+	v := find(f.object(), name)
 	if v == nil {
 		return nil
 	}
-	hooks, _ := v.Value.(*hujson.Object)
-	return hooks
+	o, _ := v.Value.(*hujson.Object)
+	return o
 }
 
 // find is the value of a member; of several with one name it is the last, which counts.

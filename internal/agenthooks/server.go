@@ -62,12 +62,7 @@ func (f *File) servers() *hujson.Object {
 	if f.key == "" {
 		return nil
 	}
-	v := find(f.root.Value.(*hujson.Object), f.key) //nolint:forcetypeassert // Parse has looked
-	if v == nil {
-		return nil
-	}
-	servers, _ := v.Value.(*hujson.Object)
-	return servers
+	return f.member(f.key)
 }
 
 // server is the entry of our name, as compact JSON, and whether it carries our mark.
@@ -99,7 +94,7 @@ func (f *File) addServer(s *Server) error {
 		return nil
 	}
 	if text, _ := f.server(); text != nil {
-		return f.taken(find(f.servers(), serverName))
+		return fmt.Errorf("line %d: the MCP server %s is another program's; rename it there", f.line(find(f.servers(), serverName)), serverName)
 	}
 	text, err := encode(s)
 	if err != nil {
@@ -109,17 +104,12 @@ func (f *File) addServer(s *Server) error {
 	if err != nil {
 		return err
 	}
-	root := f.root.Value.(*hujson.Object) //nolint:forcetypeassert // Parse has looked
+	root := f.object()
 	if find(root, f.key) == nil {
-		f.addMember(root, "", f.key, hujson.Value{Value: &hujson.Object{}})
+		f.add(root, "", f.key, hujson.Value{Value: &hujson.Object{}})
 	}
-	f.addMember(f.servers(), f.childIndent(names(root), ""), serverName, value)
+	f.add(f.servers(), f.childIndent(root, ""), serverName, value)
 	return nil
-}
-
-func (f *File) taken(v *hujson.Value) error {
-	line := 1 + bytes.Count(f.root.Pack()[:v.StartOffset], []byte("\n"))
-	return fmt.Errorf("line %d: the MCP server %s is another program's; rename it there", line, serverName)
 }
 
 func (f *File) removeServer() (removed bool) {
@@ -130,7 +120,7 @@ func (f *File) removeServer() (removed bool) {
 		servers := f.servers()
 		removeNamed(servers, serverName)
 		if removed = true; len(servers.Members) == 0 {
-			removeNamed(f.root.Value.(*hujson.Object), f.key) //nolint:forcetypeassert // Parse has looked
+			removeNamed(f.object(), f.key)
 		}
 	}
 }
@@ -139,7 +129,7 @@ func (f *File) removeServer() (removed bool) {
 func removeNamed(o *hujson.Object, name string) {
 	for i := range slices.Backward(o.Members) {
 		if nameOf(&o.Members[i]) == name {
-			removeMember(o, i)
+			remove(o, i)
 			return
 		}
 	}

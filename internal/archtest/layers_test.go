@@ -31,11 +31,13 @@ const layers = `
 	internal/suggest, internal/jsonscan < phases, internal/..., cmd/..., builtin, compiler, config, gateway, manifest, plugins/...,
 	runtime, sdk, sdk/plugintest, store;
 	std < internal/lazyregexp;
-	internal/lazyregexp < cmd/grapnel, config, gateway, internal/api, internal/configschema, internal/memory/..., internal/proc, internal/text,
-	store/jobqueue;
+	internal/lazyregexp < cmd/grapnel, config, gateway, internal/api, internal/commandhook, internal/configschema, internal/mcpclient,
+	internal/memory/..., internal/proc, internal/text, store/jobqueue;
 	std < tree;
 	std < internal/archtest;
 	std < internal/recent;
+	std < internal/procgroup;
+	internal/procgroup < internal/mcpclient, plugins/commandhooks;
 	golang.org/x/sys < internal/sandbox, internal/peer;
 	github.com/cespare/xxhash/v2 < internal/digest;
 	github.com/rivo/uniseg, golang.org/x/text < internal/text;
@@ -162,7 +164,7 @@ const layers = `
 	phases, sdk, sdk/prompttext, internal/skillset < plugins/skills;
 	plugins/skills < plugins/skills/cmd/...;
 	phases, github.com/tailscale/hujson < internal/commandhook;
-	phases, sdk, sdk/prompttext, internal/commandhook < plugins/commandhooks;
+	phases, sdk, sdk/prompttext, internal/commandhook, internal/recent < plugins/commandhooks;
 	plugins/commandhooks < plugins/commandhooks/cmd/...;
 	github.com/goccy/go-yaml, phases < internal/skillset;
 	# Servers of the Model Context Protocol, and the plugin that brings their tools.

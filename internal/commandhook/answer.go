@@ -211,7 +211,7 @@ func resultText(raw json.RawMessage) *string {
 	return &text
 }
 
-// specific is hookSpecificOutput, as Claude Code, Codex and Gemini CLI have it.
+// specific is hookSpecificOutput, as Claude Code and Codex have it.
 type specific struct {
 	Event      string          `json:"hookEventName"`
 	Permission *string         `json:"permissionDecision"`
@@ -222,7 +222,7 @@ type specific struct {
 	MCPOutput  json.RawMessage `json:"updatedMCPToolOutput"`
 }
 
-// said is the answer of Claude Code and Codex.
+// said is the answer of Claude Code, Codex and Gemini CLI.
 type said struct {
 	Continue       *bool           `json:"continue"`
 	StopReason     *string         `json:"stopReason"`

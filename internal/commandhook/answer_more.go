@@ -158,16 +158,15 @@ func answerGemini(h *Handler, o *Output, f *Facts) (Answer, error) {
 	return a, nil
 }
 
-func geminiSaid(h *Handler, out []byte, f *Facts) (Answer, error) {
-	var s struct {
-		said
+// geminiSpecific is hookSpecificOutput, as Gemini CLI has it.
+type geminiSpecific struct {
+	Input   map[string]json.RawMessage `json:"tool_input"`
+	Context string                     `json:"additionalContext"`
+}
 
-		Specific json.RawMessage `json:"hookSpecificOutput"`
-	}
-	var sp struct {
-		Input   map[string]json.RawMessage `json:"tool_input"`
-		Context *string                    `json:"additionalContext"`
-	}
+func geminiSaid(h *Handler, out []byte, f *Facts) (Answer, error) {
+	var s said
+	var sp geminiSpecific
 	if err := decode(out, false, &s); err != nil {
 		return Answer{}, err
 	}
@@ -178,7 +177,7 @@ func geminiSaid(h *Handler, out []byte, f *Facts) (Answer, error) {
 	}
 	a := Answer{Lost: lost(s.Specific, "hookEventName", "tool_input", "additionalContext")}
 	a.note(text(s.SystemMessage))
-	a.context(text(sp.Context))
+	a.context(sp.Context)
 	switch d := text(s.Decision); d {
 	case "", "allow", "approve":
 	case "block", "deny":
@@ -236,20 +235,23 @@ func answerCopilot(h *Handler, o *Output) (Answer, error) {
 	return a, nil
 }
 
+// copilotAnswer is what a script of Copilot says.
+type copilotAnswer struct {
+	Permission string          `json:"permissionDecision"`
+	Why        string          `json:"permissionDecisionReason"`
+	Args       json.RawMessage `json:"modifiedArgs"`
+	Result     *struct {
+		Type string `json:"resultType"`
+		Text string `json:"textResultForLlm"`
+	} `json:"modifiedResult"`
+	Context  string          `json:"additionalContext"`
+	Decision string          `json:"decision"`
+	Reason   string          `json:"reason"`
+	Specific json.RawMessage `json:"hookSpecificOutput"`
+}
+
 func copilotSaid(h *Handler, out []byte) (Answer, error) {
-	var s struct {
-		Permission *string         `json:"permissionDecision"`
-		Why        *string         `json:"permissionDecisionReason"`
-		Args       json.RawMessage `json:"modifiedArgs"`
-		Result     *struct {
-			Type string `json:"resultType"`
-			Text string `json:"textResultForLlm"`
-		} `json:"modifiedResult"`
-		Context  *string         `json:"additionalContext"`
-		Decision *string         `json:"decision"`
-		Reason   *string         `json:"reason"`
-		Specific json.RawMessage `json:"hookSpecificOutput"`
-	}
+	var s copilotAnswer
 	if err := decode(out, false, &s); err != nil {
 		return Answer{}, err
 	}
@@ -257,22 +259,22 @@ func copilotSaid(h *Handler, out []byte) (Answer, error) {
 		return Answer{}, errors.New("hookSpecificOutput is Claude Code's; here the fields stand at the top")
 	}
 	a := Answer{Lost: lost(out, "permissionDecision", "permissionDecisionReason", "modifiedArgs", "modifiedResult", "additionalContext", "decision", "reason")}
-	a.context(text(s.Context))
+	a.context(s.Context)
 	switch h.Moment {
 	case Call:
-		switch d := text(s.Permission); d {
+		switch s.Permission {
 		case "":
 		case "deny":
-			h.block(&a, text(s.Why), false)
+			h.block(&a, s.Why, false)
 		case "allow", "ask":
-			a.Verdict, a.Reason = phases.Verdict(d), text(s.Why)
+			a.Verdict, a.Reason = phases.Verdict(s.Permission), s.Why
 		default:
-			return Answer{}, fmt.Errorf("the permissionDecision %q is none of allow, deny and ask", d)
+			return Answer{}, fmt.Errorf("the permissionDecision %q is none of allow, deny and ask", s.Permission)
 		}
 		return a, a.rewrite(s.Args, a.Verdict != phases.VerdictDeny)
 	case Stop:
-		if text(s.Decision) == "block" {
-			h.block(&a, text(s.Reason), false)
+		if s.Decision == "block" {
+			h.block(&a, s.Reason, false)
 		}
 	case Result:
 		if s.Result != nil {
@@ -321,28 +323,31 @@ func answerCursor(h *Handler, o *Output, f *Facts) (Answer, error) {
 	return a, nil
 }
 
+// cursorAnswer is what a script of Cursor says.
+type cursorAnswer struct {
+	Permission string          `json:"permission"`
+	User       string          `json:"user_message"`
+	Agent      string          `json:"agent_message"`
+	Input      json.RawMessage `json:"updated_input"`
+	Decision   string          `json:"decision"` // with Reason, what preToolUse took before permission
+	Reason     string          `json:"reason"`
+	Continue   *bool           `json:"continue"`
+	Context    string          `json:"additional_context"`
+	Output     json.RawMessage `json:"updated_mcp_tool_output"`
+	Followup   string          `json:"followup_message"`
+}
+
 func cursorSaid(h *Handler, out []byte) (Answer, error) {
-	var s struct {
-		Permission *string         `json:"permission"`
-		User       *string         `json:"user_message"`
-		Agent      *string         `json:"agent_message"`
-		Input      json.RawMessage `json:"updated_input"`
-		Decision   *string         `json:"decision"` // with Reason, what preToolUse took before permission
-		Reason     *string         `json:"reason"`
-		Continue   *bool           `json:"continue"`
-		Context    *string         `json:"additional_context"`
-		Output     json.RawMessage `json:"updated_mcp_tool_output"`
-		Followup   *string         `json:"followup_message"`
-	}
+	var s cursorAnswer
 	if err := decode(out, false, &s); err != nil {
 		return Answer{}, err
 	}
 	a := Answer{Lost: lost(out, "permission", "user_message", "agent_message", "updated_input", "decision", "reason", "continue", "additional_context", "updated_mcp_tool_output", "followup_message")}
-	a.context(text(s.Context))
-	why := cmp.Or(text(s.Agent), text(s.Reason), text(s.User))
+	a.context(s.Context)
+	why := cmp.Or(s.Agent, s.Reason, s.User)
 	switch h.Moment {
 	case Call:
-		switch d := cmp.Or(text(s.Permission), text(s.Decision)); d {
+		switch d := cmp.Or(s.Permission, s.Decision); d {
 		case "":
 		case "deny", "block":
 			h.block(&a, why, false)
@@ -354,18 +359,18 @@ func cursorSaid(h *Handler, out []byte) (Answer, error) {
 		return a, a.rewrite(s.Input, a.Verdict != phases.VerdictDeny)
 	case Prompt:
 		if s.Continue != nil && !*s.Continue {
-			h.block(&a, text(s.User), false)
+			h.block(&a, s.User, false)
 		}
 	case Stop:
-		if said := text(s.Followup); strings.TrimSpace(said) != "" {
-			a.Verdict, a.Reason = phases.VerdictDeny, said
+		if strings.TrimSpace(s.Followup) != "" {
+			a.Verdict, a.Reason = phases.VerdictDeny, s.Followup
 		}
 	case Result:
 		if isSet(s.Output) {
 			a.Result = resultText(s.Output)
 		}
 	default:
-		a.note(text(s.User))
+		a.note(s.User)
 	}
 	return a, nil
 }

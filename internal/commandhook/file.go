@@ -8,6 +8,7 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -168,45 +169,25 @@ func (r *reader) event(name string, raw json.RawMessage) {
 			r.skip(name, e, &group, "the entry is not what the agent takes: "+err.Error())
 			continue
 		}
-		switch {
-		case !ok:
-			why, known := r.rules.without[name]
-			if !known {
-				why = r.rules.without[""]
+		members := group.Hooks
+		if members == nil {
+			members = []json.RawMessage{raw} // the entry is the hook itself
+		}
+		for _, raw := range members {
+			var one entry
+			err := json.Unmarshal(raw, &one)
+			one.Matcher = group.Matcher
+			switch {
+			case !ok: // it is shown as far as it can be read
+				r.skip(name, e, &one, cmp.Or(r.rules.without[name], noPhase))
+			case err != nil:
+				r.skip(name, e, &group, "the hook is not what the agent takes: "+err.Error())
+			case group.Hooks == nil && r.rules.grouped:
+				r.skip(name, e, &one, "the entry has no list \"hooks\", and the agent ignores it too")
+			default:
+				r.handler(name, e, &one)
 			}
-			r.skipAll(name, e, &group, why)
-		case group.Hooks != nil:
-			r.group(name, e, &group)
-		case r.rules.grouped:
-			r.skip(name, e, &group, "the entry has no list \"hooks\", and the agent ignores it too")
-		default:
-			r.handler(name, e, &group)
 		}
-	}
-}
-
-// skipAll skips each handler of a group.
-func (r *reader) skipAll(name string, e event, group *entry, why string) {
-	if group.Hooks == nil {
-		r.skip(name, e, group, why)
-	}
-	for _, raw := range group.Hooks {
-		one := entry{}
-		_ = json.Unmarshal(raw, &one) // it is shown as far as it can be read
-		one.Matcher = group.Matcher
-		r.skip(name, e, &one, why)
-	}
-}
-
-func (r *reader) group(name string, e event, group *entry) {
-	for _, raw := range group.Hooks {
-		var one entry
-		if err := json.Unmarshal(raw, &one); err != nil {
-			r.skip(name, e, group, "the hook is not what the agent takes: "+err.Error())
-			continue
-		}
-		one.Matcher = group.Matcher
-		r.handler(name, e, &one)
 	}
 }
 
@@ -375,51 +356,36 @@ func isInterpreter(word string) bool {
 
 // word2id keeps what an id may hold.
 func word2id(word string) string {
-	id := strings.Map(func(c rune) rune {
-		switch {
-		case c >= 'a' && c <= 'z', c >= '0' && c <= '9', c == '_', c == '-':
-			return c
-		case c >= 'A' && c <= 'Z':
-			return c + 'a' - 'A'
-		}
-		return -1
-	}, word)
+	id := strings.ToLower(notInID().ReplaceAllString(word, ""))
 	return cmp.Or(strings.Trim(id[:min(len(id), 40)], "-_"), "command")
+}
+
+// signs are directories and words of files that only one agent has.
+//
+//nolint:gochecknoglobals // an immutable table
+var signs = []struct {
+	of          Format
+	dirs, words []string
+}{
+	{Claude, []string{".claude"}, nil},
+	{Codex, []string{".codex"}, nil},
+	{Gemini, []string{".gemini"}, []string{"BeforeTool", "AfterTool", "BeforeAgent"}},
+	{Cursor, []string{".cursor"}, nil},
+	{Copilot, []string{".github", ".copilot"}, []string{"timeoutSec", "powershell", "agentStop", "userPromptSubmitted"}},
+	{Cursor, nil, []string{"beforeSubmitPrompt", "beforeShellExecution", "afterFileEdit", "preToolUse"}}, // Copilot has the last one too
 }
 
 // Guess finds out which agent a file is for, by its place and by what only one of them writes.
 func Guess(path string, data []byte) Format {
 	in := filepath.ToSlash(path)
-	switch {
-	case strings.Contains(in, "/.claude/"):
-		return Claude
-	case strings.Contains(in, "/.codex/"):
-		return Codex
-	case strings.Contains(in, "/.gemini/"):
-		return Gemini
-	case strings.Contains(in, "/.cursor/"):
-		return Cursor
-	case strings.Contains(in, "/.github/"), strings.Contains(in, "/.copilot/"):
-		return Copilot
+	for _, sign := range signs {
+		if slices.ContainsFunc(sign.dirs, func(dir string) bool { return strings.Contains(in, "/"+dir+"/") }) {
+			return sign.of
+		}
 	}
-	for _, sign := range []struct {
-		text string
-		f    Format
-	}{
-		{`"BeforeTool"`, Gemini},
-		{`"AfterTool"`, Gemini},
-		{`"BeforeAgent"`, Gemini},
-		{`"timeoutSec"`, Copilot},
-		{`"powershell"`, Copilot},
-		{`"agentStop"`, Copilot},
-		{`"userPromptSubmitted"`, Copilot},
-		{`"beforeSubmitPrompt"`, Cursor},
-		{`"beforeShellExecution"`, Cursor},
-		{`"afterFileEdit"`, Cursor},
-		{`"preToolUse"`, Cursor},
-	} {
-		if bytes.Contains(data, []byte(sign.text)) {
-			return sign.f
+	for _, sign := range signs {
+		if slices.ContainsFunc(sign.words, func(word string) bool { return bytes.Contains(data, []byte(strconv.Quote(word))) }) {
+			return sign.of
 		}
 	}
 	return Claude

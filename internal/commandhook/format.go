@@ -65,7 +65,7 @@ type event struct {
 // format is what differs between agents.
 type format struct {
 	events map[string]event
-	// without are events that Grapnel cannot stand in for, and why; "" is the reason for all others.
+	// without are events that Grapnel cannot stand in for, and why; for all others it is noPhase.
 	without map[string]string
 	// grouped says that handlers stand in groups with a matcher, else each has its own.
 	grouped bool
@@ -93,7 +93,7 @@ var formats = map[Format]format{
 			"SessionEnd": {moment: SessionEnd, silent: true},
 		},
 		without: map[string]string{
-			"": noPhase, "PermissionRequest": noPermission, "SubagentStart": noSubagent, "SubagentStop": noSubagent,
+			"PermissionRequest": noPermission, "SubagentStart": noSubagent, "SubagentStop": noSubagent,
 		},
 		grouped: true, timeout: 600 * time.Second, unit: time.Second,
 		tools: map[class]string{
@@ -108,7 +108,7 @@ var formats = map[Format]format{
 			"PreCompact": {moment: Compact}, "PostCompact": {moment: Compacted, silent: true}, "SessionEnd": {moment: SessionEnd, noMatcher: true, silent: true},
 		},
 		without: map[string]string{
-			"": noPhase, "PermissionRequest": noPermission, "SubagentStart": noSubagent, "SubagentStop": noSubagent,
+			"PermissionRequest": noPermission, "SubagentStart": noSubagent, "SubagentStop": noSubagent,
 			"PreModelRequest": noModelCall, "PostModelRequest": noModelCall,
 		},
 		grouped: true, timeout: 600 * time.Second, unit: time.Second,
@@ -120,7 +120,7 @@ var formats = map[Format]format{
 			"AfterTool": {moment: Result}, "AfterAgent": {moment: Stop, noMatcher: true}, "PreCompress": {moment: Compact, silent: true},
 			"SessionEnd": {moment: SessionEnd, silent: true},
 		},
-		without: map[string]string{"": noPhase, "BeforeModel": noModelCall, "AfterModel": noModelCall, "BeforeToolSelection": noModelCall},
+		without: map[string]string{"BeforeModel": noModelCall, "AfterModel": noModelCall, "BeforeToolSelection": noModelCall},
 		grouped: true, timeout: 60 * time.Second, unit: time.Millisecond,
 		tools: map[class]string{
 			shell: "run_shell_command", read: "read_file", write: "write_file", edit: "replace", grep: "grep_search", glob: "glob",
@@ -130,7 +130,7 @@ var formats = map[Format]format{
 	Copilot: {
 		events: copilotEvents(),
 		without: map[string]string{
-			"": noPhase, "permissionRequest": noPermission, "PermissionRequest": noPermission,
+			"permissionRequest": noPermission, "PermissionRequest": noPermission,
 			"subagentStart": noSubagent, "subagentStop": noSubagent, "SubagentStart": noSubagent, "SubagentStop": noSubagent,
 			"userPromptTransformed": "Grapnel does not rewrite what a user has written",
 		},
@@ -151,7 +151,7 @@ var formats = map[Format]format{
 			"sessionEnd": {moment: SessionEnd, noMatcher: true, silent: true},
 		},
 		without: map[string]string{
-			"": noPhase, "subagentStart": noSubagent, "subagentStop": noSubagent,
+			"subagentStart": noSubagent, "subagentStop": noSubagent,
 			"beforeReadFile": "the content of a file is not known before it is read, and the script would judge an empty one; use preToolUse",
 		},
 		timeout: 60 * time.Second, unit: time.Second,

@@ -7,6 +7,19 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/grapnelhq/grapnel/internal/lazyregexp"
+)
+
+var (
+	// What the agents take for a list of names, and not for an expression.
+	claudeNames = lazyregexp.New(`^[\w ,|-]*$`)
+	codexNames  = lazyregexp.New(`^[\w|]*$`)
+
+	separators  = lazyregexp.New(`&&|\|\||[;|&\n]`)
+	variable    = lazyregexp.New(`\$\{?[A-Za-z_]\w*\}?`)
+	assignments = lazyregexp.New(`^(\s*[A-Za-z_]\w*=\S*\s+)+`)
+	notInID     = lazyregexp.New(`[^A-Za-z0-9_-]+`)
 )
 
 // matcher is a compiled matcher: everything, a list of exact names, or a regular expression.
@@ -35,11 +48,11 @@ func newMatcher(h *Handler) (matcher, error) {
 	pattern := text
 	switch h.Format {
 	case Claude:
-		if only(text, "_- ,|") {
+		if claudeNames().MatchString(text) {
 			return matcher{exact: strings.FieldsFunc(text, func(c rune) bool { return strings.ContainsRune(" ,|", c) })}, nil
 		}
 	case Codex:
-		if only(text, "_|") {
+		if codexNames().MatchString(text) {
 			return matcher{exact: strings.Split(text, "|")}, nil
 		}
 	case Gemini:
@@ -64,13 +77,6 @@ func newMatcher(h *Handler) (matcher, error) {
 }
 
 func javaScriptOnly(text string) bool { return strings.Contains(text, "(?") }
-
-// only reports whether a text has letters, digits and the given signs only.
-func only(text, signs string) bool {
-	return !strings.ContainsFunc(text, func(c rune) bool {
-		return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && !strings.ContainsRune(signs, c)
-	})
-}
 
 // pascal reports whether a Copilot hook is one in the shape of VS Code.
 func (h *Handler) pascal() bool { return h.Event[0] >= 'A' && h.Event[0] <= 'Z' }
@@ -148,12 +154,6 @@ func (h *Handler) fitsRule(f *Facts) bool {
 	}
 }
 
-var (
-	separators  = regexp.MustCompile(`&&|\|\||[;|&\n]`)
-	variable    = regexp.MustCompile(`\$\{?[A-Za-z_]\w*\}?`)
-	assignments = regexp.MustCompile(`^(\s*[A-Za-z_]\w*=\S*\s+)+`)
-)
-
 // fitsCommand checks a pattern of a shell command against each of the commands in a line. What a substitution would run is
 // not known: it fits.
 func fitsCommand(pattern, line string) bool {
@@ -165,8 +165,8 @@ func fitsCommand(pattern, line string) bool {
 	}
 	want := wildcards(pattern, `(?s:.*)`)
 	bare := strings.TrimSuffix(pattern, " *") // "git *" is "git", too
-	for _, one := range append(separators.Split(line, -1), line) {
-		one = strings.TrimSpace(assignments.ReplaceAllString(one, ""))
+	for _, one := range append(separators().Split(line, -1), line) {
+		one = strings.TrimSpace(assignments().ReplaceAllString(one, ""))
 		if want.MatchString(one) || one == bare {
 			return true
 		}

@@ -73,6 +73,13 @@ func (h *Handler) claude(f *Facts) object {
 	case Call, Result, Failed:
 		name, _ := h.Format.toolName(f.Tool)
 		p["tool_name"], p["tool_input"], p["tool_use_id"] = name, value(f.Arguments), f.CallID
+		switch h.Moment {
+		case Result:
+			p["tool_response"] = claudeResponse(f)
+		case Failed:
+			p["error"] = f.Result
+		default: // no tool has run
+		}
 	case Stop:
 		p["stop_hook_active"], p["last_assistant_message"] = f.Forced > 0, f.Text
 	case TurnFailed:
@@ -84,13 +91,6 @@ func (h *Handler) claude(f *Facts) object {
 	case SessionEnd:
 		p["reason"] = cmp.Or(f.Source, "other")
 	default: // it has no more
-	}
-	switch h.Moment {
-	case Result:
-		p["tool_response"] = claudeResponse(f)
-	case Failed:
-		p["error"] = f.Result
-	default: // no tool has run
 	}
 	return p
 }
@@ -119,30 +119,19 @@ func (h *Handler) codex(f *Facts) object {
 	return p
 }
 
-// gemini has the fields of docs/hooks/reference.md.
+// gemini has the fields of docs/hooks/reference.md, which have the names of Claude Code's.
 func (h *Handler) gemini(f *Facts) object {
-	p := object{
-		"session_id": f.Session, "transcript_path": f.Transcript, "cwd": f.Dir, "hook_event_name": h.Event,
-		"timestamp": f.Now.UTC().Format("2006-01-02T15:04:05.000Z"),
+	p := h.claude(f)
+	for _, name := range []string{"prompt_id", "agent_id", "permission_mode", "model", "tool_use_id", "last_assistant_message", "custom_instructions"} {
+		delete(p, name)
 	}
+	p["timestamp"] = f.Now.UTC().Format("2006-01-02T15:04:05.000Z")
 	switch h.Moment {
-	case Session:
-		p["source"] = f.Source
-	case Prompt:
-		p["prompt"] = f.Prompt
 	case Stop:
-		p["prompt"], p["prompt_response"], p["stop_hook_active"] = f.Prompt, f.Text, f.Forced > 0
-	case Call, Result, Failed:
-		name, _ := h.Format.toolName(f.Tool)
-		p["tool_name"], p["tool_input"] = name, value(f.Arguments)
-	case Compact:
-		p["trigger"] = trigger(f.Source)
-	case SessionEnd:
-		p["reason"] = cmp.Or(f.Source, "other")
-	default: // it has no more
-	}
-	if h.Moment == Result {
+		p["prompt"], p["prompt_response"] = f.Prompt, f.Text
+	case Result:
 		p["tool_response"] = object{"llmContent": f.Result, "returnDisplay": f.Result}
+	default: // it has no more
 	}
 	return p
 }
@@ -150,26 +139,23 @@ func (h *Handler) gemini(f *Facts) object {
 // copilotObject has the fields of the hooks reference: in camel case, or in snake case where the event is in Pascal case.
 func (h *Handler) copilotObject(f *Facts) object {
 	p := object{"sessionId": f.Session, "timestamp": f.Now.UnixMilli(), "cwd": f.Dir}
-	name, _ := h.Format.toolName(f.Tool)
+	names, args := h.Format, "toolArgs"
 	if h.pascal() {
 		p["timestamp"], p["hookEventName"] = f.Now.UTC().Format(time.RFC3339Nano), h.Event
-		name, _ = Claude.toolName(f.Tool)
-	}
-	tool, args := "toolName", "toolArgs"
-	if h.pascal() {
-		args = "toolInput"
+		names, args = Claude, "toolInput"
 	}
 	switch h.Moment {
 	case Session:
 		p["source"] = f.Source
 	case Prompt:
 		p["prompt"] = f.Prompt
-	case Call:
-		p[tool], p[args] = name, value(f.Arguments)
-	case Result:
-		p[tool], p[args], p["toolResult"] = name, value(f.Arguments), h.cased(object{"resultType": "success", "textResultForLlm": f.Result})
-	case Failed:
-		p[tool], p[args], p["error"] = name, value(f.Arguments), f.Result
+	case Call, Result, Failed:
+		p["toolName"], _ = names.toolName(f.Tool)
+		if p[args] = value(f.Arguments); h.Moment == Result {
+			p["toolResult"] = h.cased(object{"resultType": "success", "textResultForLlm": f.Result})
+		} else if h.Moment == Failed {
+			p["error"] = f.Result
+		}
 	case Stop:
 		p["transcriptPath"], p["stopReason"], p["stop_hook_active"] = f.Transcript, "end_turn", f.Forced > 0
 	case TurnFailed:
@@ -190,14 +176,7 @@ func (h *Handler) cased(p object) object {
 	}
 	out := object{}
 	for name, v := range p {
-		var snake strings.Builder
-		for _, c := range name {
-			if c >= 'A' && c <= 'Z' {
-				snake.WriteByte('_')
-			}
-			snake.WriteString(strings.ToLower(string(c)))
-		}
-		out[snake.String()] = v
+		out[Snake(name)] = v
 	}
 	return out
 }
@@ -351,7 +330,7 @@ func (h *Handler) Argv(f *Facts, shellVar string, find func(string) bool) []stri
 
 // expand replaces $NAME and ${NAME}.
 func expand(text string, lookup func(string) string) string {
-	return variable.ReplaceAllStringFunc(text, func(found string) string { return lookup(strings.Trim(found, "${}")) })
+	return variable().ReplaceAllStringFunc(text, func(found string) string { return lookup(strings.Trim(found, "${}")) })
 }
 
 func some(p object, name, v string) {

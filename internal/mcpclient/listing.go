@@ -10,6 +10,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/grapnelhq/grapnel/internal/lazyregexp"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/sdk/prompttext"
 )
@@ -90,7 +91,7 @@ func (l *lister) add(t *mcp.Tool) {
 	l.seen++
 	switch {
 	case l.seen > mostListed || t == nil:
-	case !validName(t.Name):
+	case !validName().MatchString(t.Name):
 		l.blame(CodeName, t.Name)
 	case l.granted(t.Name):
 		l.check(t)
@@ -164,16 +165,8 @@ func First(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-func validName(s string) bool {
-	for i := range len(s) {
-		switch c := s[i]; {
-		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9':
-		case strings.IndexByte("_./-", c) < 0:
-			return false
-		}
-	}
-	return s != "" && len(s) <= maxName
-}
+// validName matches the names of tools that are listed; see [Tool].
+var validName = lazyregexp.New(`^[A-Za-z0-9_./-]{1,128}$`)
 
 // resultOf is a result as a text: what is no text is named, not shown, and what is too long is cut with a line that says so.
 func resultOf(res *mcp.CallToolResult, most int) Result {

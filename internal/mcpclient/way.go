@@ -19,6 +19,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/grapnelhq/grapnel/internal/procgroup"
 	"github.com/grapnelhq/grapnel/sdk/prompttext"
 )
 
@@ -100,7 +101,7 @@ func startProgram(cfg *Config) (*program, error) {
 		p.cmd.Env = append(p.cmd.Env, name+"="+value)
 	}
 	p.cmd.Stderr, p.cmd.WaitDelay = &p.stderr, time.Second
-	ownGroup(p.cmd)
+	procgroup.Own(p.cmd)
 	in, err := p.cmd.StdinPipe()
 	if err != nil {
 		return nil, err
@@ -134,7 +135,7 @@ func (p *program) end() {
 		case <-p.exited:
 		case <-time.After(closeTime):
 		}
-		killGroup(p.cmd) // also what it has left behind
+		_ = procgroup.Kill(p.cmd) // also what it has left behind, if there is something
 		<-p.exited
 		_ = p.out.Close() // the session may have closed it
 	})

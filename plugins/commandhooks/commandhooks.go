@@ -26,6 +26,8 @@ import (
 	"strings"
 
 	"github.com/grapnelhq/grapnel/internal/commandhook"
+	"github.com/grapnelhq/grapnel/internal/procgroup"
+	"github.com/grapnelhq/grapnel/internal/recent"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/sdk"
 )
@@ -66,10 +68,10 @@ func New() *sdk.Plugin {
 }
 
 func configure(cfg *config) (sdk.Setup, error) {
-	if !supported {
+	if !procgroup.Supported {
 		return sdk.Setup{}, sdk.ConfigErrorf("", "commands of other agents are run on Unix systems only")
 	}
-	p := &plugin{config: *cfg, kept: map[string][]string{}}
+	p := &plugin{config: *cfg, kept: recent.New[[]string](maxKept)}
 	var skipped []commandhook.Skipped
 	for i, name := range cfg.Files {
 		file, err := readFile(cfg.Format, name)

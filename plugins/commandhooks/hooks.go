@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/grapnelhq/grapnel/internal/commandhook"
+	"github.com/grapnelhq/grapnel/internal/recent"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/sdk"
 	"github.com/grapnelhq/grapnel/sdk/prompttext"
@@ -22,10 +23,8 @@ type plugin struct {
 	transcript string
 
 	mu sync.Mutex
-	// kept is what hooks of a message brought for the model, until the phase for it: by hook and turn. order has the
-	// keys, the oldest first.
-	kept  map[string][]string
-	order []string
+	// kept is what hooks of a message brought for the model, until the phase for it: by hook and turn.
+	kept recent.Map[[]string]
 }
 
 // maxKept bounds the contexts that wait for their phase.
@@ -310,24 +309,14 @@ func (p *plugin) keep(key string, texts []string) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.kept[key] == nil {
-		p.order = append(p.order, key)
-	}
-	p.kept[key] = texts
-	if len(p.order) > maxKept {
-		delete(p.kept, p.order[0])
-		p.order = p.order[1:]
-	}
+	p.kept.Put("", key, texts)
 }
 
 func (p *plugin) take(key string) []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	texts := p.kept[key]
-	if texts != nil {
-		delete(p.kept, key)
-		p.order = slices.DeleteFunc(p.order, func(k string) bool { return k == key })
-	}
+	texts, _ := p.kept.Get(key)
+	p.kept.Drop(key)
 	return texts
 }
 

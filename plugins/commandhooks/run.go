@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/grapnelhq/grapnel/internal/commandhook"
+	"github.com/grapnelhq/grapnel/internal/procgroup"
 )
 
 const (
@@ -45,14 +46,15 @@ func execute(ctx context.Context, h *commandhook.Handler, f *commandhook.Facts, 
 	out, errs := &head{most: maxOut, full: func() { stop(errTooMuch) }}, &head{most: maxErr}
 	cmd.Env, cmd.Dir, cmd.WaitDelay = env, dir, grace
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(payload), out, errs
-	group := ownGroup(cmd)
+	procgroup.Own(cmd)
+	cmd.Cancel = func() error { return procgroup.End(cmd) }
 	err = cmd.Run()
 	o := &commandhook.Output{Code: -1, Stdout: out.kept.Bytes(), Stderr: errs.kept.Bytes()}
 	if cmd.ProcessState != nil {
 		o.Code = cmd.ProcessState.ExitCode()
 	}
-	if ctx.Err() != nil || errors.Is(err, exec.ErrWaitDelay) {
-		group.kill()
+	if cmd.Process != nil && (ctx.Err() != nil || errors.Is(err, exec.ErrWaitDelay)) {
+		_ = procgroup.Kill(cmd) // nothing may be left of it
 	}
 	return o, outcome(ctx, h, cmd, err)
 }

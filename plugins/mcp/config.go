@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/url"
 	"strings"
@@ -79,7 +80,7 @@ func parseConfig(data json.RawMessage) (*config, error) {
 
 func (s *serverConfig) complete(name string) error {
 	pointer := "/servers/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
-	u, err := url.Parse(s.urlOr())
+	u, err := url.Parse(cmp.Or(s.URL, "http://none"))
 	switch {
 	case !validServer(name):
 		return sdk.ConfigErrorf(pointer, "%q is not a server's name: 1 to %d letters, digits, - and _, not two _ in a row", name, maxServerName)
@@ -94,24 +95,10 @@ func (s *serverConfig) complete(name string) error {
 	case s.Timeout < 0 || s.MaxResult < 0:
 		return sdk.ConfigErrorf(pointer, "timeout and max_result_bytes are not negative")
 	}
-	if s.HideAbove == nil {
-		s.HideAbove = new(int)
-		*s.HideAbove = defaultHideAbove
-	}
-	if s.Timeout == 0 {
-		s.Timeout = phases.Duration(defaultTimeout)
-	}
-	if s.MaxResult == 0 {
-		s.MaxResult = defaultResult
-	}
+	s.HideAbove = cmp.Or(s.HideAbove, new(defaultHideAbove))
+	s.Timeout = cmp.Or(s.Timeout, phases.Duration(defaultTimeout))
+	s.MaxResult = cmp.Or(s.MaxResult, defaultResult)
 	return nil
-}
-
-func (s *serverConfig) urlOr() string {
-	if s.URL == "" {
-		return "http://none"
-	}
-	return s.URL
 }
 
 func (s *serverConfig) client(name string) mcpclient.Config {
