@@ -32,31 +32,36 @@ type call[P any] struct {
 	params P
 }
 
-// method makes a row of the table. Params with a field WorkspaceID require access to that
-// workspace; their Actor is filled in. A result with a method For is reduced to what its caller
-// may see: plugins' own messages are for operators.
+// method makes a row of the table. Params with a field WorkspaceID require access to that workspace.
 func method[P, R any](name string, right rpc.Right, doc string, do func(ctx context.Context, c call[P]) (R, error)) rpc.Method {
 	return rpc.Typed(name, right, doc, func(ctx context.Context, c *rpc.Caller, p P) (R, error) {
-		var none R
 		if id := textField(&p, "WorkspaceID"); id != nil && !c.MayWorkspace(*id) {
+			var none R
 			return none, noWorkspace(*id)
 		}
-		if err := settleActor(c, textField(&p, "Actor")); err != nil {
-			return none, wireError(err)
-		}
-		r, err := do(ctx, call[P]{c, p})
-		if err != nil {
-			return none, wireError(err)
-		}
-		if words, ok := any(r).(interface{ For(a phases.Audience) R }); ok {
-			audience := phases.AudienceUser
-			if c.May(rpc.AdminRight) {
-				audience = phases.AudienceOperator
-			}
-			r = words.For(audience)
-		}
-		return r, nil
+		return answer(ctx, c, p, do)
 	})
+}
+
+// answer runs a method. A field Actor of its params is filled in. A result with a method For is reduced to what the
+// caller may see: plugins' own messages are for operators.
+func answer[P, R any](ctx context.Context, c *rpc.Caller, p P, do func(ctx context.Context, c call[P]) (R, error)) (R, error) {
+	var none R
+	if err := settleActor(c, textField(&p, "Actor")); err != nil {
+		return none, wireError(err)
+	}
+	r, err := do(ctx, call[P]{c, p})
+	if err != nil {
+		return none, wireError(err)
+	}
+	if words, ok := any(r).(interface{ For(a phases.Audience) R }); ok {
+		audience := phases.AudienceUser
+		if c.May(rpc.AdminRight) {
+			audience = phases.AudienceOperator
+		}
+		r = words.For(audience)
+	}
+	return r, nil
 }
 
 func textField(params any, name string) *string {

@@ -56,18 +56,7 @@ func placed[P, R any](name, doc string, do func(ctx context.Context, c call[P]) 
 		if id := textField(&p, "WorkspaceID"); *id == "" {
 			*id = hookWorkspace
 		}
-		var none R
-		if err := settleActor(c, textField(&p, "Actor")); err != nil {
-			return none, wireError(err)
-		}
-		r, err := do(ctx, call[P]{c, p})
-		if err != nil {
-			return none, wireError(err)
-		}
-		if words, ok := any(r).(interface{ For(a phases.Audience) R }); ok && !c.May(rpc.AdminRight) {
-			r = words.For(phases.AudienceUser)
-		}
-		return r, nil
+		return answer(ctx, c, p, do)
 	})
 }
 

@@ -139,7 +139,7 @@ const layers = `
 	std < internal/autostart;
 	internal/autostart < cmd/grapnel-hook;
 	# Agents that speak the Model Context Protocol; only who serves them links its SDK.
-	phases, github.com/modelcontextprotocol/go-sdk/mcp < gateway/mcpserver;
+	phases, github.com/modelcontextprotocol/go-sdk < gateway/mcpserver;
 	gateway/web, gateway/mcpserver < gateway;
 	phases, manifest, github.com/tiktoken-go/tokenizer < history;
 	phases, manifest, compiler, history, internal/digest < providers;
