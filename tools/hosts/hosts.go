@@ -69,7 +69,7 @@ func prepareClaude(home, _, model string, p *probe, hooks []hook) (args, env []s
 		args = append(args, "--mcp-config", servers)
 	}
 	if !p.Forbidden {
-		args = append(args, "--allowedTools", "Bash,Read,Grep,Glob,Write,"+mcpTool)
+		args = append(args, "--allowedTools", "Bash,Read,Grep,Glob,Write,"+mcpTool+","+ourTool)
 	}
 	return args, []string{
 		"ANTHROPIC_BASE_URL=" + model, "ANTHROPIC_API_KEY=fake", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_TELEMETRY=1",

@@ -112,9 +112,12 @@ func (l *lab) probe(ctx context.Context, a *agent, p *probe, n int, g *gateway) 
 	if err != nil {
 		return nil, err
 	}
+	env = slices.Concat(env, g.env, []string{"HOME=" + home, "PATH=" + os.Getenv("PATH"), "GRAPNEL_TOKEN=" + g.token, "TERM=dumb", "NO_COLOR=1"})
+	if err := l.installed(ctx, a, p, dir, env); err != nil {
+		return nil, err
+	}
 	cmd := exec.CommandContext(ctx, a.program, args...)
-	cmd.Dir, cmd.WaitDelay = dir, time.Second
-	cmd.Env = slices.Concat(env, []string{"HOME=" + home, "PATH=" + os.Getenv("PATH"), "GRAPNEL_TOKEN=" + g.token, "TERM=dumb", "NO_COLOR=1"})
+	cmd.Dir, cmd.WaitDelay, cmd.Env = dir, time.Second, env
 	var shown bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &shown, &shown
 	begun := time.Now()
@@ -139,8 +142,30 @@ func (l *lab) probe(ctx context.Context, a *agent, p *probe, n int, g *gateway) 
 	return r, nil
 }
 
+// installed has grapnel write what the agent is to have, and take it out again if the probe says so.
+func (l *lab) installed(ctx context.Context, a *agent, p *probe, dir string, env []string) error {
+	verbs := []string{"install", "uninstall"}
+	switch {
+	case !p.Install:
+		return nil
+	case !p.Uninstall:
+		verbs = verbs[:1]
+	}
+	for _, verb := range verbs {
+		cmd := exec.CommandContext(ctx, filepath.Join(l.bin, "grapnel"), verb, a.name) // built here
+		cmd.Dir, cmd.Env = dir, env
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return fmt.Errorf("grapnel %s: %w\n%s", verb, err, out)
+		}
+	}
+	return nil
+}
+
 // hooks are the definitions of a probe.
 func (l *lab) hooks(a *agent, p *probe, home string, g *gateway) ([]hook, error) {
+	if p.Install {
+		return nil, nil
+	}
 	socket, url := g.socket, g.url
 	if p.Dead {
 		socket, url = filepath.Join(home, "hook.sock"), "http://127.0.0.1:9"

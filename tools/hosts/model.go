@@ -22,7 +22,7 @@ type item struct {
 type model struct {
 	server  *httptest.Server
 	command string // for the shell
-	tool    string // of Anthropic's API, called instead of the shell
+	tool    string // called instead of the shell
 	file    string // for that tool
 
 	mu       sync.Mutex
@@ -130,6 +130,7 @@ func toolArguments(file string) map[string]map[string]string {
 		"Glob":  {"pattern": "*.txt"},
 		"Write": {"file_path": file + ".new", "content": secret},
 		mcpTool: {},
+		ourTool: {},
 	}
 }
 
@@ -193,6 +194,9 @@ func (m *model) responses(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		said = map[string]any{"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": name, "arguments": string(arguments)}
+		if server, tool, ok := cutLast(m.tool, "__"); ok { // tools of a server are a namespace
+			said["name"], said["namespace"], said["arguments"] = tool, server, "{}"
+		}
 	}
 	usage := map[string]any{
 		"input_tokens": 100, "output_tokens": 20, "total_tokens": 120,
@@ -204,6 +208,14 @@ func (m *model) responses(w http.ResponseWriter, r *http.Request) {
 		map[string]any{"type": "response.output_item.done", "output_index": 0, "item": said},
 		map[string]any{"type": "response.completed", "response": map[string]any{"id": "resp_1", "usage": usage}},
 	)
+}
+
+func cutLast(s, sep string) (before, after string, ok bool) {
+	i := strings.LastIndex(s, sep)
+	if i < 0 {
+		return s, "", false
+	}
+	return s[:i], s[i+len(sep):], true
 }
 
 // textIn joins all texts of a value.

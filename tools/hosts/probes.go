@@ -23,6 +23,8 @@ type probe struct {
 	Forbidden bool   // the host's own rules do not permit the call
 	Tool      string // what the model calls, if it is not the shell
 	Kill      bool   // the gateway is killed as soon as the hook hangs
+	Install   bool   // hooks and MCP server are what grapnel install writes
+	Uninstall bool   // and grapnel uninstall has taken them out again
 }
 
 // canned is what the hook of a probe does.
@@ -47,6 +49,8 @@ func (p *probe) title() string {
 func (p *probe) way() string {
 	way := "grapnel"
 	switch {
+	case p.Install:
+		way = "installed"
 	case p.HTTP:
 		way = "http"
 	case p.isCanned():
@@ -92,6 +96,9 @@ func common() []probe {
 		{Name: "late"},
 		{Name: "dead", Dead: true},
 		{Name: "killed", Kill: true},
+		{Name: "deny", Install: true},
+		{Name: "tool", Install: true, Tool: ourTool},
+		{Name: "uninstalled", Install: true, Uninstall: true, Tool: ourTool},
 
 		answer("deny, an unknown field", preToolUse, specific(preToolUse, deny+`,"foo":1`)),
 		answer("deny, an unknown field at the top", preToolUse, `{"foo":1,`+specific(preToolUse, deny)[1:]),
