@@ -87,15 +87,11 @@ func (l *lab) probe(ctx context.Context, a *agent, p *probe, n int, g *gateway) 
 	ctx, cancel := context.WithTimeout(ctx, runTime)
 	defer cancel()
 	home := filepath.Join(l.work, fmt.Sprintf("%s-%02d", a.name, n))
-	dir := filepath.Join(home, p.Name) // the plugin of the gateway goes by this name
-	if p.isCanned() {
-		dir = filepath.Join(home, "dir")
-	}
-	if err := errors.Join(os.MkdirAll(dir, 0o700), os.WriteFile(filepath.Join(dir, "file.txt"), []byte(secret+"\n"), 0o600)); err != nil {
+	dir, err := p.makeFiles(home)
+	if err != nil {
 		return nil, err
 	}
 	if p.Kill {
-		var err error
 		if g, err = l.gateway(ctx, fmt.Sprintf("%s-%02d", a.name, n)); err != nil {
 			return nil, err
 		}
@@ -139,7 +135,22 @@ func (l *lab) probe(ctx context.Context, a *agent, p *probe, n int, g *gateway) 
 	r := observe(dir, requests)
 	r.Host, r.Version, r.Way, r.Event, r.Probe = a.name, a.version, p.way(), p.Event, p.title()
 	r.Exit, r.Seconds, r.Shown = cmd.ProcessState.ExitCode(), time.Since(begun).Seconds(), said(shown.String())
-	return r, nil
+	if p.Preset != "" {
+		r.Model, err = l.compareInstructions(ctx, dir, p.Preset, env, requests)
+	}
+	return r, err
+}
+
+// makeFiles makes what the agent finds, and returns the directory to work in.
+func (p *probe) makeFiles(home string) (dir string, err error) {
+	dir = filepath.Join(home, p.Name) // the plugin of the gateway goes by this name
+	switch {
+	case p.Preset != "":
+		dir, err = writeInstructions(home, p.Preset)
+	case p.isCanned():
+		dir = filepath.Join(home, "dir")
+	}
+	return dir, errors.Join(err, os.MkdirAll(dir, 0o700), os.WriteFile(filepath.Join(dir, "file.txt"), []byte(secret+"\n"), 0o600))
 }
 
 // installed has grapnel write what the agent is to have, and take it out again if the probe says so.
@@ -163,7 +174,7 @@ func (l *lab) installed(ctx context.Context, a *agent, p *probe, dir string, env
 
 // hooks are the definitions of a probe.
 func (l *lab) hooks(a *agent, p *probe, home string, g *gateway) ([]hook, error) {
-	if p.Install {
+	if p.Install || p.Preset != "" {
 		return nil, nil
 	}
 	socket, url := g.socket, g.url

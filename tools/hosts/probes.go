@@ -24,6 +24,7 @@ type probe struct {
 	Tool      string // what the model calls, if it is not the shell
 	Kill      bool   // the gateway is killed as soon as the hook hangs
 	Install   bool   // hooks and MCP server are what grapnel install writes
+	Preset    string // the agent finds instruction files, and Grapnel has this preset for them
 	Uninstall bool   // and grapnel uninstall has taken them out again
 }
 
@@ -49,6 +50,8 @@ func (p *probe) title() string {
 func (p *probe) way() string {
 	way := "grapnel"
 	switch {
+	case p.Preset != "":
+		way = "alone"
 	case p.Install:
 		way = "installed"
 	case p.HTTP:
@@ -144,6 +147,7 @@ func claudeProbes() []probe {
 	}
 	return append(
 		common(),
+		probe{Name: "instructions", Preset: "claude"},
 		probe{Name: "rewrite-unpermitted", Forbidden: true},
 		probe{Name: "deny", HTTP: true},
 		probe{Name: "dead", HTTP: true, Dead: true},
@@ -185,6 +189,7 @@ func claudeProbes() []probe {
 func codexProbes() []probe {
 	return append(
 		common(),
+		probe{Name: "instructions", Preset: "codex"},
 		probe{Name: "deny, not trusted", Event: preToolUse, canned: canned{Exit: 2}, Untrusted: true},
 		probe{Name: "crash, or blocked", Event: preToolUse, canned: canned{Crash: true}, OrBlock: true},
 		probe{Name: "no such program, or blocked", Event: preToolUse, Missing: true, OrBlock: true},
