@@ -2,7 +2,7 @@
 // answer: which call ran, what the model and the user got.
 //
 //	make hosts
-//	go run . [-json] [-run REGEXP] [-keep] [claude-code] [codex]
+//	go run . [-json] [-run REGEXP] [-keep] [claude-code] [codex] [gemini] [opencode]
 //
 // It gets the agents from the npm registry into .cache/hosts of the checkout. Each probe is a fresh home directory with
 // hooks of its own: grapnel-hook with a gateway behind it, whose plugin is this program too; what grapnel install writes; a

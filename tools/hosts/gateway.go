@@ -16,6 +16,7 @@ import (
 type gateway struct {
 	cmd     *exec.Cmd
 	runtime string // directory of the socket, and of nothing else
+	config  string
 	socket  string
 	url     string
 	token   string
@@ -42,7 +43,7 @@ func startGateway(ctx context.Context, bin, dir, roots string) (*gateway, error)
 	if err != nil {
 		return nil, err
 	}
-	config := filepath.Join(dir, "grapnel", "grapnel.yaml") // dir is the directory of configuration and data
+	config := filepath.Join(dir, "grapnel", "grapnel.yaml") // dir is the directory of data, too
 	if err := os.MkdirAll(filepath.Dir(config), 0o700); err != nil {
 		return nil, err
 	}
@@ -57,9 +58,9 @@ func startGateway(ctx context.Context, bin, dir, roots string) (*gateway, error)
 	if err := os.Mkdir(filepath.Dir(g.socket), 0o700); err != nil {
 		return nil, err
 	}
-	g.env = []string{"XDG_RUNTIME_DIR=" + socketDir, "XDG_DATA_HOME=" + dir, "XDG_CONFIG_HOME=" + dir}
+	g.env, g.config = []string{"XDG_RUNTIME_DIR=" + socketDir, "XDG_DATA_HOME=" + dir}, config
 	g.cmd = exec.CommandContext(ctx, filepath.Join(bin, "grapnel"), "serve", "--json", "--config", config, "--socket", g.socket, "--listen", "127.0.0.1:0") // built here
-	g.cmd.Env = append([]string{"HOME=" + dir, "PATH=" + os.Getenv("PATH")}, g.env...)
+	g.cmd.Env = append([]string{"HOME=" + dir, "XDG_CONFIG_HOME=" + dir, "PATH=" + os.Getenv("PATH")}, g.env...)
 	log, err := os.Create(filepath.Join(dir, "gateway.log"))
 	if err != nil {
 		return nil, err

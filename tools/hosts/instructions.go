@@ -30,6 +30,15 @@ func instructionFiles(preset string) map[string]string {
 			"tree/.git/HEAD": "ref: refs/heads/main\n", "tree/AGENTS.md": "Root @docs.md\r\nline\r\n\n\n", "tree/docs.md": "Not read.\n", ".codex/AGENTS.md": "\n  Of the person.  \n\n",
 			"tree/sub/AGENTS.md": "Not read.\n", "tree/sub/AGENTS.override.md": "Mine. " + strings.Repeat("ä", 20_000) + "\n", "tree/sub/in/AGENTS.md": "Not read.\n",
 		}
+	case "gemini":
+		return map[string]string{
+			"tree/.git/HEAD": "ref: refs/heads/main\n", "tree/GEMINI.md": "Root @docs.md and `@no.md`\n", "tree/docs.md": "Docs @deep.md\n", "tree/deep.md": "Deep.\n",
+			"tree/no.md": "No.\n", "tree/sub/GEMINI.md": "  Sub @./x.txt @missing.md\n\n```\n@no.md\n```\n", "tree/sub/x.txt": "X", "tree/sub/AGENTS.md": "Not read.\n",
+		}
+	case "opencode":
+		return map[string]string{
+			"tree/.git/HEAD": "ref: refs/heads/main\n", "tree/AGENTS.md": "Root @docs.md\n\n", "tree/docs.md": "Not read.\n", "tree/sub/AGENTS.md": "  Sub.\n", "tree/sub/CLAUDE.md": "Not read.\n",
+		}
 	}
 	return nil
 }

@@ -108,9 +108,12 @@ func (l *lab) probe(ctx context.Context, a *agent, p *probe, n int, g *gateway) 
 	if err != nil {
 		return nil, err
 	}
-	env = slices.Concat(env, g.env, []string{"HOME=" + home, "PATH=" + os.Getenv("PATH"), "GRAPNEL_TOKEN=" + g.token, "TERM=dumb", "NO_COLOR=1"})
-	if err := l.installed(ctx, a, p, dir, env); err != nil {
+	env = slices.Concat(g.env, []string{"HOME=" + home, "PATH=" + os.Getenv("PATH"), "GRAPNEL_TOKEN=" + g.token, "TERM=dumb", "NO_COLOR=1"}, env)
+	if err := l.installed(ctx, a, p, dir, env, g); err != nil {
 		return nil, err
+	}
+	if p.Install && p.Dead {
+		env = append(env, "XDG_RUNTIME_DIR="+home)
 	}
 	cmd := exec.CommandContext(ctx, a.program, args...)
 	cmd.Dir, cmd.WaitDelay, cmd.Env = dir, time.Second, env
@@ -154,13 +157,17 @@ func (p *probe) makeFiles(home string) (dir string, err error) {
 }
 
 // installed has grapnel write what the agent is to have, and take it out again if the probe says so.
-func (l *lab) installed(ctx context.Context, a *agent, p *probe, dir string, env []string) error {
+func (l *lab) installed(ctx context.Context, a *agent, p *probe, dir string, env []string, g *gateway) error {
 	verbs := []string{"install", "uninstall"}
 	switch {
 	case !p.Install:
 		return nil
 	case !p.Uninstall:
 		verbs = verbs[:1]
+	}
+	place := filepath.Join(filepath.Dir(dir), ".config", "grapnel")
+	if err := errors.Join(os.MkdirAll(place, 0o700), os.Symlink(g.config, filepath.Join(place, "grapnel.yaml"))); err != nil {
+		return err
 	}
 	for _, verb := range verbs {
 		cmd := exec.CommandContext(ctx, filepath.Join(l.bin, "grapnel"), verb, a.name) // built here

@@ -18,7 +18,7 @@ type item struct {
 	Result bool   `json:"result,omitempty"` // of a tool
 }
 
-// model is a fake of two APIs. It calls the shell once, and then says "done".
+// model is a fake of three APIs. It calls the shell once, and then says "done".
 type model struct {
 	server  *httptest.Server
 	command string // for the shell
@@ -34,6 +34,7 @@ func newModel(command string) *model {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v1/messages", m.messages)
 	mux.HandleFunc("POST /v1/responses", m.responses)
+	mux.HandleFunc("POST /v1beta/models/{call}", m.generate)
 	mux.HandleFunc("POST /v1/messages/count_tokens", func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, `{"input_tokens":100}`)
 	})
@@ -64,7 +65,10 @@ func stream(w http.ResponseWriter, events ...map[string]any) {
 		if err != nil {
 			panic(err) // the events are made here
 		}
-		_, _ = fmt.Fprintf(w, "event: %s\ndata: %s\n\n", e["type"], data)
+		if e["type"] != nil { // Gemini's have no names
+			_, _ = fmt.Fprintf(w, "event: %s\n", e["type"])
+		}
+		_, _ = fmt.Fprintf(w, "data: %s\n\n", data)
 	}
 }
 
@@ -96,6 +100,11 @@ func (m *model) messages(w http.ResponseWriter, r *http.Request) {
 	block, delta, stop := map[string]any{"type": "text", "text": ""}, map[string]any{"type": "text_delta", "text": "done"}, "end_turn"
 	if !called {
 		name, arguments := "Bash", map[string]string{"command": m.command, "description": "Leave a marker"}
+		for _, t := range req.Tools {
+			if t.Name == "bash" { // opencode's
+				name = t.Name
+			}
+		}
 		if m.tool != "" {
 			name, arguments = m.tool, toolArguments(m.file)[m.tool]
 		}

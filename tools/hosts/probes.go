@@ -200,5 +200,32 @@ func codexProbes() []probe {
 	)
 }
 
+// installed are probes of an agent for which everything is as grapnel install writes it.
+func installed() (list []probe) {
+	for _, name := range []string{"deny", "ask", "rewrite", "redact", "withhold", "context", "deny-prompt", "go-on", "late"} {
+		list = append(list, probe{Name: name, Install: true})
+	}
+	return list
+}
+
+func geminiProbes() []probe {
+	return append(
+		installed(),
+		probe{Name: "tool", Install: true, Tool: "mcp_grapnel_tell"},
+		probe{Name: "uninstalled", Install: true, Uninstall: true},
+		probe{Name: "uninstalled", Install: true, Uninstall: true, Tool: "mcp_grapnel_tell"},
+		probe{Name: "instructions", Preset: "gemini"},
+	)
+}
+
+func opencodeProbes() []probe {
+	return append(
+		installed(),
+		probe{Name: "dead", Install: true, Dead: true},
+		probe{Name: "uninstalled", Install: true, Uninstall: true},
+		probe{Name: "instructions", Preset: "opencode"},
+	)
+}
+
 // command is what the model has the shell run: it leaves a marker and prints a secret.
 func command(marker string) string { return "touch " + marker + "; echo " + secret }
