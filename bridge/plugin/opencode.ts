@@ -30,10 +30,8 @@ function post(event: Record<string, unknown>): Promise<Answer> {
 }
 
 export const Grapnel: Plugin = async ({ client, directory }) => {
-  const context = new Map<string, string>() // what the model is told in its system prompt, by session
-  const said = new Map<string, string>()
-  const going = new Set<string>() // sessions whose next message is ours
-  const counted = new Set<string>() // messages, which are updated more than once
+  const context = new Map<string, string>(), said = new Map<string, string>() // by session: what the system prompt tells the model, and its last text
+  const going = new Set<string>(), counted = new Set<string>() // sessions whose next message is ours; messages, which are updated more than once
   const tell = (name: string, session_id: string, more: Record<string, unknown> = {}) => post({ hook_event_name: name, session_id, cwd: directory, ...more })
   const observe = (...args: Parameters<typeof tell>) => tell(...args).catch((e) => console.error(String(e)))
   return {
@@ -76,9 +74,7 @@ export const Grapnel: Plugin = async ({ client, directory }) => {
       if (e.type !== "session.idle") return
       const id = e.properties.sessionID
       const answer = await observe("Stop", id, { last_assistant_message: said.get(id) })
-      if (!answer?.deny) return
-      going.add(id)
-      await client.session.promptAsync({ path: { id }, body: { parts: [{ type: "text", text: answer.deny, synthetic: true }] } })
+      if (answer?.deny && going.add(id)) await client.session.promptAsync({ path: { id }, body: { parts: [{ type: "text", text: answer.deny, synthetic: true }] } })
     },
   }
 }
