@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -117,6 +118,8 @@ func (l *lab) probe(ctx context.Context, a *agent, p *probe, n int, g *gateway) 
 	}
 	cmd := exec.CommandContext(ctx, a.program, args...)
 	cmd.Dir, cmd.WaitDelay, cmd.Env = dir, time.Second, env
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Gemini CLI runs in a child of its own
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	var shown bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &shown, &shown
 	begun := time.Now()
