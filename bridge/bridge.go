@@ -56,6 +56,7 @@ type session struct {
 	turn  *loop.Turn
 	id    string // the host's id of the turn
 	said  string // what the assistant said last
+	goOn  string // why the host was told to go on, until it has
 	late  string // what the answer to the prompt had no room for; the next one that has takes it
 	used  time.Time
 }
@@ -208,6 +209,7 @@ func (b *Bridge) stop(ctx context.Context, s *session, where phases.Context, e *
 	if s.turn != nil {
 		reason, err := s.turn.GoOn(ctx, text)
 		if err == nil && reason != "" {
+			s.goOn = reason
 			return Outcome{Verdict: phases.VerdictDeny, Reason: reason}, nil
 		}
 		if err = errors.Join(ignoreUnknown(err), s.done(ctx, text, nil)); err != nil {
@@ -220,8 +222,19 @@ func (b *Bridge) stop(ctx context.Context, s *session, where phases.Context, e *
 	return Outcome{}, nil
 }
 
+// goesOn reports whether a prompt is the reason that the host was given to go on: some hosts send it as a message. It
+// belongs to the turn that goes on, which bounds how often that happens.
+func (s *session) goesOn(e *Event) bool {
+	reason := s.goOn
+	s.goOn = ""
+	return s.turn != nil && reason != "" && strings.TrimSpace(e.Text) == strings.TrimSpace(reason)
+}
+
 // prompt begins a turn, and gives the host what the plugins bring for it.
 func (b *Bridge) prompt(ctx context.Context, s *session, where phases.Context, e *Event) (Outcome, error) {
+	if s.goesOn(e) {
+		return Outcome{}, nil
+	}
 	if err := s.done(ctx, "", context.Canceled); err != nil { // the host has not said how it ended
 		return Outcome{}, err
 	}

@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -23,6 +24,8 @@ type coach struct {
 	text string
 	// sessions is told of sessions that begin and end, if it is there.
 	sessions chan string
+	// ends is how often it lets no turn end.
+	ends int
 }
 
 func (c *coach) note(what string, at *phases.Context) {
@@ -52,6 +55,9 @@ func (c *coach) plugin() *sdk.Plugin {
 				PreEnd: func(_ context.Context, call *sdk.Call, in *phases.PreEndInput) ([]phases.Contribution, error) {
 					if call.Context.AgentID != "" && in.Forced == 0 {
 						return sdk.Reply(&phases.Decision{Verdict: phases.VerdictDeny, Reason: "look again"})
+					}
+					if call.Context.AgentID == "" && in.Forced < c.ends {
+						return sdk.Reply(&phases.Decision{Verdict: phases.VerdictDeny, Reason: "the tests fail"})
 					}
 					return nil, nil
 				},
@@ -136,6 +142,32 @@ func TestRemindersWithinATurn(t *testing.T) {
 	all := records(t, log, "s")
 	if len(all) != 2 || len(all[0].Reminders) != 0 || len(all[1].Reminders) != 1 || all[1].Reminders[0].With != phases.ToolPostCall || all[1].Reminders[0].Type != "lint" {
 		t.Errorf("the records have the reminders %+v", all)
+	}
+}
+
+// TestGoingOnIsOneTurn: Gemini CLI 0.61.0 sends the reason that it was given to go on as a message. It belongs to the turn
+// that goes on, so that plugins and the bound of a turn end it; other words begin a turn.
+func TestGoingOnIsOneTurn(t *testing.T) {
+	t.Parallel()
+
+	log := logStore(t)
+	p := coached(t, &coach{text: "Be brief.", ends: 2}, log)
+	const before, after = `{"session_id":"s","hook_event_name":"BeforeAgent","prompt":"%s"}`, `{"session_id":"s","hook_event_name":"AfterAgent","prompt":"hi","prompt_response":"done"}`
+	for i, step := range []struct{ payload, want string }{
+		{fmt.Sprintf(before, "hi"), "Be brief."},
+		{after, "the tests fail"},
+		{fmt.Sprintf(before, "the tests fail"), ""},
+		{after, "the tests fail"},
+		{fmt.Sprintf(before, "the tests fail"), ""},
+		{after, ""},
+		{fmt.Sprintf(before, "the tests fail"), "Be brief."}, // a person says it
+		{after, "the tests fail"},
+		{fmt.Sprintf(before, "something else"), "Be brief."},
+	} {
+		status, got := p.hook(t, "gemini", step.payload)
+		if status != http.StatusOK || !strings.Contains(got, step.want) || step.want == "" && got != "" {
+			t.Errorf("%d: %s: status %d: %s", i, step.payload, status, got)
+		}
 	}
 }
 

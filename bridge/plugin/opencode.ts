@@ -30,14 +30,14 @@ function post(event: Record<string, unknown>): Promise<Answer> {
 }
 
 export const Grapnel: Plugin = async ({ client, directory }) => {
-  const context = new Map<string, string>() // what the model is told in its system prompt, by session
-  const said = new Map<string, string>()
-  const counted = new Set<string>() // messages, which are updated more than once
+  const context = new Map<string, string>(), said = new Map<string, string>() // by session: what the system prompt tells the model, and its last text
+  const going = new Set<string>(), counted = new Set<string>() // sessions whose next message is ours; messages, which are updated more than once
   const tell = (name: string, session_id: string, more: Record<string, unknown> = {}) => post({ hook_event_name: name, session_id, cwd: directory, ...more })
   const observe = (...args: Parameters<typeof tell>) => tell(...args).catch((e) => console.error(String(e)))
   return {
     "chat.message": async (input, output) => {
       const prompt = output.parts.map((part) => (part.type === "text" && !part.synthetic ? part.text : "")).filter(Boolean).join("\n")
+      if (!prompt && going.delete(input.sessionID)) return
       const answer = await tell("UserPromptSubmit", input.sessionID, { prompt, turn_id: output.message.id, model: input.model?.modelID })
       if (answer.deny) throw new Error(answer.deny)
       context.set(input.sessionID, answer.context ?? "")
@@ -74,7 +74,7 @@ export const Grapnel: Plugin = async ({ client, directory }) => {
       if (e.type !== "session.idle") return
       const id = e.properties.sessionID
       const answer = await observe("Stop", id, { last_assistant_message: said.get(id) })
-      if (answer?.deny) await client.session.promptAsync({ path: { id }, body: { parts: [{ type: "text", text: answer.deny, synthetic: true }] } })
+      if (answer?.deny && going.add(id)) await client.session.promptAsync({ path: { id }, body: { parts: [{ type: "text", text: answer.deny, synthetic: true }] } })
     },
   }
 }

@@ -81,7 +81,12 @@ func list(ctx context.Context, at Place, call Call) (mcp.Result, error) {
 	if err := call(ctx, MethodTools, at, &got); err != nil {
 		return nil, err
 	}
-	res := &mcp.ListToolsResult{Tools: make([]*mcp.Tool, 0, len(got.Tools))}
+	res := &mcp.ListToolsResult{
+		// The tools are those of one caller, and another turn may have others. The SDK fills in what is missing for its
+		// own handlers only, and Claude Code refuses a list whose scope is empty.
+		Cacheable: mcp.Cacheable{CacheScope: "private"},
+		Tools:     make([]*mcp.Tool, 0, len(got.Tools)),
+	}
 	for i := range got.Tools {
 		t := &got.Tools[i]
 		schema := t.InputSchema

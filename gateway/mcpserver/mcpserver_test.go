@@ -99,6 +99,9 @@ func TestServer(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			if list.CacheScope != "private" || list.TTLMs != 0 {
+				t.Errorf("the list may be kept for %d ms by %q", list.TTLMs, list.CacheScope)
+			}
 			got, err := json.Marshal(list.Tools)
 			want := `[{"inputSchema":{"type":"object"},"name":"bare"},{"description":"How long.","inputSchema":{"properties":{"a":{}},"type":"object"},"name":"measure"}]`
 			if diff := cmp.Diff(want, string(got)); err != nil || diff != "" {

@@ -14,10 +14,13 @@ import (
 
 // gateway is a running grapnel serve.
 type gateway struct {
-	cmd    *exec.Cmd
-	socket string
-	url    string
-	token  string
+	cmd     *exec.Cmd
+	runtime string // directory of the socket, and of nothing else
+	config  string
+	socket  string
+	url     string
+	token   string
+	env     []string // where programs find it without being told
 }
 
 const gatewayConfig = `version: 1
@@ -28,21 +31,22 @@ plugins:
     command: %[3]s
     unsafe_path: true
     grants:
-      contribute: [prompt_section, decision, rewrite]
+      contribute: [prompt_section, decision, rewrite, tool_bundle]
       sections: [sky]
+      tools: [tell]
       see: [arguments, result, forced]
 `
 
 // startGateway starts a gateway in a directory of its own. It is ended by stop.
 func startGateway(ctx context.Context, bin, dir, roots string) (*gateway, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, err
-	}
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
-	config := filepath.Join(dir, "grapnel.yaml")
+	config := filepath.Join(dir, "grapnel", "grapnel.yaml") // dir is the directory of data, too
+	if err := os.MkdirAll(filepath.Dir(config), 0o700); err != nil {
+		return nil, err
+	}
 	if err := os.WriteFile(config, fmt.Appendf(nil, gatewayConfig, dir, roots, self), 0o600); err != nil {
 		return nil, err
 	}
@@ -50,9 +54,13 @@ func startGateway(ctx context.Context, bin, dir, roots string) (*gateway, error)
 	if err != nil {
 		return nil, err
 	}
-	g := &gateway{socket: filepath.Join(socketDir, "hook.sock")}
+	g := &gateway{socket: filepath.Join(socketDir, "grapnel", "hook.sock"), runtime: socketDir}
+	if err := os.Mkdir(filepath.Dir(g.socket), 0o700); err != nil {
+		return nil, err
+	}
+	g.env, g.config = []string{"XDG_RUNTIME_DIR=" + socketDir, "XDG_DATA_HOME=" + dir}, config
 	g.cmd = exec.CommandContext(ctx, filepath.Join(bin, "grapnel"), "serve", "--json", "--config", config, "--socket", g.socket, "--listen", "127.0.0.1:0") // built here
-	g.cmd.Env = []string{"HOME=" + dir, "XDG_DATA_HOME=" + dir, "PATH=" + os.Getenv("PATH")}
+	g.cmd.Env = append([]string{"HOME=" + dir, "XDG_CONFIG_HOME=" + dir, "PATH=" + os.Getenv("PATH")}, g.env...)
 	log, err := os.Create(filepath.Join(dir, "gateway.log"))
 	if err != nil {
 		return nil, err
@@ -87,5 +95,5 @@ func (g *gateway) stop() error {
 	if errors.Is(err, os.ErrProcessDone) {
 		err = nil
 	}
-	return errors.Join(err, os.RemoveAll(filepath.Dir(g.socket)))
+	return errors.Join(err, os.RemoveAll(g.runtime))
 }

@@ -33,6 +33,8 @@ func agents() []agent {
 	return []agent{
 		{"claude-code", "@anthropic-ai/claude-code", "2.1.332", "claude", claudeProbes, prepareClaude},
 		{"codex", "@openai/codex", "0.171.0", "codex", codexProbes, prepareCodex},
+		{"gemini", "@google/gemini-cli", "0.61.0", "gemini", geminiProbes, prepareGemini},
+		{"opencode", "opencode-ai", "1.18.33", "opencode", opencodeProbes, prepareOpencode},
 	}
 }
 
@@ -69,7 +71,7 @@ func prepareClaude(home, _, model string, p *probe, hooks []hook) (args, env []s
 		args = append(args, "--mcp-config", servers)
 	}
 	if !p.Forbidden {
-		args = append(args, "--allowedTools", "Bash,Read,Grep,Glob,Write,"+mcpTool)
+		args = append(args, "--allowedTools", "Bash,Read,Grep,Glob,Write,"+mcpTool+","+ourTool)
 	}
 	return args, []string{
 		"ANTHROPIC_BASE_URL=" + model, "ANTHROPIC_API_KEY=fake", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_TELEMETRY=1",
@@ -114,6 +116,26 @@ stream_max_retries = 0
 		args = append(args, "--dangerously-bypass-hook-trust")
 	}
 	return append(args, userPrompt), []string{"FAKE_KEY=fake"}, nil
+}
+
+func prepareGemini(home, _, model string, _ *probe, _ []hook) (args, env []string, err error) {
+	settings := map[string]any{
+		"security": map[string]any{"auth": map[string]any{"selectedType": "gemini-api-key"}}, "privacy": map[string]any{"usageStatisticsEnabled": false},
+		"general": map[string]any{"enableAutoUpdate": false},
+	}
+	err = writeJSON(filepath.Join(home, ".gemini", "settings.json"), settings)
+	args = []string{"-p", userPrompt, "--approval-mode", "yolo", "--skip-trust", "-m", "gemini-2.5-pro"} // that model needs no other to choose it
+	return args, []string{"GEMINI_API_KEY=fake", "GOOGLE_GEMINI_BASE_URL=" + model}, err
+}
+
+// prepareOpencode gives it a provider with Anthropic's API.
+func prepareOpencode(home, _, model string, _ *probe, _ []hook) (args, env []string, err error) {
+	config := map[string]any{"autoupdate": false, "share": "disabled", "provider": map[string]any{"fake": map[string]any{
+		"npm": "@ai-sdk/anthropic", "options": map[string]any{"baseURL": model + "/v1", "apiKey": "fake"},
+		"models": map[string]any{"m": map[string]any{"tool_call": true, "limit": map[string]any{"context": 100_000, "output": 4096}}},
+	}}}
+	file := filepath.Join(home, "opencode.json")
+	return []string{"run", userPrompt, "-m", "fake/m"}, []string{"OPENCODE_CONFIG=" + file, "XDG_DATA_HOME=" + filepath.Join(home, "data")}, writeJSON(file, config)
 }
 
 func writeJSON(path string, v any) error {

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -87,15 +88,11 @@ func (l *lab) probe(ctx context.Context, a *agent, p *probe, n int, g *gateway) 
 	ctx, cancel := context.WithTimeout(ctx, runTime)
 	defer cancel()
 	home := filepath.Join(l.work, fmt.Sprintf("%s-%02d", a.name, n))
-	dir := filepath.Join(home, p.Name) // the plugin of the gateway goes by this name
-	if p.isCanned() {
-		dir = filepath.Join(home, "dir")
-	}
-	if err := errors.Join(os.MkdirAll(dir, 0o700), os.WriteFile(filepath.Join(dir, "file.txt"), []byte(secret+"\n"), 0o600)); err != nil {
+	dir, err := p.makeFiles(home)
+	if err != nil {
 		return nil, err
 	}
 	if p.Kill {
-		var err error
 		if g, err = l.gateway(ctx, fmt.Sprintf("%s-%02d", a.name, n)); err != nil {
 			return nil, err
 		}
@@ -112,9 +109,17 @@ func (l *lab) probe(ctx context.Context, a *agent, p *probe, n int, g *gateway) 
 	if err != nil {
 		return nil, err
 	}
+	env = slices.Concat(g.env, []string{"HOME=" + home, "PATH=" + os.Getenv("PATH"), "GRAPNEL_TOKEN=" + g.token, "TERM=dumb", "NO_COLOR=1"}, env)
+	if err := l.installed(ctx, a, p, dir, env, g); err != nil {
+		return nil, err
+	}
+	if p.Install && p.Dead {
+		env = append(env, "XDG_RUNTIME_DIR="+home)
+	}
 	cmd := exec.CommandContext(ctx, a.program, args...)
-	cmd.Dir, cmd.WaitDelay = dir, time.Second
-	cmd.Env = slices.Concat(env, []string{"HOME=" + home, "PATH=" + os.Getenv("PATH"), "GRAPNEL_TOKEN=" + g.token, "TERM=dumb", "NO_COLOR=1"})
+	cmd.Dir, cmd.WaitDelay, cmd.Env = dir, time.Second, env
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Gemini CLI runs in a child of its own
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	var shown bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &shown, &shown
 	begun := time.Now()
@@ -136,11 +141,52 @@ func (l *lab) probe(ctx context.Context, a *agent, p *probe, n int, g *gateway) 
 	r := observe(dir, requests)
 	r.Host, r.Version, r.Way, r.Event, r.Probe = a.name, a.version, p.way(), p.Event, p.title()
 	r.Exit, r.Seconds, r.Shown = cmd.ProcessState.ExitCode(), time.Since(begun).Seconds(), said(shown.String())
-	return r, nil
+	if p.Preset != "" {
+		r.Model, err = l.compareInstructions(ctx, dir, p.Preset, env, requests)
+	}
+	return r, err
+}
+
+// makeFiles makes what the agent finds, and returns the directory to work in.
+func (p *probe) makeFiles(home string) (dir string, err error) {
+	dir = filepath.Join(home, p.Name) // the plugin of the gateway goes by this name
+	switch {
+	case p.Preset != "":
+		dir, err = writeInstructions(home, p.Preset)
+	case p.isCanned():
+		dir = filepath.Join(home, "dir")
+	}
+	return dir, errors.Join(err, os.MkdirAll(dir, 0o700), os.WriteFile(filepath.Join(dir, "file.txt"), []byte(secret+"\n"), 0o600))
+}
+
+// installed has grapnel write what the agent is to have, and take it out again if the probe says so.
+func (l *lab) installed(ctx context.Context, a *agent, p *probe, dir string, env []string, g *gateway) error {
+	verbs := []string{"install", "uninstall"}
+	switch {
+	case !p.Install:
+		return nil
+	case !p.Uninstall:
+		verbs = verbs[:1]
+	}
+	place := filepath.Join(filepath.Dir(dir), ".config", "grapnel")
+	if err := errors.Join(os.MkdirAll(place, 0o700), os.Symlink(g.config, filepath.Join(place, "grapnel.yaml"))); err != nil {
+		return err
+	}
+	for _, verb := range verbs {
+		cmd := exec.CommandContext(ctx, filepath.Join(l.bin, "grapnel"), verb, a.name) // built here
+		cmd.Dir, cmd.Env = dir, env
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return fmt.Errorf("grapnel %s: %w\n%s", verb, err, out)
+		}
+	}
+	return nil
 }
 
 // hooks are the definitions of a probe.
 func (l *lab) hooks(a *agent, p *probe, home string, g *gateway) ([]hook, error) {
+	if p.Install || p.Preset != "" {
+		return nil, nil
+	}
 	socket, url := g.socket, g.url
 	if p.Dead {
 		socket, url = filepath.Join(home, "hook.sock"), "http://127.0.0.1:9"

@@ -8,6 +8,8 @@ import (
 const (
 	mcpMode = "mcp"
 	mcpTool = "mcp__probe__tell"
+	// ourTool is the plugin's, by way of the gateway's MCP server.
+	ourTool = "mcp__grapnel__tell"
 )
 
 // serveMCP is an MCP server with one tool, which tells the secret.

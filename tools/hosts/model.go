@@ -18,11 +18,11 @@ type item struct {
 	Result bool   `json:"result,omitempty"` // of a tool
 }
 
-// model is a fake of two APIs. It calls the shell once, and then says "done".
+// model is a fake of three APIs. It calls the shell once, and then says "done".
 type model struct {
 	server  *httptest.Server
 	command string // for the shell
-	tool    string // of Anthropic's API, called instead of the shell
+	tool    string // called instead of the shell
 	file    string // for that tool
 
 	mu       sync.Mutex
@@ -34,6 +34,7 @@ func newModel(command string) *model {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v1/messages", m.messages)
 	mux.HandleFunc("POST /v1/responses", m.responses)
+	mux.HandleFunc("POST /v1beta/models/{call}", m.generate)
 	mux.HandleFunc("POST /v1/messages/count_tokens", func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, `{"input_tokens":100}`)
 	})
@@ -64,7 +65,10 @@ func stream(w http.ResponseWriter, events ...map[string]any) {
 		if err != nil {
 			panic(err) // the events are made here
 		}
-		_, _ = fmt.Fprintf(w, "event: %s\ndata: %s\n\n", e["type"], data)
+		if e["type"] != nil { // Gemini's have no names
+			_, _ = fmt.Fprintf(w, "event: %s\n", e["type"])
+		}
+		_, _ = fmt.Fprintf(w, "data: %s\n\n", data)
 	}
 }
 
@@ -96,6 +100,11 @@ func (m *model) messages(w http.ResponseWriter, r *http.Request) {
 	block, delta, stop := map[string]any{"type": "text", "text": ""}, map[string]any{"type": "text_delta", "text": "done"}, "end_turn"
 	if !called {
 		name, arguments := "Bash", map[string]string{"command": m.command, "description": "Leave a marker"}
+		for _, t := range req.Tools {
+			if t.Name == "bash" { // opencode's
+				name = t.Name
+			}
+		}
 		if m.tool != "" {
 			name, arguments = m.tool, toolArguments(m.file)[m.tool]
 		}
@@ -130,6 +139,7 @@ func toolArguments(file string) map[string]map[string]string {
 		"Glob":  {"pattern": "*.txt"},
 		"Write": {"file_path": file + ".new", "content": secret},
 		mcpTool: {},
+		ourTool: {},
 	}
 }
 
@@ -193,6 +203,9 @@ func (m *model) responses(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		said = map[string]any{"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": name, "arguments": string(arguments)}
+		if server, tool, ok := cutLast(m.tool, "__"); ok { // tools of a server are a namespace
+			said["name"], said["namespace"], said["arguments"] = tool, server, "{}"
+		}
 	}
 	usage := map[string]any{
 		"input_tokens": 100, "output_tokens": 20, "total_tokens": 120,
@@ -204,6 +217,14 @@ func (m *model) responses(w http.ResponseWriter, r *http.Request) {
 		map[string]any{"type": "response.output_item.done", "output_index": 0, "item": said},
 		map[string]any{"type": "response.completed", "response": map[string]any{"id": "resp_1", "usage": usage}},
 	)
+}
+
+func cutLast(s, sep string) (before, after string, ok bool) {
+	i := strings.LastIndex(s, sep)
+	if i < 0 {
+		return s, "", false
+	}
+	return s[:i], s[i+len(sep):], true
 }
 
 // textIn joins all texts of a value.

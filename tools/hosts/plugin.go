@@ -32,9 +32,21 @@ func newPlugin() *sdk.Plugin {
 			{Name: "prompt", Kinds: []phases.Kind{phases.KindDecision}, PrePolicy: judgePrompt},
 			{Name: "call", Kinds: []phases.Kind{phases.KindDecision, phases.KindRewrite}, ToolPreCall: judgeCall},
 			{Name: "result", Kinds: []phases.Kind{phases.KindRewrite}, ToolPostCall: redact},
+			{Name: "tools", Kinds: []phases.Kind{phases.KindToolBundle}, PreTools: offer},
 			{Name: "end", Kinds: []phases.Kind{phases.KindDecision}, PreEnd: goOn},
 		},
+		Tools: []sdk.Tool{{Tool: told, Call: tell}},
 	}
+}
+
+var told = phases.Tool{Name: "tell", Description: "Tells it"} //nolint:gochecknoglobals // immutable
+
+func offer(context.Context, *sdk.Call, *phases.PreToolsInput) ([]phases.Contribution, error) {
+	return sdk.Reply(&phases.ToolBundle{BundleID: "probe", Tools: []phases.Tool{told}})
+}
+
+func tell(context.Context, *sdk.ToolCall) (*phases.ToolResult, error) {
+	return &phases.ToolResult{Content: json.RawMessage(`"` + secret + `"`)}, nil
 }
 
 func probeOf(call *sdk.Call) string { return filepath.Base(call.Context.Dir) }

@@ -23,6 +23,9 @@ type probe struct {
 	Forbidden bool   // the host's own rules do not permit the call
 	Tool      string // what the model calls, if it is not the shell
 	Kill      bool   // the gateway is killed as soon as the hook hangs
+	Install   bool   // hooks and MCP server are what grapnel install writes
+	Preset    string // the agent finds instruction files, and Grapnel has this preset for them
+	Uninstall bool   // and grapnel uninstall has taken them out again
 }
 
 // canned is what the hook of a probe does.
@@ -47,6 +50,10 @@ func (p *probe) title() string {
 func (p *probe) way() string {
 	way := "grapnel"
 	switch {
+	case p.Preset != "":
+		way = "alone"
+	case p.Install:
+		way = "installed"
 	case p.HTTP:
 		way = "http"
 	case p.isCanned():
@@ -92,6 +99,9 @@ func common() []probe {
 		{Name: "late"},
 		{Name: "dead", Dead: true},
 		{Name: "killed", Kill: true},
+		{Name: "deny", Install: true},
+		{Name: "tool", Install: true, Tool: ourTool},
+		{Name: "uninstalled", Install: true, Uninstall: true, Tool: ourTool},
 
 		answer("deny, an unknown field", preToolUse, specific(preToolUse, deny+`,"foo":1`)),
 		answer("deny, an unknown field at the top", preToolUse, `{"foo":1,`+specific(preToolUse, deny)[1:]),
@@ -137,6 +147,7 @@ func claudeProbes() []probe {
 	}
 	return append(
 		common(),
+		probe{Name: "instructions", Preset: "claude"},
 		probe{Name: "rewrite-unpermitted", Forbidden: true},
 		probe{Name: "deny", HTTP: true},
 		probe{Name: "dead", HTTP: true, Dead: true},
@@ -178,6 +189,7 @@ func claudeProbes() []probe {
 func codexProbes() []probe {
 	return append(
 		common(),
+		probe{Name: "instructions", Preset: "codex"},
 		probe{Name: "deny, not trusted", Event: preToolUse, canned: canned{Exit: 2}, Untrusted: true},
 		probe{Name: "crash, or blocked", Event: preToolUse, canned: canned{Crash: true}, OrBlock: true},
 		probe{Name: "no such program, or blocked", Event: preToolUse, Missing: true, OrBlock: true},
@@ -185,6 +197,33 @@ func codexProbes() []probe {
 		probe{Name: "nothing, or blocked", Event: preToolUse, OrBlock: true},
 		probe{Name: "deny", OrBlock: true},
 		answer("result as another tool's", postToolUse, specific(postToolUse, `"updatedMCPToolOutput":"`+redacted+`"`)),
+	)
+}
+
+// installed are probes of an agent for which everything is as grapnel install writes it.
+func installed() (list []probe) {
+	for _, name := range []string{"deny", "ask", "rewrite", "redact", "withhold", "context", "deny-prompt", "go-on", "late"} {
+		list = append(list, probe{Name: name, Install: true})
+	}
+	return list
+}
+
+func geminiProbes() []probe {
+	return append(
+		installed(),
+		probe{Name: "tool", Install: true, Tool: "mcp_grapnel_tell"},
+		probe{Name: "uninstalled", Install: true, Uninstall: true},
+		probe{Name: "uninstalled", Install: true, Uninstall: true, Tool: "mcp_grapnel_tell"},
+		probe{Name: "instructions", Preset: "gemini"},
+	)
+}
+
+func opencodeProbes() []probe {
+	return append(
+		installed(),
+		probe{Name: "dead", Install: true, Dead: true},
+		probe{Name: "uninstalled", Install: true, Uninstall: true},
+		probe{Name: "instructions", Preset: "opencode"},
 	)
 }
 

@@ -23,6 +23,7 @@ const info = { id: "a", role: "assistant", sessionID: "s", modelID: "m", time: {
 for (let i = 0; i < 2; i++) await hooks.event({ event: { type: "message.updated", properties: { info } } })
 await hooks.event({ event: { type: "session.idle", properties: { sessionID: "s" } } })
 out.prompts = prompts
+await hooks["chat.message"]({ sessionID: "s" }, { message: { id: "v" }, parts: prompts[0].body.parts }) // it belongs to the turn that goes on: no event
 process.env.GRAPNEL_TOKEN = "wrong"
 out.closed = await attempt(() => hooks["tool.execute.before"]({ tool: "bash", sessionID: "s", callID: "e" }, { args: {} }))
 console.log(JSON.stringify(out))

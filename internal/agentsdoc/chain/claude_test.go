@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -89,10 +90,13 @@ func expectClaude(t *testing.T, user string, directories []string) string {
 		}
 	}
 	for _, dir := range directories {
+		if names[0] == "AGENTS.md" { // its plugin comes behind the rules
+			c.rules(filepath.Join(dir, ".claude/rules"), project)
+		}
 		for _, name := range names {
 			c.read(filepath.Join(dir, name), project, 0, false)
 		}
-		c.rules(filepath.Join(dir, ".claude/rules"), project)
+		c.rules(filepath.Join(dir, ".claude/rules"), project) // each is taken once
 		c.read(filepath.Join(dir, "CLAUDE.local.md"), local, 0, false)
 	}
 	return strings.Join(c.out, "\n\n")
@@ -220,6 +224,18 @@ func TestProseMentions(t *testing.T) {
 		{"# @a.md\n> @b.md", "a.md b.md"},
 		{"\u00a0@a.md\u2003@b.md\u2003", "a.md b.md"},
 		{"@a\x00b.md", "a"},
+		// What Claude Code 2.1.332 did, with files of these names.
+		{"_@a_b.md_ **see @c.md** *x @d.md*", "a_b.md c.md d.md"},
+		{"*@a.md **@b.md [@c.md] ![@d.md](x) @e.md", "e.md"},
+		{"<b>@a.md</b> <br>@b.md <https://x.y> @c.md", "a.md b.md c.md"},
+		{"x\n<div>\n@a.md\n\n@b.md", "b.md"},
+		{"[r]: @a.md\n\n@b.md", "b.md"},
+		{`\*@a.md`, "a.md"},
+		{"- x\n```\ny\n```\n\n    @a.md", ""},
+		{"- x\n\n      @a.md\n\n-     @b.md\n- @c.md", "c.md"},
+		{"# x\n    @a.md\n@b.md", "b.md"},
+		{"x `\n> @a.md\n> `", "a.md"},
+		{"- `@a.md` `x @b.md y` `x`@c.md", "b.md c.md"},
 	}
 	for _, tt := range tests {
 		var got []string
@@ -265,6 +281,7 @@ func TestFrontMatter(t *testing.T) {
 		{"---\nalwaysApply: true\nglobs: a\n---\nx", []string{"a"}, true, false, "x", "always"},
 		{"---\ndescription: y\n---\nx", nil, false, false, "x", "for a model to choose"},
 		{"---\npaths: \"**\"\n---\nx", nil, true, true, "x", "everything"},
+		{"---\nglobs: a\n---\nx", nil, true, true, "x", "the key of another tool"},
 		{"---\nno end\n", nil, true, true, "---\nno end\n", "no end"},
 		{"x\n---\n", nil, true, true, "x\n---\n", "none"},
 	}
@@ -278,6 +295,35 @@ func TestFrontMatter(t *testing.T) {
 	hostile := "paths: " + strings.Repeat("{a,b}", 400) + "," + strings.Repeat("x,", 5000)
 	if m := readMatter(hostile, true); len(m.globs) > maxGlobs {
 		t.Errorf("%d patterns", len(m.globs))
+	}
+}
+
+// TestSuffixesOfImports: Claude Code imports what is named like a text.
+func TestSuffixesOfImports(t *testing.T) {
+	t.Parallel()
+	base := build(t, files{
+		".git/": "", "CLAUDE.md": "@a.dat @b.mdc @c.MD @d.v2 @.hidden @Makefile @e.f.md @f.md.bak",
+		"a.dat": "a", "b.mdc": "b", "c.MD": "c", "d.v2": "d", ".hidden": "h", "Makefile": "m", "e.f.md": "e", "f.md.bak": "f",
+	})
+	var got []string
+	for _, s := range Resolve(OS{}, base, preset(t, PresetClaude)).Sources {
+		got = append(got, filepath.Base(s.Path))
+	}
+	if want := []string{"CLAUDE.md", "c.MD", ".hidden", "Makefile", "e.f.md"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// TestHostileMarkdown: masking takes linear time.
+func TestHostileMarkdown(t *testing.T) {
+	t.Parallel()
+	for _, piece := range []string{"*a ", "a* ", "_a *a a_ ", "[](", "[", "![x](y", "<!-- ", "<a ", "` ", "`` ` ", "- ", "> ", "**", "\\*", "<a:b"} {
+		text := strings.Repeat(piece, (1<<20)/len(piece)) + "@a.md"
+		begun := time.Now()
+		proseMentions(text)
+		if took := time.Since(begun); took > 5*time.Second {
+			t.Errorf("%q: %v", piece, took)
+		}
 	}
 }
 

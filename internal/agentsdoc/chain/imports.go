@@ -81,6 +81,7 @@ const (
 	refuseMissing refusal = "there is no such file"
 	refuseCycle   refusal = "the file imports itself"
 	refuseText    refusal = "the file is not text"
+	refuseName    refusal = "the suffix of the name is not one of a text"
 )
 
 // importer imports the files that one source names.
@@ -240,6 +241,9 @@ func (im *importer) find(real, target string) (at place, path string, why refusa
 	case im.once[found] || slices.Contains(im.open, found):
 		return at, path, refuseCycle
 	}
+	if im.style == ImportListed && !hasTextName(path) {
+		return at, path, refuseName
+	}
 	at.path = found
 	from, p := im.containing(im.bases, found)
 	if p != nil {
@@ -304,4 +308,15 @@ func isWorthReport(target string, why refusal) bool {
 	}
 	meant := strings.HasSuffix(target, ".md") || strings.HasPrefix(target, "./") || strings.HasPrefix(target, "../") || strings.HasPrefix(target, "~/")
 	return meant || why != refuseMissing && why != refuseOutside
+}
+
+// textSuffixes are those of files that Claude Code 2.1.332 imports, besides names without any.
+const textSuffixes = `.md .txt .text .json .yaml .yml .toml .xml .csv .html .htm .css .scss .sass .less .js .ts .tsx .jsx .mjs .cjs .mts .cts .py .pyi
+.pyw .rb .erb .rake .go .rs .java .kt .kts .scala .c .cpp .cc .cxx .h .hpp .hxx .cs .swift .sh .bash .zsh .fish .ps1 .bat .cmd .env .ini .cfg .conf
+.config .properties .sql .graphql .gql .proto .vue .svelte .astro .ejs .hbs .pug .jade .php .pl .pm .lua .r .dart .ex .exs .erl .hrl .clj .cljs .cljc
+.edn .hs .lhs .elm .ml .mli .f .f90 .f95 .for .cmake .make .makefile .gradle .sbt .rst .adoc .asciidoc .org .tex .latex .lock .log .diff .patch`
+
+func hasTextName(path string) bool {
+	suffix := filepath.Ext(strings.TrimLeft(filepath.Base(path), "."))
+	return suffix == "" || slices.Contains(strings.Fields(textSuffixes), strings.ToLower(suffix))
 }

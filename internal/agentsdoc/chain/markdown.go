@@ -47,7 +47,9 @@ func (f *fence) fenced(line string) bool {
 // instruction files: lists may hold indented text and fences, and HTML ends at a blank line.
 type blocks struct {
 	fence
-	list, html, prose bool // what the line before was in
+	columns     []int // where the texts of the open items of lists begin
+	html, prose bool  // what the line before was in
+	quote       bool
 }
 
 type lineKind int
@@ -55,61 +57,148 @@ type lineKind int
 const (
 	lineGoesOn lineKind = iota // of the paragraph before
 	lineBegins                 // a block
-	lineCode                   // code or HTML
+	lineCode                   // code, HTML or where a link leads
 )
 
 func (b *blocks) next(line string) lineKind {
 	bare := strings.TrimLeft(line, " \t")
 	blank := strings.TrimSpace(bare) == ""
-	open := b.mark != 0
-	fenceLine := line
-	if b.list && !open {
-		fenceLine = bare // in an item, a fence is indented
+	column := columnOf(line[:len(line)-len(bare)])
+	items := len(b.columns) // the line is in so many of them
+	for items > 0 && column < b.columns[items-1] {
+		items--
 	}
+	if items > 0 {
+		column -= b.columns[items-1]
+	}
+	indented := column >= 4
 	switch {
-	case open && b.list && b.fenced(bare), !open && b.fenced(fenceLine), open && b.fenced(line):
-		b.prose = false
+	case b.mark != 0 && len(b.columns) > 0: // in an item, a fence is indented
+		b.fenced(bare)
+		return lineCode
+	case b.mark != 0:
+		b.fenced(line)
+		return lineCode
+	case !indented && b.fenced(bare):
+		b.columns, b.prose = b.columns[:items], false
 		return lineCode
 	case blank:
 		b.html, b.prose = false, false
 		return lineBegins
 	case b.html:
 		return lineCode
-	case !b.list && !b.prose && isIndented(line):
-		return lineCode
-	case !b.prose && isHTML(bare):
-		b.html = true
+	case b.prose && indented:
+		return lineGoesOn
+	case indented:
+		b.columns = b.columns[:items]
 		return lineCode
 	}
-	item := isItem(bare)
-	if begins := item || strings.HasPrefix(bare, "#"); begins || !b.prose {
-		b.list = item || b.list && bare != line
-		b.prose = true
+	return b.block(bare, column, items)
+}
+
+// block is next for a line that is neither code nor blank, in some items of lists and from a column there.
+func (b *blocks) block(bare string, column, items int) lineKind {
+	isTag, isBlock := isHTML(bare)
+	size := itemSize(bare)
+	quote := bare[0] == '>'
+	begins := quote && !b.quote
+	b.quote = quote
+	switch {
+	case isBlock || isTag && !b.prose:
+		b.columns, b.html, b.prose = b.columns[:items], true, false
+		return lineCode
+	case isRule(bare), isHeading(bare):
+		b.columns, b.prose = b.columns[:items], false
 		return lineBegins
+	case size > 0:
+		return b.item(bare, column, items, size)
+	case b.prose && !begins:
+		return lineGoesOn
+	case isDefinition(bare):
+		return lineCode
 	}
-	return lineGoesOn
+	b.columns, b.prose = b.columns[:items], true
+	return lineBegins
 }
 
-func isItem(bare string) bool {
-	marker := strings.TrimLeft(bare, "0123456789")
-	if marker != bare {
-		return strings.HasPrefix(marker, ". ") || strings.HasPrefix(marker, ") ")
+// item is next for a line that begins an item of a list.
+func (b *blocks) item(bare string, column, items, size int) lineKind {
+	text := strings.TrimLeft(bare[size:], " \t")
+	space := columnOf(bare[size : len(bare)-len(text)])
+	isCode := space > 4 && text != ""
+	if isCode || text == "" {
+		space = 1
 	}
-	return strings.HasPrefix(bare, "- ") || strings.HasPrefix(bare, "* ") || strings.HasPrefix(bare, "+ ")
+	if items > 0 {
+		column += b.columns[items-1]
+	}
+	b.columns, b.prose = append(b.columns[:items], column+size+space), !isCode
+	if isCode || b.fenced(text) {
+		b.prose = false
+		return lineCode
+	}
+	return lineBegins
 }
 
-// isHTML reports whether a line begins a block of HTML: with a tag by itself, or one of those that are blocks anyway.
-// Comments are looked for elsewhere.
-func isHTML(bare string) bool {
+// columnOf is how far blanks and tabs lead.
+func columnOf(space string) int {
+	column := 0
+	for i := range len(space) {
+		if column++; space[i] == '\t' {
+			column = (column + 3) &^ 3
+		}
+	}
+	return column
+}
+
+// itemSize is the length of the mark that begins an item of a list; 0 for another line.
+func itemSize(bare string) int {
+	size := len(bare) - len(strings.TrimLeft(bare, "0123456789"))
+	marks := ".)"
+	if size == 0 {
+		marks = "-*+"
+	}
+	if size == len(bare) || size > 9 || !strings.ContainsRune(marks, rune(bare[size])) {
+		return 0
+	}
+	if rest := bare[size+1:]; rest != "" && rest[0] != ' ' && rest[0] != '\t' {
+		return 0
+	}
+	return size + 1
+}
+
+// isRule reports whether a line is a thematic break.
+func isRule(bare string) bool {
+	marks := strings.NewReplacer(" ", "", "\t", "").Replace(bare)
+	return len(marks) >= 3 && strings.ContainsRune("-*_", rune(marks[0])) && strings.Trim(marks, marks[:1]) == ""
+}
+
+func isHeading(bare string) bool {
+	rest := strings.TrimLeft(bare, "#")
+	size := len(bare) - len(rest)
+	return size > 0 && size <= 6 && (rest == "" || rest[0] == ' ' || rest[0] == '\t')
+}
+
+// isDefinition reports whether a line says where links of a name lead.
+func isDefinition(bare string) bool {
+	name, target, ok := strings.Cut(bare, "]:")
+	fields := strings.Fields(target)
+	return ok && len(name) > 1 && name[0] == '[' && !strings.ContainsAny(name[1:], "[]") && len(fields) > 0 &&
+		(len(fields) == 1 || strings.ContainsRune(`"'(`, rune(fields[1][0])))
+}
+
+// isHTML reports whether a line begins a block of HTML: with a tag by itself, or one of those that are blocks anyway,
+// also in the midst of a paragraph. Comments are looked for elsewhere.
+func isHTML(bare string) (isTag, isBlock bool) {
 	if len(bare) < 3 || bare[0] != '<' || !isLetter(bare[1]) && bare[1] != '/' {
-		return false
+		return false, false
 	}
 	name, _, _ := strings.Cut(strings.ToLower(strings.TrimPrefix(bare[1:], "/")), ">")
 	name, _, _ = strings.Cut(name, " ")
-	isBlock := slices.Contains([]string{
+	isBlock = slices.Contains([]string{
 		"article", "center", "details", "div", "dl", "footer", "header", "li", "main", "nav", "ol", "p", "section", "summary", "table", "td", "th", "tr", "ul",
 	}, name)
-	return isBlock || strings.IndexByte(bare, '>') == len(strings.TrimSpace(bare))-1
+	return strings.IndexByte(bare, '>') == len(strings.TrimSpace(bare))-1, isBlock
 }
 
 // frontMatter splits a text into what stands between its first line, "---", and the next such line, and the rest.
@@ -143,7 +232,7 @@ func withoutComments(text string) string {
 		end := min(len(plain), at+len(line)+1)
 		bare := strings.TrimLeft(line, " ")
 		indent := len(line) - len(bare)
-		comment := !unclosed && strings.HasPrefix(bare, "<!--") && b.mark == 0 && !b.html && (indent == 0 || indent < 4 && !b.list)
+		comment := !unclosed && strings.HasPrefix(bare, "<!--") && b.mark == 0 && !b.html && (indent == 0 || indent < 4 && len(b.columns) == 0)
 		size := 0
 		if comment {
 			size = strings.Index(plain[at:], "-->")
@@ -197,14 +286,17 @@ type matter struct {
 	manual  bool // a model or a person chooses it
 }
 
-// readMatter understands the keys paths and globs, each a text with commas or a list, and Cursor's alwaysApply. A rule
-// without any of them applies if bare says so.
+// readMatter understands Claude Code's paths, if bare, and else Cursor's globs and alwaysApply. Patterns are a text with
+// commas or a list. A rule without any of them applies if bare says so.
 func readMatter(text string, bare bool) matter {
 	var m matter
-	always, key := "", ""
+	always, key, patterns := "", "", "globs"
+	if bare {
+		patterns = "paths"
+	}
 	for line := range strings.Lines(text) {
 		line = strings.TrimRight(line, " \t\r\n")
-		if item, ok := strings.CutPrefix(strings.TrimLeft(line, " \t"), "- "); ok && (key == "paths" || key == "globs") {
+		if item, ok := strings.CutPrefix(strings.TrimLeft(line, " \t"), "- "); ok && key == patterns {
 			m.globs = append(m.globs, splitGlobs(item)...)
 			continue
 		}
@@ -213,7 +305,7 @@ func readMatter(text string, bare bool) matter {
 			continue
 		}
 		switch key = name; key {
-		case "paths", "globs":
+		case patterns:
 			m.globs = append(m.globs, splitGlobs(strings.Trim(strings.TrimSpace(value), "[]"))...)
 		case "alwaysApply":
 			always = strings.TrimSpace(value)

@@ -146,14 +146,10 @@ func proseMentions(text string) (list []mention) {
 		i += at
 		at = i + 1
 		last, _ := utf8.DecodeLastRune(prose[:i])
-		isMark := strings.ContainsRune("*_[", last)
-		if i > 0 && last != 0 && !isMark && !trailingSpace(last) {
+		if i > 0 && last != 0 && !trailingSpace(last) {
 			continue
 		}
 		target := proseTarget(string(prose[i+1 : min(len(prose), i+1+maxPath)]))
-		if isMark { // the word ends with the emphasis or link that it began with
-			target, _, _ = strings.Cut(target, strings.ReplaceAll(string(last), "[", "]"))
-		}
 		if target, _, _ = strings.Cut(target, "#"); isProseTarget(target) {
 			list = append(list, mention{i, i, strings.ReplaceAll(target, `\ `, " ")})
 		}
@@ -180,11 +176,12 @@ func isProseTarget(target string) bool {
 	return c == '/' || c == '.' || c == '_' || c == '-' || isLetter(c) || c >= '0' && c <= '9' || strings.HasPrefix(target, "~/")
 }
 
-// maskCode is a Markdown text with NUL for each byte of code and comments.
+// maskCode is a Markdown text with NUL for each byte that is not text: code, comments, tags, and marks of emphasis and
+// links.
 func maskCode(text string) []byte {
 	out := []byte(text)
 	var b blocks
-	paragraph := 0
+	paragraph, item := 0, false
 	for at := 0; at < len(text); {
 		end := len(text)
 		if n := strings.IndexByte(text[at:], '\n'); n >= 0 {
@@ -193,8 +190,8 @@ func maskCode(text string) []byte {
 		line := strings.TrimRight(text[at:end], "\r\n")
 		kind := b.next(line)
 		if kind != lineGoesOn {
-			maskSpans(out[paragraph:at])
-			paragraph = at
+			maskInline(out[paragraph:at], item)
+			paragraph, item = at, len(b.columns) > 0
 		}
 		if kind == lineCode {
 			mask(out[at : at+len(line)])
@@ -202,48 +199,12 @@ func maskCode(text string) []byte {
 		}
 		at = end
 	}
-	maskSpans(out[paragraph:])
+	maskInline(out[paragraph:], item)
 	return out
 }
 
 func mask(b []byte) {
 	for i := range b {
 		b[i] = 0
-	}
-}
-
-// maskSpans masks code spans and comments within a paragraph. Backquotes end with as many, and a span goes before a
-// comment that begins in it.
-func maskSpans(b []byte) {
-	text := string(b)
-	runs := backquotes(text)
-	last := map[int]int{}
-	for i, r := range runs {
-		last[r.end-r.start] = i
-	}
-	for i := 0; i < len(runs); i++ {
-		r := runs[i]
-		size := r.end - r.start
-		if r.start > 0 && text[r.start-1] == '\\' && size == 1 || last[size] <= i {
-			continue
-		}
-		j := i + 1
-		for runs[j].end-runs[j].start != size {
-			j++
-		}
-		mask(b[r.start:runs[j].end])
-		i = j
-	}
-	for at := 0; ; {
-		start := bytes.Index(b[at:], []byte("<!--"))
-		if start < 0 {
-			return
-		}
-		end := bytes.Index(b[at+start:], []byte("-->"))
-		if end < 0 {
-			return
-		}
-		at += start + end + len("-->")
-		mask(b[at-end-len("-->") : at])
 	}
 }

@@ -46,7 +46,7 @@ func resolve(view FS, dir string, o Options, touched bool) Chain {
 		r.visitPlace(o.GlobalDir, ScopeGlobal, n.global)
 	}
 	wide := len(r.chain.Sources)
-	n.project = r.choose(n)
+	r.choose(&n)
 	r.visitTree(n)
 	if r.chain.Options.NearestFirst {
 		slices.Reverse(r.chain.Sources[wide:])
@@ -80,6 +80,7 @@ type resolver struct {
 type names struct {
 	project, local, global []string
 	otherwise              [][]string // instead of project
+	rulesFirst             bool       // project is one of those, and follows the rules of its directory
 }
 
 func (r *resolver) candidates() names {
@@ -102,17 +103,14 @@ func (r *resolver) candidates() names {
 	return n
 }
 
-// choose returns the names that count in the tree.
-func (r *resolver) choose(n names) []string {
+// choose decides which names count in the tree.
+func (r *resolver) choose(n *names) {
 	if len(n.otherwise) == 0 || len(r.tree) == 0 || r.has(slices.Concat(n.project, n.local)) {
-		return n.project
+		return
 	}
-	for _, list := range n.otherwise {
-		if r.has(list) {
-			return list
-		}
+	if i := slices.IndexFunc(n.otherwise, r.has); i >= 0 {
+		n.project, n.rulesFirst = n.otherwise[i], true
 	}
-	return n.project
 }
 
 // has reports whether one of the names is in a directory of the tree.
@@ -170,8 +168,13 @@ func (r *resolver) visitPlace(path string, scope Scope, names []string) {
 // visitTree takes the files from the root to the working directory.
 func (r *resolver) visitTree(n names) {
 	r.walkTree(func(f *directory) bool {
+		dir := r.chain.Options.Rules.Dir
+		if n.rulesFirst {
+			r.visitRules(*f, ScopeProject, dir)
+			dir = ""
+		}
 		if r.visit(*f, ScopeProject, n.project) {
-			r.visitRules(*f, ScopeProject, r.chain.Options.Rules.Dir)
+			r.visitRules(*f, ScopeProject, dir)
 			r.visit(*f, ScopeLocal, n.local)
 		}
 		return true
