@@ -90,7 +90,7 @@ func (a *app) demo(ctx context.Context, dir string) error {
 	}
 	for _, s := range d.result.Steps {
 		if !s.OK {
-			return refused(fmt.Errorf("not everything was seen: %s; the files are in %s", s.Title, dir))
+			return refused(fmt.Errorf("the demo did not show this: %s; the files are in %s", s.Title, dir))
 		}
 	}
 	return nil

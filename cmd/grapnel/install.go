@@ -316,7 +316,7 @@ func (a *app) neededEvents(ctx context.Context, h *agenthooks.Host) (*needed, er
 	err = a.withEngine(ctx, n.cfg, runtime.Options{}, func(_ context.Context, eng *runtime.Engine) error {
 		for _, row := range eng.Plugins() {
 			if row.State != phases.PluginReady {
-				return unable(fmt.Errorf("the plugin %s did not start, and what it subscribes to is unknown; see: grapnel plugin list", row.Plugin))
+				return unable(fmt.Errorf("the plugin %s did not start, so its subscriptions are unknown; see: grapnel plugin list", row.Plugin))
 			}
 		}
 		for _, ph := range eng.Plan("").Phases {
@@ -336,7 +336,7 @@ func hookCommand(h *agenthooks.Host, f *installFlags, from origin) (*agenthooks.
 		return nil, err
 	}
 	if goruntime.GOOS == "windows" && h.Name != "claude-code" {
-		return nil, unable(fmt.Errorf("%s runs hooks through a shell, and how to quote for that of Windows is not known here; only claude-code can be installed", h.Name))
+		return nil, unable(fmt.Errorf("%s runs hooks through a shell, and Grapnel cannot quote for the shell of Windows; it can install only claude-code", h.Name))
 	}
 	c := &agenthooks.Command{Program: program}
 	if f.onFailure == "allow" {
@@ -438,7 +438,7 @@ func httpGateway() (*note, error) {
 	}
 	list = slices.DeleteFunc(list, func(n note) bool { return n.URL == "" || !n.lives() })
 	if len(list) == 0 {
-		return nil, unable(errors.New("--http: no gateway of yours listens at an address; start one that always has the same: grapnel serve --listen 127.0.0.1:7433"))
+		return nil, unable(errors.New("--http: no gateway of yours listens at an address; start one with a fixed address: grapnel serve --listen 127.0.0.1:7433"))
 	}
 	return onlyNote(list)
 }
