@@ -49,7 +49,7 @@ func Example() {
 	fmt.Println(<-done)
 	// Output:
 	// {"jsonrpc":"2.0","id":1,"result":{"workspace":{"id":"home","name":"Home"}}}
-	// {"jsonrpc":"2.0","id":2,"result":{"explicit":null,"effective":null}}
+	// {"jsonrpc":"2.0","id":2,"result":{"explicit":null,"effective":null,"prompt_chars":0}}
 	// <nil>
 }
 

@@ -63,7 +63,7 @@ func walk() []struct {
 		{"thread/agents_doc/save", object{w: "w", "content": "Root.", "expected_version": 1, "save_reason": "autosave"}, object{"unchanged": true}},
 		{"thread/agents_doc/save", object{w: "w", "content": "Root twice.", "expected_version": 1}, object{"doc.version": 2.0}},
 		{"thread/agents_doc/save", object{w: "w", "folder_id": "c", "content": strings.Repeat("long ", 20)}, object{"doc.status": "active", "warnings.0.code": "longer_than_prompt"}},
-		{"thread/agents_doc/get", object{w: "w", "folder_id": "b"}, object{"explicit": nil, "effective.inherited": true, "effective.source_folder_id": "c", "effective.source_path": []any{"C"}}},
+		{"thread/agents_doc/get", object{w: "w", "folder_id": "b"}, object{"explicit": nil, "prompt_chars": 50.0, "effective.inherited": true, "effective.source_folder_id": "c", "effective.source_path": []any{"C"}}},
 		{"thread/agents_doc/resolve_for_thread", object{w: "w", "thread_id": "t"}, object{"effective.source_folder_id": "c"}},
 		{"thread/agents_doc/revisions", object{w: "w", "include_content": true}, object{"revisions.0.version": 2.0, "revisions.1.content": "Root."}},
 		{"thread/agents_doc/archive", object{w: "w", "folder_id": "c", "expected_version": 1}, object{"archived": true, "doc.status": "archived", "effective.source_folder_id": nil}},

@@ -52,6 +52,11 @@ type (
 	threadResult struct {
 		Thread tree.Thread `json:"thread"`
 	}
+	viewResult struct {
+		tree.View
+
+		PromptChars int `json:"prompt_chars" jsonschema:"how many characters of a document a prompt takes; 0 if that is not known"`
+	}
 	savedResult struct {
 		tree.Saved
 
@@ -148,8 +153,9 @@ func (g *Gateway) listWorkspaces(ctx context.Context, c call[anyone]) (workspace
 func (g *Gateway) docMethods() []rpc.Method {
 	return []rpc.Method{
 		quick("thread/agents_doc/get", rpc.ReadRight, "Reads the document of a scope (a folder, or null for the root), drafts included, and the one in effect there.",
-			func(ctx context.Context, c call[scopeParams]) (tree.View, error) {
-				return g.opts.Tree.Doc(ctx, c.params.Scope)
+			func(ctx context.Context, c call[scopeParams]) (viewResult, error) {
+				view, err := g.opts.Tree.Doc(ctx, c.params.Scope)
+				return viewResult{view, g.settings.Load().promptChars}, err
 			}),
 		quick("thread/agents_doc/save", rpc.WriteRight,
 			"Saves the document of a scope. expected_version is the version that the text is based on; 0 or absent for a new document. A version_conflict says what there is instead.",

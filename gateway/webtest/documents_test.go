@@ -157,7 +157,7 @@ func TestConflict(t *testing.T) {
 	}
 }
 
-// TestLongestDocument: 65,536 characters are saved, and one more is refused: it stays in the page and in the browser,
+// TestLongestDocument: 65,536 characters are saved, with how many a prompt takes beside them, and one more is refused: it stays in the page and in the browser,
 // over a reload, until the text is shorter.
 func TestLongestDocument(t *testing.T) {
 	t.Parallel()
@@ -167,6 +167,7 @@ func TestLongestDocument(t *testing.T) {
 	house(t, g, strings.Repeat(line, 1023)+line[:len(line)-2]+"\n")
 	p := g.edit(t)
 	p.wants(t, "65,535 of 65,536 characters")
+	p.wants(t, "a prompt takes 15,")
 	p.typeAt(t, false, "a")
 	p.wants(t, "65,536 of 65,536 characters")
 	g.awaitContent(t, p, func(s string) bool { return utf8.RuneCountInString(s) == 65_536 && s[0] == 'a' })

@@ -2173,6 +2173,8 @@ export interface Methods {
     result: {
       effective: null | Effective;
       explicit: null | Doc;
+      /** how many characters of a document a prompt takes; 0 if that is not known */
+      prompt_chars: number;
     };
   };
   /** Finds the document in effect for a thread. Right: read. */

@@ -109,11 +109,13 @@ const words: Record<State, [Tone, string]> = {
 function Status({ w }: { w: Writing }): JSX.Element {
   const [tone, word] = words[w.state.value];
   const n = w.length.value;
+  const room = w.room.value;
   return (
     <footer class="status">
       <span role="status"><Tag tone={tone}>{word}</Tag></span>
       {w.doc.value && <span class="quiet">version {w.doc.value.version}</span>}
       <span class={n > mostChars ? "bad" : n > 0.9 * mostChars ? "warn" : "quiet"}>{number(n)} of {count(mostChars, "character", "characters")}</span>
+      {room > 0 && <span class={n > room ? "warn" : "quiet"}>a prompt takes {number(room)}</span>}
       {w.state.value === "failed" && <span class="bad"><Shown text={w.problem.value} /> <button type="button" class="plain" onClick={() => void w.push("manual")}>Try again</button></span>}
       {w.warnings.value.map((text) => <Tag key={text} tone="warn"><Shown text={text} /></Tag>)}
       {!w.readOnly && <span class="quiet hint">Tab indents; Escape, then Tab leaves the text.</span>}

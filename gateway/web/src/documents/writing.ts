@@ -46,6 +46,8 @@ export class Writing {
   readonly effective = signal<Effective>(null);
   readonly error = signal<unknown>(undefined);
   readonly length = signal(0);
+  /** How many characters a prompt takes; 0 if that is not known. */
+  readonly room = signal(0);
   text = "";
   /** Called when the text changes other than by typing. */
   onText: ((text: string) => void) | undefined;
@@ -95,6 +97,7 @@ export class Writing {
       const view = await call("thread/agents_doc/get", { workspace_id: this.workspace, folder_id: this.folder || null });
       this.error.value = undefined;
       this.effective.value = view.effective;
+      this.room.value = view.prompt_chars;
       if (this.sending) {
         this.heardWhileSending = true; // the answer may be older than what is being saved
         return;
