@@ -25,6 +25,8 @@ func TestExamples(t *testing.T) {
 	}
 	t.Setenv("PYTHONPATH", filepath.Join(examples, "..", "sdks", "python", "src"))
 	t.Setenv("PYTHONDONTWRITEBYTECODE", "1")
+	built := filepath.Join(examples, "plugin-ts", "dist", "main.js")
+	const forbidden = `{"forbidden": "rm -rf"}`
 	const house = `{"rules": ["Answer in English."], "forbidden": ["rm"]}`
 	const freeze = `{"until": "2099-12-24T12:00:00Z", "tools": ["deploy"], "reason": "the year is ending"}`
 	tests := []struct {
@@ -35,7 +37,9 @@ func TestExamples(t *testing.T) {
 		{"go over stdio", wire.TransportStdio, freeze, goProgram(filepath.Join(examples, "plugin-go"))},
 		{"python", wire.TransportStdio, house, script("python3", filepath.Join(examples, "plugin-python", "plugin.py"))},
 		{"python without a kit", wire.TransportStdio, "", script("python3", filepath.Join(examples, "plugin-python-bare", "plugin.py"))},
-		{"typescript", wire.TransportStdio, `{"forbidden": "rm -rf"}`, script("node", filepath.Join(examples, "plugin-ts", "dist", "main.js"))},
+		{"typescript", wire.TransportStdio, forbidden, script("node", built)},
+		{"typescript in Bun", wire.TransportStdio, forbidden, script("bun", built)},
+		{"typescript in Deno", wire.TransportStdio, forbidden, script("deno", "run", "-A", built)},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -60,8 +64,9 @@ func goProgram(dir string) func(*testing.T) []string {
 	}
 }
 
-// script is a file and its interpreter: the one behind wrappers such as pyenv's, which want an environment of their own.
-func script(interpreter, file string) func(*testing.T) []string {
+// script is an interpreter and its arguments, of which the last is the script's file. The interpreter is the one behind
+// wrappers such as pyenv's, which want an environment of their own.
+func script(interpreter string, args ...string) func(*testing.T) []string {
 	return func(t *testing.T) []string {
 		t.Helper()
 
@@ -69,13 +74,14 @@ func script(interpreter, file string) func(*testing.T) []string {
 		if err != nil {
 			t.Skipf("%s is not installed", interpreter)
 		}
+		file := args[len(args)-1]
 		if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
 			t.Skipf("%s is not built", filepath.Base(filepath.Dir(filepath.Dir(file))))
 		}
 		if interpreter == "python3" {
 			path = interpreterOf(t.Context(), path)
 		}
-		return []string{path, file}
+		return append([]string{path}, args...)
 	}
 }
 
