@@ -9,17 +9,23 @@ import (
 	"strings"
 )
 
-// Pin returns the text of a configuration file with checksums written into it: sums are SHA-256 in hex by the names
-// of plugins with a command. Only the values of sha256 change, or a line is added below command. A file that cannot
+// Sums are checksums of a plugin's files: SHA-256 in hex.
+type Sums struct {
+	Program string            // empty leaves sha256 as it is
+	Files   map[string]string // for pins, by absolute path
+}
+
+// Pin returns the text of a configuration file with checksums written into it, by the names of plugins with a command.
+// Only the values of sha256 and pins change, or lines are added: below command, or within pins. A file that cannot
 // be read, a plugin that is not in it or has no command, and a layout that cannot be edited safely are errors.
-func Pin(data []byte, sums map[string]string) ([]byte, error) {
+func Pin(data []byte, sums map[string]Sums) ([]byte, error) {
 	const bom = "\uFEFF"
 	text, marked := strings.CutPrefix(string(data), bom)
 	crlf := strings.Contains(text, "\r\n")
 	text = strings.ReplaceAll(strings.ReplaceAll(text, "\r\n", "\n"), "\r", "\n")
 	for _, name := range slices.Sorted(maps.Keys(sums)) {
 		var err error
-		if text, err = pinOne(text, name, strings.ToLower(sums[name])); err != nil {
+		if text, err = pinAll(text, name, sums[name]); err != nil {
 			return nil, err
 		}
 	}
@@ -32,8 +38,22 @@ func Pin(data []byte, sums map[string]string) ([]byte, error) {
 	return []byte(text), nil
 }
 
-// pinOne writes one checksum. It reads the edited file again to check that nothing else has changed.
-func pinOne(text, name, sum string) (string, error) {
+// pinAll writes the checksums of one plugin, each line above the one before.
+func pinAll(text, name string, sums Sums) (_ string, err error) {
+	for _, file := range slices.Backward(slices.Sorted(maps.Keys(sums.Files))) {
+		if text, err = pinOne(text, name, file, strings.ToLower(sums.Files[file])); err != nil {
+			return "", err
+		}
+	}
+	if sums.Program == "" {
+		return text, nil
+	}
+	return pinOne(text, name, "", strings.ToLower(sums.Program))
+}
+
+// pinOne writes one checksum: of a file, or of the program if that is empty. It reads the edited text again to check
+// that nothing else has changed.
+func pinOne(text, name, file, sum string) (string, error) {
 	root, err := readTree(text)
 	if err != nil {
 		return "", err
@@ -45,18 +65,35 @@ func pinOne(text, name, sum string) (string, error) {
 	case n.child("command") == nil:
 		return "", fmt.Errorf("plugin %q has no command: there is nothing to pin", name)
 	}
-	want := bareTree(root, name)
-	for _, edited := range pinEdits(strings.Split(text, "\n"), n, `sha256: "`+sum+`"`) {
+	if at := pinnedAt(n, file); at != nil && at.text == sum {
+		return text, nil
+	}
+	want := bareTree(root, name, file)
+	edits, pair := programEdits, fmt.Sprintf("sha256: %q", sum)
+	if file != "" {
+		edits, pair = fileEdits, fmt.Sprintf("%q: %q", file, sum)
+	}
+	for _, edited := range edits(strings.Split(text, "\n"), n, file, pair) {
 		again, err := readTree(edited)
 		if err != nil {
 			continue
 		}
-		at := findPlugin(again, name)
-		if at.child("sha256") != nil && at.child("sha256").text == sum && bytes.Equal(bareTree(again, name), want) {
+		if at := pinnedAt(findPlugin(again, name), file); at != nil && at.text == sum && bytes.Equal(bareTree(again, name, file), want) {
 			return edited, nil
 		}
 	}
-	return "", fmt.Errorf("plugin %q is written in a way that cannot be edited safely; add by hand: sha256: %q", name, sum)
+	if file != "" {
+		pair = "pins: {" + pair + "}"
+	}
+	return "", fmt.Errorf("plugin %q is written in a way that cannot be edited safely; add by hand: %s", name, pair)
+}
+
+// pinnedAt is where the checksum of a file, or of the program, stands; nil if it does not.
+func pinnedAt(plugin *node, file string) *node {
+	if file == "" {
+		return plugin.child("sha256")
+	}
+	return plugin.child("pins").child(file)
 }
 
 func readTree(text string) (*node, error) {
@@ -71,31 +108,70 @@ func readTree(text string) (*node, error) {
 	return root, nil
 }
 
-// bareTree is everything in the file but one plugin's checksum.
-func bareTree(root *node, name string) []byte {
+// bareTree is everything in the file but one checksum of one plugin.
+func bareTree(root *node, name, file string) []byte {
 	n := findPlugin(root, name)
 	if n == nil {
 		return nil
 	}
-	kept := n.entries
-	n.entries = slices.DeleteFunc(slices.Clone(kept), func(e entry) bool { return e.key == "sha256" })
-	defer func() { n.entries = kept }()
+	without := func(n *node, key string) (restore func()) {
+		kept := n.entries
+		n.entries = slices.DeleteFunc(slices.Clone(kept), func(e entry) bool { return e.key == key })
+		return func() { n.entries = kept }
+	}
+	if file == "" {
+		defer without(n, "sha256")()
+	} else if pins := n.child("pins"); pins != nil {
+		defer without(pins, file)()
+		if len(pins.entries) == 0 {
+			defer without(n, "pins")()
+		}
+	}
 	return encode(root, plainText)
 }
 
-func pinEdits(lines []string, n *node, line string) []string {
+// programEdits are the texts that may be the file with the program's checksum; the first that is, is taken.
+func programEdits(lines []string, n *node, _, pair string) []string {
 	if old := n.child("sha256"); old != nil {
-		return []string{
-			splice(lines, old.keyLine, old.keyColumn, func(rest string) string { return line + afterValue(rest) }),
-		}
+		return []string{replacePair(lines, old, pair)}
 	}
+	return besideCommand(lines, n, pair, pair)
+}
+
+// fileEdits are those with a file's checksum in pins.
+func fileEdits(lines []string, n *node, file, pair string) []string {
+	pins := n.child("pins")
+	switch {
+	case pins.child(file) != nil:
+		return []string{replacePair(lines, pins.child(file), pair)}
+	case pins == nil:
+		return besideCommand(lines, n, "pins:\n  "+pair, "pins: {"+pair+"}")
+	case len(pins.entries) == 0:
+		return nil // somebody wrote braces with nothing in them
+	}
+	first := pins.entries[0]
+	return before(lines, first.line, first.column, pair)
+}
+
+func replacePair(lines []string, old *node, pair string) string {
+	return splice(lines, old.keyLine, old.keyColumn, func(rest string) string { return pair + afterValue(rest) })
+}
+
+// besideCommand adds lines below the plugin's command, or a pair before it.
+func besideCommand(lines []string, n *node, below, pair string) []string {
 	command := n.child("command")
 	indent := strings.Repeat(" ", max(0, command.keyColumn-1))
-	below := slices.Insert(slices.Clone(lines), min(command.keyLine, len(lines)), indent+line)
+	added := indent + strings.ReplaceAll(below, "\n", "\n"+indent)
+	edited := slices.Insert(slices.Clone(lines), min(command.keyLine, len(lines)), added)
+	return append([]string{strings.Join(edited, "\n")}, before(lines, command.keyLine, command.keyColumn, pair)...)
+}
+
+// before adds a pair before another: in a line of its own, or in the same.
+func before(lines []string, line, column int, pair string) []string {
+	indent := strings.Repeat(" ", max(0, column-1))
 	return []string{
-		strings.Join(below, "\n"),
-		splice(lines, command.keyLine, command.keyColumn, func(rest string) string { return line + "\n" + indent + rest }),
-		splice(lines, command.keyLine, command.keyColumn, func(rest string) string { return line + ", " + rest }),
+		splice(lines, line, column, func(rest string) string { return pair + "\n" + indent + rest }),
+		splice(lines, line, column, func(rest string) string { return pair + ", " + rest }),
 	}
 }
 
@@ -112,6 +188,9 @@ func splice(lines []string, line, column int, replace func(rest string) string) 
 
 // afterValue returns what follows the first pair of a text such as `sha256: "…" # why`.
 func afterValue(pair string) string {
+	if pair != "" && (pair[0] == '"' || pair[0] == '\'') { // a path may have a colon
+		_, pair, _ = strings.Cut(pair[1:], pair[:1])
+	}
 	_, value, _ := strings.Cut(pair, ":")
 	value = strings.TrimLeft(value, " ")
 	if value != "" && (value[0] == '"' || value[0] == '\'') {

@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -40,7 +41,7 @@ func TestPin(t *testing.T) {
 			if strings.Contains(tt.file, "\r\n") {
 				top = strings.ReplaceAll(head, "\n", "\r\n")
 			}
-			got, err := Pin([]byte(top+tt.file), map[string]string{"a": strings.ToUpper(sum)})
+			got, err := Pin([]byte(top+tt.file), map[string]Sums{"a": {Program: strings.ToUpper(sum)}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -60,10 +61,34 @@ func TestPin(t *testing.T) {
 	}
 }
 
+// TestPinFiles: checksums of files go into pins, in the order of their paths, and nothing else changes.
+func TestPinFiles(t *testing.T) {
+	t.Parallel()
+
+	const head, x, y = "version: 1\nplugins:\n", `"/x": "aa"`, `"/y: z": "bb"`
+	for name, tt := range map[string]struct{ file, want string }{
+		"none yet":          {"  - name: a\n    command: ./a # where\n    args: [x]\n", "  - name: a\n    command: ./a # where\n    pins:\n      " + x + "\n      " + y + "\n    args: [x]\n"},
+		"in braces":         {"  - {name: a, command: ./a} # x\n", "  - {name: a, pins: {" + x + ", " + y + "}, command: ./a} # x\n"},
+		"others":            {"  - name: a\n    pins:\n      # old\n      /w: \"cc\" # w\n    command: ./a\n", "  - name: a\n    pins:\n      # old\n      " + x + "\n      " + y + "\n      /w: \"cc\" # w\n    command: ./a\n"},
+		"others, in braces": {"  - name: a\n    command: ./a\n    pins: {/w: \"cc\"}\n", "  - name: a\n    command: ./a\n    pins: {" + x + ", " + y + ", /w: \"cc\"}\n"},
+		"old ones":          {"  - name: a\n    command: ./a\n    pins:\n      '/y: z': '11' # y\n      /x: \"22\"\n", "  - name: a\n    command: ./a\n    pins:\n      " + y + " # y\n      " + x + "\n"},
+		"of another plugin": {"  - {name: b, command: ./b, pins: {/x: \"22\"}}\n  - {name: a, command: ./a, pins: {" + x + "}}\n", "  - {name: b, command: ./b, pins: {/x: \"22\"}}\n  - {name: a, command: ./a, pins: {" + y + ", " + x + "}}\n"},
+	} {
+		got, err := Pin([]byte(head+tt.file), map[string]Sums{"a": {Files: map[string]string{"/x": "aa", "/y: z": "BB"}}})
+		if diff := cmp.Diff(head+tt.want, string(got)); err != nil || diff != "" {
+			t.Errorf("%s: %v (-want +got):\n%s", name, err, diff)
+		}
+	}
+	_, err := Pin([]byte(head+"  - {name: a, command: ./a, pins: {}}\n"), map[string]Sums{"a": {Files: map[string]string{"/x": "aa"}}})
+	if err == nil || !strings.Contains(err.Error(), `add by hand: pins: {"/x": "aa"}`) {
+		t.Errorf("empty braces: %v", err)
+	}
+}
+
 func TestPinKeepsTheMark(t *testing.T) {
 	t.Parallel()
 
-	got, err := Pin([]byte("\uFEFFversion: 1\nplugins: [{name: a, command: ./a}]\n"), map[string]string{"a": "ab"})
+	got, err := Pin([]byte("\uFEFFversion: 1\nplugins: [{name: a, command: ./a}]\n"), map[string]Sums{"a": {Program: "ab"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +114,7 @@ func TestPinRefuses(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 
-			got, err := Pin([]byte(tt.file), map[string]string{"a": "ab"})
+			got, err := Pin([]byte(tt.file), map[string]Sums{"a": {Program: "ab"}})
 			if err == nil {
 				t.Fatalf("no error, but the file\n%s", got)
 			}
@@ -120,8 +145,9 @@ func FuzzPin(f *testing.F) {
 	f.Add("version: 1\nplugins:\n  - name: a\n    command: ./a\n")
 	f.Add("plugins: [{name: a, command: x, sha256: }]")
 	f.Add("plugins:\n- command: |\n    x\n  name: a\n  # end\n")
+	f.Add("plugins:\n- command: x\n  name: a\n  pins: {/x: a}\n")
 	f.Fuzz(func(t *testing.T, file string) {
-		sums := map[string]string{"a": strings.Repeat("0f", 32)}
+		sums := map[string]Sums{"a": {Program: strings.Repeat("0f", 32), Files: map[string]string{"/x": "ab", "/y": "cd"}}}
 		once, err := Pin([]byte(file), sums)
 		if err != nil {
 			return
@@ -131,7 +157,7 @@ func FuzzPin(f *testing.F) {
 		if errBefore != nil || errAfter != nil {
 			t.Fatalf("before: %v, after: %v", errBefore, errAfter)
 		}
-		if diff := cmp.Diff(string(bareTree(after, "a")), string(bareTree(before, "a"))); diff != "" {
+		if diff := cmp.Diff(unpinned(after), unpinned(before)); diff != "" {
 			t.Errorf("something else changed (-got +want):\n%s", diff)
 		}
 		twice, err := Pin(once, sums)
@@ -139,6 +165,18 @@ func FuzzPin(f *testing.F) {
 			t.Errorf("a second time: %v\n%q\n%q", err, once, twice)
 		}
 	})
+}
+
+// unpinned is a file without what FuzzPin writes.
+func unpinned(root *node) string {
+	n := findPlugin(root, "a")
+	for _, file := range []string{"/x", "/y"} {
+		if pins := n.child("pins"); pins != nil {
+			pins.entries = slices.DeleteFunc(pins.entries, func(e entry) bool { return e.key == file })
+		}
+	}
+	n.entries = slices.DeleteFunc(n.entries, func(e entry) bool { return e.key == "pins" && len(e.value.entries) == 0 })
+	return string(bareTree(root, "a", ""))
 }
 
 func normalLines(s string) string {
@@ -162,7 +200,7 @@ func TestPinRandomLayouts(t *testing.T) {
 			file += indent + "- " + strings.Join(keys, pick("\n", " # why\n")+indent+"  ") + pick("\n", "", "\n# end\n")
 		}
 		sum := strings.Repeat("0f", 32)
-		got, err := Pin([]byte(file), map[string]string{"a": sum})
+		got, err := Pin([]byte(file), map[string]Sums{"a": {Program: sum}})
 		if err != nil {
 			t.Fatalf("%v in\n%s", err, file)
 		}

@@ -4,14 +4,206 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
 
 	"github.com/grapnelhq/grapnel/config"
 	"github.com/grapnelhq/grapnel/internal/lazyregexp"
+	"github.com/grapnelhq/grapnel/internal/suggest"
 )
+
+type pinResult struct {
+	Plugins []pinned `json:"plugins" jsonschema:"the plugins with a command"`
+	Written string   `json:"written" jsonschema:"the file that was changed; empty if none was"`
+}
+
+type pinned struct {
+	Plugin string   `json:"plugin"`
+	Path   string   `json:"path"   jsonschema:"the program that was found"`
+	SHA256 string   `json:"sha256" jsonschema:"its checksum"`
+	State  pinState `json:"state"  jsonschema:"how that compares with the configuration"`
+	// Files are what "pins" can hold besides.
+	Files   []pinnedFile `json:"files"   jsonschema:"the script that the program interprets, the lock file of its packages, and what pins names"`
+	Imports bool         `json:"imports" jsonschema:"whether it is a script: no checksum covers the modules that it imports"`
+}
+
+type pinState string
+
+const (
+	pinUnpinned pinState = "unpinned"
+	pinSame     pinState = "same"
+	pinChanged  pinState = "changed"
+)
+
+// A command that changes the operator's file does not do it by surprise.
+func (a *app) pluginPinCommand() *cobra.Command {
+	var write bool
+	c := newCommand("pin [NAME]...",
+		"Show the checksums of the plugins' programs, or write them into the configuration", nil,
+		func(_ *cobra.Command, args []string) error { return a.pluginPin(args, write) })
+	c.ValidArgsFunction = a.completePlugins
+	c.Flags().BoolVar(&write, "write", false, "write the checksums into the configuration file")
+	return c
+}
+
+// All programs are hashed before anything is written.
+func (a *app) pluginPin(names []string, write bool) error {
+	from, err := a.configOrigin()
+	if err != nil {
+		return err
+	}
+	if from.Path == "" {
+		return usagef("there is no configuration file (%s), and the built-in plugins need no checksum; name a file with --config", from.Why)
+	}
+	result := pinResult{}
+	if result.Plugins, err = programs(from.Path, names); err != nil {
+		return err
+	}
+	if write {
+		if result.Written, err = writePins(from.Path, result.Plugins); err != nil {
+			return err
+		}
+	}
+	return a.print(result, func() { a.printPins(&result, write) })
+}
+
+func programs(path string, names []string) ([]pinned, error) {
+	cfg, err := config.Loader{AllowUnpinned: true}.Load(path) // this command pins them
+	if err != nil {
+		return nil, err
+	}
+	var known []string
+	list := []pinned{}
+	for i := range cfg.Plugins {
+		p := &cfg.Plugins[i]
+		known = append(known, p.Name)
+		asked := slices.Contains(names, p.Name)
+		switch {
+		case asked && p.Command == "":
+			return nil, usagef("the plugin %s has no command: there is nothing to pin", p.Name)
+		case p.Command == "" || len(names) > 0 && !asked:
+			continue
+		}
+		sum, err := hashPath(p.Path)
+		if err != nil {
+			return nil, unable(fmt.Errorf("plugin %s: its program cannot be read: %w", p.Name, err))
+		}
+		script := scriptOf(p)
+		files, err := beside(p, script)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, pinned{p.Name, p.Path, sum, stateOf(p.SHA256, sum), files, script != ""})
+	}
+	for _, name := range names {
+		if !slices.Contains(known, name) {
+			return nil, usagef("no plugin %q is declared%s", name, suggest.DidYouMean(name, known))
+		}
+	}
+	return list, nil
+}
+
+// writePins changes the file if a checksum did, and returns its name then.
+func writePins(path string, programs []pinned) (written string, err error) {
+	sums := map[string]config.Sums{}
+	for _, p := range programs {
+		if s := p.toWrite(); s.Program != "" || len(s.Files) > 0 {
+			sums[p.Plugin] = s
+		}
+	}
+	if len(sums) == 0 {
+		return "", nil
+	}
+	// Renaming onto a link would replace the link and leave the file as it is.
+	target, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return "", unable(err)
+	}
+	info, err := os.Stat(target)
+	if err != nil {
+		return "", unable(err)
+	}
+	data, err := os.ReadFile(target)
+	if err != nil {
+		return "", unable(err)
+	}
+	if data, err = config.Pin(data, sums); err != nil {
+		return "", usagef("%s: %w", target, err)
+	}
+	if err := replaceFile(target, data, info.Mode().Perm()); err != nil {
+		return "", unable(err)
+	}
+	return path, nil
+}
+
+// toWrite are the checksums that the configuration lacks.
+func (p *pinned) toWrite() config.Sums {
+	s := config.Sums{Files: map[string]string{}}
+	if p.State != pinSame {
+		s.Program = p.SHA256
+	}
+	for _, f := range p.Files {
+		if f.State != pinSame {
+			s.Files[f.Path] = f.SHA256
+		}
+	}
+	return s
+}
+
+func (a *app) printPins(r *pinResult, write bool) {
+	if len(r.Plugins) == 0 {
+		a.println("no plugin has a command: there is nothing to pin")
+		return
+	}
+	t, files := newTable("programs", "plugin|state|program"), newTable("files beside them", "plugin|state|file")
+	todo := ""
+	for _, p := range r.Plugins {
+		t.add(p.Plugin, p.State, p.Path)
+		for _, f := range p.Files {
+			files.add(p.Plugin, f.State, f.Path)
+		}
+		todo += p.lines()
+	}
+	a.printTable(t)
+	a.printTable(files)
+	switch {
+	case r.Written != "":
+		a.printf("\nwrote %s\n", clean(r.Written))
+	case todo == "" || write:
+		a.println("\nthe configuration is up to date")
+	default:
+		a.printf("\nadd to the configuration, or use --write:\n%s", todo)
+	}
+	for _, p := range r.Plugins {
+		if p.Imports {
+			a.printf("\n%s is a script: no checksum covers the modules that it imports, so let nobody else write there\n", clean(p.Plugin))
+		}
+	}
+}
+
+// lines are what the configuration of a plugin lacks.
+func (p *pinned) lines() string {
+	s, b := p.toWrite(), strings.Builder{}
+	if s.Program != "" {
+		fmt.Fprintf(&b, "  sha256: %q\n", s.Program)
+	}
+	for i, path := range slices.Sorted(maps.Keys(s.Files)) {
+		if i == 0 {
+			b.WriteString("  pins:\n")
+		}
+		fmt.Fprintf(&b, "    %q: %q\n", clean(path), s.Files[path])
+	}
+	if b.Len() == 0 {
+		return ""
+	}
+	return "  # " + p.Plugin + "\n" + b.String()
+}
 
 // interpreters are programs that run what their arguments name.
 var interpreters = lazyregexp.New(`^(?:node|nodejs|bun|deno|python[0-9.]*|pypy[0-9.]*|ruby|perl|php[0-9.]*|java|lua[0-9.]*|bash|dash|sh|Rscript|uv|npx|tsx)$`)
@@ -98,28 +290,4 @@ func locksNear(dir string) (found []string) {
 		}
 	}
 	return found
-}
-
-// printPinnedFiles shows what to add by hand, and what no checksum covers.
-func (a *app) printPinnedFiles(list []pinned) {
-	t := newTable("files beside them", "plugin|state|file")
-	for _, p := range list {
-		for _, f := range p.Files {
-			t.add(p.Plugin, f.State, f.Path)
-		}
-	}
-	a.printTable(t)
-	for _, p := range list {
-		if slices.ContainsFunc(p.Files, func(f pinnedFile) bool { return f.State != pinSame }) {
-			a.printf("\nset by hand, in the plugin %s:\n  pins:\n", clean(p.Plugin))
-			for _, f := range p.Files {
-				a.printf("    %q: %q\n", clean(f.Path), f.SHA256)
-			}
-		}
-	}
-	for _, p := range list {
-		if p.Imports {
-			a.printf("\n%s is a script: no checksum covers the modules that it imports, so let nobody else write there\n", clean(p.Plugin))
-		}
-	}
 }
