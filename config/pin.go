@@ -114,20 +114,28 @@ func bareTree(root *node, name, file string) []byte {
 	if n == nil {
 		return nil
 	}
-	without := func(n *node, key string) (restore func()) {
-		kept := n.entries
-		n.entries = slices.DeleteFunc(slices.Clone(kept), func(e entry) bool { return e.key == key })
-		return func() { n.entries = kept }
-	}
-	if file == "" {
-		defer without(n, "sha256")()
-	} else if pins := n.child("pins"); pins != nil {
-		defer without(pins, file)()
-		if len(pins.entries) == 0 {
-			defer without(n, "pins")()
+	kept := n.entries
+	defer func() { n.entries = kept }()
+	n.entries = nil
+	for _, e := range kept {
+		if file == "" && e.key == "sha256" {
+			continue
 		}
+		if file != "" && e.key == "pins" {
+			if e.value = e.value.without(file); len(e.value.entries) == 0 {
+				continue
+			}
+		}
+		n.entries = append(n.entries, e)
 	}
 	return encode(root, plainText)
+}
+
+// without is a mapping without one of its keys.
+func (n *node) without(key string) *node {
+	bare := *n
+	bare.entries = slices.DeleteFunc(slices.Clone(n.entries), func(e entry) bool { return e.key == key })
+	return &bare
 }
 
 // programEdits are the texts that may be the file with the program's checksum; the first that is, is taken.
