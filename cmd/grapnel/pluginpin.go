@@ -162,23 +162,23 @@ func (a *app) printPins(r *pinResult, write bool) {
 		return
 	}
 	t, files := newTable("programs", "plugin|state|program"), newTable("files beside them", "plugin|state|file")
-	todo := ""
+	var todo strings.Builder
 	for _, p := range r.Plugins {
 		t.add(p.Plugin, p.State, p.Path)
 		for _, f := range p.Files {
 			files.add(p.Plugin, f.State, f.Path)
 		}
-		todo += p.lines()
+		p.writeLines(&todo)
 	}
 	a.printTable(t)
 	a.printTable(files)
 	switch {
 	case r.Written != "":
 		a.printf("\nwrote %s\n", clean(r.Written))
-	case todo == "" || write:
+	case todo.Len() == 0 || write:
 		a.println("\nthe configuration is up to date")
 	default:
-		a.printf("\nadd to the configuration, or use --write:\n%s", todo)
+		a.printf("\nadd to the configuration, or use --write:\n%s", todo.String())
 	}
 	for _, p := range r.Plugins {
 		if p.Imports {
@@ -187,22 +187,22 @@ func (a *app) printPins(r *pinResult, write bool) {
 	}
 }
 
-// lines are what the configuration of a plugin lacks.
-func (p *pinned) lines() string {
-	s, b := p.toWrite(), strings.Builder{}
+// writeLines writes what the plugin's part of the configuration lacks.
+func (p *pinned) writeLines(b *strings.Builder) {
+	s := p.toWrite()
+	if s.Program == "" && len(s.Files) == 0 {
+		return
+	}
+	fmt.Fprintf(b, "  # %s\n", p.Plugin)
 	if s.Program != "" {
-		fmt.Fprintf(&b, "  sha256: %q\n", s.Program)
+		fmt.Fprintf(b, "  sha256: %q\n", s.Program)
 	}
 	for i, path := range slices.Sorted(maps.Keys(s.Files)) {
 		if i == 0 {
 			b.WriteString("  pins:\n")
 		}
-		fmt.Fprintf(&b, "    %q: %q\n", clean(path), s.Files[path])
+		fmt.Fprintf(b, "    %q: %q\n", clean(path), s.Files[path])
 	}
-	if b.Len() == 0 {
-		return ""
-	}
-	return "  # " + p.Plugin + "\n" + b.String()
 }
 
 // interpreters are programs that run what their arguments name.
