@@ -1,4 +1,4 @@
-// Package loop is what every agent loop does around its model, so that a host cannot forget or misuse a part of it:
+// Package loop does what every agent loop must do around its model, so that a host cannot forget or misuse a part of it:
 //
 //	t, err := loop.Begin(ctx, eng, where, loop.Options{Input: runtime.CompileInput{UserText: message, ToolCalling: true}, Tools: own})
 //	if err != nil {
@@ -14,25 +14,24 @@
 //			if err != nil || reason == "" {
 //				return err
 //			}
-//			…                                   // the text and, as words of the user's, the reason go to the model
+//			…                                   // send the text and, as the user's message, the reason to the model
 //		}
 //		for _, c := range reply.Calls {
 //			result, err := t.Tool(ctx, c)       // checked, asked about, rewritten, called, checked again
-//			…                                   // the result goes to the model, whatever became of the call
+//			…                                   // send the result to the model, even if the call was refused or failed
 //		}
 //	}
 //
-// Everything that plugins have to say reaches the model: refusals are results, reminders come with the next prompt, and
-// the reason why a turn must not end yet is another message.
-// Decisions of hooks and trimmed results are reminders, too (permission.decision, tool.output.trimmed). What the turn
-// has used and called is reported by Done.
+// Everything that plugins say reaches the model: refusals are results, reminders come with the next prompt, and
+// the reason why a turn must not end yet is another message. Decisions of hooks and trimmed results are also reminders
+// (permission.decision, tool.output.trimmed). Done reports the turn's usage and calls.
 //
-// A host that begins turns itself wraps them ([Wrap]). One that cannot wait for a person's answer, as it comes with another
-// request, has its Ask return [ErrNotYet].
+// If the host begins turns itself, use [Wrap]. If a person's answer comes with another request, so that the host cannot
+// wait for it, let Ask return [ErrNotYet].
 //
-// It is not a framework: the host keeps its model, its conversation (package history) and its concurrency. A host that
-// needs more calls the phases of the [runtime.Turn] inside [Turn]. A framework that calls tools itself uses
-// [Turn.RunTool]; one that cannot be wrapped, [Turn.CheckTool] and [Turn.FinishTool].
+// This is not a framework: the host keeps its model, its conversation (package history) and its concurrency. For anything
+// else, call the phases of the [runtime.Turn] inside [Turn]. If a framework calls tools itself, use
+// [Turn.RunTool]; if its calls cannot be wrapped, [Turn.CheckTool] and [Turn.FinishTool].
 //
 // Stability: experimental until 1.0.
 package loop

@@ -16,54 +16,54 @@ import (
 	"github.com/grapnelhq/grapnel/sdk/prompttext"
 )
 
-// Options are what a host brings to a turn. The zero value has no message, offers no tools, and asks nobody.
+// Options configure a turn. The zero value has no message, offers no tools, and asks nobody.
 type Options struct {
-	// Input is what each prompt is compiled from. Names and definitions of Tools are added to it, and ToolCalling is set
+	// Input is compiled into each prompt. Names and definitions of Tools are added to it, and ToolCalling is set
 	// if there are any. Without ToolCalling no tools are offered.
 	Input runtime.CompileInput
 	// Tools are the host's own tools.
 	Tools []Tool
-	// Ask asks a person whether something may go on that a hook neither allowed nor denied. It may be called
-	// concurrently. Nil, an error and the end of ctx are a no, except for [ErrNotYet].
+	// Ask asks a person to allow what a hook neither allowed nor denied. It may be called concurrently. Nil, an error and
+	// the end of ctx mean no, except for [ErrNotYet].
 	Ask func(ctx context.Context, about *Refused) (bool, error)
-	// MaxResultChars bounds what the model gets of one tool's result, in Unicode scalar values; 0 does not.
+	// MaxResultChars limits the text of one tool's result, in Unicode scalar values; 0 means no limit.
 	MaxResultChars int
-	// KeepResult, if set, keeps a result that is about to be trimmed, and says how the model gets the rest.
+	// KeepResult, if set, stores a result that is about to be trimmed, and returns how the model can get the rest.
 	KeepResult func(ctx context.Context, c Call, text string) (how string)
 
 	_ struct{}
 }
 
-// Tool is a tool of the host's own.
+// Tool is one of the host's own tools.
 type Tool struct {
 	phases.Tool
 
-	// Call answers a call. An error is a result that tells the model of it. Nil is a tool that the host calls itself, by
-	// [Turn.RunTool].
+	// Call answers a call. An error becomes a result, so the model sees it. Nil means that the host calls the tool itself,
+	// by [Turn.RunTool].
 	Call func(ctx context.Context, arguments json.RawMessage) (string, error)
-	// Paths are the files and directories that a call is about, if it is about any; may be nil.
+	// Paths returns the files and directories that a call is about, if any; may be nil.
 	Paths func(arguments json.RawMessage) []string
 }
 
-// Turn is one turn of a host, or of one of its agents.
+// Turn is one turn of a host, or one agent's part in it.
 //
 //  1. Begin makes it, unless a hook refuses the message.
 //  2. Prompt, once a round; Used, when the model has answered; Tool, for each of its calls.
-//  3. GoOn, when the model calls nothing: another round, if a plugin wants one.
+//  3. GoOn, when the model calls no tool: another round, if a plugin wants one.
 //  4. Done, always.
 //
 // Tools may be called concurrently. Input may be changed between two prompts.
 type Turn struct {
 	*runtime.Turn
 
-	// Input is what the next prompt is compiled from.
+	// Input is compiled into the next prompt.
 	Input runtime.CompileInput
 
 	options Options
 	sum     *sum
 }
 
-// sum is what the agents of a turn have done together.
+// sum collects what all agents of a turn have done.
 type sum struct {
 	mu     sync.Mutex
 	usage  phases.Usage
@@ -74,8 +74,8 @@ type sum struct {
 	asks map[callKey]Refused
 }
 
-// Begin begins a turn and has its message judged (turn.pre_policy). An error is a *[Refused] if a hook refused it; the
-// turn has then ended as blocked. Other errors are those of [runtime.Engine.BeginTurn].
+// Begin begins a turn and lets the plugins judge its message (turn.pre_policy). If a hook refused it, the error is a
+// *[Refused], and the turn has ended as blocked. Other errors come from [runtime.Engine.BeginTurn].
 func Begin(ctx context.Context, eng *runtime.Engine, where phases.Context, o Options) (*Turn, error) {
 	begun, err := eng.BeginTurn(ctx, where)
 	if err != nil {
@@ -89,8 +89,7 @@ func Begin(ctx context.Context, eng *runtime.Engine, where phases.Context, o Opt
 	return t, nil
 }
 
-// Wrap returns the loop of a turn that the host has begun itself. Nobody has judged its message yet: its first prompt
-// has that done.
+// Wrap returns the loop of a turn that the host has begun itself. The plugins judge its message with the first prompt.
 func Wrap(begun *runtime.Turn, o Options) *Turn { return newTurn(begun, o, &sum{}) }
 
 func newTurn(of *runtime.Turn, o Options, s *sum) *Turn {
@@ -103,7 +102,7 @@ func newTurn(of *runtime.Turn, o Options, s *sum) *Turn {
 	return t
 }
 
-// ForAgent returns the same turn for another agent of the host's, with options of its own; see [runtime.Turn.ForAgent].
+// ForAgent returns the same turn for another agent of the host, with its own options; see [runtime.Turn.ForAgent].
 // Usage and calls count for the whole turn, which ends once.
 func (t *Turn) ForAgent(id string, o Options) (*Turn, error) {
 	other, err := t.Turn.ForAgent(id)
@@ -113,14 +112,13 @@ func (t *Turn) ForAgent(id string, o Options) (*Turn, error) {
 	return newTurn(other, o, t.sum), nil
 }
 
-// Prompt is what one round sends to the model, beside the conversation.
+// Prompt is what one round sends to the model besides the conversation.
 type Prompt struct {
 	*compiler.Prompt
 
-	// Tools are all tools to offer, the host's among them, by name.
+	// Tools are all tools to offer, including the host's, sorted by name.
 	Tools []phases.Tool
-	// Reminders are messages to be put behind the conversation, each once and in order. They stay in the conversation:
-	// no later prompt has them again.
+	// Reminders are messages to append to the conversation, in order. They stay there: no later prompt repeats them.
 	Reminders []string
 	// Manifest is the record of the prompt.
 	Manifest *manifest.Manifest
@@ -168,8 +166,8 @@ func (t *Turn) Prompt(ctx context.Context) (*Prompt, error) {
 	return p, nil
 }
 
-// HandReminders is [runtime.Turn.HandReminders] with the reminders as texts, as [Prompt] has them. Fits is asked with the
-// text of each.
+// HandReminders is [runtime.Turn.HandReminders] with the reminders as texts, as in [Prompt]. It calls fits with the text
+// of each.
 func (t *Turn) HandReminders(with phases.Phase, fits func(text string) bool) ([]string, error) {
 	var texts []string
 	_, err := t.Turn.HandReminders(with, func(r *phases.MergedReminder) bool {
@@ -183,15 +181,15 @@ func (t *Turn) HandReminders(with phases.Phase, fits func(text string) bool) ([]
 	return texts, err
 }
 
-// Used reports what the provider reported for the last prompt, and how the request differed from it (the Changes of a
-// provider's adapter). A zero usage is unknown. An error is no reason to fail the turn.
+// Used records the usage that the provider reported for the last prompt, and how the request differed from it (the Changes
+// of a provider's adapter). A zero usage means unknown. Do not fail the turn because of an error.
 func (t *Turn) Used(ctx context.Context, u phases.Usage, changes ...manifest.RequestChange) error {
 	if u == (phases.Usage{}) {
 		return t.ReportRequest(changes)
 	}
 	err := t.ReportUsage(ctx, u)
 	if _, coded := errors.AsType[*phases.Error](err); err != nil && !coded {
-		return err // it is for no prompt, or makes no sense
+		return err // there is no prompt, or the usage makes no sense
 	}
 	t.sum.mu.Lock()
 	t.sum.usage = t.sum.usage.Add(u)
@@ -199,7 +197,7 @@ func (t *Turn) Used(ctx context.Context, u phases.Usage, changes ...manifest.Req
 	return errors.Join(err, t.ReportRequest(changes))
 }
 
-// ProviderError marks an error as the provider's, for the status of the turn.
+// ProviderError marks an error as the provider's; it sets the turn's status.
 type ProviderError struct{ Err error }
 
 // Error implements error.
@@ -208,9 +206,9 @@ func (e *ProviderError) Error() string { return e.Err.Error() }
 // Unwrap returns the provider's error.
 func (e *ProviderError) Unwrap() error { return e.Err }
 
-// GoOn lets the plugins judge whether the turn may end (turn.pre_end), with the model's last text and short descriptions
-// of what is undone. A reason means that it must go on: the host puts the model's text and, as words of the user's, the
-// reason behind the conversation, and asks for the next [Turn.Prompt]. No reason means that it may end, also where plugins
+// GoOn lets the plugins judge whether the turn may end (turn.pre_end), by the model's last text and short descriptions
+// of unfinished tasks. If there is a reason, the turn must go on: append the model's text and, as a user message, the
+// reason to the conversation, and call [Turn.Prompt] again. Without a reason the turn may end, even if plugins
 // failed. A turn goes on at most [phases.MaxForced] times. An error means that it cannot go on.
 func (t *Turn) GoOn(ctx context.Context, text string, openTasks ...string) (reason string, err error) {
 	in := &phases.PreEndInput{Text: phases.T(clean(text))}
@@ -229,8 +227,8 @@ func (t *Turn) GoOn(ctx context.Context, text string, openTasks ...string) (reas
 	return "", err
 }
 
-// Done ends the turn with the model's last text, or with the error that ended it, which it returns. A *[Refused] ends it
-// as blocked, a *[ProviderError] as a provider's failure, context.Canceled as interrupted. The turn ends even if ctx is
+// Done ends the turn with the model's last text, or with the error that ended it, and returns that error. A *[Refused] ends
+// it as blocked, a *[ProviderError] as a provider's failure, context.Canceled as interrupted. The turn ends even if ctx is
 // done. A second call changes nothing.
 func (t *Turn) Done(ctx context.Context, text string, err error) error {
 	end := &phases.PostTurnInput{
@@ -245,8 +243,8 @@ func (t *Turn) Done(ctx context.Context, text string, err error) error {
 	return err
 }
 
-// End is [runtime.Turn.End], for a host that does not use Done. What in lacks is filled in: the usage and the calls of all
-// rounds, and the user's message of the first prompt. Calls that still wait for a person's answer are denied.
+// End is [runtime.Turn.End], for a host that does not use Done. It fills in what is missing in in: the usage and the calls
+// of all rounds, and the user's message of the first prompt. It denies calls that still wait for a person's answer.
 func (t *Turn) End(ctx context.Context, in *phases.PostTurnInput) (*phases.Outcome, error) {
 	t.denyWaiting()
 	var end phases.PostTurnInput

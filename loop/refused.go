@@ -14,17 +14,17 @@ import (
 	"github.com/grapnelhq/grapnel/sdk/prompttext"
 )
 
-// Refused says that a hook stands in the way of a turn, a prompt or a call. It is an error, and what [Options.Ask] is
-// asked about.
+// Refused says that a hook refused a turn, a prompt or a call, or wants a person to allow it. It is an error, and the
+// question for [Options.Ask].
 type Refused struct {
 	Phase phases.Phase
-	// Verdict is deny, also where a phase failed closed, or ask.
+	// Verdict is deny (also if a phase failed closed) or ask.
 	Verdict phases.Verdict
-	// By is the subscription that decided; empty if it is not known.
+	// By is the subscription that decided; empty if unknown.
 	By string
-	// Reason and ReasonCode are the hook's words.
+	// Reason and ReasonCode are the hook's own.
 	Reason, ReasonCode string
-	// Call is the call that is refused; its tool is empty for a turn or a prompt.
+	// Call is the refused call; its tool is empty for a turn or a prompt.
 	Call Call
 	// Err is set if no hook decided: the phase failed closed, or the person who was asked said no or could not be asked.
 	Err error
@@ -65,8 +65,8 @@ func refusedBy(e *phases.Error) *Refused {
 	return r
 }
 
-// decide returns nil if a phase lets its subject go on, asking a person where a hook wants that; otherwise r as the
-// error, filled in. Other errors are those of a turn that cannot go on.
+// decide returns nil if a phase allows its subject, after asking a person if a hook wants that; otherwise it fills in r and
+// returns it as the error. Other errors mean that the turn cannot go on.
 func (t *Turn) decide(ctx context.Context, out *phases.Outcome, failed error, r *Refused) error {
 	switch {
 	case ctx.Err() != nil:
@@ -113,11 +113,11 @@ func unsendable(err error) bool {
 }
 
 // ErrNotYet is the error of an [Options.Ask] that cannot wait for a person. The call is refused for now, with the verdict
-// ask. The host asks, and has the call checked again, this time with the answer. Without another check before the next
-// prompt or the end of the turn the answer is a no.
+// ask. The host asks the person and checks the call again, this time with the answer. Without another check before the next
+// prompt or the end of the turn, the answer counts as no.
 var ErrNotYet = errors.New("a person has to allow it, and nobody has been asked yet")
 
-// callKey finds a call again.
+// callKey identifies a call.
 type callKey struct{ id, tool string }
 
 // wait keeps a refused call until there is an answer.
@@ -152,7 +152,7 @@ func (t *Turn) denyWaiting() []Refused {
 	return waiting
 }
 
-// remindOf reminds the model of a decision about a call. A turn or a prompt that is refused reaches no model.
+// remindOf reminds the model of a decision about a call. A refused turn or prompt reaches no model.
 func (t *Turn) remindOf(r *Refused, answer string) error {
 	if r.Call.Tool == "" {
 		return nil
@@ -170,11 +170,11 @@ func (t *Turn) remindOf(r *Refused, answer string) error {
 
 // Call is one tool call that a model made.
 type Call struct {
-	// ID pairs the call with its result, and makes a repeated call of a plugin's tool do nothing twice.
+	// ID pairs the call with its result, and is the idempotency key for a plugin's tool.
 	ID   string `json:"id,omitempty"`
 	Tool string `json:"tool"`
 	// Arguments are a JSON object.
 	Arguments json.RawMessage `json:"arguments,omitempty"`
-	// Paths are the files and directories that the call is about. Without any, those of [Tool.Paths] are.
+	// Paths are the files and directories that the call is about. If empty, [Tool.Paths] provides them.
 	Paths []string `json:"paths,omitempty"`
 }

@@ -14,21 +14,21 @@ import (
 	"github.com/grapnelhq/grapnel/sdk/prompttext"
 )
 
-// Result is what the model gets for a call, whatever became of it.
+// Result is what the model gets for a call, even if it was refused or failed.
 type Result struct {
 	CallID  string `json:"call_id"`
 	Tool    string `json:"tool"`
 	Text    string `json:"text"`
 	IsError bool   `json:"is_error,omitempty"`
-	// Changed says that Text is not what the tool gave: a hook rewrote or refused it, or it was trimmed.
+	// Changed says that Text is not the tool's own: a hook rewrote or refused it, or it was trimmed.
 	Changed bool `json:"changed,omitempty"`
 	// Refused is set if the call was not made.
 	Refused *Refused `json:"-"`
 }
 
-// Tool makes one call of the model's: it lets the plugins judge and rewrite it (tool.pre_call), asks where they want
-// that, calls the host's tool or the plugin's, and lets the plugins see and rewrite the result (tool.post_call). Refusals
-// and failures are results. An error means that the turn cannot go on: ctx is done, or the turn has ended.
+// Tool makes one tool call of the model: it lets the plugins judge and rewrite it (tool.pre_call), asks a person if they
+// want that, calls the host's tool or the plugin's, and lets the plugins see and rewrite the result (tool.post_call).
+// Refusals and failures are results. An error means that the turn cannot go on: ctx is done, or the turn has ended.
 func (t *Turn) Tool(ctx context.Context, c Call) (Result, error) {
 	own := t.own(c.Tool)
 	if own.Call == nil {
@@ -40,7 +40,7 @@ func (t *Turn) Tool(ctx context.Context, c Call) (Result, error) {
 	})
 }
 
-// own is a tool of the host's; the zero value if it has none of that name.
+// own returns the host's tool of that name; the zero value if there is none.
 func (t *Turn) own(name string) (tool Tool) {
 	if i := slices.IndexFunc(t.options.Tools, func(own Tool) bool { return own.Name == name }); i >= 0 {
 		tool = t.options.Tools[i]
@@ -48,9 +48,9 @@ func (t *Turn) own(name string) (tool Tool) {
 	return tool
 }
 
-// RunTool is [Turn.Tool] for a call that run makes: of a tool that belongs to a framework. Run gets the arguments that the
-// plugins agreed to, and is not called if they refused. Its error is a result, too, but for [ErrNotYet], which says that the
-// call is yet to be made: it is returned, and the call is judged again when it is made again.
+// RunTool is [Turn.Tool] for a tool that belongs to a framework: run makes the call. Run gets the arguments that the
+// plugins agreed to, and is not called if they refused. Its error becomes a result, except for [ErrNotYet], which means that
+// the call was not made yet: RunTool returns it, and the next attempt is judged again.
 func (t *Turn) RunTool(ctx context.Context, c Call, run func(ctx context.Context, c Call) (text string, isError bool, err error)) (Result, error) {
 	c, refused, err := t.CheckTool(ctx, c)
 	switch {
@@ -71,7 +71,7 @@ func (t *Turn) RunTool(ctx context.Context, c Call, run func(ctx context.Context
 }
 
 // CheckTool lets the plugins judge and rewrite a call, and returns the call to make. If it must not be made, refused says
-// why, and refused.Error() is its result.
+// why, and refused.Error() is the result for the model.
 func (t *Turn) CheckTool(ctx context.Context, c Call) (checked Call, refused *Refused, err error) {
 	if own := t.own(c.Tool); own.Paths != nil && c.Paths == nil {
 		c.Paths = own.Paths(c.Arguments)
@@ -99,8 +99,8 @@ func (t *Turn) CheckTool(ctx context.Context, c Call) (checked Call, refused *Re
 // seenChars is how much of a result the plugins see.
 const seenChars = 256 << 10
 
-// FinishTool lets the plugins see and rewrite what a checked call gave, trims it, and returns the model's result. A
-// rewrite replaces the whole result, also where the plugins have seen only its beginning. took is how long the call ran.
+// FinishTool lets the plugins see and rewrite the result of a checked call, trims it, and returns the result for the model.
+// A rewrite replaces the whole result, even if the plugins have seen only its beginning. took is how long the call ran.
 func (t *Turn) FinishTool(ctx context.Context, c Call, text string, isError bool, took time.Duration) (Result, error) {
 	outcome := "ok"
 	if isError {
@@ -128,7 +128,7 @@ func (t *Turn) FinishTool(ctx context.Context, c Call, text string, isError bool
 	return r, t.trim(ctx, c, &r)
 }
 
-// clean repairs a text that no plugin and no model takes.
+// clean repairs a text that plugins and models do not accept.
 func clean(text string) string {
 	if utf8.ValidString(text) && !strings.Contains(text, "\x00") {
 		return text
@@ -138,7 +138,7 @@ func clean(text string) string {
 
 const outcomeDenied = "denied"
 
-// called notes a call for the turn's end, which takes the first ones.
+// called records a call for the turn's end, which has the first [phases.MaxTurnEvents].
 func (t *Turn) called(c Call, outcome string, took time.Duration) {
 	t.sum.mu.Lock()
 	defer t.sum.mu.Unlock()
@@ -157,7 +157,7 @@ func (t *Turn) callPlugin(ctx context.Context, c Call) (string, bool, error) {
 	return res.Text(), res.IsError, nil
 }
 
-// trim cuts a result to the host's bound, with a reminder of what was cut and how to get it.
+// trim cuts a result to the host's limit, with a reminder that says what was cut and how to get it.
 func (t *Turn) trim(ctx context.Context, c Call, r *Result) error {
 	chars := utf8.RuneCountInString(r.Text)
 	if most := t.options.MaxResultChars; most <= 0 || chars <= most {

@@ -1,5 +1,5 @@
-// Package framework is what the adapters of agent frameworks share. A framework makes its requests itself, again for each
-// round, with a system prompt, a conversation and tools of its own; an adapter turns each of them into one that a host of
+// Package framework has what the adapters of agent frameworks share. A framework makes its own request for each
+// round, with its own system prompt, conversation and tools; an adapter turns each request into one that a host of
 // package loop would send.
 //
 // Stability: experimental until 1.0.
@@ -18,10 +18,10 @@ import (
 	"github.com/grapnelhq/grapnel/runtime"
 )
 
-// InstructionsID is the section of what a framework has as its own system prompt.
+// InstructionsID is the section with the framework's own system prompt.
 const InstructionsID = "app_instructions"
 
-// Turn is a turn, or an agent's part in it. Rounds of one agent must not run concurrently.
+// Turn is a turn, or one agent's part in it. Rounds of one agent must not run concurrently.
 type Turn struct {
 	*loop.Turn
 
@@ -30,14 +30,14 @@ type Turn struct {
 	said    []said
 }
 
-// said is a reminder of a prompt, with how many messages of the conversation stand in front of it.
+// said is a reminder of a prompt, with the number of messages of the conversation before it.
 type said struct {
 	behind int
 	text   string
 }
 
-// Begin is [loop.Begin] for the user's message. Tools of the options are the framework's to call, and offered only where
-// it has them in a request: of each, its name and Paths matter here.
+// Begin is [loop.Begin] for the user's message. The framework calls the Tools of the options, and they are offered only
+// if it has them in a request: only their names and Paths matter here.
 func Begin(ctx context.Context, eng *runtime.Engine, where phases.Context, o loop.Options, message string) (*Turn, error) {
 	o.Input.UserText = message
 	t, err := loop.Begin(ctx, eng, where, o)
@@ -58,7 +58,7 @@ func (t *Turn) ForAgent(id string) (*Turn, error) {
 	return &Turn{Turn: other, options: t.options}, nil
 }
 
-// Compile makes the prompt of a round from what the framework has in its request: its system prompt, which becomes a
+// Compile makes the prompt of a round from the framework's request: its system prompt, which becomes a
 // section, and its own tools.
 func (t *Turn) Compile(ctx context.Context, instructions string, own []phases.Tool) (*loop.Prompt, error) {
 	in := &t.options.Input
@@ -71,9 +71,9 @@ func (t *Turn) Compile(ctx context.Context, instructions string, own []phases.To
 	return p, err
 }
 
-// Call makes a call of a tool that the framework runs, as the plugins agree to it. The error of run is passed on, as a
-// framework has it; the plugins see it as the result. If it is pending, the call is yet to be made, such as when a person
-// has been asked, and no result of it is seen: the call is judged again when it is made again.
+// Call makes a call of a tool that the framework runs, with the arguments that the plugins agreed to. It returns the error
+// of run unchanged; the plugins see it as the result. If the error is pending, the call was not made yet, for example
+// because a person is being asked: plugins see no result, and judge the call again at the next attempt.
 func (t *Turn) Call(ctx context.Context, c loop.Call, run func(loop.Call) (text string, err error), pending func(error) bool) (loop.Result, error) {
 	var failed error
 	r, err := t.RunTool(ctx, c, func(_ context.Context, c loop.Call) (text string, isError bool, err error) {
@@ -89,8 +89,8 @@ func (t *Turn) Call(ctx context.Context, c loop.Call, run func(loop.Call) (text 
 }
 
 // Used is [loop.Turn.Used] for the last prompt, with [System] as its system prompt: system messages that moved into it are
-// changes, beside those that are passed. An error says that the turn has ended: what a sink does not keep is an event of
-// the engine's, and no reason to fail a run.
+// changes, besides the ones passed in. An error means that the turn has ended. If a sink does not keep the usage, that is
+// an event of the engine, and no reason to fail a run.
 func (t *Turn) Used(ctx context.Context, u phases.Usage, changes ...manifest.RequestChange) error {
 	if t.prompt != nil {
 		for _, m := range t.prompt.SystemMessages {
@@ -105,8 +105,8 @@ func (t *Turn) Used(ctx context.Context, u phases.Usage, changes ...manifest.Req
 	return nil
 }
 
-// End is [loop.Turn.Done] for a framework whose runs cannot be made to go on. Plugins judge the end of a turn that has
-// succeeded (turn.pre_end) all the same; a deny changes nothing, and is a diagnostic of the turn (deny_ignored).
+// End is [loop.Turn.Done] for a framework that cannot make a run go on. Plugins still judge the end of a turn that has
+// succeeded (turn.pre_end); a deny changes nothing, and is a diagnostic of the turn (deny_ignored).
 func End(ctx context.Context, t *loop.Turn, text string, err error) error {
 	if err == nil {
 		_, _ = t.GoOn(ctx, text) // the turn ends whatever becomes of it
@@ -115,7 +115,7 @@ func End(ctx context.Context, t *loop.Turn, text string, err error) error {
 }
 
 // System returns the parts of a system prompt in order: the stable part, the dynamic part, and system messages. Some
-// frameworks put parts together without anything in between, so that each begins with what separates it from the last.
+// frameworks join parts without a separator, so each part begins with its own.
 func System(p *loop.Prompt) []string {
 	parts := []string{p.StableText, p.FullText[len(p.StableText):]}
 	for _, m := range p.SystemMessages {
@@ -127,9 +127,9 @@ func System(p *loop.Prompt) []string {
 // Text is [System] for frameworks whose system prompt is one text. It begins with the prompt's FullText.
 func Text(p *loop.Prompt) string { return strings.Join(System(p), "") }
 
-// Place puts what a prompt has for the conversation into it: user messages in front, and the reminders of this and
-// earlier prompts of the turn, each where it stood first. talk should begin with what it was in the round before; where it
-// is shorter, it has the later ones at its end. message makes a user's message of a text. Call it once a prompt.
+// Place adds a prompt's messages to the conversation: user messages at the beginning, and the reminders of this and
+// earlier prompts of the turn, each at its first position. talk should begin with the talk of the previous round; if it
+// is shorter, later reminders come at its end. message makes a user message from a text. Call it once a prompt.
 func Place[M any](t *Turn, p *loop.Prompt, talk []M, message func(text string) M) []M {
 	for i := range t.said {
 		t.said[i].behind = min(t.said[i].behind, len(talk))
@@ -153,8 +153,8 @@ func Place[M any](t *Turn, p *loop.Prompt, talk []M, message func(text string) M
 	return out
 }
 
-// Tools are all tools that any plugin has, hidden ones and [phases.RequestTools] among them: for frameworks that want to
-// know what may be called before there is a prompt. Offer those of the prompt alone.
+// Tools returns the tools of all plugins, including hidden ones and [phases.RequestTools], for frameworks that need
+// to know all callable tools before there is a prompt. Offer only those of the prompt.
 func Tools(eng *runtime.Engine) []phases.Tool {
 	list := []phases.Tool{{Name: phases.RequestTools}}
 	for _, d := range eng.Descriptions() {

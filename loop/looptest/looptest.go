@@ -1,5 +1,5 @@
-// Package looptest runs agent frameworks over a plugin that uses all its rights, with a model that only pretends. An
-// adapter of a framework shows with [Test] that it does what a host has to do; tests of hosts can use [Start] alone.
+// Package looptest runs agent frameworks over a plugin that uses all its rights, with a fake model. An
+// adapter of a framework proves with [Test] that it does what a host must do; tests of hosts can use [Start] alone.
 //
 // Stability: experimental until 1.0.
 package looptest
@@ -110,11 +110,11 @@ type Engine struct {
 	*runtime.Engine
 
 	sink *sink
-	// Ended has the input of each turn.post_turn.
+	// Ended receives the input of each turn.post_turn.
 	Ended chan *phases.PostTurnInput
 }
 
-// Start starts an engine, which is closed at the end of the test.
+// Start starts an engine and closes it at the end of the test.
 func Start(t testing.TB) *Engine {
 	t.Helper()
 	all := []string{"*"}
@@ -141,7 +141,7 @@ func Start(t testing.TB) *Engine {
 	return s
 }
 
-// Where is the context of a turn.
+// Where returns the context of a turn.
 func Where() phases.Context {
 	return phases.Context{WorkspaceID: "w", ThreadID: "t", TurnID: "1", Mode: phases.ModeAgent}
 }
@@ -153,14 +153,14 @@ func (e *Engine) Records() []*manifest.Manifest {
 	return slices.Clone(e.sink.records)
 }
 
-// Usage returns what was reported, in order.
+// Usage returns the reported usage, in order.
 func (e *Engine) Usage() []manifest.Usage {
 	e.sink.mu.Lock()
 	defer e.sink.mu.Unlock()
 	return slices.Clone(e.sink.usage)
 }
 
-// Tools are tools of a host, which repeat their name and arguments.
+// Tools returns tools of a host, which answer with their name and arguments.
 func Tools() []loop.Tool {
 	var list []loop.Tool
 	for _, name := range []string{"list", "secret", "note", "spoilt", "shell", "mail", "crash"} {

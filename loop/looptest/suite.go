@@ -15,7 +15,7 @@ import (
 	"github.com/grapnelhq/grapnel/runtime"
 )
 
-// Turn is what a framework is to run: one message of a user, answered by a model that only pretends.
+// Turn is the turn that a framework must run: one message of a user, answered by a fake model.
 type Turn struct {
 	Engine *runtime.Engine
 	Where  func(context.Context) phases.Context
@@ -24,7 +24,7 @@ type Turn struct {
 	// Instructions are the framework's own system prompt.
 	Instructions string
 	Message      string
-	// Tools are to be given to the framework as its own.
+	// Tools are the ones to give to the framework as its own.
 	Tools []loop.Tool
 	// Model answers a request, which it gets as the framework would send it. An error is the provider's.
 	Model func(ctx context.Context, r Request) (Reply, error)
@@ -32,7 +32,7 @@ type Turn struct {
 	Streamed func(text string)
 }
 
-// Request is what a model was sent.
+// Request is what the model receives.
 type Request struct {
 	System string
 	// Messages are all others in order, tool results among them, as ROLE: TEXT.
@@ -51,8 +51,8 @@ type Reply struct {
 // Run runs a turn in a framework, and returns its answer. An error that the adapter made must be found by errors.As.
 type Run func(ctx context.Context, t *Turn) (answer string, err error)
 
-// Test checks that an adapter does in whole turns of its framework what a host has to do. goesOn says that a turn of the
-// framework goes on when a plugin denies its end.
+// Test checks that an adapter does everything that a host must do, in whole turns of its framework. goesOn says that a turn
+// of the framework goes on when a plugin denies its end.
 func Test(t *testing.T, run Run, goesOn bool) {
 	t.Helper()
 	for _, c := range []struct {
