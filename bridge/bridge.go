@@ -18,7 +18,7 @@ import (
 	"github.com/grapnelhq/grapnel/runtime"
 )
 
-// Engine is what a bridge needs of a *[runtime.Engine].
+// Engine has the methods of a *[runtime.Engine] that a bridge needs.
 type Engine interface {
 	BeginTurn(ctx context.Context, turn phases.Context) (*runtime.Turn, error)
 	StartSession(ctx context.Context, s phases.Context, source string) (*runtime.Session, error)
@@ -33,11 +33,11 @@ const (
 	idleTime     = time.Hour
 )
 
-// ErrTooMany is the error of an event of a new session while too many others have a turn under way.
+// ErrTooMany is the error for an event of a new session while too many other sessions have a turn under way.
 var ErrTooMany = errors.New("too many sessions have a turn under way")
 
-// Bridge keeps the turns of hosts between their events. Its methods may be called concurrently; the events of one session
-// wait for each other but for those of tools.
+// Bridge keeps the turns of hosts between their events. Its methods may be called concurrently. Events of one session
+// wait for each other, except for tool events.
 type Bridge struct {
 	engine Engine
 	now    func() time.Time
@@ -46,7 +46,7 @@ type Bridge struct {
 	sessions map[key]*session
 }
 
-// key names a session: those of two workspaces or hosts may have the same id.
+// key identifies a session: sessions of two workspaces or hosts may have the same id.
 type key struct{ workspace, host, session string }
 
 // session is a session's turn under way, if there is one.
@@ -57,18 +57,18 @@ type session struct {
 	id    string // the host's id of the turn
 	said  string // what the assistant said last
 	goOn  string // why the host was told to go on, until it has
-	late  string // what the answer to the prompt had no room for; the next one that has takes it
+	late  string // text that did not fit into the answer to the prompt; the next answer with room takes it
 	used  time.Time
 }
 
-// New returns a bridge to an engine.
+// New returns a bridge to an engine. now is the clock.
 func New(engine Engine, now func() time.Time) *Bridge {
 	return &Bridge{engine: engine, now: now, sessions: map[key]*session{}}
 }
 
-// Handle runs the phases of an event. Of where it takes what an event does not say: the workspace, the actor and the
-// bounds of the directory ([Event.Place]). An error means that nothing was decided: what then happens is for whoever
-// installed the hook to say.
+// Handle runs the phases of an event. From where it takes what the event does not have: the workspace, the actor and the
+// bounds of the directory ([Event.Place]). An error means that nothing was decided: the hook's installation then decides
+// what happens.
 func (b *Bridge) Handle(ctx context.Context, where phases.Context, e *Event) (Outcome, error) {
 	if e.Step == StepNone {
 		return Outcome{}, nil
@@ -112,8 +112,8 @@ func (b *Bridge) Handle(ctx context.Context, where phases.Context, e *Event) (Ou
 	}
 }
 
-// sessionOf finds or makes the session of an event. A subagent that was seen to begin has its own, a child of the host's
-// session; the calls and the usage of others are their host's. The session is nil for the rest of what others do.
+// sessionOf finds or creates the session of an event. A subagent whose start was seen has its own, a child of the host's
+// session. Other subagents' calls and usage belong to their host's session; for their other events the session is nil.
 func (b *Bridge) sessionOf(where phases.Context, e *Event) (*session, phases.Context, error) {
 	k := key{where.WorkspaceID, e.Host, e.SessionID}
 	if e.AgentID == "" {
@@ -141,7 +141,7 @@ func (b *Bridge) has(k key) bool {
 	return b.sessions[k] != nil
 }
 
-// session finds or makes a session.
+// session finds or creates a session.
 func (b *Bridge) session(k key) (*session, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -157,7 +157,7 @@ func (b *Bridge) session(k key) (*session, error) {
 	return s, nil
 }
 
-// Sweep ends turns of sessions that nobody has used for an hour, as interrupted, and forgets those sessions.
+// Sweep ends the turns of sessions without an event for an hour, as interrupted, and forgets those sessions.
 func (b *Bridge) Sweep(ctx context.Context) error {
 	return b.end(ctx, func(_ key, s *session) bool { return b.now().Sub(s.used) > idleTime })
 }
@@ -186,7 +186,7 @@ func (b *Bridge) end(ctx context.Context, which func(key, *session) bool) error 
 	return errors.Join(errs...)
 }
 
-// done ends the turn under way, if there is one. The error that a turn ends with is not an error of the event.
+// done ends the turn under way, if there is one. The error that the turn ends with is not an error of the event.
 func (s *session) done(ctx context.Context, text string, why error) error {
 	if s.turn == nil {
 		return nil
@@ -222,15 +222,15 @@ func (b *Bridge) stop(ctx context.Context, s *session, where phases.Context, e *
 	return Outcome{}, nil
 }
 
-// goesOn reports whether a prompt is the reason that the host was given to go on: some hosts send it as a message. It
-// belongs to the turn that goes on, which bounds how often that happens.
+// goesOn reports whether a prompt is the reason that the host got to go on: some hosts send it as a message. It
+// belongs to the turn that goes on, which limits how often that happens.
 func (s *session) goesOn(e *Event) bool {
 	reason := s.goOn
 	s.goOn = ""
 	return s.turn != nil && reason != "" && strings.TrimSpace(e.Text) == strings.TrimSpace(reason)
 }
 
-// prompt begins a turn, and gives the host what the plugins bring for it.
+// prompt begins a turn, and gives the host the plugins' contributions to it.
 func (b *Bridge) prompt(ctx context.Context, s *session, where phases.Context, e *Event) (Outcome, error) {
 	if s.goesOn(e) {
 		return Outcome{}, nil
@@ -279,9 +279,9 @@ func (b *Bridge) begin(ctx context.Context, where phases.Context, e *Event) (*lo
 	}), nil
 }
 
-// tool has a call judged, or its result seen. Calls of one turn may run at once. A gateway that has not seen the turn's
-// prompt, because it was started since, judges them in a turn of its own; so are those for which the ledger of the turn has
-// no place any more: agents work for hours on one prompt.
+// tool lets the plugins judge a call, or see its result. Calls of one turn may run at once. If the gateway has not seen the
+// turn's prompt, because it started later, it judges calls in a new turn. It also does so if the turn's ledger is
+// full: agents work for hours on one prompt.
 func (b *Bridge) tool(ctx context.Context, s *session, where phases.Context, e *Event) (Outcome, error) {
 	t, whole, err := b.turnOf(ctx, s, where, e, nil)
 	if err != nil {
@@ -331,8 +331,8 @@ func check(ctx context.Context, t *loop.Turn, e *Event) (Outcome, error) {
 	return Outcome{}, nil
 }
 
-// bring is what an answer to an event of a tool tells the model: what the answer to the prompt had no room for, and the
-// reminders that would wait for the next prompt otherwise. What has no room here waits on.
+// bring returns the text for the model in an answer to a tool event: text that did not fit into the answer to the prompt,
+// and reminders that would otherwise wait for the next prompt. What does not fit here keeps waiting.
 func (s *session) bring(t *loop.Turn, r room, with phases.Phase) (string, error) {
 	if r.most == 0 {
 		return "", nil
@@ -363,8 +363,8 @@ func (s *session) bring(t *loop.Turn, r room, with phases.Phase) (string, error)
 	return text, err
 }
 
-// turnOf is the turn of a call, and the turn of the session, of which that of an agent is a part: the one under way, unless
-// that is another prompt's, or the one that is full.
+// turnOf returns the turn of a call, and the whole turn of the session, which an agent's turn is a part of. It is the one
+// under way, unless that belongs to another prompt or is the full one.
 func (b *Bridge) turnOf(ctx context.Context, s *session, where phases.Context, e *Event, full *loop.Turn) (of, whole *loop.Turn, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -381,8 +381,8 @@ func (b *Bridge) turnOf(ctx context.Context, s *session, where phases.Context, e
 	return of, s.turn, err
 }
 
-// renew begins a turn for a call, in place of the one under way. If that is the prompt's own, what the host knows of it goes
-// on, but for the id: the same one would repeat the keys of dispatches.
+// renew begins a turn for a call, replacing the one under way. If that is the prompt's own, the host's data of it carries
+// over except for the id: the same one would repeat the keys of dispatches.
 func (b *Bridge) renew(ctx context.Context, s *session, where phases.Context, e *Event) error {
 	where.Epoch = s.epoch
 	id, said, late, begins := e.TurnID, "", "", *e
@@ -416,7 +416,7 @@ func (s *session) compact(ctx context.Context, e *Event) error {
 	return err
 }
 
-// sessionEvent begins, resumes or ends a session. What plugins bring for it comes with its first prompt.
+// sessionEvent begins, resumes or ends a session. The plugins' contributions come with its first prompt.
 func (b *Bridge) sessionEvent(ctx context.Context, s *session, where phases.Context, e *Event) error {
 	if err := s.done(ctx, "", context.Canceled); err != nil {
 		return err

@@ -15,10 +15,10 @@ import (
 	"github.com/grapnelhq/grapnel/phases"
 )
 
-// Step is what an event is to Grapnel.
+// Step is what an event means to Grapnel.
 type Step string
 
-// The steps. An event of none of them is answered as if there were no hook.
+// The steps. An event without a step is answered as if there were no hook.
 const (
 	StepNone         Step = ""
 	StepSessionStart Step = "session_start"
@@ -35,7 +35,7 @@ const (
 	StepOnlyCompact  Step = "only_compact" // the host does not say when it has compacted
 	StepCompacted    Step = "compacted"
 	StepSubagent     Step = "subagent" // a subagent begins; its end is a stop with an agent's id
-	StepText         Step = "text"     // what the assistant said, for a host whose stop does not have it
+	StepText         Step = "text"     // the assistant's text, for a host whose stop event lacks it
 	StepSessionEnd   Step = "session_end"
 )
 
@@ -50,16 +50,16 @@ type Event struct {
 	// Name is the host's own name of the event.
 	Name string
 	Step Step
-	// SessionID and Dir are always there. TurnID is empty where the host names no turns, AgentID outside of subagents.
+	// SessionID and Dir are always set. TurnID is empty if the host names no turns, AgentID outside subagents.
 	SessionID, TurnID, AgentID, Dir string
 	Model                           string
 	// Text is the user's prompt, the assistant's last text, or the error that ended the turn.
 	Text string
-	// Sent is what the host is about to send for a prompt, where an answer may replace it.
+	// Sent is what the host is about to send for a prompt, if an answer may replace it.
 	Sent string
 	// Source is the host's word for why a session begins or ends, or a conversation is compacted.
 	Source string
-	// Call is a call of a tool. Result is what the tool gave, Response the same in the tool's own shape.
+	// Call is a call of a tool. Result is the tool's result as text, Response the same in the tool's own shape.
 	Call     loop.Call
 	Result   string
 	Response json.RawMessage
@@ -68,26 +68,26 @@ type Event struct {
 	Usage    phases.Usage
 }
 
-// Place is where an event belongs: the thread is the host's session.
+// Place returns the context of an event: the thread is the host's session.
 func (e *Event) Place(workspace string) phases.Context {
 	return phases.Context{WorkspaceID: workspace, ThreadID: e.SessionID, SessionID: e.SessionID, AgentID: e.AgentID, Mode: phases.ModeAgent, Dir: e.Dir}
 }
 
-// Outcome is what became of an event. The zero value lets everything go on.
+// Outcome is the result of an event. The zero value lets everything go on.
 type Outcome struct {
-	// Verdict is deny or ask, or empty; Reason is why, for the model and the person. To deny a stop is to go on.
+	// Verdict is deny, ask or empty. Reason is for the model and the person. Denying a stop makes the agent go on.
 	Verdict phases.Verdict
 	Reason  string
 	// Arguments are the rewritten arguments of a call; nil if nobody rewrote them.
 	Arguments json.RawMessage
-	// Result is the rewritten result of a tool; nil if it is as the tool gave it.
+	// Result is the rewritten result of a tool; nil if nobody rewrote it.
 	Result *string
 	// Context is text for the model.
 	Context string
 }
 
-// host is one agent: how its payloads are read, how its answers are written, what its events are, and how much text for
-// the model an answer to an event takes. Steps and rooms are by the host's names of events.
+// host is one agent: its decoder and encoder, the step of each of its events, and how much text for
+// the model the answer to an event may have. Steps and rooms are keyed by the host's names of events.
 type host struct {
 	decode func(payload []byte) (Event, error)
 	encode func(e *Event, o *Outcome) any
@@ -129,14 +129,14 @@ func rooms(r room, events ...string) map[string]room {
 	return m
 }
 
-// Hosts are the names of the hosts, sorted.
+// Hosts returns the names of the hosts, sorted.
 func Hosts() []string { return slices.Sorted(maps.Keys(hosts)) }
 
-// Steps are the events of a host that mean something here, by the host's own names; empty for an unknown host.
+// Steps returns the host's events that have a step, by the host's own names; empty for an unknown host.
 func Steps(name string) map[string]Step { return maps.Clone(hosts[name].steps) }
 
-// Phases are the phases that depend on events of a step: without a subscription to one of them, nobody needs the events.
-// Everything that happens in a turn depends on its prompt. A permission depends on nothing: the call was judged before.
+// Phases returns the phases that need events of a step: if nothing subscribes to any of them, the events are not needed.
+// Everything in a turn needs its prompt. No phase needs a permission: the call was judged before.
 func (s Step) Phases() []phases.Phase {
 	switch s {
 	case StepSessionStart, StepResume:
@@ -167,15 +167,15 @@ func (s Step) Phases() []phases.Phase {
 	}
 }
 
-// Decides reports whether the host acts on what is said about events of a step, so that one that nobody judged must be
-// blocked. The others only bring text, or are seen.
+// Decides reports whether the host acts on a decision about events of a step, so that one that nobody judged must be
+// blocked. Other events only bring text, or are only observed.
 func (s Step) Decides() bool { return s == StepPrompt || s.ofTool() }
 
 // ErrUnknownHost is returned for a host without a mapping.
 var ErrUnknownHost = errors.New("the host is unknown")
 
-// Decode reads the payload of a host's event. Events that have no meaning here have [StepNone]; an error is a payload that
-// the host's contract does not allow.
+// Decode reads the payload of a host's event. Events without a meaning here have [StepNone]. An error means that the host's
+// contract does not allow the payload.
 func Decode(name string, payload []byte) (Event, error) {
 	h, ok := hosts[name]
 	if !ok {
@@ -214,7 +214,7 @@ func (e *Event) check() error {
 	return nil
 }
 
-// Encode writes the host's own answer: one JSON object, or nothing where there is nothing to say.
+// Encode writes the host's own answer: one JSON object, or nothing if there is nothing to say.
 func Encode(e *Event, o *Outcome) ([]byte, error) {
 	answer := hosts[e.Host].encode(e, o)
 	if answer == nil {
@@ -229,7 +229,7 @@ func Encode(e *Event, o *Outcome) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// paths are the files that a call names in fields that tools of coding agents have for them, and those of patches.
+// paths returns the files that a call names, in the fields that coding agents' tools use for them and in patches.
 func paths(arguments json.RawMessage) []string {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(arguments, &fields) != nil {
@@ -255,7 +255,7 @@ func paths(arguments json.RawMessage) []string {
 	return slices.Compact(found)
 }
 
-// patched are the files that the headers of a patch in the format of apply_patch name.
+// patched returns the files that the headers of a patch in apply_patch format name.
 func patched(patch string) []string {
 	if !strings.Contains(patch, "*** Begin Patch") {
 		return nil
@@ -271,7 +271,7 @@ func patched(patch string) []string {
 	return found
 }
 
-// textOf is a tool's response as a text: itself if it is one, else its JSON.
+// textOf returns a tool's response as text: itself if it is a string, else its JSON.
 func textOf(response json.RawMessage) string {
 	var text string
 	if json.Unmarshal(response, &text) == nil {

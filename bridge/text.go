@@ -14,10 +14,10 @@ import (
 
 const cannotAsk = "a person must allow it, and this host's hooks cannot ask: "
 
-// toRead tells the model of a rewritten result, where the host replaces none.
+// toRead tells the model the rewritten result, for hosts that cannot replace results.
 func toRead(result string) string { return "the result of the tool is to be read as: " + result }
 
-// removed names an argument that a rewrite has taken away, for hosts that merge a rewrite into what was there.
+// removed returns an argument that a rewrite has removed, for hosts that merge a rewrite into the old arguments.
 func removed(was, now json.RawMessage) string {
 	var before, after map[string]json.RawMessage
 	if json.Unmarshal(was, &before) != nil || json.Unmarshal(now, &after) != nil {
@@ -36,7 +36,7 @@ func cannotRemove(name string) string {
 	return "the argument " + strconv.Quote(name) + " was taken away by a rewrite, and this host's hooks cannot do that"
 }
 
-// changed are the arguments that a rewrite has changed or added.
+// changed returns the arguments that a rewrite has changed or added.
 func changed(was, now json.RawMessage) map[string]json.RawMessage {
 	var before, after map[string]json.RawMessage
 	if json.Unmarshal(was, &before) != nil || json.Unmarshal(now, &after) != nil {
@@ -50,13 +50,13 @@ func changed(was, now json.RawMessage) map[string]json.RawMessage {
 	return after
 }
 
-// room is how much text a host takes with the answer to an event; the zero value takes none.
+// room is how much text a host accepts with the answer to an event; the zero value accepts none.
 type room struct {
 	most int
 	size func(text string) int
 }
 
-const unlimited = 1 << 30 // hosts that say nothing of a limit take it all
+const unlimited = 1 << 30 // for hosts that state no limit
 
 func inBytes(text string) int { return len(text) }
 
@@ -73,7 +73,7 @@ func (r room) fits(text string) bool { return r.most > 0 && r.size(text) <= r.mo
 
 const cutMark = "\n\n[cut: this host takes no more text]"
 
-// put joins a text and reminders so that they fit. Reminders go first: what is cut is the text. The change is nil if
+// put joins a text and reminders so that they fit. Reminders have priority: it cuts the text. The change is nil if
 // nothing was cut.
 func (r room) put(text string, reminders []string) (string, *manifest.RequestChange) {
 	if r.most == 0 {
@@ -97,7 +97,7 @@ func (r room) put(text string, reminders []string) (string, *manifest.RequestCha
 	return sent, &manifest.RequestChange{Kind: manifest.RequestCut, Manifest: chars(whole), Sent: chars(sent)}
 }
 
-// head is the beginning of a text that has the given size at most.
+// head returns the beginning of a text with at most the given size.
 func (r room) head(text string, most int) string {
 	chars := utf8.RuneCountInString(text)
 	for chars > 0 {

@@ -17,24 +17,24 @@
 //
 //	func main() { serve.Main(plugin) }
 //
-// # The way of a call
+// # How a call runs
 //
 //  1. The host starts the program and asks for its description ([Plugin.Describe]).
 //  2. It sends the operator's configuration ([Plugin.Configure]); a plugin whose
 //     hooks or tools depend on it returns them from OnConfigure.
 //  3. It calls hooks and tools, several at once, each with a deadline in its
-//     context. A handler that ignores cancellation holds nobody but itself; after
+//     context. A handler that ignores cancellation delays only itself; after
 //     a few of those the host restarts the process.
-//  4. At its end it says so ([Plugin.Close]), for plugins that have started
+//  4. At the end it calls [Plugin.Close], for plugins that have started
 //     something of their own.
 //
 // Handlers get their powers as values: [Call] carries context, budgets, sets and the host. They return contributions,
-// or an error: an [*phases.Error] brings a code of the plugin's own, any other error is reported as "error".
+// or an error: an [*phases.Error] has the plugin's own code, any other error is reported as "error".
 //
 // # What is not here
 //
-// No gRPC, no process, no socket: serving is package sdk/serve, so that a plugin can be tested, or run inside a host,
-// without linking them. The kit for tests is sdk/plugintest.
+// gRPC, processes and sockets are in package sdk/serve, so that a plugin can be tested, or run inside a host,
+// without linking them. The test kit is sdk/plugintest.
 //
 // Stability: experimental until 1.0.
 package sdk

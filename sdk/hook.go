@@ -26,8 +26,8 @@ type Tool struct {
 	Call ToolHandler
 }
 
-// Hook is one subscription as the plugin would like it, with exactly one handler. The operator can change every field
-// but the handler.
+// Hook is one subscription as the plugin proposes it, with exactly one handler. The operator can change every field
+// except the handler.
 type Hook struct {
 	// Name is unique in the plugin; the subscription's id is PLUGIN.NAME.
 	Name string
@@ -39,10 +39,10 @@ type Hook struct {
 	Role phases.Role
 	// Priority: higher is more important, everywhere.
 	Priority int
-	// After and Before are full subscription ids; a "?" at the end makes one soft.
+	// After and Before are full subscription ids; one that ends in "?" may be absent.
 	After, Before []string
 	// Needs are what the handler must see: input fields by JSON name ("arguments"), "policy", "context", "metadata".
-	// A hook that decides is not run where the operator does not grant them; one that needs none says
+	// A deciding hook does not run if the operator does not grant them. If it needs nothing, set
 	// phases.NeedsNothing.
 	Needs []string
 	// When is a condition on what the plugin may see; empty means always.
@@ -51,14 +51,14 @@ type Hook struct {
 	Timeout time.Duration
 	// OnFailure of zero means fail closed for hooks that decide, except at turn.pre_end, and best effort for others.
 	OnFailure phases.OnFailure
-	// Fallback is used where OnFailure says fallback.
+	// Fallback is used if OnFailure says fallback.
 	Fallback []phases.Contribution
 	// Idempotent says that calling twice does no harm; Retry needs it.
 	Idempotent bool
 	Retry      *phases.Retry
-	// Budget bounds what is kept of the hook's text.
+	// Budget limits how much of the hook's text is kept.
 	Budget phases.TextBudget
-	// Cache lets the host answer from memory.
+	// Cache lets the host answer from its cache.
 	Cache *phases.Cache
 	// Shadow runs the hook and applies nothing.
 	Shadow     bool
@@ -81,7 +81,7 @@ type Hook struct {
 	PostCompaction    Handler[*phases.PostCompactionInput]
 	SessionEnd        Handler[*phases.SessionEndInput]
 
-	// Phase and Any serve a host's own phase ("x.<host>.…", with a *phases.CustomInput), or any phase that only the
+	// Phase and Any handle a host's own phase ("x.<host>.…", with a *phases.CustomInput), or any phase that only the
 	// configuration names.
 	Phase phases.Phase
 	Any   Handler[phases.Input]
@@ -185,8 +185,8 @@ func Text(s string) *phases.ToolResult {
 	return &phases.ToolResult{Content: content}
 }
 
-// Fail returns an error with a code of the plugin's own, such as "upstream_down". The operator's failure policy
-// decides what follows.
+// Fail returns an error with the plugin's own code, such as "upstream_down". The operator's failure policy
+// decides what happens then.
 func Fail(code, message string) *phases.Error {
 	return &phases.Error{Code: phases.CausePluginError, PluginCode: code, Message: message}
 }

@@ -39,7 +39,7 @@ type Plugin struct {
 	// the place, and leaves the previous Setup in force; otherwise the new Setup replaces it.
 	OnConfigure func(ctx context.Context, c *phases.Configuration) (Setup, error)
 	// OnClose ends what the plugin has started besides its calls, such as a watch or a connection; it may be nil and
-	// must return when ctx ends. A killed process never gets there.
+	// must return when ctx ends. It does not run in a killed process.
 	OnClose func(ctx context.Context) error
 
 	current atomic.Pointer[setup]
@@ -50,8 +50,8 @@ type Plugin struct {
 type Setup struct {
 	Hooks []Hook
 	Tools []Tool
-	// AnyTool answers calls of tools that are in no list: those of a plugin whose tools come and go, so that no
-	// description can have them. Nil fails such a call.
+	// AnyTool answers calls of tools that are in no list, for a plugin whose tools come and go, so that its
+	// description cannot have them. If it is nil, such a call fails.
 	AnyTool ToolHandler
 }
 
@@ -121,7 +121,7 @@ func (p *Plugin) CallTool(ctx context.Context, c *phases.ToolCall) (res *phases.
 	return res, nil
 }
 
-// Close calls OnClose. A host calls it last; to go on with the plugin it configures it again.
+// Close calls OnClose. A host calls it last; to use the plugin again it calls Configure.
 func (p *Plugin) Close(ctx context.Context) (err error) {
 	if p.OnClose == nil {
 		return nil
@@ -200,10 +200,10 @@ func (p *Plugin) prepare(add Setup, host phases.Host) (*setup, error) {
 // Complete asks the host's model (service "model", method "complete", grant "model.complete"). Pass the handler's
 // context on: the call is charged to the turn and ends with the hook.
 //
-// Errors are *phases.Error, and frequent; a plugin should do without then: no service (CauseUnavailable; see
-// Configuration.Services) or grant (CauseForbidden), the turn's budget is used up (CauseBudgetExhausted), no answer
-// in time (CauseTimeout), not JSON although a schema was given (CauseInvalidReply). The host asks the model once;
-// what is Retryable may be asked again from the same budget.
+// Errors are *phases.Error, and frequent; a plugin should then work without an answer. Causes: no service
+// (CauseUnavailable; see Configuration.Services) or grant (CauseForbidden), the turn's budget is used up
+// (CauseBudgetExhausted), no answer in time (CauseTimeout), not JSON although a schema was given (CauseInvalidReply).
+// The host asks the model once; if the error is Retryable, the plugin may ask again from the same budget.
 func Complete(ctx context.Context, host phases.Host, rq phases.CompletionRequest) (*phases.CompletionResponse, error) {
 	if host == nil {
 		return nil, phases.Errorf(phases.CauseUnavailable, "there is no host before the first Configure")
@@ -224,7 +224,7 @@ func Complete(ctx context.Context, host phases.Host, rq phases.CompletionRequest
 }
 
 // DecodeConfig decodes an operator's configuration strictly: unknown keys, wrong types and trailing data are errors,
-// each a [*phases.ConfigError] that points at its place. Without data, into keeps its value: set defaults before.
+// each a [*phases.ConfigError] that points at its place. Without data, into keeps its value: set defaults first.
 func DecodeConfig(data json.RawMessage, into any) error {
 	err := decodeStrict(data, into)
 	if err == nil {

@@ -1,8 +1,8 @@
-// Package mcpserver speaks the Model Context Protocol to agents that take tools no other way: tools of plugins, and
-// nothing else. It knows the protocol only. What a caller may see and do, and what is recorded of it, is decided where
-// [Call] leads: to the gateway's methods mcp/tools and mcp/call, in this process or over a connection.
+// Package mcpserver serves plugins' tools, and nothing else, over the Model Context Protocol, for agents that accept tools
+// no other way. It knows only the protocol. [Call] leads to the gateway's methods mcp/tools and mcp/call, in this process
+// or over a connection; they decide what a caller may see and do, and what is recorded.
 //
-// It keeps no sessions: each request stands for itself, as the protocol of 2026-07-28 has it; older clients do not notice.
+// It keeps no sessions: each request is independent, as in the protocol of 2026-07-28; older clients do not notice.
 //
 // Stability: experimental until 1.0.
 package mcpserver
@@ -18,13 +18,13 @@ import (
 	"github.com/grapnelhq/grapnel/phases"
 )
 
-// The methods of the gateway that answer for tools.
+// The gateway's methods for tools.
 const (
 	MethodTools = "mcp/tools"
 	MethodCall  = "mcp/call"
 )
 
-// Call makes a call of a method of the gateway.
+// Call calls a method of the gateway.
 type Call func(ctx context.Context, method string, params, result any) error
 
 // Place says where the calls of a client belong.
@@ -47,7 +47,7 @@ type Tools struct {
 	Tools []phases.Tool `json:"tools" jsonschema:"by name, those of hidden domains too: a client of this kind has its own ways to keep them from a prompt"`
 }
 
-// called is what is needed of the result of mcp/call.
+// called has the needed fields of the result of mcp/call.
 type called struct {
 	Text    string `json:"text"`
 	IsError bool   `json:"is_error"`
@@ -115,8 +115,8 @@ const (
 	writeTime = 5 * time.Minute // for the call and its answer
 )
 
-// Handler serves Streamable HTTP. of says for a request where its calls belong, and how they are made. The caller has
-// checked Host, Origin and token.
+// Handler serves Streamable HTTP. of returns the place of a request's calls, and the function that makes them. The caller
+// must have checked Host, Origin and token.
 func Handler(version string, of func(r *http.Request) (Place, Call)) http.Handler {
 	inner := mcp.NewStreamableHTTPHandler(func(r *http.Request) *mcp.Server {
 		at, call := of(r)

@@ -11,11 +11,11 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// lastAnswers is how long a client that has sent everything gets the answers that it still waits for.
+// lastAnswers is how long a client that has closed its input still gets answers.
 const lastAnswers = time.Minute
 
-// Serve serves one client over a pair of streams, until its end or that of ctx. Who ends the input, as a shell's pipe
-// does, still gets the answers to what it asked.
+// Serve serves one client over a pair of streams, until the input or ctx ends. A client that ends the input early, such as
+// a shell pipe, still gets its answers.
 func Serve(ctx context.Context, s *mcp.Server, in io.Reader, out io.Writer) error {
 	stream := &patient{inner: &mcp.IOTransport{Reader: io.NopCloser(in), Writer: nopCloser{out}}}
 	if err := s.Run(ctx, stream); err != nil && ctx.Err() == nil {
@@ -29,7 +29,7 @@ type nopCloser struct{ io.Writer }
 // Close implements io.Closer.
 func (nopCloser) Close() error { return nil }
 
-// patient is a transport that reports the end of its input when every call was answered.
+// patient is a transport that reports the end of its input only after every call was answered.
 type patient struct{ inner mcp.Transport }
 
 // Connect implements mcp.Transport.

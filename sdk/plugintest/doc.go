@@ -1,4 +1,4 @@
-// Package plugintest is the kit with which authors test a plugin.
+// Package plugintest is the test kit for plugin authors.
 //
 //	func TestGreeting(t *testing.T) {
 //		got := plugintest.Run(t, plugin, plugintest.Case{

@@ -5,7 +5,7 @@
 // It is the only package that links hashicorp/go-plugin and gRPC for plugin authors: tests of a plugin, and hosts
 // that run it in process, do not need it.
 //
-// A host that asks for the transport stdio gets it, without any of these.
+// If a host asks for the transport stdio, it gets that, without go-plugin and gRPC.
 //
 // The host logs what the plugin writes to standard error under the plugin's name; JSON lines in the form of hclog
 // keep their level and fields. Standard output belongs to the handshake: print nothing before Main. The host always
@@ -55,7 +55,7 @@ func Main(p *sdk.Plugin) {
 // closeTime bounds OnClose. It is less than a host waits for the process.
 const closeTime = time.Second
 
-// Serve is Main for programs that are more than a plugin: it returns. Call it at most once a process; it replaces
+// Serve is like Main but returns, for programs that are more than a plugin. Call it at most once a process; it replaces
 // os.Stdout by a stream to the host.
 func Serve(p *sdk.Plugin) error {
 	if !StartedByHost() {
