@@ -90,7 +90,7 @@ var keyRules = map[string]rule{
 	"Plugin.command":       about("A program: an absolute path, a path relative to this file's directory, or a bare name that is looked up once in the absolute directories of `PATH`. `builtin` or `command`, or neither for a plugin that the host runs in process."),
 	"Plugin.args":          about("Its arguments. All users of the machine can see them: no secrets. Default: none."),
 	"Plugin.sha256":        {doc: "Its checksum in hex; another program is refused (`checksum_mismatch`). `grapnel plugin pin` writes it. Without it the plugin runs, and records have the checksum of what ran.", pattern: hexPattern},
-	"Plugin.pins":          about("Checksums of further files by absolute path, such as a script's interpreter. Default: none."),
+	"Plugin.pins":          about("Checksums of further files by absolute path, such as an interpreter's script; `grapnel plugin pin --write` writes them. Default: none."),
 	"Plugin.unsafe_path":   about("Accepts a program that others may replace, because it or its parent directory is writable for others. Otherwise the plugin fails with `unsafe_path`. Default: `false`."),
 	"Plugin.grants":        about("What it may do; nothing by default."),
 	"Plugin.env":           about("The plugin's environment."),
