@@ -38,7 +38,7 @@ func (p *patient) Connect(ctx context.Context) (mcp.Connection, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &patientConn{Connection: inner, open: map[jsonrpc.ID]bool{}, answered: make(chan struct{}, 1), closed: make(chan struct{})}, nil
+	return &patientConn{Connection: inner, open: map[jsonrpc.ID]bool{}, answered: make(chan struct{}, 1), ended: ctx.Done(), closed: make(chan struct{})}, nil
 }
 
 type patientConn struct {
@@ -47,6 +47,7 @@ type patientConn struct {
 	mu       sync.Mutex
 	open     map[jsonrpc.ID]bool // calls without an answer
 	answered chan struct{}       // one of them got its answer
+	ended    <-chan struct{}     // from outside: calls are cancelled then, and may get no answer
 	closing  sync.Once
 	closed   chan struct{}
 }
@@ -55,7 +56,7 @@ type patientConn struct {
 func (c *patientConn) Read(ctx context.Context) (jsonrpc.Message, error) {
 	msg, err := c.Connection.Read(ctx)
 	if err != nil {
-		c.await(ctx)
+		c.await()
 		return nil, err
 	}
 	if r, ok := msg.(*jsonrpc.Request); ok && r.IsCall() {
@@ -81,13 +82,13 @@ func (c *patientConn) Write(ctx context.Context, msg jsonrpc.Message) error {
 	return err
 }
 
-func (c *patientConn) await(ctx context.Context) {
+func (c *patientConn) await() {
 	late := time.NewTimer(lastAnswers)
 	defer late.Stop()
 	for c.waiting() {
 		select {
 		case <-c.answered:
-		case <-ctx.Done():
+		case <-c.ended:
 			return
 		case <-c.closed:
 			return

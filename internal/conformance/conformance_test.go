@@ -24,7 +24,7 @@ func options(t *testing.T, mode, transport string) conformance.Options {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return conformance.Options{Path: self, Args: []string{mode}, Transport: transport, Calls: 100, Patience: 3 * time.Second}
+	return conformance.Options{Path: self, Args: []string{mode}, Transport: transport, Calls: 100, Patience: 6 * time.Second}
 }
 
 func failed(r *conformance.Report) (ids []string) {
