@@ -232,6 +232,23 @@ func TestRequirements(t *testing.T) {
 	}
 }
 
+// TestLastWords: of a plugin that dies at its start, what it said to standard error is shown.
+func TestLastWords(t *testing.T) {
+	t.Parallel()
+
+	for _, transport := range []string{wire.TransportStdio, "grpc"} {
+		o := options(t, "no kit", transport)
+		o.Only = []string{"start.handshake"}
+		r, err := conformance.Run(t.Context(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(r.Results[0].Lines(), "\n"); !strings.Contains(got, "No module named 'kit'") {
+			t.Errorf("%s: got %s", transport, got)
+		}
+	}
+}
+
 // TestKnownFailures: a known failure is none, and a known failure that passes is one.
 func TestKnownFailures(t *testing.T) {
 	t.Parallel()

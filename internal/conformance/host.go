@@ -241,7 +241,11 @@ func (h *host) state(waited time.Duration) string {
 	}
 	select {
 	case <-h.process.Done():
-		return fmt.Sprintf("; the process has ended (%s)", h.process.Exit())
+		e := h.process.Exit()
+		if said := e.Err("").Detail; said != "" {
+			return fmt.Sprintf("; the process has ended (%s); %s", e, said)
+		}
+		return fmt.Sprintf("; the process has ended (%s)", e)
 	case <-time.After(quiet):
 		return fmt.Sprintf("; the session has ended (%v)", ended)
 	}

@@ -63,6 +63,9 @@ type speaker interface {
 var badBytes = strings.NewReplacer("BAD-BYTES", "\xff\xfe-bytes")
 
 func servePlugin(mode string) error {
+	if mode == "no kit" {
+		return errors.New("ModuleNotFoundError: No module named 'kit'")
+	}
 	if mode == "stays after the end" {
 		defer func() { <-time.After(time.Minute) }()
 	}
