@@ -1,14 +1,17 @@
 package bridge_test
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/grapnelhq/grapnel/bridge"
+	"github.com/grapnelhq/grapnel/bridge/plugin"
 	"github.com/grapnelhq/grapnel/phases"
 )
 
@@ -146,6 +149,21 @@ func TestEveryEventHasAnArchive(t *testing.T) {
 		for name := range bridge.Steps(host) {
 			if _, err := os.Stat(filepath.Join("testdata", host, name+".txtar")); err != nil {
 				t.Error(err)
+			}
+		}
+	}
+}
+
+// TestEventsOfPluginFiles: the events of a host that loads a plugin are those that its file sends.
+func TestEventsOfPluginFiles(t *testing.T) {
+	t.Parallel()
+
+	amp, opencode := bridge.Steps("amp"), bridge.Steps("opencode")
+	for host, steps := range map[string]map[string]bridge.Step{"amp": amp, "opencode": opencode} {
+		file := string(plugin.File(host, ""))
+		for _, name := range slices.Concat(slices.Sorted(maps.Keys(amp)), slices.Sorted(maps.Keys(opencode))) {
+			if _, has := steps[name]; has != strings.Contains(file, `"`+name+`"`) {
+				t.Errorf("%s: the table has %s: %t, the file has it: %t", host, name, has, !has)
 			}
 		}
 	}

@@ -106,8 +106,8 @@ var hosts = map[string]host{
 	"cursor":  {decoder(decodeCursor), encodeCursor, cursorSteps, rooms(room{10_000, inUTF16}, "beforeSubmitPrompt", "preToolUse", "postToolUse", "postToolUseFailure", "subagentStart")},
 	"copilot": {decoder(decodeCopilot), encodeCopilot, copilotSteps, map[string]room{"PostToolUse": {10_000, inBytes}, "PostToolUseFailure": {10_000, inBytes}, copilotPrompt: {unlimited, inBytes}}},
 
-	"opencode": {decoder(decodeOwn), encodeOwn, ownSteps, rooms(room{unlimited, inBytes}, "UserPromptSubmit", "PostToolUse")},
-	"amp":      {decoder(decodeOwn), encodeOwn, ownSteps, rooms(room{unlimited, inBytes}, "UserPromptSubmit", "PostToolUse")},
+	"opencode": {decoder(decodeOwn), encodeOwn, without(ownSteps, "Interrupt"), rooms(room{unlimited, inBytes}, "UserPromptSubmit", "PostToolUse")},
+	"amp":      {decoder(decodeOwn), encodeOwn, without(ownSteps, "Usage", "PreCompact", "PostCompact", "SessionEnd"), rooms(room{unlimited, inBytes}, "UserPromptSubmit", "PostToolUse")},
 }
 
 // decoder decodes a host's payloads with a function that maps them.

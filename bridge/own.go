@@ -2,6 +2,7 @@ package bridge
 
 import (
 	"encoding/json"
+	"maps"
 
 	"github.com/grapnelhq/grapnel/phases"
 )
@@ -22,11 +23,22 @@ type ownPayload struct {
 	} `json:"usage"`
 }
 
+// ownSteps are the events that one of the files sends.
+//
 //nolint:gochecknoglobals // an immutable table
 var ownSteps = map[string]Step{
 	"SessionStart": StepSessionStart, "UserPromptSubmit": StepPrompt, "PreToolUse": StepToolCall, "PostToolUse": StepToolResult,
 	"Usage": StepUsage, "Stop": StepStop, "StopFailure": StepFailed, "Interrupt": StepInterrupted,
 	"PreCompact": StepCompact, "PostCompact": StepCompacted, "SessionEnd": StepSessionEnd,
+}
+
+// without are steps but those of some events.
+func without(steps map[string]Step, events ...string) map[string]Step {
+	rest := maps.Clone(steps)
+	for _, name := range events {
+		delete(rest, name)
+	}
+	return rest
 }
 
 func decodeOwn(p *ownPayload) (Event, error) {
