@@ -9,12 +9,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"net/url"
 	"os"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -130,6 +132,9 @@ func (f *reachFlags) target() (target string, n *note, err error) {
 		target = unixScheme + f.socket
 	case f.url != "":
 		if u, err := url.Parse(f.url); err != nil || !slices.Contains([]string{"http", "https", "ws", "wss"}, u.Scheme) || u.Host == "" {
+			if path, isSocket := strings.CutPrefix(f.url, unixScheme); isSocket {
+				return "", nil, usagef("--url %q: a socket is named with --socket %s", f.url, path)
+			}
 			return "", nil, usagef("--url %q: use http://HOST:PORT, as serve prints it", f.url)
 		}
 		target = f.url
@@ -207,6 +212,8 @@ func (r *reached) failed(err error) error {
 		return refused(fmt.Errorf("the gateway at %s: %w", r.target, err))
 	case client.HasCode(err, rpc.CodeInvalid), tree.HasCode(err, tree.CodeInvalid):
 		return usagef("the gateway at %s: %w", r.target, err)
+	case errors.Is(err, syscall.ECONNREFUSED), strings.HasPrefix(r.target, unixScheme) && errors.Is(err, fs.ErrNotExist):
+		return unable(fmt.Errorf("no gateway listens at %s; start one with: grapnel serve, or omit --url and --socket for the one that runs here", r.target))
 	default:
 		return unable(fmt.Errorf("the gateway at %s: %w", r.target, oneLine{err}))
 	}
