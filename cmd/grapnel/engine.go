@@ -243,8 +243,20 @@ type openedStore struct {
 // Reading commands give ReadOnly, so that looking at a log never changes it.
 func (a *app) withStore(ctx context.Context, o store.Options, work func(s *openedStore) error) error {
 	return a.withStoreOr(ctx, o, func(from origin) (storeRef, error) {
-		return storeRef{}, usagef("no store is named: give --store sqlite:PATH, or a configuration with store: (in force: %s)", from.name())
+		return storeRef{}, usagef("no store is named: give --store sqlite:PATH, or a configuration with store: (in force: %s)%s", from.name(), serveStoreHint(from))
 	}, work)
+}
+
+// serveStoreHint names the store of a gateway that was started without one, if it is there.
+func serveStoreHint(from origin) string {
+	ref, err := serveStore(from)
+	if err != nil {
+		return ""
+	}
+	if _, err := os.Stat(strings.TrimPrefix(ref.dsn, sqliteScheme)); err != nil {
+		return ""
+	}
+	return "; what grapnel serve and hooks of agents kept: --store " + ref.name
 }
 
 // withStoreOr is withStore with a default for the store.
