@@ -18,13 +18,16 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/grapnelhq/grapnel/internal/agenthooks"
+	"github.com/grapnelhq/grapnel/internal/words"
 )
 
 // hookCheck is the result of hook check.
 type hookCheck struct {
 	Host  string        `json:"host"`
-	OK    bool          `json:"ok"    jsonschema:"the host runs every hook, and the gateway has answered each"`
+	OK    bool          `json:"ok"    jsonschema:"the host runs every hook that was called, and the gateway has answered each"`
 	Hooks []checkedHook `json:"hooks" jsonschema:"in the order in which they were called"`
+	// Uncalled are events whose hooks were not called.
+	Uncalled []string `json:"uncalled" jsonschema:"events with a hook that the check cannot make up, and so did not send"`
 }
 
 type checkedHook struct {
@@ -69,11 +72,17 @@ func (a *app) hookCheck(ctx context.Context, name, scope string) error {
 	if err != nil {
 		return unable(err)
 	}
-	result := &hookCheck{Host: name, OK: true, Hooks: []checkedHook{}}
+	result := &hookCheck{Host: name, OK: true, Hooks: []checkedHook{}, Uncalled: []string{}}
 	session := "hook-check-" + rand.Text()
 	for i := range found {
+		if found[i].order == 0 {
+			if !slices.Contains(result.Uncalled, found[i].Event) {
+				result.Uncalled = append(result.Uncalled, found[i].Event)
+			}
+			continue
+		}
 		row, err := found[i].check(ctx, host, session, dir)
-		if err == nil && i == 0 && !row.Answered { // it may have started a gateway that needs longer than a hook waits
+		if err == nil && len(result.Hooks) == 0 && !row.Answered { // it may have started a gateway that needs longer than a hook waits
 			row, err = found[i].check(ctx, host, session, dir)
 		}
 		if err != nil {
@@ -103,9 +112,12 @@ func (a *app) printHookCheck(r *hookCheck) {
 	}
 	a.printTable(t)
 	if r.OK {
-		a.println("\nthe agent runs every hook, and the gateway answers")
+		a.println("\nthe agent runs every hook" + words.If(len(r.Uncalled) > 0, " that was called") + ", and the gateway answers")
 	} else {
 		a.println("\nnot every hook is run, and answered by the gateway")
+	}
+	if len(r.Uncalled) > 0 {
+		a.println("not called, because the check cannot make up these events: " + strings.Join(r.Uncalled, ", "))
 	}
 }
 
@@ -116,13 +128,15 @@ type foundHook struct {
 	scope   agenthooks.Scope
 	path    string
 	skipped string
-	order   int
+	order   int // 0 for an event that cannot be made up
 }
 
-// installedHooks are those whose events can be made up, in the order of a session.
+// installedHooks are in the order of a session, behind those whose events cannot be made up.
 func installedHooks(h *agenthooks.Host, only agenthooks.Scope) (found []foundHook, looked []string, err error) {
-	if only != "" && !slices.Contains(h.Scopes(), only) {
-		return nil, nil, usagef("--scope %q: %s has %s", only, h.Name, joined(h.Scopes()))
+	if only != "" {
+		if err := hasScope(h, only); err != nil {
+			return nil, nil, err
+		}
 	}
 	config := hookConfig(h)
 	for _, scope := range h.Scopes() {
@@ -144,9 +158,11 @@ func installedHooks(h *agenthooks.Host, only agenthooks.Scope) (found []foundHoo
 			return nil, nil, file.refused(err)
 		}
 		for _, d := range parsed.Ours() {
-			if _, order, err := h.Synthetic(d.Event, "", ""); err == nil && order > 0 {
-				found = append(found, foundHook{d, scope, path, parsed.Skips(&d, path, config), order})
+			_, order, err := h.Synthetic(d.Event, "", "")
+			if err != nil {
+				return nil, nil, unable(err)
 			}
+			found = append(found, foundHook{d, scope, path, parsed.Skips(&d, path, config), order})
 		}
 	}
 	slices.SortStableFunc(found, func(a, b foundHook) int { return a.order - b.order })

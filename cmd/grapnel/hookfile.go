@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/aymanbagabas/go-udiff"
 
@@ -21,7 +22,8 @@ type hookFile struct {
 	path string // as the agent knows it
 	real string // without links
 	mode fs.FileMode
-	data []byte // nil if there is no file
+	data []byte   // nil if there is no file
+	dirs []string // the directories above it that are not there, the innermost first
 
 	place agenthooks.Place
 	was   []byte // without our entries
@@ -39,7 +41,7 @@ func openHookFile(place agenthooks.Place, scope agenthooks.Scope) (*hookFile, er
 		if _, err := os.Lstat(path); err == nil {
 			return nil, usagef("%s is a link to a file that is not there; make that file, or remove the link", path)
 		}
-		f.real = path
+		f.real, f.dirs = path, missingDirs(path)
 		return f, nil
 	}
 	if err != nil {
@@ -133,7 +135,7 @@ func (f *hookFile) write() error {
 		return nil
 	}
 	if f.after == nil {
-		return errors.Join(f.forget(), wrapUnable(os.Remove(f.real)))
+		return f.remove()
 	}
 	if bytes.Equal(f.after, f.was) {
 		if err := f.forget(); err != nil {
@@ -146,7 +148,40 @@ func (f *hookFile) write() error {
 	if f.mode&0o044 != 0 {
 		dirMode = 0o755
 	}
-	return wrapUnable(errors.Join(os.MkdirAll(filepath.Dir(f.real), dirMode), replaceFile(f.real, f.after, f.mode)))
+	if err := writeBelow(f.real, f.after, dirMode, f.mode); err != nil {
+		return errors.Join(err, f.forget()) // nothing was installed
+	}
+	return nil
+}
+
+// writeBelow writes a file, and makes the directories that it needs.
+func writeBelow(path string, data []byte, dirMode, mode fs.FileMode) error {
+	if err := os.MkdirAll(filepath.Dir(path), dirMode); err != nil {
+		return unable(err)
+	}
+	return wrapUnable(replaceFile(path, data, mode))
+}
+
+// remove removes a file that has nothing but ours. Afterwards dirs are the directories that were made for it.
+func (f *hookFile) remove() error {
+	if u := f.readUndo(); u != nil {
+		f.dirs = u.Dirs
+	}
+	return errors.Join(f.forget(), wrapUnable(os.Remove(f.real)))
+}
+
+// removeDirs removes the directories that were made for files which are gone, where nobody has put anything into them.
+func removeDirs(files []*hookFile) {
+	var dirs []string
+	for _, f := range files {
+		if f.changed() && f.after == nil {
+			dirs = append(dirs, f.dirs...)
+		}
+	}
+	slices.SortFunc(dirs, func(a, b string) int { return len(b) - len(a) }) // the innermost first
+	for _, dir := range dirs {
+		_ = os.Remove(dir) // it is not empty, or gone
+	}
 }
 
 func wrapUnable(err error) error {
@@ -185,6 +220,7 @@ type undo struct {
 	File   string     `json:"file"`
 	SHA256 string     `json:"sha256"` // of the file with the entries
 	Made   bool       `json:"made"`   // there was no file
+	Dirs   []string   `json:"dirs"`   // the directories that were not there either, the innermost first
 	Edits  []undoEdit `json:"edits"`
 }
 
@@ -224,7 +260,10 @@ func (f *hookFile) readUndo() *undo {
 }
 
 func (f *hookFile) remember() error {
-	u := undo{File: f.real, SHA256: sum(f.after), Made: f.was == nil}
+	u := undo{File: f.real, SHA256: sum(f.after), Made: f.was == nil, Dirs: f.dirs}
+	if before := f.readUndo(); before != nil && u.Dirs == nil {
+		u.Dirs = before.Dirs
+	}
 	for _, e := range udiff.Bytes(f.after, f.was) {
 		u.Edits = append(u.Edits, undoEdit(e))
 	}
@@ -236,7 +275,17 @@ func (f *hookFile) remember() error {
 	if err != nil {
 		return usagef("%w", err)
 	}
-	return wrapUnable(errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), replaceFile(path, data, 0o600)))
+	return writeBelow(path, data, 0o700, 0o600)
+}
+
+// missingDirs are the directories above a file that are not there, the innermost first.
+func missingDirs(path string) (dirs []string) {
+	for dir := filepath.Dir(path); ; dir = filepath.Dir(dir) {
+		if _, err := os.Lstat(dir); !errors.Is(err, fs.ErrNotExist) {
+			return dirs
+		}
+		dirs = append(dirs, dir)
+	}
 }
 
 func (f *hookFile) forget() error {

@@ -123,6 +123,13 @@ func (a *app) install(ctx context.Context, name string, f *installFlags) error {
 	if len(need.events) > 0 {
 		result.Todo = append(result.Todo, host.Notes...)
 	}
+	if host.Script && len(need.events) > 0 {
+		keep, err := keepGateway(need.from)
+		if err != nil {
+			return err
+		}
+		result.Todo = append(result.Todo, "the plugin starts no gateway, and refuses calls and prompts while none answers; keep one with: "+keep)
+	}
 	if f.scope == string(agenthooks.Project) && !host.Script {
 		result.Todo = append(result.Todo, "the file names "+call.Program+": whoever else uses it needs the program there")
 	}
@@ -183,10 +190,15 @@ func (r *hookInstall) apply(w *agenthooks.Wanted) error {
 			return err
 		}
 	}
+	removeDirs(r.files)
 	return nil
 }
 
 func (a *app) uninstall(name string, f *installFlags) error {
+	from, err := a.configOrigin()
+	if err != nil {
+		return err
+	}
 	result, err := f.target(name)
 	if err != nil {
 		return err
@@ -197,6 +209,11 @@ func (a *app) uninstall(name string, f *installFlags) error {
 	for _, file := range result.files {
 		if result.host.Script && len(file.after) > 0 {
 			result.Todo = append(result.Todo, file.path+" is not what install wrote, or was changed since, and stays: remove it yourself")
+		}
+	}
+	if socket, _, err := hookPlace(from); err == nil {
+		if n := hookGateway(&agenthooks.Command{Socket: socket}); n != nil {
+			result.Todo = append(result.Todo, fmt.Sprintf("the gateway at %s still runs, for whatever else calls it; if nothing does, end it with: kill %d", socket, n.PID))
 		}
 	}
 	return a.printInstall(result)
@@ -248,8 +265,8 @@ func (f *installFlags) target(name string) (*hookInstall, error) {
 		return nil, err
 	}
 	scope := agenthooks.Scope(f.scope)
-	if !slices.Contains(host.Scopes(), scope) {
-		return nil, usagef("--scope %q: %s has %s", f.scope, name, joined(host.Scopes()))
+	if err := hasScope(host, scope); err != nil {
+		return nil, err
 	}
 	r := &hookInstall{Host: name, Scope: scope, Files: []installedFile{}, DryRun: f.dryRun, Events: []string{}, Todo: []string{}, host: host}
 	places, err := hookPlaces(host, scope)
@@ -261,6 +278,17 @@ func (f *installFlags) target(name string) (*hookInstall, error) {
 		r.files = append(r.files, file)
 	}
 	return r, err
+}
+
+func hasScope(h *agenthooks.Host, s agenthooks.Scope) error {
+	switch scopes := h.Scopes(); {
+	case slices.Contains(scopes, s):
+		return nil
+	case len(scopes) == 1:
+		return usagef("%s has no hooks in the scope %s; give --scope %s", h.Name, s, scopes[0])
+	default:
+		return usagef("--scope %q: %s has %s", s, h.Name, joined(scopes))
+	}
 }
 
 func hookHost(name string) (*agenthooks.Host, error) {
@@ -364,6 +392,15 @@ func hookPlace(from origin) (socket, config string, err error) {
 	}
 	f := serveFlags{socket: filepath.Join(filepath.Dir(socket), "hook-"+sum([]byte(config))[:8]+".sock")}
 	return f.socket, config, checkListen(&f)
+}
+
+// keepGateway is the command that starts the gateway of a configuration where agents look for it.
+func keepGateway(from origin) (string, error) {
+	socket, config, err := hookPlace(from)
+	if config != "" {
+		config = " --config " + config
+	}
+	return "grapnel serve --socket " + socket + config, err
 }
 
 // hookGateway is the gateway that the hooks will find; nil if none runs.

@@ -70,8 +70,6 @@ type event struct {
 	step bridge.Step
 }
 
-const noStart = "the plugin starts no gateway, and refuses calls and prompts while none answers: keep one with grapnel serve --socket"
-
 //nolint:gochecknoglobals // an immutable table
 var hosts = []*Host{
 	{
@@ -130,13 +128,13 @@ var hosts = []*Host{
 		// Source: opencode.ai/docs/plugins ("Discover").
 		Name: "opencode", Script: true, home: "XDG_CONFIG_HOME",
 		files: map[Scope]string{User: ".config/opencode/plugins/grapnel.ts", Project: ".opencode/plugins/grapnel.ts"},
-		Notes: []string{"start opencode again", noStart},
+		Notes: []string{"start opencode again"},
 	},
 	{
 		// Source: amp plugins show-docs of @ampcode/cli 0.0.1790142911.
 		Name: "amp", Script: true,
 		files: map[Scope]string{User: ".config/amp/plugins/grapnel.ts", Project: ".amp/plugins/grapnel.ts"},
-		Notes: []string{"run \"plugins: reload\" in Amp's command palette, or start Amp again", noStart},
+		Notes: []string{"run \"plugins: reload\" in Amp's command palette, or start Amp again"},
 	},
 }
 
