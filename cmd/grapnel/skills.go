@@ -20,6 +20,9 @@ func (a *app) skillsLint(dir string) error {
 	if err != nil {
 		return unable(err)
 	}
+	if filepath.Base(path) == "SKILL.md" { // the skill is its directory
+		path = filepath.Dir(path)
+	}
 	report, err := skillset.Lint(skillset.OS{}, path)
 	if err != nil {
 		return usagef("the directory %s: %w", dir, err)
@@ -45,6 +48,10 @@ func (a *app) printSkillsLint(base string, r *skillset.LintReport) {
 	}
 	if len(r.Findings) > 0 {
 		a.println("")
+	}
+	if r.Skills == 0 && len(r.Findings) == 0 {
+		a.println("no skills here: a skill is a directory with a file SKILL.md, such as .agents/skills/release/SKILL.md")
+		return
 	}
 	a.printf("%s, %s, %s that cannot be read\n", words.Count(r.Skills, "skill", "skills"), words.Count(len(r.Findings), "finding", "findings"), words.Count(r.Refused, "skill", "skills"))
 }

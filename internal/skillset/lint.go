@@ -78,12 +78,15 @@ func (l *linter) walk(rel string, depth int) {
 		l.find(rel, problemOf(err), phases.SeverityError)
 		return
 	}
-	for _, name := range names {
+	for _, name := range append(names, hiddenSkills()...) {
 		if info, err := l.view.Stat(filepath.Join(l.path, rel, name)); err == nil && info.IsDir() && name != "node_modules" {
 			l.walk(filepath.Join(rel, name), depth+1)
 		}
 	}
 }
+
+// hiddenSkills are where projects keep skills in directories with a dot, which are skipped otherwise.
+func hiddenSkills() []string { return []string{".agents/skills", ".claude/skills"} }
 
 // skill checks one skill by itself, as a resolution would take it.
 func (l *linter) skill(rel string) {

@@ -22,6 +22,9 @@ func TestLint(t *testing.T) {
 		"skills/node_modules/x/SKILL.md": "no skill",
 		"skills/.git/x/SKILL.md":         "no skill",
 		"outside/SKILL.md":               "no skill",
+		"tree/.agents/skills/a/SKILL.md": skillText("a", "", ""),
+		"tree/.claude/skills/b/SKILL.md": skillText("b", "", ""),
+		"tree/.claude/other/c/SKILL.md":  "no skill",
 		"skills/away":                    "-> ../outside",
 		"skills/private/SKILL.md":        "---\nname: private\ndescription: b\ndisable-model-invocation: true\n---\n",
 	})
@@ -32,6 +35,7 @@ func TestLint(t *testing.T) {
 		want            []string
 	}{
 		{"skills/fine", 1, 0, false, nil},
+		{"tree", 2, 0, false, nil},
 		{"skills/private", 1, 0, false, []string{"info model_invocation_disabled private:0"}},
 		{"skills", 7, 2, true, []string{
 			"error symlink_escape away:0",
