@@ -121,7 +121,12 @@ func (d *decoder) fields(n *node, v reflect.Value, skip string) {
 	}
 	// After the others, so that a required key that was misspelt is reported once.
 	for _, f := range fields {
-		if d.rules[f.owner+"."+f.key].required && n.child(f.key) == nil {
+		r := d.rules[f.owner+"."+f.key]
+		switch {
+		case !r.required || n.child(f.key) != nil:
+		case r.bounded && r.low == r.high:
+			d.badKeyf(n, "%s is missing; add %s: %d", f.key, f.key, r.low)
+		default:
 			d.badKeyf(n, "%s is missing", f.key)
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/grapnelhq/grapnel/internal/lazyregexp"
+	"github.com/grapnelhq/grapnel/internal/suggest"
 	"github.com/grapnelhq/grapnel/phases"
 )
 
@@ -64,6 +65,8 @@ var schemaStep = lazyregexp.New(`^validating (\S+): `)
 
 var misnamed = lazyregexp.New(`^unexpected additional properties \["([^"]+)"`)
 
+var unlisted = lazyregexp.New(`^enum: .* does not equal any of: \[(.*)\]$`)
+
 // Locate makes a validation error a *phases.ConfigError with the place of the value. The schema's path has names of
 // members; the item of a list is found by validating the list with one item at a time.
 func Locate(schema *jsonschema.Resolved, value any, err error) error {
@@ -88,6 +91,12 @@ func Locate(schema *jsonschema.Resolved, value any, err error) error {
 	}
 	if name := misnamed().FindStringSubmatch(message); name != nil {
 		return &phases.ConfigError{Pointer: pointer + "/" + escapePointer(name[1]), Message: fmt.Sprintf("unknown key %q", name[1])}
+	}
+	if list := unlisted().FindStringSubmatch(message); list != nil {
+		if word, isText := at.(string); isText {
+			known := strings.Fields(list[1])
+			message = fmt.Sprintf("unknown word %.80q, want one of %s%s", word, strings.Join(known, ", "), suggest.DidYouMean(word, known))
+		}
 	}
 	return &phases.ConfigError{Pointer: pointer, Message: message}
 }

@@ -3,6 +3,7 @@ package configschema
 import (
 	"encoding/json"
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/grapnelhq/grapnel/phases"
@@ -15,7 +16,7 @@ func TestCheckPlace(t *testing.T) {
 		"type": "object", "additionalProperties": false,
 		"properties": {"hooks": {"type": "array", "items": {"$ref": "#/$defs/hook"}}, "n": {"type": "integer"}},
 		"$defs": {"hook": {"type": "object", "required": ["id"], "additionalProperties": false, "properties": {
-			"id": {"type": "string"}, "role": {"enum": ["a", "b"]},
+			"id": {"type": "string"}, "role": {"enum": ["first", "second"]},
 			"tags": {"type": "array", "items": {"type": "string"}}
 		}}}
 	}`)
@@ -23,7 +24,7 @@ func TestCheckPlace(t *testing.T) {
 		{"unknown key at the top", `{"x": 1}`, "/x"},
 		{"wrong type", `{"n": "s"}`, "/n"},
 		{"unknown key in an item", `{"hooks": [{"id": "a"}, {"id": "b", "typo": 1}]}`, "/hooks/1/typo"},
-		{"word that is not in the list", `{"hooks": [{"id": "a"}, {"id": "b", "role": "z"}]}`, "/hooks/1/role"},
+		{"word that is not in the list", `{"hooks": [{"id": "a"}, {"id": "b", "role": "secnd"}]}`, "/hooks/1/role"},
 		{"missing member", `{"hooks": [{"id": "a"}, {}]}`, "/hooks/1"},
 		{"item in an item", `{"hooks": [{"id": "a"}, {"id": "b", "tags": ["x", 2]}]}`, "/hooks/1/tags/1"},
 		{"two failing items: the first", `{"hooks": [{}, {"id": 1}]}`, "/hooks/0"},
@@ -40,6 +41,10 @@ func TestCheckPlace(t *testing.T) {
 				t.Errorf("pointer %q (%s), want %q", rejected.Pointer, rejected.Message, tt.pointer)
 			}
 		})
+	}
+	err := Check(schema, json.RawMessage(`{"hooks": [{"id": "a", "role": "secnd"}]}`))
+	if want := `unknown word "secnd", want one of first, second (did you mean "second"?)`; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("got %v, want %s", err, want)
 	}
 	if err := Check(schema, json.RawMessage(`{"hooks": [{"id": "a"}], "n": 1}`)); err != nil {
 		t.Errorf("a fitting configuration: %v", err)
