@@ -181,7 +181,7 @@ func (j *docsJob) workspace(ctx context.Context, wanted string) (string, error) 
 	}
 	switch len(list) {
 	case 0:
-		return "", refused(errors.New("there are no workspaces; make one with the method workspace/create"))
+		return "", refused(errors.New("there are no workspaces; make one on the gateway's page (grapnel serve --open), or with the method workspace/create"))
 	case 1:
 		return list[0].ID, nil
 	}

@@ -186,6 +186,9 @@ func (a *app) printImport(r *hooksImport) {
 	for _, note := range r.Notes {
 		a.printf("note: %s\n", clean(note))
 	}
+	if len(r.Hooks)+len(r.Skipped) == 0 {
+		a.println("there are no hooks in it")
+	}
 	if len(r.Hooks) > 0 {
 		a.printf("\nFor the configuration (grapnel.yaml):\n\n%s", r.Config)
 	}

@@ -190,7 +190,7 @@ func (m *memories) nothing() string {
 		s += " of the workspace " + cmp.Or(clean(m.flags.workspace), `""`) + suggest.DidYouMean(m.flags.workspace, m.all)
 	}
 	s += " in " + clean(shownDSN(m.dsn))
-	if !m.declared {
+	if !m.declared && m.flags.dsn == "" {
 		s += "; the configuration in force (" + clean(m.from.name()) + ") has no memory plugin"
 	}
 	return s

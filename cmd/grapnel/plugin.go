@@ -84,7 +84,7 @@ func (a *app) pluginServeCommand() *cobra.Command {
 }
 
 // alone returns the configuration with one plugin; an undeclared built-in one has no grants.
-func alone(cfg *config.Config, name string) (*config.Config, error) {
+func alone(cfg *config.Config, from origin, name string) (*config.Config, error) {
 	i := slices.IndexFunc(cfg.Plugins, func(p config.Plugin) bool { return p.Name == name })
 	switch {
 	case i >= 0:
@@ -97,7 +97,11 @@ func alone(cfg *config.Config, name string) (*config.Config, error) {
 		known = append(known, cfg.Plugins[i].Name)
 	}
 	known = append(known, firstParty().Names()...)
-	return nil, usagef("no plugin %q is declared%s; see: grapnel plugin list", name, suggest.DidYouMean(name, known))
+	see := "grapnel plugin list"
+	if from.Path == "" {
+		see += "; no configuration file is in force: name one with --config"
+	}
+	return nil, usagef("no plugin %q is declared%s; see: %s", name, suggest.DidYouMean(name, known), see)
 }
 
 // onlyPlugin returns a copy of cfg that declares p alone. It still knows the file's lines, for mistakes.
@@ -148,11 +152,11 @@ func (a *app) pluginDescribeCommand() *cobra.Command {
 		Args:              exactlyOne("plugin describe needs the NAME of a plugin"),
 		ValidArgsFunction: a.completePlugins,
 		RunE: func(c *cobra.Command, args []string) error {
-			cfg, _, err := a.loadConfig()
+			cfg, from, err := a.loadConfig()
 			if err != nil {
 				return err
 			}
-			d, err := a.describe(c.Context(), cfg, args[0])
+			d, err := a.describe(c.Context(), cfg, from, args[0])
 			if err != nil {
 				return err
 			}
@@ -162,8 +166,8 @@ func (a *app) pluginDescribeCommand() *cobra.Command {
 }
 
 // A hook that cannot be planned without other plugins takes all of the configuration to be described.
-func (a *app) describe(ctx context.Context, cfg *config.Config, name string) (*phases.Description, error) {
-	only, err := alone(cfg, name)
+func (a *app) describe(ctx context.Context, cfg *config.Config, from origin, name string) (*phases.Description, error) {
+	only, err := alone(cfg, from, name)
 	if err != nil {
 		return nil, err
 	}

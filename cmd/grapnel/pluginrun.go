@@ -61,11 +61,11 @@ func (a *app) runTarget(args []string, program bool) (*config.Config, string, er
 	case len(args) > 1:
 		return nil, "", usagef("plugin run takes one NAME, not %q; put -- before a COMMAND with arguments", args[1])
 	}
-	cfg, _, err := a.loadConfig()
+	cfg, from, err := a.loadConfig()
 	if err != nil {
 		return nil, "", err
 	}
-	cfg, err = alone(cfg, args[0])
+	cfg, err = alone(cfg, from, args[0])
 	return cfg, args[0], err
 }
 
@@ -115,7 +115,7 @@ func allGrants() phases.Grants {
 func (a *app) pluginRun(ctx context.Context, cfg *config.Config, name string, f *runFlags) error {
 	phase := phases.Phase(f.phase)
 	if phase == "" {
-		d, err := a.describe(ctx, cfg, name)
+		d, err := a.describe(ctx, cfg, origin{}, name) // cfg declares it
 		if err != nil {
 			return err
 		}

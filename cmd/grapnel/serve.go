@@ -216,10 +216,10 @@ func (a *app) serveOpened(ctx context.Context, s *serving) error {
 		}
 		s.logger.Info("serving", "target", s.doors.target(), "socket", s.doors.socket, "store", s.ref.name, "tokens", s.access.file)
 		err = g.Serve(ctx, s.doors.listeners...)
-		s.logger.Info("serving has ended", "error", err)
 		if err != nil {
 			return unable(err)
 		}
+		s.logger.Info("serving has ended")
 		return nil
 	})
 }
