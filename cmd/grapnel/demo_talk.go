@@ -223,6 +223,9 @@ func (d *demo) blame(ctx context.Context) error {
 // forge changes a record in a copy of the log, and has it verified.
 func (d *demo) forge(ctx context.Context) (err error) {
 	path := filepath.Join(d.result.Dir, demoForged)
+	if err := os.WriteFile(path, nil, 0o600); err != nil { // SQLite would let others read what it makes
+		return unable(err)
+	}
 	if err := d.withStore(ctx, store.Options{}, func(s *openedStore) error {
 		_, err := s.DB().Writer().ExecContext(ctx, "VACUUM INTO ?", path)
 		return err

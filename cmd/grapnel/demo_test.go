@@ -3,7 +3,9 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 )
@@ -20,6 +22,9 @@ func TestDemo(t *testing.T) {
 	var r demoResult
 	if err := json.Unmarshal([]byte(out), &r); code != exitOK || err != nil || r.Dir != dir || lateStart.ReplaceAllString(errs, "") != "" {
 		t.Fatalf("exit code %d, %v: %s%s", code, err, out, errs)
+	}
+	if info, err := os.Stat(filepath.Join(dir, demoForged)); err != nil || runtime.GOOS != "windows" && info.Mode().Perm() != 0o600 {
+		t.Errorf("the copy of the log: %v, %v", info, err)
 	}
 	shows := []struct{ title, text string }{
 		{"Instructions with owners", "agents_md     agentsdoc"},
