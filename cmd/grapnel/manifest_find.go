@@ -120,16 +120,19 @@ func (a *app) manifestFind(ctx context.Context, s *openedStore, q store.Query, f
 	if err != nil {
 		return err
 	}
-	printed := a.print(found, func() { a.printMatches(&found, f) })
+	printed := a.print(found, func() { a.printMatches(&found, &q, f) })
 	if printed == nil && found.Total == 0 {
 		return answerNo()
 	}
 	return printed
 }
 
-func (a *app) printMatches(r *store.SearchResult, f *findFlags) {
+func (a *app) printMatches(r *store.SearchResult, q *store.Query, f *findFlags) {
 	if r.Total == 0 {
 		a.printf("no such manifest%s\n", f.about())
+		if q.Sentence != "" {
+			a.println("a sentence is found in the texts that were kept (manifest: {keep_text: true}); --text FILE finds a whole section without them")
+		}
 		return
 	}
 	a.printf("%s, the first %s, the last %s\n", manifests(r.Total), clock(r.First.CreatedAt), clock(r.Last.CreatedAt))
