@@ -21,11 +21,11 @@ func exchange(conn io.ReadWriter, host string, payload []byte) ([]byte, error) {
 	}
 	head += "\r\n"
 	if _, err := conn.Write(append([]byte(head), payload...)); err != nil {
-		return nil, errors.New("the gateway did not take the event: " + err.Error())
+		return nil, lostError("the gateway did not take the event: " + err.Error())
 	}
 	header, body, err := read(conn)
 	if err != nil {
-		return nil, errors.New("the gateway did not answer: " + err.Error())
+		return nil, lostError("the gateway did not answer: " + err.Error())
 	}
 	status, _, _ := strings.Cut(header, "\r\n")
 	switch {
@@ -39,7 +39,12 @@ func exchange(conn io.ReadWriter, host string, payload []byte) ([]byte, error) {
 	return body, nil
 }
 
-var errBroken = errors.New("the gateway broke off its answer")
+// lostError is a gateway that gave no whole answer.
+type lostError string
+
+func (e lostError) Error() string { return string(e) }
+
+const errBroken lostError = "the gateway broke off its answer"
 
 // read reads an answer as far as its header says, or to the end.
 func read(conn io.Reader) (header string, body []byte, err error) {

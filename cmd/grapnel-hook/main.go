@@ -12,6 +12,7 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"os"
@@ -48,6 +49,9 @@ func main() {
 	if err == nil && len(payload) > mostPayload {
 		err = errors.New("the payload is longer than 2 MiB")
 	}
+	if err == nil {
+		err = isObject(payload)
+	}
 	var answer []byte
 	if err == nil {
 		answer, err = f.ask(payload)
@@ -59,6 +63,18 @@ func main() {
 		say(err.Error() + f.rule())
 		os.Exit(f.exit())
 	}
+}
+
+// isObject refuses what no agent writes, such as the empty input of a person who tries the program. The gateway checks the rest.
+func isObject(payload []byte) error {
+	payload = bytes.TrimSpace(bytes.TrimPrefix(payload, []byte("\ufeff")))
+	switch {
+	case len(payload) == 0:
+		return errors.New("standard input is empty: an agent writes its event there, as a JSON object")
+	case payload[0] != '{':
+		return errors.New("standard input is not a JSON object, as which an agent writes its event there")
+	}
+	return nil
 }
 
 func say(text string) {
@@ -147,5 +163,9 @@ func (f *flags) ask(payload []byte) ([]byte, error) {
 		return nil, err
 	}
 	defer conn.Close() //nolint:errcheck // the answer has been read
-	return exchange(conn, f.host, payload)
+	answer, err := exchange(conn, f.host, payload)
+	if lost, ok := errors.AsType[lostError](err); ok && !f.noStart { // also of a gateway that was started with a broken configuration
+		err = errors.New(lost.Error() + "; if it has ended, hook.log beside " + socket + " says why")
+	}
+	return answer, err
 }

@@ -87,7 +87,7 @@ func TestFailures(t *testing.T) {
 			{[]string{"--on-failure", "block", "codex", "SessionStart"}, exitBlocked},
 		} {
 			code, out, errs := h.hook(t, strings.NewReader(prompt), tt.args...)
-			if code != tt.code || out != "" || !strings.HasPrefix(errs, "grapnel-hook: ") {
+			if code != tt.code || out != "" || !strings.HasPrefix(errs, "grapnel-hook: ") || strings.Contains(errs, "hook.log beside "+h.socket) == (name == "an error") {
 				t.Errorf("%s, %v: exit code %d, want %d: %q %q", name, tt.args, code, tt.code, out, errs)
 			}
 		}
@@ -121,6 +121,11 @@ func TestFailures(t *testing.T) {
 	}
 	if code, _, errs := h.hook(t, io.LimitReader(spaces{}, 100<<20), "--no-start", "codex", "PreToolUse"); code != exitBlocked || !strings.Contains(errs, "longer than 2 MiB") {
 		t.Errorf("100 MB: exit code %d: %s", code, errs)
+	}
+	for payload, want := range map[string]string{"": "is empty", " \n": "is empty", "\ufeff": "is empty", "hello": "is not a JSON object", "[{}]": "is not a JSON object"} {
+		if code, _, errs := h.hook(t, strings.NewReader(payload), "codex", "PreToolUse"); code != exitBlocked || !strings.Contains(errs, "standard input "+want) {
+			t.Errorf("the payload %q: exit code %d: %s", payload, code, errs)
+		}
 	}
 	for _, args := range [][]string{{}, {"--socket"}, {"--on-failure", "maybe", "codex"}, {"codex", "A", "B"}, {"../rpc"}, {"--verbose", "codex"}} {
 		if code, _, errs := h.hook(t, strings.NewReader(prompt), args...); code != exitBlocked || !strings.Contains(errs, "usage: ") {
