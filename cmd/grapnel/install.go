@@ -116,24 +116,32 @@ func (a *app) install(ctx context.Context, name string, f *installFlags) error {
 	if err := result.apply(wanted); err != nil {
 		return err
 	}
-	if n := hookGateway(call); n != nil && !f.http {
-		result.Todo = append(result.Todo, "a gateway runs already; if its configuration has changed since: grapnel config reload --socket "+n.Socket)
-	}
 	result.Events = append(result.Events, need.events...)
-	if len(need.events) > 0 {
-		result.Todo = append(result.Todo, host.Notes...)
+	if err := result.notes(f, call, need); err != nil {
+		return err
 	}
-	if host.Script && len(need.events) > 0 {
+	return a.printInstall(result)
+}
+
+// notes adds what to know after an installation.
+func (r *hookInstall) notes(f *installFlags, call *agenthooks.Command, need *needed) error {
+	if n := hookGateway(call); n != nil && !f.http {
+		r.Todo = append(r.Todo, "a gateway runs already; if its configuration has changed since: grapnel config reload --socket "+n.Socket)
+	}
+	if len(need.events) > 0 {
+		r.Todo = append(r.Todo, r.host.Notes...)
+	}
+	switch {
+	case r.host.Script && len(need.events) > 0:
 		keep, err := keepGateway(need.from)
 		if err != nil {
 			return err
 		}
-		result.Todo = append(result.Todo, "the plugin starts no gateway, and refuses calls and prompts while none answers; keep one with: "+keep)
+		r.Todo = append(r.Todo, "the plugin starts no gateway, and refuses calls and prompts while none answers; keep one with: "+keep)
+	case r.Scope == agenthooks.Project && !r.host.Script:
+		r.Todo = append(r.Todo, "the file names "+call.Program+": whoever else uses it needs the program there")
 	}
-	if f.scope == string(agenthooks.Project) && !host.Script {
-		result.Todo = append(result.Todo, "the file names "+call.Program+": whoever else uses it needs the program there")
-	}
-	return a.printInstall(result)
+	return nil
 }
 
 // wanted is what the agent is to have: hooks for events or a plugin, and the MCP server if some plugin offers tools.
