@@ -2,8 +2,8 @@
 // lets it call tools, keeps a manifest of each prompt in a SQLite file, and at the end shows from that file how much
 // of each prompt came out of the provider's cache, and which section broke it.
 //
-//	go run ./examples/chat --dir .
-//	go run ./examples/chat --provider openai --fake=false "What are the rules here?"
+//	go -C examples/chat run . --dir ../..
+//	go -C examples/chat run . --provider openai --fake=false "What are the rules here?"
 //
 // Without arguments it asks four questions. The model is a fake one on the loopback; with --fake=false it is the real
 // one, whose key the SDK takes from the environment.

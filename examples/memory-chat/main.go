@@ -2,7 +2,7 @@
 // second one with a new engine and new plugin processes, and shows for each turn what the memory may do in it, which
 // memories are in the prompt and which hook brought them, as the manifest says, and what was stored.
 //
-//	go run ./examples/memory-chat --data ./memories
+//	go -C examples/memory-chat run . --data ./memories
 //
 // Run it again with the same directory: the first question has an answer then. Without
 // --data everything is removed at the end.
@@ -10,7 +10,7 @@
 // The plugin's rules read what the user wishes of the memory and what is worth remembering, or a model does, on any
 // server of the OpenAI Chat Completions API, whose key is taken from OPENAI_API_KEY:
 //
-//	go run ./examples/memory-chat --model http://localhost:8000/v1 --model-name qwen3
+//	go -C examples/memory-chat run . --model http://localhost:8000/v1 --model-name qwen3
 //
 // Start reading at [chat.turn], in chat.go, which also has what the user says; the model that pretends in model.go.
 package main
