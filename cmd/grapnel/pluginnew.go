@@ -94,6 +94,9 @@ func (a *app) pluginNew(name string, f *newFlags) error {
 			return unable(err)
 		}
 	}
+	if f.sdk == "" && strings.HasSuffix(version, "-dev") {
+		reportf(a.err, "grapnel: version %s is not a release, and its kits may not be published: --sdk DIR uses those of a checkout\n", version)
+	}
 	return a.print(result, func() {
 		a.printf("made the directory %s:\n", name)
 		for _, file := range result.Files {
