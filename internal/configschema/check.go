@@ -95,7 +95,8 @@ func Locate(schema *jsonschema.Resolved, value any, err error) error {
 	if list := unlisted().FindStringSubmatch(message); list != nil {
 		if word, isText := at.(string); isText {
 			known := strings.Fields(list[1])
-			message = fmt.Sprintf("unknown word %.80q, want one of %s%s", word, strings.Join(known, ", "), suggest.DidYouMean(word, known))
+			// The word is neither cut nor escaped: a host hides what came from the environment by its text.
+			message = `unknown word "` + word + `", want one of ` + strings.Join(known, ", ") + suggest.DidYouMean(word, known)
 		}
 	}
 	return &phases.ConfigError{Pointer: pointer, Message: message}

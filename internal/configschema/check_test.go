@@ -46,6 +46,10 @@ func TestCheckPlace(t *testing.T) {
 	if want := `unknown word "secnd", want one of first, second (did you mean "second"?)`; err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("got %v, want %s", err, want)
 	}
+	secret := strings.Repeat("s'", 100)
+	if err := Check(schema, json.RawMessage(`{"hooks": [{"id": "a", "role": "`+secret+`"}]}`)); err == nil || !strings.Contains(err.Error(), secret) {
+		t.Errorf("a long word is changed, so that it could not be hidden: %v", err)
+	}
 	if err := Check(schema, json.RawMessage(`{"hooks": [{"id": "a"}], "n": 1}`)); err != nil {
 		t.Errorf("a fitting configuration: %v", err)
 	}
