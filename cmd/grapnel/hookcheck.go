@@ -152,6 +152,9 @@ func installedHooks(h *agenthooks.Host, only agenthooks.Scope) (found []foundHoo
 			return nil, nil, err
 		}
 		path := file.path
+		if slices.Contains(looked, path) {
+			continue // the project is the home directory
+		}
 		looked = append(looked, path)
 		parsed, err := h.Parse(file.data)
 		if err != nil {

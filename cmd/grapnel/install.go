@@ -379,10 +379,24 @@ func hookCommand(h *agenthooks.Host, f *installFlags, from origin) (*agenthooks.
 		c.OnFailure = "allow"
 	}
 	socket, config, err := hookPlace(from)
+	if err != nil {
+		return nil, err
+	}
 	if config != "" { // else both are what the program finds by itself
 		c.Socket, c.Config = socket, config
 	}
-	return c, err
+	if f.http {
+		return c, nil
+	}
+	return c, checkSocket(socket)
+}
+
+// checkSocket refuses a place where no gateway could listen, before it is started without anybody who reads its errors.
+func checkSocket(socket string) error {
+	if err := checkListen(&serveFlags{socket: socket}); err != nil {
+		return usagef("the gateway would have no socket: %w; $XDG_RUNTIME_DIR may name a directory with a shorter path", err)
+	}
+	return nil
 }
 
 // hookPlace is the socket of the gateway that agents have for a configuration, and the file of that, if it is not the
@@ -392,14 +406,13 @@ func hookPlace(from origin) (socket, config string, err error) {
 	if socket, err = autostart.Socket(); err != nil {
 		return "", "", usagef("%w", err)
 	}
-	if from.Path == "" || from.Why == userConfig {
-		return socket, "", nil
+	if from.Path != "" && from.Why != userConfig {
+		if config, err = filepath.Abs(from.Path); err != nil {
+			return "", "", unable(err)
+		}
+		socket = filepath.Join(filepath.Dir(socket), "hook-"+sum([]byte(config))[:8]+".sock")
 	}
-	if config, err = filepath.Abs(from.Path); err != nil {
-		return "", "", unable(err)
-	}
-	f := serveFlags{socket: filepath.Join(filepath.Dir(socket), "hook-"+sum([]byte(config))[:8]+".sock")}
-	return f.socket, config, checkListen(&f)
+	return socket, config, nil
 }
 
 // keepGateway is the command that starts the gateway of a configuration where agents look for it.

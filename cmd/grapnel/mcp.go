@@ -85,6 +85,9 @@ func (a *app) startGateway(f *mcpFlags) error {
 		return err
 	}
 	f.socket = cmp.Or(f.socket, socket)
+	if err := checkSocket(f.socket); err != nil {
+		return err
+	}
 	conn, err := autostart.Gateway(f.socket, config, gatewayTime)
 	if err != nil {
 		return unable(fmt.Errorf("%w; start one yourself: grapnel serve --socket %s", err, f.socket))
