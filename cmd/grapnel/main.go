@@ -237,8 +237,17 @@ func (a *app) root() *cobra.Command {
 			a.jobsChangeCommand("remove", "Remove dead jobs for good", "removed", "would remove", (*jobqueue.Records).Remove)),
 		a.versionCommand(),
 	)
+	addCompletion(c)
 	addHelp(c)
 	return c
+}
+
+// addCompletion adds cobra's command before cobra does, so that it refuses unknown shells as other groups refuse commands.
+func addCompletion(root *cobra.Command) {
+	root.InitDefaultCompletionCmd()
+	if c, _, err := root.Find([]string{"completion"}); err == nil {
+		onlyHolds(c)
+	}
 }
 
 // helpTexts are the descriptions and examples of commands, one section "== COMMAND" each.
@@ -259,24 +268,29 @@ func newCommand(use, short string, args cobra.PositionalArgs, run func(*cobra.Co
 	return &cobra.Command{Use: use, Short: short, Args: args, RunE: run}
 }
 
-// group is a command that only holds others. Cobra would show help for an unknown one, with exit code 0.
+// group is a command that only holds others.
 func group(use, short string, commands ...*cobra.Command) *cobra.Command {
-	c := newCommand(use, short,
-		func(c *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return nil
-			}
-			var names []string
-			for _, sub := range c.Commands() {
-				if sub.IsAvailableCommand() {
-					names = append(names, sub.Name())
-				}
-			}
-			return usagef("unknown command %q for %q%s; see: %s --help", args[0], c.CommandPath(), suggest.DidYouMean(args[0], names), c.CommandPath())
-		},
-		func(c *cobra.Command, _ []string) error { return c.Help() })
+	c := &cobra.Command{Use: use, Short: short}
 	c.AddCommand(commands...)
+	onlyHolds(c)
 	return c
+}
+
+// onlyHolds makes an unknown command of a group an error. Cobra would show help for it, with exit code 0.
+func onlyHolds(c *cobra.Command) {
+	c.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
+	c.Args = func(c *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return nil
+		}
+		var names []string
+		for _, sub := range c.Commands() {
+			if sub.IsAvailableCommand() {
+				names = append(names, sub.Name())
+			}
+		}
+		return usagef("unknown command %q for %q%s; see: %s --help", args[0], c.CommandPath(), suggest.DidYouMean(args[0], names), c.CommandPath())
+	}
 }
 
 // helpCommand is cobra's, except that an unknown command is an error.
