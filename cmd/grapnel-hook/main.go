@@ -49,8 +49,8 @@ func main() {
 	if err == nil && len(payload) > mostPayload {
 		err = errors.New("the payload is longer than 2 MiB")
 	}
-	if err == nil {
-		err = isObject(payload)
+	if err == nil && len(bytes.TrimSpace(payload)) == 0 {
+		err = errors.New("standard input is empty: an agent writes its event there, as a JSON object")
 	}
 	var answer []byte
 	if err == nil {
@@ -63,18 +63,6 @@ func main() {
 		say(err.Error() + f.rule())
 		os.Exit(f.exit())
 	}
-}
-
-// isObject refuses what no agent writes, such as the empty input of a person who tries the program. The gateway checks the rest.
-func isObject(payload []byte) error {
-	payload = bytes.TrimSpace(bytes.TrimPrefix(payload, []byte("\ufeff")))
-	switch {
-	case len(payload) == 0:
-		return errors.New("standard input is empty: an agent writes its event there, as a JSON object")
-	case payload[0] != '{':
-		return errors.New("standard input is not a JSON object, as which an agent writes its event there")
-	}
-	return nil
 }
 
 func say(text string) {

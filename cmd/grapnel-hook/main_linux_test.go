@@ -122,8 +122,8 @@ func TestFailures(t *testing.T) {
 	if code, _, errs := h.hook(t, io.LimitReader(spaces{}, 100<<20), "--no-start", "codex", "PreToolUse"); code != exitBlocked || !strings.Contains(errs, "longer than 2 MiB") {
 		t.Errorf("100 MB: exit code %d: %s", code, errs)
 	}
-	for payload, want := range map[string]string{"": "is empty", "\n": "is empty", "\ufeff": "is empty", "hello": "is not a JSON object", "[{}]": "is not a JSON object"} {
-		if code, _, errs := h.hook(t, strings.NewReader(payload), "codex", "PreToolUse"); code != exitBlocked || !strings.Contains(errs, "standard input "+want) {
+	for _, payload := range []string{"", " \n"} {
+		if code, _, errs := h.hook(t, strings.NewReader(payload), "codex", "PreToolUse"); code != exitBlocked || !strings.Contains(errs, "standard input is empty") {
 			t.Errorf("the payload %q: exit code %d: %s", payload, code, errs)
 		}
 	}

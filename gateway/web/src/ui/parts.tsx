@@ -1,6 +1,6 @@
 // Small pieces that all views share.
 import type { ComponentChildren, JSX } from "preact";
-import { useEffect, useRef } from "preact/hooks";
+import { useLayoutEffect, useRef } from "preact/hooks";
 import { RpcError } from "../rpc";
 import { ago, moment } from "./format";
 import { unseen } from "./unseen";
@@ -75,7 +75,8 @@ export function Facts({ rows }: { rows: [string, ComponentChildren][] }): JSX.El
 /** A modal dialog. It is closed by its buttons, Escape, or a click beside it. */
 export function Dialog({ title, close, children }: { title: string; close: () => void; children: ComponentChildren }): JSX.Element {
   const ref = useRef<HTMLDialogElement>(null);
-  useEffect(() => {
+  // Not an effect, whose cleanup waits for a frame: by then something else may have the focus.
+  useLayoutEffect(() => {
     const before = document.activeElement as HTMLElement | null;
     ref.current?.showModal();
     return () => before?.focus?.();
