@@ -107,7 +107,7 @@ func (full) Append(_ context.Context, m *manifest.Manifest, _ []manifest.Text) e
 func (full) Last(context.Context, string, string) (*manifest.Manifest, error) { return nil, nil } //nolint:nilnil // there is none
 func (full) Report(context.Context, manifest.Usage) error                     { return errors.New("the disk is full") }
 
-// TestUsageIsLost: usage that cannot be kept is no reason to fail a run.
+// TestUsageIsLost: a run does not fail when its usage cannot be stored.
 func TestUsageIsLost(t *testing.T) {
 	t.Parallel()
 

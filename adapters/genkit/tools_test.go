@@ -18,7 +18,7 @@ import (
 	"github.com/grapnelhq/grapnel/sdk"
 )
 
-// TestUnknownTools: whatever name a model calls, it is told; the generation goes on.
+// TestUnknownTools: a model that calls a tool that does not exist gets an error, and the generation goes on.
 func TestUnknownTools(t *testing.T) {
 	t.Parallel()
 
@@ -150,7 +150,7 @@ func TestBadTools(t *testing.T) {
 	}
 }
 
-// TestPaths: the plugins are told of the files that a tool of Genkit's is about.
+// TestPaths: plugins see which files a tool of Genkit touches.
 func TestPaths(t *testing.T) {
 	t.Parallel()
 

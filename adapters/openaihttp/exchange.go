@@ -307,7 +307,7 @@ func (x *exchange) judge(it *item) (result object, err error) {
 			}
 		}
 		if kind := it.body.text("type"); refused != nil && x.shape.index == "output_index" && kind != "function_call" && kind != "custom_tool_call" {
-			return result, refused // there is no result that could say so
+			return result, refused // no result can carry the refusal
 		}
 		if r.IsError = true; refused != nil {
 			r.Text = refused.Error()

@@ -68,7 +68,7 @@ func (o object) has(name string) bool {
 
 func (o object) text(name string) string {
 	var s string
-	_ = json.Unmarshal(o.values[name], &s) // anything else is no text
+	_ = json.Unmarshal(o.values[name], &s) // anything else counts as empty
 	return s
 }
 
@@ -76,7 +76,7 @@ func (o object) list(name string) []json.RawMessage { return listOf(o.values[nam
 
 func listOf(raw json.RawMessage) []json.RawMessage {
 	var list []json.RawMessage
-	_ = json.Unmarshal(raw, &list) // anything else is no list
+	_ = json.Unmarshal(raw, &list) // anything else counts as empty
 	return list
 }
 
