@@ -288,13 +288,19 @@ func (b *Bridge) tool(ctx context.Context, s *session, where phases.Context, e *
 		return Outcome{}, err
 	}
 	out, err := s.judge(ctx, t, e)
-	if phases.CodeOf(err) != phases.CauseBudgetExhausted {
-		return out, err
+	if phases.CodeOf(err) == phases.CauseBudgetExhausted {
+		if t, _, err = b.turnOf(ctx, s, where, e, whole); err != nil {
+			return Outcome{}, err
+		}
+		out, err = s.judge(ctx, t, e)
 	}
-	if t, _, err = b.turnOf(ctx, s, where, e, whole); err != nil {
+	if err == nil && (e.Step != StepToolResult || out.Result != nil) {
+		err = t.Keep(ctx) // before the agent acts on it: nobody knows who is killed next
+	}
+	if err != nil {
 		return Outcome{}, err
 	}
-	return s.judge(ctx, t, e)
+	return out, nil
 }
 
 func (s *session) judge(ctx context.Context, t *loop.Turn, e *Event) (out Outcome, err error) {

@@ -82,6 +82,9 @@ type Plugin struct {
 	Transport string `json:"transport,omitempty"`
 	// Reload is "" or "exclusive": stop the old process before the new one starts.
 	Reload string `json:"reload,omitempty"`
+	// OnFailure is "" or "fail_closed", or "fail_open": what phases in which the plugin may decide or rewrite do as long as
+	// nobody knows its hooks, because it has not started.
+	OnFailure string `json:"on_failure,omitempty"`
 	// Subscriptions are the operator's changes, by full subscription id.
 	Subscriptions map[string]phases.Override `json:"subscriptions,omitempty"`
 	// Config is the plugin's own configuration as a JSON object, with values
@@ -217,7 +220,9 @@ type Conversations struct {
 // The defaults and bounds of budgets and limits.
 const (
 	// TransportStdio is the other Plugin.Transport.
-	TransportStdio     = "stdio"
+	TransportStdio = "stdio"
+	// FailOpen is the other Plugin.OnFailure.
+	FailOpen           = "fail_open"
 	DefaultTurnTime    = 10 * time.Second
 	DefaultTurnChars   = 64000
 	DefaultConcurrency = 32

@@ -99,6 +99,7 @@ var keyRules = map[string]rule{
 	"Plugin.tls":           about("Host and plugin authenticate each other with certificates, for some 20 ms a start; always on Windows: SECURITY.md. Default: `false`."),
 	"Plugin.transport":     oneOf("How a command speaks with the host: `grpc`, or `stdio`, frames as JSON on standard input and output, one a line (Unix systems): WIRE.md. Default: `grpc`.", "grpc", "stdio"),
 	"Plugin.reload":        oneOf("`exclusive`: at a reload the old process is stopped before the new one starts, for programs that cannot run twice.", "exclusive"),
+	"Plugin.on_failure":    oneOf("What phases in which it may decide or rewrite (`grants.contribute`) do as long as its hooks are not known, because it has not started. `fail_closed`: they wait for it within their time, and then fail closed. `fail_open`: they go on without it, with a `fail_open` mark. A guard that is declared under `subscriptions`, with its `phase`, replaces this rule. Default: `fail_closed`.", "fail_closed", FailOpen),
 	"Plugin.subscriptions": about("What the operator changes about its hooks, by full id. Default: none."),
 	"Plugin.config":        {doc: "The plugin's own configuration, checked against the plugin's schema. Default: none.", object: true},
 

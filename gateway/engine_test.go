@@ -113,7 +113,7 @@ func engineWith(tb testing.TB, t tree.Store, sink runtime.Sink, now func() time.
 	cfg := &config.Config{Version: 1, Plugins: []config.Plugin{{Name: "house", Grants: phases.Grants{Contribute: all, Sections: all, Tools: all, Host: all, See: all}}}}
 	inside := map[string]runtime.Plugin{"house": first}
 	for _, p := range more {
-		cfg.Plugins = append(cfg.Plugins, config.Plugin{Name: p.Name, Grants: phases.Grants{Contribute: []string{"decision"}}})
+		cfg.Plugins = append(cfg.Plugins, config.Plugin{Name: p.Name, OnFailure: config.FailOpen, Grants: phases.Grants{Contribute: []string{"decision"}}})
 		inside[p.Name] = p
 	}
 	eng, err := runtime.New(tb.Context(), cfg, runtime.Options{

@@ -38,6 +38,7 @@ type Engine interface { //nolint:interfacebloat // one engine, all of which clie
 	ForgetSession(s phases.Context)
 	Collect(ctx context.Context) (context.Context, func(ctx context.Context) ([]phases.BackgroundRun, error))
 	Dispatch(ctx context.Context, c phases.Context, in phases.Input) (*phases.Outcome, error)
+	AwaitStarts(ctx context.Context)
 	Plugins() []phases.PluginRow
 	Plan(phase phases.Phase) runtime.PlanView
 	Release(ctx context.Context, plugin string) (*runtime.Released, error)
@@ -215,6 +216,17 @@ func New(o Options) (*Gateway, error) {
 		return nil, fmt.Errorf("gateway: %w", err)
 	}
 	return g, nil
+}
+
+// coldTime is how long after its start a gateway waits for plugins before it runs what an agent wants: the first event
+// starts the gateway, and the time of a phase is too short for the start of an interpreter.
+const coldTime = 8 * time.Second
+
+// awaitPlugins waits until each plugin is ready or has failed once, or the gateway is as old as coldTime.
+func (g *Gateway) awaitPlugins(ctx context.Context) {
+	ctx, cancel := context.WithDeadline(ctx, g.started.Add(coldTime))
+	defer cancel()
+	g.opts.Engine.AwaitStarts(ctx)
 }
 
 // SetTokens replaces the tokens and closes connections of tokens that are gone or changed. If a token is invalid,

@@ -60,6 +60,7 @@ func (g *Gateway) hookEvent(ctx context.Context, c call[hookParams]) (hookResult
 	if err != nil {
 		return hookResult{}, err
 	}
+	g.awaitPlugins(ctx)
 	out, err := g.bridge.Handle(ctx, where, &e)
 	if err != nil {
 		return hookResult{}, engineError(err)

@@ -139,9 +139,12 @@ func TestRemindersWithinATurn(t *testing.T) {
 			t.Errorf("%s: status %d: %s", step.payload, status, got)
 		}
 	}
-	all := records(t, log, "s")
-	if len(all) != 2 || len(all[0].Reminders) != 0 || len(all[1].Reminders) != 1 || all[1].Reminders[0].With != phases.ToolPostCall || all[1].Reminders[0].Type != "lint" {
-		t.Errorf("the records have the reminders %+v", all)
+	var given []manifest.Reminder
+	for _, m := range records(t, log, "s") {
+		given = append(given, m.Reminders...)
+	}
+	if len(given) != 1 || given[0].With != phases.ToolPostCall || given[0].Type != "lint" {
+		t.Errorf("the records have the reminders %+v", given)
 	}
 }
 

@@ -121,7 +121,7 @@ func TestHooksOfALongTurn(t *testing.T) {
 	}
 	send(`"hook_event_name":"Stop","last_assistant_message":"done"`)
 	send(`"hook_event_name":"SessionEnd"`)
-	list, err := log.List(t.Context(), store.Filter{Workspace: hookWorkspace, Thread: "s", Limit: 100})
+	list, err := log.List(t.Context(), store.Filter{Workspace: hookWorkspace, Thread: "s", Limit: calls + 100})
 	if err != nil {
 		t.Fatal(err)
 	}

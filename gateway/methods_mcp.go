@@ -97,6 +97,7 @@ func (g *Gateway) alone(ctx context.Context, c *rpc.Caller, at mcpserver.Place, 
 	if err != nil {
 		return err
 	}
+	g.awaitPlugins(ctx)
 	begun, err := g.opts.Engine.BeginTurn(ctx, where)
 	if err != nil {
 		return engineError(err)

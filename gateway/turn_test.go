@@ -36,6 +36,9 @@ type fakeEngine struct {
 	err  error
 }
 
+// AwaitStarts implements Engine: its plugins need no start.
+func (*fakeEngine) AwaitStarts(context.Context) {}
+
 func (e *fakeEngine) ForgetSession(phases.Context) {}
 
 func (e *fakeEngine) CompileTurn(_ context.Context, turn phases.Context, in runtime.CompileInput) (*runtime.Compiled, error) {

@@ -132,7 +132,7 @@ func (e *Engine) runQueuedHook(ctx context.Context, g *generation, a *background
 	e.reportNotes(j, c.notes)
 	if rq.state.Unrecorded(false) {
 		rq.state.AddRun(c.run)
-		e.keepEvents(ctx, g, &j.Context, rq.state, false)
+		_ = e.keepEvents(ctx, g, &j.Context, rq.state, false) // it is reported
 	}
 	a.Run, a.Notes = c.run, c.notes
 	if failure == nil {

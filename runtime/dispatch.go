@@ -194,17 +194,10 @@ func (e *Engine) prepare(ctx context.Context, g *generation, rq *request) *dispa
 	if !ok {
 		d = &dispatch{}
 	}
-	phase := g.planned.Load().phases[phases.PhaseOf(rq.input)]
-	d.engine, d.gen, d.phase, d.rq, d.start, d.input, d.runs = e, g, phase, *rq, time.Now(), rq.input, slices.Clone(phase.runs)
-	d.granted = d.phase.Budget
-	if d.phase.Row.TurnTime {
-		d.granted = min(d.granted, rq.state.TimeLeft())
-	}
-	d.deadline = d.start.Add(d.granted)
-	if callers, ok := ctx.Deadline(); ok && callers.Before(d.deadline) {
-		d.deadline = callers
-		d.granted = max(0, time.Until(callers))
-	}
+	d.engine, d.gen, d.rq, d.input = e, g, *rq, rq.input
+	d.begin(ctx, g.planned.Load().phases[phases.PhaseOf(rq.input)].Phase)
+	phase := g.phaseOf(ctx, phases.PhaseOf(rq.input), d.start.Add(d.granted*3/4)) // the rest is for those that are up
+	d.phase, d.runs = phase, slices.Clone(phase.runs)
 	d.sets = rq.state.Sets(rq.input)
 	d.policies, d.contexts = d.sets.Policies, d.sets.Contexts
 	d.chars = rq.state.CharsLeft(phase.Row.Phase)
@@ -215,6 +208,19 @@ func (e *Engine) prepare(ctx context.Context, g *generation, rq *request) *dispa
 		c.settled = c.run.State == phases.StateDisabled
 	}
 	return d
+}
+
+// begin sets the time of a dispatch.
+func (d *dispatch) begin(ctx context.Context, phase *plan.Phase) {
+	d.start, d.granted = time.Now(), phase.Budget
+	if phase.Row.TurnTime {
+		d.granted = min(d.granted, d.rq.state.TimeLeft())
+	}
+	d.deadline = d.start.Add(d.granted)
+	if callers, ok := ctx.Deadline(); ok && callers.Before(d.deadline) {
+		d.deadline = callers
+		d.granted = max(0, time.Until(callers))
+	}
 }
 
 // release gives the dispatch back to the engine, for the next one. All hooks have returned or were abandoned; an

@@ -282,7 +282,7 @@ func (e *Engine) Dispatch(ctx context.Context, c phases.Context, in phases.Input
 		c.Now = e.opts.Now()
 	}
 	rq := &request{context: c, input: in, state: g.outside()}
-	defer e.keepEvents(ctx, g, &rq.context, rq.state, false)
+	defer func() { _ = e.keepEvents(ctx, g, &rq.context, rq.state, false) }() // it is reported
 	return e.dispatch(ctx, g, rq)
 }
 

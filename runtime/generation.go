@@ -259,6 +259,7 @@ func (g *generation) keeps(p config.Plugin) *pool.Instance {
 	}
 	was := in.Declared
 	was.Subscriptions, p.Subscriptions = nil, nil // they are the host's
+	was.OnFailure, p.OnFailure = "", ""           // so is this
 	if !reflect.DeepEqual(was, p) {
 		return nil
 	}

@@ -140,7 +140,7 @@ const hostileMemory = 128 << 20
 // declare declares a hostile plugin under the name of its row.
 func (h *hostileHost) declare(t *testing.T, row hostileRow) config.Plugin {
 	p := bad(t, row.name, "hostile", slices.Concat([]string{row.name}, h.scene.args)...)
-	p.Sandbox = h.tier.String()
+	p.Sandbox, p.OnFailure = h.tier.String(), config.FailOpen // the good plugin is to run, whatever this one is
 	p.Grants.Read, p.Grants.Write, p.Grants.Net = nil, nil, nil
 	p.Limits.Start = phases.Duration(20 * time.Second)
 	if row.never {

@@ -102,9 +102,9 @@ func (e *Engine) reportAudits(g *generation, phase phases.Phase, merged *merge.R
 }
 
 // keepEvents makes and keeps the record of what a turn, or a dispatch outside of one, has brought since its last record.
-func (e *Engine) keepEvents(ctx context.Context, g *generation, c *phases.Context, s *turnstate.State, ends bool) {
+func (e *Engine) keepEvents(ctx context.Context, g *generation, c *phases.Context, s *turnstate.State, ends bool) error {
 	if e.keeper == nil || !s.Unrecorded(ends) {
-		return
+		return nil
 	}
 	m, now := manifest.New(), e.opts.Now()
 	id, err := e.newID(now)
@@ -119,6 +119,32 @@ func (e *Engine) keepEvents(ctx context.Context, g *generation, c *phases.Contex
 	} else {
 		e.sinkFailed(stateNotKept, "what happened after the last prompt was not kept", id, err)
 	}
+	return err
+}
+
+// keepEvents is that of the engine, for a turn: a compilation under way makes a record, too, and is waited for.
+func (t *turn) keepEvents(ctx context.Context, ends bool) error {
+	select {
+	case t.round <- struct{}{}:
+		defer func() { <-t.round }()
+	case <-ctx.Done(): // what it brings is in its own record
+	}
+	return t.engine.keepEvents(ctx, t.gen, &t.begun, t.state, ends)
+}
+
+// Keep records what has happened in the turn since its last record, for a host that acts on it at once and may be killed
+// before the turn's next prompt or end. It fails with ErrTurnEnded or ErrClosed, or if the record cannot be kept and the
+// operator wants such turns refused.
+func (t *Turn) Keep(ctx context.Context) error {
+	if err := t.enter(); err != nil {
+		return err
+	}
+	defer t.leave()
+	err := t.keepEvents(ctx, false)
+	if err != nil && t.gen.cfg.Manifest.OnFailure == "refuse" {
+		return phases.Errorf(keeper.Code(err), "what happened in the turn could not be kept: %w", err)
+	}
+	return nil
 }
 
 // recordOpen ends and reports the open turns of a closed engine, and keeps what happened in them after their prompts.
@@ -133,7 +159,7 @@ func (e *Engine) recordOpen(ctx context.Context) {
 		switch {
 		case !unrecorded:
 		case time.Now().Before(until):
-			e.keepEvents(ctx, t.gen, &t.begun, t.state, false)
+			_ = t.keepEvents(ctx, false) // it is reported
 		default:
 			e.sinkFailed(stateNotKept, "what happened in an open turn was not kept", t.begun.TurnID, ErrClosed)
 		}

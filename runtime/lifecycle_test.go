@@ -160,7 +160,7 @@ func TestWaitFor(t *testing.T) {
 		want []string
 	}{
 		{"all", runtime.WaitAll, 3 * time.Second, []string{"slow.h succeeded", "fast.h succeeded"}},
-		{"required", runtime.WaitRequired, time.Second, []string{"fast.h succeeded"}},
+		{"required", runtime.WaitRequired, time.Second, []string{"fast.h succeeded", "slow.any:turn.pre_policy unavailable unavailable"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -183,8 +183,9 @@ func TestWaitFor(t *testing.T) {
 				if took := time.Since(begin); took != tt.took {
 					t.Errorf("New took %v", took)
 				}
-				if diff := cmp.Diff(states(dispatch(t, eng, &phases.PrePolicyInput{})), tt.want); diff != "" {
-					t.Errorf("ledger (-got +want):\n%s", diff)
+				out, err := eng.Dispatch(t.Context(), host(), &phases.PrePolicyInput{})
+				if diff := cmp.Diff(states(out), tt.want); diff != "" || (err != nil) != (tt.wait == runtime.WaitRequired) {
+					t.Errorf("error %v, ledger (-got +want):\n%s", err, diff)
 				}
 				time.Sleep(5 * time.Second)
 				want := []string{"slow.h succeeded", "fast.h succeeded"}

@@ -1,8 +1,11 @@
 package runtime
 
 import (
+	"context"
 	"slices"
+	"time"
 
+	"github.com/grapnelhq/grapnel/config"
 	"github.com/grapnelhq/grapnel/internal/answers"
 	"github.com/grapnelhq/grapnel/internal/merge"
 	"github.com/grapnelhq/grapnel/internal/plan"
@@ -34,6 +37,8 @@ type plannedPhase struct {
 	unguarded []Event
 	// turnNeeded is why the phase cannot be dispatched without a turn; nil if it can.
 	turnNeeded *phases.Error
+	// unknown are the plugins that have not described themselves, and whose hooks may judge in the phase.
+	unknown []*pool.Instance
 }
 
 type hook struct {
@@ -120,7 +125,7 @@ func (e *Engine) replan(g *generation, descriptions, refused []*phases.Descripti
 	next := &planned{phases: map[phases.Phase]*plannedPhase{}, hooks: map[string]*hook{}, descriptions: descriptions, refused: refused}
 	plugins := make([]plan.Plugin, len(g.cfg.Plugins))
 	for i, p := range g.cfg.Plugins {
-		plugins[i] = plan.Plugin{Name: p.Name, Description: descriptions[i], Refused: refused[i], Grants: p.Grants, Overrides: p.Subscriptions, Command: p.Command != ""}
+		plugins[i] = plan.Plugin{Name: p.Name, Description: descriptions[i], Refused: refused[i], Grants: p.Grants, Overrides: p.Subscriptions, Command: p.Command != "", FailsOpen: p.OnFailure == config.FailOpen}
 	}
 	budgets := map[phases.Phase]plan.Budget{}
 	for phase, b := range g.cfg.Budgets.Phases {
@@ -146,6 +151,9 @@ func (e *Engine) newPhase(g *generation, next *planned, phase *plan.Phase, old *
 		h := e.newHook(g, phase.Row, sub, old)
 		next.hooks[sub.ID] = h
 		out.hooks = append(out.hooks, h)
+		if sub.Undescribed && sub.FailClosed && (phase.Row.Decides() || phase.Row.Accepts(phases.KindRewrite)) && !slices.Contains(out.unknown, h.in) {
+			out.unknown = append(out.unknown, h.in)
+		}
 		out.runs = append(out.runs, phases.Run{
 			Subscription: sub.ID, Hook: sub.Name, Plugin: sub.Plugin, PluginVersion: sub.PluginVersion, Generation: g.number,
 			Phase: phase.Row.Phase, Stage: sub.Stage, Layer: sub.Layer, Contributions: []string{}, Cut: []phases.Cut{},
@@ -205,6 +213,24 @@ func (e *Engine) newHook(g *generation, row phases.Row, sub *plan.Subscription, 
 		}})
 	}
 	return h
+}
+
+// phaseOf returns the plan of a phase. It waits, until the given time, for the first start of plugins of which only that
+// makes known whether they judge in the phase.
+func (g *generation) phaseOf(ctx context.Context, name phases.Phase, until time.Time) *plannedPhase {
+	phase := g.planned.Load().phases[name]
+	if len(phase.unknown) == 0 {
+		return phase
+	}
+	for _, in := range phase.unknown {
+		if in.Status().Failures > 0 {
+			continue
+		}
+		if inc, _ := in.Await(ctx, until, false); inc != nil {
+			inc.Leave()
+		}
+	}
+	return g.planned.Load().phases[name]
 }
 
 // judgeless is why a phase that decides cannot be dispatched yet: a guard of it depends on turn.pre_policy, which has

@@ -124,6 +124,19 @@ func (g *generation) closeBreakers(in *pool.Instance) []string {
 	return closed
 }
 
+// AwaitStarts waits until each plugin of the configuration in force is ready or has failed once, or ctx ends, for a host
+// that [WaitRequired] has started early.
+func (e *Engine) AwaitStarts(ctx context.Context) {
+	g, err := e.acquire()
+	if err != nil {
+		return
+	}
+	defer g.leave()
+	for _, in := range g.instances {
+		_ = in.Wait(ctx) // what became of it is in its row
+	}
+}
+
 func (e *Engine) newPool() *pool.Pool {
 	programs := map[string]pool.Program{}
 	for name, l := range e.opts.Builtins {

@@ -244,13 +244,13 @@ func TestRequiredNeverUp(t *testing.T) {
 		h := newHosted(broken).phase(phases.PrePolicy, config.PhaseBudget{Require: []string{"p.h"}})
 		h.opts.AllowRequiredDown = true
 		out := dispatch(t, h.start(t), &phases.PrePolicyInput{})
-		if got := errorCode(out); got != "required_missing p.h" {
+		if got := errorCode(out); got != "unavailable p.h" {
 			t.Errorf("error = %q", got)
 		}
 		if run := runOf(t, out, "p.h"); run.State != phases.StateUnavailable || run.Code != string(phases.CauseUnavailable) {
 			t.Errorf("run = %+v", run)
 		}
-		if out.Decision == nil || out.Decision.Reasons[0].ReasonCode != "required_missing" {
+		if out.Decision == nil || out.Decision.Reasons[0].ReasonCode != "unavailable" {
 			t.Errorf("decision = %+v", out.Decision)
 		}
 		row := out.Plugins[0]

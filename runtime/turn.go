@@ -33,7 +33,7 @@ const endTime = 2 * time.Second
 //     makes the model's calls, between ToolPreCall and ToolPostCall.
 //  3. Send what Compile returns, all of it: the prompt, its tools, and its reminders behind the
 //     conversation. Report what the provider reported (ReportUsage) and how the request differed
-//     (ReportRequest).
+//     (ReportRequest). Keep records at once what has happened since.
 //  4. Ask whether it may end (PreEnd) when the model has finished, and go on if not.
 //  5. End it, once all its calls have returned. Close records what happened in a turn that
 //     the host holds and has not ended. Such a turn keeps its configuration and plugins for a
@@ -326,7 +326,7 @@ func (t *Turn) End(ctx context.Context, in *phases.PostTurnInput) (*phases.Outco
 	}
 	defer t.leave()
 	if t.engine.isClosed() {
-		t.engine.keepEvents(ctx, t.gen, &t.begun, t.state, true)
+		_ = t.keepEvents(ctx, true) // it is reported, here and below
 		return nil, ErrClosed
 	}
 	if in == nil {
@@ -337,7 +337,7 @@ func (t *Turn) End(ctx context.Context, in *phases.PostTurnInput) (*phases.Outco
 	out, err := t.dispatch(ctx, in)
 	t.reportWhole(ctx, in.Usage, out)
 	t.noteUndone(in, out)
-	t.engine.keepEvents(ctx, t.gen, &t.begun, t.state, true)
+	_ = t.keepEvents(ctx, true)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.last = out

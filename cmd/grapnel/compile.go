@@ -85,7 +85,7 @@ func (a *app) compile(ctx context.Context, f *compileFlags, out string, strict *
 	case err != nil:
 		return unable(err)
 	}
-	return strict.check(done.Manifest.Plugins)
+	return strict.check(a, done.Manifest.Plugins)
 }
 
 type compileJob struct {

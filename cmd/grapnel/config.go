@@ -90,19 +90,14 @@ type offHook struct {
 // Conditions, dependencies and plugins' own configuration can only be checked with the plugins running.
 func (a *app) configCheckCommand() *cobra.Command {
 	var offline bool
-	var strict strictFlag
 	c := newCommand("check", "Check the configuration, and show what is in force and where it comes from", noArgs(),
-		func(c *cobra.Command, _ []string) error { return a.configCheck(c.Context(), offline, &strict) })
-	strict.register(c)
+		func(c *cobra.Command, _ []string) error { return a.configCheck(c.Context(), offline) })
 	c.Flags().BoolVar(&offline, "offline", false, "do not start the plugins: check the file alone")
 	return c
 }
 
-// A plugin that did not start is shown, and changes the exit code only with --strict.
-func (a *app) configCheck(ctx context.Context, offline bool, strict *strictFlag) error {
-	if offline && bool(*strict) {
-		return usagef("--strict needs the plugins, and --offline does not start them")
-	}
+// A plugin that does not start is an error, behind the result.
+func (a *app) configCheck(ctx context.Context, offline bool) error {
 	from, err := a.configOrigin()
 	if err != nil {
 		return err
@@ -131,7 +126,7 @@ func (a *app) configCheck(ctx context.Context, offline bool, strict *strictFlag)
 	if err := a.print(result, func() { a.printChecked(result) }); err != nil {
 		return err
 	}
-	return strict.check(rows)
+	return downError(rows)
 }
 
 // mistakes makes the result of an error that has places in the file; others stay errors.

@@ -28,17 +28,26 @@ func (f *strictFlag) register(c *cobra.Command) {
 	c.Flags().BoolVar((*bool)(f), "strict", false, "exit with code 1 if a plugin is not ready")
 }
 
-func (f *strictFlag) check(rows []phases.PluginRow) error {
+// check returns an error if a plugin is not ready; without the flag it only reports it.
+func (f *strictFlag) check(a *app, rows []phases.PluginRow) error {
+	err := downError(rows)
+	if err != nil && !*f {
+		reportf(a.err, "grapnel: %v\n", err)
+		return nil
+	}
+	return err
+}
+
+// downError returns an error that names the plugins that are not ready, and why; nil if all are.
+func downError(rows []phases.PluginRow) error {
 	var bad []string
-	for i := range rows {
-		if p := &rows[i]; *f && p.State != phases.PluginReady {
-			bad = append(bad, fmt.Sprintf("%s is %s: %s", p.Plugin, p.State, explain.Detail(p)))
-		}
+	for _, p := range notReady(rows) {
+		bad = append(bad, fmt.Sprintf("%s is %s: %s", p.Plugin, p.State, explain.Detail(&p)))
 	}
 	if len(bad) == 0 {
 		return nil
 	}
-	return refused(fmt.Errorf("not every plugin is ready (--strict): %s; see: grapnel config check", strings.Join(bad, "; ")))
+	return refused(fmt.Errorf("not every plugin is ready: %s", strings.Join(bad, "; ")))
 }
 
 func (a *app) pluginListCommand() *cobra.Command {
@@ -65,7 +74,7 @@ func (a *app) pluginListCommand() *cobra.Command {
 			}); err != nil {
 				return err
 			}
-			return strict.check(list.Plugins)
+			return strict.check(a, list.Plugins)
 		})
 	strict.register(c)
 	return c

@@ -37,6 +37,7 @@ func Build(plugins []Plugin, o Options) (*Plan, []phases.Diagnostic, error) {
 		}
 	}
 	b.require()
+	b.unknown()
 	b.order()
 	if problems := sorted(b.problems); problems != nil {
 		return nil, nil, problems
@@ -170,6 +171,44 @@ func (b *builder) refused(p *Plugin) {
 		guard := phases.Hook{Name: h.Name, Phase: h.Phase, Kinds: []phases.Kind{phases.KindDecision}}
 		b.add(p, id, guard, phases.Override{Enabled: o.Enabled, Shadow: o.Shadow}, true)
 	}
+}
+
+// unknown expects a guard of each plugin whose hooks nobody knows in each phase in which it may decide or rewrite, and of
+// which the operator has not declared a hook there.
+func (b *builder) unknown() {
+	type place struct {
+		plugin string
+		phase  phases.Phase
+	}
+	declared := map[place]bool{}
+	for _, n := range b.nodes {
+		declared[place{n.Plugin, n.Phase}] = n.Stage != phases.RoleObserve
+	}
+	for _, p := range b.plugins {
+		for _, row := range b.table.Rows() {
+			if kind := b.judges(p, row); kind != "" && p.Description == nil && p.Refused == nil && !declared[place{p.Name, row.Phase}] {
+				b.add(p, p.Name+"."+anyHook+string(row.Phase), anyGuard(p, row, kind), phases.Override{}, true)
+			}
+		}
+	}
+}
+
+// judges is the kind by which a plugin may change what happens in a phase: it may decide, or rewrite. Empty if neither.
+func (*builder) judges(p *Plugin, row phases.Row) phases.Kind {
+	for _, kind := range []phases.Kind{phases.KindDecision, phases.KindRewrite} {
+		if row.Accepts(kind) && phases.Allows(p.Grants.Contribute, string(kind)) {
+			return kind
+		}
+	}
+	return ""
+}
+
+func anyGuard(p *Plugin, row phases.Row, kind phases.Kind) phases.Hook {
+	guard := phases.Hook{Name: anyHook + string(row.Phase), Phase: row.Phase, Kinds: []phases.Kind{kind}, Role: phases.RoleContribute}
+	if guard.OnFailure.Default = phases.FailClosed; p.FailsOpen || row.FailsOpen {
+		guard.OnFailure.Default = phases.BestEffort
+	}
+	return guard
 }
 
 // needPhase refuses a guard that would silently be absent while its plugin is down, because its phase is unknown.

@@ -6,8 +6,11 @@
 //
 // A plugin proposes hooks; the operator's overrides have the last word on each field; defaults fill the rest. A
 // proposed timeout above the phase's time is lowered, an operator's is a mistake. A subscription that is disabled or
-// whose kinds are not all granted is [Off] and stays in the plan for the ledger. Of a plugin that never described
-// itself only those subscriptions are expected that a phase requires or whose override states the phase.
+// whose kinds are not all granted is [Off] and stays in the plan for the ledger.
+//
+// What the configuration declares is expected, whether it runs or not. Of a plugin that has not described itself those
+// subscriptions are expected that a phase requires or whose override states the phase. In each other phase in which it is
+// granted decisions or rewrites, a subscription "PLUGIN.any:PHASE" stands for its hooks, and fails closed.
 //
 // # Order
 //

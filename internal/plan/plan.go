@@ -32,7 +32,12 @@ type Plugin struct {
 	Overrides map[string]phases.Override
 	// Command says that the plugin is a program, which may be down: a fail-closed override must state its phase.
 	Command bool
+	// FailsOpen says that the operator lets deciding phases go on without the plugin as long as nobody knows its hooks.
+	FailsOpen bool
 }
+
+// anyHook begins the name of a hook that stands for all that an unknown plugin may have in a phase.
+const anyHook = "any:"
 
 // Budget is the operator's configuration of one phase.
 type Budget struct {
@@ -142,7 +147,7 @@ type Subscription struct {
 
 	// ProposedTimeout is the plugin's, or the default; Timeout is the effective one.
 	ProposedTimeout time.Duration
-	// Undescribed says that its plugin never described itself.
+	// Undescribed says that its plugin has not described itself.
 	Undescribed bool
 	// FailClosed says that some failure of it fails the phase.
 	FailClosed bool

@@ -1,0 +1,151 @@
+package runtime_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/grapnelhq/grapnel/config"
+	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/runtime"
+	"github.com/grapnelhq/grapnel/sdk"
+)
+
+// down returns a guard of tool calls that cannot start.
+func down() *sdk.Plugin {
+	p := plugin("house", on("guard", phases.ToolPreCall, reply(deny("no")), phases.KindDecision))
+	p.OnConfigure = func(context.Context, *phases.Configuration) (sdk.Setup, error) {
+		return sdk.Setup{}, sdk.Fail("down", "it cannot start")
+	}
+	return p
+}
+
+// TestDeclaredIsExpected: what a plugin that never started may have decided is denied, in each phase in which it might
+// have, unless the operator has said otherwise.
+func TestDeclaredIsExpected(t *testing.T) {
+	t.Parallel()
+
+	deciding := []phases.Phase{phases.PrePolicy, phases.PostPromptCompile, phases.ToolPreCall}
+	for _, tt := range []struct {
+		name   string
+		grants []string
+		change func(h *hosted)
+		closed []phases.Phase // the phases that fail
+		open   []phases.Phase // the phases that go on with a mark
+	}{
+		{name: "decision", grants: []string{"decision"}, closed: deciding, open: []phases.Phase{phases.PreEnd}},
+		{name: "everything", grants: []string{"*"}, closed: append(slices.Clone(deciding), phases.ToolPostCall), open: []phases.Phase{phases.PreEnd}},
+		{name: "rewrite", grants: []string{"rewrite"}, closed: []phases.Phase{phases.ToolPreCall, phases.ToolPostCall}},
+		{name: "neither", grants: []string{"prompt_section", "reminder"}},
+		{
+			name: "fail_open", grants: []string{"decision"}, change: func(h *hosted) { h.plugin("house").OnFailure = config.FailOpen },
+			open: append(slices.Clone(deciding), phases.PreEnd),
+		},
+		{
+			name: "a declared guard stands for its phase", grants: []string{"decision"},
+			change: func(h *hosted) {
+				h.override("house.guard", phases.Override{Phase: new(phases.ToolPreCall), When: new(`tool.name == "Bash"`)})
+			},
+			closed: []phases.Phase{phases.PrePolicy, phases.PostPromptCompile}, open: []phases.Phase{phases.PreEnd},
+		},
+		{
+			name: "a declared guard fails closed by default", grants: []string{"decision"},
+			change: func(h *hosted) { h.override("house.guard", phases.Override{Phase: new(phases.ToolPreCall)}) },
+			closed: deciding, open: []phases.Phase{phases.PreEnd},
+		},
+		{
+			name: "only what is declared", grants: []string{"decision"},
+			change: func(h *hosted) {
+				h.override("house.guard", phases.Override{Phase: new(phases.ToolPreCall)}).plugin("house").OnFailure = config.FailOpen
+			},
+			closed: []phases.Phase{phases.ToolPreCall}, open: []phases.Phase{phases.PrePolicy, phases.PostPromptCompile, phases.PreEnd},
+		},
+		{
+			name: "a declared observer is no guard", grants: []string{"decision"},
+			change: func(h *hosted) {
+				h.override("house.log", phases.Override{Phase: new(phases.ToolPreCall), Role: new(phases.RoleObserve)})
+			},
+			closed: deciding, open: []phases.Phase{phases.PreEnd},
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+
+			h := newHosted(down())
+			h.plugin("house").Grants.Contribute = tt.grants
+			if tt.change != nil {
+				tt.change(h)
+			}
+			eng := h.start(t)
+			var closed, open []phases.Phase
+			for _, row := range phases.Standard().Rows() {
+				if row.Queue {
+					continue
+				}
+				out, err := eng.Dispatch(t.Context(), host(), inputOf(t, row.Phase))
+				if err != nil {
+					closed = append(closed, row.Phase)
+					if row.Decides() && out.Decision.Verdict != phases.VerdictDeny || len(out.Runs) == 0 || out.Runs[0].State != phases.StateUnavailable {
+						t.Errorf("%s: decision %+v, runs %+v", row.Phase, out.Decision, out.Runs)
+					}
+				} else if slices.ContainsFunc(out.Diagnostics, func(d phases.Diagnostic) bool { return d.Code == phases.CodeFailOpen }) {
+					open = append(open, row.Phase)
+				}
+			}
+			if diff := cmp.Diff(closed, tt.closed); diff != "" {
+				t.Errorf("phases that failed (-got +want):\n%s", diff)
+			}
+			if diff := cmp.Diff(open, tt.open); diff != "" {
+				t.Errorf("phases with a mark (-got +want):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestColdStart: a call that comes while the guard starts waits for it, and is judged by it; after three quarters of the
+// phase's time it is denied, and what is up has judged too.
+func TestColdStart(t *testing.T) {
+	t.Parallel()
+
+	for _, tt := range []struct {
+		name   string
+		starts time.Duration
+		took   time.Duration
+		want   []string
+	}{
+		{"in time", 600 * time.Millisecond, 600 * time.Millisecond, []string{"house.guard denied denied", "up.h succeeded"}},
+		{"too late", 3 * time.Second, 750 * time.Millisecond, []string{"house.any:tool.pre_call unavailable unavailable", "up.h succeeded"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+
+			synctest.Test(t, func(t *testing.T) {
+				slow := down()
+				slow.OnConfigure = func(context.Context, *phases.Configuration) (sdk.Setup, error) {
+					time.Sleep(tt.starts)
+					return sdk.Setup{}, nil
+				}
+				h := newHosted(slow, plugin("up", on("h", phases.ToolPreCall, reply(allow()), phases.KindDecision)))
+				h.opts.WaitFor = runtime.WaitRequired
+				eng := h.start(t)
+				synctest.Wait() // the other one is up
+				begin := time.Now()
+				out, _ := eng.Dispatch(t.Context(), host(), &phases.ToolPreCallInput{Tool: "Bash"})
+				if took := time.Since(begin); took != tt.took {
+					t.Errorf("it took %v", took)
+				}
+				if out.Decision == nil || out.Decision.Verdict != phases.VerdictDeny {
+					t.Errorf("decision = %+v", out.Decision)
+				}
+				if diff := cmp.Diff(sorted(states(out)), tt.want); diff != "" {
+					t.Errorf("ledger (-got +want):\n%s", diff)
+				}
+				time.Sleep(tt.starts)
+			})
+		})
+	}
+}
