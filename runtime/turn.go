@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/grapnelhq/grapnel/internal/keeper"
 	"github.com/grapnelhq/grapnel/internal/turnstate"
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
@@ -428,4 +429,29 @@ func (t *Turn) ReportRequest(changes []manifest.RequestChange) error {
 		return ErrNothingCompiled
 	}
 	return t.state.AddRequest(id, changes)
+}
+
+// keepEvents is that of the engine, for a turn: a compilation under way makes a record, too, and is waited for.
+func (t *turn) keepEvents(ctx context.Context, ends bool) error {
+	select {
+	case t.round <- struct{}{}:
+		defer func() { <-t.round }()
+	case <-ctx.Done(): // what it brings is in its own record
+	}
+	return t.engine.keepEvents(ctx, t.gen, &t.begun, t.state, ends)
+}
+
+// Keep records what has happened in the turn since its last record, for a host that acts on it at once and may be killed
+// before the turn's next prompt or end. It fails with ErrTurnEnded or ErrClosed, or if the record cannot be kept and the
+// operator wants such turns refused.
+func (t *Turn) Keep(ctx context.Context) error {
+	if err := t.enter(); err != nil {
+		return err
+	}
+	defer t.leave()
+	err := t.keepEvents(ctx, false)
+	if err != nil && t.gen.cfg.Manifest.OnFailure == "refuse" {
+		return phases.Errorf(keeper.Code(err), "what happened in the turn could not be kept: %w", err)
+	}
+	return nil
 }

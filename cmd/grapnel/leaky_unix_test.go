@@ -30,7 +30,7 @@ func leakyConfig(store, without string) string {
 	fmt.Fprintf(b, "version: 1\nstore: %s\nbudgets: {turn: {time: 60s}, phases: {turn.pre_prompt_compile: {time: 30s}}}\nplugins:\n", store)
 	declare := func(name, place string, v phases.Visibility) {
 		fmt.Fprintf(b, "  - name: %s\n    command: ./badplugin\n    args: [leaky, %q, %q, %q]\n", name, "place="+place, "tool=t_"+name, "visibility="+string(v))
-		b.WriteString("    grants: {contribute: ['*'], sections: ['*'], tools: ['*'], domains: ['*'], host: ['*']}\n")
+		b.WriteString("    on_failure: fail_open\n    grants: {contribute: ['*'], sections: ['*'], tools: ['*'], domains: ['*'], host: ['*']}\n")
 		fmt.Fprintf(b, "    limits: {start: 30s}\n    subscriptions: {%s.h: {timeout: 20s, on_failure: best_effort}}\n", name)
 	}
 	for _, place := range leakyPlaces() {
