@@ -3,9 +3,10 @@ package config
 import (
 	"fmt"
 	"io/fs"
-	"os"
 	"reflect"
 	"strings"
+
+	"github.com/grapnelhq/grapnel/internal/owned"
 )
 
 // Tokens is a gateway's file of tokens.
@@ -39,16 +40,7 @@ const (
 // LoadTokens reads a file of tokens. It refuses a file that belongs to another user than root, that others than its
 // owner can read, or that has no tokens. Mistakes in the text are [Errors].
 func LoadTokens(path string) (Tokens, error) {
-	data, err := readFile(path, func(info fs.FileInfo) error {
-		const hasModeBits = os.PathSeparator == '/'
-		if mode := info.Mode().Perm(); mode&0o077 != 0 && hasModeBits {
-			return fmt.Errorf("%s has the mode %04o, so others can read or change it: run chmod 600 on it: %w", path, mode, fs.ErrPermission)
-		}
-		if uid, other := otherOwner(info); other {
-			return fmt.Errorf("%s belongs to another user (%d), who could change it: remove it, or run chown on it: %w", path, uid, fs.ErrPermission)
-		}
-		return nil
-	})
+	data, err := readFile(path, func(info fs.FileInfo) error { return owned.CheckSecret(path, info) })
 	if err != nil {
 		return Tokens{}, fmt.Errorf("tokens: %w", err)
 	}

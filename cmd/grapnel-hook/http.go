@@ -5,9 +5,12 @@ import (
 	"errors"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/grapnelhq/grapnel/internal/owned"
 )
 
 // mostAnswer bounds an answer: agents take less.
@@ -16,7 +19,11 @@ const mostAnswer = 16 << 20
 // exchange makes one HTTP request. The package net/http alone would double the size and the start of this program.
 func exchange(conn io.ReadWriter, host string, payload []byte) ([]byte, error) {
 	head := "POST /hook/" + host + " HTTP/1.0\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: " + strconv.Itoa(len(payload)) + "\r\n"
-	if secret := token(); secret != "" {
+	secret, err := token()
+	if err != nil {
+		return nil, err
+	}
+	if secret != "" {
 		head += "Authorization: Bearer " + secret + "\r\n"
 	}
 	head += "\r\n"
@@ -69,23 +76,36 @@ func read(conn io.Reader) (header string, body []byte, err error) {
 }
 
 // token is GRAPNEL_TOKEN, or the one that grapnel serve made for this user; empty if there is none.
-func token() string {
+func token() (string, error) {
 	if secret := os.Getenv("GRAPNEL_TOKEN"); secret != "" {
-		return secret
+		return secret, checkToken("GRAPNEL_TOKEN", secret)
 	}
 	dir := os.Getenv("XDG_DATA_HOME")
-	if dir == "" {
+	if !filepath.IsAbs(dir) {
 		home, err := os.UserHomeDir()
-		if err != nil {
-			return ""
+		if err != nil || !filepath.IsAbs(home) {
+			return "", nil // as relative as the repository that the agent works in
 		}
 		dir = home + "/.local/share"
 	}
-	secret, err := os.ReadFile(dir + "/grapnel/token")
-	if err != nil || strings.ContainsAny(strings.TrimSpace(string(secret)), "\r\n") {
-		return ""
+	path := dir + "/grapnel/token"
+	data, err := owned.Token(path)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return "", nil
+	case err != nil:
+		return "", errors.New("the token: " + err.Error())
 	}
-	return strings.TrimSpace(string(secret))
+	secret := strings.TrimSpace(string(data))
+	return secret, checkToken(path, secret)
+}
+
+// checkToken keeps a token from being anything else in a request.
+func checkToken(where, secret string) error {
+	if strings.ContainsAny(secret, "\r\n") {
+		return errors.New(where + " holds no token: one line")
+	}
+	return nil
 }
 
 // lengthOf is the length that a header announces; -1 if it announces none.

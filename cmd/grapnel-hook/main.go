@@ -1,12 +1,13 @@
 // Command grapnel-hook is what agents start for an event of theirs: it carries the payload from standard input to the
 // gateway's socket, and the answer to standard output.
 //
-//	grapnel-hook [--socket PATH] [--config FILE] [--no-start] [--on-failure block|allow] HOST [EVENT]
+//	grapnel-hook [--socket PATH] [--config FILE] [--no-start] [--on-failure block|allow] [--timeout TIME] HOST [EVENT]
 //
 // It knows nothing of payloads and answers, so that it stays small, starts fast and never changes: the mapping is the
 // gateway's. When no gateway answers, it starts one. What then still fails is blocked (exit code 2, with the reason on
 // standard error) or allowed (exit code 0), as --on-failure says; without it, EVENT decides: an event that only brings
-// context is allowed, any other is blocked.
+// context is allowed, any other is blocked. A failure is also what takes longer than --timeout: most agents would wait
+// longer, and then allow.
 //
 // Stability: stable.
 package main
@@ -17,6 +18,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/grapnelhq/grapnel/internal/autostart"
@@ -26,7 +28,8 @@ const (
 	exitAllowed = 0
 	exitBlocked = 2
 
-	startTime = 2 * time.Second // for a gateway that is started
+	startTime = 2 * time.Second  // for a gateway that is started
+	totalTime = 25 * time.Second // for everything: some agents end a hook after 30 seconds, and allow
 
 	mostPayload = 2 << 20 // what the gateway takes for a message
 )
@@ -45,24 +48,45 @@ func main() {
 		say(err.Error())
 		os.Exit(exitBlocked)
 	}
-	payload, err := io.ReadAll(io.LimitReader(os.Stdin, mostPayload+1))
-	if err == nil && len(payload) > mostPayload {
-		err = errors.New("the payload is longer than 2 MiB")
-	}
-	if err == nil && len(bytes.TrimSpace(payload)) == 0 {
-		err = errors.New("standard input is empty: an agent writes its event there, as a JSON object")
-	}
+	// Nothing that the program waits for has another bound: not standard input, locks, disks, nor what is sent and read.
+	var doing atomic.Value
+	doing.Store("standard input has no end")
+	limit := time.AfterFunc(f.timeout, func() {
+		f.fail(doing.Load().(string) + " within " + f.timeout.String() + " (--timeout)") //nolint:forcetypeassert // it is what was stored
+	})
+	payload, err := readPayload(os.Stdin)
 	var answer []byte
 	if err == nil {
-		answer, err = f.ask(payload)
+		answer, err = f.ask(payload, func(what string) { doing.Store(what) })
+	}
+	if !limit.Stop() {
+		select {} // it ends the program
 	}
 	if err == nil {
 		_, err = os.Stdout.Write(answer)
 	}
 	if err != nil {
-		say(err.Error() + f.rule())
-		os.Exit(f.exit())
+		f.fail(err.Error())
 	}
+}
+
+func readPayload(in io.Reader) ([]byte, error) {
+	payload, err := io.ReadAll(io.LimitReader(in, mostPayload+1))
+	switch {
+	case err != nil:
+		return nil, err
+	case len(payload) > mostPayload:
+		return nil, errors.New("the payload is longer than 2 MiB")
+	case len(bytes.TrimSpace(payload)) == 0:
+		return nil, errors.New("standard input is empty: an agent writes its event there, as a JSON object")
+	}
+	return payload, nil
+}
+
+// fail ends the program without an answer.
+func (f *flags) fail(why string) {
+	say(why + f.rule())
+	os.Exit(f.exit())
 }
 
 func say(text string) {
@@ -74,12 +98,13 @@ type flags struct {
 	socket, config, host, event string
 	noStart, allow              bool
 	given                       bool // --on-failure was
+	timeout                     time.Duration
 }
 
-var errUsage = errors.New("usage: grapnel-hook [--socket PATH] [--config FILE] [--no-start] [--on-failure block|allow] HOST [EVENT]")
+var errUsage = errors.New("usage: grapnel-hook [--socket PATH] [--config FILE] [--no-start] [--on-failure block|allow] [--timeout TIME] HOST [EVENT]")
 
 func parse(args []string) (*flags, error) {
-	f := &flags{}
+	f := &flags{timeout: totalTime}
 	for len(args) > 0 && len(args[0]) > 0 && args[0][0] == '-' {
 		switch {
 		case args[0] == "--no-start":
@@ -94,6 +119,11 @@ func parse(args []string) (*flags, error) {
 			f.config = args[1]
 		case args[0] == "--on-failure" && (args[1] == "block" || args[1] == "allow"):
 			f.allow, f.given = args[1] == "allow", true
+		case args[0] == "--timeout":
+			var err error
+			if f.timeout, err = time.ParseDuration(args[1]); err != nil || f.timeout <= 0 {
+				return nil, errors.New("--timeout " + args[1] + ": give a time such as 25s or 2m")
+			}
 		default:
 			return nil, errUsage
 		}
@@ -133,12 +163,14 @@ func (f *flags) rule() string {
 	return " (blocked, as installed)"
 }
 
-// ask sends the payload to the gateway, which is started if none answers.
-func (f *flags) ask(payload []byte) ([]byte, error) {
+// ask sends the payload to the gateway, which is started if none answers. Waiting is called with what it would say if it
+// waited too long.
+func (f *flags) ask(payload []byte, waiting func(string)) ([]byte, error) {
 	socket, err := f.socket, error(nil)
 	if socket == "" {
 		socket, err = autostart.Socket()
 	}
+	waiting("no gateway has listened at " + socket)
 	var conn io.ReadWriteCloser
 	switch {
 	case err != nil:
@@ -151,9 +183,10 @@ func (f *flags) ask(payload []byte) ([]byte, error) {
 		return nil, err
 	}
 	defer conn.Close() //nolint:errcheck // the answer has been read
+	waiting("the gateway at " + socket + " has not answered")
 	answer, err := exchange(conn, f.host, payload)
 	if lost, ok := errors.AsType[lostError](err); ok && !f.noStart { // also of a gateway that was started with a broken configuration
-		err = errors.New(lost.Error() + "; if it has ended, hook.log beside " + socket + " says why")
+		err = errors.New(lost.Error() + autostart.Why(socket))
 	}
 	return answer, err
 }

@@ -113,8 +113,8 @@ func TestFailures(t *testing.T) {
 	if err := os.WriteFile(program, []byte(fake), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if code, _, errs := h.hook(t, strings.NewReader(prompt), "--config", "/c.yaml", "codex", "PreToolUse"); code != exitBlocked || !strings.Contains(errs, "does not answer yet") {
-		t.Errorf("a gateway that does not come: exit code %d: %s", code, errs)
+	if code, _, errs := h.hook(t, strings.NewReader(prompt), "--config", "/c.yaml", "codex", "PreToolUse"); code != exitBlocked || !strings.Contains(errs, "has ended (exit code 0); see hook.log beside "+h.socket) {
+		t.Errorf("a gateway that ends: exit code %d: %s", code, errs)
 	}
 	if args, err := os.ReadFile(program + ".args"); err != nil || string(args) != "serve --socket "+h.socket+" --config /c.yaml\n" {
 		t.Errorf("it was started with %q, %v", args, err)

@@ -14,15 +14,9 @@ const holdsLock = false // a locked file cannot be replaced
 // tryLock locks nothing: this system has no such locks, and the later of two commands wins.
 func tryLock(*os.File) (bool, error) { return true, nil }
 
-// checkDir checks nothing: this system has no modes.
-func checkDir(string) error { return nil }
-
 func checkFile(string, fs.FileInfo) error { return nil }
 
 func ownFile(fs.FileInfo) bool { return true }
-
-// openOwn relies on the access rights of the directory.
-func openOwn(path string, flags int) (*os.File, error) { return os.OpenFile(path, flags, 0o600) }
 
 // listenPrivately relies on the access rights of the directory.
 func listenPrivately(ctx context.Context, path string) (net.Listener, error) {

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -99,6 +100,9 @@ func (a *app) startGateway(f *mcpFlags) error {
 	for until := time.Now().Add(gatewayTime); time.Now().Before(until); <-tick.C {
 		if list, err := readNotes(); err != nil || slices.ContainsFunc(list, func(n note) bool { return n.Socket == f.socket && n.lives() }) {
 			break
+		}
+		if _, err := os.Lstat(f.socket); err != nil {
+			return unable(errors.New("a gateway was started at " + f.socket + autostart.Why(f.socket)))
 		}
 	}
 	return nil

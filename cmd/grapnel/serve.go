@@ -25,6 +25,7 @@ import (
 	"github.com/grapnelhq/grapnel/compiler"
 	"github.com/grapnelhq/grapnel/config"
 	"github.com/grapnelhq/grapnel/gateway"
+	"github.com/grapnelhq/grapnel/internal/owned"
 	"github.com/grapnelhq/grapnel/internal/peer"
 	"github.com/grapnelhq/grapnel/runtime"
 	"github.com/grapnelhq/grapnel/store"
@@ -374,7 +375,7 @@ func openSocket(ctx context.Context, path string) (net.Listener, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, usagef("--socket %s: %w", path, unwrapPath(err))
 	}
-	if err := checkDir(dir); err != nil {
+	if err := owned.Dir(dir); err != nil {
 		return nil, usagef("--socket %s: %w", path, err)
 	}
 	unlock, err := lockSocket(ctx, path)
@@ -410,7 +411,7 @@ const socketLockTime = 2 * knock
 // lockSocket locks a file beside the socket that no other user can open: whoever can open a file can lock it for ever.
 func lockSocket(ctx context.Context, path string) (unlock func(), err error) {
 	name := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".lock")
-	f, err := lockFile(ctx, name, socketLockTime, func() (*os.File, error) { return openOwn(name, os.O_RDWR|os.O_CREATE) },
+	f, err := lockFile(ctx, name, socketLockTime, func() (*os.File, error) { return owned.Open(name, os.O_RDWR|os.O_CREATE) },
 		func(f *os.File, err error) error {
 			return fmt.Errorf("another gateway opens it, or hangs, with the lock %s%s: %w; end that one, or remove the file", name, lockHolder(f), err)
 		})
@@ -471,11 +472,11 @@ func dataDir() (string, error) {
 	return dir, nil
 }
 
-// checkPlace is [checkDir] of the nearest directory that exists.
+// checkPlace is [owned.Dir] of the nearest directory that exists.
 func checkPlace(dir string) error {
 	for {
 		if _, err := os.Lstat(dir); !errors.Is(err, fs.ErrNotExist) {
-			return checkDir(dir)
+			return owned.Dir(dir)
 		}
 		dir = filepath.Dir(dir)
 	}

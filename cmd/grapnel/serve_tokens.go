@@ -23,6 +23,7 @@ import (
 	"github.com/grapnelhq/grapnel/compiler"
 	"github.com/grapnelhq/grapnel/config"
 	"github.com/grapnelhq/grapnel/history"
+	"github.com/grapnelhq/grapnel/internal/owned"
 	"github.com/grapnelhq/grapnel/internal/peer"
 	"github.com/grapnelhq/grapnel/internal/rpc"
 	"github.com/grapnelhq/grapnel/runtime"
@@ -100,7 +101,7 @@ func makeTokens(a *access) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	if err := checkDir(dir); err != nil { // somebody may have been quicker
+	if err := owned.Dir(dir); err != nil { // somebody may have been quicker
 		return err
 	}
 	if _, err := os.Lstat(a.file); err == nil {
@@ -109,7 +110,7 @@ func makeTokens(a *access) error {
 	if err := createWhole(a.secretFile, []byte(rand.Text()+rand.Text()+"\n")); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	f, err := openOwn(a.secretFile, os.O_RDONLY)
+	f, err := owned.Open(a.secretFile, os.O_RDONLY)
 	if err != nil {
 		return err
 	}
@@ -243,7 +244,7 @@ func (n *note) write() error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	if err := checkDir(dir); err != nil {
+	if err := owned.Dir(dir); err != nil {
 		return err
 	}
 	data, err := json.Marshal(n) //nolint:gosec // the file is for this user alone
@@ -289,7 +290,7 @@ func readNotes() ([]note, error) {
 const maxNote = 16 << 10
 
 func readNote(path string) *note {
-	f, err := openOwn(path, os.O_RDONLY)
+	f, err := owned.Open(path, os.O_RDONLY)
 	if err != nil {
 		return nil
 	}

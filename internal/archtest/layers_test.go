@@ -36,6 +36,8 @@ const layers = `
 	std < tree;
 	std < internal/archtest;
 	std < internal/recent;
+	std < internal/owned;
+	internal/owned < config;
 	std < internal/procgroup;
 	internal/procgroup < internal/mcpclient, plugins/commandhooks;
 	golang.org/x/sys < internal/sandbox, internal/peer;
@@ -136,7 +138,7 @@ const layers = `
 	github.com/prometheus/client_golang < gateway;
 	std < gateway/web;
 	# What agents start, and the socket where that finds a gateway.
-	std < internal/autostart;
+	internal/owned < internal/autostart, cmd/grapnel-hook;
 	internal/autostart < cmd/grapnel-hook;
 	# Agents that speak the Model Context Protocol; only who serves them links its SDK.
 	phases, github.com/modelcontextprotocol/go-sdk < gateway/mcpserver;

@@ -7,18 +7,21 @@ import (
 	"errors"
 	"io"
 	"net"
+	"os"
 	"time"
 )
 
-// Connect trusts the directory of the socket, which belongs to the user.
-func Connect(socket string) (io.ReadWriteCloser, error) {
+// connect trusts the directory of the socket, which belongs to the user.
+func connect(socket string) (io.ReadWriteCloser, error) {
 	conn, err := (&net.Dialer{Timeout: connectTime}).DialContext(context.Background(), "unix", socket)
 	if err != nil {
-		return nil, errors.New("no gateway listens at " + socket)
+		return nil, absentError("no gateway listens at " + socket)
 	}
-	return conn, conn.SetDeadline(time.Now().Add(answerTime))
+	return conn, nil
 }
 
-func start(string, string, time.Duration) error {
-	return errors.New("no gateway listens; on this system it must be started by hand: grapnel serve --socket PATH")
+func tryLock(*os.File) (bool, error) { return true, nil }
+
+func start(string, string, time.Time) (io.ReadWriteCloser, error) {
+	return nil, errors.New("no gateway listens; on this system it must be started by hand: grapnel serve --socket PATH")
 }

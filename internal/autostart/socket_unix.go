@@ -7,70 +7,57 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/grapnelhq/grapnel/internal/owned"
 )
 
-// Connect connects to a socket of this user's, or root's: whoever else binds it first would decide. It calls the system
-// itself: the package net would bring its resolver, its poller and their threads, and the C library where there is one.
-func Connect(socket string) (io.ReadWriteCloser, error) {
-	info, err := os.Lstat(socket)
-	if err != nil {
-		return nil, errors.New("no gateway listens at " + socket)
-	}
-	owner, ok := info.Sys().(*syscall.Stat_t)
-	switch {
-	case info.Mode()&os.ModeSocket == 0:
-		return nil, errors.New(socket + " is no socket")
-	case !ok || int(owner.Uid) != os.Getuid() && owner.Uid != 0:
-		return nil, errors.New(socket + " belongs to another user")
-	}
+// connect calls the system itself: the package net would bring its resolver, its poller and their threads, and the C
+// library where there is one.
+func connect(socket string) (io.ReadWriteCloser, error) {
 	fd, err := syscall.Socket(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
 	if err != nil {
 		return nil, err
 	}
 	conn := os.NewFile(uintptr(fd), socket)
 	syscall.CloseOnExec(fd)
-	err = errors.Join(bound(fd, syscall.SO_SNDTIMEO, connectTime), bound(fd, syscall.SO_RCVTIMEO, answerTime))
-	if err == nil {
+	limit := syscall.NsecToTimeval(connectTime.Nanoseconds())
+	if err = syscall.SetsockoptTimeval(fd, syscall.SOL_SOCKET, syscall.SO_SNDTIMEO, &limit); err == nil {
 		err = syscall.Connect(fd, &syscall.SockaddrUnix{Name: socket})
 	}
 	if err != nil {
 		_ = conn.Close() // it has sent nothing
-		return nil, errors.New("no gateway listens at " + socket + ": " + err.Error())
+		return nil, absentError("no gateway listens at " + socket + ": " + err.Error())
+	}
+	if err := checkPeer(fd); err != nil {
+		_ = conn.Close() // as above
+		return nil, errors.New(socket + ": " + err.Error())
 	}
 	return conn, nil
 }
 
-// bound bounds the time of each call of one direction of a socket.
-func bound(fd, option int, most time.Duration) error {
-	limit := syscall.NsecToTimeval(most.Nanoseconds())
-	return syscall.SetsockoptTimeval(fd, syscall.SOL_SOCKET, option, &limit)
+// tryLock locks a file while it is open, unless another program has it.
+func tryLock(f *os.File) (bool, error) {
+	err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	if errors.Is(err, syscall.EWOULDBLOCK) || errors.Is(err, syscall.EINTR) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
-// start starts a gateway that goes on without this program, with a configuration if one is given. Of several programs
-// that find none, one starts it.
-func start(socket, config string, wait time.Duration) error {
-	dir := filepath.Dir(socket)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
-	}
-	lock, err := os.OpenFile(socket+".lock", os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return err
-	}
-	defer lock.Close() //nolint:errcheck // it holds nothing but the lock
-	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		return nil // another one starts it
-	}
+// start starts a gateway that goes on without this program, with a configuration if one is given, and waits until it
+// answers. The caller holds the lock.
+func start(socket, config string, until time.Time) (io.ReadWriteCloser, error) {
 	program, err := gateway()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	log, err := os.OpenFile(dir+"/hook.log", os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	log, err := owned.Open(filepath.Dir(socket)+"/hook.log", os.O_CREATE|os.O_WRONLY|os.O_APPEND)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer log.Close() //nolint:errcheck // the gateway has its own
 	args := []string{program, "serve", "--socket", socket}
@@ -79,21 +66,33 @@ func start(socket, config string, wait time.Duration) error {
 	}
 	null, err := os.Open(os.DevNull)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer null.Close() //nolint:errcheck // as above
+	if _, err := log.WriteString(started + time.Now().UTC().Format(time.RFC3339) + "\n"); err != nil {
+		return nil, err
+	}
 	p, err := os.StartProcess(program, args, &os.ProcAttr{
 		Env: os.Environ(), Files: []*os.File{null, log, log}, Sys: &syscall.SysProcAttr{Setsid: true},
 	})
 	if err != nil {
-		return errors.New("the gateway could not be started: " + err.Error())
+		return nil, errors.New("the gateway could not be started: " + err.Error())
 	}
-	defer p.Release()                //nolint:errcheck // it goes on by itself
-	conn, err := await(socket, wait) // with the lock held: nobody starts a second one meanwhile
-	if err != nil {
-		return err
+	defer p.Release() //nolint:errcheck // it goes on by itself
+	return await(socket, until, func() (string, bool) { return ended(p.Pid) })
+}
+
+// ended reports whether a child has ended, and how, without waiting for it.
+func ended(pid int) (how string, is bool) {
+	var status syscall.WaitStatus
+	got, err := syscall.Wait4(pid, &status, syscall.WNOHANG, nil)
+	switch {
+	case err != nil || got != pid:
+		return "", false
+	case status.Signaled():
+		return "signal " + strconv.Itoa(int(status.Signal())), true
 	}
-	return conn.Close()
+	return "exit code " + strconv.Itoa(status.ExitStatus()), true
 }
 
 // gateway finds the program grapnel beside this one, or in the PATH.

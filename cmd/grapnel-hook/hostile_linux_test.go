@@ -1,0 +1,281 @@
+package main
+
+import (
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+const nobody = 65534
+
+// TestPlacesOfOthers: nothing is sent to a socket that another user made or could replace, and no gateway is started
+// there.
+func TestPlacesOfOthers(t *testing.T) {
+	t.Parallel()
+
+	h := newHome(t)
+	for name, tt := range map[string]struct {
+		spoil func(dir, socket string) error
+		want  string
+		root  bool
+	}{
+		"a directory for all":           {func(dir, _ string) error { return os.Chmod(dir, 0o777) }, "others may write to the directory", false},
+		"a sticky directory":            {func(dir, _ string) error { return os.Chmod(dir, 0o777|os.ModeSticky) }, "others may write to the directory", false},
+		"a parent for all":              {func(dir, _ string) error { return os.Chmod(filepath.Dir(dir), 0o777) }, "others may write to the directory", false},
+		"another group's":               {func(dir, _ string) error { return errors.Join(os.Chown(dir, -1, nobody), os.Chmod(dir, 0o770)) }, "others may write to the directory", true},
+		"another user's directory":      {func(dir, _ string) error { return os.Chown(dir, nobody, nobody) }, "belongs to another user", true},
+		"another user's parent":         {func(dir, _ string) error { return os.Chown(filepath.Dir(dir), nobody, nobody) }, "belongs to another user", true},
+		"another user's socket":         {func(_, socket string) error { return os.Chown(socket, nobody, nobody) }, "belongs to another user", true},
+		"a link in another's directory": {linkThrough, "belongs to another user", true},
+		"a link in place of the socket": {func(_, socket string) error {
+			return errors.Join(os.Rename(socket, socket+"2"), os.Symlink(socket+"2", socket))
+		}, "is not a socket", false},
+		"a pipe in place of the socket":  {func(_, socket string) error { return errors.Join(os.Remove(socket), syscall.Mkfifo(socket, 0o600)) }, "is not a socket", false},
+		"a file in place of the socket":  {func(_, socket string) error { return errors.Join(os.Remove(socket), os.WriteFile(socket, nil, 0o600)) }, "is not a socket", false},
+		"nothing in a directory for all": {func(dir, socket string) error { return errors.Join(os.Remove(socket), os.Chmod(dir, 0o777)) }, "others may write to the directory", false},
+	} {
+		if tt.root && os.Geteuid() != 0 {
+			t.Logf("%s: only root can make it", name)
+			continue
+		}
+		place := h.place(t)
+		socket := filepath.Join(place, "s")
+		l := accept(t, socket)
+		if err := tt.spoil(place, socket); err != nil {
+			t.Fatal(err)
+		}
+		code, out, errs := h.hook(t, strings.NewReader(prompt), "--socket", socket, "codex", "PreToolUse")
+		if code != exitBlocked || out != "" || !strings.Contains(errs, tt.want) {
+			t.Errorf("%s: exit code %d: %s%s", name, code, out, errs)
+		}
+		if n := l.close(); n != 0 {
+			t.Errorf("%s: %d connections", name, n)
+		}
+		if found, err := filepath.Glob(filepath.Join(place, "*.l*")); err != nil || len(found) > 0 {
+			t.Errorf("%s: it made %v, %v", name, found, err)
+		}
+	}
+	if code, _, errs := h.hook(t, strings.NewReader(prompt), "--socket", "run/s", "codex", "PreToolUse"); code != exitBlocked || !strings.Contains(errs, `"run/s" is not absolute`) {
+		t.Errorf("a relative path: exit code %d: %s", code, errs)
+	}
+}
+
+// linkThrough puts the directory elsewhere, with a link to it, through one that another user may change.
+func linkThrough(dir, _ string) error {
+	theirs := filepath.Join(filepath.Dir(dir), "theirs")
+	return errors.Join(os.Rename(dir, dir+"2"), os.Mkdir(theirs, 0o755), os.Symlink(dir+"2", filepath.Join(theirs, "link")),
+		os.Symlink(filepath.Join(theirs, "link"), dir), os.Chown(theirs, nobody, nobody))
+}
+
+// place makes a directory for a socket, in one of its own.
+func (h *home) place(t *testing.T) string {
+	t.Helper()
+	above, err := os.MkdirTemp(h.dir, "p")
+	dir := filepath.Join(above, "d")
+	if err = errors.Join(err, os.Mkdir(dir, 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// silent is a socket that accepts, and answers nothing.
+type silent struct {
+	l     *net.UnixListener
+	conns chan int
+}
+
+func accept(t *testing.T, socket string) *silent {
+	t.Helper()
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: socket, Net: "unix"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.SetUnlinkOnClose(false)
+	s := &silent{l, make(chan int, 1)}
+	go func() {
+		n := 0
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				s.conns <- n
+				return
+			}
+			n++
+			defer conn.Close() //nolint:errcheck // it was only held open
+		}
+	}()
+	t.Cleanup(func() { _ = l.Close() })
+	return s
+}
+
+// close returns how many connections there were.
+func (s *silent) close() int {
+	_ = s.l.Close()
+	return <-s.conns
+}
+
+// TestFilesOfOthers: the files beside the socket, and the token, are not opened through links or pipes, nor if others may
+// open them.
+func TestFilesOfOthers(t *testing.T) {
+	t.Parallel()
+
+	h := newHome(t)
+	if err := os.WriteFile(filepath.Join(h.dir, "bin", "grapnel"), []byte("#!/bin/sh\nexit 1\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	precious := filepath.Join(h.dir, "precious")
+	if err := os.WriteFile(precious, []byte("precious"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	spoils := map[string]func(path string) error{
+		"a link":      func(path string) error { return os.Symlink(precious, path) },
+		"a dead link": func(path string) error { return os.Symlink(path+".made", path) },
+		"a pipe":      func(path string) error { return syscall.Mkfifo(path, 0o600) },
+		"a directory": func(path string) error { return os.Mkdir(path, 0o700) },
+		"a file for all": func(path string) error {
+			return errors.Join(os.WriteFile(path, []byte("x"), 0o600), os.Chmod(path, 0o644))
+		},
+	}
+	if os.Geteuid() == 0 {
+		spoils["another user's"] = func(path string) error {
+			return errors.Join(os.WriteFile(path, []byte("x"), 0o600), os.Chown(path, nobody, nobody))
+		}
+	}
+	for name, spoil := range spoils {
+		for _, file := range []string{"s.lock", "hook.log"} {
+			place := h.place(t)
+			if err := spoil(filepath.Join(place, file)); err != nil {
+				t.Fatal(err)
+			}
+			code, _, errs := h.hook(t, strings.NewReader(prompt), "--socket", filepath.Join(place, "s"), "codex", "PreToolUse")
+			if code != exitBlocked || !strings.Contains(errs, filepath.Join(place, file)) {
+				t.Errorf("%s, %s: exit code %d: %s", name, file, code, errs)
+			}
+			if _, err := os.Lstat(filepath.Join(place, file+".made")); err == nil {
+				t.Errorf("%s, %s: it made the file", name, file)
+			}
+		}
+		token := filepath.Join(h.dir, ".local", "share", "grapnel", "token")
+		if err := errors.Join(os.MkdirAll(filepath.Dir(token), 0o700), spoil(token)); err != nil {
+			t.Fatal(err)
+		}
+		socket := filepath.Join(h.place(t), "s")
+		stop := serveText(t, socket, "HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\n{}")
+		if code, out, errs := h.hook(t, strings.NewReader(prompt), "--socket", socket, "codex", "PreToolUse"); code != exitBlocked || out != "" || !strings.Contains(errs, token) {
+			t.Errorf("%s, token: exit code %d: %s%s", name, code, out, errs)
+		}
+		stop()
+		if err := os.RemoveAll(token); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if text, err := os.ReadFile(precious); err != nil || string(text) != "precious" {
+		t.Errorf("the linked file has %q, %v", text, err)
+	}
+}
+
+// TestTotalTime: whatever takes too long, an event is decided by the installation within the time given.
+func TestTotalTime(t *testing.T) {
+	t.Parallel()
+
+	h := newHome(t)
+	socket := filepath.Join(h.place(t), "s")
+	l := accept(t, socket)
+	defer l.close()
+	if code, _, errs := h.hook(t, strings.NewReader(prompt), "--timeout", "50ms", "--socket", socket, "codex", "PreToolUse"); code != exitBlocked || !strings.Contains(errs, "has not answered within 50ms") {
+		t.Errorf("a socket that is silent: exit code %d: %s", code, errs)
+	}
+	if code, _, errs := h.hook(t, strings.NewReader(prompt), "--timeout", "50ms", "--on-failure", "allow", "--socket", socket, "codex", "PreToolUse"); code != exitAllowed || !strings.Contains(errs, "allowed, as installed") {
+		t.Errorf("as installed: exit code %d: %s", code, errs)
+	}
+	drips := filepath.Join(h.place(t), "s")
+	stop := dripping(t, drips)
+	defer stop()
+	if code, _, errs := h.hook(t, strings.NewReader(prompt), "--timeout", "300ms", "--socket", drips, "codex", "PreToolUse"); code != exitBlocked || !strings.Contains(errs, "has not answered within 300ms") {
+		t.Errorf("a socket that drips: exit code %d: %s", code, errs)
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close() //nolint:errcheck // nothing is read
+	defer w.Close() //nolint:errcheck // nothing is written
+	if code, _, errs := h.hook(t, r, "--timeout", "50ms", "--socket", socket, "codex", "PreToolUse"); code != exitBlocked || !strings.Contains(errs, "standard input has no end within 50ms") {
+		t.Errorf("standard input without end: exit code %d: %s", code, errs)
+	}
+	held := filepath.Join(h.place(t), "s")
+	lock, err := os.OpenFile(held+".lock", os.O_CREATE|os.O_RDWR, 0o600)
+	if err == nil {
+		err = syscall.Flock(int(lock.Fd()), syscall.LOCK_EX)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Close() //nolint:errcheck // it was only locked
+	if code, _, errs := h.hook(t, strings.NewReader(prompt), "--socket", held, "codex", "PreToolUse"); code != exitBlocked || !strings.Contains(errs, "with the lock "+held+".lock") {
+		t.Errorf("a lock held for ever: exit code %d: %s", code, errs)
+	}
+	for _, bad := range []string{"0s", "-1s", "soon", ""} {
+		if code, _, errs := h.hook(t, strings.NewReader(prompt), "--timeout", bad, "codex", "PreToolUse"); code != exitBlocked || !strings.Contains(errs, "give a time such as 25s") {
+			t.Errorf("--timeout %q: exit code %d: %s", bad, code, errs)
+		}
+	}
+}
+
+// dripping answers one byte after the other, for as long as somebody reads.
+func dripping(t *testing.T, socket string) (stop func()) {
+	t.Helper()
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: socket, Net: "unix"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		conn, err := l.AcceptUnix()
+		if err != nil {
+			return
+		}
+		defer conn.Close()                //nolint:errcheck // as below
+		_ = conn.SetWriteBuffer(1)        // the reader is not far behind
+		_, _ = conn.Read(make([]byte, 1)) // a request has come
+		for err == nil {
+			_, err = conn.Write([]byte("x"))
+		}
+	}()
+	return func() {
+		_ = l.Close()
+		<-done
+	}
+}
+
+// TestWhyItEnded: a gateway that is started and ends says why, before and after it listens.
+func TestWhyItEnded(t *testing.T) {
+	t.Parallel()
+
+	h := newHome(t)
+	fake := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(h.dir, "bin", "grapnel"), []byte("#!/bin/sh\n"+text), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, tt := range map[string]struct{ script, want string }{
+		"an error":      {"echo some log >&2\necho 'grapnel: c.yaml:3:5: no such plugin' >&2\nexit 2\n", "has ended (exit code 2): c.yaml:3:5: no such plugin; see hook.log beside "},
+		"several lines": {"printf 'grapnel: c.yaml:3:5: bad\\n  3 | x\\n' >&2\nexit 2\n", "has ended (exit code 2): c.yaml:3:5: bad\n  3 | x; see hook.log beside "},
+		"nothing":       {"exit 3\n", "has ended (exit code 3); see hook.log beside "},
+		"a signal":      {"kill -9 $$\n", "has ended (signal 9); see hook.log beside "},
+	} {
+		socket := filepath.Join(h.place(t), "s")
+		fake("echo 'grapnel: an older error' >&2\nexit 1\n")
+		h.hook(t, strings.NewReader(prompt), "--socket", socket, "codex", "PreToolUse")
+		fake(tt.script)
+		if code, _, errs := h.hook(t, strings.NewReader(prompt), "--socket", socket, "codex", "PreToolUse"); code != exitBlocked || !strings.Contains(errs, tt.want) {
+			t.Errorf("%s: exit code %d: %s", name, code, errs)
+		}
+	}
+}
