@@ -1,33 +1,4 @@
-// Grapnel's plugin for Amp: it tells a gateway what happens, and does what that answers. See docs/BRIDGES.md.
-import { readFileSync } from "node:fs"
-import { request } from "node:http"
-import { homedir } from "node:os"
 import type { PluginAPI } from "@ampcode/plugin"
-
-type Answer = { deny?: string; arguments?: Record<string, unknown>; result?: string; context?: string }
-
-const env = process.env
-const socket = env.GRAPNEL_SOCKET ?? (env.XDG_RUNTIME_DIR ? `${env.XDG_RUNTIME_DIR}/grapnel/hook.sock` : `${homedir()}/.grapnel/hook.sock`)
-const token = () => env.GRAPNEL_TOKEN ?? readFileSync(`${env.XDG_DATA_HOME ?? `${homedir()}/.local/share`}/grapnel/token`, "utf8").trim()
-
-/** Sends an event. It rejects where nothing was decided. */
-function post(event: Record<string, unknown>): Promise<Answer> {
-  return new Promise((resolve, reject) => {
-    const headers = { "Content-Type": "application/json", Authorization: `Bearer ${token()}` }
-    const r = request({ socketPath: socket, path: "/hook/amp", method: "POST", headers, timeout: 60_000 }, (res) => {
-      let text = ""
-      res.setEncoding("utf8").on("data", (part: string) => (text += part)).on("error", reject)
-      res.on("end", () => {
-        try {
-          if (res.statusCode !== 200) throw new Error(text.trim())
-          resolve(text ? JSON.parse(text) : {})
-        } catch (e) { reject(e) }
-      })
-    })
-    r.on("timeout", () => r.destroy(new Error("it took too long"))).on("error", reject)
-    r.end(JSON.stringify(event))
-  }).catch((e) => { throw new Error(`Grapnel decided nothing: ${e instanceof Error ? e.message : e}`) }) as Promise<Answer>
-}
 
 export default function (amp: PluginAPI) {
   const tell = (name: string, thread: { id: string }, more: Record<string, unknown> = {}) => post({ hook_event_name: name, session_id: thread.id, cwd: process.cwd(), ...more })

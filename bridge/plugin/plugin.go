@@ -6,26 +6,29 @@
 package plugin
 
 import (
-	"bytes"
 	"embed"
 	"strconv"
+	"strings"
 )
 
-//go:embed *.ts
+//go:embed opencode.ts amp.ts
 var files embed.FS
+
+//go:embed gateway.ts
+var gateway string // what all of them begin with, with HOST for the host's name
 
 // File returns the plugin file of a host, with the socket of its gateway where that is not the usual one (else empty). It
 // is nil for hosts that load none. The hosts load it from plugins/ of their own directories: "grapnel install" puts it there.
 func File(host, socket string) []byte {
-	text, err := files.ReadFile(host + ".ts")
+	own, err := files.ReadFile(host + ".ts")
 	if err != nil {
 		return nil
 	}
-	if socket == "" {
-		return text
+	text := strings.ReplaceAll(gateway, "HOST", host)
+	if socket != "" {
+		before, rest, _ := strings.Cut(text, "\nconst socket = ")
+		_, after, _ := strings.Cut(rest, "\n")
+		text = before + "\nconst socket = env.GRAPNEL_SOCKET ?? " + strconv.QuoteToASCII(socket) + "\n" + after
 	}
-	before, rest, _ := bytes.Cut(text, []byte("\nconst socket = "))
-	_, after, _ := bytes.Cut(rest, []byte("\n"))
-	line := "\nconst socket = env.GRAPNEL_SOCKET ?? " + strconv.QuoteToASCII(socket) + "\n"
-	return append(append(bytes.Clone(before), line...), after...)
+	return []byte(text + "\n" + string(own))
 }
