@@ -42,6 +42,15 @@ func ownFile(info fs.FileInfo) bool {
 	return !ok || int(owner.Uid) == os.Geteuid()
 }
 
+// syncDir makes sure that a file which was renamed in a directory keeps its new content if the machine stops.
+func syncDir(dir string) error {
+	f, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}
+
 // listenPrivately sets the process's umask: nothing else of it creates files yet.
 func listenPrivately(ctx context.Context, path string) (net.Listener, error) {
 	defer unix.Umask(unix.Umask(0o177))

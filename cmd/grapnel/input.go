@@ -16,6 +16,7 @@ import (
 
 	"github.com/grapnelhq/grapnel/internal/api"
 	"github.com/grapnelhq/grapnel/internal/jsonscan"
+	"github.com/grapnelhq/grapnel/internal/owned"
 	"github.com/grapnelhq/grapnel/phases"
 )
 
@@ -48,6 +49,18 @@ func (a *app) readInput(flag, path string) ([]byte, error) {
 	}
 	if len(data) > maxInput {
 		return nil, usagef("%s: is larger than %d MiB", inputName(flag, path), maxInput>>20)
+	}
+	return data, nil
+}
+
+// readSecret is readInput for a private key or a token: nobody else may read its file.
+func (a *app) readSecret(flag, path string) ([]byte, error) {
+	if path == "" || path == "-" {
+		return a.readInput(flag, path)
+	}
+	data, err := owned.Secret(path)
+	if err != nil {
+		return nil, usagef("--%s %w", flag, err)
 	}
 	return data, nil
 }

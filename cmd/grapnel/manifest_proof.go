@@ -62,25 +62,29 @@ func writeNew(path, text string) error {
 	return nil
 }
 
-// keyIn reads the key in a file.
+// keyIn reads the private key in a file.
 func (a *app) keyIn(flag, path string) (string, error) {
 	if path == "" {
 		return "", usagef("--%s FILE is missing; see: grapnel manifest key", flag)
 	}
-	data, err := a.readInput(flag, path)
+	data, err := a.readSecret(flag, path)
 	return strings.TrimSpace(string(data)), err
 }
 
 // publicKey is a key itself, or that in a file.
 func (a *app) publicKey(flag, value string) (string, error) {
-	if strings.Contains(value, "+") {
+	if value == "" || strings.Contains(value, "+") {
 		return value, nil
 	}
-	return a.keyIn(flag, value)
+	data, err := a.readInput(flag, value)
+	return strings.TrimSpace(string(data)), err
 }
 
 func (a *app) openLog(value string) (*translog.Log, error) {
 	key, err := a.publicKey("log-key", value)
+	if err == nil && key == "" {
+		err = usagef("--log-key KEY is missing; see: grapnel manifest key")
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -155,54 +159,6 @@ func (a *app) manifestCheckpoint(ctx context.Context, s *openedStore, l *translo
 		result.Request = string(g.Marshal())
 	}
 	return a.print(result, func() { a.out.WriteString(words.If(from < 0, done.Note) + result.Request) })
-}
-
-func (a *app) manifestWitnessCommand() *cobra.Command {
-	var keyFile, logKey, last string
-	c := newCommand("witness REQUEST", "Sign a checkpoint of a log that continues the one that was signed last",
-		exactlyOne("witness needs one REQUEST: the file that \"manifest checkpoint --since\" printed, or -"),
-		func(_ *cobra.Command, args []string) error {
-			key, err := a.keyIn("key-file", keyFile)
-			if err != nil {
-				return err
-			}
-			w, err := translog.NewWitness(key)
-			if err != nil {
-				return usagef("--key-file %s: %w", keyFile, err)
-			}
-			l, err := a.openLog(logKey)
-			if err != nil {
-				return err
-			}
-			request, err := a.readInput("REQUEST", args[0])
-			if err != nil {
-				return err
-			}
-			return a.cosign(w, l, request, last)
-		})
-	flags := c.Flags()
-	flags.StringVar(&keyFile, "key-file", "", "`FILE` with the private key of the witness")
-	flags.StringVar(&logKey, "log-key", "", "the public `KEY` of the log, or a file with it")
-	flags.StringVar(&last, "last", "", "`FILE` with the checkpoint that was signed last; it is written anew, and made if it is not there")
-	return c
-}
-
-func (a *app) cosign(w *translog.Witness, l *translog.Log, request []byte, last string) error {
-	if last == "" {
-		return usagef("witness needs --last FILE: what it has signed before decides what it may sign")
-	}
-	before, err := os.ReadFile(last)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return usagef("--last %s: %w", last, unwrapPath(err))
-	}
-	c, err := w.Cosign(l, string(before), request)
-	if err != nil {
-		return refused(err)
-	}
-	if err := replaceFile(last, []byte(c.Note), 0o600); err != nil {
-		return unable(err)
-	}
-	return a.print(c, func() { a.out.WriteString(c.Note) })
 }
 
 type manifestProof struct {

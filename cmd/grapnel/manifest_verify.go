@@ -77,7 +77,7 @@ func (a *app) verifyOptions(f *verifyFlags) (key []byte, o manifest.VerifyOption
 		// Whatever wrote the file added the newline: no prompt and no section ends with one.
 		o.Texts = []string{strings.TrimRight(string(data), "\r\n")}
 	}
-	if data, err = a.readInput("key-file", f.keyFile); err != nil {
+	if data, err = a.readSecret("key-file", f.keyFile); err != nil {
 		return nil, o, err
 	}
 	if f.keyFile == "" {

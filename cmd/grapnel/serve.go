@@ -408,12 +408,16 @@ func (l *ownUser) Accept() (net.Conn, error) {
 
 const socketLockTime = 2 * knock
 
-// lockSocket locks a file beside the socket that no other user can open: whoever can open a file can lock it for ever.
 func lockSocket(ctx context.Context, path string) (unlock func(), err error) {
+	return lockBeside(ctx, path, socketLockTime, "another gateway opens it")
+}
+
+// lockBeside locks a file beside another one that no other user can open: whoever can open a file can lock it for ever.
+func lockBeside(ctx context.Context, path string, limit time.Duration, busy string) (unlock func(), err error) {
 	name := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".lock")
-	f, err := lockFile(ctx, name, socketLockTime, func() (*os.File, error) { return owned.Open(name, os.O_RDWR|os.O_CREATE) },
+	f, err := lockFile(ctx, name, limit, func() (*os.File, error) { return owned.Open(name, os.O_RDWR|os.O_CREATE) },
 		func(f *os.File, err error) error {
-			return fmt.Errorf("another gateway opens it, or hangs, with the lock %s%s: %w; end that one, or remove the file", name, lockHolder(f), err)
+			return fmt.Errorf("%s, or hangs, with the lock %s%s: %w; end that one, or remove the file", busy, name, lockHolder(f), err)
 		})
 	return func() {
 		_ = os.Remove(name) // one that stays is used again

@@ -150,7 +150,7 @@ func createWhole(path string, content []byte) error {
 const maxSecret = 4096
 
 func readSecret(path string) (string, error) {
-	data, err := os.ReadFile(path)
+	data, err := owned.Secret(path)
 	if err != nil {
 		return "", err
 	}

@@ -1,0 +1,113 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/grapnelhq/grapnel/translog"
+)
+
+func (a *app) manifestWitnessCommand() *cobra.Command {
+	var keyFile, logKey, last string
+	c := newCommand("witness REQUEST", "Sign a checkpoint of a log that continues the one that was signed last",
+		exactlyOne("witness needs one REQUEST: the file that \"manifest checkpoint --since\" printed, or -"),
+		func(c *cobra.Command, args []string) error {
+			key, err := a.keyIn("key-file", keyFile)
+			if err != nil {
+				return err
+			}
+			w, err := translog.NewWitness(key)
+			if err != nil {
+				return usagef("--key-file %s: %w", keyFile, err)
+			}
+			l, err := a.openLog(logKey)
+			if err != nil {
+				return err
+			}
+			request, err := a.readInput("REQUEST", args[0])
+			if err != nil {
+				return err
+			}
+			return a.cosign(c.Context(), w, l, request, last)
+		})
+	flags := c.Flags()
+	flags.StringVar(&keyFile, "key-file", "", "`FILE` with the private key of the witness")
+	flags.StringVar(&logKey, "log-key", "", "the public `KEY` of the log, or a file with it")
+	flags.StringVar(&last, "last", "", "`FILE` with the checkpoint that was signed last; it is replaced, and made if it is not there. A witness has one for each log")
+	return c
+}
+
+// cosign signs a checkpoint, keeps it as the last one and then prints it. One command at a time has the file of the last
+// one: two that read the same could sign both sides of a fork.
+func (a *app) cosign(ctx context.Context, w *translog.Witness, l *translog.Log, request []byte, last string) error {
+	if last == "" {
+		return usagef("witness needs --last FILE: what it has signed before decides what it may sign")
+	}
+	path, err := realFile(last)
+	if err != nil {
+		return usagef("--last %s: %w", last, err)
+	}
+	unlock, err := lockBeside(ctx, path, lockTime, "another command signs with it")
+	if err != nil {
+		return unable(fmt.Errorf("--last %s: %w", last, err))
+	}
+	defer unlock()
+	before, err := lastSigned(path, l)
+	if err != nil {
+		return usagef("--last %s: %w", last, err)
+	}
+	c, err := w.Cosign(l, before, request)
+	if err != nil {
+		return refused(err)
+	}
+	if err := errors.Join(replaceFile(path, []byte(c.Note), 0o600), syncDir(filepath.Dir(path))); err != nil {
+		return unable(err)
+	}
+	return a.print(c, func() { a.out.WriteString(c.Note) })
+}
+
+// realFile is where a file is, or will be: all links to one file have one lock.
+func realFile(path string) (string, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return "", err
+	}
+	if _, err := os.Lstat(path); err == nil {
+		real, err := filepath.EvalSymlinks(path)
+		return real, unwrapPath(err)
+	}
+	dir, err := filepath.EvalSymlinks(filepath.Dir(path))
+	return filepath.Join(dir, filepath.Base(path)), unwrapPath(err)
+}
+
+// lastSigned reads the checkpoint that was signed last; it is empty if there is no file.
+func lastSigned(path string, l *translog.Log) (string, error) {
+	const remedy = "put the last checkpoint that this witness has signed there, or remove the file if it has never signed one of this log"
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "", nil
+	case err != nil:
+		return "", unwrapPath(err)
+	case !info.Mode().IsRegular():
+		return "", errors.New("it is not a file")
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return "", unwrapPath(err)
+	}
+	if strings.TrimSpace(string(data)) == "" {
+		return "", errors.New("the file is empty, so what was signed before is not known; " + remedy)
+	}
+	if _, err := l.Open(string(data)); err != nil {
+		return "", fmt.Errorf("it does not hold the checkpoint that was signed last: %w; %s", err, remedy)
+	}
+	return string(data), nil
+}
