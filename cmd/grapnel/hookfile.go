@@ -25,6 +25,8 @@ type hookFile struct {
 	data []byte   // nil if there is no file
 	dirs []string // the directories above it that are not there, the innermost first
 
+	inProject bool // what links lead out of is not followed
+
 	place agenthooks.Place
 	was   []byte // without our entries
 	after []byte // nil for no file
@@ -32,7 +34,7 @@ type hookFile struct {
 
 func openHookFile(place agenthooks.Place, scope agenthooks.Scope) (*hookFile, error) {
 	path := filepath.FromSlash(place.Path)
-	f := &hookFile{path: path, place: place, mode: 0o600}
+	f := &hookFile{path: path, place: place, mode: 0o600, inProject: scope != agenthooks.User}
 	if scope == agenthooks.Project {
 		f.mode = 0o644
 	}
@@ -194,6 +196,11 @@ func wrapUnable(err error) error {
 // mayReplace refuses to replace a file that its owner has protected, that is another user's, or that somebody has changed
 // just now.
 func (f *hookFile) mayReplace() error {
+	if f.inProject && f.changed() {
+		if err := staysInProject(f.path); err != nil { // it may be another link by now
+			return err
+		}
+	}
 	if f.data == nil || !f.changed() {
 		return nil
 	}

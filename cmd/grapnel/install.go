@@ -279,6 +279,11 @@ func (f *installFlags) target(name string) (*hookInstall, error) {
 	r := &hookInstall{Host: name, Scope: scope, Files: []installedFile{}, DryRun: f.dryRun, Events: []string{}, Todo: []string{}, host: host}
 	places, err := hookPlaces(host, scope)
 	for _, place := range places {
+		if scope != agenthooks.User {
+			if err = staysInProject(filepath.FromSlash(place.Path)); err != nil {
+				break
+			}
+		}
 		var file *hookFile
 		if file, err = openHookFile(place, scope); err != nil {
 			break
