@@ -280,8 +280,8 @@ func (b *Bridge) begin(ctx context.Context, where phases.Context, e *Event) (*lo
 }
 
 // tool lets the plugins judge a call, or see its result. Calls of one turn may run at once. If the gateway has not seen the
-// turn's prompt, because it started later, it judges calls in a new turn. It also does so if the turn's ledger is
-// full: agents work for hours on one prompt.
+// turn's prompt, because it started later, it judges calls in a new turn. It also does so if the turn's ledger is full,
+// or another configuration is in force: agents work for hours on one prompt.
 func (b *Bridge) tool(ctx context.Context, s *session, where phases.Context, e *Event) (Outcome, error) {
 	t, whole, err := b.turnOf(ctx, s, where, e, nil)
 	if err != nil {
@@ -330,6 +330,9 @@ func check(ctx context.Context, t *loop.Turn, e *Event) (Outcome, error) {
 	case err != nil:
 		return Outcome{}, err
 	case refused != nil:
+		if refused.Err != nil && !errors.Is(refused.Err, loop.ErrNotYet) { // no hook has decided, and the reason is not one's own
+			refused.Reason = refused.Error()
+		}
 		return Outcome{Verdict: refused.Verdict, Reason: cmp.Or(refused.Reason, refused.Error())}, nil
 	case !bytes.Equal(checked.Arguments, e.Call.Arguments):
 		return Outcome{Arguments: checked.Arguments}, nil
@@ -370,12 +373,13 @@ func (s *session) bring(t *loop.Turn, r room, with phases.Phase) (string, error)
 }
 
 // turnOf returns the turn of a call, and the whole turn of the session, which an agent's turn is a part of. It is the one
-// under way, unless that belongs to another prompt or is the full one.
+// under way, unless that belongs to another prompt, is the full one, or has an earlier configuration, whose plugins are
+// stopped soon and then judge nothing.
 func (b *Bridge) turnOf(ctx context.Context, s *session, where phases.Context, e *Event, full *loop.Turn) (of, whole *loop.Turn, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	another := e.TurnID != "" && s.id != "" && s.id != e.TurnID && where.ParentSessionID == "" // a subagent has one turn
-	if s.turn == nil || another || s.turn == full {
+	if s.turn == nil || another || s.turn == full || s.turn.Outdated() {
 		if err := b.renew(ctx, s, where, e); err != nil {
 			return nil, nil, err
 		}

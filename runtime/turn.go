@@ -127,6 +127,10 @@ func (t *Turn) ForAgent(id string) (*Turn, error) {
 // brought. It is false, too, for a session that began in another engine or was forgotten.
 func (t *Turn) InSession() bool { return t.ofSession }
 
+// Outdated reports whether another configuration is in force than the one that the turn began with. The plugins that only
+// the earlier one has are stopped a minute after the reload.
+func (t *Turn) Outdated() bool { return t.engine.current.Load() != t.gen }
+
 // LedgerBytes returns about how large the turn's ledger is, up to 4 MiB; manifests of its next compilations grow by
 // as much. A turn with a full ledger refuses dispatches and tool calls ([phases.CauseBudgetExhausted]), and compiles
 // once more.
