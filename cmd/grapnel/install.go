@@ -11,6 +11,7 @@ import (
 	goruntime "runtime"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/aymanbagabas/go-udiff"
 	"github.com/spf13/cobra"
@@ -98,6 +99,9 @@ func (a *app) install(ctx context.Context, name string, f *installFlags) error {
 	call, err := hookCommand(host, f, need.from)
 	if err != nil {
 		return err
+	}
+	if call.Timeout = hookTime(need.cfg); call.Timeout > 0 {
+		result.Todo = append(result.Todo, fmt.Sprintf("the configuration gives a phase so much time that hooks wait up to %s: an agent that ends them sooner may allow what nobody judged", call.Timeout))
 	}
 	if f.http {
 		if need.events, err = result.overHTTP(host, call, need.events, need.cfg); err != nil {
@@ -394,6 +398,20 @@ func hookCommand(h *agenthooks.Host, f *installFlags, from origin) (*agenthooks.
 		return c, nil
 	}
 	return c, checkSocket(socket)
+}
+
+// hookTime is how long hooks wait for the phases of a configuration, with a start of the gateway; 0 where that is no longer
+// than they do by themselves.
+func hookTime(cfg *config.Config) time.Duration {
+	const byItself, start = 25 * time.Second, 5 * time.Second
+	longest := cfg.Budgets.Turn.Time.D()
+	for _, b := range cfg.Budgets.Phases {
+		longest = max(longest, b.Time.D())
+	}
+	if longest += start; longest <= byItself {
+		return 0
+	}
+	return longest
 }
 
 // checkSocket refuses a place where no gateway could listen, before it is started without anybody who reads its errors.

@@ -7,6 +7,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/grapnelhq/grapnel/bridge"
 	"github.com/grapnelhq/grapnel/internal/commandhook"
@@ -220,6 +221,8 @@ type Command struct {
 	NoStart bool
 	// OnFailure is block or allow; empty blocks events that decide.
 	OnFailure string
+	// Timeout bounds an event where the phases of the configuration may take longer than grapnel-hook waits by itself.
+	Timeout time.Duration
 	// URL is the gateway's address, for the events that it can be called for; empty for none.
 	URL string
 }
@@ -234,6 +237,9 @@ func (c *Command) args(h *Host, e event) []string {
 	}
 	if c.NoStart {
 		args = append(args, "--no-start")
+	}
+	if c.Timeout > 0 {
+		args = append(args, "--timeout", c.Timeout.String())
 	}
 	switch {
 	case c.OnFailure != "" && e.step.Decides():
