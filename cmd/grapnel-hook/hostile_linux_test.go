@@ -74,7 +74,7 @@ func linkThrough(dir, _ string) error {
 // place makes a directory for a socket, in one of its own.
 func (h *home) place(t *testing.T) string {
 	t.Helper()
-	above, err := os.MkdirTemp(h.dir, "p")
+	above, err := os.MkdirTemp(h.dir, "p") //nolint:usetesting // names of sockets are short
 	dir := filepath.Join(above, "d")
 	if err = errors.Join(err, os.Mkdir(dir, 0o700)); err != nil {
 		t.Fatal(err)

@@ -84,7 +84,7 @@ func token() (string, error) {
 	if !filepath.IsAbs(dir) {
 		home, err := os.UserHomeDir()
 		if err != nil || !filepath.IsAbs(home) {
-			return "", nil // as relative as the repository that the agent works in
+			return "", nil //nolint:nilerr // a relative one would depend on the repository that the agent works in
 		}
 		dir = home + "/.local/share"
 	}
